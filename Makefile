@@ -1,0 +1,40 @@
+# The commands people type. CMake is the build system; this file only calls it.
+BUILD ?= build
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+CMAKE_FLAGS ?=
+.PHONY: all setup build demo test bench format lint install clean help
+
+all: build
+
+# Installs the Debian packages that are missing (needs root or sudo); on other systems names them and stops.
+setup:
+	@scripts/setup
+
+build: setup
+	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+	@cmake --build $(BUILD) -j $(JOBS)
+
+# Simulates the pendulum, trains, evaluates, prints the paper's tables beside ours and draws demo/overview.png.
+demo: build
+	@$(BUILD)/dvbf reproduce pendulum -o demo --force
+
+test: build
+	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+bench: build
+	@bench/run $(BUILD)
+
+format:
+	@scripts/setup clang-format
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+lint: build
+	@scripts/setup clang-format clang-tidy cppcheck
+	@scripts/lint $(BUILD)
+
+install: build
+	@cmake --install $(BUILD)
+
+clean:
+	@rm -rf $(BUILD)

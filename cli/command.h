@@ -1,0 +1,54 @@
+/* A command of `dvbf` as its own file declares it, and what all of them share. */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include <dvbf/dvbf.h>
+
+typedef struct cli_options cli_options;
+
+/* A flag that is no setting. A list of them ends with a name of NULL. */
+typedef struct cli_flag {
+  char letter;       /* as in -o; 0: none */
+  const char *name;  /* as in --output */
+  const char *value; /* what help calls its value; NULL: it takes none */
+  const char *help;
+} cli_flag;
+
+typedef struct cli_command {
+  const char *name, *synopsis, *help;
+  const char *details;          /* further lines of help, or NULL */
+  const char *const *arguments; /* what the positional arguments are called, ends with NULL */
+  const cli_flag *flags;
+  const char *const *tables; /* tables whose settings are flags as well, ends with NULL */
+  bool presets;              /* takes --preset and --config, which must stand in `flags` */
+  dvbf_status (*run)(const cli_options *options, dvbf_error *error);
+} cli_command;
+
+extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_reproduce;
+
+/* The flags that several commands have, so that they read alike everywhere. */
+#define CLI_FLAG_PRESET                                                                                      \
+  { 0, "preset", "NAME", "start from these values instead of the defaults" }
+#define CLI_FLAG_CONFIG                                                                                      \
+  { 0, "config", "FILE", "lines `name = value`, on top of the preset; flags win over it" }
+#define CLI_FLAG_JSON                                                                                        \
+  { 0, "json", NULL, "print the results as JSON" }
+#define CLI_FLAG_FORCE                                                                                       \
+  { 0, "force", NULL, "replace results that are already there" }
+#define CLI_FLAG_QUIET                                                                                       \
+  { 0, "quiet", NULL, "print no progress" }
+
+/* Fills *error and returns `status`. */
+dvbf_status cli_fail(dvbf_error *error, dvbf_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Refuses a system that is not in `known`, which ends with NULL, and names those that are. */
+dvbf_status cli_check_system(const char *name, const char *const *known, dvbf_error *error);
+
+/* Number of letters to insert, delete or change to turn a into b. */
+size_t cli_distance(const char *a, const char *b);
+
+/* Prints the help of one command to standard output. */
+void cli_help(const cli_command *command);
+
+#endif

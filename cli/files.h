@@ -1,0 +1,22 @@
+/* Paths and folders. */
+#ifndef CLI_FILES_H
+#define CLI_FILES_H
+
+#include <dvbf/dvbf.h>
+#include <limits.h>
+
+typedef char cli_path[PATH_MAX];
+
+/* Writes folder/name. A path that is too long is cut, and then refused when it is used. */
+void cli_join(cli_path out, const char *folder, const char *name);
+
+bool cli_exists(const char *path);
+bool cli_is_folder(const char *path);
+
+/* Refuses a path that exists, unless `force`. */
+dvbf_status cli_refuse_existing(const char *path, bool force, dvbf_error *error);
+
+/* Makes the folder and those above it, and proves by a file that it can be written. */
+dvbf_status cli_make_folder(const char *path, dvbf_error *error);
+
+#endif

@@ -1,0 +1,94 @@
+/* The command `dvbf`. Results go to standard output, progress and messages to standard error. */
+#include "options.h"
+#include "training.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const cli_command *const commands[] = {&cli_simulate, &cli_train, &cli_evaluate, &cli_reproduce, NULL};
+
+enum { EXIT_WORK = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
+
+static void print_overview(FILE *out) {
+  fprintf(out, "usage: dvbf COMMAND [ARGUMENTS] [--OPTION VALUE ...]\n\n"
+               "Learns a latent state-space model from raw sequences, then filters and predicts with it.\n\n"
+               "Commands\n");
+  for (size_t i = 0; commands[i]; i++) fprintf(out, "  %-12s%s\n", commands[i]->name, commands[i]->help);
+  fprintf(
+      out,
+      "\n`dvbf help COMMAND` lists what it takes, with every default; `dvbf --version` names the version.\n"
+      "Exit status: 0 done, 1 the work failed, 2 wrong usage, 128 + signal when stopped by one.\n");
+}
+
+static int report(const dvbf_error *error) {
+  fflush(stdout);
+  fprintf(stderr, "dvbf: %s\n", error->message);
+  return error->status == DVBF_ARGUMENT ? EXIT_USAGE : EXIT_WORK;
+}
+
+static const cli_command *find_command(const char *name, dvbf_error *error) {
+  const cli_command *best = &cli_train;
+  char known[256] = "";
+  for (size_t i = 0; commands[i]; i++) {
+    if (!strcmp(commands[i]->name, name)) return commands[i];
+    if (cli_distance(name, commands[i]->name) < cli_distance(name, best->name)) best = commands[i];
+    snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", commands[i]->name);
+  }
+  cli_fail(error, DVBF_ARGUMENT, "%.60s: no such command; did you mean %s? The commands are %s", name,
+           best->name, known);
+  return NULL;
+}
+
+static bool asks_for_help(int argc, char **argv) {
+  for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+    if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return true;
+  return false;
+}
+
+static int run_command(const cli_command *command, int argc, char **argv) {
+  dvbf_error error = {0};
+  cli_options options;
+  dvbf_status status = cli_options_parse(&options, command, argc, argv, &error);
+  if (!status) status = command->run(&options, &error);
+  cli_options_free(&options);
+  if (status) return report(&error);
+  return cli_stop_signal() ? EXIT_SIGNAL + cli_stop_signal() : 0;
+}
+
+static int help(int argc, char **argv) {
+  dvbf_error error = {0};
+  const cli_command *command = argc ? find_command(argv[0], &error) : NULL;
+  if (argc && !command) return report(&error);
+  if (command)
+    cli_help(command);
+  else
+    print_overview(stdout);
+  return 0;
+}
+
+static int dispatch(int argc, char **argv) {
+  if (!argc) {
+    print_overview(stderr);
+    return EXIT_USAGE;
+  }
+  if (!strcmp(argv[0], "--version")) {
+    printf("dvbf %s\n", DVBF_VERSION);
+    return 0;
+  }
+  if (!strcmp(argv[0], "--help") || !strcmp(argv[0], "-h") || !strcmp(argv[0], "help"))
+    return help(argc - 1, argv + 1);
+  if (asks_for_help(argc - 1, argv + 1)) return help(1, argv);
+  dvbf_error error = {0};
+  const cli_command *command = find_command(argv[0], &error);
+  return command ? run_command(command, argc - 1, argv + 1) : report(&error);
+}
+
+int main(int argc, char **argv) {
+  int status = dispatch(argc ? argc - 1 : 0, argv + 1);
+  /* A full disk behind a redirection shows only now. */
+  if ((fflush(stdout) || ferror(stdout)) && !status) {
+    perror("dvbf: standard output cannot be written");
+    status = EXIT_WORK;
+  }
+  return status;
+}

@@ -1,0 +1,189 @@
+#include "options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct parser {
+  cli_options *options;
+  const cli_command *command;
+  char **argv;
+  int argc, at;
+  size_t n_arguments;
+  dvbf_error *error;
+} parser;
+
+static const cli_flag *find_flag(const cli_command *command, const char *name) {
+  for (const cli_flag *flag = command->flags; flag->name; flag++)
+    if (!strcmp(flag->name, name)) return flag;
+  return NULL;
+}
+
+static const cli_flag *find_letter(const cli_command *command, char letter) {
+  for (const cli_flag *flag = command->flags; flag->name; flag++)
+    if (flag->letter == letter) return flag;
+  return NULL;
+}
+
+static bool find_setting(const cli_command *command, const char *name, dvbf_setting_info *info) {
+  for (const char *const *table = command->tables; *table; table++)
+    for (size_t i = 0; dvbf_settings_table(*table, i, info); i++)
+      if (!strcmp(info->name, name)) return true;
+  return false;
+}
+
+static dvbf_status unknown(const parser *p, const char *name) {
+  char best[64] = "help";
+  size_t distance = cli_distance(name, best);
+  for (const cli_flag *flag = p->command->flags; flag->name; flag++) {
+    size_t d = cli_distance(name, flag->name);
+    if (d < distance) distance = d, snprintf(best, sizeof best, "%s", flag->name);
+  }
+  dvbf_setting_info info;
+  for (const char *const *table = p->command->tables; *table; table++)
+    for (size_t i = 0; dvbf_settings_table(*table, i, &info); i++) {
+      size_t d = cli_distance(name, info.name);
+      if (d < distance) distance = d, snprintf(best, sizeof best, "%s", info.name);
+    }
+  return cli_fail(p->error, DVBF_ARGUMENT, "--%.60s: no such option or setting; did you mean --%s?", name,
+                  best);
+}
+
+static void add_pair(parser *p, const char *name, const char *value) {
+  cli_pair *pair = &p->options->pairs[p->options->n_pairs++];
+  snprintf(pair->name, sizeof pair->name, "%s", name);
+  pair->value = value;
+}
+
+/* Adds `name` with the value after '=', or else the next argument. */
+static dvbf_status add_with_value(parser *p, const char *name, const char *value, const char *wanted) {
+  /* One dash may begin a negative number; two always begin the next flag. */
+  if (!value && p->at < p->argc && strncmp(p->argv[p->at], "--", 2) != 0) value = p->argv[p->at++];
+  if (!value) return cli_fail(p->error, DVBF_ARGUMENT, "--%s: its value is missing (%s)", name, wanted);
+  add_pair(p, name, value);
+  return DVBF_OK;
+}
+
+static dvbf_status add_flag(parser *p, const cli_flag *flag, const char *value) {
+  if (flag->value) return add_with_value(p, flag->name, value, flag->value);
+  if (value) return cli_fail(p->error, DVBF_ARGUMENT, "--%s: takes no value", flag->name);
+  add_pair(p, flag->name, "");
+  return DVBF_OK;
+}
+
+static dvbf_status add_setting(parser *p, const dvbf_setting_info *info, const char *value) {
+  if (!strcmp(info->kind, "switch") && !value) {
+    const char *next = p->at < p->argc ? p->argv[p->at] : "";
+    bool given = !strcmp(next, "on") || !strcmp(next, "off");
+    add_pair(p, info->name, given ? next : "on");
+    p->at += given;
+    return DVBF_OK;
+  }
+  return add_with_value(p, info->name, value, info->range);
+}
+
+/* --name, --name=value or --no-name; `text` follows the dashes. */
+static dvbf_status parse_long(parser *p, const char *text) {
+  char name[64];
+  size_t length = strcspn(text, "=");
+  snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), text);
+  const char *value = text[length] ? text + length + 1 : NULL;
+  const cli_flag *flag = find_flag(p->command, name);
+  dvbf_setting_info info;
+  if (flag) return add_flag(p, flag, value);
+  if (find_setting(p->command, name, &info)) return add_setting(p, &info, value);
+  if (!strncmp(name, "no-", 3) && find_setting(p->command, name + 3, &info) && !strcmp(info.kind, "switch")) {
+    if (value) return cli_fail(p->error, DVBF_ARGUMENT, "--%s: takes no value", name);
+    add_pair(p, info.name, "off");
+    return DVBF_OK;
+  }
+  return unknown(p, name);
+}
+
+static dvbf_status parse_short(parser *p, const char *text) {
+  const cli_flag *flag = text[2] ? NULL : find_letter(p->command, text[1]);
+  if (flag) return add_flag(p, flag, NULL);
+  return cli_fail(p->error, DVBF_ARGUMENT, "%.60s: no such option; `dvbf help %s` lists them", text,
+                  p->command->name);
+}
+
+static dvbf_status add_argument(parser *p, const char *text) {
+  if (!p->command->arguments[p->n_arguments])
+    return cli_fail(p->error, DVBF_ARGUMENT, "%.200s: one argument too many; usage: dvbf %s %s", text,
+                    p->command->name, p->command->synopsis);
+  p->options->arguments[p->n_arguments++] = text;
+  return DVBF_OK;
+}
+
+dvbf_status cli_options_parse(cli_options *out, const cli_command *command, int argc, char **argv,
+                              dvbf_error *error) {
+  *out = (cli_options){.command = command, .pairs = calloc((size_t)argc + 1, sizeof *out->pairs)};
+  if (!out->pairs) return cli_fail(error, DVBF_MEMORY, "out of memory while reading the command line");
+  parser p = {.options = out, .command = command, .argv = argv, .argc = argc, .error = error};
+  bool flags = true;
+  while (p.at < argc) {
+    const char *text = argv[p.at++];
+    dvbf_status status = DVBF_OK;
+    if (flags && !strcmp(text, "--"))
+      flags = false;
+    else if (flags && !strncmp(text, "--", 2))
+      status = parse_long(&p, text + 2);
+    else if (flags && text[0] == '-' && text[1])
+      status = parse_short(&p, text);
+    else
+      status = add_argument(&p, text);
+    if (status) return status;
+  }
+  const char *missing = command->arguments[p.n_arguments];
+  if (missing)
+    return cli_fail(error, DVBF_ARGUMENT, "%s is missing; usage: dvbf %s %s", missing, command->name,
+                    command->synopsis);
+  return DVBF_OK;
+}
+
+void cli_options_free(cli_options *options) {
+  free(options->pairs);
+}
+
+const char *cli_option(const cli_options *options, const char *name) {
+  for (size_t i = options->n_pairs; i-- > 0;)
+    if (!strcmp(options->pairs[i].name, name)) return options->pairs[i].value;
+  return NULL;
+}
+
+dvbf_status cli_option_needed(const char **out, const cli_options *options, const char *name,
+                              dvbf_error *error) {
+  const char *value = cli_option(options, name);
+  const cli_command *command = options->command;
+  if (!value || !*value)
+    return cli_fail(error, DVBF_ARGUMENT, "--%s is missing; usage: dvbf %s %s", name, command->name,
+                    command->synopsis);
+  *out = value;
+  return DVBF_OK;
+}
+
+/* Applies preset, config file and flags to `settings`, whatever their order on the command line. */
+static dvbf_status apply(dvbf_settings *settings, const cli_options *options, dvbf_error *error) {
+  const char *preset = options->command->presets ? cli_option(options, "preset") : NULL;
+  const char *config = options->command->presets ? cli_option(options, "config") : NULL;
+  dvbf_status status = DVBF_OK;
+  if (preset) status = dvbf_settings_preset(settings, preset, error);
+  if (!status && config) status = dvbf_settings_read(settings, config, error);
+  for (size_t i = 0; !status && i < options->n_pairs; i++)
+    if (!find_flag(options->command, options->pairs[i].name))
+      status = dvbf_settings_set(settings, options->pairs[i].name, options->pairs[i].value, error);
+  return status;
+}
+
+dvbf_status cli_options_settings(dvbf_settings **out, const cli_options *options, const char *table,
+                                 dvbf_error *error) {
+  dvbf_settings *settings = NULL;
+  dvbf_status status = dvbf_settings_new(&settings, table, error);
+  if (!status) status = apply(settings, options, error);
+  if (!status) {
+    *out = settings;
+    return DVBF_OK;
+  }
+  dvbf_settings_free(settings);
+  return status;
+}

@@ -1,0 +1,36 @@
+/* The command line of one command: its own flags, settings as flags, and positional arguments. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include "command.h"
+
+enum { CLI_ARGUMENTS = 4 };
+
+typedef struct cli_pair {
+  char name[64];
+  const char *value; /* "" for a flag that takes none */
+} cli_pair;
+
+struct cli_options {
+  const cli_command *command;
+  const char *arguments[CLI_ARGUMENTS]; /* as many as the command names */
+  size_t n_pairs;
+  cli_pair *pairs; /* [n_pairs] in the order given */
+};
+
+/* Reads argv[0..argc), which follow the command's name. Free with cli_options_free, also after a failure. */
+dvbf_status cli_options_parse(cli_options *out, const cli_command *command, int argc, char **argv,
+                              dvbf_error *error);
+void cli_options_free(cli_options *options);
+
+/* The last value given for a flag or setting, NULL when it was not given. */
+const char *cli_option(const cli_options *options, const char *name);
+/* The same, and a refusal that names the flag when it was not given. */
+dvbf_status cli_option_needed(const char **out, const cli_options *options, const char *name,
+                              dvbf_error *error);
+
+/* The settings of one table: default < preset < config file < flags. The caller frees them. */
+dvbf_status cli_options_settings(dvbf_settings **out, const cli_options *options, const char *table,
+                                 dvbf_error *error);
+
+#endif

@@ -1,0 +1,114 @@
+#include "results.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+double cli_clock(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+unsigned cli_threads(const dvbf_settings *settings) {
+  char text[32] = "0";
+  dvbf_settings_get(settings, "threads", text, sizeof text, NULL);
+  unsigned threads = (unsigned)strtoul(text, NULL, 10);
+  cpu_set_t cores;
+  if (threads) return threads;
+  return sched_getaffinity(0, sizeof cores, &cores) ? 1 : (unsigned)CPU_COUNT(&cores);
+}
+
+/* ---- Tables ---- */
+
+static void print_regressions(const dvbf_evaluation *e) {
+  if (!e->n_regressions) {
+    printf("No ground truth in the data, so no regression on it.\n");
+    return;
+  }
+  printf("Linear regression of the true state on z\n");
+  printf("  %-20s %16s %10s\n", "", "log-likelihood", "R^2");
+  for (size_t i = 0; i < e->n_regressions; i++)
+    printf("  %-20s %16.1f %10.4f\n", e->regressions[i].name, e->regressions[i].log_likelihood,
+           e->regressions[i].r2);
+}
+
+static void print_bound(const dvbf_evaluation *e) {
+  printf("\nLower bound in nats per frame\n");
+  printf("  %-20s %16s %10s %10s\n", "bound", "= reconstruction", "- KL of w", "- KL of v");
+  char bound[64];
+  snprintf(bound, sizeof bound, "%.2f +- %.2f", e->elbo, e->elbo_deviation);
+  printf("  %-20s %16.2f %10.2f %10.2f\n", bound, e->reconstruction, e->kl_w, e->kl_v);
+}
+
+static void print_prediction(const dvbf_evaluation *e) {
+  if (!e->horizon) {
+    printf("\nThe sequences are not longer than the observed frames, so nothing is predicted.\n");
+    return;
+  }
+  double unit = e->pixel_variance > 0 ? e->pixel_variance : 1;
+  printf("\nSquared error of prediction from %zu frames, over the pixel variance %.4g\n", e->observed,
+         e->pixel_variance);
+  printf("  %-12s %12s %12s %18s\n", "steps ahead", "samples", "mean path", "last frame again");
+  for (size_t i = 0; i < e->horizon; i++)
+    printf("  %-12zu %12.4f %12.4f %18.4f\n", i + 1, e->mse[i] / unit, e->mse_mean_path[i] / unit,
+           e->mse_repeat[i] / unit);
+}
+
+void cli_print_evaluation(const dvbf_evaluation *evaluation) {
+  print_regressions(evaluation);
+  print_bound(evaluation);
+  print_prediction(evaluation);
+}
+
+/* ---- JSON ---- */
+
+json_t *cli_number(double value) {
+  return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *numbers(const double *values, size_t count) {
+  json_t *array = json_array();
+  for (size_t i = 0; i < count; i++) json_array_append_new(array, cli_number(values[i]));
+  return array;
+}
+
+static json_t *regression_json(const dvbf_evaluation *e) {
+  json_t *object = json_object();
+  for (size_t i = 0; i < e->n_regressions; i++) {
+    const dvbf_regression *r = &e->regressions[i];
+    json_t *entry =
+        json_pack("{s:o, s:o}", "r2", cli_number(r->r2), "log_likelihood", cli_number(r->log_likelihood));
+    if (json_object_set_new(object, r->name, entry)) {
+      json_decref(object);
+      return NULL;
+    }
+  }
+  return object;
+}
+
+static json_t *bound_json(const dvbf_evaluation *e) {
+  return json_pack("{s:o, s:o, s:o, s:o, s:o}", "elbo", cli_number(e->elbo), "elbo_deviation",
+                   cli_number(e->elbo_deviation), "reconstruction", cli_number(e->reconstruction), "kl_w",
+                   cli_number(e->kl_w), "kl_v", cli_number(e->kl_v));
+}
+
+static json_t *prediction_json(const dvbf_evaluation *e) {
+  json_t *horizon = json_array();
+  for (size_t i = 0; i < e->horizon; i++) json_array_append_new(horizon, json_integer((json_int_t)i + 1));
+  return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "observed", (json_int_t)e->observed, "horizon", horizon,
+                   "mse", numbers(e->mse, e->horizon), "mse_mean_path", numbers(e->mse_mean_path, e->horizon),
+                   "mse_repeat", numbers(e->mse_repeat, e->horizon), "pixel_variance",
+                   cli_number(e->pixel_variance));
+}
+
+json_t *cli_evaluation_json(const dvbf_evaluation *evaluation, const dvbf_model_info *model, double seconds,
+                            unsigned threads) {
+  return json_pack("{s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "regression", regression_json(evaluation),
+                   "bound", bound_json(evaluation), "prediction", prediction_json(evaluation), "updates",
+                   (json_int_t)model->updates, "seconds", cli_number(seconds), "parameters",
+                   (json_int_t)model->parameters, "seed", (json_int_t)model->seed, "threads",
+                   (json_int_t)threads);
+}

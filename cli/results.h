@@ -1,0 +1,24 @@
+/* An evaluation as tables for people and as JSON for scripts. */
+#ifndef CLI_RESULTS_H
+#define CLI_RESULTS_H
+
+#include <dvbf/dvbf.h>
+#include <jansson.h>
+
+/* Worker threads that the setting `threads` of these settings stands for. */
+unsigned cli_threads(const dvbf_settings *settings);
+
+void cli_print_evaluation(const dvbf_evaluation *evaluation);
+
+/* {"regression", "bound", "prediction", "updates", "seconds", "parameters", "seed", "threads"}; NULL when
+ * memory is short or a name is not UTF-8. The caller releases it with json_decref. */
+json_t *cli_evaluation_json(const dvbf_evaluation *evaluation, const dvbf_model_info *model, double seconds,
+                            unsigned threads);
+
+/* A number, or null where it is not finite: JSON knows no other way to say so. */
+json_t *cli_number(double value);
+
+/* Seconds of a clock that only runs forward. */
+double cli_clock(void);
+
+#endif

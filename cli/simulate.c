@@ -1,0 +1,46 @@
+/* dvbf simulate: sequences of a known system, with ground truth. */
+#include "files.h"
+#include "options.h"
+
+#include <stdio.h>
+
+/* A system's name is also the name of its table of settings. */
+static const char *const systems[] = {"pendulum", NULL};
+static const char *const arguments[] = {"SYSTEM", NULL};
+static const cli_flag flags[] = {
+    {'o', "output", "FILE", "HDF5 file to write"},
+    CLI_FLAG_FORCE,
+    CLI_FLAG_QUIET,
+    {0},
+};
+
+static void tell(const dvbf_data *data, const char *path) {
+  fprintf(stderr, "%s: %zu + %zu + %zu sequences (train, valid, test) of %zu frames with %zu numbers\n", path,
+          data->train.count, data->valid.count, data->test.count, data->train.steps, data->train.n_x);
+}
+
+static dvbf_status run(const cli_options *options, dvbf_error *error) {
+  const char *system = options->arguments[0], *path = NULL;
+  dvbf_settings *settings = NULL;
+  dvbf_data *data = NULL;
+  dvbf_status status = cli_check_system(system, systems, error);
+  if (!status) status = cli_option_needed(&path, options, "output", error);
+  if (!status) status = cli_options_settings(&settings, options, system, error);
+  if (!status) status = cli_refuse_existing(path, cli_option(options, "force"), error);
+  if (!status) status = dvbf_simulate(&data, settings, error);
+  if (!status) status = dvbf_data_write(data, path, error);
+  if (!status && !cli_option(options, "quiet")) tell(data, path);
+  dvbf_data_free(data);
+  dvbf_settings_free(settings);
+  return status;
+}
+
+const cli_command cli_simulate = {
+    .name = "simulate",
+    .synopsis = "pendulum -o FILE [--SETTING VALUE ...]",
+    .help = "write sequences of a simulated system, with ground truth, as HDF5",
+    .arguments = arguments,
+    .flags = flags,
+    .tables = systems,
+    .run = run,
+};

@@ -1,0 +1,63 @@
+/* dvbf train: data in, run folder out. */
+#include "files.h"
+#include "options.h"
+#include "training.h"
+
+#include <stdlib.h>
+
+static const char *const tables[] = {"train", NULL};
+static const char *const arguments[] = {"DATA", NULL};
+static const cli_flag flags[] = {
+    {'o', "output", "FOLDER", "run folder to write: " CLI_MODEL ", " CLI_METRICS ", " CLI_SETTINGS},
+    CLI_FLAG_PRESET,
+    CLI_FLAG_CONFIG,
+    CLI_FLAG_FORCE,
+    CLI_FLAG_QUIET,
+    {0},
+};
+
+/* The data, split by the run's seed where the file does not split it. */
+static dvbf_status read_data(dvbf_data **out, const char *path, const dvbf_settings *settings,
+                             dvbf_error *error) {
+  char seed[32];
+  dvbf_status status = dvbf_settings_get(settings, "seed", seed, sizeof seed, error);
+  return status ? status : dvbf_data_read(out, path, strtoull(seed, NULL, 10), error);
+}
+
+static dvbf_status run(const cli_options *options, dvbf_error *error) {
+  const char *folder = NULL;
+  cli_path model_path;
+  cli_summary summary;
+  dvbf_settings *settings = NULL;
+  dvbf_data *data = NULL;
+  dvbf_model *model = NULL;
+  dvbf_status status = cli_option_needed(&folder, options, "output", error);
+  if (!status) {
+    cli_join(model_path, folder, CLI_MODEL);
+    status = cli_options_settings(&settings, options, "train", error);
+  }
+  if (!status) status = cli_refuse_existing(model_path, cli_option(options, "force"), error);
+  if (!status) status = read_data(&data, options->arguments[0], settings, error);
+  if (!status) status = cli_make_folder(folder, error);
+  if (!status)
+    status = cli_training(&model, &summary, folder, settings, data, cli_option(options, "quiet"), error);
+  dvbf_model_free(model);
+  dvbf_data_free(data);
+  dvbf_settings_free(settings);
+  return status;
+}
+
+const cli_command cli_train = {
+    .name = "train",
+    .synopsis = "DATA -o FOLDER [--preset NAME] [--config FILE] [--SETTING VALUE ...]",
+    .help = "learn a model from the sequences of an HDF5 file",
+    .details =
+        "\nSIGINT (Ctrl-C) and SIGTERM end training early: the best model so far is saved, and the exit\n"
+        "status is 128 plus the signal (130, 143). The same seed gives the same model, bit for bit,\n"
+        "with any number of threads.",
+    .arguments = arguments,
+    .flags = flags,
+    .tables = tables,
+    .presets = true,
+    .run = run,
+};

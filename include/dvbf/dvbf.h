@@ -1,0 +1,230 @@
+/* dvbf: learn a latent state-space model from raw sequences, then filter and predict with it.
+ *
+ * A complete program:
+ *
+ *   #include <dvbf/dvbf.h>
+ *   #include <stdio.h>
+ *
+ *   int main(void) {
+ *     dvbf_error error;
+ *     dvbf_settings *settings = NULL;
+ *     dvbf_data *data = NULL;
+ *     dvbf_model *model = NULL;
+ *     int failed = dvbf_settings_new(&settings, "train", &error) ||
+ *                  dvbf_settings_preset(settings, "pendulum", &error) ||
+ *                  dvbf_data_read(&data, "pendulum.h5", 1, &error) ||
+ *                  dvbf_train(&model, settings, data, NULL, NULL, &error) ||
+ *                  dvbf_model_save(model, "model.safetensors", &error);
+ *     if (failed) fprintf(stderr, "%s\n", error.message);
+ *     dvbf_model_free(model);
+ *     dvbf_data_free(data);
+ *     dvbf_settings_free(settings);
+ *     return failed;
+ *   }
+ *
+ * Conventions. Every function that can fail returns a dvbf_status (0 is success), leaves its outputs untouched
+ * on failure, and writes one sentence into `error` (which may be NULL). What a function creates, its first
+ * argument receives and the caller frees with the matching dvbf_..._free, which accepts NULL. The library never
+ * prints, exits or aborts. Arrays are C-ordered; their shape stands beside them.
+ */
+#ifndef DVBF_DVBF_H
+#define DVBF_DVBF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define DVBF_API __attribute__((visibility("default")))
+#else
+#define DVBF_API
+#endif
+
+#define DVBF_VERSION "0.1.0"
+
+/* ---- Failures ------------------------------------------------------------------------------------------- */
+
+typedef enum dvbf_status {
+  DVBF_OK = 0,
+  DVBF_ARGUMENT, /* a setting or argument is wrong: the caller can mend it */
+  DVBF_FORMAT,   /* a file's content is malformed or does not fit */
+  DVBF_IO,       /* the system refused to read or write */
+  DVBF_MEMORY,   /* out of memory */
+  DVBF_NUMERIC   /* training diverged and could not be saved */
+} dvbf_status;
+
+typedef struct dvbf_error {
+  dvbf_status status;
+  char message[512]; /* one sentence: what, where, and the remedy */
+} dvbf_error;
+
+/* ---- Settings ------------------------------------------------------------------------------------------- */
+
+/* Named values of one table: "train", "evaluate", "simulate", "pendulum" (see dvbf_settings_table). */
+typedef struct dvbf_settings dvbf_settings;
+
+typedef struct dvbf_setting_info {
+  const char *name;    /* as in --name */
+  const char *group;   /* heading under which help lists it */
+  const char *kind;    /* "int", "real", "choice", "switch" or "text" */
+  const char *range;   /* "[1, 1024]", "a | b | c", "on | off" or "" */
+  const char *initial; /* the default, as text */
+  const char *help;    /* one line */
+} dvbf_setting_info;
+
+DVBF_API dvbf_status dvbf_settings_new(dvbf_settings **out, const char *table, dvbf_error *error);
+DVBF_API dvbf_status dvbf_settings_copy(dvbf_settings **out, const dvbf_settings *from, dvbf_error *error);
+DVBF_API void dvbf_settings_free(dvbf_settings *settings);
+/* Sets one value from text. An unknown name is refused with the nearest known one. */
+DVBF_API dvbf_status dvbf_settings_set(dvbf_settings *settings, const char *name, const char *value,
+                                       dvbf_error *error);
+/* Writes the value as text into out[size]; numbers are written so that reading them back is exact. */
+DVBF_API dvbf_status dvbf_settings_get(const dvbf_settings *settings, const char *name, char *out, size_t size,
+                                       dvbf_error *error);
+/* Applies a named preset on top of the current values. */
+DVBF_API dvbf_status dvbf_settings_preset(dvbf_settings *settings, const char *preset, dvbf_error *error);
+/* Applies a file of `name = value` lines (# starts a comment) on top of the current values. */
+DVBF_API dvbf_status dvbf_settings_read(dvbf_settings *settings, const char *path, dvbf_error *error);
+/* Writes such a file, atomically. */
+DVBF_API dvbf_status dvbf_settings_write(const dvbf_settings *settings, const char *path, dvbf_error *error);
+/* Fills *info for entry `index` of a table; returns false past its end or for an unknown table. */
+DVBF_API bool dvbf_settings_table(const char *table, size_t index, dvbf_setting_info *info);
+/* Name of preset `index` and a line about it; NULL past the end. */
+DVBF_API const char *dvbf_preset_name(size_t index, const char **help);
+
+/* ---- Data ----------------------------------------------------------------------------------------------- */
+
+/* Sequences of equal storage length. u[t] acts between x[t] and x[t+1]. */
+typedef struct dvbf_sequences {
+  size_t count, steps, n_x, n_u, n_s;
+  float *x;         /* [count][steps][n_x] */
+  float *u;         /* [count][steps][n_u], NULL when n_u = 0 */
+  float *state;     /* [count][steps][n_s] ground truth, NULL when n_s = 0 */
+  uint32_t *length; /* [count] valid steps of each sequence, NULL when all are `steps` long */
+} dvbf_sequences;
+
+typedef struct dvbf_data {
+  dvbf_sequences train, valid, test;
+  size_t image_height, image_width; /* 0 when x is not an image */
+  char (*state_names)[32];          /* [n_s], NULL when n_s = 0 */
+} dvbf_data;
+
+/* Reads HDF5: x [N,T,...], u [N,T,n_u] optional, state [N,T,n_s] optional, length [N] optional, either in the
+ * groups train, valid, test or at the root, which is then split 80/10/10 by `seed`. */
+DVBF_API dvbf_status dvbf_data_read(dvbf_data **out, const char *path, uint64_t seed, dvbf_error *error);
+/* Writes the three groups, atomically: a file of that name is replaced only by a complete one. */
+DVBF_API dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error *error);
+DVBF_API void dvbf_data_free(dvbf_data *data);
+/* Simulates a system; `settings` is of the table of that name ("pendulum"). */
+DVBF_API dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_error *error);
+
+/* ---- Training ------------------------------------------------------------------------------------------- */
+
+typedef struct dvbf_model dvbf_model;
+
+typedef struct dvbf_progress {
+  uint64_t update, updates; /* of this start */
+  unsigned start, starts;
+  double seconds, seconds_left;
+  double bound; /* of the last minibatches, nats per frame */
+  bool validated; /* true when the fields below are new */
+  double valid_bound, valid_reconstruction, valid_kl_w, valid_kl_v; /* nats per frame */
+  double valid_prediction; /* prediction error over pixel variance */
+  double learning_rate, temperature, sigma_floor;
+  const char *event; /* NULL, or a sentence about a restart or a recovery */
+} dvbf_progress;
+
+/* Called a few times a second and at every validation; returning false stops training cleanly. */
+typedef bool dvbf_progress_fn(const dvbf_progress *progress, void *user_data);
+
+/* Trains a model. Interrupted by the callback it still succeeds, with the best model so far. */
+DVBF_API dvbf_status dvbf_train(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
+                                dvbf_progress_fn *progress, void *user_data, dvbf_error *error);
+
+DVBF_API dvbf_status dvbf_model_load(dvbf_model **out, const char *path, dvbf_error *error);
+/* Writes safetensors, atomically. Refuses a model that holds a value that is not finite. */
+DVBF_API dvbf_status dvbf_model_save(const dvbf_model *model, const char *path, dvbf_error *error);
+DVBF_API void dvbf_model_free(dvbf_model *model);
+
+typedef struct dvbf_model_info {
+  size_t n_x, n_u, n_z, n_w;
+  size_t parameters;
+  uint64_t updates, seed;
+  double seconds; /* of training in this process; 0 for a loaded model */
+} dvbf_model_info;
+
+DVBF_API dvbf_model_info dvbf_model_describe(const dvbf_model *model);
+
+/* ---- Inference ------------------------------------------------------------------------------------------ */
+
+typedef struct dvbf_infer_options {
+  size_t observe;    /* steps whose x is seen; later ones are predicted with w from the prior; 0: all */
+  bool mean_path;    /* every noise at its mean: w = 0 where predicted */
+  uint64_t seed;     /* of the samples */
+  unsigned threads;  /* 0: all cores */
+} dvbf_infer_options;
+
+/* One path through the latent space for each sequence. */
+typedef struct dvbf_paths {
+  size_t count, steps, n_z, n_x;
+  float *z;              /* [count][steps][n_z] */
+  float *x;              /* [count][steps][n_x] mean of the emission */
+  double *log_likelihood; /* [count][steps] ln p(x_t | z_t), 0 where not observed */
+  double *kl;            /* [count][steps] KL of w_t; entry 0 belongs to w_1, entry t to the step into t */
+} dvbf_paths;
+
+DVBF_API dvbf_status dvbf_infer(dvbf_paths **out, const dvbf_model *model, const dvbf_sequences *sequences,
+                                const dvbf_infer_options *options, dvbf_error *error);
+DVBF_API void dvbf_paths_free(dvbf_paths *paths);
+
+typedef struct dvbf_regression {
+  char name[32];
+  double r2, log_likelihood;
+} dvbf_regression;
+
+typedef struct dvbf_evaluation {
+  size_t n_regressions;
+  dvbf_regression *regressions;                   /* [n_regressions] one for each column of state */
+  double elbo, reconstruction, kl_w, kl_v;        /* nats per frame */
+  double elbo_deviation;                          /* standard deviation over the samples */
+  size_t observed, horizon;                       /* predicted steps observed+1 .. observed+horizon */
+  double *mse, *mse_mean_path, *mse_repeat;       /* [horizon] per pixel */
+  double pixel_variance;                          /* per pixel, of the evaluated sequences */
+} dvbf_evaluation;
+
+/* `settings` is of the table "evaluate". `data` names the columns of state; `sequences` is one of its splits. */
+DVBF_API dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *model, const dvbf_data *data,
+                                   const dvbf_sequences *sequences, const dvbf_settings *settings,
+                                   dvbf_error *error);
+DVBF_API void dvbf_evaluation_free(dvbf_evaluation *evaluation);
+
+/* ---- Pictures ------------------------------------------------------------------------------------------- */
+
+typedef struct dvbf_picture {
+  const char *title;
+  /* Strips of images, one row each for truth, reconstruction and prediction. */
+  size_t frames, height, width;
+  const float *truth, *reconstruction, *prediction; /* [frames][height][width] */
+  size_t observed;                                  /* frames the prediction has seen */
+  size_t training_steps;                            /* a bar marks the length of the training sequences */
+  /* Latent samples and what to colour them by. */
+  size_t points, n_z;
+  const float *z;             /* [points][n_z] */
+  const float *angle;         /* [points] in radians, cyclic colours */
+  const float *velocity;      /* [points] */
+  const char *angle_label, *velocity_label;
+  /* Prediction error by horizon. */
+  size_t horizon;
+  const double *mse, *mse_mean_path, *mse_repeat; /* [horizon] relative to the pixel variance */
+} dvbf_picture;
+
+DVBF_API dvbf_status dvbf_draw(const dvbf_picture *picture, const char *png_path, dvbf_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

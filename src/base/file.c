@@ -1,0 +1,81 @@
+#include "base/file.h"
+
+#include "base/status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+dvbf_status dv_temporary_name(char *out, size_t size, const char *path, dvbf_error *error) {
+  int length = snprintf(out, size, "%s.tmp-%ld", path, (long)getpid());
+  if (length < 0 || (size_t)length >= size)
+    return dv_fail(error, DVBF_ARGUMENT, "%.64s...: the path is longer than %zu characters", path, size);
+  return DVBF_OK;
+}
+
+/* Syncs what is behind `path`, a file or the folder that holds it. */
+static int sync_path(const char *path) {
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return -1;
+  int failed = fsync(descriptor);
+  close(descriptor);
+  return failed;
+}
+
+static void sync_folder_of(const char *path) {
+  char folder[4096];
+  snprintf(folder, sizeof folder, "%s", path);
+  char *slash = strrchr(folder, '/');
+  if (!slash)
+    snprintf(folder, sizeof folder, ".");
+  else
+    slash[slash == folder] = 0;
+  sync_path(folder); /* some file systems refuse to sync a folder: the rename itself stays atomic */
+}
+
+dvbf_status dv_publish(const char *temporary, const char *path, dvbf_error *error) {
+  if (sync_path(temporary) || rename(temporary, path)) {
+    int reason = errno;
+    unlink(temporary);
+    return dv_fail(error, DVBF_IO, "%s: cannot be written: %s; what was there before is unchanged", path,
+                   strerror(reason));
+  }
+  sync_folder_of(path);
+  return DVBF_OK;
+}
+
+dvbf_status dv_atomic_open(dv_atomic_file *file, const char *path, dvbf_error *error) {
+  file->stream = NULL;
+  if (strlen(path) >= sizeof file->path)
+    return dv_fail(error, DVBF_ARGUMENT, "%.64s...: the path is longer than %zu characters", path,
+                   sizeof file->path);
+  strcpy(file->path, path);
+  dvbf_status status = dv_temporary_name(file->temporary, sizeof file->temporary, path, error);
+  if (status) return status;
+  file->stream = fopen(file->temporary, "wb");
+  if (!file->stream)
+    return dv_fail(error, DVBF_IO, "%s: cannot be created: %s", path, strerror(errno));
+  return DVBF_OK;
+}
+
+dvbf_status dv_atomic_commit(dv_atomic_file *file, dvbf_error *error) {
+  int failed = ferror(file->stream);
+  int reason = failed ? EIO : 0;
+  if (fflush(file->stream)) reason = errno;
+  if (fclose(file->stream) && !reason) reason = errno;
+  file->stream = NULL;
+  if (reason) {
+    unlink(file->temporary);
+    return dv_fail(error, DVBF_IO, "%s: cannot be written: %s; what was there before is unchanged", file->path,
+                   strerror(reason));
+  }
+  return dv_publish(file->temporary, file->path, error);
+}
+
+void dv_atomic_abandon(dv_atomic_file *file) {
+  if (!file->stream) return;
+  fclose(file->stream);
+  file->stream = NULL;
+  unlink(file->temporary);
+}

@@ -1,0 +1,22 @@
+/* Files that appear whole or not at all. */
+#ifndef DV_FILE_H
+#define DV_FILE_H
+
+#include <dvbf/dvbf.h>
+#include <stdio.h>
+
+typedef struct dv_atomic_file {
+  FILE *stream;
+  char path[4096], temporary[4128];
+} dv_atomic_file;
+
+/* Opens a temporary file beside `path`. Write to ->stream, then commit (sync, rename) or abandon (remove). */
+dvbf_status dv_atomic_open(dv_atomic_file *file, const char *path, dvbf_error *error);
+dvbf_status dv_atomic_commit(dv_atomic_file *file, dvbf_error *error);
+void dv_atomic_abandon(dv_atomic_file *file);
+
+/* The temporary name for `path`, for libraries that open files themselves; dv_publish syncs and renames it. */
+dvbf_status dv_temporary_name(char *out, size_t size, const char *path, dvbf_error *error);
+dvbf_status dv_publish(const char *temporary, const char *path, dvbf_error *error);
+
+#endif

@@ -1,0 +1,26 @@
+/* Allocation with checked sizes. All library allocations pass here, so that tests can count or fail them. */
+#ifndef DV_MEMORY_H
+#define DV_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* *out = a * b; false on overflow. */
+bool dv_multiply(size_t a, size_t b, size_t *out);
+
+/* Zeroed memory for count * size bytes; NULL when that overflows or memory is short. count = 0 gives a pointer. */
+void *dv_calloc(size_t count, size_t size);
+
+/* Memory aligned to 64 bytes, zeroed; freed with dv_free like all other. */
+void *dv_calloc_aligned(size_t count, size_t size);
+
+/* Grows an array to count * size bytes keeping its content; NULL leaves the old one valid. */
+void *dv_realloc(void *old, size_t count, size_t size);
+
+char *dv_strdup(const char *text);
+void dv_free(void *memory);
+
+/* Calls to the functions above since the start of the process, over all threads. */
+unsigned long dv_allocations(void);
+
+#endif

@@ -1,0 +1,73 @@
+/* Counter-based random numbers (Philox 4x32-10 of Random123): a number depends on its key and counter alone,
+ * never on what was drawn before, so results do not depend on threads, shards or order. */
+#ifndef DV_RANDOM_H
+#define DV_RANDOM_H
+
+#include <Random123/philox.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a number is drawn for; part of the counter, so that no two uses share numbers. */
+typedef enum dv_stream {
+  DV_STREAM_INITIALISE = 1, /* parameters */
+  DV_STREAM_ORDER,          /* order of the sequences in training, splits */
+  DV_STREAM_NOISE,          /* noise of ops in training */
+  DV_STREAM_INFERENCE,      /* noise of ops in inference and validation */
+  DV_STREAM_SIMULATION      /* environments */
+} dv_stream;
+
+typedef struct dv_block {
+  uint32_t word[4];
+} dv_block;
+
+static inline dv_block dv_random_block(uint64_t seed, uint32_t stream, uint32_t a, uint32_t b, uint32_t c) {
+  philox4x32_ctr_t counter = {{stream, a, b, c}};
+  philox4x32_key_t key = {{(uint32_t)seed, (uint32_t)(seed >> 32)}};
+  philox4x32_ctr_t r = philox4x32(counter, key);
+  return (dv_block){{r.v[0], r.v[1], r.v[2], r.v[3]}};
+}
+
+/* Uniform in (0, 1), never 0 or 1. */
+static inline double dv_uniform_of(uint32_t word) {
+  return (word + 0.5) * (1.0 / 4294967296.0);
+}
+
+/* A sequential reader of one counter range, for code that is not hot: simulators, initial values, orders. */
+typedef struct dv_random {
+  uint64_t seed;
+  dv_stream stream;
+  uint32_t a, b, next;
+  dv_block block;
+} dv_random;
+
+static inline dv_random dv_random_at(uint64_t seed, dv_stream stream, uint32_t a, uint32_t b) {
+  return (dv_random){.seed = seed, .stream = stream, .a = a, .b = b};
+}
+
+static inline uint32_t dv_random_word(dv_random *r) {
+  if (r->next % 4 == 0) r->block = dv_random_block(r->seed, r->stream, r->a, r->b, r->next / 4);
+  return r->block.word[r->next++ % 4];
+}
+
+static inline double dv_random_uniform(dv_random *r) {
+  return dv_uniform_of(dv_random_word(r));
+}
+
+static inline double dv_random_normal(dv_random *r) {
+  double radius = sqrt(-2.0 * log(dv_random_uniform(r)));
+  return radius * cos(6.283185307179586477 * dv_random_uniform(r));
+}
+
+/* A permutation of 0..count-1 by Fisher and Yates. */
+static inline void dv_random_permutation(dv_random *r, uint32_t *out, size_t count) {
+  for (size_t i = 0; i < count; i++) out[i] = (uint32_t)i;
+  for (size_t i = count; i > 1; i--) {
+    size_t j = (size_t)(((uint64_t)dv_random_word(r) * i) >> 32);
+    uint32_t swap = out[i - 1];
+    out[i - 1] = out[j];
+    out[j] = swap;
+  }
+}
+
+#endif

@@ -1,0 +1,365 @@
+#include "base/settings.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/presets.h"
+#include "base/status.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum kind { KIND_INT, KIND_REAL, KIND_CHOICE, KIND_SWITCH } kind;
+
+typedef struct entry {
+  const char *name, *initial, *choices, *group, *help;
+  kind kind;
+  size_t offset;
+  double low, high;
+} entry;
+
+/* Turns a .def line into an entry. The default is kept as text, as help prints it. */
+#define INT(field, name, initial, low, high, group, help)                                                    \
+  {name, #initial, NULL, group, help, KIND_INT, offsetof(STRUCT, field), low, high},
+#define REAL(field, name, initial, low, high, group, help)                                                   \
+  {name, #initial, NULL, group, help, KIND_REAL, offsetof(STRUCT, field), low, high},
+#define CHOICE(field, name, initial, choices, group, help)                                                   \
+  {name, initial, choices, group, help, KIND_CHOICE, offsetof(STRUCT, field), 0, 0},
+#define SWITCH(field, name, initial, group, help)                                                            \
+  {name, initial, "off|on", group, help, KIND_SWITCH, offsetof(STRUCT, field), 0, 0},
+
+#define STRUCT dv_train_settings
+static const entry train_entries[] = {
+#include "base/settings_train.def"
+};
+#undef STRUCT
+#define STRUCT dv_evaluate_settings
+static const entry evaluate_entries[] = {
+#include "base/settings_evaluate.def"
+};
+#undef STRUCT
+#define STRUCT dv_pendulum_settings
+static const entry pendulum_entries[] = {
+#include "base/settings_pendulum.def"
+};
+#undef STRUCT
+
+typedef struct table {
+  const char *name;
+  const entry *entries;
+  size_t count, size;
+} table;
+
+#define TABLE(name, entries, type) {name, entries, sizeof entries / sizeof *entries, sizeof(type)}
+static const table tables[] = {
+    TABLE("train", train_entries, dv_train_settings),
+    TABLE("evaluate", evaluate_entries, dv_evaluate_settings),
+    TABLE("pendulum", pendulum_entries, dv_pendulum_settings),
+};
+
+struct dvbf_settings {
+  const table *table;
+  _Alignas(double) unsigned char values[];
+};
+
+static const table *find_table(const char *name) {
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+    if (!strcmp(tables[i].name, name)) return &tables[i];
+  return NULL;
+}
+
+static const entry *find_entry(const table *t, const char *name) {
+  for (size_t i = 0; i < t->count; i++)
+    if (!strcmp(t->entries[i].name, name)) return &t->entries[i];
+  return NULL;
+}
+
+/* ---- The nearest known name ---- */
+
+static size_t edit_distance(const char *a, const char *b) {
+  enum { LIMIT = 63 };
+  size_t row[LIMIT + 1], n = strnlen(b, LIMIT);
+  for (size_t j = 0; j <= n; j++) row[j] = j;
+  for (size_t i = 0; a[i] && i < LIMIT; i++) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < n; j++) {
+      size_t best = diagonal + (a[i] != b[j]);
+      if (row[j] + 1 < best) best = row[j] + 1;
+      if (row[j + 1] + 1 < best) best = row[j + 1] + 1;
+      diagonal = row[j + 1];
+      row[j + 1] = best;
+    }
+  }
+  return row[n];
+}
+
+static const char *nearest(const table *t, const char *name) {
+  const char *best = t->entries[0].name;
+  size_t distance = SIZE_MAX;
+  for (size_t i = 0; i < t->count; i++) {
+    size_t d = edit_distance(name, t->entries[i].name);
+    if (d < distance) distance = d, best = t->entries[i].name;
+  }
+  return best;
+}
+
+/* ---- Values and text ---- */
+
+/* Position of `value` in "a|b|c", or -1. */
+static int64_t choice_index(const char *choices, const char *value) {
+  size_t length = strlen(value);
+  int64_t index = 0;
+  for (const char *at = choices; at; index++) {
+    const char *bar = strchr(at, '|');
+    size_t size = bar ? (size_t)(bar - at) : strlen(at);
+    if (size == length && !memcmp(at, value, size)) return index;
+    at = bar ? bar + 1 : NULL;
+  }
+  return -1;
+}
+
+static void choice_text(const char *choices, int64_t index, char *out, size_t size) {
+  while (index-- > 0) choices = strchr(choices, '|') + 1;
+  snprintf(out, size, "%.*s", (int)strcspn(choices, "|"), choices);
+}
+
+static void spread_choices(const char *choices, char *out, size_t size) {
+  size_t used = 0;
+  for (const char *c = choices; *c && used + 4 < size; c++) {
+    if (*c == '|') {
+      memcpy(out + used, " | ", 3);
+      used += 3;
+    } else {
+      out[used++] = *c;
+    }
+  }
+  out[used] = 0;
+}
+
+static void range_text(const entry *e, char *out, size_t size) {
+  if (e->choices)
+    spread_choices(e->choices, out, size);
+  else
+    snprintf(out, size, "[%.10g, %.10g]", e->low, e->high);
+}
+
+static dvbf_status out_of_range(const entry *e, const char *value, dvbf_error *error) {
+  char range[160];
+  range_text(e, range, sizeof range);
+  if (e->choices)
+    return dv_fail(error, DVBF_ARGUMENT, "%s = %.60s: must be one of %s; the default is %s", e->name, value, range,
+                   e->initial);
+  return dv_fail(error, DVBF_ARGUMENT, "%s = %.60s: must be %s in %s; the default is %s", e->name, value,
+                 e->kind == KIND_INT ? "a whole number" : "a number", range, e->initial);
+}
+
+static dvbf_status set_entry(unsigned char *values, const entry *e, const char *text, dvbf_error *error) {
+  char *end;
+  errno = 0;
+  if (e->choices) {
+    int64_t index = choice_index(e->choices, text);
+    if (index < 0) return out_of_range(e, text, error);
+    memcpy(values + e->offset, &index, sizeof index);
+  } else if (e->kind == KIND_INT) {
+    long long number = strtoll(text, &end, 10);
+    if (end == text || *end || errno || (double)number < e->low || (double)number > e->high)
+      return out_of_range(e, text, error);
+    int64_t value = number;
+    memcpy(values + e->offset, &value, sizeof value);
+  } else {
+    double value = strtod(text, &end);
+    if (end == text || *end || !isfinite(value) || value < e->low || value > e->high)
+      return out_of_range(e, text, error);
+    memcpy(values + e->offset, &value, sizeof value);
+  }
+  return DVBF_OK;
+}
+
+static void get_entry(const unsigned char *values, const entry *e, char *out, size_t size) {
+  if (e->kind == KIND_REAL) {
+    double value;
+    memcpy(&value, values + e->offset, sizeof value);
+    snprintf(out, size, "%.9g", value);
+    if (strtod(out, NULL) != value) snprintf(out, size, "%.17g", value);
+    return;
+  }
+  int64_t value;
+  memcpy(&value, values + e->offset, sizeof value);
+  if (e->choices)
+    choice_text(e->choices, value, out, size);
+  else
+    snprintf(out, size, "%lld", (long long)value);
+}
+
+/* ---- Public functions ---- */
+
+dvbf_status dvbf_settings_new(dvbf_settings **out, const char *name, dvbf_error *error) {
+  const table *t = find_table(name);
+  if (!t) return dv_fail(error, DVBF_ARGUMENT, "there is no table of settings named %.60s", name);
+  dvbf_settings *s = dv_calloc(1, sizeof *s + t->size);
+  if (!s) return dv_fail_memory(error, "making settings");
+  s->table = t;
+  for (size_t i = 0; i < t->count; i++) {
+    dvbf_status status = set_entry(s->values, &t->entries[i], t->entries[i].initial, error);
+    if (status) {
+      dv_free(s);
+      return status;
+    }
+  }
+  *out = s;
+  return DVBF_OK;
+}
+
+dvbf_status dvbf_settings_copy(dvbf_settings **out, const dvbf_settings *from, dvbf_error *error) {
+  size_t size = sizeof *from + from->table->size;
+  dvbf_settings *s = dv_calloc(1, size);
+  if (!s) return dv_fail_memory(error, "copying settings");
+  memcpy(s, from, size);
+  *out = s;
+  return DVBF_OK;
+}
+
+void dvbf_settings_free(dvbf_settings *settings) {
+  dv_free(settings);
+}
+
+dvbf_status dvbf_settings_set(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
+  const entry *e = find_entry(s->table, name);
+  if (!e)
+    return dv_fail(error, DVBF_ARGUMENT, "%.60s: no such setting; did you mean %s?", name,
+                   nearest(s->table, name));
+  return set_entry(s->values, e, value, error);
+}
+
+dvbf_status dvbf_settings_get(const dvbf_settings *s, const char *name, char *out, size_t size,
+                              dvbf_error *error) {
+  const entry *e = find_entry(s->table, name);
+  if (!e) return dv_fail(error, DVBF_ARGUMENT, "%.60s: no such setting; did you mean %s?", name,
+                         nearest(s->table, name));
+  get_entry(s->values, e, out, size);
+  return DVBF_OK;
+}
+
+/* Applies one `name = value` line; blank lines and comments are skipped. */
+static dvbf_status apply_line(dvbf_settings *s, char *line, const char *where, size_t number, dvbf_error *error) {
+  line[strcspn(line, "#\r\n")] = 0;
+  char *name = line + strspn(line, " \t");
+  if (!*name) return DVBF_OK;
+  char *equals = strchr(name, '=');
+  if (!equals)
+    return dv_fail(error, DVBF_FORMAT, "%s, line %zu: \"%.60s\" is not of the form name = value", where, number,
+                   name);
+  *equals = 0;
+  name[strcspn(name, " \t")] = 0;
+  char *value = equals + 1 + strspn(equals + 1, " \t");
+  size_t length = strlen(value);
+  while (length && strchr(" \t", value[length - 1])) value[--length] = 0;
+  dvbf_error inner;
+  dvbf_status status = dvbf_settings_set(s, name, value, &inner);
+  if (status) return dv_fail(error, status, "%s, line %zu: %.400s", where, number, inner.message);
+  return DVBF_OK;
+}
+
+dvbf_status dvbf_settings_preset(dvbf_settings *s, const char *preset, dvbf_error *error) {
+  const char *lines = dv_preset_lines(preset);
+  if (!lines) {
+    char known[256] = "";
+    for (size_t i = 0; dvbf_preset_name(i, NULL); i++)
+      snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "",
+               dvbf_preset_name(i, NULL));
+    return dv_fail(error, DVBF_ARGUMENT, "preset = %.60s: no such preset; the known ones are %s", preset, known);
+  }
+  size_t number = 1;
+  for (const char *at = lines; *at; number++) {
+    char line[256];
+    size_t length = strcspn(at, "\n");
+    snprintf(line, sizeof line, "%.*s", (int)length, at);
+    dvbf_status status = apply_line(s, line, preset, number, error);
+    if (status) return status;
+    at += length + (at[length] == '\n');
+  }
+  return DVBF_OK;
+}
+
+dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *error) {
+  FILE *file = fopen(path, "r");
+  if (!file) return dv_fail(error, DVBF_IO, "%s: cannot be read: %s", path, strerror(errno));
+  char line[1024];
+  dvbf_status status = DVBF_OK;
+  for (size_t number = 1; !status && fgets(line, sizeof line, file); number++)
+    status = apply_line(s, line, path, number, error);
+  if (!status && ferror(file)) status = dv_fail(error, DVBF_IO, "%s: cannot be read: %s", path, strerror(errno));
+  fclose(file);
+  return status;
+}
+
+dvbf_status dvbf_settings_write(const dvbf_settings *s, const char *path, dvbf_error *error) {
+  dv_atomic_file file;
+  dvbf_status status = dv_atomic_open(&file, path, error);
+  if (status) return status;
+  const char *group = "";
+  for (size_t i = 0; i < s->table->count; i++) {
+    const entry *e = &s->table->entries[i];
+    char value[128];
+    get_entry(s->values, e, value, sizeof value);
+    if (strcmp(group, e->group)) fprintf(file.stream, "%s# %s\n", i ? "\n" : "", group = e->group);
+    fprintf(file.stream, "%s = %s\n", e->name, value);
+  }
+  return dv_atomic_commit(&file, error);
+}
+
+bool dvbf_settings_table(const char *name, size_t index, dvbf_setting_info *info) {
+  static const char *const kinds[] = {"int", "real", "choice", "switch"};
+  static _Thread_local char range[160];
+  const table *t = find_table(name);
+  if (!t || index >= t->count) return false;
+  const entry *e = &t->entries[index];
+  range_text(e, range, sizeof range);
+  *info = (dvbf_setting_info){.name = e->name,
+                              .group = e->group,
+                              .kind = kinds[e->kind],
+                              .range = range,
+                              .initial = e->initial,
+                              .help = e->help};
+  return true;
+}
+
+/* ---- Inside the library ---- */
+
+static const void *values_of(const dvbf_settings *s, const char *name, dvbf_error *error) {
+  if (s && !strcmp(s->table->name, name)) return s->values;
+  dv_fail(error, DVBF_ARGUMENT, "settings of the table \"%s\" are needed here, not \"%s\"", name,
+          s ? s->table->name : "none");
+  return NULL;
+}
+
+const dv_train_settings *dv_settings_train(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "train", error);
+}
+
+const dv_evaluate_settings *dv_settings_evaluate(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "evaluate", error);
+}
+
+const dv_pendulum_settings *dv_settings_pendulum(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "pendulum", error);
+}
+
+const char *dv_settings_table_name(const dvbf_settings *s) {
+  return s->table->name;
+}
+
+dvbf_status dv_settings_each(const dvbf_settings *s,
+                             dvbf_status (*each)(const char *name, const char *value, void *user), void *user) {
+  for (size_t i = 0; i < s->table->count; i++) {
+    const entry *e = &s->table->entries[i];
+    char value[128];
+    if (!strcmp(e->group, "Running")) continue;
+    get_entry(s->values, e, value, sizeof value);
+    dvbf_status status = each(e->name, value, user);
+    if (status) return status;
+  }
+  return DVBF_OK;
+}

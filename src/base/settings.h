@@ -1,0 +1,52 @@
+/* The tables of settings. A setting is declared once, in settings_*.def; the struct field, default, range check,
+ * command-line flag, help, config file, model metadata and manual all come from there. */
+#ifndef DV_SETTINGS_H
+#define DV_SETTINGS_H
+
+#include <dvbf/dvbf.h>
+
+/* Choices, in the order of the .def file. */
+enum { DV_LOCALLY_LINEAR, DV_LINEAR, DV_MLP_TRANSITION };
+enum { DV_BAYESIAN, DV_POINT };
+enum { DV_PER_UPDATE, DV_PER_STEP };
+enum { DV_INITIAL_MLP, DV_INITIAL_BIRNN };
+enum { DV_GAUSSIAN, DV_BERNOULLI };
+enum { DV_MEAN_IDENTITY, DV_MEAN_SIGMOID };
+enum { DV_SIGMA_FIXED, DV_SIGMA_GLOBAL, DV_SIGMA_DIMENSION, DV_SIGMA_STATE };
+enum { DV_SCALING_NONE, DV_SCALING_CENTRE, DV_SCALING_STANDARDISE };
+enum { DV_U_NONE, DV_U_STANDARDISE };
+enum { DV_ADAM, DV_ADADELTA };
+enum { DV_DECAY_NONE, DV_DECAY_COSINE };
+enum { DV_SPLIT_TRAIN, DV_SPLIT_VALID, DV_SPLIT_TEST };
+
+#define INT(field, ...) int64_t field;
+#define REAL(field, ...) double field;
+#define CHOICE(field, ...) int64_t field;
+#define SWITCH(field, ...) int64_t field;
+typedef struct dv_train_settings {
+#include "base/settings_train.def"
+} dv_train_settings;
+typedef struct dv_evaluate_settings {
+#include "base/settings_evaluate.def"
+} dv_evaluate_settings;
+typedef struct dv_pendulum_settings {
+#include "base/settings_pendulum.def"
+} dv_pendulum_settings;
+#undef INT
+#undef REAL
+#undef CHOICE
+#undef SWITCH
+
+/* The values, or NULL with a sentence when `settings` is of another table. */
+const dv_train_settings *dv_settings_train(const dvbf_settings *settings, dvbf_error *error);
+const dv_evaluate_settings *dv_settings_evaluate(const dvbf_settings *settings, dvbf_error *error);
+const dv_pendulum_settings *dv_settings_pendulum(const dvbf_settings *settings, dvbf_error *error);
+
+/* Name of the table. */
+const char *dv_settings_table_name(const dvbf_settings *settings);
+
+/* Calls `each` with name and text of every setting that belongs into a model file (all but group "Running"). */
+dvbf_status dv_settings_each(const dvbf_settings *settings,
+                             dvbf_status (*each)(const char *name, const char *value, void *user), void *user);
+
+#endif

@@ -1,0 +1,79 @@
+/* Record → plan → run. See include/dvbf/graph.h for how a program is recorded; this is how it is run. */
+#ifndef DV_GRAPH_H
+#define DV_GRAPH_H
+
+#include "graph/kernels.h"
+
+#include <dvbf/graph.h>
+
+/* ---- Parameters: all values of a model in one vector ---- */
+
+typedef struct dv_parameter {
+  char name[48];
+  int rows, cols;
+  size_t offset;
+  bool frozen;
+} dv_parameter;
+
+typedef struct dv_parameters {
+  dv_parameter *list;
+  size_t count, capacity;
+  dvbf_real *values; /* [size] */
+  size_t size, room;
+  bool complete; /* no further parameter may be added: they come from a file or are in training */
+  uint64_t seed; /* of first values */
+} dv_parameters;
+
+void dv_parameters_free(dv_parameters *parameters);
+
+/* ---- A program ---- */
+
+/* What changes from update to update. */
+typedef struct dv_schedule {
+  uint64_t seed;
+  uint32_t stream;        /* dv_stream of the noise */
+  uint32_t update;
+  double temperature;     /* c */
+  double log_sigma_floor; /* of the emission */
+  double filter_dropout;
+  double sequences;       /* N, that divides the KL of v */
+  double scale;           /* of the objective: 1 / (batch * steps) */
+  bool mean_path;         /* noise is 0 */
+} dv_schedule;
+
+enum { DV_RECONSTRUCTION, DV_KL_W, DV_KL_V, DV_TERMS };
+
+/* An executor: one program, one private arena. Several run at the same time, each on its own shard. */
+struct dvbf_run {
+  const dvbf_graph *graph;
+  const dv_kernels *k;
+  dvbf_real *arena;
+  const dvbf_real *parameters;
+  dvbf_real *gradient;      /* [parameters], NULL for a program without backward */
+  const dv_schedule *schedule;
+  const uint32_t *sequence; /* [rows] keys the noise */
+  double terms[DV_TERMS];   /* of the bound, summed over the shard's sequences and steps */
+};
+
+/* `training` plans gradients. rows is the number of sequences in a shard. */
+dvbf_graph *dv_graph_new(dv_parameters *parameters, int rows, bool training);
+void dv_graph_free(dvbf_graph *g);
+int dv_graph_rows(const dvbf_graph *g);
+/* Number of the next stream of noise that an op asks for. */
+int dv_graph_noise_number(dvbf_graph *g);
+/* Ends recording: checks, lifetimes, arena. The sentence of a refused recording goes into error. */
+dvbf_status dv_graph_plan(dvbf_graph *g, dvbf_error *error);
+size_t dv_graph_arena_size(const dvbf_graph *g); /* in reals */
+/* Multiplications and additions of one forward (and backward) run, counted over the matrix products. */
+double dv_graph_flops(const dvbf_graph *g);
+void dv_graph_count_flops(dvbf_graph *g, double flops);
+bool dv_graph_training(const dvbf_graph *g);
+bool dv_graph_has_gradient(const dvbf_graph *g, dvbf_value value);
+
+dvbf_status dv_run_init(dvbf_run *run, const dvbf_graph *g, dvbf_error *error);
+void dv_run_clear(dvbf_run *run);
+void dv_run_forward(dvbf_run *run);
+/* Adds to run->gradient. */
+void dv_run_backward(dvbf_run *run);
+
+#endif

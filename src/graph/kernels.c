@@ -1,0 +1,311 @@
+/* Compiled once per instruction set with DV_ISA set. Loops are written so that the compiler vectorises them;
+ * exp, log and sine are polynomials because calls into libm would not be. Accuracy: tests/test_kernels.c. */
+#include "graph/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef dvbf_real real;
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+/* ---- Functions of one number ---- */
+
+#ifdef DV_DOUBLE
+
+static inline real exp1(real x) { return exp(x); }
+static inline real log1(real x) { return log(x); }
+static inline real sqrt1(real x) { return sqrt(x); }
+static inline void sincos_turn(real turn, real *s, real *c) {
+  *s = sin(6.283185307179586477 * turn);
+  *c = cos(6.283185307179586477 * turn);
+}
+static inline real uniform1(uint32_t word) { return (word + 0.5) * (1.0 / 4294967296.0); }
+
+#else
+
+static inline float sqrt1(float x) { return sqrtf(x); }
+
+static inline float bits_float(uint32_t bits) {
+  float f;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
+static inline uint32_t float_bits(float f) {
+  uint32_t bits;
+  memcpy(&bits, &f, sizeof bits);
+  return bits;
+}
+
+/* exp(x) = 2^n exp(r), |r| <= ln 2 / 2, exp(r) by its series to r^6. Saturates outside [-87, 88]; NaN stays. */
+static inline float exp1(float x) {
+  x = x < -87.0f ? -87.0f : x;
+  x = x > 88.0f ? 88.0f : x;
+  float n = rintf(x * 1.44269504f);
+  float r = x - n * 0.693359375f + n * 2.12194440e-4f;
+  float p = 1.0f / 720 * r + 1.0f / 120;
+  p = p * r + 1.0f / 24;
+  p = p * r + 1.0f / 6;
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  return p * bits_float(((uint32_t)((int32_t)n + 127)) << 23);
+}
+
+/* ln of a positive normal number: x = 2^e m, m in [sqrt 1/2, sqrt 2); ln m = 2 atanh((m - 1) / (m + 1)). */
+static inline float log1(float x) {
+  uint32_t shifted = float_bits(x) - 0x3f3504f3u;
+  float e = (float)((int32_t)shifted >> 23);
+  float m = bits_float((shifted & 0x007fffffu) + 0x3f3504f3u);
+  float s = (m - 1.0f) / (m + 1.0f), q = s * s;
+  float p = 2.0f / 9 * q + 2.0f / 7;
+  p = p * q + 2.0f / 5;
+  p = p * q + 2.0f / 3;
+  p = p * q + 2.0f;
+  return e * 0.693147181f + s * p;
+}
+
+/* Sine and cosine of `turn` full turns, turn in [0, 1]: the nearest eighth is taken off exactly. */
+static inline void sincos_turn(float turn, float *s, float *c) {
+  float quarter = rintf(turn * 4.0f);
+  float a = (turn - quarter * 0.25f) * 6.28318531f, q = a * a;
+  float sine = a * (1.0f + q * (-1.0f / 6 + q * (1.0f / 120 + q * (-1.0f / 5040 + q * (1.0f / 362880)))));
+  float cosine = 1.0f + q * (-0.5f + q * (1.0f / 24 + q * (-1.0f / 720 + q * (1.0f / 40320))));
+  int k = (int)quarter & 3;
+  float x = k & 1 ? sine : cosine, y = k & 1 ? cosine : sine;
+  *c = k == 1 || k == 2 ? -x : x;
+  *s = k >= 2 ? -y : y;
+}
+
+static inline float uniform1(uint32_t word) {
+  return ((float)(int32_t)(word >> 8) + 0.5f) * (1.0f / 16777216.0f);
+}
+
+#endif
+
+static inline real sigmoid1(real x) {
+  return 1 / (1 + exp1(-x));
+}
+
+/* ---- Layers ---- */
+
+static void softmax_row(real *y, int n) {
+  real top = y[0], sum = 0;
+  for (int i = 1; i < n; i++) top = y[i] > top ? y[i] : top;
+  for (int i = 0; i < n; i++) sum += y[i] = exp1(y[i] - top);
+  real scale = 1 / sum;
+  for (int i = 0; i < n; i++) y[i] *= scale;
+}
+
+static void activate(dvbf_activation a, real *y, int rows, int n) {
+  size_t count = (size_t)rows * (size_t)n;
+  if (a == DVBF_RELU)
+    for (size_t i = 0; i < count; i++) y[i] = y[i] < 0 ? 0 : y[i]; /* this way round NaN stays NaN */
+  else if (a == DVBF_TANH)
+    for (size_t i = 0; i < count; i++) y[i] = 2 * sigmoid1(2 * y[i]) - 1;
+  else if (a == DVBF_SIGMOID)
+    for (size_t i = 0; i < count; i++) y[i] = sigmoid1(y[i]);
+  else if (a == DVBF_SOFTMAX)
+    for (int r = 0; r < rows; r++) softmax_row(y + (size_t)r * n, n);
+}
+
+static void softmax_row_backward(real *d, const real *y, int n) {
+  real dot = 0;
+  for (int i = 0; i < n; i++) dot += d[i] * y[i];
+  for (int i = 0; i < n; i++) d[i] = y[i] * (d[i] - dot);
+}
+
+static void activate_backward(dvbf_activation a, real *d, const real *y, int rows, int n) {
+  size_t count = (size_t)rows * (size_t)n;
+  if (a == DVBF_RELU)
+    for (size_t i = 0; i < count; i++) d[i] = y[i] <= 0 ? 0 : d[i];
+  else if (a == DVBF_TANH)
+    for (size_t i = 0; i < count; i++) d[i] *= 1 - y[i] * y[i];
+  else if (a == DVBF_SIGMOID)
+    for (size_t i = 0; i < count; i++) d[i] *= y[i] * (1 - y[i]);
+  else if (a == DVBF_SOFTMAX)
+    for (int r = 0; r < rows; r++) softmax_row_backward(d + (size_t)r * n, y + (size_t)r * n, n);
+}
+
+static void column_sum(real *sum, const real *x, int rows, int n) {
+  for (int r = 0; r < rows; r++)
+    for (int i = 0; i < n; i++) sum[i] += x[(size_t)r * n + i];
+}
+
+static void add(real *y, const real *x, size_t n) {
+  for (size_t i = 0; i < n; i++) y[i] += x[i];
+}
+
+/* ---- Mixture of linear systems ---- */
+
+static void mix(real *next, const real *alpha, const real *parts, int rows, int n, int systems) {
+  if (!alpha) {
+    add(next, parts, (size_t)rows * (size_t)n);
+    return;
+  }
+  for (int r = 0; r < rows; r++, alpha += systems)
+    for (int j = 0; j < n; j++, parts += systems) {
+      real sum = 0;
+      for (int i = 0; i < systems; i++) sum += alpha[i] * parts[i];
+      next[(size_t)r * n + j] += sum;
+    }
+}
+
+static void mix_backward(real *d_alpha, real *parts, const real *d, const real *alpha, int rows, int n,
+                         int systems) {
+  if (!alpha) {
+    memcpy(parts, d, (size_t)rows * (size_t)n * sizeof *d);
+    return;
+  }
+  for (int r = 0; r < rows; r++, alpha += systems, d_alpha += systems)
+    for (int j = 0; j < n; j++, parts += systems) {
+      real dj = d[(size_t)r * n + j];
+      for (int i = 0; i < systems; i++) {
+        d_alpha[i] += dj * parts[i];
+        parts[i] = dj * alpha[i];
+      }
+    }
+}
+
+/* ---- Distributions ---- */
+
+static void normals(real *out, const uint32_t *words, size_t n) {
+  for (size_t i = 0; i < n / 2; i++) {
+    real radius = sqrt1(-2 * log1(uniform1(words[2 * i]))), s, c;
+    sincos_turn(uniform1(words[2 * i + 1]), &s, &c);
+    out[2 * i] = radius * c;
+    out[2 * i + 1] = radius * s;
+  }
+}
+
+static inline real at_least(real x, real floor) {
+  return x > floor ? x : floor;
+}
+
+static const real half_log_2pi = (real)0.918938533204672741780;
+
+static void gaussian(real *out, const real *x, const real *mean, const real *log_sigma, size_t n_sigma, real floor,
+                     int rows, int n) {
+  if (n_sigma == 1) {
+    real ls = at_least(*log_sigma, floor), precision = exp1(-2 * ls);
+    for (int r = 0; r < rows; r++, x += n, mean += n) {
+      real sum = 0;
+      for (int i = 0; i < n; i++) sum += (x[i] - mean[i]) * (x[i] - mean[i]);
+      out[r] = -(real)0.5 * precision * sum - n * (ls + half_log_2pi);
+    }
+    return;
+  }
+  for (int r = 0; r < rows; r++, x += n, mean += n) {
+    real sum = 0;
+    const real *s = n_sigma > (size_t)n ? log_sigma + (size_t)r * n : log_sigma;
+    for (int i = 0; i < n; i++) {
+      real ls = at_least(s[i], floor), e = (x[i] - mean[i]) * exp1(-ls);
+      sum += (real)0.5 * e * e + ls;
+    }
+    out[r] = -sum - n * half_log_2pi;
+  }
+}
+
+static void gaussian_backward(real *d_mean, real *d_log_sigma, const real *g, const real *x, const real *mean,
+                              const real *log_sigma, size_t n_sigma, real floor, int rows, int n) {
+  if (n_sigma == 1) {
+    real precision = exp1(-2 * at_least(*log_sigma, floor)), total = 0;
+    for (int r = 0; r < rows; r++, x += n, mean += n, d_mean += n) {
+      real sum = 0, gp = g[r] * precision;
+      for (int i = 0; i < n; i++) {
+        real e = x[i] - mean[i];
+        sum += e * e;
+        d_mean[i] += gp * e;
+      }
+      total += gp * sum - g[r] * n;
+    }
+    if (d_log_sigma && *log_sigma > floor) *d_log_sigma += total;
+    return;
+  }
+  for (int r = 0; r < rows; r++, x += n, mean += n, d_mean += n) {
+    size_t row = n_sigma > (size_t)n ? (size_t)r * n : 0;
+    const real *s = log_sigma + row;
+    real *ds = d_log_sigma ? d_log_sigma + row : NULL;
+    for (int i = 0; i < n; i++) {
+      real inverse = exp1(-at_least(s[i], floor)), e = (x[i] - mean[i]) * inverse;
+      d_mean[i] += g[r] * e * inverse;
+      if (ds) ds[i] += s[i] > floor ? g[r] * (e * e - 1) : 0;
+    }
+  }
+}
+
+/* x l - ln(1 + e^l), with the exponential of a negative number only. */
+static void bernoulli(real *out, const real *x, const real *logits, int rows, int n) {
+  for (int r = 0; r < rows; r++, x += n, logits += n) {
+    real sum = 0;
+    for (int i = 0; i < n; i++) {
+      real l = logits[i], size = l > 0 ? l : -l;
+      sum += x[i] * l - (l > 0 ? l : 0) - log1(1 + exp1(-size));
+    }
+    out[r] = sum;
+  }
+}
+
+static void bernoulli_backward(real *d_logits, const real *g, const real *x, const real *logits, int rows, int n) {
+  for (int r = 0; r < rows; r++, x += n, logits += n, d_logits += n)
+    for (int i = 0; i < n; i++) d_logits[i] += g[r] * (x[i] - sigmoid1(logits[i]));
+}
+
+/* ---- Optimisers ---- */
+
+/* `step` holds the rate and the bias corrections; `factor` is that of the norm clip. */
+static void adam(real *p, const real *g, real *m, real *v, size_t n, real step, real beta1, real beta2,
+                 real epsilon, real factor) {
+  for (size_t i = 0; i < n; i++) {
+    real gi = g[i] * factor;
+    m[i] = beta1 * m[i] + (1 - beta1) * gi;
+    v[i] = beta2 * v[i] + (1 - beta2) * gi * gi;
+    p[i] -= step * m[i] / (sqrt1(v[i]) + epsilon);
+  }
+}
+
+/* Zeiler (2012): v averages squared gradients, m squared steps. */
+static void adadelta(real *p, const real *g, real *m, real *v, size_t n, real step, real rho, real epsilon,
+                     real factor) {
+  for (size_t i = 0; i < n; i++) {
+    real gi = g[i] * factor;
+    v[i] = rho * v[i] + (1 - rho) * gi * gi;
+    real delta = gi * sqrt1((m[i] + epsilon) / (v[i] + epsilon));
+    m[i] = rho * m[i] + (1 - rho) * delta * delta;
+    p[i] -= step * delta;
+  }
+}
+
+static double reduce(real *sum, const real *const *shards, size_t offset, size_t n, int count) {
+  memcpy(sum, shards[0] + offset, n * sizeof *sum);
+  for (int s = 1; s < count; s++) add(sum, shards[s] + offset, n);
+  double squares = 0;
+  for (size_t i = 0; i < n; i++) squares += (double)sum[i] * (double)sum[i];
+  return squares;
+}
+
+#define TEXT_(a) #a
+#define TEXT(a) TEXT_(a)
+
+extern const dv_products JOIN(dv_products_, DV_ISA);
+extern const dv_kernels JOIN(dv_kernels_, DV_ISA);
+const dv_kernels JOIN(dv_kernels_, DV_ISA) = {
+    .name = TEXT(DV_ISA),
+    .product = &JOIN(dv_products_, DV_ISA),
+    .activate = activate,
+    .activate_backward = activate_backward,
+    .column_sum = column_sum,
+    .add = add,
+    .mix = mix,
+    .mix_backward = mix_backward,
+    .normals = normals,
+    .gaussian = gaussian,
+    .gaussian_backward = gaussian_backward,
+    .bernoulli = bernoulli,
+    .bernoulli_backward = bernoulli_backward,
+    .adam = adam,
+    .adadelta = adadelta,
+    .reduce = reduce,
+};

@@ -1,0 +1,61 @@
+/* The loops that take the time, compiled for several instruction sets (kernels.c) and chosen at run time.
+ * All arrays are contiguous, row-major; "+=" kernels add to their output. */
+#ifndef DV_KERNELS_H
+#define DV_KERNELS_H
+
+#include <dvbf/graph.h>
+
+/* Products of row-major arrays (product.c). */
+typedef struct dv_products {
+  void (*nn)(dvbf_real *c, const dvbf_real *a, const dvbf_real *b, int m, int n, int k); /* c[m][n] += a[m][k] b[k][n] */
+  void (*nt)(dvbf_real *c, const dvbf_real *a, const dvbf_real *b, int m, int n, int k); /* c[m][k] += a[m][n] b[k][n]^T */
+  void (*tn)(dvbf_real *c, const dvbf_real *a, const dvbf_real *b, int m, int n, int k); /* c[k][n] += a[m][k]^T b[m][n] */
+} dv_products;
+
+typedef struct dv_kernels {
+  const char *name;
+  const dv_products *product;
+
+  /* y[rows][n] = activation(y). */
+  void (*activate)(dvbf_activation a, dvbf_real *y, int rows, int n);
+  /* d[rows][n] *= activation'(at the output y), in place. */
+  void (*activate_backward)(dvbf_activation a, dvbf_real *d, const dvbf_real *y, int rows, int n);
+  /* sum[n] += sum over rows of x[rows][n]. */
+  void (*column_sum)(dvbf_real *sum, const dvbf_real *x, int rows, int n);
+  /* y[n] += x[n]. */
+  void (*add)(dvbf_real *y, const dvbf_real *x, size_t n);
+
+  /* Mixture: next[r][j] (+)= sum_i alpha[r][i] parts[r][j][i]; alpha NULL for M = 1. */
+  void (*mix)(dvbf_real *next, const dvbf_real *alpha, const dvbf_real *parts, int rows, int n, int systems);
+  /* d_alpha[r][i] += sum_j d[r][j] parts[r][j][i]; then parts[r][j][i] = d[r][j] alpha[r][i]. */
+  void (*mix_backward)(dvbf_real *d_alpha, dvbf_real *parts, const dvbf_real *d, const dvbf_real *alpha, int rows,
+                       int n, int systems);
+
+  /* words[n] random bits → normal numbers out[n], n even, by Box and Muller on pairs. */
+  void (*normals)(dvbf_real *out, const uint32_t *words, size_t n);
+
+  /* Gaussian ln p(x | mean, exp(log_sigma)) summed over each row; n_sigma is 1, n or rows * n entries. */
+  void (*gaussian)(dvbf_real *out, const dvbf_real *x, const dvbf_real *mean, const dvbf_real *log_sigma,
+                   size_t n_sigma, dvbf_real floor, int rows, int n);
+  /* d_mean and d_log_sigma (NULL: fixed) += g[row] times the derivative. */
+  void (*gaussian_backward)(dvbf_real *d_mean, dvbf_real *d_log_sigma, const dvbf_real *g, const dvbf_real *x,
+                            const dvbf_real *mean, const dvbf_real *log_sigma, size_t n_sigma, dvbf_real floor,
+                            int rows, int n);
+  /* Bernoulli ln p(x | logits) summed over each row, and its derivative. */
+  void (*bernoulli)(dvbf_real *out, const dvbf_real *x, const dvbf_real *logits, int rows, int n);
+  void (*bernoulli_backward)(dvbf_real *d_logits, const dvbf_real *g, const dvbf_real *x, const dvbf_real *logits,
+                             int rows, int n);
+
+  /* Optimisers on n parameters. */
+  void (*adam)(dvbf_real *p, const dvbf_real *g, dvbf_real *m, dvbf_real *v, size_t n, dvbf_real step,
+               dvbf_real beta1, dvbf_real beta2, dvbf_real epsilon, dvbf_real factor);
+  void (*adadelta)(dvbf_real *p, const dvbf_real *g, dvbf_real *m, dvbf_real *v, size_t n, dvbf_real step,
+                   dvbf_real rho, dvbf_real epsilon, dvbf_real factor);
+  /* sum[n] = shards[0][n] + shards[1][n] + ...; returns the sum of squares. */
+  double (*reduce)(dvbf_real *sum, const dvbf_real *const *shards, size_t offset, size_t n, int count);
+} dv_kernels;
+
+/* The fastest set that this processor runs; DVBF_ISA=base|v3|v4 in the environment asks for another. */
+const dv_kernels *dv_kernels_best(void);
+
+#endif

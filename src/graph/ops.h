@@ -1,0 +1,43 @@
+/* Ops of the bound: noise, samples with their KL, likelihoods, objective. */
+#ifndef DV_OPS_H
+#define DV_OPS_H
+
+#include "graph/graph.h"
+
+/* out [steps][rows][cols] = standard normal numbers, keyed by seed, update, sequence, op and step, or
+ * shared: the same for all sequences. 0 on the mean path. */
+void dv_record_noise(dvbf_graph *g, dvbf_value out, bool shared);
+
+/* use [steps][rows][1] = 1 where q sees an observation (mask = 1) and filter dropout spares it, else 0. */
+void dv_record_filter_use(dvbf_graph *g, dvbf_value use, dvbf_value mask);
+
+/* A Gaussian innovation: head [steps][rows][2n] = (mu, ln sigma), ln sigma kept inside [low, high].
+ *   w = mu + sigma eps      kl = sum_n (mu^2 + sigma^2 - 1) / 2 - ln sigma
+ * and where use = 0: w = eps, from the prior, and kl = 0. Step by step, or all steps with t < 0. */
+typedef struct dv_innovation {
+  dvbf_value w, kl;           /* [steps][rows][n], [steps][rows][1] */
+  dvbf_value head, noise, use; /* use may be none: always from q */
+  double low, high;
+} dv_innovation;
+void dv_record_innovation(dvbf_graph *g, const dv_innovation *innovation, int t);
+
+/* Universal parameters: v [1 or steps][1][n] = mu + sigma eps, with KL(q(v) || p(v)) / N in the objective.
+ * prior [1][2] = (m, ln s). */
+typedef struct dv_universal {
+  dvbf_value v, mean, log_sigma, prior, noise;
+  dvbf_value weight; /* [1][rows][1] sequences of the shard */
+} dv_universal;
+void dv_record_universal(dvbf_graph *g, const dv_universal *universal);
+/* Point estimates: v = mean. */
+void dv_record_copy(dvbf_graph *g, dvbf_value out, dvbf_value from);
+
+/* out [steps][rows][1] = ln p(x | ...), 0 where mask = 0. log_sigma is [1][1], [1][n] or a slab. */
+void dv_record_gaussian(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value mean, dvbf_value log_sigma,
+                        dvbf_value mask);
+void dv_record_bernoulli(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value logits, dvbf_value mask);
+
+/* Adds `value` [steps][rows][1], weighted by weight [1][rows][1], to a term of the bound, and its sign to the
+ * objective that training minimises. */
+void dv_record_term(dvbf_graph *g, int term, dvbf_value value, dvbf_value weight);
+
+#endif

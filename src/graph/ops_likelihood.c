@@ -1,0 +1,96 @@
+/* ln p(x | z) of each row, and the terms of the bound.
+ *
+ *   Gaussian:   -sum_i [ (x_i - mean_i)^2 / (2 sigma_i^2) + ln sigma_i + ln(2 pi) / 2 ],
+ *               ln sigma = max(log_sigma, floor); below the floor it has no gradient
+ *   Bernoulli:   sum_i [ x_i l_i - ln(1 + exp l_i) ]
+ */
+#include "graph/ops.h"
+
+static int all_rows(dvbf_value v) {
+  return v.steps * v.rows;
+}
+
+static size_t count_of(dvbf_value v) {
+  return (size_t)v.steps * v.stride;
+}
+
+static void apply_mask(dvbf_real *out, const dvbf_real *mask, int rows) {
+  for (int r = 0; r < rows; r++)
+    if (!(mask[r] > 0)) out[r] = 0;
+}
+
+/* in: x, mean, log_sigma, mask; out: ln p. */
+static void gaussian_forward(const dvbf_op *op, dvbf_run *run) {
+  dvbf_value x = op->in[0];
+  dvbf_real *out = dvbf_at(run, op->out[0]);
+  run->k->gaussian(out, dvbf_at(run, x), dvbf_at(run, op->in[1]), dvbf_at(run, op->in[2]), count_of(op->in[2]),
+                   (dvbf_real)run->schedule->log_sigma_floor, all_rows(x), x.cols);
+  apply_mask(out, dvbf_at(run, op->in[3]), all_rows(x));
+}
+
+static void gaussian_backward(const dvbf_op *op, dvbf_run *run) {
+  dvbf_value x = op->in[0];
+  dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
+  apply_mask(g, dvbf_at(run, op->in[3]), all_rows(x));
+  run->k->gaussian_backward(dvbf_gradient_at(run, op->in[1]), dvbf_gradient_at(run, op->in[2]), g, dvbf_at(run, x),
+                            dvbf_at(run, op->in[1]), dvbf_at(run, op->in[2]), count_of(op->in[2]),
+                            (dvbf_real)run->schedule->log_sigma_floor, all_rows(x), x.cols);
+}
+
+static const dvbf_op_class gaussian_class = {"gaussian", gaussian_forward, gaussian_backward};
+
+void dv_record_gaussian(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value mean, dvbf_value log_sigma,
+                        dvbf_value mask) {
+  dvbf_value in[] = {x, mean, log_sigma, mask};
+  dvbf_record(g, &gaussian_class, 4, in, 1, &out, NULL, 0);
+}
+
+/* in: x, logits, mask; out: ln p. */
+static void bernoulli_forward(const dvbf_op *op, dvbf_run *run) {
+  dvbf_value x = op->in[0];
+  dvbf_real *out = dvbf_at(run, op->out[0]);
+  run->k->bernoulli(out, dvbf_at(run, x), dvbf_at(run, op->in[1]), all_rows(x), x.cols);
+  apply_mask(out, dvbf_at(run, op->in[2]), all_rows(x));
+}
+
+static void bernoulli_backward(const dvbf_op *op, dvbf_run *run) {
+  dvbf_value x = op->in[0];
+  dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
+  apply_mask(g, dvbf_at(run, op->in[2]), all_rows(x));
+  run->k->bernoulli_backward(dvbf_gradient_at(run, op->in[1]), g, dvbf_at(run, x), dvbf_at(run, op->in[1]),
+                             all_rows(x), x.cols);
+}
+
+static const dvbf_op_class bernoulli_class = {"bernoulli", bernoulli_forward, bernoulli_backward};
+
+void dv_record_bernoulli(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value logits, dvbf_value mask) {
+  dvbf_value in[] = {x, logits, mask};
+  dvbf_record(g, &bernoulli_class, 3, in, 1, &out, NULL, 0);
+}
+
+/* ---- Terms: loss = scale * sum over sequences of (KL of w - c ln p), the KL of v being added by its own op.
+ * The KL op applies c inside its gradient. ---- */
+
+static void term_forward(const dvbf_op *op, dvbf_run *run) {
+  const int *term = op->data;
+  dvbf_value v = op->in[0];
+  const dvbf_real *value = dvbf_at(run, v), *weight = dvbf_at(run, op->in[1]);
+  for (int r = 0; r < all_rows(v); r++) run->terms[*term] += (double)value[r] * (double)weight[r % v.rows];
+}
+
+static void term_backward(const dvbf_op *op, dvbf_run *run) {
+  const int *term = op->data;
+  dvbf_value v = op->in[0];
+  const dv_schedule *s = run->schedule;
+  double coefficient = *term == DV_RECONSTRUCTION ? -s->temperature * s->scale : s->scale;
+  const dvbf_real *weight = dvbf_at(run, op->in[1]);
+  dvbf_real *d = dvbf_gradient_at(run, v);
+  for (int r = 0; r < all_rows(v); r++) d[r] += (dvbf_real)coefficient * weight[r % v.rows];
+}
+
+static const dvbf_op_class term_class = {"term", term_forward, term_backward};
+
+void dv_record_term(dvbf_graph *g, int term, dvbf_value value, dvbf_value weight) {
+  dvbf_value in[] = {value, weight};
+  dvbf_record(g, &term_class, 2, in, 0, NULL, &term, sizeof term);
+}

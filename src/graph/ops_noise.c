@@ -1,0 +1,71 @@
+#include "base/random.h"
+#include "graph/ops.h"
+
+#include <string.h>
+
+enum { CHUNK = 256 }; /* Philox blocks turned into normals at once */
+
+typedef struct noise_data {
+  uint32_t number; /* of this stream of noise in the program */
+  bool shared;     /* by all sequences */
+} noise_data;
+
+static dv_block block_at(const dvbf_run *run, uint32_t number, int t, int row, bool shared, uint32_t index) {
+  const dv_schedule *s = run->schedule;
+  uint32_t sequence = shared ? UINT32_MAX : run->sequence[row];
+  return dv_random_block(s->seed, s->stream | index << 8, sequence, number << 24 | (uint32_t)t, s->update);
+}
+
+/* Rows are dealt with in chunks that fit the stack: bits first, then all normals of the chunk in one sweep. */
+static void noise_forward(const dvbf_op *op, dvbf_run *run) {
+  const noise_data *d = op->data;
+  dvbf_value v = op->out[0];
+  dvbf_real *out = dvbf_at(run, v), normal[4 * CHUNK];
+  uint32_t words[4 * CHUNK];
+  if (run->schedule->mean_path) {
+    memset(out, 0, (size_t)v.steps * (size_t)v.rows * (size_t)v.cols * sizeof *out);
+    return;
+  }
+  int blocks = (v.cols + 3) / 4, rows = v.steps * v.rows, row = 0, block = 0;
+  while (row < rows) {
+    int first_row = row, first_block = block, n = 0;
+    for (; n < CHUNK && row < rows; n++) {
+      dv_block bits = block_at(run, d->number, row / v.rows, row % v.rows, d->shared, (uint32_t)block);
+      memcpy(words + 4 * n, bits.word, sizeof bits.word);
+      if (++block == blocks) block = 0, row++;
+    }
+    run->k->normals(normal, words, 4 * (size_t)n);
+    for (int i = 0, r = first_row, b = first_block; i < n; i++) {
+      int left = v.cols - 4 * b;
+      memcpy(out + (size_t)r * v.cols + 4 * b, normal + 4 * i, (size_t)(left < 4 ? left : 4) * sizeof *out);
+      if (++b == blocks) b = 0, r++;
+    }
+  }
+}
+
+static const dvbf_op_class noise_class = {"noise", noise_forward, NULL};
+
+void dv_record_noise(dvbf_graph *g, dvbf_value out, bool shared) {
+  noise_data data = {(uint32_t)dv_graph_noise_number(g), shared};
+  dvbf_record(g, &noise_class, 0, NULL, 1, &out, &data, sizeof data);
+}
+
+static void use_forward(const dvbf_op *op, dvbf_run *run) {
+  const noise_data *d = op->data;
+  dvbf_value v = op->out[0];
+  dvbf_real *use = dvbf_at(run, v), *mask = dvbf_at(run, op->in[0]);
+  double dropout = run->schedule->filter_dropout;
+  for (int t = 0; t < v.steps; t++)
+    for (int r = 0; r < v.rows; r++) {
+      int i = t * v.rows + r;
+      bool spared = dropout <= 0 || dv_uniform_of(block_at(run, d->number, t, r, false, 0).word[0]) >= dropout;
+      use[i] = mask[i] > 0 && spared;
+    }
+}
+
+static const dvbf_op_class use_class = {"filter-use", use_forward, NULL};
+
+void dv_record_filter_use(dvbf_graph *g, dvbf_value use, dvbf_value mask) {
+  noise_data data = {(uint32_t)dv_graph_noise_number(g), false};
+  dvbf_record(g, &use_class, 1, &mask, 1, &use, &data, sizeof data);
+}

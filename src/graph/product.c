@@ -1,0 +1,214 @@
+/* Matrix products c += a b for row-major arrays, compiled once per instruction set with DV_ISA set.
+ *
+ * A tile of MR rows by NV vectors of c stays in registers while a and b stream past. Entries of a are broadcast, so
+ * its strides are free and a transposed costs nothing; b is read in rows, from a packed panel where its rows are not
+ * usable as they are (b transposed, a ragged edge) or where packing pays because many rows of a use the panel. */
+#include "graph/kernels.h"
+
+#include <stddef.h>
+#include <string.h>
+
+typedef dvbf_real real;
+
+#if defined(__AVX512F__)
+#define VECTOR 64
+#define WIDE 4
+#elif defined(__AVX__)
+#define VECTOR 32
+#define WIDE 2
+#else
+#define VECTOR 16
+#define WIDE 2
+#endif
+
+typedef real vec __attribute__((vector_size(VECTOR), aligned(sizeof(real)), may_alias));
+
+enum {
+  LANES = VECTOR / (int)sizeof(real),
+  ROWS = 6,             /* of a tile */
+  COLS = WIDE * LANES,  /* of the widest tile */
+  DEPTH = 256,          /* of a packed panel */
+  PACK_ROWS = 64        /* rows of a from which packing pays */
+};
+
+/* One tile: c[rows][nv * LANES] += a b over `depth`; entry (r, d) of a is a[r * row + d * step]. Columns from `cols`
+ * on are computed but not stored. rows and nv are constants in every call, so all loops unroll. */
+static inline __attribute__((always_inline)) void tile(int rows, int nv, real *c, size_t ldc, const real *a, size_t row,
+                                                       size_t step, const real *b, size_t ldb, int depth, int cols) {
+  vec sum[ROWS][WIDE];
+  for (int r = 0; r < rows; r++)
+    for (int j = 0; j < nv; j++) sum[r][j] = (vec){0};
+  for (int d = 0; d < depth; d++, a += step, b += ldb) {
+    vec line[WIDE];
+    for (int j = 0; j < nv; j++) line[j] = *(const vec *)(b + j * LANES);
+    for (int r = 0; r < rows; r++)
+      for (int j = 0; j < nv; j++) sum[r][j] += a[r * row] * line[j];
+  }
+  for (int r = 0; r < rows; r++, c += ldc) {
+    if (cols == nv * LANES) {
+      for (int j = 0; j < nv; j++) *(vec *)(c + j * LANES) += sum[r][j];
+    } else {
+      real edge[WIDE * LANES] = {0};
+      for (int j = 0; j < nv; j++) *(vec *)(edge + j * LANES) = sum[r][j];
+      for (int i = 0; i < cols; i++) c[i] += edge[i];
+    }
+  }
+}
+
+typedef struct operand {
+  const real *at;
+  size_t row, step; /* strides: of rows of the result, and of the summed index */
+} operand;
+
+#define TILE(rows, nv)                                                                                                 \
+  case rows:                                                                                                           \
+    tile(rows, nv, c, ldc, a.at, a.row, a.step, b, ldb, depth, cols);                                                  \
+    break;
+
+/* All rows of one panel of nv vectors. */
+#define PANEL(name, nv)                                                                                                \
+  static void name(real *c, size_t ldc, operand a, const real *b, size_t ldb, int m, int depth, int cols) {            \
+    for (; m >= ROWS; m -= ROWS, c += ROWS * ldc, a.at += ROWS * a.row)                                                \
+      tile(ROWS, nv, c, ldc, a.at, a.row, a.step, b, ldb, depth, cols);                                                \
+    switch (m) { TILE(5, nv) TILE(4, nv) TILE(3, nv) TILE(2, nv) TILE(1, nv) }                                         \
+  }
+
+PANEL(panel1, 1)
+PANEL(panel2, 2)
+#if WIDE == 4
+PANEL(panel3, 3)
+PANEL(panel4, 4)
+#endif
+
+static void panel(real *c, size_t ldc, operand a, const real *b, size_t ldb, int m, int depth, int cols) {
+  switch ((cols + LANES - 1) / LANES) {
+  case 1: panel1(c, ldc, a, b, ldb, m, depth, cols); break;
+  case 2: panel2(c, ldc, a, b, ldb, m, depth, cols); break;
+#if WIDE == 4
+  case 3: panel3(c, ldc, a, b, ldb, m, depth, cols); break;
+  case 4: panel4(c, ldc, a, b, ldb, m, depth, cols); break;
+#endif
+  }
+}
+
+/* to[depth][width] = columns of b, zeros from `cols` on; entry (d, i) of b is b[d * step + i * col]. */
+static void pack(real *to, int width, const real *b, size_t step, size_t col, int depth, int cols) {
+  if (col == 1) {
+    for (int d = 0; d < depth; d++) memcpy(to + d * width, b + d * step, (size_t)cols * sizeof *to);
+  } else {
+    for (int d = 0; d < depth; d++)
+      for (int i = 0; i < cols; i++) to[d * width + i] = b[d * step + i * col];
+  }
+  for (int d = 0; d < depth && cols < width; d++)
+    for (int i = cols; i < width; i++) to[d * width + i] = 0;
+}
+
+/* c[m][n] += a b over `depth`; b by (step, col) as in pack. */
+static void multiply(real *c, operand a, const real *b, size_t step, size_t col, int m, int n, int depth) {
+  _Alignas(64) real packed[DEPTH * COLS];
+  for (int first = 0; first < n; first += COLS) {
+    int cols = n - first < COLS ? n - first : COLS;
+    int width = (cols + LANES - 1) / LANES * LANES;
+    bool direct = col == 1 && cols == width && m < PACK_ROWS;
+    for (int done = 0; done < depth;) {
+      int part = direct || depth - done < DEPTH ? depth - done : DEPTH;
+      operand rest = {a.at + done * a.step, a.row, a.step};
+      const real *from = b + done * step + first * col;
+      if (direct) {
+        panel(c + first, (size_t)n, rest, from, step, m, part, cols);
+      } else {
+        pack(packed, width, from, step, col, part, cols);
+        panel(c + first, (size_t)n, rest, packed, (size_t)width, m, part, cols);
+      }
+      done += part;
+    }
+  }
+}
+
+/* ---- Narrow results, c[m][k] += a[m][n] b[k][n]^T with few columns k: sums of products along the rows of both,
+ * for which no panel of full vectors exists ---- */
+
+enum { DOT_ROWS = WIDE, DOT_COLS = 6, NARROW = 16 };
+
+static inline __attribute__((always_inline)) void dots(int rows, int cols, real *c, size_t ldc, const real *a,
+                                                       const real *b, int n) {
+  vec sum[DOT_ROWS][DOT_COLS];
+  int whole = n / LANES * LANES;
+  for (int r = 0; r < rows; r++)
+    for (int j = 0; j < cols; j++) sum[r][j] = (vec){0};
+  for (int i = 0; i < whole; i += LANES) {
+    vec line[DOT_ROWS];
+    for (int r = 0; r < rows; r++) line[r] = *(const vec *)(a + r * (size_t)n + i);
+    for (int j = 0; j < cols; j++)
+      for (int r = 0; r < rows; r++) sum[r][j] += line[r] * *(const vec *)(b + j * (size_t)n + i);
+  }
+  real lanes[DOT_ROWS * DOT_COLS][LANES];
+  for (int r = 0; r < rows; r++)
+    for (int j = 0; j < cols; j++) *(vec *)lanes[r * cols + j] = sum[r][j];
+  for (int r = 0; r < rows; r++)
+    for (int j = 0; j < cols; j++) {
+      real total = 0;
+      for (int l = 0; l < LANES; l++) total += lanes[r * cols + j][l];
+      for (int i = whole; i < n; i++) total += a[r * (size_t)n + i] * b[j * (size_t)n + i];
+      c[r * ldc + j] += total;
+    }
+}
+
+#define DOTS(cols)                                                                                                     \
+  case cols:                                                                                                           \
+    for (; m >= DOT_ROWS; m -= DOT_ROWS, c += DOT_ROWS * ldc, a += DOT_ROWS * (size_t)n)                               \
+      dots(DOT_ROWS, cols, c, ldc, a, b, n);                                                                           \
+    for (; m > 0; m--, c += ldc, a += n) dots(1, cols, c, ldc, a, b, n);                                               \
+    break;
+
+static void dot_columns(real *c, size_t ldc, const real *a, const real *b, int m, int n, int cols) {
+  switch (cols) { DOTS(6) DOTS(5) DOTS(4) DOTS(3) DOTS(2) DOTS(1) }
+}
+
+static void dot_all(real *c, const real *a, const real *b, int m, int n, int k) {
+  for (int j = 0; j < k; j += DOT_COLS)
+    dot_columns(c + j, (size_t)k, a, b + j * (size_t)n, m, n, k - j < DOT_COLS ? k - j : DOT_COLS);
+}
+
+/* ---- The three products ---- */
+
+enum { TURNED = NARROW * 512 }; /* room to turn a narrow operand round; wider ones take the general way */
+
+/* c[m][n] += a[m][k] b[k][n] */
+static void nn(real *c, const real *a, const real *b, int m, int n, int k) {
+  real turned[TURNED];
+  if (n > NARROW || k < LANES || n * k > TURNED) {
+    multiply(c, (operand){a, (size_t)k, 1}, b, (size_t)n, 1, m, n, k);
+    return;
+  }
+  for (int d = 0; d < k; d++)
+    for (int i = 0; i < n; i++) turned[i * k + d] = b[d * n + i];
+  dot_all(c, a, turned, m, k, n);
+}
+
+/* c[m][k] += a[m][n] b[k][n]^T */
+static void nt(real *c, const real *a, const real *b, int m, int n, int k) {
+  if (k <= NARROW && n >= LANES)
+    dot_all(c, a, b, m, n, k);
+  else
+    multiply(c, (operand){a, (size_t)n, 1}, b, 1, (size_t)n, m, k, n);
+}
+
+/* c[k][n] += a[m][k]^T b[m][n]; a narrow result is made the other way round, in full vectors. */
+static void tn(real *c, const real *a, const real *b, int m, int n, int k) {
+  real turned[TURNED];
+  if (n > NARROW || k < LANES || n * k > TURNED) {
+    multiply(c, (operand){a, 1, (size_t)k}, b, (size_t)n, 1, k, n, m);
+    return;
+  }
+  memset(turned, 0, (size_t)(n * k) * sizeof *turned);
+  multiply(turned, (operand){b, 1, (size_t)n}, a, (size_t)k, 1, n, k, m);
+  for (int j = 0; j < k; j++)
+    for (int i = 0; i < n; i++) c[j * n + i] += turned[i * k + j];
+}
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+extern const dv_products JOIN(dv_products_, DV_ISA);
+const dv_products JOIN(dv_products_, DV_ISA) = {nn, nt, tn};

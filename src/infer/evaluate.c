@@ -1,0 +1,203 @@
+/* The paper's tables for one set of sequences, and the error of prediction by horizon. */
+#include "base/memory.h"
+#include "base/settings.h"
+#include "base/status.h"
+#include "data/dataset.h"
+#include "infer/infer.h"
+#include "infer/regression.h"
+
+#include <math.h>
+#include <string.h>
+
+void dvbf_evaluation_free(dvbf_evaluation *e) {
+  if (!e) return;
+  dv_free(e->regressions);
+  dv_free(e->mse);
+  dv_free(e->mse_mean_path);
+  dv_free(e->mse_repeat);
+  dv_free(e);
+}
+
+/* ---- Table 1: each column of the ground truth on latent samples ---- */
+
+/* Copies the frames of all sequences, without padding; returns their number. */
+static size_t gather_frames(const dvbf_sequences *s, const float *from, size_t width, float *to) {
+  size_t n = 0;
+  for (size_t i = 0; i < s->count; i++) {
+    size_t length = dv_sequence_length(s, i);
+    memcpy(to + n * width, from + i * s->steps * width, length * width * sizeof *to);
+    n += length;
+  }
+  return n;
+}
+
+static dvbf_status regress(dvbf_evaluation *e, const dvbf_data *data, const dvbf_sequences *s, const dvbf_paths *paths,
+                           dvbf_error *error) {
+  if (!s->n_s) return DVBF_OK;
+  size_t frames = s->count * s->steps, n = 0;
+  float *z = dv_calloc(frames, paths->n_z * sizeof *z), *y = dv_calloc(frames, s->n_s * sizeof *y);
+  e->regressions = dv_calloc(s->n_s, sizeof *e->regressions);
+  dvbf_status status = z && y && e->regressions ? DVBF_OK : dv_fail_memory(error, "regressing");
+  if (!status) {
+    n = gather_frames(s, paths->z, paths->n_z, z);
+    gather_frames(s, s->state, s->n_s, y);
+  }
+  for (size_t i = 0; i < s->n_s && !status; i++) {
+    dvbf_regression *r = &e->regressions[i];
+    memcpy(r->name, data->state_names[i], sizeof r->name);
+    status = dv_regress(z, n, paths->n_z, y + i, s->n_s, &r->r2, &r->log_likelihood, error);
+    e->n_regressions = i + 1;
+  }
+  dv_free(z);
+  dv_free(y);
+  return status;
+}
+
+/* ---- Table 2: the bound ---- */
+
+/* KL(q(v) || p(v)) / N of one sequence; 0 for point estimates. */
+static double universal_kl(const dvbf_model *m) {
+  const dvbf_real *mean = NULL, *log_sigma = NULL, *prior = NULL;
+  size_t n = 0;
+  for (size_t i = 0; i < m->parameters.count; i++) {
+    const dv_parameter *p = &m->parameters.list[i];
+    const dvbf_real *at = m->parameters.values + p->offset;
+    if (!strcmp(p->name, "universal.mean")) mean = at, n = (size_t)p->cols;
+    if (!strcmp(p->name, "universal.log_sigma")) log_sigma = at;
+    if (!strcmp(p->name, "universal.prior")) prior = at;
+  }
+  if (!mean || !log_sigma || !prior) return 0;
+  double kl = 0, precision = exp(-2 * (double)prior[1]);
+  for (size_t k = 0; k < n; k++) {
+    double sigma = exp((double)log_sigma[k]), apart = (double)(mean[k] - prior[0]);
+    kl += (double)(prior[1] - log_sigma[k]) + 0.5 * precision * (sigma * sigma + apart * apart) - 0.5;
+  }
+  return kl / m->sequences;
+}
+
+static size_t count_frames(const dvbf_sequences *s) {
+  size_t n = 0;
+  for (size_t i = 0; i < s->count; i++) n += dv_sequence_length(s, i);
+  return n;
+}
+
+static double total(const double *values, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) sum += values[i];
+  return sum;
+}
+
+/* Adds one sample's bound, in nats per frame. */
+static double add_bound(dvbf_evaluation *e, const dvbf_sequences *s, const dvbf_paths *paths, double kl_v) {
+  size_t all = s->count * s->steps, frames = count_frames(s);
+  double reconstruction = total(paths->log_likelihood, all) / (double)frames;
+  double kl_w = total(paths->kl, all) / (double)frames;
+  e->reconstruction += reconstruction;
+  e->kl_w += kl_w;
+  e->kl_v += kl_v;
+  return reconstruction - kl_w - kl_v;
+}
+
+static void average_bound(dvbf_evaluation *e, const double *elbo, size_t samples) {
+  double squares = 0;
+  e->reconstruction /= (double)samples;
+  e->kl_w /= (double)samples;
+  e->kl_v /= (double)samples;
+  e->elbo = e->reconstruction - e->kl_w - e->kl_v;
+  for (size_t i = 0; i < samples; i++) squares += (elbo[i] - e->elbo) * (elbo[i] - e->elbo);
+  e->elbo_deviation = samples > 1 ? sqrt(squares / (double)(samples - 1)) : 0;
+}
+
+/* ---- Prediction by horizon ---- */
+
+/* error[h] += mean over sequences of the squared error per pixel of frame observed + h, over `share`. */
+static void add_errors(double *error, const dvbf_sequences *s, const float *guess, size_t observed, size_t horizon,
+                       double share, bool repeat) {
+  for (size_t h = 0; h < horizon; h++) {
+    double sum = 0, n = 0;
+    for (size_t i = 0; i < s->count; i++) {
+      size_t t = observed + h, from = repeat ? observed - 1 : t;
+      if (t >= dv_sequence_length(s, i)) continue;
+      const float *x = s->x + (i * s->steps + t) * s->n_x, *g = guess + (i * s->steps + from) * s->n_x;
+      for (size_t k = 0; k < s->n_x; k++) sum += (double)(x[k] - g[k]) * (double)(x[k] - g[k]);
+      n += (double)s->n_x;
+    }
+    if (n > 0) error[h] += share * sum / n;
+  }
+}
+
+static dvbf_status measure_variance(dvbf_evaluation *e, const dvbf_sequences *s, dvbf_error *error) {
+  double *mean = dv_calloc(s->n_x, sizeof *mean), *variance = dv_calloc(s->n_x, sizeof *variance);
+  dvbf_status status = mean && variance ? DVBF_OK : dv_fail_memory(error, "measuring the data");
+  if (!status) {
+    dv_sequences_statistics(s, mean, variance);
+    e->pixel_variance = total(variance, s->n_x) / (double)s->n_x;
+  }
+  dv_free(mean);
+  dv_free(variance);
+  return status;
+}
+
+static dvbf_status predict(dvbf_evaluation *e, const dvbf_model *m, const dvbf_sequences *s,
+                           const dv_evaluate_settings *o, dvbf_error *error) {
+  dvbf_infer_options options = {.observe = (size_t)o->observe, .threads = (unsigned)o->threads};
+  if (options.observe >= s->steps) return DVBF_OK;
+  e->observed = options.observe;
+  e->horizon = s->steps - options.observe;
+  e->mse = dv_calloc(e->horizon, sizeof *e->mse);
+  e->mse_mean_path = dv_calloc(e->horizon, sizeof *e->mse_mean_path);
+  e->mse_repeat = dv_calloc(e->horizon, sizeof *e->mse_repeat);
+  if (!e->mse || !e->mse_mean_path || !e->mse_repeat) return dv_fail_memory(error, "scoring predictions");
+  add_errors(e->mse_repeat, s, s->x, e->observed, e->horizon, 1, true);
+  dvbf_status status = DVBF_OK;
+  for (int64_t i = 0; i <= o->samples && !status; i++) { /* the last pass is the mean path */
+    dvbf_paths *paths = NULL;
+    options.mean_path = i == o->samples;
+    options.seed = (uint64_t)(o->seed + i);
+    status = dvbf_infer(&paths, m, s, &options, error);
+    if (status) break;
+    add_errors(options.mean_path ? e->mse_mean_path : e->mse, s, paths->x, e->observed, e->horizon,
+               options.mean_path ? 1 : 1 / (double)o->samples, false);
+    dvbf_paths_free(paths);
+  }
+  return status;
+}
+
+/* ---- All of it ---- */
+
+static dvbf_status filter(dvbf_evaluation *e, const dvbf_model *m, const dvbf_data *data, const dvbf_sequences *s,
+                          const dv_evaluate_settings *o, dvbf_error *error) {
+  size_t samples = (size_t)o->samples;
+  double *elbo = dv_calloc(samples, sizeof *elbo), kl_v = universal_kl(m) / ((double)count_frames(s) / (double)s->count);
+  dvbf_status status = elbo ? DVBF_OK : dv_fail_memory(error, "evaluating");
+  for (size_t i = 0; i < samples && !status; i++) {
+    dvbf_infer_options options = {.seed = (uint64_t)o->seed + i, .threads = (unsigned)o->threads};
+    dvbf_paths *paths = NULL;
+    status = dvbf_infer(&paths, m, s, &options, error);
+    if (status) break;
+    elbo[i] = add_bound(e, s, paths, kl_v);
+    if (i == 0) status = regress(e, data, s, paths, error);
+    dvbf_paths_free(paths);
+  }
+  if (!status) average_bound(e, elbo, samples);
+  dv_free(elbo);
+  return status;
+}
+
+dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *m, const dvbf_data *data, const dvbf_sequences *s,
+                          const dvbf_settings *settings, dvbf_error *error) {
+  const dv_evaluate_settings *o = dv_settings_evaluate(settings, error);
+  if (!o) return DVBF_ARGUMENT;
+  if (!s->count) return dv_fail(error, DVBF_FORMAT, "there are no sequences to evaluate in this split");
+  dvbf_evaluation *e = dv_calloc(1, sizeof *e);
+  if (!e) return dv_fail_memory(error, "evaluating");
+  dvbf_status status = filter(e, m, data, s, o, error);
+  if (!status) status = measure_variance(e, s, error);
+  if (!status) status = predict(e, m, s, o, error);
+  if (status) {
+    dvbf_evaluation_free(e);
+    return status;
+  }
+  *out = e;
+  return DVBF_OK;
+}

@@ -1,0 +1,51 @@
+#include "infer/regression.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <lapacke.h>
+#include <math.h>
+
+/* gelsd, because latent dimensions that were never used make the columns dependent. */
+static lapack_int solve(double *a, double *b, double *singular, size_t n, size_t columns) {
+  lapack_int rank;
+  return LAPACKE_dgelsd(LAPACK_ROW_MAJOR, (lapack_int)n, (lapack_int)columns, 1, a, (lapack_int)columns, b, 1, singular,
+                        1e-10, &rank);
+}
+
+static double fitted(const float *x, size_t k, const double *beta) {
+  double sum = beta[k];
+  for (size_t j = 0; j < k; j++) sum += beta[j] * (double)x[j];
+  return sum;
+}
+
+dvbf_status dv_regress(const float *x, size_t n, size_t k, const float *y, size_t stride, double *r2,
+                       double *log_likelihood, dvbf_error *error) {
+  size_t columns = k + 1;
+  if (n < columns + 1)
+    return dv_fail(error, DVBF_FORMAT, "%zu frames are too few to regress on %zu latent dimensions", n, k);
+  double *a = dv_calloc(n, columns * sizeof *a), *b = dv_calloc(n, sizeof *b);
+  double *singular = dv_calloc(columns, sizeof *singular), mean = 0, rss = 0, tss = 0;
+  dvbf_status status = a && b && singular ? DVBF_OK : dv_fail_memory(error, "regressing");
+  for (size_t i = 0; i < n && !status; i++) {
+    for (size_t j = 0; j < k; j++) a[i * columns + j] = (double)x[i * k + j];
+    a[i * columns + k] = 1;
+    b[i] = (double)y[i * stride];
+    mean += b[i] / (double)n;
+  }
+  if (!status && solve(a, b, singular, n, columns))
+    status = dv_fail(error, DVBF_NUMERIC, "the regression on the latent samples did not converge");
+  for (size_t i = 0; i < n && !status; i++) {
+    double yi = (double)y[i * stride], e = yi - fitted(x + i * k, k, b);
+    rss += e * e;
+    tss += (yi - mean) * (yi - mean);
+  }
+  if (!status) {
+    *r2 = tss > 0 ? 1 - rss / tss : 0;
+    *log_likelihood = -0.5 * (double)n * (log(2 * 3.14159265358979323846 * fmax(rss, 1e-300) / (double)n) + 1);
+  }
+  dv_free(a);
+  dv_free(b);
+  dv_free(singular);
+  return status;
+}

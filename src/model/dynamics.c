@@ -1,0 +1,80 @@
+/* Recognition q(w_t | z_t, x_{t+1}, u_t) = N(mu, sigma^2), universal parameters q(v), and the transition's steps
+ * z_{t+1} = f(z_t, u_t, w_t, v). */
+#include "base/memory.h"
+#include "base/random.h"
+#include "model/model.h"
+
+#include <math.h>
+
+static double first_normal(size_t k, void *random) {
+  dv_random r = dv_random_at(*(uint64_t *)random, DV_STREAM_INITIALISE, UINT32_MAX, (uint32_t)k);
+  return dv_random_normal(&r);
+}
+
+/* v ~ q(v) = N(mean, sigma^2) per entry, or v = mean; none where the transition has no universal parameters. */
+static dvbf_value universal(dv_program *p, const dvbf_model *m) {
+  dvbf_graph *g = p->graph;
+  const dv_train_settings *s = m->settings;
+  size_t n = m->transition->universal
+                 ? m->transition->universal(m->transition, m->settings_object, m->n_z, m->n_u, m->n_w)
+                 : 0;
+  if (!n) return DVBF_NONE;
+  double *first = dv_calloc(n, sizeof *first);
+  if (!first || n > 1 << 28) {
+    dvbf_refuse(g, "%zu universal parameters are too many; fewer systems or latent dimensions need less", n);
+    dv_free(first);
+    return DVBF_NONE;
+  }
+  uint64_t seed = m->parameters.seed;
+  m->transition->first(m->transition, m->settings_object, m->n_z, m->n_u, m->n_w, first, first_normal, &seed);
+  dvbf_value mean = dvbf_parameter(g, "universal.mean", 1, (int)n, (dvbf_first){.values = first});
+  dv_free(first);
+  if (s->universal == DV_POINT) {
+    dvbf_value v = dvbf_slab_shared(g, 1, (int)n);
+    dv_record_copy(g, v, mean);
+    return v;
+  }
+  int steps = s->universal_noise == DV_PER_STEP ? p->steps - 1 : 1;
+  double log_sigma = log(s->universal_sigma), prior_first[] = {0, log(0.3)};
+  dv_universal u = {.v = dvbf_slab_shared(g, steps, (int)n), .mean = mean, .weight = p->weight};
+  u.noise = dvbf_slab_shared(g, steps, (int)n);
+  u.log_sigma = dvbf_parameter(g, "universal.log_sigma", 1, (int)n, (dvbf_first){.mean = log_sigma});
+  u.prior = dvbf_parameter(g, "universal.prior", 1, 2, (dvbf_first){.values = prior_first});
+  dv_record_noise(g, u.noise, true);
+  dv_record_universal(g, &u);
+  return u.v;
+}
+
+void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
+  dvbf_graph *g = p->graph;
+  const dv_train_settings *s = m->settings;
+  int steps = p->steps - 1, n = (int)s->hidden;
+  dvbf_value z = dvbf_steps(p->z, 0, steps), x_next = dvbf_steps(p->x, 1, steps);
+  dvbf_value u = m->n_u ? dvbf_steps(p->u, 0, steps) : DVBF_NONE;
+  dvbf_value hidden = dvbf_slab(g, steps, n), head = dvbf_slab(g, steps, 2 * m->n_w);
+  dvbf_value noise = dvbf_slab_constant(g, steps, m->n_w), use = dvbf_slab_constant(g, steps, 1);
+  dvbf_transition_values values = {.steps = steps, .n_z = m->n_z, .n_u = m->n_u, .n_w = m->n_w, .z = p->z,
+                                   .u = p->u, .w = dvbf_slab(g, steps, m->n_w), .v = universal(p, m)};
+  p->kl = dvbf_slab(g, steps, 1);
+
+  dvbf_layer inner = dv_dense(g, "recognition.hidden", hidden, dv_hidden_activation(s), (dvbf_first){0},
+                              (dv_dense_in[4]){{"x", x_next, 1 / sqrt(m->x_spread), false},
+                                               {"z", z, s->scale_recognition, true},
+                                               {"u", u, s->scale_recognition, false}});
+  dvbf_layer outer = dv_dense(g, "recognition.output", head, DVBF_LINEAR, (dvbf_first){0},
+                              (dv_dense_in[4]){{"h", hidden, 0.1 / sqrt(n), true}});
+  dv_innovation innovation = {.w = values.w, .kl = p->kl, .head = head, .noise = noise, .use = use,
+                              .low = s->log_sigma_min, .high = s->log_sigma_max};
+  dv_record_noise(g, noise, false);
+  dv_record_filter_use(g, use, dvbf_steps(p->mask, 1, steps));
+  dvbf_layer_open(g, &inner);
+  dvbf_layer_open(g, &outer);
+  void *memory = m->transition->open(m->transition, g, m->settings_object, &values);
+  for (int t = 0; t < steps; t++) {
+    dvbf_layer_step(g, &inner, t);
+    dvbf_layer_step(g, &outer, t);
+    dv_record_innovation(g, &innovation, t);
+    m->transition->step(m->transition, g, &values, memory, t);
+    if (s->clip_z > 0) dvbf_clip_gradient(g, dvbf_steps(p->z, t + 1, 1), s->clip_z);
+  }
+}

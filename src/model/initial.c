@@ -1,0 +1,82 @@
+/* The initial network q(w_1 | x_1 .. x_K) = N(mu_1, sigma_1^2) and the initial transition z_1(w_1). */
+#include "model/model.h"
+
+#include <math.h>
+
+/* hidden = f(x_1 W_1 + .. + x_K W_K + b) */
+static dvbf_value mlp(dv_program *p, const dvbf_model *m, int frames) {
+  dvbf_graph *g = p->graph;
+  const dv_train_settings *s = m->settings;
+  dvbf_value hidden = dvbf_slab(g, 1, (int)s->hidden);
+  dvbf_value x = dvbf_slab_constant(g, 1, frames * m->n_x), u = DVBF_NONE;
+  dvbf_side_by_side(g, x, dvbf_steps(p->x, 0, frames));
+  if (s->initial_control && m->n_u) {
+    u = dvbf_slab_constant(g, 1, frames * m->n_u);
+    dvbf_side_by_side(g, u, dvbf_steps(p->u, 0, frames));
+  }
+  dvbf_layer layer = dv_dense(g, "initial.hidden", hidden, dv_hidden_activation(s), (dvbf_first){0},
+                              (dv_dense_in[4]){{"x", x, 1 / sqrt(m->x_spread * frames), false},
+                                               {"u", u, s->scale_recognition / sqrt(frames), false}});
+  dvbf_layer_whole(g, &layer);
+  return hidden;
+}
+
+/* One direction: h_t = f(x_t W + u_t U + h_before R + b) from h_before = 0. Returns the state that has seen all. */
+static dvbf_value recurrent(dv_program *p, const dvbf_model *m, int frames, const char *name, bool reverse) {
+  dvbf_graph *g = p->graph;
+  const dv_train_settings *s = m->settings;
+  int n = (int)s->hidden;
+  dvbf_value states = dvbf_slab(g, frames + 1, n); /* the zero state at one end */
+  dvbf_value h = dvbf_steps(states, reverse ? 0 : 1, frames), before = dvbf_steps(states, reverse ? 1 : 0, frames);
+  dvbf_value u = s->initial_control && m->n_u ? dvbf_steps(p->u, 0, frames) : DVBF_NONE;
+  dvbf_zero(g, dvbf_steps(states, reverse ? frames : 0, 1));
+  dvbf_layer layer = dv_dense(g, name, h, dv_hidden_activation(s), (dvbf_first){0},
+                              (dv_dense_in[4]){{"x", dvbf_steps(p->x, 0, frames), 1 / sqrt(m->x_spread), false},
+                                               {"h", before, 0.7 / sqrt(n), true},
+                                               {"u", u, s->scale_recognition, false}});
+  dvbf_layer_open(g, &layer);
+  for (int i = 0; i < frames; i++) dvbf_layer_step(g, &layer, reverse ? frames - 1 - i : i);
+  return dvbf_steps(h, reverse ? 0 : frames - 1, 1);
+}
+
+static int frames_seen(dv_program *p, const dvbf_model *m, int observe) {
+  int64_t asked = m->settings->initial_frames;
+  bool fixed = m->settings->initial == DV_INITIAL_MLP && asked > 0;
+  if (fixed && asked > observe)
+    dvbf_refuse(p->graph,
+                "the initial network needs %d frames (initial-frames) but only %d are observed; observe more, or train "
+                "with fewer",
+                (int)asked, observe);
+  return asked > 0 && asked < observe ? (int)asked : observe;
+}
+
+void dv_record_initial(dv_program *p, const dvbf_model *m, int observe) {
+  dvbf_graph *g = p->graph;
+  const dv_train_settings *s = m->settings;
+  int n = (int)s->hidden, frames = frames_seen(p, m, observe);
+  double out_scale = 0.3 / sqrt(n);
+  dvbf_value head = dvbf_slab(g, 1, 2 * m->n_z), noise = dvbf_slab_constant(g, 1, m->n_z);
+  dvbf_value w = dvbf_slab(g, 1, m->n_z), hidden = dvbf_slab(g, 1, n);
+  dv_dense_in in[4] = {{0}};
+  if (s->initial == DV_INITIAL_MLP) {
+    in[0] = (dv_dense_in){"h", mlp(p, m, frames), out_scale, false};
+  } else {
+    in[0] = (dv_dense_in){"forward", recurrent(p, m, frames, "initial.forward", false), out_scale, false};
+    in[1] = (dv_dense_in){"backward", recurrent(p, m, frames, "initial.backward", true), out_scale, false};
+  }
+  dvbf_layer output = dv_dense(g, "initial.output", head, DVBF_LINEAR, (dvbf_first){0}, in);
+  dvbf_layer_whole(g, &output);
+
+  p->kl_first = dvbf_slab(g, 1, 1);
+  dv_record_noise(g, noise, false);
+  dv_innovation first = {.w = w, .kl = p->kl_first, .head = head, .noise = noise, .use = DVBF_NONE,
+                         .low = s->log_sigma_min, .high = s->log_sigma_max};
+  dv_record_innovation(g, &first, -1);
+
+  dvbf_layer inner = dv_dense(g, "initial-transition.hidden", hidden, dv_hidden_activation(s),
+                              (dvbf_first){.scale = 0.5}, (dv_dense_in[4]){{"w", w, 1, false}});
+  dvbf_layer outer = dv_dense(g, "initial-transition.output", dvbf_steps(p->z, 0, 1), DVBF_LINEAR, (dvbf_first){0},
+                              (dv_dense_in[4]){{"h", hidden, 1 / sqrt(n), false}});
+  dvbf_layer_whole(g, &inner);
+  dvbf_layer_whole(g, &outer);
+}

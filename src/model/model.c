@@ -1,0 +1,156 @@
+#include "model/model.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "data/dataset.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static bool make_scaling(dv_scaling *s, int n) {
+  s->shift = dv_calloc((size_t)n, sizeof *s->shift);
+  s->scale = dv_calloc((size_t)n, sizeof *s->scale);
+  if (!s->shift || !s->scale) return false;
+  for (int i = 0; i < n; i++) s->scale[i] = 1;
+  return true;
+}
+
+dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, const dvbf_transition *transition, int n_x,
+                           int n_u, dvbf_error *error) {
+  if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
+  dvbf_model *m = dv_calloc(1, sizeof *m);
+  if (!m) return dv_fail_memory(error, "making a model");
+  dvbf_status status = dvbf_settings_copy(&m->settings_object, settings, error);
+  if (status) {
+    dvbf_model_free(m);
+    return status;
+  }
+  m->settings = dv_settings_train(m->settings_object, error);
+  m->transition = transition ? transition : dv_transition_of(m->settings);
+  m->n_x = n_x;
+  m->n_u = n_u;
+  m->n_z = (int)m->settings->latent;
+  m->n_w = (int)(m->settings->innovation ? m->settings->innovation : m->settings->latent);
+  m->x_spread = 1;
+  m->sequences = 1;
+  m->x_mean = dv_calloc((size_t)n_x, sizeof *m->x_mean);
+  if (!m->x_mean || !make_scaling(&m->x, n_x) || !make_scaling(&m->u, n_u)) {
+    dvbf_model_free(m);
+    return dv_fail_memory(error, "making a model");
+  }
+  *out = m;
+  return DVBF_OK;
+}
+
+/* Standardises columns that vary, centres all. */
+static void set_scaling(dv_scaling *s, const double *mean, const double *variance, int n, bool centre, bool scale) {
+  for (int i = 0; i < n; i++) {
+    s->shift[i] = centre ? (float)mean[i] : 0;
+    s->scale[i] = scale && variance[i] > 1e-12 ? (float)(1 / sqrt(variance[i])) : 1;
+  }
+}
+
+/* The emission's first bias gives the mean frame: through the logit where the output is a sigmoid. */
+static void set_first_frame(dvbf_model *m, const double *mean, bool squashed) {
+  for (int i = 0; i < m->n_x; i++) {
+    double x = (mean[i] - (double)m->x.shift[i]) * (double)m->x.scale[i];
+    double inside = x < 0.01 ? 0.01 : x > 0.99 ? 0.99 : x;
+    m->x_mean[i] = squashed ? log(inside / (1 - inside)) : x;
+  }
+}
+
+static dvbf_status learn_scaling(dvbf_model *m, const dvbf_sequences *train, dvbf_error *error) {
+  const dv_train_settings *s = m->settings;
+  size_t widest = (size_t)(m->n_x > m->n_u ? m->n_x : m->n_u);
+  double *mean = dv_calloc(widest, sizeof *mean), *variance = dv_calloc(widest, sizeof *variance), total = 0;
+  if (!mean || !variance) {
+    dv_free(mean);
+    dv_free(variance);
+    return dv_fail_memory(error, "measuring the data");
+  }
+  bool squashed = s->likelihood == DV_BERNOULLI || s->mean == DV_MEAN_SIGMOID;
+  dv_sequences_statistics(train, mean, variance);
+  set_scaling(&m->x, mean, variance, m->n_x, !squashed && s->x_scaling != DV_SCALING_NONE,
+              !squashed && s->x_scaling == DV_SCALING_STANDARDISE);
+  for (int i = 0; i < m->n_x; i++) total += variance[i] * (double)m->x.scale[i] * (double)m->x.scale[i];
+  m->x_spread = total > 1e-12 ? total : 1;
+  set_first_frame(m, mean, squashed);
+  if (m->n_u) {
+    dv_controls_statistics(train, mean, variance);
+    set_scaling(&m->u, mean, variance, m->n_u, s->u_scaling == DV_U_STANDARDISE, s->u_scaling == DV_U_STANDARDISE);
+  }
+  dv_free(mean);
+  dv_free(variance);
+  return DVBF_OK;
+}
+
+/* A network on frames has weights for a number of them, so "all" is fixed at the training length. */
+static dvbf_status fix_initial_frames(dvbf_model *m, const dvbf_sequences *train, dvbf_error *error) {
+  char text[32];
+  if (m->settings->initial != DV_INITIAL_MLP || m->settings->initial_frames) return DVBF_OK;
+  snprintf(text, sizeof text, "%zu", train->steps);
+  return dvbf_settings_set(m->settings_object, "initial-frames", text, error);
+}
+
+dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const dvbf_transition *transition,
+                         const dvbf_sequences *train, uint64_t seed, dvbf_error *error) {
+  dvbf_model *m = NULL;
+  dvbf_status status = dv_model_empty(&m, settings, transition, (int)train->n_x, (int)train->n_u, error);
+  if (status) return status;
+  m->parameters.seed = seed;
+  m->sequences = (double)train->count;
+  m->log_sigma_floor = log(m->settings->sigma_floor);
+  status = learn_scaling(m, train, error);
+  if (!status) status = fix_initial_frames(m, train, error);
+  dv_program first = {0};
+  if (!status) status = dv_program_record(&first, m, (int)train->steps, 1, (int)train->steps, false, error);
+  dv_program_clear(&first);
+  if (status) {
+    dvbf_model_free(m);
+    return status;
+  }
+  m->parameters.complete = true;
+  *out = m;
+  return DVBF_OK;
+}
+
+void dvbf_model_free(dvbf_model *m) {
+  if (!m) return;
+  dvbf_settings_free(m->settings_object);
+  dv_free(m->x.shift);
+  dv_free(m->x.scale);
+  dv_free(m->u.shift);
+  dv_free(m->u.scale);
+  dv_free(m->x_mean);
+  dv_parameters_free(&m->parameters);
+  dv_free(m);
+}
+
+dvbf_model_info dvbf_model_describe(const dvbf_model *m) {
+  size_t count = 0;
+  for (size_t i = 0; i < m->parameters.count; i++)
+    if (!m->parameters.list[i].frozen)
+      count += (size_t)m->parameters.list[i].rows * (size_t)m->parameters.list[i].cols;
+  return (dvbf_model_info){.n_x = (size_t)m->n_x,
+                           .n_u = (size_t)m->n_u,
+                           .n_z = (size_t)m->n_z,
+                           .n_w = (size_t)m->n_w,
+                           .parameters = count,
+                           .updates = m->updates,
+                           .seed = (uint64_t)m->settings->seed,
+                           .seconds = m->seconds};
+}
+
+void dv_model_unscale(const dvbf_model *m, const dvbf_real *mean, float *x) {
+  for (int i = 0; i < m->n_x; i++) {
+    double value = (double)mean[i];
+    if (m->settings->likelihood == DV_BERNOULLI) value = 1 / (1 + exp(-value));
+    x[i] = (float)(value / (double)m->x.scale[i] + (double)m->x.shift[i]);
+  }
+}
+
+double dv_model_log_jacobian(const dvbf_model *m) {
+  double sum = 0;
+  for (int i = 0; i < m->n_x; i++) sum += log((double)m->x.scale[i]);
+  return sum;
+}

@@ -1,0 +1,92 @@
+/* A model: settings, parameters, scaling of the data; and the programs that record its equations. */
+#ifndef DV_MODEL_H
+#define DV_MODEL_H
+
+#include "base/settings.h"
+#include "graph/ops.h"
+
+#include <dvbf/graph.h>
+
+/* x is centred and scaled on the way in, u too, and x back on the way out: x' = (x - shift) * scale. */
+typedef struct dv_scaling {
+  float *shift, *scale; /* [n] */
+} dv_scaling;
+
+struct dvbf_model {
+  dvbf_settings *settings_object;
+  const dv_train_settings *settings; /* values of settings_object */
+  const dvbf_transition *transition;
+  int n_x, n_u, n_z, n_w;
+  dv_scaling x, u;
+  double x_spread;       /* total variance of a scaled frame, which sets first weights */
+  double *x_mean;        /* [n_x] mean of a scaled frame, which sets the first bias of the emission */
+  dv_parameters parameters;
+  uint64_t updates;      /* done */
+  double sequences;      /* N, in training */
+  double log_sigma_floor; /* reached by training */
+  double seconds;
+};
+
+/* A model for data of this shape with first values; statistics are of the training set. */
+dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const dvbf_transition *transition,
+                         const dvbf_sequences *train, uint64_t seed, dvbf_error *error);
+/* An empty model, to be filled from a file. */
+dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, const dvbf_transition *transition, int n_x,
+                           int n_u, dvbf_error *error);
+
+/* The equations of a model, recorded for T steps and shards of `rows` sequences. */
+typedef struct dv_program {
+  dvbf_graph *graph;
+  int steps, rows;
+  dvbf_value x;         /* [T][rows][n_x] */
+  dvbf_value u;         /* [T][rows][n_u] or none */
+  dvbf_value mask;      /* [T][rows][1], 1 where x is observed */
+  dvbf_value weight;    /* [1][rows][1], 0 for rows that fill up a shard */
+  dvbf_value z;         /* [T][rows][n_z] */
+  dvbf_value mean;      /* [T][rows][n_x] of the emission (logits where it is Bernoulli) */
+  dvbf_value ln_p;      /* [T][rows][1] */
+  dvbf_value kl_first;  /* [1][rows][1] of w_1 */
+  dvbf_value kl;        /* [T-1][rows][1] of w_t */
+} dv_program;
+
+/* `observe` is the number of frames that may be seen (T in training): the initial network sees no more. */
+dvbf_status dv_program_record(dv_program *program, dvbf_model *model, int steps, int rows, int observe, bool training,
+                              dvbf_error *error);
+void dv_program_clear(dv_program *program);
+
+/* Fills the inputs with sequences index[0 .. count-1], rows past `count` with weight 0. Steps from `observe` on, and
+ * past a sequence's length, are masked. */
+void dv_program_load(const dv_program *program, dvbf_run *run, const dvbf_model *model, const dvbf_sequences *from,
+                     const uint32_t *index, int count, int observe);
+
+/* Back to the units of the data: x [n_x] from the emission's mean of one frame. */
+void dv_model_unscale(const dvbf_model *model, const dvbf_real *mean, float *x);
+/* What scaling adds to ln p(x) of a frame: sum of ln scale. */
+double dv_model_log_jacobian(const dvbf_model *model);
+
+/* ---- Parts, each recording its equations ---- */
+
+/* An input of a dense layer; its weights are normal with standard deviation `scale`. */
+typedef struct dv_dense_in {
+  const char *name; /* of the weights: LAYER.NAME */
+  dvbf_value x;
+  double scale;
+  bool sequential;
+} dv_dense_in;
+
+/* Makes the parameters of a layer, LAYER.NAME for each input and LAYER.bias. n_in ends at the first unnamed. */
+dvbf_layer dv_dense(dvbf_graph *g, const char *layer, dvbf_value out, dvbf_activation activation, dvbf_first bias,
+                    const dv_dense_in in[4]);
+dvbf_activation dv_hidden_activation(const dv_train_settings *s);
+
+/* Initial network and transition: z[0] and kl_first. */
+void dv_record_initial(dv_program *p, const dvbf_model *m, int observe);
+/* Recognition and transition: z[1..T-1] and kl. */
+void dv_record_dynamics(dv_program *p, const dvbf_model *m);
+/* Emission: mean and ln_p. */
+void dv_record_emission(dv_program *p, const dvbf_model *m);
+
+/* The shipped transition of that setting. */
+const dvbf_transition *dv_transition_of(const dv_train_settings *s);
+
+#endif

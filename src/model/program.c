@@ -1,0 +1,70 @@
+/* The bound of a DVBF for sequences of T steps:
+ *
+ *   sum_t ln p(x_t | z_t) - KL(q(w_1)) - sum_t KL(q(w_t)) - KL(q(v) || p(v)) / N
+ */
+#include "model/model.h"
+
+#include "base/status.h"
+
+#include <string.h>
+
+static void record(dv_program *p, const dvbf_model *m, int observe) {
+  dvbf_graph *g = p->graph;
+  p->x = dvbf_slab_constant(g, p->steps, m->n_x);
+  p->u = m->n_u ? dvbf_slab_constant(g, p->steps, m->n_u) : DVBF_NONE;
+  p->mask = dvbf_slab_constant(g, p->steps, 1);
+  p->weight = dvbf_slab_constant(g, 1, 1);
+  p->z = dvbf_slab(g, p->steps, m->n_z);
+  dv_record_initial(p, m, observe);
+  dv_record_dynamics(p, m);
+  dv_record_emission(p, m);
+  dv_record_term(g, DV_RECONSTRUCTION, p->ln_p, p->weight);
+  dv_record_term(g, DV_KL_W, p->kl_first, p->weight);
+  dv_record_term(g, DV_KL_W, p->kl, p->weight);
+  /* Inputs are written before the first op, results read after the last. */
+  dvbf_value outside[] = {p->x, p->u, p->mask, p->weight, p->z, p->mean, p->ln_p, p->kl_first, p->kl};
+  int inputs = 4, all = (int)(sizeof outside / sizeof *outside);
+  for (int i = 0; i < (dv_graph_training(g) ? inputs : all); i++) dvbf_keep(g, outside[i]);
+}
+
+dvbf_status dv_program_record(dv_program *p, dvbf_model *m, int steps, int rows, int observe, bool training,
+                              dvbf_error *error) {
+  *p = (dv_program){.steps = steps, .rows = rows};
+  if (steps < 2)
+    return dv_fail(error, DVBF_FORMAT, "sequences of %d step cannot be modelled; at least 2 are needed", steps);
+  p->graph = dv_graph_new(&m->parameters, rows, training);
+  if (!p->graph) return dv_fail_memory(error, "recording the model");
+  record(p, m, observe);
+  dvbf_status status = dv_graph_plan(p->graph, error);
+  if (status) dv_program_clear(p);
+  return status;
+}
+
+void dv_program_clear(dv_program *p) {
+  dv_graph_free(p->graph);
+  *p = (dv_program){0};
+}
+
+/* ---- Filling the inputs ---- */
+
+static void load_row(dvbf_real *to, size_t stride, const float *from, const dv_scaling *scaling, int n, int steps,
+                     int seen) {
+  for (int t = 0; t < steps; t++, to += stride, from += n)
+    for (int i = 0; i < n; i++) to[i] = t < seen ? (dvbf_real)((from[i] - scaling->shift[i]) * scaling->scale[i]) : 0;
+}
+
+void dv_program_load(const dv_program *p, dvbf_run *run, const dvbf_model *m, const dvbf_sequences *from,
+                     const uint32_t *index, int count, int observe) {
+  dvbf_real *x = dvbf_at(run, p->x), *u = dvbf_at(run, p->u), *mask = dvbf_at(run, p->mask);
+  dvbf_real *weight = dvbf_at(run, p->weight);
+  size_t n_x = (size_t)m->n_x, n_u = (size_t)m->n_u;
+  for (int r = 0; r < p->rows; r++) {
+    uint32_t s = index[r < count ? r : 0];
+    int length = from->length && (int)from->length[s] < p->steps ? (int)from->length[s] : p->steps;
+    int seen = observe < length ? observe : length;
+    weight[r] = r < count;
+    for (int t = 0; t < p->steps; t++) mask[(size_t)t * p->rows + r] = t < seen;
+    load_row(x + r * n_x, p->rows * n_x, from->x + s * from->steps * n_x, &m->x, m->n_x, p->steps, seen);
+    if (n_u) load_row(u + r * n_u, p->rows * n_u, from->u + s * from->steps * n_u, &m->u, m->n_u, p->steps, length);
+  }
+}

@@ -1,0 +1,172 @@
+/* The shipped transitions z' = f(z, u, w, v). One of a user's own is written the same way, outside the library. */
+#include "model/model.h"
+
+#include <math.h>
+
+static const dv_train_settings *values_of(const dvbf_settings *settings) {
+  return dv_settings_train(settings, NULL);
+}
+
+/* ---- Locally linear: z' = [z +] sum_i alpha_i (A_i z + B_i u + b_i + C_i w), alpha = softmax(net(z, u)).
+ * `linear` is the same with one system. v = [n_z + n_u + affine + n_w][n_z][M]. ---- */
+
+static int systems_of(const dv_train_settings *s) {
+  return s->transition == DV_LINEAR ? 1 : (int)s->systems;
+}
+
+static size_t linear_universal(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u, int n_w) {
+  (void)self;
+  const dv_train_settings *s = values_of(settings);
+  size_t n_in = (size_t)n_z + (size_t)n_u + (s->affine ? 1 : 0) + (size_t)n_w;
+  return n_in * (size_t)n_z * (size_t)systems_of(s);
+}
+
+/* A and B at random (A around the identity where the form is not residual), b = 0, C a multiple of the identity. */
+static void linear_first(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u, int n_w,
+                         double *mean, double (*normal)(size_t k, void *random), void *random) {
+  (void)self;
+  const dv_train_settings *s = values_of(settings);
+  int systems = systems_of(s), first_w = n_z + n_u + (s->affine ? 1 : 0);
+  size_t k = 0;
+  for (int row = 0; row < first_w + n_w; row++)
+    for (int j = 0; j < n_z; j++)
+      for (int i = 0; i < systems; i++, k++) {
+        if (row < n_z + n_u)
+          mean[k] = s->scale_transition * normal(k, random) + (!s->residual && row == j ? 1 : 0);
+        else
+          mean[k] = row - first_w == j ? s->scale_innovation : 0;
+      }
+}
+
+typedef struct linear_memory {
+  dvbf_layer hidden, alpha;
+  bool has_hidden, has_alpha;
+  dvbf_mixture mixture;
+} linear_memory;
+
+/* Shapes and parameters of alpha(z, u): affine, or with a hidden layer. */
+static void open_alpha(dvbf_graph *g, const dv_train_settings *s, const dvbf_transition_values *x, linear_memory *m) {
+  dvbf_value z = dvbf_steps(x->z, 0, x->steps);
+  dvbf_value u = x->n_u && s->mixing_control ? dvbf_steps(x->u, 0, x->steps) : DVBF_NONE;
+  dv_dense_in in[4] = {{"z", z, s->scale_mixing, true}, {"u", u, s->scale_mixing, false}};
+  if (s->mixing_hidden) {
+    dvbf_value h = dvbf_slab(g, x->steps, (int)s->mixing_hidden);
+    m->hidden = dv_dense(g, "mixing.hidden", h, dv_hidden_activation(s), (dvbf_first){.scale = 0.5}, in);
+    dvbf_layer_open(g, &m->hidden);
+    in[0] = (dv_dense_in){"h", h, 1 / sqrt((double)s->mixing_hidden), true};
+    in[1] = (dv_dense_in){0};
+    m->has_hidden = true;
+  }
+  dvbf_value alpha = dvbf_slab(g, x->steps, systems_of(s));
+  m->alpha = dv_dense(g, "mixing.alpha", alpha, DVBF_SOFTMAX, (dvbf_first){0}, in);
+  dvbf_layer_open(g, &m->alpha);
+  m->mixture.alpha = alpha;
+  m->has_alpha = true;
+}
+
+static void *linear_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_settings *settings,
+                         const dvbf_transition_values *x) {
+  (void)self;
+  const dv_train_settings *s = values_of(settings);
+  int systems = systems_of(s);
+  linear_memory m = {0};
+  m.mixture = (dvbf_mixture){.z = dvbf_steps(x->z, 0, x->steps),
+                             .u = x->n_u ? dvbf_steps(x->u, 0, x->steps) : DVBF_NONE,
+                             .w = x->w,
+                             .alpha = DVBF_NONE,
+                             .v = x->v,
+                             .next = dvbf_steps(x->z, 1, x->steps),
+                             .parts = dvbf_slab_constant(g, x->steps, x->n_z * systems),
+                             .systems = systems,
+                             .residual = s->residual,
+                             .affine = s->affine};
+  if (systems > 1) open_alpha(g, s, x, &m);
+  dvbf_mixture_open(g, &m.mixture);
+  return dvbf_remember(g, &m, sizeof m);
+}
+
+static void linear_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_transition_values *x, void *memory,
+                        int t) {
+  (void)self, (void)x;
+  const linear_memory *m = memory;
+  if (!m) return;
+  if (m->has_hidden) dvbf_layer_step(g, &m->hidden, t);
+  if (m->has_alpha) dvbf_layer_step(g, &m->alpha, t);
+  dvbf_mixture_step(g, &m->mixture, t);
+}
+
+static const dvbf_transition locally_linear = {"locally-linear", NULL,        linear_universal,
+                                               linear_first,     linear_open, linear_step};
+static const dvbf_transition linear = {"linear", NULL, linear_universal, linear_first, linear_open, linear_step};
+
+/* ---- Network: z' = [z +] f(z Z + u U + b) O + w C + c. v = (Z, U, O, C). ---- */
+
+static size_t mlp_universal(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u, int n_w) {
+  (void)self;
+  size_t hidden = (size_t)values_of(settings)->transition_hidden;
+  return ((size_t)n_z + (size_t)n_u) * hidden + (hidden + (size_t)n_w) * (size_t)n_z;
+}
+
+static void mlp_first(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u, int n_w,
+                      double *mean, double (*normal)(size_t k, void *random), void *random) {
+  (void)self;
+  const dv_train_settings *s = values_of(settings);
+  size_t hidden = (size_t)s->transition_hidden, k = 0, inner = ((size_t)n_z + (size_t)n_u) * hidden;
+  double out_scale = (s->residual ? s->scale_transition : 1) / sqrt((double)hidden);
+  for (; k < inner; k++) mean[k] = s->scale_mixing * normal(k, random);
+  for (; k < inner + hidden * (size_t)n_z; k++) mean[k] = out_scale * normal(k, random);
+  for (int i = 0; i < n_w; i++)
+    for (int j = 0; j < n_z; j++, k++) mean[k] = i == j ? s->scale_innovation : 0;
+}
+
+typedef struct mlp_memory {
+  dvbf_layer hidden, output;
+  bool residual;
+} mlp_memory;
+
+static void *mlp_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_settings *settings,
+                      const dvbf_transition_values *x) {
+  (void)self;
+  const dv_train_settings *s = values_of(settings);
+  int n = (int)s->transition_hidden, n_in = x->n_z + x->n_u;
+  mlp_memory m = {.residual = s->residual};
+  dvbf_value h = dvbf_slab(g, x->steps, n);
+  m.hidden = (dvbf_layer){.out = h, .activation = dv_hidden_activation(s), .n_in = 1};
+  m.hidden.bias = dvbf_parameter(g, "transition.hidden.bias", 1, n, (dvbf_first){.scale = 0.5});
+  m.hidden.in[0].x = dvbf_steps(x->z, 0, x->steps);
+  m.hidden.in[0].w = dvbf_matrix(x->v, 0, x->n_z, n);
+  m.hidden.in[0].sequential = true;
+  if (x->n_u) {
+    m.hidden.in[1].x = dvbf_steps(x->u, 0, x->steps);
+    m.hidden.in[1].w = dvbf_matrix(x->v, (size_t)x->n_z * (size_t)n, x->n_u, n);
+    m.hidden.n_in = 2;
+  }
+  dvbf_value next = s->residual ? dvbf_slab(g, x->steps, x->n_z) : dvbf_steps(x->z, 1, x->steps);
+  m.output = (dvbf_layer){.out = next, .activation = DVBF_LINEAR, .n_in = 2};
+  m.output.bias = dvbf_parameter(g, "transition.output.bias", 1, x->n_z, (dvbf_first){0});
+  m.output.in[0].x = h;
+  m.output.in[0].w = dvbf_matrix(x->v, (size_t)n_in * (size_t)n, n, x->n_z);
+  m.output.in[1].x = x->w;
+  m.output.in[1].w = dvbf_matrix(x->v, (size_t)(n_in + x->n_z) * (size_t)n, x->n_w, x->n_z);
+  m.output.in[0].sequential = m.output.in[1].sequential = true;
+  dvbf_layer_open(g, &m.hidden);
+  dvbf_layer_open(g, &m.output);
+  return dvbf_remember(g, &m, sizeof m);
+}
+
+static void mlp_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_transition_values *x, void *memory, int t) {
+  (void)self;
+  const mlp_memory *m = memory;
+  if (!m) return;
+  dvbf_layer_step(g, &m->hidden, t);
+  dvbf_layer_step(g, &m->output, t);
+  if (m->residual)
+    dvbf_add(g, dvbf_steps(x->z, t + 1, 1), dvbf_steps(x->z, t, 1), dvbf_steps(m->output.out, t, 1));
+}
+
+static const dvbf_transition mlp = {"mlp", NULL, mlp_universal, mlp_first, mlp_open, mlp_step};
+
+const dvbf_transition *dv_transition_of(const dv_train_settings *s) {
+  static const dvbf_transition *const shipped[] = {&locally_linear, &linear, &mlp};
+  return shipped[s->transition];
+}

@@ -1,0 +1,26 @@
+/* A box with labelled axes, into which curves and points are drawn. */
+#ifndef DV_AXES_H
+#define DV_AXES_H
+
+#include "report/scale.h"
+
+#include <cairo.h>
+
+/* Room that the labels of an axis need beside the box. */
+#define DV_AXES_LEFT 84
+#define DV_AXES_BELOW 58
+
+typedef struct dv_axes {
+  double x, y, width, height; /* the box; y is its upper edge */
+  dv_scale across, up;
+  const char *across_label, *up_label; /* NULL: none */
+} dv_axes;
+
+/* Grid, ticks and labels first, then the content, then the frame over it. */
+void dv_axes_draw_back(cairo_t *cr, const dv_axes *axes);
+void dv_axes_draw_frame(cairo_t *cr, const dv_axes *axes);
+
+/* The place of a pair of values on the page; false when it cannot be shown. */
+bool dv_axes_place(const dv_axes *axes, double across, double up, double *x, double *y);
+
+#endif

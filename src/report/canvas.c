@@ -1,0 +1,79 @@
+#include "report/canvas.h"
+
+#include "base/file.h"
+#include "base/status.h"
+
+#include <cairo-svg.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The outlines of letters are left as they are: rounding them to pixels would tear words at small sizes. */
+static void set_fonts(cairo_t *cr) {
+  cairo_font_options_t *options = cairo_font_options_create();
+  cairo_font_options_set_hint_style(options, CAIRO_HINT_STYLE_NONE);
+  cairo_font_options_set_hint_metrics(options, CAIRO_HINT_METRICS_OFF);
+  cairo_font_options_set_antialias(options, CAIRO_ANTIALIAS_GRAY);
+  cairo_set_font_options(cr, options);
+  cairo_font_options_destroy(options);
+}
+
+static bool ends_in_svg(const char *path) {
+  size_t length = strlen(path);
+  return length > 4 && !strcmp(path + length - 4, ".svg");
+}
+
+/* cairo says only that writing failed; errno, when it is set, says why. */
+static dvbf_status refuse(const dv_canvas *canvas, cairo_status_t status, int reason, dvbf_error *error) {
+  if (status == CAIRO_STATUS_NO_MEMORY) return dv_fail_memory(error, "drawing a picture");
+  bool writing = status == CAIRO_STATUS_WRITE_ERROR;
+  return dv_fail(error, writing ? DVBF_IO : DVBF_ARGUMENT, "%s: the picture cannot be %s: %s", canvas->path,
+                 writing ? "written" : "drawn",
+                 writing && reason ? strerror(reason) : cairo_status_to_string(status));
+}
+
+static void release(dv_canvas *canvas) {
+  cairo_destroy(canvas->cr);
+  cairo_surface_destroy(canvas->surface);
+}
+
+dvbf_status dv_canvas_open(dv_canvas *canvas, const char *path, double width, double height,
+                           dvbf_error *error) {
+  canvas->path = path;
+  canvas->vector = ends_in_svg(path);
+  dvbf_status failed = dv_temporary_name(canvas->temporary, sizeof canvas->temporary, path, error);
+  if (failed) return failed;
+  errno = 0;
+  if (canvas->vector)
+    canvas->surface = cairo_svg_surface_create(canvas->temporary, width, height);
+  else
+    canvas->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(width * DV_CANVAS_SCALE),
+                                                 (int)(height * DV_CANVAS_SCALE));
+  int reason = errno;
+  canvas->cr = cairo_create(canvas->surface);
+  if (cairo_status(canvas->cr)) {
+    failed = refuse(canvas, cairo_status(canvas->cr), reason, error);
+    release(canvas);
+    return failed;
+  }
+  if (!canvas->vector) cairo_scale(canvas->cr, DV_CANVAS_SCALE, DV_CANVAS_SCALE);
+  set_fonts(canvas->cr);
+  cairo_set_source_rgb(canvas->cr, 1, 1, 1);
+  cairo_paint(canvas->cr);
+  return DVBF_OK;
+}
+
+dvbf_status dv_canvas_close(dv_canvas *canvas, dvbf_status failed, dvbf_error *error) {
+  cairo_status_t status = cairo_status(canvas->cr);
+  errno = 0;
+  if (!failed && !status && !canvas->vector)
+    status = cairo_surface_write_to_png(canvas->surface, canvas->temporary);
+  cairo_surface_finish(canvas->surface);
+  if (!status && canvas->vector) status = cairo_surface_status(canvas->surface);
+  int reason = errno;
+  if (!failed && status) failed = refuse(canvas, status, reason, error);
+  release(canvas);
+  if (!failed) return dv_publish(canvas->temporary, canvas->path, error);
+  unlink(canvas->temporary);
+  return failed;
+}

@@ -1,0 +1,27 @@
+/* A white page to draw on, written to its file whole or not at all. */
+#ifndef DV_CANVAS_H
+#define DV_CANVAS_H
+
+#include <cairo.h>
+#include <dvbf/dvbf.h>
+
+/* Pixels of a PNG for each unit of the page: text stays sharp in print. */
+#define DV_CANVAS_SCALE 2
+
+typedef struct dv_canvas {
+  cairo_t *cr; /* draw here, in units of the page */
+  cairo_surface_t *surface;
+  const char *path; /* of the caller */
+  char temporary[4128];
+  bool vector;
+} dv_canvas;
+
+/* A page for `path`: SVG when that ends in .svg, PNG otherwise. `path` must live until the page is closed. */
+dvbf_status dv_canvas_open(dv_canvas *canvas, const char *path, double width, double height,
+                           dvbf_error *error);
+
+/* Writes the file, or nothing when drawing has `failed`, and frees the page. Returns `failed` or what went
+ * wrong. */
+dvbf_status dv_canvas_close(dv_canvas *canvas, dvbf_status failed, dvbf_error *error);
+
+#endif

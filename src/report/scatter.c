@@ -1,0 +1,99 @@
+#include "report/scatter.h"
+
+#include "report/text.h"
+
+#include <math.h>
+
+/* More points than this only cover each other, and make files and time long. */
+enum { MOST_POINTS = 12000 };
+
+dv_hue dv_hue_values(const float *values, size_t count, const char *label) {
+  dv_hue hue = {.map = dv_colour_sequential, .scale = dv_scale_empty(false), .label = label};
+  for (size_t i = 0; i < count; i++) dv_scale_include(&hue.scale, values[i]);
+  dv_scale_finish(&hue.scale, 0);
+  return hue;
+}
+
+dv_hue dv_hue_angle(const char *label) {
+  return (dv_hue){
+      .map = dv_colour_cyclic, .scale = {.low = -M_PI, .high = M_PI}, .angle = true, .label = label};
+}
+
+static dv_colour colour_of(const dv_hue *hue, const float *values, size_t i) {
+  if (!hue->map || !values) return dv_colour_lines[0];
+  return hue->map(dv_scale_place(&hue->scale, values[i]));
+}
+
+static size_t common_divisor(size_t a, size_t b) {
+  while (b) {
+    size_t rest = a % b;
+    a = b, b = rest;
+  }
+  return a;
+}
+
+/* Steps of about the golden section of `count` visit every point once, in an order in which no sequence
+ * covers another and every beginning is a fair choice. */
+static size_t golden_step(size_t count) {
+  size_t step = (size_t)((double)count * 0.6180339887);
+  if (step < 1) return 1;
+  while (common_divisor(step, count) != 1) step++;
+  return step;
+}
+
+void dv_scatter_draw(cairo_t *cr, const dv_axes *axes, const double *across, const double *up,
+                     const float *values, size_t count, const dv_hue *hue) {
+  size_t shown = count < MOST_POINTS ? count : MOST_POINTS, step = golden_step(count), i = 0;
+  /* Dots cover a fixed share of the box until they become too small or too large to see well. */
+  double area = 0.35 * axes->width * axes->height / ((double)shown + 1);
+  double radius = fmin(fmax(sqrt(area / M_PI), 1.1), 3.2);
+  cairo_save(cr);
+  cairo_rectangle(cr, axes->x, axes->y, axes->width, axes->height);
+  cairo_clip(cr);
+  cairo_set_line_cap(cr, CAIRO_LINE_CAP_ROUND);
+  cairo_set_line_width(cr, 2 * radius);
+  for (size_t k = 0; k < shown; k++, i = (i + step) % count) {
+    double x, y;
+    if (!dv_axes_place(axes, across[i], up[i], &x, &y)) continue;
+    dv_colour colour = colour_of(hue, values, i);
+    cairo_set_source_rgba(cr, colour.red, colour.green, colour.blue, 0.85);
+    cairo_move_to(cr, x,
+                  y); /* a line of no length with round ends: a dot, in far fewer bytes of SVG than an arc */
+    cairo_line_to(cr, x, y);
+    cairo_stroke(cr);
+  }
+  cairo_restore(cr);
+}
+
+static void draw_ramp(cairo_t *cr, double x, double y, double width, double height, const dv_hue *hue) {
+  enum { BANDS = 128 };
+  cairo_pattern_t *ramp = cairo_pattern_create_linear(0, y + height, 0, y);
+  for (int i = 0; i <= BANDS; i++) {
+    double t = (double)i / BANDS;
+    dv_colour c = hue->map(t);
+    cairo_pattern_add_color_stop_rgb(ramp, t, c.red, c.green, c.blue);
+  }
+  cairo_set_source(cr, ramp);
+  cairo_rectangle(cr, x, y, width, height);
+  cairo_fill_preserve(cr);
+  cairo_pattern_destroy(ramp);
+  dv_colour_set(cr, dv_colour_ink);
+  cairo_set_line_width(cr, 1);
+  cairo_stroke(cr);
+}
+
+void dv_scatter_draw_bar(cairo_t *cr, const dv_axes *axes, const dv_hue *hue) {
+  const double width = 16, x = axes->x + axes->width + 14;
+  draw_ramp(cr, x, axes->y, width, axes->height, hue);
+  dv_ticks ticks = hue->angle ? dv_scale_ticks_angle() : dv_scale_ticks(&hue->scale, 5);
+  for (size_t i = 0; i < ticks.count; i++) {
+    double y = axes->y + axes->height * (1 - dv_scale_place(&hue->scale, ticks.at[i].value));
+    cairo_move_to(cr, x + width, y);
+    cairo_rel_line_to(cr, 5, 0);
+    dv_colour_set(cr, dv_colour_ink);
+    cairo_stroke(cr);
+    dv_text(cr, x + width + 9, y, (dv_text_style){.size = DV_TEXT_TICK, .longest = 38}, ticks.at[i].label);
+  }
+  dv_text_style style = {.size = DV_TEXT_LABEL, .across = 0.5, .upwards = true, .longest = axes->height};
+  if (hue->label) dv_text(cr, x + width + 62, axes->y + axes->height / 2, style, hue->label);
+}

@@ -1,0 +1,47 @@
+/* Rows of small grey images under each other, one column a frame, with marks along time. */
+#ifndef DV_STRIP_H
+#define DV_STRIP_H
+
+#include <cairo.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { DV_STRIP_ROWS = 4 };
+
+typedef struct dv_strip_row {
+  const char *label;
+  const float *images; /* [frames][height][width] */
+  size_t observed;     /* a thin mark follows this many frames; 0: none */
+} dv_strip_row;
+
+typedef struct dv_strips {
+  size_t rows, frames, height, width;
+  dv_strip_row row[DV_STRIP_ROWS];
+  size_t bar;  /* a red bar through all rows follows this many frames; 0: none */
+  double x, y; /* upper left corner */
+  double room; /* how wide labels and images may be together */
+} dv_strips;
+
+/* Where everything is. Many frames are wrapped into lines, each with all rows; very many are thinned out. */
+typedef struct dv_strip_layout {
+  size_t every, shown, lines, columns; /* every `every`-th frame is shown */
+  size_t pixel_width, pixel_height;    /* of an image in the PNG */
+  double image_width, image_height;    /* the same on the page */
+  double left, pitch_x, pitch_y, line_pitch;
+  double height; /* of all */
+} dv_strip_layout;
+
+dv_strip_layout dv_strips_place(const dv_strips *strips);
+
+/* Upper left corner of shown frame k (of frame k * every) of a row. */
+void dv_strips_corner(const dv_strips *strips, const dv_strip_layout *layout, size_t row, size_t k, double *x,
+                      double *y);
+
+/* Middle of the gap after the first `frames` frames and the line it is in; false when it is not on the page.
+ */
+bool dv_strips_gap(const dv_strips *strips, const dv_strip_layout *layout, size_t frames, size_t *line,
+                   double *x);
+
+void dv_strips_draw(cairo_t *cr, const dv_strips *strips, const dv_strip_layout *layout);
+
+#endif

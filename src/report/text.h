@@ -1,0 +1,28 @@
+/* Words on a page. Text is UTF-8. */
+#ifndef DV_TEXT_H
+#define DV_TEXT_H
+
+#include <cairo.h>
+#include <stdbool.h>
+
+/* Sizes that every figure shares, in units of the page. */
+#define DV_TEXT_TITLE 30
+#define DV_TEXT_HEADING 21
+#define DV_TEXT_LABEL 18
+#define DV_TEXT_TICK 16
+
+typedef struct dv_text_style {
+  double size;
+  double across; /* which part of the text is at x: 0 its left end, 0.5 its middle, 1 its right end */
+  bool bold;
+  bool upwards;   /* turned a quarter to the left; `across` then counts from the lower end */
+  double longest; /* shrunk to be no longer than this; 0: as long as it is */
+} dv_text_style;
+
+/* Writes text whose line is centred at height y (at x when upwards). */
+void dv_text(cairo_t *cr, double x, double y, dv_text_style style, const char *text);
+
+/* How long it will be. */
+double dv_text_length(cairo_t *cr, dv_text_style style, const char *text);
+
+#endif

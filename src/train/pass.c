@@ -1,0 +1,65 @@
+#include "train/pass.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+enum { ROWS = 50 };
+
+dvbf_status dv_pass_init(dv_pass *pass, dvbf_model *model, dv_pool *pool, int steps, int observe, dvbf_error *error) {
+  observe = observe && observe < steps ? observe : steps;
+  *pass = (dv_pass){.model = model, .pool = pool, .observe = observe};
+  dvbf_status status = dv_program_record(&pass->program, model, steps, ROWS, observe, false, error);
+  if (status) return status;
+  int workers = dv_pool_size(pool);
+  pass->runs = dv_calloc((size_t)workers, sizeof *pass->runs);
+  if (!pass->runs) status = dv_fail_memory(error, "preparing a pass over the data");
+  for (int i = 0; i < workers && !status; i++) status = dv_run_init(&pass->runs[i], pass->program.graph, error);
+  if (status) dv_pass_clear(pass);
+  return status;
+}
+
+void dv_pass_clear(dv_pass *pass) {
+  if (pass->runs)
+    for (int i = 0; i < dv_pool_size(pass->pool); i++) dv_run_clear(&pass->runs[i]);
+  dv_free(pass->runs);
+  dv_program_clear(&pass->program);
+  *pass = (dv_pass){0};
+}
+
+typedef struct job {
+  dv_pass *pass;
+  const dvbf_sequences *sequences;
+  const dv_schedule *schedule;
+  dv_pass_fn *collect;
+  void *user;
+} job;
+
+static void run_shards(void *argument, int worker) {
+  const job *j = argument;
+  dv_pass *pass = j->pass;
+  dvbf_run *run = &pass->runs[worker];
+  uint32_t index[ROWS];
+  run->parameters = pass->model->parameters.values;
+  run->schedule = j->schedule;
+  run->sequence = index;
+  size_t workers = (size_t)dv_pool_size(pass->pool);
+  for (size_t shard = (size_t)worker; shard < dv_pass_shards(pass, j->sequences); shard += workers) {
+    size_t first = shard * ROWS, left = j->sequences->count - first;
+    int count = left < ROWS ? (int)left : ROWS;
+    for (int r = 0; r < ROWS; r++) index[r] = (uint32_t)(first + (size_t)(r < count ? r : 0));
+    dv_program_load(&pass->program, run, pass->model, j->sequences, index, count, pass->observe);
+    dv_run_forward(run);
+    j->collect(j->user, &pass->program, run, shard, first, count);
+  }
+}
+
+void dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_schedule *schedule, dv_pass_fn *collect,
+                 void *user) {
+  job j = {pass, sequences, schedule, collect, user};
+  dv_pool_run(pass->pool, run_shards, &j);
+}
+
+size_t dv_pass_shards(const dv_pass *pass, const dvbf_sequences *sequences) {
+  (void)pass;
+  return (sequences->count + ROWS - 1) / ROWS;
+}

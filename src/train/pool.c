@@ -1,0 +1,142 @@
+#include "train/pool.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+/* Waits spin for about this many turns before they sleep: a barrier inside an update is a matter of
+ * microseconds, and waking a thread costs more than that. */
+enum { SPINS = 2000 };
+
+typedef struct gate {
+  _Alignas(64) atomic_uint arrived;
+  _Alignas(64) atomic_uint turn;
+  atomic_uint sleepers;
+  pthread_mutex_t lock;
+  pthread_cond_t opened;
+} gate;
+
+struct dv_pool {
+  gate gate; /* of the barrier; starting and ending a job passes it too */
+  int size, started;
+  pthread_t *threads; /* [size - 1] */
+  struct worker {
+    struct dv_pool *pool;
+    int number;
+  } *workers;
+  void (*job)(void *user, int worker);
+  void *user;
+  bool leaving;
+};
+
+static inline void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+static void pass_gate(gate *g, unsigned size) {
+  unsigned turn = atomic_load_explicit(&g->turn, memory_order_acquire);
+  if (atomic_fetch_add_explicit(&g->arrived, 1, memory_order_acq_rel) + 1 == size) {
+    atomic_store_explicit(&g->arrived, 0, memory_order_relaxed);
+    atomic_store(&g->turn, turn + 1);
+    if (atomic_load(&g->sleepers)) {
+      pthread_mutex_lock(&g->lock);
+      pthread_cond_broadcast(&g->opened);
+      pthread_mutex_unlock(&g->lock);
+    }
+    return;
+  }
+  for (int i = 0; i < SPINS; i++) {
+    if (atomic_load_explicit(&g->turn, memory_order_acquire) != turn) return;
+    relax();
+  }
+  pthread_mutex_lock(&g->lock);
+  atomic_fetch_add(&g->sleepers, 1);
+  while (atomic_load(&g->turn) == turn) pthread_cond_wait(&g->opened, &g->lock);
+  atomic_fetch_sub(&g->sleepers, 1);
+  pthread_mutex_unlock(&g->lock);
+}
+
+void dv_pool_barrier(dv_pool *pool) {
+  if (pool->size > 1) pass_gate(&pool->gate, (unsigned)pool->size);
+}
+
+static void *work(void *argument) {
+  struct worker *w = argument;
+  dv_pool *pool = w->pool;
+  for (;;) {
+    dv_pool_barrier(pool);
+    if (pool->leaving) return NULL;
+    pool->job(pool->user, w->number);
+    dv_pool_barrier(pool);
+  }
+}
+
+void dv_pool_run(dv_pool *pool, void (*job)(void *user, int worker), void *user) {
+  pool->job = job;
+  pool->user = user;
+  dv_pool_barrier(pool);
+  job(user, 0);
+  dv_pool_barrier(pool);
+}
+
+static int cores(void) {
+  cpu_set_t set;
+  if (!sched_getaffinity(0, sizeof set, &set)) return CPU_COUNT(&set);
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n > 0 ? (int)n : 1;
+}
+
+dvbf_status dv_pool_new(dv_pool **out, unsigned threads, dvbf_error *error) {
+  int size = threads ? (int)threads : cores();
+  dv_pool *pool = dv_calloc_aligned(1, sizeof *pool);
+  if (!pool) return dv_fail_memory(error, "starting threads");
+  pool->size = size;
+  pool->threads = dv_calloc((size_t)size, sizeof *pool->threads);
+  pool->workers = dv_calloc((size_t)size, sizeof *pool->workers);
+  pthread_mutex_init(&pool->gate.lock, NULL);
+  pthread_cond_init(&pool->gate.opened, NULL);
+  if (!pool->threads || !pool->workers) {
+    pool->size = 1;
+    dv_pool_free(pool);
+    return dv_fail_memory(error, "starting threads");
+  }
+  for (; pool->started + 1 < size; pool->started++) {
+    struct worker *w = &pool->workers[pool->started];
+    *w = (struct worker){pool, pool->started + 1};
+    if (pthread_create(&pool->threads[pool->started], NULL, work, w)) break;
+  }
+  if (pool->started + 1 < size) {
+    int got = pool->started + 1;
+    dv_pool_free(pool);
+    return dv_fail(error, DVBF_MEMORY, "threads = %d: the system gives no more than %d; ask for fewer", size, got);
+  }
+  *out = pool;
+  return DVBF_OK;
+}
+
+void dv_pool_free(dv_pool *pool) {
+  if (!pool) return;
+  pool->leaving = true;
+  if (pool->size > 1) {
+    /* Threads that were not started cannot come to the gate: stand in for them. */
+    for (int missing = pool->started + 1; missing < pool->size; missing++)
+      atomic_fetch_add(&pool->gate.arrived, 1);
+    dv_pool_barrier(pool);
+    for (int i = 0; i < pool->started; i++) pthread_join(pool->threads[i], NULL);
+  }
+  pthread_mutex_destroy(&pool->gate.lock);
+  pthread_cond_destroy(&pool->gate.opened);
+  dv_free(pool->threads);
+  dv_free(pool->workers);
+  dv_free(pool);
+}
+
+int dv_pool_size(const dv_pool *pool) {
+  return pool->size;
+}

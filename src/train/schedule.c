@@ -1,0 +1,59 @@
+#include "train/schedule.h"
+
+#include "base/random.h"
+
+#include <math.h>
+
+/* From 0 to 1 over `updates` updates. */
+static double ramp(uint64_t i, int64_t updates) {
+  return updates > 0 && i < (uint64_t)updates ? (double)i / (double)updates : 1;
+}
+
+/* c = min(1, c_0 + i / T_A), changed every `temperature-every` updates. */
+static double temperature(const dv_train_settings *s, uint64_t i) {
+  if (!s->temperature_updates) return 1;
+  uint64_t held = i - i % (uint64_t)s->temperature_every;
+  return fmin(1, s->temperature_start + (double)held / (double)s->temperature_updates);
+}
+
+/* ln of the floor falls linearly. A fixed sigma has none. */
+static double log_sigma_floor(const dv_train_settings *s, uint64_t i) {
+  if (s->sigma == DV_SIGMA_FIXED || s->likelihood == DV_BERNOULLI) return -1000;
+  double share = ramp(i, s->sigma_floor_updates), end = log(s->sigma_floor);
+  double start = s->sigma_floor_updates ? fmax(log(s->sigma_start), end) : end;
+  return start + share * (end - start);
+}
+
+static double filter_dropout(const dv_train_settings *s, uint64_t i) {
+  uint64_t hold = (uint64_t)s->filter_dropout_hold;
+  double share = i < hold ? 0 : ramp(i - hold, s->filter_dropout_updates);
+  return s->filter_dropout + share * (s->filter_dropout_end - s->filter_dropout);
+}
+
+dv_schedule dv_schedule_at(const dv_train_settings *s, uint64_t i, uint64_t seed) {
+  return (dv_schedule){.seed = seed,
+                       .stream = DV_STREAM_NOISE,
+                       .update = (uint32_t)i,
+                       .temperature = temperature(s, i),
+                       .log_sigma_floor = log_sigma_floor(s, i),
+                       .filter_dropout = filter_dropout(s, i)};
+}
+
+dv_schedule dv_schedule_evaluation(double floor, double sequences, uint64_t seed) {
+  return (dv_schedule){.seed = seed,
+                       .stream = DV_STREAM_INFERENCE,
+                       .temperature = 1,
+                       .log_sigma_floor = floor,
+                       .sequences = sequences,
+                       .scale = 1};
+}
+
+double dv_learning_rate_at(const dv_train_settings *s, uint64_t i) {
+  double warm = s->warm_up > 0 && i < (uint64_t)s->warm_up ? (double)(i + 1) / (double)s->warm_up : 1;
+  double rest = (double)(s->updates - s->warm_up), share = 1;
+  if (s->decay == DV_DECAY_COSINE && rest > 0 && i >= (uint64_t)s->warm_up) {
+    double done = fmin(1, (double)(i - (uint64_t)s->warm_up) / rest);
+    share = s->learning_rate_end + (1 - s->learning_rate_end) * 0.5 * (1 + cos(3.14159265358979323846 * done));
+  }
+  return s->learning_rate * warm * share;
+}

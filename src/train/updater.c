@@ -1,0 +1,285 @@
+#include "train/updater.h"
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "train/schedule.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { BLOCK = 4096 }; /* parameters a worker reduces and steps at once; fixes the order of the norm's sum */
+
+typedef struct counters {
+  uint64_t update, seed;
+  double rate_factor;
+} counters;
+
+struct dv_updater {
+  dvbf_model *model;
+  dv_pool *pool;
+  const dvbf_sequences *train;
+  dv_program program;
+  int batch, rows, shards;
+  dvbf_run *runs;        /* [workers] */
+  dvbf_real **gradients; /* [shards][parameters] */
+  dvbf_real *sum;        /* [parameters] */
+  dvbf_real *m, *v;      /* [parameters] optimiser state */
+  uint32_t *order;       /* [count] permutation of the epoch */
+  uint64_t epoch;        /* whose permutation `order` holds, plus 1; 0: none */
+  uint32_t *index;       /* [shards][rows] sequences of the minibatch */
+  double (*terms)[DV_TERMS]; /* [shards] */
+  double *squares;       /* [blocks] */
+  counters at;
+  /* of the running job */
+  uint64_t wanted, done;
+  bool diverged;
+  double bound_sum;
+  dv_schedule schedule;
+};
+
+/* ---- Making ---- */
+
+/* Shards of about 25 to 64 sequences: large enough for the products, small enough for the cache and for several
+ * workers. It depends on the batch alone, never on the machine. */
+static int shard_rows(const dv_train_settings *s) {
+  int batch = (int)s->batch_size, rows = (int)s->shard_size;
+  if (!rows) {
+    rows = (batch + 7) / 8;
+    rows = rows < 25 ? 25 : rows > 64 ? 64 : rows;
+    int shards = (batch + rows - 1) / rows;
+    rows = (batch + shards - 1) / shards;
+  }
+  return rows < batch ? rows : batch;
+}
+
+static size_t blocks_of(const dv_updater *u) {
+  return (u->model->parameters.size + BLOCK - 1) / BLOCK;
+}
+
+static bool allocate(dv_updater *u) {
+  size_t n = u->model->parameters.size, shards = (size_t)u->shards;
+  u->runs = dv_calloc((size_t)dv_pool_size(u->pool), sizeof *u->runs);
+  u->gradients = dv_calloc(shards, sizeof *u->gradients);
+  u->sum = dv_calloc_aligned(n, sizeof *u->sum);
+  u->m = dv_calloc_aligned(n, sizeof *u->m);
+  u->v = dv_calloc_aligned(n, sizeof *u->v);
+  u->order = dv_calloc(u->train->count, sizeof *u->order);
+  u->index = dv_calloc(shards * (size_t)u->rows, sizeof *u->index);
+  u->terms = dv_calloc(shards, sizeof *u->terms);
+  u->squares = dv_calloc(blocks_of(u), sizeof *u->squares);
+  if (!u->runs || !u->gradients || !u->sum || !u->m || !u->v || !u->order || !u->index || !u->terms || !u->squares)
+    return false;
+  for (size_t i = 0; i < shards; i++)
+    if (!(u->gradients[i] = dv_calloc_aligned(n, sizeof **u->gradients))) return false;
+  return true;
+}
+
+dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, const dvbf_sequences *train,
+                           dvbf_error *error) {
+  dv_updater *u = dv_calloc(1, sizeof *u);
+  if (!u) return dv_fail_memory(error, "preparing training");
+  u->model = model;
+  u->pool = pool;
+  u->train = train;
+  u->batch = (int)model->settings->batch_size;
+  u->rows = shard_rows(model->settings);
+  u->shards = (u->batch + u->rows - 1) / u->rows;
+  int steps = (int)train->steps;
+  dvbf_status status = dv_program_record(&u->program, model, steps, u->rows, steps, true, error);
+  if (!status && !allocate(u)) status = dv_fail_memory(error, "preparing training");
+  for (int i = 0; i < dv_pool_size(pool) && !status; i++)
+    status = dv_run_init(&u->runs[i], u->program.graph, error);
+  if (status) {
+    dv_updater_free(u);
+    return status;
+  }
+  dv_updater_reset(u, (uint64_t)model->settings->seed);
+  *out = u;
+  return DVBF_OK;
+}
+
+void dv_updater_free(dv_updater *u) {
+  if (!u) return;
+  for (int i = 0; u->runs && i < dv_pool_size(u->pool); i++) dv_run_clear(&u->runs[i]);
+  for (int i = 0; u->gradients && i < u->shards; i++) dv_free(u->gradients[i]);
+  dv_free(u->runs);
+  dv_free(u->gradients);
+  dv_free(u->sum);
+  dv_free(u->m);
+  dv_free(u->v);
+  dv_free(u->order);
+  dv_free(u->index);
+  dv_free(u->terms);
+  dv_free(u->squares);
+  dv_program_clear(&u->program);
+  dv_free(u);
+}
+
+void dv_updater_reset(dv_updater *u, uint64_t seed) {
+  size_t bytes = u->model->parameters.size * sizeof *u->m;
+  memset(u->m, 0, bytes);
+  memset(u->v, 0, bytes);
+  u->at = (counters){.seed = seed, .rate_factor = 1};
+  u->epoch = 0;
+}
+
+/* ---- One update, in three phases with a barrier after each ---- */
+
+/* Sequence at position p of the endless stream of shuffled epochs. */
+static uint32_t sequence_at(dv_updater *u, uint64_t p) {
+  uint64_t epoch = p / u->train->count;
+  if (u->epoch != epoch + 1) {
+    dv_random r = dv_random_at(u->at.seed, DV_STREAM_ORDER, (uint32_t)epoch, 0);
+    dv_random_permutation(&r, u->order, u->train->count);
+    u->epoch = epoch + 1;
+  }
+  return u->order[p % u->train->count];
+}
+
+static void begin_update(dv_updater *u) {
+  u->schedule = dv_schedule_at(u->model->settings, u->at.update, u->at.seed);
+  u->schedule.sequences = u->model->sequences;
+  u->schedule.scale = 1.0 / ((double)u->batch * (double)u->program.steps);
+  for (int i = 0; i < u->batch; i++) u->index[i] = sequence_at(u, u->at.update * (uint64_t)u->batch + (uint64_t)i);
+  for (int i = u->batch; i < u->shards * u->rows; i++) u->index[i] = u->index[0];
+}
+
+static void shard_phase(dv_updater *u, int worker) {
+  dvbf_run *run = &u->runs[worker];
+  run->parameters = u->model->parameters.values;
+  run->schedule = &u->schedule;
+  for (int s = worker; s < u->shards; s += dv_pool_size(u->pool)) {
+    int left = u->batch - s * u->rows, count = left < u->rows ? left : u->rows;
+    const uint32_t *index = u->index + (size_t)s * (size_t)u->rows;
+    run->gradient = u->gradients[s];
+    run->sequence = index;
+    memset(run->gradient, 0, u->model->parameters.size * sizeof *run->gradient);
+    dv_program_load(&u->program, run, u->model, u->train, index, count, u->program.steps);
+    dv_run_forward(run);
+    dv_run_backward(run);
+    memcpy(u->terms[s], run->terms, sizeof run->terms);
+  }
+}
+
+/* A block's place in the parameter vector. */
+static size_t block_size(const dv_updater *u, size_t block) {
+  size_t left = u->model->parameters.size - block * BLOCK;
+  return left < BLOCK ? left : BLOCK;
+}
+
+static void reduce_phase(dv_updater *u, int worker) {
+  const dv_kernels *k = u->runs[worker].k;
+  for (size_t b = (size_t)worker; b < blocks_of(u); b += (size_t)dv_pool_size(u->pool))
+    u->squares[b] = k->reduce(u->sum + b * BLOCK, (const dvbf_real *const *)u->gradients, b * BLOCK, block_size(u, b),
+                              u->shards);
+}
+
+/* Every worker adds up the same numbers in the same order. */
+static double gradient_norm(const dv_updater *u) {
+  double sum = 0;
+  for (size_t b = 0; b < blocks_of(u); b++) sum += u->squares[b];
+  return sqrt(sum);
+}
+
+static void step_phase(dv_updater *u, int worker, double norm) {
+  const dv_train_settings *s = u->model->settings;
+  const dv_kernels *k = u->runs[worker].k;
+  double clip = s->clip_norm > 0 && norm > s->clip_norm ? s->clip_norm / norm : 1, t = (double)u->at.update + 1;
+  double rate = dv_learning_rate_at(s, u->at.update) * u->at.rate_factor;
+  double correction = sqrt(1 - pow(s->beta2, t)), step = rate * correction / (1 - pow(s->beta1, t));
+  for (size_t b = (size_t)worker; b < blocks_of(u); b += (size_t)dv_pool_size(u->pool)) {
+    size_t at = b * BLOCK, n = block_size(u, b);
+    dvbf_real *p = u->model->parameters.values + at;
+    if (s->optimizer == DV_ADAM)
+      k->adam(p, u->sum + at, u->m + at, u->v + at, n, (dvbf_real)step, (dvbf_real)s->beta1, (dvbf_real)s->beta2,
+              (dvbf_real)(s->epsilon * correction), (dvbf_real)clip);
+    else
+      k->adadelta(p, u->sum + at, u->m + at, u->v + at, n, (dvbf_real)rate, (dvbf_real)s->rho, (dvbf_real)s->epsilon,
+                  (dvbf_real)clip);
+  }
+}
+
+static void end_update(dv_updater *u) {
+  double bound = 0;
+  for (int s = 0; s < u->shards; s++)
+    bound += u->terms[s][DV_RECONSTRUCTION] - u->terms[s][DV_KL_W] - u->terms[s][DV_KL_V];
+  u->bound_sum += bound * u->schedule.scale;
+  u->at.update++;
+  u->done++;
+}
+
+static void updates_job(void *argument, int worker) {
+  dv_updater *u = argument;
+  for (uint64_t i = 0; i < u->wanted; i++) {
+    shard_phase(u, worker);
+    dv_pool_barrier(u->pool);
+    reduce_phase(u, worker);
+    dv_pool_barrier(u->pool);
+    double norm = gradient_norm(u);
+    if (!isfinite(norm)) {
+      u->diverged = true; /* all workers see the same norm and leave together */
+      return;
+    }
+    step_phase(u, worker, norm);
+    dv_pool_barrier(u->pool);
+    if (worker == 0) {
+      end_update(u);
+      if (u->done < u->wanted) begin_update(u);
+    }
+    dv_pool_barrier(u->pool);
+  }
+}
+
+uint64_t dv_updater_run(dv_updater *u, uint64_t count) {
+  u->wanted = count;
+  u->done = 0;
+  u->diverged = false;
+  u->bound_sum = 0;
+  if (!count) return 0;
+  begin_update(u);
+  dv_pool_run(u->pool, updates_job, u);
+  return u->done;
+}
+
+uint64_t dv_updater_updates(const dv_updater *u) {
+  return u->at.update;
+}
+
+double dv_updater_bound(const dv_updater *u) {
+  return u->done ? u->bound_sum / (double)u->done : NAN;
+}
+
+void dv_updater_slow_down(dv_updater *u, double factor) {
+  u->at.rate_factor *= factor;
+}
+
+double dv_updater_flops(const dv_updater *u) {
+  return dv_graph_flops(u->program.graph) * u->shards;
+}
+
+/* ---- Snapshots: counters, parameters, m, v ---- */
+
+size_t dv_updater_snapshot_size(const dv_updater *u) {
+  return sizeof(counters) + 3 * u->model->parameters.size * sizeof(dvbf_real);
+}
+
+void dv_updater_save(const dv_updater *u, void *snapshot) {
+  unsigned char *to = snapshot;
+  size_t bytes = u->model->parameters.size * sizeof(dvbf_real);
+  memcpy(to, &u->at, sizeof u->at);
+  memcpy(to + sizeof u->at, u->model->parameters.values, bytes);
+  memcpy(to + sizeof u->at + bytes, u->m, bytes);
+  memcpy(to + sizeof u->at + 2 * bytes, u->v, bytes);
+}
+
+void dv_updater_restore(dv_updater *u, const void *snapshot) {
+  const unsigned char *from = snapshot;
+  size_t bytes = u->model->parameters.size * sizeof(dvbf_real);
+  memcpy(&u->at, from, sizeof u->at);
+  memcpy(u->model->parameters.values, from + sizeof u->at, bytes);
+  memcpy(u->m, from + sizeof u->at + bytes, bytes);
+  memcpy(u->v, from + sizeof u->at + 2 * bytes, bytes);
+  u->epoch = 0;
+}

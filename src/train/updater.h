@@ -1,0 +1,36 @@
+/* Gradient updates: shards of the minibatch on all workers, gradients summed in a fixed order, one optimiser step.
+ * The same bytes come out whatever the number of workers. */
+#ifndef DV_UPDATER_H
+#define DV_UPDATER_H
+
+#include "model/model.h"
+#include "train/pool.h"
+
+typedef struct dv_updater dv_updater;
+
+/* Trains `model` on `train`. Both and the pool must outlive it. */
+dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, const dvbf_sequences *train,
+                           dvbf_error *error);
+void dv_updater_free(dv_updater *u);
+
+/* Begins at update 0 with noise and order of `seed` and an empty optimiser state. */
+void dv_updater_reset(dv_updater *u, uint64_t seed);
+
+/* Runs up to `count` updates; allocates nothing. Returns how many were done: fewer when a gradient was not finite,
+ * in which case the parameters are those before that update. */
+uint64_t dv_updater_run(dv_updater *u, uint64_t count);
+
+uint64_t dv_updater_updates(const dv_updater *u);
+/* Bound of the minibatches of the last run, nats per frame, without temperature. */
+double dv_updater_bound(const dv_updater *u);
+/* Factor on the learning rate, 1 at first; a diverged run goes on with less. */
+void dv_updater_slow_down(dv_updater *u, double factor);
+/* Matrix products of one update, in floating-point operations. */
+double dv_updater_flops(const dv_updater *u);
+
+/* Parameters, optimiser state and counters, to go back to. size in bytes; save and restore copy. */
+size_t dv_updater_snapshot_size(const dv_updater *u);
+void dv_updater_save(const dv_updater *u, void *snapshot);
+void dv_updater_restore(dv_updater *u, const void *snapshot);
+
+#endif

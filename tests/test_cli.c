@@ -1,0 +1,443 @@
+/* The command as a user meets it: run as a process in a folder of its own, judged by its output, exit status
+ * and files. The environment variable DVBF_COMMAND names the program. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dvbf/dvbf.h>
+#include <hdf5.h>
+#include <jansson.h>
+#include <math.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A model and a run that take a fraction of a second. */
+#define TINY " --hidden 8 --systems 4 --batch-size 20 --shard-size 5 --starts 1 --validate-every 5"
+
+static char folder[] = "/tmp/dvbf-cli-XXXXXX";
+static char out[1 << 16], err[1 << 16]; /* what the last command printed */
+
+/* ---- Help for the tests ---- */
+
+static size_t read_file(const char *path, char *into, size_t size) {
+  FILE *file = fopen(path, "rb");
+  if (!file) fail_msg("%s is not there", path);
+  size_t length = fread(into, 1, size - 1, file);
+  fclose(file);
+  into[length] = 0;
+  return length;
+}
+
+/* Runs `dvbf ARGUMENTS` and returns its exit status. */
+static int dvbf(const char *format, ...) {
+  char arguments[1024], line[4096];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(arguments, sizeof arguments, format, list);
+  va_end(list);
+  snprintf(line, sizeof line, "\"$DVBF_COMMAND\" %s >stdout.txt 2>stderr.txt", arguments);
+  int status = system(line);
+  read_file("stdout.txt", out, sizeof out);
+  read_file("stderr.txt", err, sizeof err);
+  assert_true(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+static void assert_has(const char *text, const char *part) {
+  if (!strstr(text, part)) fail_msg("\"%s\" is missing in:\n%s", part, text);
+}
+
+/* One sentence on standard error, nothing on standard output. */
+static void assert_refused(const char *part) {
+  assert_int_equal(strncmp(err, "dvbf: ", 6), 0);
+  assert_ptr_equal(strchr(err, '\n'), err + strlen(err) - 1);
+  assert_string_equal(out, "");
+  assert_has(err, part);
+}
+
+static bool exists(const char *path) {
+  struct stat info;
+  return !stat(path, &info);
+}
+
+static bool same_bytes(const char *a, const char *b) {
+  static char one[1 << 22], two[1 << 22];
+  size_t n = read_file(a, one, sizeof one), m = read_file(b, two, sizeof two);
+  assert_in_range(n, 1, sizeof one - 2);
+  return n == m && !memcmp(one, two, n);
+}
+
+static void write_dataset(hid_t file, const char *name, int rank, const hsize_t *shape, const float *values) {
+  hid_t space = H5Screate_simple(rank, shape, NULL);
+  hid_t set = H5Dcreate2(file, name, H5T_NATIVE_FLOAT, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  assert_true(H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+  H5Dclose(set);
+  H5Sclose(space);
+}
+
+/* Writes x [20, 8, 3] (or [20, 8], of rank 2) and u [20, steps_u, 1], with x = `odd` at sequence 7, step 4.
+ */
+static void write_data(const char *path, int rank_x, hsize_t steps_u, float odd) {
+  static float x[20 * 8 * 3], u[20 * 16];
+  for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = sinf((float)i);
+  x[(7 * 8 + 4) * 3 + 1] = odd;
+  hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  write_dataset(file, "x", rank_x, (hsize_t[]){20, 8, 3}, x);
+  write_dataset(file, "u", 3, (hsize_t[]){20, steps_u, 1}, u);
+  H5Fclose(file);
+}
+
+/* ---- Usage ---- */
+
+static void help_states_defaults(void **state) {
+  (void)state;
+  assert_int_equal(dvbf("--help"), 0);
+  assert_has(out, "reproduce");
+  assert_int_equal(dvbf("--version"), 0);
+  assert_string_equal(out, "dvbf " DVBF_VERSION "\n");
+  static const char *const commands[][2] = {
+      {"simulate", "pendulum"}, {"train", "train"}, {"evaluate", "evaluate"}, {"reproduce", "train"}};
+  for (size_t c = 0; c < sizeof commands / sizeof *commands; c++) {
+    static char first[sizeof out];
+    assert_int_equal(dvbf("help %s", commands[c][0]), 0);
+    strcpy(first, out);
+    assert_int_equal(dvbf("%s --help", commands[c][0]), 0);
+    assert_string_equal(first, out);
+    dvbf_setting_info info;
+    for (size_t i = 0; dvbf_settings_table(commands[c][1], i, &info); i++) {
+      char name[80], initial[80];
+      snprintf(name, sizeof name, "--%s %s", info.name, info.kind);
+      snprintf(initial, sizeof initial, "%s; default %s\n", info.range, info.initial);
+      assert_has(out, name);
+      assert_has(strstr(out, name), initial);
+    }
+  }
+  assert_has(out, "paper-pendulum");
+}
+
+static void wrong_usage_is_status_2(void **state) {
+  (void)state;
+  static const struct {
+    const char *arguments, *answer;
+  } cases[] = {
+      {"trian data.h5", "did you mean train?"},
+      {"help trian", "did you mean train?"},
+      {"train data.h5 -o x --learning-rat 1", "did you mean --learning-rate?"},
+      {"train data.h5 -o x --quite", "did you mean --quiet?"},
+      {"train data.h5 -o x --learning-rate 5", "learning-rate = 5: must be a number in [1e-12, 1]"},
+      {"train data.h5 -o x --latent=3.5", "latent = 3.5: must be a whole number"},
+      {"train data.h5 -o x --transition cubic", "locally-linear | linear | mlp"},
+      {"train data.h5 -o x --updates", "--updates: its value is missing"},
+      {"train data.h5 -o x --updates --quiet", "--updates: its value is missing"},
+      {"train data.h5 -o x --quiet=1", "--quiet: takes no value"},
+      {"train data.h5 -o x --no-residual=on", "takes no value"},
+      {"train data.h5 -o x --no-updates", "no such option or setting"},
+      {"train data.h5 -o x -z", "-z: no such option"},
+      {"train data.h5 -o x --preset pendulm", "the known ones are pendulum"},
+      {"train data.h5 more.h5 -o x", "more.h5: one argument too many"},
+      {"train data.h5", "--output is missing"},
+      {"train -o x", "DATA is missing"},
+      {"simulate ball -o x", "the known ones are: pendulum"},
+      {"simulate pendulum -o x --steps 1", "steps = 1: must be a whole number in [2, 100000]"},
+      {"reproduce ball -o x", "the known ones are: pendulum"},
+      {"reproduce pendulum -o x --seeds 0", "seeds = 0: must be a whole number in [1, 1000]"},
+      {"evaluate run", "DATA is missing"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    int status = dvbf("%s", cases[i].arguments);
+    if (status != 2) fail_msg("dvbf %s: exit status %d", cases[i].arguments, status);
+    assert_refused(cases[i].answer);
+    assert_false(exists("x"));
+  }
+  assert_int_equal(dvbf(""), 2);
+  assert_has(err, "usage:");
+}
+
+static void flags_win_over_config_over_preset(void **state) {
+  (void)state;
+  static char text[1 << 14];
+  FILE *config = fopen("config.txt", "w");
+  fprintf(config, "updates = 5 # a comment\nlatent = 2\nrho = 0.5\n");
+  fclose(config);
+  assert_int_equal(
+      dvbf("train data.h5 --latent 4 -o order --config config.txt --no-residual --affine --clip-z=0"
+           " --preset paper-pendulum --hidden 8 --batch-size 20 --quiet"),
+      0);
+  read_file("order/settings.txt", text, sizeof text);
+  assert_has(text, "\nlatent = 4\n");           /* flag */
+  assert_has(text, "\nclip-z = 0\n");           /* flag over preset */
+  assert_has(text, "\nresidual = off\n");       /* --no-NAME */
+  assert_has(text, "\naffine = on\n");          /* a switch alone */
+  assert_has(text, "\nupdates = 5\n");          /* config over preset */
+  assert_has(text, "\nrho = 0.5\n");            /* config over default */
+  assert_has(text, "\noptimizer = adadelta\n"); /* preset over default */
+  assert_has(text, "\nvalidate-every = 250\n"); /* preset */
+  assert_has(text, "\nlog-sigma-max = 2.5\n");  /* default */
+  assert_string_equal(err, "");                 /* --quiet */
+  assert_int_equal(dvbf("train data.h5 -o order2 --config none.txt"), 1);
+  assert_refused("none.txt");
+}
+
+/* ---- Bad input ---- */
+
+static void bad_data_is_named(void **state) {
+  (void)state;
+  char bytes[1 << 14];
+  size_t length = read_file("data.h5", bytes, sizeof bytes);
+  FILE *file = fopen("short.h5", "wb");
+  fwrite(bytes, 1, length / 2, file);
+  fclose(file);
+  file = fopen("text.h5", "w");
+  fprintf(file, "not HDF5\n");
+  fclose(file);
+  write_data("rank.h5", 1, 8, 0);
+  write_data("length.h5", 3, 9, 0);
+  write_data("nan.h5", 3, 8, NAN);
+  static const char *const cases[][3] = {
+      {"none.h5", "none.h5", "cannot be read"},   {"short.h5", "short.h5", "truncated"},
+      {"text.h5", "text.h5", "not an HDF5 file"}, {"rank.h5", "rank.h5: x", "shape"},
+      {"length.h5", "length.h5: u", "shape"},     {"nan.h5", "nan.h5: x", "sequence 7, step 4"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_int_equal(dvbf("train %s -o bad" TINY, cases[i][0]), 1);
+    assert_refused(cases[i][1]);
+    assert_has(err, cases[i][2]);
+    assert_false(exists("bad"));
+  }
+}
+
+static void good_data_at_the_root_trains(void **state) {
+  (void)state;
+  write_data("good.h5", 3, 8, 0);
+  assert_int_equal(dvbf("train good.h5 -o good --updates 5" TINY), 0);
+  assert_int_equal(dvbf("evaluate good good.h5"), 0);
+  assert_has(out, "No ground truth");
+}
+
+static void output_is_checked_before_training(void **state) {
+  (void)state;
+  assert_int_equal(dvbf("train data.h5 -o data.h5/run --updates 1000000000"), 1);
+  assert_refused("data.h5/run: the folder cannot be made");
+  assert_int_equal(dvbf("train data.h5 -o data.h5 --updates 1000000000"), 1);
+  assert_refused("data.h5: the folder cannot be written");
+  assert_int_equal(dvbf("simulate pendulum -o data.h5/x.h5"), 1);
+  assert_refused("data.h5/x.h5");
+}
+
+static void former_results_stay_without_force(void **state) {
+  (void)state;
+  assert_int_equal(system("cp -r run before && cp data.h5 before.h5"), 0);
+  assert_int_equal(dvbf("train data.h5 -o run --updates 1 --seed 9" TINY), 1);
+  assert_refused("run/model.safetensors: exists already");
+  assert_int_equal(dvbf("simulate pendulum -o data.h5"), 1);
+  assert_refused("data.h5: exists already");
+  /* Even with --force a run that fails changes nothing. */
+  assert_int_equal(dvbf("train none.h5 -o run --force" TINY), 1);
+  assert_int_equal(dvbf("train data.h5 -o run --force --initial-frames 100" TINY), 2);
+  assert_refused("initial-frames");
+  static const char *const names[] = {"model.safetensors", "metrics.csv", "settings.txt"};
+  for (size_t i = 0; i < 3; i++) {
+    char now[64], then[64];
+    snprintf(now, sizeof now, "run/%s", names[i]);
+    snprintf(then, sizeof then, "before/%s", names[i]);
+    assert_true(same_bytes(now, then));
+  }
+  assert_true(same_bytes("data.h5", "before.h5"));
+  assert_int_equal(dvbf("train data.h5 -o before --updates 1 --seed 9 --force" TINY), 0);
+  assert_false(same_bytes("run/model.safetensors", "before/model.safetensors"));
+  assert_false(same_bytes("run/metrics.csv", "before/metrics.csv"));
+}
+
+/* ---- Work ---- */
+
+static void run_folder_is_complete(void **state) {
+  (void)state;
+  static char text[1 << 14];
+  read_file("run/metrics.csv", text, sizeof text);
+  assert_int_equal(strncmp(text, "update,start,seconds,bound,valid_bound,", 39), 0);
+  assert_has(text, "\n5,");
+  assert_has(text, "\n20,");
+  read_file("run/settings.txt", text, sizeof text);
+  assert_has(text, "\nupdates = 20\n");
+  assert_int_equal(dvbf("evaluate run data.h5"), 0);
+  assert_has(out, "velocity");
+  assert_has(out, "Lower bound");
+  assert_has(out, "steps ahead");
+}
+
+static void progress_tells_of_a_restart(void **state) {
+  (void)state;
+  assert_int_equal(dvbf("train data.h5 -o restart --updates 10 --restart-above 0" TINY " --starts 2"), 0);
+  assert_has(err, "\nstart 1 predicts badly");
+  assert_has(err, "\n5/10  start 2 of 2");
+  assert_string_equal(out, "");
+}
+
+static double number(const json_t *object, const char *key) {
+  const json_t *value = json_object_get(object, key);
+  if (!json_is_number(value)) fail_msg("%s is missing or no number", key);
+  return json_number_value(value);
+}
+
+static void evaluation_is_complete_json(void **state) {
+  (void)state;
+  assert_int_equal(dvbf("evaluate run/model.safetensors data.h5 --json --samples 2 --threads 2"), 0);
+  json_t *all = json_loads(out, 0, NULL);
+  assert_non_null(all);
+  static const char *const names[] = {"sin", "cos", "velocity"};
+  for (int i = 0; i < 3; i++) {
+    const json_t *entry = json_object_get(json_object_get(all, "regression"), names[i]);
+    assert_true(number(entry, "r2") <= 1);
+    number(entry, "log_likelihood");
+  }
+  const json_t *bound = json_object_get(all, "bound");
+  double sum = number(bound, "reconstruction") - number(bound, "kl_w") - number(bound, "kl_v");
+  assert_true(fabs(number(bound, "elbo") - sum) < 1e-6 * (1 + fabs(sum)));
+  assert_true(number(bound, "elbo_deviation") >= 0);
+  const json_t *prediction = json_object_get(all, "prediction");
+  assert_int_equal(number(prediction, "observed"), 5);
+  assert_true(number(prediction, "pixel_variance") > 0);
+  static const char *const curves[] = {"horizon", "mse", "mse_mean_path", "mse_repeat"};
+  for (int i = 0; i < 4; i++) assert_int_equal(json_array_size(json_object_get(prediction, curves[i])), 10);
+  for (size_t i = 0; i < 10; i++)
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(prediction, "horizon"), i)), i + 1);
+  assert_true(number(all, "updates") <= 20);
+  assert_true(number(all, "seconds") > 0);
+  assert_true(number(all, "parameters") > 1000);
+  assert_int_equal(number(all, "seed"), 3);
+  assert_int_equal(number(all, "threads"), 2);
+  json_decref(all);
+}
+
+static void same_bytes_with_any_threads(void **state) {
+  (void)state;
+  static const char *const names[] = {"t1", "t2", "t4", "again"};
+  static const int threads[] = {1, 2, 4, 1};
+  for (int i = 0; i < 4; i++) {
+    char path[64];
+    snprintf(path, sizeof path, "%s/model.safetensors", names[i]);
+    assert_int_equal(
+        dvbf("train data.h5 -o %s --updates 20 --threads %d --seed 3" TINY, names[i], threads[i]), 0);
+    assert_true(same_bytes(path, "run/model.safetensors"));
+  }
+  assert_int_equal(dvbf("train data.h5 -o other --updates 20 --seed 4" TINY), 0);
+  assert_false(same_bytes("other/model.safetensors", "run/model.safetensors"));
+}
+
+/* Waits until the file has a second line, for at most 20 s. */
+static void wait_for_line(const char *path) {
+  for (int i = 0; i < 2000; i++) {
+    char text[4096];
+    if (exists(path) && read_file(path, text, sizeof text) && strchr(strchr(text, '\n') + 1, '\n')) return;
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  }
+  fail_msg("%s received no line", path);
+}
+
+/* Exit status of the child; one that does not end within 20 s is killed, and the test fails. */
+static int wait_for_exit(pid_t child) {
+  int status = 0;
+  for (int i = 0; i < 2000; i++) {
+    if (waitpid(child, &status, WNOHANG) == child) return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  }
+  kill(child, SIGKILL);
+  waitpid(child, &status, 0);
+  return -1;
+}
+
+static void signal_leaves_a_model(int number, const char *name) {
+  char path[64];
+  snprintf(path, sizeof path, "%s/metrics.csv", name);
+  pid_t child = fork();
+  if (!child) {
+    if (!freopen("stderr.txt", "w", stderr)) _exit(99);
+    execl(getenv("DVBF_COMMAND"), "dvbf", "train", "data.h5", "-o", name, "--updates", "100000000",
+          "--hidden", "8", "--starts", "1", "--validate-every", "5", "--quiet", (char *)NULL);
+    _exit(99);
+  }
+  wait_for_line(path);
+  kill(child, number);
+  assert_int_equal(wait_for_exit(child), 128 + number);
+  read_file("stderr.txt", err, sizeof err);
+  assert_has(err, "the best model so far is saved in");
+  assert_int_equal(dvbf("evaluate %s data.h5 --samples 1", name), 0);
+}
+
+static void signals_leave_a_model(void **state) {
+  (void)state;
+  signal_leaves_a_model(SIGINT, "interrupted");
+  signal_leaves_a_model(SIGTERM, "terminated");
+}
+
+static void reproduce_writes_everything(void **state) {
+  (void)state;
+  assert_int_equal(dvbf("reproduce pendulum -o all --updates 5 --hidden 8 --starts 1 --json --quiet"), 0);
+  json_t *all = json_loads(out, 0, NULL);
+  assert_non_null(all);
+  const json_t *first = json_array_get(json_object_get(all, "seeds"), 0);
+  assert_true(number(json_object_get(first, "summary"), "error_6_45") > 0);
+  assert_true(number(json_object_get(all, "paper"), "elbo") == 798.56);
+  const json_t *far = json_object_get(json_object_get(first, "long"), "prediction");
+  assert_int_equal(json_array_size(json_object_get(far, "mse")), 40);
+  json_decref(all);
+  static const char *const names[] = {"data.h5", "long.h5", "results.json", "overview.png",
+                                      "run/model.safetensors"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char path[64];
+    snprintf(path, sizeof path, "all/%s", names[i]);
+    assert_true(exists(path));
+  }
+  assert_int_equal(dvbf("reproduce pendulum -o all --updates 5"), 1);
+  assert_refused("exists already");
+}
+
+/* ---- The folder that all tests work in ---- */
+
+static int set_up(void **state) {
+  (void)state;
+  if (!getenv("DVBF_COMMAND")) {
+    fprintf(stderr, "set DVBF_COMMAND to the program to test\n");
+    return -1;
+  }
+  if (!mkdtemp(folder) || chdir(folder)) return -1;
+  assert_int_equal(dvbf("simulate pendulum -o data.h5 --train 40 --valid 10 --test=20 --seed 2"), 0);
+  assert_int_equal(dvbf("train data.h5 -o run --updates 20 --seed 3" TINY), 0);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  char line[64];
+  snprintf(line, sizeof line, "rm -rf %s", folder);
+  return chdir("/") || system(line);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(help_states_defaults),
+      cmocka_unit_test(wrong_usage_is_status_2),
+      cmocka_unit_test(flags_win_over_config_over_preset),
+      cmocka_unit_test(bad_data_is_named),
+      cmocka_unit_test(good_data_at_the_root_trains),
+      cmocka_unit_test(output_is_checked_before_training),
+      cmocka_unit_test(former_results_stay_without_force),
+      cmocka_unit_test(run_folder_is_complete),
+      cmocka_unit_test(progress_tells_of_a_restart),
+      cmocka_unit_test(evaluation_is_complete_json),
+      cmocka_unit_test(same_bytes_with_any_threads),
+      cmocka_unit_test(signals_leave_a_model),
+      cmocka_unit_test(reproduce_writes_everything),
+  };
+  return cmocka_run_group_tests_name("cli", tests, set_up, tear_down);
+}
