@@ -284,8 +284,10 @@ def check(variant):
                 z = torch.relu(w @ m.g_W1 + m.g_b1) @ m.g_W2 + m.g_b2
             else:
                 alpha = torch.softmax(z @ m.alpha_Wz + u[t - 1, b] @ m.alpha_Wu + m.alpha_b, 0)
-                z = z + sum(alpha[i] * (z @ V[i, :Z] + u[t - 1, b] @ V[i, Z:Z + U] + w @ V[i, Z + U:]) for i in range(M))
-            p_x = torch.distributions.Normal(torch.relu(z @ m.em_W1 + m.em_b1) @ m.em_W2 + m.em_b2, m.em_log_sigma.exp())
+                z = z + sum(alpha[i] * (z @ V[i, :Z] + u[t - 1, b] @ V[i, Z:Z + U] + w @ V[i, Z + U:])
+                            for i in range(M))
+            mean = torch.relu(z @ m.em_W1 + m.em_b1) @ m.em_W2 + m.em_b2
+            p_x = torch.distributions.Normal(mean, m.em_log_sigma.exp())
             bound = bound + p_x.log_prob(x[t, b]).sum() - kl(q_w, prior).sum()
             if t < T - 1:
                 hidden = torch.relu(x[t + 1, b] @ m.rec_Wx + z @ m.rec_Wz + u[t, b] @ m.rec_Wu + m.rec_b)

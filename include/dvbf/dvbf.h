@@ -64,7 +64,7 @@ typedef struct dvbf_error {
 
 /* ---- Settings ------------------------------------------------------------------------------------------- */
 
-/* Named values of one table: "train", "evaluate", "simulate", "pendulum" (see dvbf_settings_table). */
+/* Named values of one table: "train", "evaluate", "pendulum" (see dvbf_settings_table). */
 typedef struct dvbf_settings dvbf_settings;
 
 typedef struct dvbf_setting_info {

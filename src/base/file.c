@@ -38,7 +38,7 @@ dvbf_status dv_publish(const char *temporary, const char *path, dvbf_error *erro
   if (sync_path(temporary) || rename(temporary, path)) {
     int reason = errno;
     unlink(temporary);
-    return dv_fail(error, DVBF_IO, "%s: cannot be written: %s; what was there before is unchanged", path,
+    return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; what was there before is unchanged", path,
                    strerror(reason));
   }
   sync_folder_of(path);
@@ -55,19 +55,20 @@ dvbf_status dv_atomic_open(dv_atomic_file *file, const char *path, dvbf_error *e
   if (status) return status;
   file->stream = fopen(file->temporary, "wb");
   if (!file->stream)
-    return dv_fail(error, DVBF_IO, "%s: cannot be created: %s", path, strerror(errno));
+    return dv_fail(error, DVBF_IO, "%.200s: cannot be created: %s", path, strerror(errno));
   return DVBF_OK;
 }
 
 dvbf_status dv_atomic_commit(dv_atomic_file *file, dvbf_error *error) {
-  int failed = ferror(file->stream);
-  int reason = failed ? EIO : 0;
+  /* errno may still tell why an earlier write failed. */
+  bool known = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+  int reason = !ferror(file->stream) ? 0 : known ? errno : EIO;
   if (fflush(file->stream)) reason = errno;
   if (fclose(file->stream) && !reason) reason = errno;
   file->stream = NULL;
   if (reason) {
     unlink(file->temporary);
-    return dv_fail(error, DVBF_IO, "%s: cannot be written: %s; what was there before is unchanged", file->path,
+    return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; what was there before is unchanged", file->path,
                    strerror(reason));
   }
   return dv_publish(file->temporary, file->path, error);

@@ -142,7 +142,7 @@ static void range_text(const entry *e, char *out, size_t size) {
   if (e->choices)
     spread_choices(e->choices, out, size);
   else
-    snprintf(out, size, "[%.10g, %.10g]", e->low, e->high);
+    snprintf(out, size, e->kind == KIND_INT ? "[%.0f, %.0f]" : "[%.10g, %.10g]", e->low, e->high);
 }
 
 static dvbf_status out_of_range(const entry *e, const char *value, dvbf_error *error) {

@@ -25,6 +25,13 @@ static inline real uniform1(uint32_t word) { return (word + 0.5) * (1.0 / 429496
 
 #else
 
+/* Sums here may be reordered, except where the order is the point. */
+#if __GNUC__ >= 12 && !defined(__clang__)
+#define IN_ORDER(x) __builtin_assoc_barrier(x)
+#else
+#define IN_ORDER(x) (x)
+#endif
+
 static inline float sqrt1(float x) { return sqrtf(x); }
 
 static inline float bits_float(uint32_t bits) {
@@ -44,7 +51,7 @@ static inline float exp1(float x) {
   x = x < -87.0f ? -87.0f : x;
   x = x > 88.0f ? 88.0f : x;
   float n = rintf(x * 1.44269504f);
-  float r = x - n * 0.693359375f + n * 2.12194440e-4f;
+  float r = IN_ORDER(x - n * 0.693359375f) + n * 2.12194440e-4f;
   float p = 1.0f / 720 * r + 1.0f / 120;
   p = p * r + 1.0f / 24;
   p = p * r + 1.0f / 6;

@@ -188,7 +188,8 @@ static void record(dvbf_graph *g, const dvbf_op_class *class, const dvbf_layer *
 static void plan_turning(dvbf_graph *g, dvbf_layer *l, bool steps) {
   for (int i = 0; i < l->n_in; i++) {
     dvbf_value w = l->in[i].w;
-    bool wanted = steps && l->in[i].sequential && dv_graph_training(g) && w.rows > 16;
+    if (!steps) l->in[i].sequential = false; /* all steps at once know no order */
+    bool wanted = l->in[i].sequential && dv_graph_has_gradient(g, l->in[i].x) && w.rows > 16;
     l->in[i].turned = wanted ? dvbf_slab_shared(g, w.steps, w.rows * w.cols) : DVBF_NONE;
   }
 }

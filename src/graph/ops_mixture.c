@@ -76,7 +76,8 @@ static void step_backward(const dvbf_op *op, dvbf_run *run) {
     dvbf_real *ds = dvbf_gradient_at(run, dvbf_steps(s[i].x, t, 1));
     if (ds) run->k->product->nt(ds, sums, v + s[i].row * width, rows, width, s[i].x.cols);
   }
-  if (m->residual) run->k->add(dvbf_gradient_at(run, dvbf_steps(m->z, t, 1)), d_next, (size_t)rows * (size_t)n);
+  dvbf_real *dz = dvbf_gradient_at(run, dvbf_steps(m->z, t, 1));
+  if (m->residual && dz) run->k->add(dz, d_next, (size_t)rows * (size_t)n);
 }
 
 /* dv over the steps first .. first + count - 1, which share the values at `v`. */

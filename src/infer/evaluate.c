@@ -141,7 +141,9 @@ static dvbf_status measure_variance(dvbf_evaluation *e, const dvbf_sequences *s,
 static dvbf_status predict(dvbf_evaluation *e, const dvbf_model *m, const dvbf_sequences *s,
                            const dv_evaluate_settings *o, dvbf_error *error) {
   dvbf_infer_options options = {.observe = (size_t)o->observe, .threads = (unsigned)o->threads};
-  if (options.observe >= s->steps) return DVBF_OK;
+  if (options.observe >= s->steps)
+    return dv_fail(error, DVBF_ARGUMENT, "observe = %zu: sequences of %zu steps leave nothing to predict; observe fewer",
+                   options.observe, s->steps);
   e->observed = options.observe;
   e->horizon = s->steps - options.observe;
   e->mse = dv_calloc(e->horizon, sizeof *e->mse);

@@ -54,7 +54,7 @@ void dv_record_initial(dv_program *p, const dvbf_model *m, int observe) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   int n = (int)s->hidden, frames = frames_seen(p, m, observe);
-  double out_scale = 0.3 / sqrt(n);
+  double out_scale = 1 / sqrt(n);
   dvbf_value head = dvbf_slab(g, 1, 2 * m->n_z), noise = dvbf_slab_constant(g, 1, m->n_z);
   dvbf_value w = dvbf_slab(g, 1, m->n_z), hidden = dvbf_slab(g, 1, n);
   dv_dense_in in[4] = {{0}};

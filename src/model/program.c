@@ -47,10 +47,12 @@ void dv_program_clear(dv_program *p) {
 
 /* ---- Filling the inputs ---- */
 
+/* One sequence into its row of a slab; steps from `seen` on are 0. */
 static void load_row(dvbf_real *to, size_t stride, const float *from, const dv_scaling *scaling, int n, int steps,
                      int seen) {
-  for (int t = 0; t < steps; t++, to += stride, from += n)
-    for (int i = 0; i < n; i++) to[i] = t < seen ? (dvbf_real)((from[i] - scaling->shift[i]) * scaling->scale[i]) : 0;
+  for (int t = 0; t < seen; t++, to += stride, from += n)
+    for (int i = 0; i < n; i++) to[i] = (dvbf_real)((from[i] - scaling->shift[i]) * scaling->scale[i]);
+  for (int t = seen; t < steps; t++, to += stride) memset(to, 0, (size_t)n * sizeof *to);
 }
 
 void dv_program_load(const dv_program *p, dvbf_run *run, const dvbf_model *m, const dvbf_sequences *from,

@@ -112,11 +112,17 @@ static void put_word(FILE *to, uint64_t word, int bytes) {
 }
 
 static void put_tensor(FILE *to, const tensor *t) {
+  unsigned char bytes[4096];
+  size_t used = 0;
   for (size_t i = 0; i < count_of(t); i++) {
     float value = value_at(t, i);
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    put_word(to, bits, 4);
+    for (int k = 0; k < 4; k++) bytes[used++] = (unsigned char)(bits >> (8 * k));
+    if (used == sizeof bytes || i + 1 == count_of(t)) {
+      fwrite(bytes, 1, used, to);
+      used = 0;
+    }
   }
 }
 

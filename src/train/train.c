@@ -27,7 +27,7 @@ typedef struct trainer {
   dvbf_progress_fn *progress;
   void *user_data;
   dvbf_progress report;
-  double began, told;   /* seconds */
+  double began, start_began, told; /* seconds */
   dvbf_real *best;      /* [parameters] best by validation */
   double best_bound, best_floor;
   uint64_t best_update;
@@ -51,8 +51,8 @@ static void tell(trainer *t, const char *event) {
   r->update = update;
   r->updates = (uint64_t)t->s->updates;
   r->seconds = now() - t->began;
-  double total_done = (double)update;
-  r->seconds_left = total_done > 0 ? r->seconds / total_done * ((double)r->updates - total_done) : 0;
+  double done = (double)update, spent = now() - t->start_began;
+  r->seconds_left = done > 0 ? spent / done * ((double)r->updates - done) : 0;
   r->event = event;
   t->told = now();
   if (t->progress && !t->progress(r, t->user_data)) t->stopped = true;
@@ -145,6 +145,7 @@ static dvbf_status begin_start(trainer *t, unsigned k, const dvbf_sequences *tra
   dv_updater_save(t->updater, t->good);
   t->best_update = 0;
   t->retries_left = t->s->retries;
+  t->start_began = now();
   t->report.start = k + 1;
   return DVBF_OK;
 }

@@ -34,7 +34,6 @@ struct dv_updater {
   counters at;
   /* of the running job */
   uint64_t wanted, done;
-  bool diverged;
   double bound_sum;
   dv_schedule schedule;
 };
@@ -125,7 +124,7 @@ void dv_updater_reset(dv_updater *u, uint64_t seed) {
   u->epoch = 0;
 }
 
-/* ---- One update, in three phases with a barrier after each ---- */
+/* ---- One update: shards | reduction | step, with a barrier after each ---- */
 
 /* Sequence at position p of the endless stream of shuffled epochs. */
 static uint32_t sequence_at(dv_updater *u, uint64_t p) {
@@ -183,11 +182,11 @@ static double gradient_norm(const dv_updater *u) {
   return sqrt(sum);
 }
 
-static void step_phase(dv_updater *u, int worker, double norm) {
+static void step_phase(dv_updater *u, int worker, uint64_t update, double norm) {
   const dv_train_settings *s = u->model->settings;
   const dv_kernels *k = u->runs[worker].k;
-  double clip = s->clip_norm > 0 && norm > s->clip_norm ? s->clip_norm / norm : 1, t = (double)u->at.update + 1;
-  double rate = dv_learning_rate_at(s, u->at.update) * u->at.rate_factor;
+  double clip = s->clip_norm > 0 && norm > s->clip_norm ? s->clip_norm / norm : 1, t = (double)update + 1;
+  double rate = dv_learning_rate_at(s, update) * u->at.rate_factor;
   double correction = sqrt(1 - pow(s->beta2, t)), step = rate * correction / (1 - pow(s->beta1, t));
   for (size_t b = (size_t)worker; b < blocks_of(u); b += (size_t)dv_pool_size(u->pool)) {
     size_t at = b * BLOCK, n = block_size(u, b);
@@ -212,22 +211,19 @@ static void end_update(dv_updater *u) {
 
 static void updates_job(void *argument, int worker) {
   dv_updater *u = argument;
+  uint64_t first = u->at.update;
   for (uint64_t i = 0; i < u->wanted; i++) {
     shard_phase(u, worker);
     dv_pool_barrier(u->pool);
     reduce_phase(u, worker);
     dv_pool_barrier(u->pool);
     double norm = gradient_norm(u);
-    if (!isfinite(norm)) {
-      u->diverged = true; /* all workers see the same norm and leave together */
-      return;
-    }
-    step_phase(u, worker, norm);
-    dv_pool_barrier(u->pool);
-    if (worker == 0) {
+    if (!isfinite(norm)) return; /* all workers see the same norm and leave together */
+    if (worker == 0) {           /* nothing it writes is read before the next barrier */
       end_update(u);
       if (u->done < u->wanted) begin_update(u);
     }
+    step_phase(u, worker, first + i, norm);
     dv_pool_barrier(u->pool);
   }
 }
@@ -235,7 +231,6 @@ static void updates_job(void *argument, int worker) {
 uint64_t dv_updater_run(dv_updater *u, uint64_t count) {
   u->wanted = count;
   u->done = 0;
-  u->diverged = false;
   u->bound_sum = 0;
   if (!count) return 0;
   begin_update(u);

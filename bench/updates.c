@@ -1,0 +1,267 @@
+/* Updates per second of DVBF-LL with a bidirectional initial network over 15 frames, and how close that is to the
+ * machine: the rate of OpenBLAS's sgemm on one core per thread, and the time of a PyTorch twin, all measured in turn
+ * in the same run, because the machine may be shared. Usage: bench_updates [ROUNDS] [TWIN COMMAND...] */
+#include "base/memory.h"
+#include "base/random.h"
+#include "data/dataset.h"
+#include "train/updater.h"
+
+#include <cblas.h>
+#include <jansson.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+extern void openblas_set_num_threads(int count);
+extern char *openblas_get_corename(void);
+
+enum { MOST_ROUNDS = 100, BATCHES = 3, THREADS = 2 };
+static const int batches[BATCHES] = {50, 100, 500};
+static const int updates_per_round[BATCHES] = {40, 20, 6};
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* OpenBLAS of Debian 12 takes processors it does not know for a Prescott, and would be measured five times too slow.
+ * The choice is made when it is loaded, so the program starts itself again. */
+static void insist_on_fast_blas(char **arguments) {
+#if defined(__x86_64__)
+  if (strcmp(openblas_get_corename(), "Prescott") || getenv("OPENBLAS_CORETYPE")) return;
+  __builtin_cpu_init();
+  const char *core = __builtin_cpu_supports("avx512vl") ? "SKYLAKEX" : __builtin_cpu_supports("avx2") ? "HASWELL" : NULL;
+  if (!core) return;
+  setenv("OPENBLAS_CORETYPE", core, 1);
+  execv("/proc/self/exe", arguments);
+#else
+  (void)arguments;
+#endif
+}
+
+/* ---- Ours ---- */
+
+typedef struct contender {
+  dvbf_model *model;
+  dv_pool *pool;
+  dv_updater *updater;
+} contender;
+
+static void must(dvbf_status status, const dvbf_error *error) {
+  if (!status) return;
+  fprintf(stderr, "bench: %s\n", error->message);
+  exit(1);
+}
+
+static contender contender_new(const dvbf_sequences *data, int batch, int threads) {
+  contender c = {0};
+  dvbf_error error;
+  dvbf_settings *s = NULL;
+  char text[16];
+  snprintf(text, sizeof text, "%d", batch);
+  must(dvbf_settings_new(&s, "train", &error), &error);
+  must(dvbf_settings_set(s, "initial", "birnn", &error), &error);
+  must(dvbf_settings_set(s, "initial-frames", "0", &error), &error);
+  must(dvbf_settings_set(s, "batch-size", text, &error), &error);
+  must(dv_model_new(&c.model, s, NULL, data, 1, &error), &error);
+  must(dv_pool_new(&c.pool, (unsigned)threads, &error), &error);
+  must(dv_updater_new(&c.updater, c.model, c.pool, data, &error), &error);
+  dvbf_settings_free(s);
+  dv_updater_run(c.updater, 2);
+  return c;
+}
+
+static double time_ours(contender *c, int updates) {
+  double began = now();
+  dv_updater_run(c->updater, (uint64_t)updates);
+  return (now() - began) / updates;
+}
+
+/* ---- sgemm: one single-threaded product per thread, of the emission's shape ---- */
+
+enum { M = 500, N = 256, K = 128 };
+
+static void *multiply(void *argument) {
+  float *a = dv_calloc_aligned(M * K, sizeof *a), *b = dv_calloc_aligned(K * N, sizeof *b);
+  float *c = dv_calloc_aligned(M * N, sizeof *c);
+  double *seconds = argument, began = 0;
+  enum { WARM = 3, COUNT = 60 };
+  for (int i = 0; i < WARM + COUNT; i++) {
+    if (i == WARM) began = now();
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, M, N, K, 1, a, K, b, N, 0, c, N);
+  }
+  *seconds = (now() - began) / COUNT;
+  dv_free(a);
+  dv_free(b);
+  dv_free(c);
+  return NULL;
+}
+
+/* GFLOP/s over all threads. */
+static double sgemm_rate(int threads) {
+  pthread_t id[THREADS];
+  double seconds[THREADS], rate = 0;
+  for (int i = 0; i < threads; i++) pthread_create(&id[i], NULL, multiply, &seconds[i]);
+  for (int i = 0; i < threads; i++) {
+    pthread_join(id[i], NULL);
+    rate += 2e-9 * M * N * K / seconds[i];
+  }
+  return rate;
+}
+
+/* ---- The twin: a process that answers "BATCH THREADS UPDATES" with seconds ---- */
+
+typedef struct twin {
+  FILE *to, *from;
+} twin;
+
+static twin twin_start(char **command) {
+  int down[2], up[2];
+  twin t = {0};
+  if (!*command || pipe(down) || pipe(up)) return t;
+  if (fork() == 0) {
+    dup2(down[0], 0);
+    dup2(up[1], 1);
+    close(down[1]);
+    close(up[0]);
+    execvp(*command, command);
+    _exit(127);
+  }
+  close(down[0]);
+  close(up[1]);
+  t.to = fdopen(down[1], "w");
+  t.from = fdopen(up[0], "r");
+  return t;
+}
+
+/* Seconds per update, NaN when there is no twin. */
+static double time_twin(twin *t, int batch, int threads, int updates) {
+  char line[64];
+  if (!t->to) return NAN;
+  fprintf(t->to, "%d %d %d\n", batch, threads, updates);
+  fflush(t->to);
+  if (fgets(line, sizeof line, t->from)) return atof(line) / updates;
+  fclose(t->to);
+  t->to = NULL;
+  return NAN;
+}
+
+/* ---- Figures ---- */
+
+typedef struct sample {
+  double value[MOST_ROUNDS];
+  int n;
+} sample;
+
+static void put(sample *s, double value) {
+  if (isfinite(value)) s->value[s->n++] = value;
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+static double quantile(const sample *s, double q) {
+  double sorted[MOST_ROUNDS];
+  if (!s->n) return NAN;
+  memcpy(sorted, s->value, (size_t)s->n * sizeof *sorted);
+  qsort(sorted, (size_t)s->n, sizeof *sorted, by_value);
+  return sorted[(int)(q * (s->n - 1) + 0.5)];
+}
+
+typedef struct row {
+  contender ours;
+  sample seconds, twin, rate;
+} row;
+
+static long resident_kilobytes(void) {
+  long pages = 0;
+  FILE *f = fopen("/proc/self/statm", "r");
+  if (!f || fscanf(f, "%*d %ld", &pages) != 1) pages = 0;
+  if (f) fclose(f);
+  return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void measure(row rows[BATCHES][THREADS], sample gemm[THREADS], twin *t, int rounds) {
+  for (int r = 0; r < rounds; r++)
+    for (int b = 0; b < BATCHES; b++)
+      for (int n = 0; n < THREADS; n++) {
+        row *at = &rows[b][n];
+        double rate = sgemm_rate(n + 1), seconds = time_ours(&at->ours, updates_per_round[b]);
+        put(&gemm[n], rate);
+        put(&at->seconds, seconds);
+        put(&at->rate, dv_updater_flops(at->ours.updater) / seconds * 1e-9 / rate);
+        put(&at->twin, time_twin(t, batches[b], n + 1, updates_per_round[b] / 2 + 1));
+        fprintf(stderr, "\rround %d of %d", r + 1, rounds);
+      }
+  fprintf(stderr, "\r                  \r");
+}
+
+static double fastest_twin(const row rows[THREADS]) {
+  return fmin(quantile(&rows[0].twin, 0.5), quantile(&rows[1].twin, 0.5));
+}
+
+static json_t *report(row rows[BATCHES][THREADS], const sample gemm[THREADS]) {
+  json_t *list = json_array();
+  printf("DVBF-LL, 256 pixels, 15 frames, BiRNN initial network; medians (10 %% .. 90 %%)\n");
+  printf("sgemm %dx%dx%d, OpenBLAS %s: %.0f GFLOP/s with 1 thread, %.0f with 2\n\n", M, N, K,
+         openblas_get_corename(), quantile(&gemm[0], 0.5), quantile(&gemm[1], 0.5));
+  printf("%5s %7s %22s %9s %8s %9s %9s %11s\n", "batch", "threads", "ms per update", "updates/s", "GFLOP/s", "of sgemm",
+         "speed-up", "of twin");
+  for (int b = 0; b < BATCHES; b++)
+    for (int n = 0; n < THREADS; n++) {
+      const row *r = &rows[b][n];
+      double s = quantile(&r->seconds, 0.5), gflops = dv_updater_flops(r->ours.updater) / s * 1e-9;
+      double speed_up = quantile(&rows[b][0].seconds, 0.5) / s, ratio = fastest_twin(rows[b]) / s;
+      printf("%5d %7d %8.2f (%5.2f ..%6.2f) %9.1f %8.1f %8.0f%% %8.2fx", batches[b], n + 1, 1e3 * s,
+             1e3 * quantile(&r->seconds, 0.1), 1e3 * quantile(&r->seconds, 0.9), 1 / s, gflops,
+             100 * quantile(&r->rate, 0.5), speed_up);
+      isfinite(ratio) ? printf(" %10.2fx\n", ratio) : printf(" %11s\n", "-");
+      json_array_append_new(
+          list, json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "batch", batches[b], "threads", n + 1, "seconds", s,
+                          "gflops", gflops, "of_sgemm", quantile(&r->rate, 0.5), "speed_up", speed_up, "twin_seconds",
+                          isfinite(ratio) ? ratio * s : -1.0));
+    }
+  return list;
+}
+
+static void fill_with_noise(dvbf_sequences *s) {
+  dv_random r = dv_random_at(1, DV_STREAM_SIMULATION, 0, 0);
+  for (size_t i = 0; i < s->count * s->steps * s->n_x; i++) s->x[i] = (float)(0.15 * dv_random_normal(&r));
+  for (size_t i = 0; i < s->count * s->steps * s->n_u; i++) s->u[i] = (float)dv_random_normal(&r);
+}
+
+int main(int count, char **arguments) {
+  static row rows[BATCHES][THREADS];
+  sample gemm[THREADS] = {{{0}, 0}};
+  dvbf_error error;
+  insist_on_fast_blas(arguments);
+  openblas_set_num_threads(1);
+  int rounds = count > 1 ? atoi(arguments[1]) : 15;
+  if (rounds < 1 || rounds * BATCHES > MOST_ROUNDS) rounds = MOST_ROUNDS / BATCHES;
+  dvbf_sequences data = {.count = 500, .steps = 15, .n_x = 256, .n_u = 1};
+  must(dv_sequences_allocate(&data, false, &error), &error);
+  fill_with_noise(&data);
+  long memory = 0;
+  for (int b = 0; b < BATCHES; b++)
+    for (int n = 0; n < THREADS; n++) {
+      long before = resident_kilobytes();
+      rows[b][n].ours = contender_new(&data, batches[b], n + 1);
+      memory = resident_kilobytes() - before; /* of the last: batch 500 with 2 threads */
+    }
+  twin t = twin_start(count > 2 ? arguments + 2 : (char *[]){NULL});
+  measure(rows, gemm, &t, rounds);
+  json_t *list = report(rows, gemm);
+  printf("\nmemory of training at batch 500 with 2 threads: %.0f MB\n", (double)memory / 1024);
+  json_t *all = json_pack("{s:o, s:f, s:f, s:f}", "updates", list, "sgemm_1", quantile(&gemm[0], 0.5), "sgemm_2",
+                          quantile(&gemm[1], 0.5), "memory_mb", (double)memory / 1024);
+  json_dump_file(all, "bench.json", JSON_INDENT(2));
+  json_decref(all);
+  return 0;
+}

@@ -1,0 +1,349 @@
+/* Whole models through time: the gradient that training uses against differences of the bound. */
+#include "gradient.h"
+
+#include "data/dataset.h"
+#include "model/model.h"
+
+/* ---- Data: a few short sequences ---- */
+
+enum { N_X = 7, STEPS = 5, COUNT = 3 };
+
+typedef struct model_case {
+  const char *name;
+  const char *settings; /* "name=value name=value", on top of those below */
+  int n_u;
+  bool ragged;
+  int rows; /* of the program, COUNT when 0; more are padded with rows of weight 0 */
+  double step;
+} model_case;
+
+/* Small enough that every case takes a blink, with no kinks. */
+static const char common[] =
+    "latent=3 systems=4 hidden=5 transition-hidden=6 initial-frames=3 activation=tanh "
+    "filter-dropout=0 sigma-start=0.6 universal-sigma=0.1 clip-z=0";
+
+static dvbf_sequences make_sequences(int n_u, bool ragged) {
+  dvbf_sequences s = {.count = COUNT, .steps = STEPS, .n_x = N_X, .n_u = (size_t)n_u};
+  dv_random random = dv_random_at(3, DV_STREAM_SIMULATION, 1, 1);
+  assert_int_equal(dv_sequences_allocate(&s, ragged, NULL), DVBF_OK);
+  /* In (0, 1), so that they are frames for a Bernoulli emission too. */
+  for (size_t i = 0; i < COUNT * STEPS * N_X; i++) s.x[i] = (float)dv_random_uniform(&random);
+  for (size_t i = 0; i < COUNT * STEPS * s.n_u; i++) s.u[i] = (float)dv_random_normal(&random);
+  for (size_t i = 0; ragged && i < COUNT; i++) s.length[i] = STEPS - (uint32_t)i;
+  return s;
+}
+
+static void set_all(dvbf_settings *settings, const char *text) {
+  char line[512], *rest = line;
+  dvbf_error error;
+  snprintf(line, sizeof line, "%s", text);
+  for (char *word; (word = strsep(&rest, " "));) {
+    char *value = strchr(word, '=');
+    if (!value) continue;
+    *value++ = 0;
+    if (dvbf_settings_set(settings, word, value, &error)) fail_msg("%s", error.message);
+  }
+}
+
+/* ---- A model that runs ---- */
+
+typedef struct fixture {
+  dvbf_sequences sequences;
+  dvbf_model *model;
+  dv_program program;
+  dvbf_run run;
+  dv_schedule schedule;
+  dvbf_real *gradient;
+  uint32_t index[8];
+} fixture;
+
+/* First values hold many zeros; these are moved so that every path through the model counts. */
+static void stir(dvbf_model *m) {
+  dv_random random = dv_random_at(23, DV_STREAM_SIMULATION, 0, 0);
+  for (size_t i = 0; i < m->parameters.count; i++) {
+    const dv_parameter *p = &m->parameters.list[i];
+    for (size_t k = 0; k < size_of(p); k++)
+      m->parameters.values[p->offset + k] += (dvbf_real)(0.1 * dv_random_normal(&random));
+  }
+}
+
+static void make_model(fixture *f, const model_case *c) {
+  dvbf_settings *settings = NULL;
+  dvbf_error error;
+  assert_int_equal(dvbf_settings_new(&settings, "train", &error), DVBF_OK);
+  set_all(settings, common);
+  set_all(settings, c->settings);
+  f->sequences = make_sequences(c->n_u, c->ragged);
+  if (dv_model_new(&f->model, settings, NULL, &f->sequences, 4, &error)) fail_msg("%s", error.message);
+  dvbf_settings_free(settings);
+  stir(f->model);
+}
+
+static void begin(fixture *f, const model_case *c) {
+  dvbf_error error;
+  int rows = c->rows ? c->rows : COUNT;
+  *f = (fixture){0};
+  make_model(f, c);
+  if (dv_program_record(&f->program, f->model, STEPS, rows, STEPS, true, &error))
+    fail_msg("%s", error.message);
+  assert_int_equal(dv_run_init(&f->run, f->program.graph, &error), DVBF_OK);
+  f->gradient = calloc(f->model->parameters.size, sizeof *f->gradient);
+  assert_non_null(f->gradient);
+  f->schedule = (dv_schedule){.seed = 8,
+                              .stream = DV_STREAM_NOISE,
+                              .update = 2,
+                              .temperature = 1,
+                              .log_sigma_floor = -2,
+                              .filter_dropout = f->model->settings->filter_dropout,
+                              .sequences = f->model->sequences,
+                              .scale = 1.0 / (COUNT * STEPS)};
+  for (uint32_t i = 0; i < 8; i++) f->index[i] = i < COUNT ? i : 0;
+  f->run.parameters = f->model->parameters.values;
+  f->run.gradient = f->gradient;
+  f->run.schedule = &f->schedule;
+  f->run.sequence = f->index;
+  dv_program_load(&f->program, &f->run, f->model, &f->sequences, f->index, COUNT, STEPS);
+}
+
+static void end(fixture *f) {
+  free(f->gradient);
+  dv_run_clear(&f->run);
+  dv_program_clear(&f->program);
+  dvbf_model_free(f->model);
+  dv_sequences_free(&f->sequences);
+}
+
+static double bound(void *user) {
+  fixture *f = user;
+  dv_run_forward(&f->run);
+  const double *t = f->run.terms;
+  return f->schedule.scale * (-t[DV_RECONSTRUCTION] + t[DV_KL_W] + t[DV_KL_V]);
+}
+
+/* ---- The check ---- */
+
+/* Three directions and up to six entries of one tensor. */
+static double error_of_tensor(const gradient_check *check, const dv_parameter *p, dv_random *random) {
+  double worst = 0;
+  size_t n = size_of(p);
+  for (int i = 0; i < 3; i++) worst = fmax(worst, error_of_direction(check, p, random));
+  for (size_t i = 0; i < 6; i++) {
+    size_t entry = n <= 6 ? i : dv_random_word(random) % n;
+    if (entry < n) worst = fmax(worst, error_of_entry(check, p, entry));
+  }
+  return worst;
+}
+
+static void check_model(const model_case *c) {
+  fixture f;
+  begin(&f, c);
+  bound(&f);
+  dv_run_backward(&f.run);
+  gradient_check check = {&f.model->parameters, f.gradient, bound, &f, c->step > 0 ? c->step : 1e-3};
+  dv_random random = dv_random_at(31, DV_STREAM_SIMULATION, 0, 0);
+  for (size_t i = 0; i < f.model->parameters.count; i++) {
+    const dv_parameter *p = &f.model->parameters.list[i];
+    double size = gradient_size(&check, p);
+    if (p->frozen) {
+      assert_true(size == 0);
+      continue;
+    }
+    /* A parameter that reaches nothing was forgotten in the equations. */
+    if (!(size > 1e-9)) fail_msg("%s: %s has no gradient", c->name, p->name);
+    double error = error_of_tensor(&check, p, &random);
+    if (!(error <= TOLERANCE)) fail_msg("%s: the gradient of %s is off by %.3g", c->name, p->name, error);
+  }
+  end(&f);
+}
+
+static void check_all(const model_case *cases, size_t count) {
+  for (size_t i = 0; i < count; i++) check_model(&cases[i]);
+}
+
+#define CHECK_ALL(cases) check_all(cases, sizeof(cases) / sizeof *(cases))
+
+static void initial_networks(void **state) {
+  (void)state;
+  static const model_case cases[] = {
+      {.name = "mlp on 3 frames", .settings = "", .n_u = 2},
+      {.name = "mlp on all frames", .settings = "initial-frames=0", .n_u = 2},
+      {.name = "mlp with controls", .settings = "initial-control=on", .n_u = 2},
+      {.name = "birnn", .settings = "initial=birnn", .n_u = 2},
+      {.name = "birnn on all frames", .settings = "initial=birnn initial-frames=0", .n_u = 2},
+      {.name = "birnn with controls", .settings = "initial=birnn initial-control=on", .n_u = 2},
+      {.name = "birnn of 18 units", .settings = "initial=birnn hidden=18", .n_u = 1},
+  };
+  CHECK_ALL(cases);
+}
+
+static void transitions(void **state) {
+  (void)state;
+  static const model_case cases[] = {
+      {.name = "locally linear, affine", .settings = "affine=on", .n_u = 2},
+      {.name = "locally linear, not residual", .settings = "residual=off", .n_u = 2},
+      {.name = "locally linear, affine, not residual", .settings = "affine=on residual=off", .n_u = 2},
+      {.name = "locally linear, hidden mixing", .settings = "mixing-hidden=6", .n_u = 2},
+      {.name = "locally linear, wide hidden mixing", .settings = "mixing-hidden=20 systems=3", .n_u = 2},
+      {.name = "locally linear, mixing by z alone", .settings = "mixing-control=off", .n_u = 2},
+      {.name = "locally linear, hidden mixing by z",
+       .settings = "mixing-control=off mixing-hidden=4",
+       .n_u = 2},
+      {.name = "locally linear, one system", .settings = "systems=1", .n_u = 2},
+      {.name = "locally linear, 17 systems", .settings = "systems=17 latent=2", .n_u = 1},
+      {.name = "linear", .settings = "transition=linear", .n_u = 2},
+      {.name = "linear, affine, not residual",
+       .settings = "transition=linear affine=on residual=off",
+       .n_u = 2},
+      {.name = "mlp", .settings = "transition=mlp", .n_u = 2},
+      {.name = "mlp, not residual", .settings = "transition=mlp residual=off", .n_u = 2},
+      {.name = "mlp, wide", .settings = "transition=mlp transition-hidden=19 latent=17", .n_u = 2},
+  };
+  CHECK_ALL(cases);
+}
+
+static void emissions(void **state) {
+  (void)state;
+  static const char *const means[] = {"identity", "sigmoid"}, *const sigmas[] = {"fixed", "global",
+                                                                                 "dimension", "state"};
+  for (int m = 0; m < 2; m++)
+    for (int s = 0; s < 4; s++) {
+      char settings[64];
+      snprintf(settings, sizeof settings, "mean=%s sigma=%s", means[m], sigmas[s]);
+      check_model(&(model_case){.name = settings, .settings = settings, .n_u = 1});
+    }
+  check_model(&(model_case){.name = "bernoulli", .settings = "likelihood=bernoulli", .n_u = 1});
+  check_model(&(model_case){.name = "standardised",
+                            .settings = "x-scaling=standardise u-scaling=standardise sigma=state",
+                            .n_u = 2});
+}
+
+static void universal_parameters(void **state) {
+  (void)state;
+  static const model_case cases[] = {
+      {.name = "noise of v per step", .settings = "universal-noise=step", .n_u = 2},
+      {.name = "noise per step, affine",
+       .settings = "universal-noise=step affine=on mixing-hidden=4",
+       .n_u = 2},
+      {.name = "noise per step, linear", .settings = "universal-noise=step transition=linear", .n_u = 2},
+      {.name = "noise per step, mlp", .settings = "universal-noise=step transition=mlp", .n_u = 2},
+      {.name = "noise per step, wide mlp",
+       .settings = "universal-noise=step transition=mlp transition-hidden=18 latent=17",
+       .n_u = 2},
+      {.name = "point", .settings = "universal=point", .n_u = 2},
+      {.name = "point, mlp", .settings = "universal=point transition=mlp", .n_u = 2},
+      {.name = "point, linear", .settings = "universal=point transition=linear", .n_u = 2},
+  };
+  CHECK_ALL(cases);
+}
+
+static void shapes(void **state) {
+  (void)state;
+  static const model_case cases[] = {
+      {.name = "w wider than z", .settings = "innovation=4", .n_u = 2},
+      {.name = "w narrower than z", .settings = "innovation=1", .n_u = 2},
+      {.name = "w narrower than z, mlp", .settings = "innovation=2 transition=mlp", .n_u = 2},
+      {.name = "no control", .settings = "", .n_u = 0},
+      {.name = "no control, birnn, mlp",
+       .settings = "initial=birnn transition=mlp initial-control=on",
+       .n_u = 0},
+      {.name = "no control, hidden mixing", .settings = "mixing-hidden=4 universal-noise=step", .n_u = 0},
+      {.name = "z and w of 1", .settings = "latent=1", .n_u = 1},
+      {.name = "hidden layers of 18", .settings = "hidden=18", .n_u = 1},
+  };
+  CHECK_ALL(cases);
+}
+
+static void masks(void **state) {
+  (void)state;
+  static const model_case cases[] = {
+      {.name = "filter dropout", .settings = "filter-dropout=0.5", .n_u = 2},
+      {.name = "padded rows", .settings = "", .n_u = 2, .rows = COUNT + 2},
+      {.name = "ragged", .settings = "", .n_u = 2, .ragged = true},
+      {.name = "ragged birnn", .settings = "initial=birnn initial-frames=0", .n_u = 2, .ragged = true},
+      {.name = "all of it",
+       .settings = "filter-dropout=0.3 universal-noise=step sigma=state mixing-hidden=4 affine=on",
+       .n_u = 2,
+       .ragged = true,
+       .rows = COUNT + 1},
+  };
+  CHECK_ALL(cases);
+}
+
+/* The step is so small that no unit passes its kink within it. */
+static void relu(void **state) {
+  (void)state;
+  static const model_case cases[] = {
+      {.name = "relu", .settings = "activation=relu hidden=8", .n_u = 2, .step = 3e-5},
+      {.name = "relu, mlp and birnn",
+       .settings = "activation=relu hidden=8 transition=mlp initial=birnn",
+       .n_u = 2,
+       .step = 3e-5},
+      {.name = "sigmoid", .settings = "activation=sigmoid", .n_u = 2},
+  };
+  CHECK_ALL(cases);
+}
+
+/* ---- What rows without weight may not do ---- */
+
+static void padding_changes_nothing(void **state) {
+  (void)state;
+  model_case plain = {.name = "plain", .settings = "universal-noise=step", .n_u = 2}, padded = plain;
+  padded.rows = COUNT + 3;
+  fixture a, b;
+  begin(&a, &plain);
+  begin(&b, &padded);
+  assert_true(fabs(bound(&a) - bound(&b)) < 1e-12);
+  dv_run_backward(&a.run);
+  dv_run_backward(&b.run);
+  for (size_t i = 0; i < a.model->parameters.size; i++)
+    assert_true(fabs(a.gradient[i] - b.gradient[i]) < 1e-12);
+  end(&a);
+  end(&b);
+}
+
+/* Dropout must have dropped something, and not all, for its case above to mean anything. */
+static void dropout_drops(void **state) {
+  (void)state;
+  model_case c = {.name = "dropout", .settings = "filter-dropout=0.5", .n_u = 2};
+  fixture f;
+  begin(&f, &c);
+  bound(&f);
+  int zeros = 0, all = (STEPS - 1) * COUNT;
+  for (int i = 0; i < all; i++) zeros += dvbf_at(&f.run, f.program.kl)[i] == 0;
+  assert_in_range(zeros, 2, all - 2);
+  end(&f);
+}
+
+/* A clipped gradient is not the derivative: the check above must see that. */
+static void clipping_is_noticed(void **state) {
+  (void)state;
+  model_case c = {.name = "clipped", .settings = "clip-z=0.001", .n_u = 2};
+  fixture f;
+  begin(&f, &c);
+  bound(&f);
+  dv_run_backward(&f.run);
+  gradient_check check = {&f.model->parameters, f.gradient, bound, &f, 1e-3};
+  double worst = 0;
+  for (size_t i = 0; i < f.model->parameters.count; i++) {
+    const dv_parameter *p = &f.model->parameters.list[i];
+    if (!p->frozen && strstr(p->name, "recognition")) worst = fmax(worst, error_of_entries(&check, p));
+  }
+  assert_true(worst > 0.01);
+  end(&f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(initial_networks),
+      cmocka_unit_test(transitions),
+      cmocka_unit_test(emissions),
+      cmocka_unit_test(universal_parameters),
+      cmocka_unit_test(shapes),
+      cmocka_unit_test(masks),
+      cmocka_unit_test(relu),
+      cmocka_unit_test(padding_changes_nothing),
+      cmocka_unit_test(dropout_drops),
+      cmocka_unit_test(clipping_is_noticed),
+  };
+  return cmocka_run_group_tests_name("gradients of models", tests, NULL, NULL);
+}

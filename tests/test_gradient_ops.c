@@ -1,0 +1,765 @@
+/* Every op alone: its backward against differences of its forward, and its forward against the plain formula.
+ */
+#include "gradient.h"
+
+/* ---- The harness itself must notice a wrong backward ---- */
+
+/* y = x^2, with a backward that is right, wrong by one entry, or writes where it should add. */
+enum { RIGHT, ONE_ENTRY_WRONG, WRITES };
+
+static void square_forward(const dvbf_op *op, dvbf_run *run) {
+  const dvbf_real *x = dvbf_at(run, op->in[0]);
+  dvbf_real *y = dvbf_at(run, op->out[0]);
+  for (size_t i = 0; i < op->in[0].stride; i++) y[i] = x[i] * x[i];
+}
+
+static void square_backward(const dvbf_op *op, dvbf_run *run) {
+  int kind = *(const int *)op->data;
+  const dvbf_real *x = dvbf_at(run, op->in[0]), *dy = dvbf_gradient_at(run, op->out[0]);
+  dvbf_real *dx = dvbf_gradient_at(run, op->in[0]);
+  for (size_t i = 0; i < op->in[0].stride; i++) {
+    if (kind == WRITES) dx[i] = 0;
+    dx[i] += (kind == ONE_ENTRY_WRONG && i == 4 ? 1.99 : 2) * x[i] * dy[i];
+  }
+}
+
+static double error_of_square(int kind) {
+  static const dvbf_op_class class = {"square", square_forward, square_backward};
+  bench b;
+  bench_begin(&b, 3);
+  dvbf_value x = input(&b, 1, 4), y = dvbf_slab(b.graph, 1, 4);
+  dvbf_record(b.graph, &class, 1, &x, 1, &y, &kind, sizeof kind);
+  project(&b, y);
+  double error = bench_error(&b);
+  bench_end(&b);
+  return error;
+}
+
+static void wrong_backward_is_caught(void **state) {
+  (void)state;
+  assert_true(error_of_square(RIGHT) <= TOLERANCE);
+  assert_true(error_of_square(ONE_ENTRY_WRONG) > 100 * TOLERANCE);
+  assert_true(error_of_square(WRITES) > 1e-2);
+}
+
+/* ---- Layers ---- */
+
+typedef struct layer_case {
+  int rows, steps, n;
+  int m[4];           /* columns of the inputs, ends at 0 */
+  bool sequential[4]; /* in a layer of steps */
+  dvbf_activation activation;
+  bool bias, in_steps, per_step, shared; /* per_step, shared: weights are views of a slab */
+} layer_case;
+
+/* Weights as parameters, or one behind the other in a slab. */
+static void make_layer(bench *b, const layer_case *c, dvbf_layer *l) {
+  size_t offset = 0;
+  int count = 0;
+  for (int i = 0; i < 4; i++) count += c->m[i] * c->n;
+  b->positive = c->activation == DVBF_RELU;
+  *l = (dvbf_layer){
+      .out = dvbf_slab(b->graph, c->steps, c->n), .activation = c->activation, .bias = DVBF_NONE};
+  dvbf_value slab = c->per_step || c->shared ? input_shared(b, c->per_step ? c->steps : 1, count) : DVBF_NONE;
+  for (; l->n_in < 4 && c->m[l->n_in]; l->n_in++) {
+    int m = c->m[l->n_in];
+    l->in[l->n_in].x = input(b, c->steps, m);
+    l->in[l->n_in].w =
+        slab.buffer < 0 ? random_parameter(b, m, c->n, true) : dvbf_matrix(slab, offset, m, c->n);
+    l->in[l->n_in].sequential = c->sequential[l->n_in];
+    offset += (size_t)m * (size_t)c->n;
+  }
+  if (c->bias) l->bias = random_parameter(b, 1, c->n, true);
+}
+
+static double activated(dvbf_activation a, const double *before, int i, int n) {
+  double sum = 0;
+  switch (a) {
+  case DVBF_RELU: return before[i] > 0 ? before[i] : 0;
+  case DVBF_TANH: return tanh(before[i]);
+  case DVBF_SIGMOID: return 1 / (1 + exp(-before[i]));
+  case DVBF_SOFTMAX:
+    for (int j = 0; j < n; j++) sum += exp(before[j] - before[i]);
+    return 1 / sum;
+  default: return before[i];
+  }
+}
+
+/* One row of the layer by the formula. */
+static void expect_row(const bench *b, const layer_case *c, const dvbf_layer *l, int t, int r) {
+  double before[64];
+  const dvbf_real *y = dvbf_at(&b->run, dvbf_steps(l->out, t, 1)) + (size_t)r * c->n;
+  for (int j = 0; j < c->n; j++) {
+    before[j] = c->bias ? dvbf_at(&b->run, l->bias)[j] : 0;
+    for (int k = 0; k < l->n_in; k++) {
+      const dvbf_real *x = dvbf_at(&b->run, dvbf_steps(l->in[k].x, t, 1)) + (size_t)r * c->m[k];
+      const dvbf_real *w = dvbf_at(&b->run, dvbf_steps(l->in[k].w, l->in[k].w.steps > 1 ? t : 0, 1));
+      for (int i = 0; i < c->m[k]; i++) before[j] += x[i] * w[i * c->n + j];
+    }
+  }
+  for (int j = 0; j < c->n; j++) assert_true(fabs(y[j] - activated(c->activation, before, j, c->n)) < 1e-12);
+}
+
+static void check_layer(const layer_case *c) {
+  char what[128];
+  snprintf(what, sizeof what, "layer %d x %d x (%d, %d, %d) to %d, activation %d, steps %d, per step %d",
+           c->steps, c->rows, c->m[0], c->m[1], c->m[2], c->n, c->activation, c->in_steps, c->per_step);
+  bench b;
+  bench_begin(&b, c->rows);
+  dvbf_layer l;
+  make_layer(&b, c, &l);
+  if (c->in_steps) {
+    dvbf_layer_open(b.graph, &l);
+    for (int t = 0; t < c->steps; t++) dvbf_layer_step(b.graph, &l, t);
+  } else {
+    dvbf_layer_whole(b.graph, &l);
+  }
+  project(&b, l.out);
+  assert_gradients(&b, what);
+  dv_run_forward(&b.run);
+  for (int t = 0; t < c->steps; t++)
+    for (int r = 0; r < c->rows; r++) expect_row(&b, c, &l, t, r);
+  bench_end(&b);
+}
+
+static void layer_activations(void **state) {
+  (void)state;
+  for (int a = DVBF_LINEAR; a <= DVBF_SOFTMAX; a++)
+    for (int in_steps = 0; in_steps < 2; in_steps++)
+      for (int bias = 0; bias < 2; bias++)
+        check_layer(&(layer_case){.rows = 3,
+                                  .steps = 2,
+                                  .n = 5,
+                                  .m = {4},
+                                  .sequential = {in_steps},
+                                  .activation = a,
+                                  .bias = bias,
+                                  .in_steps = in_steps});
+}
+
+static void layer_widths(void **state) {
+  (void)state;
+  for (int n = 1; n <= 7; n++)
+    for (int m = 1; m <= 7; m += 2) {
+      check_layer(
+          &(layer_case){.rows = 2, .steps = 2, .n = n, .m = {m}, .activation = DVBF_TANH, .bias = true});
+      check_layer(&(layer_case){.rows = 2,
+                                .steps = 2,
+                                .n = n,
+                                .m = {m},
+                                .sequential = {true},
+                                .activation = DVBF_SOFTMAX,
+                                .bias = true,
+                                .in_steps = true});
+    }
+  check_layer(
+      &(layer_case){.rows = 13, .steps = 1, .n = 11, .m = {9}, .activation = DVBF_TANH, .bias = true});
+  check_layer(&(layer_case){.rows = 1, .steps = 7, .n = 17, .m = {19}, .activation = DVBF_SIGMOID});
+}
+
+static void layer_inputs(void **state) {
+  (void)state;
+  for (int in_steps = 0; in_steps < 2; in_steps++) {
+    check_layer(&(layer_case){.rows = 3,
+                              .steps = 3,
+                              .n = 4,
+                              .m = {2, 5, 3, 1},
+                              .sequential = {false, true, false, true},
+                              .activation = DVBF_TANH,
+                              .bias = true,
+                              .in_steps = in_steps});
+    check_layer(&(layer_case){.rows = 3,
+                              .steps = 3,
+                              .n = 4,
+                              .m = {2, 5},
+                              .sequential = {true, true},
+                              .activation = DVBF_RELU,
+                              .in_steps = in_steps});
+  }
+}
+
+/* More than 16 rows of a sequential weight: steps run back with the weight turned round. */
+static void layer_turned(void **state) {
+  (void)state;
+  for (int per_step = 0; per_step < 2; per_step++)
+    check_layer(&(layer_case){.rows = 2,
+                              .steps = 3,
+                              .n = 3,
+                              .m = {17, 20, 5},
+                              .sequential = {true, false, true},
+                              .activation = DVBF_TANH,
+                              .bias = true,
+                              .in_steps = true,
+                              .per_step = per_step});
+}
+
+static void layer_weights_in_slabs(void **state) {
+  (void)state;
+  for (int per_step = 0; per_step < 2; per_step++)
+    for (int in_steps = 0; in_steps < 2; in_steps++)
+      check_layer(&(layer_case){.rows = 3,
+                                .steps = 4,
+                                .n = 3,
+                                .m = {2, 4},
+                                .sequential = {true, false},
+                                .activation = DVBF_SIGMOID,
+                                .bias = true,
+                                .in_steps = in_steps,
+                                .per_step = per_step,
+                                .shared = !per_step});
+}
+
+/* h_t = tanh(x_t W + h_before R + b), either way through time; n > 16 turns R round. */
+static void check_recurrence(int n, bool reverse) {
+  int steps = 3;
+  bench b;
+  bench_begin(&b, 2);
+  dvbf_value states = dvbf_slab(b.graph, steps + 1, n);
+  dvbf_zero(b.graph, dvbf_steps(states, reverse ? steps : 0, 1));
+  dvbf_layer l = {.out = dvbf_steps(states, reverse ? 0 : 1, steps), .activation = DVBF_TANH, .n_in = 2};
+  l.in[0].x = input(&b, steps, 3);
+  l.in[0].w = random_parameter(&b, 3, n, true);
+  l.in[1].x = dvbf_steps(states, reverse ? 1 : 0, steps);
+  l.in[1].w = random_parameter(&b, n, n, true);
+  l.in[1].sequential = true;
+  l.bias = random_parameter(&b, 1, n, true);
+  dvbf_layer_open(b.graph, &l);
+  for (int i = 0; i < steps; i++) dvbf_layer_step(b.graph, &l, reverse ? steps - 1 - i : i);
+  project(&b, states);
+  assert_gradients(&b, reverse ? "recurrence backwards" : "recurrence");
+  bench_end(&b);
+}
+
+static void layer_recurrence(void **state) {
+  (void)state;
+  for (int reverse = 0; reverse < 2; reverse++) {
+    check_recurrence(5, reverse);
+    check_recurrence(18, reverse);
+  }
+}
+
+/* Inputs of data carry no gradient; whether they are sequential or wide must not matter. */
+static void layer_constant_inputs(void **state) {
+  (void)state;
+  for (int m = 4; m <= 20; m += 16) {
+    bench b;
+    bench_begin(&b, 2);
+    dvbf_layer l = {.out = dvbf_slab(b.graph, 2, 3), .activation = DVBF_TANH, .n_in = 2, .bias = DVBF_NONE};
+    for (int i = 0; i < 2; i++) {
+      l.in[i].x = constant(&b, 2, m, NULL);
+      l.in[i].w = random_parameter(&b, m, 3, true);
+      l.in[i].sequential = i;
+    }
+    dvbf_layer_open(b.graph, &l);
+    for (int t = 0; t < 2; t++) dvbf_layer_step(b.graph, &l, t);
+    project(&b, l.out);
+    assert_gradients(&b, "layer on constants");
+    bench_end(&b);
+  }
+}
+
+/* ---- Mixture of linear systems ---- */
+
+typedef struct mixture_case {
+  int n_z, n_u, n_w, n_next, systems;
+  bool residual, affine, per_step;
+} mixture_case;
+
+enum { MIXTURE_ROWS = 3, MIXTURE_STEPS = 3 };
+
+static dvbf_mixture make_mixture(bench *b, const mixture_case *c) {
+  int n_in = c->n_z + c->n_u + c->affine + c->n_w, steps = MIXTURE_STEPS;
+  return (dvbf_mixture){.z = input(b, steps, c->n_z),
+                        .u = c->n_u ? input(b, steps, c->n_u) : DVBF_NONE,
+                        .w = input(b, steps, c->n_w),
+                        .alpha = c->systems > 1 ? input(b, steps, c->systems) : DVBF_NONE,
+                        .v = input_shared(b, c->per_step ? steps : 1, n_in * c->n_next * c->systems),
+                        .next = dvbf_slab(b->graph, steps, c->n_next),
+                        .parts = dvbf_slab_constant(b->graph, steps, c->n_next * c->systems),
+                        .systems = c->systems,
+                        .residual = c->residual,
+                        .affine = c->affine};
+}
+
+/* next_j of one row by the formula. */
+static double mixed(const bench *b, const mixture_case *c, const dvbf_mixture *m, int t, int r, int j) {
+  double s[32], next;
+  int n = 0, last = c->n_next * c->systems;
+  const dvbf_real *z = dvbf_at(&b->run, dvbf_steps(m->z, t, 1)) + r * c->n_z;
+  const dvbf_real *v = dvbf_at(&b->run, dvbf_steps(m->v, c->per_step ? t : 0, 1));
+  for (int i = 0; i < c->n_z; i++) s[n++] = z[i];
+  for (int i = 0; i < c->n_u; i++) s[n++] = dvbf_at(&b->run, dvbf_steps(m->u, t, 1))[r * c->n_u + i];
+  if (c->affine) s[n++] = 1;
+  for (int i = 0; i < c->n_w; i++) s[n++] = dvbf_at(&b->run, dvbf_steps(m->w, t, 1))[r * c->n_w + i];
+  next = c->residual ? z[j] : 0;
+  for (int i = 0; i < c->systems; i++) {
+    double alpha = c->systems > 1 ? dvbf_at(&b->run, dvbf_steps(m->alpha, t, 1))[r * c->systems + i] : 1;
+    for (int k = 0; k < n; k++) next += alpha * s[k] * v[k * last + j * c->systems + i];
+  }
+  return next;
+}
+
+static void check_mixture(const mixture_case *c) {
+  char what[128];
+  snprintf(what, sizeof what,
+           "mixture of %d systems, n_z %d, n_u %d, n_w %d, residual %d, affine %d, per step %d", c->systems,
+           c->n_z, c->n_u, c->n_w, c->residual, c->affine, c->per_step);
+  bench b;
+  bench_begin(&b, MIXTURE_ROWS);
+  dvbf_mixture m = make_mixture(&b, c);
+  dvbf_mixture_open(b.graph, &m);
+  for (int t = 0; t < MIXTURE_STEPS; t++) dvbf_mixture_step(b.graph, &m, t);
+  project(&b, m.next);
+  assert_gradients(&b, what);
+  dv_run_forward(&b.run);
+  for (int t = 0; t < MIXTURE_STEPS; t++)
+    for (int r = 0; r < MIXTURE_ROWS; r++)
+      for (int j = 0; j < c->n_next; j++) {
+        double got = dvbf_at(&b.run, dvbf_steps(m.next, t, 1))[r * c->n_next + j];
+        assert_true(fabs(got - mixed(&b, c, &m, t, r, j)) < 1e-12);
+      }
+  bench_end(&b);
+}
+
+static void mixtures(void **state) {
+  (void)state;
+  for (int i = 0; i < 32; i++)
+    check_mixture(&(mixture_case){.n_z = 3,
+                                  .n_u = i & 1 ? 2 : 0,
+                                  .n_w = i & 1 ? 3 : 2,
+                                  .n_next = 3,
+                                  .systems = i & 2 ? 4 : 1,
+                                  .residual = i & 4,
+                                  .affine = i & 8,
+                                  .per_step = i & 16});
+  check_mixture(&(mixture_case){.n_z = 4, .n_u = 1, .n_w = 5, .n_next = 2, .systems = 3});
+  check_mixture(&(mixture_case){.n_z = 1, .n_u = 1, .n_w = 1, .n_next = 1, .systems = 17, .residual = true});
+}
+
+/* z' is the next step of the slab that z is in, as in a model. */
+static void mixture_chain(void **state) {
+  (void)state;
+  for (int residual = 0; residual < 2; residual++) {
+    mixture_case c = {.n_z = 3, .n_u = 2, .n_w = 2, .n_next = 3, .systems = 2, .residual = residual};
+    bench b;
+    bench_begin(&b, MIXTURE_ROWS);
+    dvbf_mixture m = make_mixture(&b, &c);
+    dvbf_value z = dvbf_slab(b.graph, MIXTURE_STEPS + 1, c.n_z);
+    input_into(&b, dvbf_steps(z, 0, 1));
+    m.z = dvbf_steps(z, 0, MIXTURE_STEPS);
+    m.next = dvbf_steps(z, 1, MIXTURE_STEPS);
+    dvbf_mixture_open(b.graph, &m);
+    for (int t = 0; t < MIXTURE_STEPS; t++) dvbf_mixture_step(b.graph, &m, t);
+    project(&b, z);
+    assert_gradients(&b, "chain of mixtures");
+    bench_end(&b);
+  }
+}
+
+/* Dynamics of observed states: z is data and has no gradient. */
+static void mixture_constant_state(void **state) {
+  (void)state;
+  mixture_case c = {.n_z = 3, .n_w = 2, .n_next = 3, .systems = 2, .residual = true, .affine = true};
+  bench b;
+  bench_begin(&b, MIXTURE_ROWS);
+  dvbf_mixture m = make_mixture(&b, &c);
+  m.z = constant(&b, MIXTURE_STEPS, c.n_z, NULL);
+  dvbf_mixture_open(b.graph, &m);
+  for (int t = 0; t < MIXTURE_STEPS; t++) dvbf_mixture_step(b.graph, &m, t);
+  project(&b, m.next);
+  assert_gradients(&b, "mixture of constants");
+  bench_end(&b);
+}
+
+/* ---- Innovations ---- */
+
+static double log_normal(double x, double mean, double sigma) {
+  double e = (x - mean) / sigma;
+  return -0.5 * e * e - log(sigma) - 0.918938533204672741780;
+}
+
+/* E_q[ln q - c ln p] for q = N(mu, sigma^2) and p = N(m, s^2) by the trapezoidal rule, which is exact to
+ * rounding for such an integrand. */
+static double annealed(double mu, double sigma, double m, double s, double c) {
+  double sum = 0, h = sigma / 8;
+  for (int i = -96; i <= 96; i++) {
+    double x = mu + h * i, ln_q = log_normal(x, mu, sigma);
+    sum += h * exp(ln_q) * (ln_q - c * log_normal(x, m, s));
+  }
+  return sum;
+}
+
+typedef struct innovation_case {
+  dv_innovation i;
+  int rows;
+  dvbf_value weight;
+} innovation_case;
+
+/* The projection of w, and the annealed divergence integrated from what the head holds. */
+static double innovation_objective(bench *b) {
+  const innovation_case *c = b->extra;
+  double sum = 0;
+  int n = c->i.w.cols;
+  for (int r = 0; r < c->i.w.steps * c->rows; r++) {
+    const dvbf_real *head = dvbf_at(&b->run, c->i.head) + (size_t)r * 2 * n;
+    if (c->i.use.buffer >= 0 && !(dvbf_at(&b->run, c->i.use)[r] > 0)) continue;
+    for (int k = 0; k < n; k++) {
+      double ls = fmin(fmax(head[n + k], c->i.low), c->i.high);
+      sum += dvbf_at(&b->run, c->weight)[r % c->rows] *
+             annealed(head[k], exp(ls), 0, 1, b->schedule.temperature);
+    }
+  }
+  return b->run.terms[0] + b->schedule.scale * sum;
+}
+
+/* Entries of ln sigma keep clear of the two ends, where no difference is right. */
+static void avoid_ends(dvbf_real *head, int rows, int n, double low, double high) {
+  for (int i = 0; i < rows * 2 * n; i++) {
+    if (i % (2 * n) >= n) head[i] *= 2; /* some lie beyond the ends */
+    if (fabs(head[i] - low) < 0.01) head[i] += 0.03;
+    if (fabs(head[i] - high) < 0.01) head[i] += 0.03;
+  }
+}
+
+static int count_clamped(const dvbf_real *head, int rows, int n, double low, double high) {
+  int count = 0;
+  for (int i = 0; i < rows * 2 * n; i++) count += i % (2 * n) >= n && (head[i] < low || head[i] > high);
+  return count;
+}
+
+static void check_innovation(double temperature, bool with_use, bool by_steps) {
+  enum { ROWS = 4, STEPS = 3, N = 3 };
+  static const double use[STEPS * ROWS] = {1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1}, weights[ROWS] = {1, 1, 0, 1};
+  bench b;
+  bench_begin(&b, ROWS);
+  innovation_case c = {.rows = ROWS, .i = {.low = -1, .high = 0.8, .use = DVBF_NONE}};
+  c.i.head = input(&b, STEPS, 2 * N);
+  avoid_ends(last_values(&b), STEPS * ROWS, N, c.i.low, c.i.high);
+  assert_true(count_clamped(last_values(&b), STEPS * ROWS, N, c.i.low, c.i.high) > 3);
+  c.i.noise = constant(&b, STEPS, N, NULL);
+  if (with_use) c.i.use = constant(&b, STEPS, 1, use);
+  c.weight = constant(&b, 1, 1, weights);
+  c.i.w = dvbf_slab(b.graph, STEPS, N);
+  c.i.kl = dvbf_slab(b.graph, STEPS, 1);
+  if (by_steps)
+    for (int t = 0; t < STEPS; t++) dv_record_innovation(b.graph, &c.i, t);
+  else
+    dv_record_innovation(b.graph, &c.i, -1);
+  dv_record_term(b.graph, DV_KL_W, c.i.kl, c.weight);
+  project(&b, c.i.w);
+  b.schedule.temperature = temperature;
+  b.objective = innovation_objective;
+  b.extra = &c;
+  assert_gradients(&b, "innovation");
+  /* The reported KL is the one of temperature 1. */
+  b.schedule.temperature = 1;
+  dv_run_forward(&b.run);
+  double kl = (innovation_objective(&b) - b.run.terms[0]) / b.schedule.scale;
+  assert_true(fabs(kl - b.run.terms[DV_KL_W]) < 1e-9 * kl);
+  bench_end(&b);
+}
+
+static void innovations(void **state) {
+  (void)state;
+  for (int i = 0; i < 8; i++) check_innovation(i & 1 ? 0.37 : 1, i & 2, i & 4);
+}
+
+/* Where q is not used, w is the noise itself. */
+static void innovation_from_prior(void **state) {
+  (void)state;
+  static const double use[2] = {0, 1};
+  bench b;
+  bench_begin(&b, 2);
+  dv_innovation i = {.low = -8, .high = 2, .head = input(&b, 1, 4), .noise = constant(&b, 1, 2, NULL)};
+  i.use = constant(&b, 1, 1, use);
+  i.w = dvbf_slab(b.graph, 1, 2);
+  i.kl = dvbf_slab(b.graph, 1, 1);
+  dv_record_innovation(b.graph, &i, 0);
+  project(&b, i.w);
+  project(&b, i.kl);
+  bench_run(&b);
+  dv_run_forward(&b.run);
+  const dvbf_real *w = dvbf_at(&b.run, i.w), *eps = dvbf_at(&b.run, i.noise), *head = dvbf_at(&b.run, i.head);
+  for (int k = 0; k < 2; k++) {
+    assert_true(w[k] == eps[k] && b.gradient[k] == 0 && b.gradient[2 + k] == 0);
+    assert_true(fabs(w[2 + k] - head[4 + k] - exp(head[6 + k]) * eps[2 + k]) < 1e-14);
+  }
+  assert_true(dvbf_at(&b.run, i.kl)[0] == 0 && dvbf_at(&b.run, i.kl)[1] > 0);
+  bench_end(&b);
+}
+
+/* ---- Universal parameters ---- */
+
+static void check_universal(int steps) {
+  enum { N = 7 };
+  static const double weights[] = {1, 1, 0};
+  bench b;
+  bench_begin(&b, 3);
+  dv_universal u = {.v = dvbf_slab_shared(b.graph, steps, N), .weight = constant(&b, 1, 1, weights)};
+  u.noise = constant_into(&b, dvbf_slab_shared(b.graph, steps, N), NULL);
+  u.mean = random_parameter(&b, 1, N, true);
+  u.log_sigma = random_parameter(&b, 1, N, true);
+  u.prior = random_parameter(&b, 1, 2, true);
+  dv_record_universal(b.graph, &u);
+  project(&b, u.v);
+  b.schedule.temperature = 0.37; /* of no effect here */
+  assert_gradients(&b, "universal");
+  dv_run_forward(&b.run);
+  const dvbf_real *mean = dvbf_at(&b.run, u.mean), *ls = dvbf_at(&b.run, u.log_sigma);
+  const dvbf_real *prior = dvbf_at(&b.run, u.prior);
+  double kl = 0;
+  for (int k = 0; k < N; k++) kl += annealed(mean[k], exp(ls[k]), prior[0], exp(prior[1]), 1);
+  assert_true(fabs(b.run.terms[DV_KL_V] - kl * 2 / b.schedule.sequences) < 1e-9); /* 2 sequences of 11 */
+  for (int i = 0; i < steps * N; i++)
+    assert_true(fabs(dvbf_at(&b.run, u.v)[i] - mean[i % N] - exp(ls[i % N]) * dvbf_at(&b.run, u.noise)[i]) <
+                1e-14);
+  bench_end(&b);
+}
+
+static void universal(void **state) {
+  (void)state;
+  check_universal(1);
+  check_universal(4);
+}
+
+static void copy(void **state) {
+  (void)state;
+  bench b;
+  bench_begin(&b, 3);
+  dvbf_value mean = random_parameter(&b, 1, 9, true), v = dvbf_slab_shared(b.graph, 1, 9);
+  dv_record_copy(b.graph, v, mean);
+  project(&b, v);
+  assert_gradients(&b, "copy");
+  dv_run_forward(&b.run);
+  assert_memory_equal(dvbf_at(&b.run, v), dvbf_at(&b.run, mean), 9 * sizeof(dvbf_real));
+  bench_end(&b);
+}
+
+/* ---- Likelihoods ---- */
+
+enum { SCALAR, DIMENSION, STATE, FIXED };
+
+static void check_gaussian(int kind, double floor) {
+  enum { ROWS = 3, STEPS = 2, N = 5 };
+  static const double mask[STEPS * ROWS] = {1, 0, 1, 1, 1, 0};
+  char what[64];
+  snprintf(what, sizeof what, "gaussian, sigma of kind %d, floor %g", kind, floor);
+  bench b;
+  bench_begin(&b, ROWS);
+  dvbf_value x = constant(&b, STEPS, N, NULL), mean = input(&b, STEPS, N), m = constant(&b, STEPS, 1, mask);
+  static const double fixed = -0.3;
+  dvbf_value ls = kind == STATE ? input(&b, STEPS, N)
+                  : kind == FIXED
+                      ? dvbf_parameter(b.graph, "fixed", 1, 1, (dvbf_first){.mean = fixed, .frozen = true})
+                      : random_parameter(&b, 1, kind == SCALAR ? 1 : N, true);
+  dvbf_value out = dvbf_slab(b.graph, STEPS, 1);
+  for (size_t i = 0; i < size_of(&b.parameters.list[b.parameters.count - 1]); i++)
+    assert_true(fabs(last_values(&b)[i] - floor) > 0.005); /* the kink */
+  b.schedule.log_sigma_floor = floor;
+  dv_record_gaussian(b.graph, out, x, mean, ls, m);
+  project(&b, out);
+  assert_gradients(&b, what);
+  dv_run_forward(&b.run);
+  const dvbf_real *at = dvbf_at(&b.run, x), *mu = dvbf_at(&b.run, mean), *s = dvbf_at(&b.run, ls);
+  for (int r = 0; r < STEPS * ROWS; r++) {
+    double sum = 0;
+    for (int i = 0; i < N; i++) {
+      double raw = s[kind == STATE ? r * N + i : kind == DIMENSION ? i : 0];
+      sum += log_normal(at[r * N + i], mu[r * N + i], exp(fmax(raw, floor)));
+    }
+    assert_true(fabs(dvbf_at(&b.run, out)[r] - (mask[r] > 0 ? sum : 0)) < 1e-12);
+  }
+  bench_end(&b);
+}
+
+/* The floor is below all entries, in their midst, and above all. */
+static void gaussians(void **state) {
+  (void)state;
+  for (int kind = SCALAR; kind <= FIXED; kind++) {
+    check_gaussian(kind, -20);
+    check_gaussian(kind, 0.05);
+    check_gaussian(kind, 3);
+  }
+}
+
+static void bernoulli(void **state) {
+  (void)state;
+  enum { ROWS = 3, STEPS = 2, N = 5 };
+  static const double mask[STEPS * ROWS] = {1, 1, 0, 1, 1, 1};
+  double pixels[STEPS * ROWS * N];
+  for (int i = 0; i < STEPS * ROWS * N; i++) pixels[i] = i % 4 / 3.0;
+  bench b;
+  bench_begin(&b, ROWS);
+  dvbf_value x = constant(&b, STEPS, N, pixels), logits = input(&b, STEPS, N),
+             m = constant(&b, STEPS, 1, mask);
+  dvbf_value out = dvbf_slab(b.graph, STEPS, 1);
+  dv_record_bernoulli(b.graph, out, x, logits, m);
+  project(&b, out);
+  assert_gradients(&b, "bernoulli");
+  dv_run_forward(&b.run);
+  for (int r = 0; r < STEPS * ROWS; r++) {
+    double sum = 0;
+    for (int i = r * N; i < (r + 1) * N; i++) {
+      double p = 1 / (1 + exp(-dvbf_at(&b.run, logits)[i]));
+      sum += pixels[i] * log(p) + (1 - pixels[i]) * log(1 - p);
+    }
+    assert_true(fabs(dvbf_at(&b.run, out)[r] - (mask[r] > 0 ? sum : 0)) < 1e-12);
+  }
+  bench_end(&b);
+}
+
+/* ---- Small ops ---- */
+
+static void add(void **state) {
+  (void)state;
+  bench b;
+  bench_begin(&b, 3);
+  dvbf_value x = input(&b, 2, 3), y = input(&b, 2, 3), c = constant(&b, 2, 3, NULL);
+  dvbf_value sum = dvbf_slab(b.graph, 2, 3), shifted = dvbf_slab(b.graph, 2, 3);
+  dvbf_add(b.graph, sum, x, y);
+  dvbf_add(b.graph, shifted, sum, c); /* the constant has no gradient */
+  project(&b, shifted);
+  project(&b, sum);
+  assert_gradients(&b, "add");
+  dv_run_forward(&b.run);
+  for (int i = 0; i < 18; i++)
+    assert_true(dvbf_at(&b.run, shifted)[i] ==
+                dvbf_at(&b.run, x)[i] + dvbf_at(&b.run, y)[i] + dvbf_at(&b.run, c)[i]);
+  bench_end(&b);
+}
+
+/* z[t+1] = z[t] + o[t] inside one slab, and a value added to itself. */
+static void add_within_a_slab(void **state) {
+  (void)state;
+  bench b;
+  bench_begin(&b, 2);
+  dvbf_value z = dvbf_slab(b.graph, 4, 3), o = input(&b, 3, 3), twice = dvbf_slab(b.graph, 4, 3);
+  input_into(&b, dvbf_steps(z, 0, 1));
+  for (int t = 0; t < 3; t++)
+    dvbf_add(b.graph, dvbf_steps(z, t + 1, 1), dvbf_steps(z, t, 1), dvbf_steps(o, t, 1));
+  dvbf_add(b.graph, twice, z, z);
+  project(&b, twice);
+  project(&b, z);
+  assert_gradients(&b, "add within a slab");
+  bench_end(&b);
+}
+
+static void side_by_side(void **state) {
+  (void)state;
+  enum { ROWS = 3, STEPS = 4, N = 2 };
+  bench b;
+  bench_begin(&b, ROWS);
+  dvbf_value x = input(&b, STEPS, N), out = dvbf_slab(b.graph, 1, STEPS * N);
+  dvbf_side_by_side(b.graph, out, x);
+  project(&b, out);
+  assert_gradients(&b, "side by side");
+  dv_run_forward(&b.run);
+  for (int t = 0; t < STEPS; t++)
+    for (int r = 0; r < ROWS; r++)
+      for (int i = 0; i < N; i++)
+        assert_true(dvbf_at(&b.run, out)[r * STEPS * N + t * N + i] ==
+                    dvbf_at(&b.run, x)[(t * ROWS + r) * N + i]);
+  bench_end(&b);
+}
+
+static void zero(void **state) {
+  (void)state;
+  bench b;
+  bench_begin(&b, 2);
+  dvbf_value x = dvbf_slab(b.graph, 3, 4);
+  dvbf_zero(b.graph, dvbf_steps(x, 1, 1));
+  input_into(&b, dvbf_steps(x, 0, 1));
+  input_into(&b, dvbf_steps(x, 2, 1));
+  project(&b, x);
+  assert_gradients(&b, "zero");
+  dv_run_forward(&b.run);
+  for (int i = 0; i < 24; i++) assert_true((dvbf_at(&b.run, x)[i] == 0) == (i / 8 == 1));
+  bench_end(&b);
+}
+
+/* The limit is in units of schedule.scale. Gradients are the numbers of the projection, so they are known. */
+static int check_clip(double limit) {
+  int clipped = 0;
+  bench b;
+  bench_begin(&b, 4);
+  dvbf_value x = input(&b, 2, 5);
+  dvbf_clip_gradient(b.graph, x, limit);
+  project(&b, x);
+  bench_run(&b);
+  double top = limit * b.schedule.scale;
+  for (uint32_t i = 0; i < 40; i++) {
+    double whole = projection_entry(0, i), kept = fmax(-top, fmin(top, whole));
+    clipped += kept != whole;
+    assert_true(fabs(b.gradient[i] - kept) < 1e-12);
+  }
+  bench_end(&b);
+  return clipped;
+}
+
+static void clip_gradient(void **state) {
+  (void)state;
+  assert_int_equal(check_clip(1e3), 0);
+  assert_in_range(check_clip(1), 5, 35);
+  assert_int_equal(check_clip(1e-6), 40);
+}
+
+static double term_objective(bench *b) {
+  const double *t = b->run.terms;
+  return b->schedule.scale * (-b->schedule.temperature * t[DV_RECONSTRUCTION] + t[DV_KL_W] + t[DV_KL_V]);
+}
+
+/* Reconstruction counts against the objective and is annealed here; the KL is annealed by its own op. Nothing
+ * is projected, as the terms are the objective. */
+static void terms(void **state) {
+  (void)state;
+  static const double weights[] = {1, 0, 1, 0.5};
+  bench b;
+  bench_begin(&b, 4);
+  dvbf_value rec = input(&b, 3, 1), kl = input(&b, 3, 1), first = input(&b, 1, 1);
+  dvbf_value weight = constant(&b, 1, 1, weights);
+  dv_record_term(b.graph, DV_RECONSTRUCTION, rec, weight);
+  dv_record_term(b.graph, DV_KL_W, first, weight);
+  dv_record_term(b.graph, DV_KL_W, kl, weight);
+  b.n_inputs = 0;
+  b.schedule.temperature = 0.37;
+  b.objective = term_objective;
+  assert_gradients(&b, "terms");
+  dv_run_forward(&b.run);
+  double sums[2] = {0};
+  for (int i = 0; i < 12; i++) {
+    sums[0] += weights[i % 4] * dvbf_at(&b.run, rec)[i];
+    sums[1] += weights[i % 4] * (dvbf_at(&b.run, kl)[i] + (i < 4 ? dvbf_at(&b.run, first)[i] : 0));
+  }
+  assert_true(fabs(sums[0] - b.run.terms[DV_RECONSTRUCTION]) < 1e-12);
+  assert_true(fabs(sums[1] - b.run.terms[DV_KL_W]) < 1e-12);
+  bench_end(&b);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(wrong_backward_is_caught),
+      cmocka_unit_test(layer_activations),
+      cmocka_unit_test(layer_widths),
+      cmocka_unit_test(layer_inputs),
+      cmocka_unit_test(layer_turned),
+      cmocka_unit_test(layer_weights_in_slabs),
+      cmocka_unit_test(layer_recurrence),
+      cmocka_unit_test(layer_constant_inputs),
+      cmocka_unit_test(mixtures),
+      cmocka_unit_test(mixture_chain),
+      cmocka_unit_test(mixture_constant_state),
+      cmocka_unit_test(innovations),
+      cmocka_unit_test(innovation_from_prior),
+      cmocka_unit_test(universal),
+      cmocka_unit_test(copy),
+      cmocka_unit_test(gaussians),
+      cmocka_unit_test(bernoulli),
+      cmocka_unit_test(add),
+      cmocka_unit_test(add_within_a_slab),
+      cmocka_unit_test(side_by_side),
+      cmocka_unit_test(zero),
+      cmocka_unit_test(clip_gradient),
+      cmocka_unit_test(terms),
+  };
+  return cmocka_run_group_tests_name("gradients of ops", tests, NULL, NULL);
+}

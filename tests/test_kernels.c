@@ -1,0 +1,577 @@
+/* The kernels of every instruction set that this processor has, against plain code in double precision. */
+#include "base/random.h"
+#include "graph/kernels.h"
+
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The largest errors that were found, with some room; a worse polynomial fails. */
+#define SIGMOID_RELATIVE 4e-7 /* also bounds the exponential: sigmoid(x) = e^x for very negative x */
+#define TANH_ABSOLUTE 2e-7
+#define SOFTMAX_RELATIVE 6e-7
+#define NORMAL_ABSOLUTE 4e-6
+
+/* ---- Instruction sets ---- */
+
+static const char *const sets[] = {"base", "v3", "v4"};
+
+/* NULL where the processor lacks the set: dv_kernels_best then answers with another. */
+static const dv_kernels *kernels_of(const char *name) {
+  setenv("DVBF_ISA", name, 1);
+  const dv_kernels *k = dv_kernels_best();
+  unsetenv("DVBF_ISA");
+  return strcmp(k->name, name) ? NULL : k;
+}
+
+#define EACH_SET(k)                                                                                          \
+  for (int set_ = 0; set_ < 3; set_++)                                                                       \
+    for (const dv_kernels *k = kernels_of(sets[set_]), *once_ = k; once_; once_ = NULL)
+
+static void sets_are_chosen(void **state) {
+  (void)state;
+  const dv_kernels *base = kernels_of("base"), *best = dv_kernels_best();
+  assert_non_null(base);
+  assert_string_equal(base->name, "base");
+  assert_ptr_equal(kernels_of(best->name), best);
+}
+
+/* ---- Memory of the exact size, so that sanitizers see every step beyond it ---- */
+
+static float *normal_array(size_t n, uint32_t key) {
+  float *x = malloc(n * sizeof *x);
+  dv_random random = dv_random_at(1, DV_STREAM_SIMULATION, key, (uint32_t)n);
+  assert_non_null(x);
+  for (size_t i = 0; i < n; i++) x[i] = (float)dv_random_normal(&random);
+  return x;
+}
+
+static float *copy_of(const float *x, size_t n) {
+  float *y = malloc(n * sizeof *y);
+  assert_non_null(y);
+  return memcpy(y, x, n * sizeof *y);
+}
+
+static void expect_near(double got, double wanted, double margin) {
+  if (!(fabs(got - wanted) <= margin)) fail_msg("%.9g where %.9g was expected, +- %.2g", got, wanted, margin);
+}
+
+/* ---- Products ---- */
+
+/* Strides of a (by row of c, by summed index) and b (by summed index, by column of c). */
+typedef struct layout {
+  size_t a_row, a_sum, b_sum, b_col;
+} layout;
+
+/* c[m][n] += sum over depth, and the bound of its rounding. */
+static void expect_product(const float *got, const float *before, const float *a, const float *b, layout l,
+                           int m, int n, int depth, const char *what) {
+  for (int i = 0; i < m; i++)
+    for (int j = 0; j < n; j++) {
+      double sum = before[i * n + j], size = fabs(sum);
+      for (int k = 0; k < depth; k++) {
+        double term = (double)a[i * l.a_row + k * l.a_sum] * (double)b[k * l.b_sum + j * l.b_col];
+        sum += term;
+        size += fabs(term);
+      }
+      double margin = (2 + sqrt(depth)) * FLT_EPSILON * size;
+      if (!(fabs(got[i * n + j] - sum) <= margin))
+        fail_msg("%s: [%d][%d] of %d x %d x %d is %.9g, not %.9g", what, i, j, m, n, depth, got[i * n + j],
+                 sum);
+    }
+}
+
+/* The three products whose result is m x n and whose sums are `depth` long. */
+static void check_products(const dv_kernels *k, int m, int n, int depth) {
+  char what[32];
+  snprintf(what, sizeof what, "%s nn", k->name);
+  size_t sm = (size_t)m, sn = (size_t)n, sd = (size_t)depth;
+  float *a = normal_array(sm * sd, 1), *b = normal_array(sn * sd, 2), *before = normal_array(sm * sn, 3);
+  float *c = copy_of(before, sm * sn);
+  k->product->nn(c, a, b, m, n, depth);
+  expect_product(c, before, a, b, (layout){sd, 1, sn, 1}, m, n, depth, what);
+  memcpy(c, before, sm * sn * sizeof *c);
+  k->product->nt(c, a, b, m, depth, n);
+  expect_product(c, before, a, b, (layout){sd, 1, 1, sd}, m, n, depth, "nt");
+  memcpy(c, before, sm * sn * sizeof *c);
+  k->product->tn(c, a, b, depth, n, m);
+  expect_product(c, before, a, b, (layout){1, sm, sn, 1}, m, n, depth, "tn");
+  free(a);
+  free(b);
+  free(c);
+  free(before);
+}
+
+static void products_of_many_shapes(void **state) {
+  (void)state;
+  dv_random random = dv_random_at(7, DV_STREAM_SIMULATION, 0, 0);
+  EACH_SET(k) {
+    for (int n = 1; n <= 17; n++) /* narrow results, sums shorter and longer than a vector */
+      for (int depth = 1; depth <= 70; depth += 1 + depth / 8)
+        check_products(k, 1 + (n * depth) % 13, n, depth);
+    for (int i = 0; i < 250; i++)
+      check_products(k, 1 + (int)(dv_random_word(&random) % 70), 1 + (int)(dv_random_word(&random) % 70),
+                     1 + (int)(dv_random_word(&random) % 70));
+  }
+}
+
+/* Widths of whole and ragged panels, rows below and above those from which panels are packed, deep sums. */
+static void products_at_the_edges(void **state) {
+  (void)state;
+  static const int widths[] = {1, 3, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 100, 128},
+                   rows[] = {1, 5, 6, 63, 64, 65};
+  EACH_SET(k) {
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+      for (size_t j = 0; j < sizeof rows / sizeof *rows; j++) check_products(k, rows[j], widths[i], 19);
+    static const int depths[] = {255, 256, 257, 512, 513, 700};
+    for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
+      check_products(k, 7, 3, depths[i]);
+      check_products(k, 67, 33, depths[i]);
+      check_products(k, depths[i], 2, 5); /* narrow operands too long to be turned round */
+      check_products(k, depths[i], 16, 3);
+    }
+  }
+}
+
+/* ---- Activations ---- */
+
+enum { POINTS = 200001 };
+
+/* Points from low to high through one activation. */
+static float *activated(const dv_kernels *k, dvbf_activation a, double low, double high, float *x) {
+  float *y = malloc(POINTS * sizeof *y);
+  assert_non_null(y);
+  for (int i = 0; i < POINTS; i++) x[i] = y[i] = (float)(low + (high - low) * i / (POINTS - 1));
+  k->activate(a, y, 1, POINTS);
+  return y;
+}
+
+static void sigmoid_is_accurate(void **state) {
+  (void)state;
+  float *x = malloc(POINTS * sizeof *x);
+  EACH_SET(k) {
+    double worst = 0;
+    float *y = activated(k, DVBF_SIGMOID, -86, 40, x);
+    for (int i = 0; i < POINTS; i++) {
+      double wanted = 1 / (1 + exp(-(double)x[i]));
+      worst = fmax(worst, fabs(y[i] - wanted) / wanted);
+    }
+    print_message("%s: sigmoid within %.2g\n", k->name, worst);
+    assert_true(worst < SIGMOID_RELATIVE);
+    free(y);
+  }
+  free(x);
+}
+
+static void tanh_is_accurate(void **state) {
+  (void)state;
+  float *x = malloc(POINTS * sizeof *x);
+  EACH_SET(k) {
+    double worst = 0;
+    float *y = activated(k, DVBF_TANH, -20, 20, x);
+    for (int i = 0; i < POINTS; i++) worst = fmax(worst, fabs(y[i] - tanh((double)x[i])));
+    print_message("%s: tanh within %.2g\n", k->name, worst);
+    assert_true(worst < TANH_ABSOLUTE);
+    free(y);
+  }
+  free(x);
+}
+
+static double softmax_error(const float *x, const float *y, int n) {
+  double top = x[0], sum = 0, worst = 0;
+  for (int i = 0; i < n; i++) top = fmax(top, x[i]);
+  for (int i = 0; i < n; i++) sum += exp(x[i] - top);
+  for (int i = 0; i < n; i++) {
+    double wanted = exp(x[i] - top) / sum;
+    worst = fmax(worst, fabs(y[i] - wanted) / wanted);
+  }
+  return worst;
+}
+
+static void softmax_is_accurate(void **state) {
+  (void)state;
+  EACH_SET(k) {
+    double worst = 0;
+    for (int n = 1; n <= 40; n++) {
+      float *x = normal_array(5 * (size_t)n, 11);
+      for (int i = 0; i < 5 * n; i++) x[i] *= 8;
+      float *y = copy_of(x, 5 * (size_t)n);
+      k->activate(DVBF_SOFTMAX, y, 5, n);
+      for (int r = 0; r < 5; r++) worst = fmax(worst, softmax_error(x + r * n, y + r * n, n));
+      free(x);
+      free(y);
+    }
+    print_message("%s: softmax within %.2g\n", k->name, worst);
+    assert_true(worst < SOFTMAX_RELATIVE);
+  }
+}
+
+static void activations_saturate(void **state) {
+  (void)state;
+  EACH_SET(k) {
+    float s[] = {-1e30f, -1000, 1000, 1e30f, -INFINITY, INFINITY}, t[6];
+    memcpy(t, s, sizeof t);
+    k->activate(DVBF_SIGMOID, s, 1, 6);
+    k->activate(DVBF_TANH, t, 1, 6);
+    static const int signs[] = {-1, -1, 1, 1, -1, 1};
+    for (int i = 0; i < 6; i++) {
+      expect_near(s[i], signs[i] > 0, 1e-37);
+      expect_near(t[i], signs[i], 0);
+    }
+    float m[] = {1000, -1000, 999, -1e30f, 1000};
+    k->activate(DVBF_SOFTMAX, m, 1, 5);
+    expect_near(m[0], 1 / (2 + exp(-1)), 1e-6);
+    expect_near(m[1] + m[3], 0, 1e-30);
+  }
+}
+
+/* A value that is not a number must reach the bound, where training sees it, through every activation. */
+static void nan_passes(void **state) {
+  (void)state;
+  EACH_SET(k)
+  for (int a = DVBF_LINEAR; a <= DVBF_SOFTMAX; a++)
+    for (int at = 0; at < 37; at += 9) {
+      float *y = normal_array(37, 5);
+      y[at] = NAN;
+      k->activate((dvbf_activation)a, y, 1, 37);
+      if (!isnan(y[at])) fail_msg("%s: activation %d turns NaN at %d into %g", k->name, a, at, y[at]);
+      free(y);
+    }
+}
+
+/* ReLU is exact, and each derivative is that of the output. */
+static void activations_backward(void **state) {
+  (void)state;
+  enum { ROWS = 3, N = 21 };
+  EACH_SET(k)
+  for (int a = DVBF_LINEAR; a <= DVBF_SOFTMAX; a++) {
+    float *x = normal_array(ROWS * N, 8), *y = copy_of(x, ROWS * N), *d = normal_array(ROWS * N, 9);
+    float *g = copy_of(d, ROWS * N);
+    k->activate((dvbf_activation)a, y, ROWS, N);
+    k->activate_backward((dvbf_activation)a, g, y, ROWS, N);
+    for (int i = 0; i < ROWS * N; i++) {
+      double dot = 0, yi = y[i], wanted = d[i];
+      for (int j = i / N * N; j < i / N * N + N; j++) dot += (double)d[j] * y[j];
+      if (a == DVBF_RELU) wanted *= x[i] > 0, expect_near(yi, fmax(x[i], 0), 0);
+      if (a == DVBF_TANH) wanted *= 1 - yi * yi;
+      if (a == DVBF_SIGMOID) wanted *= yi * (1 - yi);
+      if (a == DVBF_SOFTMAX) wanted = yi * (d[i] - dot);
+      expect_near(g[i], wanted, 1e-6);
+    }
+    free(x);
+    free(y);
+    free(d);
+    free(g);
+  }
+}
+
+/* ---- Normal numbers ---- */
+
+enum { NORMALS = 1 << 18 };
+
+static void fill_words(uint32_t *words) {
+  for (uint32_t i = 0; i < NORMALS / 4; i++) {
+    dv_block block = dv_random_block(99, DV_STREAM_SIMULATION, i, 0, 0);
+    memcpy(words + 4 * i, block.word, sizeof block.word);
+  }
+}
+
+static void expect_moments(const float *x) {
+  double sum[5] = {0}, n = NORMALS, together = 0;
+  for (int i = 0; i < NORMALS; i++)
+    for (int p = 1; p <= 4; p++) sum[p] += pow(x[i], p) / n;
+  for (int i = 0; i < NORMALS; i += 2) together += (double)x[i] * x[i + 1] / (n / 2);
+  /* Four standard deviations of each average. */
+  expect_near(sum[1], 0, 4 * sqrt(1 / n));
+  expect_near(sum[2], 1, 4 * sqrt(2 / n));
+  expect_near(sum[3], 0, 4 * sqrt(15 / n));
+  expect_near(sum[4], 3, 4 * sqrt(96 / n));
+  expect_near(together, 0, 4 * sqrt(2 / n));
+}
+
+static int by_value(const void *a, const void *b) {
+  float x = *(const float *)a, y = *(const float *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* Kolmogorov and Smirnov: the largest distance between the empirical distribution and Phi. Sorts x. */
+static double distance_from_normal(float *x) {
+  double worst = 0;
+  qsort(x, NORMALS, sizeof *x, by_value);
+  for (int i = 0; i < NORMALS; i++) {
+    double phi = 0.5 * erfc(-(double)x[i] / sqrt(2));
+    worst = fmax(worst, fmax(fabs(phi - (double)i / NORMALS), fabs(phi - (i + 1.0) / NORMALS)));
+  }
+  return worst;
+}
+
+static void normals_are_normal(void **state) {
+  (void)state;
+  uint32_t *words = malloc(NORMALS * sizeof *words);
+  float *x = malloc(NORMALS * sizeof *x);
+  fill_words(words);
+  EACH_SET(k) {
+    k->normals(x, words, NORMALS);
+    expect_moments(x);
+    assert_true(distance_from_normal(x) * sqrt(NORMALS) < 1.95); /* one chance in a thousand */
+  }
+  free(words);
+  free(x);
+}
+
+/* Against Box and Muller in double, on the 24 bits that a float can hold. */
+static void normals_are_accurate(void **state) {
+  (void)state;
+  uint32_t *words = malloc(NORMALS * sizeof *words);
+  float *x = malloc(NORMALS * sizeof *x);
+  fill_words(words);
+  EACH_SET(k) {
+    double worst = 0;
+    k->normals(x, words, NORMALS);
+    for (int i = 0; i < NORMALS; i += 2) {
+      double u = ((words[i] >> 8) + 0.5) / 16777216, turn = 2 * M_PI * ((words[i + 1] >> 8) + 0.5) / 16777216;
+      double radius = sqrt(-2 * log(u));
+      if (u > 0.999) continue; /* there the rounding of u itself is what differs, in numbers near 0 */
+      worst = fmax(worst, fmax(fabs(x[i] - radius * cos(turn)), fabs(x[i + 1] - radius * sin(turn))));
+    }
+    print_message("%s: normals within %.2g\n", k->name, worst);
+    assert_true(worst < NORMAL_ABSOLUTE);
+  }
+  free(words);
+  free(x);
+}
+
+static void normals_of_extreme_words(void **state) {
+  (void)state;
+  static const uint32_t ends[] = {0,          1,          0xff,       0x100,      0x3fffffff,
+                                  0x40000000, 0x7fffffff, 0x80000000, 0xbfffffff, 0xc0000000,
+                                  0xfffffeff, 0xffffff00, 0xfffffffe, 0xffffffff};
+  enum { ENDS = sizeof ends / sizeof *ends };
+  uint32_t words[2 * ENDS * ENDS];
+  float x[2 * ENDS * ENDS];
+  for (int i = 0; i < ENDS * ENDS; i++) {
+    words[2 * i] = ends[i / ENDS];
+    words[2 * i + 1] = ends[i % ENDS];
+  }
+  EACH_SET(k) {
+    k->normals(x, words, 2 * ENDS * ENDS);
+    for (int i = 0; i < 2 * ENDS * ENDS; i++) assert_true(isfinite(x[i]) && fabsf(x[i]) < 6);
+  }
+}
+
+/* ---- Likelihoods ---- */
+
+enum { LIKELY_ROWS = 5, LIKELY_N = 37 };
+
+static double floored(const float *s, size_t n_sigma, int r, int i, double floor) {
+  return fmax(n_sigma == 1 ? s[0] : n_sigma == LIKELY_N ? s[i] : s[r * LIKELY_N + i], floor);
+}
+
+static void check_gaussian(const dv_kernels *k, size_t n_sigma, bool fixed, float floor) {
+  enum { ROWS = LIKELY_ROWS, N = LIKELY_N };
+  float *x = normal_array(ROWS * N, 1), *mean = normal_array(ROWS * N, 2), *s = normal_array(n_sigma, 3);
+  float *g = normal_array(ROWS, 4), out[ROWS], *d_mean = normal_array(ROWS * N, 5),
+        *d_s = normal_array(n_sigma, 6);
+  double *wanted = calloc(n_sigma, sizeof *wanted), before;
+  for (size_t i = 0; i < n_sigma; i++) wanted[i] = d_s[i];
+  k->gaussian(out, x, mean, s, n_sigma, floor, ROWS, N);
+  float *old = copy_of(d_mean, ROWS * N);
+  k->gaussian_backward(d_mean, fixed ? NULL : d_s, g, x, mean, s, n_sigma, floor, ROWS, N);
+  for (int r = 0; r < ROWS; r++) {
+    double sum = 0, size = 0;
+    for (int i = 0; i < N; i++) {
+      double ls = floored(s, n_sigma, r, i, floor), e = ((double)x[r * N + i] - mean[r * N + i]) * exp(-ls);
+      sum -= 0.5 * e * e + ls + 0.5 * log(2 * M_PI);
+      size += 0.5 * e * e + fabs(ls) + 1;
+      before = old[r * N + i];
+      expect_near(d_mean[r * N + i], before + g[r] * e * exp(-ls), 1e-5 * (1 + fabs(e * exp(-ls))));
+      size_t at = n_sigma == 1 ? 0 : n_sigma == N ? (size_t)i : (size_t)(r * N + i);
+      if (s[at] > floor && !fixed) wanted[at] += g[r] * (e * e - 1);
+    }
+    expect_near(out[r], sum, 1e-6 * size);
+  }
+  for (size_t i = 0; i < n_sigma; i++) expect_near(d_s[i], wanted[i], 1e-5 * (10 + fabs(wanted[i])));
+  void *all[] = {x, mean, s, g, d_mean, d_s, wanted, old};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+}
+
+static void gaussian_kernels(void **state) {
+  (void)state;
+  static const size_t counts[] = {1, LIKELY_N, LIKELY_ROWS * LIKELY_N};
+  EACH_SET(k)
+  for (int i = 0; i < 3; i++) {
+    check_gaussian(k, counts[i], false, -30);
+    check_gaussian(k, counts[i], false, 0.1f);
+    check_gaussian(k, counts[i], false, 5);
+    check_gaussian(k, counts[i], true, -1);
+  }
+}
+
+static void bernoulli_kernels(void **state) {
+  (void)state;
+  enum { ROWS = LIKELY_ROWS, N = LIKELY_N };
+  EACH_SET(k) {
+    float *x = normal_array(ROWS * N, 1), *l = normal_array(ROWS * N, 2), *g = normal_array(ROWS, 3),
+          out[ROWS];
+    float *d = normal_array(ROWS * N, 4), *old = copy_of(d, ROWS * N);
+    for (int i = 0; i < ROWS * N; i++) {
+      x[i] = x[i] > 0;
+      l[i] *= i % 10 ? 3 : 300; /* far out, too */
+    }
+    k->bernoulli(out, x, l, ROWS, N);
+    k->bernoulli_backward(d, g, x, l, ROWS, N);
+    for (int r = 0; r < ROWS; r++) {
+      double sum = 0;
+      for (int i = r * N; i < (r + 1) * N; i++) {
+        double li = l[i];
+        sum += x[i] * li - (li > 0 ? li + log1p(exp(-li)) : log1p(exp(li)));
+        expect_near(d[i], old[i] + g[r] * (x[i] - 1 / (1 + exp(-li))), 1e-6);
+      }
+      expect_near(out[r], sum, 1e-6 * (N + fabs(sum)));
+    }
+    void *all[] = {x, l, g, d, old};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+  }
+}
+
+/* ---- Mixture, sums ---- */
+
+static void mix_kernels(void **state) {
+  (void)state;
+  enum { ROWS = 4, N = 3, MOST = 19 };
+  EACH_SET(k)
+  for (int m = 1; m <= MOST; m += 3) {
+    size_t all = (size_t)(ROWS * N * m), n_alpha = (size_t)(ROWS * m);
+    float *alpha = m > 1 ? normal_array(n_alpha, 1) : NULL, *parts = normal_array(all, 2),
+          *next = normal_array(ROWS * N, 3);
+    float *old = copy_of(next, ROWS * N), *kept = copy_of(parts, all), *d_alpha = normal_array(n_alpha, 4);
+    float *old_alpha = copy_of(d_alpha, n_alpha);
+    k->mix(next, alpha, parts, ROWS, N, m);
+    for (int r = 0; r < ROWS * N; r++) {
+      double sum = old[r];
+      for (int i = 0; i < m; i++) sum += (alpha ? alpha[r / N * m + i] : 1.0) * parts[r * m + i];
+      expect_near(next[r], sum, 1e-5);
+    }
+    k->mix_backward(d_alpha, parts, next, alpha, ROWS, N, m); /* with `next` as the gradient */
+    for (int i = 0; i < (int)all; i++)
+      expect_near(parts[i], (double)next[i / m] * (alpha ? alpha[i / m / N * m + i % m] : 1),
+                  1e-6 * (1 + fabsf(next[i / m])));
+    for (int i = 0; alpha && i < (int)n_alpha; i++) {
+      double sum = old_alpha[i];
+      for (int j = 0; j < N; j++) sum += (double)next[i / m * N + j] * kept[(i / m * N + j) * m + i % m];
+      expect_near(d_alpha[i], sum, 1e-5 * (1 + fabs(sum)));
+    }
+    void *arrays[] = {alpha, parts, next, old, kept, d_alpha, old_alpha};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
+  }
+}
+
+static void sum_kernels(void **state) {
+  (void)state;
+  enum { ROWS = 7, N = 23 };
+  EACH_SET(k) {
+    float *x = normal_array(ROWS * N, 1), *sum = normal_array(N, 2), *old = copy_of(sum, N);
+    k->column_sum(sum, x, ROWS, N);
+    for (int i = 0; i < N; i++) {
+      double wanted = old[i];
+      for (int r = 0; r < ROWS; r++) wanted += x[r * N + i];
+      expect_near(sum[i], wanted, 1e-5);
+    }
+    memcpy(sum, old, N * sizeof *sum);
+    k->add(sum, x, N);
+    for (int i = 0; i < N; i++) expect_near(sum[i], old[i] + x[i], 0);
+    free(x);
+    free(sum);
+    free(old);
+  }
+}
+
+/* The same order of summation whatever the set: one shard after the other. */
+static void reduce_kernel(void **state) {
+  (void)state;
+  enum { SHARDS = 3, N = 45, OFFSET = 5 };
+  EACH_SET(k) {
+    float *shards[SHARDS], sum[N];
+    for (int s = 0; s < SHARDS; s++) shards[s] = normal_array(OFFSET + N, (uint32_t)s);
+    double squares = k->reduce(sum, (const float *const *)shards, OFFSET, N, SHARDS), wanted = 0;
+    for (int i = 0; i < N; i++) {
+      float one = shards[0][OFFSET + i];
+      for (int s = 1; s < SHARDS; s++) one += shards[s][OFFSET + i];
+      assert_true(sum[i] == one);
+      wanted += (double)one * one;
+    }
+    expect_near(squares, wanted, 1e-10 * wanted);
+    shards[1][OFFSET + 40] = NAN; /* must be seen: it is how training notices that it diverged */
+    assert_true(isnan(k->reduce(sum, (const float *const *)shards, OFFSET, N, SHARDS)));
+    for (int s = 0; s < SHARDS; s++) free(shards[s]);
+  }
+}
+
+/* ---- Optimisers ---- */
+
+static void adam_kernel(void **state) {
+  (void)state;
+  enum { N = 33 };
+  const double step = 0.01, beta1 = 0.9, beta2 = 0.99, epsilon = 1e-3, factor = 0.5;
+  EACH_SET(k) {
+    float *p = normal_array(N, 1), *g = normal_array(N, 2), *m = normal_array(N, 3), *v = normal_array(N, 4);
+    for (int i = 0; i < N; i++) v[i] = v[i] * v[i];
+    float *p0 = copy_of(p, N), *m0 = copy_of(m, N), *v0 = copy_of(v, N);
+    k->adam(p, g, m, v, N, (float)step, (float)beta1, (float)beta2, (float)epsilon, (float)factor);
+    for (int i = 0; i < N; i++) {
+      double gi = factor * g[i], mi = beta1 * m0[i] + (1 - beta1) * gi,
+             vi = beta2 * v0[i] + (1 - beta2) * gi * gi;
+      expect_near(m[i], mi, 1e-6);
+      expect_near(v[i], vi, 1e-6 * (1 + vi));
+      expect_near(p[i], p0[i] - step * mi / (sqrt(vi) + epsilon), 1e-6 * (1 + fabs(p0[i])));
+    }
+    void *all[] = {p, g, m, v, p0, m0, v0};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+  }
+}
+
+static void adadelta_kernel(void **state) {
+  (void)state;
+  enum { N = 33 };
+  const double step = 0.8, rho = 0.95, epsilon = 1e-4, factor = 0.5;
+  EACH_SET(k) {
+    float *p = normal_array(N, 1), *g = normal_array(N, 2), *m = normal_array(N, 3), *v = normal_array(N, 4);
+    for (int i = 0; i < N; i++) m[i] = m[i] * m[i], v[i] = v[i] * v[i];
+    float *p0 = copy_of(p, N), *m0 = copy_of(m, N), *v0 = copy_of(v, N);
+    k->adadelta(p, g, m, v, N, (float)step, (float)rho, (float)epsilon, (float)factor);
+    for (int i = 0; i < N; i++) {
+      double gi = factor * g[i], vi = rho * v0[i] + (1 - rho) * gi * gi;
+      double delta = gi * sqrt((m0[i] + epsilon) / (vi + epsilon)),
+             mi = rho * m0[i] + (1 - rho) * delta * delta;
+      expect_near(v[i], vi, 1e-6 * (1 + vi));
+      expect_near(m[i], mi, 1e-5 * (1 + mi));
+      expect_near(p[i], p0[i] - step * delta, 2e-6 * (1 + fabs(p0[i]) + fabs(delta)));
+    }
+    void *all[] = {p, g, m, v, p0, m0, v0};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(sets_are_chosen),       cmocka_unit_test(products_of_many_shapes),
+      cmocka_unit_test(products_at_the_edges), cmocka_unit_test(sigmoid_is_accurate),
+      cmocka_unit_test(tanh_is_accurate),      cmocka_unit_test(softmax_is_accurate),
+      cmocka_unit_test(activations_saturate),  cmocka_unit_test(nan_passes),
+      cmocka_unit_test(activations_backward),  cmocka_unit_test(normals_are_normal),
+      cmocka_unit_test(normals_are_accurate),  cmocka_unit_test(normals_of_extreme_words),
+      cmocka_unit_test(gaussian_kernels),      cmocka_unit_test(bernoulli_kernels),
+      cmocka_unit_test(mix_kernels),           cmocka_unit_test(sum_kernels),
+      cmocka_unit_test(reduce_kernel),         cmocka_unit_test(adam_kernel),
+      cmocka_unit_test(adadelta_kernel),
+  };
+  return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
+}
