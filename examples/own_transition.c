@@ -2,15 +2,16 @@
  *
  *   own_transition [pendulum.h5 [updates]]        (without a file, the pendulum is simulated)
  *
- * The latent state is a point and its speed, z = (p_1, p_2, s). A small network of z and the control u pushes the
- * speed, the new speed turns the point about the origin, and the innovation w corrects both:
+ * The latent state is a point and its speed, z = (p_1, p_2, s). A small network of z and the control u pushes
+ * the speed, the new speed turns the point about the origin, and the innovation w corrects both:
  *
  *   h  = tanh(z Z + u U + b)      push = h o                         a network, from shipped ops
  *   s' = s + push                 p' = R(RATE s') p                  an op of our own, with its backward
  *   z' = (p', s') + w C                                              shipped ops again
  *
- * v = (Z, U, o, C) are the universal parameters: the library learns a distribution over them. Nothing says which
- * angle or speed a picture shows; that comes out of training, and the regression at the end measures how well. */
+ * v = (Z, U, o, C) are the universal parameters: the library learns a distribution over them. Nothing says
+ * which angle or speed a picture shows; that comes out of training, and the regression at the end measures
+ * how well. */
 #include <dvbf/graph.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,9 +19,11 @@
 enum { N_Z = 3, N_HIDDEN = 32 };
 static const double RATE = 0.4; /* radians between frames at speed 1 */
 
-/* ---- An op of our own: swing(z, push) = (R(angle) p, s'), s' = s + push, angle = RATE s' ------------------ */
+/* ---- An op of our own: swing(z, push) = (R(angle) p, s'), s' = s + push, angle = RATE s' ------------------
+ */
 
-/* Rows are sequences. dvbf_at gives the memory of a value while the program runs, [rows][cols] for one step. */
+/* Rows are sequences. dvbf_at gives the memory of a value while the program runs, [rows][cols] for one step.
+ */
 static void swing_forward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_real *z = dvbf_at(run, op->in[0]), *push = dvbf_at(run, op->in[1]);
   const double *rate = op->data;
@@ -33,8 +36,8 @@ static void swing_forward(const dvbf_op *op, dvbf_run *run) {
   }
 }
 
-/* The gradient of p goes back through the turn reversed, and d p'/d angle = (-p'_2, p'_1). Gradients are added to:
- * others may have added to them before. Every value recorded below with dvbf_slab has one. */
+/* The gradient of p goes back through the turn reversed, and d p'/d angle = (-p'_2, p'_1). Gradients are
+ * added to: others may have added to them before. Every value recorded below with dvbf_slab has one. */
 static void swing_backward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_real *out = dvbf_at(run, op->out[0]), *d_out = dvbf_gradient_at(run, op->out[0]);
   const double *rate = op->data;
@@ -57,16 +60,18 @@ static void swing(dvbf_graph *g, dvbf_value out, dvbf_value z, dvbf_value push, 
   dvbf_record(g, &swing_class, 2, in, 1, &out, &rate, sizeof rate);
 }
 
-/* ---- The transition -------------------------------------------------------------------------------------- */
+/* ---- The transition --------------------------------------------------------------------------------------
+ */
 
-static size_t universal(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u, int n_w) {
+static size_t universal(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
+                        int n_w) {
   (void)self, (void)settings;
   return (size_t)((n_z + n_u) * N_HIDDEN + N_HIDDEN + n_w * n_z);
 }
 
 /* First means: a network at random that pushes little, and innovations that correct one dimension each. */
-static void first(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u, int n_w, double *mean,
-                  double (*normal)(size_t k, void *random), void *random) {
+static void first(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u, int n_w,
+                  double *mean, double (*normal)(size_t k, void *random), void *random) {
   (void)self, (void)settings;
   size_t k = 0, inner = (size_t)((n_z + n_u) * N_HIDDEN), outer = inner + N_HIDDEN;
   for (; k < inner; k++) mean[k] = 0.5 * normal(k, random);
@@ -80,8 +85,8 @@ typedef struct memory {
   dvbf_value turned; /* [steps][rows][3] (p', s') before the correction */
 } memory;
 
-/* Makes the slabs and layers of all steps. An input that earlier steps produce is sequential; u, known from the
- * start, is multiplied for all steps at once. */
+/* Makes the slabs and layers of all steps. An input that earlier steps produce is sequential; u, known from
+ * the start, is multiplied for all steps at once. */
 static void *open(const dvbf_transition *self, dvbf_graph *g, const dvbf_settings *settings,
                   const dvbf_transition_values *x) {
   (void)self, (void)settings;
@@ -96,17 +101,19 @@ static void *open(const dvbf_transition *self, dvbf_graph *g, const dvbf_setting
       .activation = DVBF_TANH,
       .bias = dvbf_parameter(g, "swing.bias", 1, N_HIDDEN, (dvbf_first){.scale = 0.5}),
       .n_in = 2,
-      .in = {{.x = dvbf_steps(x->z, 0, x->steps), .w = dvbf_matrix(x->v, 0, N_Z, N_HIDDEN), .sequential = true},
-             {.x = dvbf_steps(x->u, 0, x->steps), .w = dvbf_matrix(x->v, u_at, x->n_u, N_HIDDEN)}}};
+      .in = {
+          {.x = dvbf_steps(x->z, 0, x->steps), .w = dvbf_matrix(x->v, 0, N_Z, N_HIDDEN), .sequential = true},
+          {.x = dvbf_steps(x->u, 0, x->steps), .w = dvbf_matrix(x->v, u_at, x->n_u, N_HIDDEN)}}};
   m.push = (dvbf_layer){
       .out = dvbf_slab(g, x->steps, 1),
       .bias = DVBF_NONE,
       .n_in = 1,
       .in = {{.x = m.hidden.out, .w = dvbf_matrix(x->v, o_at, N_HIDDEN, 1), .sequential = true}}};
-  m.correction = (dvbf_layer){.out = dvbf_slab(g, x->steps, N_Z),
-                              .bias = DVBF_NONE,
-                              .n_in = 1,
-                              .in = {{.x = x->w, .w = dvbf_matrix(x->v, c_at, x->n_w, N_Z), .sequential = true}}};
+  m.correction =
+      (dvbf_layer){.out = dvbf_slab(g, x->steps, N_Z),
+                   .bias = DVBF_NONE,
+                   .n_in = 1,
+                   .in = {{.x = x->w, .w = dvbf_matrix(x->v, c_at, x->n_w, N_Z), .sequential = true}}};
   dvbf_layer_open(g, &m.hidden);
   dvbf_layer_open(g, &m.push);
   dvbf_layer_open(g, &m.correction);
@@ -114,7 +121,8 @@ static void *open(const dvbf_transition *self, dvbf_graph *g, const dvbf_setting
 }
 
 /* Reads like the equations at the top; writes z[t + 1]. */
-static void step(const dvbf_transition *self, dvbf_graph *g, const dvbf_transition_values *x, void *opened, int t) {
+static void step(const dvbf_transition *self, dvbf_graph *g, const dvbf_transition_values *x, void *opened,
+                 int t) {
   (void)self;
   const memory *m = opened;
   if (!m) return; /* refused above: the sentence is already on its way */
@@ -129,7 +137,8 @@ static void step(const dvbf_transition *self, dvbf_graph *g, const dvbf_transiti
 static const dvbf_transition swinging = {
     .name = "swing", .universal = universal, .first = first, .open = open, .step = step};
 
-/* ---- Training and evaluation with it --------------------------------------------------------------------- */
+/* ---- Training and evaluation with it ---------------------------------------------------------------------
+ */
 
 static dvbf_status get_data(dvbf_data **out, const char *path, dvbf_error *error) {
   if (path) return dvbf_data_read(out, path, 1, error);
@@ -150,24 +159,27 @@ static bool show(const dvbf_progress *p, void *user_data) {
 
 static void print_evaluation(const dvbf_evaluation *e) {
   double error = 0;
-  for (size_t i = 0; i < e->n_regressions; i++) printf("R2 of %-9s %.3f\n", e->regressions[i].name, e->regressions[i].r2);
+  for (size_t i = 0; i < e->n_regressions; i++)
+    printf("R2 of %-9s %.3f\n", e->regressions[i].name, e->regressions[i].r2);
   for (size_t h = 0; h < e->horizon; h++) error += e->mse[h] / (double)e->horizon;
-  printf("frames %zu to %zu predicted from the first %zu: error %.4f of the pixel variance\n", e->observed + 1,
-         e->observed + e->horizon, e->observed, error / e->pixel_variance);
+  printf("frames %zu to %zu predicted from the first %zu: error %.4f of the pixel variance\n",
+         e->observed + 1, e->observed + e->horizon, e->observed, error / e->pixel_variance);
 }
 
 int main(int argc, char **argv) {
-  const char *path = argc > 1 ? argv[1] : NULL, *updates = argc > 2 ? argv[2] : "1300", *file = "swing.safetensors";
+  const char *path = argc > 1 ? argv[1] : NULL, *updates = argc > 2 ? argv[2] : "1300",
+             *file = "swing.safetensors";
   dvbf_error error;
   dvbf_settings *train = NULL, *evaluate = NULL;
   dvbf_data *data = NULL;
   dvbf_model *trained = NULL, *model = NULL;
   dvbf_evaluation *evaluation = NULL;
-  int failed = dvbf_settings_new(&train, "train", &error) || dvbf_settings_new(&evaluate, "evaluate", &error) ||
-               dvbf_settings_set(train, "updates", updates, &error) || get_data(&data, path, &error) ||
-               dvbf_train_with(&trained, &swinging, train, data, show, NULL, &error) ||
-               dvbf_model_save(trained, file, &error) || dvbf_model_load_with(&model, &swinging, file, &error) ||
-               dvbf_evaluate(&evaluation, model, data, &data->test, evaluate, &error);
+  int failed =
+      dvbf_settings_new(&train, "train", &error) || dvbf_settings_new(&evaluate, "evaluate", &error) ||
+      dvbf_settings_set(train, "updates", updates, &error) || get_data(&data, path, &error) ||
+      dvbf_train_with(&trained, &swinging, train, data, show, NULL, &error) ||
+      dvbf_model_save(trained, file, &error) || dvbf_model_load_with(&model, &swinging, file, &error) ||
+      dvbf_evaluate(&evaluation, model, data, &data->test, evaluate, &error);
   if (failed)
     fprintf(stderr, "%s\n", error.message);
   else

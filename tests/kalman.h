@@ -1,6 +1,7 @@
 /* A small linear-Gaussian system and its exact likelihood, in double precision and without the library:
  *
- *   z_1 ~ N(0, I)    z_{t+1} = A z_t + B u_t + C w_t    x_t = H z_t + sigma e_t    w_t ~ N(0, I), e_t ~ N(0, I)
+ *   z_1 ~ N(0, I)    z_{t+1} = A z_t + B u_t + C w_t    x_t = H z_t + sigma e_t    w_t ~ N(0, I), e_t ~ N(0,
+ * I)
  */
 #ifndef KALMAN_H
 #define KALMAN_H
@@ -25,8 +26,8 @@ static inline void kalman_move(const kalman_system *s, const double *z, const do
   }
 }
 
-/* x [K_STEPS][K_X] from noise [K_STEPS][K_Z + K_X]; the first K_Z of a step's noise give z_1 or w of the step into
- * it, the others e. */
+/* x [K_STEPS][K_X] from noise [K_STEPS][K_Z + K_X]; the first K_Z of a step's noise give z_1 or w of the step
+ * into it, the others e. */
 static inline void kalman_simulate(const kalman_system *s, const double *u, const double *noise, double *x) {
   double z[K_Z], moved[K_Z] = {0};
   for (int t = 0; t < K_STEPS; t++, noise += K_Z + K_X, x += K_X) {
@@ -48,7 +49,8 @@ typedef struct kalman_belief {
   double mean[K_Z], cov[K_Z][K_Z];
 } kalman_belief;
 
-/* Takes in x_t one number at a time, as their noises are independent: no inverse is needed. Returns ln p(x_t | past). */
+/* Takes in x_t one number at a time, as their noises are independent: no inverse is needed. Returns ln p(x_t
+ * | past). */
 static inline double kalman_observe(const kalman_system *s, kalman_belief *b, const double *x) {
   double log_p = 0;
   for (int i = 0; i < K_X; i++) {
@@ -107,7 +109,8 @@ static inline void kalman_cholesky(double lower[K_ALL][K_ALL]) {
     }
 }
 
-/* The simulator is affine in its noise: its answers to no noise and to each noise alone give mean and covariance. */
+/* The simulator is affine in its noise: its answers to no noise and to each noise alone give mean and
+ * covariance. */
 static inline double kalman_joint_log_likelihood(const kalman_system *s, const double *u, const double *x) {
   static double cov[K_ALL][K_ALL];
   double mean[K_ALL], answer[K_ALL], noise[K_NOISES] = {0}, log_p = 0;

@@ -1,8 +1,9 @@
 /* The bound of a trained model against the exact likelihood of a linear-Gaussian system.
  *
- * Whatever a model has learned, bound <= ln p_model(x), and the mean of ln p_model(x) over data of the system is at
- * most that of ln p_system(x). So the bound on held-out data must not pass the exact likelihood, and a well trained
- * model comes close to it: both a mistake in a term of the bound and one in its gradient show here. */
+ * Whatever a model has learned, bound <= ln p_model(x), and the mean of ln p_model(x) over data of the system
+ * is at most that of ln p_system(x). So the bound on held-out data must not pass the exact likelihood, and a
+ * well trained model comes close to it: both a mistake in a term of the bound and one in its gradient show
+ * here. */
 #include "base/random.h"
 #include "kalman.h"
 
@@ -28,12 +29,13 @@ enum { CLOSE = 1 };
 static const char *const updates = "3000";
 #endif
 
-/* A damped rotation that the control pushes. Frames tell most of z, as recognition sees no frame but the next. */
+/* A damped rotation that the control pushes. Frames tell most of z, as recognition sees no frame but the
+ * next. */
 static const kalman_system linear = {.a = {{0.83, -0.45}, {0.45, 0.83}},
                                      .b = {{0.2}, {0.5}},
                                      .c = {{0.4, 0}, {0.1, 0.5}},
                                      .h = {{1.5, 0}, {0, 1.5}, {1, 1}, {0.5, -1}},
-                                     .sigma = 0.3};
+                                     .sigma = 0.15};
 
 /* ---- Data ---- */
 
@@ -79,15 +81,21 @@ static void set(dvbf_settings *settings, const char *name, const char *value) {
   if (dvbf_settings_set(settings, name, value, &error)) fail_msg("%s", error.message);
 }
 
-/* Tanh units near 0 are nearly linear, which is all that emission and initial transition need here. */
 static dvbf_model *train(const dvbf_data *data) {
-  static const char *const values[][2] = {
-      {"transition", "linear"}, {"universal", "point"},       {"latent", "2"},
-      {"hidden", "32"},         {"x-scaling", "none"},        {"initial-frames", "0"},
-      {"starts", "1"},          {"sigma-floor", "0.05"},      {"sigma-floor-updates", "300"},
-      {"threads", "1"},         {"filter-dropout-end", "0"},  {"filter-dropout", "0.2"},
-      {"batch-size", "50"},     {"learning-rate", "0.004"},   {"initial-control", "on"},
-      {"filter-dropout-updates", "300"}, {"learning-rate-end", "0.01"}};
+  static const char *const values[][2] = {{"transition", "linear"},
+                                          {"universal", "point"},
+                                          {"latent", "2"},
+                                          {"hidden", "64"},
+                                          {"initial-frames", "0"},
+                                          {"initial-control", "on"},
+                                          {"x-scaling", "none"},
+                                          {"sigma-floor", "0.05"},
+                                          {"sigma-floor-updates", "300"},
+                                          {"filter-dropout", "0.2"},
+                                          {"filter-dropout-updates", "300"},
+                                          {"learning-rate-end", "0.01"},
+                                          {"starts", "1"},
+                                          {"threads", "1"}};
   dvbf_settings *settings = NULL;
   dvbf_model *model = NULL;
   dvbf_error error;
@@ -107,7 +115,8 @@ static void test_recursions_give_the_joint_likelihood(void **unused) {
   double u[K_STEPS * K_U], x[K_ALL];
   for (int i = 0; i < 20; i++) {
     make_sequence(&random, u, x);
-    double recursive = kalman_log_likelihood(&linear, u, x), joint = kalman_joint_log_likelihood(&linear, u, x);
+    double recursive = kalman_log_likelihood(&linear, u, x),
+           joint = kalman_joint_log_likelihood(&linear, u, x);
     assert_true(fabs(recursive - joint) < 1e-8);
   }
 }
@@ -140,9 +149,11 @@ static double evaluated_bound(const dvbf_model *model, const dvbf_data *data) {
   dvbf_settings *settings = NULL;
   dvbf_evaluation *evaluation = NULL;
   assert_int_equal(dvbf_settings_new(&settings, "evaluate", NULL), DVBF_OK);
-  char samples[16];
-  snprintf(samples, sizeof samples, "%d", SAMPLES);
-  set(settings, "samples", samples);
+  char text[16];
+  snprintf(text, sizeof text, "%d", SAMPLES);
+  set(settings, "samples", text);
+  snprintf(text, sizeof text, "%d", K_STEPS); /* the initial network wants all frames: nothing is predicted */
+  set(settings, "observe", text);
   set(settings, "threads", "1");
   assert_int_equal(dvbf_evaluate(&evaluation, model, data, &data->test, settings, NULL), DVBF_OK);
   double elbo = evaluation->elbo;
@@ -162,6 +173,7 @@ static void test_bound_nears_the_likelihood_from_below(void **unused) {
   double gap = mean_gap(&data.test, bound, &deviation);
   print_message("likelihood less bound: %.4f +- %.4f nats per frame\n", gap / K_STEPS, deviation / K_STEPS);
   assert_true(gap > -3 * deviation);
+  /* 0.046 to 0.060 with 20 seeds; most of it because recognition does not see the frames after the next. */
   assert_true(!CLOSE || gap < 0.1 * K_STEPS);
   for (size_t i = 0; i < TEST; i++) total += bound[i];
   assert_true(fabs(total / (TEST * K_STEPS) - evaluated_bound(model, &data)) < 1e-6);

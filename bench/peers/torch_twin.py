@@ -19,8 +19,8 @@ What makes it fast: everything that does not wait for z_t is one product over al
 BiRNN, of the recognition network and of alpha, the emission, the likelihood, all KL terms); a step is four small
 products (the sum over triplets is one of them); unbind and stack instead of indexing, whose gradient would write a
 whole tensor per step; parameters and gradients live in two flat vectors, so that Adam is a few operations; malloc
-keeps large blocks instead of returning them to the system at every update. Tried without gain: one product for the
-three input layers of x, a hand-written gradient of the BiRNN.
+keeps large blocks instead of returning them to the system at every update. Tried without clear gain: one product for
+the three input layers of x, a hand-written gradient of the BiRNN.
 """
 import argparse
 import ctypes
@@ -31,15 +31,16 @@ import os
 import sys
 import time
 
+
 def prepare_openblas():
     """Repair two defaults of a distribution's PyTorch over OpenBLAS. Must precede the import; the user's choice stands.
 
-    OpenBLAS 0.3.21 (Debian 12) does not know newer processors and falls back to SSE3 kernels, five times slower: name
+    OpenBLAS 0.3.21 (Debian 12) does not know newer processors and falls back to SSE3 kernels, 4 to 5 times slower: name
     the kernels by the instruction set. And PyTorch's OpenMP threads, spinning while they wait, keep OpenBLAS's own
     threads from their cores: let them sleep. PyPI's builds bring MKL on the same OpenMP, where sleeping only costs.
     """
     spec = importlib.util.find_spec("torch")
-    if spec is None or "dist-packages" not in (spec.origin or ""):
+    if spec is None or not (spec.origin or "").startswith("/usr/lib/python3/dist-packages/"):
         return
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     with open("/proc/cpuinfo") as info:
@@ -93,7 +94,7 @@ def filter_states(z: Tensor, a: Tensor, l: Tensor, u: Tensor, eps: Tensor, W_z: 
     zs, outs = [z], []
     a_s, l_s, u_s, e_s = a.unbind(0), l.unbind(0), u.unbind(0), eps.unbind(0)
     for t in range(len(a_s)):
-        out = torch.addmm(b_o, torch.relu_(torch.addmm(a_s[t], z, W_z)), W_o) # [B,2W]
+        out = torch.addmm(b_o, torch.relu_(torch.addmm(a_s[t], z, W_z)), W_o)  # [B,2W]
         w = sample(out, e_s[t])
         alpha = torch.softmax(torch.addmm(l_s[t], z, L_z), 1)                # [B,M]
         s = torch.cat([z, u_s[t], w], 1)                                     # [B,S]
@@ -312,7 +313,8 @@ def main():
     parser.add_argument("--threads", type=int, default=1, help="threads (default %(default)s)")
     parser.add_argument("--updates", type=int, default=50, help="updates to time (default %(default)s)")
     parser.add_argument("--variant", choices=VARIANTS, help="how the recurrences run (default eager); -rnn: nn.RNN as "
-                        "BiRNN; compile: PyTorch 2, the fastest there, but minutes of compilation for each batch")
+                        "BiRNN; compile: PyTorch 2, faster on one thread, but minutes of compilation for each "
+                        "batch and number of threads")
     parser.add_argument("--serve", action="store_true", help='answer each line "BATCH THREADS UPDATES" with seconds')
     parser.add_argument("--check", action="store_true", help="verify the variant (default: all but compile) and exit")
     args = parser.parse_args()

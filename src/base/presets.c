@@ -23,6 +23,7 @@ static const preset presets[] = {
      "temperature-updates = 100000\n"
      "temperature-every = 250\n"
      "filter-dropout = 0\n"
+     "filter-dropout-end = 0\n"
      "universal-noise = step\n"
      "scale-innovation = 0.1\n"
      "optimizer = adadelta\n"

@@ -215,6 +215,12 @@ dvbf_value dvbf_parameter(dvbf_graph *g, const char *name, int rows, int cols, d
   }
   dvbf_value value = new_buffer(g, first.frozen ? BUFFER_FROZEN : BUFFER_PARAMETER, 1, rows, cols);
   if (value.buffer < 0) return value;
+  /* Each parameter takes up to 15 reals more than it has. */
+  dv_parameters *all = g->parameters;
+  if (!p && all->most && all->size + (size_t)rows * (size_t)cols > all->most + 15 * all->count) {
+    dvbf_refuse(g, "parameter %s [%d][%d] is more than the file holds", name, rows, cols);
+    return DVBF_NONE;
+  }
   if (!p) p = add_parameter(g->parameters, name, rows, cols, first);
   if (!p) {
     refuse_memory(g);

@@ -20,6 +20,7 @@ typedef struct dv_parameters {
   size_t count, capacity;
   dvbf_real *values; /* [size] */
   size_t size, room;
+  size_t most;   /* reals that all together may have, being those of a file; 0: no limit */
   bool complete; /* no further parameter may be added: they come from a file or are in training */
   uint64_t seed; /* of first values */
 } dv_parameters;

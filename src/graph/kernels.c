@@ -25,11 +25,16 @@ static inline real uniform1(uint32_t word) { return (word + 0.5) * (1.0 / 429496
 
 #else
 
-/* Sums here may be reordered, except where the order is the point. */
-#if __GNUC__ >= 12 && !defined(__clang__)
-#define IN_ORDER(x) __builtin_assoc_barrier(x)
+/* x - n ln 2 with one rounding of the size of the result. Sums in this file may be reordered, which would undo a
+ * difference in two steps: a fused one cannot be, nor one behind a barrier. */
+#if defined(FP_FAST_FMAF)
+static inline float less_ln2(float x, float n) { return fmaf(n, -0.693147182f, x); }
+#elif __GNUC__ >= 12 && !defined(__clang__)
+static inline float less_ln2(float x, float n) {
+  return __builtin_assoc_barrier(x - n * 0.693359375f) + n * 2.12194440e-4f;
+}
 #else
-#define IN_ORDER(x) (x)
+static inline float less_ln2(float x, float n) { return x - n * 0.693359375f + n * 2.12194440e-4f; }
 #endif
 
 static inline float sqrt1(float x) { return sqrtf(x); }
@@ -51,7 +56,7 @@ static inline float exp1(float x) {
   x = x < -87.0f ? -87.0f : x;
   x = x > 88.0f ? 88.0f : x;
   float n = rintf(x * 1.44269504f);
-  float r = IN_ORDER(x - n * 0.693359375f) + n * 2.12194440e-4f;
+  float r = less_ln2(x, n);
   float p = 1.0f / 720 * r + 1.0f / 120;
   p = p * r + 1.0f / 24;
   p = p * r + 1.0f / 6;

@@ -7,9 +7,12 @@
 
 /* Products of row-major arrays (product.c). */
 typedef struct dv_products {
-  void (*nn)(dvbf_real *c, const dvbf_real *a, const dvbf_real *b, int m, int n, int k); /* c[m][n] += a[m][k] b[k][n] */
-  void (*nt)(dvbf_real *c, const dvbf_real *a, const dvbf_real *b, int m, int n, int k); /* c[m][k] += a[m][n] b[k][n]^T */
-  void (*tn)(dvbf_real *c, const dvbf_real *a, const dvbf_real *b, int m, int n, int k); /* c[k][n] += a[m][k]^T b[m][n] */
+  /* c[m][n] = start[n] + a[m][k] b[k][n] in every row; without start (NULL) it adds to c. */
+  void (*nn)(dvbf_real *c, const dvbf_real *start, const dvbf_real *a, const dvbf_real *b, int m, int n, int k);
+  /* c[m][k] += a[m][n] b[k][n]^T */
+  void (*nt)(dvbf_real *c, const dvbf_real *a, const dvbf_real *b, int m, int n, int k);
+  /* c[k][n] += a[m][k]^T b[m][n] */
+  void (*tn)(dvbf_real *c, const dvbf_real *a, const dvbf_real *b, int m, int n, int k);
 } dv_products;
 
 typedef struct dv_kernels {

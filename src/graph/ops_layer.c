@@ -29,13 +29,14 @@ static dvbf_value weight_of(dvbf_value w, int t) {
   return per_step(w) ? dvbf_steps(w, t, 1) : w;
 }
 
-/* y += x W over the rows of both views. */
-static void multiply(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
+/* y = start + x W over the rows of both views, or y += x W without start. */
+static void multiply(dvbf_run *run, dvbf_value y, const dvbf_real *start, dvbf_value x, dvbf_value w) {
   if (!per_step(w)) {
-    run->k->product->nn(dvbf_at(run, y), dvbf_at(run, x), dvbf_at(run, w), all_rows(y), y.cols, x.cols);
+    run->k->product->nn(dvbf_at(run, y), start, dvbf_at(run, x), dvbf_at(run, w), all_rows(y), y.cols, x.cols);
     return;
   }
-  for (int t = 0; t < y.steps; t++) multiply(run, dvbf_steps(y, t, 1), dvbf_steps(x, t, 1), dvbf_steps(w, t, 1));
+  for (int t = 0; t < y.steps; t++)
+    multiply(run, dvbf_steps(y, t, 1), start, dvbf_steps(x, t, 1), dvbf_steps(w, t, 1));
 }
 
 /* dx += dp W^T over the rows of both views. */
@@ -61,7 +62,7 @@ static void learn(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
   for (int t = 0; t < y.steps; t++) learn(run, dvbf_steps(y, t, 1), dvbf_steps(x, t, 1), dvbf_steps(w, t, 1));
 }
 
-/* Every row of y starts as the bias, to which the products add. */
+/* Every row of y starts as the bias, where no product of `open` can bring it along. */
 static void fill_with_bias(dvbf_run *run, dvbf_value y, dvbf_value bias) {
   dvbf_real *at = dvbf_at(run, y);
   const dvbf_real *b = dvbf_at(run, bias);
@@ -81,10 +82,16 @@ static void turn(dvbf_run *run, dvbf_value w, dvbf_value turned) {
 
 static void open_forward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_layer *l = op->data;
-  fill_with_bias(run, l->out, l->bias);
+  const dvbf_real *start = dvbf_at(run, l->bias);
+  if (!start || l->in[0].sequential) {
+    fill_with_bias(run, l->out, l->bias);
+    start = NULL;
+  }
   for (int i = 0; i < l->n_in; i++) {
-    if (!l->in[i].sequential) multiply(run, l->out, l->in[i].x, l->in[i].w);
     if (l->in[i].turned.buffer >= 0) turn(run, l->in[i].w, l->in[i].turned);
+    if (l->in[i].sequential) continue;
+    multiply(run, l->out, start, l->in[i].x, l->in[i].w);
+    start = NULL;
   }
 }
 
@@ -104,7 +111,7 @@ static void step_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value y = dvbf_steps(l->out, d->t, 1);
   for (int i = 0; i < l->n_in; i++)
     if (l->in[i].sequential)
-      multiply(run, y, dvbf_steps(l->in[i].x, d->t, 1), weight_of(l->in[i].w, d->t));
+      multiply(run, y, NULL, dvbf_steps(l->in[i].x, d->t, 1), weight_of(l->in[i].w, d->t));
   run->k->activate(l->activation, dvbf_at(run, y), y.rows, y.cols);
 }
 
@@ -119,7 +126,7 @@ static void step_backward(const dvbf_op *op, dvbf_run *run) {
     if (turned.buffer < 0)
       send_back(run, y, x, weight_of(l->in[i].w, d->t));
     else
-      run->k->product->nn(dvbf_gradient_at(run, x), dvbf_gradient_at(run, y), dvbf_at(run, weight_of(turned, d->t)),
+      run->k->product->nn(dvbf_gradient_at(run, x), NULL, dvbf_gradient_at(run, y), dvbf_at(run, weight_of(turned, d->t)),
                           y.rows, x.cols, y.cols);
   }
 }

@@ -55,7 +55,7 @@ static void step_forward(const dvbf_op *op, dvbf_run *run) {
       sums[(size_t)r * width + i] = m->affine ? v[constant_row(m) * width + i] : 0;
   part s[3];
   for (int i = 0, count = parts_of_s(m, s); i < count; i++)
-    run->k->product->nn(sums, dvbf_at(run, dvbf_steps(s[i].x, t, 1)), v + s[i].row * width, rows, width,
+    run->k->product->nn(sums, NULL, dvbf_at(run, dvbf_steps(s[i].x, t, 1)), v + s[i].row * width, rows, width,
                   s[i].x.cols);
   for (int i = 0; i < rows * n; i++) next[i] = m->residual ? z[i] : 0;
   run->k->mix(next, dvbf_at(run, m->alpha.buffer < 0 ? m->alpha : dvbf_steps(m->alpha, t, 1)), sums, rows, n,

@@ -1,4 +1,4 @@
-/* Matrix products c += a b for row-major arrays, compiled once per instruction set with DV_ISA set.
+/* Matrix products for row-major arrays, compiled once per instruction set with DV_ISA set.
  *
  * A tile of MR rows by NV vectors of c stays in registers while a and b stream past. Entries of a are broadcast, so
  * its strides are free and a transposed costs nothing; b is read in rows, from a packed panel where its rows are not
@@ -31,13 +31,18 @@ enum {
   PACK_ROWS = 64        /* rows of a from which packing pays */
 };
 
-/* One tile: c[rows][nv * LANES] += a b over `depth`; entry (r, d) of a is a[r * row + d * step]. Columns from `cols`
- * on are computed but not stored. rows and nv are constants in every call, so all loops unroll. */
-static inline __attribute__((always_inline)) void tile(int rows, int nv, real *c, size_t ldc, const real *a, size_t row,
-                                                       size_t step, const real *b, size_t ldb, int depth, int cols) {
+/* One tile: c[rows][nv * LANES] = first + a b over `depth`, where `first` is a row [nv * LANES], or c itself where that is
+ * NULL; entry (r, d) of a is a[r * row + d * step]. Columns from `cols` on are computed but not stored. rows and nv are
+ * constants in every call, so all loops unroll. */
+static inline __attribute__((always_inline)) void tile(int rows, int nv, real *c, size_t ldc, const real *first,
+                                                       const real *a, size_t row, size_t step, const real *b,
+                                                       size_t ldb, int depth, int cols) {
   vec sum[ROWS][WIDE];
   for (int r = 0; r < rows; r++)
-    for (int j = 0; j < nv; j++) sum[r][j] = (vec){0};
+    for (int j = 0; j < nv; j++) {
+      sum[r][j] = (vec){0};
+      if (first) sum[r][j] = *(const vec *)(first + j * LANES);
+    }
   for (int d = 0; d < depth; d++, a += step, b += ldb) {
     vec line[WIDE];
     for (int j = 0; j < nv; j++) line[j] = *(const vec *)(b + j * LANES);
@@ -46,11 +51,14 @@ static inline __attribute__((always_inline)) void tile(int rows, int nv, real *c
   }
   for (int r = 0; r < rows; r++, c += ldc) {
     if (cols == nv * LANES) {
-      for (int j = 0; j < nv; j++) *(vec *)(c + j * LANES) += sum[r][j];
+      for (int j = 0; j < nv; j++) {
+        if (!first) sum[r][j] += *(vec *)(c + j * LANES);
+        *(vec *)(c + j * LANES) = sum[r][j];
+      }
     } else {
       real edge[WIDE * LANES] = {0};
       for (int j = 0; j < nv; j++) *(vec *)(edge + j * LANES) = sum[r][j];
-      for (int i = 0; i < cols; i++) c[i] += edge[i];
+      for (int i = 0; i < cols; i++) c[i] = first ? edge[i] : c[i] + edge[i];
     }
   }
 }
@@ -62,14 +70,15 @@ typedef struct operand {
 
 #define TILE(rows, nv)                                                                                                 \
   case rows:                                                                                                           \
-    tile(rows, nv, c, ldc, a.at, a.row, a.step, b, ldb, depth, cols);                                                  \
+    tile(rows, nv, c, ldc, first, a.at, a.row, a.step, b, ldb, depth, cols);                                           \
     break;
 
 /* All rows of one panel of nv vectors. */
 #define PANEL(name, nv)                                                                                                \
-  static void name(real *c, size_t ldc, operand a, const real *b, size_t ldb, int m, int depth, int cols) {            \
+  static void name(real *c, size_t ldc, const real *first, operand a, const real *b, size_t ldb, int m, int depth,     \
+                   int cols) {                                                                                         \
     for (; m >= ROWS; m -= ROWS, c += ROWS * ldc, a.at += ROWS * a.row)                                                \
-      tile(ROWS, nv, c, ldc, a.at, a.row, a.step, b, ldb, depth, cols);                                                \
+      tile(ROWS, nv, c, ldc, first, a.at, a.row, a.step, b, ldb, depth, cols);                                         \
     switch (m) { TILE(5, nv) TILE(4, nv) TILE(3, nv) TILE(2, nv) TILE(1, nv) }                                         \
   }
 
@@ -80,13 +89,14 @@ PANEL(panel3, 3)
 PANEL(panel4, 4)
 #endif
 
-static void panel(real *c, size_t ldc, operand a, const real *b, size_t ldb, int m, int depth, int cols) {
+static void panel(real *c, size_t ldc, const real *first, operand a, const real *b, size_t ldb, int m, int depth,
+                  int cols) {
   switch ((cols + LANES - 1) / LANES) {
-  case 1: panel1(c, ldc, a, b, ldb, m, depth, cols); break;
-  case 2: panel2(c, ldc, a, b, ldb, m, depth, cols); break;
+  case 1: panel1(c, ldc, first, a, b, ldb, m, depth, cols); break;
+  case 2: panel2(c, ldc, first, a, b, ldb, m, depth, cols); break;
 #if WIDE == 4
-  case 3: panel3(c, ldc, a, b, ldb, m, depth, cols); break;
-  case 4: panel4(c, ldc, a, b, ldb, m, depth, cols); break;
+  case 3: panel3(c, ldc, first, a, b, ldb, m, depth, cols); break;
+  case 4: panel4(c, ldc, first, a, b, ldb, m, depth, cols); break;
 #endif
   }
 }
@@ -103,23 +113,20 @@ static void pack(real *to, int width, const real *b, size_t step, size_t col, in
     for (int i = cols; i < width; i++) to[d * width + i] = 0;
 }
 
-/* c[m][n] += a b over `depth`; b by (step, col) as in pack. */
-static void multiply(real *c, operand a, const real *b, size_t step, size_t col, int m, int n, int depth) {
-  _Alignas(64) real packed[DEPTH * COLS];
-  for (int first = 0; first < n; first += COLS) {
-    int cols = n - first < COLS ? n - first : COLS;
-    int width = (cols + LANES - 1) / LANES * LANES;
+/* c[m][n] = start + a b over `depth`, start a row [n], or c += a b where it is NULL; b by (step, col) as in pack. */
+static void multiply(real *c, const real *start, operand a, const real *b, size_t step, size_t col, int m, int n,
+                     int depth) {
+  _Alignas(64) real packed[DEPTH * COLS], row[COLS] = {0};
+  for (int at = 0; at < n; at += COLS) {
+    int cols = n - at < COLS ? n - at : COLS, width = (cols + LANES - 1) / LANES * LANES;
     bool direct = col == 1 && cols == width && m < PACK_ROWS;
-    for (int done = 0; done < depth;) {
+    const real *first = start ? memcpy(row, start + at, (size_t)cols * sizeof *row) : NULL;
+    for (int done = 0; done < depth; first = NULL) {
       int part = direct || depth - done < DEPTH ? depth - done : DEPTH;
       operand rest = {a.at + done * a.step, a.row, a.step};
-      const real *from = b + done * step + first * col;
-      if (direct) {
-        panel(c + first, (size_t)n, rest, from, step, m, part, cols);
-      } else {
-        pack(packed, width, from, step, col, part, cols);
-        panel(c + first, (size_t)n, rest, packed, (size_t)width, m, part, cols);
-      }
+      const real *from = b + done * step + at * col;
+      if (!direct) pack(packed, width, from, step, col, part, cols);
+      panel(c + at, (size_t)n, first, rest, direct ? from : packed, direct ? step : (size_t)width, m, part, cols);
       done += part;
     }
   }
@@ -174,13 +181,14 @@ static void dot_all(real *c, const real *a, const real *b, int m, int n, int k) 
 
 enum { TURNED = NARROW * 512 }; /* room to turn a narrow operand round; wider ones take the general way */
 
-/* c[m][n] += a[m][k] b[k][n] */
-static void nn(real *c, const real *a, const real *b, int m, int n, int k) {
+/* c[m][n] = start + a[m][k] b[k][n], or c += a b where start is NULL. */
+static void nn(real *c, const real *start, const real *a, const real *b, int m, int n, int k) {
   real turned[TURNED];
   if (n > NARROW || k < LANES || n * k > TURNED) {
-    multiply(c, (operand){a, (size_t)k, 1}, b, (size_t)n, 1, m, n, k);
+    multiply(c, start, (operand){a, (size_t)k, 1}, b, (size_t)n, 1, m, n, k);
     return;
   }
+  for (int r = 0; r < m && start; r++) memcpy(c + (size_t)r * n, start, (size_t)n * sizeof *c);
   for (int d = 0; d < k; d++)
     for (int i = 0; i < n; i++) turned[i * k + d] = b[d * n + i];
   dot_all(c, a, turned, m, k, n);
@@ -191,18 +199,18 @@ static void nt(real *c, const real *a, const real *b, int m, int n, int k) {
   if (k <= NARROW && n >= LANES)
     dot_all(c, a, b, m, n, k);
   else
-    multiply(c, (operand){a, (size_t)n, 1}, b, 1, (size_t)n, m, k, n);
+    multiply(c, NULL, (operand){a, (size_t)n, 1}, b, 1, (size_t)n, m, k, n);
 }
 
 /* c[k][n] += a[m][k]^T b[m][n]; a narrow result is made the other way round, in full vectors. */
 static void tn(real *c, const real *a, const real *b, int m, int n, int k) {
   real turned[TURNED];
   if (n > NARROW || k < LANES || n * k > TURNED) {
-    multiply(c, (operand){a, 1, (size_t)k}, b, (size_t)n, 1, k, n, m);
+    multiply(c, NULL, (operand){a, 1, (size_t)k}, b, (size_t)n, 1, k, n, m);
     return;
   }
   memset(turned, 0, (size_t)(n * k) * sizeof *turned);
-  multiply(turned, (operand){b, 1, (size_t)n}, a, (size_t)k, 1, n, k, m);
+  multiply(turned, NULL, (operand){b, 1, (size_t)n}, a, (size_t)k, 1, n, k, m);
   for (int j = 0; j < k; j++)
     for (int i = 0; i < n; i++) c[j * n + i] += turned[i * k + j];
 }

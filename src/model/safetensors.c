@@ -20,6 +20,7 @@ typedef struct tensor {
   int rows, cols;
   dvbf_real *real;
   float *single;
+  size_t begin; /* in the file, when loading */
 } tensor;
 
 static int list_tensors(const dvbf_model *m, tensor *out) {
@@ -237,6 +238,7 @@ static dvbf_status read_tensor(const content *c, tensor *t, dvbf_error *error) {
       (uint64_t)(end - begin) != bytes)
     return dv_fail(error, DVBF_FORMAT, "%s: tensor %s lies outside the file; it is cut short or damaged", c->path,
                    t->name);
+  t->begin = (size_t)begin;
   const unsigned char *from = c->bytes + c->data + begin;
   for (size_t i = 0; i < count_of(t); i++, from += 4) {
     uint32_t bits = (uint32_t)get_word(from, 4);
@@ -249,6 +251,17 @@ static dvbf_status read_tensor(const content *c, tensor *t, dvbf_error *error) {
     else
       t->single[i] = value;
   }
+  return DVBF_OK;
+}
+
+/* No byte belongs to two tensors. */
+static dvbf_status refuse_overlap(const content *c, const tensor *tensors, int n, dvbf_error *error) {
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < i; j++)
+      if (tensors[i].begin < tensors[j].begin + count_of(&tensors[j]) * sizeof(float) &&
+          tensors[j].begin < tensors[i].begin + count_of(&tensors[i]) * sizeof(float))
+        return dv_fail(error, DVBF_FORMAT, "%s: tensors %s and %s overlap; it is damaged", c->path, tensors[j].name,
+                       tensors[i].name);
   return DVBF_OK;
 }
 
@@ -268,6 +281,7 @@ static dvbf_status fill(dvbf_model *m, const content *c, dvbf_error *error) {
   dvbf_status status = read_number(c, "updates", 0, 9e15, &updates, error);
   if (!status) status = read_number(c, "sequences", 1, 9e15, &m->sequences, error);
   if (!status) status = read_number(c, "log_sigma_floor", -1e6, 1e6, &m->log_sigma_floor, error);
+  m->parameters.most = (c->size - c->data) / sizeof(float); /* whatever the settings ask for */
   if (!status) status = make_parameters(m, error);
   if (status) return status;
   m->updates = (uint64_t)updates;
@@ -275,6 +289,7 @@ static dvbf_status fill(dvbf_model *m, const content *c, dvbf_error *error) {
   if (!tensors) return dv_fail_memory(error, "loading a model");
   int n = list_tensors(m, tensors);
   for (int i = 0; i < n && !status; i++) status = read_tensor(c, &tensors[i], error);
+  if (!status) status = refuse_overlap(c, tensors, n, error);
   for (int i = 0; i < m->n_x && !status; i++)
     if (!(m->x.scale[i] > 0)) status = dv_fail(error, DVBF_FORMAT, "%s: scaling.x.scale must be positive", c->path);
   dv_free(tensors);
