@@ -1,19 +1,13 @@
 /* Updates per second of DVBF-LL with a bidirectional initial network over 15 frames, and how close that is to the
  * machine: the rate of OpenBLAS's sgemm on one core per thread, and the time of a PyTorch twin, all measured in turn
  * in the same run, because the machine may be shared. Usage: bench_updates [ROUNDS] [TWIN COMMAND...] */
-#include "base/memory.h"
-#include "base/random.h"
-#include "data/dataset.h"
-#include "train/updater.h"
+#include "bench.h"
 
 #include <cblas.h>
 #include <jansson.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 extern void openblas_set_num_threads(int count);
@@ -22,12 +16,6 @@ extern char *openblas_get_corename(void);
 enum { MOST_ROUNDS = 100, BATCHES = 3, THREADS = 2 };
 static const int batches[BATCHES] = {50, 100, 500};
 static const int updates_per_round[BATCHES] = {40, 20, 6};
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* OpenBLAS of Debian 12 takes processors it does not know for a Prescott, and would be measured five times too slow.
  * The choice is made when it is loaded, so the program starts itself again. */
@@ -52,26 +40,11 @@ typedef struct contender {
   dv_updater *updater;
 } contender;
 
-static void must(dvbf_status status, const dvbf_error *error) {
-  if (!status) return;
-  fprintf(stderr, "bench: %s\n", error->message);
-  exit(1);
-}
-
 static contender contender_new(const dvbf_sequences *data, int batch, int threads) {
-  contender c = {0};
   dvbf_error error;
-  dvbf_settings *s = NULL;
-  char text[16];
-  snprintf(text, sizeof text, "%d", batch);
-  must(dvbf_settings_new(&s, "train", &error), &error);
-  must(dvbf_settings_set(s, "initial", "birnn", &error), &error);
-  must(dvbf_settings_set(s, "initial-frames", "0", &error), &error);
-  must(dvbf_settings_set(s, "batch-size", text, &error), &error);
-  must(dv_model_new(&c.model, s, NULL, data, 1, &error), &error);
+  contender c = {.model = bench_model(data, batch, NULL)};
   must(dv_pool_new(&c.pool, (unsigned)threads, &error), &error);
   must(dv_updater_new(&c.updater, c.model, c.pool, data, &error), &error);
-  dvbf_settings_free(s);
   dv_updater_run(c.updater, 2);
   return c;
 }
@@ -231,23 +204,14 @@ static json_t *report(row rows[BATCHES][THREADS], const sample gemm[THREADS]) {
   return list;
 }
 
-static void fill_with_noise(dvbf_sequences *s) {
-  dv_random r = dv_random_at(1, DV_STREAM_SIMULATION, 0, 0);
-  for (size_t i = 0; i < s->count * s->steps * s->n_x; i++) s->x[i] = (float)(0.15 * dv_random_normal(&r));
-  for (size_t i = 0; i < s->count * s->steps * s->n_u; i++) s->u[i] = (float)dv_random_normal(&r);
-}
-
 int main(int count, char **arguments) {
   static row rows[BATCHES][THREADS];
   sample gemm[THREADS] = {{{0}, 0}};
-  dvbf_error error;
   insist_on_fast_blas(arguments);
   openblas_set_num_threads(1);
   int rounds = count > 1 ? atoi(arguments[1]) : 15;
   if (rounds < 1 || rounds * BATCHES > MOST_ROUNDS) rounds = MOST_ROUNDS / BATCHES;
-  dvbf_sequences data = {.count = 500, .steps = 15, .n_x = 256, .n_u = 1};
-  must(dv_sequences_allocate(&data, false, &error), &error);
-  fill_with_noise(&data);
+  dvbf_sequences data = bench_data(500, 15, 256);
   long memory = 0;
   for (int b = 0; b < BATCHES; b++)
     for (int n = 0; n < THREADS; n++) {

@@ -40,6 +40,7 @@ static dvbf_value universal(dv_program *p, const dvbf_model *m) {
   u.noise = dvbf_slab_shared(g, steps, (int)n);
   u.log_sigma = dvbf_parameter(g, "universal.log_sigma", 1, (int)n, (dvbf_first){.mean = log_sigma});
   u.prior = dvbf_parameter(g, "universal.prior", 1, 2, (dvbf_first){.values = prior_first});
+  p->noise_v = u.noise;
   dv_record_noise(g, u.noise, true);
   dv_record_universal(g, &u);
   return u.v;
@@ -56,6 +57,7 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
   dvbf_transition_values values = {.steps = steps, .n_z = m->n_z, .n_u = m->n_u, .n_w = m->n_w, .z = p->z,
                                    .u = p->u, .w = dvbf_slab(g, steps, m->n_w), .v = universal(p, m)};
   p->kl = dvbf_slab(g, steps, 1);
+  p->noise = noise;
 
   dvbf_layer inner = dv_dense(g, "recognition.hidden", hidden, dv_hidden_activation(s), (dvbf_first){0},
                               (dv_dense_in[4]){{"x", x_next, 1 / sqrt(m->x_spread), false},

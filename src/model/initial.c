@@ -68,6 +68,7 @@ void dv_record_initial(dv_program *p, const dvbf_model *m, int observe) {
   dvbf_layer_whole(g, &output);
 
   p->kl_first = dvbf_slab(g, 1, 1);
+  p->noise_first = noise;
   dv_record_noise(g, noise, false);
   dv_innovation first = {.w = w, .kl = p->kl_first, .head = head, .noise = noise, .use = DVBF_NONE,
                          .low = s->log_sigma_min, .high = s->log_sigma_max};

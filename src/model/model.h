@@ -47,6 +47,7 @@ typedef struct dv_program {
   dvbf_value ln_p;      /* [T][rows][1] */
   dvbf_value kl_first;  /* [1][rows][1] of w_1 */
   dvbf_value kl;        /* [T-1][rows][1] of w_t */
+  dvbf_value noise_first, noise, noise_v; /* standard normal, of w_1, w_t and v (none for point estimates) */
 } dv_program;
 
 /* `observe` is the number of frames that may be seen (T in training): the initial network sees no more. */

@@ -15,15 +15,17 @@ static void record(dv_program *p, const dvbf_model *m, int observe) {
   p->mask = dvbf_slab_constant(g, p->steps, 1);
   p->weight = dvbf_slab_constant(g, 1, 1);
   p->z = dvbf_slab(g, p->steps, m->n_z);
+  p->noise_v = DVBF_NONE;
   dv_record_initial(p, m, observe);
   dv_record_dynamics(p, m);
   dv_record_emission(p, m);
   dv_record_term(g, DV_RECONSTRUCTION, p->ln_p, p->weight);
   dv_record_term(g, DV_KL_W, p->kl_first, p->weight);
   dv_record_term(g, DV_KL_W, p->kl, p->weight);
-  /* Inputs are written before the first op, results read after the last. */
-  dvbf_value outside[] = {p->x, p->u, p->mask, p->weight, p->z, p->mean, p->ln_p, p->kl_first, p->kl};
-  int inputs = 4, all = (int)(sizeof outside / sizeof *outside);
+  /* Inputs are written before the first op, noise and results can be read after the last. */
+  dvbf_value outside[] = {p->x,      p->u, p->mask, p->weight, p->noise_first, p->noise, p->noise_v,
+                          p->z, p->mean, p->ln_p, p->kl_first,    p->kl};
+  int inputs = 7, all = (int)(sizeof outside / sizeof *outside);
   for (int i = 0; i < (dv_graph_training(g) ? inputs : all); i++) dvbf_keep(g, outside[i]);
 }
 

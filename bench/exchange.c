@@ -1,0 +1,83 @@
+/* Writes one gradient computation of DVBF-LL with everything that goes in and comes out, as NPY files, so that a twin
+ * in another framework can be shown to compute the same: parameters, a minibatch, the noise; the terms of the bound
+ * and the gradient of every parameter. Usage: bench_exchange FOLDER [BATCH] */
+#include "bench.h"
+#include "train/schedule.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+/* float32, C order, version 1.0. */
+static void write_npy(const char *folder, const char *name, const float *data, int a, int b, int c) {
+  char path[512], header[128];
+  snprintf(path, sizeof path, "%s/%s.npy", folder, name);
+  FILE *f = fopen(path, "wb");
+  if (!f) {
+    perror(path);
+    exit(1);
+  }
+  int used = snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d, %d), }", a, b, c);
+  memset(header + used, ' ', sizeof header - (size_t)used);
+  header[117] = '\n';
+  fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, f);
+  fwrite(header, 1, 118, f);
+  fwrite(data, sizeof *data, (size_t)a * (size_t)b * (size_t)c, f);
+  fclose(f);
+}
+
+static void write_value(const char *folder, const char *name, const dvbf_run *run, dvbf_value v) {
+  write_npy(folder, name, dvbf_at(run, v), v.steps, v.rows, v.cols);
+}
+
+static void write_parameters(const char *folder, const dv_parameters *p, const float *gradient) {
+  for (size_t i = 0; i < p->count; i++) {
+    char name[96];
+    const dv_parameter *at = &p->list[i];
+    snprintf(name, sizeof name, "parameter.%s", at->name);
+    write_npy(folder, name, p->values + at->offset, 1, at->rows, at->cols);
+    snprintf(name, sizeof name, "gradient.%s", at->name);
+    write_npy(folder, name, gradient + at->offset, 1, at->rows, at->cols);
+  }
+}
+
+int main(int count, char **arguments) {
+  if (count < 2) {
+    fprintf(stderr, "usage: bench_exchange FOLDER [BATCH]\n");
+    return 2;
+  }
+  const char *folder = arguments[1];
+  int batch = count > 2 ? atoi(arguments[2]) : 20;
+  if (batch < 1 || batch > 500) batch = 20;
+  mkdir(folder, 0777);
+  dvbf_error error;
+  dvbf_sequences data = bench_data(500, 15, 256);
+  dvbf_model *model = bench_model(&data, batch, NULL);
+  dv_program program;
+  dvbf_run run;
+  must(dv_program_record(&program, model, 15, batch, 15, true, &error), &error);
+  must(dv_run_init(&run, program.graph, &error), &error);
+  dv_schedule schedule = dv_schedule_at(model->settings, 0, 1);
+  schedule.filter_dropout = 0;
+  schedule.log_sigma_floor = -4;
+  schedule.sequences = model->sequences;
+  schedule.scale = 1.0 / (batch * 15.0);
+  uint32_t *index = dv_calloc((size_t)batch, sizeof *index);
+  for (int i = 0; i < batch; i++) index[i] = (uint32_t)i;
+  run.parameters = model->parameters.values;
+  run.gradient = dv_calloc_aligned(model->parameters.size, sizeof *run.gradient);
+  run.schedule = &schedule;
+  run.sequence = index;
+  dv_program_load(&program, &run, model, &data, index, batch, 15);
+  dv_run_forward(&run);
+  dv_run_backward(&run);
+  write_value(folder, "x", &run, program.x);
+  write_value(folder, "u", &run, program.u);
+  write_value(folder, "noise.first", &run, program.noise_first);
+  write_value(folder, "noise.w", &run, program.noise);
+  write_value(folder, "noise.v", &run, program.noise_v);
+  write_parameters(folder, &model->parameters, run.gradient);
+  float terms[3];
+  for (int i = 0; i < 3; i++) terms[i] = (float)(run.terms[i] * schedule.scale);
+  write_npy(folder, "terms", terms, 1, 1, 3); /* reconstruction, KL of w, KL of v, in nats per frame */
+  return 0;
+}
