@@ -667,6 +667,150 @@ static void snapshots_continue_the_same(void **state) {
   end(&f);
 }
 
+/* Another start has another order, also when the last one ended in the same epoch: it ends as in an updater
+ * that has seen no other. The same holds for the way back to a snapshot of another start. */
+static void starts_do_not_mix(void **state) {
+  (void)state;
+  fixture f;
+  begin(&f, "");
+  dv_pool *pool = new_pool(1);
+  dv_updater *used = NULL, *fresh = NULL;
+  assert_int_equal(dv_updater_new(&used, f.model, pool, &f.sequences, NULL), DVBF_OK);
+  assert_int_equal(dv_updater_new(&fresh, f.model, pool, &f.sequences, NULL), DVBF_OK);
+  size_t size = dv_updater_snapshot_size(used);
+  unsigned char *zero = malloc(size), *a = malloc(size), *b = malloc(size);
+  dv_updater_save(used, zero);
+  dv_updater_run(used, 2);
+  dv_updater_restore(used, zero);
+  dv_updater_reset(used, 8);
+  dv_updater_run(used, 3);
+  dv_updater_save(used, a);
+  dv_updater_restore(fresh, zero);
+  dv_updater_reset(fresh, 8);
+  dv_updater_run(fresh, 3);
+  dv_updater_save(fresh, b);
+  assert_memory_equal(a, b, size);
+  dv_updater_run(fresh, 2);
+  dv_updater_save(fresh, b);
+  dv_updater_restore(used, zero);
+  dv_updater_run(used, 2);
+  dv_updater_restore(used, a);
+  dv_updater_run(used, 2);
+  dv_updater_save(used, a);
+  assert_memory_equal(a, b, size);
+  free(zero);
+  free(a);
+  free(b);
+  dv_updater_free(used);
+  dv_updater_free(fresh);
+  dv_pool_free(pool);
+  end(&f);
+}
+
+/* ---- Noise ---- */
+
+enum { NOISE_STEPS = 3, NOISE_COLS = 6 };
+
+/* One program of noise: two streams for each sequence, and one that all share. */
+typedef struct noise_program {
+  dv_parameters parameters;
+  dvbf_graph *graph;
+  dvbf_value a, b, shared, mask, use;
+  dvbf_run run;
+  dv_schedule schedule;
+} noise_program;
+
+static void begin_noise(noise_program *p, int rows, const uint32_t *sequence) {
+  *p = (noise_program){.schedule = {.seed = 1, .stream = DV_STREAM_NOISE}};
+  dvbf_graph *g = p->graph = dv_graph_new(&p->parameters, rows, false);
+  p->a = dvbf_slab_constant(g, NOISE_STEPS, NOISE_COLS);
+  p->b = dvbf_slab_constant(g, NOISE_STEPS, NOISE_COLS);
+  p->shared = dvbf_slab_shared(g, NOISE_STEPS, NOISE_COLS);
+  p->mask = dvbf_slab_constant(g, NOISE_STEPS, 1);
+  p->use = dvbf_slab_constant(g, NOISE_STEPS, 1);
+  dv_record_noise(g, p->a, false);
+  dv_record_noise(g, p->b, false);
+  dv_record_noise(g, p->shared, true);
+  dv_record_filter_use(g, p->use, p->mask);
+  dvbf_value all[] = {p->a, p->b, p->shared, p->mask, p->use};
+  for (int i = 0; i < 5; i++) dvbf_keep(g, all[i]);
+  assert_int_equal(dv_graph_plan(g, NULL), DVBF_OK);
+  assert_int_equal(dv_run_init(&p->run, g, NULL), DVBF_OK);
+  p->run.schedule = &p->schedule;
+  p->run.sequence = sequence;
+  for (int i = 0; i < NOISE_STEPS * rows; i++) dvbf_at(&p->run, p->mask)[i] = 1;
+  dv_run_forward(&p->run);
+}
+
+static void end_noise(noise_program *p) {
+  dv_run_clear(&p->run);
+  dv_graph_free(p->graph);
+}
+
+static const dvbf_real *noise_row(const noise_program *p, dvbf_value v, int t, int row) {
+  return dvbf_at(&p->run, dvbf_steps(v, t, 1)) + row * NOISE_COLS;
+}
+
+/* Whatever the shard and the place in it, a sequence gets the same numbers; and no two uses share any. */
+static void noise_depends_on_its_key_alone(void **state) {
+  (void)state;
+  static const uint32_t first[] = {10, 11, 12}, second[] = {12, 10};
+  enum { BYTES = NOISE_COLS * sizeof(dvbf_real) };
+  noise_program p, q;
+  begin_noise(&p, 3, first);
+  begin_noise(&q, 2, second);
+  for (int t = 0; t < NOISE_STEPS; t++) {
+    const dvbf_real *a = noise_row(&p, p.a, t, 0);
+    assert_memory_equal(a, noise_row(&q, q.a, t, 1), BYTES);
+    assert_memory_equal(noise_row(&p, p.b, t, 2), noise_row(&q, q.b, t, 0), BYTES);
+    assert_memory_equal(noise_row(&p, p.shared, t, 0), noise_row(&q, q.shared, t, 0), BYTES);
+    assert_memory_not_equal(a, noise_row(&p, p.a, t, 1), BYTES);
+    assert_memory_not_equal(a, noise_row(&p, p.b, t, 0), BYTES);
+    assert_memory_not_equal(a, noise_row(&p, p.a, (t + 1) % NOISE_STEPS, 0), BYTES);
+  }
+  dv_schedule others[] = {p.schedule, p.schedule, p.schedule};
+  others[0].seed = 2;
+  others[1].update = 1;
+  others[2].stream = DV_STREAM_INFERENCE;
+  for (int i = 0; i < 3; i++) {
+    q.schedule = others[i];
+    dv_run_forward(&q.run);
+    assert_memory_not_equal(noise_row(&p, p.a, 0, 0), noise_row(&q, q.a, 0, 1), BYTES);
+    assert_memory_not_equal(noise_row(&p, p.shared, 0, 0), noise_row(&q, q.shared, 0, 0), BYTES);
+  }
+  q.schedule.mean_path = true;
+  dv_run_forward(&q.run);
+  for (int i = 0; i < NOISE_COLS; i++) assert_true(noise_row(&q, q.a, 1, 1)[i] == 0);
+  end_noise(&p);
+  end_noise(&q);
+}
+
+static double share_used(noise_program *p, double dropout) {
+  int used = 0, all = NOISE_STEPS * p->use.rows;
+  p->schedule.filter_dropout = dropout;
+  dv_run_forward(&p->run);
+  for (int i = 0; i < all; i++) used += dvbf_at(&p->run, p->use)[i] > 0;
+  return (double)used / all;
+}
+
+static void filter_dropout_drops_its_share(void **state) {
+  (void)state;
+  enum { ROWS = 1000 };
+  uint32_t sequence[ROWS];
+  for (uint32_t i = 0; i < ROWS; i++) sequence[i] = i;
+  noise_program p;
+  begin_noise(&p, ROWS, sequence);
+  assert_true(share_used(&p, 0) == 1);
+  assert_true(share_used(&p, 1) == 0);
+  assert_true(fabs(share_used(&p, 0.3) - 0.7) < 4 * sqrt(0.21 / (NOISE_STEPS * ROWS)));
+  for (int i = 0; i < ROWS; i++)
+    dvbf_at(&p.run, p.mask)[i] = 0; /* the first of three steps is not observed */
+  assert_true(fabs(share_used(&p, 0) - 2.0 / 3) < 1e-12);
+  end_noise(&p);
+}
+
+/* ---- Divergence ---- */
+
 /* A gradient that is not finite stops the run and leaves the parameters alone. */
 static void divergence_is_noticed(void **state) {
   (void)state;
@@ -707,7 +851,10 @@ int main(void) {
       cmocka_unit_test(what_is_no_file),
       cmocka_unit_test(threads_do_not_change_results),
       cmocka_unit_test(snapshots_continue_the_same),
+      cmocka_unit_test(starts_do_not_mix),
       cmocka_unit_test(divergence_is_noticed),
+      cmocka_unit_test(noise_depends_on_its_key_alone),
+      cmocka_unit_test(filter_dropout_drops_its_share),
   };
   return cmocka_run_group_tests_name("engine", tests, make_folder, remove_folder);
 }

@@ -88,11 +88,15 @@ static dvbf_model *train(const dvbf_data *data) {
                                           {"hidden", "64"},
                                           {"initial-frames", "0"},
                                           {"initial-control", "on"},
+                                          {"scale-transition", "0.02"},
                                           {"x-scaling", "none"},
                                           {"sigma-floor", "0.05"},
                                           {"sigma-floor-updates", "300"},
                                           {"filter-dropout", "0.2"},
+                                          {"filter-dropout-end", "0"},
                                           {"filter-dropout-updates", "300"},
+                                          {"batch-size", "50"},
+                                          {"learning-rate", "0.004"},
                                           {"learning-rate-end", "0.01"},
                                           {"starts", "1"},
                                           {"threads", "1"}};
@@ -173,7 +177,8 @@ static void test_bound_nears_the_likelihood_from_below(void **unused) {
   double gap = mean_gap(&data.test, bound, &deviation);
   print_message("likelihood less bound: %.4f +- %.4f nats per frame\n", gap / K_STEPS, deviation / K_STEPS);
   assert_true(gap > -3 * deviation);
-  /* 0.046 to 0.060 with 20 seeds; most of it because recognition does not see the frames after the next. */
+  /* At most 0.058 with each of 50 seeds, most of it because recognition does not see the frames after the
+   * next. */
   assert_true(!CLOSE || gap < 0.1 * K_STEPS);
   for (size_t i = 0; i < TEST; i++) total += bound[i];
   assert_true(fabs(total / (TEST * K_STEPS) - evaluated_bound(model, &data)) < 1e-6);

@@ -202,6 +202,39 @@ DVBF_API dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *mode
                                    dvbf_error *error);
 DVBF_API void dvbf_evaluation_free(dvbf_evaluation *evaluation);
 
+/* ---- Online filter -------------------------------------------------------------------------------------- */
+
+/* Follows one system in real time: a step takes one observation and gives the belief about z. It lives in memory of
+ * the caller and afterwards neither allocates nor locks, and the same inputs give the same beliefs, bit for bit.
+ * Universal parameters are at their mean; each sample of z has its own innovations.
+ *
+ *   size_t size;
+ *   dvbf_filter_memsize(&size, model, 16, &error);
+ *   void *memory = malloc(size);
+ *   dvbf_filter_init(&filter, memory, size, model, 16, 1, &error);
+ *   for (;;) { ... dvbf_filter_step(filter, x, u, &belief); ... }
+ */
+typedef struct dvbf_filter dvbf_filter;
+
+typedef struct dvbf_belief {
+  bool ready;          /* false until the initial network has seen its frames; then the rest is valid */
+  size_t samples, n_z;
+  const float *mean;      /* [n_z] over the samples */
+  const float *deviation; /* [n_z] standard deviation over the samples */
+  const float *z;         /* [samples][n_z] */
+} dvbf_belief;
+
+/* Bytes that a filter with that many samples of z needs. */
+DVBF_API dvbf_status dvbf_filter_memsize(size_t *out, const dvbf_model *model, size_t samples, dvbf_error *error);
+/* Makes a filter in memory[size], which must be aligned to 64 bytes and, like the model, outlive it. Nothing to free. */
+DVBF_API dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t size, const dvbf_model *model,
+                                      size_t samples, uint64_t seed, dvbf_error *error);
+/* x [n_x] is the new observation, NULL if it is missing; u [n_u] is the control since the step before (ignored in the
+ * first step; NULL when n_u = 0). The belief's arrays stay valid until the next step. */
+DVBF_API void dvbf_filter_step(dvbf_filter *filter, const float *x, const float *u, dvbf_belief *belief);
+/* Forgets all observations: the next step is a first one. */
+DVBF_API void dvbf_filter_reset(dvbf_filter *filter);
+
 /* ---- Pictures ------------------------------------------------------------------------------------------- */
 
 typedef struct dvbf_picture {

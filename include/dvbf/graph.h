@@ -43,6 +43,8 @@ DVBF_API dvbf_value dvbf_slab(dvbf_graph *g, int steps, int cols);
 DVBF_API dvbf_value dvbf_slab_constant(dvbf_graph *g, int steps, int cols);
 /* [steps][1][count], shared by all sequences, with a gradient. */
 DVBF_API dvbf_value dvbf_slab_shared(dvbf_graph *g, int steps, int count);
+/* The same without a gradient. */
+DVBF_API dvbf_value dvbf_slab_shared_constant(dvbf_graph *g, int steps, int count);
 /* Keeps the buffer readable after a forward run; otherwise its memory may be used again. */
 DVBF_API void dvbf_keep(dvbf_graph *g, dvbf_value value);
 

@@ -13,6 +13,13 @@ static inline size_t dv_sequence_length(const dvbf_sequences *s, size_t sequence
   return s->length ? s->length[sequence] : s->steps;
 }
 
+/* Valid steps of all sequences together. */
+static inline size_t dv_sequences_frames(const dvbf_sequences *s) {
+  size_t frames = 0;
+  for (size_t i = 0; i < s->count; i++) frames += dv_sequence_length(s, i);
+  return frames;
+}
+
 /* Sets what stands behind the end of each sequence to 0, so that no padding can reach a sum. */
 void dv_sequences_clear_padding(dvbf_sequences *s);
 

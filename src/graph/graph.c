@@ -22,6 +22,7 @@ typedef struct buffer {
 
 typedef struct remembered {
   struct remembered *next;
+  size_t size;
   _Alignas(16) unsigned char content[];
 } remembered;
 
@@ -161,6 +162,7 @@ void *dvbf_remember(dvbf_graph *g, const void *content, size_t size) {
     return NULL;
   }
   if (content) memcpy(m->content, content, size);
+  m->size = size;
   m->next = g->memory;
   g->memory = m;
   return m->content;
@@ -199,11 +201,19 @@ dvbf_value dvbf_slab_shared(dvbf_graph *g, int steps, int count) {
   return new_buffer(g, BUFFER_VALUE, steps, 1, count);
 }
 
+dvbf_value dvbf_slab_shared_constant(dvbf_graph *g, int steps, int count) {
+  return new_buffer(g, BUFFER_CONSTANT, steps, 1, count);
+}
+
 void dvbf_keep(dvbf_graph *g, dvbf_value value) {
   if (value.buffer >= 0) g->buffers[value.buffer].keep = true;
 }
 
 dvbf_value dvbf_parameter(dvbf_graph *g, const char *name, int rows, int cols, dvbf_first first) {
+  if (strlen(name) >= sizeof g->parameters->list->name) {
+    dvbf_refuse(g, "the parameter name %.60s is longer than %zu characters", name, sizeof g->parameters->list->name - 1);
+    return DVBF_NONE;
+  }
   dv_parameter *p = find_parameter(g->parameters, name);
   if (!p && g->parameters->complete) {
     dvbf_refuse(g, "the model has no parameter named %s", name);
@@ -338,6 +348,45 @@ dvbf_status dv_graph_plan(dvbf_graph *g, dvbf_error *error) {
 
 size_t dv_graph_arena_size(const dvbf_graph *g) {
   return g->arena;
+}
+
+/* ---- Packing: graph, ops, buffers and the ops' data behind each other ---- */
+
+static size_t round_up(size_t size) {
+  return (size + 63) / 64 * 64;
+}
+
+/* An op's data is the content of a remembered block. */
+static size_t data_size(const dvbf_op *op) {
+  if (!op->data) return 0;
+  const unsigned char *content = op->data;
+  return ((const remembered *)(content - offsetof(remembered, content)))->size;
+}
+
+size_t dv_graph_packed_size(const dvbf_graph *g) {
+  size_t size = round_up(sizeof *g) + round_up((size_t)g->n_ops * sizeof *g->ops) +
+                round_up((size_t)g->n_buffers * sizeof *g->buffers);
+  for (int i = 0; i < g->n_ops; i++) size += round_up(data_size(&g->ops[i]));
+  return size;
+}
+
+static void *append(unsigned char **to, const void *from, size_t size) {
+  void *at = *to;
+  if (size) memcpy(at, from, size);
+  *to += round_up(size);
+  return at;
+}
+
+const dvbf_graph *dv_graph_pack(const dvbf_graph *g, void *memory) {
+  unsigned char *to = memory;
+  dvbf_graph *packed = append(&to, g, sizeof *g);
+  packed->ops = append(&to, g->ops, (size_t)g->n_ops * sizeof *g->ops);
+  packed->buffers = append(&to, g->buffers, (size_t)g->n_buffers * sizeof *g->buffers);
+  packed->parameters = NULL;
+  packed->memory = NULL;
+  for (int i = 0; i < g->n_ops; i++)
+    if (g->ops[i].data) packed->ops[i].data = append(&to, g->ops[i].data, data_size(&g->ops[i]));
+  return packed;
 }
 
 /* ---- Running ---- */

@@ -71,6 +71,10 @@ void dv_graph_count_flops(dvbf_graph *g, double flops);
 bool dv_graph_training(const dvbf_graph *g);
 bool dv_graph_has_gradient(const dvbf_graph *g, dvbf_value value);
 
+/* A planned program as one block of memory, for a run that must not touch the heap. */
+size_t dv_graph_packed_size(const dvbf_graph *g);
+const dvbf_graph *dv_graph_pack(const dvbf_graph *g, void *memory);
+
 dvbf_status dv_run_init(dvbf_run *run, const dvbf_graph *g, dvbf_error *error);
 void dv_run_clear(dvbf_run *run);
 void dv_run_forward(dvbf_run *run);

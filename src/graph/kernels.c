@@ -26,7 +26,7 @@ static inline real uniform1(uint32_t word) { return (word + 0.5) * (1.0 / 429496
 #else
 
 /* x - n ln 2 with one rounding of the size of the result. Sums in this file may be reordered, which would undo a
- * difference in two steps: a fused one cannot be, nor one behind a barrier. */
+ * difference in two steps: a fused one cannot be, nor, in code that is not vectorised, one behind a barrier. */
 #if defined(FP_FAST_FMAF)
 static inline float less_ln2(float x, float n) { return fmaf(n, -0.693147182f, x); }
 #elif __GNUC__ >= 12 && !defined(__clang__)

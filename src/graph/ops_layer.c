@@ -197,7 +197,7 @@ static void plan_turning(dvbf_graph *g, dvbf_layer *l, bool steps) {
     dvbf_value w = l->in[i].w;
     if (!steps) l->in[i].sequential = false; /* all steps at once know no order */
     bool wanted = l->in[i].sequential && dv_graph_has_gradient(g, l->in[i].x) && w.rows > 16;
-    l->in[i].turned = wanted ? dvbf_slab_shared(g, w.steps, w.rows * w.cols) : DVBF_NONE;
+    l->in[i].turned = wanted ? dvbf_slab_shared_constant(g, w.steps, w.rows * w.cols) : DVBF_NONE;
   }
 }
 

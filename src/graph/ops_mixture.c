@@ -109,6 +109,7 @@ static bool fits(dvbf_graph *g, const dvbf_mixture *m) {
   bool good = m->z.buffer >= 0 && m->w.buffer >= 0 && m->v.buffer >= 0 && m->next.buffer >= 0 &&
               m->parts.cols == m->next.cols * m->systems && m->v.cols == n_in * m->parts.cols &&
               (m->alpha.buffer >= 0 ? m->alpha.cols == m->systems : m->systems == 1) &&
+              (m->alpha.buffer < 0 || !dv_graph_training(g) || dv_graph_has_gradient(g, m->alpha)) &&
               (!m->residual || m->z.cols == m->next.cols) && (m->v.steps == 1 || m->v.steps == m->parts.steps);
   if (!good) dvbf_refuse(g, "the shapes of a mixture of %d systems do not fit together", m->systems);
   return good;

@@ -113,20 +113,27 @@ static void pack(real *to, int width, const real *b, size_t step, size_t col, in
     for (int i = cols; i < width; i++) to[d * width + i] = 0;
 }
 
+/* How many rows of b can be read where they are, `width` numbers at a time, without reading past its end. */
+static int readable(int depth, size_t step, int at, int width) {
+  size_t end = (size_t)depth * step, last = (size_t)(at + width);
+  return end < last ? 0 : (int)((end - last) / step) + 1;
+}
+
 /* c[m][n] = start + a b over `depth`, start a row [n], or c += a b where it is NULL; b by (step, col) as in pack. */
 static void multiply(real *c, const real *start, operand a, const real *b, size_t step, size_t col, int m, int n,
                      int depth) {
   _Alignas(64) real packed[DEPTH * COLS], row[COLS] = {0};
   for (int at = 0; at < n; at += COLS) {
     int cols = n - at < COLS ? n - at : COLS, width = (cols + LANES - 1) / LANES * LANES;
-    bool direct = col == 1 && cols == width && m < PACK_ROWS;
+    int direct = col == 1 && m < PACK_ROWS ? readable(depth, step, at, width) : 0;
     const real *first = start ? memcpy(row, start + at, (size_t)cols * sizeof *row) : NULL;
     for (int done = 0; done < depth; first = NULL) {
-      int part = direct || depth - done < DEPTH ? depth - done : DEPTH;
+      int left = depth - done, part = done < direct ? direct : left < DEPTH ? left : DEPTH;
       operand rest = {a.at + done * a.step, a.row, a.step};
       const real *from = b + done * step + at * col;
-      if (!direct) pack(packed, width, from, step, col, part, cols);
-      panel(c + at, (size_t)n, first, rest, direct ? from : packed, direct ? step : (size_t)width, m, part, cols);
+      bool here = done < direct;
+      if (!here) pack(packed, width, from, step, col, part, cols);
+      panel(c + at, (size_t)n, first, rest, here ? from : packed, here ? step : (size_t)width, m, part, cols);
       done += part;
     }
   }
@@ -183,15 +190,7 @@ enum { TURNED = NARROW * 512 }; /* room to turn a narrow operand round; wider on
 
 /* c[m][n] = start + a[m][k] b[k][n], or c += a b where start is NULL. */
 static void nn(real *c, const real *start, const real *a, const real *b, int m, int n, int k) {
-  real turned[TURNED];
-  if (n > NARROW || k < LANES || n * k > TURNED) {
-    multiply(c, start, (operand){a, (size_t)k, 1}, b, (size_t)n, 1, m, n, k);
-    return;
-  }
-  for (int r = 0; r < m && start; r++) memcpy(c + (size_t)r * n, start, (size_t)n * sizeof *c);
-  for (int d = 0; d < k; d++)
-    for (int i = 0; i < n; i++) turned[i * k + d] = b[d * n + i];
-  dot_all(c, a, turned, m, k, n);
+  multiply(c, start, (operand){a, (size_t)k, 1}, b, (size_t)n, 1, m, n, k);
 }
 
 /* c[m][k] += a[m][n] b[k][n]^T */

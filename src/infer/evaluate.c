@@ -75,12 +75,6 @@ static double universal_kl(const dvbf_model *m) {
   return kl / m->sequences;
 }
 
-static size_t count_frames(const dvbf_sequences *s) {
-  size_t n = 0;
-  for (size_t i = 0; i < s->count; i++) n += dv_sequence_length(s, i);
-  return n;
-}
-
 static double total(const double *values, size_t n) {
   double sum = 0;
   for (size_t i = 0; i < n; i++) sum += values[i];
@@ -89,7 +83,7 @@ static double total(const double *values, size_t n) {
 
 /* Adds one sample's bound, in nats per frame. */
 static double add_bound(dvbf_evaluation *e, const dvbf_sequences *s, const dvbf_paths *paths, double kl_v) {
-  size_t all = s->count * s->steps, frames = count_frames(s);
+  size_t all = s->count * s->steps, frames = dv_sequences_frames(s);
   double reconstruction = total(paths->log_likelihood, all) / (double)frames;
   double kl_w = total(paths->kl, all) / (double)frames;
   e->reconstruction += reconstruction;
@@ -141,9 +135,7 @@ static dvbf_status measure_variance(dvbf_evaluation *e, const dvbf_sequences *s,
 static dvbf_status predict(dvbf_evaluation *e, const dvbf_model *m, const dvbf_sequences *s,
                            const dv_evaluate_settings *o, dvbf_error *error) {
   dvbf_infer_options options = {.observe = (size_t)o->observe, .threads = (unsigned)o->threads};
-  if (options.observe >= s->steps)
-    return dv_fail(error, DVBF_ARGUMENT, "observe = %zu: sequences of %zu steps leave nothing to predict; observe fewer",
-                   options.observe, s->steps);
+  if (options.observe >= s->steps) return DVBF_OK; /* nothing is left to predict: horizon stays 0 */
   e->observed = options.observe;
   e->horizon = s->steps - options.observe;
   e->mse = dv_calloc(e->horizon, sizeof *e->mse);
@@ -170,7 +162,7 @@ static dvbf_status predict(dvbf_evaluation *e, const dvbf_model *m, const dvbf_s
 static dvbf_status filter(dvbf_evaluation *e, const dvbf_model *m, const dvbf_data *data, const dvbf_sequences *s,
                           const dv_evaluate_settings *o, dvbf_error *error) {
   size_t samples = (size_t)o->samples;
-  double *elbo = dv_calloc(samples, sizeof *elbo), kl_v = universal_kl(m) / ((double)count_frames(s) / (double)s->count);
+  double *elbo = dv_calloc(samples, sizeof *elbo), kl_v = universal_kl(m) / ((double)dv_sequences_frames(s) / (double)s->count);
   dvbf_status status = elbo ? DVBF_OK : dv_fail_memory(error, "evaluating");
   for (size_t i = 0; i < samples && !status; i++) {
     dvbf_infer_options options = {.seed = (uint64_t)o->seed + i, .threads = (unsigned)o->threads};

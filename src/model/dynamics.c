@@ -20,7 +20,7 @@ static dvbf_value universal(dv_program *p, const dvbf_model *m) {
                  : 0;
   if (!n) return DVBF_NONE;
   double *first = dv_calloc(n, sizeof *first);
-  if (!first || n > 1 << 28) {
+  if (!first || n > 1 << 24) {
     dvbf_refuse(g, "%zu universal parameters are too many; fewer systems or latent dimensions need less", n);
     dv_free(first);
     return DVBF_NONE;
@@ -29,7 +29,7 @@ static dvbf_value universal(dv_program *p, const dvbf_model *m) {
   m->transition->first(m->transition, m->settings_object, m->n_z, m->n_u, m->n_w, first, first_normal, &seed);
   dvbf_value mean = dvbf_parameter(g, "universal.mean", 1, (int)n, (dvbf_first){.values = first});
   dv_free(first);
-  if (s->universal == DV_POINT) {
+  if (s->universal == DV_POINT || p->mean_v) {
     dvbf_value v = dvbf_slab_shared(g, 1, (int)n);
     dv_record_copy(g, v, mean);
     return v;
@@ -37,7 +37,7 @@ static dvbf_value universal(dv_program *p, const dvbf_model *m) {
   int steps = s->universal_noise == DV_PER_STEP ? p->steps - 1 : 1;
   double log_sigma = log(s->universal_sigma), prior_first[] = {0, log(0.3)};
   dv_universal u = {.v = dvbf_slab_shared(g, steps, (int)n), .mean = mean, .weight = p->weight};
-  u.noise = dvbf_slab_shared(g, steps, (int)n);
+  u.noise = dvbf_slab_shared_constant(g, steps, (int)n);
   u.log_sigma = dvbf_parameter(g, "universal.log_sigma", 1, (int)n, (dvbf_first){.mean = log_sigma});
   u.prior = dvbf_parameter(g, "universal.prior", 1, 2, (dvbf_first){.values = prior_first});
   p->noise_v = u.noise;

@@ -8,6 +8,10 @@ static dvbf_value mlp(dv_program *p, const dvbf_model *m, int frames) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   dvbf_value hidden = dvbf_slab(g, 1, (int)s->hidden);
+  if ((int64_t)frames * (m->n_x > m->n_u ? m->n_x : m->n_u) > INT32_MAX) {
+    dvbf_refuse(g, "initial-frames = %d: too many for frames of %d numbers; a birnn takes any number", frames, m->n_x);
+    return hidden;
+  }
   dvbf_value x = dvbf_slab_constant(g, 1, frames * m->n_x), u = DVBF_NONE;
   dvbf_side_by_side(g, x, dvbf_steps(p->x, 0, frames));
   if (s->initial_control && m->n_u) {

@@ -38,6 +38,7 @@ dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, cons
 typedef struct dv_program {
   dvbf_graph *graph;
   int steps, rows;
+  bool mean_v;          /* v stays at its mean */
   dvbf_value x;         /* [T][rows][n_x] */
   dvbf_value u;         /* [T][rows][n_u] or none */
   dvbf_value mask;      /* [T][rows][1], 1 where x is observed */
@@ -53,6 +54,10 @@ typedef struct dv_program {
 /* `observe` is the number of frames that may be seen (T in training): the initial network sees no more. */
 dvbf_status dv_program_record(dv_program *program, dvbf_model *model, int steps, int rows, int observe, bool training,
                               dvbf_error *error);
+/* One step of the recurrence for `rows` samples of one sequence: z[0] is given, z[1] is the result. */
+dvbf_status dv_program_record_step(dv_program *program, dvbf_model *model, int rows, dvbf_error *error);
+/* The initial network alone, on `frames` frames: z[0] is the result. */
+dvbf_status dv_program_record_start(dv_program *program, dvbf_model *model, int rows, int frames, dvbf_error *error);
 void dv_program_clear(dv_program *program);
 
 /* Fills the inputs with sequences index[0 .. count-1], rows past `count` with weight 0. Steps from `observe` on, and

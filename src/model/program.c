@@ -8,14 +8,23 @@
 
 #include <string.h>
 
-static void record(dv_program *p, const dvbf_model *m, int observe) {
+static void record_inputs(dv_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   p->x = dvbf_slab_constant(g, p->steps, m->n_x);
   p->u = m->n_u ? dvbf_slab_constant(g, p->steps, m->n_u) : DVBF_NONE;
   p->mask = dvbf_slab_constant(g, p->steps, 1);
   p->weight = dvbf_slab_constant(g, 1, 1);
   p->z = dvbf_slab(g, p->steps, m->n_z);
-  p->noise_v = DVBF_NONE;
+  p->mean = p->ln_p = p->kl_first = p->kl = p->noise_first = p->noise = p->noise_v = DVBF_NONE;
+}
+
+static void keep_all(dvbf_graph *g, const dvbf_value *values, int count) {
+  for (int i = 0; i < count; i++) dvbf_keep(g, values[i]);
+}
+
+static void record_bound(dv_program *p, const dvbf_model *m, int observe) {
+  dvbf_graph *g = p->graph;
+  record_inputs(p, m);
   dv_record_initial(p, m, observe);
   dv_record_dynamics(p, m);
   dv_record_emission(p, m);
@@ -23,23 +32,52 @@ static void record(dv_program *p, const dvbf_model *m, int observe) {
   dv_record_term(g, DV_KL_W, p->kl_first, p->weight);
   dv_record_term(g, DV_KL_W, p->kl, p->weight);
   /* Inputs are written before the first op, noise and results can be read after the last. */
-  dvbf_value outside[] = {p->x,      p->u, p->mask, p->weight, p->noise_first, p->noise, p->noise_v,
-                          p->z, p->mean, p->ln_p, p->kl_first,    p->kl};
-  int inputs = 7, all = (int)(sizeof outside / sizeof *outside);
-  for (int i = 0; i < (dv_graph_training(g) ? inputs : all); i++) dvbf_keep(g, outside[i]);
+  dvbf_value inputs[] = {p->x, p->u, p->mask, p->weight, p->noise_first, p->noise, p->noise_v};
+  dvbf_value results[] = {p->z, p->mean, p->ln_p, p->kl_first, p->kl};
+  keep_all(g, inputs, 7);
+  if (!dv_graph_training(g)) keep_all(g, results, 5);
+}
+
+static dvbf_status begin(dv_program *p, dvbf_model *m, int steps, int rows, bool training, dvbf_error *error) {
+  *p = (dv_program){.steps = steps, .rows = rows};
+  p->graph = dv_graph_new(&m->parameters, rows, training);
+  return p->graph ? DVBF_OK : dv_fail_memory(error, "recording the model");
+}
+
+static dvbf_status end(dv_program *p, dvbf_error *error) {
+  dvbf_status status = dv_graph_plan(p->graph, error);
+  if (status) dv_program_clear(p);
+  return status;
 }
 
 dvbf_status dv_program_record(dv_program *p, dvbf_model *m, int steps, int rows, int observe, bool training,
                               dvbf_error *error) {
-  *p = (dv_program){.steps = steps, .rows = rows};
+  *p = (dv_program){0};
   if (steps < 2)
     return dv_fail(error, DVBF_FORMAT, "sequences of %d step cannot be modelled; at least 2 are needed", steps);
-  p->graph = dv_graph_new(&m->parameters, rows, training);
-  if (!p->graph) return dv_fail_memory(error, "recording the model");
-  record(p, m, observe);
-  dvbf_status status = dv_graph_plan(p->graph, error);
-  if (status) dv_program_clear(p);
-  return status;
+  dvbf_status status = begin(p, m, steps, rows, training, error);
+  if (status) return status;
+  record_bound(p, m, observe);
+  return end(p, error);
+}
+
+dvbf_status dv_program_record_step(dv_program *p, dvbf_model *m, int rows, dvbf_error *error) {
+  dvbf_status status = begin(p, m, 2, rows, false, error);
+  if (status) return status;
+  p->mean_v = true; /* a thousand exponentials per step for noise far below that of w are not worth it */
+  record_inputs(p, m);
+  dv_record_dynamics(p, m);
+  keep_all(p->graph, (dvbf_value[]){p->x, p->u, p->mask, p->weight, p->z}, 5);
+  return end(p, error);
+}
+
+dvbf_status dv_program_record_start(dv_program *p, dvbf_model *m, int rows, int frames, dvbf_error *error) {
+  dvbf_status status = begin(p, m, frames, rows, false, error);
+  if (status) return status;
+  record_inputs(p, m);
+  dv_record_initial(p, m, frames);
+  keep_all(p->graph, (dvbf_value[]){p->x, p->u, p->mask, p->weight, p->z}, 5);
+  return end(p, error);
 }
 
 void dv_program_clear(dv_program *p) {

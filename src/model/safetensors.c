@@ -317,6 +317,8 @@ dvbf_status dvbf_model_load_with(dvbf_model **out, const dvbf_transition *transi
   if (!status) status = check_transition(&c, transition, settings, error);
   if (!status) status = read_number(&c, "n_x", 1, 1 << 24, &n_x, error);
   if (!status) status = read_number(&c, "n_u", 0, 1 << 24, &n_u, error);
+  if (!status && (n_x != floor(n_x) || n_u != floor(n_u)))
+    status = dv_fail(error, DVBF_FORMAT, "%s: metadata n_x and n_u must be whole numbers", path);
   if (!status) status = dv_model_empty(&m, settings, transition, (int)n_x, (int)n_u, error);
   if (!status) status = fill(m, &c, error);
   json_decref(c.header);

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "data/dataset.h"
 #include "train/schedule.h"
 
 #include <math.h>
@@ -22,6 +23,7 @@ struct dv_updater {
   const dvbf_sequences *train;
   dv_program program;
   int batch, rows, shards;
+  double frames;         /* valid steps of a sequence, on average */
   dvbf_run *runs;        /* [workers] */
   dvbf_real **gradients; /* [shards][parameters] */
   dvbf_real *sum;        /* [parameters] */
@@ -84,6 +86,7 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, c
   u->train = train;
   u->batch = (int)model->settings->batch_size;
   u->rows = shard_rows(model->settings);
+  u->frames = (double)dv_sequences_frames(train) / (double)train->count;
   u->shards = (u->batch + u->rows - 1) / u->rows;
   int steps = (int)train->steps;
   dvbf_status status = dv_program_record(&u->program, model, steps, u->rows, steps, true, error);
@@ -140,7 +143,7 @@ static uint32_t sequence_at(dv_updater *u, uint64_t p) {
 static void begin_update(dv_updater *u) {
   u->schedule = dv_schedule_at(u->model->settings, u->at.update, u->at.seed);
   u->schedule.sequences = u->model->sequences;
-  u->schedule.scale = 1.0 / ((double)u->batch * (double)u->program.steps);
+  u->schedule.scale = 1.0 / ((double)u->batch * u->frames);
   for (int i = 0; i < u->batch; i++) u->index[i] = sequence_at(u, u->at.update * (uint64_t)u->batch + (uint64_t)i);
   for (int i = u->batch; i < u->shards * u->rows; i++) u->index[i] = u->index[0];
 }

@@ -83,7 +83,7 @@ dv_scores dv_validator_run(dv_validator *v, double log_sigma_floor) {
   const dvbf_model *m = v->filter.model;
   dv_schedule schedule = dv_schedule_evaluation(log_sigma_floor, m->sequences, (uint64_t)m->settings->seed);
   dv_scores s = {.prediction = NAN};
-  double per_frame = 1.0 / ((double)v->sequences->count * (double)v->sequences->steps);
+  double per_frame = 1.0 / (double)dv_sequences_frames(v->sequences);
   size_t shards = dv_pass_shards(&v->filter, v->sequences);
   dv_pass_run(&v->filter, v->sequences, &schedule, collect_terms, v);
   for (size_t i = 0; i < shards; i++) {

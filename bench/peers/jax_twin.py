@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+"""A JAX twin of DVBF-LL: the same model and the same work per update as dvbf, for timing.
+
+    jax_twin.py --batch 50 --threads 1 --updates 50     one JSON line: seconds per update, memory, version
+    jax_twin.py --serve                                 reads "BATCH THREADS UPDATES", answers with seconds
+    jax_twin.py --exchange FOLDER                       terms and gradients against those of bench_exchange
+    jax_twin.py --until-r2 DATA.h5 --seed 1             time until the paper's R^2 is passed
+    jax_twin.py --filter 2000                           time of one step of the online filter
+
+The equations are those in torch_twin.py. One jitted function makes a whole update: minibatch, noise, gradient, Adam;
+its state is donated. Scans run over time for the BiRNN and for recognition and transition; all else is one product over
+all steps. XLA fixes its threads when it starts, so a process serves one number of threads: this script starts itself
+again for each.
+"""
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+
+THREADS_SET = "JAX_TWIN_THREADS"                  # in the environment of a process that runs JAX
+
+
+def environment(threads):
+    """For a child whose XLA has so many threads."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if threads == 1:
+        flags += " --xla_cpu_multi_thread_eigen=false"
+    return {**os.environ, THREADS_SET: str(threads), "NPROC": str(threads), "PJRT_NPROC": str(threads),
+            "XLA_FLAGS": flags.strip(), "JAX_PLATFORMS": "cpu"}
+
+
+def start_xla(threads):
+    """Start XLA where it sees only so many cores, then give all its threads all cores back."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(cores)[:threads])
+    jax.devices()
+    for thread in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(thread), cores)
+
+
+if __name__ == "__main__" and THREADS_SET not in os.environ:
+    from common import parse, serve
+else:
+    from common import *
+    try:
+        import jax
+        import jax.numpy as jnp
+        from jax import lax
+    except ImportError as error:
+        sys.exit(f"jax_twin: JAX is needed ({error}); bench/peers/setup installs it")
+
+
+# ---- the model
+
+def affine(p, layer, **inputs):
+    """b + sum of x W over the layer's inputs; broadcasts over leading dimensions."""
+    return sum((x @ p[f"{layer}.{name}"] for name, x in inputs.items()), p[f"{layer}.bias"][0])
+
+
+def mean_and_log_sigma(head):
+    mu, log_sigma = jnp.split(head, 2, -1)
+    return mu, jnp.clip(log_sigma, *LOG_SIGMA)
+
+
+def sample(head, eps):
+    mu, log_sigma = mean_and_log_sigma(head)
+    return mu + jnp.exp(log_sigma) * eps
+
+
+def birnn(p, x, unroll):
+    """Last states of h_t = relu(x_t W + h_{t-1} R + b), forwards and backwards, from h_0 = 0."""
+    R_f, R_b = p["initial.forward.h"], p["initial.backward.h"]
+    a_f = x @ p["initial.forward.x"] + p["initial.forward.bias"]
+    a_b = (x @ p["initial.backward.x"] + p["initial.backward.bias"])[::-1]
+    def step(h, a):
+        return (jax.nn.relu(a[0] + h[0] @ R_f), jax.nn.relu(a[1] + h[1] @ R_b)), None
+    first = jax.nn.relu(a_f[0]), jax.nn.relu(a_b[0])
+    return lax.scan(step, first, (a_f[1:], a_b[1:]), unroll=unroll)[0]
+
+
+def initial_head(p, x, unroll):
+    """(mu, ln sigma) of w_1, [B,2W]."""
+    if "initial.hidden.x" in p:
+        frames = x[:K].swapaxes(0, 1).reshape(-1, K * X)
+        return affine(p, "initial.output", h=jax.nn.relu(affine(p, "initial.hidden", x=frames)))
+    h_f, h_b = birnn(p, x, unroll)
+    return affine(p, "initial.output", forward=h_f, backward=h_b)
+
+
+def move(z, u, w, alpha, v):
+    """z + sum_i alpha_i (A_i z + B_i u + C_i w); v [S,Z,M]."""
+    parts = jnp.concatenate([z, u, w], -1) @ v.reshape(S, Z * M)
+    return z + jnp.einsum("bjm,bm->bj", parts.reshape(-1, Z, M), alpha)
+
+
+def filter_states(p, x, u, eps, v, use, unroll):
+    """z [T,B,Z] and the heads of q(w) [T,B,2W]. use [T-1,B,1]: where it is false, w is drawn from the prior."""
+    head_1 = initial_head(p, x, unroll)
+    hidden = jax.nn.relu(affine(p, "initial-transition.hidden", w=sample(head_1, eps[0])))
+    z_1 = affine(p, "initial-transition.output", h=hidden)
+    # What does not wait for z, side by side: the recognition's hidden layer and alpha's logits.
+    given = jnp.concatenate([affine(p, "recognition.hidden", x=x[1:], u=u), affine(p, "mixing.alpha", u=u)], -1)
+    from_z = jnp.concatenate([p["recognition.hidden.z"], p["mixing.alpha.z"]], 1)
+    def step(z, now):
+        given, u, eps, use = now
+        sums = given + z @ from_z
+        head = affine(p, "recognition.output", h=jax.nn.relu(sums[:, :H]))
+        w = sample(head, eps)
+        if use is not None:
+            w = jnp.where(use, w, eps)
+        z_next = move(z, u, w, jax.nn.softmax(sums[:, H:]), v)
+        return z_next, (z_next, head)
+    z, head = lax.scan(step, z_1, (given, u, eps[1:], use), unroll=unroll)[1]
+    return jnp.concatenate([z_1[None], z]), jnp.concatenate([head_1[None], head])
+
+
+def terms(p, x, u, eps, eps_v, floor, use, unroll):
+    """Reconstruction, KL of w, KL of v, in nats per frame. x [T,B,X]; u [T-1,B,U]; eps [T,B,W]; eps_v [S,Z,M]."""
+    B = x.shape[1]
+    v_mean, v_log_sigma, prior = p["universal.mean"], p["universal.log_sigma"], p["universal.prior"][0]
+    z, head = filter_states(p, x, u, eps, v_mean + jnp.exp(v_log_sigma) * eps_v, use, unroll)
+    mean = affine(p, "emission.mean", h=jax.nn.relu(affine(p, "emission.hidden", z=z)))
+    log_sigma = p["emission.log_sigma"][0, 0]
+    log_sigma = jnp.where(log_sigma > floor, log_sigma, floor)
+    log_p = -0.5 * jnp.exp(-2 * log_sigma) * jnp.sum((mean - x) ** 2) - x.size * (log_sigma + 0.5 * LN_2PI)
+    mu, log_sigma = mean_and_log_sigma(head)
+    kl_w = 0.5 * (jnp.exp(2 * log_sigma) + mu * mu - 1) - log_sigma
+    if use is not None:
+        kl_w = jnp.concatenate([kl_w[:1], jnp.where(use, kl_w[1:], 0)])
+    kl_v = jnp.sum(prior[1] - v_log_sigma - 0.5
+                   + 0.5 * (jnp.exp(2 * v_log_sigma) + (v_mean - prior[0]) ** 2) * jnp.exp(-2 * prior[1]))
+    return jnp.stack([log_p, jnp.sum(kl_w), kl_v * (B / N)]) / (B * T)
+
+
+def loss(p, *inputs):
+    all_terms = terms(p, *inputs)
+    return all_terms[1] + all_terms[2] - all_terms[0], all_terms
+
+
+# ---- training
+
+def new_state(parameters, seed):
+    parameters = jax.tree.map(jnp.asarray, parameters)
+    zeros = lambda: jax.tree.map(jnp.zeros_like, parameters)
+    return {"p": parameters, "m": zeros(), "v": zeros(), "i": jnp.zeros((), jnp.int32), "key": jax.random.key(seed)}
+
+
+def update(state, x, u, rows, rate, floor, dropout, unroll):
+    """One update of Adam on the sequences `rows`; dropout None: no filter dropout."""
+    key, for_eps, for_v, for_use = jax.random.split(state["key"], 4)
+    B = len(rows)
+    use = None if dropout is None else jax.random.uniform(for_use, (T - 1, B, 1)) >= dropout
+    inputs = x[:, rows], u[:, rows], jax.random.normal(for_eps, (T, B, W)), jax.random.normal(for_v, (S, Z, M))
+    (value, _), gradient = jax.value_and_grad(loss, has_aux=True)(state["p"], *inputs, floor, use, unroll)
+    i = state["i"] + 1
+    m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, state["m"], gradient)
+    v = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, state["v"], gradient)
+    correction = jnp.sqrt(1 - 0.999 ** i)
+    step = rate * correction / (1 - 0.9 ** i)
+    p = jax.tree.map(lambda p, m, v: p - step * m / (jnp.sqrt(v) + 1e-8 * correction), state["p"], m, v)
+    return {"p": p, "m": m, "v": v, "i": i, "key": key}, value
+
+
+def jitted_update(unroll):
+    return jax.jit(lambda *inputs: update(*inputs, unroll), donate_argnums=0)
+
+
+class Trainer:
+    """The timed model: BiRNN, noise for data."""
+
+    def __init__(self, unroll):
+        self.x, self.u = (jnp.asarray(a) for a in noise_data())
+        self.spread = 0.15 ** 2 * X
+        self.update, self.of_batch = jitted_update(unroll), {}
+
+    def time(self, batch, updates):
+        """Seconds for so many updates; the first call for a batch compiles and warms up."""
+        if batch not in self.of_batch:
+            self.of_batch[batch] = new_state(first_values(1, "birnn", self.spread), 1), Batches(1, batch)
+            self.run(batch, 5)
+        start = time.perf_counter()
+        value = self.run(batch, updates)
+        seconds = time.perf_counter() - start
+        if not math.isfinite(value):
+            sys.exit("jax_twin: the loss is no longer finite")
+        return seconds
+
+    def run(self, batch, updates):
+        state, batches = self.of_batch[batch]
+        for _ in range(updates):
+            state, value = self.update(state, self.x, self.u, batches.next(), 1e-3, -4.0, None)
+        self.of_batch[batch] = state, batches
+        jax.block_until_ready(state)
+        return float(value)
+
+
+def exchange(folder, unroll):
+    e = Exchange(folder)
+    both = jax.jit(lambda *inputs: jax.grad(loss, has_aux=True)(*inputs, -4.0, None, unroll))
+    gradients, all_terms = both(e.parameters, e.x, e.u, e.eps, e.eps_v)
+    return e.compare(f"JAX {jax.__version__}", all_terms, gradients)
+
+
+def until_r2(options):
+    data = Pendulum(options.until_r2, options.split)
+    state = new_state(first_values(options.seed, "mlp", data.spread), options.seed)
+    batches = Batches(options.seed, options.batch, data.x.shape[1])
+    x, u, held_x, held_u = (jnp.asarray(a) for a in (data.x, data.u, data.held_x, data.held_u))
+    step = jitted_update(options.unroll)
+    step = step.lower(state, x, u, batches.next(), *schedule(options, 0)).compile()
+
+    @jax.jit
+    def latent(p, key):
+        for_eps, for_v = jax.random.split(key)
+        v = p["universal.mean"] + jnp.exp(p["universal.log_sigma"]) * jax.random.normal(for_v, (S, Z, M))
+        eps = jax.random.normal(for_eps, (*held_x.shape[:2], W))
+        return filter_states(p, held_x, held_u, eps, v, None, options.unroll)[0]
+
+    def train(first, last):
+        nonlocal state
+        for i in range(first, last):
+            now = (numpy.float32(a) for a in schedule(options, i))
+            state, _ = step(state, x, u, batches.next(), *now)
+        jax.block_until_ready(state)
+
+    return train_until(options, data, train, lambda: latent(state["p"], jax.random.key(options.seed + 10**6)),
+                       jax=jax.__version__)
+
+
+def filter_steps(count):
+    """One frame at a time, the parameters compiled in; v is the mean of q(v)."""
+    p = first_values(1, "mlp", 0.15 ** 2 * X)
+
+    @jax.jit
+    def step(z, key, x, u):
+        key, now = jax.random.split(key)
+        head = affine(p, "recognition.output", h=jax.nn.relu(affine(p, "recognition.hidden", x=x, z=z, u=u)))
+        mu, log_sigma = mean_and_log_sigma(head)
+        sigma = jnp.exp(log_sigma)
+        w = mu + sigma * jax.random.normal(now, (W,))
+        alpha = jax.nn.softmax(affine(p, "mixing.alpha", z=z, u=u))
+        z = move(z[None], u[None], w[None], alpha[None], p["universal.mean"])[0]
+        return z, key, mu, sigma
+
+    z, key = jnp.zeros(Z), jax.random.key(1, impl="rbg")
+
+    def run(x, u):
+        nonlocal z, key
+        z, key, mu, sigma = jax.block_until_ready(step(z, key, x, u))
+
+    time_filter(run, count, jax=jax.__version__)
+
+
+# ---- processes
+
+class Children:
+    """A child of this script for each number of threads."""
+
+    def __init__(self, options):
+        self.options, self.of_threads = options, {}
+
+    def ask(self, batch, threads, updates):
+        if threads not in self.of_threads:
+            command = [sys.executable, os.path.abspath(__file__), "--serve", "--unroll", str(self.options.unroll)]
+            self.of_threads[threads] = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                                        text=True, env=environment(threads))
+        child = self.of_threads[threads]
+        print(batch, threads, updates, file=child.stdin, flush=True)
+        answer = child.stdout.readline()
+        if not answer:
+            sys.exit(f"jax_twin: the process with {threads} threads ended")
+        return float(answer)
+
+    def end(self):
+        for child in self.of_threads.values():
+            child.stdin.close()
+            child.wait()
+
+
+def main():
+    options = parse("JAX twin of DVBF-LL, for timing.", lambda parser: parser.add_argument(
+        "--unroll", type=int, default=1, help="time steps in one turn of a scan's loop (default %(default)s)"))
+    if THREADS_SET not in os.environ:
+        if not options.serve:
+            os.execve(sys.executable, [sys.executable, *sys.argv], environment(options.threads))
+        children = Children(options)
+        serve(children.ask)
+        children.end()
+        return
+    keep_memory()
+    start_xla(int(os.environ[THREADS_SET]))
+    if options.exchange:
+        sys.exit(not exchange(options.exchange, options.unroll))
+    if options.until_r2:
+        sys.exit(not until_r2(options))
+    if options.filter:
+        return filter_steps(options.filter)
+    trainer = Trainer(options.unroll)
+    if options.serve:
+        return serve(lambda batch, threads, updates: trainer.time(batch, updates))
+    seconds = trainer.time(options.batch, options.updates)
+    rss, peak = resident_mib()
+    print(json.dumps({"batch": options.batch, "threads": options.threads, "seconds_per_update": seconds / options.updates,
+                      "jax": jax.__version__, "unroll": options.unroll, "rss_mib": rss, "peak_rss_mib": peak}))
+
+
+if __name__ == "__main__":
+    main()

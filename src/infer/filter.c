@@ -1,0 +1,210 @@
+/* The online filter: the initial network once it has its frames, then one step of the recurrence per observation, for
+ * a few samples of z side by side. Both are programs packed into the caller's memory. */
+#include "base/random.h"
+#include "base/status.h"
+#include "model/model.h"
+#include "train/schedule.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A packed program, and a run with its arena behind it. */
+typedef struct machine {
+  dv_program program;
+  dvbf_run run;
+} machine;
+
+struct dvbf_filter {
+  const dvbf_model *model;
+  machine start, step;
+  int frames;       /* that the initial network sees */
+  int seen;         /* frames so far, up to `frames` */
+  dv_schedule schedule;
+  uint32_t *number; /* [samples] keys of the noise */
+  float *x, *u;     /* [frames][n_x], [frames][n_u] first observations, and the controls that followed them */
+  bool *missing;    /* [frames] */
+  float *z, *mean, *deviation; /* [samples][n_z], [n_z], [n_z] */
+};
+
+/* ---- Making: the same walk over the parts counts bytes (at = NULL) and places them ---- */
+
+typedef struct block {
+  unsigned char *at;
+  size_t used;
+} block;
+
+static void *take(block *b, size_t size) {
+  void *here = b->at ? b->at + b->used : NULL;
+  b->used += (size + 63) / 64 * 64;
+  return here;
+}
+
+static void place_machine(block *b, machine *m, const dv_program *recorded) {
+  void *graph = take(b, dv_graph_packed_size(recorded->graph));
+  void *arena = take(b, dv_graph_arena_size(recorded->graph) * sizeof(dvbf_real));
+  if (!b->at) return;
+  m->program = *recorded;
+  m->program.graph = NULL; /* the heap's copy is freed; runs use the packed one */
+  m->run = (dvbf_run){.graph = dv_graph_pack(recorded->graph, graph), .k = dv_kernels_best(), .arena = arena};
+  memset(arena, 0, dv_graph_arena_size(recorded->graph) * sizeof(dvbf_real));
+}
+
+static dvbf_filter *place(block *b, const dvbf_model *m, size_t samples, int frames, const dv_program *start,
+                          const dv_program *step) {
+  dvbf_filter *f = take(b, sizeof *f);
+  size_t n_z = (size_t)m->n_z, n = (size_t)frames;
+  dvbf_filter parts = {.model = m, .frames = frames};
+  parts.number = take(b, samples * sizeof *parts.number);
+  parts.x = take(b, n * (size_t)m->n_x * sizeof *parts.x);
+  parts.u = take(b, n * (size_t)m->n_u * sizeof *parts.u);
+  parts.missing = take(b, n * sizeof *parts.missing);
+  parts.z = take(b, samples * n_z * sizeof *parts.z);
+  parts.mean = take(b, n_z * sizeof *parts.mean);
+  parts.deviation = take(b, n_z * sizeof *parts.deviation);
+  place_machine(b, &parts.start, start);
+  place_machine(b, &parts.step, step);
+  if (f) *f = parts;
+  return f;
+}
+
+/* Records both programs and walks; `b` tells whether to count or to place. */
+static dvbf_status lay_out(dvbf_filter **out, block *b, const dvbf_model *model, size_t samples, dvbf_error *error) {
+  dv_program start = {0}, step = {0};
+  dvbf_model *m = (dvbf_model *)model; /* recording only looks up the parameters of a complete model */
+  if (samples < 1 || samples > 65536)
+    return dv_fail(error, DVBF_ARGUMENT, "samples = %zu: must be in [1, 65536]; 16 works well", samples);
+  const dv_train_settings *s = model->settings;
+  int frames = (int)(s->initial_frames ? s->initial_frames : s->predict_from); /* a recurrent network takes any number */
+  dvbf_status status = dv_program_record_start(&start, m, (int)samples, frames, error);
+  if (!status) status = dv_program_record_step(&step, m, (int)samples, error);
+  if (!status) *out = place(b, model, samples, frames, &start, &step);
+  dv_program_clear(&start);
+  dv_program_clear(&step);
+  return status;
+}
+
+dvbf_status dvbf_filter_memsize(size_t *out, const dvbf_model *model, size_t samples, dvbf_error *error) {
+  block b = {0};
+  dvbf_filter *none;
+  dvbf_status status = lay_out(&none, &b, model, samples, error);
+  if (!status) *out = b.used;
+  return status;
+}
+
+dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t size, const dvbf_model *model, size_t samples,
+                             uint64_t seed, dvbf_error *error) {
+  size_t needed;
+  dvbf_status status = dvbf_filter_memsize(&needed, model, samples, error);
+  if (status) return status;
+  if (!memory || (uintptr_t)memory % 64 || size < needed)
+    return dv_fail(error, DVBF_ARGUMENT, "a filter of %zu samples needs %zu bytes at a multiple of 64, not %zu at %p",
+                   samples, needed, size, memory);
+  block b = {.at = memory};
+  dvbf_filter *f;
+  status = lay_out(&f, &b, model, samples, error);
+  if (status) return status;
+  f->schedule = dv_schedule_evaluation(model->log_sigma_floor, model->sequences, seed);
+  for (size_t i = 0; i < samples; i++) f->number[i] = (uint32_t)i;
+  machine *machines[] = {&f->start, &f->step};
+  for (int i = 0; i < 2; i++) {
+    machines[i]->run.parameters = model->parameters.values;
+    machines[i]->run.schedule = &f->schedule;
+    machines[i]->run.sequence = f->number;
+  }
+  dvbf_filter_reset(f);
+  *out = f;
+  return DVBF_OK;
+}
+
+void dvbf_filter_reset(dvbf_filter *f) {
+  f->seen = 0;
+  f->schedule.update = 0;
+}
+
+/* ---- Stepping ---- */
+
+/* One frame, scaled, into step t of every row of a program's inputs; x NULL: missing. */
+static void set_frame(dvbf_filter *f, machine *m, int t, const float *x, const float *u) {
+  const dvbf_model *model = f->model;
+  int rows = m->program.rows, n_x = model->n_x, n_u = model->n_u;
+  dvbf_real *to_x = dvbf_at(&m->run, dvbf_steps(m->program.x, t, 1));
+  dvbf_real *mask = dvbf_at(&m->run, dvbf_steps(m->program.mask, t, 1));
+  for (int r = 0; r < rows; r++) mask[r] = x ? 1 : 0;
+  for (int i = 0; i < n_x; i++) to_x[i] = x ? (dvbf_real)((x[i] - model->x.shift[i]) * model->x.scale[i]) : 0;
+  for (int r = 1; r < rows; r++) memcpy(to_x + (size_t)r * n_x, to_x, (size_t)n_x * sizeof *to_x);
+  if (!n_u) return;
+  dvbf_real *to_u = dvbf_at(&m->run, dvbf_steps(m->program.u, t, 1));
+  for (int i = 0; i < n_u; i++) to_u[i] = u ? (dvbf_real)((u[i] - model->u.shift[i]) * model->u.scale[i]) : 0;
+  for (int r = 1; r < rows; r++) memcpy(to_u + (size_t)r * n_u, to_u, (size_t)n_u * sizeof *to_u);
+}
+
+static void copy_z(dvbf_filter *f, const dvbf_real *z) {
+  int count = f->step.program.rows * f->model->n_z;
+  for (int i = 0; i < count; i++) f->z[i] = (float)z[i];
+}
+
+/* z <- f(z, u, w), w from q where x is seen and from the prior where not. */
+static void advance(dvbf_filter *f, const float *x, const float *u) {
+  machine *m = &f->step;
+  int count = m->program.rows * f->model->n_z;
+  dvbf_real *z = dvbf_at(&m->run, m->program.z);
+  for (int i = 0; i < count; i++) z[i] = (dvbf_real)f->z[i];
+  set_frame(f, m, 0, NULL, u);
+  set_frame(f, m, 1, x, NULL);
+  f->schedule.update++;
+  dv_run_forward(&m->run);
+  copy_z(f, dvbf_at(&m->run, dvbf_steps(m->program.z, 1, 1)));
+}
+
+static const float *first_frame(const dvbf_filter *f, int t) {
+  return f->missing[t] ? NULL : f->x + (size_t)t * (size_t)f->model->n_x;
+}
+
+/* z_1 from the first frames, then up to the last of them. */
+static void begin(dvbf_filter *f) {
+  size_t n_u = (size_t)f->model->n_u;
+  for (int t = 0; t < f->frames; t++) set_frame(f, &f->start, t, first_frame(f, t), n_u ? f->u + (size_t)t * n_u : NULL);
+  dv_run_forward(&f->start.run);
+  copy_z(f, dvbf_at(&f->start.run, dvbf_steps(f->start.program.z, 0, 1)));
+  for (int t = 1; t < f->frames; t++) advance(f, first_frame(f, t), n_u ? f->u + (size_t)(t - 1) * n_u : NULL);
+}
+
+/* Keeps a frame for the initial network; u belongs to the frame before. */
+static void collect(dvbf_filter *f, const float *x, const float *u) {
+  size_t n_x = (size_t)f->model->n_x, n_u = (size_t)f->model->n_u, t = (size_t)f->seen++;
+  f->missing[t] = !x;
+  if (x) memcpy(f->x + t * n_x, x, n_x * sizeof *x);
+  if (n_u) memset(f->u + t * n_u, 0, n_u * sizeof *u);
+  if (n_u && u && t) memcpy(f->u + (t - 1) * n_u, u, n_u * sizeof *u);
+}
+
+static void summarise(dvbf_filter *f) {
+  int n_z = f->model->n_z, samples = f->step.program.rows;
+  for (int i = 0; i < n_z; i++) {
+    double sum = 0, squares = 0;
+    for (int r = 0; r < samples; r++) sum += (double)f->z[r * n_z + i];
+    for (int r = 0; r < samples; r++) {
+      double e = (double)f->z[r * n_z + i] - sum / samples;
+      squares += e * e;
+    }
+    f->mean[i] = (float)(sum / samples);
+    f->deviation[i] = (float)sqrt(squares / samples);
+  }
+}
+
+void dvbf_filter_step(dvbf_filter *f, const float *x, const float *u, dvbf_belief *belief) {
+  if (f->seen < f->frames) {
+    collect(f, x, u);
+    if (f->seen == f->frames) begin(f);
+  } else {
+    advance(f, x, u);
+  }
+  bool ready = f->seen == f->frames;
+  if (ready) summarise(f);
+  *belief = (dvbf_belief){.ready = ready,
+                          .samples = (size_t)f->step.program.rows,
+                          .n_z = (size_t)f->model->n_z,
+                          .mean = f->mean,
+                          .deviation = f->deviation,
+                          .z = f->z};
+}

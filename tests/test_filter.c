@@ -1,0 +1,156 @@
+/* The online filter against inference over whole sequences, which shares no code with it but the equations. */
+#include "base/memory.h"
+#include "base/random.h"
+#include "data/dataset.h"
+#include "model/model.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { STEPS = 12, N_X = 7, N_U = 2, N_Z = 3, SEEN = 8, PASSES = 600, SAMPLES = 4096 };
+
+static dvbf_sequences make_data(void) {
+  dvbf_sequences s = {.count = 4, .steps = STEPS, .n_x = N_X, .n_u = N_U};
+  assert_int_equal(dv_sequences_allocate(&s, false, NULL), DVBF_OK);
+  dv_random r = dv_random_at(5, DV_STREAM_SIMULATION, 0, 0);
+  for (size_t i = 0; i < s.count * STEPS * N_X; i++) s.x[i] = (float)(1 + 2 * dv_random_normal(&r));
+  for (size_t i = 0; i < s.count * STEPS * N_U; i++) s.u[i] = (float)dv_random_normal(&r);
+  return s;
+}
+
+static dvbf_model *make_model(const dvbf_sequences *data, const char *initial, const char *frames) {
+  const char *const values[][2] = {{"universal", "point"}, {"hidden", "20"},          {"x-scaling", "standardise"},
+                                   {"initial", initial},   {"initial-frames", frames}, {"u-scaling", "standardise"},
+                                   {"predict-from", "4"},  {"systems", "5"}};
+  dvbf_settings *settings = NULL;
+  dvbf_model *model = NULL;
+  assert_int_equal(dvbf_settings_new(&settings, "train", NULL), DVBF_OK);
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+    assert_int_equal(dvbf_settings_set(settings, values[i][0], values[i][1], NULL), DVBF_OK);
+  assert_int_equal(dv_model_new(&model, settings, NULL, data, 3, NULL), DVBF_OK);
+  dvbf_settings_free(settings);
+  return model;
+}
+
+static dvbf_filter *make_filter(const dvbf_model *model, size_t samples, uint64_t seed, void **memory) {
+  size_t size;
+  dvbf_filter *filter = NULL;
+  assert_int_equal(dvbf_filter_memsize(&size, model, samples, NULL), DVBF_OK);
+  *memory = dv_calloc_aligned(size, 1);
+  assert_int_equal(dvbf_filter_init(&filter, *memory, size, model, samples, seed, NULL), DVBF_OK);
+  return filter;
+}
+
+/* mean and variance [STEPS][N_Z] of z in sequence 0 over many passes. */
+static void offline(const dvbf_model *model, const dvbf_sequences *data, size_t observe, double *mean,
+                    double *variance) {
+  memset(mean, 0, STEPS * N_Z * sizeof *mean);
+  memset(variance, 0, STEPS * N_Z * sizeof *variance);
+  for (uint64_t seed = 0; seed < PASSES; seed++) {
+    dvbf_infer_options options = {.observe = observe, .seed = 100 + seed, .threads = 1};
+    dvbf_paths *paths = NULL;
+    assert_int_equal(dvbf_infer(&paths, model, data, &options, NULL), DVBF_OK);
+    for (size_t i = 0; i < STEPS * N_Z; i++) {
+      mean[i] += (double)paths->z[i] / PASSES;
+      variance[i] += (double)paths->z[i] * (double)paths->z[i] / PASSES;
+    }
+    dvbf_paths_free(paths);
+  }
+  for (size_t i = 0; i < STEPS * N_Z; i++) variance[i] -= mean[i] * mean[i];
+}
+
+static void step(dvbf_filter *filter, const dvbf_sequences *data, size_t t, bool seen, dvbf_belief *belief) {
+  dvbf_filter_step(filter, seen ? data->x + t * N_X : NULL, t ? data->u + (t - 1) * N_U : NULL, belief);
+}
+
+/* Means and deviations of the online samples agree with the passes, observed and predicted. */
+static void compare(const char *initial, const char *frames, size_t first) {
+  dvbf_sequences data = make_data();
+  dvbf_model *model = make_model(&data, initial, frames);
+  double mean[STEPS * N_Z], variance[STEPS * N_Z];
+  void *memory;
+  dvbf_belief belief;
+  dvbf_filter *filter = make_filter(model, SAMPLES, 9, &memory);
+  offline(model, &data, SEEN, mean, variance);
+  for (size_t t = 0; t < STEPS; t++) {
+    step(filter, &data, t, t < SEEN, &belief);
+    assert_int_equal(belief.ready, t + 1 >= first);
+    for (size_t i = 0; i < N_Z && belief.ready; i++) {
+      double v = variance[t * N_Z + i], error = sqrt(v * (1.0 / PASSES + 1.0 / SAMPLES));
+      assert_true(fabs((double)belief.mean[i] - mean[t * N_Z + i]) < 5 * error);
+      assert_true(fabs((double)belief.deviation[i] / sqrt(v) - 1) < 0.2);
+    }
+  }
+  dv_free(memory);
+  dvbf_model_free(model);
+  dv_sequences_free(&data);
+}
+
+static void agrees_with_inference_mlp(void **state) {
+  (void)state;
+  compare("mlp", "5", 5);
+}
+
+static void agrees_with_inference_birnn(void **state) {
+  (void)state;
+  compare("birnn", "3", 3);
+}
+
+static void same_inputs_same_bytes_no_allocation(void **state) {
+  (void)state;
+  dvbf_sequences data = make_data();
+  dvbf_model *model = make_model(&data, "mlp", "2");
+  void *memory[2];
+  dvbf_filter *a = make_filter(model, 8, 4, &memory[0]), *b = make_filter(model, 8, 4, &memory[1]);
+  dvbf_belief from_a, from_b;
+  for (size_t t = 0; t < 6; t++) step(b, &data, t, true, &from_b); /* b has a past, which it forgets */
+  dvbf_filter_reset(b);
+  unsigned long before = dv_allocations();
+  for (size_t t = 0; t < STEPS; t++) {
+    step(a, &data, t, t != 3, &from_a);
+    step(b, &data, t, t != 3, &from_b);
+    if (from_a.ready) assert_memory_equal(from_a.z, from_b.z, 8 * N_Z * sizeof(float));
+  }
+  assert_int_equal(dv_allocations(), before);
+  dv_free(memory[0]);
+  dv_free(memory[1]);
+  dvbf_model_free(model);
+  dv_sequences_free(&data);
+}
+
+static void bad_memory_is_refused(void **state) {
+  (void)state;
+  dvbf_sequences data = make_data();
+  dvbf_model *model = make_model(&data, "mlp", "2");
+  dvbf_error error;
+  size_t size;
+  dvbf_filter *filter = NULL;
+  assert_int_equal(dvbf_filter_memsize(&size, model, 0, &error), DVBF_ARGUMENT);
+  assert_int_equal(dvbf_filter_memsize(&size, model, 2, &error), DVBF_OK);
+  unsigned char *memory = dv_calloc_aligned(size + 64, 1);
+  assert_int_equal(dvbf_filter_init(&filter, memory, size - 1, model, 2, 1, &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "needs"));
+  assert_int_equal(dvbf_filter_init(&filter, memory + 4, size, model, 2, 1, &error), DVBF_ARGUMENT);
+  assert_int_equal(dvbf_filter_init(&filter, NULL, size, model, 2, 1, &error), DVBF_ARGUMENT);
+  dv_free(memory);
+  dvbf_model_free(model);
+  dv_sequences_free(&data);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(agrees_with_inference_mlp),
+      cmocka_unit_test(agrees_with_inference_birnn),
+      cmocka_unit_test(same_inputs_same_bytes_no_allocation),
+      cmocka_unit_test(bad_memory_is_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
