@@ -34,7 +34,8 @@ static inline dvbf_sequences bench_data(size_t count, size_t steps, size_t pixel
   return s;
 }
 
-/* DVBF-LL with a bidirectional initial network over all frames; `more` lists further settings as name, value, .., NULL. */
+/* DVBF-LL with a bidirectional initial network over all frames; `more` lists further settings as name, value,
+ * .., NULL. */
 static inline dvbf_model *bench_model(const dvbf_sequences *data, int batch, const char *const *more) {
   dvbf_error error;
   dvbf_settings *s = NULL;

@@ -1,6 +1,6 @@
-/* Writes one gradient computation of DVBF-LL with everything that goes in and comes out, as NPY files, so that a twin
- * in another framework can be shown to compute the same: parameters, a minibatch, the noise; the terms of the bound
- * and the gradient of every parameter. Usage: bench_exchange FOLDER [BATCH] */
+/* Writes one gradient computation of DVBF-LL with everything that goes in and comes out, as NPY files, so
+ * that a twin in another framework can be shown to compute the same: parameters, a minibatch, the noise; the
+ * terms of the bound and the gradient of every parameter. Usage: bench_exchange FOLDER [BATCH] */
 #include "bench.h"
 #include "train/schedule.h"
 
@@ -16,7 +16,8 @@ static void write_npy(const char *folder, const char *name, const float *data, i
     perror(path);
     exit(1);
   }
-  int used = snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d, %d), }", a, b, c);
+  int used = snprintf(header, sizeof header,
+                      "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d, %d), }", a, b, c);
   memset(header + used, ' ', sizeof header - (size_t)used);
   header[117] = '\n';
   fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, f);

@@ -32,7 +32,7 @@ int main(int count, char **arguments) {
   qsort(seconds, (size_t)steps, sizeof *seconds, by_value);
   int skip = (steps + 199) / 200 * 5, n = steps - skip;
   double *s = seconds + skip;
-  printf("{\"samples\": %zu, \"bytes\": %zu, \"median_us\": %.3f, \"p99_us\": %.3f, \"max_us\": %.3f}\n", samples, size,
-         1e6 * s[n / 2], 1e6 * s[(int)(0.99 * n)], 1e6 * s[n - 1]);
+  printf("{\"samples\": %zu, \"bytes\": %zu, \"median_us\": %.3f, \"p99_us\": %.3f, \"max_us\": %.3f}\n",
+         samples, size, 1e6 * s[n / 2], 1e6 * s[(int)(0.99 * n)], 1e6 * s[n - 1]);
   return 0;
 }

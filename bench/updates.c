@@ -1,6 +1,7 @@
-/* Updates per second of DVBF-LL with a bidirectional initial network over 15 frames, and how close that is to the
- * machine: the rate of OpenBLAS's sgemm on one core per thread, and the time of a PyTorch twin, all measured in turn
- * in the same run, because the machine may be shared. Usage: bench_updates [ROUNDS] [TWIN COMMAND...] */
+/* Updates per second of DVBF-LL with a bidirectional initial network over 15 frames, and how close that is to
+ * the machine: the rate of OpenBLAS's sgemm on one core per thread, and the time of a PyTorch twin, all
+ * measured in turn in the same run, because the machine may be shared. Usage: bench_updates [ROUNDS] [TWIN
+ * COMMAND...] */
 #include "bench.h"
 
 #include <cblas.h>
@@ -17,13 +18,15 @@ enum { MOST_ROUNDS = 100, BATCHES = 3, THREADS = 2 };
 static const int batches[BATCHES] = {50, 100, 500};
 static const int updates_per_round[BATCHES] = {40, 20, 6};
 
-/* OpenBLAS of Debian 12 takes processors it does not know for a Prescott, and would be measured five times too slow.
- * The choice is made when it is loaded, so the program starts itself again. */
+/* OpenBLAS of Debian 12 takes processors it does not know for a Prescott, and would be measured five times
+ * too slow. The choice is made when it is loaded, so the program starts itself again. */
 static void insist_on_fast_blas(char **arguments) {
 #if defined(__x86_64__)
   if (strcmp(openblas_get_corename(), "Prescott") || getenv("OPENBLAS_CORETYPE")) return;
   __builtin_cpu_init();
-  const char *core = __builtin_cpu_supports("avx512vl") ? "SKYLAKEX" : __builtin_cpu_supports("avx2") ? "HASWELL" : NULL;
+  const char *core = __builtin_cpu_supports("avx512vl") ? "SKYLAKEX"
+                     : __builtin_cpu_supports("avx2")   ? "HASWELL"
+                                                        : NULL;
   if (!core) return;
   setenv("OPENBLAS_CORETYPE", core, 1);
   execv("/proc/self/exe", arguments);
@@ -185,8 +188,8 @@ static json_t *report(row rows[BATCHES][THREADS], const sample gemm[THREADS]) {
   printf("DVBF-LL, 256 pixels, 15 frames, BiRNN initial network; medians (10 %% .. 90 %%)\n");
   printf("sgemm %dx%dx%d, OpenBLAS %s: %.0f GFLOP/s with 1 thread, %.0f with 2\n\n", M, N, K,
          openblas_get_corename(), quantile(&gemm[0], 0.5), quantile(&gemm[1], 0.5));
-  printf("%5s %7s %22s %9s %8s %9s %9s %11s\n", "batch", "threads", "ms per update", "updates/s", "GFLOP/s", "of sgemm",
-         "speed-up", "of twin");
+  printf("%5s %7s %22s %9s %8s %9s %9s %11s\n", "batch", "threads", "ms per update", "updates/s", "GFLOP/s",
+         "of sgemm", "speed-up", "of twin");
   for (int b = 0; b < BATCHES; b++)
     for (int n = 0; n < THREADS; n++) {
       const row *r = &rows[b][n];
@@ -196,10 +199,10 @@ static json_t *report(row rows[BATCHES][THREADS], const sample gemm[THREADS]) {
              1e3 * quantile(&r->seconds, 0.1), 1e3 * quantile(&r->seconds, 0.9), 1 / s, gflops,
              100 * quantile(&r->rate, 0.5), speed_up);
       isfinite(ratio) ? printf(" %10.2fx\n", ratio) : printf(" %11s\n", "-");
-      json_array_append_new(
-          list, json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "batch", batches[b], "threads", n + 1, "seconds", s,
-                          "gflops", gflops, "of_sgemm", quantile(&r->rate, 0.5), "speed_up", speed_up, "twin_seconds",
-                          isfinite(ratio) ? ratio * s : -1.0));
+      json_array_append_new(list, json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "batch", batches[b],
+                                            "threads", n + 1, "seconds", s, "gflops", gflops, "of_sgemm",
+                                            quantile(&r->rate, 0.5), "speed_up", speed_up, "twin_seconds",
+                                            isfinite(ratio) ? ratio * s : -1.0));
     }
   return list;
 }
@@ -223,8 +226,8 @@ int main(int count, char **arguments) {
   measure(rows, gemm, &t, rounds);
   json_t *list = report(rows, gemm);
   printf("\nmemory of training at batch 500 with 2 threads: %.0f MB\n", (double)memory / 1024);
-  json_t *all = json_pack("{s:o, s:f, s:f, s:f}", "updates", list, "sgemm_1", quantile(&gemm[0], 0.5), "sgemm_2",
-                          quantile(&gemm[1], 0.5), "memory_mb", (double)memory / 1024);
+  json_t *all = json_pack("{s:o, s:f, s:f, s:f}", "updates", list, "sgemm_1", quantile(&gemm[0], 0.5),
+                          "sgemm_2", quantile(&gemm[1], 0.5), "memory_mb", (double)memory / 1024);
   json_dump_file(all, "bench.json", JSON_INDENT(2));
   json_decref(all);
   return 0;

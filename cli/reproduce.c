@@ -156,7 +156,7 @@ static dvbf_status run_trial(cli_trial *trial, const study *s, bool draw, dvbf_e
 
 /* Looks before anything is written, so that a refusal leaves all as it was. */
 static dvbf_status refuse_former(const study *s, dvbf_error *error) {
-  static const char *const names[] = {"data.h5", "long.h5", "run/" CLI_MODEL};
+  static const char *const names[] = {"data.h5", "long.h5", ("run/" CLI_MODEL)};
   cli_path folder, path;
   cli_join(path, s->folder, "results.json");
   dvbf_status status = cli_refuse_existing(path, s->force, error);

@@ -6,8 +6,8 @@
  * goes from p to R(s) p. So, instead of the softmax of the shipped transition, waves weigh the linear
  * systems:
  *
- *   theta = z K + u L                                       phases: a layer, shipped
- *   alpha = (1, cos theta_1, sin theta_1, cos theta_2, ...)  an op of our own, with its backward
+ *   theta = z K + u L + bias                                phases: a layer, shipped
+ *   alpha = (1, cos theta_1, sin theta_1, cos theta_2, ...) an op of our own, with its backward
  *   z'    = z + sum_i alpha_i (A_i z + B_i u + C_i w)       a mixture, shipped
  *
  * v = (A, B, C) are the universal parameters: the library learns a distribution over them. Nothing says which
@@ -19,11 +19,9 @@
 
 enum { WAVES = 4, SYSTEMS = 1 + 2 * WAVES };
 
-/* ---- An op of our own: alpha = (1, cos theta_1, sin theta_1, ...) ----------------------------------------
- */
+/* ---- An op of our own: alpha = (1, cos theta_1, sin theta_1, ...) ------------------------------------ */
 
-/* Rows are sequences. dvbf_at gives the memory of a value while the program runs, [rows][cols] for one step.
- */
+/* A row is a sequence. While the program runs, dvbf_at gives a value's memory: [rows][cols] of this step. */
 static void waves_forward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_real *theta = dvbf_at(run, op->in[0]);
   dvbf_real *alpha = dvbf_at(run, op->out[0]);
@@ -48,8 +46,7 @@ static void waves_backward(const dvbf_op *op, dvbf_run *run) {
 
 static const dvbf_op_class waves_class = {"waves", waves_forward, waves_backward};
 
-/* ---- The transition --------------------------------------------------------------------------------------
- */
+/* ---- The transition ---------------------------------------------------------------------------------- */
 
 /* v is what dvbf_mixture wants: rows for z, u and w, then n_z columns, then the systems. */
 static size_t universal(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
@@ -58,8 +55,8 @@ static size_t universal(const dvbf_transition *self, const dvbf_settings *settin
   return (size_t)(n_z + n_u + n_w) * (size_t)n_z * SYSTEMS;
 }
 
-/* First means: A and B small and random, so that z nearly stays; w corrects one dimension each, by system 0,
- * whose weight is always 1. */
+/* First means: A and B random and small, as waves do not sum to 1 and z must not grow from step to step; each
+ * w corrects one dimension, by system 0, whose weight is always 1. */
 static void first(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u, int n_w,
                   double *mean, double (*normal)(size_t k, void *random), void *random) {
   (void)self, (void)settings;
@@ -123,8 +120,7 @@ static void step(const dvbf_transition *self, dvbf_graph *g, const dvbf_transiti
 static const dvbf_transition waves = {
     .name = "waves", .universal = universal, .first = first, .open = open, .step = step};
 
-/* ---- Training and evaluation with it ---------------------------------------------------------------------
- */
+/* ---- Training and evaluation with it ----------------------------------------------------------------- */
 
 static dvbf_status get_data(dvbf_data **out, const char *path, dvbf_error *error) {
   if (path) return dvbf_data_read(out, path, 1, error);
@@ -143,29 +139,36 @@ static bool show(const dvbf_progress *p, void *user_data) {
   return true;
 }
 
+static double mean(const double *values, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) sum += values[i];
+  return n ? sum / (double)n : 0;
+}
+
 static void print_evaluation(const dvbf_evaluation *e) {
-  double error = 0;
   for (size_t i = 0; i < e->n_regressions; i++)
     printf("R2 of %-9s %.3f\n", e->regressions[i].name, e->regressions[i].r2);
-  for (size_t h = 0; h < e->horizon; h++) error += e->mse[h] / (double)e->horizon;
-  printf("frames %zu to %zu predicted from the first %zu: error %.4f of the pixel variance\n",
-         e->observed + 1, e->observed + e->horizon, e->observed, error / e->pixel_variance);
+  printf("Squared error of frames %zu to %zu, predicted from those before, over the pixel variance\n",
+         e->observed + 1, e->observed + e->horizon);
+  printf("  samples %.3f, mean path %.3f, last frame again %.3f\n",
+         mean(e->mse, e->horizon) / e->pixel_variance, mean(e->mse_mean_path, e->horizon) / e->pixel_variance,
+         mean(e->mse_repeat, e->horizon) / e->pixel_variance);
 }
 
 int main(int argc, char **argv) {
-  const char *path = argc > 1 ? argv[1] : NULL, *updates = argc > 2 ? argv[2] : "1300",
+  const char *path = argc > 1 ? argv[1] : NULL, *updates = argc > 2 ? argv[2] : NULL,
              *file = "waves.safetensors";
   dvbf_error error;
   dvbf_settings *train = NULL, *evaluate = NULL;
   dvbf_data *data = NULL;
   dvbf_model *trained = NULL, *model = NULL;
   dvbf_evaluation *evaluation = NULL;
-  int failed = dvbf_settings_new(&train, "train", &error) ||
-               dvbf_settings_new(&evaluate, "evaluate", &error) ||
-               dvbf_settings_set(train, "updates", updates, &error) || get_data(&data, path, &error) ||
-               dvbf_train_with(&trained, &waves, train, data, show, NULL, &error) ||
-               dvbf_model_save(trained, file, &error) || dvbf_model_load_with(&model, &waves, file, &error) ||
-               dvbf_evaluate(&evaluation, model, data, &data->test, evaluate, &error);
+  int failed =
+      dvbf_settings_new(&train, "train", &error) || dvbf_settings_new(&evaluate, "evaluate", &error) ||
+      (updates && dvbf_settings_set(train, "updates", updates, &error)) || get_data(&data, path, &error) ||
+      dvbf_train_with(&trained, &waves, train, data, show, NULL, &error) ||
+      dvbf_model_save(trained, file, &error) || dvbf_model_load_with(&model, &waves, file, &error) ||
+      dvbf_evaluate(&evaluation, model, data, &data->test, evaluate, &error);
   if (failed)
     fprintf(stderr, "%s\n", error.message);
   else

@@ -1,4 +1,5 @@
-/* The online filter against inference over whole sequences, which shares no code with it but the equations. */
+/* The online filter against inference over whole sequences, which shares no code with it but the equations.
+ */
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/dataset.h"
@@ -27,9 +28,10 @@ static dvbf_sequences make_data(void) {
 }
 
 static dvbf_model *make_model(const dvbf_sequences *data, const char *initial, const char *frames) {
-  const char *const values[][2] = {{"universal", "point"}, {"hidden", "20"},          {"x-scaling", "standardise"},
-                                   {"initial", initial},   {"initial-frames", frames}, {"u-scaling", "standardise"},
-                                   {"predict-from", "4"},  {"systems", "5"}};
+  const char *const values[][2] = {{"universal", "point"},       {"hidden", "20"},
+                                   {"x-scaling", "standardise"}, {"initial", initial},
+                                   {"initial-frames", frames},   {"u-scaling", "standardise"},
+                                   {"predict-from", "4"},        {"systems", "5"}};
   dvbf_settings *settings = NULL;
   dvbf_model *model = NULL;
   assert_int_equal(dvbf_settings_new(&settings, "train", NULL), DVBF_OK);

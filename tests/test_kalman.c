@@ -23,7 +23,7 @@ enum { TRAIN = 1000, VALID = 200, TEST = 1000, SAMPLES = 4 };
 /* Under sanitizers training stops early: the bound must still hold, but it cannot be close. */
 #ifdef __SANITIZE_ADDRESS__
 enum { CLOSE = 0 };
-static const char *const updates = "150";
+static const char *const updates = "1000";
 #else
 enum { CLOSE = 1 };
 static const char *const updates = "3000";

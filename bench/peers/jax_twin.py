@@ -69,15 +69,35 @@ def sample(head, eps):
     return mu + jnp.exp(log_sigma) * eps
 
 
+def rnn(a, R, unroll):
+    """Last state of h_t = relu(a_t + h_{t-1} R) from h_0 = 0. Its gradient is written out so that the gradient of R is
+    one product over all steps instead of a sum in the loop."""
+    def forward(a, R):
+        def step(h, a):
+            h = jax.nn.relu(a + h @ R)
+            return h, h
+        first = jax.nn.relu(a[0])
+        last, h = lax.scan(step, first, a[1:], unroll=unroll)
+        return last, (jnp.concatenate([first[None], h]), R)
+
+    def backward(kept, d_last):
+        h, R = kept
+        def step(d_h, h):
+            d_a = jnp.where(h > 0, d_h, 0)
+            return d_a @ R.T, d_a
+        d_a = lax.scan(step, d_last, h, reverse=True, unroll=unroll)[1]
+        return d_a, h[:-1].reshape(-1, H).T @ d_a[1:].reshape(-1, H)
+
+    run = jax.custom_vjp(lambda a, R: forward(a, R)[0])
+    run.defvjp(forward, backward)
+    return run(a, R)
+
+
 def birnn(p, x, unroll):
-    """Last states of h_t = relu(x_t W + h_{t-1} R + b), forwards and backwards, from h_0 = 0."""
-    R_f, R_b = p["initial.forward.h"], p["initial.backward.h"]
+    """Last states of h_t = relu(x_t W + h_{t-1} R + b), forwards and backwards."""
     a_f = x @ p["initial.forward.x"] + p["initial.forward.bias"]
-    a_b = (x @ p["initial.backward.x"] + p["initial.backward.bias"])[::-1]
-    def step(h, a):
-        return (jax.nn.relu(a[0] + h[0] @ R_f), jax.nn.relu(a[1] + h[1] @ R_b)), None
-    first = jax.nn.relu(a_f[0]), jax.nn.relu(a_b[0])
-    return lax.scan(step, first, (a_f[1:], a_b[1:]), unroll=unroll)[0]
+    a_b = x @ p["initial.backward.x"] + p["initial.backward.bias"]
+    return rnn(a_f, p["initial.forward.h"], unroll), rnn(a_b[::-1], p["initial.backward.h"], unroll)
 
 
 def initial_head(p, x, unroll):

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""A PyTorch twin of DVBF-LL with a bidirectional initial network: the same work per update, for timing.
+"""A PyTorch twin of DVBF-LL: the same model and the same work per update as dvbf, for timing.
 
     torch_twin.py --batch 50 --threads 1 --updates 50     one JSON line: seconds per update, memory, version
     torch_twin.py --serve                                 reads "BATCH THREADS UPDATES", answers with seconds
     torch_twin.py --check                                 every variant against a plain float64 transcription
+    torch_twin.py --exchange FOLDER                       terms and gradients against those of bench_exchange
+    torch_twin.py --until-r2 DATA.h5 --seed 1             time until the paper's R^2 is passed
+    torch_twin.py --filter 2000                           time of one step of the online filter
 
 The model, per sequence (T = 15 frames, names of the paper):
 
@@ -22,7 +25,6 @@ whole tensor per step; parameters and gradients live in two flat vectors, so tha
 keeps large blocks instead of returning them to the system at every update. Tried without clear gain: one product for
 the three input layers of x, a hand-written gradient of the BiRNN.
 """
-import argparse
 import ctypes
 import importlib.util
 import json
@@ -30,6 +32,7 @@ import math
 import os
 import sys
 import time
+from typing import Optional
 
 
 def prepare_openblas():
@@ -53,14 +56,12 @@ def prepare_openblas():
 
 prepare_openblas()
 try:
+    from common import *
     import torch
     from torch import Tensor
 except ImportError as error:
     sys.exit(f"torch_twin: PyTorch is needed ({error}); on Debian: apt-get install python3-torch python3-numpy")
 
-T, X, U, Z, W, M, H = 15, 256, 1, 3, 3, 16, 128  # frames, pixels, controls, latent, noise, triplets, hidden
-S = Z + U + W                                     # what a triplet (A_i, B_i, C_i) multiplies: s_t = [z_t, u_t, w_t]
-N = 500                                           # training sequences
 VARIANTS = ("eager", "eager-rnn", "script", "script-rnn", "compile")
 
 
@@ -85,17 +86,20 @@ def birnn(a_f: Tensor, a_b: Tensor, R_f: Tensor, R_b: Tensor):
 
 
 def filter_states(z: Tensor, a: Tensor, l: Tensor, u: Tensor, eps: Tensor, W_z: Tensor, L_z: Tensor, W_o: Tensor,
-                  b_o: Tensor, V: Tensor):
+                  b_o: Tensor, V: Tensor, use: Optional[Tensor] = None):
     """z_1 [B,Z] -> z_1..z_T [T,B,Z] and the recognition outputs [T-1,B,2W] (mean, log sigma before the clamp).
 
     a [T-1,B,H]: what x_{t+1} and u_t give to the hidden layer; l [T-1,B,M]: what u_t gives to alpha's logits;
     u [T-1,B,U]; eps [T-1,B,W]; W_z [Z,H]; L_z [Z,M]; W_o [H,2W]; V [M*S,Z]: row i*S+j is column j of (A_i|B_i|C_i).
+    use [T-1,B,1]: where it is false, w is drawn from the prior.
     """
     zs, outs = [z], []
     a_s, l_s, u_s, e_s = a.unbind(0), l.unbind(0), u.unbind(0), eps.unbind(0)
     for t in range(len(a_s)):
         out = torch.addmm(b_o, torch.relu_(torch.addmm(a_s[t], z, W_z)), W_o)  # [B,2W]
         w = sample(out, e_s[t])
+        if use is not None:
+            w = torch.where(use[t], w, e_s[t])
         alpha = torch.softmax(torch.addmm(l_s[t], z, L_z), 1)                # [B,M]
         s = torch.cat([z, u_s[t], w], 1)                                     # [B,S]
         z = torch.addmm(z, (alpha.unsqueeze(2) * s.unsqueeze(1)).flatten(1), V)
@@ -105,7 +109,7 @@ def filter_states(z: Tensor, a: Tensor, l: Tensor, u: Tensor, eps: Tensor, W_z: 
 
 
 class Twin(torch.nn.Module):
-    def __init__(self, variant):
+    def __init__(self, variant, initial="birnn"):
         super().__init__()
         def weight(rows, columns, scale=None):
             return torch.nn.Parameter(torch.randn(rows, columns) * (scale or rows ** -0.5))
@@ -115,11 +119,14 @@ class Twin(torch.nn.Module):
         scripted = torch.jit.script if how == "script" else lambda function: function
         self.birnn, self.filter_states = scripted(birnn), scripted(filter_states)
         # Initial network; nn.RNN owns its weights (and a second bias, which changes nothing).
+        self.mlp = initial == "mlp"
         self.rnn = torch.nn.RNN(X, H, nonlinearity="relu", bidirectional=True) if recurrence == "rnn" else None
-        if self.rnn is None:
+        if self.mlp:
+            self.init_W1, self.init_b1 = weight(K * X, H), zeros(H)
+        elif self.rnn is None:
             self.init_Wf, self.init_Wb, self.init_bf, self.init_bb = weight(X, H), weight(X, H), zeros(H), zeros(H)
             self.init_Rf, self.init_Rb = weight(H, H, scale=0.5 * H ** -0.5), weight(H, H, scale=0.5 * H ** -0.5)
-        self.init_Wo, self.init_bo = weight(2 * H, 2 * W), zeros(2 * W)
+        self.init_Wo, self.init_bo = weight(H if self.mlp else 2 * H, 2 * W), zeros(2 * W)
         # Initial transition z_1 = g(w_1).
         self.g_W1, self.g_b1, self.g_W2, self.g_b2 = weight(W, H), zeros(H), weight(H, Z), zeros(Z)
         # Recognition, and alpha's affine map.
@@ -134,40 +141,112 @@ class Twin(torch.nn.Module):
         self.em_W1, self.em_b1, self.em_W2, self.em_b2 = weight(Z, H), zeros(H), weight(H, X), zeros(X)
         self.em_log_sigma = zeros(())
 
-    def forward(self, x, u, eps, eps_v):
-        """Loss = -bound / (B T). x [T,B,X]; u [T-1,B,U]; eps [T,B,W] makes w_1, w_2..w_T; eps_v [M*S,Z] makes v."""
+    def initial_head(self, x):
+        """(mu, log sigma before the clamp) of w_1, [B,2W]."""
         B = x.shape[1]
-        x_flat = x.view(T * B, X)
-
-        if self.rnn is not None:
-            h_f, h_b = self.rnn(x)[1].unbind(0)                              # last states, [B,H] each
+        if self.mlp:
+            frames = x[:K].transpose(0, 1).reshape(B, K * X)
+            h = torch.relu_(torch.addmm(self.init_b1, frames, self.init_W1))
+        elif self.rnn is not None:
+            h = torch.cat(self.rnn(x)[1].unbind(0), 1)                       # last states, [B,H] each
         else:
+            x_flat = x.view(T * B, X)
             a_f = torch.addmm(self.init_bf, x_flat, self.init_Wf).view(T, B, H)
             a_b = torch.addmm(self.init_bb, x_flat, self.init_Wb).view(T, B, H)
-            h_f, h_b = self.birnn(a_f, a_b, self.init_Rf, self.init_Rb)
-        out_1 = torch.addmm(self.init_bo, torch.cat([h_f, h_b], 1), self.init_Wo)   # [B,2W]
+            h = torch.cat(self.birnn(a_f, a_b, self.init_Rf, self.init_Rb), 1)
+        return torch.addmm(self.init_bo, h, self.init_Wo)
+
+    def states(self, x, u, eps, V, use=None):
+        """z [T,B,Z] and the heads of q(w) [T,B,2W]; V [M*S,Z]; use [T-1,B,1] or None."""
+        B = x.shape[1]
+        out_1 = self.initial_head(x)
         w_1 = sample(out_1, eps[0])
         z_1 = torch.addmm(self.g_b2, torch.relu_(torch.addmm(self.g_b1, w_1, self.g_W1)), self.g_W2)
-
-        v_std = self.v_log_std.exp()
-        V = torch.addcmul(self.v_mean, v_std, eps_v)
         u_flat = u.view(-1, U)
-        a = torch.addmm(torch.addmm(self.rec_b, u_flat, self.rec_Wu), x_flat[B:], self.rec_Wx).view(T - 1, B, H)
+        x_next = x.view(T * B, X)[B:]
+        a = torch.addmm(torch.addmm(self.rec_b, u_flat, self.rec_Wu), x_next, self.rec_Wx).view(T - 1, B, H)
         l = torch.addmm(self.alpha_b, u_flat, self.alpha_Wu).view(T - 1, B, M)
-        z, out = self.filter_states(z_1, a, l, u, eps[1:], self.rec_Wz, self.alpha_Wz, self.rec_Wo, self.rec_bo, V)
+        z, out = self.filter_states(z_1, a, l, u, eps[1:], self.rec_Wz, self.alpha_Wz, self.rec_Wo, self.rec_bo, V, use)
+        return z, torch.cat([out_1.unsqueeze(0), out])
 
+    def sample_v(self, eps_v):
+        return torch.addcmul(self.v_mean, self.v_log_std.exp(), eps_v)
+
+    def terms(self, x, u, eps, eps_v, floor=None, use=None):
+        """Reconstruction, KL of w, KL of v, in nats per frame.
+
+        x [T,B,X]; u [T-1,B,U]; eps [T,B,W] makes w_1, w_2..w_T; eps_v [M*S,Z] makes v. For training in earnest: floor,
+        a scalar, bounds log sigma_x from below; where use [T-1,B,1] is false, w is drawn from the prior.
+        """
+        B = x.shape[1]
+        z, out = self.states(x, u, eps, self.sample_v(eps_v), use)
         hidden = torch.relu_(torch.addmm(self.em_b1, z.view(T * B, Z), self.em_W1))
         mean = torch.addmm(self.em_b2, hidden, self.em_W2)                   # [TB,X]
-        sse = torch.nn.functional.mse_loss(mean, x_flat, reduction="sum")
-        log_p = -0.5 * (-2 * self.em_log_sigma).exp() * sse \
-            - x.numel() * (self.em_log_sigma + 0.5 * math.log(2 * math.pi))
+        sse = torch.nn.functional.mse_loss(mean, x.view(T * B, X), reduction="sum")
+        em_log_sigma = self.em_log_sigma
+        if floor is not None:
+            em_log_sigma = torch.where(em_log_sigma > floor, em_log_sigma, floor)
+        log_p = -0.5 * (-2 * em_log_sigma).exp() * sse - x.numel() * (em_log_sigma + 0.5 * LN_2PI)
 
-        mu, log_sigma = torch.cat([out_1.unsqueeze(0), out]).chunk(2, 2)     # [T,B,W]
+        mu, log_sigma = out.chunk(2, 2)                                      # [T,B,W]
         log_sigma = log_sigma.clamp(-8.0, 2.5)
-        kl_w = (0.5 * ((2 * log_sigma).exp() + mu * mu - 1) - log_sigma).sum()
-        kl_v = (self.prior_log_std - self.v_log_std - 0.5
-                + 0.5 * (v_std ** 2 + (self.v_mean - self.prior_mean) ** 2) * (-2 * self.prior_log_std).exp()).sum()
-        return (kl_w - log_p + kl_v * (B / N)) / (B * T)
+        kl_w = 0.5 * ((2 * log_sigma).exp() + mu * mu - 1) - log_sigma
+        if use is not None:
+            kl_w = torch.cat([kl_w[:1], kl_w[1:] * use])
+        kl_v = (self.prior_log_std - self.v_log_std - 0.5 + 0.5 * (-2 * self.prior_log_std).exp()
+                * ((2 * self.v_log_std).exp() + (self.v_mean - self.prior_mean) ** 2)).sum()
+        scale = 1 / (B * T)
+        return log_p * scale, kl_w.sum() * scale, kl_v * (B / N * scale)
+
+    def forward(self, *inputs):
+        """Loss = -bound / (B T)."""
+        log_p, kl_w, kl_v = self.terms(*inputs)
+        return kl_w + kl_v - log_p
+
+
+# ---- dvbf's parameters: most have a counterpart of the same layout
+
+NAMES = {
+    "init_Wf": "initial.forward.x", "init_Rf": "initial.forward.h", "init_bf": "initial.forward.bias",
+    "init_Wb": "initial.backward.x", "init_Rb": "initial.backward.h", "init_bb": "initial.backward.bias",
+    "init_W1": "initial.hidden.x", "init_b1": "initial.hidden.bias", "init_bo": "initial.output.bias",
+    "g_W1": "initial-transition.hidden.w", "g_b1": "initial-transition.hidden.bias",
+    "g_W2": "initial-transition.output.h", "g_b2": "initial-transition.output.bias",
+    "rec_Wx": "recognition.hidden.x", "rec_Wz": "recognition.hidden.z", "rec_Wu": "recognition.hidden.u",
+    "rec_b": "recognition.hidden.bias", "rec_Wo": "recognition.output.h", "rec_bo": "recognition.output.bias",
+    "alpha_Wz": "mixing.alpha.z", "alpha_Wu": "mixing.alpha.u", "alpha_b": "mixing.alpha.bias",
+    "em_W1": "emission.hidden.z", "em_b1": "emission.hidden.bias", "em_W2": "emission.mean.h",
+    "em_b2": "emission.mean.bias", "em_log_sigma": "emission.log_sigma"}
+
+
+def from_dvbf(values):
+    """dvbf's arrays by name -> the twin's."""
+    own = {name: values[theirs] for name, theirs in NAMES.items() if theirs in values}
+    both = [values[f"initial.output.{side}"] for side in ("forward", "backward", "h")
+            if f"initial.output.{side}" in values]
+    own["init_Wo"] = numpy.concatenate(both)
+    own["v_mean"], own["v_log_std"] = (values[f"universal.{name}"].transpose(2, 0, 1) for name in ("mean", "log_sigma"))
+    own["prior_mean"], own["prior_log_std"] = values["universal.prior"][0]
+    return own
+
+
+def to_dvbf(own):
+    """The twin's arrays (BiRNN) by name -> dvbf's."""
+    values = {theirs: own[name] for name, theirs in NAMES.items() if name in own}
+    values["initial.output.forward"], values["initial.output.backward"] = numpy.split(own["init_Wo"], 2)
+    for name, theirs in (("v_mean", "mean"), ("v_log_std", "log_sigma")):
+        values[f"universal.{theirs}"] = own[name].reshape(M, S, Z).transpose(1, 2, 0)
+    values["universal.prior"] = numpy.array([[own["prior_mean"], own["prior_log_std"]]])
+    return {name: value if value.ndim > 1 else value.reshape(1, -1) for name, value in values.items()}
+
+
+def load(model, values):
+    """Set the parameters to dvbf's values."""
+    own = from_dvbf(values)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            value = torch.from_numpy(numpy.ascontiguousarray(own[name], numpy.float32))
+            parameter.copy_(value.reshape(parameter.shape))
 
 
 def flatten(module):
@@ -239,22 +318,6 @@ def set_threads(threads):
             setter(threads)
 
 
-def keep_memory():
-    """Tell glibc never to give memory back: else each large tensor is mapped, zeroed and unmapped at every update."""
-    try:
-        libc = ctypes.CDLL("libc.so.6")
-        libc.mallopt(-4, 0)                                    # M_MMAP_MAX
-        libc.mallopt(-1, 2**31 - 1)                            # M_TRIM_THRESHOLD
-    except (OSError, AttributeError):
-        pass
-
-
-def resident_mib():
-    with open("/proc/self/status") as status:
-        fields = dict(line.split(":", 1) for line in status)
-    return tuple(round(int(fields[name].split()[0]) / 1024, 1) for name in ("VmRSS", "VmHWM"))
-
-
 def check(variant):
     """Loss and gradients of a variant, in float64, against the equations written out one sequence at a time."""
     torch.manual_seed(2)
@@ -307,41 +370,123 @@ def check(variant):
     return error < 1e-9
 
 
-def main():
-    parser = argparse.ArgumentParser(description="PyTorch twin of DVBF-LL, for timing.")
-    parser.add_argument("--batch", type=int, default=50, help="sequences per update (default %(default)s)")
-    parser.add_argument("--threads", type=int, default=1, help="threads (default %(default)s)")
-    parser.add_argument("--updates", type=int, default=50, help="updates to time (default %(default)s)")
-    parser.add_argument("--variant", choices=VARIANTS, help="how the recurrences run (default eager); -rnn: nn.RNN as "
-                        "BiRNN; compile: PyTorch 2, faster on one thread, but minutes of compilation for each "
-                        "batch and number of threads")
-    parser.add_argument("--serve", action="store_true", help='answer each line "BATCH THREADS UPDATES" with seconds')
+def exchange(folder):
+    """Terms and gradients of the default variant, in float32, from dvbf's parameters, minibatch and noise."""
+    e = Exchange(folder)
+    model = Twin("eager")
+    load(model, e.parameters)
+    x, u, eps, eps_v = (torch.from_numpy(numpy.ascontiguousarray(a)) for a in
+                        (e.x, e.u, e.eps, e.eps_v.transpose(2, 0, 1).reshape(M * S, Z)))
+    terms = model.terms(x, u, eps, eps_v)
+    (terms[1] + terms[2] - terms[0]).backward()
+    terms = [term.detach() for term in terms]
+    gradients = {name: parameter.grad.numpy() for name, parameter in model.named_parameters()}
+    return e.compare(f"PyTorch {torch.__version__}", [term.item() for term in terms], to_dvbf(gradients))
+
+
+def until_r2(options, variant):
+    set_threads(options.threads)
+    torch.manual_seed(options.seed)
+    data = Pendulum(options.until_r2, options.split)
+    model = Twin(variant, "mlp")
+    load(model, first_values(options.seed, "mlp", data.spread))
+    flat = flatten(model)
+    optimiser = adam(flat)
+    loss = torch.compile(model, dynamic=False) if variant == "compile" else model
+    x, u, held_x, held_u = (torch.from_numpy(a) for a in (data.x, data.u, data.held_x, data.held_u))
+    batches = Batches(options.seed, options.batch, x.shape[1])
+
+    def gradient(rows, floor, dropout):
+        use = torch.rand(T - 1, options.batch, 1) >= dropout
+        flat.grad.zero_()
+        loss(x.index_select(1, rows), u.index_select(1, rows), torch.randn(T, options.batch, W), torch.randn(M * S, Z),
+             torch.tensor(floor), use).backward()
+
+    def train(first, last):
+        for i in range(first, last):
+            optimiser.param_groups[0]["lr"], floor, dropout = schedule(options, i)
+            gradient(torch.from_numpy(batches.next()).long(), floor, dropout)
+            optimiser.step()
+
+    def latent():
+        with torch.no_grad():
+            V = model.sample_v(torch.randn(M * S, Z))
+            return model.states(held_x, held_u, torch.randn(T, held_x.shape[1], W), V)[0].numpy()
+
+    for _ in range(3):                                         # compiles and warms up, without a step
+        gradient(torch.arange(options.batch), 0.0, 0.5)
+    return train_until(options, data, train, latent, torch=str(torch.__version__), variant=variant)
+
+
+def filter_steps(options, variant):
+    """One frame at a time, the parameters frozen; v is the mean of q(v). As a script, or compiled."""
+    set_threads(options.threads)
+    model = Twin("eager", "mlp")
+    load(model, first_values(1, "mlp", 0.15 ** 2 * X))
+
+    class Step(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            m = model                                          # recognition and alpha read (z, u, x) in one product
+            W_in = torch.cat([torch.cat([m.rec_Wz, m.rec_Wu, m.rec_Wx]),
+                              torch.cat([m.alpha_Wz, m.alpha_Wu, torch.zeros(X, M)])], 1)
+            V = m.v_mean.view(M, S, Z).permute(1, 2, 0).reshape(S, Z * M)
+            for name, value in (("W_in", W_in), ("b_in", torch.cat([m.rec_b, m.alpha_b])), ("W_o", m.rec_Wo),
+                                ("b_o", m.rec_bo), ("V", V)):
+                self.register_buffer(name, value.detach().clone())
+
+        def forward(self, z, x, u):
+            sums = torch.addmm(self.b_in, torch.cat([z, u, x], 1), self.W_in)
+            out = torch.addmm(self.b_o, torch.relu(sums[:, :128]), self.W_o)
+            mu, sigma = out[:, :3], out[:, 3:].clamp(-8.0, 2.5).exp()
+            w = torch.addcmul(mu, sigma, torch.randn_like(mu))
+            parts = torch.mm(torch.cat([z, u, w], 1), self.V).view(3, 16)
+            return z + torch.mv(parts, torch.softmax(sums[0, 128:], 0)), mu, sigma
+
+    step = Step().eval()
+    if variant == "compile":
+        step = torch.compile(step, dynamic=False)
+    else:
+        step = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.script(step)))
+    z = torch.zeros(1, Z)
+
+    def run(x, u):
+        nonlocal z
+        z, mu, sigma = step(z, torch.from_numpy(x).view(1, X), torch.from_numpy(u).view(1, U))
+
+    with torch.inference_mode():
+        time_filter(run, options.filter, torch=str(torch.__version__), variant=variant)
+
+
+def add_options(parser):
+    parser.add_argument("--variant", choices=VARIANTS, help="how the recurrences run (default eager; --filter: script); "
+                        "-rnn: nn.RNN as BiRNN; compile: PyTorch 2, faster on one thread, but minutes of compilation "
+                        "for each batch and number of threads")
     parser.add_argument("--check", action="store_true", help="verify the variant (default: all but compile) and exit")
-    args = parser.parse_args()
-    variant = args.variant or "eager"
+
+
+def main():
+    options = parse("PyTorch twin of DVBF-LL, for timing.", add_options)
+    variant = options.variant or ("script" if options.filter else "eager")
     if variant == "compile" and not hasattr(torch, "compile"):
         sys.exit(f"torch_twin: --variant compile needs PyTorch 2; this is {torch.__version__}")
-    if min(args.batch, args.threads, args.updates) < 1:
-        sys.exit("torch_twin: --batch, --threads and --updates must be at least 1")
-    if args.check:
-        sys.exit(0 if all([check(v) for v in ([variant] if args.variant else VARIANTS[:-1])]) else 1)
+    if options.check:
+        sys.exit(0 if all([check(v) for v in ([variant] if options.variant else VARIANTS[:-1])]) else 1)
+    if options.exchange:
+        sys.exit(not exchange(options.exchange))
 
     keep_memory()
     torch.set_flush_denormal(True)
+    if options.until_r2:
+        sys.exit(not until_r2(options, variant.partition("-")[0]))
+    if options.filter:
+        return filter_steps(options, variant)
     trainer = Trainer(variant)
-    if args.serve:
-        for line in sys.stdin:
-            try:
-                batch, threads, updates = (int(field) for field in line.split())
-                if min(batch, threads, updates) < 1:
-                    raise ValueError
-            except ValueError:
-                sys.exit(f'torch_twin: {line.strip()!r}: expected "BATCH THREADS UPDATES", each at least 1')
-            print(f"{trainer.time(batch, threads, updates):.6f}", flush=True)
-        return
-    seconds = trainer.time(args.batch, args.threads, args.updates)
+    if options.serve:
+        return serve(trainer.time)
+    seconds = trainer.time(options.batch, options.threads, options.updates)
     rss, peak = resident_mib()
-    print(json.dumps({"batch": args.batch, "threads": args.threads, "seconds_per_update": seconds / args.updates,
+    print(json.dumps({"batch": options.batch, "threads": options.threads, "seconds_per_update": seconds / options.updates,
                       "torch": str(torch.__version__), "variant": variant, "rss_mib": rss, "peak_rss_mib": peak}))
 
 

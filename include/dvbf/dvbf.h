@@ -22,10 +22,10 @@
  *     return failed;
  *   }
  *
- * Conventions. Every function that can fail returns a dvbf_status (0 is success), leaves its outputs untouched
- * on failure, and writes one sentence into `error` (which may be NULL). What a function creates, its first
- * argument receives and the caller frees with the matching dvbf_..._free, which accepts NULL. The library never
- * prints, exits or aborts. Arrays are C-ordered; their shape stands beside them.
+ * Conventions. Every function that can fail returns a dvbf_status (0 is success), leaves its outputs
+ * untouched on failure, and writes one sentence into `error` (which may be NULL). What a function creates,
+ * its first argument receives and the caller frees with the matching dvbf_..._free, which accepts NULL. The
+ * library never prints, exits or aborts. Arrays are C-ordered; their shape stands beside them.
  */
 #ifndef DVBF_DVBF_H
 #define DVBF_DVBF_H
@@ -46,7 +46,8 @@ extern "C" {
 
 #define DVBF_VERSION "0.1.0"
 
-/* ---- Failures ------------------------------------------------------------------------------------------- */
+/* ---- Failures -------------------------------------------------------------------------------------------
+ */
 
 typedef enum dvbf_status {
   DVBF_OK = 0,
@@ -62,7 +63,8 @@ typedef struct dvbf_error {
   char message[512]; /* one sentence: what, where, and the remedy */
 } dvbf_error;
 
-/* ---- Settings ------------------------------------------------------------------------------------------- */
+/* ---- Settings -------------------------------------------------------------------------------------------
+ */
 
 /* Named values of one table: "train", "evaluate", "pendulum" (see dvbf_settings_table). */
 typedef struct dvbf_settings dvbf_settings;
@@ -83,8 +85,8 @@ DVBF_API void dvbf_settings_free(dvbf_settings *settings);
 DVBF_API dvbf_status dvbf_settings_set(dvbf_settings *settings, const char *name, const char *value,
                                        dvbf_error *error);
 /* Writes the value as text into out[size]; numbers are written so that reading them back is exact. */
-DVBF_API dvbf_status dvbf_settings_get(const dvbf_settings *settings, const char *name, char *out, size_t size,
-                                       dvbf_error *error);
+DVBF_API dvbf_status dvbf_settings_get(const dvbf_settings *settings, const char *name, char *out,
+                                       size_t size, dvbf_error *error);
 /* Applies a named preset on top of the current values. */
 DVBF_API dvbf_status dvbf_settings_preset(dvbf_settings *settings, const char *preset, dvbf_error *error);
 /* Applies a file of `name = value` lines (# starts a comment) on top of the current values. */
@@ -96,7 +98,8 @@ DVBF_API bool dvbf_settings_table(const char *table, size_t index, dvbf_setting_
 /* Name of preset `index` and a line about it; NULL past the end. */
 DVBF_API const char *dvbf_preset_name(size_t index, const char **help);
 
-/* ---- Data ----------------------------------------------------------------------------------------------- */
+/* ---- Data -----------------------------------------------------------------------------------------------
+ */
 
 /* Sequences of equal storage length. u[t] acts between x[t] and x[t+1]. */
 typedef struct dvbf_sequences {
@@ -122,7 +125,8 @@ DVBF_API void dvbf_data_free(dvbf_data *data);
 /* Simulates a system; `settings` is of the table of that name ("pendulum"). */
 DVBF_API dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_error *error);
 
-/* ---- Training ------------------------------------------------------------------------------------------- */
+/* ---- Training -------------------------------------------------------------------------------------------
+ */
 
 typedef struct dvbf_model dvbf_model;
 
@@ -130,10 +134,10 @@ typedef struct dvbf_progress {
   uint64_t update, updates; /* of this start */
   unsigned start, starts;
   double seconds, seconds_left;
-  double bound; /* of the last minibatches, nats per frame */
+  double bound;   /* of the last minibatches, nats per frame */
   bool validated; /* true when the fields below are new */
   double valid_bound, valid_reconstruction, valid_kl_w, valid_kl_v; /* nats per frame */
-  double valid_prediction; /* prediction error over pixel variance */
+  double valid_prediction;                                          /* prediction error over pixel variance */
   double learning_rate, temperature, sigma_floor;
   const char *event; /* NULL, or a sentence about a restart or a recovery */
 } dvbf_progress;
@@ -159,22 +163,23 @@ typedef struct dvbf_model_info {
 
 DVBF_API dvbf_model_info dvbf_model_describe(const dvbf_model *model);
 
-/* ---- Inference ------------------------------------------------------------------------------------------ */
+/* ---- Inference ------------------------------------------------------------------------------------------
+ */
 
 typedef struct dvbf_infer_options {
-  size_t observe;    /* steps whose x is seen; later ones are predicted with w from the prior; 0: all */
-  bool mean_path;    /* every noise at its mean: w = 0 where predicted */
-  uint64_t seed;     /* of the samples */
-  unsigned threads;  /* 0: all cores */
+  size_t observe;   /* steps whose x is seen; later ones are predicted with w from the prior; 0: all */
+  bool mean_path;   /* every noise at its mean: w = 0 where predicted */
+  uint64_t seed;    /* of the samples */
+  unsigned threads; /* 0: all cores */
 } dvbf_infer_options;
 
 /* One path through the latent space for each sequence. */
 typedef struct dvbf_paths {
   size_t count, steps, n_z, n_x;
-  float *z;              /* [count][steps][n_z] */
-  float *x;              /* [count][steps][n_x] mean of the emission */
+  float *z;               /* [count][steps][n_z] */
+  float *x;               /* [count][steps][n_x] mean of the emission */
   double *log_likelihood; /* [count][steps] ln p(x_t | z_t), 0 where not observed */
-  double *kl;            /* [count][steps] KL of w_t; entry 0 belongs to w_1, entry t to the step into t */
+  double *kl;             /* [count][steps] KL of w_t; entry 0 belongs to w_1, entry t to the step into t */
 } dvbf_paths;
 
 DVBF_API dvbf_status dvbf_infer(dvbf_paths **out, const dvbf_model *model, const dvbf_sequences *sequences,
@@ -188,25 +193,27 @@ typedef struct dvbf_regression {
 
 typedef struct dvbf_evaluation {
   size_t n_regressions;
-  dvbf_regression *regressions;                   /* [n_regressions] one for each column of state */
-  double elbo, reconstruction, kl_w, kl_v;        /* nats per frame */
-  double elbo_deviation;                          /* standard deviation over the samples */
-  size_t observed, horizon;                       /* predicted steps observed+1 .. observed+horizon */
-  double *mse, *mse_mean_path, *mse_repeat;       /* [horizon] per pixel */
-  double pixel_variance;                          /* per pixel, of the evaluated sequences */
+  dvbf_regression *regressions;             /* [n_regressions] one for each column of state */
+  double elbo, reconstruction, kl_w, kl_v;  /* nats per frame */
+  double elbo_deviation;                    /* standard deviation over the samples */
+  size_t observed, horizon;                 /* predicted steps observed+1 .. observed+horizon */
+  double *mse, *mse_mean_path, *mse_repeat; /* [horizon] per pixel */
+  double pixel_variance;                    /* per pixel, of the evaluated sequences */
 } dvbf_evaluation;
 
-/* `settings` is of the table "evaluate". `data` names the columns of state; `sequences` is one of its splits. */
+/* `settings` is of the table "evaluate". `data` names the columns of state; `sequences` is one of its splits.
+ */
 DVBF_API dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *model, const dvbf_data *data,
                                    const dvbf_sequences *sequences, const dvbf_settings *settings,
                                    dvbf_error *error);
 DVBF_API void dvbf_evaluation_free(dvbf_evaluation *evaluation);
 
-/* ---- Online filter -------------------------------------------------------------------------------------- */
+/* ---- Online filter --------------------------------------------------------------------------------------
+ */
 
-/* Follows one system in real time: a step takes one observation and gives the belief about z. It lives in memory of
- * the caller and afterwards neither allocates nor locks, and the same inputs give the same beliefs, bit for bit.
- * Universal parameters are at their mean; each sample of z has its own innovations.
+/* Follows one system in real time: a step takes one observation and gives the belief about z. It lives in
+ * memory of the caller and afterwards neither allocates nor locks, and the same inputs give the same beliefs,
+ * bit for bit. Universal parameters are at their mean; each sample of z has its own innovations.
  *
  *   size_t size;
  *   dvbf_filter_memsize(&size, model, 16, &error);
@@ -217,7 +224,7 @@ DVBF_API void dvbf_evaluation_free(dvbf_evaluation *evaluation);
 typedef struct dvbf_filter dvbf_filter;
 
 typedef struct dvbf_belief {
-  bool ready;          /* false until the initial network has seen its frames; then the rest is valid */
+  bool ready; /* false until the initial network has seen its frames; then the rest is valid */
   size_t samples, n_z;
   const float *mean;      /* [n_z] over the samples */
   const float *deviation; /* [n_z] standard deviation over the samples */
@@ -225,17 +232,20 @@ typedef struct dvbf_belief {
 } dvbf_belief;
 
 /* Bytes that a filter with that many samples of z needs. */
-DVBF_API dvbf_status dvbf_filter_memsize(size_t *out, const dvbf_model *model, size_t samples, dvbf_error *error);
-/* Makes a filter in memory[size], which must be aligned to 64 bytes and, like the model, outlive it. Nothing to free. */
+DVBF_API dvbf_status dvbf_filter_memsize(size_t *out, const dvbf_model *model, size_t samples,
+                                         dvbf_error *error);
+/* Makes a filter in memory[size], which must be aligned to 64 bytes and, like the model, outlive it. Nothing
+ * to free. */
 DVBF_API dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t size, const dvbf_model *model,
                                       size_t samples, uint64_t seed, dvbf_error *error);
-/* x [n_x] is the new observation, NULL if it is missing; u [n_u] is the control since the step before (ignored in the
- * first step; NULL when n_u = 0). The belief's arrays stay valid until the next step. */
+/* x [n_x] is the new observation, NULL if it is missing; u [n_u] is the control since the step before
+ * (ignored in the first step; NULL when n_u = 0). The belief's arrays stay valid until the next step. */
 DVBF_API void dvbf_filter_step(dvbf_filter *filter, const float *x, const float *u, dvbf_belief *belief);
 /* Forgets all observations: the next step is a first one. */
 DVBF_API void dvbf_filter_reset(dvbf_filter *filter);
 
-/* ---- Pictures ------------------------------------------------------------------------------------------- */
+/* ---- Pictures -------------------------------------------------------------------------------------------
+ */
 
 typedef struct dvbf_picture {
   const char *title;
@@ -246,9 +256,9 @@ typedef struct dvbf_picture {
   size_t training_steps;                            /* a bar marks the length of the training sequences */
   /* Latent samples and what to colour them by. */
   size_t points, n_z;
-  const float *z;             /* [points][n_z] */
-  const float *angle;         /* [points] in radians, cyclic colours */
-  const float *velocity;      /* [points] */
+  const float *z;        /* [points][n_z] */
+  const float *angle;    /* [points] in radians, cyclic colours */
+  const float *velocity; /* [points] */
   const char *angle_label, *velocity_label;
   /* Prediction error by horizon. */
   size_t horizon;

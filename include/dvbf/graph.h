@@ -1,9 +1,9 @@
 /* For authors of ops, transitions and models: how equations become a program.
  *
- * A model *records* its equations once, as coarse ops over slabs of values [steps][rows][cols] (time, sequence,
- * dimension). The graph then plans one arena, and running is a loop over the ops; backward is the same loop
- * reversed. Recording functions do not return failures: the first one sticks to the graph and
- * ends up in the error of whoever asked for the recording, so equations read without checks between them.
+ * A model *records* its equations once, as coarse ops over slabs of values [steps][rows][cols] (time,
+ * sequence, dimension). The graph then plans one arena, and running is a loop over the ops; backward is the
+ * same loop reversed. Recording functions do not return failures: the first one sticks to the graph and ends
+ * up in the error of whoever asked for the recording, so equations read without checks between them.
  *
  *   dvbf_value h = dvbf_slab(g, T, 64);
  *   dvbf_layer layer = {.out = h, .activation = DVBF_RELU, .bias = b, .n_in = 1, .in = {{.x = z, .w = w}}};
@@ -27,7 +27,8 @@ typedef float dvbf_real;
 typedef struct dvbf_graph dvbf_graph;
 typedef struct dvbf_run dvbf_run;
 
-/* ---- Values --------------------------------------------------------------------------------------------- */
+/* ---- Values ---------------------------------------------------------------------------------------------
+ */
 
 /* A view of a buffer: [steps][rows][cols]; each step is contiguous. buffer < 0 is "no value". */
 typedef struct dvbf_value {
@@ -53,7 +54,8 @@ DVBF_API dvbf_value dvbf_steps(dvbf_value value, int first, int count);
 /* The matrix [rows][cols] that begins `offset` reals into each step of a shared slab. */
 DVBF_API dvbf_value dvbf_matrix(dvbf_value shared, size_t offset, int rows, int cols);
 
-/* First values of a parameter: normal with standard deviation `scale` around `mean`. A scale of 0 is exact. */
+/* First values of a parameter: normal with standard deviation `scale` around `mean`. A scale of 0 is exact.
+ */
 typedef struct dvbf_first {
   double mean, scale;
   bool frozen;          /* never trained */
@@ -66,14 +68,15 @@ DVBF_API dvbf_value dvbf_parameter(dvbf_graph *g, const char *name, int rows, in
 /* Makes the recording fail with a sentence. */
 DVBF_API void dvbf_refuse(dvbf_graph *g, const char *format, ...);
 
-/* ---- Ops ------------------------------------------------------------------------------------------------ */
+/* ---- Ops ------------------------------------------------------------------------------------------------
+ */
 
 enum { DVBF_MAX_IN = 14, DVBF_MAX_OUT = 4 };
 
 typedef struct dvbf_op dvbf_op;
 
-/* forward writes the values of `out` from those of `in`; backward *adds* to the gradients of `in` from those of
- * `out`. Either may be NULL. */
+/* forward writes the values of `out` from those of `in`; backward *adds* to the gradients of `in` from those
+ * of `out`. Either may be NULL. */
 typedef struct dvbf_op_class {
   const char *name;
   void (*forward)(const dvbf_op *op, dvbf_run *run);
@@ -88,15 +91,17 @@ struct dvbf_op {
   const void *data; /* the op's own constants, copied when recorded */
 };
 
-/* Records an op. in and out list every value the op reads or writes, forward or backward; data may be NULL. */
-DVBF_API void dvbf_record(dvbf_graph *g, const dvbf_op_class *class, int n_in, const dvbf_value *in, int n_out,
-                          const dvbf_value *out, const void *data, size_t data_size);
+/* Records an op. in and out list every value the op reads or writes, forward or backward; data may be NULL.
+ */
+DVBF_API void dvbf_record(dvbf_graph *g, const dvbf_op_class *class, int n_in, const dvbf_value *in,
+                          int n_out, const dvbf_value *out, const void *data, size_t data_size);
 
 /* While running: the memory of a value, and of its gradient (NULL when it has none). */
 DVBF_API dvbf_real *dvbf_at(const dvbf_run *run, dvbf_value value);
 DVBF_API dvbf_real *dvbf_gradient_at(const dvbf_run *run, dvbf_value value);
 
-/* ---- Shipped ops ---------------------------------------------------------------------------------------- */
+/* ---- Shipped ops ----------------------------------------------------------------------------------------
+ */
 
 typedef enum dvbf_activation {
   DVBF_LINEAR,
@@ -107,8 +112,8 @@ typedef enum dvbf_activation {
 } dvbf_activation;
 
 /* out = activation(bias + sum_k x_k w_k), step by step or for all steps at once, without concatenation.
- * A sequential input is multiplied when its step runs; all others for all steps at once, when the layer opens.
- * A weight of more than one step has a matrix for each step. */
+ * A sequential input is multiplied when its step runs; all others for all steps at once, when the layer
+ * opens. A weight of more than one step has a matrix for each step. */
 typedef struct dvbf_layer {
   dvbf_value out;  /* [steps][rows][n] */
   dvbf_value bias; /* [1][n] or none */
@@ -151,16 +156,17 @@ DVBF_API void dvbf_clip_gradient(dvbf_graph *g, dvbf_value value, double limit);
 /* out[b] = (x[0][b], x[1][b], ...): the steps of a slab side by side, [1][rows][steps * cols]. */
 DVBF_API void dvbf_side_by_side(dvbf_graph *g, dvbf_value out, dvbf_value x);
 
-/* ---- Transitions ---------------------------------------------------------------------------------------- */
+/* ---- Transitions ----------------------------------------------------------------------------------------
+ */
 
 /* What a transition sees. z has one step more than it has steps to make: step t writes z[t + 1]. */
 typedef struct dvbf_transition_values {
-  int steps;          /* to make: T - 1 */
+  int steps; /* to make: T - 1 */
   int n_z, n_u, n_w;
-  dvbf_value z;       /* [T][rows][n_z] */
-  dvbf_value u;       /* [T][rows][n_u] or none */
-  dvbf_value w;       /* [steps][rows][n_w] */
-  dvbf_value v;       /* [1 or steps][1][n_v] universal parameters, drawn for this update */
+  dvbf_value z; /* [T][rows][n_z] */
+  dvbf_value u; /* [T][rows][n_u] or none */
+  dvbf_value w; /* [steps][rows][n_w] */
+  dvbf_value v; /* [1 or steps][1][n_v] universal parameters, drawn for this update */
 } dvbf_transition_values;
 
 /* Dynamics z' = f(z, u, w, v) as a plug-in. */
@@ -168,7 +174,8 @@ typedef struct dvbf_transition {
   const char *name;
   void *user_data; /* handed to the functions below */
   /* Number n_v of universal parameters, may be 0. `settings` is of the table "train". */
-  size_t (*universal)(const struct dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u, int n_w);
+  size_t (*universal)(const struct dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
+                      int n_w);
   /* First means of v; normal(k) is a fixed standard normal number for entry k. NULL when n_v = 0. */
   void (*first)(const struct dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u, int n_w,
                 double *mean, double (*normal)(size_t k, void *random), void *random);
@@ -176,8 +183,8 @@ typedef struct dvbf_transition {
   void *(*open)(const struct dvbf_transition *self, dvbf_graph *g, const dvbf_settings *settings,
                 const dvbf_transition_values *values);
   /* Records step t, which writes values->z step t + 1. */
-  void (*step)(const struct dvbf_transition *self, dvbf_graph *g, const dvbf_transition_values *values, void *memory,
-               int t);
+  void (*step)(const struct dvbf_transition *self, dvbf_graph *g, const dvbf_transition_values *values,
+               void *memory, int t);
 } dvbf_transition;
 
 /* Memory that lives as long as the graph. Never NULL for a size that fits; NULL makes the recording fail. */
@@ -188,8 +195,8 @@ DVBF_API dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *tr
                                      const dvbf_settings *settings, const dvbf_data *data,
                                      dvbf_progress_fn *progress, void *user_data, dvbf_error *error);
 /* Loads a model that was trained with one. */
-DVBF_API dvbf_status dvbf_model_load_with(dvbf_model **out, const dvbf_transition *transition, const char *path,
-                                          dvbf_error *error);
+DVBF_API dvbf_status dvbf_model_load_with(dvbf_model **out, const dvbf_transition *transition,
+                                          const char *path, dvbf_error *error);
 
 #ifdef __cplusplus
 }

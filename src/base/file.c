@@ -54,8 +54,7 @@ dvbf_status dv_atomic_open(dv_atomic_file *file, const char *path, dvbf_error *e
   dvbf_status status = dv_temporary_name(file->temporary, sizeof file->temporary, path, error);
   if (status) return status;
   file->stream = fopen(file->temporary, "wb");
-  if (!file->stream)
-    return dv_fail(error, DVBF_IO, "%.200s: cannot be created: %s", path, strerror(errno));
+  if (!file->stream) return dv_fail(error, DVBF_IO, "%.200s: cannot be created: %s", path, strerror(errno));
   return DVBF_OK;
 }
 
@@ -68,8 +67,8 @@ dvbf_status dv_atomic_commit(dv_atomic_file *file, dvbf_error *error) {
   file->stream = NULL;
   if (reason) {
     unlink(file->temporary);
-    return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; what was there before is unchanged", file->path,
-                   strerror(reason));
+    return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; what was there before is unchanged",
+                   file->path, strerror(reason));
   }
   return dv_publish(file->temporary, file->path, error);
 }

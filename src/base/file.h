@@ -15,7 +15,8 @@ dvbf_status dv_atomic_open(dv_atomic_file *file, const char *path, dvbf_error *e
 dvbf_status dv_atomic_commit(dv_atomic_file *file, dvbf_error *error);
 void dv_atomic_abandon(dv_atomic_file *file);
 
-/* The temporary name for `path`, for libraries that open files themselves; dv_publish syncs and renames it. */
+/* The temporary name for `path`, for libraries that open files themselves; dv_publish syncs and renames it.
+ */
 dvbf_status dv_temporary_name(char *out, size_t size, const char *path, dvbf_error *error);
 dvbf_status dv_publish(const char *temporary, const char *path, dvbf_error *error);
 

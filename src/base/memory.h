@@ -8,7 +8,8 @@
 /* *out = a * b; false on overflow. */
 bool dv_multiply(size_t a, size_t b, size_t *out);
 
-/* Zeroed memory for count * size bytes; NULL when that overflows or memory is short. count = 0 gives a pointer. */
+/* Zeroed memory for count * size bytes; NULL when that overflows or memory is short. count = 0 gives a
+ * pointer. */
 void *dv_calloc(size_t count, size_t size);
 
 /* Memory aligned to 64 bytes, zeroed; freed with dv_free like all other. */

@@ -51,7 +51,8 @@ typedef struct table {
   size_t count, size;
 } table;
 
-#define TABLE(name, entries, type) {name, entries, sizeof entries / sizeof *entries, sizeof(type)}
+#define TABLE(name, entries, type)                                                                           \
+  { name, entries, sizeof entries / sizeof *entries, sizeof(type) }
 static const table tables[] = {
     TABLE("train", train_entries, dv_train_settings),
     TABLE("evaluate", evaluate_entries, dv_evaluate_settings),
@@ -81,7 +82,7 @@ static size_t edit_distance(const char *a, const char *b) {
   enum { LIMIT = 63 };
   size_t row[LIMIT + 1], n = strnlen(b, LIMIT);
   for (size_t j = 0; j <= n; j++) row[j] = j;
-  for (size_t i = 0; a[i] && i < LIMIT; i++) {
+  for (size_t i = 0; i < LIMIT && a[i]; i++) {
     size_t diagonal = row[0];
     row[0] = i + 1;
     for (size_t j = 0; j < n; j++) {
@@ -149,8 +150,8 @@ static dvbf_status out_of_range(const entry *e, const char *value, dvbf_error *e
   char range[160];
   range_text(e, range, sizeof range);
   if (e->choices)
-    return dv_fail(error, DVBF_ARGUMENT, "%s = %.60s: must be one of %s; the default is %s", e->name, value, range,
-                   e->initial);
+    return dv_fail(error, DVBF_ARGUMENT, "%s = %.60s: must be one of %s; the default is %s", e->name, value,
+                   range, e->initial);
   return dv_fail(error, DVBF_ARGUMENT, "%s = %.60s: must be %s in %s; the default is %s", e->name, value,
                  e->kind == KIND_INT ? "a whole number" : "a number", range, e->initial);
 }
@@ -236,21 +237,23 @@ dvbf_status dvbf_settings_set(dvbf_settings *s, const char *name, const char *va
 dvbf_status dvbf_settings_get(const dvbf_settings *s, const char *name, char *out, size_t size,
                               dvbf_error *error) {
   const entry *e = find_entry(s->table, name);
-  if (!e) return dv_fail(error, DVBF_ARGUMENT, "%.60s: no such setting; did you mean %s?", name,
-                         nearest(s->table, name));
+  if (!e)
+    return dv_fail(error, DVBF_ARGUMENT, "%.60s: no such setting; did you mean %s?", name,
+                   nearest(s->table, name));
   get_entry(s->values, e, out, size);
   return DVBF_OK;
 }
 
 /* Applies one `name = value` line; blank lines and comments are skipped. */
-static dvbf_status apply_line(dvbf_settings *s, char *line, const char *where, size_t number, dvbf_error *error) {
+static dvbf_status apply_line(dvbf_settings *s, char *line, const char *where, size_t number,
+                              dvbf_error *error) {
   line[strcspn(line, "#\r\n")] = 0;
   char *name = line + strspn(line, " \t");
   if (!*name) return DVBF_OK;
   char *equals = strchr(name, '=');
   if (!equals)
-    return dv_fail(error, DVBF_FORMAT, "%s, line %zu: \"%.60s\" is not of the form name = value", where, number,
-                   name);
+    return dv_fail(error, DVBF_FORMAT, "%s, line %zu: \"%.60s\" is not of the form name = value", where,
+                   number, name);
   *equals = 0;
   name[strcspn(name, " \t")] = 0;
   char *value = equals + 1 + strspn(equals + 1, " \t");
@@ -269,7 +272,8 @@ dvbf_status dvbf_settings_preset(dvbf_settings *s, const char *preset, dvbf_erro
     for (size_t i = 0; dvbf_preset_name(i, NULL); i++)
       snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "",
                dvbf_preset_name(i, NULL));
-    return dv_fail(error, DVBF_ARGUMENT, "preset = %.60s: no such preset; the known ones are %s", preset, known);
+    return dv_fail(error, DVBF_ARGUMENT, "preset = %.60s: no such preset; the known ones are %s", preset,
+                   known);
   }
   size_t number = 1;
   for (const char *at = lines; *at; number++) {
@@ -290,7 +294,8 @@ dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *e
   dvbf_status status = DVBF_OK;
   for (size_t number = 1; !status && fgets(line, sizeof line, file); number++)
     status = apply_line(s, line, path, number, error);
-  if (!status && ferror(file)) status = dv_fail(error, DVBF_IO, "%s: cannot be read: %s", path, strerror(errno));
+  if (!status && ferror(file))
+    status = dv_fail(error, DVBF_IO, "%s: cannot be read: %s", path, strerror(errno));
   fclose(file);
   return status;
 }
@@ -330,8 +335,8 @@ bool dvbf_settings_table(const char *name, size_t index, dvbf_setting_info *info
 
 static const void *values_of(const dvbf_settings *s, const char *name, dvbf_error *error) {
   if (s && !strcmp(s->table->name, name)) return s->values;
-  dv_fail(error, DVBF_ARGUMENT, "settings of the table \"%s\" are needed here, not \"%s\"", name,
-          s ? s->table->name : "none");
+  dv_report(error, DVBF_ARGUMENT, "settings of the table \"%s\" are needed here, not \"%s\"", name,
+            s ? s->table->name : "none");
   return NULL;
 }
 
@@ -352,7 +357,8 @@ const char *dv_settings_table_name(const dvbf_settings *s) {
 }
 
 dvbf_status dv_settings_each(const dvbf_settings *s,
-                             dvbf_status (*each)(const char *name, const char *value, void *user), void *user) {
+                             dvbf_status (*each)(const char *name, const char *value, void *user),
+                             void *user) {
   for (size_t i = 0; i < s->table->count; i++) {
     const entry *e = &s->table->entries[i];
     char value[128];

@@ -1,5 +1,5 @@
-/* The tables of settings. A setting is declared once, in settings_*.def; the struct field, default, range check,
- * command-line flag, help, config file, model metadata and manual all come from there. */
+/* The tables of settings. A setting is declared once, in settings_*.def; the struct field, default, range
+ * check, command-line flag, help, config file, model metadata and manual all come from there. */
 #ifndef DV_SETTINGS_H
 #define DV_SETTINGS_H
 
@@ -45,8 +45,10 @@ const dv_pendulum_settings *dv_settings_pendulum(const dvbf_settings *settings, 
 /* Name of the table. */
 const char *dv_settings_table_name(const dvbf_settings *settings);
 
-/* Calls `each` with name and text of every setting that belongs into a model file (all but group "Running"). */
+/* Calls `each` with name and text of every setting that belongs into a model file (all but group "Running").
+ */
 dvbf_status dv_settings_each(const dvbf_settings *settings,
-                             dvbf_status (*each)(const char *name, const char *value, void *user), void *user);
+                             dvbf_status (*each)(const char *name, const char *value, void *user),
+                             void *user);
 
 #endif

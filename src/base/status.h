@@ -4,11 +4,15 @@
 
 #include <dvbf/dvbf.h>
 
-/* Fills *error (may be NULL) and returns `status`, so that a failing function ends in `return dv_fail(...)`. */
-dvbf_status dv_fail(dvbf_error *error, dvbf_status status, const char *format, ...)
+/* Fills *error (may be NULL). */
+void dv_report(dvbf_error *error, dvbf_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same for a lack of memory while doing `what`. */
-dvbf_status dv_fail_memory(dvbf_error *error, const char *what);
+/* The same, with the value `status`, so that a failing function ends in `return dv_fail(...)`. */
+#define dv_fail(error, status, ...) (dv_report((error), (status), __VA_ARGS__), (status))
+
+/* A lack of memory while doing `what`. */
+#define dv_fail_memory(error, what)                                                                          \
+  dv_fail(error, DVBF_MEMORY, "out of memory while %s; a smaller batch-size or data set needs less", what)
 
 #endif

@@ -43,8 +43,7 @@ dvbf_status dv_sequences_allocate(dvbf_sequences *s, bool with_length, dvbf_erro
   if ((with_length && !s->length) || !allocate_array(&s->x, s, s->n_x) || !allocate_array(&s->u, s, s->n_u) ||
       !allocate_array(&s->state, s, s->n_s)) {
     dv_sequences_free(s);
-    dv_fail_memory(error, "making room for sequences");
-    return DVBF_MEMORY;
+    return dv_fail_memory(error, "making room for sequences");
   }
   return DVBF_OK;
 }

@@ -15,9 +15,9 @@ typedef enum buffer_kind { BUFFER_VALUE, BUFFER_CONSTANT, BUFFER_PARAMETER, BUFF
 typedef struct buffer {
   buffer_kind kind;
   bool keep;
-  size_t size;              /* reals */
-  int first, last;          /* ops that mention it */
-  size_t offset, gradient;  /* in the arena, or in the parameter vector */
+  size_t size;             /* reals */
+  int first, last;         /* ops that mention it */
+  size_t offset, gradient; /* in the arena, or in the parameter vector */
 } buffer;
 
 typedef struct remembered {
@@ -85,7 +85,8 @@ static dv_parameter *add_parameter(dv_parameters *p, const char *name, int rows,
   dv_random random = dv_random_at(p->seed, DV_STREAM_INITIALISE, (uint32_t)p->count, 0);
   for (size_t i = 0; i < size; i++) {
     double mean = first.values ? first.values[i] : first.mean;
-    p->values[offset + i] = (dvbf_real)(mean + (first.scale > 0 ? first.scale * dv_random_normal(&random) : 0));
+    p->values[offset + i] =
+        (dvbf_real)(mean + (first.scale > 0 ? first.scale * dv_random_normal(&random) : 0));
   }
   dv_parameter *new = &p->list[p->count++];
   *new = (dv_parameter){.rows = rows, .cols = cols, .offset = offset, .frozen = first.frozen};
@@ -211,7 +212,8 @@ void dvbf_keep(dvbf_graph *g, dvbf_value value) {
 
 dvbf_value dvbf_parameter(dvbf_graph *g, const char *name, int rows, int cols, dvbf_first first) {
   if (strlen(name) >= sizeof g->parameters->list->name) {
-    dvbf_refuse(g, "the parameter name %.60s is longer than %zu characters", name, sizeof g->parameters->list->name - 1);
+    dvbf_refuse(g, "the parameter name %.60s is longer than %zu characters", name,
+                sizeof g->parameters->list->name - 1);
     return DVBF_NONE;
   }
   dv_parameter *p = find_parameter(g->parameters, name);
@@ -426,8 +428,8 @@ void dv_run_forward(dvbf_run *run) {
     if (g->ops[i].class->forward) g->ops[i].class->forward(&g->ops[i], run);
 }
 
-/* A gradient is born at the backward run of the last op that mentions its buffer: it is zeroed there, while it
- * is about to be used, not in a pass over the whole arena. */
+/* A gradient is born at the backward run of the last op that mentions its buffer: it is zeroed there, while
+ * it is about to be used, not in a pass over the whole arena. */
 static void zero_born_gradients(dvbf_run *run, const dvbf_op *op) {
   const dvbf_graph *g = run->graph;
   for (int i = 0; i < op->n_in + op->n_out; i++) {

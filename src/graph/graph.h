@@ -32,14 +32,14 @@ void dv_parameters_free(dv_parameters *parameters);
 /* What changes from update to update. */
 typedef struct dv_schedule {
   uint64_t seed;
-  uint32_t stream;        /* dv_stream of the noise */
+  uint32_t stream; /* dv_stream of the noise */
   uint32_t update;
   double temperature;     /* c */
   double log_sigma_floor; /* of the emission */
   double filter_dropout;
-  double sequences;       /* N, that divides the KL of v */
-  double scale;           /* of the objective: 1 / (batch * steps) */
-  bool mean_path;         /* noise is 0 */
+  double sequences; /* N, that divides the KL of v */
+  double scale;     /* of the objective: 1 / (batch * steps) */
+  bool mean_path;   /* noise is 0 */
 } dv_schedule;
 
 enum { DV_RECONSTRUCTION, DV_KL_W, DV_KL_V, DV_TERMS };
@@ -50,7 +50,7 @@ struct dvbf_run {
   const dv_kernels *k;
   dvbf_real *arena;
   const dvbf_real *parameters;
-  dvbf_real *gradient;      /* [parameters], NULL for a program without backward */
+  dvbf_real *gradient; /* [parameters], NULL for a program without backward */
   const dv_schedule *schedule;
   const uint32_t *sequence; /* [rows] keys the noise */
   double terms[DV_TERMS];   /* of the bound, summed over the shard's sequences and steps */

@@ -14,30 +14,45 @@ typedef dvbf_real real;
 
 #ifdef DV_DOUBLE
 
-static inline real exp1(real x) { return exp(x); }
-static inline real log1(real x) { return log(x); }
-static inline real sqrt1(real x) { return sqrt(x); }
+static inline real exp1(real x) {
+  return exp(x);
+}
+static inline real log1(real x) {
+  return log(x);
+}
+static inline real sqrt1(real x) {
+  return sqrt(x);
+}
 static inline void sincos_turn(real turn, real *s, real *c) {
   *s = sin(6.283185307179586477 * turn);
   *c = cos(6.283185307179586477 * turn);
 }
-static inline real uniform1(uint32_t word) { return (word + 0.5) * (1.0 / 4294967296.0); }
+static inline real uniform1(uint32_t word) {
+  return (word + 0.5) * (1.0 / 4294967296.0);
+}
 
 #else
 
-/* x - n ln 2 with one rounding of the size of the result. Sums in this file may be reordered, which would undo a
- * difference in two steps: a fused one cannot be, nor, in code that is not vectorised, one behind a barrier. */
+/* x - n ln 2 with one rounding of the size of the result. Sums in this file may be reordered, which would
+ * undo a difference in two steps: a fused one cannot be, nor, in code that is not vectorised, one behind a
+ * barrier. */
 #if defined(FP_FAST_FMAF)
-static inline float less_ln2(float x, float n) { return fmaf(n, -0.693147182f, x); }
+static inline float less_ln2(float x, float n) {
+  return fmaf(n, -0.693147182f, x);
+}
 #elif __GNUC__ >= 12 && !defined(__clang__)
 static inline float less_ln2(float x, float n) {
   return __builtin_assoc_barrier(x - n * 0.693359375f) + n * 2.12194440e-4f;
 }
 #else
-static inline float less_ln2(float x, float n) { return x - n * 0.693359375f + n * 2.12194440e-4f; }
+static inline float less_ln2(float x, float n) {
+  return x - n * 0.693359375f + n * 2.12194440e-4f;
+}
 #endif
 
-static inline float sqrt1(float x) { return sqrtf(x); }
+static inline float sqrt1(float x) {
+  return sqrtf(x);
+}
 
 static inline float bits_float(uint32_t bits) {
   float f;
@@ -51,7 +66,8 @@ static inline uint32_t float_bits(float f) {
   return bits;
 }
 
-/* exp(x) = 2^n exp(r), |r| <= ln 2 / 2, exp(r) by its series to r^6. Saturates outside [-87, 88]; NaN stays. */
+/* exp(x) = 2^n exp(r), |r| <= ln 2 / 2, exp(r) by its series to r^6. Saturates outside [-87, 88]; NaN stays.
+ */
 static inline float exp1(float x) {
   x = x < -87.0f ? -87.0f : x;
   x = x > 88.0f ? 88.0f : x;
@@ -198,8 +214,8 @@ static inline real at_least(real x, real floor) {
 
 static const real half_log_2pi = (real)0.918938533204672741780;
 
-static void gaussian(real *out, const real *x, const real *mean, const real *log_sigma, size_t n_sigma, real floor,
-                     int rows, int n) {
+static void gaussian(real *out, const real *x, const real *mean, const real *log_sigma, size_t n_sigma,
+                     real floor, int rows, int n) {
   if (n_sigma == 1) {
     real ls = at_least(*log_sigma, floor), precision = exp1(-2 * ls);
     for (int r = 0; r < rows; r++, x += n, mean += n) {
@@ -260,7 +276,8 @@ static void bernoulli(real *out, const real *x, const real *logits, int rows, in
   }
 }
 
-static void bernoulli_backward(real *d_logits, const real *g, const real *x, const real *logits, int rows, int n) {
+static void bernoulli_backward(real *d_logits, const real *g, const real *x, const real *logits, int rows,
+                               int n) {
   for (int r = 0; r < rows; r++, x += n, logits += n, d_logits += n)
     for (int i = 0; i < n; i++) d_logits[i] += g[r] * (x[i] - sigmoid1(logits[i]));
 }

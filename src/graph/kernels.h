@@ -8,7 +8,8 @@
 /* Products of row-major arrays (product.c). */
 typedef struct dv_products {
   /* c[m][n] = start[n] + a[m][k] b[k][n] in every row; without start (NULL) it adds to c. */
-  void (*nn)(dvbf_real *c, const dvbf_real *start, const dvbf_real *a, const dvbf_real *b, int m, int n, int k);
+  void (*nn)(dvbf_real *c, const dvbf_real *start, const dvbf_real *a, const dvbf_real *b, int m, int n,
+             int k);
   /* c[m][k] += a[m][n] b[k][n]^T */
   void (*nt)(dvbf_real *c, const dvbf_real *a, const dvbf_real *b, int m, int n, int k);
   /* c[k][n] += a[m][k]^T b[m][n] */
@@ -31,8 +32,8 @@ typedef struct dv_kernels {
   /* Mixture: next[r][j] (+)= sum_i alpha[r][i] parts[r][j][i]; alpha NULL for M = 1. */
   void (*mix)(dvbf_real *next, const dvbf_real *alpha, const dvbf_real *parts, int rows, int n, int systems);
   /* d_alpha[r][i] += sum_j d[r][j] parts[r][j][i]; then parts[r][j][i] = d[r][j] alpha[r][i]. */
-  void (*mix_backward)(dvbf_real *d_alpha, dvbf_real *parts, const dvbf_real *d, const dvbf_real *alpha, int rows,
-                       int n, int systems);
+  void (*mix_backward)(dvbf_real *d_alpha, dvbf_real *parts, const dvbf_real *d, const dvbf_real *alpha,
+                       int rows, int n, int systems);
 
   /* words[n] random bits → normal numbers out[n], n even, by Box and Muller on pairs. */
   void (*normals)(dvbf_real *out, const uint32_t *words, size_t n);
@@ -42,12 +43,12 @@ typedef struct dv_kernels {
                    size_t n_sigma, dvbf_real floor, int rows, int n);
   /* d_mean and d_log_sigma (NULL: fixed) += g[row] times the derivative. */
   void (*gaussian_backward)(dvbf_real *d_mean, dvbf_real *d_log_sigma, const dvbf_real *g, const dvbf_real *x,
-                            const dvbf_real *mean, const dvbf_real *log_sigma, size_t n_sigma, dvbf_real floor,
-                            int rows, int n);
+                            const dvbf_real *mean, const dvbf_real *log_sigma, size_t n_sigma,
+                            dvbf_real floor, int rows, int n);
   /* Bernoulli ln p(x | logits) summed over each row, and its derivative. */
   void (*bernoulli)(dvbf_real *out, const dvbf_real *x, const dvbf_real *logits, int rows, int n);
-  void (*bernoulli_backward)(dvbf_real *d_logits, const dvbf_real *g, const dvbf_real *x, const dvbf_real *logits,
-                             int rows, int n);
+  void (*bernoulli_backward)(dvbf_real *d_logits, const dvbf_real *g, const dvbf_real *x,
+                             const dvbf_real *logits, int rows, int n);
 
   /* Optimisers on n parameters. */
   void (*adam)(dvbf_real *p, const dvbf_real *g, dvbf_real *m, dvbf_real *v, size_t n, dvbf_real step,

@@ -5,8 +5,9 @@
 
 /* ---- Innovations w ----
  *
- * Annealed with inverse temperature c, what training minimises is E_q[ln q(w) - c ln p(w)], whose derivatives are
- * c mu and c sigma^2 - 1 (by ln sigma); c = 1 gives those of the KL. The reported kl is never annealed. */
+ * Annealed with inverse temperature c, what training minimises is E_q[ln q(w) - c ln p(w)], whose derivatives
+ * are c mu and c sigma^2 - 1 (by ln sigma); c = 1 gives those of the KL. The reported kl is never annealed.
+ */
 
 typedef struct innovation_data {
   dv_innovation i;
@@ -97,7 +98,8 @@ static double shard_weight(const dvbf_run *run, dvbf_value weight) {
 static void universal_forward(const dvbf_op *op, dvbf_run *run) {
   const dv_universal *u = op->data;
   int n = u->mean.cols;
-  const dvbf_real *mean = dvbf_at(run, u->mean), *ls = dvbf_at(run, u->log_sigma), *prior = dvbf_at(run, u->prior);
+  const dvbf_real *mean = dvbf_at(run, u->mean), *ls = dvbf_at(run, u->log_sigma),
+                  *prior = dvbf_at(run, u->prior);
   const dvbf_real *eps = dvbf_at(run, u->noise);
   dvbf_real *v = dvbf_at(run, u->v);
   double kl = 0, m = (double)prior[0], log_s = (double)prior[1], precision = exp(-2 * log_s);
@@ -113,7 +115,8 @@ static void universal_forward(const dvbf_op *op, dvbf_run *run) {
 static void universal_backward(const dvbf_op *op, dvbf_run *run) {
   const dv_universal *u = op->data;
   int n = u->mean.cols;
-  const dvbf_real *mean = dvbf_at(run, u->mean), *ls = dvbf_at(run, u->log_sigma), *prior = dvbf_at(run, u->prior);
+  const dvbf_real *mean = dvbf_at(run, u->mean), *ls = dvbf_at(run, u->log_sigma),
+                  *prior = dvbf_at(run, u->prior);
   const dvbf_real *eps = dvbf_at(run, u->noise), *dv = dvbf_gradient_at(run, u->v);
   dvbf_real *d_mean = dvbf_gradient_at(run, u->mean), *d_ls = dvbf_gradient_at(run, u->log_sigma);
   dvbf_real *d_prior = dvbf_gradient_at(run, u->prior);

@@ -1,9 +1,9 @@
 /* Layers: y = activation(b + sum_k x_k W_k).
  *
- * A layer inside a recurrence is two kinds of op. `open` multiplies what does not depend on the recurrence for
- * all steps at once; `step` adds the sequential products of its step and activates. Backward, `step` turns dy into
- * the gradient before the activation, in place, and sends it on to its sequential inputs; `open`, which runs after
- * all of them, makes every weight's gradient in one product over all steps.
+ * A layer inside a recurrence is two kinds of op. `open` multiplies what does not depend on the recurrence
+ * for all steps at once; `step` adds the sequential products of its step and activates. Backward, `step`
+ * turns dy into the gradient before the activation, in place, and sends it on to its sequential inputs;
+ * `open`, which runs after all of them, makes every weight's gradient in one product over all steps.
  *
  *   dp = dy * activation'(y)      dx_k += dp W_k^T      dW_k += x_k^T dp      db += sum over rows of dp
  */
@@ -32,7 +32,8 @@ static dvbf_value weight_of(dvbf_value w, int t) {
 /* y = start + x W over the rows of both views, or y += x W without start. */
 static void multiply(dvbf_run *run, dvbf_value y, const dvbf_real *start, dvbf_value x, dvbf_value w) {
   if (!per_step(w)) {
-    run->k->product->nn(dvbf_at(run, y), start, dvbf_at(run, x), dvbf_at(run, w), all_rows(y), y.cols, x.cols);
+    run->k->product->nn(dvbf_at(run, y), start, dvbf_at(run, x), dvbf_at(run, w), all_rows(y), y.cols,
+                        x.cols);
     return;
   }
   for (int t = 0; t < y.steps; t++)
@@ -126,8 +127,8 @@ static void step_backward(const dvbf_op *op, dvbf_run *run) {
     if (turned.buffer < 0)
       send_back(run, y, x, weight_of(l->in[i].w, d->t));
     else
-      run->k->product->nn(dvbf_gradient_at(run, x), NULL, dvbf_gradient_at(run, y), dvbf_at(run, weight_of(turned, d->t)),
-                          y.rows, x.cols, y.cols);
+      run->k->product->nn(dvbf_gradient_at(run, x), NULL, dvbf_gradient_at(run, y),
+                          dvbf_at(run, weight_of(turned, d->t)), y.rows, x.cols, y.cols);
   }
 }
 
@@ -139,8 +140,8 @@ static void whole_forward(const dvbf_op *op, dvbf_run *run) {
 
 static void whole_backward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_layer *l = op->data;
-  run->k->activate_backward(l->activation, dvbf_gradient_at(run, l->out), dvbf_at(run, l->out), all_rows(l->out),
-                            l->out.cols);
+  run->k->activate_backward(l->activation, dvbf_gradient_at(run, l->out), dvbf_at(run, l->out),
+                            all_rows(l->out), l->out.cols);
   open_backward(op, run);
 }
 
@@ -155,10 +156,10 @@ static bool fits(dvbf_graph *g, const dvbf_layer *l) {
   }
   for (int i = 0; i < l->n_in; i++) {
     dvbf_value x = l->in[i].x, w = l->in[i].w;
-    if (x.buffer < 0 || w.buffer < 0 || w.rows != x.cols || w.cols != l->out.cols || x.steps != l->out.steps ||
-        x.rows != l->out.rows || (per_step(w) && w.steps != l->out.steps)) {
-      dvbf_refuse(g, "input %d of a layer is [%d][%d][%d] times [%d][%d] for an output [%d][%d][%d]", i, x.steps,
-                  x.rows, x.cols, w.rows, w.cols, l->out.steps, l->out.rows, l->out.cols);
+    if (x.buffer < 0 || w.buffer < 0 || w.rows != x.cols || w.cols != l->out.cols ||
+        x.steps != l->out.steps || x.rows != l->out.rows || (per_step(w) && w.steps != l->out.steps)) {
+      dvbf_refuse(g, "input %d of a layer is [%d][%d][%d] times [%d][%d] for an output [%d][%d][%d]", i,
+                  x.steps, x.rows, x.cols, w.rows, w.cols, l->out.steps, l->out.rows, l->out.cols);
       return false;
     }
   }
@@ -185,13 +186,14 @@ static int list_inputs(const dvbf_layer *l, dvbf_value *in) {
   return n;
 }
 
-static void record(dvbf_graph *g, const dvbf_op_class *class, const dvbf_layer *l, const void *data, size_t size) {
+static void record(dvbf_graph *g, const dvbf_op_class *class, const dvbf_layer *l, const void *data,
+                   size_t size) {
   dvbf_value in[DVBF_MAX_IN];
   if (fits(g, l)) dvbf_record(g, class, list_inputs(l, in), in, 1, &l->out, data, size);
 }
 
-/* A sequential weight is used backward once per step. Turned round once per run, each of these products reads it
- * in rows; a narrow one is read in rows as it is. */
+/* A sequential weight is used backward once per step. Turned round once per run, each of these products reads
+ * it in rows; a narrow one is read in rows as it is. */
 static void plan_turning(dvbf_graph *g, dvbf_layer *l, bool steps) {
   for (int i = 0; i < l->n_in; i++) {
     dvbf_value w = l->in[i].w;

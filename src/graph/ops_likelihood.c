@@ -23,8 +23,8 @@ static void apply_mask(dvbf_real *out, const dvbf_real *mask, int rows) {
 static void gaussian_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
   dvbf_real *out = dvbf_at(run, op->out[0]);
-  run->k->gaussian(out, dvbf_at(run, x), dvbf_at(run, op->in[1]), dvbf_at(run, op->in[2]), count_of(op->in[2]),
-                   (dvbf_real)run->schedule->log_sigma_floor, all_rows(x), x.cols);
+  run->k->gaussian(out, dvbf_at(run, x), dvbf_at(run, op->in[1]), dvbf_at(run, op->in[2]),
+                   count_of(op->in[2]), (dvbf_real)run->schedule->log_sigma_floor, all_rows(x), x.cols);
   apply_mask(out, dvbf_at(run, op->in[3]), all_rows(x));
 }
 
@@ -32,9 +32,10 @@ static void gaussian_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
   dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
   apply_mask(g, dvbf_at(run, op->in[3]), all_rows(x));
-  run->k->gaussian_backward(dvbf_gradient_at(run, op->in[1]), dvbf_gradient_at(run, op->in[2]), g, dvbf_at(run, x),
-                            dvbf_at(run, op->in[1]), dvbf_at(run, op->in[2]), count_of(op->in[2]),
-                            (dvbf_real)run->schedule->log_sigma_floor, all_rows(x), x.cols);
+  run->k->gaussian_backward(dvbf_gradient_at(run, op->in[1]), dvbf_gradient_at(run, op->in[2]), g,
+                            dvbf_at(run, x), dvbf_at(run, op->in[1]), dvbf_at(run, op->in[2]),
+                            count_of(op->in[2]), (dvbf_real)run->schedule->log_sigma_floor, all_rows(x),
+                            x.cols);
 }
 
 static const dvbf_op_class gaussian_class = {"gaussian", gaussian_forward, gaussian_backward};

@@ -56,7 +56,7 @@ static void step_forward(const dvbf_op *op, dvbf_run *run) {
   part s[3];
   for (int i = 0, count = parts_of_s(m, s); i < count; i++)
     run->k->product->nn(sums, NULL, dvbf_at(run, dvbf_steps(s[i].x, t, 1)), v + s[i].row * width, rows, width,
-                  s[i].x.cols);
+                        s[i].x.cols);
   for (int i = 0; i < rows * n; i++) next[i] = m->residual ? z[i] : 0;
   run->k->mix(next, dvbf_at(run, m->alpha.buffer < 0 ? m->alpha : dvbf_steps(m->alpha, t, 1)), sums, rows, n,
               m->systems);
@@ -89,7 +89,7 @@ static void learn(dvbf_run *run, const dvbf_mixture *m, dvbf_value v, int first,
   part s[3];
   for (int i = 0, n = parts_of_s(m, s); i < n; i++)
     run->k->product->tn(dv + s[i].row * width, dvbf_at(run, dvbf_steps(s[i].x, first, count)), d_parts, rows,
-                  width, s[i].x.cols);
+                        width, s[i].x.cols);
   if (m->affine) run->k->column_sum(dv + constant_row(m) * width, d_parts, rows, width);
 }
 
@@ -110,20 +110,22 @@ static bool fits(dvbf_graph *g, const dvbf_mixture *m) {
               m->parts.cols == m->next.cols * m->systems && m->v.cols == n_in * m->parts.cols &&
               (m->alpha.buffer >= 0 ? m->alpha.cols == m->systems : m->systems == 1) &&
               (m->alpha.buffer < 0 || !dv_graph_training(g) || dv_graph_has_gradient(g, m->alpha)) &&
-              (!m->residual || m->z.cols == m->next.cols) && (m->v.steps == 1 || m->v.steps == m->parts.steps);
+              (!m->residual || m->z.cols == m->next.cols) &&
+              (m->v.steps == 1 || m->v.steps == m->parts.steps);
   if (!good) dvbf_refuse(g, "the shapes of a mixture of %d systems do not fit together", m->systems);
   return good;
 }
 
-static void record(dvbf_graph *g, const dvbf_op_class *class, const dvbf_mixture *m, const void *data, size_t size) {
+static void record(dvbf_graph *g, const dvbf_op_class *class, const dvbf_mixture *m, const void *data,
+                   size_t size) {
   dvbf_value in[] = {m->z, m->u, m->w, m->alpha, m->v}, out[] = {m->next, m->parts};
   if (fits(g, m)) dvbf_record(g, class, 5, in, 2, out, data, size);
 }
 
 void dvbf_mixture_open(dvbf_graph *g, const dvbf_mixture *mixture) {
   record(g, &open_class, mixture, mixture, sizeof *mixture);
-  dv_graph_count_flops(g, (dv_graph_training(g) ? 3.0 : 1.0) * 2 * mixture->parts.steps * mixture->parts.rows *
-                              mixture->v.cols);
+  dv_graph_count_flops(g, (dv_graph_training(g) ? 3.0 : 1.0) * 2 * mixture->parts.steps *
+                              mixture->parts.rows * mixture->v.cols);
 }
 
 void dvbf_mixture_step(dvbf_graph *g, const dvbf_mixture *mixture, int t) {

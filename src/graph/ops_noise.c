@@ -16,7 +16,8 @@ static dv_block block_at(const dvbf_run *run, uint32_t number, int t, int row, b
   return dv_random_block(s->seed, s->stream | index << 8, sequence, number << 24 | (uint32_t)t, s->update);
 }
 
-/* Rows are dealt with in chunks that fit the stack: bits first, then all normals of the chunk in one sweep. */
+/* Rows are dealt with in chunks that fit the stack: bits first, then all normals of the chunk in one sweep.
+ */
 static void noise_forward(const dvbf_op *op, dvbf_run *run) {
   const noise_data *d = op->data;
   dvbf_value v = op->out[0];
@@ -58,7 +59,8 @@ static void use_forward(const dvbf_op *op, dvbf_run *run) {
   for (int t = 0; t < v.steps; t++)
     for (int r = 0; r < v.rows; r++) {
       int i = t * v.rows + r;
-      bool spared = dropout <= 0 || dv_uniform_of(block_at(run, d->number, t, r, false, 0).word[0]) >= dropout;
+      bool spared =
+          dropout <= 0 || dv_uniform_of(block_at(run, d->number, t, r, false, 0).word[0]) >= dropout;
       use[i] = mask[i] > 0 && spared;
     }
 }

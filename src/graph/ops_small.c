@@ -77,12 +77,14 @@ static void side_backward(const dvbf_op *op, dvbf_run *run) {
   size_t width = (size_t)x.cols;
   if (!d || !from) return;
   for (int t = 0; t < x.steps; t++)
-    for (int r = 0; r < x.rows; r++, d += width) run->k->add(d, from + ((size_t)r * x.steps + t) * width, width);
+    for (int r = 0; r < x.rows; r++, d += width)
+      run->k->add(d, from + ((size_t)r * x.steps + t) * width, width);
 }
 
 static const dvbf_op_class side_class = {"side-by-side", side_forward, side_backward};
 
 void dvbf_side_by_side(dvbf_graph *g, dvbf_value out, dvbf_value x) {
-  if (out.cols != x.steps * x.cols) dvbf_refuse(g, "%d steps of %d do not make %d columns", x.steps, x.cols, out.cols);
+  if (out.cols != x.steps * x.cols)
+    dvbf_refuse(g, "%d steps of %d do not make %d columns", x.steps, x.cols, out.cols);
   dvbf_record(g, &side_class, 1, &x, 1, &out, NULL, 0);
 }

@@ -1,8 +1,9 @@
 /* Matrix products for row-major arrays, compiled once per instruction set with DV_ISA set.
  *
- * A tile of MR rows by NV vectors of c stays in registers while a and b stream past. Entries of a are broadcast, so
- * its strides are free and a transposed costs nothing; b is read in rows, from a packed panel where its rows are not
- * usable as they are (b transposed, a ragged edge) or where packing pays because many rows of a use the panel. */
+ * A tile of MR rows by NV vectors of c stays in registers while a and b stream past. Entries of a are
+ * broadcast, so its strides are free and a transposed costs nothing; b is read in rows, from a packed panel
+ * where its rows are not usable as they are (b transposed, a ragged edge) or where packing pays because many
+ * rows of a use the panel. */
 #include "graph/kernels.h"
 
 #include <stddef.h>
@@ -25,18 +26,19 @@ typedef real vec __attribute__((vector_size(VECTOR), aligned(sizeof(real)), may_
 
 enum {
   LANES = VECTOR / (int)sizeof(real),
-  ROWS = 6,             /* of a tile */
-  COLS = WIDE * LANES,  /* of the widest tile */
-  DEPTH = 256,          /* of a packed panel */
-  PACK_ROWS = 64        /* rows of a from which packing pays */
+  ROWS = 6,            /* of a tile */
+  COLS = WIDE * LANES, /* of the widest tile */
+  DEPTH = 256,         /* of a packed panel */
+  PACK_ROWS = 64       /* rows of a from which packing pays */
 };
 
-/* One tile: c[rows][nv * LANES] = first + a b over `depth`, where `first` is a row [nv * LANES], or c itself where that is
- * NULL; entry (r, d) of a is a[r * row + d * step]. Columns from `cols` on are computed but not stored. rows and nv are
- * constants in every call, so all loops unroll. */
-static inline __attribute__((always_inline)) void tile(int rows, int nv, real *c, size_t ldc, const real *first,
-                                                       const real *a, size_t row, size_t step, const real *b,
-                                                       size_t ldb, int depth, int cols) {
+/* One tile: c[rows][nv * LANES] = first + a b over `depth`, where `first` is a row [nv * LANES], or c itself
+ * where that is NULL; entry (r, d) of a is a[r * row + d * step]. Columns from `cols` on are computed but not
+ * stored. rows and nv are constants in every call, so all loops unroll. */
+static inline __attribute__((always_inline)) void tile(int rows, int nv, real *c, size_t ldc,
+                                                       const real *first, const real *a, size_t row,
+                                                       size_t step, const real *b, size_t ldb, int depth,
+                                                       int cols) {
   vec sum[ROWS][WIDE];
   for (int r = 0; r < rows; r++)
     for (int j = 0; j < nv; j++) {
@@ -68,18 +70,16 @@ typedef struct operand {
   size_t row, step; /* strides: of rows of the result, and of the summed index */
 } operand;
 
-#define TILE(rows, nv)                                                                                                 \
-  case rows:                                                                                                           \
-    tile(rows, nv, c, ldc, first, a.at, a.row, a.step, b, ldb, depth, cols);                                           \
-    break;
+#define TILE(rows, nv)                                                                                       \
+  case rows: tile(rows, nv, c, ldc, first, a.at, a.row, a.step, b, ldb, depth, cols); break;
 
 /* All rows of one panel of nv vectors. */
-#define PANEL(name, nv)                                                                                                \
-  static void name(real *c, size_t ldc, const real *first, operand a, const real *b, size_t ldb, int m, int depth,     \
-                   int cols) {                                                                                         \
-    for (; m >= ROWS; m -= ROWS, c += ROWS * ldc, a.at += ROWS * a.row)                                                \
-      tile(ROWS, nv, c, ldc, first, a.at, a.row, a.step, b, ldb, depth, cols);                                         \
-    switch (m) { TILE(5, nv) TILE(4, nv) TILE(3, nv) TILE(2, nv) TILE(1, nv) }                                         \
+#define PANEL(name, nv)                                                                                      \
+  static void name(real *c, size_t ldc, const real *first, operand a, const real *b, size_t ldb, int m,      \
+                   int depth, int cols) {                                                                    \
+    for (; m >= ROWS; m -= ROWS, c += ROWS * ldc, a.at += ROWS * a.row)                                      \
+      tile(ROWS, nv, c, ldc, first, a.at, a.row, a.step, b, ldb, depth, cols);                               \
+    switch (m) { TILE(5, nv) TILE(4, nv) TILE(3, nv) TILE(2, nv) TILE(1, nv) }                               \
   }
 
 PANEL(panel1, 1)
@@ -89,8 +89,8 @@ PANEL(panel3, 3)
 PANEL(panel4, 4)
 #endif
 
-static void panel(real *c, size_t ldc, const real *first, operand a, const real *b, size_t ldb, int m, int depth,
-                  int cols) {
+static void panel(real *c, size_t ldc, const real *first, operand a, const real *b, size_t ldb, int m,
+                  int depth, int cols) {
   switch ((cols + LANES - 1) / LANES) {
   case 1: panel1(c, ldc, first, a, b, ldb, m, depth, cols); break;
   case 2: panel2(c, ldc, first, a, b, ldb, m, depth, cols); break;
@@ -119,9 +119,10 @@ static int readable(int depth, size_t step, int at, int width) {
   return end < last ? 0 : (int)((end - last) / step) + 1;
 }
 
-/* c[m][n] = start + a b over `depth`, start a row [n], or c += a b where it is NULL; b by (step, col) as in pack. */
-static void multiply(real *c, const real *start, operand a, const real *b, size_t step, size_t col, int m, int n,
-                     int depth) {
+/* c[m][n] = start + a b over `depth`, start a row [n], or c += a b where it is NULL; b by (step, col) as in
+ * pack. */
+static void multiply(real *c, const real *start, operand a, const real *b, size_t step, size_t col, int m,
+                     int n, int depth) {
   _Alignas(64) real packed[DEPTH * COLS], row[COLS] = {0};
   for (int at = 0; at < n; at += COLS) {
     int cols = n - at < COLS ? n - at : COLS, width = (cols + LANES - 1) / LANES * LANES;
@@ -139,8 +140,8 @@ static void multiply(real *c, const real *start, operand a, const real *b, size_
   }
 }
 
-/* ---- Narrow results, c[m][k] += a[m][n] b[k][n]^T with few columns k: sums of products along the rows of both,
- * for which no panel of full vectors exists ---- */
+/* ---- Narrow results, c[m][k] += a[m][n] b[k][n]^T with few columns k: sums of products along the rows of
+ * both, for which no panel of full vectors exists ---- */
 
 enum { DOT_ROWS = WIDE, DOT_COLS = 6, NARROW = 16 };
 
@@ -168,11 +169,11 @@ static inline __attribute__((always_inline)) void dots(int rows, int cols, real 
     }
 }
 
-#define DOTS(cols)                                                                                                     \
-  case cols:                                                                                                           \
-    for (; m >= DOT_ROWS; m -= DOT_ROWS, c += DOT_ROWS * ldc, a += DOT_ROWS * (size_t)n)                               \
-      dots(DOT_ROWS, cols, c, ldc, a, b, n);                                                                           \
-    for (; m > 0; m--, c += ldc, a += n) dots(1, cols, c, ldc, a, b, n);                                               \
+#define DOTS(cols)                                                                                           \
+  case cols:                                                                                                 \
+    for (; m >= DOT_ROWS; m -= DOT_ROWS, c += DOT_ROWS * ldc, a += DOT_ROWS * (size_t)n)                     \
+      dots(DOT_ROWS, cols, c, ldc, a, b, n);                                                                 \
+    for (; m > 0; m--, c += ldc, a += n) dots(1, cols, c, ldc, a, b, n);                                     \
     break;
 
 static void dot_columns(real *c, size_t ldc, const real *a, const real *b, int m, int n, int cols) {

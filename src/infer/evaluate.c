@@ -31,8 +31,8 @@ static size_t gather_frames(const dvbf_sequences *s, const float *from, size_t w
   return n;
 }
 
-static dvbf_status regress(dvbf_evaluation *e, const dvbf_data *data, const dvbf_sequences *s, const dvbf_paths *paths,
-                           dvbf_error *error) {
+static dvbf_status regress(dvbf_evaluation *e, const dvbf_data *data, const dvbf_sequences *s,
+                           const dvbf_paths *paths, dvbf_error *error) {
   if (!s->n_s) return DVBF_OK;
   size_t frames = s->count * s->steps, n = 0;
   float *z = dv_calloc(frames, paths->n_z * sizeof *z), *y = dv_calloc(frames, s->n_s * sizeof *y);
@@ -105,8 +105,8 @@ static void average_bound(dvbf_evaluation *e, const double *elbo, size_t samples
 /* ---- Prediction by horizon ---- */
 
 /* error[h] += mean over sequences of the squared error per pixel of frame observed + h, over `share`. */
-static void add_errors(double *error, const dvbf_sequences *s, const float *guess, size_t observed, size_t horizon,
-                       double share, bool repeat) {
+static void add_errors(double *error, const dvbf_sequences *s, const float *guess, size_t observed,
+                       size_t horizon, double share, bool repeat) {
   for (size_t h = 0; h < horizon; h++) {
     double sum = 0, n = 0;
     for (size_t i = 0; i < s->count; i++) {
@@ -159,10 +159,11 @@ static dvbf_status predict(dvbf_evaluation *e, const dvbf_model *m, const dvbf_s
 
 /* ---- All of it ---- */
 
-static dvbf_status filter(dvbf_evaluation *e, const dvbf_model *m, const dvbf_data *data, const dvbf_sequences *s,
-                          const dv_evaluate_settings *o, dvbf_error *error) {
+static dvbf_status filter(dvbf_evaluation *e, const dvbf_model *m, const dvbf_data *data,
+                          const dvbf_sequences *s, const dv_evaluate_settings *o, dvbf_error *error) {
   size_t samples = (size_t)o->samples;
-  double *elbo = dv_calloc(samples, sizeof *elbo), kl_v = universal_kl(m) / ((double)dv_sequences_frames(s) / (double)s->count);
+  double *elbo = dv_calloc(samples, sizeof *elbo),
+         kl_v = universal_kl(m) / ((double)dv_sequences_frames(s) / (double)s->count);
   dvbf_status status = elbo ? DVBF_OK : dv_fail_memory(error, "evaluating");
   for (size_t i = 0; i < samples && !status; i++) {
     dvbf_infer_options options = {.seed = (uint64_t)o->seed + i, .threads = (unsigned)o->threads};
@@ -178,8 +179,8 @@ static dvbf_status filter(dvbf_evaluation *e, const dvbf_model *m, const dvbf_da
   return status;
 }
 
-dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *m, const dvbf_data *data, const dvbf_sequences *s,
-                          const dvbf_settings *settings, dvbf_error *error) {
+dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *m, const dvbf_data *data,
+                          const dvbf_sequences *s, const dvbf_settings *settings, dvbf_error *error) {
   const dv_evaluate_settings *o = dv_settings_evaluate(settings, error);
   if (!o) return DVBF_ARGUMENT;
   if (!s->count) return dv_fail(error, DVBF_FORMAT, "there are no sequences to evaluate in this split");

@@ -1,5 +1,5 @@
-/* The online filter: the initial network once it has its frames, then one step of the recurrence per observation, for
- * a few samples of z side by side. Both are programs packed into the caller's memory. */
+/* The online filter: the initial network once it has its frames, then one step of the recurrence per
+ * observation, for a few samples of z side by side. Both are programs packed into the caller's memory. */
 #include "base/random.h"
 #include "base/status.h"
 #include "model/model.h"
@@ -17,8 +17,8 @@ typedef struct machine {
 struct dvbf_filter {
   const dvbf_model *model;
   machine start, step;
-  int frames;       /* that the initial network sees */
-  int seen;         /* frames so far, up to `frames` */
+  int frames; /* that the initial network sees */
+  int seen;   /* frames so far, up to `frames` */
   dv_schedule schedule;
   uint32_t *number; /* [samples] keys of the noise */
   float *x, *u;     /* [frames][n_x], [frames][n_u] first observations, and the controls that followed them */
@@ -68,13 +68,15 @@ static dvbf_filter *place(block *b, const dvbf_model *m, size_t samples, int fra
 }
 
 /* Records both programs and walks; `b` tells whether to count or to place. */
-static dvbf_status lay_out(dvbf_filter **out, block *b, const dvbf_model *model, size_t samples, dvbf_error *error) {
+static dvbf_status lay_out(dvbf_filter **out, block *b, const dvbf_model *model, size_t samples,
+                           dvbf_error *error) {
   dv_program start = {0}, step = {0};
   dvbf_model *m = (dvbf_model *)model; /* recording only looks up the parameters of a complete model */
   if (samples < 1 || samples > 65536)
     return dv_fail(error, DVBF_ARGUMENT, "samples = %zu: must be in [1, 65536]; 16 works well", samples);
   const dv_train_settings *s = model->settings;
-  int frames = (int)(s->initial_frames ? s->initial_frames : s->predict_from); /* a recurrent network takes any number */
+  int frames = (int)(s->initial_frames ? s->initial_frames
+                                       : s->predict_from); /* a recurrent network takes any number */
   dvbf_status status = dv_program_record_start(&start, m, (int)samples, frames, error);
   if (!status) status = dv_program_record_step(&step, m, (int)samples, error);
   if (!status) *out = place(b, model, samples, frames, &start, &step);
@@ -85,24 +87,25 @@ static dvbf_status lay_out(dvbf_filter **out, block *b, const dvbf_model *model,
 
 dvbf_status dvbf_filter_memsize(size_t *out, const dvbf_model *model, size_t samples, dvbf_error *error) {
   block b = {0};
-  dvbf_filter *none;
+  dvbf_filter *none = NULL;
   dvbf_status status = lay_out(&none, &b, model, samples, error);
   if (!status) *out = b.used;
   return status;
 }
 
-dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t size, const dvbf_model *model, size_t samples,
-                             uint64_t seed, dvbf_error *error) {
+dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t size, const dvbf_model *model,
+                             size_t samples, uint64_t seed, dvbf_error *error) {
   size_t needed;
   dvbf_status status = dvbf_filter_memsize(&needed, model, samples, error);
   if (status) return status;
   if (!memory || (uintptr_t)memory % 64 || size < needed)
-    return dv_fail(error, DVBF_ARGUMENT, "a filter of %zu samples needs %zu bytes at a multiple of 64, not %zu at %p",
-                   samples, needed, size, memory);
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "a filter of %zu samples needs %zu bytes at a multiple of 64, not %zu at %p", samples,
+                   needed, size, memory);
   block b = {.at = memory};
-  dvbf_filter *f;
+  dvbf_filter *f = NULL;
   status = lay_out(&f, &b, model, samples, error);
-  if (status) return status;
+  if (status || !f) return status;
   f->schedule = dv_schedule_evaluation(model->log_sigma_floor, model->sequences, seed);
   for (size_t i = 0; i < samples; i++) f->number[i] = (uint32_t)i;
   machine *machines[] = {&f->start, &f->step};
@@ -163,10 +166,12 @@ static const float *first_frame(const dvbf_filter *f, int t) {
 /* z_1 from the first frames, then up to the last of them. */
 static void begin(dvbf_filter *f) {
   size_t n_u = (size_t)f->model->n_u;
-  for (int t = 0; t < f->frames; t++) set_frame(f, &f->start, t, first_frame(f, t), n_u ? f->u + (size_t)t * n_u : NULL);
+  for (int t = 0; t < f->frames; t++)
+    set_frame(f, &f->start, t, first_frame(f, t), n_u ? f->u + (size_t)t * n_u : NULL);
   dv_run_forward(&f->start.run);
   copy_z(f, dvbf_at(&f->start.run, dvbf_steps(f->start.program.z, 0, 1)));
-  for (int t = 1; t < f->frames; t++) advance(f, first_frame(f, t), n_u ? f->u + (size_t)(t - 1) * n_u : NULL);
+  for (int t = 1; t < f->frames; t++)
+    advance(f, first_frame(f, t), n_u ? f->u + (size_t)(t - 1) * n_u : NULL);
 }
 
 /* Keeps a frame for the initial network; u belongs to the frame before. */

@@ -1,8 +1,8 @@
 /* One path through the latent space for each sequence: filtered while x is seen, predicted afterwards. */
+#include "infer/infer.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
-#include "infer/infer.h"
 #include "train/schedule.h"
 
 #include <string.h>
@@ -36,12 +36,14 @@ typedef struct collection {
   double jacobian;
 } collection;
 
-static void collect(void *user, const dv_program *p, const dvbf_run *run, size_t shard, size_t first, int count) {
+static void collect(void *user, const dv_program *p, const dvbf_run *run, size_t shard, size_t first,
+                    int count) {
   (void)shard;
   collection *c = user;
   dvbf_paths *out = c->paths;
   const dvbf_real *z = dvbf_at(run, p->z), *mean = dvbf_at(run, p->mean), *ln_p = dvbf_at(run, p->ln_p);
-  const dvbf_real *kl_first = dvbf_at(run, p->kl_first), *kl = dvbf_at(run, p->kl), *mask = dvbf_at(run, p->mask);
+  const dvbf_real *kl_first = dvbf_at(run, p->kl_first), *kl = dvbf_at(run, p->kl),
+                  *mask = dvbf_at(run, p->mask);
   for (int r = 0; r < count; r++)
     for (int t = 0; t < p->steps; t++) {
       size_t to = (first + (size_t)r) * out->steps + (size_t)t, from = (size_t)t * p->rows + r;
@@ -54,10 +56,11 @@ static void collect(void *user, const dv_program *p, const dvbf_run *run, size_t
 
 dvbf_status dv_infer_check(const dvbf_model *m, const dvbf_sequences *s, dvbf_error *error) {
   if (s->n_x != (size_t)m->n_x || s->n_u != (size_t)m->n_u)
-    return dv_fail(error, DVBF_FORMAT,
-                   "the model was trained on x of %d columns and u of %d, the data have %zu and %zu; use data of the "
-                   "same kind",
-                   m->n_x, m->n_u, s->n_x, s->n_u);
+    return dv_fail(
+        error, DVBF_FORMAT,
+        "the model was trained on x of %d columns and u of %d, the data have %zu and %zu; use data of the "
+        "same kind",
+        m->n_x, m->n_u, s->n_x, s->n_u);
   return dv_sequences_validate(s, "data", "", error);
 }
 
@@ -72,7 +75,8 @@ dvbf_status dvbf_infer(dvbf_paths **out, const dvbf_model *model, const dvbf_seq
   status = dv_pool_new(&pool, options->threads, error);
   if (!status) status = dv_pass_init(&pass, m, pool, (int)s->steps, (int)options->observe, error);
   collection c = {.model = model, .jacobian = dv_model_log_jacobian(model)};
-  if (!status && !(c.paths = new_paths(model, s))) status = dv_fail_memory(error, "making room for the paths");
+  if (!status && !(c.paths = new_paths(model, s)))
+    status = dv_fail_memory(error, "making room for the paths");
   if (!status) {
     dv_schedule schedule = dv_schedule_evaluation(model->log_sigma_floor, model->sequences, options->seed);
     schedule.mean_path = options->mean_path;

@@ -9,8 +9,8 @@
 /* gelsd, because latent dimensions that were never used make the columns dependent. */
 static lapack_int solve(double *a, double *b, double *singular, size_t n, size_t columns) {
   lapack_int rank;
-  return LAPACKE_dgelsd(LAPACK_ROW_MAJOR, (lapack_int)n, (lapack_int)columns, 1, a, (lapack_int)columns, b, 1, singular,
-                        1e-10, &rank);
+  return LAPACKE_dgelsd(LAPACK_ROW_MAJOR, (lapack_int)n, (lapack_int)columns, 1, a, (lapack_int)columns, b, 1,
+                        singular, 1e-10, &rank);
 }
 
 static double fitted(const float *x, size_t k, const double *beta) {
@@ -42,7 +42,8 @@ dvbf_status dv_regress(const float *x, size_t n, size_t k, const float *y, size_
   }
   if (!status) {
     *r2 = tss > 0 ? 1 - rss / tss : 0;
-    *log_likelihood = -0.5 * (double)n * (log(2 * 3.14159265358979323846 * fmax(rss, 1e-300) / (double)n) + 1);
+    *log_likelihood =
+        -0.5 * (double)n * (log(2 * 3.14159265358979323846 * fmax(rss, 1e-300) / (double)n) + 1);
   }
   dv_free(a);
   dv_free(b);

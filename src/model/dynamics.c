@@ -1,5 +1,5 @@
-/* Recognition q(w_t | z_t, x_{t+1}, u_t) = N(mu, sigma^2), universal parameters q(v), and the transition's steps
- * z_{t+1} = f(z_t, u_t, w_t, v). */
+/* Recognition q(w_t | z_t, x_{t+1}, u_t) = N(mu, sigma^2), universal parameters q(v), and the transition's
+ * steps z_{t+1} = f(z_t, u_t, w_t, v). */
 #include "base/memory.h"
 #include "base/random.h"
 #include "model/model.h"
@@ -11,7 +11,8 @@ static double first_normal(size_t k, void *random) {
   return dv_random_normal(&r);
 }
 
-/* v ~ q(v) = N(mean, sigma^2) per entry, or v = mean; none where the transition has no universal parameters. */
+/* v ~ q(v) = N(mean, sigma^2) per entry, or v = mean; none where the transition has no universal parameters.
+ */
 static dvbf_value universal(dv_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
@@ -54,8 +55,14 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
   dvbf_value u = m->n_u ? dvbf_steps(p->u, 0, steps) : DVBF_NONE;
   dvbf_value hidden = dvbf_slab(g, steps, n), head = dvbf_slab(g, steps, 2 * m->n_w);
   dvbf_value noise = dvbf_slab_constant(g, steps, m->n_w), use = dvbf_slab_constant(g, steps, 1);
-  dvbf_transition_values values = {.steps = steps, .n_z = m->n_z, .n_u = m->n_u, .n_w = m->n_w, .z = p->z,
-                                   .u = p->u, .w = dvbf_slab(g, steps, m->n_w), .v = universal(p, m)};
+  dvbf_transition_values values = {.steps = steps,
+                                   .n_z = m->n_z,
+                                   .n_u = m->n_u,
+                                   .n_w = m->n_w,
+                                   .z = p->z,
+                                   .u = p->u,
+                                   .w = dvbf_slab(g, steps, m->n_w),
+                                   .v = universal(p, m)};
   p->kl = dvbf_slab(g, steps, 1);
   p->noise = noise;
 
@@ -65,8 +72,13 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
                                                {"u", u, s->scale_recognition, false}});
   dvbf_layer outer = dv_dense(g, "recognition.output", head, DVBF_LINEAR, (dvbf_first){0},
                               (dv_dense_in[4]){{"h", hidden, 0.1 / sqrt(n), true}});
-  dv_innovation innovation = {.w = values.w, .kl = p->kl, .head = head, .noise = noise, .use = use,
-                              .low = s->log_sigma_min, .high = s->log_sigma_max};
+  dv_innovation innovation = {.w = values.w,
+                              .kl = p->kl,
+                              .head = head,
+                              .noise = noise,
+                              .use = use,
+                              .low = s->log_sigma_min,
+                              .high = s->log_sigma_max};
   dv_record_noise(g, noise, false);
   dv_record_filter_use(g, use, dvbf_steps(p->mask, 1, steps));
   dvbf_layer_open(g, &inner);

@@ -8,7 +8,8 @@ static dvbf_value log_sigma(dv_program *p, const dvbf_model *m, dvbf_value hidde
   const dv_train_settings *s = m->settings;
   dvbf_first first = {.mean = log(s->sigma_start), .frozen = s->sigma == DV_SIGMA_FIXED};
   if (s->sigma != DV_SIGMA_STATE)
-    return dvbf_parameter(p->graph, "emission.log_sigma", 1, s->sigma == DV_SIGMA_DIMENSION ? m->n_x : 1, first);
+    return dvbf_parameter(p->graph, "emission.log_sigma", 1, s->sigma == DV_SIGMA_DIMENSION ? m->n_x : 1,
+                          first);
   dvbf_value out = dvbf_slab(p->graph, p->steps, m->n_x);
   dvbf_layer layer = dv_dense(p->graph, "emission.log_sigma", out, DVBF_LINEAR, first,
                               (dv_dense_in[4]){{"h", hidden, 0.1 / sqrt((double)s->hidden), false}});
@@ -16,8 +17,8 @@ static dvbf_value log_sigma(dv_program *p, const dvbf_model *m, dvbf_value hidde
   return out;
 }
 
-/* The first pictures are all but the mean frame. With larger weights the first thing to learn is to undo them, and by
- * then w has taken over the encoding of each frame: the bad optimum. */
+/* The first pictures are all but the mean frame. With larger weights the first thing to learn is to undo
+ * them, and by then w has taken over the encoding of each frame: the bad optimum. */
 static const double first_picture = 0.02;
 
 void dv_record_emission(dv_program *p, const dvbf_model *m) {
@@ -27,11 +28,12 @@ void dv_record_emission(dv_program *p, const dvbf_model *m) {
   bool sigmoid = s->likelihood == DV_GAUSSIAN && s->mean == DV_MEAN_SIGMOID;
   p->mean = dvbf_slab(g, p->steps, m->n_x);
   p->ln_p = dvbf_slab(g, p->steps, 1);
-  dvbf_layer inner = dv_dense(g, "emission.hidden", hidden, dv_hidden_activation(s), (dvbf_first){.scale = 0.5},
-                              (dv_dense_in[4]){{"z", p->z, s->scale_emission, false}});
-  dvbf_layer outer = dv_dense(g, "emission.mean", p->mean, sigmoid ? DVBF_SIGMOID : DVBF_LINEAR,
-                              (dvbf_first){.values = m->x_mean},
-                              (dv_dense_in[4]){{"h", hidden, first_picture / sqrt((double)s->hidden), false}});
+  dvbf_layer inner =
+      dv_dense(g, "emission.hidden", hidden, dv_hidden_activation(s), (dvbf_first){.scale = 0.5},
+               (dv_dense_in[4]){{"z", p->z, s->scale_emission, false}});
+  dvbf_layer outer = dv_dense(
+      g, "emission.mean", p->mean, sigmoid ? DVBF_SIGMOID : DVBF_LINEAR, (dvbf_first){.values = m->x_mean},
+      (dv_dense_in[4]){{"h", hidden, first_picture / sqrt((double)s->hidden), false}});
   dvbf_layer_whole(g, &inner);
   dvbf_layer_whole(g, &outer);
   if (s->likelihood == DV_BERNOULLI)

@@ -9,7 +9,8 @@ static dvbf_value mlp(dv_program *p, const dvbf_model *m, int frames) {
   const dv_train_settings *s = m->settings;
   dvbf_value hidden = dvbf_slab(g, 1, (int)s->hidden);
   if ((int64_t)frames * (m->n_x > m->n_u ? m->n_x : m->n_u) > INT32_MAX) {
-    dvbf_refuse(g, "initial-frames = %d: too many for frames of %d numbers; a birnn takes any number", frames, m->n_x);
+    dvbf_refuse(g, "initial-frames = %d: too many for frames of %d numbers; a birnn takes any number", frames,
+                m->n_x);
     return hidden;
   }
   dvbf_value x = dvbf_slab_constant(g, 1, frames * m->n_x), u = DVBF_NONE;
@@ -25,19 +26,22 @@ static dvbf_value mlp(dv_program *p, const dvbf_model *m, int frames) {
   return hidden;
 }
 
-/* One direction: h_t = f(x_t W + u_t U + h_before R + b) from h_before = 0. Returns the state that has seen all. */
+/* One direction: h_t = f(x_t W + u_t U + h_before R + b) from h_before = 0. Returns the state that has seen
+ * all. */
 static dvbf_value recurrent(dv_program *p, const dvbf_model *m, int frames, const char *name, bool reverse) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   int n = (int)s->hidden;
   dvbf_value states = dvbf_slab(g, frames + 1, n); /* the zero state at one end */
-  dvbf_value h = dvbf_steps(states, reverse ? 0 : 1, frames), before = dvbf_steps(states, reverse ? 1 : 0, frames);
+  dvbf_value h = dvbf_steps(states, reverse ? 0 : 1, frames),
+             before = dvbf_steps(states, reverse ? 1 : 0, frames);
   dvbf_value u = s->initial_control && m->n_u ? dvbf_steps(p->u, 0, frames) : DVBF_NONE;
   dvbf_zero(g, dvbf_steps(states, reverse ? frames : 0, 1));
-  dvbf_layer layer = dv_dense(g, name, h, dv_hidden_activation(s), (dvbf_first){0},
-                              (dv_dense_in[4]){{"x", dvbf_steps(p->x, 0, frames), 1 / sqrt(m->x_spread), false},
-                                               {"h", before, 0.7 / sqrt(n), true},
-                                               {"u", u, s->scale_recognition, false}});
+  dvbf_layer layer =
+      dv_dense(g, name, h, dv_hidden_activation(s), (dvbf_first){0},
+               (dv_dense_in[4]){{"x", dvbf_steps(p->x, 0, frames), 1 / sqrt(m->x_spread), false},
+                                {"h", before, 0.7 / sqrt(n), true},
+                                {"u", u, s->scale_recognition, false}});
   dvbf_layer_open(g, &layer);
   for (int i = 0; i < frames; i++) dvbf_layer_step(g, &layer, reverse ? frames - 1 - i : i);
   return dvbf_steps(h, reverse ? 0 : frames - 1, 1);
@@ -48,7 +52,8 @@ static int frames_seen(dv_program *p, const dvbf_model *m, int observe) {
   bool fixed = m->settings->initial == DV_INITIAL_MLP && asked > 0;
   if (fixed && asked > observe)
     dvbf_refuse(p->graph,
-                "the initial network needs %d frames (initial-frames) but only %d are observed; observe more, or train "
+                "the initial network needs %d frames (initial-frames) but only %d are observed; observe "
+                "more, or train "
                 "with fewer",
                 (int)asked, observe);
   return asked > 0 && asked < observe ? (int)asked : observe;
@@ -74,14 +79,19 @@ void dv_record_initial(dv_program *p, const dvbf_model *m, int observe) {
   p->kl_first = dvbf_slab(g, 1, 1);
   p->noise_first = noise;
   dv_record_noise(g, noise, false);
-  dv_innovation first = {.w = w, .kl = p->kl_first, .head = head, .noise = noise, .use = DVBF_NONE,
-                         .low = s->log_sigma_min, .high = s->log_sigma_max};
+  dv_innovation first = {.w = w,
+                         .kl = p->kl_first,
+                         .head = head,
+                         .noise = noise,
+                         .use = DVBF_NONE,
+                         .low = s->log_sigma_min,
+                         .high = s->log_sigma_max};
   dv_record_innovation(g, &first, -1);
 
   dvbf_layer inner = dv_dense(g, "initial-transition.hidden", hidden, dv_hidden_activation(s),
                               (dvbf_first){.scale = 0.5}, (dv_dense_in[4]){{"w", w, 1, false}});
-  dvbf_layer outer = dv_dense(g, "initial-transition.output", dvbf_steps(p->z, 0, 1), DVBF_LINEAR, (dvbf_first){0},
-                              (dv_dense_in[4]){{"h", hidden, 1 / sqrt(n), false}});
+  dvbf_layer outer = dv_dense(g, "initial-transition.output", dvbf_steps(p->z, 0, 1), DVBF_LINEAR,
+                              (dvbf_first){0}, (dv_dense_in[4]){{"h", hidden, 1 / sqrt(n), false}});
   dvbf_layer_whole(g, &inner);
   dvbf_layer_whole(g, &outer);
 }

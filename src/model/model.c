@@ -15,8 +15,8 @@ static bool make_scaling(dv_scaling *s, int n) {
   return true;
 }
 
-dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, const dvbf_transition *transition, int n_x,
-                           int n_u, dvbf_error *error) {
+dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, const dvbf_transition *transition,
+                           int n_x, int n_u, dvbf_error *error) {
   if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
   dvbf_model *m = dv_calloc(1, sizeof *m);
   if (!m) return dv_fail_memory(error, "making a model");
@@ -43,7 +43,8 @@ dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, cons
 }
 
 /* Standardises columns that vary, centres all. */
-static void set_scaling(dv_scaling *s, const double *mean, const double *variance, int n, bool centre, bool scale) {
+static void set_scaling(dv_scaling *s, const double *mean, const double *variance, int n, bool centre,
+                        bool scale) {
   for (int i = 0; i < n; i++) {
     s->shift[i] = centre ? (float)mean[i] : 0;
     s->scale[i] = scale && variance[i] > 1e-12 ? (float)(1 / sqrt(variance[i])) : 1;
@@ -77,7 +78,8 @@ static dvbf_status learn_scaling(dvbf_model *m, const dvbf_sequences *train, dvb
   set_first_frame(m, mean, squashed);
   if (m->n_u) {
     dv_controls_statistics(train, mean, variance);
-    set_scaling(&m->u, mean, variance, m->n_u, s->u_scaling == DV_U_STANDARDISE, s->u_scaling == DV_U_STANDARDISE);
+    set_scaling(&m->u, mean, variance, m->n_u, s->u_scaling == DV_U_STANDARDISE,
+                s->u_scaling == DV_U_STANDARDISE);
   }
   dv_free(mean);
   dv_free(variance);

@@ -18,11 +18,11 @@ struct dvbf_model {
   const dvbf_transition *transition;
   int n_x, n_u, n_z, n_w;
   dv_scaling x, u;
-  double x_spread;       /* total variance of a scaled frame, which sets first weights */
-  double *x_mean;        /* [n_x] mean of a scaled frame, which sets the first bias of the emission */
+  double x_spread; /* total variance of a scaled frame, which sets first weights */
+  double *x_mean;  /* [n_x] mean of a scaled frame, which sets the first bias of the emission */
   dv_parameters parameters;
-  uint64_t updates;      /* done */
-  double sequences;      /* N, in training */
+  uint64_t updates;       /* done */
+  double sequences;       /* N, in training */
   double log_sigma_floor; /* reached by training */
   double seconds;
 };
@@ -31,39 +31,40 @@ struct dvbf_model {
 dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const dvbf_transition *transition,
                          const dvbf_sequences *train, uint64_t seed, dvbf_error *error);
 /* An empty model, to be filled from a file. */
-dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, const dvbf_transition *transition, int n_x,
-                           int n_u, dvbf_error *error);
+dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, const dvbf_transition *transition,
+                           int n_x, int n_u, dvbf_error *error);
 
 /* The equations of a model, recorded for T steps and shards of `rows` sequences. */
 typedef struct dv_program {
   dvbf_graph *graph;
   int steps, rows;
-  bool mean_v;          /* v stays at its mean */
-  dvbf_value x;         /* [T][rows][n_x] */
-  dvbf_value u;         /* [T][rows][n_u] or none */
-  dvbf_value mask;      /* [T][rows][1], 1 where x is observed */
-  dvbf_value weight;    /* [1][rows][1], 0 for rows that fill up a shard */
-  dvbf_value z;         /* [T][rows][n_z] */
-  dvbf_value mean;      /* [T][rows][n_x] of the emission (logits where it is Bernoulli) */
-  dvbf_value ln_p;      /* [T][rows][1] */
-  dvbf_value kl_first;  /* [1][rows][1] of w_1 */
-  dvbf_value kl;        /* [T-1][rows][1] of w_t */
+  bool mean_v;                            /* v stays at its mean */
+  dvbf_value x;                           /* [T][rows][n_x] */
+  dvbf_value u;                           /* [T][rows][n_u] or none */
+  dvbf_value mask;                        /* [T][rows][1], 1 where x is observed */
+  dvbf_value weight;                      /* [1][rows][1], 0 for rows that fill up a shard */
+  dvbf_value z;                           /* [T][rows][n_z] */
+  dvbf_value mean;                        /* [T][rows][n_x] of the emission (logits where it is Bernoulli) */
+  dvbf_value ln_p;                        /* [T][rows][1] */
+  dvbf_value kl_first;                    /* [1][rows][1] of w_1 */
+  dvbf_value kl;                          /* [T-1][rows][1] of w_t */
   dvbf_value noise_first, noise, noise_v; /* standard normal, of w_1, w_t and v (none for point estimates) */
 } dv_program;
 
 /* `observe` is the number of frames that may be seen (T in training): the initial network sees no more. */
-dvbf_status dv_program_record(dv_program *program, dvbf_model *model, int steps, int rows, int observe, bool training,
-                              dvbf_error *error);
+dvbf_status dv_program_record(dv_program *program, dvbf_model *model, int steps, int rows, int observe,
+                              bool training, dvbf_error *error);
 /* One step of the recurrence for `rows` samples of one sequence: z[0] is given, z[1] is the result. */
 dvbf_status dv_program_record_step(dv_program *program, dvbf_model *model, int rows, dvbf_error *error);
 /* The initial network alone, on `frames` frames: z[0] is the result. */
-dvbf_status dv_program_record_start(dv_program *program, dvbf_model *model, int rows, int frames, dvbf_error *error);
+dvbf_status dv_program_record_start(dv_program *program, dvbf_model *model, int rows, int frames,
+                                    dvbf_error *error);
 void dv_program_clear(dv_program *program);
 
-/* Fills the inputs with sequences index[0 .. count-1], rows past `count` with weight 0. Steps from `observe` on, and
- * past a sequence's length, are masked. */
-void dv_program_load(const dv_program *program, dvbf_run *run, const dvbf_model *model, const dvbf_sequences *from,
-                     const uint32_t *index, int count, int observe);
+/* Fills the inputs with sequences index[0 .. count-1], rows past `count` with weight 0. Steps from `observe`
+ * on, and past a sequence's length, are masked. */
+void dv_program_load(const dv_program *program, dvbf_run *run, const dvbf_model *model,
+                     const dvbf_sequences *from, const uint32_t *index, int count, int observe);
 
 /* Back to the units of the data: x [n_x] from the emission's mean of one frame. */
 void dv_model_unscale(const dvbf_model *model, const dvbf_real *mean, float *x);
@@ -80,9 +81,10 @@ typedef struct dv_dense_in {
   bool sequential;
 } dv_dense_in;
 
-/* Makes the parameters of a layer, LAYER.NAME for each input and LAYER.bias. n_in ends at the first unnamed. */
-dvbf_layer dv_dense(dvbf_graph *g, const char *layer, dvbf_value out, dvbf_activation activation, dvbf_first bias,
-                    const dv_dense_in in[4]);
+/* Makes the parameters of a layer, LAYER.NAME for each input and LAYER.bias. n_in ends at the first unnamed.
+ */
+dvbf_layer dv_dense(dvbf_graph *g, const char *layer, dvbf_value out, dvbf_activation activation,
+                    dvbf_first bias, const dv_dense_in in[4]);
 dvbf_activation dv_hidden_activation(const dv_train_settings *s);
 
 /* Initial network and transition: z[0] and kl_first. */

@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
-dvbf_layer dv_dense(dvbf_graph *g, const char *layer, dvbf_value out, dvbf_activation activation, dvbf_first bias,
-                    const dv_dense_in in[4]) {
+dvbf_layer dv_dense(dvbf_graph *g, const char *layer, dvbf_value out, dvbf_activation activation,
+                    dvbf_first bias, const dv_dense_in in[4]) {
   char name[64];
   dvbf_layer l = {.out = out, .activation = activation};
   for (int i = 0; i < 4 && in[i].name; i++) {

@@ -38,7 +38,8 @@ static void record_bound(dv_program *p, const dvbf_model *m, int observe) {
   if (!dv_graph_training(g)) keep_all(g, results, 5);
 }
 
-static dvbf_status begin(dv_program *p, dvbf_model *m, int steps, int rows, bool training, dvbf_error *error) {
+static dvbf_status begin(dv_program *p, dvbf_model *m, int steps, int rows, bool training,
+                         dvbf_error *error) {
   *p = (dv_program){.steps = steps, .rows = rows};
   p->graph = dv_graph_new(&m->parameters, rows, training);
   return p->graph ? DVBF_OK : dv_fail_memory(error, "recording the model");
@@ -54,7 +55,8 @@ dvbf_status dv_program_record(dv_program *p, dvbf_model *m, int steps, int rows,
                               dvbf_error *error) {
   *p = (dv_program){0};
   if (steps < 2)
-    return dv_fail(error, DVBF_FORMAT, "sequences of %d step cannot be modelled; at least 2 are needed", steps);
+    return dv_fail(error, DVBF_FORMAT, "sequences of %d step cannot be modelled; at least 2 are needed",
+                   steps);
   dvbf_status status = begin(p, m, steps, rows, training, error);
   if (status) return status;
   record_bound(p, m, observe);
@@ -88,8 +90,8 @@ void dv_program_clear(dv_program *p) {
 /* ---- Filling the inputs ---- */
 
 /* One sequence into its row of a slab; steps from `seen` on are 0. */
-static void load_row(dvbf_real *to, size_t stride, const float *from, const dv_scaling *scaling, int n, int steps,
-                     int seen) {
+static void load_row(dvbf_real *to, size_t stride, const float *from, const dv_scaling *scaling, int n,
+                     int steps, int seen) {
   for (int t = 0; t < seen; t++, to += stride, from += n)
     for (int i = 0; i < n; i++) to[i] = (dvbf_real)((from[i] - scaling->shift[i]) * scaling->scale[i]);
   for (int t = seen; t < steps; t++, to += stride) memset(to, 0, (size_t)n * sizeof *to);
@@ -107,6 +109,7 @@ void dv_program_load(const dv_program *p, dvbf_run *run, const dvbf_model *m, co
     weight[r] = r < count;
     for (int t = 0; t < p->steps; t++) mask[(size_t)t * p->rows + r] = t < seen;
     load_row(x + r * n_x, p->rows * n_x, from->x + s * from->steps * n_x, &m->x, m->n_x, p->steps, seen);
-    if (n_u) load_row(u + r * n_u, p->rows * n_u, from->u + s * from->steps * n_u, &m->u, m->n_u, p->steps, length);
+    if (n_u)
+      load_row(u + r * n_u, p->rows * n_u, from->u + s * from->steps * n_u, &m->u, m->n_u, p->steps, length);
   }
 }

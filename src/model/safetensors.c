@@ -193,8 +193,8 @@ static dvbf_status read_header(content *c, dvbf_error *error) {
                    c->header ? "no __metadata__" : trouble.text);
   const char *format = json_string_value(json_object_get(c->meta, "format"));
   if (!format || strcmp(format, "dvbf 1"))
-    return dv_fail(error, DVBF_FORMAT, "%s: is a safetensors file but not a model of dvbf (format \"%.40s\")", c->path,
-                   format ? format : "none");
+    return dv_fail(error, DVBF_FORMAT, "%s: is a safetensors file but not a model of dvbf (format \"%.40s\")",
+                   c->path, format ? format : "none");
   return DVBF_OK;
 }
 
@@ -204,8 +204,8 @@ static dvbf_status read_number(const content *c, const char *key, double low, do
   char *end = NULL;
   double value = text ? strtod(text, &end) : 0;
   if (!text || end == text || *end || !(value >= low && value <= high))
-    return dv_fail(error, DVBF_FORMAT, "%s: metadata %s = \"%.40s\" must be a number in [%g, %g]", c->path, key,
-                   text ? text : "", low, high);
+    return dv_fail(error, DVBF_FORMAT, "%s: metadata %s = \"%.40s\" must be a number in [%g, %g]", c->path,
+                   key, text ? text : "", low, high);
   *out = value;
   return DVBF_OK;
 }
@@ -230,14 +230,15 @@ static dvbf_status read_tensor(const content *c, tensor *t, dvbf_error *error) {
   if (!type || strcmp(type, "F32") || json_array_size(shape) != 2 ||
       json_integer_value(json_array_get(shape, 0)) != t->rows ||
       json_integer_value(json_array_get(shape, 1)) != t->cols)
-    return dv_fail(error, DVBF_FORMAT, "%s: tensor %s of F32 [%d, %d] is missing or has another shape", c->path,
-                   t->name, t->rows, t->cols);
-  json_int_t begin = json_integer_value(json_array_get(offsets, 0)), end = json_integer_value(json_array_get(offsets, 1));
+    return dv_fail(error, DVBF_FORMAT, "%s: tensor %s of F32 [%d, %d] is missing or has another shape",
+                   c->path, t->name, t->rows, t->cols);
+  json_int_t begin = json_integer_value(json_array_get(offsets, 0)),
+             end = json_integer_value(json_array_get(offsets, 1));
   size_t bytes = count_of(t) * sizeof(float), room = c->size - c->data;
   if (json_array_size(offsets) != 2 || begin < 0 || end < begin || (uint64_t)end > room ||
       (uint64_t)(end - begin) != bytes)
-    return dv_fail(error, DVBF_FORMAT, "%s: tensor %s lies outside the file; it is cut short or damaged", c->path,
-                   t->name);
+    return dv_fail(error, DVBF_FORMAT, "%s: tensor %s lies outside the file; it is cut short or damaged",
+                   c->path, t->name);
   t->begin = (size_t)begin;
   const unsigned char *from = c->bytes + c->data + begin;
   for (size_t i = 0; i < count_of(t); i++, from += 4) {
@@ -245,7 +246,8 @@ static dvbf_status read_tensor(const content *c, tensor *t, dvbf_error *error) {
     float value;
     memcpy(&value, &bits, sizeof value);
     if (!isfinite(value))
-      return dv_fail(error, DVBF_FORMAT, "%s: tensor %s holds a value that is not finite at %zu", c->path, t->name, i);
+      return dv_fail(error, DVBF_FORMAT, "%s: tensor %s holds a value that is not finite at %zu", c->path,
+                     t->name, i);
     if (t->real)
       t->real[i] = (dvbf_real)value;
     else
@@ -260,8 +262,8 @@ static dvbf_status refuse_overlap(const content *c, const tensor *tensors, int n
     for (int j = 0; j < i; j++)
       if (tensors[i].begin < tensors[j].begin + count_of(&tensors[j]) * sizeof(float) &&
           tensors[j].begin < tensors[i].begin + count_of(&tensors[i]) * sizeof(float))
-        return dv_fail(error, DVBF_FORMAT, "%s: tensors %s and %s overlap; it is damaged", c->path, tensors[j].name,
-                       tensors[i].name);
+        return dv_fail(error, DVBF_FORMAT, "%s: tensors %s and %s overlap; it is damaged", c->path,
+                       tensors[j].name, tensors[i].name);
   return DVBF_OK;
 }
 
@@ -291,18 +293,20 @@ static dvbf_status fill(dvbf_model *m, const content *c, dvbf_error *error) {
   for (int i = 0; i < n && !status; i++) status = read_tensor(c, &tensors[i], error);
   if (!status) status = refuse_overlap(c, tensors, n, error);
   for (int i = 0; i < m->n_x && !status; i++)
-    if (!(m->x.scale[i] > 0)) status = dv_fail(error, DVBF_FORMAT, "%s: scaling.x.scale must be positive", c->path);
+    if (!(m->x.scale[i] > 0))
+      status = dv_fail(error, DVBF_FORMAT, "%s: scaling.x.scale must be positive", c->path);
   dv_free(tensors);
   return status;
 }
 
-static dvbf_status check_transition(const content *c, const dvbf_transition *wanted, const dvbf_settings *settings,
-                                    dvbf_error *error) {
+static dvbf_status check_transition(const content *c, const dvbf_transition *wanted,
+                                    const dvbf_settings *settings, dvbf_error *error) {
   const char *name = json_string_value(json_object_get(c->meta, "transition"));
   const dvbf_transition *t = wanted ? wanted : dv_transition_of(dv_settings_train(settings, NULL));
   if (name && !strcmp(name, t->name)) return DVBF_OK;
-  return dv_fail(error, DVBF_FORMAT, "%s: was trained with the transition \"%.40s\", not \"%s\"; load it with its own",
-                 c->path, name ? name : "", t->name);
+  return dv_fail(error, DVBF_FORMAT,
+                 "%s: was trained with the transition \"%.40s\", not \"%s\"; load it with its own", c->path,
+                 name ? name : "", t->name);
 }
 
 dvbf_status dvbf_model_load_with(dvbf_model **out, const dvbf_transition *transition, const char *path,

@@ -1,4 +1,5 @@
-/* The shipped transitions z' = f(z, u, w, v). One of a user's own is written the same way, outside the library. */
+/* The shipped transitions z' = f(z, u, w, v). One of a user's own is written the same way, outside the
+ * library. */
 #include "model/model.h"
 
 #include <math.h>
@@ -14,16 +15,18 @@ static int systems_of(const dv_train_settings *s) {
   return s->transition == DV_LINEAR ? 1 : (int)s->systems;
 }
 
-static size_t linear_universal(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u, int n_w) {
+static size_t linear_universal(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
+                               int n_w) {
   (void)self;
   const dv_train_settings *s = values_of(settings);
   size_t n_in = (size_t)n_z + (size_t)n_u + (s->affine ? 1 : 0) + (size_t)n_w;
   return n_in * (size_t)n_z * (size_t)systems_of(s);
 }
 
-/* A and B at random (A around the identity where the form is not residual), b = 0, C a multiple of the identity. */
-static void linear_first(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u, int n_w,
-                         double *mean, double (*normal)(size_t k, void *random), void *random) {
+/* A and B at random (A around the identity where the form is not residual), b = 0, C a multiple of the
+ * identity. */
+static void linear_first(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
+                         int n_w, double *mean, double (*normal)(size_t k, void *random), void *random) {
   (void)self;
   const dv_train_settings *s = values_of(settings);
   int systems = systems_of(s), first_w = n_z + n_u + (s->affine ? 1 : 0);
@@ -45,7 +48,8 @@ typedef struct linear_memory {
 } linear_memory;
 
 /* Shapes and parameters of alpha(z, u): affine, or with a hidden layer. */
-static void open_alpha(dvbf_graph *g, const dv_train_settings *s, const dvbf_transition_values *x, linear_memory *m) {
+static void open_alpha(dvbf_graph *g, const dv_train_settings *s, const dvbf_transition_values *x,
+                       linear_memory *m) {
   dvbf_value z = dvbf_steps(x->z, 0, x->steps);
   dvbf_value u = x->n_u && s->mixing_control ? dvbf_steps(x->u, 0, x->steps) : DVBF_NONE;
   dv_dense_in in[4] = {{"z", z, s->scale_mixing, true}, {"u", u, s->scale_mixing, false}};
@@ -85,8 +89,8 @@ static void *linear_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_
   return dvbf_remember(g, &m, sizeof m);
 }
 
-static void linear_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_transition_values *x, void *memory,
-                        int t) {
+static void linear_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_transition_values *x,
+                        void *memory, int t) {
   (void)self, (void)x;
   const linear_memory *m = memory;
   if (!m) return;
@@ -97,11 +101,13 @@ static void linear_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_t
 
 static const dvbf_transition locally_linear = {"locally-linear", NULL,        linear_universal,
                                                linear_first,     linear_open, linear_step};
-static const dvbf_transition linear = {"linear", NULL, linear_universal, linear_first, linear_open, linear_step};
+static const dvbf_transition linear = {"linear",     NULL,        linear_universal,
+                                       linear_first, linear_open, linear_step};
 
 /* ---- Network: z' = [z +] f(z Z + u U + b) O + w C + c. v = (Z, U, O, C). ---- */
 
-static size_t mlp_universal(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u, int n_w) {
+static size_t mlp_universal(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
+                            int n_w) {
   (void)self;
   size_t hidden = (size_t)values_of(settings)->transition_hidden;
   return ((size_t)n_z + (size_t)n_u) * hidden + (hidden + (size_t)n_w) * (size_t)n_z;
@@ -154,7 +160,8 @@ static void *mlp_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_set
   return dvbf_remember(g, &m, sizeof m);
 }
 
-static void mlp_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_transition_values *x, void *memory, int t) {
+static void mlp_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_transition_values *x,
+                     void *memory, int t) {
   (void)self;
   const mlp_memory *m = memory;
   if (!m) return;

@@ -5,7 +5,8 @@
 
 enum { ROWS = 50 };
 
-dvbf_status dv_pass_init(dv_pass *pass, dvbf_model *model, dv_pool *pool, int steps, int observe, dvbf_error *error) {
+dvbf_status dv_pass_init(dv_pass *pass, dvbf_model *model, dv_pool *pool, int steps, int observe,
+                         dvbf_error *error) {
   observe = observe && observe < steps ? observe : steps;
   *pass = (dv_pass){.model = model, .pool = pool, .observe = observe};
   dvbf_status status = dv_program_record(&pass->program, model, steps, ROWS, observe, false, error);
@@ -13,7 +14,8 @@ dvbf_status dv_pass_init(dv_pass *pass, dvbf_model *model, dv_pool *pool, int st
   int workers = dv_pool_size(pool);
   pass->runs = dv_calloc((size_t)workers, sizeof *pass->runs);
   if (!pass->runs) status = dv_fail_memory(error, "preparing a pass over the data");
-  for (int i = 0; i < workers && !status; i++) status = dv_run_init(&pass->runs[i], pass->program.graph, error);
+  for (int i = 0; i < workers && !status; i++)
+    status = dv_run_init(&pass->runs[i], pass->program.graph, error);
   if (status) dv_pass_clear(pass);
   return status;
 }
@@ -53,8 +55,8 @@ static void run_shards(void *argument, int worker) {
   }
 }
 
-void dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_schedule *schedule, dv_pass_fn *collect,
-                 void *user) {
+void dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_schedule *schedule,
+                 dv_pass_fn *collect, void *user) {
   job j = {pass, sequences, schedule, collect, user};
   dv_pool_run(pass->pool, run_shards, &j);
 }

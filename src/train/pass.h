@@ -14,16 +14,17 @@ typedef struct dv_pass {
 } dv_pass;
 
 /* Records for sequences of `steps`, of which `observe` are seen (0: all). */
-dvbf_status dv_pass_init(dv_pass *pass, dvbf_model *model, dv_pool *pool, int steps, int observe, dvbf_error *error);
+dvbf_status dv_pass_init(dv_pass *pass, dvbf_model *model, dv_pool *pool, int steps, int observe,
+                         dvbf_error *error);
 void dv_pass_clear(dv_pass *pass);
 
 /* After the shard of sequences first .. first + count - 1 was run; called on any worker, each shard once. */
-typedef void dv_pass_fn(void *user, const dv_program *program, const dvbf_run *run, size_t shard, size_t first,
-                        int count);
+typedef void dv_pass_fn(void *user, const dv_program *program, const dvbf_run *run, size_t shard,
+                        size_t first, int count);
 
 /* Runs over all sequences with the parameters of the model. Allocates nothing. */
-void dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_schedule *schedule, dv_pass_fn *collect,
-                 void *user);
+void dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_schedule *schedule,
+                 dv_pass_fn *collect, void *user);
 size_t dv_pass_shards(const dv_pass *pass, const dvbf_sequences *sequences);
 
 #endif

@@ -27,7 +27,7 @@ struct dv_pool {
   struct worker {
     struct dv_pool *pool;
     int number;
-  } *workers;
+  } * workers;
   void (*job)(void *user, int worker);
   void *user;
   bool leaving;
@@ -66,8 +66,8 @@ void dv_pool_barrier(dv_pool *pool) {
   if (pool->size > 1) pass_gate(&pool->gate, (unsigned)pool->size);
 }
 
-/* Numbers too small for a normal float are taken as 0 while a job runs: they carry nothing and cost a hundred times
- * as much. Returns what to give back afterwards. */
+/* Numbers too small for a normal float are taken as 0 while a job runs: they carry nothing and cost a hundred
+ * times as much. Returns what to give back afterwards. */
 static unsigned flush_tiny_numbers(void) {
 #if defined(__SSE2__)
   unsigned before = __builtin_ia32_stmxcsr();
@@ -137,7 +137,8 @@ dvbf_status dv_pool_new(dv_pool **out, unsigned threads, dvbf_error *error) {
   if (pool->started + 1 < size) {
     int got = pool->started + 1;
     dv_pool_free(pool);
-    return dv_fail(error, DVBF_MEMORY, "threads = %d: the system gives no more than %d; ask for fewer", size, got);
+    return dv_fail(error, DVBF_MEMORY, "threads = %d: the system gives no more than %d; ask for fewer", size,
+                   got);
   }
   *out = pool;
   return DVBF_OK;

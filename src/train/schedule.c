@@ -53,7 +53,8 @@ double dv_learning_rate_at(const dv_train_settings *s, uint64_t i) {
   double rest = (double)(s->updates - s->warm_up), share = 1;
   if (s->decay == DV_DECAY_COSINE && rest > 0 && i >= (uint64_t)s->warm_up) {
     double done = fmin(1, (double)(i - (uint64_t)s->warm_up) / rest);
-    share = s->learning_rate_end + (1 - s->learning_rate_end) * 0.5 * (1 + cos(3.14159265358979323846 * done));
+    share =
+        s->learning_rate_end + (1 - s->learning_rate_end) * 0.5 * (1 + cos(3.14159265358979323846 * done));
   }
   return s->learning_rate * warm * share;
 }

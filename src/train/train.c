@@ -28,11 +28,11 @@ typedef struct trainer {
   void *user_data;
   dvbf_progress report;
   double began, start_began, told; /* seconds */
-  dvbf_real *best;      /* [parameters] best by validation */
+  dvbf_real *best;                 /* [parameters] best by validation */
   double best_bound, best_floor;
   uint64_t best_update;
-  void *good;           /* snapshot of the last finite validation */
-  candidate judged;     /* the best start so far, at its judgement */
+  void *good;       /* snapshot of the last finite validation */
+  candidate judged; /* the best start so far, at its judgement */
   int64_t retries_left;
   bool stopped;
 } trainer;
@@ -100,7 +100,8 @@ static bool recover(trainer *t) {
   double factor = pow(0.5, (double)(t->s->retries - t->retries_left));
   dv_updater_restore(t->updater, t->good);
   dv_updater_slow_down(t->updater, factor);
-  snprintf(event, sizeof event, "update %llu was not finite: back to update %llu with %g of the learning rate",
+  snprintf(event, sizeof event,
+           "update %llu was not finite: back to update %llu with %g of the learning rate",
            (unsigned long long)bad, (unsigned long long)dv_updater_updates(t->updater), factor);
   tell(t, event);
   return true;
@@ -150,7 +151,8 @@ static dvbf_status begin_start(trainer *t, unsigned k, const dvbf_sequences *tra
   return DVBF_OK;
 }
 
-/* A start is good when it predicts: in the bad optimum, w encodes every frame and the transition knows nothing. */
+/* A start is good when it predicts: in the bad optimum, w encodes every frame and the transition knows
+ * nothing. */
 static bool judge(trainer *t, unsigned k) {
   double p = t->report.valid_prediction;
   if (k == 0 || !(p >= t->judged.prediction)) {
@@ -162,10 +164,11 @@ static bool judge(trainer *t, unsigned k) {
 }
 
 static dvbf_status give_up(trainer *t, dvbf_error *error) {
-  return dv_fail(error, DVBF_NUMERIC,
-                 "training diverged at update %llu and again after %lld retries with smaller steps; try a smaller "
-                 "learning-rate or clip-norm = 1",
-                 (unsigned long long)dv_updater_updates(t->updater), (long long)t->s->retries);
+  return dv_fail(
+      error, DVBF_NUMERIC,
+      "training diverged at update %llu and again after %lld retries with smaller steps; try a smaller "
+      "learning-rate or clip-norm = 1",
+      (unsigned long long)dv_updater_updates(t->updater), (long long)t->s->retries);
 }
 
 static dvbf_status run_starts(trainer *t, const dvbf_sequences *train, dvbf_error *error) {
@@ -189,8 +192,9 @@ static dvbf_status run_starts(trainer *t, const dvbf_sequences *train, dvbf_erro
       break;
     }
     char event[160];
-    snprintf(event, sizeof event, "start %u predicts badly (%.2f of the pixel variance, restart-above = %g): starting anew",
-             k + 1, t->report.valid_prediction, t->s->restart_above);
+    snprintf(event, sizeof event,
+             "start %u predicts badly (%.2f of the pixel variance, restart-above = %g): starting anew", k + 1,
+             t->report.valid_prediction, t->s->restart_above);
     tell(t, event);
   }
   return t->stopped || run_until(t, updates) ? DVBF_OK : give_up(t, error);
@@ -231,8 +235,9 @@ static void clear(trainer *t) {
   dv_free(t->judged.snapshot);
 }
 
-dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition, const dvbf_settings *settings,
-                            const dvbf_data *data, dvbf_progress_fn *progress, void *user_data, dvbf_error *error) {
+dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
+                            const dvbf_settings *settings, const dvbf_data *data, dvbf_progress_fn *progress,
+                            void *user_data, dvbf_error *error) {
   trainer t = {.progress = progress, .user_data = user_data, .began = now()};
   if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
   dvbf_status status = dv_data_validate(data, "data", error);

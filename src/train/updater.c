@@ -23,16 +23,16 @@ struct dv_updater {
   const dvbf_sequences *train;
   dv_program program;
   int batch, rows, shards;
-  double frames;         /* valid steps of a sequence, on average */
-  dvbf_run *runs;        /* [workers] */
-  dvbf_real **gradients; /* [shards][parameters] */
-  dvbf_real *sum;        /* [parameters] */
-  dvbf_real *m, *v;      /* [parameters] optimiser state */
-  uint32_t *order;       /* [count] permutation of the epoch */
-  uint64_t epoch;        /* whose permutation `order` holds, plus 1; 0: none */
-  uint32_t *index;       /* [shards][rows] sequences of the minibatch */
+  double frames;             /* valid steps of a sequence, on average */
+  dvbf_run *runs;            /* [workers] */
+  dvbf_real **gradients;     /* [shards][parameters] */
+  dvbf_real *sum;            /* [parameters] */
+  dvbf_real *m, *v;          /* [parameters] optimiser state */
+  uint32_t *order;           /* [count] permutation of the epoch */
+  uint64_t epoch;            /* whose permutation `order` holds, plus 1; 0: none */
+  uint32_t *index;           /* [shards][rows] sequences of the minibatch */
   double (*terms)[DV_TERMS]; /* [shards] */
-  double *squares;       /* [blocks] */
+  double *squares;           /* [blocks] */
   counters at;
   /* of the running job */
   uint64_t wanted, done;
@@ -42,8 +42,8 @@ struct dv_updater {
 
 /* ---- Making ---- */
 
-/* Shards of about 25 to 64 sequences: large enough for the products, small enough for the cache and for several
- * workers. It depends on the batch alone, never on the machine. */
+/* Shards of about 25 to 64 sequences: large enough for the products, small enough for the cache and for
+ * several workers. It depends on the batch alone, never on the machine. */
 static int shard_rows(const dv_train_settings *s) {
   int batch = (int)s->batch_size, rows = (int)s->shard_size;
   if (!rows) {
@@ -70,7 +70,8 @@ static bool allocate(dv_updater *u) {
   u->index = dv_calloc(shards * (size_t)u->rows, sizeof *u->index);
   u->terms = dv_calloc(shards, sizeof *u->terms);
   u->squares = dv_calloc(blocks_of(u), sizeof *u->squares);
-  if (!u->runs || !u->gradients || !u->sum || !u->m || !u->v || !u->order || !u->index || !u->terms || !u->squares)
+  if (!u->runs || !u->gradients || !u->sum || !u->m || !u->v || !u->order || !u->index || !u->terms ||
+      !u->squares)
     return false;
   for (size_t i = 0; i < shards; i++)
     if (!(u->gradients[i] = dv_calloc_aligned(n, sizeof **u->gradients))) return false;
@@ -144,7 +145,8 @@ static void begin_update(dv_updater *u) {
   u->schedule = dv_schedule_at(u->model->settings, u->at.update, u->at.seed);
   u->schedule.sequences = u->model->sequences;
   u->schedule.scale = 1.0 / ((double)u->batch * u->frames);
-  for (int i = 0; i < u->batch; i++) u->index[i] = sequence_at(u, u->at.update * (uint64_t)u->batch + (uint64_t)i);
+  for (int i = 0; i < u->batch; i++)
+    u->index[i] = sequence_at(u, u->at.update * (uint64_t)u->batch + (uint64_t)i);
   for (int i = u->batch; i < u->shards * u->rows; i++) u->index[i] = u->index[0];
 }
 
@@ -174,8 +176,8 @@ static size_t block_size(const dv_updater *u, size_t block) {
 static void reduce_phase(dv_updater *u, int worker) {
   const dv_kernels *k = u->runs[worker].k;
   for (size_t b = (size_t)worker; b < blocks_of(u); b += (size_t)dv_pool_size(u->pool))
-    u->squares[b] = k->reduce(u->sum + b * BLOCK, (const dvbf_real *const *)u->gradients, b * BLOCK, block_size(u, b),
-                              u->shards);
+    u->squares[b] = k->reduce(u->sum + b * BLOCK, (const dvbf_real *const *)u->gradients, b * BLOCK,
+                              block_size(u, b), u->shards);
 }
 
 /* Every worker adds up the same numbers in the same order. */
@@ -195,11 +197,11 @@ static void step_phase(dv_updater *u, int worker, uint64_t update, double norm) 
     size_t at = b * BLOCK, n = block_size(u, b);
     dvbf_real *p = u->model->parameters.values + at;
     if (s->optimizer == DV_ADAM)
-      k->adam(p, u->sum + at, u->m + at, u->v + at, n, (dvbf_real)step, (dvbf_real)s->beta1, (dvbf_real)s->beta2,
-              (dvbf_real)(s->epsilon * correction), (dvbf_real)clip);
+      k->adam(p, u->sum + at, u->m + at, u->v + at, n, (dvbf_real)step, (dvbf_real)s->beta1,
+              (dvbf_real)s->beta2, (dvbf_real)(s->epsilon * correction), (dvbf_real)clip);
     else
-      k->adadelta(p, u->sum + at, u->m + at, u->v + at, n, (dvbf_real)rate, (dvbf_real)s->rho, (dvbf_real)s->epsilon,
-                  (dvbf_real)clip);
+      k->adadelta(p, u->sum + at, u->m + at, u->v + at, n, (dvbf_real)rate, (dvbf_real)s->rho,
+                  (dvbf_real)s->epsilon, (dvbf_real)clip);
   }
 }
 

@@ -1,5 +1,5 @@
-/* Gradient updates: shards of the minibatch on all workers, gradients summed in a fixed order, one optimiser step.
- * The same bytes come out whatever the number of workers. */
+/* Gradient updates: shards of the minibatch on all workers, gradients summed in a fixed order, one optimiser
+ * step. The same bytes come out whatever the number of workers. */
 #ifndef DV_UPDATER_H
 #define DV_UPDATER_H
 
@@ -16,8 +16,8 @@ void dv_updater_free(dv_updater *u);
 /* Begins at update 0 with noise and order of `seed` and an empty optimiser state. */
 void dv_updater_reset(dv_updater *u, uint64_t seed);
 
-/* Runs up to `count` updates; allocates nothing. Returns how many were done: fewer when a gradient was not finite,
- * in which case the parameters are those before that update. */
+/* Runs up to `count` updates; allocates nothing. Returns how many were done: fewer when a gradient was not
+ * finite, in which case the parameters are those before that update. */
 uint64_t dv_updater_run(dv_updater *u, uint64_t count);
 
 uint64_t dv_updater_updates(const dv_updater *u);

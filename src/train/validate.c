@@ -16,19 +16,21 @@ static int frames_to_observe(const dv_train_settings *s) {
 
 /* Total variance of a scaled frame. */
 static dvbf_status measure_variance(dv_validator *v, const dvbf_model *m, dvbf_error *error) {
-  double *mean = dv_calloc((size_t)m->n_x, sizeof *mean), *variance = dv_calloc((size_t)m->n_x, sizeof *variance);
+  double *mean = dv_calloc((size_t)m->n_x, sizeof *mean),
+         *variance = dv_calloc((size_t)m->n_x, sizeof *variance);
   dvbf_status status = mean && variance ? DVBF_OK : dv_fail_memory(error, "measuring validation data");
   if (!status) {
     dv_sequences_statistics(v->sequences, mean, variance);
-    for (int i = 0; i < m->n_x; i++) v->variance += variance[i] * (double)m->x.scale[i] * (double)m->x.scale[i];
+    for (int i = 0; i < m->n_x; i++)
+      v->variance += variance[i] * (double)m->x.scale[i] * (double)m->x.scale[i];
   }
   dv_free(mean);
   dv_free(variance);
   return status;
 }
 
-dvbf_status dv_validator_init(dv_validator *v, dvbf_model *model, dv_pool *pool, const dvbf_sequences *sequences,
-                              dvbf_error *error) {
+dvbf_status dv_validator_init(dv_validator *v, dvbf_model *model, dv_pool *pool,
+                              const dvbf_sequences *sequences, dvbf_error *error) {
   *v = (dv_validator){.sequences = sequences};
   int steps = (int)sequences->steps, observe = frames_to_observe(model->settings);
   dvbf_status status = dv_pass_init(&v->filter, model, pool, steps, 0, error);
@@ -52,13 +54,15 @@ void dv_validator_clear(dv_validator *v) {
   *v = (dv_validator){0};
 }
 
-static void collect_terms(void *user, const dv_program *p, const dvbf_run *run, size_t shard, size_t first, int count) {
+static void collect_terms(void *user, const dv_program *p, const dvbf_run *run, size_t shard, size_t first,
+                          int count) {
   (void)p, (void)first, (void)count;
   dv_validator *v = user;
   memcpy(v->terms[shard], run->terms, sizeof run->terms);
 }
 
-static void collect_errors(void *user, const dv_program *p, const dvbf_run *run, size_t shard, size_t first, int count) {
+static void collect_errors(void *user, const dv_program *p, const dvbf_run *run, size_t shard, size_t first,
+                           int count) {
   dv_validator *v = user;
   const dvbf_model *m = v->predict.model;
   const dvbf_real *mean = dvbf_at(run, p->mean);
@@ -69,7 +73,8 @@ static void collect_errors(void *user, const dv_program *p, const dvbf_run *run,
       const dvbf_real *guess = mean + ((size_t)t * p->rows + r) * m->n_x;
       const float *x = v->sequences->x + ((first + (size_t)r) * v->sequences->steps + (size_t)t) * m->n_x;
       for (int i = 0; i < m->n_x; i++) {
-        double mu = m->settings->likelihood == DV_BERNOULLI ? 1 / (1 + exp(-(double)guess[i])) : (double)guess[i];
+        double mu =
+            m->settings->likelihood == DV_BERNOULLI ? 1 / (1 + exp(-(double)guess[i])) : (double)guess[i];
         double e = mu - (double)(x[i] - m->x.shift[i]) * (double)m->x.scale[i];
         sum += e * e;
       }
