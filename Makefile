@@ -22,7 +22,9 @@ demo: build
 test: build
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
-bench: build
+bench:
+	@scripts/setup libopenblas-dev
+	@$(MAKE) --no-print-directory build
 	@bench/run $(BUILD)
 
 format:
