@@ -177,8 +177,8 @@ static void test_bound_nears_the_likelihood_from_below(void **unused) {
   double gap = mean_gap(&data.test, bound, &deviation);
   print_message("likelihood less bound: %.4f +- %.4f nats per frame\n", gap / K_STEPS, deviation / K_STEPS);
   assert_true(gap > -3 * deviation);
-  /* At most 0.058 with each of 50 seeds, most of it because recognition does not see the frames after the
-   * next. */
+  /* 0.045 to 0.058 with each of 50 seeds. With twenty times the sequences and seven times the updates 0.022
+   * is left, so most of it is the short training. */
   assert_true(!CLOSE || gap < 0.1 * K_STEPS);
   for (size_t i = 0; i < TEST; i++) total += bound[i];
   assert_true(fabs(total / (TEST * K_STEPS) - evaluated_bound(model, &data)) < 1e-6);

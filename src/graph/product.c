@@ -28,8 +28,7 @@ enum {
   LANES = VECTOR / (int)sizeof(real),
   ROWS = 6,            /* of a tile */
   COLS = WIDE * LANES, /* of the widest tile */
-  DEPTH = 256,         /* of a packed panel */
-  PACK_ROWS = 64       /* rows of a from which packing pays */
+  DEPTH = 256          /* of a packed panel */
 };
 
 /* One tile: c[rows][nv * LANES] = first + a b over `depth`, where `first` is a row [nv * LANES], or c itself
@@ -126,7 +125,7 @@ static void multiply(real *c, const real *start, operand a, const real *b, size_
   _Alignas(64) real packed[DEPTH * COLS], row[COLS] = {0};
   for (int at = 0; at < n; at += COLS) {
     int cols = n - at < COLS ? n - at : COLS, width = (cols + LANES - 1) / LANES * LANES;
-    int direct = col == 1 && m < PACK_ROWS ? readable(depth, step, at, width) : 0;
+    int direct = col == 1 ? readable(depth, step, at, width) : 0;
     const real *first = start ? memcpy(row, start + at, (size_t)cols * sizeof *row) : NULL;
     for (int done = 0; done < depth; first = NULL) {
       int left = depth - done, part = done < direct ? direct : left < DEPTH ? left : DEPTH;
