@@ -36,7 +36,11 @@ typedef struct dvbf_value {
   size_t offset, stride; /* in reals: from the start of the buffer, and from step to step */
 } dvbf_value;
 
-#define DVBF_NONE ((dvbf_value){.buffer = -1})
+static inline dvbf_value dvbf_none(void) {
+  dvbf_value none = {-1, 0, 0, 0, 0, 0};
+  return none;
+}
+#define DVBF_NONE dvbf_none()
 
 /* [steps][rows of the shard][cols] with a gradient. */
 DVBF_API dvbf_value dvbf_slab(dvbf_graph *g, int steps, int cols);
@@ -84,7 +88,7 @@ typedef struct dvbf_op_class {
 } dvbf_op_class;
 
 struct dvbf_op {
-  const dvbf_op_class *class;
+  const dvbf_op_class *type;
   dvbf_value in[DVBF_MAX_IN], out[DVBF_MAX_OUT];
   int n_in, n_out;
   int number;       /* position in the program */
@@ -93,8 +97,8 @@ struct dvbf_op {
 
 /* Records an op. in and out list every value the op reads or writes, forward or backward; data may be NULL.
  */
-DVBF_API void dvbf_record(dvbf_graph *g, const dvbf_op_class *class, int n_in, const dvbf_value *in,
-                          int n_out, const dvbf_value *out, const void *data, size_t data_size);
+DVBF_API void dvbf_record(dvbf_graph *g, const dvbf_op_class *type, int n_in, const dvbf_value *in, int n_out,
+                          const dvbf_value *out, const void *data, size_t data_size);
 
 /* While running: the memory of a value, and of its gradient (NULL when it has none). */
 DVBF_API dvbf_real *dvbf_at(const dvbf_run *run, dvbf_value value);

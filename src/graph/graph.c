@@ -262,11 +262,11 @@ static void mention(dvbf_graph *g, dvbf_value value) {
   b->last = g->n_ops;
 }
 
-void dvbf_record(dvbf_graph *g, const dvbf_op_class *class, int n_in, const dvbf_value *in, int n_out,
+void dvbf_record(dvbf_graph *g, const dvbf_op_class *type, int n_in, const dvbf_value *in, int n_out,
                  const dvbf_value *out, const void *data, size_t data_size) {
   if (g->refused) return;
   if (n_in > DVBF_MAX_IN || n_out > DVBF_MAX_OUT) {
-    dvbf_refuse(g, "op %s has more than %d inputs or %d outputs", class->name, DVBF_MAX_IN, DVBF_MAX_OUT);
+    dvbf_refuse(g, "op %s has more than %d inputs or %d outputs", type->name, DVBF_MAX_IN, DVBF_MAX_OUT);
     return;
   }
   if (g->n_ops == g->room_ops) {
@@ -279,7 +279,7 @@ void dvbf_record(dvbf_graph *g, const dvbf_op_class *class, int n_in, const dvbf
     g->ops = ops;
     g->room_ops = room;
   }
-  dvbf_op op = {.class = class, .n_in = n_in, .n_out = n_out, .number = g->n_ops};
+  dvbf_op op = {.type = type, .n_in = n_in, .n_out = n_out, .number = g->n_ops};
   for (int i = 0; i < n_in; i++) mention(g, op.in[i] = in[i]);
   for (int i = 0; i < n_out; i++) mention(g, op.out[i] = out[i]);
   if (data && !(op.data = dvbf_remember(g, data, data_size))) return;
@@ -425,7 +425,7 @@ void dv_run_forward(dvbf_run *run) {
   const dvbf_graph *g = run->graph;
   memset(run->terms, 0, sizeof run->terms);
   for (int i = 0; i < g->n_ops; i++)
-    if (g->ops[i].class->forward) g->ops[i].class->forward(&g->ops[i], run);
+    if (g->ops[i].type->forward) g->ops[i].type->forward(&g->ops[i], run);
 }
 
 /* A gradient is born at the backward run of the last op that mentions its buffer: it is zeroed there, while
@@ -446,6 +446,6 @@ void dv_run_backward(dvbf_run *run) {
   for (int i = g->n_ops - 1; i >= 0; i--) {
     const dvbf_op *op = &g->ops[i];
     zero_born_gradients(run, op);
-    if (op->class->backward) op->class->backward(op, run);
+    if (op->type->backward) op->type->backward(op, run);
   }
 }

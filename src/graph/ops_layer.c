@@ -186,10 +186,10 @@ static int list_inputs(const dvbf_layer *l, dvbf_value *in) {
   return n;
 }
 
-static void record(dvbf_graph *g, const dvbf_op_class *class, const dvbf_layer *l, const void *data,
+static void record(dvbf_graph *g, const dvbf_op_class *type, const dvbf_layer *l, const void *data,
                    size_t size) {
   dvbf_value in[DVBF_MAX_IN];
-  if (fits(g, l)) dvbf_record(g, class, list_inputs(l, in), in, 1, &l->out, data, size);
+  if (fits(g, l)) dvbf_record(g, type, list_inputs(l, in), in, 1, &l->out, data, size);
 }
 
 /* A sequential weight is used backward once per step. Turned round once per run, each of these products reads

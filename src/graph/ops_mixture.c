@@ -116,10 +116,10 @@ static bool fits(dvbf_graph *g, const dvbf_mixture *m) {
   return good;
 }
 
-static void record(dvbf_graph *g, const dvbf_op_class *class, const dvbf_mixture *m, const void *data,
+static void record(dvbf_graph *g, const dvbf_op_class *type, const dvbf_mixture *m, const void *data,
                    size_t size) {
   dvbf_value in[] = {m->z, m->u, m->w, m->alpha, m->v}, out[] = {m->next, m->parts};
-  if (fits(g, m)) dvbf_record(g, class, 5, in, 2, out, data, size);
+  if (fits(g, m)) dvbf_record(g, type, 5, in, 2, out, data, size);
 }
 
 void dvbf_mixture_open(dvbf_graph *g, const dvbf_mixture *mixture) {

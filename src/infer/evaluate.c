@@ -134,7 +134,8 @@ static dvbf_status measure_variance(dvbf_evaluation *e, const dvbf_sequences *s,
 
 static dvbf_status predict(dvbf_evaluation *e, const dvbf_model *m, const dvbf_sequences *s,
                            const dv_evaluate_settings *o, dvbf_error *error) {
-  dvbf_infer_options options = {.observe = (size_t)o->observe, .threads = (unsigned)o->threads};
+  size_t needed = (size_t)dv_model_frames_needed(m), asked = (size_t)o->observe;
+  dvbf_infer_options options = {.observe = asked > needed ? asked : needed, .threads = (unsigned)o->threads};
   if (options.observe >= s->steps) return DVBF_OK; /* nothing is left to predict: horizon stays 0 */
   e->observed = options.observe;
   e->horizon = s->steps - options.observe;

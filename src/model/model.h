@@ -66,6 +66,14 @@ void dv_program_clear(dv_program *program);
 void dv_program_load(const dv_program *program, dvbf_run *run, const dvbf_model *model,
                      const dvbf_sequences *from, const uint32_t *index, int count, int observe);
 
+/* Frames that must be seen before anything can be predicted: a network on frames has weights for a fixed
+ * number. */
+static inline int dv_model_frames_needed(const dvbf_model *m) {
+  return m->settings->initial == DV_INITIAL_MLP && m->settings->initial_frames
+             ? (int)m->settings->initial_frames
+             : 1;
+}
+
 /* Back to the units of the data: x [n_x] from the emission's mean of one frame. */
 void dv_model_unscale(const dvbf_model *model, const dvbf_real *mean, float *x);
 /* What scaling adds to ln p(x) of a frame: sum of ln scale. */

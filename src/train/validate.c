@@ -8,12 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Frames seen before prediction starts: what was asked for, but what the initial network needs at least. */
-static int frames_to_observe(const dv_train_settings *s) {
-  bool fixed = s->initial == DV_INITIAL_MLP && s->initial_frames > s->predict_from;
-  return (int)(fixed ? s->initial_frames : s->predict_from);
-}
-
 /* Total variance of a scaled frame. */
 static dvbf_status measure_variance(dv_validator *v, const dvbf_model *m, dvbf_error *error) {
   double *mean = dv_calloc((size_t)m->n_x, sizeof *mean),
@@ -32,7 +26,8 @@ static dvbf_status measure_variance(dv_validator *v, const dvbf_model *m, dvbf_e
 dvbf_status dv_validator_init(dv_validator *v, dvbf_model *model, dv_pool *pool,
                               const dvbf_sequences *sequences, dvbf_error *error) {
   *v = (dv_validator){.sequences = sequences};
-  int steps = (int)sequences->steps, observe = frames_to_observe(model->settings);
+  int steps = (int)sequences->steps, asked = (int)model->settings->predict_from;
+  int needed = dv_model_frames_needed(model), observe = asked > needed ? asked : needed;
   dvbf_status status = dv_pass_init(&v->filter, model, pool, steps, 0, error);
   if (!status && observe < steps) status = dv_pass_init(&v->predict, model, pool, steps, observe, error);
   if (!status) status = measure_variance(v, model, error);
