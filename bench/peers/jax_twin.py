@@ -229,7 +229,8 @@ def until_r2(options):
     batches = Batches(options.seed, options.batch, data.x.shape[1])
     x, u, held_x, held_u = (jnp.asarray(a) for a in (data.x, data.u, data.held_x, data.held_u))
     step = jitted_update(options.unroll)
-    step = step.lower(state, x, u, batches.next(), *schedule(options, 0)).compile()
+    rows = numpy.zeros(options.batch, numpy.int32)             # the shape alone: the order of minibatches is the seed's
+    step = step.lower(state, x, u, rows, *(numpy.float32(a) for a in schedule(options, 0))).compile()
 
     @jax.jit
     def latent(p, key):
