@@ -20,21 +20,3 @@ dvbf_status cli_check_system(const char *name, const char *const *known, dvbf_er
   }
   return cli_fail(error, DVBF_ARGUMENT, "%.60s: no such system; the known ones are: %s", name, list);
 }
-
-size_t cli_distance(const char *a, const char *b) {
-  enum { LIMIT = 63 };
-  size_t row[LIMIT + 1], n = strnlen(b, LIMIT);
-  for (size_t j = 0; j <= n; j++) row[j] = j;
-  for (size_t i = 0; i < LIMIT && a[i]; i++) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < n; j++) {
-      size_t best = diagonal + (a[i] != b[j]);
-      if (row[j] + 1 < best) best = row[j] + 1;
-      if (row[j + 1] + 1 < best) best = row[j + 1] + 1;
-      diagonal = row[j + 1];
-      row[j + 1] = best;
-    }
-  }
-  return row[n];
-}

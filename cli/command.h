@@ -45,9 +45,6 @@ dvbf_status cli_fail(dvbf_error *error, dvbf_status status, const char *format, 
 /* Refuses a system that is not in `known`, which ends with NULL, and names those that are. */
 dvbf_status cli_check_system(const char *name, const char *const *known, dvbf_error *error);
 
-/* Number of letters to insert, delete or change to turn a into b. */
-size_t cli_distance(const char *a, const char *b);
-
 /* Prints the help of one command to standard output. */
 void cli_help(const cli_command *command);
 

@@ -31,7 +31,8 @@ static const cli_command *find_command(const char *name, dvbf_error *error) {
   char known[256] = "";
   for (size_t i = 0; commands[i]; i++) {
     if (!strcmp(commands[i]->name, name)) return commands[i];
-    if (cli_distance(name, commands[i]->name) < cli_distance(name, best->name)) best = commands[i];
+    if (dvbf_name_distance(name, commands[i]->name) < dvbf_name_distance(name, best->name))
+      best = commands[i];
     snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", commands[i]->name);
   }
   cli_fail(error, DVBF_ARGUMENT, "%.60s: no such command; did you mean %s? The commands are %s", name,

@@ -34,15 +34,15 @@ static bool find_setting(const cli_command *command, const char *name, dvbf_sett
 
 static dvbf_status unknown(const parser *p, const char *name) {
   char best[64] = "help";
-  size_t distance = cli_distance(name, best);
+  size_t distance = dvbf_name_distance(name, best);
   for (const cli_flag *flag = p->command->flags; flag->name; flag++) {
-    size_t d = cli_distance(name, flag->name);
+    size_t d = dvbf_name_distance(name, flag->name);
     if (d < distance) distance = d, snprintf(best, sizeof best, "%s", flag->name);
   }
   dvbf_setting_info info;
   for (const char *const *table = p->command->tables; *table; table++)
     for (size_t i = 0; dvbf_settings_table(*table, i, &info); i++) {
-      size_t d = cli_distance(name, info.name);
+      size_t d = dvbf_name_distance(name, info.name);
       if (d < distance) distance = d, snprintf(best, sizeof best, "%s", info.name);
     }
   return cli_fail(p->error, DVBF_ARGUMENT, "--%.60s: no such option or setting; did you mean --%s?", name,

@@ -98,6 +98,9 @@ DVBF_API bool dvbf_settings_table(const char *table, size_t index, dvbf_setting_
 /* Name of preset `index` and a line about it; NULL past the end. */
 DVBF_API const char *dvbf_preset_name(size_t index, const char **help);
 
+/* Letters to insert, delete, change or swap to turn one name into the other; for "did you mean". */
+DVBF_API size_t dvbf_name_distance(const char *a, const char *b);
+
 /* ---- Data -----------------------------------------------------------------------------------------------
  */
 

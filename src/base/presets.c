@@ -32,6 +32,7 @@ static const preset presets[] = {
      "warm-up = 0\n"
      "decay = none\n"
      "clip-z = 2\n"
+     "clip-spike = 0\n"
      "batch-size = 500\n"
      "updates = 180000\n"
      "validate-every = 250\n"

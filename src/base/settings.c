@@ -78,29 +78,31 @@ static const entry *find_entry(const table *t, const char *name) {
 
 /* ---- The nearest known name ---- */
 
-static size_t edit_distance(const char *a, const char *b) {
+/* Optimal string alignment: three rows of the table of distances between beginnings of a and b. */
+size_t dvbf_name_distance(const char *a, const char *b) {
   enum { LIMIT = 63 };
-  size_t row[LIMIT + 1], n = strnlen(b, LIMIT);
-  for (size_t j = 0; j <= n; j++) row[j] = j;
-  for (size_t i = 0; i < LIMIT && a[i]; i++) {
-    size_t diagonal = row[0];
+  size_t rows[3][LIMIT + 1], n = strnlen(b, LIMIT), i = 0;
+  for (size_t j = 0; j <= n; j++) rows[0][j] = j;
+  for (; i < LIMIT && a[i]; i++) {
+    size_t *row = rows[(i + 1) % 3], *above = rows[i % 3], *second = rows[(i + 2) % 3];
     row[0] = i + 1;
-    for (size_t j = 0; j < n; j++) {
-      size_t best = diagonal + (a[i] != b[j]);
-      if (row[j] + 1 < best) best = row[j] + 1;
-      if (row[j + 1] + 1 < best) best = row[j + 1] + 1;
-      diagonal = row[j + 1];
-      row[j + 1] = best;
+    for (size_t j = 1; j <= n; j++) {
+      size_t best = above[j - 1] + (a[i] != b[j - 1]);
+      if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+      if (above[j] + 1 < best) best = above[j] + 1;
+      bool swapped = i && j > 1 && a[i] == b[j - 2] && a[i - 1] == b[j - 1];
+      if (swapped && second[j - 2] + 1 < best) best = second[j - 2] + 1;
+      row[j] = best;
     }
   }
-  return row[n];
+  return rows[i % 3][n];
 }
 
 static const char *nearest(const table *t, const char *name) {
   const char *best = t->entries[0].name;
   size_t distance = SIZE_MAX;
   for (size_t i = 0; i < t->count; i++) {
-    size_t d = edit_distance(name, t->entries[i].name);
+    size_t d = dvbf_name_distance(name, t->entries[i].name);
     if (d < distance) distance = d, best = t->entries[i].name;
   }
   return best;

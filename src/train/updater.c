@@ -15,6 +15,7 @@ enum { BLOCK = 4096 }; /* parameters a worker reduces and steps at once; fixes t
 typedef struct counters {
   uint64_t update, seed;
   double rate_factor;
+  double usual_norm; /* running average of the gradient's norm, 0 before the first */
 } counters;
 
 struct dv_updater {
@@ -187,10 +188,16 @@ static double gradient_norm(const dv_updater *u) {
   return sqrt(sum);
 }
 
-static void step_phase(dv_updater *u, int worker, uint64_t update, double norm) {
+/* The longest gradient allowed. A spike far above the usual length would throw Adam off for many updates. */
+static double longest_gradient(const dv_train_settings *s, double usual) {
+  double longest = s->clip_norm > 0 ? s->clip_norm : INFINITY;
+  return s->clip_spike > 0 && usual > 0 ? fmin(longest, s->clip_spike * usual) : longest;
+}
+
+static void step_phase(dv_updater *u, int worker, uint64_t update, double clip) {
   const dv_train_settings *s = u->model->settings;
   const dv_kernels *k = u->runs[worker].k;
-  double clip = s->clip_norm > 0 && norm > s->clip_norm ? s->clip_norm / norm : 1, t = (double)update + 1;
+  double t = (double)update + 1;
   double rate = dv_learning_rate_at(s, update) * u->at.rate_factor;
   double correction = sqrt(1 - pow(s->beta2, t)), step = rate * correction / (1 - pow(s->beta1, t));
   for (size_t b = (size_t)worker; b < blocks_of(u); b += (size_t)dv_pool_size(u->pool)) {
@@ -205,8 +212,9 @@ static void step_phase(dv_updater *u, int worker, uint64_t update, double norm) 
   }
 }
 
-static void end_update(dv_updater *u) {
+static void end_update(dv_updater *u, double usual_norm) {
   double bound = 0;
+  u->at.usual_norm = usual_norm;
   for (int s = 0; s < u->shards; s++)
     bound += u->terms[s][DV_RECONSTRUCTION] - u->terms[s][DV_KL_W] - u->terms[s][DV_KL_V];
   u->bound_sum += bound * u->schedule.scale;
@@ -214,21 +222,26 @@ static void end_update(dv_updater *u) {
   u->done++;
 }
 
+/* Every worker follows the usual norm for itself, so that worker 0 may write the counters while others still
+ * step: nothing it writes is read before the next barrier. */
 static void updates_job(void *argument, int worker) {
   dv_updater *u = argument;
   uint64_t first = u->at.update;
+  double usual = u->at.usual_norm;
   for (uint64_t i = 0; i < u->wanted; i++) {
     shard_phase(u, worker);
     dv_pool_barrier(u->pool);
     reduce_phase(u, worker);
     dv_pool_barrier(u->pool);
-    double norm = gradient_norm(u);
+    double norm = gradient_norm(u), longest = longest_gradient(u->model->settings, usual);
     if (!isfinite(norm)) return; /* all workers see the same norm and leave together */
-    if (worker == 0) {           /* nothing it writes is read before the next barrier */
-      end_update(u);
+    double clip = norm > longest ? longest / norm : 1;
+    usual = usual > 0 ? 0.98 * usual + 0.02 * clip * norm : norm;
+    if (worker == 0) {
+      end_update(u, usual);
       if (u->done < u->wanted) begin_update(u);
     }
-    step_phase(u, worker, first + i, norm);
+    step_phase(u, worker, first + i, clip);
     dv_pool_barrier(u->pool);
   }
 }
