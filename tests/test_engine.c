@@ -835,8 +835,33 @@ static void divergence_is_noticed(void **state) {
   end(&f);
 }
 
+/* Whether training with `settings` gives other parameters than without any limit on the gradient. */
+static bool clips(const char *settings, uint64_t updates) {
+  fixture limited, free_one;
+  begin(&limited, settings);
+  begin(&free_one, "clip-spike=0");
+  size_t size = limited.model->parameters.size * sizeof(dvbf_real);
+  dvbf_real *a = trained(&limited, 2, updates), *b = trained(&free_one, 2, updates);
+  bool differ = memcmp(a, b, size) != 0;
+  free(a);
+  free(b);
+  end(&limited);
+  end(&free_one);
+  return differ;
+}
+
+/* A spike is judged by the updates before it: the first is never one, and a high multiple never clips. */
+static void long_gradients_are_clipped(void **state) {
+  (void)state;
+  assert_false(clips("clip-spike=1000000", 20));
+  assert_false(clips("clip-spike=0.5", 1));
+  assert_true(clips("clip-spike=0.5", 3));
+  assert_true(clips("clip-spike=0 clip-norm=0.001", 2));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(long_gradients_are_clipped),
       cmocka_unit_test(loops_do_not_allocate),
       cmocka_unit_test(plans_do_not_change_values),
       cmocka_unit_test(refused_recordings_say_why),

@@ -250,26 +250,37 @@ def until_r2(options):
                        jax=jax.__version__)
 
 
+def filter_step(p):
+    """(z_t, noise, x_{t+1}, u_t) -> z_{t+1}, mean and standard deviation of q(w_t); v is the mean of q(v)."""
+    # Recognition and alpha read (z, u, x) in one product.
+    recognition = numpy.concatenate([p[f"recognition.hidden.{name}"] for name in "zux"])
+    alpha = numpy.concatenate([p["mixing.alpha.z"], p["mixing.alpha.u"], numpy.zeros((X, M), numpy.float32)])
+    W_in = numpy.concatenate([recognition, alpha], 1)
+    b_in = numpy.concatenate([p["recognition.hidden.bias"][0], p["mixing.alpha.bias"][0]])
+
+    def step(z, eps, x, u):
+        sums = jnp.concatenate([z, u, x]) @ W_in + b_in
+        mu, log_sigma = mean_and_log_sigma(affine(p, "recognition.output", h=jax.nn.relu(sums[:H])))
+        sigma = jnp.exp(log_sigma)
+        parts = jnp.concatenate([z, u, mu + sigma * eps]) @ p["universal.mean"].reshape(S, Z * M)
+        return z + parts.reshape(Z, M) @ jax.nn.softmax(sums[H:]), mu, sigma
+    return step
+
+
 def filter_steps(count):
-    """One frame at a time, the parameters compiled in; v is the mean of q(v)."""
-    p = first_values(1, "mlp", 0.15 ** 2 * X)
+    """One frame at a time, the parameters compiled in. A raw key, because typed ones cost more per call."""
+    step = filter_step(first_values(1, "mlp", 0.15 ** 2 * X))
 
     @jax.jit
-    def step(z, key, x, u):
+    def with_noise(z, key, x, u):
         key, now = jax.random.split(key)
-        head = affine(p, "recognition.output", h=jax.nn.relu(affine(p, "recognition.hidden", x=x, z=z, u=u)))
-        mu, log_sigma = mean_and_log_sigma(head)
-        sigma = jnp.exp(log_sigma)
-        w = mu + sigma * jax.random.normal(now, (W,))
-        alpha = jax.nn.softmax(affine(p, "mixing.alpha", z=z, u=u))
-        z = move(z[None], u[None], w[None], alpha[None], p["universal.mean"])[0]
-        return z, key, mu, sigma
+        return (key, *step(z, jax.random.normal(now, (W,)), x, u))
 
-    z, key = jnp.zeros(Z), jax.random.key(1, impl="rbg")
+    z, key = jnp.zeros(Z), jax.random.PRNGKey(1)
 
     def run(x, u):
         nonlocal z, key
-        z, key, mu, sigma = jax.block_until_ready(step(z, key, x, u))
+        key, z, mu, sigma = jax.block_until_ready(with_noise(z, key, x, u))
 
     time_filter(run, count, jax=jax.__version__)
 

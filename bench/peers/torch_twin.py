@@ -35,15 +35,19 @@ import time
 from typing import Optional
 
 
-def prepare_openblas():
-    """Repair two defaults of a distribution's PyTorch over OpenBLAS. Must precede the import; the user's choice stands.
+def prepare_threads():
+    """Repair defaults that make PyTorch slow. Must precede the import; the user's choice stands.
 
     OpenBLAS 0.3.21 (Debian 12) does not know newer processors and falls back to SSE3 kernels, 4 to 5 times slower: name
     the kernels by the instruction set. And PyTorch's OpenMP threads, spinning while they wait, keep OpenBLAS's own
-    threads from their cores: let them sleep. PyPI's builds bring MKL on the same OpenMP, where sleeping only costs.
+    threads from their cores: let them sleep. PyPI's builds bring MKL on the same OpenMP, where sleeping costs; but
+    where another process wants a core, waiting threads spin for milliseconds at each of hundreds of operations (two
+    threads: 1 s per update instead of 20 ms): let them spin for microseconds, then sleep.
     """
     spec = importlib.util.find_spec("torch")
     if spec is None or not (spec.origin or "").startswith("/usr/lib/python3/dist-packages/"):
+        if "OMP_WAIT_POLICY" not in os.environ:
+            os.environ.setdefault("GOMP_SPINCOUNT", "2000")
         return
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     with open("/proc/cpuinfo") as info:
@@ -54,7 +58,7 @@ def prepare_openblas():
         os.environ.setdefault("OPENBLAS_CORETYPE", cores[0])
 
 
-prepare_openblas()
+prepare_threads()
 try:
     from common import *
     import torch
@@ -418,32 +422,35 @@ def until_r2(options, variant):
     return train_until(options, data, train, latent, torch=str(torch.__version__), variant=variant)
 
 
+class Step(torch.nn.Module):
+    """One step of the online filter: (z_t, x_{t+1}, u_t) -> z_{t+1}, mean and standard deviation of q(w_t)."""
+
+    def __init__(self, m):
+        super().__init__()
+        # Recognition and alpha read (z, u, x) in one product.
+        W_in = torch.cat([torch.cat([m.rec_Wz, m.rec_Wu, m.rec_Wx]),
+                          torch.cat([m.alpha_Wz, m.alpha_Wu, torch.zeros(X, M)])], 1)
+        V = m.v_mean.view(M, S, Z).permute(1, 2, 0).reshape(S, Z * M)
+        for name, value in (("W_in", W_in), ("b_in", torch.cat([m.rec_b, m.alpha_b])), ("W_o", m.rec_Wo),
+                            ("b_o", m.rec_bo), ("V", V)):
+            self.register_buffer(name, value.detach().clone())
+
+    def forward(self, z, x, u):
+        sums = torch.addmm(self.b_in, torch.cat([z, u, x], 1), self.W_in)
+        out = torch.addmm(self.b_o, torch.relu(sums[:, :128]), self.W_o)
+        mu, sigma = out[:, :3], out[:, 3:].clamp(-8.0, 2.5).exp()
+        w = torch.addcmul(mu, sigma, torch.randn_like(mu))
+        parts = torch.mm(torch.cat([z, u, w], 1), self.V).view(3, 16)
+        return z + torch.mv(parts, torch.softmax(sums[0, 128:], 0)), mu, sigma
+
+
 def filter_steps(options, variant):
     """One frame at a time, the parameters frozen; v is the mean of q(v). As a script, or compiled."""
     set_threads(options.threads)
     model = Twin("eager", "mlp")
     load(model, first_values(1, "mlp", 0.15 ** 2 * X))
 
-    class Step(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            m = model                                          # recognition and alpha read (z, u, x) in one product
-            W_in = torch.cat([torch.cat([m.rec_Wz, m.rec_Wu, m.rec_Wx]),
-                              torch.cat([m.alpha_Wz, m.alpha_Wu, torch.zeros(X, M)])], 1)
-            V = m.v_mean.view(M, S, Z).permute(1, 2, 0).reshape(S, Z * M)
-            for name, value in (("W_in", W_in), ("b_in", torch.cat([m.rec_b, m.alpha_b])), ("W_o", m.rec_Wo),
-                                ("b_o", m.rec_bo), ("V", V)):
-                self.register_buffer(name, value.detach().clone())
-
-        def forward(self, z, x, u):
-            sums = torch.addmm(self.b_in, torch.cat([z, u, x], 1), self.W_in)
-            out = torch.addmm(self.b_o, torch.relu(sums[:, :128]), self.W_o)
-            mu, sigma = out[:, :3], out[:, 3:].clamp(-8.0, 2.5).exp()
-            w = torch.addcmul(mu, sigma, torch.randn_like(mu))
-            parts = torch.mm(torch.cat([z, u, w], 1), self.V).view(3, 16)
-            return z + torch.mv(parts, torch.softmax(sums[0, 128:], 0)), mu, sigma
-
-    step = Step().eval()
+    step = Step(model).eval()
     if variant == "compile":
         step = torch.compile(step, dynamic=False)
     else:
