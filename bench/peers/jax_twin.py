@@ -334,8 +334,9 @@ def main():
         return serve(lambda batch, threads, updates: trainer.time(batch, updates))
     seconds = trainer.time(options.batch, options.updates)
     rss, peak = resident_mib()
-    print(json.dumps({"batch": options.batch, "threads": options.threads, "seconds_per_update": seconds / options.updates,
-                      "jax": jax.__version__, "unroll": options.unroll, "rss_mib": rss, "peak_rss_mib": peak}))
+    print(json.dumps({"batch": options.batch, "threads": options.threads,
+                      "seconds_per_update": seconds / options.updates, "jax": jax.__version__, "unroll": options.unroll,
+                      "rss_mib": rss, "peak_rss_mib": peak}))
 
 
 if __name__ == "__main__":

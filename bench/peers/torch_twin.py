@@ -466,9 +466,9 @@ def filter_steps(options, variant):
 
 
 def add_options(parser):
-    parser.add_argument("--variant", choices=VARIANTS, help="how the recurrences run (default eager; --filter: script); "
-                        "-rnn: nn.RNN as BiRNN; compile: PyTorch 2, faster on one thread, but minutes of compilation "
-                        "for each batch and number of threads")
+    parser.add_argument("--variant", choices=VARIANTS, help="how the recurrences run (default eager; for --filter "
+                        "script); -rnn: nn.RNN as BiRNN; compile: PyTorch 2, faster on one thread, but minutes to "
+                        "compile for each batch and number of threads")
     parser.add_argument("--check", action="store_true", help="verify the variant (default: all but compile) and exit")
 
 
@@ -493,8 +493,9 @@ def main():
         return serve(trainer.time)
     seconds = trainer.time(options.batch, options.threads, options.updates)
     rss, peak = resident_mib()
-    print(json.dumps({"batch": options.batch, "threads": options.threads, "seconds_per_update": seconds / options.updates,
-                      "torch": str(torch.__version__), "variant": variant, "rss_mib": rss, "peak_rss_mib": peak}))
+    print(json.dumps({"batch": options.batch, "threads": options.threads,
+                      "seconds_per_update": seconds / options.updates, "torch": str(torch.__version__),
+                      "variant": variant, "rss_mib": rss, "peak_rss_mib": peak}))
 
 
 if __name__ == "__main__":
