@@ -54,7 +54,11 @@ DVBF_API dvbf_value dvbf_slab_shared_constant(dvbf_graph *g, int steps, int coun
 DVBF_API void dvbf_keep(dvbf_graph *g, dvbf_value value);
 
 /* Steps first .. first + count - 1 of a value. */
-DVBF_API dvbf_value dvbf_steps(dvbf_value value, int first, int count);
+static inline dvbf_value dvbf_steps(dvbf_value value, int first, int count) {
+  value.offset += (size_t)first * value.stride;
+  value.steps = count;
+  return value;
+}
 /* The matrix [rows][cols] that begins `offset` reals into each step of a shared slab. */
 DVBF_API dvbf_value dvbf_matrix(dvbf_value shared, size_t offset, int rows, int cols);
 

@@ -242,12 +242,6 @@ dvbf_value dvbf_parameter(dvbf_graph *g, const char *name, int rows, int cols, d
   return value;
 }
 
-dvbf_value dvbf_steps(dvbf_value value, int first, int count) {
-  value.offset += (size_t)first * value.stride;
-  value.steps = count;
-  return value;
-}
-
 dvbf_value dvbf_matrix(dvbf_value shared, size_t offset, int rows, int cols) {
   shared.offset += offset;
   shared.rows = rows;

@@ -162,6 +162,11 @@ static void column_sum(real *sum, const real *x, int rows, int n) {
     for (int i = 0; i < n; i++) sum[i] += x[(size_t)r * n + i];
 }
 
+static void standardise(real *restrict y, const float *restrict x, const float *restrict shift,
+                        const float *restrict scale, int n) {
+  for (int i = 0; i < n; i++) y[i] = (real)((x[i] - shift[i]) * scale[i]);
+}
+
 static void add(real *y, const real *x, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] += x[i];
 }
@@ -327,6 +332,7 @@ const dv_kernels JOIN(dv_kernels_, DV_ISA) = {
     .activate_backward = activate_backward,
     .column_sum = column_sum,
     .add = add,
+    .standardise = standardise,
     .mix = mix,
     .mix_backward = mix_backward,
     .normals = normals,

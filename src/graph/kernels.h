@@ -26,6 +26,8 @@ typedef struct dv_kernels {
   void (*activate_backward)(dvbf_activation a, dvbf_real *d, const dvbf_real *y, int rows, int n);
   /* sum[n] += sum over rows of x[rows][n]. */
   void (*column_sum)(dvbf_real *sum, const dvbf_real *x, int rows, int n);
+  /* y[n] = (x[n] - shift[n]) * scale[n], from data into a program. */
+  void (*standardise)(dvbf_real *y, const float *x, const float *shift, const float *scale, int n);
   /* y[n] += x[n]. */
   void (*add)(dvbf_real *y, const dvbf_real *x, size_t n);
 

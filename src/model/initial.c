@@ -43,7 +43,10 @@ static dvbf_value recurrent(dv_program *p, const dvbf_model *m, int frames, cons
                                 {"h", before, 0.7 / sqrt(n), true},
                                 {"u", u, s->scale_recognition, false}});
   dvbf_layer_open(g, &layer);
-  for (int i = 0; i < frames; i++) dvbf_layer_step(g, &layer, reverse ? frames - 1 - i : i);
+  dvbf_layer first = layer; /* nothing comes from the zero state, and nothing need go back to it */
+  first.in[1].sequential = false;
+  dvbf_layer_step(g, &first, reverse ? frames - 1 : 0);
+  for (int i = 1; i < frames; i++) dvbf_layer_step(g, &layer, reverse ? frames - 1 - i : i);
   return dvbf_steps(h, reverse ? 0 : frames - 1, 1);
 }
 

@@ -90,10 +90,10 @@ void dv_program_clear(dv_program *p) {
 /* ---- Filling the inputs ---- */
 
 /* One sequence into its row of a slab; steps from `seen` on are 0. */
-static void load_row(dvbf_real *to, size_t stride, const float *from, const dv_scaling *scaling, int n,
-                     int steps, int seen) {
+static void load_row(const dv_kernels *k, dvbf_real *to, size_t stride, const float *from,
+                     const dv_scaling *scaling, int n, int steps, int seen) {
   for (int t = 0; t < seen; t++, to += stride, from += n)
-    for (int i = 0; i < n; i++) to[i] = (dvbf_real)((from[i] - scaling->shift[i]) * scaling->scale[i]);
+    k->standardise(to, from, scaling->shift, scaling->scale, n);
   for (int t = seen; t < steps; t++, to += stride) memset(to, 0, (size_t)n * sizeof *to);
 }
 
@@ -108,8 +108,10 @@ void dv_program_load(const dv_program *p, dvbf_run *run, const dvbf_model *m, co
     int seen = observe < length ? observe : length;
     weight[r] = r < count;
     for (int t = 0; t < p->steps; t++) mask[(size_t)t * p->rows + r] = t < seen;
-    load_row(x + r * n_x, p->rows * n_x, from->x + s * from->steps * n_x, &m->x, m->n_x, p->steps, seen);
+    load_row(run->k, x + r * n_x, p->rows * n_x, from->x + s * from->steps * n_x, &m->x, m->n_x, p->steps,
+             seen);
     if (n_u)
-      load_row(u + r * n_u, p->rows * n_u, from->u + s * from->steps * n_u, &m->u, m->n_u, p->steps, length);
+      load_row(run->k, u + r * n_u, p->rows * n_u, from->u + s * from->steps * n_u, &m->u, m->n_u, p->steps,
+               length);
   }
 }
