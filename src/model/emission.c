@@ -17,10 +17,9 @@ static dvbf_value log_sigma(dv_program *p, const dvbf_model *m, dvbf_value hidde
   return out;
 }
 
-/* The first pictures are all but the mean frame. With larger weights the first thing to learn is to undo
- * them, and by then w has taken over the encoding of each frame: the bad optimum. */
-static const double first_picture = 0.02;
-
+/* scale-picture is small, so that the first pictures are all but the mean frame. With larger weights the
+ * first thing to learn is to undo them, and by then w has taken over the encoding of each frame: the bad
+ * optimum. */
 void dv_record_emission(dv_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
@@ -33,7 +32,7 @@ void dv_record_emission(dv_program *p, const dvbf_model *m) {
                (dv_dense_in[4]){{"z", p->z, s->scale_emission, false}});
   dvbf_layer outer = dv_dense(
       g, "emission.mean", p->mean, sigmoid ? DVBF_SIGMOID : DVBF_LINEAR, (dvbf_first){.values = m->x_mean},
-      (dv_dense_in[4]){{"h", hidden, first_picture / sqrt((double)s->hidden), false}});
+      (dv_dense_in[4]){{"h", hidden, s->scale_picture / sqrt((double)s->hidden), false}});
   dvbf_layer_whole(g, &inner);
   dvbf_layer_whole(g, &outer);
   if (s->likelihood == DV_BERNOULLI)
