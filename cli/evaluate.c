@@ -9,7 +9,7 @@
 
 static const char *const tables[] = {"evaluate", NULL};
 static const char *const arguments[] = {"RUN", "DATA", NULL};
-static const cli_flag flags[] = {CLI_FLAG_JSON, {0}};
+static const cli_flag flags[] = {CLI_FLAG_JSON, CLI_FLAG_QUIET, {0}};
 
 /* RUN is a run folder or a model file. */
 static dvbf_status load_model(dvbf_model **out, const char *run, dvbf_error *error) {
@@ -31,9 +31,7 @@ static dvbf_status print_json(const dvbf_evaluation *evaluation, const dvbf_mode
   if (!json)
     return cli_fail(error, DVBF_FORMAT,
                     "the results cannot be written as JSON; is a state's name not UTF-8?");
-  json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
-  printf("\n");
-  json_decref(json);
+  cli_print_json(json);
   return DVBF_OK;
 }
 

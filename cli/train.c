@@ -1,8 +1,11 @@
 /* dvbf train: data in, run folder out. */
 #include "files.h"
 #include "options.h"
+#include "results.h"
 #include "training.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static const char *const tables[] = {"train", NULL};
@@ -11,6 +14,7 @@ static const cli_flag flags[] = {
     {'o', "output", "FOLDER", "run folder to write: " CLI_MODEL ", " CLI_METRICS ", " CLI_SETTINGS},
     CLI_FLAG_PRESET,
     CLI_FLAG_CONFIG,
+    CLI_FLAG_JSON,
     CLI_FLAG_FORCE,
     CLI_FLAG_QUIET,
     {0},
@@ -22,6 +26,18 @@ static dvbf_status read_data(dvbf_data **out, const char *path, const dvbf_setti
   char seed[32];
   dvbf_status status = dvbf_settings_get(settings, "seed", seed, sizeof seed, error);
   return status ? status : dvbf_data_read(out, path, strtoull(seed, NULL, 10), error);
+}
+
+/* For scripts: how the run went. `updates` are those of the model that was kept. */
+static void print_json(const dvbf_model *model, const cli_summary *s, const dvbf_settings *settings) {
+  dvbf_model_info info = dvbf_model_describe(model);
+  json_t *json = json_pack("{s:I, s:f, s:i, s:I, s:I, s:i}", "updates", (json_int_t)info.updates, "seconds",
+                           s->seconds, "starts", (int)s->starts, "parameters", (json_int_t)info.parameters,
+                           "seed", (json_int_t)info.seed, "threads", (int)cli_threads(settings));
+  json_object_set_new(json, "valid_bound", isfinite(s->bound) ? json_real(s->bound) : json_null());
+  json_object_set_new(json, "valid_prediction",
+                      isfinite(s->prediction) ? json_real(s->prediction) : json_null());
+  cli_print_json(json);
 }
 
 static dvbf_status run(const cli_options *options, dvbf_error *error) {
@@ -41,6 +57,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   if (!status) status = cli_make_folder(folder, error);
   if (!status)
     status = cli_training(&model, &summary, folder, settings, data, cli_option(options, "quiet"), error);
+  if (!status && cli_option(options, "json")) print_json(model, &summary, settings);
   dvbf_model_free(model);
   dvbf_data_free(data);
   dvbf_settings_free(settings);
@@ -49,7 +66,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 
 const cli_command cli_train = {
     .name = "train",
-    .synopsis = "DATA -o FOLDER [--preset NAME] [--config FILE] [--SETTING VALUE ...]",
+    .synopsis = "DATA -o FOLDER [--preset NAME] [--config FILE] [--json] [--SETTING VALUE ...]",
     .help = "learn a model from the sequences of an HDF5 file",
     .details =
         "\nSIGINT (Ctrl-C) and SIGTERM end training early: the best model so far is saved, and the exit\n"

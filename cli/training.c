@@ -85,6 +85,10 @@ static bool on_progress(const dvbf_progress *p, void *user_data) {
   training *t = user_data;
   t->summary.update = p->update;
   t->summary.seconds = p->seconds;
+  if (p->validated) {
+    t->summary.bound = p->valid_bound;
+    t->summary.prediction = p->valid_prediction;
+  }
   if (p->start > t->summary.starts) t->summary.starts = p->start; /* it may go on with an earlier one */
   if (t->progress) cli_progress_show(t->progress, p);
   if (p->validated) write_metrics(t->metrics, p);

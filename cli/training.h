@@ -13,6 +13,7 @@ typedef struct cli_summary {
   uint64_t update; /* the last one */
   unsigned starts; /* how often it began */
   double seconds;
+  double bound, prediction; /* of the last validation: nats per frame, error over variance (NaN: none) */
 } cli_summary;
 
 /* Trains and writes the run folder, which must exist. What a former run left there stays until the new model

@@ -289,6 +289,18 @@ static double number(const json_t *object, const char *key) {
   return json_number_value(value);
 }
 
+static void training_tells_scripts(void **state) {
+  (void)state;
+  assert_int_equal(dvbf("train data.h5 -o told --updates 10 --json --quiet" TINY), 0);
+  json_t *all = json_loads(out, 0, NULL);
+  assert_non_null(all);
+  assert_int_equal(number(all, "updates"), 10);
+  assert_true(number(all, "seconds") > 0 && number(all, "parameters") > 0 && number(all, "threads") > 0);
+  number(all, "valid_bound");
+  assert_string_equal(err, "");
+  json_decref(all);
+}
+
 static void evaluation_is_complete_json(void **state) {
   (void)state;
   assert_int_equal(dvbf("evaluate run/model.safetensors data.h5 --json --samples 2 --threads 2"), 0);
@@ -434,6 +446,7 @@ int main(void) {
       cmocka_unit_test(former_results_stay_without_force),
       cmocka_unit_test(run_folder_is_complete),
       cmocka_unit_test(progress_tells_of_a_restart),
+      cmocka_unit_test(training_tells_scripts),
       cmocka_unit_test(evaluation_is_complete_json),
       cmocka_unit_test(same_bytes_with_any_threads),
       cmocka_unit_test(signals_leave_a_model),
