@@ -174,9 +174,14 @@ static size_t block_size(const dv_updater *u, size_t block) {
   return left < BLOCK ? left : BLOCK;
 }
 
+/* First block of a worker; its last is before the first of the next. */
+static size_t first_block(const dv_updater *u, int worker) {
+  return blocks_of(u) * (size_t)worker / (size_t)dv_pool_size(u->pool);
+}
+
 static void reduce_phase(dv_updater *u, int worker) {
   const dv_kernels *k = u->runs[worker].k;
-  for (size_t b = (size_t)worker; b < blocks_of(u); b += (size_t)dv_pool_size(u->pool))
+  for (size_t b = first_block(u, worker); b < first_block(u, worker + 1); b++)
     u->squares[b] = k->reduce(u->sum + b * BLOCK, (const dvbf_real *const *)u->gradients, b * BLOCK,
                               block_size(u, b), u->shards);
 }
@@ -200,7 +205,7 @@ static void step_phase(dv_updater *u, int worker, uint64_t update, double clip) 
   double t = (double)update + 1;
   double rate = dv_learning_rate_at(s, update) * u->at.rate_factor;
   double correction = sqrt(1 - pow(s->beta2, t)), step = rate * correction / (1 - pow(s->beta1, t));
-  for (size_t b = (size_t)worker; b < blocks_of(u); b += (size_t)dv_pool_size(u->pool)) {
+  for (size_t b = first_block(u, worker); b < first_block(u, worker + 1); b++) {
     size_t at = b * BLOCK, n = block_size(u, b);
     dvbf_real *p = u->model->parameters.values + at;
     if (s->optimizer == DV_ADAM)
