@@ -32,6 +32,7 @@ static dvbf_status print_json(const dvbf_evaluation *evaluation, const dvbf_mode
     return cli_fail(error, DVBF_FORMAT,
                     "the results cannot be written as JSON; is a state's name not UTF-8?");
   cli_print_json(json);
+  json_decref(json);
   return DVBF_OK;
 }
 

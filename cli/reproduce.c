@@ -183,7 +183,7 @@ static dvbf_status finish(const cli_trial *trials, const study *s, bool as_json,
   json_t *json = cli_comparison_json(trials, s->n_trials);
   dvbf_status status = write_results(json, s->folder, error);
   if (!status && as_json)
-    json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10)), printf("\n");
+    cli_print_json(json);
   else if (!status)
     cli_print_comparison(trials, s->n_trials);
   if (!status && !s->quiet) fprintf(stderr, "%s: data, run, results.json and overview.png\n", s->folder);

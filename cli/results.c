@@ -113,8 +113,7 @@ json_t *cli_evaluation_json(const dvbf_evaluation *evaluation, const dvbf_model_
                    (json_int_t)threads);
 }
 
-void cli_print_json(json_t *json) {
+void cli_print_json(const json_t *json) {
   json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
   printf("\n");
-  json_decref(json);
 }

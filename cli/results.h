@@ -8,8 +8,8 @@
 /* Worker threads that the setting `threads` of these settings stands for. */
 unsigned cli_threads(const dvbf_settings *settings);
 
-/* Prints to standard output and releases it. */
-void cli_print_json(json_t *json);
+/* Prints to standard output. */
+void cli_print_json(const json_t *json);
 
 void cli_print_evaluation(const dvbf_evaluation *evaluation);
 

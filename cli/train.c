@@ -38,6 +38,7 @@ static void print_json(const dvbf_model *model, const cli_summary *s, const dvbf
   json_object_set_new(json, "valid_prediction",
                       isfinite(s->prediction) ? json_real(s->prediction) : json_null());
   cli_print_json(json);
+  json_decref(json);
 }
 
 static dvbf_status run(const cli_options *options, dvbf_error *error) {

@@ -228,20 +228,25 @@ void dvbf_settings_free(dvbf_settings *settings) {
   dv_free(settings);
 }
 
-dvbf_status dvbf_settings_set(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
+/* The entry of that name, or NULL with a sentence that names the nearest. */
+static const entry *entry_or_refusal(const dvbf_settings *s, const char *name, dvbf_error *error) {
   const entry *e = find_entry(s->table, name);
   if (!e)
-    return dv_fail(error, DVBF_ARGUMENT, "%.60s: no such setting; did you mean %s?", name,
-                   nearest(s->table, name));
+    dv_report(error, DVBF_ARGUMENT, "%.60s: no such setting; did you mean %s?", name,
+              nearest(s->table, name));
+  return e;
+}
+
+dvbf_status dvbf_settings_set(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
+  const entry *e = entry_or_refusal(s, name, error);
+  if (!e) return DVBF_ARGUMENT;
   return set_entry(s->values, e, value, error);
 }
 
 dvbf_status dvbf_settings_get(const dvbf_settings *s, const char *name, char *out, size_t size,
                               dvbf_error *error) {
-  const entry *e = find_entry(s->table, name);
-  if (!e)
-    return dv_fail(error, DVBF_ARGUMENT, "%.60s: no such setting; did you mean %s?", name,
-                   nearest(s->table, name));
+  const entry *e = entry_or_refusal(s, name, error);
+  if (!e) return DVBF_ARGUMENT;
   get_entry(s->values, e, out, size);
   return DVBF_OK;
 }

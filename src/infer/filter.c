@@ -1,6 +1,5 @@
 /* The online filter: the initial network once it has its frames, then one step of the recurrence per
  * observation, for a few samples of z side by side. Both are programs packed into the caller's memory. */
-#include "base/random.h"
 #include "base/status.h"
 #include "model/model.h"
 #include "train/schedule.h"
@@ -126,19 +125,26 @@ void dvbf_filter_reset(dvbf_filter *f) {
 
 /* ---- Stepping ---- */
 
-/* One frame, scaled, into step t of every row of a program's inputs; x NULL: missing. */
-static void set_frame(dvbf_filter *f, machine *m, int t, const float *x, const float *u) {
-  const dvbf_model *model = f->model;
-  int rows = m->program.rows, n_x = model->n_x, n_u = model->n_u;
-  dvbf_real *to_x = dvbf_at(&m->run, dvbf_steps(m->program.x, t, 1));
+/* One value [n], scaled, into step t of every row of an input; NULL: zeros. */
+static void set_input(machine *m, dvbf_value input, int t, const float *value, const dv_scaling *scaling) {
+  dvbf_real *to = dvbf_at(&m->run, dvbf_steps(input, t, 1));
+  size_t n = (size_t)input.cols;
+  if (value)
+    m->run.k->standardise(to, value, scaling->shift, scaling->scale, input.cols);
+  else
+    memset(to, 0, n * sizeof *to);
+  for (int r = 1; r < input.rows; r++) memcpy(to + (size_t)r * n, to, n * sizeof *to);
+}
+
+/* The observation of step t; NULL: missing. */
+static void set_x(dvbf_filter *f, machine *m, int t, const float *x) {
   dvbf_real *mask = dvbf_at(&m->run, dvbf_steps(m->program.mask, t, 1));
-  for (int r = 0; r < rows; r++) mask[r] = x ? 1 : 0;
-  for (int i = 0; i < n_x; i++) to_x[i] = x ? (dvbf_real)((x[i] - model->x.shift[i]) * model->x.scale[i]) : 0;
-  for (int r = 1; r < rows; r++) memcpy(to_x + (size_t)r * n_x, to_x, (size_t)n_x * sizeof *to_x);
-  if (!n_u) return;
-  dvbf_real *to_u = dvbf_at(&m->run, dvbf_steps(m->program.u, t, 1));
-  for (int i = 0; i < n_u; i++) to_u[i] = u ? (dvbf_real)((u[i] - model->u.shift[i]) * model->u.scale[i]) : 0;
-  for (int r = 1; r < rows; r++) memcpy(to_u + (size_t)r * n_u, to_u, (size_t)n_u * sizeof *to_u);
+  for (int r = 0; r < m->program.rows; r++) mask[r] = x ? 1 : 0;
+  set_input(m, m->program.x, t, x, &f->model->x);
+}
+
+static void set_u(dvbf_filter *f, machine *m, int t, const float *u) {
+  if (f->model->n_u) set_input(m, m->program.u, t, u, &f->model->u);
 }
 
 static void copy_z(dvbf_filter *f, const dvbf_real *z) {
@@ -152,8 +158,8 @@ static void advance(dvbf_filter *f, const float *x, const float *u) {
   int count = m->program.rows * f->model->n_z;
   dvbf_real *z = dvbf_at(&m->run, m->program.z);
   for (int i = 0; i < count; i++) z[i] = (dvbf_real)f->z[i];
-  set_frame(f, m, 0, NULL, u);
-  set_frame(f, m, 1, x, NULL);
+  set_u(f, m, 0, u);
+  set_x(f, m, 1, x);
   f->schedule.update++;
   dv_run_forward(&m->run);
   copy_z(f, dvbf_at(&m->run, dvbf_steps(m->program.z, 1, 1)));
@@ -166,12 +172,13 @@ static const float *first_frame(const dvbf_filter *f, int t) {
 /* z_1 from the first frames, then up to the last of them. */
 static void begin(dvbf_filter *f) {
   size_t n_u = (size_t)f->model->n_u;
-  for (int t = 0; t < f->frames; t++)
-    set_frame(f, &f->start, t, first_frame(f, t), n_u ? f->u + (size_t)t * n_u : NULL);
+  for (int t = 0; t < f->frames; t++) {
+    set_x(f, &f->start, t, first_frame(f, t));
+    set_u(f, &f->start, t, f->u + (size_t)t * n_u);
+  }
   dv_run_forward(&f->start.run);
   copy_z(f, dvbf_at(&f->start.run, dvbf_steps(f->start.program.z, 0, 1)));
-  for (int t = 1; t < f->frames; t++)
-    advance(f, first_frame(f, t), n_u ? f->u + (size_t)(t - 1) * n_u : NULL);
+  for (int t = 1; t < f->frames; t++) advance(f, first_frame(f, t), f->u + (size_t)(t - 1) * n_u);
 }
 
 /* Keeps a frame for the initial network; u belongs to the frame before. */
