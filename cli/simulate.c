@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /* A system's name is also the name of its table of settings. */
-static const char *const systems[] = {"pendulum", NULL};
+static const char *const systems[] = {"pendulum", "ball", "two-balls", NULL};
 static const char *const arguments[] = {"SYSTEM", NULL};
 static const cli_flag flags[] = {
     {'o', "output", "FILE", "HDF5 file to write"},
@@ -37,7 +37,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 
 const cli_command cli_simulate = {
     .name = "simulate",
-    .synopsis = "pendulum -o FILE [--SETTING VALUE ...]",
+    .synopsis = "SYSTEM -o FILE [--SETTING VALUE ...]",
     .help = "write sequences of a simulated system, with ground truth, as HDF5",
     .arguments = arguments,
     .flags = flags,

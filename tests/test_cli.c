@@ -147,7 +147,7 @@ static void wrong_usage_is_status_2(void **state) {
       {"train data.h5 more.h5 -o x", "more.h5: one argument too many"},
       {"train data.h5", "--output is missing"},
       {"train -o x", "DATA is missing"},
-      {"simulate ball -o x", "the known ones are: pendulum"},
+      {"simulate bowl -o x", "the known ones are: pendulum"},
       {"simulate pendulum -o x --steps 1", "steps = 1: must be a whole number in [2, 100000]"},
       {"reproduce ball -o x", "the known ones are: pendulum"},
       {"reproduce pendulum -o x --seeds 0", "seeds = 0: must be a whole number in [1, 1000]"},

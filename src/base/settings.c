@@ -44,6 +44,16 @@ static const entry pendulum_entries[] = {
 #include "base/settings_pendulum.def"
 };
 #undef STRUCT
+#define STRUCT dv_ball_settings
+static const entry ball_entries[] = {
+#include "base/settings_ball.def"
+};
+#undef STRUCT
+#define STRUCT dv_two_balls_settings
+static const entry two_balls_entries[] = {
+#include "base/settings_two_balls.def"
+};
+#undef STRUCT
 
 typedef struct table {
   const char *name;
@@ -57,6 +67,8 @@ static const table tables[] = {
     TABLE("train", train_entries, dv_train_settings),
     TABLE("evaluate", evaluate_entries, dv_evaluate_settings),
     TABLE("pendulum", pendulum_entries, dv_pendulum_settings),
+    TABLE("ball", ball_entries, dv_ball_settings),
+    TABLE("two-balls", two_balls_entries, dv_two_balls_settings),
 };
 
 struct dvbf_settings {
@@ -357,6 +369,14 @@ const dv_evaluate_settings *dv_settings_evaluate(const dvbf_settings *s, dvbf_er
 
 const dv_pendulum_settings *dv_settings_pendulum(const dvbf_settings *s, dvbf_error *error) {
   return values_of(s, "pendulum", error);
+}
+
+const dv_ball_settings *dv_settings_ball(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "ball", error);
+}
+
+const dv_two_balls_settings *dv_settings_two_balls(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "two-balls", error);
 }
 
 const char *dv_settings_table_name(const dvbf_settings *s) {

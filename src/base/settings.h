@@ -32,6 +32,12 @@ typedef struct dv_evaluate_settings {
 typedef struct dv_pendulum_settings {
 #include "base/settings_pendulum.def"
 } dv_pendulum_settings;
+typedef struct dv_ball_settings {
+#include "base/settings_ball.def"
+} dv_ball_settings;
+typedef struct dv_two_balls_settings {
+#include "base/settings_two_balls.def"
+} dv_two_balls_settings;
 #undef INT
 #undef REAL
 #undef CHOICE
@@ -41,6 +47,8 @@ typedef struct dv_pendulum_settings {
 const dv_train_settings *dv_settings_train(const dvbf_settings *settings, dvbf_error *error);
 const dv_evaluate_settings *dv_settings_evaluate(const dvbf_settings *settings, dvbf_error *error);
 const dv_pendulum_settings *dv_settings_pendulum(const dvbf_settings *settings, dvbf_error *error);
+const dv_ball_settings *dv_settings_ball(const dvbf_settings *settings, dvbf_error *error);
+const dv_two_balls_settings *dv_settings_two_balls(const dvbf_settings *settings, dvbf_error *error);
 
 /* Name of the table. */
 const char *dv_settings_table_name(const dvbf_settings *settings);

@@ -3,11 +3,36 @@
 #ifndef DV_ENV_H
 #define DV_ENV_H
 
+#include "base/random.h"
+
 #include <dvbf/dvbf.h>
 
 /* Fills *data, which is zeroed and which the caller frees whatever is returned. */
 typedef dvbf_status dv_simulate_fn(dvbf_data *data, const dvbf_settings *settings, dvbf_error *error);
 
-dv_simulate_fn dv_simulate_pendulum;
+dv_simulate_fn dv_simulate_pendulum, dv_simulate_ball, dv_simulate_two_balls;
+
+/* What a system says about itself, so that it writes one sequence and dv_simulate_splits does the rest. */
+typedef struct dv_simulation {
+  int64_t train, valid, test, steps, size, seed;
+  size_t n_u, n_s;
+  const char (*state_names)[32]; /* [n_s] */
+  const void *settings;          /* handed to `sequence` */
+  /* Writes x [steps][size][size], u [steps][n_u] and state [steps][n_s] with numbers from `random`; scratch
+   * is [2][size]. Returns false when the motion leaves the numbers. */
+  bool (*sequence)(const void *settings, dv_random *random, double *scratch, float *x, float *u,
+                   float *state);
+} dv_simulation;
+
+dvbf_status dv_simulate_splits(dvbf_data *data, const dv_simulation *simulation, dvbf_error *error);
+
+/* image [size][size] = a round Gaussian blob of height 1 around (row, column). */
+void dv_draw_blob(float *image, size_t size, double row, double column, double deviation,
+                  double *scratch /* [2][size] */);
+
+/* Uniform in plus or minus `limit`. */
+static inline double dv_random_symmetric(dv_random *random, double limit) {
+  return limit * (2 * dv_random_uniform(random) - 1);
+}
 
 #endif
