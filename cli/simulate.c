@@ -9,6 +9,8 @@ static const char *const systems[] = {"pendulum", "ball", "two-balls", NULL};
 static const char *const arguments[] = {"SYSTEM", NULL};
 static const cli_flag flags[] = {
     {'o', "output", "FILE", "HDF5 file to write"},
+    CLI_FLAG_PRESET,
+    CLI_FLAG_CONFIG,
     CLI_FLAG_FORCE,
     CLI_FLAG_QUIET,
     {0},
@@ -42,5 +44,6 @@ const cli_command cli_simulate = {
     .arguments = arguments,
     .flags = flags,
     .tables = systems,
+    .presets = true,
     .run = run,
 };

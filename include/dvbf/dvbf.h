@@ -87,7 +87,8 @@ DVBF_API dvbf_status dvbf_settings_set(dvbf_settings *settings, const char *name
 /* Writes the value as text into out[size]; numbers are written so that reading them back is exact. */
 DVBF_API dvbf_status dvbf_settings_get(const dvbf_settings *settings, const char *name, char *out,
                                        size_t size, dvbf_error *error);
-/* Applies a named preset on top of the current values. */
+/* Applies a named preset on top of the current values. Besides "train" it may have values for the table of
+ * its system. */
 DVBF_API dvbf_status dvbf_settings_preset(dvbf_settings *settings, const char *preset, dvbf_error *error);
 /* Applies a file of `name = value` lines (# starts a comment) on top of the current values. */
 DVBF_API dvbf_status dvbf_settings_read(dvbf_settings *settings, const char *path, dvbf_error *error);
@@ -97,6 +98,8 @@ DVBF_API dvbf_status dvbf_settings_write(const dvbf_settings *settings, const ch
 DVBF_API bool dvbf_settings_table(const char *table, size_t index, dvbf_setting_info *info);
 /* Name of preset `index` and a line about it; NULL past the end. */
 DVBF_API const char *dvbf_preset_name(size_t index, const char **help);
+/* Name of the system whose data a preset is for; NULL when there is no such preset. */
+DVBF_API const char *dvbf_preset_system(const char *preset);
 
 /* Letters to insert, delete, change or swap to turn one name into the other; for "did you mean". */
 DVBF_API size_t dvbf_name_distance(const char *a, const char *b);

@@ -4,45 +4,109 @@
 #include <string.h>
 
 typedef struct preset {
-  const char *name, *help, *lines;
+  const char *name, *help;
+  const char *train;  /* lines for the table "train" */
+  const char *system; /* whose data it is for */
+  const char *data;   /* lines for the table of that system; NULL: its defaults */
 } preset;
+
+/* What the appendix says of all its experiments with DVBF and Adadelta. */
+#define PAPER_DVBF                                                                                           \
+  "systems = 16\n"                                                                                           \
+  "hidden = 128\n"                                                                                           \
+  "mixing-control = off\n"                                                                                   \
+  "initial = birnn\n"                                                                                        \
+  "initial-frames = 0\n"                                                                                     \
+  "sigma-floor = 0.01\n"                                                                                     \
+  "sigma-floor-updates = 0\n"                                                                                \
+  "temperature-start = 0.01\n"                                                                               \
+  "temperature-updates = 100000\n"                                                                           \
+  "temperature-every = 250\n"                                                                                \
+  "filter-dropout = 0\n"                                                                                     \
+  "filter-dropout-end = 0\n"                                                                                 \
+  "universal-noise = step\n"                                                                                 \
+  "scale-innovation = 0.1\n"                                                                                 \
+  "optimizer = adadelta\n"                                                                                   \
+  "learning-rate = 0.1\n"                                                                                    \
+  "epsilon = 1e-4\n"                                                                                         \
+  "warm-up = 0\n"                                                                                            \
+  "decay = none\n"                                                                                           \
+  "clip-z = 2\n"                                                                                             \
+  "clip-spike = 0\n"                                                                                         \
+  "batch-size = 500\n"                                                                                       \
+  "updates = 180000\n"                                                                                       \
+  "validate-every = 250\n"                                                                                   \
+  "starts = 1\n"
 
 /* The defaults of the settings table are the preset "pendulum"; it stands here so that it can be named. */
 static const preset presets[] = {
-    {"pendulum", "ours for the pendulum: the defaults", ""},
+    {"pendulum", "ours for the pendulum: the defaults", "", "pendulum", NULL},
     {"paper-pendulum", "the paper's appendix for the pendulum, to the letter where it trains",
-     "latent = 3\n"
-     "systems = 16\n"
+     PAPER_DVBF "latent = 3\n", "pendulum", NULL},
+    {"ball", "ours for the bouncing ball, on more sequences than the paper's 500",
+     "latent = 4\n"
+     "affine = on\n"
+     "mixing-hidden = 64\n"
+     "initial-control = on\n",
+     "ball", NULL},
+    {"paper-ball", "the paper's appendix for the bouncing ball, on 500 sequences", PAPER_DVBF "latent = 4\n",
+     "ball", "train = 500\n"},
+    {"two-balls", "ours for two bouncing balls",
+     "latent = 10\n"
+     "systems = 64\n"
+     "mean = sigmoid\n"
+     "affine = on\n"
+     "mixing-hidden = 64\n"
+     "scale-transition = 0.02\n",
+     "two-balls", NULL},
+    {"paper-two-balls", "the paper's appendix for two bouncing balls",
+     "latent = 10\n"
+     "systems = 64\n"
      "hidden = 128\n"
-     "mixing-control = off\n"
-     "initial = birnn\n"
+     "mean = sigmoid\n"
+     "initial = mlp\n"
      "initial-frames = 0\n"
      "sigma-floor = 0.01\n"
      "sigma-floor-updates = 0\n"
      "temperature-start = 0.01\n"
-     "temperature-updates = 100000\n"
-     "temperature-every = 250\n"
+     "temperature-updates = 200000\n"
      "filter-dropout = 0\n"
      "filter-dropout-end = 0\n"
      "universal-noise = step\n"
+     "scale-transition = 0.02\n"
      "scale-innovation = 0.1\n"
-     "optimizer = adadelta\n"
-     "learning-rate = 0.1\n"
-     "epsilon = 1e-4\n"
+     "learning-rate = 0.001\n"
      "warm-up = 0\n"
      "decay = none\n"
      "clip-z = 2\n"
      "clip-spike = 0\n"
-     "batch-size = 500\n"
-     "updates = 180000\n"
-     "validate-every = 250\n"
-     "starts = 1\n"},
+     "batch-size = 80\n"
+     "updates = 200000\n"
+     "validate-every = 1000\n"
+     "starts = 1\n",
+     "two-balls", "train = 2000\n"},
 };
 
-const char *dv_preset_lines(const char *name) {
+static const preset *find(const char *name) {
   for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
-    if (!strcmp(presets[i].name, name)) return presets[i].lines;
+    if (!strcmp(presets[i].name, name)) return &presets[i];
   return NULL;
+}
+
+bool dv_preset_known(const char *name) {
+  return find(name);
+}
+
+const char *dv_preset_lines(const char *name, const char *table) {
+  const preset *p = find(name);
+  if (!p) return NULL;
+  if (!strcmp(table, "train")) return p->train;
+  return !strcmp(table, p->system) ? p->data ? p->data : "" : NULL;
+}
+
+const char *dvbf_preset_system(const char *name) {
+  const preset *p = find(name);
+  return p ? p->system : NULL;
 }
 
 const char *dvbf_preset_name(size_t index, const char **help) {

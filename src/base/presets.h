@@ -2,7 +2,10 @@
 #ifndef DV_PRESETS_H
 #define DV_PRESETS_H
 
-/* The preset's `name = value` lines, or NULL. */
-const char *dv_preset_lines(const char *preset);
+#include <stdbool.h>
+
+bool dv_preset_known(const char *preset);
+/* The preset's `name = value` lines for a table, or NULL when it has nothing to say there. */
+const char *dv_preset_lines(const char *preset, const char *table);
 
 #endif

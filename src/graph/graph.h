@@ -37,6 +37,7 @@ typedef struct dv_schedule {
   double temperature;     /* c */
   double log_sigma_floor; /* of the emission */
   double filter_dropout;
+  double filter_dropout_run; /* mean length of a run of dropped steps */
   double sequences; /* N, that divides the KL of v */
   double scale;     /* of the objective: 1 / (batch * steps) */
   bool mean_path;   /* noise is 0 */

@@ -51,18 +51,24 @@ void dv_record_noise(dvbf_graph *g, dvbf_value out, bool shared) {
   dvbf_record(g, &noise_class, 0, NULL, 1, &out, &data, sizeof data);
 }
 
+/* Dropped steps come in runs: a chain that stays dropped with probability `stay` and whose share of dropped
+ * steps is `dropout` at every step. */
 static void use_forward(const dvbf_op *op, dvbf_run *run) {
   const noise_data *d = op->data;
   dvbf_value v = op->out[0];
   dvbf_real *use = dvbf_at(run, v), *mask = dvbf_at(run, op->in[0]);
-  double dropout = run->schedule->filter_dropout;
-  for (int t = 0; t < v.steps; t++)
-    for (int r = 0; r < v.rows; r++) {
+  double dropout = run->schedule->filter_dropout,
+         stay = fmax(dropout, 1 - 1 / run->schedule->filter_dropout_run);
+  double begin = dropout < 1 ? dropout * (1 - stay) / (1 - dropout) : 1;
+  for (int r = 0; r < v.rows; r++) {
+    bool dropped = false;
+    for (int t = 0; t < v.steps; t++) {
       int i = t * v.rows + r;
-      bool spared =
-          dropout <= 0 || dv_uniform_of(block_at(run, d->number, t, r, false, 0).word[0]) >= dropout;
-      use[i] = mask[i] > 0 && spared;
+      double threshold = !t ? dropout : dropped ? stay : begin;
+      dropped = dropout > 0 && dv_uniform_of(block_at(run, d->number, t, r, false, 0).word[0]) < threshold;
+      use[i] = mask[i] > 0 && !dropped;
     }
+  }
 }
 
 static const dvbf_op_class use_class = {"filter-use", use_forward, NULL};

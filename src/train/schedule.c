@@ -36,13 +36,15 @@ dv_schedule dv_schedule_at(const dv_train_settings *s, uint64_t i, uint64_t seed
                        .update = (uint32_t)i,
                        .temperature = temperature(s, i),
                        .log_sigma_floor = log_sigma_floor(s, i),
-                       .filter_dropout = filter_dropout(s, i)};
+                       .filter_dropout = filter_dropout(s, i),
+                       .filter_dropout_run = s->filter_dropout_run};
 }
 
 dv_schedule dv_schedule_evaluation(double floor, double sequences, uint64_t seed) {
   return (dv_schedule){.seed = seed,
                        .stream = DV_STREAM_INFERENCE,
                        .temperature = 1,
+                       .filter_dropout_run = 1,
                        .log_sigma_floor = floor,
                        .sequences = sequences,
                        .scale = 1};
