@@ -176,6 +176,36 @@ static void initial_networks(void **state) {
   CHECK_ALL(cases);
 }
 
+/* ---- Recurrent networks alone: the states of every step count ---- */
+
+static void check_birnn(int layers, int frames, bool control) {
+  char what[64];
+  snprintf(what, sizeof what, "birnn of %d layers on %d frames", layers, frames);
+  bench b;
+  bench_begin(&b, 2);
+  dv_birnn net = {.name = "net",
+                  .x = input(&b, frames, 4),
+                  .u = control ? constant(&b, frames, 2, NULL) : DVBF_NONE,
+                  .scale_x = 0.5,
+                  .scale_u = 0.7,
+                  .hidden = 5,
+                  .layers = layers,
+                  .activation = DVBF_TANH};
+  dv_birnn_states states = dv_record_birnn(b.graph, &net);
+  project(&b, states.forward);
+  project(&b, states.backward);
+  assert_gradients(&b, what);
+  bench_end(&b);
+}
+
+static void recurrent_networks(void **state) {
+  (void)state;
+  for (int layers = 1; layers <= 2; layers++) {
+    check_birnn(layers, 4, true);
+    check_birnn(layers, 1, false);
+  }
+}
+
 static void transitions(void **state) {
   (void)state;
   static const model_case cases[] = {
@@ -335,6 +365,7 @@ static void clipping_is_noticed(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(initial_networks),
+      cmocka_unit_test(recurrent_networks),
       cmocka_unit_test(transitions),
       cmocka_unit_test(emissions),
       cmocka_unit_test(universal_parameters),

@@ -26,28 +26,21 @@ static dvbf_value mlp(dv_program *p, const dvbf_model *m, int frames) {
   return hidden;
 }
 
-/* One direction: h_t = f(x_t W + u_t U + h_before R + b) from h_before = 0. Returns the state that has seen
- * all. */
-static dvbf_value recurrent(dv_program *p, const dvbf_model *m, int frames, const char *name, bool reverse) {
-  dvbf_graph *g = p->graph;
+/* The forward state of the last frame and the backward state of the first: both have seen all. */
+static dv_birnn_states birnn(dv_program *p, const dvbf_model *m, int frames) {
   const dv_train_settings *s = m->settings;
-  int n = (int)s->hidden;
-  dvbf_value states = dvbf_slab(g, frames + 1, n); /* the zero state at one end */
-  dvbf_value h = dvbf_steps(states, reverse ? 0 : 1, frames),
-             before = dvbf_steps(states, reverse ? 1 : 0, frames);
-  dvbf_value u = s->initial_control && m->n_u ? dvbf_steps(p->u, 0, frames) : DVBF_NONE;
-  dvbf_zero(g, dvbf_steps(states, reverse ? frames : 0, 1));
-  dvbf_layer layer =
-      dv_dense(g, name, h, dv_hidden_activation(s), (dvbf_first){0},
-               (dv_dense_in[4]){{"x", dvbf_steps(p->x, 0, frames), 1 / sqrt(m->x_spread), false},
-                                {"h", before, 0.7 / sqrt(n), true},
-                                {"u", u, s->scale_recognition, false}});
-  dvbf_layer_open(g, &layer);
-  dvbf_layer first = layer; /* nothing comes from the zero state, and nothing need go back to it */
-  first.in[1].sequential = false;
-  dvbf_layer_step(g, &first, reverse ? frames - 1 : 0);
-  for (int i = 1; i < frames; i++) dvbf_layer_step(g, &layer, reverse ? frames - 1 - i : i);
-  return dvbf_steps(h, reverse ? 0 : frames - 1, 1);
+  dv_birnn net = {.name = "initial",
+                  .x = dvbf_steps(p->x, 0, frames),
+                  .u = s->initial_control && m->n_u ? dvbf_steps(p->u, 0, frames) : DVBF_NONE,
+                  .scale_x = 1 / sqrt(m->x_spread),
+                  .scale_u = s->scale_recognition,
+                  .hidden = (int)s->hidden,
+                  .layers = 1,
+                  .activation = dv_hidden_activation(s)};
+  dv_birnn_states states = dv_record_birnn(p->graph, &net);
+  states.forward = dvbf_steps(states.forward, frames - 1, 1);
+  states.backward = dvbf_steps(states.backward, 0, 1);
+  return states;
 }
 
 static int frames_seen(dv_program *p, const dvbf_model *m, int observe) {
@@ -73,8 +66,9 @@ void dv_record_initial(dv_program *p, const dvbf_model *m, int observe) {
   if (s->initial == DV_INITIAL_MLP) {
     in[0] = (dv_dense_in){"h", mlp(p, m, frames), out_scale, false};
   } else {
-    in[0] = (dv_dense_in){"forward", recurrent(p, m, frames, "initial.forward", false), out_scale, false};
-    in[1] = (dv_dense_in){"backward", recurrent(p, m, frames, "initial.backward", true), out_scale, false};
+    dv_birnn_states last = birnn(p, m, frames);
+    in[0] = (dv_dense_in){"forward", last.forward, out_scale, false};
+    in[1] = (dv_dense_in){"backward", last.backward, out_scale, false};
   }
   dvbf_layer output = dv_dense(g, "initial.output", head, DVBF_LINEAR, (dvbf_first){0}, in);
   dvbf_layer_whole(g, &output);
