@@ -15,7 +15,9 @@ typedef struct preset {
   "systems = 16\n"                                                                                           \
   "hidden = 128\n"                                                                                           \
   "mixing-control = off\n"                                                                                   \
-  "initial = birnn\n"                                                                                        \
+  "initial = fast-dropout\n"                                                                                 \
+  "dropout = 0.1\n"                                                                                          \
+  "initial-variance = propagated\n"                                                                          \
   "initial-frames = 0\n"                                                                                     \
   "sigma-floor = 0.01\n"                                                                                     \
   "sigma-floor-updates = 0\n"                                                                                \
