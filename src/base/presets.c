@@ -37,6 +37,35 @@ static const preset presets[] = {
      "updates = 180000\n"
      "validate-every = 250\n"
      "starts = 1\n"},
+    {"dkf-pendulum", "ours for a Deep Kalman Filter on the pendulum",
+     "model = dkf\n"
+     "initial = birnn\n"
+     "starts = 1\n"},
+    {"paper-dkf-pendulum",
+     "the paper's appendix for the DKF, to the letter; it gives no number of updates, 20000 is our choice",
+     "model = dkf\n"
+     "latent = 3\n"
+     "hidden = 128\n"
+     "layers = 2\n"
+     "activation = sigmoid\n"
+     "residual = off\n"
+     "initial = birnn\n"
+     "sigma = state\n"
+     "sigma-floor = 0.01\n"
+     "sigma-floor-updates = 0\n"
+     "temperature-start = 0.01\n"
+     "temperature-updates = 2000\n"
+     "temperature-every = 25\n"
+     "filter-dropout = 0\n"
+     "filter-dropout-end = 0\n"
+     "optimizer = adam\n"
+     "learning-rate = 0.001\n"
+     "warm-up = 0\n"
+     "decay = none\n"
+     "clip-spike = 0\n"
+     "batch-size = 500\n"
+     "updates = 20000\n"
+     "starts = 1\n"},
 };
 
 const char *dv_preset_lines(const char *name) {

@@ -302,8 +302,10 @@ static dvbf_status fill(dvbf_model *m, const content *c, dvbf_error *error) {
 static dvbf_status check_transition(const content *c, const dvbf_transition *wanted,
                                     const dvbf_settings *settings, dvbf_error *error) {
   const char *name = json_string_value(json_object_get(c->meta, "transition"));
-  const dvbf_transition *t = wanted ? wanted : dv_transition_of(dv_settings_train(settings, NULL));
-  if (!t || (name && !strcmp(name, t->name))) return DVBF_OK;
+  const dvbf_transition *shipped = dv_transition_of(dv_settings_train(settings, NULL));
+  const dvbf_transition *t = wanted ? wanted : shipped;
+  /* A model that takes no transition refuses the wanted one itself. */
+  if (!shipped || (name && !strcmp(name, t->name))) return DVBF_OK;
   return dv_fail(error, DVBF_FORMAT,
                  "%s: was trained with the transition \"%.40s\", not \"%s\"; load it with its own", c->path,
                  name ? name : "", t->name);
