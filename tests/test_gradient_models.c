@@ -209,28 +209,60 @@ static void initial_networks(void **state) {
       {.name = "birnn on all frames", .settings = "initial=birnn initial-frames=0", .n_u = 2},
       {.name = "birnn with controls", .settings = "initial=birnn initial-control=on", .n_u = 2},
       {.name = "birnn of 18 units", .settings = "initial=birnn hidden=18", .n_u = 1},
+      {.name = "fast dropout", .settings = "initial=fast-dropout", .n_u = 2},
+      {.name = "fast dropout on all frames",
+       .settings = "initial=fast-dropout initial-frames=0 dropout=0.5",
+       .n_u = 2,
+       .ragged = true},
+      {.name = "fast dropout with controls",
+       .settings = "initial=fast-dropout initial-control=on activation=sigmoid",
+       .n_u = 2},
+      {.name = "fast dropout of 18 units", .settings = "initial=fast-dropout hidden=18", .n_u = 1},
+      {.name = "fast dropout with a head",
+       .settings = "initial=fast-dropout initial-variance=head",
+       .n_u = 1},
+      {.name = "fast dropout of rectifiers",
+       .settings = "initial=fast-dropout activation=relu hidden=8",
+       .n_u = 1,
+       .step = 3e-5},
   };
   CHECK_ALL(cases);
 }
 
 /* ---- Recurrent networks alone: the states of every step count ---- */
 
-static void check_birnn(int layers, int frames, bool control) {
-  char what[64];
-  snprintf(what, sizeof what, "birnn of %d layers on %d frames", layers, frames);
+typedef struct birnn_case {
+  int layers, frames;
+  bool control, fast_dropout;
+  dvbf_activation activation;
+} birnn_case;
+
+static void check_birnn(const birnn_case *c) {
+  char what[96];
+  snprintf(what, sizeof what, "birnn of %d layers on %d frames, activation %d, fast dropout %d", c->layers,
+           c->frames, c->activation, c->fast_dropout);
   bench b;
   bench_begin(&b, 2);
   dv_birnn net = {.name = "net",
-                  .x = input(&b, frames, 4),
-                  .u = control ? constant(&b, frames, 2, NULL) : DVBF_NONE,
+                  .x = input(&b, c->frames, 4),
+                  .u = c->control ? constant(&b, c->frames, 2, NULL) : DVBF_NONE,
                   .scale_x = 0.5,
                   .scale_u = 0.7,
                   .hidden = 5,
-                  .layers = layers,
-                  .activation = DVBF_TANH};
+                  .layers = c->layers,
+                  .activation = c->activation,
+                  .fast_dropout = c->fast_dropout,
+                  .dropout = 0.2};
   dv_birnn_states states = dv_record_birnn(b.graph, &net);
   project(&b, states.forward);
   project(&b, states.backward);
+  if (c->fast_dropout) {
+    dvbf_value head = dvbf_slab(b.graph, c->frames, 6);
+    dv_record_birnn_output(b.graph, &net, &states, head);
+    project(&b, states.forward_variance);
+    project(&b, states.backward_variance);
+    project(&b, head);
+  }
   assert_gradients(&b, what);
   bench_end(&b);
 }
@@ -238,8 +270,12 @@ static void check_birnn(int layers, int frames, bool control) {
 static void recurrent_networks(void **state) {
   (void)state;
   for (int layers = 1; layers <= 2; layers++) {
-    check_birnn(layers, 4, true);
-    check_birnn(layers, 1, false);
+    check_birnn(&(birnn_case){layers, 4, true, false, DVBF_TANH});
+    check_birnn(&(birnn_case){layers, 1, false, false, DVBF_TANH});
+    for (int a = DVBF_RELU; a <= DVBF_SIGMOID; a++) {
+      check_birnn(&(birnn_case){layers, 3, true, true, a});
+      check_birnn(&(birnn_case){layers, 1, false, true, a});
+    }
   }
 }
 

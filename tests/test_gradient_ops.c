@@ -575,6 +575,117 @@ static void innovation_from_prior(void **state) {
   bench_end(&b);
 }
 
+/* ---- Fast dropout ---- */
+
+/* Moments of activation(N(mu, nu)) by the trapezoidal rule over 10 standard deviations. */
+static void integrate(dvbf_activation a, double mu, double nu, double *mean, double *variance) {
+  enum { HALF = 20000 };
+  double sums[3] = {0};
+  for (int i = -HALF; i <= HALF; i++) {
+    double x = 10.0 * i / HALF, weight = exp(-0.5 * x * x), before = mu + sqrt(nu) * x,
+           y = activated(a, &before, 0, 1);
+    sums[0] += weight;
+    sums[1] += weight * y;
+    sums[2] += weight * y * y;
+  }
+  *mean = sums[1] / sums[0];
+  *variance = sums[2] / sums[0] - *mean * *mean;
+}
+
+/* mu and nu from tiny to large: rows of a bench, so that one program has them all. */
+static const double some_mu[] = {-30, -4, -0.9, -0.1, 0, 0.3, 1.7, 6, 40};
+static const double some_nu[] = {1e-4, 0.01, 0.2, 1, 9};
+enum { N_MU = 9, N_NU = 5 };
+
+/* Means, and variances where nothing is dropped: exact for a rectifier, within the bounds of ops_moments.c
+ * for sigmoid and tanh. */
+static void expect_moments(const bench *b, const dv_moments *m) {
+  bool exact = m->activation == DVBF_RELU || m->activation == DVBF_LINEAR;
+  double size = m->activation == DVBF_TANH ? 2 : 1, off_mean = exact ? 1e-6 : 0.016 * size,
+         off = exact ? 1e-6 : 0.011 * size * size;
+  for (int i = 0; i < N_MU * N_NU; i++) {
+    double mean, variance, nu = some_nu[i % N_NU] + DV_VARIANCE_FLOOR;
+    integrate(m->activation, some_mu[i / N_NU], nu, &mean, &variance);
+    double got = dvbf_at(&b->run, m->mean)[i],
+           got_variance = (1 - m->p) * dvbf_at(&b->run, m->dropped)[i] - m->p * got * got;
+    if (!(fabs(got - mean) <= off_mean) || !(fabs(got_variance - variance) <= off * fmax(1, nu)))
+      fail_msg("activation %d of N(%g, %g): mean %g for %g, variance %g for %g", m->activation,
+               some_mu[i / N_NU], nu, got, mean, got_variance, variance);
+  }
+}
+
+static void check_moments(dvbf_activation a, double p) {
+  enum { STEPS = N_MU };
+  char what[64];
+  snprintf(what, sizeof what, "moments of activation %d with dropout %g", a, p);
+  bench b;
+  bench_begin(&b, N_NU);
+  dv_moments m = {.activation = a, .p = p, .mu = input(&b, STEPS, 1)};
+  for (int i = 0; i < N_MU * N_NU; i++) last_values(&b)[i] = some_mu[i / N_NU];
+  m.nu = input(&b, STEPS, 1);
+  for (int i = 0; i < N_MU * N_NU; i++) last_values(&b)[i] = some_nu[i % N_NU];
+  m.mean = dvbf_slab(b.graph, STEPS, 1);
+  m.dropped = dvbf_slab(b.graph, STEPS, 1);
+  for (int t = 0; t < STEPS; t++) dv_record_moments(b.graph, &m, t);
+  project(&b, m.mean);
+  project(&b, m.dropped);
+  for (int i = 0; i < b.n_inputs; i++) project(&b, b.inputs[i]);
+  bench_run(&b);
+  gradient_check check = {&b.parameters, b.gradient, bench_objective, &b, 2e-6}; /* below some_nu */
+  for (size_t i = 0; i < 2; i++) {
+    double error = error_of_entries(&check, &b.parameters.list[i]);
+    if (!(error <= TOLERANCE)) fail_msg("%s: the gradient of input %zu is off by %.3g", what, i, error);
+  }
+  dv_run_forward(&b.run);
+  expect_moments(&b, &m);
+  bench_end(&b);
+}
+
+static void moments(void **state) {
+  (void)state;
+  for (int a = DVBF_LINEAR; a <= DVBF_SIGMOID; a++) {
+    check_moments(a, 0);
+    check_moments(a, 0.3);
+  }
+}
+
+static void square(void **state) {
+  (void)state;
+  for (int shared = 0; shared < 2; shared++) {
+    bench b;
+    bench_begin(&b, 3);
+    dvbf_value x = shared ? random_parameter(&b, 4, 5, true) : input(&b, 2, 4);
+    dvbf_value out = shared ? dvbf_slab_shared(b.graph, 1, 20) : dvbf_slab(b.graph, 2, 4);
+    dv_record_square(b.graph, out, x, 0.7);
+    project(&b, out);
+    assert_gradients(&b, "square");
+    dv_run_forward(&b.run);
+    for (int i = 0; i < (shared ? 20 : 24); i++)
+      assert_true(fabs(dvbf_at(&b.run, out)[i] - 0.7 * pow(dvbf_at(&b.run, x)[i], 2)) < 1e-14);
+    bench_end(&b);
+  }
+}
+
+static void moments_head(void **state) {
+  (void)state;
+  enum { STEPS = 2, ROWS = 3, N = 2 };
+  bench b;
+  bench_begin(&b, ROWS);
+  dvbf_value mean = input(&b, STEPS, N), variance = input(&b, STEPS, N);
+  for (int i = 0; i < STEPS * ROWS * N; i++) last_values(&b)[i] = 0.2 + fabs(last_values(&b)[i]);
+  dvbf_value head = dvbf_slab(b.graph, STEPS, 2 * N);
+  dv_record_moments_head(b.graph, head, mean, variance);
+  project(&b, head);
+  assert_gradients(&b, "head of moments");
+  dv_run_forward(&b.run);
+  for (int i = 0; i < STEPS * ROWS * N; i++) {
+    const dvbf_real *at = dvbf_at(&b.run, head) + i / N * 2 * N + i % N;
+    assert_true(at[0] == dvbf_at(&b.run, mean)[i]);
+    assert_true(fabs(exp(2 * at[N]) - dvbf_at(&b.run, variance)[i]) < 2 * DV_VARIANCE_FLOOR);
+  }
+  bench_end(&b);
+}
+
 /* ---- Universal parameters ---- */
 
 static void check_universal(int steps) {
@@ -838,6 +949,9 @@ int main(void) {
       cmocka_unit_test(innovations),
       cmocka_unit_test(states),
       cmocka_unit_test(innovation_from_prior),
+      cmocka_unit_test(moments),
+      cmocka_unit_test(square),
+      cmocka_unit_test(moments_head),
       cmocka_unit_test(universal),
       cmocka_unit_test(copy),
       cmocka_unit_test(gaussians),

@@ -30,6 +30,11 @@ static inline void sincos_turn(real turn, real *s, real *c) {
 static inline real uniform1(uint32_t word) {
   return (word + 0.5) * (1.0 / 4294967296.0);
 }
+/* Phi(-a) from phi = phi(a), a >= 0. */
+static inline real tail1(real a, real phi) {
+  (void)phi;
+  return 0.5 * erfc(a * 0.70710678118654752440);
+}
 
 #else
 
@@ -111,6 +116,20 @@ static inline float uniform1(uint32_t word) {
   return ((float)(int32_t)(word >> 8) + 0.5f) * (1.0f / 16777216.0f);
 }
 
+/* Phi(-a) from phi = phi(a), 0 <= a <= 12: their ratio as a polynomial in 1 / (1 + 0.3 a), fitted to the
+ * least relative error, 8.3e-8. */
+static inline float tail1(float a, float phi) {
+  float t = 1.0f / (1.0f + 0.3f * a);
+  float p = 0.09215355f * t - 0.40549537f;
+  p = p * t + 0.53712347f;
+  p = p * t - 0.15302804f;
+  p = p * t + 0.33213873f;
+  p = p * t + 0.24740773f;
+  p = p * t + 0.3031808f;
+  p = p * t + 0.29983316f;
+  return p * t * phi;
+}
+
 #endif
 
 static inline real sigmoid1(real x) {
@@ -169,6 +188,169 @@ static void standardise(real *restrict y, const float *restrict x, const float *
 
 static void add(real *y, const real *x, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] += x[i];
+}
+
+/* ---- Fast dropout: moments m, s of an activation of N(mu, nu), and their derivatives (ops_moments.c has the
+ * formulas) ---- */
+
+typedef struct moments1 {
+  real m, s;
+} moments1;
+
+typedef struct slopes1 {
+  real m_mu, m_nu, s_mu, s_nu;
+} slopes1;
+
+/* Standard normal density and distribution at mu / sigma. Beyond 12 the density is below 1e-31. */
+typedef struct gauss1 {
+  real sigma, alpha, phi, below, tail; /* below = Phi(alpha), tail = Phi(-|alpha|) */
+} gauss1;
+
+static inline gauss1 gauss_at(real mu, real nu) {
+  gauss1 g;
+  g.sigma = sqrt1(nu);
+  g.alpha = mu / g.sigma;
+  g.alpha = g.alpha < -12 ? -12 : g.alpha;
+  g.alpha = g.alpha > 12 ? 12 : g.alpha;
+  g.phi = (real)0.398942280401432677940 * exp1(-(real)0.5 * g.alpha * g.alpha);
+  g.tail = tail1(g.alpha < 0 ? -g.alpha : g.alpha, g.phi);
+  g.below = g.alpha > 0 ? 1 - g.tail : g.tail;
+  return g;
+}
+
+static inline moments1 relu_moments(real mu, real nu) {
+  gauss1 g = gauss_at(mu, nu);
+  real size = g.alpha < 0 ? -g.alpha : g.alpha;
+  real m = mu * g.below + g.sigma * g.phi;
+  real s = g.below + size * (size * g.tail * (1 - g.tail) - g.phi * (1 - 2 * g.tail)) - g.phi * g.phi;
+  return (moments1){m < 0 ? 0 : m, s < 0 ? 0 : nu * s};
+}
+
+static inline slopes1 relu_slopes(real mu, real nu) {
+  gauss1 g = gauss_at(mu, nu);
+  real density = g.phi / g.sigma, m = mu * g.below + g.sigma * g.phi;
+  m = m < 0 ? 0 : m;
+  return (slopes1){g.below, (real)0.5 * density, 2 * m * (g.alpha > 0 ? g.tail : 1 - g.tail),
+                   g.below - m * density};
+}
+
+#define PI_8 ((real)0.392699081698724154808) /* pi / 8 */
+#define C_1 ((real)-0.136619772367581343076) /* 1/2 - 2/pi */
+#define C_2 ((real)0.04)
+
+/* What the sigmoid's moments and slopes share: m, q = m (1 - m), kappa, and G of ops_moments.c. */
+typedef struct probit1 {
+  real kappa, m, q, g;
+} probit1;
+
+static inline probit1 probit_at(real mu, real nu) {
+  probit1 p;
+  p.kappa = 1 / sqrt1(1 + PI_8 * nu);
+  p.m = sigmoid1(p.kappa * mu);
+  p.q = p.m * (1 - p.m);
+  real r = 1 - p.kappa * p.kappa;
+  p.g = 1 - p.kappa * (1 + r * (C_1 + r * C_2));
+  return p;
+}
+
+static inline moments1 sigmoid_moments(real mu, real nu) {
+  probit1 p = probit_at(mu, nu);
+  real s = p.q * p.g * (4 * p.q + (1 - 4 * p.q) * p.g * p.g);
+  return (moments1){p.m, s < 0 ? 0 : s};
+}
+
+static inline slopes1 sigmoid_slopes(real mu, real nu) {
+  probit1 p = probit_at(mu, nu);
+  real square = p.g * p.g, r = 1 - p.kappa * p.kappa;
+  real kappa_nu = -(real)0.5 * PI_8 * p.kappa * p.kappa * p.kappa;
+  real g_kappa = -(1 + r * (C_1 + r * C_2)) + 2 * p.kappa * p.kappa * (C_1 + 2 * C_2 * r);
+  real s_q = p.g * (8 * p.q + (1 - 8 * p.q) * square), s_g = p.q * (4 * p.q + 3 * (1 - 4 * p.q) * square);
+  real s_m = s_q * (1 - 2 * p.m);
+  return (slopes1){p.kappa * p.q, p.q * mu * kappa_nu, s_m * p.kappa * p.q,
+                   (s_m * p.q * mu + s_g * g_kappa) * kappa_nu};
+}
+
+/* tanh(x) = 2 sigmoid(2 x) - 1 */
+static inline moments1 tanh_moments(real mu, real nu) {
+  moments1 of = sigmoid_moments(2 * mu, 4 * nu);
+  return (moments1){2 * of.m - 1, 4 * of.s};
+}
+
+static inline slopes1 tanh_slopes(real mu, real nu) {
+  slopes1 of = sigmoid_slopes(2 * mu, 4 * nu);
+  return (slopes1){4 * of.m_mu, 8 * of.m_nu, 8 * of.s_mu, 16 * of.s_nu};
+}
+
+static inline moments1 linear_moments(real mu, real nu) {
+  return (moments1){mu, nu};
+}
+
+static inline slopes1 linear_slopes(real mu, real nu) {
+  (void)mu, (void)nu;
+  return (slopes1){1, 0, 0, 1};
+}
+
+/* dropped = (s + p m^2) / (1 - p) */
+#define MOMENTS(name)                                                                                        \
+  static void name##_all(real *restrict mean, real *restrict dropped, const real *restrict mu,               \
+                         const real *restrict nu, real p, size_t n) {                                        \
+    real by = 1 / (1 - p);                                                                                   \
+    for (size_t i = 0; i < n; i++) {                                                                         \
+      moments1 of = name##_moments(mu[i], nu[i] + (real)DV_VARIANCE_FLOOR);                                  \
+      mean[i] = of.m;                                                                                        \
+      dropped[i] = by * (of.s + p * of.m * of.m);                                                            \
+    }                                                                                                        \
+  }                                                                                                          \
+  static void name##_all_backward(real *restrict d_mu, real *restrict d_nu, const real *restrict mu,         \
+                                  const real *restrict nu, const real *restrict d_mean,                      \
+                                  const real *restrict d_dropped, real p, size_t n) {                        \
+    real by = 1 / (1 - p);                                                                                   \
+    for (size_t i = 0; i < n; i++) {                                                                         \
+      real at = nu[i] + (real)DV_VARIANCE_FLOOR, ds = by * d_dropped[i];                                     \
+      moments1 of = name##_moments(mu[i], at);                                                               \
+      slopes1 by_input = name##_slopes(mu[i], at);                                                           \
+      real dm = d_mean[i] + 2 * p * of.m * ds;                                                               \
+      d_mu[i] += dm * by_input.m_mu + ds * by_input.s_mu;                                                    \
+      d_nu[i] += dm * by_input.m_nu + ds * by_input.s_nu;                                                    \
+    }                                                                                                        \
+  }
+
+MOMENTS(relu)
+MOMENTS(tanh)
+MOMENTS(sigmoid)
+MOMENTS(linear)
+
+static void moments(dvbf_activation a, real *mean, real *dropped, const real *mu, const real *nu, real p,
+                    size_t n) {
+  if (a == DVBF_RELU)
+    relu_all(mean, dropped, mu, nu, p, n);
+  else if (a == DVBF_TANH)
+    tanh_all(mean, dropped, mu, nu, p, n);
+  else if (a == DVBF_SIGMOID)
+    sigmoid_all(mean, dropped, mu, nu, p, n);
+  else
+    linear_all(mean, dropped, mu, nu, p, n);
+}
+
+static void moments_backward(dvbf_activation a, real *d_mu, real *d_nu, const real *mu, const real *nu,
+                             const real *d_mean, const real *d_dropped, real p, size_t n) {
+  if (a == DVBF_RELU)
+    relu_all_backward(d_mu, d_nu, mu, nu, d_mean, d_dropped, p, n);
+  else if (a == DVBF_TANH)
+    tanh_all_backward(d_mu, d_nu, mu, nu, d_mean, d_dropped, p, n);
+  else if (a == DVBF_SIGMOID)
+    sigmoid_all_backward(d_mu, d_nu, mu, nu, d_mean, d_dropped, p, n);
+  else
+    linear_all_backward(d_mu, d_nu, mu, nu, d_mean, d_dropped, p, n);
+}
+
+static void square(real *restrict y, const real *restrict x, real c, size_t n) {
+  for (size_t i = 0; i < n; i++) y[i] = c * x[i] * x[i];
+}
+
+static void square_backward(real *restrict dx, const real *restrict x, const real *restrict dy, real c,
+                            size_t n) {
+  for (size_t i = 0; i < n; i++) dx[i] += 2 * c * x[i] * dy[i];
 }
 
 /* ---- Mixture of linear systems ---- */
@@ -333,6 +515,10 @@ const dv_kernels JOIN(dv_kernels_, DV_ISA) = {
     .column_sum = column_sum,
     .add = add,
     .standardise = standardise,
+    .square = square,
+    .square_backward = square_backward,
+    .moments = moments,
+    .moments_backward = moments_backward,
     .mix = mix,
     .mix_backward = mix_backward,
     .normals = normals,

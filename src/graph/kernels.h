@@ -5,6 +5,9 @@
 
 #include <dvbf/graph.h>
 
+/* Added to every propagated variance, whose root has no derivative at 0. */
+#define DV_VARIANCE_FLOOR 1e-6
+
 /* Products of row-major arrays (product.c). */
 typedef struct dv_products {
   /* c[m][n] = start[n] + a[m][k] b[k][n] in every row; without start (NULL) it adds to c. */
@@ -30,6 +33,16 @@ typedef struct dv_kernels {
   void (*standardise)(dvbf_real *y, const float *x, const float *shift, const float *scale, int n);
   /* y[n] += x[n]. */
   void (*add)(dvbf_real *y, const dvbf_real *x, size_t n);
+
+  /* Fast dropout (ops_moments.c): y[n] = c x[n]^2, and dx[n] += 2 c x[n] dy[n]. */
+  void (*square)(dvbf_real *y, const dvbf_real *x, dvbf_real c, size_t n);
+  void (*square_backward)(dvbf_real *dx, const dvbf_real *x, const dvbf_real *dy, dvbf_real c, size_t n);
+  /* mean[n] of activation(N(mu, nu + DV_VARIANCE_FLOOR)), and dropped[n], its variance after dropout p. */
+  void (*moments)(dvbf_activation a, dvbf_real *mean, dvbf_real *dropped, const dvbf_real *mu,
+                  const dvbf_real *nu, dvbf_real p, size_t n);
+  void (*moments_backward)(dvbf_activation a, dvbf_real *d_mu, dvbf_real *d_nu, const dvbf_real *mu,
+                           const dvbf_real *nu, const dvbf_real *d_mean, const dvbf_real *d_dropped,
+                           dvbf_real p, size_t n);
 
   /* Mixture: next[r][j] (+)= sum_i alpha[r][i] parts[r][j][i]; alpha NULL for M = 1. */
   void (*mix)(dvbf_real *next, const dvbf_real *alpha, const dvbf_real *parts, int rows, int n, int systems);

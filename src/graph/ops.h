@@ -41,6 +41,23 @@ void dv_record_state_sample(dvbf_graph *g, const dv_state *state, int t);
 /* kl of all steps. */
 void dv_record_state_kl(dvbf_graph *g, const dv_state *state);
 
+/* ---- Fast dropout (ops_moments.c) ---- */
+
+/* out = c x^2, same shape: squared weights, and with c = p / (1 - p) the variance that dropout gives to x. */
+void dv_record_square(dvbf_graph *g, dvbf_value out, dvbf_value x, double c);
+
+/* Step t of: mean = E[f(a)] of a ~ N(mu, nu), and dropped = Var[d f(a)] with dropout d of rate p. All are
+ * [steps][rows][n]. */
+typedef struct dv_moments {
+  dvbf_value mean, dropped, mu, nu;
+  dvbf_activation activation;
+  double p;
+} dv_moments;
+void dv_record_moments(dvbf_graph *g, const dv_moments *moments, int t);
+
+/* head [steps][rows][2n] = (mean, ln sqrt(variance)), for dv_record_innovation. */
+void dv_record_moments_head(dvbf_graph *g, dvbf_value head, dvbf_value mean, dvbf_value variance);
+
 /* Universal parameters: v [1 or steps][1][n] = mu + sigma eps, with KL(q(v) || p(v)) / N in the objective.
  * prior [1][2] = (m, ln s). */
 typedef struct dv_universal {

@@ -3,15 +3,15 @@
 
 #include <math.h>
 
-/* hidden = f(x_1 W_1 + .. + x_K W_K + b) */
-static dvbf_value mlp(dv_program *p, const dvbf_model *m, int frames) {
+/* head = (mu_1, ln sigma_1), affine in f(x_1 W_1 + .. + x_K W_K + b). */
+static void mlp(dv_program *p, const dvbf_model *m, int frames, dvbf_value head) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   dvbf_value hidden = dvbf_slab(g, 1, (int)s->hidden);
   if ((int64_t)frames * (m->n_x > m->n_u ? m->n_x : m->n_u) > INT32_MAX) {
     dvbf_refuse(g, "initial-frames = %d: too many for frames of %d numbers; a birnn takes any number", frames,
                 m->n_x);
-    return hidden;
+    return;
   }
   dvbf_value x = dvbf_slab_constant(g, 1, frames * m->n_x), u = DVBF_NONE;
   dvbf_side_by_side(g, x, dvbf_steps(p->x, 0, frames));
@@ -22,13 +22,17 @@ static dvbf_value mlp(dv_program *p, const dvbf_model *m, int frames) {
   dvbf_layer layer = dv_dense(g, "initial.hidden", hidden, dv_hidden_activation(s), (dvbf_first){0},
                               (dv_dense_in[4]){{"x", x, 1 / sqrt(m->x_spread * frames), false},
                                                {"u", u, s->scale_recognition / sqrt(frames), false}});
+  dvbf_layer output = dv_dense(g, "initial.output", head, DVBF_LINEAR, (dvbf_first){0},
+                               (dv_dense_in[4]){{"h", hidden, 1 / sqrt((double)s->hidden), false}});
   dvbf_layer_whole(g, &layer);
-  return hidden;
+  dvbf_layer_whole(g, &output);
 }
 
-/* The forward state of the last frame and the backward state of the first: both have seen all. */
-static dv_birnn_states birnn(dv_program *p, const dvbf_model *m, int frames) {
+/* head = (mu_1, ln sigma_1) from the forward state of the last frame and the backward state of the first:
+ * both have seen all. */
+static void birnn(dv_program *p, const dvbf_model *m, int frames, dvbf_value head) {
   const dv_train_settings *s = m->settings;
+  bool fast = s->initial == DV_INITIAL_FAST_DROPOUT;
   dv_birnn net = {.name = "initial",
                   .x = dvbf_steps(p->x, 0, frames),
                   .u = s->initial_control && m->n_u ? dvbf_steps(p->u, 0, frames) : DVBF_NONE,
@@ -36,11 +40,22 @@ static dv_birnn_states birnn(dv_program *p, const dvbf_model *m, int frames) {
                   .scale_u = s->scale_recognition,
                   .hidden = (int)s->hidden,
                   .layers = 1,
-                  .activation = dv_hidden_activation(s)};
-  dv_birnn_states states = dv_record_birnn(p->graph, &net);
-  states.forward = dvbf_steps(states.forward, frames - 1, 1);
-  states.backward = dvbf_steps(states.backward, 0, 1);
-  return states;
+                  .activation = dv_hidden_activation(s),
+                  .fast_dropout = fast,
+                  .dropout = s->dropout};
+  dv_birnn_states all = dv_record_birnn(p->graph, &net);
+  dv_birnn_states last = {dvbf_steps(all.forward, frames - 1, 1), dvbf_steps(all.backward, 0, 1),
+                          dvbf_steps(all.forward_variance, frames - 1, 1),
+                          dvbf_steps(all.backward_variance, 0, 1)};
+  if (fast && s->initial_variance == DV_VARIANCE_PROPAGATED) {
+    dv_record_birnn_output(p->graph, &net, &last, head);
+    return;
+  }
+  double scale = 1 / sqrt(net.hidden);
+  dvbf_layer output = dv_dense(
+      p->graph, "initial.output", head, DVBF_LINEAR, (dvbf_first){0},
+      (dv_dense_in[4]){{"forward", last.forward, scale, false}, {"backward", last.backward, scale, false}});
+  dvbf_layer_whole(p->graph, &output);
 }
 
 static int frames_seen(dv_program *p, const dvbf_model *m, int observe) {
@@ -59,19 +74,12 @@ void dv_record_initial(dv_program *p, const dvbf_model *m, int observe) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   int n = (int)s->hidden, frames = frames_seen(p, m, observe);
-  double out_scale = 1 / sqrt(n);
   dvbf_value head = dvbf_slab(g, 1, 2 * m->n_z), noise = dvbf_slab_constant(g, 1, m->n_z);
   dvbf_value w = dvbf_slab(g, 1, m->n_z), hidden = dvbf_slab(g, 1, n);
-  dv_dense_in in[4] = {{0}};
-  if (s->initial == DV_INITIAL_MLP) {
-    in[0] = (dv_dense_in){"h", mlp(p, m, frames), out_scale, false};
-  } else {
-    dv_birnn_states last = birnn(p, m, frames);
-    in[0] = (dv_dense_in){"forward", last.forward, out_scale, false};
-    in[1] = (dv_dense_in){"backward", last.backward, out_scale, false};
-  }
-  dvbf_layer output = dv_dense(g, "initial.output", head, DVBF_LINEAR, (dvbf_first){0}, in);
-  dvbf_layer_whole(g, &output);
+  if (s->initial == DV_INITIAL_MLP)
+    mlp(p, m, frames, head);
+  else
+    birnn(p, m, frames, head);
 
   p->kl_first = dvbf_slab(g, 1, 1);
   p->noise_first = noise;

@@ -117,13 +117,20 @@ typedef struct dv_birnn {
   double scale_x, scale_u; /* standard deviations of the first weights from x and u */
   int hidden, layers;      /* units of each direction; 1 or 2 layers */
   dvbf_activation activation;
+  bool fast_dropout; /* of rate `dropout`, on x and on the states */
+  double dropout;
 } dv_birnn;
 
 /* States of every step, of the last layer. forward[frames - 1] and backward[0] have seen all frames. */
 typedef struct dv_birnn_states {
-  dvbf_value forward, backward; /* [frames][rows][hidden] */
+  dvbf_value forward, backward;                   /* [frames][rows][hidden], means with fast dropout */
+  dvbf_value forward_variance, backward_variance; /* of the dropped states, or none */
 } dv_birnn_states;
 dv_birnn_states dv_record_birnn(dvbf_graph *g, const dv_birnn *net);
+/* With fast dropout: head [steps][rows][2n] = (mu, ln sigma) of (h_t + g_t) W + b, sigma^2 by propagation.
+ * The states may be a view of some steps. Parameters are NAME.output.h and .bias. */
+void dv_record_birnn_output(dvbf_graph *g, const dv_birnn *net, const dv_birnn_states *states,
+                            dvbf_value head);
 
 /* The models (dvbf.c, dkf.c): z, kl_first, kl and their noise, from the inputs. */
 void dv_record_dvbf(dv_program *p, const dvbf_model *m, int observe);

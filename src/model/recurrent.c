@@ -4,45 +4,130 @@
  *   backward  g_t = f(x_t W' + u_t U' + g_{t+1} R' + b')  from g_{K+1} = 0
  *
  * The second layer has the same form with (h_t, g_t) of the first in the place of (x_t, u_t), so that each
- * of its states has seen all K frames. */
+ * of its states has seen all K frames.
+ *
+ * With fast dropout (graph/ops_moments.c) x and every state are dropped, anew at every step; u and biases are
+ * not, because there are few controls and each is needed. A state is then a mean and the variance of the
+ * dropped state: every user of a state drops it, the next step, the second layer, and the output. */
 #include "model/model.h"
 
 #include <math.h>
 #include <stdio.h>
 
+/* A value and, with fast dropout, its variance when dropped; none where it is certain. */
+typedef struct moments {
+  dvbf_value mean, variance;
+} moments;
+
+typedef struct source {
+  const char *name;
+  moments from;
+  double scale; /* of its first weights */
+} source;
+
+static dv_dense_in dense_in(source s) {
+  return (dv_dense_in){s.name, s.from.mean, s.scale, false};
+}
+
+/* nu = sum_i variance_i W_i^2 for the inputs of `mean` whose variance is given. */
+static dvbf_layer variance_layer(dvbf_graph *g, const dvbf_layer *mean, dvbf_value nu,
+                                 const dvbf_value *variance) {
+  dvbf_layer l = {.out = nu, .bias = DVBF_NONE, .activation = DVBF_LINEAR};
+  for (int i = 0; i < mean->n_in; i++) {
+    dvbf_value w = mean->in[i].w, squares;
+    if (variance[i].buffer < 0 || w.buffer < 0) continue;
+    squares = dvbf_slab_shared(g, 1, w.rows * w.cols);
+    dv_record_square(g, squares, w, 1);
+    l.in[l.n_in].x = variance[i];
+    l.in[l.n_in].w = dvbf_matrix(squares, 0, w.rows, w.cols);
+    l.in[l.n_in++].sequential = mean->in[i].sequential;
+  }
+  return l;
+}
+
+/* Room for the states of all steps and, at one end, for the zero state. */
+static dvbf_value states_of(dvbf_graph *g, const dv_birnn *net, bool reverse) {
+  dvbf_value states = dvbf_slab(g, net->x.steps + 1, net->hidden);
+  dvbf_zero(g, dvbf_steps(states, reverse ? net->x.steps : 0, 1));
+  return states;
+}
+
 /* One direction of one layer. Returns the states of all steps. */
-static dvbf_value direction(dvbf_graph *g, const dv_birnn *net, const char *name, const dv_dense_in in[2],
-                            bool reverse) {
-  int n = net->hidden, frames = net->x.steps;
-  dvbf_value states = dvbf_slab(g, frames + 1, n); /* the zero state at one end */
-  dvbf_value h = dvbf_steps(states, reverse ? 0 : 1, frames),
-             before = dvbf_steps(states, reverse ? 1 : 0, frames);
-  dvbf_zero(g, dvbf_steps(states, reverse ? frames : 0, 1));
-  dvbf_layer layer = dv_dense(g, name, h, net->activation, (dvbf_first){0},
-                              (dv_dense_in[4]){in[0], {"h", before, 0.7 / sqrt(n), true}, in[1]});
-  dvbf_layer_open(g, &layer);
-  dvbf_layer first = layer; /* nothing comes from the zero state, and nothing need go back to it */
-  first.in[1].sequential = false;
-  dvbf_layer_step(g, &first, reverse ? frames - 1 : 0);
-  for (int i = 1; i < frames; i++) dvbf_layer_step(g, &layer, reverse ? frames - 1 - i : i);
+static moments direction(dvbf_graph *g, const dv_birnn *net, const char *name, const source in[2],
+                         bool reverse) {
+  bool fast = net->fast_dropout;
+  int n = net->hidden, frames = net->x.steps, now = reverse ? 0 : 1, before = reverse ? 1 : 0;
+  moments all = {states_of(g, net, reverse), fast ? states_of(g, net, reverse) : DVBF_NONE};
+  moments h = {dvbf_steps(all.mean, now, frames), dvbf_steps(all.variance, now, frames)};
+  moments last = {dvbf_steps(all.mean, before, frames), dvbf_steps(all.variance, before, frames)};
+  dvbf_value mu = fast ? dvbf_slab(g, frames, n) : h.mean, nu = fast ? dvbf_slab(g, frames, n) : DVBF_NONE;
+  dvbf_layer mean =
+      dv_dense(g, name, mu, fast ? DVBF_LINEAR : net->activation, (dvbf_first){0},
+               (dv_dense_in[4]){dense_in(in[0]), {"h", last.mean, 0.7 / sqrt(n), true}, dense_in(in[1])});
+  dvbf_layer variance = {0};
+  dv_moments f = {h.mean, h.variance, mu, nu, net->activation, net->dropout};
+  dvbf_layer_open(g, &mean);
+  if (fast) {
+    variance = variance_layer(g, &mean, nu,
+                              (dvbf_value[3]){in[0].from.variance, last.variance, in[1].from.variance});
+    dvbf_layer_open(g, &variance);
+  }
+  for (int i = 0; i < frames; i++) {
+    int t = reverse ? frames - 1 - i : i;
+    /* nothing comes from the zero state, and nothing need go back to it */
+    mean.in[1].sequential = variance.in[1].sequential = i > 0;
+    dvbf_layer_step(g, &mean, t);
+    if (!fast) continue;
+    dvbf_layer_step(g, &variance, t);
+    dv_record_moments(g, &f, t);
+  }
   return h;
 }
 
-static dv_birnn_states both(dvbf_graph *g, const dv_birnn *net, const char *number, const dv_dense_in in[2]) {
+static dv_birnn_states both(dvbf_graph *g, const dv_birnn *net, const char *number, const source in[2]) {
   char forward[64], backward[64];
   snprintf(forward, sizeof forward, "%s.forward%s", net->name, number);
   snprintf(backward, sizeof backward, "%s.backward%s", net->name, number);
-  dv_birnn_states states;
-  states.forward = direction(g, net, forward, in, false);
-  states.backward = direction(g, net, backward, in, true);
-  return states;
+  moments h = direction(g, net, forward, in, false), b = direction(g, net, backward, in, true);
+  return (dv_birnn_states){h.mean, b.mean, h.variance, b.variance};
+}
+
+/* Variance of x times dropout; x itself is known. */
+static dvbf_value dropped_x(dvbf_graph *g, const dv_birnn *net) {
+  int n = net->x.cols, frames = net->x.steps;
+  dvbf_value variance =
+      dv_graph_has_gradient(g, net->x) ? dvbf_slab(g, frames, n) : dvbf_slab_constant(g, frames, n);
+  dv_record_square(g, variance, net->x, net->dropout / (1 - net->dropout));
+  return variance;
 }
 
 dv_birnn_states dv_record_birnn(dvbf_graph *g, const dv_birnn *net) {
   double scale = 1 / sqrt(2.0 * net->hidden);
-  dv_birnn_states s = both(
-      g, net, "", (dv_dense_in[2]){{"x", net->x, net->scale_x, false}, {"u", net->u, net->scale_u, false}});
+  source x = {"x", {net->x, net->fast_dropout ? dropped_x(g, net) : DVBF_NONE}, net->scale_x};
+  dv_birnn_states s = both(g, net, "", (source[2]){x, {"u", {net->u, DVBF_NONE}, net->scale_u}});
   if (net->layers < 2) return s;
   return both(g, net, "-2",
-              (dv_dense_in[2]){{"forward", s.forward, scale, false}, {"backward", s.backward, scale, false}});
+              (source[2]){{"forward", {s.forward, s.forward_variance}, scale},
+                          {"backward", {s.backward, s.backward_variance}, scale}});
+}
+
+/* a + b */
+static dvbf_value sum(dvbf_graph *g, dvbf_value a, dvbf_value b) {
+  dvbf_value out = dvbf_slab(g, a.steps, a.cols);
+  dvbf_add(g, out, a, b);
+  return out;
+}
+
+void dv_record_birnn_output(dvbf_graph *g, const dv_birnn *net, const dv_birnn_states *s, dvbf_value head) {
+  char name[64];
+  dvbf_value mu = dvbf_slab(g, head.steps, head.cols / 2), nu = dvbf_slab(g, head.steps, head.cols / 2);
+  dvbf_value h = sum(g, s->forward, s->backward),
+             variance = sum(g, s->forward_variance, s->backward_variance);
+  snprintf(name, sizeof name, "%s.output", net->name);
+  dvbf_layer mean = dv_dense(g, name, mu, DVBF_LINEAR, (dvbf_first){0},
+                             (dv_dense_in[4]){{"h", h, 1 / sqrt(net->hidden), false}});
+  dvbf_layer spread = variance_layer(g, &mean, nu, &variance);
+  dvbf_layer_whole(g, &mean);
+  dvbf_layer_whole(g, &spread);
+  dv_record_moments_head(g, head, mu, nu);
 }
