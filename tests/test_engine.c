@@ -409,7 +409,8 @@ static void saved_models_infer_the_same(void **state) {
   (void)state;
   static const char *const variants[] = {
       "x-scaling=standardise u-scaling=standardise", "initial=birnn transition=mlp",
-      "likelihood=bernoulli transition=linear affine=on", "model=dkf layers=2 sigma=state"};
+      "likelihood=bernoulli transition=linear affine=on", "model=dkf layers=2 sigma=state",
+      "model=dkf layers=2 initial=fast-dropout"};
   for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
     fixture f;
     dvbf_model *loaded = NULL;
@@ -748,7 +749,8 @@ static void starts_do_not_mix(void **state) {
  * at the frames before it. */
 static void dkf_sees_the_observed_frames_alone(void **state) {
   (void)state;
-  static const char *const variants[] = {"model=dkf", "model=dkf layers=2 filter-dropout=0"};
+  static const char *const variants[] = {"model=dkf", "model=dkf layers=2 filter-dropout=0",
+                                         "model=dkf initial=fast-dropout activation=sigmoid"};
   for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
     for (size_t observe = 1; observe < STEPS; observe += 3) {
       fixture f;

@@ -14,23 +14,11 @@
 
 /* (mu_q, ln sigma_q) of every frame that may be seen, [observe][rows][2 n_z]. */
 static dvbf_value recognition(dv_program *p, const dvbf_model *m, int observe) {
-  dvbf_graph *g = p->graph;
-  const dv_train_settings *s = m->settings;
-  double scale = 1 / sqrt(2.0 * (double)s->hidden);
-  dv_birnn net = {.name = "recognition",
-                  .x = dvbf_steps(p->x, 0, observe),
-                  .u = m->n_u ? dvbf_steps(p->u, 0, observe) : DVBF_NONE,
-                  .scale_x = 1 / sqrt(m->x_spread),
-                  .scale_u = s->scale_recognition,
-                  .hidden = (int)s->hidden,
-                  .layers = (int)s->layers,
-                  .activation = dv_hidden_activation(s)};
-  dv_birnn_states h = dv_record_birnn(g, &net);
-  dvbf_value head = dvbf_slab(g, observe, 2 * m->n_z);
-  dvbf_layer output = dv_dense(
-      g, "recognition.output", head, DVBF_LINEAR, (dvbf_first){0},
-      (dv_dense_in[4]){{"forward", h.forward, scale, false}, {"backward", h.backward, scale, false}});
-  dvbf_layer_whole(g, &output);
+  dv_birnn net = dv_birnn_on(p, m, "recognition", observe, true);
+  net.layers = (int)m->settings->layers;
+  dv_birnn_states states = dv_record_birnn(p->graph, &net);
+  dvbf_value head = dvbf_slab(p->graph, observe, 2 * m->n_z);
+  dv_record_birnn_output(p->graph, &net, &states, head);
   return head;
 }
 

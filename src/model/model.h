@@ -118,6 +118,7 @@ typedef struct dv_birnn {
   int hidden, layers;      /* units of each direction; 1 or 2 layers */
   dvbf_activation activation;
   bool fast_dropout; /* of rate `dropout`, on x and on the states */
+  bool propagated;   /* with fast dropout: the output's sigma is that of its propagated variance */
   double dropout;
 } dv_birnn;
 
@@ -126,9 +127,12 @@ typedef struct dv_birnn_states {
   dvbf_value forward, backward;                   /* [frames][rows][hidden], means with fast dropout */
   dvbf_value forward_variance, backward_variance; /* of the dropped states, or none */
 } dv_birnn_states;
+/* That of the settings, with one layer, on the first `frames` frames and, if wanted, their controls. */
+dv_birnn dv_birnn_on(const dv_program *p, const dvbf_model *m, const char *name, int frames, bool control);
 dv_birnn_states dv_record_birnn(dvbf_graph *g, const dv_birnn *net);
-/* With fast dropout: head [steps][rows][2n] = (mu, ln sigma) of (h_t + g_t) W + b, sigma^2 by propagation.
- * The states may be a view of some steps. Parameters are NAME.output.h and .bias. */
+/* head [steps][rows][2n] = (mu, ln sigma) from the states, which may be a view of some steps. Parameters are
+ * NAME.output.forward, .backward and .bias or, where sigma^2 is propagated, .h and .bias of (h_t + g_t) W +
+ * b. */
 void dv_record_birnn_output(dvbf_graph *g, const dv_birnn *net, const dv_birnn_states *states,
                             dvbf_value head);
 
