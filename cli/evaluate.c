@@ -55,7 +55,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   if (!status && cli_option(options, "json"))
     status = print_json(evaluation, &info, cli_clock() - began, cli_threads(settings), error);
   else if (!status)
-    cli_print_evaluation(evaluation);
+    cli_print_evaluation(evaluation, &info);
   dvbf_evaluation_free(evaluation);
   dvbf_data_free(data);
   dvbf_model_free(model);

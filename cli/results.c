@@ -35,9 +35,10 @@ static void print_regressions(const dvbf_evaluation *e) {
            e->regressions[i].r2);
 }
 
-static void print_bound(const dvbf_evaluation *e) {
+static void print_bound(const dvbf_evaluation *e, const dvbf_model_info *model) {
   printf("\nLower bound in nats per frame\n");
-  printf("  %-20s %16s %10s %10s\n", "bound", "= reconstruction", "- KL of w", "- KL of v");
+  printf("  %-20s %16s %10s %10s\n", "bound", "= reconstruction", model->n_w ? "- KL of w" : "- KL of z",
+         "- KL of v");
   char bound[64];
   snprintf(bound, sizeof bound, "%.2f +- %.2f", e->elbo, e->elbo_deviation);
   printf("  %-20s %16.2f %10.2f %10.2f\n", bound, e->reconstruction, e->kl_w, e->kl_v);
@@ -57,9 +58,9 @@ static void print_prediction(const dvbf_evaluation *e) {
            e->mse_repeat[i] / unit);
 }
 
-void cli_print_evaluation(const dvbf_evaluation *evaluation) {
+void cli_print_evaluation(const dvbf_evaluation *evaluation, const dvbf_model_info *model) {
   print_regressions(evaluation);
-  print_bound(evaluation);
+  print_bound(evaluation, model);
   print_prediction(evaluation);
 }
 

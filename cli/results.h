@@ -11,7 +11,7 @@ unsigned cli_threads(const dvbf_settings *settings);
 /* Prints to standard output. */
 void cli_print_json(const json_t *json);
 
-void cli_print_evaluation(const dvbf_evaluation *evaluation);
+void cli_print_evaluation(const dvbf_evaluation *evaluation, const dvbf_model_info *model);
 
 /* {"regression", "bound", "prediction", "updates", "seconds", "parameters", "seed", "threads"}; NULL when
  * memory is short or a name is not UTF-8. The caller releases it with json_decref. */

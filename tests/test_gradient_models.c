@@ -13,14 +13,15 @@ typedef struct model_case {
   const char *settings; /* "name=value name=value", on top of those below */
   int n_u;
   bool ragged;
-  int rows; /* of the program, COUNT when 0; more are padded with rows of weight 0 */
+  int rows;           /* of the program, COUNT when 0; more are padded with rows of weight 0 */
+  double temperature; /* 1 when 0 */
   double step;
 } model_case;
 
 /* Small enough that every case takes a blink, with no kinks. */
 static const char common[] =
     "latent=3 systems=4 hidden=5 transition-hidden=6 initial-frames=3 activation=tanh "
-    "filter-dropout=0 sigma-start=0.6 universal-sigma=0.1 clip-z=0";
+    "filter-dropout=0 filter-dropout-end=0 sigma-start=0.6 universal-sigma=0.1 clip-z=0";
 
 static dvbf_sequences make_sequences(int n_u, bool ragged) {
   dvbf_sequences s = {.count = COUNT, .steps = STEPS, .n_x = N_X, .n_u = (size_t)n_u};
@@ -92,7 +93,7 @@ static void begin(fixture *f, const model_case *c) {
   f->schedule = (dv_schedule){.seed = 8,
                               .stream = DV_STREAM_NOISE,
                               .update = 2,
-                              .temperature = 1,
+                              .temperature = c->temperature > 0 ? c->temperature : 1,
                               .log_sigma_floor = -2,
                               .filter_dropout = f->model->settings->filter_dropout,
                               .sequences = f->model->sequences,
@@ -120,6 +121,41 @@ static double bound(void *user) {
   return f->schedule.scale * (-t[DV_RECONSTRUCTION] + t[DV_KL_W] + t[DV_KL_V]);
 }
 
+static size_t entries(dvbf_value v) {
+  return (size_t)v.steps * v.stride;
+}
+
+/* Sum of ln sigma of every q(z_t) that a dkf uses. q does not depend on z, so sigma is what the noise moves z
+ * by: z - z of the mean path = sigma eps. */
+static double sum_of_log_sigma(fixture *f) {
+  const dv_program *p = &f->program;
+  size_t n = (size_t)f->model->n_z, rows = (size_t)p->rows;
+  double *mean = calloc(entries(p->z), sizeof *mean), sum = 0;
+  assert_non_null(mean);
+  f->schedule.mean_path = true;
+  dv_run_forward(&f->run);
+  memcpy(mean, dvbf_at(&f->run, p->z), entries(p->z) * sizeof *mean);
+  f->schedule.mean_path = false;
+  dv_run_forward(&f->run);
+  for (size_t i = 0; i < entries(p->z); i++) {
+    size_t row = i / n; /* counted over the steps */
+    double moved = dvbf_at(&f->run, p->z)[i] - mean[i];
+    bool first = row < rows, used = first || dvbf_at(&f->run, p->kl)[row - rows] != 0;
+    double eps = first ? dvbf_at(&f->run, p->noise_first)[i] : dvbf_at(&f->run, p->noise)[i - rows * n];
+    if (used && row % rows < COUNT) sum += log(fabs(moved / eps));
+  }
+  free(mean);
+  return sum;
+}
+
+/* E_q[ln q - c ln p] = c KL - (1 - c) (entropy of q), whose part that moves is the sum of ln sigma. */
+static double annealed_dkf(void *user) {
+  fixture *f = user;
+  double c = f->schedule.temperature, spread = sum_of_log_sigma(f);
+  const double *t = f->run.terms;
+  return f->schedule.scale * (c * (t[DV_KL_W] - t[DV_RECONSTRUCTION]) - (1 - c) * spread);
+}
+
 /* ---- The check ---- */
 
 /* Three directions and up to six entries of one tensor. */
@@ -139,7 +175,8 @@ static void check_model(const model_case *c) {
   begin(&f, c);
   bound(&f);
   dv_run_backward(&f.run);
-  gradient_check check = {&f.model->parameters, f.gradient, bound, &f, c->step > 0 ? c->step : 1e-3};
+  gradient_check check = {&f.model->parameters, f.gradient, f.schedule.temperature < 1 ? annealed_dkf : bound,
+                          &f, c->step > 0 ? c->step : 1e-3};
   dv_random random = dv_random_at(31, DV_STREAM_SIMULATION, 0, 0);
   for (size_t i = 0; i < f.model->parameters.count; i++) {
     const dv_parameter *p = &f.model->parameters.list[i];
@@ -335,6 +372,58 @@ static void masks(void **state) {
   CHECK_ALL(cases);
 }
 
+static void deep_kalman_filters(void **state) {
+  (void)state;
+  static const model_case cases[] = {
+      {.name = "dkf", .settings = "model=dkf", .n_u = 2},
+      {.name = "dkf without control", .settings = "model=dkf", .n_u = 0},
+      {.name = "dkf, not residual", .settings = "model=dkf residual=off", .n_u = 2},
+      {.name = "dkf of 2 layers", .settings = "model=dkf layers=2", .n_u = 2},
+      {.name = "dkf of 2 layers, dropout", .settings = "model=dkf layers=2 filter-dropout=0.4", .n_u = 2},
+      {.name = "dkf of 18 units", .settings = "model=dkf hidden=18 filter-dropout=0.4 latent=2", .n_u = 1},
+      {.name = "dkf, c < 1", .settings = "model=dkf", .n_u = 2, .temperature = 0.3},
+      {.name = "dkf, c < 1, dropout",
+       .settings = "model=dkf filter-dropout=0.4",
+       .n_u = 2,
+       .temperature = 0.3,
+       .ragged = true},
+      {.name = "dkf, ragged", .settings = "model=dkf", .n_u = 2, .ragged = true, .rows = COUNT + 1},
+      {.name = "dkf, dropout", .settings = "model=dkf filter-dropout=0.5", .n_u = 2},
+      {.name = "dkf, sigma by state", .settings = "model=dkf sigma=state layers=2", .n_u = 2},
+      {.name = "dkf, fast dropout", .settings = "model=dkf initial=fast-dropout layers=2", .n_u = 2},
+      {.name = "dkf, fast dropout, head",
+       .settings = "model=dkf initial=fast-dropout initial-variance=head filter-dropout=0.3",
+       .n_u = 2},
+      {.name = "dkf, bernoulli", .settings = "model=dkf likelihood=bernoulli", .n_u = 1},
+      {.name = "dkf, all of it",
+       .settings = "model=dkf layers=2 sigma=state filter-dropout=0.3 residual=off activation=sigmoid",
+       .n_u = 2,
+       .ragged = true,
+       .rows = COUNT + 1},
+      {.name = "dvbf of 2 layers", .settings = "layers=2 sigma=state", .n_u = 2},
+  };
+  CHECK_ALL(cases);
+}
+
+/* Without filter dropout all z come from q at once; step by step, which a vanishing share of dropout asks
+ * for, gives the same. */
+static void dkf_at_once_is_step_by_step(void **state) {
+  (void)state;
+  model_case whole = {.name = "at once", .settings = "model=dkf", .n_u = 2, .ragged = true};
+  model_case steps = whole;
+  steps.settings = "model=dkf filter-dropout=1e-300";
+  fixture a, b;
+  begin(&a, &whole);
+  begin(&b, &steps);
+  assert_true(fabs(bound(&a) - bound(&b)) < 1e-12);
+  dv_run_backward(&a.run);
+  dv_run_backward(&b.run);
+  for (size_t i = 0; i < a.model->parameters.size; i++)
+    assert_true(fabs(a.gradient[i] - b.gradient[i]) < 1e-12);
+  end(&a);
+  end(&b);
+}
+
 /* The step is so small that no unit passes its kink within it. */
 static void relu(void **state) {
   (void)state;
@@ -407,6 +496,8 @@ int main(void) {
       cmocka_unit_test(universal_parameters),
       cmocka_unit_test(shapes),
       cmocka_unit_test(masks),
+      cmocka_unit_test(deep_kalman_filters),
+      cmocka_unit_test(dkf_at_once_is_step_by_step),
       cmocka_unit_test(relu),
       cmocka_unit_test(padding_changes_nothing),
       cmocka_unit_test(dropout_drops),

@@ -464,6 +464,93 @@ static void innovations(void **state) {
   for (int i = 0; i < 8; i++) check_innovation(i & 1 ? 0.37 : 1, i & 2, i & 4);
 }
 
+/* ---- States with a learned prior ---- */
+
+typedef struct state_case {
+  dv_state s;
+  dvbf_value weight;
+} state_case;
+
+static bool uses_q(const bench *b, const dv_state *s, int row) {
+  return row / s->z.rows < s->seen && dvbf_at(&b->run, s->use)[row] > 0;
+}
+
+/* The projection of z, and the annealed divergence integrated from what the heads hold. */
+static double state_objective(bench *b) {
+  const state_case *c = b->extra;
+  const dv_state *s = &c->s;
+  double sum = 0;
+  int n = s->z.cols;
+  for (int r = 0; r < s->z.steps * s->z.rows; r++) {
+    if (!uses_q(b, s, r)) continue;
+    const dvbf_real *q = dvbf_at(&b->run, s->q) + (size_t)r * 2 * n;
+    const dvbf_real *p = dvbf_at(&b->run, s->p) + (size_t)r * 2 * n;
+    for (int k = 0; k < n; k++) {
+      double lq = fmin(fmax(q[n + k], s->low), s->high), lp = fmin(fmax(p[n + k], s->low), s->high);
+      sum += dvbf_at(&b->run, c->weight)[r % s->z.rows] *
+             annealed(q[k], exp(lq), p[k], exp(lp), b->schedule.temperature);
+    }
+  }
+  return b->run.terms[0] + b->schedule.scale * sum;
+}
+
+/* z is a sample of the head that counts. */
+static void expect_samples(const bench *b, const dv_state *s, bool from_q) {
+  int n = s->z.cols;
+  for (int r = 0; r < s->z.steps * s->z.rows; r++) {
+    const dvbf_real *head = dvbf_at(&b->run, from_q || uses_q(b, s, r) ? s->q : s->p) + (size_t)r * 2 * n;
+    for (int k = 0; k < n; k++) {
+      double sigma = exp(fmin(fmax(head[n + k], s->low), s->high));
+      double z = head[k] + sigma * dvbf_at(&b->run, s->noise)[r * n + k];
+      assert_true(fabs(dvbf_at(&b->run, s->z)[r * n + k] - z) < 1e-12);
+    }
+    if (!uses_q(b, s, r)) assert_true(dvbf_at(&b->run, s->kl)[r] == 0);
+  }
+}
+
+static void check_states(double temperature, int seen, bool by_steps) {
+  enum { ROWS = 4, STEPS = 3, N = 3 };
+  static const double use[STEPS * ROWS] = {1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1}, weights[ROWS] = {1, 1, 0, 1};
+  bench b;
+  bench_begin(&b, ROWS);
+  state_case c = {.s = {.low = -1, .high = 0.8, .seen = seen, .q = DVBF_NONE}};
+  dv_state *s = &c.s;
+  if (seen) s->q = input(&b, seen, 2 * N);
+  if (seen) avoid_ends(last_values(&b), seen * ROWS, N, s->low, s->high);
+  s->p = input(&b, STEPS, 2 * N);
+  avoid_ends(last_values(&b), STEPS * ROWS, N, s->low, s->high);
+  assert_true(count_clamped(last_values(&b), STEPS * ROWS, N, s->low, s->high) > 3);
+  s->noise = constant(&b, STEPS, N, NULL);
+  s->use = constant(&b, STEPS, 1, use);
+  c.weight = constant(&b, 1, 1, weights);
+  s->z = dvbf_slab(b.graph, STEPS, N);
+  s->kl = dvbf_slab(b.graph, STEPS, 1);
+  for (int t = by_steps ? 0 : -1; t < (by_steps ? STEPS : 0); t++) dv_record_state_sample(b.graph, s, t);
+  dv_record_state_kl(b.graph, s);
+  dv_record_term(b.graph, DV_KL_W, s->kl, c.weight);
+  project(&b, s->z);
+  b.schedule.temperature = temperature;
+  b.objective = state_objective;
+  b.extra = &c;
+  assert_gradients(&b, "state");
+  /* The reported KL is the one of temperature 1. */
+  b.schedule.temperature = 1;
+  dv_run_forward(&b.run);
+  double kl = (state_objective(&b) - b.run.terms[0]) / b.schedule.scale;
+  assert_true(seen ? kl > 0 : kl == 0);
+  assert_true(fabs(kl - b.run.terms[DV_KL_W]) <= 1e-9 * kl);
+  expect_samples(&b, s, !by_steps);
+  bench_end(&b);
+}
+
+static void states(void **state) {
+  (void)state;
+  for (int seen = 0; seen <= 3; seen++)
+    for (int i = 0; i < 2; i++) check_states(i ? 0.37 : 1, seen, true);
+  check_states(1, 3, false);
+  check_states(0.37, 3, false);
+}
+
 /* Where q is not used, w is the noise itself. */
 static void innovation_from_prior(void **state) {
   (void)state;
@@ -860,6 +947,7 @@ int main(void) {
       cmocka_unit_test(mixture_chain),
       cmocka_unit_test(mixture_constant_state),
       cmocka_unit_test(innovations),
+      cmocka_unit_test(states),
       cmocka_unit_test(innovation_from_prior),
       cmocka_unit_test(moments),
       cmocka_unit_test(square),

@@ -164,7 +164,7 @@ DVBF_API dvbf_status dvbf_model_save(const dvbf_model *model, const char *path, 
 DVBF_API void dvbf_model_free(dvbf_model *model);
 
 typedef struct dvbf_model_info {
-  size_t n_x, n_u, n_z, n_w;
+  size_t n_x, n_u, n_z, n_w; /* n_w is 0 in a dkf */
   size_t parameters;
   uint64_t updates, seed;
   double seconds; /* of training in this process; 0 for a loaded model */
@@ -176,9 +176,9 @@ DVBF_API dvbf_model_info dvbf_model_describe(const dvbf_model *model);
  */
 
 typedef struct dvbf_infer_options {
-  size_t observe;   /* steps whose x is seen; later ones are predicted with w from the prior; 0: all */
-  bool mean_path;   /* every noise at its mean: w = 0 where predicted */
-  uint64_t seed;    /* of the samples */
+  size_t observe; /* steps whose x is seen; later ones are predicted with w (dkf: z) from the prior; 0: all */
+  bool mean_path; /* every noise at its mean: w = 0 where predicted, or z the transition's mean */
+  uint64_t seed;  /* of the samples */
   unsigned threads; /* 0: all cores */
 } dvbf_infer_options;
 
@@ -188,7 +188,8 @@ typedef struct dvbf_paths {
   float *z;               /* [count][steps][n_z] */
   float *x;               /* [count][steps][n_x] mean of the emission */
   double *log_likelihood; /* [count][steps] ln p(x_t | z_t), 0 where not observed */
-  double *kl;             /* [count][steps] KL of w_t; entry 0 belongs to w_1, entry t to the step into t */
+  double *kl;             /* [count][steps] KL of w_t, or of z_t in a dkf; entry 0 belongs to w_1, entry t to
+                             the step into t */
 } dvbf_paths;
 
 DVBF_API dvbf_status dvbf_infer(dvbf_paths **out, const dvbf_model *model, const dvbf_sequences *sequences,
@@ -203,7 +204,7 @@ typedef struct dvbf_regression {
 typedef struct dvbf_evaluation {
   size_t n_regressions;
   dvbf_regression *regressions;             /* [n_regressions] one for each column of state */
-  double elbo, reconstruction, kl_w, kl_v;  /* nats per frame */
+  double elbo, reconstruction, kl_w, kl_v;  /* nats per frame; kl_w is the KL of z in a dkf */
   double elbo_deviation;                    /* standard deviation over the samples */
   size_t observed, horizon;                 /* predicted steps observed+1 .. observed+horizon */
   double *mse, *mse_mean_path, *mse_repeat; /* [horizon] per pixel */
@@ -222,7 +223,8 @@ DVBF_API void dvbf_evaluation_free(dvbf_evaluation *evaluation);
 
 /* Follows one system in real time: a step takes one observation and gives the belief about z. It lives in
  * memory of the caller and afterwards neither allocates nor locks, and the same inputs give the same beliefs,
- * bit for bit. Universal parameters are at their mean; each sample of z has its own innovations.
+ * bit for bit. A dkf is refused: its q(z_t) needs the frames after t. Universal parameters are at their mean;
+ * each sample of z has its own innovations.
  *
  *   size_t size;
  *   dvbf_filter_memsize(&size, model, 16, &error);

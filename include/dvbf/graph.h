@@ -198,7 +198,7 @@ typedef struct dvbf_transition {
 /* Memory that lives as long as the graph. Never NULL for a size that fits; NULL makes the recording fail. */
 DVBF_API void *dvbf_remember(dvbf_graph *g, const void *content, size_t size);
 
-/* Trains with a transition of one's own. It must outlive the model. */
+/* Trains a dvbf with a transition of one's own; a dkf takes none. It must outlive the model. */
 DVBF_API dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
                                      const dvbf_settings *settings, const dvbf_data *data,
                                      dvbf_progress_fn *progress, void *user_data, dvbf_error *error);

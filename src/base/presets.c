@@ -45,6 +45,39 @@ static const preset presets[] = {
     {"pendulum", "ours for the pendulum: the defaults", "", "pendulum", NULL},
     {"paper-pendulum", "the paper's appendix for the pendulum, to the letter where it trains",
      PAPER_DVBF "latent = 3\n", "pendulum", NULL},
+    {"dkf-pendulum", "ours for a Deep Kalman Filter on the pendulum",
+     "model = dkf\n"
+     "initial = birnn\n"
+     "starts = 1\n",
+     "pendulum", NULL},
+    {"paper-dkf-pendulum",
+     "the paper's appendix for the DKF, to the letter; it gives no number of updates, 20000 is our choice",
+     "model = dkf\n"
+     "latent = 3\n"
+     "hidden = 128\n"
+     "layers = 2\n"
+     "activation = sigmoid\n"
+     "residual = off\n"
+     "initial = fast-dropout\n"
+     "dropout = 0.1\n"
+     "initial-variance = propagated\n"
+     "sigma = state\n"
+     "sigma-floor = 0.01\n"
+     "sigma-floor-updates = 0\n"
+     "temperature-start = 0.01\n"
+     "temperature-updates = 2000\n"
+     "temperature-every = 25\n"
+     "filter-dropout = 0\n"
+     "filter-dropout-end = 0\n"
+     "optimizer = adam\n"
+     "learning-rate = 0.001\n"
+     "warm-up = 0\n"
+     "decay = none\n"
+     "clip-spike = 0\n"
+     "batch-size = 500\n"
+     "updates = 20000\n"
+     "starts = 1\n",
+     "pendulum", NULL},
     {"ball", "ours for the bouncing ball, on more sequences than the paper's 500",
      "latent = 4\n"
      "affine = on\n"

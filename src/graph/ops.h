@@ -4,6 +4,11 @@
 
 #include "graph/graph.h"
 
+/* ln sigma of a head, kept inside its limits. */
+static inline dvbf_real dv_clamp(dvbf_real x, double low, double high) {
+  return x < low ? (dvbf_real)low : x > high ? (dvbf_real)high : x;
+}
+
 /* out [steps][rows][cols] = standard normal numbers, keyed by seed, update, sequence, op and step, or
  * shared: the same for all sequences. 0 on the mean path. */
 void dv_record_noise(dvbf_graph *g, dvbf_value out, bool shared);
@@ -20,6 +25,21 @@ typedef struct dv_innovation {
   double low, high;
 } dv_innovation;
 void dv_record_innovation(dvbf_graph *g, const dv_innovation *innovation, int t);
+
+/* A Gaussian state whose prior has a head too, p [steps][rows][2n] = (mu_p, ln sigma_p), beside that of q;
+ * every ln sigma is kept inside [low, high].
+ *   use = 1:  z = mu_q + sigma_q eps    kl = KL(N(mu_q, sigma_q^2) || N(mu_p, sigma_p^2))
+ *   use = 0:  z = mu_p + sigma_p eps    kl = 0 */
+typedef struct dv_state {
+  dvbf_value z, kl; /* [steps][rows][n], [steps][rows][1] */
+  dvbf_value q, p, noise, use;
+  int seen; /* q has heads for steps 0 .. seen - 1; later ones come from p, whatever `use` says */
+  double low, high;
+} dv_state;
+/* z of step t; t < 0: z of all steps, from q alone, which needs no p and takes no notice of `use`. */
+void dv_record_state_sample(dvbf_graph *g, const dv_state *state, int t);
+/* kl of all steps. */
+void dv_record_state_kl(dvbf_graph *g, const dv_state *state);
 
 /* ---- Fast dropout (ops_moments.c) ---- */
 

@@ -29,10 +29,6 @@ static innovation_row row_at(const dvbf_run *run, const innovation_data *d, int 
   return (innovation_row){n, head, head + n, eps, !use || use[r] > 0};
 }
 
-static dvbf_real clamp(dvbf_real x, double low, double high) {
-  return x < low ? (dvbf_real)low : x > high ? (dvbf_real)high : x;
-}
-
 static void innovation_forward(const dvbf_op *op, dvbf_run *run) {
   const innovation_data *d = op->data;
   int n = d->i.w.cols;
@@ -46,7 +42,7 @@ static void innovation_forward(const dvbf_op *op, dvbf_run *run) {
       continue;
     }
     for (int k = 0; k < n; k++) {
-      dvbf_real ls = clamp(row.raw[k], d->i.low, d->i.high), sigma = (dvbf_real)exp(ls);
+      dvbf_real ls = dv_clamp(row.raw[k], d->i.low, d->i.high), sigma = (dvbf_real)exp(ls);
       w[k] = row.mu[k] + sigma * row.eps[k];
       kl[r] += (dvbf_real)0.5 * (row.mu[k] * row.mu[k] + sigma * sigma - 1) - ls;
     }

@@ -74,6 +74,9 @@ static dvbf_status lay_out(dvbf_filter **out, block *b, const dvbf_model *model,
   if (samples < 1 || samples > 65536)
     return dv_fail(error, DVBF_ARGUMENT, "samples = %zu: must be in [1, 65536]; 16 works well", samples);
   const dv_train_settings *s = model->settings;
+  if (s->model != DV_DVBF)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "a dkf cannot filter online: its q(z_t) needs the frames after t; model = dvbf can");
   int frames = (int)(s->initial_frames ? s->initial_frames
                                        : s->predict_from); /* a recurrent network takes any number */
   dvbf_status status = dv_program_record_start(&start, m, (int)samples, frames, error);

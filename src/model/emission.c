@@ -1,4 +1,4 @@
-/* p(x_t | z_t): a hidden layer, then the mean and, where it depends on z, the standard deviation. */
+/* p(x_t | z_t): hidden layers, then the mean and, where it depends on z, the standard deviation. */
 #include "model/model.h"
 
 #include <math.h>
@@ -23,17 +23,16 @@ static dvbf_value log_sigma(dv_program *p, const dvbf_model *m, dvbf_value hidde
 void dv_record_emission(dv_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
-  dvbf_value hidden = dvbf_slab(g, p->steps, (int)s->hidden);
   bool sigmoid = s->likelihood == DV_GAUSSIAN && s->mean == DV_MEAN_SIGMOID;
   p->mean = dvbf_slab(g, p->steps, m->n_x);
   p->ln_p = dvbf_slab(g, p->steps, 1);
-  dvbf_layer inner =
-      dv_dense(g, "emission.hidden", hidden, dv_hidden_activation(s), (dvbf_first){.scale = 0.5},
-               (dv_dense_in[4]){{"z", p->z, s->scale_emission, false}});
+  dv_stack inner = dv_hidden(g, s, "emission", p->steps, (dvbf_first){.scale = 0.5},
+                             (dv_dense_in[4]){{"z", p->z, s->scale_emission, false}});
+  dvbf_value hidden = dv_stack_top(&inner);
   dvbf_layer outer = dv_dense(
       g, "emission.mean", p->mean, sigmoid ? DVBF_SIGMOID : DVBF_LINEAR, (dvbf_first){.values = m->x_mean},
       (dv_dense_in[4]){{"h", hidden, s->scale_picture / sqrt((double)s->hidden), false}});
-  dvbf_layer_whole(g, &inner);
+  dv_stack_whole(g, &inner);
   dvbf_layer_whole(g, &outer);
   if (s->likelihood == DV_BERNOULLI)
     dv_record_bernoulli(g, p->ln_p, p->x, p->mean, p->mask);

@@ -31,31 +31,12 @@ static void mlp(dv_program *p, const dvbf_model *m, int frames, dvbf_value head)
 /* head = (mu_1, ln sigma_1) from the forward state of the last frame and the backward state of the first:
  * both have seen all. */
 static void birnn(dv_program *p, const dvbf_model *m, int frames, dvbf_value head) {
-  const dv_train_settings *s = m->settings;
-  bool fast = s->initial == DV_INITIAL_FAST_DROPOUT;
-  dv_birnn net = {.name = "initial",
-                  .x = dvbf_steps(p->x, 0, frames),
-                  .u = s->initial_control && m->n_u ? dvbf_steps(p->u, 0, frames) : DVBF_NONE,
-                  .scale_x = 1 / sqrt(m->x_spread),
-                  .scale_u = s->scale_recognition,
-                  .hidden = (int)s->hidden,
-                  .layers = 1,
-                  .activation = dv_hidden_activation(s),
-                  .fast_dropout = fast,
-                  .dropout = s->dropout};
+  dv_birnn net = dv_birnn_on(p, m, "initial", frames, m->settings->initial_control);
   dv_birnn_states all = dv_record_birnn(p->graph, &net);
   dv_birnn_states last = {dvbf_steps(all.forward, frames - 1, 1), dvbf_steps(all.backward, 0, 1),
                           dvbf_steps(all.forward_variance, frames - 1, 1),
                           dvbf_steps(all.backward_variance, 0, 1)};
-  if (fast && s->initial_variance == DV_VARIANCE_PROPAGATED) {
-    dv_record_birnn_output(p->graph, &net, &last, head);
-    return;
-  }
-  double scale = 1 / sqrt(net.hidden);
-  dvbf_layer output = dv_dense(
-      p->graph, "initial.output", head, DVBF_LINEAR, (dvbf_first){0},
-      (dv_dense_in[4]){{"forward", last.forward, scale, false}, {"backward", last.backward, scale, false}});
-  dvbf_layer_whole(p->graph, &output);
+  dv_record_birnn_output(p->graph, &net, &last, head);
 }
 
 static int frames_seen(dv_program *p, const dvbf_model *m, int observe) {

@@ -17,7 +17,13 @@ static bool make_scaling(dv_scaling *s, int n) {
 
 dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, const dvbf_transition *transition,
                            int n_x, int n_u, dvbf_error *error) {
-  if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
+  const dv_train_settings *s = dv_settings_train(settings, error);
+  if (!s) return DVBF_ARGUMENT;
+  if (transition && s->model != DV_DVBF)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "a dkf has a transition network of its own and cannot take the transition \"%.40s\"; "
+                   "model = dvbf can",
+                   transition->name);
   dvbf_model *m = dv_calloc(1, sizeof *m);
   if (!m) return dv_fail_memory(error, "making a model");
   dvbf_status status = dvbf_settings_copy(&m->settings_object, settings, error);
@@ -30,7 +36,7 @@ dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, cons
   m->n_x = n_x;
   m->n_u = n_u;
   m->n_z = (int)m->settings->latent;
-  m->n_w = (int)(m->settings->innovation ? m->settings->innovation : m->settings->latent);
+  if (s->model == DV_DVBF) m->n_w = (int)(s->innovation ? s->innovation : s->latent);
   m->x_spread = 1;
   m->sequences = 1;
   m->x_mean = dv_calloc((size_t)n_x, sizeof *m->x_mean);
@@ -86,9 +92,12 @@ static dvbf_status learn_scaling(dvbf_model *m, const dvbf_sequences *train, dvb
   return DVBF_OK;
 }
 
-/* A network on frames has weights for a number of them, so "all" is fixed at the training length. */
-static dvbf_status fix_initial_frames(dvbf_model *m, const dvbf_sequences *train, dvbf_error *error) {
+/* A network on frames has weights for a number of them, so "all" is fixed at the training length. A dkf's
+ * network gives a state for each of any number of frames, so it is recurrent. */
+static dvbf_status fix_initial(dvbf_model *m, const dvbf_sequences *train, dvbf_error *error) {
   char text[32];
+  if (m->settings->model == DV_DKF && m->settings->initial == DV_INITIAL_MLP)
+    return dvbf_settings_set(m->settings_object, "initial", "birnn", error);
   if (m->settings->initial != DV_INITIAL_MLP || m->settings->initial_frames) return DVBF_OK;
   snprintf(text, sizeof text, "%zu", train->steps);
   return dvbf_settings_set(m->settings_object, "initial-frames", text, error);
@@ -103,7 +112,7 @@ dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const 
   m->sequences = (double)train->count;
   m->log_sigma_floor = log(m->settings->sigma_floor);
   status = learn_scaling(m, train, error);
-  if (!status) status = fix_initial_frames(m, train, error);
+  if (!status) status = fix_initial(m, train, error);
   dv_program first = {0};
   if (!status) status = dv_program_record(&first, m, (int)train->steps, 1, (int)train->steps, false, error);
   dv_program_clear(&first);

@@ -15,7 +15,7 @@ typedef struct dv_scaling {
 struct dvbf_model {
   dvbf_settings *settings_object;
   const dv_train_settings *settings; /* values of settings_object */
-  const dvbf_transition *transition;
+  const dvbf_transition *transition; /* NULL: the model has none to plug in */
   int n_x, n_u, n_z, n_w;
   dv_scaling x, u;
   double x_spread; /* total variance of a scaled frame, which sets first weights */
@@ -38,17 +38,18 @@ dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, cons
 typedef struct dv_program {
   dvbf_graph *graph;
   int steps, rows;
-  bool mean_v;                            /* v stays at its mean */
-  dvbf_value x;                           /* [T][rows][n_x] */
-  dvbf_value u;                           /* [T][rows][n_u] or none */
-  dvbf_value mask;                        /* [T][rows][1], 1 where x is observed */
-  dvbf_value weight;                      /* [1][rows][1], 0 for rows that fill up a shard */
-  dvbf_value z;                           /* [T][rows][n_z] */
-  dvbf_value mean;                        /* [T][rows][n_x] of the emission (logits where it is Bernoulli) */
-  dvbf_value ln_p;                        /* [T][rows][1] */
-  dvbf_value kl_first;                    /* [1][rows][1] of w_1 */
-  dvbf_value kl;                          /* [T-1][rows][1] of w_t */
-  dvbf_value noise_first, noise, noise_v; /* standard normal, of w_1, w_t and v (none for point estimates) */
+  bool mean_v;         /* v stays at its mean */
+  dvbf_value x;        /* [T][rows][n_x] */
+  dvbf_value u;        /* [T][rows][n_u] or none */
+  dvbf_value mask;     /* [T][rows][1], 1 where x is observed */
+  dvbf_value weight;   /* [1][rows][1], 0 for rows that fill up a shard */
+  dvbf_value z;        /* [T][rows][n_z] */
+  dvbf_value mean;     /* [T][rows][n_x] of the emission (logits where it is Bernoulli) */
+  dvbf_value ln_p;     /* [T][rows][1] */
+  dvbf_value kl_first; /* [1][rows][1] of w_1, or of z_1 where there is no w */
+  dvbf_value kl;       /* [T-1][rows][1] of w_t, or of z_{t+1} */
+  dvbf_value noise_first, noise,
+      noise_v; /* standard normal, of the same and of v (none for point estimates) */
 } dv_program;
 
 /* `observe` is the number of frames that may be seen (T in training): the initial network sees no more. */
@@ -95,6 +96,19 @@ dvbf_layer dv_dense(dvbf_graph *g, const char *layer, dvbf_value out, dvbf_activ
                     dvbf_first bias, const dv_dense_in in[4]);
 dvbf_activation dv_hidden_activation(const dv_train_settings *s);
 
+/* The hidden layers of a network, `layers` of them on top of each other: NAME.hidden, NAME.hidden-2. */
+enum { DV_MOST_LAYERS = 2 };
+typedef struct dv_stack {
+  int count;
+  dvbf_layer layer[DV_MOST_LAYERS];
+} dv_stack;
+dv_stack dv_hidden(dvbf_graph *g, const dv_train_settings *s, const char *name, int steps, dvbf_first bias,
+                   const dv_dense_in in[4]);
+dvbf_value dv_stack_top(const dv_stack *stack); /* [steps][rows][hidden] */
+void dv_stack_whole(dvbf_graph *g, dv_stack *stack);
+void dv_stack_open(dvbf_graph *g, dv_stack *stack);
+void dv_stack_step(dvbf_graph *g, const dv_stack *stack, int t);
+
 /* A bidirectional recurrent network (recurrent.c). Parameters are NAME.forward.x, .h, .u, .bias, the same of
  * NAME.backward, and NAME.forward-2.forward, .backward, .h, .bias of a second layer. */
 typedef struct dv_birnn {
@@ -104,6 +118,7 @@ typedef struct dv_birnn {
   int hidden, layers;      /* units of each direction; 1 or 2 layers */
   dvbf_activation activation;
   bool fast_dropout; /* of rate `dropout`, on x and on the states */
+  bool propagated;   /* with fast dropout: the output's sigma is that of its propagated variance */
   double dropout;
 } dv_birnn;
 
@@ -112,20 +127,26 @@ typedef struct dv_birnn_states {
   dvbf_value forward, backward;                   /* [frames][rows][hidden], means with fast dropout */
   dvbf_value forward_variance, backward_variance; /* of the dropped states, or none */
 } dv_birnn_states;
+/* That of the settings, with one layer, on the first `frames` frames and, if wanted, their controls. */
+dv_birnn dv_birnn_on(const dv_program *p, const dvbf_model *m, const char *name, int frames, bool control);
 dv_birnn_states dv_record_birnn(dvbf_graph *g, const dv_birnn *net);
-/* With fast dropout: head [steps][rows][2n] = (mu, ln sigma) of (h_t + g_t) W + b, sigma^2 by propagation.
- * The states may be a view of some steps. Parameters are NAME.output.h and .bias. */
+/* head [steps][rows][2n] = (mu, ln sigma) from the states, which may be a view of some steps. Parameters are
+ * NAME.output.forward, .backward and .bias or, where sigma^2 is propagated, .h and .bias of (h_t + g_t) W +
+ * b. */
 void dv_record_birnn_output(dvbf_graph *g, const dv_birnn *net, const dv_birnn_states *states,
                             dvbf_value head);
 
-/* Initial network and transition: z[0] and kl_first. */
+/* The models (dvbf.c, dkf.c): z, kl_first, kl and their noise, from the inputs. */
+void dv_record_dvbf(dv_program *p, const dvbf_model *m, int observe);
+void dv_record_dkf(dv_program *p, const dvbf_model *m, int observe);
+/* DVBF: initial network and transition, z[0] and kl_first; */
 void dv_record_initial(dv_program *p, const dvbf_model *m, int observe);
-/* Recognition and transition: z[1..T-1] and kl. */
+/* recognition and transition, z[1..T-1] and kl. */
 void dv_record_dynamics(dv_program *p, const dvbf_model *m);
 /* Emission: mean and ln_p. */
 void dv_record_emission(dv_program *p, const dvbf_model *m);
 
-/* The shipped transition of that setting. */
+/* The shipped transition of that setting; NULL where the model has none to plug in. */
 const dvbf_transition *dv_transition_of(const dv_train_settings *s);
 
 #endif

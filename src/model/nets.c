@@ -1,5 +1,6 @@
 #include "model/model.h"
 
+#include <math.h>
 #include <stdio.h>
 
 dvbf_layer dv_dense(dvbf_graph *g, const char *layer, dvbf_value out, dvbf_activation activation,
@@ -21,4 +22,36 @@ dvbf_layer dv_dense(dvbf_graph *g, const char *layer, dvbf_value out, dvbf_activ
 dvbf_activation dv_hidden_activation(const dv_train_settings *s) {
   static const dvbf_activation of[] = {DVBF_RELU, DVBF_TANH, DVBF_SIGMOID};
   return of[s->activation];
+}
+
+dv_stack dv_hidden(dvbf_graph *g, const dv_train_settings *s, const char *name, int steps, dvbf_first bias,
+                   const dv_dense_in in[4]) {
+  dv_stack stack = {.count = (int)s->layers};
+  bool sequential = false;
+  for (int i = 0; i < 4 && in[i].name; i++) sequential |= in[i].sequential;
+  for (int i = 0; i < stack.count; i++) {
+    char layer[40];
+    dv_dense_in below[4] = {{0}};
+    if (i) below[0] = (dv_dense_in){"h", stack.layer[i - 1].out, 1 / sqrt((double)s->hidden), sequential};
+    snprintf(layer, sizeof layer, i ? "%s.hidden-%d" : "%s.hidden", name, i + 1);
+    stack.layer[i] = dv_dense(g, layer, dvbf_slab(g, steps, (int)s->hidden), dv_hidden_activation(s), bias,
+                              i ? below : in);
+  }
+  return stack;
+}
+
+dvbf_value dv_stack_top(const dv_stack *stack) {
+  return stack->layer[stack->count - 1].out;
+}
+
+void dv_stack_whole(dvbf_graph *g, dv_stack *stack) {
+  for (int i = 0; i < stack->count; i++) dvbf_layer_whole(g, &stack->layer[i]);
+}
+
+void dv_stack_open(dvbf_graph *g, dv_stack *stack) {
+  for (int i = 0; i < stack->count; i++) dvbf_layer_open(g, &stack->layer[i]);
+}
+
+void dv_stack_step(dvbf_graph *g, const dv_stack *stack, int t) {
+  for (int i = 0; i < stack->count; i++) dvbf_layer_step(g, &stack->layer[i], t);
 }

@@ -1,7 +1,8 @@
-/* The bound of a DVBF for sequences of T steps:
+/* What all models share: inputs, emission, and the bound for sequences of T steps,
  *
- *   sum_t ln p(x_t | z_t) - KL(q(w_1)) - sum_t KL(q(w_t)) - KL(q(v) || p(v)) / N
- */
+ *   sum_t ln p(x_t | z_t) - KL of the first step - sum_t KL of step t [- KL(q(v) || p(v)) / N]
+ *
+ * A model is one file with a function that records z and these KLs from the inputs. */
 #include "model/model.h"
 
 #include "base/status.h"
@@ -22,11 +23,13 @@ static void keep_all(dvbf_graph *g, const dvbf_value *values, int count) {
   for (int i = 0; i < count; i++) dvbf_keep(g, values[i]);
 }
 
+typedef void record_fn(dv_program *p, const dvbf_model *m, int observe);
+
 static void record_bound(dv_program *p, const dvbf_model *m, int observe) {
   dvbf_graph *g = p->graph;
+  static record_fn *const models[] = {dv_record_dvbf, dv_record_dkf};
   record_inputs(p, m);
-  dv_record_initial(p, m, observe);
-  dv_record_dynamics(p, m);
+  models[m->settings->model](p, m, observe);
   dv_record_emission(p, m);
   dv_record_term(g, DV_RECONSTRUCTION, p->ln_p, p->weight);
   dv_record_term(g, DV_KL_W, p->kl_first, p->weight);

@@ -14,6 +14,22 @@
 #include <math.h>
 #include <stdio.h>
 
+dv_birnn dv_birnn_on(const dv_program *p, const dvbf_model *m, const char *name, int frames, bool control) {
+  const dv_train_settings *s = m->settings;
+  bool fast = s->initial == DV_INITIAL_FAST_DROPOUT;
+  return (dv_birnn){.name = name,
+                    .x = dvbf_steps(p->x, 0, frames),
+                    .u = control && m->n_u ? dvbf_steps(p->u, 0, frames) : DVBF_NONE,
+                    .scale_x = 1 / sqrt(m->x_spread),
+                    .scale_u = s->scale_recognition,
+                    .hidden = (int)s->hidden,
+                    .layers = 1,
+                    .activation = dv_hidden_activation(s),
+                    .fast_dropout = fast,
+                    .propagated = fast && s->initial_variance == DV_VARIANCE_PROPAGATED,
+                    .dropout = s->dropout};
+}
+
 /* A value and, with fast dropout, its variance when dropped; none where it is certain. */
 typedef struct moments {
   dvbf_value mean, variance;
@@ -118,12 +134,25 @@ static dvbf_value sum(dvbf_graph *g, dvbf_value a, dvbf_value b) {
   return out;
 }
 
+/* head = h_t W + g_t W' + b */
+static void affine_output(dvbf_graph *g, const char *name, const dv_birnn_states *s, dvbf_value head) {
+  double scale = 1 / sqrt(s->forward.cols);
+  dvbf_layer output = dv_dense(
+      g, name, head, DVBF_LINEAR, (dvbf_first){0},
+      (dv_dense_in[4]){{"forward", s->forward, scale, false}, {"backward", s->backward, scale, false}});
+  dvbf_layer_whole(g, &output);
+}
+
 void dv_record_birnn_output(dvbf_graph *g, const dv_birnn *net, const dv_birnn_states *s, dvbf_value head) {
   char name[64];
+  snprintf(name, sizeof name, "%s.output", net->name);
+  if (!net->propagated) {
+    affine_output(g, name, s, head);
+    return;
+  }
   dvbf_value mu = dvbf_slab(g, head.steps, head.cols / 2), nu = dvbf_slab(g, head.steps, head.cols / 2);
   dvbf_value h = sum(g, s->forward, s->backward),
              variance = sum(g, s->forward_variance, s->backward_variance);
-  snprintf(name, sizeof name, "%s.output", net->name);
   dvbf_layer mean = dv_dense(g, name, mu, DVBF_LINEAR, (dvbf_first){0},
                              (dv_dense_in[4]){{"h", h, 1 / sqrt(net->hidden), false}});
   dvbf_layer spread = variance_layer(g, &mean, nu, &variance);

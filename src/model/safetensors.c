@@ -66,7 +66,7 @@ static json_t *metadata_of(const dvbf_model *m) {
   snprintf(floor, sizeof floor, "%.17g", m->log_sigma_floor);
   json_t *meta = json_object();
   json_object_set_new(meta, "format", json_string("dvbf 1"));
-  json_object_set_new(meta, "transition", json_string(m->transition->name));
+  if (m->transition) json_object_set_new(meta, "transition", json_string(m->transition->name));
   json_object_set_new(meta, "n_x", json_sprintf("%d", m->n_x));
   json_object_set_new(meta, "n_u", json_sprintf("%d", m->n_u));
   json_object_set_new(meta, "updates", json_sprintf("%" PRIu64, m->updates));
@@ -302,8 +302,10 @@ static dvbf_status fill(dvbf_model *m, const content *c, dvbf_error *error) {
 static dvbf_status check_transition(const content *c, const dvbf_transition *wanted,
                                     const dvbf_settings *settings, dvbf_error *error) {
   const char *name = json_string_value(json_object_get(c->meta, "transition"));
-  const dvbf_transition *t = wanted ? wanted : dv_transition_of(dv_settings_train(settings, NULL));
-  if (name && !strcmp(name, t->name)) return DVBF_OK;
+  const dvbf_transition *shipped = dv_transition_of(dv_settings_train(settings, NULL));
+  const dvbf_transition *t = wanted ? wanted : shipped;
+  /* A model that takes no transition refuses the wanted one itself. */
+  if (!shipped || (name && !strcmp(name, t->name))) return DVBF_OK;
   return dv_fail(error, DVBF_FORMAT,
                  "%s: was trained with the transition \"%.40s\", not \"%s\"; load it with its own", c->path,
                  name ? name : "", t->name);

@@ -1,4 +1,8 @@
-/* Recognition q(w_t | z_t, x_{t+1}, u_t) = N(mu, sigma^2), universal parameters q(v), and the transition's
+/* The Deep Variational Bayes Filter. Its bound:
+ *
+ *   sum_t ln p(x_t | z_t) - KL(q(w_1)) - sum_t KL(q(w_t)) - KL(q(v) || p(v)) / N
+ *
+ * Recognition q(w_t | z_t, x_{t+1}, u_t) = N(mu, sigma^2), universal parameters q(v), and the transition's
  * steps z_{t+1} = f(z_t, u_t, w_t, v). */
 #include "base/memory.h"
 #include "base/random.h"
@@ -53,7 +57,7 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
   int steps = p->steps - 1, n = (int)s->hidden;
   dvbf_value z = dvbf_steps(p->z, 0, steps), x_next = dvbf_steps(p->x, 1, steps);
   dvbf_value u = m->n_u ? dvbf_steps(p->u, 0, steps) : DVBF_NONE;
-  dvbf_value hidden = dvbf_slab(g, steps, n), head = dvbf_slab(g, steps, 2 * m->n_w);
+  dvbf_value head = dvbf_slab(g, steps, 2 * m->n_w);
   dvbf_value noise = dvbf_slab_constant(g, steps, m->n_w), use = dvbf_slab_constant(g, steps, 1);
   dvbf_transition_values values = {.steps = steps,
                                    .n_z = m->n_z,
@@ -66,12 +70,12 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
   p->kl = dvbf_slab(g, steps, 1);
   p->noise = noise;
 
-  dvbf_layer inner = dv_dense(g, "recognition.hidden", hidden, dv_hidden_activation(s), (dvbf_first){0},
-                              (dv_dense_in[4]){{"x", x_next, 1 / sqrt(m->x_spread), false},
-                                               {"z", z, s->scale_recognition, true},
-                                               {"u", u, s->scale_recognition, false}});
+  dv_stack inner = dv_hidden(g, s, "recognition", steps, (dvbf_first){0},
+                             (dv_dense_in[4]){{"x", x_next, 1 / sqrt(m->x_spread), false},
+                                              {"z", z, s->scale_recognition, true},
+                                              {"u", u, s->scale_recognition, false}});
   dvbf_layer outer = dv_dense(g, "recognition.output", head, DVBF_LINEAR, (dvbf_first){0},
-                              (dv_dense_in[4]){{"h", hidden, 0.1 / sqrt(n), true}});
+                              (dv_dense_in[4]){{"h", dv_stack_top(&inner), 0.1 / sqrt(n), true}});
   dv_innovation innovation = {.w = values.w,
                               .kl = p->kl,
                               .head = head,
@@ -81,14 +85,19 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
                               .high = s->log_sigma_max};
   dv_record_noise(g, noise, false);
   dv_record_filter_use(g, use, dvbf_steps(p->mask, 1, steps));
-  dvbf_layer_open(g, &inner);
+  dv_stack_open(g, &inner);
   dvbf_layer_open(g, &outer);
   void *memory = m->transition->open(m->transition, g, m->settings_object, &values);
   for (int t = 0; t < steps; t++) {
-    dvbf_layer_step(g, &inner, t);
+    dv_stack_step(g, &inner, t);
     dvbf_layer_step(g, &outer, t);
     dv_record_innovation(g, &innovation, t);
     m->transition->step(m->transition, g, &values, memory, t);
     if (s->clip_z > 0) dvbf_clip_gradient(g, dvbf_steps(p->z, t + 1, 1), s->clip_z);
   }
+}
+
+void dv_record_dvbf(dv_program *p, const dvbf_model *m, int observe) {
+  dv_record_initial(p, m, observe);
+  dv_record_dynamics(p, m);
 }

@@ -1,0 +1,124 @@
+/* The Deep Kalman Filter of Krishnan, Shalit and Sontag (2015):
+ *
+ *   p(z_1) = N(0, I)    p(z_t | z_{t-1}, u_{t-1}) = N(mu_p, sigma_p^2)        transition network
+ *   q(z_t | x_1 .. x_K, u_1 .. u_K) = N(mu_q, sigma_q^2)                      recurrent network, K frames
+ * seen
+ *
+ *   bound = sum_t ln p(x_t | z_t) - KL(q(z_1) || p(z_1)) - sum_t KL(q(z_t) || p(z_t | z_{t-1}, u_{t-1}))
+ *
+ * The transition enters through the KL alone, but where a frame is not observed: there z_t comes from it. */
+#include "base/memory.h"
+#include "model/model.h"
+
+#include <math.h>
+
+/* (mu_q, ln sigma_q) of every frame that may be seen, [observe][rows][2 n_z]. */
+static dvbf_value recognition(dv_program *p, const dvbf_model *m, int observe) {
+  dv_birnn net = dv_birnn_on(p, m, "recognition", observe, true);
+  net.layers = (int)m->settings->layers;
+  dv_birnn_states states = dv_record_birnn(p->graph, &net);
+  dvbf_value head = dvbf_slab(p->graph, observe, 2 * m->n_z);
+  dv_record_birnn_output(p->graph, &net, &states, head);
+  return head;
+}
+
+/* z_1 ~ q(z_1), with its KL to N(0, I). */
+static void first_state(dv_program *p, const dvbf_model *m, dvbf_value head) {
+  p->kl_first = dvbf_slab(p->graph, 1, 1);
+  p->noise_first = dvbf_slab_constant(p->graph, 1, m->n_z);
+  dv_innovation first = {.w = dvbf_steps(p->z, 0, 1),
+                         .kl = p->kl_first,
+                         .head = dvbf_steps(head, 0, 1),
+                         .noise = p->noise_first,
+                         .use = DVBF_NONE,
+                         .low = m->settings->log_sigma_min,
+                         .high = m->settings->log_sigma_max};
+  dv_record_noise(p->graph, p->noise_first, false);
+  dv_record_innovation(p->graph, &first, -1);
+}
+
+typedef struct transition {
+  dv_stack hidden;
+  dvbf_layer output; /* (mu_p, ln sigma_p) */
+} transition;
+
+/* Where the form is residual, mu_p = z + net(z, u): z goes to the output through the fixed matrix (I, 0). */
+static void add_residual(dvbf_graph *g, dvbf_layer *output, dvbf_value z) {
+  size_t n = (size_t)z.cols;
+  double *identity = dv_calloc(n, 2 * n * sizeof *identity);
+  if (!identity) {
+    dvbf_refuse(g, "out of memory while recording a transition of %d states", z.cols);
+    return;
+  }
+  for (size_t i = 0; i < n; i++) identity[i * 2 * n + i] = 1;
+  dvbf_first first = {.frozen = true, .values = identity};
+  output->in[output->n_in].x = z;
+  output->in[output->n_in].w = dvbf_parameter(g, "transition.output.residual", z.cols, 2 * z.cols, first);
+  output->in[output->n_in++].sequential = true;
+  dv_free(identity);
+}
+
+static transition make_transition(dv_program *p, const dvbf_model *m) {
+  dvbf_graph *g = p->graph;
+  const dv_train_settings *s = m->settings;
+  int steps = p->steps - 1;
+  double scale = s->scale_transition / sqrt((double)s->hidden);
+  dvbf_value z = dvbf_steps(p->z, 0, steps), u = m->n_u ? dvbf_steps(p->u, 0, steps) : DVBF_NONE;
+  transition t;
+  t.hidden = dv_hidden(
+      g, s, "transition", steps, (dvbf_first){.scale = 0.5},
+      (dv_dense_in[4]){{"z", z, s->scale_recognition, true}, {"u", u, s->scale_recognition, false}});
+  t.output = dv_dense(g, "transition.output", dvbf_slab(g, steps, 2 * m->n_z), DVBF_LINEAR, (dvbf_first){0},
+                      (dv_dense_in[4]){{"h", dv_stack_top(&t.hidden), scale, true}});
+  if (s->residual) add_residual(g, &t.output, z);
+  return t;
+}
+
+/* Training without filter dropout takes every z_t that counts from q, which does not depend on z: all of them
+ * are drawn at once, and the transition is one product over all steps. (Past the end of a short sequence z
+ * would come from p, but nothing there counts.) */
+static bool all_from_q(const dv_program *p, const dv_train_settings *s) {
+  return dv_graph_training(p->graph) && s->filter_dropout <= 0 && s->filter_dropout_end <= 0;
+}
+
+static void later_states(dv_program *p, const dvbf_model *m, dvbf_value head, int observe) {
+  dvbf_graph *g = p->graph;
+  const dv_train_settings *s = m->settings;
+  int steps = p->steps - 1, seen = observe - 1;
+  transition f = make_transition(p, m);
+  p->kl = dvbf_slab(g, steps, 1);
+  p->noise = dvbf_slab_constant(g, steps, m->n_z);
+  dv_state state = {.z = dvbf_steps(p->z, 1, steps),
+                    .kl = p->kl,
+                    .q = seen ? dvbf_steps(head, 1, seen) : DVBF_NONE,
+                    .p = f.output.out,
+                    .noise = p->noise,
+                    .use = dvbf_slab_constant(g, steps, 1),
+                    .seen = seen,
+                    .low = s->log_sigma_min,
+                    .high = s->log_sigma_max};
+  dv_record_noise(g, p->noise, false);
+  dv_record_filter_use(g, state.use, dvbf_steps(p->mask, 1, steps));
+  if (all_from_q(p, s)) {
+    dv_record_state_sample(g, &state, -1);
+    if (s->clip_z > 0) dvbf_clip_gradient(g, state.z, s->clip_z);
+    dv_stack_whole(g, &f.hidden);
+    dvbf_layer_whole(g, &f.output);
+  } else {
+    dv_stack_open(g, &f.hidden);
+    dvbf_layer_open(g, &f.output);
+    for (int t = 0; t < steps; t++) {
+      dv_stack_step(g, &f.hidden, t);
+      dvbf_layer_step(g, &f.output, t);
+      dv_record_state_sample(g, &state, t);
+      if (s->clip_z > 0) dvbf_clip_gradient(g, dvbf_steps(state.z, t, 1), s->clip_z);
+    }
+  }
+  dv_record_state_kl(g, &state);
+}
+
+void dv_record_dkf(dv_program *p, const dvbf_model *m, int observe) {
+  dvbf_value head = recognition(p, m, observe);
+  first_state(p, m, head);
+  later_states(p, m, head, observe);
+}
