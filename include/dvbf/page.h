@@ -80,6 +80,7 @@ DVBF_API dvbf_status dvbf_page_space(dvbf_page *page, const dvbf_space *space, d
 typedef struct dvbf_film_row {
   const char *label;   /* "ground truth", "reconstruction", "prediction" */
   const float *images; /* [sequences][frames][height][width], finite */
+  size_t observed;     /* frames that this row has seen, which are marked; 0: no mark */
 } dvbf_film_row;
 
 /* Rows of images that play side by side, a sequence at a time. Pixels are kept with 8 bits. */
@@ -89,7 +90,6 @@ typedef struct dvbf_film {
   size_t rows;
   const dvbf_film_row *row; /* [rows] */
   const uint32_t *length;   /* [sequences] frames of each; NULL: all are `frames` long */
-  size_t observed;          /* marks the end of what a prediction has seen; 0: no mark */
   size_t training_steps;    /* marks the length of the training sequences; 0: no mark */
   float black, white;       /* values so shown; where both are 0, the extremes of row 0 */
 } dvbf_film;
