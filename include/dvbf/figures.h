@@ -36,7 +36,7 @@ typedef struct dvbf_figure_latent {
   size_t models;              /* 1 or 2, side by side */
   dvbf_latent_model model[2]; /* colours and axes of the regressions are shared */
   const char *angle_label;    /* NULL: "angle φ (rad)" */
-  const char *velocity_label; /* NULL: "angular velocity (rad/s)" */
+  const char *velocity_label; /* NULL: "velocity (rad/s)" */
 } dvbf_figure_latent;
 
 DVBF_API dvbf_status dvbf_draw_latent(const dvbf_figure_latent *figure, const char *path, dvbf_error *error);
