@@ -13,7 +13,7 @@ static const double one_row = 420, two_rows = 640;
 /* ---- Plan ---- */
 
 static void plan_strips(const dvbf_picture *p, dv_overview *plan, double y) {
-  const dv_strip_row rows[] = {{"ground truth", p->truth, 0},
+  const dvbf_strip_row rows[] = {{"ground truth", p->truth, 0},
                                {"reconstruction", p->reconstruction, 0},
                                {"prediction", p->prediction, p->observed}};
   dv_strips *s = &plan->strips;
