@@ -24,16 +24,16 @@ dv_hue dv_hue_angle(const char *label) {
 }
 
 static int level_of(const dv_hue *hue, const float *values, size_t i) {
-  if (!hue->map || !values) return 0;
+  if (!values) return 0;
   double t = dv_scale_place(&hue->scale, values[i]);
   if (!isfinite(t)) return MISSING;
   if (hue->angle) t -= floor(t); /* once around: the ends are one colour */
   return (int)fmin(fmax(t * LEVELS, 0), LEVELS - 1);
 }
 
-static dv_colour colour_of(const dv_hue *hue, const float *values, int level) {
+static dv_colour colour_of(const dv_hue *hue, int level) {
   if (level == MISSING) return dv_colour_missing;
-  if (!hue->map || !values) return dv_colour_lines[0];
+  if (!hue->map) return dv_colour_lines[0];
   return hue->map((level + 0.5) / LEVELS);
 }
 
@@ -83,7 +83,7 @@ void dv_scatter_draw(cairo_t *cr, const dv_axes *axes, const double *across, con
       i = first;
       for (size_t k = begin; k < end; k++, i = (i + step) % count)
         if (level_of(hue, values, i) == level) add_dot(cr, axes, across[i], up[i]);
-      dv_colour colour = colour_of(hue, values, level);
+      dv_colour colour = colour_of(hue, level);
       cairo_set_source_rgba(cr, colour.red, colour.green, colour.blue, 0.85);
       if (cairo_has_current_point(cr)) cairo_stroke(cr);
     }

@@ -11,9 +11,9 @@ typedef struct dv_strips {
   size_t rows, frames, height, width;
   dvbf_strip_row row[DV_STRIP_ROWS];
   size_t in_line, most; /* most frames in a line and on the page; 0: 25, 50 */
-  size_t bar;  /* a red bar through all rows follows this many frames; 0: none */
-  double x, y; /* upper left corner */
-  double room; /* how wide labels and images may be together */
+  size_t bar;           /* a red bar through all rows follows this many frames; 0: none */
+  double x, y;          /* upper left corner */
+  double room;          /* how wide labels and images may be together */
 } dv_strips;
 
 /* Where everything is. Many frames are wrapped into lines, each with all rows; very many are thinned out. */

@@ -113,7 +113,8 @@ static void name_of(char *out, size_t size, const char *path) {
   size_t n = 0;
   out[n++] = 'f';
   out[n++] = '-';
-  for (; *name && *name != '.' && n + 2 < size; name++) out[n++] = isalnum((unsigned char)*name) ? *name : '-';
+  for (; *name && *name != '.' && n + 2 < size; name++)
+    out[n++] = isalnum((unsigned char)*name) ? *name : '-';
   out[n++] = '-';
   out[n] = 0;
 }
@@ -143,8 +144,8 @@ dvbf_status dv_svg_write(const dv_svg *svg, const char *path, dvbf_error *error)
   size_t tail = sizeof end - 1;
   if (drawing->failed || words->failed) return dv_fail_memory(error, "drawing a picture");
   if (drawing->length < tail || memcmp(drawing->data + drawing->length - tail, end, tail))
-    return dv_fail(error, DVBF_NUMERIC, "%.200s: cairo wrote an SVG that does not end; the PNG is not affected",
-                   path);
+    return dv_fail(error, DVBF_NUMERIC,
+                   "%.200s: cairo wrote an SVG that does not end; the PNG is not affected", path);
   char name[64];
   name_of(name, sizeof name, path);
   dv_atomic_file file;
