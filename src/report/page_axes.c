@@ -2,11 +2,12 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "infer/regression.h"
 #include "report/projection.h"
 
-#include <lapacke.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 void dv_page_axes_free(dv_page_axes *axes) {
   for (size_t i = 0; axes->list && i < axes->count; i++) dv_free(axes->list[i].at);
@@ -52,46 +53,50 @@ static dvbf_status add_principal(dv_page_axes *axes, const dvbf_space *s, dvbf_e
 
 /* ---- Regression: the values of a column as far as they can be read off z linearly ---- */
 
-/* Solves for beta[n_z + 1], whose last entry is the intercept, over the points whose value is finite, with
- * a[points][n_z + 1] and b[points] as room; false when there are too few or no solution was found. gelsd,
- * because latent dimensions that were never used make the columns dependent. */
-static bool fit(const dvbf_space *s, const float *values, double *a, double *b, double *singular) {
-  size_t width = s->n_z + 1, rows = 0;
+/* The room that one regression needs. */
+typedef struct fit_room {
+  float *z, *y; /* [points][n_z], [points] */
+  double *beta; /* [n_z + 1], the intercept last */
+} fit_room;
+
+/* Fills room->beta from the points whose value is finite; false when they are too few or there is no
+ * solution. */
+static bool fit(const dvbf_space *s, const float *values, fit_room *room) {
+  size_t n = 0;
+  double r2, likelihood;
   for (size_t i = 0; i < s->points; i++) {
     if (!isfinite(values[i])) continue;
-    for (size_t j = 0; j < s->n_z; j++) a[rows * width + j] = s->z[i * s->n_z + j];
-    a[rows * width + s->n_z] = 1;
-    b[rows++] = values[i];
+    memcpy(room->z + n * s->n_z, s->z + i * s->n_z, s->n_z * sizeof *room->z);
+    room->y[n++] = values[i];
   }
-  lapack_int rank, n = (lapack_int)rows, k = (lapack_int)width;
-  return rows > width && !LAPACKE_dgelsd(LAPACK_ROW_MAJOR, n, k, 1, a, k, b, 1, singular, 1e-10, &rank);
+  return !dv_regress(room->z, n, s->n_z, room->y, 1, &r2, &likelihood, room->beta, NULL);
 }
 
 static dvbf_status add_regression(dv_page_axes *axes, const dvbf_space *s, const dvbf_space_column *column,
-                                  double *a, double *b, double *singular, dvbf_error *error) {
-  if (column->cyclic || !fit(s, column->values, a, b, singular)) return DVBF_OK;
+                                  fit_room *room, dvbf_error *error) {
+  if (column->cyclic || !fit(s, column->values, room)) return DVBF_OK;
   dv_page_axis *axis = next_axis(axes, "regression on z");
   if (!axis) return dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
   snprintf(axis->name, sizeof axis->name, "%.60s read off z", column->name);
   for (size_t i = 0; i < s->points; i++) {
-    axis->at[i] = b[s->n_z];
-    for (size_t j = 0; j < s->n_z; j++) axis->at[i] += b[j] * s->z[i * s->n_z + j];
+    axis->at[i] = room->beta[s->n_z];
+    for (size_t j = 0; j < s->n_z; j++) axis->at[i] += room->beta[j] * s->z[i * s->n_z + j];
   }
   return DVBF_OK;
 }
 
 static dvbf_status add_regressions(dv_page_axes *axes, const dvbf_space *s, dvbf_error *error) {
-  size_t width = s->n_z + 1, square;
-  double *a = dv_multiply(s->points, width, &square) ? dv_calloc(square, sizeof *a) : NULL;
-  double *b = dv_calloc(s->points + width, sizeof *b), *singular = dv_calloc(width, sizeof *singular);
-  dvbf_status status = a && b && singular
+  fit_room room = {.z = dv_calloc(s->points, s->n_z * sizeof *room.z),
+                   .y = dv_calloc(s->points, sizeof *room.y),
+                   .beta = dv_calloc(s->n_z + 1, sizeof *room.beta)};
+  dvbf_status status = room.z && room.y && room.beta
                            ? DVBF_OK
                            : dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
   for (size_t i = 0; !status && i < s->columns; i++)
-    status = add_regression(axes, s, &s->column[i], a, b, singular, error);
-  dv_free(a);
-  dv_free(b);
-  dv_free(singular);
+    status = add_regression(axes, s, &s->column[i], &room, error);
+  dv_free(room.z);
+  dv_free(room.y);
+  dv_free(room.beta);
   return status;
 }
 
