@@ -45,7 +45,7 @@ static dvbf_status regress(dvbf_evaluation *e, const dvbf_data *data, const dvbf
   for (size_t i = 0; i < s->n_s && !status; i++) {
     dvbf_regression *r = &e->regressions[i];
     memcpy(r->name, data->state_names[i], sizeof r->name);
-    status = dv_regress(z, n, paths->n_z, y + i, s->n_s, &r->r2, &r->log_likelihood, error);
+    status = dv_regress(z, n, paths->n_z, y + i, s->n_s, &r->r2, &r->log_likelihood, NULL, error);
     e->n_regressions = i + 1;
   }
   dv_free(z);

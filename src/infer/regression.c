@@ -20,7 +20,7 @@ static double fitted(const float *x, size_t k, const double *beta) {
 }
 
 dvbf_status dv_regress(const float *x, size_t n, size_t k, const float *y, size_t stride, double *r2,
-                       double *log_likelihood, dvbf_error *error) {
+                       double *log_likelihood, double *coefficients, dvbf_error *error) {
   size_t columns = k + 1;
   if (n < columns + 1)
     return dv_fail(error, DVBF_FORMAT, "%zu frames are too few to regress on %zu latent dimensions", n, k);
@@ -41,6 +41,7 @@ dvbf_status dv_regress(const float *x, size_t n, size_t k, const float *y, size_
     tss += (yi - mean) * (yi - mean);
   }
   if (!status) {
+    for (size_t j = 0; coefficients && j < columns; j++) coefficients[j] = b[j];
     *r2 = tss > 0 ? 1 - rss / tss : 0;
     *log_likelihood =
         -0.5 * (double)n * (log(2 * 3.14159265358979323846 * fmax(rss, 1e-300) / (double)n) + 1);

@@ -40,16 +40,19 @@ static void tick_up(cairo_t *cr, const dv_axes *axes, double value, const char *
 
 void dv_axes_draw_back(cairo_t *cr, const dv_axes *axes) {
   cairo_set_line_width(cr, 1);
-  dv_ticks ticks = dv_scale_ticks(&axes->across, (size_t)fmax(2, axes->width / 65));
+  size_t across = axes->ticks ? axes->ticks : (size_t)fmax(2, axes->width / 65);
+  size_t up = axes->ticks ? axes->ticks : (size_t)fmax(2, axes->height / 45);
+  dv_ticks ticks = dv_scale_ticks(&axes->across, across);
   for (size_t i = 0; i < ticks.count; i++) tick_across(cr, axes, ticks.at[i].value, ticks.at[i].label);
-  ticks = dv_scale_ticks(&axes->up, (size_t)fmax(2, axes->height / 45));
+  ticks = dv_scale_ticks(&axes->up, up);
   for (size_t i = 0; i < ticks.count; i++) tick_up(cr, axes, ticks.at[i].value, ticks.at[i].label);
   dv_text_style style = {.size = DV_TEXT_LABEL, .across = 0.5, .longest = axes->width};
   if (axes->across_label)
     dv_text(cr, axes->x + axes->width / 2, axes->y + axes->height + 43, style, axes->across_label);
   style.upwards = true;
   style.longest = axes->height;
-  if (axes->up_label) dv_text(cr, axes->x - 72, axes->y + axes->height / 2, style, axes->up_label);
+  double room = axes->up_room > 0 ? axes->up_room : 72;
+  if (axes->up_label) dv_text(cr, axes->x - room, axes->y + axes->height / 2, style, axes->up_label);
 }
 
 void dv_axes_draw_frame(cairo_t *cr, const dv_axes *axes) {

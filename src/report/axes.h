@@ -14,6 +14,8 @@ typedef struct dv_axes {
   double x, y, width, height; /* the box; y is its upper edge */
   dv_scale across, up;
   const char *across_label, *up_label; /* NULL: none */
+  double up_room;                      /* from the box to the middle of the up label; 0: 72 */
+  size_t ticks;                        /* most labels along each axis; 0: as many as are easily read */
 } dv_axes;
 
 /* Grid, ticks and labels first, then the content, then the frame over it. */

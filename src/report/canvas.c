@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "base/status.h"
 
-#include <cairo-svg.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,6 +34,7 @@ static dvbf_status refuse(const dv_canvas *canvas, cairo_status_t status, int re
 static void release(dv_canvas *canvas) {
   cairo_destroy(canvas->cr);
   cairo_surface_destroy(canvas->surface);
+  if (canvas->vector) dv_svg_free(&canvas->svg);
 }
 
 dvbf_status dv_canvas_open(dv_canvas *canvas, const char *path, double width, double height,
@@ -45,7 +45,7 @@ dvbf_status dv_canvas_open(dv_canvas *canvas, const char *path, double width, do
   if (failed) return failed;
   errno = 0;
   if (canvas->vector)
-    canvas->surface = cairo_svg_surface_create(canvas->temporary, width, height);
+    canvas->surface = dv_svg_surface(&canvas->svg, width, height);
   else
     canvas->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(width * DV_CANVAS_SCALE),
                                                  (int)(height * DV_CANVAS_SCALE));
@@ -56,7 +56,10 @@ dvbf_status dv_canvas_open(dv_canvas *canvas, const char *path, double width, do
     release(canvas);
     return failed;
   }
-  if (!canvas->vector) cairo_scale(canvas->cr, DV_CANVAS_SCALE, DV_CANVAS_SCALE);
+  if (canvas->vector)
+    dv_svg_attach(&canvas->svg, canvas->cr);
+  else
+    cairo_scale(canvas->cr, DV_CANVAS_SCALE, DV_CANVAS_SCALE);
   set_fonts(canvas->cr);
   cairo_set_source_rgb(canvas->cr, 1, 1, 1);
   cairo_paint(canvas->cr);
@@ -72,7 +75,9 @@ dvbf_status dv_canvas_close(dv_canvas *canvas, dvbf_status failed, dvbf_error *e
   if (!status && canvas->vector) status = cairo_surface_status(canvas->surface);
   int reason = errno;
   if (!failed && status) failed = refuse(canvas, status, reason, error);
+  if (!failed && canvas->vector) failed = dv_svg_write(&canvas->svg, canvas->path, error);
   release(canvas);
+  if (canvas->vector) return failed;
   if (!failed) return dv_publish(canvas->temporary, canvas->path, error);
   unlink(canvas->temporary);
   return failed;

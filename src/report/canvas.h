@@ -2,6 +2,8 @@
 #ifndef DV_CANVAS_H
 #define DV_CANVAS_H
 
+#include "report/svg.h"
+
 #include <cairo.h>
 #include <dvbf/dvbf.h>
 
@@ -14,9 +16,11 @@ typedef struct dv_canvas {
   const char *path; /* of the caller */
   char temporary[4128];
   bool vector;
+  dv_svg svg; /* when vector */
 } dv_canvas;
 
-/* A page for `path`: SVG when that ends in .svg, PNG otherwise. `path` must live until the page is closed. */
+/* A page for `path`: SVG when that ends in .svg, PNG otherwise. `path` and `canvas` must stay where they are
+ * until the page is closed. */
 dvbf_status dv_canvas_open(dv_canvas *canvas, const char *path, double width, double height,
                            dvbf_error *error);
 

@@ -8,8 +8,11 @@ const dv_colour dv_colour_missing = {0.72, 0.72, 0.72};
 const dv_colour dv_colour_bar = {0.84, 0.10, 0.12};
 const dv_colour dv_colour_observe = {0.10, 0.42, 0.85};
 
-/* Different in lightness and in hue, also to the colour-blind: blue, orange, green. */
-const dv_colour dv_colour_lines[3] = {{0.05, 0.30, 0.66}, {0.93, 0.55, 0.05}, {0.20, 0.62, 0.42}};
+/* Different in lightness and in hue, also to the colour-blind: blue, orange, green, purple, sky blue, brown.
+ */
+const dv_colour dv_colour_lines[DV_COLOUR_LINES] = {{0.05, 0.30, 0.66}, {0.93, 0.55, 0.05},
+                                                    {0.20, 0.62, 0.42}, {0.55, 0.15, 0.50},
+                                                    {0.40, 0.72, 0.92}, {0.42, 0.26, 0.10}};
 
 /* Both maps are curves in CIE L*a*b*, where distance is nearly the difference that is seen. The idea is that
  * of Smith and van der Walt's viridis (2015) and Kovesi's "Good Colour Maps" (2015); the curves are our own.

@@ -21,7 +21,8 @@ dv_colour dv_colour_cyclic(double t);
 extern const dv_colour dv_colour_ink, dv_colour_faint, dv_colour_missing;
 extern const dv_colour dv_colour_bar;     /* the end of the training length */
 extern const dv_colour dv_colour_observe; /* the end of observation */
-extern const dv_colour dv_colour_lines[3];
+enum { DV_COLOUR_LINES = 6 };
+extern const dv_colour dv_colour_lines[DV_COLOUR_LINES];
 
 void dv_colour_set(cairo_t *cr, dv_colour colour);
 

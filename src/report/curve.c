@@ -16,12 +16,13 @@ static void end(cairo_t *cr) {
   cairo_restore(cr);
 }
 
-void dv_curve_draw(cairo_t *cr, const dv_axes *axes, const double *values, size_t count, dv_stroke stroke) {
+void dv_curve_draw(cairo_t *cr, const dv_axes *axes, const double *at, const double *values, size_t count,
+                   dv_stroke stroke) {
   begin(cr, axes, stroke);
   bool drawing = false;
   for (size_t i = 0; i < count; i++) {
     double x, y;
-    bool shown = dv_axes_place(axes, (double)i + 1, values[i], &x, &y);
+    bool shown = dv_axes_place(axes, at ? at[i] : (double)i + 1, values[i], &x, &y);
     if (shown && !drawing) {
       cairo_move_to(cr, x, y);
       cairo_line_to(cr, x, y); /* a value between two gaps is a dot */

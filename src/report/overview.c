@@ -13,9 +13,9 @@ static const double one_row = 420, two_rows = 640;
 /* ---- Plan ---- */
 
 static void plan_strips(const dvbf_picture *p, dv_overview *plan, double y) {
-  const dv_strip_row rows[] = {{"ground truth", p->truth, 0},
-                               {"reconstruction", p->reconstruction, 0},
-                               {"prediction", p->prediction, p->observed}};
+  const dvbf_strip_row rows[] = {{"ground truth", p->truth, 0},
+                                 {"reconstruction", p->reconstruction, 0},
+                                 {"prediction", p->prediction, p->observed}};
   dv_strips *s = &plan->strips;
   *s = (dv_strips){.frames = p->frames, .height = p->height, .width = p->width, .bar = p->training_steps};
   if (!p->frames || !p->height || !p->width) return;

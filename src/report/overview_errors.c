@@ -43,7 +43,7 @@ void dv_overview_errors(cairo_t *cr, const dvbf_picture *p, const dv_panel *pane
   bool inside = p->training_steps > p->observed && p->training_steps - p->observed <= p->horizon;
   if (inside) dv_curve_bar(cr, &axes, (double)(p->training_steps - p->observed) + 0.5, bar);
   for (size_t k = 3; k-- > 0;) /* the sampled error, which matters most, on top */
-    if (lines[k]) dv_curve_draw(cr, &axes, lines[k], p->horizon, (dv_stroke){dv_colour_lines[k], 3, 0});
+    if (lines[k]) dv_curve_draw(cr, &axes, NULL, lines[k], p->horizon, (dv_stroke){dv_colour_lines[k], 3, 0});
   dv_axes_draw_frame(cr, &axes);
   for (size_t k = 0; k < 3; k++)
     if (lines[k]) entries[count++] = (dv_legend_entry){names[k], {dv_colour_lines[k], 3, 0}, false};

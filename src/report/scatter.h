@@ -19,13 +19,17 @@ typedef struct dv_hue {
 dv_hue dv_hue_values(const float *values, size_t count, const char *label);
 dv_hue dv_hue_angle(const char *label);
 
-/* Draws points across[i], up[i] in the colour of values[i] (NULL without a map). Points that are not finite
- * are left out; those whose colour is not finite are grey. Beyond some thousand points a fair choice is
- * drawn. */
+/* Draws points across[i], up[i] in the colour of values[i] (NULL: all in the first). Points that are not
+ * finite are left out, as are those outside the box; those whose colour is not finite are grey. Beyond some
+ * thousand points, fewer in an SVG, which must stay small, a fair choice is drawn. */
 void dv_scatter_draw(cairo_t *cr, const dv_axes *axes, const double *across, const double *up,
                      const float *values, size_t count, const dv_hue *hue);
 
 /* Draws the colour bar to the right of the axes. */
 void dv_scatter_draw_bar(cairo_t *cr, const dv_axes *axes, const dv_hue *hue);
+
+/* Draws it lying, with its upper left corner at x, y. */
+#define DV_SCATTER_LYING 60 /* height with labels */
+void dv_scatter_draw_lying_bar(cairo_t *cr, double x, double y, double length, const dv_hue *hue);
 
 #endif

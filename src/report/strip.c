@@ -28,9 +28,11 @@ static void fit_image(dv_strip_layout *layout, size_t height, size_t width, doub
 }
 
 dv_strip_layout dv_strips_place(const dv_strips *strips) {
-  dv_strip_layout layout = {.every = (strips->frames - 1) / MOST_SHOWN + 1, .left = strips->x + gutter};
+  size_t most = strips->most ? strips->most : MOST_SHOWN;
+  size_t in_line = strips->in_line ? strips->in_line : MOST_IN_LINE;
+  dv_strip_layout layout = {.every = (strips->frames - 1) / most + 1, .left = strips->x + gutter};
   layout.shown = (strips->frames - 1) / layout.every + 1;
-  layout.lines = (layout.shown - 1) / MOST_IN_LINE + 1;
+  layout.lines = (layout.shown - 1) / in_line + 1;
   layout.columns = (layout.shown - 1) / layout.lines + 1;
   double cell = (strips->room - gutter) / (double)layout.columns;
   fit_image(&layout, strips->height, strips->width, fmin(cell - gap, largest_image));

@@ -3,23 +3,17 @@
 #define DV_STRIP_H
 
 #include <cairo.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include <dvbf/figures.h>
 
-enum { DV_STRIP_ROWS = 4 };
-
-typedef struct dv_strip_row {
-  const char *label;
-  const float *images; /* [frames][height][width] */
-  size_t observed;     /* a thin mark follows this many frames; 0: none */
-} dv_strip_row;
+enum { DV_STRIP_ROWS = 8 };
 
 typedef struct dv_strips {
   size_t rows, frames, height, width;
-  dv_strip_row row[DV_STRIP_ROWS];
-  size_t bar;  /* a red bar through all rows follows this many frames; 0: none */
-  double x, y; /* upper left corner */
-  double room; /* how wide labels and images may be together */
+  dvbf_strip_row row[DV_STRIP_ROWS];
+  size_t in_line, most; /* most frames in a line and on the page; 0: 25, 50 */
+  size_t bar;           /* a red bar through all rows follows this many frames; 0: none */
+  double x, y;          /* upper left corner */
+  double room;          /* how wide labels and images may be together */
 } dv_strips;
 
 /* Where everything is. Many frames are wrapped into lines, each with all rows; very many are thinned out. */

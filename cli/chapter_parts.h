@@ -1,0 +1,31 @@
+/* The parts of a chapter, one file each. */
+#ifndef CLI_CHAPTER_PARTS_H
+#define CLI_CHAPTER_PARTS_H
+
+#include "chapter.h"
+
+/* What several parts show, computed once. */
+typedef struct cli_shown {
+  cli_points points;          /* samples of the filter on the evaluated sequences */
+  const dvbf_data *data;      /* of the film */
+  dvbf_sequences film;        /* the first sequences for prediction; borrowed */
+  dvbf_paths *reconstruction; /* of `film`, along the mean path, with every frame observed */
+  dvbf_paths *prediction;     /* from the first frames; NULL when nothing is left to predict */
+  size_t observed;            /* by the prediction */
+} cli_shown;
+
+/* Says what is left out and why, on the page and on standard error. */
+dvbf_status cli_chapter_left_out(dvbf_page *page, const cli_chapter *c, const char *text, dvbf_error *error);
+
+dvbf_status cli_chapter_tables(dvbf_page *page, const cli_chapter *c, dvbf_error *error);
+dvbf_status cli_chapter_figures(dvbf_page *page, const cli_chapter *c, const cli_shown *shown,
+                                dvbf_error *error);
+dvbf_status cli_chapter_views(dvbf_page *page, const cli_chapter *c, const cli_shown *shown,
+                              dvbf_error *error);
+
+/* The evaluation whose prediction error is shown, and the length of the training sequences when that is
+ * shorter than what is shown, else 0. */
+const dvbf_evaluation *cli_chapter_far(const cli_chapter *c);
+size_t cli_chapter_training_steps(const cli_chapter *c, const cli_shown *shown);
+
+#endif

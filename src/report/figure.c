@@ -1,0 +1,58 @@
+#include "report/figure.h"
+
+#include "base/status.h"
+#include "report/canvas.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static dvbf_status write_one(const char *path, const char *extension, double width, double height,
+                             dv_figure_fn *draw, const void *figure, dvbf_error *error) {
+  char name[4096];
+  if (strlen(path) + strlen(extension) >= sizeof name)
+    return dv_fail(error, DVBF_ARGUMENT, "%.64s...: the path is longer than %zu characters", path,
+                   sizeof name - 1);
+  snprintf(name, sizeof name, "%s%s", path, extension);
+  dv_canvas canvas;
+  dvbf_status status = dv_canvas_open(&canvas, name, ceil(width), ceil(height), error);
+  if (status) return status;
+  draw(canvas.cr, figure);
+  return dv_canvas_close(&canvas, DVBF_OK, error);
+}
+
+dvbf_status dv_figure_write(const char *path, double width, double height, dv_figure_fn *draw,
+                            const void *figure, dvbf_error *error) {
+  dvbf_status status = write_one(path, ".png", width, height, draw, figure, error);
+  return status ? status : write_one(path, ".svg", width, height, draw, figure, error);
+}
+
+double dv_figure_title_height(const char *title) {
+  return title ? DV_FIGURE_TITLE : 0;
+}
+
+void dv_figure_title(cairo_t *cr, double width, const char *title) {
+  dv_text_style style = {.size = 24, .across = 0.5, .bold = true, .longest = width - 2 * DV_FIGURE_MARGIN};
+  if (title) dv_text(cr, width / 2, DV_FIGURE_MARGIN + 12, style, title);
+}
+
+dvbf_status dv_figure_check(const float *values, size_t count, const char *what, dvbf_error *error) {
+  for (size_t i = 0; values && i < count; i++)
+    if (!isfinite(values[i]))
+      return dv_fail(
+          error, DVBF_ARGUMENT,
+          "the %s of the figure must be finite, but number %zu of %zu is %g; leave such points out", what,
+          i + 1, count, (double)values[i]);
+  return DVBF_OK;
+}
+
+dv_scale dv_figure_scale(const double *values, size_t count) {
+  dv_scale scale = dv_scale_empty(false);
+  for (size_t i = 0; i < count; i++) dv_scale_include(&scale, values[i]);
+  dv_scale_finish(&scale, 0.03);
+  return scale;
+}
+
+dv_stroke dv_figure_stroke(size_t k) {
+  return (dv_stroke){dv_colour_lines[k % DV_COLOUR_LINES], 2.5, k / DV_COLOUR_LINES % 2 ? 7 : 0};
+}

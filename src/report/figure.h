@@ -1,0 +1,36 @@
+/* What the paper's figures share. */
+#ifndef DV_FIGURE_H
+#define DV_FIGURE_H
+
+#include "report/legend.h"
+#include "report/scatter.h"
+#include "report/text.h"
+
+#include <dvbf/figures.h>
+
+/* At 5.5 inches for the whole width, ticks are of 6 and labels of 6.6 points. */
+#define DV_FIGURE_WIDTH 1080
+#define DV_FIGURE_MARGIN 16
+#define DV_FIGURE_TITLE 46 /* height of the title, when there is one */
+
+/* Draws `figure`, a structure of include/dvbf/figures.h, or what was computed from it. */
+typedef void dv_figure_fn(cairo_t *cr, const void *figure);
+
+/* Writes path.png and path.svg. */
+dvbf_status dv_figure_write(const char *path, double width, double height, dv_figure_fn *draw,
+                            const void *figure, dvbf_error *error);
+
+/* Draws the title and returns how high it is; 0 when `title` is NULL. */
+double dv_figure_title_height(const char *title);
+void dv_figure_title(cairo_t *cr, double width, const char *title);
+
+/* Refuses values[count], a part called `what`, when one is not finite. */
+dvbf_status dv_figure_check(const float *values, size_t count, const char *what, dvbf_error *error);
+
+/* A scale over all values, with a small margin. */
+dv_scale dv_figure_scale(const double *values, size_t count);
+
+/* The stroke of curve k: colours, then the same colours dashed. */
+dv_stroke dv_figure_stroke(size_t k);
+
+#endif

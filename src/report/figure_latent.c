@@ -1,0 +1,244 @@
+/* The latent space of a pendulum, of one model or of two side by side. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "report/curve.h"
+#include "report/figure.h"
+#include "report/view.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SINE, COSINE, VELOCITY, READINGS };
+
+typedef struct block {
+  const dvbf_latent_model *model;
+  float *circle; /* [points][2] sin and cos of the angle */
+  bool has[READINGS];
+  dv_reading reading[READINGS];
+  size_t views;
+  dv_view view[2];
+} block;
+
+typedef struct plan {
+  const dvbf_figure_latent *figure;
+  const char *angle_label, *velocity_label;
+  size_t blocks;
+  block block[2];
+  dv_hue velocity_hue;         /* of both models */
+  dv_scale readings[READINGS]; /* of both models, predicted and true */
+  double width, height;        /* of the page */
+  double block_width, view_side, reading_side;
+} plan;
+
+/* ---- Computing ---- */
+
+static dvbf_status check(const dvbf_latent_model *m, dvbf_error *error) {
+  if (!m->z || !m->points || !m->n_z)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "the latent figure needs samples; it has %zu points of %zu dimensions", m->points, m->n_z);
+  dvbf_status status = dv_figure_check(m->z, m->points * m->n_z, "latent samples", error);
+  if (!status) status = dv_figure_check(m->angle, m->points, "angles", error);
+  return status ? status : dv_figure_check(m->velocity, m->points, "velocities", error);
+}
+
+static dvbf_status read_truth(block *b, dvbf_error *error) {
+  const dvbf_latent_model *m = b->model;
+  b->has[SINE] = b->has[COSINE] = m->angle;
+  b->has[VELOCITY] = m->velocity;
+  b->circle = dv_calloc(m->points, 2 * sizeof *b->circle);
+  if (!b->circle) return dv_fail_memory(error, "drawing the latent space");
+  for (size_t i = 0; m->angle && i < m->points; i++) {
+    b->circle[2 * i] = sinf(m->angle[i]);
+    b->circle[2 * i + 1] = cosf(m->angle[i]);
+  }
+  const float *const truth[READINGS] = {b->circle, b->circle + 1, m->velocity};
+  dvbf_status status = DVBF_OK;
+  for (size_t k = 0; k < READINGS && !status; k++)
+    if (b->has[k])
+      status =
+          dv_reading_make(&b->reading[k], m->z, m->points, m->n_z, truth[k], k == VELOCITY ? 1 : 2, error);
+  return status;
+}
+
+static dvbf_status make_views(plan *p, block *b, dvbf_error *error) {
+  const dvbf_latent_model *m = b->model;
+  dv_named_reading sine = {b->has[SINE] ? &b->reading[SINE] : NULL, "sin φ"};
+  dv_named_reading cosine = {b->has[COSINE] ? &b->reading[COSINE] : NULL, "cos φ"};
+  dv_named_reading velocity = {b->has[VELOCITY] ? &b->reading[VELOCITY] : NULL, "velocity"};
+  dvbf_status status = DVBF_OK;
+  if (m->angle) {
+    dv_view *v = &b->view[b->views++];
+    status = dv_view_make(v, m->z, m->points, m->n_z, sine, cosine, error);
+    v->values = m->angle;
+    v->hue = dv_hue_angle(p->angle_label);
+  }
+  if (!status && m->velocity) {
+    dv_view *v = &b->view[b->views++];
+    status = dv_view_make(v, m->z, m->points, m->n_z, cosine, velocity, error);
+    v->values = m->velocity;
+    v->hue = p->velocity_hue;
+  }
+  if (!status && !b->views) {
+    status = dv_view_make(&b->view[b->views++], m->z, m->points, m->n_z, sine, cosine, error);
+  }
+  return status;
+}
+
+/* Two models have one scale for each quantity, so that they can be compared. */
+static void share_scales(plan *p) {
+  p->velocity_hue =
+      (dv_hue){.map = dv_colour_sequential, .scale = dv_scale_empty(false), .label = p->velocity_label};
+  for (size_t k = 0; k < READINGS; k++) {
+    p->readings[k] = dv_scale_empty(false);
+    for (size_t m = 0; m < p->blocks; m++) {
+      const block *b = &p->block[m];
+      for (size_t i = 0; b->has[k] && i < b->model->points; i++) {
+        dv_scale_include(&p->readings[k], b->reading[k].truth[i]);
+        dv_scale_include(&p->readings[k], b->reading[k].predicted[i]);
+        if (k == VELOCITY) dv_scale_include(&p->velocity_hue.scale, b->reading[k].truth[i]);
+      }
+    }
+    dv_scale_finish(&p->readings[k], 0.03);
+  }
+  dv_scale_finish(&p->velocity_hue.scale, 0);
+}
+
+static dvbf_status compute(plan *p, dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  for (size_t m = 0; m < p->blocks && !status; m++) {
+    p->block[m].model = &p->figure->model[m];
+    status = check(p->block[m].model, error);
+    if (!status) status = read_truth(&p->block[m], error);
+  }
+  if (status) return status;
+  share_scales(p);
+  for (size_t m = 0; m < p->blocks && !status; m++) status = make_views(p, &p->block[m], error);
+  return status;
+}
+
+static void clear(plan *p) {
+  for (size_t m = 0; m < p->blocks; m++) {
+    dv_free(p->block[m].circle);
+    for (size_t k = 0; k < READINGS; k++) dv_reading_clear(&p->block[m].reading[k]);
+    for (size_t k = 0; k < 2; k++) dv_view_clear(&p->block[m].view[k]);
+  }
+}
+
+/* ---- Layout ---- */
+
+static const double heading = 34, between_blocks = 22, gap = 14, above_reading = 30, left_first = 58,
+                    left_next = 34;
+
+static bool any_fit(const plan *p) {
+  for (size_t m = 0; m < p->blocks; m++)
+    for (size_t k = 0; k < READINGS; k++)
+      if (p->block[m].reading[k].fitted) return true;
+  return false;
+}
+
+static bool any_colour(const plan *p) {
+  for (size_t m = 0; m < p->blocks; m++)
+    if (p->block[m].view[0].hue.map) return true;
+  return false;
+}
+
+static double views_top(const plan *p) {
+  bool titled = false;
+  for (size_t m = 0; m < p->blocks; m++) titled |= p->figure->model[m].title != NULL;
+  return DV_FIGURE_MARGIN + dv_figure_title_height(p->figure->title) + (titled ? heading : 0);
+}
+
+static double readings_top(const plan *p) {
+  return views_top(p) + p->view_side + DV_AXES_BELOW + (any_colour(p) ? DV_SCATTER_LYING + 10 : 0);
+}
+
+static void place(plan *p) {
+  p->block_width = p->blocks == 1 ? 680 : (DV_FIGURE_WIDTH - 2 * DV_FIGURE_MARGIN - between_blocks) / 2;
+  p->width = 2 * DV_FIGURE_MARGIN + (double)p->blocks * (p->block_width + between_blocks) - between_blocks;
+  p->view_side = p->block_width / 2 - DV_VIEW_LEFT - gap;
+  p->reading_side = (p->block_width - left_first - 2 * left_next - 3 * gap) / 3;
+  double bottom = readings_top(p);
+  if (any_fit(p)) bottom += above_reading + p->reading_side + DV_AXES_BELOW;
+  p->height = bottom + DV_FIGURE_MARGIN;
+}
+
+/* ---- Drawing ---- */
+
+static void draw_reading(cairo_t *cr, const plan *p, const block *b, size_t k, const char *name,
+                         dv_axes axes) {
+  axes.across = axes.up = p->readings[k];
+  axes.across_label = "true";
+  axes.ticks = 4;
+  dv_axes_draw_back(cr, &axes);
+  dv_hue plain = {0};
+  dv_scatter_draw(cr, &axes, b->reading[k].truth, b->reading[k].predicted, NULL, b->model->points, &plain);
+  const double ends[2] = {axes.up.low, axes.up.high};
+  dv_curve_draw(cr, &axes, ends, ends, 2, (dv_stroke){dv_colour_ink, 1.5, 6});
+  dv_axes_draw_frame(cr, &axes);
+  char text[32];
+  snprintf(text, sizeof text, "R² = %.3f", b->reading[k].r2);
+  /* A white ground keeps it legible over points. */
+  dv_text_style style = {.size = DV_TEXT_TICK};
+  dv_colour_set(cr, (dv_colour){1, 1, 1});
+  cairo_rectangle(cr, axes.x + 2, axes.y + 2, dv_text_length(cr, style, text) + 8, 22);
+  cairo_fill(cr);
+  dv_text(cr, axes.x + 6, axes.y + 13, style, text);
+  dv_text(cr, axes.x + axes.width / 2, axes.y - 14,
+          (dv_text_style){.size = DV_TEXT_LABEL, .across = 0.5, .longest = axes.width + 40}, name);
+}
+
+static void draw_readings(cairo_t *cr, const plan *p, const block *b, double x) {
+  const char *const names[READINGS] = {"sin φ", "cos φ", p->velocity_label};
+  bool first = true;
+  for (size_t k = 0; k < READINGS; k++) {
+    if (!b->reading[k].fitted) continue;
+    x += first ? left_first : left_next;
+    dv_axes axes = {.x = x,
+                    .y = readings_top(p) + above_reading,
+                    .width = p->reading_side,
+                    .height = p->reading_side,
+                    .up_label = first ? "predicted from z" : NULL,
+                    .up_room = left_first - 12};
+    draw_reading(cr, p, b, k, names[k], axes);
+    x += p->reading_side + gap;
+    first = false;
+  }
+}
+
+static void draw_block(cairo_t *cr, const plan *p, const block *b, double x) {
+  double top = views_top(p), side = p->view_side;
+  dv_text_style style = {.size = DV_TEXT_HEADING, .across = 0.5, .bold = true, .longest = p->block_width};
+  if (b->model->title) dv_text(cr, x + p->block_width / 2, top - heading + 10, style, b->model->title);
+  for (size_t k = 0; k < b->views; k++) {
+    double left = x + (double)k * p->block_width / 2 + DV_VIEW_LEFT;
+    dv_view_draw(cr, &b->view[k], left, top, side, side);
+    if (b->view[k].hue.map)
+      dv_scatter_draw_lying_bar(cr, left, top + side + DV_AXES_BELOW + 4, side, &b->view[k].hue);
+  }
+  draw_readings(cr, p, b, x);
+}
+
+static void draw(cairo_t *cr, const void *figure) {
+  const plan *p = figure;
+  dv_figure_title(cr, p->width, p->figure->title);
+  for (size_t m = 0; m < p->blocks; m++)
+    draw_block(cr, p, &p->block[m], DV_FIGURE_MARGIN + (double)m * (p->block_width + between_blocks));
+}
+
+dvbf_status dvbf_draw_latent(const dvbf_figure_latent *figure, const char *path, dvbf_error *error) {
+  if (figure->models < 1 || figure->models > 2)
+    return dv_fail(error, DVBF_ARGUMENT, "%.200s: the latent figure shows 1 or 2 models, not %zu", path,
+                   figure->models);
+  plan p = {.figure = figure,
+            .blocks = figure->models,
+            .angle_label = figure->angle_label ? figure->angle_label : "angle φ (rad)",
+            .velocity_label = figure->velocity_label ? figure->velocity_label : "velocity (rad/s)"};
+  dvbf_status status = compute(&p, error);
+  if (!status) {
+    place(&p);
+    status = dv_figure_write(path, p.width, p.height, draw, &p, error);
+  }
+  clear(&p);
+  return status;
+}

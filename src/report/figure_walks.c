@@ -1,0 +1,308 @@
+/* Walks through a latent space. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "report/curve.h"
+#include "report/figure.h"
+#include "report/projection.h"
+#include "report/view.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WALKS = 3, VIEWS = 2 };
+
+typedef struct plan {
+  const dvbf_figure_walks *figure;
+  size_t total;        /* samples, then the steps of all walks, then the attractor */
+  size_t first[WALKS]; /* where each walk begins */
+  float *z;            /* [total][n_z] */
+  float *step;         /* [total] number of the step, of walks */
+  size_t views;
+  dv_view view[VIEWS];
+  dv_hue hue;
+  double distance, spread; /* between the ends of two walks; of the samples or walks around their mean */
+} plan;
+
+/* ---- Computing ---- */
+
+static dvbf_status check(const dvbf_figure_walks *f, const char *path, dvbf_error *error) {
+  if (f->walks < 1 || f->walks > WALKS || !f->n_z)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "%.200s: the figure shows 1 to %d walks in at least 1 dimension, not %zu "
+                   "in %zu",
+                   path, WALKS, f->walks, f->n_z);
+  dvbf_status status = dv_figure_check(f->attractor, f->n_z, "attractor", error);
+  for (size_t k = 0; k < f->walks && !status; k++) {
+    if (!f->walk[k].z || !f->walk[k].steps)
+      return dv_fail(error, DVBF_ARGUMENT, "%.200s: walk %zu has no steps; give at least 1", path, k + 1);
+    status = dv_figure_check(f->walk[k].z, f->walk[k].steps * f->n_z, "walks", error);
+  }
+  if (!f->z) return status;
+  if (!status) status = dv_figure_check(f->z, f->points * f->n_z, "latent samples", error);
+  if (!status) status = dv_figure_check(f->angle, f->points, "angles", error);
+  return status ? status : dv_figure_check(f->velocity, f->points, "velocities", error);
+}
+
+static size_t samples_of(const dvbf_figure_walks *f) {
+  return f->z ? f->points : 0;
+}
+
+static dvbf_status gather(plan *p, dvbf_error *error) {
+  const dvbf_figure_walks *f = p->figure;
+  size_t at = samples_of(f), n = f->n_z, longest = 0;
+  p->total = at + (f->attractor ? 1 : 0);
+  for (size_t k = 0; k < f->walks; k++) p->total += f->walk[k].steps;
+  p->z = dv_calloc(p->total, n * sizeof *p->z);
+  p->step = dv_calloc(p->total, sizeof *p->step);
+  if (!p->z || !p->step) return dv_fail_memory(error, "drawing walks");
+  if (at) memcpy(p->z, f->z, at * n * sizeof *p->z);
+  for (size_t k = 0; k < f->walks; k++) {
+    p->first[k] = at;
+    memcpy(p->z + at * n, f->walk[k].z, f->walk[k].steps * n * sizeof *p->z);
+    for (size_t i = 0; i < f->walk[k].steps; i++) p->step[at + i] = (float)(i + 1);
+    at += f->walk[k].steps;
+    if (f->walk[k].steps > longest) longest = f->walk[k].steps;
+  }
+  if (f->attractor) memcpy(p->z + at * n, f->attractor, n * sizeof *p->z);
+  p->hue = (dv_hue){.map = dv_colour_sequential,
+                    .scale = {.low = 1, .high = longest > 1 ? (double)longest : 2, .whole = true},
+                    .label = "step"};
+  return DVBF_OK;
+}
+
+/* sqrt(sum_i |z_i - mean|^2 / count) */
+static double spread_of(const float *z, size_t count, size_t n) {
+  double sum = 0;
+  for (size_t j = 0; j < n; j++) {
+    double mean = 0;
+    for (size_t i = 0; i < count; i++) mean += z[i * n + j] / (double)count;
+    for (size_t i = 0; i < count; i++) sum += (z[i * n + j] - mean) * (z[i * n + j] - mean) / (double)count;
+  }
+  return sqrt(sum);
+}
+
+static double distance_of(const float *a, const float *b, size_t n) {
+  double sum = 0;
+  for (size_t j = 0; j < n; j++) sum += ((double)a[j] - b[j]) * ((double)a[j] - b[j]);
+  return sqrt(sum);
+}
+
+static const float *end_of(const plan *p, size_t k) {
+  return p->z + (p->first[k] + p->figure->walk[k].steps - 1) * p->figure->n_z;
+}
+
+static void measure(plan *p) {
+  size_t n = p->figure->n_z, samples = samples_of(p->figure);
+  p->distance = p->figure->walks > 1 ? distance_of(end_of(p, 0), end_of(p, 1), n) : 0;
+  size_t all = p->total - (p->figure->attractor ? 1 : 0);
+  p->spread = spread_of(p->z, samples > 1 ? samples : all, n);
+}
+
+static dvbf_status empty_view(plan *p, const char *across, const char *up, dvbf_error *error) {
+  dv_view *v = &p->view[p->views++];
+  *v = (dv_view){.points = p->total,
+                 .across = dv_calloc(p->total, sizeof(double)),
+                 .up = dv_calloc(p->total, sizeof(double))};
+  snprintf(v->across_label, sizeof v->across_label, "%s", across);
+  snprintf(v->up_label, sizeof v->up_label, "%s", up);
+  return v->across && v->up ? DVBF_OK : dv_fail_memory(error, "projecting walks");
+}
+
+/* The planes of sin and cos of the angle, and of cos and velocity. */
+static dvbf_status read_views(plan *p, dvbf_error *error) {
+  const dvbf_figure_walks *f = p->figure;
+  dv_reading reading[3] = {0}; /* sin, cos, velocity */
+  dv_plane plane[VIEWS] = {0};
+  float *circle = dv_calloc(f->points, 2 * sizeof *circle);
+  dvbf_status status = circle ? DVBF_OK : dv_fail_memory(error, "drawing walks");
+  for (size_t i = 0; !status && f->angle && i < f->points; i++)
+    circle[2 * i] = sinf(f->angle[i]), circle[2 * i + 1] = cosf(f->angle[i]);
+  for (size_t k = 0; k < 2 && !status && f->angle; k++)
+    status = dv_reading_make(&reading[k], f->z, f->points, f->n_z, circle + k, 2, error);
+  if (!status && f->velocity)
+    status = dv_reading_make(&reading[2], f->z, f->points, f->n_z, f->velocity, 1, error);
+  if (!status && f->angle) {
+    status = dv_plane_make(&plane[p->views], f->n_z, &reading[1], &reading[0], error);
+    if (!status) status = empty_view(p, "z along sin φ", "z along cos φ", error);
+  }
+  if (!status && f->velocity) {
+    status = dv_plane_make(&plane[p->views], f->n_z, &reading[2], f->angle ? &reading[1] : NULL, error);
+    if (!status)
+      status = empty_view(p, f->angle ? "z along cos φ" : "z, orthogonal", "z along velocity", error);
+  }
+  for (size_t k = 0; k < p->views && !status; k++) {
+    dv_plane_project(p->view[k].up, plane[k].first, p->z, p->total, f->n_z);
+    dv_plane_project(p->view[k].across, plane[k].second, p->z, p->total, f->n_z);
+  }
+  for (size_t k = 0; k < 3; k++) dv_reading_clear(&reading[k]);
+  for (size_t k = 0; k < VIEWS; k++) dv_plane_clear(&plane[k]);
+  dv_free(circle);
+  return status;
+}
+
+/* The first principal axis against the second and the third; of two dimensions the coordinates, and of one
+ * the coordinate against time, where samples have no place. */
+static dvbf_status plain_views(plan *p, dvbf_error *error) {
+  dv_projection projection;
+  dvbf_status status = dv_projection_make(&projection, p->z, p->total, p->figure->n_z, error);
+  size_t views = projection.axes > 2 ? 2 : 1;
+  for (size_t k = 0; k < views && !status; k++) {
+    char names[2][40] = {"z₁", "z₂"};
+    for (size_t j = 0; j < 2 && projection.rotated; j++)
+      snprintf(names[j], sizeof names[j], "PC %zu (%.0f %%)", j ? k + 2 : 1,
+               100 * projection.share[j ? k + 1 : 0]);
+    bool flat = projection.axes == 1;
+    status = empty_view(p, flat ? "step" : names[0], flat ? "z" : names[1], error);
+    for (size_t i = 0; i < p->total && !status; i++) {
+      double step = p->step[i] > 0 ? (double)p->step[i] : i + 1 == p->total ? p->hue.scale.high : NAN;
+      p->view[k].across[i] = flat ? step : projection.at[0][i];
+      p->view[k].up[i] = projection.at[flat ? 0 : k + 1][i];
+    }
+  }
+  dv_projection_clear(&projection);
+  return status;
+}
+
+static dvbf_status compute(plan *p, dvbf_error *error) {
+  const dvbf_figure_walks *f = p->figure;
+  dvbf_status status = gather(p, error);
+  if (status) return status;
+  measure(p);
+  bool readable = f->n_z > 1 && samples_of(f) >= f->n_z + 2 && (f->angle || f->velocity);
+  return readable ? read_views(p, error) : plain_views(p, error);
+}
+
+static void clear(plan *p) {
+  dv_free(p->z);
+  dv_free(p->step);
+  for (size_t k = 0; k < VIEWS; k++) dv_view_clear(&p->view[k]);
+}
+
+/* ---- Drawing ---- */
+
+static const double gap = 16, heading = 32, legend_room = 32, between_rows = 12;
+
+enum { START, END, ATTRACTOR };
+
+static void draw_mark(cairo_t *cr, double x, double y, int mark) {
+  cairo_new_path(cr);
+  cairo_set_line_width(cr, 2);
+  if (mark == START) cairo_arc(cr, x, y, 6, 0, 2 * M_PI);
+  if (mark == END) cairo_rectangle(cr, x - 5.5, y - 5.5, 11, 11);
+  if (mark != ATTRACTOR) {
+    dv_colour_set(cr, (dv_colour){1, 1, 1});
+    cairo_fill_preserve(cr);
+    dv_colour_set(cr, dv_colour_ink);
+    cairo_stroke(cr);
+    return;
+  }
+  cairo_set_line_width(cr, 3);
+  dv_colour_set(cr, dv_colour_bar);
+  cairo_move_to(cr, x - 8, y - 8);
+  cairo_line_to(cr, x + 8, y + 8);
+  cairo_move_to(cr, x - 8, y + 8);
+  cairo_line_to(cr, x + 8, y - 8);
+  cairo_stroke(cr);
+}
+
+static void draw_mark_at(cairo_t *cr, const dv_axes *axes, const dv_view *v, size_t i, int mark) {
+  double x, y;
+  if (dv_axes_place(axes, v->across[i], v->up[i], &x, &y)) draw_mark(cr, x, y, mark);
+}
+
+static dv_colour faint_map(double t) {
+  (void)t;
+  return (dv_colour){0.84, 0.84, 0.85};
+}
+
+static void draw_walk(cairo_t *cr, const plan *p, const dv_view *v, size_t k, dv_axes axes) {
+  const dvbf_figure_walks *f = p->figure;
+  size_t first = p->first[k], steps = f->walk[k].steps;
+  dv_hue faint = {.map = faint_map};
+  dv_axes_draw_back(cr, &axes);
+  if (samples_of(f)) dv_scatter_draw(cr, &axes, v->across, v->up, NULL, samples_of(f), &faint);
+  dv_curve_draw(cr, &axes, v->across + first, v->up + first, steps, (dv_stroke){{0.45, 0.45, 0.47}, 1.2, 0});
+  dv_scatter_draw(cr, &axes, v->across + first, v->up + first, p->step + first, steps, &p->hue);
+  dv_axes_draw_frame(cr, &axes);
+  draw_mark_at(cr, &axes, v, first, START);
+  draw_mark_at(cr, &axes, v, first + steps - 1, END);
+  if (f->attractor) draw_mark_at(cr, &axes, v, p->total - 1, ATTRACTOR);
+}
+
+static void draw_legend(cairo_t *cr, const plan *p, double x, double y, double right) {
+  static const char *const names[] = {"start", "end", "attractor of the truth"};
+  dv_text_style style = {.size = DV_TEXT_TICK};
+  for (int mark = START; mark <= (p->figure->attractor ? ATTRACTOR : END); mark++) {
+    draw_mark(cr, x + 8, y, mark);
+    dv_text(cr, x + 24, y, style, names[mark]);
+    x += 24 + dv_text_length(cr, style, names[mark]) + 26;
+  }
+  char text[160];
+  snprintf(text, sizeof text, "distance between the ends: %.3g (%.2g of the spread of z)", p->distance,
+           p->spread > 0 ? p->distance / p->spread : 0);
+  style.across = 1;
+  style.longest = right - x;
+  if (p->figure->walks > 1) dv_text(cr, right, y, style, text);
+}
+
+static void draw_name(cairo_t *cr, const plan *p, size_t k, double x, double y, double room) {
+  const dvbf_figure_walks *f = p->figure;
+  char text[256], end[80] = "";
+  if (f->attractor)
+    snprintf(end, sizeof end, ", ends %.3g from the attractor",
+             distance_of(end_of(p, k), f->attractor, f->n_z));
+  snprintf(text, sizeof text, "%.160s%s", f->walk[k].name ? f->walk[k].name : "walk", end);
+  dv_text(cr, x, y, (dv_text_style){.size = DV_TEXT_LABEL, .bold = true, .longest = room}, text);
+}
+
+static double page_width(const plan *p) {
+  return p->figure->walks > 1 ? DV_FIGURE_WIDTH : 720;
+}
+
+static double box_width(const plan *p) {
+  double room = page_width(p) - 2 * DV_FIGURE_MARGIN - DV_SCATTER_BAR + 4;
+  return (room + gap) / (double)p->figure->walks - DV_AXES_LEFT - gap;
+}
+
+static double box_height(const plan *p) {
+  return fmin(box_width(p), 300);
+}
+
+/* Walks across, projections down. */
+static void draw(cairo_t *cr, const void *figure) {
+  const plan *p = figure;
+  double top = DV_FIGURE_MARGIN + dv_figure_title_height(p->figure->title);
+  double width = box_width(p), height = box_height(p);
+  dv_figure_title(cr, page_width(p), p->figure->title);
+  draw_legend(cr, p, DV_FIGURE_MARGIN + DV_AXES_LEFT, top + 8, page_width(p) - DV_FIGURE_MARGIN);
+  top += legend_room + heading;
+  for (size_t row = 0; row < p->views; row++)
+    for (size_t k = 0; k < p->figure->walks; k++) {
+      const dv_view *v = &p->view[row];
+      dv_axes axes = {.x = DV_FIGURE_MARGIN + (double)k * (DV_AXES_LEFT + width + gap) + DV_AXES_LEFT,
+                      .y = top + (double)row * (height + DV_AXES_BELOW + between_rows),
+                      .width = width,
+                      .height = height,
+                      .across = dv_figure_scale(v->across, v->points),
+                      .up = dv_figure_scale(v->up, v->points),
+                      .across_label = v->across_label,
+                      .up_label = k ? NULL : v->up_label};
+      draw_walk(cr, p, v, k, axes);
+      if (!row) draw_name(cr, p, k, axes.x, top - 18, width + gap);
+      if (k + 1 == p->figure->walks) dv_scatter_draw_bar(cr, &axes, &p->hue);
+    }
+}
+
+dvbf_status dvbf_draw_walks(const dvbf_figure_walks *figure, const char *path, dvbf_error *error) {
+  plan p = {.figure = figure};
+  dvbf_status status = check(figure, path, error);
+  if (!status) status = compute(&p, error);
+  if (!status) {
+    double height = 2 * DV_FIGURE_MARGIN + dv_figure_title_height(figure->title) + legend_room + heading +
+                    (double)p.views * (box_height(&p) + DV_AXES_BELOW + between_rows) - between_rows;
+    status = dv_figure_write(path, page_width(&p), height, draw, &p, error);
+  }
+  clear(&p);
+  return status;
+}

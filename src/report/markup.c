@@ -1,0 +1,128 @@
+#include "report/markup.h"
+
+#include "base/memory.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+void dv_markup_free(dv_markup *markup) {
+  dv_free(markup->text);
+  *markup = (dv_markup){0};
+}
+
+/* Room for `count` more bytes; NULL when there is none. */
+static char *reserve(dv_markup *m, size_t count) {
+  if (m->failed) return NULL;
+  if (count > m->room - m->length) {
+    size_t room = m->room < 4096 ? 4096 : m->room;
+    while (room - m->length < count && room <= SIZE_MAX / 2) room *= 2;
+    char *text = room - m->length < count ? NULL : dv_realloc(m->text, room, 1);
+    m->failed = !text;
+    if (!text) return NULL;
+    m->text = text;
+    m->room = room;
+  }
+  return m->text + m->length;
+}
+
+void dv_markup_bytes(dv_markup *m, const void *bytes, size_t count) {
+  char *at = reserve(m, count);
+  if (!at || !count) return;
+  memcpy(at, bytes, count);
+  m->length += count;
+}
+
+void dv_markup_raw(dv_markup *m, const char *text) {
+  dv_markup_bytes(m, text, strlen(text));
+}
+
+void dv_markup_format(dv_markup *m, const char *format, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  if (length < 0 || (size_t)length >= sizeof text)
+    m->failed = true;
+  else
+    dv_markup_bytes(m, text, (size_t)length);
+}
+
+static const char *entity(char c) {
+  switch (c) {
+  case '&': return "&amp;";
+  case '<': return "&lt;";
+  case '>': return "&gt;";
+  case '"': return "&quot;";
+  case '\'': return "&#39;";
+  default: return NULL;
+  }
+}
+
+void dv_markup_text(dv_markup *m, const char *text) {
+  while (text && *text) {
+    size_t plain = strcspn(text, "&<>\"'");
+    dv_markup_bytes(m, text, plain);
+    text += plain;
+    if (*text) dv_markup_raw(m, entity(*text++));
+  }
+}
+
+void dv_markup_element(dv_markup *m, const char *tag, const char *text) {
+  if (!text) return;
+  dv_markup_format(m, "<%s>", tag);
+  dv_markup_text(m, text);
+  dv_markup_format(m, "</%s>\n", tag);
+}
+
+void dv_markup_base64(dv_markup *m, const void *bytes, size_t count) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const unsigned char *from = bytes;
+  size_t groups = count / 3 + (count % 3 != 0);
+  char *to = groups <= SIZE_MAX / 4 ? reserve(m, 4 * groups) : NULL;
+  if (!to) {
+    m->failed = true;
+    return;
+  }
+  for (size_t i = 0; i < count; i += 3, to += 4) {
+    size_t left = count - i;
+    uint32_t three = (uint32_t)from[i] << 16 | (left > 1 ? (uint32_t)from[i + 1] << 8 : 0) |
+                     (left > 2 ? (uint32_t)from[i + 2] : 0);
+    to[0] = digits[three >> 18];
+    to[1] = digits[three >> 12 & 63];
+    to[2] = digits[three >> 6 & 63];
+    to[3] = digits[three & 63];
+    if (left < 3) to[3] = '=';
+    if (left < 2) to[2] = '=';
+  }
+  m->length += 4 * groups;
+}
+
+/* Letters that could end the script or the string are written as \u00XX. */
+void dv_markup_json_string(dv_markup *m, const char *text) {
+  dv_markup_raw(m, "\"");
+  for (const char *c = text ? text : ""; *c; c++) {
+    if (strchr("\"\\<>&'", *c) || (unsigned char)*c < 0x20)
+      dv_markup_format(m, "\\u%04x", (unsigned)(unsigned char)*c);
+    else
+      dv_markup_bytes(m, c, 1);
+  }
+  dv_markup_raw(m, "\"");
+}
+
+void dv_markup_json_number(dv_markup *m, double value) {
+  char text[40] = "null";
+  if (isfinite(value)) snprintf(text, sizeof text, "%.9g", value);
+  char *comma = strchr(text, ','); /* of some locales */
+  if (comma) *comma = '.';
+  dv_markup_raw(m, text);
+}
+
+void dv_markup_json_base64(dv_markup *m, const void *bytes, size_t count) {
+  dv_markup_raw(m, "\"");
+  dv_markup_base64(m, bytes, count);
+  dv_markup_raw(m, "\"");
+}

@@ -1,0 +1,165 @@
+/* A latent space that is turned by hand: the choice of points, and their coordinates with 16 bits. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "report/page.h"
+#include "report/page_axes.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { STEPS = 65534, MISSING = 65535 }; /* of a coordinate from its lowest to its highest value */
+
+/* The points that are shown, side by side. */
+typedef struct chosen {
+  dvbf_space space; /* finite points, strides of 1 */
+  size_t finite;    /* of which they were chosen */
+  float *z, *values;
+  dvbf_space_column *column;
+  uint16_t *coded; /* [points] */
+} chosen;
+
+static void free_chosen(chosen *c) {
+  dv_free(c->z);
+  dv_free(c->values);
+  dv_free(c->column);
+  dv_free(c->coded);
+}
+
+static bool finite_point(const dvbf_space *s, size_t i) {
+  for (size_t j = 0; j < s->n_z; j++)
+    if (!isfinite(s->z[i * s->n_z + j])) return false;
+  return true;
+}
+
+static void copy_point(chosen *c, const dvbf_space *from, size_t i, size_t k) {
+  memcpy(c->z + k * from->n_z, from->z + i * from->n_z, from->n_z * sizeof *c->z);
+  for (size_t j = 0; j < from->columns; j++) {
+    const dvbf_space_column *column = &from->column[j];
+    c->values[j * c->space.points + k] = column->values[i * (column->stride ? column->stride : 1)];
+  }
+}
+
+/* Of n finite points the k-th that is shown is number floor(k n / shown). */
+static dvbf_status choose(chosen *c, const dvbf_space *s, dvbf_error *error) {
+  for (size_t i = 0; i < s->points; i++) c->finite += finite_point(s, i);
+  if (!c->finite)
+    return dv_fail(error, DVBF_ARGUMENT, "a latent space of %zu points: none of them is finite", s->points);
+  size_t shown = c->finite < DVBF_SPACE_POINTS ? c->finite : DVBF_SPACE_POINTS, taken = 0, seen = 0;
+  c->space = *s;
+  c->space.points = shown;
+  c->space.z = c->z = dv_calloc(shown, s->n_z * sizeof *c->z);
+  c->values = dv_calloc(shown, s->columns * sizeof *c->values);
+  c->space.column = c->column = dv_calloc(s->columns, sizeof *c->column);
+  c->coded = dv_calloc(shown, sizeof *c->coded);
+  if (!c->z || !c->values || !c->column || !c->coded)
+    return dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
+  for (size_t j = 0; j < s->columns; j++)
+    c->column[j] = (dvbf_space_column){s->column[j].name, c->values + j * shown, 1, s->column[j].cyclic};
+  for (size_t i = 0; i < s->points && taken < shown; i++) {
+    if (!finite_point(s, i)) continue;
+    if (seen++ == taken * c->finite / shown) copy_point(c, s, i, taken++);
+  }
+  return DVBF_OK;
+}
+
+/* ---- Writing ---- */
+
+/* "low":a,"high":b,"values":"..." with a value v as round(STEPS (v - low) / (high - low)). */
+static void add_values(dv_markup *m, uint16_t *coded, const double *values, size_t count, double low,
+                       double high) {
+  double unit = high > low ? STEPS / (high - low) : 0;
+  for (size_t i = 0; i < count; i++)
+    coded[i] = (uint16_t)(isfinite(values[i]) ? lround((values[i] - low) * unit) : MISSING);
+  dv_markup_raw(m, ",\"low\":");
+  dv_markup_json_number(m, low);
+  dv_markup_raw(m, ",\"high\":");
+  dv_markup_json_number(m, high);
+  dv_markup_raw(m, ",\"values\":\"");
+  for (size_t i = 0; i < count; i += 3072) { /* low byte first on every machine; 3072: no padding between */
+    unsigned char bytes[2 * 3072];
+    size_t n = count - i < 3072 ? count - i : 3072;
+    for (size_t k = 0; k < n; k++)
+      bytes[2 * k] = coded[i + k] & 255, bytes[2 * k + 1] = (unsigned char)(coded[i + k] >> 8);
+    dv_markup_base64(m, bytes, 2 * n);
+  }
+  dv_markup_raw(m, "\"");
+}
+
+static void add_range(dv_markup *m, uint16_t *coded, const double *values, size_t count) {
+  double low = INFINITY, high = -INFINITY;
+  for (size_t i = 0; i < count; i++)
+    if (isfinite(values[i])) low = fmin(low, values[i]), high = fmax(high, values[i]);
+  add_values(m, coded, values, count, low <= high ? low : 0, low <= high ? high : 0);
+}
+
+static void add_axis(dv_markup *m, const chosen *c, const dv_page_axis *axis) {
+  dv_markup_raw(m, "{\"name\":");
+  dv_markup_json_string(m, axis->name);
+  dv_markup_raw(m, ",\"group\":");
+  dv_markup_json_string(m, axis->group);
+  add_range(m, c->coded, axis->at, c->space.points);
+  dv_markup_raw(m, "}");
+}
+
+/* Angles are brought into [-pi, pi]. */
+static void add_column(dv_markup *m, const chosen *c, const dvbf_space_column *column, double *room) {
+  for (size_t i = 0; i < c->space.points; i++)
+    room[i] = column->cyclic ? remainder(column->values[i], 2 * M_PI) : column->values[i];
+  dv_markup_raw(m, "{\"name\":");
+  dv_markup_json_string(m, column->name);
+  dv_markup_format(m, ",\"cyclic\":%s", column->cyclic ? "true" : "false");
+  if (column->cyclic)
+    add_values(m, c->coded, room, c->space.points, -M_PI, M_PI);
+  else
+    add_range(m, c->coded, room, c->space.points);
+  dv_markup_raw(m, "}");
+}
+
+static void add_caption(dv_markup *m, const dvbf_space *s, const chosen *c) {
+  dv_markup_raw(m, "<figcaption>");
+  dv_markup_text(m, s->caption);
+  if (c->space.points < c->finite)
+    dv_markup_format(m, " Shown are %zu of %zu points, evenly chosen.", c->space.points, c->finite);
+  if (c->finite < s->points)
+    dv_markup_format(m, " %zu points that are not finite are left out.", s->points - c->finite);
+  if (s->n_z > DV_PAGE_LATENT_AXES)
+    dv_markup_format(m, " Of %zu latent dimensions the first %d can be chosen.", s->n_z, DV_PAGE_LATENT_AXES);
+  dv_markup_raw(m, "</figcaption></figure>\n");
+}
+
+static void add_space(dv_markup *m, const dvbf_space *s, const chosen *c, const dv_page_axes *axes,
+                      double *room) {
+  dv_markup_format(m, "<figure class=\"space\"><script type=\"application/json\">{\"points\":%zu,\"axes\":[",
+                   c->space.points);
+  for (size_t i = 0; i < axes->count; i++) {
+    dv_markup_raw(m, i ? ",\n" : "");
+    add_axis(m, c, &axes->list[i]);
+  }
+  dv_markup_raw(m, "],\"columns\":[");
+  for (size_t i = 0; i < s->columns; i++) {
+    dv_markup_raw(m, i ? ",\n" : "");
+    add_column(m, c, &c->column[i], room);
+  }
+  dv_markup_raw(m, "]}</script>\n");
+  add_caption(m, s, c);
+}
+
+dvbf_status dvbf_page_space(dvbf_page *page, const dvbf_space *space, dvbf_error *error) {
+  if (!space->points || !space->n_z || !space->z)
+    return dv_fail(error, DVBF_ARGUMENT, "a latent space of %zu points and %zu dimensions: it needs both",
+                   space->points, space->n_z);
+  dv_page_mark mark = dv_page_begin(page);
+  chosen c = {0};
+  dv_page_axes axes = {0};
+  double *room = NULL;
+  dvbf_status status = choose(&c, space, error);
+  if (!status) status = dv_page_axes_make(&axes, &c.space, error);
+  if (!status && !(room = dv_calloc(c.space.points, sizeof *room)))
+    status = dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
+  if (!status) add_space(&page->body, space, &c, &axes, room);
+  dv_free(room);
+  dv_page_axes_free(&axes);
+  free_chosen(&c);
+  return dv_page_end(page, mark, status, error);
+}

@@ -1,0 +1,37 @@
+/* What a latent space says about the truth: regressions, and the planes of their directions. */
+#ifndef DV_READING_H
+#define DV_READING_H
+
+#include <dvbf/dvbf.h>
+
+/* One true value read from z by ordinary least squares. */
+typedef struct dv_reading {
+  bool fitted; /* false when the points are too few: then all below is 0 */
+  double r2;
+  double *direction; /* [n_z + 1] coefficients, the intercept last */
+  double *truth;     /* [points] */
+  double *predicted; /* [points] */
+} dv_reading;
+
+/* Regresses truth[i * stride] on z [points][n_z], all finite. Freed with dv_reading_clear, also after a
+ * failure. */
+dvbf_status dv_reading_make(dv_reading *out, const float *z, size_t points, size_t n_z, const float *truth,
+                            size_t stride, dvbf_error *error);
+void dv_reading_clear(dv_reading *reading);
+
+/* Two orthonormal directions of a latent space of n >= 2 dimensions. */
+typedef struct dv_plane {
+  double *first, *second; /* [n] */
+} dv_plane;
+
+/* The plane of two readings: `first` along the first, `second` along what of the second is orthogonal to it.
+ * A reading that is NULL or has no direction, or none of its own, is replaced by a coordinate. Freed with
+ * dv_plane_clear, also after a failure. */
+dvbf_status dv_plane_make(dv_plane *out, size_t n, const dv_reading *first, const dv_reading *second,
+                          dvbf_error *error);
+void dv_plane_clear(dv_plane *plane);
+
+/* out[i] = axis . z[i] for z [points][n]. */
+void dv_plane_project(double *out, const double *axis, const float *z, size_t points, size_t n);
+
+#endif

@@ -1,0 +1,36 @@
+/* SVG files that fit into an HTML page: labels stay text, and ids start with the name of the file. */
+#ifndef DV_SVG_H
+#define DV_SVG_H
+
+#include <cairo.h>
+#include <dvbf/dvbf.h>
+
+typedef struct dv_bytes {
+  char *data;
+  size_t length, room;
+  bool failed; /* memory was short: the content is not whole */
+} dv_bytes;
+
+typedef struct dv_svg {
+  dv_bytes drawing; /* what cairo wrote */
+  dv_bytes words;   /* <text> elements, which go on top of it */
+} dv_svg;
+
+/* A surface that writes into `svg`, which must stay where it is and be freed after the surface. */
+cairo_surface_t *dv_svg_surface(dv_svg *svg, double width, double height);
+void dv_svg_free(dv_svg *svg);
+
+/* Makes dv_text give the words of `cr` to `svg`. */
+void dv_svg_attach(dv_svg *svg, cairo_t *cr);
+
+/* Where the words of `cr` go; NULL for a drawing of pixels. */
+dv_svg *dv_svg_of(cairo_t *cr);
+
+/* Adds text at a place of the page; `anchor` is start, middle or end. */
+void dv_svg_text(dv_svg *svg, double x, double y, double size, bool bold, bool upwards, const char *anchor,
+                 const char *text);
+
+/* Writes the file, atomically, once the surface is finished. */
+dvbf_status dv_svg_write(const dv_svg *svg, const char *path, dvbf_error *error);
+
+#endif

@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# The report as a reader meets it, in Chromium over the WebDriver protocol: no error, no request, the latent
+# space turns and changes its colours, the film plays, stops and follows its slider.
+# Usage: tests/browser.sh DVBF [FOLDER]   (FOLDER receives the report and screenshots; without it they are thrown away)
+set -euo pipefail
+dvbf=$1
+for program in chromedriver chromium curl jq; do
+  command -v "$program" >/dev/null || { echo "skipped: $program is not installed"; exit 77; }
+done
+
+work=$(mktemp -d)
+driver=
+session=
+finish() {
+  if [ -n "$session" ]; then curl -s -m 10 -X DELETE "$server/session/$session" >/dev/null || true; fi
+  if [ -n "$driver" ]; then kill "$driver" 2>/dev/null || true; wait "$driver" 2>/dev/null || true; fi
+  rm -rf "$work"
+}
+trap finish EXIT
+fail() { echo "FAILED: $*" >&2; exit 1; }
+folder=${2:-$work}
+mkdir -p "$folder"
+
+# ---- A small report ----
+
+page=$folder/report.html
+if [ ! -e "$page" ]; then
+  "$dvbf" simulate pendulum -o "$work/data.h5" --train 50 --valid 10 --test 40 --quiet
+  "$dvbf" train "$work/data.h5" -o "$work/run" --hidden 8 --systems 4 --updates 20 --batch-size 20 --starts 1 --threads 1 --quiet
+  "$dvbf" report "$work/run" "$work/data.h5" -o "$page" --threads 1 --quiet
+fi
+bytes=$(wc -c <"$page")
+[ "$bytes" -lt 5000000 ] || fail "the report has $bytes bytes"
+
+# ---- WebDriver ----
+
+chromedriver --port=0 >"$work/driver.log" 2>&1 &
+driver=$!
+for _ in $(seq 100); do
+  port=$(sed -n 's/.*started successfully on port \([0-9]*\).*/\1/p' "$work/driver.log")
+  [ -z "$port" ] || break
+  sleep 0.1
+done
+[ -n "$port" ] || fail "chromedriver does not start: $(cat "$work/driver.log")"
+server=http://127.0.0.1:$port
+
+# call METHOD PATH [JSON]: prints the answer's value.
+call() {
+  local answer
+  answer=$(printf '%s' "${3:-}" | curl -s -m 60 -X "$1" -H 'Content-Type: application/json' ${3:+--data-binary @-} "$server$2") ||
+    fail "no answer to $1 $2"
+  jq -e '.value | type == "object" and has("error") | not' <<<"$answer" >/dev/null ||
+    fail "$1 $2: $(jq -r '.value.message' <<<"$answer" | head -n 3)"
+  jq -c '.value' <<<"$answer"
+}
+# in_page BODY: runs JavaScript after two drawn frames and prints what it returns.
+in_page() {
+  call POST "/session/$session/execute/async" "$(jq -n --arg body "$1" '{args: [], script:
+    ("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done((() => {" + $body + "})())));")}')"
+}
+cdp() { call POST "/session/$session/goog/cdp/execute" "$(jq -n --arg cmd "$1" --argjson params "$2" '{cmd: $cmd, params: $params}')" >/dev/null; }
+element() { call POST "/session/$session/element" "$(jq -n --arg css "$1" '{using: "css selector", value: $css}')" | jq -r '.[]'; }
+click() { call POST "/session/$session/element/$(element "$1")/click" '{}' >/dev/null; }
+keys() { call POST "/session/$session/element/$(element "$1")/value" "$(jq -n --arg text "$2" '{text: $text}')" >/dev/null; }
+# drag KIND: from the middle of the latent space with a mouse or a finger.
+drag() {
+  call POST "/session/$session/actions" "$(jq -n --arg id "$(element .view)" --arg kind "$1" '{actions: [{type: "pointer", id: $kind,
+    parameters: {pointerType: $kind}, actions: [
+      {type: "pointerMove", duration: 0, x: 0, y: 0, origin: {"element-6066-11e4-a52e-4f735466cecf": $id}},
+      {type: "pointerDown", button: 0}, {type: "pointerMove", duration: 60, x: 70, y: 30, origin: "pointer"},
+      {type: "pointerUp", button: 0}]}]}')" >/dev/null
+  call DELETE "/session/$session/actions" >/dev/null
+}
+view() { in_page "return document.querySelector('.view').toDataURL()"; }
+frame() { in_page "return +document.querySelector('.film input').value"; }
+screen() { in_page "return document.querySelector('.screen canvas').toDataURL()"; }
+differ() { [ "$1" != "$2" ] || fail "$3"; }
+
+session=$(call POST /session "$(jq -n --arg profile "$work/profile" '{capabilities: {alwaysMatch: {
+  "goog:loggingPrefs": {browser: "ALL", performance: "ALL"}, "goog:chromeOptions": {args: ["--headless=new", "--no-sandbox",
+  "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1400,1000", ("--user-data-dir=" + $profile)]}}}}')" | jq -r .sessionId)
+# The browser's own first page is no matter of ours: leave it, and drop what the log says about it.
+call POST "/session/$session/url" '{"url": "about:blank"}' >/dev/null
+call POST "/session/$session/se/log" '{"type": "performance"}' >/dev/null
+call POST "/session/$session/url" "$(jq -n --arg url "file://$(realpath "$page")" '{url: $url}')" >/dev/null
+
+# ---- The latent space ----
+
+before=$(view)
+[ "$(in_page "const c = document.querySelector('.view'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+  const seen = new Set(); for (let i = 0; i < d.length; i += 4) if (d[i + 3]) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return seen.size > 50")" = true ] ||
+  fail "the latent space shows few colours"
+drag mouse; after=$(view); differ "$before" "$after" "a drag does not turn the latent space"
+before=$after; drag touch; after=$(view); differ "$before" "$after" "a finger does not turn the latent space"
+before=$after; keys .view $'\ue012'; after=$(view); differ "$before" "$after" "an arrow key does not turn the latent space"
+before=$after; keys .view '+'; after=$(view); differ "$before" "$after" "+ does not zoom"
+before=$after; click '.colouring option:nth-child(2)'; after=$(view); differ "$before" "$after" "another column gives the same colours"
+before=$after; click '.set option:nth-child(3)'; after=$(view); differ "$before" "$after" "other axes give the same picture"
+in_page "return document.querySelector('.scale-ticks').textContent" | grep -q '[0-9]' || fail "the colour bar has no values"
+
+# ---- The film ----
+
+[ "$(frame)" = 0 ] || fail "the film does not begin at its first frame"
+before=$(screen)
+click .play; sleep 0.5
+at=$(frame); [ "$at" -gt 0 ] || fail "the film does not play"
+click .play; at=$(frame); after=$(screen); sleep 0.4
+[ "$(frame)" = "$at" ] || fail "the film does not stop"
+[ "$at" = 0 ] || differ "$before" "$after" "the film plays without its images"
+keys '.film input' $'\ue011'; [ "$(frame)" = 0 ] || fail "the slider does not move to the first frame"
+keys '.film input' $'\ue014\ue014\ue014'; [ "$(frame)" = 3 ] || fail "the slider does not move by frames"
+differ "$before" "$(screen)" "the images do not follow the slider"
+in_page "return document.querySelector('.frame').textContent" | grep -q 'frame 4 of 15' || fail "the number of the frame is wrong"
+before=$(screen); click '.sequence option:nth-child(2)'; differ "$before" "$(screen)" "another sequence shows the same images"
+
+# ---- Wide and narrow, light and dark ----
+
+for scheme in light dark; do
+  cdp Emulation.setEmulatedMedia "{\"features\": [{\"name\": \"prefers-color-scheme\", \"value\": \"$scheme\"}]}"
+  for width in 1400 400; do
+    cdp Emulation.setDeviceMetricsOverride "{\"width\": $width, \"height\": 900, \"deviceScaleFactor\": 1, \"mobile\": false}"
+    [ "$(in_page 'return document.documentElement.scrollWidth')" -le "$width" ] || fail "the page is wider than a window of $width"
+    [ -n "${2:-}" ] || continue
+    height=$(in_page 'return document.documentElement.scrollHeight')
+    call POST "/session/$session/goog/cdp/execute" "{\"cmd\": \"Page.captureScreenshot\", \"params\": {\"captureBeyondViewport\": true,
+      \"clip\": {\"x\": 0, \"y\": 0, \"width\": $width, \"height\": $height, \"scale\": 1}}}" | jq -r .data | base64 -d >"$folder/$scheme-$width.png"
+  done
+done
+
+# ---- What the browser has to say ----
+
+log=$(call POST "/session/$session/se/log" '{"type": "browser"}')
+[ "$(jq length <<<"$log")" = 0 ] || fail "the console has messages: $log"
+requests=$(call POST "/session/$session/se/log" '{"type": "performance"}' | jq -r '.[].message | fromjson | .message |
+  select(.method == "Network.requestWillBeSent") | .params.request.url | .[0:200] | select(startswith("data:") | not)')
+grep -q '^file:' <<<"$requests" || fail "the log of requests does not even name the page"
+! grep -v -F -x "file://$(realpath "$page")" <<<"$requests" || fail "the page asks for something else than itself"
+echo "passed: $bytes bytes, no message, no request"
