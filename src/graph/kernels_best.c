@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#if defined(DV_TILES)
+#if defined(DV_TILES) && !defined(DV_DOUBLE)
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ const dv_kernels *dv_kernels_best(void) {
   return &dv_kernels_base;
 }
 
-#if defined(DV_TILES)
+#if defined(DV_TILES) && !defined(DV_DOUBLE)
 extern const dv_products dv_products_bfloat16x3, dv_products_bfloat16;
 
 /* What is missing for the tile units, or NULL when this process may use them from now on. */
@@ -54,7 +54,7 @@ dvbf_status dv_products_choose(const dv_products **out, int64_t choice, dvbf_err
   const char *missing = NULL;
   *out = dv_kernels_best()->product;
   if (choice == DV_FLOAT) return DVBF_OK;
-#if defined(DV_TILES)
+#if defined(DV_TILES) && !defined(DV_DOUBLE)
   missing = missing_for_tiles();
   *out = choice == DV_BFLOAT16X3 ? &dv_products_bfloat16x3 : &dv_products_bfloat16;
 #else

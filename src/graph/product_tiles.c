@@ -1,12 +1,13 @@
 /* Matrix products of float arrays on the tile units (AMX) of newer Intel processors, for training.
  *
  * The units multiply numbers of 16 bits (bfloat16: a float with 8 bits of mantissa) and add in float. So
- * every operand is split, x = hi + lo + rest with |lo| <= 2^-9 |x| and |rest| <= 2^-18 |x|, and with three
- * terms
+ * every operand is split, x = hi + lo + rest with |lo| <= 2^-8 |x| and |rest| <= 2^-17 |x|, and
  *
- *   a b  ~  hi(a) lo(b) + hi(a) hi(b) + lo(a) hi(b)        error <= about 2^-16 sum |a| |b|
+ *   bfloat16x3:  a b ~ hi(a) lo(b) + hi(a) hi(b) + lo(a) hi(b)      error <= 2^-15 |a b|
+ *   bfloat16:    a b ~ hi(a) hi(b)                                  error <= 2^-7 |a b|
  *
- * with one term, hi(a) hi(b) alone, error <= about 2^-8 sum |a| |b|.
+ * for a term of a sum; over a sum, errors of both signs cancel for the most part. Numbers beyond 3.39e38, the
+ * largest of bfloat16, become infinite.
  *
  * A tile has 16 rows of 64 bytes. One instruction adds to a tile c [16][16 floats] the product of
  *   a [16 rows of c][32 summed]   as 16 pairs of bfloat16 in a row, and
