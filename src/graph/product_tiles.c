@@ -55,10 +55,9 @@ static inline __m512i pairs_along(__m512 *x, __m512 *y) {
 
 /* Pairs (x[i], y[i]) of two rows, and what rounding has left. */
 static inline __m512i pairs_down(__m512 *x, __m512 *y) {
-  const __m512i weave = _mm512_add_epi32(
-      _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
-      _mm512_slli_epi32(_mm512_set_epi32(31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16),
-                        16));
+  const __m512i ramp = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const __m512i second = _mm512_add_epi32(ramp, _mm512_set1_epi32(16));
+  const __m512i weave = ramp | _mm512_slli_epi32(second, 16); /* 0, 16, 1, 17, .. in numbers of 16 bits */
   __m512i hi = _mm512_permutexvar_epi16(weave, (__m512i)_mm512_cvtne2ps_pbh(*y, *x));
   *x -= (__m512)_mm512_slli_epi32(hi, 16);
   *y -= (__m512)_mm512_and_epi32(hi, _mm512_set1_epi32(-65536));
@@ -91,7 +90,7 @@ INLINE void pack_down(split *to, const float *at, size_t step, int lines, int de
   }
 }
 
-/* Transposed in place: four rounds that exchange blocks of 8, 4, 2 and 1. */
+/* Transposed in place: four rounds that exchange blocks of 1, 2, 4 and 8. */
 static inline void turn(tile *t) {
   __m512i a[SIDE], b[SIDE];
   for (int i = 0; i < SIDE; i += 2) {
