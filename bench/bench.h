@@ -1,4 +1,4 @@
-/* Shared by the benchmarks: data, a model, time. */
+/* Shared by the benchmarks: data, a model, time, figures. */
 #ifndef DV_BENCH_H
 #define DV_BENCH_H
 
@@ -7,8 +7,10 @@
 #include "data/dataset.h"
 #include "train/updater.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static inline double now(void) {
@@ -50,6 +52,57 @@ static inline dvbf_model *bench_model(const dvbf_sequences *data, int batch, con
   must(dv_model_new(&model, s, NULL, data, 1, &error), &error);
   dvbf_settings_free(s);
   return model;
+}
+
+/* ---- A model in training, to be timed ---- */
+
+typedef struct contender {
+  dvbf_model *model;
+  dv_pool *pool;
+  dv_updater *updater;
+} contender;
+
+static inline contender contender_new(const dvbf_sequences *data, int batch, int threads,
+                                      const char *const *more) {
+  dvbf_error error;
+  contender c = {.model = bench_model(data, batch, more)};
+  must(dv_pool_new(&c.pool, (unsigned)threads, &error), &error);
+  must(dv_updater_new(&c.updater, c.model, c.pool, data, &error), &error);
+  dv_updater_run(c.updater, 2);
+  return c;
+}
+
+/* Seconds per update. */
+static inline double contender_time(contender *c, int updates) {
+  double began = now();
+  dv_updater_run(c->updater, (uint64_t)updates);
+  return (now() - began) / updates;
+}
+
+/* ---- Figures ---- */
+
+enum { MOST_ROUNDS = 100 };
+
+typedef struct sample {
+  double value[MOST_ROUNDS];
+  int n;
+} sample;
+
+static inline void put(sample *s, double value) {
+  if (isfinite(value)) s->value[s->n++] = value;
+}
+
+static inline int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+static inline double quantile(const sample *s, double q) {
+  double sorted[MOST_ROUNDS];
+  if (!s->n) return NAN;
+  memcpy(sorted, s->value, (size_t)s->n * sizeof *sorted);
+  qsort(sorted, (size_t)s->n, sizeof *sorted, by_value);
+  return sorted[(int)(q * (s->n - 1) + 0.5)];
 }
 
 #endif

@@ -1,13 +1,6 @@
 /* Time of one step of the online filter on a pendulum-sized model. Usage: bench_filter [STEPS] [SAMPLES] */
 #include "bench.h"
 
-#include <string.h>
-
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
-
 int main(int count, char **arguments) {
   int steps = count > 1 ? atoi(arguments[1]) : 100000;
   size_t samples = count > 2 ? (size_t)atoi(arguments[2]) : 1, size;

@@ -14,7 +14,7 @@
 extern void openblas_set_num_threads(int count);
 extern char *openblas_get_corename(void);
 
-enum { MOST_ROUNDS = 100, BATCHES = 3, THREADS = 2 };
+enum { BATCHES = 3, THREADS = 2 };
 static const int batches[BATCHES] = {50, 100, 500};
 static const int updates_per_round[BATCHES] = {40, 20, 6};
 
@@ -33,29 +33,6 @@ static void insist_on_fast_blas(char **arguments) {
 #else
   (void)arguments;
 #endif
-}
-
-/* ---- Ours ---- */
-
-typedef struct contender {
-  dvbf_model *model;
-  dv_pool *pool;
-  dv_updater *updater;
-} contender;
-
-static contender contender_new(const dvbf_sequences *data, int batch, int threads) {
-  dvbf_error error;
-  contender c = {.model = bench_model(data, batch, NULL)};
-  must(dv_pool_new(&c.pool, (unsigned)threads, &error), &error);
-  must(dv_updater_new(&c.updater, c.model, c.pool, data, &error), &error);
-  dv_updater_run(c.updater, 2);
-  return c;
-}
-
-static double time_ours(contender *c, int updates) {
-  double began = now();
-  dv_updater_run(c->updater, (uint64_t)updates);
-  return (now() - began) / updates;
 }
 
 /* ---- sgemm: one single-threaded product per thread, of the emission's shape ---- */
@@ -129,28 +106,6 @@ static double time_twin(twin *t, int batch, int threads, int updates) {
 
 /* ---- Figures ---- */
 
-typedef struct sample {
-  double value[MOST_ROUNDS];
-  int n;
-} sample;
-
-static void put(sample *s, double value) {
-  if (isfinite(value)) s->value[s->n++] = value;
-}
-
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
-
-static double quantile(const sample *s, double q) {
-  double sorted[MOST_ROUNDS];
-  if (!s->n) return NAN;
-  memcpy(sorted, s->value, (size_t)s->n * sizeof *sorted);
-  qsort(sorted, (size_t)s->n, sizeof *sorted, by_value);
-  return sorted[(int)(q * (s->n - 1) + 0.5)];
-}
-
 typedef struct row {
   contender ours;
   sample seconds, twin, rate;
@@ -169,7 +124,7 @@ static void measure(row rows[BATCHES][THREADS], sample gemm[THREADS], twin *t, i
     for (int b = 0; b < BATCHES; b++)
       for (int n = 0; n < THREADS; n++) {
         row *at = &rows[b][n];
-        double rate = sgemm_rate(n + 1), seconds = time_ours(&at->ours, updates_per_round[b]);
+        double rate = sgemm_rate(n + 1), seconds = contender_time(&at->ours, updates_per_round[b]);
         put(&gemm[n], rate);
         put(&at->seconds, seconds);
         put(&at->rate, dv_updater_flops(at->ours.updater) / seconds * 1e-9 / rate);
@@ -219,7 +174,7 @@ int main(int count, char **arguments) {
   for (int b = 0; b < BATCHES; b++)
     for (int n = 0; n < THREADS; n++) {
       long before = resident_kilobytes();
-      rows[b][n].ours = contender_new(&data, batches[b], n + 1);
+      rows[b][n].ours = contender_new(&data, batches[b], n + 1, NULL);
       memory = resident_kilobytes() - before; /* of the last: batch 500 with 2 threads */
     }
   twin t = twin_start(count > 2 ? arguments + 2 : (char *[]){NULL});

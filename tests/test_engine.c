@@ -675,6 +675,56 @@ static void threads_do_not_change_results(void **state) {
   expect_same_for_all_threads("model=dkf layers=2 filter-dropout=0 filter-dropout-end=0");
 }
 
+/* Layers large enough for the tile units. */
+#define LARGE "initial=birnn initial-frames=0 hidden=64 batch-size=240 shard-size=60 products="
+
+static void threads_do_not_change_tiles(void **state) {
+  (void)state;
+  static const char *const settings[] = {LARGE "bfloat16x3", LARGE "bfloat16"};
+  const dv_products *product;
+  dvbf_error error;
+  if (dv_products_choose(&product, DV_BFLOAT16X3, &error)) {
+    print_message("not tested: %s\n", error.message);
+    skip();
+  }
+  fixture f;
+  for (int i = 0; i < 2; i++) {
+    begin(&f, LARGE "float");
+    size_t size = f.model->parameters.size * sizeof(dvbf_real);
+    dvbf_real *plain = trained(&f, 2, 3), *first = NULL;
+    end(&f);
+    for (unsigned threads = 1; threads <= 4; threads++) {
+      begin(&f, settings[i]);
+      dvbf_real *values = trained(&f, threads, 3);
+      end(&f);
+      if (first) assert_memory_equal(first, values, size);
+      if (first) free(values);
+      if (!first) first = values;
+    }
+    assert_memory_not_equal(plain, first, size); /* the tile units were at work */
+    free(plain);
+    free(first);
+  }
+}
+
+/* As on a machine without tile units: the value, what is missing and the remedy. Evaluation does not mind. */
+static void missing_tiles_are_refused(void **state) {
+  (void)state;
+  fixture f;
+  dvbf_error error = {0};
+  dv_pool *pool = new_pool(1);
+  dv_updater *updater = NULL;
+  begin(&f, "products=bfloat16x3");
+  setenv("DVBF_ISA", "base", 1);
+  assert_int_equal(dv_updater_new(&updater, f.model, pool, &f.sequences, &error), DVBF_ARGUMENT);
+  dvbf_paths_free(infer(f.model, &f.sequences, 1, 5));
+  unsetenv("DVBF_ISA");
+  assert_non_null(strstr(error.message, "products = bfloat16x3: "));
+  assert_non_null(strstr(error.message, "; use products = float"));
+  dv_pool_free(pool);
+  end(&f);
+}
+
 static void snapshots_continue_the_same(void **state) {
   (void)state;
   fixture f;
@@ -981,6 +1031,8 @@ int main(void) {
       cmocka_unit_test(not_finite_is_not_loaded),
       cmocka_unit_test(what_is_no_file),
       cmocka_unit_test(threads_do_not_change_results),
+      cmocka_unit_test(threads_do_not_change_tiles),
+      cmocka_unit_test(missing_tiles_are_refused),
       cmocka_unit_test(snapshots_continue_the_same),
       cmocka_unit_test(dkf_sees_the_observed_frames_alone),
       cmocka_unit_test(dkf_settings),

@@ -1,5 +1,6 @@
 /* The kernels of every instruction set that this processor has, against plain code in double precision. */
 #include "base/random.h"
+#include "base/settings.h"
 #include "graph/kernels.h"
 
 #include <float.h>
@@ -71,9 +72,15 @@ typedef struct layout {
   size_t a_row, a_sum, b_sum, b_col;
 } layout;
 
+/* Products and the error of a term of their sums, beyond the rounding of floats. */
+typedef struct suspect {
+  const dv_products *product;
+  double error;
+} suspect;
+
 /* c[m][n] += sum over depth, and the bound of its rounding. */
 static void expect_product(const float *got, const float *before, const float *a, const float *b, layout l,
-                           int m, int n, int depth, const char *what) {
+                           int m, int n, int depth, double error, const char *what) {
   for (int i = 0; i < m; i++)
     for (int j = 0; j < n; j++) {
       double sum = before[i * n + j], size = fabs(sum);
@@ -82,7 +89,7 @@ static void expect_product(const float *got, const float *before, const float *a
         sum += term;
         size += fabs(term);
       }
-      double margin = (2 + sqrt(depth)) * FLT_EPSILON * size;
+      double margin = ((2 + sqrt(depth)) * FLT_EPSILON + error) * size;
       if (!(fabs(got[i * n + j] - sum) <= margin))
         fail_msg("%s: [%d][%d] of %d x %d x %d is %.9g, not %.9g", what, i, j, m, n, depth, got[i * n + j],
                  sum);
@@ -90,12 +97,12 @@ static void expect_product(const float *got, const float *before, const float *a
 }
 
 /* nn with a first row: what c held before must not matter. */
-static void check_started(const dv_kernels *k, const float *a, const float *b, int m, int n, int depth) {
+static void check_started(suspect s, const float *a, const float *b, int m, int n, int depth) {
   float *start = normal_array((size_t)n, 4), *before = malloc((size_t)m * (size_t)n * sizeof *before);
   float *c = normal_array((size_t)m * (size_t)n, 5);
   for (int i = 0; i < m * n; i++) before[i] = start[i % n], c[i] = i % 2 ? NAN : c[i];
-  k->product->nn(c, start, a, b, m, n, depth);
-  expect_product(c, before, a, b, (layout){(size_t)depth, 1, (size_t)n, 1}, m, n, depth,
+  s.product->nn(c, start, a, b, m, n, depth);
+  expect_product(c, before, a, b, (layout){(size_t)depth, 1, (size_t)n, 1}, m, n, depth, s.error,
                  "nn with a first row");
   free(start);
   free(before);
@@ -103,23 +110,27 @@ static void check_started(const dv_kernels *k, const float *a, const float *b, i
 }
 
 /* The three products whose result is m x n and whose sums are `depth` long. */
-static void check_products(const dv_kernels *k, int m, int n, int depth) {
+static void check_suspect(suspect s, int m, int n, int depth) {
   size_t sm = (size_t)m, sn = (size_t)n, sd = (size_t)depth;
   float *a = normal_array(sm * sd, 1), *b = normal_array(sn * sd, 2), *before = normal_array(sm * sn, 3);
   float *c = copy_of(before, sm * sn);
-  k->product->nn(c, NULL, a, b, m, n, depth);
-  expect_product(c, before, a, b, (layout){sd, 1, sn, 1}, m, n, depth, "nn");
+  s.product->nn(c, NULL, a, b, m, n, depth);
+  expect_product(c, before, a, b, (layout){sd, 1, sn, 1}, m, n, depth, s.error, "nn");
   memcpy(c, before, sm * sn * sizeof *c);
-  k->product->nt(c, a, b, m, depth, n);
-  expect_product(c, before, a, b, (layout){sd, 1, 1, sd}, m, n, depth, "nt");
+  s.product->nt(c, a, b, m, depth, n);
+  expect_product(c, before, a, b, (layout){sd, 1, 1, sd}, m, n, depth, s.error, "nt");
   memcpy(c, before, sm * sn * sizeof *c);
-  k->product->tn(c, a, b, depth, n, m);
-  expect_product(c, before, a, b, (layout){1, sm, sn, 1}, m, n, depth, "tn");
-  check_started(k, a, b, m, n, depth);
+  s.product->tn(c, a, b, depth, n, m);
+  expect_product(c, before, a, b, (layout){1, sm, sn, 1}, m, n, depth, s.error, "tn");
+  check_started(s, a, b, m, n, depth);
   free(a);
   free(b);
   free(c);
   free(before);
+}
+
+static void check_products(const dv_kernels *k, int m, int n, int depth) {
+  check_suspect((suspect){k->product, 0}, m, n, depth);
 }
 
 static void products_of_many_shapes(void **state) {
@@ -150,6 +161,100 @@ static void products_at_the_edges(void **state) {
       check_products(k, depths[i], 2, 5); /* narrow operands too long to be turned round */
       check_products(k, depths[i], 16, 3);
     }
+  }
+}
+
+/* ---- Products on tile units ---- */
+
+#if defined(DV_TILES)
+extern const dv_products dv_products_all_bfloat16x3, dv_products_all_bfloat16;
+
+/* Both kinds, with the bounds of their errors: what a term lacks after splitting, or after rounding alone. */
+static const suspect on_tiles[] = {{&dv_products_all_bfloat16x3, 0x1p-15},
+                                   {&dv_products_all_bfloat16, 0x1.01p-7}};
+#else
+static const suspect on_tiles[2];
+#endif
+
+#define EACH_KIND(s) for (const suspect *s = on_tiles; s < on_tiles + 2; s++)
+
+/* The chosen products, or the test is skipped where the machine has no tile units. */
+static const dv_products *tiles_or_skip(int64_t choice) {
+  const dv_products *product = NULL;
+  dvbf_error error;
+  if (!dv_products_choose(&product, choice, &error)) return product;
+  print_message("not tested: %s\n", error.message);
+  skip();
+  return NULL;
+}
+
+static void tiles_of_many_shapes(void **state) {
+  (void)state;
+  tiles_or_skip(DV_BFLOAT16X3);
+  dv_random random = dv_random_at(8, DV_STREAM_SIMULATION, 0, 0);
+  EACH_KIND(s) {
+    for (int m = 1; m <= 33; m++) /* every edge in each direction, odd sums */
+      for (int n = 1; n <= 33; n += 1 + n / 3) {
+        check_suspect(*s, m, n, 1 + (m * 7 + n) % 67);
+        check_suspect(*s, n, m, 1 + (m * 5 + n) % 67);
+      }
+    for (int i = 0; i < 150; i++)
+      check_suspect(*s, 1 + (int)(dv_random_word(&random) % 100), 1 + (int)(dv_random_word(&random) % 100),
+                    1 + (int)(dv_random_word(&random) % 100));
+  }
+}
+
+/* Around the width and depth that are packed at once, and the shapes of the model. */
+static void tiles_at_the_edges(void **state) {
+  (void)state;
+  tiles_or_skip(DV_BFLOAT16X3);
+  static const int around[] = {255, 256, 257, 271, 288, 513};
+  EACH_KIND(s) {
+    for (size_t i = 0; i < sizeof around / sizeof *around; i++) {
+      check_suspect(*s, 35, 21, around[i]);
+      check_suspect(*s, 35, around[i], 21);
+      check_suspect(*s, around[i], 21, 35);
+      check_suspect(*s, 3, around[i], around[i]);
+    }
+    check_suspect(*s, 375, 128, 256);
+    check_suspect(*s, 128, 128, 375);
+  }
+}
+
+/* Large products go to the tile units, where bfloat16 errs more than float can; small ones stay float. */
+static void tiles_take_large_products(void **state) {
+  (void)state;
+  for (int64_t choice = DV_BFLOAT16X3; choice <= DV_BFLOAT16; choice++) {
+    const dv_products *chosen = tiles_or_skip(choice), *plain = dv_kernels_best()->product;
+    for (int size = 8; size <= 64; size += 56) {
+      size_t n = (size_t)size * (size_t)size;
+      float *a = normal_array(n, 1), *b = normal_array(n, 2), *c = normal_array(n, 3), *d = copy_of(c, n);
+      chosen->nn(c, NULL, a, b, size, size, size);
+      plain->nn(d, NULL, a, b, size, size, size);
+      assert_int_equal(!memcmp(c, d, n * sizeof *c), size == 8);
+      free(a);
+      free(b);
+      free(c);
+      free(d);
+    }
+  }
+}
+
+/* What is not finite must reach the gradient, where training sees it; it stays in its row. */
+static void tiles_pass_nan(void **state) {
+  (void)state;
+  enum { M = 40, N = 20, K = 50, AT = 17 };
+  tiles_or_skip(DV_BFLOAT16X3);
+  static const float bad[] = {NAN, INFINITY, -INFINITY};
+  EACH_KIND(s)
+  for (int i = 0; i < 3; i++) {
+    float *a = normal_array(M * K, 1), *b = normal_array(K * N, 2), *c = normal_array(M * N, 3);
+    a[AT * K + K - 1] = bad[i];
+    s->product->nn(c, NULL, a, b, M, N, K);
+    for (int j = 0; j < M * N; j++) assert_int_equal(!isfinite(c[j]), j / N == AT);
+    free(a);
+    free(b);
+    free(c);
   }
 }
 
@@ -576,15 +681,28 @@ static void adadelta_kernel(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sets_are_chosen),       cmocka_unit_test(products_of_many_shapes),
-      cmocka_unit_test(products_at_the_edges), cmocka_unit_test(sigmoid_is_accurate),
-      cmocka_unit_test(tanh_is_accurate),      cmocka_unit_test(softmax_is_accurate),
-      cmocka_unit_test(activations_saturate),  cmocka_unit_test(nan_passes),
-      cmocka_unit_test(activations_backward),  cmocka_unit_test(normals_are_normal),
-      cmocka_unit_test(normals_are_accurate),  cmocka_unit_test(normals_of_extreme_words),
-      cmocka_unit_test(gaussian_kernels),      cmocka_unit_test(bernoulli_kernels),
-      cmocka_unit_test(mix_kernels),           cmocka_unit_test(sum_kernels),
-      cmocka_unit_test(reduce_kernel),         cmocka_unit_test(adam_kernel),
+      cmocka_unit_test(sets_are_chosen),
+      cmocka_unit_test(products_of_many_shapes),
+      cmocka_unit_test(tiles_of_many_shapes),
+      cmocka_unit_test(tiles_at_the_edges),
+      cmocka_unit_test(tiles_take_large_products),
+      cmocka_unit_test(tiles_pass_nan),
+      cmocka_unit_test(products_at_the_edges),
+      cmocka_unit_test(sigmoid_is_accurate),
+      cmocka_unit_test(tanh_is_accurate),
+      cmocka_unit_test(softmax_is_accurate),
+      cmocka_unit_test(activations_saturate),
+      cmocka_unit_test(nan_passes),
+      cmocka_unit_test(activations_backward),
+      cmocka_unit_test(normals_are_normal),
+      cmocka_unit_test(normals_are_accurate),
+      cmocka_unit_test(normals_of_extreme_words),
+      cmocka_unit_test(gaussian_kernels),
+      cmocka_unit_test(bernoulli_kernels),
+      cmocka_unit_test(mix_kernels),
+      cmocka_unit_test(sum_kernels),
+      cmocka_unit_test(reduce_kernel),
+      cmocka_unit_test(adam_kernel),
       cmocka_unit_test(adadelta_kernel),
   };
   return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);

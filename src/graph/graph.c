@@ -388,7 +388,8 @@ const dvbf_graph *dv_graph_pack(const dvbf_graph *g, void *memory) {
 /* ---- Running ---- */
 
 dvbf_status dv_run_init(dvbf_run *run, const dvbf_graph *g, dvbf_error *error) {
-  *run = (dvbf_run){.graph = g, .k = dv_kernels_best()};
+  const dv_kernels *k = dv_kernels_best();
+  *run = (dvbf_run){.graph = g, .k = k, .product = k->product};
   run->arena = dv_calloc_aligned(g->arena, sizeof *run->arena);
   if (!run->arena) return dv_fail_memory(error, "making room for a shard of the minibatch");
   return DVBF_OK;

@@ -8,7 +8,7 @@
 /* Added to every propagated variance, whose root has no derivative at 0. */
 #define DV_VARIANCE_FLOOR 1e-6
 
-/* Products of row-major arrays (product.c). */
+/* Products of row-major arrays (product.c, product_tiles.c). */
 typedef struct dv_products {
   /* c[m][n] = start[n] + a[m][k] b[k][n] in every row; without start (NULL) it adds to c. */
   void (*nn)(dvbf_real *c, const dvbf_real *start, const dvbf_real *a, const dvbf_real *b, int m, int n,
@@ -76,5 +76,8 @@ typedef struct dv_kernels {
 
 /* The fastest set that this processor runs; DVBF_ISA=base|v3|v4 in the environment asks for another. */
 const dv_kernels *dv_kernels_best(void);
+
+/* The products of the setting `products` (DV_FLOAT, ...), or a sentence where the machine lacks them. */
+dvbf_status dv_products_choose(const dv_products **out, int64_t choice, dvbf_error *error);
 
 #endif

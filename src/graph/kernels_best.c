@@ -1,7 +1,15 @@
 #include "graph/kernels.h"
 
+#include "base/settings.h"
+#include "base/status.h"
+
 #include <stdlib.h>
 #include <string.h>
+#if defined(DV_TILES) && !defined(DV_DOUBLE)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 extern const dv_kernels dv_kernels_base;
 #if defined(__x86_64__)
@@ -21,4 +29,38 @@ const dv_kernels *dv_kernels_best(void) {
   if (v3) return &dv_kernels_v3;
 #endif
   return &dv_kernels_base;
+}
+
+#if defined(DV_TILES) && !defined(DV_DOUBLE)
+extern const dv_products dv_products_bfloat16x3, dv_products_bfloat16;
+
+/* What is missing for the tile units, or NULL when this process may use them from now on. */
+static const char *missing_for_tiles(void) {
+  enum { BFLOAT16_VECTORS = 1 << 5, BFLOAT16_TILES = 1 << 22, TILES = 1 << 24 };
+  enum { REQUEST_STATE = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM of the kernel, and of what */
+  unsigned a = 0, b, c, d = 0, a1 = 0, ignored;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !__get_cpuid_count(7, 1, &a1, &b, &c, &ignored) ||
+      !(d & TILES) || !(d & BFLOAT16_TILES) || !(a1 & BFLOAT16_VECTORS))
+    return "this processor has no tile units for bfloat16 (AMX)";
+  if (dv_kernels_best() != &dv_kernels_v4)
+    return "tile units go with the instruction set v4, which this processor lacks or DVBF_ISA forbids";
+  if (syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA))
+    return "the operating system does not grant the processor's tile units (Linux does since 5.16)";
+  return NULL;
+}
+#endif
+
+dvbf_status dv_products_choose(const dv_products **out, int64_t choice, dvbf_error *error) {
+  const char *missing = NULL;
+  *out = dv_kernels_best()->product;
+  if (choice == DV_FLOAT) return DVBF_OK;
+#if defined(DV_TILES) && !defined(DV_DOUBLE)
+  missing = missing_for_tiles();
+  *out = choice == DV_BFLOAT16X3 ? &dv_products_bfloat16x3 : &dv_products_bfloat16;
+#else
+  missing = "this build of the library has no products on tile units (AMX)";
+#endif
+  if (!missing) return DVBF_OK;
+  return dv_fail(error, DVBF_ARGUMENT, "products = %s: %s; use products = float",
+                 choice == DV_BFLOAT16X3 ? "bfloat16x3" : "bfloat16", missing);
 }

@@ -32,8 +32,7 @@ static dvbf_value weight_of(dvbf_value w, int t) {
 /* y = start + x W over the rows of both views, or y += x W without start. */
 static void multiply(dvbf_run *run, dvbf_value y, const dvbf_real *start, dvbf_value x, dvbf_value w) {
   if (!per_step(w)) {
-    run->k->product->nn(dvbf_at(run, y), start, dvbf_at(run, x), dvbf_at(run, w), all_rows(y), y.cols,
-                        x.cols);
+    run->product->nn(dvbf_at(run, y), start, dvbf_at(run, x), dvbf_at(run, w), all_rows(y), y.cols, x.cols);
     return;
   }
   for (int t = 0; t < y.steps; t++)
@@ -45,7 +44,7 @@ static void send_back(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
   dvbf_real *dx = dvbf_gradient_at(run, x);
   if (!dx) return;
   if (!per_step(w)) {
-    run->k->product->nt(dx, dvbf_gradient_at(run, y), dvbf_at(run, w), all_rows(y), y.cols, x.cols);
+    run->product->nt(dx, dvbf_gradient_at(run, y), dvbf_at(run, w), all_rows(y), y.cols, x.cols);
     return;
   }
   for (int t = 0; t < y.steps; t++)
@@ -57,7 +56,7 @@ static void learn(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
   dvbf_real *dw = dvbf_gradient_at(run, w);
   if (!dw) return;
   if (!per_step(w)) {
-    run->k->product->tn(dw, dvbf_at(run, x), dvbf_gradient_at(run, y), all_rows(y), y.cols, x.cols);
+    run->product->tn(dw, dvbf_at(run, x), dvbf_gradient_at(run, y), all_rows(y), y.cols, x.cols);
     return;
   }
   for (int t = 0; t < y.steps; t++) learn(run, dvbf_steps(y, t, 1), dvbf_steps(x, t, 1), dvbf_steps(w, t, 1));
@@ -127,8 +126,8 @@ static void step_backward(const dvbf_op *op, dvbf_run *run) {
     if (turned.buffer < 0)
       send_back(run, y, x, weight_of(l->in[i].w, d->t));
     else
-      run->k->product->nn(dvbf_gradient_at(run, x), NULL, dvbf_gradient_at(run, y),
-                          dvbf_at(run, weight_of(turned, d->t)), y.rows, x.cols, y.cols);
+      run->product->nn(dvbf_gradient_at(run, x), NULL, dvbf_gradient_at(run, y),
+                       dvbf_at(run, weight_of(turned, d->t)), y.rows, x.cols, y.cols);
   }
 }
 

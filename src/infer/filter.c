@@ -44,7 +44,9 @@ static void place_machine(block *b, machine *m, const dv_program *recorded) {
   if (!b->at) return;
   m->program = *recorded;
   m->program.graph = NULL; /* the heap's copy is freed; runs use the packed one */
-  m->run = (dvbf_run){.graph = dv_graph_pack(recorded->graph, graph), .k = dv_kernels_best(), .arena = arena};
+  const dv_kernels *k = dv_kernels_best();
+  m->run = (dvbf_run){
+      .graph = dv_graph_pack(recorded->graph, graph), .k = k, .product = k->product, .arena = arena};
   memset(arena, 0, dv_graph_arena_size(recorded->graph) * sizeof(dvbf_real));
 }
 

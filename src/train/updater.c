@@ -91,10 +91,14 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, c
   u->frames = (double)dv_sequences_frames(train) / (double)train->count;
   u->shards = (u->batch + u->rows - 1) / u->rows;
   int steps = (int)train->steps;
-  dvbf_status status = dv_program_record(&u->program, model, steps, u->rows, steps, true, error);
+  const dv_products *product = NULL;
+  dvbf_status status = dv_products_choose(&product, model->settings->products, error);
+  if (!status) status = dv_program_record(&u->program, model, steps, u->rows, steps, true, error);
   if (!status && !allocate(u)) status = dv_fail_memory(error, "preparing training");
-  for (int i = 0; i < dv_pool_size(pool) && !status; i++)
+  for (int i = 0; i < dv_pool_size(pool) && !status; i++) {
     status = dv_run_init(&u->runs[i], u->program.graph, error);
+    u->runs[i].product = product;
+  }
   if (status) {
     dv_updater_free(u);
     return status;
