@@ -201,6 +201,11 @@ typedef struct dvbf_regression {
   double r2, log_likelihood;
 } dvbf_regression;
 
+/* Ordinary least squares with intercept of y on z [points][n_z], as in the paper's Table 1; entries of y are
+ * `stride` apart. The name stays as it is. */
+DVBF_API dvbf_status dvbf_regress(dvbf_regression *out, const float *z, size_t points, size_t n_z,
+                                  const float *y, size_t stride, dvbf_error *error);
+
 typedef struct dvbf_evaluation {
   size_t n_regressions;
   dvbf_regression *regressions;             /* [n_regressions] one for each column of state */

@@ -51,3 +51,8 @@ dvbf_status dv_regress(const float *x, size_t n, size_t k, const float *y, size_
   dv_free(singular);
   return status;
 }
+
+dvbf_status dvbf_regress(dvbf_regression *out, const float *z, size_t points, size_t n_z, const float *y,
+                         size_t stride, dvbf_error *error) {
+  return dv_regress(z, points, n_z, y, stride, &out->r2, &out->log_likelihood, NULL, error);
+}
