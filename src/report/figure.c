@@ -5,15 +5,14 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static dvbf_status write_one(const char *path, const char *extension, double width, double height,
                              dv_figure_fn *draw, const void *figure, dvbf_error *error) {
   char name[4096];
-  if (strlen(path) + strlen(extension) >= sizeof name)
+  int length = snprintf(name, sizeof name, "%s%s", path, extension);
+  if (length < 0 || (size_t)length >= sizeof name)
     return dv_fail(error, DVBF_ARGUMENT, "%.64s...: the path is longer than %zu characters", path,
                    sizeof name - 1);
-  snprintf(name, sizeof name, "%s%s", path, extension);
   dv_canvas canvas;
   dvbf_status status = dv_canvas_open(&canvas, name, ceil(width), ceil(height), error);
   if (status) return status;
@@ -34,6 +33,17 @@ double dv_figure_title_height(const char *title) {
 void dv_figure_title(cairo_t *cr, double width, const char *title) {
   dv_text_style style = {.size = 24, .across = 0.5, .bold = true, .longest = width - 2 * DV_FIGURE_MARGIN};
   if (title) dv_text(cr, width / 2, DV_FIGURE_MARGIN + 12, style, title);
+}
+
+double dv_figure_legend_height(const dv_legend_entry *entries, size_t count, double room) {
+  if (!count) return 0;
+  cairo_surface_t *scratch = cairo_image_surface_create(CAIRO_FORMAT_RGB24, 1, 1);
+  cairo_t *cr = cairo_create(scratch);
+  /* Letters here may be a little narrower than on the page. */
+  size_t rows = dv_legend_rows(cr, 0.97 * room, entries, count);
+  cairo_destroy(cr);
+  cairo_surface_destroy(scratch);
+  return (double)rows * DV_LEGEND_ROW + 10;
 }
 
 dvbf_status dv_figure_check(const float *values, size_t count, const char *what, dvbf_error *error) {

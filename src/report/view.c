@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "report/figure.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,7 +36,8 @@ dvbf_status dv_view_make(dv_view *out, const float *z, size_t points, size_t n_z
   if (!status) {
     dv_plane_project(out->up, plane.first, z, points, n_z);
     dv_plane_project(out->across, plane.second, z, points, n_z);
-    label(out->across_label, sizeof out->across_label, across, up.reading ? "z, orthogonal" : "z₂");
+    label(out->across_label, sizeof out->across_label, across,
+          up.reading && up.reading->fitted ? "z, orthogonal" : "z₂");
     label(out->up_label, sizeof out->up_label, up, "z₁");
   }
   dv_plane_clear(&plane);
@@ -57,7 +59,8 @@ void dv_view_draw(cairo_t *cr, const dv_view *view, double x, double y, double w
                   .up = dv_figure_scale(view->up, view->points),
                   .across_label = view->across_label,
                   .up_label = view->up_label,
-                  .up_room = DV_VIEW_LEFT - 12};
+                  .up_room = DV_VIEW_LEFT - 12,
+                  .ticks = (size_t)fmax(3, fmin(width, height) / 36)};
   dv_axes_draw_back(cr, &axes);
   dv_scatter_draw(cr, &axes, view->across, view->up, view->values, view->points, &view->hue);
   dv_axes_draw_frame(cr, &axes);
