@@ -49,7 +49,7 @@ enum { DV_RECONSTRUCTION, DV_KL_W, DV_KL_V, DV_TERMS };
 struct dvbf_run {
   const dvbf_graph *graph;
   const dv_kernels *k;
-  const dv_products *product; /* those of k, or others of its choice */
+  const dv_products *product; /* those of k, or what the setting `products` asks for */
   dvbf_real *arena;
   const dvbf_real *parameters;
   dvbf_real *gradient; /* [parameters], NULL for a program without backward */
