@@ -1,5 +1,6 @@
 #include "comparison.h"
 
+#include "command.h"
 #include "results.h"
 
 #include <math.h>
@@ -7,56 +8,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers of Tables 1 and 2 of the paper for DVBF-LL; NAN where it gives none. */
-static const struct {
-  const char *heading, *key;
-  int decimals;
-  double paper;
-} columns[CLI_COLUMNS] = {
-    [CLI_SIN_LIKELIHOOD] = {"sin loglik", "sin_log_likelihood", 1, 3990.8},
-    [CLI_SIN_R2] = {"sin R^2", "sin_r2", 3, 0.961},
-    [CLI_COS_LIKELIHOOD] = {"cos loglik", "cos_log_likelihood", 1, 7231.1},
-    [CLI_COS_R2] = {"cos R^2", "cos_r2", 3, 0.982},
-    [CLI_VELOCITY_LIKELIHOOD] = {"velo. loglik", "velocity_log_likelihood", 1, -11139},
-    [CLI_VELOCITY_R2] = {"velo. R^2", "velocity_r2", 3, 0.916},
-    [CLI_BOUND] = {"bound", "elbo", 2, 798.56},
-    [CLI_RECONSTRUCTION] = {"reconstr.", "reconstruction", 2, 802.06},
-    [CLI_KL] = {"KL", "kl", 2, 3.50},
-    [CLI_ERROR_SHORT] = {"frames 6-15", "error_6_15", 4, NAN},
-    [CLI_ERROR_LONG] = {"frames 6-45", "error_6_45", 4, NAN},
-    [CLI_SECONDS] = {"seconds", "seconds", 1, NAN},
-    [CLI_STARTS] = {"starts", "starts", 0, NAN},
-};
-
-/* ---- Filling ---- */
-
-int cli_state_column(const dvbf_data *data, const char *prefix) {
-  for (size_t i = 0; i < data->test.n_s; i++)
-    if (!strncmp(data->state_names[i], prefix, strlen(prefix))) return (int)i;
-  return -1;
+void cli_trial_clear(cli_trial *t) {
+  dvbf_evaluation_free(t->test);
+  dvbf_evaluation_free(t->far);
+  json_decref(t->test_json);
+  json_decref(t->far_json);
+  *t = (cli_trial){0};
 }
 
-/* Error along the mean path, averaged over the predicted frames, as a share of the pixel variance. */
-static double mean_error(const dvbf_evaluation *e) {
+/* ---- Quantities ---- */
+
+static const dvbf_regression *regression_of(const dvbf_evaluation *e, const char *state) {
+  for (size_t i = 0; i < e->n_regressions; i++)
+    if (!strcmp(e->regressions[i].name, state)) return &e->regressions[i];
+  return NULL;
+}
+
+/* Mean over frames first to last, which are counted from 1. */
+static double error_of(const cli_trial *t, size_t first, size_t last) {
+  const dvbf_evaluation *e = last <= t->test->observed + t->test->horizon ? t->test : t->far;
   double sum = 0;
-  for (size_t i = 0; i < e->horizon; i++) sum += e->mse_mean_path[i];
-  return sum / (double)e->horizon / e->pixel_variance;
+  if (last > e->observed + e->horizon || first <= e->observed) return NAN;
+  for (size_t frame = first; frame <= last; frame++) sum += e->mse_mean_path[frame - e->observed - 1];
+  return sum / (double)(last - first + 1) / e->pixel_variance;
 }
 
-void cli_compare(cli_trial *trial, const dvbf_data *data, const dvbf_evaluation *test,
-                 const dvbf_evaluation *lengthy) {
-  static const char *const prefixes[] = {"sin", "cos", "vel"};
-  for (int i = 0; i < 3; i++) {
-    int column = cli_state_column(data, prefixes[i]);
-    bool known = column >= 0 && (size_t)column < test->n_regressions;
-    trial->values[CLI_SIN_LIKELIHOOD + 2 * i] = known ? test->regressions[column].log_likelihood : NAN;
-    trial->values[CLI_SIN_R2 + 2 * i] = known ? test->regressions[column].r2 : NAN;
+static double steps_ahead(const dvbf_evaluation *e) {
+  size_t steps = 0;
+  while (steps < e->horizon && e->mse_mean_path[steps] < e->pixel_variance) steps++;
+  return (double)steps;
+}
+
+static double value_of(const cli_trial *t, const cli_quantity *q) {
+  const dvbf_regression *r = q->state ? regression_of(t->test, q->state) : NULL;
+  switch (q->kind) {
+  case CLI_LIKELIHOOD: return r ? r->log_likelihood : NAN;
+  case CLI_R2: return r ? r->r2 : NAN;
+  case CLI_BOUND: return t->test->elbo;
+  case CLI_RECONSTRUCTION: return t->test->reconstruction;
+  case CLI_KL: return t->test->kl_w + t->test->kl_v;
+  case CLI_ERROR: return error_of(t, q->first, q->last);
+  case CLI_STEPS_AHEAD: return steps_ahead(t->far);
+  default: return NAN;
   }
-  trial->values[CLI_BOUND] = test->elbo;
-  trial->values[CLI_RECONSTRUCTION] = test->reconstruction;
-  trial->values[CLI_KL] = test->kl_w + test->kl_v;
-  trial->values[CLI_ERROR_SHORT] = mean_error(test);
-  trial->values[CLI_ERROR_LONG] = mean_error(lengthy);
+}
+
+void cli_compare(cli_trial *trial, const cli_experiment *experiment) {
+  for (size_t i = 0; i < cli_quantities(experiment); i++) {
+    double value = value_of(trial, &experiment->quantity[i]);
+    if (isfinite(value)) trial->values[i] = value;
+  }
 }
 
 /* ---- Over the seeds ---- */
@@ -69,88 +70,218 @@ static int ascending(const void *a, const void *b) {
 enum { SMALLEST, MEDIAN, LARGEST, STATISTICS };
 static const char *const statistic_names[STATISTICS] = {"min", "median", "max"};
 
-static void statistics(double out[STATISTICS], const cli_trial *trials, size_t count, int column) {
-  double *sorted = malloc((count + 1) * sizeof *sorted);
+static void statistics(double out[STATISTICS], const cli_outcome *o, size_t quantity) {
+  double *sorted = malloc((o->count + 1) * sizeof *sorted);
   for (int s = 0; s < STATISTICS; s++) out[s] = NAN;
   if (!sorted) return;
-  for (size_t i = 0; i < count; i++) sorted[i] = trials[i].values[column];
-  qsort(sorted, count, sizeof *sorted, ascending);
+  for (size_t i = 0; i < o->count; i++) sorted[i] = o->trials[i].values[quantity];
+  qsort(sorted, o->count, sizeof *sorted, ascending);
   out[SMALLEST] = sorted[0];
-  out[MEDIAN] = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
-  out[LARGEST] = sorted[count - 1];
+  out[MEDIAN] = (sorted[(o->count - 1) / 2] + sorted[o->count / 2]) / 2;
+  out[LARGEST] = sorted[o->count - 1];
   free(sorted);
 }
 
-/* ---- Tables ---- */
+/* ---- Tables as cells, for the terminal and for the page ---- */
 
-static void print_cell(int column, double value) {
-  if (isfinite(value))
-    printf("%14.*f", columns[column].decimals, value);
-  else
-    printf("%14s", "-");
+typedef char cell[32];
+
+typedef struct grid {
+  const char *title;
+  size_t rows, columns;
+  cell *cells; /* [rows][columns] */
+} grid;
+
+static char *cell_at(grid *g, size_t row, size_t column) {
+  return g->cells[row * g->columns + column];
 }
 
-static void print_table(const char *title, int first, int last, const cli_trial *trials, size_t count) {
-  printf("%s\n  %-10s", title, "");
-  for (int c = first; c <= last; c++) printf("%14s", columns[c].heading);
-  if (isfinite(columns[first].paper)) {
-    printf("\n  %-10s", "paper");
-    for (int c = first; c <= last; c++) print_cell(c, columns[c].paper);
+static void write_number(grid *g, size_t row, size_t column, double value, int decimals) {
+  if (isfinite(value))
+    snprintf(cell_at(g, row, column), sizeof(cell), "%.*f", decimals, value);
+  else
+    snprintf(cell_at(g, row, column), sizeof(cell), "-");
+}
+
+static bool has_paper(const cli_outcome *o, size_t first, size_t count) {
+  for (size_t c = first; c < first + count; c++)
+    if (o->experiment->quantity[c].paper[o->contender] != 0) return true;
+  return false;
+}
+
+/* Rows of one model: the paper's, the seeds', and what they have in common. Returns the next free row. */
+static size_t write_rows(grid *g, size_t row, const cli_outcome *o, size_t first, bool named) {
+  const cli_quantity *q = o->experiment->quantity + first;
+  size_t count = g->columns - 1;
+  const char *name = named ? o->experiment->contender[o->contender].name : "", *space = named ? " " : "";
+  if (has_paper(o, first, count)) {
+    snprintf(cell_at(g, row, 0), sizeof(cell), "paper%s%s", space, name);
+    for (size_t c = 0; c < count; c++) {
+      double value = q[c].paper[o->contender];
+      write_number(g, row, c + 1, value != 0 ? value : NAN, q[c].decimals);
+    }
+    row++;
   }
-  for (size_t i = 0; i < count; i++) {
-    printf("\n  seed %-5llu", (unsigned long long)trials[i].seed);
-    for (int c = first; c <= last; c++) print_cell(c, trials[i].values[c]);
+  for (size_t i = 0; i < o->count; i++, row++) {
+    snprintf(cell_at(g, row, 0), sizeof(cell), "%s%sseed %llu", name, space,
+             (unsigned long long)o->trials[i].seed);
+    for (size_t c = 0; c < count; c++)
+      write_number(g, row, c + 1, o->trials[i].values[first + c], q[c].decimals);
   }
-  for (int s = 0; count > 1 && s < STATISTICS; s++) {
-    printf("\n  %-10s", statistic_names[s]);
-    for (int c = first; c <= last; c++) {
+  for (int s = 0; o->count > 1 && s < STATISTICS; s++, row++) {
+    snprintf(cell_at(g, row, 0), sizeof(cell), "%s%s%s", name, space, statistic_names[s]);
+    for (size_t c = 0; c < count; c++) {
       double values[STATISTICS];
-      statistics(values, trials, count, c);
-      print_cell(c, values[s]);
+      statistics(values, o, first + c);
+      write_number(g, row, c + 1, values[s], q[c].decimals);
     }
   }
-  printf("\n\n");
+  return row;
 }
 
-void cli_print_comparison(const cli_trial *trials, size_t count) {
-  print_table("Table 1: linear regression of the true state on z, 500 test sequences of 15 frames",
-              CLI_SIN_LIKELIHOOD, CLI_VELOCITY_R2, trials, count);
-  print_table("Table 2: bound = reconstruction - KL (of w and v), nats per frame", CLI_BOUND, CLI_KL, trials,
-              count);
-  print_table("Prediction from 5 frames along the mean path, squared error over pixel variance",
-              CLI_ERROR_SHORT, CLI_ERROR_LONG, trials, count);
-  print_table("Training", CLI_SECONDS, CLI_STARTS, trials, count);
+/* The table that begins with quantity `first`; NULL cells when memory is short. */
+static grid make_grid(const cli_outcome *outcomes, size_t count, size_t first) {
+  const cli_experiment *e = outcomes[0].experiment;
+  size_t quantities = cli_quantities(e), last = first + 1;
+  while (last < quantities && !e->quantity[last].table) last++;
+  grid g = {.title = e->quantity[first].table, .rows = 1, .columns = last - first + 1};
+  for (size_t i = 0; i < count; i++)
+    g.rows += outcomes[i].count + (outcomes[i].count > 1 ? STATISTICS : 0) +
+              (has_paper(&outcomes[i], first, last - first) ? 1 : 0);
+  g.cells = calloc(g.rows * g.columns, sizeof(cell));
+  if (!g.cells) return g;
+  for (size_t c = first; c < last; c++)
+    snprintf(cell_at(&g, 0, c - first + 1), sizeof(cell), "%s", e->quantity[c].heading);
+  size_t row = 1;
+  for (size_t i = 0; i < count; i++) row = write_rows(&g, row, &outcomes[i], first, count > 1);
+  return g;
+}
+
+/* Steps ahead that the table of errors shows. */
+static const size_t horizons[] = {1, 2, 3, 4, 5, 7, 10, 15, 22, 30, 40};
+enum { HORIZONS = sizeof horizons / sizeof *horizons, FLOORS = 2 };
+
+static double median_error(const cli_outcome *o, size_t horizon, size_t which) {
+  double *sorted = malloc(o->count * sizeof *sorted), median = NAN;
+  bool known = true;
+  for (size_t i = 0; sorted && i < o->count; i++) {
+    const dvbf_evaluation *e = o->trials[i].far;
+    const double *of[] = {e->mse_mean_path, e->mse, e->mse_repeat};
+    known = known && horizon <= e->horizon;
+    sorted[i] = known ? of[which][horizon - 1] / e->pixel_variance : NAN;
+  }
+  if (sorted && known) {
+    qsort(sorted, o->count, sizeof *sorted, ascending);
+    median = (sorted[(o->count - 1) / 2] + sorted[o->count / 2]) / 2;
+  }
+  free(sorted);
+  return median;
+}
+
+/* Error by horizon of all models, above the floors: the last frame again, and the mean image. */
+static grid make_horizon_grid(const cli_outcome *outcomes, size_t count) {
+  static const char *const which[] = {"mean path", "sampled"};
+  grid g = {.title = "Prediction error by steps ahead, over pixel variance, sequences of 45 frames, median",
+            .rows = 1 + 2 * count + FLOORS,
+            .columns = HORIZONS + 1};
+  g.cells = calloc(g.rows * g.columns, sizeof(cell));
+  if (!g.cells) return g;
+  for (size_t h = 0; h < HORIZONS; h++) {
+    snprintf(cell_at(&g, 0, h + 1), sizeof(cell), "%zu", horizons[h]);
+    for (size_t i = 0; i < 2 * count; i++)
+      write_number(&g, 1 + i, h + 1, median_error(&outcomes[i / 2], horizons[h], i % 2), 4);
+    write_number(&g, 1 + 2 * count, h + 1, median_error(&outcomes[0], horizons[h], 2), 4);
+    write_number(&g, 2 + 2 * count, h + 1, 1, 4);
+  }
+  for (size_t i = 0; i < 2 * count; i++)
+    snprintf(cell_at(&g, 1 + i, 0), sizeof(cell), "%s %s",
+             outcomes[i / 2].experiment->contender[outcomes[i / 2].contender].name, which[i % 2]);
+  snprintf(cell_at(&g, 1 + 2 * count, 0), sizeof(cell), "repeat the last frame");
+  snprintf(cell_at(&g, 2 + 2 * count, 0), sizeof(cell), "mean image");
+  return g;
+}
+
+/* Calls `show` with every table in turn. */
+static dvbf_status each_grid(const cli_outcome *outcomes, size_t count,
+                             dvbf_status (*show)(const grid *g, void *user, dvbf_error *error), void *user,
+                             dvbf_error *error) {
+  const cli_experiment *e = outcomes[0].experiment;
+  size_t quantities = cli_quantities(e);
+  dvbf_status status = DVBF_OK;
+  for (size_t first = 0; !status && first <= quantities; first++) {
+    if (first < quantities && !e->quantity[first].table) continue;
+    grid g = first < quantities ? make_grid(outcomes, count, first) : make_horizon_grid(outcomes, count);
+    status = g.cells ? show(&g, user, error) : cli_fail(error, DVBF_MEMORY, "out of memory for a table");
+    free(g.cells);
+  }
+  return status;
+}
+
+static dvbf_status print_grid(const grid *g, void *user, dvbf_error *error) {
+  (void)user, (void)error;
+  int width = g->columns > 8 ? 8 : 14;
+  printf("%s\n", g->title);
+  for (size_t r = 0; r < g->rows; r++) {
+    printf("  %-22s", g->cells[r * g->columns]);
+    for (size_t c = 1; c < g->columns; c++) printf("%*s", width, g->cells[r * g->columns + c]);
+    printf("\n");
+  }
+  printf("\n");
+  return DVBF_OK;
+}
+
+static dvbf_status page_grid(const grid *g, void *user, dvbf_error *error) {
+  const char **cells = malloc(g->rows * g->columns * sizeof *cells);
+  if (!cells) return cli_fail(error, DVBF_MEMORY, "out of memory for a table");
+  for (size_t i = 0; i < g->rows * g->columns; i++) cells[i] = g->cells[i];
+  dvbf_table table = {
+      .caption = g->title, .rows = g->rows, .columns = g->columns, .cells = cells, .emphasis = "paper"};
+  dvbf_status status = dvbf_page_table(user, &table, error);
+  free(cells);
+  return status;
+}
+
+void cli_print_outcomes(const cli_outcome *outcomes, size_t count) {
+  printf("== %s\n%s\n\n", outcomes[0].experiment->title, outcomes[0].experiment->remark);
+  each_grid(outcomes, count, print_grid, NULL, &(dvbf_error){0});
+}
+
+dvbf_status cli_page_outcomes(dvbf_page *page, const cli_outcome *outcomes, size_t count, dvbf_error *error) {
+  return each_grid(outcomes, count, page_grid, page, error);
 }
 
 /* ---- JSON ---- */
 
-static json_t *row(const double values[CLI_COLUMNS]) {
+static json_t *row(const cli_experiment *e, const double *values) {
   json_t *object = json_object();
-  for (int c = 0; c < CLI_COLUMNS; c++) json_object_set_new(object, columns[c].key, cli_number(values[c]));
+  for (size_t i = 0; i < cli_quantities(e); i++)
+    json_object_set_new(object, e->quantity[i].key, cli_number(values[i]));
   return object;
 }
 
-static json_t *paper_row(void) {
-  double values[CLI_COLUMNS];
-  for (int c = 0; c < CLI_COLUMNS; c++) values[c] = columns[c].paper;
-  return row(values);
-}
-
-json_t *cli_comparison_json(const cli_trial *trials, size_t count) {
+json_t *cli_outcome_json(const cli_outcome *o) {
+  const cli_experiment *e = o->experiment;
   json_t *seeds = json_array(), *object = json_object();
-  for (size_t i = 0; i < count; i++)
-    json_array_append_new(seeds, json_pack("{s:I, s:o, s:O, s:O}", "seed", (json_int_t)trials[i].seed,
-                                           "summary", row(trials[i].values), "test", trials[i].test, "long",
-                                           trials[i].lengthy));
-  json_object_set_new(object, "paper", paper_row());
+  double paper[CLI_QUANTITIES];
+  for (size_t i = 0; i < cli_quantities(e); i++) {
+    double value = e->quantity[i].paper[o->contender];
+    paper[i] = value != 0 ? value : NAN;
+  }
+  for (size_t i = 0; i < o->count; i++)
+    json_array_append_new(seeds, json_pack("{s:I, s:o, s:O, s:O}", "seed", (json_int_t)o->trials[i].seed,
+                                           "summary", row(e, o->trials[i].values), "test",
+                                           o->trials[i].test_json, "long", o->trials[i].far_json));
+  json_object_set_new(object, "model", json_string(e->contender[o->contender].name));
+  json_object_set_new(object, "preset", json_string(o->preset));
+  json_object_set_new(object, "paper", row(e, paper));
   json_object_set_new(object, "seeds", seeds);
   for (int s = 0; s < STATISTICS; s++) {
-    double values[CLI_COLUMNS], all[STATISTICS];
-    for (int c = 0; c < CLI_COLUMNS; c++) {
-      statistics(all, trials, count, c);
-      values[c] = all[s];
+    double values[CLI_QUANTITIES], all[STATISTICS];
+    for (size_t i = 0; i < cli_quantities(e); i++) {
+      statistics(all, o, i);
+      values[i] = all[s];
     }
-    json_object_set_new(object, statistic_names[s], row(values));
+    json_object_set_new(object, statistic_names[s], row(e, values));
   }
   return object;
 }

@@ -1,43 +1,37 @@
-/* The numbers that `dvbf reproduce` sets beside the paper's. */
+/* Our numbers beside the paper's: tables for the terminal and the report, JSON for scripts. */
 #ifndef CLI_COMPARISON_H
 #define CLI_COMPARISON_H
 
-#include <dvbf/dvbf.h>
+#include "experiment.h"
+
+#include <dvbf/page.h>
 #include <jansson.h>
 
-enum {
-  CLI_SIN_LIKELIHOOD,
-  CLI_SIN_R2,
-  CLI_COS_LIKELIHOOD,
-  CLI_COS_R2,
-  CLI_VELOCITY_LIKELIHOOD,
-  CLI_VELOCITY_R2,
-  CLI_BOUND,
-  CLI_RECONSTRUCTION,
-  CLI_KL,
-  CLI_ERROR_SHORT,
-  CLI_ERROR_LONG,
-  CLI_SECONDS,
-  CLI_STARTS,
-  CLI_COLUMNS
-};
-
-/* What one seed gave. */
+/* What one seed gave one model. */
 typedef struct cli_trial {
   uint64_t seed;
-  double values[CLI_COLUMNS];
-  json_t *test, *lengthy; /* both evaluations in full */
+  double values[CLI_QUANTITIES];
+  dvbf_evaluation *test, *far; /* on the test set, and on sequences three times as long */
+  json_t *test_json, *far_json;
 } cli_trial;
 
-/* Column of the state whose name begins with `prefix`; -1 when there is none. */
-int cli_state_column(const dvbf_data *data, const char *prefix);
+void cli_trial_clear(cli_trial *trial);
 
-/* Fills the columns that come from the evaluations: on the test set, and on sequences three times as long. */
-void cli_compare(cli_trial *trial, const dvbf_data *data, const dvbf_evaluation *test,
-                 const dvbf_evaluation *lengthy);
+/* What all seeds gave one model. */
+typedef struct cli_outcome {
+  const cli_experiment *experiment;
+  int contender;      /* which column of the paper's numbers */
+  const char *preset; /* that was used */
+  cli_trial *trials;  /* [count] */
+  size_t count;
+} cli_outcome;
 
-void cli_print_comparison(const cli_trial *trials, size_t count);
-/* The same with everything the evaluations hold; NULL when memory is short. */
-json_t *cli_comparison_json(const cli_trial *trials, size_t count);
+/* Fills the quantities that come from the two evaluations. */
+void cli_compare(cli_trial *trial, const cli_experiment *experiment);
+
+/* Tables of all models of one experiment, under each other. */
+void cli_print_outcomes(const cli_outcome *outcomes, size_t count);
+dvbf_status cli_page_outcomes(dvbf_page *page, const cli_outcome *outcomes, size_t count, dvbf_error *error);
+json_t *cli_outcome_json(const cli_outcome *outcome);
 
 #endif

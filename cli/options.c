@@ -163,8 +163,8 @@ dvbf_status cli_option_needed(const char **out, const cli_options *options, cons
 }
 
 /* Applies preset, config file and flags to `settings`, whatever their order on the command line. */
-static dvbf_status apply(dvbf_settings *settings, const cli_options *options, dvbf_error *error) {
-  const char *preset = options->command->presets ? cli_option(options, "preset") : NULL;
+static dvbf_status apply(dvbf_settings *settings, const cli_options *options, const char *preset,
+                         dvbf_error *error) {
   const char *config = options->command->presets ? cli_option(options, "config") : NULL;
   dvbf_status status = DVBF_OK;
   if (preset) status = dvbf_settings_preset(settings, preset, error);
@@ -175,15 +175,21 @@ static dvbf_status apply(dvbf_settings *settings, const cli_options *options, dv
   return status;
 }
 
-dvbf_status cli_options_settings(dvbf_settings **out, const cli_options *options, const char *table,
-                                 dvbf_error *error) {
+dvbf_status cli_options_settings_from(dvbf_settings **out, const cli_options *options, const char *table,
+                                      const char *preset, dvbf_error *error) {
   dvbf_settings *settings = NULL;
   dvbf_status status = dvbf_settings_new(&settings, table, error);
-  if (!status) status = apply(settings, options, error);
+  if (!status) status = apply(settings, options, preset, error);
   if (!status) {
     *out = settings;
     return DVBF_OK;
   }
   dvbf_settings_free(settings);
   return status;
+}
+
+dvbf_status cli_options_settings(dvbf_settings **out, const cli_options *options, const char *table,
+                                 dvbf_error *error) {
+  const char *preset = options->command->presets ? cli_option(options, "preset") : NULL;
+  return cli_options_settings_from(out, options, table, preset, error);
 }

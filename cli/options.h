@@ -32,5 +32,8 @@ dvbf_status cli_option_needed(const char **out, const cli_options *options, cons
 /* The settings of one table: default < preset < config file < flags. The caller frees them. */
 dvbf_status cli_options_settings(dvbf_settings **out, const cli_options *options, const char *table,
                                  dvbf_error *error);
+/* The same from a preset of one's own choice; NULL: none. */
+dvbf_status cli_options_settings_from(dvbf_settings **out, const cli_options *options, const char *table,
+                                      const char *preset, dvbf_error *error);
 
 #endif

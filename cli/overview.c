@@ -1,10 +1,10 @@
 #include "overview.h"
 
 #include "command.h"
-#include "comparison.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Everything that the picture borrows. */
 typedef struct overview {
@@ -27,10 +27,17 @@ static dvbf_status infer(overview *o, const dvbf_model *model, const dvbf_data *
   return status;
 }
 
+/* Column of the state whose name begins with `prefix`; -1 when there is none. */
+static int state_column(const dvbf_data *data, const char *prefix) {
+  for (size_t i = 0; i < data->test.n_s; i++)
+    if (!strncmp(data->state_names[i], prefix, strlen(prefix))) return (int)i;
+  return -1;
+}
+
 static dvbf_status fill_states(overview *o, const dvbf_data *data, dvbf_error *error) {
   const dvbf_sequences *test = &data->test;
-  int sine = cli_state_column(data, "sin"), cosine = cli_state_column(data, "cos");
-  int velocity = cli_state_column(data, "vel");
+  int sine = state_column(data, "sin"), cosine = state_column(data, "cos");
+  int velocity = state_column(data, "vel");
   size_t points = test->count * test->steps;
   if (sine < 0 || cosine < 0 || velocity < 0)
     return cli_fail(error, DVBF_FORMAT, "the picture needs states named sin, cos and velocity");

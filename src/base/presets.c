@@ -82,7 +82,15 @@ static const preset presets[] = {
      "latent = 4\n"
      "affine = on\n"
      "mixing-hidden = 64\n"
-     "initial-control = on\n",
+     "initial-control = on\n"
+     "sigma-floor = 0.02\n"
+     "sigma-floor-updates = 20000\n"
+     "filter-dropout = 0.5\n"
+     "filter-dropout-end = 0.4\n"
+     "learning-rate = 0.003\n"
+     "updates = 40000\n"
+     "validate-every = 1000\n"
+     "starts = 1\n",
      "ball", NULL},
     {"paper-ball", "the paper's appendix for the bouncing ball, on 500 sequences", PAPER_DVBF "latent = 4\n",
      "ball", "train = 500\n"},

@@ -1,0 +1,85 @@
+#include "exhibits.h"
+
+#include "command.h"
+#include "files.h"
+#include "walks.h"
+
+#include <dvbf/figures.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool asks_for(const cli_experiment *e, cli_kind kind) {
+  for (size_t i = 0; i < cli_quantities(e); i++)
+    if (e->quantity[i].kind == kind) return true;
+  return false;
+}
+
+/* folder/SYSTEM-NAME, without and with the extension that the page embeds. */
+static void paths_of(cli_path bare, cli_path svg, const cli_exhibits *x, const char *name) {
+  char file[128];
+  snprintf(file, sizeof file, "%s-%s", x->experiment->system, name);
+  cli_join(bare, x->folder, file);
+  snprintf(file, sizeof file, "%s-%s.svg", x->experiment->system, name);
+  cli_join(svg, x->folder, file);
+}
+
+/* Latent samples of the test set for one model. */
+static dvbf_status sample(cli_points *out, const cli_exhibits *x, size_t m, dvbf_error *error) {
+  dvbf_paths *paths = NULL;
+  dvbf_infer_options options = {.seed = x->seed, .threads = x->threads};
+  dvbf_status status = dvbf_infer(&paths, x->model[m], &x->data->test, &options, error);
+  if (!status) status = cli_points_gather(out, x->data, &x->data->test, paths, error);
+  dvbf_paths_free(paths);
+  return status;
+}
+
+static dvbf_status add_latent(dvbf_page *page, const cli_exhibits *x, const cli_points *points,
+                              dvbf_error *error) {
+  dvbf_figure_latent figure = {.models = x->models};
+  cli_path bare, svg;
+  for (size_t m = 0; m < x->models; m++) {
+    const cli_column *angle = cli_points_column(&points[m], "angle"),
+                     *velocity = cli_points_column(&points[m], "velocity");
+    figure.model[m] = (dvbf_latent_model){.title = x->name[m],
+                                          .points = points[m].count,
+                                          .n_z = points[m].n_z,
+                                          .z = points[m].z,
+                                          .angle = angle ? angle->values : NULL,
+                                          .velocity = velocity ? velocity->values : NULL};
+  }
+  paths_of(bare, svg, x, "latent");
+  dvbf_status status = dvbf_draw_latent(&figure, bare, error);
+  return status ? status
+                : dvbf_page_picture(page, svg,
+                                    "Latent samples along the directions that predict the state, coloured by "
+                                    "angle and by velocity; below, what the regressions predict.",
+                                    "Latent spaces side by side with regression scatters", error);
+}
+
+static dvbf_status add_walk(dvbf_page *page, const cli_exhibits *x, size_t m, const cli_points *points,
+                            dvbf_error *error) {
+  cli_walks walks;
+  cli_path bare, svg;
+  char name[64];
+  snprintf(name, sizeof name, "walks-%s", x->name[m]);
+  paths_of(bare, svg, x, name);
+  dvbf_status status = cli_walks_take(&walks, x->model[m], x->seed, x->threads, error);
+  if (!status) status = cli_walks_draw(&walks, points, x->name[m], bare, error);
+  cli_walks_free(&walks);
+  return status ? status
+                : dvbf_page_picture(page, svg,
+                                    "Walks of 100 steps without torque from one state: generated after five "
+                                    "frames, and corrected by filtering every frame.",
+                                    "Two paths that spiral into the same point of the latent space", error);
+}
+
+dvbf_status cli_exhibits_add(dvbf_page *page, const cli_exhibits *x, dvbf_error *error) {
+  cli_points points[CLI_MODELS] = {{0}};
+  dvbf_status status = DVBF_OK;
+  if (!asks_for(x->experiment, CLI_WALK)) return DVBF_OK;
+  for (size_t m = 0; !status && m < x->models; m++) status = sample(&points[m], x, m, error);
+  if (!status) status = add_latent(page, x, points, error);
+  for (size_t m = 0; !status && m < x->models; m++) status = add_walk(page, x, m, &points[m], error);
+  for (size_t m = 0; m < CLI_MODELS; m++) cli_points_free(&points[m]);
+  return status;
+}

@@ -1,0 +1,48 @@
+/* The paper's experiments: the system, the models trained on its data, and the numbers set side by side. */
+#ifndef CLI_EXPERIMENT_H
+#define CLI_EXPERIMENT_H
+
+#include <dvbf/dvbf.h>
+
+enum { CLI_MODELS = 2, CLI_QUANTITIES = 16 };
+
+typedef enum cli_kind {
+  CLI_LIKELIHOOD, /* of the regression of a state on z */
+  CLI_R2,         /* of the same */
+  CLI_R2_AWAY,    /* of the same, on frames away from bounces */
+  CLI_BOUND,
+  CLI_RECONSTRUCTION,
+  CLI_KL,
+  CLI_ERROR,       /* of prediction along the mean path, frames first to last, over the pixel variance */
+  CLI_STEPS_AHEAD, /* from the last observed frame on that prediction is better than the mean image */
+  CLI_WALK,        /* distance between the ends of a generative and a filtering walk, over the spread of z */
+  CLI_SECONDS,     /* of training */
+  CLI_STARTS
+} cli_kind;
+
+typedef struct cli_quantity {
+  const char *table; /* title, where a new table begins */
+  const char *heading, *key;
+  int decimals;
+  cli_kind kind;
+  const char *state;        /* of a regression */
+  size_t first, last;       /* frames of an error, counted from 1 */
+  double paper[CLI_MODELS]; /* 0: it gives none */
+} cli_quantity;
+
+typedef struct cli_contender {
+  const char *name, *preset;
+  const char *run; /* its folder */
+} cli_contender;
+
+typedef struct cli_experiment {
+  const char *system, *title, *remark;
+  cli_contender contender[CLI_MODELS]; /* the second may be unnamed: none */
+  cli_quantity quantity[CLI_QUANTITIES];
+} cli_experiment;
+
+/* Experiment `index`, NULL past the end. */
+const cli_experiment *cli_experiment_at(size_t index);
+size_t cli_quantities(const cli_experiment *experiment);
+
+#endif
