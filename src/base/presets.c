@@ -42,6 +42,9 @@ static const preset presets[] = {
     {"dkf-pendulum", "ours for a Deep Kalman Filter on the pendulum",
      "model = dkf\n"
      "initial = birnn\n"
+     "layers = 2\n"
+     "filter-dropout = 0\n"
+     "filter-dropout-end = 0\n"
      "starts = 1\n"},
     {"paper-dkf-pendulum",
      "the paper's appendix for the DKF, to the letter; it gives no number of updates, 20000 is our choice",
