@@ -791,6 +791,23 @@ static void dkf_settings(void **state) {
   end(&f);
 }
 
+static void every_preset_makes_a_model(void **state) {
+  (void)state;
+  for (size_t i = 0; dvbf_preset_name(i, NULL); i++) {
+    fixture f;
+    dvbf_model *m = NULL;
+    dvbf_error error;
+    dvbf_settings *settings = make_settings("");
+    begin(&f, "");
+    if (dvbf_settings_preset(settings, dvbf_preset_name(i, NULL), &error)) fail_msg("%s", error.message);
+    if (dv_model_new(&m, settings, NULL, &f.sequences, 1, &error)) fail_msg("%s", error.message);
+    assert_int_equal(m->settings->model, strstr(dvbf_preset_name(i, NULL), "dkf") ? DV_DKF : DV_DVBF);
+    dvbf_model_free(m);
+    dvbf_settings_free(settings);
+    end(&f);
+  }
+}
+
 static void dkf_refusals(void **state) {
   (void)state;
   fixture f;
@@ -985,6 +1002,7 @@ int main(void) {
       cmocka_unit_test(dkf_sees_the_observed_frames_alone),
       cmocka_unit_test(dkf_settings),
       cmocka_unit_test(dkf_refusals),
+      cmocka_unit_test(every_preset_makes_a_model),
       cmocka_unit_test(starts_do_not_mix),
       cmocka_unit_test(divergence_is_noticed),
       cmocka_unit_test(noise_depends_on_its_key_alone),
