@@ -194,6 +194,7 @@ static void plans_do_not_change_values(void **state) {
   (void)state;
   expect_same_plans("");
   expect_same_plans("initial=birnn hidden=20 universal-noise=step");
+  expect_same_plans("initial=fast-dropout hidden=20");
   expect_same_plans("transition=mlp sigma=state transition-hidden=18");
   expect_same_plans("transition=linear likelihood=bernoulli universal=point");
 }
@@ -379,7 +380,7 @@ static void expect_same_paths(dvbf_paths *a, dvbf_paths *b) {
 static void saved_models_infer_the_same(void **state) {
   (void)state;
   static const char *const variants[] = {"x-scaling=standardise u-scaling=standardise",
-                                         "initial=birnn transition=mlp",
+                                         "initial=birnn transition=mlp", "initial=fast-dropout dropout=0.3",
                                          "likelihood=bernoulli transition=linear affine=on"};
   for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
     fixture f;
