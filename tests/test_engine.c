@@ -199,6 +199,7 @@ static void plans_do_not_change_values(void **state) {
   expect_same_plans("initial=birnn hidden=20 universal-noise=step", true);
   expect_same_plans("transition=mlp sigma=state transition-hidden=18", true);
   expect_same_plans("transition=linear likelihood=bernoulli universal=point", true);
+  expect_same_plans("initial=fast-dropout hidden=20", true);
   expect_same_plans("model=dkf sigma=state hidden=20", true);
   expect_same_plans("model=dkf layers=2 filter-dropout=0 filter-dropout-end=0", false);
 }
@@ -407,10 +408,12 @@ static void expect_same_paths(dvbf_paths *a, dvbf_paths *b) {
 
 static void saved_models_infer_the_same(void **state) {
   (void)state;
-  static const char *const variants[] = {
-      "x-scaling=standardise u-scaling=standardise", "initial=birnn transition=mlp",
-      "likelihood=bernoulli transition=linear affine=on", "model=dkf layers=2 sigma=state",
-      "model=dkf layers=2 initial=fast-dropout"};
+  static const char *const variants[] = {"x-scaling=standardise u-scaling=standardise",
+                                         "initial=birnn transition=mlp",
+                                         "initial=fast-dropout dropout=0.3",
+                                         "likelihood=bernoulli transition=linear affine=on",
+                                         "model=dkf layers=2 sigma=state",
+                                         "model=dkf layers=2 initial=fast-dropout"};
   for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
     fixture f;
     dvbf_model *loaded = NULL;
