@@ -333,6 +333,16 @@ static void evaluation_is_complete_json(void **state) {
   json_decref(all);
 }
 
+/* The file tells evaluate which model it is. */
+static void a_dkf_from_data_to_tables(void **state) {
+  (void)state;
+  assert_int_equal(dvbf("train data.h5 -o dkf --preset dkf-pendulum --updates 10 --quiet" TINY), 0);
+  assert_int_equal(dvbf("evaluate dkf data.h5 --samples 2"), 0);
+  assert_has(out, "- KL of z");
+  assert_has(out, "velocity");
+  assert_has(out, "steps ahead");
+}
+
 static void same_bytes_with_any_threads(void **state) {
   (void)state;
   static const char *const names[] = {"t1", "t2", "t4", "again"};
@@ -499,6 +509,7 @@ int main(void) {
       cmocka_unit_test(progress_tells_of_a_restart),
       cmocka_unit_test(training_tells_scripts),
       cmocka_unit_test(evaluation_is_complete_json),
+      cmocka_unit_test(a_dkf_from_data_to_tables),
       cmocka_unit_test(same_bytes_with_any_threads),
       cmocka_unit_test(signals_leave_a_model),
       cmocka_unit_test(reproduce_writes_everything),

@@ -199,6 +199,7 @@ static void plans_do_not_change_values(void **state) {
   expect_same_plans("initial=birnn hidden=20 universal-noise=step", true);
   expect_same_plans("transition=mlp sigma=state transition-hidden=18", true);
   expect_same_plans("transition=linear likelihood=bernoulli universal=point", true);
+  expect_same_plans("initial=fast-dropout hidden=20", true);
   expect_same_plans("model=dkf sigma=state hidden=20", true);
   expect_same_plans("model=dkf layers=2 filter-dropout=0 filter-dropout-end=0", false);
 }
@@ -407,10 +408,12 @@ static void expect_same_paths(dvbf_paths *a, dvbf_paths *b) {
 
 static void saved_models_infer_the_same(void **state) {
   (void)state;
-  static const char *const variants[] = {
-      "x-scaling=standardise u-scaling=standardise", "initial=birnn transition=mlp",
-      "likelihood=bernoulli transition=linear affine=on", "model=dkf layers=2 sigma=state",
-      "model=dkf layers=2 initial=fast-dropout"};
+  static const char *const variants[] = {"x-scaling=standardise u-scaling=standardise",
+                                         "initial=birnn transition=mlp",
+                                         "initial=fast-dropout dropout=0.3",
+                                         "likelihood=bernoulli transition=linear affine=on",
+                                         "model=dkf layers=2 sigma=state",
+                                         "model=dkf layers=2 initial=fast-dropout"};
   for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
     fixture f;
     dvbf_model *loaded = NULL;
@@ -841,6 +844,23 @@ static void dkf_settings(void **state) {
   end(&f);
 }
 
+static void every_preset_makes_a_model(void **state) {
+  (void)state;
+  for (size_t i = 0; dvbf_preset_name(i, NULL); i++) {
+    fixture f;
+    dvbf_model *m = NULL;
+    dvbf_error error;
+    dvbf_settings *settings = make_settings("");
+    begin(&f, "");
+    if (dvbf_settings_preset(settings, dvbf_preset_name(i, NULL), &error)) fail_msg("%s", error.message);
+    if (dv_model_new(&m, settings, NULL, &f.sequences, 1, &error)) fail_msg("%s", error.message);
+    assert_int_equal(m->settings->model, strstr(dvbf_preset_name(i, NULL), "dkf") ? DV_DKF : DV_DVBF);
+    dvbf_model_free(m);
+    dvbf_settings_free(settings);
+    end(&f);
+  }
+}
+
 static void dkf_refusals(void **state) {
   (void)state;
   fixture f;
@@ -1037,6 +1057,7 @@ int main(void) {
       cmocka_unit_test(dkf_sees_the_observed_frames_alone),
       cmocka_unit_test(dkf_settings),
       cmocka_unit_test(dkf_refusals),
+      cmocka_unit_test(every_preset_makes_a_model),
       cmocka_unit_test(starts_do_not_mix),
       cmocka_unit_test(divergence_is_noticed),
       cmocka_unit_test(noise_depends_on_its_key_alone),

@@ -106,6 +106,11 @@ static void agrees_with_inference_birnn(void **state) {
   compare("birnn", "3", 3);
 }
 
+static void agrees_with_inference_fast_dropout(void **state) {
+  (void)state;
+  compare("fast-dropout", "3", 3);
+}
+
 static void same_inputs_same_bytes_no_allocation(void **state) {
   (void)state;
   dvbf_sequences data = make_data();
@@ -151,6 +156,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(agrees_with_inference_mlp),
       cmocka_unit_test(agrees_with_inference_birnn),
+      cmocka_unit_test(agrees_with_inference_fast_dropout),
       cmocka_unit_test(same_inputs_same_bytes_no_allocation),
       cmocka_unit_test(bad_memory_is_refused),
   };

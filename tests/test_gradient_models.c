@@ -252,6 +252,7 @@ static void check_birnn(const birnn_case *c) {
                   .layers = c->layers,
                   .activation = c->activation,
                   .fast_dropout = c->fast_dropout,
+                  .propagated = c->fast_dropout,
                   .dropout = 0.2};
   dv_birnn_states states = dv_record_birnn(b.graph, &net);
   project(&b, states.forward);

@@ -679,6 +679,97 @@ static void adadelta_kernel(void **state) {
   }
 }
 
+/* ---- Moments of fast dropout ---- */
+
+static double sigmoid_mean(double mu, double nu) {
+  return 1 / (1 + exp(-mu / sqrt(1 + 3.14159265358979323846 / 8 * nu)));
+}
+
+static double sigmoid_variance(double mu, double nu) {
+  double pi = 3.14159265358979323846, m = sigmoid_mean(mu, nu), q = m * (1 - m);
+  double kappa = 1 / sqrt(1 + pi / 8 * nu), r = 1 - kappa * kappa;
+  double g = 1 - kappa * (1 + (0.5 - 2 / pi) * r + 0.04 * r * r);
+  return q * g * (4 * q + (1 - 4 * q) * 0.5 * g * (1 + g));
+}
+
+/* The formulas of ops_moments.c. */
+static void moments_reference(dvbf_activation a, double mu, double nu, double p, double *mean,
+                              double *dropped) {
+  double sigma = sqrt(nu), below = 0.5 * erfc(-mu / sigma / sqrt(2)),
+         above = 0.5 * erfc(mu / sigma / sqrt(2));
+  double alpha = mu / sigma, phi = exp(-0.5 * alpha * alpha) / sqrt(2 * 3.14159265358979323846), s = nu;
+  *mean = mu;
+  if (a == DVBF_RELU) {
+    *mean = mu * below + sigma * phi;
+    s = nu * (below + alpha * alpha * below * above + alpha * phi * (above - below) - phi * phi);
+  } else if (a == DVBF_SIGMOID) {
+    *mean = sigmoid_mean(mu, nu);
+    s = sigmoid_variance(mu, nu);
+  } else if (a == DVBF_TANH) {
+    *mean = 2 * sigmoid_mean(2 * mu, 4 * nu) - 1;
+    s = 4 * sigmoid_variance(2 * mu, 4 * nu);
+  }
+  *dropped = (s + p * *mean * *mean) / (1 - p);
+}
+
+/* The derivative of mean + 0.7 dropped by mu or nu. */
+static double moments_slope(dvbf_activation a, double mu, double nu, double p, bool by_nu) {
+  double h = 1e-4 * sqrt(nu) * (by_nu ? sqrt(nu) : 1), m[2], d[2];
+  for (int i = 0; i < 2; i++)
+    moments_reference(a, mu + (by_nu ? 0 : i ? h : -h), nu + (!by_nu ? 0 : i ? h : -h), p, &m[i], &d[i]);
+  return (m[1] - m[0] + 0.7 * (d[1] - d[0])) / (2 * h);
+}
+
+static void expect_propagated(const dv_kernels *k, dvbf_activation a, float mu, float nu, float p) {
+  float mean, dropped, d_mu = 0.25f, d_nu = 0.5f, d_mean = 1, d_dropped = 0.7f;
+  double m, d, at = (double)nu + DV_VARIANCE_FLOOR, size = fabs((double)mu) + sqrt(at);
+  k->moments(a, &mean, &dropped, &mu, &nu, p, 1);
+  k->moments_backward(a, &d_mu, &d_nu, &mu, &nu, &d_mean, &d_dropped, p, 1);
+  moments_reference(a, mu, at, p, &m, &d);
+  expect_near(mean, m, 1e-6 * size + TANH_ABSOLUTE);
+  expect_near(dropped, d, 4e-6 * (at + d) + 4 * p * size * TANH_ABSOLUTE);
+  double by_mu = moments_slope(a, mu, at, p, false), by_nu = moments_slope(a, mu, at, p, true);
+  expect_near(d_mu, by_mu + 0.25, 1e-5 * (1 + size));
+  expect_near(d_nu, by_nu + 0.5, 1e-5 * (1 + size) * (1 + 1 / at * size));
+}
+
+static void moments(void **state) {
+  (void)state;
+  static const float some_nu[] = {1e-4f, 0.01f, 0.3f, 2, 50};
+  EACH_SET(k) {
+    for (int a = DVBF_LINEAR; a <= DVBF_SIGMOID; a++)
+      for (int i = 0; i < 5; i++)
+        for (int z = -50; z <= 50; z++) /* standard deviations from 0: through both tails */
+          expect_propagated(k, a, 0.2f * (float)z * sqrtf(some_nu[i]), some_nu[i], z % 2 ? 0.4f : 0);
+  }
+}
+
+/* No variance at all, or means so many standard deviations off that nothing of a tail is left. */
+static void moments_of_extremes(void **state) {
+  (void)state;
+  static const float some_mu[] = {0, 1e-30f, 1e-3f, 1, 30, 1e4f, 1e8f},
+                     some_nu[] = {0, 1e-30f, 1e-3f, 1, 1e8f};
+  EACH_SET(k) {
+    for (int a = DVBF_LINEAR; a <= DVBF_SIGMOID; a++)
+      for (int i = 0; i < 2 * 7 * 5; i++) {
+        float mu = (i % 2 ? -1 : 1) * some_mu[i / 2 % 7], nu = some_nu[i / 14], mean, dropped;
+        float d_mu = 0, d_nu = 0, one = 1;
+        k->moments(a, &mean, &dropped, &mu, &nu, 0.1f, 1);
+        k->moments_backward(a, &d_mu, &d_nu, &mu, &nu, &one, &one, 0.1f, 1);
+        if (!isfinite(mean) || !(dropped >= 0) || !isfinite(dropped) || !isfinite(d_mu) || !isfinite(d_nu))
+          fail_msg("activation %d of N(%g, %g): %g, %g; gradients %g, %g", a, mu, nu, mean, dropped, d_mu,
+                   d_nu);
+        if (nu < 1e-2f && fabsf(mu) >= 1) /* nearly certain */
+          expect_near(mean,
+                      a == DVBF_RELU      ? fmax(mu, 0)
+                      : a == DVBF_TANH    ? tanh(mu)
+                      : a == DVBF_SIGMOID ? 1 / (1 + exp(-(double)mu))
+                                          : mu,
+                      1e-3 * fmax(1, fabs((double)mu) * 1e-3));
+      }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sets_are_chosen),
@@ -704,6 +795,8 @@ int main(void) {
       cmocka_unit_test(reduce_kernel),
       cmocka_unit_test(adam_kernel),
       cmocka_unit_test(adadelta_kernel),
+      cmocka_unit_test(moments),
+      cmocka_unit_test(moments_of_extremes),
   };
   return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
 }

@@ -48,6 +48,9 @@ static const preset presets[] = {
     {"dkf-pendulum", "ours for a Deep Kalman Filter on the pendulum",
      "model = dkf\n"
      "initial = birnn\n"
+     "layers = 2\n"
+     "filter-dropout = 0\n"
+     "filter-dropout-end = 0\n"
      "starts = 1\n",
      "pendulum", NULL},
     {"paper-dkf-pendulum",

@@ -238,9 +238,9 @@ static inline slopes1 relu_slopes(real mu, real nu) {
 #define C_1 ((real)-0.136619772367581343076) /* 1/2 - 2/pi */
 #define C_2 ((real)0.04)
 
-/* What the sigmoid's moments and slopes share: m, q = m (1 - m), kappa, and G of ops_moments.c. */
+/* What the sigmoid's moments and slopes share: m, q = m (1 - m), kappa, r and G of ops_moments.c. */
 typedef struct probit1 {
-  real kappa, m, q, g;
+  real kappa, r, m, q, g;
 } probit1;
 
 static inline probit1 probit_at(real mu, real nu) {
@@ -248,23 +248,23 @@ static inline probit1 probit_at(real mu, real nu) {
   p.kappa = 1 / sqrt1(1 + PI_8 * nu);
   p.m = sigmoid1(p.kappa * mu);
   p.q = p.m * (1 - p.m);
-  real r = 1 - p.kappa * p.kappa;
-  p.g = 1 - p.kappa * (1 + r * (C_1 + r * C_2));
+  p.r = PI_8 * nu * p.kappa * p.kappa;
+  p.g = p.r * (1 / (1 + p.kappa) - p.kappa * (C_1 + C_2 * p.r)); /* 1 - kappa = r / (1 + kappa) */
   return p;
 }
 
 static inline moments1 sigmoid_moments(real mu, real nu) {
   probit1 p = probit_at(mu, nu);
-  real s = p.q * p.g * (4 * p.q + (1 - 4 * p.q) * p.g * p.g);
+  real s = p.q * p.g * (4 * p.q + (1 - 4 * p.q) * (real)0.5 * p.g * (1 + p.g));
   return (moments1){p.m, s < 0 ? 0 : s};
 }
 
 static inline slopes1 sigmoid_slopes(real mu, real nu) {
   probit1 p = probit_at(mu, nu);
-  real square = p.g * p.g, r = 1 - p.kappa * p.kappa;
+  real r = p.r, h = (real)0.5 * p.g * (1 + p.g), h_g = p.g * (1 + (real)1.5 * p.g);
   real kappa_nu = -(real)0.5 * PI_8 * p.kappa * p.kappa * p.kappa;
   real g_kappa = -(1 + r * (C_1 + r * C_2)) + 2 * p.kappa * p.kappa * (C_1 + 2 * C_2 * r);
-  real s_q = p.g * (8 * p.q + (1 - 8 * p.q) * square), s_g = p.q * (4 * p.q + 3 * (1 - 4 * p.q) * square);
+  real s_q = p.g * (8 * p.q + (1 - 8 * p.q) * h), s_g = p.q * (4 * p.q + (1 - 4 * p.q) * h_g);
   real s_m = s_q * (1 - 2 * p.m);
   return (slopes1){p.kappa * p.q, p.q * mu * kappa_nu, s_m * p.kappa * p.q,
                    (s_m * p.q * mu + s_g * g_kappa) * kappa_nu};

@@ -77,34 +77,28 @@ void dv_record_state_sample(dvbf_graph *g, const dv_state *s, int t) {
   if (state_fits(g, s)) dvbf_record(g, &sample_class, 4, in, 1, &s->z, &data, sizeof data);
 }
 
-typedef struct state_row {
-  const dvbf_real *q, *p;
-  dvbf_real *dq, *dp; /* NULL on the way forward */
-} state_row;
+/* Where the heads of row r begin, in each step. */
+static size_t row_of(const dv_state *s, int r) {
+  return (size_t)r * 2 * (size_t)s->z.cols;
+}
 
-/* Calls for every row that uses q are made through this: false where it does not. */
-static bool state_row_at(const dvbf_run *run, const dv_state *s, int t, int r, state_row *row) {
-  dvbf_value q = dvbf_steps(s->q, t, 1), p = dvbf_steps(s->p, t, 1);
-  size_t at = (size_t)r * 2 * (size_t)s->z.cols;
-  if (t >= s->seen || !(dvbf_at(run, dvbf_steps(s->use, t, 1))[r] > 0)) return false;
-  *row = (state_row){.q = dvbf_at(run, q) + at, .p = dvbf_at(run, p) + at};
-  dvbf_real *dq = dvbf_gradient_at(run, q), *dp = dvbf_gradient_at(run, p);
-  if (dq && dp) row->dq = dq + at, row->dp = dp + at;
-  return true;
+static bool uses_q(const dvbf_run *run, const dv_state *s, int t, int r) {
+  return t < s->seen && dvbf_at(run, dvbf_steps(s->use, t, 1))[r] > 0;
 }
 
 static void state_kl_forward(const dvbf_op *op, dvbf_run *run) {
   const dv_state *s = op->data;
   int n = s->z.cols;
   dvbf_real *kl = dvbf_at(run, s->kl);
-  state_row row;
   for (int t = 0; t < s->kl.steps; t++)
     for (int r = 0; r < s->kl.rows; r++, kl++) {
       *kl = 0;
-      if (!state_row_at(run, s, t, r, &row)) continue;
+      if (!uses_q(run, s, t, r)) continue;
+      const dvbf_real *q = dvbf_at(run, dvbf_steps(s->q, t, 1)) + row_of(s, r);
+      const dvbf_real *p = dvbf_at(run, dvbf_steps(s->p, t, 1)) + row_of(s, r);
       for (int k = 0; k < n; k++) {
-        dvbf_real lq = dv_clamp(row.q[n + k], s->low, s->high), lp = dv_clamp(row.p[n + k], s->low, s->high);
-        dvbf_real d = (row.q[k] - row.p[k]) * (dvbf_real)exp(-lp), ratio = (dvbf_real)exp(2 * (lq - lp));
+        dvbf_real lq = dv_clamp(q[n + k], s->low, s->high), lp = dv_clamp(p[n + k], s->low, s->high);
+        dvbf_real d = (q[k] - p[k]) * (dvbf_real)exp(-lp), ratio = (dvbf_real)exp(2 * (lq - lp));
         *kl += lp - lq + (dvbf_real)0.5 * (ratio + d * d - 1);
       }
     }
@@ -115,19 +109,22 @@ static void state_kl_backward(const dvbf_op *op, dvbf_run *run) {
   int n = s->z.cols;
   dvbf_real c = (dvbf_real)run->schedule->temperature;
   const dvbf_real *dkl = dvbf_gradient_at(run, s->kl);
-  state_row row;
   for (int t = 0; t < s->kl.steps; t++)
     for (int r = 0; r < s->kl.rows; r++, dkl++) {
-      if (!state_row_at(run, s, t, r, &row)) continue;
+      if (!uses_q(run, s, t, r)) continue;
+      const dvbf_real *q = dvbf_at(run, dvbf_steps(s->q, t, 1)) + row_of(s, r);
+      const dvbf_real *p = dvbf_at(run, dvbf_steps(s->p, t, 1)) + row_of(s, r);
+      dvbf_real *dq = dvbf_gradient_at(run, dvbf_steps(s->q, t, 1)) + row_of(s, r);
+      dvbf_real *dp = dvbf_gradient_at(run, dvbf_steps(s->p, t, 1)) + row_of(s, r);
       for (int k = 0; k < n; k++) {
-        dvbf_real lq = dv_clamp(row.q[n + k], s->low, s->high), lp = dv_clamp(row.p[n + k], s->low, s->high);
-        dvbf_real d = row.q[k] - row.p[k], precision = (dvbf_real)exp(-2 * lp);
+        dvbf_real lq = dv_clamp(q[n + k], s->low, s->high), lp = dv_clamp(p[n + k], s->low, s->high);
+        dvbf_real d = q[k] - p[k], precision = (dvbf_real)exp(-2 * lp);
         dvbf_real ratio = (dvbf_real)exp(2 * (lq - lp)), by_mean = *dkl * c * d * precision;
-        row.dq[k] += by_mean;
-        row.dp[k] -= by_mean;
-        if (row.q[n + k] >= s->low && row.q[n + k] <= s->high) row.dq[n + k] += *dkl * (c * ratio - 1);
-        if (row.p[n + k] >= s->low && row.p[n + k] <= s->high)
-          row.dp[n + k] += *dkl * c * (1 - ratio - d * d * precision);
+        dq[k] += by_mean;
+        dp[k] -= by_mean;
+        if (q[n + k] >= s->low && q[n + k] <= s->high) dq[n + k] += *dkl * (c * ratio - 1);
+        if (p[n + k] >= s->low && p[n + k] <= s->high)
+          dp[n + k] += *dkl * c * (1 - ratio - d * d * precision);
       }
     }
 }
