@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-enum { N_X = 200, N_U = 2, HIDDEN = 64, OUT = 3, MAX_FRAMES = 5, SAMPLES = 4000 };
+enum { N_X = 200, N_U = 2, HIDDEN = 64, OUT = 3, MAX_FRAMES = 4, SAMPLES = 3000 };
 
 /* ---- The network under test ---- */
 
@@ -195,8 +195,8 @@ static void compare(distance *d, double mean, double variance, double drawn_mean
   d->drawn += drawn_variance;
 }
 
-/* Means are within 0.04 of a standard deviation (0.029 at worst here, of which 1 / sqrt(SAMPLES) = 0.016 is
- * chance), sums of variances within 5 % (3.3 %), variances of single units within 8 % on average. */
+/* Means are within 0.04 of a standard deviation (0.028 at worst here, of which 1 / sqrt(SAMPLES) = 0.018 is
+ * chance), sums of variances within 5 % (3.3 %), those of single units within 8 % on average (6.6 %). */
 static void expect_close(distance d, const char *what) {
   double mean = sqrt(d.mean / d.drawn), ratio = d.propagated / d.drawn, single = d.variance / d.drawn;
   if (!(mean <= 0.04) || !(fabs(ratio - 1) <= 0.05) || !(single <= 0.08))
@@ -241,7 +241,6 @@ static void one_layer(void **state) {
 static void whole_network(void **state) {
   (void)state;
   for (int a = DVBF_RELU; a <= DVBF_SIGMOID; a++) {
-    check(1, MAX_FRAMES, a, 0.1);
     check(1, MAX_FRAMES, a, 0.4);
     check(2, MAX_FRAMES, a, 0.1);
   }

@@ -20,10 +20,10 @@
  *     m = sigmoid(kappa mu), off by at most 0.016
  *     s = q G (4 q + (1 - 4 q) (G + G^2) / 2)     q = m (1 - m)
  *     G = 1 - kappa (1 + (1/2 - 2/pi) r + 0.04 r^2)
- *   G is (2/pi) asin(r) to 0.001, which for mu = 0 gives the variance of a normal distribution function in the
- *   place of the sigmoid. The form is right at both ends, s = nu f'(mu)^2 for small nu and q for large; it is off
- *   by at most 0.0071, and for nu < 0.1 and |mu| < 4 by at most 11 %. Wang and Manning's difference of two
- *   sigmoids is off by up to 0.017, at nu = 0 too, where it is not 0.
+ *   G is (2/pi) asin(r) to 0.001, which for mu = 0 gives the variance of a normal distribution function in
+ * the place of the sigmoid. The form is right at both ends, s = nu f'(mu)^2 for small nu and q for large; it
+ * is off by at most 0.0071, and for nu < 0.1 and |mu| < 4 by at most 11 %. Wang and Manning's difference of
+ * two sigmoids is off by up to 0.017, at nu = 0 too, where it is not 0.
  * - tanh(a) = 2 sigmoid(2 a) - 1. Identity: m = mu, s = nu.
  *
  * DV_VARIANCE_FLOOR is added to nu. */
