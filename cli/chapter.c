@@ -70,7 +70,11 @@ static dvbf_status add_opening(dvbf_page *page, const cli_chapter *c, dvbf_error
                   c->data->image_width);
   else
     n += snprintf(text + n, sizeof text - (size_t)n, " of %zu values", c->sequences->n_x);
-  snprintf(text + n, sizeof text - (size_t)n, info.n_u ? ", with %zu control inputs." : ".", info.n_u);
+  snprintf(text + n, sizeof text - (size_t)n,
+           info.n_u == 1 ? ", with %zu control input."
+           : info.n_u    ? ", with %zu control inputs."
+                         : ".",
+           info.n_u);
   dvbf_status status = dvbf_page_heading(page, 1, c->name, error);
   return status ? status : dvbf_page_text(page, text, error);
 }

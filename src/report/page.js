@@ -69,9 +69,9 @@
   const showScale = (place, column) => {
     place.replaceChildren();
     if (!column) return;
-    const map = colours[column.cyclic ? 'cyclic' : 'sequential'];
+    const map = colours[column.cyclic ? 'cyclic' : 'sequential'], range = column.high - column.low;
     const ticks = column.cyclic ? ['−π', '−π/2', '0', 'π/2', 'π'] :
-      [0, 0.25, 0.5, 0.75, 1].map(t => number(column.low + t * (column.high - column.low)));
+      [0, 0.25, 0.5, 0.75, 1].map(t => column.low + t * range).map(v => number(Math.abs(v) < 1e-4 * range ? 0 : v));
     place.append(make('div', {className: 'scale-name', textContent: column.name}),
       make('div', {className: 'scale-map', style: `background: linear-gradient(to right, ${map.join()})`}),
       make('div', {className: 'scale-ticks'}, ...ticks.map(text => make('span', {textContent: text}))));
@@ -251,7 +251,7 @@
       const [across, up, deep] = this.placed.map(place => place.at), c = this.turn[2];
       for (let i = 0; i < this.count; i++) this.depth[i] = c[0] * across[i] + c[1] * up[i] + c[2] * deep[i];
       this.order.sort((i, j) => this.depth[i] - this.depth[j]);
-      const radius = clamp(60 / Math.sqrt(this.count), 1.4, 4) * clamp(Math.sqrt(this.zoom), 0.7, 2);
+      const radius = clamp(0.75 * this.unit / Math.sqrt(this.count * this.zoom), 1.2, 6);
       context.globalAlpha = 0.85;
       for (const i of this.order) {
         const [x, y, , size] = this.project(across[i], up[i], deep[i]);
@@ -297,8 +297,8 @@
         };
         put(0, this.shown[k].name, 26);
         context.font = '11px system-ui, sans-serif';
-        put(-1, number(this.shown[k].low), 15);
-        put(1, number(this.shown[k].high), 15);
+        put(-0.86, number(this.shown[k].low), 15);
+        put(0.86, number(this.shown[k].high), 15);
         context.font = '13px system-ui, sans-serif';
       }
     }
