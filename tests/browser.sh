@@ -110,7 +110,7 @@ click .play; at=$(frame); after=$(screen); sleep 0.4
 keys '.film input' $'\ue011'; [ "$(frame)" = 0 ] || fail "the slider does not move to the first frame"
 keys '.film input' $'\ue014\ue014\ue014'; [ "$(frame)" = 3 ] || fail "the slider does not move by frames"
 differ "$before" "$(screen)" "the images do not follow the slider"
-in_page "return document.querySelector('.frame').textContent" | grep -q 'frame 4 of 15' || fail "the number of the frame is wrong"
+in_page "return document.querySelector('.frame').textContent" | grep -q '"frame 4 of [0-9]*"' || fail "the number of the frame is wrong"
 before=$(screen); click '.sequence option:nth-child(2)'; differ "$before" "$(screen)" "another sequence shows the same images"
 
 # ---- Wide and narrow, light and dark ----
