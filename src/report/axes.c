@@ -38,11 +38,29 @@ static void tick_up(cairo_t *cr, const dv_axes *axes, double value, const char *
   dv_text(cr, axes->x - 10, y, (dv_text_style){.size = DV_TEXT_TICK, .across = 1, .longest = 50}, label);
 }
 
+static bool have_room(cairo_t *cr, const dv_scale *scale, const dv_ticks *ticks, double length) {
+  double end = -INFINITY;
+  for (size_t i = 0; i < ticks->count; i++) {
+    if (!ticks->at[i].label[0]) continue;
+    double half = dv_text_length(cr, (dv_text_style){.size = DV_TEXT_TICK}, ticks->at[i].label) / 2 + 8;
+    double at = length * dv_scale_place(scale, ticks->at[i].value);
+    if (at - half < end) return false;
+    end = at + half;
+  }
+  return true;
+}
+
+dv_ticks dv_axes_ticks(cairo_t *cr, const dv_scale *scale, double length, size_t most) {
+  dv_ticks ticks = dv_scale_ticks(scale, most);
+  while (most > 2 && !have_room(cr, scale, &ticks, length)) ticks = dv_scale_ticks(scale, --most);
+  return ticks;
+}
+
 void dv_axes_draw_back(cairo_t *cr, const dv_axes *axes) {
   cairo_set_line_width(cr, 1);
-  size_t across = axes->ticks ? axes->ticks : (size_t)fmax(2, axes->width / 65);
+  size_t across = axes->ticks ? axes->ticks : (size_t)fmax(2, fmin(axes->width / 40, 10));
   size_t up = axes->ticks ? axes->ticks : (size_t)fmax(2, axes->height / 45);
-  dv_ticks ticks = dv_scale_ticks(&axes->across, across);
+  dv_ticks ticks = dv_axes_ticks(cr, &axes->across, axes->width, across);
   for (size_t i = 0; i < ticks.count; i++) tick_across(cr, axes, ticks.at[i].value, ticks.at[i].label);
   ticks = dv_scale_ticks(&axes->up, up);
   for (size_t i = 0; i < ticks.count; i++) tick_up(cr, axes, ticks.at[i].value, ticks.at[i].label);

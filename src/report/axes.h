@@ -22,6 +22,9 @@ typedef struct dv_axes {
 void dv_axes_draw_back(cairo_t *cr, const dv_axes *axes);
 void dv_axes_draw_frame(cairo_t *cr, const dv_axes *axes);
 
+/* As many round numbers as have room side by side along `length`, at most `most`. */
+dv_ticks dv_axes_ticks(cairo_t *cr, const dv_scale *scale, double length, size_t most);
+
 /* The place of a pair of values on the page; false when it cannot be shown. */
 bool dv_axes_place(const dv_axes *axes, double across, double up, double *x, double *y);
 

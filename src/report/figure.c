@@ -36,6 +36,17 @@ void dv_figure_title(cairo_t *cr, double width, const char *title) {
   if (title) dv_text(cr, width / 2, DV_FIGURE_MARGIN + 12, style, title);
 }
 
+double dv_figure_legend_height(const dv_legend_entry *entries, size_t count, double room) {
+  if (!count) return 0;
+  cairo_surface_t *scratch = cairo_image_surface_create(CAIRO_FORMAT_RGB24, 1, 1);
+  cairo_t *cr = cairo_create(scratch);
+  /* Letters here may be a little narrower than on the page. */
+  size_t rows = dv_legend_rows(cr, 0.97 * room, entries, count);
+  cairo_destroy(cr);
+  cairo_surface_destroy(scratch);
+  return (double)rows * DV_LEGEND_ROW + 10;
+}
+
 dvbf_status dv_figure_check(const float *values, size_t count, const char *what, dvbf_error *error) {
   for (size_t i = 0; values && i < count; i++)
     if (!isfinite(values[i]))

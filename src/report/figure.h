@@ -24,6 +24,9 @@ dvbf_status dv_figure_write(const char *path, double width, double height, dv_fi
 double dv_figure_title_height(const char *title);
 void dv_figure_title(cairo_t *cr, double width, const char *title);
 
+/* How high a legend is that starts a new row after `room`, with the space below it; 0 without entries. */
+double dv_figure_legend_height(const dv_legend_entry *entries, size_t count, double room);
+
 /* Refuses values[count], a part called `what`, when one is not finite. */
 dvbf_status dv_figure_check(const float *values, size_t count, const char *what, dvbf_error *error);
 

@@ -94,7 +94,13 @@ static size_t list_entries(const dvbf_figure_curves *f, dv_legend_entry out[]) {
   return count;
 }
 
-static const double box_height = 230, legend_room = 60, least_gap = 12;
+static const double box_height = 260, between = 26, right_room = 16; /* half of the last tick's label */
+
+static double legend_room(const dvbf_figure_curves *f) {
+  dv_legend_entry entries[2 * DV_COLOUR_LINES + 2];
+  size_t count = list_entries(f, entries);
+  return dv_figure_legend_height(entries, count, DV_FIGURE_WIDTH - 2 * DV_FIGURE_MARGIN - DV_AXES_LEFT);
+}
 
 static void draw(cairo_t *cr, const void *figure) {
   const dvbf_figure_curves *f = figure;
@@ -106,11 +112,11 @@ static void draw(cairo_t *cr, const void *figure) {
          right = DV_FIGURE_WIDTH - DV_FIGURE_MARGIN;
   dv_figure_title(cr, DV_FIGURE_WIDTH, f->title);
   dv_legend_draw(cr, DV_FIGURE_MARGIN + DV_AXES_LEFT, top + 10, right, entries, n_entries);
-  double pitch = (right - DV_FIGURE_MARGIN + least_gap) / (double)count;
+  double pitch = (right - right_room - DV_FIGURE_MARGIN + between) / (double)count;
   for (size_t k = 0; k < count; k++) {
     dv_axes axes = {.x = DV_FIGURE_MARGIN + (double)k * pitch + DV_AXES_LEFT,
-                    .y = top + legend_room,
-                    .width = pitch - DV_AXES_LEFT - least_gap,
+                    .y = top + legend_room(f),
+                    .width = pitch - DV_AXES_LEFT - between,
                     .height = box_height};
     draw_panel(cr, f, shown[k], axes);
   }
@@ -123,7 +129,7 @@ dvbf_status dvbf_draw_curves(const dvbf_figure_curves *figure, const char *path,
                    "%.200s: there is no learning curve to draw; give runs with updates and a bound, a "
                    "prediction error or a KL",
                    path);
-  double height =
-      2 * DV_FIGURE_MARGIN + dv_figure_title_height(figure->title) + legend_room + box_height + DV_AXES_BELOW;
+  double height = 2 * DV_FIGURE_MARGIN + dv_figure_title_height(figure->title) + legend_room(figure) +
+                  box_height + DV_AXES_BELOW;
   return dv_figure_write(path, DV_FIGURE_WIDTH, height, draw, figure, error);
 }

@@ -6,11 +6,11 @@
 #include <math.h>
 #include <stdio.h>
 
-static const double page_width = 800, box_height = 330, row = 24;
+static const double page_width = 800, box_height = 330;
 enum { MOST_NAMED = 8 };
 
 static const dv_stroke repeat_stroke = {{0.45, 0.45, 0.47}, 2.5, 0},
-                       mean_stroke = {{0.13, 0.13, 0.15}, 1.5, 7}, bar_stroke = {{0.84, 0.10, 0.12}, 3, 0};
+                       mean_stroke = {{0.13, 0.13, 0.15}, 1.5, 8}, bar_stroke = {{0.84, 0.10, 0.12}, 3, 0};
 
 static bool shown(const dvbf_error_curve *m) {
   return m->horizon && (m->mse || m->mse_mean_path);
@@ -38,8 +38,9 @@ static dv_scale scale_up(const dvbf_figure_errors *f) {
   dv_scale linear = dv_scale_empty(false);
   include_all(f, &linear);
   dv_scale_include(&linear, 0);
+  bool from_zero = linear.low == 0;
   dv_scale_finish(&linear, 0.04);
-  linear.low = fmin(linear.low, 0) < -1e-3 * linear.high ? linear.low : 0;
+  if (from_zero) linear.low = 0;
   return linear;
 }
 
@@ -81,10 +82,13 @@ static size_t list_entries(const dvbf_figure_errors *f, dv_legend_entry out[]) {
   return count;
 }
 
-/* Rows of entries, three in each, are what the widest names need. */
+static double box_width(void) {
+  return page_width - 2 * DV_FIGURE_MARGIN - DV_AXES_LEFT - 8;
+}
+
 static double legend_height(const dvbf_figure_errors *f) {
   dv_legend_entry entries[MOST_NAMED + 4];
-  return row * (double)((list_entries(f, entries) + 2) / 3) + 8;
+  return dv_figure_legend_height(entries, list_entries(f, entries), box_width());
 }
 
 static void draw_lines(cairo_t *cr, const dvbf_figure_errors *f, const dv_axes *axes) {
@@ -107,7 +111,7 @@ static void draw(cairo_t *cr, const void *figure) {
   double top = DV_FIGURE_MARGIN + dv_figure_title_height(f->title);
   dv_axes axes = {.x = DV_FIGURE_MARGIN + DV_AXES_LEFT,
                   .y = top + legend_height(f),
-                  .width = page_width - 2 * DV_FIGURE_MARGIN - DV_AXES_LEFT,
+                  .width = box_width(),
                   .height = box_height,
                   .across = dv_scale_empty(false),
                   .up = scale_up(f),

@@ -25,10 +25,10 @@ typedef struct plan {
   const char *angle_label, *velocity_label;
   size_t blocks;
   block block[2];
-  dv_hue velocity_hue;         /* of both models */
-  dv_scale readings[READINGS]; /* of both models, predicted and true */
-  double width, height;        /* of the page */
-  double block_width, view_side, reading_side;
+  dv_hue velocity_hue;                                /* of both models */
+  dv_scale readings[READINGS];                        /* of both models, predicted and true */
+  double width, height;                               /* of the page */
+  double block_width, pitch, view_side, reading_side; /* pitch: from view to view */
 } plan;
 
 /* ---- Computing ---- */
@@ -127,7 +127,7 @@ static void clear(plan *p) {
 
 /* ---- Layout ---- */
 
-static const double heading = 34, between_blocks = 22, gap = 14, above_reading = 30, left_first = 58,
+static const double heading = 34, between_blocks = 22, gap = 14, above_reading = 30, left_first = 68,
                     left_next = 34;
 
 static bool any_fit(const plan *p) {
@@ -153,11 +153,25 @@ static double readings_top(const plan *p) {
   return views_top(p) + p->view_side + DV_AXES_BELOW + (any_colour(p) ? DV_SCATTER_LYING + 10 : 0);
 }
 
+/* Parts that are left out make the page narrower. */
+static double used_width(const plan *p) {
+  double used = 0;
+  for (size_t m = 0; m < p->blocks; m++) {
+    size_t fits = 0;
+    for (size_t k = 0; k < READINGS; k++) fits += p->block[m].reading[k].fitted;
+    double below = fits ? left_first - left_next + (double)fits * (left_next + p->reading_side + gap) : 0;
+    used = fmax(used, fmax(below, (double)p->block[m].views * p->pitch));
+  }
+  return used;
+}
+
 static void place(plan *p) {
   p->block_width = p->blocks == 1 ? 680 : (DV_FIGURE_WIDTH - 2 * DV_FIGURE_MARGIN - between_blocks) / 2;
-  p->width = 2 * DV_FIGURE_MARGIN + (double)p->blocks * (p->block_width + between_blocks) - between_blocks;
-  p->view_side = p->block_width / 2 - DV_VIEW_LEFT - gap;
+  p->pitch = p->block_width / 2;
+  p->view_side = p->pitch - DV_VIEW_LEFT - gap;
   p->reading_side = (p->block_width - left_first - 2 * left_next - 3 * gap) / 3;
+  p->block_width = used_width(p);
+  p->width = 2 * DV_FIGURE_MARGIN + (double)p->blocks * (p->block_width + between_blocks) - between_blocks;
   double bottom = readings_top(p);
   if (any_fit(p)) bottom += above_reading + p->reading_side + DV_AXES_BELOW;
   p->height = bottom + DV_FIGURE_MARGIN;
@@ -176,14 +190,12 @@ static void draw_reading(cairo_t *cr, const plan *p, const block *b, size_t k, c
   const double ends[2] = {axes.up.low, axes.up.high};
   dv_curve_draw(cr, &axes, ends, ends, 2, (dv_stroke){dv_colour_ink, 1.5, 6});
   dv_axes_draw_frame(cr, &axes);
+  /* In the corner that good predictions leave free. */
   char text[32];
-  snprintf(text, sizeof text, "R² = %.3f", b->reading[k].r2);
-  /* A white ground keeps it legible over points. */
-  dv_text_style style = {.size = DV_TEXT_TICK};
-  dv_colour_set(cr, (dv_colour){1, 1, 1});
-  cairo_rectangle(cr, axes.x + 2, axes.y + 2, dv_text_length(cr, style, text) + 8, 22);
-  cairo_fill(cr);
-  dv_text(cr, axes.x + 6, axes.y + 13, style, text);
+  snprintf(text, sizeof text, "%.3f", b->reading[k].r2);
+  dv_text_style style = {.size = DV_TEXT_TICK, .longest = 0.5 * axes.width};
+  dv_text(cr, axes.x + 6, axes.y + 14, style, "R²");
+  dv_text(cr, axes.x + 6, axes.y + 34, style, text);
   dv_text(cr, axes.x + axes.width / 2, axes.y - 14,
           (dv_text_style){.size = DV_TEXT_LABEL, .across = 0.5, .longest = axes.width + 40}, name);
 }
@@ -198,7 +210,7 @@ static void draw_readings(cairo_t *cr, const plan *p, const block *b, double x) 
                     .y = readings_top(p) + above_reading,
                     .width = p->reading_side,
                     .height = p->reading_side,
-                    .up_label = first ? "predicted from z" : NULL,
+                    .up_label = first ? "predicted" : NULL,
                     .up_room = left_first - 12};
     draw_reading(cr, p, b, k, names[k], axes);
     x += p->reading_side + gap;
@@ -211,7 +223,7 @@ static void draw_block(cairo_t *cr, const plan *p, const block *b, double x) {
   dv_text_style style = {.size = DV_TEXT_HEADING, .across = 0.5, .bold = true, .longest = p->block_width};
   if (b->model->title) dv_text(cr, x + p->block_width / 2, top - heading + 10, style, b->model->title);
   for (size_t k = 0; k < b->views; k++) {
-    double left = x + (double)k * p->block_width / 2 + DV_VIEW_LEFT;
+    double left = x + (double)k * p->pitch + DV_VIEW_LEFT;
     dv_view_draw(cr, &b->view[k], left, top, side, side);
     if (b->view[k].hue.map)
       dv_scatter_draw_lying_bar(cr, left, top + side + DV_AXES_BELOW + 4, side, &b->view[k].hue);

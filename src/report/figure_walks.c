@@ -181,7 +181,7 @@ static void clear(plan *p) {
 
 /* ---- Drawing ---- */
 
-static const double gap = 16, heading = 32, legend_room = 32, between_rows = 12;
+static const double left_next = 60, heading = 32, legend_room = 32, between_rows = 12;
 
 enum { START, END, ATTRACTOR };
 
@@ -239,8 +239,8 @@ static void draw_legend(cairo_t *cr, const plan *p, double x, double y, double r
     x += 24 + dv_text_length(cr, style, names[mark]) + 26;
   }
   char text[160];
-  snprintf(text, sizeof text, "distance between the ends: %.3g (%.2g of the spread of z)", p->distance,
-           p->spread > 0 ? p->distance / p->spread : 0);
+  snprintf(text, sizeof text, "distance between the ends: %.3g (%.0f %% of the spread of z)", p->distance,
+           p->spread > 0 ? 100 * p->distance / p->spread : 0);
   style.across = 1;
   style.longest = right - x;
   if (p->figure->walks > 1) dv_text(cr, right, y, style, text);
@@ -248,12 +248,12 @@ static void draw_legend(cairo_t *cr, const plan *p, double x, double y, double r
 
 static void draw_name(cairo_t *cr, const plan *p, size_t k, double x, double y, double room) {
   const dvbf_figure_walks *f = p->figure;
-  char text[256], end[80] = "";
-  if (f->attractor)
-    snprintf(end, sizeof end, ", ends %.3g from the attractor",
-             distance_of(end_of(p, k), f->attractor, f->n_z));
-  snprintf(text, sizeof text, "%.160s%s", f->walk[k].name ? f->walk[k].name : "walk", end);
-  dv_text(cr, x, y, (dv_text_style){.size = DV_TEXT_LABEL, .bold = true, .longest = room}, text);
+  dv_text_style style = {.size = DV_TEXT_LABEL, .bold = true, .longest = 0.48 * room};
+  dv_text(cr, x, y, style, f->walk[k].name ? f->walk[k].name : "walk");
+  if (!f->attractor) return;
+  char text[80];
+  snprintf(text, sizeof text, "end to attractor: %.3g", distance_of(end_of(p, k), f->attractor, f->n_z));
+  dv_text(cr, x + room, y, (dv_text_style){.size = DV_TEXT_TICK, .across = 1, .longest = 0.5 * room}, text);
 }
 
 static double page_width(const plan *p) {
@@ -262,7 +262,8 @@ static double page_width(const plan *p) {
 
 static double box_width(const plan *p) {
   double room = page_width(p) - 2 * DV_FIGURE_MARGIN - DV_SCATTER_BAR + 4;
-  return (room + gap) / (double)p->figure->walks - DV_AXES_LEFT - gap;
+  double walks = (double)p->figure->walks;
+  return (room - DV_AXES_LEFT - (walks - 1) * left_next) / walks;
 }
 
 static double box_height(const plan *p) {
@@ -280,7 +281,7 @@ static void draw(cairo_t *cr, const void *figure) {
   for (size_t row = 0; row < p->views; row++)
     for (size_t k = 0; k < p->figure->walks; k++) {
       const dv_view *v = &p->view[row];
-      dv_axes axes = {.x = DV_FIGURE_MARGIN + (double)k * (DV_AXES_LEFT + width + gap) + DV_AXES_LEFT,
+      dv_axes axes = {.x = DV_FIGURE_MARGIN + DV_AXES_LEFT + (double)k * (width + left_next),
                       .y = top + (double)row * (height + DV_AXES_BELOW + between_rows),
                       .width = width,
                       .height = height,
@@ -289,7 +290,7 @@ static void draw(cairo_t *cr, const void *figure) {
                       .across_label = v->across_label,
                       .up_label = k ? NULL : v->up_label};
       draw_walk(cr, p, v, k, axes);
-      if (!row) draw_name(cr, p, k, axes.x, top - 18, width + gap);
+      if (!row) draw_name(cr, p, k, axes.x, top - 18, width);
       if (k + 1 == p->figure->walks) dv_scatter_draw_bar(cr, &axes, &p->hue);
     }
 }

@@ -3,7 +3,7 @@
 #include "report/text.h"
 
 static const dv_text_style style = {.size = DV_TEXT_TICK};
-static const double between = 22, row = 24;
+static const double between = 22;
 
 void dv_stroke_set(cairo_t *cr, dv_stroke stroke) {
   dv_colour_set(cr, stroke.colour);
@@ -40,8 +40,19 @@ void dv_legend_draw(cairo_t *cr, double x, double y, double right, const dv_lege
   double at = x;
   for (size_t i = 0; i < count; i++) {
     double length = entry_length(cr, &entries[i]);
-    if (at > x && at + length > right) at = x, y += row;
+    if (at > x && at + length > right) at = x, y += DV_LEGEND_ROW;
     draw_entry(cr, at, y, &entries[i]);
     at += length + between;
   }
+}
+
+size_t dv_legend_rows(cairo_t *cr, double room, const dv_legend_entry *entries, size_t count) {
+  double at = 0;
+  size_t rows = 1;
+  for (size_t i = 0; i < count; i++) {
+    double length = entry_length(cr, &entries[i]);
+    if (at > 0 && at + length > room) at = 0, rows++;
+    at += length + between;
+  }
+  return rows;
 }

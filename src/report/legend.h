@@ -25,6 +25,10 @@ void dv_stroke_set(cairo_t *cr, dv_stroke stroke);
 void dv_legend_draw(cairo_t *cr, double x, double y, double right, const dv_legend_entry *entries,
                     size_t count);
 
+/* How many rows that takes when there is so much `room`, and how high each is. */
+#define DV_LEGEND_ROW 24
+size_t dv_legend_rows(cairo_t *cr, double room, const dv_legend_entry *entries, size_t count);
+
 /* How long the entries are in one row. */
 double dv_legend_length(cairo_t *cr, const dv_legend_entry *entries, size_t count);
 

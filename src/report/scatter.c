@@ -6,7 +6,7 @@
 #include <math.h>
 
 /* More points than this only cover each other, and make files and time long. */
-enum { MOST_POINTS = 12000, MOST_POINTS_SVG = 3000 };
+enum { MOST_POINTS = 12000, MOST_POINTS_SVG = 2000 };
 
 /* Colours are rounded to so many, finer than can be seen, because dots of one colour share one path. */
 enum { LEVELS = 64, MISSING = LEVELS };
@@ -131,7 +131,7 @@ void dv_scatter_draw_bar(cairo_t *cr, const dv_axes *axes, const dv_hue *hue) {
 void dv_scatter_draw_lying_bar(cairo_t *cr, double x, double y, double length, const dv_hue *hue) {
   const double thick = 12;
   draw_ramp(cr, x, y, length, thick, hue, true);
-  dv_ticks ticks = hue->angle ? dv_scale_ticks_angle() : dv_scale_ticks(&hue->scale, (size_t)(length / 45));
+  dv_ticks ticks = hue->angle ? dv_scale_ticks_angle() : dv_axes_ticks(cr, &hue->scale, length, 6);
   for (size_t i = 0; i < ticks.count; i++) {
     double at = x + length * dv_scale_place(&hue->scale, ticks.at[i].value);
     cairo_move_to(cr, at, y + thick);

@@ -159,7 +159,8 @@ static void draw_numbers(cairo_t *cr, const dv_strips *strips, const dv_strip_la
     dv_strips_corner(strips, layout, 0, k, &x, &y);
     if (k % layout->columns == 0)
       dv_text(cr, layout->left - 10, y - 11, (dv_text_style){.size = style.size, .across = 1}, "frame");
-    if (k && k % layout->columns && (k + 1) % 5) continue;
+    size_t column = k % layout->columns; /* the first of a line, and every fifth that is not next to it */
+    if (column && ((k + 1) % 5 || column == 1)) continue;
     char number[24];
     snprintf(number, sizeof number, "%zu", k * layout->every + 1);
     dv_text(cr, x + layout->image_width / 2, y - 11, style, number);

@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "report/figure.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,7 +58,8 @@ void dv_view_draw(cairo_t *cr, const dv_view *view, double x, double y, double w
                   .up = dv_figure_scale(view->up, view->points),
                   .across_label = view->across_label,
                   .up_label = view->up_label,
-                  .up_room = DV_VIEW_LEFT - 12};
+                  .up_room = DV_VIEW_LEFT - 12,
+                  .ticks = (size_t)fmax(3, fmin(width, height) / 36)};
   dv_axes_draw_back(cr, &axes);
   dv_scatter_draw(cr, &axes, view->across, view->up, view->values, view->points, &view->hue);
   dv_axes_draw_frame(cr, &axes);
