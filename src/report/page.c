@@ -237,7 +237,7 @@ dvbf_status dvbf_page_write(const dvbf_page *page, const char *path, dvbf_error 
                            : dv_atomic_open(&file, path, error);
   if (!status) {
     fwrite(head.text, 1, head.length, file.stream);
-    fwrite(page->body.text, 1, page->body.length, file.stream);
+    if (page->body.length) fwrite(page->body.text, 1, page->body.length, file.stream);
     fwrite(foot.text, 1, foot.length, file.stream);
     status = dv_atomic_commit(&file, error);
   }
