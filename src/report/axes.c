@@ -35,7 +35,10 @@ static void tick_up(cairo_t *cr, const dv_axes *axes, double value, const char *
   if (*label) line(cr, axes->x, y, axes->x + axes->width, y);
   dv_colour_set(cr, dv_colour_ink);
   line(cr, axes->x - (*label ? 6 : 3), y, axes->x, y);
-  dv_text(cr, axes->x - 10, y, (dv_text_style){.size = DV_TEXT_TICK, .across = 1, .longest = 50}, label);
+  dv_text(cr, axes->x - 10, y,
+          (dv_text_style){
+              .size = DV_TEXT_TICK, .across = 1, .longest = axes->up_room > 0 ? axes->up_room - 18 : 50},
+          label);
 }
 
 static bool have_room(cairo_t *cr, const dv_scale *scale, const dv_ticks *ticks, double length) {

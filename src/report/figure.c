@@ -5,15 +5,14 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static dvbf_status write_one(const char *path, const char *extension, double width, double height,
                              dv_figure_fn *draw, const void *figure, dvbf_error *error) {
   char name[4096];
-  if (strlen(path) + strlen(extension) >= sizeof name)
+  int length = snprintf(name, sizeof name, "%s%s", path, extension);
+  if (length < 0 || (size_t)length >= sizeof name)
     return dv_fail(error, DVBF_ARGUMENT, "%.64s...: the path is longer than %zu characters", path,
                    sizeof name - 1);
-  snprintf(name, sizeof name, "%s%s", path, extension);
   dv_canvas canvas;
   dvbf_status status = dv_canvas_open(&canvas, name, ceil(width), ceil(height), error);
   if (status) return status;

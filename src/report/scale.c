@@ -70,7 +70,7 @@ static dv_ticks linear_ticks(const dv_scale *scale, size_t wanted) {
   double step = round_step(span, wanted);
   if (scale->whole) step = fmax(step, 1);
   double largest = fmax(fabs(scale->low), fabs(scale->high));
-  bool plain = largest < 1e5 && step > 1e-5;
+  bool plain = largest < (step < 1 ? 1e5 : 1e7) && step > 1e-4;
   int decimals = plain ? (int)fmax(0, -floor(log10(step) + 1e-9)) : 3;
   double first = ceil(scale->low / step - 1e-9);
   for (size_t i = 0; i < DV_TICKS; i++) {

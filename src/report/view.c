@@ -36,7 +36,8 @@ dvbf_status dv_view_make(dv_view *out, const float *z, size_t points, size_t n_z
   if (!status) {
     dv_plane_project(out->up, plane.first, z, points, n_z);
     dv_plane_project(out->across, plane.second, z, points, n_z);
-    label(out->across_label, sizeof out->across_label, across, up.reading ? "z, orthogonal" : "z₂");
+    label(out->across_label, sizeof out->across_label, across,
+          up.reading && up.reading->fitted ? "z, orthogonal" : "z₂");
     label(out->up_label, sizeof out->up_label, up, "z₁");
   }
   dv_plane_clear(&plane);
