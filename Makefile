@@ -19,7 +19,10 @@ build: setup
 demo: build
 	@$(BUILD)/dvbf reproduce pendulum -o demo --force
 
-test: build
+# The report is tried in a browser.
+test:
+	@scripts/setup chromium chromium-driver curl jq
+	@$(MAKE) --no-print-directory build
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
 bench:

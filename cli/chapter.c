@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-/* Frames of all films of a chapter together, in pixels of one row: keeps a page small. */
-enum { FILM_PIXELS = 200000, FILM_SEQUENCES = 12 };
+/* Most pixels in a row of the film, over all sequences, and most sequences: they keep the page small. */
+enum { FILM_PIXELS = 200000, FILM_SEQUENCES = 8 };
 
 dvbf_status cli_chapter_left_out(dvbf_page *page, const cli_chapter *c, const char *text, dvbf_error *error) {
   if (!c->quiet) fprintf(stderr, "%s: %s\n", c->name, text);
@@ -61,16 +61,20 @@ static dvbf_status add_opening(dvbf_page *page, const cli_chapter *c, dvbf_error
   char text[512];
   dvbf_model_info info = dvbf_model_describe(c->model);
   int n = snprintf(text, sizeof text,
-                   "A model with %zu latent dimensions and %zu parameters after %llu updates, on the %zu %s "
+                   "A model with %zu latent dimension%s and %zu parameters after %llu updates, on the %zu %s "
                    "sequences of %zu frames",
-                   info.n_z, info.parameters, (unsigned long long)info.updates, c->sequences->count, c->split,
-                   c->sequences->steps);
+                   info.n_z, info.n_z == 1 ? "" : "s", info.parameters, (unsigned long long)info.updates,
+                   c->sequences->count, c->split, c->sequences->steps);
   if (c->data->image_height)
     n += snprintf(text + n, sizeof text - (size_t)n, " of %zu × %zu pixels", c->data->image_height,
                   c->data->image_width);
   else
     n += snprintf(text + n, sizeof text - (size_t)n, " of %zu values", c->sequences->n_x);
-  snprintf(text + n, sizeof text - (size_t)n, info.n_u ? ", with %zu control inputs." : ".", info.n_u);
+  snprintf(text + n, sizeof text - (size_t)n,
+           info.n_u == 1 ? ", with %zu control input."
+           : info.n_u    ? ", with %zu control inputs."
+                         : ".",
+           info.n_u);
   dvbf_status status = dvbf_page_heading(page, 1, c->name, error);
   return status ? status : dvbf_page_text(page, text, error);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char *const names[] = {"errors", "strips", "latent", "ball", "curves"};
 
@@ -30,6 +31,14 @@ dvbf_status cli_chapter_refuse(const cli_chapter *c, bool force, dvbf_error *err
   return status;
 }
 
+/* Thousands of points make an SVG larger than this; then the PNG is embedded. */
+enum { LARGE = 400000 };
+
+static long long size_of(const char *path) {
+  struct stat info;
+  return stat(path, &info) ? 0 : (long long)info.st_size;
+}
+
 /* Embeds a figure that was drawn with `drawn`. What cannot be drawn is left out with the reason, but a full
  * disk or a lack of memory ends all. */
 static dvbf_status embed(dvbf_page *page, const cli_chapter *c, const char *name, dvbf_status drawn,
@@ -40,6 +49,7 @@ static dvbf_status embed(dvbf_page *page, const cli_chapter *c, const char *name
   snprintf(text, sizeof text, "No figure \"%s\": %s", name, error->message);
   if (drawn) return cli_chapter_left_out(page, c, text, error);
   figure_path(path, c, name, ".svg");
+  if (size_of(path) > LARGE) figure_path(path, c, name, ".png");
   return dvbf_page_picture(page, path, caption, alternative, error);
 }
 

@@ -28,8 +28,8 @@ static dvbf_status add_film(dvbf_page *page, const cli_chapter *c, const cli_sho
       {"reconstruction", shown->reconstruction->x, 0},
       {"prediction", shown->prediction ? shown->prediction->x : NULL, shown->observed}};
   const char *caption =
-      "Reconstruction: every frame is observed. Prediction: only the first ones are, the rest "
-      "is dreamt along the mean path.";
+      "Reconstruction: every frame is observed. Prediction: only the first ones are; the rest "
+      "follows from them, along the mean path.";
   dvbf_film film = {.caption = caption,
                     .sequences = shown->film.count,
                     .frames = shown->film.steps,

@@ -21,6 +21,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   double began = cli_clock();
   cli_inputs in;
   dvbf_status status = cli_inputs_read(&in, options, error);
+  if (!status) status = cli_inputs_evaluate(&in, error);
   if (!status && cli_option(options, "json"))
     status = print_json(in.evaluation, &in.info, cli_clock() - began, cli_threads(in.settings), error);
   else if (!status)

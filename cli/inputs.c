@@ -32,8 +32,11 @@ dvbf_status cli_inputs_read(cli_inputs *in, const cli_options *options, dvbf_err
   /* The seed of training splits a file without splits as it was split then: what was held out stays so. */
   in->info = dvbf_model_describe(in->model);
   status = dvbf_data_read(&in->data, options->arguments[1], in->info.seed, error);
-  if (status) return status;
-  choose_split(in);
+  if (!status) choose_split(in);
+  return status;
+}
+
+dvbf_status cli_inputs_evaluate(cli_inputs *in, dvbf_error *error) {
   return dvbf_evaluate(&in->evaluation, in->model, in->data, in->sequences, in->settings, error);
 }
 

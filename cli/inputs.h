@@ -11,12 +11,13 @@ typedef struct cli_inputs {
   dvbf_data *data;
   const char *split;               /* "train", "valid" or "test" */
   const dvbf_sequences *sequences; /* of that split */
-  dvbf_evaluation *evaluation;
+  dvbf_evaluation *evaluation;     /* NULL before cli_inputs_evaluate */
 } cli_inputs;
 
-/* Reads RUN (a run folder or a model file) and DATA, the command's arguments, and evaluates. Free with
- * cli_inputs_free, also after a failure. */
+/* Reads RUN (a run folder or a model file) and DATA, the command's arguments. Free with cli_inputs_free, also
+ * after a failure. */
 dvbf_status cli_inputs_read(cli_inputs *out, const cli_options *options, dvbf_error *error);
+dvbf_status cli_inputs_evaluate(cli_inputs *inputs, dvbf_error *error);
 void cli_inputs_free(cli_inputs *inputs);
 
 #endif

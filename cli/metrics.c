@@ -79,9 +79,9 @@ static dvbf_status read_rows(rows *all, FILE *file, const char *path, dvbf_error
 static dvbf_status split(cli_metrics *out, const rows *all, dvbf_error *error) {
   enum { CURVES = 5 };
   size_t n = all->count;
-  out->values = malloc(n * CURVES * sizeof *out->values);
-  out->runs = calloc(n, sizeof *out->runs);
-  out->names = calloc(n, sizeof *out->names);
+  out->values = calloc(n + 1, CURVES * sizeof *out->values);
+  out->runs = calloc(n + 1, sizeof *out->runs);
+  out->names = calloc(n + 1, sizeof *out->names);
   if (!out->values || !out->runs || !out->names)
     return cli_fail(error, DVBF_MEMORY, "out of memory for the learning curves");
   double *v = out->values;

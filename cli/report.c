@@ -33,16 +33,18 @@ static void last_part(char *out, size_t size, const char *path) {
   snprintf(out, size, "%.*s", (int)(end - begin), path + begin);
 }
 
-/* Proves that the results can be written, before any work. */
-static dvbf_status prepare(const cli_chapter *chapter, const char *path, bool force, dvbf_error *error) {
+/* Refuses what cannot become the report, without touching anything. */
+static dvbf_status check_output(const cli_chapter *chapter, const char *path, bool force, dvbf_error *error) {
   if (cli_is_folder(path))
     return cli_fail(error, DVBF_IO, "%.300s: is a folder; --output needs the name of a file", path);
   dvbf_status status = cli_refuse_existing(path, force, error);
-  if (!status) status = cli_chapter_refuse(chapter, force, error);
-  if (!status) status = cli_make_folder(chapter->figures, error); /* makes the folder of the page as well */
-  cli_path folder;
-  folder_of(folder, path);
-  return status ? status : cli_make_folder(folder, error);
+  return status ? status : cli_chapter_refuse(chapter, force, error);
+}
+
+/* Makes both folders and proves that they can be written, before the work begins. */
+static dvbf_status make_folders(const cli_chapter *chapter, const char *folder, dvbf_error *error) {
+  dvbf_status status = cli_make_folder(folder, error);
+  return status ? status : cli_make_folder(chapter->figures, error);
 }
 
 static dvbf_status write_page(const cli_chapter *chapter, const char *title, const char *path,
@@ -70,9 +72,10 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   last_part(title, sizeof title, options->arguments[1]);
   snprintf(title + strlen(title), sizeof title - strlen(title), ": report on %.100s", name);
   chapter.run = cli_is_folder(given) ? given : NULL;
-  status = prepare(&chapter, path, force, error);
-  if (!status && !quiet) fprintf(stderr, "evaluating\n");
+  status = check_output(&chapter, path, force, error);
   if (!status) status = cli_inputs_read(&in, options, error);
+  if (!status) status = make_folders(&chapter, folder, error);
+  if (!status) status = cli_inputs_evaluate(&in, error);
   chapter.model = in.model;
   chapter.data = in.data;
   chapter.sequences = in.sequences;

@@ -71,9 +71,13 @@ drag() {
       {type: "pointerUp", button: 0}]}]}')" >/dev/null
   call DELETE "/session/$session/actions" >/dev/null
 }
-view() { in_page "return document.querySelector('.view').toDataURL()"; }
+# A number that changes with the pixels of a canvas.
+picture() {
+  in_page "let hash = 0; for (const letter of document.querySelector('$1').toDataURL()) hash = (31 * hash + letter.charCodeAt(0)) | 0; return hash"
+}
+view() { picture .view; }
+screen() { picture '.screen canvas'; }
 frame() { in_page "return +document.querySelector('.film input').value"; }
-screen() { in_page "return document.querySelector('.screen canvas').toDataURL()"; }
 differ() { [ "$1" != "$2" ] || fail "$3"; }
 
 session=$(call POST /session "$(jq -n --arg profile "$work/profile" '{capabilities: {alwaysMatch: {
@@ -102,15 +106,19 @@ in_page "return document.querySelector('.scale-ticks').textContent" | grep -q '[
 
 [ "$(frame)" = 0 ] || fail "the film does not begin at its first frame"
 before=$(screen)
-click .play; sleep 0.5
-at=$(frame); [ "$at" -gt 0 ] || fail "the film does not play"
+click .play
+for _ in $(seq 100); do # a busy machine takes its time
+  at=$(frame)
+  [ "$at" = 0 ] || break
+done
+[ "$at" -gt 0 ] || fail "the film does not play"
 click .play; at=$(frame); after=$(screen); sleep 0.4
 [ "$(frame)" = "$at" ] || fail "the film does not stop"
 [ "$at" = 0 ] || differ "$before" "$after" "the film plays without its images"
 keys '.film input' $'\ue011'; [ "$(frame)" = 0 ] || fail "the slider does not move to the first frame"
 keys '.film input' $'\ue014\ue014\ue014'; [ "$(frame)" = 3 ] || fail "the slider does not move by frames"
 differ "$before" "$(screen)" "the images do not follow the slider"
-in_page "return document.querySelector('.frame').textContent" | grep -q 'frame 4 of 15' || fail "the number of the frame is wrong"
+in_page "return document.querySelector('.frame').textContent" | grep -q '"frame 4 of [0-9]*"' || fail "the number of the frame is wrong"
 before=$(screen); click '.sequence option:nth-child(2)'; differ "$before" "$(screen)" "another sequence shows the same images"
 
 # ---- Wide and narrow, light and dark ----

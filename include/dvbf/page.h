@@ -63,8 +63,8 @@ typedef struct dvbf_space_column {
   bool cyclic;         /* an angle in radians: the colours close at 2 pi */
 } dvbf_space_column;
 
-/* The reader chooses the colours, and three axes out of the latent dimensions, the principal axes and, for
- * each column that is not cyclic, its regression on z. */
+/* The reader chooses the colours, and three axes out of the latent dimensions, the principal axes, the
+ * columns and, for each column that is not cyclic, its regression on z. */
 typedef struct dvbf_space {
   const char *caption;
   size_t points, n_z;

@@ -38,9 +38,9 @@ typedef struct dv_schedule {
   double log_sigma_floor; /* of the emission */
   double filter_dropout;
   double filter_dropout_run; /* mean length of a run of dropped steps */
-  double sequences; /* N, that divides the KL of v */
-  double scale;     /* of the objective: 1 / (batch * steps) */
-  bool mean_path;   /* noise is 0 */
+  double sequences;          /* N, that divides the KL of v */
+  double scale;              /* of the objective: 1 / (batch * steps) */
+  bool mean_path;            /* noise is 0 */
 } dv_schedule;
 
 enum { DV_RECONSTRUCTION, DV_KL_W, DV_KL_V, DV_TERMS };

@@ -91,13 +91,15 @@ dvbf_status dvbf_page_note(dvbf_page *page, const char *text, dvbf_error *error)
 
 /* ---- Tables ---- */
 
-/* A wide table scrolls inside its own frame; the keyboard reaches that too. */
+/* A wide table scrolls inside its own frame, which the keyboard reaches too; the caption stays put. */
 static void begin_table(dvbf_page *page, const char *caption) {
   dv_markup *m = &page->body;
-  dv_markup_format(m, "<div class=\"table\" role=\"group\" tabindex=\"0\" aria-label=\"");
+  if (caption) dv_markup_raw(m, "<p class=\"caption\" aria-hidden=\"true\">");
+  dv_markup_text(m, caption);
+  if (caption) dv_markup_raw(m, "</p>\n");
+  dv_markup_raw(m, "<div class=\"table\" role=\"group\" tabindex=\"0\" aria-label=\"");
   dv_markup_text(m, caption ? caption : "Table");
   dv_markup_raw(m, "\"><table>\n");
-  dv_markup_element(m, "caption", caption);
 }
 
 static void add_cell(dv_markup *m, const dvbf_table *t, size_t row, size_t column) {
@@ -159,7 +161,7 @@ dvbf_status dvbf_page_settings(dvbf_page *page, const char *caption, const dvbf_
   dvbf_setting_info info;
   dv_markup_raw(m, "<details>\n");
   dv_markup_element(m, "summary", caption ? caption : "Settings");
-  begin_table(page, "Settings");
+  begin_table(page, NULL);
   dv_markup_raw(m, "<thead><tr><th scope=\"col\">setting</th><th scope=\"col\" class=\"words\">value</th>"
                    "<th scope=\"col\" class=\"words\">meaning</th></tr></thead>\n");
   for (size_t i = 0; dvbf_settings_table(table, i, &info); i++) {
@@ -235,7 +237,7 @@ dvbf_status dvbf_page_write(const dvbf_page *page, const char *path, dvbf_error 
                            : dv_atomic_open(&file, path, error);
   if (!status) {
     fwrite(head.text, 1, head.length, file.stream);
-    fwrite(page->body.text, 1, page->body.length, file.stream);
+    if (page->body.length) fwrite(page->body.text, 1, page->body.length, file.stream);
     fwrite(foot.text, 1, foot.length, file.stream);
     status = dv_atomic_commit(&file, error);
   }

@@ -41,14 +41,14 @@
   const multiply = (a, b) => a.map(row => [0, 1, 2].map(j => row[0] * b[0][j] + row[1] * b[1][j] + row[2] * b[2][j]));
   const aboutUp = t => [[Math.cos(t), 0, Math.sin(t)], [0, 1, 0], [-Math.sin(t), 0, Math.cos(t)]];
   const aboutAcross = t => [[1, 0, 0], [0, Math.cos(t), -Math.sin(t)], [0, Math.sin(t), Math.cos(t)]];
-  const firstTurn = () => multiply(aboutAcross(0.42), aboutUp(-0.6));
+  const firstTurn = solid => solid ? multiply(aboutAcross(0.42), aboutUp(-0.6)) : aboutUp(0);
 
   // ---- The latent space ----
 
   // Places of the points in the cube [-1, 1]^3. Axes of one kind keep their proportions; axes of different
   // kinds have different units, and each takes the whole length.
   const placePoints = (axes, count) => {
-    const alike = axes.every(axis => !axis || axis.group !== 'regression on z');
+    const alike = axes.every(axis => !axis || axis.group === 'latent dimensions' || axis.group === 'principal axes');
     const widest = Math.max(...axes.map(axis => axis ? axis.high - axis.low : 0));
     return axes.map(axis => {
       const out = new Float64Array(count);
@@ -69,9 +69,9 @@
   const showScale = (place, column) => {
     place.replaceChildren();
     if (!column) return;
-    const map = colours[column.cyclic ? 'cyclic' : 'sequential'];
+    const map = colours[column.cyclic ? 'cyclic' : 'sequential'], range = column.high - column.low;
     const ticks = column.cyclic ? ['−π', '−π/2', '0', 'π/2', 'π'] :
-      [0, 0.25, 0.5, 0.75, 1].map(t => number(column.low + t * (column.high - column.low)));
+      [0, 0.25, 0.5, 0.75, 1].map(t => column.low + t * range).map(v => number(Math.abs(v) < 1e-4 * range ? 0 : v));
     place.append(make('div', {className: 'scale-name', textContent: column.name}),
       make('div', {className: 'scale-map', style: `background: linear-gradient(to right, ${map.join()})`}),
       make('div', {className: 'scale-ticks'}, ...ticks.map(text => make('span', {textContent: text}))));
@@ -83,19 +83,20 @@
       this.count = data.points;
       this.axes = data.axes.map(axis => ({...axis, at: valuesOf(axis)}));
       this.columns = data.columns.map(column => ({...column, at: valuesOf(column)}));
+      // The truth itself can be an axis too.
+      this.axes.push(...this.columns.map(column => ({...column, group: 'ground truth'})));
       this.order = Uint32Array.from({length: this.count}, (_, i) => i);
       this.depth = new Float64Array(this.count);
-      this.turn = firstTurn();
-      this.zoom = 1;
       this.build(figure);
       this.listen();
       this.choose();
+      this.reset();
     }
 
     // Names of sets of three axes that can be chosen together, and the axes.
     sets() {
       const of = group => this.axes.map((axis, i) => axis.group === group ? i : -1).filter(i => i >= 0).slice(0, 3);
-      return ['latent dimensions', 'principal axes', 'regression on z'].map(group => [group, of(group)])
+      return ['latent dimensions', 'principal axes', 'regression on z', 'ground truth'].map(group => [group, of(group)])
         .filter(([, axes]) => axes.length);
     }
 
@@ -124,9 +125,12 @@
       figure.prepend(controls, this.canvas, this.scale);
       figure.querySelector('figcaption').append(
         ' Drag to turn, pinch or scroll to zoom (after a click); or with the arrow keys, + and −.');
-      const first = sets.findIndex(([name]) => name === 'principal axes');
-      this.setSelect.value = this.axes.filter(axis => axis.group === 'latent dimensions').length > 3 ? first : 0;
+      const latent = this.axes.filter(axis => axis.group === 'latent dimensions').length;
+      this.setSelect.value = latent > 3 ? sets.findIndex(([name]) => name === 'principal axes') : 0;
       this.takeSet();
+      if (latent > 1 || !this.columns.length) return;
+      this.setSelect.value = ''; // one dimension alone is set against the truth
+      this.axisSelects[1].value = this.axes.length - this.columns.length;
     }
 
     takeSet() {
@@ -144,7 +148,8 @@
       this.ask();
     }
 
-    reset() { this.turn = firstTurn(); this.zoom = 1; this.ask(); }
+    // Three axes are looked at from a corner, fewer from the front.
+    reset() { this.turn = firstTurn(this.shown.every(axis => axis)); this.zoom = 1; this.ask(); }
     scaleBy(factor) { this.zoom = clamp(this.zoom * factor, 0.3, 12); this.ask(); }
     turnBy(right, down) {
       this.turn = multiply(multiply(aboutAcross(down), aboutUp(right)), this.turn);
@@ -251,7 +256,7 @@
       const [across, up, deep] = this.placed.map(place => place.at), c = this.turn[2];
       for (let i = 0; i < this.count; i++) this.depth[i] = c[0] * across[i] + c[1] * up[i] + c[2] * deep[i];
       this.order.sort((i, j) => this.depth[i] - this.depth[j]);
-      const radius = clamp(60 / Math.sqrt(this.count), 1.4, 4) * clamp(Math.sqrt(this.zoom), 0.7, 2);
+      const radius = clamp(0.75 * this.unit / Math.sqrt(this.count * this.zoom), 1.2, 6);
       context.globalAlpha = 0.85;
       for (const i of this.order) {
         const [x, y, , size] = this.project(across[i], up[i], deep[i]);
@@ -297,8 +302,8 @@
         };
         put(0, this.shown[k].name, 26);
         context.font = '11px system-ui, sans-serif';
-        put(-1, number(this.shown[k].low), 15);
-        put(1, number(this.shown[k].high), 15);
+        put(-0.86, number(this.shown[k].low), 15);
+        put(0.86, number(this.shown[k].high), 15);
         context.font = '13px system-ui, sans-serif';
       }
     }
