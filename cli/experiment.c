@@ -144,7 +144,8 @@ static const cli_experiment experiments[] = {
          }},
     {.system = "two-balls",
      .title = "Two bouncing balls",
-     .remark = "The paper shows pictures only. The balls are interchangeable, so the regressions are on "
+     .remark = "The paper trains on 2000 sequences and shows pictures only; ours are 20,000 sequences of 15 "
+               "images. The balls are interchangeable, so the regressions are on "
                "quantities that do not depend on which ball is which.",
      .contender = {{"DVBF-LL", "two-balls", "run"}},
      .quantity =

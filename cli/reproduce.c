@@ -103,7 +103,7 @@ static dvbf_status simulate(dvbf_data **out, const trial *t, const char *name, u
   cli_path path;
   cli_join(path, t->folder, name);
   dvbf_status status = dvbf_settings_new(&settings, s->experiment->system, error);
-  if (!status && s->preset) status = dvbf_settings_preset(settings, s->preset, error);
+  if (!status) status = dvbf_settings_preset(settings, s->outcome[0].preset, error);
   if (!status) status = set_number(settings, "seed", seed, error);
   if (!status && steps) status = set_number(settings, "steps", steps, error);
   if (!status && steps) status = set_number(settings, "train", 1, error);

@@ -93,18 +93,27 @@ static const preset presets[] = {
      "learning-rate = 0.003\n"
      "updates = 40000\n"
      "validate-every = 1000\n"
-     "starts = 1\n",
+     "restart-above = 0.25\n",
      "ball", NULL},
     {"paper-ball", "the paper's appendix for the bouncing ball, on 500 sequences", PAPER_DVBF "latent = 4\n",
      "ball", "train = 500\n"},
-    {"two-balls", "ours for two bouncing balls",
+    {"two-balls", "ours for two bouncing balls, on more sequences than the paper's 2000",
      "latent = 10\n"
      "systems = 64\n"
      "mean = sigmoid\n"
      "affine = on\n"
      "mixing-hidden = 64\n"
-     "scale-transition = 0.02\n",
-     "two-balls", NULL},
+     "scale-transition = 0.02\n"
+     "sigma-floor = 0.05\n"
+     "sigma-floor-updates = 25000\n"
+     "filter-dropout = 0.5\n"
+     "filter-dropout-end = 0.5\n"
+     "filter-dropout-run = 3\n"
+     "learning-rate = 0.003\n"
+     "updates = 50000\n"
+     "validate-every = 1000\n"
+     "restart-above = 0.7\n",
+     "two-balls", "train = 20000\n"},
     {"paper-two-balls", "the paper's appendix for two bouncing balls",
      "latent = 10\n"
      "systems = 64\n"
@@ -130,7 +139,7 @@ static const preset presets[] = {
      "updates = 200000\n"
      "validate-every = 1000\n"
      "starts = 1\n",
-     "two-balls", "train = 2000\n"},
+     "two-balls", NULL},
 };
 
 static const preset *find(const char *name) {
