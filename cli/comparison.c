@@ -139,12 +139,12 @@ static size_t write_rows(grid *g, size_t row, const cli_outcome *o, size_t first
   return row;
 }
 
-/* The table that begins with quantity `first`; NULL cells when memory is short. */
-static grid make_grid(const cli_outcome *outcomes, size_t count, size_t first) {
+/* The table whose title is entry `title`; NULL cells when memory is short. */
+static grid make_grid(const cli_outcome *outcomes, size_t count, size_t title) {
   const cli_experiment *e = outcomes[0].experiment;
-  size_t quantities = cli_quantities(e), last = first + 1;
+  size_t quantities = cli_quantities(e), first = title + 1, last = first;
   while (last < quantities && !e->quantity[last].table) last++;
-  grid g = {.title = e->quantity[first].table, .rows = 1, .columns = last - first + 1};
+  grid g = {.title = e->quantity[title].table, .rows = 1, .columns = last - first + 1};
   for (size_t i = 0; i < count; i++)
     g.rows += outcomes[i].count + (outcomes[i].count > 1 ? STATISTICS : 0) +
               (has_paper(&outcomes[i], first, last - first) ? 1 : 0);
@@ -208,9 +208,9 @@ static dvbf_status each_grid(const cli_outcome *outcomes, size_t count,
   const cli_experiment *e = outcomes[0].experiment;
   size_t quantities = cli_quantities(e);
   dvbf_status status = DVBF_OK;
-  for (size_t first = 0; !status && first <= quantities; first++) {
-    if (first < quantities && !e->quantity[first].table) continue;
-    grid g = first < quantities ? make_grid(outcomes, count, first) : make_horizon_grid(outcomes, count);
+  for (size_t i = 0; !status && i <= quantities; i++) {
+    if (i < quantities && !e->quantity[i].table) continue;
+    grid g = i < quantities ? make_grid(outcomes, count, i) : make_horizon_grid(outcomes, count);
     status = g.cells ? show(&g, user, error) : cli_fail(error, DVBF_MEMORY, "out of memory for a table");
     free(g.cells);
   }
@@ -255,7 +255,7 @@ dvbf_status cli_page_outcomes(dvbf_page *page, const cli_outcome *outcomes, size
 static json_t *row(const cli_experiment *e, const double *values) {
   json_t *object = json_object();
   for (size_t i = 0; i < cli_quantities(e); i++)
-    json_object_set_new(object, e->quantity[i].key, cli_number(values[i]));
+    if (e->quantity[i].key) json_object_set_new(object, e->quantity[i].key, cli_number(values[i]));
   return object;
 }
 

@@ -4,9 +4,10 @@
 
 #include <dvbf/dvbf.h>
 
-enum { CLI_MODELS = 2, CLI_QUANTITIES = 16 };
+enum { CLI_MODELS = 2, CLI_QUANTITIES = 20 };
 
 typedef enum cli_kind {
+  CLI_TITLE,      /* no quantity: a new table begins */
   CLI_LIKELIHOOD, /* of the regression of a state on z */
   CLI_R2,         /* of the same */
   CLI_R2_AWAY,    /* of the same, on frames away from bounces */
@@ -21,7 +22,7 @@ typedef enum cli_kind {
 } cli_kind;
 
 typedef struct cli_quantity {
-  const char *table; /* title, where a new table begins */
+  const char *table; /* the title, in an entry that begins a table */
   const char *heading, *key;
   int decimals;
   cli_kind kind;
@@ -43,6 +44,7 @@ typedef struct cli_experiment {
 
 /* Experiment `index`, NULL past the end. */
 const cli_experiment *cli_experiment_at(size_t index);
+/* Entries of `quantity`, titles included. */
 size_t cli_quantities(const cli_experiment *experiment);
 
 #endif

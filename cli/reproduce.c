@@ -120,7 +120,7 @@ static dvbf_status simulate(dvbf_data **out, const trial *t, const char *name, u
 
 static size_t quantity_of(const cli_experiment *e, cli_kind kind) {
   size_t i = 0;
-  while (i < CLI_QUANTITIES && (!e->quantity[i].heading || e->quantity[i].kind != kind)) i++;
+  while (i < CLI_QUANTITIES && e->quantity[i].kind != kind) i++;
   return i;
 }
 

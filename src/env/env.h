@@ -24,6 +24,11 @@ typedef struct dv_simulation {
                    float *state);
 } dv_simulation;
 
+/* The fields that every system's settings have. */
+#define DV_SIMULATION_OF(p)                                                                                  \
+  .train = (p)->train, .valid = (p)->valid, .test = (p)->test, .steps = (p)->steps, .size = (p)->size,       \
+  .seed = (p)->seed, .settings = (p)
+
 dvbf_status dv_simulate_splits(dvbf_data *data, const dv_simulation *simulation, dvbf_error *error);
 
 /* image [size][size] = a round Gaussian blob of height 1 around (row, column). */

@@ -58,16 +58,7 @@ static bool simulate_sequence(const void *settings, dv_random *random, double *s
 dvbf_status dv_simulate_pendulum(dvbf_data *data, const dvbf_settings *settings, dvbf_error *error) {
   const dv_pendulum_settings *p = dv_settings_pendulum(settings, error);
   if (!p) return DVBF_ARGUMENT;
-  dv_simulation simulation = {.train = p->train,
-                              .valid = p->valid,
-                              .test = p->test,
-                              .steps = p->steps,
-                              .size = p->size,
-                              .seed = p->seed,
-                              .n_u = 1,
-                              .n_s = STATES,
-                              .state_names = state_names,
-                              .settings = p,
+  dv_simulation simulation = {DV_SIMULATION_OF(p), .n_u = 1, .n_s = STATES, .state_names = state_names,
                               .sequence = simulate_sequence};
   return dv_simulate_splits(data, &simulation, error);
 }

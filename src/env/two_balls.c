@@ -123,16 +123,7 @@ dvbf_status dv_simulate_two_balls(dvbf_data *data, const dvbf_settings *settings
     return dv_fail(error, DVBF_ARGUMENT,
                    "box = %g: two balls of radius %g find no room; at least %g (five radii) is needed",
                    p->box, p->radius, 5 * p->radius);
-  dv_simulation simulation = {.train = p->train,
-                              .valid = p->valid,
-                              .test = p->test,
-                              .steps = p->steps,
-                              .size = p->size,
-                              .seed = p->seed,
-                              .n_u = 0,
-                              .n_s = STATES,
-                              .state_names = state_names,
-                              .settings = p,
+  dv_simulation simulation = {DV_SIMULATION_OF(p), .n_u = 0, .n_s = STATES, .state_names = state_names,
                               .sequence = simulate_sequence};
   return dv_simulate_splits(data, &simulation, error);
 }
