@@ -15,6 +15,8 @@
   { .heading = heading_, .key = key_, .decimals = 4, .kind = CLI_ERROR, .first = first_, .last = last_ }
 #define COUNT(kind_, heading_, key_, decimals_)                                                              \
   { .heading = heading_, .key = key_, .decimals = decimals_, .kind = kind_ }
+#define WHOLE(kind_, heading_, key_, balls_)                                                                 \
+  { .heading = heading_, .key = key_, .decimals = 3, .kind = kind_, .first = balls_ }
 #define TABLE(title)                                                                                         \
   { .table = title }
 
@@ -78,6 +80,7 @@ static const cli_experiment experiments[] = {
              ERROR("frames 6-15", "error_6_15", 6, 15),
              ERROR("frame 27", "error_27", 27, 27),
              COUNT(CLI_STEPS_AHEAD, "steps < 1", "steps_ahead", 0),
+             WHOLE(CLI_WHOLE, "one ball at 45", "one_ball_45", 1),
              TRAINING_ROWS,
          }},
     {.system = "two-balls",
@@ -100,6 +103,8 @@ static const cli_experiment experiments[] = {
              ERROR("frames 6-15", "error_6_15", 6, 15),
              ERROR("frames 6-20", "error_6_20", 6, 20),
              COUNT(CLI_STEPS_AHEAD, "steps < 1", "steps_ahead", 0),
+             WHOLE(CLI_WHOLE, "two at 45", "two_balls_45", 2),
+             WHOLE(CLI_WHOLE_TRUTH, "in truth", "two_balls_45_truth", 2),
              TRAINING_ROWS,
          }},
 };

@@ -16,6 +16,8 @@ typedef enum cli_kind {
   CLI_KL,
   CLI_ERROR,       /* of prediction along the mean path, frames first to last, over the pixel variance */
   CLI_STEPS_AHEAD, /* from the last observed frame on that prediction is better than the mean image */
+  CLI_WHOLE, /* share of the generated last frames with exactly `first` bright regions, along the mean path */
+  CLI_WHOLE_TRUTH, /* the same of the true last frames */
   CLI_WALK,        /* distance between the ends of a generative and a filtering walk, over the spread of z */
   CLI_SECONDS,     /* of training */
   CLI_STARTS
@@ -27,7 +29,7 @@ typedef struct cli_quantity {
   int decimals;
   cli_kind kind;
   const char *state;        /* of a regression */
-  size_t first, last;       /* frames of an error, counted from 1 */
+  size_t first, last;       /* frames of an error, counted from 1; balls */
   double paper[CLI_MODELS]; /* 0: it gives none */
 } cli_quantity;
 

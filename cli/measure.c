@@ -74,8 +74,60 @@ static dvbf_status measure_walk(double *distance, const dvbf_model *model, const
   return status;
 }
 
+/* ---- Whole balls ---- */
+
+enum { OBSERVED = 5 };
+
+/* Darkens the bright pixels that hang together with pixel `at`. */
+static void darken(float *image, size_t height, size_t width, size_t at) {
+  if (image[at] <= 0.5f) return;
+  image[at] = 0;
+  if (at >= width) darken(image, height, width, at - width);
+  if (at + width < height * width) darken(image, height, width, at + width);
+  if (at % width) darken(image, height, width, at - 1);
+  if ((at + 1) % width) darken(image, height, width, at + 1);
+}
+
+/* Regions of pixels above one half; a blurred or faded ball has none. */
+static size_t bright_regions(const float *image, size_t height, size_t width, float *scratch) {
+  size_t regions = 0;
+  memcpy(scratch, image, height * width * sizeof *scratch);
+  for (size_t i = 0; i < height * width; i++)
+    if (scratch[i] > 0.5f) {
+      darken(scratch, height, width, i);
+      regions++;
+    }
+  return regions;
+}
+
+/* Share of the sequences whose last image in x [count][steps][n_x] has that many regions. */
+static dvbf_status measure_whole(double *share, const dvbf_data *lengthy, const float *x, size_t balls,
+                                 dvbf_error *error) {
+  const dvbf_sequences *s = &lengthy->test;
+  float *scratch = malloc(s->n_x * sizeof *scratch);
+  double whole = 0;
+  if (!scratch) return cli_fail(error, DVBF_MEMORY, "out of memory while counting balls");
+  for (size_t i = 0; i < s->count; i++)
+    whole += bright_regions(x + ((i + 1) * s->steps - 1) * s->n_x, lengthy->image_height,
+                            lengthy->image_width, scratch) == balls;
+  *share = whole / (double)s->count;
+  free(scratch);
+  return DVBF_OK;
+}
+
+static dvbf_status measure_generated(double *share, const dvbf_model *model, const dvbf_data *lengthy,
+                                     size_t balls, unsigned threads, dvbf_error *error) {
+  dvbf_paths *paths = NULL;
+  dvbf_infer_options options = {.observe = OBSERVED, .mean_path = true, .threads = threads};
+  dvbf_status status = dvbf_infer(&paths, model, &lengthy->test, &options, error);
+  if (!status) status = measure_whole(share, lengthy, paths->x, balls, error);
+  dvbf_paths_free(paths);
+  return status;
+}
+
 dvbf_status cli_measure(double *values, const cli_experiment *e, const dvbf_model *model,
-                        const dvbf_data *data, uint64_t seed, unsigned threads, dvbf_error *error) {
+                        const dvbf_data *data, const dvbf_data *lengthy, uint64_t seed, unsigned threads,
+                        dvbf_error *error) {
   dvbf_paths *paths = NULL;
   dvbf_infer_options options = {.seed = seed, .threads = threads};
   dvbf_status status = dvbf_infer(&paths, model, &data->test, &options, error);
@@ -83,6 +135,10 @@ dvbf_status cli_measure(double *values, const cli_experiment *e, const dvbf_mode
     const cli_quantity *q = &e->quantity[i];
     if (q->kind == CLI_R2_AWAY) status = measure_away(&values[i], q->state, data, paths, error);
     if (q->kind == CLI_WALK) status = measure_walk(&values[i], model, paths, seed, threads, error);
+    if (q->kind == CLI_WHOLE)
+      status = measure_generated(&values[i], model, lengthy, q->first, threads, error);
+    if (q->kind == CLI_WHOLE_TRUTH)
+      status = measure_whole(&values[i], lengthy, lengthy->test.x, q->first, error);
   }
   dvbf_paths_free(paths);
   return status;

@@ -4,9 +4,10 @@
 
 #include "experiment.h"
 
-/* Fills the entries of values [CLI_QUANTITIES] that are regressions away from bounces or distances of walks.
- */
+/* Fills those entries of values [CLI_QUANTITIES]: regressions away from bounces, distances of walks, and
+ * shares of images that are whole, which are those of the long sequences. */
 dvbf_status cli_measure(double *values, const cli_experiment *experiment, const dvbf_model *model,
-                        const dvbf_data *data, uint64_t seed, unsigned threads, dvbf_error *error);
+                        const dvbf_data *data, const dvbf_data *lengthy, uint64_t seed, unsigned threads,
+                        dvbf_error *error);
 
 #endif

@@ -124,7 +124,7 @@ static dvbf_status evaluate(trial *t, size_t m, cli_trial *result, dvbf_error *e
   if (!status) status = evaluate_one(&result->far, &result->far_json, t, model, t->lengthy, error);
   if (!status) cli_compare(result, t->study->experiment);
   if (!status)
-    status = cli_measure(result->values, t->study->experiment, model, t->data, t->seed,
+    status = cli_measure(result->values, t->study->experiment, model, t->data, t->lengthy, t->seed,
                          cli_threads(t->evaluation), error);
   return status;
 }
