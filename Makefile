@@ -15,7 +15,7 @@ build: setup
 	@rm -f $(BUILD).log
 	@cmake --build $(BUILD) -j $(JOBS)
 
-# Simulates the pendulum, trains, evaluates, prints the paper's tables beside ours and draws demo/overview.png.
+# Simulates the pendulum, trains DVBF and its rival, prints the paper's tables beside ours, writes demo/report.html.
 demo: build
 	@$(BUILD)/dvbf reproduce pendulum -o demo --force
 

@@ -969,6 +969,38 @@ static double share_used(noise_program *p, double dropout) {
   return (double)used / all;
 }
 
+/* Share of dropped steps among those that follow a dropped one. */
+static double share_that_stays(const noise_program *p) {
+  const dvbf_real *use = dvbf_at(&p->run, p->use);
+  int rows = p->use.rows, dropped = 0, stay = 0;
+  for (int i = 0; i < (NOISE_STEPS - 1) * rows; i++)
+    if (use[i] == 0) dropped++, stay += use[i + rows] == 0;
+  return (double)stay / dropped;
+}
+
+/* Runs of mean length L stay dropped with probability 1 - 1 / L; the share is the same at every step. Runs
+ * shorter than chance gives do not exist. */
+static void filter_dropout_comes_in_runs(void **state) {
+  (void)state;
+  enum { ROWS = 20000 };
+  static uint32_t sequence[ROWS];
+  for (uint32_t i = 0; i < ROWS; i++) sequence[i] = i;
+  noise_program p;
+  begin_noise(&p, ROWS, sequence);
+  static const double runs[] = {1, 4, 10}, stay[] = {0.3, 0.75, 0.9};
+  for (int i = 0; i < 3; i++) {
+    p.schedule.filter_dropout_run = runs[i];
+    share_used(&p, 0.3);
+    for (int t = 0; t < NOISE_STEPS; t++) {
+      double used = 0;
+      for (int r = 0; r < ROWS; r++) used += dvbf_at(&p.run, p.use)[t * ROWS + r] > 0;
+      assert_true(fabs(used / ROWS - 0.7) < 0.015);
+    }
+    assert_true(fabs(share_that_stays(&p) - stay[i]) < 0.02);
+  }
+  end_noise(&p);
+}
+
 static void filter_dropout_drops_its_share(void **state) {
   (void)state;
   enum { ROWS = 1000 };
@@ -1062,6 +1094,7 @@ int main(void) {
       cmocka_unit_test(divergence_is_noticed),
       cmocka_unit_test(noise_depends_on_its_key_alone),
       cmocka_unit_test(filter_dropout_drops_its_share),
+      cmocka_unit_test(filter_dropout_comes_in_runs),
   };
   return cmocka_run_group_tests_name("engine", tests, make_folder, remove_folder);
 }
