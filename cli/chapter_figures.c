@@ -131,8 +131,8 @@ static float *pairs(const cli_column *x, const cli_column *y, size_t count) {
 }
 
 static dvbf_status add_ball(dvbf_page *page, const cli_chapter *c, const cli_points *p, dvbf_error *error) {
-  const cli_column *x = cli_points_column(p, "x"), *y = cli_points_column(p, "y");
-  const cli_column *across = cli_points_column(p, "velocity x"), *up = cli_points_column(p, "velocity y");
+  const cli_column *x = cli_points_named(p, "x"), *y = cli_points_named(p, "y");
+  const cli_column *across = cli_points_named(p, "velocity x"), *up = cli_points_named(p, "velocity y");
   cli_path path;
   if (!x || !y) return DVBF_OK;
   float *position = pairs(x, y, p->count), *velocity = pairs(across, up, p->count);

@@ -31,15 +31,18 @@ static dvbf_status add_grid(dvbf_page *page, const grid *g, const char *caption,
   return dvbf_page_table(page, &table, error);
 }
 
-static dvbf_status add_bound(dvbf_page *page, grid *g, const dvbf_evaluation *e, dvbf_error *error) {
+static dvbf_status add_bound(dvbf_page *page, grid *g, const cli_chapter *c, dvbf_error *error) {
+  const dvbf_evaluation *e = c->evaluation;
+  bool dkf = !dvbf_model_describe(c->model).n_w; /* which has neither w nor v */
   *g = (grid){.columns = 4};
-  put(g, "bound"), put(g, "reconstruction"), put(g, "KL of w"), put(g, "KL of v");
+  put(g, "bound"), put(g, "reconstruction"), put(g, dkf ? "KL of z" : "KL of w"), put(g, "KL of v");
   put(g, "%.2f ± %.2f", e->elbo, e->elbo_deviation);
   put(g, "%.2f", e->reconstruction), put(g, "%.2f", e->kl_w), put(g, "%.2f", e->kl_v);
-  return add_grid(page, g,
-                  "Lower bound in nats per frame: reconstruction − KL of w − KL of v; ± is the standard "
-                  "deviation over samples",
-                  error);
+  return add_grid(
+      page, g,
+      "Lower bound in nats per frame: reconstruction less the KLs; ± is the standard deviation over "
+      "samples",
+      error);
 }
 
 static dvbf_status add_regressions(dvbf_page *page, grid *g, const cli_chapter *c, dvbf_error *error) {
@@ -91,7 +94,7 @@ dvbf_status cli_chapter_tables(dvbf_page *page, const cli_chapter *c, dvbf_error
   grid *g = malloc(sizeof *g);
   if (!g) return cli_fail(error, DVBF_MEMORY, "out of memory for the tables of the report");
   dvbf_status status = dvbf_page_heading(page, 2, "Summary", error);
-  if (!status) status = add_bound(page, g, c->evaluation, error);
+  if (!status) status = add_bound(page, g, c, error);
   if (!status) status = add_regressions(page, g, c, error);
   if (!status) status = add_prediction(page, g, c, error);
   free(g);

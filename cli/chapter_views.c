@@ -4,13 +4,14 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static dvbf_status add_space(dvbf_page *page, const cli_points *p, dvbf_error *error) {
   dvbf_space_column *columns = calloc(p->n_columns + 1, sizeof *columns);
   if (!columns) return cli_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
   for (size_t i = 0; i < p->n_columns; i++)
     columns[i] = (dvbf_space_column){p->columns[i].name, p->columns[i].values, 1, p->columns[i].cyclic};
-  dvbf_space space = {.caption = "One sample of z for every frame, as the filter sees it.",
+  dvbf_space space = {.caption = "One sample of z for every frame, all of which are observed.",
                       .points = p->count,
                       .n_z = p->n_z,
                       .z = p->z,
@@ -39,7 +40,11 @@ static dvbf_status add_film(dvbf_page *page, const cli_chapter *c, const cli_sho
                     .row = rows,
                     .length = shown->film.length,
                     .training_steps = cli_chapter_training_steps(c, shown)};
-  return dvbf_page_film(page, &film, error);
+  dvbf_status status = dvbf_page_film(page, &film, error);
+  if (status != DVBF_ARGUMENT) return status;
+  char text[sizeof error->message];
+  memcpy(text, error->message, sizeof text);
+  return cli_chapter_left_out(page, c, text, error);
 }
 
 dvbf_status cli_chapter_views(dvbf_page *page, const cli_chapter *c, const cli_shown *shown,

@@ -39,6 +39,11 @@ static double steps_ahead(const dvbf_evaluation *e) {
   return (double)steps;
 }
 
+/* Others are measured (cli/measure.c) or known from training. */
+static bool from_evaluation(cli_kind kind) {
+  return kind >= CLI_LIKELIHOOD && kind <= CLI_STEPS_AHEAD && kind != CLI_R2_AWAY;
+}
+
 static double value_of(const cli_trial *t, const cli_quantity *q) {
   const dvbf_regression *r = q->state ? regression_of(t->test, q->state) : NULL;
   switch (q->kind) {
@@ -55,8 +60,8 @@ static double value_of(const cli_trial *t, const cli_quantity *q) {
 
 void cli_compare(cli_trial *trial, const cli_experiment *experiment) {
   for (size_t i = 0; i < cli_quantities(experiment); i++) {
-    double value = value_of(trial, &experiment->quantity[i]);
-    if (isfinite(value)) trial->values[i] = value;
+    const cli_quantity *q = &experiment->quantity[i];
+    if (from_evaluation(q->kind)) trial->values[i] = value_of(trial, q);
   }
 }
 

@@ -22,8 +22,8 @@ typedef struct cli_outcome {
   const cli_experiment *experiment;
   int contender;      /* which column of the paper's numbers */
   const char *preset; /* that was used */
-  cli_trial *trials;  /* [count] */
-  size_t count;
+  cli_trial *trials;
+  size_t count; /* seeds that are done */
 } cli_outcome;
 
 /* Fills the quantities that come from the two evaluations. */

@@ -23,12 +23,23 @@ static void paths_of(cli_path bare, cli_path svg, const cli_exhibits *x, const c
   cli_join(svg, x->folder, file);
 }
 
+/* Embeds what was drawn with `drawn`, or says why it could not be. */
+static dvbf_status embed(dvbf_page *page, dvbf_status drawn, const char *svg, const char *caption,
+                         const char *alternative, dvbf_error *error) {
+  if (drawn == DVBF_IO || drawn == DVBF_MEMORY) return drawn;
+  char text[sizeof error->message];
+  memcpy(text, error->message, sizeof text);
+  return drawn ? dvbf_page_note(page, text, error)
+               : dvbf_page_picture(page, svg, caption, alternative, error);
+}
+
 /* Latent samples of the test set for one model. */
 static dvbf_status sample(cli_points *out, const cli_exhibits *x, size_t m, dvbf_error *error) {
   dvbf_paths *paths = NULL;
-  dvbf_infer_options options = {.seed = x->seed, .threads = x->threads};
-  dvbf_status status = dvbf_infer(&paths, x->model[m], &x->data->test, &options, error);
-  if (!status) status = cli_points_gather(out, x->data, &x->data->test, paths, error);
+  const cli_source *from = &x->source[m];
+  dvbf_infer_options options = {.seed = from->seed, .threads = from->threads};
+  dvbf_status status = dvbf_infer(&paths, from->model, &from->data->test, &options, error);
+  if (!status) status = cli_points_gather(out, from->data, &from->data->test, paths, error);
   dvbf_paths_free(paths);
   return status;
 }
@@ -48,12 +59,12 @@ static dvbf_status add_latent(dvbf_page *page, const cli_exhibits *x, const cli_
                                           .velocity = velocity ? velocity->values : NULL};
   }
   paths_of(bare, svg, x, "latent");
-  dvbf_status status = dvbf_draw_latent(&figure, bare, error);
-  return status ? status
-                : dvbf_page_picture(page, svg,
-                                    "Latent samples along the directions that predict the state, coloured by "
-                                    "angle and by velocity; below, what the regressions predict.",
-                                    "Latent spaces side by side with regression scatters", error);
+  dvbf_status drawn = dvbf_draw_latent(&figure, bare, error);
+  return embed(
+      page, drawn, svg,
+      "Latent samples along the directions that predict the state, coloured by angle and by velocity; "
+      "below, what the regressions predict.",
+      "Latent spaces side by side with regression scatters", error);
 }
 
 static dvbf_status add_walk(dvbf_page *page, const cli_exhibits *x, size_t m, const cli_points *points,
@@ -63,14 +74,14 @@ static dvbf_status add_walk(dvbf_page *page, const cli_exhibits *x, size_t m, co
   char name[64];
   snprintf(name, sizeof name, "walks-%s", x->name[m]);
   paths_of(bare, svg, x, name);
-  dvbf_status status = cli_walks_take(&walks, x->model[m], x->seed, x->threads, error);
-  if (!status) status = cli_walks_draw(&walks, points, x->name[m], bare, error);
+  dvbf_status drawn = cli_walks_take(&walks, &x->source[m], error);
+  if (!drawn) drawn = cli_walks_draw(&walks, points, x->name[m], bare, error);
   cli_walks_free(&walks);
-  return status ? status
-                : dvbf_page_picture(page, svg,
-                                    "Walks of 100 steps without torque from one state: generated after five "
-                                    "frames, and corrected by filtering every frame.",
-                                    "Two paths that spiral into the same point of the latent space", error);
+  return embed(
+      page, drawn, svg,
+      "Latent walks through one sequence of 100 steps without torque: generated after its first frames, "
+      "and inferred with every frame observed.",
+      "Two paths in the latent space, in two projections each", error);
 }
 
 dvbf_status cli_exhibits_add(dvbf_page *page, const cli_exhibits *x, dvbf_error *error) {

@@ -2,7 +2,7 @@
 #ifndef CLI_EXHIBITS_H
 #define CLI_EXHIBITS_H
 
-#include "experiment.h"
+#include "measure.h"
 
 #include <dvbf/page.h>
 
@@ -11,13 +11,10 @@ typedef struct cli_exhibits {
   const char *folder; /* that receives the figures and exists */
   size_t models;
   const char *name[CLI_MODELS];
-  const dvbf_model *model[CLI_MODELS];
-  const dvbf_data *data;
-  uint64_t seed;
-  unsigned threads;
+  cli_source source[CLI_MODELS];
 } cli_exhibits;
 
-/* Draws them and adds them to the page. */
+/* Draws them and adds them to the page; what cannot be drawn is left out, and the page says why. */
 dvbf_status cli_exhibits_add(dvbf_page *page, const cli_exhibits *exhibits, dvbf_error *error);
 
 #endif

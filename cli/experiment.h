@@ -4,7 +4,7 @@
 
 #include <dvbf/dvbf.h>
 
-enum { CLI_MODELS = 2, CLI_QUANTITIES = 20 };
+enum { CLI_MODELS = 2, CLI_QUANTITIES = 24 };
 
 typedef enum cli_kind {
   CLI_TITLE,      /* no quantity: a new table begins */

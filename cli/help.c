@@ -22,12 +22,13 @@ static void print_setting(const dvbf_setting_info *info) {
   printf("%*s%s; default %s\n", COLUMN, "", info->range, info->initial);
 }
 
-static void print_table(const char *table) {
+/* `title` says whose settings they are, where a command has several tables. */
+static void print_table(const char *table, const char *title) {
   dvbf_setting_info info;
   char group[64] = "";
   bool switches = false;
   for (size_t i = 0; dvbf_settings_table(table, i, &info); i++) {
-    if (strcmp(group, info.group) != 0) printf("\n%s settings\n", info.group);
+    if (strcmp(group, info.group) != 0) printf("\n%s%s%s settings\n", title, *title ? ": " : "", info.group);
     snprintf(group, sizeof group, "%s", info.group);
     print_setting(&info);
     switches |= !strcmp(info.kind, "switch");
@@ -47,6 +48,7 @@ void cli_help(const cli_command *command) {
   printf("usage: dvbf %s %s\n\n%s\n", command->name, command->synopsis, command->help);
   if (command->details) printf("%s\n", command->details);
   print_flags(command->flags);
-  for (const char *const *table = command->tables; *table; table++) print_table(*table);
+  for (const char *const *table = command->tables; *table; table++)
+    print_table(*table, command->tables[1] ? *table : "");
   if (command->presets) print_presets();
 }

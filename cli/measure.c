@@ -10,10 +10,11 @@
 /* ---- Regression away from bounces ---- */
 
 /* The velocity that the ball gains by a unit of u. */
-static dvbf_status control_of(double *gain, dvbf_error *error) {
+static dvbf_status control_of(double *gain, const char *preset, dvbf_error *error) {
   dvbf_settings *settings = NULL;
   char text[64] = "";
   dvbf_status status = dvbf_settings_new(&settings, "ball", error);
+  if (!status) status = dvbf_settings_preset(settings, preset, error);
   if (!status) status = dvbf_settings_get(settings, "control", text, sizeof text, error);
   *gain = strtod(text, NULL);
   dvbf_settings_free(settings);
@@ -32,16 +33,16 @@ static bool bounces(const dvbf_sequences *s, size_t sequence, size_t t, double g
 }
 
 /* R^2 of state `column` over the frames that no bounce precedes or follows. */
-static dvbf_status regress_away(double *r2, const dvbf_data *data, const dvbf_paths *paths, size_t column,
+static dvbf_status regress_away(double *r2, const cli_source *from, const dvbf_paths *paths, size_t column,
                                 dvbf_error *error) {
-  const dvbf_sequences *s = &data->test;
+  const dvbf_sequences *s = &from->data->test;
   size_t points = 0, n_z = paths->n_z;
   float *z = malloc((s->count * s->steps * n_z + 1) * sizeof *z),
         *y = malloc((s->count * s->steps + 1) * sizeof *y);
   dvbf_regression regression = {0};
   double gain = 0;
-  dvbf_status status =
-      z && y ? control_of(&gain, error) : cli_fail(error, DVBF_MEMORY, "out of memory for a regression");
+  dvbf_status status = z && y ? control_of(&gain, from->preset, error)
+                              : cli_fail(error, DVBF_MEMORY, "out of memory for a regression");
   for (size_t i = 0; !status && i < s->count; i++)
     for (size_t t = 0; t < s->steps; t++) {
       if ((t && bounces(s, i, t - 1, gain)) || (t + 1 < s->steps && bounces(s, i, t, gain))) continue;
@@ -55,28 +56,27 @@ static dvbf_status regress_away(double *r2, const dvbf_data *data, const dvbf_pa
   return status;
 }
 
-static dvbf_status measure_away(double *r2, const char *state, const dvbf_data *data, const dvbf_paths *paths,
-                                dvbf_error *error) {
+static dvbf_status measure_away(double *r2, const char *state, const cli_source *from,
+                                const dvbf_paths *paths, dvbf_error *error) {
+  const dvbf_data *data = from->data;
   *r2 = NAN;
   for (size_t i = 0; i < data->test.n_s; i++)
-    if (!strcmp(data->state_names[i], state)) return regress_away(r2, data, paths, i, error);
+    if (!strcmp(data->state_names[i], state)) return regress_away(r2, from, paths, i, error);
   return DVBF_OK;
 }
 
 /* ---- Walks ---- */
 
-static dvbf_status measure_walk(double *distance, const dvbf_model *model, const dvbf_paths *paths,
-                                uint64_t seed, unsigned threads, dvbf_error *error) {
+static dvbf_status measure_walk(double *distance, const cli_source *from, const dvbf_paths *paths,
+                                dvbf_error *error) {
   cli_walks walks;
-  dvbf_status status = cli_walks_take(&walks, model, seed, threads, error);
+  dvbf_status status = cli_walks_take(&walks, from, error);
   if (!status) *distance = cli_walks_distance(&walks, paths);
   cli_walks_free(&walks);
   return status;
 }
 
 /* ---- Whole balls ---- */
-
-enum { OBSERVED = 5 };
 
 /* Darkens the bright pixels that hang together with pixel `at`. */
 static void darken(float *image, size_t height, size_t width, size_t at) {
@@ -115,30 +115,26 @@ static dvbf_status measure_whole(double *share, const dvbf_data *lengthy, const 
   return DVBF_OK;
 }
 
-static dvbf_status measure_generated(double *share, const dvbf_model *model, const dvbf_data *lengthy,
-                                     size_t balls, unsigned threads, dvbf_error *error) {
+static dvbf_status measure_generated(double *share, const cli_source *from, size_t balls, dvbf_error *error) {
   dvbf_paths *paths = NULL;
-  dvbf_infer_options options = {.observe = OBSERVED, .mean_path = true, .threads = threads};
-  dvbf_status status = dvbf_infer(&paths, model, &lengthy->test, &options, error);
-  if (!status) status = measure_whole(share, lengthy, paths->x, balls, error);
+  dvbf_infer_options options = {.observe = from->observed, .mean_path = true, .threads = from->threads};
+  dvbf_status status = dvbf_infer(&paths, from->model, &from->lengthy->test, &options, error);
+  if (!status) status = measure_whole(share, from->lengthy, paths->x, balls, error);
   dvbf_paths_free(paths);
   return status;
 }
 
-dvbf_status cli_measure(double *values, const cli_experiment *e, const dvbf_model *model,
-                        const dvbf_data *data, const dvbf_data *lengthy, uint64_t seed, unsigned threads,
-                        dvbf_error *error) {
+dvbf_status cli_measure(double *values, const cli_experiment *e, const cli_source *from, dvbf_error *error) {
   dvbf_paths *paths = NULL;
-  dvbf_infer_options options = {.seed = seed, .threads = threads};
-  dvbf_status status = dvbf_infer(&paths, model, &data->test, &options, error);
+  dvbf_infer_options options = {.seed = from->seed, .threads = from->threads};
+  dvbf_status status = dvbf_infer(&paths, from->model, &from->data->test, &options, error);
   for (size_t i = 0; !status && i < cli_quantities(e); i++) {
     const cli_quantity *q = &e->quantity[i];
-    if (q->kind == CLI_R2_AWAY) status = measure_away(&values[i], q->state, data, paths, error);
-    if (q->kind == CLI_WALK) status = measure_walk(&values[i], model, paths, seed, threads, error);
-    if (q->kind == CLI_WHOLE)
-      status = measure_generated(&values[i], model, lengthy, q->first, threads, error);
+    if (q->kind == CLI_R2_AWAY) status = measure_away(&values[i], q->state, from, paths, error);
+    if (q->kind == CLI_WALK) status = measure_walk(&values[i], from, paths, error);
+    if (q->kind == CLI_WHOLE) status = measure_generated(&values[i], from, q->first, error);
     if (q->kind == CLI_WHOLE_TRUTH)
-      status = measure_whole(&values[i], lengthy, lengthy->test.x, q->first, error);
+      status = measure_whole(&values[i], from->lengthy, from->lengthy->test.x, q->first, error);
   }
   dvbf_paths_free(paths);
   return status;

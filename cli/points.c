@@ -20,6 +20,12 @@ const cli_column *cli_points_column(const cli_points *p, const char *prefix) {
   return NULL;
 }
 
+const cli_column *cli_points_named(const cli_points *p, const char *name) {
+  for (size_t i = 0; i < p->n_columns; i++)
+    if (!strcmp(p->columns[i].name, name)) return &p->columns[i];
+  return NULL;
+}
+
 static size_t length_of(const dvbf_sequences *s, size_t i) {
   return s->length ? s->length[i] : s->steps;
 }

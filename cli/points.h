@@ -25,5 +25,7 @@ void cli_points_free(cli_points *points);
 
 /* The first column whose name begins so; NULL when there is none. */
 const cli_column *cli_points_column(const cli_points *points, const char *prefix);
+/* The column of that name; NULL when there is none. */
+const cli_column *cli_points_named(const cli_points *points, const char *name);
 
 #endif

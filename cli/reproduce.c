@@ -26,8 +26,9 @@ static const cli_flag flags[] = {
 
 /* Looks before anything is written, so that a refusal leaves all as it was. */
 static dvbf_status refuse_former(const cli_work *w, dvbf_error *error) {
-  static const char *const results[] = {"results.json", "report.html"};
-  static const char *const names[] = {"data.h5", "long.h5", ("run/" CLI_MODEL), ("run-dkf/" CLI_MODEL)};
+  static const char *const results[] = {"results.json", "report.html", "figures"};
+  static const char *const names[] = {"data.h5", "long.h5", "overview.png", ("run/" CLI_MODEL),
+                                      ("run-dkf/" CLI_MODEL)};
   cli_path folder, path;
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; !status && i < sizeof results / sizeof *results; i++) {
@@ -59,6 +60,7 @@ static json_t *results_json(const cli_work *w) {
   json_t *all = json_object();
   for (size_t k = 0; k < w->n_studies; k++) {
     const cli_study *s = &w->studies[k];
+    if (!s->outcome[0].count) continue;
     json_t *models = json_array();
     for (size_t m = 0; m < s->n_models; m++) json_array_append_new(models, cli_outcome_json(&s->outcome[m]));
     json_object_set_new(all, s->experiment->system, models);
@@ -66,12 +68,22 @@ static json_t *results_json(const cli_work *w) {
   return all;
 }
 
+/* Runs one experiment and keeps the numbers of all seeds that are done, whatever happens to the next. */
+static dvbf_status run_study(cli_work *w, size_t index, dvbf_error *error) {
+  dvbf_error second;
+  dvbf_status status = cli_study_run(&w->studies[index], w, error);
+  json_t *json = results_json(w);
+  if (json_object_size(json) && write_results(json, w->folder, status ? &second : error) && !status)
+    status = error->status;
+  json_decref(json);
+  return status;
+}
+
 static dvbf_status finish(const cli_work *w, bool as_json, dvbf_error *error) {
   cli_path report;
   json_t *json = results_json(w);
   cli_join(report, w->folder, "report.html");
-  dvbf_status status = write_results(json, w->folder, error);
-  if (!status) status = dvbf_page_write(w->page, report, error);
+  dvbf_status status = dvbf_page_write(w->page, report, error);
   if (!status && as_json) cli_print_json(json);
   for (size_t k = 0; !status && !as_json && k < w->n_studies; k++)
     cli_print_outcomes(w->studies[k].outcome, w->studies[k].n_models);
@@ -87,8 +99,7 @@ static dvbf_status run_work(cli_work *w, bool as_json, dvbf_error *error) {
   if (!status) status = cli_make_folder(w->figures, error); /* and the folder above it */
   if (!status)
     status = dvbf_page_new(&w->page, "Deep Variational Bayes Filters: the paper's experiments", error);
-  for (size_t k = 0; !status && !cli_stop_signal() && k < w->n_studies; k++)
-    status = cli_study_run(&w->studies[k], w, error);
+  for (size_t k = 0; !status && !cli_stop_signal() && k < w->n_studies; k++) status = run_study(w, k, error);
   if (!status && !cli_stop_signal()) status = finish(w, as_json, error);
   dvbf_page_free(w->page);
   return status;
@@ -109,7 +120,8 @@ static dvbf_status read_seeds(cli_work *w, const cli_options *options, dvbf_erro
   return status;
 }
 
-/* A preset of the user's stands for its model alone; without one all models of the experiment have ours. */
+/* A preset of the user's stands for its model alone; without one all models of the experiment have ours, and
+ * settings on top of these must leave each the model that it is. */
 static dvbf_status plan_model(cli_study *s, const cli_options *options, int which, const char *preset,
                               dvbf_error *error) {
   char model[16] = "";
@@ -117,7 +129,17 @@ static dvbf_status plan_model(cli_study *s, const cli_options *options, int whic
   dvbf_status status = cli_options_settings_from(&s->settings[m], options, "train", preset, error);
   if (!status) status = dvbf_settings_get(s->settings[m], "model", model, sizeof model, error);
   if (status) return status;
-  if (s->preset) which = !strcmp(model, "dkf") && s->experiment->contender[1].name;
+  bool dkf = !strcmp(model, "dkf");
+  if (dkf && !s->experiment->contender[1].name)
+    return cli_fail(error, DVBF_ARGUMENT,
+                    "model = dkf: the paper has none for %s; train and evaluate it instead",
+                    s->experiment->system);
+  if (!s->preset && dkf != (which == 1))
+    return cli_fail(
+        error, DVBF_ARGUMENT,
+        "model = %s: %s is compared with its rival; choose one with --preset pendulum or dkf-pendulum", model,
+        s->experiment->system);
+  if (s->preset) which = dkf;
   s->outcome[m] = (cli_outcome){.experiment = s->experiment, .contender = which, .preset = preset};
   s->n_models++;
   return DVBF_OK;

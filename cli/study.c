@@ -118,15 +118,23 @@ static dvbf_status evaluate_one(dvbf_evaluation **out, json_t **json, const tria
   return *json ? DVBF_OK : cli_fail(error, DVBF_MEMORY, "out of memory while writing the results");
 }
 
+static cli_source source_of(const trial *t, size_t m, const cli_trial *result) {
+  return (cli_source){.model = t->model[m],
+                      .data = t->data,
+                      .lengthy = t->lengthy,
+                      .preset = t->study->outcome[0].preset,
+                      .observed = result->far ? result->far->observed : 0,
+                      .seed = t->seed,
+                      .threads = cli_threads(t->evaluation)};
+}
+
 static dvbf_status evaluate(trial *t, size_t m, cli_trial *result, dvbf_error *error) {
   const dvbf_model *model = t->model[m];
   dvbf_status status = evaluate_one(&result->test, &result->test_json, t, model, t->data, error);
   if (!status) status = evaluate_one(&result->far, &result->far_json, t, model, t->lengthy, error);
   if (!status) cli_compare(result, t->study->experiment);
-  if (!status)
-    status = cli_measure(result->values, t->study->experiment, model, t->data, t->lengthy, t->seed,
-                         cli_threads(t->evaluation), error);
-  return status;
+  cli_source from = source_of(t, m, result);
+  return status ? status : cli_measure(result->values, t->study->experiment, &from, error);
 }
 
 static dvbf_status prepare(trial *t, const cli_work *w, dvbf_error *error) {
@@ -179,15 +187,10 @@ static dvbf_status draw_overview(const trial *t, const cli_trial *result, dvbf_e
 
 static dvbf_status show(const trial *t, const cli_work *w, dvbf_error *error) {
   const cli_study *s = t->study;
-  cli_exhibits exhibits = {.experiment = s->experiment,
-                           .folder = w->figures,
-                           .models = s->n_models,
-                           .data = t->data,
-                           .seed = t->seed,
-                           .threads = cli_threads(t->evaluation)};
+  cli_exhibits exhibits = {.experiment = s->experiment, .folder = w->figures, .models = s->n_models};
   for (size_t m = 0; m < s->n_models; m++) {
     exhibits.name[m] = contender(s, m)->name;
-    exhibits.model[m] = t->model[m];
+    exhibits.source[m] = source_of(t, m, &s->outcome[m].trials[0]);
   }
   say(w, t, "drawing", "");
   dvbf_status status = dvbf_page_heading(w->page, 1, s->experiment->title, error);
@@ -202,9 +205,9 @@ static dvbf_status show(const trial *t, const cli_work *w, dvbf_error *error) {
 
 /* ---- All trials of an experiment ---- */
 
-/* Runs one seed. A signal during training ends it without an evaluation. */
-static dvbf_status run_trial(trial *t, size_t index, const cli_work *w, dvbf_error *error) {
-  const cli_study *s = t->study;
+/* Runs one seed, which counts when all its models are evaluated. A signal ends it before that. */
+static dvbf_status run_trial(trial *t, cli_study *s, const cli_work *w, dvbf_error *error) {
+  size_t index = s->outcome[0].count;
   dvbf_status status = prepare(t, w, error);
   for (size_t m = 0; !status && !cli_stop_signal() && m < s->n_models; m++) {
     cli_trial *result = &s->outcome[m].trials[index];
@@ -215,6 +218,11 @@ static dvbf_status run_trial(trial *t, size_t index, const cli_work *w, dvbf_err
     say(w, t, "evaluating ", contender(s, m)->name);
     status = evaluate(t, m, result, error);
   }
+  for (size_t m = 0; m < s->n_models; m++)
+    if (status || cli_stop_signal())
+      cli_trial_clear(&s->outcome[m].trials[index]);
+    else
+      s->outcome[m].count++;
   return status;
 }
 
@@ -223,15 +231,14 @@ dvbf_status cli_study_run(cli_study *s, const cli_work *w, dvbf_error *error) {
   trial first = {.study = s, .seed = w->first_seed};
   dvbf_status status = cli_make_folder(s->folder, error);
   for (size_t m = 0; !status && m < s->n_models; m++) {
-    s->outcome[m].count = w->n_seeds;
     s->outcome[m].trials = calloc(w->n_seeds, sizeof *s->outcome[m].trials);
     if (!s->outcome[m].trials)
       status = cli_fail(error, DVBF_MEMORY, "out of memory for %zu seeds", w->n_seeds);
   }
-  if (!status) status = run_trial(&first, 0, w, error);
+  if (!status) status = run_trial(&first, s, w, error);
   for (size_t i = 1; !status && !cli_stop_signal() && i < w->n_seeds; i++) {
     trial next = {.study = s, .seed = w->first_seed + i};
-    status = run_trial(&next, i, w, error);
+    status = run_trial(&next, s, w, error);
     free_trial(&next);
   }
   if (!status && !cli_stop_signal()) status = show(&first, w, error);

@@ -5,16 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OBSERVED = 5, REST = 10 };
+enum { REST = 10 };
 
 /* Walks have seeds of their own. */
-static dvbf_status simulate(dvbf_data **out, uint64_t seed, dvbf_error *error) {
+static dvbf_status simulate(dvbf_data **out, const cli_source *from, dvbf_error *error) {
   static const char *const values[][2] = {
       {"torque", "0"}, {"steps", "100"}, {"train", "1"}, {"valid", "1"}, {"test", "20"}};
   dvbf_settings *settings = NULL;
   char text[32];
-  snprintf(text, sizeof text, "%llu", (unsigned long long)seed + 2000000);
+  snprintf(text, sizeof text, "%llu", (unsigned long long)from->seed + 2000000);
   dvbf_status status = dvbf_settings_new(&settings, "pendulum", error);
+  if (!status) status = dvbf_settings_preset(settings, from->preset, error);
   for (size_t i = 0; !status && i < sizeof values / sizeof *values; i++)
     status = dvbf_settings_set(settings, values[i][0], values[i][1], error);
   if (!status) status = dvbf_settings_set(settings, "seed", text, error);
@@ -23,15 +24,14 @@ static dvbf_status simulate(dvbf_data **out, uint64_t seed, dvbf_error *error) {
   return status;
 }
 
-dvbf_status cli_walks_take(cli_walks *out, const dvbf_model *model, uint64_t seed, unsigned threads,
-                           dvbf_error *error) {
+dvbf_status cli_walks_take(cli_walks *out, const cli_source *from, dvbf_error *error) {
   dvbf_data *data = NULL;
-  dvbf_infer_options options = {.seed = seed, .threads = threads};
+  dvbf_infer_options options = {.seed = from->seed, .threads = from->threads};
   *out = (cli_walks){0};
-  dvbf_status status = simulate(&data, seed, error);
-  if (!status) status = dvbf_infer(&out->filtering, model, &data->test, &options, error);
-  options.observe = OBSERVED;
-  if (!status) status = dvbf_infer(&out->generative, model, &data->test, &options, error);
+  dvbf_status status = simulate(&data, from, error);
+  if (!status) status = dvbf_infer(&out->filtering, from->model, &data->test, &options, error);
+  options.observe = from->observed;
+  if (!status) status = dvbf_infer(&out->generative, from->model, &data->test, &options, error);
   dvbf_data_free(data);
   return status;
 }

@@ -2,6 +2,7 @@
 #ifndef CLI_WALKS_H
 #define CLI_WALKS_H
 
+#include "measure.h"
 #include "points.h"
 
 typedef struct cli_walks {
@@ -9,8 +10,7 @@ typedef struct cli_walks {
 } cli_walks;
 
 /* Simulates a few sequences of 100 steps and infers both. Free with cli_walks_free, also after a failure. */
-dvbf_status cli_walks_take(cli_walks *out, const dvbf_model *model, uint64_t seed, unsigned threads,
-                           dvbf_error *error);
+dvbf_status cli_walks_take(cli_walks *out, const cli_source *source, dvbf_error *error);
 void cli_walks_free(cli_walks *walks);
 
 /* Distance between the places where both walks of a sequence come to rest (means of their last ten steps),

@@ -176,17 +176,22 @@ static void test_two_balls_are_drawn_where_they_are(void **unused) {
   dvbf_data_free(data);
 }
 
-static void test_a_box_without_room_is_refused(void **unused) {
-  (void)unused;
+static void expect_refused(const char *system, const char *name, const char *value, const char *message) {
   dvbf_settings *settings = NULL;
   dvbf_data *data = NULL;
   dvbf_error error;
-  assert_int_equal(dvbf_settings_new(&settings, "two-balls", NULL), DVBF_OK);
-  assert_int_equal(dvbf_settings_set(settings, "box", "4", NULL), DVBF_OK);
+  assert_int_equal(dvbf_settings_new(&settings, system, NULL), DVBF_OK);
+  assert_int_equal(dvbf_settings_set(settings, name, value, NULL), DVBF_OK);
   assert_int_equal(dvbf_simulate(&data, settings, &error), DVBF_ARGUMENT);
-  assert_non_null(strstr(error.message, "box = 4"));
+  assert_non_null(strstr(error.message, message));
   assert_null(data);
   dvbf_settings_free(settings);
+}
+
+static void test_a_box_without_room_is_refused(void **unused) {
+  (void)unused;
+  expect_refused("two-balls", "box", "4", "box = 4");
+  expect_refused("ball", "margin", "7.5", "margin = 7.5: leaves no room between the walls");
 }
 
 int main(void) {

@@ -154,6 +154,8 @@ static void wrong_usage_is_status_2(void **state) {
       {"simulate pendulum -o x --steps 1", "steps = 1: must be a whole number in [2, 100000]"},
       {"reproduce bowl -o x", "the known ones are: pendulum, ball, two-balls, all"},
       {"reproduce ball -o x --preset paper-pendulum", "preset = paper-pendulum: it is for pendulum"},
+      {"reproduce pendulum -o x --model dkf", "model = dkf: pendulum is compared with its rival"},
+      {"reproduce ball -o x --preset ball --model dkf", "model = dkf: the paper has none for ball"},
       {"reproduce all -o x --preset bowl", "no such preset; the known ones are pendulum"},
       {"reproduce pendulum -o x --seeds 0", "seeds = 0: must be a whole number in [1, 1000]"},
       {"evaluate run", "DATA is missing"},
@@ -480,6 +482,22 @@ static void reproduce_takes_presets_and_seeds(void **state) {
   assert_has(line, "latent = 4");
 }
 
+/* A model whose initial network sees all 15 frames: what cannot be predicted is not said to be predicted
+ * well, and the rest is measured from the frames that it needs. */
+static void reproduce_says_what_it_cannot_measure(void **state) {
+  (void)state;
+  assert_int_equal(dvbf("reproduce two-balls -o two --preset paper-two-balls --batch-size 20" BRIEF), 0);
+  json_t *all = json_loads(out, 0, NULL);
+  const json_t *model = json_array_get(json_object_get(all, "two-balls"), 0);
+  const json_t *first = json_array_get(json_object_get(model, "seeds"), 0),
+               *summary = json_object_get(first, "summary");
+  assert_true(json_is_null(json_object_get(summary, "error_6_15")));
+  assert_true(number(summary, "two_balls_45_truth") > 0.8);
+  const json_t *far = json_object_get(json_object_get(first, "long"), "prediction");
+  assert_true(number(far, "observed") == 15);
+  json_decref(all);
+}
+
 /* ---- Report ---- */
 
 static char page[1 << 23];
@@ -608,6 +626,7 @@ int main(void) {
       cmocka_unit_test(signals_leave_a_model),
       cmocka_unit_test(reproduce_writes_everything),
       cmocka_unit_test(reproduce_takes_presets_and_seeds),
+      cmocka_unit_test(reproduce_says_what_it_cannot_measure),
       cmocka_unit_test(report_holds_everything),
       cmocka_unit_test(report_says_what_is_left_out),
       cmocka_unit_test(report_refuses_before_working),

@@ -552,9 +552,8 @@ static void ball_shows_the_checkerboard(void **state) {
   must(dvbf_draw_ball(&b->figure, path_of("ball"), &error), &error);
   drawing d = load("ball");
   assert_int_equal((int)page_width(&d), DV_FIGURE_WIDTH);
-  assert_labels(&d,
-                (const char *const[]){"z along x position", "z along y velocity", "velocity in x (box/step)",
-                                      "velocity in y (box/step)", "cell of the true position", NULL});
+  assert_labels(&d, (const char *const[]){"z along x position", "z along y velocity", "velocity in x",
+                                          "velocity in y", "cell of the true position", NULL});
   double pitch = (DV_FIGURE_WIDTH - 2 * DV_FIGURE_MARGIN + 14) / 3.0, side = pitch - DV_VIEW_LEFT - 14;
   double x = DV_FIGURE_MARGIN + DV_VIEW_LEFT, y = DV_FIGURE_MARGIN, cell = side / 1.06 / 3;
   for (int i = 0; i < 3; i++)

@@ -128,11 +128,8 @@ DVBF_API dvbf_status dvbf_data_read(dvbf_data **out, const char *path, uint64_t 
 /* Writes the three groups, atomically: a file of that name is replaced only by a complete one. */
 DVBF_API dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error *error);
 DVBF_API void dvbf_data_free(dvbf_data *data);
-/* Simulates a system; `settings` is of the table of that name. */
+/* Simulates a system; `settings` is of the table of that name: "pendulum", "ball" or "two-balls". */
 DVBF_API dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_error *error);
-
-/* Name of system `index`: "pendulum", "ball", "two-balls"; NULL past the end. */
-DVBF_API const char *dvbf_system_name(size_t index);
 
 /* ---- Training -------------------------------------------------------------------------------------------
  */

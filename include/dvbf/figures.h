@@ -103,7 +103,7 @@ typedef struct dvbf_figure_ball {
   const float *velocity;                           /* [points][2], NULL: none */
   double box_low, box_high;                        /* the box in both directions; both 0: the unit box */
   size_t cells;                                    /* of the checkerboard in each direction; 0: 3 */
-  const char *velocity_x_label, *velocity_y_label; /* NULL: "velocity in x (box/step)", "... y ..." */
+  const char *velocity_x_label, *velocity_y_label; /* NULL: "velocity in x", "velocity in y" */
 } dvbf_figure_ball;
 
 DVBF_API dvbf_status dvbf_draw_ball(const dvbf_figure_ball *figure, const char *path, dvbf_error *error);

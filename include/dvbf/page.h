@@ -1,11 +1,12 @@
 /* dvbf/page: a report as one HTML file that opens in any browser and asks the network for nothing.
  *
  *   dvbf_page *page = NULL;
- *   dvbf_status failed = dvbf_page_new(&page, "Pendulum", &error) ||
- *                        dvbf_page_heading(page, 1, "Results", &error) ||
- *                        dvbf_page_text(page, "Trained for nine seconds.", &error) ||
- *                        dvbf_page_picture(page, "errors.svg", "Error by horizon", "A rising line", &error)
- * || dvbf_page_write(page, "report.html", &error); dvbf_page_free(page);
+ *   int failed = dvbf_page_new(&page, "Pendulum", &error) ||
+ *                dvbf_page_heading(page, 1, "Results", &error) ||
+ *                dvbf_page_text(page, "Trained for nine seconds.", &error) ||
+ *                dvbf_page_picture(page, "errors.svg", "Error by horizon", "A rising line", &error) ||
+ *                dvbf_page_write(page, "report.html", &error);
+ *   dvbf_page_free(page);
  *
  * Everything is copied into the page when it is added and appears in that order. Text is UTF-8 and is shown
  * as it is: it may hold < and &. A call that fails adds nothing. */

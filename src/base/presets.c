@@ -148,10 +148,6 @@ static const preset *find(const char *name) {
   return NULL;
 }
 
-bool dv_preset_known(const char *name) {
-  return find(name);
-}
-
 const char *dv_preset_lines(const char *name, const char *table) {
   const preset *p = find(name);
   if (!p) return NULL;

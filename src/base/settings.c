@@ -286,7 +286,7 @@ static dvbf_status apply_line(dvbf_settings *s, char *line, const char *where, s
 
 dvbf_status dvbf_settings_preset(dvbf_settings *s, const char *preset, dvbf_error *error) {
   const char *lines = dv_preset_lines(preset, s->table->name);
-  if (!lines && dv_preset_known(preset))
+  if (!lines && dvbf_preset_system(preset))
     return dv_fail(error, DVBF_ARGUMENT, "preset = %.60s: it is for %s and has no values for %s", preset,
                    dvbf_preset_system(preset), s->table->name);
   if (!lines) {

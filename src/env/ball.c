@@ -1,5 +1,6 @@
 /* A ball in the unit box: u is added to the velocity, then the ball moves freely and walls reflect it. */
 #include "base/settings.h"
+#include "base/status.h"
 #include "env/env.h"
 
 enum { AXES = 2, STATES = 2 * AXES };
@@ -39,6 +40,10 @@ static bool simulate_sequence(const void *settings, dv_random *random, double *s
 dvbf_status dv_simulate_ball(dvbf_data *data, const dvbf_settings *settings, dvbf_error *error) {
   const dv_ball_settings *p = dv_settings_ball(settings, error);
   if (!p) return DVBF_ARGUMENT;
+  double most = 8 * ((double)p->size - 1) / (double)p->size;
+  if (p->margin >= most)
+    return dv_fail(error, DVBF_ARGUMENT, "margin = %g: leaves no room between the walls; it must be below %g",
+                   p->margin, most);
   dv_simulation simulation = {DV_SIMULATION_OF(p), .n_u = AXES, .n_s = STATES, .state_names = state_names,
                               .sequence = simulate_sequence};
   return dv_simulate_splits(data, &simulation, error);

@@ -17,10 +17,6 @@ static const struct {
 };
 enum { SYSTEMS = sizeof systems / sizeof *systems };
 
-const char *dvbf_system_name(size_t index) {
-  return index < SYSTEMS ? systems[index].name : NULL;
-}
-
 static dvbf_status find_system(dv_simulate_fn **out, const char *name, dvbf_error *error) {
   char known[128] = "";
   for (size_t i = 0; i < SYSTEMS; i++) {

@@ -2,9 +2,15 @@
  *
  *   kl = sum_n ln sigma_p - ln sigma_q + (sigma_q^2 + d^2) / (2 sigma_p^2) - 1/2,   d = mu_q - mu_p
  *
- * Annealed with inverse temperature c, what training minimises is E_q[ln q(z) - c ln p(z)], with the
- * derivatives by mu_q  c d / sigma_p^2        by ln sigma_q  c sigma_q^2 / sigma_p^2 - 1 by mu_p -c d /
- * sigma_p^2        by ln sigma_p  c (1 - (sigma_q^2 + d^2) / sigma_p^2)
+ * Annealed with inverse temperature c, what training minimises is E_q[ln q(z) - c ln p(z)]. Its derivatives:
+ *
+ *   mu_q         c d / sigma_p^2
+ *
+ *   ln sigma_q   c sigma_q^2 / sigma_p^2 - 1
+ *
+ *   mu_p        -c d / sigma_p^2
+ *
+ *   ln sigma_p   c (1 - (sigma_q^2 + d^2) / sigma_p^2)
  *
  * The reported kl is never annealed. */
 #include "graph/ops.h"

@@ -1,8 +1,7 @@
 /* The Deep Kalman Filter of Krishnan, Shalit and Sontag (2015):
  *
  *   p(z_1) = N(0, I)    p(z_t | z_{t-1}, u_{t-1}) = N(mu_p, sigma_p^2)        transition network
- *   q(z_t | x_1 .. x_K, u_1 .. u_K) = N(mu_q, sigma_q^2)                      recurrent network, K frames
- * seen
+ *   q(z_t | x_1 .. x_K, u_1 .. u_K) = N(mu_q, sigma_q^2)                      recurrent network
  *
  *   bound = sum_t ln p(x_t | z_t) - KL(q(z_1) || p(z_1)) - sum_t KL(q(z_t) || p(z_t | z_{t-1}, u_{t-1}))
  *

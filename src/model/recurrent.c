@@ -52,6 +52,12 @@ static dvbf_layer variance_layer(dvbf_graph *g, const dvbf_layer *mean, dvbf_val
   for (int i = 0; i < mean->n_in; i++) {
     dvbf_value w = mean->in[i].w, squares;
     if (variance[i].buffer < 0 || w.buffer < 0) continue;
+    if ((int64_t)w.rows * w.cols > INT32_MAX) {
+      dvbf_refuse(
+          g, "a layer of %d x %d weights is too large for fast dropout; hidden units or pixels must be fewer",
+          w.rows, w.cols);
+      continue;
+    }
     squares = dvbf_slab_shared(g, 1, w.rows * w.cols);
     dv_record_square(g, squares, w, 1);
     l.in[l.n_in].x = variance[i];
