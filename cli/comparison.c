@@ -267,7 +267,7 @@ static json_t *row(const cli_experiment *e, const double *values) {
 json_t *cli_outcome_json(const cli_outcome *o) {
   const cli_experiment *e = o->experiment;
   json_t *seeds = json_array(), *object = json_object();
-  double paper[CLI_QUANTITIES];
+  double paper[CLI_QUANTITIES] = {0};
   for (size_t i = 0; i < cli_quantities(e); i++) {
     double value = e->quantity[i].paper[o->contender];
     paper[i] = value != 0 ? value : NAN;
@@ -281,7 +281,7 @@ json_t *cli_outcome_json(const cli_outcome *o) {
   json_object_set_new(object, "paper", row(e, paper));
   json_object_set_new(object, "seeds", seeds);
   for (int s = 0; s < STATISTICS; s++) {
-    double values[CLI_QUANTITIES], all[STATISTICS];
+    double values[CLI_QUANTITIES] = {0}, all[STATISTICS];
     for (size_t i = 0; i < cli_quantities(e); i++) {
       statistics(all, o, i);
       values[i] = all[s];

@@ -34,7 +34,7 @@
   TABLE("Training"), COUNT(CLI_SECONDS, "seconds", "seconds", 1), COUNT(CLI_STARTS, "starts", "starts", 0)
 
 /* Numbers of Tables 1 and 2 of the paper; it has none for the balls. */
-static const cli_experiment experiments[] = {
+const cli_experiment cli_experiments[CLI_EXPERIMENTS] = {
     {.system = "pendulum",
      .title = "Dynamic pendulum",
      .remark =
@@ -113,10 +113,6 @@ static const cli_experiment experiments[] = {
              TRAINING_ROWS,
          }},
 };
-
-const cli_experiment *cli_experiment_at(size_t index) {
-  return index < sizeof experiments / sizeof *experiments ? &experiments[index] : NULL;
-}
 
 size_t cli_quantities(const cli_experiment *e) {
   size_t count = 0;

@@ -4,7 +4,7 @@
 
 #include <dvbf/dvbf.h>
 
-enum { CLI_MODELS = 2, CLI_QUANTITIES = 24 };
+enum { CLI_EXPERIMENTS = 3, CLI_MODELS = 2, CLI_QUANTITIES = 24 };
 
 typedef enum cli_kind {
   CLI_TITLE,      /* no quantity: a new table begins */
@@ -44,8 +44,7 @@ typedef struct cli_experiment {
   cli_quantity quantity[CLI_QUANTITIES];
 } cli_experiment;
 
-/* Experiment `index`, NULL past the end. */
-const cli_experiment *cli_experiment_at(size_t index);
+extern const cli_experiment cli_experiments[CLI_EXPERIMENTS];
 /* Entries of `quantity`, titles included. */
 size_t cli_quantities(const cli_experiment *experiment);
 

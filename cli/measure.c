@@ -37,12 +37,13 @@ static dvbf_status regress_away(double *r2, const cli_source *from, const dvbf_p
                                 dvbf_error *error) {
   const dvbf_sequences *s = &from->data->test;
   size_t points = 0, n_z = paths->n_z;
-  float *z = malloc((s->count * s->steps * n_z + 1) * sizeof *z),
-        *y = malloc((s->count * s->steps + 1) * sizeof *y);
+  /* [frames][n_z] and [frames] in one block */
+  float *z = malloc((s->count * s->steps * (n_z + 1) + 1) * sizeof *z), *y;
   dvbf_regression regression = {0};
   double gain = 0;
-  dvbf_status status = z && y ? control_of(&gain, from->preset, error)
-                              : cli_fail(error, DVBF_MEMORY, "out of memory for a regression");
+  if (!z) return cli_fail(error, DVBF_MEMORY, "out of memory for a regression");
+  y = z + s->count * s->steps * n_z;
+  dvbf_status status = control_of(&gain, from->preset, error);
   for (size_t i = 0; !status && i < s->count; i++)
     for (size_t t = 0; t < s->steps; t++) {
       if ((t && bounces(s, i, t - 1, gain)) || (t + 1 < s->steps && bounces(s, i, t, gain))) continue;
@@ -52,7 +53,6 @@ static dvbf_status regress_away(double *r2, const cli_source *from, const dvbf_p
   if (!status) status = dvbf_regress(&regression, z, points, n_z, y, 1, error);
   *r2 = regression.r2;
   free(z);
-  free(y);
   return status;
 }
 
@@ -78,25 +78,26 @@ static dvbf_status measure_walk(double *distance, const cli_source *from, const 
 
 /* ---- Whole balls ---- */
 
-/* Darkens the bright pixels that hang together with pixel `at`. */
-static void darken(float *image, size_t height, size_t width, size_t at) {
-  if (image[at] <= 0.5f) return;
-  image[at] = 0;
-  if (at >= width) darken(image, height, width, at - width);
-  if (at + width < height * width) darken(image, height, width, at + width);
-  if (at % width) darken(image, height, width, at - 1);
-  if ((at + 1) % width) darken(image, height, width, at + 1);
+/* Darkens the bright pixels that hang together with that one. */
+static void darken(float *image, size_t height, size_t width, size_t row, size_t column) {
+  if (row >= height || column >= width || image[row * width + column] <= 0.5f) return;
+  image[row * width + column] = 0;
+  darken(image, height, width, row + 1, column);
+  darken(image, height, width, row - 1, column); /* from 0 to far beyond the height */
+  darken(image, height, width, row, column + 1);
+  darken(image, height, width, row, column - 1);
 }
 
 /* Regions of pixels above one half; a blurred or faded ball has none. */
 static size_t bright_regions(const float *image, size_t height, size_t width, float *scratch) {
   size_t regions = 0;
   memcpy(scratch, image, height * width * sizeof *scratch);
-  for (size_t i = 0; i < height * width; i++)
-    if (scratch[i] > 0.5f) {
-      darken(scratch, height, width, i);
-      regions++;
-    }
+  for (size_t i = 0; i < height; i++)
+    for (size_t j = 0; j < width; j++)
+      if (scratch[i * width + j] > 0.5f) {
+        darken(scratch, height, width, i, j);
+        regions++;
+      }
   return regions;
 }
 

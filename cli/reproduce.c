@@ -167,19 +167,16 @@ static dvbf_status plan_study(cli_study *s, const cli_work *w, const cli_options
 
 static dvbf_status plan(cli_work *w, const cli_options *options, dvbf_error *error) {
   const char *system = options->arguments[0];
-  const char *known[8] = {0};
-  size_t count = 0;
+  const char *known[CLI_EXPERIMENTS + 2] = {0}; /* ends with "all" and NULL */
   bool all = !strcmp(system, "all");
-  while (cli_experiment_at(count)) known[count] = cli_experiment_at(count)->system, count++;
-  known[count] = "all";
+  for (int i = 0; i < CLI_EXPERIMENTS; i++) known[i] = cli_experiments[i].system;
+  known[CLI_EXPERIMENTS] = "all";
   dvbf_status status = cli_check_system(system, known, error);
   if (!status) status = cli_option_needed(&w->folder, options, "output", error);
-  if (!status && !(w->studies = calloc(count, sizeof *w->studies)))
-    status = cli_fail(error, DVBF_MEMORY, "out of memory for %zu experiments", count);
-  for (size_t i = 0; !status && i < count; i++) {
+  for (int i = 0; !status && i < CLI_EXPERIMENTS; i++) {
     if (!all && strcmp(system, known[i]) != 0) continue;
     cli_study *s = &w->studies[w->n_studies++];
-    s->experiment = cli_experiment_at(i);
+    s->experiment = &cli_experiments[i];
     status = plan_study(s, w, options, all, error);
   }
   return status ? status : read_seeds(w, options, error);
@@ -190,7 +187,6 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   dvbf_status status = plan(&w, options, error);
   if (!status) status = run_work(&w, cli_option(options, "json"), error);
   for (size_t k = 0; k < w.n_studies; k++) cli_study_free(&w.studies[k]);
-  free(w.studies);
   return status;
 }
 

@@ -209,7 +209,7 @@ static dvbf_status show(const trial *t, const cli_work *w, dvbf_error *error) {
 static dvbf_status run_trial(trial *t, cli_study *s, const cli_work *w, dvbf_error *error) {
   size_t index = s->outcome[0].count;
   dvbf_status status = prepare(t, w, error);
-  for (size_t m = 0; !status && !cli_stop_signal() && m < s->n_models; m++) {
+  for (size_t m = 0; !status && !cli_stop_signal() && m < s->n_models && s->outcome[m].trials; m++) {
     cli_trial *result = &s->outcome[m].trials[index];
     result->seed = t->seed;
     say(w, t, "training ", contender(s, m)->name);

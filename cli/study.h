@@ -19,7 +19,7 @@ typedef struct cli_study {
 typedef struct cli_work {
   const char *folder;
   size_t n_studies, n_seeds;
-  cli_study *studies;
+  cli_study studies[CLI_EXPERIMENTS];
   uint64_t first_seed;
   bool force, quiet;
   dvbf_page *page;
