@@ -103,7 +103,7 @@ static char *cell_at(grid *g, size_t row, size_t column) {
 
 static void write_number(grid *g, size_t row, size_t column, double value, int decimals) {
   if (isfinite(value))
-    snprintf(cell_at(g, row, column), sizeof(cell), "%.*f", decimals, value);
+    snprintf(cell_at(g, row, column), sizeof(cell), fabs(value) < 1e8 ? "%.*f" : "%.*e", decimals, value);
   else
     snprintf(cell_at(g, row, column), sizeof(cell), "-");
 }
