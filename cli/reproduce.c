@@ -125,7 +125,7 @@ static dvbf_status read_seeds(cli_work *w, const cli_options *options, dvbf_erro
 static dvbf_status plan_model(cli_study *s, const cli_options *options, int which, const char *preset,
                               dvbf_error *error) {
   char model[16] = "";
-  size_t m = s->n_models;
+  size_t m = s->n_models++;
   dvbf_status status = cli_options_settings_from(&s->settings[m], options, "train", preset, error);
   if (!status) status = dvbf_settings_get(s->settings[m], "model", model, sizeof model, error);
   if (status) return status;
@@ -141,7 +141,6 @@ static dvbf_status plan_model(cli_study *s, const cli_options *options, int whic
         s->experiment->system);
   if (s->preset) which = dkf;
   s->outcome[m] = (cli_outcome){.experiment = s->experiment, .contender = which, .preset = preset};
-  s->n_models++;
   return DVBF_OK;
 }
 
