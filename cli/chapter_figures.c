@@ -12,8 +12,7 @@
 
 static const char *const names[] = {"errors", "strips", "latent", "ball", "curves"};
 
-/* folder/key-name, without an extension. */
-static void figure_path(cli_path out, const cli_chapter *c, const char *name, const char *extension) {
+void cli_chapter_figure_path(cli_path out, const cli_chapter *c, const char *name, const char *extension) {
   char file[256];
   snprintf(file, sizeof file, "%.100s%s%s%s", c->key ? c->key : "", c->key ? "-" : "", name, extension);
   cli_join(out, c->figures, file);
@@ -23,9 +22,9 @@ dvbf_status cli_chapter_refuse(const cli_chapter *c, bool force, dvbf_error *err
   cli_path path;
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; !status && i < sizeof names / sizeof *names; i++) {
-    figure_path(path, c, names[i], ".png");
+    cli_chapter_figure_path(path, c, names[i], ".png");
     status = cli_refuse_existing(path, force, error);
-    figure_path(path, c, names[i], ".svg");
+    cli_chapter_figure_path(path, c, names[i], ".svg");
     if (!status) status = cli_refuse_existing(path, force, error);
   }
   return status;
@@ -39,17 +38,15 @@ static long long size_of(const char *path) {
   return stat(path, &info) ? 0 : (long long)info.st_size;
 }
 
-/* Embeds a figure that was drawn with `drawn`. What cannot be drawn is left out with the reason, but a full
- * disk or a lack of memory ends all. */
-static dvbf_status embed(dvbf_page *page, const cli_chapter *c, const char *name, dvbf_status drawn,
-                         const char *caption, const char *alternative, dvbf_error *error) {
+dvbf_status cli_chapter_embed(dvbf_page *page, const cli_chapter *c, const char *name, dvbf_status drawn,
+                              const char *caption, const char *alternative, dvbf_error *error) {
   cli_path path;
   char text[600];
   if (drawn == DVBF_IO || drawn == DVBF_MEMORY) return drawn;
   snprintf(text, sizeof text, "No figure \"%s\": %s", name, error->message);
   if (drawn) return cli_chapter_left_out(page, c, text, error);
-  figure_path(path, c, name, ".svg");
-  if (size_of(path) > LARGE) figure_path(path, c, name, ".png");
+  cli_chapter_figure_path(path, c, name, ".svg");
+  if (size_of(path) > LARGE) cli_chapter_figure_path(path, c, name, ".png");
   return dvbf_page_picture(page, path, caption, alternative, error);
 }
 
@@ -74,11 +71,12 @@ static dvbf_status add_errors(dvbf_page *page, const cli_chapter *c, const cli_s
                                .repeat = over + 2 * e->horizon,
                                .observed = e->observed,
                                .training_steps = cli_chapter_training_steps(c, shown)};
-  figure_path(path, c, "errors", "");
+  cli_chapter_figure_path(path, c, "errors", "");
   dvbf_status drawn = dvbf_draw_errors(&figure, path, error);
   free(over);
-  return embed(page, c, "errors", drawn, "Prediction error by horizon, over the variance of the data.",
-               "Curves of the prediction error against the number of steps ahead, with two floors", error);
+  return cli_chapter_embed(
+      page, c, "errors", drawn, "Prediction error by horizon, over the variance of the data.",
+      "Curves of the prediction error against the number of steps ahead, with two floors", error);
 }
 
 /* ---- Images ---- */
@@ -97,10 +95,10 @@ static dvbf_status add_strips(dvbf_page *page, const cli_chapter *c, const cli_s
                                .rows = shown->prediction ? 3 : 2,
                                .row = rows,
                                .training_steps = cli_chapter_training_steps(c, shown)};
-  figure_path(path, c, "strips", "");
+  cli_chapter_figure_path(path, c, "strips", "");
   dvbf_status drawn = dvbf_draw_strips(&figure, path, error);
-  return embed(page, c, "strips", drawn, "The first sequence, frame by frame.",
-               "Rows of images: ground truth, reconstruction and prediction", error);
+  return cli_chapter_embed(page, c, "strips", drawn, "The first sequence, frame by frame.",
+                           "Rows of images: ground truth, reconstruction and prediction", error);
 }
 
 /* ---- Latent space ---- */
@@ -116,11 +114,12 @@ static dvbf_status add_latent(dvbf_page *page, const cli_chapter *c, const cli_p
                                           .z = p->z,
                                           .angle = angle->values,
                                           .velocity = velocity ? velocity->values : NULL}}};
-  figure_path(path, c, "latent", "");
+  cli_chapter_figure_path(path, c, "latent", "");
   dvbf_status drawn = dvbf_draw_latent(&figure, path, error);
-  return embed(page, c, "latent", drawn,
-               "The latent space along the directions that predict the state, and how well they do.",
-               "Latent samples coloured by angle and velocity, and predicted against true values", error);
+  return cli_chapter_embed(
+      page, c, "latent", drawn,
+      "The latent space along the directions that predict the state, and how well they do.",
+      "Latent samples coloured by angle and velocity, and predicted against true values", error);
 }
 
 /* out[i][0..1] from two columns; NULL without them or memory. */
@@ -138,13 +137,13 @@ static dvbf_status add_ball(dvbf_page *page, const cli_chapter *c, const cli_poi
   float *position = pairs(x, y, p->count), *velocity = pairs(across, up, p->count);
   dvbf_figure_ball figure = {
       .points = p->count, .n_z = p->n_z, .z = p->z, .position = position, .velocity = velocity};
-  figure_path(path, c, "ball", "");
+  cli_chapter_figure_path(path, c, "ball", "");
   dvbf_status drawn = position ? dvbf_draw_ball(&figure, path, error)
                                : cli_fail(error, DVBF_MEMORY, "out of memory while drawing");
   free(position);
   free(velocity);
-  return embed(page, c, "ball", drawn, "Position and velocity in the latent space.",
-               "Latent samples coloured by a checkerboard over the box and by velocity", error);
+  return cli_chapter_embed(page, c, "ball", drawn, "Position and velocity in the latent space.",
+                           "Latent samples coloured by a checkerboard over the box and by velocity", error);
 }
 
 /* ---- Learning curves ---- */
@@ -164,11 +163,12 @@ static dvbf_status add_curves(dvbf_page *page, const cli_chapter *c, dvbf_error 
     return cli_chapter_left_out(page, c, text, error);
   }
   dvbf_figure_curves figure = {.runs = metrics.n_runs, .run = metrics.runs};
-  figure_path(path, c, "curves", "");
+  cli_chapter_figure_path(path, c, "curves", "");
   dvbf_status drawn = dvbf_draw_curves(&figure, path, error);
   cli_metrics_free(&metrics);
-  return embed(page, c, "curves", drawn, "Training: bound, prediction error on validation data, and KL.",
-               "Curves of the bound, the prediction error and the KL against updates", error);
+  return cli_chapter_embed(page, c, "curves", drawn,
+                           "Training: bound, prediction error on validation data, and KL.",
+                           "Curves of the bound, the prediction error and the KL against updates", error);
 }
 
 dvbf_status cli_chapter_figures(dvbf_page *page, const cli_chapter *c, const cli_shown *shown,

@@ -17,6 +17,13 @@ typedef struct cli_shown {
 /* Says what is left out and why, on the page and on standard error. */
 dvbf_status cli_chapter_left_out(dvbf_page *page, const cli_chapter *c, const char *text, dvbf_error *error);
 
+/* The file figures/key-name with that extension. */
+void cli_chapter_figure_path(cli_path out, const cli_chapter *c, const char *name, const char *extension);
+/* Embeds a figure that was drawn with `drawn`. What cannot be drawn is left out with the reason, but a full
+ * disk or a lack of memory ends all. Of the chapter only name, key, figures and quiet are read. */
+dvbf_status cli_chapter_embed(dvbf_page *page, const cli_chapter *c, const char *name, dvbf_status drawn,
+                              const char *caption, const char *alternative, dvbf_error *error);
+
 dvbf_status cli_chapter_tables(dvbf_page *page, const cli_chapter *c, dvbf_error *error);
 dvbf_status cli_chapter_figures(dvbf_page *page, const cli_chapter *c, const cli_shown *shown,
                                 dvbf_error *error);

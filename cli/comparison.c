@@ -72,6 +72,12 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* Sorts the values; count is at least 1. */
+static double median_of(double *values, size_t count) {
+  qsort(values, count, sizeof *values, ascending);
+  return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
 enum { SMALLEST, MEDIAN, LARGEST, STATISTICS };
 static const char *const statistic_names[STATISTICS] = {"min", "median", "max"};
 
@@ -80,9 +86,8 @@ static void statistics(double out[STATISTICS], const cli_outcome *o, size_t quan
   for (int s = 0; s < STATISTICS; s++) out[s] = NAN;
   if (!sorted) return;
   for (size_t i = 0; i < o->count; i++) sorted[i] = o->trials[i].values[quantity];
-  qsort(sorted, o->count, sizeof *sorted, ascending);
+  out[MEDIAN] = median_of(sorted, o->count);
   out[SMALLEST] = sorted[0];
-  out[MEDIAN] = (sorted[(o->count - 1) / 2] + sorted[o->count / 2]) / 2;
   out[LARGEST] = sorted[o->count - 1];
   free(sorted);
 }
@@ -175,10 +180,7 @@ static double median_error(const cli_outcome *o, size_t horizon, size_t which) {
     known = known && horizon <= e->horizon;
     sorted[i] = known ? of[which][horizon - 1] / e->pixel_variance : NAN;
   }
-  if (sorted && known) {
-    qsort(sorted, o->count, sizeof *sorted, ascending);
-    median = (sorted[(o->count - 1) / 2] + sorted[o->count / 2]) / 2;
-  }
+  if (sorted && known) median = median_of(sorted, o->count);
   free(sorted);
   return median;
 }

@@ -1,12 +1,10 @@
 #include "exhibits.h"
 
-#include "command.h"
-#include "files.h"
+#include "chapter_parts.h"
 #include "walks.h"
 
 #include <dvbf/figures.h>
 #include <stdio.h>
-#include <string.h>
 
 static bool asks_for(const cli_experiment *e, cli_kind kind) {
   for (size_t i = 0; i < cli_quantities(e); i++)
@@ -14,23 +12,10 @@ static bool asks_for(const cli_experiment *e, cli_kind kind) {
   return false;
 }
 
-/* folder/SYSTEM-NAME, without and with the extension that the page embeds. */
-static void paths_of(cli_path bare, cli_path svg, const cli_exhibits *x, const char *name) {
-  char file[128];
-  snprintf(file, sizeof file, "%s-%s", x->experiment->system, name);
-  cli_join(bare, x->folder, file);
-  snprintf(file, sizeof file, "%s-%s.svg", x->experiment->system, name);
-  cli_join(svg, x->folder, file);
-}
-
-/* Embeds what was drawn with `drawn`, or says why it could not be. */
-static dvbf_status embed(dvbf_page *page, dvbf_status drawn, const char *svg, const char *caption,
-                         const char *alternative, dvbf_error *error) {
-  if (drawn == DVBF_IO || drawn == DVBF_MEMORY) return drawn;
-  char text[sizeof error->message];
-  memcpy(text, error->message, sizeof text);
-  return drawn ? dvbf_page_note(page, text, error)
-               : dvbf_page_picture(page, svg, caption, alternative, error);
+/* The figures are embedded as those of a chapter. */
+static cli_chapter chapter_of(const cli_exhibits *x) {
+  return (cli_chapter){
+      .name = x->experiment->title, .key = x->experiment->system, .figures = x->folder, .quiet = x->quiet};
 }
 
 /* Latent samples of the test set for one model. */
@@ -47,7 +32,8 @@ static dvbf_status sample(cli_points *out, const cli_exhibits *x, size_t m, dvbf
 static dvbf_status add_latent(dvbf_page *page, const cli_exhibits *x, const cli_points *points,
                               dvbf_error *error) {
   dvbf_figure_latent figure = {.models = x->models};
-  cli_path bare, svg;
+  cli_chapter chapter = chapter_of(x);
+  cli_path bare;
   for (size_t m = 0; m < x->models; m++) {
     const cli_column *angle = cli_points_column(&points[m], "angle"),
                      *velocity = cli_points_column(&points[m], "velocity");
@@ -58,10 +44,10 @@ static dvbf_status add_latent(dvbf_page *page, const cli_exhibits *x, const cli_
                                           .angle = angle ? angle->values : NULL,
                                           .velocity = velocity ? velocity->values : NULL};
   }
-  paths_of(bare, svg, x, "latent");
+  cli_chapter_figure_path(bare, &chapter, "latent", "");
   dvbf_status drawn = dvbf_draw_latent(&figure, bare, error);
-  return embed(
-      page, drawn, svg,
+  return cli_chapter_embed(
+      page, &chapter, "latent", drawn,
       "Latent samples along the directions that predict the state, coloured by angle and by velocity; "
       "below, what the regressions predict.",
       "Latent spaces side by side with regression scatters", error);
@@ -70,15 +56,16 @@ static dvbf_status add_latent(dvbf_page *page, const cli_exhibits *x, const cli_
 static dvbf_status add_walk(dvbf_page *page, const cli_exhibits *x, size_t m, const cli_points *points,
                             dvbf_error *error) {
   cli_walks walks;
-  cli_path bare, svg;
+  cli_chapter chapter = chapter_of(x);
+  cli_path bare;
   char name[64];
   snprintf(name, sizeof name, "walks-%s", x->name[m]);
-  paths_of(bare, svg, x, name);
+  cli_chapter_figure_path(bare, &chapter, name, "");
   dvbf_status drawn = cli_walks_take(&walks, &x->source[m], error);
   if (!drawn) drawn = cli_walks_draw(&walks, points, x->name[m], bare, error);
   cli_walks_free(&walks);
-  return embed(
-      page, drawn, svg,
+  return cli_chapter_embed(
+      page, &chapter, name, drawn,
       "Latent walks through one sequence of 100 steps without torque: generated after its first frames, "
       "and inferred with every frame observed.",
       "Two paths in the latent space, in two projections each", error);

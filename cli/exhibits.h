@@ -12,6 +12,7 @@ typedef struct cli_exhibits {
   size_t models;
   const char *name[CLI_MODELS];
   cli_source source[CLI_MODELS];
+  bool quiet; /* as in a chapter */
 } cli_exhibits;
 
 /* Draws them and adds them to the page; what cannot be drawn is left out, and the page says why. */

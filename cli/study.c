@@ -187,7 +187,8 @@ static dvbf_status draw_overview(const trial *t, const cli_trial *result, dvbf_e
 
 static dvbf_status show(const trial *t, const cli_work *w, dvbf_error *error) {
   const cli_study *s = t->study;
-  cli_exhibits exhibits = {.experiment = s->experiment, .folder = w->figures, .models = s->n_models};
+  cli_exhibits exhibits = {
+      .experiment = s->experiment, .folder = w->figures, .models = s->n_models, .quiet = w->quiet};
   for (size_t m = 0; m < s->n_models; m++) {
     exhibits.name[m] = contender(s, m)->name;
     exhibits.source[m] = source_of(t, m, &s->outcome[m].trials[0]);
