@@ -111,7 +111,7 @@ static void end(fixture *f) {
   dv_run_clear(&f->run);
   dv_program_clear(&f->program);
   dvbf_model_free(f->model);
-  dv_sequences_free(&f->sequences);
+  dvbf_sequences_free(&f->sequences);
 }
 
 static double bound(void *user) {
@@ -246,6 +246,7 @@ static void check_birnn(const birnn_case *c) {
   dv_birnn net = {.name = "net",
                   .x = input(&b, c->frames, 4),
                   .u = c->control ? constant(&b, c->frames, 2, NULL) : DVBF_NONE,
+                  .mask = c->control ? constant(&b, c->frames, 1, NULL) : DVBF_NONE,
                   .scale_x = 0.5,
                   .scale_u = 0.7,
                   .hidden = 5,

@@ -20,14 +20,24 @@ enum { DV_U_NONE, DV_U_STANDARDISE };
 enum { DV_ADAM, DV_ADADELTA };
 enum { DV_FLOAT, DV_BFLOAT16X3, DV_BFLOAT16 };
 enum { DV_DECAY_NONE, DV_DECAY_COSINE };
-enum { DV_SPLIT_TRAIN, DV_SPLIT_VALID, DV_SPLIT_TEST };
+enum { DV_MASK_OFF, DV_MASK_STEP, DV_MASK_DIMENSION };
+enum { DV_MISSING_REFUSE, DV_MISSING_NAN };
+enum { DV_SPLIT_TRAIN, DV_SPLIT_VALID, DV_SPLIT_TEST, DV_SPLIT_ALL };
+enum { DV_SPLIT_AUTO, DV_SPLIT_SEED, DV_SPLIT_SEQUENCE, DV_SPLIT_TIME, DV_SPLIT_NONE };
+
+enum { DV_TEXT = 512 }; /* bytes of a text setting */
 
 #define INT(field, ...) int64_t field;
 #define REAL(field, ...) double field;
 #define CHOICE(field, ...) int64_t field;
 #define SWITCH(field, ...) int64_t field;
+#define TEXT(field, ...) char field[DV_TEXT];
+typedef struct dv_data_settings {
+#include "base/settings_data.def"
+} dv_data_settings;
 typedef struct dv_train_settings {
 #include "base/settings_train.def"
+  dv_data_settings data;
 } dv_train_settings;
 typedef struct dv_evaluate_settings {
 #include "base/settings_evaluate.def"
@@ -45,9 +55,12 @@ typedef struct dv_two_balls_settings {
 #undef REAL
 #undef CHOICE
 #undef SWITCH
+#undef TEXT
 
 /* The values, or NULL with a sentence when `settings` is of another table. */
 const dv_train_settings *dv_settings_train(const dvbf_settings *settings, dvbf_error *error);
+/* Those of the table "data", or the same part of "train". */
+const dv_data_settings *dv_settings_data(const dvbf_settings *settings, dvbf_error *error);
 const dv_evaluate_settings *dv_settings_evaluate(const dvbf_settings *settings, dvbf_error *error);
 const dv_pendulum_settings *dv_settings_pendulum(const dvbf_settings *settings, dvbf_error *error);
 const dv_ball_settings *dv_settings_ball(const dvbf_settings *settings, dvbf_error *error);

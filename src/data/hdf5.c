@@ -346,26 +346,29 @@ static dvbf_status read_groups(const source *s, dvbf_data *data) {
   return dv_data_validate(data, s->path, s->error);
 }
 
-static dvbf_status read_root(const source *s, dvbf_data *data, uint64_t seed) {
+static dvbf_status read_root(const source *s, dvbf_data *data, const dv_data_settings *how) {
   dvbf_sequences all = {0};
   size_t image[2];
   dvbf_status status = read_sequences(s, "", &all, image, &data->state_names);
   if (!status) {
     data->image_height = image[0];
     data->image_width = image[1];
-    status = dv_data_split(data, &all, seed, s->path, s->error);
+    status = dv_data_split(data, &all, how, s->path, s->error);
   }
-  dv_sequences_free(&all);
+  if (status)
+    dvbf_sequences_free(&all);
+  else
+    dv_free(all.length);
   return status;
 }
 
-static dvbf_status read_any(const source *s, dvbf_data *data, uint64_t seed) {
+static dvbf_status read_any(const source *s, dvbf_data *data, const dv_data_settings *how) {
   bool found = false;
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; !status && !found && i < 3; i++) status = look_up(s, "", split_names[i], &found);
   if (!status && found) return read_groups(s, data);
   if (!status) status = look_up(s, "", "x", &found);
-  if (!status && found) return read_root(s, data, seed);
+  if (!status && found) return read_root(s, data, how);
   if (status) return status;
   return dv_fail(s->error, DVBF_FORMAT,
                  "%.200s: x is missing; it must be in the groups train, valid and test, or at the root",
@@ -392,21 +395,29 @@ static dvbf_status open_source(source *s) {
   return DVBF_OK;
 }
 
-static dvbf_status read_file(dvbf_data *data, const char *path, uint64_t seed, dvbf_error *error) {
+static dvbf_status read_file(dvbf_data *data, const char *path, const dv_data_settings *how,
+                             dvbf_error *error) {
   source s = {.path = path, .error = error};
   dvbf_status status = open_source(&s);
   if (status) return status;
-  status = read_any(&s, data, seed);
+  status = read_any(&s, data, how);
   H5Fclose(s.file);
   return status;
 }
 
-dvbf_status dvbf_data_read(dvbf_data **out, const char *path, uint64_t seed, dvbf_error *error) {
+dvbf_status dvbf_data_read(dvbf_data **out, const char *path, const dvbf_settings *how, dvbf_error *error) {
+  dvbf_settings *defaults = NULL;
   dvbf_data *data = dv_calloc(1, sizeof *data);
-  if (!data) return dv_fail_memory(error, "reading data");
-  printing saved = silence();
-  dvbf_status status = read_file(data, path, seed, error);
-  restore(saved);
+  dvbf_status status = data ? DVBF_OK : dv_fail_memory(error, "reading data");
+  if (!status && !how) status = dvbf_settings_new(&defaults, "data", error);
+  const dv_data_settings *values = status ? NULL : dv_settings_data(how ? how : defaults, error);
+  if (!status && !values) status = DVBF_ARGUMENT;
+  if (!status) {
+    printing saved = silence();
+    status = read_file(data, path, values, error);
+    restore(saved);
+  }
+  dvbf_settings_free(defaults);
   if (status)
     dvbf_data_free(data);
   else
@@ -450,6 +461,7 @@ static bool write_names(hid_t group, hsize_t count, char (*names)[32] /* [count]
   return done;
 }
 
+/* s is laid out [count][steps]. */
 static bool write_split(hid_t file, const char *name, const dvbf_sequences *s, const dvbf_data *data) {
   hid_t creation = timeless(H5P_GROUP_CREATE);
   hid_t group = H5Gcreate2(file, name, H5P_DEFAULT, creation, H5P_DEFAULT);
@@ -482,7 +494,13 @@ static bool build_file(const dvbf_data *data, hid_t *file) {
   H5Pset_fapl_core(access_list, GROWTH, false);
   *file = H5Fcreate("memory", H5F_ACC_TRUNC, creation, access_list);
   bool done = *file >= 0;
-  for (size_t i = 0; done && i < 3; i++) done = write_split(*file, split_names[i], splits[i], data);
+  for (size_t i = 0; done && i < 3; i++) {
+    dvbf_sequences copy = {0};
+    bool scattered = splits[i]->start || splits[i]->source;
+    done = !scattered || !dvbf_sequences_copy(&copy, splits[i], 0, splits[i]->count, NULL);
+    done = done && write_split(*file, split_names[i], scattered ? &copy : splits[i], data);
+    dvbf_sequences_free(&copy);
+  }
   done = done && H5Fflush(*file, H5F_SCOPE_LOCAL) >= 0;
   H5Pclose(creation);
   H5Pclose(access_list);
