@@ -33,6 +33,20 @@ static void print_json(const dvbf_model *model, const cli_summary *s, const dvbf
   json_decref(json);
 }
 
+static void tell_choice(const char *name, const char *value, const char *was, const char *why, void *user) {
+  (void)was;
+  bool *any = user;
+  if (!*any) fprintf(stderr, "chosen for these data:\n");
+  *any = true;
+  fprintf(stderr, "  %s = %s (%s)\n", name, value, why);
+}
+
+/* Values that nobody gave are chosen to suit the data, and said. */
+static dvbf_status suit(dvbf_settings *settings, const dvbf_data *data, bool quiet, dvbf_error *error) {
+  bool any = false;
+  return dvbf_settings_suit(settings, data, quiet ? NULL : tell_choice, &any, error);
+}
+
 static dvbf_status run(const cli_options *options, dvbf_error *error) {
   const char *folder = NULL;
   cli_path model_path;
@@ -48,6 +62,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   if (!status) status = cli_refuse_existing(model_path, cli_option(options, "force"), error);
   if (!status) status = dvbf_data_read(&data, options->arguments[0], settings, error);
   if (!status) status = cli_make_folder(folder, error);
+  if (!status) status = suit(settings, data, cli_option(options, "quiet"), error);
   if (!status)
     status = cli_training(&model, &summary, folder, settings, data, cli_option(options, "quiet"), error);
   if (!status && cli_option(options, "json")) print_json(model, &summary, settings);

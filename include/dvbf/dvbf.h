@@ -177,6 +177,16 @@ typedef struct dvbf_progress {
   const char *event; /* NULL, or a sentence about a restart or a recovery */
 } dvbf_progress;
 
+/* Told of each value that was chosen, and why; `was` is the value before. */
+typedef void dvbf_choice_fn(const char *name, const char *value, const char *was, const char *why,
+                            void *user_data);
+
+/* Chooses values that suit the data for whatever nobody has chosen (by dvbf_settings_set, _preset or _read):
+ * likelihood, scaling, latent dimension, windows, network sizes, number of updates, and the schedules that
+ * go with them. `each` may be NULL. */
+DVBF_API dvbf_status dvbf_settings_suit(dvbf_settings *settings, const dvbf_data *data, dvbf_choice_fn *each,
+                                        void *user_data, dvbf_error *error);
+
 /* Called a few times a second and at every validation; returning false stops training cleanly. */
 typedef bool dvbf_progress_fn(const dvbf_progress *progress, void *user_data);
 

@@ -86,8 +86,12 @@ static const table tables[] = {
     TABLE("two-balls", two_balls_entries, dv_two_balls_settings),
 };
 
+enum { MOST = 160 }; /* settings of a table */
+_Static_assert(sizeof train_entries / sizeof *train_entries <= MOST, "raise MOST");
+
 struct dvbf_settings {
   const table *table;
+  bool given[MOST]; /* somebody has chosen the value, so that nothing else may */
   _Alignas(double) unsigned char values[];
 };
 
@@ -279,7 +283,19 @@ static const entry *entry_or_refusal(const dvbf_settings *s, const char *name, d
 dvbf_status dvbf_settings_set(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
   const entry *e = entry_or_refusal(s, name, error);
   if (!e) return DVBF_ARGUMENT;
-  return set_entry(s->values, e, value, error);
+  dvbf_status status = set_entry(s->values, e, value, error);
+  if (!status) s->given[e - s->table->entries] = true;
+  return status;
+}
+
+bool dv_settings_given(const dvbf_settings *s, const char *name) {
+  const entry *e = find_entry(s->table, name);
+  return !e || s->given[e - s->table->entries];
+}
+
+void dv_settings_release(dvbf_settings *s, const char *name) {
+  const entry *e = find_entry(s->table, name);
+  if (e) s->given[e - s->table->entries] = false;
 }
 
 dvbf_status dvbf_settings_get(const dvbf_settings *s, const char *name, char *out, size_t size,
@@ -345,6 +361,7 @@ dvbf_status dvbf_settings_preset(dvbf_settings *s, const char *preset, dvbf_erro
     if (status) return status;
     at += length + (at[length] == '\n');
   }
+  memset(s->given, true, sizeof s->given); /* a preset is a whole recipe */
   return DVBF_OK;
 }
 

@@ -66,6 +66,11 @@ const dv_pendulum_settings *dv_settings_pendulum(const dvbf_settings *settings, 
 const dv_ball_settings *dv_settings_ball(const dvbf_settings *settings, dvbf_error *error);
 const dv_two_balls_settings *dv_settings_two_balls(const dvbf_settings *settings, dvbf_error *error);
 
+/* Whether somebody has chosen a value: by name, by a preset (all values) or by a file. */
+bool dv_settings_given(const dvbf_settings *settings, const char *name);
+/* Takes a value for not chosen again. */
+void dv_settings_release(dvbf_settings *settings, const char *name);
+
 /* Name of the table. */
 const char *dv_settings_table_name(const dvbf_settings *settings);
 
