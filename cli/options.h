@@ -36,4 +36,8 @@ dvbf_status cli_options_settings(dvbf_settings **out, const cli_options *options
 dvbf_status cli_options_settings_from(dvbf_settings **out, const cli_options *options, const char *table,
                                       const char *preset, dvbf_error *error);
 
+/* The same with the values of a file in place of the defaults. */
+dvbf_status cli_options_settings_over(dvbf_settings **out, const cli_options *options, const char *table,
+                                      const char *file, dvbf_error *error);
+
 #endif

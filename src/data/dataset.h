@@ -39,4 +39,8 @@ dvbf_status dv_data_split(dvbf_data *data, const dvbf_sequences *all, uint64_t s
 void dv_sequences_statistics(const dvbf_sequences *s, double *mean /* [n_x] */, double *variance /* [n_x] */);
 void dv_controls_statistics(const dvbf_sequences *s, double *mean /* [n_u] */, double *variance /* [n_u] */);
 
+/* A checksum of what training sees, train and valid: their sizes and about a million of their values, evenly
+ * spread, so that it is cheap for data of any size. */
+uint64_t dv_data_fingerprint(const dvbf_data *data);
+
 #endif
