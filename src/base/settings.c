@@ -447,16 +447,32 @@ const char *dv_settings_table_name(const dvbf_settings *s) {
   return s->table->name;
 }
 
+/* Says how, not what is trained. */
+static bool is_running(const entry *e) {
+  return !strcmp(e->group, "Running");
+}
+
 dvbf_status dv_settings_each(const dvbf_settings *s,
                              dvbf_status (*each)(const char *name, const char *value, void *user),
                              void *user) {
   for (size_t i = 0; i < s->table->count; i++) {
     const entry *e = &s->table->entries[i];
     char value[DV_TEXT];
-    if (!strcmp(e->group, "Running")) continue;
+    if (is_running(e)) continue;
     get_entry(s->values, e, value, sizeof value);
     dvbf_status status = each(e->name, value, user);
     if (status) return status;
   }
   return DVBF_OK;
+}
+
+bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, dv_setting_change *out) {
+  for (size_t i = 0; i < one->table->count; i++) {
+    const entry *e = &one->table->entries[i];
+    get_entry(one->values, e, out->one, sizeof out->one);
+    get_entry(other->values, e, out->other, sizeof out->other);
+    out->name = e->name;
+    if (!is_running(e) && strcmp(out->one, out->other) != 0) return true;
+  }
+  return false;
 }

@@ -54,7 +54,7 @@ typedef struct dv_program {
       noise_v; /* standard normal, of the same and of v (none for point estimates) */
 } dv_program;
 
-enum { DV_TRAINING = 1, DV_GAPS = 2 }; /* gradients are wanted; frames may be seen in part */
+enum { DV_BACKWARD = 1, DV_GAPS = 2 }; /* gradients are wanted; frames may be seen in part */
 
 /* `observe` is the number of frames that may be seen (T in training): the initial network sees no more.
  * `flags` are those above. */
