@@ -26,12 +26,14 @@ static void choose_split(cli_inputs *in) {
 
 dvbf_status cli_inputs_read(cli_inputs *in, const cli_options *options, dvbf_error *error) {
   *in = (cli_inputs){0};
-  dvbf_status status = cli_options_settings(&in->settings, options, "evaluate", error);
+  const char *path = options->command->arguments[1] ? options->arguments[1] : cli_option(options, "from");
+  dvbf_status status = cli_options_settings(&in->settings, options, options->command->tables[0], error);
   if (!status) status = load_model(&in->model, options->arguments[0], error);
   if (status) return status;
   /* The seed of training splits a file without splits as it was split then: what was held out stays so. */
   in->info = dvbf_model_describe(in->model);
-  status = dvbf_data_read(&in->data, options->arguments[1], in->info.seed, error);
+  if (!path) return DVBF_OK;
+  status = dvbf_data_read(&in->data, path, in->info.seed, error);
   if (!status) choose_split(in);
   return status;
 }

@@ -10,24 +10,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum kind { KIND_INT, KIND_REAL, KIND_CHOICE, KIND_SWITCH } kind;
+typedef enum kind { KIND_INT, KIND_REAL, KIND_CHOICE, KIND_SWITCH, KIND_TEXT } kind;
 
 typedef struct entry {
   const char *name, *initial, *choices, *group, *help;
   kind kind;
   size_t offset;
   double low, high;
+  const char *form; /* of a text, for people */
 } entry;
 
 /* Turns a .def line into an entry. The default is kept as text, as help prints it. */
 #define INT(field, name, initial, low, high, group, help)                                                    \
-  {name, #initial, NULL, group, help, KIND_INT, offsetof(STRUCT, field), low, high},
+  {name, #initial, NULL, group, help, KIND_INT, offsetof(STRUCT, field), low, high, NULL},
 #define REAL(field, name, initial, low, high, group, help)                                                   \
-  {name, #initial, NULL, group, help, KIND_REAL, offsetof(STRUCT, field), low, high},
+  {name, #initial, NULL, group, help, KIND_REAL, offsetof(STRUCT, field), low, high, NULL},
 #define CHOICE(field, name, initial, choices, group, help)                                                   \
-  {name, initial, choices, group, help, KIND_CHOICE, offsetof(STRUCT, field), 0, 0},
+  {name, initial, choices, group, help, KIND_CHOICE, offsetof(STRUCT, field), 0, 0, NULL},
 #define SWITCH(field, name, initial, group, help)                                                            \
-  {name, initial, "off|on", group, help, KIND_SWITCH, offsetof(STRUCT, field), 0, 0},
+  {name, initial, "off|on", group, help, KIND_SWITCH, offsetof(STRUCT, field), 0, 0, NULL},
+#define TEXT(field, name, initial, form, group, help)                                                        \
+  {name, initial, NULL, group, help, KIND_TEXT, offsetof(STRUCT, field), 0, 0, form},
 
 #define STRUCT dv_train_settings
 static const entry train_entries[] = {
@@ -37,6 +40,26 @@ static const entry train_entries[] = {
 #define STRUCT dv_evaluate_settings
 static const entry evaluate_entries[] = {
 #include "base/settings_evaluate.def"
+};
+#undef STRUCT
+#define STRUCT dv_filter_settings
+static const entry filter_entries[] = {
+#include "base/settings_filter.def"
+};
+#undef STRUCT
+#define STRUCT dv_smooth_settings
+static const entry smooth_entries[] = {
+#include "base/settings_smooth.def"
+};
+#undef STRUCT
+#define STRUCT dv_predict_settings
+static const entry predict_entries[] = {
+#include "base/settings_predict.def"
+};
+#undef STRUCT
+#define STRUCT dv_sample_settings
+static const entry sample_entries[] = {
+#include "base/settings_sample.def"
 };
 #undef STRUCT
 #define STRUCT dv_pendulum_settings
@@ -66,6 +89,10 @@ typedef struct table {
 static const table tables[] = {
     TABLE("train", train_entries, dv_train_settings),
     TABLE("evaluate", evaluate_entries, dv_evaluate_settings),
+    TABLE("filter", filter_entries, dv_filter_settings),
+    TABLE("smooth", smooth_entries, dv_smooth_settings),
+    TABLE("predict", predict_entries, dv_predict_settings),
+    TABLE("sample", sample_entries, dv_sample_settings),
     TABLE("pendulum", pendulum_entries, dv_pendulum_settings),
     TABLE("ball", ball_entries, dv_ball_settings),
     TABLE("two-balls", two_balls_entries, dv_two_balls_settings),
@@ -156,6 +183,8 @@ static void spread_choices(const char *choices, char *out, size_t size) {
 static void range_text(const entry *e, char *out, size_t size) {
   if (e->choices)
     spread_choices(e->choices, out, size);
+  else if (e->form)
+    snprintf(out, size, "%s", e->form);
   else
     snprintf(out, size, e->kind == KIND_INT ? "[%.0f, %.0f]" : "[%.10g, %.10g]", e->low, e->high);
 }
@@ -173,6 +202,13 @@ static dvbf_status out_of_range(const entry *e, const char *value, dvbf_error *e
 static dvbf_status set_entry(unsigned char *values, const entry *e, const char *text, dvbf_error *error) {
   char *end;
   errno = 0;
+  if (e->kind == KIND_TEXT) {
+    if (strlen(text) >= DV_TEXT)
+      return dv_fail(error, DVBF_ARGUMENT, "%s = %.60s...: must be shorter than %d characters", e->name, text,
+                     DV_TEXT);
+    strcpy((char *)values + e->offset, text);
+    return DVBF_OK;
+  }
   if (e->choices) {
     int64_t index = choice_index(e->choices, text);
     if (index < 0) return out_of_range(e, text, error);
@@ -193,6 +229,10 @@ static dvbf_status set_entry(unsigned char *values, const entry *e, const char *
 }
 
 static void get_entry(const unsigned char *values, const entry *e, char *out, size_t size) {
+  if (e->kind == KIND_TEXT) {
+    snprintf(out, size, "%s", (const char *)values + e->offset);
+    return;
+  }
   if (e->kind == KIND_REAL) {
     double value;
     memcpy(&value, values + e->offset, sizeof value);
@@ -338,7 +378,7 @@ dvbf_status dvbf_settings_write(const dvbf_settings *s, const char *path, dvbf_e
 }
 
 bool dvbf_settings_table(const char *name, size_t index, dvbf_setting_info *info) {
-  static const char *const kinds[] = {"int", "real", "choice", "switch"};
+  static const char *const kinds[] = {"int", "real", "choice", "switch", "text"};
   static _Thread_local char range[160];
   const table *t = find_table(name);
   if (!t || index >= t->count) return false;
@@ -368,6 +408,22 @@ const dv_train_settings *dv_settings_train(const dvbf_settings *s, dvbf_error *e
 
 const dv_evaluate_settings *dv_settings_evaluate(const dvbf_settings *s, dvbf_error *error) {
   return values_of(s, "evaluate", error);
+}
+
+const dv_filter_settings *dv_settings_filter(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "filter", error);
+}
+
+const dv_smooth_settings *dv_settings_smooth(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "smooth", error);
+}
+
+const dv_predict_settings *dv_settings_predict(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "predict", error);
+}
+
+const dv_sample_settings *dv_settings_sample(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "sample", error);
 }
 
 const dv_pendulum_settings *dv_settings_pendulum(const dvbf_settings *s, dvbf_error *error) {

@@ -20,18 +20,33 @@ enum { DV_U_NONE, DV_U_STANDARDISE };
 enum { DV_ADAM, DV_ADADELTA };
 enum { DV_FLOAT, DV_BFLOAT16X3, DV_BFLOAT16 };
 enum { DV_DECAY_NONE, DV_DECAY_COSINE };
+enum { DV_CONTROLS_REFUSE, DV_CONTROLS_ZERO, DV_CONTROLS_HOLD, DV_CONTROLS_RANDOM };
 enum { DV_SPLIT_TRAIN, DV_SPLIT_VALID, DV_SPLIT_TEST };
 
 #define INT(field, ...) int64_t field;
 #define REAL(field, ...) double field;
 #define CHOICE(field, ...) int64_t field;
 #define SWITCH(field, ...) int64_t field;
+#define TEXT(field, ...) char field[DV_TEXT];
+enum { DV_TEXT = 128 };
 typedef struct dv_train_settings {
 #include "base/settings_train.def"
 } dv_train_settings;
 typedef struct dv_evaluate_settings {
 #include "base/settings_evaluate.def"
 } dv_evaluate_settings;
+typedef struct dv_filter_settings {
+#include "base/settings_filter.def"
+} dv_filter_settings;
+typedef struct dv_smooth_settings {
+#include "base/settings_smooth.def"
+} dv_smooth_settings;
+typedef struct dv_predict_settings {
+#include "base/settings_predict.def"
+} dv_predict_settings;
+typedef struct dv_sample_settings {
+#include "base/settings_sample.def"
+} dv_sample_settings;
 typedef struct dv_pendulum_settings {
 #include "base/settings_pendulum.def"
 } dv_pendulum_settings;
@@ -45,10 +60,15 @@ typedef struct dv_two_balls_settings {
 #undef REAL
 #undef CHOICE
 #undef SWITCH
+#undef TEXT
 
 /* The values, or NULL with a sentence when `settings` is of another table. */
 const dv_train_settings *dv_settings_train(const dvbf_settings *settings, dvbf_error *error);
 const dv_evaluate_settings *dv_settings_evaluate(const dvbf_settings *settings, dvbf_error *error);
+const dv_filter_settings *dv_settings_filter(const dvbf_settings *settings, dvbf_error *error);
+const dv_smooth_settings *dv_settings_smooth(const dvbf_settings *settings, dvbf_error *error);
+const dv_predict_settings *dv_settings_predict(const dvbf_settings *settings, dvbf_error *error);
+const dv_sample_settings *dv_settings_sample(const dvbf_settings *settings, dvbf_error *error);
 const dv_pendulum_settings *dv_settings_pendulum(const dvbf_settings *settings, dvbf_error *error);
 const dv_ball_settings *dv_settings_ball(const dvbf_settings *settings, dvbf_error *error);
 const dv_two_balls_settings *dv_settings_two_balls(const dvbf_settings *settings, dvbf_error *error);

@@ -13,6 +13,11 @@ static inline size_t dv_sequence_length(const dvbf_sequences *s, size_t sequence
   return s->length ? s->length[sequence] : s->steps;
 }
 
+/* The first step of one sequence in x, u and state, which are [steps of all][...]. */
+static inline size_t dv_sequence_start(const dvbf_sequences *s, size_t sequence) {
+  return sequence * s->steps;
+}
+
 /* Valid steps of all sequences together. */
 static inline size_t dv_sequences_frames(const dvbf_sequences *s) {
   size_t frames = 0;
