@@ -2,7 +2,7 @@
 #include "inputs.h"
 #include "results.h"
 
-static const char *const tables[] = {"evaluate", NULL};
+static const char *const tables[] = {"evaluate", "data", NULL};
 static const char *const arguments[] = {"RUN", "DATA", NULL};
 static const cli_flag flags[] = {CLI_FLAG_JSON, CLI_FLAG_QUIET, {0}};
 

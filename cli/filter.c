@@ -1,7 +1,7 @@
 /* dvbf filter: where the state is, as the frames come in. */
 #include "estimates.h"
 
-static const char *const tables[] = {"filter", NULL};
+static const char *const tables[] = {"filter", "data", NULL};
 static const char *const arguments[] = {"RUN", "DATA", NULL};
 static const cli_flag flags[] = {CLI_FLAG_ARRAYS, CLI_FLAG_FORCE, CLI_FLAG_QUIET, {0}};
 

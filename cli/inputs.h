@@ -9,7 +9,7 @@ typedef struct cli_inputs {
   dvbf_model *model;
   dvbf_model_info info;
   dvbf_data *data;                 /* NULL, like the next two, where the command was given none */
-  const char *split;               /* "train", "valid" or "test" */
+  const char *split;               /* "train", "valid", "test" or "all" */
   const dvbf_sequences *sequences; /* of that split */
   dvbf_evaluation *evaluation;     /* NULL before cli_inputs_evaluate */
 } cli_inputs;

@@ -8,7 +8,7 @@
 
 enum { SHOWN = 16 }; /* columns that are printed one by one */
 
-static const char *const tables[] = {"predict", NULL};
+static const char *const tables[] = {"predict", "data", NULL};
 static const char *const arguments[] = {"RUN", "DATA", NULL};
 static const cli_flag flags[] = {CLI_FLAG_ARRAYS, CLI_FLAG_JSON, CLI_FLAG_FORCE, CLI_FLAG_QUIET, {0}};
 
@@ -21,8 +21,7 @@ static dvbf_status measure(errors *r, const dvbf_estimates *e, const dvbf_sequen
   r->by_step = calloc(e->steps, sizeof *r->by_step);
   if (!r->by_column || !r->by_step)
     return cli_fail(error, DVBF_MEMORY, "out of memory while comparing with the data");
-  r->all = dvbf_estimates_rmse(e, s, r->by_column, r->by_step);
-  return DVBF_OK;
+  return dvbf_estimates_rmse(&r->all, r->by_column, r->by_step, e, s, error);
 }
 
 static void print_errors(const errors *r, const dvbf_estimates *e) {

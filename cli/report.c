@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const tables[] = {"evaluate", NULL};
+static const char *const tables[] = {"evaluate", "data", NULL};
 static const char *const arguments[] = {"RUN", "DATA", NULL};
 static const cli_flag flags[] = {
     {'o', "output", "FILE", "HTML file to write; its figures also go into the folder figures beside it"},

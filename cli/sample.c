@@ -1,7 +1,7 @@
 /* dvbf sample: sequences that the model makes up. */
 #include "estimates.h"
 
-static const char *const tables[] = {"sample", NULL};
+static const char *const tables[] = {"sample", "data", NULL};
 static const char *const arguments[] = {"RUN", NULL};
 static const cli_flag flags[] = {
     CLI_FLAG_ARRAYS,

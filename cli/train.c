@@ -20,14 +20,6 @@ static const cli_flag flags[] = {
     {0},
 };
 
-/* The data, split by the run's seed where the file does not split it. */
-static dvbf_status read_data(dvbf_data **out, const char *path, const dvbf_settings *settings,
-                             dvbf_error *error) {
-  char seed[32];
-  dvbf_status status = dvbf_settings_get(settings, "seed", seed, sizeof seed, error);
-  return status ? status : dvbf_data_read(out, path, strtoull(seed, NULL, 10), error);
-}
-
 /* For scripts: how the run went. `updates` are those of the model that was kept. */
 static void print_json(const dvbf_model *model, const cli_summary *s, const dvbf_settings *settings) {
   dvbf_model_info info = dvbf_model_describe(model);
@@ -54,7 +46,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
     status = cli_options_settings(&settings, options, "train", error);
   }
   if (!status) status = cli_refuse_existing(model_path, cli_option(options, "force"), error);
-  if (!status) status = read_data(&data, options->arguments[0], settings, error);
+  if (!status) status = dvbf_data_read(&data, options->arguments[0], settings, error);
   if (!status) status = cli_make_folder(folder, error);
   if (!status)
     status = cli_training(&model, &summary, folder, settings, data, cli_option(options, "quiet"), error);

@@ -130,7 +130,13 @@ static void put_three_x(hid_t file) {
 static dvbf_data *read_good(uint64_t seed) {
   dvbf_data *data = NULL;
   dvbf_error error = {.message = ""};
-  if (dvbf_data_read(&data, in_folder("a.h5"), seed, &error)) fail_msg("%s", error.message);
+  dvbf_settings *how = NULL;
+  char text[32];
+  snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
+  assert_int_equal(dvbf_settings_new(&how, "data", &error), DVBF_OK);
+  assert_int_equal(dvbf_settings_set(how, "split-seed", text, &error), DVBF_OK);
+  if (dvbf_data_read(&data, in_folder("a.h5"), how, &error)) fail_msg("%s", error.message);
+  dvbf_settings_free(how);
   return data;
 }
 
@@ -138,7 +144,7 @@ static dvbf_data *read_good(uint64_t seed) {
 static void expect_refusal_of(const char *name, dvbf_status status, const char *part, const char *other) {
   dvbf_data *data = NULL;
   dvbf_error error = {.message = ""};
-  assert_int_equal(dvbf_data_read(&data, in_folder(name), 1, &error), status);
+  assert_int_equal(dvbf_data_read(&data, in_folder(name), NULL, &error), status);
   assert_null(data);
   assert_int_equal(error.status, status);
   if (!strstr(error.message, name) || !strstr(error.message, part) || !strstr(error.message, other))
@@ -348,8 +354,9 @@ static void test_root_is_split(void **unused) {
     const dvbf_sequences *splits[] = {&data->train, &data->valid, &data->test};
     for (int k = 0; k < 3; k++)
       for (size_t i = 0; i < splits[k]->count; i++) {
-        seen[(int)splits[k]->x[2 * i]]++;
-        assert_true(splits[k]->x[2 * i] == splits[k]->u[2 * i + 1]);
+        size_t at = dvbf_sequence_start(splits[k], i);
+        seen[(int)splits[k]->x[at]]++;
+        assert_true(splits[k]->x[at] == splits[k]->u[at + 1]);
       }
     for (size_t i = 0; i < cases[c][0]; i++) assert_int_equal(seen[i], 1);
     dvbf_data_free(data);
@@ -362,7 +369,7 @@ static void test_split_follows_the_seed(void **unused) {
   dvbf_data *a = read_good(5), *again = read_good(5), *other = read_good(6);
   assert_same_sequences(&a->train, &again->train);
   assert_same_sequences(&a->test, &again->test);
-  assert_memory_not_equal(a->test.x, other->test.x, 20 * sizeof(float));
+  assert_memory_not_equal(a->test.start, other->test.start, 10 * sizeof *a->test.start);
   dvbf_data_free(a);
   dvbf_data_free(again);
   dvbf_data_free(other);
@@ -374,12 +381,15 @@ static void test_statistics_honour_length(void **unused) {
   float x[] = {1, 1000000, 3, 1000002, 8, 1000004, 99, 99}, u[] = {2, 4, 9, 99};
   uint32_t length[] = {2, 1};
   dvbf_sequences s = {.count = 2, .steps = 2, .n_x = 2, .n_u = 1, .x = x, .u = u, .length = length};
-  double mean[2], variance[2];
-  dv_sequences_statistics(&s, mean, variance);
-  assert_true(fabs(mean[0] - 4) < 1e-12 && fabs(variance[0] - 26.0 / 3) < 1e-12);
-  assert_true(fabs(mean[1] - 1000002) < 1e-6 && fabs(variance[1] - 8.0 / 3) < 1e-9);
-  dv_controls_statistics(&s, mean, variance);
-  assert_true(fabs(mean[0] - 5) < 1e-12 && fabs(variance[0] - 26.0 / 3) < 1e-12);
+  dv_statistics a;
+  assert_int_equal(dv_statistics_of_x(&a, &s, NULL), DVBF_OK);
+  assert_true(fabs(a.mean[0] - 4) < 1e-12 && fabs(a.variance[0] - 26.0 / 3) < 1e-12);
+  assert_true(fabs(a.mean[1] - 1000002) < 1e-6 && fabs(a.variance[1] - 8.0 / 3) < 1e-9);
+  assert_true(a.frames == 3 && a.seen[1] == 3 && a.low == 1 && a.high == 1000004 && !a.binary && a.whole);
+  dv_statistics_free(&a);
+  assert_int_equal(dv_statistics_of_u(&a, &s, NULL), DVBF_OK);
+  assert_true(fabs(a.mean[0] - 5) < 1e-12 && fabs(a.variance[0] - 26.0 / 3) < 1e-12);
+  dv_statistics_free(&a);
 }
 
 /* ---- Bad files ---- */
@@ -430,7 +440,7 @@ static void test_wrong_shapes(void **unused) {
       {"x", 5, {2, 2, 2, 2, 2}, "x has the shape [2, 2, 2, 2, 2]", "reshape"},
       {"x", 3, {5, 0, 3}, "x has the shape [5, 0, 3]", "1 or more"},
       {"x", 3, {5, 1, 3}, "5 sequences of 1 steps", "at least 2 steps"},
-      {"x", 3, {2, 4, 3}, "x has 2 sequences", "at least 3"},
+      {"x", 3, {2, 4, 3}, "x has 2 sequences", "valid-share"},
       {"x", 3, {1ULL << 31, 1ULL << 31, 1ULL << 20}, "2147483648, 2147483648", "2^40"},
       {"x", 3, {1ULL << 20, 1ULL << 20, 2}, "1048576", "2^40"},
       {"x", 3, {1ULL << 10, 1ULL << 10, 2}, "never written", "write its values"},
@@ -604,7 +614,7 @@ static void test_flipped_bytes(void **unused) {
     *at = kept;
     dvbf_data *back = NULL;
     dvbf_error error = {.message = ""};
-    if (dvbf_data_read(&back, in_folder("a.h5"), 1, &error)) {
+    if (dvbf_data_read(&back, in_folder("a.h5"), NULL, &error)) {
       assert_null(back);
       assert_non_null(strstr(error.message, "a.h5"));
       refusals++;

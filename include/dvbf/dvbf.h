@@ -12,7 +12,7 @@
  *     dvbf_model *model = NULL;
  *     int failed = dvbf_settings_new(&settings, "train", &error) ||
  *                  dvbf_settings_preset(settings, "pendulum", &error) ||
- *                  dvbf_data_read(&data, "pendulum.h5", 1, &error) ||
+ *                  dvbf_data_read(&data, "pendulum.h5", settings, &error) ||
  *                  dvbf_train(&model, settings, data, NULL, NULL, &error) ||
  *                  dvbf_model_save(model, "model.safetensors", &error);
  *     if (failed) fprintf(stderr, "%s\n", error.message);
@@ -66,7 +66,8 @@ typedef struct dvbf_error {
 /* ---- Settings -------------------------------------------------------------------------------------------
  */
 
-/* Named values of one table: "train", "evaluate", and one for each system (see dvbf_settings_table). */
+/* Named values of one table: "train", "data", "evaluate", and one for each system (see dvbf_settings_table).
+ */
 typedef struct dvbf_settings dvbf_settings;
 
 typedef struct dvbf_setting_info {
@@ -87,6 +88,9 @@ DVBF_API dvbf_status dvbf_settings_set(dvbf_settings *settings, const char *name
 /* Writes the value as text into out[size]; numbers are written so that reading them back is exact. */
 DVBF_API dvbf_status dvbf_settings_get(const dvbf_settings *settings, const char *name, char *out,
                                        size_t size, dvbf_error *error);
+/* Takes over every value that both tables have, but how to run (threads, memory). */
+DVBF_API dvbf_status dvbf_settings_take(dvbf_settings *settings, const dvbf_settings *from,
+                                        dvbf_error *error);
 /* Applies a named preset on top of the current values. Besides "train" it may have values for the table of
  * its system. */
 DVBF_API dvbf_status dvbf_settings_preset(dvbf_settings *settings, const char *preset, dvbf_error *error);
@@ -107,15 +111,38 @@ DVBF_API size_t dvbf_name_distance(const char *a, const char *b);
 /* ---- Data -----------------------------------------------------------------------------------------------
  */
 
-/* Sequences of equal storage length. u[t] acts between x[t] and x[t+1]. */
+/* Reads x piece by piece from a file that is larger than memory. */
+typedef struct dvbf_source dvbf_source;
+
+/* Sequences, each a run of frames in common arrays. u[t] acts between x[t] and x[t+1]. */
 typedef struct dvbf_sequences {
-  size_t count, steps, n_x, n_u, n_s;
-  float *x;         /* [count][steps][n_x] */
-  float *u;         /* [count][steps][n_u], NULL when n_u = 0 */
-  float *state;     /* [count][steps][n_s] ground truth, NULL when n_s = 0 */
-  uint32_t *length; /* [count] valid steps of each sequence, NULL when all are `steps` long */
+  size_t count, steps; /* number of sequences, and steps of the longest */
+  size_t n_x, n_u, n_s;
+  float *x;            /* [frames][n_x], NULL where `source` reads it */
+  float *u;            /* [frames][n_u], NULL when n_u = 0 */
+  float *state;        /* [frames][n_s] ground truth, NULL when n_s = 0 */
+  uint64_t *start;     /* [count] frame where each sequence begins, NULL: sequence i begins at i * steps */
+  uint32_t *length;    /* [count] steps of each sequence, NULL when all are `steps` long */
+  bool gaps;           /* NaN in x or state is a value that is missing; without this it is refused */
+  dvbf_source *source; /* NULL: x is in memory */
 } dvbf_sequences;
 
+/* Steps of one sequence. */
+static inline size_t dvbf_sequence_length(const dvbf_sequences *s, size_t sequence) {
+  return s->length ? s->length[sequence] : s->steps;
+}
+
+/* Where one sequence begins in the arrays, in frames. */
+static inline size_t dvbf_sequence_start(const dvbf_sequences *s, size_t sequence) {
+  return s->start ? (size_t)s->start[sequence] : sequence * s->steps;
+}
+
+/* A copy of sequences first .. first + count - 1 in memory, [count][steps] with zeros behind an end. */
+DVBF_API dvbf_status dvbf_sequences_copy(dvbf_sequences *out, const dvbf_sequences *from, size_t first,
+                                         size_t count, dvbf_error *error);
+DVBF_API void dvbf_sequences_free(dvbf_sequences *sequences);
+
+/* The splits may share arrays. */
 typedef struct dvbf_data {
   dvbf_sequences train, valid, test;
   size_t image_height, image_width; /* 0 when x is not an image */
@@ -123,8 +150,10 @@ typedef struct dvbf_data {
 } dvbf_data;
 
 /* Reads HDF5: x [N,T,...], u [N,T,n_u] optional, state [N,T,n_s] optional, length [N] optional, either in the
- * groups train, valid, test or at the root, which is then split 80/10/10 by `seed`. */
-DVBF_API dvbf_status dvbf_data_read(dvbf_data **out, const char *path, uint64_t seed, dvbf_error *error);
+ * groups train, valid, test or at the root, which is then split. `how` has the table "data" or "train", whose
+ * group "Data" says where things are and how they are split; NULL: all at their defaults. */
+DVBF_API dvbf_status dvbf_data_read(dvbf_data **out, const char *path, const dvbf_settings *how,
+                                    dvbf_error *error);
 /* Writes the three groups, atomically: a file of that name is replaced only by a complete one. */
 DVBF_API dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error *error);
 DVBF_API void dvbf_data_free(dvbf_data *data);
@@ -191,6 +220,8 @@ typedef struct dvbf_model_info {
 } dvbf_model_info;
 
 DVBF_API dvbf_model_info dvbf_model_describe(const dvbf_model *model);
+/* Its settings, of the table "train"; the model's own. */
+DVBF_API const dvbf_settings *dvbf_model_settings(const dvbf_model *model);
 
 /* ---- Inference ------------------------------------------------------------------------------------------
  */
@@ -271,11 +302,11 @@ DVBF_API dvbf_status dvbf_estimate(dvbf_estimates **out, const dvbf_model *model
                                    dvbf_error *error);
 DVBF_API void dvbf_estimates_free(dvbf_estimates *estimates);
 
-/* Root mean square of (x - truth) over all sequences and steps where the truth is known: of each column, of
- * all columns together at each step of the estimates, and of everything, which is returned. NaN where nothing
- * is known. */
-DVBF_API double dvbf_estimates_rmse(const dvbf_estimates *estimates, const dvbf_sequences *truth,
-                                    double *by_column /* [n_x] */, double *by_step /* [steps] */);
+/* Root mean square of (x - truth) over all sequences and steps where the truth is known: of everything, of
+ * each column, and of all columns together at each step of the estimates. NaN where nothing is known. */
+DVBF_API dvbf_status dvbf_estimates_rmse(double *all, double *by_column /* [n_x] */,
+                                         double *by_step /* [steps] */, const dvbf_estimates *estimates,
+                                         const dvbf_sequences *truth, dvbf_error *error);
 
 /* ---- Online filter --------------------------------------------------------------------------------------
  */
@@ -308,8 +339,9 @@ DVBF_API dvbf_status dvbf_filter_memsize(size_t *out, const dvbf_model *model, s
  * to free. */
 DVBF_API dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t size, const dvbf_model *model,
                                       size_t samples, uint64_t seed, dvbf_error *error);
-/* x [n_x] is the new observation, NULL if it is missing; u [n_u] is the control since the step before
- * (ignored in the first step; NULL when n_u = 0). The belief's arrays stay valid until the next step. */
+/* x [n_x] is the new observation, NULL if it is missing, NaN where a value of it is; u [n_u] is the control
+ * since the step before (ignored in the first step; NULL when n_u = 0). The belief's arrays stay valid until
+ * the next step. */
 DVBF_API void dvbf_filter_step(dvbf_filter *filter, const float *x, const float *u, dvbf_belief *belief);
 /* Forgets all observations: the next step is a first one. */
 DVBF_API void dvbf_filter_reset(dvbf_filter *filter);

@@ -17,24 +17,35 @@ typedef struct entry {
   kind kind;
   size_t offset;
   double low, high;
-  const char *form; /* of a text, for people */
 } entry;
 
 /* Turns a .def line into an entry. The default is kept as text, as help prints it. */
 #define INT(field, name, initial, low, high, group, help)                                                    \
-  {name, #initial, NULL, group, help, KIND_INT, offsetof(STRUCT, field), low, high, NULL},
+  {name, #initial, NULL, group, help, KIND_INT, offsetof(STRUCT, field) + BEGIN, low, high},
 #define REAL(field, name, initial, low, high, group, help)                                                   \
-  {name, #initial, NULL, group, help, KIND_REAL, offsetof(STRUCT, field), low, high, NULL},
+  {name, #initial, NULL, group, help, KIND_REAL, offsetof(STRUCT, field) + BEGIN, low, high},
 #define CHOICE(field, name, initial, choices, group, help)                                                   \
-  {name, initial, choices, group, help, KIND_CHOICE, offsetof(STRUCT, field), 0, 0, NULL},
+  {name, initial, choices, group, help, KIND_CHOICE, offsetof(STRUCT, field) + BEGIN, 0, 0},
 #define SWITCH(field, name, initial, group, help)                                                            \
-  {name, initial, "off|on", group, help, KIND_SWITCH, offsetof(STRUCT, field), 0, 0, NULL},
-#define TEXT(field, name, initial, form, group, help)                                                        \
-  {name, initial, NULL, group, help, KIND_TEXT, offsetof(STRUCT, field), 0, 0, form},
+  {name, initial, "off|on", group, help, KIND_SWITCH, offsetof(STRUCT, field) + BEGIN, 0, 0},
 
+#define TEXT(field, name, initial, group, help)                                                              \
+  {name, initial, NULL, group, help, KIND_TEXT, offsetof(STRUCT, field) + BEGIN, 0, 0},
+
+#define BEGIN 0
 #define STRUCT dv_train_settings
 static const entry train_entries[] = {
 #include "base/settings_train.def"
+#undef STRUCT
+#undef BEGIN
+#define STRUCT dv_data_settings
+#define BEGIN offsetof(dv_train_settings, data)
+#include "base/settings_data.def"
+#undef BEGIN
+#define BEGIN 0
+};
+static const entry data_entries[] = {
+#include "base/settings_data.def"
 };
 #undef STRUCT
 #define STRUCT dv_evaluate_settings
@@ -88,6 +99,7 @@ typedef struct table {
   { name, entries, sizeof entries / sizeof *entries, sizeof(type) }
 static const table tables[] = {
     TABLE("train", train_entries, dv_train_settings),
+    TABLE("data", data_entries, dv_data_settings),
     TABLE("evaluate", evaluate_entries, dv_evaluate_settings),
     TABLE("filter", filter_entries, dv_filter_settings),
     TABLE("smooth", smooth_entries, dv_smooth_settings),
@@ -183,8 +195,8 @@ static void spread_choices(const char *choices, char *out, size_t size) {
 static void range_text(const entry *e, char *out, size_t size) {
   if (e->choices)
     spread_choices(e->choices, out, size);
-  else if (e->form)
-    snprintf(out, size, "%s", e->form);
+  else if (e->kind == KIND_TEXT)
+    snprintf(out, size, "text");
   else
     snprintf(out, size, e->kind == KIND_INT ? "[%.0f, %.0f]" : "[%.10g, %.10g]", e->low, e->high);
 }
@@ -202,17 +214,16 @@ static dvbf_status out_of_range(const entry *e, const char *value, dvbf_error *e
 static dvbf_status set_entry(unsigned char *values, const entry *e, const char *text, dvbf_error *error) {
   char *end;
   errno = 0;
-  if (e->kind == KIND_TEXT) {
-    if (strlen(text) >= DV_TEXT)
-      return dv_fail(error, DVBF_ARGUMENT, "%s = %.60s...: must be shorter than %d characters", e->name, text,
-                     DV_TEXT);
-    strcpy((char *)values + e->offset, text);
-    return DVBF_OK;
-  }
   if (e->choices) {
     int64_t index = choice_index(e->choices, text);
     if (index < 0) return out_of_range(e, text, error);
     memcpy(values + e->offset, &index, sizeof index);
+  } else if (e->kind == KIND_TEXT) {
+    if (strlen(text) >= DV_TEXT || strpbrk(text, "#\r\n"))
+      return dv_fail(error, DVBF_ARGUMENT, "%s = %.60s: must be one line of at most %d characters without #",
+                     e->name, text, DV_TEXT - 1);
+    memset(values + e->offset, 0, DV_TEXT);
+    strcpy((char *)values + e->offset, text);
   } else if (e->kind == KIND_INT) {
     long long number = strtoll(text, &end, 10);
     if (end == text || *end || errno || (double)number < e->low || (double)number > e->high)
@@ -303,6 +314,18 @@ dvbf_status dvbf_settings_get(const dvbf_settings *s, const char *name, char *ou
   return DVBF_OK;
 }
 
+dvbf_status dvbf_settings_take(dvbf_settings *s, const dvbf_settings *from, dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; i < s->table->count && !status; i++) {
+    const entry *to = &s->table->entries[i], *e = find_entry(from->table, to->name);
+    char value[DV_TEXT];
+    if (!e || !strcmp(e->group, "Running")) continue;
+    get_entry(from->values, e, value, sizeof value);
+    status = set_entry(s->values, to, value, error);
+  }
+  return status;
+}
+
 /* Applies one `name = value` line; blank lines and comments are skipped. */
 static dvbf_status apply_line(dvbf_settings *s, char *line, const char *where, size_t number,
                               dvbf_error *error) {
@@ -369,10 +392,10 @@ dvbf_status dvbf_settings_write(const dvbf_settings *s, const char *path, dvbf_e
   const char *group = "";
   for (size_t i = 0; i < s->table->count; i++) {
     const entry *e = &s->table->entries[i];
-    char value[128];
+    char value[DV_TEXT];
     get_entry(s->values, e, value, sizeof value);
     if (strcmp(group, e->group)) fprintf(file.stream, "%s# %s\n", i ? "\n" : "", group = e->group);
-    fprintf(file.stream, "%s = %s\n", e->name, value);
+    fprintf(file.stream, "%s =%s%s\n", e->name, *value ? " " : "", value);
   }
   return dv_atomic_commit(&file, error);
 }
@@ -404,6 +427,11 @@ static const void *values_of(const dvbf_settings *s, const char *name, dvbf_erro
 
 const dv_train_settings *dv_settings_train(const dvbf_settings *s, dvbf_error *error) {
   return values_of(s, "train", error);
+}
+
+const dv_data_settings *dv_settings_data(const dvbf_settings *s, dvbf_error *error) {
+  if (s && !strcmp(s->table->name, "train")) return &dv_settings_train(s, error)->data;
+  return values_of(s, "data", error);
 }
 
 const dv_evaluate_settings *dv_settings_evaluate(const dvbf_settings *s, dvbf_error *error) {
@@ -447,7 +475,7 @@ dvbf_status dv_settings_each(const dvbf_settings *s,
                              void *user) {
   for (size_t i = 0; i < s->table->count; i++) {
     const entry *e = &s->table->entries[i];
-    char value[128];
+    char value[DV_TEXT];
     if (!strcmp(e->group, "Running")) continue;
     get_entry(s->values, e, value, sizeof value);
     dvbf_status status = each(e->name, value, user);

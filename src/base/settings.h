@@ -20,17 +20,25 @@ enum { DV_U_NONE, DV_U_STANDARDISE };
 enum { DV_ADAM, DV_ADADELTA };
 enum { DV_FLOAT, DV_BFLOAT16X3, DV_BFLOAT16 };
 enum { DV_DECAY_NONE, DV_DECAY_COSINE };
+enum { DV_MASK_OFF, DV_MASK_STEP, DV_MASK_DIMENSION };
+enum { DV_MISSING_REFUSE, DV_MISSING_NAN };
 enum { DV_CONTROLS_REFUSE, DV_CONTROLS_ZERO, DV_CONTROLS_HOLD, DV_CONTROLS_RANDOM };
-enum { DV_SPLIT_TRAIN, DV_SPLIT_VALID, DV_SPLIT_TEST };
+enum { DV_SPLIT_TRAIN, DV_SPLIT_VALID, DV_SPLIT_TEST, DV_SPLIT_ALL };
+enum { DV_SPLIT_AUTO, DV_SPLIT_SEED, DV_SPLIT_SEQUENCE, DV_SPLIT_TIME, DV_SPLIT_NONE };
+
+enum { DV_TEXT = 512 }; /* bytes of a text setting */
 
 #define INT(field, ...) int64_t field;
 #define REAL(field, ...) double field;
 #define CHOICE(field, ...) int64_t field;
 #define SWITCH(field, ...) int64_t field;
 #define TEXT(field, ...) char field[DV_TEXT];
-enum { DV_TEXT = 128 };
+typedef struct dv_data_settings {
+#include "base/settings_data.def"
+} dv_data_settings;
 typedef struct dv_train_settings {
 #include "base/settings_train.def"
+  dv_data_settings data;
 } dv_train_settings;
 typedef struct dv_evaluate_settings {
 #include "base/settings_evaluate.def"
@@ -64,6 +72,8 @@ typedef struct dv_two_balls_settings {
 
 /* The values, or NULL with a sentence when `settings` is of another table. */
 const dv_train_settings *dv_settings_train(const dvbf_settings *settings, dvbf_error *error);
+/* Those of the table "data", or the same part of "train". */
+const dv_data_settings *dv_settings_data(const dvbf_settings *settings, dvbf_error *error);
 const dv_evaluate_settings *dv_settings_evaluate(const dvbf_settings *settings, dvbf_error *error);
 const dv_filter_settings *dv_settings_filter(const dvbf_settings *settings, dvbf_error *error);
 const dv_smooth_settings *dv_settings_smooth(const dvbf_settings *settings, dvbf_error *error);

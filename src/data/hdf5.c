@@ -326,26 +326,29 @@ static dvbf_status read_groups(const source *s, dvbf_data *data) {
   return dv_data_validate(data, s->path, s->error);
 }
 
-static dvbf_status read_root(const source *s, dvbf_data *data, uint64_t seed) {
+static dvbf_status read_root(const source *s, dvbf_data *data, const dv_data_settings *how) {
   dvbf_sequences all = {0};
   size_t image[2];
   dvbf_status status = read_sequences(s, "", &all, image, &data->state_names);
   if (!status) {
     data->image_height = image[0];
     data->image_width = image[1];
-    status = dv_data_split(data, &all, seed, s->path, s->error);
+    status = dv_data_split(data, &all, how, s->path, s->error);
   }
-  dv_sequences_free(&all);
+  if (status)
+    dvbf_sequences_free(&all);
+  else
+    dv_free(all.length);
   return status;
 }
 
-static dvbf_status read_any(const source *s, dvbf_data *data, uint64_t seed) {
+static dvbf_status read_any(const source *s, dvbf_data *data, const dv_data_settings *how) {
   bool found = false;
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; !status && !found && i < 3; i++) status = look_up(s, "", split_names[i], &found);
   if (!status && found) return read_groups(s, data);
   if (!status) status = look_up(s, "", "x", &found);
-  if (!status && found) return read_root(s, data, seed);
+  if (!status && found) return read_root(s, data, how);
   if (status) return status;
   return dv_fail(s->error, DVBF_FORMAT,
                  "%.200s: x is missing; it must be in the groups train, valid and test, or at the root",
@@ -372,21 +375,29 @@ static dvbf_status open_source(source *s) {
   return DVBF_OK;
 }
 
-static dvbf_status read_file(dvbf_data *data, const char *path, uint64_t seed, dvbf_error *error) {
+static dvbf_status read_file(dvbf_data *data, const char *path, const dv_data_settings *how,
+                             dvbf_error *error) {
   source s = {.path = path, .error = error};
   dvbf_status status = open_source(&s);
   if (status) return status;
-  status = read_any(&s, data, seed);
+  status = read_any(&s, data, how);
   H5Fclose(s.file);
   return status;
 }
 
-dvbf_status dvbf_data_read(dvbf_data **out, const char *path, uint64_t seed, dvbf_error *error) {
+dvbf_status dvbf_data_read(dvbf_data **out, const char *path, const dvbf_settings *how, dvbf_error *error) {
+  dvbf_settings *defaults = NULL;
   dvbf_data *data = dv_calloc(1, sizeof *data);
-  if (!data) return dv_fail_memory(error, "reading data");
-  dv_hdf5_printing saved = dv_hdf5_silence();
-  dvbf_status status = read_file(data, path, seed, error);
-  dv_hdf5_restore(saved);
+  dvbf_status status = data ? DVBF_OK : dv_fail_memory(error, "reading data");
+  if (!status && !how) status = dvbf_settings_new(&defaults, "data", error);
+  const dv_data_settings *values = status ? NULL : dv_settings_data(how ? how : defaults, error);
+  if (!status && !values) status = DVBF_ARGUMENT;
+  if (!status) {
+    dv_hdf5_printing saved = dv_hdf5_silence();
+    status = read_file(data, path, values, error);
+    dv_hdf5_restore(saved);
+  }
+  dvbf_settings_free(defaults);
   if (status)
     dvbf_data_free(data);
   else
@@ -412,6 +423,7 @@ static bool write_names(hid_t group, hsize_t count, char (*names)[32] /* [count]
   return done;
 }
 
+/* s is laid out [count][steps]. */
 static bool write_split(hid_t file, const char *name, const dvbf_sequences *s, const dvbf_data *data) {
   hid_t creation = dv_hdf5_timeless(H5P_GROUP_CREATE);
   hid_t group = H5Gcreate2(file, name, H5P_DEFAULT, creation, H5P_DEFAULT);
@@ -432,6 +444,15 @@ static bool write_split(hid_t file, const char *name, const dvbf_sequences *s, c
   return done;
 }
 
+static bool write_any(hid_t file, const char *name, const dvbf_sequences *s, const dvbf_data *data) {
+  dvbf_sequences copy = {0};
+  bool scattered = s->start || s->source;
+  if (scattered && dvbf_sequences_copy(&copy, s, 0, s->count, NULL)) return false;
+  bool done = write_split(file, name, scattered ? &copy : s, data);
+  dvbf_sequences_free(&copy);
+  return done;
+}
+
 dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error *error) {
   if (!data->valid.count || !data->test.count)
     return dv_fail(error, DVBF_ARGUMENT,
@@ -443,7 +464,7 @@ dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error 
   const dvbf_sequences *splits[] = {&data->train, &data->valid, &data->test};
   hid_t file = dv_hdf5_memory_file();
   bool done = file >= 0;
-  for (size_t i = 0; done && i < 3; i++) done = write_split(file, split_names[i], splits[i], data);
+  for (size_t i = 0; done && i < 3; i++) done = write_any(file, split_names[i], splits[i], data);
   status = done ? dv_hdf5_store(file, path, error) : dv_fail_memory(error, "writing data");
   H5Fclose(file);
   dv_hdf5_restore(saved);

@@ -59,8 +59,8 @@ static void copy_known(dvbf_estimates *e, const dv_request *q) {
   if (e->n_quantiles) memcpy(e->quantiles, q->quantiles, e->n_quantiles * sizeof *e->quantiles);
   if (e->length) memcpy(e->length, s->length, e->count * sizeof *e->length);
   for (size_t i = 0; e->u && i < e->count; i++) {
-    size_t length = dv_sequence_length(s, i), steps = e->steps < length ? e->steps : length;
-    const float *from = s->u + (dv_sequence_start(s, i) + e->first) * e->n_u;
+    size_t length = dvbf_sequence_length(s, i), steps = e->steps < length ? e->steps : length;
+    const float *from = s->u + (dvbf_sequence_start(s, i) + e->first) * e->n_u;
     memcpy(e->u + i * e->steps * e->n_u, from, steps * e->n_u * sizeof *from);
   }
 }
@@ -107,6 +107,7 @@ static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_erro
   if (!status) status = dv_pool_new(&pool, q->threads, error);
   if (!status) status = new_estimates(&e, q, error);
   if (!status) status = dv_estimate_samples(e, q, pool, error);
+  if (!status) status = dv_sequences_intact(&q->frames, error);
   dv_pool_free(pool);
   if (!status)
     *out = e;
@@ -126,50 +127,44 @@ dvbf_status dvbf_estimate(dvbf_estimates **out, const dvbf_model *model, const d
 
 /* ---- Against the truth ---- */
 
-typedef struct mean {
-  double sum, n;
-} mean;
-
-static double root(mean m) {
-  return m.n > 0 ? sqrt(m.sum / m.n) : NAN;
-}
-
-/* Squared errors of column k at step t of the estimates, over all sequences where it is known. */
-static mean squares_of(const dvbf_estimates *e, const dvbf_sequences *s, size_t t, size_t k) {
-  mean m = {0};
-  for (size_t i = 0; i < e->count && i < s->count; i++) {
-    if (e->first + t >= dv_sequence_length(s, i)) continue;
-    double truth = (double)s->x[(dv_sequence_start(s, i) + e->first + t) * e->n_x + k];
-    double apart = (double)e->x[(i * e->steps + t) * e->n_x + k] - truth;
-    if (!isfinite(truth)) continue;
-    m.sum += apart * apart;
-    m.n += 1;
-  }
-  return m;
-}
-
-double dvbf_estimates_rmse(const dvbf_estimates *e, const dvbf_sequences *s, double *by_column,
-                           double *by_step) {
-  mean all = {0};
-  for (size_t k = 0; k < e->n_x; k++) {
-    mean column = {0};
-    for (size_t t = 0; t < e->steps; t++) {
-      mean m = squares_of(e, s, t, k);
-      column.sum += m.sum;
-      column.n += m.n;
-    }
-    by_column[k] = root(column);
-    all.sum += column.sum;
-    all.n += column.n;
-  }
-  for (size_t t = 0; t < e->steps; t++) {
-    mean step = {0};
+/* Adds the squared errors of sequence i, and their numbers, to sums [columns + steps] of each. */
+static void add_squares(const dvbf_estimates *e, size_t i, const float *truth /* [known][n_x] */,
+                        size_t known, double *squares, double *counts) {
+  for (size_t t = 0; t < known; t++)
     for (size_t k = 0; k < e->n_x; k++) {
-      mean m = squares_of(e, s, t, k);
-      step.sum += m.sum;
-      step.n += m.n;
+      double apart = (double)(e->x[(i * e->steps + t) * e->n_x + k] - truth[t * e->n_x + k]);
+      if (isnan(apart)) continue;
+      squares[k] += apart * apart;
+      squares[e->n_x + t] += apart * apart;
+      counts[k] += 1;
+      counts[e->n_x + t] += 1;
     }
-    by_step[t] = root(step);
+}
+
+static double root(double squares, double count) {
+  return count > 0 ? sqrt(squares / count) : NAN;
+}
+
+dvbf_status dvbf_estimates_rmse(double *all, double *by_column, double *by_step, const dvbf_estimates *e,
+                                const dvbf_sequences *s, dvbf_error *error) {
+  size_t n = e->n_x + e->steps;
+  float *buffer = NULL;
+  double *squares = dv_calloc(2 * n, sizeof *squares), *counts = squares ? squares + n : NULL, sum = 0,
+         of = 0;
+  dvbf_status status = squares ? DVBF_OK : dv_fail_memory(error, "comparing with the data");
+  if (!status) status = dv_sequence_buffer(&buffer, s, e->steps, error);
+  for (size_t i = 0; i < e->count && i < s->count && !status; i++) {
+    size_t length = dvbf_sequence_length(s, i), known = length > e->first ? length - e->first : 0;
+    if (known > e->steps) known = e->steps;
+    if (known) add_squares(e, i, dv_sequence_x(s, i, e->first, known, buffer), known, squares, counts);
   }
-  return root(all);
+  if (!status) status = dv_sequences_intact(s, error);
+  for (size_t i = 0; i < n && !status; i++) {
+    *(i < e->n_x ? by_column + i : by_step + i - e->n_x) = root(squares[i], counts[i]);
+    if (i < e->n_x) sum += squares[i], of += counts[i];
+  }
+  if (!status) *all = root(sum, of);
+  dv_free(buffer);
+  dv_free(squares);
+  return status;
 }

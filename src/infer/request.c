@@ -41,7 +41,7 @@ typedef struct extension {
 static dvbf_status check_lengths(const extension *e, size_t n_u, dvbf_error *error) {
   size_t known = 0;
   for (size_t i = 0; e->from && i < e->from->count; i++) {
-    known = dv_sequence_length(e->from, i);
+    known = dvbf_sequence_length(e->from, i);
     if (known < e->observe)
       return dv_fail(error, DVBF_ARGUMENT,
                      "observe = %zu: sequence %zu (counted from 0) has only %zu steps; observe fewer",
@@ -74,14 +74,14 @@ static void make_up_controls(float *u /* [steps][n_u] */, size_t known, size_t s
 static void fill_path(const dv_request *q, const extension *e, size_t i) {
   const dvbf_sequences *to = &q->frames;
   size_t known = 0;
-  float *u = to->n_u ? to->u + i * to->steps * to->n_u : NULL;
+  float *x = to->x + i * to->steps * to->n_x, *u = to->n_u ? to->u + i * to->steps * to->n_u : NULL;
   if (e->from) {
-    size_t sequence = i % e->from->count, start = dv_sequence_start(e->from, sequence);
-    known = dv_sequence_length(e->from, sequence);
-    if (known > to->steps) known = to->steps;
-    memcpy(to->x + i * to->steps * to->n_x, e->from->x + start * to->n_x,
-           e->observe * to->n_x * sizeof *to->x);
-    if (u) memcpy(u, e->from->u + start * to->n_u, known * to->n_u * sizeof *u);
+    size_t sequence = i % e->from->count, length = dvbf_sequence_length(e->from, sequence);
+    const float *there = dv_sequence_x(e->from, sequence, 0, e->observe, x);
+    known = length < to->steps ? length : to->steps;
+    if (there != x) memcpy(x, there, e->observe * to->n_x * sizeof *x);
+    if (u)
+      memcpy(u, e->from->u + dvbf_sequence_start(e->from, sequence) * to->n_u, known * to->n_u * sizeof *u);
   }
   if (u) make_up_controls(u, known, to->steps, to->n_u, e, &q->model->u, i);
 }
@@ -96,7 +96,7 @@ static dvbf_status extend(dv_request *q, const extension *e, size_t count, dvbf_
   if (status) return status;
   q->owned = true;
   for (size_t i = 0; i < count; i++) fill_path(q, e, i);
-  return DVBF_OK;
+  return e->from ? dv_sequences_intact(e->from, error) : DVBF_OK;
 }
 
 /* ---- The tables ---- */
@@ -190,6 +190,6 @@ dvbf_status dv_request_make(dv_request *q, const dvbf_model *model, const dvbf_s
 }
 
 void dv_request_clear(dv_request *q) {
-  if (q->owned) dv_sequences_free(&q->frames);
+  if (q->owned) dvbf_sequences_free(&q->frames);
   *q = (dv_request){0};
 }

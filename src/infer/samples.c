@@ -5,6 +5,7 @@
  * its rows are one sample of each sequence of the block. */
 #include "base/memory.h"
 #include "base/status.h"
+#include "data/dataset.h"
 #include "infer/draws.h"
 #include "infer/estimate.h"
 #include "train/schedule.h"
@@ -113,6 +114,8 @@ static dvbf_status init_workers(job *j, dvbf_error *error) {
     w->draws = dv_calloc(j->block, sizeof *w->draws);
     status = w->draws ? dv_run_init(&w->run, j->program.graph, error)
                       : dv_fail_memory(error, "starting to sample");
+    if (!status)
+      status = dv_sequence_buffer(&w->run.buffer, &j->request->frames, j->request->frames.steps, error);
     for (size_t k = 0; k < j->block && !status; k++) status = dv_draws_init(&w->draws[k], j->request, error);
   }
   return status;
@@ -131,8 +134,8 @@ static void clear_workers(job *j) {
 dvbf_status dv_estimate_samples(dvbf_estimates *out, const dv_request *q, dv_pool *pool, dvbf_error *error) {
   job j = {.request = q, .out = out, .block = block_of(q), .workers = dv_pool_size(pool)};
   dvbf_model *m = (dvbf_model *)q->model; /* recording only looks up the parameters of a complete model */
-  dvbf_status status =
-      dv_program_record(&j.program, m, q->steps, rows_of(q, j.block), q->initial, false, error);
+  dvbf_status status = dv_program_record(&j.program, m, q->steps, rows_of(q, j.block), q->initial,
+                                         dv_gaps_of(&q->frames), error);
   if (!status) status = init_workers(&j, error);
   if (!status) dv_pool_run(pool, run_blocks, &j);
   clear_workers(&j);

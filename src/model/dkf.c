@@ -78,7 +78,7 @@ static transition make_transition(dv_program *p, const dvbf_model *m) {
  * are drawn at once, and the transition is one product over all steps. (Past the end of a short sequence z
  * would come from p, but nothing there counts.) */
 static bool all_from_q(const dv_program *p, const dv_train_settings *s) {
-  return dv_graph_training(p->graph) && s->filter_dropout <= 0 && s->filter_dropout_end <= 0;
+  return dv_graph_training(p->graph) && !p->gaps && s->filter_dropout <= 0 && s->filter_dropout_end <= 0;
 }
 
 static void later_states(dv_program *p, const dvbf_model *m, dvbf_value head, int observe) {

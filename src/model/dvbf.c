@@ -58,6 +58,9 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
   int steps = p->steps - 1, n = (int)s->hidden;
   dvbf_value z = dvbf_steps(p->z, 0, steps), x_next = dvbf_steps(p->x, 1, steps);
   dvbf_value u = m->n_u ? dvbf_steps(p->u, 0, steps) : DVBF_NONE;
+  /* Where nothing of x is seen, q is not used: only values within a frame need be told. */
+  dvbf_value mask =
+      s->mask_input == DV_MASK_DIMENSION && m->n_x > 1 ? dvbf_steps(p->seen, 1, steps) : DVBF_NONE;
   dvbf_value head = dvbf_slab(g, steps, 2 * m->n_w);
   dvbf_value noise = dvbf_slab_constant(g, steps, m->n_w), use = dvbf_slab_constant(g, steps, 1);
   dvbf_transition_values values = {.steps = steps,
@@ -76,7 +79,8 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
   dv_stack inner = dv_hidden(g, s, "recognition", steps, (dvbf_first){0},
                              (dv_dense_in[4]){{"x", x_next, 1 / sqrt(m->x_spread), false},
                                               {"z", z, s->scale_recognition, true},
-                                              {"u", u, s->scale_recognition, false}});
+                                              {"u", u, s->scale_recognition, false},
+                                              {"mask", mask, s->scale_recognition, false}});
   dvbf_layer outer = dv_dense(g, "recognition.output", head, DVBF_LINEAR, (dvbf_first){0},
                               (dv_dense_in[4]){{"h", dv_stack_top(&inner), 0.1 / sqrt(n), true}});
   dv_innovation innovation = {.w = values.w,

@@ -19,9 +19,15 @@ static void mlp(dv_program *p, const dvbf_model *m, int frames, dvbf_value head)
     u = dvbf_slab_constant(g, 1, frames * m->n_u);
     dvbf_side_by_side(g, u, dvbf_steps(p->u, 0, frames));
   }
+  dvbf_value told = dv_mask_input(p, m), mask = DVBF_NONE;
+  if (told.buffer >= 0) {
+    mask = dvbf_slab_constant(g, 1, frames * told.cols);
+    dvbf_side_by_side(g, mask, dvbf_steps(told, 0, frames));
+  }
   dvbf_layer layer = dv_dense(g, "initial.hidden", hidden, dv_hidden_activation(s), (dvbf_first){0},
                               (dv_dense_in[4]){{"x", x, 1 / sqrt(m->x_spread * frames), false},
-                                               {"u", u, s->scale_recognition / sqrt(frames), false}});
+                                               {"u", u, s->scale_recognition / sqrt(frames), false},
+                                               {"mask", mask, s->scale_recognition / sqrt(frames), false}});
   dvbf_layer output = dv_dense(g, "initial.output", head, DVBF_LINEAR, (dvbf_first){0},
                                (dv_dense_in[4]){{"h", hidden, 1 / sqrt((double)s->hidden), false}});
   dvbf_layer_whole(g, &layer);

@@ -40,9 +40,11 @@ typedef struct dv_program {
   int steps, rows;
   bool mean_v;         /* v stays at its mean */
   bool given_v;        /* v is an input, filled by the caller */
+  bool gaps;           /* frames may be seen in part */
   dvbf_value x;        /* [T][rows][n_x] */
   dvbf_value u;        /* [T][rows][n_u] or none */
-  dvbf_value mask;     /* [T][rows][1], 1 where x is observed */
+  dvbf_value mask;     /* [T][rows][1], 1 where any of x is observed */
+  dvbf_value seen;     /* [T][rows][n_x], 1 for each value that is observed; none where nobody asks */
   dvbf_value weight;   /* [1][rows][1], 0 for rows that fill up a shard */
   dvbf_value z;        /* [T][rows][n_z] */
   dvbf_value mean;     /* [T][rows][n_x] of the emission (logits where it is Bernoulli) */
@@ -61,10 +63,12 @@ typedef struct dv_program {
   dvbf_value log_sigma;        /* of the emission: [1][1], [1][n_x] or [T][rows][n_x]; none: Bernoulli */
 } dv_program;
 
+enum { DV_TRAINING = 1, DV_GAPS = 2 }; /* gradients are wanted; frames may be seen in part */
+
 /* `observe` is the number of frames that may be seen (T in training): the initial network sees no more. 0
- * makes z_1 from the prior. */
+ * makes z_1 from the prior. `flags` are those above. */
 dvbf_status dv_program_record(dv_program *program, dvbf_model *model, int steps, int rows, int observe,
-                              bool training, dvbf_error *error);
+                              int flags, dvbf_error *error);
 /* One step of the recurrence for `rows` samples of one sequence: z[0] is given, z[1] is the result, with v at
  * its mean. For `particles` v is given instead, and mean and ln_p [1][rows][...] belong to z[1]. */
 dvbf_status dv_program_record_step(dv_program *program, dvbf_model *model, int rows, bool particles,
@@ -80,9 +84,17 @@ dvbf_status dv_program_record_emission(dv_program *program, dvbf_model *model, i
 void dv_program_clear(dv_program *program);
 
 /* Fills the inputs with sequences index[0 .. count-1], rows past `count` with weight 0. Steps from `observe`
- * on, and past a sequence's length, are masked. */
+ * on, and past a sequence's length, are masked, as is NaN; masked values are 0. run->buffer must have room
+ * for a sequence where `from` has a source. */
 void dv_program_load(const dv_program *program, dvbf_run *run, const dvbf_model *model,
                      const dvbf_sequences *from, const uint32_t *index, int count, int observe);
+/* Of one frame x [n], scaled: values that are missing become 0, the mean, and seen [n], unless it is NULL,
+ * tells which are there. Returns whether any is. */
+bool dv_mask_missing(dvbf_real *x, dvbf_real *seen, int n);
+/* The flag for sequences that may have gaps. */
+static inline int dv_gaps_of(const dvbf_sequences *s) {
+  return s->gaps ? DV_GAPS : 0;
+}
 
 /* Frames that must be seen before anything can be predicted: a network on frames has weights for a fixed
  * number. */
@@ -94,8 +106,10 @@ static inline int dv_model_frames_needed(const dvbf_model *m) {
 
 /* Back to the units of the data: x [n_x] from the emission's mean of one frame. */
 void dv_model_unscale(const dvbf_model *model, const dvbf_real *mean, float *x);
-/* What scaling adds to ln p(x) of a frame: sum of ln scale. */
+/* What scaling adds to ln p(x) of a whole frame: sum of ln scale. */
 double dv_model_log_jacobian(const dvbf_model *model);
+/* The same for frames of which seen[i] values are there: sum of seen_i ln scale_i. */
+double dv_model_log_jacobian_of(const dvbf_model *model, const uint64_t *seen /* [n_x] */);
 
 /* ---- Parts, each recording its equations ---- */
 
@@ -130,8 +144,8 @@ void dv_stack_step(dvbf_graph *g, const dv_stack *stack, int t);
  * NAME.backward, and NAME.forward-2.forward, .backward, .h, .bias of a second layer. */
 typedef struct dv_birnn {
   const char *name;
-  dvbf_value x, u;         /* [frames][rows][...]; u may be none */
-  double scale_x, scale_u; /* standard deviations of the first weights from x and u */
+  dvbf_value x, u, mask;   /* [frames][rows][...]; u and mask may be none */
+  double scale_x, scale_u; /* standard deviations of the first weights from x, and from u and mask */
   int hidden, layers;      /* units of each direction; 1 or 2 layers */
   dvbf_activation activation;
   bool fast_dropout; /* of rate `dropout`, on x and on the states */
@@ -144,6 +158,8 @@ typedef struct dv_birnn_states {
   dvbf_value forward, backward;                   /* [frames][rows][hidden], means with fast dropout */
   dvbf_value forward_variance, backward_variance; /* of the dropped states, or none */
 } dv_birnn_states;
+/* What a network on x is told about its gaps; none where it is told nothing. */
+dvbf_value dv_mask_input(const dv_program *p, const dvbf_model *m);
 /* That of the settings, with one layer, on the first `frames` frames and, if wanted, their controls. */
 dv_birnn dv_birnn_on(const dv_program *p, const dvbf_model *m, const char *name, int frames, bool control);
 dv_birnn_states dv_record_birnn(dvbf_graph *g, const dv_birnn *net);

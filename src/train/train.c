@@ -20,6 +20,7 @@ typedef struct candidate {
 
 typedef struct trainer {
   const dv_train_settings *s;
+  dvbf_sequences train, valid; /* windows onto the data */
   dvbf_model *model;
   dv_pool *pool;
   dv_updater *updater;
@@ -116,6 +117,7 @@ static bool run_until(trainer *t, uint64_t until) {
     uint64_t done = dv_updater_run(t->updater, chunk);
     t->report.bound = dv_updater_bound(t->updater) + dv_model_log_jacobian(t->model);
     uint64_t update = dv_updater_updates(t->updater);
+    if (dv_sequences_intact(&t->train, NULL)) return false;
     bool finite = done == chunk, due = update % every == 0 || update == (uint64_t)t->s->updates;
     if (finite && due) finite = validate(t);
     if (!finite && !recover(t)) return false;
@@ -132,10 +134,10 @@ static uint64_t seed_of_start(const trainer *t, unsigned k) {
 }
 
 /* Fresh first values in place: a new model of the same shapes is made and its values are taken. */
-static dvbf_status begin_start(trainer *t, unsigned k, const dvbf_sequences *train, dvbf_error *error) {
+static dvbf_status begin_start(trainer *t, unsigned k, dvbf_error *error) {
   if (k > 0) {
     dvbf_model *fresh = NULL;
-    dvbf_status status = dv_model_new(&fresh, t->model->settings_object, t->model->transition, train,
+    dvbf_status status = dv_model_new(&fresh, t->model->settings_object, t->model->transition, &t->train,
                                       seed_of_start(t, k), error);
     if (status) return status;
     memcpy(t->model->parameters.values, fresh->parameters.values,
@@ -164,6 +166,9 @@ static bool judge(trainer *t, unsigned k) {
 }
 
 static dvbf_status give_up(trainer *t, dvbf_error *error) {
+  dvbf_status status = dv_sequences_intact(&t->train, error);
+  if (!status) status = dv_sequences_intact(&t->valid, error);
+  if (status) return status;
   return dv_fail(
       error, DVBF_NUMERIC,
       "training diverged at update %llu and again after %lld retries with smaller steps; try a smaller "
@@ -171,13 +176,13 @@ static dvbf_status give_up(trainer *t, dvbf_error *error) {
       (unsigned long long)dv_updater_updates(t->updater), (long long)t->s->retries);
 }
 
-static dvbf_status run_starts(trainer *t, const dvbf_sequences *train, dvbf_error *error) {
+static dvbf_status run_starts(trainer *t, dvbf_error *error) {
   unsigned starts = (unsigned)t->s->starts;
   uint64_t updates = (uint64_t)t->s->updates, judgement = (uint64_t)(t->s->restart_at * (double)updates);
   bool judging = starts > 1 && t->validator.predict.runs && judgement > 0;
   t->report.starts = starts;
   for (unsigned k = 0;; k++) {
-    dvbf_status status = begin_start(t, k, train, error);
+    dvbf_status status = begin_start(t, k, error);
     if (status) return status;
     if (!judging) break;
     if (!run_until(t, judgement)) return give_up(t, error);
@@ -202,11 +207,24 @@ static dvbf_status run_starts(trainer *t, const dvbf_sequences *train, dvbf_erro
 
 /* ---- The public functions ---- */
 
-static dvbf_status prepare(trainer *t, const dvbf_data *data, dvbf_error *error) {
-  dvbf_status status = dv_pool_new(&t->pool, (unsigned)t->s->threads, error);
-  if (!status) status = dv_updater_new(&t->updater, t->model, t->pool, &data->train, error);
+/* Validation looks further than training, at this many windows in a row: long predictions tell more. */
+enum { VALID_WINDOWS = 4 };
+
+/* What training and validation see of the data. */
+static dvbf_status cut(trainer *t, const dv_train_settings *s, const dvbf_data *data, dvbf_error *error) {
   const dvbf_sequences *valid = data->valid.count ? &data->valid : &data->train;
-  if (!status) status = dv_validator_init(&t->validator, t->model, t->pool, valid, error);
+  size_t window = s->window ? (size_t)s->window : SIZE_MAX / 8, stride = (size_t)s->stride;
+  if (s->window == 1) return dv_fail(error, DVBF_ARGUMENT, "window = 1: must be 0 or at least 2 steps");
+  if (!stride) stride = window < 4 ? 1 : window / 4;
+  dvbf_status status = dv_windows_cut(&t->train, &data->train, window, stride, error);
+  return status ? status
+                : dv_windows_cut(&t->valid, valid, VALID_WINDOWS * window, VALID_WINDOWS * window, error);
+}
+
+static dvbf_status prepare(trainer *t, dvbf_error *error) {
+  dvbf_status status = dv_pool_new(&t->pool, (unsigned)t->s->threads, error);
+  if (!status) status = dv_updater_new(&t->updater, t->model, t->pool, &t->train, error);
+  if (!status) status = dv_validator_init(&t->validator, t->model, t->pool, &t->valid, error);
   if (status) return status;
   size_t size = dv_updater_snapshot_size(t->updater);
   t->best = dv_calloc(t->model->parameters.size, sizeof *t->best);
@@ -233,6 +251,8 @@ static void clear(trainer *t) {
   dv_free(t->best);
   dv_free(t->good);
   dv_free(t->judged.snapshot);
+  dv_windows_free(&t->train);
+  dv_windows_free(&t->valid);
 }
 
 dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
@@ -242,13 +262,20 @@ dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
   if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
   dvbf_status status = dv_data_validate(data, "data", error);
   if (status) return status;
-  uint64_t seed = (uint64_t)dv_settings_train(settings, NULL)->seed;
-  status = dv_model_new(&t.model, settings, transition, &data->train, seed, error);
-  if (status) return status;
+  const dv_train_settings *s = dv_settings_train(settings, NULL);
+  status = cut(&t, s, data, error);
+  if (!status) status = dv_model_new(&t.model, settings, transition, &t.train, (uint64_t)s->seed, error);
+  if (status) {
+    clear(&t);
+    return status;
+  }
   t.s = t.model->settings;
+  /* Overlapping windows show nothing new: N counts sequences of that length. */
+  t.model->sequences = fmax(1, (double)dv_sequences_frames(&data->train) /
+                                   (double)dv_sequences_frames(&t.train) * (double)t.train.count);
   t.report.bound = NAN;
-  status = prepare(&t, data, error);
-  if (!status) status = run_starts(&t, &data->train, error);
+  status = prepare(&t, error);
+  if (!status) status = run_starts(&t, error);
   if (!status) finish(&t);
   clear(&t);
   if (status) {
