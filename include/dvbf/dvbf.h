@@ -160,6 +160,29 @@ DVBF_API void dvbf_data_free(dvbf_data *data);
 /* Simulates a system; `settings` is of the table of that name: "pendulum", "ball" or "two-balls". */
 DVBF_API dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_error *error);
 
+/* ---- Arrays in files ------------------------------------------------------------------------------------
+ */
+
+typedef enum dvbf_type { DVBF_FLOAT32, DVBF_FLOAT64, DVBF_UINT32, DVBF_INT64 } dvbf_type;
+
+enum { DVBF_MAX_RANK = 8 };
+
+/* A named array in C order. */
+typedef struct dvbf_array {
+  const char *name;
+  dvbf_type type;
+  int rank;
+  size_t dims[DVBF_MAX_RANK]; /* [rank] */
+  const void *values;
+} dvbf_array;
+
+/* Writes arrays into one file, atomically: HDF5 where its name ends in .h5 or .hdf5, an archive for NumPy
+ * where it ends in .npz. The same arrays give the same bytes. */
+DVBF_API dvbf_status dvbf_arrays_write(const char *path, const dvbf_array *arrays, size_t count,
+                                       dvbf_error *error);
+/* Refuses a name with another ending, for those who want to know before the work is done. */
+DVBF_API dvbf_status dvbf_arrays_check_path(const char *path, dvbf_error *error);
+
 /* ---- Training -------------------------------------------------------------------------------------------
  */
 
@@ -282,6 +305,40 @@ DVBF_API dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *mode
                                    const dvbf_sequences *sequences, const dvbf_settings *settings,
                                    dvbf_error *error);
 DVBF_API void dvbf_evaluation_free(dvbf_evaluation *evaluation);
+
+/* Samples of z and x for each sequence, and what they say. */
+typedef struct dvbf_estimates {
+  size_t count, samples, steps, n_z, n_x, n_u, n_quantiles;
+  size_t first;       /* step of the sequences that entry 0 belongs to: 0, or the number of observed steps */
+  uint32_t *length;   /* [count] valid steps, NULL when all are `steps` long */
+  float *z;           /* [count][samples][steps][n_z] */
+  float *z_mean;      /* [count][steps][n_z] over the samples */
+  float *z_std;       /* the same, their standard deviation */
+  float *x;           /* [count][steps][n_x] mean */
+  float *x_std;       /* [count][steps][n_x] */
+  float *x_quantiles; /* [n_quantiles][count][steps][n_x], NULL when there are none */
+  float *x_samples;   /* [count][samples][steps][n_x], NULL unless asked for */
+  float *u;           /* [count][steps][n_u] controls that were used, NULL when n_u = 0 */
+  double *quantiles;  /* [n_quantiles] */
+} dvbf_estimates;
+
+/* The table of `settings` says what is done.
+ *   "filter"   z_t given x_1 .. x_t, but that the initial network sees its first frames at once. A dkf is
+ *              refused.
+ *   "smooth"   z_t given all frames, by a particle smoother; the paths of z are joint samples.
+ *   "predict"  z and x of the steps after those that are observed.
+ *   "sample"   the same with one sample for each of `count` paths, which begin with the sequences in turn or,
+ *              where `sequences` is NULL, with the prior. */
+DVBF_API dvbf_status dvbf_estimate(dvbf_estimates **out, const dvbf_model *model,
+                                   const dvbf_sequences *sequences, const dvbf_settings *settings,
+                                   dvbf_error *error);
+DVBF_API void dvbf_estimates_free(dvbf_estimates *estimates);
+
+/* Root mean square of (x - truth) over all sequences and steps where the truth is known: of everything, of
+ * each column, and of all columns together at each step of the estimates. NaN where nothing is known. */
+DVBF_API dvbf_status dvbf_estimates_rmse(double *all, double *by_column /* [n_x] */,
+                                         double *by_step /* [steps] */, const dvbf_estimates *estimates,
+                                         const dvbf_sequences *truth, dvbf_error *error);
 
 /* ---- Online filter --------------------------------------------------------------------------------------
  */

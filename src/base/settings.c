@@ -53,6 +53,26 @@ static const entry evaluate_entries[] = {
 #include "base/settings_evaluate.def"
 };
 #undef STRUCT
+#define STRUCT dv_filter_settings
+static const entry filter_entries[] = {
+#include "base/settings_filter.def"
+};
+#undef STRUCT
+#define STRUCT dv_smooth_settings
+static const entry smooth_entries[] = {
+#include "base/settings_smooth.def"
+};
+#undef STRUCT
+#define STRUCT dv_predict_settings
+static const entry predict_entries[] = {
+#include "base/settings_predict.def"
+};
+#undef STRUCT
+#define STRUCT dv_sample_settings
+static const entry sample_entries[] = {
+#include "base/settings_sample.def"
+};
+#undef STRUCT
 #define STRUCT dv_pendulum_settings
 static const entry pendulum_entries[] = {
 #include "base/settings_pendulum.def"
@@ -81,6 +101,10 @@ static const table tables[] = {
     TABLE("train", train_entries, dv_train_settings),
     TABLE("data", data_entries, dv_data_settings),
     TABLE("evaluate", evaluate_entries, dv_evaluate_settings),
+    TABLE("filter", filter_entries, dv_filter_settings),
+    TABLE("smooth", smooth_entries, dv_smooth_settings),
+    TABLE("predict", predict_entries, dv_predict_settings),
+    TABLE("sample", sample_entries, dv_sample_settings),
     TABLE("pendulum", pendulum_entries, dv_pendulum_settings),
     TABLE("ball", ball_entries, dv_ball_settings),
     TABLE("two-balls", two_balls_entries, dv_two_balls_settings),
@@ -429,6 +453,22 @@ const dv_data_settings *dv_settings_data(const dvbf_settings *s, dvbf_error *err
 
 const dv_evaluate_settings *dv_settings_evaluate(const dvbf_settings *s, dvbf_error *error) {
   return values_of(s, "evaluate", error);
+}
+
+const dv_filter_settings *dv_settings_filter(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "filter", error);
+}
+
+const dv_smooth_settings *dv_settings_smooth(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "smooth", error);
+}
+
+const dv_predict_settings *dv_settings_predict(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "predict", error);
+}
+
+const dv_sample_settings *dv_settings_sample(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "sample", error);
 }
 
 const dv_pendulum_settings *dv_settings_pendulum(const dvbf_settings *s, dvbf_error *error) {
