@@ -20,6 +20,13 @@ static const cli_flag flags[] = {
     {0},
 };
 
+static const cli_example examples[] = {
+    {"dvbf train pendulum.h5 -o run", "learn with the defaults"},
+    {"dvbf train ball.h5 -o run --preset ball --seed 2", "start from a preset"},
+    {"dvbf train own.h5 -o run --latent 6 --updates 20000", "data of your own"},
+    {0},
+};
+
 /* For scripts: how the run went. `updates` are those of the model that was kept. */
 static void print_json(const dvbf_model *model, const cli_summary *s, const dvbf_settings *settings) {
   dvbf_model_info info = dvbf_model_describe(model);
@@ -65,6 +72,7 @@ const cli_command cli_train = {
         "\nSIGINT (Ctrl-C) and SIGTERM end training early: the best model so far is saved, and the exit\n"
         "status is 128 plus the signal (130, 143). The same seed gives the same model, bit for bit,\n"
         "with any number of threads.",
+    .examples = examples,
     .arguments = arguments,
     .flags = flags,
     .tables = tables,
