@@ -160,7 +160,7 @@ static void wrong_usage_is_status_2(void **state) {
       {"reproduce pendulum -o x --seeds 0", "seeds = 0: must be a whole number in [1, 1000]"},
       {"evaluate run", "DATA is missing"},
       {"report run data.h5", "--output is missing"},
-      {"report run data.h5 -o x/x.html --split all", "train | valid | test"},
+      {"report run data.h5 -o x/x.html --split some", "train | valid | test"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     int status = dvbf("%s", cases[i].arguments);
