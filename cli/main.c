@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const cli_command *const commands[] = {&cli_simulate, &cli_train,     &cli_evaluate,
-                                              &cli_report,   &cli_reproduce, NULL};
+static const cli_command *const commands[] = {&cli_simulate,  &cli_train, &cli_evaluate, &cli_report,
+                                              &cli_reproduce, &cli_info,  NULL};
 
 enum { EXIT_WORK = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
