@@ -36,6 +36,13 @@ static dvbf_status suit(dvbf_settings *settings, const dvbf_data *data, bool qui
   return dvbf_settings_suit(settings, data, quiet ? NULL : tell_choice, &any, error);
 }
 
+static const cli_example examples[] = {
+    {"dvbf train pendulum.h5 -o run", "learn with the defaults"},
+    {"dvbf train ball.h5 -o run --preset ball --seed 2", "start from a preset"},
+    {"dvbf train own.h5 -o run --latent 6 --updates 20000", "data of your own"},
+    {0},
+};
+
 /* For scripts: how the run went. `updates` are those of the model that was kept. */
 static void print_json(const dvbf_model *model, const cli_summary *s, const dvbf_settings *settings) {
   dvbf_model_info info = dvbf_model_describe(model);
@@ -111,6 +118,7 @@ const cli_command cli_train = {
         "last checkpoint and comes to the same bytes as if it had never ended. It takes the settings from\n"
         "FOLDER; given ones must be the same, but for threads and checkpoint-every. The same seed gives the\n"
         "same model, bit for bit, with any number of threads.",
+    .examples = examples,
     .arguments = arguments,
     .flags = flags,
     .tables = tables,

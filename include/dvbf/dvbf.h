@@ -157,6 +157,34 @@ DVBF_API dvbf_status dvbf_data_read(dvbf_data **out, const char *path, const dvb
 /* Writes the three groups, atomically: a file of that name is replaced only by a complete one. */
 DVBF_API dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error *error);
 DVBF_API void dvbf_data_free(dvbf_data *data);
+
+/* One column, or several together, over the values that are not missing. */
+typedef struct dvbf_column {
+  uint64_t seen;                     /* values */
+  double low, high, mean, deviation; /* NaN when none is seen */
+} dvbf_column;
+
+/* What an array of sequences holds. */
+typedef struct dvbf_columns {
+  size_t width;
+  dvbf_column all;     /* over all columns; width * frames values would be complete */
+  dvbf_column *column; /* [width] */
+  bool whole;          /* a step lacks all of its values or none */
+  bool binary;         /* every value is 0 or 1 */
+} dvbf_columns;
+
+typedef struct dvbf_sequences_info {
+  uint64_t frames;          /* steps of all sequences */
+  size_t shortest, longest; /* steps of a sequence */
+  double median;            /* of the steps of a sequence */
+  dvbf_columns x, u, state;
+} dvbf_sequences_info;
+
+/* Looks at every value once, in the file where x is read piece by piece. */
+DVBF_API dvbf_status dvbf_sequences_describe(dvbf_sequences_info **out, const dvbf_sequences *sequences,
+                                             dvbf_error *error);
+DVBF_API void dvbf_sequences_info_free(dvbf_sequences_info *info);
+
 /* Simulates a system; `settings` is of the table of that name: "pendulum", "ball" or "two-balls". */
 DVBF_API dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_error *error);
 
@@ -249,9 +277,21 @@ typedef struct dvbf_model_info {
   size_t parameters;
   uint64_t updates, seed;
   double seconds; /* of training; 0 for a loaded model */
+  /* The model sees (x - shift) * scale, and u likewise. The model's own. */
+  const float *x_shift, *x_scale; /* [n_x] */
+  const float *u_shift, *u_scale; /* [n_u] */
 } dvbf_model_info;
 
 DVBF_API dvbf_model_info dvbf_model_describe(const dvbf_model *model);
+
+typedef struct dvbf_parameter_info {
+  const char *name; /* the model's own */
+  size_t rows, columns;
+  bool trained; /* false: it keeps its first value, and dvbf_model_info.parameters does not count it */
+} dvbf_parameter_info;
+
+/* Fills *info for parameter `index`; returns false past the last one. */
+DVBF_API bool dvbf_model_parameter(const dvbf_model *model, size_t index, dvbf_parameter_info *info);
 /* Its settings, of the table "train"; the model's own. */
 DVBF_API const dvbf_settings *dvbf_model_settings(const dvbf_model *model);
 
