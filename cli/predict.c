@@ -64,6 +64,12 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   return status;
 }
 
+static const cli_example examples[] = {
+    {"dvbf predict run bench.csv --split all --observe 50", "the error of a free run after 50 samples"},
+    {"dvbf predict run own.npz --observe 5 --steps 40 -o future.npz", "samples, means and quantiles"},
+    {0},
+};
+
 const cli_command cli_predict = {
     .name = "predict",
     .synopsis = "RUN DATA [-o FILE] [--observe K] [--steps N] [--SETTING VALUE ...]",
@@ -77,6 +83,7 @@ const cli_command cli_predict = {
                "  x_quantiles [Q, N, T, ...], quantiles [Q]\n"
                "  x_samples   [N, S, T, ...]  with --x-samples\n"
                "  u        [N, T, n_u]    the controls that acted, where the model has any",
+    .examples = examples,
     .arguments = arguments,
     .flags = flags,
     .tables = tables,
