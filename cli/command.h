@@ -31,7 +31,8 @@ typedef struct cli_command {
   dvbf_status (*run)(const cli_options *options, dvbf_error *error);
 } cli_command;
 
-extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_report, cli_reproduce, cli_info;
+extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_filter, cli_predict, cli_sample,
+    cli_report, cli_reproduce, cli_info;
 
 /* The flags that several commands have, so that they read alike everywhere. */
 #define CLI_FLAG_PRESET                                                                                      \
@@ -42,6 +43,8 @@ extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_report, cli_
   { 0, "json", NULL, "print the results as JSON" }
 #define CLI_FLAG_FORCE                                                                                       \
   { 0, "force", NULL, "replace results that are already there" }
+#define CLI_FLAG_ARRAYS                                                                                      \
+  { 'o', "output", "FILE", "arrays to write, as HDF5 (.h5, .hdf5) or for NumPy (.npz)" }
 #define CLI_FLAG_QUIET                                                                                       \
   { 0, "quiet", NULL, "print no progress" }
 

@@ -122,6 +122,7 @@ static void write_files(FILE *out) {
            "a line for each validation: update, start, seconds, bounds and their parts in nats per frame, "
            "prediction error over pixel variance, rates"},
       {.name = "FOLDER/" CLI_SETTINGS, .help = "every setting of the run; --config takes it"},
+      {.name = "FOLDER/" DVBF_RUN_CHECKPOINT, .help = "all that `dvbf train --resume` needs to go on"},
   };
   write_heading(out, "Files");
   write_text(out, "The folder of a run, written by `dvbf train -o FOLDER`, holds");
