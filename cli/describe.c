@@ -58,7 +58,6 @@ static void examples(const walk *w, const cli_example *list) {
 
 void cli_describe(const cli_command *command, const cli_writer *writer, FILE *out) {
   walk w = {writer, out};
-  text(&w, command->help);
   text(&w, command->details);
   flags(&w, command->flags);
   for (const char *const *name = command->tables; *name; name++)

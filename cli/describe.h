@@ -24,7 +24,8 @@ typedef struct cli_writer {
   void (*text)(FILE *out, const char *text);
 } cli_writer;
 
-/* All of a command but its synopsis. Of settings that several of its tables have each is told. */
+/* All of a command but its synopsis and its line of help. Of settings that several of its tables have each is
+ * told. */
 void cli_describe(const cli_command *command, const cli_writer *writer, FILE *out);
 /* The program: its commands and exit statuses. */
 void cli_describe_all(const cli_command *const *commands, const cli_writer *writer, FILE *out);

@@ -6,8 +6,7 @@ static const char *const arguments[] = {"RUN", "DATA", NULL};
 static const cli_flag flags[] = {CLI_FLAG_ARRAYS, CLI_FLAG_FORCE, CLI_FLAG_QUIET, {0}};
 
 static const cli_example examples[] = {
-    {"dvbf filter run own.npz -o latent.npz", "states of the test sequences, for NumPy"},
-    {"dvbf filter run own.h5 -o latent.h5 --split all --samples 50", "of all sequences, with more samples"},
+    {"dvbf filter run pendulum.h5 -o states.h5", "states of the test sequences"},
     {0},
 };
 

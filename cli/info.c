@@ -43,7 +43,8 @@ const cli_command cli_info = {
     .details =
         "\nOf data: for each split sequences, steps, columns, their range, mean and deviation, and what "
         "is\n"
-        "missing or constant. A file without splits is shown as `dvbf train` would split it. NaN counts "
+        "missing or constant, then the settings that `dvbf train` would choose. A file without splits is "
+        "shown as `dvbf train` would split it. NaN counts "
         "as\n"
         "missing, unless --missing refuse is given.\n\n"
         "Of a model: sizes, parameters, scaling, settings, those that are not at their default first, "

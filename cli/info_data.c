@@ -5,15 +5,22 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SPLITS = 3, ARRAYS = 3, NAMES_SHOWN = 8 };
+enum { SPLITS = 3, ARRAYS = 3, NAMES_SHOWN = 8, MOST_CHOICES = 64 };
 static const char *const split_names[SPLITS] = {"train", "valid", "test"};
 static const char *const array_names[ARRAYS] = {"x", "u", "state"};
+
+/* A setting that suits the data. */
+typedef struct choice {
+  char name[64], value[64], was[64], why[128];
+} choice;
 
 typedef struct view {
   const char *path;
   const dvbf_data *data;
   const dvbf_sequences *sequences[SPLITS];
   dvbf_sequences_info *info[SPLITS]; /* NULL: the split is empty */
+  choice choices[MOST_CHOICES];
+  size_t n_choices;
 } view;
 
 static const dvbf_columns *array_of(const dvbf_sequences_info *info, int array) {
@@ -99,6 +106,14 @@ static void print_split(const view *v, int split) {
   print_remarks(v, split);
 }
 
+static void print_choices(const view *v) {
+  if (!v->n_choices) return;
+  printf("\nWhat `dvbf train` chooses for these data, if not told otherwise\n");
+  for (size_t i = 0; i < v->n_choices; i++)
+    printf("  %s = %s (%s; default %s)\n", v->choices[i].name, v->choices[i].value, v->choices[i].why,
+           v->choices[i].was);
+}
+
 static void print_text(const view *v) {
   const dvbf_data *d = v->data;
   printf("%s: data", v->path);
@@ -110,7 +125,7 @@ static void print_text(const view *v) {
     else
       printf("\n%s: empty\n", split_names[i]);
   }
-  /* Settings that suit the data belong here, once the library can tell them. */
+  print_choices(v);
 }
 
 /* ---- JSON ---- */
@@ -162,6 +177,16 @@ static json_t *split_json(const view *v, int split) {
                    arrays);
 }
 
+static json_t *choices_json(const view *v) {
+  json_t *json = json_object();
+  for (size_t i = 0; i < v->n_choices; i++) {
+    const choice *c = &v->choices[i];
+    json_object_set_new(json, c->name,
+                        json_pack("{s:s, s:s, s:s}", "value", c->value, "default", c->was, "why", c->why));
+  }
+  return json;
+}
+
 static dvbf_status print_json(const view *v, dvbf_error *error) {
   const dvbf_data *d = v->data;
   json_t *json = json_pack("{s:s, s:s}", "kind", "data", "file", v->path);
@@ -173,6 +198,7 @@ static dvbf_status print_json(const view *v, dvbf_error *error) {
   for (int i = 0; good && i < SPLITS; i++)
     good = !json_object_set_new(splits, split_names[i], split_json(v, i));
   good = !json_object_set_new(json, "splits", splits) && good;
+  good = !json_object_set_new(json, "chosen", choices_json(v)) && good;
   if (good) cli_print_json(json);
   json_decref(json);
   return good ? DVBF_OK
@@ -193,6 +219,24 @@ static dvbf_status read_data(dvbf_data **out, const char *path, const cli_option
   return status;
 }
 
+static void add_choice(const char *name, const char *value, const char *was, const char *why, void *user) {
+  view *v = user;
+  if (v->n_choices == MOST_CHOICES) return;
+  choice *c = &v->choices[v->n_choices++];
+  snprintf(c->name, sizeof c->name, "%s", name);
+  snprintf(c->value, sizeof c->value, "%s", value);
+  snprintf(c->was, sizeof c->was, "%s", was);
+  snprintf(c->why, sizeof c->why, "%s", why);
+}
+
+static dvbf_status choose_settings(view *v, dvbf_error *error) {
+  dvbf_settings *settings = NULL;
+  dvbf_status status = dvbf_settings_new(&settings, "train", error);
+  if (!status) status = dvbf_settings_suit(settings, v->data, add_choice, v, error);
+  dvbf_settings_free(settings);
+  return status;
+}
+
 dvbf_status cli_info_data(const char *path, const cli_options *options, dvbf_error *error) {
   dvbf_data *data = NULL;
   dvbf_status status = read_data(&data, path, options, error);
@@ -200,6 +244,7 @@ dvbf_status cli_info_data(const char *path, const cli_options *options, dvbf_err
   view v = {.path = path, .data = data, .sequences = {&data->train, &data->valid, &data->test}};
   for (int i = 0; !status && i < SPLITS; i++)
     if (v.sequences[i]->count) status = dvbf_sequences_describe(&v.info[i], v.sequences[i], error);
+  if (!status) status = choose_settings(&v, error);
   if (!status && cli_option(options, "json"))
     status = print_json(&v, error);
   else if (!status)

@@ -217,7 +217,7 @@ static json_t *parameters_json(const view *v) {
   for (size_t i = 0; dvbf_model_parameter(v->model, i, &p); i++)
     json_array_append_new(json, json_pack("{s:s, s:[I, I], s:I, s:b}", "name", p.name, "shape",
                                           (json_int_t)p.rows, (json_int_t)p.columns, "count",
-                                          (json_int_t)(p.rows * p.columns), "trained", p.trained));
+                                          (json_int_t)p.rows * (json_int_t)p.columns, "trained", p.trained));
   return json;
 }
 

@@ -122,6 +122,7 @@ static void write_files(FILE *out) {
            "a line for each validation: update, start, seconds, bounds and their parts in nats per frame, "
            "prediction error over pixel variance, rates"},
       {.name = "FOLDER/" CLI_SETTINGS, .help = "every setting of the run; --config takes it"},
+      {.name = "FOLDER/" DVBF_RUN_CHECKPOINT, .help = "all that `dvbf train --resume` needs to go on"},
   };
   write_heading(out, "Files");
   write_text(out, "The folder of a run, written by `dvbf train -o FOLDER`, holds");
@@ -152,6 +153,7 @@ static void write_program(FILE *out, const cli_command *const *commands) {
 
 static void write_command(FILE *out, const cli_command *command, const cli_command *const *commands) {
   begin(out, command->name, command->help, command->synopsis);
+  if (!command->details) write_text(out, command->help);
   cli_describe(command, &writer, out);
   see_also(out, commands, command->name);
 }

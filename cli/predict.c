@@ -65,8 +65,8 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 }
 
 static const cli_example examples[] = {
-    {"dvbf predict run bench.csv --split all --observe 50", "the error of a free run after 50 samples"},
-    {"dvbf predict run own.npz --observe 5 --steps 40 -o future.npz", "samples, means and quantiles"},
+    {"dvbf predict run pendulum.h5 --observe 5 --steps 10", "how far off predictions are"},
+    {"dvbf predict run pendulum.h5 -o predictions.npz", "the predictions themselves, for NumPy"},
     {0},
 };
 

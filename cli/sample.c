@@ -12,8 +12,8 @@ static const cli_flag flags[] = {
 };
 
 static const cli_example examples[] = {
-    {"dvbf sample run -o dream.npz --steps 100 --count 20", "from the prior"},
-    {"dvbf sample run -o dream.h5 --from own.h5 --observe 5", "going on from first frames"},
+    {"dvbf sample run -o made-up.h5", "sequences that begin with the prior"},
+    {"dvbf sample run -o made-up.h5 --from pendulum.h5", "sequences that go on from given ones"},
     {0},
 };
 

@@ -22,6 +22,13 @@ static const cli_flag flags[] = {
     {0},
 };
 
+static const cli_example examples[] = {
+    {"dvbf train pendulum.h5 -o run", "learn with the defaults"},
+    {"dvbf train ball.h5 -o run --preset ball --seed 2", "start from a preset"},
+    {"dvbf train own.h5 -o run --latent 6 --updates 20000", "data of your own"},
+    {0},
+};
+
 static void tell_choice(const char *name, const char *value, const char *was, const char *why, void *user) {
   (void)was;
   bool *any = user;
@@ -35,13 +42,6 @@ static dvbf_status suit(dvbf_settings *settings, const dvbf_data *data, bool qui
   bool any = false;
   return dvbf_settings_suit(settings, data, quiet ? NULL : tell_choice, &any, error);
 }
-
-static const cli_example examples[] = {
-    {"dvbf train pendulum.h5 -o run", "learn with the defaults"},
-    {"dvbf train ball.h5 -o run --preset ball --seed 2", "start from a preset"},
-    {"dvbf train own.h5 -o run --latent 6 --updates 20000", "data of your own"},
-    {0},
-};
 
 /* For scripts: how the run went. `updates` are those of the model that was kept. */
 static void print_json(const dvbf_model *model, const cli_summary *s, const dvbf_settings *settings) {

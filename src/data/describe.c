@@ -61,7 +61,8 @@ static dvbf_status describe_lengths(dvbf_sequences_info *info, const dvbf_sequen
   info->frames = dv_sequences_frames(s);
   info->shortest = sorted[0];
   info->longest = sorted[n - 1];
-  info->median = ((double)sorted[(n - 1) / 2] + (double)sorted[n / 2]) / 2;
+  size_t below = sorted[(n - 1) / 2], above = sorted[n / 2]; /* the same where n is odd */
+  info->median = ((double)below + (double)above) / 2;
   dv_free(sorted);
   return DVBF_OK;
 }
