@@ -60,7 +60,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 const cli_command cli_train = {
     .name = "train",
     .synopsis = "DATA -o FOLDER [--preset NAME] [--config FILE] [--json] [--SETTING VALUE ...]",
-    .help = "learn a model from the sequences of an HDF5 file",
+    .help = "learn a model from the sequences of a file: HDF5, NPZ, NPY or CSV",
     .details =
         "\nSIGINT (Ctrl-C) and SIGTERM end training early: the best model so far is saved, and the exit\n"
         "status is 128 plus the signal (130, 143). The same seed gives the same model, bit for bit,\n"
