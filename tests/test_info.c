@@ -170,7 +170,7 @@ static int set_up(void **state) {
   if (enter_folder()) return -1;
   write_plain();
   assert_int_equal(dvbf("simulate pendulum -o data.h5 --train 40 --valid 10 --test=20 --seed 2"), 0);
-  assert_int_equal(dvbf("train data.h5 -o run --updates 20 --seed 3 --latent 2" TINY), 0);
+  assert_int_equal(dvbf("train data.h5 -o run --updates 20 --seed 3" TINY " --latent 2"), 0);
   return 0;
 }
 
