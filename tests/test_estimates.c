@@ -1,4 +1,4 @@
-/* filter, predict and sample as a user meets them. */
+/* filter, smooth, predict and sample as a user meets them. */
 #include "command.h"
 
 #include <hdf5.h>
@@ -44,7 +44,7 @@ static void expect_array(const char *path, const char *name, int rank, const hsi
 
 static void help_states_defaults(void **state) {
   (void)state;
-  static const char *const commands[] = {"filter", "predict", "sample"};
+  static const char *const commands[] = {"filter", "smooth", "predict", "sample"};
   for (size_t c = 0; c < sizeof commands / sizeof *commands; c++) {
     assert_int_equal(dvbf("help %s", commands[c]), 0);
     dvbf_setting_info info;
