@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static dvbf_status load_model(dvbf_model **out, const char *run, dvbf_error *error) {
+dvbf_status cli_load_model(dvbf_model **out, const char *run, dvbf_error *error) {
   cli_path path;
   if (!cli_is_folder(run)) return dvbf_model_load(out, run, error);
   cli_join(path, run, CLI_MODEL);
@@ -52,7 +52,7 @@ dvbf_status cli_inputs_read(cli_inputs *in, const cli_options *options, dvbf_err
   *in = (cli_inputs){0};
   const char *path = options->command->arguments[1] ? options->arguments[1] : cli_option(options, "from");
   dvbf_status status = cli_options_settings(&in->settings, options, options->command->tables[0], error);
-  if (!status) status = load_model(&in->model, options->arguments[0], error);
+  if (!status) status = cli_load_model(&in->model, options->arguments[0], error);
   if (status) return status;
   in->info = dvbf_model_describe(in->model);
   if (!path) return DVBF_OK;

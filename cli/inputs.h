@@ -20,4 +20,7 @@ dvbf_status cli_inputs_read(cli_inputs *out, const cli_options *options, dvbf_er
 dvbf_status cli_inputs_evaluate(cli_inputs *inputs, dvbf_error *error);
 void cli_inputs_free(cli_inputs *inputs);
 
+/* The model of a run folder, or of a model file. */
+dvbf_status cli_load_model(dvbf_model **out, const char *run, dvbf_error *error);
+
 #endif

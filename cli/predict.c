@@ -64,12 +64,18 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   return status;
 }
 
+static const cli_example examples[] = {
+    {"dvbf predict run pendulum.h5 --observe 5 --steps 10", "how far off predictions are"},
+    {"dvbf predict run pendulum.h5 -o predictions.npz", "the predictions themselves, for NumPy"},
+    {0},
+};
+
 const cli_command cli_predict = {
     .name = "predict",
-    .synopsis = "RUN DATA [-o FILE] [--observe K] [--steps N] [--SETTING VALUE ...]",
+    .synopsis = "RUN DATA [-o FILE] [--observe K] [--steps T] [--SETTING VALUE ...]",
     .help = "predict what follows the first steps of each sequence",
     .details = "\nRUN is a run folder or a model file, DATA an HDF5 file. The first K steps are observed, "
-               "then N are\n"
+               "then T are\n"
                "predicted under the controls in the data. The error of the mean prediction against the data, "
                "in their\n"
                "units, goes to standard output.\n\n"
@@ -77,6 +83,7 @@ const cli_command cli_predict = {
                "  x_quantiles [Q, N, T, ...], quantiles [Q]\n"
                "  x_samples   [N, S, T, ...]  with --x-samples\n"
                "  u        [N, T, n_u]    the controls that acted, where the model has any",
+    .examples = examples,
     .arguments = arguments,
     .flags = flags,
     .tables = tables,

@@ -11,6 +11,12 @@ static const cli_flag flags[] = {
     {0},
 };
 
+static const cli_example examples[] = {
+    {"dvbf sample run -o made-up.h5", "sequences that begin with the prior"},
+    {"dvbf sample run -o made-up.h5 --from pendulum.h5", "sequences that go on from given ones"},
+    {0},
+};
+
 const cli_command cli_sample = {
     .name = "sample",
     .synopsis = "RUN -o FILE [--from DATA] [--SETTING VALUE ...]",
@@ -22,6 +28,7 @@ const cli_command cli_sample = {
         "  z        [N, T, n_z]    the states\n"
         "  x        [N, T, ...]    the observations; with --from images are images\n"
         "  u        [N, T, n_u]    the controls that acted, where the model has any",
+    .examples = examples,
     .arguments = arguments,
     .flags = flags,
     .tables = tables,

@@ -94,7 +94,7 @@ static void begin(fixture *f, const model_case *c) {
   int rows = c->rows ? c->rows : COUNT;
   *f = (fixture){0};
   make_model(f, c);
-  if (dv_program_record(&f->program, f->model, STEPS, rows, STEPS, DV_TRAINING | dv_gaps_of(&f->sequences),
+  if (dv_program_record(&f->program, f->model, STEPS, rows, STEPS, DV_BACKWARD | dv_gaps_of(&f->sequences),
                         &error))
     fail_msg("%s", error.message);
   assert_int_equal(dv_run_init(&f->run, f->program.graph, &error), DVBF_OK);

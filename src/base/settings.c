@@ -110,8 +110,12 @@ static const table tables[] = {
     TABLE("two-balls", two_balls_entries, dv_two_balls_settings),
 };
 
+enum { MOST = 160 }; /* settings of a table */
+_Static_assert(sizeof train_entries / sizeof *train_entries <= MOST, "raise MOST");
+
 struct dvbf_settings {
   const table *table;
+  bool given[MOST]; /* somebody has chosen the value, so that nothing else may */
   _Alignas(double) unsigned char values[];
 };
 
@@ -303,7 +307,19 @@ static const entry *entry_or_refusal(const dvbf_settings *s, const char *name, d
 dvbf_status dvbf_settings_set(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
   const entry *e = entry_or_refusal(s, name, error);
   if (!e) return DVBF_ARGUMENT;
-  return set_entry(s->values, e, value, error);
+  dvbf_status status = set_entry(s->values, e, value, error);
+  if (!status) s->given[e - s->table->entries] = true;
+  return status;
+}
+
+bool dv_settings_given(const dvbf_settings *s, const char *name) {
+  const entry *e = find_entry(s->table, name);
+  return !e || s->given[e - s->table->entries];
+}
+
+void dv_settings_release(dvbf_settings *s, const char *name) {
+  const entry *e = find_entry(s->table, name);
+  if (e) s->given[e - s->table->entries] = false;
 }
 
 dvbf_status dvbf_settings_get(const dvbf_settings *s, const char *name, char *out, size_t size,
@@ -369,6 +385,7 @@ dvbf_status dvbf_settings_preset(dvbf_settings *s, const char *preset, dvbf_erro
     if (status) return status;
     at += length + (at[length] == '\n');
   }
+  memset(s->given, true, sizeof s->given); /* a preset is a whole recipe */
   return DVBF_OK;
 }
 
@@ -470,16 +487,32 @@ const char *dv_settings_table_name(const dvbf_settings *s) {
   return s->table->name;
 }
 
+/* Says how, not what is trained. */
+static bool is_running(const entry *e) {
+  return !strcmp(e->group, "Running");
+}
+
 dvbf_status dv_settings_each(const dvbf_settings *s,
                              dvbf_status (*each)(const char *name, const char *value, void *user),
                              void *user) {
   for (size_t i = 0; i < s->table->count; i++) {
     const entry *e = &s->table->entries[i];
     char value[DV_TEXT];
-    if (!strcmp(e->group, "Running")) continue;
+    if (is_running(e)) continue;
     get_entry(s->values, e, value, sizeof value);
     dvbf_status status = each(e->name, value, user);
     if (status) return status;
   }
   return DVBF_OK;
+}
+
+bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, dv_setting_change *out) {
+  for (size_t i = 0; i < one->table->count; i++) {
+    const entry *e = &one->table->entries[i];
+    get_entry(one->values, e, out->one, sizeof out->one);
+    get_entry(other->values, e, out->other, sizeof out->other);
+    out->name = e->name;
+    if (!is_running(e) && strcmp(out->one, out->other) != 0) return true;
+  }
+  return false;
 }

@@ -83,6 +83,11 @@ const dv_pendulum_settings *dv_settings_pendulum(const dvbf_settings *settings, 
 const dv_ball_settings *dv_settings_ball(const dvbf_settings *settings, dvbf_error *error);
 const dv_two_balls_settings *dv_settings_two_balls(const dvbf_settings *settings, dvbf_error *error);
 
+/* Whether somebody has chosen a value: by name, by a preset (all values) or by a file. */
+bool dv_settings_given(const dvbf_settings *settings, const char *name);
+/* Takes a value for not chosen again. */
+void dv_settings_release(dvbf_settings *settings, const char *name);
+
 /* Name of the table. */
 const char *dv_settings_table_name(const dvbf_settings *settings);
 
@@ -91,5 +96,12 @@ const char *dv_settings_table_name(const dvbf_settings *settings);
 dvbf_status dv_settings_each(const dvbf_settings *settings,
                              dvbf_status (*each)(const char *name, const char *value, void *user),
                              void *user);
+
+/* Finds the first such setting that differs between two of the same table; false when there is none. */
+typedef struct dv_setting_change {
+  const char *name;
+  char one[128], other[128]; /* the values as text */
+} dv_setting_change;
+bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, dv_setting_change *out);
 
 #endif

@@ -64,7 +64,7 @@ typedef struct dv_program {
 } dv_program;
 
 /* Gradients are wanted; frames may be seen in part; v is given and emission and densities are wanted. */
-enum { DV_TRAINING = 1, DV_GAPS = 2, DV_PARTICLES = 4 };
+enum { DV_BACKWARD = 1, DV_GAPS = 2, DV_PARTICLES = 4 };
 
 /* `observe` is the number of frames that may be seen (T in training): the initial network sees no more. 0
  * makes z_1 from the prior. `flags` are those above. */

@@ -63,7 +63,7 @@ dvbf_value dv_mask_input(const dv_program *p, const dvbf_model *m) {
 
 static dvbf_status begin(dv_program *p, dvbf_model *m, int steps, int rows, int flags, dvbf_error *error) {
   *p = (dv_program){.steps = steps, .rows = rows, .gaps = flags & DV_GAPS};
-  p->graph = dv_graph_new(&m->parameters, rows, flags & DV_TRAINING);
+  p->graph = dv_graph_new(&m->parameters, rows, flags & DV_BACKWARD);
   return p->graph ? DVBF_OK : dv_fail_memory(error, "recording the model");
 }
 
