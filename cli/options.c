@@ -182,10 +182,12 @@ static dvbf_status apply(dvbf_settings *settings, const cli_options *options, co
   return status;
 }
 
-dvbf_status cli_options_settings_from(dvbf_settings **out, const cli_options *options, const char *table,
-                                      const char *preset, dvbf_error *error) {
+/* Default < file `below` < preset < config file < flags; below and preset may be NULL. */
+static dvbf_status make_settings(dvbf_settings **out, const cli_options *options, const char *table,
+                                 const char *below, const char *preset, dvbf_error *error) {
   dvbf_settings *settings = NULL;
   dvbf_status status = dvbf_settings_new(&settings, table, error);
+  if (!status && below) status = dvbf_settings_read(settings, below, error);
   if (!status) status = apply(settings, options, table, preset, error);
   if (!status) {
     *out = settings;
@@ -208,8 +210,21 @@ dvbf_status cli_options_settings_upon(dvbf_settings **out, const cli_options *op
   return status;
 }
 
+static const char *preset_of(const cli_options *options) {
+  return options->command->presets ? cli_option(options, "preset") : NULL;
+}
+
+dvbf_status cli_options_settings_from(dvbf_settings **out, const cli_options *options, const char *table,
+                                      const char *preset, dvbf_error *error) {
+  return make_settings(out, options, table, NULL, preset, error);
+}
+
 dvbf_status cli_options_settings(dvbf_settings **out, const cli_options *options, const char *table,
                                  dvbf_error *error) {
-  const char *preset = options->command->presets ? cli_option(options, "preset") : NULL;
-  return cli_options_settings_from(out, options, table, preset, error);
+  return make_settings(out, options, table, NULL, preset_of(options), error);
+}
+
+dvbf_status cli_options_settings_over(dvbf_settings **out, const cli_options *options, const char *table,
+                                      const char *file, dvbf_error *error) {
+  return make_settings(out, options, table, file, preset_of(options), error);
 }

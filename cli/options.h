@@ -39,4 +39,8 @@ dvbf_status cli_options_settings_from(dvbf_settings **out, const cli_options *op
 dvbf_status cli_options_settings_upon(dvbf_settings **out, const cli_options *options, const char *table,
                                       const dvbf_settings *first, dvbf_error *error);
 
+/* The same with the values of a file in place of the defaults. */
+dvbf_status cli_options_settings_over(dvbf_settings **out, const cli_options *options, const char *table,
+                                      const char *file, dvbf_error *error);
+
 #endif

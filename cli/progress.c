@@ -14,6 +14,11 @@ cli_progress cli_progress_new(void) {
 
 /* Updates per second since this start began, or since training went back to an earlier update or start. */
 static double rate(cli_progress *progress, const dvbf_progress *report) {
+  if (!progress->start && report->event) { /* a run that goes on counts from there */
+    progress->start = report->start;
+    progress->from_update = report->update;
+    progress->from_seconds = report->seconds;
+  }
   if (report->start != progress->start || report->update < progress->last_update) {
     progress->from_update = report->start > progress->start ? 0 : report->update;
     progress->from_seconds = progress->last_seconds;

@@ -15,6 +15,11 @@ static const cli_flag flags[] = {
     {0},
 };
 
+static const cli_example examples[] = {
+    {"dvbf report run pendulum.h5 -o run/report.html", "a page to open in a browser"},
+    {0},
+};
+
 /* The folder of a file. */
 static void folder_of(cli_path out, const char *path) {
   snprintf(out, sizeof(cli_path), "%s", path);
@@ -94,6 +99,7 @@ const cli_command cli_report = {
     .help = "write all about a trained model into one HTML file: tables, figures, latent space, film",
     .details = "\nRUN is a run folder or a model file, DATA an HDF5 file. FILE opens in any browser without "
                "a network.",
+    .examples = examples,
     .arguments = arguments,
     .flags = flags,
     .tables = tables,

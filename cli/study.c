@@ -101,7 +101,8 @@ static dvbf_status train(trial *t, size_t m, cli_trial *result, const cli_work *
   dvbf_status status = cli_make_folder(run, error);
   if (!status) status = dvbf_settings_copy(&settings, s->settings[m], error);
   if (!status) status = set_number(settings, "seed", t->seed, error);
-  if (!status) status = cli_training(&t->model[m], &summary, run, settings, t->data, w->quiet, error);
+  cli_run how = {.folder = run, .force = w->force, .quiet = w->quiet};
+  if (!status) status = cli_training(&t->model[m], &summary, &how, settings, t->data, error);
   dvbf_settings_free(settings);
   set_value(result, s->experiment, CLI_SECONDS, summary.seconds);
   set_value(result, s->experiment, CLI_STARTS, summary.starts);

@@ -11,7 +11,9 @@
 static const char *const tables[] = {"train", NULL};
 static const char *const arguments[] = {"DATA", NULL};
 static const cli_flag flags[] = {
-    {'o', "output", "FOLDER", "run folder to write: " CLI_MODEL ", " CLI_METRICS ", " CLI_SETTINGS},
+    {'o', "output", "FOLDER",
+     "run folder: " CLI_MODEL ", " CLI_METRICS ", " CLI_SETTINGS ", " DVBF_RUN_CHECKPOINT},
+    {0, "resume", NULL, "go on with the run in FOLDER, with its settings; begin if it has none"},
     CLI_FLAG_PRESET,
     CLI_FLAG_CONFIG,
     CLI_FLAG_JSON,
@@ -19,6 +21,27 @@ static const cli_flag flags[] = {
     CLI_FLAG_QUIET,
     {0},
 };
+
+static const cli_example examples[] = {
+    {"dvbf train pendulum.h5 -o run", "learn with the defaults"},
+    {"dvbf train ball.h5 -o run --preset ball --seed 2", "start from a preset"},
+    {"dvbf train own.h5 -o run --latent 6 --updates 20000", "data of your own"},
+    {0},
+};
+
+static void tell_choice(const char *name, const char *value, const char *was, const char *why, void *user) {
+  (void)was;
+  bool *any = user;
+  if (!*any) fprintf(stderr, "chosen for these data:\n");
+  *any = true;
+  fprintf(stderr, "  %s = %s (%s)\n", name, value, why);
+}
+
+/* Values that nobody gave are chosen to suit the data, and said. */
+static dvbf_status suit(dvbf_settings *settings, const dvbf_data *data, bool quiet, dvbf_error *error) {
+  bool any = false;
+  return dvbf_settings_suit(settings, data, quiet ? NULL : tell_choice, &any, error);
+}
 
 /* For scripts: how the run went. `updates` are those of the model that was kept. */
 static void print_json(const dvbf_model *model, const cli_summary *s, const dvbf_settings *settings) {
@@ -33,23 +56,49 @@ static void print_json(const dvbf_model *model, const cli_summary *s, const dvbf
   json_decref(json);
 }
 
+/* Looks before data are read. */
+static dvbf_status refuse_former(const cli_run *run, dvbf_error *error) {
+  static const char *const names[] = {CLI_MODEL, DVBF_RUN_CHECKPOINT, CLI_METRICS, CLI_SETTINGS};
+  cli_path path;
+  if (run->resume && run->force)
+    return cli_fail(error, DVBF_ARGUMENT, "--resume goes on with a run and --force replaces it: choose one");
+  for (size_t i = 0; !run->resume && !run->force && i < sizeof names / sizeof *names; i++) {
+    cli_join(path, run->folder, names[i]);
+    if (cli_exists(path))
+      return cli_fail(
+          error, DVBF_IO,
+          "%.300s: exists already and is left as it is; choose another folder, or add --resume to "
+          "go on or --force to begin anew",
+          path);
+  }
+  return DVBF_OK;
+}
+
+/* A run that goes on has its own settings, on top of which given ones may not change it. */
+static dvbf_status read_settings(dvbf_settings **out, const cli_options *options, const cli_run *run,
+                                 dvbf_error *error) {
+  cli_path path;
+  cli_join(path, run->folder, CLI_SETTINGS);
+  bool own = run->resume && cli_exists(path);
+  return own ? cli_options_settings_over(out, options, "train", path, error)
+             : cli_options_settings(out, options, "train", error);
+}
+
 static dvbf_status run(const cli_options *options, dvbf_error *error) {
-  const char *folder = NULL;
-  cli_path model_path;
+  cli_run how = {.resume = cli_option(options, "resume"),
+                 .force = cli_option(options, "force"),
+                 .quiet = cli_option(options, "quiet")};
   cli_summary summary;
   dvbf_settings *settings = NULL;
   dvbf_data *data = NULL;
   dvbf_model *model = NULL;
-  dvbf_status status = cli_option_needed(&folder, options, "output", error);
-  if (!status) {
-    cli_join(model_path, folder, CLI_MODEL);
-    status = cli_options_settings(&settings, options, "train", error);
-  }
-  if (!status) status = cli_refuse_existing(model_path, cli_option(options, "force"), error);
+  dvbf_status status = cli_option_needed(&how.folder, options, "output", error);
+  if (!status) status = refuse_former(&how, error);
+  if (!status) status = read_settings(&settings, options, &how, error);
   if (!status) status = dvbf_data_read(&data, options->arguments[0], settings, error);
-  if (!status) status = cli_make_folder(folder, error);
-  if (!status)
-    status = cli_training(&model, &summary, folder, settings, data, cli_option(options, "quiet"), error);
+  if (!status) status = cli_make_folder(how.folder, error);
+  if (!status) status = suit(settings, data, cli_option(options, "quiet"), error);
+  if (!status) status = cli_training(&model, &summary, &how, settings, data, error);
   if (!status && cli_option(options, "json")) print_json(model, &summary, settings);
   dvbf_model_free(model);
   dvbf_data_free(data);
@@ -59,12 +108,17 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 
 const cli_command cli_train = {
     .name = "train",
-    .synopsis = "DATA -o FOLDER [--preset NAME] [--config FILE] [--json] [--SETTING VALUE ...]",
+    .synopsis = "DATA -o FOLDER [--resume] [--preset NAME] [--config FILE] [--json] [--SETTING VALUE ...]",
     .help = "learn a model from the sequences of a file: HDF5, NPZ, NPY or CSV",
     .details =
-        "\nSIGINT (Ctrl-C) and SIGTERM end training early: the best model so far is saved, and the exit\n"
-        "status is 128 plus the signal (130, 143). The same seed gives the same model, bit for bit,\n"
-        "with any number of threads.",
+        "\nSIGINT (Ctrl-C) and SIGTERM end training early: the best model so far and a checkpoint are "
+        "saved,\n"
+        "and the exit status is 128 plus the signal (130, 143). Whatever ended a run, --resume goes on from "
+        "its\n"
+        "last checkpoint and comes to the same bytes as if it had never ended. It takes the settings from\n"
+        "FOLDER; given ones must be the same, but for threads and checkpoint-every. The same seed gives the\n"
+        "same model, bit for bit, with any number of threads.",
+    .examples = examples,
     .arguments = arguments,
     .flags = flags,
     .tables = tables,

@@ -1,12 +1,18 @@
-/* One training run and its folder: model.safetensors, metrics.csv, settings.txt. */
+/* One training run, with its progress and the signals that end it. */
 #ifndef CLI_TRAINING_H
 #define CLI_TRAINING_H
 
 #include <dvbf/dvbf.h>
 
-#define CLI_MODEL "model.safetensors"
-#define CLI_METRICS "metrics.csv"
-#define CLI_SETTINGS "settings.txt"
+#define CLI_MODEL DVBF_RUN_MODEL
+#define CLI_METRICS DVBF_RUN_METRICS
+#define CLI_SETTINGS DVBF_RUN_SETTINGS
+
+typedef struct cli_run {
+  const char *folder; /* must exist */
+  bool resume, force; /* go on with the run that is there, or replace it */
+  bool quiet;
+} cli_run;
 
 /* How training went. */
 typedef struct cli_summary {
@@ -16,10 +22,9 @@ typedef struct cli_summary {
   double bound, prediction; /* of the last validation: nats per frame, error over variance (NaN: none) */
 } cli_summary;
 
-/* Trains and writes the run folder, which must exist. What a former run left there stays until the new model
- * is complete. SIGINT and SIGTERM end training early; the best model so far is then written as usual. */
-dvbf_status cli_training(dvbf_model **out, cli_summary *summary, const char *folder,
-                         const dvbf_settings *settings, const dvbf_data *data, bool quiet, dvbf_error *error);
+/* Trains and keeps the run folder. SIGINT and SIGTERM end training early, with a checkpoint. */
+dvbf_status cli_training(dvbf_model **out, cli_summary *summary, const cli_run *run,
+                         const dvbf_settings *settings, const dvbf_data *data, dvbf_error *error);
 
 /* The signal that ended training, 0 when none did. */
 int cli_stop_signal(void);

@@ -166,7 +166,7 @@ int main(int argc, char **argv) {
   int failed =
       dvbf_settings_new(&train, "train", &error) || dvbf_settings_new(&evaluate, "evaluate", &error) ||
       (updates && dvbf_settings_set(train, "updates", updates, &error)) || get_data(&data, path, &error) ||
-      dvbf_train_with(&trained, &waves, train, data, show, NULL, &error) ||
+      dvbf_train_with(&trained, &waves, train, data, &(dvbf_train_options){.progress = show}, &error) ||
       dvbf_model_save(trained, file, &error) || dvbf_model_load_with(&model, &waves, file, &error) ||
       dvbf_evaluate(&evaluation, model, data, &data->test, evaluate, &error);
   if (failed)

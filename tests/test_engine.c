@@ -870,8 +870,7 @@ static void dkf_refusals(void **state) {
   dvbf_transition own = {.name = "own"};
   begin(&f, "model=dkf");
   dvbf_data data = {.train = f.sequences, .valid = f.sequences, .test = f.sequences};
-  assert_int_equal(dvbf_train_with(&m, &own, f.model->settings_object, &data, NULL, NULL, &error),
-                   DVBF_ARGUMENT);
+  assert_int_equal(dvbf_train_with(&m, &own, f.model->settings_object, &data, NULL, &error), DVBF_ARGUMENT);
   assert_non_null(strstr(error.message, "\"own\"; model = dvbf can"));
   if (dvbf_model_save(f.model, path, &error)) fail_msg("%s", error.message);
   error = (dvbf_error){0};

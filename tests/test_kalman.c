@@ -106,7 +106,7 @@ static dvbf_model *train(const dvbf_data *data) {
   assert_int_equal(dvbf_settings_new(&settings, "train", NULL), DVBF_OK);
   for (size_t i = 0; i < sizeof values / sizeof *values; i++) set(settings, values[i][0], values[i][1]);
   set(settings, "updates", updates);
-  if (dvbf_train(&model, settings, data, NULL, NULL, &error)) fail_msg("%s", error.message);
+  if (dvbf_train(&model, settings, data, NULL, &error)) fail_msg("%s", error.message);
   dvbf_settings_free(settings);
   return model;
 }

@@ -13,7 +13,7 @@
  *     int failed = dvbf_settings_new(&settings, "train", &error) ||
  *                  dvbf_settings_preset(settings, "pendulum", &error) ||
  *                  dvbf_data_read(&data, "pendulum.h5", settings, &error) ||
- *                  dvbf_train(&model, settings, data, NULL, NULL, &error) ||
+ *                  dvbf_train(&model, settings, data, NULL, &error) ||
  *                  dvbf_model_save(model, "model.safetensors", &error);
  *     if (failed) fprintf(stderr, "%s\n", error.message);
  *     dvbf_model_free(model);
@@ -158,8 +158,59 @@ DVBF_API dvbf_status dvbf_data_read(dvbf_data **out, const char *path, const dvb
 /* Writes the three groups, atomically: a file of that name is replaced only by a complete one. */
 DVBF_API dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error *error);
 DVBF_API void dvbf_data_free(dvbf_data *data);
+
+/* One column, or several together, over the values that are not missing. */
+typedef struct dvbf_column {
+  uint64_t seen;                     /* values */
+  double low, high, mean, deviation; /* NaN when none is seen */
+} dvbf_column;
+
+/* What an array of sequences holds. */
+typedef struct dvbf_columns {
+  size_t width;
+  dvbf_column all;     /* over all columns; width * frames values would be complete */
+  dvbf_column *column; /* [width] */
+  bool whole;          /* a step lacks all of its values or none */
+  bool binary;         /* every value is 0 or 1 */
+} dvbf_columns;
+
+typedef struct dvbf_sequences_info {
+  uint64_t frames;          /* steps of all sequences */
+  size_t shortest, longest; /* steps of a sequence */
+  double median;            /* of the steps of a sequence */
+  dvbf_columns x, u, state;
+} dvbf_sequences_info;
+
+/* Looks at every value once, in the file where x is read piece by piece. */
+DVBF_API dvbf_status dvbf_sequences_describe(dvbf_sequences_info **out, const dvbf_sequences *sequences,
+                                             dvbf_error *error);
+DVBF_API void dvbf_sequences_info_free(dvbf_sequences_info *info);
+
 /* Simulates a system; `settings` is of the table of that name: "pendulum", "ball" or "two-balls". */
 DVBF_API dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_error *error);
+
+/* ---- Arrays in files ------------------------------------------------------------------------------------
+ */
+
+typedef enum dvbf_type { DVBF_FLOAT32, DVBF_FLOAT64, DVBF_UINT32, DVBF_INT64 } dvbf_type;
+
+enum { DVBF_MAX_RANK = 8 };
+
+/* A named array in C order. */
+typedef struct dvbf_array {
+  const char *name;
+  dvbf_type type;
+  int rank;
+  size_t dims[DVBF_MAX_RANK]; /* [rank] */
+  const void *values;
+} dvbf_array;
+
+/* Writes arrays into one file, atomically: HDF5 where its name ends in .h5 or .hdf5, an archive for NumPy
+ * where it ends in .npz. The same arrays give the same bytes. */
+DVBF_API dvbf_status dvbf_arrays_write(const char *path, const dvbf_array *arrays, size_t count,
+                                       dvbf_error *error);
+/* Refuses a name with another ending, for those who want to know before the work is done. */
+DVBF_API dvbf_status dvbf_arrays_check_path(const char *path, dvbf_error *error);
 
 /* ---- Training -------------------------------------------------------------------------------------------
  */
@@ -168,22 +219,54 @@ typedef struct dvbf_model dvbf_model;
 
 typedef struct dvbf_progress {
   uint64_t update, updates; /* of this start */
-  unsigned start, starts;
+  unsigned start, starts;   /* the one in training, from 1; as many as there may be */
+  unsigned begun;           /* starts so far: training may go on with an earlier one than the last */
   double seconds, seconds_left;
   double bound;   /* of the last minibatches, nats per frame */
   bool validated; /* true when the fields below are new */
   double valid_bound, valid_reconstruction, valid_kl_w, valid_kl_v; /* nats per frame */
   double valid_prediction;                                          /* prediction error over pixel variance */
   double learning_rate, temperature, sigma_floor;
-  const char *event; /* NULL, or a sentence about a restart or a recovery */
+  const char *event; /* NULL, or a sentence about a restart, a recovery or going on from a checkpoint */
 } dvbf_progress;
+
+/* Told of each value that was chosen, and why; `was` is the value before. */
+typedef void dvbf_choice_fn(const char *name, const char *value, const char *was, const char *why,
+                            void *user_data);
+
+/* Chooses values that suit the data for whatever nobody has chosen (by dvbf_settings_set, _preset or _read):
+ * likelihood, scaling, latent dimension, windows, network sizes, number of updates, and the schedules that
+ * go with them. `each` may be NULL. */
+DVBF_API dvbf_status dvbf_settings_suit(dvbf_settings *settings, const dvbf_data *data, dvbf_choice_fn *each,
+                                        void *user_data, dvbf_error *error);
 
 /* Called a few times a second and at every validation; returning false stops training cleanly. */
 typedef bool dvbf_progress_fn(const dvbf_progress *progress, void *user_data);
 
-/* Trains a model. Interrupted by the callback it still succeeds, with the best model so far. */
+/* Files of a run folder. */
+#define DVBF_RUN_SETTINGS "settings.txt"             /* as dvbf_settings_write writes them */
+#define DVBF_RUN_METRICS "metrics.csv"               /* a row for each validation */
+#define DVBF_RUN_MODEL "model.safetensors"           /* the best model so far */
+#define DVBF_RUN_CHECKPOINT "checkpoint.safetensors" /* all that it takes to go on */
+
+/* What may be wanted besides the model; all of it may be left out. */
+typedef struct dvbf_train_options {
+  dvbf_progress_fn *progress;
+  void *user_data; /* handed to it */
+  /* Run folder, made if it is missing (those above it are not). It is kept up to date at every validation,
+   * every `checkpoint-every` seconds, at the end and when the callback stops training, so that a run can go
+   * on after whatever ended it. One process at a time may train in it. */
+  const char *folder;
+  bool resume; /* goes on with the run in `folder` to the very bytes that it would have come to; settings (but
+                  for the group "Running") and data must be the same; begins where there is no checkpoint */
+  bool force;  /* replaces a run in `folder`, which is refused otherwise */
+} dvbf_train_options;
+
+/* Trains a model; options may be NULL. Interrupted by the callback it still succeeds, with the best model so
+ * far. When a file of the run folder cannot be written it fails, and the folder stays as it was at the last
+ * checkpoint. */
 DVBF_API dvbf_status dvbf_train(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
-                                dvbf_progress_fn *progress, void *user_data, dvbf_error *error);
+                                const dvbf_train_options *options, dvbf_error *error);
 
 DVBF_API dvbf_status dvbf_model_load(dvbf_model **out, const char *path, dvbf_error *error);
 /* Writes safetensors, atomically. Refuses a model that holds a value that is not finite. */
@@ -194,10 +277,22 @@ typedef struct dvbf_model_info {
   size_t n_x, n_u, n_z, n_w; /* n_w is 0 in a dkf */
   size_t parameters;
   uint64_t updates, seed;
-  double seconds; /* of training in this process; 0 for a loaded model */
+  double seconds; /* of training; 0 for a loaded model */
+  /* The model sees (x - shift) * scale, and u likewise. The model's own. */
+  const float *x_shift, *x_scale; /* [n_x] */
+  const float *u_shift, *u_scale; /* [n_u] */
 } dvbf_model_info;
 
 DVBF_API dvbf_model_info dvbf_model_describe(const dvbf_model *model);
+
+typedef struct dvbf_parameter_info {
+  const char *name; /* the model's own */
+  size_t rows, columns;
+  bool trained; /* false: it keeps its first value, and dvbf_model_info.parameters does not count it */
+} dvbf_parameter_info;
+
+/* Fills *info for parameter `index`; returns false past the last one. */
+DVBF_API bool dvbf_model_parameter(const dvbf_model *model, size_t index, dvbf_parameter_info *info);
 /* Its settings, of the table "train"; the model's own. */
 DVBF_API const dvbf_settings *dvbf_model_settings(const dvbf_model *model);
 
@@ -251,6 +346,40 @@ DVBF_API dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *mode
                                    const dvbf_sequences *sequences, const dvbf_settings *settings,
                                    dvbf_error *error);
 DVBF_API void dvbf_evaluation_free(dvbf_evaluation *evaluation);
+
+/* Samples of z and x for each sequence, and what they say. */
+typedef struct dvbf_estimates {
+  size_t count, samples, steps, n_z, n_x, n_u, n_quantiles;
+  size_t first;       /* step of the sequences that entry 0 belongs to: 0, or the number of observed steps */
+  uint32_t *length;   /* [count] valid steps, NULL when all are `steps` long */
+  float *z;           /* [count][samples][steps][n_z] */
+  float *z_mean;      /* [count][steps][n_z] over the samples */
+  float *z_std;       /* the same, their standard deviation */
+  float *x;           /* [count][steps][n_x] mean */
+  float *x_std;       /* [count][steps][n_x] */
+  float *x_quantiles; /* [n_quantiles][count][steps][n_x], NULL when there are none */
+  float *x_samples;   /* [count][samples][steps][n_x], NULL unless asked for */
+  float *u;           /* [count][steps][n_u] controls that were used, NULL when n_u = 0 */
+  double *quantiles;  /* [n_quantiles] */
+} dvbf_estimates;
+
+/* The table of `settings` says what is done.
+ *   "filter"   z_t given x_1 .. x_t, but that the initial network sees its first frames at once. A dkf is
+ *              refused.
+ *   "smooth"   z_t given all frames, by a particle smoother; the paths of z are joint samples.
+ *   "predict"  z and x of the steps after those that are observed.
+ *   "sample"   the same with one sample for each of `count` paths, which begin with the sequences in turn or,
+ *              where `sequences` is NULL, with the prior. */
+DVBF_API dvbf_status dvbf_estimate(dvbf_estimates **out, const dvbf_model *model,
+                                   const dvbf_sequences *sequences, const dvbf_settings *settings,
+                                   dvbf_error *error);
+DVBF_API void dvbf_estimates_free(dvbf_estimates *estimates);
+
+/* Root mean square of (x - truth) over all sequences and steps where the truth is known: of everything, of
+ * each column, and of all columns together at each step of the estimates. NaN where nothing is known. */
+DVBF_API dvbf_status dvbf_estimates_rmse(double *all, double *by_column /* [n_x] */,
+                                         double *by_step /* [steps] */, const dvbf_estimates *estimates,
+                                         const dvbf_sequences *truth, dvbf_error *error);
 
 /* ---- Online filter --------------------------------------------------------------------------------------
  */

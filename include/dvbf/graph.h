@@ -201,7 +201,7 @@ DVBF_API void *dvbf_remember(dvbf_graph *g, const void *content, size_t size);
 /* Trains a dvbf with a transition of one's own; a dkf takes none. It must outlive the model. */
 DVBF_API dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
                                      const dvbf_settings *settings, const dvbf_data *data,
-                                     dvbf_progress_fn *progress, void *user_data, dvbf_error *error);
+                                     const dvbf_train_options *options, dvbf_error *error);
 /* Loads a model that was trained with one. */
 DVBF_API dvbf_status dvbf_model_load_with(dvbf_model **out, const dvbf_transition *transition,
                                           const char *path, dvbf_error *error);

@@ -14,12 +14,12 @@ dvbf_status dv_temporary_name(char *out, size_t size, const char *path, dvbf_err
   return DVBF_OK;
 }
 
-/* Syncs what is behind `path`, a file or the folder that holds it. */
-static int sync_path(const char *path) {
+int dv_sync(const char *path) {
   int descriptor = open(path, O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return -1;
-  int failed = fsync(descriptor);
+  int failed = fsync(descriptor), reason = errno;
   close(descriptor);
+  errno = reason;
   return failed;
 }
 
@@ -31,11 +31,11 @@ static void sync_folder_of(const char *path) {
     snprintf(folder, sizeof folder, ".");
   else
     slash[slash == folder] = 0;
-  sync_path(folder); /* some file systems refuse to sync a folder: the rename itself stays atomic */
+  dv_sync(folder); /* some file systems refuse to sync a folder: the rename itself stays atomic */
 }
 
 dvbf_status dv_publish(const char *temporary, const char *path, dvbf_error *error) {
-  if (sync_path(temporary) || rename(temporary, path)) {
+  if (dv_sync(temporary) || rename(temporary, path)) {
     int reason = errno;
     unlink(temporary);
     return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; what was there before is unchanged", path,

@@ -20,4 +20,7 @@ void dv_atomic_abandon(dv_atomic_file *file);
 dvbf_status dv_temporary_name(char *out, size_t size, const char *path, dvbf_error *error);
 dvbf_status dv_publish(const char *temporary, const char *path, dvbf_error *error);
 
+/* Syncs what is behind `path`, a file or a folder, to the disk; 0, or -1 with errno. */
+int dv_sync(const char *path);
+
 #endif

@@ -53,6 +53,26 @@ static const entry evaluate_entries[] = {
 #include "base/settings_evaluate.def"
 };
 #undef STRUCT
+#define STRUCT dv_filter_settings
+static const entry filter_entries[] = {
+#include "base/settings_filter.def"
+};
+#undef STRUCT
+#define STRUCT dv_smooth_settings
+static const entry smooth_entries[] = {
+#include "base/settings_smooth.def"
+};
+#undef STRUCT
+#define STRUCT dv_predict_settings
+static const entry predict_entries[] = {
+#include "base/settings_predict.def"
+};
+#undef STRUCT
+#define STRUCT dv_sample_settings
+static const entry sample_entries[] = {
+#include "base/settings_sample.def"
+};
+#undef STRUCT
 #define STRUCT dv_pendulum_settings
 static const entry pendulum_entries[] = {
 #include "base/settings_pendulum.def"
@@ -81,13 +101,21 @@ static const table tables[] = {
     TABLE("train", train_entries, dv_train_settings),
     TABLE("data", data_entries, dv_data_settings),
     TABLE("evaluate", evaluate_entries, dv_evaluate_settings),
+    TABLE("filter", filter_entries, dv_filter_settings),
+    TABLE("smooth", smooth_entries, dv_smooth_settings),
+    TABLE("predict", predict_entries, dv_predict_settings),
+    TABLE("sample", sample_entries, dv_sample_settings),
     TABLE("pendulum", pendulum_entries, dv_pendulum_settings),
     TABLE("ball", ball_entries, dv_ball_settings),
     TABLE("two-balls", two_balls_entries, dv_two_balls_settings),
 };
 
+enum { MOST = 160 }; /* settings of a table */
+_Static_assert(sizeof train_entries / sizeof *train_entries <= MOST, "raise MOST");
+
 struct dvbf_settings {
   const table *table;
+  bool given[MOST]; /* somebody has chosen the value, so that nothing else may */
   _Alignas(double) unsigned char values[];
 };
 
@@ -279,7 +307,19 @@ static const entry *entry_or_refusal(const dvbf_settings *s, const char *name, d
 dvbf_status dvbf_settings_set(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
   const entry *e = entry_or_refusal(s, name, error);
   if (!e) return DVBF_ARGUMENT;
-  return set_entry(s->values, e, value, error);
+  dvbf_status status = set_entry(s->values, e, value, error);
+  if (!status) s->given[e - s->table->entries] = true;
+  return status;
+}
+
+bool dv_settings_given(const dvbf_settings *s, const char *name) {
+  const entry *e = find_entry(s->table, name);
+  return !e || s->given[e - s->table->entries];
+}
+
+void dv_settings_release(dvbf_settings *s, const char *name) {
+  const entry *e = find_entry(s->table, name);
+  if (e) s->given[e - s->table->entries] = false;
 }
 
 dvbf_status dvbf_settings_get(const dvbf_settings *s, const char *name, char *out, size_t size,
@@ -345,6 +385,7 @@ dvbf_status dvbf_settings_preset(dvbf_settings *s, const char *preset, dvbf_erro
     if (status) return status;
     at += length + (at[length] == '\n');
   }
+  memset(s->given, true, sizeof s->given); /* a preset is a whole recipe */
   return DVBF_OK;
 }
 
@@ -414,6 +455,22 @@ const dv_evaluate_settings *dv_settings_evaluate(const dvbf_settings *s, dvbf_er
   return values_of(s, "evaluate", error);
 }
 
+const dv_filter_settings *dv_settings_filter(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "filter", error);
+}
+
+const dv_smooth_settings *dv_settings_smooth(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "smooth", error);
+}
+
+const dv_predict_settings *dv_settings_predict(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "predict", error);
+}
+
+const dv_sample_settings *dv_settings_sample(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "sample", error);
+}
+
 const dv_pendulum_settings *dv_settings_pendulum(const dvbf_settings *s, dvbf_error *error) {
   return values_of(s, "pendulum", error);
 }
@@ -430,16 +487,32 @@ const char *dv_settings_table_name(const dvbf_settings *s) {
   return s->table->name;
 }
 
+/* Says how, not what is trained. */
+static bool is_running(const entry *e) {
+  return !strcmp(e->group, "Running");
+}
+
 dvbf_status dv_settings_each(const dvbf_settings *s,
                              dvbf_status (*each)(const char *name, const char *value, void *user),
                              void *user) {
   for (size_t i = 0; i < s->table->count; i++) {
     const entry *e = &s->table->entries[i];
     char value[DV_TEXT];
-    if (!strcmp(e->group, "Running")) continue;
+    if (is_running(e)) continue;
     get_entry(s->values, e, value, sizeof value);
     dvbf_status status = each(e->name, value, user);
     if (status) return status;
   }
   return DVBF_OK;
+}
+
+bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, dv_setting_change *out) {
+  for (size_t i = 0; i < one->table->count; i++) {
+    const entry *e = &one->table->entries[i];
+    get_entry(one->values, e, out->one, sizeof out->one);
+    get_entry(other->values, e, out->other, sizeof out->other);
+    out->name = e->name;
+    if (!is_running(e) && strcmp(out->one, out->other) != 0) return true;
+  }
+  return false;
 }

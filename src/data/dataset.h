@@ -57,6 +57,7 @@ void dv_windows_free(dvbf_sequences *windows);
 /* Mean and variance of each column over what is seen of it. */
 typedef struct dv_statistics {
   double *mean, *variance; /* [width] */
+  double *least, *most;    /* [width] smallest and largest value of each column that has any */
   uint64_t *seen;          /* [width] values */
   uint64_t frames;         /* steps with a value in any column */
   double low, high;        /* smallest and largest value */
@@ -66,6 +67,11 @@ typedef struct dv_statistics {
 
 dvbf_status dv_statistics_of_x(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
 dvbf_status dv_statistics_of_u(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
+dvbf_status dv_statistics_of_state(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
 void dv_statistics_free(dv_statistics *statistics);
+
+/* A checksum of what training sees, train and valid: their sizes and about a million of their values, evenly
+ * spread, so that it is cheap for data of any size. */
+uint64_t dv_data_fingerprint(const dvbf_data *data);
 
 #endif

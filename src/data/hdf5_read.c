@@ -3,9 +3,8 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/archive.h"
+#include "data/hdf5_file.h"
 
-#include <hdf5.h>
-#include <pthread.h>
 #include <string.h>
 
 typedef struct hdf5_file {
@@ -14,36 +13,10 @@ typedef struct hdf5_file {
   hid_t *open; /* [arrays] datasets that stay open, negative where closed; NULL where there are too many */
 } hdf5_file;
 
-/* ---- Entering the library ---- */
-
-/* HDF5 is not made for threads: one at a time is in it. It prints its failures unless told not to; the
- * caller's own choice is put back afterwards. Where it found a damaged file it would also complain when the
- * process ends, so it is told not to act then; a program that started HDF5 before us keeps its own way. */
-typedef struct printing {
-  H5E_auto2_t function;
-  void *data;
-} printing;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static printing enter(void) {
-  printing saved = {NULL, NULL};
-  pthread_mutex_lock(&lock);
-  H5dont_atexit();
-  H5Eget_auto2(H5E_DEFAULT, &saved.function, &saved.data);
-  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-  return saved;
-}
-
-static void leave(printing saved) {
-  H5Eset_auto2(H5E_DEFAULT, saved.function, saved.data);
-  pthread_mutex_unlock(&lock);
-}
-
 bool dv_hdf5_recognises(const char *path) {
-  printing saved = enter();
+  dv_hdf5_printing saved = dv_hdf5_enter();
   bool known = H5Fis_hdf5(path) > 0;
-  leave(saved);
+  dv_hdf5_leave(saved);
   return known;
 }
 
@@ -215,7 +188,7 @@ static void close_dataset(hdf5_file *f, hid_t id) {
 static const char *hdf5_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                              double *doubles) {
   hdf5_file *f = (hdf5_file *)a;
-  printing saved = enter();
+  dv_hdf5_printing saved = dv_hdf5_enter();
   hid_t id = open_dataset(f, array), space = H5Dget_space(id);
   reading r = {.id = id,
                .space = space,
@@ -226,7 +199,7 @@ static const char *hdf5_read(dv_archive *a, const dv_array *array, size_t first,
   bool done = id >= 0 && space >= 0 && read_range(&r, 0, first, n);
   if (space >= 0) H5Sclose(space);
   close_dataset(f, id);
-  leave(saved);
+  dv_hdf5_leave(saved);
   return done ? NULL : damage;
 }
 
@@ -264,7 +237,7 @@ static bool copy_strings(hid_t dataset, hid_t attribute, hid_t type, hid_t space
 
 static bool hdf5_text(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]) {
   hdf5_file *f = (hdf5_file *)a;
-  printing saved = enter();
+  dv_hdf5_printing saved = dv_hdf5_enter();
   hid_t id = open_dataset(f, array);
   hid_t attribute = array->text ? H5I_INVALID_HID : H5Aopen(id, "names", H5P_DEFAULT);
   hid_t type = array->text ? H5Dget_type(id) : H5Aget_type(attribute);
@@ -274,17 +247,17 @@ static bool hdf5_text(dv_archive *a, const dv_array *array, size_t count, char (
   if (type >= 0) H5Tclose(type);
   if (attribute >= 0) H5Aclose(attribute);
   close_dataset(f, id);
-  leave(saved);
+  dv_hdf5_leave(saved);
   return done;
 }
 
 static bool hdf5_named(dv_archive *a, const dv_array *array) {
   hdf5_file *f = (hdf5_file *)a;
-  printing saved = enter();
+  dv_hdf5_printing saved = dv_hdf5_enter();
   hid_t id = open_dataset(f, array);
   bool there = !array->text && H5Aexists(id, "names") > 0;
   close_dataset(f, id);
-  leave(saved);
+  dv_hdf5_leave(saved);
   return there;
 }
 
@@ -292,9 +265,9 @@ static bool hdf5_named(dv_archive *a, const dv_array *array) {
 
 static void hdf5_close(dv_archive *a) {
   hdf5_file *f = (hdf5_file *)a;
-  printing saved = enter();
+  dv_hdf5_printing saved = dv_hdf5_enter();
   if (f->file >= 0) H5Fclose(f->file); /* and the objects left open in it */
-  leave(saved);
+  dv_hdf5_leave(saved);
   dv_free(f->open);
 }
 
@@ -329,13 +302,13 @@ dvbf_status dv_hdf5_open(dv_archive **out, const char *path, dvbf_error *error) 
   f->base.named = hdf5_named;
   f->base.close = hdf5_close;
   *out = &f->base;
-  printing saved = enter();
+  dv_hdf5_printing saved = dv_hdf5_enter();
   f->file = open_file(path);
   dvbf_status status =
       f->file < 0
           ? dv_fail(error, DVBF_FORMAT,
                     "%.200s: is truncated, damaged or being written; make or copy the file again", path)
           : list_arrays(f, error);
-  leave(saved);
+  dv_hdf5_leave(saved);
   return status;
 }

@@ -1,4 +1,4 @@
-/* What the columns of x and u are like. */
+/* What the columns of x, u and state are like. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
@@ -18,12 +18,12 @@ static void add_step(dv_statistics *s, sums *c, const float *row, size_t width) 
   for (size_t k = 0; k < width; k++) {
     double value = (double)row[k];
     if (isnan(row[k])) continue;
-    if (!s->seen[k]) c->shift[k] = value;
+    if (!s->seen[k]) c->shift[k] = s->least[k] = s->most[k] = value;
     double e = value - c->shift[k];
     c->sum[k] += e;
     c->squares[k] += e * e;
-    s->low = fmin(s->low, value);
-    s->high = fmax(s->high, value);
+    if (value < s->least[k]) s->least[k] = value;
+    if (value > s->most[k]) s->most[k] = value;
     s->binary = s->binary && (value == 0 || value == 1);
     s->seen[k]++;
     seen++;
@@ -38,6 +38,8 @@ static void finish(dv_statistics *s, const sums *c, size_t width) {
     double n = (double)s->seen[k], mean = c->sum[k] / n;
     s->mean[k] = c->shift[k] + mean;
     s->variance[k] = fmax(0, c->squares[k] / n - mean * mean);
+    s->low = fmin(s->low, s->least[k]);
+    s->high = fmax(s->high, s->most[k]);
   }
 }
 
@@ -51,8 +53,10 @@ static dvbf_status measure(dv_statistics *out, const dvbf_sequences *s, const fl
   dvbf_status status = values ? DVBF_OK : dv_sequence_buffer(&buffer, s, PIECE, error);
   out->mean = dv_calloc(width, sizeof *out->mean);
   out->variance = dv_calloc(width, sizeof *out->variance);
+  out->least = dv_calloc(width, sizeof *out->least);
+  out->most = dv_calloc(width, sizeof *out->most);
   out->seen = dv_calloc(width, sizeof *out->seen);
-  if (!columns || !out->mean || !out->variance || !out->seen)
+  if (!columns || !out->mean || !out->variance || !out->least || !out->most || !out->seen)
     status = dv_fail_memory(error, "measuring the data");
   for (size_t i = 0; i < s->count && !status; i++)
     for (size_t t = 0, length = dvbf_sequence_length(s, i); t < length; t += PIECE) {
@@ -79,9 +83,15 @@ dvbf_status dv_statistics_of_u(dv_statistics *out, const dvbf_sequences *s, dvbf
   return measure(out, s, s->u, s->n_u, error);
 }
 
+dvbf_status dv_statistics_of_state(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error) {
+  return measure(out, s, s->state, s->n_s, error);
+}
+
 void dv_statistics_free(dv_statistics *s) {
   dv_free(s->mean);
   dv_free(s->variance);
+  dv_free(s->least);
+  dv_free(s->most);
   dv_free(s->seen);
   *s = (dv_statistics){0};
 }

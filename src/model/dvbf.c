@@ -24,16 +24,20 @@ static dvbf_value universal(dv_program *p, const dvbf_model *m) {
                  ? m->transition->universal(m->transition, m->settings_object, m->n_z, m->n_u, m->n_w)
                  : 0;
   if (!n) return DVBF_NONE;
-  double *first = dv_calloc(n, sizeof *first);
-  if (!first || n > 1 << 24) {
-    dvbf_refuse(g, "%zu universal parameters are too many; fewer systems or latent dimensions need less", n);
-    dv_free(first);
+  double *first = n > 1 << 24 ? NULL : dv_calloc(n, sizeof *first);
+  if (!first) {
+    if (n > 1 << 24)
+      dvbf_refuse(g, "%zu universal parameters are too many; fewer systems or latent dimensions need less",
+                  n);
+    else
+      dv_graph_refuse_memory(g);
     return DVBF_NONE;
   }
   uint64_t seed = m->parameters.seed;
   m->transition->first(m->transition, m->settings_object, m->n_z, m->n_u, m->n_w, first, first_normal, &seed);
   dvbf_value mean = dvbf_parameter(g, "universal.mean", 1, (int)n, (dvbf_first){.values = first});
   dv_free(first);
+  if (p->given_v) return p->v = dvbf_slab_shared_constant(g, 1, (int)n);
   if (s->universal == DV_POINT || p->mean_v) {
     dvbf_value v = dvbf_slab_shared(g, 1, (int)n);
     dv_record_copy(g, v, mean);
@@ -72,6 +76,8 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
                                    .v = universal(p, m)};
   p->kl = dvbf_slab(g, steps, 1);
   p->noise = noise;
+  p->head = head;
+  p->w = values.w;
 
   dv_stack inner = dv_hidden(g, s, "recognition", steps, (dvbf_first){0},
                              (dv_dense_in[4]){{"x", x_next, 1 / sqrt(m->x_spread), false},
@@ -99,6 +105,20 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
     m->transition->step(m->transition, g, &values, memory, t);
     if (s->clip_z > 0) dvbf_clip_gradient(g, dvbf_steps(p->z, t + 1, 1), s->clip_z);
   }
+}
+
+void dv_record_move(dv_program *p, const dvbf_model *m) {
+  p->w = dvbf_slab_constant(p->graph, p->steps - 1, m->n_w);
+  dvbf_transition_values values = {.steps = p->steps - 1,
+                                   .n_z = m->n_z,
+                                   .n_u = m->n_u,
+                                   .n_w = m->n_w,
+                                   .z = p->z,
+                                   .u = p->u,
+                                   .w = p->w,
+                                   .v = universal(p, m)};
+  void *memory = m->transition->open(m->transition, p->graph, m->settings_object, &values);
+  for (int t = 0; t < values.steps; t++) m->transition->step(m->transition, p->graph, &values, memory, t);
 }
 
 void dv_record_dvbf(dv_program *p, const dvbf_model *m, int observe) {

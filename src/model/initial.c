@@ -57,19 +57,27 @@ static int frames_seen(dv_program *p, const dvbf_model *m, int observe) {
   return asked > 0 && asked < observe ? (int)asked : observe;
 }
 
-void dv_record_initial(dv_program *p, const dvbf_model *m, int observe) {
-  dvbf_graph *g = p->graph;
-  const dv_train_settings *s = m->settings;
-  int n = (int)s->hidden, frames = frames_seen(p, m, observe);
-  dvbf_value head = dvbf_slab(g, 1, 2 * m->n_z), noise = dvbf_slab_constant(g, 1, m->n_z);
-  dvbf_value w = dvbf_slab(g, 1, m->n_z), hidden = dvbf_slab(g, 1, n);
-  if (s->initial == DV_INITIAL_MLP)
+static dvbf_value recognise(dv_program *p, const dvbf_model *m, int frames) {
+  dvbf_value head = dvbf_slab(p->graph, 1, 2 * m->n_z);
+  if (m->settings->initial == DV_INITIAL_MLP)
     mlp(p, m, frames, head);
   else
     birnn(p, m, frames, head);
+  return head;
+}
+
+void dv_record_initial(dv_program *p, const dvbf_model *m, int observe) {
+  dvbf_graph *g = p->graph;
+  const dv_train_settings *s = m->settings;
+  int n = (int)s->hidden;
+  dvbf_value noise = dvbf_slab_constant(g, 1, m->n_z);
+  dvbf_value w = dvbf_slab(g, 1, m->n_z), hidden = dvbf_slab(g, 1, n);
+  dvbf_value head = observe ? recognise(p, m, frames_seen(p, m, observe)) : DVBF_NONE;
 
   p->kl_first = dvbf_slab(g, 1, 1);
   p->noise_first = noise;
+  p->head_first = head;
+  p->w_first = w;
   dv_record_noise(g, noise, false);
   dv_innovation first = {.w = w,
                          .kl = p->kl_first,

@@ -145,7 +145,18 @@ dvbf_model_info dvbf_model_describe(const dvbf_model *m) {
                            .parameters = count,
                            .updates = m->updates,
                            .seed = (uint64_t)m->settings->seed,
-                           .seconds = m->seconds};
+                           .seconds = m->seconds,
+                           .x_shift = m->x.shift,
+                           .x_scale = m->x.scale,
+                           .u_shift = m->u.shift,
+                           .u_scale = m->u.scale};
+}
+
+bool dvbf_model_parameter(const dvbf_model *m, size_t index, dvbf_parameter_info *info) {
+  if (index >= m->parameters.count) return false;
+  const dv_parameter *p = &m->parameters.list[index];
+  *info = (dvbf_parameter_info){p->name, (size_t)p->rows, (size_t)p->cols, !p->frozen};
+  return true;
 }
 
 const dvbf_settings *dvbf_model_settings(const dvbf_model *m) {

@@ -39,6 +39,7 @@ typedef struct dv_program {
   dvbf_graph *graph;
   int steps, rows;
   bool mean_v;         /* v stays at its mean */
+  bool given_v;        /* v is an input, filled by the caller */
   bool gaps;           /* frames may be seen in part */
   dvbf_value x;        /* [T][rows][n_x] */
   dvbf_value u;        /* [T][rows][n_u] or none */
@@ -52,19 +53,34 @@ typedef struct dv_program {
   dvbf_value kl;       /* [T-1][rows][1] of w_t, or of z_{t+1} */
   dvbf_value noise_first, noise,
       noise_v; /* standard normal, of the same and of v (none for point estimates) */
+  /* Only with given_v, and none where the transition has no universal parameters: [1][1][n_v]. */
+  dvbf_value v;
+  /* Where densities are asked for. What does not exist is none. */
+  dvbf_value w_first, w;       /* [1][rows][n_z], [T-1][rows][n_w]; none in a dkf */
+  dvbf_value head_first, head; /* (mu, ln sigma) of q: [1][rows][2n], [T-1][rows][2n], in a dkf one for each
+                                  frame that may be seen */
+  dvbf_value prior;            /* dkf: (mu, ln sigma) of p(z_{t+1} | z_t), [T-1][rows][2 n_z] */
+  dvbf_value log_sigma;        /* of the emission: [1][1], [1][n_x] or [T][rows][n_x]; none: Bernoulli */
 } dv_program;
 
-enum { DV_TRAINING = 1, DV_GAPS = 2 }; /* gradients are wanted; frames may be seen in part */
+enum { DV_BACKWARD = 1, DV_GAPS = 2 }; /* gradients are wanted; frames may be seen in part */
 
-/* `observe` is the number of frames that may be seen (T in training): the initial network sees no more.
- * `flags` are those above. */
+/* `observe` is the number of frames that may be seen (T in training): the initial network sees no more. 0
+ * makes z_1 from the prior. `flags` are those above. */
 dvbf_status dv_program_record(dv_program *program, dvbf_model *model, int steps, int rows, int observe,
                               int flags, dvbf_error *error);
-/* One step of the recurrence for `rows` samples of one sequence: z[0] is given, z[1] is the result. */
-dvbf_status dv_program_record_step(dv_program *program, dvbf_model *model, int rows, dvbf_error *error);
-/* The initial network alone, on `frames` frames: z[0] is the result. */
+/* One step of the recurrence for `rows` samples of one sequence: z[0] is given, z[1] is the result, with v at
+ * its mean. For `particles` v is given instead, and mean and ln_p [1][rows][...] belong to z[1]. */
+dvbf_status dv_program_record_step(dv_program *program, dvbf_model *model, int rows, bool particles,
+                                   dvbf_error *error);
+/* The initial network alone, on `frames` frames: z[0] is the result. For `particles` mean and ln_p belong to
+ * it. */
 dvbf_status dv_program_record_start(dv_program *program, dvbf_model *model, int rows, int frames,
-                                    dvbf_error *error);
+                                    bool particles, dvbf_error *error);
+/* The transition alone: z[0], u[0], w and v are given, z[1] is the result. */
+dvbf_status dv_program_record_move(dv_program *program, dvbf_model *model, int rows, dvbf_error *error);
+/* The emission alone: mean of z[0], which is given. */
+dvbf_status dv_program_record_emission(dv_program *program, dvbf_model *model, int rows, dvbf_error *error);
 void dv_program_clear(dv_program *program);
 
 /* Fills the inputs with sequences index[0 .. count-1], rows past `count` with weight 0. Steps from `observe`
@@ -158,8 +174,10 @@ void dv_record_dvbf(dv_program *p, const dvbf_model *m, int observe);
 void dv_record_dkf(dv_program *p, const dvbf_model *m, int observe);
 /* DVBF: initial network and transition, z[0] and kl_first; */
 void dv_record_initial(dv_program *p, const dvbf_model *m, int observe);
-/* recognition and transition, z[1..T-1] and kl. */
+/* recognition and transition, z[1..T-1] and kl; */
 void dv_record_dynamics(dv_program *p, const dvbf_model *m);
+/* the transition alone, with w given. */
+void dv_record_move(dv_program *p, const dvbf_model *m);
 /* Emission: mean and ln_p. */
 void dv_record_emission(dv_program *p, const dvbf_model *m);
 

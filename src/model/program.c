@@ -24,10 +24,17 @@ static void record_inputs(dv_program *p, const dvbf_model *m) {
   p->weight = dvbf_slab_constant(g, 1, 1);
   p->z = dvbf_slab(g, p->steps, m->n_z);
   p->mean = p->ln_p = p->kl_first = p->kl = p->noise_first = p->noise = p->noise_v = DVBF_NONE;
+  p->v = p->w_first = p->w = p->head_first = p->head = p->prior = p->log_sigma = DVBF_NONE;
 }
 
 static void keep_all(dvbf_graph *g, const dvbf_value *values, int count) {
   for (int i = 0; i < count; i++) dvbf_keep(g, values[i]);
+}
+
+/* What the densities of w and x are made from. */
+static void keep_densities(const dv_program *p) {
+  keep_all(p->graph, (dvbf_value[]){p->w_first, p->w, p->head_first, p->head, p->prior, p->log_sigma}, 6);
+  keep_all(p->graph, (dvbf_value[]){p->noise_first, p->noise}, 2);
 }
 
 typedef void record_fn(dv_program *p, const dvbf_model *m, int observe);
@@ -46,6 +53,7 @@ static void record_bound(dv_program *p, const dvbf_model *m, int observe) {
   dvbf_value results[] = {p->z, p->mean, p->ln_p, p->kl_first, p->kl};
   keep_all(g, inputs, 8);
   if (!dv_graph_training(g)) keep_all(g, results, 5);
+  if (!dv_graph_training(g)) keep_densities(p);
 }
 
 dvbf_value dv_mask_input(const dv_program *p, const dvbf_model *m) {
@@ -55,7 +63,7 @@ dvbf_value dv_mask_input(const dv_program *p, const dvbf_model *m) {
 
 static dvbf_status begin(dv_program *p, dvbf_model *m, int steps, int rows, int flags, dvbf_error *error) {
   *p = (dv_program){.steps = steps, .rows = rows, .gaps = flags & DV_GAPS};
-  p->graph = dv_graph_new(&m->parameters, rows, flags & DV_TRAINING);
+  p->graph = dv_graph_new(&m->parameters, rows, flags & DV_BACKWARD);
   return p->graph ? DVBF_OK : dv_fail_memory(error, "recording the model");
 }
 
@@ -77,23 +85,64 @@ dvbf_status dv_program_record(dv_program *p, dvbf_model *m, int steps, int rows,
   return end(p, error);
 }
 
-dvbf_status dv_program_record_step(dv_program *p, dvbf_model *m, int rows, dvbf_error *error) {
-  dvbf_status status = begin(p, m, 2, rows, DV_GAPS, error);
-  if (status) return status;
-  p->mean_v = true; /* a thousand exponentials per step for noise far below that of w are not worth it */
-  record_inputs(p, m);
-  dv_record_dynamics(p, m);
-  keep_all(p->graph, (dvbf_value[]){p->x, p->u, p->mask, p->seen, p->weight, p->z}, 6);
+/* The emission of step t alone. */
+static void record_emission_at(dv_program *p, const dvbf_model *m, int t) {
+  dv_program one = *p;
+  one.steps = 1;
+  one.z = dvbf_steps(p->z, t, 1);
+  one.x = dvbf_steps(p->x, t, 1);
+  one.mask = dvbf_steps(p->mask, t, 1);
+  one.seen = dvbf_steps(p->seen, t, 1);
+  dv_record_emission(&one, m);
+  p->mean = one.mean;
+  p->ln_p = one.ln_p;
+  p->log_sigma = one.log_sigma;
+}
+
+/* Ends the recording of a part, of which `t` is the step that has an emission; negative: none has. */
+static dvbf_status end_part(dv_program *p, const dvbf_model *m, int t, dvbf_error *error) {
+  if (t >= 0) record_emission_at(p, m, t);
+  keep_all(p->graph, (dvbf_value[]){p->x, p->u, p->mask, p->seen, p->weight, p->z, p->v, p->mean, p->ln_p},
+           9);
+  if (t >= 0) keep_densities(p);
   return end(p, error);
 }
 
-dvbf_status dv_program_record_start(dv_program *p, dvbf_model *m, int rows, int frames, dvbf_error *error) {
+dvbf_status dv_program_record_step(dv_program *p, dvbf_model *m, int rows, bool particles,
+                                   dvbf_error *error) {
+  dvbf_status status = begin(p, m, 2, rows, DV_GAPS, error);
+  if (status) return status;
+  p->given_v = particles;
+  p->mean_v = true; /* a thousand exponentials per step for noise far below that of w are not worth it */
+  record_inputs(p, m);
+  dv_record_dynamics(p, m);
+  return end_part(p, m, particles ? 1 : -1, error);
+}
+
+dvbf_status dv_program_record_start(dv_program *p, dvbf_model *m, int rows, int frames, bool particles,
+                                    dvbf_error *error) {
   dvbf_status status = begin(p, m, frames, rows, DV_GAPS, error);
   if (status) return status;
   record_inputs(p, m);
   dv_record_initial(p, m, frames);
-  keep_all(p->graph, (dvbf_value[]){p->x, p->u, p->mask, p->seen, p->weight, p->z}, 6);
-  return end(p, error);
+  return end_part(p, m, particles ? 0 : -1, error);
+}
+
+dvbf_status dv_program_record_move(dv_program *p, dvbf_model *m, int rows, dvbf_error *error) {
+  dvbf_status status = begin(p, m, 2, rows, DV_GAPS, error);
+  if (status) return status;
+  p->given_v = true;
+  record_inputs(p, m);
+  dv_record_move(p, m);
+  dvbf_keep(p->graph, p->w);
+  return end_part(p, m, -1, error);
+}
+
+dvbf_status dv_program_record_emission(dv_program *p, dvbf_model *m, int rows, dvbf_error *error) {
+  dvbf_status status = begin(p, m, 1, rows, DV_GAPS, error);
+  if (status) return status;
+  record_inputs(p, m);
+  return end_part(p, m, 0, error);
 }
 
 void dv_program_clear(dv_program *p) {

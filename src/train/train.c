@@ -1,41 +1,34 @@
-/* The training loop: starts, validation, the best model, and the way back from divergence. */
+/* The training loop: starts, validation, the best model, the way back from divergence, and checkpoints. All
+ * that the loop depends on stands in a dv_training, so that a run that goes on from its checkpoint is the run
+ * that was never interrupted. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
+#include "train/checkpoint.h"
+#include "train/folder.h"
 #include "train/schedule.h"
-#include "train/updater.h"
-#include "train/validate.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-/* What is worth keeping of a start: everything to go on with it, and how well it predicts. */
-typedef struct candidate {
-  void *snapshot;
-  double prediction;
-  unsigned start;
-} candidate;
-
 typedef struct trainer {
   const dv_train_settings *s;
+  const dvbf_train_options *options;
   dvbf_sequences train, valid; /* windows onto the data */
   dvbf_model *model;
   dv_pool *pool;
   dv_updater *updater;
   dv_validator validator;
-  dvbf_progress_fn *progress;
-  void *user_data;
+  dv_training at;
   dvbf_progress report;
-  double began, start_began, told; /* seconds */
-  dvbf_real *best;                 /* [parameters] best by validation */
-  double best_bound, best_floor;
-  uint64_t best_update;
-  void *good;       /* snapshot of the last finite validation */
-  candidate judged; /* the best start so far, at its judgement */
-  int64_t retries_left;
+  double began, told, kept; /* seconds on the clock: beginning, last report, last checkpoint */
+  dv_folder folder;         /* where options->folder is not NULL */
+  uint64_t fingerprint;     /* of the data */
+  bool unsaved;             /* the best model is not in its file yet */
   bool stopped;
+  dvbf_error *error;
 } trainer;
 
 static double now(void) {
@@ -44,165 +37,253 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static uint64_t updates_of(const trainer *t) {
+  return t->at.phase == DV_FINISHED ? (uint64_t)t->s->updates : dv_updater_updates(t->updater);
+}
+
 /* ---- Telling ---- */
 
-static void tell(trainer *t, const char *event) {
-  uint64_t update = dv_updater_updates(t->updater);
+static void fill_report(trainer *t) {
   dvbf_progress *r = &t->report;
-  r->update = update;
+  r->update = updates_of(t);
   r->updates = (uint64_t)t->s->updates;
+  r->start = (unsigned)t->at.start + 1;
+  r->starts = (unsigned)t->s->starts;
+  r->begun = (unsigned)t->at.begun;
   r->seconds = now() - t->began;
-  double done = (double)update, spent = now() - t->start_began;
+  double done = (double)r->update, spent = r->seconds - t->at.start_seconds;
   r->seconds_left = done > 0 ? spent / done * ((double)r->updates - done) : 0;
-  r->event = event;
+  r->bound = t->at.bound;
+  r->valid_bound = t->at.scores.bound;
+  r->valid_reconstruction = t->at.scores.reconstruction;
+  r->valid_kl_w = t->at.scores.kl_w;
+  r->valid_kl_v = t->at.scores.kl_v;
+  r->valid_prediction = t->at.scores.prediction;
+}
+
+static void tell(trainer *t, const char *event) {
+  const dvbf_train_options *o = t->options;
+  fill_report(t);
+  t->report.event = event;
   t->told = now();
-  if (t->progress && !t->progress(r, t->user_data)) t->stopped = true;
-  r->event = NULL;
-  r->validated = false;
+  if (o->progress && !o->progress(&t->report, o->user_data)) t->stopped = true;
+  t->report.event = NULL;
+  t->report.validated = false;
+}
+
+/* ---- Checkpoints ---- */
+
+/* The floor of sigma that training has reached. */
+static double floor_reached(const trainer *t) {
+  uint64_t update = updates_of(t);
+  return dv_schedule_at(t->s, update ? update - 1 : 0, 0).log_sigma_floor;
+}
+
+/* What the model tells besides its parameters: of the best or, where there is none yet, of what there is. */
+static void describe_model(trainer *t) {
+  dvbf_model *m = t->model;
+  bool best = t->at.best_update;
+  m->updates = best ? t->at.best_update : updates_of(t);
+  if (m->updates) m->log_sigma_floor = best ? t->at.best_floor : floor_reached(t);
+}
+
+static dvbf_status save_model(trainer *t) {
+  dvbf_model *m = t->model;
+  dvbf_real *values = m->parameters.values;
+  describe_model(t);
+  if (t->at.best_update) m->parameters.values = t->at.best;
+  dvbf_status status = dvbf_model_save(m, t->folder.model, t->error);
+  m->parameters.values = values;
+  if (!status) t->unsaved = false;
+  return status;
+}
+
+/* Model, metrics, checkpoint: whenever the process ends between two of them, the checkpoint finds the others
+ * as new as itself or newer. */
+static dvbf_status keep(trainer *t) {
+  t->kept = now();
+  if (!t->options->folder) return DVBF_OK;
+  bool last = t->stopped || t->at.phase == DV_FINISHED; /* even a model that was never validated */
+  bool worth = t->at.best_update ? t->unsaved : last;
+  dvbf_status status = worth ? save_model(t) : DVBF_OK;
+  if (!status) status = dv_folder_sync(&t->folder, t->error);
+  dv_updater_save(t->updater, t->at.now);
+  t->at.seconds = now() - t->began;
+  if (status || !dv_training_sound(&t->at, t->model)) return status;
+  return dv_checkpoint_write(&t->at, t->model, t->fingerprint, t->folder.checkpoint, t->error);
 }
 
 /* ---- Validation and the best model ---- */
 
-static void keep_if_best(trainer *t, const dv_scores *scores, double floor) {
-  if (t->best_update && scores->bound <= t->best_bound) return;
-  t->best_bound = scores->bound;
-  t->best_floor = floor;
-  t->best_update = dv_updater_updates(t->updater);
-  memcpy(t->best, t->model->parameters.values, t->model->parameters.size * sizeof *t->best);
+static void keep_if_best(trainer *t, double floor) {
+  if (t->at.best_update && t->at.scores.bound <= t->at.best_bound) return;
+  t->at.best_bound = t->at.scores.bound;
+  t->at.best_floor = floor;
+  t->at.best_update = dv_updater_updates(t->updater);
+  memcpy(t->at.best, t->model->parameters.values, t->model->parameters.size * sizeof *t->at.best);
+  t->unsaved = true;
 }
 
-/* False when the scores are not finite. */
-static bool validate(trainer *t) {
-  uint64_t update = dv_updater_updates(t->updater);
-  dv_schedule schedule = dv_schedule_at(t->s, update ? update - 1 : 0, 0);
+/* *finite tells whether the scores are; if not, nothing is changed. */
+static dvbf_status validate(trainer *t, bool *finite) {
+  uint64_t last = dv_updater_updates(t->updater) - 1;
+  dv_schedule schedule = dv_schedule_at(t->s, last, 0);
   dv_scores scores = dv_validator_run(&t->validator, schedule.log_sigma_floor);
-  if (!isfinite(scores.bound)) return false;
-  keep_if_best(t, &scores, schedule.log_sigma_floor);
-  dv_updater_save(t->updater, t->good);
-  dvbf_progress *r = &t->report;
-  r->validated = true;
-  r->valid_bound = scores.bound;
-  r->valid_reconstruction = scores.reconstruction;
-  r->valid_kl_w = scores.kl_w;
-  r->valid_kl_v = scores.kl_v;
-  r->valid_prediction = scores.prediction;
-  r->learning_rate = dv_learning_rate_at(t->s, update ? update - 1 : 0);
-  r->temperature = schedule.temperature;
-  r->sigma_floor = exp(schedule.log_sigma_floor);
+  dvbf_status status = dv_sequences_intact(&t->valid, t->error);
+  if (status) return status;
+  *finite = isfinite(scores.bound);
+  if (!*finite) return DVBF_OK;
+  t->at.scores = scores;
+  t->at.validations++;
+  keep_if_best(t, schedule.log_sigma_floor);
+  dv_updater_save(t->updater, t->at.good);
+  t->report.validated = true;
+  t->report.learning_rate = dv_learning_rate_at(t->s, last);
+  t->report.temperature = schedule.temperature;
+  t->report.sigma_floor = exp(schedule.log_sigma_floor);
+  fill_report(t);
+  status = t->options->folder ? dv_folder_add(&t->folder, &t->report, t->error) : DVBF_OK;
   tell(t, NULL);
-  return true;
+  return status;
 }
 
-/* Goes back to the last good state with half the rate. False when that was tried often enough. */
-static bool recover(trainer *t) {
+/* Goes back to the last good state; the k-th time with 1/2^k of the rate. */
+static dvbf_status recover(trainer *t) {
   char event[160];
-  if (t->retries_left-- <= 0) return false;
-  uint64_t bad = dv_updater_updates(t->updater);
-  double factor = pow(0.5, (double)(t->s->retries - t->retries_left));
-  dv_updater_restore(t->updater, t->good);
+  unsigned long long bad = dv_updater_updates(t->updater);
+  if (!t->at.retries_left)
+    return dv_fail(
+        t->error, DVBF_NUMERIC,
+        "training diverged at update %llu and again after %lld retries with smaller steps; try a smaller "
+        "learning-rate or clip-norm = 1",
+        bad, (long long)t->s->retries);
+  t->at.retries_left--;
+  double factor = pow(0.5, (double)t->s->retries - (double)t->at.retries_left);
+  dv_updater_restore(t->updater, t->at.good);
   dv_updater_slow_down(t->updater, factor);
   snprintf(event, sizeof event,
-           "update %llu was not finite: back to update %llu with %g of the learning rate",
-           (unsigned long long)bad, (unsigned long long)dv_updater_updates(t->updater), factor);
+           "update %llu was not finite: back to update %llu with %g of the learning rate", bad,
+           (unsigned long long)dv_updater_updates(t->updater), factor);
   tell(t, event);
-  return true;
+  return DVBF_OK;
 }
 
-/* Runs until `until`, validating on the way. False when training diverged for good. */
-static bool run_until(trainer *t, uint64_t until) {
-  while (dv_updater_updates(t->updater) < until && !t->stopped) {
-    uint64_t at = dv_updater_updates(t->updater), every = (uint64_t)t->s->validate_every;
-    uint64_t next = at / every * every + every, chunk = (next < until ? next : until) - at;
-    if (chunk > 10) chunk = 10; /* so that an interrupt is heard soon */
-    uint64_t done = dv_updater_run(t->updater, chunk);
-    t->report.bound = dv_updater_bound(t->updater) + dv_model_log_jacobian(t->model);
-    uint64_t update = dv_updater_updates(t->updater);
-    if (dv_sequences_intact(&t->train, NULL)) return false;
-    bool finite = done == chunk, due = update % every == 0 || update == (uint64_t)t->s->updates;
-    if (finite && due) finite = validate(t);
-    if (!finite && !recover(t)) return false;
-    if (now() - t->told > 0.2) tell(t, NULL);
+/* Some updates, and the validation that is due after them. */
+static dvbf_status run_chunk(trainer *t, uint64_t until, bool *validated) {
+  uint64_t at = dv_updater_updates(t->updater), every = (uint64_t)t->s->validate_every;
+  uint64_t next = at / every * every + every, chunk = (next < until ? next : until) - at;
+  if (chunk > 10) chunk = 10; /* so that an interrupt is heard soon */
+  bool finite = dv_updater_run(t->updater, chunk) == chunk;
+  dvbf_status status = dv_sequences_intact(&t->train, t->error);
+  if (status) return status;
+  t->at.bound = dv_updater_bound(t->updater) + dv_model_log_jacobian(t->model);
+  uint64_t update = at + chunk;
+  *validated = finite && (update % every == 0 || update == until);
+  if (*validated) status = validate(t, &finite);
+  return status || finite ? status : recover(t);
+}
+
+/* Runs until `until`, where it validates. The caller makes the checkpoint there. */
+static dvbf_status run_until(trainer *t, uint64_t until) {
+  dvbf_status status = DVBF_OK;
+  while (!status && !t->stopped && dv_updater_updates(t->updater) < until) {
+    bool due = false;
+    status = run_chunk(t, until, &due);
+    due = due || now() - t->kept >= t->s->checkpoint_every;
+    if (!status && due && !t->stopped && dv_updater_updates(t->updater) < until) status = keep(t);
+    if (!status && now() - t->told > 0.2) tell(t, NULL);
   }
-  return true;
+  return status;
 }
 
 /* ---- Starts ---- */
 
-/* First values, order and noise of start k; the first start is the seed itself. */
-static uint64_t seed_of_start(const trainer *t, unsigned k) {
-  return (uint64_t)t->s->seed + ((uint64_t)k << 56);
+/* The update at which starts are judged; 0: they are not. */
+static uint64_t judgement(const trainer *t) {
+  bool judging = t->s->starts > 1 && t->validator.predict.runs;
+  return judging ? (uint64_t)(t->s->restart_at * (double)t->s->updates) : 0;
 }
 
 /* Fresh first values in place: a new model of the same shapes is made and its values are taken. */
-static dvbf_status begin_start(trainer *t, unsigned k, dvbf_error *error) {
+static dvbf_status begin_start(trainer *t, unsigned k) {
+  uint64_t seed = dv_seed_of_start(t->s, k);
   if (k > 0) {
     dvbf_model *fresh = NULL;
-    dvbf_status status = dv_model_new(&fresh, t->model->settings_object, t->model->transition, &t->train,
-                                      seed_of_start(t, k), error);
+    dvbf_status status =
+        dv_model_new(&fresh, t->model->settings_object, t->model->transition, &t->train, seed, t->error);
     if (status) return status;
     memcpy(t->model->parameters.values, fresh->parameters.values,
            fresh->parameters.size * sizeof *fresh->parameters.values);
     dvbf_model_free(fresh);
   }
-  dv_updater_reset(t->updater, seed_of_start(t, k));
-  dv_updater_save(t->updater, t->good);
-  t->best_update = 0;
-  t->retries_left = t->s->retries;
-  t->start_began = now();
-  t->report.start = k + 1;
+  dv_updater_reset(t->updater, seed);
+  dv_updater_save(t->updater, t->at.good);
+  t->at.best_update = 0;
+  t->at.retries_left = (uint64_t)t->s->retries;
+  t->at.start_seconds = now() - t->began;
+  t->at.start = k;
+  t->at.begun = k + 1;
+  t->at.phase = judgement(t) ? DV_JUDGING : DV_TRAINING;
   return DVBF_OK;
+}
+
+/* Keeps this start if it predicts better than those before. */
+static void compare_start(trainer *t) {
+  double p = t->at.scores.prediction;
+  if (t->at.start > 0 && p >= t->at.judged_prediction) return;
+  dv_updater_save(t->updater, t->at.judged);
+  t->at.judged_prediction = p;
+  t->at.judged_start = t->at.start;
+  t->at.judged_retries = t->at.retries_left;
+}
+
+/* Goes on with the best of the starts, from its judgement. */
+static void take_judged(trainer *t) {
+  dv_updater_restore(t->updater, t->at.judged);
+  dv_updater_save(t->updater, t->at.good);
+  t->at.best_update = 0;
+  t->at.start = t->at.judged_start;
+  t->at.retries_left = t->at.judged_retries;
+  t->at.phase = DV_TRAINING;
+  tell(t, "no start predicts well: going on with the best of them; more starts or updates may help");
 }
 
 /* A start is good when it predicts: in the bad optimum, w encodes every frame and the transition knows
  * nothing. */
-static bool judge(trainer *t, unsigned k) {
-  double p = t->report.valid_prediction;
-  if (k == 0 || !(p >= t->judged.prediction)) {
-    dv_updater_save(t->updater, t->judged.snapshot);
-    t->judged.prediction = p;
-    t->judged.start = k;
+static dvbf_status judge(trainer *t) {
+  char event[160];
+  double p = t->at.scores.prediction;
+  compare_start(t);
+  if (!(p > t->s->restart_above)) {
+    t->at.phase = DV_TRAINING;
+    return DVBF_OK;
   }
-  return !(p > t->s->restart_above);
+  if (t->at.begun == (uint64_t)t->s->starts) {
+    take_judged(t);
+    return DVBF_OK;
+  }
+  snprintf(event, sizeof event,
+           "start %u predicts badly (%.2f of the pixel variance, restart-above = %g): starting anew",
+           (unsigned)t->at.begun, p, t->s->restart_above);
+  tell(t, event);
+  return begin_start(t, (unsigned)t->at.begun);
 }
 
-static dvbf_status give_up(trainer *t, dvbf_error *error) {
-  dvbf_status status = dv_sequences_intact(&t->train, error);
-  if (!status) status = dv_sequences_intact(&t->valid, error);
-  if (status) return status;
-  return dv_fail(
-      error, DVBF_NUMERIC,
-      "training diverged at update %llu and again after %lld retries with smaller steps; try a smaller "
-      "learning-rate or clip-norm = 1",
-      (unsigned long long)dv_updater_updates(t->updater), (long long)t->s->retries);
-}
-
-static dvbf_status run_starts(trainer *t, dvbf_error *error) {
-  unsigned starts = (unsigned)t->s->starts;
-  uint64_t updates = (uint64_t)t->s->updates, judgement = (uint64_t)(t->s->restart_at * (double)updates);
-  bool judging = starts > 1 && t->validator.predict.runs && judgement > 0;
-  t->report.starts = starts;
-  for (unsigned k = 0;; k++) {
-    dvbf_status status = begin_start(t, k, error);
-    if (status) return status;
-    if (!judging) break;
-    if (!run_until(t, judgement)) return give_up(t, error);
-    if (t->stopped) return DVBF_OK;
-    if (!validate(t)) return give_up(t, error);
-    if (t->stopped || judge(t, k)) break;
-    if (k + 1 == starts) {
-      dv_updater_restore(t->updater, t->judged.snapshot);
-      t->best_update = 0;
-      t->report.start = t->judged.start + 1;
-      tell(t, "no start predicts well: going on with the best of them; more starts or updates may help");
-      break;
-    }
-    char event[160];
-    snprintf(event, sizeof event,
-             "start %u predicts badly (%.2f of the pixel variance, restart-above = %g): starting anew", k + 1,
-             t->report.valid_prediction, t->s->restart_above);
-    tell(t, event);
+/* From wherever the state is to the end, or to a stop. */
+static dvbf_status run(trainer *t) {
+  dvbf_status status = DVBF_OK;
+  while (!status && !t->stopped && t->at.phase != DV_FINISHED) {
+    bool judging = t->at.phase == DV_JUDGING;
+    uint64_t until = judging ? judgement(t) : (uint64_t)t->s->updates;
+    status = run_until(t, until);
+    bool arrived = !status && dv_updater_updates(t->updater) >= until;
+    if (arrived && judging)
+      status = judge(t);
+    else if (arrived)
+      t->at.phase = DV_FINISHED;
+    if (!status) status = keep(t);
   }
-  return t->stopped || run_until(t, updates) ? DVBF_OK : give_up(t, error);
+  return status;
 }
 
 /* ---- The public functions ---- */
@@ -221,26 +302,52 @@ static dvbf_status cut(trainer *t, const dv_train_settings *s, const dvbf_data *
                 : dv_windows_cut(&t->valid, valid, VALID_WINDOWS * window, VALID_WINDOWS * window, error);
 }
 
-static dvbf_status prepare(trainer *t, dvbf_error *error) {
-  dvbf_status status = dv_pool_new(&t->pool, (unsigned)t->s->threads, error);
-  if (!status) status = dv_updater_new(&t->updater, t->model, t->pool, &t->train, error);
-  if (!status) status = dv_validator_init(&t->validator, t->model, t->pool, &t->valid, error);
+static dvbf_status prepare(trainer *t) {
+  dvbf_status status = dv_pool_new(&t->pool, (unsigned)t->s->threads, t->error);
+  if (!status) status = dv_updater_new(&t->updater, t->model, t->pool, &t->train, t->error);
+  if (!status) status = dv_validator_init(&t->validator, t->model, t->pool, &t->valid, t->error);
   if (status) return status;
-  size_t size = dv_updater_snapshot_size(t->updater);
-  t->best = dv_calloc(t->model->parameters.size, sizeof *t->best);
-  t->good = dv_calloc(size, 1);
-  t->judged.snapshot = dv_calloc(size, 1);
-  return t->best && t->good && t->judged.snapshot ? DVBF_OK : dv_fail_memory(error, "preparing training");
+  return dv_training_init(&t->at, t->model->parameters.size, dv_updater_snapshot_size(t->updater), t->error);
 }
 
+/* Takes the state of the checkpoint. */
+static dvbf_status go_on(trainer *t) {
+  char event[160];
+  dvbf_status status = dv_checkpoint_read(&t->at, t->model, t->fingerprint, t->folder.checkpoint, t->error);
+  if (status) return status;
+  t->began = now() - t->at.seconds;
+  t->unsaved = !dv_exists(t->folder.model);
+  if (t->at.phase == DV_FINISHED) {
+    tell(t, "this run is finished: nothing is left to do");
+    return t->unsaved ? save_model(t) : DVBF_OK;
+  }
+  dv_updater_restore(t->updater, t->at.now);
+  status = dv_folder_go_on(&t->folder, t->at.validations, t->error);
+  if (status) return status;
+  snprintf(event, sizeof event, "going on from update %llu of start %u", (unsigned long long)updates_of(t),
+           (unsigned)t->at.start + 1);
+  tell(t, event);
+  return DVBF_OK;
+}
+
+/* Begins, or goes on where that is asked for and possible. */
+static dvbf_status begin(trainer *t, const dvbf_settings *settings, const dvbf_data *data) {
+  const dvbf_train_options *o = t->options;
+  t->kept = now();
+  if (!o->folder) return begin_start(t, 0);
+  t->fingerprint = dv_data_fingerprint(data);
+  if (o->resume && dv_exists(t->folder.checkpoint)) return go_on(t);
+  dvbf_status status = dv_folder_begin(&t->folder, settings, t->error);
+  if (!status) status = begin_start(t, 0);
+  if (!status && o->resume) tell(t, "there is no checkpoint to go on from: beginning at the first update");
+  return status;
+}
+
+/* Leaves the best model, or what there is when training was stopped before there was one. */
 static void finish(trainer *t) {
   dvbf_model *m = t->model;
-  if (!t->best_update && t->stopped) validate(t);
-  if (t->best_update) {
-    memcpy(m->parameters.values, t->best, m->parameters.size * sizeof *t->best);
-    m->log_sigma_floor = t->best_floor;
-  }
-  m->updates = t->best_update;
+  describe_model(t);
+  if (t->at.best_update) memcpy(m->parameters.values, t->at.best, m->parameters.size * sizeof *t->at.best);
   m->seconds = now() - t->began;
 }
 
@@ -248,17 +355,18 @@ static void clear(trainer *t) {
   if (t->pool) dv_validator_clear(&t->validator);
   dv_updater_free(t->updater);
   dv_pool_free(t->pool);
-  dv_free(t->best);
-  dv_free(t->good);
-  dv_free(t->judged.snapshot);
+  dv_training_clear(&t->at);
   dv_windows_free(&t->train);
   dv_windows_free(&t->valid);
+  if (t->options->folder) dv_folder_close(&t->folder);
 }
 
 dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
-                            const dvbf_settings *settings, const dvbf_data *data, dvbf_progress_fn *progress,
-                            void *user_data, dvbf_error *error) {
-  trainer t = {.progress = progress, .user_data = user_data, .began = now()};
+                            const dvbf_settings *settings, const dvbf_data *data,
+                            const dvbf_train_options *options, dvbf_error *error) {
+  static const dvbf_train_options none;
+  trainer t = {.options = options ? options : &none, .began = now(), .error = error};
+  t.folder.lock = -1;
   if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
   dvbf_status status = dv_data_validate(data, "data", error);
   if (status) return status;
@@ -273,9 +381,10 @@ dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
   /* Overlapping windows show nothing new: N counts sequences of that length. */
   t.model->sequences = fmax(1, (double)dv_sequences_frames(&data->train) /
                                    (double)dv_sequences_frames(&t.train) * (double)t.train.count);
-  t.report.bound = NAN;
-  status = prepare(&t, error);
-  if (!status) status = run_starts(&t, error);
+  if (t.options->folder) status = dv_folder_open(&t.folder, t.options, settings, error);
+  if (!status) status = prepare(&t);
+  if (!status) status = begin(&t, settings, data);
+  if (!status) status = run(&t);
   if (!status) finish(&t);
   clear(&t);
   if (status) {
@@ -287,6 +396,6 @@ dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
 }
 
 dvbf_status dvbf_train(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
-                       dvbf_progress_fn *progress, void *user_data, dvbf_error *error) {
-  return dvbf_train_with(out, NULL, settings, data, progress, user_data, error);
+                       const dvbf_train_options *options, dvbf_error *error) {
+  return dvbf_train_with(out, NULL, settings, data, options, error);
 }

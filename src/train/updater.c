@@ -12,12 +12,6 @@
 
 enum { BLOCK = 4096 }; /* parameters a worker reduces and steps at once; fixes the order of the norm's sum */
 
-typedef struct counters {
-  uint64_t update, seed;
-  double rate_factor;
-  double usual_norm; /* running average of the gradient's norm, 0 before the first */
-} counters;
-
 struct dv_updater {
   dvbf_model *model;
   dv_pool *pool;
@@ -34,7 +28,7 @@ struct dv_updater {
   uint32_t *index;           /* [shards][rows] sequences of the minibatch */
   double (*terms)[DV_TERMS]; /* [shards] */
   double *squares;           /* [blocks] */
-  counters at;
+  dv_counters at;
   /* of the running job */
   uint64_t wanted, done;
   double bound_sum;
@@ -95,7 +89,7 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, c
   dvbf_status status = dv_products_choose(&product, model->settings->products, error);
   if (!status)
     status =
-        dv_program_record(&u->program, model, steps, u->rows, steps, DV_TRAINING | dv_gaps_of(train), error);
+        dv_program_record(&u->program, model, steps, u->rows, steps, DV_BACKWARD | dv_gaps_of(train), error);
   if (!status && !allocate(u)) status = dv_fail_memory(error, "preparing training");
   for (int i = 0; i < dv_pool_size(pool) && !status; i++) {
     status = dv_run_init(&u->runs[i], u->program.graph, error);
@@ -132,7 +126,7 @@ void dv_updater_reset(dv_updater *u, uint64_t seed) {
   size_t bytes = u->model->parameters.size * sizeof *u->m;
   memset(u->m, 0, bytes);
   memset(u->v, 0, bytes);
-  u->at = (counters){.seed = seed, .rate_factor = 1};
+  u->at = (dv_counters){.seed = seed, .rate_factor = 1};
   u->epoch = 0;
 }
 
@@ -277,7 +271,7 @@ double dv_updater_bound(const dv_updater *u) {
 }
 
 void dv_updater_slow_down(dv_updater *u, double factor) {
-  u->at.rate_factor *= factor;
+  u->at.rate_factor = factor;
 }
 
 double dv_updater_flops(const dv_updater *u) {
@@ -287,7 +281,7 @@ double dv_updater_flops(const dv_updater *u) {
 /* ---- Snapshots: counters, parameters, m, v ---- */
 
 size_t dv_updater_snapshot_size(const dv_updater *u) {
-  return sizeof(counters) + 3 * u->model->parameters.size * sizeof(dvbf_real);
+  return sizeof(dv_counters) + 3 * u->model->parameters.size * sizeof(dvbf_real);
 }
 
 void dv_updater_save(const dv_updater *u, void *snapshot) {
@@ -307,4 +301,10 @@ void dv_updater_restore(dv_updater *u, const void *snapshot) {
   memcpy(u->m, from + sizeof u->at + bytes, bytes);
   memcpy(u->v, from + sizeof u->at + 2 * bytes, bytes);
   u->epoch = 0;
+}
+
+dv_snapshot_parts dv_snapshot_open(void *snapshot, size_t parameters) {
+  dv_counters *at = snapshot;
+  dvbf_real *first = (dvbf_real *)(at + 1);
+  return (dv_snapshot_parts){at, {first, first + parameters, first + 2 * parameters}};
 }

@@ -23,7 +23,7 @@ uint64_t dv_updater_run(dv_updater *u, uint64_t count);
 uint64_t dv_updater_updates(const dv_updater *u);
 /* Bound of the minibatches of the last run, nats per frame, without temperature. */
 double dv_updater_bound(const dv_updater *u);
-/* Factor on the learning rate, 1 at first; a diverged run goes on with less. */
+/* Sets the factor on the learning rate, 1 at first; a diverged run goes on with less. */
 void dv_updater_slow_down(dv_updater *u, double factor);
 /* Matrix products of one update, in floating-point operations. */
 double dv_updater_flops(const dv_updater *u);
@@ -32,5 +32,19 @@ double dv_updater_flops(const dv_updater *u);
 size_t dv_updater_snapshot_size(const dv_updater *u);
 void dv_updater_save(const dv_updater *u, void *snapshot);
 void dv_updater_restore(dv_updater *u, const void *snapshot);
+
+/* What a snapshot holds, for files. */
+typedef struct dv_counters {
+  uint64_t update, seed;
+  double rate_factor;
+  double usual_norm; /* running average of the gradient's norm, 0 before the first */
+} dv_counters;
+
+typedef struct dv_snapshot_parts {
+  dv_counters *at;
+  dvbf_real *arrays[3]; /* [parameters] each: parameters, optimiser's m and v */
+} dv_snapshot_parts;
+
+dv_snapshot_parts dv_snapshot_open(void *snapshot, size_t parameters);
 
 #endif

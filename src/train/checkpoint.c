@@ -1,0 +1,291 @@
+/* A checkpoint is a file of tensors like a model, with counters as metadata: whole numbers in decimals, real
+ * ones as the 16 hexadecimal digits of their bits, which is exact, also for NaN, and the same in any locale.
+ */
+#include "train/checkpoint.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "model/tensors.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static const char FORMAT[] = "dvbf checkpoint 1";
+
+enum { FIELDS = 32, TENSORS = 10 };
+
+/* ---- Memory ---- */
+
+dvbf_status dv_training_init(dv_training *s, size_t parameters, size_t snapshot, dvbf_error *error) {
+  *s = (dv_training){.bound = NAN, .scores = {NAN, NAN, NAN, NAN, NAN}};
+  s->best = dv_calloc(parameters, sizeof *s->best);
+  s->now = dv_calloc(snapshot, 1);
+  s->good = dv_calloc(snapshot, 1);
+  s->judged = dv_calloc(snapshot, 1);
+  return s->best && s->now && s->good && s->judged ? DVBF_OK : dv_fail_memory(error, "preparing training");
+}
+
+void dv_training_clear(dv_training *s) {
+  dv_free(s->best);
+  dv_free(s->now);
+  dv_free(s->good);
+  dv_free(s->judged);
+}
+
+/* ---- What is in the file ---- */
+
+/* A number of the state: `count` or `real`, in [low, high]. */
+typedef struct field {
+  char name[24];
+  uint64_t *count;
+  double *real;
+  double low, high;
+  bool nan; /* may be NaN */
+} field;
+
+static const double HUGE_COUNT = 9e15, HUGE_REAL = 1e300;
+
+static void add_count(field *list, int *n, const char *name, uint64_t *at, double low, double high) {
+  field *f = &list[(*n)++];
+  *f = (field){.count = at, .low = low, .high = high};
+  snprintf(f->name, sizeof f->name, "%s", name);
+}
+
+static void add_real(field *list, int *n, const char *name, double *at, double low, double high, bool nan) {
+  field *f = &list[(*n)++];
+  *f = (field){.real = at, .low = low, .high = high, .nan = nan};
+  snprintf(f->name, sizeof f->name, "%s", name);
+}
+
+static int list_numbers(dv_training *s, const dv_train_settings *set, field out[FIELDS]) {
+  int n = 0;
+  double updates = (double)set->updates, last = (double)set->starts - 1, retries = (double)set->retries;
+  add_count(out, &n, "phase", &s->phase, DV_JUDGING, DV_FINISHED);
+  add_count(out, &n, "start", &s->start, 0, last);
+  add_count(out, &n, "begun", &s->begun, 1, last + 1);
+  add_count(out, &n, "retries_left", &s->retries_left, 0, retries);
+  add_count(out, &n, "validations", &s->validations, 0, HUGE_COUNT);
+  add_count(out, &n, "best_update", &s->best_update, 0, updates);
+  add_real(out, &n, "best_bound", &s->best_bound, -HUGE_REAL, HUGE_REAL, false);
+  add_real(out, &n, "best_floor", &s->best_floor, -1e6, 1e6, false);
+  add_count(out, &n, "judged_start", &s->judged_start, 0, last);
+  add_count(out, &n, "judged_retries", &s->judged_retries, 0, retries);
+  add_real(out, &n, "judged_prediction", &s->judged_prediction, 0, INFINITY, true);
+  add_real(out, &n, "bound", &s->bound, -INFINITY, INFINITY, true);
+  add_real(out, &n, "valid_bound", &s->scores.bound, -HUGE_REAL, HUGE_REAL, true);
+  add_real(out, &n, "valid_reconstruction", &s->scores.reconstruction, -HUGE_REAL, HUGE_REAL, true);
+  add_real(out, &n, "valid_kl_w", &s->scores.kl_w, -HUGE_REAL, HUGE_REAL, true);
+  add_real(out, &n, "valid_kl_v", &s->scores.kl_v, -HUGE_REAL, HUGE_REAL, true);
+  add_real(out, &n, "valid_prediction", &s->scores.prediction, 0, INFINITY, true);
+  add_real(out, &n, "seconds", &s->seconds, 0, HUGE_REAL, false);
+  add_real(out, &n, "start_seconds", &s->start_seconds, 0, HUGE_REAL, false);
+  return n;
+}
+
+/* A snapshot that the phase needs. */
+typedef struct kept {
+  const char *name;
+  void *snapshot;
+  uint64_t start;
+} kept;
+
+/* The end needs none, and only a start that is not the first has one to be compared with. */
+static int list_snapshots(const dv_training *s, kept out[3]) {
+  if (s->phase == DV_FINISHED) return 0;
+  out[0] = (kept){"now", s->now, s->start};
+  out[1] = (kept){"good", s->good, s->start};
+  out[2] = (kept){"judged", s->judged, s->judged_start};
+  return s->phase == DV_JUDGING && s->start > 0 ? 3 : 2;
+}
+
+static void list_counters(const kept *k, const dvbf_model *m, field *out, int *n) {
+  char name[24];
+  dv_counters *at = dv_snapshot_open(k->snapshot, m->parameters.size).at;
+  snprintf(name, sizeof name, "%s.update", k->name);
+  add_count(out, n, name, &at->update, 0, (double)m->settings->updates);
+  snprintf(name, sizeof name, "%s.rate_factor", k->name);
+  add_real(out, n, name, &at->rate_factor, 1e-31, 1, false);
+  snprintf(name, sizeof name, "%s.usual_norm", k->name);
+  add_real(out, n, name, &at->usual_norm, 0, HUGE_REAL, false);
+}
+
+static int list_tensors(const dv_training *s, const dvbf_model *m, dv_tensor out[TENSORS]) {
+  static const char *const arrays[] = {"parameters", "m", "v"};
+  kept snapshots[3];
+  size_t size = m->parameters.size;
+  int n = 0, count = list_snapshots(s, snapshots);
+  if (s->best_update) out[n++] = dv_tensor_real("best.parameters", 1, size, s->best);
+  for (int i = 0; i < count; i++)
+    for (int k = 0; k < 3; k++) {
+      char name[32];
+      snprintf(name, sizeof name, "%s.%s", snapshots[i].name, arrays[k]);
+      out[n] = dv_tensor_real(name, 1, size, dv_snapshot_open(snapshots[i].snapshot, size).arrays[k]);
+      out[n++].infinite = k > 0; /* the square of a long gradient is, and training goes on */
+    }
+  return n;
+}
+
+bool dv_training_sound(const dv_training *s, const dvbf_model *m) {
+  dv_tensor tensors[TENSORS];
+  int n = list_tensors(s, m, tensors);
+  for (int i = 0; i < n; i++)
+    if (dv_tensor_flaw(&tensors[i]) < tensors[i].cols) return false;
+  return s->phase == DV_FINISHED || isfinite(dv_snapshot_open(s->now, m->parameters.size).at->usual_norm);
+}
+
+/* ---- Writing ---- */
+
+static bool set_fields(json_t *meta, const field *fields, int n) {
+  bool done = true;
+  for (int i = 0; done && i < n; i++) {
+    uint64_t bits;
+    if (fields[i].count) {
+      done = dv_meta_set(meta, fields[i].name, "%" PRIu64, *fields[i].count);
+    } else {
+      memcpy(&bits, fields[i].real, sizeof bits);
+      done = dv_meta_set(meta, fields[i].name, "%016" PRIx64, bits);
+    }
+  }
+  return done;
+}
+
+/* The fields are listed for reading and writing alike, so that the list takes a state that may change. */
+static int list_all(dv_training *s, const dvbf_model *m, field out[FIELDS]) {
+  kept snapshots[3];
+  int n = list_numbers(s, m->settings, out), count = list_snapshots(s, snapshots);
+  for (int i = 0; i < count; i++) list_counters(&snapshots[i], m, out, &n);
+  return n;
+}
+
+dvbf_status dv_checkpoint_write(const dv_training *state, const dvbf_model *m, uint64_t data,
+                                const char *path, dvbf_error *error) {
+  dv_training s = *state;
+  field fields[FIELDS];
+  dv_tensor tensors[TENSORS];
+  json_t *meta = json_object();
+  bool done = dv_meta_set_kind(meta, m, FORMAT) && dv_meta_set(meta, "data", "%016" PRIx64, data) &&
+              set_fields(meta, fields, list_all(&s, m, fields)) && dv_meta_set_settings(meta, m);
+  if (!done) {
+    json_decref(meta);
+    return dv_fail_memory(error, "writing a checkpoint");
+  }
+  return dv_tensors_write(path, meta, tensors, list_tensors(&s, m, tensors), error);
+}
+
+/* ---- Reading ---- */
+
+/* Digits of base 10 or 16, and nothing else. */
+static bool read_digits(const char *text, int base, size_t least, size_t most, uint64_t *out) {
+  static const char digits[] = "0123456789abcdef";
+  size_t length = text ? strlen(text) : 0;
+  *out = 0;
+  if (length < least || length > most) return false;
+  for (; *text; text++) {
+    const char *digit = strchr(digits, *text);
+    if (!digit || digit - digits >= base) return false;
+    *out = *out * (uint64_t)base + (uint64_t)(digit - digits);
+  }
+  return true;
+}
+
+static dvbf_status read_field(const dv_tensor_file *file, const field *f, dvbf_error *error) {
+  const char *text = dv_meta_get(file, f->name);
+  uint64_t bits;
+  bool read = f->count ? read_digits(text, 10, 1, 18, &bits) : read_digits(text, 16, 16, 16, &bits);
+  double value = (double)bits;
+  if (!f->count) memcpy(&value, &bits, sizeof value);
+  bool inside = (value >= f->low && value <= f->high) || (f->nan && isnan(value));
+  if (!read || !inside)
+    return dv_fail(error, DVBF_FORMAT,
+                   "%.200s: its %s = \"%.40s\" is not %s in [%g, %g]; it is damaged: begin anew with force",
+                   file->path, f->name, text ? text : "",
+                   f->count ? "a whole number" : "a number as 16 digits", f->low, f->high);
+  if (f->count)
+    *f->count = bits;
+  else
+    *f->real = value;
+  return DVBF_OK;
+}
+
+static dvbf_status read_fields(const dv_tensor_file *file, const field *fields, int n, dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  for (int i = 0; !status && i < n; i++) status = read_field(file, &fields[i], error);
+  return status;
+}
+
+dvbf_status dv_refuse_change(const dvbf_settings *given, const dvbf_settings *of_run, const char *where,
+                             dvbf_error *error) {
+  dv_setting_change change;
+  if (!dv_settings_differ(given, of_run, &change)) return DVBF_OK;
+  return dv_fail(error, DVBF_ARGUMENT,
+                 "%s = %.60s: the run in %.200s was begun with %s = %.60s; go on with that, or begin anew in "
+                 "another folder or with --force",
+                 change.name, change.one, where, change.name, change.other);
+}
+
+static dvbf_status refuse_other_settings(const dv_tensor_file *file, const dvbf_model *m, dvbf_error *error) {
+  dvbf_settings *settings = NULL;
+  dvbf_status status = dvbf_settings_new(&settings, "train", error);
+  if (!status) status = dv_meta_read_settings(file, settings, error);
+  if (!status) status = dv_refuse_change(m->settings_object, settings, file->path, error);
+  dvbf_settings_free(settings);
+  return status;
+}
+
+static dvbf_status refuse_other_run(const dv_tensor_file *file, const dvbf_model *m, uint64_t data,
+                                    dvbf_error *error) {
+  const char *transition = dv_meta_get(file, "transition"), *own = m->transition ? m->transition->name : "";
+  uint64_t found;
+  if (!read_digits(dv_meta_get(file, "data"), 16, 16, 16, &found) || found != data)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "%.200s: the run was begun on other data (checksum %.16s, not %016" PRIx64
+                   "); go on with those, or begin anew in another folder or with --force",
+                   file->path, dv_meta_get(file, "data") ? dv_meta_get(file, "data") : "none", data);
+  if (strcmp(transition ? transition : "", own) != 0)
+    return dv_fail(error, DVBF_ARGUMENT, "%.200s: the run has the transition \"%.40s\", not \"%.40s\"",
+                   file->path, transition ? transition : "", own);
+  return refuse_other_settings(file, m, error);
+}
+
+/* Numbers that fit one by one may not fit each other. */
+static dvbf_status refuse_contradiction(const dv_training *s, const dvbf_model *m, const char *path,
+                                        dvbf_error *error) {
+  kept snapshots[3];
+  int count = list_snapshots(s, snapshots);
+  bool fits = s->start < s->begun && s->judged_start < s->begun && s->start_seconds <= s->seconds &&
+              (s->phase != DV_JUDGING || s->start + 1 == s->begun);
+  uint64_t now =
+      count ? dv_snapshot_open(s->now, m->parameters.size).at->update : (uint64_t)m->settings->updates;
+  uint64_t good = count ? dv_snapshot_open(s->good, m->parameters.size).at->update : 0;
+  if (fits && good <= now && s->best_update <= now) return DVBF_OK;
+  return dv_fail(error, DVBF_FORMAT,
+                 "%.200s: its counters contradict each other; it is damaged: begin anew with --force", path);
+}
+
+static dvbf_status read_state(dv_training *s, const dv_tensor_file *file, const dvbf_model *m,
+                              dvbf_error *error) {
+  field fields[FIELDS];
+  dv_tensor tensors[TENSORS];
+  kept snapshots[3];
+  dvbf_status status = read_fields(file, fields, list_numbers(s, m->settings, fields), error);
+  /* Now the phase is known, and so is what else must be there. */
+  if (!status) status = read_fields(file, fields, list_all(s, m, fields), error);
+  if (!status) status = refuse_contradiction(s, m, file->path, error);
+  if (!status) status = dv_tensors_read(file, tensors, list_tensors(s, m, tensors), error);
+  if (status) return status;
+  for (int i = 0; i < list_snapshots(s, snapshots); i++)
+    dv_snapshot_open(snapshots[i].snapshot, m->parameters.size).at->seed =
+        dv_seed_of_start(m->settings, snapshots[i].start);
+  return DVBF_OK;
+}
+
+dvbf_status dv_checkpoint_read(dv_training *s, const dvbf_model *m, uint64_t data, const char *path,
+                               dvbf_error *error) {
+  dv_tensor_file file;
+  dvbf_status status = dv_tensors_open(&file, path, FORMAT, "a checkpoint", error);
+  if (!status) status = refuse_other_run(&file, m, data, error);
+  if (!status) status = read_state(s, &file, m, error);
+  dv_tensors_close(&file);
+  return status;
+}

@@ -1,0 +1,53 @@
+/* The state of training between two updates, and the file that keeps it. */
+#ifndef DV_CHECKPOINT_H
+#define DV_CHECKPOINT_H
+
+#include "train/updater.h"
+#include "train/validate.h"
+
+/* Where training is: a start that is still to be judged, one that is trained to the end, or at the end. */
+enum { DV_JUDGING, DV_TRAINING, DV_FINISHED };
+
+/* Everything that what follows depends on. First values, order and noise follow from the seed and the number
+ * of the start, scaling from the data. */
+typedef struct dv_training {
+  uint64_t phase;
+  uint64_t start, begun; /* the start in training, from 0; how many there were */
+  uint64_t retries_left;
+  uint64_t validations; /* told, each a row of the metrics */
+  uint64_t best_update; /* 0: there is no best model yet */
+  double best_bound, best_floor;
+  uint64_t judged_start, judged_retries; /* of the best start so far, at its judgement */
+  double judged_prediction;              /* may be NaN */
+  double bound;                          /* of the last minibatches, may be NaN */
+  dv_scores scores;                      /* of the last validation, NaN before it */
+  double seconds, start_seconds;         /* of training; and when this start began */
+  dvbf_real *best;                       /* [parameters] */
+  void *now, *good, *judged;             /* snapshots: this moment, the last validation, the judgement */
+} dv_training;
+
+/* Allocates the arrays for a model of so many parameters and snapshots of that size. Clear also after a
+ * failure. */
+dvbf_status dv_training_init(dv_training *state, size_t parameters, size_t snapshot, dvbf_error *error);
+void dv_training_clear(dv_training *state);
+
+/* False while a parameter is not finite: such a state is about to be given up, and no file can keep it. */
+bool dv_training_sound(const dv_training *state, const dvbf_model *model);
+
+/* Seed of start k; the first start is the seed itself. */
+static inline uint64_t dv_seed_of_start(const dv_train_settings *s, uint64_t k) {
+  return (uint64_t)s->seed + (k << 56);
+}
+
+/* Writes the state, atomically; `data` is the fingerprint of the data. */
+dvbf_status dv_checkpoint_write(const dv_training *state, const dvbf_model *model, uint64_t data,
+                                const char *path, dvbf_error *error);
+/* Reads a state of the same model, settings and data; anything else in the file is refused. */
+dvbf_status dv_checkpoint_read(dv_training *state, const dvbf_model *model, uint64_t data, const char *path,
+                               dvbf_error *error);
+
+/* Refuses settings that are not those of the run in `where`, naming the first that differs. */
+dvbf_status dv_refuse_change(const dvbf_settings *given, const dvbf_settings *of_run, const char *where,
+                             dvbf_error *error);
+
+#endif

@@ -1,0 +1,185 @@
+#include "train/folder.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "train/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char HEAD[] =
+    "update,start,seconds,bound,valid_bound,valid_reconstruction,valid_kl_w,valid_kl_v,"
+    "valid_prediction,learning_rate,temperature,sigma_floor\n";
+
+bool dv_exists(const char *path) {
+  struct stat info;
+  return !lstat(path, &info);
+}
+
+/* ---- Opening ---- */
+
+static dvbf_status fail_writing(const char *path, dvbf_error *error) {
+  return dv_fail(error, DVBF_IO, "%.300s: cannot be written: %s", path, strerror(errno));
+}
+
+static dvbf_status set_paths(dv_folder *f, const char *path, dvbf_error *error) {
+  if (!*path || strlen(path) + 64 > sizeof f->path)
+    return dv_fail(error, DVBF_ARGUMENT, "the path \"%.64s\" of the run folder must have 1 to %zu characters",
+                   path, sizeof f->path - 64);
+  const char *slash = path[strlen(path) - 1] == '/' ? "" : "/";
+  strcpy(f->path, path);
+  if (snprintf(f->settings, sizeof f->settings, "%s%s%s", path, slash, DVBF_RUN_SETTINGS) < 0 ||
+      snprintf(f->metrics, sizeof f->metrics, "%s%s%s", path, slash, DVBF_RUN_METRICS) < 0 ||
+      snprintf(f->model, sizeof f->model, "%s%s%s", path, slash, DVBF_RUN_MODEL) < 0 ||
+      snprintf(f->checkpoint, sizeof f->checkpoint, "%s%s%s", path, slash, DVBF_RUN_CHECKPOINT) < 0)
+    return dv_fail(error, DVBF_ARGUMENT, "%.64s: cannot be made a path", path);
+  return DVBF_OK;
+}
+
+/* The kernel drops the lock when the process ends, however that happens. The file stays: removing it would
+ * let a third process lock another one of the same name. */
+static dvbf_status lock(dv_folder *f, dvbf_error *error) {
+  char path[sizeof f->path + 16];
+  if (mkdir(f->path, 0777) && errno != EEXIST)
+    return dv_fail(error, DVBF_IO, "%.300s: the folder cannot be made: %s", f->path, strerror(errno));
+  snprintf(path, sizeof path, "%s/.lock", f->path);
+  f->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (f->lock < 0) return fail_writing(f->path, error);
+  /* A file system without locks has none. */
+  if (flock(f->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+    return dv_fail(error, DVBF_IO, "%.300s: another process is training in this folder; wait for its end",
+                   f->path);
+  return DVBF_OK;
+}
+
+static dvbf_status refuse_former(const dv_folder *f, dvbf_error *error) {
+  const char *const paths[] = {f->model, f->checkpoint, f->metrics, f->settings};
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+    if (dv_exists(paths[i]))
+      return dv_fail(
+          error, DVBF_IO,
+          "%.300s: exists already and is left as it is; choose another folder, or add --resume to go "
+          "on or --force to begin anew",
+          paths[i]);
+  return DVBF_OK;
+}
+
+static dvbf_status refuse_other_settings(const dv_folder *f, const dvbf_settings *given, dvbf_error *error) {
+  dvbf_settings *of_run = NULL;
+  if (!dv_exists(f->settings)) return DVBF_OK;
+  dvbf_status status = dvbf_settings_new(&of_run, "train", error);
+  if (!status) status = dvbf_settings_read(of_run, f->settings, error);
+  if (!status) status = dv_refuse_change(given, of_run, f->path, error);
+  dvbf_settings_free(of_run);
+  return status;
+}
+
+dvbf_status dv_folder_open(dv_folder *f, const dvbf_train_options *options, const dvbf_settings *settings,
+                           dvbf_error *error) {
+  f->lock = -1;
+  f->rows = NULL;
+  if (options->resume && options->force)
+    return dv_fail(error, DVBF_ARGUMENT, "resume goes on with a run and force replaces it: choose one");
+  dvbf_status status = set_paths(f, options->folder, error);
+  if (!status) status = lock(f, error);
+  if (!status && !options->resume && !options->force) status = refuse_former(f, error);
+  if (!status && options->resume) status = refuse_other_settings(f, settings, error);
+  return status;
+}
+
+void dv_folder_close(dv_folder *f) {
+  if (f->rows) fclose(f->rows); /* every row was flushed */
+  if (f->lock >= 0) close(f->lock);
+  f->rows = NULL;
+  f->lock = -1;
+}
+
+/* ---- Beginning and going on ---- */
+
+/* Files that a killed process was writing. */
+static void remove_temporaries(const dv_folder *f) {
+  static const char *const names[] = {DVBF_RUN_SETTINGS ".tmp-", DVBF_RUN_METRICS ".tmp-",
+                                      DVBF_RUN_MODEL ".tmp-", DVBF_RUN_CHECKPOINT ".tmp-"};
+  DIR *all = opendir(f->path);
+  if (!all) return;
+  for (const struct dirent *entry; (entry = readdir(all));)
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+      if (!strncmp(entry->d_name, names[i], strlen(names[i]))) unlinkat(dirfd(all), entry->d_name, 0);
+  closedir(all);
+}
+
+static dvbf_status remove_former(const dv_folder *f, dvbf_error *error) {
+  const char *const paths[] = {f->checkpoint, f->model, f->metrics};
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+    if (unlink(paths[i]) && errno != ENOENT)
+      return dv_fail(error, DVBF_IO, "%.300s: cannot be removed: %s", paths[i], strerror(errno));
+  return DVBF_OK;
+}
+
+static dvbf_status flush_rows(dv_folder *f, dvbf_error *error) {
+  return fflush(f->rows) || ferror(f->rows) ? fail_writing(f->metrics, error) : DVBF_OK;
+}
+
+dvbf_status dv_folder_begin(dv_folder *f, const dvbf_settings *settings, dvbf_error *error) {
+  remove_temporaries(f);
+  dvbf_status status = remove_former(f, error);
+  if (!status) status = dvbf_settings_write(settings, f->settings, error);
+  if (status) return status;
+  f->rows = fopen(f->metrics, "w");
+  if (!f->rows) return fail_writing(f->metrics, error);
+  fputs(HEAD, f->rows);
+  return flush_rows(f, error);
+}
+
+/* Where line `lines` ends; -1 when there are fewer or the first is not the head of the metrics. */
+static long end_of_line(FILE *file, uint64_t lines) {
+  char head[sizeof HEAD] = "";
+  long at = 0;
+  if (!fgets(head, sizeof head, file) || strcmp(head, HEAD) != 0) return -1;
+  at = (long)strlen(head);
+  for (uint64_t line = 1; line < lines; at++) {
+    int c = getc(file);
+    if (c == EOF) return -1;
+    line += c == '\n';
+  }
+  return at;
+}
+
+dvbf_status dv_folder_go_on(dv_folder *f, uint64_t rows, dvbf_error *error) {
+  remove_temporaries(f);
+  FILE *file = fopen(f->metrics, "r");
+  if (!file) return dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", f->metrics, strerror(errno));
+  long end = end_of_line(file, rows + 1);
+  bool failed = ferror(file);
+  fclose(file);
+  if (failed) return dv_fail(error, DVBF_IO, "%.300s: cannot be read", f->metrics);
+  if (end < 0)
+    return dv_fail(
+        error, DVBF_FORMAT,
+        "%.300s: the %llu rows of the run are not all there; put the file back, or begin anew with "
+        "--force",
+        f->metrics, (unsigned long long)rows);
+  if (truncate(f->metrics, end)) return fail_writing(f->metrics, error);
+  f->rows = fopen(f->metrics, "a");
+  return f->rows ? DVBF_OK : fail_writing(f->metrics, error);
+}
+
+/* ---- Rows ---- */
+
+dvbf_status dv_folder_add(dv_folder *f, const dvbf_progress *p, dvbf_error *error) {
+  fprintf(f->rows, "%llu,%u,%.3f,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g\n",
+          (unsigned long long)p->update, p->start, p->seconds, p->bound, p->valid_bound,
+          p->valid_reconstruction, p->valid_kl_w, p->valid_kl_v, p->valid_prediction, p->learning_rate,
+          p->temperature, p->sigma_floor);
+  return flush_rows(f, error);
+}
+
+dvbf_status dv_folder_sync(dv_folder *f, dvbf_error *error) {
+  return dv_sync(f->metrics) ? fail_writing(f->metrics, error) : DVBF_OK;
+}

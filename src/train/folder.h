@@ -1,0 +1,34 @@
+/* The folder of a run: settings.txt, metrics.csv, model.safetensors, checkpoint.safetensors, and a lock that
+ * keeps a second process out. */
+#ifndef DV_FOLDER_H
+#define DV_FOLDER_H
+
+#include <dvbf/dvbf.h>
+#include <stdio.h>
+
+typedef char dv_path[4096];
+
+typedef struct dv_folder {
+  dv_path path, settings, metrics, model, checkpoint;
+  int lock; /* descriptor, -1: none */
+  FILE *rows;
+} dv_folder;
+
+/* Makes the folder where it is missing and locks it. Refuses a run that is there, unless it is to be resumed
+ * with the same settings or replaced. Changes nothing that is there. Close also after a failure. */
+dvbf_status dv_folder_open(dv_folder *folder, const dvbf_train_options *options,
+                           const dvbf_settings *settings, dvbf_error *error);
+void dv_folder_close(dv_folder *folder);
+
+bool dv_exists(const char *path);
+
+/* Removes what a former run left, the checkpoint first, and writes settings and the head of the metrics. */
+dvbf_status dv_folder_begin(dv_folder *folder, const dvbf_settings *settings, dvbf_error *error);
+/* Goes on after `rows` rows of the metrics; rows after these, of a run that was killed, are cut. */
+dvbf_status dv_folder_go_on(dv_folder *folder, uint64_t rows, dvbf_error *error);
+/* Appends a row to the metrics. */
+dvbf_status dv_folder_add(dv_folder *folder, const dvbf_progress *progress, dvbf_error *error);
+/* Rows must be on the disk before a checkpoint counts them. */
+dvbf_status dv_folder_sync(dv_folder *folder, dvbf_error *error);
+
+#endif
