@@ -19,9 +19,9 @@ build: setup
 demo: build
 	@$(BUILD)/dvbf reproduce pendulum -o demo --force
 
-# The report is tried in a browser.
+# The report is tried in a browser, the manual pages by groff.
 test:
-	@scripts/setup chromium chromium-driver curl jq
+	@scripts/setup groff-base chromium chromium-driver curl jq
 	@$(MAKE) --no-print-directory build
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 

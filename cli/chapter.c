@@ -25,13 +25,13 @@ size_t cli_chapter_training_steps(const cli_chapter *c, const cli_shown *shown) 
 
 /* ---- What is shown ---- */
 
-static void choose_film(cli_shown *shown, const cli_chapter *c) {
-  shown->film = c->long_sequences ? *c->long_sequences : *c->sequences;
+static dvbf_status choose_film(cli_shown *shown, const cli_chapter *c, dvbf_error *error) {
+  const dvbf_sequences *all = c->long_sequences ? c->long_sequences : c->sequences;
   shown->data = c->long_sequences ? c->long_data : c->data;
-  size_t each = shown->film.steps * shown->film.n_x, most = each ? FILM_PIXELS / each : 1;
+  size_t each = all->steps * all->n_x, most = each ? FILM_PIXELS / each : 1;
   if (most < 1) most = 1;
   if (most > FILM_SEQUENCES) most = FILM_SEQUENCES;
-  if (shown->film.count > most) shown->film.count = most;
+  return dvbf_sequences_copy(&shown->film, all, 0, all->count < most ? all->count : most, error);
 }
 
 static dvbf_status infer(cli_shown *shown, const cli_chapter *c, dvbf_error *error) {
@@ -41,7 +41,7 @@ static dvbf_status infer(cli_shown *shown, const cli_chapter *c, dvbf_error *err
   dvbf_status status = dvbf_infer(&latent, c->model, c->sequences, &sampled, error);
   if (!status) status = cli_points_gather(&shown->points, c->data, c->sequences, latent, error);
   dvbf_paths_free(latent);
-  choose_film(shown, c);
+  if (!status) status = choose_film(shown, c, error);
   if (!status) status = dvbf_infer(&shown->reconstruction, c->model, &shown->film, &mean, error);
   if (!cli_chapter_far(c)->horizon) return status;
   shown->observed = mean.observe = cli_chapter_far(c)->observed;
@@ -51,6 +51,7 @@ static dvbf_status infer(cli_shown *shown, const cli_chapter *c, dvbf_error *err
 
 static void free_shown(cli_shown *shown) {
   cli_points_free(&shown->points);
+  dvbf_sequences_free(&shown->film);
   dvbf_paths_free(shown->reconstruction);
   dvbf_paths_free(shown->prediction);
 }

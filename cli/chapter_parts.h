@@ -8,7 +8,7 @@
 typedef struct cli_shown {
   cli_points points;          /* samples of the filter on the evaluated sequences */
   const dvbf_data *data;      /* of the film */
-  dvbf_sequences film;        /* the first sequences for prediction; borrowed */
+  dvbf_sequences film;        /* copies of the first sequences for prediction */
   dvbf_paths *reconstruction; /* of `film`, along the mean path, with every frame observed */
   dvbf_paths *prediction;     /* from the first frames; NULL when nothing is left to predict */
   size_t observed;            /* by the prediction */

@@ -14,17 +14,25 @@ typedef struct cli_flag {
   const char *help;
 } cli_flag;
 
+/* A command line to copy, and what it does. A list of them ends with a line of NULL. */
+typedef struct cli_example {
+  const char *line, *help;
+} cli_example;
+
 typedef struct cli_command {
   const char *name, *synopsis, *help;
   const char *details;          /* further lines of help, or NULL */
+  const cli_example *examples;  /* NULL: none; the first also stands in the program's manual */
   const char *const *arguments; /* what the positional arguments are called, ends with NULL */
+  const char *const *choices;   /* what the first of them may be, ends with NULL; NULL: a file */
   const cli_flag *flags;
   const char *const *tables; /* tables whose settings are flags as well, ends with NULL */
   bool presets;              /* takes --preset and --config, which must stand in `flags` */
   dvbf_status (*run)(const cli_options *options, dvbf_error *error);
 } cli_command;
 
-extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_report, cli_reproduce;
+extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_filter, cli_predict, cli_sample,
+    cli_report, cli_reproduce, cli_info;
 
 /* The flags that several commands have, so that they read alike everywhere. */
 #define CLI_FLAG_PRESET                                                                                      \
@@ -35,6 +43,8 @@ extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_report, cli_
   { 0, "json", NULL, "print the results as JSON" }
 #define CLI_FLAG_FORCE                                                                                       \
   { 0, "force", NULL, "replace results that are already there" }
+#define CLI_FLAG_ARRAYS                                                                                      \
+  { 'o', "output", "FILE", "arrays to write, as HDF5 (.h5, .hdf5) or for NumPy (.npz)" }
 #define CLI_FLAG_QUIET                                                                                       \
   { 0, "quiet", NULL, "print no progress" }
 

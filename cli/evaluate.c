@@ -2,9 +2,15 @@
 #include "inputs.h"
 #include "results.h"
 
-static const char *const tables[] = {"evaluate", NULL};
+static const char *const tables[] = {"evaluate", "data", NULL};
 static const char *const arguments[] = {"RUN", "DATA", NULL};
 static const cli_flag flags[] = {CLI_FLAG_JSON, CLI_FLAG_QUIET, {0}};
+
+static const cli_example examples[] = {
+    {"dvbf evaluate run pendulum.h5", "on the test sequences"},
+    {"dvbf evaluate run own.h5 --split all --observe 10 --json", "all of a file without splits, for scripts"},
+    {0},
+};
 
 static dvbf_status print_json(const dvbf_evaluation *evaluation, const dvbf_model_info *info, double seconds,
                               unsigned threads, dvbf_error *error) {
@@ -35,6 +41,7 @@ const cli_command cli_evaluate = {
     .synopsis = "RUN DATA [--json] [--SETTING VALUE ...]",
     .help = "measure the bound, the regression on the true state and the prediction error of a model",
     .details = "\nRUN is a run folder or a model file, DATA an HDF5 file.",
+    .examples = examples,
     .arguments = arguments,
     .flags = flags,
     .tables = tables,

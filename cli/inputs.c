@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static dvbf_status load_model(dvbf_model **out, const char *run, dvbf_error *error) {
+dvbf_status cli_load_model(dvbf_model **out, const char *run, dvbf_error *error) {
   cli_path path;
   if (!cli_is_folder(run)) return dvbf_model_load(out, run, error);
   cli_join(path, run, CLI_MODEL);
@@ -16,23 +16,48 @@ static dvbf_status load_model(dvbf_model **out, const char *run, dvbf_error *err
   return dvbf_model_load(out, path, error);
 }
 
-static void choose_split(cli_inputs *in) {
+/* A file without splits is read and split as it was for training: what was held out stays so. */
+static dvbf_status read_data(cli_inputs *in, const cli_options *options, const char *path,
+                             dvbf_error *error) {
+  dvbf_settings *how = NULL;
+  dvbf_status status =
+      cli_options_settings_upon(&how, options, "data", dvbf_model_settings(in->model), error);
   char split[16] = "";
-  dvbf_settings_get(in->settings, "split", split, sizeof split, NULL);
-  bool train = !strcmp(split, "train"), valid = !strcmp(split, "valid");
-  in->split = train ? "train" : valid ? "valid" : "test";
-  in->sequences = train ? &in->data->train : valid ? &in->data->valid : &in->data->test;
+  if (!status) status = dvbf_settings_get(in->settings, "split", split, sizeof split, error);
+  if (!status && !strcmp(split, "all")) status = dvbf_settings_set(how, "split-by", "none", error);
+  if (!status) status = dvbf_data_read(&in->data, path, how, error);
+  dvbf_settings_free(how);
+  return status;
+}
+
+static dvbf_status choose_split(cli_inputs *in, const char *path, dvbf_error *error) {
+  static const char *const names[] = {"train", "valid", "test", "all"};
+  const dvbf_sequences *splits[] = {&in->data->train, &in->data->valid, &in->data->test, &in->data->train};
+  char split[16] = "";
+  dvbf_status status = dvbf_settings_get(in->settings, "split", split, sizeof split, error);
+  if (status) return status;
+  for (int i = 0; i < 4; i++)
+    if (!strcmp(split, names[i])) in->split = names[i], in->sequences = splits[i];
+  if (!strcmp(split, "all") && in->data->test.count)
+    return cli_fail(error, DVBF_ARGUMENT,
+                    "%.300s: has splits of its own, so split = all is not for it; name train, valid or test",
+                    path);
+  if (!in->sequences->count)
+    return cli_fail(error, DVBF_FORMAT, "%.300s: its split %s is empty; --split all takes a whole file", path,
+                    split);
+  return DVBF_OK;
 }
 
 dvbf_status cli_inputs_read(cli_inputs *in, const cli_options *options, dvbf_error *error) {
   *in = (cli_inputs){0};
-  dvbf_status status = cli_options_settings(&in->settings, options, "evaluate", error);
-  if (!status) status = load_model(&in->model, options->arguments[0], error);
+  const char *path = options->command->arguments[1] ? options->arguments[1] : cli_option(options, "from");
+  dvbf_status status = cli_options_settings(&in->settings, options, options->command->tables[0], error);
+  if (!status) status = cli_load_model(&in->model, options->arguments[0], error);
   if (status) return status;
-  /* The seed of training splits a file without splits as it was split then: what was held out stays so. */
   in->info = dvbf_model_describe(in->model);
-  status = dvbf_data_read(&in->data, options->arguments[1], in->info.seed, error);
-  if (!status) choose_split(in);
+  if (!path) return DVBF_OK;
+  status = read_data(in, options, path, error);
+  if (!status) status = choose_split(in, path, error);
   return status;
 }
 

@@ -1,23 +1,26 @@
-/* What `evaluate` and `report` work on: a trained model, data, and the evaluation of one by the other. */
+/* What most commands work on: a trained model, data, and the evaluation of one by the other. */
 #ifndef CLI_INPUTS_H
 #define CLI_INPUTS_H
 
 #include "options.h"
 
 typedef struct cli_inputs {
-  dvbf_settings *settings; /* of the table "evaluate" */
+  dvbf_settings *settings; /* of the command's table */
   dvbf_model *model;
   dvbf_model_info info;
-  dvbf_data *data;
-  const char *split;               /* "train", "valid" or "test" */
+  dvbf_data *data;                 /* NULL, like the next two, where the command was given none */
+  const char *split;               /* "train", "valid", "test" or "all" */
   const dvbf_sequences *sequences; /* of that split */
   dvbf_evaluation *evaluation;     /* NULL before cli_inputs_evaluate */
 } cli_inputs;
 
-/* Reads RUN (a run folder or a model file) and DATA, the command's arguments. Free with cli_inputs_free, also
- * after a failure. */
+/* Reads RUN (a run folder or a model file) and DATA, the command's arguments or the value of --from. Free
+ * with cli_inputs_free, also after a failure. */
 dvbf_status cli_inputs_read(cli_inputs *out, const cli_options *options, dvbf_error *error);
 dvbf_status cli_inputs_evaluate(cli_inputs *inputs, dvbf_error *error);
 void cli_inputs_free(cli_inputs *inputs);
+
+/* The model of a run folder, or of a model file. */
+dvbf_status cli_load_model(dvbf_model **out, const char *run, dvbf_error *error);
 
 #endif

@@ -1,24 +1,20 @@
 /* The command `dvbf`. Results go to standard output, progress and messages to standard error. */
+#include "describe.h"
 #include "options.h"
 #include "training.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const cli_command *const commands[] = {&cli_simulate, &cli_train,     &cli_evaluate,
-                                              &cli_report,   &cli_reproduce, NULL};
+static const cli_command *const commands[] = {&cli_simulate,  &cli_train,  &cli_evaluate, &cli_filter,
+                                              &cli_predict,   &cli_sample, &cli_report,   &cli_info,
+                                              &cli_reproduce, NULL};
 
 enum { EXIT_WORK = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
 static void print_overview(FILE *out) {
-  fprintf(out, "usage: dvbf COMMAND [ARGUMENTS] [--OPTION VALUE ...]\n\n"
-               "Learns a latent state-space model from raw sequences, then filters and predicts with it.\n\n"
-               "Commands\n");
-  for (size_t i = 0; commands[i]; i++) fprintf(out, "  %-12s%s\n", commands[i]->name, commands[i]->help);
-  fprintf(
-      out,
-      "\n`dvbf help COMMAND` lists what it takes, with every default; `dvbf --version` names the version.\n"
-      "Exit status: 0 done, 1 the work failed, 2 wrong usage, 128 + signal when stopped by one.\n");
+  fprintf(out, "usage: dvbf COMMAND [ARGUMENTS] [--OPTION VALUE ...]\n");
+  cli_describe_all(commands, &cli_help_writer, out);
 }
 
 static int report(const dvbf_error *error) {
@@ -68,6 +64,14 @@ static int help(int argc, char **argv) {
   return 0;
 }
 
+/* For the build: `dvbf manual FOLDER` writes manual pages and completion. */
+static int manual(int argc, char **argv) {
+  dvbf_error error = {0};
+  if (argc != 1) cli_fail(&error, DVBF_ARGUMENT, "usage: dvbf manual FOLDER");
+  if (argc != 1 || cli_manual(commands, argv[0], &error)) return report(&error);
+  return 0;
+}
+
 static int dispatch(int argc, char **argv) {
   if (!argc) {
     print_overview(stderr);
@@ -80,6 +84,7 @@ static int dispatch(int argc, char **argv) {
   if (!strcmp(argv[0], "--help") || !strcmp(argv[0], "-h") || !strcmp(argv[0], "help"))
     return help(argc - 1, argv + 1);
   if (asks_for_help(argc - 1, argv + 1)) return help(1, argv);
+  if (!strcmp(argv[0], "manual")) return manual(argc - 1, argv + 1);
   dvbf_error error = {0};
   const cli_command *command = find_command(argv[0], &error);
   return command ? run_command(command, argc - 1, argv + 1) : report(&error);

@@ -23,8 +23,8 @@ static dvbf_status control_of(double *gain, const char *preset, dvbf_error *erro
 
 /* A wall is met between frames t and t + 1: a velocity, the last states, changes by more than its control. */
 static bool bounces(const dvbf_sequences *s, size_t sequence, size_t t, double gain) {
-  const float *now = s->state + (sequence * s->steps + t) * s->n_s, *next = now + s->n_s;
-  const float *u = s->u + (sequence * s->steps + t) * s->n_u;
+  const float *now = s->state + (dvbf_sequence_start(s, sequence) + t) * s->n_s, *next = now + s->n_s;
+  const float *u = s->u + (dvbf_sequence_start(s, sequence) + t) * s->n_u;
   for (size_t a = 0; a < s->n_u; a++) {
     size_t i = s->n_s - s->n_u + a;
     if (fabs((double)next[i] - (double)now[i] - gain * (double)u[a]) > 1e-4) return true;
@@ -48,7 +48,7 @@ static dvbf_status regress_away(double *r2, const cli_source *from, const dvbf_p
     for (size_t t = 0; t < s->steps; t++) {
       if ((t && bounces(s, i, t - 1, gain)) || (t + 1 < s->steps && bounces(s, i, t, gain))) continue;
       memcpy(z + points * n_z, paths->z + (i * s->steps + t) * n_z, n_z * sizeof *z);
-      y[points++] = s->state[(i * s->steps + t) * s->n_s + column];
+      y[points++] = s->state[(dvbf_sequence_start(s, i) + t) * s->n_s + column];
     }
   if (!status) status = dvbf_regress(&regression, z, points, n_z, y, 1, error);
   *r2 = regression.r2;

@@ -25,6 +25,13 @@ static const cli_flag *find_letter(const cli_command *command, char letter) {
   return NULL;
 }
 
+static bool in_table(const char *table, const char *name) {
+  dvbf_setting_info info;
+  for (size_t i = 0; dvbf_settings_table(table, i, &info); i++)
+    if (!strcmp(info.name, name)) return true;
+  return false;
+}
+
 static bool find_setting(const cli_command *command, const char *name, dvbf_setting_info *info) {
   for (const char *const *table = command->tables; *table; table++)
     for (size_t i = 0; dvbf_settings_table(*table, i, info); i++)
@@ -163,14 +170,14 @@ dvbf_status cli_option_needed(const char **out, const cli_options *options, cons
 }
 
 /* Applies preset, config file and flags to `settings`, whatever their order on the command line. */
-static dvbf_status apply(dvbf_settings *settings, const cli_options *options, const char *preset,
-                         dvbf_error *error) {
+static dvbf_status apply(dvbf_settings *settings, const cli_options *options, const char *table,
+                         const char *preset, dvbf_error *error) {
   const char *config = options->command->presets ? cli_option(options, "config") : NULL;
   dvbf_status status = DVBF_OK;
   if (preset) status = dvbf_settings_preset(settings, preset, error);
   if (!status && config) status = dvbf_settings_read(settings, config, error);
   for (size_t i = 0; !status && i < options->n_pairs; i++)
-    if (!find_flag(options->command, options->pairs[i].name))
+    if (in_table(table, options->pairs[i].name))
       status = dvbf_settings_set(settings, options->pairs[i].name, options->pairs[i].value, error);
   return status;
 }
@@ -181,12 +188,25 @@ static dvbf_status make_settings(dvbf_settings **out, const cli_options *options
   dvbf_settings *settings = NULL;
   dvbf_status status = dvbf_settings_new(&settings, table, error);
   if (!status && below) status = dvbf_settings_read(settings, below, error);
-  if (!status) status = apply(settings, options, preset, error);
+  if (!status) status = apply(settings, options, table, preset, error);
   if (!status) {
     *out = settings;
     return DVBF_OK;
   }
   dvbf_settings_free(settings);
+  return status;
+}
+
+dvbf_status cli_options_settings_upon(dvbf_settings **out, const cli_options *options, const char *table,
+                                      const dvbf_settings *first, dvbf_error *error) {
+  dvbf_settings *settings = NULL;
+  dvbf_status status = dvbf_settings_new(&settings, table, error);
+  if (!status) status = dvbf_settings_take(settings, first, error);
+  if (!status) status = apply(settings, options, table, NULL, error);
+  if (status)
+    dvbf_settings_free(settings);
+  else
+    *out = settings;
   return status;
 }
 

@@ -35,6 +35,9 @@ dvbf_status cli_options_settings(dvbf_settings **out, const cli_options *options
 /* The same from a preset of one's own choice; NULL: none. */
 dvbf_status cli_options_settings_from(dvbf_settings **out, const cli_options *options, const char *table,
                                       const char *preset, dvbf_error *error);
+/* The same upon the values of other settings, as those of a model, of the names that they share. */
+dvbf_status cli_options_settings_upon(dvbf_settings **out, const cli_options *options, const char *table,
+                                      const dvbf_settings *first, dvbf_error *error);
 
 /* The same with the values of a file in place of the defaults. */
 dvbf_status cli_options_settings_over(dvbf_settings **out, const cli_options *options, const char *table,

@@ -26,10 +26,6 @@ const cli_column *cli_points_named(const cli_points *p, const char *name) {
   return NULL;
 }
 
-static size_t length_of(const dvbf_sequences *s, size_t i) {
-  return s->length ? s->length[i] : s->steps;
-}
-
 /* Adds a column for atan2(state[sine], state[cosine]), or for state[sine] itself when cosine is negative, or
  * for the number of the frame, from 1, when both are. */
 static bool add_column(cli_points *p, const dvbf_sequences *s, const char *name, int sine, int cosine) {
@@ -41,8 +37,8 @@ static bool add_column(cli_points *p, const dvbf_sequences *s, const char *name,
   snprintf(column->name, sizeof column->name, "%.32s", name);
   size_t n = 0;
   for (size_t i = 0; i < s->count; i++)
-    for (size_t t = 0; t < length_of(s, i); t++) {
-      const float *state = s->n_s ? s->state + (i * s->steps + t) * s->n_s : NULL;
+    for (size_t t = 0; t < dvbf_sequence_length(s, i); t++) {
+      const float *state = s->n_s ? s->state + (dvbf_sequence_start(s, i) + t) * s->n_s : NULL;
       column->values[n++] = sine < 0     ? (float)t + 1
                             : cosine < 0 ? state[sine]
                                          : atan2f(state[sine], state[cosine]);
@@ -67,7 +63,7 @@ static bool add_angles(cli_points *p, const dvbf_data *data, const dvbf_sequence
 static void gather_z(cli_points *p, const dvbf_sequences *s, const dvbf_paths *paths) {
   size_t n = 0;
   for (size_t i = 0; i < s->count; i++) {
-    size_t length = length_of(s, i), width = paths->n_z;
+    size_t length = dvbf_sequence_length(s, i), width = paths->n_z;
     memcpy(p->z + n * width, paths->z + i * s->steps * width, length * width * sizeof *p->z);
     n += length;
   }
@@ -76,7 +72,7 @@ static void gather_z(cli_points *p, const dvbf_sequences *s, const dvbf_paths *p
 dvbf_status cli_points_gather(cli_points *p, const dvbf_data *data, const dvbf_sequences *s,
                               const dvbf_paths *paths, dvbf_error *error) {
   *p = (cli_points){.n_z = paths->n_z};
-  for (size_t i = 0; i < s->count; i++) p->count += length_of(s, i);
+  for (size_t i = 0; i < s->count; i++) p->count += dvbf_sequence_length(s, i);
   p->z = malloc((p->count * p->n_z + 1) * sizeof *p->z);
   p->columns = calloc(s->n_s * s->n_s + s->n_s + 1, sizeof *p->columns);
   bool done = p->z && p->columns && add_angles(p, data, s);

@@ -6,12 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const tables[] = {"evaluate", NULL};
+static const char *const tables[] = {"evaluate", "data", NULL};
 static const char *const arguments[] = {"RUN", "DATA", NULL};
 static const cli_flag flags[] = {
     {'o', "output", "FILE", "HTML file to write; its figures also go into the folder figures beside it"},
     CLI_FLAG_FORCE,
     CLI_FLAG_QUIET,
+    {0},
+};
+
+static const cli_example examples[] = {
+    {"dvbf report run pendulum.h5 -o run/report.html", "a page to open in a browser"},
     {0},
 };
 
@@ -94,6 +99,7 @@ const cli_command cli_report = {
     .help = "write all about a trained model into one HTML file: tables, figures, latent space, film",
     .details = "\nRUN is a run folder or a model file, DATA an HDF5 file. FILE opens in any browser without "
                "a network.",
+    .examples = examples,
     .arguments = arguments,
     .flags = flags,
     .tables = tables,

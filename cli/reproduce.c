@@ -22,6 +22,13 @@ static const cli_flag flags[] = {
     {0},
 };
 
+static const char *const systems[] = {"pendulum", "ball", "two-balls", "all", NULL};
+static const cli_example examples[] = {
+    {"dvbf reproduce pendulum -o demo", "the paper's first experiment"},
+    {"dvbf reproduce all -o paper --seeds 3", "all of them, three times each"},
+    {0},
+};
+
 /* ---- All experiments ---- */
 
 /* Looks before anything is written, so that a refusal leaves all as it was. */
@@ -166,14 +173,11 @@ static dvbf_status plan_study(cli_study *s, const cli_work *w, const cli_options
 
 static dvbf_status plan(cli_work *w, const cli_options *options, dvbf_error *error) {
   const char *system = options->arguments[0];
-  const char *known[CLI_EXPERIMENTS + 2] = {0}; /* ends with "all" and NULL */
   bool all = !strcmp(system, "all");
-  for (int i = 0; i < CLI_EXPERIMENTS; i++) known[i] = cli_experiments[i].system;
-  known[CLI_EXPERIMENTS] = "all";
-  dvbf_status status = cli_check_system(system, known, error);
+  dvbf_status status = cli_check_system(system, systems, error);
   if (!status) status = cli_option_needed(&w->folder, options, "output", error);
   for (int i = 0; !status && i < CLI_EXPERIMENTS; i++) {
-    if (!all && strcmp(system, known[i]) != 0) continue;
+    if (!all && strcmp(system, cli_experiments[i].system) != 0) continue;
     cli_study *s = &w->studies[w->n_studies++];
     s->experiment = &cli_experiments[i];
     status = plan_study(s, w, options, all, error);
@@ -200,7 +204,9 @@ const cli_command cli_reproduce = {
         "each experiment a folder of its own. With several seeds each has its own folder seed-N; figures "
         "are\n"
         "of the first. Without --preset every model is trained with ours; settings are on top of these.",
+    .examples = examples,
     .arguments = arguments,
+    .choices = systems,
     .flags = flags,
     .tables = tables,
     .presets = true,

@@ -70,7 +70,7 @@ json_t *cli_number(double value) {
   return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *numbers(const double *values, size_t count) {
+json_t *cli_numbers(const double *values, size_t count) {
   json_t *array = json_array();
   for (size_t i = 0; i < count; i++) json_array_append_new(array, cli_number(values[i]));
   return array;
@@ -100,9 +100,9 @@ static json_t *prediction_json(const dvbf_evaluation *e) {
   json_t *horizon = json_array();
   for (size_t i = 0; i < e->horizon; i++) json_array_append_new(horizon, json_integer((json_int_t)i + 1));
   return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "observed", (json_int_t)e->observed, "horizon", horizon,
-                   "mse", numbers(e->mse, e->horizon), "mse_mean_path", numbers(e->mse_mean_path, e->horizon),
-                   "mse_repeat", numbers(e->mse_repeat, e->horizon), "pixel_variance",
-                   cli_number(e->pixel_variance));
+                   "mse", cli_numbers(e->mse, e->horizon), "mse_mean_path",
+                   cli_numbers(e->mse_mean_path, e->horizon), "mse_repeat",
+                   cli_numbers(e->mse_repeat, e->horizon), "pixel_variance", cli_number(e->pixel_variance));
 }
 
 json_t *cli_evaluation_json(const dvbf_evaluation *evaluation, const dvbf_model_info *model, double seconds,

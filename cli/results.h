@@ -20,6 +20,7 @@ json_t *cli_evaluation_json(const dvbf_evaluation *evaluation, const dvbf_model_
 
 /* A number, or null where it is not finite: JSON knows no other way to say so. */
 json_t *cli_number(double value);
+json_t *cli_numbers(const double *values, size_t count);
 
 /* Seconds of a clock that only runs forward. */
 double cli_clock(void);

@@ -16,6 +16,12 @@ static const cli_flag flags[] = {
     {0},
 };
 
+static const cli_example examples[] = {
+    {"dvbf simulate pendulum -o pendulum.h5", "the data of the paper's first experiment"},
+    {"dvbf simulate ball -o ball.h5 --train 5000 --steps 30", "more and longer sequences"},
+    {0},
+};
+
 static void tell(const dvbf_data *data, const char *path) {
   fprintf(stderr, "%s: %zu + %zu + %zu sequences (train, valid, test) of %zu frames with %zu numbers\n", path,
           data->train.count, data->valid.count, data->test.count, data->train.steps, data->train.n_x);
@@ -41,7 +47,9 @@ const cli_command cli_simulate = {
     .name = "simulate",
     .synopsis = "SYSTEM -o FILE [--SETTING VALUE ...]",
     .help = "write sequences of a simulated system, with ground truth, as HDF5",
+    .examples = examples,
     .arguments = arguments,
+    .choices = systems,
     .flags = flags,
     .tables = systems,
     .presets = true,

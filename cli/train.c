@@ -22,12 +22,25 @@ static const cli_flag flags[] = {
     {0},
 };
 
-/* The data, split by the run's seed where the file does not split it. */
-static dvbf_status read_data(dvbf_data **out, const char *path, const dvbf_settings *settings,
-                             dvbf_error *error) {
-  char seed[32];
-  dvbf_status status = dvbf_settings_get(settings, "seed", seed, sizeof seed, error);
-  return status ? status : dvbf_data_read(out, path, strtoull(seed, NULL, 10), error);
+static const cli_example examples[] = {
+    {"dvbf train pendulum.h5 -o run", "learn with the defaults"},
+    {"dvbf train ball.h5 -o run --preset ball --seed 2", "start from a preset"},
+    {"dvbf train own.h5 -o run --latent 6 --updates 20000", "data of your own"},
+    {0},
+};
+
+static void tell_choice(const char *name, const char *value, const char *was, const char *why, void *user) {
+  (void)was;
+  bool *any = user;
+  if (!*any) fprintf(stderr, "chosen for these data:\n");
+  *any = true;
+  fprintf(stderr, "  %s = %s (%s)\n", name, value, why);
+}
+
+/* Values that nobody gave are chosen to suit the data, and said. */
+static dvbf_status suit(dvbf_settings *settings, const dvbf_data *data, bool quiet, dvbf_error *error) {
+  bool any = false;
+  return dvbf_settings_suit(settings, data, quiet ? NULL : tell_choice, &any, error);
 }
 
 /* For scripts: how the run went. `updates` are those of the model that was kept. */
@@ -82,8 +95,9 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   dvbf_status status = cli_option_needed(&how.folder, options, "output", error);
   if (!status) status = refuse_former(&how, error);
   if (!status) status = read_settings(&settings, options, &how, error);
-  if (!status) status = read_data(&data, options->arguments[0], settings, error);
+  if (!status) status = dvbf_data_read(&data, options->arguments[0], settings, error);
   if (!status) status = cli_make_folder(how.folder, error);
+  if (!status) status = suit(settings, data, cli_option(options, "quiet"), error);
   if (!status) status = cli_training(&model, &summary, &how, settings, data, error);
   if (!status && cli_option(options, "json")) print_json(model, &summary, settings);
   dvbf_model_free(model);
@@ -95,7 +109,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 const cli_command cli_train = {
     .name = "train",
     .synopsis = "DATA -o FOLDER [--resume] [--preset NAME] [--config FILE] [--json] [--SETTING VALUE ...]",
-    .help = "learn a model from the sequences of an HDF5 file",
+    .help = "learn a model from the sequences of a file: HDF5, NPZ, NPY or CSV",
     .details =
         "\nSIGINT (Ctrl-C) and SIGTERM end training early: the best model so far and a checkpoint are "
         "saved,\n"
@@ -104,6 +118,7 @@ const cli_command cli_train = {
         "last checkpoint and comes to the same bytes as if it had never ended. It takes the settings from\n"
         "FOLDER; given ones must be the same, but for threads and checkpoint-every. The same seed gives the\n"
         "same model, bit for bit, with any number of threads.",
+    .examples = examples,
     .arguments = arguments,
     .flags = flags,
     .tables = tables,

@@ -12,8 +12,8 @@ int main(void) {
   dvbf_model *model = NULL;
   int failed =
       dvbf_settings_new(&settings, "train", &error) || dvbf_settings_preset(settings, "pendulum", &error) ||
-      dvbf_data_read(&data, "pendulum.h5", 1, &error) || dvbf_train(&model, settings, data, NULL, &error) ||
-      dvbf_model_save(model, "model.safetensors", &error);
+      dvbf_data_read(&data, "pendulum.h5", settings, &error) ||
+      dvbf_train(&model, settings, data, NULL, &error) || dvbf_model_save(model, "model.safetensors", &error);
   if (failed) fprintf(stderr, "%s\n", error.message);
   dvbf_model_free(model);
   dvbf_data_free(data);

@@ -123,7 +123,7 @@ static const dvbf_transition waves = {
 /* ---- Training and evaluation with it ----------------------------------------------------------------- */
 
 static dvbf_status get_data(dvbf_data **out, const char *path, dvbf_error *error) {
-  if (path) return dvbf_data_read(out, path, 1, error);
+  if (path) return dvbf_data_read(out, path, NULL, error);
   dvbf_settings *pendulum = NULL;
   dvbf_status status = dvbf_settings_new(&pendulum, "pendulum", error);
   if (!status) status = dvbf_simulate(out, pendulum, error);

@@ -63,7 +63,7 @@ static void begin(fixture *f, const char *text) {
 
 static void end(fixture *f) {
   dvbf_model_free(f->model);
-  dv_sequences_free(&f->sequences);
+  dvbf_sequences_free(&f->sequences);
 }
 
 static dv_pool *new_pool(unsigned threads) {

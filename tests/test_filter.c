@@ -93,7 +93,7 @@ static void compare(const char *initial, const char *frames, size_t first) {
   }
   dv_free(memory);
   dvbf_model_free(model);
-  dv_sequences_free(&data);
+  dvbf_sequences_free(&data);
 }
 
 static void agrees_with_inference_mlp(void **state) {
@@ -130,7 +130,7 @@ static void same_inputs_same_bytes_no_allocation(void **state) {
   dv_free(memory[0]);
   dv_free(memory[1]);
   dvbf_model_free(model);
-  dv_sequences_free(&data);
+  dvbf_sequences_free(&data);
 }
 
 static void bad_memory_is_refused(void **state) {
@@ -149,7 +149,7 @@ static void bad_memory_is_refused(void **state) {
   assert_int_equal(dvbf_filter_init(&filter, NULL, size, model, 2, 1, &error), DVBF_ARGUMENT);
   dv_free(memory);
   dvbf_model_free(model);
-  dv_sequences_free(&data);
+  dvbf_sequences_free(&data);
 }
 
 int main(void) {

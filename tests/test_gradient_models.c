@@ -12,7 +12,7 @@ typedef struct model_case {
   const char *name;
   const char *settings; /* "name=value name=value", on top of those below */
   int n_u;
-  bool ragged;
+  bool ragged, gaps;
   int rows;           /* of the program, COUNT when 0; more are padded with rows of weight 0 */
   double temperature; /* 1 when 0 */
   double step;
@@ -22,6 +22,14 @@ typedef struct model_case {
 static const char common[] =
     "latent=3 systems=4 hidden=5 transition-hidden=6 initial-frames=3 activation=tanh "
     "filter-dropout=0 filter-dropout-end=0 sigma-start=0.6 universal-sigma=0.1 clip-z=0";
+
+/* A whole frame, the first values of a first frame, and some of a later one are missing. */
+static void make_gaps(dvbf_sequences *s) {
+  s->gaps = true;
+  for (int i = 0; i < N_X; i++) s->x[2 * N_X + i] = NAN;
+  for (int i = 0; i < 3; i++) s->x[STEPS * N_X + i] = NAN;
+  for (int i = 1; i < N_X; i += 2) s->x[(STEPS + 1) * N_X + i] = NAN;
+}
 
 static dvbf_sequences make_sequences(int n_u, bool ragged) {
   dvbf_sequences s = {.count = COUNT, .steps = STEPS, .n_x = N_X, .n_u = (size_t)n_u};
@@ -75,6 +83,7 @@ static void make_model(fixture *f, const model_case *c) {
   set_all(settings, common);
   set_all(settings, c->settings);
   f->sequences = make_sequences(c->n_u, c->ragged);
+  if (c->gaps) make_gaps(&f->sequences);
   if (dv_model_new(&f->model, settings, NULL, &f->sequences, 4, &error)) fail_msg("%s", error.message);
   dvbf_settings_free(settings);
   stir(f->model);
@@ -85,7 +94,8 @@ static void begin(fixture *f, const model_case *c) {
   int rows = c->rows ? c->rows : COUNT;
   *f = (fixture){0};
   make_model(f, c);
-  if (dv_program_record(&f->program, f->model, STEPS, rows, STEPS, true, &error))
+  if (dv_program_record(&f->program, f->model, STEPS, rows, STEPS, DV_BACKWARD | dv_gaps_of(&f->sequences),
+                        &error))
     fail_msg("%s", error.message);
   assert_int_equal(dv_run_init(&f->run, f->program.graph, &error), DVBF_OK);
   f->gradient = calloc(f->model->parameters.size, sizeof *f->gradient);
@@ -111,7 +121,7 @@ static void end(fixture *f) {
   dv_run_clear(&f->run);
   dv_program_clear(&f->program);
   dvbf_model_free(f->model);
-  dv_sequences_free(&f->sequences);
+  dvbf_sequences_free(&f->sequences);
 }
 
 static double bound(void *user) {
@@ -246,6 +256,7 @@ static void check_birnn(const birnn_case *c) {
   dv_birnn net = {.name = "net",
                   .x = input(&b, c->frames, 4),
                   .u = c->control ? constant(&b, c->frames, 2, NULL) : DVBF_NONE,
+                  .mask = c->control ? constant(&b, c->frames, 1, NULL) : DVBF_NONE,
                   .scale_x = 0.5,
                   .scale_u = 0.7,
                   .hidden = 5,
@@ -364,6 +375,23 @@ static void masks(void **state) {
       {.name = "padded rows", .settings = "", .n_u = 2, .rows = COUNT + 2},
       {.name = "ragged", .settings = "", .n_u = 2, .ragged = true},
       {.name = "ragged birnn", .settings = "initial=birnn initial-frames=0", .n_u = 2, .ragged = true},
+      {.name = "gaps", .settings = "", .n_u = 2, .gaps = true},
+      {.name = "gaps, steps told", .settings = "mask-input=step", .n_u = 2, .gaps = true},
+      {.name = "gaps, values told",
+       .settings = "mask-input=dimension sigma=dimension",
+       .n_u = 2,
+       .gaps = true},
+      {.name = "gaps, birnn, values told",
+       .settings = "mask-input=dimension initial=birnn initial-control=on sigma=state",
+       .n_u = 2,
+       .gaps = true,
+       .ragged = true},
+      {.name = "gaps, fast dropout, steps told",
+       .settings = "mask-input=step initial=fast-dropout likelihood=bernoulli",
+       .n_u = 1,
+       .gaps = true,
+       .rows = COUNT + 1},
+      {.name = "no gaps, values told", .settings = "mask-input=dimension", .n_u = 2, .ragged = true},
       {.name = "all of it",
        .settings = "filter-dropout=0.3 universal-noise=step sigma=state mixing-hidden=4 affine=on",
        .n_u = 2,
@@ -389,6 +417,7 @@ static void deep_kalman_filters(void **state) {
        .temperature = 0.3,
        .ragged = true},
       {.name = "dkf, ragged", .settings = "model=dkf", .n_u = 2, .ragged = true, .rows = COUNT + 1},
+      {.name = "dkf, gaps", .settings = "model=dkf mask-input=dimension layers=2", .n_u = 2, .gaps = true},
       {.name = "dkf, dropout", .settings = "model=dkf filter-dropout=0.5", .n_u = 2},
       {.name = "dkf, sigma by state", .settings = "model=dkf sigma=state layers=2", .n_u = 2},
       {.name = "dkf, fast dropout", .settings = "model=dkf initial=fast-dropout layers=2", .n_u = 2},

@@ -737,14 +737,26 @@ static void copy(void **state) {
 
 enum { SCALAR, DIMENSION, STATE, FIXED };
 
-static void check_gaussian(int kind, double floor) {
+/* One entry for each of n values: rows that are seen whole, not at all, and in part. */
+static void part_mask(double *mask, int rows, int n) {
+  for (int r = 0; r < rows; r++)
+    for (int i = 0; i < n; i++) mask[r * n + i] = r % 3 == 0 || (r % 3 == 2 && i % 2);
+}
+
+static void check_gaussian(int kind, double floor, bool part) {
   enum { ROWS = 3, STEPS = 2, N = 5 };
-  static const double mask[STEPS * ROWS] = {1, 0, 1, 1, 1, 0};
+  static const double rows_mask[STEPS * ROWS] = {1, 0, 1, 1, 1, 0};
+  double mask[STEPS * ROWS * N];
+  if (part)
+    part_mask(mask, STEPS * ROWS, N);
+  else
+    memcpy(mask, rows_mask, sizeof rows_mask);
   char what[64];
-  snprintf(what, sizeof what, "gaussian, sigma of kind %d, floor %g", kind, floor);
+  snprintf(what, sizeof what, "gaussian, sigma of kind %d, floor %g, part %d", kind, floor, part);
   bench b;
   bench_begin(&b, ROWS);
-  dvbf_value x = constant(&b, STEPS, N, NULL), mean = input(&b, STEPS, N), m = constant(&b, STEPS, 1, mask);
+  dvbf_value x = constant(&b, STEPS, N, NULL), mean = input(&b, STEPS, N),
+             m = constant(&b, STEPS, part ? N : 1, mask);
   static const double fixed = -0.3;
   dvbf_value ls = kind == STATE ? input(&b, STEPS, N)
                   : kind == FIXED
@@ -763,9 +775,10 @@ static void check_gaussian(int kind, double floor) {
     double sum = 0;
     for (int i = 0; i < N; i++) {
       double raw = s[kind == STATE ? r * N + i : kind == DIMENSION ? i : 0];
-      sum += log_normal(at[r * N + i], mu[r * N + i], exp(fmax(raw, floor)));
+      if (mask[part ? r * N + i : r] > 0)
+        sum += log_normal(at[r * N + i], mu[r * N + i], exp(fmax(raw, floor)));
     }
-    assert_true(fabs(dvbf_at(&b.run, out)[r] - (mask[r] > 0 ? sum : 0)) < 1e-12);
+    assert_true(fabs(dvbf_at(&b.run, out)[r] - sum) < 1e-12);
   }
   bench_end(&b);
 }
@@ -774,36 +787,48 @@ static void check_gaussian(int kind, double floor) {
 static void gaussians(void **state) {
   (void)state;
   for (int kind = SCALAR; kind <= FIXED; kind++) {
-    check_gaussian(kind, -20);
-    check_gaussian(kind, 0.05);
-    check_gaussian(kind, 3);
+    for (int part = 0; part < 2; part++) {
+      check_gaussian(kind, -20, part);
+      check_gaussian(kind, 0.05, part);
+      check_gaussian(kind, 3, part);
+    }
   }
 }
 
-static void bernoulli(void **state) {
-  (void)state;
+static void check_bernoulli(bool part) {
   enum { ROWS = 3, STEPS = 2, N = 5 };
-  static const double mask[STEPS * ROWS] = {1, 1, 0, 1, 1, 1};
+  static const double rows_mask[STEPS * ROWS] = {1, 1, 0, 1, 1, 1};
+  double mask[STEPS * ROWS * N];
+  if (part)
+    part_mask(mask, STEPS * ROWS, N);
+  else
+    memcpy(mask, rows_mask, sizeof rows_mask);
   double pixels[STEPS * ROWS * N];
   for (int i = 0; i < STEPS * ROWS * N; i++) pixels[i] = i % 4 / 3.0;
   bench b;
   bench_begin(&b, ROWS);
   dvbf_value x = constant(&b, STEPS, N, pixels), logits = input(&b, STEPS, N),
-             m = constant(&b, STEPS, 1, mask);
+             m = constant(&b, STEPS, part ? N : 1, mask);
   dvbf_value out = dvbf_slab(b.graph, STEPS, 1);
   dv_record_bernoulli(b.graph, out, x, logits, m);
   project(&b, out);
-  assert_gradients(&b, "bernoulli");
+  assert_gradients(&b, part ? "bernoulli in part" : "bernoulli");
   dv_run_forward(&b.run);
   for (int r = 0; r < STEPS * ROWS; r++) {
     double sum = 0;
     for (int i = r * N; i < (r + 1) * N; i++) {
       double p = 1 / (1 + exp(-dvbf_at(&b.run, logits)[i]));
-      sum += pixels[i] * log(p) + (1 - pixels[i]) * log(1 - p);
+      if (mask[part ? i : r] > 0) sum += pixels[i] * log(p) + (1 - pixels[i]) * log(1 - p);
     }
-    assert_true(fabs(dvbf_at(&b.run, out)[r] - (mask[r] > 0 ? sum : 0)) < 1e-12);
+    assert_true(fabs(dvbf_at(&b.run, out)[r] - sum) < 1e-12);
   }
   bench_end(&b);
+}
+
+static void bernoulli(void **state) {
+  (void)state;
+  check_bernoulli(false);
+  check_bernoulli(true);
 }
 
 /* ---- Small ops ---- */

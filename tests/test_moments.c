@@ -46,6 +46,7 @@ static void begin(fixture *f, int layers, int frames, dvbf_activation activation
   f->graph = dv_graph_new(&f->parameters, 1, false);
   assert_non_null(f->graph);
   f->net = (dv_birnn){.name = "net",
+                      .mask = DVBF_NONE,
                       .x = dvbf_slab_constant(f->graph, frames, N_X),
                       .u = dvbf_slab_constant(f->graph, frames, N_U),
                       .scale_x = 1 / sqrt(N_X),

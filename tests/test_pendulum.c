@@ -131,9 +131,11 @@ static void test_states_vary_as_in_the_paper(void **unused) {
 static void test_pixels_vary_as_measured(void **unused) {
   (void)unused;
   dvbf_data *data = SIMULATE("train", "2000", "size", "16");
-  double mean[256], variance[256], total = 0;
-  dv_sequences_statistics(&data->train, mean, variance);
-  for (size_t k = 0; k < 256; k++) total += variance[k];
+  dv_statistics x;
+  double total = 0;
+  assert_int_equal(dv_statistics_of_x(&x, &data->train, NULL), DVBF_OK);
+  for (size_t k = 0; k < 256; k++) total += x.variance[k];
+  dv_statistics_free(&x);
   assert_true(fabs(total - 5.8) < 0.1);
   dvbf_data_free(data);
 }

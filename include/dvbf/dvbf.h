@@ -12,7 +12,7 @@
  *     dvbf_model *model = NULL;
  *     int failed = dvbf_settings_new(&settings, "train", &error) ||
  *                  dvbf_settings_preset(settings, "pendulum", &error) ||
- *                  dvbf_data_read(&data, "pendulum.h5", 1, &error) ||
+ *                  dvbf_data_read(&data, "pendulum.h5", settings, &error) ||
  *                  dvbf_train(&model, settings, data, NULL, &error) ||
  *                  dvbf_model_save(model, "model.safetensors", &error);
  *     if (failed) fprintf(stderr, "%s\n", error.message);
@@ -66,7 +66,8 @@ typedef struct dvbf_error {
 /* ---- Settings -------------------------------------------------------------------------------------------
  */
 
-/* Named values of one table: "train", "evaluate", and one for each system (see dvbf_settings_table). */
+/* Named values of one table: "train", "data", "evaluate", and one for each system (see dvbf_settings_table).
+ */
 typedef struct dvbf_settings dvbf_settings;
 
 typedef struct dvbf_setting_info {
@@ -87,6 +88,9 @@ DVBF_API dvbf_status dvbf_settings_set(dvbf_settings *settings, const char *name
 /* Writes the value as text into out[size]; numbers are written so that reading them back is exact. */
 DVBF_API dvbf_status dvbf_settings_get(const dvbf_settings *settings, const char *name, char *out,
                                        size_t size, dvbf_error *error);
+/* Takes over every value that both tables have, but how to run (threads, memory). */
+DVBF_API dvbf_status dvbf_settings_take(dvbf_settings *settings, const dvbf_settings *from,
+                                        dvbf_error *error);
 /* Applies a named preset on top of the current values. Besides "train" it may have values for the table of
  * its system. */
 DVBF_API dvbf_status dvbf_settings_preset(dvbf_settings *settings, const char *preset, dvbf_error *error);
@@ -107,29 +111,106 @@ DVBF_API size_t dvbf_name_distance(const char *a, const char *b);
 /* ---- Data -----------------------------------------------------------------------------------------------
  */
 
-/* Sequences of equal storage length. u[t] acts between x[t] and x[t+1]. */
+/* Reads x piece by piece from a file that is larger than memory. */
+typedef struct dvbf_source dvbf_source;
+
+/* Sequences, each a run of frames in common arrays. u[t] acts between x[t] and x[t+1]. */
 typedef struct dvbf_sequences {
-  size_t count, steps, n_x, n_u, n_s;
-  float *x;         /* [count][steps][n_x] */
-  float *u;         /* [count][steps][n_u], NULL when n_u = 0 */
-  float *state;     /* [count][steps][n_s] ground truth, NULL when n_s = 0 */
-  uint32_t *length; /* [count] valid steps of each sequence, NULL when all are `steps` long */
+  size_t count, steps; /* number of sequences, and steps of the longest */
+  size_t n_x, n_u, n_s;
+  float *x;            /* [frames][n_x], NULL where `source` reads it */
+  float *u;            /* [frames][n_u], NULL when n_u = 0 */
+  float *state;        /* [frames][n_s] ground truth, NULL when n_s = 0 */
+  uint64_t *start;     /* [count] frame where each sequence begins, NULL: sequence i begins at i * steps */
+  uint32_t *length;    /* [count] steps of each sequence, NULL when all are `steps` long */
+  bool gaps;           /* NaN in x or state is a value that is missing; without this it is refused */
+  dvbf_source *source; /* NULL: x is in memory */
 } dvbf_sequences;
 
+/* Steps of one sequence. */
+static inline size_t dvbf_sequence_length(const dvbf_sequences *s, size_t sequence) {
+  return s->length ? s->length[sequence] : s->steps;
+}
+
+/* Where one sequence begins in the arrays, in frames. */
+static inline size_t dvbf_sequence_start(const dvbf_sequences *s, size_t sequence) {
+  return s->start ? (size_t)s->start[sequence] : sequence * s->steps;
+}
+
+/* A copy of sequences first .. first + count - 1 in memory, [count][steps] with zeros behind an end. */
+DVBF_API dvbf_status dvbf_sequences_copy(dvbf_sequences *out, const dvbf_sequences *from, size_t first,
+                                         size_t count, dvbf_error *error);
+DVBF_API void dvbf_sequences_free(dvbf_sequences *sequences);
+
+/* The splits may share arrays. */
 typedef struct dvbf_data {
   dvbf_sequences train, valid, test;
   size_t image_height, image_width; /* 0 when x is not an image */
   char (*state_names)[32];          /* [n_s], NULL when n_s = 0 */
 } dvbf_data;
 
-/* Reads HDF5: x [N,T,...], u [N,T,n_u] optional, state [N,T,n_s] optional, length [N] optional, either in the
- * groups train, valid, test or at the root, which is then split 80/10/10 by `seed`. */
-DVBF_API dvbf_status dvbf_data_read(dvbf_data **out, const char *path, uint64_t seed, dvbf_error *error);
+/* Reads HDF5, NPZ, NPY or CSV, known by its content: x [N,T,...] or, for one recording, [T,...]; u, state,
+ * mask and length where they are there; whole or in the splits train, valid and test (docs/formats.md). A
+ * file without splits is split. `how` has the table "data" or "train", whose group "Data" says where things
+ * are and how they are split; NULL: all at their defaults. */
+DVBF_API dvbf_status dvbf_data_read(dvbf_data **out, const char *path, const dvbf_settings *how,
+                                    dvbf_error *error);
 /* Writes the three groups, atomically: a file of that name is replaced only by a complete one. */
 DVBF_API dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error *error);
 DVBF_API void dvbf_data_free(dvbf_data *data);
+
+/* One column, or several together, over the values that are not missing. */
+typedef struct dvbf_column {
+  uint64_t seen;                     /* values */
+  double low, high, mean, deviation; /* NaN when none is seen */
+} dvbf_column;
+
+/* What an array of sequences holds. */
+typedef struct dvbf_columns {
+  size_t width;
+  dvbf_column all;     /* over all columns; width * frames values would be complete */
+  dvbf_column *column; /* [width] */
+  bool whole;          /* a step lacks all of its values or none */
+  bool binary;         /* every value is 0 or 1 */
+} dvbf_columns;
+
+typedef struct dvbf_sequences_info {
+  uint64_t frames;          /* steps of all sequences */
+  size_t shortest, longest; /* steps of a sequence */
+  double median;            /* of the steps of a sequence */
+  dvbf_columns x, u, state;
+} dvbf_sequences_info;
+
+/* Looks at every value once, in the file where x is read piece by piece. */
+DVBF_API dvbf_status dvbf_sequences_describe(dvbf_sequences_info **out, const dvbf_sequences *sequences,
+                                             dvbf_error *error);
+DVBF_API void dvbf_sequences_info_free(dvbf_sequences_info *info);
+
 /* Simulates a system; `settings` is of the table of that name: "pendulum", "ball" or "two-balls". */
 DVBF_API dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_error *error);
+
+/* ---- Arrays in files ------------------------------------------------------------------------------------
+ */
+
+typedef enum dvbf_type { DVBF_FLOAT32, DVBF_FLOAT64, DVBF_UINT32, DVBF_INT64 } dvbf_type;
+
+enum { DVBF_MAX_RANK = 8 };
+
+/* A named array in C order. */
+typedef struct dvbf_array {
+  const char *name;
+  dvbf_type type;
+  int rank;
+  size_t dims[DVBF_MAX_RANK]; /* [rank] */
+  const void *values;
+} dvbf_array;
+
+/* Writes arrays into one file, atomically: HDF5 where its name ends in .h5 or .hdf5, an archive for NumPy
+ * where it ends in .npz. The same arrays give the same bytes. */
+DVBF_API dvbf_status dvbf_arrays_write(const char *path, const dvbf_array *arrays, size_t count,
+                                       dvbf_error *error);
+/* Refuses a name with another ending, for those who want to know before the work is done. */
+DVBF_API dvbf_status dvbf_arrays_check_path(const char *path, dvbf_error *error);
 
 /* ---- Training -------------------------------------------------------------------------------------------
  */
@@ -148,6 +229,16 @@ typedef struct dvbf_progress {
   double learning_rate, temperature, sigma_floor;
   const char *event; /* NULL, or a sentence about a restart, a recovery or going on from a checkpoint */
 } dvbf_progress;
+
+/* Told of each value that was chosen, and why; `was` is the value before. */
+typedef void dvbf_choice_fn(const char *name, const char *value, const char *was, const char *why,
+                            void *user_data);
+
+/* Chooses values that suit the data for whatever nobody has chosen (by dvbf_settings_set, _preset or _read):
+ * likelihood, scaling, latent dimension, windows, network sizes, number of updates, and the schedules that
+ * go with them. `each` may be NULL. */
+DVBF_API dvbf_status dvbf_settings_suit(dvbf_settings *settings, const dvbf_data *data, dvbf_choice_fn *each,
+                                        void *user_data, dvbf_error *error);
 
 /* Called a few times a second and at every validation; returning false stops training cleanly. */
 typedef bool dvbf_progress_fn(const dvbf_progress *progress, void *user_data);
@@ -187,9 +278,23 @@ typedef struct dvbf_model_info {
   size_t parameters;
   uint64_t updates, seed;
   double seconds; /* of training; 0 for a loaded model */
+  /* The model sees (x - shift) * scale, and u likewise. The model's own. */
+  const float *x_shift, *x_scale; /* [n_x] */
+  const float *u_shift, *u_scale; /* [n_u] */
 } dvbf_model_info;
 
 DVBF_API dvbf_model_info dvbf_model_describe(const dvbf_model *model);
+
+typedef struct dvbf_parameter_info {
+  const char *name; /* the model's own */
+  size_t rows, columns;
+  bool trained; /* false: it keeps its first value, and dvbf_model_info.parameters does not count it */
+} dvbf_parameter_info;
+
+/* Fills *info for parameter `index`; returns false past the last one. */
+DVBF_API bool dvbf_model_parameter(const dvbf_model *model, size_t index, dvbf_parameter_info *info);
+/* Its settings, of the table "train"; the model's own. */
+DVBF_API const dvbf_settings *dvbf_model_settings(const dvbf_model *model);
 
 /* ---- Inference ------------------------------------------------------------------------------------------
  */
@@ -242,6 +347,40 @@ DVBF_API dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *mode
                                    dvbf_error *error);
 DVBF_API void dvbf_evaluation_free(dvbf_evaluation *evaluation);
 
+/* Samples of z and x for each sequence, and what they say. */
+typedef struct dvbf_estimates {
+  size_t count, samples, steps, n_z, n_x, n_u, n_quantiles;
+  size_t first;       /* step of the sequences that entry 0 belongs to: 0, or the number of observed steps */
+  uint32_t *length;   /* [count] valid steps, NULL when all are `steps` long */
+  float *z;           /* [count][samples][steps][n_z] */
+  float *z_mean;      /* [count][steps][n_z] over the samples */
+  float *z_std;       /* the same, their standard deviation */
+  float *x;           /* [count][steps][n_x] mean */
+  float *x_std;       /* [count][steps][n_x] */
+  float *x_quantiles; /* [n_quantiles][count][steps][n_x], NULL when there are none */
+  float *x_samples;   /* [count][samples][steps][n_x], NULL unless asked for */
+  float *u;           /* [count][steps][n_u] controls that were used, NULL when n_u = 0 */
+  double *quantiles;  /* [n_quantiles] */
+} dvbf_estimates;
+
+/* The table of `settings` says what is done.
+ *   "filter"   z_t given x_1 .. x_t, but that the initial network sees its first frames at once. A dkf is
+ *              refused.
+ *   "smooth"   z_t given all frames, by a particle smoother; the paths of z are joint samples.
+ *   "predict"  z and x of the steps after those that are observed.
+ *   "sample"   the same with one sample for each of `count` paths, which begin with the sequences in turn or,
+ *              where `sequences` is NULL, with the prior. */
+DVBF_API dvbf_status dvbf_estimate(dvbf_estimates **out, const dvbf_model *model,
+                                   const dvbf_sequences *sequences, const dvbf_settings *settings,
+                                   dvbf_error *error);
+DVBF_API void dvbf_estimates_free(dvbf_estimates *estimates);
+
+/* Root mean square of (x - truth) over all sequences and steps where the truth is known: of everything, of
+ * each column, and of all columns together at each step of the estimates. NaN where nothing is known. */
+DVBF_API dvbf_status dvbf_estimates_rmse(double *all, double *by_column /* [n_x] */,
+                                         double *by_step /* [steps] */, const dvbf_estimates *estimates,
+                                         const dvbf_sequences *truth, dvbf_error *error);
+
 /* ---- Online filter --------------------------------------------------------------------------------------
  */
 
@@ -273,8 +412,9 @@ DVBF_API dvbf_status dvbf_filter_memsize(size_t *out, const dvbf_model *model, s
  * to free. */
 DVBF_API dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t size, const dvbf_model *model,
                                       size_t samples, uint64_t seed, dvbf_error *error);
-/* x [n_x] is the new observation, NULL if it is missing; u [n_u] is the control since the step before
- * (ignored in the first step; NULL when n_u = 0). The belief's arrays stay valid until the next step. */
+/* x [n_x] is the new observation, NULL if it is missing, NaN where a value of it is; u [n_u] is the control
+ * since the step before (ignored in the first step; NULL when n_u = 0). The belief's arrays stay valid until
+ * the next step. */
 DVBF_API void dvbf_filter_step(dvbf_filter *filter, const float *x, const float *u, dvbf_belief *belief);
 /* Forgets all observations: the next step is a first one. */
 DVBF_API void dvbf_filter_reset(dvbf_filter *filter);

@@ -14,7 +14,10 @@ typedef enum dv_stream {
   DV_STREAM_ORDER,          /* order of the sequences in training, splits */
   DV_STREAM_NOISE,          /* noise of ops in training */
   DV_STREAM_INFERENCE,      /* noise of ops in inference and validation */
-  DV_STREAM_SIMULATION      /* environments */
+  DV_STREAM_SIMULATION,     /* environments */
+  DV_STREAM_CONTROLS,       /* controls that no data give */
+  DV_STREAM_EMISSION,       /* noise of x */
+  DV_STREAM_PARTICLES       /* seeds of sequences, resampling, v */
 } dv_stream;
 
 typedef struct dv_block {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum kind { KIND_INT, KIND_REAL, KIND_CHOICE, KIND_SWITCH } kind;
+typedef enum kind { KIND_INT, KIND_REAL, KIND_CHOICE, KIND_SWITCH, KIND_TEXT } kind;
 
 typedef struct entry {
   const char *name, *initial, *choices, *group, *help;
@@ -21,22 +21,56 @@ typedef struct entry {
 
 /* Turns a .def line into an entry. The default is kept as text, as help prints it. */
 #define INT(field, name, initial, low, high, group, help)                                                    \
-  {name, #initial, NULL, group, help, KIND_INT, offsetof(STRUCT, field), low, high},
+  {name, #initial, NULL, group, help, KIND_INT, offsetof(STRUCT, field) + BEGIN, low, high},
 #define REAL(field, name, initial, low, high, group, help)                                                   \
-  {name, #initial, NULL, group, help, KIND_REAL, offsetof(STRUCT, field), low, high},
+  {name, #initial, NULL, group, help, KIND_REAL, offsetof(STRUCT, field) + BEGIN, low, high},
 #define CHOICE(field, name, initial, choices, group, help)                                                   \
-  {name, initial, choices, group, help, KIND_CHOICE, offsetof(STRUCT, field), 0, 0},
+  {name, initial, choices, group, help, KIND_CHOICE, offsetof(STRUCT, field) + BEGIN, 0, 0},
 #define SWITCH(field, name, initial, group, help)                                                            \
-  {name, initial, "off|on", group, help, KIND_SWITCH, offsetof(STRUCT, field), 0, 0},
+  {name, initial, "off|on", group, help, KIND_SWITCH, offsetof(STRUCT, field) + BEGIN, 0, 0},
 
+#define TEXT(field, name, initial, group, help)                                                              \
+  {name, initial, NULL, group, help, KIND_TEXT, offsetof(STRUCT, field) + BEGIN, 0, 0},
+
+#define BEGIN 0
 #define STRUCT dv_train_settings
 static const entry train_entries[] = {
 #include "base/settings_train.def"
+#undef STRUCT
+#undef BEGIN
+#define STRUCT dv_data_settings
+#define BEGIN offsetof(dv_train_settings, data)
+#include "base/settings_data.def"
+#undef BEGIN
+#define BEGIN 0
+};
+static const entry data_entries[] = {
+#include "base/settings_data.def"
 };
 #undef STRUCT
 #define STRUCT dv_evaluate_settings
 static const entry evaluate_entries[] = {
 #include "base/settings_evaluate.def"
+};
+#undef STRUCT
+#define STRUCT dv_filter_settings
+static const entry filter_entries[] = {
+#include "base/settings_filter.def"
+};
+#undef STRUCT
+#define STRUCT dv_smooth_settings
+static const entry smooth_entries[] = {
+#include "base/settings_smooth.def"
+};
+#undef STRUCT
+#define STRUCT dv_predict_settings
+static const entry predict_entries[] = {
+#include "base/settings_predict.def"
+};
+#undef STRUCT
+#define STRUCT dv_sample_settings
+static const entry sample_entries[] = {
+#include "base/settings_sample.def"
 };
 #undef STRUCT
 #define STRUCT dv_pendulum_settings
@@ -65,14 +99,23 @@ typedef struct table {
   { name, entries, sizeof entries / sizeof *entries, sizeof(type) }
 static const table tables[] = {
     TABLE("train", train_entries, dv_train_settings),
+    TABLE("data", data_entries, dv_data_settings),
     TABLE("evaluate", evaluate_entries, dv_evaluate_settings),
+    TABLE("filter", filter_entries, dv_filter_settings),
+    TABLE("smooth", smooth_entries, dv_smooth_settings),
+    TABLE("predict", predict_entries, dv_predict_settings),
+    TABLE("sample", sample_entries, dv_sample_settings),
     TABLE("pendulum", pendulum_entries, dv_pendulum_settings),
     TABLE("ball", ball_entries, dv_ball_settings),
     TABLE("two-balls", two_balls_entries, dv_two_balls_settings),
 };
 
+enum { MOST = 160 }; /* settings of a table */
+_Static_assert(sizeof train_entries / sizeof *train_entries <= MOST, "raise MOST");
+
 struct dvbf_settings {
   const table *table;
+  bool given[MOST]; /* somebody has chosen the value, so that nothing else may */
   _Alignas(double) unsigned char values[];
 };
 
@@ -156,6 +199,8 @@ static void spread_choices(const char *choices, char *out, size_t size) {
 static void range_text(const entry *e, char *out, size_t size) {
   if (e->choices)
     spread_choices(e->choices, out, size);
+  else if (e->kind == KIND_TEXT)
+    snprintf(out, size, "text");
   else
     snprintf(out, size, e->kind == KIND_INT ? "[%.0f, %.0f]" : "[%.10g, %.10g]", e->low, e->high);
 }
@@ -177,6 +222,12 @@ static dvbf_status set_entry(unsigned char *values, const entry *e, const char *
     int64_t index = choice_index(e->choices, text);
     if (index < 0) return out_of_range(e, text, error);
     memcpy(values + e->offset, &index, sizeof index);
+  } else if (e->kind == KIND_TEXT) {
+    if (strlen(text) >= DV_TEXT || strpbrk(text, "#\r\n"))
+      return dv_fail(error, DVBF_ARGUMENT, "%s = %.60s: must be one line of at most %d characters without #",
+                     e->name, text, DV_TEXT - 1);
+    memset(values + e->offset, 0, DV_TEXT);
+    strcpy((char *)values + e->offset, text);
   } else if (e->kind == KIND_INT) {
     long long number = strtoll(text, &end, 10);
     if (end == text || *end || errno || (double)number < e->low || (double)number > e->high)
@@ -193,6 +244,10 @@ static dvbf_status set_entry(unsigned char *values, const entry *e, const char *
 }
 
 static void get_entry(const unsigned char *values, const entry *e, char *out, size_t size) {
+  if (e->kind == KIND_TEXT) {
+    snprintf(out, size, "%s", (const char *)values + e->offset);
+    return;
+  }
   if (e->kind == KIND_REAL) {
     double value;
     memcpy(&value, values + e->offset, sizeof value);
@@ -252,7 +307,19 @@ static const entry *entry_or_refusal(const dvbf_settings *s, const char *name, d
 dvbf_status dvbf_settings_set(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
   const entry *e = entry_or_refusal(s, name, error);
   if (!e) return DVBF_ARGUMENT;
-  return set_entry(s->values, e, value, error);
+  dvbf_status status = set_entry(s->values, e, value, error);
+  if (!status) s->given[e - s->table->entries] = true;
+  return status;
+}
+
+bool dv_settings_given(const dvbf_settings *s, const char *name) {
+  const entry *e = find_entry(s->table, name);
+  return !e || s->given[e - s->table->entries];
+}
+
+void dv_settings_release(dvbf_settings *s, const char *name) {
+  const entry *e = find_entry(s->table, name);
+  if (e) s->given[e - s->table->entries] = false;
 }
 
 dvbf_status dvbf_settings_get(const dvbf_settings *s, const char *name, char *out, size_t size,
@@ -261,6 +328,18 @@ dvbf_status dvbf_settings_get(const dvbf_settings *s, const char *name, char *ou
   if (!e) return DVBF_ARGUMENT;
   get_entry(s->values, e, out, size);
   return DVBF_OK;
+}
+
+dvbf_status dvbf_settings_take(dvbf_settings *s, const dvbf_settings *from, dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; i < s->table->count && !status; i++) {
+    const entry *to = &s->table->entries[i], *e = find_entry(from->table, to->name);
+    char value[DV_TEXT];
+    if (!e || !strcmp(e->group, "Running")) continue;
+    get_entry(from->values, e, value, sizeof value);
+    status = set_entry(s->values, to, value, error);
+  }
+  return status;
 }
 
 /* Applies one `name = value` line; blank lines and comments are skipped. */
@@ -306,6 +385,7 @@ dvbf_status dvbf_settings_preset(dvbf_settings *s, const char *preset, dvbf_erro
     if (status) return status;
     at += length + (at[length] == '\n');
   }
+  memset(s->given, true, sizeof s->given); /* a preset is a whole recipe */
   return DVBF_OK;
 }
 
@@ -329,16 +409,16 @@ dvbf_status dvbf_settings_write(const dvbf_settings *s, const char *path, dvbf_e
   const char *group = "";
   for (size_t i = 0; i < s->table->count; i++) {
     const entry *e = &s->table->entries[i];
-    char value[128];
+    char value[DV_TEXT];
     get_entry(s->values, e, value, sizeof value);
     if (strcmp(group, e->group)) fprintf(file.stream, "%s# %s\n", i ? "\n" : "", group = e->group);
-    fprintf(file.stream, "%s = %s\n", e->name, value);
+    fprintf(file.stream, "%s =%s%s\n", e->name, *value ? " " : "", value);
   }
   return dv_atomic_commit(&file, error);
 }
 
 bool dvbf_settings_table(const char *name, size_t index, dvbf_setting_info *info) {
-  static const char *const kinds[] = {"int", "real", "choice", "switch"};
+  static const char *const kinds[] = {"int", "real", "choice", "switch", "text"};
   static _Thread_local char range[160];
   const table *t = find_table(name);
   if (!t || index >= t->count) return false;
@@ -366,8 +446,29 @@ const dv_train_settings *dv_settings_train(const dvbf_settings *s, dvbf_error *e
   return values_of(s, "train", error);
 }
 
+const dv_data_settings *dv_settings_data(const dvbf_settings *s, dvbf_error *error) {
+  if (s && !strcmp(s->table->name, "train")) return &dv_settings_train(s, error)->data;
+  return values_of(s, "data", error);
+}
+
 const dv_evaluate_settings *dv_settings_evaluate(const dvbf_settings *s, dvbf_error *error) {
   return values_of(s, "evaluate", error);
+}
+
+const dv_filter_settings *dv_settings_filter(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "filter", error);
+}
+
+const dv_smooth_settings *dv_settings_smooth(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "smooth", error);
+}
+
+const dv_predict_settings *dv_settings_predict(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "predict", error);
+}
+
+const dv_sample_settings *dv_settings_sample(const dvbf_settings *s, dvbf_error *error) {
+  return values_of(s, "sample", error);
 }
 
 const dv_pendulum_settings *dv_settings_pendulum(const dvbf_settings *s, dvbf_error *error) {
@@ -396,7 +497,7 @@ dvbf_status dv_settings_each(const dvbf_settings *s,
                              void *user) {
   for (size_t i = 0; i < s->table->count; i++) {
     const entry *e = &s->table->entries[i];
-    char value[128];
+    char value[DV_TEXT];
     if (is_running(e)) continue;
     get_entry(s->values, e, value, sizeof value);
     dvbf_status status = each(e->name, value, user);

@@ -9,20 +9,36 @@
 
 /* ---- Memory ---- */
 
-void dv_sequences_free(dvbf_sequences *s) {
+static void free_source(dvbf_source *source) {
+  if (source) source->free(source);
+}
+
+void dvbf_sequences_free(dvbf_sequences *s) {
   dv_free(s->x);
   dv_free(s->u);
   dv_free(s->state);
+  dv_free(s->start);
   dv_free(s->length);
-  s->x = s->u = s->state = NULL;
-  s->length = NULL;
+  free_source(s->source);
+  *s = (dvbf_sequences){0};
+}
+
+/* Forgets the arrays that `s` shares with `other`, which will free them. */
+static void forget_shared(dvbf_sequences *s, const dvbf_sequences *other) {
+  if (s->x == other->x) s->x = NULL;
+  if (s->u == other->u) s->u = NULL;
+  if (s->state == other->state) s->state = NULL;
+  if (s->source == other->source) s->source = NULL;
 }
 
 void dvbf_data_free(dvbf_data *data) {
   if (!data) return;
-  dv_sequences_free(&data->train);
-  dv_sequences_free(&data->valid);
-  dv_sequences_free(&data->test);
+  forget_shared(&data->test, &data->valid);
+  forget_shared(&data->test, &data->train);
+  forget_shared(&data->valid, &data->train);
+  dvbf_sequences_free(&data->train);
+  dvbf_sequences_free(&data->valid);
+  dvbf_sequences_free(&data->test);
   dv_free(data->state_names);
   dv_free(data);
 }
@@ -39,10 +55,17 @@ static bool allocate_array(float **out, const dvbf_sequences *s, size_t width) {
 
 dvbf_status dv_sequences_allocate(dvbf_sequences *s, bool with_length, dvbf_error *error) {
   s->x = s->u = s->state = NULL;
+  s->start = NULL;
+  s->source = NULL;
   s->length = with_length ? dv_calloc(s->count, sizeof *s->length) : NULL;
   if ((with_length && !s->length) || !allocate_array(&s->x, s, s->n_x) || !allocate_array(&s->u, s, s->n_u) ||
       !allocate_array(&s->state, s, s->n_s)) {
-    dv_sequences_free(s);
+    dv_free(s->x);
+    dv_free(s->u);
+    dv_free(s->state);
+    dv_free(s->length);
+    s->x = s->u = s->state = NULL;
+    s->length = NULL;
     return dv_fail_memory(error, "making room for sequences");
   }
   return DVBF_OK;
@@ -50,23 +73,92 @@ dvbf_status dv_sequences_allocate(dvbf_sequences *s, bool with_length, dvbf_erro
 
 static void clear_padding(const dvbf_sequences *s, float *values /* [count][steps][width] */, size_t width) {
   for (size_t i = 0; width && i < s->count; i++) {
-    size_t length = dv_sequence_length(s, i);
-    memset(values + (i * s->steps + length) * width, 0, (s->steps - length) * width * sizeof *values);
+    size_t length = dvbf_sequence_length(s, i);
+    size_t end = dvbf_sequence_start(s, i) + length;
+    memset(values + end * width, 0, (s->steps - length) * width * sizeof *values);
   }
 }
 
 void dv_sequences_clear_padding(dvbf_sequences *s) {
-  if (!s->length) return;
-  clear_padding(s, s->x, s->n_x);
+  if (!s->length || s->start) return; /* only padded arrays have room behind an end */
+  if (s->x) clear_padding(s, s->x, s->n_x);
   clear_padding(s, s->u, s->n_u);
   clear_padding(s, s->state, s->n_s);
+}
+
+/* ---- Copies ---- */
+
+/* Rows of [frames][width] of one sequence into its place in a padded array. */
+static void copy_rows(float *to, const float *from, const dvbf_sequences *s, size_t sequence, size_t place,
+                      size_t width) {
+  if (width)
+    memcpy(to + place * s->steps * width, from + dvbf_sequence_start(s, sequence) * width,
+           dvbf_sequence_length(s, sequence) * width * sizeof *to);
+}
+
+dvbf_status dvbf_sequences_copy(dvbf_sequences *out, const dvbf_sequences *from, size_t first, size_t count,
+                                dvbf_error *error) {
+  dvbf_sequences to = {.count = count,
+                       .steps = from->steps,
+                       .n_x = from->n_x,
+                       .n_u = from->n_u,
+                       .n_s = from->n_s,
+                       .gaps = from->gaps};
+  if (count > from->count || first > from->count - count)
+    return dv_fail(error, DVBF_ARGUMENT, "sequences %zu to %zu: there are only %zu", first, first + count,
+                   from->count);
+  dvbf_status status = dv_sequences_allocate(&to, from->length, error);
+  for (size_t i = 0; i < count && !status; i++) {
+    float *x = to.x + i * to.steps * to.n_x;
+    size_t length = dvbf_sequence_length(from, first + i);
+    const float *there = dv_sequence_x(from, first + i, 0, length, x);
+    if (there != x) memcpy(x, there, length * to.n_x * sizeof *x);
+    copy_rows(to.u, from->u, from, first + i, i, to.n_u);
+    copy_rows(to.state, from->state, from, first + i, i, to.n_s);
+    if (to.length) to.length[i] = (uint32_t)length;
+  }
+  if (!status) status = dv_sequences_intact(from, error);
+  if (status)
+    dvbf_sequences_free(&to);
+  else
+    *out = to;
+  return status;
+}
+
+/* ---- Reading x ---- */
+
+const float *dv_sequence_x(const dvbf_sequences *s, size_t sequence, size_t first, size_t steps,
+                           float *buffer) {
+  size_t frame = dvbf_sequence_start(s, sequence) + first;
+  if (s->x) return s->x + frame * s->n_x;
+  if (!s->source->read(s->source, frame, steps, buffer)) {
+    __atomic_store_n(&s->source->failed, true, __ATOMIC_RELAXED);
+    for (size_t k = 0; k < steps * s->n_x; k++) buffer[k] = NAN;
+  }
+  return buffer;
+}
+
+dvbf_status dv_sequence_buffer(float **out, const dvbf_sequences *s, size_t steps, dvbf_error *error) {
+  size_t size;
+  *out = NULL;
+  if (!s->source) return DVBF_OK;
+  if (dv_multiply(steps, s->n_x, &size)) *out = dv_calloc(size, sizeof **out);
+  return *out ? DVBF_OK : dv_fail_memory(error, "making room for frames");
+}
+
+dvbf_status dv_sequences_intact(const dvbf_sequences *s, dvbf_error *error) {
+  if (!s->source || !__atomic_load_n(&s->source->failed, __ATOMIC_RELAXED)) return DVBF_OK;
+  return dv_fail(error, DVBF_IO,
+                 "%.200s: could not be read; it was changed or removed while in use, or the "
+                 "disk fails",
+                 s->source->path);
 }
 
 /* ---- Checks ---- */
 
 static dvbf_status check_sizes(const dvbf_sequences *s, const char *where, const char *prefix,
                                dvbf_error *error) {
-  if (!s->count || !s->n_x || !s->x)
+  if (!s->count || !s->n_x || (!s->x && !s->source))
     return dv_fail(error, DVBF_FORMAT,
                    "%.200s: %sx is empty; at least one sequence with one column is needed", where, prefix);
   if (s->steps < 2 || s->steps > UINT32_MAX || s->count > UINT32_MAX)
@@ -86,29 +178,48 @@ static dvbf_status check_sizes(const dvbf_sequences *s, const char *where, const
   return DVBF_OK;
 }
 
-static dvbf_status check_finite(const dvbf_sequences *s, const float *values /* [count][steps][width] */,
-                                size_t width, const char *where, const char *prefix, const char *name,
-                                dvbf_error *error) {
-  for (size_t i = 0; width && i < s->count; i++) {
-    const float *row = values + i * s->steps * width;
-    size_t size = dv_sequence_length(s, i) * width;
-    for (size_t k = 0; k < size; k++)
-      if (!isfinite(row[k]))
-        return dv_fail(
-            error, DVBF_FORMAT,
-            "%.200s: %s%s is %g at sequence %zu, step %zu, column %zu (counted from 0); every value "
-            "must be finite, so mend or leave out that sequence",
-            where, prefix, name, (double)row[k], i, k / width, k % width);
-  }
-  return DVBF_OK;
+/* What is wrong with a value, as the end of a sentence; NULL: nothing. */
+static const char *fault(float value, bool gaps) {
+  if (isfinite(value) || (gaps && isnan(value))) return NULL;
+  return isnan(value)
+             ? "missing = nan takes it for a value that is missing; otherwise mend or leave out that "
+               "sequence"
+             : "every value must be finite, so mend or leave out that sequence";
+}
+
+enum { PIECE = 4096 }; /* numbers looked at between two reads of a source */
+
+/* One array, `values` [frames][width]; NULL: x, wherever it is. */
+static dvbf_status check_finite(const dvbf_sequences *s, const float *values, size_t width, bool gaps,
+                                const char *where, const char *prefix, const char *name, dvbf_error *error) {
+  size_t piece = width < PIECE ? PIECE / (width ? width : 1) : 1;
+  float *buffer = NULL;
+  dvbf_status status = values ? DVBF_OK : dv_sequence_buffer(&buffer, s, piece, error);
+  for (size_t i = 0; width && i < s->count && !status; i++)
+    for (size_t t = 0, length = dvbf_sequence_length(s, i); t < length && !status; t += piece) {
+      size_t steps = length - t < piece ? length - t : piece;
+      const float *row =
+          values ? values + (dvbf_sequence_start(s, i) + t) * width : dv_sequence_x(s, i, t, steps, buffer);
+      for (size_t k = 0; k < steps * width && !status; k++) {
+        const char *remedy = fault(row[k], gaps);
+        if (remedy)
+          status = dv_fail(error, DVBF_FORMAT,
+                           "%.200s: %s%s is %g at sequence %zu, step %zu, column %zu (counted from 0); %s",
+                           where, prefix, name, (double)row[k], i, t + k / width, k % width, remedy);
+      }
+    }
+  dv_free(buffer);
+  return status;
 }
 
 dvbf_status dv_sequences_validate(const dvbf_sequences *s, const char *where, const char *prefix,
                                   dvbf_error *error) {
   dvbf_status status = check_sizes(s, where, prefix, error);
-  if (!status) status = check_finite(s, s->x, s->n_x, where, prefix, "x", error);
-  if (!status) status = check_finite(s, s->u, s->n_u, where, prefix, "u", error);
-  if (!status) status = check_finite(s, s->state, s->n_s, where, prefix, "state", error);
+  if (!status) status = check_finite(s, NULL, s->n_x, s->gaps, where, prefix, "x", error);
+  dvbf_status read = dv_sequences_intact(s, error); /* what could not be read looks missing */
+  if (read) return read;
+  if (!status) status = check_finite(s, s->u, s->n_u, false, where, prefix, "u", error);
+  if (!status) status = check_finite(s, s->state, s->n_s, s->gaps, where, prefix, "state", error);
   return status;
 }
 
@@ -142,82 +253,4 @@ dvbf_status dv_data_validate(const dvbf_data *data, const char *where, dvbf_erro
     return dv_fail(error, DVBF_FORMAT, "%.200s: an image of %zu x %zu does not have %zu pixels", where,
                    data->image_height, data->image_width, train->n_x);
   return DVBF_OK;
-}
-
-/* ---- Splitting ---- */
-
-/* Copies the sequences `pick` of `from` into `to`. */
-static dvbf_status pick_sequences(dvbf_sequences *to, const dvbf_sequences *from,
-                                  const uint32_t *pick /* [count] */, size_t count, dvbf_error *error) {
-  *to = (dvbf_sequences){
-      .count = count, .steps = from->steps, .n_x = from->n_x, .n_u = from->n_u, .n_s = from->n_s};
-  dvbf_status status = dv_sequences_allocate(to, from->length, error);
-  if (status) return status;
-  size_t x = from->steps * from->n_x, u = from->steps * from->n_u, state = from->steps * from->n_s;
-  for (size_t i = 0; i < count; i++) {
-    if (x) memcpy(to->x + i * x, from->x + pick[i] * x, x * sizeof *to->x);
-    if (u) memcpy(to->u + i * u, from->u + pick[i] * u, u * sizeof *to->u);
-    if (state) memcpy(to->state + i * state, from->state + pick[i] * state, state * sizeof *to->state);
-    if (from->length) to->length[i] = from->length[pick[i]];
-  }
-  return DVBF_OK;
-}
-
-dvbf_status dv_data_split(dvbf_data *data, const dvbf_sequences *all, uint64_t seed, const char *where,
-                          dvbf_error *error) {
-  if (all->count < 3)
-    return dv_fail(
-        error, DVBF_FORMAT,
-        "%.200s: x has %zu sequences; at least 3 are needed to split it into train, valid and test", where,
-        all->count);
-  uint32_t *order = dv_calloc(all->count, sizeof *order);
-  if (!order) return dv_fail_memory(error, "splitting data");
-  /* Training draws its orders at small counters: the largest one keeps the split apart from them. */
-  dv_random random = dv_random_at(seed, DV_STREAM_ORDER, UINT32_MAX, UINT32_MAX);
-  dv_random_permutation(&random, order, all->count);
-  size_t tenth = all->count < 10 ? 1 : all->count / 10, most = all->count - 2 * tenth;
-  dvbf_status status = pick_sequences(&data->train, all, order, most, error);
-  if (!status) status = pick_sequences(&data->valid, all, order + most, tenth, error);
-  if (!status) status = pick_sequences(&data->test, all, order + most + tenth, tenth, error);
-  dv_free(order);
-  return status;
-}
-
-/* ---- Statistics ---- */
-
-/* sum[k] += values[.][.][k], or its squared distance from mean[k] when mean is not NULL; returns the steps.
- */
-static size_t add_steps(const dvbf_sequences *s, const float *values /* [count][steps][width] */,
-                        size_t width, const double *mean /* [width] */, double *sum /* [width] */) {
-  size_t steps = 0;
-  for (size_t i = 0; i < s->count; i++) {
-    size_t length = dv_sequence_length(s, i);
-    for (size_t t = 0; t < length; t++) {
-      const float *row = values + (i * s->steps + t) * width;
-      for (size_t k = 0; k < width; k++) sum[k] += mean ? (row[k] - mean[k]) * (row[k] - mean[k]) : row[k];
-    }
-    steps += length;
-  }
-  return steps;
-}
-
-/* Two passes, as the difference of large moments would lose the variance of a far-off mean. */
-static void column_statistics(const dvbf_sequences *s, const float *values /* [count][steps][width] */,
-                              size_t width, double *mean /* [width] */, double *variance /* [width] */) {
-  if (!width) return;
-  memset(mean, 0, width * sizeof *mean);
-  memset(variance, 0, width * sizeof *variance);
-  size_t steps = add_steps(s, values, width, NULL, mean);
-  if (!steps) return;
-  for (size_t k = 0; k < width; k++) mean[k] /= (double)steps;
-  add_steps(s, values, width, mean, variance);
-  for (size_t k = 0; k < width; k++) variance[k] /= (double)steps;
-}
-
-void dv_sequences_statistics(const dvbf_sequences *s, double *mean, double *variance) {
-  column_statistics(s, s->x, s->n_x, mean, variance);
-}
-
-void dv_controls_statistics(const dvbf_sequences *s, double *mean, double *variance) {
-  column_statistics(s, s->u, s->n_u, mean, variance);
 }

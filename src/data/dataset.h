@@ -1,46 +1,77 @@
-/* Sequences in memory: making, checking, splitting and describing them. */
+/* Sequences: making, checking, cutting, splitting and describing them. */
 #ifndef DV_DATASET_H
 #define DV_DATASET_H
 
-#include <dvbf/dvbf.h>
+#include "base/settings.h"
 
 /* Allocates the zeroed arrays of a dvbf_sequences whose five sizes are set; on failure it owns nothing. */
 dvbf_status dv_sequences_allocate(dvbf_sequences *s, bool with_length, dvbf_error *error);
-void dv_sequences_free(dvbf_sequences *s);
 
-/* Valid steps of one sequence. */
-static inline size_t dv_sequence_length(const dvbf_sequences *s, size_t sequence) {
-  return s->length ? s->length[sequence] : s->steps;
-}
-
-/* Valid steps of all sequences together. */
+/* Steps of all sequences together. */
 static inline size_t dv_sequences_frames(const dvbf_sequences *s) {
   size_t frames = 0;
-  for (size_t i = 0; i < s->count; i++) frames += dv_sequence_length(s, i);
+  for (size_t i = 0; i < s->count; i++) frames += dvbf_sequence_length(s, i);
   return frames;
 }
+
+/* Reads frames of x; several threads may do so at once. What cannot be read becomes NaN, and the first
+ * failure is kept. Whoever makes one fills the functions and puts its own data behind it. */
+struct dvbf_source {
+  bool (*read)(dvbf_source *source, uint64_t first, size_t frames, float *out);
+  void (*free)(dvbf_source *source);
+  bool failed;
+  char path[512]; /* for the message */
+};
+
+/* x of steps first .. first + steps - 1 of a sequence: where it lies in memory, or `buffer` [steps][n_x],
+ * which is needed where there is a source, filled from it. */
+const float *dv_sequence_x(const dvbf_sequences *s, size_t sequence, size_t first, size_t steps,
+                           float *buffer);
+/* Room for such a piece; NULL where it is not needed, which is not a failure. */
+dvbf_status dv_sequence_buffer(float **out, const dvbf_sequences *s, size_t steps, dvbf_error *error);
+/* Whether all that was read from a source so far could be read. */
+dvbf_status dv_sequences_intact(const dvbf_sequences *s, dvbf_error *error);
 
 /* Sets what stands behind the end of each sequence to 0, so that no padding can reach a sum. */
 void dv_sequences_clear_padding(dvbf_sequences *s);
 
-/* Checks sizes, lengths and that every value is finite. A message begins with `where` (a file, or "data") and
- * names arrays by `prefix`: "train/" or "". */
+/* Checks sizes, lengths and that every value is finite, or missing where gaps are allowed. A message begins
+ * with `where` (a file, or "data") and names arrays by `prefix`: "train/" or "". */
 dvbf_status dv_sequences_validate(const dvbf_sequences *s, const char *where, const char *prefix,
                                   dvbf_error *error);
 
 /* The same for all splits, and that they fit each other. valid and test may be empty, train may not. */
 dvbf_status dv_data_validate(const dvbf_data *data, const char *where, dvbf_error *error);
 
-/* Fills train, valid and test with copies of 80, 10 and 10 per cent of `all`, drawn by `seed`. */
-dvbf_status dv_data_split(dvbf_data *data, const dvbf_sequences *all, uint64_t seed, const char *where,
-                          dvbf_error *error);
+/* Splits `all` into train, valid and test, which share its arrays; data owns them afterwards. On failure
+ * `all` is the caller's still. */
+dvbf_status dv_data_split(dvbf_data *data, const dvbf_sequences *all, const dv_data_settings *how,
+                          const char *where, dvbf_error *error);
 
-/* Mean and variance of each column over all valid steps. */
-void dv_sequences_statistics(const dvbf_sequences *s, double *mean /* [n_x] */, double *variance /* [n_x] */);
-void dv_controls_statistics(const dvbf_sequences *s, double *mean /* [n_u] */, double *variance /* [n_u] */);
+/* *out = windows onto `s` of `window` steps, `stride` apart and the last one at the very end of each
+ * sequence; shorter sequences stay whole. It owns `start` and `length` alone: free with dv_windows_free. */
+dvbf_status dv_windows_cut(dvbf_sequences *out, const dvbf_sequences *s, size_t window, size_t stride,
+                           dvbf_error *error);
+void dv_windows_free(dvbf_sequences *windows);
+
+/* Mean and variance of each column over what is seen of it. */
+typedef struct dv_statistics {
+  double *mean, *variance; /* [width] */
+  double *least, *most;    /* [width] smallest and largest value of each column that has any */
+  uint64_t *seen;          /* [width] values */
+  uint64_t frames;         /* steps with a value in any column */
+  double low, high;        /* smallest and largest value */
+  bool whole;              /* steps are seen whole or not at all */
+  bool binary;             /* every value is 0 or 1 */
+} dv_statistics;
+
+dvbf_status dv_statistics_of_x(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
+dvbf_status dv_statistics_of_u(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
+dvbf_status dv_statistics_of_state(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
+void dv_statistics_free(dv_statistics *statistics);
 
 /* A checksum of what training sees, train and valid: their sizes and about a million of their values, evenly
- * spread, so that it is cheap for data of any size. */
-uint64_t dv_data_fingerprint(const dvbf_data *data);
+ * spread, so that it is cheap for data of any size. It is the same wherever x is read from. */
+dvbf_status dv_data_fingerprint(uint64_t *out, const dvbf_data *data, dvbf_error *error);
 
 #endif

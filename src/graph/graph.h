@@ -55,6 +55,7 @@ struct dvbf_run {
   dvbf_real *gradient; /* [parameters], NULL for a program without backward */
   const dv_schedule *schedule;
   const uint32_t *sequence; /* [rows] keys the noise */
+  float *buffer;            /* [steps][n_x] for frames that come from a file, else NULL */
   double terms[DV_TERMS];   /* of the bound, summed over the shard's sequences and steps */
 };
 

@@ -18,7 +18,8 @@ void dv_record_filter_use(dvbf_graph *g, dvbf_value use, dvbf_value mask);
 
 /* A Gaussian innovation: head [steps][rows][2n] = (mu, ln sigma), ln sigma kept inside [low, high].
  *   w = mu + sigma eps      kl = sum_n (mu^2 + sigma^2 - 1) / 2 - ln sigma
- * and where use = 0: w = eps, from the prior, and kl = 0. Step by step, or all steps with t < 0. */
+ * and where use = 0, or without a head: w = eps, from the prior, and kl = 0. Step by step, or all steps with
+ * t < 0. */
 typedef struct dv_innovation {
   dvbf_value w, kl;            /* [steps][rows][n], [steps][rows][1] */
   dvbf_value head, noise, use; /* use may be none: always from q */

@@ -23,10 +23,12 @@ typedef struct innovation_row {
 /* Row r, counted over the op's steps. */
 static innovation_row row_at(const dvbf_run *run, const innovation_data *d, int r) {
   int n = d->i.w.cols;
-  const dvbf_real *head = dvbf_at(run, dvbf_steps(d->i.head, d->first, d->count)) + (size_t)r * 2 * n;
+  bool known = d->i.head.buffer >= 0;
+  const dvbf_real *head =
+      known ? dvbf_at(run, dvbf_steps(d->i.head, d->first, d->count)) + (size_t)r * 2 * n : NULL;
   const dvbf_real *eps = dvbf_at(run, dvbf_steps(d->i.noise, d->first, d->count)) + (size_t)r * n;
   const dvbf_real *use = d->i.use.buffer < 0 ? NULL : dvbf_at(run, dvbf_steps(d->i.use, d->first, d->count));
-  return (innovation_row){n, head, head + n, eps, !use || use[r] > 0};
+  return (innovation_row){n, head, known ? head + n : NULL, eps, known && (!use || use[r] > 0)};
 }
 
 static void innovation_forward(const dvbf_op *op, dvbf_run *run) {
@@ -73,7 +75,7 @@ static const dvbf_op_class innovation_class = {"innovation", innovation_forward,
 void dv_record_innovation(dvbf_graph *g, const dv_innovation *i, int t) {
   innovation_data data = {*i, t < 0 ? 0 : t, t < 0 ? i->w.steps : 1};
   dvbf_value in[] = {i->head, i->noise, i->use}, out[] = {i->w, i->kl};
-  if (i->head.cols != 2 * i->w.cols || i->noise.cols != i->w.cols)
+  if ((i->head.buffer >= 0 && i->head.cols != 2 * i->w.cols) || i->noise.cols != i->w.cols)
     dvbf_refuse(g, "a head of %d outputs cannot give %d innovations", i->head.cols, i->w.cols);
   dvbf_record(g, &innovation_class, 3, in, 2, out, &data, sizeof data);
 }

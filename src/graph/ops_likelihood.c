@@ -3,8 +3,12 @@
  *   Gaussian:   -sum_i [ (x_i - mean_i)^2 / (2 sigma_i^2) + ln sigma_i + ln(2 pi) / 2 ],
  *               ln sigma = max(log_sigma, floor); below the floor it has no gradient
  *   Bernoulli:   sum_i [ x_i l_i - ln(1 + exp l_i) ]
- */
+ *
+ * The mask has one entry for a row or, where a row may be seen in part, one for each x_i. Rows that are seen
+ * in part have plain loops here, as few data have them; all others go through the kernels. */
 #include "graph/ops.h"
+
+#include <math.h>
 
 static int all_rows(dvbf_value v) {
   return v.steps * v.rows;
@@ -19,10 +23,89 @@ static void apply_mask(dvbf_real *out, const dvbf_real *mask, int rows) {
     if (!(mask[r] > 0)) out[r] = 0;
 }
 
+/* ---- Rows seen in part ---- */
+
+static bool in_part(dvbf_value x, dvbf_value mask) {
+  return mask.cols == x.cols && x.cols > 1;
+}
+
+/* ln sigma of entry i of row r, from one number, one for each column, or one for each entry. */
+static size_t sigma_at(dvbf_value log_sigma, int n, int r, int i) {
+  size_t count = count_of(log_sigma);
+  return count == 1 ? 0 : count > (size_t)n ? (size_t)r * (size_t)n + (size_t)i : (size_t)i;
+}
+
+static void gaussian_part_forward(const dvbf_op *op, dvbf_run *run) {
+  int n = op->in[0].cols;
+  const dvbf_real *x = dvbf_at(run, op->in[0]), *mean = dvbf_at(run, op->in[1]);
+  const dvbf_real *log_sigma = dvbf_at(run, op->in[2]), *seen = dvbf_at(run, op->in[3]);
+  dvbf_real *out = dvbf_at(run, op->out[0]);
+  for (int r = 0; r < all_rows(op->in[0]); r++, x += n, mean += n, seen += n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+      if (!(seen[i] > 0)) continue;
+      double ls = fmax((double)log_sigma[sigma_at(op->in[2], n, r, i)], run->schedule->log_sigma_floor);
+      double e = (double)(x[i] - mean[i]) * exp(-ls);
+      sum -= 0.5 * e * e + ls + 0.918938533204672741780;
+    }
+    out[r] = (dvbf_real)sum;
+  }
+}
+
+static void gaussian_part_backward(const dvbf_op *op, dvbf_run *run) {
+  int n = op->in[0].cols;
+  double floor = run->schedule->log_sigma_floor;
+  const dvbf_real *x = dvbf_at(run, op->in[0]), *mean = dvbf_at(run, op->in[1]);
+  const dvbf_real *log_sigma = dvbf_at(run, op->in[2]), *seen = dvbf_at(run, op->in[3]);
+  const dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
+  dvbf_real *d_mean = dvbf_gradient_at(run, op->in[1]), *d_log_sigma = dvbf_gradient_at(run, op->in[2]);
+  for (int r = 0; r < all_rows(op->in[0]); r++, x += n, mean += n, seen += n, d_mean += n)
+    for (int i = 0; i < n; i++) {
+      if (!(seen[i] > 0)) continue;
+      size_t at = sigma_at(op->in[2], n, r, i);
+      double inverse = exp(-fmax((double)log_sigma[at], floor)), e = (double)(x[i] - mean[i]) * inverse;
+      d_mean[i] += (dvbf_real)((double)g[r] * e * inverse);
+      if (d_log_sigma && (double)log_sigma[at] > floor)
+        d_log_sigma[at] += (dvbf_real)((double)g[r] * (e * e - 1));
+    }
+}
+
+static void bernoulli_part_forward(const dvbf_op *op, dvbf_run *run) {
+  int n = op->in[0].cols;
+  const dvbf_real *x = dvbf_at(run, op->in[0]), *logit = dvbf_at(run, op->in[1]), *seen;
+  dvbf_real *out = dvbf_at(run, op->out[0]);
+  seen = dvbf_at(run, op->in[2]);
+  for (int r = 0; r < all_rows(op->in[0]); r++, x += n, logit += n, seen += n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+      double l = (double)logit[i];
+      if (seen[i] > 0) sum += (double)x[i] * l - fmax(l, 0) - log1p(exp(-fabs(l)));
+    }
+    out[r] = (dvbf_real)sum;
+  }
+}
+
+static void bernoulli_part_backward(const dvbf_op *op, dvbf_run *run) {
+  int n = op->in[0].cols;
+  const dvbf_real *x = dvbf_at(run, op->in[0]), *logit = dvbf_at(run, op->in[1]), *seen;
+  const dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
+  dvbf_real *d = dvbf_gradient_at(run, op->in[1]);
+  seen = dvbf_at(run, op->in[2]);
+  for (int r = 0; r < all_rows(op->in[0]); r++, x += n, logit += n, seen += n, d += n)
+    for (int i = 0; i < n; i++)
+      if (seen[i] > 0) d[i] += g[r] * (x[i] - (dvbf_real)(1 / (1 + exp(-(double)logit[i]))));
+}
+
+/* ---- Whole rows ---- */
+
 /* in: x, mean, log_sigma, mask; out: ln p. */
 static void gaussian_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
   dvbf_real *out = dvbf_at(run, op->out[0]);
+  if (in_part(x, op->in[3])) {
+    gaussian_part_forward(op, run);
+    return;
+  }
   run->k->gaussian(out, dvbf_at(run, x), dvbf_at(run, op->in[1]), dvbf_at(run, op->in[2]),
                    count_of(op->in[2]), (dvbf_real)run->schedule->log_sigma_floor, all_rows(x), x.cols);
   apply_mask(out, dvbf_at(run, op->in[3]), all_rows(x));
@@ -31,6 +114,10 @@ static void gaussian_forward(const dvbf_op *op, dvbf_run *run) {
 static void gaussian_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
   dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
+  if (in_part(x, op->in[3])) {
+    gaussian_part_backward(op, run);
+    return;
+  }
   apply_mask(g, dvbf_at(run, op->in[3]), all_rows(x));
   run->k->gaussian_backward(dvbf_gradient_at(run, op->in[1]), dvbf_gradient_at(run, op->in[2]), g,
                             dvbf_at(run, x), dvbf_at(run, op->in[1]), dvbf_at(run, op->in[2]),
@@ -50,6 +137,10 @@ void dv_record_gaussian(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value 
 static void bernoulli_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
   dvbf_real *out = dvbf_at(run, op->out[0]);
+  if (in_part(x, op->in[2])) {
+    bernoulli_part_forward(op, run);
+    return;
+  }
   run->k->bernoulli(out, dvbf_at(run, x), dvbf_at(run, op->in[1]), all_rows(x), x.cols);
   apply_mask(out, dvbf_at(run, op->in[2]), all_rows(x));
 }
@@ -57,6 +148,10 @@ static void bernoulli_forward(const dvbf_op *op, dvbf_run *run) {
 static void bernoulli_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
   dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
+  if (in_part(x, op->in[2])) {
+    bernoulli_part_backward(op, run);
+    return;
+  }
   apply_mask(g, dvbf_at(run, op->in[2]), all_rows(x));
   run->k->bernoulli_backward(dvbf_gradient_at(run, op->in[1]), g, dvbf_at(run, x), dvbf_at(run, op->in[1]),
                              all_rows(x), x.cols);

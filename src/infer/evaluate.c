@@ -20,32 +20,33 @@ void dvbf_evaluation_free(dvbf_evaluation *e) {
 
 /* ---- Table 1: each column of the ground truth on latent samples ---- */
 
-/* Copies the frames of all sequences, without padding; returns their number. */
-static size_t gather_frames(const dvbf_sequences *s, const float *from, size_t width, float *to) {
+/* Copies latent samples and one column of the truth, of the frames where it is known; returns their number.
+ */
+static size_t gather_frames(const dvbf_sequences *s, const dvbf_paths *paths, size_t column, float *z,
+                            float *y) {
   size_t n = 0;
-  for (size_t i = 0; i < s->count; i++) {
-    size_t length = dv_sequence_length(s, i);
-    memcpy(to + n * width, from + i * s->steps * width, length * width * sizeof *to);
-    n += length;
-  }
+  for (size_t i = 0; i < s->count; i++)
+    for (size_t t = 0; t < dvbf_sequence_length(s, i); t++) {
+      float truth = s->state[(dvbf_sequence_start(s, i) + t) * s->n_s + column];
+      if (isnan(truth)) continue;
+      memcpy(z + n * paths->n_z, paths->z + (i * paths->steps + t) * paths->n_z, paths->n_z * sizeof *z);
+      y[n++] = truth;
+    }
   return n;
 }
 
 static dvbf_status regress(dvbf_evaluation *e, const dvbf_data *data, const dvbf_sequences *s,
                            const dvbf_paths *paths, dvbf_error *error) {
   if (!s->n_s) return DVBF_OK;
-  size_t frames = s->count * s->steps, n = 0;
-  float *z = dv_calloc(frames, paths->n_z * sizeof *z), *y = dv_calloc(frames, s->n_s * sizeof *y);
+  size_t frames = s->count * s->steps;
+  float *z = dv_calloc(frames, paths->n_z * sizeof *z), *y = dv_calloc(frames, sizeof *y);
   e->regressions = dv_calloc(s->n_s, sizeof *e->regressions);
   dvbf_status status = z && y && e->regressions ? DVBF_OK : dv_fail_memory(error, "regressing");
-  if (!status) {
-    n = gather_frames(s, paths->z, paths->n_z, z);
-    gather_frames(s, s->state, s->n_s, y);
-  }
   for (size_t i = 0; i < s->n_s && !status; i++) {
     dvbf_regression *r = &e->regressions[i];
     memcpy(r->name, data->state_names[i], sizeof r->name);
-    status = dv_regress(z, n, paths->n_z, y + i, s->n_s, &r->r2, &r->log_likelihood, NULL, error);
+    size_t n = gather_frames(s, paths, i, z, y);
+    status = dv_regress(z, n, paths->n_z, y, 1, &r->r2, &r->log_likelihood, NULL, error);
     e->n_regressions = i + 1;
   }
   dv_free(z);
@@ -82,10 +83,11 @@ static double total(const double *values, size_t n) {
 }
 
 /* Adds one sample's bound, in nats per frame. */
-static double add_bound(dvbf_evaluation *e, const dvbf_sequences *s, const dvbf_paths *paths, double kl_v) {
-  size_t all = s->count * s->steps, frames = dv_sequences_frames(s);
-  double reconstruction = total(paths->log_likelihood, all) / (double)frames;
-  double kl_w = total(paths->kl, all) / (double)frames;
+static double add_bound(dvbf_evaluation *e, const dvbf_sequences *s, const dvbf_paths *paths, double frames,
+                        double kl_v) {
+  size_t all = s->count * s->steps;
+  double reconstruction = total(paths->log_likelihood, all) / frames;
+  double kl_w = total(paths->kl, all) / frames;
   e->reconstruction += reconstruction;
   e->kl_w += kl_w;
   e->kl_v += kl_v;
@@ -104,31 +106,39 @@ static void average_bound(dvbf_evaluation *e, const double *elbo, size_t samples
 
 /* ---- Prediction by horizon ---- */
 
-/* error[h] += mean over sequences of the squared error per pixel of frame observed + h, over `share`. */
-static void add_errors(double *error, const dvbf_sequences *s, const float *guess, size_t observed,
-                       size_t horizon, double share, bool repeat) {
-  for (size_t h = 0; h < horizon; h++) {
-    double sum = 0, n = 0;
-    for (size_t i = 0; i < s->count; i++) {
-      size_t t = observed + h, from = repeat ? observed - 1 : t;
-      if (t >= dv_sequence_length(s, i)) continue;
-      const float *x = s->x + (i * s->steps + t) * s->n_x, *g = guess + (i * s->steps + from) * s->n_x;
-      for (size_t k = 0; k < s->n_x; k++) sum += (double)(x[k] - g[k]) * (double)(x[k] - g[k]);
-      n += (double)s->n_x;
-    }
-    if (n > 0) error[h] += share * sum / n;
+/* Squared error of a frame over the values of `x` that are there, which are counted. */
+static double frame_error(const float *x, const float *guess, size_t n, double *count) {
+  double sum = 0;
+  for (size_t k = 0; k < n; k++) {
+    double e = (double)(x[k] - guess[k]);
+    if (isnan(e)) continue;
+    sum += e * e;
+    *count += 1;
   }
+  return sum;
 }
 
-static dvbf_status measure_variance(dvbf_evaluation *e, const dvbf_sequences *s, dvbf_error *error) {
-  double *mean = dv_calloc(s->n_x, sizeof *mean), *variance = dv_calloc(s->n_x, sizeof *variance);
-  dvbf_status status = mean && variance ? DVBF_OK : dv_fail_memory(error, "measuring the data");
-  if (!status) {
-    dv_sequences_statistics(s, mean, variance);
-    e->pixel_variance = total(variance, s->n_x) / (double)s->n_x;
+/* error[h] += mean over sequences of the squared error per pixel of frame observed + h, times `share`; the
+ * guess is [count][steps][n_x], NULL: the last frame that was observed. */
+static dvbf_status add_errors(double *out, const dvbf_sequences *s, const float *guess, size_t observed,
+                              size_t horizon, double share, dvbf_error *error) {
+  float *buffer = NULL;
+  double *sum = dv_calloc(horizon, 2 * sizeof *sum), *count = sum ? sum + horizon : NULL;
+  dvbf_status status =
+      sum ? dv_sequence_buffer(&buffer, s, s->steps, error) : dv_fail_memory(error, "scoring predictions");
+  for (size_t i = 0; i < s->count && !status; i++) {
+    size_t length = dvbf_sequence_length(s, i);
+    if (length <= observed) continue;
+    const float *x = dv_sequence_x(s, i, 0, length, buffer);
+    for (size_t h = 0; h < length - observed; h++) {
+      const float *g = guess ? guess + (i * s->steps + observed + h) * s->n_x : x + (observed - 1) * s->n_x;
+      sum[h] += frame_error(x + (observed + h) * s->n_x, g, s->n_x, &count[h]);
+    }
   }
-  dv_free(mean);
-  dv_free(variance);
+  for (size_t h = 0; h < horizon && !status; h++)
+    if (count[h] > 0) out[h] += share * sum[h] / count[h];
+  dv_free(buffer);
+  dv_free(sum);
   return status;
 }
 
@@ -143,16 +153,15 @@ static dvbf_status predict(dvbf_evaluation *e, const dvbf_model *m, const dvbf_s
   e->mse_mean_path = dv_calloc(e->horizon, sizeof *e->mse_mean_path);
   e->mse_repeat = dv_calloc(e->horizon, sizeof *e->mse_repeat);
   if (!e->mse || !e->mse_mean_path || !e->mse_repeat) return dv_fail_memory(error, "scoring predictions");
-  add_errors(e->mse_repeat, s, s->x, e->observed, e->horizon, 1, true);
-  dvbf_status status = DVBF_OK;
+  dvbf_status status = add_errors(e->mse_repeat, s, NULL, e->observed, e->horizon, 1, error);
   for (int64_t i = 0; i <= o->samples && !status; i++) { /* the last pass is the mean path */
     dvbf_paths *paths = NULL;
     options.mean_path = i == o->samples;
     options.seed = (uint64_t)(o->seed + i);
     status = dvbf_infer(&paths, m, s, &options, error);
     if (status) break;
-    add_errors(options.mean_path ? e->mse_mean_path : e->mse, s, paths->x, e->observed, e->horizon,
-               options.mean_path ? 1 : 1 / (double)o->samples, false);
+    status = add_errors(options.mean_path ? e->mse_mean_path : e->mse, s, paths->x, e->observed, e->horizon,
+                        options.mean_path ? 1 : 1 / (double)o->samples, error);
     dvbf_paths_free(paths);
   }
   return status;
@@ -161,17 +170,17 @@ static dvbf_status predict(dvbf_evaluation *e, const dvbf_model *m, const dvbf_s
 /* ---- All of it ---- */
 
 static dvbf_status filter(dvbf_evaluation *e, const dvbf_model *m, const dvbf_data *data,
-                          const dvbf_sequences *s, const dv_evaluate_settings *o, dvbf_error *error) {
+                          const dvbf_sequences *s, const dv_evaluate_settings *o, double frames,
+                          dvbf_error *error) {
   size_t samples = (size_t)o->samples;
-  double *elbo = dv_calloc(samples, sizeof *elbo),
-         kl_v = universal_kl(m) / ((double)dv_sequences_frames(s) / (double)s->count);
+  double *elbo = dv_calloc(samples, sizeof *elbo), kl_v = universal_kl(m) * (double)s->count / frames;
   dvbf_status status = elbo ? DVBF_OK : dv_fail_memory(error, "evaluating");
   for (size_t i = 0; i < samples && !status; i++) {
     dvbf_infer_options options = {.seed = (uint64_t)o->seed + i, .threads = (unsigned)o->threads};
     dvbf_paths *paths = NULL;
     status = dvbf_infer(&paths, m, s, &options, error);
     if (status) break;
-    elbo[i] = add_bound(e, s, paths, kl_v);
+    elbo[i] = add_bound(e, s, paths, frames, kl_v);
     if (i == 0) status = regress(e, data, s, paths, error);
     dvbf_paths_free(paths);
   }
@@ -187,8 +196,15 @@ dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *m, const dvbf
   if (!s->count) return dv_fail(error, DVBF_FORMAT, "there are no sequences to evaluate in this split");
   dvbf_evaluation *e = dv_calloc(1, sizeof *e);
   if (!e) return dv_fail_memory(error, "evaluating");
-  dvbf_status status = filter(e, m, data, s, o, error);
-  if (!status) status = measure_variance(e, s, error);
+  dv_statistics x = {0};
+  dvbf_status status = dv_statistics_of_x(&x, s, error);
+  if (!status && !x.frames)
+    status = dv_fail(error, DVBF_FORMAT, "nothing is seen of the sequences to evaluate: all of x is missing");
+  if (!status) {
+    e->pixel_variance = total(x.variance, s->n_x) / (double)s->n_x;
+    status = filter(e, m, data, s, o, (double)x.frames, error);
+  }
+  dv_statistics_free(&x);
   if (!status) status = predict(e, m, s, o, error);
   if (status) {
     dvbf_evaluation_free(e);

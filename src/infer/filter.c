@@ -81,8 +81,8 @@ static dvbf_status lay_out(dvbf_filter **out, block *b, const dvbf_model *model,
                    "a dkf cannot filter online: its q(z_t) needs the frames after t; model = dvbf can");
   int frames = (int)(s->initial_frames ? s->initial_frames
                                        : s->predict_from); /* a recurrent network takes any number */
-  dvbf_status status = dv_program_record_start(&start, m, (int)samples, frames, error);
-  if (!status) status = dv_program_record_step(&step, m, (int)samples, error);
+  dvbf_status status = dv_program_record_start(&start, m, (int)samples, frames, false, error);
+  if (!status) status = dv_program_record_step(&step, m, (int)samples, false, error);
   if (!status) *out = place(b, model, samples, frames, &start, &step);
   dv_program_clear(&start);
   dv_program_clear(&step);
@@ -143,9 +143,15 @@ static void set_input(machine *m, dvbf_value input, int t, const float *value, c
 
 /* The observation of step t; NULL: missing. */
 static void set_x(dvbf_filter *f, machine *m, int t, const float *x) {
-  dvbf_real *mask = dvbf_at(&m->run, dvbf_steps(m->program.mask, t, 1));
-  for (int r = 0; r < m->program.rows; r++) mask[r] = x ? 1 : 0;
+  dvbf_value values = dvbf_steps(m->program.x, t, 1);
+  dvbf_real *to = dvbf_at(&m->run, values), *mask = dvbf_at(&m->run, dvbf_steps(m->program.mask, t, 1));
+  dvbf_real *seen = values.cols > 1 ? dvbf_at(&m->run, dvbf_steps(m->program.seen, t, 1)) : NULL;
   set_input(m, m->program.x, t, x, &f->model->x);
+  for (int r = 0; r < values.rows; r++, to += values.cols) {
+    mask[r] = x && dv_mask_missing(to, seen, values.cols);
+    if (seen && !x) memset(seen, 0, (size_t)values.cols * sizeof *seen);
+    if (seen) seen += values.cols;
+  }
 }
 
 static void set_u(dvbf_filter *f, machine *m, int t, const float *u) {

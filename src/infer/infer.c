@@ -5,6 +5,7 @@
 #include "data/dataset.h"
 #include "train/schedule.h"
 
+#include <math.h>
 #include <string.h>
 
 static dvbf_paths *new_paths(const dvbf_model *m, const dvbf_sequences *s) {
@@ -33,8 +34,18 @@ void dvbf_paths_free(dvbf_paths *p) {
 typedef struct collection {
   dvbf_paths *paths;
   const dvbf_model *model;
-  double jacobian;
+  double jacobian; /* of a whole frame */
 } collection;
+
+/* What scaling adds to ln p of one frame. */
+static double jacobian_of(const collection *c, const dv_program *p, const dvbf_run *run, size_t frame) {
+  if (!p->gaps || c->paths->n_x == 1) return c->jacobian;
+  const dvbf_real *seen = dvbf_at(run, p->seen) + frame * c->paths->n_x;
+  double sum = 0;
+  for (size_t i = 0; i < c->paths->n_x; i++)
+    if (seen[i] > 0) sum += log((double)c->model->x.scale[i]);
+  return sum;
+}
 
 static void collect(void *user, const dv_program *p, const dvbf_run *run, size_t shard, size_t first,
                     int count) {
@@ -49,7 +60,7 @@ static void collect(void *user, const dv_program *p, const dvbf_run *run, size_t
       size_t to = (first + (size_t)r) * out->steps + (size_t)t, from = (size_t)t * p->rows + r;
       for (size_t i = 0; i < out->n_z; i++) out->z[to * out->n_z + i] = (float)z[from * out->n_z + i];
       dv_model_unscale(c->model, mean + from * out->n_x, out->x + to * out->n_x);
-      out->log_likelihood[to] = mask[from] > 0 ? (double)ln_p[from] + c->jacobian : 0;
+      out->log_likelihood[to] = mask[from] > 0 ? (double)ln_p[from] + jacobian_of(c, p, run, from) : 0;
       out->kl[to] = t ? (double)kl[from - (size_t)p->rows] : (double)kl_first[r];
     }
 }
@@ -73,7 +84,7 @@ dvbf_status dvbf_infer(dvbf_paths **out, const dvbf_model *model, const dvbf_seq
   /* A complete model is only read while a program is recorded: its parameters are found by name. */
   dvbf_model *m = (dvbf_model *)model;
   status = dv_pool_new(&pool, options->threads, error);
-  if (!status) status = dv_pass_init(&pass, m, pool, (int)s->steps, (int)options->observe, error);
+  if (!status) status = dv_pass_init(&pass, m, pool, s, (int)options->observe, error);
   collection c = {.model = model, .jacobian = dv_model_log_jacobian(model)};
   if (!status && !(c.paths = new_paths(model, s)))
     status = dv_fail_memory(error, "making room for the paths");

@@ -25,9 +25,10 @@ static dvbf_value recognition(dv_program *p, const dvbf_model *m, int observe) {
 static void first_state(dv_program *p, const dvbf_model *m, dvbf_value head) {
   p->kl_first = dvbf_slab(p->graph, 1, 1);
   p->noise_first = dvbf_slab_constant(p->graph, 1, m->n_z);
+  p->head_first = head.steps ? dvbf_steps(head, 0, 1) : DVBF_NONE;
   dv_innovation first = {.w = dvbf_steps(p->z, 0, 1),
                          .kl = p->kl_first,
-                         .head = dvbf_steps(head, 0, 1),
+                         .head = p->head_first,
                          .noise = p->noise_first,
                          .use = DVBF_NONE,
                          .low = m->settings->log_sigma_min,
@@ -77,19 +78,21 @@ static transition make_transition(dv_program *p, const dvbf_model *m) {
  * are drawn at once, and the transition is one product over all steps. (Past the end of a short sequence z
  * would come from p, but nothing there counts.) */
 static bool all_from_q(const dv_program *p, const dv_train_settings *s) {
-  return dv_graph_training(p->graph) && s->filter_dropout <= 0 && s->filter_dropout_end <= 0;
+  return dv_graph_training(p->graph) && !p->gaps && s->filter_dropout <= 0 && s->filter_dropout_end <= 0;
 }
 
 static void later_states(dv_program *p, const dvbf_model *m, dvbf_value head, int observe) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
-  int steps = p->steps - 1, seen = observe - 1;
+  int steps = p->steps - 1, seen = observe > 1 ? observe - 1 : 0;
   transition f = make_transition(p, m);
   p->kl = dvbf_slab(g, steps, 1);
   p->noise = dvbf_slab_constant(g, steps, m->n_z);
+  p->head = seen ? dvbf_steps(head, 1, seen) : DVBF_NONE;
+  p->prior = f.output.out;
   dv_state state = {.z = dvbf_steps(p->z, 1, steps),
                     .kl = p->kl,
-                    .q = seen ? dvbf_steps(head, 1, seen) : DVBF_NONE,
+                    .q = p->head,
                     .p = f.output.out,
                     .noise = p->noise,
                     .use = dvbf_slab_constant(g, steps, 1),
@@ -117,7 +120,7 @@ static void later_states(dv_program *p, const dvbf_model *m, dvbf_value head, in
 }
 
 void dv_record_dkf(dv_program *p, const dvbf_model *m, int observe) {
-  dvbf_value head = recognition(p, m, observe);
+  dvbf_value head = observe ? recognition(p, m, observe) : DVBF_NONE;
   first_state(p, m, head);
   later_states(p, m, head, observe);
 }

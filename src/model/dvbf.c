@@ -37,6 +37,7 @@ static dvbf_value universal(dv_program *p, const dvbf_model *m) {
   m->transition->first(m->transition, m->settings_object, m->n_z, m->n_u, m->n_w, first, first_normal, &seed);
   dvbf_value mean = dvbf_parameter(g, "universal.mean", 1, (int)n, (dvbf_first){.values = first});
   dv_free(first);
+  if (p->given_v) return p->v = dvbf_slab_shared_constant(g, 1, (int)n);
   if (s->universal == DV_POINT || p->mean_v) {
     dvbf_value v = dvbf_slab_shared(g, 1, (int)n);
     dv_record_copy(g, v, mean);
@@ -60,6 +61,9 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
   int steps = p->steps - 1, n = (int)s->hidden;
   dvbf_value z = dvbf_steps(p->z, 0, steps), x_next = dvbf_steps(p->x, 1, steps);
   dvbf_value u = m->n_u ? dvbf_steps(p->u, 0, steps) : DVBF_NONE;
+  /* Where nothing of x is seen, q is not used: only values within a frame need be told. */
+  dvbf_value mask =
+      s->mask_input == DV_MASK_DIMENSION && m->n_x > 1 ? dvbf_steps(p->seen, 1, steps) : DVBF_NONE;
   dvbf_value head = dvbf_slab(g, steps, 2 * m->n_w);
   dvbf_value noise = dvbf_slab_constant(g, steps, m->n_w), use = dvbf_slab_constant(g, steps, 1);
   dvbf_transition_values values = {.steps = steps,
@@ -72,11 +76,14 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
                                    .v = universal(p, m)};
   p->kl = dvbf_slab(g, steps, 1);
   p->noise = noise;
+  p->head = head;
+  p->w = values.w;
 
   dv_stack inner = dv_hidden(g, s, "recognition", steps, (dvbf_first){0},
                              (dv_dense_in[4]){{"x", x_next, 1 / sqrt(m->x_spread), false},
                                               {"z", z, s->scale_recognition, true},
-                                              {"u", u, s->scale_recognition, false}});
+                                              {"u", u, s->scale_recognition, false},
+                                              {"mask", mask, s->scale_recognition, false}});
   dvbf_layer outer = dv_dense(g, "recognition.output", head, DVBF_LINEAR, (dvbf_first){0},
                               (dv_dense_in[4]){{"h", dv_stack_top(&inner), 0.1 / sqrt(n), true}});
   dv_innovation innovation = {.w = values.w,
@@ -98,6 +105,20 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
     m->transition->step(m->transition, g, &values, memory, t);
     if (s->clip_z > 0) dvbf_clip_gradient(g, dvbf_steps(p->z, t + 1, 1), s->clip_z);
   }
+}
+
+void dv_record_move(dv_program *p, const dvbf_model *m) {
+  p->w = dvbf_slab_constant(p->graph, p->steps - 1, m->n_w);
+  dvbf_transition_values values = {.steps = p->steps - 1,
+                                   .n_z = m->n_z,
+                                   .n_u = m->n_u,
+                                   .n_w = m->n_w,
+                                   .z = p->z,
+                                   .u = p->u,
+                                   .w = p->w,
+                                   .v = universal(p, m)};
+  void *memory = m->transition->open(m->transition, p->graph, m->settings_object, &values);
+  for (int t = 0; t < values.steps; t++) m->transition->step(m->transition, p->graph, &values, memory, t);
 }
 
 void dv_record_dvbf(dv_program *p, const dvbf_model *m, int observe) {

@@ -24,6 +24,7 @@ void dv_record_emission(dv_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   bool sigmoid = s->likelihood == DV_GAUSSIAN && s->mean == DV_MEAN_SIGMOID;
+  dvbf_value mask = p->gaps ? p->seen : p->mask;
   p->mean = dvbf_slab(g, p->steps, m->n_x);
   p->ln_p = dvbf_slab(g, p->steps, 1);
   dv_stack inner = dv_hidden(g, s, "emission", p->steps, (dvbf_first){.scale = 0.5},
@@ -35,7 +36,7 @@ void dv_record_emission(dv_program *p, const dvbf_model *m) {
   dv_stack_whole(g, &inner);
   dvbf_layer_whole(g, &outer);
   if (s->likelihood == DV_BERNOULLI)
-    dv_record_bernoulli(g, p->ln_p, p->x, p->mean, p->mask);
+    dv_record_bernoulli(g, p->ln_p, p->x, p->mean, mask);
   else
-    dv_record_gaussian(g, p->ln_p, p->x, p->mean, log_sigma(p, m, hidden), p->mask);
+    dv_record_gaussian(g, p->ln_p, p->x, p->mean, p->log_sigma = log_sigma(p, m, hidden), mask);
 }

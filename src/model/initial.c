@@ -19,9 +19,15 @@ static void mlp(dv_program *p, const dvbf_model *m, int frames, dvbf_value head)
     u = dvbf_slab_constant(g, 1, frames * m->n_u);
     dvbf_side_by_side(g, u, dvbf_steps(p->u, 0, frames));
   }
+  dvbf_value told = dv_mask_input(p, m), mask = DVBF_NONE;
+  if (told.buffer >= 0) {
+    mask = dvbf_slab_constant(g, 1, frames * told.cols);
+    dvbf_side_by_side(g, mask, dvbf_steps(told, 0, frames));
+  }
   dvbf_layer layer = dv_dense(g, "initial.hidden", hidden, dv_hidden_activation(s), (dvbf_first){0},
                               (dv_dense_in[4]){{"x", x, 1 / sqrt(m->x_spread * frames), false},
-                                               {"u", u, s->scale_recognition / sqrt(frames), false}});
+                                               {"u", u, s->scale_recognition / sqrt(frames), false},
+                                               {"mask", mask, s->scale_recognition / sqrt(frames), false}});
   dvbf_layer output = dv_dense(g, "initial.output", head, DVBF_LINEAR, (dvbf_first){0},
                                (dv_dense_in[4]){{"h", hidden, 1 / sqrt((double)s->hidden), false}});
   dvbf_layer_whole(g, &layer);
@@ -51,19 +57,27 @@ static int frames_seen(dv_program *p, const dvbf_model *m, int observe) {
   return asked > 0 && asked < observe ? (int)asked : observe;
 }
 
-void dv_record_initial(dv_program *p, const dvbf_model *m, int observe) {
-  dvbf_graph *g = p->graph;
-  const dv_train_settings *s = m->settings;
-  int n = (int)s->hidden, frames = frames_seen(p, m, observe);
-  dvbf_value head = dvbf_slab(g, 1, 2 * m->n_z), noise = dvbf_slab_constant(g, 1, m->n_z);
-  dvbf_value w = dvbf_slab(g, 1, m->n_z), hidden = dvbf_slab(g, 1, n);
-  if (s->initial == DV_INITIAL_MLP)
+static dvbf_value recognise(dv_program *p, const dvbf_model *m, int frames) {
+  dvbf_value head = dvbf_slab(p->graph, 1, 2 * m->n_z);
+  if (m->settings->initial == DV_INITIAL_MLP)
     mlp(p, m, frames, head);
   else
     birnn(p, m, frames, head);
+  return head;
+}
+
+void dv_record_initial(dv_program *p, const dvbf_model *m, int observe) {
+  dvbf_graph *g = p->graph;
+  const dv_train_settings *s = m->settings;
+  int n = (int)s->hidden;
+  dvbf_value noise = dvbf_slab_constant(g, 1, m->n_z);
+  dvbf_value w = dvbf_slab(g, 1, m->n_z), hidden = dvbf_slab(g, 1, n);
+  dvbf_value head = observe ? recognise(p, m, frames_seen(p, m, observe)) : DVBF_NONE;
 
   p->kl_first = dvbf_slab(g, 1, 1);
   p->noise_first = noise;
+  p->head_first = head;
+  p->w_first = w;
   dv_record_noise(g, noise, false);
   dv_innovation first = {.w = w,
                          .kl = p->kl_first,

@@ -68,27 +68,23 @@ static void set_first_frame(dvbf_model *m, const double *mean, bool squashed) {
 
 static dvbf_status learn_scaling(dvbf_model *m, const dvbf_sequences *train, dvbf_error *error) {
   const dv_train_settings *s = m->settings;
-  size_t widest = (size_t)(m->n_x > m->n_u ? m->n_x : m->n_u);
-  double *mean = dv_calloc(widest, sizeof *mean), *variance = dv_calloc(widest, sizeof *variance), total = 0;
-  if (!mean || !variance) {
-    dv_free(mean);
-    dv_free(variance);
-    return dv_fail_memory(error, "measuring the data");
-  }
+  dv_statistics x, u;
+  double total = 0;
+  dvbf_status status = dv_statistics_of_x(&x, train, error);
+  if (status) return status;
   bool squashed = s->likelihood == DV_BERNOULLI || s->mean == DV_MEAN_SIGMOID;
-  dv_sequences_statistics(train, mean, variance);
-  set_scaling(&m->x, mean, variance, m->n_x, !squashed && s->x_scaling != DV_SCALING_NONE,
+  set_scaling(&m->x, x.mean, x.variance, m->n_x, !squashed && s->x_scaling != DV_SCALING_NONE,
               !squashed && s->x_scaling == DV_SCALING_STANDARDISE);
-  for (int i = 0; i < m->n_x; i++) total += variance[i] * (double)m->x.scale[i] * (double)m->x.scale[i];
+  for (int i = 0; i < m->n_x; i++) total += x.variance[i] * (double)m->x.scale[i] * (double)m->x.scale[i];
   m->x_spread = total > 1e-12 ? total : 1;
-  set_first_frame(m, mean, squashed);
-  if (m->n_u) {
-    dv_controls_statistics(train, mean, variance);
-    set_scaling(&m->u, mean, variance, m->n_u, s->u_scaling == DV_U_STANDARDISE,
-                s->u_scaling == DV_U_STANDARDISE);
-  }
-  dv_free(mean);
-  dv_free(variance);
+  set_first_frame(m, x.mean, squashed);
+  dv_statistics_free(&x);
+  if (!m->n_u) return DVBF_OK;
+  status = dv_statistics_of_u(&u, train, error);
+  if (status) return status;
+  set_scaling(&m->u, u.mean, u.variance, m->n_u, s->u_scaling == DV_U_STANDARDISE,
+              s->u_scaling == DV_U_STANDARDISE);
+  dv_statistics_free(&u);
   return DVBF_OK;
 }
 
@@ -114,7 +110,7 @@ dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const 
   status = learn_scaling(m, train, error);
   if (!status) status = fix_initial(m, train, error);
   dv_program first = {0};
-  if (!status) status = dv_program_record(&first, m, (int)train->steps, 1, (int)train->steps, false, error);
+  if (!status) status = dv_program_record(&first, m, (int)train->steps, 1, (int)train->steps, 0, error);
   dv_program_clear(&first);
   if (status) {
     dvbf_model_free(m);
@@ -149,7 +145,22 @@ dvbf_model_info dvbf_model_describe(const dvbf_model *m) {
                            .parameters = count,
                            .updates = m->updates,
                            .seed = (uint64_t)m->settings->seed,
-                           .seconds = m->seconds};
+                           .seconds = m->seconds,
+                           .x_shift = m->x.shift,
+                           .x_scale = m->x.scale,
+                           .u_shift = m->u.shift,
+                           .u_scale = m->u.scale};
+}
+
+bool dvbf_model_parameter(const dvbf_model *m, size_t index, dvbf_parameter_info *info) {
+  if (index >= m->parameters.count) return false;
+  const dv_parameter *p = &m->parameters.list[index];
+  *info = (dvbf_parameter_info){p->name, (size_t)p->rows, (size_t)p->cols, !p->frozen};
+  return true;
+}
+
+const dvbf_settings *dvbf_model_settings(const dvbf_model *m) {
+  return m->settings_object;
 }
 
 void dv_model_unscale(const dvbf_model *m, const dvbf_real *mean, float *x) {
@@ -163,5 +174,11 @@ void dv_model_unscale(const dvbf_model *m, const dvbf_real *mean, float *x) {
 double dv_model_log_jacobian(const dvbf_model *m) {
   double sum = 0;
   for (int i = 0; i < m->n_x; i++) sum += log((double)m->x.scale[i]);
+  return sum;
+}
+
+double dv_model_log_jacobian_of(const dvbf_model *m, const uint64_t *seen) {
+  double sum = 0;
+  for (int i = 0; i < m->n_x; i++) sum += (double)seen[i] * log((double)m->x.scale[i]);
   return sum;
 }

@@ -39,9 +39,12 @@ typedef struct dv_program {
   dvbf_graph *graph;
   int steps, rows;
   bool mean_v;         /* v stays at its mean */
+  bool given_v;        /* v is an input, filled by the caller */
+  bool gaps;           /* frames may be seen in part */
   dvbf_value x;        /* [T][rows][n_x] */
   dvbf_value u;        /* [T][rows][n_u] or none */
-  dvbf_value mask;     /* [T][rows][1], 1 where x is observed */
+  dvbf_value mask;     /* [T][rows][1], 1 where any of x is observed */
+  dvbf_value seen;     /* [T][rows][n_x], 1 for each value that is observed; none where nobody asks */
   dvbf_value weight;   /* [1][rows][1], 0 for rows that fill up a shard */
   dvbf_value z;        /* [T][rows][n_z] */
   dvbf_value mean;     /* [T][rows][n_x] of the emission (logits where it is Bernoulli) */
@@ -50,22 +53,48 @@ typedef struct dv_program {
   dvbf_value kl;       /* [T-1][rows][1] of w_t, or of z_{t+1} */
   dvbf_value noise_first, noise,
       noise_v; /* standard normal, of the same and of v (none for point estimates) */
+  /* Only with given_v, and none where the transition has no universal parameters: [1][1][n_v]. */
+  dvbf_value v;
+  /* Where densities are asked for. What does not exist is none. */
+  dvbf_value w_first, w;       /* [1][rows][n_z], [T-1][rows][n_w]; none in a dkf */
+  dvbf_value head_first, head; /* (mu, ln sigma) of q: [1][rows][2n], [T-1][rows][2n], in a dkf one for each
+                                  frame that may be seen */
+  dvbf_value prior;            /* dkf: (mu, ln sigma) of p(z_{t+1} | z_t), [T-1][rows][2 n_z] */
+  dvbf_value log_sigma;        /* of the emission: [1][1], [1][n_x] or [T][rows][n_x]; none: Bernoulli */
 } dv_program;
 
-/* `observe` is the number of frames that may be seen (T in training): the initial network sees no more. */
+enum { DV_BACKWARD = 1, DV_GAPS = 2 }; /* gradients are wanted; frames may be seen in part */
+
+/* `observe` is the number of frames that may be seen (T in training): the initial network sees no more. 0
+ * makes z_1 from the prior. `flags` are those above. */
 dvbf_status dv_program_record(dv_program *program, dvbf_model *model, int steps, int rows, int observe,
-                              bool training, dvbf_error *error);
-/* One step of the recurrence for `rows` samples of one sequence: z[0] is given, z[1] is the result. */
-dvbf_status dv_program_record_step(dv_program *program, dvbf_model *model, int rows, dvbf_error *error);
-/* The initial network alone, on `frames` frames: z[0] is the result. */
+                              int flags, dvbf_error *error);
+/* One step of the recurrence for `rows` samples of one sequence: z[0] is given, z[1] is the result, with v at
+ * its mean. For `particles` v is given instead, and mean and ln_p [1][rows][...] belong to z[1]. */
+dvbf_status dv_program_record_step(dv_program *program, dvbf_model *model, int rows, bool particles,
+                                   dvbf_error *error);
+/* The initial network alone, on `frames` frames: z[0] is the result. For `particles` mean and ln_p belong to
+ * it. */
 dvbf_status dv_program_record_start(dv_program *program, dvbf_model *model, int rows, int frames,
-                                    dvbf_error *error);
+                                    bool particles, dvbf_error *error);
+/* The transition alone: z[0], u[0], w and v are given, z[1] is the result. */
+dvbf_status dv_program_record_move(dv_program *program, dvbf_model *model, int rows, dvbf_error *error);
+/* The emission alone: mean of z[0], which is given. */
+dvbf_status dv_program_record_emission(dv_program *program, dvbf_model *model, int rows, dvbf_error *error);
 void dv_program_clear(dv_program *program);
 
 /* Fills the inputs with sequences index[0 .. count-1], rows past `count` with weight 0. Steps from `observe`
- * on, and past a sequence's length, are masked. */
+ * on, and past a sequence's length, are masked, as is NaN; masked values are 0. run->buffer must have room
+ * for a sequence where `from` has a source. */
 void dv_program_load(const dv_program *program, dvbf_run *run, const dvbf_model *model,
                      const dvbf_sequences *from, const uint32_t *index, int count, int observe);
+/* Of one frame x [n], scaled: values that are missing become 0, the mean, and seen [n], unless it is NULL,
+ * tells which are there. Returns whether any is. */
+bool dv_mask_missing(dvbf_real *x, dvbf_real *seen, int n);
+/* The flag for sequences that may have gaps. */
+static inline int dv_gaps_of(const dvbf_sequences *s) {
+  return s->gaps ? DV_GAPS : 0;
+}
 
 /* Frames that must be seen before anything can be predicted: a network on frames has weights for a fixed
  * number. */
@@ -77,8 +106,10 @@ static inline int dv_model_frames_needed(const dvbf_model *m) {
 
 /* Back to the units of the data: x [n_x] from the emission's mean of one frame. */
 void dv_model_unscale(const dvbf_model *model, const dvbf_real *mean, float *x);
-/* What scaling adds to ln p(x) of a frame: sum of ln scale. */
+/* What scaling adds to ln p(x) of a whole frame: sum of ln scale. */
 double dv_model_log_jacobian(const dvbf_model *model);
+/* The same for frames of which seen[i] values are there: sum of seen_i ln scale_i. */
+double dv_model_log_jacobian_of(const dvbf_model *model, const uint64_t *seen /* [n_x] */);
 
 /* ---- Parts, each recording its equations ---- */
 
@@ -113,8 +144,8 @@ void dv_stack_step(dvbf_graph *g, const dv_stack *stack, int t);
  * NAME.backward, and NAME.forward-2.forward, .backward, .h, .bias of a second layer. */
 typedef struct dv_birnn {
   const char *name;
-  dvbf_value x, u;         /* [frames][rows][...]; u may be none */
-  double scale_x, scale_u; /* standard deviations of the first weights from x and u */
+  dvbf_value x, u, mask;   /* [frames][rows][...]; u and mask may be none */
+  double scale_x, scale_u; /* standard deviations of the first weights from x, and from u and mask */
   int hidden, layers;      /* units of each direction; 1 or 2 layers */
   dvbf_activation activation;
   bool fast_dropout; /* of rate `dropout`, on x and on the states */
@@ -127,6 +158,8 @@ typedef struct dv_birnn_states {
   dvbf_value forward, backward;                   /* [frames][rows][hidden], means with fast dropout */
   dvbf_value forward_variance, backward_variance; /* of the dropped states, or none */
 } dv_birnn_states;
+/* What a network on x is told about its gaps; none where it is told nothing. */
+dvbf_value dv_mask_input(const dv_program *p, const dvbf_model *m);
 /* That of the settings, with one layer, on the first `frames` frames and, if wanted, their controls. */
 dv_birnn dv_birnn_on(const dv_program *p, const dvbf_model *m, const char *name, int frames, bool control);
 dv_birnn_states dv_record_birnn(dvbf_graph *g, const dv_birnn *net);
@@ -141,8 +174,10 @@ void dv_record_dvbf(dv_program *p, const dvbf_model *m, int observe);
 void dv_record_dkf(dv_program *p, const dvbf_model *m, int observe);
 /* DVBF: initial network and transition, z[0] and kl_first; */
 void dv_record_initial(dv_program *p, const dvbf_model *m, int observe);
-/* recognition and transition, z[1..T-1] and kl. */
+/* recognition and transition, z[1..T-1] and kl; */
 void dv_record_dynamics(dv_program *p, const dvbf_model *m);
+/* the transition alone, with w given. */
+void dv_record_move(dv_program *p, const dvbf_model *m);
 /* Emission: mean and ln_p. */
 void dv_record_emission(dv_program *p, const dvbf_model *m);
 

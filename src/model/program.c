@@ -6,7 +6,9 @@
 #include "model/model.h"
 
 #include "base/status.h"
+#include "data/dataset.h"
 
+#include <math.h>
 #include <string.h>
 
 static void record_inputs(dv_program *p, const dvbf_model *m) {
@@ -14,13 +16,25 @@ static void record_inputs(dv_program *p, const dvbf_model *m) {
   p->x = dvbf_slab_constant(g, p->steps, m->n_x);
   p->u = m->n_u ? dvbf_slab_constant(g, p->steps, m->n_u) : DVBF_NONE;
   p->mask = dvbf_slab_constant(g, p->steps, 1);
+  p->seen = DVBF_NONE;
+  if (m->n_x == 1)
+    p->seen = p->mask;
+  else if (p->gaps || m->settings->mask_input == DV_MASK_DIMENSION)
+    p->seen = dvbf_slab_constant(g, p->steps, m->n_x);
   p->weight = dvbf_slab_constant(g, 1, 1);
   p->z = dvbf_slab(g, p->steps, m->n_z);
   p->mean = p->ln_p = p->kl_first = p->kl = p->noise_first = p->noise = p->noise_v = DVBF_NONE;
+  p->v = p->w_first = p->w = p->head_first = p->head = p->prior = p->log_sigma = DVBF_NONE;
 }
 
 static void keep_all(dvbf_graph *g, const dvbf_value *values, int count) {
   for (int i = 0; i < count; i++) dvbf_keep(g, values[i]);
+}
+
+/* What the densities of w and x are made from. */
+static void keep_densities(const dv_program *p) {
+  keep_all(p->graph, (dvbf_value[]){p->w_first, p->w, p->head_first, p->head, p->prior, p->log_sigma}, 6);
+  keep_all(p->graph, (dvbf_value[]){p->noise_first, p->noise}, 2);
 }
 
 typedef void record_fn(dv_program *p, const dvbf_model *m, int observe);
@@ -35,16 +49,21 @@ static void record_bound(dv_program *p, const dvbf_model *m, int observe) {
   dv_record_term(g, DV_KL_W, p->kl_first, p->weight);
   dv_record_term(g, DV_KL_W, p->kl, p->weight);
   /* Inputs are written before the first op, noise and results can be read after the last. */
-  dvbf_value inputs[] = {p->x, p->u, p->mask, p->weight, p->noise_first, p->noise, p->noise_v};
+  dvbf_value inputs[] = {p->x, p->u, p->mask, p->seen, p->weight, p->noise_first, p->noise, p->noise_v};
   dvbf_value results[] = {p->z, p->mean, p->ln_p, p->kl_first, p->kl};
-  keep_all(g, inputs, 7);
+  keep_all(g, inputs, 8);
   if (!dv_graph_training(g)) keep_all(g, results, 5);
+  if (!dv_graph_training(g)) keep_densities(p);
 }
 
-static dvbf_status begin(dv_program *p, dvbf_model *m, int steps, int rows, bool training,
-                         dvbf_error *error) {
-  *p = (dv_program){.steps = steps, .rows = rows};
-  p->graph = dv_graph_new(&m->parameters, rows, training);
+dvbf_value dv_mask_input(const dv_program *p, const dvbf_model *m) {
+  int64_t kind = m->settings->mask_input;
+  return kind == DV_MASK_STEP ? p->mask : kind == DV_MASK_DIMENSION ? p->seen : DVBF_NONE;
+}
+
+static dvbf_status begin(dv_program *p, dvbf_model *m, int steps, int rows, int flags, dvbf_error *error) {
+  *p = (dv_program){.steps = steps, .rows = rows, .gaps = flags & DV_GAPS};
+  p->graph = dv_graph_new(&m->parameters, rows, flags & DV_BACKWARD);
   return p->graph ? DVBF_OK : dv_fail_memory(error, "recording the model");
 }
 
@@ -54,35 +73,76 @@ static dvbf_status end(dv_program *p, dvbf_error *error) {
   return status;
 }
 
-dvbf_status dv_program_record(dv_program *p, dvbf_model *m, int steps, int rows, int observe, bool training,
+dvbf_status dv_program_record(dv_program *p, dvbf_model *m, int steps, int rows, int observe, int flags,
                               dvbf_error *error) {
   *p = (dv_program){0};
   if (steps < 2)
     return dv_fail(error, DVBF_FORMAT, "sequences of %d step cannot be modelled; at least 2 are needed",
                    steps);
-  dvbf_status status = begin(p, m, steps, rows, training, error);
+  dvbf_status status = begin(p, m, steps, rows, flags, error);
   if (status) return status;
   record_bound(p, m, observe);
   return end(p, error);
 }
 
-dvbf_status dv_program_record_step(dv_program *p, dvbf_model *m, int rows, dvbf_error *error) {
-  dvbf_status status = begin(p, m, 2, rows, false, error);
-  if (status) return status;
-  p->mean_v = true; /* a thousand exponentials per step for noise far below that of w are not worth it */
-  record_inputs(p, m);
-  dv_record_dynamics(p, m);
-  keep_all(p->graph, (dvbf_value[]){p->x, p->u, p->mask, p->weight, p->z}, 5);
+/* The emission of step t alone. */
+static void record_emission_at(dv_program *p, const dvbf_model *m, int t) {
+  dv_program one = *p;
+  one.steps = 1;
+  one.z = dvbf_steps(p->z, t, 1);
+  one.x = dvbf_steps(p->x, t, 1);
+  one.mask = dvbf_steps(p->mask, t, 1);
+  one.seen = dvbf_steps(p->seen, t, 1);
+  dv_record_emission(&one, m);
+  p->mean = one.mean;
+  p->ln_p = one.ln_p;
+  p->log_sigma = one.log_sigma;
+}
+
+/* Ends the recording of a part, of which `t` is the step that has an emission; negative: none has. */
+static dvbf_status end_part(dv_program *p, const dvbf_model *m, int t, dvbf_error *error) {
+  if (t >= 0) record_emission_at(p, m, t);
+  keep_all(p->graph, (dvbf_value[]){p->x, p->u, p->mask, p->seen, p->weight, p->z, p->v, p->mean, p->ln_p},
+           9);
+  if (t >= 0) keep_densities(p);
   return end(p, error);
 }
 
-dvbf_status dv_program_record_start(dv_program *p, dvbf_model *m, int rows, int frames, dvbf_error *error) {
-  dvbf_status status = begin(p, m, frames, rows, false, error);
+dvbf_status dv_program_record_step(dv_program *p, dvbf_model *m, int rows, bool particles,
+                                   dvbf_error *error) {
+  dvbf_status status = begin(p, m, 2, rows, DV_GAPS, error);
+  if (status) return status;
+  p->given_v = particles;
+  p->mean_v = true; /* a thousand exponentials per step for noise far below that of w are not worth it */
+  record_inputs(p, m);
+  dv_record_dynamics(p, m);
+  return end_part(p, m, particles ? 1 : -1, error);
+}
+
+dvbf_status dv_program_record_start(dv_program *p, dvbf_model *m, int rows, int frames, bool particles,
+                                    dvbf_error *error) {
+  dvbf_status status = begin(p, m, frames, rows, DV_GAPS, error);
   if (status) return status;
   record_inputs(p, m);
   dv_record_initial(p, m, frames);
-  keep_all(p->graph, (dvbf_value[]){p->x, p->u, p->mask, p->weight, p->z}, 5);
-  return end(p, error);
+  return end_part(p, m, particles ? 0 : -1, error);
+}
+
+dvbf_status dv_program_record_move(dv_program *p, dvbf_model *m, int rows, dvbf_error *error) {
+  dvbf_status status = begin(p, m, 2, rows, DV_GAPS, error);
+  if (status) return status;
+  p->given_v = true;
+  record_inputs(p, m);
+  dv_record_move(p, m);
+  dvbf_keep(p->graph, p->w);
+  return end_part(p, m, -1, error);
+}
+
+dvbf_status dv_program_record_emission(dv_program *p, dvbf_model *m, int rows, dvbf_error *error) {
+  dvbf_status status = begin(p, m, 1, rows, DV_GAPS, error);
+  if (status) return status;
+  record_inputs(p, m);
+  return end_part(p, m, 0, error);
 }
 
 void dv_program_clear(dv_program *p) {
@@ -92,29 +152,70 @@ void dv_program_clear(dv_program *p) {
 
 /* ---- Filling the inputs ---- */
 
-/* One sequence into its row of a slab; steps from `seen` on are 0. */
-static void load_row(const dv_kernels *k, dvbf_real *to, size_t stride, const float *from,
-                     const dv_scaling *scaling, int n, int steps, int seen) {
-  for (int t = 0; t < seen; t++, to += stride, from += n)
-    k->standardise(to, from, scaling->shift, scaling->scale, n);
-  for (int t = seen; t < steps; t++, to += stride) memset(to, 0, (size_t)n * sizeof *to);
+/* A row of the inputs: where one sequence goes. */
+typedef struct row {
+  dvbf_real *x, *u, *mask, *seen; /* of step 0; seen is NULL where nobody asks */
+} row;
+
+bool dv_mask_missing(dvbf_real *x, dvbf_real *seen, int n) {
+  int there = 0;
+  for (int i = 0; i < n; i++) {
+    bool missing = isnan(x[i]);
+    if (missing) x[i] = 0;
+    if (seen) seen[i] = !missing;
+    there += !missing;
+  }
+  return there > 0;
+}
+
+static void load_x(const dv_program *p, const dv_kernels *k, const dvbf_model *m, row to, const float *from,
+                   bool gaps, int seen) {
+  int n = m->n_x;
+  size_t stride = (size_t)p->rows * (size_t)n, all = (size_t)n * sizeof *to.x;
+  for (int t = 0; t < p->steps; t++, to.x += stride, from += n) {
+    bool there = t < seen;
+    dvbf_real *each = to.seen ? to.seen + (size_t)t * stride : NULL;
+    if (!there) {
+      memset(to.x, 0, all);
+      if (each) memset(each, 0, all);
+    } else {
+      k->standardise(to.x, from, m->x.shift, m->x.scale, n);
+      if (gaps)
+        there = dv_mask_missing(to.x, each, n);
+      else if (each)
+        for (int i = 0; i < n; i++) each[i] = 1;
+    }
+    to.mask[(size_t)t * p->rows] = there;
+  }
+}
+
+/* Controls from `known` on are 0. */
+static void load_u(const dv_program *p, const dv_kernels *k, const dvbf_model *m, dvbf_real *to,
+                   const float *from, int known) {
+  size_t n = (size_t)m->n_u, stride = (size_t)p->rows * n;
+  for (int t = 0; t < p->steps; t++, to += stride, from += n) {
+    if (t < known)
+      k->standardise(to, from, m->u.shift, m->u.scale, m->n_u);
+    else
+      memset(to, 0, n * sizeof *to);
+  }
 }
 
 void dv_program_load(const dv_program *p, dvbf_run *run, const dvbf_model *m, const dvbf_sequences *from,
                      const uint32_t *index, int count, int observe) {
-  dvbf_real *x = dvbf_at(run, p->x), *u = dvbf_at(run, p->u), *mask = dvbf_at(run, p->mask);
+  row first = {dvbf_at(run, p->x), dvbf_at(run, p->u), dvbf_at(run, p->mask), NULL};
+  if (p->seen.buffer >= 0 && m->n_x > 1) first.seen = dvbf_at(run, p->seen);
   dvbf_real *weight = dvbf_at(run, p->weight);
   size_t n_x = (size_t)m->n_x, n_u = (size_t)m->n_u;
   for (int r = 0; r < p->rows; r++) {
     uint32_t s = index[r < count ? r : 0];
-    int length = from->length && (int)from->length[s] < p->steps ? (int)from->length[s] : p->steps;
-    int seen = observe < length ? observe : length;
+    size_t whole = dvbf_sequence_length(from, s);
+    int length = whole < (size_t)p->steps ? (int)whole : p->steps, seen = observe < length ? observe : length;
+    row to = {first.x + (size_t)r * n_x, NULL, first.mask + r,
+              first.seen ? first.seen + (size_t)r * n_x : NULL};
     weight[r] = r < count;
-    for (int t = 0; t < p->steps; t++) mask[(size_t)t * p->rows + r] = t < seen;
-    load_row(run->k, x + r * n_x, p->rows * n_x, from->x + s * from->steps * n_x, &m->x, m->n_x, p->steps,
-             seen);
+    load_x(p, run->k, m, to, dv_sequence_x(from, s, 0, (size_t)seen, run->buffer), from->gaps, seen);
     if (n_u)
-      load_row(run->k, u + r * n_u, p->rows * n_u, from->u + s * from->steps * n_u, &m->u, m->n_u, p->steps,
-               length);
+      load_u(p, run->k, m, first.u + (size_t)r * n_u, from->u + dvbf_sequence_start(from, s) * n_u, length);
   }
 }

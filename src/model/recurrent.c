@@ -20,6 +20,7 @@ dv_birnn dv_birnn_on(const dv_program *p, const dvbf_model *m, const char *name,
   return (dv_birnn){.name = name,
                     .x = dvbf_steps(p->x, 0, frames),
                     .u = control && m->n_u ? dvbf_steps(p->u, 0, frames) : DVBF_NONE,
+                    .mask = dvbf_steps(dv_mask_input(p, m), 0, frames),
                     .scale_x = 1 / sqrt(m->x_spread),
                     .scale_u = s->scale_recognition,
                     .hidden = (int)s->hidden,
@@ -75,7 +76,7 @@ static dvbf_value states_of(dvbf_graph *g, const dv_birnn *net, bool reverse) {
 }
 
 /* One direction of one layer. Returns the states of all steps. */
-static moments direction(dvbf_graph *g, const dv_birnn *net, const char *name, const source in[2],
+static moments direction(dvbf_graph *g, const dv_birnn *net, const char *name, const source in[3],
                          bool reverse) {
   bool fast = net->fast_dropout;
   int n = net->hidden, frames = net->x.steps, now = reverse ? 0 : 1, before = reverse ? 1 : 0;
@@ -85,13 +86,14 @@ static moments direction(dvbf_graph *g, const dv_birnn *net, const char *name, c
   dvbf_value mu = fast ? dvbf_slab(g, frames, n) : h.mean, nu = fast ? dvbf_slab(g, frames, n) : DVBF_NONE;
   dvbf_layer mean =
       dv_dense(g, name, mu, fast ? DVBF_LINEAR : net->activation, (dvbf_first){0},
-               (dv_dense_in[4]){dense_in(in[0]), {"h", last.mean, 0.7 / sqrt(n), true}, dense_in(in[1])});
+               (dv_dense_in[4]){
+                   dense_in(in[0]), {"h", last.mean, 0.7 / sqrt(n), true}, dense_in(in[1]), dense_in(in[2])});
   dvbf_layer variance = {0};
   dv_moments f = {h.mean, h.variance, mu, nu, net->activation, net->dropout};
   dvbf_layer_open(g, &mean);
   if (fast) {
-    variance = variance_layer(g, &mean, nu,
-                              (dvbf_value[3]){in[0].from.variance, last.variance, in[1].from.variance});
+    variance = variance_layer(
+        g, &mean, nu, (dvbf_value[4]){in[0].from.variance, last.variance, in[1].from.variance, DVBF_NONE});
     dvbf_layer_open(g, &variance);
   }
   for (int i = 0; i < frames; i++) {
@@ -106,7 +108,7 @@ static moments direction(dvbf_graph *g, const dv_birnn *net, const char *name, c
   return h;
 }
 
-static dv_birnn_states both(dvbf_graph *g, const dv_birnn *net, const char *number, const source in[2]) {
+static dv_birnn_states both(dvbf_graph *g, const dv_birnn *net, const char *number, const source in[3]) {
   char forward[64], backward[64];
   snprintf(forward, sizeof forward, "%s.forward%s", net->name, number);
   snprintf(backward, sizeof backward, "%s.backward%s", net->name, number);
@@ -126,11 +128,15 @@ static dvbf_value dropped_x(dvbf_graph *g, const dv_birnn *net) {
 dv_birnn_states dv_record_birnn(dvbf_graph *g, const dv_birnn *net) {
   double scale = 1 / sqrt(2.0 * net->hidden);
   source x = {"x", {net->x, net->fast_dropout ? dropped_x(g, net) : DVBF_NONE}, net->scale_x};
-  dv_birnn_states s = both(g, net, "", (source[2]){x, {"u", {net->u, DVBF_NONE}, net->scale_u}});
+  dv_birnn_states s =
+      both(g, net, "",
+           (source[3]){
+               x, {"u", {net->u, DVBF_NONE}, net->scale_u}, {"mask", {net->mask, DVBF_NONE}, net->scale_u}});
   if (net->layers < 2) return s;
   return both(g, net, "-2",
-              (source[2]){{"forward", {s.forward, s.forward_variance}, scale},
-                          {"backward", {s.backward, s.backward_variance}, scale}});
+              (source[3]){{"forward", {s.forward, s.forward_variance}, scale},
+                          {"backward", {s.backward, s.backward_variance}, scale},
+                          {NULL, {DVBF_NONE, DVBF_NONE}, 0}});
 }
 
 /* a + b */

@@ -83,7 +83,7 @@ static dvbf_status make_parameters(dvbf_model *m, dvbf_error *error) {
   dv_program program = {0};
   int64_t frames = m->settings->initial_frames;
   int steps = frames > 2 ? (int)frames : 2;
-  dvbf_status status = dv_program_record(&program, m, steps, 1, steps, false, error);
+  dvbf_status status = dv_program_record(&program, m, steps, 1, steps, 0, error);
   dv_program_clear(&program);
   m->parameters.complete = true;
   return status;

@@ -2,20 +2,24 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "data/dataset.h"
 
-enum { ROWS = 50 };
+enum { ROWS = 50 }; /* sequences of a shard, at most */
 
-dvbf_status dv_pass_init(dv_pass *pass, dvbf_model *model, dv_pool *pool, int steps, int observe,
-                         dvbf_error *error) {
+dvbf_status dv_pass_init(dv_pass *pass, dvbf_model *model, dv_pool *pool, const dvbf_sequences *s,
+                         int observe, dvbf_error *error) {
+  int steps = (int)s->steps, rows = s->count < ROWS ? (int)s->count : ROWS;
   observe = observe && observe < steps ? observe : steps;
   *pass = (dv_pass){.model = model, .pool = pool, .observe = observe};
-  dvbf_status status = dv_program_record(&pass->program, model, steps, ROWS, observe, false, error);
+  dvbf_status status = dv_program_record(&pass->program, model, steps, rows, observe, dv_gaps_of(s), error);
   if (status) return status;
   int workers = dv_pool_size(pool);
   pass->runs = dv_calloc((size_t)workers, sizeof *pass->runs);
   if (!pass->runs) status = dv_fail_memory(error, "preparing a pass over the data");
-  for (int i = 0; i < workers && !status; i++)
+  for (int i = 0; i < workers && !status; i++) {
     status = dv_run_init(&pass->runs[i], pass->program.graph, error);
+    if (!status) status = dv_sequence_buffer(&pass->runs[i].buffer, s, s->steps, error);
+  }
   if (status) dv_pass_clear(pass);
   return status;
 }
@@ -44,11 +48,11 @@ static void run_shards(void *argument, int worker) {
   run->parameters = pass->model->parameters.values;
   run->schedule = j->schedule;
   run->sequence = index;
-  size_t workers = (size_t)dv_pool_size(pass->pool);
+  size_t workers = (size_t)dv_pool_size(pass->pool), rows = (size_t)pass->program.rows;
   for (size_t shard = (size_t)worker; shard < dv_pass_shards(pass, j->sequences); shard += workers) {
-    size_t first = shard * ROWS, left = j->sequences->count - first;
-    int count = left < ROWS ? (int)left : ROWS;
-    for (int r = 0; r < ROWS; r++) index[r] = (uint32_t)(first + (size_t)(r < count ? r : 0));
+    size_t first = shard * rows, left = j->sequences->count - first;
+    int count = (int)(left < rows ? left : rows);
+    for (int r = 0; r < pass->program.rows; r++) index[r] = (uint32_t)(first + (size_t)(r < count ? r : 0));
     dv_program_load(&pass->program, run, pass->model, j->sequences, index, count, pass->observe);
     dv_run_forward(run);
     j->collect(j->user, &pass->program, run, shard, first, count);
@@ -62,6 +66,6 @@ void dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_schedu
 }
 
 size_t dv_pass_shards(const dv_pass *pass, const dvbf_sequences *sequences) {
-  (void)pass;
-  return (sequences->count + ROWS - 1) / ROWS;
+  size_t rows = (size_t)pass->program.rows;
+  return (sequences->count + rows - 1) / rows;
 }

@@ -13,16 +13,17 @@ typedef struct dv_pass {
   dvbf_run *runs; /* [workers] */
 } dv_pass;
 
-/* Records for sequences of `steps`, of which `observe` are seen (0: all). */
-dvbf_status dv_pass_init(dv_pass *pass, dvbf_model *model, dv_pool *pool, int steps, int observe,
-                         dvbf_error *error);
+/* Records for these sequences, of whose steps `observe` are seen (0: all). */
+dvbf_status dv_pass_init(dv_pass *pass, dvbf_model *model, dv_pool *pool, const dvbf_sequences *sequences,
+                         int observe, dvbf_error *error);
 void dv_pass_clear(dv_pass *pass);
 
 /* After the shard of sequences first .. first + count - 1 was run; called on any worker, each shard once. */
 typedef void dv_pass_fn(void *user, const dv_program *program, const dvbf_run *run, size_t shard,
                         size_t first, int count);
 
-/* Runs over all sequences with the parameters of the model. Allocates nothing. */
+/* Runs over all sequences, those it was recorded for or others like them, with the parameters of the model.
+ * Allocates nothing. */
 void dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_schedule *schedule,
                  dv_pass_fn *collect, void *user);
 size_t dv_pass_shards(const dv_pass *pass, const dvbf_sequences *sequences);

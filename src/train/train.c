@@ -16,7 +16,7 @@
 typedef struct trainer {
   const dv_train_settings *s;
   const dvbf_train_options *options;
-  const dvbf_sequences *train;
+  dvbf_sequences train, valid; /* windows onto the data */
   dvbf_model *model;
   dv_pool *pool;
   dv_updater *updater;
@@ -129,6 +129,8 @@ static dvbf_status validate(trainer *t, bool *finite) {
   uint64_t last = dv_updater_updates(t->updater) - 1;
   dv_schedule schedule = dv_schedule_at(t->s, last, 0);
   dv_scores scores = dv_validator_run(&t->validator, schedule.log_sigma_floor);
+  dvbf_status status = dv_sequences_intact(&t->valid, t->error);
+  if (status) return status;
   *finite = isfinite(scores.bound);
   if (!*finite) return DVBF_OK;
   t->at.scores = scores;
@@ -140,7 +142,7 @@ static dvbf_status validate(trainer *t, bool *finite) {
   t->report.temperature = schedule.temperature;
   t->report.sigma_floor = exp(schedule.log_sigma_floor);
   fill_report(t);
-  dvbf_status status = t->options->folder ? dv_folder_add(&t->folder, &t->report, t->error) : DVBF_OK;
+  status = t->options->folder ? dv_folder_add(&t->folder, &t->report, t->error) : DVBF_OK;
   tell(t, NULL);
   return status;
 }
@@ -172,9 +174,10 @@ static dvbf_status run_chunk(trainer *t, uint64_t until, bool *validated) {
   uint64_t next = at / every * every + every, chunk = (next < until ? next : until) - at;
   if (chunk > 10) chunk = 10; /* so that an interrupt is heard soon */
   bool finite = dv_updater_run(t->updater, chunk) == chunk;
+  dvbf_status status = dv_sequences_intact(&t->train, t->error);
+  if (status) return status;
   t->at.bound = dv_updater_bound(t->updater) + dv_model_log_jacobian(t->model);
   uint64_t update = at + chunk;
-  dvbf_status status = DVBF_OK;
   *validated = finite && (update % every == 0 || update == until);
   if (*validated) status = validate(t, &finite);
   return status || finite ? status : recover(t);
@@ -207,7 +210,7 @@ static dvbf_status begin_start(trainer *t, unsigned k) {
   if (k > 0) {
     dvbf_model *fresh = NULL;
     dvbf_status status =
-        dv_model_new(&fresh, t->model->settings_object, t->model->transition, t->train, seed, t->error);
+        dv_model_new(&fresh, t->model->settings_object, t->model->transition, &t->train, seed, t->error);
     if (status) return status;
     memcpy(t->model->parameters.values, fresh->parameters.values,
            fresh->parameters.size * sizeof *fresh->parameters.values);
@@ -285,11 +288,24 @@ static dvbf_status run(trainer *t) {
 
 /* ---- The public functions ---- */
 
-static dvbf_status prepare(trainer *t, const dvbf_data *data) {
-  dvbf_status status = dv_pool_new(&t->pool, (unsigned)t->s->threads, t->error);
-  if (!status) status = dv_updater_new(&t->updater, t->model, t->pool, &data->train, t->error);
+/* Validation looks further than training, at this many windows in a row: long predictions tell more. */
+enum { VALID_WINDOWS = 4 };
+
+/* What training and validation see of the data. */
+static dvbf_status cut(trainer *t, const dv_train_settings *s, const dvbf_data *data, dvbf_error *error) {
   const dvbf_sequences *valid = data->valid.count ? &data->valid : &data->train;
-  if (!status) status = dv_validator_init(&t->validator, t->model, t->pool, valid, t->error);
+  size_t window = s->window ? (size_t)s->window : SIZE_MAX / 8, stride = (size_t)s->stride;
+  if (s->window == 1) return dv_fail(error, DVBF_ARGUMENT, "window = 1: must be 0 or at least 2 steps");
+  if (!stride) stride = window < 4 ? 1 : window / 4;
+  dvbf_status status = dv_windows_cut(&t->train, &data->train, window, stride, error);
+  return status ? status
+                : dv_windows_cut(&t->valid, valid, VALID_WINDOWS * window, VALID_WINDOWS * window, error);
+}
+
+static dvbf_status prepare(trainer *t) {
+  dvbf_status status = dv_pool_new(&t->pool, (unsigned)t->s->threads, t->error);
+  if (!status) status = dv_updater_new(&t->updater, t->model, t->pool, &t->train, t->error);
+  if (!status) status = dv_validator_init(&t->validator, t->model, t->pool, &t->valid, t->error);
   if (status) return status;
   return dv_training_init(&t->at, t->model->parameters.size, dv_updater_snapshot_size(t->updater), t->error);
 }
@@ -319,9 +335,10 @@ static dvbf_status begin(trainer *t, const dvbf_settings *settings, const dvbf_d
   const dvbf_train_options *o = t->options;
   t->kept = now();
   if (!o->folder) return begin_start(t, 0);
-  t->fingerprint = dv_data_fingerprint(data);
+  dvbf_status status = dv_data_fingerprint(&t->fingerprint, data, t->error);
+  if (status) return status;
   if (o->resume && dv_exists(t->folder.checkpoint)) return go_on(t);
-  dvbf_status status = dv_folder_begin(&t->folder, settings, t->error);
+  status = dv_folder_begin(&t->folder, settings, t->error);
   if (!status) status = begin_start(t, 0);
   if (!status && o->resume) tell(t, "there is no checkpoint to go on from: beginning at the first update");
   return status;
@@ -340,6 +357,8 @@ static void clear(trainer *t) {
   dv_updater_free(t->updater);
   dv_pool_free(t->pool);
   dv_training_clear(&t->at);
+  dv_windows_free(&t->train);
+  dv_windows_free(&t->valid);
   if (t->options->folder) dv_folder_close(&t->folder);
 }
 
@@ -347,17 +366,24 @@ dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
                             const dvbf_settings *settings, const dvbf_data *data,
                             const dvbf_train_options *options, dvbf_error *error) {
   static const dvbf_train_options none;
-  trainer t = {.options = options ? options : &none, .train = &data->train, .began = now(), .error = error};
+  trainer t = {.options = options ? options : &none, .began = now(), .error = error};
   t.folder.lock = -1;
   if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
   dvbf_status status = dv_data_validate(data, "data", error);
   if (status) return status;
-  uint64_t seed = (uint64_t)dv_settings_train(settings, NULL)->seed;
-  status = dv_model_new(&t.model, settings, transition, &data->train, seed, error);
-  if (status) return status;
+  const dv_train_settings *s = dv_settings_train(settings, NULL);
+  status = cut(&t, s, data, error);
+  if (!status) status = dv_model_new(&t.model, settings, transition, &t.train, (uint64_t)s->seed, error);
+  if (status) {
+    clear(&t);
+    return status;
+  }
   t.s = t.model->settings;
+  /* Overlapping windows show nothing new: N counts sequences of that length. */
+  t.model->sequences = fmax(1, (double)dv_sequences_frames(&data->train) /
+                                   (double)dv_sequences_frames(&t.train) * (double)t.train.count);
   if (t.options->folder) status = dv_folder_open(&t.folder, t.options, settings, error);
-  if (!status) status = prepare(&t, data);
+  if (!status) status = prepare(&t);
   if (!status) status = begin(&t, settings, data);
   if (!status) status = run(&t);
   if (!status) finish(&t);

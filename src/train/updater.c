@@ -87,11 +87,14 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, c
   int steps = (int)train->steps;
   const dv_products *product = NULL;
   dvbf_status status = dv_products_choose(&product, model->settings->products, error);
-  if (!status) status = dv_program_record(&u->program, model, steps, u->rows, steps, true, error);
+  if (!status)
+    status =
+        dv_program_record(&u->program, model, steps, u->rows, steps, DV_BACKWARD | dv_gaps_of(train), error);
   if (!status && !allocate(u)) status = dv_fail_memory(error, "preparing training");
   for (int i = 0; i < dv_pool_size(pool) && !status; i++) {
     status = dv_run_init(&u->runs[i], u->program.graph, error);
     u->runs[i].product = product;
+    if (!status) status = dv_sequence_buffer(&u->runs[i].buffer, train, train->steps, error);
   }
   if (status) {
     dv_updater_free(u);

@@ -1,0 +1,29 @@
+/* dvbf filter: where the state is, as the frames come in. */
+#include "estimates.h"
+
+static const char *const tables[] = {"filter", "data", NULL};
+static const char *const arguments[] = {"RUN", "DATA", NULL};
+static const cli_flag flags[] = {CLI_FLAG_ARRAYS, CLI_FLAG_FORCE, CLI_FLAG_QUIET, {0}};
+
+static const cli_example examples[] = {
+    {"dvbf filter run pendulum.h5 -o states.h5", "states of the test sequences"},
+    {0},
+};
+
+const cli_command cli_filter = {
+    .name = "filter",
+    .synopsis = "RUN DATA -o FILE [--SETTING VALUE ...]",
+    .help = "estimate the state at each step from the frames up to it",
+    .details =
+        "\nRUN is a run folder or a model file, DATA an HDF5 file. A step knows the frames up to its own, "
+        "but\n"
+        "that the first state is made from the first frames at once, as many as the initial network takes\n"
+        "(initial-frames of the model, or predict-from where that is 0). A dkf cannot filter; see smooth.\n\n"
+        "FILE holds, for N sequences, S samples and T steps\n" CLI_HELP_STATES
+        "  length   [N]            steps of each sequence, where they differ",
+    .examples = examples,
+    .arguments = arguments,
+    .flags = flags,
+    .tables = tables,
+    .run = cli_estimate_only,
+};

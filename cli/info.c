@@ -1,0 +1,53 @@
+/* dvbf info: what is in a file. */
+#include "info.h"
+
+#include "files.h"
+
+#include <stdio.h>
+
+static const char *const tables[] = {"data", NULL};
+static const char *const arguments[] = {"FILE", NULL};
+static const cli_flag flags[] = {CLI_FLAG_JSON, {0}};
+static const cli_example examples[] = {
+    {"dvbf info own.h5", "look at data before training"},
+    {"dvbf info run", "sizes, settings and learning curve of a trained model"},
+    {"dvbf info run/model.safetensors --json", "the same of a model alone, for scripts"},
+    {0},
+};
+
+/* Safetensors begin with the length of their header, eight bytes of which the last are 0, and its brace. */
+static bool looks_like_model(const char *path) {
+  unsigned char first[9] = {0};
+  FILE *file = fopen(path, "rb");
+  if (!file) return false;
+  size_t count = fread(first, 1, sizeof first, file);
+  fclose(file);
+  return count == sizeof first && !first[4] && !first[5] && !first[6] && !first[7] && first[8] == '{';
+}
+
+static dvbf_status run(const cli_options *options, dvbf_error *error) {
+  const char *path = options->arguments[0];
+  bool model = cli_is_folder(path) || looks_like_model(path);
+  return model ? cli_info_model(path, options, error) : cli_info_data(path, options, error);
+}
+
+const cli_command cli_info = {
+    .name = "info",
+    .synopsis = "FILE [--json] [--SETTING VALUE ...]",
+    .help = "tell what is in a file with data, a model file or a run folder",
+    .details =
+        "\nOf data: for each split sequences, steps, columns, their range, mean and deviation, and what "
+        "is\n"
+        "missing or constant, then the settings that `dvbf train` would choose. A file without splits is "
+        "shown as `dvbf train` would split it. NaN counts "
+        "as\n"
+        "missing, unless --missing refuse is given.\n\n"
+        "Of a model: sizes, parameters, scaling, settings, those that are not at their default first, "
+        "and\n"
+        "the validations of its run.",
+    .examples = examples,
+    .arguments = arguments,
+    .flags = flags,
+    .tables = tables,
+    .run = run,
+};

@@ -1,0 +1,13 @@
+/* What a file holds, for people or as JSON: the two kinds of file that `dvbf info` knows. */
+#ifndef CLI_INFO_H
+#define CLI_INFO_H
+
+#include "options.h"
+
+enum { CLI_INFO_FEW = 12 }; /* as many columns are told one by one */
+
+dvbf_status cli_info_data(const char *path, const cli_options *options, dvbf_error *error);
+/* A run folder or a model file. */
+dvbf_status cli_info_model(const char *path, const cli_options *options, dvbf_error *error);
+
+#endif

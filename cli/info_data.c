@@ -1,0 +1,258 @@
+/* dvbf info of data. */
+#include "info.h"
+#include "results.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SPLITS = 3, ARRAYS = 3, NAMES_SHOWN = 8, MOST_CHOICES = 64 };
+static const char *const split_names[SPLITS] = {"train", "valid", "test"};
+static const char *const array_names[ARRAYS] = {"x", "u", "state"};
+
+/* A setting that suits the data. */
+typedef struct choice {
+  char name[64], value[64], was[64], why[128];
+} choice;
+
+typedef struct view {
+  const char *path;
+  const dvbf_data *data;
+  const dvbf_sequences *sequences[SPLITS];
+  dvbf_sequences_info *info[SPLITS]; /* NULL: the split is empty */
+  choice choices[MOST_CHOICES];
+  size_t n_choices;
+} view;
+
+static const dvbf_columns *array_of(const dvbf_sequences_info *info, int array) {
+  const dvbf_columns *arrays[ARRAYS] = {&info->x, &info->u, &info->state};
+  return arrays[array];
+}
+
+static void column_name(char out[32], const view *v, int array, size_t k) {
+  if (array == 2)
+    snprintf(out, 32, "%s", v->data->state_names[k]);
+  else
+    snprintf(out, 32, "%s%zu", array_names[array], k);
+}
+
+/* Share of `values` that is missing. */
+static double missing(const dvbf_column *c, double values) {
+  return values > 0 ? 1 - (double)c->seen / values : 0;
+}
+
+static bool constant(const dvbf_column *c) {
+  return c->seen && c->low == c->high;
+}
+
+/* ---- Text ---- */
+
+static void print_column(const char *name, const dvbf_column *c, double values) {
+  printf("  %-20s", name);
+  if (c->seen)
+    printf(" %11.5g %11.5g %11.5g %11.5g", c->low, c->high, c->mean, c->deviation);
+  else
+    printf(" %11s %11s %11s %11s", "-", "-", "-", "-");
+  printf(" %8.3g%%\n", 100 * missing(c, values));
+}
+
+static void print_constant(const view *v, int array, const dvbf_columns *a) {
+  size_t count = 0;
+  for (size_t k = 0; k < a->width; k++) {
+    char name[32];
+    if (!constant(&a->column[k])) continue;
+    column_name(name, v, array, k);
+    if (!count) printf("  constant in %s:", array_names[array]);
+    if (count < NAMES_SHOWN) printf(" %s", name);
+    count++;
+  }
+  if (count > NAMES_SHOWN) printf(" ... (%zu of %zu columns)", count, a->width);
+  if (count) printf("\n");
+}
+
+static void print_array(const view *v, int array, const dvbf_columns *a, double frames) {
+  char name[64];
+  snprintf(name, sizeof name, "%s, %zu column%s", array_names[array], a->width, a->width == 1 ? "" : "s");
+  print_column(name, &a->all, frames * (double)a->width);
+  for (size_t k = 0; k < a->width && a->width > 1 && a->width <= CLI_INFO_FEW; k++) {
+    strcpy(name, "  ");
+    column_name(name + 2, v, array, k);
+    print_column(name, &a->column[k], frames);
+  }
+}
+
+static void print_remarks(const view *v, int split) {
+  const dvbf_sequences_info *info = v->info[split];
+  for (int i = 0; i < ARRAYS; i++) print_constant(v, i, array_of(info, i));
+  if (info->x.binary) printf("  x is binary: every value is 0 or 1\n");
+  if (info->x.all.seen < info->frames * info->x.width)
+    printf("  where x is missing, %s; where NaN marks it, training needs --missing nan\n",
+           info->x.whole ? "it is for whole steps" : "it may be so for single values of a step");
+  if (v->sequences[split]->source)
+    printf("  x is larger than --memory allows and is read from the file piece by piece\n");
+}
+
+static void print_split(const view *v, int split) {
+  const dvbf_sequences_info *info = v->info[split];
+  printf("\n%s: %zu sequence%s of ", split_names[split], v->sequences[split]->count,
+         v->sequences[split]->count == 1 ? "" : "s");
+  if (info->shortest == info->longest)
+    printf("%zu steps, %llu in all\n", info->longest, (unsigned long long)info->frames);
+  else
+    printf("%zu to %zu steps, median %g, %llu in all\n", info->shortest, info->longest, info->median,
+           (unsigned long long)info->frames);
+  printf("  %-20s %11s %11s %11s %11s %9s\n", "", "least", "most", "mean", "deviation", "missing");
+  for (int i = 0; i < ARRAYS; i++)
+    if (array_of(info, i)->width) print_array(v, i, array_of(info, i), (double)info->frames);
+  print_remarks(v, split);
+}
+
+static void print_choices(const view *v) {
+  if (!v->n_choices) return;
+  printf("\nWhat `dvbf train` chooses for these data, if not told otherwise\n");
+  for (size_t i = 0; i < v->n_choices; i++)
+    printf("  %s = %s (%s; default %s)\n", v->choices[i].name, v->choices[i].value, v->choices[i].why,
+           v->choices[i].was);
+}
+
+static void print_text(const view *v) {
+  const dvbf_data *d = v->data;
+  printf("%s: data", v->path);
+  if (d->image_height) printf(", images of %zu x %zu", d->image_height, d->image_width);
+  printf("\n");
+  for (int i = 0; i < SPLITS; i++) {
+    if (v->info[i])
+      print_split(v, i);
+    else
+      printf("\n%s: empty\n", split_names[i]);
+  }
+  print_choices(v);
+}
+
+/* ---- JSON ---- */
+
+static json_t *column_json(const dvbf_column *c, double values) {
+  return json_pack("{s:o, s:o, s:o, s:o, s:o}", "least", cli_number(c->low), "most", cli_number(c->high),
+                   "mean", cli_number(c->mean), "deviation", cli_number(c->deviation), "missing",
+                   cli_number(missing(c, values)));
+}
+
+/* NULL when memory is short or a name is not UTF-8. */
+static json_t *array_json(const view *v, int array, const dvbf_columns *a, double frames) {
+  json_t *json = column_json(&a->all, frames * (double)a->width), *columns = json_array();
+  bool good = !json_object_set_new(json, "width", json_integer((json_int_t)a->width)) &&
+              !json_object_set_new(json, "binary", json_boolean(a->binary)) &&
+              !json_object_set_new(json, "missing_whole_steps", json_boolean(a->whole));
+  for (size_t k = 0; good && k < a->width; k++) {
+    char name[32];
+    json_t *column = column_json(&a->column[k], frames);
+    column_name(name, v, array, k);
+    good = !json_object_set_new(column, "name", json_string(name)) &&
+           !json_object_set_new(column, "constant", json_boolean(constant(&a->column[k]))) &&
+           !json_array_append(columns, column);
+    json_decref(column);
+  }
+  good = !json_object_set_new(json, "columns", columns) && good;
+  if (good) return json;
+  json_decref(json);
+  return NULL;
+}
+
+static json_t *split_json(const view *v, int split) {
+  const dvbf_sequences_info *info = v->info[split];
+  if (!info) return json_pack("{s:i}", "sequences", 0);
+  json_t *arrays = json_object();
+  bool good = arrays;
+  for (int i = 0; good && i < ARRAYS; i++)
+    if (array_of(info, i)->width)
+      good = !json_object_set_new(arrays, array_names[i],
+                                  array_json(v, i, array_of(info, i), (double)info->frames));
+  if (!good) {
+    json_decref(arrays);
+    return NULL;
+  }
+  return json_pack("{s:I, s:{s:I, s:I, s:f, s:I}, s:b, s:o}", "sequences",
+                   (json_int_t)v->sequences[split]->count, "steps", "all", (json_int_t)info->frames,
+                   "shortest", (json_int_t)info->shortest, "median", info->median, "longest",
+                   (json_int_t)info->longest, "piece_by_piece", v->sequences[split]->source != NULL, "arrays",
+                   arrays);
+}
+
+static json_t *choices_json(const view *v) {
+  json_t *json = json_object();
+  for (size_t i = 0; i < v->n_choices; i++) {
+    const choice *c = &v->choices[i];
+    json_object_set_new(json, c->name,
+                        json_pack("{s:s, s:s, s:s}", "value", c->value, "default", c->was, "why", c->why));
+  }
+  return json;
+}
+
+static dvbf_status print_json(const view *v, dvbf_error *error) {
+  const dvbf_data *d = v->data;
+  json_t *json = json_pack("{s:s, s:s}", "kind", "data", "file", v->path);
+  json_t *image = d->image_height
+                      ? json_pack("[I, I]", (json_int_t)d->image_height, (json_int_t)d->image_width)
+                      : json_null();
+  json_t *splits = json_object();
+  bool good = !json_object_set_new(json, "image", image);
+  for (int i = 0; good && i < SPLITS; i++)
+    good = !json_object_set_new(splits, split_names[i], split_json(v, i));
+  good = !json_object_set_new(json, "splits", splits) && good;
+  good = !json_object_set_new(json, "chosen", choices_json(v)) && good;
+  if (good) cli_print_json(json);
+  json_decref(json);
+  return good ? DVBF_OK
+              : cli_fail(error, DVBF_FORMAT, "%.300s: cannot be told as JSON; is a name in it not UTF-8?",
+                         v->path);
+}
+
+/* ---- Both ---- */
+
+/* NaN is a matter of interest here, so it is refused only where the user says so. */
+static dvbf_status read_data(dvbf_data **out, const char *path, const cli_options *options,
+                             dvbf_error *error) {
+  dvbf_settings *how = NULL;
+  dvbf_status status = cli_options_settings(&how, options, "data", error);
+  if (!status && !cli_option(options, "missing")) status = dvbf_settings_set(how, "missing", "nan", error);
+  dvbf_error inner = {0};
+  if (!status && (status = dvbf_data_read(out, path, how, &inner)))
+    cli_fail(error, status, status == DVBF_FORMAT ? "%.400s; nor is it a model or a run folder" : "%s",
+             inner.message);
+  dvbf_settings_free(how);
+  return status;
+}
+
+static void add_choice(const char *name, const char *value, const char *was, const char *why, void *user) {
+  view *v = user;
+  if (v->n_choices == MOST_CHOICES) return;
+  choice *c = &v->choices[v->n_choices++];
+  snprintf(c->name, sizeof c->name, "%s", name);
+  snprintf(c->value, sizeof c->value, "%s", value);
+  snprintf(c->was, sizeof c->was, "%s", was);
+  snprintf(c->why, sizeof c->why, "%s", why);
+}
+
+static dvbf_status choose_settings(view *v, dvbf_error *error) {
+  dvbf_settings *settings = NULL;
+  dvbf_status status = dvbf_settings_new(&settings, "train", error);
+  if (!status) status = dvbf_settings_suit(settings, v->data, add_choice, v, error);
+  dvbf_settings_free(settings);
+  return status;
+}
+
+dvbf_status cli_info_data(const char *path, const cli_options *options, dvbf_error *error) {
+  dvbf_data *data = NULL;
+  dvbf_status status = read_data(&data, path, options, error);
+  if (status) return status;
+  view v = {.path = path, .data = data, .sequences = {&data->train, &data->valid, &data->test}};
+  for (int i = 0; !status && i < SPLITS; i++)
+    if (v.sequences[i]->count) status = dvbf_sequences_describe(&v.info[i], v.sequences[i], error);
+  if (!status) status = choose_settings(&v, error);
+  if (!status && cli_option(options, "json"))
+    status = print_json(&v, error);
+  else if (!status)
+    print_text(&v);
+  for (int i = 0; i < SPLITS; i++) dvbf_sequences_info_free(v.info[i]);
+  dvbf_data_free(data);
+  return status;
+}

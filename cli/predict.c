@@ -1,0 +1,91 @@
+/* dvbf predict: what follows the observed frames, and how far that is from what followed. */
+#include "estimates.h"
+#include "results.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SHOWN = 16 }; /* columns that are printed one by one */
+
+static const char *const tables[] = {"predict", "data", NULL};
+static const char *const arguments[] = {"RUN", "DATA", NULL};
+static const cli_flag flags[] = {CLI_FLAG_ARRAYS, CLI_FLAG_JSON, CLI_FLAG_FORCE, CLI_FLAG_QUIET, {0}};
+
+typedef struct errors {
+  double all, *by_column, *by_step; /* root mean squares, NaN where nothing is known */
+} errors;
+
+static dvbf_status measure(errors *r, const dvbf_estimates *e, const dvbf_sequences *s, dvbf_error *error) {
+  r->by_column = calloc(e->n_x, sizeof *r->by_column);
+  r->by_step = calloc(e->steps, sizeof *r->by_step);
+  if (!r->by_column || !r->by_step)
+    return cli_fail(error, DVBF_MEMORY, "out of memory while comparing with the data");
+  return dvbf_estimates_rmse(&r->all, r->by_column, r->by_step, e, s, error);
+}
+
+static void print_errors(const errors *r, const dvbf_estimates *e) {
+  if (!isfinite(r->all)) {
+    printf("The data end with the observed steps, so there is nothing to compare with.\n");
+    return;
+  }
+  printf("Root mean square error of x, %zu sequences predicted from %zu steps\n", e->count, e->first);
+  for (size_t k = 0; k < e->n_x && e->n_x > 1 && e->n_x <= SHOWN; k++)
+    printf("  column %-13zu %12.6g\n", k + 1, r->by_column[k]);
+  printf("  %-20s %12.6g\n\n  %-20s %12s\n", "all", r->all, "steps ahead", "error");
+  for (size_t t = 0; t < e->steps; t++)
+    if (isfinite(r->by_step[t])) printf("  %-20zu %12.6g\n", t + 1, r->by_step[t]);
+}
+
+static void print_json(const errors *r, const dvbf_estimates *e) {
+  json_t *json =
+      json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "sequences", (json_int_t)e->count, "samples",
+                (json_int_t)e->samples, "observed", (json_int_t)e->first, "steps", (json_int_t)e->steps,
+                "rmse", cli_number(r->all), "rmse_by_column", cli_numbers(r->by_column, e->n_x),
+                "rmse_by_step", cli_numbers(r->by_step, e->steps));
+  cli_print_json(json);
+  json_decref(json);
+}
+
+static dvbf_status run(const cli_options *options, dvbf_error *error) {
+  cli_inputs in;
+  dvbf_estimates *estimates = NULL;
+  errors r = {0};
+  dvbf_status status = cli_estimate(&in, &estimates, options, false, error);
+  if (!status) status = measure(&r, estimates, in.sequences, error);
+  if (!status && cli_option(options, "json"))
+    print_json(&r, estimates);
+  else if (!status)
+    print_errors(&r, estimates);
+  free(r.by_column);
+  free(r.by_step);
+  dvbf_estimates_free(estimates);
+  cli_inputs_free(&in);
+  return status;
+}
+
+static const cli_example examples[] = {
+    {"dvbf predict run pendulum.h5 --observe 5 --steps 10", "how far off predictions are"},
+    {"dvbf predict run pendulum.h5 -o predictions.npz", "the predictions themselves, for NumPy"},
+    {0},
+};
+
+const cli_command cli_predict = {
+    .name = "predict",
+    .synopsis = "RUN DATA [-o FILE] [--observe K] [--steps N] [--SETTING VALUE ...]",
+    .help = "predict what follows the first steps of each sequence",
+    .details = "\nRUN is a run folder or a model file, DATA an HDF5 file. The first K steps are observed, "
+               "then N are\n"
+               "predicted under the controls in the data. The error of the mean prediction against the data, "
+               "in their\n"
+               "units, goes to standard output.\n\n"
+               "FILE holds, for N sequences, S samples and the T predicted steps\n" CLI_HELP_STATES
+               "  x_quantiles [Q, N, T, ...], quantiles [Q]\n"
+               "  x_samples   [N, S, T, ...]  with --x-samples\n"
+               "  u        [N, T, n_u]    the controls that acted, where the model has any",
+    .examples = examples,
+    .arguments = arguments,
+    .flags = flags,
+    .tables = tables,
+    .run = run,
+};

@@ -1,0 +1,36 @@
+/* dvbf sample: sequences that the model makes up. */
+#include "estimates.h"
+
+static const char *const tables[] = {"sample", "data", NULL};
+static const char *const arguments[] = {"RUN", NULL};
+static const cli_flag flags[] = {
+    CLI_FLAG_ARRAYS,
+    {0, "from", "DATA", "continue sequences of this file instead of starting from the prior"},
+    CLI_FLAG_FORCE,
+    CLI_FLAG_QUIET,
+    {0},
+};
+
+static const cli_example examples[] = {
+    {"dvbf sample run -o made-up.h5", "sequences that begin with the prior"},
+    {"dvbf sample run -o made-up.h5 --from pendulum.h5", "sequences that go on from given ones"},
+    {0},
+};
+
+const cli_command cli_sample = {
+    .name = "sample",
+    .synopsis = "RUN -o FILE [--from DATA] [--SETTING VALUE ...]",
+    .help = "make up sequences",
+    .details =
+        "\nRUN is a run folder or a model file. With --from, sample i continues sequence i of DATA (counted\n"
+        "round) after its first frames, under its controls as far as they go.\n\n"
+        "FILE holds, for N samples of T steps\n"
+        "  z        [N, T, n_z]    the states\n"
+        "  x        [N, T, ...]    the observations; with --from images are images\n"
+        "  u        [N, T, n_u]    the controls that acted, where the model has any",
+    .examples = examples,
+    .arguments = arguments,
+    .flags = flags,
+    .tables = tables,
+    .run = cli_estimate_only,
+};

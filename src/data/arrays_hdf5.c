@@ -1,0 +1,30 @@
+/* Arrays as datasets at the root of an HDF5 file. */
+#include "base/status.h"
+#include "data/arrays.h"
+#include "data/hdf5_file.h"
+
+static bool write_one(hid_t file, const dvbf_array *a) {
+  hid_t native[] = {[DVBF_FLOAT32] = H5T_NATIVE_FLOAT,
+                    [DVBF_FLOAT64] = H5T_NATIVE_DOUBLE,
+                    [DVBF_UINT32] = H5T_NATIVE_UINT32,
+                    [DVBF_INT64] = H5T_NATIVE_INT64};
+  hid_t stored[] = {[DVBF_FLOAT32] = H5T_IEEE_F32LE,
+                    [DVBF_FLOAT64] = H5T_IEEE_F64LE,
+                    [DVBF_UINT32] = H5T_STD_U32LE,
+                    [DVBF_INT64] = H5T_STD_I64LE};
+  hsize_t dims[DVBF_MAX_RANK];
+  for (int i = 0; i < a->rank; i++) dims[i] = a->dims[i];
+  return dv_hdf5_write(file, a->name, native[a->type], stored[a->type], a->rank, dims, a->values);
+}
+
+dvbf_status dv_arrays_write_hdf5(const char *path, const dvbf_array *arrays, size_t count,
+                                 dvbf_error *error) {
+  dv_hdf5_printing saved = dv_hdf5_enter();
+  hid_t file = dv_hdf5_memory_file();
+  bool done = file >= 0;
+  for (size_t i = 0; i < count && done; i++) done = write_one(file, &arrays[i]);
+  dvbf_status status = done ? dv_hdf5_store(file, path, error) : dv_fail_memory(error, "writing arrays");
+  H5Fclose(file);
+  dv_hdf5_leave(saved);
+  return status;
+}

@@ -1,0 +1,166 @@
+/* Parts of sequences that share their arrays: train, valid and test, and the windows that training sees. */
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "data/dataset.h"
+
+#include <math.h>
+
+/* An empty part of `all` with room for `count` sequences. */
+static dvbf_status part_of(dvbf_sequences *to, const dvbf_sequences *all, size_t count, dvbf_error *error) {
+  *to = *all;
+  to->count = to->steps = 0;
+  to->start = dv_calloc(count, sizeof *to->start);
+  to->length = dv_calloc(count, sizeof *to->length);
+  if (to->start && to->length) return DVBF_OK;
+  dv_windows_free(to);
+  return dv_fail_memory(error, "splitting data");
+}
+
+/* Adds steps first .. first + steps - 1 of a sequence; what is shorter than a step is left out. */
+static void add_piece(dvbf_sequences *to, const dvbf_sequences *all, size_t sequence, size_t first,
+                      size_t steps) {
+  if (steps < 2) return;
+  to->start[to->count] = dvbf_sequence_start(all, sequence) + first;
+  to->length[to->count++] = (uint32_t)steps;
+  if (steps > to->steps) to->steps = steps;
+}
+
+/* Drops the lengths where all are equal. An empty part owns and shares nothing. */
+static void close_part(dvbf_sequences *to) {
+  bool shorter = false;
+  for (size_t i = 0; i < to->count; i++) shorter |= to->length[i] < to->steps;
+  if (!shorter) {
+    dv_free(to->length);
+    to->length = NULL;
+  }
+  if (to->count) return;
+  dv_windows_free(to);
+}
+
+void dv_windows_free(dvbf_sequences *windows) {
+  dv_free(windows->start);
+  dv_free(windows->length);
+  *windows = (dvbf_sequences){0};
+}
+
+/* ---- Splits ---- */
+
+/* How many of `n` go to valid and test: a share that is asked for is never empty while enough is left. */
+static void shares_of(size_t n, const dv_data_settings *how, size_t least, size_t counts[3]) {
+  double shares[] = {how->valid_share, how->test_share};
+  for (int i = 0; i < 2; i++) {
+    size_t count = (size_t)floor((double)n * shares[i] + 1e-9);
+    counts[1 + i] = shares[i] > 0 && count < least ? least : count;
+  }
+  counts[0] = n > counts[1] + counts[2] ? n - counts[1] - counts[2] : 0;
+}
+
+static dvbf_status too_little(size_t n, const char *what, const dv_data_settings *how, const char *where,
+                              dvbf_error *error) {
+  return dv_fail(
+      error, DVBF_FORMAT,
+      "%.200s: x has %zu %s, too little for valid-share = %g and test-share = %g; make them smaller or "
+      "0, or store train, valid and test",
+      where, n, what, how->valid_share, how->test_share);
+}
+
+/* Whole sequences, in the order given. */
+static dvbf_status split_sequences(dvbf_sequences *parts[3], const dvbf_sequences *all,
+                                   const uint32_t *order /* [count] */, const dv_data_settings *how,
+                                   const char *where, dvbf_error *error) {
+  size_t counts[3], next = 0;
+  shares_of(all->count, how, 1, counts);
+  if (!counts[0]) return too_little(all->count, "sequences", how, where, error);
+  for (int k = 0; k < 3; k++)
+    for (size_t i = 0; i < counts[k]; i++, next++)
+      add_piece(parts[k], all, order[next], 0, dvbf_sequence_length(all, order[next]));
+  return DVBF_OK;
+}
+
+/* The beginning of each sequence trains, its end tests. */
+static dvbf_status split_time(dvbf_sequences *parts[3], const dvbf_sequences *all,
+                              const dv_data_settings *how, const char *where, dvbf_error *error) {
+  for (size_t i = 0; i < all->count; i++) {
+    size_t counts[3], length = dvbf_sequence_length(all, i), first = 0;
+    shares_of(length, how, 2, counts);
+    if (counts[0] < 2) return too_little(length, "steps in a sequence", how, where, error);
+    for (int k = 0; k < 3; k++) {
+      add_piece(parts[k], all, i, first, counts[k]);
+      first += counts[k];
+    }
+  }
+  return DVBF_OK;
+}
+
+/* A few long recordings are split by time, as each may be the only one of its kind. */
+static int64_t best_way(const dvbf_sequences *all) {
+  enum { FEW = 10, LONG = 100 };
+  for (size_t i = 0; i < all->count; i++)
+    if (all->count >= FEW || dvbf_sequence_length(all, i) < LONG) return DV_SPLIT_SEED;
+  return DV_SPLIT_TIME;
+}
+
+static dvbf_status fill_parts(dvbf_sequences *parts[3], const dvbf_sequences *all,
+                              const dv_data_settings *how, const char *where, dvbf_error *error) {
+  int64_t by = how->split_by == DV_SPLIT_AUTO ? best_way(all) : how->split_by;
+  if (by == DV_SPLIT_TIME) return split_time(parts, all, how, where, error);
+  dv_data_settings none = *how;
+  none.valid_share = none.test_share = 0;
+  uint32_t *order = dv_calloc(all->count, sizeof *order);
+  if (!order) return dv_fail_memory(error, "splitting data");
+  for (size_t i = 0; i < all->count; i++) order[i] = (uint32_t)i;
+  /* Training draws its orders at small counters: the largest one keeps the split apart from them. */
+  dv_random random = dv_random_at((uint64_t)how->split_seed, DV_STREAM_ORDER, UINT32_MAX, UINT32_MAX);
+  if (by == DV_SPLIT_SEED) dv_random_permutation(&random, order, all->count);
+  dvbf_status status = split_sequences(parts, all, order, by == DV_SPLIT_NONE ? &none : how, where, error);
+  dv_free(order);
+  return status;
+}
+
+dvbf_status dv_data_split(dvbf_data *data, const dvbf_sequences *all, const dv_data_settings *how,
+                          const char *where, dvbf_error *error) {
+  dvbf_sequences split[3] = {0}, *parts[3] = {&split[0], &split[1], &split[2]};
+  dvbf_status status = DVBF_OK;
+  for (int k = 0; k < 3 && !status; k++) status = part_of(parts[k], all, all->count, error);
+  if (!status) status = fill_parts(parts, all, how, where, error);
+  for (int k = 0; k < 3; k++) status ? dv_windows_free(parts[k]) : close_part(parts[k]);
+  if (status) return status;
+  if (!split[0].count) return dv_fail(error, DVBF_FORMAT, "%.200s: no sequence has 2 steps", where);
+  data->train = split[0];
+  data->valid = split[1];
+  data->test = split[2];
+  return DVBF_OK;
+}
+
+/* ---- Windows ---- */
+
+/* Windows of one sequence: every `stride`, and one more at the end where that leaves steps over. */
+static size_t windows_in(size_t length, size_t window, size_t stride) {
+  return length <= window ? 1 : (length - window + stride - 1) / stride + 1;
+}
+
+dvbf_status dv_windows_cut(dvbf_sequences *out, const dvbf_sequences *s, size_t window, size_t stride,
+                           dvbf_error *error) {
+  size_t total = 0;
+  for (size_t i = 0; i < s->count; i++) {
+    size_t more = windows_in(dvbf_sequence_length(s, i), window, stride);
+    if (more > UINT32_MAX - total)
+      return dv_fail(error, DVBF_ARGUMENT,
+                     "window = %zu, stride = %zu: more than 4294967295 windows; a larger "
+                     "stride makes fewer",
+                     window, stride);
+    total += more;
+  }
+  dvbf_status status = part_of(out, s, total, error);
+  if (status) return status;
+  for (size_t i = 0; i < s->count; i++) {
+    size_t length = dvbf_sequence_length(s, i), n = windows_in(length, window, stride);
+    for (size_t k = 0; k < n; k++) {
+      size_t first = length <= window ? 0 : k * stride < length - window ? k * stride : length - window;
+      add_piece(out, s, i, first, length < window ? length : window);
+    }
+  }
+  close_part(out);
+  return DVBF_OK;
+}

@@ -1,0 +1,183 @@
+#include "infer/draws.h"
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CHUNK = 64 }; /* columns, or entries, that are dealt with at once */
+
+static size_t frame_values(const dv_request *q) {
+  return (size_t)q->window * (size_t)q->model->n_x;
+}
+
+/* Noise is drawn where single samples of x are looked at. */
+static bool draws_noise(const dv_request *q) {
+  return q->noise && (q->n_quantiles || q->keep_x);
+}
+
+dvbf_status dv_draws_init(dv_draws *d, const dv_request *q, dvbf_error *error) {
+  *d = (dv_draws){0};
+  d->x = dv_calloc(q->samples, frame_values(q) * sizeof *d->x);
+  d->noisy = draws_noise(q) ? dv_calloc(q->samples, frame_values(q) * sizeof *d->noisy) : d->x;
+  d->variance = dv_calloc(frame_values(q), sizeof *d->variance);
+  d->columns = dv_calloc(q->samples, CHUNK * sizeof *d->columns);
+  if (d->x && d->noisy && d->variance && d->columns) return DVBF_OK;
+  return dv_fail(error, DVBF_MEMORY, "out of memory for %zu samples of %d steps; fewer need less", q->samples,
+                 q->window);
+}
+
+void dv_draws_clear(dv_draws *d) {
+  if (d->noisy != d->x) dv_free(d->noisy);
+  dv_free(d->x);
+  dv_free(d->variance);
+  dv_free(d->columns);
+  *d = (dv_draws){0};
+}
+
+void dv_draws_begin(dv_draws *d, const dv_request *q) {
+  memset(d->variance, 0, frame_values(q) * sizeof *d->variance);
+}
+
+/* ---- One frame ---- */
+
+/* noisy [n] = mean + sigma eps, or 0 or 1 where sigma is NULL; n columns from `first` on. */
+static void add_noise(float *noisy, const float *mean, const double *sigma, const dv_request *q,
+                      const dv_draw *w, size_t first, size_t n) {
+  uint32_t words[CHUNK];
+  dvbf_real normal[CHUNK];
+  for (size_t i = 0; i < CHUNK; i += 4) {
+    dv_block bits = dv_random_block(q->seed, DV_STREAM_EMISSION | (uint32_t)((first + i) / 4) << 8,
+                                    (uint32_t)w->sequence, (uint32_t)w->sample, (uint32_t)w->t);
+    memcpy(words + i, bits.word, sizeof bits.word);
+  }
+  if (sigma) w->run->k->normals(normal, words, CHUNK);
+  for (size_t i = 0; i < n; i++)
+    noisy[i] = sigma ? mean[i] + (float)(sigma[i] * (double)normal[i])
+                     : (float)(dv_uniform_of(words[i]) < (double)mean[i]);
+}
+
+/* ln sigma of the frame, of one entry or n_x; NULL where it is Bernoulli. */
+static const dvbf_real *log_sigma_of(const dvbf_model *m, const dv_draw *w) {
+  dvbf_value value = w->program->log_sigma;
+  if (value.buffer < 0) return NULL;
+  if (m->settings->sigma != DV_SIGMA_STATE) return dvbf_at(w->run, value);
+  return dvbf_at(w->run, dvbf_steps(value, w->step, 1)) + (size_t)w->row * (size_t)m->n_x;
+}
+
+/* sigma [n] of the columns from `first` on, in units of the data. */
+static void sigma_of(const dvbf_model *m, const dv_draw *w, const dvbf_real *log_sigma, size_t first,
+                     size_t n, double *sigma) {
+  bool one = w->program->log_sigma.cols == 1;
+  double floor = m->log_sigma_floor, common = exp(fmax((double)log_sigma[0], floor));
+  for (size_t i = 0; i < n; i++) {
+    double value = one ? common : exp(fmax((double)log_sigma[first + i], floor));
+    sigma[i] = value / (double)m->x.scale[first + i];
+  }
+}
+
+/* The noise of one frame: its variance, and a sample where one is wanted. */
+static void put_noise(dv_draws *d, const dv_request *q, const dv_draw *w, const float *x, float *noisy) {
+  size_t n_x = (size_t)q->model->n_x;
+  const dvbf_real *log_sigma = log_sigma_of(q->model, w);
+  double *variance = d->variance + w->t * n_x, sigma[CHUNK];
+  for (size_t first = 0; first < n_x; first += CHUNK) {
+    size_t n = n_x - first < CHUNK ? n_x - first : CHUNK;
+    if (log_sigma) sigma_of(q->model, w, log_sigma, first, n, sigma);
+    for (size_t i = 0; i < n; i++) {
+      double p = (double)x[first + i];
+      variance[first + i] += log_sigma ? sigma[i] * sigma[i] : p * (1 - p);
+    }
+    if (noisy != x) add_noise(noisy + first, x + first, log_sigma ? sigma : NULL, q, w, first, n);
+  }
+}
+
+void dv_draws_put(dv_draws *d, const dv_request *q, dvbf_estimates *out, const dv_draw *w) {
+  size_t n_x = (size_t)q->model->n_x, n_z = (size_t)q->model->n_z;
+  size_t at = w->sample * (size_t)q->window + w->t;
+  float *z = out->z + (w->sequence * q->samples * (size_t)q->window + at) * n_z, *x = d->x + at * n_x;
+  const dvbf_real *mean = dvbf_at(w->run, dvbf_steps(w->program->mean, w->step, 1));
+  for (size_t i = 0; i < n_z; i++) z[i] = (float)w->z[i];
+  dv_model_unscale(q->model, mean + (size_t)w->row * n_x, x);
+  if (q->noise) put_noise(d, q, w, x, d->noisy + at * n_x);
+}
+
+/* ---- What is reported ---- */
+
+/* Mean and standard deviation over samples of values [samples][entries]; `variance` [entries], a sum over
+ * samples too, is added. */
+static void moments(const float *values, size_t samples, size_t entries, const double *variance, float *mean,
+                    float *deviation) {
+  double n = (double)samples;
+  for (size_t first = 0; first < entries; first += CHUNK) {
+    size_t count = entries - first < CHUNK ? entries - first : CHUNK;
+    double sum[CHUNK] = {0}, squares[CHUNK] = {0};
+    for (size_t s = 0; s < samples; s++)
+      for (size_t i = 0; i < count; i++) sum[i] += (double)values[s * entries + first + i];
+    for (size_t s = 0; s < samples; s++)
+      for (size_t i = 0; i < count; i++) {
+        double apart = (double)values[s * entries + first + i] - sum[i] / n;
+        squares[i] += apart * apart;
+      }
+    for (size_t i = 0; i < count; i++) {
+      mean[first + i] = (float)(sum[i] / n);
+      deviation[first + i] = (float)sqrt((squares[i] + (variance ? variance[first + i] : 0)) / n);
+    }
+  }
+}
+
+/* Sorts each of the CHUNK columns of values [count][CHUNK], all at once: which rows are compared does not
+ * depend on the values, so that a comparison is a minimum and a maximum of two vectors (Batcher's merge
+ * exchange, Knuth's algorithm 5.2.2M). */
+static void sort_columns(float *values, size_t count) {
+  size_t half = 1;
+  while (2 * half < count) half *= 2;
+  for (size_t p = half; p > 0; p /= 2)
+    for (size_t q = half, r = 0, d = p;; d = q - p, q /= 2, r = p) {
+      for (size_t i = 0; i + d < count; i++) {
+        float *low = values + i * CHUNK, *high = low + d * CHUNK;
+        for (size_t k = 0; (i & p) == r && k < CHUNK; k++) {
+          float a = low[k], b = high[k];
+          low[k] = a < b ? a : b;
+          high[k] = a > b ? a : b;
+        }
+      }
+      if (q == p) break;
+    }
+}
+
+/* Between neighbours of the sorted samples, which are CHUNK apart; the smallest is quantile 0, the largest 1.
+ */
+static float quantile(const float *sorted, size_t count, double share) {
+  double place = share * (double)(count - 1);
+  size_t below = (size_t)place, above = below + 1 < count ? below + 1 : below;
+  double rest = place - (double)below;
+  return (float)((1 - rest) * (double)sorted[below * CHUNK] + rest * (double)sorted[above * CHUNK]);
+}
+
+static void report_quantiles(const dv_draws *d, const dv_request *q, dvbf_estimates *out, size_t sequence) {
+  size_t entries = frame_values(q);
+  for (size_t first = 0; first < entries; first += CHUNK) {
+    size_t n = entries - first < CHUNK ? entries - first : CHUNK;
+    for (size_t s = 0; s < q->samples; s++)
+      memcpy(d->columns + s * CHUNK, d->noisy + s * entries + first, n * sizeof *d->columns);
+    sort_columns(d->columns, q->samples);
+    for (size_t k = 0; k < q->n_quantiles; k++)
+      for (size_t i = 0; i < n; i++)
+        out->x_quantiles[(k * out->count + sequence) * entries + first + i] =
+            quantile(d->columns + i, q->samples, q->quantiles[k]);
+  }
+}
+
+void dv_draws_end(dv_draws *d, const dv_request *q, dvbf_estimates *out, size_t sequence) {
+  size_t states = (size_t)q->window * (size_t)q->model->n_z, values = frame_values(q);
+  moments(out->z + sequence * q->samples * states, q->samples, states, NULL, out->z_mean + sequence * states,
+          out->z_std + sequence * states);
+  moments(d->x, q->samples, values, q->noise ? d->variance : NULL, out->x + sequence * values,
+          out->x_std + sequence * values);
+  if (q->n_quantiles) report_quantiles(d, q, out, sequence);
+  if (out->x_samples)
+    memcpy(out->x_samples + sequence * q->samples * values, d->noisy, q->samples * values * sizeof *d->noisy);
+}

@@ -1,0 +1,170 @@
+/* Filtering, smoothing, prediction and generation: what they have in common. */
+#include "infer/estimate.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "data/dataset.h"
+
+#include <math.h>
+#include <string.h>
+
+void dvbf_estimates_free(dvbf_estimates *e) {
+  if (!e) return;
+  dv_free(e->length);
+  dv_free(e->z);
+  dv_free(e->z_mean);
+  dv_free(e->z_std);
+  dv_free(e->x);
+  dv_free(e->x_std);
+  dv_free(e->x_quantiles);
+  dv_free(e->x_samples);
+  dv_free(e->u);
+  dv_free(e->quantiles);
+  dv_free(e);
+}
+
+/* ---- Room ---- */
+
+/* *out = zeroed [a][b][c][d]; false when there is no room. */
+static bool make_room(float **out, size_t a, size_t b, size_t c, size_t d) {
+  size_t count;
+  if (!dv_multiply(a, b, &count) || !dv_multiply(count, c, &count) || !dv_multiply(count, d, &count))
+    return false;
+  *out = dv_calloc(count, sizeof **out);
+  return *out;
+}
+
+static bool allocate(dvbf_estimates *e, const dv_request *q) {
+  size_t n = e->count, s = e->samples, t = e->steps;
+  bool done = make_room(&e->z, n, s, t, e->n_z) && make_room(&e->z_mean, n, t, e->n_z, 1) &&
+              make_room(&e->z_std, n, t, e->n_z, 1) && make_room(&e->x, n, t, e->n_x, 1) &&
+              make_room(&e->x_std, n, t, e->n_x, 1);
+  if (e->n_quantiles) {
+    done = done && make_room(&e->x_quantiles, e->n_quantiles, n, t, e->n_x);
+    e->quantiles = dv_calloc(e->n_quantiles, sizeof *e->quantiles);
+    done = done && e->quantiles;
+  }
+  if (q->keep_x) done = done && make_room(&e->x_samples, n, s, t, e->n_x);
+  if (e->n_u) done = done && make_room(&e->u, n, t, e->n_u, 1);
+  if (q->frames.length) {
+    e->length = dv_calloc(n, sizeof *e->length);
+    done = done && e->length;
+  }
+  return done;
+}
+
+/* Controls and lengths are known before anything runs. */
+static void copy_known(dvbf_estimates *e, const dv_request *q) {
+  const dvbf_sequences *s = &q->frames;
+  if (e->n_quantiles) memcpy(e->quantiles, q->quantiles, e->n_quantiles * sizeof *e->quantiles);
+  if (e->length) memcpy(e->length, s->length, e->count * sizeof *e->length);
+  for (size_t i = 0; e->u && i < e->count; i++) {
+    size_t length = dvbf_sequence_length(s, i), steps = e->steps < length ? e->steps : length;
+    const float *from = s->u + (dvbf_sequence_start(s, i) + e->first) * e->n_u;
+    memcpy(e->u + i * e->steps * e->n_u, from, steps * e->n_u * sizeof *from);
+  }
+}
+
+static dvbf_status new_estimates(dvbf_estimates **out, const dv_request *q, dvbf_error *error) {
+  dvbf_estimates *e = dv_calloc(1, sizeof *e);
+  if (!e) return dv_fail_memory(error, "making room for estimates");
+  *e = (dvbf_estimates){.count = q->frames.count,
+                        .samples = q->samples,
+                        .steps = (size_t)q->window,
+                        .n_z = (size_t)q->model->n_z,
+                        .n_x = (size_t)q->model->n_x,
+                        .n_u = (size_t)q->model->n_u,
+                        .n_quantiles = q->n_quantiles,
+                        .first = (size_t)q->first};
+  if (!allocate(e, q)) {
+    dvbf_status status = dv_fail(
+        error, DVBF_MEMORY, "out of memory for %zu sequences with %zu samples of %zu steps; fewer need less",
+        e->count, e->samples, e->steps);
+    dvbf_estimates_free(e);
+    return status;
+  }
+  copy_known(e, q);
+  *out = e;
+  return DVBF_OK;
+}
+
+/* ---- Estimating ---- */
+
+/* Noise is keyed by numbers of 32 bits. */
+static dvbf_status check_count(const dv_request *q, dvbf_error *error) {
+  size_t rows;
+  if (dv_multiply(q->frames.count, q->samples, &rows) && rows < UINT32_MAX) return DVBF_OK;
+  return dv_fail(error, DVBF_ARGUMENT,
+                 "samples = %zu: for %zu sequences there may be at most %zu; ask for fewer", q->samples,
+                 q->frames.count, UINT32_MAX / q->frames.count);
+}
+
+static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_error *error) {
+  dv_pool *pool = NULL;
+  dvbf_estimates *e = NULL;
+  dvbf_status status = check_count(q, error);
+  if (q->weighted) return dv_fail(error, DVBF_ARGUMENT, "there is no particle filter yet; particles = 0");
+  if (!status) status = dv_pool_new(&pool, q->threads, error);
+  if (!status) status = new_estimates(&e, q, error);
+  if (!status) status = dv_estimate_samples(e, q, pool, error);
+  if (!status) status = dv_sequences_intact(&q->frames, error);
+  dv_pool_free(pool);
+  if (!status)
+    *out = e;
+  else
+    dvbf_estimates_free(e);
+  return status;
+}
+
+dvbf_status dvbf_estimate(dvbf_estimates **out, const dvbf_model *model, const dvbf_sequences *sequences,
+                          const dvbf_settings *settings, dvbf_error *error) {
+  dv_request q;
+  dvbf_status status = dv_request_make(&q, model, sequences, settings, error);
+  if (!status) status = estimate(out, &q, error);
+  dv_request_clear(&q);
+  return status;
+}
+
+/* ---- Against the truth ---- */
+
+/* Adds the squared errors of sequence i, and their numbers, to sums [columns + steps] of each. */
+static void add_squares(const dvbf_estimates *e, size_t i, const float *truth /* [known][n_x] */,
+                        size_t known, double *squares, double *counts) {
+  for (size_t t = 0; t < known; t++)
+    for (size_t k = 0; k < e->n_x; k++) {
+      double apart = (double)(e->x[(i * e->steps + t) * e->n_x + k] - truth[t * e->n_x + k]);
+      if (isnan(apart)) continue;
+      squares[k] += apart * apart;
+      squares[e->n_x + t] += apart * apart;
+      counts[k] += 1;
+      counts[e->n_x + t] += 1;
+    }
+}
+
+static double root(double squares, double count) {
+  return count > 0 ? sqrt(squares / count) : NAN;
+}
+
+dvbf_status dvbf_estimates_rmse(double *all, double *by_column, double *by_step, const dvbf_estimates *e,
+                                const dvbf_sequences *s, dvbf_error *error) {
+  size_t n = e->n_x + e->steps;
+  float *buffer = NULL;
+  double *squares = dv_calloc(2 * n, sizeof *squares), *counts = squares ? squares + n : NULL, sum = 0,
+         of = 0;
+  dvbf_status status = squares ? DVBF_OK : dv_fail_memory(error, "comparing with the data");
+  if (!status) status = dv_sequence_buffer(&buffer, s, e->steps, error);
+  for (size_t i = 0; i < e->count && i < s->count && !status; i++) {
+    size_t length = dvbf_sequence_length(s, i), known = length > e->first ? length - e->first : 0;
+    if (known > e->steps) known = e->steps;
+    if (known) add_squares(e, i, dv_sequence_x(s, i, e->first, known, buffer), known, squares, counts);
+  }
+  if (!status) status = dv_sequences_intact(s, error);
+  for (size_t i = 0; i < n && !status; i++) {
+    *(i < e->n_x ? by_column + i : by_step + i - e->n_x) = root(squares[i], counts[i]);
+    if (i < e->n_x) sum += squares[i], of += counts[i];
+  }
+  if (!status) *all = root(sum, of);
+  dv_free(buffer);
+  dv_free(squares);
+  return status;
+}

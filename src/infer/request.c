@@ -1,0 +1,195 @@
+#include "infer/request.h"
+
+#include "base/random.h"
+#include "base/status.h"
+#include "data/dataset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Quantiles ---- */
+
+/* "0.05, 0.5" or "none". */
+static dvbf_status read_quantiles(dv_request *q, const char *text, dvbf_error *error) {
+  if (!strcmp(text, "none")) return DVBF_OK;
+  for (const char *at = text;; at++) {
+    char *end;
+    double value = strtod(at, &end);
+    if (end == at || !(value > 0 && value < 1) || q->n_quantiles == DV_MOST_QUANTILES)
+      return dv_fail(error, DVBF_ARGUMENT,
+                     "quantiles = %.60s: must be at most %d numbers in (0, 1) with commas between, or none; "
+                     "the default is 0.05,0.5,0.95",
+                     text, DV_MOST_QUANTILES);
+    q->quantiles[q->n_quantiles++] = value;
+    at = end + strspn(end, " ");
+    if (!*at) return DVBF_OK;
+    if (*at != ',')
+      return dv_fail(error, DVBF_ARGUMENT, "quantiles = %.60s: only a comma may stand between numbers", text);
+  }
+}
+
+/* ---- Frames past the end of the data ---- */
+
+/* How far the data may go, and what is done past that. */
+typedef struct extension {
+  const dvbf_sequences *from; /* NULL: there are none */
+  size_t observe, needed;     /* steps whose x is seen, and whose u is used */
+  int64_t controls;           /* DV_CONTROLS_... */
+  uint64_t seed;
+} extension;
+
+static dvbf_status check_lengths(const extension *e, size_t n_u, dvbf_error *error) {
+  size_t known = 0;
+  for (size_t i = 0; e->from && i < e->from->count; i++) {
+    known = dvbf_sequence_length(e->from, i);
+    if (known < e->observe)
+      return dv_fail(error, DVBF_ARGUMENT,
+                     "observe = %zu: sequence %zu (counted from 0) has only %zu steps; observe fewer",
+                     e->observe, i, known);
+    if (known < e->needed && n_u && e->controls == DV_CONTROLS_REFUSE) break;
+    known = e->needed;
+  }
+  if (!n_u || e->controls != DV_CONTROLS_REFUSE || known >= e->needed) return DVBF_OK;
+  return dv_fail(error, DVBF_ARGUMENT,
+                 "controls are needed for %zu steps but the data have them for %zu: ask for at most %zu "
+                 "steps after the observed ones, or say what follows with controls = zero, hold or random",
+                 e->needed, known, known < e->observe ? 0 : known + 1 - e->observe);
+}
+
+/* Controls of steps known .. steps - 1 of path i; random ones are normal with the scaling of training. */
+static void make_up_controls(float *u /* [steps][n_u] */, size_t known, size_t steps, size_t n_u,
+                             const extension *e, const dv_scaling *scaling, size_t i) {
+  dv_random random = dv_random_at(e->seed, DV_STREAM_CONTROLS, (uint32_t)i, 0);
+  for (size_t t = known; t < steps; t++)
+    for (size_t k = 0; k < n_u; k++) {
+      float *to = u + t * n_u + k;
+      if (e->controls == DV_CONTROLS_RANDOM)
+        *to = (float)(dv_random_normal(&random) / (double)scaling->scale[k] + (double)scaling->shift[k]);
+      else
+        *to = e->controls == DV_CONTROLS_HOLD && t ? to[-(ptrdiff_t)n_u] : 0;
+    }
+}
+
+/* Path i of q->frames begins as sequence i of the data, counted round. */
+static void fill_path(const dv_request *q, const extension *e, size_t i) {
+  const dvbf_sequences *to = &q->frames;
+  size_t known = 0;
+  float *x = to->x + i * to->steps * to->n_x, *u = to->n_u ? to->u + i * to->steps * to->n_u : NULL;
+  if (e->from) {
+    size_t sequence = i % e->from->count, length = dvbf_sequence_length(e->from, sequence);
+    const float *there = dv_sequence_x(e->from, sequence, 0, e->observe, x);
+    known = length < to->steps ? length : to->steps;
+    if (there != x) memcpy(x, there, e->observe * to->n_x * sizeof *x);
+    if (u)
+      memcpy(u, e->from->u + dvbf_sequence_start(e->from, sequence) * to->n_u, known * to->n_u * sizeof *u);
+  }
+  if (u) make_up_controls(u, known, to->steps, to->n_u, e, &q->model->u, i);
+}
+
+/* Makes q->frames, `count` paths of q->steps. */
+static dvbf_status extend(dv_request *q, const extension *e, size_t count, dvbf_error *error) {
+  dvbf_status status = check_lengths(e, (size_t)q->model->n_u, error);
+  if (status) return status;
+  q->frames = (dvbf_sequences){
+      .count = count, .steps = (size_t)q->steps, .n_x = (size_t)q->model->n_x, .n_u = (size_t)q->model->n_u};
+  status = dv_sequences_allocate(&q->frames, false, error);
+  if (status) return status;
+  q->owned = true;
+  for (size_t i = 0; i < count; i++) fill_path(q, e, i);
+  return e->from ? dv_sequences_intact(e->from, error) : DVBF_OK;
+}
+
+/* ---- The tables ---- */
+
+/* All frames, with the lengths that the data have. */
+static void take_all(dv_request *q, const dvbf_sequences *s) {
+  q->frames = *s;
+  q->steps = q->observe = q->initial = q->window = (int)s->steps;
+}
+
+static dvbf_status make_filter(dv_request *q, const dvbf_sequences *s, const dv_filter_settings *o,
+                               dvbf_error *error) {
+  const dv_train_settings *m = q->model->settings;
+  if (m->model != DV_DVBF)
+    return dv_fail(
+        error, DVBF_ARGUMENT,
+        "a dkf cannot filter: its q(z_t) needs the frames after t; smooth takes them into account");
+  take_all(q, s);
+  /* A recurrent network would take all frames: the filter gives it as many as prediction starts from. */
+  if (!m->initial_frames && m->predict_from < q->steps) q->initial = (int)m->predict_from;
+  q->samples = (size_t)o->samples;
+  q->particles = (int)o->particles;
+  q->weighted = o->particles;
+  q->seed = (uint64_t)o->seed;
+  q->threads = (unsigned)o->threads;
+  return DVBF_OK;
+}
+
+static dvbf_status make_smooth(dv_request *q, const dvbf_sequences *s, const dv_smooth_settings *o) {
+  take_all(q, s);
+  q->samples = (size_t)o->samples;
+  q->particles = (int)o->particles;
+  q->weighted = q->smooth = true;
+  q->seed = (uint64_t)o->seed;
+  q->threads = (unsigned)o->threads;
+  return DVBF_OK;
+}
+
+/* The steps after those that are observed. */
+static void take_later(dv_request *q, int64_t observe, int64_t steps) {
+  q->observe = q->initial = q->first = (int)observe;
+  q->window = (int)steps;
+  q->steps = observe + steps > 2 ? (int)(observe + steps) : 2; /* a program has two steps at least */
+}
+
+static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, const dv_predict_settings *o,
+                                dvbf_error *error) {
+  take_later(q, o->observe, o->steps);
+  q->samples = (size_t)o->samples;
+  q->noise = o->noise;
+  q->keep_x = o->keep_x;
+  q->seed = (uint64_t)o->seed;
+  q->threads = (unsigned)o->threads;
+  extension e = {s, (size_t)o->observe, (size_t)(o->observe + o->steps - 1), o->controls, q->seed};
+  dvbf_status status = read_quantiles(q, o->quantiles, error);
+  return status ? status : extend(q, &e, s->count, error);
+}
+
+static dvbf_status make_sample(dv_request *q, const dvbf_sequences *s, const dv_sample_settings *o,
+                               dvbf_error *error) {
+  size_t observe = s ? (size_t)o->observe : 0;
+  take_later(q, (int64_t)observe, o->steps);
+  q->samples = 1;
+  q->noise = o->noise;
+  q->keep_x = true;
+  q->seed = (uint64_t)o->seed;
+  q->threads = (unsigned)o->threads;
+  extension e = {s, observe, observe + (size_t)o->steps - 1, o->controls, q->seed};
+  return extend(q, &e, (size_t)o->count, error);
+}
+
+dvbf_status dv_request_make(dv_request *q, const dvbf_model *model, const dvbf_sequences *s,
+                            const dvbf_settings *settings, dvbf_error *error) {
+  const char *table = settings ? dv_settings_table_name(settings) : "";
+  bool sample = !strcmp(table, "sample");
+  *q = (dv_request){.model = model};
+  if (!s && !sample)
+    return dv_fail(error, DVBF_ARGUMENT, "sequences are needed, as only samples begin without any");
+  dvbf_status status = s ? dv_infer_check(model, s, error) : DVBF_OK;
+  if (!status && s && s->steps > 16777216)
+    status = dv_fail(error, DVBF_FORMAT, "sequences of %zu steps are too long; cut them", s->steps);
+  if (status) return status;
+  if (!strcmp(table, "filter")) return make_filter(q, s, dv_settings_filter(settings, error), error);
+  if (!strcmp(table, "smooth")) return make_smooth(q, s, dv_settings_smooth(settings, error));
+  if (!strcmp(table, "predict")) return make_predict(q, s, dv_settings_predict(settings, error), error);
+  if (sample) return make_sample(q, s, dv_settings_sample(settings, error), error);
+  return dv_fail(error, DVBF_ARGUMENT,
+                 "settings of the table \"filter\", \"smooth\", \"predict\" or \"sample\" are needed here, "
+                 "not \"%.40s\"",
+                 table);
+}
+
+void dv_request_clear(dv_request *q) {
+  if (q->owned) dvbf_sequences_free(&q->frames);
+  *q = (dv_request){0};
+}

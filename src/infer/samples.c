@@ -1,0 +1,144 @@
+/* Samples of z by running the recurrence: w from q where x is seen, from the prior where not. The rows of the
+ * program are samples of several sequences. A worker takes a block of sequences at a time.
+ *
+ * With Bayesian universal parameters every sample has a v of its own, which the rows of a program share: then
+ * its rows are one sample of each sequence of the block. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "data/dataset.h"
+#include "infer/draws.h"
+#include "infer/estimate.h"
+#include "train/schedule.h"
+
+#include <math.h>
+
+enum { MOST_ROWS = 50, BLOCKS = 8 };
+
+typedef struct worker {
+  dvbf_run run;
+  dv_draws *draws; /* [block] */
+  uint32_t index[MOST_ROWS], key[MOST_ROWS];
+} worker;
+
+typedef struct job {
+  const dv_request *request;
+  dvbf_estimates *out;
+  dv_program program;
+  size_t block; /* sequences in a block */
+  int workers;
+  worker *list; /* [workers] */
+} job;
+
+/* ---- Running ---- */
+
+/* Row r of run number `turn` is a sample of a sequence of the block; rows are in the order of samples. */
+typedef struct place {
+  size_t slot, sample; /* sequence within the block */
+} place;
+
+static place place_of(const job *j, size_t turn, int r) {
+  size_t row = turn * (size_t)j->program.rows + (size_t)r;
+  return (place){row % j->block, row / j->block};
+}
+
+static void run_turn(const job *j, worker *w, size_t turn, size_t first, size_t count) {
+  const dv_request *q = j->request;
+  dv_schedule schedule = dv_schedule_evaluation(q->model->log_sigma_floor, q->model->sequences, q->seed);
+  schedule.update = (uint32_t)turn;
+  for (int r = 0; r < j->program.rows; r++) {
+    place at = place_of(j, turn, r);
+    size_t sequence = first + (at.slot < count ? at.slot : 0);
+    w->index[r] = (uint32_t)sequence;
+    w->key[r] = (uint32_t)(sequence * q->samples + at.sample);
+  }
+  w->run.parameters = q->model->parameters.values;
+  w->run.schedule = &schedule;
+  w->run.sequence = w->key;
+  dv_program_load(&j->program, &w->run, q->model, &q->frames, w->index, j->program.rows, q->observe);
+  dv_run_forward(&w->run);
+}
+
+static void collect_turn(const job *j, worker *w, size_t turn, size_t first, size_t count) {
+  const dv_request *q = j->request;
+  const dv_program *p = &j->program;
+  for (int r = 0; r < p->rows; r++) {
+    place at = place_of(j, turn, r);
+    if (at.slot >= count || at.sample >= q->samples) continue;
+    dv_draw draw = {.sequence = first + at.slot, .sample = at.sample, .program = p, .run = &w->run, .row = r};
+    for (int t = 0; t < q->window; t++) {
+      draw.t = (size_t)t;
+      draw.step = q->first + t;
+      draw.z = dvbf_at(&w->run, dvbf_steps(p->z, draw.step, 1)) + (size_t)r * (size_t)q->model->n_z;
+      dv_draws_put(&w->draws[at.slot], q, j->out, &draw);
+    }
+  }
+}
+
+static void run_blocks(void *user, int number) {
+  job *j = user;
+  worker *w = &j->list[number];
+  size_t all = j->request->frames.count, rows = (size_t)j->program.rows;
+  size_t turns = (j->block * j->request->samples + rows - 1) / rows;
+  for (size_t first = (size_t)number * j->block; first < all; first += (size_t)j->workers * j->block) {
+    size_t count = all - first < j->block ? all - first : j->block;
+    for (size_t i = 0; i < count; i++) dv_draws_begin(&w->draws[i], j->request);
+    for (size_t turn = 0; turn < turns; turn++) {
+      run_turn(j, w, turn, first, count);
+      collect_turn(j, w, turn, first, count);
+    }
+    for (size_t i = 0; i < count; i++) dv_draws_end(&w->draws[i], j->request, j->out, first + i);
+  }
+}
+
+/* ---- Making ---- */
+
+/* Sequences of a block: they depend on the request alone, as results must not depend on the threads. */
+static size_t block_of(const dv_request *q) {
+  double share = (double)q->frames.count / BLOCKS, most = MOST_ROWS;
+  double room = (1 << 22) / ((double)q->samples * (double)q->window * (double)q->model->n_x);
+  return (size_t)fmax(1, fmin(most, fmin(share, room)));
+}
+
+static int rows_of(const dv_request *q, size_t block) {
+  const dv_train_settings *s = q->model->settings;
+  bool bayesian = s->model == DV_DVBF && s->universal == DV_BAYESIAN;
+  size_t rows = bayesian ? block : block * q->samples;
+  return rows < MOST_ROWS ? (int)rows : MOST_ROWS;
+}
+
+static dvbf_status init_workers(job *j, dvbf_error *error) {
+  j->list = dv_calloc((size_t)j->workers, sizeof *j->list);
+  dvbf_status status = j->list ? DVBF_OK : dv_fail_memory(error, "starting to sample");
+  for (int i = 0; i < j->workers && !status; i++) {
+    worker *w = &j->list[i];
+    w->draws = dv_calloc(j->block, sizeof *w->draws);
+    status = w->draws ? dv_run_init(&w->run, j->program.graph, error)
+                      : dv_fail_memory(error, "starting to sample");
+    if (!status)
+      status = dv_sequence_buffer(&w->run.buffer, &j->request->frames, j->request->frames.steps, error);
+    for (size_t k = 0; k < j->block && !status; k++) status = dv_draws_init(&w->draws[k], j->request, error);
+  }
+  return status;
+}
+
+static void clear_workers(job *j) {
+  for (int i = 0; j->list && i < j->workers; i++) {
+    worker *w = &j->list[i];
+    dv_run_clear(&w->run);
+    for (size_t k = 0; w->draws && k < j->block; k++) dv_draws_clear(&w->draws[k]);
+    dv_free(w->draws);
+  }
+  dv_free(j->list);
+}
+
+dvbf_status dv_estimate_samples(dvbf_estimates *out, const dv_request *q, dv_pool *pool, dvbf_error *error) {
+  job j = {.request = q, .out = out, .block = block_of(q), .workers = dv_pool_size(pool)};
+  dvbf_model *m = (dvbf_model *)q->model; /* recording only looks up the parameters of a complete model */
+  dvbf_status status = dv_program_record(&j.program, m, q->steps, rows_of(q, j.block), q->initial,
+                                         dv_gaps_of(&q->frames), error);
+  if (!status) status = init_workers(&j, error);
+  if (!status) dv_pool_run(pool, run_blocks, &j);
+  clear_workers(&j);
+  dv_program_clear(&j.program);
+  return status;
+}

@@ -1,0 +1,131 @@
+/* Settings that suit the data, where the user has not said otherwise. The rules are rough: they were found on
+ * the simulated systems and on recordings of real ones (docs/results.md), and each is said to the user. */
+#include "base/status.h"
+#include "data/dataset.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What the rules look at. */
+typedef struct facts {
+  dv_statistics x;
+  size_t sequences, steps; /* of training, before any windows; steps of the longest */
+  size_t n_x, n_u;
+  bool gaps;
+  bool picture; /* many values between 0 and 1 */
+} facts;
+
+typedef struct chooser {
+  dvbf_settings *settings;
+  dvbf_choice_fn *each;
+  void *user_data;
+  dvbf_status status;
+  dvbf_error *error;
+} chooser;
+
+/* Sets a value that is nobody's choice. It stays so, and what was set before the rules is never touched. */
+static void choose(chooser *c, const char *name, const char *value, const char *why) {
+  char was[DV_TEXT];
+  if (c->status || dv_settings_given(c->settings, name)) return;
+  c->status = dvbf_settings_get(c->settings, name, was, sizeof was, c->error);
+  if (c->status || !strcmp(was, value)) return;
+  c->status = dvbf_settings_set(c->settings, name, value, c->error);
+  dv_settings_release(c->settings, name);
+  if (!c->status && c->each) c->each(name, value, was, why, c->user_data);
+}
+
+static void choose_number(chooser *c, const char *name, double value, const char *why) {
+  char text[32];
+  snprintf(text, sizeof text, value == floor(value) ? "%.0f" : "%.6g", value);
+  choose(c, name, text, why);
+}
+
+static const dv_train_settings *now(const chooser *c) {
+  return dv_settings_train(c->settings, NULL);
+}
+
+/* ---- Rules ---- */
+
+static void emission(chooser *c, const facts *f) {
+  if (f->x.binary) choose(c, "likelihood", "bernoulli", "every value of x is 0 or 1");
+  if (!f->picture && !f->x.binary)
+    choose(c, "x-scaling", "standardise", "columns of x have scales of their own");
+  if (f->n_u) choose(c, "u-scaling", "standardise", "controls have scales of their own");
+  if (f->gaps && f->x.whole) choose(c, "mask-input", "step", "steps of x are missing");
+  if (f->gaps && !f->x.whole) choose(c, "mask-input", "dimension", "values of x are missing");
+}
+
+static void sizes(chooser *c, const facts *f) {
+  if (f->picture) {
+    choose(c, "latent", "4", "x is a picture");
+  } else {
+    double latent = fmin(16, 2 + 2 * (double)f->n_x);
+    choose_number(c, "latent", latent, "2 and twice the columns of x, at most 16");
+  }
+  if (f->n_u) choose(c, "initial-control", "on", "there are controls");
+}
+
+/* Long recordings: windows, and a transition that neither explodes nor forgets over that many steps. */
+static void time(chooser *c, const facts *f) {
+  enum { WINDOW = 100 };
+  if (f->steps > 2 * WINDOW) choose_number(c, "window", WINDOW, "sequences are long");
+  const dv_train_settings *s = now(c);
+  size_t steps = s->window && (size_t)s->window < f->steps ? (size_t)s->window : f->steps;
+  if (s->window && f->steps > (size_t)s->window)
+    choose_number(c, "stride", fmax(1, (double)(steps / 10)), "a tenth of the window");
+  if (steps > 20) choose_number(c, "scale-transition", fmax(0.005, 2.0 / (double)steps), "windows are long");
+  if (steps >= 60) {
+    choose(c, "initial-frames", "20", "windows are long");
+    choose(c, "filter-dropout", "0.7", "windows are long");
+    choose(c, "filter-dropout-end", "0.7", "windows are long");
+    choose(c, "filter-dropout-run", "10", "windows are long");
+  }
+  double frames = (double)now(c)->initial_frames;
+  if (frames > (double)steps)
+    choose_number(c, "initial-frames", frames = fmax(1, (double)steps / 3), "sequences are short");
+  if (frames > 0) choose_number(c, "predict-from", frames, "as initial-frames");
+}
+
+/* Schedules are shares of the training, whatever its length. */
+static void schedules(chooser *c, const facts *f) {
+  if (f->sequences > 2000 && f->steps <= 200)
+    choose_number(c, "updates", fmin(16000, round(4000 * sqrt((double)f->sequences / 500) / 1000) * 1000),
+                  "there are many sequences");
+  double updates = (double)now(c)->updates;
+  if (updates < 1) return;
+  choose_number(c, "sigma-floor-updates", round(0.45 * updates), "0.45 of the updates");
+  choose_number(c, "filter-dropout-updates", round(0.5 * updates), "half of the updates");
+  choose_number(c, "warm-up", round(fmin(100, 0.1 * updates)), "at most a tenth of the updates");
+  choose_number(c, "validate-every", fmax(1, fmin(200, round(updates / 5))), "at least five in all");
+}
+
+/* ---- All of them ---- */
+
+static dvbf_status look(facts *f, const dvbf_data *data, dvbf_error *error) {
+  const dvbf_sequences *train = &data->train;
+  dvbf_status status = dv_statistics_of_x(&f->x, train, error);
+  if (status) return status;
+  f->sequences = train->count;
+  f->steps = train->steps;
+  f->n_x = train->n_x;
+  f->n_u = train->n_u;
+  for (size_t k = 0; k < f->n_x; k++) f->gaps |= f->x.seen[k] < dv_sequences_frames(train);
+  f->picture = f->n_x >= 16 && f->x.low >= 0 && f->x.high <= 1;
+  return DVBF_OK;
+}
+
+dvbf_status dvbf_settings_suit(dvbf_settings *settings, const dvbf_data *data, dvbf_choice_fn *each,
+                               void *user_data, dvbf_error *error) {
+  facts f = {0};
+  chooser c = {settings, each, user_data, DVBF_OK, error};
+  if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
+  dvbf_status status = look(&f, data, error);
+  if (status) return status;
+  emission(&c, &f);
+  sizes(&c, &f);
+  time(&c, &f);
+  schedules(&c, &f);
+  dv_statistics_free(&f.x);
+  return c.status;
+}
