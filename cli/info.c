@@ -27,13 +27,8 @@ static bool looks_like_model(const char *path) {
 
 static dvbf_status run(const cli_options *options, dvbf_error *error) {
   const char *path = options->arguments[0];
-  if (cli_is_folder(path) || looks_like_model(path)) return cli_info_model(path, options, error);
-  dvbf_error inner = {0};
-  dvbf_status status = cli_info_data(path, options, &inner);
-  if (status == DVBF_FORMAT)
-    return cli_fail(error, status, "%.400s; nor is it a model or a run folder", inner.message);
-  if (status) *error = inner;
-  return status;
+  bool model = cli_is_folder(path) || looks_like_model(path);
+  return model ? cli_info_model(path, options, error) : cli_info_data(path, options, error);
 }
 
 const cli_command cli_info = {

@@ -214,7 +214,10 @@ static dvbf_status read_data(dvbf_data **out, const char *path, const cli_option
   dvbf_settings *how = NULL;
   dvbf_status status = cli_options_settings(&how, options, "data", error);
   if (!status && !cli_option(options, "missing")) status = dvbf_settings_set(how, "missing", "nan", error);
-  if (!status) status = dvbf_data_read(out, path, how, error);
+  dvbf_error inner = {0};
+  if (!status && (status = dvbf_data_read(out, path, how, &inner)))
+    cli_fail(error, status, status == DVBF_FORMAT ? "%.400s; nor is it a model or a run folder" : "%s",
+             inner.message);
   dvbf_settings_free(how);
   return status;
 }

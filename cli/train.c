@@ -109,7 +109,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 const cli_command cli_train = {
     .name = "train",
     .synopsis = "DATA -o FOLDER [--resume] [--preset NAME] [--config FILE] [--json] [--SETTING VALUE ...]",
-    .help = "learn a model from the sequences of an HDF5 file",
+    .help = "learn a model from the sequences of a file: HDF5, NPZ, NPY or CSV",
     .details =
         "\nSIGINT (Ctrl-C) and SIGTERM end training early: the best model so far and a checkpoint are "
         "saved,\n"

@@ -137,7 +137,7 @@ static void info_survives_strange_metrics(void **state) {
 static void info_refuses_the_rest(void **state) {
   (void)state;
   assert_int_equal(dvbf("info run/settings.txt"), 1);
-  assert_refused("run/settings.txt: is not");
+  assert_refused("run/settings.txt: has no column of numbers");
   assert_has(err, "nor is it a model or a run folder");
   assert_int_equal(dvbf("info none.h5"), 1);
   assert_refused("none.h5: cannot be read");
@@ -170,7 +170,7 @@ static int set_up(void **state) {
   if (enter_folder()) return -1;
   write_plain();
   assert_int_equal(dvbf("simulate pendulum -o data.h5 --train 40 --valid 10 --test=20 --seed 2"), 0);
-  assert_int_equal(dvbf("train data.h5 -o run --updates 20 --seed 3 --latent 2" TINY), 0);
+  assert_int_equal(dvbf("train data.h5 -o run --updates 20 --seed 3" TINY " --latent 2"), 0);
   return 0;
 }
 

@@ -149,9 +149,10 @@ typedef struct dvbf_data {
   char (*state_names)[32];          /* [n_s], NULL when n_s = 0 */
 } dvbf_data;
 
-/* Reads HDF5: x [N,T,...], u [N,T,n_u] optional, state [N,T,n_s] optional, length [N] optional, either in the
- * groups train, valid, test or at the root, which is then split. `how` has the table "data" or "train", whose
- * group "Data" says where things are and how they are split; NULL: all at their defaults. */
+/* Reads HDF5, NPZ, NPY or CSV, known by its content: x [N,T,...] or, for one recording, [T,...]; u, state,
+ * mask and length where they are there; whole or in the splits train, valid and test (docs/formats.md). A
+ * file without splits is split. `how` has the table "data" or "train", whose group "Data" says where things
+ * are and how they are split; NULL: all at their defaults. */
 DVBF_API dvbf_status dvbf_data_read(dvbf_data **out, const char *path, const dvbf_settings *how,
                                     dvbf_error *error);
 /* Writes the three groups, atomically: a file of that name is replaced only by a complete one. */

@@ -19,12 +19,12 @@ static bool write_one(hid_t file, const dvbf_array *a) {
 
 dvbf_status dv_arrays_write_hdf5(const char *path, const dvbf_array *arrays, size_t count,
                                  dvbf_error *error) {
-  dv_hdf5_printing saved = dv_hdf5_silence();
+  dv_hdf5_printing saved = dv_hdf5_enter();
   hid_t file = dv_hdf5_memory_file();
   bool done = file >= 0;
   for (size_t i = 0; i < count && done; i++) done = write_one(file, &arrays[i]);
   dvbf_status status = done ? dv_hdf5_store(file, path, error) : dv_fail_memory(error, "writing arrays");
   H5Fclose(file);
-  dv_hdf5_restore(saved);
+  dv_hdf5_leave(saved);
   return status;
 }

@@ -80,8 +80,8 @@ static void clear_padding(const dvbf_sequences *s, float *values /* [count][step
 }
 
 void dv_sequences_clear_padding(dvbf_sequences *s) {
-  if (!s->length || s->start || !s->x) return; /* only padded arrays have room behind an end */
-  clear_padding(s, s->x, s->n_x);
+  if (!s->length || s->start) return; /* only padded arrays have room behind an end */
+  if (s->x) clear_padding(s, s->x, s->n_x);
   clear_padding(s, s->u, s->n_u);
   clear_padding(s, s->state, s->n_s);
 }

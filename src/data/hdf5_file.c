@@ -4,18 +4,23 @@
 #include "base/status.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
-dv_hdf5_printing dv_hdf5_silence(void) {
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+dv_hdf5_printing dv_hdf5_enter(void) {
   dv_hdf5_printing saved = {NULL, NULL};
+  pthread_mutex_lock(&lock);
   H5dont_atexit();
   H5Eget_auto2(H5E_DEFAULT, &saved.function, &saved.data);
   H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
   return saved;
 }
 
-void dv_hdf5_restore(dv_hdf5_printing saved) {
+void dv_hdf5_leave(dv_hdf5_printing saved) {
   H5Eset_auto2(H5E_DEFAULT, saved.function, saved.data);
+  pthread_mutex_unlock(&lock);
 }
 
 hid_t dv_hdf5_timeless(hid_t class) {

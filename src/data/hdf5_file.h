@@ -5,15 +5,15 @@
 #include <dvbf/dvbf.h>
 #include <hdf5.h>
 
-/* HDF5 prints its failures unless told not to; the caller's own choice is put back afterwards. Where it found
- * a damaged file it would also complain when the process ends, so it is told not to act then; a program that
- * started HDF5 before us keeps its own way. */
+/* HDF5 is not made for threads: one at a time is in it. It prints its failures unless told not to; the
+ * caller's own choice is put back afterwards. Where it found a damaged file it would also complain when the
+ * process ends, so it is told not to act then; a program that started HDF5 before us keeps its own way. */
 typedef struct dv_hdf5_printing {
   H5E_auto2_t function;
   void *data;
 } dv_hdf5_printing;
-dv_hdf5_printing dv_hdf5_silence(void);
-void dv_hdf5_restore(dv_hdf5_printing saved);
+dv_hdf5_printing dv_hdf5_enter(void);
+void dv_hdf5_leave(dv_hdf5_printing saved);
 
 /* A creation list of that class. HDF5 would store the time of writing: without it the same data make the same
  * bytes. */

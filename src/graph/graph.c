@@ -151,7 +151,7 @@ void dvbf_refuse(dvbf_graph *g, const char *format, ...) {
   va_end(arguments);
 }
 
-static void refuse_memory(dvbf_graph *g) {
+void dv_graph_refuse_memory(dvbf_graph *g) {
   dvbf_refuse(g, "out of memory while recording the model; fewer steps or a smaller batch-size need less");
   g->refused = DVBF_MEMORY;
 }
@@ -159,7 +159,7 @@ static void refuse_memory(dvbf_graph *g) {
 void *dvbf_remember(dvbf_graph *g, const void *content, size_t size) {
   remembered *m = dv_calloc(1, sizeof *m + size);
   if (!m) {
-    refuse_memory(g);
+    dv_graph_refuse_memory(g);
     return NULL;
   }
   if (content) memcpy(m->content, content, size);
@@ -174,7 +174,7 @@ static dvbf_value new_buffer(dvbf_graph *g, buffer_kind kind, int steps, int row
     int room = g->room_buffers ? 2 * g->room_buffers : 64;
     buffer *buffers = dv_realloc(g->buffers, (size_t)room, sizeof *buffers);
     if (!buffers) {
-      refuse_memory(g);
+      dv_graph_refuse_memory(g);
       return DVBF_NONE;
     }
     g->buffers = buffers;
@@ -235,7 +235,7 @@ dvbf_value dvbf_parameter(dvbf_graph *g, const char *name, int rows, int cols, d
   }
   if (!p) p = add_parameter(g->parameters, name, rows, cols, first);
   if (!p) {
-    refuse_memory(g);
+    dv_graph_refuse_memory(g);
     return DVBF_NONE;
   }
   g->buffers[value.buffer].offset = g->buffers[value.buffer].gradient = p->offset;
@@ -267,7 +267,7 @@ void dvbf_record(dvbf_graph *g, const dvbf_op_class *type, int n_in, const dvbf_
     int room = g->room_ops ? 2 * g->room_ops : 256;
     dvbf_op *ops = dv_realloc(g->ops, (size_t)room, sizeof *ops);
     if (!ops) {
-      refuse_memory(g);
+      dv_graph_refuse_memory(g);
       return;
     }
     g->ops = ops;

@@ -63,6 +63,8 @@ struct dvbf_run {
 dvbf_graph *dv_graph_new(dv_parameters *parameters, int rows, bool training);
 void dv_graph_free(dvbf_graph *g);
 int dv_graph_rows(const dvbf_graph *g);
+/* Like dvbf_refuse, for lack of memory. */
+void dv_graph_refuse_memory(dvbf_graph *g);
 /* Number of the next stream of noise that an op asks for. */
 int dv_graph_noise_number(dvbf_graph *g);
 /* Ends recording: checks, lifetimes, arena. The sentence of a refused recording goes into error. */

@@ -24,10 +24,13 @@ static dvbf_value universal(dv_program *p, const dvbf_model *m) {
                  ? m->transition->universal(m->transition, m->settings_object, m->n_z, m->n_u, m->n_w)
                  : 0;
   if (!n) return DVBF_NONE;
-  double *first = dv_calloc(n, sizeof *first);
-  if (!first || n > 1 << 24) {
-    dvbf_refuse(g, "%zu universal parameters are too many; fewer systems or latent dimensions need less", n);
-    dv_free(first);
+  double *first = n > 1 << 24 ? NULL : dv_calloc(n, sizeof *first);
+  if (!first) {
+    if (n > 1 << 24)
+      dvbf_refuse(g, "%zu universal parameters are too many; fewer systems or latent dimensions need less",
+                  n);
+    else
+      dv_graph_refuse_memory(g);
     return DVBF_NONE;
   }
   uint64_t seed = m->parameters.seed;

@@ -32,6 +32,16 @@ static float value_at(const dv_tensor *t, size_t i) {
   return t->real ? (float)t->real[i] : t->single[i];
 }
 
+static bool is_flaw(const dv_tensor *t, float value) {
+  return t->infinite ? isnan(value) : !isfinite(value);
+}
+
+size_t dv_tensor_flaw(const dv_tensor *t) {
+  size_t i = 0;
+  while (i < count_of(t) && !is_flaw(t, value_at(t, i))) i++;
+  return i;
+}
+
 /* ---- Writing ---- */
 
 bool dv_meta_set(json_t *meta, const char *key, const char *format, ...) {
@@ -75,12 +85,13 @@ static char *header_text(json_t *meta, const dv_tensor *tensors, int n) {
   return out;
 }
 
-static dvbf_status refuse_not_finite(const dv_tensor *tensors, int n, const char *path, dvbf_error *error) {
-  for (int i = 0; i < n; i++)
-    for (size_t k = 0; k < count_of(&tensors[i]); k++)
-      if (!isfinite(value_at(&tensors[i], k)))
-        return dv_fail(error, DVBF_NUMERIC, "%s: tensor %s holds a value that is not finite at %zu", path,
-                       tensors[i].name, k);
+static dvbf_status refuse_flaws(const dv_tensor *tensors, int n, const char *path, dvbf_error *error) {
+  for (int i = 0; i < n; i++) {
+    size_t at = dv_tensor_flaw(&tensors[i]);
+    if (at < count_of(&tensors[i]))
+      return dv_fail(error, DVBF_NUMERIC, "%s: tensor %s holds a value that is not finite at %zu", path,
+                     tensors[i].name, at);
+  }
   return DVBF_OK;
 }
 
@@ -109,7 +120,7 @@ dvbf_status dv_tensors_write(const char *path, json_t *meta, const dv_tensor *te
   char *header = header_text(meta, tensors, n);
   if (!header) return dv_fail_memory(error, "writing a file");
   dv_atomic_file file = {0};
-  dvbf_status status = refuse_not_finite(tensors, n, path, error);
+  dvbf_status status = refuse_flaws(tensors, n, path, error);
   if (!status) status = dv_atomic_open(&file, path, error);
   if (!status) {
     put_word(file.stream, strlen(header), 8);
@@ -145,6 +156,16 @@ static uint64_t get_word(const unsigned char *from, int bytes) {
   return word;
 }
 
+/* Jansson's reader (2.14) writes past its strings when these find no memory to grow, so some is tried first.
+ * NULL when there is none or the text is no JSON; only the latter leaves a text in `trouble`. */
+static json_t *read_json(const char *text, size_t length, json_error_t *trouble) {
+  void *trial = dv_calloc(length, 32);
+  trouble->text[0] = 0;
+  if (!trial) return NULL;
+  dv_free(trial);
+  return json_loadb(text, length, JSON_REJECT_DUPLICATES, trouble);
+}
+
 dvbf_status dv_tensors_open(dv_tensor_file *f, const char *path, const char *format, const char *what,
                             dvbf_error *error) {
   json_error_t trouble;
@@ -155,9 +176,8 @@ dvbf_status dv_tensors_open(dv_tensor_file *f, const char *path, const char *for
   if (f->size < 8 || length > MAX_HEADER || length > f->size - 8)
     return dv_fail(error, DVBF_FORMAT, "%s: is not a safetensors file, or is cut short", path);
   f->data = 8 + (size_t)length;
-  f->header = json_loadb((const char *)f->bytes + 8, (size_t)length, JSON_REJECT_DUPLICATES, &trouble);
-  if (!f->header && json_error_code(&trouble) == json_error_out_of_memory)
-    return dv_fail_memory(error, "reading a file");
+  f->header = read_json((const char *)f->bytes + 8, (size_t)length, &trouble);
+  if (!f->header && !*trouble.text) return dv_fail_memory(error, "reading a file");
   f->meta = json_object_get(f->header, "__metadata__");
   if (!json_is_object(f->header) || !json_is_object(f->meta))
     return dv_fail(error, DVBF_FORMAT, "%s: its safetensors header cannot be read: %.100s", path,
@@ -197,7 +217,7 @@ static dvbf_status read_values(const dv_tensor_file *f, const dv_tensor *t, dvbf
     uint32_t bits = (uint32_t)get_word(from, 4);
     float value;
     memcpy(&value, &bits, sizeof value);
-    if (!isfinite(value))
+    if (is_flaw(t, value))
       return dv_fail(error, DVBF_FORMAT, "%s: tensor %s holds a value that is not finite at %zu", f->path,
                      t->name, i);
     if (t->real)

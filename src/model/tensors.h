@@ -13,18 +13,21 @@ typedef struct dv_tensor {
   size_t rows, cols;
   dvbf_real *real;
   float *single;
-  size_t begin; /* in the file, when loading */
+  bool infinite; /* may hold infinite values; NaN is refused anywhere */
+  size_t begin;  /* in the file, when loading */
 } dv_tensor;
 
 dv_tensor dv_tensor_real(const char *name, size_t rows, size_t cols, dvbf_real *at);
 dv_tensor dv_tensor_single(const char *name, size_t cols, float *at);
 
+/* Where the tensor first holds a value that it may not hold; its size when there is none. */
+size_t dv_tensor_flaw(const dv_tensor *t);
+
 /* Sets a text of the metadata; false when memory is short, also that for `meta` itself. */
 bool dv_meta_set(json_t *meta, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Writes the file atomically and frees `meta`, which may be NULL: memory was short. A value that is not
- * finite is refused. */
+/* Writes the file atomically and frees `meta`, which may be NULL: memory was short. A flaw is refused. */
 dvbf_status dv_tensors_write(const char *path, json_t *meta, const dv_tensor *tensors, int n,
                              dvbf_error *error);
 

@@ -120,17 +120,17 @@ static int list_tensors(const dv_training *s, const dvbf_model *m, dv_tensor out
     for (int k = 0; k < 3; k++) {
       char name[32];
       snprintf(name, sizeof name, "%s.%s", snapshots[i].name, arrays[k]);
-      out[n++] = dv_tensor_real(name, 1, size, dv_snapshot_open(snapshots[i].snapshot, size).arrays[k]);
+      out[n] = dv_tensor_real(name, 1, size, dv_snapshot_open(snapshots[i].snapshot, size).arrays[k]);
+      out[n++].infinite = k > 0; /* the square of a long gradient is, and training goes on */
     }
   return n;
 }
 
-bool dv_training_finite(const dv_training *s, const dvbf_model *m) {
+bool dv_training_sound(const dv_training *s, const dvbf_model *m) {
   dv_tensor tensors[TENSORS];
   int n = list_tensors(s, m, tensors);
   for (int i = 0; i < n; i++)
-    for (size_t k = 0; k < tensors[i].cols; k++)
-      if (!isfinite(tensors[i].real[k])) return false;
+    if (dv_tensor_flaw(&tensors[i]) < tensors[i].cols) return false;
   return s->phase == DV_FINISHED || isfinite(dv_snapshot_open(s->now, m->parameters.size).at->usual_norm);
 }
 

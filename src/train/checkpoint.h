@@ -31,9 +31,8 @@ typedef struct dv_training {
 dvbf_status dv_training_init(dv_training *state, size_t parameters, size_t snapshot, dvbf_error *error);
 void dv_training_clear(dv_training *state);
 
-/* False while a parameter or the optimiser is not finite: such a state is about to be given up, and no file
- * can keep it. */
-bool dv_training_finite(const dv_training *state, const dvbf_model *model);
+/* False while a parameter is not finite: such a state is about to be given up, and no file can keep it. */
+bool dv_training_sound(const dv_training *state, const dvbf_model *model);
 
 /* Seed of start k; the first start is the seed itself. */
 static inline uint64_t dv_seed_of_start(const dv_train_settings *s, uint64_t k) {

@@ -154,8 +154,11 @@ static long end_of_line(FILE *file, uint64_t lines) {
 dvbf_status dv_folder_go_on(dv_folder *f, uint64_t rows, dvbf_error *error) {
   remove_temporaries(f);
   FILE *file = fopen(f->metrics, "r");
-  long end = file ? end_of_line(file, rows + 1) : -1;
-  if (file) fclose(file);
+  if (!file) return dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", f->metrics, strerror(errno));
+  long end = end_of_line(file, rows + 1);
+  bool failed = ferror(file);
+  fclose(file);
+  if (failed) return dv_fail(error, DVBF_IO, "%.300s: cannot be read", f->metrics);
   if (end < 0)
     return dv_fail(
         error, DVBF_FORMAT,

@@ -109,7 +109,7 @@ static dvbf_status keep(trainer *t) {
   if (!status) status = dv_folder_sync(&t->folder, t->error);
   dv_updater_save(t->updater, t->at.now);
   t->at.seconds = now() - t->began;
-  if (status || !dv_training_finite(&t->at, t->model)) return status;
+  if (status || !dv_training_sound(&t->at, t->model)) return status;
   return dv_checkpoint_write(&t->at, t->model, t->fingerprint, t->folder.checkpoint, t->error);
 }
 

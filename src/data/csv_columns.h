@@ -1,0 +1,40 @@
+/* Which columns of a table are x, u and state. */
+#ifndef DV_CSV_COLUMNS_H
+#define DV_CSV_COLUMNS_H
+
+#include "data/archive.h"
+
+#define DV_CSV_NONE SIZE_MAX
+enum { DV_CSV_WHOLE = 3, DV_CSV_SPLITS = 4 }; /* train, valid, test, or all in one */
+
+typedef struct dv_csv_columns {
+  char separator;
+  bool header;  /* the first line names the columns */
+  size_t count; /* columns */
+  size_t room;
+  char **names;                 /* [count], "" where there is no name */
+  bool *number;                 /* [count] a number was seen there */
+  bool *other;                  /* [count] something else was */
+  bool *used;                   /* [count] it is one of x, u and state */
+  size_t *choice[3], chosen[3]; /* columns of x, u and state, and how many */
+  size_t sequence, split;       /* columns that say so, or DV_CSV_NONE */
+} dv_csv_columns;
+
+/* Adds a column named at .. end. */
+dvbf_status dv_csv_add_column(dv_csv_columns *c, const char *at, const char *end, dvbf_error *error);
+void dv_csv_drop_last(dv_csv_columns *c);
+void dv_csv_columns_free(dv_csv_columns *c);
+
+/* Chooses by the settings, else by the names, else all columns of numbers but those of time. */
+dvbf_status dv_csv_choose(dv_csv_columns *c, const char *path, const dv_data_settings *how,
+                          dvbf_error *error);
+
+/* Numbers of a row that are kept. */
+static inline size_t dv_csv_width(const dv_csv_columns *c) {
+  return c->chosen[0] + c->chosen[1] + c->chosen[2];
+}
+
+/* Its name, or its number from 1. */
+const char *dv_csv_column_name(const dv_csv_columns *c, size_t column, char *out, size_t size);
+
+#endif

@@ -1,0 +1,11 @@
+/* Numbers in text, exactly and in no language but that of C. */
+#ifndef DV_DECIMAL_H
+#define DV_DECIMAL_H
+
+#include <stdbool.h>
+
+/* *out = the float nearest to the number that at .. end is; false when it is none. Where `comma` is true it
+ * may stand for the point. Empty text and NaN, NA, null or a dash are a value that is missing: NaN. */
+bool dv_decimal(const char *at, const char *end, bool comma, float *out);
+
+#endif

@@ -1,0 +1,205 @@
+#include "data/frames.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { PIECE = 4096 }; /* numbers on the way from one place to another */
+
+/* ---- Memory ---- */
+
+dvbf_status dv_frames_allocate(dv_frames *f, size_t runs, dvbf_error *error) {
+  f->runs = runs;
+  f->run = dv_calloc(runs, sizeof *f->run);
+  return f->run ? DVBF_OK : dv_fail_memory(error, "reading data");
+}
+
+dvbf_status dv_columns_allocate(dv_columns *c, size_t runs, size_t parts, dvbf_error *error) {
+  size_t arrays;
+  c->parts = parts;
+  c->widths = dv_calloc(parts, sizeof *c->widths);
+  c->arrays = dv_multiply(runs, parts, &arrays) ? dv_calloc(arrays, sizeof(dv_array *)) : NULL;
+  return c->widths && c->arrays ? DVBF_OK : dv_fail_memory(error, "reading data");
+}
+
+void dv_frames_free(dv_frames *f) {
+  dv_columns *all[] = {&f->x, &f->u, &f->state, &f->mask};
+  for (int i = 0; i < 4; i++) {
+    dv_free(all[i]->widths);
+    dv_free((void *)all[i]->arrays);
+  }
+  dv_free(f->run);
+  *f = (dv_frames){0};
+}
+
+/* ---- Rows ---- */
+
+static const char *read_part(dv_archive *a, const dv_array *array, size_t row, size_t rows, size_t width,
+                             bool pixels, float *out) {
+  const char *remedy = a->read(a, array, row * width, rows * width, out, NULL);
+  for (size_t k = 0; pixels && array->bytes && !remedy && k < rows * width; k++) out[k] /= 255;
+  return remedy;
+}
+
+/* The same into columns `at` .. of out [rows][stride]: a narrow part through a buffer, else row by row. */
+static const char *read_beside(dv_archive *a, const dv_array *array, size_t row, size_t rows, size_t width,
+                               bool pixels, float *out, size_t stride, size_t at) {
+  float buffer[PIECE];
+  size_t piece = width < PIECE ? PIECE / width : 1;
+  const char *remedy = NULL;
+  for (size_t k = 0; k < rows && !remedy; k += piece) {
+    size_t n = rows - k < piece ? rows - k : piece;
+    float *to = out + k * stride + at;
+    remedy = read_part(a, array, row + k, n, width, pixels, piece > 1 ? buffer : to);
+    for (size_t i = 0; piece > 1 && !remedy && i < n; i++)
+      memcpy(to + i * stride, buffer + i * width, width * sizeof *to);
+  }
+  return remedy;
+}
+
+/* Rows row .. of the arrays of one run into out [rows][width]. */
+static const char *read_rows(dv_archive *a, const dv_columns *c, size_t run, size_t row, size_t rows,
+                             bool pixels, float *out) {
+  const dv_array *const *arrays = c->arrays + run * c->parts;
+  if (c->parts == 1) return read_part(a, arrays[0], row, rows, c->width, pixels, out);
+  const char *remedy = NULL;
+  for (size_t k = 0, at = 0; k < c->parts && !remedy; at += c->widths[k++])
+    remedy = read_beside(a, arrays[k], row, rows, c->widths[k], pixels, out, c->width, at);
+  return remedy;
+}
+
+/* x becomes NaN where the mask is 0, which has a value per frame or per column. */
+static const char *apply_mask(dv_archive *a, const dv_frames *f, size_t run, size_t row, size_t rows,
+                              float *x) {
+  float buffer[PIECE];
+  size_t width = f->mask.width, spread = width ? f->x.width / width : 0;
+  const dv_array *mask = width ? f->mask.arrays[run] : NULL;
+  for (size_t k = 0; k < rows * width; k += PIECE) {
+    size_t n = rows * width - k < PIECE ? rows * width - k : PIECE;
+    const char *remedy = a->read(a, mask, row * width + k, n, buffer, NULL);
+    if (remedy) return remedy;
+    for (size_t i = 0; i < n; i++)
+      for (size_t j = 0; buffer[i] == 0 && j < spread; j++) x[(k + i) * spread + j] = NAN;
+  }
+  return NULL;
+}
+
+/* The run that a frame is in. */
+static size_t run_of(const dv_frames *f, size_t frame) {
+  size_t low = 0, high = f->runs;
+  while (high - low > 1) {
+    size_t middle = low + (high - low) / 2;
+    if (f->run[middle].first <= frame)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* x of frames first .. first + n - 1. */
+static const char *read_x(dv_archive *a, const dv_frames *f, size_t first, size_t n, float *out) {
+  const char *remedy = NULL;
+  for (size_t run = run_of(f, first); n && !remedy; run++) {
+    size_t row = first - f->run[run].first, rows = f->run[run].count * f->run[run].steps - row;
+    if (rows > n) rows = n;
+    remedy = read_rows(a, &f->x, run, row, rows, true, out);
+    if (!remedy) remedy = apply_mask(a, f, run, row, rows, out);
+    out += rows * f->x.width;
+    first += rows;
+    n -= rows;
+  }
+  return remedy;
+}
+
+/* u or state of all frames. Where each sequence has a step less, its last row stays 0. */
+static const char *read_all(dv_archive *a, const dv_frames *f, const dv_columns *c, float *out) {
+  const char *remedy = NULL;
+  for (size_t run = 0; run < f->runs && !remedy; run++) {
+    const dv_run *r = &f->run[run];
+    size_t rows = c->arrays[run * c->parts]->elements / c->widths[0], each = rows / r->count;
+    if (each == r->steps) remedy = read_rows(a, c, run, 0, rows, false, out + r->first * c->width);
+    for (size_t i = 0; each < r->steps && i < r->count && !remedy; i++)
+      remedy = read_rows(a, c, run, i * each, each, false, out + (r->first + i * r->steps) * c->width);
+  }
+  return remedy;
+}
+
+/* ---- Larger than memory ---- */
+
+typedef struct frames_source {
+  dvbf_source base;
+  dv_archive *archive;
+  dv_frames frames;
+} frames_source;
+
+static bool source_read(dvbf_source *source, uint64_t first, size_t frames, float *out) {
+  frames_source *s = (frames_source *)source;
+  return !read_x(s->archive, &s->frames, first, frames, out);
+}
+
+static void source_free(dvbf_source *source) {
+  frames_source *s = (frames_source *)source;
+  dv_frames_free(&s->frames);
+  dv_archive_release(s->archive);
+  dv_free(s);
+}
+
+static dvbf_status make_source(dvbf_sequences *s, dv_frames *f, dv_archive *a, dvbf_error *error) {
+  frames_source *source = dv_calloc(1, sizeof *source);
+  if (!source) return dv_fail_memory(error, "reading data");
+  source->base = (dvbf_source){.read = source_read, .free = source_free};
+  memcpy(source->base.path, a->path, sizeof source->base.path);
+  source->archive = dv_archive_keep(a);
+  source->frames = *f;
+  *f = (dv_frames){0};
+  s->source = &source->base;
+  return DVBF_OK;
+}
+
+static bool all_seekable(const dv_columns *c, size_t runs) {
+  for (size_t i = 0; i < runs * c->parts; i++)
+    if (!c->arrays[i]->seekable) return false;
+  return true;
+}
+
+/* ---- Loading ---- */
+
+static dvbf_status unreadable(const dv_archive *a, const char *name, const char *remedy, dvbf_error *error) {
+  return dv_fail(error, DVBF_FORMAT, "%.200s: %s cannot be read; %s", a->path, name, remedy);
+}
+
+/* *out = zeroed [frames][width] */
+static dvbf_status make_room(float **out, size_t frames, size_t width, dvbf_error *error) {
+  size_t size;
+  *out = dv_multiply(frames, width, &size) ? dv_calloc(size, sizeof **out) : NULL;
+  return *out ? DVBF_OK : dv_fail_memory(error, "reading data");
+}
+
+static dvbf_status load_beside(float **out, size_t *width, const dv_frames *f, const dv_columns *c,
+                               const char *name, dv_archive *a, dvbf_error *error) {
+  if (!c->width) return DVBF_OK;
+  dvbf_status status = make_room(out, f->count, c->width, error);
+  const char *remedy = status ? NULL : read_all(a, f, c, *out);
+  if (remedy) status = unreadable(a, name, remedy, error);
+  *width = c->width;
+  return status;
+}
+
+dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const dv_data_settings *how,
+                           dvbf_error *error) {
+  double needed = (double)f->count * (double)f->x.width * sizeof(float);
+  s->n_x = f->x.width;
+  s->gaps = f->mask.width || how->missing == DV_MISSING_NAN;
+  dvbf_status status = load_beside(&s->u, &s->n_u, f, &f->u, "u", a, error);
+  if (!status) status = load_beside(&s->state, &s->n_s, f, &f->state, "state", a, error);
+  if (status) return status;
+  if (needed > (double)how->memory * 1048576 && all_seekable(&f->x, f->runs) &&
+      all_seekable(&f->mask, f->runs))
+    return make_source(s, f, a, error);
+  status = make_room(&s->x, f->count, f->x.width, error);
+  const char *remedy = status ? NULL : read_x(a, f, 0, f->count, s->x);
+  return remedy ? unreadable(a, "x", remedy, error) : status;
+}

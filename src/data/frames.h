@@ -1,0 +1,39 @@
+/* Where the frames of sequences stand in the arrays of a file, and reading them. */
+#ifndef DV_FRAMES_H
+#define DV_FRAMES_H
+
+#include "data/archive.h"
+#include "data/dataset.h"
+
+/* One of x, u, state and mask. A frame is a row of each part, side by side. */
+typedef struct dv_columns {
+  size_t parts, width;     /* 0 when there is none */
+  size_t *widths;          /* [parts] columns of each part, `width` in all */
+  const dv_array **arrays; /* [runs][parts] */
+} dv_columns;
+
+/* `count` sequences of `steps` steps in arrays of their own, [count][steps][width]; u may have a step less in
+ * each. */
+typedef struct dv_run {
+  size_t first; /* frame of all */
+  size_t count, steps;
+} dv_run;
+
+typedef struct dv_frames {
+  size_t runs, count; /* all frames */
+  dv_run *run;        /* [runs] */
+  dv_columns x, u, state, mask;
+} dv_frames;
+
+/* Room for `runs` runs whose arrays are still to be named; `columns` [parts] of each part too. */
+dvbf_status dv_frames_allocate(dv_frames *f, size_t runs, dvbf_error *error);
+dvbf_status dv_columns_allocate(dv_columns *c, size_t runs, size_t parts, dvbf_error *error);
+void dv_frames_free(dv_frames *f);
+
+/* Fills x, u and state of *s, whose other fields are set. x that needs more than how->memory megabytes stays
+ * in the file where that can be read anywhere; *f then belongs to s->source and is empty. Bytes are pixels
+ * from 0 to 255 and become 0 to 1. */
+dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const dv_data_settings *how,
+                           dvbf_error *error);
+
+#endif

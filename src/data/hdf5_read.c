@@ -1,0 +1,314 @@
+/* HDF5 files as named arrays. A file may hold anything: whatever HDF5 reports is checked before it is used.
+ */
+#include "base/memory.h"
+#include "base/status.h"
+#include "data/archive.h"
+#include "data/hdf5_file.h"
+
+#include <string.h>
+
+typedef struct hdf5_file {
+  dv_archive base;
+  hid_t file;
+  hid_t *open; /* [arrays] datasets that stay open, negative where closed; NULL where there are too many */
+} hdf5_file;
+
+bool dv_hdf5_recognises(const char *path) {
+  dv_hdf5_printing saved = dv_hdf5_enter();
+  bool known = H5Fis_hdf5(path) > 0;
+  dv_hdf5_leave(saved);
+  return known;
+}
+
+/* ---- What the arrays are ---- */
+
+static const char *class_trouble(H5T_class_t class) {
+  switch (class) {
+  case H5T_INTEGER:
+  case H5T_FLOAT:
+  case H5T_ENUM: return NULL; /* h5py stores booleans as an enumeration */
+  case H5T_STRING: return "holds text; store numbers, best of type float32 or uint8";
+  case H5T_COMPOUND: return "holds compounds; store numbers, best of type float32 or uint8";
+  case H5T_REFERENCE: return "holds references; store numbers, best of type float32 or uint8";
+  case H5T_VLEN: return "holds values of variable length; store numbers, best of type float32 or uint8";
+  case H5T_ARRAY: return "holds arrays as values; store numbers, best of type float32 or uint8";
+  default: return "holds values of an unknown type; store numbers, best of type float32 or uint8";
+  }
+}
+
+static const char *type_trouble(hid_t type, dv_array *array) {
+  H5T_class_t class = H5Tget_class(type);
+  size_t size = H5Tget_size(type);
+  const char *trouble = class_trouble(class);
+  array->text = class == H5T_STRING;
+  array->real = class == H5T_FLOAT;
+  array->bytes = class == H5T_INTEGER && size == 1 && H5Tget_sign(type) == H5T_SGN_NONE;
+  if (trouble) return trouble;
+  /* HDF5 overruns its buffers on some of the other widths, which a damaged file can have. */
+  hid_t number = class == H5T_ENUM ? H5Tget_super(type) : H5Tcopy(type);
+  bool ordinary = H5Tget_size(number) == size && size <= 8 && size && H5Tget_offset(number) == 0 &&
+                  H5Tget_precision(number) == 8 * size;
+  H5Tclose(number);
+  return ordinary ? NULL : "holds numbers of an unusual width; store float32 or uint8";
+}
+
+static const char damage[] = "the file is damaged, so make or copy it again";
+
+static void describe(hid_t id, dv_array *array) {
+  hsize_t dims[H5S_MAX_RANK];
+  hid_t type = H5Dget_type(id), space = H5Dget_space(id);
+  array->trouble = type_trouble(type, array);
+  int rank = H5Sget_simple_extent_ndims(space);
+  if (rank < 0 || H5Sget_simple_extent_dims(space, dims, NULL) < 0)
+    array->trouble = "is damaged; make or copy the file again";
+  else if (rank > DV_RANK)
+    array->trouble = "has more than 8 dimensions; reshape it";
+  else
+    for (array->rank = 0; array->rank < rank; array->rank++) array->dims[array->rank] = dims[array->rank];
+  if (!array->trouble && H5Dget_storage_size(id) == 0 && H5Sget_simple_extent_npoints(space) > 0)
+    array->trouble = "was declared but never written; write its values";
+  array->seekable = true;
+  H5Sclose(space);
+  H5Tclose(type);
+}
+
+/* ---- The list of them ---- */
+
+enum { DEEPEST = 8, MOST_LINKS = 1 << 21 };
+
+typedef struct walk {
+  hdf5_file *file;
+  char path[DV_NAME];
+  int depth;
+  size_t links; /* that were looked at: links may form rings */
+  dvbf_status status;
+  dvbf_error *error;
+} walk;
+
+static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user);
+
+static void visit_dataset(walk *w, hid_t id) {
+  dv_array array = {.name = w->path, .place = w->file->base.count};
+  describe(id, &array);
+  w->status = dv_archive_add(&w->file->base, &array, w->error);
+}
+
+static void visit_object(walk *w, hid_t group, const char *name) {
+  hid_t id = H5Oopen(group, name, H5P_DEFAULT);
+  if (id < 0) return; /* a link to nowhere, or damage that matters only if it is x that is missing then */
+  H5I_type_t type = H5Iget_type(id);
+  if (type == H5I_DATASET) visit_dataset(w, id);
+  if (type == H5I_GROUP && w->depth < DEEPEST) {
+    w->depth++;
+    H5Literate(id, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, visit, w);
+    w->depth--;
+  }
+  H5Oclose(id);
+}
+
+static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user) {
+  walk *w = user;
+  size_t before = strlen(w->path);
+  if (++w->links > MOST_LINKS)
+    w->status = dv_fail(w->error, DVBF_FORMAT, "%.200s: has too many links; store fewer, larger arrays",
+                        w->file->base.path);
+  if (w->status) return 1;
+  /* Links out of the file are not followed. */
+  if (info->type != H5L_TYPE_HARD && info->type != H5L_TYPE_SOFT) return 0;
+  if (before + strlen(name) + 2 > sizeof w->path) return 0;
+  snprintf(w->path + before, sizeof w->path - before, "%s%s", before ? "/" : "", name);
+  visit_object(w, group, name);
+  w->path[before] = 0;
+  return w->status ? 1 : 0;
+}
+
+/* ---- Values ---- */
+
+/* Elements first .. first + n - 1 of dims [rank] in C order are slabs: the rest of a row, whole rows, the
+ * beginning of a row; rows are cut alike. `at` [fixed] are the indices that are fixed already. */
+typedef struct reading {
+  hid_t id, space, type;
+  const dv_array *array;
+  hsize_t at[DV_RANK];
+  unsigned char *out;
+  size_t size; /* of an element in `out` */
+} reading;
+
+/* `rows` slabs of all that is below index `first` of dimension `fixed`. */
+static bool read_slab(reading *r, int fixed, size_t first, size_t rows) {
+  hsize_t begin[DV_RANK] = {0}, counts[DV_RANK] = {0}, elements = rows;
+  for (int i = 0; i < r->array->rank; i++) {
+    begin[i] = i < fixed ? r->at[i] : i == fixed ? first : 0;
+    counts[i] = i < fixed ? 1 : i == fixed ? rows : r->array->dims[i];
+    if (i > fixed) elements *= counts[i];
+  }
+  hid_t memory = H5Screate_simple(1, &elements, NULL);
+  bool done = H5Sselect_hyperslab(r->space, H5S_SELECT_SET, begin, NULL, counts, NULL) >= 0 &&
+              H5Dread(r->id, r->type, memory, r->space, H5P_DEFAULT, r->out) >= 0;
+  r->out += elements * r->size;
+  H5Sclose(memory);
+  return done;
+}
+
+static bool read_range(reading *r, int fixed, size_t first, size_t n) {
+  if (r->array->rank == 0) return H5Dread(r->id, r->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, r->out) >= 0;
+  size_t below = 1; /* elements of one index of dimension `fixed` */
+  for (int i = fixed + 1; i < r->array->rank; i++) below *= r->array->dims[i];
+  size_t head = first % below ? below - first % below : 0;
+  if (head > n) head = n;
+  if (head) {
+    r->at[fixed] = first / below;
+    if (!read_range(r, fixed + 1, first % below, head)) return false;
+    first += head;
+    n -= head;
+  }
+  size_t rows = n / below, tail = n % below;
+  if (rows && !read_slab(r, fixed, first / below, rows)) return false;
+  if (!tail) return true;
+  r->at[fixed] = first / below + rows;
+  return read_range(r, fixed + 1, 0, tail);
+}
+
+/* The dataset of an array, opened with a bounded cache of chunks. */
+static hid_t open_dataset(hdf5_file *f, const dv_array *array) {
+  enum { SLOTS = 521, CACHE = 8 << 20 };
+  if (f->open && f->open[array->place] >= 0) return f->open[array->place];
+  hid_t list = H5Pcreate(H5P_DATASET_ACCESS);
+  H5Pset_chunk_cache(list, SLOTS, CACHE, 1);
+  hid_t id = H5Dopen2(f->file, array->name, list);
+  H5Pclose(list);
+  if (f->open) f->open[array->place] = id;
+  return id;
+}
+
+static void close_dataset(hdf5_file *f, hid_t id) {
+  if (!f->open && id >= 0) H5Dclose(id);
+}
+
+static const char *hdf5_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
+                             double *doubles) {
+  hdf5_file *f = (hdf5_file *)a;
+  dv_hdf5_printing saved = dv_hdf5_enter();
+  hid_t id = open_dataset(f, array), space = H5Dget_space(id);
+  reading r = {.id = id,
+               .space = space,
+               .array = array,
+               .type = floats ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE,
+               .out = floats ? (unsigned char *)floats : (unsigned char *)doubles,
+               .size = floats ? sizeof *floats : sizeof *doubles};
+  bool done = id >= 0 && space >= 0 && read_range(&r, 0, first, n);
+  if (space >= 0) H5Sclose(space);
+  close_dataset(f, id);
+  dv_hdf5_leave(saved);
+  return done ? NULL : damage;
+}
+
+/* ---- Text ---- */
+
+/* Reads strings of an attribute or, where that is negative, of a dataset. */
+static bool read_strings(hid_t dataset, hid_t attribute, hid_t memory_type, void *raw) {
+  if (attribute >= 0) return H5Aread(attribute, memory_type, raw) >= 0;
+  return H5Dread(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, raw) >= 0;
+}
+
+/* Either type of text; what is not printable ASCII becomes '?'. */
+static bool copy_strings(hid_t dataset, hid_t attribute, hid_t type, hid_t space, size_t count,
+                         char (*out)[32] /* [count] */) {
+  bool variable = H5Tis_variable_str(type) > 0;
+  size_t width = variable ? sizeof(char *) : 32;
+  if (H5Tget_class(type) != H5T_STRING || H5Sget_simple_extent_npoints(space) != (hssize_t)count)
+    return false;
+  hid_t memory_type = H5Tcopy(H5T_C_S1);
+  char *raw = dv_calloc(count, width);
+  bool read = raw && H5Tset_size(memory_type, variable ? H5T_VARIABLE : width) >= 0 &&
+              H5Tset_cset(memory_type, H5Tget_cset(type)) >= 0 &&
+              read_strings(dataset, attribute, memory_type, raw);
+  for (size_t i = 0; read && i < count; i++) {
+    const char *name = variable ? ((char **)(void *)raw)[i] : raw + i * width;
+    snprintf(out[i], sizeof out[i], "%s", name ? name : "");
+    for (char *c = out[i]; *c; c++)
+      if (*c < ' ' || *c > '~') *c = '?';
+  }
+  if (read && variable) H5Dvlen_reclaim(memory_type, space, H5P_DEFAULT, raw);
+  dv_free(raw);
+  H5Tclose(memory_type);
+  return read;
+}
+
+static bool hdf5_text(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]) {
+  hdf5_file *f = (hdf5_file *)a;
+  dv_hdf5_printing saved = dv_hdf5_enter();
+  hid_t id = open_dataset(f, array);
+  hid_t attribute = array->text ? H5I_INVALID_HID : H5Aopen(id, "names", H5P_DEFAULT);
+  hid_t type = array->text ? H5Dget_type(id) : H5Aget_type(attribute);
+  hid_t space = array->text ? H5Dget_space(id) : H5Aget_space(attribute);
+  bool done = type >= 0 && space >= 0 && copy_strings(id, attribute, type, space, count, out);
+  if (space >= 0) H5Sclose(space);
+  if (type >= 0) H5Tclose(type);
+  if (attribute >= 0) H5Aclose(attribute);
+  close_dataset(f, id);
+  dv_hdf5_leave(saved);
+  return done;
+}
+
+static bool hdf5_named(dv_archive *a, const dv_array *array) {
+  hdf5_file *f = (hdf5_file *)a;
+  dv_hdf5_printing saved = dv_hdf5_enter();
+  hid_t id = open_dataset(f, array);
+  bool there = !array->text && H5Aexists(id, "names") > 0;
+  close_dataset(f, id);
+  dv_hdf5_leave(saved);
+  return there;
+}
+
+/* ---- Opening ---- */
+
+static void hdf5_close(dv_archive *a) {
+  hdf5_file *f = (hdf5_file *)a;
+  dv_hdf5_printing saved = dv_hdf5_enter();
+  if (f->file >= 0) H5Fclose(f->file); /* and the objects left open in it */
+  dv_hdf5_leave(saved);
+  dv_free(f->open);
+}
+
+static dvbf_status list_arrays(hdf5_file *f, dvbf_error *error) {
+  enum { FEW = 64 };
+  walk w = {.file = f, .error = error};
+  hid_t root = H5Gopen2(f->file, "/", H5P_DEFAULT);
+  if (root < 0 || (H5Literate(root, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, visit, &w) < 0 && !w.status))
+    w.status =
+        dv_fail(error, DVBF_FORMAT, "%.200s: its list of arrays cannot be read; %s", f->base.path, damage);
+  if (root >= 0) H5Gclose(root);
+  if (w.status || f->base.count > FEW) return w.status;
+  f->open = dv_calloc(f->base.count, sizeof *f->open);
+  if (!f->open) return dv_fail_memory(error, "reading data");
+  for (size_t i = 0; i < f->base.count; i++) f->open[i] = H5I_INVALID_HID;
+  return DVBF_OK;
+}
+
+static hid_t open_file(const char *path) {
+  hid_t access_list = H5Pcreate(H5P_FILE_ACCESS);
+  H5Pset_fclose_degree(access_list, H5F_CLOSE_STRONG);
+  hid_t file = H5Fopen(path, H5F_ACC_RDONLY, access_list);
+  H5Pclose(access_list);
+  return file;
+}
+
+dvbf_status dv_hdf5_open(dv_archive **out, const char *path, dvbf_error *error) {
+  hdf5_file *f = (hdf5_file *)dv_archive_new(sizeof *f, path);
+  if (!f) return dv_fail_memory(error, "reading data");
+  f->base.read = hdf5_read;
+  f->base.text = hdf5_text;
+  f->base.named = hdf5_named;
+  f->base.close = hdf5_close;
+  *out = &f->base;
+  dv_hdf5_printing saved = dv_hdf5_enter();
+  f->file = open_file(path);
+  dvbf_status status =
+      f->file < 0
+          ? dv_fail(error, DVBF_FORMAT,
+                    "%.200s: is truncated, damaged or being written; make or copy the file again", path)
+          : list_arrays(f, error);
+  dv_hdf5_leave(saved);
+  return status;
+}

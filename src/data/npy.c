@@ -1,0 +1,286 @@
+/* NPY: "\x93NUMPY", a version, the length of a header, the header, the values. The header is a dictionary in
+ * the syntax of Python, {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, of which just this form
+ * is understood. */
+#include "data/npy.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- The header ---- */
+
+static const char bad_header[] = "has a damaged NPY header; make or copy the file again";
+
+/* Text that is being read; `at` is NULL once it is not as it must be. */
+typedef struct cursor {
+  const char *at, *end;
+} cursor;
+
+static void skip_blanks(cursor *c) {
+  while (c->at && c->at < c->end && strchr(" \t\n\r", *c->at) && *c->at) c->at++;
+}
+
+/* Whether `text` comes next; it is passed then. */
+static bool next_is(cursor *c, const char *text) {
+  size_t length = strlen(text);
+  skip_blanks(c);
+  if (!c->at || (size_t)(c->end - c->at) < length || memcmp(c->at, text, length)) return false;
+  c->at += length;
+  return true;
+}
+
+static void expect(cursor *c, const char *text) {
+  if (!next_is(c, text)) c->at = NULL;
+}
+
+/* A string in either quotes, without escapes. */
+static void read_string(cursor *c, char *out, size_t size) {
+  bool single = next_is(c, "'");
+  if (!single) expect(c, "\"");
+  const char *close = c->at ? memchr(c->at, single ? '\'' : '"', (size_t)(c->end - c->at)) : NULL;
+  if (!close || (size_t)(close - c->at) >= size || memchr(c->at, '\\', (size_t)(close - c->at))) {
+    c->at = NULL;
+    return;
+  }
+  memcpy(out, c->at, (size_t)(close - c->at));
+  out[close - c->at] = 0;
+  c->at = close + 1;
+}
+
+/* A whole number, perhaps with the L of Python 2. */
+static size_t read_whole(cursor *c) {
+  size_t value = 0, digits = 0;
+  skip_blanks(c);
+  for (; c->at && c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++, digits++) {
+    if (value > (SIZE_MAX - 9) / 10) c->end = c->at; /* too large for anything */
+    value = value * 10 + (size_t)(*c->at - '0');
+  }
+  if (!digits || c->end == c->at) c->at = NULL;
+  next_is(c, "L");
+  return value;
+}
+
+/* (3, 4), (3,) or (). */
+static void read_shape(cursor *c, dv_array *array) {
+  expect(c, "(");
+  while (c->at && !next_is(c, ")")) {
+    if (array->rank == DV_RANK) array->trouble = "has more than 8 dimensions; reshape it";
+    size_t size = read_whole(c);
+    if (array->rank < DV_RANK) array->dims[array->rank++] = size;
+    if (next_is(c, ",")) continue;
+    expect(c, ")");
+    break;
+  }
+}
+
+/* Type and byte order, as <f4 or |u1. */
+static const char *read_type(const char *text, dv_npy *npy, dv_array *array) {
+  static const struct {
+    const char *name;
+    dv_number type;
+  } types[] = {{"f2", DV_FLOAT16}, {"f4", DV_FLOAT32}, {"f8", DV_FLOAT64}, {"i1", DV_INT8},
+               {"i2", DV_INT16},   {"i4", DV_INT32},   {"i8", DV_INT64},   {"b1", DV_INT8},
+               {"u1", DV_UINT8},   {"u2", DV_UINT16},  {"u4", DV_UINT32},  {"u8", DV_UINT64}};
+  bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+  if (!*text || !strchr("<>|=", text[0])) return bad_header;
+  npy->swapped = text[0] == (little ? '>' : '<');
+  array->real = text[1] == 'f';
+  array->bytes = !strcmp(text + 1, "u1");
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (!strcmp(types[i].name, text + 1)) {
+      npy->type = types[i].type;
+      return NULL;
+    }
+  switch (text[1]) {
+  case 'O': return "holds objects; store numbers, best of type float32 or uint8";
+  case 'U':
+  case 'S': return "holds text; store numbers, best of type float32 or uint8";
+  case 'c': return "holds complex numbers; store real and imaginary parts as columns";
+  case 'M':
+  case 'm': return "holds times; store numbers, best of type float32";
+  case 'V': return "holds structures; store numbers, best of type float32 or uint8";
+  default: return "holds numbers of an unusual width; store float32 or uint8";
+  }
+}
+
+/* The dictionary, each of whose three keys stands there once. */
+static const char *read_dictionary(const char *text, size_t length, dv_npy *npy, dv_array *array) {
+  cursor c = {text, text + length};
+  const char *type = NULL;
+  int descr = 0, order = 0, shape = 0;
+  expect(&c, "{");
+  while (c.at && !next_is(&c, "}")) {
+    char key[16] = "", value[32] = "";
+    read_string(&c, key, sizeof key);
+    expect(&c, ":");
+    if (!strcmp(key, "descr")) {
+      descr++;
+      if (next_is(&c, "[")) return "holds structures; store numbers, best of type float32 or uint8";
+      read_string(&c, value, sizeof value);
+      type = c.at ? read_type(value, npy, array) : NULL;
+    } else if (!strcmp(key, "fortran_order")) {
+      order++;
+      npy->fortran = next_is(&c, "True");
+      if (!npy->fortran) expect(&c, "False");
+    } else if (!strcmp(key, "shape") && !shape++) {
+      read_shape(&c, array);
+    } else {
+      c.at = NULL;
+    }
+    if (next_is(&c, ",")) continue;
+    expect(&c, "}");
+    break;
+  }
+  skip_blanks(&c);
+  if (!c.at || c.at != c.end || descr != 1 || order != 1 || shape != 1) return bad_header;
+  return type;
+}
+
+static const char *read_header(dv_npy *npy, dv_array *array, dv_npy_bytes *bytes, void *from, uint64_t size) {
+  enum { LONGEST = 1 << 16 };
+  unsigned char start[12];
+  if (size < 10 || bytes(from, 0, 10, start) || memcmp(start, "\x93NUMPY", 6))
+    return "is not an array in NPY format; numpy.save and numpy.savez write it";
+  if (start[6] < 1 || start[6] > 3)
+    return "has an NPY header of a version other than 1.0, 2.0 or 3.0; save it with another NumPy";
+  size_t before = start[6] == 1 ? 10 : 12, length = start[8] + 256U * start[9];
+  if (before == 12) {
+    if (size < 12 || bytes(from, 10, 2, start + 10)) return bad_header;
+    length += 65536U * start[10] + (size_t)16777216U * start[11];
+  }
+  if (length > LONGEST || length > size - before) return bad_header;
+  char *text = dv_calloc(length + 1, 1);
+  if (!text) return "memory is short";
+  const char *trouble = bytes(from, before, length, (unsigned char *)text);
+  if (!trouble) trouble = read_dictionary(text, length, npy, array);
+  dv_free(text);
+  npy->header = before + length;
+  return trouble;
+}
+
+/* Whether the values fit into what there is. */
+static bool cut_short(const dv_npy *npy, const dv_array *array, uint64_t size) {
+  size_t elements = dv_number_size(npy->type);
+  for (int i = 0; i < array->rank; i++)
+    if (!dv_multiply(elements, array->dims[i], &elements)) return true;
+  return elements > size - npy->header;
+}
+
+void dv_npy_describe(dv_npy *npy, dv_array *array, dv_npy_bytes *bytes, void *from, uint64_t size) {
+  const char *trouble = read_header(npy, array, bytes, from, size);
+  if (trouble) array->trouble = trouble;
+  if (!array->trouble && cut_short(npy, array, size))
+    array->trouble = "is cut short: its shape needs more values than there are; make or copy the file again";
+}
+
+/* ---- Values ---- */
+
+/* Elements from Fortran order to C order: the last index runs fastest. */
+static void reorder(const unsigned char *from, unsigned char *to, const dv_array *array, size_t size) {
+  size_t index[DV_RANK] = {0}, strides[DV_RANK], at = 0, stride = size;
+  for (int i = 0; i < array->rank; i++) {
+    strides[i] = stride;
+    stride *= array->dims[i];
+  }
+  for (size_t k = 0; k < array->elements; k++, to += size) {
+    memcpy(to, from + at, size);
+    for (int i = array->rank - 1; i >= 0; i--) {
+      at += strides[i];
+      if (++index[i] < array->dims[i]) break;
+      at -= strides[i] * array->dims[i];
+      index[i] = 0;
+    }
+  }
+}
+
+static const char *load(dv_npy *npy, const dv_array *array, dv_npy_bytes *bytes, void *from) {
+  size_t size = dv_number_size(npy->type);
+  unsigned char *raw = dv_calloc(array->elements, size), *ordered = dv_calloc(array->elements, size);
+  const char *remedy = raw && ordered ? bytes(from, npy->header, array->elements * size, raw)
+                                      : "memory is short; store it in C order, which is read piece by piece";
+  if (!remedy) {
+    reorder(raw, ordered, array, size);
+    npy->loaded = ordered;
+  } else {
+    dv_free(ordered);
+  }
+  dv_free(raw);
+  return remedy;
+}
+
+const char *dv_npy_read(dv_npy *npy, const dv_array *array, dv_npy_bytes *bytes, void *from, size_t first,
+                        size_t n, float *floats, double *doubles) {
+  enum { PIECE = 1 << 12 };
+  unsigned char buffer[PIECE * 8];
+  size_t size = dv_number_size(npy->type);
+  if (npy->fortran && array->rank > 1 && !npy->loaded) {
+    const char *remedy = load(npy, array, bytes, from);
+    if (remedy) return remedy;
+  }
+  if (floats && npy->type == DV_FLOAT32 && !npy->swapped && !npy->loaded)
+    return bytes(from, npy->header + (uint64_t)first * size, n * size, (unsigned char *)floats);
+  for (size_t k = 0; k < n; k += PIECE) {
+    size_t part = n - k < PIECE ? n - k : PIECE, offset = (first + k) * size;
+    const char *remedy =
+        npy->loaded ? NULL : bytes(from, npy->header + (uint64_t)offset, part * size, buffer);
+    if (remedy) return remedy;
+    dv_numbers_convert(npy->loaded ? npy->loaded + offset : buffer, npy->type, npy->swapped, part,
+                       floats ? floats + k : NULL, floats ? NULL : doubles + k);
+  }
+  return NULL;
+}
+
+/* ---- A file of its own ---- */
+
+typedef struct npy_file {
+  dv_archive base;
+  int descriptor;
+  dv_npy npy;
+} npy_file;
+
+static const char *file_bytes(void *from, uint64_t offset, size_t n, unsigned char *out) {
+  npy_file *f = from;
+  while (n) {
+    ssize_t got = pread(f->descriptor, out, n, (off_t)offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return "the file was cut short while in use, or the disk fails";
+    out += got;
+    offset += (uint64_t)got;
+    n -= (size_t)got;
+  }
+  return NULL;
+}
+
+static const char *file_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
+                             double *doubles) {
+  npy_file *f = (npy_file *)a;
+  return dv_npy_read(&f->npy, array, file_bytes, f, first, n, floats, doubles);
+}
+
+static void file_close(dv_archive *a) {
+  npy_file *f = (npy_file *)a;
+  if (f->descriptor >= 0) close(f->descriptor);
+  dv_free(f->npy.loaded);
+}
+
+dvbf_status dv_npy_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error) {
+  struct stat about;
+  npy_file *f = (npy_file *)dv_archive_new(sizeof *f, path);
+  if (!f) return dv_fail_memory(error, "reading data");
+  f->base.read = file_read;
+  f->base.close = file_close;
+  f->descriptor = dup(descriptor);
+  *out = &f->base;
+  if (f->descriptor < 0 || fstat(f->descriptor, &about))
+    return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", path, strerror(errno));
+  char name[] = "x"; /* an array without a name is the one that is needed */
+  dv_array array = {.name = name};
+  dv_npy_describe(&f->npy, &array, file_bytes, f, (uint64_t)about.st_size);
+  array.seekable = !f->npy.fortran || array.rank < 2;
+  return dv_archive_add(&f->base, &array, error);
+}
