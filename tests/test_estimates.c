@@ -207,6 +207,28 @@ static void short_sequences_end(void **state) {
   }
 }
 
+/* Whole frames and single values of x are missing, seen and unseen ones. */
+static void gaps_are_taken(void **state) {
+  (void)state;
+  static const char *const commands[] = {
+      "filter point gaps.h5 --particles 9", "filter point gaps.h5", "smooth point gaps.h5 --particles 9",
+      "predict point gaps.h5 --steps 2 --controls hold --json", "sample point --from gaps.h5"};
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    assert_int_equal(dvbf("%s -o gaps-out.h5 --force --split all", commands[i]), 1);
+    assert_refused("missing = nan");
+    assert_int_equal(dvbf("%s -o gaps-out.h5 --force --split all --missing nan", commands[i]), 0);
+    if (strstr(commands[i], "json")) {
+      json_t *all = json_loads(out, 0, NULL);
+      assert_true(number(all, "rmse") > 0);
+      json_decref(all);
+    }
+    assert_true(read_array("gaps-out.h5", "x") == 3);
+    EXPECT("gaps-out.h5", "x", shape[0], shape[1], 3);
+    assert_true(read_array("gaps-out.h5", "z") >= 3);
+    for (size_t k = 0; k < 100; k++) assert_true(isfinite(values[k]));
+  }
+}
+
 /* The same from memory and from a file that is read piece by piece. */
 static void sources_are_read(void **state) {
   (void)state;
@@ -325,17 +347,18 @@ static void samples_are_data(void **state) {
 /* ---- The folder that all tests work in ---- */
 
 /* x [20, 8, 3] and u [20, 8, 1]; the last two frames are turned by `turn`. With `ragged` every second
- * sequence has 5 steps. */
+ * sequence has 5 steps and is filled up with `turn`; if that is NaN, values before the end are missing. */
 static void write_plain(const char *path, float turn, bool ragged) {
   static float x[20 * 8 * 3], u[20 * 8];
   uint32_t length[20];
   for (size_t i = 0; i < 20; i++) length[i] = i % 2 ? 5 : 8;
-  for (size_t i = 0; i < sizeof x / sizeof *x; i++)
-    x[i] = sinf((float)i + (!ragged && i / 3 % 8 > 5 ? turn : 0));
+  for (size_t i = 0; i < sizeof x / sizeof *x; i++) {
+    size_t t = i / 3 % 8;
+    bool padding = ragged && t >= length[i / 24], gap = t == 3 || t == 6 || i % 7 == 1;
+    x[i] = sinf((float)i + (!ragged && t > 5 ? turn : 0));
+    if (padding || (isnan(turn) && gap)) x[i] = turn;
+  }
   for (size_t i = 0; i < sizeof u / sizeof *u; i++) u[i] = cosf((float)i);
-  for (size_t i = 0; ragged && i < 20 * 8; i++) /* padding that must not matter */
-    for (size_t k = 0; k < 3; k++)
-      if (i % 8 >= length[i / 8]) x[i * 3 + k] = turn;
   dvbf_array arrays[] = {{"x", DVBF_FLOAT32, 3, {20, 8, 3}, x},
                          {"u", DVBF_FLOAT32, 3, {20, 8, 1}, u},
                          {"length", DVBF_UINT32, 1, {20}, length}};
@@ -347,6 +370,7 @@ static int set_up(void **state) {
   if (enter_folder()) return -1;
   write_plain("plain.h5", 0, false);
   write_plain("later.h5", 1, false);
+  write_plain("gaps.h5", NAN, true);
   write_plain("ragged.h5", 0, true);
   write_plain("ragged-2.h5", 7, true);
   assert_int_equal(dvbf("simulate pendulum -o data.h5 --train 40 --valid 10 --test=20 --seed 2"), 0);
@@ -367,6 +391,7 @@ int main(void) {
       cmocka_unit_test(filter_does_not_see_the_future),
       cmocka_unit_test(smooth_writes_states),
       cmocka_unit_test(short_sequences_end),
+      cmocka_unit_test(gaps_are_taken),
       cmocka_unit_test(sources_are_read),
       cmocka_unit_test(likelihoods_come_with_the_bound),
       cmocka_unit_test(predictions_are_complete),

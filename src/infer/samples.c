@@ -78,7 +78,8 @@ static void run_blocks(void *user, int number) {
   worker *w = &j->list[number];
   size_t all = j->request->frames.count, rows = (size_t)j->program.rows;
   size_t turns = (j->block * j->request->samples + rows - 1) / rows;
-  for (size_t first = (size_t)number * j->block; first < all; first += (size_t)j->workers * j->block) {
+  for (size_t first = (size_t)number * j->block; j->block && first < all;
+       first += (size_t)j->workers * j->block) {
     size_t count = all - first < j->block ? all - first : j->block;
     for (size_t i = 0; i < count; i++) dv_draws_begin(&w->draws[i], j->request, first + i);
     for (size_t turn = 0; turn < turns; turn++) {
