@@ -19,7 +19,8 @@ static void print_item(FILE *out, const cli_item *item) {
   bool narrow = strlen(left) < (size_t)column - 2;
   fprintf(out, "  %-*s%s", narrow ? column - 2 : 0, left, narrow ? "" : "\n");
   fprintf(out, "%*s%s\n", narrow ? 0 : column, "", item->help);
-  if (item->range) fprintf(out, "%*s%s; default %s\n", column, "", item->range, item->initial);
+  if (!item->range) return;
+  fprintf(out, "%*s%s%s%s\n", column, "", item->range, *item->initial ? "; default " : "", item->initial);
 }
 
 static void print_text(FILE *out, const char *text) {

@@ -37,7 +37,7 @@ static void choose(chooser *c, const char *name, const char *value, const char *
 
 static void choose_number(chooser *c, const char *name, double value, const char *why) {
   char text[32];
-  snprintf(text, sizeof text, value == floor(value) ? "%.0f" : "%.6g", value);
+  snprintf(text, sizeof text, value == floor(value) ? "%.0f" : "%.2g", value);
   choose(c, name, text, why);
 }
 
@@ -74,7 +74,9 @@ static void time(chooser *c, const facts *f) {
   size_t steps = s->window && (size_t)s->window < f->steps ? (size_t)s->window : f->steps;
   if (s->window && f->steps > (size_t)s->window)
     choose_number(c, "stride", fmax(1, (double)(steps / 10)), "a tenth of the window");
-  if (steps > 20) choose_number(c, "scale-transition", fmax(0.005, 2.0 / (double)steps), "windows are long");
+  /* The growth of z over a window, about exp(steps * scale * sqrt(latent)), starts at no more than e^2. */
+  double growth = (double)steps * sqrt((double)now(c)->latent);
+  if (growth > 20) choose_number(c, "scale-transition", 2 / growth, "windows are long");
   if (steps >= 60) {
     choose(c, "initial-frames", "20", "windows are long");
     choose(c, "filter-dropout", "0.7", "windows are long");
