@@ -18,7 +18,8 @@ const cli_command cli_filter = {
         "\nRUN is a run folder or a model file, DATA an HDF5 file. A step knows the frames up to its own, "
         "but\n"
         "that the first state is made from the first frames at once, as many as the initial network takes\n"
-        "(initial-frames of the model, or predict-from where that is 0). A dkf cannot filter; see smooth.\n\n"
+        "(initial-frames of the model, or predict-from where that is 0). A dkf cannot filter; see smooth.\n"
+        "With --particles the samples of each step are drawn anew and make no paths.\n\n"
         "FILE holds, for N sequences, S samples and T steps\n" CLI_HELP_STATES
         "  length   [N]            steps of each sequence, where they differ",
     .examples = examples,
