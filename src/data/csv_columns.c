@@ -191,7 +191,9 @@ dvbf_status dv_csv_choose(dv_csv_columns *c, const char *path, const dv_data_set
     if (!c->chosen[role]) status = choose_usual(c, role, error);
   if (!status && !c->chosen[X]) status = choose_rest(c, error);
   if (!status && !c->chosen[X])
-    status = unclear(c, path, "has no column of numbers that could be x; name the columns of x by --outputs",
-                     error);
+    status = unclear(
+        c, path,
+        "is a text file, but has no column of numbers that could be x; name the columns of x by --outputs",
+        error);
   return status;
 }

@@ -178,10 +178,10 @@ static dvbf_status check_sizes(const dvbf_sequences *s, const char *where, const
   return DVBF_OK;
 }
 
-/* What is wrong with a value, as the end of a sentence; NULL: nothing. */
-static const char *fault(float value, bool gaps) {
+/* What is wrong with a value, as the end of a sentence; NULL: nothing. u has no gaps. */
+static const char *fault(float value, bool gaps, bool may_have_gaps) {
   if (isfinite(value) || (gaps && isnan(value))) return NULL;
-  return isnan(value)
+  return isnan(value) && may_have_gaps
              ? "missing = nan takes it for a value that is missing; otherwise mend or leave out that "
                "sequence"
              : "every value must be finite, so mend or leave out that sequence";
@@ -201,7 +201,7 @@ static dvbf_status check_finite(const dvbf_sequences *s, const float *values, si
       const float *row =
           values ? values + (dvbf_sequence_start(s, i) + t) * width : dv_sequence_x(s, i, t, steps, buffer);
       for (size_t k = 0; k < steps * width && !status; k++) {
-        const char *remedy = fault(row[k], gaps);
+        const char *remedy = fault(row[k], gaps, *name != 'u');
         if (remedy)
           status = dv_fail(error, DVBF_FORMAT,
                            "%.200s: %s%s is %g at sequence %zu, step %zu, column %zu (counted from 0); %s",

@@ -54,6 +54,18 @@ static const char *type_trouble(hid_t type, dv_array *array) {
 
 static const char damage[] = "the file is damaged, so make or copy it again";
 
+/* What takes far more memory than is stored of it is meant to fill the memory. */
+static const char *storage_trouble(hid_t id, const dv_array *array) {
+  enum { USUAL = 200 };
+  const double large = 1 << 30;
+  double needed = sizeof(float), stored = (double)H5Dget_storage_size(id);
+  for (int i = 0; i < array->rank; i++) needed *= (double)array->dims[i];
+  if (needed > 0 && stored == 0) return "was declared but never written; write its values";
+  if (needed > large && needed / USUAL > stored)
+    return "is far larger than what is stored of it; write all its values";
+  return NULL;
+}
+
 static void describe(hid_t id, dv_array *array) {
   hsize_t dims[H5S_MAX_RANK];
   hid_t type = H5Dget_type(id), space = H5Dget_space(id);
@@ -65,8 +77,7 @@ static void describe(hid_t id, dv_array *array) {
     array->trouble = "has more than 8 dimensions; reshape it";
   else
     for (array->rank = 0; array->rank < rank; array->rank++) array->dims[array->rank] = dims[array->rank];
-  if (!array->trouble && H5Dget_storage_size(id) == 0 && H5Sget_simple_extent_npoints(space) > 0)
-    array->trouble = "was declared but never written; write its values";
+  if (!array->trouble) array->trouble = storage_trouble(id, array);
   array->seekable = true;
   H5Sclose(space);
   H5Tclose(type);

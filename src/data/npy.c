@@ -174,6 +174,7 @@ static bool cut_short(const dv_npy *npy, const dv_array *array, uint64_t size) {
 void dv_npy_describe(dv_npy *npy, dv_array *array, dv_npy_bytes *bytes, void *from, uint64_t size) {
   const char *trouble = read_header(npy, array, bytes, from, size);
   if (trouble) array->trouble = trouble;
+  if (trouble == bad_header) array->rank = 0;
   if (!array->trouble && cut_short(npy, array, size))
     array->trouble = "is cut short: its shape needs more values than there are; make or copy the file again";
 }

@@ -46,7 +46,8 @@ static const char *remedy_of(zip_error_t *reason) {
   }
 }
 
-/* Goes to a byte: by seeking in what is stored as it is, else by reading up to there. */
+/* Goes to a byte: by seeking in what is stored as it is, else by reading up to there. A first pass through
+ * all values never seeks, so that the checksum can be compared at its end. */
 static const char *go_to(entry *e, uint64_t offset) {
   unsigned char skipped[1 << 14];
   if (e->open && e->at != offset) {
@@ -58,7 +59,8 @@ static const char *go_to(entry *e, uint64_t offset) {
   if (!e->open) {
     e->open = zip_fopen_index(e->file->zip, e->index, 0);
     if (!e->open) return remedy_of(zip_get_error(e->file->zip));
-    if (e->stored && offset && !zip_fseek(e->open, (zip_int64_t)offset, SEEK_SET)) e->at = offset;
+    if (e->stored && offset > sizeof skipped && !zip_fseek(e->open, (zip_int64_t)offset, SEEK_SET))
+      e->at = offset;
   }
   while (e->at < offset) {
     uint64_t left = offset - e->at;
