@@ -73,7 +73,7 @@ static void time(chooser *c, const facts *f) {
   const dv_train_settings *s = now(c);
   size_t steps = s->window && (size_t)s->window < f->steps ? (size_t)s->window : f->steps;
   if (s->window && f->steps > (size_t)s->window)
-    choose_number(c, "stride", fmax(1, (double)(steps / 10)), "a tenth of the window");
+    choose_number(c, "stride", fmax(1, floor((double)steps / 10)), "a tenth of the window");
   /* The growth of z over a window, about exp(steps * scale * sqrt(latent)), starts at no more than e^2. */
   double growth = (double)steps * sqrt((double)now(c)->latent);
   if (growth > 20) choose_number(c, "scale-transition", 2 / growth, "windows are long");
@@ -85,7 +85,7 @@ static void time(chooser *c, const facts *f) {
   }
   double frames = (double)now(c)->initial_frames;
   if (frames > (double)steps)
-    choose_number(c, "initial-frames", frames = fmax(1, (double)steps / 3), "sequences are short");
+    choose_number(c, "initial-frames", frames = fmax(1, floor((double)steps / 3)), "sequences are short");
   if (frames > 0) choose_number(c, "predict-from", frames, "as initial-frames");
 }
 
