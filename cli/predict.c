@@ -74,7 +74,7 @@ const cli_command cli_predict = {
     .name = "predict",
     .synopsis = "RUN DATA [-o FILE] [--observe K] [--steps N] [--SETTING VALUE ...]",
     .help = "predict what follows the first steps of each sequence",
-    .details = "\nRUN is a run folder or a model file, DATA an HDF5 file. The first K steps are observed, "
+    .details = "\nRUN is a run folder or a model file, DATA a file of sequences. The first K steps are observed, "
                "then N are\n"
                "predicted under the controls in the data. The error of the mean prediction against the data, "
                "in their\n"
