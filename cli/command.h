@@ -31,8 +31,8 @@ typedef struct cli_command {
   dvbf_status (*run)(const cli_options *options, dvbf_error *error);
 } cli_command;
 
-extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_filter, cli_predict, cli_sample,
-    cli_report, cli_reproduce, cli_info;
+extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_filter, cli_smooth, cli_predict,
+    cli_sample, cli_report, cli_reproduce, cli_info;
 
 /* The flags that several commands have, so that they read alike everywhere. */
 #define CLI_FLAG_PRESET                                                                                      \

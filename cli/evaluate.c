@@ -8,6 +8,7 @@ static const cli_flag flags[] = {CLI_FLAG_JSON, CLI_FLAG_QUIET, {0}};
 
 static const cli_example examples[] = {
     {"dvbf evaluate run pendulum.h5", "on the test sequences"},
+    {"dvbf evaluate run pendulum.h5 --particles 1000", "and closer bounds on the likelihood"},
     {"dvbf evaluate run own.h5 --split all --observe 10 --json", "all of a file without splits, for scripts"},
     {0},
 };
@@ -40,7 +41,10 @@ const cli_command cli_evaluate = {
     .name = "evaluate",
     .synopsis = "RUN DATA [--json] [--SETTING VALUE ...]",
     .help = "measure the bound, the regression on the true state and the prediction error of a model",
-    .details = "\nRUN is a run folder or a model file, DATA a file of sequences.",
+    .details =
+        "\nRUN is a run folder or a model file, DATA an HDF5 file. With --particles the likelihood is also\n"
+        "estimated by paths from the recognition model, weighted by how much likelier they are under the\n"
+        "model, and by a particle filter (not for a dkf). Both are bounds too, and closer with more of them.",
     .examples = examples,
     .arguments = arguments,
     .flags = flags,

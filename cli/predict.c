@@ -72,10 +72,10 @@ static const cli_example examples[] = {
 
 const cli_command cli_predict = {
     .name = "predict",
-    .synopsis = "RUN DATA [-o FILE] [--observe K] [--steps N] [--SETTING VALUE ...]",
+    .synopsis = "RUN DATA [-o FILE] [--observe K] [--steps T] [--SETTING VALUE ...]",
     .help = "predict what follows the first steps of each sequence",
-    .details = "\nRUN is a run folder or a model file, DATA a file of sequences. The first K steps are observed, "
-               "then N are\n"
+    .details = "\nRUN is a run folder or a model file, DATA an HDF5 file. The first K steps are observed, "
+               "then T are\n"
                "predicted under the controls in the data. The error of the mean prediction against the data, "
                "in their\n"
                "units, goes to standard output.\n\n"

@@ -42,6 +42,9 @@ static void print_bound(const dvbf_evaluation *e, const dvbf_model_info *model) 
   char bound[64];
   snprintf(bound, sizeof bound, "%.2f +- %.2f", e->elbo, e->elbo_deviation);
   printf("  %-20s %16.2f %10.2f %10.2f\n", bound, e->reconstruction, e->kl_w, e->kl_v);
+  if (e->particles) printf("  %-20.2f by %zu weighted paths\n", e->importance_bound, e->particles);
+  if (isfinite(e->particle_bound))
+    printf("  %-20.2f by a particle filter of %zu\n", e->particle_bound, e->particles);
 }
 
 static void print_prediction(const dvbf_evaluation *e) {
@@ -91,9 +94,11 @@ static json_t *regression_json(const dvbf_evaluation *e) {
 }
 
 static json_t *bound_json(const dvbf_evaluation *e) {
-  return json_pack("{s:o, s:o, s:o, s:o, s:o}", "elbo", cli_number(e->elbo), "elbo_deviation",
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "elbo", cli_number(e->elbo), "elbo_deviation",
                    cli_number(e->elbo_deviation), "reconstruction", cli_number(e->reconstruction), "kl_w",
-                   cli_number(e->kl_w), "kl_v", cli_number(e->kl_v));
+                   cli_number(e->kl_w), "kl_v", cli_number(e->kl_v), "particles", (json_int_t)e->particles,
+                   "importance", cli_number(e->importance_bound), "particle_filter",
+                   cli_number(e->particle_bound));
 }
 
 static json_t *prediction_json(const dvbf_evaluation *e) {

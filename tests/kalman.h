@@ -49,12 +49,13 @@ typedef struct kalman_belief {
   double mean[K_Z], cov[K_Z][K_Z];
 } kalman_belief;
 
-/* Takes in x_t one number at a time, as their noises are independent: no inverse is needed. Returns ln p(x_t
- * | past). */
+/* Takes in x_t one number at a time, as their noises are independent: no inverse is needed. NaN is not there.
+ * Returns ln p(x_t | past). */
 static inline double kalman_observe(const kalman_system *s, kalman_belief *b, const double *x) {
   double log_p = 0;
   for (int i = 0; i < K_X; i++) {
     double cov_h[K_Z] = {0}, variance = s->sigma * s->sigma, apart = x[i];
+    if (isnan(x[i])) continue;
     for (int j = 0; j < K_Z; j++)
       for (int k = 0; k < K_Z; k++) cov_h[j] += b->cov[j][k] * s->h[i][k];
     for (int j = 0; j < K_Z; j++) {
@@ -85,16 +86,54 @@ static inline void kalman_predict(const kalman_system *s, kalman_belief *b, cons
   *b = next;
 }
 
-/* ln p(x_1 .. x_T | u) */
-static inline double kalman_log_likelihood(const kalman_system *s, const double *u, const double *x) {
+/* ln p(x_1 .. x_T | u), and the beliefs about z_t given x_1 .. x_t. */
+static inline double kalman_filter(const kalman_system *s, const double *u, const double *x,
+                                   kalman_belief filtered[K_STEPS]) {
   kalman_belief b = {0};
   double log_p = 0;
   for (int i = 0; i < K_Z; i++) b.cov[i][i] = 1;
   for (int t = 0; t < K_STEPS; t++) {
     log_p += kalman_observe(s, &b, x + t * K_X);
+    filtered[t] = b;
     kalman_predict(s, &b, u + t * K_U);
   }
   return log_p;
+}
+
+static inline double kalman_log_likelihood(const kalman_system *s, const double *u, const double *x) {
+  kalman_belief filtered[K_STEPS];
+  return kalman_filter(s, u, x, filtered);
+}
+
+/* out = P_t A^T (P_{t+1|t})^-1, with the inverse of a matrix of two rows. */
+static inline void kalman_gain(const kalman_system *s, const kalman_belief *now, const kalman_belief *next,
+                               double out[K_Z][K_Z]) {
+  const double(*c)[K_Z] = next->cov;
+  double det = c[0][0] * c[1][1] - c[0][1] * c[1][0];
+  double inverse[K_Z][K_Z] = {{c[1][1] / det, -c[0][1] / det}, {-c[1][0] / det, c[0][0] / det}};
+  for (int i = 0; i < K_Z; i++)
+    for (int j = 0; j < K_Z; j++) {
+      out[i][j] = 0;
+      for (int k = 0; k < K_Z; k++)
+        for (int l = 0; l < K_Z; l++) out[i][j] += now->cov[i][k] * s->a[l][k] * inverse[l][j];
+    }
+}
+
+/* Beliefs about z_t given all of x, from the filtered ones in place (Rauch, Tung and Striebel 1965). */
+static inline void kalman_smooth(const kalman_system *s, const double *u, kalman_belief b[K_STEPS]) {
+  for (int t = K_STEPS - 2; t >= 0; t--) {
+    kalman_belief next = b[t], old = b[t];
+    double gain[K_Z][K_Z];
+    kalman_predict(s, &next, u + t * K_U);
+    kalman_gain(s, &old, &next, gain);
+    for (int i = 0; i < K_Z; i++)
+      for (int k = 0; k < K_Z; k++) {
+        b[t].mean[i] += gain[i][k] * (b[t + 1].mean[k] - next.mean[k]);
+        for (int j = 0; j < K_Z; j++)
+          for (int l = 0; l < K_Z; l++)
+            b[t].cov[i][j] += gain[i][k] * (b[t + 1].cov[k][l] - next.cov[k][l]) * gain[j][l];
+      }
+  }
 }
 
 /* ---- The same from the joint normal distribution of the stacked sequence ---- */

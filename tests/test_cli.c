@@ -78,6 +78,7 @@ static void wrong_usage_is_status_2(void **state) {
       {"train data.h5 more.h5 -o x", "more.h5: one argument too many"},
       {"train data.h5", "--output is missing"},
       {"train -o x", "DATA is missing"},
+      {"train data.h5 -o x --resume --force", "--resume goes on with a run and --force replaces it"},
       {"simulate bowl -o x", "the known ones are: pendulum"},
       {"simulate pendulum -o x --steps 1", "steps = 1: must be a whole number in [2, 100000]"},
       {"reproduce bowl -o x", "the known ones are: pendulum, ball, two-balls, all"},
@@ -182,8 +183,9 @@ static void former_results_stay_without_force(void **state) {
   assert_int_equal(dvbf("train none.h5 -o run --force" TINY), 1);
   assert_int_equal(dvbf("train data.h5 -o run --force --quiet --initial-frames 100" TINY), 2);
   assert_refused("initial-frames");
-  static const char *const names[] = {"model.safetensors", "metrics.csv", "settings.txt"};
-  for (size_t i = 0; i < 3; i++) {
+  static const char *const names[] = {"model.safetensors", "metrics.csv", "settings.txt",
+                                      "checkpoint.safetensors"};
+  for (size_t i = 0; i < 4; i++) {
     char now[64], then[64];
     snprintf(now, sizeof now, "run/%s", names[i]);
     snprintf(then, sizeof then, "before/%s", names[i]);
@@ -309,21 +311,28 @@ static int wait_for_exit(pid_t child) {
   return -1;
 }
 
-static void signal_leaves_a_model(int number, const char *name) {
+/* Begins a run that takes long, and waits for its first validation. */
+static pid_t begin_run(const char *name, const char *updates, const char *memory) {
   char path[64];
   snprintf(path, sizeof path, "%s/metrics.csv", name);
   pid_t child = fork();
   if (!child) {
     if (!freopen("stderr.txt", "w", stderr)) _exit(99);
-    execl(getenv("DVBF_COMMAND"), "dvbf", "train", "data.h5", "-o", name, "--updates", "100000000",
-          "--hidden", "8", "--starts", "1", "--validate-every", "5", "--quiet", (char *)NULL);
+    execl(getenv("DVBF_COMMAND"), "dvbf", "train", "data.h5", "-o", name, "--updates", updates, "--hidden",
+          "8", "--starts", "1", "--validate-every", "5", "--memory", memory, "--quiet", (char *)NULL);
     _exit(99);
   }
   wait_for_line(path);
+  return child;
+}
+
+static void signal_leaves_a_model(int number, const char *name) {
+  pid_t child = begin_run(name, "100000000", "256");
   kill(child, number);
   assert_int_equal(wait_for_exit(child), 128 + number);
   read_file("stderr.txt", err, sizeof err);
   assert_has(err, "the best model so far is saved in");
+  assert_has(err, "--resume` goes on");
   assert_int_equal(dvbf("evaluate %s data.h5 --samples 1", name), 0);
 }
 
@@ -331,6 +340,94 @@ static void signals_leave_a_model(void **state) {
   (void)state;
   signal_leaves_a_model(SIGINT, "interrupted");
   signal_leaves_a_model(SIGTERM, "terminated");
+}
+
+/* ---- Going on ---- */
+
+/* Metrics without the column of seconds. */
+static void assert_same_curves(const char *a, const char *b) {
+  char line[512];
+  snprintf(line, sizeof line,
+           "cut -d, -f1,2,4- %s/metrics.csv > one.csv && cut -d, -f1,2,4- %s/metrics.csv > two.csv && "
+           "cmp one.csv two.csv",
+           a, b);
+  assert_int_equal(system(line), 0);
+}
+
+static void signals_and_resume_change_nothing(void **state) {
+  (void)state;
+  pid_t child = begin_run("paused", "2000", "256");
+  kill(child, SIGTERM);
+  assert_int_equal(wait_for_exit(child), 128 + SIGTERM);
+  assert_int_equal(dvbf("train data.h5 -o paused --resume --threads 2"), 0);
+  assert_has(err, "going on from update ");
+  assert_has(err, "2000 updates in");
+  assert_int_equal(
+      dvbf("train data.h5 -o peace --updates 2000 --hidden 8 --starts 1 --validate-every 5 --quiet"), 0);
+  assert_true(same_bytes("paused/model.safetensors", "peace/model.safetensors"));
+  assert_same_curves("paused", "peace");
+  /* How it runs may change: x is read from its file first and kept in memory then. */
+  child = begin_run("pieces", "2000", "0");
+  kill(child, SIGKILL);
+  wait_for_exit(child);
+  assert_int_equal(dvbf("train data.h5 -o pieces --resume --quiet --memory 256 --updates 2000"), 0);
+  assert_true(same_bytes("pieces/model.safetensors", "peace/model.safetensors"));
+  assert_same_curves("pieces", "peace");
+  /* A finished run stays as it is, whatever is asked. */
+  assert_int_equal(system("cp -r paused before-resume"), 0);
+  assert_int_equal(dvbf("train data.h5 -o paused --resume --json"), 0);
+  assert_has(err, "this run is finished");
+  json_t *all = json_loads(out, 0, NULL);
+  assert_int_equal(number(all, "starts"), 1);
+  assert_true(number(all, "seconds") > 0 && isfinite(number(all, "valid_bound")));
+  json_decref(all);
+  assert_int_equal(dvbf("train data.h5 -o paused --resume --updates 2001"), 2);
+  assert_refused("updates = 2001: the run in paused was begun with updates = 2000");
+  assert_int_equal(dvbf("train data.h5 -o paused --resume --preset paper-pendulum"), 2);
+  assert_refused("was begun with");
+  assert_int_equal(dvbf("simulate pendulum -o moved.h5 --train 40 --valid 10 --test=20 --seed 5"), 0);
+  assert_int_equal(dvbf("train moved.h5 -o paused --resume"), 2);
+  assert_refused("other data");
+  assert_int_equal(system("diff -r paused before-resume"), 0);
+}
+
+static void resume_begins_where_nothing_is(void **state) {
+  (void)state;
+  assert_int_equal(dvbf("train data.h5 -o resumed --resume --updates 20 --seed 3" TINY), 0);
+  assert_has(err, "no checkpoint to go on from: beginning at the first update");
+  assert_true(same_bytes("resumed/model.safetensors", "run/model.safetensors"));
+  /* The settings of a run that was killed before its first checkpoint are still its own. */
+  assert_int_equal(unlink("resumed/checkpoint.safetensors"), 0);
+  assert_int_equal(dvbf("train data.h5 -o resumed --resume --quiet"), 0);
+  assert_true(same_bytes("resumed/model.safetensors", "run/model.safetensors"));
+}
+
+static void a_second_process_is_refused(void **state) {
+  (void)state;
+  pid_t child = begin_run("busy", "100000000", "256");
+  assert_int_equal(dvbf("train data.h5 -o busy --resume"), 1);
+  assert_refused("busy: another process is training");
+  assert_int_equal(dvbf("train data.h5 -o busy --force --updates 5 --quiet" TINY), 1);
+  assert_refused("busy: another process is training");
+  kill(child, SIGKILL);
+  wait_for_exit(child);
+  assert_int_equal(dvbf("train data.h5 -o busy --force --updates 20 --seed 3" TINY), 0);
+  assert_true(same_bytes("busy/model.safetensors", "run/model.safetensors"));
+}
+
+/* Files may grow to 32 KiB only: the model does not fit. */
+static void a_full_disk_is_said_and_survived(void **state) {
+  (void)state;
+  assert_int_equal(
+      system("trap '' XFSZ; ulimit -f 32; \"$DVBF_COMMAND\" train data.h5 -o full --updates 20 --seed 3" TINY
+             " --quiet >stdout.txt 2>stderr.txt"),
+      1 << 8);
+  read_file("stdout.txt", out, sizeof out);
+  read_file("stderr.txt", err, sizeof err);
+  assert_refused("full/model.safetensors: cannot be written");
+  assert_false(exists("full/model.safetensors") || exists("full/checkpoint.safetensors"));
+  assert_int_equal(dvbf("train data.h5 -o full --resume --quiet"), 0);
+  assert_true(same_bytes("full/model.safetensors", "run/model.safetensors"));
 }
 
 #define BRIEF " --updates 5 --hidden 8 --starts 1 --json --quiet"
@@ -535,6 +632,10 @@ int main(void) {
       cmocka_unit_test(a_dkf_from_data_to_tables),
       cmocka_unit_test(same_bytes_with_any_threads),
       cmocka_unit_test(signals_leave_a_model),
+      cmocka_unit_test(signals_and_resume_change_nothing),
+      cmocka_unit_test(resume_begins_where_nothing_is),
+      cmocka_unit_test(a_second_process_is_refused),
+      cmocka_unit_test(a_full_disk_is_said_and_survived),
       cmocka_unit_test(reproduce_writes_everything),
       cmocka_unit_test(reproduce_takes_presets_and_seeds),
       cmocka_unit_test(reproduce_says_what_it_cannot_measure),

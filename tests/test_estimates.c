@@ -1,4 +1,4 @@
-/* filter, predict and sample as a user meets them. */
+/* filter, smooth, predict and sample as a user meets them. */
 #include "command.h"
 
 #include <hdf5.h>
@@ -44,7 +44,7 @@ static void expect_array(const char *path, const char *name, int rank, const hsi
 
 static void help_states_defaults(void **state) {
   (void)state;
-  static const char *const commands[] = {"filter", "predict", "sample"};
+  static const char *const commands[] = {"filter", "smooth", "predict", "sample"};
   for (size_t c = 0; c < sizeof commands / sizeof *commands; c++) {
     assert_int_equal(dvbf("help %s", commands[c]), 0);
     dvbf_setting_info info;
@@ -67,6 +67,8 @@ static void wrong_usage_is_status_2(void **state) {
       {"filter run data.h5 -o x.txt", "x.txt: its ending names no format; .h5"},
       {"filter run data.h5 -o x.h5 --samples 0", "samples = 0: must be a whole number in [1, 65536]"},
       {"filter dkf data.h5 -o x.h5", "a dkf cannot filter"},
+      {"smooth run data.h5", "--output is missing"},
+      {"smooth run data.h5 -o x.h5 --particles 0", "particles = 0: must be a whole number in [1, 65536]"},
       {"predict run data.h5 -o x.h5 --observe 4", "the initial network needs 5 frames"},
       {"predict run data.h5 -o x.h5 --observe 16 --steps 1", "sequence 0 (counted from 0) has only 15 steps"},
       {"predict run data.h5 -o x.h5 --steps 12", "ask for at most 11 steps after the observed ones, or say"},
@@ -117,6 +119,10 @@ static void commands_are_reproducible(void **state) {
   (void)state;
   expect_reproducible("filter run data.h5 --samples 7", "h5");
   expect_reproducible("filter point plain.h5 --samples 7", "npz");
+  expect_reproducible("filter run data.h5 --samples 7 --particles 20", "h5");
+  expect_reproducible("smooth run data.h5 --samples 7 --particles 20", "h5");
+  expect_reproducible("smooth slim plain.h5 --samples 7 --particles 20", "npz");
+  expect_reproducible("smooth dkf data.h5 --samples 7 --particles 20", "npz");
   expect_reproducible("predict run data.h5 --samples 7 --steps 6", "npz");
   expect_reproducible("predict dkf data.h5 --samples 7 --steps 6 --x-samples", "h5");
   expect_reproducible("sample run --steps 9 --noise", "npz");
@@ -164,6 +170,97 @@ static void filter_does_not_see_the_future(void **state) {
       differ += !same;
     }
   assert_true(differ > 16 * 3);
+}
+
+static void smooth_writes_states(void **state) {
+  (void)state;
+  static const char *const models[] = {"run", "dkf"};
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(dvbf("smooth %s data.h5 -o sm.h5 --samples 9 --particles 30 --force", models[i]), 0);
+    EXPECT("sm.h5", "z", 20, 9, 15, 3);
+    EXPECT("sm.h5", "z_mean", 20, 15, 3);
+    EXPECT("sm.h5", "z_std", 20, 15, 3);
+    EXPECT("sm.h5", "x", 20, 15, 16, 16);
+    EXPECT("sm.h5", "x_std", 20, 15, 16, 16);
+  }
+}
+
+/* Sequences of 8 and of 5 steps: what is past an end is 0, and nothing of it reaches what is before. */
+static void short_sequences_end(void **state) {
+  (void)state;
+  static const char *const commands[] = {"filter", "filter --particles 30", "smooth --particles 30"};
+  for (size_t c = 0; c < 3; c++) {
+    static float other[20 * 8 * 3];
+    for (int i = 0; i < 2; i++) {
+      assert_int_equal(dvbf("%s point %s -o short.h5 --force --split all --samples 4", commands[c],
+                            i ? "ragged-2.h5" : "ragged.h5"),
+                       0);
+      EXPECT("short.h5", "x", 20, 8, 3);
+      for (size_t k = 0; k < 20 * 24; k++) assert_int_equal(values[k] == 0, k / 24 % 2 && k / 3 % 8 >= 5);
+      EXPECT("short.h5", "z_mean", 20, 8, 3);
+      for (size_t k = 0; k < 20 * 24; k++) assert_int_equal(values[k] == 0, k / 24 % 2 && k / 3 % 8 >= 5);
+      if (i) assert_memory_equal(other, values, sizeof other);
+      memcpy(other, values, sizeof other);
+      EXPECT("short.h5", "length", 20);
+      assert_true(values[0] == 8 && values[1] == 5);
+    }
+  }
+}
+
+/* Whole frames and single values of x are missing, seen and unseen ones. */
+static void gaps_are_taken(void **state) {
+  (void)state;
+  static const char *const commands[] = {
+      "filter point gaps.h5 --particles 9", "filter point gaps.h5", "smooth point gaps.h5 --particles 9",
+      "predict point gaps.h5 --steps 2 --controls hold --json", "sample point --from gaps.h5"};
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    assert_int_equal(dvbf("%s -o gaps-out.h5 --force --split all", commands[i]), 1);
+    assert_refused("missing = nan");
+    assert_int_equal(dvbf("%s -o gaps-out.h5 --force --split all --missing nan", commands[i]), 0);
+    if (strstr(commands[i], "json")) {
+      json_t *all = json_loads(out, 0, NULL);
+      assert_true(number(all, "rmse") > 0);
+      json_decref(all);
+    }
+    assert_true(read_array("gaps-out.h5", "x") == 3);
+    EXPECT("gaps-out.h5", "x", shape[0], shape[1], 3);
+    assert_true(read_array("gaps-out.h5", "z") >= 3);
+    for (size_t k = 0; k < 100; k++) assert_true(isfinite(values[k]));
+  }
+}
+
+/* The same from memory and from a file that is read piece by piece. */
+static void sources_are_read(void **state) {
+  (void)state;
+  static const char *const commands[] = {"filter run data.h5 --samples 3", "predict run data.h5 --samples 3",
+                                         "filter run data.h5 --samples 3 --particles 9",
+                                         "smooth run data.h5 --samples 3 --particles 9",
+                                         "smooth dkf data.h5 --samples 3 --particles 9"};
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    assert_int_equal(dvbf("%s -o whole.npz --force", commands[i]), 0);
+    assert_int_equal(dvbf("%s -o pieces.npz --force --memory 0", commands[i]), 0);
+    assert_true(same_bytes("whole.npz", "pieces.npz"));
+  }
+}
+
+static void likelihoods_come_with_the_bound(void **state) {
+  (void)state;
+  static const char *const models[] = {"run", "dkf"};
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(dvbf("evaluate %s data.h5 --samples 20 --particles 200 --json", models[i]), 0);
+    json_t *all = json_loads(out, 0, NULL);
+    const json_t *bound = json_object_get(all, "bound");
+    assert_int_equal(number(bound, "particles"), 200);
+    assert_true(number(bound, "importance") > number(bound, "elbo"));
+    if (!i) assert_true(number(bound, "particle_filter") > number(bound, "elbo"));
+    if (i) assert_true(json_is_null(json_object_get(bound, "particle_filter")));
+    json_decref(all);
+  }
+  assert_int_equal(dvbf("evaluate run data.h5 --samples 1 --particles 5"), 0);
+  assert_has(out, "by 5 weighted paths");
+  assert_has(out, "by a particle filter of 5");
+  assert_int_equal(dvbf("evaluate run data.h5 --samples 1"), 0);
+  assert_null(strstr(out, "weighted"));
 }
 
 static void predictions_are_complete(void **state) {
@@ -249,23 +346,37 @@ static void samples_are_data(void **state) {
 
 /* ---- The folder that all tests work in ---- */
 
-/* x [20, 8, 3] and u [20, 8, 1]; the last two frames are turned by `turn`. */
-static void write_plain(const char *path, float turn) {
+/* x [20, 8, 3] and u [20, 8, 1]; the last two frames are turned by `turn`. With `ragged` every second
+ * sequence has 5 steps and is filled up with `turn`; if that is NaN, values before the end are missing. */
+static void write_plain(const char *path, float turn, bool ragged) {
   static float x[20 * 8 * 3], u[20 * 8];
-  for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = sinf((float)i + (i / 3 % 8 > 5 ? turn : 0));
+  uint32_t length[20];
+  for (size_t i = 0; i < 20; i++) length[i] = i % 2 ? 5 : 8;
+  for (size_t i = 0; i < sizeof x / sizeof *x; i++) {
+    size_t t = i / 3 % 8;
+    bool padding = ragged && t >= length[i / 24], gap = t == 3 || t == 6 || i % 7 == 1;
+    x[i] = sinf((float)i + (!ragged && t > 5 ? turn : 0));
+    if (padding || (isnan(turn) && gap)) x[i] = turn;
+  }
   for (size_t i = 0; i < sizeof u / sizeof *u; i++) u[i] = cosf((float)i);
-  dvbf_array arrays[] = {{"x", DVBF_FLOAT32, 3, {20, 8, 3}, x}, {"u", DVBF_FLOAT32, 3, {20, 8, 1}, u}};
-  assert_int_equal(dvbf_arrays_write(path, arrays, 2, NULL), DVBF_OK);
+  dvbf_array arrays[] = {{"x", DVBF_FLOAT32, 3, {20, 8, 3}, x},
+                         {"u", DVBF_FLOAT32, 3, {20, 8, 1}, u},
+                         {"length", DVBF_UINT32, 1, {20}, length}};
+  assert_int_equal(dvbf_arrays_write(path, arrays, ragged ? 3 : 2, NULL), DVBF_OK);
 }
 
 static int set_up(void **state) {
   (void)state;
   if (enter_folder()) return -1;
-  write_plain("plain.h5", 0);
-  write_plain("later.h5", 1);
+  write_plain("plain.h5", 0, false);
+  write_plain("later.h5", 1, false);
+  write_plain("gaps.h5", NAN, true);
+  write_plain("ragged.h5", 0, true);
+  write_plain("ragged-2.h5", 7, true);
   assert_int_equal(dvbf("simulate pendulum -o data.h5 --train 40 --valid 10 --test=20 --seed 2"), 0);
   assert_int_equal(dvbf("train data.h5 -o run --updates 20 --seed 3" TINY), 0);
   assert_int_equal(dvbf("train plain.h5 -o point --updates 5 --universal point" TINY), 0);
+  assert_int_equal(dvbf("train plain.h5 -o slim --updates 5 --innovation 1 --universal-noise step" TINY), 0);
   assert_int_equal(dvbf("train data.h5 -o dkf --preset dkf-pendulum --updates 5" TINY), 0);
   return 0;
 }
@@ -278,6 +389,11 @@ int main(void) {
       cmocka_unit_test(commands_are_reproducible),
       cmocka_unit_test(filter_writes_states),
       cmocka_unit_test(filter_does_not_see_the_future),
+      cmocka_unit_test(smooth_writes_states),
+      cmocka_unit_test(short_sequences_end),
+      cmocka_unit_test(gaps_are_taken),
+      cmocka_unit_test(sources_are_read),
+      cmocka_unit_test(likelihoods_come_with_the_bound),
       cmocka_unit_test(predictions_are_complete),
       cmocka_unit_test(predictions_say_how_good_they_are),
       cmocka_unit_test(controls_can_be_made_up),

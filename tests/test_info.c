@@ -137,7 +137,7 @@ static void info_survives_strange_metrics(void **state) {
 static void info_refuses_the_rest(void **state) {
   (void)state;
   assert_int_equal(dvbf("info run/settings.txt"), 1);
-  assert_refused("run/settings.txt: has no column of numbers");
+  assert_refused("run/settings.txt: is a text file");
   assert_has(err, "nor is it a model or a run folder");
   assert_int_equal(dvbf("info none.h5"), 1);
   assert_refused("none.h5: cannot be read");

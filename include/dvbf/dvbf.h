@@ -335,6 +335,9 @@ typedef struct dvbf_evaluation {
   dvbf_regression *regressions;             /* [n_regressions] one for each column of state */
   double elbo, reconstruction, kl_w, kl_v;  /* nats per frame; kl_w is the KL of z in a dkf */
   double elbo_deviation;                    /* standard deviation over the samples */
+  size_t particles;                         /* of the next two, which are NaN where it is 0 */
+  double importance_bound;                  /* nats per frame: bound by as many weighted paths */
+  double particle_bound;                    /* the same by a particle filter; NaN for a dkf */
   size_t observed, horizon;                 /* predicted steps observed+1 .. observed+horizon */
   double *mse, *mse_mean_path, *mse_repeat; /* [horizon] per pixel */
   double pixel_variance;                    /* per pixel, of the evaluated sequences */

@@ -100,7 +100,7 @@ dvbf_status dv_settings_each(const dvbf_settings *settings,
 /* Finds the first such setting that differs between two of the same table; false when there is none. */
 typedef struct dv_setting_change {
   const char *name;
-  char one[128], other[128]; /* the values as text */
+  char one[DV_TEXT], other[DV_TEXT]; /* the values as text */
 } dv_setting_change;
 bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, dv_setting_change *out);
 

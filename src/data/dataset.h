@@ -70,8 +70,8 @@ dvbf_status dv_statistics_of_u(dv_statistics *out, const dvbf_sequences *s, dvbf
 dvbf_status dv_statistics_of_state(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
 void dv_statistics_free(dv_statistics *statistics);
 
-/* A checksum of what training sees, train and valid: their sizes and a few hundred thousand of their values,
- * evenly spread, so that it is cheap for data of any size, in memory or not. */
+/* A checksum of what training sees, train and valid: their sizes and about a million of their values, evenly
+ * spread, so that it is cheap for data of any size. It is the same wherever x is read from. */
 dvbf_status dv_data_fingerprint(uint64_t *out, const dvbf_data *data, dvbf_error *error);
 
 #endif

@@ -37,7 +37,9 @@ void dv_draws_clear(dv_draws *d) {
   *d = (dv_draws){0};
 }
 
-void dv_draws_begin(dv_draws *d, const dv_request *q) {
+void dv_draws_begin(dv_draws *d, const dv_request *q, size_t sequence) {
+  size_t length = dvbf_sequence_length(&q->frames, sequence) - (size_t)q->first;
+  d->steps = length < (size_t)q->window ? length : (size_t)q->window;
   memset(d->variance, 0, frame_values(q) * sizeof *d->variance);
 }
 
@@ -106,19 +108,19 @@ void dv_draws_put(dv_draws *d, const dv_request *q, dvbf_estimates *out, const d
 
 /* ---- What is reported ---- */
 
-/* Mean and standard deviation over samples of values [samples][entries]; `variance` [entries], a sum over
- * samples too, is added. */
-static void moments(const float *values, size_t samples, size_t entries, const double *variance, float *mean,
-                    float *deviation) {
+/* Mean and standard deviation over samples of the first entries of values [samples][stride]; `variance`
+ * [entries], a sum over samples too, is added. */
+static void moments(const float *values, size_t samples, size_t stride, size_t entries,
+                    const double *variance, float *mean, float *deviation) {
   double n = (double)samples;
   for (size_t first = 0; first < entries; first += CHUNK) {
     size_t count = entries - first < CHUNK ? entries - first : CHUNK;
     double sum[CHUNK] = {0}, squares[CHUNK] = {0};
     for (size_t s = 0; s < samples; s++)
-      for (size_t i = 0; i < count; i++) sum[i] += (double)values[s * entries + first + i];
+      for (size_t i = 0; i < count; i++) sum[i] += (double)values[s * stride + first + i];
     for (size_t s = 0; s < samples; s++)
       for (size_t i = 0; i < count; i++) {
-        double apart = (double)values[s * entries + first + i] - sum[i] / n;
+        double apart = (double)values[s * stride + first + i] - sum[i] / n;
         squares[i] += apart * apart;
       }
     for (size_t i = 0; i < count; i++) {
@@ -158,26 +160,28 @@ static float quantile(const float *sorted, size_t count, double share) {
 }
 
 static void report_quantiles(const dv_draws *d, const dv_request *q, dvbf_estimates *out, size_t sequence) {
-  size_t entries = frame_values(q);
+  size_t stride = frame_values(q), entries = d->steps * (size_t)q->model->n_x;
   for (size_t first = 0; first < entries; first += CHUNK) {
     size_t n = entries - first < CHUNK ? entries - first : CHUNK;
     for (size_t s = 0; s < q->samples; s++)
-      memcpy(d->columns + s * CHUNK, d->noisy + s * entries + first, n * sizeof *d->columns);
+      memcpy(d->columns + s * CHUNK, d->noisy + s * stride + first, n * sizeof *d->columns);
     sort_columns(d->columns, q->samples);
     for (size_t k = 0; k < q->n_quantiles; k++)
       for (size_t i = 0; i < n; i++)
-        out->x_quantiles[(k * out->count + sequence) * entries + first + i] =
+        out->x_quantiles[(k * out->count + sequence) * stride + first + i] =
             quantile(d->columns + i, q->samples, q->quantiles[k]);
   }
 }
 
 void dv_draws_end(dv_draws *d, const dv_request *q, dvbf_estimates *out, size_t sequence) {
-  size_t states = (size_t)q->window * (size_t)q->model->n_z, values = frame_values(q);
-  moments(out->z + sequence * q->samples * states, q->samples, states, NULL, out->z_mean + sequence * states,
-          out->z_std + sequence * states);
-  moments(d->x, q->samples, values, q->noise ? d->variance : NULL, out->x + sequence * values,
+  size_t n_z = (size_t)q->model->n_z, n_x = (size_t)q->model->n_x;
+  size_t states = (size_t)q->window * n_z, values = frame_values(q);
+  moments(out->z + sequence * q->samples * states, q->samples, states, d->steps * n_z, NULL,
+          out->z_mean + sequence * states, out->z_std + sequence * states);
+  moments(d->x, q->samples, values, d->steps * n_x, q->noise ? d->variance : NULL, out->x + sequence * values,
           out->x_std + sequence * values);
   if (q->n_quantiles) report_quantiles(d, q, out, sequence);
-  if (out->x_samples)
-    memcpy(out->x_samples + sequence * q->samples * values, d->noisy, q->samples * values * sizeof *d->noisy);
+  for (size_t s = 0; out->x_samples && s < q->samples; s++)
+    memcpy(out->x_samples + (sequence * q->samples + s) * values, d->noisy + s * values,
+           d->steps * n_x * sizeof *d->noisy);
 }

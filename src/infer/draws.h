@@ -9,14 +9,15 @@ typedef struct dv_draws {
   float *noisy;     /* [samples][window][n_x] with its noise; the same as x without */
   double *variance; /* [window][n_x] of that noise, summed over the samples */
   float *columns;   /* [samples][64] scratch */
+  size_t steps;     /* of the window that the sequence has */
 } dv_draws;
 
 /* Free with dv_draws_clear, also after a failure. */
 dvbf_status dv_draws_init(dv_draws *draws, const dv_request *request, dvbf_error *error);
 void dv_draws_clear(dv_draws *draws);
 
-/* Begins a sequence. */
-void dv_draws_begin(dv_draws *draws, const dv_request *request);
+/* Begins a sequence, of which draws->steps are asked for; what is past its end stays 0. */
+void dv_draws_begin(dv_draws *draws, const dv_request *request, size_t sequence);
 
 /* Where one frame of one sample goes to and comes from. */
 typedef struct dv_draw {

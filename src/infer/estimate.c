@@ -103,10 +103,9 @@ static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_erro
   dv_pool *pool = NULL;
   dvbf_estimates *e = NULL;
   dvbf_status status = check_count(q, error);
-  if (q->weighted) return dv_fail(error, DVBF_ARGUMENT, "there is no particle filter yet; particles = 0");
   if (!status) status = dv_pool_new(&pool, q->threads, error);
   if (!status) status = new_estimates(&e, q, error);
-  if (!status) status = dv_estimate_samples(e, q, pool, error);
+  if (!status) status = (q->weighted ? dv_estimate_particles : dv_estimate_samples)(e, q, pool, error);
   if (!status) status = dv_sequences_intact(&q->frames, error);
   dv_pool_free(pool);
   if (!status)

@@ -7,5 +7,8 @@
 /* Samples of the recognition model where x is seen and of the prior where not. */
 dvbf_status dv_estimate_samples(dvbf_estimates *out, const dv_request *request, dv_pool *pool,
                                 dvbf_error *error);
+/* Weighted samples: of a particle filter and smoother, or in a dkf of whole paths from its q. */
+dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *request, dv_pool *pool,
+                                  dvbf_error *error);
 
 #endif

@@ -4,7 +4,9 @@
 #include "base/status.h"
 #include "data/dataset.h"
 #include "infer/infer.h"
+#include "infer/likelihood.h"
 #include "infer/regression.h"
+#include "infer/universal.h"
 
 #include <math.h>
 #include <string.h>
@@ -56,26 +58,6 @@ static dvbf_status regress(dvbf_evaluation *e, const dvbf_data *data, const dvbf
 
 /* ---- Table 2: the bound ---- */
 
-/* KL(q(v) || p(v)) / N of one sequence; 0 for point estimates. */
-static double universal_kl(const dvbf_model *m) {
-  const dvbf_real *mean = NULL, *log_sigma = NULL, *prior = NULL;
-  size_t n = 0;
-  for (size_t i = 0; i < m->parameters.count; i++) {
-    const dv_parameter *p = &m->parameters.list[i];
-    const dvbf_real *at = m->parameters.values + p->offset;
-    if (!strcmp(p->name, "universal.mean")) mean = at, n = (size_t)p->cols;
-    if (!strcmp(p->name, "universal.log_sigma")) log_sigma = at;
-    if (!strcmp(p->name, "universal.prior")) prior = at;
-  }
-  if (!mean || !log_sigma || !prior) return 0;
-  double kl = 0, precision = exp(-2 * (double)prior[1]);
-  for (size_t k = 0; k < n; k++) {
-    double sigma = exp((double)log_sigma[k]), apart = (double)(mean[k] - prior[0]);
-    kl += (double)(prior[1] - log_sigma[k]) + 0.5 * precision * (sigma * sigma + apart * apart) - 0.5;
-  }
-  return kl / m->sequences;
-}
-
 static double total(const double *values, size_t n) {
   double sum = 0;
   for (size_t i = 0; i < n; i++) sum += values[i];
@@ -102,6 +84,21 @@ static void average_bound(dvbf_evaluation *e, const double *elbo, size_t samples
   e->elbo = e->reconstruction - e->kl_w - e->kl_v;
   for (size_t i = 0; i < samples; i++) squares += (elbo[i] - e->elbo) * (elbo[i] - e->elbo);
   e->elbo_deviation = samples > 1 ? sqrt(squares / (double)(samples - 1)) : 0;
+}
+
+/* Closer bounds, by weighted paths and particles. */
+static dvbf_status tighten(dvbf_evaluation *e, const dvbf_model *m, const dvbf_sequences *s,
+                           const dv_evaluate_settings *o, double frames, dvbf_error *error) {
+  dv_likelihoods l = {0};
+  e->importance_bound = e->particle_bound = NAN;
+  if (!o->particles) return DVBF_OK;
+  e->particles = (size_t)o->particles;
+  dvbf_status status =
+      dv_likelihoods_of(&l, m, s, e->particles, (uint64_t)o->seed, (unsigned)o->threads, error);
+  if (!status) e->importance_bound = total(l.importance, s->count) / frames - e->kl_v;
+  if (!status && l.particle) e->particle_bound = total(l.particle, s->count) / frames - e->kl_v;
+  dv_likelihoods_free(&l);
+  return status;
 }
 
 /* ---- Prediction by horizon ---- */
@@ -173,7 +170,7 @@ static dvbf_status filter(dvbf_evaluation *e, const dvbf_model *m, const dvbf_da
                           const dvbf_sequences *s, const dv_evaluate_settings *o, double frames,
                           dvbf_error *error) {
   size_t samples = (size_t)o->samples;
-  double *elbo = dv_calloc(samples, sizeof *elbo), kl_v = universal_kl(m) * (double)s->count / frames;
+  double *elbo = dv_calloc(samples, sizeof *elbo), kl_v = dv_universal_kl(m) * (double)s->count / frames;
   dvbf_status status = elbo ? DVBF_OK : dv_fail_memory(error, "evaluating");
   for (size_t i = 0; i < samples && !status; i++) {
     dvbf_infer_options options = {.seed = (uint64_t)o->seed + i, .threads = (unsigned)o->threads};
@@ -203,6 +200,7 @@ dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *m, const dvbf
   if (!status) {
     e->pixel_variance = total(x.variance, s->n_x) / (double)s->n_x;
     status = filter(e, m, data, s, o, (double)x.frames, error);
+    if (!status) status = tighten(e, m, s, o, (double)x.frames, error);
   }
   dv_statistics_free(&x);
   if (!status) status = predict(e, m, s, o, error);

@@ -81,8 +81,8 @@ static dvbf_status lay_out(dvbf_filter **out, block *b, const dvbf_model *model,
                    "a dkf cannot filter online: its q(z_t) needs the frames after t; model = dvbf can");
   int frames = (int)(s->initial_frames ? s->initial_frames
                                        : s->predict_from); /* a recurrent network takes any number */
-  dvbf_status status = dv_program_record_start(&start, m, (int)samples, frames, false, error);
-  if (!status) status = dv_program_record_step(&step, m, (int)samples, false, error);
+  dvbf_status status = dv_program_record_start(&start, m, (int)samples, frames, DV_GAPS, error);
+  if (!status) status = dv_program_record_step(&step, m, (int)samples, DV_GAPS, error);
   if (!status) *out = place(b, model, samples, frames, &start, &step);
   dv_program_clear(&start);
   dv_program_clear(&step);

@@ -37,13 +37,15 @@ typedef struct collection {
   double jacobian; /* of a whole frame */
 } collection;
 
-/* What scaling adds to ln p of one frame. */
-static double jacobian_of(const collection *c, const dv_program *p, const dvbf_run *run, size_t frame) {
-  if (!p->gaps || c->paths->n_x == 1) return c->jacobian;
-  const dvbf_real *seen = dvbf_at(run, p->seen) + frame * c->paths->n_x;
+double dv_frame_jacobian(const dvbf_model *m, double whole, const dv_program *p, const dvbf_run *run, int t,
+                         int r) {
+  size_t n = (size_t)m->n_x, frame = (size_t)t * (size_t)p->rows + (size_t)r;
+  if (!(dvbf_at(run, p->mask)[frame] > 0)) return 0;
+  if (!p->gaps || n == 1) return whole;
+  const dvbf_real *seen = dvbf_at(run, p->seen) + frame * n;
   double sum = 0;
-  for (size_t i = 0; i < c->paths->n_x; i++)
-    if (seen[i] > 0) sum += log((double)c->model->x.scale[i]);
+  for (size_t i = 0; i < n; i++)
+    if (seen[i] > 0) sum += log((double)m->x.scale[i]);
   return sum;
 }
 
@@ -53,14 +55,13 @@ static void collect(void *user, const dv_program *p, const dvbf_run *run, size_t
   collection *c = user;
   dvbf_paths *out = c->paths;
   const dvbf_real *z = dvbf_at(run, p->z), *mean = dvbf_at(run, p->mean), *ln_p = dvbf_at(run, p->ln_p);
-  const dvbf_real *kl_first = dvbf_at(run, p->kl_first), *kl = dvbf_at(run, p->kl),
-                  *mask = dvbf_at(run, p->mask);
+  const dvbf_real *kl_first = dvbf_at(run, p->kl_first), *kl = dvbf_at(run, p->kl);
   for (int r = 0; r < count; r++)
     for (int t = 0; t < p->steps; t++) {
       size_t to = (first + (size_t)r) * out->steps + (size_t)t, from = (size_t)t * p->rows + r;
       for (size_t i = 0; i < out->n_z; i++) out->z[to * out->n_z + i] = (float)z[from * out->n_z + i];
       dv_model_unscale(c->model, mean + from * out->n_x, out->x + to * out->n_x);
-      out->log_likelihood[to] = mask[from] > 0 ? (double)ln_p[from] + jacobian_of(c, p, run, from) : 0;
+      out->log_likelihood[to] = (double)ln_p[from] + dv_frame_jacobian(c->model, c->jacobian, p, run, t, r);
       out->kl[to] = t ? (double)kl[from - (size_t)p->rows] : (double)kl_first[r];
     }
 }

@@ -90,8 +90,11 @@ static void fill_path(const dv_request *q, const extension *e, size_t i) {
 static dvbf_status extend(dv_request *q, const extension *e, size_t count, dvbf_error *error) {
   dvbf_status status = check_lengths(e, (size_t)q->model->n_u, error);
   if (status) return status;
-  q->frames = (dvbf_sequences){
-      .count = count, .steps = (size_t)q->steps, .n_x = (size_t)q->model->n_x, .n_u = (size_t)q->model->n_u};
+  q->frames = (dvbf_sequences){.count = count,
+                               .steps = (size_t)q->steps,
+                               .n_x = (size_t)q->model->n_x,
+                               .n_u = (size_t)q->model->n_u,
+                               .gaps = e->from && e->from->gaps};
   status = dv_sequences_allocate(&q->frames, false, error);
   if (status) return status;
   q->owned = true;
@@ -168,25 +171,29 @@ static dvbf_status make_sample(dv_request *q, const dvbf_sequences *s, const dv_
   return extend(q, &e, (size_t)o->count, error);
 }
 
-dvbf_status dv_request_make(dv_request *q, const dvbf_model *model, const dvbf_sequences *s,
-                            const dvbf_settings *settings, dvbf_error *error) {
-  const char *table = settings ? dv_settings_table_name(settings) : "";
-  bool sample = !strcmp(table, "sample");
-  *q = (dv_request){.model = model};
-  if (!s && !sample)
-    return dv_fail(error, DVBF_ARGUMENT, "sequences are needed, as only samples begin without any");
-  dvbf_status status = s ? dv_infer_check(model, s, error) : DVBF_OK;
-  if (!status && s && s->steps > 16777216)
-    status = dv_fail(error, DVBF_FORMAT, "sequences of %zu steps are too long; cut them", s->steps);
-  if (status) return status;
+/* A request on sequences that fit the model. */
+static dvbf_status make(dv_request *q, const char *table, const dvbf_sequences *s,
+                        const dvbf_settings *settings, dvbf_error *error) {
   if (!strcmp(table, "filter")) return make_filter(q, s, dv_settings_filter(settings, error), error);
   if (!strcmp(table, "smooth")) return make_smooth(q, s, dv_settings_smooth(settings, error));
   if (!strcmp(table, "predict")) return make_predict(q, s, dv_settings_predict(settings, error), error);
-  if (sample) return make_sample(q, s, dv_settings_sample(settings, error), error);
+  if (!strcmp(table, "sample")) return make_sample(q, s, dv_settings_sample(settings, error), error);
   return dv_fail(error, DVBF_ARGUMENT,
                  "settings of the table \"filter\", \"smooth\", \"predict\" or \"sample\" are needed here, "
                  "not \"%.40s\"",
                  table);
+}
+
+dvbf_status dv_request_make(dv_request *q, const dvbf_model *model, const dvbf_sequences *s,
+                            const dvbf_settings *settings, dvbf_error *error) {
+  const char *table = settings ? dv_settings_table_name(settings) : "none";
+  *q = (dv_request){.model = model};
+  if (!s && !strcmp(table, "sample")) return make_sample(q, NULL, dv_settings_sample(settings, error), error);
+  if (!s) return dv_fail(error, DVBF_ARGUMENT, "sequences are needed, as only samples begin without any");
+  dvbf_status status = dv_infer_check(model, s, error);
+  if (!status && s->steps > 16777216)
+    status = dv_fail(error, DVBF_FORMAT, "sequences of %zu steps are too long; cut them", s->steps);
+  return status ? status : make(q, table, s, settings, error);
 }
 
 void dv_request_clear(dv_request *q) {

@@ -65,9 +65,8 @@ static void collect_turn(const job *j, worker *w, size_t turn, size_t first, siz
     place at = place_of(j, turn, r);
     if (at.slot >= count || at.sample >= q->samples) continue;
     dv_draw draw = {.sequence = first + at.slot, .sample = at.sample, .program = p, .run = &w->run, .row = r};
-    for (int t = 0; t < q->window; t++) {
-      draw.t = (size_t)t;
-      draw.step = q->first + t;
+    for (draw.t = 0; draw.t < w->draws[at.slot].steps; draw.t++) {
+      draw.step = q->first + (int)draw.t;
       draw.z = dvbf_at(&w->run, dvbf_steps(p->z, draw.step, 1)) + (size_t)r * (size_t)q->model->n_z;
       dv_draws_put(&w->draws[at.slot], q, j->out, &draw);
     }
@@ -79,9 +78,10 @@ static void run_blocks(void *user, int number) {
   worker *w = &j->list[number];
   size_t all = j->request->frames.count, rows = (size_t)j->program.rows;
   size_t turns = (j->block * j->request->samples + rows - 1) / rows;
-  for (size_t first = (size_t)number * j->block; first < all; first += (size_t)j->workers * j->block) {
+  for (size_t first = (size_t)number * j->block; j->block && first < all;
+       first += (size_t)j->workers * j->block) {
     size_t count = all - first < j->block ? all - first : j->block;
-    for (size_t i = 0; i < count; i++) dv_draws_begin(&w->draws[i], j->request);
+    for (size_t i = 0; i < count; i++) dv_draws_begin(&w->draws[i], j->request, first + i);
     for (size_t turn = 0; turn < turns; turn++) {
       run_turn(j, w, turn, first, count);
       collect_turn(j, w, turn, first, count);

@@ -63,20 +63,21 @@ typedef struct dv_program {
   dvbf_value log_sigma;        /* of the emission: [1][1], [1][n_x] or [T][rows][n_x]; none: Bernoulli */
 } dv_program;
 
-enum { DV_BACKWARD = 1, DV_GAPS = 2 }; /* gradients are wanted; frames may be seen in part */
+/* Gradients are wanted; frames may be seen in part; v is given and emission and densities are wanted. */
+enum { DV_BACKWARD = 1, DV_GAPS = 2, DV_PARTICLES = 4 };
 
 /* `observe` is the number of frames that may be seen (T in training): the initial network sees no more. 0
  * makes z_1 from the prior. `flags` are those above. */
 dvbf_status dv_program_record(dv_program *program, dvbf_model *model, int steps, int rows, int observe,
                               int flags, dvbf_error *error);
 /* One step of the recurrence for `rows` samples of one sequence: z[0] is given, z[1] is the result, with v at
- * its mean. For `particles` v is given instead, and mean and ln_p [1][rows][...] belong to z[1]. */
-dvbf_status dv_program_record_step(dv_program *program, dvbf_model *model, int rows, bool particles,
+ * its mean. With DV_PARTICLES v is given, and mean and ln_p [1][rows][...] belong to z[1]. */
+dvbf_status dv_program_record_step(dv_program *program, dvbf_model *model, int rows, int flags,
                                    dvbf_error *error);
-/* The initial network alone, on `frames` frames: z[0] is the result. For `particles` mean and ln_p belong to
- * it. */
-dvbf_status dv_program_record_start(dv_program *program, dvbf_model *model, int rows, int frames,
-                                    bool particles, dvbf_error *error);
+/* The initial network alone, on `frames` frames: z[0] is the result, and with DV_PARTICLES has mean and ln_p.
+ */
+dvbf_status dv_program_record_start(dv_program *program, dvbf_model *model, int rows, int frames, int flags,
+                                    dvbf_error *error);
 /* The transition alone: z[0], u[0], w and v are given, z[1] is the result. */
 dvbf_status dv_program_record_move(dv_program *program, dvbf_model *model, int rows, dvbf_error *error);
 /* The emission alone: mean of z[0], which is given. */

@@ -108,28 +108,27 @@ static dvbf_status end_part(dv_program *p, const dvbf_model *m, int t, dvbf_erro
   return end(p, error);
 }
 
-dvbf_status dv_program_record_step(dv_program *p, dvbf_model *m, int rows, bool particles,
-                                   dvbf_error *error) {
-  dvbf_status status = begin(p, m, 2, rows, DV_GAPS, error);
+dvbf_status dv_program_record_step(dv_program *p, dvbf_model *m, int rows, int flags, dvbf_error *error) {
+  dvbf_status status = begin(p, m, 2, rows, flags, error);
   if (status) return status;
-  p->given_v = particles;
+  p->given_v = flags & DV_PARTICLES;
   p->mean_v = true; /* a thousand exponentials per step for noise far below that of w are not worth it */
   record_inputs(p, m);
   dv_record_dynamics(p, m);
-  return end_part(p, m, particles ? 1 : -1, error);
+  return end_part(p, m, flags & DV_PARTICLES ? 1 : -1, error);
 }
 
-dvbf_status dv_program_record_start(dv_program *p, dvbf_model *m, int rows, int frames, bool particles,
+dvbf_status dv_program_record_start(dv_program *p, dvbf_model *m, int rows, int frames, int flags,
                                     dvbf_error *error) {
-  dvbf_status status = begin(p, m, frames, rows, DV_GAPS, error);
+  dvbf_status status = begin(p, m, frames, rows, flags, error);
   if (status) return status;
   record_inputs(p, m);
   dv_record_initial(p, m, frames);
-  return end_part(p, m, particles ? 0 : -1, error);
+  return end_part(p, m, flags & DV_PARTICLES ? 0 : -1, error);
 }
 
 dvbf_status dv_program_record_move(dv_program *p, dvbf_model *m, int rows, dvbf_error *error) {
-  dvbf_status status = begin(p, m, 2, rows, DV_GAPS, error);
+  dvbf_status status = begin(p, m, 2, rows, 0, error);
   if (status) return status;
   p->given_v = true;
   record_inputs(p, m);
@@ -139,7 +138,7 @@ dvbf_status dv_program_record_move(dv_program *p, dvbf_model *m, int rows, dvbf_
 }
 
 dvbf_status dv_program_record_emission(dv_program *p, dvbf_model *m, int rows, dvbf_error *error) {
-  dvbf_status status = begin(p, m, 1, rows, DV_GAPS, error);
+  dvbf_status status = begin(p, m, 1, rows, 0, error);
   if (status) return status;
   record_inputs(p, m);
   return end_part(p, m, 0, error);

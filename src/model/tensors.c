@@ -45,7 +45,7 @@ size_t dv_tensor_flaw(const dv_tensor *t) {
 /* ---- Writing ---- */
 
 bool dv_meta_set(json_t *meta, const char *key, const char *format, ...) {
-  char text[256];
+  char text[1024];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);

@@ -336,8 +336,9 @@ static dvbf_status begin(trainer *t, const dvbf_settings *settings, const dvbf_d
   t->kept = now();
   if (!o->folder) return begin_start(t, 0);
   dvbf_status status = dv_data_fingerprint(&t->fingerprint, data, t->error);
-  if (!status && o->resume && dv_exists(t->folder.checkpoint)) return go_on(t);
-  if (!status) status = dv_folder_begin(&t->folder, settings, t->error);
+  if (status) return status;
+  if (o->resume && dv_exists(t->folder.checkpoint)) return go_on(t);
+  status = dv_folder_begin(&t->folder, settings, t->error);
   if (!status) status = begin_start(t, 0);
   if (!status && o->resume) tell(t, "there is no checkpoint to go on from: beginning at the first update");
   return status;

@@ -1,0 +1,31 @@
+/* dvbf smooth: where the state was, given all frames. */
+#include "estimates.h"
+
+static const char *const tables[] = {"smooth", "data", NULL};
+static const char *const arguments[] = {"RUN", "DATA", NULL};
+static const cli_flag flags[] = {CLI_FLAG_ARRAYS, CLI_FLAG_FORCE, CLI_FLAG_QUIET, {0}};
+
+static const cli_example examples[] = {
+    {"dvbf smooth run pendulum.h5 -o states.h5", "states of the test sequences, given all their frames"},
+    {"dvbf smooth run pendulum.h5 -o states.npz --particles 200 --samples 20", "faster and less exact"},
+    {0},
+};
+
+const cli_command cli_smooth = {
+    .name = "smooth",
+    .synopsis = "RUN DATA -o FILE [--SETTING VALUE ...]",
+    .help = "estimate the state at each step from all frames of its sequence",
+    .details =
+        "\nRUN is a run folder or a model file, DATA an HDF5 file. Paths are drawn from a particle filter "
+        "that\n"
+        "moves its particles by the recognition model, backwards from the last step where the transition's\n"
+        "density is known. Those of a dkf come from its own q, weighted by how well they explain the "
+        "data.\n\n"
+        "FILE holds, for N sequences, S samples and T steps\n" CLI_HELP_STATES
+        "  length   [N]            steps of each sequence, where they differ",
+    .examples = examples,
+    .arguments = arguments,
+    .flags = flags,
+    .tables = tables,
+    .run = cli_estimate_only,
+};

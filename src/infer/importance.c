@@ -1,0 +1,83 @@
+#include "infer/importance.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "data/dataset.h"
+#include "infer/infer.h"
+#include "infer/particles.h"
+#include "infer/weights.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_ROWS = 64 };
+
+dvbf_status dv_importance_init(dv_importance *m, const dvbf_model *model, const dvbf_sequences *s,
+                               size_t paths, bool keep_z, dvbf_error *error) {
+  int rows = paths < MOST_ROWS ? (int)paths : MOST_ROWS, steps = (int)s->steps;
+  size_t all;
+  *m = (dv_importance){.model = model, .paths = paths, .most = s->steps};
+  m->jacobian = dv_model_log_jacobian(model);
+  m->index = dv_calloc((size_t)rows, sizeof *m->index);
+  m->key = dv_calloc((size_t)rows, sizeof *m->key);
+  m->log_weight = dv_calloc(paths, sizeof *m->log_weight);
+  if (keep_z && dv_multiply(paths, m->most, &all)) m->z = dv_calloc(all, (size_t)model->n_z * sizeof *m->z);
+  if (!m->index || !m->key || !m->log_weight || (keep_z && !m->z))
+    return dv_fail(error, DVBF_MEMORY, "out of memory for %zu weighted paths; fewer need less", paths);
+  /* Recording only looks up the parameters of a complete model. */
+  dvbf_status status =
+      dv_program_record(&m->program, (dvbf_model *)model, steps, rows, steps, dv_gaps_of(s), error);
+  if (!status) status = dv_run_init(&m->run, m->program.graph, error);
+  if (!status) status = dv_sequence_buffer(&m->run.buffer, s, s->steps, error);
+  m->run.parameters = model->parameters.values;
+  m->run.schedule = &m->schedule;
+  m->run.sequence = m->key;
+  return status;
+}
+
+void dv_importance_clear(dv_importance *m) {
+  dv_run_clear(&m->run);
+  dv_program_clear(&m->program);
+  dv_free(m->index);
+  dv_free(m->key);
+  dv_free(m->log_weight);
+  dv_free(m->z);
+  *m = (dv_importance){0};
+}
+
+/* ln p(x, w) - ln q(w) of row r. */
+static double log_weight_of(const dv_importance *m, int r) {
+  const dv_program *p = &m->program;
+  const dvbf_real *ln_p = dvbf_at(&m->run, p->ln_p);
+  double sum = dv_log_ratio_first(p, &m->run, m->model, r);
+  for (int t = 0; t < p->steps; t++) {
+    sum += (double)ln_p[(size_t)t * (size_t)p->rows + (size_t)r] +
+           dv_frame_jacobian(m->model, m->jacobian, p, &m->run, t, r);
+    if (t + 1 < p->steps) sum += dv_log_ratio(p, &m->run, m->model, t, r);
+  }
+  return sum;
+}
+
+static void copy_path(const dv_importance *m, int r, dvbf_real *z /* [most][n_z] */) {
+  size_t n = (size_t)m->model->n_z;
+  for (int t = 0; t < m->program.steps; t++)
+    memcpy(z + (size_t)t * n, dvbf_at(&m->run, dvbf_steps(m->program.z, t, 1)) + (size_t)r * n,
+           n * sizeof *z);
+}
+
+double dv_importance_run(dv_importance *m, const dvbf_sequences *s, size_t i, uint64_t seed) {
+  size_t rows = (size_t)m->program.rows;
+  m->schedule =
+      dv_schedule_evaluation(m->model->log_sigma_floor, m->model->sequences, dv_sequence_seed(seed, i));
+  for (size_t r = 0; r < rows; r++) m->index[r] = (uint32_t)i;
+  dv_program_load(&m->program, &m->run, m->model, s, m->index, (int)rows, m->program.steps);
+  for (size_t first = 0; first < m->paths; first += rows) {
+    for (size_t r = 0; r < rows; r++) m->key[r] = (uint32_t)(first + r);
+    dv_run_forward(&m->run);
+    for (size_t r = 0; r < rows && first + r < m->paths; r++) {
+      m->log_weight[first + r] = log_weight_of(m, (int)r);
+      if (m->z) copy_path(m, (int)r, m->z + (first + r) * m->most * (size_t)m->model->n_z);
+    }
+  }
+  return dv_log_sum_exp(m->log_weight, m->paths) - log((double)m->paths);
+}

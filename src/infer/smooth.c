@@ -1,0 +1,158 @@
+/* Estimates from weighted samples; a worker takes a sequence at a time.
+ *
+ *   filter   at each step, samples of the particles by weight: each step's samples stand for themselves
+ *   smooth   paths drawn backwards from the particles; in a dkf whole paths by weight */
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "data/dataset.h"
+#include "infer/backward.h"
+#include "infer/draws.h"
+#include "infer/estimate.h"
+#include "infer/importance.h"
+#include "infer/weights.h"
+
+#include <string.h>
+
+typedef struct worker {
+  dv_particles particles;
+  dv_backward backward;
+  dv_importance importance; /* of a dkf, instead of both */
+  double *weight;           /* [particles] of it */
+  dv_program program;       /* the emission, for one step of all samples */
+  dvbf_run run;
+  dv_draws draws;
+  uint32_t *index; /* [samples] */
+  dvbf_real *z;    /* [samples][steps][n_z] */
+} worker;
+
+typedef struct job {
+  const dv_request *request;
+  dvbf_estimates *out;
+  int workers;
+  worker *list; /* [workers] */
+} job;
+
+static bool is_dkf(const dv_request *q) {
+  return q->model->settings->model == DV_DKF;
+}
+
+/* ---- Samples of one sequence, into w->z ---- */
+
+static void filter(worker *w, const dv_request *q) {
+  const dv_particles *p = &w->particles;
+  size_t n = (size_t)q->model->n_z;
+  for (size_t t = 0; t < p->steps; t++) {
+    dv_random random = dv_random_at(p->seed, DV_STREAM_PARTICLES, 4, (uint32_t)t);
+    dv_resample(p->weight + t * p->count, p->count, dv_random_uniform(&random), w->index, q->samples);
+    for (size_t s = 0; s < q->samples; s++)
+      memcpy(w->z + (s * p->most + t) * n, p->z + (t * p->count + w->index[s]) * n, n * sizeof *w->z);
+  }
+}
+
+static void choose_paths(worker *w, const dv_request *q, uint64_t seed) {
+  const dv_importance *m = &w->importance;
+  size_t path = m->most * (size_t)q->model->n_z;
+  dv_random random = dv_random_at(seed, DV_STREAM_PARTICLES, 4, 0);
+  dv_normalise(m->log_weight, w->weight, m->paths);
+  dv_resample(w->weight, m->paths, dv_random_uniform(&random), w->index, q->samples);
+  for (size_t s = 0; s < q->samples; s++)
+    memcpy(w->z + s * path, m->z + w->index[s] * path, path * sizeof *w->z);
+}
+
+static void sample(worker *w, const dv_request *q, size_t i) {
+  if (is_dkf(q)) {
+    dv_importance_run(&w->importance, &q->frames, i, q->seed);
+    choose_paths(w, q, dv_sequence_seed(q->seed, i));
+    return;
+  }
+  dv_particles_run(&w->particles, &q->frames, i, q->seed);
+  if (q->smooth)
+    dv_backward_draw(&w->backward, &w->particles, w->z);
+  else
+    filter(w, q);
+}
+
+/* ---- What they mean for x ---- */
+
+static void emit(worker *w, const dv_request *q, dvbf_estimates *out, size_t sequence) {
+  size_t n = (size_t)q->model->n_z, most = q->frames.steps;
+  dvbf_real *z = dvbf_at(&w->run, w->program.z);
+  dv_draw draw = {.sequence = sequence, .program = &w->program, .run = &w->run};
+  dv_draws_begin(&w->draws, q, sequence);
+  for (draw.t = 0; draw.t < w->draws.steps; draw.t++) {
+    for (size_t s = 0; s < q->samples; s++) memcpy(z + s * n, w->z + (s * most + draw.t) * n, n * sizeof *z);
+    dv_run_forward(&w->run);
+    for (draw.sample = 0; draw.sample < q->samples; draw.sample++) {
+      draw.row = (int)draw.sample;
+      draw.z = w->z + (draw.sample * most + draw.t) * n;
+      dv_draws_put(&w->draws, q, out, &draw);
+    }
+  }
+  dv_draws_end(&w->draws, q, out, sequence);
+}
+
+static void run_sequences(void *user, int number) {
+  job *j = user;
+  const dv_request *q = j->request;
+  for (size_t i = (size_t)number; i < q->frames.count; i += (size_t)j->workers) {
+    sample(&j->list[number], q, i);
+    emit(&j->list[number], q, j->out, i);
+  }
+}
+
+/* ---- Making ---- */
+
+static dvbf_status init_sampling(worker *w, const dv_request *q, dvbf_error *error) {
+  size_t count = (size_t)q->particles;
+  if (is_dkf(q)) return dv_importance_init(&w->importance, q->model, &q->frames, count, true, error);
+  dvbf_status status = dv_particles_init(&w->particles, q->model, &q->frames, count, q->initial, error);
+  if (!status && q->smooth) status = dv_backward_init(&w->backward, &w->particles, q->samples, error);
+  return status;
+}
+
+static dvbf_status init_worker(worker *w, const dv_request *q, const dv_schedule *schedule,
+                               dvbf_error *error) {
+  size_t all;
+  w->index = dv_calloc(q->samples, sizeof *w->index);
+  w->weight = dv_calloc((size_t)q->particles, sizeof *w->weight);
+  if (dv_multiply(q->samples, q->frames.steps, &all))
+    w->z = dv_calloc(all, (size_t)q->model->n_z * sizeof *w->z);
+  dvbf_status status =
+      w->index && w->weight && w->z ? DVBF_OK : dv_fail_memory(error, "making room for samples");
+  if (!status) status = init_sampling(w, q, error);
+  /* Recording only looks up the parameters of a complete model. */
+  if (!status)
+    status = dv_program_record_emission(&w->program, (dvbf_model *)q->model, (int)q->samples, error);
+  if (!status) status = dv_run_init(&w->run, w->program.graph, error);
+  if (!status) status = dv_draws_init(&w->draws, q, error);
+  w->run.parameters = q->model->parameters.values;
+  w->run.schedule = schedule;
+  w->run.sequence = w->index;
+  return status;
+}
+
+static void clear_worker(worker *w) {
+  dv_backward_clear(&w->backward);
+  dv_particles_clear(&w->particles);
+  dv_importance_clear(&w->importance);
+  dv_run_clear(&w->run);
+  dv_program_clear(&w->program);
+  dv_draws_clear(&w->draws);
+  dv_free(w->weight);
+  dv_free(w->index);
+  dv_free(w->z);
+}
+
+dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *q, dv_pool *pool,
+                                  dvbf_error *error) {
+  job j = {.request = q, .out = out, .workers = dv_pool_size(pool)};
+  dv_schedule schedule = dv_schedule_evaluation(q->model->log_sigma_floor, q->model->sequences, q->seed);
+  j.list = dv_calloc((size_t)j.workers, sizeof *j.list);
+  dvbf_status status = j.list ? DVBF_OK : dv_fail_memory(error, "starting to sample");
+  for (int i = 0; i < j.workers && !status; i++) status = init_worker(&j.list[i], q, &schedule, error);
+  if (!status) dv_pool_run(pool, run_sequences, &j);
+  for (int i = 0; j.list && i < j.workers; i++) clear_worker(&j.list[i]);
+  dv_free(j.list);
+  return status;
+}

@@ -1,0 +1,85 @@
+#include "infer/weights.h"
+
+#include <math.h>
+
+/* ---- Densities ---- */
+
+/* sum_k ln N(eps_k; 0, 1) - ln sigma_k, less n/2 ln 2 pi: ln q of what eps gave. head = (mu, ln sigma). */
+static double log_q(const dvbf_model *m, const dvbf_real *head, const dvbf_real *eps, int n) {
+  const dv_train_settings *s = m->settings;
+  double sum = 0;
+  for (int k = 0; k < n; k++)
+    sum -= 0.5 * (double)eps[k] * (double)eps[k] +
+           (double)dv_clamp(head[n + k], s->log_sigma_min, s->log_sigma_max);
+  return sum;
+}
+
+/* ln N(x; 0, I), less n/2 ln 2 pi. */
+static double log_standard(const dvbf_real *x, int n) {
+  double sum = 0;
+  for (int k = 0; k < n; k++) sum -= 0.5 * (double)x[k] * (double)x[k];
+  return sum;
+}
+
+/* ln N(z; mu, sigma^2) with head = (mu, ln sigma), less n/2 ln 2 pi. */
+static double log_state(const dvbf_model *m, const dvbf_real *z, const dvbf_real *head, int n) {
+  double sum = 0;
+  for (int k = 0; k < n; k++) {
+    double ls = (double)dv_clamp(head[n + k], m->settings->log_sigma_min, m->settings->log_sigma_max);
+    double apart = ((double)z[k] - (double)head[k]) * exp(-ls);
+    sum -= 0.5 * apart * apart + ls;
+  }
+  return sum;
+}
+
+/* Row r of step t of a value. */
+static const dvbf_real *row_of(const dvbf_run *run, dvbf_value value, int t, int r) {
+  return dvbf_at(run, dvbf_steps(value, t, 1)) + (size_t)r * (size_t)value.cols;
+}
+
+double dv_log_ratio_first(const dv_program *p, const dvbf_run *run, const dvbf_model *m, int r) {
+  if (p->head_first.buffer < 0) return 0;
+  dvbf_value first = m->n_w ? p->w_first : p->z;
+  return log_standard(row_of(run, first, 0, r), m->n_z) -
+         log_q(m, row_of(run, p->head_first, 0, r), row_of(run, p->noise_first, 0, r), m->n_z);
+}
+
+double dv_log_ratio(const dv_program *p, const dvbf_run *run, const dvbf_model *m, int t, int r) {
+  bool from_q = p->head.buffer >= 0 && t<p->head.steps && * row_of(run, p->mask, t + 1, r)> 0;
+  if (!from_q) return 0;
+  int n = m->n_w ? m->n_w : m->n_z;
+  double prior = m->n_w ? log_standard(row_of(run, p->w, t, r), n)
+                        : log_state(m, row_of(run, p->z, t + 1, r), row_of(run, p->prior, t, r), n);
+  return prior - log_q(m, row_of(run, p->head, t, r), row_of(run, p->noise, t, r), n);
+}
+
+/* ---- Weights ---- */
+
+double dv_log_sum_exp(const double *x, size_t n) {
+  double most = -INFINITY, sum = 0;
+  for (size_t i = 0; i < n; i++)
+    if (x[i] > most) most = x[i];
+  if (!isfinite(most)) return most;
+  for (size_t i = 0; i < n; i++)
+    if (!isnan(x[i])) sum += exp(x[i] - most);
+  return most + log(sum);
+}
+
+double dv_normalise(const double *x, double *weight, size_t n) {
+  double all = dv_log_sum_exp(x, n);
+  for (size_t i = 0; i < n; i++)
+    weight[i] = !isfinite(all) ? 1 / (double)n : isnan(x[i]) ? 0 : exp(x[i] - all);
+  return all;
+}
+
+void dv_resample(const double *weight, size_t n, double uniform, uint32_t *index, size_t m) {
+  double sum = 0, total = 0;
+  size_t at = 0;
+  for (size_t i = 0; i < n; i++) total += weight[i];
+  sum = weight[0];
+  for (size_t i = 0; i < m; i++) {
+    double place = ((double)i + uniform) / (double)m * total;
+    while (place > sum && at + 1 < n) sum += weight[++at];
+    index[i] = (uint32_t)at;
+  }
+}

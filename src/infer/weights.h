@@ -1,0 +1,22 @@
+/* Weights of samples: how much likelier a path is under the model than under q, which drew it. */
+#ifndef DV_WEIGHTS_H
+#define DV_WEIGHTS_H
+
+#include "model/model.h"
+
+/* ln p(w_1) - ln q(w_1) of row r; of z_1 in a dkf. */
+double dv_log_ratio_first(const dv_program *program, const dvbf_run *run, const dvbf_model *model, int r);
+/* ln p(w_t) - ln q(w_t) of the step from t; in a dkf ln p(z_{t+1} | z_t) - ln q(z_{t+1}). 0 where w comes
+ * from the prior. */
+double dv_log_ratio(const dv_program *program, const dvbf_run *run, const dvbf_model *model, int t, int r);
+
+/* ln sum exp x [n], without overflow; NaN counts as -inf. */
+double dv_log_sum_exp(const double *x, size_t n);
+/* weight [n] = exp(x - ln sum exp x); all alike where every x is -inf. Returns ln sum exp x. */
+double dv_normalise(const double *x, double *weight, size_t n);
+
+/* Systematic resampling: index [m] of entries of weight [n], each drawn as often as m * weight, rounded down
+ * or up; `uniform` in (0, 1). */
+void dv_resample(const double *weight, size_t n, double uniform, uint32_t *index, size_t m);
+
+#endif
