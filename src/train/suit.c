@@ -82,6 +82,7 @@ static void time(chooser *c, const facts *f) {
     choose(c, "filter-dropout", "0.7", "windows are long");
     choose(c, "filter-dropout-end", "0.7", "windows are long");
     choose(c, "filter-dropout-run", "10", "windows are long");
+    choose(c, "keep-by", "prediction", "windows are long");
   }
   double frames = (double)now(c)->initial_frames;
   if (frames > (double)steps)

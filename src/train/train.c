@@ -115,9 +115,15 @@ static dvbf_status keep(trainer *t) {
 
 /* ---- Validation and the best model ---- */
 
+/* Higher is better. Without anything to predict only the bound can tell. */
+static double score(const trainer *t) {
+  bool predicts = t->s->keep_by == DV_KEEP_PREDICTION && isfinite(t->at.scores.prediction);
+  return predicts ? -t->at.scores.prediction : t->at.scores.bound;
+}
+
 static void keep_if_best(trainer *t, double floor) {
-  if (t->at.best_update && t->at.scores.bound <= t->at.best_bound) return;
-  t->at.best_bound = t->at.scores.bound;
+  if (t->at.best_update && score(t) <= t->at.best_score) return;
+  t->at.best_score = score(t);
   t->at.best_floor = floor;
   t->at.best_update = dv_updater_updates(t->updater);
   memcpy(t->at.best, t->model->parameters.values, t->model->parameters.size * sizeof *t->at.best);
