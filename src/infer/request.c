@@ -145,22 +145,31 @@ static void take_later(dv_request *q, int64_t observe, int64_t steps) {
   q->steps = observe + steps > 2 ? (int)(observe + steps) : 2; /* a program has two steps at least */
 }
 
-static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, const dv_predict_settings *o,
+/* Steps to observe: as many as asked for, or, where nobody asked, at least what the model needs. */
+static int64_t observed(const dv_request *q, const dvbf_settings *settings, int64_t observe) {
+  int64_t needed = dv_model_frames_needed(q->model);
+  return !dv_settings_given(settings, "observe") && observe < needed ? needed : observe;
+}
+
+static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, const dvbf_settings *settings,
                                 dvbf_error *error) {
-  take_later(q, o->observe, o->steps);
+  const dv_predict_settings *o = dv_settings_predict(settings, error);
+  int64_t observe = observed(q, settings, o->observe);
+  take_later(q, observe, o->steps);
   q->samples = (size_t)o->samples;
   q->noise = o->noise;
   q->keep_x = o->keep_x;
   q->seed = (uint64_t)o->seed;
   q->threads = (unsigned)o->threads;
-  extension e = {s, (size_t)o->observe, (size_t)(o->observe + o->steps - 1), o->controls, q->seed};
+  extension e = {s, (size_t)observe, (size_t)(observe + o->steps - 1), o->controls, q->seed};
   dvbf_status status = read_quantiles(q, o->quantiles, error);
   return status ? status : extend(q, &e, s->count, error);
 }
 
-static dvbf_status make_sample(dv_request *q, const dvbf_sequences *s, const dv_sample_settings *o,
+static dvbf_status make_sample(dv_request *q, const dvbf_sequences *s, const dvbf_settings *settings,
                                dvbf_error *error) {
-  size_t observe = s ? (size_t)o->observe : 0;
+  const dv_sample_settings *o = dv_settings_sample(settings, error);
+  size_t observe = s ? (size_t)observed(q, settings, o->observe) : 0;
   take_later(q, (int64_t)observe, o->steps);
   q->samples = 1;
   q->noise = o->noise;
@@ -176,8 +185,8 @@ static dvbf_status make(dv_request *q, const char *table, const dvbf_sequences *
                         const dvbf_settings *settings, dvbf_error *error) {
   if (!strcmp(table, "filter")) return make_filter(q, s, dv_settings_filter(settings, error), error);
   if (!strcmp(table, "smooth")) return make_smooth(q, s, dv_settings_smooth(settings, error));
-  if (!strcmp(table, "predict")) return make_predict(q, s, dv_settings_predict(settings, error), error);
-  if (!strcmp(table, "sample")) return make_sample(q, s, dv_settings_sample(settings, error), error);
+  if (!strcmp(table, "predict")) return make_predict(q, s, settings, error);
+  if (!strcmp(table, "sample")) return make_sample(q, s, settings, error);
   return dv_fail(error, DVBF_ARGUMENT,
                  "settings of the table \"filter\", \"smooth\", \"predict\" or \"sample\" are needed here, "
                  "not \"%.40s\"",
@@ -188,7 +197,7 @@ dvbf_status dv_request_make(dv_request *q, const dvbf_model *model, const dvbf_s
                             const dvbf_settings *settings, dvbf_error *error) {
   const char *table = settings ? dv_settings_table_name(settings) : "none";
   *q = (dv_request){.model = model};
-  if (!s && !strcmp(table, "sample")) return make_sample(q, NULL, dv_settings_sample(settings, error), error);
+  if (!s && !strcmp(table, "sample")) return make_sample(q, NULL, settings, error);
   if (!s) return dv_fail(error, DVBF_ARGUMENT, "sequences are needed, as only samples begin without any");
   dvbf_status status = dv_infer_check(model, s, error);
   if (!status && s->steps > 16777216)
