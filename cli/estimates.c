@@ -77,7 +77,7 @@ static dvbf_status write(const dvbf_estimates *e, const cli_inputs *in, const cl
     list_states(&l, e, in->data);
   dvbf_status status = dvbf_arrays_write(path, l.arrays, l.count, error);
   if (status || cli_option(options, "quiet")) return status;
-  fprintf(stderr, "%s: %zu sequences of %zu steps\n", path, e->count, e->steps);
+  fprintf(stderr, "%s: %zu sequence%s of %zu steps\n", path, e->count, e->count == 1 ? "" : "s", e->steps);
   return DVBF_OK;
 }
 

@@ -2,10 +2,24 @@
 
 #include <string.h>
 
-enum { OPTION_COLUMN = 34, WORD_COLUMN = 22 }; /* where the explanations begin */
+enum { OPTION_COLUMN = 34, WORD_COLUMN = 22, WIDTH = 100 }; /* where the explanations begin */
 
 static void print_heading(FILE *out, const char *title) {
   fprintf(out, "\n%s\n", title);
+}
+
+/* Words in lines that end before the column WIDTH; the first begins where the cursor is, in `column`. */
+static void print_words(FILE *out, const char *words, int column) {
+  for (int at = column; *words;) {
+    int length = (int)strcspn(words, " ");
+    if (at > column && at + 1 + length > WIDTH) {
+      fprintf(out, "\n%*s", column, "");
+      at = column;
+    }
+    at += fprintf(out, "%s%.*s", at > column ? " " : "", length, words);
+    words += length + (words[length] == ' ');
+  }
+  fprintf(out, "\n");
 }
 
 /* An explanation that has no room beside the name begins on the next line. */
@@ -18,9 +32,10 @@ static void print_item(FILE *out, const cli_item *item) {
   int column = item->option ? OPTION_COLUMN : WORD_COLUMN;
   bool narrow = strlen(left) < (size_t)column - 2;
   fprintf(out, "  %-*s%s", narrow ? column - 2 : 0, left, narrow ? "" : "\n");
-  fprintf(out, "%*s%s\n", narrow ? 0 : column, "", item->help);
-  if (!item->range) return;
-  fprintf(out, "%*s%s%s%s\n", column, "", item->range, *item->initial ? "; default " : "", item->initial);
+  fprintf(out, "%*s", narrow ? 0 : column, "");
+  print_words(out, item->help, column);
+  if (item->range && *item->initial)
+    fprintf(out, "%*s%s; default %s\n", column, "", item->range, item->initial);
 }
 
 static void print_text(FILE *out, const char *text) {

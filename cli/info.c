@@ -36,12 +36,9 @@ const cli_command cli_info = {
     .synopsis = "FILE [--json] [--SETTING VALUE ...]",
     .help = "tell what is in a file with data, a model file or a run folder",
     .details =
-        "\nOf data: for each split sequences, steps, columns, their range, mean and deviation, and what "
-        "is\n"
-        "missing or constant, then the settings that `dvbf train` would choose. A file without splits is "
-        "shown as `dvbf train` would split it. NaN counts "
-        "as\n"
-        "missing, unless --missing refuse is given.\n\n"
+        "\nOf data: for each split sequences, steps, columns, their range, mean and deviation, and what is\n"
+        "missing or constant, then the settings that `dvbf train` would choose. A file without splits is\n"
+        "shown as `dvbf train` would split it. NaN counts as missing, unless --missing refuse is given.\n\n"
         "Of a model: sizes, parameters, scaling, settings, those that are not at their default first, "
         "and\n"
         "the validations of its run.",

@@ -28,9 +28,15 @@ static const dvbf_columns *array_of(const dvbf_sequences_info *info, int array) 
   return arrays[array];
 }
 
+/* Names of the columns of an array; NULL: they have none. */
+static char (*names_of(const view *v, int array))[32] {
+  char(*names[ARRAYS])[32] = {v->data->x_names, v->data->u_names, v->data->state_names};
+  return names[array];
+}
+
 static void column_name(char out[32], const view *v, int array, size_t k) {
-  if (array == 2)
-    snprintf(out, 32, "%s", v->data->state_names[k]);
+  if (names_of(v, array))
+    snprintf(out, 32, "%s", names_of(v, array)[k]);
   else
     snprintf(out, 32, "%s%zu", array_names[array], k);
 }
@@ -71,7 +77,10 @@ static void print_constant(const view *v, int array, const dvbf_columns *a) {
 
 static void print_array(const view *v, int array, const dvbf_columns *a, double frames) {
   char name[64];
-  snprintf(name, sizeof name, "%s, %zu column%s", array_names[array], a->width, a->width == 1 ? "" : "s");
+  if (a->width == 1 && names_of(v, array))
+    snprintf(name, sizeof name, "%s: %s", array_names[array], names_of(v, array)[0]);
+  else
+    snprintf(name, sizeof name, "%s, %zu column%s", array_names[array], a->width, a->width == 1 ? "" : "s");
   print_column(name, &a->all, frames * (double)a->width);
   for (size_t k = 0; k < a->width && a->width > 1 && a->width <= CLI_INFO_FEW; k++) {
     strcpy(name, "  ");
@@ -215,9 +224,10 @@ static dvbf_status read_data(dvbf_data **out, const char *path, const cli_option
   dvbf_status status = cli_options_settings(&how, options, "data", error);
   if (!status && !cli_option(options, "missing")) status = dvbf_settings_set(how, "missing", "nan", error);
   dvbf_error inner = {0};
-  if (!status && (status = dvbf_data_read(out, path, how, &inner)))
-    cli_fail(error, status, status == DVBF_FORMAT ? "%.400s; nor is it a model or a run folder" : "%s",
-             inner.message);
+  if (!status && (status = dvbf_data_read(out, path, how, &inner))) {
+    bool unknown = strstr(inner.message, "is not an HDF5 file") || strstr(inner.message, "is a text file");
+    cli_fail(error, status, unknown ? "%.400s; nor is it a model or a run folder" : "%s", inner.message);
+  }
   dvbf_settings_free(how);
   return status;
 }

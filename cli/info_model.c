@@ -168,7 +168,7 @@ static void print_history(const view *v) {
   row rows[ROWS];
   size_t count = find_rows(&v->metrics, rows);
   if (!count) return;
-  printf("\nValidations: %zu, in nats per frame and as error over pixel variance\n  %-6s", count, "");
+  printf("\nValidations: %zu, in nats per frame and as error over the variance of x\n  %-6s", count, "");
   for (int k = 0; k < FIELDS; k++) printf(" %16s", field_names[k]);
   printf("\n");
   for (int i = 0; i < ROWS; i++) {

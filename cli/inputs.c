@@ -7,7 +7,16 @@
 
 dvbf_status cli_load_model(dvbf_model **out, const char *run, dvbf_error *error) {
   cli_path path;
-  if (!cli_is_folder(run)) return dvbf_model_load(out, run, error);
+  dvbf_error inner = {0};
+  if (!cli_is_folder(run)) {
+    dvbf_status status = dvbf_model_load(out, run, &inner);
+    if (!status) return DVBF_OK;
+    return cli_fail(error, status,
+                    status == DVBF_FORMAT
+                        ? "%.400s; RUN is a folder that `dvbf train -o` wrote, or a model file in it"
+                        : "%s",
+                    inner.message);
+  }
   cli_join(path, run, CLI_MODEL);
   if (!cli_exists(path))
     return cli_fail(error, DVBF_IO,

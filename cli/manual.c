@@ -120,7 +120,7 @@ static void write_files(FILE *out) {
       {.name = "FOLDER/" CLI_METRICS,
        .help =
            "a line for each validation: update, start, seconds, bounds and their parts in nats per frame, "
-           "prediction error over pixel variance, rates"},
+           "prediction error over the variance of x, rates"},
       {.name = "FOLDER/" CLI_SETTINGS, .help = "every setting of the run; --config takes it"},
       {.name = "FOLDER/" DVBF_RUN_CHECKPOINT, .help = "all that `dvbf train --resume` needs to go on"},
   };

@@ -24,17 +24,24 @@ static dvbf_status measure(errors *r, const dvbf_estimates *e, const dvbf_sequen
   return dvbf_estimates_rmse(&r->all, r->by_column, r->by_step, e, s, error);
 }
 
-static void print_errors(const errors *r, const dvbf_estimates *e) {
+/* `names` of the columns of x; NULL: they have none. */
+static void print_errors(const errors *r, const dvbf_estimates *e, char (*names)[32]) {
   if (!isfinite(r->all)) {
     printf("The data end with the observed steps, so there is nothing to compare with.\n");
     return;
   }
-  printf("Root mean square error of x, %zu sequences predicted from %zu steps\n", e->count, e->first);
-  for (size_t k = 0; k < e->n_x && e->n_x > 1 && e->n_x <= SHOWN; k++)
-    printf("  column %-13zu %12.6g\n", k + 1, r->by_column[k]);
+  printf("Root mean square error of x, %zu sequence%s predicted from %zu steps\n", e->count,
+         e->count == 1 ? "" : "s", e->first);
+  for (size_t k = 0; k < e->n_x && e->n_x > 1 && e->n_x <= SHOWN; k++) {
+    char name[32];
+    snprintf(name, sizeof name, "x%zu", k);
+    printf("  %-20s %12.6g\n", names ? names[k] : name, r->by_column[k]);
+  }
   printf("  %-20s %12.6g\n\n  %-20s %12s\n", "all", r->all, "steps ahead", "error");
-  for (size_t t = 0; t < e->steps; t++)
-    if (isfinite(r->by_step[t])) printf("  %-20zu %12.6g\n", t + 1, r->by_step[t]);
+  size_t known = e->steps;
+  while (known && !isfinite(r->by_step[known - 1])) known--;
+  for (size_t t = 0; t < known; t++)
+    if (isfinite(r->by_step[t]) && cli_shown(t + 1, known)) printf("  %-20zu %12.6g\n", t + 1, r->by_step[t]);
 }
 
 static void print_json(const errors *r, const dvbf_estimates *e) {
@@ -56,7 +63,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   if (!status && cli_option(options, "json"))
     print_json(&r, estimates);
   else if (!status)
-    print_errors(&r, estimates);
+    print_errors(&r, estimates, in.data->x_names);
   free(r.by_column);
   free(r.by_step);
   dvbf_estimates_free(estimates);
@@ -66,7 +73,8 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 
 static const cli_example examples[] = {
     {"dvbf predict run pendulum.h5 --observe 5 --steps 10", "how far off predictions are"},
-    {"dvbf predict run pendulum.h5 -o predictions.npz", "the predictions themselves, for NumPy"},
+    {"dvbf predict run bench.csv --observe 50 --steps 200 -o future.npz",
+     "the predictions themselves, for NumPy"},
     {0},
 };
 

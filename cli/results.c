@@ -47,18 +47,28 @@ static void print_bound(const dvbf_evaluation *e, const dvbf_model_info *model) 
     printf("  %-20.2f by a particle filter of %zu\n", e->particle_bound, e->particles);
 }
 
+bool cli_shown(size_t step, size_t count) {
+  enum { SHORT = 25, FIRST = 10 };
+  size_t digit = step;
+  while (digit >= 10 && digit % 10 == 0) digit /= 10;
+  return count <= SHORT || step <= FIRST || step == count || digit == 1 || digit == 2 || digit == 3 ||
+         digit == 5;
+}
+
 static void print_prediction(const dvbf_evaluation *e) {
   if (!e->horizon) {
     printf("\nThe sequences are not longer than the observed frames, so nothing is predicted.\n");
     return;
   }
   double unit = e->pixel_variance > 0 ? e->pixel_variance : 1;
-  printf("\nSquared error of prediction from %zu frames, over the pixel variance %.4g\n", e->observed,
+  printf("\nSquared error of prediction from %zu frames, over the variance of x, %.4g\n", e->observed,
          e->pixel_variance);
   printf("  %-12s %12s %12s %18s\n", "steps ahead", "samples", "mean path", "last frame again");
-  for (size_t i = 0; i < e->horizon; i++)
+  for (size_t i = 0; i < e->horizon; i++) {
+    if (!cli_shown(i + 1, e->horizon)) continue;
     printf("  %-12zu %12.4f %12.4f %18.4f\n", i + 1, e->mse[i] / unit, e->mse_mean_path[i] / unit,
            e->mse_repeat[i] / unit);
+  }
 }
 
 void cli_print_evaluation(const dvbf_evaluation *evaluation, const dvbf_model_info *model) {

@@ -177,7 +177,7 @@ static inline void each_csv(malformed_fn *each) {
       {"control.csv", "x,u\n1,2\n3,4\n\x1b[2J,5\n", "CSV"},
       {"digits.csv",
        "x\n1\n12345678901234567890123456789012345678901234567890123456789012345678901234567890e-70\n",
-       "has 1 sequences"},
+       "has a sequence of 2 steps"},
       {"hex.csv", "x\n1\n0x10\n", "line 3, column x"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -50,7 +50,7 @@ static void help_states_defaults(void **state) {
       snprintf(name, sizeof name, "--%s %s", info.name, info.kind);
       snprintf(initial, sizeof initial, "%s; default %s\n", info.range, info.initial);
       assert_has(out, name);
-      assert_has(strstr(out, name), initial);
+      if (*info.initial) assert_has(strstr(out, name), initial);
     }
   }
   assert_has(out, "paper-pendulum");

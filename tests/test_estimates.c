@@ -53,7 +53,7 @@ static void help_states_defaults(void **state) {
       snprintf(name, sizeof name, "--%s %s", info.name, info.kind);
       snprintf(initial, sizeof initial, "%s; default %s\n", info.range, info.initial);
       assert_has(out, name);
-      assert_has(strstr(out, name), initial);
+      if (*info.initial) assert_has(strstr(out, name), initial);
     }
   }
 }
@@ -294,7 +294,7 @@ static void predictions_say_how_good_they_are(void **state) {
   (void)state;
   assert_int_equal(dvbf("predict point plain.h5 --samples 5 --steps 2"), 0);
   assert_has(out, "2 sequences predicted from 5 steps");
-  assert_has(out, "  column 3 ");
+  assert_has(out, "  x2 ");
   assert_has(out, "\n  2 ");
   assert_int_equal(dvbf("predict point plain.h5 --samples 5 --observe 8 --steps 3 --controls zero"), 0);
   assert_has(out, "nothing to compare with");

@@ -389,6 +389,8 @@ static void test_choice_of_columns(void **unused) {
   assert_sizes(&data->train, 1, 3, 3, 1);
   assert_true(data->train.x[3] == 6 && data->train.state[0] == 4 && data->train.state[1] == 2);
   assert_string_equal(data->state_names[0], "yVal");
+  assert_string_equal(data->x_names[1], "yEst");
+  assert_string_equal(data->u_names[0], "uEst");
   dvbf_data_free(data);
   expect_refusal("no column speed", "a.csv", "outputs", "speed", NULL);
   expect_refusal("uEst, uVal, yEst", "a.csv", "outputs", "0", NULL);
@@ -399,6 +401,7 @@ static void test_choice_of_columns(void **unused) {
   write_text("a.csv", " 1 2\n 3 4\n 5 6\n");
   data = read_file("a.csv", "inputs", "1", "outputs", "2", NULL);
   assert_true(data->train.x[2] == 6 && data->train.u[2] == 5);
+  assert_true(!data->x_names && !data->u_names);
   dvbf_data_free(data);
   write_text("a.csv", "x1,x2,state_angle,stateB\n1,2,3,4\n5,6,7,8\n");
   data = read_file("a.csv", NULL);

@@ -147,6 +147,8 @@ typedef struct dvbf_data {
   dvbf_sequences train, valid, test;
   size_t image_height, image_width; /* 0 when x is not an image */
   char (*state_names)[32];          /* [n_s], NULL when n_s = 0 */
+  char (*x_names)[32];              /* [n_x], NULL where the file names no columns; the same of u */
+  char (*u_names)[32];              /* [n_u] */
 } dvbf_data;
 
 /* Reads HDF5, NPZ, NPY or CSV, known by its content: x [N,T,...] or, for one recording, [T,...]; u, state,

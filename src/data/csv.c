@@ -397,7 +397,7 @@ static const char *csv_read(dv_archive *a, const dv_array *array, size_t first, 
 }
 
 static bool csv_named(dv_archive *a, const dv_array *array) {
-  return ((const csv_file *)a)->columns.header && array->place % ARRAYS == 2;
+  return ((const csv_file *)a)->columns.header && array->place % ARRAYS != LENGTH;
 }
 
 static bool csv_text(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]) {

@@ -39,6 +39,8 @@ void dvbf_data_free(dvbf_data *data) {
   dvbf_sequences_free(&data->train);
   dvbf_sequences_free(&data->valid);
   dvbf_sequences_free(&data->test);
+  dv_free(data->x_names);
+  dv_free(data->u_names);
   dv_free(data->state_names);
   dv_free(data);
 }

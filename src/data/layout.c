@@ -162,28 +162,39 @@ static dvbf_status take_image(const dv_layout *l, const dv_frames *f, int lead, 
                  l->archive->path, prefix);
 }
 
-/* Names of the columns of state: those that the file gives, or state0, state1, ... */
-static dvbf_status read_names(const dv_layout *l, const dv_frames *f) {
+/* Names of the columns of part k, as the file gives them or after the array. */
+static bool name_part(const dv_layout *l, const dv_columns *c, size_t k, char (*names)[32]) {
   dv_archive *a = l->archive;
-  const dv_columns *c = &f->state;
-  if (!c->width || l->data->state_names) return DVBF_OK;
-  char(*names)[32] = l->data->state_names = dv_calloc(c->width, sizeof *names);
+  const char *slash = strrchr(c->arrays[k]->name, '/'), *last = slash ? slash + 1 : c->arrays[k]->name;
+  if (a->named && a->named(a, c->arrays[k])) return a->text(a, c->arrays[k], c->widths[k], names);
+  for (size_t i = 0; i < c->widths[k] && c->parts > 1; i++)
+    snprintf(names[i], sizeof names[i], c->widths[k] > 1 ? "%.20s%u" : "%.20s", last, (unsigned)i);
+  return true;
+}
+
+/* Names of columns: those that the file gives, or ROLE0, ROLE1, ... Only state must have some. */
+static dvbf_status read_names(const dv_layout *l, const dv_columns *c, const char *role, bool needed,
+                              char (**out)[32]) {
+  dv_archive *a = l->archive;
+  bool given = false;
+  for (size_t k = 0; k < c->parts; k++) given |= a->named && a->named(a, c->arrays[k]);
+  if (!c->width || *out || !(given || needed)) return DVBF_OK;
+  char(*names)[32] = *out = dv_calloc(c->width, sizeof *names);
   if (!names) return dv_fail_memory(l->error, "reading data");
-  for (size_t i = 0; i < c->width; i++) snprintf(names[i], sizeof names[i], "state%zu", i);
-  for (size_t k = 0, at = 0; k < c->parts; at += c->widths[k++]) {
-    const char *slash = strrchr(c->arrays[k]->name, '/'), *last = slash ? slash + 1 : c->arrays[k]->name;
-    if (a->named && a->named(a, c->arrays[k])) {
-      if (!a->text(a, c->arrays[k], c->widths[k], names + at))
-        return dv_fail(l->error, DVBF_FORMAT,
-                       "%.200s: the attribute names of %.64s must be %zu strings, one for each column",
-                       a->path, c->arrays[k]->name, c->widths[k]);
-    } else if (c->parts > 1) {
-      for (size_t i = 0; i < c->widths[k]; i++)
-        snprintf(names[at + i], sizeof names[at + i], c->widths[k] > 1 ? "%.20s%u" : "%.20s", last,
-                 (unsigned)i);
-    }
-  }
+  for (size_t i = 0; i < c->width; i++) snprintf(names[i], sizeof names[i], "%s%zu", role, i);
+  for (size_t k = 0, at = 0; k < c->parts; at += c->widths[k++])
+    if (!name_part(l, c, k, names + at))
+      return dv_fail(l->error, DVBF_FORMAT,
+                     "%.200s: the attribute names of %.64s must be %zu strings, one for each column", a->path,
+                     c->arrays[k]->name, c->widths[k]);
   return DVBF_OK;
+}
+
+static dvbf_status read_all_names(const dv_layout *l, const dv_frames *f) {
+  dvbf_data *data = l->data;
+  dvbf_status status = read_names(l, &f->x, "x", false, &data->x_names);
+  if (!status) status = read_names(l, &f->u, "u", false, &data->u_names);
+  return status ? status : read_names(l, &f->state, "state", true, &data->state_names);
 }
 
 dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_sequences *s,
@@ -196,7 +207,7 @@ dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_se
   if (f->mask.width > 1 && f->mask.width != f->x.width)
     return wrong_shape(l, f->mask.arrays[0], "one number for each step or each value of x; reshape it");
   dvbf_status status = take_image(l, f, lead, prefix);
-  if (!status) status = read_names(l, f);
+  if (!status) status = read_all_names(l, f);
   if (!status) status = dv_frames_load(s, f, l->archive, l->how, l->error);
   if (!status) dv_sequences_clear_padding(s);
   return status;

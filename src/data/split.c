@@ -56,13 +56,13 @@ static void shares_of(size_t n, const dv_data_settings *how, size_t least, size_
   counts[0] = n > counts[1] + counts[2] ? n - counts[1] - counts[2] : 0;
 }
 
-static dvbf_status too_little(size_t n, const char *what, const dv_data_settings *how, const char *where,
-                              dvbf_error *error) {
+static dvbf_status too_little(const char *before, size_t n, const char *what, const dv_data_settings *how,
+                              const char *where, dvbf_error *error) {
   return dv_fail(
       error, DVBF_FORMAT,
-      "%.200s: x has %zu %s, too little for valid-share = %g and test-share = %g; make them smaller or "
+      "%.200s: x has %s%zu %s%s, too little for valid-share = %g and test-share = %g; make them smaller or "
       "0, or store train, valid and test",
-      where, n, what, how->valid_share, how->test_share);
+      where, before, n, what, n == 1 ? "" : "s", how->valid_share, how->test_share);
 }
 
 /* Whole sequences, in the order given. */
@@ -71,7 +71,7 @@ static dvbf_status split_sequences(dvbf_sequences *parts[3], const dvbf_sequence
                                    const char *where, dvbf_error *error) {
   size_t counts[3], next = 0;
   shares_of(all->count, how, 1, counts);
-  if (!counts[0]) return too_little(all->count, "sequences", how, where, error);
+  if (!counts[0]) return too_little("", all->count, "sequence", how, where, error);
   for (int k = 0; k < 3; k++)
     for (size_t i = 0; i < counts[k]; i++, next++)
       add_piece(parts[k], all, order[next], 0, dvbf_sequence_length(all, order[next]));
@@ -84,7 +84,7 @@ static dvbf_status split_time(dvbf_sequences *parts[3], const dvbf_sequences *al
   for (size_t i = 0; i < all->count; i++) {
     size_t counts[3], length = dvbf_sequence_length(all, i), first = 0;
     shares_of(length, how, 2, counts);
-    if (counts[0] < 2) return too_little(length, "steps in a sequence", how, where, error);
+    if (counts[0] < 2) return too_little("a sequence of ", length, "step", how, where, error);
     for (int k = 0; k < 3; k++) {
       add_piece(parts[k], all, i, first, counts[k]);
       first += counts[k];
@@ -93,9 +93,11 @@ static dvbf_status split_time(dvbf_sequences *parts[3], const dvbf_sequences *al
   return DVBF_OK;
 }
 
-/* A few long recordings are split by time, as each may be the only one of its kind. */
+/* A few long recordings are split by time, as each may be the only one of its kind; so are those that are too
+ * few for three splits. */
 static int64_t best_way(const dvbf_sequences *all) {
-  enum { FEW = 10, LONG = 100 };
+  enum { TOO_FEW = 3, FEW = 10, LONG = 100 };
+  if (all->count < TOO_FEW) return DV_SPLIT_TIME;
   for (size_t i = 0; i < all->count; i++)
     if (all->count >= FEW || dvbf_sequence_length(all, i) < LONG) return DV_SPLIT_SEED;
   return DV_SPLIT_TIME;

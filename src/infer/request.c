@@ -145,32 +145,41 @@ static void take_later(dv_request *q, int64_t observe, int64_t steps) {
   q->steps = observe + steps > 2 ? (int)(observe + steps) : 2; /* a program has two steps at least */
 }
 
-static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, const dv_predict_settings *o,
+/* Steps to observe: as many as asked for, or, where nobody asked, at least what the model needs. */
+static int64_t observed(const dv_request *q, const dvbf_settings *settings, int64_t observe) {
+  int64_t needed = dv_model_frames_needed(q->model);
+  return !dv_settings_given(settings, "observe") && observe < needed ? needed : observe;
+}
+
+static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, const dvbf_settings *settings,
                                 dvbf_error *error) {
+  const dv_predict_settings *o = dv_settings_predict(settings, error);
+  int64_t observe = observed(q, settings, o->observe);
   /* To the end of the data no control is made up that matters: past its own end a short sequence has none. */
   bool to_the_end = !o->steps;
-  int64_t steps = to_the_end ? (int64_t)s->steps - o->observe : o->steps;
+  int64_t steps = to_the_end ? (int64_t)s->steps - observe : o->steps;
   if (steps < 1)
     return dv_fail(
         error, DVBF_ARGUMENT,
         "observe = %lld: the sequences have only %zu steps, so nothing is left to predict; observe "
         "fewer or say how many with steps",
-        (long long)o->observe, s->steps);
-  take_later(q, o->observe, steps);
+        (long long)observe, s->steps);
+  take_later(q, observe, steps);
   q->samples = (size_t)o->samples;
   q->noise = o->noise;
   q->keep_x = o->keep_x;
   q->seed = (uint64_t)o->seed;
   q->threads = (unsigned)o->threads;
   int64_t controls = to_the_end && o->controls == DV_CONTROLS_REFUSE ? DV_CONTROLS_ZERO : o->controls;
-  extension e = {s, (size_t)o->observe, (size_t)(o->observe + steps - 1), controls, q->seed};
+  extension e = {s, (size_t)observe, (size_t)(observe + steps - 1), controls, q->seed};
   dvbf_status status = read_quantiles(q, o->quantiles, error);
   return status ? status : extend(q, &e, s->count, error);
 }
 
-static dvbf_status make_sample(dv_request *q, const dvbf_sequences *s, const dv_sample_settings *o,
+static dvbf_status make_sample(dv_request *q, const dvbf_sequences *s, const dvbf_settings *settings,
                                dvbf_error *error) {
-  size_t observe = s ? (size_t)o->observe : 0;
+  const dv_sample_settings *o = dv_settings_sample(settings, error);
+  size_t observe = s ? (size_t)observed(q, settings, o->observe) : 0;
   take_later(q, (int64_t)observe, o->steps);
   q->samples = 1;
   q->noise = o->noise;
@@ -186,8 +195,8 @@ static dvbf_status make(dv_request *q, const char *table, const dvbf_sequences *
                         const dvbf_settings *settings, dvbf_error *error) {
   if (!strcmp(table, "filter")) return make_filter(q, s, dv_settings_filter(settings, error), error);
   if (!strcmp(table, "smooth")) return make_smooth(q, s, dv_settings_smooth(settings, error));
-  if (!strcmp(table, "predict")) return make_predict(q, s, dv_settings_predict(settings, error), error);
-  if (!strcmp(table, "sample")) return make_sample(q, s, dv_settings_sample(settings, error), error);
+  if (!strcmp(table, "predict")) return make_predict(q, s, settings, error);
+  if (!strcmp(table, "sample")) return make_sample(q, s, settings, error);
   return dv_fail(error, DVBF_ARGUMENT,
                  "settings of the table \"filter\", \"smooth\", \"predict\" or \"sample\" are needed here, "
                  "not \"%.40s\"",
@@ -198,7 +207,7 @@ dvbf_status dv_request_make(dv_request *q, const dvbf_model *model, const dvbf_s
                             const dvbf_settings *settings, dvbf_error *error) {
   const char *table = settings ? dv_settings_table_name(settings) : "none";
   *q = (dv_request){.model = model};
-  if (!s && !strcmp(table, "sample")) return make_sample(q, NULL, dv_settings_sample(settings, error), error);
+  if (!s && !strcmp(table, "sample")) return make_sample(q, NULL, settings, error);
   if (!s) return dv_fail(error, DVBF_ARGUMENT, "sequences are needed, as only samples begin without any");
   dvbf_status status = dv_infer_check(model, s, error);
   if (!status && s->steps > 16777216)

@@ -86,7 +86,8 @@ static void time(chooser *c, const facts *f) {
   }
   double frames = (double)now(c)->initial_frames;
   if (frames > (double)steps)
-    choose_number(c, "initial-frames", frames = fmax(1, floor((double)steps / 3)), "sequences are short");
+    choose_number(c, "initial-frames", fmax(1, floor((double)steps / 3)), "sequences are short");
+  frames = (double)now(c)->initial_frames;
   if (frames > 0) choose_number(c, "predict-from", frames, "as initial-frames");
 }
 

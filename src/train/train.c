@@ -269,7 +269,7 @@ static dvbf_status judge(trainer *t) {
     return DVBF_OK;
   }
   snprintf(event, sizeof event,
-           "start %u predicts badly (%.2f of the pixel variance, restart-above = %g): starting anew",
+           "start %u predicts badly (error %.2f of the variance of x, restart-above = %g): starting anew",
            (unsigned)t->at.begun, p, t->s->restart_above);
   tell(t, event);
   return begin_start(t, (unsigned)t->at.begun);

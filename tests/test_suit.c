@@ -1,0 +1,79 @@
+/* Settings that suit the data: each can be used, and none that is given is touched. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "data/dataset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* `count` sequences of columns that go up and down. */
+static dvbf_data data_of(size_t count, size_t steps, size_t n_x, size_t n_u) {
+  dvbf_data data = {.train = {.count = count, .steps = steps, .n_x = n_x, .n_u = n_u}};
+  assert_int_equal(dv_sequences_allocate(&data.train, false, NULL), DVBF_OK);
+  for (size_t i = 0; i < count * steps * n_x; i++) data.train.x[i] = (float)(i % 7) - 3;
+  for (size_t i = 0; i < count * steps * n_u; i++) data.train.u[i] = (float)(i % 5);
+  return data;
+}
+
+static double value(const dvbf_settings *settings, const char *name) {
+  char text[64];
+  assert_int_equal(dvbf_settings_get(settings, name, text, sizeof text, NULL), DVBF_OK);
+  return strtod(text, NULL);
+}
+
+/* Suits settings to data, with one that is given where `name` is not NULL. */
+static dvbf_settings *suited(const dvbf_data *data, const char *name, const char *given) {
+  dvbf_settings *settings = NULL;
+  dvbf_error error = {0};
+  assert_int_equal(dvbf_settings_new(&settings, "train", &error), DVBF_OK);
+  if (name) assert_int_equal(dvbf_settings_set(settings, name, given, &error), DVBF_OK);
+  if (dvbf_settings_suit(settings, data, NULL, NULL, &error)) fail_msg("%s", error.message);
+  return settings;
+}
+
+/* The initial network and prediction find their frames in sequences of any length. */
+static void test_any_length(void **unused) {
+  (void)unused;
+  for (size_t steps = 2; steps < 400; steps = steps < 70 ? steps + 1 : steps + 50) {
+    dvbf_data data = data_of(3, steps, 2, 1);
+    dvbf_settings *s = suited(&data, NULL, NULL);
+    double window = value(s, "window"), seen = window > 0 && window < (double)steps ? window : (double)steps;
+    assert_in_range((size_t)value(s, "initial-frames"), 1, (size_t)seen);
+    assert_true(value(s, "predict-from") == value(s, "initial-frames"));
+    dvbf_settings_free(s);
+    dvbf_sequences_free(&data.train);
+  }
+}
+
+static void test_what_is_given_stays(void **unused) {
+  (void)unused;
+  dvbf_data data = data_of(2, 500, 2, 1);
+  dvbf_settings *s = suited(&data, NULL, NULL);
+  assert_true(value(s, "window") == 100 && value(s, "stride") == 10 && value(s, "latent") == 6);
+  dvbf_settings_free(s);
+  s = suited(&data, "window", "10");
+  assert_true(value(s, "window") == 10 && value(s, "stride") == 1 && value(s, "initial-frames") == 5);
+  dvbf_settings_free(s);
+  s = suited(&data, "updates", "50");
+  assert_true(value(s, "warm-up") == 5 && value(s, "validate-every") == 10);
+  dvbf_settings_free(s);
+  dvbf_sequences_free(&data.train);
+  data = data_of(9, 4, 1, 0);
+  s = suited(&data, "initial-frames", "4");
+  assert_true(value(s, "initial-frames") == 4 && value(s, "predict-from") == 4);
+  dvbf_settings_free(s);
+  dvbf_sequences_free(&data.train);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_any_length),
+      cmocka_unit_test(test_what_is_given_stays),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
