@@ -23,7 +23,7 @@ static const cli_flag flags[] = {
 };
 
 static const cli_example examples[] = {
-    {"dvbf train pendulum.h5 -o run", "learn with the defaults"},
+    {"dvbf train pendulum.h5 -o run", "learn, with settings that suit the data"},
     {"dvbf train ball.h5 -o run --preset ball --seed 2", "start from a preset"},
     {"dvbf train own.npz -o run", "data of your own: what is chosen for them is printed"},
     {"dvbf train bench.csv -o run --outputs y --inputs u1,u2", "columns of a CSV file"},

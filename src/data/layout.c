@@ -488,10 +488,10 @@ static dvbf_status check_settings(const dv_layout *l) {
   static const char *const column_names[] = {"outputs", "inputs", "states"};
   for (int i = 0; i < 3 && !l->archive->table; i++)
     if (*columns[i])
-      return dv_fail(
-          l->error, DVBF_ARGUMENT,
-          "%s = %.60s: columns are chosen in CSV files only, and %.200s holds arrays; name one by --%s",
-          column_names[i], columns[i], l->archive->path, dv_layout_setting(i));
+      return dv_fail(l->error, DVBF_ARGUMENT,
+                     "%s = %.60s: columns are chosen in CSV files only, and %.200s holds arrays; give an "
+                     "empty one and name an array by --%s",
+                     column_names[i], columns[i], l->archive->path, dv_layout_setting(i));
   for (int i = 0; i < DV_ROLES && l->archive->table; i++)
     if (*setting_text(l, i))
       return dv_fail(
