@@ -64,6 +64,11 @@ static void sizes(chooser *c, const facts *f) {
     choose_number(c, "latent", latent, "2 and twice the columns of x, at most 16");
   }
   if (f->n_u) choose(c, "initial-control", "on", "there are controls");
+  /* Larger networks learn so little by heart. */
+  if (f->x.frames < 500) {
+    choose(c, "hidden", "32", "there are few frames");
+    choose(c, "systems", "8", "there are few frames");
+  }
 }
 
 /* Long recordings: windows, and a transition that neither explodes nor forgets over that many steps. */
