@@ -142,9 +142,9 @@ static void bad_data_is_named(void **state) {
   write_data("length.h5", 3, 9, 0);
   write_data("nan.h5", 3, 8, NAN);
   static const char *const cases[][3] = {
-      {"none.h5", "none.h5", "cannot be read"},   {"short.h5", "short.h5", "truncated"},
+      {"none.h5", "none.h5", "cannot be read"},       {"short.h5", "short.h5", "truncated"},
       {"text.h5", "text.h5", "no column of numbers"}, {"rank.h5", "rank.h5: u", "shape"},
-      {"length.h5", "length.h5: u", "shape"},     {"nan.h5", "nan.h5: x", "sequence 7, step 4"},
+      {"length.h5", "length.h5: u", "shape"},         {"nan.h5", "nan.h5: x", "sequence 7, step 4"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     assert_int_equal(dvbf("train %s -o bad" TINY, cases[i][0]), 1);

@@ -8,6 +8,7 @@
 
 #include "data/dataset.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,10 +71,54 @@ static void test_what_is_given_stays(void **unused) {
   dvbf_sequences_free(&data.train);
 }
 
+/* Told of every choice, with a reason. */
+static void note(const char *name, const char *chosen, const char *was, const char *why, void *user) {
+  assert_true(*name && strcmp(chosen, was) != 0 && *why);
+  ++*(int *)user;
+}
+
+static void test_bits_and_gaps(void **unused) {
+  (void)unused;
+  dvbf_data data = data_of(20, 12, 20, 0);
+  for (size_t i = 0; i < 20 * 12 * 20; i++) data.train.x[i] = i % 3 == 0;
+  dvbf_settings *s = suited(&data, NULL, NULL);
+  assert_int_equal(dv_settings_train(s, NULL)->likelihood, DV_BERNOULLI);
+  assert_int_equal(dv_settings_train(s, NULL)->mask_input, DV_MASK_OFF);
+  dvbf_settings_free(s);
+  data.train.gaps = true;
+  for (size_t k = 0; k < 20; k++) data.train.x[5 * 20 + k] = NAN;
+  s = suited(&data, NULL, NULL);
+  assert_int_equal(dv_settings_train(s, NULL)->mask_input, DV_MASK_STEP);
+  dvbf_settings_free(s);
+  data.train.x[7] = NAN;
+  s = suited(&data, NULL, NULL);
+  assert_int_equal(dv_settings_train(s, NULL)->mask_input, DV_MASK_DIMENSION);
+  dvbf_settings_free(s);
+  dvbf_sequences_free(&data.train);
+}
+
+static void test_presets_are_left_alone(void **unused) {
+  (void)unused;
+  int choices = 0;
+  dvbf_settings *s = NULL;
+  dvbf_data data = data_of(1, 1000, 1, 0);
+  assert_int_equal(dvbf_settings_new(&s, "train", NULL), DVBF_OK);
+  assert_int_equal(dvbf_settings_suit(s, &data, note, &choices, NULL), DVBF_OK);
+  assert_true(choices > 5);
+  choices = 0;
+  assert_int_equal(dvbf_settings_preset(s, "pendulum", NULL), DVBF_OK);
+  assert_int_equal(dvbf_settings_suit(s, &data, note, &choices, NULL), DVBF_OK);
+  assert_int_equal(choices, 0);
+  dvbf_settings_free(s);
+  dvbf_sequences_free(&data.train);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_any_length),
       cmocka_unit_test(test_what_is_given_stays),
+      cmocka_unit_test(test_bits_and_gaps),
+      cmocka_unit_test(test_presets_are_left_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

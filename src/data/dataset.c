@@ -114,7 +114,7 @@ dvbf_status dvbf_sequences_copy(dvbf_sequences *out, const dvbf_sequences *from,
     float *x = to.x + i * to.steps * to.n_x;
     size_t length = dvbf_sequence_length(from, first + i);
     const float *there = dv_sequence_x(from, first + i, 0, length, x);
-    if (there != x) memcpy(x, there, length * to.n_x * sizeof *x);
+    if (to.x && there != x) memcpy(x, there, length * to.n_x * sizeof *x);
     copy_rows(to.u, from->u, from, first + i, i, to.n_u);
     copy_rows(to.state, from->state, from, first + i, i, to.n_s);
     if (to.length) to.length[i] = (uint32_t)length;
