@@ -65,6 +65,7 @@ static void wrong_usage_is_status_2(void **state) {
       {"help trian", "did you mean train?"},
       {"train data.h5 -o x --learning-rat 1", "did you mean --learning-rate?"},
       {"train data.h5 -o x --quite", "did you mean --quiet?"},
+      {"train data.h5 -o x --output y1", "--output: given twice"}, /* --outputs is meant */
       {"train data.h5 -o x --learning-rate 5", "learning-rate = 5: must be a number in [1e-12, 1]"},
       {"train data.h5 -o x --latent=3.5", "latent = 3.5: must be a whole number"},
       {"train data.h5 -o x --transition cubic", "locally-linear | linear | mlp"},
@@ -142,9 +143,9 @@ static void bad_data_is_named(void **state) {
   write_data("length.h5", 3, 9, 0);
   write_data("nan.h5", 3, 8, NAN);
   static const char *const cases[][3] = {
-      {"none.h5", "none.h5", "cannot be read"},   {"short.h5", "short.h5", "truncated"},
+      {"none.h5", "none.h5", "cannot be read"},       {"short.h5", "short.h5", "truncated"},
       {"text.h5", "text.h5", "no column of numbers"}, {"rank.h5", "rank.h5: u", "shape"},
-      {"length.h5", "length.h5: u", "shape"},     {"nan.h5", "nan.h5: x", "sequence 7, step 4"},
+      {"length.h5", "length.h5: u", "shape"},         {"nan.h5", "nan.h5: x", "sequence 7, step 4"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     assert_int_equal(dvbf("train %s -o bad" TINY, cases[i][0]), 1);
