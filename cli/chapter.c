@@ -61,16 +61,18 @@ static void free_shown(cli_shown *shown) {
 static dvbf_status add_opening(dvbf_page *page, const cli_chapter *c, dvbf_error *error) {
   char text[512];
   dvbf_model_info info = dvbf_model_describe(c->model);
-  int n = snprintf(text, sizeof text,
-                   "A model with %zu latent dimension%s and %zu parameters after %llu updates, on the %zu %s "
-                   "sequences of %zu frames",
-                   info.n_z, info.n_z == 1 ? "" : "s", info.parameters, (unsigned long long)info.updates,
-                   c->sequences->count, c->split, c->sequences->steps);
+  int n =
+      snprintf(text, sizeof text,
+               "A model with %zu latent dimension%s and %zu parameters after %llu updates, on %zu sequence%s "
+               "(%s) of %zu frames",
+               info.n_z, info.n_z == 1 ? "" : "s", info.parameters, (unsigned long long)info.updates,
+               c->sequences->count, c->sequences->count == 1 ? "" : "s", c->split, c->sequences->steps);
   if (c->data->image_height)
     n += snprintf(text + n, sizeof text - (size_t)n, " of %zu × %zu pixels", c->data->image_height,
                   c->data->image_width);
   else
-    n += snprintf(text + n, sizeof text - (size_t)n, " of %zu values", c->sequences->n_x);
+    n += snprintf(text + n, sizeof text - (size_t)n, " of %zu value%s", c->sequences->n_x,
+                  c->sequences->n_x == 1 ? "" : "s");
   snprintf(text + n, sizeof text - (size_t)n,
            info.n_u == 1 ? ", with %zu control input."
            : info.n_u    ? ", with %zu control inputs."

@@ -42,7 +42,8 @@ const cli_command cli_evaluate = {
     .synopsis = "RUN DATA [--json] [--SETTING VALUE ...]",
     .help = "measure the bound, the regression on the true state and the prediction error of a model",
     .details =
-        "\nRUN is a run folder or a model file, DATA a data file. With --particles the likelihood is also\n"
+        "\nRUN is a run folder or a model file, DATA a file of sequences. With --particles the likelihood is "
+        "also\n"
         "estimated by paths from the recognition model, weighted by how much likelier they are under the\n"
         "model, and by a particle filter (not for a dkf). Both are bounds too, and closer with more of them.",
     .examples = examples,

@@ -15,7 +15,8 @@ const cli_command cli_filter = {
     .synopsis = "RUN DATA -o FILE [--SETTING VALUE ...]",
     .help = "estimate the state at each step from the frames up to it",
     .details =
-        "\nRUN is a run folder or a model file, DATA a data file. A step knows the frames up to its own, "
+        "\nRUN is a run folder or a model file, DATA a file of sequences. A step knows the frames up to its "
+        "own, "
         "but\n"
         "that the first state is made from the first frames at once, as many as the initial network takes\n"
         "(initial-frames of the model, or predict-from where that is 0). A dkf cannot filter; see smooth.\n"

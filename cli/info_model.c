@@ -272,7 +272,7 @@ static dvbf_status print_json(const view *v, dvbf_error *error) {
 /* A damaged record of the run is worth a line, but no reason to tell nothing of the model. */
 static void read_metrics(view *v) {
   cli_path path;
-  dvbf_error error;
+  dvbf_error error = {0};
   if (!cli_is_folder(v->path)) return;
   cli_join(path, v->path, CLI_METRICS);
   if (!cli_exists(path) || !cli_metrics_read(&v->metrics, path, &error)) return;

@@ -16,7 +16,8 @@ const cli_command cli_smooth = {
     .synopsis = "RUN DATA -o FILE [--SETTING VALUE ...]",
     .help = "estimate the state at each step from all frames of its sequence",
     .details =
-        "\nRUN is a run folder or a model file, DATA a data file. Paths are drawn from a particle filter "
+        "\nRUN is a run folder or a model file, DATA a file of sequences. Paths are drawn from a particle "
+        "filter "
         "that\n"
         "moves its particles by the recognition model, backwards from the last step where the transition's\n"
         "density is known. Those of a dkf come from its own q, weighted by how well they explain the "

@@ -655,7 +655,7 @@ static void edited_checkpoints_are_refused(void **state) {
       {"\"now.rate_factor\":\"3ff0000000000000\"", "\"now.rate_factor\":\"7ff8000000000000\""},
       {"\"now.rate_factor\":\"3ff0000000000000\"", "\"now.rate_factor\":\"1\""},
       {"\"now.usual_norm\":\"", "\"now.usual_norm\":\"g"},
-      {"\"best_bound\":\"", "\"best_bound\":\"0"},
+      {"\"best_score\":\"", "\"best_score\":\"0"},
       {"\"seconds\":\"3", "\"seconds\":\"b"},
       {"\"start_seconds\":\"3", "\"start_seconds\":\"7"},
       {"\"data\":\"", "\"data\":\"0"},

@@ -529,7 +529,7 @@ static void report_holds_everything(void **state) {
   assert_string_equal(out, "");
   assert_in_range(read_file("paged/report.html", page, sizeof page), 100000, 5000000);
   static const char *const parts[] = {"<title>data.h5: report on run</title>",
-                                      "the 20 test sequences of 15 frames of 16 × 16 pixels",
+                                      "20 sequences (test) of 15 frames of 16 × 16 pixels",
                                       "Lower bound in nats per frame",
                                       "<th scope=\"row\">velocity</th>",
                                       "floor: last frame again",

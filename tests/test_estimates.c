@@ -296,7 +296,7 @@ static void predictions_say_how_good_they_are(void **state) {
   assert_has(out, "2 sequences predicted from 5 steps");
   assert_has(out, "  x2 ");
   assert_has(out, "\n  2 ");
-  assert_int_equal(dvbf("predict point plain.h5 --samples 5 --observe 8 --controls zero"), 0);
+  assert_int_equal(dvbf("predict point plain.h5 --samples 5 --observe 8 --steps 3 --controls zero"), 0);
   assert_has(out, "nothing to compare with");
   /* Noise of the emission widens the quantiles. */
   assert_int_equal(dvbf("predict run data.h5 -o wide.h5 --samples 20 --steps 2 --quantiles 0.1"), 0);

@@ -140,6 +140,25 @@ static void test_pixels_vary_as_measured(void **unused) {
   dvbf_data_free(data);
 }
 
+/* A share of the frames is NaN as a whole; all else is as without it. */
+static void test_frames_can_be_missing(void **unused) {
+  (void)unused;
+  dvbf_data *whole = SIMULATE("train", "200"), *data = SIMULATE("train", "200", "missing", "0.2");
+  dvbf_sequences *s = &data->train;
+  size_t frames = s->count * s->steps, lost = 0;
+  assert_true(s->gaps && !whole->train.gaps);
+  for (size_t i = 0; i < frames; i++) {
+    bool gone = isnan(s->x[i * s->n_x]);
+    lost += gone;
+    for (size_t k = i * s->n_x; k < (i + 1) * s->n_x; k++)
+      assert_true(gone ? isnan(s->x[k]) : s->x[k] == whole->train.x[k]);
+  }
+  assert_true(fabs((double)lost / (double)frames - 0.2) < 0.03);
+  assert_memory_equal(s->u, whole->train.u, frames * sizeof *s->u);
+  dvbf_data_free(whole);
+  dvbf_data_free(data);
+}
+
 /* The bob's centre of mass is where the state says, upright being at the top, and its mass is 2 pi sigma^2.
  */
 static void test_image_shows_the_state(void **unused) {
@@ -238,6 +257,7 @@ int main(void) {
       cmocka_unit_test(test_integrator_has_order_four),
       cmocka_unit_test(test_states_vary_as_in_the_paper),
       cmocka_unit_test(test_pixels_vary_as_measured),
+      cmocka_unit_test(test_frames_can_be_missing),
       cmocka_unit_test(test_image_shows_the_state),
       cmocka_unit_test(test_seed_decides),
       cmocka_unit_test(test_sequence_ignores_the_others),

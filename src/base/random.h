@@ -17,7 +17,8 @@ typedef enum dv_stream {
   DV_STREAM_SIMULATION,     /* environments */
   DV_STREAM_CONTROLS,       /* controls that no data give */
   DV_STREAM_EMISSION,       /* noise of x */
-  DV_STREAM_PARTICLES       /* seeds of sequences, resampling, v */
+  DV_STREAM_PARTICLES,      /* seeds of sequences, resampling, v */
+  DV_STREAM_GAPS            /* frames that environments leave out */
 } dv_stream;
 
 typedef struct dv_block {

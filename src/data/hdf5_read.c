@@ -153,7 +153,8 @@ static bool read_slab(reading *r, int fixed, size_t first, size_t rows) {
     counts[i] = i < fixed ? 1 : i == fixed ? rows : r->array->dims[i];
     if (i > fixed) elements *= counts[i];
   }
-  hid_t memory = H5Screate_simple(1, &elements, NULL);
+  /* In the shape of the slab: HDF5 would walk through single elements otherwise. */
+  hid_t memory = H5Screate_simple(r->array->rank, counts, NULL);
   bool done = H5Sselect_hyperslab(r->space, H5S_SELECT_SET, begin, NULL, counts, NULL) >= 0 &&
               H5Dread(r->id, r->type, memory, r->space, H5P_DEFAULT, r->out) >= 0;
   r->out += elements * r->size;
@@ -185,7 +186,8 @@ static hid_t open_dataset(hdf5_file *f, const dv_array *array) {
   enum { SLOTS = 521, CACHE = 8 << 20 };
   if (f->open && f->open[array->place] >= 0) return f->open[array->place];
   hid_t list = H5Pcreate(H5P_DATASET_ACCESS);
-  H5Pset_chunk_cache(list, SLOTS, CACHE, 1);
+  H5Pset_chunk_cache(list, SLOTS, CACHE,
+                     0); /* the chunk longest unused goes; 1 would keep all read in part */
   hid_t id = H5Dopen2(f->file, array->name, list);
   H5Pclose(list);
   if (f->open) f->open[array->place] = id;

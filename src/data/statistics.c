@@ -13,8 +13,19 @@ typedef struct sums {
   double *shift, *sum, *squares; /* [width] */
 } sums;
 
-static void add_step(dv_statistics *s, sums *c, const float *row, size_t width) {
-  size_t seen = 0;
+/* The usual row: every value is there, and every column has been seen before. Nothing branches. */
+static void add_whole_step(dv_statistics *s, sums *c, const float *row, size_t width) {
+  for (size_t k = 0; k < width; k++) {
+    double value = (double)row[k], e = value - c->shift[k];
+    c->sum[k] += e;
+    c->squares[k] += e * e;
+    s->least[k] = value < s->least[k] ? value : s->least[k];
+    s->most[k] = value > s->most[k] ? value : s->most[k];
+    s->seen[k]++;
+  }
+}
+
+static void add_part_of_step(dv_statistics *s, sums *c, const float *row, size_t width) {
   for (size_t k = 0; k < width; k++) {
     double value = (double)row[k];
     if (isnan(row[k])) continue;
@@ -22,14 +33,30 @@ static void add_step(dv_statistics *s, sums *c, const float *row, size_t width) 
     double e = value - c->shift[k];
     c->sum[k] += e;
     c->squares[k] += e * e;
-    if (value < s->least[k]) s->least[k] = value;
-    if (value > s->most[k]) s->most[k] = value;
-    s->binary = s->binary && (value == 0 || value == 1);
+    s->least[k] = fmin(value, s->least[k]);
+    s->most[k] = fmax(value, s->most[k]);
     s->seen[k]++;
-    seen++;
   }
+}
+
+static void add_step(dv_statistics *s, sums *c, const float *row, size_t width, bool known) {
+  size_t seen = 0, bits = 0;
+  for (size_t k = 0; k < width; k++) seen += !isnan(row[k]);
+  for (size_t k = 0; s->binary && k < width; k++) bits += row[k] == 0 || row[k] == 1;
+  if (seen == width && known)
+    add_whole_step(s, c, row, width);
+  else
+    add_part_of_step(s, c, row, width);
+  s->binary = s->binary && bits == seen;
   s->whole = s->whole && (seen == 0 || seen == width);
   s->frames += seen > 0;
+}
+
+/* Every column has been seen. */
+static bool all_known(const dv_statistics *s, size_t width) {
+  for (size_t k = 0; k < width; k++)
+    if (!s->seen[k]) return false;
+  return true;
 }
 
 static void finish(dv_statistics *s, const sums *c, size_t width) {
@@ -50,6 +77,7 @@ static dvbf_status measure(dv_statistics *out, const dvbf_sequences *s, const fl
   double *columns = dv_calloc(width + 1, 3 * sizeof *columns);
   sums c = {columns, columns ? columns + width : NULL, columns ? columns + 2 * width : NULL};
   float *buffer = NULL;
+  bool known = false;
   dvbf_status status = values ? DVBF_OK : dv_sequence_buffer(&buffer, s, PIECE, error);
   out->mean = dv_calloc(width, sizeof *out->mean);
   out->variance = dv_calloc(width, sizeof *out->variance);
@@ -63,7 +91,10 @@ static dvbf_status measure(dv_statistics *out, const dvbf_sequences *s, const fl
       size_t steps = length - t < PIECE ? length - t : PIECE;
       const float *rows =
           values ? values + (dvbf_sequence_start(s, i) + t) * width : dv_sequence_x(s, i, t, steps, buffer);
-      for (size_t k = 0; k < steps; k++) add_step(out, &c, rows + k * width, width);
+      for (size_t k = 0; k < steps; k++) {
+        known = known || all_known(out, width);
+        add_step(out, &c, rows + k * width, width, known);
+      }
     }
   if (!status && !values) status = dv_sequences_intact(s, error);
   if (status)

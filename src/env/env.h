@@ -15,6 +15,7 @@ dv_simulate_fn dv_simulate_pendulum, dv_simulate_ball, dv_simulate_two_balls;
 /* What a system says about itself, so that it writes one sequence and dv_simulate_splits does the rest. */
 typedef struct dv_simulation {
   int64_t train, valid, test, steps, size, seed;
+  double missing; /* share of the frames */
   size_t n_u, n_s;
   const char (*state_names)[32]; /* [n_s] */
   const void *settings;          /* handed to `sequence` */
@@ -27,7 +28,7 @@ typedef struct dv_simulation {
 /* The fields that every system's settings have. */
 #define DV_SIMULATION_OF(p)                                                                                  \
   .train = (p)->train, .valid = (p)->valid, .test = (p)->test, .steps = (p)->steps, .size = (p)->size,       \
-  .seed = (p)->seed, .settings = (p)
+  .seed = (p)->seed, .missing = (p)->missing, .settings = (p)
 
 dvbf_status dv_simulate_splits(dvbf_data *data, const dv_simulation *simulation, dvbf_error *error);
 

@@ -4,6 +4,7 @@
 #include "data/dataset.h"
 #include "env/env.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,6 +47,16 @@ dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_e
 
 /* ---- What all systems share ---- */
 
+/* Frames drawn at random become NaN; the rest of the sequence is as it would be. */
+static void lose_frames(dvbf_sequences *s, const dv_simulation *m, uint32_t split, size_t sequence) {
+  dv_random random = dv_random_at((uint64_t)m->seed, DV_STREAM_GAPS, split, (uint32_t)sequence);
+  for (size_t t = 0; t < s->steps; t++) {
+    float *frame = s->x + (sequence * s->steps + t) * s->n_x;
+    if (!(dv_random_uniform(&random) < m->missing)) continue;
+    for (size_t k = 0; k < s->n_x; k++) frame[k] = NAN;
+  }
+}
+
 /* Each sequence has its own random numbers, so that it is the same whatever the number of the others. */
 static dvbf_status simulate_split(dvbf_sequences *s, const dv_simulation *m, uint32_t split, int64_t count,
                                   double *scratch, dvbf_error *error) {
@@ -53,6 +64,7 @@ static dvbf_status simulate_split(dvbf_sequences *s, const dv_simulation *m, uin
   *s = (dvbf_sequences){
       .count = (size_t)count, .steps = (size_t)m->steps, .n_x = size * size, .n_u = m->n_u, .n_s = m->n_s};
   dvbf_status status = dv_sequences_allocate(s, false, error);
+  s->gaps = m->missing > 0;
   for (size_t i = 0; !status && i < s->count; i++) {
     dv_random random = dv_random_at((uint64_t)m->seed, DV_STREAM_SIMULATION, split, (uint32_t)i);
     size_t first = i * s->steps;
@@ -62,6 +74,8 @@ static dvbf_status simulate_split(dvbf_sequences *s, const dv_simulation *m, uin
                        "the motion grew beyond all numbers in sequence %zu; a smaller dt, more substeps or "
                        "weaker forces follow it",
                        i);
+    else if (s->gaps)
+      lose_frames(s, m, split, i);
   }
   return status;
 }

@@ -155,13 +155,23 @@ static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, const dv
                                 dvbf_error *error) {
   const dv_predict_settings *o = dv_settings_predict(settings, error);
   int64_t observe = observed(q, settings, o->observe);
-  take_later(q, observe, o->steps);
+  /* To the end of the data no control is made up that matters: past its own end a short sequence has none. */
+  bool to_the_end = !o->steps;
+  int64_t steps = to_the_end ? (int64_t)s->steps - observe : o->steps;
+  if (steps < 1)
+    return dv_fail(
+        error, DVBF_ARGUMENT,
+        "observe = %lld: the sequences have only %zu steps, so nothing is left to predict; observe "
+        "fewer or say how many with steps",
+        (long long)observe, s->steps);
+  take_later(q, observe, steps);
   q->samples = (size_t)o->samples;
   q->noise = o->noise;
   q->keep_x = o->keep_x;
   q->seed = (uint64_t)o->seed;
   q->threads = (unsigned)o->threads;
-  extension e = {s, (size_t)observe, (size_t)(observe + o->steps - 1), o->controls, q->seed};
+  int64_t controls = to_the_end && o->controls == DV_CONTROLS_REFUSE ? DV_CONTROLS_ZERO : o->controls;
+  extension e = {s, (size_t)observe, (size_t)(observe + steps - 1), controls, q->seed};
   dvbf_status status = read_quantiles(q, o->quantiles, error);
   return status ? status : extend(q, &e, s->count, error);
 }

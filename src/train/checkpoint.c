@@ -67,7 +67,7 @@ static int list_numbers(dv_training *s, const dv_train_settings *set, field out[
   add_count(out, &n, "retries_left", &s->retries_left, 0, retries);
   add_count(out, &n, "validations", &s->validations, 0, HUGE_COUNT);
   add_count(out, &n, "best_update", &s->best_update, 0, updates);
-  add_real(out, &n, "best_bound", &s->best_bound, -HUGE_REAL, HUGE_REAL, false);
+  add_real(out, &n, "best_score", &s->best_score, -HUGE_REAL, HUGE_REAL, false);
   add_real(out, &n, "best_floor", &s->best_floor, -1e6, 1e6, false);
   add_count(out, &n, "judged_start", &s->judged_start, 0, last);
   add_count(out, &n, "judged_retries", &s->judged_retries, 0, retries);

@@ -16,7 +16,7 @@ typedef struct dv_training {
   uint64_t retries_left;
   uint64_t validations; /* told, each a row of the metrics */
   uint64_t best_update; /* 0: there is no best model yet */
-  double best_bound, best_floor;
+  double best_score, best_floor;
   uint64_t judged_start, judged_retries; /* of the best start so far, at its judgement */
   double judged_prediction;              /* may be NaN */
   double bound;                          /* of the last minibatches, may be NaN */

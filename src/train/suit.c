@@ -37,7 +37,7 @@ static void choose(chooser *c, const char *name, const char *value, const char *
 
 static void choose_number(chooser *c, const char *name, double value, const char *why) {
   char text[32];
-  snprintf(text, sizeof text, value == floor(value) ? "%.0f" : "%.6g", value);
+  snprintf(text, sizeof text, value == floor(value) ? "%.0f" : "%.2g", value);
   choose(c, name, text, why);
 }
 
@@ -64,6 +64,11 @@ static void sizes(chooser *c, const facts *f) {
     choose_number(c, "latent", latent, "2 and twice the columns of x, at most 16");
   }
   if (f->n_u) choose(c, "initial-control", "on", "there are controls");
+  /* Larger networks learn so little by heart. */
+  if (f->x.frames < 500) {
+    choose(c, "hidden", "32", "there are few frames");
+    choose(c, "systems", "8", "there are few frames");
+  }
 }
 
 /* Long recordings: windows, and a transition that neither explodes nor forgets over that many steps. */
@@ -73,17 +78,20 @@ static void time(chooser *c, const facts *f) {
   const dv_train_settings *s = now(c);
   size_t steps = s->window && (size_t)s->window < f->steps ? (size_t)s->window : f->steps;
   if (s->window && f->steps > (size_t)s->window)
-    choose_number(c, "stride", fmax(1, (double)(steps / 10)), "a tenth of the window");
-  if (steps > 20) choose_number(c, "scale-transition", fmax(0.005, 2.0 / (double)steps), "windows are long");
+    choose_number(c, "stride", fmax(1, floor((double)steps / 10)), "a tenth of the window");
+  /* The growth of z over a window, about exp(steps * scale * sqrt(latent)), starts at no more than e^2. */
+  double growth = (double)steps * sqrt((double)now(c)->latent);
+  if (growth > 20) choose_number(c, "scale-transition", 2 / growth, "windows are long");
   if (steps >= 60) {
     choose(c, "initial-frames", "20", "windows are long");
     choose(c, "filter-dropout", "0.7", "windows are long");
     choose(c, "filter-dropout-end", "0.7", "windows are long");
     choose(c, "filter-dropout-run", "10", "windows are long");
+    choose(c, "keep-by", "prediction", "windows are long");
   }
   double frames = (double)now(c)->initial_frames;
   if (frames > (double)steps)
-    choose_number(c, "initial-frames", fmax(1, (double)(steps / 3)), "sequences are short");
+    choose_number(c, "initial-frames", fmax(1, floor((double)steps / 3)), "sequences are short");
   frames = (double)now(c)->initial_frames;
   if (frames > 0) choose_number(c, "predict-from", frames, "as initial-frames");
 }

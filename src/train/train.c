@@ -115,9 +115,15 @@ static dvbf_status keep(trainer *t) {
 
 /* ---- Validation and the best model ---- */
 
+/* Higher is better. Without anything to predict only the bound can tell. */
+static double score(const trainer *t) {
+  bool predicts = t->s->keep_by == DV_KEEP_PREDICTION && isfinite(t->at.scores.prediction);
+  return predicts ? -t->at.scores.prediction : t->at.scores.bound;
+}
+
 static void keep_if_best(trainer *t, double floor) {
-  if (t->at.best_update && t->at.scores.bound <= t->at.best_bound) return;
-  t->at.best_bound = t->at.scores.bound;
+  if (t->at.best_update && score(t) <= t->at.best_score) return;
+  t->at.best_score = score(t);
   t->at.best_floor = floor;
   t->at.best_update = dv_updater_updates(t->updater);
   memcpy(t->at.best, t->model->parameters.values, t->model->parameters.size * sizeof *t->at.best);
@@ -336,9 +342,8 @@ static dvbf_status begin(trainer *t, const dvbf_settings *settings, const dvbf_d
   t->kept = now();
   if (!o->folder) return begin_start(t, 0);
   dvbf_status status = dv_data_fingerprint(&t->fingerprint, data, t->error);
-  if (status) return status;
-  if (o->resume && dv_exists(t->folder.checkpoint)) return go_on(t);
-  status = dv_folder_begin(&t->folder, settings, t->error);
+  if (!status && o->resume && dv_exists(t->folder.checkpoint)) return go_on(t);
+  if (!status) status = dv_folder_begin(&t->folder, settings, t->error);
   if (!status) status = begin_start(t, 0);
   if (!status && o->resume) tell(t, "there is no checkpoint to go on from: beginning at the first update");
   return status;

@@ -1,0 +1,41 @@
+/* Readers of data. BEGINNING is how files of the format begin that this program tries: others are not its
+ * subject. */
+#include "input.h"
+
+#include <dvbf/dvbf.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Data that were read can be used: every frame of a file is there. */
+static void use(const dvbf_data *data) {
+  const dvbf_sequences *splits[] = {&data->train, &data->valid, &data->test};
+  for (int i = 0; i < 3; i++) {
+    dvbf_sequences copy = {0};
+    if (!dvbf_sequences_copy(&copy, splits[i], 0, splits[i]->count, NULL)) dvbf_sequences_free(&copy);
+  }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
+  static const char beginning[] = BEGINNING;
+  const size_t length = sizeof beginning - 1;
+  if (size < 2 || size < length || memcmp(bytes, beginning, length)) return 0;
+  if (!length && (!memcmp(bytes, "PK", 2) || bytes[0] == 0x93 || bytes[0] == 0x89)) return 0;
+  dvbf_settings *how = NULL;
+  dvbf_data *data = NULL;
+  dvbf_error error = {.message = ""};
+  /* The last byte chooses between ways of reading. */
+  static const char *const settings[][2] = {
+      {"memory", "0"}, {"missing", "nan"}, {"split-by", "none"}, {"split-by", "time"}, {"valid-share", "0"}};
+  if (dvbf_settings_new(&how, "data", &error)) return 0;
+  for (int i = 0; i < 5; i++)
+    if (bytes[size - 1] >> i & 1) dvbf_settings_set(how, settings[i][0], settings[i][1], &error);
+  const char *path = input_file(bytes, size);
+  if (path) {
+    dvbf_status status = dvbf_data_read(&data, path, how, &error);
+    if (!status) use(data);
+    if (status && (!error.message[0] || strlen(error.message) >= sizeof error.message)) abort();
+  }
+  dvbf_data_free(data);
+  dvbf_settings_free(how);
+  return 0;
+}
