@@ -72,6 +72,10 @@ static dvbf_status add_with_value(parser *p, const char *name, const char *value
 }
 
 static dvbf_status add_flag(parser *p, const cli_flag *flag, const char *value) {
+  for (size_t i = 0; flag->value && i < p->options->n_pairs; i++)
+    if (!strcmp(p->options->pairs[i].name, flag->name))
+      return cli_fail(p->error, DVBF_ARGUMENT, "--%s: given twice; `dvbf help %s` lists similar ones",
+                      flag->name, p->command->name);
   if (flag->value) return add_with_value(p, flag->name, value, flag->value);
   if (value) return cli_fail(p->error, DVBF_ARGUMENT, "--%s: takes no value", flag->name);
   add_pair(p, flag->name, "");

@@ -65,6 +65,7 @@ static void wrong_usage_is_status_2(void **state) {
       {"help trian", "did you mean train?"},
       {"train data.h5 -o x --learning-rat 1", "did you mean --learning-rate?"},
       {"train data.h5 -o x --quite", "did you mean --quiet?"},
+      {"train data.h5 -o x --output y1", "--output: given twice"}, /* --outputs is meant */
       {"train data.h5 -o x --learning-rate 5", "learning-rate = 5: must be a number in [1e-12, 1]"},
       {"train data.h5 -o x --latent=3.5", "latent = 3.5: must be a whole number"},
       {"train data.h5 -o x --transition cubic", "locally-linear | linear | mlp"},
