@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char *const names[] = {"errors", "strips", "latent", "ball", "curves"};
+static const char *const names[] = {"errors", "strips", "signals", "latent", "ball", "curves"};
 
 void cli_chapter_figure_path(cli_path out, const cli_chapter *c, const char *name, const char *extension) {
   char file[256];
@@ -101,6 +101,25 @@ static dvbf_status add_strips(dvbf_page *page, const cli_chapter *c, const cli_s
                            "Rows of images: ground truth, reconstruction and prediction", error);
 }
 
+/* ---- Signals ---- */
+
+static dvbf_status add_signals(dvbf_page *page, const cli_chapter *c, const cli_shown *shown,
+                               dvbf_error *error) {
+  cli_path path;
+  if (shown->data->image_height || !shown->prediction) return DVBF_OK;
+  dvbf_figure_signals figure = {.steps = shown->film.length ? shown->film.length[0] : shown->film.steps,
+                                .columns = shown->film.n_x,
+                                .truth = shown->film.x,
+                                .prediction = shown->prediction->x,
+                                .names = shown->data->x_names,
+                                .observed = shown->observed};
+  cli_chapter_figure_path(path, c, "signals", "");
+  dvbf_status drawn = dvbf_draw_signals(&figure, path, error);
+  return cli_chapter_embed(page, c, "signals", drawn,
+                           "The first sequence: what was measured, and what is predicted without noise.",
+                           "Measured and predicted values over time", error);
+}
+
 /* ---- Latent space ---- */
 
 static dvbf_status add_latent(dvbf_page *page, const cli_chapter *c, const cli_points *p, dvbf_error *error) {
@@ -176,6 +195,7 @@ dvbf_status cli_chapter_figures(dvbf_page *page, const cli_chapter *c, const cli
   dvbf_status status = dvbf_page_heading(page, 2, "Figures", error);
   if (!status) status = add_errors(page, c, shown, error);
   if (!status) status = add_strips(page, c, shown, error);
+  if (!status) status = add_signals(page, c, shown, error);
   if (!status) status = add_latent(page, c, &shown->points, error);
   if (!status) status = add_ball(page, c, &shown->points, error);
   if (!status) status = add_curves(page, c, error);

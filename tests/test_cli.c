@@ -571,6 +571,7 @@ static void report_says_what_is_left_out(void **state) {
   assert_has(err, "The data are not images");
   assert_has(page, "\"name\":\"frame\"");
   assert_null(strstr(page, "<figure class=\"film\">"));
+  assert_true(exists("plain/figures/signals.svg"));
   assert_false(exists("plain/figures/strips.svg") || exists("plain/figures/latent.svg"));
   /* A model file alone has no curves and no settings. */
   assert_int_equal(dvbf("report run/model.safetensors data.h5 -o alone/report.html"), 0);

@@ -604,6 +604,49 @@ static void ball_survives_odd_data(void **state) {
   test_free(b);
 }
 
+/* ---- signals ---- */
+
+static void signals_have_a_panel_for_each_column(void **state) {
+  (void)state;
+  enum { LENGTH = 200, WIDTH = 6 };
+  static float truth[LENGTH][WIDTH], prediction[LENGTH][WIDTH];
+  static char names[WIDTH][32] = {"level", "flow & heat", "c", "d", "unseen", "unseen"};
+  for (size_t t = 0; t < LENGTH; t++)
+    for (size_t k = 0; k < WIDTH; k++) {
+      truth[t][k] = (float)sin((double)(t * (k + 1)) / 20);
+      prediction[t][k] = t < 150 ? truth[t][k] + 0.1F : 1e9F; /* which does not flatten the rest */
+    }
+  for (size_t t = 30; t < 60; t++) truth[t][0] = NAN;
+  dvbf_figure_signals f = {.steps = LENGTH,
+                           .columns = WIDTH,
+                           .truth = truth[0],
+                           .prediction = prediction[0],
+                           .names = names,
+                           .observed = 20,
+                           .title = "Signals"};
+  dvbf_error error = {0};
+  must(dvbf_draw_signals(&f, path_of("signals"), &error), &error);
+  drawing d = load("signals");
+  assert_labels(&d, (const char *const[]){"Signals", "measured", "predicted", "end of observation", "level",
+                                          "flow &amp; heat", "c", "d", "step", NULL});
+  assert_null(strstr(d.svg, "unseen"));
+  assert_null(strstr(d.svg, "000000<"));
+  double quarter = (page_height(&d) - 90) / 4;
+  for (size_t k = 0; k < 4; k++)
+    assert_true(count(&d, 100, 90 + (double)k * quarter, page_width(&d) - 120, quarter - 40, orange) > 300);
+  release(&d);
+  f.names = NULL;
+  f.columns = 1;
+  f.observed = 0;
+  must(dvbf_draw_signals(&f, path_of("signals"), &error), &error);
+  d = load("signals");
+  assert_labels(&d, (const char *const[]){"x0", NULL});
+  assert_null(strstr(d.svg, "end of observation"));
+  release(&d);
+  f.steps = 1;
+  assert_refused(dvbf_draw_signals(&f, path_of("no"), &error), &error, DVBF_ARGUMENT, "no signal");
+}
+
 /* ---- curves ---- */
 
 static void curves_have_a_panel_for_each_quantity(void **state) {
@@ -782,6 +825,7 @@ int main(void) {
       cmocka_unit_test(strips_of_any_size),
       cmocka_unit_test(ball_shows_the_checkerboard),
       cmocka_unit_test(ball_survives_odd_data),
+      cmocka_unit_test(signals_have_a_panel_for_each_column),
       cmocka_unit_test(curves_have_a_panel_for_each_quantity),
       cmocka_unit_test(curves_of_many_runs),
       cmocka_unit_test(errors_choose_their_axis),

@@ -132,6 +132,23 @@ typedef struct dvbf_figure_curves {
 
 DVBF_API dvbf_status dvbf_draw_curves(const dvbf_figure_curves *figure, const char *path, dvbf_error *error);
 
+/* ---- signals: what was measured and what was predicted ----------------------------------------------------
+ *
+ * The columns of one sequence over time, four of them at most, one panel each. A bar marks where observation
+ * ends and prediction begins. Values that are missing leave a gap. */
+
+typedef struct dvbf_figure_signals {
+  const char *title;
+  size_t steps, columns;
+  const float *truth;      /* [steps][columns] */
+  const float *prediction; /* [steps][columns] */
+  char (*names)[32];       /* [columns], NULL: x0, x1, ... */
+  size_t observed;         /* steps that the prediction has seen; 0: no bar */
+} dvbf_figure_signals;
+
+DVBF_API dvbf_status dvbf_draw_signals(const dvbf_figure_signals *figure, const char *path,
+                                       dvbf_error *error);
+
 /* ---- errors: prediction error by horizon -----------------------------------------------------------------
  *
  * Curves of all models against two floors: repeating the last observed frame, and the mean image, whose error
