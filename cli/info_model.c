@@ -61,16 +61,27 @@ static void fill_row(row out, const dvbf_learning_run *r, size_t i) {
   out[KL] = r->kl[i];
 }
 
-/* The rows to tell, best by the bound of the validation; returns how many validations there were. */
-static size_t find_rows(const cli_metrics *m, row out[ROWS]) {
+/* What training kept the best model by: higher is better. */
+static double score(const row r, bool by_prediction) {
+  return by_prediction && isfinite(r[PREDICTION]) ? -r[PREDICTION] : r[VALID_BOUND];
+}
+
+static bool kept_by_prediction(const dvbf_model *model) {
+  char by[32] = "";
+  return !dvbf_settings_get(dvbf_model_settings(model), "keep-by", by, sizeof by, NULL) &&
+         !strcmp(by, "prediction");
+}
+
+/* The rows to tell; returns how many validations there were. */
+static size_t find_rows(const cli_metrics *m, bool by_prediction, row out[ROWS]) {
   size_t count = 0;
   for (size_t k = 0; k < m->n_runs; k++)
     for (size_t i = 0; i < m->runs[k].count; i++) {
       row one;
       fill_row(one, &m->runs[k], i);
       if (!count++) memcpy(out[FIRST], one, sizeof one), memcpy(out[BEST], one, sizeof one);
-      if (one[VALID_BOUND] > out[BEST][VALID_BOUND] || isnan(out[BEST][VALID_BOUND]))
-        memcpy(out[BEST], one, sizeof one);
+      double best = score(out[BEST], by_prediction);
+      if (score(one, by_prediction) > best || isnan(best)) memcpy(out[BEST], one, sizeof one);
       memcpy(out[LAST], one, sizeof one);
     }
   return count;
@@ -166,7 +177,7 @@ static void print_settings(const view *v) {
 
 static void print_history(const view *v) {
   row rows[ROWS];
-  size_t count = find_rows(&v->metrics, rows);
+  size_t count = find_rows(&v->metrics, kept_by_prediction(v->model), rows);
   if (!count) return;
   printf("\nValidations: %zu, in nats per frame and as error over the variance of x\n  %-6s", count, "");
   for (int k = 0; k < FIELDS; k++) printf(" %16s", field_names[k]);
@@ -238,7 +249,7 @@ static json_t *count_or_number(double value, bool count) {
 
 static json_t *history_json(const view *v) {
   row rows[ROWS];
-  size_t count = find_rows(&v->metrics, rows);
+  size_t count = find_rows(&v->metrics, kept_by_prediction(v->model), rows);
   if (!count) return json_null();
   json_t *json = json_pack("{s:I}", "validations", (json_int_t)count);
   for (int i = 0; i < ROWS; i++) {

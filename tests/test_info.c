@@ -103,6 +103,14 @@ static void info_tells_of_a_model(void **state) {
   assert_int_equal(number(best, "update"), number(all, "updates"));
   assert_true(number(best, "valid_bound") >= number(json_object_get(history, "first"), "valid_bound"));
   json_decref(all);
+  /* The best is what training kept. */
+  assert_int_equal(dvbf("train data.h5 -o kept --keep-by prediction --hidden 8 --latent 2 --updates 20 "
+                        "--validate-every 2 --starts 1 --threads 1 --quiet"),
+                   0);
+  all = json_of("info kept");
+  best = json_object_get(json_object_get(all, "history"), "best");
+  assert_int_equal(number(best, "update"), number(all, "updates"));
+  json_decref(all);
   /* The file alone knows nothing of its run. */
   all = json_of("info run/model.safetensors");
   assert_true(json_is_null(json_object_get(all, "history")));
