@@ -98,6 +98,15 @@ static void copy_rows(float *to, const float *from, const dvbf_sequences *s, siz
            dvbf_sequence_length(s, sequence) * width * sizeof *to);
 }
 
+/* x of one sequence into its place, from memory or straight from its file. */
+static void copy_frames(dvbf_sequences *to, size_t place, const dvbf_sequences *from, size_t sequence) {
+  if (!to->x) return;
+  float *x = to->x + place * to->steps * to->n_x;
+  size_t length = dvbf_sequence_length(from, sequence);
+  const float *there = dv_sequence_x(from, sequence, 0, length, x);
+  if (there != x) memcpy(x, there, length * to->n_x * sizeof *x);
+}
+
 dvbf_status dvbf_sequences_copy(dvbf_sequences *out, const dvbf_sequences *from, size_t first, size_t count,
                                 dvbf_error *error) {
   dvbf_sequences to = {.count = count,
@@ -111,13 +120,10 @@ dvbf_status dvbf_sequences_copy(dvbf_sequences *out, const dvbf_sequences *from,
                    from->count);
   dvbf_status status = dv_sequences_allocate(&to, from->length, error);
   for (size_t i = 0; i < count && !status; i++) {
-    float *x = to.x + i * to.steps * to.n_x;
-    size_t length = dvbf_sequence_length(from, first + i);
-    const float *there = dv_sequence_x(from, first + i, 0, length, x);
-    if (to.x && there != x) memcpy(x, there, length * to.n_x * sizeof *x);
+    copy_frames(&to, i, from, first + i);
     copy_rows(to.u, from->u, from, first + i, i, to.n_u);
     copy_rows(to.state, from->state, from, first + i, i, to.n_s);
-    if (to.length) to.length[i] = (uint32_t)length;
+    if (to.length) to.length[i] = (uint32_t)dvbf_sequence_length(from, first + i);
   }
   if (!status) status = dv_sequences_intact(from, error);
   if (status)
