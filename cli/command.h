@@ -34,6 +34,9 @@ typedef struct cli_command {
 extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_filter, cli_smooth, cli_predict,
     cli_sample, cli_report, cli_reproduce, cli_info;
 
+/* What the arguments of several commands are; begins their details. */
+#define CLI_HELP_RUN_DATA "\nRUN is a run folder or a model file, DATA a file of sequences.\n"
+
 /* The flags that several commands have, so that they read alike everywhere. */
 #define CLI_FLAG_PRESET                                                                                      \
   { 0, "preset", "NAME", "start from these values instead of the defaults" }

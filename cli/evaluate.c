@@ -41,11 +41,10 @@ const cli_command cli_evaluate = {
     .name = "evaluate",
     .synopsis = "RUN DATA [--json] [--SETTING VALUE ...]",
     .help = "measure the bound, the regression on the true state and the prediction error of a model",
-    .details =
-        "\nRUN is a run folder or a model file, DATA a file of sequences. With --particles the likelihood is "
-        "also\n"
-        "estimated by paths from the recognition model, weighted by how much likelier they are under the\n"
-        "model, and by a particle filter (not for a dkf). Both are bounds too, and closer with more of them.",
+    .details = CLI_HELP_RUN_DATA
+    "With --particles the likelihood is also estimated by paths from the recognition model,\n"
+    "weighted by how much likelier they are under the model, and by a particle filter (not for a\n"
+    "dkf). Both are bounds too, and closer with more of them.",
     .examples = examples,
     .arguments = arguments,
     .flags = flags,

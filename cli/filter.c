@@ -14,15 +14,13 @@ const cli_command cli_filter = {
     .name = "filter",
     .synopsis = "RUN DATA -o FILE [--SETTING VALUE ...]",
     .help = "estimate the state at each step from the frames up to it",
-    .details =
-        "\nRUN is a run folder or a model file, DATA a file of sequences. A step knows the frames up to its "
-        "own, "
-        "but\n"
-        "that the first state is made from the first frames at once, as many as the initial network takes\n"
-        "(initial-frames of the model, or predict-from where that is 0). A dkf cannot filter; see smooth.\n"
-        "With --particles the samples of each step are drawn anew and make no paths.\n\n"
-        "FILE holds, for N sequences, S samples and T steps\n" CLI_HELP_STATES
-        "  length   [N]            steps of each sequence, where they differ",
+    .details = CLI_HELP_RUN_DATA
+    "A step knows the frames up to its own, but that the first state is made from the first\n"
+    "frames at once, as many as the initial network takes (initial-frames of the model, or\n"
+    "predict-from where that is 0). A dkf cannot filter; see smooth.\n"
+    "With --particles the samples of each step are drawn anew and make no paths.\n\n"
+    "FILE holds, for N sequences, S samples and T steps\n" CLI_HELP_STATES
+    "  length   [N]            steps of each sequence, where they differ",
     .examples = examples,
     .arguments = arguments,
     .flags = flags,

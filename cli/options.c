@@ -186,11 +186,13 @@ static dvbf_status apply(dvbf_settings *settings, const cli_options *options, co
   return status;
 }
 
-/* Default < file `below` < preset < config file < flags; below and preset may be NULL. */
+/* Default < settings `first` < file `below` < preset < config file < flags; the three may be NULL. */
 static dvbf_status make_settings(dvbf_settings **out, const cli_options *options, const char *table,
-                                 const char *below, const char *preset, dvbf_error *error) {
+                                 const dvbf_settings *first, const char *below, const char *preset,
+                                 dvbf_error *error) {
   dvbf_settings *settings = NULL;
   dvbf_status status = dvbf_settings_new(&settings, table, error);
+  if (!status && first) status = dvbf_settings_take(settings, first, error);
   if (!status && below) status = dvbf_settings_read(settings, below, error);
   if (!status) status = apply(settings, options, table, preset, error);
   if (!status) {
@@ -203,15 +205,7 @@ static dvbf_status make_settings(dvbf_settings **out, const cli_options *options
 
 dvbf_status cli_options_settings_upon(dvbf_settings **out, const cli_options *options, const char *table,
                                       const dvbf_settings *first, dvbf_error *error) {
-  dvbf_settings *settings = NULL;
-  dvbf_status status = dvbf_settings_new(&settings, table, error);
-  if (!status) status = dvbf_settings_take(settings, first, error);
-  if (!status) status = apply(settings, options, table, NULL, error);
-  if (status)
-    dvbf_settings_free(settings);
-  else
-    *out = settings;
-  return status;
+  return make_settings(out, options, table, first, NULL, NULL, error);
 }
 
 static const char *preset_of(const cli_options *options) {
@@ -220,15 +214,15 @@ static const char *preset_of(const cli_options *options) {
 
 dvbf_status cli_options_settings_from(dvbf_settings **out, const cli_options *options, const char *table,
                                       const char *preset, dvbf_error *error) {
-  return make_settings(out, options, table, NULL, preset, error);
+  return make_settings(out, options, table, NULL, NULL, preset, error);
 }
 
 dvbf_status cli_options_settings(dvbf_settings **out, const cli_options *options, const char *table,
                                  dvbf_error *error) {
-  return make_settings(out, options, table, NULL, preset_of(options), error);
+  return make_settings(out, options, table, NULL, NULL, preset_of(options), error);
 }
 
 dvbf_status cli_options_settings_over(dvbf_settings **out, const cli_options *options, const char *table,
                                       const char *file, dvbf_error *error) {
-  return make_settings(out, options, table, file, preset_of(options), error);
+  return make_settings(out, options, table, NULL, file, preset_of(options), error);
 }

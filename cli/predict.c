@@ -82,16 +82,13 @@ const cli_command cli_predict = {
     .name = "predict",
     .synopsis = "RUN DATA [-o FILE] [--observe K] [--steps T] [--SETTING VALUE ...]",
     .help = "predict what follows the first steps of each sequence",
-    .details =
-        "\nRUN is a run folder or a model file, DATA a file of sequences. The first K steps are observed, "
-        "then T are\n"
-        "predicted under the controls in the data. The error of the mean prediction against the data, "
-        "in their\n"
-        "units, goes to standard output.\n\n"
-        "FILE holds, for N sequences, S samples and the T predicted steps\n" CLI_HELP_STATES
-        "  x_quantiles [Q, N, T, ...], quantiles [Q]\n"
-        "  x_samples   [N, S, T, ...]  with --x-samples\n"
-        "  u        [N, T, n_u]    the controls that acted, where the model has any",
+    .details = CLI_HELP_RUN_DATA
+    "The first K steps are observed, then T are predicted under the controls in the data. The\n"
+    "error of the mean prediction against the data, in their units, goes to standard output.\n\n"
+    "FILE holds, for N sequences, S samples and the T predicted steps\n" CLI_HELP_STATES
+    "  x_quantiles [Q, N, T, ...], quantiles [Q]\n"
+    "  x_samples   [N, S, T, ...]  with --x-samples\n"
+    "  u        [N, T, n_u]    the controls that acted, where the model has any",
     .examples = examples,
     .arguments = arguments,
     .flags = flags,

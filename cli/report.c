@@ -97,9 +97,7 @@ const cli_command cli_report = {
     .name = "report",
     .synopsis = "RUN DATA -o FILE [--force] [--SETTING VALUE ...]",
     .help = "write all about a trained model into one HTML file: tables, figures, latent space, film",
-    .details =
-        "\nRUN is a run folder or a model file, DATA a file of sequences. FILE opens in any browser without "
-        "a network.",
+    .details = CLI_HELP_RUN_DATA "FILE opens in any browser without a network.",
     .examples = examples,
     .arguments = arguments,
     .flags = flags,

@@ -15,15 +15,12 @@ const cli_command cli_smooth = {
     .name = "smooth",
     .synopsis = "RUN DATA -o FILE [--SETTING VALUE ...]",
     .help = "estimate the state at each step from all frames of its sequence",
-    .details =
-        "\nRUN is a run folder or a model file, DATA a file of sequences. Paths are drawn from a particle "
-        "filter "
-        "that\n"
-        "moves its particles by the recognition model, backwards from the last step where the transition's\n"
-        "density is known. Those of a dkf come from its own q, weighted by how well they explain the "
-        "data.\n\n"
-        "FILE holds, for N sequences, S samples and T steps\n" CLI_HELP_STATES
-        "  length   [N]            steps of each sequence, where they differ",
+    .details = CLI_HELP_RUN_DATA
+    "Paths are drawn from a particle filter that moves its particles by the recognition\n"
+    "model, backwards from the last step where the transition's density is known. Those of a dkf\n"
+    "come from its own q, weighted by how well they explain the data.\n\n"
+    "FILE holds, for N sequences, S samples and T steps\n" CLI_HELP_STATES
+    "  length   [N]            steps of each sequence, where they differ",
     .examples = examples,
     .arguments = arguments,
     .flags = flags,

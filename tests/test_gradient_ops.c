@@ -737,20 +737,19 @@ static void copy(void **state) {
 
 enum { SCALAR, DIMENSION, STATE, FIXED };
 
-/* One entry for each of n values: rows that are seen whole, not at all, and in part. */
-static void part_mask(double *mask, int rows, int n) {
+/* That of the rows or, in part, one entry for each of n values: rows that are seen whole, not at all, and in
+ * part. */
+static void fill_mask(double *mask, const double *rows_mask, bool part, int rows, int n) {
   for (int r = 0; r < rows; r++)
-    for (int i = 0; i < n; i++) mask[r * n + i] = r % 3 == 0 || (r % 3 == 2 && i % 2);
+    for (int i = 0; part && i < n; i++) mask[r * n + i] = r % 3 == 0 || (r % 3 == 2 && i % 2);
+  if (!part) memcpy(mask, rows_mask, (size_t)rows * sizeof *mask);
 }
 
 static void check_gaussian(int kind, double floor, bool part) {
   enum { ROWS = 3, STEPS = 2, N = 5 };
   static const double rows_mask[STEPS * ROWS] = {1, 0, 1, 1, 1, 0};
   double mask[STEPS * ROWS * N];
-  if (part)
-    part_mask(mask, STEPS * ROWS, N);
-  else
-    memcpy(mask, rows_mask, sizeof rows_mask);
+  fill_mask(mask, rows_mask, part, STEPS * ROWS, N);
   char what[64];
   snprintf(what, sizeof what, "gaussian, sigma of kind %d, floor %g, part %d", kind, floor, part);
   bench b;
@@ -799,10 +798,7 @@ static void check_bernoulli(bool part) {
   enum { ROWS = 3, STEPS = 2, N = 5 };
   static const double rows_mask[STEPS * ROWS] = {1, 1, 0, 1, 1, 1};
   double mask[STEPS * ROWS * N];
-  if (part)
-    part_mask(mask, STEPS * ROWS, N);
-  else
-    memcpy(mask, rows_mask, sizeof rows_mask);
+  fill_mask(mask, rows_mask, part, STEPS * ROWS, N);
   double pixels[STEPS * ROWS * N];
   for (int i = 0; i < STEPS * ROWS * N; i++) pixels[i] = i % 4 / 3.0;
   bench b;

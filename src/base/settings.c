@@ -317,9 +317,15 @@ bool dv_settings_given(const dvbf_settings *s, const char *name) {
   return !e || s->given[e - s->table->entries];
 }
 
-void dv_settings_release(dvbf_settings *s, const char *name) {
-  const entry *e = find_entry(s->table, name);
-  if (e) s->given[e - s->table->entries] = false;
+bool dv_settings_all_given(const dvbf_settings *s) {
+  for (size_t i = 0; i < s->table->count; i++)
+    if (!s->given[i]) return false;
+  return true;
+}
+
+dvbf_status dv_settings_choose(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
+  const entry *e = entry_or_refusal(s, name, error);
+  return e ? set_entry(s->values, e, value, error) : DVBF_ARGUMENT;
 }
 
 dvbf_status dvbf_settings_get(const dvbf_settings *s, const char *name, char *out, size_t size,

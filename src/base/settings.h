@@ -86,8 +86,10 @@ const dv_two_balls_settings *dv_settings_two_balls(const dvbf_settings *settings
 
 /* Whether somebody has chosen a value: by name, by a preset (all values) or by a file. */
 bool dv_settings_given(const dvbf_settings *settings, const char *name);
-/* Takes a value for not chosen again. */
-void dv_settings_release(dvbf_settings *settings, const char *name);
+bool dv_settings_all_given(const dvbf_settings *settings);
+/* Sets a value that stays nobody's choice. */
+dvbf_status dv_settings_choose(dvbf_settings *settings, const char *name, const char *value,
+                               dvbf_error *error);
 
 /* Name of the table. */
 const char *dv_settings_table_name(const dvbf_settings *settings);

@@ -62,12 +62,7 @@ dvbf_status dv_sequences_allocate(dvbf_sequences *s, bool with_length, dvbf_erro
   s->length = with_length ? dv_calloc(s->count, sizeof *s->length) : NULL;
   if ((with_length && !s->length) || !allocate_array(&s->x, s, s->n_x) || !allocate_array(&s->u, s, s->n_u) ||
       !allocate_array(&s->state, s, s->n_s)) {
-    dv_free(s->x);
-    dv_free(s->u);
-    dv_free(s->state);
-    dv_free(s->length);
-    s->x = s->u = s->state = NULL;
-    s->length = NULL;
+    dvbf_sequences_free(s);
     return dv_fail_memory(error, "making room for sequences");
   }
   return DVBF_OK;
@@ -98,15 +93,6 @@ static void copy_rows(float *to, const float *from, const dvbf_sequences *s, siz
            dvbf_sequence_length(s, sequence) * width * sizeof *to);
 }
 
-/* x of one sequence into its place, from memory or straight from its file. */
-static void copy_frames(dvbf_sequences *to, size_t place, const dvbf_sequences *from, size_t sequence) {
-  if (!to->x) return;
-  float *x = to->x + place * to->steps * to->n_x;
-  size_t length = dvbf_sequence_length(from, sequence);
-  const float *there = dv_sequence_x(from, sequence, 0, length, x);
-  if (there != x) memcpy(x, there, length * to->n_x * sizeof *x);
-}
-
 dvbf_status dvbf_sequences_copy(dvbf_sequences *out, const dvbf_sequences *from, size_t first, size_t count,
                                 dvbf_error *error) {
   dvbf_sequences to = {.count = count,
@@ -120,10 +106,11 @@ dvbf_status dvbf_sequences_copy(dvbf_sequences *out, const dvbf_sequences *from,
                    from->count);
   dvbf_status status = dv_sequences_allocate(&to, from->length, error);
   for (size_t i = 0; i < count && !status; i++) {
-    copy_frames(&to, i, from, first + i);
+    size_t length = dvbf_sequence_length(from, first + i);
+    if (to.x) dv_sequence_read(from, first + i, length, to.x + i * to.steps * to.n_x);
     copy_rows(to.u, from->u, from, first + i, i, to.n_u);
     copy_rows(to.state, from->state, from, first + i, i, to.n_s);
-    if (to.length) to.length[i] = (uint32_t)dvbf_sequence_length(from, first + i);
+    if (to.length) to.length[i] = (uint32_t)length;
   }
   if (!status) status = dv_sequences_intact(from, error);
   if (status)
@@ -144,6 +131,11 @@ const float *dv_sequence_x(const dvbf_sequences *s, size_t sequence, size_t firs
     for (size_t k = 0; k < steps * s->n_x; k++) buffer[k] = NAN;
   }
   return buffer;
+}
+
+void dv_sequence_read(const dvbf_sequences *s, size_t sequence, size_t steps, float *out) {
+  const float *there = dv_sequence_x(s, sequence, 0, steps, out);
+  if (there != out) memcpy(out, there, steps * s->n_x * sizeof *out);
 }
 
 dvbf_status dv_sequence_buffer(float **out, const dvbf_sequences *s, size_t steps, dvbf_error *error) {

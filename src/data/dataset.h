@@ -27,6 +27,8 @@ struct dvbf_source {
  * which is needed where there is a source, filled from it. */
 const float *dv_sequence_x(const dvbf_sequences *s, size_t sequence, size_t first, size_t steps,
                            float *buffer);
+/* Copies x of its first steps into out [steps][n_x], from memory or straight from its file. */
+void dv_sequence_read(const dvbf_sequences *s, size_t sequence, size_t steps, float *out);
 /* Room for such a piece; NULL where it is not needed, which is not a failure. */
 dvbf_status dv_sequence_buffer(float **out, const dvbf_sequences *s, size_t steps, dvbf_error *error);
 /* Whether all that was read from a source so far could be read. */

@@ -199,15 +199,7 @@ static dvbf_status read_episodes(const dv_layout *l, const episodes *all, const 
 
 /* The episode that an array belongs to. */
 static size_t episode_at(const dv_layout *l, const episodes *all, const dv_array *array) {
-  size_t place = (size_t)(array - l->archive->arrays), low = 0, high = all->count;
-  while (high - low > 1) {
-    size_t middle = low + (high - low) / 2;
-    if (all->list[middle].array <= place)
-      low = middle;
-    else
-      high = middle;
-  }
-  return low;
+  return dv_part_at(&all->list[0].array, sizeof *all->list, all->count, (size_t)(array - l->archive->arrays));
 }
 
 /* Chooses the episodes that are named. */

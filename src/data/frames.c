@@ -86,12 +86,11 @@ static const char *apply_mask(dv_archive *a, const dv_frames *f, size_t run, siz
   return NULL;
 }
 
-/* The run that a frame is in. */
-static size_t run_of(const dv_frames *f, size_t frame) {
-  size_t low = 0, high = f->runs;
+size_t dv_part_at(const size_t *first, size_t apart, size_t count, size_t place) {
+  size_t low = 0, high = count;
   while (high - low > 1) {
     size_t middle = low + (high - low) / 2;
-    if (f->run[middle].first <= frame)
+    if (*(const size_t *)((const char *)first + middle * apart) <= place)
       low = middle;
     else
       high = middle;
@@ -102,7 +101,8 @@ static size_t run_of(const dv_frames *f, size_t frame) {
 /* x of frames first .. first + n - 1. */
 static const char *read_x(dv_archive *a, const dv_frames *f, size_t first, size_t n, float *out) {
   const char *remedy = NULL;
-  for (size_t run = run_of(f, first); n && !remedy; run++) {
+  size_t run = dv_part_at(&f->run[0].first, sizeof *f->run, f->runs, first);
+  for (; n && !remedy; run++) {
     size_t row = first - f->run[run].first, rows = f->run[run].count * f->run[run].steps - row;
     if (rows > n) rows = n;
     remedy = read_rows(a, &f->x, run, row, rows, true, out);

@@ -36,4 +36,8 @@ void dv_frames_free(dv_frames *f);
 dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const dv_data_settings *how,
                            dvbf_error *error);
 
+/* The last of `count` parts that begins at or before `place`. Where they begin rises; the numbers stand
+ * `apart` bytes from each other, as a field of an array of structures. */
+size_t dv_part_at(const size_t *first, size_t apart, size_t count, size_t place);
+
 #endif

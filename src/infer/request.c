@@ -77,9 +77,8 @@ static void fill_path(const dv_request *q, const extension *e, size_t i) {
   float *x = to->x + i * to->steps * to->n_x, *u = to->n_u ? to->u + i * to->steps * to->n_u : NULL;
   if (e->from) {
     size_t sequence = i % e->from->count, length = dvbf_sequence_length(e->from, sequence);
-    const float *there = dv_sequence_x(e->from, sequence, 0, e->observe, x);
     known = length < to->steps ? length : to->steps;
-    if (there != x) memcpy(x, there, e->observe * to->n_x * sizeof *x);
+    dv_sequence_read(e->from, sequence, e->observe, x);
     if (u)
       memcpy(u, e->from->u + dvbf_sequence_start(e->from, sequence) * to->n_u, known * to->n_u * sizeof *u);
   }

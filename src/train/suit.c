@@ -30,8 +30,7 @@ static void choose(chooser *c, const char *name, const char *value, const char *
   if (c->status || dv_settings_given(c->settings, name)) return;
   c->status = dvbf_settings_get(c->settings, name, was, sizeof was, c->error);
   if (c->status || !strcmp(was, value)) return;
-  c->status = dvbf_settings_set(c->settings, name, value, c->error);
-  dv_settings_release(c->settings, name);
+  c->status = dv_settings_choose(c->settings, name, value, c->error);
   if (!c->status && c->each) c->each(name, value, was, why, c->user_data);
 }
 
@@ -129,6 +128,7 @@ dvbf_status dvbf_settings_suit(dvbf_settings *settings, const dvbf_data *data, d
   facts f = {0};
   chooser c = {settings, each, user_data, DVBF_OK, error};
   if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
+  if (dv_settings_all_given(settings)) return DVBF_OK; /* by a preset, or by the run that goes on */
   dvbf_status status = look(&f, data, error);
   if (status) return status;
   emission(&c, &f);
