@@ -69,9 +69,16 @@ void dv_record_universal(dvbf_graph *g, const dv_universal *universal);
 /* Point estimates: v = mean. */
 void dv_record_copy(dvbf_graph *g, dvbf_value out, dvbf_value from);
 
-/* out [steps][rows][1] = ln p(x | ...), 0 where mask = 0. log_sigma is [1][1], [1][n] or a slab. */
+/* Dimensions that x had and x here has not, as nothing is in them but a remainder of this squared length. */
+typedef struct dv_left_out {
+  int count;
+  double square;
+} dv_left_out;
+
+/* out [steps][rows][1] = ln p(x | ...), 0 where mask = 0. log_sigma is [1][1], [1][n] or a slab; [1][1] where
+ * something of x is left out, which counts nevertheless. */
 void dv_record_gaussian(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value mean, dvbf_value log_sigma,
-                        dvbf_value mask);
+                        dvbf_value mask, dv_left_out left_out);
 void dv_record_bernoulli(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value logits, dvbf_value mask);
 
 /* Adds `value` [steps][rows][1], weighted by weight [1][rows][1], to a term of the bound, and its sign to the

@@ -2,6 +2,7 @@
  *
  *   Gaussian:   -sum_i [ (x_i - mean_i)^2 / (2 sigma_i^2) + ln sigma_i + ln(2 pi) / 2 ],
  *               ln sigma = max(log_sigma, floor); below the floor it has no gradient
+ *   and for n dimensions left out, of squared length s: -s / (2 sigma^2) - n (ln sigma + ln(2 pi) / 2)
  *   Bernoulli:   sum_i [ x_i l_i - ln(1 + exp l_i) ]
  *
  * The mask has one entry for a row or, where a row may be seen in part, one for each x_i. Rows that are seen
@@ -98,6 +99,20 @@ static void bernoulli_part_backward(const dvbf_op *op, dvbf_run *run) {
 
 /* ---- Whole rows ---- */
 
+/* Adds ln p of what is left out to each row, and g[row] times its derivative to that of ln sigma. */
+static void add_left_out(const dv_left_out *left, dvbf_real *out, double log_sigma, double floor, int rows) {
+  double ls = fmax(log_sigma, floor);
+  double ln_p = -0.5 * left->square * exp(-2 * ls) - left->count * (ls + 0.918938533204672741780);
+  for (int r = 0; r < rows; r++) out[r] += (dvbf_real)ln_p;
+}
+
+static double left_out_slope(const dv_left_out *left, const dvbf_real *g, double log_sigma, double floor,
+                             int rows) {
+  double sum = 0;
+  for (int r = 0; r < rows; r++) sum += (double)g[r];
+  return log_sigma > floor ? sum * (left->square * exp(-2 * log_sigma) - left->count) : 0;
+}
+
 /* in: x, mean, log_sigma, mask; out: ln p. */
 static void gaussian_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
@@ -108,6 +123,9 @@ static void gaussian_forward(const dvbf_op *op, dvbf_run *run) {
   }
   run->k->gaussian(out, dvbf_at(run, x), dvbf_at(run, op->in[1]), dvbf_at(run, op->in[2]),
                    count_of(op->in[2]), (dvbf_real)run->schedule->log_sigma_floor, all_rows(x), x.cols);
+  const dv_left_out *left = op->data;
+  if (left->count)
+    add_left_out(left, out, (double)*dvbf_at(run, op->in[2]), run->schedule->log_sigma_floor, all_rows(x));
   apply_mask(out, dvbf_at(run, op->in[3]), all_rows(x));
 }
 
@@ -123,14 +141,21 @@ static void gaussian_backward(const dvbf_op *op, dvbf_run *run) {
                             dvbf_at(run, x), dvbf_at(run, op->in[1]), dvbf_at(run, op->in[2]),
                             count_of(op->in[2]), (dvbf_real)run->schedule->log_sigma_floor, all_rows(x),
                             x.cols);
+  const dv_left_out *left = op->data;
+  dvbf_real *d_log_sigma = dvbf_gradient_at(run, op->in[2]);
+  if (left->count && d_log_sigma)
+    *d_log_sigma += (dvbf_real)left_out_slope(left, g, (double)*dvbf_at(run, op->in[2]),
+                                              run->schedule->log_sigma_floor, all_rows(x));
 }
 
 static const dvbf_op_class gaussian_class = {"gaussian", gaussian_forward, gaussian_backward};
 
 void dv_record_gaussian(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value mean, dvbf_value log_sigma,
-                        dvbf_value mask) {
+                        dvbf_value mask, dv_left_out left_out) {
   dvbf_value in[] = {x, mean, log_sigma, mask};
-  dvbf_record(g, &gaussian_class, 4, in, 1, &out, NULL, 0);
+  if (left_out.count && (count_of(log_sigma) != 1 || in_part(x, mask)))
+    dvbf_refuse(g, "dimensions can be left out where one sigma holds for all and frames are seen whole");
+  dvbf_record(g, &gaussian_class, 4, in, 1, &out, &left_out, sizeof left_out);
 }
 
 /* in: x, logits, mask; out: ln p. */
