@@ -15,6 +15,7 @@ static void refuse(const char *text, dvbf_data *data, const char *expected) {
 static void refusals(void **state) {
   (void)state;
   dvbf_data data = make_data(0);
+  refuse("projection 1e-9", &data, "must be 0, or at least 1e-7");
   refuse("sigma dimension", &data, "needs sigma = fixed or global; it is dimension");
   refuse("mean sigmoid", &data, "needs mean = identity; it is sigmoid");
   refuse("initial fast-dropout", &data, "needs initial = mlp or birnn; it is fast-dropout");

@@ -246,9 +246,7 @@ static dvbf_status refuse_many(const dvbf_model *m, int most, double share, dvbf
       share, most, m->n_x);
 }
 
-/* Turns the first `kept` axes into others of the same span, each with a bit of all. A step of Adam is as long
- * in one coordinate as in another: along the axes themselves, those that hold next to nothing would be moved
- * by noise as far as those that matter; pixels, too, have a bit of all. */
+/* Turns the first `kept` axes into others of the same plane, each with a bit of all. */
 static bool mix_axes(search *s, int kept) {
   search mixer;
   bool room = search_allocate(&mixer, kept, kept);
@@ -278,6 +276,7 @@ dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, c
     if (kept && !mix_axes(&s, kept)) status = dv_fail_memory(error, "finding the components of x");
     if (!status && !kept && d == most) status = refuse_many(m, most, share, error);
     out->count = kept;
+    out->scale = kept ? sqrt((double)m->n_x / kept) : 1;
     out->axes = kept ? s.q : NULL;
     if (kept) s.q = NULL;
     search_free(&s);
@@ -329,7 +328,7 @@ static void put_coordinates(void *user, const chunk *from) {
   dv_kernels_best()->product->nt(p->inside, from->frames, p->c->axes, from->count, p->c->n_x, p->c->count);
   for (int r = 0; r < from->count; r++)
     for (size_t i = 0; i < width; i++)
-      p->to[from->number[r] * width + i] = (float)p->inside[(size_t)r * width + i];
+      p->to[from->number[r] * width + i] = (float)(p->c->scale * (double)p->inside[(size_t)r * width + i]);
 }
 
 dvbf_status dv_components_project(dvbf_sequences *out, const dv_components *c, const dvbf_sequences *from,

@@ -336,9 +336,10 @@ static dvbf_status project(trainer *t, const dv_train_settings *s, const dvbf_da
 static void tell_projection(trainer *t) {
   const dv_components *c = &t->projection.components;
   char event[160];
-  snprintf(event, sizeof event,
-           "training on %d components of the %d dimensions of x, which leave out %.2g of its variance",
-           c->count, c->n_x, c->left_out / t->projection.whole->x_spread);
+  snprintf(
+      event, sizeof event,
+      "training on %d components of the %d dimensions of x, which leave out at most %.1g of its variance",
+      c->count, c->n_x, fmax(1e-7, c->left_out / t->projection.whole->x_spread));
   tell(t, event);
 }
 
