@@ -186,6 +186,17 @@ static void standardise(real *restrict y, const float *restrict x, const float *
   for (int i = 0; i < n; i++) y[i] = (real)((x[i] - shift[i]) * scale[i]);
 }
 
+static bool mask_missing(real *restrict x, real *restrict seen, int n) {
+  int there = 0;
+  if (seen)
+    for (int i = 0; i < n; i++) seen[i] = isnan(x[i]) ? 0 : 1;
+  for (int i = 0; i < n; i++) {
+    there += !isnan(x[i]);
+    x[i] = isnan(x[i]) ? 0 : x[i];
+  }
+  return there > 0;
+}
+
 static void add(real *y, const real *x, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] += x[i];
 }
@@ -515,6 +526,7 @@ const dv_kernels JOIN(dv_kernels_, DV_ISA) = {
     .column_sum = column_sum,
     .add = add,
     .standardise = standardise,
+    .mask_missing = mask_missing,
     .square = square,
     .square_backward = square_backward,
     .moments = moments,

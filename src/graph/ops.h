@@ -66,8 +66,6 @@ typedef struct dv_universal {
   dvbf_value weight; /* [1][rows][1] sequences of the shard */
 } dv_universal;
 void dv_record_universal(dvbf_graph *g, const dv_universal *universal);
-/* Point estimates: v = mean. */
-void dv_record_copy(dvbf_graph *g, dvbf_value out, dvbf_value from);
 
 /* out [steps][rows][1] = ln p(x | ...), 0 where mask = 0. log_sigma is [1][1], [1][n] or a slab. */
 void dv_record_gaussian(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value mean, dvbf_value log_sigma,

@@ -32,7 +32,7 @@ static dvbf_value weight_of(dvbf_value w, int t) {
 /* y = start + x W over the rows of both views, or y += x W without start. */
 static void multiply(dvbf_run *run, dvbf_value y, const dvbf_real *start, dvbf_value x, dvbf_value w) {
   if (!per_step(w)) {
-    run->product->nn(dvbf_at(run, y), start, dvbf_at(run, x), dvbf_at(run, w), all_rows(y), y.cols, x.cols);
+    run->product->nn(dv_at(run, y), start, dv_at(run, x), dv_at(run, w), all_rows(y), y.cols, x.cols);
     return;
   }
   for (int t = 0; t < y.steps; t++)
@@ -44,7 +44,7 @@ static void send_back(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
   dvbf_real *dx = dvbf_gradient_at(run, x);
   if (!dx) return;
   if (!per_step(w)) {
-    run->product->nt(dx, dvbf_gradient_at(run, y), dvbf_at(run, w), all_rows(y), y.cols, x.cols);
+    run->product->nt(dx, dvbf_gradient_at(run, y), dv_at(run, w), all_rows(y), y.cols, x.cols);
     return;
   }
   for (int t = 0; t < y.steps; t++)
@@ -56,7 +56,7 @@ static void learn(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
   dvbf_real *dw = dvbf_gradient_at(run, w);
   if (!dw) return;
   if (!per_step(w)) {
-    run->product->tn(dw, dvbf_at(run, x), dvbf_gradient_at(run, y), all_rows(y), y.cols, x.cols);
+    run->product->tn(dw, dv_at(run, x), dvbf_gradient_at(run, y), all_rows(y), y.cols, x.cols);
     return;
   }
   for (int t = 0; t < y.steps; t++) learn(run, dvbf_steps(y, t, 1), dvbf_steps(x, t, 1), dvbf_steps(w, t, 1));
@@ -64,8 +64,8 @@ static void learn(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
 
 /* Every row of y starts as the bias, where no product of `open` can bring it along. */
 static void fill_with_bias(dvbf_run *run, dvbf_value y, dvbf_value bias) {
-  dvbf_real *at = dvbf_at(run, y);
-  const dvbf_real *b = dvbf_at(run, bias);
+  dvbf_real *at = dv_at(run, y);
+  const dvbf_real *b = dv_at(run, bias);
   size_t width = (size_t)y.cols * sizeof *at;
   for (int r = 0; r < all_rows(y); r++, at += y.cols) b ? memcpy(at, b, width) : memset(at, 0, width);
 }
@@ -73,8 +73,8 @@ static void fill_with_bias(dvbf_run *run, dvbf_value y, dvbf_value bias) {
 /* turned = W^T, for the products that steps make on the way back. */
 static void turn(dvbf_run *run, dvbf_value w, dvbf_value turned) {
   for (int t = 0; t < w.steps; t++) {
-    const dvbf_real *from = dvbf_at(run, dvbf_steps(w, t, 1));
-    dvbf_real *to = dvbf_at(run, dvbf_steps(turned, t, 1));
+    const dvbf_real *from = dv_at(run, dvbf_steps(w, t, 1));
+    dvbf_real *to = dv_at(run, dvbf_steps(turned, t, 1));
     for (int i = 0; i < w.cols; i++)
       for (int j = 0; j < w.rows; j++) *to++ = from[(size_t)j * w.cols + i];
   }
@@ -82,7 +82,7 @@ static void turn(dvbf_run *run, dvbf_value w, dvbf_value turned) {
 
 static void open_forward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_layer *l = op->data;
-  const dvbf_real *start = dvbf_at(run, l->bias);
+  const dvbf_real *start = dv_at(run, l->bias);
   if (!start || l->in[0].sequential) {
     fill_with_bias(run, l->out, l->bias);
     start = NULL;
@@ -112,14 +112,14 @@ static void step_forward(const dvbf_op *op, dvbf_run *run) {
   for (int i = 0; i < l->n_in; i++)
     if (l->in[i].sequential)
       multiply(run, y, NULL, dvbf_steps(l->in[i].x, d->t, 1), weight_of(l->in[i].w, d->t));
-  run->k->activate(l->activation, dvbf_at(run, y), y.rows, y.cols);
+  run->k->activate(l->activation, dv_at(run, y), y.rows, y.cols);
 }
 
 static void step_backward(const dvbf_op *op, dvbf_run *run) {
   const step_data *d = op->data;
   const dvbf_layer *l = &d->layer;
   dvbf_value y = dvbf_steps(l->out, d->t, 1);
-  run->k->activate_backward(l->activation, dvbf_gradient_at(run, y), dvbf_at(run, y), y.rows, y.cols);
+  run->k->activate_backward(l->activation, dvbf_gradient_at(run, y), dv_at(run, y), y.rows, y.cols);
   for (int i = 0; i < l->n_in; i++) {
     dvbf_value x = dvbf_steps(l->in[i].x, d->t, 1), turned = l->in[i].turned;
     if (!l->in[i].sequential) continue;
@@ -127,19 +127,19 @@ static void step_backward(const dvbf_op *op, dvbf_run *run) {
       send_back(run, y, x, weight_of(l->in[i].w, d->t));
     else
       run->product->nn(dvbf_gradient_at(run, x), NULL, dvbf_gradient_at(run, y),
-                       dvbf_at(run, weight_of(turned, d->t)), y.rows, x.cols, y.cols);
+                       dv_at(run, weight_of(turned, d->t)), y.rows, x.cols, y.cols);
   }
 }
 
 static void whole_forward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_layer *l = op->data;
   open_forward(op, run);
-  run->k->activate(l->activation, dvbf_at(run, l->out), all_rows(l->out), l->out.cols);
+  run->k->activate(l->activation, dv_at(run, l->out), all_rows(l->out), l->out.cols);
 }
 
 static void whole_backward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_layer *l = op->data;
-  run->k->activate_backward(l->activation, dvbf_gradient_at(run, l->out), dvbf_at(run, l->out),
+  run->k->activate_backward(l->activation, dvbf_gradient_at(run, l->out), dv_at(run, l->out),
                             all_rows(l->out), l->out.cols);
   open_backward(op, run);
 }

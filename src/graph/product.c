@@ -31,26 +31,35 @@ enum {
   DEPTH = 256          /* of a packed panel */
 };
 
+/* sum[rows][at .. at + nv - 1] += a[rows] b[nv * LANES], where entry r of a is a[r * row]. */
+static inline __attribute__((always_inline)) void add_line(int rows, int nv, vec sum[ROWS][WIDE], int at,
+                                                           const real *a, size_t row, const real *b) {
+  vec line[WIDE];
+  for (int j = 0; j < nv; j++) line[j] = *(const vec *)(b + j * LANES);
+  for (int r = 0; r < rows; r++)
+    for (int j = 0; j < nv; j++) sum[r][at + j] += a[r * row] * line[j];
+}
+
 /* One tile: c[rows][nv * LANES] = first + a b over `depth`, where `first` is a row [nv * LANES], or c itself
  * where that is NULL; entry (r, d) of a is a[r * row + d * step]. Columns from `cols` on are computed but not
- * stored. rows and nv are constants in every call, so all loops unroll. */
+ * stored. A narrow tile sums every other (third, ..) line by itself, because a sum can grow only once in the
+ * time that an addition takes. rows and nv are constants in every call, so all loops unroll. */
 static inline __attribute__((always_inline)) void tile(int rows, int nv, real *c, size_t ldc,
                                                        const real *first, const real *a, size_t row,
                                                        size_t step, const real *b, size_t ldb, int depth,
                                                        int cols) {
   vec sum[ROWS][WIDE];
+  int lines = WIDE / nv; /* summed by themselves */
   for (int r = 0; r < rows; r++)
-    for (int j = 0; j < nv; j++) {
+    for (int j = 0; j < lines * nv; j++) {
       sum[r][j] = (vec){0};
-      if (first) sum[r][j] = *(const vec *)(first + j * LANES);
+      if (first && j < nv) sum[r][j] = *(const vec *)(first + j * LANES);
     }
-  for (int d = 0; d < depth; d++, a += step, b += ldb) {
-    vec line[WIDE];
-    for (int j = 0; j < nv; j++) line[j] = *(const vec *)(b + j * LANES);
-    for (int r = 0; r < rows; r++)
-      for (int j = 0; j < nv; j++) sum[r][j] += a[r * row] * line[j];
-  }
+  for (; depth >= lines; depth -= lines, a += lines * step, b += lines * ldb)
+    for (int i = 0; i < lines; i++) add_line(rows, nv, sum, i * nv, a + i * step, row, b + i * ldb);
+  for (; depth > 0; depth--, a += step, b += ldb) add_line(rows, nv, sum, 0, a, row, b);
   for (int r = 0; r < rows; r++, c += ldc) {
+    for (int j = nv; j < lines * nv; j++) sum[r][j % nv] += sum[r][j];
     if (cols == nv * LANES) {
       for (int j = 0; j < nv; j++) {
         if (!first) sum[r][j] += *(vec *)(c + j * LANES);
@@ -64,20 +73,15 @@ static inline __attribute__((always_inline)) void tile(int rows, int nv, real *c
   }
 }
 
-typedef struct operand {
-  const real *at;
-  size_t row, step; /* strides: of rows of the result, and of the summed index */
-} operand;
-
 #define TILE(rows, nv)                                                                                       \
-  case rows: tile(rows, nv, c, ldc, first, a.at, a.row, a.step, b, ldb, depth, cols); break;
+  case rows: tile(rows, nv, c, ldc, first, a, row, step, b, ldb, depth, cols); break;
 
 /* All rows of one panel of nv vectors. */
 #define PANEL(name, nv)                                                                                      \
-  static void name(real *c, size_t ldc, const real *first, operand a, const real *b, size_t ldb, int m,      \
-                   int depth, int cols) {                                                                    \
-    for (; m >= ROWS; m -= ROWS, c += ROWS * ldc, a.at += ROWS * a.row)                                      \
-      tile(ROWS, nv, c, ldc, first, a.at, a.row, a.step, b, ldb, depth, cols);                               \
+  static void name(real *c, size_t ldc, const real *first, const real *a, size_t row, size_t step,           \
+                   const real *b, size_t ldb, int m, int depth, int cols) {                                  \
+    for (; m >= ROWS; m -= ROWS, c += ROWS * ldc, a += ROWS * row)                                           \
+      tile(ROWS, nv, c, ldc, first, a, row, step, b, ldb, depth, cols);                                      \
     switch (m) { TILE(5, nv) TILE(4, nv) TILE(3, nv) TILE(2, nv) TILE(1, nv) }                               \
   }
 
@@ -88,14 +92,14 @@ PANEL(panel3, 3)
 PANEL(panel4, 4)
 #endif
 
-static void panel(real *c, size_t ldc, const real *first, operand a, const real *b, size_t ldb, int m,
-                  int depth, int cols) {
+static void panel(real *c, size_t ldc, const real *first, const real *a, size_t row, size_t step,
+                  const real *b, size_t ldb, int m, int depth, int cols) {
   switch ((cols + LANES - 1) / LANES) {
-  case 1: panel1(c, ldc, first, a, b, ldb, m, depth, cols); break;
-  case 2: panel2(c, ldc, first, a, b, ldb, m, depth, cols); break;
+  case 1: panel1(c, ldc, first, a, row, step, b, ldb, m, depth, cols); break;
+  case 2: panel2(c, ldc, first, a, row, step, b, ldb, m, depth, cols); break;
 #if WIDE == 4
-  case 3: panel3(c, ldc, first, a, b, ldb, m, depth, cols); break;
-  case 4: panel4(c, ldc, first, a, b, ldb, m, depth, cols); break;
+  case 3: panel3(c, ldc, first, a, row, step, b, ldb, m, depth, cols); break;
+  case 4: panel4(c, ldc, first, a, row, step, b, ldb, m, depth, cols); break;
 #endif
   }
 }
@@ -115,25 +119,27 @@ static void pack(real *to, int width, const real *b, size_t step, size_t col, in
 /* How many rows of b can be read where they are, `width` numbers at a time, without reading past its end. */
 static int readable(int depth, size_t step, int at, int width) {
   size_t end = (size_t)depth * step, last = (size_t)(at + width);
+  if (last <= step) return depth;
   return end < last ? 0 : (int)((end - last) / step) + 1;
 }
 
-/* c[m][n] = start + a b over `depth`, start a row [n], or c += a b where it is NULL; b by (step, col) as in
- * pack. */
-static void multiply(real *c, const real *start, operand a, const real *b, size_t step, size_t col, int m,
-                     int n, int depth) {
-  _Alignas(64) real packed[DEPTH * COLS], row[COLS] = {0};
+/* c[m][n] = start + a b over `depth`, start a row [n], or c += a b where it is NULL; a by (row, step) as in
+ * tile, b by (line, col) as in pack. */
+static void multiply(real *c, const real *start, const real *a, size_t row, size_t step, const real *b,
+                     size_t line, size_t col, int m, int n, int depth) {
+  _Alignas(64) real packed[DEPTH * COLS], edge[COLS] = {0};
   for (int at = 0; at < n; at += COLS) {
     int cols = n - at < COLS ? n - at : COLS, width = (cols + LANES - 1) / LANES * LANES;
-    int direct = col == 1 ? readable(depth, step, at, width) : 0;
-    const real *first = start ? memcpy(row, start + at, (size_t)cols * sizeof *row) : NULL;
+    int direct = col == 1 ? readable(depth, line, at, width) : 0;
+    const real *first = start ? start + at : NULL;
+    if (start && cols < width) first = memcpy(edge, first, (size_t)cols * sizeof *edge);
     for (int done = 0; done < depth; first = NULL) {
       int left = depth - done, part = done < direct ? direct : left < DEPTH ? left : DEPTH;
-      operand rest = {a.at + done * a.step, a.row, a.step};
-      const real *from = b + done * step + at * col;
+      const real *from = b + done * line + at * col;
       bool here = done < direct;
-      if (!here) pack(packed, width, from, step, col, part, cols);
-      panel(c + at, (size_t)n, first, rest, here ? from : packed, here ? step : (size_t)width, m, part, cols);
+      if (!here) pack(packed, width, from, line, col, part, cols);
+      panel(c + at, (size_t)n, first, a + done * step, row, step, here ? from : packed,
+            here ? line : (size_t)width, m, part, cols);
       done += part;
     }
   }
@@ -190,7 +196,14 @@ enum { TURNED = NARROW * 512 }; /* room to turn a narrow operand round; wider on
 
 /* c[m][n] = start + a[m][k] b[k][n], or c += a b where start is NULL. */
 static void nn(real *c, const real *start, const real *a, const real *b, int m, int n, int k) {
-  multiply(c, start, (operand){a, (size_t)k, 1}, b, (size_t)n, 1, m, n, k);
+  if (n % LANES) {
+    multiply(c, start, a, (size_t)k, 1, b, (size_t)n, 1, m, n, k);
+    return;
+  }
+  for (int at = 0; at < n;
+       at += COLS) /* no edges, nothing to pack: what small products need is to start soon */
+    panel(c + at, (size_t)n, start ? start + at : NULL, a, (size_t)k, 1, b + at, (size_t)n, m, k,
+          n - at < COLS ? n - at : COLS);
 }
 
 /* c[m][k] += a[m][n] b[k][n]^T */
@@ -198,18 +211,18 @@ static void nt(real *c, const real *a, const real *b, int m, int n, int k) {
   if (k <= NARROW && n >= LANES)
     dot_all(c, a, b, m, n, k);
   else
-    multiply(c, NULL, (operand){a, (size_t)n, 1}, b, 1, (size_t)n, m, k, n);
+    multiply(c, NULL, a, (size_t)n, 1, b, 1, (size_t)n, m, k, n);
 }
 
 /* c[k][n] += a[m][k]^T b[m][n]; a narrow result is made the other way round, in full vectors. */
 static void tn(real *c, const real *a, const real *b, int m, int n, int k) {
   real turned[TURNED];
   if (n > NARROW || k < LANES || n * k > TURNED) {
-    multiply(c, NULL, (operand){a, 1, (size_t)k}, b, (size_t)n, 1, k, n, m);
+    multiply(c, NULL, a, 1, (size_t)k, b, (size_t)n, 1, k, n, m);
     return;
   }
   memset(turned, 0, (size_t)(n * k) * sizeof *turned);
-  multiply(turned, NULL, (operand){b, 1, (size_t)n}, a, (size_t)k, 1, n, k, m);
+  multiply(turned, NULL, b, 1, (size_t)n, a, (size_t)k, 1, n, k, m);
   for (int j = 0; j < k; j++)
     for (int i = 0; i < n; i++) c[j * n + i] += turned[i * k + j];
 }

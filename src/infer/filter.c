@@ -44,9 +44,7 @@ static void place_machine(block *b, machine *m, const dv_program *recorded) {
   if (!b->at) return;
   m->program = *recorded;
   m->program.graph = NULL; /* the heap's copy is freed; runs use the packed one */
-  const dv_kernels *k = dv_kernels_best();
-  m->run = (dvbf_run){
-      .graph = dv_graph_pack(recorded->graph, graph), .k = k, .product = k->product, .arena = arena};
+  m->run = dv_run_in(dv_graph_pack(recorded->graph, graph), arena);
   memset(arena, 0, dv_graph_arena_size(recorded->graph) * sizeof(dvbf_real));
 }
 
@@ -81,8 +79,8 @@ static dvbf_status lay_out(dvbf_filter **out, block *b, const dvbf_model *model,
                    "a dkf cannot filter online: its q(z_t) needs the frames after t; model = dvbf can");
   int frames = (int)(s->initial_frames ? s->initial_frames
                                        : s->predict_from); /* a recurrent network takes any number */
-  dvbf_status status = dv_program_record_start(&start, m, (int)samples, frames, DV_GAPS, error);
-  if (!status) status = dv_program_record_step(&step, m, (int)samples, DV_GAPS, error);
+  dvbf_status status = dv_program_record_start(&start, m, (int)samples, frames, 0, error);
+  if (!status) status = dv_program_record_step(&step, m, (int)samples, 0, error);
   if (!status) *out = place(b, model, samples, frames, &start, &step);
   dv_program_clear(&start);
   dv_program_clear(&step);
@@ -130,32 +128,39 @@ void dvbf_filter_reset(dvbf_filter *f) {
 
 /* ---- Stepping ---- */
 
-/* One value [n], scaled, into step t of every row of an input; NULL: zeros. */
-static void set_input(machine *m, dvbf_value input, int t, const float *value, const dv_scaling *scaling) {
-  dvbf_real *to = dvbf_at(&m->run, dvbf_steps(input, t, 1));
-  size_t n = (size_t)input.cols;
+/* The first row [n] of an input, scaled; NULL: zeros. */
+static void set_first(machine *m, dvbf_value input, const float *value, const dv_scaling *scaling) {
+  dvbf_real *to = dv_at(&m->run, input);
   if (value)
     m->run.k->standardise(to, value, scaling->shift, scaling->scale, input.cols);
   else
-    memset(to, 0, n * sizeof *to);
-  for (int r = 1; r < input.rows; r++) memcpy(to + (size_t)r * n, to, n * sizeof *to);
+    memset(to, 0, (size_t)input.cols * sizeof *to);
+}
+
+/* All rows [n] like the first. */
+static void repeat(dvbf_real *first, int rows, int n) {
+  for (int r = 1; r < rows; r++) memcpy(first + (size_t)r * (size_t)n, first, (size_t)n * sizeof *first);
 }
 
 /* The observation of step t; NULL: missing. */
 static void set_x(dvbf_filter *f, machine *m, int t, const float *x) {
   dvbf_value values = dvbf_steps(m->program.x, t, 1);
-  dvbf_real *to = dvbf_at(&m->run, values), *mask = dvbf_at(&m->run, dvbf_steps(m->program.mask, t, 1));
-  dvbf_real *seen = values.cols > 1 ? dvbf_at(&m->run, dvbf_steps(m->program.seen, t, 1)) : NULL;
-  set_input(m, m->program.x, t, x, &f->model->x);
-  for (int r = 0; r < values.rows; r++, to += values.cols) {
-    mask[r] = x && dv_mask_missing(to, seen, values.cols);
-    if (seen && !x) memset(seen, 0, (size_t)values.cols * sizeof *seen);
-    if (seen) seen += values.cols;
-  }
+  int rows = values.rows, n = values.cols;
+  dvbf_real *to = dv_at(&m->run, values), *mask = dv_at(&m->run, dvbf_steps(m->program.mask, t, 1));
+  dvbf_real *seen = n > 1 ? dv_at(&m->run, dvbf_steps(m->program.seen, t, 1)) : NULL;
+  set_first(m, values, x, &f->model->x);
+  mask[0] = x && m->run.k->mask_missing(to, seen, n);
+  if (seen && !x) memset(seen, 0, (size_t)n * sizeof *seen);
+  repeat(to, rows, n);
+  repeat(mask, rows, 1);
+  if (seen) repeat(seen, rows, n);
 }
 
 static void set_u(dvbf_filter *f, machine *m, int t, const float *u) {
-  if (f->model->n_u) set_input(m, m->program.u, t, u, &f->model->u);
+  if (!f->model->n_u) return;
+  dvbf_value values = dvbf_steps(m->program.u, t, 1);
+  set_first(m, values, u, &f->model->u);
+  repeat(dv_at(&m->run, values), values.rows, values.cols);
 }
 
 static void copy_z(dvbf_filter *f, const dvbf_real *z) {
@@ -167,13 +172,13 @@ static void copy_z(dvbf_filter *f, const dvbf_real *z) {
 static void advance(dvbf_filter *f, const float *x, const float *u) {
   machine *m = &f->step;
   int count = m->program.rows * f->model->n_z;
-  dvbf_real *z = dvbf_at(&m->run, m->program.z);
+  dvbf_real *z = dv_at(&m->run, m->program.z);
   for (int i = 0; i < count; i++) z[i] = (dvbf_real)f->z[i];
   set_u(f, m, 0, u);
   set_x(f, m, 1, x);
   f->schedule.update++;
   dv_run_forward(&m->run);
-  copy_z(f, dvbf_at(&m->run, dvbf_steps(m->program.z, 1, 1)));
+  copy_z(f, dv_at(&m->run, dvbf_steps(m->program.z, 1, 1)));
 }
 
 static const float *first_frame(const dvbf_filter *f, int t) {
@@ -188,7 +193,7 @@ static void begin(dvbf_filter *f) {
     set_u(f, &f->start, t, f->u + (size_t)t * n_u);
   }
   dv_run_forward(&f->start.run);
-  copy_z(f, dvbf_at(&f->start.run, dvbf_steps(f->start.program.z, 0, 1)));
+  copy_z(f, dv_at(&f->start.run, dvbf_steps(f->start.program.z, 0, 1)));
   for (int t = 1; t < f->frames; t++) advance(f, first_frame(f, t), f->u + (size_t)(t - 1) * n_u);
 }
 

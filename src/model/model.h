@@ -89,9 +89,6 @@ void dv_program_clear(dv_program *program);
  * for a sequence where `from` has a source. */
 void dv_program_load(const dv_program *program, dvbf_run *run, const dvbf_model *model,
                      const dvbf_sequences *from, const uint32_t *index, int count, int observe);
-/* Of one frame x [n], scaled: values that are missing become 0, the mean, and seen [n], unless it is NULL,
- * tells which are there. Returns whether any is. */
-bool dv_mask_missing(dvbf_real *x, dvbf_real *seen, int n);
 /* The flag for sequences that may have gaps. */
 static inline int dv_gaps_of(const dvbf_sequences *s) {
   return s->gaps ? DV_GAPS : 0;

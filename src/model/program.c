@@ -8,7 +8,6 @@
 #include "base/status.h"
 #include "data/dataset.h"
 
-#include <math.h>
 #include <string.h>
 
 static void record_inputs(dv_program *p, const dvbf_model *m) {
@@ -156,17 +155,6 @@ typedef struct row {
   dvbf_real *x, *u, *mask, *seen; /* of step 0; seen is NULL where nobody asks */
 } row;
 
-bool dv_mask_missing(dvbf_real *x, dvbf_real *seen, int n) {
-  int there = 0;
-  for (int i = 0; i < n; i++) {
-    bool missing = isnan(x[i]);
-    if (missing) x[i] = 0;
-    if (seen) seen[i] = !missing;
-    there += !missing;
-  }
-  return there > 0;
-}
-
 static void load_x(const dv_program *p, const dv_kernels *k, const dvbf_model *m, row to, const float *from,
                    bool gaps, int seen) {
   int n = m->n_x;
@@ -180,7 +168,7 @@ static void load_x(const dv_program *p, const dv_kernels *k, const dvbf_model *m
     } else {
       k->standardise(to.x, from, m->x.shift, m->x.scale, n);
       if (gaps)
-        there = dv_mask_missing(to.x, each, n);
+        there = k->mask_missing(to.x, each, n);
       else if (each)
         for (int i = 0; i < n; i++) each[i] = 1;
     }
