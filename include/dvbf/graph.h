@@ -93,10 +93,10 @@ typedef struct dvbf_op_class {
 
 struct dvbf_op {
   const dvbf_op_class *type;
-  dvbf_value in[DVBF_MAX_IN], out[DVBF_MAX_OUT];
-  int n_in, n_out;
-  int number;       /* position in the program */
   const void *data; /* the op's own constants, copied when recorded */
+  int number;       /* position in the program */
+  int n_in, n_out;
+  dvbf_value in[DVBF_MAX_IN], out[DVBF_MAX_OUT];
 };
 
 /* Records an op. in and out list every value the op reads or writes, forward or backward; data may be NULL.

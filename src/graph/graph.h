@@ -73,6 +73,7 @@ struct dvbf_run {
   dvbf_real *gradient; /* [parameters], NULL for a program without backward */
   const dv_schedule *schedule;
   const uint32_t *sequence; /* [rows] keys the noise */
+  bool same_weights;        /* as in the last run: what was made from them alone is still there */
   float *buffer;            /* [steps][n_x] for frames that come from a file, else NULL */
   double terms[DV_TERMS];   /* of the bound, summed over the shard's sequences and steps */
 };

@@ -12,8 +12,8 @@
 #include <string.h>
 
 typedef struct step_data {
-  dvbf_layer layer;
   int t;
+  dvbf_layer layer;
 } step_data;
 
 static int all_rows(dvbf_value v) {
@@ -70,7 +70,22 @@ static void fill_with_bias(dvbf_run *run, dvbf_value y, dvbf_value bias) {
   for (int r = 0; r < all_rows(y); r++, at += y.cols) b ? memcpy(at, b, width) : memset(at, 0, width);
 }
 
-/* turned = W^T, for the products that steps make on the way back. */
+/* A narrow result is made from W^T, as sums along the rows of both. */
+static bool narrow(dvbf_value w) {
+  return w.cols < 16 && w.rows > 16;
+}
+
+/* y += x W in step t of the sequential input i. */
+static void multiply_step(dvbf_run *run, const dvbf_layer *l, int i, int t) {
+  dvbf_value y = dvbf_steps(l->out, t, 1), x = dvbf_steps(l->in[i].x, t, 1), w = weight_of(l->in[i].w, t);
+  if (narrow(w))
+    run->product->nt(dv_at(run, y), dv_at(run, x), dv_at(run, weight_of(l->in[i].turned, t)), y.rows, x.cols,
+                     y.cols);
+  else
+    multiply(run, y, NULL, x, w);
+}
+
+/* turned = W^T, for the products of steps. */
 static void turn(dvbf_run *run, dvbf_value w, dvbf_value turned) {
   for (int t = 0; t < w.steps; t++) {
     const dvbf_real *from = dv_at(run, dvbf_steps(w, t, 1));
@@ -88,7 +103,7 @@ static void open_forward(const dvbf_op *op, dvbf_run *run) {
     start = NULL;
   }
   for (int i = 0; i < l->n_in; i++) {
-    if (l->in[i].turned.buffer >= 0) turn(run, l->in[i].w, l->in[i].turned);
+    if (l->in[i].turned.buffer >= 0 && !run->same_weights) turn(run, l->in[i].w, l->in[i].turned);
     if (l->in[i].sequential) continue;
     multiply(run, l->out, start, l->in[i].x, l->in[i].w);
     start = NULL;
@@ -110,8 +125,7 @@ static void step_forward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_layer *l = &d->layer;
   dvbf_value y = dvbf_steps(l->out, d->t, 1);
   for (int i = 0; i < l->n_in; i++)
-    if (l->in[i].sequential)
-      multiply(run, y, NULL, dvbf_steps(l->in[i].x, d->t, 1), weight_of(l->in[i].w, d->t));
+    if (l->in[i].sequential) multiply_step(run, l, i, d->t);
   run->k->activate(l->activation, dv_at(run, y), y.rows, y.cols);
 }
 
@@ -191,14 +205,17 @@ static void record(dvbf_graph *g, const dvbf_op_class *type, const dvbf_layer *l
   if (fits(g, l)) dvbf_record(g, type, list_inputs(l, in), in, 1, &l->out, data, size);
 }
 
-/* A sequential weight is used backward once per step. Turned round once per run, each of these products reads
- * it in rows; a narrow one is read in rows as it is. */
+/* A sequential weight is used once per step, and backward once more. Turned round once per run, each backward
+ * product reads it in rows, unless there are so few that it can be read as it is; and each forward product of
+ * a narrow result does. */
 static void plan_turning(dvbf_graph *g, dvbf_layer *l, bool steps) {
   for (int i = 0; i < l->n_in; i++) {
     dvbf_value w = l->in[i].w;
     if (!steps) l->in[i].sequential = false; /* all steps at once know no order */
-    bool wanted = l->in[i].sequential && dv_graph_has_gradient(g, l->in[i].x) && w.rows > 16;
+    bool back = dv_graph_has_gradient(g, l->in[i].x) && w.rows > 16;
+    bool wanted = l->in[i].sequential && (back || narrow(w));
     l->in[i].turned = wanted ? dvbf_slab_shared_constant(g, w.steps, w.rows * w.cols) : DVBF_NONE;
+    if (!dv_graph_training(g)) dvbf_keep(g, l->in[i].turned); /* for runs with the same weights */
   }
 }
 
@@ -210,7 +227,7 @@ void dvbf_layer_open(dvbf_graph *g, dvbf_layer *layer) {
 }
 
 void dvbf_layer_step(dvbf_graph *g, const dvbf_layer *layer, int t) {
-  step_data data = {*layer, t};
+  step_data data = {t, *layer};
   record(g, &step_class, layer, &data, sizeof data);
 }
 

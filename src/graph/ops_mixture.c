@@ -14,8 +14,8 @@
 #include <string.h>
 
 typedef struct step_data {
-  dvbf_mixture mixture;
   int t;
+  dvbf_mixture mixture;
 } step_data;
 
 /* The parts of s with their rows of v. */
@@ -130,6 +130,6 @@ void dvbf_mixture_open(dvbf_graph *g, const dvbf_mixture *mixture) {
 }
 
 void dvbf_mixture_step(dvbf_graph *g, const dvbf_mixture *mixture, int t) {
-  step_data data = {*mixture, t};
+  step_data data = {t, *mixture};
   record(g, &step_class, mixture, &data, sizeof data);
 }

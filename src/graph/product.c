@@ -73,15 +73,20 @@ static inline __attribute__((always_inline)) void tile(int rows, int nv, real *c
   }
 }
 
+typedef struct operand {
+  const real *at;
+  size_t row, step; /* strides: of rows of the result, and of the summed index */
+} operand;
+
 #define TILE(rows, nv)                                                                                       \
-  case rows: tile(rows, nv, c, ldc, first, a, row, step, b, ldb, depth, cols); break;
+  case rows: tile(rows, nv, c, ldc, first, a.at, a.row, a.step, b, ldb, depth, cols); break;
 
 /* All rows of one panel of nv vectors. */
 #define PANEL(name, nv)                                                                                      \
-  static void name(real *c, size_t ldc, const real *first, const real *a, size_t row, size_t step,           \
-                   const real *b, size_t ldb, int m, int depth, int cols) {                                  \
-    for (; m >= ROWS; m -= ROWS, c += ROWS * ldc, a += ROWS * row)                                           \
-      tile(ROWS, nv, c, ldc, first, a, row, step, b, ldb, depth, cols);                                      \
+  static void name(real *c, size_t ldc, const real *first, operand a, const real *b, size_t ldb, int m,      \
+                   int depth, int cols) {                                                                    \
+    for (; m >= ROWS; m -= ROWS, c += ROWS * ldc, a.at += ROWS * a.row)                                      \
+      tile(ROWS, nv, c, ldc, first, a.at, a.row, a.step, b, ldb, depth, cols);                               \
     switch (m) { TILE(5, nv) TILE(4, nv) TILE(3, nv) TILE(2, nv) TILE(1, nv) }                               \
   }
 
@@ -92,14 +97,14 @@ PANEL(panel3, 3)
 PANEL(panel4, 4)
 #endif
 
-static void panel(real *c, size_t ldc, const real *first, const real *a, size_t row, size_t step,
-                  const real *b, size_t ldb, int m, int depth, int cols) {
+static void panel(real *c, size_t ldc, const real *first, operand a, const real *b, size_t ldb, int m,
+                  int depth, int cols) {
   switch ((cols + LANES - 1) / LANES) {
-  case 1: panel1(c, ldc, first, a, row, step, b, ldb, m, depth, cols); break;
-  case 2: panel2(c, ldc, first, a, row, step, b, ldb, m, depth, cols); break;
+  case 1: panel1(c, ldc, first, a, b, ldb, m, depth, cols); break;
+  case 2: panel2(c, ldc, first, a, b, ldb, m, depth, cols); break;
 #if WIDE == 4
-  case 3: panel3(c, ldc, first, a, row, step, b, ldb, m, depth, cols); break;
-  case 4: panel4(c, ldc, first, a, row, step, b, ldb, m, depth, cols); break;
+  case 3: panel3(c, ldc, first, a, b, ldb, m, depth, cols); break;
+  case 4: panel4(c, ldc, first, a, b, ldb, m, depth, cols); break;
 #endif
   }
 }
@@ -119,29 +124,57 @@ static void pack(real *to, int width, const real *b, size_t step, size_t col, in
 /* How many rows of b can be read where they are, `width` numbers at a time, without reading past its end. */
 static int readable(int depth, size_t step, int at, int width) {
   size_t end = (size_t)depth * step, last = (size_t)(at + width);
-  if (last <= step) return depth;
   return end < last ? 0 : (int)((end - last) / step) + 1;
 }
 
-/* c[m][n] = start + a b over `depth`, start a row [n], or c += a b where it is NULL; a by (row, step) as in
- * tile, b by (line, col) as in pack. */
-static void multiply(real *c, const real *start, const real *a, size_t row, size_t step, const real *b,
-                     size_t line, size_t col, int m, int n, int depth) {
-  _Alignas(64) real packed[DEPTH * COLS], edge[COLS] = {0};
+/* c[m][n] = start + a b over `depth`, start a row [n], or c += a b where it is NULL; b by (step, col) as in
+ * pack. */
+static void multiply(real *c, const real *start, operand a, const real *b, size_t step, size_t col, int m,
+                     int n, int depth) {
+  _Alignas(64) real packed[DEPTH * COLS], row[COLS] = {0};
   for (int at = 0; at < n; at += COLS) {
     int cols = n - at < COLS ? n - at : COLS, width = (cols + LANES - 1) / LANES * LANES;
-    int direct = col == 1 ? readable(depth, line, at, width) : 0;
-    const real *first = start ? start + at : NULL;
-    if (start && cols < width) first = memcpy(edge, first, (size_t)cols * sizeof *edge);
+    int direct = col == 1 ? readable(depth, step, at, width) : 0;
+    const real *first = start ? memcpy(row, start + at, (size_t)cols * sizeof *row) : NULL;
     for (int done = 0; done < depth; first = NULL) {
       int left = depth - done, part = done < direct ? direct : left < DEPTH ? left : DEPTH;
-      const real *from = b + done * line + at * col;
+      operand rest = {a.at + done * a.step, a.row, a.step};
+      const real *from = b + done * step + at * col;
       bool here = done < direct;
-      if (!here) pack(packed, width, from, line, col, part, cols);
-      panel(c + at, (size_t)n, first, a + done * step, row, step, here ? from : packed,
-            here ? line : (size_t)width, m, part, cols);
+      if (!here) pack(packed, width, from, step, col, part, cols);
+      panel(c + at, (size_t)n, first, rest, here ? from : packed, here ? step : (size_t)width, m, part, cols);
       done += part;
     }
+  }
+}
+
+/* ---- Few rows of whole vectors: nothing to pack, and so little to do that it must start at once ---- */
+
+typedef void few_fn(real *c, const real *start, const real *a, const real *b, int n, int k);
+
+#define FEW(rows, nv)                                                                                        \
+  static void few##rows##_##nv(real *c, const real *start, const real *a, const real *b, int n, int k) {     \
+    tile(rows, nv, c, (size_t)n, start, a, (size_t)k, 1, b, (size_t)n, k, nv *LANES);                        \
+  }
+#define FEW_ROWS(nv) FEW(1, nv) FEW(2, nv) FEW(3, nv) FEW(4, nv) FEW(5, nv)
+#define FEW_LIST(nv)                                                                                         \
+  { few1_##nv, few2_##nv, few3_##nv, few4_##nv, few5_##nv }
+
+FEW_ROWS(1)
+FEW_ROWS(2)
+#if WIDE == 4
+FEW_ROWS(3)
+FEW_ROWS(4)
+static few_fn *const few[WIDE][ROWS - 1] = {FEW_LIST(1), FEW_LIST(2), FEW_LIST(3), FEW_LIST(4)};
+#else
+static few_fn *const few[WIDE][ROWS - 1] = {FEW_LIST(1), FEW_LIST(2)};
+#endif
+
+/* c[m][n] = start + a[m][k] b[k][n], or c += a b, with m < ROWS and n a multiple of LANES. */
+static void multiply_few(real *c, const real *start, const real *a, const real *b, int m, int n, int k) {
+  for (int at = 0; at < n; at += COLS) {
+    int vectors = n - at < COLS ? (n - at) / LANES : WIDE;
+    few[vectors - 1][m - 1](c + at, start ? start + at : NULL, a, b + at, n, k);
   }
 }
 
@@ -196,14 +229,10 @@ enum { TURNED = NARROW * 512 }; /* room to turn a narrow operand round; wider on
 
 /* c[m][n] = start + a[m][k] b[k][n], or c += a b where start is NULL. */
 static void nn(real *c, const real *start, const real *a, const real *b, int m, int n, int k) {
-  if (n % LANES) {
-    multiply(c, start, a, (size_t)k, 1, b, (size_t)n, 1, m, n, k);
-    return;
-  }
-  for (int at = 0; at < n;
-       at += COLS) /* no edges, nothing to pack: what small products need is to start soon */
-    panel(c + at, (size_t)n, start ? start + at : NULL, a, (size_t)k, 1, b + at, (size_t)n, m, k,
-          n - at < COLS ? n - at : COLS);
+  if (m < ROWS && n % LANES == 0)
+    multiply_few(c, start, a, b, m, n, k);
+  else
+    multiply(c, start, (operand){a, (size_t)k, 1}, b, (size_t)n, 1, m, n, k);
 }
 
 /* c[m][k] += a[m][n] b[k][n]^T */
@@ -211,18 +240,18 @@ static void nt(real *c, const real *a, const real *b, int m, int n, int k) {
   if (k <= NARROW && n >= LANES)
     dot_all(c, a, b, m, n, k);
   else
-    multiply(c, NULL, a, (size_t)n, 1, b, 1, (size_t)n, m, k, n);
+    multiply(c, NULL, (operand){a, (size_t)n, 1}, b, 1, (size_t)n, m, k, n);
 }
 
 /* c[k][n] += a[m][k]^T b[m][n]; a narrow result is made the other way round, in full vectors. */
 static void tn(real *c, const real *a, const real *b, int m, int n, int k) {
   real turned[TURNED];
   if (n > NARROW || k < LANES || n * k > TURNED) {
-    multiply(c, NULL, a, 1, (size_t)k, b, (size_t)n, 1, k, n, m);
+    multiply(c, NULL, (operand){a, 1, (size_t)k}, b, (size_t)n, 1, k, n, m);
     return;
   }
   memset(turned, 0, (size_t)(n * k) * sizeof *turned);
-  multiply(turned, NULL, b, 1, (size_t)n, a, (size_t)k, 1, n, k, m);
+  multiply(turned, NULL, (operand){b, 1, (size_t)n}, a, (size_t)k, 1, n, k, m);
   for (int j = 0; j < k; j++)
     for (int i = 0; i < n; i++) c[j * n + i] += turned[i * k + j];
 }

@@ -1,6 +1,7 @@
 /* The online filter: the initial network once it has its frames, then one step of the recurrence per
  * observation, for a few samples of z side by side. Both are programs packed into the caller's memory. */
 #include "base/status.h"
+#include "base/tiny.h"
 #include "model/model.h"
 #include "train/schedule.h"
 
@@ -128,15 +129,6 @@ void dvbf_filter_reset(dvbf_filter *f) {
 
 /* ---- Stepping ---- */
 
-/* The first row [n] of an input, scaled; NULL: zeros. */
-static void set_first(machine *m, dvbf_value input, const float *value, const dv_scaling *scaling) {
-  dvbf_real *to = dv_at(&m->run, input);
-  if (value)
-    m->run.k->standardise(to, value, scaling->shift, scaling->scale, input.cols);
-  else
-    memset(to, 0, (size_t)input.cols * sizeof *to);
-}
-
 /* All rows [n] like the first. */
 static void repeat(dvbf_real *first, int rows, int n) {
   for (int r = 1; r < rows; r++) memcpy(first + (size_t)r * (size_t)n, first, (size_t)n * sizeof *first);
@@ -148,19 +140,29 @@ static void set_x(dvbf_filter *f, machine *m, int t, const float *x) {
   int rows = values.rows, n = values.cols;
   dvbf_real *to = dv_at(&m->run, values), *mask = dv_at(&m->run, dvbf_steps(m->program.mask, t, 1));
   dvbf_real *seen = n > 1 ? dv_at(&m->run, dvbf_steps(m->program.seen, t, 1)) : NULL;
-  set_first(m, values, x, &f->model->x);
-  mask[0] = x && m->run.k->mask_missing(to, seen, n);
-  if (seen && !x) memset(seen, 0, (size_t)n * sizeof *seen);
+  mask[0] = x && m->run.k->observe(to, seen, x, f->model->x.shift, f->model->x.scale, n);
+  if (!x) memset(to, 0, (size_t)n * sizeof *to);
+  if (!x && seen) memset(seen, 0, (size_t)n * sizeof *seen);
   repeat(to, rows, n);
   repeat(mask, rows, 1);
   if (seen) repeat(seen, rows, n);
 }
 
+/* The control of step t; NULL: zeros. */
 static void set_u(dvbf_filter *f, machine *m, int t, const float *u) {
   if (!f->model->n_u) return;
   dvbf_value values = dvbf_steps(m->program.u, t, 1);
-  set_first(m, values, u, &f->model->u);
-  repeat(dv_at(&m->run, values), values.rows, values.cols);
+  dvbf_real *to = dv_at(&m->run, values);
+  if (u)
+    m->run.k->standardise(to, u, f->model->u.shift, f->model->u.scale, values.cols);
+  else
+    memset(to, 0, (size_t)values.cols * sizeof *to);
+  repeat(to, values.rows, values.cols);
+}
+
+static void run(machine *m) {
+  dv_run_forward(&m->run);
+  m->run.same_weights = true;
 }
 
 static void copy_z(dvbf_filter *f, const dvbf_real *z) {
@@ -177,7 +179,7 @@ static void advance(dvbf_filter *f, const float *x, const float *u) {
   set_u(f, m, 0, u);
   set_x(f, m, 1, x);
   f->schedule.update++;
-  dv_run_forward(&m->run);
+  run(m);
   copy_z(f, dv_at(&m->run, dvbf_steps(m->program.z, 1, 1)));
 }
 
@@ -192,7 +194,7 @@ static void begin(dvbf_filter *f) {
     set_x(f, &f->start, t, first_frame(f, t));
     set_u(f, &f->start, t, f->u + (size_t)t * n_u);
   }
-  dv_run_forward(&f->start.run);
+  run(&f->start);
   copy_z(f, dv_at(&f->start.run, dvbf_steps(f->start.program.z, 0, 1)));
   for (int t = 1; t < f->frames; t++) advance(f, first_frame(f, t), f->u + (size_t)(t - 1) * n_u);
 }
@@ -211,16 +213,18 @@ static void summarise(dvbf_filter *f) {
   for (int i = 0; i < n_z; i++) {
     double sum = 0, squares = 0;
     for (int r = 0; r < samples; r++) sum += (double)f->z[r * n_z + i];
+    double mean = sum / samples;
     for (int r = 0; r < samples; r++) {
-      double e = (double)f->z[r * n_z + i] - sum / samples;
+      double e = (double)f->z[r * n_z + i] - mean;
       squares += e * e;
     }
-    f->mean[i] = (float)(sum / samples);
+    f->mean[i] = (float)mean;
     f->deviation[i] = (float)sqrt(squares / samples);
   }
 }
 
 void dvbf_filter_step(dvbf_filter *f, const float *x, const float *u, dvbf_belief *belief) {
+  unsigned before = dv_flush_tiny_numbers();
   if (f->seen < f->frames) {
     collect(f, x, u);
     if (f->seen == f->frames) begin(f);
@@ -229,6 +233,7 @@ void dvbf_filter_step(dvbf_filter *f, const float *x, const float *u, dvbf_belie
   }
   bool ready = f->seen == f->frames;
   if (ready) summarise(f);
+  dv_restore_tiny_numbers(before);
   *belief = (dvbf_belief){.ready = ready,
                           .samples = (size_t)f->step.program.rows,
                           .n_z = (size_t)f->model->n_z,

@@ -166,10 +166,11 @@ static void load_x(const dv_program *p, const dv_kernels *k, const dvbf_model *m
       memset(to.x, 0, all);
       if (each) memset(each, 0, all);
     } else {
-      k->standardise(to.x, from, m->x.shift, m->x.scale, n);
       if (gaps)
-        there = k->mask_missing(to.x, each, n);
-      else if (each)
+        there = k->observe(to.x, each, from, m->x.shift, m->x.scale, n);
+      else
+        k->standardise(to.x, from, m->x.shift, m->x.scale, n);
+      if (!gaps && each)
         for (int i = 0; i < n; i++) each[i] = 1;
     }
     to.mask[(size_t)t * p->rows] = there;
