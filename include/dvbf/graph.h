@@ -128,7 +128,7 @@ typedef struct dvbf_layer {
   dvbf_activation activation;
   int n_in;
   struct {
-    dvbf_value x; /* [steps][rows][m] */
+    dvbf_value x; /* [steps][rows][m]; the first, without training and beside a bias, also [steps][1][m] */
     dvbf_value w; /* [m][n] */
     bool sequential;
     dvbf_value turned; /* w transposed; made when the layer is recorded */

@@ -25,8 +25,23 @@ static bool per_step(dvbf_value w) {
   return w.steps > 1;
 }
 
+static bool shared(const dvbf_layer *l, int i) {
+  return l->in[i].x.rows < l->out.rows;
+}
+
 static dvbf_value weight_of(dvbf_value w, int t) {
   return per_step(w) ? dvbf_steps(w, t, 1) : w;
+}
+
+/* y = start + x W, x being the same for all rows of a step: made for the first of them. */
+static void multiply_shared(dvbf_run *run, dvbf_value y, const dvbf_real *start, dvbf_value x, dvbf_value w) {
+  for (int t = 0; t < y.steps; t++) {
+    dvbf_real *first = dv_at(run, dvbf_steps(y, t, 1));
+    run->product->nn(first, start, dv_at(run, dvbf_steps(x, t, 1)), dv_at(run, weight_of(w, t)), 1, y.cols,
+                     x.cols);
+    for (int r = 1; r < y.rows; r++)
+      memcpy(first + (size_t)r * y.cols, first, (size_t)y.cols * sizeof *first);
+  }
 }
 
 /* y = start + x W over the rows of both views, or y += x W without start. */
@@ -62,7 +77,14 @@ static void learn(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
   for (int t = 0; t < y.steps; t++) learn(run, dvbf_steps(y, t, 1), dvbf_steps(x, t, 1), dvbf_steps(w, t, 1));
 }
 
-/* Every row of y starts as the bias, where no product of `open` can bring it along. */
+/* Whether `open` makes a product, which can bring the bias along. */
+static bool multiplies_at_once(const dvbf_layer *l) {
+  bool any = false;
+  for (int i = 0; i < l->n_in; i++) any |= !l->in[i].sequential;
+  return any;
+}
+
+/* Every row of y starts as the bias, where no product can bring it along. */
 static void fill_with_bias(dvbf_run *run, dvbf_value y, dvbf_value bias) {
   dvbf_real *at = dv_at(run, y);
   const dvbf_real *b = dv_at(run, bias);
@@ -98,14 +120,17 @@ static void turn(dvbf_run *run, dvbf_value w, dvbf_value turned) {
 static void open_forward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_layer *l = op->data;
   const dvbf_real *start = dv_at(run, l->bias);
-  if (!start || l->in[0].sequential) {
+  if (!start || !multiplies_at_once(l)) {
     fill_with_bias(run, l->out, l->bias);
     start = NULL;
   }
   for (int i = 0; i < l->n_in; i++) {
     if (l->in[i].turned.buffer >= 0 && !run->same_weights) turn(run, l->in[i].w, l->in[i].turned);
     if (l->in[i].sequential) continue;
-    multiply(run, l->out, start, l->in[i].x, l->in[i].w);
+    if (shared(l, i))
+      multiply_shared(run, l->out, start, l->in[i].x, l->in[i].w);
+    else
+      multiply(run, l->out, start, l->in[i].x, l->in[i].w);
     start = NULL;
   }
 }
@@ -162,6 +187,12 @@ static const dvbf_op_class open_class = {"layer-open", open_forward, open_backwa
 static const dvbf_op_class step_class = {"layer-step", step_forward, step_backward};
 static const dvbf_op_class whole_class = {"layer", whole_forward, whole_backward};
 
+/* An input that all rows share brings the bias along, which must be there, and nothing is learned from it. */
+static bool shares_well(const dvbf_graph *g, const dvbf_layer *l, int i) {
+  return i == 0 && l->in[i].x.rows == 1 && !l->in[i].sequential && l->bias.buffer >= 0 &&
+         !dv_graph_training(g);
+}
+
 static bool fits(dvbf_graph *g, const dvbf_layer *l) {
   if (l->n_in < 1 || l->n_in > 4) {
     dvbf_refuse(g, "a layer takes 1 to 4 inputs, not %d", l->n_in);
@@ -170,7 +201,8 @@ static bool fits(dvbf_graph *g, const dvbf_layer *l) {
   for (int i = 0; i < l->n_in; i++) {
     dvbf_value x = l->in[i].x, w = l->in[i].w;
     if (x.buffer < 0 || w.buffer < 0 || w.rows != x.cols || w.cols != l->out.cols ||
-        x.steps != l->out.steps || x.rows != l->out.rows || (per_step(w) && w.steps != l->out.steps)) {
+        x.steps != l->out.steps || (x.rows != l->out.rows && !shares_well(g, l, i)) ||
+        (per_step(w) && w.steps != l->out.steps)) {
       dvbf_refuse(g, "input %d of a layer is [%d][%d][%d] times [%d][%d] for an output [%d][%d][%d]", i,
                   x.steps, x.rows, x.cols, w.rows, w.cols, l->out.steps, l->out.rows, l->out.cols);
       return false;
@@ -182,7 +214,7 @@ static bool fits(dvbf_graph *g, const dvbf_layer *l) {
 /* Products of a run: forward, weights, and back to inputs that have a gradient (all but constants). */
 static void count_flops(dvbf_graph *g, const dvbf_layer *l) {
   for (int i = 0; i < l->n_in; i++) {
-    double one = 2.0 * all_rows(l->out) * l->out.cols * l->in[i].x.cols;
+    double one = 2.0 * all_rows(l->in[i].x) * l->out.cols * l->in[i].x.cols;
     bool back = dv_graph_has_gradient(g, l->in[i].x);
     dv_graph_count_flops(g, one * (dv_graph_training(g) ? 2 + back : 1));
   }

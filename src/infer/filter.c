@@ -81,7 +81,7 @@ static dvbf_status lay_out(dvbf_filter **out, block *b, const dvbf_model *model,
   int frames = (int)(s->initial_frames ? s->initial_frames
                                        : s->predict_from); /* a recurrent network takes any number */
   dvbf_status status = dv_program_record_start(&start, m, (int)samples, frames, 0, error);
-  if (!status) status = dv_program_record_step(&step, m, (int)samples, 0, error);
+  if (!status) status = dv_program_record_step(&step, m, (int)samples, DV_ONE_X, error);
   if (!status) *out = place(b, model, samples, frames, &start, &step);
   dv_program_clear(&start);
   dv_program_clear(&step);
@@ -137,15 +137,15 @@ static void repeat(dvbf_real *first, int rows, int n) {
 /* The observation of step t; NULL: missing. */
 static void set_x(dvbf_filter *f, machine *m, int t, const float *x) {
   dvbf_value values = dvbf_steps(m->program.x, t, 1);
-  int rows = values.rows, n = values.cols;
+  int n = values.cols;
   dvbf_real *to = dv_at(&m->run, values), *mask = dv_at(&m->run, dvbf_steps(m->program.mask, t, 1));
   dvbf_real *seen = n > 1 ? dv_at(&m->run, dvbf_steps(m->program.seen, t, 1)) : NULL;
   mask[0] = x && m->run.k->observe(to, seen, x, f->model->x.shift, f->model->x.scale, n);
   if (!x) memset(to, 0, (size_t)n * sizeof *to);
   if (!x && seen) memset(seen, 0, (size_t)n * sizeof *seen);
-  repeat(to, rows, n);
-  repeat(mask, rows, 1);
-  if (seen) repeat(seen, rows, n);
+  repeat(to, values.rows, n);
+  repeat(mask, m->program.rows, 1);
+  if (seen) repeat(seen, m->program.rows, n);
 }
 
 /* The control of step t; NULL: zeros. */

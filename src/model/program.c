@@ -12,7 +12,7 @@
 
 static void record_inputs(dv_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
-  p->x = dvbf_slab_constant(g, p->steps, m->n_x);
+  p->x = p->one_x ? dvbf_slab_shared_constant(g, p->steps, m->n_x) : dvbf_slab_constant(g, p->steps, m->n_x);
   p->u = m->n_u ? dvbf_slab_constant(g, p->steps, m->n_u) : DVBF_NONE;
   p->mask = dvbf_slab_constant(g, p->steps, 1);
   p->seen = DVBF_NONE;
@@ -111,6 +111,7 @@ dvbf_status dv_program_record_step(dv_program *p, dvbf_model *m, int rows, int f
   dvbf_status status = begin(p, m, 2, rows, flags, error);
   if (status) return status;
   p->given_v = flags & DV_PARTICLES;
+  p->one_x = flags & DV_ONE_X;
   p->mean_v = true; /* a thousand exponentials per step for noise far below that of w are not worth it */
   record_inputs(p, m);
   dv_record_dynamics(p, m);
