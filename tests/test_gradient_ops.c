@@ -720,19 +720,6 @@ static void universal(void **state) {
   check_universal(4);
 }
 
-static void copy(void **state) {
-  (void)state;
-  bench b;
-  bench_begin(&b, 3);
-  dvbf_value mean = random_parameter(&b, 1, 9, true), v = dvbf_slab_shared(b.graph, 1, 9);
-  dv_record_copy(b.graph, v, mean);
-  project(&b, v);
-  assert_gradients(&b, "copy");
-  dv_run_forward(&b.run);
-  assert_memory_equal(dvbf_at(&b.run, v), dvbf_at(&b.run, mean), 9 * sizeof(dvbf_real));
-  bench_end(&b);
-}
-
 /* ---- Likelihoods ---- */
 
 enum { SCALAR, DIMENSION, STATE, FIXED };
@@ -979,7 +966,6 @@ int main(void) {
       cmocka_unit_test(square),
       cmocka_unit_test(moments_head),
       cmocka_unit_test(universal),
-      cmocka_unit_test(copy),
       cmocka_unit_test(gaussians),
       cmocka_unit_test(bernoulli),
       cmocka_unit_test(add),

@@ -93,10 +93,10 @@ typedef struct dvbf_op_class {
 
 struct dvbf_op {
   const dvbf_op_class *type;
-  dvbf_value in[DVBF_MAX_IN], out[DVBF_MAX_OUT];
-  int n_in, n_out;
-  int number;       /* position in the program */
   const void *data; /* the op's own constants, copied when recorded */
+  int number;       /* position in the program */
+  int n_in, n_out;
+  dvbf_value in[DVBF_MAX_IN], out[DVBF_MAX_OUT];
 };
 
 /* Records an op. in and out list every value the op reads or writes, forward or backward; data may be NULL.
@@ -128,7 +128,7 @@ typedef struct dvbf_layer {
   dvbf_activation activation;
   int n_in;
   struct {
-    dvbf_value x; /* [steps][rows][m] */
+    dvbf_value x; /* [steps][rows][m]; the first, without training and beside a bias, also [steps][1][m] */
     dvbf_value w; /* [m][n] */
     bool sequential;
     dvbf_value turned; /* w transposed; made when the layer is recorded */

@@ -9,17 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum buffer_kind { BUFFER_VALUE, BUFFER_CONSTANT, BUFFER_PARAMETER, BUFFER_FROZEN } buffer_kind;
-
-/* Moments of the program: op i runs forward at moment i and backward at moment 2n - 1 - i. */
-typedef struct buffer {
-  buffer_kind kind;
-  bool keep;
-  size_t size;             /* reals */
-  int first, last;         /* ops that mention it */
-  size_t offset, gradient; /* in the arena, or in the parameter vector */
-} buffer;
-
 typedef struct remembered {
   struct remembered *next;
   size_t size;
@@ -32,7 +21,7 @@ struct dvbf_graph {
   bool training;
   int noise_numbers;
   double flops;
-  buffer *buffers;
+  dv_buffer *buffers;
   int n_buffers, room_buffers;
   dvbf_op *ops;
   int n_ops, room_ops;
@@ -130,8 +119,8 @@ bool dv_graph_training(const dvbf_graph *g) {
 }
 
 bool dv_graph_has_gradient(const dvbf_graph *g, dvbf_value value) {
-  buffer_kind kind = g->buffers[value.buffer].kind;
-  return g->training && (kind == BUFFER_VALUE || kind == BUFFER_PARAMETER);
+  dv_buffer_kind kind = g->buffers[value.buffer].kind;
+  return g->training && (kind == DV_BUFFER_VALUE || kind == DV_BUFFER_PARAMETER);
 }
 
 double dv_graph_flops(const dvbf_graph *g) {
@@ -169,10 +158,10 @@ void *dvbf_remember(dvbf_graph *g, const void *content, size_t size) {
   return m->content;
 }
 
-static dvbf_value new_buffer(dvbf_graph *g, buffer_kind kind, int steps, int rows, int cols) {
+static dvbf_value new_buffer(dvbf_graph *g, dv_buffer_kind kind, int steps, int rows, int cols) {
   if (g->n_buffers == g->room_buffers) {
     int room = g->room_buffers ? 2 * g->room_buffers : 64;
-    buffer *buffers = dv_realloc(g->buffers, (size_t)room, sizeof *buffers);
+    dv_buffer *buffers = dv_realloc(g->buffers, (size_t)room, sizeof *buffers);
     if (!buffers) {
       dv_graph_refuse_memory(g);
       return DVBF_NONE;
@@ -186,24 +175,24 @@ static dvbf_value new_buffer(dvbf_graph *g, buffer_kind kind, int steps, int row
     dvbf_refuse(g, "a value of shape [%d][%d][%d] cannot be recorded", steps, rows, cols);
     return DVBF_NONE;
   }
-  g->buffers[g->n_buffers] = (buffer){.kind = kind, .size = all, .first = -1, .last = -1};
+  g->buffers[g->n_buffers] = (dv_buffer){.kind = kind, .size = all, .first = -1, .last = -1};
   return (dvbf_value){g->n_buffers++, steps, rows, cols, 0, (size_t)rows * (size_t)cols};
 }
 
 dvbf_value dvbf_slab(dvbf_graph *g, int steps, int cols) {
-  return new_buffer(g, BUFFER_VALUE, steps, g->rows, cols);
+  return new_buffer(g, DV_BUFFER_VALUE, steps, g->rows, cols);
 }
 
 dvbf_value dvbf_slab_constant(dvbf_graph *g, int steps, int cols) {
-  return new_buffer(g, BUFFER_CONSTANT, steps, g->rows, cols);
+  return new_buffer(g, DV_BUFFER_CONSTANT, steps, g->rows, cols);
 }
 
 dvbf_value dvbf_slab_shared(dvbf_graph *g, int steps, int count) {
-  return new_buffer(g, BUFFER_VALUE, steps, 1, count);
+  return new_buffer(g, DV_BUFFER_VALUE, steps, 1, count);
 }
 
 dvbf_value dvbf_slab_shared_constant(dvbf_graph *g, int steps, int count) {
-  return new_buffer(g, BUFFER_CONSTANT, steps, 1, count);
+  return new_buffer(g, DV_BUFFER_CONSTANT, steps, 1, count);
 }
 
 void dvbf_keep(dvbf_graph *g, dvbf_value value) {
@@ -225,7 +214,7 @@ dvbf_value dvbf_parameter(dvbf_graph *g, const char *name, int rows, int cols, d
     dvbf_refuse(g, "parameter %s is [%d][%d] where [%d][%d] is needed", name, p->rows, p->cols, rows, cols);
     return DVBF_NONE;
   }
-  dvbf_value value = new_buffer(g, first.frozen ? BUFFER_FROZEN : BUFFER_PARAMETER, 1, rows, cols);
+  dvbf_value value = new_buffer(g, first.frozen ? DV_BUFFER_FROZEN : DV_BUFFER_PARAMETER, 1, rows, cols);
   if (value.buffer < 0) return value;
   /* Each parameter takes up to 15 reals more than it has. */
   dv_parameters *all = g->parameters;
@@ -251,7 +240,7 @@ dvbf_value dvbf_matrix(dvbf_value shared, size_t offset, int rows, int cols) {
 
 static void mention(dvbf_graph *g, dvbf_value value) {
   if (value.buffer < 0) return;
-  buffer *b = &g->buffers[value.buffer];
+  dv_buffer *b = &g->buffers[value.buffer];
   if (b->first < 0) b->first = g->n_ops;
   b->last = g->n_ops;
 }
@@ -293,13 +282,13 @@ typedef struct span {
 static int list_spans(dvbf_graph *g, span *spans) {
   int count = 0, end = 2 * g->n_ops;
   for (int i = 0; i < g->n_buffers; i++) {
-    buffer *b = &g->buffers[i];
-    if (b->kind == BUFFER_PARAMETER || b->kind == BUFFER_FROZEN || (b->first < 0 && !b->keep)) continue;
+    dv_buffer *b = &g->buffers[i];
+    if (b->kind == DV_BUFFER_PARAMETER || b->kind == DV_BUFFER_FROZEN || (b->first < 0 && !b->keep)) continue;
     size_t size = (b->size + 15) / 16 * 16;
     bool always = b->keep || b->first < 0;
     int death = always ? end : g->training ? 2 * g->n_ops - 1 - b->first : b->last;
     spans[count++] = (span){size, always ? 0 : b->first, death, &b->offset};
-    if (g->training && b->kind == BUFFER_VALUE && b->first >= 0)
+    if (g->training && b->kind == DV_BUFFER_VALUE && b->first >= 0)
       spans[count++] = (span){size, 2 * g->n_ops - 1 - b->last, 2 * g->n_ops - 1 - b->first, &b->gradient};
   }
   return count;
@@ -387,10 +376,13 @@ const dvbf_graph *dv_graph_pack(const dvbf_graph *g, void *memory) {
 
 /* ---- Running ---- */
 
-dvbf_status dv_run_init(dvbf_run *run, const dvbf_graph *g, dvbf_error *error) {
+dvbf_run dv_run_in(const dvbf_graph *g, dvbf_real *arena) {
   const dv_kernels *k = dv_kernels_best();
-  *run = (dvbf_run){.graph = g, .k = k, .product = k->product};
-  run->arena = dv_calloc_aligned(g->arena, sizeof *run->arena);
+  return (dvbf_run){.graph = g, .buffers = g->buffers, .k = k, .product = k->product, .arena = arena};
+}
+
+dvbf_status dv_run_init(dvbf_run *run, const dvbf_graph *g, dvbf_error *error) {
+  *run = dv_run_in(g, dv_calloc_aligned(g->arena, sizeof *run->arena));
   if (!run->arena) return dv_fail_memory(error, "making room for a shard of the minibatch");
   return DVBF_OK;
 }
@@ -402,19 +394,14 @@ void dv_run_clear(dvbf_run *run) {
 }
 
 dvbf_real *dvbf_at(const dvbf_run *run, dvbf_value value) {
-  if (value.buffer < 0) return NULL;
-  const buffer *b = &run->graph->buffers[value.buffer];
-  bool in_arena = b->kind == BUFFER_VALUE || b->kind == BUFFER_CONSTANT;
-  /* Parameters are not written while a program runs; the cast spares every op a second accessor. */
-  dvbf_real *base = in_arena ? run->arena : (dvbf_real *)run->parameters;
-  return base + b->offset + value.offset;
+  return dv_at(run, value);
 }
 
 dvbf_real *dvbf_gradient_at(const dvbf_run *run, dvbf_value value) {
   if (value.buffer < 0 || !run->graph->training) return NULL;
-  const buffer *b = &run->graph->buffers[value.buffer];
-  if (b->kind == BUFFER_VALUE) return run->arena + b->gradient + value.offset;
-  return b->kind == BUFFER_PARAMETER ? run->gradient + b->gradient + value.offset : NULL;
+  const dv_buffer *b = &run->graph->buffers[value.buffer];
+  if (b->kind == DV_BUFFER_VALUE) return run->arena + b->gradient + value.offset;
+  return b->kind == DV_BUFFER_PARAMETER ? run->gradient + b->gradient + value.offset : NULL;
 }
 
 void dv_run_forward(dvbf_run *run) {
@@ -431,8 +418,8 @@ static void zero_born_gradients(dvbf_run *run, const dvbf_op *op) {
   for (int i = 0; i < op->n_in + op->n_out; i++) {
     dvbf_value value = i < op->n_in ? op->in[i] : op->out[i - op->n_in];
     if (value.buffer < 0) continue;
-    const buffer *b = &g->buffers[value.buffer];
-    if (b->kind == BUFFER_VALUE && b->last == op->number)
+    const dv_buffer *b = &g->buffers[value.buffer];
+    if (b->kind == DV_BUFFER_VALUE && b->last == op->number)
       memset(run->arena + b->gradient, 0, b->size * sizeof *run->arena);
   }
 }

@@ -45,9 +45,27 @@ typedef struct dv_schedule {
 
 enum { DV_RECONSTRUCTION, DV_KL_W, DV_KL_V, DV_TERMS };
 
+typedef enum dv_buffer_kind {
+  DV_BUFFER_VALUE,
+  DV_BUFFER_CONSTANT,
+  DV_BUFFER_PARAMETER,
+  DV_BUFFER_FROZEN
+} dv_buffer_kind;
+
+/* Memory of a value. Moments of the program: op i runs forward at moment i and backward at moment 2n - 1 - i.
+ */
+typedef struct dv_buffer {
+  dv_buffer_kind kind;
+  bool keep;
+  size_t size;             /* reals */
+  int first, last;         /* ops that mention it */
+  size_t offset, gradient; /* in the arena, or in the parameter vector */
+} dv_buffer;
+
 /* An executor: one program, one private arena. Several run at the same time, each on its own shard. */
 struct dvbf_run {
   const dvbf_graph *graph;
+  const dv_buffer *buffers; /* of the graph */
   const dv_kernels *k;
   const dv_products *product; /* those of k, or what the setting `products` asks for */
   dvbf_real *arena;
@@ -55,6 +73,7 @@ struct dvbf_run {
   dvbf_real *gradient; /* [parameters], NULL for a program without backward */
   const dv_schedule *schedule;
   const uint32_t *sequence; /* [rows] keys the noise */
+  bool same_weights;        /* as in the last run: what was made from them alone is still there */
   float *buffer;            /* [steps][n_x] for frames that come from a file, else NULL */
   double terms[DV_TERMS];   /* of the bound, summed over the shard's sequences and steps */
 };
@@ -80,10 +99,23 @@ bool dv_graph_has_gradient(const dvbf_graph *g, dvbf_value value);
 size_t dv_graph_packed_size(const dvbf_graph *g);
 const dvbf_graph *dv_graph_pack(const dvbf_graph *g, void *memory);
 
+/* A run whose arena is the caller's. */
+dvbf_run dv_run_in(const dvbf_graph *g, dvbf_real *arena);
 dvbf_status dv_run_init(dvbf_run *run, const dvbf_graph *g, dvbf_error *error);
 void dv_run_clear(dvbf_run *run);
 void dv_run_forward(dvbf_run *run);
 /* Adds to run->gradient. */
 void dv_run_backward(dvbf_run *run);
+
+/* dvbf_at for ops of the library: inlined, because a small program spends more time on finding values than on
+ * computing with them. */
+static inline dvbf_real *dv_at(const dvbf_run *run, dvbf_value value) {
+  if (value.buffer < 0) return NULL;
+  const dv_buffer *b = &run->buffers[value.buffer];
+  bool in_arena = b->kind == DV_BUFFER_VALUE || b->kind == DV_BUFFER_CONSTANT;
+  /* Parameters are not written while a program runs; the cast spares every op a second accessor. */
+  dvbf_real *base = in_arena ? run->arena : (dvbf_real *)run->parameters;
+  return base + b->offset + value.offset;
+}
 
 #endif

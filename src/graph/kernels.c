@@ -140,7 +140,7 @@ static inline real sigmoid1(real x) {
 
 static void softmax_row(real *y, int n) {
   real top = y[0], sum = 0;
-  for (int i = 1; i < n; i++) top = y[i] > top ? y[i] : top;
+  for (int i = 0; i < n; i++) top = y[i] > top ? y[i] : top;
   for (int i = 0; i < n; i++) sum += y[i] = exp1(y[i] - top);
   real scale = 1 / sum;
   for (int i = 0; i < n; i++) y[i] *= scale;
@@ -184,6 +184,17 @@ static void column_sum(real *sum, const real *x, int rows, int n) {
 static void standardise(real *restrict y, const float *restrict x, const float *restrict shift,
                         const float *restrict scale, int n) {
   for (int i = 0; i < n; i++) y[i] = (real)((x[i] - shift[i]) * scale[i]);
+}
+
+static bool observe(real *restrict y, real *restrict seen, const float *restrict x,
+                    const float *restrict shift, const float *restrict scale, int n) {
+  int there = 0;
+  for (int i = 0; i < n; i++) {
+    y[i] = isnan(x[i]) ? 0 : (real)((x[i] - shift[i]) * scale[i]);
+    there += !isnan(x[i]);
+  }
+  for (int i = 0; seen && i < n; i++) seen[i] = isnan(x[i]) ? 0 : 1;
+  return there > 0;
 }
 
 static void add(real *y, const real *x, size_t n) {
@@ -515,6 +526,7 @@ const dv_kernels JOIN(dv_kernels_, DV_ISA) = {
     .column_sum = column_sum,
     .add = add,
     .standardise = standardise,
+    .observe = observe,
     .square = square,
     .square_backward = square_backward,
     .moments = moments,

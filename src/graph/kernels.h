@@ -31,6 +31,10 @@ typedef struct dv_kernels {
   void (*column_sum)(dvbf_real *sum, const dvbf_real *x, int rows, int n);
   /* y[n] = (x[n] - shift[n]) * scale[n], from data into a program. */
   void (*standardise)(dvbf_real *y, const float *x, const float *shift, const float *scale, int n);
+  /* The same where values of x may be missing, NaN: they become 0, the mean, and seen[n], unless it is NULL,
+   * tells which are there. Returns whether any is. */
+  bool (*observe)(dvbf_real *y, dvbf_real *seen, const float *x, const float *shift, const float *scale,
+                  int n);
   /* y[n] += x[n]. */
   void (*add)(dvbf_real *y, const dvbf_real *x, size_t n);
 

@@ -66,8 +66,6 @@ typedef struct dv_universal {
   dvbf_value weight; /* [1][rows][1] sequences of the shard */
 } dv_universal;
 void dv_record_universal(dvbf_graph *g, const dv_universal *universal);
-/* Point estimates: v = mean. */
-void dv_record_copy(dvbf_graph *g, dvbf_value out, dvbf_value from);
 
 /* Where x stands for a vector of more dimensions: it has their coordinates in a plane, times `scale`, and
  * `left_out` dimensions are outside of the plane, in which nothing is but a remainder of this squared length.

@@ -25,17 +25,17 @@ static innovation_row row_at(const dvbf_run *run, const innovation_data *d, int 
   int n = d->i.w.cols;
   bool known = d->i.head.buffer >= 0;
   const dvbf_real *head =
-      known ? dvbf_at(run, dvbf_steps(d->i.head, d->first, d->count)) + (size_t)r * 2 * n : NULL;
-  const dvbf_real *eps = dvbf_at(run, dvbf_steps(d->i.noise, d->first, d->count)) + (size_t)r * n;
-  const dvbf_real *use = d->i.use.buffer < 0 ? NULL : dvbf_at(run, dvbf_steps(d->i.use, d->first, d->count));
+      known ? dv_at(run, dvbf_steps(d->i.head, d->first, d->count)) + (size_t)r * 2 * n : NULL;
+  const dvbf_real *eps = dv_at(run, dvbf_steps(d->i.noise, d->first, d->count)) + (size_t)r * n;
+  const dvbf_real *use = d->i.use.buffer < 0 ? NULL : dv_at(run, dvbf_steps(d->i.use, d->first, d->count));
   return (innovation_row){n, head, known ? head + n : NULL, eps, known && (!use || use[r] > 0)};
 }
 
 static void innovation_forward(const dvbf_op *op, dvbf_run *run) {
   const innovation_data *d = op->data;
   int n = d->i.w.cols;
-  dvbf_real *w = dvbf_at(run, dvbf_steps(d->i.w, d->first, d->count));
-  dvbf_real *kl = dvbf_at(run, dvbf_steps(d->i.kl, d->first, d->count));
+  dvbf_real *w = dv_at(run, dvbf_steps(d->i.w, d->first, d->count));
+  dvbf_real *kl = dv_at(run, dvbf_steps(d->i.kl, d->first, d->count));
   for (int r = 0; r < d->count * d->i.w.rows; r++, w += n) {
     innovation_row row = row_at(run, d, r);
     kl[r] = 0;
@@ -87,7 +87,7 @@ void dv_record_innovation(dvbf_graph *g, const dv_innovation *i, int t) {
  * It belongs to the data set, so each of N sequences carries a share of 1 / N; it is not annealed. */
 
 static double shard_weight(const dvbf_run *run, dvbf_value weight) {
-  const dvbf_real *w = dvbf_at(run, weight);
+  const dvbf_real *w = dv_at(run, weight);
   double sum = 0;
   for (int r = 0; r < weight.rows; r++) sum += (double)w[r];
   return sum;
@@ -96,10 +96,9 @@ static double shard_weight(const dvbf_run *run, dvbf_value weight) {
 static void universal_forward(const dvbf_op *op, dvbf_run *run) {
   const dv_universal *u = op->data;
   int n = u->mean.cols;
-  const dvbf_real *mean = dvbf_at(run, u->mean), *ls = dvbf_at(run, u->log_sigma),
-                  *prior = dvbf_at(run, u->prior);
-  const dvbf_real *eps = dvbf_at(run, u->noise);
-  dvbf_real *v = dvbf_at(run, u->v);
+  const dvbf_real *mean = dv_at(run, u->mean), *ls = dv_at(run, u->log_sigma), *prior = dv_at(run, u->prior);
+  const dvbf_real *eps = dv_at(run, u->noise);
+  dvbf_real *v = dv_at(run, u->v);
   double kl = 0, m = (double)prior[0], log_s = (double)prior[1], precision = exp(-2 * log_s);
   for (int k = 0; k < n; k++) {
     double sigma = exp((double)ls[k]), apart = (double)mean[k] - m;
@@ -113,9 +112,8 @@ static void universal_forward(const dvbf_op *op, dvbf_run *run) {
 static void universal_backward(const dvbf_op *op, dvbf_run *run) {
   const dv_universal *u = op->data;
   int n = u->mean.cols;
-  const dvbf_real *mean = dvbf_at(run, u->mean), *ls = dvbf_at(run, u->log_sigma),
-                  *prior = dvbf_at(run, u->prior);
-  const dvbf_real *eps = dvbf_at(run, u->noise), *dv = dvbf_gradient_at(run, u->v);
+  const dvbf_real *mean = dv_at(run, u->mean), *ls = dv_at(run, u->log_sigma), *prior = dv_at(run, u->prior);
+  const dvbf_real *eps = dv_at(run, u->noise), *dv = dvbf_gradient_at(run, u->v);
   dvbf_real *d_mean = dvbf_gradient_at(run, u->mean), *d_ls = dvbf_gradient_at(run, u->log_sigma);
   dvbf_real *d_prior = dvbf_gradient_at(run, u->prior);
   double g = run->schedule->scale * shard_weight(run, u->weight) / run->schedule->sequences;
@@ -140,18 +138,4 @@ static const dvbf_op_class universal_class = {"universal", universal_forward, un
 void dv_record_universal(dvbf_graph *g, const dv_universal *u) {
   dvbf_value in[] = {u->mean, u->log_sigma, u->prior, u->noise, u->weight};
   dvbf_record(g, &universal_class, 5, in, 1, &u->v, u, sizeof *u);
-}
-
-static void copy_forward(const dvbf_op *op, dvbf_run *run) {
-  memcpy(dvbf_at(run, op->out[0]), dvbf_at(run, op->in[0]), op->out[0].stride * sizeof(dvbf_real));
-}
-
-static void copy_backward(const dvbf_op *op, dvbf_run *run) {
-  run->k->add(dvbf_gradient_at(run, op->in[0]), dvbf_gradient_at(run, op->out[0]), op->out[0].stride);
-}
-
-static const dvbf_op_class copy_class = {"copy", copy_forward, copy_backward};
-
-void dv_record_copy(dvbf_graph *g, dvbf_value out, dvbf_value from) {
-  dvbf_record(g, &copy_class, 1, &from, 1, &out, NULL, 0);
 }

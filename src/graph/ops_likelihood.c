@@ -39,9 +39,9 @@ static size_t sigma_at(dvbf_value log_sigma, int n, int r, int i) {
 
 static void gaussian_part_forward(const dvbf_op *op, dvbf_run *run) {
   int n = op->in[0].cols;
-  const dvbf_real *x = dvbf_at(run, op->in[0]), *mean = dvbf_at(run, op->in[1]);
-  const dvbf_real *log_sigma = dvbf_at(run, op->in[2]), *seen = dvbf_at(run, op->in[3]);
-  dvbf_real *out = dvbf_at(run, op->out[0]);
+  const dvbf_real *x = dv_at(run, op->in[0]), *mean = dv_at(run, op->in[1]);
+  const dvbf_real *log_sigma = dv_at(run, op->in[2]), *seen = dv_at(run, op->in[3]);
+  dvbf_real *out = dv_at(run, op->out[0]);
   for (int r = 0; r < all_rows(op->in[0]); r++, x += n, mean += n, seen += n) {
     double sum = 0;
     for (int i = 0; i < n; i++) {
@@ -57,8 +57,8 @@ static void gaussian_part_forward(const dvbf_op *op, dvbf_run *run) {
 static void gaussian_part_backward(const dvbf_op *op, dvbf_run *run) {
   int n = op->in[0].cols;
   double floor = run->schedule->log_sigma_floor;
-  const dvbf_real *x = dvbf_at(run, op->in[0]), *mean = dvbf_at(run, op->in[1]);
-  const dvbf_real *log_sigma = dvbf_at(run, op->in[2]), *seen = dvbf_at(run, op->in[3]);
+  const dvbf_real *x = dv_at(run, op->in[0]), *mean = dv_at(run, op->in[1]);
+  const dvbf_real *log_sigma = dv_at(run, op->in[2]), *seen = dv_at(run, op->in[3]);
   const dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
   dvbf_real *d_mean = dvbf_gradient_at(run, op->in[1]), *d_log_sigma = dvbf_gradient_at(run, op->in[2]);
   for (int r = 0; r < all_rows(op->in[0]); r++, x += n, mean += n, seen += n, d_mean += n)
@@ -74,9 +74,9 @@ static void gaussian_part_backward(const dvbf_op *op, dvbf_run *run) {
 
 static void bernoulli_part_forward(const dvbf_op *op, dvbf_run *run) {
   int n = op->in[0].cols;
-  const dvbf_real *x = dvbf_at(run, op->in[0]), *logit = dvbf_at(run, op->in[1]), *seen;
-  dvbf_real *out = dvbf_at(run, op->out[0]);
-  seen = dvbf_at(run, op->in[2]);
+  const dvbf_real *x = dv_at(run, op->in[0]), *logit = dv_at(run, op->in[1]), *seen;
+  dvbf_real *out = dv_at(run, op->out[0]);
+  seen = dv_at(run, op->in[2]);
   for (int r = 0; r < all_rows(op->in[0]); r++, x += n, logit += n, seen += n) {
     double sum = 0;
     for (int i = 0; i < n; i++) {
@@ -89,10 +89,10 @@ static void bernoulli_part_forward(const dvbf_op *op, dvbf_run *run) {
 
 static void bernoulli_part_backward(const dvbf_op *op, dvbf_run *run) {
   int n = op->in[0].cols;
-  const dvbf_real *x = dvbf_at(run, op->in[0]), *logit = dvbf_at(run, op->in[1]), *seen;
+  const dvbf_real *x = dv_at(run, op->in[0]), *logit = dv_at(run, op->in[1]), *seen;
   const dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
   dvbf_real *d = dvbf_gradient_at(run, op->in[1]);
-  seen = dvbf_at(run, op->in[2]);
+  seen = dv_at(run, op->in[2]);
   for (int r = 0; r < all_rows(op->in[0]); r++, x += n, logit += n, seen += n, d += n)
     for (int i = 0; i < n; i++)
       if (seen[i] > 0) d[i] += g[r] * (x[i] - (dvbf_real)(1 / (1 + exp(-(double)logit[i]))));
@@ -124,12 +124,11 @@ static scaled scaled_by(const dv_reduced *reduced, double log_sigma, double floo
 
 static void reduced_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
-  dvbf_real *out = dvbf_at(run, op->out[0]);
-  double log_sigma = (double)*dvbf_at(run, op->in[2]), floor = run->schedule->log_sigma_floor;
+  dvbf_real *out = dv_at(run, op->out[0]);
+  double log_sigma = (double)*dv_at(run, op->in[2]), floor = run->schedule->log_sigma_floor;
   addition more = added_by(op->data, x.cols, log_sigma, floor);
   scaled s = scaled_by(op->data, log_sigma, floor);
-  run->k->gaussian(out, dvbf_at(run, x), dvbf_at(run, op->in[1]), &s.log_sigma, 1, s.floor, all_rows(x),
-                   x.cols);
+  run->k->gaussian(out, dv_at(run, x), dv_at(run, op->in[1]), &s.log_sigma, 1, s.floor, all_rows(x), x.cols);
   for (int r = 0; r < all_rows(x); r++) out[r] += (dvbf_real)more.ln_p;
 }
 
@@ -137,10 +136,10 @@ static void reduced_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
   const dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
   dvbf_real *d_log_sigma = dvbf_gradient_at(run, op->in[2]);
-  double log_sigma = (double)*dvbf_at(run, op->in[2]), floor = run->schedule->log_sigma_floor, sum = 0;
+  double log_sigma = (double)*dv_at(run, op->in[2]), floor = run->schedule->log_sigma_floor, sum = 0;
   scaled s = scaled_by(op->data, log_sigma, floor);
-  run->k->gaussian_backward(dvbf_gradient_at(run, op->in[1]), d_log_sigma, g, dvbf_at(run, x),
-                            dvbf_at(run, op->in[1]), &s.log_sigma, 1, s.floor, all_rows(x), x.cols);
+  run->k->gaussian_backward(dvbf_gradient_at(run, op->in[1]), d_log_sigma, g, dv_at(run, x),
+                            dv_at(run, op->in[1]), &s.log_sigma, 1, s.floor, all_rows(x), x.cols);
   for (int r = 0; r < all_rows(x); r++) sum += (double)g[r];
   if (d_log_sigma) *d_log_sigma += (dvbf_real)(sum * added_by(op->data, x.cols, log_sigma, floor).slope);
 }
@@ -152,7 +151,7 @@ static bool is_reduced(const dvbf_op *op) {
 /* in: x, mean, log_sigma, mask; out: ln p. */
 static void gaussian_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
-  dvbf_real *out = dvbf_at(run, op->out[0]);
+  dvbf_real *out = dv_at(run, op->out[0]);
   if (in_part(x, op->in[3])) {
     gaussian_part_forward(op, run);
     return;
@@ -160,9 +159,9 @@ static void gaussian_forward(const dvbf_op *op, dvbf_run *run) {
   if (is_reduced(op))
     reduced_forward(op, run);
   else
-    run->k->gaussian(out, dvbf_at(run, x), dvbf_at(run, op->in[1]), dvbf_at(run, op->in[2]),
-                     count_of(op->in[2]), (dvbf_real)run->schedule->log_sigma_floor, all_rows(x), x.cols);
-  apply_mask(out, dvbf_at(run, op->in[3]), all_rows(x));
+    run->k->gaussian(out, dv_at(run, x), dv_at(run, op->in[1]), dv_at(run, op->in[2]), count_of(op->in[2]),
+                     (dvbf_real)run->schedule->log_sigma_floor, all_rows(x), x.cols);
+  apply_mask(out, dv_at(run, op->in[3]), all_rows(x));
 }
 
 static void gaussian_backward(const dvbf_op *op, dvbf_run *run) {
@@ -172,12 +171,12 @@ static void gaussian_backward(const dvbf_op *op, dvbf_run *run) {
     gaussian_part_backward(op, run);
     return;
   }
-  apply_mask(g, dvbf_at(run, op->in[3]), all_rows(x));
+  apply_mask(g, dv_at(run, op->in[3]), all_rows(x));
   if (is_reduced(op))
     reduced_backward(op, run);
   else
     run->k->gaussian_backward(dvbf_gradient_at(run, op->in[1]), dvbf_gradient_at(run, op->in[2]), g,
-                              dvbf_at(run, x), dvbf_at(run, op->in[1]), dvbf_at(run, op->in[2]),
+                              dv_at(run, x), dv_at(run, op->in[1]), dv_at(run, op->in[2]),
                               count_of(op->in[2]), (dvbf_real)run->schedule->log_sigma_floor, all_rows(x),
                               x.cols);
 }
@@ -195,13 +194,13 @@ void dv_record_gaussian(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value 
 /* in: x, logits, mask; out: ln p. */
 static void bernoulli_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
-  dvbf_real *out = dvbf_at(run, op->out[0]);
+  dvbf_real *out = dv_at(run, op->out[0]);
   if (in_part(x, op->in[2])) {
     bernoulli_part_forward(op, run);
     return;
   }
-  run->k->bernoulli(out, dvbf_at(run, x), dvbf_at(run, op->in[1]), all_rows(x), x.cols);
-  apply_mask(out, dvbf_at(run, op->in[2]), all_rows(x));
+  run->k->bernoulli(out, dv_at(run, x), dv_at(run, op->in[1]), all_rows(x), x.cols);
+  apply_mask(out, dv_at(run, op->in[2]), all_rows(x));
 }
 
 static void bernoulli_backward(const dvbf_op *op, dvbf_run *run) {
@@ -211,8 +210,8 @@ static void bernoulli_backward(const dvbf_op *op, dvbf_run *run) {
     bernoulli_part_backward(op, run);
     return;
   }
-  apply_mask(g, dvbf_at(run, op->in[2]), all_rows(x));
-  run->k->bernoulli_backward(dvbf_gradient_at(run, op->in[1]), g, dvbf_at(run, x), dvbf_at(run, op->in[1]),
+  apply_mask(g, dv_at(run, op->in[2]), all_rows(x));
+  run->k->bernoulli_backward(dvbf_gradient_at(run, op->in[1]), g, dv_at(run, x), dv_at(run, op->in[1]),
                              all_rows(x), x.cols);
 }
 
@@ -229,7 +228,7 @@ void dv_record_bernoulli(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value
 static void term_forward(const dvbf_op *op, dvbf_run *run) {
   const int *term = op->data;
   dvbf_value v = op->in[0];
-  const dvbf_real *value = dvbf_at(run, v), *weight = dvbf_at(run, op->in[1]);
+  const dvbf_real *value = dv_at(run, v), *weight = dv_at(run, op->in[1]);
   for (int r = 0; r < all_rows(v); r++) run->terms[*term] += (double)value[r] * (double)weight[r % v.rows];
 }
 
@@ -238,7 +237,7 @@ static void term_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value v = op->in[0];
   const dv_schedule *s = run->schedule;
   double coefficient = *term == DV_RECONSTRUCTION ? -s->temperature * s->scale : s->scale;
-  const dvbf_real *weight = dvbf_at(run, op->in[1]);
+  const dvbf_real *weight = dv_at(run, op->in[1]);
   dvbf_real *d = dvbf_gradient_at(run, v);
   for (int r = 0; r < all_rows(v); r++) d[r] += (dvbf_real)coefficient * weight[r % v.rows];
 }

@@ -11,9 +11,11 @@
  */
 #include "graph/graph.h"
 
+#include <string.h>
+
 typedef struct step_data {
-  dvbf_mixture mixture;
   int t;
+  dvbf_mixture mixture;
 } step_data;
 
 /* The parts of s with their rows of v. */
@@ -47,18 +49,17 @@ static void step_forward(const dvbf_op *op, dvbf_run *run) {
   const step_data *d = op->data;
   const dvbf_mixture *m = &d->mixture;
   int rows = m->z.rows, n = m->next.cols, width = m->parts.cols, t = d->t;
-  const dvbf_real *v = dvbf_at(run, universal_at(m, t)); /* [n_in][n][M] */
-  const dvbf_real *z = dvbf_at(run, dvbf_steps(m->z, t, 1));
-  dvbf_real *sums = dvbf_at(run, dvbf_steps(m->parts, t, 1)), *next = dvbf_at(run, dvbf_steps(m->next, t, 1));
-  for (int r = 0; r < rows; r++)
-    for (int i = 0; i < width; i++)
-      sums[(size_t)r * width + i] = m->affine ? v[constant_row(m) * width + i] : 0;
+  const dvbf_real *v = dv_at(run, universal_at(m, t)); /* [n_in][n][M] */
+  const dvbf_real *z = dv_at(run, dvbf_steps(m->z, t, 1));
+  dvbf_real *sums = dv_at(run, dvbf_steps(m->parts, t, 1)), *next = dv_at(run, dvbf_steps(m->next, t, 1));
+  const dvbf_real *start = m->affine ? v + constant_row(m) * width : NULL;
+  if (!start) memset(sums, 0, (size_t)rows * (size_t)width * sizeof *sums);
   part s[3];
-  for (int i = 0, count = parts_of_s(m, s); i < count; i++)
-    run->product->nn(sums, NULL, dvbf_at(run, dvbf_steps(s[i].x, t, 1)), v + s[i].row * width, rows, width,
+  for (int i = 0, count = parts_of_s(m, s); i < count; i++, start = NULL)
+    run->product->nn(sums, start, dv_at(run, dvbf_steps(s[i].x, t, 1)), v + s[i].row * width, rows, width,
                      s[i].x.cols);
   for (int i = 0; i < rows * n; i++) next[i] = m->residual ? z[i] : 0;
-  run->k->mix(next, dvbf_at(run, m->alpha.buffer < 0 ? m->alpha : dvbf_steps(m->alpha, t, 1)), sums, rows, n,
+  run->k->mix(next, dv_at(run, m->alpha.buffer < 0 ? m->alpha : dvbf_steps(m->alpha, t, 1)), sums, rows, n,
               m->systems);
 }
 
@@ -67,10 +68,10 @@ static void step_backward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_mixture *m = &d->mixture;
   int rows = m->z.rows, n = m->next.cols, width = m->parts.cols, t = d->t;
   dvbf_value alpha = m->alpha.buffer < 0 ? m->alpha : dvbf_steps(m->alpha, t, 1);
-  const dvbf_real *v = dvbf_at(run, universal_at(m, t));
+  const dvbf_real *v = dv_at(run, universal_at(m, t));
   const dvbf_real *d_next = dvbf_gradient_at(run, dvbf_steps(m->next, t, 1));
-  dvbf_real *sums = dvbf_at(run, dvbf_steps(m->parts, t, 1));
-  run->k->mix_backward(dvbf_gradient_at(run, alpha), sums, d_next, dvbf_at(run, alpha), rows, n, m->systems);
+  dvbf_real *sums = dv_at(run, dvbf_steps(m->parts, t, 1));
+  run->k->mix_backward(dvbf_gradient_at(run, alpha), sums, d_next, dv_at(run, alpha), rows, n, m->systems);
   part s[3];
   for (int i = 0, count = parts_of_s(m, s); i < count; i++) {
     dvbf_real *ds = dvbf_gradient_at(run, dvbf_steps(s[i].x, t, 1));
@@ -85,10 +86,10 @@ static void learn(dvbf_run *run, const dvbf_mixture *m, dvbf_value v, int first,
   dvbf_real *dv = dvbf_gradient_at(run, v);
   if (!dv) return;
   int width = m->parts.cols, rows = count * m->parts.rows;
-  const dvbf_real *d_parts = dvbf_at(run, dvbf_steps(m->parts, first, count));
+  const dvbf_real *d_parts = dv_at(run, dvbf_steps(m->parts, first, count));
   part s[3];
   for (int i = 0, n = parts_of_s(m, s); i < n; i++)
-    run->product->tn(dv + s[i].row * width, dvbf_at(run, dvbf_steps(s[i].x, first, count)), d_parts, rows,
+    run->product->tn(dv + s[i].row * width, dv_at(run, dvbf_steps(s[i].x, first, count)), d_parts, rows,
                      width, s[i].x.cols);
   if (m->affine) run->k->column_sum(dv + constant_row(m) * width, d_parts, rows, width);
 }
@@ -129,6 +130,6 @@ void dvbf_mixture_open(dvbf_graph *g, const dvbf_mixture *mixture) {
 }
 
 void dvbf_mixture_step(dvbf_graph *g, const dvbf_mixture *mixture, int t) {
-  step_data data = {*mixture, t};
+  step_data data = {t, *mixture};
   record(g, &step_class, mixture, &data, sizeof data);
 }

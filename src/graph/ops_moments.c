@@ -39,13 +39,13 @@ static size_t count_of(dvbf_value v) {
 
 static void square_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_real c = (dvbf_real) * (const double *)op->data;
-  run->k->square(dvbf_at(run, op->out[0]), dvbf_at(run, op->in[0]), c, count_of(op->in[0]));
+  run->k->square(dv_at(run, op->out[0]), dv_at(run, op->in[0]), c, count_of(op->in[0]));
 }
 
 static void square_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_real c = (dvbf_real) * (const double *)op->data, *dx = dvbf_gradient_at(run, op->in[0]);
   const dvbf_real *dy = dvbf_gradient_at(run, op->out[0]);
-  if (dx && dy) run->k->square_backward(dx, dvbf_at(run, op->in[0]), dy, c, count_of(op->in[0]));
+  if (dx && dy) run->k->square_backward(dx, dv_at(run, op->in[0]), dy, c, count_of(op->in[0]));
 }
 
 static const dvbf_op_class square_class = {"square", square_forward, square_backward};
@@ -60,14 +60,14 @@ void dv_record_square(dvbf_graph *g, dvbf_value out, dvbf_value x, double c) {
 
 static void moments_forward(const dvbf_op *op, dvbf_run *run) {
   const dv_moments *m = op->data;
-  run->k->moments(m->activation, dvbf_at(run, m->mean), dvbf_at(run, m->dropped), dvbf_at(run, m->mu),
-                  dvbf_at(run, m->nu), (dvbf_real)m->p, count_of(m->mean));
+  run->k->moments(m->activation, dv_at(run, m->mean), dv_at(run, m->dropped), dv_at(run, m->mu),
+                  dv_at(run, m->nu), (dvbf_real)m->p, count_of(m->mean));
 }
 
 static void moments_backward(const dvbf_op *op, dvbf_run *run) {
   const dv_moments *m = op->data;
   run->k->moments_backward(m->activation, dvbf_gradient_at(run, m->mu), dvbf_gradient_at(run, m->nu),
-                           dvbf_at(run, m->mu), dvbf_at(run, m->nu), dvbf_gradient_at(run, m->mean),
+                           dv_at(run, m->mu), dv_at(run, m->nu), dvbf_gradient_at(run, m->mean),
                            dvbf_gradient_at(run, m->dropped), (dvbf_real)m->p, count_of(m->mean));
 }
 
@@ -89,8 +89,8 @@ void dv_record_moments(dvbf_graph *g, const dv_moments *moments, int t) {
 /* ---- (mean, variance) as the head of a Gaussian: d variance = d ln sigma / (2 variance) ---- */
 
 static void head_forward(const dvbf_op *op, dvbf_run *run) {
-  dvbf_real *head = dvbf_at(run, op->out[0]);
-  const dvbf_real *mean = dvbf_at(run, op->in[0]), *variance = dvbf_at(run, op->in[1]);
+  dvbf_real *head = dv_at(run, op->out[0]);
+  const dvbf_real *mean = dv_at(run, op->in[0]), *variance = dv_at(run, op->in[1]);
   int n = op->in[0].cols, rows = op->in[0].steps * op->in[0].rows;
   for (int r = 0; r < rows; r++, head += n)
     for (int i = 0; i < n; i++, head++) {
@@ -100,7 +100,7 @@ static void head_forward(const dvbf_op *op, dvbf_run *run) {
 }
 
 static void head_backward(const dvbf_op *op, dvbf_run *run) {
-  const dvbf_real *d_head = dvbf_gradient_at(run, op->out[0]), *variance = dvbf_at(run, op->in[1]);
+  const dvbf_real *d_head = dvbf_gradient_at(run, op->out[0]), *variance = dv_at(run, op->in[1]);
   dvbf_real *d_mean = dvbf_gradient_at(run, op->in[0]), *d_variance = dvbf_gradient_at(run, op->in[1]);
   int n = op->in[0].cols, rows = op->in[0].steps * op->in[0].rows;
   for (int r = 0; r < rows; r++, d_head += n)

@@ -21,7 +21,7 @@ static dv_block block_at(const dvbf_run *run, uint32_t number, int t, int row, b
 static void noise_forward(const dvbf_op *op, dvbf_run *run) {
   const noise_data *d = op->data;
   dvbf_value v = op->out[0];
-  dvbf_real *out = dvbf_at(run, v), normal[4 * CHUNK];
+  dvbf_real *out = dv_at(run, v), normal[4 * CHUNK];
   uint32_t words[4 * CHUNK];
   if (run->schedule->mean_path) {
     memset(out, 0, (size_t)v.steps * (size_t)v.rows * (size_t)v.cols * sizeof *out);
@@ -56,7 +56,7 @@ void dv_record_noise(dvbf_graph *g, dvbf_value out, bool shared) {
 static void use_forward(const dvbf_op *op, dvbf_run *run) {
   const noise_data *d = op->data;
   dvbf_value v = op->out[0];
-  dvbf_real *use = dvbf_at(run, v), *mask = dvbf_at(run, op->in[0]);
+  dvbf_real *use = dv_at(run, v), *mask = dv_at(run, op->in[0]);
   double dropout = run->schedule->filter_dropout,
          stay = fmax(dropout, 1 - 1 / run->schedule->filter_dropout_run);
   double begin = dropout < 1 ? dropout * (1 - stay) / (1 - dropout) : 1;

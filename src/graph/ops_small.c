@@ -9,9 +9,9 @@ static size_t count_of(dvbf_value v) {
 /* ---- out = a + b ---- */
 
 static void add_forward(const dvbf_op *op, dvbf_run *run) {
-  dvbf_real *out = dvbf_at(run, op->out[0]);
-  memcpy(out, dvbf_at(run, op->in[0]), count_of(op->out[0]) * sizeof *out);
-  run->k->add(out, dvbf_at(run, op->in[1]), count_of(op->out[0]));
+  dvbf_real *out = dv_at(run, op->out[0]);
+  memcpy(out, dv_at(run, op->in[0]), count_of(op->out[0]) * sizeof *out);
+  run->k->add(out, dv_at(run, op->in[1]), count_of(op->out[0]));
 }
 
 static void add_backward(const dvbf_op *op, dvbf_run *run) {
@@ -33,7 +33,7 @@ void dvbf_add(dvbf_graph *g, dvbf_value out, dvbf_value a, dvbf_value b) {
 /* ---- out = 0 ---- */
 
 static void zero_forward(const dvbf_op *op, dvbf_run *run) {
-  memset(dvbf_at(run, op->out[0]), 0, count_of(op->out[0]) * sizeof(dvbf_real));
+  memset(dv_at(run, op->out[0]), 0, count_of(op->out[0]) * sizeof(dvbf_real));
 }
 
 static const dvbf_op_class zero_class = {"zero", zero_forward, NULL};
@@ -62,8 +62,8 @@ void dvbf_clip_gradient(dvbf_graph *g, dvbf_value value, double limit) {
 
 static void side_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
-  const dvbf_real *from = dvbf_at(run, x);
-  dvbf_real *to = dvbf_at(run, op->out[0]);
+  const dvbf_real *from = dv_at(run, x);
+  dvbf_real *to = dv_at(run, op->out[0]);
   size_t width = (size_t)x.cols;
   for (int t = 0; t < x.steps; t++)
     for (int r = 0; r < x.rows; r++, from += width)

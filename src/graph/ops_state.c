@@ -26,17 +26,17 @@ typedef struct sample_data {
 /* The head that z of row r of step t comes from; its gradient with `back`. */
 static dvbf_real *head_of(const dvbf_run *run, const sample_data *d, int t, int r, bool back) {
   const dv_state *s = &d->s;
-  bool q = d->from_q || (t < s->seen && dvbf_at(run, dvbf_steps(s->use, t, 1))[r] > 0);
+  bool q = d->from_q || (t < s->seen && dv_at(run, dvbf_steps(s->use, t, 1))[r] > 0);
   dvbf_value head = dvbf_steps(q ? s->q : s->p, t, 1);
-  return (back ? dvbf_gradient_at(run, head) : dvbf_at(run, head)) + (size_t)r * 2 * s->z.cols;
+  return (back ? dvbf_gradient_at(run, head) : dv_at(run, head)) + (size_t)r * 2 * s->z.cols;
 }
 
 static void sample_forward(const dvbf_op *op, dvbf_run *run) {
   const sample_data *d = op->data;
   int n = d->s.z.cols;
   for (int t = d->first; t < d->first + d->count; t++) {
-    dvbf_real *z = dvbf_at(run, dvbf_steps(d->s.z, t, 1));
-    const dvbf_real *eps = dvbf_at(run, dvbf_steps(d->s.noise, t, 1));
+    dvbf_real *z = dv_at(run, dvbf_steps(d->s.z, t, 1));
+    const dvbf_real *eps = dv_at(run, dvbf_steps(d->s.noise, t, 1));
     for (int r = 0; r < d->s.z.rows; r++, z += n, eps += n) {
       const dvbf_real *head = head_of(run, d, t, r, false);
       for (int k = 0; k < n; k++)
@@ -50,7 +50,7 @@ static void sample_backward(const dvbf_op *op, dvbf_run *run) {
   int n = d->s.z.cols;
   for (int t = d->first; t < d->first + d->count; t++) {
     const dvbf_real *dz = dvbf_gradient_at(run, dvbf_steps(d->s.z, t, 1));
-    const dvbf_real *eps = dvbf_at(run, dvbf_steps(d->s.noise, t, 1));
+    const dvbf_real *eps = dv_at(run, dvbf_steps(d->s.noise, t, 1));
     for (int r = 0; r < d->s.z.rows; r++, dz += n, eps += n) {
       const dvbf_real *head = head_of(run, d, t, r, false);
       dvbf_real *back = head_of(run, d, t, r, true);
@@ -89,19 +89,19 @@ static size_t row_of(const dv_state *s, int r) {
 }
 
 static bool uses_q(const dvbf_run *run, const dv_state *s, int t, int r) {
-  return t < s->seen && dvbf_at(run, dvbf_steps(s->use, t, 1))[r] > 0;
+  return t < s->seen && dv_at(run, dvbf_steps(s->use, t, 1))[r] > 0;
 }
 
 static void state_kl_forward(const dvbf_op *op, dvbf_run *run) {
   const dv_state *s = op->data;
   int n = s->z.cols;
-  dvbf_real *kl = dvbf_at(run, s->kl);
+  dvbf_real *kl = dv_at(run, s->kl);
   for (int t = 0; t < s->kl.steps; t++)
     for (int r = 0; r < s->kl.rows; r++, kl++) {
       *kl = 0;
       if (!uses_q(run, s, t, r)) continue;
-      const dvbf_real *q = dvbf_at(run, dvbf_steps(s->q, t, 1)) + row_of(s, r);
-      const dvbf_real *p = dvbf_at(run, dvbf_steps(s->p, t, 1)) + row_of(s, r);
+      const dvbf_real *q = dv_at(run, dvbf_steps(s->q, t, 1)) + row_of(s, r);
+      const dvbf_real *p = dv_at(run, dvbf_steps(s->p, t, 1)) + row_of(s, r);
       for (int k = 0; k < n; k++) {
         dvbf_real lq = dv_clamp(q[n + k], s->low, s->high), lp = dv_clamp(p[n + k], s->low, s->high);
         dvbf_real d = (q[k] - p[k]) * (dvbf_real)exp(-lp), ratio = (dvbf_real)exp(2 * (lq - lp));
@@ -118,8 +118,8 @@ static void state_kl_backward(const dvbf_op *op, dvbf_run *run) {
   for (int t = 0; t < s->kl.steps; t++)
     for (int r = 0; r < s->kl.rows; r++, dkl++) {
       if (!uses_q(run, s, t, r)) continue;
-      const dvbf_real *q = dvbf_at(run, dvbf_steps(s->q, t, 1)) + row_of(s, r);
-      const dvbf_real *p = dvbf_at(run, dvbf_steps(s->p, t, 1)) + row_of(s, r);
+      const dvbf_real *q = dv_at(run, dvbf_steps(s->q, t, 1)) + row_of(s, r);
+      const dvbf_real *p = dv_at(run, dvbf_steps(s->p, t, 1)) + row_of(s, r);
       dvbf_real *dq = dvbf_gradient_at(run, dvbf_steps(s->q, t, 1)) + row_of(s, r);
       dvbf_real *dp = dvbf_gradient_at(run, dvbf_steps(s->p, t, 1)) + row_of(s, r);
       for (int k = 0; k < n; k++) {

@@ -31,26 +31,35 @@ enum {
   DEPTH = 256          /* of a packed panel */
 };
 
+/* sum[rows][at .. at + nv - 1] += a[rows] b[nv * LANES], where entry r of a is a[r * row]. */
+static inline __attribute__((always_inline)) void add_line(int rows, int nv, vec sum[ROWS][WIDE], int at,
+                                                           const real *a, size_t row, const real *b) {
+  vec line[WIDE];
+  for (int j = 0; j < nv; j++) line[j] = *(const vec *)(b + j * LANES);
+  for (int r = 0; r < rows; r++)
+    for (int j = 0; j < nv; j++) sum[r][at + j] += a[r * row] * line[j];
+}
+
 /* One tile: c[rows][nv * LANES] = first + a b over `depth`, where `first` is a row [nv * LANES], or c itself
  * where that is NULL; entry (r, d) of a is a[r * row + d * step]. Columns from `cols` on are computed but not
- * stored. rows and nv are constants in every call, so all loops unroll. */
+ * stored. A narrow tile sums every other (third, ..) line by itself, because a sum can grow only once in the
+ * time that an addition takes. rows and nv are constants in every call, so all loops unroll. */
 static inline __attribute__((always_inline)) void tile(int rows, int nv, real *c, size_t ldc,
                                                        const real *first, const real *a, size_t row,
                                                        size_t step, const real *b, size_t ldb, int depth,
                                                        int cols) {
   vec sum[ROWS][WIDE];
+  int lines = WIDE / nv; /* summed by themselves */
   for (int r = 0; r < rows; r++)
-    for (int j = 0; j < nv; j++) {
+    for (int j = 0; j < lines * nv; j++) {
       sum[r][j] = (vec){0};
-      if (first) sum[r][j] = *(const vec *)(first + j * LANES);
+      if (first && j < nv) sum[r][j] = *(const vec *)(first + j * LANES);
     }
-  for (int d = 0; d < depth; d++, a += step, b += ldb) {
-    vec line[WIDE];
-    for (int j = 0; j < nv; j++) line[j] = *(const vec *)(b + j * LANES);
-    for (int r = 0; r < rows; r++)
-      for (int j = 0; j < nv; j++) sum[r][j] += a[r * row] * line[j];
-  }
+  for (; depth >= lines; depth -= lines, a += lines * step, b += lines * ldb)
+    for (int i = 0; i < lines; i++) add_line(rows, nv, sum, i * nv, a + i * step, row, b + i * ldb);
+  for (; depth > 0; depth--, a += step, b += ldb) add_line(rows, nv, sum, 0, a, row, b);
   for (int r = 0; r < rows; r++, c += ldc) {
+    for (int j = nv; j < lines * nv; j++) sum[r][j % nv] += sum[r][j];
     if (cols == nv * LANES) {
       for (int j = 0; j < nv; j++) {
         if (!first) sum[r][j] += *(vec *)(c + j * LANES);
@@ -139,6 +148,36 @@ static void multiply(real *c, const real *start, operand a, const real *b, size_
   }
 }
 
+/* ---- Few rows of whole vectors: nothing to pack, and so little to do that it must start at once ---- */
+
+typedef void few_fn(real *c, const real *start, const real *a, const real *b, int n, int k);
+
+#define FEW(rows, nv)                                                                                        \
+  static void few##rows##_##nv(real *c, const real *start, const real *a, const real *b, int n, int k) {     \
+    tile(rows, nv, c, (size_t)n, start, a, (size_t)k, 1, b, (size_t)n, k, nv *LANES);                        \
+  }
+#define FEW_ROWS(nv) FEW(1, nv) FEW(2, nv) FEW(3, nv) FEW(4, nv) FEW(5, nv)
+#define FEW_LIST(nv)                                                                                         \
+  { few1_##nv, few2_##nv, few3_##nv, few4_##nv, few5_##nv }
+
+FEW_ROWS(1)
+FEW_ROWS(2)
+#if WIDE == 4
+FEW_ROWS(3)
+FEW_ROWS(4)
+static few_fn *const few[WIDE][ROWS - 1] = {FEW_LIST(1), FEW_LIST(2), FEW_LIST(3), FEW_LIST(4)};
+#else
+static few_fn *const few[WIDE][ROWS - 1] = {FEW_LIST(1), FEW_LIST(2)};
+#endif
+
+/* c[m][n] = start + a[m][k] b[k][n], or c += a b, with m < ROWS and n a multiple of LANES. */
+static void multiply_few(real *c, const real *start, const real *a, const real *b, int m, int n, int k) {
+  for (int at = 0; at < n; at += COLS) {
+    int vectors = n - at < COLS ? (n - at) / LANES : WIDE;
+    few[vectors - 1][m - 1](c + at, start ? start + at : NULL, a, b + at, n, k);
+  }
+}
+
 /* ---- Narrow results, c[m][k] += a[m][n] b[k][n]^T with few columns k: sums of products along the rows of
  * both, for which no panel of full vectors exists ---- */
 
@@ -190,7 +229,10 @@ enum { TURNED = NARROW * 512 }; /* room to turn a narrow operand round; wider on
 
 /* c[m][n] = start + a[m][k] b[k][n], or c += a b where start is NULL. */
 static void nn(real *c, const real *start, const real *a, const real *b, int m, int n, int k) {
-  multiply(c, start, (operand){a, (size_t)k, 1}, b, (size_t)n, 1, m, n, k);
+  if (m < ROWS && n % LANES == 0)
+    multiply_few(c, start, a, b, m, n, k);
+  else
+    multiply(c, start, (operand){a, (size_t)k, 1}, b, (size_t)n, 1, m, n, k);
 }
 
 /* c[m][k] += a[m][n] b[k][n]^T */

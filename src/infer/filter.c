@@ -1,6 +1,7 @@
 /* The online filter: the initial network once it has its frames, then one step of the recurrence per
  * observation, for a few samples of z side by side. Both are programs packed into the caller's memory. */
 #include "base/status.h"
+#include "base/tiny.h"
 #include "model/model.h"
 #include "train/schedule.h"
 
@@ -44,9 +45,7 @@ static void place_machine(block *b, machine *m, const dv_program *recorded) {
   if (!b->at) return;
   m->program = *recorded;
   m->program.graph = NULL; /* the heap's copy is freed; runs use the packed one */
-  const dv_kernels *k = dv_kernels_best();
-  m->run = (dvbf_run){
-      .graph = dv_graph_pack(recorded->graph, graph), .k = k, .product = k->product, .arena = arena};
+  m->run = dv_run_in(dv_graph_pack(recorded->graph, graph), arena);
   memset(arena, 0, dv_graph_arena_size(recorded->graph) * sizeof(dvbf_real));
 }
 
@@ -81,8 +80,8 @@ static dvbf_status lay_out(dvbf_filter **out, block *b, const dvbf_model *model,
                    "a dkf cannot filter online: its q(z_t) needs the frames after t; model = dvbf can");
   int frames = (int)(s->initial_frames ? s->initial_frames
                                        : s->predict_from); /* a recurrent network takes any number */
-  dvbf_status status = dv_program_record_start(&start, m, (int)samples, frames, DV_GAPS, error);
-  if (!status) status = dv_program_record_step(&step, m, (int)samples, DV_GAPS, error);
+  dvbf_status status = dv_program_record_start(&start, m, (int)samples, frames, 0, error);
+  if (!status) status = dv_program_record_step(&step, m, (int)samples, DV_ONE_X, error);
   if (!status) *out = place(b, model, samples, frames, &start, &step);
   dv_program_clear(&start);
   dv_program_clear(&step);
@@ -130,32 +129,40 @@ void dvbf_filter_reset(dvbf_filter *f) {
 
 /* ---- Stepping ---- */
 
-/* One value [n], scaled, into step t of every row of an input; NULL: zeros. */
-static void set_input(machine *m, dvbf_value input, int t, const float *value, const dv_scaling *scaling) {
-  dvbf_real *to = dvbf_at(&m->run, dvbf_steps(input, t, 1));
-  size_t n = (size_t)input.cols;
-  if (value)
-    m->run.k->standardise(to, value, scaling->shift, scaling->scale, input.cols);
-  else
-    memset(to, 0, n * sizeof *to);
-  for (int r = 1; r < input.rows; r++) memcpy(to + (size_t)r * n, to, n * sizeof *to);
+/* All rows [n] like the first. */
+static void repeat(dvbf_real *first, int rows, int n) {
+  for (int r = 1; r < rows; r++) memcpy(first + (size_t)r * (size_t)n, first, (size_t)n * sizeof *first);
 }
 
 /* The observation of step t; NULL: missing. */
 static void set_x(dvbf_filter *f, machine *m, int t, const float *x) {
   dvbf_value values = dvbf_steps(m->program.x, t, 1);
-  dvbf_real *to = dvbf_at(&m->run, values), *mask = dvbf_at(&m->run, dvbf_steps(m->program.mask, t, 1));
-  dvbf_real *seen = values.cols > 1 ? dvbf_at(&m->run, dvbf_steps(m->program.seen, t, 1)) : NULL;
-  set_input(m, m->program.x, t, x, &f->model->x);
-  for (int r = 0; r < values.rows; r++, to += values.cols) {
-    mask[r] = x && dv_mask_missing(to, seen, values.cols);
-    if (seen && !x) memset(seen, 0, (size_t)values.cols * sizeof *seen);
-    if (seen) seen += values.cols;
-  }
+  int n = values.cols;
+  dvbf_real *to = dv_at(&m->run, values), *mask = dv_at(&m->run, dvbf_steps(m->program.mask, t, 1));
+  dvbf_real *seen = n > 1 ? dv_at(&m->run, dvbf_steps(m->program.seen, t, 1)) : NULL;
+  mask[0] = x && m->run.k->observe(to, seen, x, f->model->x.shift, f->model->x.scale, n);
+  if (!x) memset(to, 0, (size_t)n * sizeof *to);
+  if (!x && seen) memset(seen, 0, (size_t)n * sizeof *seen);
+  repeat(to, values.rows, n);
+  repeat(mask, m->program.rows, 1);
+  if (seen) repeat(seen, m->program.rows, n);
 }
 
+/* The control of step t; NULL: zeros. */
 static void set_u(dvbf_filter *f, machine *m, int t, const float *u) {
-  if (f->model->n_u) set_input(m, m->program.u, t, u, &f->model->u);
+  if (!f->model->n_u) return;
+  dvbf_value values = dvbf_steps(m->program.u, t, 1);
+  dvbf_real *to = dv_at(&m->run, values);
+  if (u)
+    m->run.k->standardise(to, u, f->model->u.shift, f->model->u.scale, values.cols);
+  else
+    memset(to, 0, (size_t)values.cols * sizeof *to);
+  repeat(to, values.rows, values.cols);
+}
+
+static void run(machine *m) {
+  dv_run_forward(&m->run);
+  m->run.same_weights = true;
 }
 
 static void copy_z(dvbf_filter *f, const dvbf_real *z) {
@@ -167,13 +174,13 @@ static void copy_z(dvbf_filter *f, const dvbf_real *z) {
 static void advance(dvbf_filter *f, const float *x, const float *u) {
   machine *m = &f->step;
   int count = m->program.rows * f->model->n_z;
-  dvbf_real *z = dvbf_at(&m->run, m->program.z);
+  dvbf_real *z = dv_at(&m->run, m->program.z);
   for (int i = 0; i < count; i++) z[i] = (dvbf_real)f->z[i];
   set_u(f, m, 0, u);
   set_x(f, m, 1, x);
   f->schedule.update++;
-  dv_run_forward(&m->run);
-  copy_z(f, dvbf_at(&m->run, dvbf_steps(m->program.z, 1, 1)));
+  run(m);
+  copy_z(f, dv_at(&m->run, dvbf_steps(m->program.z, 1, 1)));
 }
 
 static const float *first_frame(const dvbf_filter *f, int t) {
@@ -187,8 +194,8 @@ static void begin(dvbf_filter *f) {
     set_x(f, &f->start, t, first_frame(f, t));
     set_u(f, &f->start, t, f->u + (size_t)t * n_u);
   }
-  dv_run_forward(&f->start.run);
-  copy_z(f, dvbf_at(&f->start.run, dvbf_steps(f->start.program.z, 0, 1)));
+  run(&f->start);
+  copy_z(f, dv_at(&f->start.run, dvbf_steps(f->start.program.z, 0, 1)));
   for (int t = 1; t < f->frames; t++) advance(f, first_frame(f, t), f->u + (size_t)(t - 1) * n_u);
 }
 
@@ -206,16 +213,18 @@ static void summarise(dvbf_filter *f) {
   for (int i = 0; i < n_z; i++) {
     double sum = 0, squares = 0;
     for (int r = 0; r < samples; r++) sum += (double)f->z[r * n_z + i];
+    double mean = sum / samples;
     for (int r = 0; r < samples; r++) {
-      double e = (double)f->z[r * n_z + i] - sum / samples;
+      double e = (double)f->z[r * n_z + i] - mean;
       squares += e * e;
     }
-    f->mean[i] = (float)(sum / samples);
+    f->mean[i] = (float)mean;
     f->deviation[i] = (float)sqrt(squares / samples);
   }
 }
 
 void dvbf_filter_step(dvbf_filter *f, const float *x, const float *u, dvbf_belief *belief) {
+  unsigned before = dv_flush_tiny_numbers();
   if (f->seen < f->frames) {
     collect(f, x, u);
     if (f->seen == f->frames) begin(f);
@@ -224,6 +233,7 @@ void dvbf_filter_step(dvbf_filter *f, const float *x, const float *u, dvbf_belie
   }
   bool ready = f->seen == f->frames;
   if (ready) summarise(f);
+  dv_restore_tiny_numbers(before);
   *belief = (dvbf_belief){.ready = ready,
                           .samples = (size_t)f->step.program.rows,
                           .n_z = (size_t)f->model->n_z,

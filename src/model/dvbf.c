@@ -38,11 +38,7 @@ static dvbf_value universal(dv_program *p, const dvbf_model *m) {
   dvbf_value mean = dvbf_parameter(g, "universal.mean", 1, (int)n, (dvbf_first){.values = first});
   dv_free(first);
   if (p->given_v) return p->v = dvbf_slab_shared_constant(g, 1, (int)n);
-  if (s->universal == DV_POINT || p->mean_v) {
-    dvbf_value v = dvbf_slab_shared(g, 1, (int)n);
-    dv_record_copy(g, v, mean);
-    return v;
-  }
+  if (s->universal == DV_POINT || p->mean_v) return mean;
   int steps = s->universal_noise == DV_PER_STEP ? p->steps - 1 : 1;
   double log_sigma = log(s->universal_sigma), prior_first[] = {0, log(0.3)};
   dv_universal u = {.v = dvbf_slab_shared(g, steps, (int)n), .mean = mean, .weight = p->weight};

@@ -46,7 +46,8 @@ typedef struct dv_program {
   bool mean_v;         /* v stays at its mean */
   bool given_v;        /* v is an input, filled by the caller */
   bool gaps;           /* frames may be seen in part */
-  dvbf_value x;        /* [T][rows][n_x] */
+  bool one_x;          /* the same for all rows */
+  dvbf_value x;        /* [T][rows][n_x], or [T][1][n_x] */
   dvbf_value u;        /* [T][rows][n_u] or none */
   dvbf_value mask;     /* [T][rows][1], 1 where any of x is observed */
   dvbf_value seen;     /* [T][rows][n_x], 1 for each value that is observed; none where nobody asks */
@@ -68,8 +69,9 @@ typedef struct dv_program {
   dvbf_value log_sigma;        /* of the emission: [1][1], [1][n_x] or [T][rows][n_x]; none: Bernoulli */
 } dv_program;
 
-/* Gradients are wanted; frames may be seen in part; v is given and emission and densities are wanted. */
-enum { DV_BACKWARD = 1, DV_GAPS = 2, DV_PARTICLES = 4 };
+/* Gradients are wanted; frames may be seen in part; v is given and emission and densities are wanted; all
+ * rows of a step see the same x. */
+enum { DV_BACKWARD = 1, DV_GAPS = 2, DV_PARTICLES = 4, DV_ONE_X = 8 };
 
 /* `observe` is the number of frames that may be seen (T in training): the initial network sees no more. 0
  * makes z_1 from the prior. `flags` are those above. */
@@ -94,9 +96,6 @@ void dv_program_clear(dv_program *program);
  * for a sequence where `from` has a source. */
 void dv_program_load(const dv_program *program, dvbf_run *run, const dvbf_model *model,
                      const dvbf_sequences *from, const uint32_t *index, int count, int observe);
-/* Of one frame x [n], scaled: values that are missing become 0, the mean, and seen [n], unless it is NULL,
- * tells which are there. Returns whether any is. */
-bool dv_mask_missing(dvbf_real *x, dvbf_real *seen, int n);
 /* The flag for sequences that may have gaps. */
 static inline int dv_gaps_of(const dvbf_sequences *s) {
   return s->gaps ? DV_GAPS : 0;

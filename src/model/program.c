@@ -8,12 +8,11 @@
 #include "base/status.h"
 #include "data/dataset.h"
 
-#include <math.h>
 #include <string.h>
 
 static void record_inputs(dv_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
-  p->x = dvbf_slab_constant(g, p->steps, m->n_x);
+  p->x = p->one_x ? dvbf_slab_shared_constant(g, p->steps, m->n_x) : dvbf_slab_constant(g, p->steps, m->n_x);
   p->u = m->n_u ? dvbf_slab_constant(g, p->steps, m->n_u) : DVBF_NONE;
   p->mask = dvbf_slab_constant(g, p->steps, 1);
   p->seen = DVBF_NONE;
@@ -112,6 +111,7 @@ dvbf_status dv_program_record_step(dv_program *p, dvbf_model *m, int rows, int f
   dvbf_status status = begin(p, m, 2, rows, flags, error);
   if (status) return status;
   p->given_v = flags & DV_PARTICLES;
+  p->one_x = flags & DV_ONE_X;
   p->mean_v = true; /* a thousand exponentials per step for noise far below that of w are not worth it */
   record_inputs(p, m);
   dv_record_dynamics(p, m);
@@ -156,17 +156,6 @@ typedef struct row {
   dvbf_real *x, *u, *mask, *seen; /* of step 0; seen is NULL where nobody asks */
 } row;
 
-bool dv_mask_missing(dvbf_real *x, dvbf_real *seen, int n) {
-  int there = 0;
-  for (int i = 0; i < n; i++) {
-    bool missing = isnan(x[i]);
-    if (missing) x[i] = 0;
-    if (seen) seen[i] = !missing;
-    there += !missing;
-  }
-  return there > 0;
-}
-
 static void load_x(const dv_program *p, const dv_kernels *k, const dvbf_model *m, row to, const float *from,
                    bool gaps, int seen) {
   int n = m->n_x;
@@ -178,10 +167,11 @@ static void load_x(const dv_program *p, const dv_kernels *k, const dvbf_model *m
       memset(to.x, 0, all);
       if (each) memset(each, 0, all);
     } else {
-      k->standardise(to.x, from, m->x.shift, m->x.scale, n);
       if (gaps)
-        there = dv_mask_missing(to.x, each, n);
-      else if (each)
+        there = k->observe(to.x, each, from, m->x.shift, m->x.scale, n);
+      else
+        k->standardise(to.x, from, m->x.shift, m->x.scale, n);
+      if (!gaps && each)
         for (int i = 0; i < n; i++) each[i] = 1;
     }
     to.mask[(size_t)t * p->rows] = there;

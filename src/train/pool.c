@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/tiny.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -66,30 +67,10 @@ void dv_pool_barrier(dv_pool *pool) {
   if (pool->size > 1) pass_gate(&pool->gate, (unsigned)pool->size);
 }
 
-/* Numbers too small for a normal float are taken as 0 while a job runs: they carry nothing and cost a hundred
- * times as much. Returns what to give back afterwards. */
-static unsigned flush_tiny_numbers(void) {
-#if defined(__SSE2__)
-  unsigned before = __builtin_ia32_stmxcsr();
-  __builtin_ia32_ldmxcsr(before | 0x8040);
-  return before;
-#else
-  return 0;
-#endif
-}
-
-static void restore_tiny_numbers(unsigned before) {
-#if defined(__SSE2__)
-  __builtin_ia32_ldmxcsr(before);
-#else
-  (void)before;
-#endif
-}
-
 static void *work(void *argument) {
   struct worker *w = argument;
   dv_pool *pool = w->pool;
-  flush_tiny_numbers();
+  dv_flush_tiny_numbers();
   for (;;) {
     dv_pool_barrier(pool);
     if (pool->leaving) return NULL;
@@ -102,9 +83,9 @@ void dv_pool_run(dv_pool *pool, void (*job)(void *user, int worker), void *user)
   pool->job = job;
   pool->user = user;
   dv_pool_barrier(pool);
-  unsigned before = flush_tiny_numbers();
+  unsigned before = dv_flush_tiny_numbers();
   job(user, 0);
-  restore_tiny_numbers(before);
+  dv_restore_tiny_numbers(before);
   dv_pool_barrier(pool);
 }
 
