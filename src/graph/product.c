@@ -28,7 +28,7 @@ enum {
   LANES = VECTOR / (int)sizeof(real),
   ROWS = 6,            /* of a tile */
   COLS = WIDE * LANES, /* of the widest tile */
-  DEPTH = 256          /* of a packed panel */
+  DEPTH = 256          /* of a panel: as much of a and b as caches and page tables hold while all rows pass */
 };
 
 /* One tile: c[rows][nv * LANES] = first + a b over `depth`, where `first` is a row [nv * LANES], or c itself
@@ -100,13 +100,16 @@ static void panel(real *c, size_t ldc, const real *first, operand a, const real 
   }
 }
 
-/* to[depth][width] = columns of b, zeros from `cols` on; entry (d, i) of b is b[d * step + i * col]. */
+/* to[depth][width] = columns of b, zeros from `cols` on; entry (d, i) of b is b[d * step + i * col]. Where b
+ * is transposed, a few of its rows at a time: more of them, a power of two apart, would drive each other out
+ * of the cache. */
 static void pack(real *to, int width, const real *b, size_t step, size_t col, int depth, int cols) {
   if (col == 1) {
     for (int d = 0; d < depth; d++) memcpy(to + d * width, b + d * step, (size_t)cols * sizeof *to);
   } else {
-    for (int d = 0; d < depth; d++)
-      for (int i = 0; i < cols; i++) to[d * width + i] = b[d * step + i * col];
+    for (int some = 0; some < cols; some += LANES)
+      for (int d = 0; d < depth; d++)
+        for (int i = some; i < cols && i < some + LANES; i++) to[d * width + i] = b[d * step + i * col];
   }
   for (int d = 0; d < depth && cols < width; d++)
     for (int i = cols; i < width; i++) to[d * width + i] = 0;
@@ -128,10 +131,10 @@ static void multiply(real *c, const real *start, operand a, const real *b, size_
     int direct = col == 1 ? readable(depth, step, at, width) : 0;
     const real *first = start ? memcpy(row, start + at, (size_t)cols * sizeof *row) : NULL;
     for (int done = 0; done < depth; first = NULL) {
-      int left = depth - done, part = done < direct ? direct : left < DEPTH ? left : DEPTH;
+      bool here = done < direct;
+      int left = (here ? direct : depth) - done, part = left < DEPTH ? left : DEPTH;
       operand rest = {a.at + done * a.step, a.row, a.step};
       const real *from = b + done * step + at * col;
-      bool here = done < direct;
       if (!here) pack(packed, width, from, step, col, part, cols);
       panel(c + at, (size_t)n, first, rest, here ? from : packed, here ? step : (size_t)width, m, part, cols);
       done += part;
