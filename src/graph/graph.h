@@ -56,6 +56,7 @@ struct dvbf_run {
   const dv_schedule *schedule;
   const uint32_t *sequence; /* [rows] keys the noise */
   float *buffer;            /* [steps][n_x] for frames that come from a file, else NULL */
+  bool *begun;              /* [buffers] whether a gradient holds anything yet on this way back */
   double terms[DV_TERMS];   /* of the bound, summed over the shard's sequences and steps */
 };
 
@@ -83,7 +84,10 @@ const dvbf_graph *dv_graph_pack(const dvbf_graph *g, void *memory);
 dvbf_status dv_run_init(dvbf_run *run, const dvbf_graph *g, dvbf_error *error);
 void dv_run_clear(dvbf_run *run);
 void dv_run_forward(dvbf_run *run);
-/* Adds to run->gradient. */
+/* Writes run->gradient, zeros where no op reaches; that of frozen parameters is left as it is. */
 void dv_run_backward(dvbf_run *run);
+/* dvbf_gradient_at for an op that can write a gradient as well as add to it: where *add is false, what is
+ * there counts for nothing and all of it must be written. */
+dvbf_real *dv_gradient_into(const dvbf_run *run, dvbf_value value, bool *add);
 
 #endif

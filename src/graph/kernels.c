@@ -423,12 +423,14 @@ static void gaussian(real *out, const real *x, const real *mean, const real *log
   }
 }
 
-static void gaussian_backward(real *d_mean, real *d_log_sigma, const real *g, const real *x, const real *mean,
-                              const real *log_sigma, size_t n_sigma, real floor, int rows, int n) {
+static void gaussian_backward(real *d_mean, bool add, real *d_log_sigma, const real *g, const real *x,
+                              const real *mean, const real *log_sigma, size_t n_sigma, real floor, int rows,
+                              int n) {
   if (n_sigma == 1) {
     real precision = exp1(-2 * at_least(*log_sigma, floor)), total = 0;
     for (int r = 0; r < rows; r++, x += n, mean += n, d_mean += n) {
       real sum = 0, gp = g[r] * precision;
+      if (!add) memset(d_mean, 0, (size_t)n * sizeof *d_mean);
       for (int i = 0; i < n; i++) {
         real e = x[i] - mean[i];
         sum += e * e;
@@ -443,6 +445,7 @@ static void gaussian_backward(real *d_mean, real *d_log_sigma, const real *g, co
     size_t row = n_sigma > (size_t)n ? (size_t)r * n : 0;
     const real *s = log_sigma + row;
     real *ds = d_log_sigma ? d_log_sigma + row : NULL;
+    if (!add) memset(d_mean, 0, (size_t)n * sizeof *d_mean);
     for (int i = 0; i < n; i++) {
       real inverse = exp1(-at_least(s[i], floor)), e = (x[i] - mean[i]) * inverse;
       d_mean[i] += g[r] * e * inverse;

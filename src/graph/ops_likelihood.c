@@ -118,11 +118,12 @@ static void gaussian_backward(const dvbf_op *op, dvbf_run *run) {
     gaussian_part_backward(op, run);
     return;
   }
+  bool add;
+  dvbf_real *d_mean = dv_gradient_into(run, op->in[1], &add);
   apply_mask(g, dvbf_at(run, op->in[3]), all_rows(x));
-  run->k->gaussian_backward(dvbf_gradient_at(run, op->in[1]), dvbf_gradient_at(run, op->in[2]), g,
-                            dvbf_at(run, x), dvbf_at(run, op->in[1]), dvbf_at(run, op->in[2]),
-                            count_of(op->in[2]), (dvbf_real)run->schedule->log_sigma_floor, all_rows(x),
-                            x.cols);
+  run->k->gaussian_backward(d_mean, add, dvbf_gradient_at(run, op->in[2]), g, dvbf_at(run, x),
+                            dvbf_at(run, op->in[1]), dvbf_at(run, op->in[2]), count_of(op->in[2]),
+                            (dvbf_real)run->schedule->log_sigma_floor, all_rows(x), x.cols);
 }
 
 static const dvbf_op_class gaussian_class = {"gaussian", gaussian_forward, gaussian_backward};

@@ -121,15 +121,16 @@ static int readable(int depth, size_t step, int at, int width) {
   return end < last ? 0 : (int)((end - last) / step) + 1;
 }
 
-/* c[m][n] = start + a b over `depth`, start a row [n], or c += a b where it is NULL; b by (step, col) as in
- * pack. */
-static void multiply(real *c, const real *start, operand a, const real *b, size_t step, size_t col, int m,
-                     int n, int depth) {
+/* c[m][n] += a b over `depth`, or c = start + a b where `add` is not set, start a row [n] or NULL for zeros;
+ * b by (step, col) as in pack. */
+static void multiply(real *c, bool add, const real *start, operand a, const real *b, size_t step, size_t col,
+                     int m, int n, int depth) {
   _Alignas(64) real packed[DEPTH * COLS], row[COLS] = {0};
   for (int at = 0; at < n; at += COLS) {
     int cols = n - at < COLS ? n - at : COLS, width = (cols + LANES - 1) / LANES * LANES;
     int direct = col == 1 ? readable(depth, step, at, width) : 0;
-    const real *first = start ? memcpy(row, start + at, (size_t)cols * sizeof *row) : NULL;
+    const real *first = add ? NULL : row;
+    if (start) memcpy(row, start + at, (size_t)cols * sizeof *row);
     for (int done = 0; done < depth; first = NULL) {
       bool here = done < direct;
       int left = (here ? direct : depth) - done, part = left < DEPTH ? left : DEPTH;
@@ -193,28 +194,29 @@ enum { TURNED = NARROW * 512 }; /* room to turn a narrow operand round; wider on
 
 /* c[m][n] = start + a[m][k] b[k][n], or c += a b where start is NULL. */
 static void nn(real *c, const real *start, const real *a, const real *b, int m, int n, int k) {
-  multiply(c, start, (operand){a, (size_t)k, 1}, b, (size_t)n, 1, m, n, k);
+  multiply(c, !start, start, (operand){a, (size_t)k, 1}, b, (size_t)n, 1, m, n, k);
 }
 
-/* c[m][k] += a[m][n] b[k][n]^T */
-static void nt(real *c, const real *a, const real *b, int m, int n, int k) {
-  if (k <= NARROW && n >= LANES)
-    dot_all(c, a, b, m, n, k);
-  else
-    multiply(c, NULL, (operand){a, (size_t)n, 1}, b, 1, (size_t)n, m, k, n);
-}
-
-/* c[k][n] += a[m][k]^T b[m][n]; a narrow result is made the other way round, in full vectors. */
-static void tn(real *c, const real *a, const real *b, int m, int n, int k) {
-  real turned[TURNED];
-  if (n > NARROW || k < LANES || n * k > TURNED) {
-    multiply(c, NULL, (operand){a, 1, (size_t)k}, b, (size_t)n, 1, k, n, m);
+/* c[m][k] (+)= a[m][n] b[k][n]^T */
+static void nt(real *c, bool add, const real *a, const real *b, int m, int n, int k) {
+  if (k > NARROW || n < LANES) {
+    multiply(c, add, NULL, (operand){a, (size_t)n, 1}, b, 1, (size_t)n, m, k, n);
     return;
   }
-  memset(turned, 0, (size_t)(n * k) * sizeof *turned);
-  multiply(turned, NULL, (operand){b, 1, (size_t)n}, a, (size_t)k, 1, n, k, m);
+  if (!add) memset(c, 0, (size_t)m * (size_t)k * sizeof *c);
+  dot_all(c, a, b, m, n, k);
+}
+
+/* c[k][n] (+)= a[m][k]^T b[m][n]; a narrow result is made the other way round, in full vectors. */
+static void tn(real *c, bool add, const real *a, const real *b, int m, int n, int k) {
+  real turned[TURNED];
+  if (n > NARROW || k < LANES || n * k > TURNED) {
+    multiply(c, add, NULL, (operand){a, 1, (size_t)k}, b, (size_t)n, 1, k, n, m);
+    return;
+  }
+  multiply(turned, false, NULL, (operand){b, 1, (size_t)n}, a, (size_t)k, 1, n, k, m);
   for (int j = 0; j < k; j++)
-    for (int i = 0; i < n; i++) c[j * n + i] += turned[i * k + j];
+    for (int i = 0; i < n; i++) c[j * n + i] = (add ? c[j * n + i] : 0) + turned[i * k + j];
 }
 
 #define JOIN_(a, b) a##b
