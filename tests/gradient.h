@@ -126,7 +126,7 @@ static inline double error_of_entry(const gradient_check *c, const dv_parameter 
 
 /* ---- A bench for one op ---- */
 
-enum { MAX_INPUTS = 12, OFFSET = 3 /* in every gradient before backward, which must add to it */ };
+enum { MAX_INPUTS = 12 };
 
 typedef struct bench {
   dv_parameters parameters;
@@ -270,19 +270,24 @@ static inline void bench_run(bench *b) {
   for (size_t i = 0; i < dv_graph_arena_size(b->graph); i++) b->run.arena[i] = (dvbf_real)NAN;
   b->gradient = malloc(b->parameters.size * sizeof *b->gradient);
   assert_non_null(b->gradient);
-  for (size_t i = 0; i < b->parameters.size; i++) b->gradient[i] = OFFSET;
+  for (size_t i = 0; i < b->parameters.size; i++) b->gradient[i] = (dvbf_real)NAN;
   b->run.parameters = b->parameters.values;
   b->run.gradient = b->gradient;
   b->run.schedule = &b->schedule;
   dv_run_forward(&b->run);
   dv_run_backward(&b->run);
-  for (size_t i = 0; i < b->parameters.size; i++) b->gradient[i] -= OFFSET;
 }
 
-/* The largest error over all parameters. Inputs are projected too, last of all: their gradients are then not
- * 0 when the op under test runs back, and one that writes where it should add is caught. */
+/* The largest error over all parameters. Inputs and parameters are projected too, last of all: their
+ * gradients are then not 0 when the op under test runs back, and one that writes where it should add is
+ * caught. */
 static inline double bench_error(bench *b) {
   for (int i = 0; i < b->n_inputs; i++) project(b, b->inputs[i]);
+  for (size_t i = 0; i < b->parameters.count; i++) {
+    dv_parameter p = b->parameters.list[i];
+    if (!p.frozen && b->objective == plain_objective)
+      project(b, dvbf_parameter(b->graph, p.name, p.rows, p.cols, (dvbf_first){0}));
+  }
   bench_run(b);
   gradient_check check = {&b->parameters, b->gradient, bench_objective, b, 1e-3};
   double worst = 0;

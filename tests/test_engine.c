@@ -158,7 +158,6 @@ static outcome run_program(fixture *f, bool training, bool keep) {
   run.sequence = index;
   for (int pass = 0; pass < 2; pass++) {
     for (size_t i = 0; i < o.arena; i++) run.arena[i] = NAN;
-    memset(o.gradient, 0, n * sizeof *o.gradient);
     dv_program_load(&p, &run, f->model, &f->sequences, index, 4, STEPS);
     dv_run_forward(&run);
     if (training) dv_run_backward(&run);

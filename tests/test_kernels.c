@@ -96,14 +96,22 @@ static void expect_product(const float *got, const float *before, const float *a
     }
 }
 
-/* nn with a first row: what c held before must not matter. */
+/* nn with a first row, and nt and tn that do not add: what c held before must not matter. */
 static void check_started(suspect s, const float *a, const float *b, int m, int n, int depth) {
-  float *start = normal_array((size_t)n, 4), *before = malloc((size_t)m * (size_t)n * sizeof *before);
+  float *start = normal_array((size_t)n, 4), *before = calloc((size_t)m * (size_t)n, sizeof *before);
   float *c = normal_array((size_t)m * (size_t)n, 5);
   for (int i = 0; i < m * n; i++) before[i] = start[i % n], c[i] = i % 2 ? NAN : c[i];
   s.product->nn(c, start, a, b, m, n, depth);
   expect_product(c, before, a, b, (layout){(size_t)depth, 1, (size_t)n, 1}, m, n, depth, s.error,
                  "nn with a first row");
+  for (int i = 0; i < m * n; i++) before[i] = 0, c[i] = NAN;
+  s.product->nt(c, false, a, b, m, depth, n);
+  expect_product(c, before, a, b, (layout){(size_t)depth, 1, 1, (size_t)depth}, m, n, depth, s.error,
+                 "nt that does not add");
+  for (int i = 0; i < m * n; i++) c[i] = NAN;
+  s.product->tn(c, false, a, b, depth, n, m);
+  expect_product(c, before, a, b, (layout){1, (size_t)m, (size_t)n, 1}, m, n, depth, s.error,
+                 "tn that does not add");
   free(start);
   free(before);
   free(c);
@@ -117,10 +125,10 @@ static void check_suspect(suspect s, int m, int n, int depth) {
   s.product->nn(c, NULL, a, b, m, n, depth);
   expect_product(c, before, a, b, (layout){sd, 1, sn, 1}, m, n, depth, s.error, "nn");
   memcpy(c, before, sm * sn * sizeof *c);
-  s.product->nt(c, a, b, m, depth, n);
+  s.product->nt(c, true, a, b, m, depth, n);
   expect_product(c, before, a, b, (layout){sd, 1, 1, sd}, m, n, depth, s.error, "nt");
   memcpy(c, before, sm * sn * sizeof *c);
-  s.product->tn(c, a, b, depth, n, m);
+  s.product->tn(c, true, a, b, depth, n, m);
   expect_product(c, before, a, b, (layout){1, sm, sn, 1}, m, n, depth, s.error, "tn");
   check_started(s, a, b, m, n, depth);
   free(a);
@@ -503,7 +511,8 @@ static void check_gaussian(const dv_kernels *k, size_t n_sigma, bool fixed, floa
   for (size_t i = 0; i < n_sigma; i++) wanted[i] = d_s[i];
   k->gaussian(out, x, mean, s, n_sigma, floor, ROWS, N);
   float *old = copy_of(d_mean, ROWS * N);
-  k->gaussian_backward(d_mean, fixed ? NULL : d_s, g, x, mean, s, n_sigma, floor, ROWS, N);
+  for (int i = 0; i < ROWS * N && !fixed; i++) old[i] = 0, d_mean[i] = NAN; /* then it does not add */
+  k->gaussian_backward(d_mean, fixed, fixed ? NULL : d_s, g, x, mean, s, n_sigma, floor, ROWS, N);
   for (int r = 0; r < ROWS; r++) {
     double sum = 0, size = 0;
     for (int i = 0; i < N; i++) {

@@ -175,7 +175,8 @@ static dvbf_value new_buffer(dvbf_graph *g, dv_buffer_kind kind, int steps, int 
     dvbf_refuse(g, "a value of shape [%d][%d][%d] cannot be recorded", steps, rows, cols);
     return DVBF_NONE;
   }
-  g->buffers[g->n_buffers] = (dv_buffer){.kind = kind, .size = all, .first = -1, .last = -1};
+  g->buffers[g->n_buffers] =
+      (dv_buffer){.kind = kind, .size = all, .first = -1, .last = -1, .shares = g->n_buffers};
   return (dvbf_value){g->n_buffers++, steps, rows, cols, 0, (size_t)rows * (size_t)cols};
 }
 
@@ -227,7 +228,11 @@ dvbf_value dvbf_parameter(dvbf_graph *g, const char *name, int rows, int cols, d
     dv_graph_refuse_memory(g);
     return DVBF_NONE;
   }
-  g->buffers[value.buffer].offset = g->buffers[value.buffer].gradient = p->offset;
+  dv_buffer *b = &g->buffers[value.buffer];
+  b->offset = b->gradient = p->offset;
+  for (int i = value.buffer - 1; i >= 0; i--)
+    if (g->buffers[i].kind == b->kind && b->kind == DV_BUFFER_PARAMETER && g->buffers[i].offset == p->offset)
+      b->shares = i;
   return value;
 }
 
@@ -383,12 +388,14 @@ dvbf_run dv_run_in(const dvbf_graph *g, dvbf_real *arena) {
 
 dvbf_status dv_run_init(dvbf_run *run, const dvbf_graph *g, dvbf_error *error) {
   *run = dv_run_in(g, dv_calloc_aligned(g->arena, sizeof *run->arena));
-  if (!run->arena) return dv_fail_memory(error, "making room for a shard of the minibatch");
+  run->begun = dv_calloc((size_t)g->n_buffers + 1, sizeof *run->begun);
+  if (!run->arena || !run->begun) return dv_fail_memory(error, "making room for a shard of the minibatch");
   return DVBF_OK;
 }
 
 void dv_run_clear(dvbf_run *run) {
   dv_free(run->arena);
+  dv_free(run->begun);
   dv_free(run->buffer);
   *run = (dvbf_run){0};
 }
@@ -397,11 +404,33 @@ dvbf_real *dvbf_at(const dvbf_run *run, dvbf_value value) {
   return dv_at(run, value);
 }
 
+/* The whole gradient of a buffer, NULL where it has none. */
+static dvbf_real *whole_gradient(const dvbf_run *run, const dv_buffer *b) {
+  if (!run->graph->training) return NULL;
+  return b->kind == DV_BUFFER_VALUE       ? run->arena + b->gradient
+         : b->kind == DV_BUFFER_PARAMETER ? run->gradient + b->gradient
+                                          : NULL;
+}
+
+/* A gradient is zeroed when it is asked for first on the way back, while it is about to be used, ... */
 dvbf_real *dvbf_gradient_at(const dvbf_run *run, dvbf_value value) {
-  if (value.buffer < 0 || !run->graph->training) return NULL;
+  if (value.buffer < 0) return NULL;
   const dv_buffer *b = &run->graph->buffers[value.buffer];
-  if (b->kind == DV_BUFFER_VALUE) return run->arena + b->gradient + value.offset;
-  return b->kind == DV_BUFFER_PARAMETER ? run->gradient + b->gradient + value.offset : NULL;
+  dvbf_real *whole = whole_gradient(run, b);
+  if (!whole) return NULL;
+  if (!run->begun[b->shares]) memset(whole, 0, b->size * sizeof *whole);
+  run->begun[b->shares] = true;
+  return whole + value.offset;
+}
+
+/* ... or not at all, if whoever asks first writes the whole of it. */
+dvbf_real *dv_gradient_into(const dvbf_run *run, dvbf_value value, bool *add) {
+  *add = true;
+  if (value.buffer < 0) return NULL;
+  const dv_buffer *b = &run->graph->buffers[value.buffer];
+  bool whole = (size_t)value.steps * (size_t)value.rows * (size_t)value.cols == b->size;
+  if (whole && whole_gradient(run, b) && !run->begun[b->shares]) *add = false, run->begun[b->shares] = true;
+  return dvbf_gradient_at(run, value);
 }
 
 void dv_run_forward(dvbf_run *run) {
@@ -411,24 +440,11 @@ void dv_run_forward(dvbf_run *run) {
     if (g->ops[i].type->forward) g->ops[i].type->forward(&g->ops[i], run);
 }
 
-/* A gradient is born at the backward run of the last op that mentions its buffer: it is zeroed there, while
- * it is about to be used, not in a pass over the whole arena. */
-static void zero_born_gradients(dvbf_run *run, const dvbf_op *op) {
-  const dvbf_graph *g = run->graph;
-  for (int i = 0; i < op->n_in + op->n_out; i++) {
-    dvbf_value value = i < op->n_in ? op->in[i] : op->out[i - op->n_in];
-    if (value.buffer < 0) continue;
-    const dv_buffer *b = &g->buffers[value.buffer];
-    if (b->kind == DV_BUFFER_VALUE && b->last == op->number)
-      memset(run->arena + b->gradient, 0, b->size * sizeof *run->arena);
-  }
-}
-
 void dv_run_backward(dvbf_run *run) {
   const dvbf_graph *g = run->graph;
-  for (int i = g->n_ops - 1; i >= 0; i--) {
-    const dvbf_op *op = &g->ops[i];
-    zero_born_gradients(run, op);
-    if (op->type->backward) op->type->backward(op, run);
-  }
+  memset(run->begun, 0, (size_t)g->n_buffers * sizeof *run->begun);
+  for (int i = g->n_ops - 1; i >= 0; i--)
+    if (g->ops[i].type->backward) g->ops[i].type->backward(&g->ops[i], run);
+  for (int i = 0; i < g->n_buffers; i++)
+    if (g->buffers[i].kind == DV_BUFFER_PARAMETER) dvbf_gradient_at(run, (dvbf_value){.buffer = i});
 }

@@ -60,6 +60,7 @@ typedef struct dv_buffer {
   size_t size;             /* reals */
   int first, last;         /* ops that mention it */
   size_t offset, gradient; /* in the arena, or in the parameter vector */
+  int shares; /* the first buffer with the same gradient: a parameter may be mentioned by name again */
 } dv_buffer;
 
 /* An executor: one program, one private arena. Several run at the same time, each on its own shard. */
@@ -75,6 +76,7 @@ struct dvbf_run {
   const uint32_t *sequence; /* [rows] keys the noise */
   bool same_weights;        /* as in the last run: what was made from them alone is still there */
   float *buffer;            /* [steps][n_x] for frames that come from a file, else NULL */
+  bool *begun;              /* [buffers] whether a gradient holds anything yet on this way back */
   double terms[DV_TERMS];   /* of the bound, summed over the shard's sequences and steps */
 };
 
@@ -104,8 +106,11 @@ dvbf_run dv_run_in(const dvbf_graph *g, dvbf_real *arena);
 dvbf_status dv_run_init(dvbf_run *run, const dvbf_graph *g, dvbf_error *error);
 void dv_run_clear(dvbf_run *run);
 void dv_run_forward(dvbf_run *run);
-/* Adds to run->gradient. */
+/* Writes run->gradient, zeros where no op reaches; that of frozen parameters is left as it is. */
 void dv_run_backward(dvbf_run *run);
+/* dvbf_gradient_at for an op that can write a gradient as well as add to it: where *add is false, what is
+ * there counts for nothing and all of it must be written. */
+dvbf_real *dv_gradient_into(const dvbf_run *run, dvbf_value value, bool *add);
 
 /* dvbf_at for ops of the library: inlined, because a small program spends more time on finding values than on
  * computing with them. */

@@ -434,12 +434,14 @@ static void gaussian(real *out, const real *x, const real *mean, const real *log
   }
 }
 
-static void gaussian_backward(real *d_mean, real *d_log_sigma, const real *g, const real *x, const real *mean,
-                              const real *log_sigma, size_t n_sigma, real floor, int rows, int n) {
+static void gaussian_backward(real *d_mean, bool add, real *d_log_sigma, const real *g, const real *x,
+                              const real *mean, const real *log_sigma, size_t n_sigma, real floor, int rows,
+                              int n) {
   if (n_sigma == 1) {
     real precision = exp1(-2 * at_least(*log_sigma, floor)), total = 0;
     for (int r = 0; r < rows; r++, x += n, mean += n, d_mean += n) {
       real sum = 0, gp = g[r] * precision;
+      if (!add) memset(d_mean, 0, (size_t)n * sizeof *d_mean);
       for (int i = 0; i < n; i++) {
         real e = x[i] - mean[i];
         sum += e * e;
@@ -454,6 +456,7 @@ static void gaussian_backward(real *d_mean, real *d_log_sigma, const real *g, co
     size_t row = n_sigma > (size_t)n ? (size_t)r * n : 0;
     const real *s = log_sigma + row;
     real *ds = d_log_sigma ? d_log_sigma + row : NULL;
+    if (!add) memset(d_mean, 0, (size_t)n * sizeof *d_mean);
     for (int i = 0; i < n; i++) {
       real inverse = exp1(-at_least(s[i], floor)), e = (x[i] - mean[i]) * inverse;
       d_mean[i] += g[r] * e * inverse;
@@ -482,9 +485,16 @@ static void bernoulli_backward(real *d_logits, const real *g, const real *x, con
 
 /* ---- Optimisers ---- */
 
+/* Parameters are about to be written that all workers have just read: asking other cores for all of them at
+ * once is faster than one after the other. */
+static void claim(const real *p, size_t n) {
+  for (size_t i = 0; i < n; i += 64 / sizeof *p) __builtin_prefetch(p + i, 1);
+}
+
 /* `step` holds the rate and the bias corrections; `factor` is that of the norm clip. */
 static void adam(real *p, const real *g, real *m, real *v, size_t n, real step, real beta1, real beta2,
                  real epsilon, real factor) {
+  claim(p, n);
   for (size_t i = 0; i < n; i++) {
     real gi = g[i] * factor;
     m[i] = beta1 * m[i] + (1 - beta1) * gi;
@@ -496,6 +506,7 @@ static void adam(real *p, const real *g, real *m, real *v, size_t n, real step, 
 /* Zeiler (2012): v averages squared gradients, m squared steps. */
 static void adadelta(real *p, const real *g, real *m, real *v, size_t n, real step, real rho, real epsilon,
                      real factor) {
+  claim(p, n);
   for (size_t i = 0; i < n; i++) {
     real gi = g[i] * factor;
     v[i] = rho * v[i] + (1 - rho) * gi * gi;

@@ -13,10 +13,10 @@ typedef struct dv_products {
   /* c[m][n] = start[n] + a[m][k] b[k][n] in every row; without start (NULL) it adds to c. */
   void (*nn)(dvbf_real *c, const dvbf_real *start, const dvbf_real *a, const dvbf_real *b, int m, int n,
              int k);
-  /* c[m][k] += a[m][n] b[k][n]^T */
-  void (*nt)(dvbf_real *c, const dvbf_real *a, const dvbf_real *b, int m, int n, int k);
-  /* c[k][n] += a[m][k]^T b[m][n] */
-  void (*tn)(dvbf_real *c, const dvbf_real *a, const dvbf_real *b, int m, int n, int k);
+  /* c[m][k] = a[m][n] b[k][n]^T, or c += where `add` is set. */
+  void (*nt)(dvbf_real *c, bool add, const dvbf_real *a, const dvbf_real *b, int m, int n, int k);
+  /* c[k][n] = a[m][k]^T b[m][n], or c += where `add` is set. */
+  void (*tn)(dvbf_real *c, bool add, const dvbf_real *a, const dvbf_real *b, int m, int n, int k);
 } dv_products;
 
 typedef struct dv_kernels {
@@ -60,10 +60,10 @@ typedef struct dv_kernels {
   /* Gaussian ln p(x | mean, exp(log_sigma)) summed over each row; n_sigma is 1, n or rows * n entries. */
   void (*gaussian)(dvbf_real *out, const dvbf_real *x, const dvbf_real *mean, const dvbf_real *log_sigma,
                    size_t n_sigma, dvbf_real floor, int rows, int n);
-  /* d_mean and d_log_sigma (NULL: fixed) += g[row] times the derivative. */
-  void (*gaussian_backward)(dvbf_real *d_mean, dvbf_real *d_log_sigma, const dvbf_real *g, const dvbf_real *x,
-                            const dvbf_real *mean, const dvbf_real *log_sigma, size_t n_sigma,
-                            dvbf_real floor, int rows, int n);
+  /* d_mean (= unless `add` is set) and d_log_sigma (NULL: fixed) += g[row] times the derivative. */
+  void (*gaussian_backward)(dvbf_real *d_mean, bool add, dvbf_real *d_log_sigma, const dvbf_real *g,
+                            const dvbf_real *x, const dvbf_real *mean, const dvbf_real *log_sigma,
+                            size_t n_sigma, dvbf_real floor, int rows, int n);
   /* Bernoulli ln p(x | logits) summed over each row, and its derivative. */
   void (*bernoulli)(dvbf_real *out, const dvbf_real *x, const dvbf_real *logits, int rows, int n);
   void (*bernoulli_backward)(dvbf_real *d_logits, const dvbf_real *g, const dvbf_real *x,

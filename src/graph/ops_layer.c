@@ -56,10 +56,10 @@ static void multiply(dvbf_run *run, dvbf_value y, const dvbf_real *start, dvbf_v
 
 /* dx += dp W^T over the rows of both views. */
 static void send_back(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
-  dvbf_real *dx = dvbf_gradient_at(run, x);
-  if (!dx) return;
   if (!per_step(w)) {
-    run->product->nt(dx, dvbf_gradient_at(run, y), dv_at(run, w), all_rows(y), y.cols, x.cols);
+    bool add;
+    dvbf_real *dx = dv_gradient_into(run, x, &add);
+    if (dx) run->product->nt(dx, add, dvbf_gradient_at(run, y), dv_at(run, w), all_rows(y), y.cols, x.cols);
     return;
   }
   for (int t = 0; t < y.steps; t++)
@@ -68,10 +68,10 @@ static void send_back(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
 
 /* dW += x^T dp over the rows of both views. */
 static void learn(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
-  dvbf_real *dw = dvbf_gradient_at(run, w);
-  if (!dw) return;
   if (!per_step(w)) {
-    run->product->tn(dw, dv_at(run, x), dvbf_gradient_at(run, y), all_rows(y), y.cols, x.cols);
+    bool add;
+    dvbf_real *dw = dv_gradient_into(run, w, &add);
+    if (dw) run->product->tn(dw, add, dv_at(run, x), dvbf_gradient_at(run, y), all_rows(y), y.cols, x.cols);
     return;
   }
   for (int t = 0; t < y.steps; t++) learn(run, dvbf_steps(y, t, 1), dvbf_steps(x, t, 1), dvbf_steps(w, t, 1));
@@ -101,8 +101,8 @@ static bool narrow(dvbf_value w) {
 static void multiply_step(dvbf_run *run, const dvbf_layer *l, int i, int t) {
   dvbf_value y = dvbf_steps(l->out, t, 1), x = dvbf_steps(l->in[i].x, t, 1), w = weight_of(l->in[i].w, t);
   if (narrow(w))
-    run->product->nt(dv_at(run, y), dv_at(run, x), dv_at(run, weight_of(l->in[i].turned, t)), y.rows, x.cols,
-                     y.cols);
+    run->product->nt(dv_at(run, y), true, dv_at(run, x), dv_at(run, weight_of(l->in[i].turned, t)), y.rows,
+                     x.cols, y.cols);
   else
     multiply(run, y, NULL, x, w);
 }

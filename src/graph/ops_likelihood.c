@@ -132,14 +132,14 @@ static void reduced_forward(const dvbf_op *op, dvbf_run *run) {
   for (int r = 0; r < all_rows(x); r++) out[r] += (dvbf_real)more.ln_p;
 }
 
-static void reduced_backward(const dvbf_op *op, dvbf_run *run) {
+static void reduced_backward(const dvbf_op *op, dvbf_run *run, dvbf_real *d_mean, bool add) {
   dvbf_value x = op->in[0];
   const dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
   dvbf_real *d_log_sigma = dvbf_gradient_at(run, op->in[2]);
   double log_sigma = (double)*dv_at(run, op->in[2]), floor = run->schedule->log_sigma_floor, sum = 0;
   scaled s = scaled_by(op->data, log_sigma, floor);
-  run->k->gaussian_backward(dvbf_gradient_at(run, op->in[1]), d_log_sigma, g, dv_at(run, x),
-                            dv_at(run, op->in[1]), &s.log_sigma, 1, s.floor, all_rows(x), x.cols);
+  run->k->gaussian_backward(d_mean, add, d_log_sigma, g, dv_at(run, x), dv_at(run, op->in[1]), &s.log_sigma,
+                            1, s.floor, all_rows(x), x.cols);
   for (int r = 0; r < all_rows(x); r++) sum += (double)g[r];
   if (d_log_sigma) *d_log_sigma += (dvbf_real)(sum * added_by(op->data, x.cols, log_sigma, floor).slope);
 }
@@ -171,14 +171,15 @@ static void gaussian_backward(const dvbf_op *op, dvbf_run *run) {
     gaussian_part_backward(op, run);
     return;
   }
+  bool add;
+  dvbf_real *d_mean = dv_gradient_into(run, op->in[1], &add);
   apply_mask(g, dv_at(run, op->in[3]), all_rows(x));
   if (is_reduced(op))
-    reduced_backward(op, run);
+    reduced_backward(op, run, d_mean, add);
   else
-    run->k->gaussian_backward(dvbf_gradient_at(run, op->in[1]), dvbf_gradient_at(run, op->in[2]), g,
-                              dv_at(run, x), dv_at(run, op->in[1]), dv_at(run, op->in[2]),
-                              count_of(op->in[2]), (dvbf_real)run->schedule->log_sigma_floor, all_rows(x),
-                              x.cols);
+    run->k->gaussian_backward(d_mean, add, dvbf_gradient_at(run, op->in[2]), g, dv_at(run, x),
+                              dv_at(run, op->in[1]), dv_at(run, op->in[2]), count_of(op->in[2]),
+                              (dvbf_real)run->schedule->log_sigma_floor, all_rows(x), x.cols);
 }
 
 static const dvbf_op_class gaussian_class = {"gaussian", gaussian_forward, gaussian_backward};

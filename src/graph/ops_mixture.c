@@ -75,7 +75,7 @@ static void step_backward(const dvbf_op *op, dvbf_run *run) {
   part s[3];
   for (int i = 0, count = parts_of_s(m, s); i < count; i++) {
     dvbf_real *ds = dvbf_gradient_at(run, dvbf_steps(s[i].x, t, 1));
-    if (ds) run->product->nt(ds, sums, v + s[i].row * width, rows, width, s[i].x.cols);
+    if (ds) run->product->nt(ds, true, sums, v + s[i].row * width, rows, width, s[i].x.cols);
   }
   dvbf_real *dz = dvbf_gradient_at(run, dvbf_steps(m->z, t, 1));
   if (m->residual && dz) run->k->add(dz, d_next, (size_t)rows * (size_t)n);
@@ -89,7 +89,7 @@ static void learn(dvbf_run *run, const dvbf_mixture *m, dvbf_value v, int first,
   const dvbf_real *d_parts = dv_at(run, dvbf_steps(m->parts, first, count));
   part s[3];
   for (int i = 0, n = parts_of_s(m, s); i < n; i++)
-    run->product->tn(dv + s[i].row * width, dv_at(run, dvbf_steps(s[i].x, first, count)), d_parts, rows,
+    run->product->tn(dv + s[i].row * width, true, dv_at(run, dvbf_steps(s[i].x, first, count)), d_parts, rows,
                      width, s[i].x.cols);
   if (m->affine) run->k->column_sum(dv + constant_row(m) * width, d_parts, rows, width);
 }

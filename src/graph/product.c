@@ -28,7 +28,7 @@ enum {
   LANES = VECTOR / (int)sizeof(real),
   ROWS = 6,            /* of a tile */
   COLS = WIDE * LANES, /* of the widest tile */
-  DEPTH = 256          /* of a packed panel */
+  DEPTH = 256          /* of a panel: as much of a and b as caches and page tables hold while all rows pass */
 };
 
 /* sum[rows][at .. at + nv - 1] += a[rows] b[nv * LANES], where entry r of a is a[r * row]. */
@@ -109,13 +109,16 @@ static void panel(real *c, size_t ldc, const real *first, operand a, const real 
   }
 }
 
-/* to[depth][width] = columns of b, zeros from `cols` on; entry (d, i) of b is b[d * step + i * col]. */
+/* to[depth][width] = columns of b, zeros from `cols` on; entry (d, i) of b is b[d * step + i * col]. Where b
+ * is transposed, a few of its rows at a time: more of them, a power of two apart, would drive each other out
+ * of the cache. */
 static void pack(real *to, int width, const real *b, size_t step, size_t col, int depth, int cols) {
   if (col == 1) {
     for (int d = 0; d < depth; d++) memcpy(to + d * width, b + d * step, (size_t)cols * sizeof *to);
   } else {
-    for (int d = 0; d < depth; d++)
-      for (int i = 0; i < cols; i++) to[d * width + i] = b[d * step + i * col];
+    for (int some = 0; some < cols; some += LANES)
+      for (int d = 0; d < depth; d++)
+        for (int i = some; i < cols && i < some + LANES; i++) to[d * width + i] = b[d * step + i * col];
   }
   for (int d = 0; d < depth && cols < width; d++)
     for (int i = cols; i < width; i++) to[d * width + i] = 0;
@@ -127,20 +130,21 @@ static int readable(int depth, size_t step, int at, int width) {
   return end < last ? 0 : (int)((end - last) / step) + 1;
 }
 
-/* c[m][n] = start + a b over `depth`, start a row [n], or c += a b where it is NULL; b by (step, col) as in
- * pack. */
-static void multiply(real *c, const real *start, operand a, const real *b, size_t step, size_t col, int m,
-                     int n, int depth) {
+/* c[m][n] += a b over `depth`, or c = start + a b where `add` is not set, start a row [n] or NULL for zeros;
+ * b by (step, col) as in pack. */
+static void multiply(real *c, bool add, const real *start, operand a, const real *b, size_t step, size_t col,
+                     int m, int n, int depth) {
   _Alignas(64) real packed[DEPTH * COLS], row[COLS] = {0};
   for (int at = 0; at < n; at += COLS) {
     int cols = n - at < COLS ? n - at : COLS, width = (cols + LANES - 1) / LANES * LANES;
     int direct = col == 1 ? readable(depth, step, at, width) : 0;
-    const real *first = start ? memcpy(row, start + at, (size_t)cols * sizeof *row) : NULL;
+    const real *first = add ? NULL : row;
+    if (start) memcpy(row, start + at, (size_t)cols * sizeof *row);
     for (int done = 0; done < depth; first = NULL) {
-      int left = depth - done, part = done < direct ? direct : left < DEPTH ? left : DEPTH;
+      bool here = done < direct;
+      int left = (here ? direct : depth) - done, part = left < DEPTH ? left : DEPTH;
       operand rest = {a.at + done * a.step, a.row, a.step};
       const real *from = b + done * step + at * col;
-      bool here = done < direct;
       if (!here) pack(packed, width, from, step, col, part, cols);
       panel(c + at, (size_t)n, first, rest, here ? from : packed, here ? step : (size_t)width, m, part, cols);
       done += part;
@@ -232,28 +236,29 @@ static void nn(real *c, const real *start, const real *a, const real *b, int m, 
   if (m < ROWS && n % LANES == 0)
     multiply_few(c, start, a, b, m, n, k);
   else
-    multiply(c, start, (operand){a, (size_t)k, 1}, b, (size_t)n, 1, m, n, k);
+    multiply(c, !start, start, (operand){a, (size_t)k, 1}, b, (size_t)n, 1, m, n, k);
 }
 
-/* c[m][k] += a[m][n] b[k][n]^T */
-static void nt(real *c, const real *a, const real *b, int m, int n, int k) {
-  if (k <= NARROW && n >= LANES)
-    dot_all(c, a, b, m, n, k);
-  else
-    multiply(c, NULL, (operand){a, (size_t)n, 1}, b, 1, (size_t)n, m, k, n);
-}
-
-/* c[k][n] += a[m][k]^T b[m][n]; a narrow result is made the other way round, in full vectors. */
-static void tn(real *c, const real *a, const real *b, int m, int n, int k) {
-  real turned[TURNED];
-  if (n > NARROW || k < LANES || n * k > TURNED) {
-    multiply(c, NULL, (operand){a, 1, (size_t)k}, b, (size_t)n, 1, k, n, m);
+/* c[m][k] (+)= a[m][n] b[k][n]^T */
+static void nt(real *c, bool add, const real *a, const real *b, int m, int n, int k) {
+  if (k > NARROW || n < LANES) {
+    multiply(c, add, NULL, (operand){a, (size_t)n, 1}, b, 1, (size_t)n, m, k, n);
     return;
   }
-  memset(turned, 0, (size_t)(n * k) * sizeof *turned);
-  multiply(turned, NULL, (operand){b, 1, (size_t)n}, a, (size_t)k, 1, n, k, m);
+  if (!add) memset(c, 0, (size_t)m * (size_t)k * sizeof *c);
+  dot_all(c, a, b, m, n, k);
+}
+
+/* c[k][n] (+)= a[m][k]^T b[m][n]; a narrow result is made the other way round, in full vectors. */
+static void tn(real *c, bool add, const real *a, const real *b, int m, int n, int k) {
+  real turned[TURNED];
+  if (n > NARROW || k < LANES || n * k > TURNED) {
+    multiply(c, add, NULL, (operand){a, 1, (size_t)k}, b, (size_t)n, 1, k, n, m);
+    return;
+  }
+  multiply(turned, false, NULL, (operand){b, 1, (size_t)n}, a, (size_t)k, 1, n, k, m);
   for (int j = 0; j < k; j++)
-    for (int i = 0; i < n; i++) c[j * n + i] += turned[i * k + j];
+    for (int i = 0; i < n; i++) c[j * n + i] = (add ? c[j * n + i] : 0) + turned[i * k + j];
 }
 
 #define JOIN_(a, b) a##b

@@ -261,14 +261,16 @@ static void configure(void) {
   _tile_loadconfig(&config);
 }
 
-/* c[m][n] = start + a b, start a row [n], or c += a b where it is NULL. */
-INLINE void multiply(float *c, const float *start, operand a, operand b, int m, int n, int depth, bool low) {
+/* c[m][n] += a b, or c = start + a b where `add` is not set, start a row [n] or NULL for zeros. */
+INLINE void multiply(float *c, bool add, const float *start, operand a, operand b, int m, int n, int depth,
+                     bool low) {
   enum { WIDE = COLUMNS * SIDE, DEEP = CHUNK * DEPTH };
   float row[WIDE] = {0};
   configure();
   for (int j = 0; j < n; j += WIDE) {
     int cols = least(n - j, WIDE);
-    const float *first = start ? memcpy(row, start + j, (size_t)cols * sizeof *row) : NULL;
+    const float *first = add ? NULL : row;
+    if (start) memcpy(row, start + j, (size_t)cols * sizeof *row);
     for (int d = 0; d < depth; d += DEEP, first = NULL)
       multiply_chunk(c + j, (size_t)n, first, moved(a, 0, d), moved(b, j, d), m, cols, least(depth - d, DEEP),
                      low);
@@ -276,12 +278,13 @@ INLINE void multiply(float *c, const float *start, operand a, operand b, int m, 
   _tile_release();
 }
 
-static void bfloat16x3(float *c, const float *start, operand a, operand b, int m, int n, int depth) {
-  multiply(c, start, a, b, m, n, depth, true);
+static void bfloat16x3(float *c, bool add, const float *start, operand a, operand b, int m, int n,
+                       int depth) {
+  multiply(c, add, start, a, b, m, n, depth, true);
 }
 
-static void bfloat16(float *c, const float *start, operand a, operand b, int m, int n, int depth) {
-  multiply(c, start, a, b, m, n, depth, false);
+static void bfloat16(float *c, bool add, const float *start, operand a, operand b, int m, int n, int depth) {
+  multiply(c, add, start, a, b, m, n, depth, false);
 }
 
 /* The three products. Packing b is paid back by many rows of c, packing a by many columns, reading and
@@ -292,19 +295,19 @@ static void bfloat16(float *c, const float *start, operand a, operand b, int m, 
     if (least(m, least(n, k)) < enough)                                                                      \
       dv_products_v4.nn(c, start, a, b, m, n, k);                                                            \
     else                                                                                                     \
-      multiply(c, start, (operand){a, (size_t)k, 1}, (operand){b, 1, (size_t)n}, m, n, k);                   \
+      multiply(c, !start, start, (operand){a, (size_t)k, 1}, (operand){b, 1, (size_t)n}, m, n, k);           \
   }                                                                                                          \
-  static void nt_##name(float *c, const float *a, const float *b, int m, int n, int k) {                     \
+  static void nt_##name(float *c, bool add, const float *a, const float *b, int m, int n, int k) {           \
     if (least(m, least(n, k)) < enough)                                                                      \
-      dv_products_v4.nt(c, a, b, m, n, k);                                                                   \
+      dv_products_v4.nt(c, add, a, b, m, n, k);                                                              \
     else                                                                                                     \
-      multiply(c, NULL, (operand){a, (size_t)n, 1}, (operand){b, (size_t)n, 1}, m, k, n);                    \
+      multiply(c, add, NULL, (operand){a, (size_t)n, 1}, (operand){b, (size_t)n, 1}, m, k, n);               \
   }                                                                                                          \
-  static void tn_##name(float *c, const float *a, const float *b, int m, int n, int k) {                     \
+  static void tn_##name(float *c, bool add, const float *a, const float *b, int m, int n, int k) {           \
     if (least(m, least(n, k)) < enough)                                                                      \
-      dv_products_v4.tn(c, a, b, m, n, k);                                                                   \
+      dv_products_v4.tn(c, add, a, b, m, n, k);                                                              \
     else                                                                                                     \
-      multiply(c, NULL, (operand){a, 1, (size_t)k}, (operand){b, 1, (size_t)n}, k, n, m);                    \
+      multiply(c, add, NULL, (operand){a, 1, (size_t)k}, (operand){b, 1, (size_t)n}, k, n, m);               \
   }                                                                                                          \
   const dv_products dv_products_##name = {nn_##name, nt_##name, tn_##name};
 

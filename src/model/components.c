@@ -117,22 +117,20 @@ static bool search_allocate(search *s, int n, int directions) {
 }
 
 static void look_inside(search *s, const chunk *c) {
-  memset(s->inside, 0, (size_t)c->count * (size_t)s->directions * sizeof *s->inside);
-  s->product->nt(s->inside, c->frames, s->q, c->count, s->n, s->directions);
+  s->product->nt(s->inside, false, c->frames, s->q, c->count, s->n, s->directions);
 }
 
 static void add_turned(void *user, const chunk *c) {
   search *s = user;
   look_inside(s, c);
-  s->product->tn(s->cq, s->inside, c->frames, c->count, s->n, s->directions);
+  s->product->tn(s->cq, true, s->inside, c->frames, c->count, s->n, s->directions);
 }
 
 static void add_gram(void *user, const chunk *c) {
   search *s = user;
   size_t d = (size_t)s->directions;
   look_inside(s, c);
-  memset(s->gram, 0, d * d * sizeof *s->gram);
-  s->product->tn(s->gram, s->inside, s->inside, c->count, s->directions, s->directions);
+  s->product->tn(s->gram, false, s->inside, s->inside, c->count, s->directions, s->directions);
   for (size_t i = 0; i < d * d; i++) s->matrix[i] += (double)s->gram[i];
 }
 
@@ -324,8 +322,8 @@ typedef struct projecting {
 static void put_coordinates(void *user, const chunk *from) {
   projecting *p = user;
   size_t width = (size_t)p->c->count;
-  memset(p->inside, 0, (size_t)from->count * width * sizeof *p->inside);
-  dv_kernels_best()->product->nt(p->inside, from->frames, p->c->axes, from->count, p->c->n_x, p->c->count);
+  dv_kernels_best()->product->nt(p->inside, false, from->frames, p->c->axes, from->count, p->c->n_x,
+                                 p->c->count);
   for (int r = 0; r < from->count; r++)
     for (size_t i = 0; i < width; i++)
       p->to[from->number[r] * width + i] = (float)(p->c->scale * (double)p->inside[(size_t)r * width + i]);

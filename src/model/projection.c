@@ -102,7 +102,7 @@ static void multiply(dvbf_real *values, size_t count, double by) {
 static void fold_rows(dvbf_real *to, const dvbf_real *from, int frames, int cols, const dv_components *c) {
   for (int i = 0; i < frames;
        i++, to += (size_t)c->n_x * (size_t)cols, from += (size_t)c->count * (size_t)cols)
-    dv_kernels_best()->product->tn(to, c->axes, from, c->count, cols, c->n_x);
+    dv_kernels_best()->product->tn(to, false, c->axes, from, c->count, cols, c->n_x);
 }
 
 /* Weights to x: [rows][n_c] becomes [rows][n_x] = V_c P / scale. */

@@ -161,7 +161,6 @@ static void shard_phase(dv_updater *u, int worker) {
     const uint32_t *index = u->index + (size_t)s * (size_t)u->rows;
     run->gradient = u->gradients[s];
     run->sequence = index;
-    memset(run->gradient, 0, u->model->parameters.size * sizeof *run->gradient);
     dv_program_load(&u->program, run, u->model, u->train, index, count, u->program.steps);
     dv_run_forward(run);
     dv_run_backward(run);
