@@ -1,4 +1,4 @@
-/* Shared by the benchmarks: data, a model, time, figures. */
+/* Shared by the programs of the benchmark: data, a model in training, time, figures. */
 #ifndef DV_BENCH_H
 #define DV_BENCH_H
 
@@ -36,17 +36,18 @@ static inline dvbf_sequences bench_data(size_t count, size_t steps, size_t pixel
   return s;
 }
 
-/* DVBF-LL with a bidirectional initial network over all frames; `more` lists further settings as name, value,
- * .., NULL. */
-static inline dvbf_model *bench_model(const dvbf_sequences *data, int batch, const char *const *more) {
+/* DVBF-LL; `initial` is "birnn", which sees all frames, or "mlp", which sees 5. `more` lists further settings
+ * as name, value, .., NULL, and may be NULL. */
+static inline dvbf_model *bench_model(const dvbf_sequences *data, const char *initial, int batch,
+                                      const char *const *more) {
   dvbf_error error;
   dvbf_settings *s = NULL;
   dvbf_model *model = NULL;
   char text[64];
   snprintf(text, sizeof text, "%d", batch);
   must(dvbf_settings_new(&s, "train", &error), &error);
-  must(dvbf_settings_set(s, "initial", "birnn", &error), &error);
-  must(dvbf_settings_set(s, "initial-frames", "0", &error), &error);
+  must(dvbf_settings_set(s, "initial", initial, &error), &error);
+  must(dvbf_settings_set(s, "initial-frames", strcmp(initial, "mlp") ? "0" : "5", &error), &error);
   must(dvbf_settings_set(s, "batch-size", text, &error), &error);
   for (; more && *more; more += 2) must(dvbf_settings_set(s, more[0], more[1], &error), &error);
   must(dv_model_new(&model, s, NULL, data, 1, &error), &error);
@@ -60,17 +61,8 @@ typedef struct contender {
   dvbf_model *model;
   dv_pool *pool;
   dv_updater *updater;
+  double usual; /* seconds per update when it was made */
 } contender;
-
-static inline contender contender_new(const dvbf_sequences *data, int batch, int threads,
-                                      const char *const *more) {
-  dvbf_error error;
-  contender c = {.model = bench_model(data, batch, more)};
-  must(dv_pool_new(&c.pool, (unsigned)threads, &error), &error);
-  must(dv_updater_new(&c.updater, c.model, c.pool, data, &error), &error);
-  dv_updater_run(c.updater, 2);
-  return c;
-}
 
 /* Seconds per update. */
 static inline double contender_time(contender *c, int updates) {
@@ -79,17 +71,47 @@ static inline double contender_time(contender *c, int updates) {
   return (now() - began) / updates;
 }
 
+static inline contender contender_new(const dvbf_sequences *data, const char *initial, int batch, int threads,
+                                      const char *const *more) {
+  dvbf_error error;
+  contender c = {.model = bench_model(data, initial, batch, more)};
+  must(dv_pool_new(&c.pool, (unsigned)threads, &error), &error);
+  must(dv_updater_new(&c.updater, c.model, c.pool, data, &error), &error);
+  dv_updater_run(c.updater, 2);
+  c.usual = contender_time(&c, 2);
+  return c;
+}
+
+static inline void contender_free(contender *c) {
+  dv_updater_free(c->updater);
+  dv_pool_free(c->pool);
+  dvbf_model_free(c->model);
+}
+
+/* As many updates of a usual time as fill a slice of so many seconds: two at least. */
+static inline int updates_in(double slice, double usual) {
+  double n = slice / usual;
+  return n > 2 ? (int)fmin(n, 10000) : 2;
+}
+
 /* ---- Figures ---- */
 
-enum { MOST_ROUNDS = 100 };
-
 typedef struct sample {
-  double value[MOST_ROUNDS];
-  int n;
+  double *value; /* [n] */
+  size_t n, room;
 } sample;
 
+/* What could not be measured is NaN and is left out. */
 static inline void put(sample *s, double value) {
-  if (isfinite(value)) s->value[s->n++] = value;
+  if (isnan(value)) return;
+  if (s->n == s->room) {
+    size_t room = s->room ? 2 * s->room : 16;
+    double *grown = dv_realloc(s->value, room, sizeof *grown);
+    if (!grown) return;
+    s->value = grown;
+    s->room = room;
+  }
+  s->value[s->n++] = value;
 }
 
 static inline int by_value(const void *a, const void *b) {
@@ -97,12 +119,31 @@ static inline int by_value(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
+/* NaN of an empty sample. */
 static inline double quantile(const sample *s, double q) {
-  double sorted[MOST_ROUNDS];
-  if (!s->n) return NAN;
-  memcpy(sorted, s->value, (size_t)s->n * sizeof *sorted);
-  qsort(sorted, (size_t)s->n, sizeof *sorted, by_value);
-  return sorted[(int)(q * (s->n - 1) + 0.5)];
+  double *sorted = s->n ? dv_calloc(s->n, sizeof *sorted) : NULL;
+  if (!sorted) return (double)NAN;
+  memcpy(sorted, s->value, s->n * sizeof *sorted);
+  qsort(sorted, s->n, sizeof *sorted, by_value);
+  double value = sorted[(size_t)(q * (double)(s->n - 1) + 0.5)];
+  dv_free(sorted);
+  return value;
+}
+
+static inline double median(const sample *s) {
+  return quantile(s, 0.5);
+}
+
+/* a / b round by round, so that a machine that is slow for a while is so for both. Free with sample_free. */
+static inline sample ratios(const sample *a, const sample *b) {
+  sample r = {0};
+  for (size_t i = 0; i < a->n && i < b->n; i++) put(&r, a->value[i] / b->value[i]);
+  return r;
+}
+
+static inline void sample_free(sample *s) {
+  dv_free(s->value);
+  *s = (sample){0};
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* Writes one gradient computation of DVBF-LL with everything that goes in and comes out, as NPY files, so
  * that a twin in another framework can be shown to compute the same: parameters, a minibatch, the noise; the
- * terms of the bound and the gradient of every parameter. Usage: bench_exchange FOLDER [BATCH] */
+ * terms of the bound and the gradient of every parameter. Usage: bench_exchange FOLDER [BATCH [INITIAL]],
+ * with the initial network "birnn" or "mlp" */
 #include "bench.h"
 #include "train/schedule.h"
 
@@ -43,16 +44,16 @@ static void write_parameters(const char *folder, const dv_parameters *p, const f
 
 int main(int count, char **arguments) {
   if (count < 2) {
-    fprintf(stderr, "usage: bench_exchange FOLDER [BATCH]\n");
+    fprintf(stderr, "usage: bench_exchange FOLDER [BATCH [INITIAL]]\n");
     return 2;
   }
-  const char *folder = arguments[1];
+  const char *folder = arguments[1], *initial = count > 3 ? arguments[3] : "birnn";
   int batch = count > 2 ? atoi(arguments[2]) : 20;
   if (batch < 1 || batch > 500) batch = 20;
   mkdir(folder, 0777);
   dvbf_error error;
   dvbf_sequences data = bench_data(500, 15, 256);
-  dvbf_model *model = bench_model(&data, batch, NULL);
+  dvbf_model *model = bench_model(&data, initial, batch, NULL);
   dv_program program;
   dvbf_run run;
   must(dv_program_record(&program, model, 15, batch, 15, true, &error), &error);

@@ -1,31 +1,125 @@
-/* Time of one step of the online filter on a pendulum-sized model. Usage: bench_filter [STEPS] [SAMPLES] */
-#include "bench.h"
+/* Time of one step of the online filter on a model of the pendulum's size with one and sixteen samples of z,
+ * and of the same step with one sample in the twins. Steps are timed one by one; what reading the clock
+ * costs, the median time between two readings with nothing between them, is taken off each, here and in the
+ * twins. */
+#include "section.h"
 
-int main(int count, char **arguments) {
-  int steps = count > 1 ? atoi(arguments[1]) : 100000;
-  size_t samples = count > 2 ? (size_t)atoi(arguments[2]) : 1, size;
-  dvbf_error error;
-  dvbf_sequences data = bench_data(100, 15, 256);
-  const char *const more[] = {"initial", "mlp", "initial-frames", "5", NULL};
-  dvbf_model *model = bench_model(&data, 50, more);
-  must(dvbf_filter_memsize(&size, model, samples, &error), &error);
-  void *memory = dv_calloc_aligned(size, 1);
+enum {
+  SEQUENCE = 200,
+  START = 5
+}; /* steps until a reset; those in which the initial network sees its frames */
+
+typedef struct ours {
   dvbf_filter *filter;
-  dvbf_belief belief;
-  must(dvbf_filter_init(&filter, memory, size, model, samples, 1, &error), &error);
-  double *seconds = dv_calloc((size_t)steps, sizeof *seconds);
-  for (int i = 0; i < steps; i++) {
-    size_t frame = (size_t)(i % 1500);
-    if (i % 200 == 0) dvbf_filter_reset(filter);
+  void *memory;
+  size_t size;
+  dvbf_model *model;
+  dvbf_sequences data;
+} ours;
+
+static ours make_filter(size_t samples) {
+  dvbf_error error;
+  ours o = {.data = bench_data(100, 15, 256)};
+  o.model = bench_model(&o.data, "mlp", 50, NULL);
+  must(dvbf_filter_memsize(&o.size, o.model, samples, &error), &error);
+  o.memory = dv_calloc_aligned(o.size, 1);
+  must(dvbf_filter_init(&o.filter, o.memory, o.size, o.model, samples, 1, &error), &error);
+  return o;
+}
+
+static double clock_cost(void) {
+  sample s = {0};
+  for (int i = 0; i < 1000; i++) {
     double began = now();
-    dvbf_filter_step(filter, data.x + frame * 256, data.u + frame, &belief);
-    seconds[i] = now() - began;
-    if (i % 200 < 5) seconds[i] = 0; /* the start of a sequence is another matter */
+    put(&s, now() - began);
   }
-  qsort(seconds, (size_t)steps, sizeof *seconds, by_value);
-  int skip = (steps + 199) / 200 * 5, n = steps - skip;
-  double *s = seconds + skip;
-  printf("{\"samples\": %zu, \"bytes\": %zu, \"median_us\": %.3f, \"p99_us\": %.3f, \"max_us\": %.3f}\n",
-         samples, size, 1e6 * s[n / 2], 1e6 * s[(int)(0.99 * n)], 1e6 * s[n - 1]);
-  return 0;
+  double cost = median(&s);
+  sample_free(&s);
+  return cost;
+}
+
+/* The start of a sequence is another matter, and is left out. */
+static void time_ours(ours *o, sample *seconds, int steps, double cost) {
+  dvbf_belief belief;
+  for (int i = 0; i < steps; i++) {
+    size_t frame = (size_t)i % (o->data.count * o->data.steps);
+    if (i % SEQUENCE == 0) dvbf_filter_reset(o->filter);
+    double began = now();
+    dvbf_filter_step(o->filter, o->data.x + frame * o->data.n_x, o->data.u + frame, &belief);
+    double spent = now() - began - cost;
+    if (i % SEQUENCE >= START) put(seconds, spent);
+  }
+}
+
+/* Its answer is the microseconds of every step. */
+static void time_twin(twin *t, sample *seconds, int steps) {
+  char *at = twin_ask(t, "filter %d\n", steps);
+  for (char *end; at; at = end) {
+    double microseconds = strtod(at, &end);
+    if (end == at) return;
+    put(seconds, 1e-6 * microseconds);
+  }
+}
+
+static json_t *report(const char *who, const sample *s, const sample *medians,
+                      const sample *medians_of_ours) {
+  printf("%-22s %10.2f %10.2f %10.2f", who, 1e6 * median(s), 1e6 * quantile(s, 0.99), 1e6 * quantile(s, 1));
+  json_t *row = json_pack("{s:s, s:f, s:f, s:f, s:i}", "who", who, "median_us", 1e6 * median(s), "p99_us",
+                          1e6 * quantile(s, 0.99), "max_us", 1e6 * quantile(s, 1), "steps", (int)s->n);
+  if (medians_of_ours) {
+    sample ratio = ratios(medians, medians_of_ours);
+    printf(" %8.1fx", median(&ratio));
+    json_object_set_new(row, "of_dvbf", json_of(&ratio));
+    sample_free(&ratio);
+  }
+  printf("\n");
+  return row;
+}
+
+static void free_filter(ours *o) {
+  dvbf_model_free(o->model);
+  dv_free(o->memory);
+  dvbf_sequences_free(&o->data);
+}
+
+/* Ours with one sample, with sixteen, and the twins. */
+enum { OURS = 2, ENTRANTS = OURS + TWINS };
+static const size_t samples[OURS] = {1, 16};
+static const char *const names[OURS] = {"dvbf", "dvbf, 16 samples of z"};
+
+/* Of every step, and the median of every round. */
+static void measure(bench *b, ours *o, sample *times, sample *medians, double cost) {
+  for (int r = 0; r < b->rounds; r++) {
+    progress("filter: round %d of %d", r + 1, b->rounds);
+    for (int i = 0; i < ENTRANTS; i++) {
+      sample spent = {0};
+      if (i < OURS) time_ours(&o[i], &spent, 20000, cost);
+      if (i >= OURS) time_twin(&b->twins[i - OURS], &spent, 2000);
+      for (size_t k = 0; k < spent.n; k++) put(&times[i], spent.value[k]);
+      put(&medians[i], median(&spent));
+      sample_free(&spent);
+    }
+  }
+  progress_end();
+}
+
+json_t *section_filter(bench *b) {
+  sample times[ENTRANTS] = {{0}}, medians[ENTRANTS] = {{0}};
+  ours o[OURS] = {make_filter(samples[0]), make_filter(samples[1])};
+  double cost = clock_cost();
+  measure(b, o, times, medians, cost);
+  printf(
+      "Microseconds for one frame of 256 pixels, one sample of z. Reading the clock costs %.0f ns, which is\n"
+      "taken off; the filter takes %.0f KiB of the caller's memory.\n\n",
+      1e9 * cost, (double)o[0].size / 1024);
+  printf("%-22s %10s %10s %10s %9s\n", "", "median", "99 %", "most", "of dvbf");
+  json_t *rows = json_array();
+  for (int i = 0; i < ENTRANTS; i++) {
+    const char *who = i < OURS ? names[i] : b->twins[i - OURS].filter_name;
+    if (times[i].n) json_array_append_new(rows, report(who, &times[i], &medians[i], i ? &medians[0] : NULL));
+    sample_free(&times[i]);
+  }
+  for (int i = 0; i < ENTRANTS; i++) sample_free(&medians[i]);
+  for (int i = 0; i < OURS; i++) free_filter(&o[i]);
+  return json_pack("{s:o, s:f}", "rows", rows, "clock_ns", 1e9 * cost);
 }

@@ -1,189 +1,192 @@
-/* Updates per second of DVBF-LL with a bidirectional initial network over 15 frames, and how close that is to
- * the machine: the rate of OpenBLAS's sgemm on one core per thread, and the time of a PyTorch twin, all
- * measured in turn in the same run, because the machine may be shared. Usage: bench_updates [ROUNDS] [TWIN
- * COMMAND...] */
-#include "bench.h"
+/* Time of an update for both initial networks, several batches, 1 and 2 threads; the share of the machine's
+ * matrix-product rate that this is; and the time of the twins, with the number of threads that suits each. */
+#include "section.h"
 
-#include <cblas.h>
-#include <jansson.h>
-#include <math.h>
-#include <pthread.h>
-#include <string.h>
-#include <unistd.h>
+#include "sgemm.h"
 
-extern void openblas_set_num_threads(int count);
-extern char *openblas_get_corename(void);
-
-enum { BATCHES = 3, THREADS = 2 };
+enum { INITIALS = 2, BATCHES = 3, THREADS = TWIN_THREADS, PRODUCTS = 3 };
+static const char *const initials[INITIALS] = {"birnn", "mlp"};
+static const char *const initial_text[INITIALS] = {"bidirectional RNN over all 15 frames", "MLP on 5 frames"};
 static const int batches[BATCHES] = {50, 100, 500};
-static const int updates_per_round[BATCHES] = {40, 20, 6};
+static const char *const products[PRODUCTS] = {"float", "bfloat16x3", "bfloat16"};
 
-/* OpenBLAS of Debian 12 takes processors it does not know for a Prescott, and would be measured five times
- * too slow. The choice is made when it is loaded, so the program starts itself again. */
-static void insist_on_fast_blas(char **arguments) {
-#if defined(__x86_64__)
-  if (strcmp(openblas_get_corename(), "Prescott") || getenv("OPENBLAS_CORETYPE")) return;
-  __builtin_cpu_init();
-  const char *core = __builtin_cpu_supports("avx512vl") ? "SKYLAKEX"
-                     : __builtin_cpu_supports("avx2")   ? "HASWELL"
-                                                        : NULL;
-  if (!core) return;
-  setenv("OPENBLAS_CORETYPE", core, 1);
-  execv("/proc/self/exe", arguments);
-#else
-  (void)arguments;
-#endif
-}
+/* One of ours, or a twin, with 1 to THREADS threads. */
+typedef struct entrant {
+  contender ours[THREADS];
+  int updates[THREADS]; /* in a round */
+  sample seconds[THREADS];
+} entrant;
 
-/* ---- sgemm: one single-threaded product per thread, of the emission's shape ---- */
+/* An initial network and a batch. */
+typedef struct cell {
+  const char *initial;
+  int batch;
+  entrant ours[PRODUCTS]; /* those that the machine has not are empty */
+  entrant twin[TWINS];
+  sample of_sgemm[THREADS]; /* rate of ours in float over that of sgemm in the same round */
+} cell;
 
-enum { M = 500, N = 256, K = 128 };
+/* ---- Measuring ---- */
 
-static void *multiply(void *argument) {
-  float *a = dv_calloc_aligned(M * K, sizeof *a), *b = dv_calloc_aligned(K * N, sizeof *b);
-  float *c = dv_calloc_aligned(M * N, sizeof *c);
-  double *seconds = argument, began = 0;
-  enum { WARM = 3, COUNT = 60 };
-  for (int i = 0; i < WARM + COUNT; i++) {
-    if (i == WARM) began = now();
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, M, N, K, 1, a, K, b, N, 0, c, N);
-  }
-  *seconds = (now() - began) / COUNT;
-  dv_free(a);
-  dv_free(b);
-  dv_free(c);
-  return NULL;
-}
-
-/* GFLOP/s over all threads. */
-static double sgemm_rate(int threads) {
-  pthread_t id[THREADS];
-  double seconds[THREADS], rate = 0;
-  for (int i = 0; i < threads; i++) pthread_create(&id[i], NULL, multiply, &seconds[i]);
-  for (int i = 0; i < threads; i++) {
-    pthread_join(id[i], NULL);
-    rate += 2e-9 * M * N * K / seconds[i];
-  }
-  return rate;
-}
-
-/* ---- The twin: a process that answers "BATCH THREADS UPDATES" with seconds ---- */
-
-typedef struct twin {
-  FILE *to, *from;
-} twin;
-
-static twin twin_start(char **command) {
-  int down[2], up[2];
-  twin t = {0};
-  if (!*command || pipe(down) || pipe(up)) return t;
-  if (fork() == 0) {
-    dup2(down[0], 0);
-    dup2(up[1], 1);
-    close(down[1]);
-    close(up[0]);
-    execvp(*command, command);
-    _exit(127);
-  }
-  close(down[0]);
-  close(up[1]);
-  t.to = fdopen(down[1], "w");
-  t.from = fdopen(up[0], "r");
-  return t;
-}
-
-/* Seconds per update, NaN when there is no twin. */
-static double time_twin(twin *t, int batch, int threads, int updates) {
-  char line[64];
-  if (!t->to) return NAN;
-  fprintf(t->to, "%d %d %d\n", batch, threads, updates);
-  fflush(t->to);
-  if (fgets(line, sizeof line, t->from)) return atof(line) / updates;
-  fclose(t->to);
-  t->to = NULL;
-  return NAN;
-}
-
-/* ---- Figures ---- */
-
-typedef struct row {
-  contender ours;
-  sample seconds, twin, rate;
-} row;
-
-static long resident_kilobytes(void) {
-  long pages = 0;
-  FILE *f = fopen("/proc/self/statm", "r");
-  if (!f || fscanf(f, "%*d %ld", &pages) != 1) pages = 0;
-  if (f) fclose(f);
-  return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
-static void measure(row rows[BATCHES][THREADS], sample gemm[THREADS], twin *t, int rounds) {
-  for (int r = 0; r < rounds; r++)
-    for (int b = 0; b < BATCHES; b++)
-      for (int n = 0; n < THREADS; n++) {
-        row *at = &rows[b][n];
-        double rate = sgemm_rate(n + 1), seconds = contender_time(&at->ours, updates_per_round[b]);
-        put(&gemm[n], rate);
-        put(&at->seconds, seconds);
-        put(&at->rate, dv_updater_flops(at->ours.updater) / seconds * 1e-9 / rate);
-        put(&at->twin, time_twin(t, batches[b], n + 1, updates_per_round[b] / 2 + 1));
-        fprintf(stderr, "\rround %d of %d", r + 1, rounds);
-      }
-  fprintf(stderr, "\r                  \r");
-}
-
-static double fastest_twin(const row rows[THREADS]) {
-  return fmin(quantile(&rows[0].twin, 0.5), quantile(&rows[1].twin, 0.5));
-}
-
-static json_t *report(row rows[BATCHES][THREADS], const sample gemm[THREADS]) {
-  json_t *list = json_array();
-  printf("DVBF-LL, 256 pixels, 15 frames, BiRNN initial network; medians (10 %% .. 90 %%)\n");
-  printf("sgemm %dx%dx%d, OpenBLAS %s: %.0f GFLOP/s with 1 thread, %.0f with 2\n\n", M, N, K,
-         openblas_get_corename(), quantile(&gemm[0], 0.5), quantile(&gemm[1], 0.5));
-  printf("%5s %7s %22s %9s %8s %9s %9s %11s\n", "batch", "threads", "ms per update", "updates/s", "GFLOP/s",
-         "of sgemm", "speed-up", "of twin");
-  for (int b = 0; b < BATCHES; b++)
-    for (int n = 0; n < THREADS; n++) {
-      const row *r = &rows[b][n];
-      double s = quantile(&r->seconds, 0.5), gflops = dv_updater_flops(r->ours.updater) / s * 1e-9;
-      double speed_up = quantile(&rows[b][0].seconds, 0.5) / s, ratio = fastest_twin(rows[b]) / s;
-      printf("%5d %7d %8.2f (%5.2f ..%6.2f) %9.1f %8.1f %8.0f%% %8.2fx", batches[b], n + 1, 1e3 * s,
-             1e3 * quantile(&r->seconds, 0.1), 1e3 * quantile(&r->seconds, 0.9), 1 / s, gflops,
-             100 * quantile(&r->rate, 0.5), speed_up);
-      isfinite(ratio) ? printf(" %10.2fx\n", ratio) : printf(" %11s\n", "-");
-      json_array_append_new(list, json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "batch", batches[b],
-                                            "threads", n + 1, "seconds", s, "gflops", gflops, "of_sgemm",
-                                            quantile(&r->rate, 0.5), "speed_up", speed_up, "twin_seconds",
-                                            isfinite(ratio) ? ratio * s : -1.0));
+static void prepare_ours(const bench *b, cell *c, const dvbf_sequences *data) {
+  for (int p = 0; p < PRODUCTS; p++)
+    for (int n = 0; n < THREADS && can_multiply(products[p]); n++) {
+      entrant *e = &c->ours[p];
+      const char *const more[] = {"products", products[p], NULL};
+      e->ours[n] = contender_new(data, c->initial, c->batch, n + 1, more);
+      e->updates[n] = updates_in(b->slice, e->ours[n].usual);
     }
-  return list;
 }
 
-int main(int count, char **arguments) {
-  static row rows[BATCHES][THREADS];
-  sample gemm[THREADS] = {{{0}, 0}};
-  insist_on_fast_blas(arguments);
-  openblas_set_num_threads(1);
-  int rounds = count > 1 ? atoi(arguments[1]) : 15;
-  if (rounds < 1 || rounds * BATCHES > MOST_ROUNDS) rounds = MOST_ROUNDS / BATCHES;
+/* Compiles and warms up, which takes long and is not counted. */
+static void prepare_twins(bench *b, cell *c) {
+  for (int i = 0; i < TWINS; i++)
+    for (int n = 0; n < THREADS && twin_there(&b->twins[i]); n++) {
+      progress("%s compiles and warms up: %s, batch %d, %d threads", b->twins[i].name, c->initial, c->batch,
+               n + 1);
+      double usual = twin_update(&b->twins[i], c->initial, c->batch, n + 1, 2);
+      c->twin[i].updates[n] = isnan(usual) ? 0 : updates_in(b->slice, usual);
+    }
+}
+
+/* One round: sgemm, ours, every twin. */
+static void measure(bench *b, cell *c, sample gemm[THREADS]) {
+  for (int n = 0; n < THREADS; n++) {
+    double rate = sgemm_rate(n + 1);
+    put(&gemm[n], rate);
+    for (int p = 0; p < PRODUCTS; p++) {
+      entrant *e = &c->ours[p];
+      if (!e->updates[n]) continue;
+      double seconds = contender_time(&e->ours[n], e->updates[n]);
+      put(&e->seconds[n], seconds);
+      if (!p) put(&c->of_sgemm[n], dv_updater_flops(e->ours[n].updater) / seconds * 1e-9 / rate);
+    }
+  }
+  for (int i = 0; i < TWINS; i++)
+    for (int n = 0; n < THREADS; n++)
+      if (c->twin[i].updates[n])
+        put(&c->twin[i].seconds[n],
+            twin_update(&b->twins[i], c->initial, c->batch, n + 1, c->twin[i].updates[n]));
+}
+
+/* ---- Reporting ---- */
+
+static int best_threads(const entrant *e) {
+  int best = 0;
+  for (int n = 1; n < THREADS; n++)
+    if (median(&e->seconds[n]) < median(&e->seconds[best])) best = n;
+  return best;
+}
+
+static void print_time(const char *who, int batch, int threads, const sample *s) {
+  printf("%5d  %-22s %7d %9.2f (%6.2f ..%7.2f)", batch, who, threads, 1e3 * median(s), 1e3 * quantile(s, 0.1),
+         1e3 * quantile(s, 0.9));
+}
+
+static json_t *report_ours(const cell *c, int n) {
+  const entrant *e = &c->ours[0];
+  double gflops = dv_updater_flops(e->ours[n].updater) / median(&e->seconds[n]) * 1e-9;
+  sample speed_up = ratios(&e->seconds[0], &e->seconds[n]);
+  print_time("dvbf", c->batch, n + 1, &e->seconds[n]);
+  printf(" %8.0f %8.0f%% %8.2fx\n", gflops, 100 * median(&c->of_sgemm[n]), median(&speed_up));
+  json_t *row = json_pack("{s:s, s:i, s:i, s:o, s:f, s:o, s:o}", "initial", c->initial, "batch", c->batch,
+                          "threads", n + 1, "seconds", json_of(&e->seconds[n]), "gflops", gflops, "of_sgemm",
+                          json_of(&c->of_sgemm[n]), "speed_up", json_of(&speed_up));
+  sample_free(&speed_up);
+  return row;
+}
+
+/* How many times the time of ours in float with 2 threads; at 1, who is as fast. */
+static json_t *report_against(const cell *c, const char *who, const entrant *e, int n, bool equal_work) {
+  const sample *ours = &c->ours[0].seconds[THREADS - 1];
+  sample ratio = ratios(&e->seconds[n], ours);
+  print_time(who, c->batch, n + 1, &e->seconds[n]);
+  printf(" %8s %9s %9s %8.2fx (%.2f .. %.2f)%s\n", "", "", "", median(&ratio), quantile(&ratio, 0.1),
+         quantile(&ratio, 0.9), equal_work ? "" : "  less exact");
+  json_t *row = json_pack("{s:s, s:i, s:i, s:o, s:o}", "initial", c->initial, "batch", c->batch, "threads",
+                          n + 1, "seconds", json_of(&e->seconds[n]), "of_dvbf", json_of(&ratio));
+  sample_free(&ratio);
+  return row;
+}
+
+static void report_cell(const bench *b, const cell *c, json_t *ours, json_t *others, json_t *inexact) {
+  for (int n = 0; n < THREADS; n++) json_array_append_new(ours, report_ours(c, n));
+  for (int i = 0; i < TWINS; i++) {
+    const entrant *e = &c->twin[i];
+    if (!e->seconds[0].n) continue;
+    int best = best_threads(e);
+    json_t *row = report_against(c, b->twins[i].name, e, best, true);
+    json_object_set_new(row, "who", json_string(b->twins[i].key));
+    for (int n = 0; n < THREADS; n++) {
+      char key[32];
+      snprintf(key, sizeof key, "seconds_%d", n + 1);
+      json_object_set_new(row, key, json_of(&e->seconds[n]));
+    }
+    json_array_append_new(others, row);
+  }
+  for (int p = 1; p < PRODUCTS; p++)
+    for (int n = THREADS - 1; n >= 0 && c->ours[p].seconds[n].n; n--) {
+      char who[64];
+      snprintf(who, sizeof who, "(dvbf, %s)", products[p]);
+      json_t *row = report_against(c, who, &c->ours[p], n, false);
+      json_object_set_new(row, "products", json_string(products[p]));
+      json_array_append_new(inexact, row);
+      break;
+    }
+}
+
+static void print_head(const sample gemm[THREADS]) {
+  printf("%s: %.0f GFLOP/s on 1 thread, %.0f on 2\n", sgemm_name(), median(&gemm[0]), median(&gemm[1]));
+  printf("Twins with the number of threads that suits them; `of dvbf` is their time over ours with 2 "
+         "threads.\n");
+  printf("Rows in brackets multiply with fewer bits (setting products), the others all in float.\n");
+}
+
+static json_t *report(const bench *b, cell cells[INITIALS][BATCHES], int n_batches,
+                      const sample gemm[THREADS]) {
+  json_t *ours = json_array(), *others = json_array(), *inexact = json_array();
+  print_head(gemm);
+  for (int i = 0; i < INITIALS; i++) {
+    printf("\nInitial network: %s\n%5s  %-22s %7s %27s %8s %9s %9s %8s\n", initial_text[i], "batch", "",
+           "threads", "ms per update", "GFLOP/s", "of sgemm", "speed-up", "of dvbf");
+    for (int k = 0; k < n_batches; k++) report_cell(b, &cells[i][k], ours, others, inexact);
+  }
+  return json_pack("{s:o, s:o, s:o, s:o, s:o}", "sgemm_1", json_of(&gemm[0]), "sgemm_2", json_of(&gemm[1]),
+                   "dvbf", ours, "twins", others, "dvbf_inexact", inexact);
+}
+
+static void clear(cell *c) {
+  for (int n = 0; n < THREADS; n++) {
+    for (int p = 0; p < PRODUCTS; p++) {
+      if (c->ours[p].updates[n]) contender_free(&c->ours[p].ours[n]);
+      sample_free(&c->ours[p].seconds[n]);
+    }
+    for (int i = 0; i < TWINS; i++) sample_free(&c->twin[i].seconds[n]);
+    sample_free(&c->of_sgemm[n]);
+  }
+}
+
+json_t *section_updates(bench *b) {
+  static cell cells[INITIALS][BATCHES];
+  sample gemm[THREADS] = {{0}};
+  int n_batches = b->quick ? 1 : BATCHES;
   dvbf_sequences data = bench_data(500, 15, 256);
-  long memory = 0;
-  for (int b = 0; b < BATCHES; b++)
-    for (int n = 0; n < THREADS; n++) {
-      long before = resident_kilobytes();
-      rows[b][n].ours = contender_new(&data, batches[b], n + 1, NULL);
-      memory = resident_kilobytes() - before; /* of the last: batch 500 with 2 threads */
+  for (int i = 0; i < INITIALS; i++)
+    for (int k = 0; k < n_batches; k++) {
+      cells[i][k] = (cell){.initial = initials[i], .batch = batches[k]};
+      prepare_ours(b, &cells[i][k], &data);
+      prepare_twins(b, &cells[i][k]);
     }
-  twin t = twin_start(count > 2 ? arguments + 2 : (char *[]){NULL});
-  measure(rows, gemm, &t, rounds);
-  json_t *list = report(rows, gemm);
-  printf("\nmemory of training at batch 500 with 2 threads: %.0f MB\n", (double)memory / 1024);
-  json_t *all = json_pack("{s:o, s:f, s:f, s:f}", "updates", list, "sgemm_1", quantile(&gemm[0], 0.5),
-                          "sgemm_2", quantile(&gemm[1], 0.5), "memory_mb", (double)memory / 1024);
-  json_dump_file(all, "bench.json", JSON_INDENT(2));
-  json_decref(all);
-  return 0;
+  for (int r = 0; r < b->rounds; r++) {
+    progress("updates: round %d of %d", r + 1, b->rounds);
+    for (int i = 0; i < INITIALS; i++)
+      for (int k = 0; k < n_batches; k++) measure(b, &cells[i][k], gemm);
+  }
+  progress_end();
+  json_t *result = report(b, cells, n_batches, gemm);
+  for (int i = 0; i < INITIALS; i++)
+    for (int k = 0; k < n_batches; k++) clear(&cells[i][k]);
+  for (int n = 0; n < THREADS; n++) sample_free(&gemm[n]);
+  dvbf_sequences_free(&data);
+  return result;
 }

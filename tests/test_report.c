@@ -1,8 +1,8 @@
 /* Pictures: colour maps, scales, projection, and the page that dvbf_draw writes, read back through cairo. */
 #include "report/canvas.h"
+#include "report/cloud.h"
 #include "report/colour.h"
 #include "report/overview.h"
-#include "report/projection.h"
 #include "report/scale.h"
 
 #include <setjmp.h>
@@ -253,8 +253,8 @@ static void projection_finds_the_long_axis(void **state) {
     z[3 * i + 2] = (float)c + 10;
   }
   z[3 * 17] = NAN;
-  dv_projection p;
-  assert_int_equal(dv_projection_make(&p, z, N, 3, NULL), DVBF_OK);
+  dv_cloud p;
+  assert_int_equal(dv_cloud_make(&p, z, N, 3, NULL), DVBF_OK);
   assert_true(p.share[0] > p.share[1] && p.share[1] > p.share[2]);
   assert_true(fabs(p.share[0] + p.share[1] + p.share[2] - 1) < 1e-9);
   assert_true(isnan(p.at[0][17]));
@@ -268,7 +268,7 @@ static void projection_finds_the_long_axis(void **state) {
   assert_true(fabs(sum / N) < 1e-6);
   assert_true(fabs(square / N) > 4.3); /* 9/2 when the axis is exact */
   assert_true(third / N < 0.1);
-  dv_projection_clear(&p);
+  dv_cloud_clear(&p);
 }
 
 /* ---- Pages ---- */

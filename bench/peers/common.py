@@ -147,7 +147,10 @@ def train_until(options, data, train, latent, **more):
 # ---- equality with dvbf
 
 class Exchange:
-    """What bench_exchange wrote: x [T,B,X], u [T-1,B,U], noise, parameters; the terms and gradients it computed."""
+    """What bench_exchange wrote: x [T,B,X], u [T-1,B,U], noise, parameters; the terms and gradients it computed.
+
+    initial: the initial network, "birnn" or "mlp".
+    """
 
     def __init__(self, folder):
         def read(name):
@@ -156,8 +159,9 @@ class Exchange:
         self.eps = numpy.concatenate([read("noise.first"), read("noise.w")])            # [T,B,W]
         self.eps_v = read("noise.v").reshape(S, Z, M)
         self.terms = read("terms").ravel()
+        self.initial = "mlp" if os.path.exists(os.path.join(folder, "parameter.initial.hidden.x.npy")) else "birnn"
         self.parameters, self.gradients = ({name: value.reshape(first.shape) for name, first, value in (
-            (name, first, read(f"{kind}.{name}")) for name, first in first_values(0, "birnn", 1).items())}
+            (name, first, read(f"{kind}.{name}")) for name, first in first_values(0, self.initial, 1).items())}
             for kind in ("parameter", "gradient"))
         listed = sum(file.startswith("parameter.") for file in os.listdir(folder))
         if listed != len(self.parameters):
@@ -178,33 +182,47 @@ class Exchange:
             error = error if math.isfinite(error) else math.inf
             worst = max(worst, error)
             print(f"{name:34s} {error:.1e}{'  FAR' if error > limit else ''}")
-        print(f"{who}: largest relative error {worst:.1e} over {len(ours)} tensors, limit {limit:g}")
+        print(f"{who}, {self.initial}: largest relative error {worst:.1e} over {len(ours)} tensors, limit {limit:g}")
         return worst <= limit
 
 
 # ---- the online filter
 
-def time_filter(step, count, **more):
-    """Time step(x, u), which filters one frame and waits for the result; prints microseconds."""
-    x, u = (a[:, 0] for a in noise_data())
-    for i in range(200):
-        step(x[1 + i % (T - 1)], u[i % (T - 1)])
-    spent = numpy.empty(count)
-    for i in range(count):
-        x_i, u_i = x[1 + i % (T - 1)], u[i % (T - 1)]
-        start = time.perf_counter_ns()
-        step(x_i, u_i)
-        spent[i] = (time.perf_counter_ns() - start) / 1e3
-    median, p99, most = numpy.percentile(spent, (50, 99, 100))
-    print(json.dumps({"steps": count, "median_us": round(median, 1), "p99_us": round(p99, 1),
+class FilterClock:
+    """Times step(x, u), which filters one frame and waits for the result, step by step."""
+
+    def __init__(self, step):
+        self.step = step
+        self.x, self.u = (a[:, 0] for a in noise_data())
+        self.times(200)
+
+    def times(self, count):
+        """Microseconds of each step; what reading the clock costs is taken off."""
+        spent, nothing = numpy.empty(count), numpy.empty(200)
+        for i in range(len(nothing)):
+            start = time.perf_counter_ns()
+            nothing[i] = time.perf_counter_ns() - start
+        for i in range(count):
+            x, u = self.x[1 + i % (T - 1)], self.u[i % (T - 1)]
+            start = time.perf_counter_ns()
+            self.step(x, u)
+            spent[i] = time.perf_counter_ns() - start
+        return (spent - numpy.median(nothing)) / 1e3
+
+
+def print_filter(times, **more):
+    median, p99, most = numpy.percentile(times, (50, 99, 100))
+    print(json.dumps({"steps": len(times), "median_us": round(median, 1), "p99_us": round(p99, 1),
                       "max_us": round(most, 1), **more}))
 
 
 # ---- the process
 
-def parse(description, add=None, serving="reads lines BATCH THREADS UPDATES and answers each with seconds"):
+def parse(description, add=None, serving="answers questions on standard input, as the benchmark asks them"):
     parser = argparse.ArgumentParser(description=description)
     whole = lambda text: int(text) if int(text) > 0 else parser.error(f"{text}: must be at least 1")
+    parser.add_argument("--initial", choices=("birnn", "mlp"), default="birnn", help="network for w_1, to time (default "
+                        "%(default)s); an mlp sees 5 frames")
     parser.add_argument("--batch", type=whole, default=50, help="sequences per update (default %(default)s)")
     parser.add_argument("--threads", type=whole, default=1, help="threads (default %(default)s)")
     parser.add_argument("--updates", type=whole, help="updates to time (default 50) or to train (default 1300)")
@@ -228,16 +246,31 @@ def parse(description, add=None, serving="reads lines BATCH THREADS UPDATES and 
     return options
 
 
-def serve(answer):
-    """Answer each line "BATCH THREADS UPDATES" with the seconds answer(batch, threads, updates)."""
+def serve(who, update, filter_times, peak_mib):
+    """Say who answers; then answer each line of standard input with a line.
+
+    update INITIAL BATCH THREADS UPDATES     seconds for all of them; what the first ones compile is not counted
+    filter STEPS                             microseconds of every step
+    memory                                   MiB that were resident at most
+    """
+    print(who, flush=True)
     for line in sys.stdin:
+        what, *fields = line.split() or [""]
         try:
-            batch, threads, updates = (int(field) for field in line.split())
-            if min(batch, threads, updates) < 1:
+            numbers = [int(field) for field in fields if field not in ("birnn", "mlp")]
+            if any(number < 1 for number in numbers):
                 raise ValueError
-        except ValueError:
-            sys.exit(f'{sys.argv[0]}: {line.strip()!r}: expected "BATCH THREADS UPDATES", each at least 1')
-        print(f"{answer(batch, threads, updates):.6f}", flush=True)
+            if what == "update" and len(numbers) == 3 and len(fields) == 4:
+                answer = f"{update(fields[0], *numbers):.6f}"
+            elif what == "filter" and len(numbers) == len(fields) == 1:
+                answer = " ".join(f"{value:.3f}" for value in filter_times(*numbers))
+            elif what == "memory" and not fields:
+                answer = f"{peak_mib():.1f}"
+            else:
+                raise ValueError
+        except ValueError as error:
+            sys.exit(f"{sys.argv[0]}: {line.strip()!r}: not a question that can be answered {error}")
+        print(answer, flush=True)
 
 
 def keep_memory():

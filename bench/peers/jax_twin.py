@@ -2,7 +2,7 @@
 """A JAX twin of DVBF-LL: the same model and the same work per update as dvbf, for timing.
 
     jax_twin.py --batch 50 --threads 1 --updates 50     one JSON line: seconds per update, memory, version
-    jax_twin.py --serve                                 reads "BATCH THREADS UPDATES", answers with seconds
+    jax_twin.py --serve                                 answers the benchmark's questions (serve in common.py)
     jax_twin.py --exchange FOLDER                       terms and gradients against those of bench_exchange
     jax_twin.py --until-r2 DATA.h5 --seed 1             time until the paper's R^2 is passed
     jax_twin.py --filter 2000                           time of one step of the online filter
@@ -188,30 +188,30 @@ def jitted_update(unroll):
 
 
 class Trainer:
-    """The timed model: BiRNN, noise for data."""
+    """Timed models, on noise for data."""
 
     def __init__(self, unroll):
         self.x, self.u = (jnp.asarray(a) for a in noise_data())
         self.spread = 0.15 ** 2 * X
-        self.update, self.of_batch = jitted_update(unroll), {}
+        self.update, self.of = jitted_update(unroll), {}
 
-    def time(self, batch, updates):
-        """Seconds for so many updates; the first call for a batch compiles and warms up."""
-        if batch not in self.of_batch:
-            self.of_batch[batch] = new_state(first_values(1, "birnn", self.spread), 1), Batches(1, batch)
-            self.run(batch, 5)
+    def time(self, initial, batch, updates):
+        """Seconds for so many updates; the first call for a network and a batch compiles and warms up."""
+        if (initial, batch) not in self.of:
+            self.of[initial, batch] = new_state(first_values(1, initial, self.spread), 1), Batches(1, batch)
+            self.run(initial, batch, 5)
         start = time.perf_counter()
-        value = self.run(batch, updates)
+        value = self.run(initial, batch, updates)
         seconds = time.perf_counter() - start
         if not math.isfinite(value):
             sys.exit("jax_twin: the loss is no longer finite")
         return seconds
 
-    def run(self, batch, updates):
-        state, batches = self.of_batch[batch]
+    def run(self, initial, batch, updates):
+        state, batches = self.of[initial, batch]
         for _ in range(updates):
             state, value = self.update(state, self.x, self.u, batches.next(), 1e-3, -4.0, None)
-        self.of_batch[batch] = state, batches
+        self.of[initial, batch] = state, batches
         jax.block_until_ready(state)
         return float(value)
 
@@ -267,7 +267,7 @@ def filter_step(p):
     return step
 
 
-def filter_steps(count):
+def filter_clock():
     """One frame at a time, the parameters compiled in. A raw key, because typed ones cost more per call."""
     step = filter_step(first_values(1, "mlp", 0.15 ** 2 * X))
 
@@ -282,33 +282,65 @@ def filter_steps(count):
         nonlocal z, key
         key, z, mu, sigma = jax.block_until_ready(with_noise(z, key, x, u))
 
-    time_filter(run, count, jax=jax.__version__)
+    return FilterClock(run)
 
 
 # ---- processes
 
 class Children:
-    """A child of this script for each number of threads."""
+    """A child of this script for each number of threads, which is asked in its stead."""
 
     def __init__(self, options):
         self.options, self.of_threads = options, {}
+        self.who = self.child(1)[1]
 
-    def ask(self, batch, threads, updates):
+    def child(self, threads):
+        """A child and what it said first."""
         if threads not in self.of_threads:
             command = [sys.executable, os.path.abspath(__file__), "--serve", "--unroll", str(self.options.unroll)]
-            self.of_threads[threads] = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                                        text=True, env=environment(threads))
-        child = self.of_threads[threads]
-        print(batch, threads, updates, file=child.stdin, flush=True)
-        answer = child.stdout.readline()
+            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                     env=environment(threads))
+            self.of_threads[threads] = child, self.answer(child, threads)
+        return self.of_threads[threads]
+
+    def answer(self, child, threads):
+        answer = child.stdout.readline().strip()
         if not answer:
             sys.exit(f"jax_twin: the process with {threads} threads ended")
-        return float(answer)
+        return answer
+
+    def ask(self, threads, *question):
+        child = self.child(threads)[0]
+        print(*question, file=child.stdin, flush=True)
+        return self.answer(child, threads)
+
+    def serve(self):
+        serve(self.who, lambda initial, batch, threads, updates:
+              float(self.ask(threads, "update", initial, batch, threads, updates)),
+              lambda steps: (float(value) for value in self.ask(1, "filter", steps).split()),
+              lambda: max(float(self.ask(threads, "memory")) for threads in self.of_threads))
 
     def end(self):
-        for child in self.of_threads.values():
+        for child, _ in self.of_threads.values():
             child.stdin.close()
             child.wait()
+
+
+def answers(unroll):
+    """Serves, with the number of threads that XLA has; models are made when they are first asked for."""
+    trainers, clocks = [], []
+
+    def update(initial, batch, threads, updates):
+        if not trainers:
+            trainers.append(Trainer(unroll))
+        return trainers[0].time(initial, batch, updates)
+
+    def filter_times(steps):
+        if not clocks:
+            clocks.append(filter_clock())
+        return clocks[0].times(steps)
+
+    serve(f"JAX {jax.__version__}", update, filter_times, lambda: resident_mib()[1])
 
 
 def main():
@@ -318,7 +350,7 @@ def main():
         if not options.serve:
             os.execve(sys.executable, [sys.executable, *sys.argv], environment(options.threads))
         children = Children(options)
-        serve(children.ask)
+        children.serve()
         children.end()
         return
     keep_memory()
@@ -328,13 +360,12 @@ def main():
     if options.until_r2:
         sys.exit(not until_r2(options))
     if options.filter:
-        return filter_steps(options.filter)
-    trainer = Trainer(options.unroll)
+        return print_filter(filter_clock().times(options.filter), jax=jax.__version__)
     if options.serve:
-        return serve(lambda batch, threads, updates: trainer.time(batch, updates))
-    seconds = trainer.time(options.batch, options.updates)
+        return answers(options.unroll)
+    seconds = Trainer(options.unroll).time(options.initial, options.batch, options.updates)
     rss, peak = resident_mib()
-    print(json.dumps({"batch": options.batch, "threads": options.threads,
+    print(json.dumps({"initial": options.initial, "batch": options.batch, "threads": options.threads,
                       "seconds_per_update": seconds / options.updates, "jax": jax.__version__, "unroll": options.unroll,
                       "rss_mib": rss, "peak_rss_mib": peak}))
 

@@ -2,7 +2,7 @@
 """A PyTorch twin of DVBF-LL: the same model and the same work per update as dvbf, for timing.
 
     torch_twin.py --batch 50 --threads 1 --updates 50     one JSON line: seconds per update, memory, version
-    torch_twin.py --serve                                 reads "BATCH THREADS UPDATES", answers with seconds
+    torch_twin.py --serve                                 answers the benchmark's questions (serve in common.py)
     torch_twin.py --check                                 every variant against a plain float64 transcription
     torch_twin.py --exchange FOLDER                       terms and gradients against those of bench_exchange
     torch_twin.py --until-r2 DATA.h5 --seed 1             time until the paper's R^2 is passed
@@ -28,10 +28,12 @@ the three input layers of x, a hand-written gradient of the BiRNN.
 import ctypes
 import importlib.util
 import json
+import logging
 import math
 import os
 import sys
 import time
+import warnings
 from typing import Optional
 
 
@@ -59,6 +61,8 @@ def prepare_threads():
 
 
 prepare_threads()
+warnings.simplefilter("ignore", FutureWarning)                 # scripts are on their way out, but still the faster filter
+logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)          # that there is no GPU is known
 try:
     from common import *
     import torch
@@ -235,9 +239,10 @@ def from_dvbf(values):
 
 
 def to_dvbf(own):
-    """The twin's arrays (BiRNN) by name -> dvbf's."""
+    """The twin's arrays by name -> dvbf's."""
     values = {theirs: own[name] for name, theirs in NAMES.items() if name in own}
-    values["initial.output.forward"], values["initial.output.backward"] = numpy.split(own["init_Wo"], 2)
+    sides = ("h",) if "init_W1" in own else ("forward", "backward")
+    values.update(zip((f"initial.output.{side}" for side in sides), numpy.split(own["init_Wo"], len(sides))))
     for name, theirs in (("v_mean", "mean"), ("v_log_std", "log_sigma")):
         values[f"universal.{theirs}"] = own[name].reshape(M, S, Z).transpose(1, 2, 0)
     values["universal.prior"] = numpy.array([[own["prior_mean"], own["prior_log_std"]]])
@@ -274,13 +279,15 @@ def adam(flat):
 
 
 class Trainer:
-    def __init__(self, variant):
+    """A timed model, on noise for data."""
+
+    def __init__(self, variant, initial):
         torch.manual_seed(1)
-        self.model = Twin(variant)
+        self.model = Twin(variant, initial)
         self.flat = flatten(self.model)
         self.optimiser = adam(self.flat)
-        self.loss = torch.compile(self.model, dynamic=False) if variant == "compile" else self.model
-        self.x, self.u = torch.randn(T, N, X), torch.randn(T - 1, N, U)
+        self.loss = compiled(self.model) if variant == "compile" else self.model
+        self.x, self.u = (torch.from_numpy(a) for a in noise_data())
         self.warm = set()
 
     def update(self, batch):
@@ -307,6 +314,13 @@ class Trainer:
         if not math.isfinite(loss.item()):
             sys.exit("torch_twin: the loss is no longer finite")
         return seconds
+
+
+def compiled(model):
+    """Compiled for each shape and number of threads; there are more of these than it would keep by itself."""
+    import torch._dynamo
+    torch._dynamo.config.cache_size_limit = torch._dynamo.config.accumulated_cache_size_limit = 1000
+    return torch.compile(model, dynamic=False)
 
 
 # ---- the process
@@ -364,7 +378,7 @@ def check(variant):
     parameters = list(m.parameters())
     expected = -bound / (B * T)
     expected_grad = torch.autograd.grad(expected, parameters)
-    run = torch.compile(m, dynamic=False) if variant == "compile" else m
+    run = compiled(m) if variant == "compile" else m
     for _ in range(3):                                         # a script changes its plan after the first runs
         loss = run(x, u, eps, eps_v)
         grad = torch.autograd.grad(loss, parameters)
@@ -377,7 +391,7 @@ def check(variant):
 def exchange(folder):
     """Terms and gradients of the default variant, in float32, from dvbf's parameters, minibatch and noise."""
     e = Exchange(folder)
-    model = Twin("eager")
+    model = Twin("eager", e.initial)
     load(model, e.parameters)
     x, u, eps, eps_v = (torch.from_numpy(numpy.ascontiguousarray(a)) for a in
                         (e.x, e.u, e.eps, e.eps_v.transpose(2, 0, 1).reshape(M * S, Z)))
@@ -396,7 +410,7 @@ def until_r2(options, variant):
     load(model, first_values(options.seed, "mlp", data.spread))
     flat = flatten(model)
     optimiser = adam(flat)
-    loss = torch.compile(model, dynamic=False) if variant == "compile" else model
+    loss = compiled(model) if variant == "compile" else model
     x, u, held_x, held_u = (torch.from_numpy(a) for a in (data.x, data.u, data.held_x, data.held_u))
     batches = Batches(options.seed, options.batch, x.shape[1])
 
@@ -444,25 +458,43 @@ class Step(torch.nn.Module):
         return z + torch.mv(parts, torch.softmax(sums[0, 128:], 0)), mu, sigma
 
 
-def filter_steps(options, variant):
-    """One frame at a time, the parameters frozen; v is the mean of q(v). As a script, or compiled."""
-    set_threads(options.threads)
+def filter_clock(variant):
+    """One frame at a time on one thread, the parameters frozen; v is the mean of q(v). As a script, or compiled."""
+    set_threads(1)
     model = Twin("eager", "mlp")
     load(model, first_values(1, "mlp", 0.15 ** 2 * X))
 
     step = Step(model).eval()
     if variant == "compile":
-        step = torch.compile(step, dynamic=False)
+        step = compiled(step)
     else:
         step = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.script(step)))
     z = torch.zeros(1, Z)
 
+    @torch.inference_mode()
     def run(x, u):
         nonlocal z
         z, mu, sigma = step(z, torch.from_numpy(x).view(1, X), torch.from_numpy(u).view(1, U))
 
-    with torch.inference_mode():
-        time_filter(run, options.filter, torch=str(torch.__version__), variant=variant)
+    return FilterClock(run)
+
+
+def answers(variant):
+    """Serves; models are made when they are first asked for."""
+    trainers, clocks = {}, []
+
+    def update(initial, batch, threads, updates):
+        if initial not in trainers:
+            trainers[initial] = Trainer(variant, initial)
+        return trainers[initial].time(batch, threads, updates)
+
+    def filter_times(steps):
+        if not clocks:
+            clocks.append(filter_clock(variant))
+        set_threads(1)
+        return clocks[0].times(steps)
+
+    serve(f"PyTorch {torch.__version__} {variant}", update, filter_times, lambda: resident_mib()[1])
 
 
 def add_options(parser):
@@ -487,13 +519,12 @@ def main():
     if options.until_r2:
         sys.exit(not until_r2(options, variant.partition("-")[0]))
     if options.filter:
-        return filter_steps(options, variant)
-    trainer = Trainer(variant)
+        return print_filter(filter_clock(variant).times(options.filter), torch=str(torch.__version__), variant=variant)
     if options.serve:
-        return serve(trainer.time)
-    seconds = trainer.time(options.batch, options.threads, options.updates)
+        return answers(variant)
+    seconds = Trainer(variant, options.initial).time(options.batch, options.threads, options.updates)
     rss, peak = resident_mib()
-    print(json.dumps({"batch": options.batch, "threads": options.threads,
+    print(json.dumps({"initial": options.initial, "batch": options.batch, "threads": options.threads,
                       "seconds_per_update": seconds / options.updates, "torch": str(torch.__version__),
                       "variant": variant, "rss_mib": rss, "peak_rss_mib": peak}))
 

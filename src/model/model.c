@@ -99,24 +99,29 @@ static dvbf_status fix_initial(dvbf_model *m, const dvbf_sequences *train, dvbf_
   return dvbf_settings_set(m->settings_object, "initial-frames", text, error);
 }
 
+dvbf_status dv_model_first_values(dvbf_model *m, size_t steps, uint64_t seed, dvbf_error *error) {
+  dv_program first = {0};
+  m->parameters.seed = seed;
+  dvbf_status status = dv_program_record(&first, m, (int)steps, 1, (int)steps, 0, error);
+  dv_program_clear(&first);
+  m->parameters.complete = !status;
+  return status;
+}
+
 dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const dvbf_transition *transition,
                          const dvbf_sequences *train, uint64_t seed, dvbf_error *error) {
   dvbf_model *m = NULL;
   dvbf_status status = dv_model_empty(&m, settings, transition, (int)train->n_x, (int)train->n_u, error);
   if (status) return status;
-  m->parameters.seed = seed;
   m->sequences = (double)train->count;
   m->log_sigma_floor = log(m->settings->sigma_floor);
   status = learn_scaling(m, train, error);
   if (!status) status = fix_initial(m, train, error);
-  dv_program first = {0};
-  if (!status) status = dv_program_record(&first, m, (int)train->steps, 1, (int)train->steps, 0, error);
-  dv_program_clear(&first);
+  if (!status) status = dv_model_first_values(m, train->steps, seed, error);
   if (status) {
     dvbf_model_free(m);
     return status;
   }
-  m->parameters.complete = true;
   *out = m;
   return DVBF_OK;
 }
@@ -172,13 +177,13 @@ void dv_model_unscale(const dvbf_model *m, const dvbf_real *mean, float *x) {
 }
 
 double dv_model_log_jacobian(const dvbf_model *m) {
-  double sum = 0;
+  double sum = m->reduced_jacobian;
   for (int i = 0; i < m->n_x; i++) sum += log((double)m->x.scale[i]);
   return sum;
 }
 
 double dv_model_log_jacobian_of(const dvbf_model *m, const uint64_t *seen) {
-  double sum = 0;
+  double sum = m->reduced_jacobian * (double)seen[0];
   for (int i = 0; i < m->n_x; i++) sum += (double)seen[i] * log((double)m->x.scale[i]);
   return sum;
 }

@@ -18,8 +18,10 @@ struct dvbf_model {
   const dvbf_transition *transition; /* NULL: the model has none to plug in */
   int n_x, n_u, n_z, n_w;
   dv_scaling x, u;
-  double x_spread; /* total variance of a scaled frame, which sets first weights */
-  double *x_mean;  /* [n_x] mean of a scaled frame, which sets the first bias of the emission */
+  double x_spread;         /* total variance of a scaled frame, which sets first weights */
+  double *x_mean;          /* [n_x] mean of a scaled frame, which sets the first bias of the emission */
+  dv_reduced reduced;      /* x, where this is a model of its components (projection.h) */
+  double reduced_jacobian; /* what scaling added to ln p(x) before they were taken */
   dv_parameters parameters;
   uint64_t updates;       /* done */
   double sequences;       /* N, in training */
@@ -33,6 +35,9 @@ dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const 
 /* An empty model, to be filled from a file. */
 dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, const dvbf_transition *transition,
                            int n_x, int n_u, dvbf_error *error);
+
+/* Records the model once, for sequences of so many steps, which makes its parameters with first values. */
+dvbf_status dv_model_first_values(dvbf_model *model, size_t steps, uint64_t seed, dvbf_error *error);
 
 /* The equations of a model, recorded for T steps and shards of `rows` sequences. */
 typedef struct dv_program {

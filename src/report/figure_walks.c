@@ -1,9 +1,9 @@
 /* Walks through a latent space. */
 #include "base/memory.h"
 #include "base/status.h"
+#include "report/cloud.h"
 #include "report/curve.h"
 #include "report/figure.h"
-#include "report/projection.h"
 #include "report/view.h"
 
 #include <math.h>
@@ -144,23 +144,23 @@ static dvbf_status read_views(plan *p, dvbf_error *error) {
 /* The first principal axis against the second and the third; of two dimensions the coordinates, and of one
  * the coordinate against time, where samples have no place. */
 static dvbf_status plain_views(plan *p, dvbf_error *error) {
-  dv_projection projection;
-  dvbf_status status = dv_projection_make(&projection, p->z, p->total, p->figure->n_z, error);
-  size_t views = projection.axes > 2 ? 2 : 1;
+  dv_cloud cloud;
+  dvbf_status status = dv_cloud_make(&cloud, p->z, p->total, p->figure->n_z, error);
+  size_t views = cloud.axes > 2 ? 2 : 1;
   for (size_t k = 0; k < views && !status; k++) {
     char names[2][40] = {"z₁", "z₂"};
-    for (size_t j = 0; j < 2 && projection.rotated; j++)
+    for (size_t j = 0; j < 2 && cloud.rotated; j++)
       snprintf(names[j], sizeof names[j], "PC %zu (%.0f %%)", j ? k + 2 : 1,
-               100 * projection.share[j ? k + 1 : 0]);
-    bool flat = projection.axes == 1;
+               100 * cloud.share[j ? k + 1 : 0]);
+    bool flat = cloud.axes == 1;
     status = empty_view(p, flat ? "step" : names[0], flat ? "z" : names[1], error);
     for (size_t i = 0; i < p->total && !status; i++) {
       double step = p->step[i] > 0 ? (double)p->step[i] : i + 1 == p->total ? p->hue.scale.high : NAN;
-      p->view[k].across[i] = flat ? step : projection.at[0][i];
-      p->view[k].up[i] = projection.at[flat ? 0 : k + 1][i];
+      p->view[k].across[i] = flat ? step : cloud.at[0][i];
+      p->view[k].up[i] = cloud.at[flat ? 0 : k + 1][i];
     }
   }
-  dv_projection_clear(&projection);
+  dv_cloud_clear(&cloud);
   return status;
 }
 

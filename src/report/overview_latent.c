@@ -1,7 +1,7 @@
 #include "base/memory.h"
 #include "base/status.h"
+#include "report/cloud.h"
 #include "report/overview.h"
-#include "report/projection.h"
 #include "report/scatter.h"
 
 #include <math.h>
@@ -68,12 +68,11 @@ static dv_panel grid_box(const dv_panel *panel, size_t rows, size_t columns, siz
 }
 
 /* Three axes or more: columns are projections, rows are colourings, which share a colour bar. */
-static void draw_principal(cairo_t *cr, const dvbf_picture *p, const dv_panel *panel,
-                           const dv_projection *pr) {
+static void draw_principal(cairo_t *cr, const dvbf_picture *p, const dv_panel *panel, const dv_cloud *pr) {
   colouring colours[2];
   size_t rows = list_colourings(p, colours);
-  char labels[DV_PROJECTION_AXES][40];
-  for (size_t k = 0; k < DV_PROJECTION_AXES; k++)
+  char labels[DV_CLOUD_AXES][40];
+  for (size_t k = 0; k < DV_CLOUD_AXES; k++)
     snprintf(labels[k], sizeof labels[k], "PC %zu (%.0f %%)", k + 1, 100 * pr->share[k]);
   for (size_t row = 0; row < rows; row++)
     for (size_t column = 0; column < 2; column++) {
@@ -85,8 +84,8 @@ static void draw_principal(cairo_t *cr, const dvbf_picture *p, const dv_panel *p
 
 /* One or two axes: a plot for each colouring. A single axis is set against the values themselves, which then
  * need no colour bar. */
-static dvbf_status draw_plain(cairo_t *cr, const dvbf_picture *p, const dv_panel *panel,
-                              const dv_projection *pr, dvbf_error *error) {
+static dvbf_status draw_plain(cairo_t *cr, const dvbf_picture *p, const dv_panel *panel, const dv_cloud *pr,
+                              dvbf_error *error) {
   colouring colours[2];
   size_t columns = list_colourings(p, colours);
   double *copy = dv_calloc(p->points, sizeof *copy);
@@ -106,18 +105,18 @@ static dvbf_status draw_plain(cairo_t *cr, const dvbf_picture *p, const dv_panel
 
 dvbf_status dv_overview_latent(cairo_t *cr, const dvbf_picture *picture, const dv_panel *panel,
                                dvbf_error *error) {
-  dv_projection projection;
-  dvbf_status status = dv_projection_make(&projection, picture->z, picture->points, picture->n_z, error);
+  dv_cloud cloud;
+  dvbf_status status = dv_cloud_make(&cloud, picture->z, picture->points, picture->n_z, error);
   if (!status) {
     char heading[80] = "Latent space";
-    if (projection.rotated)
+    if (cloud.rotated)
       snprintf(heading, sizeof heading, "Latent space: principal axes of %zu dimensions", picture->n_z);
     dv_overview_heading(cr, panel, heading);
-    if (projection.rotated)
-      draw_principal(cr, picture, panel, &projection);
+    if (cloud.rotated)
+      draw_principal(cr, picture, panel, &cloud);
     else
-      status = draw_plain(cr, picture, panel, &projection, error);
+      status = draw_plain(cr, picture, panel, &cloud, error);
   }
-  dv_projection_clear(&projection);
+  dv_cloud_clear(&cloud);
   return status;
 }

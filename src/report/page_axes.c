@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "infer/regression.h"
-#include "report/projection.h"
+#include "report/cloud.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -36,18 +36,17 @@ static dvbf_status add_latent(dv_page_axes *axes, const dvbf_space *s, dvbf_erro
 
 static dvbf_status add_principal(dv_page_axes *axes, const dvbf_space *s, dvbf_error *error) {
   if (s->n_z < 3) return DVBF_OK;
-  dv_projection projection = {0};
-  dvbf_status status = dv_projection_make(&projection, s->z, s->points, s->n_z, error);
-  for (size_t k = 0; !status && k < projection.axes; k++) {
+  dv_cloud cloud = {0};
+  dvbf_status status = dv_cloud_make(&cloud, s->z, s->points, s->n_z, error);
+  for (size_t k = 0; !status && k < cloud.axes; k++) {
     dv_page_axis *axis = next_axis(axes, "principal axes");
     if (!axis)
       status = dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
     else
-      snprintf(axis->name, sizeof axis->name, "principal axis %zu (%.0f %%)", k + 1,
-               100 * projection.share[k]);
-    for (size_t i = 0; axis && i < s->points; i++) axis->at[i] = projection.at[k][i];
+      snprintf(axis->name, sizeof axis->name, "principal axis %zu (%.0f %%)", k + 1, 100 * cloud.share[k]);
+    for (size_t i = 0; axis && i < s->points; i++) axis->at[i] = cloud.at[k][i];
   }
-  dv_projection_clear(&projection);
+  dv_cloud_clear(&cloud);
   return status;
 }
 
@@ -102,7 +101,7 @@ static dvbf_status add_regressions(dv_page_axes *axes, const dvbf_space *s, dvbf
 
 dvbf_status dv_page_axes_make(dv_page_axes *out, const dvbf_space *space, dvbf_error *error) {
   *out = (dv_page_axes){.points = space->points};
-  out->list = dv_calloc(DV_PAGE_LATENT_AXES + DV_PROJECTION_AXES + space->columns, sizeof *out->list);
+  out->list = dv_calloc(DV_PAGE_LATENT_AXES + DV_CLOUD_AXES + space->columns, sizeof *out->list);
   if (!out->list) return dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
   dvbf_status status = add_latent(out, space, error);
   if (!status) status = add_principal(out, space, error);

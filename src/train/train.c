@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
+#include "model/projection.h"
 #include "train/checkpoint.h"
 #include "train/folder.h"
 #include "train/schedule.h"
@@ -17,7 +18,8 @@ typedef struct trainer {
   const dv_train_settings *s;
   const dvbf_train_options *options;
   dvbf_sequences train, valid; /* windows onto the data */
-  dvbf_model *model;
+  dvbf_model *model;           /* in training */
+  dv_projection projection;    /* where model is one of components: what they are of */
   dv_pool *pool;
   dv_updater *updater;
   dv_validator validator;
@@ -79,9 +81,14 @@ static double floor_reached(const trainer *t) {
   return dv_schedule_at(t->s, update ? update - 1 : 0, 0).log_sigma_floor;
 }
 
+/* The model that users get: that in training or, if that is one of components, the one it is folded into. */
+static dvbf_model *whole_model(const trainer *t) {
+  return t->projection.whole ? t->projection.whole : t->model;
+}
+
 /* What the model tells besides its parameters: of the best or, where there is none yet, of what there is. */
 static void describe_model(trainer *t) {
-  dvbf_model *m = t->model;
+  dvbf_model *m = whole_model(t);
   bool best = t->at.best_update;
   m->updates = best ? t->at.best_update : updates_of(t);
   if (m->updates) m->log_sigma_floor = best ? t->at.best_floor : floor_reached(t);
@@ -92,7 +99,8 @@ static dvbf_status save_model(trainer *t) {
   dvbf_real *values = m->parameters.values;
   describe_model(t);
   if (t->at.best_update) m->parameters.values = t->at.best;
-  dvbf_status status = dvbf_model_save(m, t->folder.model, t->error);
+  if (t->projection.whole) dv_projection_fold(&t->projection, m);
+  dvbf_status status = dvbf_model_save(whole_model(t), t->folder.model, t->error);
   m->parameters.values = values;
   if (!status) t->unsaved = false;
   return status;
@@ -210,13 +218,18 @@ static uint64_t judgement(const trainer *t) {
   return judging ? (uint64_t)(t->s->restart_at * (double)t->s->updates) : 0;
 }
 
+/* A model like that in training, with first values of that seed. */
+static dvbf_status fresh_model(const trainer *t, dvbf_model **out, uint64_t seed) {
+  if (t->projection.whole) return dv_projection_model(out, &t->projection, t->train.steps, seed, t->error);
+  return dv_model_new(out, t->model->settings_object, t->model->transition, &t->train, seed, t->error);
+}
+
 /* Fresh first values in place: a new model of the same shapes is made and its values are taken. */
 static dvbf_status begin_start(trainer *t, unsigned k) {
   uint64_t seed = dv_seed_of_start(t->s, k);
   if (k > 0) {
     dvbf_model *fresh = NULL;
-    dvbf_status status =
-        dv_model_new(&fresh, t->model->settings_object, t->model->transition, &t->train, seed, t->error);
+    dvbf_status status = fresh_model(t, &fresh, seed);
     if (status) return status;
     memcpy(t->model->parameters.values, fresh->parameters.values,
            fresh->parameters.size * sizeof *fresh->parameters.values);
@@ -308,6 +321,28 @@ static dvbf_status cut(trainer *t, const dv_train_settings *s, const dvbf_data *
                 : dv_windows_cut(&t->valid, valid, VALID_WINDOWS * window, VALID_WINDOWS * window, error);
 }
 
+/* Puts components in the place of x, and a model of them in the place of the model. */
+static dvbf_status project(trainer *t, const dv_train_settings *s, const dvbf_data *data, dvbf_error *error) {
+  dvbf_status status = dv_projection_init(&t->projection, t->model, data, error);
+  t->model = NULL;
+  if (status) return status;
+  dvbf_data projected = {.train = t->projection.train, .valid = t->projection.valid};
+  dv_windows_free(&t->train);
+  dv_windows_free(&t->valid);
+  status = cut(t, s, &projected, error);
+  return status ? status : fresh_model(t, &t->model, (uint64_t)s->seed);
+}
+
+static void tell_projection(trainer *t) {
+  const dv_components *c = &t->projection.components;
+  char event[160];
+  snprintf(
+      event, sizeof event,
+      "training on %d components of the %d dimensions of x, which leave out at most %.1g of its variance",
+      c->count, c->n_x, fmax(1e-7, c->left_out / t->projection.whole->x_spread));
+  tell(t, event);
+}
+
 static dvbf_status prepare(trainer *t) {
   dvbf_status status = dv_pool_new(&t->pool, (unsigned)t->s->threads, t->error);
   if (!status) status = dv_updater_new(&t->updater, t->model, t->pool, &t->train, t->error);
@@ -340,6 +375,7 @@ static dvbf_status go_on(trainer *t) {
 static dvbf_status begin(trainer *t, const dvbf_settings *settings, const dvbf_data *data) {
   const dvbf_train_options *o = t->options;
   t->kept = now();
+  if (t->projection.whole) tell_projection(t);
   if (!o->folder) return begin_start(t, 0);
   dvbf_status status = dv_data_fingerprint(&t->fingerprint, data, t->error);
   if (!status && o->resume && dv_exists(t->folder.checkpoint)) return go_on(t);
@@ -350,11 +386,19 @@ static dvbf_status begin(trainer *t, const dvbf_settings *settings, const dvbf_d
 }
 
 /* Leaves the best model, or what there is when training was stopped before there was one. */
-static void finish(trainer *t) {
+static dvbf_model *finish(trainer *t) {
   dvbf_model *m = t->model;
   describe_model(t);
   if (t->at.best_update) memcpy(m->parameters.values, t->at.best, m->parameters.size * sizeof *t->at.best);
+  if (t->projection.whole) {
+    dv_projection_fold(&t->projection, m);
+    m = t->projection.whole;
+    t->projection.whole = NULL;
+  } else {
+    t->model = NULL;
+  }
   m->seconds = now() - t->began;
+  return m;
 }
 
 static void clear(trainer *t) {
@@ -364,6 +408,8 @@ static void clear(trainer *t) {
   dv_training_clear(&t->at);
   dv_windows_free(&t->train);
   dv_windows_free(&t->valid);
+  dv_projection_clear(&t->projection);
+  dvbf_model_free(t->model);
   if (t->options->folder) dv_folder_close(&t->folder);
 }
 
@@ -379,26 +425,20 @@ dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
   const dv_train_settings *s = dv_settings_train(settings, NULL);
   status = cut(&t, s, data, error);
   if (!status) status = dv_model_new(&t.model, settings, transition, &t.train, (uint64_t)s->seed, error);
-  if (status) {
-    clear(&t);
-    return status;
+  if (!status) {
+    /* Overlapping windows show nothing new: N counts sequences of that length. */
+    t.model->sequences = fmax(1, (double)dv_sequences_frames(&data->train) /
+                                     (double)dv_sequences_frames(&t.train) * (double)t.train.count);
+    if (s->projection > 0) status = project(&t, s, data, error);
   }
-  t.s = t.model->settings;
-  /* Overlapping windows show nothing new: N counts sequences of that length. */
-  t.model->sequences = fmax(1, (double)dv_sequences_frames(&data->train) /
-                                   (double)dv_sequences_frames(&t.train) * (double)t.train.count);
-  if (t.options->folder) status = dv_folder_open(&t.folder, t.options, settings, error);
+  if (!status) t.s = t.model->settings;
+  if (!status && t.options->folder) status = dv_folder_open(&t.folder, t.options, settings, error);
   if (!status) status = prepare(&t);
   if (!status) status = begin(&t, settings, data);
   if (!status) status = run(&t);
-  if (!status) finish(&t);
+  if (!status) *out = finish(&t);
   clear(&t);
-  if (status) {
-    dvbf_model_free(t.model);
-    return status;
-  }
-  *out = t.model;
-  return DVBF_OK;
+  return status;
 }
 
 dvbf_status dvbf_train(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,

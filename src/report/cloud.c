@@ -1,4 +1,4 @@
-#include "report/projection.h"
+#include "report/cloud.h"
 
 #include "base/memory.h"
 #include "base/status.h"
@@ -51,7 +51,7 @@ static void project(double *out, const float *z, size_t points, size_t n, const 
   }
 }
 
-static dvbf_status rotate(dv_projection *out, const float *z, size_t n, double *mean, double *matrix,
+static dvbf_status rotate(dv_cloud *out, const float *z, size_t n, double *mean, double *matrix,
                           double *variance, dvbf_error *error) {
   moments(z, out->points, n, mean, matrix);
   lapack_int info = LAPACKE_dsyev(LAPACK_ROW_MAJOR, 'V', 'L', (lapack_int)n, matrix, (lapack_int)n, variance);
@@ -69,9 +69,8 @@ static dvbf_status rotate(dv_projection *out, const float *z, size_t n, double *
   return DVBF_OK;
 }
 
-dvbf_status dv_projection_make(dv_projection *out, const float *z, size_t points, size_t n,
-                               dvbf_error *error) {
-  *out = (dv_projection){.points = points, .axes = n < 3 ? n : 3, .rotated = n > 2};
+dvbf_status dv_cloud_make(dv_cloud *out, const float *z, size_t points, size_t n, dvbf_error *error) {
+  *out = (dv_cloud){.points = points, .axes = n < 3 ? n : 3, .rotated = n > 2};
   bool short_of_memory = false;
   for (size_t k = 0; k < out->axes; k++) {
     out->at[k] = dv_calloc(points, sizeof *out->at[k]);
@@ -90,7 +89,7 @@ dvbf_status dv_projection_make(dv_projection *out, const float *z, size_t points
   return status;
 }
 
-void dv_projection_clear(dv_projection *projection) {
-  for (size_t k = 0; k < DV_PROJECTION_AXES; k++) dv_free(projection->at[k]);
-  memset(projection, 0, sizeof *projection);
+void dv_cloud_clear(dv_cloud *cloud) {
+  for (size_t k = 0; k < DV_CLOUD_AXES; k++) dv_free(cloud->at[k]);
+  memset(cloud, 0, sizeof *cloud);
 }

@@ -1,0 +1,345 @@
+/* Subspace iteration: Q <- orthonormal(C Q) turns a few random directions Q towards those in which
+ * C = sum over frames of x x^T is largest. C itself, [n_x][n_x], is never made: C Q = X^T (X Q) is summed
+ * over chunks of frames, so that x may be large and in a file. Then Q is turned to the axes of Q^T C Q, which
+ * sorts it, and one more look at the frames tells how much each axis holds. */
+#include "model/components.h"
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/status.h"
+
+#include <lapacke.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+  CHUNK = 256,  /* frames at once */
+  ROUNDS = 3,   /* of the iteration */
+  FIRST = 64,   /* directions to begin with */
+  MOST = 512,   /* directions at most */
+  MULTIPLE = 16 /* of which the number kept is one */
+};
+
+/* ---- Frames in chunks ---- */
+
+typedef struct chunk {
+  int count;
+  dvbf_real *frames;    /* [count][n_x], scaled */
+  size_t number[CHUNK]; /* of each among all frames */
+} chunk;
+
+typedef void chunk_fn(void *user, const chunk *chunk);
+
+static bool seen_in_part(const float *x, int n) {
+  int missing = 0;
+  for (int i = 0; i < n; i++) missing += isnan(x[i]) != 0;
+  return missing > 0 && missing < n;
+}
+
+static dvbf_status refuse_part(size_t sequence, size_t step, dvbf_error *error) {
+  return dv_fail(error, DVBF_ARGUMENT,
+                 "projection: step %zu of sequence %zu is seen in part, and only whole frames can be "
+                 "projected; set projection = 0",
+                 step, sequence);
+}
+
+/* Frames that are missing are in no chunk. */
+static void add_frame(chunk *c, const float *x, const dvbf_model *m, size_t number) {
+  if (isnan(x[0])) return;
+  dv_kernels_best()->standardise(c->frames + (size_t)c->count * (size_t)m->n_x, x, m->x.shift, m->x.scale,
+                                 m->n_x);
+  c->number[c->count++] = number;
+}
+
+static dvbf_status each_chunk(const dvbf_sequences *s, const dvbf_model *m, chunk_fn *fn, void *user,
+                              dvbf_error *error) {
+  size_t n = (size_t)m->n_x, number = 0;
+  float *buffer = NULL;
+  chunk c = {.frames = dv_calloc_aligned(n, CHUNK * sizeof *c.frames)};
+  dvbf_status status = c.frames ? dv_sequence_buffer(&buffer, s, CHUNK, error)
+                                : dv_fail_memory(error, "finding the components of x");
+  for (size_t i = 0; i < s->count && !status; i++)
+    for (size_t t = 0, length = dvbf_sequence_length(s, i); t < length && !status; t += CHUNK) {
+      size_t steps = length - t < CHUNK ? length - t : CHUNK;
+      const float *x = dv_sequence_x(s, i, t, steps, buffer);
+      for (size_t k = 0; k < steps && !status; k++, x += n) {
+        if (s->gaps && seen_in_part(x, m->n_x)) status = refuse_part(i, t + k, error);
+        add_frame(&c, x, m, number++);
+        if (c.count < CHUNK) continue;
+        fn(user, &c);
+        c.count = 0;
+      }
+    }
+  if (!status) status = dv_sequences_intact(s, error);
+  if (!status && c.count) fn(user, &c);
+  dv_free(c.frames);
+  dv_free(buffer);
+  return status;
+}
+
+/* ---- Finding ---- */
+
+typedef struct search {
+  int n, directions;
+  const dv_products *product;
+  dvbf_real *q;      /* [directions][n], orthonormal rows */
+  dvbf_real *cq;     /* [directions][n] */
+  dvbf_real *inside; /* [CHUNK][directions], a chunk in these directions */
+  dvbf_real *gram;   /* [directions][directions] of a chunk */
+  double *matrix;    /* [directions][directions], the sum of them */
+  double *wide;      /* [directions][n] */
+  double *values;    /* [directions] */
+  double all;        /* sum of squares of all frames */
+  size_t frames;
+} search;
+
+static void search_free(search *s) {
+  dv_free(s->q);
+  dv_free(s->cq);
+  dv_free(s->inside);
+  dv_free(s->gram);
+  dv_free(s->matrix);
+  dv_free(s->wide);
+  dv_free(s->values);
+}
+
+static bool search_allocate(search *s, int n, int directions) {
+  size_t d = (size_t)directions, width = (size_t)n;
+  *s = (search){.n = n, .directions = directions, .product = dv_kernels_best()->product};
+  s->q = dv_calloc_aligned(width, d * sizeof *s->q);
+  s->cq = dv_calloc_aligned(width, d * sizeof *s->cq);
+  s->inside = dv_calloc_aligned(d, CHUNK * sizeof *s->inside);
+  s->gram = dv_calloc_aligned(d, d * sizeof *s->gram);
+  s->matrix = dv_calloc(d, d * sizeof *s->matrix);
+  s->wide = dv_calloc(width, d * sizeof *s->wide);
+  s->values = dv_calloc(d, sizeof *s->values);
+  return s->q && s->cq && s->inside && s->gram && s->matrix && s->wide && s->values;
+}
+
+static void look_inside(search *s, const chunk *c) {
+  memset(s->inside, 0, (size_t)c->count * (size_t)s->directions * sizeof *s->inside);
+  s->product->nt(s->inside, c->frames, s->q, c->count, s->n, s->directions);
+}
+
+static void add_turned(void *user, const chunk *c) {
+  search *s = user;
+  look_inside(s, c);
+  s->product->tn(s->cq, s->inside, c->frames, c->count, s->n, s->directions);
+}
+
+static void add_gram(void *user, const chunk *c) {
+  search *s = user;
+  size_t d = (size_t)s->directions;
+  look_inside(s, c);
+  memset(s->gram, 0, d * d * sizeof *s->gram);
+  s->product->tn(s->gram, s->inside, s->inside, c->count, s->directions, s->directions);
+  for (size_t i = 0; i < d * d; i++) s->matrix[i] += (double)s->gram[i];
+}
+
+static void add_squares(void *user, const chunk *c) {
+  search *s = user;
+  look_inside(s, c);
+  const dvbf_real *inside = s->inside, *frames = c->frames;
+  for (int r = 0; r < c->count; r++, inside += s->directions, frames += s->n) {
+    for (int i = 0; i < s->directions; i++) s->values[i] += (double)inside[i] * (double)inside[i];
+    for (int i = 0; i < s->n; i++) s->all += (double)frames[i] * (double)frames[i];
+  }
+  s->frames += (size_t)c->count;
+}
+
+static double dot(const double *a, const double *b, int n) {
+  double sum = 0;
+  for (int i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+static void any_direction(double *row, int n, int number) {
+  dv_random r = dv_random_at(1, DV_STREAM_INITIALISE, (uint32_t)number, 0);
+  for (int k = 0; k < n; k++) row[k] = dv_random_normal(&r);
+}
+
+/* Takes from a row what it has of those before it; returns the share of its length that is left. */
+static double take_others_out(double *wide, int number, int n) {
+  double *row = wide + (size_t)number * (size_t)n, before = dot(row, row, n);
+  for (int j = 0; j < number; j++) {
+    const double *other = wide + (size_t)j * (size_t)n;
+    double along = dot(row, other, n);
+    for (int k = 0; k < n; k++) row[k] -= along * other[k];
+  }
+  return before > 0 ? sqrt(dot(row, row, n) / before) : 0;
+}
+
+/* q = orthonormal rows that span those of `wide`: Gram and Schmidt, twice, for the sake of rounding. Any
+ * other direction takes the place of a row that depends on those before it. */
+static void orthonormalise(search *s) {
+  for (int i = 0; i < s->directions; i++) {
+    double *row = s->wide + (size_t)i * (size_t)s->n;
+    if (take_others_out(s->wide, i, s->n) < 1e-6) {
+      any_direction(row, s->n, i);
+      take_others_out(s->wide, i, s->n);
+    }
+    take_others_out(s->wide, i, s->n);
+    double by = 1 / sqrt(dot(row, row, s->n));
+    for (int k = 0; k < s->n; k++) row[k] *= by;
+  }
+  for (size_t i = 0; i < (size_t)s->directions * (size_t)s->n; i++) s->q[i] = (dvbf_real)s->wide[i];
+}
+
+static void begin_anywhere(search *s) {
+  for (int i = 0; i < s->directions; i++) any_direction(s->wide + (size_t)i * (size_t)s->n, s->n, i);
+  orthonormalise(s);
+}
+
+/* Rows of q become the axes of `matrix`, the one that holds most first. */
+static dvbf_status turn_to_axes(search *s, dvbf_error *error) {
+  int d = s->directions, n = s->n;
+  lapack_int info = LAPACKE_dsyev(LAPACK_ROW_MAJOR, 'V', 'U', d, s->matrix, d, s->values);
+  if (info == LAPACK_WORK_MEMORY_ERROR || info == LAPACK_TRANSPOSE_MEMORY_ERROR)
+    return dv_fail_memory(error, "finding the components of x");
+  if (info) return dv_fail(error, DVBF_NUMERIC, "the components of x were not found; set projection = 0");
+  memset(s->wide, 0, (size_t)d * (size_t)n * sizeof *s->wide);
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < d; j++) {
+      double share = s->matrix[(size_t)j * (size_t)d + (size_t)(d - 1 - i)];
+      const dvbf_real *from = s->q + (size_t)j * (size_t)n;
+      double *to = s->wide + (size_t)i * (size_t)n;
+      for (int k = 0; k < n; k++) to[k] += share * (double)from[k];
+    }
+  orthonormalise(s);
+  return DVBF_OK;
+}
+
+/* Directions, the one that holds most first, and what each holds. */
+static dvbf_status run_search(search *s, const dvbf_sequences *from, const dvbf_model *m, dvbf_error *error) {
+  size_t size = (size_t)s->directions * (size_t)s->n;
+  begin_anywhere(s);
+  dvbf_status status = DVBF_OK;
+  for (int round = 0; round < ROUNDS && !status; round++) {
+    memset(s->cq, 0, size * sizeof *s->cq);
+    status = each_chunk(from, m, add_turned, s, error);
+    for (size_t i = 0; i < size; i++) s->wide[i] = (double)s->cq[i];
+    orthonormalise(s);
+  }
+  if (!status) status = each_chunk(from, m, add_gram, s, error);
+  if (!status) status = turn_to_axes(s, error);
+  memset(s->values, 0, (size_t)s->directions * sizeof *s->values);
+  return status ? status : each_chunk(from, m, add_squares, s, error);
+}
+
+/* The least number of directions, a multiple, that leaves out no more than `allowed` of a frame; 0: too few
+ * are here. */
+static int enough(const search *s, double allowed, double *left_out) {
+  double left = s->all;
+  for (int i = 0; i < s->directions; i++) {
+    left -= s->values[i];
+    *left_out = fmax(0, left / (double)s->frames);
+    if ((i + 1) % MULTIPLE == 0 && *left_out <= allowed) return i + 1;
+  }
+  return 0;
+}
+
+static dvbf_status refuse_many(const dvbf_model *m, int most, double share, dvbf_error *error) {
+  return dv_fail(
+      error, DVBF_ARGUMENT,
+      "projection = %g: more than %d of the %d dimensions of x are needed to leave out no more "
+      "than that share of the variance, which saves no time; set projection = 0, or a larger share",
+      share, most, m->n_x);
+}
+
+/* Turns the first `kept` axes into others of the same plane, each with a bit of all. */
+static bool mix_axes(search *s, int kept) {
+  search mixer;
+  bool room = search_allocate(&mixer, kept, kept);
+  if (room) {
+    begin_anywhere(&mixer);
+    size_t size = (size_t)kept * (size_t)s->n;
+    memset(s->cq, 0, size * sizeof *s->cq);
+    s->product->nn(s->cq, NULL, mixer.q, s->q, kept, s->n, kept);
+    memcpy(s->q, s->cq, size * sizeof *s->q);
+  }
+  search_free(&mixer);
+  return room;
+}
+
+dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, const dvbf_model *m,
+                               double share, dvbf_error *error) {
+  int most = m->n_x / 2 / MULTIPLE * MULTIPLE, kept = 0;
+  if (most > MOST) most = MOST;
+  dvbf_status status = DVBF_OK;
+  *out = (dv_components){.n_x = m->n_x};
+  for (int d = FIRST < most ? FIRST : most; !status && !kept; d = 2 * d < most ? 2 * d : most) {
+    if (!d) return refuse_many(m, most, share, error);
+    search s;
+    bool room = search_allocate(&s, m->n_x, d);
+    status = room ? run_search(&s, from, m, error) : dv_fail_memory(error, "finding the components of x");
+    if (!status) kept = enough(&s, share * m->x_spread, &out->left_out);
+    if (kept && !mix_axes(&s, kept)) status = dv_fail_memory(error, "finding the components of x");
+    if (!status && !kept && d == most) status = refuse_many(m, most, share, error);
+    out->count = kept;
+    out->scale = kept ? sqrt((double)m->n_x / kept) : 1;
+    out->axes = kept ? s.q : NULL;
+    if (kept) s.q = NULL;
+    search_free(&s);
+  }
+  return status;
+}
+
+void dv_components_free(dv_components *c) {
+  dv_free(c->axes);
+  *c = (dv_components){0};
+}
+
+/* ---- Projecting ---- */
+
+/* Sequences of the same lengths with `width` coordinates for x, zeros still, frame behind frame; u is copied.
+ */
+static dvbf_status make_room(dvbf_sequences *to, const dvbf_sequences *from, int width, dvbf_error *error) {
+  size_t frames = dv_sequences_frames(from), at = 0, size = 0;
+  *to = (dvbf_sequences){
+      .count = from->count, .steps = from->steps, .n_x = (size_t)width, .n_u = from->n_u, .gaps = from->gaps};
+  to->start = dv_calloc(from->count, sizeof *to->start);
+  to->length = dv_calloc(from->count, sizeof *to->length);
+  if (dv_multiply(frames, to->n_x, &size)) to->x = dv_calloc(size, sizeof *to->x);
+  if (from->n_u) to->u = dv_calloc(frames, from->n_u * sizeof *to->u);
+  if (!to->start || !to->length || !to->x || (from->n_u && !to->u)) {
+    dvbf_sequences_free(to);
+    return dv_fail_memory(error, "projecting x");
+  }
+  for (size_t i = 0; i < from->count; i++) {
+    size_t length = dvbf_sequence_length(from, i), n = from->n_u;
+    to->start[i] = at;
+    to->length[i] = (uint32_t)length;
+    if (n) memcpy(to->u + at * n, from->u + dvbf_sequence_start(from, i) * n, length * n * sizeof *to->u);
+    at += length;
+  }
+  return DVBF_OK;
+}
+
+typedef struct projecting {
+  const dv_components *c;
+  float *to;         /* [frames][count] */
+  dvbf_real *inside; /* [CHUNK][count] */
+} projecting;
+
+static void put_coordinates(void *user, const chunk *from) {
+  projecting *p = user;
+  size_t width = (size_t)p->c->count;
+  memset(p->inside, 0, (size_t)from->count * width * sizeof *p->inside);
+  dv_kernels_best()->product->nt(p->inside, from->frames, p->c->axes, from->count, p->c->n_x, p->c->count);
+  for (int r = 0; r < from->count; r++)
+    for (size_t i = 0; i < width; i++)
+      p->to[from->number[r] * width + i] = (float)(p->c->scale * (double)p->inside[(size_t)r * width + i]);
+}
+
+dvbf_status dv_components_project(dvbf_sequences *out, const dv_components *c, const dvbf_sequences *from,
+                                  const dvbf_model *m, dvbf_error *error) {
+  dvbf_status status = make_room(out, from, c->count, error);
+  if (status) return status;
+  size_t size = dv_sequences_frames(out) * out->n_x;
+  for (size_t i = 0; from->gaps && i < size; i++) out->x[i] = NAN; /* what is not put there is missing */
+  projecting p = {c, out->x, dv_calloc_aligned((size_t)c->count, CHUNK * sizeof *p.inside)};
+  status = p.inside ? each_chunk(from, m, put_coordinates, &p, error) : dv_fail_memory(error, "projecting x");
+  dv_free(p.inside);
+  if (status) dvbf_sequences_free(out);
+  return status;
+}

@@ -1,0 +1,167 @@
+/* Training on components of x is training on x: in double precision, on data that the components hold
+ * exactly, bound and gradients are those of the folded model. */
+#include "pictures.h"
+
+#include "model/projection.h"
+#include "train/schedule.h"
+
+#include <math.h>
+
+/* ---- Bound and gradients ---- */
+
+typedef struct result {
+  double terms[DV_TERMS];
+  dvbf_real *gradient;
+} result;
+
+/* Of the first ROWS sequences, with the noise of the first update. */
+static result run_model(dvbf_model *m, const dvbf_sequences *s) {
+  enum { ROWS = 8 };
+  dv_program program;
+  dvbf_run run;
+  dvbf_error error;
+  uint32_t index[ROWS];
+  for (uint32_t i = 0; i < ROWS; i++) index[i] = i;
+  dv_schedule schedule = dv_schedule_at(m->settings, 0, 1);
+  schedule.filter_dropout = 0;
+  schedule.log_sigma_floor = -3;
+  schedule.sequences = m->sequences;
+  schedule.scale = 1;
+  assert_int_equal(dv_program_record(&program, m, STEPS, ROWS, STEPS, DV_BACKWARD, &error), DVBF_OK);
+  assert_int_equal(dv_run_init(&run, program.graph, &error), DVBF_OK);
+  result r = {.gradient = calloc(m->parameters.size, sizeof *r.gradient)};
+  run.parameters = m->parameters.values;
+  run.gradient = r.gradient;
+  run.schedule = &schedule;
+  run.sequence = index;
+  dv_program_load(&program, &run, m, s, index, ROWS, STEPS);
+  dv_run_forward(&run);
+  dv_run_backward(&run);
+  memcpy(r.terms, run.terms, sizeof r.terms);
+  r.terms[DV_RECONSTRUCTION] += ROWS * STEPS * dv_model_log_jacobian(m);
+  dv_run_clear(&run);
+  dv_program_clear(&program);
+  return r;
+}
+
+static void assert_close(double a, double b, double size, const char *what) {
+  if (!(fabs(a - b) <= 1e-5 * (1 + size))) fail_msg("%s: %.12g instead of %.12g", what, a, b);
+}
+
+/* W = scale P^T W_c and V = V_c P / scale: the gradient of W_c is scale P times that of W, and that of V_c is
+ * that of V times P^T / scale. */
+static double expected_gradient(const dv_components *c, const dv_parameter *small, const dv_parameter *large,
+                                const dvbf_real *g, int row, int column) {
+  double sum = 0;
+  if (small->rows == large->rows && small->cols == large->cols)
+    return (double)g[(size_t)row * (size_t)large->cols + (size_t)column];
+  for (int i = 0; i < c->n_x; i++)
+    if (small->cols == large->cols)
+      sum += (double)c->axes[row % c->count * c->n_x + i] *
+             (double)g[(size_t)(row / c->count * c->n_x + i) * (size_t)large->cols + (size_t)column];
+    else
+      sum += (double)c->axes[column * c->n_x + i] * (double)g[(size_t)row * (size_t)large->cols + (size_t)i];
+  return small->cols == large->cols ? sum * c->scale : sum / c->scale;
+}
+
+static void compare_gradients(const dv_projection *p, const dvbf_model *m, const result *small,
+                              const result *large) {
+  for (size_t k = 0; k < m->parameters.count; k++) {
+    const dv_parameter *a = &m->parameters.list[k], *b = &p->whole->parameters.list[k];
+    assert_string_equal(a->name, b->name);
+    for (int r = 0; r < a->rows; r++)
+      for (int i = 0; i < a->cols; i++) {
+        double is = (double)small->gradient[a->offset + (size_t)(r * a->cols + i)];
+        double should = expected_gradient(&p->components, a, b, large->gradient + b->offset, r, i);
+        assert_close(is, should, fabs(should), a->name);
+      }
+  }
+}
+
+static void check_exact(const char *text, bool gaps) {
+  dvbf_data data = make_data(0);
+  dvbf_settings *s = settings_of(text);
+  dvbf_model *whole = NULL, *model = NULL;
+  dv_projection p;
+  dvbf_error error;
+  if (gaps) lose_frame(&data.train, 9, N_X);
+  assert_int_equal(dv_model_new(&whole, s, NULL, &data.train, 5, &error), DVBF_OK);
+  if (dv_projection_init(&p, whole, &data, &error)) fail_msg("%s", error.message);
+  assert_int_equal(p.components.count, 16);
+  assert_true(p.components.left_out < 1e-9);
+  assert_int_equal(dv_projection_model(&model, &p, STEPS, 5, &error), DVBF_OK);
+  dv_projection_fold(&p, model);
+  result small = run_model(model, &p.train), large = run_model(whole, &data.train);
+  for (int i = 0; i < DV_TERMS; i++)
+    assert_close(small.terms[i], large.terms[i], fabs(large.terms[i]), "a term of the bound");
+  compare_gradients(&p, model, &small, &large);
+  free(small.gradient);
+  free(large.gradient);
+  dvbf_model_free(model);
+  dv_projection_clear(&p);
+  dvbf_settings_free(s);
+  free_data(&data);
+}
+
+static void bound_and_gradients(void **state) {
+  (void)state;
+  check_exact("", false);
+  check_exact("", true);
+  check_exact("initial birnn initial-frames 0", false);
+  check_exact("sigma fixed sigma-start 0.4", false);
+  check_exact("x-scaling standardise", false);
+  check_exact("x-scaling none layers 2", false);
+  check_exact("model dkf initial birnn", false);
+  check_exact("transition mlp mask-input step", true);
+}
+
+/* ---- Components ---- */
+
+static void components(void **state) {
+  (void)state;
+  dvbf_data data = make_data(1e-3f);
+  dvbf_settings *s = settings_of("");
+  dvbf_model *m = NULL;
+  dvbf_error error;
+  dv_components c;
+  assert_int_equal(dv_model_new(&m, s, NULL, &data.train, 5, &error), DVBF_OK);
+  assert_int_equal(dv_components_find(&c, &data.train, m, 1e-3, &error), DVBF_OK);
+  assert_int_equal(c.count, 16);
+  for (int i = 0; i < c.count; i++)
+    for (int j = 0; j <= i; j++) {
+      double dot = 0;
+      for (int k = 0; k < N_X; k++) dot += (double)c.axes[i * N_X + k] * (double)c.axes[j * N_X + k];
+      assert_true(fabs(dot - (i == j)) < 1e-12);
+    }
+  dvbf_sequences inside;
+  assert_int_equal(dv_components_project(&inside, &c, &data.train, m, &error), DVBF_OK);
+  double left = 0;
+  for (size_t f = 0; f < (size_t)COUNT * STEPS; f++) {
+    for (size_t i = 0; i < N_X; i++) {
+      double x = (double)((data.train.x[f * N_X + i] - m->x.shift[i]) * m->x.scale[i]);
+      for (int k = 0; k < c.count; k++)
+        x -= (double)inside.x[f * (size_t)c.count + (size_t)k] / c.scale * (double)c.axes[k * N_X + (int)i];
+      left += x * x;
+    }
+  }
+  left /= COUNT * STEPS;
+  assert_true(left > 1e-5); /* of the remainder, all but the share of 16 of 96 directions */
+  assert_true(fabs(left - c.left_out) < 0.01 * left);
+  assert_true(left < 1e-3 * m->x_spread);
+  dvbf_sequences_free(&inside);
+  dv_components_free(&c);
+  /* Less than the remainder cannot be left out. */
+  assert_int_equal(dv_components_find(&c, &data.train, m, 1e-9, &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "more than 48 of the 96 dimensions"));
+  dvbf_model_free(m);
+  dvbf_settings_free(s);
+  free_data(&data);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(bound_and_gradients),
+      cmocka_unit_test(components),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
