@@ -214,6 +214,15 @@ static void wrong_layer(dvbf_graph *g) {
   dvbf_layer_whole(g, &l);
 }
 
+/* Training would have to learn from an input that all rows share. */
+static void shared_input(dvbf_graph *g) {
+  dvbf_layer l = {.out = dvbf_slab(g, 2, 3), .n_in = 1};
+  l.bias = dvbf_parameter(g, "b", 1, 3, (dvbf_first){0});
+  l.in[0].x = dvbf_slab_shared_constant(g, 2, 5);
+  l.in[0].w = dvbf_parameter(g, "w", 5, 3, (dvbf_first){0});
+  dvbf_layer_whole(g, &l);
+}
+
 static void layer_without_inputs(dvbf_graph *g) {
   dvbf_layer l = {.out = dvbf_slab(g, 2, 3), .bias = DVBF_NONE};
   dvbf_layer_open(g, &l);
@@ -298,6 +307,7 @@ static void refused_recordings_say_why(void **state) {
     const char *sentence; /* a part of it */
   } cases[] = {
       {wrong_layer, "input 0 of a layer is [2][4][4] times [5][3]"},
+      {shared_input, "input 0 of a layer is [2][1][5] times [5][3] for an output [2][4][3]"},
       {layer_without_inputs, "1 to 4 inputs, not 0"},
       {wrong_mixture, "mixture of 1 systems do not fit"},
       {wrong_innovation, "a head of 5 outputs cannot give 3 innovations"},

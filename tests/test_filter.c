@@ -5,6 +5,7 @@
 #include "data/dataset.h"
 #include "model/model.h"
 
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -133,6 +134,70 @@ static void same_inputs_same_bytes_no_allocation(void **state) {
   dvbf_sequences_free(&data);
 }
 
+/* A sample does not depend on how many others there are, though these share the product with x. */
+static void samples_stand_alone(void **state) {
+  (void)state;
+  dvbf_sequences data = make_data();
+  dvbf_model *model = make_model(&data, "mlp", "2");
+  void *memory[2];
+  dvbf_filter *few = make_filter(model, 3, 4, &memory[0]), *many = make_filter(model, 20, 4, &memory[1]);
+  dvbf_belief from_few, from_many;
+  for (size_t t = 0; t < STEPS; t++) {
+    step(few, &data, t, t != 5, &from_few);
+    step(many, &data, t, t != 5, &from_many);
+    for (size_t i = 0; i < 3 * N_Z && from_few.ready; i++)
+      assert_true(fabsf(from_few.z[i] - from_many.z[i]) <= 1e-5f * (1 + fabsf(from_few.z[i])));
+  }
+  dv_free(memory[0]);
+  dv_free(memory[1]);
+  dvbf_model_free(model);
+  dvbf_sequences_free(&data);
+}
+
+/* A frame of NaN is a missing one, and a missing value stands at its mean. */
+static void missing_values(void **state) {
+  (void)state;
+  dvbf_sequences data = make_data();
+  dvbf_model *model = make_model(&data, "mlp", "2");
+  void *memory[2];
+  dvbf_filter *a = make_filter(model, 4, 4, &memory[0]), *b = make_filter(model, 4, 4, &memory[1]);
+  dvbf_belief from_a, from_b;
+  for (size_t t = 0; t < STEPS; t++) {
+    float x[N_X], filled[N_X];
+    bool none = t % 4 == 3;
+    for (int i = 0; i < N_X; i++) {
+      bool gap = none || (t % 2 && i % 3 == 1);
+      x[i] = gap ? NAN : data.x[t * N_X + (size_t)i];
+      filled[i] = gap ? model->x.shift[i] : x[i];
+    }
+    dvbf_filter_step(a, x, NULL, &from_a);
+    dvbf_filter_step(b, none ? NULL : filled, NULL, &from_b);
+    if (from_a.ready) assert_memory_equal(from_a.z, from_b.z, 4 * N_Z * sizeof(float));
+  }
+  dv_free(memory[0]);
+  dv_free(memory[1]);
+  dvbf_model_free(model);
+  dvbf_sequences_free(&data);
+}
+
+/* Tiny numbers are flushed inside a step, and only there. */
+static void tiny_numbers_stay_the_callers(void **state) {
+  (void)state;
+  dvbf_sequences data = make_data();
+  dvbf_model *model = make_model(&data, "mlp", "2");
+  void *memory;
+  dvbf_filter *filter = make_filter(model, 2, 4, &memory);
+  dvbf_belief belief;
+  volatile float tiny = FLT_MIN;
+  for (size_t t = 0; t < STEPS; t++) {
+    step(filter, &data, t, true, &belief);
+    assert_true(tiny / 2 > 0);
+  }
+  dv_free(memory);
+  dvbf_model_free(model);
+  dvbf_sequences_free(&data);
+}
+
 static void bad_memory_is_refused(void **state) {
   (void)state;
   dvbf_sequences data = make_data();
@@ -158,6 +223,9 @@ int main(void) {
       cmocka_unit_test(agrees_with_inference_birnn),
       cmocka_unit_test(agrees_with_inference_fast_dropout),
       cmocka_unit_test(same_inputs_same_bytes_no_allocation),
+      cmocka_unit_test(samples_stand_alone),
+      cmocka_unit_test(missing_values),
+      cmocka_unit_test(tiny_numbers_stay_the_callers),
       cmocka_unit_test(bad_memory_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

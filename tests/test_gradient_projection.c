@@ -44,8 +44,9 @@ static result run_model(dvbf_model *m, const dvbf_sequences *s) {
   return r;
 }
 
+/* Coordinates are floats, and gradients are sums of thousands of terms that cancel. */
 static void assert_close(double a, double b, double size, const char *what) {
-  if (!(fabs(a - b) <= 1e-5 * (1 + size))) fail_msg("%s: %.12g instead of %.12g", what, a, b);
+  if (!(fabs(a - b) <= 1e-4 * (1 + size))) fail_msg("%s: %.12g instead of %.12g", what, a, b);
 }
 
 /* W = scale P^T W_c and V = V_c P / scale: the gradient of W_c is scale P times that of W, and that of V_c is
@@ -78,9 +79,12 @@ static void compare_gradients(const dv_projection *p, const dvbf_model *m, const
   }
 }
 
+/* With a smooth activation: rounding may take a unit across the kink of another. */
 static void check_exact(const char *text, bool gaps) {
   dvbf_data data = make_data(0);
-  dvbf_settings *s = settings_of(text);
+  char all[256];
+  snprintf(all, sizeof all, "activation tanh %s", text);
+  dvbf_settings *s = settings_of(all);
   dvbf_model *whole = NULL, *model = NULL;
   dv_projection p;
   dvbf_error error;

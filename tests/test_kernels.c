@@ -172,6 +172,43 @@ static void products_at_the_edges(void **state) {
   }
 }
 
+/* Fewer rows than a tile has, and one more, for widths and depths that nothing divides. */
+static void products_of_few_rows(void **state) {
+  (void)state;
+  static const int widths[] = {1, 5, 7, 8, 13, 16, 24, 31, 48, 49, 64, 80, 111, 128},
+                   depths[] = {1, 2, 3, 5, 7, 31, 128, 257};
+  EACH_SET(k) {
+    for (int m = 1; m <= 7; m++)
+      for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        for (size_t j = 0; j < sizeof depths / sizeof *depths; j++)
+          check_products(k, m, widths[i], depths[j]);
+  }
+}
+
+/* A row of a b does not depend, not even by rounding, on how many others there are. */
+static void rows_stand_alone(void **state) {
+  (void)state;
+  enum { MOST = 13, DEPTH = 37 };
+  static const int widths[] = {5, 16, 20, 32, 40, 64, 128};
+  EACH_SET(k) {
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+      size_t n = (size_t)widths[i];
+      float *a = normal_array(MOST * DEPTH, 1), *b = normal_array(DEPTH * n, 2), *start = normal_array(n, 3);
+      float *one = normal_array(n, 4), *all = normal_array(MOST * n, 5);
+      for (int m = 1; m <= MOST; m++) {
+        k->product->nn(all, start, a, b, m, (int)n, DEPTH);
+        k->product->nn(all, NULL, a, b, m, (int)n, DEPTH);
+        for (int r = 0; r < m; r++) {
+          k->product->nn(one, start, a + r * DEPTH, b, 1, (int)n, DEPTH);
+          k->product->nn(one, NULL, a + r * DEPTH, b, 1, (int)n, DEPTH);
+          assert_memory_equal(one, all + (size_t)r * n, n * sizeof *one);
+        }
+      }
+      free(a), free(b), free(start), free(one), free(all);
+    }
+  }
+}
+
 /* ---- Products on tile units ---- */
 
 #if defined(DV_TILES)
@@ -623,6 +660,27 @@ static void sum_kernels(void **state) {
 }
 
 /* The same order of summation whatever the set: one shard after the other. */
+/* Missing values become 0, whoever asks which they are; others are scaled as without gaps. */
+static void observe_kernel(void **state) {
+  (void)state;
+  enum { N = 53 };
+  EACH_SET(k) {
+    float *x = normal_array(N, 1), *shift = normal_array(N, 2), *scale = normal_array(N, 3);
+    float *y = normal_array(N, 4), *whole = normal_array(N, 5), *seen = normal_array(N, 6);
+    k->standardise(whole, x, shift, scale, N);
+    for (int i = 0; i < N; i += 3) x[i] = NAN;
+    for (int asked = 0; asked < 2; asked++) {
+      assert_true(k->observe(y, asked ? seen : NULL, x, shift, scale, N));
+      for (int i = 0; i < N; i++) assert_true(y[i] == (i % 3 ? whole[i] : 0));
+    }
+    for (int i = 0; i < N; i++) assert_true(seen[i] == (i % 3 > 0));
+    for (int i = 0; i < N; i++) x[i] = NAN;
+    assert_false(k->observe(y, seen, x, shift, scale, N));
+    for (int i = 0; i < N; i++) assert_true(y[i] == 0 && seen[i] == 0);
+    free(x), free(shift), free(scale), free(y), free(whole), free(seen);
+  }
+}
+
 static void reduce_kernel(void **state) {
   (void)state;
   enum { SHARDS = 3, N = 45, OFFSET = 5 };
@@ -788,6 +846,9 @@ int main(void) {
       cmocka_unit_test(tiles_take_large_products),
       cmocka_unit_test(tiles_pass_nan),
       cmocka_unit_test(products_at_the_edges),
+      cmocka_unit_test(products_of_few_rows),
+      cmocka_unit_test(rows_stand_alone),
+      cmocka_unit_test(observe_kernel),
       cmocka_unit_test(sigmoid_is_accurate),
       cmocka_unit_test(tanh_is_accurate),
       cmocka_unit_test(softmax_is_accurate),

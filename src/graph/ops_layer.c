@@ -161,12 +161,13 @@ static void step_backward(const dvbf_op *op, dvbf_run *run) {
   run->k->activate_backward(l->activation, dvbf_gradient_at(run, y), dv_at(run, y), y.rows, y.cols);
   for (int i = 0; i < l->n_in; i++) {
     dvbf_value x = dvbf_steps(l->in[i].x, d->t, 1), turned = l->in[i].turned;
-    if (!l->in[i].sequential) continue;
+    dvbf_real *dx = dvbf_gradient_at(run, x);
+    if (!l->in[i].sequential || !dx) continue;
     if (turned.buffer < 0)
       send_back(run, y, x, weight_of(l->in[i].w, d->t));
     else
-      run->product->nn(dvbf_gradient_at(run, x), NULL, dvbf_gradient_at(run, y),
-                       dv_at(run, weight_of(turned, d->t)), y.rows, x.cols, y.cols);
+      run->product->nn(dx, NULL, dvbf_gradient_at(run, y), dv_at(run, weight_of(turned, d->t)), y.rows,
+                       x.cols, y.cols);
   }
 }
 

@@ -42,14 +42,15 @@ static inline __attribute__((always_inline)) void add_line(int rows, int nv, vec
 
 /* One tile: c[rows][nv * LANES] = first + a b over `depth`, where `first` is a row [nv * LANES], or c itself
  * where that is NULL; entry (r, d) of a is a[r * row + d * step]. Columns from `cols` on are computed but not
- * stored. A narrow tile sums every other (third, ..) line by itself, because a sum can grow only once in the
- * time that an addition takes. rows and nv are constants in every call, so all loops unroll. */
+ * stored. A narrow tile sums every other line by itself, because a sum can grow only once in the time that an
+ * addition takes; not more of them, as there are no two orders in which to add two sums. rows and nv are
+ * constants in every call, so all loops unroll. */
 static inline __attribute__((always_inline)) void tile(int rows, int nv, real *c, size_t ldc,
                                                        const real *first, const real *a, size_t row,
                                                        size_t step, const real *b, size_t ldb, int depth,
                                                        int cols) {
   vec sum[ROWS][WIDE];
-  int lines = WIDE / nv; /* summed by themselves */
+  int lines = 2 * nv <= WIDE ? 2 : 1; /* summed by themselves */
   for (int r = 0; r < rows; r++)
     for (int j = 0; j < lines * nv; j++) {
       sum[r][j] = (vec){0};
