@@ -516,8 +516,8 @@ static void adadelta(real *p, const real *g, real *m, real *v, size_t n, real st
   }
 }
 
-static double reduce(real *sum, const real *const *shards, size_t offset, size_t n, int count) {
-  memcpy(sum, shards[0] + offset, n * sizeof *sum);
+static double reduce(real *const *shards, size_t offset, size_t n, int count) {
+  real *sum = shards[0] + offset;
   for (int s = 1; s < count; s++) add(sum, shards[s] + offset, n);
   double squares = 0;
   for (size_t i = 0; i < n; i++) squares += (double)sum[i] * (double)sum[i];

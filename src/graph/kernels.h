@@ -74,8 +74,8 @@ typedef struct dv_kernels {
                dvbf_real beta1, dvbf_real beta2, dvbf_real epsilon, dvbf_real factor);
   void (*adadelta)(dvbf_real *p, const dvbf_real *g, dvbf_real *m, dvbf_real *v, size_t n, dvbf_real step,
                    dvbf_real rho, dvbf_real epsilon, dvbf_real factor);
-  /* sum[n] = shards[0][n] + shards[1][n] + ...; returns the sum of squares. */
-  double (*reduce)(dvbf_real *sum, const dvbf_real *const *shards, size_t offset, size_t n, int count);
+  /* shards[0][offset ..][n] += shards[1] + shards[2] + ..; returns the sum of squares. */
+  double (*reduce)(dvbf_real *const *shards, size_t offset, size_t n, int count);
 } dv_kernels;
 
 /* The fastest set that this processor runs; DVBF_ISA=base|v3|v4 in the environment asks for another. */

@@ -20,8 +20,7 @@ struct dv_updater {
   int batch, rows, shards;
   double frames;             /* valid steps of a sequence, on average */
   dvbf_run *runs;            /* [workers] */
-  dvbf_real **gradients;     /* [shards][parameters] */
-  dvbf_real *sum;            /* [parameters] */
+  dvbf_real **gradients;     /* [shards][parameters]; their sum comes into the first */
   dvbf_real *m, *v;          /* [parameters] optimiser state */
   uint32_t *order;           /* [count] permutation of the epoch */
   uint64_t epoch;            /* whose permutation `order` holds, plus 1; 0: none */
@@ -58,15 +57,13 @@ static bool allocate(dv_updater *u) {
   size_t n = u->model->parameters.size, shards = (size_t)u->shards;
   u->runs = dv_calloc((size_t)dv_pool_size(u->pool), sizeof *u->runs);
   u->gradients = dv_calloc(shards, sizeof *u->gradients);
-  u->sum = dv_calloc_aligned(n, sizeof *u->sum);
   u->m = dv_calloc_aligned(n, sizeof *u->m);
   u->v = dv_calloc_aligned(n, sizeof *u->v);
   u->order = dv_calloc(u->train->count, sizeof *u->order);
   u->index = dv_calloc(shards * (size_t)u->rows, sizeof *u->index);
   u->terms = dv_calloc(shards, sizeof *u->terms);
   u->squares = dv_calloc(blocks_of(u), sizeof *u->squares);
-  if (!u->runs || !u->gradients || !u->sum || !u->m || !u->v || !u->order || !u->index || !u->terms ||
-      !u->squares)
+  if (!u->runs || !u->gradients || !u->m || !u->v || !u->order || !u->index || !u->terms || !u->squares)
     return false;
   for (size_t i = 0; i < shards; i++)
     if (!(u->gradients[i] = dv_calloc_aligned(n, sizeof **u->gradients))) return false;
@@ -111,7 +108,6 @@ void dv_updater_free(dv_updater *u) {
   for (int i = 0; u->gradients && i < u->shards; i++) dv_free(u->gradients[i]);
   dv_free(u->runs);
   dv_free(u->gradients);
-  dv_free(u->sum);
   dv_free(u->m);
   dv_free(u->v);
   dv_free(u->order);
@@ -182,8 +178,7 @@ static size_t first_block(const dv_updater *u, int worker) {
 static void reduce_phase(dv_updater *u, int worker) {
   const dv_kernels *k = u->runs[worker].k;
   for (size_t b = first_block(u, worker); b < first_block(u, worker + 1); b++)
-    u->squares[b] = k->reduce(u->sum + b * BLOCK, (const dvbf_real *const *)u->gradients, b * BLOCK,
-                              block_size(u, b), u->shards);
+    u->squares[b] = k->reduce(u->gradients, b * BLOCK, block_size(u, b), u->shards);
 }
 
 /* Every worker adds up the same numbers in the same order. */
@@ -208,12 +203,13 @@ static void step_phase(dv_updater *u, int worker, uint64_t update, double clip) 
   for (size_t b = first_block(u, worker); b < first_block(u, worker + 1); b++) {
     size_t at = b * BLOCK, n = block_size(u, b);
     dvbf_real *p = u->model->parameters.values + at;
+    const dvbf_real *g = u->gradients[0] + at;
     if (s->optimizer == DV_ADAM)
-      k->adam(p, u->sum + at, u->m + at, u->v + at, n, (dvbf_real)step, (dvbf_real)s->beta1,
-              (dvbf_real)s->beta2, (dvbf_real)(s->epsilon * correction), (dvbf_real)clip);
+      k->adam(p, g, u->m + at, u->v + at, n, (dvbf_real)step, (dvbf_real)s->beta1, (dvbf_real)s->beta2,
+              (dvbf_real)(s->epsilon * correction), (dvbf_real)clip);
     else
-      k->adadelta(p, u->sum + at, u->m + at, u->v + at, n, (dvbf_real)rate, (dvbf_real)s->rho,
-                  (dvbf_real)s->epsilon, (dvbf_real)clip);
+      k->adadelta(p, g, u->m + at, u->v + at, n, (dvbf_real)rate, (dvbf_real)s->rho, (dvbf_real)s->epsilon,
+                  (dvbf_real)clip);
   }
 }
 
