@@ -14,12 +14,13 @@ static double peak_of_ours(const char *initial) {
   return peak;
 }
 
-static double peak_of_twin(const twin *t, const char *initial) {
+static double peak_of_twin(twin *t, const char *initial) {
   twin fresh = *t;
   fresh.process = (process){0};
   progress("memory of %s", t->name);
   char *answer = isnan(twin_update(&fresh, initial, 500, 2, 10)) ? NULL : twin_ask(&fresh, "memory\n");
   double peak = answer ? atof(answer) : (double)NAN;
+  t->lost |= fresh.lost;
   twin_end(&fresh);
   progress_end();
   return peak;
