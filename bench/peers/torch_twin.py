@@ -32,6 +32,7 @@ import logging
 import math
 import os
 import sys
+import tempfile
 import time
 import warnings
 from typing import Optional
@@ -462,6 +463,18 @@ class Step(torch.nn.Module):
         return z + torch.mv(parts, torch.softmax(sums[0, 128:], 0)), mu, sigma
 
 
+def ahead_of_time(step):
+    """Compiled ahead of time and called below its Python wrapper: a third of the time of torch.compile's function, half
+    of a script's."""
+    import torch._inductor
+    arguments = torch.zeros(1, Z), torch.zeros(1, X), torch.zeros(1, U)
+    with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
+        path = torch._inductor.aoti_compile_and_package(torch.export.export(step, arguments),
+                                                        package_path=os.path.join(folder, "step.pt2"))
+        loader = torch._inductor.aoti_load_package(path).loader
+    return lambda *inputs: loader.run(list(inputs))
+
+
 def filter_clock(variant):
     """One frame at a time on one thread, the parameters frozen; v is the mean of q(v). As a script, or compiled."""
     set_threads(1)
@@ -470,7 +483,7 @@ def filter_clock(variant):
 
     step = Step(model).eval()
     if variant == "compile":
-        step = compiled(step)
+        step = ahead_of_time(step)
     else:
         step = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.script(step)))
     z = torch.zeros(1, Z)
