@@ -81,5 +81,11 @@ int main(int count, char **arguments) {
   float terms[3];
   for (int i = 0; i < 3; i++) terms[i] = (float)(run.terms[i] * schedule.scale);
   write_npy(folder, "terms", terms, 1, 1, 3); /* reconstruction, KL of w, KL of v, in nats per frame */
+  dv_free(run.gradient);
+  dv_free(index);
+  dv_run_clear(&run);
+  dv_program_clear(&program);
+  dvbf_model_free(model);
+  dvbf_sequences_free(&data);
   return 0;
 }

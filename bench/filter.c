@@ -93,8 +93,8 @@ static void measure(bench *b, ours *o, sample *times, sample *medians, double co
     progress("filter: round %d of %d", r + 1, b->rounds);
     for (int i = 0; i < ENTRANTS; i++) {
       sample spent = {0};
-      if (i < OURS) time_ours(&o[i], &spent, 20000, cost);
-      if (i >= OURS) time_twin(&b->twins[i - OURS], &spent, 2000);
+      if (i < OURS) time_ours(&o[i], &spent, b->quick ? 2000 : 20000, cost);
+      if (i >= OURS) time_twin(&b->twins[i - OURS], &spent, b->quick ? 500 : 2000);
       for (size_t k = 0; k < spent.n; k++) put(&times[i], spent.value[k]);
       put(&medians[i], median(&spent));
       sample_free(&spent);

@@ -30,12 +30,13 @@ enum { SECTIONS = sizeof sections / sizeof *sections };
 
 static const char help[] =
     "usage: bench [OPTION]...\n"
-    "Measures dvbf and, where they can run, its twins in PyTorch and JAX; prints a report and writes\n"
-    "bench.json into the build folder. bench/run starts it with the twins that it finds.\n\n"
+    "Measures dvbf and, where they can run, its twins in PyTorch and JAX; prints a report and writes a\n"
+    "JSON file. bench/run starts it with the twins that it finds.\n\n"
     "  --rounds N        each contender in turn, so often (default 11)\n"
     "  --seeds N         of the section until: seeds 1 to N (default 10)\n"
     "  --only A,B        these sections: updates, memory, growth, until, filter, startup\n"
     "  --quick           few rounds and shapes: to see that all of it runs\n"
+    "  --json FILE       for all figures (default bench.json in the build folder)\n"
     "  --peers FOLDER    of the twins' scripts\n"
     "  --torch PYTHON    an interpreter that has PyTorch\n"
     "  --jax PYTHON      one that has JAX\n"
@@ -108,7 +109,7 @@ static json_t *describe_machine(void) {
 /* ---- Options ---- */
 
 typedef struct options {
-  const char *only, *peers, *torch_python, *jax_python;
+  const char *only, *json, *peers, *torch_python, *jax_python;
 } options;
 
 static bool chosen(const char *only, const char *name) {
@@ -140,16 +141,19 @@ static int number(const char *name, const char *text) {
 
 static options parse(bench *b, int count, char **arguments) {
   options o = {0};
-  enum { ROUNDS = 1, SEEDS, ONLY, QUICK, PEERS, TORCH, JAX, HELP };
+  enum { ROUNDS = 1, SEEDS, ONLY, JSON, QUICK, PEERS, TORCH, JAX, HELP };
   static const struct option known[] = {
-      {"rounds", 1, NULL, ROUNDS}, {"seeds", 1, NULL, SEEDS}, {"only", 1, NULL, ONLY},
-      {"quick", 0, NULL, QUICK},   {"peers", 1, NULL, PEERS}, {"torch", 1, NULL, TORCH},
-      {"jax", 1, NULL, JAX},       {"help", 0, NULL, HELP},   {0},
+      {"rounds", 1, NULL, ROUNDS}, {"seeds", 1, NULL, SEEDS},
+      {"only", 1, NULL, ONLY},     {"json", 1, NULL, JSON},
+      {"quick", 0, NULL, QUICK},   {"peers", 1, NULL, PEERS},
+      {"torch", 1, NULL, TORCH},   {"jax", 1, NULL, JAX},
+      {"help", 0, NULL, HELP},     {0},
   };
   for (int which; (which = getopt_long(count, arguments, "", known, NULL)) != -1;) {
     if (which == ROUNDS) b->rounds = number("rounds", optarg);
     if (which == SEEDS) b->seeds = number("seeds", optarg);
     if (which == ONLY) o.only = optarg;
+    if (which == JSON) o.json = optarg;
     if (which == QUICK) b->quick = true;
     if (which == PEERS) o.peers = optarg;
     if (which == TORCH) o.torch_python = optarg;
@@ -179,24 +183,36 @@ static void enter_build_folder(void) {
   }
 }
 
-static void write_json(json_t *all) {
-  if (json_dump_file(all, "bench.json", JSON_INDENT(2))) {
-    fprintf(stderr, "bench: bench.json could not be written\n");
+/* A path that means the same in every folder. */
+static char *absolute(const char *path) {
+  char folder[PATH_MAX] = "";
+  char *out = dv_calloc(1, 2 * PATH_MAX);
+  if (!out || (*path != '/' && !getcwd(folder, sizeof folder))) {
+    perror("bench");
     exit(1);
   }
-  char folder[PATH_MAX];
-  printf("\nAll figures and more: %s/bench.json\n", getcwd(folder, sizeof folder) ? folder : ".");
+  snprintf(out, 2 * PATH_MAX, "%s%s%s", folder, *path == '/' ? "" : "/", path);
+  return out;
+}
+
+static void write_json(json_t *all, const char *path) {
+  if (json_dump_file(all, path, JSON_INDENT(2))) {
+    fprintf(stderr, "bench: %s could not be written\n", path);
+    exit(1);
+  }
+  printf("\nAll figures and more: %s\n", path);
 }
 
 int main(int count, char **arguments) {
   static bench b;
   insist_on_fast_blas(arguments);
   options o = parse(&b, count, arguments);
-  char *peers = o.peers ? realpath(o.peers, NULL) : NULL;
+  char *peers = absolute(o.peers ? o.peers : "."), *json = o.json ? absolute(o.json) : NULL;
   signal(SIGPIPE, SIG_IGN); /* a twin that ended is noticed when it does not answer */
   enter_build_folder();
+  if (!json) json = absolute("bench.json");
   setvbuf(stdout, NULL, _IOLBF, 0);
-  twins_prepare(b.twins, peers ? peers : "", o.torch_python, o.jax_python);
+  twins_prepare(b.twins, peers, o.torch_python, o.jax_python);
   json_t *all =
       json_pack("{s:o, s:i, s:b}", "machine", describe_machine(), "rounds", b.rounds, "quick", b.quick);
   printf("Medians of %d interleaved rounds, in brackets what 10 %% and 90 %% of them are below.\n", b.rounds);
@@ -210,8 +226,9 @@ int main(int count, char **arguments) {
     if (*b.twins[i].version) json_object_set_new(versions, b.twins[i].key, json_string(b.twins[i].version));
   json_object_set_new(all, "twins", versions);
   twins_end(b.twins);
-  write_json(all);
+  write_json(all, json);
   json_decref(all);
-  free(peers);
+  dv_free(peers);
+  dv_free(json);
   return 0;
 }

@@ -5,21 +5,22 @@
 static const char *const initials[] = {"birnn", "mlp"};
 enum { INITIALS = 2 };
 
-static double peak_of_ours(const char *initial) {
-  char *command[] = {"bench/bench_train", (char *)initial, "500", "2", "10", NULL};
-  command_result r = command_run(command, 120);
+static double peak_of_ours(const bench *b, const char *initial) {
+  char *command[] = {"bench/bench_train", (char *)initial, "500", "2", b->quick ? "1" : "10", NULL};
+  command_result r = command_run(command, 300);
   json_t *answer = json_loads(r.last, 0, NULL);
   double peak = r.status ? (double)NAN : json_number_value(json_object_get(answer, "peak_mib"));
   json_decref(answer);
   return peak;
 }
 
-static double peak_of_twin(const twin *t, const char *initial) {
+static double peak_of_twin(twin *t, const char *initial) {
   twin fresh = *t;
   fresh.process = (process){0};
   progress("memory of %s", t->name);
   char *answer = isnan(twin_update(&fresh, initial, 500, 2, 10)) ? NULL : twin_ask(&fresh, "memory\n");
   double peak = answer ? atof(answer) : (double)NAN;
+  t->lost |= fresh.lost;
   twin_end(&fresh);
   progress_end();
   return peak;
@@ -37,7 +38,7 @@ json_t *section_memory(bench *b) {
   json_t *list = json_array();
   printf("%-22s %-8s %8s %11s\n", "", "initial", "peak MiB", "of dvbf");
   for (int k = 0; k < (b->quick ? 1 : INITIALS); k++) {
-    double ours = peak_of_ours(initials[k]);
+    double ours = peak_of_ours(b, initials[k]);
     if (isnan(ours)) {
       fprintf(stderr, "bench: bench/bench_train failed\n");
       continue;

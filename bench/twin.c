@@ -12,7 +12,7 @@ void twins_prepare(twin *twins, const char *peers, const char *torch_python, con
       {.name = "PyTorch eager", .key = "torch_eager", .filter_name = "PyTorch script", .import = "torch"},
       {.name = "PyTorch compiled",
        .key = "torch_compiled",
-       .filter_name = "PyTorch compiled",
+       .filter_name = "PyTorch AOTInductor",
        .import = "torch",
        .variant = "compile"},
       {.name = "JAX", .key = "jax", .filter_name = "JAX jit", .import = "jax"},

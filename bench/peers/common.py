@@ -221,8 +221,8 @@ def print_filter(times, **more):
 def parse(description, add=None, serving="answers questions on standard input, as the benchmark asks them"):
     parser = argparse.ArgumentParser(description=description)
     whole = lambda text: int(text) if int(text) > 0 else parser.error(f"{text}: must be at least 1")
-    parser.add_argument("--initial", choices=("birnn", "mlp"), default="birnn", help="network for w_1, to time (default "
-                        "%(default)s); an mlp sees 5 frames")
+    parser.add_argument("--initial", choices=("birnn", "mlp"), default="birnn", help="network for w_1, to time; an mlp "
+                        "sees 5 frames (default %(default)s)")
     parser.add_argument("--batch", type=whole, default=50, help="sequences per update (default %(default)s)")
     parser.add_argument("--threads", type=whole, default=1, help="threads (default %(default)s)")
     parser.add_argument("--updates", type=whole, help="updates to time (default 50) or to train (default 1300)")
