@@ -4,6 +4,7 @@
 #include "bench.h"
 
 #include "infer/regression.h"
+#include "model/projection.h"
 #include "train/pass.h"
 #include "train/schedule.h"
 
@@ -46,7 +47,8 @@ static const char *const recipe[] = {"initial",
 /* ---- R^2 of samples of z ---- */
 
 typedef struct held_out {
-  const dvbf_sequences *sequences;
+  const dvbf_sequences *sequences; /* with their state */
+  const dvbf_sequences *seen;      /* the same as the model sees them */
   dv_pass pass;
   float *z; /* [count][steps][n_z] */
 } held_out;
@@ -69,7 +71,7 @@ static bool passes(held_out *h, uint64_t seed, double *r2) {
   const dvbf_sequences *s = h->sequences;
   size_t n_z = (size_t)h->pass.model->n_z, frames = s->count * s->steps;
   dv_schedule schedule = dv_schedule_evaluation(0, h->pass.model->sequences, seed);
-  dv_pass_run(&h->pass, s, &schedule, collect, h);
+  dv_pass_run(&h->pass, h->seen, &schedule, collect, h);
   for (size_t i = 0; i < frames * n_z; i++)
     if (!isfinite(h->z[i])) return false;
   bool all = true;
@@ -92,17 +94,30 @@ static dvbf_settings *settings_of(const char *const *more) {
   return s;
 }
 
+/* *model is one of components where the settings ask for it, as in dvbf_train; *p holds their data then. */
+static void make_model(dvbf_model **model, dv_projection *p, const dvbf_settings *settings,
+                       const dvbf_data *data, uint64_t seed) {
+  dvbf_error error;
+  *p = (dv_projection){0};
+  must(dv_model_new(model, settings, NULL, &data->train, seed, &error), &error);
+  if ((*model)->settings->projection <= 0) return;
+  must(dv_projection_init(p, *model, data, &error), &error);
+  must(dv_projection_model(model, p, data->train.steps, seed, &error), &error);
+}
+
 static int train(const dvbf_data *data, const dvbf_settings *settings, uint64_t seed) {
   dvbf_error error;
   dvbf_model *model = NULL;
+  dv_projection projection;
   dv_pool *pool = NULL;
   dv_updater *updater = NULL;
-  held_out held = {.sequences = &data->valid};
-  must(dv_model_new(&model, settings, NULL, &data->train, seed, &error), &error);
+  make_model(&model, &projection, settings, data, seed);
+  const dvbf_sequences *seen = projection.whole ? &projection.train : &data->train;
+  held_out held = {&data->valid, projection.whole ? &projection.valid : &data->valid, {0}, NULL};
   must(dv_pool_new(&pool, (unsigned)model->settings->threads, &error), &error);
-  must(dv_updater_new(&updater, model, pool, &data->train, &error), &error);
+  must(dv_updater_new(&updater, model, pool, seen, &error), &error);
   dv_updater_reset(updater, seed);
-  must(dv_pass_init(&held.pass, model, pool, &data->valid, 0, &error), &error);
+  must(dv_pass_init(&held.pass, model, pool, held.seen, 0, &error), &error);
   held.z = dv_calloc(data->valid.count * data->valid.steps, (size_t)model->n_z * sizeof *held.z);
   uint64_t done = 0, last = (uint64_t)model->settings->updates;
   double seconds = 0, r2[STATES] = {0};
@@ -123,6 +138,7 @@ static int train(const dvbf_data *data, const dvbf_settings *settings, uint64_t 
   dv_updater_free(updater);
   dv_pool_free(pool);
   dvbf_model_free(model);
+  dv_projection_clear(&projection);
   return !passed;
 }
 
