@@ -115,6 +115,9 @@ dvbf_real *dv_gradient_into(const dvbf_run *run, dvbf_value value, bool *add);
 /* dvbf_at for ops of the library: inlined, because a small program spends more time on finding values than on
  * computing with them. */
 static inline dvbf_real *dv_at(const dvbf_run *run, dvbf_value value) {
+#ifdef __clang_analyzer__
+  return dvbf_at(run, value); /* seen inside, any value might be none to the analyser */
+#endif
   if (value.buffer < 0) return NULL;
   const dv_buffer *b = &run->buffers[value.buffer];
   bool in_arena = b->kind == DV_BUFFER_VALUE || b->kind == DV_BUFFER_CONSTANT;
