@@ -2,6 +2,8 @@
  * PyTorch or JAX, costs before any work is done. */
 #include "section.h"
 
+#include <unistd.h>
+
 typedef struct start {
   const char *name, *key;
   char *command[5];
@@ -38,7 +40,8 @@ static void measure(start *starts, int n, int rounds) {
 }
 
 json_t *section_startup(bench *b) {
-  static char model[] = "bench-model.safetensors";
+  char model[64];
+  snprintf(model, sizeof model, "bench-%d.safetensors", (int)getpid());
   start starts[] = {
       {"dvbf --version", "dvbf", {"./dvbf", "--version"}, {0}},
       {"dvbf info MODEL", "dvbf_info", {"./dvbf", "info", model}, {0}},

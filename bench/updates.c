@@ -109,30 +109,35 @@ static json_t *report_against(const cell *c, const char *who, const entrant *e, 
   return row;
 }
 
+/* {"seconds_1", "seconds_2"}: with 1 and with 2 threads. */
+static void add_threads(json_t *row, const entrant *e) {
+  for (int n = 0; n < THREADS; n++) {
+    char key[32];
+    snprintf(key, sizeof key, "seconds_%d", n + 1);
+    json_object_set_new(row, key, json_of(&e->seconds[n]));
+  }
+}
+
 static void report_cell(const bench *b, const cell *c, json_t *ours, json_t *others, json_t *inexact) {
   for (int n = 0; n < THREADS; n++) json_array_append_new(ours, report_ours(c, n));
   for (int i = 0; i < TWINS; i++) {
     const entrant *e = &c->twin[i];
     if (!e->seconds[0].n) continue;
-    int best = best_threads(e);
-    json_t *row = report_against(c, b->twins[i].name, e, best, true);
+    json_t *row = report_against(c, b->twins[i].name, e, best_threads(e), true);
     json_object_set_new(row, "who", json_string(b->twins[i].key));
-    for (int n = 0; n < THREADS; n++) {
-      char key[32];
-      snprintf(key, sizeof key, "seconds_%d", n + 1);
-      json_object_set_new(row, key, json_of(&e->seconds[n]));
-    }
+    add_threads(row, e);
     json_array_append_new(others, row);
   }
-  for (int p = 1; p < PRODUCTS; p++)
-    for (int n = THREADS - 1; n >= 0 && c->ours[p].seconds[n].n; n--) {
-      char who[64];
-      snprintf(who, sizeof who, "(dvbf, %s)", products[p]);
-      json_t *row = report_against(c, who, &c->ours[p], n, false);
-      json_object_set_new(row, "products", json_string(products[p]));
-      json_array_append_new(inexact, row);
-      break;
-    }
+  for (int p = 1; p < PRODUCTS; p++) {
+    const entrant *e = &c->ours[p];
+    if (!e->seconds[0].n) continue;
+    char who[64];
+    snprintf(who, sizeof who, "(dvbf, %s)", products[p]);
+    json_t *row = report_against(c, who, e, THREADS - 1, false);
+    json_object_set_new(row, "products", json_string(products[p]));
+    add_threads(row, e);
+    json_array_append_new(inexact, row);
+  }
 }
 
 static void print_head(const sample gemm[THREADS]) {
