@@ -1,6 +1,9 @@
 /* Runs that train on components of x. */
 #include "pictures.h"
 
+#include "base/memory.h"
+#include "model/plane.h"
+
 /* ---- Training ---- */
 
 static void refuse(const char *text, dvbf_data *data, const char *expected) {
@@ -72,10 +75,85 @@ static void training(void **state) {
   }
 }
 
+/* ---- The online filter of such a model ---- */
+
+static dvbf_model *brief_model(const char *text, const dvbf_data *data) {
+  dvbf_settings *s = settings_of(text);
+  dvbf_model *m = NULL;
+  dvbf_error error;
+  if (dvbf_train(&m, s, data, NULL, &error)) fail_msg("%s", error.message);
+  dvbf_settings_free(s);
+  return m;
+}
+
+static dvbf_real *weights_from_x(const dvbf_model *m, size_t *count) {
+  for (size_t i = 0; i < m->parameters.count; i++) {
+    const dv_parameter *p = &m->parameters.list[i];
+    *count = (size_t)p->rows * (size_t)p->cols;
+    if (!strcmp(p->name, "recognition.hidden.x")) return m->parameters.values + p->offset;
+  }
+  fail();
+  return NULL;
+}
+
+/* Means of z over the steps of a sequence, one of which is missing, and two values of another. */
+static void run_filter(const dvbf_model *m, const dvbf_sequences *s, double *mean) {
+  size_t size;
+  dvbf_filter *filter = NULL;
+  dvbf_belief belief;
+  assert_int_equal(dvbf_filter_memsize(&size, m, 2, NULL), DVBF_OK);
+  void *memory = dv_calloc_aligned(size, 1);
+  assert_int_equal(dvbf_filter_init(&filter, memory, size, m, 2, 7, NULL), DVBF_OK);
+  for (size_t t = 0; t < STEPS; t++) {
+    float x[N_X];
+    memcpy(x, s->x + t * N_X, sizeof x);
+    if (t == 5) x[3] = x[40] = NAN;
+    dvbf_filter_step(filter, t == 4 ? NULL : x, s->u + 2 * t, &belief);
+    for (size_t i = 0; i < 3; i++) mean[3 * t + i] = belief.ready ? (double)belief.mean[i] : 0;
+  }
+  dv_free(memory);
+}
+
+static void filter_reads_a_plane(void **state) {
+  (void)state;
+  dvbf_data data = make_data(1e-4f);
+  dvbf_model *m = brief_model("hidden 64 projection 1e-5 updates 30 starts 1", &data);
+  dv_plane p;
+  size_t count = 0;
+  dvbf_real *w = weights_from_x(m, &count);
+  assert_int_equal(dv_plane_find(&p, m, NULL), DVBF_OK);
+  assert_int_equal(p.rank, 16);
+  double squares = 0, errors = 0;
+  for (size_t i = 0; i < count; i++) {
+    double sum = 0;
+    for (size_t k = 0; k < 16; k++) sum += (double)p.in[i / 64 * 16 + k] * (double)p.out[k * 64 + i % 64];
+    squares += (double)w[i] * (double)w[i];
+    errors += (sum - (double)w[i]) * (sum - (double)w[i]);
+  }
+  assert_true(errors < 1e-12 * squares);
+  dv_plane_free(&p);
+  /* A little noise on the weights, and there is no plane any more; the filter tells the same. */
+  double through_plane[3 * STEPS], plain[3 * STEPS], most = 0;
+  run_filter(m, &data.train, through_plane);
+  dv_random r = dv_random_at(2, DV_STREAM_SIMULATION, 0, 0);
+  for (size_t i = 0; i < count; i++) w[i] += (dvbf_real)(1e-5 * dv_random_normal(&r));
+  assert_int_equal(dv_plane_find(&p, m, NULL), DVBF_OK);
+  assert_int_equal(p.rank, 0);
+  run_filter(m, &data.train, plain);
+  for (size_t i = 0; i < 3 * STEPS; i++) {
+    most = fmax(most, fabs(plain[i]));
+    assert_true(fabs(plain[i] - through_plane[i]) < 1e-3);
+  }
+  assert_true(most > 0.1);
+  dvbf_model_free(m);
+  free_data(&data);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(refusals),
       cmocka_unit_test(training),
+      cmocka_unit_test(filter_reads_a_plane),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

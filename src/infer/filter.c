@@ -2,7 +2,7 @@
  * observation, for a few samples of z side by side. Both are programs packed into the caller's memory. */
 #include "base/status.h"
 #include "base/tiny.h"
-#include "model/model.h"
+#include "model/plane.h"
 #include "train/schedule.h"
 
 #include <math.h>
@@ -49,8 +49,12 @@ static void place_machine(block *b, machine *m, const dv_program *recorded) {
   memset(arena, 0, dv_graph_arena_size(recorded->graph) * sizeof(dvbf_real));
 }
 
+static void fill(machine *m, dvbf_value value, const dvbf_real *from) {
+  memcpy(dv_at(&m->run, value), from, (size_t)value.cols * sizeof *from);
+}
+
 static dvbf_filter *place(block *b, const dvbf_model *m, size_t samples, int frames, const dv_program *start,
-                          const dv_program *step) {
+                          const dv_program *step, const dv_plane *plane) {
   dvbf_filter *f = take(b, sizeof *f);
   size_t n_z = (size_t)m->n_z, n = (size_t)frames;
   dvbf_filter parts = {.model = m, .frames = frames};
@@ -63,7 +67,10 @@ static dvbf_filter *place(block *b, const dvbf_model *m, size_t samples, int fra
   parts.deviation = take(b, n_z * sizeof *parts.deviation);
   place_machine(b, &parts.start, start);
   place_machine(b, &parts.step, step);
-  if (f) *f = parts;
+  if (!f) return NULL;
+  if (plane->rank) fill(&parts.step, step->plane_in, plane->in);
+  if (plane->rank) fill(&parts.step, step->plane_out, plane->out);
+  *f = parts;
   return f;
 }
 
@@ -80,11 +87,14 @@ static dvbf_status lay_out(dvbf_filter **out, block *b, const dvbf_model *model,
                    "a dkf cannot filter online: its q(z_t) needs the frames after t; model = dvbf can");
   int frames = (int)(s->initial_frames ? s->initial_frames
                                        : s->predict_from); /* a recurrent network takes any number */
-  dvbf_status status = dv_program_record_start(&start, m, (int)samples, frames, 0, error);
-  if (!status) status = dv_program_record_step(&step, m, (int)samples, DV_ONE_X, error);
-  if (!status) *out = place(b, model, samples, frames, &start, &step);
+  dv_plane plane;
+  dvbf_status status = dv_plane_find(&plane, model, error);
+  if (!status) status = dv_program_record_start(&start, m, (int)samples, frames, 0, error);
+  if (!status) status = dv_program_record_step(&step, m, (int)samples, plane.rank, DV_ONE_X, error);
+  if (!status) *out = place(b, model, samples, frames, &start, &step, &plane);
   dv_program_clear(&start);
   dv_program_clear(&step);
+  dv_plane_free(&plane);
   return status;
 }
 

@@ -44,7 +44,7 @@ dvbf_status dv_particles_init(dv_particles *p, const dvbf_model *model, const dv
   *p = (dv_particles){.model = model, .count = count, .most = s->steps};
   p->jacobian = dv_model_log_jacobian(model);
   dvbf_status status = dv_program_record_start(&p->start_program, m, (int)count, frames, flags, error);
-  if (!status) status = dv_program_record_step(&p->step_program, m, (int)count, flags, error);
+  if (!status) status = dv_program_record_step(&p->step_program, m, (int)count, 0, flags, error);
   if (!status) status = dv_run_init(&p->start, p->start_program.graph, error);
   if (!status) status = dv_run_init(&p->step, p->step_program.graph, error);
   if (!status) status = dv_sequence_buffer(&p->start.buffer, s, s->steps, error);

@@ -51,6 +51,22 @@ static dvbf_value universal(dv_program *p, const dvbf_model *m) {
   return u.v;
 }
 
+/* The layer reads x through a plane: first the coordinates in it, then what they give. */
+static void read_plane(dv_program *p, dvbf_layer *l) {
+  dvbf_graph *g = p->graph;
+  dvbf_value x = l->in[0].x, inside = dvbf_slab_shared(g, x.steps, p->rank);
+  p->plane_in = dvbf_slab_shared_constant(g, 1, x.cols * p->rank);
+  p->plane_out = dvbf_slab_shared_constant(g, 1, p->rank * l->out.cols);
+  dvbf_layer coordinates = {.out = inside, .bias = DVBF_NONE, .activation = DVBF_LINEAR, .n_in = 1};
+  coordinates.in[0].x = x;
+  coordinates.in[0].w = dvbf_matrix(p->plane_in, 0, x.cols, p->rank);
+  dvbf_layer_whole(g, &coordinates);
+  l->in[0].x = inside;
+  l->in[0].w = dvbf_matrix(p->plane_out, 0, p->rank, l->out.cols);
+  dvbf_keep(g, p->plane_in);
+  dvbf_keep(g, p->plane_out);
+}
+
 void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
@@ -91,6 +107,7 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
                               .high = s->log_sigma_max};
   dv_record_noise(g, noise, false);
   dv_record_filter_use(g, use, dvbf_steps(p->mask, 1, steps));
+  if (p->rank) read_plane(p, &inner.layer[0]);
   dv_stack_open(g, &inner);
   dvbf_layer_open(g, &outer);
   void *memory = m->transition->open(m->transition, g, m->settings_object, &values);

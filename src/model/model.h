@@ -43,14 +43,15 @@ dvbf_status dv_model_first_values(dvbf_model *model, size_t steps, uint64_t seed
 typedef struct dv_program {
   dvbf_graph *graph;
   int steps, rows;
-  bool mean_v;         /* v stays at its mean */
-  bool given_v;        /* v is an input, filled by the caller */
-  bool gaps;           /* frames may be seen in part */
-  bool one_x;          /* the same for all rows */
-  dvbf_value x;        /* [T][rows][n_x], or [T][1][n_x] */
-  dvbf_value u;        /* [T][rows][n_u] or none */
-  dvbf_value mask;     /* [T][rows][1], 1 where any of x is observed */
-  dvbf_value seen;     /* [T][rows][n_x], 1 for each value that is observed; none where nobody asks */
+  bool mean_v;     /* v stays at its mean */
+  bool given_v;    /* v is an input, filled by the caller */
+  bool gaps;       /* frames may be seen in part */
+  bool one_x;      /* the same for all rows */
+  int rank;        /* of the plane of x that recognition reads (plane.h), filled by the caller; 0: all of x */
+  dvbf_value x;    /* [T][rows][n_x], or [T][1][n_x] */
+  dvbf_value u;    /* [T][rows][n_u] or none */
+  dvbf_value mask; /* [T][rows][1], 1 where any of x is observed */
+  dvbf_value seen; /* [T][rows][n_x], 1 for each value that is observed; none where nobody asks */
   dvbf_value weight;   /* [1][rows][1], 0 for rows that fill up a shard */
   dvbf_value z;        /* [T][rows][n_z] */
   dvbf_value mean;     /* [T][rows][n_x] of the emission (logits where it is Bernoulli) */
@@ -61,6 +62,8 @@ typedef struct dv_program {
       noise_v; /* standard normal, of the same and of v (none for point estimates) */
   /* Only with given_v, and none where the transition has no universal parameters: [1][1][n_v]. */
   dvbf_value v;
+  /* Only with a rank: [n_x][rank] and [rank][hidden], in one row. */
+  dvbf_value plane_in, plane_out;
   /* Where densities are asked for. What does not exist is none. */
   dvbf_value w_first, w;       /* [1][rows][n_z], [T-1][rows][n_w]; none in a dkf */
   dvbf_value head_first, head; /* (mu, ln sigma) of q: [1][rows][2n], [T-1][rows][2n], in a dkf one for each
@@ -79,7 +82,7 @@ dvbf_status dv_program_record(dv_program *program, dvbf_model *model, int steps,
                               int flags, dvbf_error *error);
 /* One step of the recurrence for `rows` samples of one sequence: z[0] is given, z[1] is the result, with v at
  * its mean. With DV_PARTICLES v is given, and mean and ln_p [1][rows][...] belong to z[1]. */
-dvbf_status dv_program_record_step(dv_program *program, dvbf_model *model, int rows, int flags,
+dvbf_status dv_program_record_step(dv_program *program, dvbf_model *model, int rows, int rank, int flags,
                                    dvbf_error *error);
 /* The initial network alone, on `frames` frames: z[0] is the result, and with DV_PARTICLES has mean and ln_p.
  */

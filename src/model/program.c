@@ -107,11 +107,13 @@ static dvbf_status end_part(dv_program *p, const dvbf_model *m, int t, dvbf_erro
   return end(p, error);
 }
 
-dvbf_status dv_program_record_step(dv_program *p, dvbf_model *m, int rows, int flags, dvbf_error *error) {
+dvbf_status dv_program_record_step(dv_program *p, dvbf_model *m, int rows, int rank, int flags,
+                                   dvbf_error *error) {
   dvbf_status status = begin(p, m, 2, rows, flags, error);
   if (status) return status;
   p->given_v = flags & DV_PARTICLES;
   p->one_x = flags & DV_ONE_X;
+  p->rank = rank;
   p->mean_v = true; /* a thousand exponentials per step for noise far below that of w are not worth it */
   record_inputs(p, m);
   dv_record_dynamics(p, m);
