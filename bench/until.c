@@ -159,7 +159,7 @@ json_t *section_until(bench *b) {
          "principal\n"
          "components of x in its place (projection = 1e-6), or both. Ratios are to dvbf and, last, to the "
          "fastest of "
-         "ours.\n\n",
+         "ours that passes as often.\n\n",
          b->seeds);
   printf("%-22s %7s %27s %9s %8s %9s %10s %9s %10s\n", "", "threads", "seconds in all", "training", "updates",
          "passed", "of dvbf", "training", "fastest");
