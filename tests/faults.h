@@ -49,7 +49,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size) {
   return strikes(&fault.memory) ? NULL : __real_aligned_alloc(alignment, size);
 }
 
-static void *json_memory(size_t size) {
+static inline void *json_memory(size_t size) {
   return strikes(&fault.memory) ? NULL : malloc(size);
 }
 

@@ -1,6 +1,8 @@
 /* Runs that train on components of x. */
 #include "pictures.h"
 
+#include "faults.h"
+
 #include "base/memory.h"
 #include "model/plane.h"
 
@@ -149,11 +151,42 @@ static void filter_reads_a_plane(void **state) {
   free_data(&data);
 }
 
+/* ---- Without memory ---- */
+
+static dvbf_status train_and_filter(const dvbf_settings *s, const dvbf_data *data, dvbf_error *error) {
+  dvbf_model *m = NULL;
+  size_t size;
+  dvbf_status status = dvbf_train(&m, s, data, NULL, error);
+  if (!status) status = dvbf_filter_memsize(&size, m, 1, error);
+  dvbf_model_free(m);
+  return status;
+}
+
+/* Whichever allocation fails, that is what is said, and nothing is lost. */
+static void memory_runs_out(void **state) {
+  (void)state;
+  dvbf_data data = make_data(1e-4f);
+  dvbf_settings *s = settings_of("hidden 64 projection 1e-5 updates 2 batch-size 4 starts 1");
+  dvbf_error error;
+  dvbf_status status = DVBF_MEMORY;
+  int failed = 0;
+  for (unsigned long n = 1; status; n++, failed++) {
+    fault.memory = n;
+    status = train_and_filter(s, &data, &error);
+    fault.memory = 0;
+    if (status && status != DVBF_MEMORY) fail_msg("allocation %lu: %s", n, error.message);
+  }
+  assert_true(failed > 50);
+  dvbf_settings_free(s);
+  free_data(&data);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(refusals),
       cmocka_unit_test(training),
       cmocka_unit_test(filter_reads_a_plane),
+      cmocka_unit_test(memory_runs_out),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
