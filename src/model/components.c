@@ -259,14 +259,21 @@ static bool mix_axes(search *s, int kept) {
   return room;
 }
 
+static dvbf_status refuse_few(const dvbf_model *m, double share, dvbf_error *error) {
+  return dv_fail(error, DVBF_ARGUMENT,
+                 "projection = %g: x has %d dimensions, and with fewer than %d there is no time to save; set "
+                 "projection = 0",
+                 share, m->n_x, 2 * MULTIPLE);
+}
+
 dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, const dvbf_model *m,
                                double share, dvbf_error *error) {
   int most = m->n_x / 2 / MULTIPLE * MULTIPLE, kept = 0;
   if (most > MOST) most = MOST;
   dvbf_status status = DVBF_OK;
   *out = (dv_components){.n_x = m->n_x};
+  if (!most) return refuse_few(m, share, error);
   for (int d = FIRST < most ? FIRST : most; !status && !kept; d = 2 * d < most ? 2 * d : most) {
-    if (!d) return refuse_many(m, most, share, error);
     search s;
     bool room = search_allocate(&s, m->n_x, d);
     status = room ? run_search(&s, from, m, error) : dv_fail_memory(error, "finding the components of x");
