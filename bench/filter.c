@@ -34,7 +34,8 @@ static void flatten_weights(dvbf_model *m) {
 static ours make_filter(size_t samples, bool flat) {
   dvbf_error error;
   ours o = {.data = bench_data(100, 15, 256)};
-  o.model = bench_model(&o.data, "mlp", 50, NULL);
+  const char *const more[] = {"projection", "1e-6", NULL};
+  o.model = bench_model(&o.data, "mlp", 50, flat ? more : NULL);
   if (flat) flatten_weights(o.model);
   must(dvbf_filter_memsize(&o.size, o.model, samples, &error), &error);
   o.memory = dv_calloc_aligned(o.size, 1);

@@ -36,6 +36,7 @@ static void report(json_t *list, const char *who, const char *key, const char *i
 
 json_t *section_memory(bench *b) {
   json_t *list = json_array();
+  printf("Twins keep freed memory for the next update, as in all sections, which makes them faster.\n\n");
   printf("%-22s %-8s %8s %11s\n", "", "initial", "peak MiB", "of dvbf");
   for (int k = 0; k < (b->quick ? 1 : INITIALS); k++) {
     double ours = peak_of_ours(b, initials[k]);

@@ -84,7 +84,7 @@ static void run(entrant *e, int seed) {
   if ((r.status != 0 && r.status != 1) || !answer) {
     fprintf(stderr, "bench: %s failed with seed %d\n", e->name, seed);
     json_decref(answer);
-    return;
+    answer = json_pack("{s:b}", "passed", 0); /* as good as one that never passes */
   }
   bool passed = json_is_true(json_object_get(answer, "passed"));
   double training = json_number_value(json_object_get(answer, "seconds"));

@@ -58,6 +58,12 @@ static const char *model_in(const char *run) {
   return in_folder(name);
 }
 
+static void remove_run(const char *name) {
+  char command[600];
+  snprintf(command, sizeof command, "rm -r '%s'", in_folder(name));
+  assert_int_equal(system(command), 0);
+}
+
 /* The model is one of x itself; it is the same with any number of threads, and after a stop. */
 static void training(void **state) {
   (void)state;
@@ -69,12 +75,34 @@ static void training(void **state) {
   dvbf_model_free(train(in_folder("stopped"), "1", NULL, true));
   assert_true(same_bytes(model_in("one"), model_in("three")));
   assert_true(same_bytes(model_in("one"), model_in("stopped")));
-  const char *const runs[] = {"one", "three", "stopped"};
-  for (int i = 0; i < 3; i++) {
-    char command[600];
-    snprintf(command, sizeof command, "rm -r '%s'", in_folder(runs[i]));
-    assert_int_equal(system(command), 0);
-  }
+  remove_run("one");
+  remove_run("three");
+  remove_run("stopped");
+}
+
+/* Other kernels find other axes: weights along the first ones must not go on along those. */
+static void resume_on_another_processor(void **state) {
+  (void)state;
+  const dv_kernels *before = dv_kernels_best();
+  setenv("DVBF_ISA", "base", 1);
+  const dv_kernels *after = dv_kernels_best();
+  unsetenv("DVBF_ISA");
+  if (before == after) skip();
+  dvbf_data data = make_data(1e-4f);
+  dvbf_settings *s = settings_of("updates 20 validate-every 10 projection 1e-5 starts 1");
+  dvbf_train_options o = {.folder = in_folder("moved"), .progress = stop_there, .user_data = &(stop){10}};
+  dvbf_model *m = NULL;
+  dvbf_error error;
+  assert_int_equal(dvbf_train(&m, s, &data, &o, &error), DVBF_OK);
+  dvbf_model_free(m);
+  setenv("DVBF_ISA", "base", 1);
+  o.folder = in_folder("moved"), o.resume = true, o.user_data = NULL;
+  assert_int_equal(dvbf_train(&m, s, &data, &o, &error), DVBF_ARGUMENT);
+  unsetenv("DVBF_ISA");
+  assert_non_null(strstr(error.message, "other components"));
+  remove_run("moved");
+  dvbf_settings_free(s);
+  free_data(&data);
 }
 
 /* ---- The online filter of such a model ---- */
@@ -185,6 +213,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(refusals),
       cmocka_unit_test(training),
+      cmocka_unit_test(resume_on_another_processor),
       cmocka_unit_test(filter_reads_a_plane),
       cmocka_unit_test(memory_runs_out),
   };

@@ -117,6 +117,12 @@ static void turn(dvbf_run *run, dvbf_value w, dvbf_value turned) {
   }
 }
 
+/* What an op makes may differ from run to run, whatever is said of weights. */
+static bool turned_before(const dvbf_run *run, dvbf_value w) {
+  dv_buffer_kind kind = run->buffers[w.buffer].kind;
+  return run->same_weights && (kind == DV_BUFFER_PARAMETER || kind == DV_BUFFER_FROZEN);
+}
+
 static void open_forward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_layer *l = op->data;
   const dvbf_real *start = dv_at(run, l->bias);
@@ -125,7 +131,8 @@ static void open_forward(const dvbf_op *op, dvbf_run *run) {
     start = NULL;
   }
   for (int i = 0; i < l->n_in; i++) {
-    if (l->in[i].turned.buffer >= 0 && !run->same_weights) turn(run, l->in[i].w, l->in[i].turned);
+    if (l->in[i].turned.buffer >= 0 && !turned_before(run, l->in[i].w))
+      turn(run, l->in[i].w, l->in[i].turned);
     if (l->in[i].sequential) continue;
     if (shared(l, i))
       multiply_shared(run, l->out, start, l->in[i].x, l->in[i].w);
@@ -161,8 +168,8 @@ static void step_backward(const dvbf_op *op, dvbf_run *run) {
   run->k->activate_backward(l->activation, dvbf_gradient_at(run, y), dv_at(run, y), y.rows, y.cols);
   for (int i = 0; i < l->n_in; i++) {
     dvbf_value x = dvbf_steps(l->in[i].x, d->t, 1), turned = l->in[i].turned;
-    dvbf_real *dx = dvbf_gradient_at(run, x);
-    if (!l->in[i].sequential || !dx) continue;
+    dvbf_real *dx = l->in[i].sequential ? dvbf_gradient_at(run, x) : NULL;
+    if (!dx) continue;
     if (turned.buffer < 0)
       send_back(run, y, x, weight_of(l->in[i].w, d->t));
     else

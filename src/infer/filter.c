@@ -76,7 +76,7 @@ static dvbf_filter *place(block *b, const dvbf_model *m, size_t samples, int fra
 
 /* Records both programs and walks; `b` tells whether to count or to place. */
 static dvbf_status lay_out(dvbf_filter **out, block *b, const dvbf_model *model, size_t samples,
-                           dvbf_error *error) {
+                           const dv_plane *plane, dvbf_error *error) {
   dv_program start = {0}, step = {0};
   dvbf_model *m = (dvbf_model *)model; /* recording only looks up the parameters of a complete model */
   if (samples < 1 || samples > 65536)
@@ -87,29 +87,35 @@ static dvbf_status lay_out(dvbf_filter **out, block *b, const dvbf_model *model,
                    "a dkf cannot filter online: its q(z_t) needs the frames after t; model = dvbf can");
   int frames = (int)(s->initial_frames ? s->initial_frames
                                        : s->predict_from); /* a recurrent network takes any number */
-  dv_plane plane;
-  dvbf_status status = dv_plane_find(&plane, model, error);
-  if (!status) status = dv_program_record_start(&start, m, (int)samples, frames, 0, error);
-  if (!status) status = dv_program_record_step(&step, m, (int)samples, plane.rank, DV_ONE_X, error);
-  if (!status) *out = place(b, model, samples, frames, &start, &step, &plane);
+  dvbf_status status = dv_program_record_start(&start, m, (int)samples, frames, 0, error);
+  if (!status) status = dv_program_record_step(&step, m, (int)samples, plane->rank, DV_ONE_X, error);
+  if (!status) *out = place(b, model, samples, frames, &start, &step, plane);
   dv_program_clear(&start);
   dv_program_clear(&step);
-  dv_plane_free(&plane);
   return status;
 }
 
-dvbf_status dvbf_filter_memsize(size_t *out, const dvbf_model *model, size_t samples, dvbf_error *error) {
+static dvbf_status count_bytes(size_t *out, const dvbf_model *model, size_t samples, const dv_plane *plane,
+                               dvbf_error *error) {
   block b = {0};
   dvbf_filter *none = NULL;
-  dvbf_status status = lay_out(&none, &b, model, samples, error);
+  dvbf_status status = lay_out(&none, &b, model, samples, plane, error);
   if (!status) *out = b.used;
   return status;
 }
 
-dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t size, const dvbf_model *model,
-                             size_t samples, uint64_t seed, dvbf_error *error) {
+dvbf_status dvbf_filter_memsize(size_t *out, const dvbf_model *model, size_t samples, dvbf_error *error) {
+  dv_plane plane;
+  dvbf_status status = dv_plane_find(&plane, model, error);
+  if (!status) status = count_bytes(out, model, samples, &plane, error);
+  dv_plane_free(&plane);
+  return status;
+}
+
+static dvbf_status init(dvbf_filter **out, void *memory, size_t size, const dvbf_model *model, size_t samples,
+                        uint64_t seed, const dv_plane *plane, dvbf_error *error) {
   size_t needed;
-  dvbf_status status = dvbf_filter_memsize(&needed, model, samples, error);
+  dvbf_status status = count_bytes(&needed, model, samples, plane, error);
   if (status) return status;
   if (!memory || (uintptr_t)memory % 64 || size < needed)
     return dv_fail(error, DVBF_ARGUMENT,
@@ -117,7 +123,7 @@ dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t size, const
                    needed, size, memory);
   block b = {.at = memory};
   dvbf_filter *f = NULL;
-  status = lay_out(&f, &b, model, samples, error);
+  status = lay_out(&f, &b, model, samples, plane, error);
   if (status || !f) return status;
   f->schedule = dv_schedule_evaluation(model->log_sigma_floor, model->sequences, seed);
   for (size_t i = 0; i < samples; i++) f->number[i] = (uint32_t)i;
@@ -130,6 +136,15 @@ dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t size, const
   dvbf_filter_reset(f);
   *out = f;
   return DVBF_OK;
+}
+
+dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t size, const dvbf_model *model,
+                             size_t samples, uint64_t seed, dvbf_error *error) {
+  dv_plane plane;
+  dvbf_status status = dv_plane_find(&plane, model, error);
+  if (!status) status = init(out, memory, size, model, samples, seed, &plane, error);
+  dv_plane_free(&plane);
+  return status;
 }
 
 void dvbf_filter_reset(dvbf_filter *f) {

@@ -8,7 +8,6 @@
 #include "base/random.h"
 #include "base/status.h"
 
-#include <lapacke.h>
 #include <math.h>
 #include <string.h>
 
@@ -87,6 +86,7 @@ typedef struct search {
   dvbf_real *inside; /* [CHUNK][directions], a chunk in these directions */
   dvbf_real *gram;   /* [directions][directions] of a chunk */
   double *matrix;    /* [directions][directions], the sum of them */
+  double *vectors;   /* [directions][directions], its eigenvectors */
   double *wide;      /* [directions][n] */
   double *values;    /* [directions] */
   double all;        /* sum of squares of all frames */
@@ -99,6 +99,7 @@ static void search_free(search *s) {
   dv_free(s->inside);
   dv_free(s->gram);
   dv_free(s->matrix);
+  dv_free(s->vectors);
   dv_free(s->wide);
   dv_free(s->values);
 }
@@ -111,9 +112,10 @@ static bool search_allocate(search *s, int n, int directions) {
   s->inside = dv_calloc_aligned(d, CHUNK * sizeof *s->inside);
   s->gram = dv_calloc_aligned(d, d * sizeof *s->gram);
   s->matrix = dv_calloc(d, d * sizeof *s->matrix);
+  s->vectors = dv_calloc(d, d * sizeof *s->vectors);
   s->wide = dv_calloc(width, d * sizeof *s->wide);
   s->values = dv_calloc(d, sizeof *s->values);
-  return s->q && s->cq && s->inside && s->gram && s->matrix && s->wide && s->values;
+  return s->q && s->cq && s->inside && s->gram && s->matrix && s->vectors && s->wide && s->values;
 }
 
 static void look_inside(search *s, const chunk *c) {
@@ -188,23 +190,72 @@ static void begin_anywhere(search *s) {
   orthonormalise(s);
 }
 
+/* One turn of rows and columns i and j of a symmetric matrix [n][n] that makes its entry (i, j) 0, and the
+ * same of the rows of vectors [n][n]. */
+static void turn(double *matrix, double *vectors, int n, int i, int j) {
+  double *a = matrix + (size_t)i * (size_t)n, *b = matrix + (size_t)j * (size_t)n;
+  double half = (b[j] - a[i]) / (2 * a[j]), t = 1 / (fabs(half) + sqrt(half * half + 1));
+  if (half < 0) t = -t;
+  double c = 1 / sqrt(t * t + 1), s = t * c;
+  for (int k = 0; k < n; k++) { /* columns */
+    double *row = matrix + (size_t)k * (size_t)n, x = row[i], y = row[j];
+    row[i] = c * x - s * y;
+    row[j] = s * x + c * y;
+  }
+  double *u = vectors + (size_t)i * (size_t)n, *v = vectors + (size_t)j * (size_t)n;
+  for (int k = 0; k < n; k++) {
+    double x = a[k], y = b[k], p = u[k], q = v[k];
+    a[k] = c * x - s * y;
+    b[k] = s * x + c * y;
+    u[k] = c * p - s * q;
+    v[k] = s * p + c * q;
+  }
+}
+
+/* Eigenvectors of a symmetric matrix [n][n] as rows of vectors [n][n], eigenvalues as its diagonal: turns
+ * after Jacobi, entry by entry, until none is left that counts. LAPACK would do, but what it gives depends on
+ * the number of its threads in the last digits, and so would all that is trained on these axes. */
+static void diagonalise(double *matrix, double *vectors, int n) {
+  enum { SWEEPS = 30 };
+  memset(vectors, 0, (size_t)n * (size_t)n * sizeof *vectors);
+  for (int i = 0; i < n; i++) vectors[(size_t)i * (size_t)n + (size_t)i] = 1;
+  bool turned = true;
+  for (int sweep = 0; sweep < SWEEPS && turned; sweep++) {
+    turned = false;
+    for (int i = 0; i < n; i++)
+      for (int j = i + 1; j < n; j++) {
+        double at = matrix[(size_t)i * (size_t)n + (size_t)j];
+        double both = matrix[(size_t)i * (size_t)n + (size_t)i] * matrix[(size_t)j * (size_t)n + (size_t)j];
+        if (!(at * at > 1e-30 * fabs(both))) continue;
+        turn(matrix, vectors, n, i, j);
+        turned = true;
+      }
+  }
+}
+
+/* Number of the largest value on the diagonal that is not taken yet; takes it. */
+static int next_axis(double *matrix, int n) {
+  int best = 0;
+  for (int i = 1; i < n; i++)
+    if (matrix[(size_t)i * (size_t)n + (size_t)i] > matrix[(size_t)best * (size_t)n + (size_t)best]) best = i;
+  matrix[(size_t)best * (size_t)n + (size_t)best] = -INFINITY;
+  return best;
+}
+
 /* Rows of q become the axes of `matrix`, the one that holds most first. */
-static dvbf_status turn_to_axes(search *s, dvbf_error *error) {
+static void turn_to_axes(search *s) {
   int d = s->directions, n = s->n;
-  lapack_int info = LAPACKE_dsyev(LAPACK_ROW_MAJOR, 'V', 'U', d, s->matrix, d, s->values);
-  if (info == LAPACK_WORK_MEMORY_ERROR || info == LAPACK_TRANSPOSE_MEMORY_ERROR)
-    return dv_fail_memory(error, "finding the components of x");
-  if (info) return dv_fail(error, DVBF_NUMERIC, "the components of x were not found; set projection = 0");
+  diagonalise(s->matrix, s->vectors, d);
   memset(s->wide, 0, (size_t)d * (size_t)n * sizeof *s->wide);
-  for (int i = 0; i < d; i++)
+  for (int i = 0; i < d; i++) {
+    const double *vector = s->vectors + (size_t)next_axis(s->matrix, d) * (size_t)d;
+    double *to = s->wide + (size_t)i * (size_t)n;
     for (int j = 0; j < d; j++) {
-      double share = s->matrix[(size_t)j * (size_t)d + (size_t)(d - 1 - i)];
       const dvbf_real *from = s->q + (size_t)j * (size_t)n;
-      double *to = s->wide + (size_t)i * (size_t)n;
-      for (int k = 0; k < n; k++) to[k] += share * (double)from[k];
+      for (int k = 0; k < n; k++) to[k] += vector[j] * (double)from[k];
     }
+  }
   orthonormalise(s);
-  return DVBF_OK;
 }
 
 /* Directions, the one that holds most first, and what each holds. */
@@ -219,7 +270,7 @@ static dvbf_status run_search(search *s, const dvbf_sequences *from, const dvbf_
     orthonormalise(s);
   }
   if (!status) status = each_chunk(from, m, add_gram, s, error);
-  if (!status) status = turn_to_axes(s, error);
+  if (!status) turn_to_axes(s);
   memset(s->values, 0, (size_t)s->directions * sizeof *s->values);
   return status ? status : each_chunk(from, m, add_squares, s, error);
 }
@@ -237,11 +288,10 @@ static int enough(const search *s, double allowed, double *left_out) {
 }
 
 static dvbf_status refuse_many(const dvbf_model *m, int most, double share, dvbf_error *error) {
-  return dv_fail(
-      error, DVBF_ARGUMENT,
-      "projection = %g: more than %d of the %d dimensions of x are needed to leave out no more "
-      "than that share of the variance, which saves no time; set projection = 0, or a larger share",
-      share, most, m->n_x);
+  return dv_fail(error, DVBF_ARGUMENT,
+                 "projection = %g: more than %d of the %d dimensions of x are needed to leave out no more "
+                 "than that share of the variance, which is too many; set projection = 0, or a larger share",
+                 share, most, m->n_x);
 }
 
 /* Turns the first `kept` axes into others of the same plane, each with a bit of all. */

@@ -20,7 +20,8 @@ typedef struct dv_components {
  * coordinates a step is shorter than in n_x pixels, by the root of their ratio, which `scale` makes good.
  *
  * As many components of the scaled frames, about 0, as leave out no more than `share` of the variance of a
- * frame: a multiple of 16, which products like, and no more than half of n_x, or they would save nothing. */
+ * frame: a multiple of 16, which products like, and no more than half of n_x, or they would save nothing, nor
+ * than 512. */
 dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *s, const dvbf_model *model,
                                double share, dvbf_error *error);
 void dv_components_free(dv_components *components);

@@ -1,14 +1,14 @@
-/* With the eigenvectors V of W^T W, W = (W V) V^T; columns of W V whose eigenvalue is next to nothing can go.
- */
+/* Gram and Schmidt on the rows of W, always taking the longest of what is left of them next, until next to
+ * nothing is left: the rows taken are an orthonormal basis of all, `out`, and in = W out^T. */
 #include "model/plane.h"
 
 #include "base/memory.h"
 #include "base/status.h"
 
-#include <lapacke.h>
+#include <math.h>
 #include <string.h>
 
-enum { MULTIPLE = 16 }; /* of which the rank is one: products like that */
+enum { MULTIPLE = 16, MOST = 512 }; /* the rank is a multiple of 16, which products like, and at most this */
 
 static const dv_parameter *weights_of(const dvbf_model *m) {
   for (size_t i = 0; i < m->parameters.count; i++)
@@ -16,71 +16,88 @@ static const dv_parameter *weights_of(const dvbf_model *m) {
   return NULL;
 }
 
-/* gram [n][n] = W^T W, upper triangle. */
-static void multiply(double *gram, const dvbf_real *w, int rows, int n) {
-  for (int r = 0; r < rows; r++, w += n)
-    for (int i = 0; i < n; i++) {
-      double wi = (double)w[i];
-      for (int j = i; j < n; j++) gram[(size_t)i * (size_t)n + (size_t)j] += wi * (double)w[j];
-    }
+/* The largest rank for which two products take no more than half the time of one. */
+static int most_of(int rows, int n) {
+  double most = 0.5 * rows * n / ((double)rows + n);
+  if (most > MOST) most = MOST;
+  if (most * rows > INT32_MAX) return 0;
+  return (int)most / MULTIPLE * MULTIPLE;
 }
 
-/* How many of the largest values, which come last, hold all but 1e-12 of the sum; 0: so many that two
- * products would take more than half the time of one. */
-static int rank_of(const double *values, int rows, int n) {
-  double all = 0, rest = 0;
-  int small = 0;
-  for (int i = 0; i < n; i++) all += values[i] > 0 ? values[i] : 0;
-  while (small < n && rest + values[small] <= 1e-12 * all) rest += values[small++];
-  int rank = (n - small + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
-  return all > 0 && 2.0 * rank * (rows + n) <= (double)rows * n ? rank : 0;
+static double dot(const double *a, const double *b, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
 }
 
-/* vectors [n][n] has one in each column. */
-static void factor(dv_plane *p, const dvbf_real *w, const double *vectors, int rows, int n) {
-  for (int k = 0; k < p->rank; k++)
-    for (int j = 0; j < n; j++)
-      p->out[(size_t)k * (size_t)n + (size_t)j] =
-          (dvbf_real)vectors[(size_t)j * (size_t)n + (size_t)(n - 1 - k)];
-  for (int r = 0; r < rows; r++, w += n)
-    for (int k = 0; k < p->rank; k++) {
+/* What is left of each row, and the rows taken. */
+typedef struct search {
+  size_t rows, n, taken;
+  double *rest;  /* [rows][n] */
+  double *basis; /* [most][n] */
+} search;
+
+/* Sum of squares of what is left; *longest is the row that has most. */
+static double left_over(const search *s, size_t *longest) {
+  double sum = 0, most = -1;
+  for (size_t r = 0; r < s->rows; r++) {
+    double square = dot(s->rest + r * s->n, s->rest + r * s->n, s->n);
+    sum += square;
+    if (square > most) most = square, *longest = r;
+  }
+  return sum;
+}
+
+static void take_row(search *s, size_t row) {
+  double *unit = s->basis + s->taken++ * s->n;
+  memcpy(unit, s->rest + row * s->n, s->n * sizeof *unit);
+  double by = 1 / sqrt(dot(unit, unit, s->n));
+  for (size_t i = 0; i < s->n; i++) unit[i] *= by;
+  for (size_t r = 0; r < s->rows; r++) {
+    double *rest = s->rest + r * s->n, along = dot(rest, unit, s->n);
+    for (size_t i = 0; i < s->n; i++) rest[i] -= along * unit[i];
+  }
+}
+
+/* in = W out^T; rows of `out` from s->taken on are 0. */
+static void factor(dv_plane *p, const search *s, const dvbf_real *w) {
+  for (size_t i = 0; i < s->taken * s->n; i++) p->out[i] = (dvbf_real)s->basis[i];
+  for (size_t r = 0; r < s->rows; r++)
+    for (size_t k = 0; k < s->taken; k++) {
       double sum = 0;
-      for (int j = 0; j < n; j++) sum += (double)w[j] * vectors[(size_t)j * (size_t)n + (size_t)(n - 1 - k)];
-      p->in[(size_t)r * (size_t)p->rank + (size_t)k] = (dvbf_real)sum;
+      for (size_t i = 0; i < s->n; i++) sum += (double)w[r * s->n + i] * s->basis[k * s->n + i];
+      p->in[r * (size_t)p->rank + k] = (dvbf_real)sum;
     }
 }
 
-static dvbf_status out_of_memory(dvbf_error *error) {
-  return dv_fail_memory(error, "preparing a filter");
-}
-
-static dvbf_status find(dv_plane *p, const dvbf_real *w, int rows, int n, double *gram, double *values,
-                        dvbf_error *error) {
-  multiply(gram, w, rows, n);
-  lapack_int info = LAPACKE_dsyev(LAPACK_ROW_MAJOR, 'V', 'U', n, gram, n, values);
-  if (info == LAPACK_WORK_MEMORY_ERROR || info == LAPACK_TRANSPOSE_MEMORY_ERROR) return out_of_memory(error);
-  if (!info) p->rank = rank_of(values, rows, n);
-  if (!p->rank) return DVBF_OK; /* without a plane, or if none was found, all of x is read */
-  p->in = dv_calloc((size_t)rows, (size_t)p->rank * sizeof *p->in);
-  p->out = dv_calloc((size_t)n, (size_t)p->rank * sizeof *p->out);
-  if (!p->in || !p->out) return out_of_memory(error);
-  factor(p, w, gram, rows, n);
-  return DVBF_OK;
+static bool find(dv_plane *p, search *s, const dvbf_real *w, size_t most) {
+  size_t longest = 0;
+  for (size_t i = 0; i < s->rows * s->n; i++) s->rest[i] = (double)w[i];
+  double all = left_over(s, &longest), left = all;
+  for (; s->taken < most && left > 1e-12 * all; left = left_over(s, &longest)) take_row(s, longest);
+  if (!(all > 0) || left > 1e-12 * all) return true; /* there is none */
+  p->rank = (int)((s->taken + MULTIPLE - 1) / MULTIPLE * MULTIPLE);
+  p->in = dv_calloc(s->rows, (size_t)p->rank * sizeof *p->in);
+  p->out = dv_calloc(s->n, (size_t)p->rank * sizeof *p->out);
+  if (!p->in || !p->out) return false;
+  factor(p, s, w);
+  return true;
 }
 
 dvbf_status dv_plane_find(dv_plane *p, const dvbf_model *m, dvbf_error *error) {
   const dv_parameter *w = weights_of(m);
   *p = (dv_plane){0};
-  if (!w || w->rows < 4 * MULTIPLE || w->cols < 2 * MULTIPLE) return DVBF_OK; /* too few to save any */
-  size_t n = (size_t)w->cols;
-  double *gram = dv_calloc(n, n * sizeof *gram), *values = dv_calloc(n, sizeof *values);
-  dvbf_status status = gram && values
-                           ? find(p, m->parameters.values + w->offset, w->rows, w->cols, gram, values, error)
-                           : out_of_memory(error);
-  dv_free(gram);
-  dv_free(values);
-  if (status) dv_plane_free(p);
-  return status;
+  int most = w && m->settings->projection > 0 ? most_of(w->rows, w->cols) : 0;
+  if (!most) return DVBF_OK;
+  search s = {.rows = (size_t)w->rows, .n = (size_t)w->cols};
+  s.rest = dv_calloc(s.rows, s.n * sizeof *s.rest);
+  s.basis = dv_calloc((size_t)most, s.n * sizeof *s.basis);
+  bool done = s.rest && s.basis && find(p, &s, m->parameters.values + w->offset, (size_t)most);
+  dv_free(s.rest);
+  dv_free(s.basis);
+  if (done) return DVBF_OK;
+  dv_plane_free(p);
+  return dv_fail_memory(error, "preparing a filter");
 }
 
 void dv_plane_free(dv_plane *p) {

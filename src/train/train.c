@@ -336,10 +336,9 @@ static dvbf_status project(trainer *t, const dv_train_settings *s, const dvbf_da
 static void tell_projection(trainer *t) {
   const dv_components *c = &t->projection.components;
   char event[160];
-  snprintf(
-      event, sizeof event,
-      "training on %d components of the %d dimensions of x, which leave out at most %.1g of its variance",
-      c->count, c->n_x, fmax(1e-7, c->left_out / t->projection.whole->x_spread));
+  snprintf(event, sizeof event,
+           "training on %d components of the %d dimensions of x, which leave out about %.1g of its variance",
+           c->count, c->n_x, fmax(1e-7, c->left_out / t->projection.whole->x_spread));
   tell(t, event);
 }
 
@@ -375,9 +374,10 @@ static dvbf_status go_on(trainer *t) {
 static dvbf_status begin(trainer *t, const dvbf_settings *settings, const dvbf_data *data) {
   const dvbf_train_options *o = t->options;
   t->kept = now();
-  if (t->projection.whole) tell_projection(t);
   if (!o->folder) return begin_start(t, 0);
-  dvbf_status status = dv_data_fingerprint(&t->fingerprint, data, t->error);
+  dvbf_data projected = {.train = t->projection.train, .valid = t->projection.valid};
+  dvbf_status status =
+      dv_data_fingerprint(&t->fingerprint, t->projection.whole ? &projected : data, t->error);
   if (!status && o->resume && dv_exists(t->folder.checkpoint)) return go_on(t);
   if (!status) status = dv_folder_begin(&t->folder, settings, t->error);
   if (!status) status = begin_start(t, 0);
@@ -429,12 +429,13 @@ dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
     /* Overlapping windows show nothing new: N counts sequences of that length. */
     t.model->sequences = fmax(1, (double)dv_sequences_frames(&data->train) /
                                      (double)dv_sequences_frames(&t.train) * (double)t.train.count);
-    if (s->projection > 0) status = project(&t, s, data, error);
+    if (t.options->folder) status = dv_folder_open(&t.folder, t.options, settings, error);
   }
+  if (!status && s->projection > 0) status = project(&t, s, data, error);
   if (!status) t.s = t.model->settings;
-  if (!status && t.options->folder) status = dv_folder_open(&t.folder, t.options, settings, error);
   if (!status) status = prepare(&t);
   if (!status) status = begin(&t, settings, data);
+  if (!status && t.projection.whole) tell_projection(&t);
   if (!status) status = run(&t);
   if (!status) *out = finish(&t);
   clear(&t);
