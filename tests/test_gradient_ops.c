@@ -732,14 +732,14 @@ static void fill_mask(double *mask, const double *rows_mask, bool part, int rows
   if (!part) memcpy(mask, rows_mask, (size_t)rows * sizeof *mask);
 }
 
-static void check_gaussian(int kind, double floor, bool part, dv_reduced reduced) {
+static void check_gaussian(int kind, double floor, bool part, dv_left_out left_out) {
   enum { ROWS = 3, STEPS = 2, N = 5 };
   static const double rows_mask[STEPS * ROWS] = {1, 0, 1, 1, 1, 0};
   double mask[STEPS * ROWS * N];
   fill_mask(mask, rows_mask, part, STEPS * ROWS, N);
   char what[96];
   snprintf(what, sizeof what, "gaussian, sigma of kind %d, floor %g, part %d, %d left out", kind, floor, part,
-           reduced.left_out);
+           left_out.count);
   bench b;
   bench_begin(&b, ROWS);
   dvbf_value x = constant(&b, STEPS, N, NULL), mean = input(&b, STEPS, N),
@@ -753,21 +753,20 @@ static void check_gaussian(int kind, double floor, bool part, dv_reduced reduced
   for (size_t i = 0; i < size_of(&b.parameters.list[b.parameters.count - 1]); i++)
     assert_true(fabs(last_values(&b)[i] - floor) > 0.005); /* the kink */
   b.schedule.log_sigma_floor = floor;
-  dv_record_gaussian(b.graph, out, x, mean, ls, m, reduced);
+  dv_record_gaussian(b.graph, out, x, mean, ls, m, left_out);
   project(&b, out);
   assert_gradients(&b, what);
   dv_run_forward(&b.run);
   const dvbf_real *at = dvbf_at(&b.run, x), *mu = dvbf_at(&b.run, mean), *s = dvbf_at(&b.run, ls);
-  double scale = reduced.scale > 0 ? reduced.scale : 1;
   for (int r = 0; r < STEPS * ROWS; r++) {
     double sum = 0;
     for (int i = 0; i < N; i++) {
       double raw = s[kind == STATE ? r * N + i : kind == DIMENSION ? i : 0];
       if (mask[part ? r * N + i : r] > 0)
-        sum += log_normal(at[r * N + i] / scale, mu[r * N + i] / scale, exp(fmax(raw, floor)));
+        sum += log_normal(at[r * N + i], mu[r * N + i], exp(fmax(raw, floor)));
     }
-    for (int i = 0; i < reduced.left_out && mask[r] > 0; i++)
-      sum += log_normal(sqrt(reduced.square / reduced.left_out), 0, exp(fmax((double)s[0], floor)));
+    for (int i = 0; i < left_out.count && mask[r] > 0; i++)
+      sum += log_normal(sqrt(left_out.square / left_out.count), 0, exp(fmax((double)s[0], floor)));
     assert_true(fabs(dvbf_at(&b.run, out)[r] - sum) < 1e-12);
   }
   bench_end(&b);
@@ -777,7 +776,7 @@ static void check_gaussian(int kind, double floor, bool part, dv_reduced reduced
 static void gaussians(void **state) {
   (void)state;
   static const double floors[] = {-20, 0.05, 3};
-  const dv_reduced nothing = {0}, some = {7, 2.5, 1.7};
+  const dv_left_out nothing = {0}, some = {7, 2.5};
   for (int f = 0; f < 3; f++) {
     for (int kind = SCALAR; kind <= FIXED; kind++)
       for (int part = 0; part < 2; part++) check_gaussian(kind, floors[f], part, nothing);

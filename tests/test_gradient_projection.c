@@ -49,8 +49,7 @@ static void assert_close(double a, double b, double size, const char *what) {
   if (!(fabs(a - b) <= 1e-4 * (1 + size))) fail_msg("%s: %.12g instead of %.12g", what, a, b);
 }
 
-/* W = scale P^T W_c and V = V_c P / scale: the gradient of W_c is scale P times that of W, and that of V_c is
- * that of V times P^T / scale. */
+/* W = P^T W_c and V = V_c P: the gradient of W_c is P times that of W, that of V_c is that of V times P^T. */
 static double expected_gradient(const dv_components *c, const dv_parameter *small, const dv_parameter *large,
                                 const dvbf_real *g, int row, int column) {
   double sum = 0;
@@ -62,7 +61,7 @@ static double expected_gradient(const dv_components *c, const dv_parameter *smal
              (double)g[(size_t)(row / c->count * c->n_x + i) * (size_t)large->cols + (size_t)column];
     else
       sum += (double)c->axes[column * c->n_x + i] * (double)g[(size_t)row * (size_t)large->cols + (size_t)i];
-  return small->cols == large->cols ? sum * c->scale : sum / c->scale;
+  return sum;
 }
 
 static void compare_gradients(const dv_projection *p, const dvbf_model *m, const result *small,
@@ -144,7 +143,7 @@ static void components(void **state) {
     for (size_t i = 0; i < N_X; i++) {
       double x = (double)((data.train.x[f * N_X + i] - m->x.shift[i]) * m->x.scale[i]);
       for (int k = 0; k < c.count; k++)
-        x -= (double)inside.x[f * (size_t)c.count + (size_t)k] / c.scale * (double)c.axes[k * N_X + (int)i];
+        x -= (double)inside.x[f * (size_t)c.count + (size_t)k] * (double)c.axes[k * N_X + (int)i];
       left += x * x;
     }
   }

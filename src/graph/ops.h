@@ -67,18 +67,16 @@ typedef struct dv_universal {
 } dv_universal;
 void dv_record_universal(dvbf_graph *g, const dv_universal *universal);
 
-/* Where x stands for a vector of more dimensions: it has their coordinates in a plane, times `scale`, and
- * `left_out` dimensions are outside of the plane, in which nothing is but a remainder of this squared length.
- * All zeros: x is itself. */
-typedef struct dv_reduced {
-  int left_out;
-  double square, scale;
-} dv_reduced;
+/* Dimensions that x had and x here has not, as nothing is in them but a remainder of this squared length. */
+typedef struct dv_left_out {
+  int count;
+  double square;
+} dv_left_out;
 
-/* out [steps][rows][1] = ln p(x | ...), 0 where mask = 0. log_sigma is [1][1], [1][n] or a slab. Where x is
- * reduced, ln p is that of the whole vector, and log_sigma is [1][1]. */
+/* out [steps][rows][1] = ln p(x | ...), 0 where mask = 0. log_sigma is [1][1], [1][n] or a slab. What is
+ * left out of x counts nevertheless, and log_sigma is [1][1] then. */
 void dv_record_gaussian(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value mean, dvbf_value log_sigma,
-                        dvbf_value mask, dv_reduced reduced);
+                        dvbf_value mask, dv_left_out left_out);
 void dv_record_bernoulli(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value logits, dvbf_value mask);
 
 /* Adds `value` [steps][rows][1], weighted by weight [1][rows][1], to a term of the bound, and its sign to the

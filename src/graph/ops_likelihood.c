@@ -2,9 +2,8 @@
  *
  *   Gaussian:   -sum_i [ (x_i - mean_i)^2 / (2 sigma_i^2) + ln sigma_i + ln(2 pi) / 2 ],
  *               ln sigma = max(log_sigma, floor); below the floor it has no gradient
- *   Reduced:    the same with scale * sigma, + n ln scale for the volume, n = dim x; and for m dimensions
- *               left out, of squared length s:  -s / (2 sigma^2) - m [ ln sigma + ln(2 pi) / 2 ]
- *   Bernoulli:   sum_i [ x_i l_i - ln(1 + exp l_i) ]
+ *               for m dimensions left out, of squared length s:  -s / (2 sigma^2) - m [ ln sigma + ln(2 pi) /
+ * 2 ] Bernoulli:   sum_i [ x_i l_i - ln(1 + exp l_i) ]
  *
  * The mask has one entry for a row or, where a row may be seen in part, one for each x_i. Rows that are seen
  * in part have plain loops here, as few data have them; all others go through the kernels. */
@@ -100,52 +99,36 @@ static void bernoulli_part_backward(const dvbf_op *op, dvbf_run *run) {
 
 /* ---- Whole rows ---- */
 
-/* What the reduced form adds to ln p of every row, and its slope in ln sigma. */
+/* What is left out adds to ln p of every row, and to its slope in ln sigma. */
 typedef struct addition {
   double ln_p, slope;
 } addition;
 
-static addition added_by(const dv_reduced *reduced, int n, double log_sigma, double floor) {
-  double ls = fmax(log_sigma, floor), square = reduced->square * exp(-2 * ls);
-  return (addition){n * log(reduced->scale) - 0.5 * square -
-                        reduced->left_out * (ls + 0.918938533204672741780),
-                    log_sigma > floor ? square - reduced->left_out : 0};
+static addition added_by(const dv_left_out *left, double log_sigma, double floor) {
+  double ls = fmax(log_sigma, floor), square = left->square * exp(-2 * ls);
+  return (addition){-0.5 * square - left->count * (ls + 0.918938533204672741780),
+                    log_sigma > floor ? square - left->count : 0};
 }
 
-/* The one ln sigma of a reduced x and its floor, in the units of x. */
-typedef struct scaled {
-  dvbf_real log_sigma, floor;
-} scaled;
-
-static scaled scaled_by(const dv_reduced *reduced, double log_sigma, double floor) {
-  double shift = log(reduced->scale);
-  return (scaled){(dvbf_real)(log_sigma + shift), (dvbf_real)(floor + shift)};
+static addition addition_of(const dvbf_op *op, const dvbf_run *run) {
+  return added_by(op->data, (double)*dv_at(run, op->in[2]), run->schedule->log_sigma_floor);
 }
 
-static void reduced_forward(const dvbf_op *op, dvbf_run *run) {
-  dvbf_value x = op->in[0];
-  dvbf_real *out = dv_at(run, op->out[0]);
-  double log_sigma = (double)*dv_at(run, op->in[2]), floor = run->schedule->log_sigma_floor;
-  addition more = added_by(op->data, x.cols, log_sigma, floor);
-  scaled s = scaled_by(op->data, log_sigma, floor);
-  run->k->gaussian(out, dv_at(run, x), dv_at(run, op->in[1]), &s.log_sigma, 1, s.floor, all_rows(x), x.cols);
-  for (int r = 0; r < all_rows(x); r++) out[r] += (dvbf_real)more.ln_p;
+static bool leaves_out(const dvbf_op *op) {
+  return ((const dv_left_out *)op->data)->count > 0;
 }
 
-static void reduced_backward(const dvbf_op *op, dvbf_run *run, dvbf_real *d_mean, bool add) {
-  dvbf_value x = op->in[0];
+static void add_left_out(const dvbf_op *op, dvbf_run *run) {
+  dvbf_real *out = dv_at(run, op->out[0]), more = (dvbf_real)addition_of(op, run).ln_p;
+  for (int r = 0; r < all_rows(op->in[0]); r++) out[r] += more;
+}
+
+static void add_left_out_backward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
   dvbf_real *d_log_sigma = dvbf_gradient_at(run, op->in[2]);
-  double log_sigma = (double)*dv_at(run, op->in[2]), floor = run->schedule->log_sigma_floor, sum = 0;
-  scaled s = scaled_by(op->data, log_sigma, floor);
-  run->k->gaussian_backward(d_mean, add, d_log_sigma, g, dv_at(run, x), dv_at(run, op->in[1]), &s.log_sigma,
-                            1, s.floor, all_rows(x), x.cols);
-  for (int r = 0; r < all_rows(x); r++) sum += (double)g[r];
-  if (d_log_sigma) *d_log_sigma += (dvbf_real)(sum * added_by(op->data, x.cols, log_sigma, floor).slope);
-}
-
-static bool is_reduced(const dvbf_op *op) {
-  return ((const dv_reduced *)op->data)->scale > 0;
+  double sum = 0;
+  for (int r = 0; r < all_rows(op->in[0]); r++) sum += (double)g[r];
+  if (d_log_sigma) *d_log_sigma += (dvbf_real)(sum * addition_of(op, run).slope);
 }
 
 /* in: x, mean, log_sigma, mask; out: ln p. */
@@ -156,11 +139,9 @@ static void gaussian_forward(const dvbf_op *op, dvbf_run *run) {
     gaussian_part_forward(op, run);
     return;
   }
-  if (is_reduced(op))
-    reduced_forward(op, run);
-  else
-    run->k->gaussian(out, dv_at(run, x), dv_at(run, op->in[1]), dv_at(run, op->in[2]), count_of(op->in[2]),
-                     (dvbf_real)run->schedule->log_sigma_floor, all_rows(x), x.cols);
+  run->k->gaussian(out, dv_at(run, x), dv_at(run, op->in[1]), dv_at(run, op->in[2]), count_of(op->in[2]),
+                   (dvbf_real)run->schedule->log_sigma_floor, all_rows(x), x.cols);
+  if (leaves_out(op)) add_left_out(op, run);
   apply_mask(out, dv_at(run, op->in[3]), all_rows(x));
 }
 
@@ -174,22 +155,21 @@ static void gaussian_backward(const dvbf_op *op, dvbf_run *run) {
   bool add;
   dvbf_real *d_mean = dv_gradient_into(run, op->in[1], &add);
   apply_mask(g, dv_at(run, op->in[3]), all_rows(x));
-  if (is_reduced(op))
-    reduced_backward(op, run, d_mean, add);
-  else
-    run->k->gaussian_backward(d_mean, add, dvbf_gradient_at(run, op->in[2]), g, dv_at(run, x),
-                              dv_at(run, op->in[1]), dv_at(run, op->in[2]), count_of(op->in[2]),
-                              (dvbf_real)run->schedule->log_sigma_floor, all_rows(x), x.cols);
+  run->k->gaussian_backward(d_mean, add, dvbf_gradient_at(run, op->in[2]), g, dv_at(run, x),
+                            dv_at(run, op->in[1]), dv_at(run, op->in[2]), count_of(op->in[2]),
+                            (dvbf_real)run->schedule->log_sigma_floor, all_rows(x), x.cols);
+  if (leaves_out(op)) add_left_out_backward(op, run);
 }
 
 static const dvbf_op_class gaussian_class = {"gaussian", gaussian_forward, gaussian_backward};
 
 void dv_record_gaussian(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value mean, dvbf_value log_sigma,
-                        dvbf_value mask, dv_reduced reduced) {
+                        dvbf_value mask, dv_left_out left_out) {
   dvbf_value in[] = {x, mean, log_sigma, mask};
-  if (reduced.scale > 0 && (count_of(log_sigma) != 1 || in_part(x, mask)))
-    dvbf_refuse(g, "x can be reduced where one sigma holds for all of it and it is seen whole");
-  dvbf_record(g, &gaussian_class, 4, in, 1, &out, &reduced, sizeof reduced);
+  if (left_out.count && (count_of(log_sigma) != 1 || in_part(x, mask)))
+    dvbf_refuse(g,
+                "dimensions can be left out of x where one sigma holds for all of it and it is seen whole");
+  dvbf_record(g, &gaussian_class, 4, in, 1, &out, &left_out, sizeof left_out);
 }
 
 /* in: x, logits, mask; out: ln p. */

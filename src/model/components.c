@@ -331,7 +331,6 @@ dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, c
     if (kept && !mix_axes(&s, kept)) status = dv_fail_memory(error, "finding the components of x");
     if (!status && !kept && d == most) status = refuse_many(m, most, share, error);
     out->count = kept;
-    out->scale = kept ? sqrt((double)m->n_x / kept) : 1;
     out->axes = kept ? s.q : NULL;
     if (kept) s.q = NULL;
     search_free(&s);
@@ -383,7 +382,7 @@ static void put_coordinates(void *user, const chunk *from) {
                                  p->c->count);
   for (int r = 0; r < from->count; r++)
     for (size_t i = 0; i < width; i++)
-      p->to[from->number[r] * width + i] = (float)(p->c->scale * (double)p->inside[(size_t)r * width + i]);
+      p->to[from->number[r] * width + i] = (float)p->inside[(size_t)r * width + i];
 }
 
 dvbf_status dv_components_project(dvbf_sequences *out, const dv_components *c, const dvbf_sequences *from,

@@ -9,15 +9,12 @@ typedef struct dv_components {
   int n_x, count;
   dvbf_real *axes; /* [count][n_x], orthonormal rows */
   double left_out; /* squared length of a scaled frame outside of them, on average */
-  double scale;    /* of coordinates: sqrt(n_x / count) */
 } dv_components;
 
-/* Coordinates are c = scale * axes x.
- *
- * A step of Adam goes as far in each coordinate as in each pixel, so that it matters which coordinates they
- * are. The axes are those of the plane turned at random, each with a bit of all, as pixels have: along the
- * principal ones, those that hold next to nothing would be shaken as far as those that matter. And in `count`
- * coordinates a step is shorter than in n_x pixels, by the root of their ratio, which `scale` makes good.
+/* Coordinates are c = axes x. A step of Adam goes as far in each coordinate as in each pixel, so that it
+ * matters which they are. The axes are those of the plane turned at random, each with a bit of all, as pixels
+ * have: along the principal ones, those that hold next to nothing would be shaken as far as those that
+ * matter.
  *
  * As many components of the scaled frames, about 0, as leave out no more than `share` of the variance of a
  * frame: a multiple of 16, which products like, and no more than half of n_x, or they would save nothing, nor

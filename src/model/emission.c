@@ -38,5 +38,5 @@ void dv_record_emission(dv_program *p, const dvbf_model *m) {
   if (s->likelihood == DV_BERNOULLI)
     dv_record_bernoulli(g, p->ln_p, p->x, p->mean, mask);
   else
-    dv_record_gaussian(g, p->ln_p, p->x, p->mean, p->log_sigma = log_sigma(p, m, hidden), mask, m->reduced);
+    dv_record_gaussian(g, p->ln_p, p->x, p->mean, p->log_sigma = log_sigma(p, m, hidden), mask, m->left_out);
 }

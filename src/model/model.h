@@ -18,10 +18,10 @@ struct dvbf_model {
   const dvbf_transition *transition; /* NULL: the model has none to plug in */
   int n_x, n_u, n_z, n_w;
   dv_scaling x, u;
-  double x_spread;         /* total variance of a scaled frame, which sets first weights */
-  double *x_mean;          /* [n_x] mean of a scaled frame, which sets the first bias of the emission */
-  dv_reduced reduced;      /* x, where this is a model of its components (projection.h) */
-  double reduced_jacobian; /* what scaling added to ln p(x) before they were taken */
+  double x_spread;          /* total variance of a scaled frame, which sets first weights */
+  double *x_mean;           /* [n_x] mean of a scaled frame, which sets the first bias of the emission */
+  dv_left_out left_out;     /* of x, where this is a model of its components (projection.h) */
+  double left_out_jacobian; /* what scaling added to ln p(x) before they were taken */
   dv_parameters parameters;
   uint64_t updates;       /* done */
   double sequences;       /* N, in training */

@@ -58,7 +58,7 @@ static void project_frame(double *out, const dv_components *c, const double *fra
   for (int i = 0; i < c->count; i++) {
     const dvbf_real *axis = c->axes + (size_t)i * (size_t)c->n_x;
     out[i] = 0;
-    for (int j = 0; j < c->n_x; j++) out[i] += c->scale * (double)axis[j] * frame[j];
+    for (int j = 0; j < c->n_x; j++) out[i] += (double)axis[j] * frame[j];
   }
 }
 
@@ -68,10 +68,10 @@ static void take_over(dvbf_model *m, const dv_projection *p) {
   const dv_components *c = &p->components;
   memcpy(m->u.shift, whole->u.shift, (size_t)m->n_u * sizeof *m->u.shift);
   memcpy(m->u.scale, whole->u.scale, (size_t)m->n_u * sizeof *m->u.scale);
-  m->x_spread = whole->x_spread * c->scale * c->scale;
+  m->x_spread = whole->x_spread;
   project_frame(m->x_mean, c, whole->x_mean);
-  m->reduced = (dv_reduced){c->n_x - c->count, c->left_out, c->scale};
-  m->reduced_jacobian = dv_model_log_jacobian(whole);
+  m->left_out = (dv_left_out){c->n_x - c->count, c->left_out};
+  m->left_out_jacobian = dv_model_log_jacobian(whole);
   m->sequences = whole->sequences;
   m->log_sigma_floor = whole->log_sigma_floor;
 }
@@ -94,18 +94,14 @@ dvbf_status dv_projection_model(dvbf_model **out, const dv_projection *p, size_t
 
 /* ---- Folding ---- */
 
-static void multiply(dvbf_real *values, size_t count, double by) {
-  for (size_t i = 0; i < count; i++) values[i] = (dvbf_real)(by * (double)values[i]);
-}
-
-/* Weights from x: for each frame that they read, [n_c][cols] becomes [n_x][cols] = scale P^T W_c. */
+/* Weights from x: for each frame that they read, [n_c][cols] becomes [n_x][cols] = P^T W_c. */
 static void fold_rows(dvbf_real *to, const dvbf_real *from, int frames, int cols, const dv_components *c) {
   for (int i = 0; i < frames;
        i++, to += (size_t)c->n_x * (size_t)cols, from += (size_t)c->count * (size_t)cols)
     dv_kernels_best()->product->tn(to, false, c->axes, from, c->count, cols, c->n_x);
 }
 
-/* Weights to x: [rows][n_c] becomes [rows][n_x] = V_c P / scale. */
+/* Weights to x: [rows][n_c] becomes [rows][n_x] = V_c P. */
 static void fold_columns(dvbf_real *to, const dvbf_real *from, int rows, const dv_components *c) {
   dv_kernels_best()->product->nn(to, NULL, from, c->axes, rows, c->n_x, c->count);
 }
@@ -127,6 +123,5 @@ void dv_projection_fold(dv_projection *p, const dvbf_model *m) {
       fold_rows(made, given, from->rows / c->count, from->cols, c);
     else
       fold_columns(made, given, from->rows, c);
-    multiply(made, size, from->cols == to->cols ? c->scale : 1 / c->scale);
   }
 }

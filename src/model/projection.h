@@ -8,7 +8,7 @@
  *
  * so that weights W_c = P W and V_c = V P^T of a few components do all the work, exactly up to r: outside of
  * P there is nothing to predict, and of r only its mean square is needed, for sigma. Afterwards W = P^T W_c
- * and V = V_c P are plain weights of a plain model. Coordinates carry a scale besides (components.h). */
+ * and V = V_c P are plain weights of a plain model. */
 #ifndef DV_PROJECTION_H
 #define DV_PROJECTION_H
 
