@@ -34,6 +34,7 @@ bytes=$(wc -c <"$page")
 
 # ---- WebDriver ----
 
+: >"$work/driver.log" # before the driver has come to it
 chromedriver --port=0 >"$work/driver.log" 2>&1 &
 driver=$!
 for _ in $(seq 100); do
