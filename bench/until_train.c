@@ -112,8 +112,8 @@ static int train(const dvbf_data *data, const dvbf_settings *settings, uint64_t 
   dv_pool *pool = NULL;
   dv_updater *updater = NULL;
   make_model(&model, &projection, settings, data, seed);
-  const dvbf_sequences *seen = projection.whole ? &projection.train : &data->train;
-  held_out held = {&data->valid, projection.whole ? &projection.valid : &data->valid, {0}, NULL};
+  const dvbf_sequences *seen = projection.whole ? &projection.data.train : &data->train;
+  held_out held = {&data->valid, projection.whole ? &projection.data.valid : &data->valid, {0}, NULL};
   must(dv_pool_new(&pool, (unsigned)model->settings->threads, &error), &error);
   must(dv_updater_new(&updater, model, pool, seen, &error), &error);
   dv_updater_reset(updater, seed);

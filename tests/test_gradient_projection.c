@@ -94,7 +94,7 @@ static void check_exact(const char *text, bool gaps) {
   assert_true(p.components.left_out < 1e-9);
   assert_int_equal(dv_projection_model(&model, &p, STEPS, 5, &error), DVBF_OK);
   dv_projection_fold(&p, model);
-  result small = run_model(model, &p.train), large = run_model(whole, &data.train);
+  result small = run_model(model, &p.data.train), large = run_model(whole, &data.train);
   for (int i = 0; i < DV_TERMS; i++)
     assert_close(small.terms[i], large.terms[i], fabs(large.terms[i]), "a term of the bound");
   compare_gradients(&p, model, &small, &large);

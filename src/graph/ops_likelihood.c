@@ -2,8 +2,8 @@
  *
  *   Gaussian:   -sum_i [ (x_i - mean_i)^2 / (2 sigma_i^2) + ln sigma_i + ln(2 pi) / 2 ],
  *               ln sigma = max(log_sigma, floor); below the floor it has no gradient
- *               for m dimensions left out, of squared length s:  -s / (2 sigma^2) - m [ ln sigma + ln(2 pi) /
- * 2 ] Bernoulli:   sum_i [ x_i l_i - ln(1 + exp l_i) ]
+ *   Left out:   -s / (2 sigma^2) - m [ ln sigma + ln(2 pi) / 2 ] for m dimensions of squared length s
+ *   Bernoulli:   sum_i [ x_i l_i - ln(1 + exp l_i) ]
  *
  * The mask has one entry for a row or, where a row may be seen in part, one for each x_i. Rows that are seen
  * in part have plain loops here, as few data have them; all others go through the kernels. */

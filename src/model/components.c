@@ -43,15 +43,15 @@ static dvbf_status refuse_part(size_t sequence, size_t step, dvbf_error *error) 
 }
 
 /* Frames that are missing are in no chunk. */
-static void add_frame(chunk *c, const float *x, const dvbf_model *m, size_t number) {
+static void add_frame(chunk *c, const dv_kernels *k, const float *x, const dvbf_model *m, size_t number) {
   if (isnan(x[0])) return;
-  dv_kernels_best()->standardise(c->frames + (size_t)c->count * (size_t)m->n_x, x, m->x.shift, m->x.scale,
-                                 m->n_x);
+  k->standardise(c->frames + (size_t)c->count * (size_t)m->n_x, x, m->x.shift, m->x.scale, m->n_x);
   c->number[c->count++] = number;
 }
 
 static dvbf_status each_chunk(const dvbf_sequences *s, const dvbf_model *m, chunk_fn *fn, void *user,
                               dvbf_error *error) {
+  const dv_kernels *kernels = dv_kernels_best();
   size_t n = (size_t)m->n_x, number = 0;
   float *buffer = NULL;
   chunk c = {.frames = dv_calloc_aligned(n, CHUNK * sizeof *c.frames)};
@@ -63,7 +63,7 @@ static dvbf_status each_chunk(const dvbf_sequences *s, const dvbf_model *m, chun
       const float *x = dv_sequence_x(s, i, t, steps, buffer);
       for (size_t k = 0; k < steps && !status; k++, x += n) {
         if (s->gaps && seen_in_part(x, m->n_x)) status = refuse_part(i, t + k, error);
-        add_frame(&c, x, m, number++);
+        add_frame(&c, kernels, x, m, number++);
         if (c.count < CHUNK) continue;
         fn(user, &c);
         c.count = 0;

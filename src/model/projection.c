@@ -37,17 +37,17 @@ dvbf_status dv_projection_init(dv_projection *p, dvbf_model *whole, const dvbf_d
   dvbf_status status = check(whole, error);
   if (!status)
     status = dv_components_find(&p->components, &data->train, whole, whole->settings->projection, error);
-  if (!status) status = dv_components_project(&p->train, &p->components, &data->train, whole, error);
+  if (!status) status = dv_components_project(&p->data.train, &p->components, &data->train, whole, error);
   if (!status && data->valid.count)
-    status = dv_components_project(&p->valid, &p->components, &data->valid, whole, error);
+    status = dv_components_project(&p->data.valid, &p->components, &data->valid, whole, error);
   return status;
 }
 
 void dv_projection_clear(dv_projection *p) {
   dvbf_model_free(p->whole);
   dv_components_free(&p->components);
-  dvbf_sequences_free(&p->train);
-  dvbf_sequences_free(&p->valid);
+  dvbf_sequences_free(&p->data.train);
+  dvbf_sequences_free(&p->data.valid);
   *p = (dv_projection){0};
 }
 
@@ -103,6 +103,7 @@ static void fold_rows(dvbf_real *to, const dvbf_real *from, int frames, int cols
 
 /* Weights to x: [rows][n_c] becomes [rows][n_x] = V_c P. */
 static void fold_columns(dvbf_real *to, const dvbf_real *from, int rows, const dv_components *c) {
+  memset(to, 0, (size_t)rows * (size_t)c->n_x * sizeof *to);
   dv_kernels_best()->product->nn(to, NULL, from, c->axes, rows, c->n_x, c->count);
 }
 
@@ -113,13 +114,9 @@ void dv_projection_fold(dv_projection *p, const dvbf_model *m) {
     const dv_parameter *from = &m->parameters.list[i], *to = &p->whole->parameters.list[i];
     const dvbf_real *given = m->parameters.values + from->offset;
     dvbf_real *made = p->whole->parameters.values + to->offset;
-    size_t size = (size_t)to->rows * (size_t)to->cols;
-    if (from->rows == to->rows && from->cols == to->cols) {
-      memcpy(made, given, size * sizeof *made);
-      continue;
-    }
-    memset(made, 0, size * sizeof *made);
-    if (from->cols == to->cols)
+    if (from->rows == to->rows && from->cols == to->cols)
+      memcpy(made, given, (size_t)to->rows * (size_t)to->cols * sizeof *made);
+    else if (from->cols == to->cols)
       fold_rows(made, given, from->rows / c->count, from->cols, c);
     else
       fold_columns(made, given, from->rows, c);

@@ -17,7 +17,7 @@
 typedef struct dv_projection {
   dvbf_model *whole; /* the model of x itself, into which weights are folded */
   dv_components components;
-  dvbf_sequences train, valid; /* projected; valid may be empty */
+  dvbf_data data; /* train and valid, projected; valid may be empty */
 } dv_projection;
 
 /* Projects data for the model `whole`, which it owns from now on, also when it fails. Refuses models for

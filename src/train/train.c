@@ -326,10 +326,9 @@ static dvbf_status project(trainer *t, const dv_train_settings *s, const dvbf_da
   dvbf_status status = dv_projection_init(&t->projection, t->model, data, error);
   t->model = NULL;
   if (status) return status;
-  dvbf_data projected = {.train = t->projection.train, .valid = t->projection.valid};
   dv_windows_free(&t->train);
   dv_windows_free(&t->valid);
-  status = cut(t, s, &projected, error);
+  status = cut(t, s, &t->projection.data, error);
   return status ? status : fresh_model(t, &t->model, (uint64_t)s->seed);
 }
 
@@ -375,9 +374,8 @@ static dvbf_status begin(trainer *t, const dvbf_settings *settings, const dvbf_d
   const dvbf_train_options *o = t->options;
   t->kept = now();
   if (!o->folder) return begin_start(t, 0);
-  dvbf_data projected = {.train = t->projection.train, .valid = t->projection.valid};
   dvbf_status status =
-      dv_data_fingerprint(&t->fingerprint, t->projection.whole ? &projected : data, t->error);
+      dv_data_fingerprint(&t->fingerprint, t->projection.whole ? &t->projection.data : data, t->error);
   if (!status && o->resume && dv_exists(t->folder.checkpoint)) return go_on(t);
   if (!status) status = dv_folder_begin(&t->folder, settings, t->error);
   if (!status) status = begin_start(t, 0);
