@@ -7,7 +7,7 @@
 #define GRADIENT_H
 
 #include "base/random.h"
-#include "graph/ops.h"
+#include "op/op.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* The kernels of every instruction set that this processor has, against plain code in double precision. */
 #include "base/random.h"
 #include "base/settings.h"
-#include "graph/kernels.h"
+#include "engine/kernels.h"
 
 #include <float.h>
 #include <math.h>
@@ -761,7 +761,7 @@ static double sigmoid_variance(double mu, double nu) {
   return q * g * (4 * q + (1 - 4 * q) * 0.5 * g * (1 + g));
 }
 
-/* The formulas of ops_moments.c. */
+/* The formulas of op/moments.c. */
 static void moments_reference(dvbf_activation a, double mu, double nu, double p, double *mean,
                               double *dropped) {
   double sigma = sqrt(nu), below = 0.5 * erfc(-mu / sigma / sqrt(2)),

@@ -3,7 +3,7 @@
 #define DV_MODEL_H
 
 #include "base/settings.h"
-#include "graph/ops.h"
+#include "op/op.h"
 
 #include <dvbf/graph.h>
 

@@ -6,7 +6,7 @@
  * The second layer has the same form with (h_t, g_t) of the first in the place of (x_t, u_t), so that each
  * of its states has seen all K frames.
  *
- * With fast dropout (graph/ops_moments.c) x and every state are dropped, anew at every step and by everyone
+ * With fast dropout (op/moments.c) x and every state are dropped, anew at every step and by everyone
  * who uses them: either direction, the next step, the second layer, the output. u and biases are not, because
  * there are few controls and each is needed. A state is then a mean and the variance of the dropped state. */
 #include "model/model.h"

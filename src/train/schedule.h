@@ -3,7 +3,7 @@
 #define DV_SCHEDULE_H
 
 #include "base/settings.h"
-#include "graph/graph.h"
+#include "engine/engine.h"
 
 /* The schedule of update i (from 0) for noise of `seed`; scale, sequences and mean_path are the caller's. */
 dv_schedule dv_schedule_at(const dv_train_settings *s, uint64_t i, uint64_t seed);

@@ -7,7 +7,7 @@
  *
  * The mask has one entry for a row or, where a row may be seen in part, one for each x_i. Rows that are seen
  * in part have plain loops here, as few data have them; all others go through the kernels. */
-#include "graph/ops.h"
+#include "op/op.h"
 
 #include <math.h>
 

@@ -9,7 +9,7 @@
  *
  * and the last of these is one product over all steps, made by `open` after the steps have run back.
  */
-#include "graph/graph.h"
+#include "engine/engine.h"
 
 #include <string.h>
 

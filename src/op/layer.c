@@ -7,7 +7,7 @@
  *
  *   dp = dy * activation'(y)      dx_k += dp W_k^T      dW_k += x_k^T dp      db += sum over rows of dp
  */
-#include "graph/graph.h"
+#include "engine/engine.h"
 
 #include <string.h>
 

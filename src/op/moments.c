@@ -10,7 +10,7 @@
  *
  *   mu_j = b_j + sum_i m_i W_ij        nu_j = sum_i Var[d_i a_i] W_ij^2
  *
- * two layers of ops_layer.c, the second with the squared weights. Here are the squares and the moments of an
+ * two layers of layer.c, the second with the squared weights. Here are the squares and the moments of an
  * activation f of N(mu, nu):
  *
  * - Rectifier, exactly. With sigma^2 = nu, alpha = mu / sigma, Phi and phi of the standard normal at alpha:
@@ -27,7 +27,7 @@
  * - tanh(a) = 2 sigmoid(2 a) - 1. Identity: m = mu, s = nu.
  *
  * DV_VARIANCE_FLOOR is added to nu. */
-#include "graph/ops.h"
+#include "op/op.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 #include "base/random.h"
-#include "graph/ops.h"
+#include "op/op.h"
 
 #include <string.h>
 

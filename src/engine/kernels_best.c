@@ -1,4 +1,4 @@
-#include "graph/kernels.h"
+#include "engine/kernels.h"
 
 #include "base/settings.h"
 #include "base/status.h"

@@ -2,7 +2,7 @@
 #ifndef DV_GRAPH_H
 #define DV_GRAPH_H
 
-#include "graph/kernels.h"
+#include "engine/kernels.h"
 
 #include <dvbf/graph.h>
 

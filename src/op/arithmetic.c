@@ -1,4 +1,4 @@
-#include "graph/graph.h"
+#include "engine/engine.h"
 
 #include <string.h>
 

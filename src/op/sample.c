@@ -1,4 +1,4 @@
-#include "graph/ops.h"
+#include "op/op.h"
 
 #include <math.h>
 #include <string.h>

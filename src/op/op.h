@@ -2,7 +2,7 @@
 #ifndef DV_OPS_H
 #define DV_OPS_H
 
-#include "graph/graph.h"
+#include "engine/engine.h"
 
 /* ln sigma of a head, kept inside its limits. */
 static inline dvbf_real dv_clamp(dvbf_real x, double low, double high) {
@@ -42,7 +42,7 @@ void dv_record_state_sample(dvbf_graph *g, const dv_state *state, int t);
 /* kl of all steps. */
 void dv_record_state_kl(dvbf_graph *g, const dv_state *state);
 
-/* ---- Fast dropout (ops_moments.c) ---- */
+/* ---- Fast dropout (op/moments.c) ---- */
 
 /* out = c x^2, same shape: squared weights, and with c = p / (1 - p) the variance that dropout gives to x. */
 void dv_record_square(dvbf_graph *g, dvbf_value out, dvbf_value x, double c);

@@ -1,6 +1,6 @@
 /* Compiled once per instruction set with DV_ISA set. Loops are written so that the compiler vectorises them;
  * exp, log and sine are polynomials because calls into libm would not be. Accuracy: tests/test_kernels.c. */
-#include "graph/kernels.h"
+#include "engine/kernels.h"
 
 #include <math.h>
 #include <string.h>
@@ -201,7 +201,7 @@ static void add(real *y, const real *x, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] += x[i];
 }
 
-/* ---- Fast dropout: moments m, s of an activation of N(mu, nu), and their derivatives (ops_moments.c has the
+/* ---- Fast dropout: moments m, s of an activation of N(mu, nu), and their derivatives (op/moments.c has the
  * formulas) ---- */
 
 typedef struct moments1 {
@@ -249,7 +249,7 @@ static inline slopes1 relu_slopes(real mu, real nu) {
 #define C_1 ((real)-0.136619772367581343076) /* 1/2 - 2/pi */
 #define C_2 ((real)0.04)
 
-/* What the sigmoid's moments and slopes share: m, q = m (1 - m), kappa, r and G of ops_moments.c. */
+/* What the sigmoid's moments and slopes share: m, q = m (1 - m), kappa, r and G of op/moments.c. */
 typedef struct probit1 {
   real kappa, r, m, q, g;
 } probit1;

@@ -38,7 +38,7 @@ typedef struct dv_kernels {
   /* y[n] += x[n]. */
   void (*add)(dvbf_real *y, const dvbf_real *x, size_t n);
 
-  /* Fast dropout (ops_moments.c): y[n] = c x[n]^2, and dx[n] += 2 c x[n] dy[n]. */
+  /* Fast dropout (op/moments.c): y[n] = c x[n]^2, and dx[n] += 2 c x[n] dy[n]. */
   void (*square)(dvbf_real *y, const dvbf_real *x, dvbf_real c, size_t n);
   void (*square_backward)(dvbf_real *dx, const dvbf_real *x, const dvbf_real *dy, dvbf_real c, size_t n);
   /* mean[n] of activation(N(mu, nu + DV_VARIANCE_FLOOR)), and dropped[n], its variance after dropout p. */

@@ -13,7 +13,7 @@
  *   ln sigma_p   c (1 - (sigma_q^2 + d^2) / sigma_p^2)
  *
  * The reported kl is never annealed. */
-#include "graph/ops.h"
+#include "op/op.h"
 
 #include <math.h>
 
