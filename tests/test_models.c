@@ -1,0 +1,101 @@
+/* What each model promises: presets make one, a DKF sees the observed frames alone and refuses what it cannot
+ * do. */
+#include "files.h"
+#include "small_model.h"
+
+#include <cmocka.h>
+
+/* What comes after the observed frames changes nothing, before or after them; one that is observed does, also
+ * at the frames before it. */
+static void dkf_sees_the_observed_frames_alone(void **state) {
+  (void)state;
+  static const char *const variants[] = {"model=dkf", "model=dkf layers=2 filter-dropout=0",
+                                         "model=dkf initial=fast-dropout activation=sigmoid"};
+  for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
+    for (size_t observe = 1; observe < STEPS; observe += 3) {
+      fixture f;
+      begin(&f, variants[i]);
+      free(trained(&f, 1, 3));
+      size_t frame = STEPS * N_X; /* from sequence to sequence */
+      dvbf_paths *paths = infer(f.model, &f.sequences, 1, observe);
+      for (size_t k = 0; k < COUNT * frame; k++)
+        if (k % frame >= observe * N_X) f.sequences.x[k] += 1;
+      expect_same_paths(paths, infer(f.model, &f.sequences, 1, observe));
+      for (size_t k = 0; k < COUNT; k++) f.sequences.x[k * frame + (observe - 1) * N_X] += 1;
+      dvbf_paths *others = infer(f.model, &f.sequences, 1, observe);
+      for (size_t t = 0; t < STEPS; t++) {
+        size_t at = t * paths->n_z; /* in the first sequence */
+        assert_memory_not_equal(paths->z + at, others->z + at, paths->n_z * sizeof *paths->z);
+        assert_true((paths->kl[t] != 0) == (t < observe));
+        assert_true((paths->log_likelihood[t] != 0) == (t < observe));
+      }
+      dvbf_paths_free(paths);
+      dvbf_paths_free(others);
+      end(&f);
+    }
+}
+
+/* A network on frames cannot be a dkf's recognition: it gets a recurrent one. Nothing is left of w and v. */
+static void dkf_settings(void **state) {
+  (void)state;
+  fixture f;
+  char initial[16];
+  begin(&f, "model=dkf initial=mlp initial-frames=3");
+  assert_int_equal(dvbf_settings_get(f.model->settings_object, "initial", initial, sizeof initial, NULL),
+                   DVBF_OK);
+  assert_string_equal(initial, "birnn");
+  assert_int_equal(dv_model_frames_needed(f.model), 1);
+  assert_int_equal(dvbf_model_describe(f.model).n_w, 0);
+  for (size_t i = 0; i < f.model->parameters.count; i++)
+    assert_null(strstr(f.model->parameters.list[i].name, "universal"));
+  end(&f);
+}
+
+static void every_preset_makes_a_model(void **state) {
+  (void)state;
+  for (size_t i = 0; dvbf_preset_name(i, NULL); i++) {
+    fixture f;
+    dvbf_model *m = NULL;
+    dvbf_error error;
+    dvbf_settings *settings = make_settings("");
+    begin(&f, "");
+    if (dvbf_settings_preset(settings, dvbf_preset_name(i, NULL), &error)) fail_msg("%s", error.message);
+    if (dv_model_new(&m, settings, NULL, &f.sequences, 1, &error)) fail_msg("%s", error.message);
+    assert_int_equal(m->settings->model, strstr(dvbf_preset_name(i, NULL), "dkf") ? DV_DKF : DV_DVBF);
+    dvbf_model_free(m);
+    dvbf_settings_free(settings);
+    end(&f);
+  }
+}
+
+static void dkf_refusals(void **state) {
+  (void)state;
+  fixture f;
+  dvbf_error error = {0};
+  dvbf_model *m = NULL;
+  size_t size;
+  const char *path = in_folder("model");
+  dvbf_transition own = {.name = "own"};
+  begin(&f, "model=dkf");
+  dvbf_data data = {.train = f.sequences, .valid = f.sequences, .test = f.sequences};
+  assert_int_equal(dvbf_train_with(&m, &own, f.model->settings_object, &data, NULL, &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "\"own\"; model = dvbf can"));
+  if (dvbf_model_save(f.model, path, &error)) fail_msg("%s", error.message);
+  error = (dvbf_error){0};
+  assert_int_equal(dvbf_model_load_with(&m, &own, path, &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "\"own\"; model = dvbf can"));
+  assert_null(m);
+  assert_int_equal(dvbf_filter_memsize(&size, f.model, 4, &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "frames after t"));
+  end(&f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(dkf_sees_the_observed_frames_alone),
+      cmocka_unit_test(dkf_settings),
+      cmocka_unit_test(every_preset_makes_a_model),
+      cmocka_unit_test(dkf_refusals),
+  };
+  return cmocka_run_group_tests_name("models", tests, make_folder, remove_folder);
+}

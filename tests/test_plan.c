@@ -1,0 +1,97 @@
+/* Memory of a program that is used again changes no value. */
+#include "small_model.h"
+
+#include <math.h>
+
+#include <cmocka.h>
+
+/* What a run leaves behind. */
+typedef struct outcome {
+  double terms[DV_TERMS];
+  dvbf_real *gradient; /* [parameters] */
+  size_t arena;
+} outcome;
+
+/* Gives every buffer of a program memory of its own. A new buffer's number tells how many there are. */
+static void keep_everything(dvbf_graph *g) {
+  int count = dvbf_slab(g, 1, 1).buffer;
+  for (int i = 0; i < count; i++) dvbf_keep(g, (dvbf_value){.buffer = i});
+  assert_int_equal(dv_graph_plan(g, NULL), DVBF_OK);
+}
+
+/* Runs twice over memory full of NaN, so that nothing is read that was not written in this run. */
+static outcome run_program(fixture *f, bool training, bool keep) {
+  enum { ROWS = 5 };
+  static const uint32_t index[ROWS] = {4, 0, 7, 2, 2};
+  dv_program p;
+  dvbf_run run;
+  dv_schedule schedule = {.seed = 3,
+                          .stream = DV_STREAM_NOISE,
+                          .temperature = 0.8,
+                          .log_sigma_floor = -2,
+                          .filter_dropout = f->model->settings->filter_dropout,
+                          .sequences = COUNT,
+                          .scale = 0.1};
+  size_t n = f->model->parameters.size;
+  outcome o = {.gradient = calloc(n, sizeof *o.gradient)};
+  assert_int_equal(dv_program_record(&p, f->model, STEPS, ROWS, STEPS, training, NULL), DVBF_OK);
+  if (keep) keep_everything(p.graph);
+  assert_int_equal(dv_run_init(&run, p.graph, NULL), DVBF_OK);
+  o.arena = dv_graph_arena_size(p.graph);
+  run.parameters = f->model->parameters.values;
+  run.gradient = o.gradient;
+  run.schedule = &schedule;
+  run.sequence = index;
+  for (int pass = 0; pass < 2; pass++) {
+    for (size_t i = 0; i < o.arena; i++) run.arena[i] = NAN;
+    dv_program_load(&p, &run, f->model, &f->sequences, index, 4, STEPS);
+    dv_run_forward(&run);
+    if (training) dv_run_backward(&run);
+  }
+  memcpy(o.terms, run.terms, sizeof o.terms);
+  dv_run_clear(&run);
+  dv_program_clear(&p);
+  return o;
+}
+
+/* same_ops: a program without backward has the same ops, and so the same rounding. */
+static void expect_same_plans(const char *settings, bool same_ops) {
+  fixture f;
+  begin(&f, settings);
+  size_t bytes = f.model->parameters.size * sizeof(dvbf_real);
+  outcome reused = run_program(&f, true, false), kept = run_program(&f, true, true);
+  outcome forward = run_program(&f, false, false);
+  assert_true(reused.arena < kept.arena); /* memory is used again indeed */
+  assert_true(forward.arena < reused.arena);
+  for (int i = 0; i < DV_TERMS; i++) assert_true(isfinite(reused.terms[i]));
+  assert_memory_equal(reused.terms, kept.terms, sizeof kept.terms);
+  if (same_ops) assert_memory_equal(reused.terms, forward.terms, sizeof kept.terms);
+  for (int i = 0; i < DV_TERMS; i++)
+    assert_true(fabs(reused.terms[i] - forward.terms[i]) <= 1e-6 * fabs(forward.terms[i]));
+  assert_memory_equal(reused.gradient, kept.gradient, bytes);
+  double sum = 0;
+  for (size_t i = 0; i < f.model->parameters.size; i++) sum += fabs((double)reused.gradient[i]);
+  assert_true(isfinite(sum) && sum > 0);
+  free(reused.gradient);
+  free(kept.gradient);
+  free(forward.gradient);
+  end(&f);
+}
+
+static void plans_do_not_change_values(void **state) {
+  (void)state;
+  expect_same_plans("", true);
+  expect_same_plans("initial=birnn hidden=20 universal-noise=step", true);
+  expect_same_plans("transition=mlp sigma=state transition-hidden=18", true);
+  expect_same_plans("transition=linear likelihood=bernoulli universal=point", true);
+  expect_same_plans("initial=fast-dropout hidden=20", true);
+  expect_same_plans("model=dkf sigma=state hidden=20", true);
+  expect_same_plans("model=dkf layers=2 filter-dropout=0 filter-dropout-end=0", false);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(plans_do_not_change_values),
+  };
+  return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
+}
