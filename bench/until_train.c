@@ -3,10 +3,9 @@
  * [SETTING VALUE]... */
 #include "bench.h"
 
+#include "exec/pass.h"
 #include "infer/regression.h"
 #include "model/projection.h"
-#include "train/pass.h"
-#include "train/schedule.h"
 
 enum { FIRST_CHECK = 300, CHECK_EVERY = 50, STATES = 3 };
 static const double paper[STATES] = {0.961, 0.982, 0.916}; /* sin, cos, velocity: Table 1 */
@@ -70,7 +69,7 @@ static bool passes(held_out *h, uint64_t seed, double *r2) {
   dvbf_error error;
   const dvbf_sequences *s = h->sequences;
   size_t n_z = (size_t)h->pass.model->n_z, frames = s->count * s->steps;
-  dv_schedule schedule = dv_schedule_evaluation(0, h->pass.model->sequences, seed);
+  dv_schedule schedule = dv_model_schedule(h->pass.model, seed);
   dv_pass_run(&h->pass, h->seen, &schedule, collect, h);
   for (size_t i = 0; i < frames * n_z; i++)
     if (!isfinite(h->z[i])) return false;

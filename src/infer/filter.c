@@ -3,7 +3,6 @@
 #include "base/status.h"
 #include "base/tiny.h"
 #include "model/plane.h"
-#include "train/schedule.h"
 
 #include <math.h>
 #include <string.h>
@@ -125,7 +124,7 @@ static dvbf_status init(dvbf_filter **out, void *memory, size_t size, const dvbf
   dvbf_filter *f = NULL;
   status = lay_out(&f, &b, model, samples, plane, error);
   if (status || !f) return status;
-  f->schedule = dv_schedule_evaluation(model->log_sigma_floor, model->sequences, seed);
+  f->schedule = dv_model_schedule(model, seed);
   for (size_t i = 0; i < samples; i++) f->number[i] = (uint32_t)i;
   machine *machines[] = {&f->start, &f->step};
   for (int i = 0; i < 2; i++) {

@@ -3,7 +3,6 @@
 #define DV_IMPORTANCE_H
 
 #include "model/model.h"
-#include "train/schedule.h"
 
 typedef struct dv_importance {
   const dvbf_model *model;

@@ -3,7 +3,6 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
-#include "train/schedule.h"
 
 #include <math.h>
 #include <string.h>
@@ -90,7 +89,7 @@ dvbf_status dvbf_infer(dvbf_paths **out, const dvbf_model *model, const dvbf_seq
   if (!status && !(c.paths = new_paths(model, s)))
     status = dv_fail_memory(error, "making room for the paths");
   if (!status) {
-    dv_schedule schedule = dv_schedule_evaluation(model->log_sigma_floor, model->sequences, options->seed);
+    dv_schedule schedule = dv_model_schedule(model, options->seed);
     schedule.mean_path = options->mean_path;
     dv_pass_run(&pass, s, &schedule, collect, &c);
     *out = c.paths;

@@ -100,7 +100,7 @@ static void begin(dv_particles *p, const dvbf_sequences *s, size_t i, uint64_t s
                                  .x = (float *)(uintptr_t)dv_sequence_x(s, i, 0, p->steps, p->start.buffer),
                                  .u = (float *)(uintptr_t)u,
                                  .gaps = s->gaps};
-  p->schedule = dv_schedule_evaluation(p->model->log_sigma_floor, p->model->sequences, p->seed);
+  p->schedule = dv_model_schedule(p->model, p->seed);
   p->log_likelihood = 0;
   if (p->v) dv_universal_draw(p->model, p->seed, 0, p->v, p->n_v);
 }

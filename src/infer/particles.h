@@ -4,7 +4,6 @@
 #define DV_PARTICLES_H
 
 #include "model/model.h"
-#include "train/schedule.h"
 
 typedef struct dv_particles {
   const dvbf_model *model;

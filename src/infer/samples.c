@@ -8,7 +8,6 @@
 #include "data/dataset.h"
 #include "infer/draws.h"
 #include "infer/estimate.h"
-#include "train/schedule.h"
 
 #include <math.h>
 
@@ -43,7 +42,7 @@ static place place_of(const job *j, size_t turn, int r) {
 
 static void run_turn(const job *j, worker *w, size_t turn, size_t first, size_t count) {
   const dv_request *q = j->request;
-  dv_schedule schedule = dv_schedule_evaluation(q->model->log_sigma_floor, q->model->sequences, q->seed);
+  dv_schedule schedule = dv_model_schedule(q->model, q->seed);
   schedule.update = (uint32_t)turn;
   for (int r = 0; r < j->program.rows; r++) {
     place at = place_of(j, turn, r);

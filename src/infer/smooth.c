@@ -147,7 +147,7 @@ static void clear_worker(worker *w) {
 dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *q, dv_pool *pool,
                                   dvbf_error *error) {
   job j = {.request = q, .out = out, .workers = dv_pool_size(pool)};
-  dv_schedule schedule = dv_schedule_evaluation(q->model->log_sigma_floor, q->model->sequences, q->seed);
+  dv_schedule schedule = dv_model_schedule(q->model, q->seed);
   j.list = dv_calloc((size_t)j.workers, sizeof *j.list);
   dvbf_status status = j.list ? DVBF_OK : dv_fail_memory(error, "starting to sample");
   for (int i = 0; i < j.workers && !status; i++) status = init_worker(&j.list[i], q, &schedule, error);

@@ -1,6 +1,7 @@
 #include "model/model.h"
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "base/status.h"
 #include "data/dataset.h"
 
@@ -166,6 +167,16 @@ bool dvbf_model_parameter(const dvbf_model *m, size_t index, dvbf_parameter_info
 
 const dvbf_settings *dvbf_model_settings(const dvbf_model *m) {
   return m->settings_object;
+}
+
+dv_schedule dv_model_schedule(const dvbf_model *m, uint64_t seed) {
+  return (dv_schedule){.seed = seed,
+                       .stream = DV_STREAM_INFERENCE,
+                       .temperature = 1,
+                       .filter_dropout_run = 1,
+                       .log_sigma_floor = m->log_sigma_floor,
+                       .sequences = m->sequences,
+                       .scale = 1};
 }
 
 void dv_model_unscale(const dvbf_model *m, const dvbf_real *mean, float *x) {

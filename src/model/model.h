@@ -112,6 +112,9 @@ static inline int dv_model_frames_needed(const dvbf_model *m) {
              : 1;
 }
 
+/* How a trained model runs, with noise of `seed`: no temperature, no dropout. */
+dv_schedule dv_model_schedule(const dvbf_model *model, uint64_t seed);
+
 /* Back to the units of the data: x [n_x] from the emission's mean of one frame. */
 void dv_model_unscale(const dvbf_model *model, const dvbf_real *mean, float *x);
 /* What scaling adds to ln p(x) of a whole frame: sum of ln scale. */

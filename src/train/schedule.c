@@ -40,16 +40,6 @@ dv_schedule dv_schedule_at(const dv_train_settings *s, uint64_t i, uint64_t seed
                        .filter_dropout_run = s->filter_dropout_run};
 }
 
-dv_schedule dv_schedule_evaluation(double floor, double sequences, uint64_t seed) {
-  return (dv_schedule){.seed = seed,
-                       .stream = DV_STREAM_INFERENCE,
-                       .temperature = 1,
-                       .filter_dropout_run = 1,
-                       .log_sigma_floor = floor,
-                       .sequences = sequences,
-                       .scale = 1};
-}
-
 double dv_learning_rate_at(const dv_train_settings *s, uint64_t i) {
   double warm = s->warm_up > 0 && i < (uint64_t)s->warm_up ? (double)(i + 1) / (double)s->warm_up : 1;
   double rest = (double)(s->updates - s->warm_up), share = 1;

@@ -7,8 +7,6 @@
 
 /* The schedule of update i (from 0) for noise of `seed`; scale, sequences and mean_path are the caller's. */
 dv_schedule dv_schedule_at(const dv_train_settings *s, uint64_t i, uint64_t seed);
-/* For evaluation: no temperature, no dropout. */
-dv_schedule dv_schedule_evaluation(double log_sigma_floor, double sequences, uint64_t seed);
 double dv_learning_rate_at(const dv_train_settings *s, uint64_t i);
 
 #endif

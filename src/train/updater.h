@@ -3,8 +3,8 @@
 #ifndef DV_UPDATER_H
 #define DV_UPDATER_H
 
+#include "exec/pool.h"
 #include "model/model.h"
-#include "train/pool.h"
 
 typedef struct dv_updater dv_updater;
 

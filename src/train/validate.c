@@ -3,7 +3,6 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
-#include "train/schedule.h"
 
 #include <math.h>
 #include <string.h>
@@ -92,7 +91,8 @@ static void collect_errors(void *user, const dv_program *p, const dvbf_run *run,
 
 dv_scores dv_validator_run(dv_validator *v, double log_sigma_floor) {
   const dvbf_model *m = v->filter.model;
-  dv_schedule schedule = dv_schedule_evaluation(log_sigma_floor, m->sequences, (uint64_t)m->settings->seed);
+  dv_schedule schedule = dv_model_schedule(m, (uint64_t)m->settings->seed);
+  schedule.log_sigma_floor = log_sigma_floor;
   dv_scores s = {.prediction = NAN};
   double per_frame = v->frames > 0 ? 1 / v->frames : 0;
   size_t shards = dv_pass_shards(&v->filter, v->sequences);

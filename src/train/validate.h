@@ -2,7 +2,7 @@
 #ifndef DV_VALIDATE_H
 #define DV_VALIDATE_H
 
-#include "train/pass.h"
+#include "exec/pass.h"
 
 typedef struct dv_scores {
   double bound, reconstruction, kl_w, kl_v; /* nats per frame */

@@ -1,4 +1,4 @@
-#include "train/pass.h"
+#include "exec/pass.h"
 
 #include "base/memory.h"
 #include "base/status.h"

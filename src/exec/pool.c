@@ -1,4 +1,4 @@
-#include "train/pool.h"
+#include "exec/pool.h"
 
 #include "base/memory.h"
 #include "base/status.h"

@@ -2,8 +2,8 @@
 #ifndef DV_PASS_H
 #define DV_PASS_H
 
+#include "exec/pool.h"
 #include "model/model.h"
-#include "train/pool.h"
 
 typedef struct dv_pass {
   dvbf_model *model;
