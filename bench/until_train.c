@@ -3,9 +3,9 @@
  * [SETTING VALUE]... */
 #include "bench.h"
 
+#include "evaluate/regression.h"
 #include "exec/pass.h"
-#include "infer/regression.h"
-#include "model/projection.h"
+#include "train/projection.h"
 
 enum { FIRST_CHECK = 300, CHECK_EVERY = 50, STATES = 3 };
 static const double paper[STATES] = {0.961, 0.982, 0.916}; /* sin, cos, velocity: Table 1 */

@@ -1,5 +1,5 @@
 /* The paper's figures: drawn from data whose structure is known, read back as pixels and as XML. */
-#include "infer/regression.h"
+#include "evaluate/regression.h"
 #include "report/canvas.h"
 #include "report/figure.h"
 #include "report/reading.h"

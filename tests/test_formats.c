@@ -1,7 +1,7 @@
 /* Files of all formats become the same data. */
 #include "arrays.h"
 #include "data/dataset.h"
-#include "data/decimal.h"
+#include "format/decimal.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -2,7 +2,7 @@
  * exactly, bound and gradients are those of the folded model. */
 #include "pictures.h"
 
-#include "model/projection.h"
+#include "train/projection.h"
 #include "train/schedule.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * good but not exact, so that weights matter. */
 #include "base/random.h"
 #include "data/dataset.h"
-#include "infer/likelihood.h"
+#include "evaluate/likelihood.h"
 #include "kalman.h"
 #include "model/model.h"
 

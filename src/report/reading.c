@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "infer/regression.h"
+#include "evaluate/regression.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,9 +4,9 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
-#include "model/projection.h"
 #include "train/checkpoint.h"
 #include "train/folder.h"
+#include "train/projection.h"
 #include "train/schedule.h"
 
 #include <math.h>

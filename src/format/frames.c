@@ -1,4 +1,4 @@
-#include "data/frames.h"
+#include "format/frames.h"
 
 #include "base/memory.h"
 #include "base/status.h"

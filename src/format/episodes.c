@@ -1,6 +1,6 @@
 /* Sequences as arrays of their own in numbered groups: robomimic's data/demo_7/{obs/KEY, actions} and
  * Minari's episode_7/{observations, actions}. */
-#include "data/layout.h"
+#include "format/layout.h"
 
 #include "base/memory.h"
 #include "base/status.h"

@@ -1,6 +1,6 @@
 /* From named arrays to data: sequences stacked in one array, one recording, or recordings one behind the
  * other; each whole or in the splits train, valid and test. */
-#include "data/layout.h"
+#include "format/layout.h"
 
 #include "base/memory.h"
 #include "base/status.h"

@@ -1,4 +1,4 @@
-#include "data/csv_columns.h"
+#include "format/csv_columns.h"
 
 #include "base/memory.h"
 #include "base/status.h"

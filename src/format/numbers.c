@@ -1,4 +1,4 @@
-#include "data/numbers.h"
+#include "format/numbers.h"
 
 #include <math.h>
 #include <stdint.h>

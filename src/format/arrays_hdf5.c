@@ -1,7 +1,7 @@
 /* Arrays as datasets at the root of an HDF5 file. */
 #include "base/status.h"
-#include "data/arrays.h"
-#include "data/hdf5_file.h"
+#include "format/arrays.h"
+#include "format/hdf5_file.h"
 
 static bool write_one(hid_t file, const dvbf_array *a) {
   hid_t native[] = {[DVBF_FLOAT32] = H5T_NATIVE_FLOAT,

@@ -2,8 +2,8 @@
 #ifndef DV_FRAMES_H
 #define DV_FRAMES_H
 
-#include "data/archive.h"
 #include "data/dataset.h"
+#include "format/archive.h"
 
 /* One of x, u, state and mask. A frame is a row of each part, side by side. */
 typedef struct dv_columns {

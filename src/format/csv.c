@@ -2,8 +2,8 @@
  * the arrays x, u, state and length, in train/, valid/ and test/ where a column says so. */
 #include "base/memory.h"
 #include "base/status.h"
-#include "data/csv_columns.h"
-#include "data/decimal.h"
+#include "format/csv_columns.h"
+#include "format/decimal.h"
 
 #include <errno.h>
 #include <math.h>

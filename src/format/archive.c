@@ -1,4 +1,4 @@
-#include "data/archive.h"
+#include "format/archive.h"
 
 #include "base/memory.h"
 #include "base/status.h"

@@ -1,4 +1,4 @@
-#include "data/hdf5_file.h"
+#include "format/hdf5_file.h"
 
 #include "base/file.h"
 #include "base/status.h"

@@ -1,7 +1,7 @@
 /* NPY: "\x93NUMPY", a version, the length of a header, the header, the values. The header is a dictionary in
  * the syntax of Python, {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, of which just this form
  * is understood. */
-#include "data/npy.h"
+#include "format/npy.h"
 
 #include "base/memory.h"
 #include "base/status.h"

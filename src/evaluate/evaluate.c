@@ -3,9 +3,9 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "data/dataset.h"
+#include "evaluate/likelihood.h"
+#include "evaluate/regression.h"
 #include "infer/infer.h"
-#include "infer/likelihood.h"
-#include "infer/regression.h"
 #include "infer/universal.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "infer/regression.h"
+#include "evaluate/regression.h"
 
 #include "base/memory.h"
 #include "base/status.h"

@@ -2,8 +2,8 @@
  */
 #include "base/memory.h"
 #include "base/status.h"
-#include "data/archive.h"
-#include "data/hdf5_file.h"
+#include "format/archive.h"
+#include "format/hdf5_file.h"
 
 #include <string.h>
 

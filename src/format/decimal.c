@@ -1,4 +1,4 @@
-#include "data/decimal.h"
+#include "format/decimal.h"
 
 #include <locale.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Named arrays into one file, HDF5 or NPZ by the ending of its name. */
-#include "data/arrays.h"
+#include "format/arrays.h"
 
 #include "base/memory.h"
 #include "base/status.h"

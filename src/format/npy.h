@@ -2,8 +2,8 @@
 #ifndef DV_NPY_H
 #define DV_NPY_H
 
-#include "data/archive.h"
-#include "data/numbers.h"
+#include "format/archive.h"
+#include "format/numbers.h"
 
 typedef struct dv_npy {
   dv_number type;

@@ -2,9 +2,9 @@
 #ifndef DV_LAYOUT_H
 #define DV_LAYOUT_H
 
-#include "data/archive.h"
 #include "data/dataset.h"
-#include "data/frames.h"
+#include "format/archive.h"
+#include "format/frames.h"
 
 typedef enum dv_role { DV_ROLE_X, DV_ROLE_U, DV_ROLE_STATE, DV_ROLE_MASK, DV_ROLE_LENGTH, DV_ROLES } dv_role;
 

@@ -1,7 +1,7 @@
 /* Writes data sets as HDF5 files. */
 #include "base/status.h"
 #include "data/dataset.h"
-#include "data/hdf5_file.h"
+#include "format/hdf5_file.h"
 
 static const char *const split_names[] = {"train", "valid", "test"};
 

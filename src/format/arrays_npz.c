@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "data/arrays.h"
+#include "format/arrays.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #ifndef DV_PROJECTION_H
 #define DV_PROJECTION_H
 
-#include "model/components.h"
+#include "train/components.h"
 
 typedef struct dv_projection {
   dvbf_model *whole; /* the model of x itself, into which weights are folded */

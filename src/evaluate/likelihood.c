@@ -1,4 +1,4 @@
-#include "infer/likelihood.h"
+#include "evaluate/likelihood.h"
 
 #include "base/memory.h"
 #include "base/status.h"

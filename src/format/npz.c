@@ -1,7 +1,7 @@
 /* NPZ: a zip archive of NAME.npy. */
 #include "base/memory.h"
 #include "base/status.h"
-#include "data/npy.h"
+#include "format/npy.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * C = sum over frames of x x^T is largest. C itself, [n_x][n_x], is never made: C Q = X^T (X Q) is summed
  * over chunks of frames, so that x may be large and in a file. Then Q is turned to the axes of Q^T C Q, which
  * sorts it, and one more look at the frames tells how much each axis holds. */
-#include "model/components.h"
+#include "train/components.h"
 
 #include "base/memory.h"
 #include "base/random.h"

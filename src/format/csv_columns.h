@@ -2,7 +2,7 @@
 #ifndef DV_CSV_COLUMNS_H
 #define DV_CSV_COLUMNS_H
 
-#include "data/archive.h"
+#include "format/archive.h"
 
 #define DV_CSV_NONE SIZE_MAX
 enum { DV_CSV_WHOLE = 3, DV_CSV_SPLITS = 4 }; /* train, valid, test, or all in one */

@@ -1,4 +1,4 @@
-#include "model/projection.h"
+#include "train/projection.h"
 
 #include "base/memory.h"
 #include "base/status.h"
