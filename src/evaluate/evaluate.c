@@ -132,6 +132,7 @@ static dvbf_status add_errors(double *out, const dvbf_sequences *s, const float 
       sum[h] += frame_error(x + (observed + h) * s->n_x, g, s->n_x, &count[h]);
     }
   }
+  if (!status) status = dv_sequences_intact(s, error);
   for (size_t h = 0; h < horizon && !status; h++)
     if (count[h] > 0) out[h] += share * sum[h] / count[h];
   dv_free(buffer);

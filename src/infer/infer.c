@@ -92,8 +92,12 @@ dvbf_status dvbf_infer(dvbf_paths **out, const dvbf_model *model, const dvbf_seq
     dv_schedule schedule = dv_model_schedule(model, options->seed);
     schedule.mean_path = options->mean_path;
     dv_pass_run(&pass, s, &schedule, collect, &c);
-    *out = c.paths;
+    status = dv_sequences_intact(s, error); /* what could not be read looks missing */
   }
+  if (status)
+    dvbf_paths_free(c.paths);
+  else
+    *out = c.paths;
   if (pass.pool) dv_pass_clear(&pass);
   dv_pool_free(pool);
   return status;
