@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "faults.h"
+#include "train/checkpoint.h"
 
 #include <dirent.h>
 #include <dvbf/dvbf.h>
@@ -74,11 +75,13 @@ typedef struct watch {
   char last_event[160];
   bool finished;
   dvbf_progress last;
+  double rate; /* at the last validation */
 } watch;
 
 static bool on_progress(const dvbf_progress *p, void *user_data) {
   watch *w = user_data;
   w->last = *p;
+  if (p->validated) w->rate = p->learning_rate;
   if (p->event) {
     snprintf(w->last_event, sizeof w->last_event, "%s", p->event);
     w->recoveries += strstr(p->event, "was not finite") != NULL;
@@ -240,6 +243,15 @@ static void stops_change_nothing(void **state) {
   for (int every = 1; every < 6; every++) stop_and_go(DIVERGING, "diverging", every);
 }
 
+/* The factor on the learning rate of the last recovery. */
+static double factor_said(const watch *w) {
+  const char *at = strstr(w->last_event, "with ");
+  double factor = 0;
+  assert_non_null(at);
+  assert_int_equal(sscanf(at, "with %lf of", &factor), 1);
+  return factor;
+}
+
 /* The references are what the tests say they are. */
 static void references_are_worth_it(void **state) {
   (void)state;
@@ -253,6 +265,7 @@ static void references_are_worth_it(void **state) {
   w = (watch){0};
   train_well("again", DIVERGING, false, &w);
   assert_true(w.recoveries > 2);
+  assert_true(fabs(w.rate / factor_said(&w) - 1) < 1e-5); /* of a rate of 1 */
   assert_same_result("again", "diverging");
   /* With no folder the model is the same. */
   static bytes a, b;
@@ -315,9 +328,7 @@ static void rate_is_what_is_said(void **state) {
   watch w = {0};
   remove_run("rate");
   for (int retries = 1; retries <= 3; retries++) {
-    double factor = 0;
     uint64_t bits;
-    char *at;
     w.recoveries = 0;
     for (int i = 0; i < 200 && !w.recoveries; i++) {
       w.calls = 0;
@@ -325,15 +336,23 @@ static void rate_is_what_is_said(void **state) {
       train_well("rate", DIVERGING, true, &w);
     }
     assert_true(w.recoveries == 1);
-    at = strstr(w.last_event, "with ");
-    assert_non_null(at);
-    assert_int_equal(sscanf(at, "with %lf of", &factor), 1);
+    double factor = factor_said(&w);
     assert_true(factor == pow(0.5, retries));
     read_bytes(&all, "rate", DVBF_RUN_CHECKPOINT);
     memcpy(&bits, &factor, sizeof bits);
     char wanted[64];
     snprintf(wanted, sizeof wanted, "\"now.rate_factor\":\"%016llx\"", (unsigned long long)bits);
     assert_non_null(strstr(all.at + 8, wanted));
+  }
+}
+
+/* All starts that the settings allow have seeds of their own; those of the first 256 stay what they were. */
+static void starts_differ(void **state) {
+  (void)state;
+  dv_train_settings s = {.seed = (int64_t)1 << 53};
+  for (uint64_t k = 0; k < 1000; k++) {
+    if (k < 256) assert_true(dv_seed_of_start(&s, k) == (uint64_t)s.seed + (k << 56));
+    for (uint64_t j = 0; j < k; j++) assert_true(dv_seed_of_start(&s, j) != dv_seed_of_start(&s, k));
   }
 }
 
@@ -757,6 +776,7 @@ int main(void) {
       cmocka_unit_test(stops_change_nothing),
       cmocka_unit_test(kills_change_nothing),
       cmocka_unit_test(rate_is_what_is_said),
+      cmocka_unit_test(starts_differ),
       cmocka_unit_test(full_disks_are_survived),
       cmocka_unit_test(lack_of_memory_is_survived),
       cmocka_unit_test(files_are_whole_or_not_there),

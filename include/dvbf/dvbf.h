@@ -396,7 +396,7 @@ DVBF_API dvbf_status dvbf_estimates_rmse(double *all, double *by_column /* [n_x]
  *
  *   size_t size;
  *   dvbf_filter_memsize(&size, model, 16, &error);
- *   void *memory = malloc(size);
+ *   void *memory = aligned_alloc(64, size);
  *   dvbf_filter_init(&filter, memory, size, model, 16, 1, &error);
  *   for (;;) { ... dvbf_filter_step(filter, x, u, &belief); ... }
  */
@@ -410,7 +410,7 @@ typedef struct dvbf_belief {
   const float *z;         /* [samples][n_z] */
 } dvbf_belief;
 
-/* Bytes that a filter with that many samples of z needs. */
+/* Bytes that a filter with that many samples of z needs, a multiple of 64. */
 DVBF_API dvbf_status dvbf_filter_memsize(size_t *out, const dvbf_model *model, size_t samples,
                                          dvbf_error *error);
 /* Makes a filter in memory[size], which must be aligned to 64 bytes and, like the model, outlive it. Nothing

@@ -34,9 +34,10 @@ void dv_training_clear(dv_training *state);
 /* False while a parameter is not finite: such a state is about to be given up, and no file can keep it. */
 bool dv_training_sound(const dv_training *state, const dvbf_model *model);
 
-/* Seed of start k; the first start is the seed itself. */
+/* Seed of start k, another one for each of 1024 starts; the first start has the seed itself. A seed is at
+ * most 2^53: the low 8 bits of k go to bits 56 to 63, the next two to bits 54 and 55. */
 static inline uint64_t dv_seed_of_start(const dv_train_settings *s, uint64_t k) {
-  return (uint64_t)s->seed + (k << 56);
+  return (uint64_t)s->seed + (k << 56) + (k >> 8 << 54);
 }
 
 /* Writes the state, atomically; `data` is the fingerprint of the data. */

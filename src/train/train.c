@@ -152,7 +152,7 @@ static dvbf_status validate(trainer *t, bool *finite) {
   keep_if_best(t, schedule.log_sigma_floor);
   dv_updater_save(t->updater, t->at.good);
   t->report.validated = true;
-  t->report.learning_rate = dv_learning_rate_at(t->s, last);
+  t->report.learning_rate = dv_updater_rate(t->updater, last);
   t->report.temperature = schedule.temperature;
   t->report.sigma_floor = exp(schedule.log_sigma_floor);
   fill_report(t);

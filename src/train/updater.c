@@ -194,11 +194,15 @@ static double longest_gradient(const dv_train_settings *s, double usual) {
   return s->clip_spike > 0 && usual > 0 ? fmin(longest, s->clip_spike * usual) : longest;
 }
 
+double dv_updater_rate(const dv_updater *u, uint64_t update) {
+  return dv_learning_rate_at(u->model->settings, update) * u->at.rate_factor;
+}
+
 static void step_phase(dv_updater *u, int worker, uint64_t update, double clip) {
   const dv_train_settings *s = u->model->settings;
   const dv_kernels *k = u->runs[worker].k;
   double t = (double)update + 1;
-  double rate = dv_learning_rate_at(s, update) * u->at.rate_factor;
+  double rate = dv_updater_rate(u, update);
   double correction = sqrt(1 - pow(s->beta2, t)), step = rate * correction / (1 - pow(s->beta1, t));
   for (size_t b = first_block(u, worker); b < first_block(u, worker + 1); b++) {
     size_t at = b * BLOCK, n = block_size(u, b);

@@ -25,6 +25,8 @@ uint64_t dv_updater_updates(const dv_updater *u);
 double dv_updater_bound(const dv_updater *u);
 /* Sets the factor on the learning rate, 1 at first; a diverged run goes on with less. */
 void dv_updater_slow_down(dv_updater *u, double factor);
+/* Learning rate of an update, with that factor. */
+double dv_updater_rate(const dv_updater *u, uint64_t update);
 /* Matrix products of one update, in floating-point operations. */
 double dv_updater_flops(const dv_updater *u);
 
