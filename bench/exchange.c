@@ -58,16 +58,16 @@ int main(int count, char **arguments) {
   dvbf_run run;
   must(dv_program_record(&program, model, 15, batch, 15, true, &error), &error);
   must(dv_run_init(&run, program.graph, &error), &error);
-  dv_schedule schedule = dv_schedule_at(model->settings, 0, 1);
-  schedule.filter_dropout = 0;
-  schedule.log_sigma_floor = -4;
-  schedule.sequences = model->sequences;
-  schedule.scale = 1.0 / (batch * 15.0);
+  dv_conditions conditions = dv_schedule_at(model->settings, 0, 1);
+  dv_conditions_set(&conditions, DVBF_FILTER_DROPOUT, 0);
+  dv_conditions_set(&conditions, DVBF_LOG_SIGMA_FLOOR, -4);
+  dv_conditions_set(&conditions, DVBF_SEQUENCES, model->sequences);
+  conditions.scale = 1.0 / (batch * 15.0);
   uint32_t *index = dv_calloc((size_t)batch, sizeof *index);
   for (int i = 0; i < batch; i++) index[i] = (uint32_t)i;
   run.parameters = model->parameters.values;
   run.gradient = dv_calloc_aligned(model->parameters.size, sizeof *run.gradient);
-  run.schedule = &schedule;
+  run.conditions = &conditions;
   run.sequence = index;
   dv_program_load(&program, &run, model, &data, index, batch, 15);
   dv_run_forward(&run);
@@ -79,7 +79,7 @@ int main(int count, char **arguments) {
   write_value(folder, "noise.v", &run, program.noise_v);
   write_parameters(folder, &model->parameters, run.gradient);
   float terms[3];
-  for (int i = 0; i < 3; i++) terms[i] = (float)(run.terms[i] * schedule.scale);
+  for (int i = 0; i < 3; i++) terms[i] = (float)(run.terms[i] * conditions.scale);
   write_npy(folder, "terms", terms, 1, 1, 3); /* reconstruction, KL of w, KL of v, in nats per frame */
   dv_free(run.gradient);
   dv_free(index);

@@ -10,7 +10,8 @@
 enum { FIRST_CHECK = 300, CHECK_EVERY = 50, STATES = 3 };
 static const double paper[STATES] = {0.961, 0.982, 0.916}; /* sin, cos, velocity: Table 1 */
 
-/* Every value that common.py has in schedule() and parse(); the rest of the model are our defaults there. */
+/* Every value that common.py has in conditions() and parse(); the rest of the model are our defaults there.
+ */
 static const char *const recipe[] = {"initial",
                                      "mlp",
                                      "initial-frames",
@@ -69,8 +70,8 @@ static bool passes(held_out *h, uint64_t seed, double *r2) {
   dvbf_error error;
   const dvbf_sequences *s = h->sequences;
   size_t n_z = (size_t)h->pass.model->n_z, frames = s->count * s->steps;
-  dv_schedule schedule = dv_model_schedule(h->pass.model, seed);
-  dv_pass_run(&h->pass, h->seen, &schedule, collect, h);
+  dv_conditions conditions = dv_model_conditions(h->pass.model, seed);
+  dv_pass_run(&h->pass, h->seen, &conditions, collect, h);
   for (size_t i = 0; i < frames * n_z; i++)
     if (!isfinite(h->z[i])) return false;
   bool all = true;

@@ -127,12 +127,13 @@ static inline double error_of_entry(const gradient_check *c, const dv_parameter 
 /* ---- A bench for one op ---- */
 
 enum { MAX_INPUTS = 12 };
+enum { PROJECTION, RECONSTRUCTION, KL_W, KL_V }; /* terms of a bench */
 
 typedef struct bench {
   dv_parameters parameters;
   dvbf_graph *graph;
   dvbf_run run;
-  dv_schedule schedule;
+  dv_conditions conditions;
   dvbf_real *gradient;
   dvbf_value inputs[MAX_INPUTS];
   int n_inputs;
@@ -144,15 +145,21 @@ typedef struct bench {
 
 /* What differences are taken of: projections and the terms of the bound that ops add by themselves. */
 static inline double plain_objective(bench *b) {
-  return b->run.terms[0] + b->schedule.scale * (b->run.terms[DV_KL_W] + b->run.terms[DV_KL_V]);
+  return b->run.terms[PROJECTION] + b->conditions.scale * (b->run.terms[KL_W] + b->run.terms[KL_V]);
 }
 
 /* The graph keeps a pointer into the bench. */
 static inline void bench_begin(bench *b, int rows) {
   *b = (bench){.objective = plain_objective};
-  b->schedule = (dv_schedule){.temperature = 1, .log_sigma_floor = -20, .sequences = 11, .scale = 0.7};
+  b->conditions = (dv_conditions){.scale = 0.7};
+  dv_conditions_set(&b->conditions, DVBF_TEMPERATURE, 1);
+  dv_conditions_set(&b->conditions, DVBF_LOG_SIGMA_FLOOR, -20);
+  dv_conditions_set(&b->conditions, DVBF_SEQUENCES, 11);
   b->graph = dv_graph_new(&b->parameters, rows, true);
   assert_non_null(b->graph);
+  static const char *const names[] = {"projection", DVBF_RECONSTRUCTION, DVBF_KL_W, DVBF_KL_V};
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(dvbf_term(b->graph, names[i], i == RECONSTRUCTION ? -1 : 1), i);
 }
 
 static inline void bench_end(bench *b) {
@@ -175,7 +182,7 @@ static inline void load_backward(const dvbf_op *op, dvbf_run *run) {
   for (size_t i = 0; i < (size_t)op->out[0].steps * op->out[0].stride; i++) d[i] += from[i];
 }
 
-/* terms[0] += sum_i r_i x_i with fixed random r. */
+/* terms[PROJECTION] += sum_i r_i x_i with fixed random r. */
 static inline double projection_entry(uint32_t number, uint32_t i) {
   dv_random random = dv_random_at(17, DV_STREAM_SIMULATION, number, i);
   return dv_random_normal(&random);
@@ -184,7 +191,7 @@ static inline double projection_entry(uint32_t number, uint32_t i) {
 static inline void project_forward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_real *x = dvbf_at(run, op->in[0]);
   for (uint32_t i = 0; i < (size_t)op->in[0].steps * op->in[0].stride; i++)
-    run->terms[0] += projection_entry(*(const uint32_t *)op->data, i) * (double)x[i];
+    run->terms[PROJECTION] += projection_entry(*(const uint32_t *)op->data, i) * (double)x[i];
 }
 
 static inline void project_backward(const dvbf_op *op, dvbf_run *run) {
@@ -273,7 +280,7 @@ static inline void bench_run(bench *b) {
   for (size_t i = 0; i < b->parameters.size; i++) b->gradient[i] = (dvbf_real)NAN;
   b->run.parameters = b->parameters.values;
   b->run.gradient = b->gradient;
-  b->run.schedule = &b->schedule;
+  b->run.conditions = &b->conditions;
   dv_run_forward(&b->run);
   dv_run_backward(&b->run);
 }

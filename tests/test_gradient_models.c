@@ -61,7 +61,7 @@ typedef struct fixture {
   dvbf_model *model;
   dv_program program;
   dvbf_run run;
-  dv_schedule schedule;
+  dv_conditions conditions;
   dvbf_real *gradient;
   uint32_t index[8];
 } fixture;
@@ -100,18 +100,16 @@ static void begin(fixture *f, const model_case *c) {
   assert_int_equal(dv_run_init(&f->run, f->program.graph, &error), DVBF_OK);
   f->gradient = calloc(f->model->parameters.size, sizeof *f->gradient);
   assert_non_null(f->gradient);
-  f->schedule = (dv_schedule){.seed = 8,
-                              .stream = DV_STREAM_NOISE,
-                              .update = 2,
-                              .temperature = c->temperature > 0 ? c->temperature : 1,
-                              .log_sigma_floor = -2,
-                              .filter_dropout = f->model->settings->filter_dropout,
-                              .sequences = f->model->sequences,
-                              .scale = 1.0 / (COUNT * STEPS)};
+  f->conditions =
+      (dv_conditions){.seed = 8, .stream = DV_STREAM_NOISE, .update = 2, .scale = 1.0 / (COUNT * STEPS)};
+  dv_conditions_set(&f->conditions, DVBF_TEMPERATURE, c->temperature > 0 ? c->temperature : 1);
+  dv_conditions_set(&f->conditions, DVBF_LOG_SIGMA_FLOOR, -2);
+  dv_conditions_set(&f->conditions, DVBF_FILTER_DROPOUT, f->model->settings->filter_dropout);
+  dv_conditions_set(&f->conditions, DVBF_SEQUENCES, f->model->sequences);
   for (uint32_t i = 0; i < 8; i++) f->index[i] = i < COUNT ? i : 0;
   f->run.parameters = f->model->parameters.values;
   f->run.gradient = f->gradient;
-  f->run.schedule = &f->schedule;
+  f->run.conditions = &f->conditions;
   f->run.sequence = f->index;
   dv_program_load(&f->program, &f->run, f->model, &f->sequences, f->index, COUNT, STEPS);
 }
@@ -127,8 +125,7 @@ static void end(fixture *f) {
 static double bound(void *user) {
   fixture *f = user;
   dv_run_forward(&f->run);
-  const double *t = f->run.terms;
-  return f->schedule.scale * (-t[DV_RECONSTRUCTION] + t[DV_KL_W] + t[DV_KL_V]);
+  return -f->conditions.scale * dv_graph_bound(f->program.graph, f->run.terms);
 }
 
 static size_t entries(dvbf_value v) {
@@ -142,10 +139,10 @@ static double sum_of_log_sigma(fixture *f) {
   size_t n = (size_t)f->model->n_z, rows = (size_t)p->rows;
   double *mean = calloc(entries(p->z), sizeof *mean), sum = 0;
   assert_non_null(mean);
-  f->schedule.mean_path = true;
+  f->conditions.noise_free = true;
   dv_run_forward(&f->run);
   memcpy(mean, dvbf_at(&f->run, p->z), entries(p->z) * sizeof *mean);
-  f->schedule.mean_path = false;
+  f->conditions.noise_free = false;
   dv_run_forward(&f->run);
   for (size_t i = 0; i < entries(p->z); i++) {
     size_t row = i / n; /* counted over the steps */
@@ -161,9 +158,8 @@ static double sum_of_log_sigma(fixture *f) {
 /* E_q[ln q - c ln p] = c KL - (1 - c) (entropy of q), whose part that moves is the sum of ln sigma. */
 static double annealed_dkf(void *user) {
   fixture *f = user;
-  double c = f->schedule.temperature, spread = sum_of_log_sigma(f);
-  const double *t = f->run.terms;
-  return f->schedule.scale * (c * (t[DV_KL_W] - t[DV_RECONSTRUCTION]) - (1 - c) * spread);
+  double c = dv_conditions_get(&f->conditions, DVBF_TEMPERATURE), spread = sum_of_log_sigma(f);
+  return -f->conditions.scale * (c * dv_graph_bound(f->program.graph, f->run.terms) + (1 - c) * spread);
 }
 
 /* ---- The check ---- */
@@ -187,8 +183,9 @@ static void check_model(const model_case *c) {
     bound(&f);
     dv_run_backward(&f.run);
   }
-  gradient_check check = {&f.model->parameters, f.gradient, f.schedule.temperature < 1 ? annealed_dkf : bound,
-                          &f, c->step > 0 ? c->step : 1e-3};
+  gradient_check check = {&f.model->parameters, f.gradient,
+                          dv_conditions_get(&f.conditions, DVBF_TEMPERATURE) < 1 ? annealed_dkf : bound, &f,
+                          c->step > 0 ? c->step : 1e-3};
   dv_random random = dv_random_at(31, DV_STREAM_SIMULATION, 0, 0);
   for (size_t i = 0; i < f.model->parameters.count; i++) {
     const dv_parameter *p = &f.model->parameters.list[i];

@@ -390,7 +390,7 @@ static double annealed(double mu, double sigma, double m, double s, double c) {
 }
 
 typedef struct innovation_case {
-  dv_innovation i;
+  dvbf_innovation i;
   int rows;
   dvbf_value weight;
 } innovation_case;
@@ -406,10 +406,10 @@ static double innovation_objective(bench *b) {
     for (int k = 0; k < n; k++) {
       double ls = fmin(fmax(head[n + k], c->i.low), c->i.high);
       sum += dvbf_at(&b->run, c->weight)[r % c->rows] *
-             annealed(head[k], exp(ls), 0, 1, b->schedule.temperature);
+             annealed(head[k], exp(ls), 0, 1, dv_conditions_get(&b->conditions, DVBF_TEMPERATURE));
     }
   }
-  return b->run.terms[0] + b->schedule.scale * sum;
+  return b->run.terms[PROJECTION] + b->conditions.scale * sum;
 }
 
 /* Entries of ln sigma keep clear of the two ends, where no difference is right. */
@@ -442,20 +442,20 @@ static void check_innovation(double temperature, bool with_use, bool by_steps) {
   c.i.w = dvbf_slab(b.graph, STEPS, N);
   c.i.kl = dvbf_slab(b.graph, STEPS, 1);
   if (by_steps)
-    for (int t = 0; t < STEPS; t++) dv_record_innovation(b.graph, &c.i, t);
+    for (int t = 0; t < STEPS; t++) dvbf_innovation_step(b.graph, &c.i, t);
   else
-    dv_record_innovation(b.graph, &c.i, -1);
-  dv_record_term(b.graph, DV_KL_W, c.i.kl, c.weight);
+    dvbf_innovation_step(b.graph, &c.i, -1);
+  dvbf_sum(b.graph, KL_W, c.i.kl, c.weight, -1);
   project(&b, c.i.w);
-  b.schedule.temperature = temperature;
+  dv_conditions_set(&b.conditions, DVBF_TEMPERATURE, temperature);
   b.objective = innovation_objective;
   b.extra = &c;
   assert_gradients(&b, "innovation");
   /* The reported KL is the one of temperature 1. */
-  b.schedule.temperature = 1;
+  dv_conditions_set(&b.conditions, DVBF_TEMPERATURE, 1);
   dv_run_forward(&b.run);
-  double kl = (innovation_objective(&b) - b.run.terms[0]) / b.schedule.scale;
-  assert_true(fabs(kl - b.run.terms[DV_KL_W]) < 1e-9 * kl);
+  double kl = (innovation_objective(&b) - b.run.terms[PROJECTION]) / b.conditions.scale;
+  assert_true(fabs(kl - b.run.terms[KL_W]) < 1e-9 * kl);
   bench_end(&b);
 }
 
@@ -467,18 +467,18 @@ static void innovations(void **state) {
 /* ---- States with a learned prior ---- */
 
 typedef struct state_case {
-  dv_state s;
+  dvbf_state s;
   dvbf_value weight;
 } state_case;
 
-static bool uses_q(const bench *b, const dv_state *s, int row) {
+static bool uses_q(const bench *b, const dvbf_state *s, int row) {
   return row / s->z.rows < s->seen && dvbf_at(&b->run, s->use)[row] > 0;
 }
 
 /* The projection of z, and the annealed divergence integrated from what the heads hold. */
 static double state_objective(bench *b) {
   const state_case *c = b->extra;
-  const dv_state *s = &c->s;
+  const dvbf_state *s = &c->s;
   double sum = 0;
   int n = s->z.cols;
   for (int r = 0; r < s->z.steps * s->z.rows; r++) {
@@ -488,14 +488,14 @@ static double state_objective(bench *b) {
     for (int k = 0; k < n; k++) {
       double lq = fmin(fmax(q[n + k], s->low), s->high), lp = fmin(fmax(p[n + k], s->low), s->high);
       sum += dvbf_at(&b->run, c->weight)[r % s->z.rows] *
-             annealed(q[k], exp(lq), p[k], exp(lp), b->schedule.temperature);
+             annealed(q[k], exp(lq), p[k], exp(lp), dv_conditions_get(&b->conditions, DVBF_TEMPERATURE));
     }
   }
-  return b->run.terms[0] + b->schedule.scale * sum;
+  return b->run.terms[PROJECTION] + b->conditions.scale * sum;
 }
 
 /* z is a sample of the head that counts. */
-static void expect_samples(const bench *b, const dv_state *s, bool from_q) {
+static void expect_samples(const bench *b, const dvbf_state *s, bool from_q) {
   int n = s->z.cols;
   for (int r = 0; r < s->z.steps * s->z.rows; r++) {
     const dvbf_real *head = dvbf_at(&b->run, from_q || uses_q(b, s, r) ? s->q : s->p) + (size_t)r * 2 * n;
@@ -514,7 +514,7 @@ static void check_states(double temperature, int seen, bool by_steps) {
   bench b;
   bench_begin(&b, ROWS);
   state_case c = {.s = {.low = -1, .high = 0.8, .seen = seen, .q = DVBF_NONE}};
-  dv_state *s = &c.s;
+  dvbf_state *s = &c.s;
   if (seen) s->q = input(&b, seen, 2 * N);
   if (seen) avoid_ends(last_values(&b), seen * ROWS, N, s->low, s->high);
   s->p = input(&b, STEPS, 2 * N);
@@ -525,20 +525,20 @@ static void check_states(double temperature, int seen, bool by_steps) {
   c.weight = constant(&b, 1, 1, weights);
   s->z = dvbf_slab(b.graph, STEPS, N);
   s->kl = dvbf_slab(b.graph, STEPS, 1);
-  for (int t = by_steps ? 0 : -1; t < (by_steps ? STEPS : 0); t++) dv_record_state_sample(b.graph, s, t);
-  dv_record_state_kl(b.graph, s);
-  dv_record_term(b.graph, DV_KL_W, s->kl, c.weight);
+  for (int t = by_steps ? 0 : -1; t < (by_steps ? STEPS : 0); t++) dvbf_state_sample(b.graph, s, t);
+  dvbf_state_kl(b.graph, s);
+  dvbf_sum(b.graph, KL_W, s->kl, c.weight, -1);
   project(&b, s->z);
-  b.schedule.temperature = temperature;
+  dv_conditions_set(&b.conditions, DVBF_TEMPERATURE, temperature);
   b.objective = state_objective;
   b.extra = &c;
   assert_gradients(&b, "state");
   /* The reported KL is the one of temperature 1. */
-  b.schedule.temperature = 1;
+  dv_conditions_set(&b.conditions, DVBF_TEMPERATURE, 1);
   dv_run_forward(&b.run);
-  double kl = (state_objective(&b) - b.run.terms[0]) / b.schedule.scale;
+  double kl = (state_objective(&b) - b.run.terms[PROJECTION]) / b.conditions.scale;
   assert_true(seen ? kl > 0 : kl == 0);
-  assert_true(fabs(kl - b.run.terms[DV_KL_W]) <= 1e-9 * kl);
+  assert_true(fabs(kl - b.run.terms[KL_W]) <= 1e-9 * kl);
   expect_samples(&b, s, !by_steps);
   bench_end(&b);
 }
@@ -557,11 +557,11 @@ static void innovation_from_prior(void **state) {
   static const double use[2] = {0, 1};
   bench b;
   bench_begin(&b, 2);
-  dv_innovation i = {.low = -8, .high = 2, .head = input(&b, 1, 4), .noise = constant(&b, 1, 2, NULL)};
+  dvbf_innovation i = {.low = -8, .high = 2, .head = input(&b, 1, 4), .noise = constant(&b, 1, 2, NULL)};
   i.use = constant(&b, 1, 1, use);
   i.w = dvbf_slab(b.graph, 1, 2);
   i.kl = dvbf_slab(b.graph, 1, 1);
-  dv_record_innovation(b.graph, &i, 0);
+  dvbf_innovation_step(b.graph, &i, 0);
   project(&b, i.w);
   project(&b, i.kl);
   bench_run(&b);
@@ -693,21 +693,22 @@ static void check_universal(int steps) {
   static const double weights[] = {1, 1, 0};
   bench b;
   bench_begin(&b, 3);
-  dv_universal u = {.v = dvbf_slab_shared(b.graph, steps, N), .weight = constant(&b, 1, 1, weights)};
+  dvbf_universal u = {.v = dvbf_slab_shared(b.graph, steps, N), .weight = constant(&b, 1, 1, weights)};
   u.noise = constant_into(&b, dvbf_slab_shared(b.graph, steps, N), NULL);
   u.mean = random_parameter(&b, 1, N, true);
   u.log_sigma = random_parameter(&b, 1, N, true);
   u.prior = random_parameter(&b, 1, 2, true);
-  dv_record_universal(b.graph, &u);
+  dvbf_universal_sample(b.graph, &u);
   project(&b, u.v);
-  b.schedule.temperature = 0.37; /* of no effect here */
+  dv_conditions_set(&b.conditions, DVBF_TEMPERATURE, 0.37); /* of no effect here */
   assert_gradients(&b, "universal");
   dv_run_forward(&b.run);
   const dvbf_real *mean = dvbf_at(&b.run, u.mean), *ls = dvbf_at(&b.run, u.log_sigma);
   const dvbf_real *prior = dvbf_at(&b.run, u.prior);
   double kl = 0;
   for (int k = 0; k < N; k++) kl += annealed(mean[k], exp(ls[k]), prior[0], exp(prior[1]), 1);
-  assert_true(fabs(b.run.terms[DV_KL_V] - kl * 2 / b.schedule.sequences) < 1e-9); /* 2 sequences of 11 */
+  assert_true(fabs(b.run.terms[KL_V] - kl * 2 / dv_conditions_get(&b.conditions, DVBF_SEQUENCES)) <
+              1e-9); /* 2 sequences of 11 */
   for (int i = 0; i < steps * N; i++)
     assert_true(fabs(dvbf_at(&b.run, u.v)[i] - mean[i % N] - exp(ls[i % N]) * dvbf_at(&b.run, u.noise)[i]) <
                 1e-14);
@@ -752,7 +753,7 @@ static void check_gaussian(int kind, double floor, bool part, dv_left_out left_o
   dvbf_value out = dvbf_slab(b.graph, STEPS, 1);
   for (size_t i = 0; i < size_of(&b.parameters.list[b.parameters.count - 1]); i++)
     assert_true(fabs(last_values(&b)[i] - floor) > 0.005); /* the kink */
-  b.schedule.log_sigma_floor = floor;
+  dv_conditions_set(&b.conditions, DVBF_LOG_SIGMA_FLOOR, floor);
   dv_record_gaussian(b.graph, out, x, mean, ls, m, left_out);
   project(&b, out);
   assert_gradients(&b, what);
@@ -887,7 +888,8 @@ static void zero(void **state) {
   bench_end(&b);
 }
 
-/* The limit is in units of schedule.scale. Gradients are the numbers of the projection, so they are known. */
+/* The limit is in units of conditions.scale. Gradients are the numbers of the projection, so they are known.
+ */
 static int check_clip(double limit) {
   int clipped = 0;
   bench b;
@@ -896,7 +898,7 @@ static int check_clip(double limit) {
   dvbf_clip_gradient(b.graph, x, limit);
   project(&b, x);
   bench_run(&b);
-  double top = limit * b.schedule.scale;
+  double top = limit * b.conditions.scale;
   for (uint32_t i = 0; i < 40; i++) {
     double whole = projection_entry(0, i), kept = fmax(-top, fmin(top, whole));
     clipped += kept != whole;
@@ -915,7 +917,8 @@ static void clip_gradient(void **state) {
 
 static double term_objective(bench *b) {
   const double *t = b->run.terms;
-  return b->schedule.scale * (-b->schedule.temperature * t[DV_RECONSTRUCTION] + t[DV_KL_W] + t[DV_KL_V]);
+  return b->conditions.scale *
+         (-dv_conditions_get(&b->conditions, DVBF_TEMPERATURE) * t[RECONSTRUCTION] + t[KL_W] + t[KL_V]);
 }
 
 /* Reconstruction counts against the objective and is annealed here; the KL is annealed by its own op. Nothing
@@ -927,11 +930,11 @@ static void terms(void **state) {
   bench_begin(&b, 4);
   dvbf_value rec = input(&b, 3, 1), kl = input(&b, 3, 1), first = input(&b, 1, 1);
   dvbf_value weight = constant(&b, 1, 1, weights);
-  dv_record_term(b.graph, DV_RECONSTRUCTION, rec, weight);
-  dv_record_term(b.graph, DV_KL_W, first, weight);
-  dv_record_term(b.graph, DV_KL_W, kl, weight);
+  dvbf_sum(b.graph, RECONSTRUCTION, rec, weight, dvbf_scalar(b.graph, DVBF_TEMPERATURE, 1));
+  dvbf_sum(b.graph, KL_W, first, weight, -1);
+  dvbf_sum(b.graph, KL_W, kl, weight, -1);
   b.n_inputs = 0;
-  b.schedule.temperature = 0.37;
+  dv_conditions_set(&b.conditions, DVBF_TEMPERATURE, 0.37);
   b.objective = term_objective;
   assert_gradients(&b, "terms");
   dv_run_forward(&b.run);
@@ -940,8 +943,8 @@ static void terms(void **state) {
     sums[0] += weights[i % 4] * dvbf_at(&b.run, rec)[i];
     sums[1] += weights[i % 4] * (dvbf_at(&b.run, kl)[i] + (i < 4 ? dvbf_at(&b.run, first)[i] : 0));
   }
-  assert_true(fabs(sums[0] - b.run.terms[DV_RECONSTRUCTION]) < 1e-12);
-  assert_true(fabs(sums[1] - b.run.terms[DV_KL_W]) < 1e-12);
+  assert_true(fabs(sums[0] - b.run.terms[RECONSTRUCTION]) < 1e-12);
+  assert_true(fabs(sums[1] - b.run.terms[KL_W]) < 1e-12);
   bench_end(&b);
 }
 

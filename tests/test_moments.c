@@ -22,7 +22,7 @@ typedef struct fixture {
   dv_parameters parameters;
   dvbf_graph *graph;
   dvbf_run run;
-  dv_schedule schedule;
+  dv_conditions conditions;
   dv_birnn net;
   dv_birnn_states states;
   dvbf_value head; /* of all frames */
@@ -66,7 +66,7 @@ static void begin(fixture *f, int layers, int frames, dvbf_activation activation
   assert_int_equal(dv_run_init(&f->run, f->graph, &error), DVBF_OK);
   stir(&f->parameters);
   f->run.parameters = f->parameters.values;
-  f->run.schedule = &f->schedule;
+  f->run.conditions = &f->conditions;
   fill(dvbf_at(&f->run, f->net.x), (size_t)frames * N_X, 1, 1);
   fill(dvbf_at(&f->run, f->net.u), (size_t)frames * N_U, 2, 1);
 }

@@ -19,26 +19,26 @@ typedef struct noise_program {
   dvbf_graph *graph;
   dvbf_value a, b, shared, mask, use;
   dvbf_run run;
-  dv_schedule schedule;
+  dv_conditions conditions;
 } noise_program;
 
 static void begin_noise(noise_program *p, int rows, const uint32_t *sequence) {
-  *p = (noise_program){.schedule = {.seed = 1, .stream = DV_STREAM_NOISE}};
+  *p = (noise_program){.conditions = {.seed = 1, .stream = DV_STREAM_NOISE}};
   dvbf_graph *g = p->graph = dv_graph_new(&p->parameters, rows, false);
   p->a = dvbf_slab_constant(g, NOISE_STEPS, NOISE_COLS);
   p->b = dvbf_slab_constant(g, NOISE_STEPS, NOISE_COLS);
   p->shared = dvbf_slab_shared(g, NOISE_STEPS, NOISE_COLS);
   p->mask = dvbf_slab_constant(g, NOISE_STEPS, 1);
   p->use = dvbf_slab_constant(g, NOISE_STEPS, 1);
-  dv_record_noise(g, p->a, false);
-  dv_record_noise(g, p->b, false);
-  dv_record_noise(g, p->shared, true);
-  dv_record_filter_use(g, p->use, p->mask);
+  dvbf_noise(g, p->a, false);
+  dvbf_noise(g, p->b, false);
+  dvbf_noise(g, p->shared, true);
+  dvbf_filter_use(g, p->use, p->mask);
   dvbf_value all[] = {p->a, p->b, p->shared, p->mask, p->use};
   for (int i = 0; i < 5; i++) dvbf_keep(g, all[i]);
   assert_int_equal(dv_graph_plan(g, NULL), DVBF_OK);
   assert_int_equal(dv_run_init(&p->run, g, NULL), DVBF_OK);
-  p->run.schedule = &p->schedule;
+  p->run.conditions = &p->conditions;
   p->run.sequence = sequence;
   for (int i = 0; i < NOISE_STEPS * rows; i++) dvbf_at(&p->run, p->mask)[i] = 1;
   dv_run_forward(&p->run);
@@ -70,17 +70,17 @@ static void noise_depends_on_its_key_alone(void **state) {
     assert_memory_not_equal(a, noise_row(&p, p.b, t, 0), BYTES);
     assert_memory_not_equal(a, noise_row(&p, p.a, (t + 1) % NOISE_STEPS, 0), BYTES);
   }
-  dv_schedule others[] = {p.schedule, p.schedule, p.schedule};
+  dv_conditions others[] = {p.conditions, p.conditions, p.conditions};
   others[0].seed = 2;
   others[1].update = 1;
   others[2].stream = DV_STREAM_INFERENCE;
   for (int i = 0; i < 3; i++) {
-    q.schedule = others[i];
+    q.conditions = others[i];
     dv_run_forward(&q.run);
     assert_memory_not_equal(noise_row(&p, p.a, 0, 0), noise_row(&q, q.a, 0, 1), BYTES);
     assert_memory_not_equal(noise_row(&p, p.shared, 0, 0), noise_row(&q, q.shared, 0, 0), BYTES);
   }
-  q.schedule.mean_path = true;
+  q.conditions.noise_free = true;
   dv_run_forward(&q.run);
   for (int i = 0; i < NOISE_COLS; i++) assert_true(noise_row(&q, q.a, 1, 1)[i] == 0);
   end_noise(&p);
@@ -89,7 +89,7 @@ static void noise_depends_on_its_key_alone(void **state) {
 
 static double share_used(noise_program *p, double dropout) {
   int used = 0, all = NOISE_STEPS * p->use.rows;
-  p->schedule.filter_dropout = dropout;
+  dv_conditions_set(&p->conditions, DVBF_FILTER_DROPOUT, dropout);
   dv_run_forward(&p->run);
   for (int i = 0; i < all; i++) used += dvbf_at(&p->run, p->use)[i] > 0;
   return (double)used / all;
@@ -115,7 +115,7 @@ static void filter_dropout_comes_in_runs(void **state) {
   begin_noise(&p, ROWS, sequence);
   static const double runs[] = {1, 4, 10}, stay[] = {0.3, 0.75, 0.9};
   for (int i = 0; i < 3; i++) {
-    p.schedule.filter_dropout_run = runs[i];
+    dv_conditions_set(&p.conditions, DVBF_FILTER_DROPOUT_RUN, runs[i]);
     share_used(&p, 0.3);
     for (int t = 0; t < NOISE_STEPS; t++) {
       double used = 0;

@@ -7,7 +7,7 @@
 
 /* What a run leaves behind. */
 typedef struct outcome {
-  double terms[DV_TERMS];
+  double terms[DV_MOST_TERMS];
   dvbf_real *gradient; /* [parameters] */
   size_t arena;
 } outcome;
@@ -25,13 +25,11 @@ static outcome run_program(fixture *f, bool training, bool keep) {
   static const uint32_t index[ROWS] = {4, 0, 7, 2, 2};
   dv_program p;
   dvbf_run run;
-  dv_schedule schedule = {.seed = 3,
-                          .stream = DV_STREAM_NOISE,
-                          .temperature = 0.8,
-                          .log_sigma_floor = -2,
-                          .filter_dropout = f->model->settings->filter_dropout,
-                          .sequences = COUNT,
-                          .scale = 0.1};
+  dv_conditions conditions = {.seed = 3, .stream = DV_STREAM_NOISE, .scale = 0.1};
+  dv_conditions_set(&conditions, DVBF_TEMPERATURE, 0.8);
+  dv_conditions_set(&conditions, DVBF_LOG_SIGMA_FLOOR, -2);
+  dv_conditions_set(&conditions, DVBF_FILTER_DROPOUT, f->model->settings->filter_dropout);
+  dv_conditions_set(&conditions, DVBF_SEQUENCES, COUNT);
   size_t n = f->model->parameters.size;
   outcome o = {.gradient = calloc(n, sizeof *o.gradient)};
   assert_int_equal(dv_program_record(&p, f->model, STEPS, ROWS, STEPS, training, NULL), DVBF_OK);
@@ -40,7 +38,7 @@ static outcome run_program(fixture *f, bool training, bool keep) {
   o.arena = dv_graph_arena_size(p.graph);
   run.parameters = f->model->parameters.values;
   run.gradient = o.gradient;
-  run.schedule = &schedule;
+  run.conditions = &conditions;
   run.sequence = index;
   for (int pass = 0; pass < 2; pass++) {
     for (size_t i = 0; i < o.arena; i++) run.arena[i] = NAN;
@@ -63,10 +61,10 @@ static void expect_same_plans(const char *settings, bool same_ops) {
   outcome forward = run_program(&f, false, false);
   assert_true(reused.arena < kept.arena); /* memory is used again indeed */
   assert_true(forward.arena < reused.arena);
-  for (int i = 0; i < DV_TERMS; i++) assert_true(isfinite(reused.terms[i]));
+  for (int i = 0; i < DV_MOST_TERMS; i++) assert_true(isfinite(reused.terms[i]));
   assert_memory_equal(reused.terms, kept.terms, sizeof kept.terms);
   if (same_ops) assert_memory_equal(reused.terms, forward.terms, sizeof kept.terms);
-  for (int i = 0; i < DV_TERMS; i++)
+  for (int i = 0; i < DV_MOST_TERMS; i++)
     assert_true(fabs(reused.terms[i] - forward.terms[i]) <= 1e-6 * fabs(forward.terms[i]));
   assert_memory_equal(reused.gradient, kept.gradient, bytes);
   double sum = 0;

@@ -39,34 +39,34 @@ static void wrong_mixture(dvbf_graph *g) {
 }
 
 static void wrong_innovation(dvbf_graph *g) {
-  dv_innovation i = {.w = dvbf_slab(g, 1, 3),
-                     .kl = dvbf_slab(g, 1, 1),
-                     .head = dvbf_slab(g, 1, 5),
-                     .noise = dvbf_slab_constant(g, 1, 3),
-                     .use = DVBF_NONE};
-  dv_record_innovation(g, &i, -1);
+  dvbf_innovation i = {.w = dvbf_slab(g, 1, 3),
+                       .kl = dvbf_slab(g, 1, 1),
+                       .head = dvbf_slab(g, 1, 5),
+                       .noise = dvbf_slab_constant(g, 1, 3),
+                       .use = DVBF_NONE};
+  dvbf_innovation_step(g, &i, -1);
 }
 
 static void wrong_state(dvbf_graph *g) {
-  dv_state s = {.z = dvbf_slab(g, 2, 3),
-                .kl = dvbf_slab(g, 2, 1),
-                .q = dvbf_slab(g, 2, 6),
-                .p = dvbf_slab(g, 2, 5),
-                .noise = dvbf_slab_constant(g, 2, 3),
-                .use = dvbf_slab_constant(g, 2, 1),
-                .seen = 2};
-  dv_record_state_kl(g, &s);
+  dvbf_state s = {.z = dvbf_slab(g, 2, 3),
+                  .kl = dvbf_slab(g, 2, 1),
+                  .q = dvbf_slab(g, 2, 6),
+                  .p = dvbf_slab(g, 2, 5),
+                  .noise = dvbf_slab_constant(g, 2, 3),
+                  .use = dvbf_slab_constant(g, 2, 1),
+                  .seen = 2};
+  dvbf_state_kl(g, &s);
 }
 
 static void state_not_seen(dvbf_graph *g) {
-  dv_state s = {.z = dvbf_slab(g, 2, 3),
-                .kl = dvbf_slab(g, 2, 1),
-                .q = dvbf_slab(g, 1, 6),
-                .p = dvbf_slab(g, 2, 6),
-                .noise = dvbf_slab_constant(g, 2, 3),
-                .use = dvbf_slab_constant(g, 2, 1),
-                .seen = 1};
-  dv_record_state_sample(g, &s, -1);
+  dvbf_state s = {.z = dvbf_slab(g, 2, 3),
+                  .kl = dvbf_slab(g, 2, 1),
+                  .q = dvbf_slab(g, 1, 6),
+                  .p = dvbf_slab(g, 2, 6),
+                  .noise = dvbf_slab_constant(g, 2, 3),
+                  .use = dvbf_slab_constant(g, 2, 1),
+                  .seen = 1};
+  dvbf_state_sample(g, &s, -1);
 }
 
 static void wrong_sum(dvbf_graph *g) {

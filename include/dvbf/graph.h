@@ -52,6 +52,10 @@ DVBF_API dvbf_value dvbf_slab_shared(dvbf_graph *g, int steps, int count);
 DVBF_API dvbf_value dvbf_slab_shared_constant(dvbf_graph *g, int steps, int count);
 /* Keeps the buffer readable after a forward run; otherwise its memory may be used again. */
 DVBF_API void dvbf_keep(dvbf_graph *g, dvbf_value value);
+/* Keeps the gradient during the whole backward run and readable after it: where gradients are seeded and
+ * read.
+ */
+DVBF_API void dvbf_keep_gradient(dvbf_graph *g, dvbf_value value);
 
 /* Steps first .. first + count - 1 of a value. */
 static inline dvbf_value dvbf_steps(dvbf_value value, int first, int count) {
@@ -99,14 +103,42 @@ struct dvbf_op {
   dvbf_value in[DVBF_MAX_IN], out[DVBF_MAX_OUT];
 };
 
-/* Records an op. in and out list every value the op reads or writes, forward or backward; data may be NULL.
- */
+/* Records an op. in and out list every value the op reads or writes, forward or backward, and it finds them
+ * there when it runs: a debug build ends the process where an op touches another one. data may be NULL. */
 DVBF_API void dvbf_record(dvbf_graph *g, const dvbf_op_class *type, int n_in, const dvbf_value *in, int n_out,
                           const dvbf_value *out, const void *data, size_t data_size);
 
 /* While running: the memory of a value, and of its gradient (NULL when it has none). */
 DVBF_API dvbf_real *dvbf_at(const dvbf_run *run, dvbf_value value);
 DVBF_API dvbf_real *dvbf_gradient_at(const dvbf_run *run, dvbf_value value);
+
+/* ---- Scalars and terms ----------------------------------------------------------------------------------
+ */
+
+/* A number that changes from run to run. Returns its number in the program, by which an op asks for it when
+ * it runs. Where nobody gives it a value it is `otherwise`. */
+DVBF_API int dvbf_scalar(dvbf_graph *g, const char *name, double otherwise);
+DVBF_API double dvbf_scalar_at(const dvbf_run *run, int scalar);
+/* Those that training sets. */
+#define DVBF_TEMPERATURE "temperature"         /* c of the annealed bound */
+#define DVBF_LOG_SIGMA_FLOOR "log-sigma-floor" /* lowest ln sigma of the emission */
+#define DVBF_FILTER_DROPOUT "filter-dropout"   /* share of the steps whose w comes from the prior */
+#define DVBF_FILTER_DROPOUT_RUN "dropout-run"  /* mean number of such steps in a row */
+#define DVBF_SEQUENCES "sequences"             /* N, the number of sequences in the data */
+
+/* A term of the objective: training minimises the sum over terms of factor * term. Returns its number; the
+ * same name is the same term. Those of the shipped models: */
+#define DVBF_RECONSTRUCTION "reconstruction" /* ln p(x | z), with factor -1 */
+#define DVBF_KL_W "kl_w"                     /* KL of w or z */
+#define DVBF_KL_V "kl_v"                     /* KL of v / N */
+DVBF_API int dvbf_term(dvbf_graph *g, const char *name, double factor);
+/* Adds value [steps][rows][1], weighted by weight [1][rows][1], to a term. In the objective it is multiplied
+ * by the scalar of that number; -1: by none. */
+DVBF_API void dvbf_sum(dvbf_graph *g, int term, dvbf_value value, dvbf_value weight, int scalar);
+/* For ops that belong to a term: adds to it when running forward, and what the objective has for each unit of
+ * the term when running backward. */
+DVBF_API void dvbf_term_add(dvbf_run *run, int term, double value);
+DVBF_API double dvbf_term_factor(const dvbf_run *run, int term);
 
 /* ---- Shipped ops ----------------------------------------------------------------------------------------
  */
@@ -131,7 +163,7 @@ typedef struct dvbf_layer {
     dvbf_value x; /* [steps][rows][m]; the first, without training and beside a bias, also [steps][1][m] */
     dvbf_value w; /* [m][n] */
     bool sequential;
-    dvbf_value turned; /* w transposed; made when the layer is recorded */
+    dvbf_value transposed; /* of w; made when the layer is recorded */
   } in[4];
 } dvbf_layer;
 
@@ -163,6 +195,50 @@ DVBF_API void dvbf_zero(dvbf_graph *g, dvbf_value out);
 DVBF_API void dvbf_clip_gradient(dvbf_graph *g, dvbf_value value, double limit);
 /* out[b] = (x[0][b], x[1][b], ...): the steps of a slab side by side, [1][rows][steps * cols]. */
 DVBF_API void dvbf_side_by_side(dvbf_graph *g, dvbf_value out, dvbf_value x);
+
+/* ---- Ops of a bound -------------------------------------------------------------------------------------
+ */
+
+/* out [steps][rows][cols] = standard normal numbers, keyed by seed, update, sequence, op and step, or
+ * shared: the same for all sequences. 0 in a run without noise. */
+DVBF_API void dvbf_noise(dvbf_graph *g, dvbf_value out, bool shared);
+
+/* use [steps][rows][1] = 1 where q sees an observation (mask = 1) and filter dropout spares it, else 0. */
+DVBF_API void dvbf_filter_use(dvbf_graph *g, dvbf_value use, dvbf_value mask);
+
+/* A Gaussian innovation: head [steps][rows][2n] = (mu, ln sigma), ln sigma kept inside [low, high].
+ *   w = mu + sigma eps      kl = sum_n (mu^2 + sigma^2 - 1) / 2 - ln sigma
+ * and where use = 0, or without a head: w = eps, from the prior, and kl = 0. */
+typedef struct dvbf_innovation {
+  dvbf_value w, kl;            /* [steps][rows][n], [steps][rows][1] */
+  dvbf_value head, noise, use; /* use may be none: always from q */
+  double low, high;
+} dvbf_innovation;
+/* Step t, or all steps with t < 0. */
+DVBF_API void dvbf_innovation_step(dvbf_graph *g, const dvbf_innovation *innovation, int t);
+
+/* A Gaussian state whose prior has a head too, p [steps][rows][2n] = (mu_p, ln sigma_p), beside that of q;
+ * every ln sigma is kept inside [low, high].
+ *   use = 1:  z = mu_q + sigma_q eps    kl = KL(N(mu_q, sigma_q^2) || N(mu_p, sigma_p^2))
+ *   use = 0:  z = mu_p + sigma_p eps    kl = 0 */
+typedef struct dvbf_state {
+  dvbf_value z, kl; /* [steps][rows][n], [steps][rows][1] */
+  dvbf_value q, p, noise, use;
+  int seen; /* q has heads for steps 0 .. seen - 1; later ones come from p, whatever `use` says */
+  double low, high;
+} dvbf_state;
+/* z of step t; t < 0: z of all steps, from q alone, which needs no p and takes no notice of `use`. */
+DVBF_API void dvbf_state_sample(dvbf_graph *g, const dvbf_state *state, int t);
+/* kl of all steps. */
+DVBF_API void dvbf_state_kl(dvbf_graph *g, const dvbf_state *state);
+
+/* Universal parameters: v [1 or steps][1][n] = mu + sigma eps, with KL(q(v) || p(v)) / N as the term "kl_v"
+ * of the objective. prior [1][2] = (m, ln s). */
+typedef struct dvbf_universal {
+  dvbf_value v, mean, log_sigma, prior, noise;
+  dvbf_value weight; /* [1][rows][1] sequences of the shard */
+} dvbf_universal;
+DVBF_API void dvbf_universal_sample(dvbf_graph *g, const dvbf_universal *universal);
 
 /* ---- Transitions ----------------------------------------------------------------------------------------
  */

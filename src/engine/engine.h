@@ -1,6 +1,6 @@
 /* Record → plan → run. See include/dvbf/graph.h for how a program is recorded; this is how it is run. */
-#ifndef DV_GRAPH_H
-#define DV_GRAPH_H
+#ifndef DV_ENGINE_H
+#define DV_ENGINE_H
 
 #include "engine/kernels.h"
 
@@ -29,21 +29,26 @@ void dv_parameters_free(dv_parameters *parameters);
 
 /* ---- A program ---- */
 
-/* What changes from update to update. */
-typedef struct dv_schedule {
-  uint64_t seed;
-  uint32_t stream; /* dv_stream of the noise */
-  uint32_t update;
-  double temperature;     /* c */
-  double log_sigma_floor; /* of the emission */
-  double filter_dropout;
-  double filter_dropout_run; /* mean length of a run of dropped steps */
-  double sequences;          /* N, that divides the KL of v */
-  double scale;              /* of the objective: 1 / (batch * steps) */
-  bool mean_path;            /* noise is 0 */
-} dv_schedule;
+enum { DV_MOST_SCALARS = 12, DV_MOST_TERMS = 8, DV_NAME = 24 };
 
-enum { DV_RECONSTRUCTION, DV_KL_W, DV_KL_V, DV_TERMS };
+/* What a run is told besides its values. Ops refer to scalars by name (dvbf_scalar); a scalar that is not
+ * listed here has the value that the op gave when it was recorded. */
+typedef struct dv_conditions {
+  uint64_t seed; /* noise is keyed by seed, stream and update */
+  uint32_t stream, update;
+  bool noise_free; /* all noise is 0 */
+  double scale;    /* of the objective */
+  int n_scalars;
+  struct {
+    const char *name;
+    double value;
+  } scalars[DV_MOST_SCALARS];
+} dv_conditions;
+
+/* Sets a scalar, whose name must outlive the conditions; there is room for DV_MOST_SCALARS. */
+void dv_conditions_set(dv_conditions *conditions, const char *name, double value);
+/* 0 where it is not set. */
+double dv_conditions_get(const dv_conditions *conditions, const char *name);
 
 typedef enum dv_buffer_kind {
   DV_BUFFER_VALUE,
@@ -56,7 +61,7 @@ typedef enum dv_buffer_kind {
  */
 typedef struct dv_buffer {
   dv_buffer_kind kind;
-  bool keep;
+  bool keep, keep_gradient;
   size_t size;             /* reals */
   int first, last;         /* ops that mention it */
   size_t offset, gradient; /* in the arena, or in the parameter vector */
@@ -72,12 +77,16 @@ struct dvbf_run {
   dvbf_real *arena;
   const dvbf_real *parameters;
   dvbf_real *gradient; /* [parameters], NULL for a program without backward */
-  const dv_schedule *schedule;
-  const uint32_t *sequence; /* [rows] keys the noise */
-  bool same_weights;        /* as in the last run: what was made from them alone is still there */
-  float *buffer;            /* [steps][n_x] for frames that come from a file, else NULL */
-  bool *begun;              /* [buffers] whether a gradient holds anything yet on this way back */
-  double terms[DV_TERMS];   /* of the bound, summed over the shard's sequences and steps */
+  const dv_conditions *conditions;
+  const uint32_t *sequence;        /* [rows] keys the noise */
+  bool same_weights;               /* as in the last run: what was made from them alone is still there */
+  float *buffer;                   /* [steps][n_x] for frames that come from a file, else NULL */
+  bool *begun;                     /* [buffers] whether a gradient holds anything yet on this way back */
+  double scalars[DV_MOST_SCALARS]; /* as the graph numbers them, looked up when a run begins */
+  double terms[DV_MOST_TERMS];     /* of the objective, summed over rows and steps */
+#ifdef DV_CHECK_OPS
+  const dvbf_op *op; /* that runs now */
+#endif
 };
 
 /* `training` plans gradients. rows is the number of sequences in a shard. */
@@ -108,9 +117,33 @@ void dv_run_clear(dvbf_run *run);
 void dv_run_forward(dvbf_run *run);
 /* Writes run->gradient, zeros where no op reaches; that of frozen parameters is left as it is. */
 void dv_run_backward(dvbf_run *run);
+
+/* The same for sum over seeds of (gradient, value) in place of the objective, whose scale must be 0.
+ * Afterwards dvbf_gradient_at gives the gradient at each value that dvbf_keep_gradient has named; seeds must
+ * be such. */
+typedef struct dv_seed {
+  dvbf_value value;
+  const dvbf_real *gradient; /* as many reals as the value has */
+} dv_seed;
+void dv_run_backward_from(dvbf_run *run, const dv_seed *seeds, int count);
+
+/* Number of a term, -1 where the program has none of that name. */
+int dv_graph_term(const dvbf_graph *g, const char *name);
+/* What training maximises, from run->terms of one or several runs: minus the sum of factor times term. */
+double dv_graph_bound(const dvbf_graph *g, const double terms[DV_MOST_TERMS]);
 /* dvbf_gradient_at for an op that can write a gradient as well as add to it: where *add is false, what is
  * there counts for nothing and all of it must be written. */
 dvbf_real *dv_gradient_into(const dvbf_run *run, dvbf_value value, bool *add);
+
+/* With DV_CHECK_OPS, as in debug builds and in the double-precision library of the tests, an op that touches
+ * a value it did not list ends the process: the planner may have given its memory away. */
+#ifdef DV_CHECK_OPS
+void dv_check_listed(const dvbf_run *run, dvbf_value value);
+#else
+static inline void dv_check_listed(const dvbf_run *run, dvbf_value value) {
+  (void)run, (void)value;
+}
+#endif
 
 /* dvbf_at for ops of the library: inlined, because a small program spends more time on finding values than on
  * computing with them. */
@@ -119,6 +152,7 @@ static inline dvbf_real *dv_at(const dvbf_run *run, dvbf_value value) {
   return dvbf_at(run, value); /* seen inside, any value might be none to the analyser */
 #endif
   if (value.buffer < 0) return NULL;
+  dv_check_listed(run, value);
   const dv_buffer *b = &run->buffers[value.buffer];
   bool in_arena = b->kind == DV_BUFFER_VALUE || b->kind == DV_BUFFER_CONSTANT;
   /* Parameters are not written while a program runs; the cast spares every op a second accessor. */

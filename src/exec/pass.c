@@ -35,7 +35,7 @@ void dv_pass_clear(dv_pass *pass) {
 typedef struct job {
   dv_pass *pass;
   const dvbf_sequences *sequences;
-  const dv_schedule *schedule;
+  const dv_conditions *conditions;
   dv_pass_fn *collect;
   void *user;
 } job;
@@ -46,7 +46,7 @@ static void run_shards(void *argument, int worker) {
   dvbf_run *run = &pass->runs[worker];
   uint32_t index[ROWS];
   run->parameters = pass->model->parameters.values;
-  run->schedule = j->schedule;
+  run->conditions = j->conditions;
   run->sequence = index;
   size_t workers = (size_t)dv_pool_size(pass->pool), rows = (size_t)pass->program.rows;
   for (size_t shard = (size_t)worker; shard < dv_pass_shards(pass, j->sequences); shard += workers) {
@@ -59,9 +59,9 @@ static void run_shards(void *argument, int worker) {
   }
 }
 
-void dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_schedule *schedule,
+void dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_conditions *conditions,
                  dv_pass_fn *collect, void *user) {
-  job j = {pass, sequences, schedule, collect, user};
+  job j = {pass, sequences, conditions, collect, user};
   dv_pool_run(pass->pool, run_shards, &j);
 }
 

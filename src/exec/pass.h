@@ -24,7 +24,7 @@ typedef void dv_pass_fn(void *user, const dv_program *program, const dvbf_run *r
 
 /* Runs over all sequences, those it was recorded for or others like them, with the parameters of the model.
  * Allocates nothing. */
-void dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_schedule *schedule,
+void dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_conditions *conditions,
                  dv_pass_fn *collect, void *user);
 size_t dv_pass_shards(const dv_pass *pass, const dvbf_sequences *sequences);
 

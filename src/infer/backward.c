@@ -39,7 +39,7 @@ dvbf_status dv_backward_init(dv_backward *b, const dv_particles *p, size_t paths
   dvbf_status status = dv_program_record_move(&b->program, (dvbf_model *)m, (int)p->count, error);
   if (!status) status = dv_run_init(&b->run, b->program.graph, error);
   b->run.parameters = m->parameters.values;
-  b->run.schedule = &p->schedule;
+  b->run.conditions = &p->conditions;
   b->run.sequence = p->key;
   return status;
 }

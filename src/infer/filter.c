@@ -18,7 +18,7 @@ struct dvbf_filter {
   machine start, step;
   int frames; /* that the initial network sees */
   int seen;   /* frames so far, up to `frames` */
-  dv_schedule schedule;
+  dv_conditions conditions;
   uint32_t *number; /* [samples] keys of the noise */
   float *x, *u;     /* [frames][n_x], [frames][n_u] first observations, and the controls that followed them */
   bool *missing;    /* [frames] */
@@ -124,12 +124,13 @@ static dvbf_status init(dvbf_filter **out, void *memory, size_t size, const dvbf
   dvbf_filter *f = NULL;
   status = lay_out(&f, &b, model, samples, plane, error);
   if (status || !f) return status;
-  f->schedule = dv_model_schedule(model, seed);
+  f->conditions = dv_model_conditions(model, seed);
+  f->conditions.n_scalars = 0; /* no op here asks for one that is set: nothing to look up in each step */
   for (size_t i = 0; i < samples; i++) f->number[i] = (uint32_t)i;
   machine *machines[] = {&f->start, &f->step};
   for (int i = 0; i < 2; i++) {
     machines[i]->run.parameters = model->parameters.values;
-    machines[i]->run.schedule = &f->schedule;
+    machines[i]->run.conditions = &f->conditions;
     machines[i]->run.sequence = f->number;
   }
   dvbf_filter_reset(f);
@@ -148,7 +149,7 @@ dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t size, const
 
 void dvbf_filter_reset(dvbf_filter *f) {
   f->seen = 0;
-  f->schedule.update = 0;
+  f->conditions.update = 0;
 }
 
 /* ---- Stepping ---- */
@@ -202,7 +203,7 @@ static void advance(dvbf_filter *f, const float *x, const float *u) {
   for (int i = 0; i < count; i++) z[i] = (dvbf_real)f->z[i];
   set_u(f, m, 0, u);
   set_x(f, m, 1, x);
-  f->schedule.update++;
+  f->conditions.update++;
   run(m);
   copy_z(f, dv_at(&m->run, dvbf_steps(m->program.z, 1, 1)));
 }

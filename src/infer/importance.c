@@ -30,7 +30,7 @@ dvbf_status dv_importance_init(dv_importance *m, const dvbf_model *model, const 
   if (!status) status = dv_run_init(&m->run, m->program.graph, error);
   if (!status) status = dv_sequence_buffer(&m->run.buffer, s, s->steps, error);
   m->run.parameters = model->parameters.values;
-  m->run.schedule = &m->schedule;
+  m->run.conditions = &m->conditions;
   m->run.sequence = m->key;
   return status;
 }
@@ -67,7 +67,7 @@ static void copy_path(const dv_importance *m, int r, dvbf_real *z /* [most][n_z]
 
 double dv_importance_run(dv_importance *m, const dvbf_sequences *s, size_t i, uint64_t seed) {
   size_t rows = (size_t)m->program.rows;
-  m->schedule = dv_model_schedule(m->model, dv_sequence_seed(seed, i));
+  m->conditions = dv_model_conditions(m->model, dv_sequence_seed(seed, i));
   for (size_t r = 0; r < rows; r++) m->index[r] = (uint32_t)i;
   dv_program_load(&m->program, &m->run, m->model, s, m->index, (int)rows, m->program.steps);
   for (size_t first = 0; first < m->paths; first += rows) {

@@ -9,7 +9,7 @@ typedef struct dv_importance {
   size_t paths, most; /* paths, and steps of the longest sequence */
   dv_program program;
   dvbf_run run;
-  dv_schedule schedule;
+  dv_conditions conditions;
   uint32_t *index, *key; /* [rows] */
   double jacobian;       /* of a whole frame */
   double *log_weight;    /* [paths] */

@@ -89,9 +89,9 @@ dvbf_status dvbf_infer(dvbf_paths **out, const dvbf_model *model, const dvbf_seq
   if (!status && !(c.paths = new_paths(model, s)))
     status = dv_fail_memory(error, "making room for the paths");
   if (!status) {
-    dv_schedule schedule = dv_model_schedule(model, options->seed);
-    schedule.mean_path = options->mean_path;
-    dv_pass_run(&pass, s, &schedule, collect, &c);
+    dv_conditions conditions = dv_model_conditions(model, options->seed);
+    conditions.noise_free = options->mean_path;
+    dv_pass_run(&pass, s, &conditions, collect, &c);
     status = dv_sequences_intact(s, error); /* what could not be read looks missing */
   }
   if (status)

@@ -32,7 +32,7 @@ static dvbf_status allocate(dv_particles *p, dvbf_error *error) {
 
 static void prepare(dv_particles *p, dvbf_run *run) {
   run->parameters = p->model->parameters.values;
-  run->schedule = &p->schedule;
+  run->conditions = &p->conditions;
   run->sequence = p->key;
 }
 
@@ -100,7 +100,7 @@ static void begin(dv_particles *p, const dvbf_sequences *s, size_t i, uint64_t s
                                  .x = (float *)(uintptr_t)dv_sequence_x(s, i, 0, p->steps, p->start.buffer),
                                  .u = (float *)(uintptr_t)u,
                                  .gaps = s->gaps};
-  p->schedule = dv_model_schedule(p->model, p->seed);
+  p->conditions = dv_model_conditions(p->model, p->seed);
   p->log_likelihood = 0;
   if (p->v) dv_universal_draw(p->model, p->seed, 0, p->v, p->n_v);
 }
@@ -119,7 +119,7 @@ static void weigh(dv_particles *p, size_t t) {
 static void start(dv_particles *p) {
   const dv_program *g = &p->start_program;
   dvbf_sequences view = dv_view(&p->sequence, 0, p->steps);
-  p->schedule.update = 0;
+  p->conditions.update = 0;
   dv_program_load(g, &p->start, p->model, &view, p->zeros, g->rows, g->steps);
   dv_run_forward(&p->start);
   double jacobian = dv_frame_jacobian(p->model, p->jacobian, g, &p->start, 0, 0);
@@ -163,7 +163,7 @@ static void advance(dv_particles *p, size_t t) {
     memcpy(z + r * n_z, before + p->parent[t * p->count + r] * n_z, n_z * sizeof *z);
   dv_particles_universal(p, t - 1);
   if (p->v) memcpy(dvbf_at(&p->step, g->v), p->v, p->n_v * sizeof *p->v);
-  p->schedule.update = (uint32_t)t;
+  p->conditions.update = (uint32_t)t;
   dv_program_load(g, &p->step, p->model, &view, p->zeros, g->rows, 2);
   dv_run_forward(&p->step);
   double jacobian = dv_frame_jacobian(p->model, p->jacobian, g, &p->step, 1, 0);

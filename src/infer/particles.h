@@ -10,7 +10,7 @@ typedef struct dv_particles {
   size_t count, most; /* particles, and steps of the longest sequence */
   dv_program start_program, step_program;
   dvbf_run start, step;
-  dv_schedule schedule;
+  dv_conditions conditions;
   uint32_t *zeros, *key; /* [count] rows load the only sequence of a view, and have noise of their own */
   dvbf_real *v;          /* [n_v], NULL where there is none */
   size_t n_v;

@@ -42,8 +42,8 @@ static place place_of(const job *j, size_t turn, int r) {
 
 static void run_turn(const job *j, worker *w, size_t turn, size_t first, size_t count) {
   const dv_request *q = j->request;
-  dv_schedule schedule = dv_model_schedule(q->model, q->seed);
-  schedule.update = (uint32_t)turn;
+  dv_conditions conditions = dv_model_conditions(q->model, q->seed);
+  conditions.update = (uint32_t)turn;
   for (int r = 0; r < j->program.rows; r++) {
     place at = place_of(j, turn, r);
     size_t sequence = first + (at.slot < count ? at.slot : 0);
@@ -51,7 +51,7 @@ static void run_turn(const job *j, worker *w, size_t turn, size_t first, size_t 
     w->key[r] = (uint32_t)(sequence * q->samples + at.sample);
   }
   w->run.parameters = q->model->parameters.values;
-  w->run.schedule = &schedule;
+  w->run.conditions = &conditions;
   w->run.sequence = w->key;
   dv_program_load(&j->program, &w->run, q->model, &q->frames, w->index, j->program.rows, q->observe);
   dv_run_forward(&w->run);

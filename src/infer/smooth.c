@@ -111,7 +111,7 @@ static dvbf_status init_sampling(worker *w, const dv_request *q, dvbf_error *err
   return status;
 }
 
-static dvbf_status init_worker(worker *w, const dv_request *q, const dv_schedule *schedule,
+static dvbf_status init_worker(worker *w, const dv_request *q, const dv_conditions *conditions,
                                dvbf_error *error) {
   size_t all;
   w->index = dv_calloc(q->samples, sizeof *w->index);
@@ -127,7 +127,7 @@ static dvbf_status init_worker(worker *w, const dv_request *q, const dv_schedule
   if (!status) status = dv_run_init(&w->run, w->program.graph, error);
   if (!status) status = dv_draws_init(&w->draws, q, error);
   w->run.parameters = q->model->parameters.values;
-  w->run.schedule = schedule;
+  w->run.conditions = conditions;
   w->run.sequence = w->index;
   return status;
 }
@@ -147,10 +147,10 @@ static void clear_worker(worker *w) {
 dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *q, dv_pool *pool,
                                   dvbf_error *error) {
   job j = {.request = q, .out = out, .workers = dv_pool_size(pool)};
-  dv_schedule schedule = dv_model_schedule(q->model, q->seed);
+  dv_conditions conditions = dv_model_conditions(q->model, q->seed);
   j.list = dv_calloc((size_t)j.workers, sizeof *j.list);
   dvbf_status status = j.list ? DVBF_OK : dv_fail_memory(error, "starting to sample");
-  for (int i = 0; i < j.workers && !status; i++) status = init_worker(&j.list[i], q, &schedule, error);
+  for (int i = 0; i < j.workers && !status; i++) status = init_worker(&j.list[i], q, &conditions, error);
   if (!status) dv_pool_run(pool, run_sequences, &j);
   for (int i = 0; j.list && i < j.workers; i++) clear_worker(&j.list[i]);
   dv_free(j.list);

@@ -26,15 +26,15 @@ static void first_state(dv_program *p, const dvbf_model *m, dvbf_value head) {
   p->kl_first = dvbf_slab(p->graph, 1, 1);
   p->noise_first = dvbf_slab_constant(p->graph, 1, m->n_z);
   p->head_first = head.steps ? dvbf_steps(head, 0, 1) : DVBF_NONE;
-  dv_innovation first = {.w = dvbf_steps(p->z, 0, 1),
-                         .kl = p->kl_first,
-                         .head = p->head_first,
-                         .noise = p->noise_first,
-                         .use = DVBF_NONE,
-                         .low = m->settings->log_sigma_min,
-                         .high = m->settings->log_sigma_max};
-  dv_record_noise(p->graph, p->noise_first, false);
-  dv_record_innovation(p->graph, &first, -1);
+  dvbf_innovation first = {.w = dvbf_steps(p->z, 0, 1),
+                           .kl = p->kl_first,
+                           .head = p->head_first,
+                           .noise = p->noise_first,
+                           .use = DVBF_NONE,
+                           .low = m->settings->log_sigma_min,
+                           .high = m->settings->log_sigma_max};
+  dvbf_noise(p->graph, p->noise_first, false);
+  dvbf_innovation_step(p->graph, &first, -1);
 }
 
 typedef struct transition {
@@ -90,19 +90,19 @@ static void later_states(dv_program *p, const dvbf_model *m, dvbf_value head, in
   p->noise = dvbf_slab_constant(g, steps, m->n_z);
   p->head = seen ? dvbf_steps(head, 1, seen) : DVBF_NONE;
   p->prior = f.output.out;
-  dv_state state = {.z = dvbf_steps(p->z, 1, steps),
-                    .kl = p->kl,
-                    .q = p->head,
-                    .p = f.output.out,
-                    .noise = p->noise,
-                    .use = dvbf_slab_constant(g, steps, 1),
-                    .seen = seen,
-                    .low = s->log_sigma_min,
-                    .high = s->log_sigma_max};
-  dv_record_noise(g, p->noise, false);
-  dv_record_filter_use(g, state.use, dvbf_steps(p->mask, 1, steps));
+  dvbf_state state = {.z = dvbf_steps(p->z, 1, steps),
+                      .kl = p->kl,
+                      .q = p->head,
+                      .p = f.output.out,
+                      .noise = p->noise,
+                      .use = dvbf_slab_constant(g, steps, 1),
+                      .seen = seen,
+                      .low = s->log_sigma_min,
+                      .high = s->log_sigma_max};
+  dvbf_noise(g, p->noise, false);
+  dvbf_filter_use(g, state.use, dvbf_steps(p->mask, 1, steps));
   if (all_from_q(p, s)) {
-    dv_record_state_sample(g, &state, -1);
+    dvbf_state_sample(g, &state, -1);
     if (s->clip_z > 0) dvbf_clip_gradient(g, state.z, s->clip_z);
     dv_stack_whole(g, &f.hidden);
     dvbf_layer_whole(g, &f.output);
@@ -112,11 +112,11 @@ static void later_states(dv_program *p, const dvbf_model *m, dvbf_value head, in
     for (int t = 0; t < steps; t++) {
       dv_stack_step(g, &f.hidden, t);
       dvbf_layer_step(g, &f.output, t);
-      dv_record_state_sample(g, &state, t);
+      dvbf_state_sample(g, &state, t);
       if (s->clip_z > 0) dvbf_clip_gradient(g, dvbf_steps(state.z, t, 1), s->clip_z);
     }
   }
-  dv_record_state_kl(g, &state);
+  dvbf_state_kl(g, &state);
 }
 
 void dv_record_dkf(dv_program *p, const dvbf_model *m, int observe) {

@@ -41,13 +41,13 @@ static dvbf_value universal(dv_program *p, const dvbf_model *m) {
   if (s->universal == DV_POINT || p->mean_v) return mean;
   int steps = s->universal_noise == DV_PER_STEP ? p->steps - 1 : 1;
   double log_sigma = log(s->universal_sigma), prior_first[] = {0, log(0.3)};
-  dv_universal u = {.v = dvbf_slab_shared(g, steps, (int)n), .mean = mean, .weight = p->weight};
+  dvbf_universal u = {.v = dvbf_slab_shared(g, steps, (int)n), .mean = mean, .weight = p->weight};
   u.noise = dvbf_slab_shared_constant(g, steps, (int)n);
   u.log_sigma = dvbf_parameter(g, "universal.log_sigma", 1, (int)n, (dvbf_first){.mean = log_sigma});
   u.prior = dvbf_parameter(g, "universal.prior", 1, 2, (dvbf_first){.values = prior_first});
   p->noise_v = u.noise;
-  dv_record_noise(g, u.noise, true);
-  dv_record_universal(g, &u);
+  dvbf_noise(g, u.noise, true);
+  dvbf_universal_sample(g, &u);
   return u.v;
 }
 
@@ -98,15 +98,15 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
                                               {"mask", mask, s->scale_recognition, false}});
   dvbf_layer outer = dv_dense(g, "recognition.output", head, DVBF_LINEAR, (dvbf_first){0},
                               (dv_dense_in[4]){{"h", dv_stack_top(&inner), 0.1 / sqrt(n), true}});
-  dv_innovation innovation = {.w = values.w,
-                              .kl = p->kl,
-                              .head = head,
-                              .noise = noise,
-                              .use = use,
-                              .low = s->log_sigma_min,
-                              .high = s->log_sigma_max};
-  dv_record_noise(g, noise, false);
-  dv_record_filter_use(g, use, dvbf_steps(p->mask, 1, steps));
+  dvbf_innovation innovation = {.w = values.w,
+                                .kl = p->kl,
+                                .head = head,
+                                .noise = noise,
+                                .use = use,
+                                .low = s->log_sigma_min,
+                                .high = s->log_sigma_max};
+  dvbf_noise(g, noise, false);
+  dvbf_filter_use(g, use, dvbf_steps(p->mask, 1, steps));
   if (p->rank) read_plane(p, &inner.layer[0]);
   dv_stack_open(g, &inner);
   dvbf_layer_open(g, &outer);
@@ -114,7 +114,7 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
   for (int t = 0; t < steps; t++) {
     dv_stack_step(g, &inner, t);
     dvbf_layer_step(g, &outer, t);
-    dv_record_innovation(g, &innovation, t);
+    dvbf_innovation_step(g, &innovation, t);
     m->transition->step(m->transition, g, &values, memory, t);
     if (s->clip_z > 0) dvbf_clip_gradient(g, dvbf_steps(p->z, t + 1, 1), s->clip_z);
   }

@@ -78,15 +78,15 @@ void dv_record_initial(dv_program *p, const dvbf_model *m, int observe) {
   p->noise_first = noise;
   p->head_first = head;
   p->w_first = w;
-  dv_record_noise(g, noise, false);
-  dv_innovation first = {.w = w,
-                         .kl = p->kl_first,
-                         .head = head,
-                         .noise = noise,
-                         .use = DVBF_NONE,
-                         .low = s->log_sigma_min,
-                         .high = s->log_sigma_max};
-  dv_record_innovation(g, &first, -1);
+  dvbf_noise(g, noise, false);
+  dvbf_innovation first = {.w = w,
+                           .kl = p->kl_first,
+                           .head = head,
+                           .noise = noise,
+                           .use = DVBF_NONE,
+                           .low = s->log_sigma_min,
+                           .high = s->log_sigma_max};
+  dvbf_innovation_step(g, &first, -1);
 
   dvbf_layer inner = dv_dense(g, "initial-transition.hidden", hidden, dv_hidden_activation(s),
                               (dvbf_first){.scale = 0.5}, (dv_dense_in[4]){{"w", w, 1, false}});

@@ -169,14 +169,11 @@ const dvbf_settings *dvbf_model_settings(const dvbf_model *m) {
   return m->settings_object;
 }
 
-dv_schedule dv_model_schedule(const dvbf_model *m, uint64_t seed) {
-  return (dv_schedule){.seed = seed,
-                       .stream = DV_STREAM_INFERENCE,
-                       .temperature = 1,
-                       .filter_dropout_run = 1,
-                       .log_sigma_floor = m->log_sigma_floor,
-                       .sequences = m->sequences,
-                       .scale = 1};
+dv_conditions dv_model_conditions(const dvbf_model *m, uint64_t seed) {
+  dv_conditions c = {.seed = seed, .stream = DV_STREAM_INFERENCE, .scale = 1};
+  dv_conditions_set(&c, DVBF_LOG_SIGMA_FLOOR, m->log_sigma_floor);
+  dv_conditions_set(&c, DVBF_SEQUENCES, m->sequences);
+  return c;
 }
 
 void dv_model_unscale(const dvbf_model *m, const dvbf_real *mean, float *x) {

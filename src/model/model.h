@@ -113,7 +113,7 @@ static inline int dv_model_frames_needed(const dvbf_model *m) {
 }
 
 /* How a trained model runs, with noise of `seed`: no temperature, no dropout. */
-dv_schedule dv_model_schedule(const dvbf_model *model, uint64_t seed);
+dv_conditions dv_model_conditions(const dvbf_model *model, uint64_t seed);
 
 /* Back to the units of the data: x [n_x] from the emission's mean of one frame. */
 void dv_model_unscale(const dvbf_model *model, const dvbf_real *mean, float *x);

@@ -41,12 +41,13 @@ typedef void record_fn(dv_program *p, const dvbf_model *m, int observe);
 static void record_bound(dv_program *p, const dvbf_model *m, int observe) {
   dvbf_graph *g = p->graph;
   static record_fn *const models[] = {dv_record_dvbf, dv_record_dkf};
+  int reconstruction = dvbf_term(g, DVBF_RECONSTRUCTION, -1), kl = dvbf_term(g, DVBF_KL_W, 1);
   record_inputs(p, m);
   models[m->settings->model](p, m, observe);
   dv_record_emission(p, m);
-  dv_record_term(g, DV_RECONSTRUCTION, p->ln_p, p->weight);
-  dv_record_term(g, DV_KL_W, p->kl_first, p->weight);
-  dv_record_term(g, DV_KL_W, p->kl, p->weight);
+  dvbf_sum(g, reconstruction, p->ln_p, p->weight, dvbf_scalar(g, DVBF_TEMPERATURE, 1));
+  dvbf_sum(g, kl, p->kl_first, p->weight, -1); /* the ops behind it anneal it */
+  dvbf_sum(g, kl, p->kl, p->weight, -1);
   /* Inputs are written before the first op, noise and results can be read after the last. */
   dvbf_value inputs[] = {p->x, p->u, p->mask, p->seen, p->weight, p->noise_first, p->noise, p->noise_v};
   dvbf_value results[] = {p->z, p->mean, p->ln_p, p->kl_first, p->kl};

@@ -47,7 +47,7 @@ void dvbf_zero(dvbf_graph *g, dvbf_value out) {
 
 static void clip_backward(const dvbf_op *op, dvbf_run *run) {
   const double *limit = op->data;
-  dvbf_real *d = dvbf_gradient_at(run, op->in[0]), top = (dvbf_real)(*limit * run->schedule->scale);
+  dvbf_real *d = dvbf_gradient_at(run, op->in[0]), top = (dvbf_real)(*limit * run->conditions->scale);
   if (!d) return;
   for (size_t i = 0, n = count_of(op->in[0]); i < n; i++) d[i] = d[i] > top ? top : d[i] < -top ? -top : d[i];
 }

@@ -11,10 +11,28 @@
 
 #include <string.h>
 
-typedef struct step_data {
-  int t;
-  dvbf_layer layer;
-} step_data;
+/* An op lists x, w and w transposed of each input, then the bias. */
+typedef struct layer_data {
+  int n_in;
+  dvbf_activation activation;
+  bool sequential[4];
+} layer_data;
+
+static dvbf_value input_of(const dvbf_op *op, int i) {
+  return op->in[3 * i];
+}
+
+static dvbf_value weight_of(const dvbf_op *op, int i) {
+  return op->in[3 * i + 1];
+}
+
+static dvbf_value transposed_of(const dvbf_op *op, int i) {
+  return op->in[3 * i + 2];
+}
+
+static dvbf_value bias_of(const dvbf_op *op) {
+  return op->in[op->n_in - 1];
+}
 
 static int all_rows(dvbf_value v) {
   return v.steps * v.rows;
@@ -25,11 +43,7 @@ static bool per_step(dvbf_value w) {
   return w.steps > 1;
 }
 
-static bool shared(const dvbf_layer *l, int i) {
-  return l->in[i].x.rows < l->out.rows;
-}
-
-static dvbf_value weight_of(dvbf_value w, int t) {
+static dvbf_value weight_at(dvbf_value w, int t) {
   return per_step(w) ? dvbf_steps(w, t, 1) : w;
 }
 
@@ -37,7 +51,7 @@ static dvbf_value weight_of(dvbf_value w, int t) {
 static void multiply_shared(dvbf_run *run, dvbf_value y, const dvbf_real *start, dvbf_value x, dvbf_value w) {
   for (int t = 0; t < y.steps; t++) {
     dvbf_real *first = dv_at(run, dvbf_steps(y, t, 1));
-    run->product->nn(first, start, dv_at(run, dvbf_steps(x, t, 1)), dv_at(run, weight_of(w, t)), 1, y.cols,
+    run->product->nn(first, start, dv_at(run, dvbf_steps(x, t, 1)), dv_at(run, weight_at(w, t)), 1, y.cols,
                      x.cols);
     for (int r = 1; r < y.rows; r++)
       memcpy(first + (size_t)r * y.cols, first, (size_t)y.cols * sizeof *first);
@@ -55,7 +69,7 @@ static void multiply(dvbf_run *run, dvbf_value y, const dvbf_real *start, dvbf_v
 }
 
 /* dx += dp W^T over the rows of both views. */
-static void send_back(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
+static void input_gradient(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
   if (!per_step(w)) {
     bool add;
     dvbf_real *dx = dv_gradient_into(run, x, &add);
@@ -63,24 +77,25 @@ static void send_back(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
     return;
   }
   for (int t = 0; t < y.steps; t++)
-    send_back(run, dvbf_steps(y, t, 1), dvbf_steps(x, t, 1), dvbf_steps(w, t, 1));
+    input_gradient(run, dvbf_steps(y, t, 1), dvbf_steps(x, t, 1), dvbf_steps(w, t, 1));
 }
 
 /* dW += x^T dp over the rows of both views. */
-static void learn(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
+static void weight_gradient(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value w) {
   if (!per_step(w)) {
     bool add;
     dvbf_real *dw = dv_gradient_into(run, w, &add);
     if (dw) run->product->tn(dw, add, dv_at(run, x), dvbf_gradient_at(run, y), all_rows(y), y.cols, x.cols);
     return;
   }
-  for (int t = 0; t < y.steps; t++) learn(run, dvbf_steps(y, t, 1), dvbf_steps(x, t, 1), dvbf_steps(w, t, 1));
+  for (int t = 0; t < y.steps; t++)
+    weight_gradient(run, dvbf_steps(y, t, 1), dvbf_steps(x, t, 1), dvbf_steps(w, t, 1));
 }
 
 /* Whether `open` makes a product, which can bring the bias along. */
-static bool multiplies_at_once(const dvbf_layer *l) {
+static bool multiplies_at_once(const layer_data *d) {
   bool any = false;
-  for (int i = 0; i < l->n_in; i++) any |= !l->in[i].sequential;
+  for (int i = 0; i < d->n_in; i++) any |= !d->sequential[i];
   return any;
 }
 
@@ -97,97 +112,94 @@ static bool narrow(dvbf_value w) {
   return w.cols < 16 && w.rows > 16;
 }
 
-/* y += x W in step t of the sequential input i. */
-static void multiply_step(dvbf_run *run, const dvbf_layer *l, int i, int t) {
-  dvbf_value y = dvbf_steps(l->out, t, 1), x = dvbf_steps(l->in[i].x, t, 1), w = weight_of(l->in[i].w, t);
-  if (narrow(w))
-    run->product->nt(dv_at(run, y), true, dv_at(run, x), dv_at(run, weight_of(l->in[i].turned, t)), y.rows,
-                     x.cols, y.cols);
-  else
-    multiply(run, y, NULL, x, w);
-}
-
-/* turned = W^T, for the products of steps. */
-static void turn(dvbf_run *run, dvbf_value w, dvbf_value turned) {
+/* transposed = W^T, for the products of steps. */
+static void transpose(dvbf_run *run, dvbf_value w, dvbf_value transposed) {
   for (int t = 0; t < w.steps; t++) {
     const dvbf_real *from = dv_at(run, dvbf_steps(w, t, 1));
-    dvbf_real *to = dv_at(run, dvbf_steps(turned, t, 1));
+    dvbf_real *to = dv_at(run, dvbf_steps(transposed, t, 1));
     for (int i = 0; i < w.cols; i++)
       for (int j = 0; j < w.rows; j++) *to++ = from[(size_t)j * w.cols + i];
   }
 }
 
-/* What an op makes may differ from run to run, whatever is said of weights. */
-static bool turned_before(const dvbf_run *run, dvbf_value w) {
+/* Only parameters can be cached: an op's output changes from run to run even when the weights do not. */
+static bool transposed_before(const dvbf_run *run, dvbf_value w) {
   dv_buffer_kind kind = run->buffers[w.buffer].kind;
   return run->same_weights && (kind == DV_BUFFER_PARAMETER || kind == DV_BUFFER_FROZEN);
 }
 
 static void open_forward(const dvbf_op *op, dvbf_run *run) {
-  const dvbf_layer *l = op->data;
-  const dvbf_real *start = dv_at(run, l->bias);
-  if (!start || !multiplies_at_once(l)) {
-    fill_with_bias(run, l->out, l->bias);
+  const layer_data *d = op->data;
+  dvbf_value y = op->out[0];
+  const dvbf_real *start = dv_at(run, bias_of(op));
+  if (!start || !multiplies_at_once(d)) {
+    fill_with_bias(run, y, bias_of(op));
     start = NULL;
   }
-  for (int i = 0; i < l->n_in; i++) {
-    if (l->in[i].turned.buffer >= 0 && !turned_before(run, l->in[i].w))
-      turn(run, l->in[i].w, l->in[i].turned);
-    if (l->in[i].sequential) continue;
-    if (shared(l, i))
-      multiply_shared(run, l->out, start, l->in[i].x, l->in[i].w);
+  for (int i = 0; i < d->n_in; i++) {
+    dvbf_value x = input_of(op, i), w = weight_of(op, i);
+    if (transposed_of(op, i).buffer >= 0 && !transposed_before(run, w))
+      transpose(run, w, transposed_of(op, i));
+    if (d->sequential[i]) continue;
+    if (x.rows < y.rows)
+      multiply_shared(run, y, start, x, w);
     else
-      multiply(run, l->out, start, l->in[i].x, l->in[i].w);
+      multiply(run, y, start, x, w);
     start = NULL;
   }
 }
 
 static void open_backward(const dvbf_op *op, dvbf_run *run) {
-  const dvbf_layer *l = op->data;
-  for (int i = 0; i < l->n_in; i++) {
-    learn(run, l->out, l->in[i].x, l->in[i].w);
-    if (!l->in[i].sequential) send_back(run, l->out, l->in[i].x, l->in[i].w);
+  const layer_data *d = op->data;
+  dvbf_value y = op->out[0];
+  for (int i = 0; i < d->n_in; i++) {
+    weight_gradient(run, y, input_of(op, i), weight_of(op, i));
+    if (!d->sequential[i]) input_gradient(run, y, input_of(op, i), weight_of(op, i));
   }
-  dvbf_real *db = dvbf_gradient_at(run, l->bias);
-  if (db) run->k->column_sum(db, dvbf_gradient_at(run, l->out), all_rows(l->out), l->out.cols);
+  dvbf_real *db = dvbf_gradient_at(run, bias_of(op));
+  if (db) run->k->column_sum(db, dvbf_gradient_at(run, y), all_rows(y), y.cols);
 }
 
+/* A step lists its own step of everything, of its sequential inputs alone. */
 static void step_forward(const dvbf_op *op, dvbf_run *run) {
-  const step_data *d = op->data;
-  const dvbf_layer *l = &d->layer;
-  dvbf_value y = dvbf_steps(l->out, d->t, 1);
-  for (int i = 0; i < l->n_in; i++)
-    if (l->in[i].sequential) multiply_step(run, l, i, d->t);
-  run->k->activate(l->activation, dv_at(run, y), y.rows, y.cols);
+  const layer_data *d = op->data;
+  dvbf_value y = op->out[0];
+  for (int i = 0; i < d->n_in; i++) {
+    dvbf_value x = input_of(op, i), w = weight_of(op, i);
+    if (narrow(w))
+      run->product->nt(dv_at(run, y), true, dv_at(run, x), dv_at(run, transposed_of(op, i)), y.rows, x.cols,
+                       y.cols);
+    else
+      multiply(run, y, NULL, x, w);
+  }
+  run->k->activate(d->activation, dv_at(run, y), y.rows, y.cols);
 }
 
 static void step_backward(const dvbf_op *op, dvbf_run *run) {
-  const step_data *d = op->data;
-  const dvbf_layer *l = &d->layer;
-  dvbf_value y = dvbf_steps(l->out, d->t, 1);
-  run->k->activate_backward(l->activation, dvbf_gradient_at(run, y), dv_at(run, y), y.rows, y.cols);
-  for (int i = 0; i < l->n_in; i++) {
-    dvbf_value x = dvbf_steps(l->in[i].x, d->t, 1), turned = l->in[i].turned;
-    dvbf_real *dx = l->in[i].sequential ? dvbf_gradient_at(run, x) : NULL;
+  const layer_data *d = op->data;
+  dvbf_value y = op->out[0];
+  run->k->activate_backward(d->activation, dvbf_gradient_at(run, y), dv_at(run, y), y.rows, y.cols);
+  for (int i = 0; i < d->n_in; i++) {
+    dvbf_value x = input_of(op, i), transposed = transposed_of(op, i);
+    dvbf_real *dx = dvbf_gradient_at(run, x);
     if (!dx) continue;
-    if (turned.buffer < 0)
-      send_back(run, y, x, weight_of(l->in[i].w, d->t));
+    if (transposed.buffer < 0)
+      input_gradient(run, y, x, weight_of(op, i));
     else
-      run->product->nn(dx, NULL, dvbf_gradient_at(run, y), dv_at(run, weight_of(turned, d->t)), y.rows,
-                       x.cols, y.cols);
+      run->product->nn(dx, NULL, dvbf_gradient_at(run, y), dv_at(run, transposed), y.rows, x.cols, y.cols);
   }
 }
 
 static void whole_forward(const dvbf_op *op, dvbf_run *run) {
-  const dvbf_layer *l = op->data;
+  const layer_data *d = op->data;
   open_forward(op, run);
-  run->k->activate(l->activation, dv_at(run, l->out), all_rows(l->out), l->out.cols);
+  run->k->activate(d->activation, dv_at(run, op->out[0]), all_rows(op->out[0]), op->out[0].cols);
 }
 
 static void whole_backward(const dvbf_op *op, dvbf_run *run) {
-  const dvbf_layer *l = op->data;
-  run->k->activate_backward(l->activation, dvbf_gradient_at(run, l->out), dv_at(run, l->out),
-                            all_rows(l->out), l->out.cols);
+  const layer_data *d = op->data;
+  run->k->activate_backward(d->activation, dvbf_gradient_at(run, op->out[0]), dv_at(run, op->out[0]),
+                            all_rows(op->out[0]), op->out[0].cols);
   open_backward(op, run);
 }
 
@@ -228,52 +240,52 @@ static void count_flops(dvbf_graph *g, const dvbf_layer *l) {
   }
 }
 
-static int list_inputs(const dvbf_layer *l, dvbf_value *in) {
-  int n = 0;
+/* Records the layer: all of it, or step t of its sequential inputs. */
+static void record(dvbf_graph *g, const dvbf_op_class *type, const dvbf_layer *l, int t) {
+  dvbf_value in[DVBF_MAX_IN], out = t < 0 ? l->out : dvbf_steps(l->out, t, 1);
+  layer_data data = {.activation = l->activation};
+  if (!fits(g, l)) return;
   for (int i = 0; i < l->n_in; i++) {
-    in[n++] = l->in[i].x;
-    in[n++] = l->in[i].w;
-    in[n++] = l->in[i].turned;
+    if (t >= 0 && !l->in[i].sequential) continue;
+    dvbf_value *to = in + 3 * data.n_in;
+    to[0] = t < 0 ? l->in[i].x : dvbf_steps(l->in[i].x, t, 1);
+    to[1] = t < 0 ? l->in[i].w : weight_at(l->in[i].w, t);
+    to[2] = t < 0 ? l->in[i].transposed : weight_at(l->in[i].transposed, t);
+    data.sequential[data.n_in++] = l->in[i].sequential;
   }
-  in[n++] = l->bias;
-  return n;
+  in[3 * data.n_in] = l->bias;
+  dvbf_record(g, type, 3 * data.n_in + 1, in, 1, &out, &data, sizeof data);
 }
 
-static void record(dvbf_graph *g, const dvbf_op_class *type, const dvbf_layer *l, const void *data,
-                   size_t size) {
-  dvbf_value in[DVBF_MAX_IN];
-  if (fits(g, l)) dvbf_record(g, type, list_inputs(l, in), in, 1, &l->out, data, size);
-}
-
-/* A sequential weight is used once per step, and backward once more. Turned round once per run, each backward
+/* A sequential weight is used once per step, and backward once more. Transposed once per run, each backward
  * product reads it in rows, unless there are so few that it can be read as it is; and each forward product of
  * a narrow result does. */
-static void plan_turning(dvbf_graph *g, dvbf_layer *l, bool steps) {
+static void plan_transposes(dvbf_graph *g, dvbf_layer *l, bool steps) {
   for (int i = 0; i < l->n_in; i++) {
     dvbf_value w = l->in[i].w;
     if (!steps) l->in[i].sequential = false; /* all steps at once know no order */
     bool back = dv_graph_has_gradient(g, l->in[i].x) && w.rows > 16;
     bool wanted = l->in[i].sequential && (back || narrow(w));
-    l->in[i].turned = wanted ? dvbf_slab_shared_constant(g, w.steps, w.rows * w.cols) : DVBF_NONE;
-    if (!dv_graph_training(g)) dvbf_keep(g, l->in[i].turned); /* for runs with the same weights */
+    l->in[i].transposed = wanted ? dvbf_slab_shared_constant(g, w.steps, w.rows * w.cols) : DVBF_NONE;
+    if (!dv_graph_training(g)) dvbf_keep(g, l->in[i].transposed); /* for runs with the same weights */
   }
 }
 
-void dvbf_layer_open(dvbf_graph *g, dvbf_layer *layer) {
+static void begin(dvbf_graph *g, const dvbf_op_class *type, dvbf_layer *layer, bool steps) {
   if (!fits(g, layer)) return;
-  plan_turning(g, layer, true);
+  plan_transposes(g, layer, steps);
   count_flops(g, layer);
-  record(g, &open_class, layer, layer, sizeof *layer);
+  record(g, type, layer, -1);
+}
+
+void dvbf_layer_open(dvbf_graph *g, dvbf_layer *layer) {
+  begin(g, &open_class, layer, true);
 }
 
 void dvbf_layer_step(dvbf_graph *g, const dvbf_layer *layer, int t) {
-  step_data data = {t, *layer};
-  record(g, &step_class, layer, &data, sizeof data);
+  record(g, &step_class, layer, t);
 }
 
 void dvbf_layer_whole(dvbf_graph *g, dvbf_layer *layer) {
-  if (!fits(g, layer)) return;
-  plan_turning(g, layer, false);
-  count_flops(g, layer);
-  record(g, &whole_class, layer, layer, sizeof *layer);
+  begin(g, &whole_class, layer, false);
 }

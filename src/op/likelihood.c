@@ -1,4 +1,4 @@
-/* ln p(x | z) of each row, and the terms of the bound.
+/* ln p(x | z) of each row.
  *
  *   Gaussian:   -sum_i [ (x_i - mean_i)^2 / (2 sigma_i^2) + ln sigma_i + ln(2 pi) / 2 ],
  *               ln sigma = max(log_sigma, floor); below the floor it has no gradient
@@ -17,6 +17,16 @@ static int all_rows(dvbf_value v) {
 
 static size_t count_of(dvbf_value v) {
   return (size_t)v.steps * v.stride;
+}
+
+/* Data of a Gaussian. */
+typedef struct gaussian_data {
+  dv_left_out left_out;
+  int floor; /* scalar: lowest ln sigma */
+} gaussian_data;
+
+static double floor_of(const dvbf_op *op, const dvbf_run *run) {
+  return run->scalars[((const gaussian_data *)op->data)->floor];
 }
 
 static void apply_mask(dvbf_real *out, const dvbf_real *mask, int rows) {
@@ -45,7 +55,7 @@ static void gaussian_part_forward(const dvbf_op *op, dvbf_run *run) {
     double sum = 0;
     for (int i = 0; i < n; i++) {
       if (!(seen[i] > 0)) continue;
-      double ls = fmax((double)log_sigma[sigma_at(op->in[2], n, r, i)], run->schedule->log_sigma_floor);
+      double ls = fmax((double)log_sigma[sigma_at(op->in[2], n, r, i)], floor_of(op, run));
       double e = (double)(x[i] - mean[i]) * exp(-ls);
       sum -= 0.5 * e * e + ls + 0.918938533204672741780;
     }
@@ -55,7 +65,7 @@ static void gaussian_part_forward(const dvbf_op *op, dvbf_run *run) {
 
 static void gaussian_part_backward(const dvbf_op *op, dvbf_run *run) {
   int n = op->in[0].cols;
-  double floor = run->schedule->log_sigma_floor;
+  double floor = floor_of(op, run);
   const dvbf_real *x = dv_at(run, op->in[0]), *mean = dv_at(run, op->in[1]);
   const dvbf_real *log_sigma = dv_at(run, op->in[2]), *seen = dv_at(run, op->in[3]);
   const dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
@@ -111,11 +121,12 @@ static addition added_by(const dv_left_out *left, double log_sigma, double floor
 }
 
 static addition addition_of(const dvbf_op *op, const dvbf_run *run) {
-  return added_by(op->data, (double)*dv_at(run, op->in[2]), run->schedule->log_sigma_floor);
+  const gaussian_data *d = op->data;
+  return added_by(&d->left_out, (double)*dv_at(run, op->in[2]), floor_of(op, run));
 }
 
 static bool leaves_out(const dvbf_op *op) {
-  return ((const dv_left_out *)op->data)->count > 0;
+  return ((const gaussian_data *)op->data)->left_out.count > 0;
 }
 
 static void add_left_out(const dvbf_op *op, dvbf_run *run) {
@@ -140,7 +151,7 @@ static void gaussian_forward(const dvbf_op *op, dvbf_run *run) {
     return;
   }
   run->k->gaussian(out, dv_at(run, x), dv_at(run, op->in[1]), dv_at(run, op->in[2]), count_of(op->in[2]),
-                   (dvbf_real)run->schedule->log_sigma_floor, all_rows(x), x.cols);
+                   (dvbf_real)floor_of(op, run), all_rows(x), x.cols);
   if (leaves_out(op)) add_left_out(op, run);
   apply_mask(out, dv_at(run, op->in[3]), all_rows(x));
 }
@@ -157,7 +168,7 @@ static void gaussian_backward(const dvbf_op *op, dvbf_run *run) {
   apply_mask(g, dv_at(run, op->in[3]), all_rows(x));
   run->k->gaussian_backward(d_mean, add, dvbf_gradient_at(run, op->in[2]), g, dv_at(run, x),
                             dv_at(run, op->in[1]), dv_at(run, op->in[2]), count_of(op->in[2]),
-                            (dvbf_real)run->schedule->log_sigma_floor, all_rows(x), x.cols);
+                            (dvbf_real)floor_of(op, run), all_rows(x), x.cols);
   if (leaves_out(op)) add_left_out_backward(op, run);
 }
 
@@ -169,7 +180,8 @@ void dv_record_gaussian(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value 
   if (left_out.count && (count_of(log_sigma) != 1 || in_part(x, mask)))
     dvbf_refuse(g,
                 "dimensions can be left out of x where one sigma holds for all of it and it is seen whole");
-  dvbf_record(g, &gaussian_class, 4, in, 1, &out, &left_out, sizeof left_out);
+  gaussian_data data = {left_out, dvbf_scalar(g, DVBF_LOG_SIGMA_FLOOR, -1000)};
+  dvbf_record(g, &gaussian_class, 4, in, 1, &out, &data, sizeof data);
 }
 
 /* in: x, logits, mask; out: ln p. */
@@ -201,31 +213,4 @@ static const dvbf_op_class bernoulli_class = {"bernoulli", bernoulli_forward, be
 void dv_record_bernoulli(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value logits, dvbf_value mask) {
   dvbf_value in[] = {x, logits, mask};
   dvbf_record(g, &bernoulli_class, 3, in, 1, &out, NULL, 0);
-}
-
-/* ---- Terms: loss = scale * sum over sequences of (KL of w - c ln p), the KL of v being added by its own op.
- * The KL op applies c inside its gradient. ---- */
-
-static void term_forward(const dvbf_op *op, dvbf_run *run) {
-  const int *term = op->data;
-  dvbf_value v = op->in[0];
-  const dvbf_real *value = dv_at(run, v), *weight = dv_at(run, op->in[1]);
-  for (int r = 0; r < all_rows(v); r++) run->terms[*term] += (double)value[r] * (double)weight[r % v.rows];
-}
-
-static void term_backward(const dvbf_op *op, dvbf_run *run) {
-  const int *term = op->data;
-  dvbf_value v = op->in[0];
-  const dv_schedule *s = run->schedule;
-  double coefficient = *term == DV_RECONSTRUCTION ? -s->temperature * s->scale : s->scale;
-  const dvbf_real *weight = dv_at(run, op->in[1]);
-  dvbf_real *d = dvbf_gradient_at(run, v);
-  for (int r = 0; r < all_rows(v); r++) d[r] += (dvbf_real)coefficient * weight[r % v.rows];
-}
-
-static const dvbf_op_class term_class = {"term", term_forward, term_backward};
-
-void dv_record_term(dvbf_graph *g, int term, dvbf_value value, dvbf_value weight) {
-  dvbf_value in[] = {value, weight};
-  dvbf_record(g, &term_class, 2, in, 0, NULL, &term, sizeof term);
 }

@@ -13,10 +13,14 @@
 
 #include <string.h>
 
-typedef struct step_data {
-  int t;
-  dvbf_mixture mixture;
-} step_data;
+/* in: z, u, w, alpha, v; out: next, parts. A step lists its own step of each. */
+enum { Z, U, W, ALPHA, V };
+enum { NEXT, PARTS };
+
+typedef struct mixture_data {
+  int systems;
+  bool residual, affine;
+} mixture_data;
 
 /* The parts of s with their rows of v. */
 typedef struct part {
@@ -24,82 +28,71 @@ typedef struct part {
   size_t row;
 } part;
 
-static int parts_of_s(const dvbf_mixture *m, part out[3]) {
+static size_t constant_row(const dvbf_op *op) {
+  return (size_t)op->in[Z].cols + (op->in[U].buffer >= 0 ? (size_t)op->in[U].cols : 0);
+}
+
+static int parts_of_s(const dvbf_op *op, part out[3]) {
+  const mixture_data *d = op->data;
   int n = 0;
-  size_t row = 0;
-  out[n++] = (part){m->z, row};
-  row += (size_t)m->z.cols;
-  if (m->u.buffer >= 0) {
-    out[n++] = (part){m->u, row};
-    row += (size_t)m->u.cols;
-  }
-  out[n++] = (part){m->w, row + m->affine};
+  out[n++] = (part){op->in[Z], 0};
+  if (op->in[U].buffer >= 0) out[n++] = (part){op->in[U], (size_t)op->in[Z].cols};
+  out[n++] = (part){op->in[W], constant_row(op) + d->affine};
   return n;
 }
 
-static size_t constant_row(const dvbf_mixture *m) {
-  return (size_t)m->z.cols + (m->u.buffer >= 0 ? (size_t)m->u.cols : 0);
-}
-
-static dvbf_value universal_at(const dvbf_mixture *m, int t) {
-  return m->v.steps > 1 ? dvbf_steps(m->v, t, 1) : m->v;
-}
-
 static void step_forward(const dvbf_op *op, dvbf_run *run) {
-  const step_data *d = op->data;
-  const dvbf_mixture *m = &d->mixture;
-  int rows = m->z.rows, n = m->next.cols, width = m->parts.cols, t = d->t;
-  const dvbf_real *v = dv_at(run, universal_at(m, t)); /* [n_in][n][M] */
-  const dvbf_real *z = dv_at(run, dvbf_steps(m->z, t, 1));
-  dvbf_real *sums = dv_at(run, dvbf_steps(m->parts, t, 1)), *next = dv_at(run, dvbf_steps(m->next, t, 1));
-  const dvbf_real *start = m->affine ? v + constant_row(m) * width : NULL;
+  const mixture_data *d = op->data;
+  int rows = op->in[Z].rows, n = op->out[NEXT].cols, width = op->out[PARTS].cols;
+  const dvbf_real *v = dv_at(run, op->in[V]), *z = dv_at(run, op->in[Z]); /* v: [n_in][n][M] */
+  dvbf_real *sums = dv_at(run, op->out[PARTS]), *next = dv_at(run, op->out[NEXT]);
+  const dvbf_real *start = d->affine ? v + constant_row(op) * width : NULL;
   if (!start) memset(sums, 0, (size_t)rows * (size_t)width * sizeof *sums);
   part s[3];
-  for (int i = 0, count = parts_of_s(m, s); i < count; i++, start = NULL)
-    run->product->nn(sums, start, dv_at(run, dvbf_steps(s[i].x, t, 1)), v + s[i].row * width, rows, width,
-                     s[i].x.cols);
-  for (int i = 0; i < rows * n; i++) next[i] = m->residual ? z[i] : 0;
-  run->k->mix(next, dv_at(run, m->alpha.buffer < 0 ? m->alpha : dvbf_steps(m->alpha, t, 1)), sums, rows, n,
-              m->systems);
+  for (int i = 0, count = parts_of_s(op, s); i < count; i++, start = NULL)
+    run->product->nn(sums, start, dv_at(run, s[i].x), v + s[i].row * width, rows, width, s[i].x.cols);
+  for (int i = 0; i < rows * n; i++) next[i] = d->residual ? z[i] : 0;
+  run->k->mix(next, dv_at(run, op->in[ALPHA]), sums, rows, n, d->systems);
 }
 
 static void step_backward(const dvbf_op *op, dvbf_run *run) {
-  const step_data *d = op->data;
-  const dvbf_mixture *m = &d->mixture;
-  int rows = m->z.rows, n = m->next.cols, width = m->parts.cols, t = d->t;
-  dvbf_value alpha = m->alpha.buffer < 0 ? m->alpha : dvbf_steps(m->alpha, t, 1);
-  const dvbf_real *v = dv_at(run, universal_at(m, t));
-  const dvbf_real *d_next = dvbf_gradient_at(run, dvbf_steps(m->next, t, 1));
-  dvbf_real *sums = dv_at(run, dvbf_steps(m->parts, t, 1));
-  run->k->mix_backward(dvbf_gradient_at(run, alpha), sums, d_next, dv_at(run, alpha), rows, n, m->systems);
+  const mixture_data *d = op->data;
+  int rows = op->in[Z].rows, n = op->out[NEXT].cols, width = op->out[PARTS].cols;
+  dvbf_value alpha = op->in[ALPHA];
+  const dvbf_real *v = dv_at(run, op->in[V]), *d_next = dvbf_gradient_at(run, op->out[NEXT]);
+  dvbf_real *sums = dv_at(run, op->out[PARTS]);
+  run->k->mix_backward(dvbf_gradient_at(run, alpha), sums, d_next, dv_at(run, alpha), rows, n, d->systems);
   part s[3];
-  for (int i = 0, count = parts_of_s(m, s); i < count; i++) {
-    dvbf_real *ds = dvbf_gradient_at(run, dvbf_steps(s[i].x, t, 1));
+  for (int i = 0, count = parts_of_s(op, s); i < count; i++) {
+    dvbf_real *ds = dvbf_gradient_at(run, s[i].x);
     if (ds) run->product->nt(ds, true, sums, v + s[i].row * width, rows, width, s[i].x.cols);
   }
-  dvbf_real *dz = dvbf_gradient_at(run, dvbf_steps(m->z, t, 1));
-  if (m->residual && dz) run->k->add(dz, d_next, (size_t)rows * (size_t)n);
+  dvbf_real *dz = dvbf_gradient_at(run, op->in[Z]);
+  if (d->residual && dz) run->k->add(dz, d_next, (size_t)rows * (size_t)n);
 }
 
 /* dv over the steps first .. first + count - 1, which share the values at `v`. */
-static void learn(dvbf_run *run, const dvbf_mixture *m, dvbf_value v, int first, int count) {
+static void weight_gradient(dvbf_run *run, const dvbf_op *op, dvbf_value v, int first, int count) {
+  const mixture_data *d = op->data;
   dvbf_real *dv = dvbf_gradient_at(run, v);
   if (!dv) return;
-  int width = m->parts.cols, rows = count * m->parts.rows;
-  const dvbf_real *d_parts = dv_at(run, dvbf_steps(m->parts, first, count));
+  dvbf_value parts = op->out[PARTS];
+  int width = parts.cols, rows = count * parts.rows;
+  const dvbf_real *d_parts = dv_at(run, dvbf_steps(parts, first, count));
   part s[3];
-  for (int i = 0, n = parts_of_s(m, s); i < n; i++)
+  for (int i = 0, n = parts_of_s(op, s); i < n; i++)
     run->product->tn(dv + s[i].row * width, true, dv_at(run, dvbf_steps(s[i].x, first, count)), d_parts, rows,
                      width, s[i].x.cols);
-  if (m->affine) run->k->column_sum(dv + constant_row(m) * width, d_parts, rows, width);
+  if (d->affine) run->k->column_sum(dv + constant_row(op) * width, d_parts, rows, width);
 }
 
 static void open_backward(const dvbf_op *op, dvbf_run *run) {
-  const dvbf_mixture *m = op->data;
-  if (m->v.steps == 1)
-    learn(run, m, m->v, 0, m->parts.steps);
+  dvbf_value v = op->in[V];
+  int steps = op->out[PARTS].steps;
+  if (v.steps == 1)
+    weight_gradient(run, op, v, 0, steps);
   else
-    for (int t = 0; t < m->parts.steps; t++) learn(run, m, dvbf_steps(m->v, t, 1), t, 1);
+    for (int t = 0; t < steps; t++) weight_gradient(run, op, dvbf_steps(v, t, 1), t, 1);
 }
 
 static const dvbf_op_class open_class = {"mixture-open", NULL, open_backward};
@@ -117,19 +110,22 @@ static bool fits(dvbf_graph *g, const dvbf_mixture *m) {
   return good;
 }
 
-static void record(dvbf_graph *g, const dvbf_op_class *type, const dvbf_mixture *m, const void *data,
-                   size_t size) {
+/* All steps, or step t. */
+static void record(dvbf_graph *g, const dvbf_op_class *type, const dvbf_mixture *m, int t) {
+  mixture_data data = {m->systems, m->residual, m->affine};
   dvbf_value in[] = {m->z, m->u, m->w, m->alpha, m->v}, out[] = {m->next, m->parts};
-  if (fits(g, m)) dvbf_record(g, type, 5, in, 2, out, data, size);
+  for (int i = 0; t >= 0 && i < 5; i++)
+    if (i != V || m->v.steps > 1) in[i] = dvbf_steps(in[i], t, 1);
+  for (int i = 0; t >= 0 && i < 2; i++) out[i] = dvbf_steps(out[i], t, 1);
+  if (fits(g, m)) dvbf_record(g, type, 5, in, 2, out, &data, sizeof data);
 }
 
 void dvbf_mixture_open(dvbf_graph *g, const dvbf_mixture *mixture) {
-  record(g, &open_class, mixture, mixture, sizeof *mixture);
+  record(g, &open_class, mixture, -1);
   dv_graph_count_flops(g, (dv_graph_training(g) ? 3.0 : 1.0) * 2 * mixture->parts.steps *
                               mixture->parts.rows * mixture->v.cols);
 }
 
 void dvbf_mixture_step(dvbf_graph *g, const dvbf_mixture *mixture, int t) {
-  step_data data = {t, *mixture};
-  record(g, &step_class, mixture, &data, sizeof data);
+  record(g, &step_class, mixture, t);
 }

@@ -58,17 +58,23 @@ void dv_record_square(dvbf_graph *g, dvbf_value out, dvbf_value x, double c) {
 
 /* ---- Moments of an activation ---- */
 
+typedef struct moments_data {
+  dvbf_activation activation;
+  double p;
+} moments_data;
+
+/* in: mu, nu; out: mean, dropped. */
 static void moments_forward(const dvbf_op *op, dvbf_run *run) {
-  const dv_moments *m = op->data;
-  run->k->moments(m->activation, dv_at(run, m->mean), dv_at(run, m->dropped), dv_at(run, m->mu),
-                  dv_at(run, m->nu), (dvbf_real)m->p, count_of(m->mean));
+  const moments_data *m = op->data;
+  run->k->moments(m->activation, dv_at(run, op->out[0]), dv_at(run, op->out[1]), dv_at(run, op->in[0]),
+                  dv_at(run, op->in[1]), (dvbf_real)m->p, count_of(op->out[0]));
 }
 
 static void moments_backward(const dvbf_op *op, dvbf_run *run) {
-  const dv_moments *m = op->data;
-  run->k->moments_backward(m->activation, dvbf_gradient_at(run, m->mu), dvbf_gradient_at(run, m->nu),
-                           dv_at(run, m->mu), dv_at(run, m->nu), dvbf_gradient_at(run, m->mean),
-                           dvbf_gradient_at(run, m->dropped), (dvbf_real)m->p, count_of(m->mean));
+  const moments_data *m = op->data;
+  run->k->moments_backward(m->activation, dvbf_gradient_at(run, op->in[0]), dvbf_gradient_at(run, op->in[1]),
+                           dv_at(run, op->in[0]), dv_at(run, op->in[1]), dvbf_gradient_at(run, op->out[0]),
+                           dvbf_gradient_at(run, op->out[1]), (dvbf_real)m->p, count_of(op->out[0]));
 }
 
 static const dvbf_op_class moments_class = {"moments", moments_forward, moments_backward};
@@ -82,8 +88,9 @@ void dv_record_moments(dvbf_graph *g, const dv_moments *moments, int t) {
       dvbf_refuse(g, "moments of %d and %d units do not fit", all[i]->cols, m.mean.cols);
   }
   if (m.activation == DVBF_SOFTMAX) dvbf_refuse(g, "fast dropout has no moments for a softmax");
-  dvbf_record(g, &moments_class, 2, (dvbf_value[]){m.mu, m.nu}, 2, (dvbf_value[]){m.mean, m.dropped}, &m,
-              sizeof m);
+  moments_data data = {m.activation, m.p};
+  dvbf_record(g, &moments_class, 2, (dvbf_value[]){m.mu, m.nu}, 2, (dvbf_value[]){m.mean, m.dropped}, &data,
+              sizeof data);
 }
 
 /* ---- (mean, variance) as the head of a Gaussian: d variance = d ln sigma / (2 variance) ---- */

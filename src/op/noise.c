@@ -6,12 +6,24 @@
 enum { CHUNK = 256 }; /* Philox blocks turned into normals at once */
 
 typedef struct noise_data {
-  uint32_t number; /* of this stream of noise in the program */
-  bool shared;     /* by all sequences */
+  uint32_t number;  /* of this stream of noise in the program */
+  bool shared;      /* by all sequences */
+  int dropout, run; /* scalars of filter dropout */
 } noise_data;
 
+/* A block of random bits is keyed by the number of the stream in 8 bits and the step in 24. */
+enum { MOST_NUMBERS = 1 << 8, MOST_STEPS = 1 << 24 };
+
+static noise_data new_noise(dvbf_graph *g, dvbf_value out, bool shared) {
+  noise_data data = {.number = (uint32_t)dv_graph_noise_number(g), .shared = shared};
+  if (data.number >= MOST_NUMBERS || out.steps > MOST_STEPS)
+    dvbf_refuse(g, "a program has at most %d streams of noise of %d steps; stream %u has %d", MOST_NUMBERS,
+                MOST_STEPS, data.number, out.steps);
+  return data;
+}
+
 static dv_block block_at(const dvbf_run *run, uint32_t number, int t, int row, bool shared, uint32_t index) {
-  const dv_schedule *s = run->schedule;
+  const dv_conditions *s = run->conditions;
   uint32_t sequence = shared ? UINT32_MAX : run->sequence[row];
   return dv_random_block(s->seed, s->stream | index << 8, sequence, number << 24 | (uint32_t)t, s->update);
 }
@@ -23,7 +35,7 @@ static void noise_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value v = op->out[0];
   dvbf_real *out = dv_at(run, v), normal[4 * CHUNK];
   uint32_t words[4 * CHUNK];
-  if (run->schedule->mean_path) {
+  if (run->conditions->noise_free) {
     memset(out, 0, (size_t)v.steps * (size_t)v.rows * (size_t)v.cols * sizeof *out);
     return;
   }
@@ -46,8 +58,8 @@ static void noise_forward(const dvbf_op *op, dvbf_run *run) {
 
 static const dvbf_op_class noise_class = {"noise", noise_forward, NULL};
 
-void dv_record_noise(dvbf_graph *g, dvbf_value out, bool shared) {
-  noise_data data = {(uint32_t)dv_graph_noise_number(g), shared};
+void dvbf_noise(dvbf_graph *g, dvbf_value out, bool shared) {
+  noise_data data = new_noise(g, out, shared);
   dvbf_record(g, &noise_class, 0, NULL, 1, &out, &data, sizeof data);
 }
 
@@ -57,8 +69,7 @@ static void use_forward(const dvbf_op *op, dvbf_run *run) {
   const noise_data *d = op->data;
   dvbf_value v = op->out[0];
   dvbf_real *use = dv_at(run, v), *mask = dv_at(run, op->in[0]);
-  double dropout = run->schedule->filter_dropout,
-         stay = fmax(dropout, 1 - 1 / run->schedule->filter_dropout_run);
+  double dropout = run->scalars[d->dropout], stay = fmax(dropout, 1 - 1 / run->scalars[d->run]);
   double begin = dropout < 1 ? dropout * (1 - stay) / (1 - dropout) : 1;
   for (int r = 0; r < v.rows; r++) {
     bool dropped = false;
@@ -73,7 +84,9 @@ static void use_forward(const dvbf_op *op, dvbf_run *run) {
 
 static const dvbf_op_class use_class = {"filter-use", use_forward, NULL};
 
-void dv_record_filter_use(dvbf_graph *g, dvbf_value use, dvbf_value mask) {
-  noise_data data = {(uint32_t)dv_graph_noise_number(g), false};
+void dvbf_filter_use(dvbf_graph *g, dvbf_value use, dvbf_value mask) {
+  noise_data data = new_noise(g, use, false);
+  data.dropout = dvbf_scalar(g, DVBF_FILTER_DROPOUT, 0);
+  data.run = dvbf_scalar(g, DVBF_FILTER_DROPOUT_RUN, 1);
   dvbf_record(g, &use_class, 1, &mask, 1, &use, &data, sizeof data);
 }

@@ -10,41 +10,38 @@
  */
 
 typedef struct innovation_data {
-  dv_innovation i;
-  int first, count; /* steps */
+  double low, high;
+  int temperature; /* scalar */
 } innovation_data;
 
+/* in: head, noise, use; out: w, kl. */
 typedef struct innovation_row {
-  int n;
   const dvbf_real *mu, *raw, *eps;
   bool use;
 } innovation_row;
 
 /* Row r, counted over the op's steps. */
-static innovation_row row_at(const dvbf_run *run, const innovation_data *d, int r) {
-  int n = d->i.w.cols;
-  bool known = d->i.head.buffer >= 0;
-  const dvbf_real *head =
-      known ? dv_at(run, dvbf_steps(d->i.head, d->first, d->count)) + (size_t)r * 2 * n : NULL;
-  const dvbf_real *eps = dv_at(run, dvbf_steps(d->i.noise, d->first, d->count)) + (size_t)r * n;
-  const dvbf_real *use = d->i.use.buffer < 0 ? NULL : dv_at(run, dvbf_steps(d->i.use, d->first, d->count));
-  return (innovation_row){n, head, known ? head + n : NULL, eps, known && (!use || use[r] > 0)};
+static innovation_row row_at(const dvbf_run *run, const dvbf_op *op, int r) {
+  int n = op->out[0].cols;
+  const dvbf_real *head = dv_at(run, op->in[0]), *use = dv_at(run, op->in[2]);
+  const dvbf_real *mu = head ? head + (size_t)r * 2 * n : NULL;
+  return (innovation_row){mu, head ? mu + n : NULL, dv_at(run, op->in[1]) + (size_t)r * n,
+                          head && (!use || use[r] > 0)};
 }
 
 static void innovation_forward(const dvbf_op *op, dvbf_run *run) {
   const innovation_data *d = op->data;
-  int n = d->i.w.cols;
-  dvbf_real *w = dv_at(run, dvbf_steps(d->i.w, d->first, d->count));
-  dvbf_real *kl = dv_at(run, dvbf_steps(d->i.kl, d->first, d->count));
-  for (int r = 0; r < d->count * d->i.w.rows; r++, w += n) {
-    innovation_row row = row_at(run, d, r);
+  int n = op->out[0].cols, rows = op->out[0].steps * op->out[0].rows;
+  dvbf_real *w = dv_at(run, op->out[0]), *kl = dv_at(run, op->out[1]);
+  for (int r = 0; r < rows; r++, w += n) {
+    innovation_row row = row_at(run, op, r);
     kl[r] = 0;
     if (!row.use) {
       memcpy(w, row.eps, (size_t)n * sizeof *w);
       continue;
     }
     for (int k = 0; k < n; k++) {
-      dvbf_real ls = dv_clamp(row.raw[k], d->i.low, d->i.high), sigma = (dvbf_real)exp(ls);
+      dvbf_real ls = dv_clamp(row.raw[k], d->low, d->high), sigma = (dvbf_real)exp(ls);
       w[k] = row.mu[k] + sigma * row.eps[k];
       kl[r] += (dvbf_real)0.5 * (row.mu[k] * row.mu[k] + sigma * sigma - 1) - ls;
     }
@@ -53,17 +50,16 @@ static void innovation_forward(const dvbf_op *op, dvbf_run *run) {
 
 static void innovation_backward(const dvbf_op *op, dvbf_run *run) {
   const innovation_data *d = op->data;
-  int n = d->i.w.cols;
-  dvbf_real c = (dvbf_real)run->schedule->temperature;
-  const dvbf_real *dw = dvbf_gradient_at(run, dvbf_steps(d->i.w, d->first, d->count));
-  const dvbf_real *dkl = dvbf_gradient_at(run, dvbf_steps(d->i.kl, d->first, d->count));
-  dvbf_real *d_head = dvbf_gradient_at(run, dvbf_steps(d->i.head, d->first, d->count));
-  for (int r = 0; r < d->count * d->i.w.rows; r++, dw += n, d_head += 2 * n) {
-    innovation_row row = row_at(run, d, r);
+  int n = op->out[0].cols, rows = op->out[0].steps * op->out[0].rows;
+  dvbf_real c = (dvbf_real)run->scalars[d->temperature];
+  const dvbf_real *dw = dvbf_gradient_at(run, op->out[0]), *dkl = dvbf_gradient_at(run, op->out[1]);
+  dvbf_real *d_head = dvbf_gradient_at(run, op->in[0]);
+  for (int r = 0; r < rows; r++, dw += n, d_head += 2 * n) {
+    innovation_row row = row_at(run, op, r);
     if (!row.use) continue;
     for (int k = 0; k < n; k++) {
       d_head[k] += dw[k] + dkl[r] * c * row.mu[k];
-      if (row.raw[k] < d->i.low || row.raw[k] > d->i.high) continue;
+      if (row.raw[k] < d->low || row.raw[k] > d->high) continue;
       dvbf_real sigma = (dvbf_real)exp(row.raw[k]);
       d_head[n + k] += dw[k] * sigma * row.eps[k] + dkl[r] * (c * sigma * sigma - 1);
     }
@@ -72,9 +68,12 @@ static void innovation_backward(const dvbf_op *op, dvbf_run *run) {
 
 static const dvbf_op_class innovation_class = {"innovation", innovation_forward, innovation_backward};
 
-void dv_record_innovation(dvbf_graph *g, const dv_innovation *i, int t) {
-  innovation_data data = {*i, t < 0 ? 0 : t, t < 0 ? i->w.steps : 1};
-  dvbf_value in[] = {i->head, i->noise, i->use}, out[] = {i->w, i->kl};
+void dvbf_innovation_step(dvbf_graph *g, const dvbf_innovation *i, int t) {
+  innovation_data data = {i->low, i->high, dvbf_scalar(g, DVBF_TEMPERATURE, 1)};
+  int first = t < 0 ? 0 : t, count = t < 0 ? i->w.steps : 1;
+  dvbf_value in[] = {dvbf_steps(i->head, first, count), dvbf_steps(i->noise, first, count),
+                     dvbf_steps(i->use, first, count)};
+  dvbf_value out[] = {dvbf_steps(i->w, first, count), dvbf_steps(i->kl, first, count)};
   if ((i->head.buffer >= 0 && i->head.cols != 2 * i->w.cols) || i->noise.cols != i->w.cols)
     dvbf_refuse(g, "a head of %d outputs cannot give %d innovations", i->head.cols, i->w.cols);
   dvbf_record(g, &innovation_class, 3, in, 2, out, &data, sizeof data);
@@ -86,6 +85,10 @@ void dv_record_innovation(dvbf_graph *g, const dv_innovation *i, int t) {
  *
  * It belongs to the data set, so each of N sequences carries a share of 1 / N; it is not annealed. */
 
+typedef struct universal_data {
+  int term, sequences; /* KL(q(v) || p(v)) / N, and the scalar N */
+} universal_data;
+
 static double shard_weight(const dvbf_run *run, dvbf_value weight) {
   const dvbf_real *w = dv_at(run, weight);
   double sum = 0;
@@ -93,38 +96,39 @@ static double shard_weight(const dvbf_run *run, dvbf_value weight) {
   return sum;
 }
 
+/* in: mean, log_sigma, prior, noise, weight; out: v. */
 static void universal_forward(const dvbf_op *op, dvbf_run *run) {
-  const dv_universal *u = op->data;
-  int n = u->mean.cols;
-  const dvbf_real *mean = dv_at(run, u->mean), *ls = dv_at(run, u->log_sigma), *prior = dv_at(run, u->prior);
-  const dvbf_real *eps = dv_at(run, u->noise);
-  dvbf_real *v = dv_at(run, u->v);
+  const universal_data *d = op->data;
+  int n = op->in[0].cols, steps = op->out[0].steps;
+  const dvbf_real *mean = dv_at(run, op->in[0]), *ls = dv_at(run, op->in[1]), *prior = dv_at(run, op->in[2]);
+  const dvbf_real *eps = dv_at(run, op->in[3]);
+  dvbf_real *v = dv_at(run, op->out[0]);
   double kl = 0, m = (double)prior[0], log_s = (double)prior[1], precision = exp(-2 * log_s);
   for (int k = 0; k < n; k++) {
     double sigma = exp((double)ls[k]), apart = (double)mean[k] - m;
-    for (int t = 0; t < u->v.steps; t++)
+    for (int t = 0; t < steps; t++)
       v[(size_t)t * n + k] = mean[k] + (dvbf_real)sigma * eps[(size_t)t * n + k];
     kl += log_s - (double)ls[k] + 0.5 * precision * (sigma * sigma + apart * apart) - 0.5;
   }
-  run->terms[DV_KL_V] += kl / run->schedule->sequences * shard_weight(run, u->weight);
+  dvbf_term_add(run, d->term, kl / run->scalars[d->sequences] * shard_weight(run, op->in[4]));
 }
 
 static void universal_backward(const dvbf_op *op, dvbf_run *run) {
-  const dv_universal *u = op->data;
-  int n = u->mean.cols;
-  const dvbf_real *mean = dv_at(run, u->mean), *ls = dv_at(run, u->log_sigma), *prior = dv_at(run, u->prior);
-  const dvbf_real *eps = dv_at(run, u->noise), *dv = dvbf_gradient_at(run, u->v);
-  dvbf_real *d_mean = dvbf_gradient_at(run, u->mean), *d_ls = dvbf_gradient_at(run, u->log_sigma);
-  dvbf_real *d_prior = dvbf_gradient_at(run, u->prior);
-  double g = run->schedule->scale * shard_weight(run, u->weight) / run->schedule->sequences;
+  const universal_data *d = op->data;
+  int n = op->in[0].cols, steps = op->out[0].steps;
+  const dvbf_real *mean = dv_at(run, op->in[0]), *ls = dv_at(run, op->in[1]), *prior = dv_at(run, op->in[2]);
+  const dvbf_real *eps = dv_at(run, op->in[3]), *dv = dvbf_gradient_at(run, op->out[0]);
+  dvbf_real *d_mean = dvbf_gradient_at(run, op->in[0]), *d_ls = dvbf_gradient_at(run, op->in[1]);
+  dvbf_real *d_prior = dvbf_gradient_at(run, op->in[2]);
+  double g = dvbf_term_factor(run, d->term) * shard_weight(run, op->in[4]) / run->scalars[d->sequences];
   double m = (double)prior[0], precision = exp(-2 * (double)prior[1]);
   for (int k = 0; k < n; k++) {
     double sigma = exp((double)ls[k]), apart = (double)mean[k] - m, by_mean = g * precision * apart;
     double by_ls = g * (precision * sigma * sigma - 1), to_mean = by_mean;
-    for (int t = 0; t < u->v.steps; t++) {
-      double d = (double)dv[(size_t)t * n + k];
-      to_mean += d;
-      by_ls += d * sigma * (double)eps[(size_t)t * n + k];
+    for (int t = 0; t < steps; t++) {
+      double dvk = (double)dv[(size_t)t * n + k];
+      to_mean += dvk;
+      by_ls += dvk * sigma * (double)eps[(size_t)t * n + k];
     }
     d_mean[k] += (dvbf_real)to_mean;
     d_ls[k] += (dvbf_real)by_ls;
@@ -135,7 +139,8 @@ static void universal_backward(const dvbf_op *op, dvbf_run *run) {
 
 static const dvbf_op_class universal_class = {"universal", universal_forward, universal_backward};
 
-void dv_record_universal(dvbf_graph *g, const dv_universal *u) {
+void dvbf_universal_sample(dvbf_graph *g, const dvbf_universal *u) {
+  universal_data data = {dvbf_term(g, DVBF_KL_V, 1), dvbf_scalar(g, DVBF_SEQUENCES, 1)};
   dvbf_value in[] = {u->mean, u->log_sigma, u->prior, u->noise, u->weight};
-  dvbf_record(g, &universal_class, 5, in, 1, &u->v, u, sizeof *u);
+  dvbf_record(g, &universal_class, 5, in, 1, &u->v, &data, sizeof data);
 }

@@ -17,55 +17,51 @@
 
 #include <math.h>
 
-typedef struct sample_data {
-  dv_state s;
-  int first, count; /* steps */
-  bool from_q;      /* whatever `use` says */
-} sample_data;
+typedef struct state_data {
+  double low, high;
+  int seen;        /* KL: steps that q has heads for */
+  int temperature; /* KL: scalar */
+} state_data;
 
-/* The head that z of row r of step t comes from; its gradient with `back`. */
-static dvbf_real *head_of(const dvbf_run *run, const sample_data *d, int t, int r, bool back) {
-  const dv_state *s = &d->s;
-  bool q = d->from_q || (t < s->seen && dv_at(run, dvbf_steps(s->use, t, 1))[r] > 0);
-  dvbf_value head = dvbf_steps(q ? s->q : s->p, t, 1);
-  return (back ? dvbf_gradient_at(run, head) : dv_at(run, head)) + (size_t)r * 2 * s->z.cols;
+/* The head that z of row r comes from; its gradient with `back`. in: q, p, noise, use; out: z. A step past
+ * those that q has seen has no q, a sample that takes all steps from q no `use`. */
+static dvbf_real *head_of(const dvbf_run *run, const dvbf_op *op, int r, bool back) {
+  const dvbf_real *use = dv_at(run, op->in[3]);
+  bool q = op->in[0].buffer >= 0 && (!use || use[r] > 0);
+  dvbf_value head = op->in[q ? 0 : 1];
+  return (back ? dvbf_gradient_at(run, head) : dv_at(run, head)) + (size_t)r * 2 * op->out[0].cols;
 }
 
 static void sample_forward(const dvbf_op *op, dvbf_run *run) {
-  const sample_data *d = op->data;
-  int n = d->s.z.cols;
-  for (int t = d->first; t < d->first + d->count; t++) {
-    dvbf_real *z = dv_at(run, dvbf_steps(d->s.z, t, 1));
-    const dvbf_real *eps = dv_at(run, dvbf_steps(d->s.noise, t, 1));
-    for (int r = 0; r < d->s.z.rows; r++, z += n, eps += n) {
-      const dvbf_real *head = head_of(run, d, t, r, false);
-      for (int k = 0; k < n; k++)
-        z[k] = head[k] + (dvbf_real)exp(dv_clamp(head[n + k], d->s.low, d->s.high)) * eps[k];
-    }
+  const state_data *d = op->data;
+  int n = op->out[0].cols, rows = op->out[0].steps * op->out[0].rows;
+  dvbf_real *z = dv_at(run, op->out[0]);
+  const dvbf_real *eps = dv_at(run, op->in[2]);
+  for (int r = 0; r < rows; r++, z += n, eps += n) {
+    const dvbf_real *head = head_of(run, op, r, false);
+    for (int k = 0; k < n; k++)
+      z[k] = head[k] + (dvbf_real)exp(dv_clamp(head[n + k], d->low, d->high)) * eps[k];
   }
 }
 
 static void sample_backward(const dvbf_op *op, dvbf_run *run) {
-  const sample_data *d = op->data;
-  int n = d->s.z.cols;
-  for (int t = d->first; t < d->first + d->count; t++) {
-    const dvbf_real *dz = dvbf_gradient_at(run, dvbf_steps(d->s.z, t, 1));
-    const dvbf_real *eps = dv_at(run, dvbf_steps(d->s.noise, t, 1));
-    for (int r = 0; r < d->s.z.rows; r++, dz += n, eps += n) {
-      const dvbf_real *head = head_of(run, d, t, r, false);
-      dvbf_real *back = head_of(run, d, t, r, true);
-      for (int k = 0; k < n; k++) {
-        back[k] += dz[k];
-        if (head[n + k] < d->s.low || head[n + k] > d->s.high) continue;
-        back[n + k] += dz[k] * (dvbf_real)exp(head[n + k]) * eps[k];
-      }
+  const state_data *d = op->data;
+  int n = op->out[0].cols, rows = op->out[0].steps * op->out[0].rows;
+  const dvbf_real *dz = dvbf_gradient_at(run, op->out[0]), *eps = dv_at(run, op->in[2]);
+  for (int r = 0; r < rows; r++, dz += n, eps += n) {
+    const dvbf_real *head = head_of(run, op, r, false);
+    dvbf_real *back = head_of(run, op, r, true);
+    for (int k = 0; k < n; k++) {
+      back[k] += dz[k];
+      if (head[n + k] < d->low || head[n + k] > d->high) continue;
+      back[n + k] += dz[k] * (dvbf_real)exp(head[n + k]) * eps[k];
     }
   }
 }
 
 static const dvbf_op_class sample_class = {"state-sample", sample_forward, sample_backward};
 
-static bool state_fits(dvbf_graph *g, const dv_state *s) {
+static bool state_fits(dvbf_graph *g, const dvbf_state *s) {
   int n = s->z.cols;
   bool fits = s->p.cols == 2 * n && s->noise.cols == n && (!s->seen || s->q.cols == 2 * n) &&
               s->seen <= s->z.steps && (!s->seen || s->q.steps >= s->seen);
@@ -75,33 +71,39 @@ static bool state_fits(dvbf_graph *g, const dv_state *s) {
   return fits;
 }
 
-void dv_record_state_sample(dvbf_graph *g, const dv_state *s, int t) {
-  sample_data data = {*s, t < 0 ? 0 : t, t < 0 ? s->z.steps : 1, t < 0};
-  dvbf_value in[] = {s->q, s->p, s->noise, s->use};
+void dvbf_state_sample(dvbf_graph *g, const dvbf_state *s, int t) {
+  state_data data = {.low = s->low, .high = s->high};
+  int first = t < 0 ? 0 : t, count = t < 0 ? s->z.steps : 1;
+  dvbf_value none = DVBF_NONE, z = dvbf_steps(s->z, first, count);
+  dvbf_value in[] = {first + count <= s->seen ? dvbf_steps(s->q, first, count) : none,
+                     dvbf_steps(s->p, first, count), dvbf_steps(s->noise, first, count),
+                     dvbf_steps(s->use, first, count)};
   if (t < 0 && s->seen < s->z.steps) dvbf_refuse(g, "q has seen %d of %d steps", s->seen, s->z.steps);
-  if (t < 0) in[1] = in[3] = DVBF_NONE; /* p is written later */
-  if (state_fits(g, s)) dvbf_record(g, &sample_class, 4, in, 1, &s->z, &data, sizeof data);
+  if (t < 0) in[1] = in[3] = none; /* p is written later */
+  if (state_fits(g, s)) dvbf_record(g, &sample_class, 4, in, 1, &z, &data, sizeof data);
 }
 
-/* Where the heads of row r begin, in each step. */
-static size_t row_of(const dv_state *s, int r) {
-  return (size_t)r * 2 * (size_t)s->z.cols;
+/* in: q, p, use; out: kl. */
+static bool uses_q(const dvbf_run *run, const dvbf_op *op, int t, int r) {
+  const state_data *d = op->data;
+  return t < d->seen && dv_at(run, dvbf_steps(op->in[2], t, 1))[r] > 0;
 }
 
-static bool uses_q(const dvbf_run *run, const dv_state *s, int t, int r) {
-  return t < s->seen && dv_at(run, dvbf_steps(s->use, t, 1))[r] > 0;
+/* Row r of step t of a head, or of its gradient. */
+static dvbf_real *head_at(const dvbf_run *run, dvbf_value head, int t, int r, bool back) {
+  dvbf_value step = dvbf_steps(head, t, 1);
+  return (back ? dvbf_gradient_at(run, step) : dv_at(run, step)) + (size_t)r * (size_t)head.cols;
 }
 
 static void state_kl_forward(const dvbf_op *op, dvbf_run *run) {
-  const dv_state *s = op->data;
-  int n = s->z.cols;
-  dvbf_real *kl = dv_at(run, s->kl);
-  for (int t = 0; t < s->kl.steps; t++)
-    for (int r = 0; r < s->kl.rows; r++, kl++) {
+  const state_data *s = op->data;
+  int n = op->in[1].cols / 2;
+  dvbf_real *kl = dv_at(run, op->out[0]);
+  for (int t = 0; t < op->out[0].steps; t++)
+    for (int r = 0; r < op->out[0].rows; r++, kl++) {
       *kl = 0;
-      if (!uses_q(run, s, t, r)) continue;
-      const dvbf_real *q = dv_at(run, dvbf_steps(s->q, t, 1)) + row_of(s, r);
-      const dvbf_real *p = dv_at(run, dvbf_steps(s->p, t, 1)) + row_of(s, r);
+      if (!uses_q(run, op, t, r)) continue;
+      const dvbf_real *q = head_at(run, op->in[0], t, r, false), *p = head_at(run, op->in[1], t, r, false);
       for (int k = 0; k < n; k++) {
         dvbf_real lq = dv_clamp(q[n + k], s->low, s->high), lp = dv_clamp(p[n + k], s->low, s->high);
         dvbf_real d = (q[k] - p[k]) * (dvbf_real)exp(-lp), ratio = (dvbf_real)exp(2 * (lq - lp));
@@ -111,17 +113,15 @@ static void state_kl_forward(const dvbf_op *op, dvbf_run *run) {
 }
 
 static void state_kl_backward(const dvbf_op *op, dvbf_run *run) {
-  const dv_state *s = op->data;
-  int n = s->z.cols;
-  dvbf_real c = (dvbf_real)run->schedule->temperature;
-  const dvbf_real *dkl = dvbf_gradient_at(run, s->kl);
-  for (int t = 0; t < s->kl.steps; t++)
-    for (int r = 0; r < s->kl.rows; r++, dkl++) {
-      if (!uses_q(run, s, t, r)) continue;
-      const dvbf_real *q = dv_at(run, dvbf_steps(s->q, t, 1)) + row_of(s, r);
-      const dvbf_real *p = dv_at(run, dvbf_steps(s->p, t, 1)) + row_of(s, r);
-      dvbf_real *dq = dvbf_gradient_at(run, dvbf_steps(s->q, t, 1)) + row_of(s, r);
-      dvbf_real *dp = dvbf_gradient_at(run, dvbf_steps(s->p, t, 1)) + row_of(s, r);
+  const state_data *s = op->data;
+  int n = op->in[1].cols / 2;
+  dvbf_real c = (dvbf_real)run->scalars[s->temperature];
+  const dvbf_real *dkl = dvbf_gradient_at(run, op->out[0]);
+  for (int t = 0; t < op->out[0].steps; t++)
+    for (int r = 0; r < op->out[0].rows; r++, dkl++) {
+      if (!uses_q(run, op, t, r)) continue;
+      const dvbf_real *q = head_at(run, op->in[0], t, r, false), *p = head_at(run, op->in[1], t, r, false);
+      dvbf_real *dq = head_at(run, op->in[0], t, r, true), *dp = head_at(run, op->in[1], t, r, true);
       for (int k = 0; k < n; k++) {
         dvbf_real lq = dv_clamp(q[n + k], s->low, s->high), lp = dv_clamp(p[n + k], s->low, s->high);
         dvbf_real d = q[k] - p[k], precision = (dvbf_real)exp(-2 * lp);
@@ -137,7 +137,8 @@ static void state_kl_backward(const dvbf_op *op, dvbf_run *run) {
 
 static const dvbf_op_class state_kl_class = {"state-kl", state_kl_forward, state_kl_backward};
 
-void dv_record_state_kl(dvbf_graph *g, const dv_state *s) {
+void dvbf_state_kl(dvbf_graph *g, const dvbf_state *s) {
+  state_data data = {s->low, s->high, s->seen, dvbf_scalar(g, DVBF_TEMPERATURE, 1)};
   dvbf_value in[] = {s->q, s->p, s->use};
-  if (state_fits(g, s)) dvbf_record(g, &state_kl_class, 3, in, 1, &s->kl, s, sizeof *s);
+  if (state_fits(g, s)) dvbf_record(g, &state_kl_class, 3, in, 1, &s->kl, &data, sizeof data);
 }

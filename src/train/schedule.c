@@ -30,14 +30,13 @@ static double filter_dropout(const dv_train_settings *s, uint64_t i) {
   return s->filter_dropout + share * (s->filter_dropout_end - s->filter_dropout);
 }
 
-dv_schedule dv_schedule_at(const dv_train_settings *s, uint64_t i, uint64_t seed) {
-  return (dv_schedule){.seed = seed,
-                       .stream = DV_STREAM_NOISE,
-                       .update = (uint32_t)i,
-                       .temperature = temperature(s, i),
-                       .log_sigma_floor = log_sigma_floor(s, i),
-                       .filter_dropout = filter_dropout(s, i),
-                       .filter_dropout_run = s->filter_dropout_run};
+dv_conditions dv_schedule_at(const dv_train_settings *s, uint64_t i, uint64_t seed) {
+  dv_conditions c = {.seed = seed, .stream = DV_STREAM_NOISE, .update = (uint32_t)i};
+  dv_conditions_set(&c, DVBF_TEMPERATURE, temperature(s, i));
+  dv_conditions_set(&c, DVBF_LOG_SIGMA_FLOOR, log_sigma_floor(s, i));
+  dv_conditions_set(&c, DVBF_FILTER_DROPOUT, filter_dropout(s, i));
+  dv_conditions_set(&c, DVBF_FILTER_DROPOUT_RUN, s->filter_dropout_run);
+  return c;
 }
 
 double dv_learning_rate_at(const dv_train_settings *s, uint64_t i) {

@@ -78,7 +78,8 @@ static void tell(trainer *t, const char *event) {
 /* The floor of sigma that training has reached. */
 static double floor_reached(const trainer *t) {
   uint64_t update = updates_of(t);
-  return dv_schedule_at(t->s, update ? update - 1 : 0, 0).log_sigma_floor;
+  dv_conditions then = dv_schedule_at(t->s, update ? update - 1 : 0, 0);
+  return dv_conditions_get(&then, DVBF_LOG_SIGMA_FLOOR);
 }
 
 /* The model that users get: that in training or, if that is one of components, the one it is folded into. */
@@ -141,20 +142,21 @@ static void keep_if_best(trainer *t, double floor) {
 /* *finite tells whether the scores are; if not, nothing is changed. */
 static dvbf_status validate(trainer *t, bool *finite) {
   uint64_t last = dv_updater_updates(t->updater) - 1;
-  dv_schedule schedule = dv_schedule_at(t->s, last, 0);
-  dv_scores scores = dv_validator_run(&t->validator, schedule.log_sigma_floor);
+  dv_conditions conditions = dv_schedule_at(t->s, last, 0);
+  double floor = dv_conditions_get(&conditions, DVBF_LOG_SIGMA_FLOOR);
+  dv_scores scores = dv_validator_run(&t->validator, floor);
   dvbf_status status = dv_sequences_intact(&t->valid, t->error);
   if (status) return status;
   *finite = isfinite(scores.bound);
   if (!*finite) return DVBF_OK;
   t->at.scores = scores;
   t->at.validations++;
-  keep_if_best(t, schedule.log_sigma_floor);
+  keep_if_best(t, floor);
   dv_updater_save(t->updater, t->at.good);
   t->report.validated = true;
   t->report.learning_rate = dv_updater_rate(t->updater, last);
-  t->report.temperature = schedule.temperature;
-  t->report.sigma_floor = exp(schedule.log_sigma_floor);
+  t->report.temperature = dv_conditions_get(&conditions, DVBF_TEMPERATURE);
+  t->report.sigma_floor = exp(floor);
   fill_report(t);
   status = t->options->folder ? dv_folder_add(&t->folder, &t->report, t->error) : DVBF_OK;
   tell(t, NULL);

@@ -18,20 +18,20 @@ struct dv_updater {
   const dvbf_sequences *train;
   dv_program program;
   int batch, rows, shards;
-  double frames;             /* valid steps of a sequence, on average */
-  dvbf_run *runs;            /* [workers] */
-  dvbf_real **gradients;     /* [shards][parameters]; their sum comes into the first */
-  dvbf_real *m, *v;          /* [parameters] optimiser state */
-  uint32_t *order;           /* [count] permutation of the epoch */
-  uint64_t epoch;            /* whose permutation `order` holds, plus 1; 0: none */
-  uint32_t *index;           /* [shards][rows] sequences of the minibatch */
-  double (*terms)[DV_TERMS]; /* [shards] */
-  double *squares;           /* [blocks] */
+  double frames;                  /* valid steps of a sequence, on average */
+  dvbf_run *runs;                 /* [workers] */
+  dvbf_real **gradients;          /* [shards][parameters]; their sum comes into the first */
+  dvbf_real *m, *v;               /* [parameters] optimiser state */
+  uint32_t *order;                /* [count] permutation of the epoch */
+  uint64_t epoch;                 /* whose permutation `order` holds, plus 1; 0: none */
+  uint32_t *index;                /* [shards][rows] sequences of the minibatch */
+  double (*terms)[DV_MOST_TERMS]; /* [shards] */
+  double *squares;                /* [blocks] */
   dv_counters at;
   /* of the running job */
   uint64_t wanted, done;
   double bound_sum;
-  dv_schedule schedule;
+  dv_conditions conditions;
 };
 
 /* ---- Making ---- */
@@ -140,9 +140,9 @@ static uint32_t sequence_at(dv_updater *u, uint64_t p) {
 }
 
 static void begin_update(dv_updater *u) {
-  u->schedule = dv_schedule_at(u->model->settings, u->at.update, u->at.seed);
-  u->schedule.sequences = u->model->sequences;
-  u->schedule.scale = 1.0 / ((double)u->batch * u->frames);
+  u->conditions = dv_schedule_at(u->model->settings, u->at.update, u->at.seed);
+  dv_conditions_set(&u->conditions, DVBF_SEQUENCES, u->model->sequences);
+  u->conditions.scale = 1.0 / ((double)u->batch * u->frames);
   for (int i = 0; i < u->batch; i++)
     u->index[i] = sequence_at(u, u->at.update * (uint64_t)u->batch + (uint64_t)i);
   for (int i = u->batch; i < u->shards * u->rows; i++) u->index[i] = u->index[0];
@@ -151,7 +151,7 @@ static void begin_update(dv_updater *u) {
 static void shard_phase(dv_updater *u, int worker) {
   dvbf_run *run = &u->runs[worker];
   run->parameters = u->model->parameters.values;
-  run->schedule = &u->schedule;
+  run->conditions = &u->conditions;
   for (int s = worker; s < u->shards; s += dv_pool_size(u->pool)) {
     int left = u->batch - s * u->rows, count = left < u->rows ? left : u->rows;
     const uint32_t *index = u->index + (size_t)s * (size_t)u->rows;
@@ -220,9 +220,8 @@ static void step_phase(dv_updater *u, int worker, uint64_t update, double clip) 
 static void end_update(dv_updater *u, double usual_norm) {
   double bound = 0;
   u->at.usual_norm = usual_norm;
-  for (int s = 0; s < u->shards; s++)
-    bound += u->terms[s][DV_RECONSTRUCTION] - u->terms[s][DV_KL_W] - u->terms[s][DV_KL_V];
-  u->bound_sum += bound * u->schedule.scale;
+  for (int s = 0; s < u->shards; s++) bound += dv_graph_bound(u->program.graph, u->terms[s]);
+  u->bound_sum += bound * u->conditions.scale;
   u->at.update++;
   u->done++;
 }

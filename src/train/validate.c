@@ -56,6 +56,12 @@ static void collect_terms(void *user, const dv_program *p, const dvbf_run *run, 
   memcpy(v->terms[shard], run->terms, sizeof run->terms);
 }
 
+/* A term of the bound of one shard; 0 where the model has none of that name. */
+static double term_of(const dv_validator *v, size_t shard, const char *name) {
+  int term = dv_graph_term(v->filter.program.graph, name);
+  return term < 0 ? 0 : v->terms[shard][term];
+}
+
 /* Squared error of one predicted frame, over the values that are there; adds their variance. */
 static double frame_error(const dv_validator *v, const dvbf_model *m, const dvbf_real *guess, const float *x,
                           double *variance) {
@@ -91,23 +97,23 @@ static void collect_errors(void *user, const dv_program *p, const dvbf_run *run,
 
 dv_scores dv_validator_run(dv_validator *v, double log_sigma_floor) {
   const dvbf_model *m = v->filter.model;
-  dv_schedule schedule = dv_model_schedule(m, (uint64_t)m->settings->seed);
-  schedule.log_sigma_floor = log_sigma_floor;
+  dv_conditions conditions = dv_model_conditions(m, (uint64_t)m->settings->seed);
+  dv_conditions_set(&conditions, DVBF_LOG_SIGMA_FLOOR, log_sigma_floor);
   dv_scores s = {.prediction = NAN};
   double per_frame = v->frames > 0 ? 1 / v->frames : 0;
   size_t shards = dv_pass_shards(&v->filter, v->sequences);
-  dv_pass_run(&v->filter, v->sequences, &schedule, collect_terms, v);
+  dv_pass_run(&v->filter, v->sequences, &conditions, collect_terms, v);
   for (size_t i = 0; i < shards; i++) {
-    s.reconstruction += v->terms[i][DV_RECONSTRUCTION] * per_frame;
-    s.kl_w += v->terms[i][DV_KL_W] * per_frame;
-    s.kl_v += v->terms[i][DV_KL_V] * per_frame;
+    s.reconstruction += term_of(v, i, DVBF_RECONSTRUCTION) * per_frame;
+    s.kl_w += term_of(v, i, DVBF_KL_W) * per_frame;
+    s.kl_v += term_of(v, i, DVBF_KL_V) * per_frame;
   }
   s.reconstruction += v->jacobian * per_frame;
   s.bound = s.reconstruction - s.kl_w - s.kl_v;
   if (v->predict.runs) {
     double sum = 0, variance = 0;
-    schedule.mean_path = true;
-    dv_pass_run(&v->predict, v->sequences, &schedule, collect_errors, v);
+    conditions.noise_free = true;
+    dv_pass_run(&v->predict, v->sequences, &conditions, collect_errors, v);
     for (size_t i = 0; i < shards; i++) sum += v->errors[i][0], variance += v->errors[i][1];
     if (variance > 0) s.prediction = sum / variance;
   }

@@ -12,11 +12,11 @@ typedef struct dv_scores {
 typedef struct dv_validator {
   dv_pass filter, predict;
   const dvbf_sequences *sequences;
-  double *variance;          /* [n_x] of scaled values */
-  double frames;             /* with a value that is seen */
-  double jacobian;           /* what scaling adds to the bound of all frames */
-  double (*terms)[DV_TERMS]; /* [shards] */
-  double (*errors)[2];       /* [shards] squared error of what is predicted, and its variance */
+  double *variance;               /* [n_x] of scaled values */
+  double frames;                  /* with a value that is seen */
+  double jacobian;                /* what scaling adds to the bound of all frames */
+  double (*terms)[DV_MOST_TERMS]; /* [shards] */
+  double (*errors)[2];            /* [shards] squared error of what is predicted, and its variance */
 } dv_validator;
 
 dvbf_status dv_validator_init(dv_validator *v, dvbf_model *model, dv_pool *pool,

@@ -1,35 +1,12 @@
-#include "engine/engine.h"
+/* Recording: parameters, values and ops of a program. */
+#include "engine/graph.h"
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "base/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-typedef struct remembered {
-  struct remembered *next;
-  size_t size;
-  _Alignas(16) unsigned char content[];
-} remembered;
-
-struct dvbf_graph {
-  dv_parameters *parameters;
-  int rows;
-  bool training;
-  int noise_numbers;
-  double flops;
-  dv_buffer *buffers;
-  int n_buffers, room_buffers;
-  dvbf_op *ops;
-  int n_ops, room_ops;
-  remembered *memory;
-  size_t arena;
-  dvbf_status refused;
-  char sentence[400];
-};
 
 /* ---- Parameters ---- */
 
@@ -123,6 +100,45 @@ bool dv_graph_has_gradient(const dvbf_graph *g, dvbf_value value) {
   return g->training && (kind == DV_BUFFER_VALUE || kind == DV_BUFFER_PARAMETER);
 }
 
+/* Adds a name to a list of `count` entries of `stride` bytes that begin with one; returns its number, also
+ * where it was there before, or -1. */
+static int intern(dvbf_graph *g, const char *what, const char *name, void *list, size_t stride, int *count,
+                  int most) {
+  for (int i = 0; i < *count; i++)
+    if (!strcmp((const char *)list + (size_t)i * stride, name)) return i;
+  if (*count == most || strlen(name) >= DV_NAME) {
+    dvbf_refuse(g, "the %s %.40s: a program has at most %d, with names below %d letters", what, name, most,
+                DV_NAME);
+    return -1;
+  }
+  strcpy((char *)list + (size_t)*count * stride, name);
+  return (*count)++;
+}
+
+int dvbf_scalar(dvbf_graph *g, const char *name, double otherwise) {
+  int i = intern(g, "scalar", name, g->scalars, sizeof *g->scalars, &g->n_scalars, DV_MOST_SCALARS);
+  if (i >= 0) g->scalars[i].otherwise = otherwise;
+  return i < 0 ? 0 : i;
+}
+
+int dvbf_term(dvbf_graph *g, const char *name, double factor) {
+  int i = intern(g, "term", name, g->terms, sizeof *g->terms, &g->n_terms, DV_MOST_TERMS);
+  if (i >= 0) g->terms[i].factor = factor;
+  return i < 0 ? 0 : i;
+}
+
+int dv_graph_term(const dvbf_graph *g, const char *name) {
+  for (int i = 0; i < g->n_terms; i++)
+    if (!strcmp(g->terms[i].name, name)) return i;
+  return -1;
+}
+
+double dv_graph_bound(const dvbf_graph *g, const double terms[DV_MOST_TERMS]) {
+  double bound = 0;
+  for (int i = 0; i < g->n_terms; i++) bound -= g->terms[i].factor * terms[i];
+  return bound;
+}
+
 double dv_graph_flops(const dvbf_graph *g) {
   return g->flops;
 }
@@ -200,6 +216,10 @@ void dvbf_keep(dvbf_graph *g, dvbf_value value) {
   if (value.buffer >= 0) g->buffers[value.buffer].keep = true;
 }
 
+void dvbf_keep_gradient(dvbf_graph *g, dvbf_value value) {
+  if (value.buffer >= 0) g->buffers[value.buffer].keep_gradient = true;
+}
+
 dvbf_value dvbf_parameter(dvbf_graph *g, const char *name, int rows, int cols, dvbf_first first) {
   if (strlen(name) >= sizeof g->parameters->list->name) {
     dvbf_refuse(g, "the parameter name %.60s is longer than %zu characters", name,
@@ -272,179 +292,4 @@ void dvbf_record(dvbf_graph *g, const dvbf_op_class *type, int n_in, const dvbf_
   for (int i = 0; i < n_out; i++) mention(g, op.out[i] = out[i]);
   if (data && !(op.data = dvbf_remember(g, data, data_size))) return;
   g->ops[g->n_ops++] = op;
-}
-
-/* ---- Planning: each value and gradient gets a place in the arena for as long as it lives ---- */
-
-typedef struct span {
-  size_t size;      /* reals, rounded up to a cache line */
-  int birth, death; /* moments, inclusive */
-  size_t *offset;   /* where the answer goes */
-} span;
-
-/* A value lives from the first op that mentions it to the backward run of that op (any op may read its values
- * backward); without backward, to the last op. A gradient lives from the backward run of the last op on. */
-static int list_spans(dvbf_graph *g, span *spans) {
-  int count = 0, end = 2 * g->n_ops;
-  for (int i = 0; i < g->n_buffers; i++) {
-    dv_buffer *b = &g->buffers[i];
-    if (b->kind == DV_BUFFER_PARAMETER || b->kind == DV_BUFFER_FROZEN || (b->first < 0 && !b->keep)) continue;
-    size_t size = (b->size + 15) / 16 * 16;
-    bool always = b->keep || b->first < 0;
-    int death = always ? end : g->training ? 2 * g->n_ops - 1 - b->first : b->last;
-    spans[count++] = (span){size, always ? 0 : b->first, death, &b->offset};
-    if (g->training && b->kind == DV_BUFFER_VALUE && b->first >= 0)
-      spans[count++] = (span){size, 2 * g->n_ops - 1 - b->last, 2 * g->n_ops - 1 - b->first, &b->gradient};
-  }
-  return count;
-}
-
-/* Lowest offset at which spans[i] meets none of the placed spans 0 .. i-1 that are alive with it. */
-static size_t first_fit(const span *spans, int i) {
-  size_t at = 0;
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (int j = 0; j < i; j++) {
-      bool together = spans[j].birth <= spans[i].death && spans[i].birth <= spans[j].death;
-      size_t other = *spans[j].offset;
-      if (together && at < other + spans[j].size && other < at + spans[i].size) {
-        at = other + spans[j].size;
-        moved = true;
-      }
-    }
-  }
-  return at;
-}
-
-static int by_size(const void *a, const void *b) {
-  size_t x = ((const span *)a)->size, y = ((const span *)b)->size;
-  return x > y ? -1 : x < y;
-}
-
-dvbf_status dv_graph_plan(dvbf_graph *g, dvbf_error *error) {
-  if (g->refused) return dv_fail(error, g->refused, "%s", g->sentence);
-  span *spans = dv_calloc(2 * (size_t)g->n_buffers, sizeof *spans);
-  if (!spans) return dv_fail_memory(error, "planning the model's memory");
-  int count = list_spans(g, spans);
-  qsort(spans, (size_t)count, sizeof *spans, by_size);
-  for (int i = 0; i < count; i++) {
-    size_t at = first_fit(spans, i);
-    *spans[i].offset = at;
-    if (at + spans[i].size > g->arena) g->arena = at + spans[i].size;
-  }
-  dv_free(spans);
-  return DVBF_OK;
-}
-
-size_t dv_graph_arena_size(const dvbf_graph *g) {
-  return g->arena;
-}
-
-/* ---- Packing: graph, ops, buffers and the ops' data behind each other ---- */
-
-static size_t round_up(size_t size) {
-  return (size + 63) / 64 * 64;
-}
-
-/* An op's data is the content of a remembered block. */
-static size_t data_size(const dvbf_op *op) {
-  if (!op->data) return 0;
-  const unsigned char *content = op->data;
-  return ((const remembered *)(content - offsetof(remembered, content)))->size;
-}
-
-size_t dv_graph_packed_size(const dvbf_graph *g) {
-  size_t size = round_up(sizeof *g) + round_up((size_t)g->n_ops * sizeof *g->ops) +
-                round_up((size_t)g->n_buffers * sizeof *g->buffers);
-  for (int i = 0; i < g->n_ops; i++) size += round_up(data_size(&g->ops[i]));
-  return size;
-}
-
-static void *append(unsigned char **to, const void *from, size_t size) {
-  void *at = *to;
-  if (size) memcpy(at, from, size);
-  *to += round_up(size);
-  return at;
-}
-
-const dvbf_graph *dv_graph_pack(const dvbf_graph *g, void *memory) {
-  unsigned char *to = memory;
-  dvbf_graph *packed = append(&to, g, sizeof *g);
-  packed->ops = append(&to, g->ops, (size_t)g->n_ops * sizeof *g->ops);
-  packed->buffers = append(&to, g->buffers, (size_t)g->n_buffers * sizeof *g->buffers);
-  packed->parameters = NULL;
-  packed->memory = NULL;
-  for (int i = 0; i < g->n_ops; i++)
-    if (g->ops[i].data) packed->ops[i].data = append(&to, g->ops[i].data, data_size(&g->ops[i]));
-  return packed;
-}
-
-/* ---- Running ---- */
-
-dvbf_run dv_run_in(const dvbf_graph *g, dvbf_real *arena) {
-  const dv_kernels *k = dv_kernels_best();
-  return (dvbf_run){.graph = g, .buffers = g->buffers, .k = k, .product = k->product, .arena = arena};
-}
-
-dvbf_status dv_run_init(dvbf_run *run, const dvbf_graph *g, dvbf_error *error) {
-  *run = dv_run_in(g, dv_calloc_aligned(g->arena, sizeof *run->arena));
-  run->begun = dv_calloc((size_t)g->n_buffers + 1, sizeof *run->begun);
-  if (!run->arena || !run->begun) return dv_fail_memory(error, "making room for a shard of the minibatch");
-  return DVBF_OK;
-}
-
-void dv_run_clear(dvbf_run *run) {
-  dv_free(run->arena);
-  dv_free(run->begun);
-  dv_free(run->buffer);
-  *run = (dvbf_run){0};
-}
-
-dvbf_real *dvbf_at(const dvbf_run *run, dvbf_value value) {
-  return dv_at(run, value);
-}
-
-/* The whole gradient of a buffer, NULL where it has none. */
-static dvbf_real *whole_gradient(const dvbf_run *run, const dv_buffer *b) {
-  if (!run->graph->training) return NULL;
-  return b->kind == DV_BUFFER_VALUE       ? run->arena + b->gradient
-         : b->kind == DV_BUFFER_PARAMETER ? run->gradient + b->gradient
-                                          : NULL;
-}
-
-/* A gradient is zeroed when it is asked for first on the way back, while it is about to be used, ... */
-dvbf_real *dvbf_gradient_at(const dvbf_run *run, dvbf_value value) {
-  if (value.buffer < 0) return NULL;
-  const dv_buffer *b = &run->graph->buffers[value.buffer];
-  dvbf_real *whole = whole_gradient(run, b);
-  if (!whole) return NULL;
-  if (!run->begun[b->shares]) memset(whole, 0, b->size * sizeof *whole);
-  run->begun[b->shares] = true;
-  return whole + value.offset;
-}
-
-/* ... or not at all, if whoever asks first writes the whole of it. */
-dvbf_real *dv_gradient_into(const dvbf_run *run, dvbf_value value, bool *add) {
-  *add = true;
-  if (value.buffer < 0) return NULL;
-  const dv_buffer *b = &run->graph->buffers[value.buffer];
-  bool whole = (size_t)value.steps * (size_t)value.rows * (size_t)value.cols == b->size;
-  if (whole && whole_gradient(run, b) && !run->begun[b->shares]) *add = false, run->begun[b->shares] = true;
-  return dvbf_gradient_at(run, value);
-}
-
-void dv_run_forward(dvbf_run *run) {
-  const dvbf_graph *g = run->graph;
-  memset(run->terms, 0, sizeof run->terms);
-  for (int i = 0; i < g->n_ops; i++)
-    if (g->ops[i].type->forward) g->ops[i].type->forward(&g->ops[i], run);
-}
-
-void dv_run_backward(dvbf_run *run) {
-  const dvbf_graph *g = run->graph;
-  memset(run->begun, 0, (size_t)g->n_buffers * sizeof *run->begun);
-  for (int i = g->n_ops - 1; i >= 0; i--)
-    if (g->ops[i].type->backward) g->ops[i].type->backward(&g->ops[i], run);
-  for (int i = 0; i < g->n_buffers; i++)
-    if (g->buffers[i].kind == DV_BUFFER_PARAMETER) dvbf_gradient_at(run, (dvbf_value){.buffer = i});
 }

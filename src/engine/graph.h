@@ -1,0 +1,38 @@
+/* Inside the engine: a program as it is recorded. */
+#ifndef DV_GRAPH_H
+#define DV_GRAPH_H
+
+#include "engine/engine.h"
+
+typedef struct remembered {
+  struct remembered *next;
+  size_t size;
+  _Alignas(16) unsigned char content[];
+} remembered;
+
+struct dvbf_graph {
+  dv_parameters *parameters;
+  int rows;
+  bool training;
+  int noise_numbers;
+  int n_scalars, n_terms;
+  struct {
+    char name[DV_NAME];
+    double otherwise;
+  } scalars[DV_MOST_SCALARS];
+  struct {
+    char name[DV_NAME];
+    double factor;
+  } terms[DV_MOST_TERMS];
+  double flops;
+  dv_buffer *buffers;
+  int n_buffers, room_buffers;
+  dvbf_op *ops;
+  int n_ops, room_ops;
+  remembered *memory;
+  size_t arena;
+  dvbf_status refused;
+  char sentence[400];
+};
+
+#endif
