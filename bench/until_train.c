@@ -71,7 +71,7 @@ static bool passes(held_out *h, uint64_t seed, double *r2) {
   const dvbf_sequences *s = h->sequences;
   size_t n_z = (size_t)h->pass.model->n_z, frames = s->count * s->steps;
   dv_conditions conditions = dv_model_conditions(h->pass.model, seed);
-  dv_pass_run(&h->pass, h->seen, &conditions, collect, h);
+  must(dv_pass_run(&h->pass, h->seen, &conditions, collect, h, &error), &error);
   for (size_t i = 0; i < frames * n_z; i++)
     if (!isfinite(h->z[i])) return false;
   bool all = true;

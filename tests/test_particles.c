@@ -313,13 +313,21 @@ static void smoothed_paths_are_joint(void **unused) {
 
 /* ---- Likelihoods ---- */
 
+static dv_likelihoods likelihoods(const dvbf_model *m, const dvbf_sequences *s, size_t n, uint64_t seed) {
+  dv_likelihoods l;
+  dv_pool *pool = NULL;
+  assert_int_equal(dv_pool_new(&pool, 1, NULL), DVBF_OK);
+  assert_int_equal(dv_likelihoods_of(&l, m, s, n, seed, pool, NULL), DVBF_OK);
+  dv_pool_free(pool);
+  return l;
+}
+
 /* Mean over sequences of (exact ln p - estimate), for weighted paths and particles. */
 static void gaps_of(const dvbf_model *m, const kalman_system *system, const dvbf_sequences *s, size_t n,
                     double *importance, double *particle) {
-  dv_likelihoods l = {0};
+  dv_likelihoods l = likelihoods(m, s, n, 5);
   kalman_belief b[K_STEPS];
   *importance = *particle = 0;
-  assert_int_equal(dv_likelihoods_of(&l, m, s, n, 5, 1, NULL), DVBF_OK);
   for (size_t i = 0; i < COUNT; i++) {
     double truth = exact(system, s, i, false, b);
     *importance += (truth - l.importance[i]) / COUNT;
@@ -357,10 +365,9 @@ static void one_path_is_the_bound(void **unused) {
   dvbf_model *m = make_dvbf(&s, &dense);
   double importance = 0, particle = 0, bound = 0;
   for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-    dv_likelihoods l = {0};
+    dv_likelihoods l = likelihoods(m, &s, 1, seed);
     dvbf_paths *paths = NULL;
     dvbf_infer_options options = {.seed = seed, .threads = 1};
-    assert_int_equal(dv_likelihoods_of(&l, m, &s, 1, seed, 1, NULL), DVBF_OK);
     assert_int_equal(dvbf_infer(&paths, m, &s, &options, NULL), DVBF_OK);
     for (size_t i = 0; i < COUNT; i++) {
       importance += l.importance[i] / (COUNT * SEEDS);

@@ -21,7 +21,8 @@ static void loops_do_not_allocate(void **state) {
   unsigned long ready = dv_allocations();
   assert_true(ready > before);                       /* the counter counts */
   assert_int_equal(dv_updater_run(updater, 25), 25); /* into the fifth epoch */
-  dv_scores scores = dv_validator_run(&validator, -2);
+  dv_scores scores;
+  assert_int_equal(dv_validator_run(&scores, &validator, -2, NULL), DVBF_OK);
   dv_updater_save(updater, snapshot);
   dv_updater_restore(updater, snapshot);
   assert_int_equal(dv_updater_run(updater, 3), 3);

@@ -4,8 +4,8 @@
 #include "base/status.h"
 #include "data/dataset.h"
 #include "evaluate/likelihood.h"
+#include "evaluate/paths.h"
 #include "evaluate/regression.h"
-#include "infer/infer.h"
 #include "infer/universal.h"
 
 #include <math.h>
@@ -20,35 +20,47 @@ void dvbf_evaluation_free(dvbf_evaluation *e) {
   dv_free(e);
 }
 
+/* What one evaluation works with. */
+typedef struct evaluator {
+  const dvbf_model *model;
+  const dvbf_data *data;
+  const dvbf_sequences *sequences;
+  const dv_evaluate_settings *settings;
+  dv_pool *pool;
+  dv_paths *paths; /* drawn anew for each sample */
+  double frames;   /* with a value that is seen */
+  dvbf_evaluation *out;
+} evaluator;
+
 /* ---- Table 1: each column of the ground truth on latent samples ---- */
 
 /* Copies latent samples and one column of the truth, of the frames where it is known; returns their number.
  */
-static size_t gather_frames(const dvbf_sequences *s, const dvbf_paths *paths, size_t column, float *z,
-                            float *y) {
-  size_t n = 0;
+static size_t gather_frames(const evaluator *v, size_t column, float *z, float *y) {
+  const dvbf_sequences *s = v->sequences;
+  size_t n = 0, n_z = v->paths->n_z;
   for (size_t i = 0; i < s->count; i++)
     for (size_t t = 0; t < dvbf_sequence_length(s, i); t++) {
       float truth = s->state[(dvbf_sequence_start(s, i) + t) * s->n_s + column];
       if (isnan(truth)) continue;
-      memcpy(z + n * paths->n_z, paths->z + (i * paths->steps + t) * paths->n_z, paths->n_z * sizeof *z);
+      memcpy(z + n * n_z, v->paths->z + (i * s->steps + t) * n_z, n_z * sizeof *z);
       y[n++] = truth;
     }
   return n;
 }
 
-static dvbf_status regress(dvbf_evaluation *e, const dvbf_data *data, const dvbf_sequences *s,
-                           const dvbf_paths *paths, dvbf_error *error) {
-  if (!s->n_s) return DVBF_OK;
-  size_t frames = s->count * s->steps;
-  float *z = dv_calloc(frames, paths->n_z * sizeof *z), *y = dv_calloc(frames, sizeof *y);
-  e->regressions = dv_calloc(s->n_s, sizeof *e->regressions);
+static dvbf_status regress(evaluator *v, dvbf_error *error) {
+  dvbf_evaluation *e = v->out;
+  size_t n_s = v->sequences->n_s, frames = v->sequences->count * v->sequences->steps, n_z = v->paths->n_z;
+  if (!n_s) return DVBF_OK;
+  float *z = dv_calloc(frames, n_z * sizeof *z), *y = dv_calloc(frames, sizeof *y);
+  e->regressions = dv_calloc(n_s, sizeof *e->regressions);
   dvbf_status status = z && y && e->regressions ? DVBF_OK : dv_fail_memory(error, "regressing");
-  for (size_t i = 0; i < s->n_s && !status; i++) {
+  for (size_t i = 0; i < n_s && !status; i++) {
     dvbf_regression *r = &e->regressions[i];
-    memcpy(r->name, data->state_names[i], sizeof r->name);
-    size_t n = gather_frames(s, paths, i, z, y);
-    status = dv_regress(z, n, paths->n_z, y, 1, &r->r2, &r->log_likelihood, NULL, error);
+    memcpy(r->name, v->data->state_names[i], sizeof r->name);
+    size_t n = gather_frames(v, i, z, y);
+    status = dv_regress(z, n, n_z, y, 1, &r->r2, &r->log_likelihood, NULL, error);
     e->n_regressions = i + 1;
   }
   dv_free(z);
@@ -65,11 +77,11 @@ static double total(const double *values, size_t n) {
 }
 
 /* Adds one sample's bound, in nats per frame. */
-static double add_bound(dvbf_evaluation *e, const dvbf_sequences *s, const dvbf_paths *paths, double frames,
-                        double kl_v) {
-  size_t all = s->count * s->steps;
-  double reconstruction = total(paths->log_likelihood, all) / frames;
-  double kl_w = total(paths->kl, all) / frames;
+static double add_bound(evaluator *v, double kl_v) {
+  dvbf_evaluation *e = v->out;
+  size_t all = v->sequences->count * v->sequences->steps;
+  double reconstruction = total(v->paths->log_likelihood, all) / v->frames;
+  double kl_w = total(v->paths->kl, all) / v->frames;
   e->reconstruction += reconstruction;
   e->kl_w += kl_w;
   e->kl_v += kl_v;
@@ -86,17 +98,36 @@ static void average_bound(dvbf_evaluation *e, const double *elbo, size_t samples
   e->elbo_deviation = samples > 1 ? sqrt(squares / (double)(samples - 1)) : 0;
 }
 
+static dvbf_status filter(evaluator *v, dvbf_error *error) {
+  size_t samples = (size_t)v->settings->samples;
+  double *elbo = dv_calloc(samples, sizeof *elbo);
+  double kl_v = dv_universal_kl(v->model) * (double)v->sequences->count / v->frames;
+  dv_pass pass = {0};
+  dvbf_status status = elbo ? dv_pass_init(&pass, v->model, v->pool, v->sequences, 0, error)
+                            : dv_fail_memory(error, "evaluating");
+  for (size_t i = 0; i < samples && !status; i++) {
+    status = dv_paths_draw(v->paths, &pass, v->sequences, (uint64_t)v->settings->seed + i, false, error);
+    if (!status) elbo[i] = add_bound(v, kl_v);
+    if (!status && i == 0) status = regress(v, error);
+  }
+  if (!status) average_bound(v->out, elbo, samples);
+  dv_pass_clear(&pass);
+  dv_free(elbo);
+  return status;
+}
+
 /* Closer bounds, by weighted paths and particles. */
-static dvbf_status tighten(dvbf_evaluation *e, const dvbf_model *m, const dvbf_sequences *s,
-                           const dv_evaluate_settings *o, double frames, dvbf_error *error) {
+static dvbf_status tighten(evaluator *v, dvbf_error *error) {
+  dvbf_evaluation *e = v->out;
+  size_t count = v->sequences->count;
   dv_likelihoods l = {0};
   e->importance_bound = e->particle_bound = NAN;
-  if (!o->particles) return DVBF_OK;
-  e->particles = (size_t)o->particles;
-  dvbf_status status =
-      dv_likelihoods_of(&l, m, s, e->particles, (uint64_t)o->seed, (unsigned)o->threads, error);
-  if (!status) e->importance_bound = total(l.importance, s->count) / frames - e->kl_v;
-  if (!status && l.particle) e->particle_bound = total(l.particle, s->count) / frames - e->kl_v;
+  e->particles = (size_t)v->settings->particles;
+  if (!e->particles) return DVBF_OK;
+  dvbf_status status = dv_likelihoods_of(&l, v->model, v->sequences, e->particles,
+                                         (uint64_t)v->settings->seed, v->pool, error);
+  if (!status) e->importance_bound = total(l.importance, count) / v->frames - e->kl_v;
+  if (!status && l.particle) e->particle_bound = total(l.particle, count) / v->frames - e->kl_v;
   dv_likelihoods_free(&l);
   return status;
 }
@@ -140,75 +171,65 @@ static dvbf_status add_errors(double *out, const dvbf_sequences *s, const float 
   return status;
 }
 
-static dvbf_status predict(dvbf_evaluation *e, const dvbf_model *m, const dvbf_sequences *s,
-                           const dv_evaluate_settings *o, dvbf_error *error) {
-  size_t needed = (size_t)dv_model_frames_needed(m), asked = (size_t)o->observe;
-  dvbf_infer_options options = {.observe = asked > needed ? asked : needed, .threads = (unsigned)o->threads};
-  if (options.observe >= s->steps) return DVBF_OK; /* nothing is left to predict: horizon stays 0 */
-  e->observed = options.observe;
-  e->horizon = s->steps - options.observe;
+static dvbf_status predict(evaluator *v, dvbf_error *error) {
+  dvbf_evaluation *e = v->out;
+  const dvbf_sequences *s = v->sequences;
+  int64_t samples = v->settings->samples;
+  size_t needed = (size_t)dv_model_frames_needed(v->model), asked = (size_t)v->settings->observe;
+  size_t observe = asked > needed ? asked : needed;
+  if (observe >= s->steps) return DVBF_OK; /* nothing is left to predict: horizon stays 0 */
+  e->observed = observe;
+  e->horizon = s->steps - observe;
   e->mse = dv_calloc(e->horizon, sizeof *e->mse);
   e->mse_mean_path = dv_calloc(e->horizon, sizeof *e->mse_mean_path);
   e->mse_repeat = dv_calloc(e->horizon, sizeof *e->mse_repeat);
   if (!e->mse || !e->mse_mean_path || !e->mse_repeat) return dv_fail_memory(error, "scoring predictions");
-  dvbf_status status = add_errors(e->mse_repeat, s, NULL, e->observed, e->horizon, 1, error);
-  for (int64_t i = 0; i <= o->samples && !status; i++) { /* the last pass is the mean path */
-    dvbf_paths *paths = NULL;
-    options.mean_path = i == o->samples;
-    options.seed = (uint64_t)(o->seed + i);
-    status = dvbf_infer(&paths, m, s, &options, error);
-    if (status) break;
-    status = add_errors(options.mean_path ? e->mse_mean_path : e->mse, s, paths->x, e->observed, e->horizon,
-                        options.mean_path ? 1 : 1 / (double)o->samples, error);
-    dvbf_paths_free(paths);
+  dv_pass pass = {0};
+  dvbf_status status = add_errors(e->mse_repeat, s, NULL, observe, e->horizon, 1, error);
+  if (!status) status = dv_pass_init(&pass, v->model, v->pool, s, (int)observe, error);
+  for (int64_t i = 0; i <= samples && !status; i++) {
+    bool noise_free = i == samples; /* the last one */
+    status = dv_paths_draw(v->paths, &pass, s, (uint64_t)(v->settings->seed + i), noise_free, error);
+    if (!status)
+      status = add_errors(noise_free ? e->mse_mean_path : e->mse, s, v->paths->x, observe, e->horizon,
+                          noise_free ? 1 : 1 / (double)samples, error);
   }
+  dv_pass_clear(&pass);
   return status;
 }
 
 /* ---- All of it ---- */
 
-static dvbf_status filter(dvbf_evaluation *e, const dvbf_model *m, const dvbf_data *data,
-                          const dvbf_sequences *s, const dv_evaluate_settings *o, double frames,
-                          dvbf_error *error) {
-  size_t samples = (size_t)o->samples;
-  double *elbo = dv_calloc(samples, sizeof *elbo), kl_v = dv_universal_kl(m) * (double)s->count / frames;
-  dvbf_status status = elbo ? DVBF_OK : dv_fail_memory(error, "evaluating");
-  for (size_t i = 0; i < samples && !status; i++) {
-    dvbf_infer_options options = {.seed = (uint64_t)o->seed + i, .threads = (unsigned)o->threads};
-    dvbf_paths *paths = NULL;
-    status = dvbf_infer(&paths, m, s, &options, error);
-    if (status) break;
-    elbo[i] = add_bound(e, s, paths, frames, kl_v);
-    if (i == 0) status = regress(e, data, s, paths, error);
-    dvbf_paths_free(paths);
-  }
-  if (!status) average_bound(e, elbo, samples);
-  dv_free(elbo);
-  return status;
+static dvbf_status measure_data(evaluator *v, dvbf_error *error) {
+  dv_statistics x = {0};
+  dvbf_status status = dv_statistics_of_x(&x, v->sequences, error);
+  if (status) return status;
+  v->frames = (double)x.frames;
+  v->out->pixel_variance = total(x.variance, v->sequences->n_x) / (double)v->sequences->n_x;
+  dv_statistics_free(&x);
+  return v->frames > 0 ? DVBF_OK
+                       : dv_fail(error, DVBF_FORMAT,
+                                 "nothing is seen of the sequences to evaluate: all of x is missing");
 }
 
 dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *m, const dvbf_data *data,
                           const dvbf_sequences *s, const dvbf_settings *settings, dvbf_error *error) {
-  const dv_evaluate_settings *o = dv_settings_evaluate(settings, error);
-  if (!o) return DVBF_ARGUMENT;
+  evaluator v = {.model = m, .data = data, .sequences = s, .settings = dv_settings_evaluate(settings, error)};
+  if (!v.settings) return DVBF_ARGUMENT;
   if (!s->count) return dv_fail(error, DVBF_FORMAT, "there are no sequences to evaluate in this split");
-  dvbf_evaluation *e = dv_calloc(1, sizeof *e);
-  if (!e) return dv_fail_memory(error, "evaluating");
-  dv_statistics x = {0};
-  dvbf_status status = dv_statistics_of_x(&x, s, error);
-  if (!status && !x.frames)
-    status = dv_fail(error, DVBF_FORMAT, "nothing is seen of the sequences to evaluate: all of x is missing");
-  if (!status) {
-    e->pixel_variance = total(x.variance, s->n_x) / (double)s->n_x;
-    status = filter(e, m, data, s, o, (double)x.frames, error);
-    if (!status) status = tighten(e, m, s, o, (double)x.frames, error);
-  }
-  dv_statistics_free(&x);
-  if (!status) status = predict(e, m, s, o, error);
-  if (status) {
-    dvbf_evaluation_free(e);
-    return status;
-  }
-  *out = e;
-  return DVBF_OK;
+  v.out = dv_calloc(1, sizeof *v.out);
+  dvbf_status status = v.out ? dv_model_takes(m, s, error) : dv_fail_memory(error, "evaluating");
+  if (!status) status = measure_data(&v, error);
+  if (!status) status = dv_pool_new(&v.pool, (unsigned)v.settings->threads, error);
+  if (!status) status = dv_paths_new(&v.paths, m, s, error);
+  if (!status) status = filter(&v, error);
+  if (!status) status = tighten(&v, error);
+  if (!status) status = predict(&v, error);
+  dv_paths_free(v.paths);
+  dv_pool_free(v.pool);
+  if (status)
+    dvbf_evaluation_free(v.out);
+  else
+    *out = v.out;
+  return status;
 }

@@ -43,23 +43,20 @@ static dvbf_status run(job *j, const dvbf_model *m, size_t particles, dv_pool *p
 }
 
 dvbf_status dv_likelihoods_of(dv_likelihoods *out, const dvbf_model *m, const dvbf_sequences *s,
-                              size_t particles, uint64_t seed, unsigned threads, dvbf_error *error) {
-  dv_pool *pool = NULL;
+                              size_t particles, uint64_t seed, dv_pool *pool, dvbf_error *error) {
   bool filter = m->settings->model == DV_DVBF;
   *out = (dv_likelihoods){dv_calloc(s->count, sizeof *out->importance),
                           filter ? dv_calloc(s->count, sizeof *out->particle) : NULL};
   if (!out->importance || (filter && !out->particle)) return dv_fail_memory(error, "measuring likelihoods");
-  dvbf_status status = dv_pool_new(&pool, threads, error);
-  if (status) return status;
   job j = {.sequences = s, .out = out, .seed = seed, .workers = dv_pool_size(pool)};
   j.list = dv_calloc((size_t)j.workers, sizeof *j.list);
-  status = j.list ? run(&j, m, particles, pool, error) : dv_fail_memory(error, "measuring likelihoods");
+  dvbf_status status =
+      j.list ? run(&j, m, particles, pool, error) : dv_fail_memory(error, "measuring likelihoods");
   for (int i = 0; j.list && i < j.workers; i++) {
     dv_importance_clear(&j.list[i].importance);
     dv_particles_clear(&j.list[i].particles);
   }
   dv_free(j.list);
-  dv_pool_free(pool);
   return status;
 }
 

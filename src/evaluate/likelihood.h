@@ -2,7 +2,8 @@
 #ifndef DV_LIKELIHOOD_H
 #define DV_LIKELIHOOD_H
 
-#include "infer/infer.h"
+#include "exec/pool.h"
+#include "model/model.h"
 
 /* Estimates of ln p(x) of each sequence, all too low on average and closer the more paths; given one v ~ q(v)
  * for each sequence, so that KL(q(v) || p(v)) / N is still to be taken off. */
@@ -13,7 +14,7 @@ typedef struct dv_likelihoods {
 
 /* Free with dv_likelihoods_free, also after a failure. */
 dvbf_status dv_likelihoods_of(dv_likelihoods *out, const dvbf_model *model, const dvbf_sequences *s,
-                              size_t particles, uint64_t seed, unsigned threads, dvbf_error *error);
+                              size_t particles, uint64_t seed, dv_pool *pool, dvbf_error *error);
 void dv_likelihoods_free(dv_likelihoods *likelihoods);
 
 #endif

@@ -6,12 +6,14 @@
 
 enum { ROWS = 50 }; /* sequences of a shard, at most */
 
-dvbf_status dv_pass_init(dv_pass *pass, dvbf_model *model, dv_pool *pool, const dvbf_sequences *s,
+dvbf_status dv_pass_init(dv_pass *pass, const dvbf_model *model, dv_pool *pool, const dvbf_sequences *s,
                          int observe, dvbf_error *error) {
   int steps = (int)s->steps, rows = s->count < ROWS ? (int)s->count : ROWS;
   observe = observe && observe < steps ? observe : steps;
   *pass = (dv_pass){.model = model, .pool = pool, .observe = observe};
-  dvbf_status status = dv_program_record(&pass->program, model, steps, rows, observe, dv_gaps_of(s), error);
+  /* Recording only looks up the parameters of a complete model. */
+  dvbf_status status =
+      dv_program_record(&pass->program, (dvbf_model *)model, steps, rows, observe, dv_gaps_of(s), error);
   if (status) return status;
   int workers = dv_pool_size(pool);
   pass->runs = dv_calloc((size_t)workers, sizeof *pass->runs);
@@ -59,10 +61,11 @@ static void run_shards(void *argument, int worker) {
   }
 }
 
-void dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_conditions *conditions,
-                 dv_pass_fn *collect, void *user) {
+dvbf_status dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_conditions *conditions,
+                        dv_pass_fn *collect, void *user, dvbf_error *error) {
   job j = {pass, sequences, conditions, collect, user};
   dv_pool_run(pass->pool, run_shards, &j);
+  return dv_sequences_intact(sequences, error);
 }
 
 size_t dv_pass_shards(const dv_pass *pass, const dvbf_sequences *sequences) {

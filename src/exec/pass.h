@@ -6,7 +6,7 @@
 #include "model/model.h"
 
 typedef struct dv_pass {
-  dvbf_model *model;
+  const dvbf_model *model;
   dv_pool *pool;
   dv_program program;
   int observe;
@@ -14,8 +14,8 @@ typedef struct dv_pass {
 } dv_pass;
 
 /* Records for these sequences, of whose steps `observe` are seen (0: all). */
-dvbf_status dv_pass_init(dv_pass *pass, dvbf_model *model, dv_pool *pool, const dvbf_sequences *sequences,
-                         int observe, dvbf_error *error);
+dvbf_status dv_pass_init(dv_pass *pass, const dvbf_model *model, dv_pool *pool,
+                         const dvbf_sequences *sequences, int observe, dvbf_error *error);
 void dv_pass_clear(dv_pass *pass);
 
 /* After the shard of sequences first .. first + count - 1 was run; called on any worker, each shard once. */
@@ -23,9 +23,9 @@ typedef void dv_pass_fn(void *user, const dv_program *program, const dvbf_run *r
                         size_t first, int count);
 
 /* Runs over all sequences, those it was recorded for or others like them, with the parameters of the model.
- * Allocates nothing. */
-void dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_conditions *conditions,
-                 dv_pass_fn *collect, void *user);
+ * Fails where frames could not be read, as these look missing to the model. Allocates nothing. */
+dvbf_status dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_conditions *conditions,
+                        dv_pass_fn *collect, void *user, dvbf_error *error);
 size_t dv_pass_shards(const dv_pass *pass, const dvbf_sequences *sequences);
 
 #endif

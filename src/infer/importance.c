@@ -3,7 +3,6 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
-#include "infer/infer.h"
 #include "infer/particles.h"
 #include "infer/weights.h"
 

@@ -208,7 +208,7 @@ dvbf_status dv_request_make(dv_request *q, const dvbf_model *model, const dvbf_s
   *q = (dv_request){.model = model};
   if (!s && !strcmp(table, "sample")) return make_sample(q, NULL, settings, error);
   if (!s) return dv_fail(error, DVBF_ARGUMENT, "sequences are needed, as only samples begin without any");
-  dvbf_status status = dv_infer_check(model, s, error);
+  dvbf_status status = dv_model_takes(model, s, error);
   if (!status && s->steps > 16777216)
     status = dv_fail(error, DVBF_FORMAT, "sequences of %zu steps are too long; cut them", s->steps);
   return status ? status : make(q, table, s, settings, error);

@@ -2,7 +2,8 @@
 #ifndef DV_REQUEST_H
 #define DV_REQUEST_H
 
-#include "infer/infer.h"
+#include "exec/pool.h"
+#include "model/model.h"
 
 enum { DV_MOST_QUANTILES = 32 };
 

@@ -53,6 +53,18 @@ double dv_log_ratio(const dv_program *p, const dvbf_run *run, const dvbf_model *
   return prior - log_q(m, row_of(run, p->head, t, r), row_of(run, p->noise, t, r), n);
 }
 
+double dv_frame_jacobian(const dvbf_model *m, double whole, const dv_program *p, const dvbf_run *run, int t,
+                         int r) {
+  size_t n = (size_t)m->n_x, frame = (size_t)t * (size_t)p->rows + (size_t)r;
+  if (!(dvbf_at(run, p->mask)[frame] > 0)) return 0;
+  if (!p->gaps || n == 1) return whole;
+  const dvbf_real *seen = dvbf_at(run, p->seen) + frame * n;
+  double sum = 0;
+  for (size_t i = 0; i < n; i++)
+    if (seen[i] > 0) sum += log((double)m->x.scale[i]);
+  return sum;
+}
+
 /* ---- Weights ---- */
 
 double dv_log_sum_exp(const double *x, size_t n) {

@@ -10,6 +10,10 @@ double dv_log_ratio_first(const dv_program *program, const dvbf_run *run, const 
  * from the prior. */
 double dv_log_ratio(const dv_program *program, const dvbf_run *run, const dvbf_model *model, int t, int r);
 
+/* What scaling adds to ln p of frame t of row r; 0 where it is not seen. `whole` is that of a whole frame. */
+double dv_frame_jacobian(const dvbf_model *model, double whole, const dv_program *program,
+                         const dvbf_run *run, int t, int r);
+
 /* ln sum exp x [n], without overflow; NaN counts as -inf. */
 double dv_log_sum_exp(const double *x, size_t n);
 /* weight [n] = exp(x - ln sum exp x); all alike where every x is -inf. Returns ln sum exp x. */

@@ -169,6 +169,16 @@ const dvbf_settings *dvbf_model_settings(const dvbf_model *m) {
   return m->settings_object;
 }
 
+dvbf_status dv_model_takes(const dvbf_model *m, const dvbf_sequences *s, dvbf_error *error) {
+  if (s->n_x != (size_t)m->n_x || s->n_u != (size_t)m->n_u)
+    return dv_fail(
+        error, DVBF_FORMAT,
+        "the model was trained on x of %d columns and u of %d, the data have %zu and %zu; use data of the "
+        "same kind",
+        m->n_x, m->n_u, s->n_x, s->n_u);
+  return dv_sequences_validate(s, "data", "", error);
+}
+
 dv_conditions dv_model_conditions(const dvbf_model *m, uint64_t seed) {
   dv_conditions c = {.seed = seed, .stream = DV_STREAM_INFERENCE, .scale = 1};
   dv_conditions_set(&c, DVBF_LOG_SIGMA_FLOOR, m->log_sigma_floor);

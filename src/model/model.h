@@ -112,6 +112,8 @@ static inline int dv_model_frames_needed(const dvbf_model *m) {
              : 1;
 }
 
+/* Refuses sequences of another shape than the model's, or with values that are not finite. */
+dvbf_status dv_model_takes(const dvbf_model *model, const dvbf_sequences *sequences, dvbf_error *error);
 /* How a trained model runs, with noise of `seed`: no temperature, no dropout. */
 dv_conditions dv_model_conditions(const dvbf_model *model, uint64_t seed);
 

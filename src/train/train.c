@@ -144,8 +144,8 @@ static dvbf_status validate(trainer *t, bool *finite) {
   uint64_t last = dv_updater_updates(t->updater) - 1;
   dv_conditions conditions = dv_schedule_at(t->s, last, 0);
   double floor = dv_conditions_get(&conditions, DVBF_LOG_SIGMA_FLOOR);
-  dv_scores scores = dv_validator_run(&t->validator, floor);
-  dvbf_status status = dv_sequences_intact(&t->valid, t->error);
+  dv_scores scores;
+  dvbf_status status = dv_validator_run(&scores, &t->validator, floor, t->error);
   if (status) return status;
   *finite = isfinite(scores.bound);
   if (!*finite) return DVBF_OK;

@@ -95,14 +95,14 @@ static void collect_errors(void *user, const dv_program *p, const dvbf_run *run,
   v->errors[shard][1] = variance;
 }
 
-dv_scores dv_validator_run(dv_validator *v, double log_sigma_floor) {
+dvbf_status dv_validator_run(dv_scores *out, dv_validator *v, double log_sigma_floor, dvbf_error *error) {
   const dvbf_model *m = v->filter.model;
   dv_conditions conditions = dv_model_conditions(m, (uint64_t)m->settings->seed);
   dv_conditions_set(&conditions, DVBF_LOG_SIGMA_FLOOR, log_sigma_floor);
   dv_scores s = {.prediction = NAN};
   double per_frame = v->frames > 0 ? 1 / v->frames : 0;
   size_t shards = dv_pass_shards(&v->filter, v->sequences);
-  dv_pass_run(&v->filter, v->sequences, &conditions, collect_terms, v);
+  dvbf_status status = dv_pass_run(&v->filter, v->sequences, &conditions, collect_terms, v, error);
   for (size_t i = 0; i < shards; i++) {
     s.reconstruction += term_of(v, i, DVBF_RECONSTRUCTION) * per_frame;
     s.kl_w += term_of(v, i, DVBF_KL_W) * per_frame;
@@ -110,12 +110,13 @@ dv_scores dv_validator_run(dv_validator *v, double log_sigma_floor) {
   }
   s.reconstruction += v->jacobian * per_frame;
   s.bound = s.reconstruction - s.kl_w - s.kl_v;
-  if (v->predict.runs) {
+  if (!status && v->predict.runs) {
     double sum = 0, variance = 0;
     conditions.noise_free = true;
-    dv_pass_run(&v->predict, v->sequences, &conditions, collect_errors, v);
+    status = dv_pass_run(&v->predict, v->sequences, &conditions, collect_errors, v, error);
     for (size_t i = 0; i < shards; i++) sum += v->errors[i][0], variance += v->errors[i][1];
     if (variance > 0) s.prediction = sum / variance;
   }
-  return s;
+  if (!status) *out = s;
+  return status;
 }

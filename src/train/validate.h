@@ -23,6 +23,6 @@ dvbf_status dv_validator_init(dv_validator *v, dvbf_model *model, dv_pool *pool,
                               const dvbf_sequences *sequences, dvbf_error *error);
 void dv_validator_clear(dv_validator *v);
 /* Scores with the floor of sigma that training has reached. Allocates nothing. */
-dv_scores dv_validator_run(dv_validator *v, double log_sigma_floor);
+dvbf_status dv_validator_run(dv_scores *out, dv_validator *v, double log_sigma_floor, dvbf_error *error);
 
 #endif

@@ -1,0 +1,31 @@
+/* One path through the latent space for each sequence: filtered while x is seen, predicted afterwards. What
+ * evaluation and figures look at; dvbf_estimate is for users. */
+#ifndef DV_PATHS_H
+#define DV_PATHS_H
+
+#include "exec/pass.h"
+
+typedef dvbf_paths dv_paths;
+
+/* Makes room for paths through these sequences. */
+dvbf_status dv_paths_new(dv_paths **out, const dvbf_model *model, const dvbf_sequences *sequences,
+                         dvbf_error *error);
+void dv_paths_free(dv_paths *paths);
+
+/* Fills them by one run of a pass over the sequences. noise_free: every noise is at its mean, so that w = 0
+ * where it is predicted. Allocates nothing. */
+dvbf_status dv_paths_draw(dv_paths *paths, dv_pass *pass, const dvbf_sequences *sequences, uint64_t seed,
+                          bool noise_free, dvbf_error *error);
+
+typedef struct dv_path_options {
+  size_t observe; /* steps whose x is seen; 0: all */
+  bool noise_free;
+  uint64_t seed;
+  unsigned threads; /* 0: all cores */
+} dv_path_options;
+
+/* Checks the sequences, makes a pass over them and draws paths, once. Free with dv_paths_free. */
+dvbf_status dv_paths_of(dv_paths **out, const dvbf_model *model, const dvbf_sequences *sequences,
+                        const dv_path_options *options, dvbf_error *error);
+
+#endif
