@@ -58,8 +58,27 @@ static inline void each_header(malformed_fn *each) {
   }
 }
 
+/* The header ends where the file does, behind a number too large for anything, in a string or a number. */
+static inline void each_unterminated(malformed_fn *each) {
+  const char *const headers[] = {"{'shape': (99999999999999999999),'s",
+                                 "{'shape': (99999999999999999999",
+                                 "{'shape': (9",
+                                 "{'shape': (",
+                                 "{'shape",
+                                 "{'"};
+  for (int i = 0; i < 6; i++) {
+    unsigned char file[64] = "\x93NUMPY\1";
+    size_t length = strlen(headers[i]);
+    file[8] = (unsigned char)length;
+    memcpy(file + 10, headers[i], length);
+    write_bytes(in_folder("open.npy"), file, 10 + length);
+    each(&(malformed){"open.npy", "damaged NPY header"});
+  }
+}
+
 static inline void each_npy(malformed_fn *each) {
   each_header(each);
+  each_unterminated(each);
   write_bytes(in_folder("magic.npy"), "\x93NUMPY", 6);
   each(&(malformed){"magic.npy", "NPY format"});
   write_bytes(in_folder("long.npy"), "\x93NUMPY\1\0\xff\xff{'descr'", 18);
@@ -172,8 +191,9 @@ static inline void each_csv(malformed_fn *each) {
       {"blank.csv", "\n\n  \n# nothing\n", "no lines"},
       {"text.csv", "a,b\nc,d\n", "no column of numbers"},
       {"word.csv", "x,u\n1,2\n3,four\n", "line 3, column u: \"four\""},
-      {"infinite.csv", "x,u\n1,2\n3,4\ninf,5\n", "finite"},
-      {"large.csv", "x,u\n1,2\n3,4\n1e999,5\n", "finite"},
+      {"infinite.csv", "x,u\n1,2\n3,4\ninf,5\n", "line 4, column x: \"inf\" is not in"},
+      {"large.csv", "x,u\n1,2\n3,4\n1e39,5\n", "line 4, column x: \"1e39\" is not in [-3.4e38"},
+      {"larger.csv", "x,u\n1,2\n3,4\n5,-1e999\n", "line 4, column u: \"-1e999\" is not in [-3.4e38"},
       {"control.csv", "x,u\n1,2\n3,4\n\x1b[2J,5\n", "CSV"},
       {"digits.csv",
        "x\n1\n12345678901234567890123456789012345678901234567890123456789012345678901234567890e-70\n",

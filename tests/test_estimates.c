@@ -73,7 +73,7 @@ static void wrong_usage_is_status_2(void **state) {
       {"predict run data.h5 -o x.h5 --observe 16 --steps 1", "sequence 0 (counted from 0) has only 15 steps"},
       {"predict run data.h5 -o x.h5 --steps 12", "ask for at most 11 steps after the observed ones, or say"},
       {"predict run data.h5 -o x.h5 --quantiles 0.5,1", "numbers in (0, 1)"},
-      {"predict run data.h5 -o x.h5 --quantiles 0.5:0.6", "only a comma"},
+      {"predict run data.h5 -o x.h5 --quantiles 0.5:0.6", "with commas between"},
       {"predict run data.h5 -o x.h5 --quantiles ,", "numbers in (0, 1)"},
       {"sample run -o x.h5 --controls refuse",
        "controls are needed for 99 steps but the data have them for 0"},

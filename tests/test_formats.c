@@ -1,6 +1,7 @@
 /* Files of all formats become the same data. */
 #include "arrays.h"
 #include "data/dataset.h"
+#include "format/archive.h"
 #include "format/decimal.h"
 
 #include <math.h>
@@ -226,6 +227,33 @@ static void test_keys(void **unused) {
   expect_refusal("names pos and speed", "a.npz", "x-key", "pos,speed", NULL);
   expect_refusal("there is no array force", "a.npz", "x-key", "pos", "u-key", "force", NULL);
   expect_refusal("CSV files only", "a.npz", "outputs", "pos", NULL);
+}
+
+/* Arrays of one role stand side by side, so that all must have the same steps. A step less is allowed for u,
+ * but not for some of its arrays. */
+static void test_parts_have_the_same_steps(void **unused) {
+  (void)unused;
+  write_zip("a.npz", true, 3,
+            (member[]){floats("x.npy", "(2, 5, 3)", waves(), 30), floats("a.npy", "(2, 5)", waves(), 10),
+                       floats("b.npy", "(2, 4)", waves(), 8)});
+  expect_refusal("b has 4 steps but a, which u-key names beside it, has 5", "a.npz", "u-key", "a,b", NULL);
+  expect_refusal("a has 5 steps but b", "a.npz", "u-key", "b,a", NULL);
+}
+
+/* No format is asked for elements that an array does not have. */
+static void test_reads_stay_inside(void **unused) {
+  (void)unused;
+  dv_archive *a = NULL;
+  dvbf_settings *how = NULL;
+  float value;
+  write_npy("a.npy", npy("<f4", false, "(4, 3)", waves(), 48));
+  assert_int_equal(dvbf_settings_new(&how, "data", NULL), DVBF_OK);
+  assert_int_equal(dv_archive_open(&a, in_folder("a.npy"), dv_settings_data(how, NULL), NULL), DVBF_OK);
+  assert_null(dv_array_read(a, &a->arrays[0], 11, 1, &value, NULL));
+  assert_non_null(dv_array_read(a, &a->arrays[0], 12, 1, &value, NULL));
+  assert_non_null(dv_array_read(a, &a->arrays[0], 11, SIZE_MAX, &value, NULL));
+  dv_archive_release(a);
+  dvbf_settings_free(how);
 }
 
 /* ---- Layouts ---- */
@@ -456,7 +484,7 @@ static void test_decimals_are_exact(void **unused) {
     char text[128];
     snprintf(text, sizeof text, formats[i % 6], number);
     if (strlen(text) > 100) continue;
-    assert_true(dv_decimal(text, text + strlen(text), false, &read));
+    assert_true(dv_decimal(dv_cursor_of(text), false, &read));
     float expected = strtof(text, NULL);
     if (memcmp(&read, &expected, sizeof read)) fail_msg("%s: %.9g, not %.9g", text, read, expected);
   }
@@ -464,9 +492,9 @@ static void test_decimals_are_exact(void **unused) {
                                       "1,5",   "abc", ".",  "+",   "1e+",  "12a"};
   float read;
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-    if (dv_decimal(wrong[i], wrong[i] + strlen(wrong[i]), false, &read)) fail_msg("%s is a number", wrong[i]);
+    if (dv_decimal(dv_cursor_of(wrong[i]), false, &read)) fail_msg("%s is a number", wrong[i]);
   static const char middle[] = "1.00000005960464477539062500000000000000000000000000000000000000001";
-  assert_true(dv_decimal(middle, middle + strlen(middle), false, &read) && read == 0x1.000002p0F);
+  assert_true(dv_decimal(dv_cursor_of(middle), false, &read) && read == 0x1.000002p0F);
 }
 
 /* ---- Episodes ---- */
@@ -792,6 +820,8 @@ int main(void) {
       cmocka_unit_test(test_names_of_splits),
       cmocka_unit_test(test_missing_valid),
       cmocka_unit_test(test_keys),
+      cmocka_unit_test(test_parts_have_the_same_steps),
+      cmocka_unit_test(test_reads_stay_inside),
       cmocka_unit_test(test_recordings_and_stacks),
       cmocka_unit_test(test_lengths),
       cmocka_unit_test(test_masks),

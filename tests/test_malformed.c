@@ -165,6 +165,10 @@ static void test_tensors(void **unused) {
   snprintf(moved, sizeof moved, "%s", second);
   moved[1] = (char)(moved[1] == '1' ? '2' : '1');
   change_model(good, size, second, moved, "a.safetensors");
+  good = realloc(good, size + 3);
+  assert_non_null(good);
+  memset(good + size, 0, 3);
+  change_model(good, size + 3, "\"dvbf 1\"", "\"dvbf 1\"", "3 of its bytes belong to no tensor");
   free(good);
   dvbf_model_free(model);
   dvbf_data_free(data);

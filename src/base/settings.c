@@ -1,6 +1,8 @@
 #include "base/settings.h"
 
+#include "base/cursor.h"
 #include "base/file.h"
+#include "base/locale.h"
 #include "base/memory.h"
 #include "base/presets.h"
 #include "base/status.h"
@@ -119,6 +121,8 @@ struct dvbf_settings {
   _Alignas(double) unsigned char values[];
 };
 
+#define BLANKS " \t\r" /* inside a line */
+
 static const table *find_table(const char *name) {
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
     if (!strcmp(tables[i].name, name)) return &tables[i];
@@ -197,6 +201,7 @@ static void spread_choices(const char *choices, char *out, size_t size) {
 }
 
 static void range_text(const entry *e, char *out, size_t size) {
+  DV_PLAIN_NUMBERS;
   if (e->choices)
     spread_choices(e->choices, out, size);
   else if (e->kind == KIND_TEXT)
@@ -216,6 +221,7 @@ static dvbf_status out_of_range(const entry *e, const char *value, dvbf_error *e
 }
 
 static dvbf_status set_entry(unsigned char *values, const entry *e, const char *text, dvbf_error *error) {
+  DV_PLAIN_NUMBERS;
   char *end;
   errno = 0;
   if (e->choices) {
@@ -244,6 +250,7 @@ static dvbf_status set_entry(unsigned char *values, const entry *e, const char *
 }
 
 static void get_entry(const unsigned char *values, const entry *e, char *out, size_t size) {
+  DV_PLAIN_NUMBERS;
   if (e->kind == KIND_TEXT) {
     snprintf(out, size, "%s", (const char *)values + e->offset);
     return;
@@ -349,20 +356,18 @@ dvbf_status dvbf_settings_take(dvbf_settings *s, const dvbf_settings *from, dvbf
 }
 
 /* Applies one `name = value` line; blank lines and comments are skipped. */
-static dvbf_status apply_line(dvbf_settings *s, char *line, const char *where, size_t number,
+static dvbf_status apply_line(dvbf_settings *s, dv_cursor line, const char *where, size_t number,
                               dvbf_error *error) {
-  line[strcspn(line, "#\r\n")] = 0;
-  char *name = line + strspn(line, " \t");
-  if (!*name) return DVBF_OK;
-  char *equals = strchr(name, '=');
-  if (!equals)
-    return dv_fail(error, DVBF_FORMAT, "%s, line %zu: \"%.60s\" is not of the form name = value", where,
-                   number, name);
-  *equals = 0;
-  name[strcspn(name, " \t")] = 0;
-  char *value = equals + 1 + strspn(equals + 1, " \t");
-  size_t length = strlen(value);
-  while (length && strchr(" \t", value[length - 1])) value[--length] = 0;
+  char name[DV_TEXT], value[DV_TEXT];
+  line = dv_cursor_trim(dv_cursor_until(&line, '#'), BLANKS);
+  if (!dv_cursor_left(&line)) return DVBF_OK;
+  dv_cursor left = dv_cursor_until(&line, '=');
+  if (!dv_cursor_take(&line, '=') || !dv_cursor_copy(dv_cursor_trim(left, BLANKS), name, sizeof name) ||
+      !dv_cursor_copy(dv_cursor_trim(line, BLANKS), value, sizeof value))
+    return dv_fail(
+        error, DVBF_FORMAT,
+        "%s, line %zu: \"%.*s\" is not of the form name = value, each with fewer than %d characters", where,
+        number, (int)(dv_cursor_left(&left) < 60 ? dv_cursor_left(&left) : 60), left.at, DV_TEXT);
   dvbf_error inner;
   dvbf_status status = dvbf_settings_set(s, name, value, &inner);
   if (status) return dv_fail(error, status, "%s, line %zu: %.400s", where, number, inner.message);
@@ -382,26 +387,41 @@ dvbf_status dvbf_settings_preset(dvbf_settings *s, const char *preset, dvbf_erro
     return dv_fail(error, DVBF_ARGUMENT, "preset = %.60s: no such preset; the known ones are %s", preset,
                    known);
   }
-  size_t number = 1;
-  for (const char *at = lines; *at; number++) {
-    char line[256];
-    size_t length = strcspn(at, "\n");
-    snprintf(line, sizeof line, "%.*s", (int)length, at);
-    dvbf_status status = apply_line(s, line, preset, number, error);
+  dv_cursor text = dv_cursor_of(lines);
+  for (size_t number = 1; dv_cursor_left(&text); number++) {
+    dvbf_status status = apply_line(s, dv_cursor_until(&text, '\n'), preset, number, error);
     if (status) return status;
-    at += length + (at[length] == '\n');
+    dv_cursor_take(&text, '\n');
   }
   memset(s->given, true, sizeof s->given); /* a preset is a whole recipe */
   return DVBF_OK;
 }
 
+/* The next line without its end and its comment, which may be of any length; false behind the last. A line
+ * too long for `out` fills it. */
+static bool next_line(FILE *file, char *out, size_t size, dv_cursor *line) {
+  int c = getc(file);
+  size_t length = 0;
+  bool any = c != EOF, comment = false;
+  for (; c != EOF && c != '\n'; c = getc(file)) {
+    comment = comment || c == '#';
+    if (!comment && length < size) out[length++] = (char)c;
+  }
+  *line = (dv_cursor){out, out + length};
+  return any;
+}
+
 dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *error) {
   FILE *file = fopen(path, "r");
   if (!file) return dv_fail(error, DVBF_IO, "%s: cannot be read: %s", path, strerror(errno));
-  char line[1024];
+  char text[1024];
+  dv_cursor line;
   dvbf_status status = DVBF_OK;
-  for (size_t number = 1; !status && fgets(line, sizeof line, file); number++)
-    status = apply_line(s, line, path, number, error);
+  for (size_t number = 1; !status && next_line(file, text, sizeof text, &line); number++)
+    status = dv_cursor_left(&line) < sizeof text
+                 ? apply_line(s, line, path, number, error)
+                 : dv_fail(error, DVBF_FORMAT, "%s, line %zu: has more than %zu characters; make it shorter",
+                           path, number, sizeof text - 1);
   if (!status && ferror(file))
     status = dv_fail(error, DVBF_IO, "%s: cannot be read: %s", path, strerror(errno));
   fclose(file);

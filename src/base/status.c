@@ -1,10 +1,13 @@
 #include "base/status.h"
 
+#include "base/locale.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
 void dv_report(dvbf_error *error, dvbf_status status, const char *format, ...) {
   if (!error) return;
+  DV_PLAIN_NUMBERS;
   error->status = status;
   va_list arguments;
   va_start(arguments, format);

@@ -184,7 +184,7 @@ static const char *fault(float value, bool gaps, bool may_have_gaps) {
   return isnan(value) && may_have_gaps
              ? "missing = nan takes it for a value that is missing; otherwise mend or leave out that "
                "sequence"
-             : "every value must be finite, so mend or leave out that sequence";
+             : "every value must be finite and fit into 32 bits, so mend, scale or leave out that sequence";
 }
 
 enum { PIECE = 4096 }; /* numbers looked at between two reads of a source */

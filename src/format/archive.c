@@ -165,9 +165,15 @@ void dv_archive_release(dv_archive *a) {
 
 /* ---- Reading ---- */
 
+const char *dv_array_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
+                          double *doubles) {
+  if (first > array->elements || n > array->elements - first) return "it has fewer numbers than are needed";
+  return a->read(a, array, first, n, floats, doubles);
+}
+
 dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                             double *doubles, dvbf_error *error) {
-  const char *remedy = a->read(a, array, first, n, floats, doubles);
+  const char *remedy = dv_array_read(a, array, first, n, floats, doubles);
   if (!remedy) return DVBF_OK;
   return dv_fail(error, DVBF_FORMAT, "%.200s: %.64s cannot be read; %s", a->path, array->name, remedy);
 }

@@ -49,6 +49,9 @@ void dv_archive_release(dv_archive *a);     /* one less; the last one closes */
 const dv_array *dv_archive_find(const dv_archive *a, const char *name);
 /* The shape as text: [500, 15, 256] */
 const char *dv_array_shape(const dv_array *array, char *out, size_t size);
+/* Calls `read`, but for elements that the array does not have. */
+const char *dv_array_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
+                          double *doubles);
 /* Reads with a sentence on failure. */
 dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                             double *doubles, dvbf_error *error);

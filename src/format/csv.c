@@ -1,5 +1,6 @@
 /* Tables in text: CSV, and its relatives with semicolons, tabs or blanks. The columns that are used become
  * the arrays x, u, state and length, in train/, valid/ and test/ where a column says so. */
+#include "base/cursor.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "format/csv_columns.h"
@@ -10,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#define BLANKS " \t"
 
 /* ---- Lines ---- */
 
@@ -46,44 +49,46 @@ static dvbf_status fill(lines *in, dvbf_error *error) {
   return DVBF_OK;
 }
 
+/* What is in the buffer up to the next end of line, which is passed; false: no end is there. */
+static bool take_line(lines *in, size_t searched, dv_cursor *line) {
+  const char *from = in->buffer + in->begin;
+  size_t left = in->end - in->begin;
+  const char *stop = left > searched ? memchr(from + searched, '\n', left - searched) : NULL;
+  if (!stop && (!in->ended || !left)) return false;
+  *line = (dv_cursor){from, stop ? stop : from + left};
+  in->begin += dv_cursor_left(line) + (stop != NULL);
+  in->number++;
+  return true;
+}
+
 /* The next line that holds anything but blanks or a comment, without its end; at = NULL behind the last. */
-static dvbf_status next_line(lines *in, const char **at, const char **end, dvbf_error *error) {
-  size_t searched = 0;
-  for (*at = NULL;;) {
-    const char *from = in->buffer + in->begin;
-    const char *stop =
-        in->end > in->begin + searched ? memchr(from + searched, '\n', in->end - in->begin - searched) : NULL;
-    if (!stop && !in->ended) {
+static dvbf_status next_line(lines *in, dv_cursor *line, dvbf_error *error) {
+  for (size_t searched = 0;;) {
+    if (!take_line(in, searched, line)) {
+      *line = (dv_cursor){NULL, NULL};
+      if (in->ended) return DVBF_OK;
       searched = in->end - in->begin;
       dvbf_status status = fill(in, error);
       if (status) return status;
       continue;
     }
-    if (!stop && in->begin == in->end) return DVBF_OK;
-    if (!stop) stop = in->buffer + in->end;
-    in->number++;
-    in->begin = (size_t)(stop - in->buffer) + (stop < in->buffer + in->end);
     searched = 0;
-    if (memchr(from, 0, (size_t)(stop - from)))
+    if (memchr(line->at, 0, dv_cursor_left(line)))
       return dv_fail(error, DVBF_FORMAT,
                      "%.200s, line %zu: holds a zero byte, so this is not a table in text", in->path,
                      in->number);
-    if (in->number == 1 && stop - from >= 3 && !memcmp(from, "\xef\xbb\xbf", 3))
-      from += 3; /* a mark of UTF-8 */
-    while (stop > from && (stop[-1] == '\r' || stop[-1] == ' ')) stop--;
-    const char *first = from;
-    while (first < stop && (*first == ' ' || *first == '\t')) first++;
-    if (first == stop || *first == '#') continue;
-    *at = from;
-    *end = stop;
-    return DVBF_OK;
+    if (in->number == 1) dv_cursor_take_text(line, "\xef\xbb\xbf"); /* a mark of UTF-8 */
+    while (line->end > line->at && (line->end[-1] == '\r' || line->end[-1] == ' ')) line->end--;
+    dv_cursor first = *line;
+    dv_cursor_skip(&first, BLANKS);
+    if (dv_cursor_left(&first) && dv_cursor_peek(&first) != '#') return DVBF_OK;
   }
 }
 
 /* ---- Fields ---- */
 
 typedef struct fields {
-  const char *at, *end;
+  dv_cursor line;
   char separator;  /* ' ' stands for any run of blanks and tabs */
   bool more, open; /* a field is left; a quote was not closed */
 } fields;
@@ -92,53 +97,47 @@ static bool is_blank(char c) {
   return c == ' ' || c == '\t';
 }
 
-static fields fields_of(const char *at, const char *end, char separator) {
-  if (separator == ' ')
-    while (at < end && is_blank(*at)) at++;
-  return (fields){at, end, separator, true, false};
+static fields fields_of(dv_cursor line, char separator) {
+  if (separator == ' ') dv_cursor_skip(&line, BLANKS);
+  return (fields){line, separator, true, false};
 }
 
 /* Passes the separator behind a field. */
 static void pass_separator(fields *f) {
-  if (f->separator == ' ') {
-    while (f->at < f->end && is_blank(*f->at)) f->at++;
-    f->more = f->at < f->end;
-  } else {
-    f->more = f->at < f->end;
-    f->at += f->more;
-  }
+  if (f->separator == ' ') dv_cursor_skip(&f->line, BLANKS);
+  f->more = dv_cursor_left(&f->line);
+  if (f->separator != ' ') dv_cursor_pass(&f->line, 1);
 }
 
 /* A field in quotes; two quotes inside stand for one and stay two. */
-static void quoted_field(fields *f, const char **begin, const char **end) {
-  *begin = ++f->at;
-  for (;;) {
-    const char *quote = f->at < f->end ? memchr(f->at, '"', (size_t)(f->end - f->at)) : NULL;
-    *end = quote ? quote : f->end;
-    f->open = !quote;
-    f->at = quote ? quote + 1 : f->end;
-    if (!quote || f->at == f->end || *f->at != '"') break;
-    f->at++;
-  }
-  while (f->at < f->end && *f->at == ' ' && f->separator != ' ') f->at++;
-  if (f->at < f->end && *f->at != f->separator && !(f->separator == ' ' && is_blank(*f->at))) f->open = true;
+static dv_cursor quoted_field(fields *f) {
+  dv_cursor *line = &f->line, out = *line;
+  do {
+    out.end = dv_cursor_until(line, '"').end;
+    f->open = !dv_cursor_take(line, '"');
+  } while (dv_cursor_take(line, '"'));
+  if (f->separator != ' ') dv_cursor_skip(line, " ");
+  int next = dv_cursor_peek(line);
+  if (next >= 0 && next != f->separator && !(f->separator == ' ' && is_blank((char)next))) f->open = true;
+  return out;
 }
 
 /* The next field, without blanks and quotes around it; false behind the last. */
-static bool next_field(fields *f, const char **begin, const char **end) {
+static bool next_field(fields *f, dv_cursor *out) {
   if (!f->more) return false;
   const char separator = f->separator;
-  while (separator != ' ' && f->at < f->end && is_blank(*f->at) && *f->at != separator) f->at++;
-  if (f->at < f->end && *f->at == '"') {
-    quoted_field(f, begin, end);
+  while (separator != ' ' && f->line.at < f->line.end && is_blank(*f->line.at) && *f->line.at != separator)
+    f->line.at++;
+  if (dv_cursor_take(&f->line, '"')) {
+    *out = quoted_field(f);
   } else {
-    *begin = f->at;
+    *out = f->line;
     if (separator == ' ')
-      while (f->at < f->end && !is_blank(*f->at)) f->at++;
+      while (f->line.at < f->line.end && !is_blank(*f->line.at)) f->line.at++;
     else
-      while (f->at < f->end && *f->at != separator) f->at++;
-    *end = f->at;
-    while (*end > *begin && is_blank((*end)[-1])) --*end;
+      while (f->line.at < f->line.end && *f->line.at != separator) f->line.at++;
+    out->end = f->line.at;
+    while (out->end > out->at && is_blank(out->end[-1])) out->end--;
   }
   pass_separator(f);
   return true;
@@ -146,21 +145,20 @@ static bool next_field(fields *f, const char **begin, const char **end) {
 
 /* ---- A first look ---- */
 
-static size_t count_separators(const char *at, const char *end, char separator) {
+static size_t count_separators(dv_cursor line, char separator) {
   size_t count = 0;
-  for (bool quoted = false; at < end; at++) {
-    quoted ^= *at == '"';
-    count += !quoted && *at == separator;
+  for (bool quoted = false; line.at < line.end; line.at++) {
+    quoted ^= *line.at == '"';
+    count += !quoted && *line.at == separator;
   }
   return count;
 }
 
 /* The separator that both of the first two lines have. */
-static char find_separator(const char *at, const char *end, const char *next, const char *next_end) {
+static char find_separator(dv_cursor first, dv_cursor next) {
   static const char known[] = {';', '\t', ','};
   for (size_t i = 0; i < sizeof known; i++)
-    if (count_separators(at, end, known[i]) && (!next || count_separators(next, next_end, known[i])))
-      return known[i];
+    if (count_separators(first, known[i]) && (!next.at || count_separators(next, known[i]))) return known[i];
   return ' ';
 }
 
@@ -170,16 +168,15 @@ static dvbf_status bad_quotes(const char *path, size_t line, dvbf_error *error) 
 }
 
 /* Names of the columns by the first line, which may instead hold numbers already. */
-static dvbf_status read_first_line(dv_csv_columns *c, const char *path, const char *at, const char *end,
-                                   size_t line, dvbf_error *error) {
-  fields f = fields_of(at, end, c->separator);
-  const char *from, *to;
+static dvbf_status read_first_line(dv_csv_columns *c, const char *path, dv_cursor line, size_t number,
+                                   dvbf_error *error) {
+  fields f = fields_of(line, c->separator);
+  dv_cursor field;
   float value;
-  while (next_field(&f, &from, &to)) {
-    bool number = dv_decimal(from, to, c->separator != ',', &value);
-    dvbf_status status = f.open ? bad_quotes(path, line, error) : dv_csv_add_column(c, from, to, error);
+  while (next_field(&f, &field)) {
+    dvbf_status status = f.open ? bad_quotes(path, number, error) : dv_csv_add_column(c, field, error);
     if (status) return status;
-    c->header = c->header || !number;
+    c->header = c->header || !dv_decimal(field, c->separator != ',', &value);
   }
   bool trailing = c->count > 1 && !*c->names[c->count - 1];
   if (trailing) dv_csv_drop_last(c);
@@ -187,12 +184,12 @@ static dvbf_status read_first_line(dv_csv_columns *c, const char *path, const ch
 }
 
 /* Which columns hold numbers in the first lines. */
-static void look_at_line(dv_csv_columns *c, const char *at, const char *end) {
-  fields f = fields_of(at, end, c->separator);
-  const char *from, *to;
+static void look_at_line(dv_csv_columns *c, dv_cursor line) {
+  fields f = fields_of(line, c->separator);
+  dv_cursor field;
   float value;
-  for (size_t i = 0; i < c->count && next_field(&f, &from, &to); i++) {
-    if (!dv_decimal(from, to, c->separator != ',', &value))
+  for (size_t i = 0; i < c->count && next_field(&f, &field); i++) {
+    if (!dv_decimal(field, c->separator != ',', &value))
       c->other[i] = true;
     else
       c->number[i] = c->number[i] || !isnan(value);
@@ -213,26 +210,28 @@ static bool is_text(const char *bytes, size_t size) {
 
 static dvbf_status look(dv_csv_columns *c, lines *in, dvbf_error *error) {
   enum { LINES = 100, BYTES = 4096 };
-  const char *at, *end, *next = NULL, *next_end = NULL;
+  dv_cursor line, next = {NULL, NULL};
   dvbf_status status = fill(in, error);
   if (status) return status;
   if (!is_text(in->buffer, in->end < BYTES ? in->end : BYTES)) return not_a_table(in->path, error);
-  status = next_line(in, &at, &end, error);
+  status = next_line(in, &line, error);
   if (status) return status;
-  if (!at) return dv_fail(error, DVBF_FORMAT, "%.200s: has no lines but blank ones and comments", in->path);
+  if (!line.at)
+    return dv_fail(error, DVBF_FORMAT, "%.200s: has no lines but blank ones and comments", in->path);
   /* The next line may move the buffer: the first is kept. */
-  char *first = dv_calloc((size_t)(end - at) + 1, 1);
-  if (!first) return dv_fail_memory(error, "reading data");
-  size_t length = (size_t)(end - at), line = in->number;
-  memcpy(first, at, length);
-  status = next_line(in, &next, &next_end, error);
-  c->separator = find_separator(first, first + length, next, next_end);
-  if (!status) status = read_first_line(c, in->path, first, first + length, line, error);
-  if (!status && !c->header) look_at_line(c, first, first + length);
-  dv_free(first);
-  for (int i = 0; i < LINES && next && !status; i++) {
-    look_at_line(c, next, next_end);
-    status = next_line(in, &next, &next_end, error);
+  size_t length = dv_cursor_left(&line), number = in->number;
+  char *copy = dv_calloc(length + 1, 1);
+  if (!copy) return dv_fail_memory(error, "reading data");
+  memcpy(copy, line.at, length);
+  line = (dv_cursor){copy, copy + length};
+  status = next_line(in, &next, error);
+  c->separator = find_separator(line, next);
+  if (!status) status = read_first_line(c, in->path, line, number, error);
+  if (!status && !c->header) look_at_line(c, line);
+  dv_free(copy);
+  for (int i = 0; i < LINES && next.at && !status; i++) {
+    look_at_line(c, next);
+    status = next_line(in, &next, error);
   }
   return status;
 }
@@ -282,19 +281,19 @@ static dvbf_status grow(rows *r, size_t width, bool new_sequence, dvbf_error *er
 }
 
 /* train, valid, test: 0, 1, 2; else -1. */
-static int split_named(const char *from, const char *to) {
+static int split_named(dv_cursor field) {
   static const char *const names[] = {"train", "valid", "test", "val", "validation"};
   static const int splits[] = {0, 1, 2, 1, 1};
   for (int i = 0; i < 5; i++)
-    if (strlen(names[i]) == (size_t)(to - from) && !memcmp(names[i], from, (size_t)(to - from)))
-      return splits[i];
+    if (dv_cursor_equals(field, names[i])) return splits[i];
   return -1;
 }
 
-static dvbf_status bad_field(const lines *in, const dv_csv_columns *c, size_t column, const char *from,
-                             const char *to, const char *remedy, dvbf_error *error) {
+static dvbf_status bad_field(const lines *in, const dv_csv_columns *c, size_t column, dv_cursor field,
+                             const char *remedy, dvbf_error *error) {
   char text[41], name[64];
-  snprintf(text, sizeof text, "%.*s", (int)(to - from > 40 ? 40 : to - from), from);
+  size_t length = dv_cursor_left(&field);
+  snprintf(text, sizeof text, "%.*s", (int)(length < 40 ? length : 40), field.at);
   for (char *at = text; *at; at++)
     if ((unsigned char)*at < ' ' || *at == 127) *at = '?';
   return dv_fail(error, DVBF_FORMAT, "%.200s, line %zu, column %s: \"%s\" %s", in->path, in->number,
@@ -302,22 +301,23 @@ static dvbf_status bad_field(const lines *in, const dv_csv_columns *c, size_t co
 }
 
 /* One field into the row, or what it says about the row. */
-static dvbf_status take_field(table_reading *t, const lines *in, size_t column, const char *from,
-                              const char *to, bool *change, dvbf_error *error) {
+static dvbf_status take_field(table_reading *t, const lines *in, size_t column, dv_cursor field, bool *change,
+                              dvbf_error *error) {
   const dv_csv_columns *c = &t->file->columns;
-  if (c->used[column] && !dv_decimal(from, to, c->separator != ',', &t->row[column]))
-    return bad_field(in, c, column, from, to, "is not a number; mend it, or choose the columns by --outputs",
+  if (c->used[column] && !dv_decimal(field, c->separator != ',', &t->row[column]))
+    return bad_field(in, c, column, field, "is not a number; mend it, or choose the columns by --outputs",
+                     error);
+  if (c->used[column] && isinf(t->row[column]))
+    return bad_field(in, c, column, field, "is not in [-3.4e38, 3.4e38]; mend it, or scale that column",
                      error);
   if (column == c->sequence) {
-    size_t length = (size_t)(to - from);
-    if (length >= sizeof t->sequence) return bad_field(in, c, column, from, to, "is too long", error);
-    if (strlen(t->sequence) != length || memcmp(t->sequence, from, length)) *change = true;
-    memcpy(t->sequence, from, length);
-    t->sequence[length] = 0;
+    *change = *change || !dv_cursor_equals(field, t->sequence);
+    if (!dv_cursor_copy(field, t->sequence, sizeof t->sequence))
+      return bad_field(in, c, column, field, "is too long", error);
   }
   if (column == c->split) {
-    int split = split_named(from, to);
-    if (split < 0) return bad_field(in, c, column, from, to, "must be train, valid or test", error);
+    int split = split_named(field);
+    if (split < 0) return bad_field(in, c, column, field, "must be train, valid or test", error);
     *change = *change || split != t->split;
     t->split = split;
   }
@@ -338,17 +338,16 @@ static dvbf_status add_row(table_reading *t, bool change, dvbf_error *error) {
   return DVBF_OK;
 }
 
-static dvbf_status read_row(table_reading *t, const lines *in, const char *at, const char *end,
-                            dvbf_error *error) {
+static dvbf_status read_row(table_reading *t, const lines *in, dv_cursor line, dvbf_error *error) {
   const dv_csv_columns *c = &t->file->columns;
-  fields f = fields_of(at, end, c->separator);
-  const char *from, *to;
+  fields f = fields_of(line, c->separator);
+  dv_cursor field;
   size_t n = 0;
   bool change = false;
-  while (next_field(&f, &from, &to)) {
+  while (next_field(&f, &field)) {
     if (f.open) return bad_quotes(in->path, in->number, error);
-    if (n == c->count && from == to && !f.more) break; /* a separator at the end of the line */
-    dvbf_status status = n < c->count ? take_field(t, in, n, from, to, &change, error) : DVBF_OK;
+    if (n == c->count && !dv_cursor_left(&field) && !f.more) break; /* a separator at the end of the line */
+    dvbf_status status = n < c->count ? take_field(t, in, n, field, &change, error) : DVBF_OK;
     if (status) return status;
     n++;
   }
@@ -361,13 +360,13 @@ static dvbf_status read_row(table_reading *t, const lines *in, const char *at, c
 
 static dvbf_status read_rows(csv_file *f, lines *in, dvbf_error *error) {
   table_reading t = {.file = f, .split = -1};
-  const char *at, *end;
+  dv_cursor line = {NULL, NULL};
   t.row = dv_calloc(f->columns.count, sizeof *t.row);
-  dvbf_status status = t.row ? next_line(in, &at, &end, error) : dv_fail_memory(error, "reading data");
-  if (!status && f->columns.header) status = next_line(in, &at, &end, error);
-  while (!status && at) {
-    status = read_row(&t, in, at, end, error);
-    if (!status) status = next_line(in, &at, &end, error);
+  dvbf_status status = t.row ? next_line(in, &line, error) : dv_fail_memory(error, "reading data");
+  if (!status && f->columns.header) status = next_line(in, &line, error);
+  while (!status && line.at) {
+    status = read_row(&t, in, line, error);
+    if (!status) status = next_line(in, &line, error);
   }
   dv_free(t.row);
   if (!status && !t.begun)

@@ -26,14 +26,14 @@ static bool make_room(dv_csv_columns *c) {
   return true;
 }
 
-dvbf_status dv_csv_add_column(dv_csv_columns *c, const char *at, const char *end, dvbf_error *error) {
+dvbf_status dv_csv_add_column(dv_csv_columns *c, dv_cursor name, dvbf_error *error) {
   if (c->count == MOST) return dv_fail(error, DVBF_FORMAT, "a table may have at most %d columns", MOST);
   if (c->count == c->room && !make_room(c)) return dv_fail_memory(error, "reading data");
-  size_t length = (size_t)(end - at);
-  char *name = dv_calloc(length + 1, 1);
-  if (!name) return dv_fail_memory(error, "reading data");
-  memcpy(name, at, length);
-  c->names[c->count] = name;
+  size_t room = dv_cursor_left(&name) + 1;
+  char *copy = dv_calloc(room, 1);
+  if (!copy) return dv_fail_memory(error, "reading data");
+  dv_cursor_copy(name, copy, room); /* lines hold no zero byte */
+  c->names[c->count] = copy;
   c->number[c->count] = c->other[c->count] = c->used[c->count] = false;
   c->count++;
   return DVBF_OK;
@@ -75,28 +75,22 @@ static dvbf_status unclear(const dv_csv_columns *c, const char *path, const char
 
 /* ---- Chosen by a setting ---- */
 
-static size_t column_named(const dv_csv_columns *c, const char *name, size_t length) {
+static size_t column_named(const dv_csv_columns *c, const char *name) {
   for (int folded = 0; folded < 2; folded++)
     for (size_t i = 0; c->header && i < c->count; i++)
-      if (strlen(c->names[i]) == length &&
-          (folded ? !strncasecmp(c->names[i], name, length) : !memcmp(c->names[i], name, length)))
-        return i;
+      if (!(folded ? strcasecmp(c->names[i], name) : strcmp(c->names[i], name))) return i;
   return DV_CSV_NONE;
 }
 
 /* Columns first .. last by name, number or range of numbers; false: there are no such. */
-static bool find_columns(const dv_csv_columns *c, const char *text, size_t length, size_t *first,
-                         size_t *last) {
-  char copy[DV_TEXT];
+static bool find_columns(const dv_csv_columns *c, const char *text, size_t *first, size_t *last) {
   unsigned from = 0, to = 0;
   int used = 0;
-  *first = *last = column_named(c, text, length);
+  *first = *last = column_named(c, text);
   if (*first != DV_CSV_NONE) return true;
-  memcpy(copy, text, length);
-  copy[length] = 0;
-  if (strspn(copy, "0123456789- ") != length || length > 20) return false;
-  if (sscanf(copy, "%9u - %9u%n", &from, &to, &used) != 2 || (size_t)used != length) {
-    if (sscanf(copy, "%9u%n", &from, &used) != 1 || (size_t)used != length) return false;
+  if (text[strspn(text, "0123456789- ")] || strlen(text) > 20) return false;
+  if (sscanf(text, "%9u - %9u%n", &from, &to, &used) != 2 || text[used]) {
+    if (sscanf(text, "%9u%n", &from, &used) != 1 || text[used]) return false;
     to = from;
   }
   *first = from - 1U;
@@ -116,22 +110,20 @@ static dvbf_status choose_column(dv_csv_columns *c, int role, size_t column, dvb
 
 static dvbf_status choose_named(dv_csv_columns *c, const char *path, int role, const char *text,
                                 const char *setting, dvbf_error *error) {
-  for (const char *at = text; *at;) {
-    size_t length = strcspn(at, ","), size = length, first, last;
-    const char *from = at;
-    while (size && *from == ' ') from++, size--;
-    while (size && from[size - 1] == ' ') size--;
-    if (!find_columns(c, from, size, &first, &last)) {
+  dv_cursor list = dv_cursor_of(text), item;
+  while (dv_cursor_item(&list, &item)) {
+    char wanted[DV_TEXT] = "";
+    size_t first, last;
+    if (!dv_cursor_copy(item, wanted, sizeof wanted) || !find_columns(c, wanted, &first, &last)) {
       char problem[128];
-      snprintf(problem, sizeof problem, "has no column %.*s, which %s names (numbers count from 1)",
-               (int)(size < 40 ? size : 40), from, setting);
+      snprintf(problem, sizeof problem, "has no column %.40s, which %s names (numbers count from 1)", wanted,
+               setting);
       return unclear(c, path, problem, error);
     }
     for (size_t i = first; i <= last; i++) {
       dvbf_status status = choose_column(c, role, i, error);
       if (status) return status;
     }
-    at += length + (at[length] == ',');
   }
   return DVBF_OK;
 }
@@ -183,8 +175,8 @@ dvbf_status dv_csv_choose(dv_csv_columns *c, const char *path, const dv_data_set
   const char *const texts[] = {how->outputs, how->inputs, how->states};
   static const char *const settings[] = {"outputs", "inputs", "states"};
   dvbf_status status = DVBF_OK;
-  c->sequence = column_named(c, "sequence", 8);
-  c->split = column_named(c, "split", 5);
+  c->sequence = column_named(c, "sequence");
+  c->split = column_named(c, "split");
   for (int role = 0; role < 3 && !status; role++)
     status = choose_named(c, path, role, texts[role], settings[role], error);
   for (int role = 2; role >= 0 && !status; role--)

@@ -2,6 +2,7 @@
 #ifndef DV_CSV_COLUMNS_H
 #define DV_CSV_COLUMNS_H
 
+#include "base/cursor.h"
 #include "format/archive.h"
 
 #define DV_CSV_NONE SIZE_MAX
@@ -20,8 +21,8 @@ typedef struct dv_csv_columns {
   size_t sequence, split;       /* columns that say so, or DV_CSV_NONE */
 } dv_csv_columns;
 
-/* Adds a column named at .. end. */
-dvbf_status dv_csv_add_column(dv_csv_columns *c, const char *at, const char *end, dvbf_error *error);
+/* Adds a column of that name. */
+dvbf_status dv_csv_add_column(dv_csv_columns *c, dv_cursor name, dvbf_error *error);
 void dv_csv_drop_last(dv_csv_columns *c);
 void dv_csv_columns_free(dv_csv_columns *c);
 

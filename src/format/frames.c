@@ -38,7 +38,7 @@ void dv_frames_free(dv_frames *f) {
 
 static const char *read_part(dv_archive *a, const dv_array *array, size_t row, size_t rows, size_t width,
                              bool pixels, float *out) {
-  const char *remedy = a->read(a, array, row * width, rows * width, out, NULL);
+  const char *remedy = dv_array_read(a, array, row * width, rows * width, out, NULL);
   for (size_t k = 0; pixels && array->bytes && !remedy && k < rows * width; k++) out[k] /= 255;
   return remedy;
 }
@@ -78,7 +78,7 @@ static const char *apply_mask(dv_archive *a, const dv_frames *f, size_t run, siz
   const dv_array *mask = width ? f->mask.arrays[run] : NULL;
   for (size_t k = 0; k < rows * width; k += PIECE) {
     size_t n = rows * width - k < PIECE ? rows * width - k : PIECE;
-    const char *remedy = a->read(a, mask, row * width + k, n, buffer, NULL);
+    const char *remedy = dv_array_read(a, mask, row * width + k, n, buffer, NULL);
     if (remedy) return remedy;
     for (size_t i = 0; i < n; i++)
       for (size_t j = 0; buffer[i] == 0 && j < spread; j++) x[(k + i) * spread + j] = NAN;

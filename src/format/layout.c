@@ -2,6 +2,7 @@
  * other; each whole or in the splits train, valid and test. */
 #include "format/layout.h"
 
+#include "base/cursor.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -33,18 +34,15 @@ const char *dv_layout_setting(dv_role role) {
 }
 
 dvbf_status dv_layout_keys(const dv_layout *l, dv_role role, dv_keys *out) {
+  dv_cursor list = dv_cursor_of(setting_text(l, role)), item;
   out->count = 0;
-  for (const char *at = setting_text(l, role); *at;) {
-    size_t length = strcspn(at, ","), blanks = strspn(at, " /");
-    const char *from = blanks < length ? at + blanks : at + length;
-    size_t n = (size_t)(at + length - from);
-    while (n && from[n - 1] == ' ') n--;
-    if (out->count == DV_MOST_KEYS || !n)
+  while (dv_cursor_item(&list, &item)) {
+    dv_cursor_skip(&item, " /");
+    if (out->count == DV_MOST_KEYS || !dv_cursor_left(&item) ||
+        !dv_cursor_copy(item, out->names[out->count], sizeof out->names[0]))
       return dv_fail(l->error, DVBF_ARGUMENT, "%s = %.60s: must be 1 to %d names with commas between them",
                      dv_layout_setting(role), setting_text(l, role), DV_MOST_KEYS);
-    memcpy(out->names[out->count], from, n);
-    out->names[out->count++][n] = 0;
-    at += length + (at[length] == ',');
+    out->count++;
   }
   return DVBF_OK;
 }
@@ -137,6 +135,12 @@ dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t run, dv_role
     return dv_fail(l->error, DVBF_FORMAT,
                    "%.200s: %.64s has %zu columns but %.64s has %zu; all must have the same",
                    l->archive->path, array->name, width, c->arrays[part]->name, c->widths[part]);
+  const dv_array *first = c->arrays[run * c->parts];
+  if (part && rows != first->dims[lead - 1])
+    return dv_fail(
+        l->error, DVBF_FORMAT,
+        "%.200s: %.64s has %zu steps but %.64s, which %s names beside it, has %zu; all must have the same",
+        l->archive->path, array->name, rows, first->name, dv_layout_setting(role), first->dims[lead - 1]);
   c->widths[part] = width;
   c->arrays[run * c->parts + part] = array;
   return DVBF_OK;

@@ -3,6 +3,7 @@
  * is understood. */
 #include "format/npy.h"
 
+#include "base/cursor.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -14,66 +15,63 @@
 
 /* ---- The header ---- */
 
+#define BLANKS " \t\n\r"
 static const char bad_header[] = "has a damaged NPY header; make or copy the file again";
 
-/* Text that is being read; `at` is NULL once it is not as it must be. */
-typedef struct cursor {
-  const char *at, *end;
-} cursor;
+/* The text of the header. Once it is not as it must be, nothing of it is left. */
+typedef struct header {
+  dv_cursor text;
+  bool failed;
+} header;
 
-static void skip_blanks(cursor *c) {
-  while (c->at && c->at < c->end && strchr(" \t\n\r", *c->at) && *c->at) c->at++;
+static void fail(header *h) {
+  h->failed = true;
+  h->text.at = h->text.end;
 }
 
 /* Whether `text` comes next; it is passed then. */
-static bool next_is(cursor *c, const char *text) {
-  size_t length = strlen(text);
-  skip_blanks(c);
-  if (!c->at || (size_t)(c->end - c->at) < length || memcmp(c->at, text, length)) return false;
-  c->at += length;
-  return true;
+static bool next_is(header *h, const char *text) {
+  dv_cursor_skip(&h->text, BLANKS);
+  return dv_cursor_take_text(&h->text, text);
 }
 
-static void expect(cursor *c, const char *text) {
-  if (!next_is(c, text)) c->at = NULL;
+static void expect(header *h, const char *text) {
+  if (!next_is(h, text)) fail(h);
 }
 
 /* A string in either quotes, without escapes. */
-static void read_string(cursor *c, char *out, size_t size) {
-  bool single = next_is(c, "'");
-  if (!single) expect(c, "\"");
-  const char *close = c->at ? memchr(c->at, single ? '\'' : '"', (size_t)(c->end - c->at)) : NULL;
-  if (!close || (size_t)(close - c->at) >= size || memchr(c->at, '\\', (size_t)(close - c->at))) {
-    c->at = NULL;
-    return;
-  }
-  memcpy(out, c->at, (size_t)(close - c->at));
-  out[close - c->at] = 0;
-  c->at = close + 1;
+static void read_string(header *h, char *out, size_t size) {
+  char quote = next_is(h, "'") ? '\'' : '"';
+  if (quote == '"') expect(h, "\"");
+  dv_cursor string = dv_cursor_until(&h->text, quote);
+  if (!dv_cursor_take(&h->text, quote) || !dv_cursor_copy(string, out, size) || strchr(out, '\\')) fail(h);
 }
 
 /* A whole number, perhaps with the L of Python 2. */
-static size_t read_whole(cursor *c) {
-  size_t value = 0, digits = 0;
-  skip_blanks(c);
-  for (; c->at && c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++, digits++) {
-    if (value > (SIZE_MAX - 9) / 10) c->end = c->at; /* too large for anything */
-    value = value * 10 + (size_t)(*c->at - '0');
+static size_t read_whole(header *h) {
+  size_t value = 0;
+  dv_cursor_skip(&h->text, BLANKS);
+  if (!dv_cursor_at_digit(&h->text)) fail(h);
+  for (; dv_cursor_at_digit(&h->text); dv_cursor_pass(&h->text, 1)) {
+    if (value > (SIZE_MAX - 9) / 10) {
+      fail(h); /* too large for anything */
+      return 0;
+    }
+    value = value * 10 + (size_t)(*h->text.at - '0');
   }
-  if (!digits || c->end == c->at) c->at = NULL;
-  next_is(c, "L");
+  next_is(h, "L");
   return value;
 }
 
 /* (3, 4), (3,) or (). */
-static void read_shape(cursor *c, dv_array *array) {
-  expect(c, "(");
-  while (c->at && !next_is(c, ")")) {
+static void read_shape(header *h, dv_array *array) {
+  expect(h, "(");
+  while (!h->failed && !next_is(h, ")")) {
     if (array->rank == DV_RANK) array->trouble = "has more than 8 dimensions; reshape it";
-    size_t size = read_whole(c);
+    size_t size = read_whole(h);
     if (array->rank < DV_RANK) array->dims[array->rank++] = size;
-    if (next_is(c, ",")) continue;
-    expect(c, ")");
+    if (next_is(h, ",")) continue;
+    expect(h, ")");
     break;
   }
 }
@@ -110,34 +108,34 @@ static const char *read_type(const char *text, dv_npy *npy, dv_array *array) {
 
 /* The dictionary, each of whose three keys stands there once. */
 static const char *read_dictionary(const char *text, size_t length, dv_npy *npy, dv_array *array) {
-  cursor c = {text, text + length};
+  header h = {.text = {text, text + length}};
   const char *type = NULL;
   int descr = 0, order = 0, shape = 0;
-  expect(&c, "{");
-  while (c.at && !next_is(&c, "}")) {
+  expect(&h, "{");
+  while (!h.failed && !next_is(&h, "}")) {
     char key[16] = "", value[32] = "";
-    read_string(&c, key, sizeof key);
-    expect(&c, ":");
+    read_string(&h, key, sizeof key);
+    expect(&h, ":");
     if (!strcmp(key, "descr")) {
       descr++;
-      if (next_is(&c, "[")) return "holds structures; store numbers, best of type float32 or uint8";
-      read_string(&c, value, sizeof value);
-      type = c.at ? read_type(value, npy, array) : NULL;
+      if (next_is(&h, "[")) return "holds structures; store numbers, best of type float32 or uint8";
+      read_string(&h, value, sizeof value);
+      type = !h.failed ? read_type(value, npy, array) : NULL;
     } else if (!strcmp(key, "fortran_order")) {
       order++;
-      npy->fortran = next_is(&c, "True");
-      if (!npy->fortran) expect(&c, "False");
+      npy->fortran = next_is(&h, "True");
+      if (!npy->fortran) expect(&h, "False");
     } else if (!strcmp(key, "shape") && !shape++) {
-      read_shape(&c, array);
+      read_shape(&h, array);
     } else {
-      c.at = NULL;
+      fail(&h);
     }
-    if (next_is(&c, ",")) continue;
-    expect(&c, "}");
+    if (next_is(&h, ",")) continue;
+    expect(&h, "}");
     break;
   }
-  skip_blanks(&c);
-  if (!c.at || c.at != c.end || descr != 1 || order != 1 || shape != 1) return bad_header;
+  dv_cursor_skip(&h.text, BLANKS);
+  if (h.failed || dv_cursor_left(&h.text) || descr != 1 || order != 1 || shape != 1) return bad_header;
   return type;
 }
 

@@ -1,5 +1,7 @@
 #include "infer/request.h"
 
+#include "base/cursor.h"
+#include "base/locale.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "data/dataset.h"
@@ -11,21 +13,21 @@
 
 /* "0.05, 0.5" or "none". */
 static dvbf_status read_quantiles(dv_request *q, const char *text, dvbf_error *error) {
+  DV_PLAIN_NUMBERS;
+  dv_cursor list = dv_cursor_of(text), item;
   if (!strcmp(text, "none")) return DVBF_OK;
-  for (const char *at = text;; at++) {
-    char *end;
-    double value = strtod(at, &end);
-    if (end == at || !(value > 0 && value < 1) || q->n_quantiles == DV_MOST_QUANTILES)
+  do {
+    char number[32] = "", *end = number;
+    bool there = dv_cursor_item(&list, &item) && dv_cursor_copy(item, number, sizeof number);
+    double value = strtod(number, &end);
+    if (!there || end == number || *end || !(value > 0 && value < 1) || q->n_quantiles == DV_MOST_QUANTILES)
       return dv_fail(error, DVBF_ARGUMENT,
                      "quantiles = %.60s: must be at most %d numbers in (0, 1) with commas between, or none; "
                      "the default is 0.05,0.5,0.95",
                      text, DV_MOST_QUANTILES);
     q->quantiles[q->n_quantiles++] = value;
-    at = end + strspn(end, " ");
-    if (!*at) return DVBF_OK;
-    if (*at != ',')
-      return dv_fail(error, DVBF_ARGUMENT, "quantiles = %.60s: only a comma may stand between numbers", text);
-  }
+  } while (dv_cursor_left(&list));
+  return DVBF_OK;
 }
 
 /* ---- Frames past the end of the data ---- */

@@ -1,6 +1,7 @@
 #include "model/tensors.h"
 
 #include "base/file.h"
+#include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -45,6 +46,7 @@ size_t dv_tensor_flaw(const dv_tensor *t) {
 /* ---- Writing ---- */
 
 bool dv_meta_set(json_t *meta, const char *key, const char *format, ...) {
+  DV_PLAIN_NUMBERS;
   char text[1024];
   va_list arguments;
   va_start(arguments, format);
@@ -201,6 +203,7 @@ const char *dv_meta_get(const dv_tensor_file *f, const char *key) {
 
 dvbf_status dv_meta_number(const dv_tensor_file *f, const char *key, double low, double high, double *out,
                            dvbf_error *error) {
+  DV_PLAIN_NUMBERS;
   const char *text = dv_meta_get(f, key);
   char *end = NULL;
   double value = text ? strtod(text, &end) : 0;
@@ -253,15 +256,20 @@ static dvbf_status read_tensor(const dv_tensor_file *f, dv_tensor *t, dvbf_error
   return read_values(f, t, error);
 }
 
-/* No byte belongs to two tensors. */
+/* Each byte belongs to one tensor. */
 static dvbf_status refuse_overlap(const dv_tensor_file *f, const dv_tensor *tensors, int n,
                                   dvbf_error *error) {
+  size_t left = f->size - f->data;
   for (int i = 0; i < n; i++)
     for (int j = 0; j < i; j++)
       if (tensors[i].begin < tensors[j].begin + count_of(&tensors[j]) * sizeof(float) &&
           tensors[j].begin < tensors[i].begin + count_of(&tensors[i]) * sizeof(float))
         return dv_fail(error, DVBF_FORMAT, "%s: tensors %s and %s overlap; it is damaged", f->path,
                        tensors[j].name, tensors[i].name);
+  for (int i = 0; i < n; i++) left -= count_of(&tensors[i]) * sizeof(float);
+  if (left)
+    return dv_fail(error, DVBF_FORMAT, "%s: %zu of its bytes belong to no tensor; it is damaged", f->path,
+                   left);
   return DVBF_OK;
 }
 

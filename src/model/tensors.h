@@ -50,7 +50,7 @@ const char *dv_meta_get(const dv_tensor_file *file, const char *key);
 dvbf_status dv_meta_number(const dv_tensor_file *file, const char *key, double low, double high, double *out,
                            dvbf_error *error);
 
-/* Fills the tensors; each must be there in its shape, finite, and no byte may belong to two. */
+/* Fills the tensors; each must be there in its shape, finite, and each byte must belong to one of them. */
 dvbf_status dv_tensors_read(const dv_tensor_file *file, dv_tensor *tensors, int n, dvbf_error *error);
 
 /* ---- What models and checkpoints say alike (safetensors.c) ---- */

@@ -1,6 +1,7 @@
 #include "train/folder.h"
 
 #include "base/file.h"
+#include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "train/checkpoint.h"
@@ -173,6 +174,7 @@ dvbf_status dv_folder_go_on(dv_folder *f, uint64_t rows, dvbf_error *error) {
 /* ---- Rows ---- */
 
 dvbf_status dv_folder_add(dv_folder *f, const dvbf_progress *p, dvbf_error *error) {
+  DV_PLAIN_NUMBERS;
   fprintf(f->rows, "%llu,%u,%.3f,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g\n",
           (unsigned long long)p->update, p->start, p->seconds, p->bound, p->valid_bound,
           p->valid_reconstruction, p->valid_kl_w, p->valid_kl_v, p->valid_prediction, p->learning_rate,

@@ -1,5 +1,6 @@
 /* Settings that suit the data, where the user has not said otherwise. The rules are rough: they were found on
  * the simulated systems and on recordings of real ones (docs/results.md), and each is said to the user. */
+#include "base/locale.h"
 #include "base/status.h"
 #include "data/dataset.h"
 
@@ -36,7 +37,7 @@ static void choose(chooser *c, const char *name, const char *value, const char *
 
 static void choose_number(chooser *c, const char *name, double value, const char *why) {
   char text[32];
-  snprintf(text, sizeof text, value == floor(value) ? "%.0f" : "%.2g", value);
+  dv_print(text, sizeof text, value == floor(value) ? "%.0f" : "%.2g", value);
   choose(c, name, text, why);
 }
 

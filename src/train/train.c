@@ -1,6 +1,7 @@
 /* The training loop: starts, validation, the best model, the way back from divergence, and checkpoints. All
  * that the loop depends on stands in a dv_training, so that a run that goes on from its checkpoint is the run
  * that was never interrupted. */
+#include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
@@ -177,7 +178,7 @@ static dvbf_status recover(trainer *t) {
   double factor = pow(0.5, (double)t->s->retries - (double)t->at.retries_left);
   dv_updater_restore(t->updater, t->at.good);
   dv_updater_slow_down(t->updater, factor);
-  snprintf(event, sizeof event,
+  dv_print(event, sizeof event,
            "update %llu was not finite: back to update %llu with %g of the learning rate", bad,
            (unsigned long long)dv_updater_updates(t->updater), factor);
   tell(t, event);
@@ -283,7 +284,7 @@ static dvbf_status judge(trainer *t) {
     take_judged(t);
     return DVBF_OK;
   }
-  snprintf(event, sizeof event,
+  dv_print(event, sizeof event,
            "start %u predicts badly (error %.2f of the variance of x, restart-above = %g): starting anew",
            (unsigned)t->at.begun, p, t->s->restart_above);
   tell(t, event);
@@ -337,7 +338,7 @@ static dvbf_status project(trainer *t, const dv_train_settings *s, const dvbf_da
 static void tell_projection(trainer *t) {
   const dv_components *c = &t->projection.components;
   char event[160];
-  snprintf(event, sizeof event,
+  dv_print(event, sizeof event,
            "training on %d components of the %d dimensions of x, which leave out about %.1g of its variance",
            c->count, c->n_x, fmax(1e-7, c->left_out / t->projection.whole->x_spread));
   tell(t, event);
@@ -365,7 +366,7 @@ static dvbf_status go_on(trainer *t) {
   dv_updater_restore(t->updater, t->at.now);
   status = dv_folder_go_on(&t->folder, t->at.validations, t->error);
   if (status) return status;
-  snprintf(event, sizeof event, "going on from update %llu of start %u", (unsigned long long)updates_of(t),
+  dv_print(event, sizeof event, "going on from update %llu of start %u", (unsigned long long)updates_of(t),
            (unsigned)t->at.start + 1);
   tell(t, event);
   return DVBF_OK;
