@@ -1,4 +1,5 @@
 /* The latent space of a pendulum, of one model or of two side by side. */
+#include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "report/curve.h"
@@ -192,7 +193,7 @@ static void draw_reading(cairo_t *cr, const plan *p, const block *b, size_t k, c
   dv_axes_draw_frame(cr, &axes);
   /* In the corner that good predictions leave free. */
   char text[32];
-  snprintf(text, sizeof text, "%.3f", b->reading[k].r2);
+  dv_print(text, sizeof text, "%.3f", b->reading[k].r2);
   dv_text_style style = {.size = DV_TEXT_TICK, .longest = 0.5 * axes.width};
   dv_text(cr, axes.x + 6, axes.y + 14, style, "R²");
   dv_text(cr, axes.x + 6, axes.y + 34, style, text);

@@ -1,4 +1,5 @@
 /* Walks through a latent space. */
+#include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "report/cloud.h"
@@ -239,7 +240,7 @@ static void draw_legend(cairo_t *cr, const plan *p, double x, double y, double r
     x += 24 + dv_text_length(cr, style, names[mark]) + 26;
   }
   char text[160];
-  snprintf(text, sizeof text, "distance between the ends: %.3g (%.0f %% of the spread of z)", p->distance,
+  dv_print(text, sizeof text, "distance between the ends: %.3g (%.0f %% of the spread of z)", p->distance,
            p->spread > 0 ? 100 * p->distance / p->spread : 0);
   style.across = 1;
   style.longest = right - x;
@@ -252,7 +253,7 @@ static void draw_name(cairo_t *cr, const plan *p, size_t k, double x, double y, 
   dv_text(cr, x, y, style, f->walk[k].name ? f->walk[k].name : "walk");
   if (!f->attractor) return;
   char text[80];
-  snprintf(text, sizeof text, "end to attractor: %.3g", distance_of(end_of(p, k), f->attractor, f->n_z));
+  dv_print(text, sizeof text, "end to attractor: %.3g", distance_of(end_of(p, k), f->attractor, f->n_z));
   dv_text(cr, x + room, y, (dv_text_style){.size = DV_TEXT_TICK, .across = 1, .longest = 0.5 * room}, text);
 }
 

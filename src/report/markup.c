@@ -1,5 +1,6 @@
 #include "report/markup.h"
 
+#include "base/locale.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -40,6 +41,7 @@ void dv_markup_raw(dv_markup *m, const char *text) {
 }
 
 void dv_markup_format(dv_markup *m, const char *format, ...) {
+  DV_PLAIN_NUMBERS;
   char text[512];
   va_list arguments;
   va_start(arguments, format);
@@ -115,7 +117,7 @@ void dv_markup_json_string(dv_markup *m, const char *text) {
 
 void dv_markup_json_number(dv_markup *m, double value) {
   char text[40] = "null";
-  if (isfinite(value)) snprintf(text, sizeof text, "%.9g", value);
+  if (isfinite(value)) dv_print(text, sizeof text, "%.9g", value);
   char *comma = strchr(text, ','); /* of some locales */
   if (comma) *comma = '.';
   dv_markup_raw(m, text);

@@ -1,6 +1,7 @@
 #include "report/page.h"
 
 #include "base/file.h"
+#include "base/locale.h"
 #include "base/memory.h"
 #include "base/settings.h"
 #include "base/status.h"
@@ -130,6 +131,7 @@ dvbf_status dvbf_page_table(dvbf_page *page, const dvbf_table *table, dvbf_error
 
 /* As numbers where both are: 1e-3 is 0.001. */
 static bool same_value(const char *a, const char *b) {
+  DV_PLAIN_NUMBERS;
   char *end_a, *end_b;
   double x = strtod(a, &end_a), y = strtod(b, &end_b);
   bool numbers = end_a != a && !*end_a && end_b != b && !*end_b;

@@ -1,5 +1,7 @@
 #include "report/scale.h"
 
+#include "base/locale.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +49,7 @@ double dv_scale_place(const dv_scale *scale, double value) {
 static void add(dv_ticks *ticks, double value, const char *format, int decimals) {
   if (ticks->count == DV_TICKS) return;
   char digits[20] = "";
-  if (format) snprintf(digits, sizeof digits, format, decimals, fabs(value));
+  if (format) dv_print(digits, sizeof digits, format, decimals, fabs(value));
   ticks->at[ticks->count].value = value;
   snprintf(ticks->at[ticks->count].label, sizeof ticks->at->label, "%s%s", *digits && value < 0 ? "−" : "",
            digits);
