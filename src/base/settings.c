@@ -34,6 +34,14 @@ typedef struct entry {
 #define TEXT(field, name, initial, group, help)                                                              \
   {name, initial, NULL, group, help, KIND_TEXT, offsetof(STRUCT, field) + BEGIN, 0, 0},
 
+/* "|gaussian|bernoulli..." */
+#define DENSITY(object, name) "|" name
+static const char densities[] =
+#include "base/densities.def"
+    ;
+#undef DENSITY
+#define DENSITIES (densities + 1)
+
 #define BEGIN 0
 #define STRUCT dv_train_settings
 static const entry train_entries[] = {

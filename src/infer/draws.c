@@ -1,13 +1,13 @@
 #include "infer/draws.h"
 
 #include "base/memory.h"
-#include "base/random.h"
 #include "base/status.h"
+#include "model/density.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { CHUNK = 64 }; /* columns, or entries, that are dealt with at once */
+enum { CHUNK = 64 }; /* entries that are dealt with at once */
 
 static size_t frame_values(const dv_request *q) {
   return (size_t)q->window * (size_t)q->model->n_x;
@@ -45,64 +45,30 @@ void dv_draws_begin(dv_draws *d, const dv_request *q, size_t sequence) {
 
 /* ---- One frame ---- */
 
-/* noisy [n] = mean + sigma eps, or 0 or 1 where sigma is NULL; n columns from `first` on. */
-static void add_noise(float *noisy, const float *mean, const double *sigma, const dv_request *q,
-                      const dv_draw *w, size_t first, size_t n) {
-  uint32_t words[CHUNK];
-  dvbf_real normal[CHUNK];
-  for (size_t i = 0; i < CHUNK; i += 4) {
-    dv_block bits = dv_random_block(q->seed, DV_STREAM_EMISSION | (uint32_t)((first + i) / 4) << 8,
-                                    (uint32_t)w->sequence, (uint32_t)w->sample, (uint32_t)w->t);
-    memcpy(words + i, bits.word, sizeof bits.word);
-  }
-  if (sigma) w->run->k->normals(normal, words, CHUNK);
-  for (size_t i = 0; i < n; i++)
-    noisy[i] = sigma ? mean[i] + (float)(sigma[i] * (double)normal[i])
-                     : (float)(dv_uniform_of(words[i]) < (double)mean[i]);
-}
-
-/* ln sigma of the frame, of one entry or n_x; NULL where it is Bernoulli. */
-static const dvbf_real *log_sigma_of(const dvbf_model *m, const dv_draw *w) {
-  dvbf_value value = w->program->log_sigma;
-  if (value.buffer < 0) return NULL;
-  if (m->settings->sigma != DV_SIGMA_STATE) return dvbf_at(w->run, value);
-  return dvbf_at(w->run, dvbf_steps(value, w->step, 1)) + (size_t)w->row * (size_t)m->n_x;
-}
-
-/* sigma [n] of the columns from `first` on, in units of the data. */
-static void sigma_of(const dvbf_model *m, const dv_draw *w, const dvbf_real *log_sigma, size_t first,
-                     size_t n, double *sigma) {
-  bool one = w->program->log_sigma.cols == 1;
-  double floor = m->log_sigma_floor, common = exp(fmax((double)log_sigma[0], floor));
-  for (size_t i = 0; i < n; i++) {
-    double value = one ? common : exp(fmax((double)log_sigma[first + i], floor));
-    sigma[i] = value / (double)m->x.scale[first + i];
-  }
-}
-
 /* The noise of one frame: its variance, and a sample where one is wanted. */
 static void put_noise(dv_draws *d, const dv_request *q, const dv_draw *w, const float *x, float *noisy) {
-  size_t n_x = (size_t)q->model->n_x;
-  const dvbf_real *log_sigma = log_sigma_of(q->model, w);
-  double *variance = d->variance + w->t * n_x, sigma[CHUNK];
-  for (size_t first = 0; first < n_x; first += CHUNK) {
-    size_t n = n_x - first < CHUNK ? n_x - first : CHUNK;
-    if (log_sigma) sigma_of(q->model, w, log_sigma, first, n, sigma);
-    for (size_t i = 0; i < n; i++) {
-      double p = (double)x[first + i];
-      variance[first + i] += log_sigma ? sigma[i] * sigma[i] : p * (1 - p);
-    }
-    if (noisy != x) add_noise(noisy + first, x + first, log_sigma ? sigma : NULL, q, w, first, n);
-  }
+  const dv_density *density = q->model->density;
+  dv_density_frame frame = {.model = q->model,
+                            .program = w->program,
+                            .run = w->run,
+                            .step = w->step,
+                            .row = w->row,
+                            .mean = x,
+                            .seed = q->seed,
+                            .sequence = (uint32_t)w->sequence,
+                            .sample = (uint32_t)w->sample,
+                            .t = (uint32_t)w->t};
+  density->add_variance(&frame, d->variance + w->t * (size_t)q->model->n_x);
+  if (noisy != x) density->draw(&frame, noisy);
 }
 
 void dv_draws_put(dv_draws *d, const dv_request *q, dvbf_estimates *out, const dv_draw *w) {
   size_t n_x = (size_t)q->model->n_x, n_z = (size_t)q->model->n_z;
   size_t at = w->sample * (size_t)q->window + w->t;
   float *z = out->z + (w->sequence * q->samples * (size_t)q->window + at) * n_z, *x = d->x + at * n_x;
-  const dvbf_real *mean = dvbf_at(w->run, dvbf_steps(w->program->mean, w->step, 1));
+  const dvbf_real *output = dvbf_at(w->run, dvbf_steps(w->program->output, w->step, 1));
   for (size_t i = 0; i < n_z; i++) z[i] = (float)w->z[i];
-  dv_model_unscale(q->model, mean + (size_t)w->row * n_x, x);
+  dv_model_unscale(q->model, output + (size_t)w->row * n_x, x);
   if (q->noise) put_noise(d, q, w, x, d->noisy + at * n_x);
 }
 

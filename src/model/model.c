@@ -1,9 +1,8 @@
-#include "model/model.h"
+#include "model/density.h"
 
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "data/dataset.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -34,14 +33,15 @@ dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, cons
   }
   m->settings = dv_settings_train(m->settings_object, error);
   m->transition = transition ? transition : dv_transition_of(m->settings);
+  m->density = dv_density_of(m->settings);
   m->n_x = n_x;
   m->n_u = n_u;
   m->n_z = (int)m->settings->latent;
   if (s->model == DV_DVBF) m->n_w = (int)(s->innovation ? s->innovation : s->latent);
   m->x_spread = 1;
   m->sequences = 1;
-  m->x_mean = dv_calloc((size_t)n_x, sizeof *m->x_mean);
-  if (!m->x_mean || !make_scaling(&m->x, n_x) || !make_scaling(&m->u, n_u)) {
+  m->first_output = dv_calloc((size_t)n_x, sizeof *m->first_output);
+  if (!m->first_output || !make_scaling(&m->x, n_x) || !make_scaling(&m->u, n_u)) {
     dvbf_model_free(m);
     return dv_fail_memory(error, "making a model");
   }
@@ -58,13 +58,11 @@ static void set_scaling(dv_scaling *s, const double *mean, const double *varianc
   }
 }
 
-/* The emission's first bias gives the mean frame: through the logit where the output is a sigmoid. */
-static void set_first_frame(dvbf_model *m, const double *mean, bool squashed) {
-  for (int i = 0; i < m->n_x; i++) {
-    double x = (mean[i] - (double)m->x.shift[i]) * (double)m->x.scale[i];
-    double inside = x < 0.01 ? 0.01 : x > 0.99 ? 0.99 : x;
-    m->x_mean[i] = squashed ? log(inside / (1 - inside)) : x;
-  }
+/* The emission's first bias gives the mean frame. */
+static void set_first_output(dvbf_model *m, const double *mean) {
+  for (int i = 0; i < m->n_x; i++)
+    m->first_output[i] =
+        m->density->first_output(m->settings, (mean[i] - (double)m->x.shift[i]) * (double)m->x.scale[i]);
 }
 
 static dvbf_status learn_scaling(dvbf_model *m, const dvbf_sequences *train, dvbf_error *error) {
@@ -73,12 +71,12 @@ static dvbf_status learn_scaling(dvbf_model *m, const dvbf_sequences *train, dvb
   double total = 0;
   dvbf_status status = dv_statistics_of_x(&x, train, error);
   if (status) return status;
-  bool squashed = s->likelihood == DV_BERNOULLI || s->mean == DV_MEAN_SIGMOID;
-  set_scaling(&m->x, x.mean, x.variance, m->n_x, !squashed && s->x_scaling != DV_SCALING_NONE,
-              !squashed && s->x_scaling == DV_SCALING_STANDARDISE);
+  bool scales = m->density->scales(s);
+  set_scaling(&m->x, x.mean, x.variance, m->n_x, scales && s->x_scaling != DV_SCALING_NONE,
+              scales && s->x_scaling == DV_SCALING_STANDARDISE);
   for (int i = 0; i < m->n_x; i++) total += x.variance[i] * (double)m->x.scale[i] * (double)m->x.scale[i];
   m->x_spread = total > 1e-12 ? total : 1;
-  set_first_frame(m, x.mean, squashed);
+  set_first_output(m, x.mean);
   dv_statistics_free(&x);
   if (!m->n_u) return DVBF_OK;
   status = dv_statistics_of_u(&u, train, error);
@@ -134,7 +132,7 @@ void dvbf_model_free(dvbf_model *m) {
   dv_free(m->x.scale);
   dv_free(m->u.shift);
   dv_free(m->u.scale);
-  dv_free(m->x_mean);
+  dv_free(m->first_output);
   dv_parameters_free(&m->parameters);
   dv_free(m);
 }
@@ -186,12 +184,9 @@ dv_conditions dv_model_conditions(const dvbf_model *m, uint64_t seed) {
   return c;
 }
 
-void dv_model_unscale(const dvbf_model *m, const dvbf_real *mean, float *x) {
-  for (int i = 0; i < m->n_x; i++) {
-    double value = (double)mean[i];
-    if (m->settings->likelihood == DV_BERNOULLI) value = 1 / (1 + exp(-value));
-    x[i] = (float)(value / (double)m->x.scale[i] + (double)m->x.shift[i]);
-  }
+void dv_model_unscale(const dvbf_model *m, const dvbf_real *output, float *x) {
+  for (int i = 0; i < m->n_x; i++)
+    x[i] = (float)(m->density->mean((double)output[i]) / (double)m->x.scale[i] + (double)m->x.shift[i]);
 }
 
 double dv_model_log_jacobian(const dvbf_model *m) {

@@ -16,10 +16,11 @@ struct dvbf_model {
   dvbf_settings *settings_object;
   const dv_train_settings *settings; /* values of settings_object */
   const dvbf_transition *transition; /* NULL: the model has none to plug in */
+  const struct dv_density *density;  /* of x given z (density.h) */
   int n_x, n_u, n_z, n_w;
   dv_scaling x, u;
   double x_spread;          /* total variance of a scaled frame, which sets first weights */
-  double *x_mean;           /* [n_x] mean of a scaled frame, which sets the first bias of the emission */
+  double *first_output;     /* [n_x] of the emission: that of the mean frame, its first bias */
   dv_left_out left_out;     /* of x, where this is a model of its components (projection.h) */
   double left_out_jacobian; /* what scaling added to ln p(x) before they were taken */
   dv_parameters parameters;
@@ -54,7 +55,7 @@ typedef struct dv_program {
   dvbf_value seen; /* [T][rows][n_x], 1 for each value that is observed; none where nobody asks */
   dvbf_value weight;   /* [1][rows][1], 0 for rows that fill up a shard */
   dvbf_value z;        /* [T][rows][n_z] */
-  dvbf_value mean;     /* [T][rows][n_x] of the emission (logits where it is Bernoulli) */
+  dvbf_value output;   /* [T][rows][n_x] of the emission: means or, by the density, what gives them */
   dvbf_value ln_p;     /* [T][rows][1] */
   dvbf_value kl_first; /* [1][rows][1] of w_1, or of z_1 where there is no w */
   dvbf_value kl;       /* [T-1][rows][1] of w_t, or of z_{t+1} */
@@ -69,7 +70,7 @@ typedef struct dv_program {
   dvbf_value head_first, head; /* (mu, ln sigma) of q: [1][rows][2n], [T-1][rows][2n], in a dkf one for each
                                   frame that may be seen */
   dvbf_value prior;            /* dkf: (mu, ln sigma) of p(z_{t+1} | z_t), [T-1][rows][2 n_z] */
-  dvbf_value log_sigma;        /* of the emission: [1][1], [1][n_x] or [T][rows][n_x]; none: Bernoulli */
+  dvbf_value shape[2];         /* further parameters of the density: one frame for all, or one for each */
 } dv_program;
 
 /* Gradients are wanted; frames may be seen in part; v is given and emission and densities are wanted; all
@@ -81,16 +82,17 @@ enum { DV_BACKWARD = 1, DV_GAPS = 2, DV_PARTICLES = 4, DV_ONE_X = 8 };
 dvbf_status dv_program_record(dv_program *program, dvbf_model *model, int steps, int rows, int observe,
                               int flags, dvbf_error *error);
 /* One step of the recurrence for `rows` samples of one sequence: z[0] is given, z[1] is the result, with v at
- * its mean. With DV_PARTICLES v is given, and mean and ln_p [1][rows][...] belong to z[1]. */
+ * its mean. With DV_PARTICLES v is given, and output and ln_p [1][rows][...] belong to z[1]. */
 dvbf_status dv_program_record_step(dv_program *program, dvbf_model *model, int rows, int rank, int flags,
                                    dvbf_error *error);
-/* The initial network alone, on `frames` frames: z[0] is the result, and with DV_PARTICLES has mean and ln_p.
+/* The initial network alone, on `frames` frames: z[0] is the result, and with DV_PARTICLES has output and
+ * ln_p.
  */
 dvbf_status dv_program_record_start(dv_program *program, dvbf_model *model, int rows, int frames, int flags,
                                     dvbf_error *error);
 /* The transition alone: z[0], u[0], w and v are given, z[1] is the result. */
 dvbf_status dv_program_record_move(dv_program *program, dvbf_model *model, int rows, dvbf_error *error);
-/* The emission alone: mean of z[0], which is given. */
+/* The emission alone: output of z[0], which is given. */
 dvbf_status dv_program_record_emission(dv_program *program, dvbf_model *model, int rows, dvbf_error *error);
 void dv_program_clear(dv_program *program);
 
@@ -117,8 +119,8 @@ dvbf_status dv_model_takes(const dvbf_model *model, const dvbf_sequences *sequen
 /* How a trained model runs, with noise of `seed`: no temperature, no dropout. */
 dv_conditions dv_model_conditions(const dvbf_model *model, uint64_t seed);
 
-/* Back to the units of the data: x [n_x] from the emission's mean of one frame. */
-void dv_model_unscale(const dvbf_model *model, const dvbf_real *mean, float *x);
+/* Back to the units of the data: the mean x [n_x] of one frame from the emission's output. */
+void dv_model_unscale(const dvbf_model *model, const dvbf_real *output, float *x);
 /* What scaling adds to ln p(x) of a whole frame: sum of ln scale. */
 double dv_model_log_jacobian(const dvbf_model *model);
 /* The same for frames of which seen[i] values are there: sum of seen_i ln scale_i. */
@@ -191,7 +193,7 @@ void dv_record_initial(dv_program *p, const dvbf_model *m, int observe);
 void dv_record_dynamics(dv_program *p, const dvbf_model *m);
 /* the transition alone, with w given. */
 void dv_record_move(dv_program *p, const dvbf_model *m);
-/* Emission: mean and ln_p. */
+/* Emission: output, shape and ln_p. */
 void dv_record_emission(dv_program *p, const dvbf_model *m);
 
 /* The shipped transition of that setting; NULL where the model has none to plug in. */

@@ -22,8 +22,8 @@ static void record_inputs(dv_program *p, const dvbf_model *m) {
     p->seen = dvbf_slab_constant(g, p->steps, m->n_x);
   p->weight = dvbf_slab_constant(g, 1, 1);
   p->z = dvbf_slab(g, p->steps, m->n_z);
-  p->mean = p->ln_p = p->kl_first = p->kl = p->noise_first = p->noise = p->noise_v = DVBF_NONE;
-  p->v = p->w_first = p->w = p->head_first = p->head = p->prior = p->log_sigma = DVBF_NONE;
+  p->output = p->ln_p = p->kl_first = p->kl = p->noise_first = p->noise = p->noise_v = DVBF_NONE;
+  p->v = p->w_first = p->w = p->head_first = p->head = p->prior = p->shape[0] = p->shape[1] = DVBF_NONE;
 }
 
 static void keep_all(dvbf_graph *g, const dvbf_value *values, int count) {
@@ -32,8 +32,8 @@ static void keep_all(dvbf_graph *g, const dvbf_value *values, int count) {
 
 /* What the densities of w and x are made from. */
 static void keep_densities(const dv_program *p) {
-  keep_all(p->graph, (dvbf_value[]){p->w_first, p->w, p->head_first, p->head, p->prior, p->log_sigma}, 6);
-  keep_all(p->graph, (dvbf_value[]){p->noise_first, p->noise}, 2);
+  keep_all(p->graph, (dvbf_value[]){p->w_first, p->w, p->head_first, p->head, p->prior}, 5);
+  keep_all(p->graph, (dvbf_value[]){p->noise_first, p->noise, p->shape[0], p->shape[1]}, 4);
 }
 
 typedef void record_fn(dv_program *p, const dvbf_model *m, int observe);
@@ -50,7 +50,7 @@ static void record_bound(dv_program *p, const dvbf_model *m, int observe) {
   dvbf_sum(g, kl, p->kl, p->weight, -1);
   /* Inputs are written before the first op, noise and results can be read after the last. */
   dvbf_value inputs[] = {p->x, p->u, p->mask, p->seen, p->weight, p->noise_first, p->noise, p->noise_v};
-  dvbf_value results[] = {p->z, p->mean, p->ln_p, p->kl_first, p->kl};
+  dvbf_value results[] = {p->z, p->output, p->ln_p, p->kl_first, p->kl};
   keep_all(g, inputs, 8);
   if (!dv_graph_training(g)) keep_all(g, results, 5);
   if (!dv_graph_training(g)) keep_densities(p);
@@ -94,15 +94,15 @@ static void record_emission_at(dv_program *p, const dvbf_model *m, int t) {
   one.mask = dvbf_steps(p->mask, t, 1);
   one.seen = dvbf_steps(p->seen, t, 1);
   dv_record_emission(&one, m);
-  p->mean = one.mean;
+  p->output = one.output;
   p->ln_p = one.ln_p;
-  p->log_sigma = one.log_sigma;
+  memcpy(p->shape, one.shape, sizeof p->shape);
 }
 
 /* Ends the recording of a part, of which `t` is the step that has an emission; negative: none has. */
 static dvbf_status end_part(dv_program *p, const dvbf_model *m, int t, dvbf_error *error) {
   if (t >= 0) record_emission_at(p, m, t);
-  keep_all(p->graph, (dvbf_value[]){p->x, p->u, p->mask, p->seen, p->weight, p->z, p->v, p->mean, p->ln_p},
+  keep_all(p->graph, (dvbf_value[]){p->x, p->u, p->mask, p->seen, p->weight, p->z, p->v, p->output, p->ln_p},
            9);
   if (t >= 0) keep_densities(p);
   return end(p, error);

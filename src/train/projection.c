@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "model/density.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static dvbf_status check(const dvbf_model *m, dvbf_error *error) {
     return dv_fail(error, DVBF_ARGUMENT,
                    "projection = %g: must be 0, or at least 1e-7, as less cannot be told from rounding",
                    s->projection);
-  if (s->likelihood != DV_GAUSSIAN) return refuse(m, "likelihood", "gaussian", error);
+  if (!m->density->projects) return refuse(m, "likelihood", "gaussian", error);
   if (s->mean != DV_MEAN_IDENTITY) return refuse(m, "mean", "identity", error);
   if (s->sigma != DV_SIGMA_FIXED && s->sigma != DV_SIGMA_GLOBAL)
     return refuse(m, "sigma", "fixed or global", error);
@@ -69,7 +70,7 @@ static void take_over(dvbf_model *m, const dv_projection *p) {
   memcpy(m->u.shift, whole->u.shift, (size_t)m->n_u * sizeof *m->u.shift);
   memcpy(m->u.scale, whole->u.scale, (size_t)m->n_u * sizeof *m->u.scale);
   m->x_spread = whole->x_spread;
-  project_frame(m->x_mean, c, whole->x_mean);
+  project_frame(m->first_output, c, whole->first_output);
   m->left_out = (dv_left_out){c->n_x - c->count, c->left_out};
   m->left_out_jacobian = dv_model_log_jacobian(whole);
   m->sequences = whole->sequences;

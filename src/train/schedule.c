@@ -1,6 +1,7 @@
 #include "train/schedule.h"
 
 #include "base/random.h"
+#include "model/density.h"
 
 #include <math.h>
 
@@ -18,7 +19,7 @@ static double temperature(const dv_train_settings *s, uint64_t i) {
 
 /* ln of the floor falls linearly. A fixed sigma has none. */
 static double log_sigma_floor(const dv_train_settings *s, uint64_t i) {
-  if (s->sigma == DV_SIGMA_FIXED || s->likelihood == DV_BERNOULLI) return -1000;
+  if (s->sigma == DV_SIGMA_FIXED || !dv_density_of(s)->sigma) return -1000;
   double share = ramp(i, s->sigma_floor_updates), end = log(s->sigma_floor);
   double start = s->sigma_floor_updates ? fmax(log(s->sigma_start), end) : end;
   return start + share * (end - start);

@@ -2,7 +2,7 @@
  * the simulated systems and on recordings of real ones (docs/results.md), and each is said to the user. */
 #include "base/locale.h"
 #include "base/status.h"
-#include "data/dataset.h"
+#include "model/density.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 
 /* What the rules look at. */
 typedef struct facts {
+  const dvbf_sequences *train;
   dv_statistics x;
   size_t sequences, steps; /* of training, before any windows; steps of the longest */
   size_t n_x, n_u;
@@ -47,9 +48,19 @@ static const dv_train_settings *now(const chooser *c) {
 
 /* ---- Rules ---- */
 
+/* The first that suits the data; otherwise the default stays. */
+static void density(chooser *c, const facts *f) {
+  const char *name, *why;
+  for (size_t i = 0; dv_density_at(i, &name); i++)
+    if ((why = dv_density_at(i, &name)->suits(f->train, &f->x))) {
+      choose(c, "likelihood", name, why);
+      return;
+    }
+}
+
 static void emission(chooser *c, const facts *f) {
-  if (f->x.binary) choose(c, "likelihood", "bernoulli", "every value of x is 0 or 1");
-  if (!f->picture && !f->x.binary)
+  density(c, f);
+  if (!f->picture && !f->x.binary && dv_density_of(now(c))->scales(now(c)))
     choose(c, "x-scaling", "standardise", "columns of x have scales of their own");
   if (f->n_u) choose(c, "u-scaling", "standardise", "controls have scales of their own");
   if (f->gaps && f->x.whole) choose(c, "mask-input", "step", "steps of x are missing");
@@ -115,6 +126,7 @@ static dvbf_status look(facts *f, const dvbf_data *data, dvbf_error *error) {
   const dvbf_sequences *train = &data->train;
   dvbf_status status = dv_statistics_of_x(&f->x, train, error);
   if (status) return status;
+  f->train = train;
   f->sequences = train->count;
   f->steps = train->steps;
   f->n_x = train->n_x;

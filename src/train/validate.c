@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "data/dataset.h"
+#include "model/density.h"
 
 #include <math.h>
 #include <string.h>
@@ -63,13 +63,12 @@ static double term_of(const dv_validator *v, size_t shard, const char *name) {
 }
 
 /* Squared error of one predicted frame, over the values that are there; adds their variance. */
-static double frame_error(const dv_validator *v, const dvbf_model *m, const dvbf_real *guess, const float *x,
+static double frame_error(const dv_validator *v, const dvbf_model *m, const dvbf_real *output, const float *x,
                           double *variance) {
   double sum = 0;
   for (int i = 0; i < m->n_x; i++) {
     if (isnan(x[i])) continue;
-    double mu = m->settings->likelihood == DV_BERNOULLI ? 1 / (1 + exp(-(double)guess[i])) : (double)guess[i];
-    double e = mu - (double)(x[i] - m->x.shift[i]) * (double)m->x.scale[i];
+    double e = m->density->mean((double)output[i]) - (double)(x[i] - m->x.shift[i]) * (double)m->x.scale[i];
     sum += e * e;
     *variance += v->variance[i];
   }
@@ -80,7 +79,7 @@ static void collect_errors(void *user, const dv_program *p, const dvbf_run *run,
                            int count) {
   dv_validator *v = user;
   const dvbf_model *m = v->predict.model;
-  const dvbf_real *mean = dvbf_at(run, p->mean);
+  const dvbf_real *output = dvbf_at(run, p->output);
   double sum = 0, variance = 0;
   for (int r = 0; r < count; r++) {
     int from = v->predict.observe, length = (int)dvbf_sequence_length(v->sequences, first + (size_t)r);
@@ -88,8 +87,8 @@ static void collect_errors(void *user, const dv_program *p, const dvbf_run *run,
     const float *x =
         dv_sequence_x(v->sequences, first + (size_t)r, (size_t)from, (size_t)(length - from), run->buffer);
     for (int t = from; t < length; t++, x += m->n_x)
-      sum +=
-          frame_error(v, m, mean + ((size_t)t * (size_t)p->rows + (size_t)r) * (size_t)m->n_x, x, &variance);
+      sum += frame_error(v, m, output + ((size_t)t * (size_t)p->rows + (size_t)r) * (size_t)m->n_x, x,
+                         &variance);
   }
   v->errors[shard][0] = sum;
   v->errors[shard][1] = variance;

@@ -1,0 +1,83 @@
+#include "model/density.h"
+
+#include "base/random.h"
+
+#include <math.h>
+#include <string.h>
+
+const dv_density *dv_density_at(size_t index, const char **name) {
+  static const struct {
+    const dv_density *density;
+    const char *name;
+  } all[] = {
+#define DENSITY(object, name) {&dv_##object, name},
+#include "base/densities.def"
+#undef DENSITY
+  };
+  if (index >= sizeof all / sizeof *all) return NULL;
+  *name = all[index].name;
+  return all[index].density;
+}
+
+const dv_density *dv_density_of(const dv_train_settings *s) {
+  const char *name;
+  return dv_density_at((size_t)s->likelihood, &name);
+}
+
+/* scale-picture is small, so that the first pictures are all but the mean frame. With larger weights the
+ * first thing to learn is to undo them, and by then w has taken over the encoding of each frame: the bad
+ * optimum. */
+void dv_record_output(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_activation activation) {
+  const dv_train_settings *s = m->settings;
+  p->output = dvbf_slab(p->graph, p->steps, m->n_x);
+  dvbf_layer layer =
+      dv_dense(p->graph, "emission.mean", p->output, activation, (dvbf_first){.values = m->first_output},
+               (dv_dense_in[4]){{"h", hidden, s->scale_picture / sqrt((double)s->hidden), false}});
+  dvbf_layer_whole(p->graph, &layer);
+}
+
+dvbf_value dv_record_log_sigma(dv_program *p, const dvbf_model *m, dvbf_value hidden) {
+  const dv_train_settings *s = m->settings;
+  dvbf_first first = {.mean = log(s->sigma_start), .frozen = s->sigma == DV_SIGMA_FIXED};
+  if (s->sigma != DV_SIGMA_STATE)
+    return dvbf_parameter(p->graph, "emission.log_sigma", 1, s->sigma == DV_SIGMA_DIMENSION ? m->n_x : 1,
+                          first);
+  dvbf_value out = dvbf_slab(p->graph, p->steps, m->n_x);
+  dvbf_layer layer = dv_dense(p->graph, "emission.log_sigma", out, DVBF_LINEAR, first,
+                              (dv_dense_in[4]){{"h", hidden, 0.1 / sqrt((double)s->hidden), false}});
+  dvbf_layer_whole(p->graph, &layer);
+  return out;
+}
+
+/* That of the frame, of a parameter that all frames share or that each has. */
+static const dvbf_real *row_of(const dv_density_frame *f, dvbf_value v) {
+  if (v.steps == 1 && v.rows == 1) return dvbf_at(f->run, v);
+  return dvbf_at(f->run, dvbf_steps(v, f->step, 1)) + (size_t)f->row * (size_t)v.cols;
+}
+
+void dv_density_sigma(const dv_density_frame *f, dvbf_value value, size_t first, size_t n, double *sigma) {
+  const dvbf_real *log_sigma = row_of(f, value);
+  bool one = value.cols == 1;
+  double floor = f->model->log_sigma_floor, common = exp(fmax((double)log_sigma[0], floor));
+  for (size_t i = 0; i < n; i++) {
+    double each = one ? common : exp(fmax((double)log_sigma[first + i], floor));
+    sigma[i] = each / (double)f->model->x.scale[first + i];
+  }
+}
+
+void dv_density_words(const dv_density_frame *f, size_t first, uint32_t words[DV_DENSITY_CHUNK]) {
+  for (size_t i = 0; i < DV_DENSITY_CHUNK; i += 4) {
+    dv_block bits = dv_random_block(f->seed, DV_STREAM_EMISSION | (uint32_t)((first + i) / 4) << 8,
+                                    f->sequence, f->sample, f->t);
+    memcpy(words + i, bits.word, sizeof bits.word);
+  }
+}
+
+double dv_logit(double mean) {
+  double inside = mean < 0.01 ? 0.01 : mean > 0.99 ? 0.99 : mean;
+  return log(inside / (1 - inside));
+}
+
+double dv_sigmoid(double logit) {
+  return 1 / (1 + exp(-logit));
+}

@@ -1,0 +1,65 @@
+/* A density p(x | parameters), whose parameters the emission network gives. Each is one object in its own
+ * file and one line in base/densities.def; nobody else asks which one a model has. */
+#ifndef DV_DENSITY_H
+#define DV_DENSITY_H
+
+#include "data/dataset.h"
+#include "model/model.h"
+
+/* One frame of a program that has run: where its parameters are, and what keys its random numbers. */
+typedef struct dv_density_frame {
+  const dvbf_model *model;
+  const dv_program *program;
+  const dvbf_run *run;
+  int step, row;     /* of the program */
+  const float *mean; /* [n_x] of x, in units of the data */
+  uint64_t seed;
+  uint32_t sequence, sample, t;
+} dv_density_frame;
+
+typedef struct dv_density {
+  /* Records the parameters, p->output and p->shape, from the hidden units [T][rows][hidden] of the emission,
+   * and p->ln_p. mask [T][rows][1 or n_x] says what is seen. */
+  void (*record)(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask);
+  /* The mean of one value of x, as the model sees it, from its output; and the output that gives this mean,
+   * with which the bias of the emission starts. */
+  double (*mean)(double output);
+  double (*first_output)(const dv_train_settings *s, double mean);
+  /* Adds the variance of each value of x to variance [n_x], and draws x [n_x], in units of the data. */
+  void (*add_variance)(const dv_density_frame *frame, double *variance);
+  void (*draw)(const dv_density_frame *frame, float *x);
+  /* Whether x may be shifted and scaled as x-scaling says; otherwise it is taken as it is. */
+  bool (*scales)(const dv_train_settings *s);
+  /* Why it suits the data better than the default, in a few words; NULL: it does not. */
+  const char *(*suits)(const dvbf_sequences *train, const dv_statistics *x);
+  bool sigma;    /* it has a sigma, with a floor, and the settings named sigma */
+  bool projects; /* it can be had of components of x instead (projection.h) */
+} dv_density;
+
+#define DENSITY(object, name) extern const dv_density dv_##object;
+#include "base/densities.def"
+#undef DENSITY
+
+const dv_density *dv_density_of(const dv_train_settings *s);
+/* That of line `index` with its name, or NULL after the last. */
+const dv_density *dv_density_at(size_t index, const char **name);
+
+/* ---- For those who write densities ---- */
+
+/* p->output [T][rows][n_x] = activation(hidden W + b). */
+void dv_record_output(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_activation activation);
+/* ln sigma as [1][1], [1][n_x] or [T][rows][n_x]; how it is learned is the setting `sigma`. */
+dvbf_value dv_record_log_sigma(dv_program *p, const dvbf_model *m, dvbf_value hidden);
+
+enum { DV_DENSITY_CHUNK = 64 }; /* columns that are dealt with at once */
+/* sigma [n] of the columns from `first` on, in units of the data, from `log_sigma`, one of the parameters. */
+void dv_density_sigma(const dv_density_frame *frame, dvbf_value log_sigma, size_t first, size_t n,
+                      double *sigma);
+/* A random word for each of the columns first .. first + DV_DENSITY_CHUNK - 1; `first` is a multiple of 4. */
+void dv_density_words(const dv_density_frame *frame, size_t first, uint32_t words[DV_DENSITY_CHUNK]);
+
+/* The logit of a mean, which is kept away from 0 and 1. */
+double dv_logit(double mean);
+double dv_sigmoid(double logit);
+
+#endif

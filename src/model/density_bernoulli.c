@@ -1,0 +1,48 @@
+/* x is 1 with probability sigmoid(output), else 0, each value for itself. */
+#include "model/density.h"
+
+#include "base/random.h"
+
+static void record(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
+  dv_record_output(p, m, hidden, DVBF_LINEAR);
+  dv_record_bernoulli(p->graph, p->ln_p, p->x, p->output, mask);
+}
+
+static double first_output(const dv_train_settings *s, double mean) {
+  (void)s;
+  return dv_logit(mean);
+}
+
+static void add_variance(const dv_density_frame *f, double *variance) {
+  for (int i = 0; i < f->model->n_x; i++) {
+    double p = (double)f->mean[i];
+    variance[i] += p * (1 - p);
+  }
+}
+
+static void draw(const dv_density_frame *f, float *x) {
+  size_t n_x = (size_t)f->model->n_x;
+  uint32_t words[DV_DENSITY_CHUNK];
+  for (size_t i = 0; i < n_x; i++) {
+    if (i % DV_DENSITY_CHUNK == 0) dv_density_words(f, i, words);
+    x[i] = dv_uniform_of(words[i % DV_DENSITY_CHUNK]) < (double)f->mean[i];
+  }
+}
+
+static bool scales(const dv_train_settings *s) {
+  (void)s;
+  return false;
+}
+
+static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
+  (void)train;
+  return x->binary ? "every value of x is 0 or 1" : NULL;
+}
+
+const dv_density dv_bernoulli = {.record = record,
+                                 .mean = dv_sigmoid,
+                                 .first_output = first_output,
+                                 .add_variance = add_variance,
+                                 .draw = draw,
+                                 .scales = scales,
+                                 .suits = suits};

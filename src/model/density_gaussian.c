@@ -1,0 +1,66 @@
+/* x ~ N(mean, sigma^2), each value for itself. The mean is the output of the emission network, or its
+ * sigmoid; shape[0] is ln sigma. */
+#include "model/density.h"
+
+static bool squashed(const dv_train_settings *s) {
+  return s->mean == DV_MEAN_SIGMOID;
+}
+
+static bool scales(const dv_train_settings *s) {
+  return !squashed(s);
+}
+
+static void record(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
+  dv_record_output(p, m, hidden, squashed(m->settings) ? DVBF_SIGMOID : DVBF_LINEAR);
+  p->shape[0] = dv_record_log_sigma(p, m, hidden);
+  dv_record_gaussian(p->graph, p->ln_p, p->x, p->output, p->shape[0], mask, m->left_out);
+}
+
+/* The activation is part of the output. */
+static double mean(double output) {
+  return output;
+}
+
+static double first_output(const dv_train_settings *s, double x) {
+  return squashed(s) ? dv_logit(x) : x;
+}
+
+static void add_variance(const dv_density_frame *f, double *variance) {
+  size_t n_x = (size_t)f->model->n_x;
+  double sigma[DV_DENSITY_CHUNK];
+  for (size_t first = 0; first < n_x; first += DV_DENSITY_CHUNK) {
+    size_t n = n_x - first < DV_DENSITY_CHUNK ? n_x - first : DV_DENSITY_CHUNK;
+    dv_density_sigma(f, f->program->shape[0], first, n, sigma);
+    for (size_t i = 0; i < n; i++) variance[first + i] += sigma[i] * sigma[i];
+  }
+}
+
+static void draw(const dv_density_frame *f, float *x) {
+  size_t n_x = (size_t)f->model->n_x;
+  double sigma[DV_DENSITY_CHUNK];
+  uint32_t words[DV_DENSITY_CHUNK];
+  dvbf_real normal[DV_DENSITY_CHUNK];
+  for (size_t first = 0; first < n_x; first += DV_DENSITY_CHUNK) {
+    size_t n = n_x - first < DV_DENSITY_CHUNK ? n_x - first : DV_DENSITY_CHUNK;
+    dv_density_sigma(f, f->program->shape[0], first, n, sigma);
+    dv_density_words(f, first, words);
+    f->run->k->normals(normal, words, DV_DENSITY_CHUNK);
+    for (size_t i = 0; i < n; i++) x[first + i] = f->mean[first + i] + (float)(sigma[i] * (double)normal[i]);
+  }
+}
+
+/* It is the default, and needs no reason. */
+static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
+  (void)train, (void)x;
+  return NULL;
+}
+
+const dv_density dv_gaussian = {.record = record,
+                                .mean = mean,
+                                .first_output = first_output,
+                                .add_variance = add_variance,
+                                .draw = draw,
+                                .scales = scales,
+                                .suits = suits,
+                                .sigma = true,
+                                .projects = true};
