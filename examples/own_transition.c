@@ -13,6 +13,7 @@
  * v = (A, B, C) are the universal parameters: the library learns a distribution over them. Nothing says which
  * angle or speed a picture shows; that comes out of training, and the regression at the end measures how
  * well. */
+#include <dvbf/dvbf.h>
 #include <dvbf/graph.h>
 #include <math.h>
 #include <stdio.h>

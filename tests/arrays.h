@@ -2,7 +2,7 @@
 #ifndef ARRAYS_H
 #define ARRAYS_H
 
-#include "files.h"
+#include "hdf5_files.h"
 
 #include <zip.h>
 

@@ -7,6 +7,7 @@
 #include "model/model.h"
 #include "train/updater.h"
 
+#include <dvbf/dvbf.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

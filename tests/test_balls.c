@@ -1,6 +1,7 @@
 /* The simulated balls against what physics conserves, and their images against their states. */
 #include "data/dataset.h"
 
+#include <dvbf/dvbf.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,9 @@
 /* Data sets: HDF5 files good and bad, splits and statistics. */
-#include "files.h"
+#include "hdf5_files.h"
 
 #include "data/dataset.h"
 
+#include <dvbf/dvbf.h>
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>

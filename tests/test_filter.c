@@ -5,6 +5,7 @@
 #include "data/dataset.h"
 #include "model/model.h"
 
+#include <dvbf/dvbf.h>
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>

@@ -4,6 +4,7 @@
 #include "format/archive.h"
 #include "format/decimal.h"
 
+#include <dvbf/dvbf.h>
 #include <math.h>
 #include <pthread.h>
 

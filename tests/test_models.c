@@ -4,6 +4,7 @@
 #include "small_model.h"
 
 #include <cmocka.h>
+#include <dvbf/dvbf.h>
 
 /* What comes after the observed frames changes nothing, before or after them; one that is observed does, also
  * at the frames before it. */

@@ -7,6 +7,7 @@
 #include "kalman.h"
 #include "model/model.h"
 
+#include <dvbf/dvbf.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

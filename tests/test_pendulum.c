@@ -2,6 +2,7 @@
  * data. */
 #include "data/dataset.h"
 
+#include <dvbf/dvbf.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,7 @@
 #include "data/dataset.h"
 #include "model/model.h"
 
+#include <dvbf/dvbf.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

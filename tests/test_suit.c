@@ -8,6 +8,7 @@
 
 #include "data/dataset.h"
 
+#include <dvbf/dvbf.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

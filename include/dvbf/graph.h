@@ -12,7 +12,7 @@
 #ifndef DVBF_GRAPH_H
 #define DVBF_GRAPH_H
 
-#include <dvbf/dvbf.h>
+#include <dvbf/core.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -274,11 +274,8 @@ typedef struct dvbf_transition {
 /* Memory that lives as long as the graph. Never NULL for a size that fits; NULL makes the recording fail. */
 DVBF_API void *dvbf_remember(dvbf_graph *g, const void *content, size_t size);
 
-/* Trains a dvbf with a transition of one's own; a dkf takes none. It must outlive the model. */
-DVBF_API dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
-                                     const dvbf_settings *settings, const dvbf_data *data,
-                                     const dvbf_train_options *options, dvbf_error *error);
-/* Loads a model that was trained with one. */
+/* Loads a model that was trained with a transition of one's own (dvbf_train_with of <dvbf/dvbf.h>). It must
+ * outlive the model. */
 DVBF_API dvbf_status dvbf_model_load_with(dvbf_model **out, const dvbf_transition *transition,
                                           const char *path, dvbf_error *error);
 

@@ -2,7 +2,7 @@
 #ifndef DV_FILE_H
 #define DV_FILE_H
 
-#include <dvbf/dvbf.h>
+#include <dvbf/core.h>
 #include <stdio.h>
 
 typedef struct dv_atomic_file {

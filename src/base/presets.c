@@ -1,6 +1,6 @@
 #include "base/presets.h"
 
-#include <dvbf/dvbf.h>
+#include <dvbf/core.h>
 #include <string.h>
 
 typedef struct preset {

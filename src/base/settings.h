@@ -3,7 +3,7 @@
 #ifndef DV_SETTINGS_H
 #define DV_SETTINGS_H
 
-#include <dvbf/dvbf.h>
+#include <dvbf/core.h>
 
 /* Choices, in the order of the .def file. */
 enum { DV_DVBF, DV_DKF };

@@ -14,3 +14,7 @@ void dv_report(dvbf_error *error, dvbf_status status, const char *format, ...) {
   vsnprintf(error->message, sizeof error->message, format, arguments);
   va_end(arguments);
 }
+
+const char *dvbf_version(void) {
+  return DVBF_VERSION;
+}

@@ -2,7 +2,7 @@
 #ifndef DV_STATUS_H
 #define DV_STATUS_H
 
-#include <dvbf/dvbf.h>
+#include <dvbf/core.h>
 
 /* Fills *error (may be NULL). */
 void dv_report(dvbf_error *error, dvbf_status status, const char *format, ...)

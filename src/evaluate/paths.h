@@ -5,6 +5,8 @@
 
 #include "exec/pass.h"
 
+#include <dvbf/dvbf.h>
+
 typedef dvbf_paths dv_paths;
 
 /* Makes room for paths through these sequences. */

@@ -2,7 +2,7 @@
 #ifndef DV_POOL_H
 #define DV_POOL_H
 
-#include <dvbf/dvbf.h>
+#include <dvbf/core.h>
 
 typedef struct dv_pool dv_pool;
 

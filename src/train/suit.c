@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "model/density.h"
 
+#include <dvbf/dvbf.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
