@@ -89,6 +89,15 @@ static inline int enter_folder(void) {
   return !mkdtemp(folder) || chdir(folder) ? -1 : 0;
 }
 
+/* The same, with data of a pendulum, data.h5, and a model that was trained on them, run. */
+static inline int enter_folder_with_run(void **state) {
+  (void)state;
+  if (enter_folder()) return -1;
+  assert_int_equal(dvbf("simulate pendulum -o data.h5 --train 40 --valid 10 --test=20 --seed 2"), 0);
+  assert_int_equal(dvbf("train data.h5 -o run --updates 20 --seed 3" TINY), 0);
+  return 0;
+}
+
 static inline int tear_down(void **state) {
   (void)state;
   char line[64];

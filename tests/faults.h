@@ -5,10 +5,12 @@
 #define FAULTS_H
 
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/types.h>
@@ -30,6 +32,36 @@ static bool strikes(unsigned long *left) {
 
 /* ---- Memory ---- */
 
+/* The allocations of a run, each as a hash of the stack it was made from. */
+static struct {
+  bool recording;
+  size_t count;
+  uint64_t stack[1 << 14];
+} allocations;
+
+static void record_allocation(void) {
+  void *frames[32];
+  int depth = backtrace(frames, 32);
+  uint64_t hash = 0;
+  for (int i = 0; i < depth; i++) hash = (hash ^ (uint64_t)(uintptr_t)frames[i]) * 0x9e3779b97f4a7c15u;
+  if (allocations.count < sizeof allocations.stack / sizeof *allocations.stack)
+    allocations.stack[allocations.count] = hash;
+  allocations.count++;
+}
+
+/* Whether allocation i is the first or the last one from its stack. The others of a loop fail alike. */
+static inline bool is_worth_failing(size_t i) {
+  bool before = false, after = false;
+  for (size_t k = 0; k < allocations.count; k++)
+    if (allocations.stack[k] == allocations.stack[i]) before |= k<i, after |= k> i;
+  return !before || !after;
+}
+
+static bool memory_fails(void) {
+  if (allocations.recording && fault.memory) record_allocation();
+  return strikes(&fault.memory);
+}
+
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *old, size_t size);
 void *__real_aligned_alloc(size_t alignment, size_t size);
@@ -38,19 +70,19 @@ void *__wrap_realloc(void *old, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 
 void *__wrap_calloc(size_t count, size_t size) {
-  return strikes(&fault.memory) ? NULL : __real_calloc(count, size);
+  return memory_fails() ? NULL : __real_calloc(count, size);
 }
 
 void *__wrap_realloc(void *old, size_t size) {
-  return strikes(&fault.memory) ? NULL : __real_realloc(old, size);
+  return memory_fails() ? NULL : __real_realloc(old, size);
 }
 
 void *__wrap_aligned_alloc(size_t alignment, size_t size) {
-  return strikes(&fault.memory) ? NULL : __real_aligned_alloc(alignment, size);
+  return memory_fails() ? NULL : __real_aligned_alloc(alignment, size);
 }
 
 static inline void *json_memory(size_t size) {
-  return strikes(&fault.memory) ? NULL : malloc(size);
+  return memory_fails() ? NULL : malloc(size);
 }
 
 /* Jansson's reader (2.14) is not safe without memory; the library sees to it that there is some. */

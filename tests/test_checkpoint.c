@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <dvbf/dvbf.h>
 #include <dvbf/graph.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -371,43 +372,60 @@ static bool is_untouched(const char *run, const char *from) {
   return count_files(run) == count_files(from);
 }
 
-/* Makes the n-th allocation or step to the disk fail, for every n, in a run that begins (from = NULL) or goes
- * on from a copy of `from`. */
-static void failures_are_survived(unsigned long *which, const char *text, const char *from,
-                                  const char *reference, unsigned long stride) {
-  unsigned long failures = 0;
-  for (unsigned long n = 1;; n += stride) {
-    remove_run("failing");
-    if (from) copy_run(from, "failing");
-    *which = n;
-    dvbf_status status = train("failing", text, true, NULL);
-    bool struck = !*which;
-    *which = 0;
-    failures += status != DVBF_OK;
-    if (status && !struck) fail_msg("nothing was to fail: %s", message);
-    if (status && status != (which == &planned.memory ? DVBF_MEMORY : DVBF_IO))
-      fail_msg("failure %lu: %s", n, message);
-    if (status && is_untouched("failing", from)) continue;
-    assert_model_loads("failing");
-    if (status) train_well("failing", text, true, NULL); /* what fails besides the work ends no run */
-    assert_same_result("failing", reference);
-    if (!struck) break;
-  }
-  assert_true(failures > 20 / STRIDE);
+/* Runs that begin (from = NULL) or go on from a copy of `from`, in each of which something fails. */
+typedef struct failing {
+  unsigned long *which; /* kind of failure */
+  const char *text, *from, *reference;
+  unsigned long failures;
+} failing;
+
+/* Makes the n-th allocation or step to the disk fail. Returns false where there is no n-th. */
+static bool survives(failing *f, unsigned long n) {
+  remove_run("failing");
+  if (f->from) copy_run(f->from, "failing");
+  *f->which = n;
+  dvbf_status status = train("failing", f->text, true, NULL);
+  bool struck = !*f->which;
+  *f->which = 0;
+  f->failures += status != DVBF_OK;
+  if (status && !struck) fail_msg("nothing was to fail: %s", message);
+  if (status && status != (f->which == &planned.memory ? DVBF_MEMORY : DVBF_IO))
+    fail_msg("failure %lu: %s", n, message);
+  if (status && is_untouched("failing", f->from)) return true;
+  assert_model_loads("failing");
+  if (status) train_well("failing", f->text, true, NULL); /* what fails besides the work ends no run */
+  assert_same_result("failing", f->reference);
+  return struck;
+}
+
+static void full_disk_is_survived(failing f, unsigned long stride) {
+  for (unsigned long n = 1; survives(&f, n); n += stride) continue;
+  assert_true(f.failures > 20 / STRIDE);
 }
 
 static void full_disks_are_survived(void **state) {
   (void)state;
-  failures_are_survived(&planned.files, BRIEF, NULL, "brief", 1);
-  failures_are_survived(&planned.files, BRIEF, "begun", "brief", 1);
-  failures_are_survived(&planned.files, SMALL, NULL, "small", 3 * STRIDE);
-  failures_are_survived(&planned.files, SMALL, "middle", "small", 3 * STRIDE);
+  full_disk_is_survived((failing){&planned.files, BRIEF, NULL, "brief", 0}, 1);
+  full_disk_is_survived((failing){&planned.files, BRIEF, "begun", "brief", 0}, 1);
+  full_disk_is_survived((failing){&planned.files, SMALL, NULL, "small", 0}, 3 * STRIDE);
+  full_disk_is_survived((failing){&planned.files, SMALL, "middle", "small", 0}, 3 * STRIDE);
 }
 
 static void lack_of_memory_is_survived(void **state) {
   (void)state;
-  failures_are_survived(&planned.memory, BRIEF, NULL, "brief", STRIDE);
-  failures_are_survived(&planned.memory, BRIEF, "begun", "brief", STRIDE);
+  failing runs[] = {{&planned.memory, BRIEF, NULL, "brief", 0},
+                    {&planned.memory, BRIEF, "begun", "brief", 0}};
+  for (int i = 0; i < 2; i++) {
+    failing *f = &runs[i];
+    allocations.count = 0;
+    allocations.recording = true;
+    assert_false(survives(f, ULONG_MAX));
+    allocations.recording = false;
+    assert_in_range(allocations.count, 1000, sizeof allocations.stack / sizeof *allocations.stack);
+    for (size_t n = 0; n < allocations.count; n++)
+      if (is_worth_failing(n)) assert_true(survives(f, n + 1));
+    assert_true(f->failures > 100);
+  }
 }
 
 /* Every failure of a function that writes one file is said, and leaves the former file. */

@@ -1,0 +1,104 @@
+/* dvbf report: what the page holds, what it leaves out, and what is refused. */
+#include "command.h"
+
+#include <math.h>
+
+static char page[1 << 23];
+
+static void report_holds_everything(void **state) {
+  (void)state;
+  assert_int_equal(dvbf("report run data.h5 -o paged/report.html --threads 1"), 0);
+  assert_has(err, "paged/report.html: written");
+  assert_string_equal(out, "");
+  assert_in_range(read_file("paged/report.html", page, sizeof page), 100000, 5000000);
+  static const char *const parts[] = {"<title>data.h5: report on run</title>",
+                                      "20 sequences (test) of 15 frames of 16 × 16 pixels",
+                                      "Lower bound in nats per frame",
+                                      "<th scope=\"row\">velocity</th>",
+                                      "floor: last frame again",
+                                      "floor: mean image",
+                                      "<figure class=\"space\">",
+                                      "\"name\":\"angle\",\"cyclic\":true",
+                                      "<figure class=\"film\">",
+                                      "Prediction error by horizon",
+                                      "Training: bound",
+                                      "<th scope=\"row\">updates</th><td class=\"words\">20 "};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_has(page, parts[i]);
+  assert_null(strstr(page, "class=\"note\">The data"));
+  static const char *const figures[] = {"errors", "strips", "latent", "curves"};
+  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+    char path[64];
+    snprintf(path, sizeof path, "paged/figures/%s.svg", figures[i]);
+    assert_true(exists(path));
+    snprintf(path, sizeof path, "paged/figures/%s.png", figures[i]);
+    assert_true(exists(path));
+  }
+  /* The same again gives the same bytes, but not without --force. */
+  assert_int_equal(rename("paged/report.html", "paged/first.html"), 0);
+  assert_int_equal(dvbf("report run data.h5 -o paged/report.html --quiet"), 1);
+  assert_refused("paged/figures/errors.png: exists already");
+  assert_int_equal(dvbf("report run data.h5 -o paged/report.html --quiet --force"), 0);
+  assert_string_equal(err, "");
+  assert_true(same_bytes("paged/report.html", "paged/first.html"));
+}
+
+static void report_says_what_is_left_out(void **state) {
+  (void)state;
+  FILE *file = fopen("plain.csv", "w");
+  fprintf(file, "sequence,x0,x1,u\n");
+  for (int i = 0; i < 160; i++) fprintf(file, "%d,%.3f,%.3f,0\n", i / 8, sin(i), cos(i));
+  fclose(file);
+  assert_int_equal(dvbf("train plain.csv -o plain --updates 5 --quiet" TINY), 0);
+  assert_int_equal(dvbf("report plain plain.csv -o plain/report.html"), 0);
+  read_file("plain/report.html", page, sizeof page);
+  assert_has(page, "class=\"note\">The data hold no ground truth");
+  assert_has(page, "class=\"note\">The data are not images");
+  assert_has(err, "The data hold no ground truth");
+  assert_has(err, "The data are not images");
+  assert_has(page, "\"name\":\"frame\"");
+  assert_null(strstr(page, "<figure class=\"film\">"));
+  assert_true(exists("plain/figures/signals.svg"));
+  assert_false(exists("plain/figures/strips.svg") || exists("plain/figures/latent.svg"));
+  /* A model file alone has no curves and no settings. */
+  assert_int_equal(dvbf("report run/model.safetensors data.h5 -o alone/report.html"), 0);
+  assert_has(err, "no metrics.csv");
+  assert_has(err, "no settings.txt");
+  assert_false(exists("alone/figures/curves.svg"));
+  /* Files of the run that are damaged are named. */
+  assert_int_equal(
+      system("cp -r run damaged && echo hello > damaged/metrics.csv && echo x > damaged/settings.txt"), 0);
+  assert_int_equal(dvbf("report damaged data.h5 -o damaged/report.html"), 0);
+  assert_has(err, "damaged/metrics.csv: its first line");
+  assert_has(err, "damaged/settings.txt, line 1");
+}
+
+static void report_refuses_before_working(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"report run data.h5 -o run", "run: is a folder"},
+      {"report run data.h5 -o data.h5/report.html", "data.h5"},
+      {"report run data.h5 -o data.h5", "data.h5: exists already"},
+      {"report run none.h5 -o new/report.html", "none.h5: cannot be read"},
+      {"report none data.h5 -o new/report.html", "none"},
+      {"report run run/settings.txt -o new/report.html", "no column of numbers"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_int_equal(dvbf("%s", cases[i][0]), 1);
+    assert_refused(cases[i][1]);
+    assert_false(exists("new"));
+  }
+  assert_int_equal(system("mkdir hollow"), 0);
+  assert_int_equal(dvbf("report hollow data.h5 -o new/report.html"), 1);
+  assert_refused("hollow: holds no model.safetensors");
+  assert_int_equal(dvbf("evaluate hollow data.h5"), 1);
+  assert_refused("hollow: holds no model.safetensors");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(report_holds_everything),
+      cmocka_unit_test(report_says_what_is_left_out),
+      cmocka_unit_test(report_refuses_before_working),
+  };
+  return cmocka_run_group_tests_name("report command", tests, enter_folder_with_run, tear_down);
+}

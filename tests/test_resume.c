@@ -1,0 +1,160 @@
+/* Runs that end early, as a user meets them: signals, kills, a second process and a full disk. */
+#include "command.h"
+
+#include <math.h>
+#include <signal.h>
+#include <time.h>
+
+/* ---- Signals ---- */
+
+/* Waits until the file has a second line, for at most 20 s. */
+static void wait_for_line(const char *path) {
+  for (int i = 0; i < 2000; i++) {
+    char text[4096];
+    if (exists(path) && read_file(path, text, sizeof text) && strchr(strchr(text, '\n') + 1, '\n')) return;
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  }
+  fail_msg("%s received no line", path);
+}
+
+/* Exit status of the child; one that does not end within 20 s is killed, and the test fails. */
+static int wait_for_exit(pid_t child) {
+  int status = 0;
+  for (int i = 0; i < 2000; i++) {
+    if (waitpid(child, &status, WNOHANG) == child) return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  }
+  kill(child, SIGKILL);
+  waitpid(child, &status, 0);
+  return -1;
+}
+
+/* Begins a run that takes long, and waits for its first validation. */
+static pid_t begin_run(const char *name, const char *updates, const char *memory) {
+  char path[64];
+  snprintf(path, sizeof path, "%s/metrics.csv", name);
+  pid_t child = fork();
+  if (!child) {
+    if (!freopen("stderr.txt", "w", stderr)) _exit(99);
+    execl(getenv("DVBF_COMMAND"), "dvbf", "train", "data.h5", "-o", name, "--updates", updates, "--hidden",
+          "8", "--starts", "1", "--validate-every", "5", "--memory", memory, "--quiet", (char *)NULL);
+    _exit(99);
+  }
+  wait_for_line(path);
+  return child;
+}
+
+static void signal_leaves_a_model(int number, const char *name) {
+  pid_t child = begin_run(name, "100000000", "256");
+  kill(child, number);
+  assert_int_equal(wait_for_exit(child), 128 + number);
+  read_file("stderr.txt", err, sizeof err);
+  assert_has(err, "the best model so far is saved in");
+  assert_has(err, "--resume` goes on");
+  assert_int_equal(dvbf("evaluate %s data.h5 --samples 1", name), 0);
+}
+
+static void signals_leave_a_model(void **state) {
+  (void)state;
+  signal_leaves_a_model(SIGINT, "interrupted");
+  signal_leaves_a_model(SIGTERM, "terminated");
+}
+
+/* ---- Going on ---- */
+
+/* Metrics without the column of seconds. */
+static void assert_same_curves(const char *a, const char *b) {
+  char line[512];
+  snprintf(line, sizeof line,
+           "cut -d, -f1,2,4- %s/metrics.csv > one.csv && cut -d, -f1,2,4- %s/metrics.csv > two.csv && "
+           "cmp one.csv two.csv",
+           a, b);
+  assert_int_equal(system(line), 0);
+}
+
+static void signals_and_resume_change_nothing(void **state) {
+  (void)state;
+  pid_t child = begin_run("paused", "500", "256");
+  kill(child, SIGTERM);
+  assert_int_equal(wait_for_exit(child), 128 + SIGTERM);
+  assert_int_equal(dvbf("train data.h5 -o paused --resume --threads 2"), 0);
+  assert_has(err, "going on from update ");
+  assert_has(err, "500 updates in");
+  assert_int_equal(
+      dvbf("train data.h5 -o peace --updates 500 --hidden 8 --starts 1 --validate-every 5 --quiet"), 0);
+  assert_true(same_bytes("paused/model.safetensors", "peace/model.safetensors"));
+  assert_same_curves("paused", "peace");
+  /* How it runs may change: x is read from its file first and kept in memory then. */
+  child = begin_run("pieces", "500", "0");
+  kill(child, SIGKILL);
+  wait_for_exit(child);
+  assert_int_equal(dvbf("train data.h5 -o pieces --resume --quiet --memory 256 --updates 500"), 0);
+  assert_true(same_bytes("pieces/model.safetensors", "peace/model.safetensors"));
+  assert_same_curves("pieces", "peace");
+  /* A finished run stays as it is, whatever is asked. */
+  assert_int_equal(system("cp -r paused before-resume"), 0);
+  assert_int_equal(dvbf("train data.h5 -o paused --resume --json"), 0);
+  assert_has(err, "this run is finished");
+  json_t *all = json_loads(out, 0, NULL);
+  assert_int_equal(number(all, "starts"), 1);
+  assert_true(number(all, "seconds") > 0 && isfinite(number(all, "valid_bound")));
+  json_decref(all);
+  assert_int_equal(dvbf("train data.h5 -o paused --resume --updates 501"), 2);
+  assert_refused("updates = 501: the run in paused was begun with updates = 500");
+  assert_int_equal(dvbf("train data.h5 -o paused --resume --preset paper-pendulum"), 2);
+  assert_refused("was begun with");
+  assert_int_equal(dvbf("simulate pendulum -o moved.h5 --train 40 --valid 10 --test=20 --seed 5"), 0);
+  assert_int_equal(dvbf("train moved.h5 -o paused --resume"), 2);
+  assert_refused("other data");
+  assert_int_equal(system("diff -r paused before-resume"), 0);
+}
+
+static void resume_begins_where_nothing_is(void **state) {
+  (void)state;
+  assert_int_equal(dvbf("train data.h5 -o resumed --resume --updates 20 --seed 3" TINY), 0);
+  assert_has(err, "no checkpoint to go on from: beginning at the first update");
+  assert_true(same_bytes("resumed/model.safetensors", "run/model.safetensors"));
+  /* The settings of a run that was killed before its first checkpoint are still its own. */
+  assert_int_equal(unlink("resumed/checkpoint.safetensors"), 0);
+  assert_int_equal(dvbf("train data.h5 -o resumed --resume --quiet"), 0);
+  assert_true(same_bytes("resumed/model.safetensors", "run/model.safetensors"));
+}
+
+static void a_second_process_is_refused(void **state) {
+  (void)state;
+  pid_t child = begin_run("busy", "100000000", "256");
+  assert_int_equal(dvbf("train data.h5 -o busy --resume"), 1);
+  assert_refused("busy: another process is training");
+  assert_int_equal(dvbf("train data.h5 -o busy --force --updates 5 --quiet" TINY), 1);
+  assert_refused("busy: another process is training");
+  kill(child, SIGKILL);
+  wait_for_exit(child);
+  assert_int_equal(dvbf("train data.h5 -o busy --force --updates 20 --seed 3" TINY), 0);
+  assert_true(same_bytes("busy/model.safetensors", "run/model.safetensors"));
+}
+
+/* Files may grow to 32 KiB only: the model does not fit. */
+static void a_full_disk_is_said_and_survived(void **state) {
+  (void)state;
+  assert_int_equal(
+      system("trap '' XFSZ; ulimit -f 32; \"$DVBF_COMMAND\" train data.h5 -o full --updates 20 --seed 3" TINY
+             " --quiet >stdout.txt 2>stderr.txt"),
+      1 << 8);
+  read_file("stdout.txt", out, sizeof out);
+  read_file("stderr.txt", err, sizeof err);
+  assert_refused("full/model.safetensors: cannot be written");
+  assert_false(exists("full/model.safetensors") || exists("full/checkpoint.safetensors"));
+  assert_int_equal(dvbf("train data.h5 -o full --resume --quiet"), 0);
+  assert_true(same_bytes("full/model.safetensors", "run/model.safetensors"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(signals_leave_a_model),
+      cmocka_unit_test(signals_and_resume_change_nothing),
+      cmocka_unit_test(resume_begins_where_nothing_is),
+      cmocka_unit_test(a_second_process_is_refused),
+      cmocka_unit_test(a_full_disk_is_said_and_survived),
+  };
+  return cmocka_run_group_tests_name("resume", tests, enter_folder_with_run, tear_down);
+}
