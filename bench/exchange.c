@@ -3,6 +3,7 @@
  * terms of the bound and the gradient of every parameter. Usage: bench_exchange FOLDER [BATCH [INITIAL]],
  * with the initial network "birnn" or "mlp" */
 #include "bench.h"
+#include "exec/worker.h"
 #include "train/schedule.h"
 
 #include <string.h>
@@ -55,9 +56,10 @@ int main(int count, char **arguments) {
   dvbf_sequences data = bench_data(500, 15, 256);
   dvbf_model *model = bench_model(&data, initial, batch, NULL);
   dv_program program;
-  dvbf_run run;
+  dv_worker worker;
+  dvbf_run *run = &worker.run;
   must(dv_program_record(&program, model, 15, batch, 15, true, &error), &error);
-  must(dv_run_init(&run, program.graph, &error), &error);
+  must(dv_worker_init(&worker, model, &program, &data, &error), &error);
   dv_conditions conditions = dv_schedule_at(model->settings, 0, 1);
   dv_conditions_set(&conditions, DVBF_FILTER_DROPOUT, 0);
   dv_conditions_set(&conditions, DVBF_LOG_SIGMA_FLOOR, -4);
@@ -65,25 +67,24 @@ int main(int count, char **arguments) {
   conditions.scale = 1.0 / (batch * 15.0);
   uint32_t *index = dv_calloc((size_t)batch, sizeof *index);
   for (int i = 0; i < batch; i++) index[i] = (uint32_t)i;
-  run.parameters = model->parameters.values;
-  run.gradient = dv_calloc_aligned(model->parameters.size, sizeof *run.gradient);
-  run.conditions = &conditions;
-  run.sequence = index;
-  dv_program_load(&program, &run, model, &data, index, batch, 15);
-  dv_run_forward(&run);
-  dv_run_backward(&run);
-  write_value(folder, "x", &run, program.x);
-  write_value(folder, "u", &run, program.u);
-  write_value(folder, "noise.first", &run, program.noise_first);
-  write_value(folder, "noise.w", &run, program.noise);
-  write_value(folder, "noise.v", &run, program.noise_v);
-  write_parameters(folder, &model->parameters, run.gradient);
+  run->gradient = dv_calloc_aligned(model->parameters.size, sizeof *run->gradient);
+  run->conditions = &conditions;
+  run->sequence = index;
+  dv_worker_load(&worker, &data, index, batch, 15);
+  dv_run_forward(run);
+  dv_run_backward(run);
+  write_value(folder, "x", run, program.x);
+  write_value(folder, "u", run, program.u);
+  write_value(folder, "noise.first", run, program.noise_first);
+  write_value(folder, "noise.w", run, program.noise);
+  write_value(folder, "noise.v", run, program.noise_v);
+  write_parameters(folder, &model->parameters, run->gradient);
   float terms[3];
-  for (int i = 0; i < 3; i++) terms[i] = (float)(run.terms[i] * conditions.scale);
+  for (int i = 0; i < 3; i++) terms[i] = (float)(run->terms[i] * conditions.scale);
   write_npy(folder, "terms", terms, 1, 1, 3); /* reconstruction, KL of w, KL of v, in nats per frame */
-  dv_free(run.gradient);
+  dv_free(run->gradient);
   dv_free(index);
-  dv_run_clear(&run);
+  dv_worker_clear(&worker);
   dv_program_clear(&program);
   dvbf_model_free(model);
   dvbf_sequences_free(&data);

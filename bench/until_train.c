@@ -53,11 +53,11 @@ typedef struct held_out {
   float *z; /* [count][steps][n_z] */
 } held_out;
 
-static void collect(void *user, const dv_program *p, const dvbf_run *run, size_t shard, size_t first,
-                    int count) {
+static void collect(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
   (void)shard;
+  const dv_program *p = w->program;
   const held_out *h = user;
-  const dvbf_real *z = dvbf_at(run, p->z); /* [steps][rows][n_z] */
+  const dvbf_real *z = dvbf_at(&w->run, p->z); /* [steps][rows][n_z] */
   size_t n_z = (size_t)p->z.cols, rows = (size_t)p->rows, steps = (size_t)p->steps;
   for (size_t r = 0; r < (size_t)count; r++)
     for (size_t t = 0; t < steps; t++)

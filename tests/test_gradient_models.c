@@ -2,7 +2,7 @@
 #include "gradient.h"
 
 #include "data/dataset.h"
-#include "model/model.h"
+#include "exec/worker.h"
 
 /* ---- Data: a few short sequences ---- */
 
@@ -60,7 +60,7 @@ typedef struct fixture {
   dvbf_sequences sequences;
   dvbf_model *model;
   dv_program program;
-  dvbf_run run;
+  dv_worker worker;
   dv_conditions conditions;
   dvbf_real *gradient;
   uint32_t index[8];
@@ -97,7 +97,7 @@ static void begin(fixture *f, const model_case *c) {
   if (dv_program_record(&f->program, f->model, STEPS, rows, STEPS, DV_BACKWARD | dv_gaps_of(&f->sequences),
                         &error))
     fail_msg("%s", error.message);
-  assert_int_equal(dv_run_init(&f->run, f->program.graph, &error), DVBF_OK);
+  assert_int_equal(dv_worker_init(&f->worker, f->model, &f->program, &f->sequences, &error), DVBF_OK);
   f->gradient = calloc(f->model->parameters.size, sizeof *f->gradient);
   assert_non_null(f->gradient);
   f->conditions =
@@ -107,16 +107,15 @@ static void begin(fixture *f, const model_case *c) {
   dv_conditions_set(&f->conditions, DVBF_FILTER_DROPOUT, f->model->settings->filter_dropout);
   dv_conditions_set(&f->conditions, DVBF_SEQUENCES, f->model->sequences);
   for (uint32_t i = 0; i < 8; i++) f->index[i] = i < COUNT ? i : 0;
-  f->run.parameters = f->model->parameters.values;
-  f->run.gradient = f->gradient;
-  f->run.conditions = &f->conditions;
-  f->run.sequence = f->index;
-  dv_program_load(&f->program, &f->run, f->model, &f->sequences, f->index, COUNT, STEPS);
+  f->worker.run.gradient = f->gradient;
+  f->worker.run.conditions = &f->conditions;
+  f->worker.run.sequence = f->index;
+  dv_worker_load(&f->worker, &f->sequences, f->index, COUNT, STEPS);
 }
 
 static void end(fixture *f) {
   free(f->gradient);
-  dv_run_clear(&f->run);
+  dv_worker_clear(&f->worker);
   dv_program_clear(&f->program);
   dvbf_model_free(f->model);
   dvbf_sequences_free(&f->sequences);
@@ -124,8 +123,8 @@ static void end(fixture *f) {
 
 static double bound(void *user) {
   fixture *f = user;
-  dv_run_forward(&f->run);
-  return -f->conditions.scale * dv_graph_bound(f->program.graph, f->run.terms);
+  dv_run_forward(&f->worker.run);
+  return -f->conditions.scale * dv_graph_bound(f->program.graph, f->worker.run.terms);
 }
 
 static size_t entries(dvbf_value v) {
@@ -140,15 +139,16 @@ static double sum_of_log_sigma(fixture *f) {
   double *mean = calloc(entries(p->z), sizeof *mean), sum = 0;
   assert_non_null(mean);
   f->conditions.noise_free = true;
-  dv_run_forward(&f->run);
-  memcpy(mean, dvbf_at(&f->run, p->z), entries(p->z) * sizeof *mean);
+  dv_run_forward(&f->worker.run);
+  memcpy(mean, dvbf_at(&f->worker.run, p->z), entries(p->z) * sizeof *mean);
   f->conditions.noise_free = false;
-  dv_run_forward(&f->run);
+  dv_run_forward(&f->worker.run);
   for (size_t i = 0; i < entries(p->z); i++) {
     size_t row = i / n; /* counted over the steps */
-    double moved = dvbf_at(&f->run, p->z)[i] - mean[i];
-    bool first = row < rows, used = first || dvbf_at(&f->run, p->kl)[row - rows] != 0;
-    double eps = first ? dvbf_at(&f->run, p->noise_first)[i] : dvbf_at(&f->run, p->noise)[i - rows * n];
+    double moved = dvbf_at(&f->worker.run, p->z)[i] - mean[i];
+    bool first = row < rows, used = first || dvbf_at(&f->worker.run, p->kl)[row - rows] != 0;
+    double eps =
+        first ? dvbf_at(&f->worker.run, p->noise_first)[i] : dvbf_at(&f->worker.run, p->noise)[i - rows * n];
     if (used && row % rows < COUNT) sum += log(fabs(moved / eps));
   }
   free(mean);
@@ -159,7 +159,8 @@ static double sum_of_log_sigma(fixture *f) {
 static double annealed_dkf(void *user) {
   fixture *f = user;
   double c = dv_conditions_get(&f->conditions, DVBF_TEMPERATURE), spread = sum_of_log_sigma(f);
-  return -f->conditions.scale * (c * dv_graph_bound(f->program.graph, f->run.terms) + (1 - c) * spread);
+  return -f->conditions.scale *
+         (c * dv_graph_bound(f->program.graph, f->worker.run.terms) + (1 - c) * spread);
 }
 
 /* ---- The check ---- */
@@ -181,7 +182,7 @@ static void check_model(const model_case *c) {
   begin(&f, c);
   for (int i = 0; i < 2; i++) { /* what the first time left must not matter */
     bound(&f);
-    dv_run_backward(&f.run);
+    dv_run_backward(&f.worker.run);
   }
   gradient_check check = {&f.model->parameters, f.gradient,
                           dv_conditions_get(&f.conditions, DVBF_TEMPERATURE) < 1 ? annealed_dkf : bound, &f,
@@ -445,8 +446,8 @@ static void dkf_at_once_is_step_by_step(void **state) {
   begin(&a, &whole);
   begin(&b, &steps);
   assert_true(fabs(bound(&a) - bound(&b)) < 1e-12);
-  dv_run_backward(&a.run);
-  dv_run_backward(&b.run);
+  dv_run_backward(&a.worker.run);
+  dv_run_backward(&b.worker.run);
   for (size_t i = 0; i < a.model->parameters.size; i++)
     assert_true(fabs(a.gradient[i] - b.gradient[i]) < 1e-12);
   end(&a);
@@ -477,8 +478,8 @@ static void padding_changes_nothing(void **state) {
   begin(&a, &plain);
   begin(&b, &padded);
   assert_true(fabs(bound(&a) - bound(&b)) < 1e-12);
-  dv_run_backward(&a.run);
-  dv_run_backward(&b.run);
+  dv_run_backward(&a.worker.run);
+  dv_run_backward(&b.worker.run);
   for (size_t i = 0; i < a.model->parameters.size; i++)
     assert_true(fabs(a.gradient[i] - b.gradient[i]) < 1e-12);
   end(&a);
@@ -493,7 +494,7 @@ static void dropout_drops(void **state) {
   begin(&f, &c);
   bound(&f);
   int zeros = 0, all = (STEPS - 1) * COUNT;
-  for (int i = 0; i < all; i++) zeros += dvbf_at(&f.run, f.program.kl)[i] == 0;
+  for (int i = 0; i < all; i++) zeros += dvbf_at(&f.worker.run, f.program.kl)[i] == 0;
   assert_in_range(zeros, 2, all - 2);
   end(&f);
 }
@@ -505,7 +506,7 @@ static void clipping_is_noticed(void **state) {
   fixture f;
   begin(&f, &c);
   bound(&f);
-  dv_run_backward(&f.run);
+  dv_run_backward(&f.worker.run);
   gradient_check check = {&f.model->parameters, f.gradient, bound, &f, 1e-3};
   double worst = 0;
   for (size_t i = 0; i < f.model->parameters.count; i++) {

@@ -1,5 +1,6 @@
 /* Training on components of x is training on x: in double precision, on data that the components hold
  * exactly, bound and gradients are those of the folded model. */
+#include "exec/worker.h"
 #include "pictures.h"
 
 #include "train/projection.h"
@@ -18,7 +19,8 @@ typedef struct result {
 static result run_model(dvbf_model *m, const dvbf_sequences *s) {
   enum { ROWS = 8 };
   dv_program program;
-  dvbf_run run;
+  dv_worker worker;
+  dvbf_run *run = &worker.run;
   dvbf_error error;
   uint32_t index[ROWS];
   for (uint32_t i = 0; i < ROWS; i++) index[i] = i;
@@ -28,18 +30,17 @@ static result run_model(dvbf_model *m, const dvbf_sequences *s) {
   dv_conditions_set(&conditions, DVBF_SEQUENCES, m->sequences);
   conditions.scale = 1;
   assert_int_equal(dv_program_record(&program, m, STEPS, ROWS, STEPS, DV_BACKWARD, &error), DVBF_OK);
-  assert_int_equal(dv_run_init(&run, program.graph, &error), DVBF_OK);
+  assert_int_equal(dv_worker_init(&worker, m, &program, s, &error), DVBF_OK);
   result r = {.gradient = calloc(m->parameters.size, sizeof *r.gradient)};
-  run.parameters = m->parameters.values;
-  run.gradient = r.gradient;
-  run.conditions = &conditions;
-  run.sequence = index;
-  dv_program_load(&program, &run, m, s, index, ROWS, STEPS);
-  dv_run_forward(&run);
-  dv_run_backward(&run);
-  memcpy(r.terms, run.terms, sizeof r.terms);
+  run->gradient = r.gradient;
+  run->conditions = &conditions;
+  run->sequence = index;
+  dv_worker_load(&worker, s, index, ROWS, STEPS);
+  dv_run_forward(run);
+  dv_run_backward(run);
+  memcpy(r.terms, run->terms, sizeof r.terms);
   r.terms[dv_graph_term(program.graph, DVBF_RECONSTRUCTION)] += ROWS * STEPS * dv_model_log_jacobian(m);
-  dv_run_clear(&run);
+  dv_worker_clear(&worker);
   dv_program_clear(&program);
   return r;
 }

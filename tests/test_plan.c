@@ -1,4 +1,5 @@
 /* Memory of a program that is used again changes no value. */
+#include "exec/worker.h"
 #include "small_model.h"
 
 #include <math.h>
@@ -24,7 +25,8 @@ static outcome run_program(fixture *f, bool training, bool keep) {
   enum { ROWS = 5 };
   static const uint32_t index[ROWS] = {4, 0, 7, 2, 2};
   dv_program p;
-  dvbf_run run;
+  dv_worker worker;
+  dvbf_run *run = &worker.run;
   dv_conditions conditions = {.seed = 3, .stream = DV_STREAM_NOISE, .scale = 0.1};
   dv_conditions_set(&conditions, DVBF_TEMPERATURE, 0.8);
   dv_conditions_set(&conditions, DVBF_LOG_SIGMA_FLOOR, -2);
@@ -34,20 +36,19 @@ static outcome run_program(fixture *f, bool training, bool keep) {
   outcome o = {.gradient = calloc(n, sizeof *o.gradient)};
   assert_int_equal(dv_program_record(&p, f->model, STEPS, ROWS, STEPS, training, NULL), DVBF_OK);
   if (keep) keep_everything(p.graph);
-  assert_int_equal(dv_run_init(&run, p.graph, NULL), DVBF_OK);
+  assert_int_equal(dv_worker_init(&worker, f->model, &p, &f->sequences, NULL), DVBF_OK);
   o.arena = dv_graph_arena_size(p.graph);
-  run.parameters = f->model->parameters.values;
-  run.gradient = o.gradient;
-  run.conditions = &conditions;
-  run.sequence = index;
+  run->gradient = o.gradient;
+  run->conditions = &conditions;
+  run->sequence = index;
   for (int pass = 0; pass < 2; pass++) {
-    for (size_t i = 0; i < o.arena; i++) run.arena[i] = NAN;
-    dv_program_load(&p, &run, f->model, &f->sequences, index, 4, STEPS);
-    dv_run_forward(&run);
-    if (training) dv_run_backward(&run);
+    for (size_t i = 0; i < o.arena; i++) run->arena[i] = NAN;
+    dv_worker_load(&worker, &f->sequences, index, 4, STEPS);
+    dv_run_forward(run);
+    if (training) dv_run_backward(run);
   }
-  memcpy(o.terms, run.terms, sizeof o.terms);
-  dv_run_clear(&run);
+  memcpy(o.terms, run->terms, sizeof o.terms);
+  dv_worker_clear(&worker);
   dv_program_clear(&p);
   return o;
 }

@@ -80,7 +80,6 @@ struct dvbf_run {
   const dv_conditions *conditions;
   const uint32_t *sequence;        /* [rows] keys the noise */
   bool same_weights;               /* as in the last run: what was made from them alone is still there */
-  float *buffer;                   /* [steps][n_x] for frames that come from a file, else NULL */
   bool *begun;                     /* [buffers] whether a gradient holds anything yet on this way back */
   double scalars[DV_MOST_SCALARS]; /* as the graph numbers them, looked up when a run begins */
   double terms[DV_MOST_TERMS];     /* of the objective, summed over rows and steps */

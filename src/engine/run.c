@@ -25,7 +25,6 @@ dvbf_status dv_run_init(dvbf_run *run, const dvbf_graph *g, dvbf_error *error) {
 void dv_run_clear(dvbf_run *run) {
   dv_free(run->arena);
   dv_free(run->begun);
-  dv_free(run->buffer);
   *run = (dvbf_run){0};
 }
 

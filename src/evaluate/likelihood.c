@@ -6,22 +6,22 @@
 #include "infer/importance.h"
 #include "infer/particles.h"
 
-typedef struct worker {
+typedef struct estimator {
   dv_importance importance;
   dv_particles particles;
-} worker;
+} estimator;
 
 typedef struct job {
   const dvbf_sequences *sequences;
   dv_likelihoods *out;
   uint64_t seed;
   int workers;
-  worker *list; /* [workers] */
+  estimator *list; /* [workers] */
 } job;
 
 static void run_sequences(void *user, int number) {
   job *j = user;
-  worker *w = &j->list[number];
+  estimator *w = &j->list[number];
   for (size_t i = (size_t)number; i < j->sequences->count; i += (size_t)j->workers) {
     j->out->importance[i] = dv_importance_run(&w->importance, j->sequences, i, j->seed);
     if (!j->out->particle) continue;

@@ -40,9 +40,10 @@ typedef struct collection {
   double jacobian; /* of a whole frame */
 } collection;
 
-static void collect(void *user, const dv_program *p, const dvbf_run *run, size_t shard, size_t first,
-                    int count) {
+static void collect(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
   (void)shard;
+  const dv_program *p = w->program;
+  const dvbf_run *run = &w->run;
   collection *c = user;
   dv_paths *out = c->paths;
   const dvbf_real *z = dvbf_at(run, p->z), *output = dvbf_at(run, p->output), *ln_p = dvbf_at(run, p->ln_p);

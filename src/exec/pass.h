@@ -3,14 +3,14 @@
 #define DV_PASS_H
 
 #include "exec/pool.h"
-#include "model/model.h"
+#include "exec/worker.h"
 
 typedef struct dv_pass {
   const dvbf_model *model;
   dv_pool *pool;
   dv_program program;
   int observe;
-  dvbf_run *runs; /* [workers] */
+  dv_worker *workers; /* one for each of the pool */
 } dv_pass;
 
 /* Records for these sequences, of whose steps `observe` are seen (0: all). */
@@ -19,8 +19,7 @@ dvbf_status dv_pass_init(dv_pass *pass, const dvbf_model *model, dv_pool *pool,
 void dv_pass_clear(dv_pass *pass);
 
 /* After the shard of sequences first .. first + count - 1 was run; called on any worker, each shard once. */
-typedef void dv_pass_fn(void *user, const dv_program *program, const dvbf_run *run, size_t shard,
-                        size_t first, int count);
+typedef void dv_pass_fn(void *user, const dv_worker *worker, size_t shard, size_t first, int count);
 
 /* Runs over all sequences, those it was recorded for or others like them, with the parameters of the model.
  * Fails where frames could not be read, as these look missing to the model. Allocates nothing. */

@@ -37,15 +37,14 @@ dvbf_status dv_backward_init(dv_backward *b, const dv_particles *p, size_t paths
       !b->order)
     return dv_fail(error, DVBF_MEMORY, "out of memory for %zu paths; fewer need less", paths);
   dvbf_status status = dv_program_record_move(&b->program, (dvbf_model *)m, (int)p->count, error);
-  if (!status) status = dv_run_init(&b->run, b->program.graph, error);
-  b->run.parameters = m->parameters.values;
-  b->run.conditions = &p->conditions;
-  b->run.sequence = p->key;
+  if (!status) status = dv_worker_init(&b->worker, m, &b->program, NULL, error);
+  b->worker.run.conditions = &p->conditions;
+  b->worker.run.sequence = p->key;
   return status;
 }
 
 void dv_backward_clear(dv_backward *b) {
-  dv_run_clear(&b->run);
+  dv_worker_clear(&b->worker);
   dv_program_clear(&b->program);
   dv_free(b->at);
   dv_free(b->moved);
@@ -64,15 +63,15 @@ void dv_backward_clear(dv_backward *b) {
 static const dvbf_real *move(dv_backward *b, dv_particles *p, size_t t, int k) {
   const dv_program *g = &b->program;
   size_t n_z = (size_t)p->model->n_z, n_w = (size_t)p->model->n_w;
-  dvbf_real *w = dvbf_at(&b->run, g->w);
+  dvbf_real *w = dvbf_at(&b->worker.run, g->w);
   dvbf_sequences view = dv_view(&p->sequence, t, 2);
   memset(w, 0, p->count * n_w * sizeof *w);
   for (size_t r = 0; k >= 0 && r < p->count; r++) w[r * n_w + (size_t)k] = 1;
-  memcpy(dvbf_at(&b->run, g->z), p->z + t * p->count * n_z, p->count * n_z * sizeof *p->z);
-  if (p->v) memcpy(dvbf_at(&b->run, g->v), p->v, p->n_v * sizeof *p->v);
-  dv_program_load(g, &b->run, p->model, &view, p->zeros, g->rows, 0);
-  dv_run_forward(&b->run);
-  return dvbf_at(&b->run, dvbf_steps(g->z, 1, 1));
+  memcpy(dvbf_at(&b->worker.run, g->z), p->z + t * p->count * n_z, p->count * n_z * sizeof *p->z);
+  if (p->v) memcpy(dvbf_at(&b->worker.run, g->v), p->v, p->n_v * sizeof *p->v);
+  dv_worker_load(&b->worker, &view, p->zeros, g->rows, 0);
+  dv_run_forward(&b->worker.run);
+  return dvbf_at(&b->worker.run, dvbf_steps(g->z, 1, 1));
 }
 
 /* a [n][n] becomes its inverse by Gauss and Jordan with pivots, whose rows go into order [n]; returns ln |det

@@ -7,7 +7,7 @@
 typedef struct dv_backward {
   bool dense; /* p(z_{t+1} | z_t) is known: z_{t+1} = m(z_t) + C(z_t) w with a square C */
   dv_program program;
-  dvbf_run run;
+  dv_worker worker;
   size_t paths;
   uint32_t *at;           /* [paths] particle where a path stands */
   double *moved;          /* [count][n_z] m */

@@ -26,16 +26,14 @@ dvbf_status dv_importance_init(dv_importance *m, const dvbf_model *model, const 
   /* Recording only looks up the parameters of a complete model. */
   dvbf_status status =
       dv_program_record(&m->program, (dvbf_model *)model, steps, rows, steps, dv_gaps_of(s), error);
-  if (!status) status = dv_run_init(&m->run, m->program.graph, error);
-  if (!status) status = dv_sequence_buffer(&m->run.buffer, s, s->steps, error);
-  m->run.parameters = model->parameters.values;
-  m->run.conditions = &m->conditions;
-  m->run.sequence = m->key;
+  if (!status) status = dv_worker_init(&m->worker, model, &m->program, s, error);
+  m->worker.run.conditions = &m->conditions;
+  m->worker.run.sequence = m->key;
   return status;
 }
 
 void dv_importance_clear(dv_importance *m) {
-  dv_run_clear(&m->run);
+  dv_worker_clear(&m->worker);
   dv_program_clear(&m->program);
   dv_free(m->index);
   dv_free(m->key);
@@ -47,12 +45,12 @@ void dv_importance_clear(dv_importance *m) {
 /* ln p(x, w) - ln q(w) of row r. */
 static double log_weight_of(const dv_importance *m, int r) {
   const dv_program *p = &m->program;
-  const dvbf_real *ln_p = dvbf_at(&m->run, p->ln_p);
-  double sum = dv_log_ratio_first(p, &m->run, m->model, r);
+  const dvbf_real *ln_p = dvbf_at(&m->worker.run, p->ln_p);
+  double sum = dv_log_ratio_first(p, &m->worker.run, m->model, r);
   for (int t = 0; t < p->steps; t++) {
     sum += (double)ln_p[(size_t)t * (size_t)p->rows + (size_t)r] +
-           dv_frame_jacobian(m->model, m->jacobian, p, &m->run, t, r);
-    if (t + 1 < p->steps) sum += dv_log_ratio(p, &m->run, m->model, t, r);
+           dv_frame_jacobian(m->model, m->jacobian, p, &m->worker.run, t, r);
+    if (t + 1 < p->steps) sum += dv_log_ratio(p, &m->worker.run, m->model, t, r);
   }
   return sum;
 }
@@ -60,7 +58,7 @@ static double log_weight_of(const dv_importance *m, int r) {
 static void copy_path(const dv_importance *m, int r, dvbf_real *z /* [most][n_z] */) {
   size_t n = (size_t)m->model->n_z;
   for (int t = 0; t < m->program.steps; t++)
-    memcpy(z + (size_t)t * n, dvbf_at(&m->run, dvbf_steps(m->program.z, t, 1)) + (size_t)r * n,
+    memcpy(z + (size_t)t * n, dvbf_at(&m->worker.run, dvbf_steps(m->program.z, t, 1)) + (size_t)r * n,
            n * sizeof *z);
 }
 
@@ -68,10 +66,10 @@ double dv_importance_run(dv_importance *m, const dvbf_sequences *s, size_t i, ui
   size_t rows = (size_t)m->program.rows;
   m->conditions = dv_model_conditions(m->model, dv_sequence_seed(seed, i));
   for (size_t r = 0; r < rows; r++) m->index[r] = (uint32_t)i;
-  dv_program_load(&m->program, &m->run, m->model, s, m->index, (int)rows, m->program.steps);
+  dv_worker_load(&m->worker, s, m->index, (int)rows, m->program.steps);
   for (size_t first = 0; first < m->paths; first += rows) {
     for (size_t r = 0; r < rows; r++) m->key[r] = (uint32_t)(first + r);
-    dv_run_forward(&m->run);
+    dv_run_forward(&m->worker.run);
     for (size_t r = 0; r < rows && first + r < m->paths; r++) {
       m->log_weight[first + r] = log_weight_of(m, (int)r);
       if (m->z) copy_path(m, (int)r, m->z + (first + r) * m->most * (size_t)m->model->n_z);

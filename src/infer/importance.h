@@ -2,13 +2,13 @@
 #ifndef DV_IMPORTANCE_H
 #define DV_IMPORTANCE_H
 
-#include "model/model.h"
+#include "exec/worker.h"
 
 typedef struct dv_importance {
   const dvbf_model *model;
   size_t paths, most; /* paths, and steps of the longest sequence */
   dv_program program;
-  dvbf_run run;
+  dv_worker worker;
   dv_conditions conditions;
   uint32_t *index, *key; /* [rows] */
   double jacobian;       /* of a whole frame */

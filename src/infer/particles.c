@@ -29,12 +29,6 @@ static dvbf_status allocate(dv_particles *p, dvbf_error *error) {
                  p->count, p->most);
 }
 
-static void prepare(dv_particles *p, dvbf_run *run) {
-  run->parameters = p->model->parameters.values;
-  run->conditions = &p->conditions;
-  run->sequence = p->key;
-}
-
 dvbf_status dv_particles_init(dv_particles *p, const dvbf_model *model, const dvbf_sequences *s, size_t count,
                               int initial, dvbf_error *error) {
   dvbf_model *m = (dvbf_model *)model; /* recording only looks up the parameters of a complete model */
@@ -44,21 +38,20 @@ dvbf_status dv_particles_init(dv_particles *p, const dvbf_model *model, const dv
   p->jacobian = dv_model_log_jacobian(model);
   dvbf_status status = dv_program_record_start(&p->start_program, m, (int)count, frames, flags, error);
   if (!status) status = dv_program_record_step(&p->step_program, m, (int)count, 0, flags, error);
-  if (!status) status = dv_run_init(&p->start, p->start_program.graph, error);
-  if (!status) status = dv_run_init(&p->step, p->step_program.graph, error);
-  if (!status) status = dv_sequence_buffer(&p->start.buffer, s, s->steps, error);
+  if (!status) status = dv_worker_init(&p->start, m, &p->start_program, s, error);
+  if (!status) status = dv_worker_init(&p->step, m, &p->step_program, NULL, error);
   p->n_v = p->step_program.v.buffer >= 0 ? (size_t)p->step_program.v.cols : 0;
   if (!status) status = allocate(p, error);
   if (status) return status;
   for (size_t i = 0; i < count; i++) p->key[i] = (uint32_t)i;
-  prepare(p, &p->start);
-  prepare(p, &p->step);
+  p->start.run.conditions = p->step.run.conditions = &p->conditions;
+  p->start.run.sequence = p->step.run.sequence = p->key;
   return DVBF_OK;
 }
 
 void dv_particles_clear(dv_particles *p) {
-  dv_run_clear(&p->start);
-  dv_run_clear(&p->step);
+  dv_worker_clear(&p->start);
+  dv_worker_clear(&p->step);
   dv_program_clear(&p->start_program);
   dv_program_clear(&p->step_program);
   dv_free(p->zeros);
@@ -96,7 +89,7 @@ static void begin(dv_particles *p, const dvbf_sequences *s, size_t i, uint64_t s
                                  .steps = p->steps,
                                  .n_x = s->n_x,
                                  .n_u = s->n_u,
-                                 .x = (float *)(uintptr_t)dv_sequence_x(s, i, 0, p->steps, p->start.buffer),
+                                 .x = (float *)(uintptr_t)dv_sequence_x(s, i, 0, p->steps, p->start.frames),
                                  .u = (float *)(uintptr_t)u,
                                  .gaps = s->gaps};
   p->conditions = dv_model_conditions(p->model, p->seed);
@@ -119,13 +112,13 @@ static void start(dv_particles *p) {
   const dv_program *g = &p->start_program;
   dvbf_sequences view = dv_view(&p->sequence, 0, p->steps);
   p->conditions.update = 0;
-  dv_program_load(g, &p->start, p->model, &view, p->zeros, g->rows, g->steps);
-  dv_run_forward(&p->start);
-  double jacobian = dv_frame_jacobian(p->model, p->jacobian, g, &p->start, 0, 0);
-  const dvbf_real *ln_p = dvbf_at(&p->start, g->ln_p);
-  memcpy(p->z, dvbf_at(&p->start, g->z), p->count * (size_t)p->model->n_z * sizeof *p->z);
+  dv_worker_load(&p->start, &view, p->zeros, g->rows, g->steps);
+  dv_run_forward(&p->start.run);
+  double jacobian = dv_frame_jacobian(p->model, p->jacobian, g, &p->start.run, 0, 0);
+  const dvbf_real *ln_p = dvbf_at(&p->start.run, g->ln_p);
+  memcpy(p->z, dvbf_at(&p->start.run, g->z), p->count * (size_t)p->model->n_z * sizeof *p->z);
   for (size_t r = 0; r < p->count; r++) {
-    p->log_weight[r] = dv_log_ratio_first(g, &p->start, p->model, (int)r) + (double)ln_p[r] + jacobian -
+    p->log_weight[r] = dv_log_ratio_first(g, &p->start.run, p->model, (int)r) + (double)ln_p[r] + jacobian -
                        log((double)p->count);
     p->parent[r] = (uint32_t)r;
   }
@@ -155,21 +148,22 @@ static void advance(dv_particles *p, size_t t) {
   const dv_program *g = &p->step_program;
   size_t n_z = (size_t)p->model->n_z;
   dvbf_sequences view = dv_view(&p->sequence, t - 1, 2);
-  dvbf_real *z = dvbf_at(&p->step, g->z);
+  dvbf_real *z = dvbf_at(&p->step.run, g->z);
   const dvbf_real *before = p->z + (t - 1) * p->count * n_z;
   choose_parents(p, t);
   for (size_t r = 0; r < p->count; r++)
     memcpy(z + r * n_z, before + p->parent[t * p->count + r] * n_z, n_z * sizeof *z);
   dv_particles_universal(p, t - 1);
-  if (p->v) memcpy(dvbf_at(&p->step, g->v), p->v, p->n_v * sizeof *p->v);
+  if (p->v) memcpy(dvbf_at(&p->step.run, g->v), p->v, p->n_v * sizeof *p->v);
   p->conditions.update = (uint32_t)t;
-  dv_program_load(g, &p->step, p->model, &view, p->zeros, g->rows, 2);
-  dv_run_forward(&p->step);
-  double jacobian = dv_frame_jacobian(p->model, p->jacobian, g, &p->step, 1, 0);
-  const dvbf_real *ln_p = dvbf_at(&p->step, g->ln_p);
-  memcpy(p->z + t * p->count * n_z, dvbf_at(&p->step, dvbf_steps(g->z, 1, 1)), p->count * n_z * sizeof *z);
+  dv_worker_load(&p->step, &view, p->zeros, g->rows, 2);
+  dv_run_forward(&p->step.run);
+  double jacobian = dv_frame_jacobian(p->model, p->jacobian, g, &p->step.run, 1, 0);
+  const dvbf_real *ln_p = dvbf_at(&p->step.run, g->ln_p);
+  memcpy(p->z + t * p->count * n_z, dvbf_at(&p->step.run, dvbf_steps(g->z, 1, 1)),
+         p->count * n_z * sizeof *z);
   for (size_t r = 0; r < p->count; r++)
-    p->log_weight[r] += dv_log_ratio(g, &p->step, p->model, 0, (int)r) + (double)ln_p[r] + jacobian;
+    p->log_weight[r] += dv_log_ratio(g, &p->step.run, p->model, 0, (int)r) + (double)ln_p[r] + jacobian;
   weigh(p, t);
 }
 

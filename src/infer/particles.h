@@ -3,13 +3,13 @@
 #ifndef DV_PARTICLES_H
 #define DV_PARTICLES_H
 
-#include "model/model.h"
+#include "exec/worker.h"
 
 typedef struct dv_particles {
   const dvbf_model *model;
   size_t count, most; /* particles, and steps of the longest sequence */
   dv_program start_program, step_program;
-  dvbf_run start, step;
+  dv_worker start, step;
   dv_conditions conditions;
   uint32_t *zeros, *key; /* [count] rows load the only sequence of a view, and have noise of their own */
   dvbf_real *v;          /* [n_v], NULL where there is none */

@@ -5,7 +5,7 @@
  * its rows are one sample of each sequence of the block. */
 #include "base/memory.h"
 #include "base/status.h"
-#include "data/dataset.h"
+#include "exec/worker.h"
 #include "infer/draws.h"
 #include "infer/estimate.h"
 
@@ -13,11 +13,11 @@
 
 enum { MOST_ROWS = 50, BLOCKS = 8 };
 
-typedef struct worker {
-  dvbf_run run;
+typedef struct sampler {
+  dv_worker worker;
   dv_draws *draws; /* [block] */
   uint32_t index[MOST_ROWS], key[MOST_ROWS];
-} worker;
+} sampler;
 
 typedef struct job {
   const dv_request *request;
@@ -25,7 +25,7 @@ typedef struct job {
   dv_program program;
   size_t block; /* sequences in a block */
   int workers;
-  worker *list; /* [workers] */
+  sampler *list; /* [workers] */
 } job;
 
 /* ---- Running ---- */
@@ -40,7 +40,7 @@ static place place_of(const job *j, size_t turn, int r) {
   return (place){row % j->block, row / j->block};
 }
 
-static void run_turn(const job *j, worker *w, size_t turn, size_t first, size_t count) {
+static void run_turn(const job *j, sampler *w, size_t turn, size_t first, size_t count) {
   const dv_request *q = j->request;
   dv_conditions conditions = dv_model_conditions(q->model, q->seed);
   conditions.update = (uint32_t)turn;
@@ -50,23 +50,23 @@ static void run_turn(const job *j, worker *w, size_t turn, size_t first, size_t 
     w->index[r] = (uint32_t)sequence;
     w->key[r] = (uint32_t)(sequence * q->samples + at.sample);
   }
-  w->run.parameters = q->model->parameters.values;
-  w->run.conditions = &conditions;
-  w->run.sequence = w->key;
-  dv_program_load(&j->program, &w->run, q->model, &q->frames, w->index, j->program.rows, q->observe);
-  dv_run_forward(&w->run);
+  w->worker.run.conditions = &conditions;
+  w->worker.run.sequence = w->key;
+  dv_worker_load(&w->worker, &q->frames, w->index, j->program.rows, q->observe);
+  dv_run_forward(&w->worker.run);
 }
 
-static void collect_turn(const job *j, worker *w, size_t turn, size_t first, size_t count) {
+static void collect_turn(const job *j, sampler *w, size_t turn, size_t first, size_t count) {
   const dv_request *q = j->request;
   const dv_program *p = &j->program;
   for (int r = 0; r < p->rows; r++) {
     place at = place_of(j, turn, r);
     if (at.slot >= count || at.sample >= q->samples) continue;
-    dv_draw draw = {.sequence = first + at.slot, .sample = at.sample, .program = p, .run = &w->run, .row = r};
+    dv_draw draw = {
+        .sequence = first + at.slot, .sample = at.sample, .program = p, .run = &w->worker.run, .row = r};
     for (draw.t = 0; draw.t < w->draws[at.slot].steps; draw.t++) {
       draw.step = q->first + (int)draw.t;
-      draw.z = dvbf_at(&w->run, dvbf_steps(p->z, draw.step, 1)) + (size_t)r * (size_t)q->model->n_z;
+      draw.z = dvbf_at(&w->worker.run, dvbf_steps(p->z, draw.step, 1)) + (size_t)r * (size_t)q->model->n_z;
       dv_draws_put(&w->draws[at.slot], q, j->out, &draw);
     }
   }
@@ -74,7 +74,7 @@ static void collect_turn(const job *j, worker *w, size_t turn, size_t first, siz
 
 static void run_blocks(void *user, int number) {
   job *j = user;
-  worker *w = &j->list[number];
+  sampler *w = &j->list[number];
   size_t all = j->request->frames.count, rows = (size_t)j->program.rows;
   size_t turns = (j->block * j->request->samples + rows - 1) / rows;
   for (size_t first = (size_t)number * j->block; j->block && first < all;
@@ -105,25 +105,23 @@ static int rows_of(const dv_request *q, size_t block) {
   return rows < MOST_ROWS ? (int)rows : MOST_ROWS;
 }
 
-static dvbf_status init_workers(job *j, dvbf_error *error) {
+static dvbf_status init_samplers(job *j, dvbf_error *error) {
   j->list = dv_calloc((size_t)j->workers, sizeof *j->list);
   dvbf_status status = j->list ? DVBF_OK : dv_fail_memory(error, "starting to sample");
   for (int i = 0; i < j->workers && !status; i++) {
-    worker *w = &j->list[i];
+    sampler *w = &j->list[i];
     w->draws = dv_calloc(j->block, sizeof *w->draws);
-    status = w->draws ? dv_run_init(&w->run, j->program.graph, error)
+    status = w->draws ? dv_worker_init(&w->worker, j->request->model, &j->program, &j->request->frames, error)
                       : dv_fail_memory(error, "starting to sample");
-    if (!status)
-      status = dv_sequence_buffer(&w->run.buffer, &j->request->frames, j->request->frames.steps, error);
     for (size_t k = 0; k < j->block && !status; k++) status = dv_draws_init(&w->draws[k], j->request, error);
   }
   return status;
 }
 
-static void clear_workers(job *j) {
+static void clear_samplers(job *j) {
   for (int i = 0; j->list && i < j->workers; i++) {
-    worker *w = &j->list[i];
-    dv_run_clear(&w->run);
+    sampler *w = &j->list[i];
+    dv_worker_clear(&w->worker);
     for (size_t k = 0; w->draws && k < j->block; k++) dv_draws_clear(&w->draws[k]);
     dv_free(w->draws);
   }
@@ -135,9 +133,9 @@ dvbf_status dv_estimate_samples(dvbf_estimates *out, const dv_request *q, dv_poo
   dvbf_model *m = (dvbf_model *)q->model; /* recording only looks up the parameters of a complete model */
   dvbf_status status = dv_program_record(&j.program, m, q->steps, rows_of(q, j.block), q->initial,
                                          dv_gaps_of(&q->frames), error);
-  if (!status) status = init_workers(&j, error);
+  if (!status) status = init_samplers(&j, error);
   if (!status) dv_pool_run(pool, run_blocks, &j);
-  clear_workers(&j);
+  clear_samplers(&j);
   dv_program_clear(&j.program);
   return status;
 }

@@ -14,23 +14,23 @@
 
 #include <string.h>
 
-typedef struct worker {
+typedef struct sampler {
   dv_particles particles;
   dv_backward backward;
   dv_importance importance; /* of a dkf, instead of both */
   double *weight;           /* [particles] of it */
   dv_program program;       /* the emission, for one step of all samples */
-  dvbf_run run;
+  dv_worker emission;
   dv_draws draws;
   uint32_t *index; /* [samples] */
   dvbf_real *z;    /* [samples][steps][n_z] */
-} worker;
+} sampler;
 
 typedef struct job {
   const dv_request *request;
   dvbf_estimates *out;
   int workers;
-  worker *list; /* [workers] */
+  sampler *list; /* [workers] */
 } job;
 
 static bool is_dkf(const dv_request *q) {
@@ -39,7 +39,7 @@ static bool is_dkf(const dv_request *q) {
 
 /* ---- Samples of one sequence, into w->z ---- */
 
-static void filter(worker *w, const dv_request *q) {
+static void filter(sampler *w, const dv_request *q) {
   const dv_particles *p = &w->particles;
   size_t n = (size_t)q->model->n_z;
   for (size_t t = 0; t < p->steps; t++) {
@@ -50,7 +50,7 @@ static void filter(worker *w, const dv_request *q) {
   }
 }
 
-static void choose_paths(worker *w, const dv_request *q, uint64_t seed) {
+static void choose_paths(sampler *w, const dv_request *q, uint64_t seed) {
   const dv_importance *m = &w->importance;
   size_t path = m->most * (size_t)q->model->n_z;
   dv_random random = dv_random_at(seed, DV_STREAM_PARTICLES, 4, 0);
@@ -60,7 +60,7 @@ static void choose_paths(worker *w, const dv_request *q, uint64_t seed) {
     memcpy(w->z + s * path, m->z + w->index[s] * path, path * sizeof *w->z);
 }
 
-static void sample(worker *w, const dv_request *q, size_t i) {
+static void sample(sampler *w, const dv_request *q, size_t i) {
   if (is_dkf(q)) {
     dv_importance_run(&w->importance, &q->frames, i, q->seed);
     choose_paths(w, q, dv_sequence_seed(q->seed, i));
@@ -75,14 +75,14 @@ static void sample(worker *w, const dv_request *q, size_t i) {
 
 /* ---- What they mean for x ---- */
 
-static void emit(worker *w, const dv_request *q, dvbf_estimates *out, size_t sequence) {
+static void emit(sampler *w, const dv_request *q, dvbf_estimates *out, size_t sequence) {
   size_t n = (size_t)q->model->n_z, most = q->frames.steps;
-  dvbf_real *z = dvbf_at(&w->run, w->program.z);
-  dv_draw draw = {.sequence = sequence, .program = &w->program, .run = &w->run};
+  dvbf_real *z = dvbf_at(&w->emission.run, w->program.z);
+  dv_draw draw = {.sequence = sequence, .program = &w->program, .run = &w->emission.run};
   dv_draws_begin(&w->draws, q, sequence);
   for (draw.t = 0; draw.t < w->draws.steps; draw.t++) {
     for (size_t s = 0; s < q->samples; s++) memcpy(z + s * n, w->z + (s * most + draw.t) * n, n * sizeof *z);
-    dv_run_forward(&w->run);
+    dv_run_forward(&w->emission.run);
     for (draw.sample = 0; draw.sample < q->samples; draw.sample++) {
       draw.row = (int)draw.sample;
       draw.z = w->z + (draw.sample * most + draw.t) * n;
@@ -103,7 +103,7 @@ static void run_sequences(void *user, int number) {
 
 /* ---- Making ---- */
 
-static dvbf_status init_sampling(worker *w, const dv_request *q, dvbf_error *error) {
+static dvbf_status init_sampling(sampler *w, const dv_request *q, dvbf_error *error) {
   size_t count = (size_t)q->particles;
   if (is_dkf(q)) return dv_importance_init(&w->importance, q->model, &q->frames, count, true, error);
   dvbf_status status = dv_particles_init(&w->particles, q->model, &q->frames, count, q->initial, error);
@@ -111,8 +111,8 @@ static dvbf_status init_sampling(worker *w, const dv_request *q, dvbf_error *err
   return status;
 }
 
-static dvbf_status init_worker(worker *w, const dv_request *q, const dv_conditions *conditions,
-                               dvbf_error *error) {
+static dvbf_status init_sampler(sampler *w, const dv_request *q, const dv_conditions *conditions,
+                                dvbf_error *error) {
   size_t all;
   w->index = dv_calloc(q->samples, sizeof *w->index);
   w->weight = dv_calloc((size_t)q->particles, sizeof *w->weight);
@@ -124,19 +124,18 @@ static dvbf_status init_worker(worker *w, const dv_request *q, const dv_conditio
   /* Recording only looks up the parameters of a complete model. */
   if (!status)
     status = dv_program_record_emission(&w->program, (dvbf_model *)q->model, (int)q->samples, error);
-  if (!status) status = dv_run_init(&w->run, w->program.graph, error);
+  if (!status) status = dv_worker_init(&w->emission, q->model, &w->program, NULL, error);
   if (!status) status = dv_draws_init(&w->draws, q, error);
-  w->run.parameters = q->model->parameters.values;
-  w->run.conditions = conditions;
-  w->run.sequence = w->index;
+  w->emission.run.conditions = conditions;
+  w->emission.run.sequence = w->index;
   return status;
 }
 
-static void clear_worker(worker *w) {
+static void clear_sampler(sampler *w) {
   dv_backward_clear(&w->backward);
   dv_particles_clear(&w->particles);
   dv_importance_clear(&w->importance);
-  dv_run_clear(&w->run);
+  dv_worker_clear(&w->emission);
   dv_program_clear(&w->program);
   dv_draws_clear(&w->draws);
   dv_free(w->weight);
@@ -150,9 +149,9 @@ dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *q, dv_p
   dv_conditions conditions = dv_model_conditions(q->model, q->seed);
   j.list = dv_calloc((size_t)j.workers, sizeof *j.list);
   dvbf_status status = j.list ? DVBF_OK : dv_fail_memory(error, "starting to sample");
-  for (int i = 0; i < j.workers && !status; i++) status = init_worker(&j.list[i], q, &conditions, error);
+  for (int i = 0; i < j.workers && !status; i++) status = init_sampler(&j.list[i], q, &conditions, error);
   if (!status) dv_pool_run(pool, run_sequences, &j);
-  for (int i = 0; j.list && i < j.workers; i++) clear_worker(&j.list[i]);
+  for (int i = 0; j.list && i < j.workers; i++) clear_sampler(&j.list[i]);
   dv_free(j.list);
   return status;
 }

@@ -96,11 +96,6 @@ dvbf_status dv_program_record_move(dv_program *program, dvbf_model *model, int r
 dvbf_status dv_program_record_emission(dv_program *program, dvbf_model *model, int rows, dvbf_error *error);
 void dv_program_clear(dv_program *program);
 
-/* Fills the inputs with sequences index[0 .. count-1], rows past `count` with weight 0. Steps from `observe`
- * on, and past a sequence's length, are masked, as is NaN; masked values are 0. run->buffer must have room
- * for a sequence where `from` has a source. */
-void dv_program_load(const dv_program *program, dvbf_run *run, const dvbf_model *model,
-                     const dvbf_sequences *from, const uint32_t *index, int count, int observe);
 /* The flag for sequences that may have gaps. */
 static inline int dv_gaps_of(const dvbf_sequences *s) {
   return s->gaps ? DV_GAPS : 0;

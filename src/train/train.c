@@ -217,7 +217,7 @@ static dvbf_status run_until(trainer *t, uint64_t until) {
 
 /* The update at which starts are judged; 0: they are not. */
 static uint64_t judgement(const trainer *t) {
-  bool judging = t->s->starts > 1 && t->validator.predict.runs;
+  bool judging = t->s->starts > 1 && t->validator.predict.workers;
   return judging ? (uint64_t)(t->s->restart_at * (double)t->s->updates) : 0;
 }
 

@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "data/dataset.h"
+#include "exec/worker.h"
 #include "train/schedule.h"
 
 #include <math.h>
@@ -19,7 +20,7 @@ struct dv_updater {
   dv_program program;
   int batch, rows, shards;
   double frames;                  /* valid steps of a sequence, on average */
-  dvbf_run *runs;                 /* [workers] */
+  dv_worker *workers;             /* one for each of the pool */
   dvbf_real **gradients;          /* [shards][parameters]; their sum comes into the first */
   dvbf_real *m, *v;               /* [parameters] optimiser state */
   uint32_t *order;                /* [count] permutation of the epoch */
@@ -55,7 +56,6 @@ static size_t blocks_of(const dv_updater *u) {
 
 static bool allocate(dv_updater *u) {
   size_t n = u->model->parameters.size, shards = (size_t)u->shards;
-  u->runs = dv_calloc((size_t)dv_pool_size(u->pool), sizeof *u->runs);
   u->gradients = dv_calloc(shards, sizeof *u->gradients);
   u->m = dv_calloc_aligned(n, sizeof *u->m);
   u->v = dv_calloc_aligned(n, sizeof *u->v);
@@ -63,8 +63,7 @@ static bool allocate(dv_updater *u) {
   u->index = dv_calloc(shards * (size_t)u->rows, sizeof *u->index);
   u->terms = dv_calloc(shards, sizeof *u->terms);
   u->squares = dv_calloc(blocks_of(u), sizeof *u->squares);
-  if (!u->runs || !u->gradients || !u->m || !u->v || !u->order || !u->index || !u->terms || !u->squares)
-    return false;
+  if (!u->gradients || !u->m || !u->v || !u->order || !u->index || !u->terms || !u->squares) return false;
   for (size_t i = 0; i < shards; i++)
     if (!(u->gradients[i] = dv_calloc_aligned(n, sizeof **u->gradients))) return false;
   return true;
@@ -88,10 +87,10 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, c
     status =
         dv_program_record(&u->program, model, steps, u->rows, steps, DV_BACKWARD | dv_gaps_of(train), error);
   if (!status && !allocate(u)) status = dv_fail_memory(error, "preparing training");
+  if (!status) status = dv_workers_new(&u->workers, dv_pool_size(pool), model, &u->program, train, error);
   for (int i = 0; i < dv_pool_size(pool) && !status; i++) {
-    status = dv_run_init(&u->runs[i], u->program.graph, error);
-    u->runs[i].product = product;
-    if (!status) status = dv_sequence_buffer(&u->runs[i].buffer, train, train->steps, error);
+    u->workers[i].run.product = product;
+    u->workers[i].run.conditions = &u->conditions;
   }
   if (status) {
     dv_updater_free(u);
@@ -104,9 +103,8 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, c
 
 void dv_updater_free(dv_updater *u) {
   if (!u) return;
-  for (int i = 0; u->runs && i < dv_pool_size(u->pool); i++) dv_run_clear(&u->runs[i]);
+  dv_workers_free(u->workers, dv_pool_size(u->pool));
   for (int i = 0; u->gradients && i < u->shards; i++) dv_free(u->gradients[i]);
-  dv_free(u->runs);
   dv_free(u->gradients);
   dv_free(u->m);
   dv_free(u->v);
@@ -149,15 +147,14 @@ static void begin_update(dv_updater *u) {
 }
 
 static void shard_phase(dv_updater *u, int worker) {
-  dvbf_run *run = &u->runs[worker];
-  run->parameters = u->model->parameters.values;
-  run->conditions = &u->conditions;
+  dv_worker *w = &u->workers[worker];
+  dvbf_run *run = &w->run;
   for (int s = worker; s < u->shards; s += dv_pool_size(u->pool)) {
     int left = u->batch - s * u->rows, count = left < u->rows ? left : u->rows;
     const uint32_t *index = u->index + (size_t)s * (size_t)u->rows;
     run->gradient = u->gradients[s];
     run->sequence = index;
-    dv_program_load(&u->program, run, u->model, u->train, index, count, u->program.steps);
+    dv_worker_load(w, u->train, index, count, u->program.steps);
     dv_run_forward(run);
     dv_run_backward(run);
     memcpy(u->terms[s], run->terms, sizeof run->terms);
@@ -176,7 +173,7 @@ static size_t first_block(const dv_updater *u, int worker) {
 }
 
 static void reduce_phase(dv_updater *u, int worker) {
-  const dv_kernels *k = u->runs[worker].k;
+  const dv_kernels *k = u->workers[worker].run.k;
   for (size_t b = first_block(u, worker); b < first_block(u, worker + 1); b++)
     u->squares[b] = k->reduce(u->gradients, b * BLOCK, block_size(u, b), u->shards);
 }
@@ -200,7 +197,7 @@ double dv_updater_rate(const dv_updater *u, uint64_t update) {
 
 static void step_phase(dv_updater *u, int worker, uint64_t update, double clip) {
   const dv_train_settings *s = u->model->settings;
-  const dv_kernels *k = u->runs[worker].k;
+  const dv_kernels *k = u->workers[worker].run.k;
   double t = (double)update + 1;
   double rate = dv_updater_rate(u, update);
   double correction = sqrt(1 - pow(s->beta2, t)), step = rate * correction / (1 - pow(s->beta1, t));

@@ -49,11 +49,10 @@ void dv_validator_clear(dv_validator *v) {
   *v = (dv_validator){0};
 }
 
-static void collect_terms(void *user, const dv_program *p, const dvbf_run *run, size_t shard, size_t first,
-                          int count) {
-  (void)p, (void)first, (void)count;
+static void collect_terms(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
+  (void)first, (void)count;
   dv_validator *v = user;
-  memcpy(v->terms[shard], run->terms, sizeof run->terms);
+  memcpy(v->terms[shard], w->run.terms, sizeof w->run.terms);
 }
 
 /* A term of the bound of one shard; 0 where the model has none of that name. */
@@ -75,17 +74,17 @@ static double frame_error(const dv_validator *v, const dvbf_model *m, const dvbf
   return sum;
 }
 
-static void collect_errors(void *user, const dv_program *p, const dvbf_run *run, size_t shard, size_t first,
-                           int count) {
+static void collect_errors(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
   dv_validator *v = user;
-  const dvbf_model *m = v->predict.model;
-  const dvbf_real *output = dvbf_at(run, p->output);
+  const dvbf_model *m = w->model;
+  const dv_program *p = w->program;
+  const dvbf_real *output = dvbf_at(&w->run, p->output);
   double sum = 0, variance = 0;
   for (int r = 0; r < count; r++) {
     int from = v->predict.observe, length = (int)dvbf_sequence_length(v->sequences, first + (size_t)r);
     if (length <= from) continue;
     const float *x =
-        dv_sequence_x(v->sequences, first + (size_t)r, (size_t)from, (size_t)(length - from), run->buffer);
+        dv_sequence_x(v->sequences, first + (size_t)r, (size_t)from, (size_t)(length - from), w->frames);
     for (int t = from; t < length; t++, x += m->n_x)
       sum += frame_error(v, m, output + ((size_t)t * (size_t)p->rows + (size_t)r) * (size_t)m->n_x, x,
                          &variance);
@@ -109,7 +108,7 @@ dvbf_status dv_validator_run(dv_scores *out, dv_validator *v, double log_sigma_f
   }
   s.reconstruction += v->jacobian * per_frame;
   s.bound = s.reconstruction - s.kl_w - s.kl_v;
-  if (!status && v->predict.runs) {
+  if (!status && v->predict.workers) {
     double sum = 0, variance = 0;
     conditions.noise_free = true;
     status = dv_pass_run(&v->predict, v->sequences, &conditions, collect_errors, v, error);
