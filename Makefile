@@ -19,9 +19,9 @@ build: setup
 demo: build
 	@$(BUILD)/dvbf reproduce pendulum -o demo --force
 
-# The report is tried in a browser, the manual pages by groff, a decimal comma in a locale made from `locales`.
+# The report is tried in a browser, the manual pages by groff, the headers in C++, a decimal comma in a locale made from `locales`.
 test:
-	@scripts/setup groff-base chromium chromium-driver curl jq locales
+	@scripts/setup g++ binutils groff-base chromium chromium-driver curl jq locales
 	@$(MAKE) --no-print-directory build
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 

@@ -1,35 +1,80 @@
 #!/usr/bin/env bash
-# What is installed serves a program under whatever prefix it is put, and still after it is moved: pkg-config
-# finds headers and library there.
-# Usage: tests/install.sh CMAKE BUILD_FOLDER COMPILER VERSION
+# What is installed serves programs in C and C++ under whatever prefix it is put, and still after it is moved, by
+# pkg-config and by CMake. examples/robot.c links core alone, shared and static, and always finds the same beliefs.
+# Usage: tests/install.sh CMAKE BUILD SOURCES COMPILER VERSION
 set -euo pipefail
-cmake=$1 build=$2 compiler=$3 version=$4
+cmake=$1 build=$2 sources=$3 compiler=$4 version=$5
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
-
-cat >"$work/program.c" <<'END'
-#include <dvbf/dvbf.h>
-#include <stdio.h>
-int main(void) {
-  dvbf_settings *settings = NULL;
-  dvbf_error error;
-  if (dvbf_settings_new(&settings, "train", &error)) return 1;
-  dvbf_settings_free(settings);
-  puts(DVBF_VERSION);
-  return 0;
-}
-END
+cd "$work"
 
 "$cmake" --install "$build" --prefix "$work/first" >/dev/null
-for prefix in first moved; do
-  [ $prefix = first ] || mv "$work/first" "$work/$prefix"
-  folder=$(dirname "$(find "$work/$prefix" -name dvbf.pc)")
-  export PKG_CONFIG_PATH=$folder
-  grep -n "$work\|/usr" "$folder/dvbf.pc" && fail "dvbf.pc names a folder of the machine it was made on"
-  "$compiler" "$work/program.c" -o "$work/program" $(pkg-config --cflags --libs dvbf)
-  library=$(realpath "$(pkg-config --variable=libdir dvbf)")
-  case $library in "$work/$prefix"/*) ;; *) fail "pkg-config finds the library in $library" ;; esac
-  [ "$(LD_LIBRARY_PATH=$library "$work/program")" = "$version" ] || fail "the program does not run"
+mv first moved
+packages=$(dirname "$(find "$work/moved" -name dvbf-core.pc)")
+export PKG_CONFIG_PATH=$packages
+grep -r -n -e "$work/first" -e /usr -e "$build" "$packages" "$packages/../cmake" &&
+  fail "these files name a folder of the machine that they were made on"
+case $(realpath "$(pkg-config --variable=libdir dvbf-core)") in
+  "$work"/moved/*) ;; *) fail "pkg-config finds the library elsewhere" ;;
+esac
+[ "$(realpath "$(pkg-config --variable=prefix dvbf-core)")" = "$work/moved" ] || fail "the prefix is wrong"
+[ "$(pkg-config --modversion dvbf-core)" = "$version" ] || fail "the version is wrong"
+export LD_LIBRARY_PATH=$(realpath "$packages/..")
+
+# Programs that use one header each, in both languages.
+parts=core
+[ ! -f "$packages/dvbf.pc" ] || parts="core dvbf"
+languages=c
+! command -v c++ >/dev/null || languages="c c++"
+strict="-Wall -Wextra -pedantic -Werror"
+for header in moved/include/dvbf/*.h; do
+  package=dvbf
+  case ${header##*/} in core.h | graph.h) package=dvbf-core ;; esac
+  printf '#include <dvbf/%s>\n#include <stdio.h>\nint main(void) { return puts(dvbf_version()) < 0; }\n' \
+    "${header##*/}" >one.c
+  for language in $languages; do
+    command=$compiler
+    [ $language = c ] || command=c++
+    $command -x $language $strict one.c -o one $(pkg-config --cflags --libs $package)
+    [ "$(./one)" = "$version" ] || fail "a program in $language with $header does not run"
+  done
 done
-[ "$(realpath "$(pkg-config --variable=prefix dvbf)")" = "$work/moved" ] || fail "the prefix is wrong"
+
+# The robot by pkg-config, shared and static, and both parts by CMake.
+"$compiler" $strict "$sources/examples/robot.c" -o robot-shared $(pkg-config --cflags --libs dvbf-core)
+"$compiler" $strict "$sources/examples/robot.c" -o robot-static $(pkg-config --cflags dvbf-core) \
+  "$LD_LIBRARY_PATH/libdvbf-core.a" $(pkg-config --static --libs-only-l dvbf-core | sed s/-ldvbf-core//)
+mkdir cmake
+cat >cmake/CMakeLists.txt <<END
+cmake_minimum_required(VERSION 3.22)
+project(program LANGUAGES C)
+find_package(dvbf ${version%.*} REQUIRED COMPONENTS ${parts// /;})
+add_executable(robot-cmake $sources/examples/robot.c)
+target_link_libraries(robot-cmake dvbf::core)
+add_executable(whole $work/one.c)
+target_link_libraries(whole dvbf::${parts##* })
+find_package(dvbf COMPONENTS legs)
+if(dvbf_FOUND)
+  message(FATAL_ERROR "There is no such part")
+endif()
+END
+"$cmake" -S cmake -B cmake/build -DCMAKE_PREFIX_PATH="$work/moved" -DCMAKE_C_COMPILER="$compiler" >cmake.log 2>&1 ||
+  { cat cmake.log; fail "find_package"; }
+"$cmake" --build cmake/build >cmake.log 2>&1 || { cat cmake.log; fail "a program that CMake builds"; }
+[ "$(cmake/build/whole)" = "$version" ] || fail "dvbf::${parts##* }"
+cp cmake/build/robot-cmake .
+for robot in robot-shared robot-static robot-cmake; do
+  ! readelf -d $robot | grep -E 'hdf5|zip|lapack|cairo' || fail "$robot links more than core"
+  ! ./$robot nowhere </dev/null 2>message || fail "$robot loads a model that is not there"
+  grep -q '^nowhere: ' message || fail "$robot fails with: $(cat message)"
+done
+[ "$parts" != core ] || exit 0
+
+moved/bin/dvbf simulate pendulum -o data.h5 --train 20 --valid 4 --test 4 --steps 8 --size 4 2>/dev/null
+moved/bin/dvbf train data.h5 -o run --preset pendulum --updates 4 --threads 1 >/dev/null 2>&1 || [ $? = 3 ]
+for robot in robot-shared robot-static robot-cmake; do
+  seq 0.01 0.01 1.7 | sed 's/^0.2/nan/' | ./$robot run/model.safetensors 3 >$robot.txt # ten steps of 16 + 1 numbers
+  [ "$(wc -l <$robot.txt)" -gt 3 ] || fail "$robot has no beliefs"
+  cmp robot-shared.txt $robot.txt
+done
