@@ -1,4 +1,4 @@
-/* Updates: they allocate nothing, do not depend on threads, and go on from a snapshot. */
+/* Updates and passes: they allocate nothing, do not depend on threads, and go on from a snapshot. */
 #include "base/memory.h"
 #include "small_model.h"
 #include "train/validate.h"
@@ -33,6 +33,29 @@ static void loops_do_not_allocate(void **state) {
   dv_validator_clear(&validator);
   dv_updater_free(updater);
   dv_pool_free(pool);
+  end(&f);
+}
+
+static unsigned long allocations_of_evaluation(fixture *f, const char *samples) {
+  dvbf_data data = {.test = f->sequences};
+  dvbf_settings *settings = NULL;
+  dvbf_evaluation *e = NULL;
+  assert_int_equal(dvbf_settings_new(&settings, "evaluate", NULL), DVBF_OK);
+  assert_int_equal(dvbf_settings_set(settings, "samples", samples, NULL), DVBF_OK);
+  unsigned long before = dv_allocations();
+  assert_int_equal(dvbf_evaluate(&e, f->model, &data, &data.test, settings, NULL), DVBF_OK);
+  unsigned long made = dv_allocations() - before;
+  dvbf_evaluation_free(e);
+  dvbf_settings_free(settings);
+  return made;
+}
+
+/* One pass serves all samples. */
+static void samples_of_an_evaluation_do_not_allocate(void **state) {
+  (void)state;
+  fixture f;
+  begin(&f, "");
+  assert_int_equal(allocations_of_evaluation(&f, "9"), allocations_of_evaluation(&f, "1"));
   end(&f);
 }
 
@@ -237,10 +260,15 @@ static void long_gradients_are_clipped(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(loops_do_not_allocate),       cmocka_unit_test(threads_do_not_change_results),
-      cmocka_unit_test(threads_do_not_change_tiles), cmocka_unit_test(missing_tiles_are_refused),
-      cmocka_unit_test(snapshots_continue_the_same), cmocka_unit_test(starts_do_not_mix),
-      cmocka_unit_test(divergence_is_noticed),       cmocka_unit_test(long_gradients_are_clipped),
+      cmocka_unit_test(loops_do_not_allocate),
+      cmocka_unit_test(samples_of_an_evaluation_do_not_allocate),
+      cmocka_unit_test(threads_do_not_change_results),
+      cmocka_unit_test(threads_do_not_change_tiles),
+      cmocka_unit_test(missing_tiles_are_refused),
+      cmocka_unit_test(snapshots_continue_the_same),
+      cmocka_unit_test(starts_do_not_mix),
+      cmocka_unit_test(divergence_is_noticed),
+      cmocka_unit_test(long_gradients_are_clipped),
   };
   return cmocka_run_group_tests_name("updater", tests, NULL, NULL);
 }

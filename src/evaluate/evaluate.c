@@ -3,6 +3,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "data/dataset.h"
+#include "evaluate/horizon.h"
 #include "evaluate/likelihood.h"
 #include "evaluate/paths.h"
 #include "evaluate/regression.h"
@@ -132,72 +133,6 @@ static dvbf_status tighten(evaluator *v, dvbf_error *error) {
   return status;
 }
 
-/* ---- Prediction by horizon ---- */
-
-/* Squared error of a frame over the values of `x` that are there, which are counted. */
-static double frame_error(const float *x, const float *guess, size_t n, double *count) {
-  double sum = 0;
-  for (size_t k = 0; k < n; k++) {
-    double e = (double)(x[k] - guess[k]);
-    if (isnan(e)) continue;
-    sum += e * e;
-    *count += 1;
-  }
-  return sum;
-}
-
-/* error[h] += mean over sequences of the squared error per pixel of frame observed + h, times `share`; the
- * guess is [count][steps][n_x], NULL: the last frame that was observed. */
-static dvbf_status add_errors(double *out, const dvbf_sequences *s, const float *guess, size_t observed,
-                              size_t horizon, double share, dvbf_error *error) {
-  float *buffer = NULL;
-  double *sum = dv_calloc(horizon, 2 * sizeof *sum), *count = sum ? sum + horizon : NULL;
-  dvbf_status status =
-      sum ? dv_sequence_buffer(&buffer, s, s->steps, error) : dv_fail_memory(error, "scoring predictions");
-  for (size_t i = 0; i < s->count && !status; i++) {
-    size_t length = dvbf_sequence_length(s, i);
-    if (length <= observed) continue;
-    const float *x = dv_sequence_x(s, i, 0, length, buffer);
-    for (size_t h = 0; h < length - observed; h++) {
-      const float *g = guess ? guess + (i * s->steps + observed + h) * s->n_x : x + (observed - 1) * s->n_x;
-      sum[h] += frame_error(x + (observed + h) * s->n_x, g, s->n_x, &count[h]);
-    }
-  }
-  if (!status) status = dv_sequences_intact(s, error);
-  for (size_t h = 0; h < horizon && !status; h++)
-    if (count[h] > 0) out[h] += share * sum[h] / count[h];
-  dv_free(buffer);
-  dv_free(sum);
-  return status;
-}
-
-static dvbf_status predict(evaluator *v, dvbf_error *error) {
-  dvbf_evaluation *e = v->out;
-  const dvbf_sequences *s = v->sequences;
-  int64_t samples = v->settings->samples;
-  size_t needed = (size_t)dv_model_frames_needed(v->model), asked = (size_t)v->settings->observe;
-  size_t observe = asked > needed ? asked : needed;
-  if (observe >= s->steps) return DVBF_OK; /* nothing is left to predict: horizon stays 0 */
-  e->observed = observe;
-  e->horizon = s->steps - observe;
-  e->mse = dv_calloc(e->horizon, sizeof *e->mse);
-  e->mse_mean_path = dv_calloc(e->horizon, sizeof *e->mse_mean_path);
-  e->mse_repeat = dv_calloc(e->horizon, sizeof *e->mse_repeat);
-  if (!e->mse || !e->mse_mean_path || !e->mse_repeat) return dv_fail_memory(error, "scoring predictions");
-  dv_pass pass = {0};
-  dvbf_status status = add_errors(e->mse_repeat, s, NULL, observe, e->horizon, 1, error);
-  if (!status) status = dv_pass_init(&pass, v->model, v->pool, s, (int)observe, error);
-  for (int64_t i = 0; i <= samples && !status; i++) {
-    bool noise_free = i == samples; /* the last one */
-    status = dv_paths_draw(v->paths, &pass, s, (uint64_t)(v->settings->seed + i), noise_free, error);
-    if (!status)
-      status = add_errors(noise_free ? e->mse_mean_path : e->mse, s, v->paths->x, observe, e->horizon,
-                          noise_free ? 1 : 1 / (double)samples, error);
-  }
-  dv_pass_clear(&pass);
-  return status;
-}
-
 /* ---- All of it ---- */
 
 static dvbf_status measure_data(evaluator *v, dvbf_error *error) {
@@ -221,10 +156,10 @@ dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *m, const dvbf
   dvbf_status status = v.out ? dv_model_takes(m, s, error) : dv_fail_memory(error, "evaluating");
   if (!status) status = measure_data(&v, error);
   if (!status) status = dv_pool_new(&v.pool, (unsigned)v.settings->threads, error);
-  if (!status) status = dv_paths_new(&v.paths, m, s, error);
+  if (!status) status = dv_paths_new(&v.paths, m, s, false, error);
   if (!status) status = filter(&v, error);
   if (!status) status = tighten(&v, error);
-  if (!status) status = predict(&v, error);
+  if (!status) status = dv_horizon_errors(v.out, m, s, v.settings, v.pool, error);
   dv_paths_free(v.paths);
   dv_pool_free(v.pool);
   if (status)

@@ -4,16 +4,17 @@
 #include "base/status.h"
 #include "infer/weights.h"
 
-dvbf_status dv_paths_new(dv_paths **out, const dvbf_model *m, const dvbf_sequences *s, dvbf_error *error) {
+dvbf_status dv_paths_new(dv_paths **out, const dvbf_model *m, const dvbf_sequences *s, bool x,
+                         dvbf_error *error) {
   dv_paths *p = dv_calloc(1, sizeof *p);
   size_t frames = s->count * s->steps, n_z = (size_t)m->n_z;
   if (!p) return dv_fail_memory(error, "making room for paths");
   *p = (dv_paths){.count = s->count, .steps = s->steps, .n_z = n_z, .n_x = s->n_x};
   p->z = dv_calloc(frames, n_z * sizeof *p->z);
-  p->x = dv_calloc(frames, s->n_x * sizeof *p->x);
+  if (x) p->x = dv_calloc(frames, s->n_x * sizeof *p->x);
   p->log_likelihood = dv_calloc(frames, sizeof *p->log_likelihood);
   p->kl = dv_calloc(frames, sizeof *p->kl);
-  if (!p->z || !p->x || !p->log_likelihood || !p->kl) {
+  if (!p->z || (x && !p->x) || !p->log_likelihood || !p->kl) {
     dv_paths_free(p);
     return dv_fail_memory(error, "making room for paths");
   }
@@ -52,7 +53,7 @@ static void collect(void *user, const dv_worker *w, size_t shard, size_t first, 
     for (int t = 0; t < p->steps; t++) {
       size_t to = (first + (size_t)r) * out->steps + (size_t)t, from = (size_t)t * p->rows + r;
       for (size_t i = 0; i < out->n_z; i++) out->z[to * out->n_z + i] = (float)z[from * out->n_z + i];
-      dv_model_unscale(c->model, output + from * out->n_x, out->x + to * out->n_x);
+      if (out->x) dv_model_unscale(c->model, output + from * out->n_x, out->x + to * out->n_x);
       out->log_likelihood[to] = (double)ln_p[from] + dv_frame_jacobian(c->model, c->jacobian, p, run, t, r);
       out->kl[to] = t ? (double)kl[from - (size_t)p->rows] : (double)kl_first[r];
     }
@@ -74,7 +75,7 @@ dvbf_status dv_paths_of(dv_paths **out, const dvbf_model *model, const dvbf_sequ
   dvbf_status status = dv_model_takes(model, s, error);
   if (!status) status = dv_pool_new(&pool, options->threads, error);
   if (!status) status = dv_pass_init(&pass, model, pool, s, (int)options->observe, error);
-  if (!status) status = dv_paths_new(&paths, model, s, error);
+  if (!status) status = dv_paths_new(&paths, model, s, true, error);
   if (!status) status = dv_paths_draw(paths, &pass, s, options->seed, options->noise_free, error);
   dv_pass_clear(&pass);
   dv_pool_free(pool);

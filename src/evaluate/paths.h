@@ -9,8 +9,8 @@
 
 typedef dvbf_paths dv_paths;
 
-/* Makes room for paths through these sequences. */
-dvbf_status dv_paths_new(dv_paths **out, const dvbf_model *model, const dvbf_sequences *sequences,
+/* Makes room for paths through these sequences, and for their x if it is wanted. */
+dvbf_status dv_paths_new(dv_paths **out, const dvbf_model *model, const dvbf_sequences *sequences, bool x,
                          dvbf_error *error);
 void dv_paths_free(dv_paths *paths);
 

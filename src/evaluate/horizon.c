@@ -1,0 +1,118 @@
+#include "evaluate/horizon.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "data/dataset.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Squared errors of all predicted frames of one way to predict. */
+typedef struct frame_errors {
+  double *square; /* [count][horizon] summed over the values of a frame that are there */
+  double *values; /* [count][horizon] number of these */
+} frame_errors;
+
+typedef struct scoring {
+  const dvbf_sequences *sequences;
+  size_t observed, horizon;
+  bool noise_free;                 /* the pass that runs now; it also scores the last observed frame */
+  frame_errors model, persistence; /* of what the model predicts, and of the last observed frame */
+  float *guess;                    /* [shards][n_x] */
+} scoring;
+
+static bool make_room(frame_errors *e, size_t frames) {
+  e->square = dv_calloc(frames, sizeof *e->square);
+  e->values = dv_calloc(frames, sizeof *e->values);
+  return e->square && e->values;
+}
+
+static void free_room(frame_errors *e) {
+  dv_free(e->square);
+  dv_free(e->values);
+}
+
+static void score(const frame_errors *e, size_t frame, const float *x, const float *guess, size_t n) {
+  double sum = 0, values = 0;
+  for (size_t k = 0; k < n; k++) {
+    double apart = (double)(x[k] - guess[k]);
+    if (isnan(apart)) continue;
+    sum += apart * apart;
+    values += 1;
+  }
+  e->square[frame] = sum;
+  e->values[frame] = values;
+}
+
+static void collect(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
+  const scoring *c = user;
+  const dvbf_sequences *s = c->sequences;
+  const dvbf_real *output = dvbf_at(&w->run, w->program->output);
+  size_t n = s->n_x, rows = (size_t)w->program->rows;
+  float *guess = c->guess + shard * n;
+  for (size_t r = 0; r < (size_t)count; r++) {
+    size_t length = dvbf_sequence_length(s, first + r),
+           steps = length > c->observed ? length - c->observed : 0;
+    if (!steps) continue;
+    const float *last = dv_sequence_x(s, first + r, c->observed - 1, steps + 1, w->frames), *x = last + n;
+    for (size_t h = 0; h < steps; h++, x += n) {
+      size_t frame = (first + r) * c->horizon + h;
+      dv_model_unscale(w->model, output + ((c->observed + h) * rows + r) * n, guess);
+      score(&c->model, frame, x, guess, n);
+      if (c->noise_free) score(&c->persistence, frame, x, last, n);
+    }
+  }
+}
+
+/* out[h] += share * mean over all sequences of the squared error per value. */
+static void add_up(double *out, const frame_errors *e, size_t count, size_t horizon, double share) {
+  for (size_t h = 0; h < horizon; h++) {
+    double sum = 0, values = 0;
+    for (size_t i = 0; i < count; i++) {
+      sum += e->square[i * horizon + h];
+      values += e->values[i * horizon + h];
+    }
+    if (values > 0) out[h] += share * sum / values;
+  }
+}
+
+static dvbf_status run(dvbf_evaluation *out, scoring *c, dv_pass *pass, const dv_evaluate_settings *o,
+                       dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  size_t count = c->sequences->count;
+  for (int64_t i = 0; i <= o->samples && !status; i++) {
+    dv_conditions conditions = dv_model_conditions(pass->model, (uint64_t)(o->seed + i));
+    conditions.noise_free = c->noise_free = i == o->samples; /* the last one */
+    status = dv_pass_run(pass, c->sequences, &conditions, collect, c, error);
+    add_up(c->noise_free ? out->mse_mean_path : out->mse, &c->model, count, c->horizon,
+           c->noise_free ? 1 : 1 / (double)o->samples);
+  }
+  add_up(out->mse_repeat, &c->persistence, count, c->horizon, 1);
+  return status;
+}
+
+dvbf_status dv_horizon_errors(dvbf_evaluation *out, const dvbf_model *model, const dvbf_sequences *s,
+                              const dv_evaluate_settings *o, dv_pool *pool, dvbf_error *error) {
+  size_t needed = (size_t)dv_model_frames_needed(model), asked = (size_t)o->observe, frames;
+  scoring c = {.sequences = s, .observed = asked > needed ? asked : needed};
+  if (c.observed >= s->steps) return DVBF_OK;
+  dv_pass pass = {0};
+  out->observed = c.observed;
+  out->horizon = c.horizon = s->steps - c.observed;
+  out->mse = dv_calloc(c.horizon, sizeof *out->mse);
+  out->mse_mean_path = dv_calloc(c.horizon, sizeof *out->mse_mean_path);
+  out->mse_repeat = dv_calloc(c.horizon, sizeof *out->mse_repeat);
+  dvbf_status status = dv_pass_init(&pass, model, pool, s, (int)c.observed, error);
+  if (!status) {
+    c.guess = dv_calloc(dv_pass_shards(&pass, s), s->n_x * sizeof *c.guess);
+    bool room = out->mse && out->mse_mean_path && out->mse_repeat && c.guess &&
+                dv_multiply(s->count, c.horizon, &frames) && make_room(&c.model, frames) &&
+                make_room(&c.persistence, frames);
+    status = room ? run(out, &c, &pass, o, error) : dv_fail_memory(error, "scoring predictions");
+  }
+  dv_pass_clear(&pass);
+  free_room(&c.model);
+  free_room(&c.persistence);
+  dv_free(c.guess);
+  return status;
+}
