@@ -36,10 +36,10 @@ has() {
 expect train tr
 has --version ""
 has reproduce help ""
-expect --likelihood train --likel
-expect "bernoulli gaussian" train --likelihood ""
-expect gaussian train --likelihood = ga
-expect "bernoulli gaussian" train --likelihood =
+expect --optimizer train --optim
+expect "adadelta adam" train --optimizer ""
+expect adadelta train --optimizer = adad
+expect "adadelta adam" train --optimizer =
 has paper-pendulum train data.h5 --preset ""
 expect "paper-ball paper-dkf-pendulum paper-pendulum paper-two-balls" reproduce ball --preset paper-
 expect "--no-residual" train --no-resid

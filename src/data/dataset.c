@@ -154,6 +154,24 @@ dvbf_status dv_sequences_intact(const dvbf_sequences *s, dvbf_error *error) {
                  s->source->path);
 }
 
+enum { PIECE = 4096 }; /* numbers looked at between two reads of a source */
+
+dvbf_status dv_each_row(const dvbf_sequences *s, const float *values, size_t width, dv_row_fn *each,
+                        void *user, dvbf_error *error) {
+  size_t piece = width < PIECE ? PIECE / width : 1;
+  float *buffer = NULL;
+  dvbf_status status = values ? DVBF_OK : dv_sequence_buffer(&buffer, s, piece, error);
+  for (size_t i = 0; i < s->count && !status; i++)
+    for (size_t t = 0, length = dvbf_sequence_length(s, i); t < length && !status; t += piece) {
+      size_t steps = length - t < piece ? length - t : piece;
+      const float *rows =
+          values ? values + (dvbf_sequence_start(s, i) + t) * width : dv_sequence_x(s, i, t, steps, buffer);
+      for (size_t k = 0; k < steps && !status; k++) status = each(user, i, t + k, rows + k * width, error);
+    }
+  dv_free(buffer);
+  return status;
+}
+
 /* ---- Checks ---- */
 
 static dvbf_status check_sizes(const dvbf_sequences *s, const char *where, const char *prefix,
@@ -187,39 +205,34 @@ static const char *fault(float value, bool gaps, bool may_have_gaps) {
              : "every value must be finite and fit into 32 bits, so mend, scale or leave out that sequence";
 }
 
-enum { PIECE = 4096 }; /* numbers looked at between two reads of a source */
+typedef struct array {
+  size_t width;
+  bool gaps;
+  const char *where, *prefix, *name;
+} array;
 
-/* One array, `values` [frames][width]; NULL: x, wherever it is. */
-static dvbf_status check_finite(const dvbf_sequences *s, const float *values, size_t width, bool gaps,
-                                const char *where, const char *prefix, const char *name, dvbf_error *error) {
-  size_t piece = width < PIECE ? PIECE / (width ? width : 1) : 1;
-  float *buffer = NULL;
-  dvbf_status status = values ? DVBF_OK : dv_sequence_buffer(&buffer, s, piece, error);
-  for (size_t i = 0; width && i < s->count && !status; i++)
-    for (size_t t = 0, length = dvbf_sequence_length(s, i); t < length && !status; t += piece) {
-      size_t steps = length - t < piece ? length - t : piece;
-      const float *row =
-          values ? values + (dvbf_sequence_start(s, i) + t) * width : dv_sequence_x(s, i, t, steps, buffer);
-      for (size_t k = 0; k < steps * width && !status; k++) {
-        const char *remedy = fault(row[k], gaps, *name != 'u');
-        if (remedy)
-          status = dv_fail(error, DVBF_FORMAT,
-                           "%.200s: %s%s is %g at sequence %zu, step %zu, column %zu (counted from 0); %s",
-                           where, prefix, name, (double)row[k], i, t + k / width, k % width, remedy);
-      }
-    }
-  dv_free(buffer);
-  return status;
+static dvbf_status check_row(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error) {
+  const array *a = user;
+  for (size_t k = 0; k < a->width; k++) {
+    const char *remedy = fault(row[k], a->gaps, *a->name != 'u');
+    if (remedy)
+      return dv_fail(error, DVBF_FORMAT,
+                     "%.200s: %s%s is %g at sequence %zu, step %zu, column %zu (counted from 0); %s",
+                     a->where, a->prefix, a->name, (double)row[k], sequence, step, k, remedy);
+  }
+  return DVBF_OK;
 }
 
 dvbf_status dv_sequences_validate(const dvbf_sequences *s, const char *where, const char *prefix,
                                   dvbf_error *error) {
+  array x = {s->n_x, s->gaps, where, prefix, "x"}, u = {s->n_u, false, where, prefix, "u"};
+  array state = {s->n_s, s->gaps, where, prefix, "state"};
   dvbf_status status = check_sizes(s, where, prefix, error);
-  if (!status) status = check_finite(s, NULL, s->n_x, s->gaps, where, prefix, "x", error);
+  if (!status) status = dv_each_row(s, NULL, s->n_x, check_row, &x, error);
   dvbf_status read = dv_sequences_intact(s, error); /* what could not be read looks missing */
   if (read) return read;
-  if (!status) status = check_finite(s, s->u, s->n_u, false, where, prefix, "u", error);
-  if (!status) status = check_finite(s, s->state, s->n_s, s->gaps, where, prefix, "state", error);
+  if (!status && s->n_u) status = dv_each_row(s, s->u, s->n_u, check_row, &u, error);
+  if (!status && s->n_s) status = dv_each_row(s, s->state, s->n_s, check_row, &state, error);
   return status;
 }
 

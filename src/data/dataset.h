@@ -34,6 +34,12 @@ dvbf_status dv_sequence_buffer(float **out, const dvbf_sequences *s, size_t step
 /* Whether all that was read from a source so far could be read. */
 dvbf_status dv_sequences_intact(const dvbf_sequences *s, dvbf_error *error);
 
+/* Calls `each` with the rows [width] of all steps of all sequences, until one fails: those of `values`
+ * [frames][width] or, where it is NULL, of x. */
+typedef dvbf_status dv_row_fn(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error);
+dvbf_status dv_each_row(const dvbf_sequences *s, const float *values, size_t width, dv_row_fn *each,
+                        void *user, dvbf_error *error);
+
 /* Sets what stands behind the end of each sequence to 0, so that no padding can reach a sum. */
 void dv_sequences_clear_padding(dvbf_sequences *s);
 
@@ -65,6 +71,7 @@ typedef struct dv_statistics {
   double low, high;        /* smallest and largest value */
   bool whole;              /* steps are seen whole or not at all */
   bool binary;             /* every value is 0 or 1 */
+  bool counts;             /* every value is a whole number, none is negative */
 } dv_statistics;
 
 dvbf_status dv_statistics_of_x(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);

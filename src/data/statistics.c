@@ -6,8 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { PIECE = 64 }; /* steps read at once */
-
 /* Sums of a column, shifted by its first value: moments of values far from 0 would lose the variance. */
 typedef struct sums {
   double *shift, *sum, *squares; /* [width] */
@@ -39,24 +37,38 @@ static void add_part_of_step(dv_statistics *s, sums *c, const float *row, size_t
   }
 }
 
-static void add_step(dv_statistics *s, sums *c, const float *row, size_t width, bool known) {
-  size_t seen = 0, bits = 0;
-  for (size_t k = 0; k < width; k++) seen += !isnan(row[k]);
-  for (size_t k = 0; s->binary && k < width; k++) bits += row[k] == 0 || row[k] == 1;
-  if (seen == width && known)
-    add_whole_step(s, c, row, width);
-  else
-    add_part_of_step(s, c, row, width);
-  s->binary = s->binary && bits == seen;
-  s->whole = s->whole && (seen == 0 || seen == width);
-  s->frames += seen > 0;
-}
-
 /* Every column has been seen. */
 static bool all_known(const dv_statistics *s, size_t width) {
   for (size_t k = 0; k < width; k++)
     if (!s->seen[k]) return false;
   return true;
+}
+
+typedef struct measurement {
+  dv_statistics *out;
+  sums sums;
+  size_t width;
+  bool known;
+} measurement;
+
+static dvbf_status add_step(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error) {
+  (void)sequence, (void)step, (void)error;
+  measurement *m = user;
+  dv_statistics *s = m->out;
+  size_t width = m->width, seen = 0, bits = 0, counts = 0;
+  m->known = m->known || all_known(s, width);
+  for (size_t k = 0; k < width; k++) seen += !isnan(row[k]);
+  for (size_t k = 0; s->binary && k < width; k++) bits += row[k] == 0 || row[k] == 1;
+  for (size_t k = 0; s->counts && k < width; k++) counts += row[k] >= 0 && row[k] == floorf(row[k]);
+  if (seen == width && m->known)
+    add_whole_step(s, &m->sums, row, width);
+  else
+    add_part_of_step(s, &m->sums, row, width);
+  s->binary = s->binary && bits == seen;
+  s->counts = s->counts && counts == seen;
+  s->whole = s->whole && (seen == 0 || seen == width);
+  s->frames += seen > 0;
+  return DVBF_OK;
 }
 
 static void finish(dv_statistics *s, const sums *c, size_t width) {
@@ -73,12 +85,11 @@ static void finish(dv_statistics *s, const sums *c, size_t width) {
 /* `values` [frames][width]; NULL: x, wherever it is. */
 static dvbf_status measure(dv_statistics *out, const dvbf_sequences *s, const float *values, size_t width,
                            dvbf_error *error) {
-  *out = (dv_statistics){.low = INFINITY, .high = -INFINITY, .whole = true, .binary = true};
+  *out = (dv_statistics){.low = INFINITY, .high = -INFINITY, .whole = true, .binary = true, .counts = true};
   double *columns = dv_calloc(width + 1, 3 * sizeof *columns);
-  sums c = {columns, columns ? columns + width : NULL, columns ? columns + 2 * width : NULL};
-  float *buffer = NULL;
-  bool known = false;
-  dvbf_status status = values ? DVBF_OK : dv_sequence_buffer(&buffer, s, PIECE, error);
+  measurement m = {.out = out, .width = width};
+  m.sums = (sums){columns, columns ? columns + width : NULL, columns ? columns + 2 * width : NULL};
+  dvbf_status status = DVBF_OK;
   out->mean = dv_calloc(width, sizeof *out->mean);
   out->variance = dv_calloc(width, sizeof *out->variance);
   out->least = dv_calloc(width, sizeof *out->least);
@@ -86,23 +97,13 @@ static dvbf_status measure(dv_statistics *out, const dvbf_sequences *s, const fl
   out->seen = dv_calloc(width, sizeof *out->seen);
   if (!columns || !out->mean || !out->variance || !out->least || !out->most || !out->seen)
     status = dv_fail_memory(error, "measuring the data");
-  for (size_t i = 0; i < s->count && !status; i++)
-    for (size_t t = 0, length = dvbf_sequence_length(s, i); t < length; t += PIECE) {
-      size_t steps = length - t < PIECE ? length - t : PIECE;
-      const float *rows =
-          values ? values + (dvbf_sequence_start(s, i) + t) * width : dv_sequence_x(s, i, t, steps, buffer);
-      for (size_t k = 0; k < steps; k++) {
-        known = known || all_known(out, width);
-        add_step(out, &c, rows + k * width, width, known);
-      }
-    }
+  if (!status) status = dv_each_row(s, values, width, add_step, &m, error);
   if (!status && !values) status = dv_sequences_intact(s, error);
   if (status)
     dv_statistics_free(out);
   else
-    finish(out, &c, width);
+    finish(out, &m.sums, width);
   dv_free(columns);
-  dv_free(buffer);
   return status;
 }
 

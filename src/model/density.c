@@ -1,6 +1,7 @@
 #include "model/density.h"
 
 #include "base/random.h"
+#include "base/status.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,6 +23,25 @@ const dv_density *dv_density_at(size_t index, const char **name) {
 const dv_density *dv_density_of(const dv_train_settings *s) {
   const char *name;
   return dv_density_at((size_t)s->likelihood, &name);
+}
+
+static dvbf_status check_frame(void *user, size_t sequence, size_t step, const float *x, dvbf_error *error) {
+  const dvbf_model *m = user;
+  char name[32] = "";
+  int column = m->density->refuses(m, x);
+  if (column < 0) return DVBF_OK;
+  dvbf_settings_get(m->settings_object, "likelihood", name, sizeof name, NULL);
+  return dv_fail(
+      error, DVBF_FORMAT,
+      "x is %g at sequence %zu, step %zu, column %d (counted from 0), but likelihood = %s needs %s; "
+      "mend the data, or choose another likelihood",
+      (double)x[column], sequence, step, column, name, m->density->needs);
+}
+
+dvbf_status dv_density_check(const dvbf_model *m, const dvbf_sequences *s, dvbf_error *error) {
+  if (!m->density->refuses) return DVBF_OK;
+  dvbf_status status = dv_each_row(s, NULL, s->n_x, check_frame, (void *)m, error);
+  return status ? status : dv_sequences_intact(s, error);
 }
 
 /* scale-picture is small, so that the first pictures are all but the mean frame. With larger weights the

@@ -32,6 +32,10 @@ typedef struct dv_density {
   bool (*scales)(const dv_train_settings *s);
   /* Why it suits the data better than the default, in a few words; NULL: it does not. */
   const char *(*suits)(const dvbf_sequences *train, const dv_statistics *x);
+  /* The column of a frame x [n_x] whose value it cannot have, or -1; NaN is missing and may be anywhere.
+   * NULL: x may be anything. `needs` says what x must be, for the message. */
+  int (*refuses)(const dvbf_model *m, const float *x);
+  const char *needs;
   bool sigma;    /* it has a sigma, with a floor, and the settings named sigma */
   bool projects; /* it can be had of components of x instead (projection.h) */
 } dv_density;
@@ -43,6 +47,9 @@ typedef struct dv_density {
 const dv_density *dv_density_of(const dv_train_settings *s);
 /* That of line `index` with its name, or NULL after the last. */
 const dv_density *dv_density_at(size_t index, const char **name);
+
+/* Refuses sequences with a value that the density of the model cannot have. */
+dvbf_status dv_density_check(const dvbf_model *model, const dvbf_sequences *s, dvbf_error *error);
 
 /* ---- For those who write densities ---- */
 

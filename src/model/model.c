@@ -174,7 +174,8 @@ dvbf_status dv_model_takes(const dvbf_model *m, const dvbf_sequences *s, dvbf_er
         "the model was trained on x of %d columns and u of %d, the data have %zu and %zu; use data of the "
         "same kind",
         m->n_x, m->n_u, s->n_x, s->n_u);
-  return dv_sequences_validate(s, "data", "", error);
+  dvbf_status status = dv_sequences_validate(s, "data", "", error);
+  return status ? status : dv_density_check(m, s, error);
 }
 
 dv_conditions dv_model_conditions(const dvbf_model *m, uint64_t seed) {

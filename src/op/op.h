@@ -39,4 +39,13 @@ void dv_record_gaussian(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value 
                         dvbf_value mask, dv_left_out left_out);
 void dv_record_bernoulli(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value logits, dvbf_value mask);
 
+/* The same for a density of single values: out = sum_i ln_p(x_i, parameter_i) over what is seen; slope is its
+ * derivative by the parameter. */
+typedef struct dv_value_density {
+  double (*ln_p)(double x, double parameter);
+  double (*slope)(double x, double parameter);
+} dv_value_density;
+void dv_record_values(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value parameter, dvbf_value mask,
+                      dv_value_density density);
+
 #endif

@@ -4,7 +4,7 @@
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "data/dataset.h"
+#include "model/density.h"
 #include "train/checkpoint.h"
 #include "train/folder.h"
 #include "train/projection.h"
@@ -426,6 +426,8 @@ dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
   const dv_train_settings *s = dv_settings_train(settings, NULL);
   status = cut(&t, s, data, error);
   if (!status) status = dv_model_new(&t.model, settings, transition, &t.train, (uint64_t)s->seed, error);
+  if (!status) status = dv_density_check(t.model, &data->train, error);
+  if (!status && data->valid.count) status = dv_density_check(t.model, &data->valid, error);
   if (!status) {
     /* Overlapping windows show nothing new: N counts sequences of that length. */
     t.model->sequences = fmax(1, (double)dv_sequences_frames(&data->train) /

@@ -1,0 +1,263 @@
+/* Every density: a small model recovers known parameters, with gaps too, and what is made of it agrees with
+ * them.
+ *
+ * u is 0 or 1 and decides from which of two known distributions the next x comes. A model that has learned
+ * the right density predicts the mean, the standard deviation and draws of the one that u asks for, and its
+ * bound comes close to ln p of the truth. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "data/dataset.h"
+
+#include <dvbf/dvbf.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { COUNT = 80, STEPS = 12, N_X = 3 };
+
+typedef struct truth {
+  const char *name;     /* the choice of `likelihood` */
+  const char *settings; /* "name=value name=value" */
+  /* A frame of x, where u is 0 or 1, and ln p of one. NaN is not counted. */
+  void (*draw)(dv_random *random, int u, float *x);
+  double (*ln_p)(int u, const float *x);
+  double mean[2][N_X], deviation[2][N_X];
+} truth;
+
+/* ---- The truths ---- */
+
+static void draw_gaussian(dv_random *random, int u, float *x) {
+  for (int k = 0; k < N_X; k++) x[k] = (float)(u * k + 0.5 * dv_random_normal(random));
+}
+
+static double ln_gaussian(int u, const float *x) {
+  double sum = 0;
+  for (int k = 0; k < N_X; k++)
+    if (!isnan(x[k])) sum -= 2 * pow((double)x[k] - u * k, 2) + log(0.5 * sqrt(2 * M_PI));
+  return sum;
+}
+
+static const double chance[2][N_X] = {{0.2, 0.5, 0.9}, {0.8, 0.4, 0.1}};
+
+static void draw_bernoulli(dv_random *random, int u, float *x) {
+  for (int k = 0; k < N_X; k++) x[k] = dv_random_uniform(random) < chance[u][k];
+}
+
+static double ln_bernoulli(int u, const float *x) {
+  double sum = 0;
+  for (int k = 0; k < N_X; k++)
+    if (!isnan(x[k])) sum += log(x[k] > 0 ? chance[u][k] : 1 - chance[u][k]);
+  return sum;
+}
+
+static const truth truths[] = {
+    {.name = "gaussian",
+     .settings = "sigma-floor=0.1",
+     .draw = draw_gaussian,
+     .ln_p = ln_gaussian,
+     .mean = {{0, 0, 0}, {0, 1, 2}},
+     .deviation = {{0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}}},
+    {.name = "bernoulli",
+     .settings = "",
+     .draw = draw_bernoulli,
+     .ln_p = ln_bernoulli,
+     .mean = {{0.2, 0.5, 0.9}, {0.8, 0.4, 0.1}},
+     .deviation = {{0.4, 0.5, 0.3}, {0.4, 0.48990, 0.3}}},
+};
+
+/* ---- Data and models ---- */
+
+static void set_all(dvbf_settings *settings, const char *text) {
+  char line[512], *rest = line;
+  dvbf_error error;
+  snprintf(line, sizeof line, "%s", text);
+  for (char *word; (word = strsep(&rest, " "));) {
+    char *value = strchr(word, '=');
+    if (!value) continue;
+    *value++ = 0;
+    if (dvbf_settings_set(settings, word, value, &error)) fail_msg("%s", error.message);
+  }
+}
+
+static dvbf_settings *settings_of(const char *table, const char *text) {
+  dvbf_settings *settings = NULL;
+  assert_int_equal(dvbf_settings_new(&settings, table, NULL), DVBF_OK);
+  set_all(settings, text);
+  return settings;
+}
+
+/* u[t] decides x[t + 1]; x[0] is as after u = 0. */
+static dvbf_sequences simulate(const truth *d, uint32_t stream) {
+  dvbf_sequences s = {.count = COUNT, .steps = STEPS, .n_x = N_X, .n_u = 1};
+  dv_random random = dv_random_at(5, DV_STREAM_SIMULATION, stream, 0);
+  assert_int_equal(dv_sequences_allocate(&s, false, NULL), DVBF_OK);
+  for (size_t i = 0; i < COUNT * STEPS; i++) {
+    d->draw(&random, i % STEPS ? (int)s.u[i - 1] : 0, s.x + i * N_X);
+    s.u[i] = dv_random_uniform(&random) < 0.5;
+  }
+  return s;
+}
+
+/* A tenth of the frames is missing, and of as many others one value. */
+static void make_gaps(dvbf_sequences *s) {
+  s->gaps = true;
+  for (size_t i = 3; i < COUNT * STEPS; i += 10)
+    for (size_t k = 0; k < N_X; k++) s->x[i * N_X + k] = NAN;
+  for (size_t i = 8; i < COUNT * STEPS; i += 10) s->x[i * N_X + i / 10 % N_X] = NAN;
+}
+
+static dvbf_model *train(const truth *d, const dvbf_sequences *s) {
+  static const char common[] =
+      "latent=2 transition=linear residual=off universal=point hidden=16 initial-frames=2 predict-from=2 "
+      "updates=250 batch-size=20 learning-rate=0.02 warm-up=0 filter-dropout=0.9 filter-dropout-end=0.9 "
+      "sigma-floor-updates=50 validate-every=250 starts=1 scale-transition=1 threads=2";
+  dvbf_settings *settings = settings_of("train", common);
+  dvbf_data data = {.train = *s};
+  dvbf_model *model = NULL;
+  dvbf_error error;
+  assert_int_equal(dvbf_settings_set(settings, "likelihood", d->name, &error), DVBF_OK);
+  set_all(settings, d->settings);
+  if (dvbf_train(&model, settings, &data, NULL, &error)) fail_msg("%s: %s", d->name, error.message);
+  dvbf_settings_free(settings);
+  return model;
+}
+
+/* ---- What must hold ---- */
+
+static void expect_near(const truth *d, const char *what, int u, int k, double found, double known) {
+  if (!(fabs(found - known) < 0.05 + 0.1 * fabs(known)))
+    fail_msg("%s: the %s of column %d after u = %d is %g, not %g", d->name, what, k, u, found, known);
+}
+
+/* Averages over all predicted frames that come after u. */
+typedef struct sums {
+  double n, mean, deviation, draws, squares, below;
+} sums;
+
+static sums average(const dvbf_estimates *e, const dvbf_sequences *s, int u, size_t k) {
+  sums a = {0};
+  for (size_t i = 0; i < e->count; i++)
+    for (size_t t = 0; t < e->steps; t++) {
+      if ((int)s->u[i * STEPS + e->first + t - 1] != u) continue;
+      size_t at = (i * e->steps + t) * N_X + k;
+      a.n++;
+      a.mean += (double)e->x[at];
+      a.deviation += (double)(e->x_std[at] * e->x_std[at]);
+      for (size_t j = 0; j < e->samples; j++) {
+        double x = (double)e->x_samples[((i * e->samples + j) * e->steps + t) * N_X + k];
+        a.draws += x / (double)e->samples;
+        a.squares += x * x / (double)e->samples;
+        a.below += (double)(x <= (double)e->x_quantiles[at]) / (double)e->samples;
+      }
+    }
+  a.mean /= a.n;
+  a.deviation = sqrt(a.deviation / a.n);
+  a.draws /= a.n;
+  a.squares = sqrt(a.squares / a.n - a.draws * a.draws);
+  a.below /= a.n;
+  return a;
+}
+
+static void expect_predictions(const truth *d, const dvbf_model *model, const dvbf_sequences *s) {
+  dvbf_settings *settings =
+      settings_of("predict", "observe=2 samples=40 quantiles=0.5 x-samples=on threads=2");
+  dvbf_estimates *e = NULL;
+  assert_int_equal(dvbf_estimate(&e, model, s, settings, NULL), DVBF_OK);
+  for (int u = 0; u < 2; u++)
+    for (int k = 0; k < N_X; k++) {
+      sums a = average(e, s, u, (size_t)k);
+      expect_near(d, "mean", u, k, a.mean, d->mean[u][k]);
+      expect_near(d, "standard deviation", u, k, a.deviation, d->deviation[u][k]);
+      expect_near(d, "mean of draws", u, k, a.draws, a.mean);
+      expect_near(d, "standard deviation of draws", u, k, a.squares, d->deviation[u][k]);
+      assert_true(a.below >= 0.5);
+    }
+  dvbf_estimates_free(e);
+  dvbf_settings_free(settings);
+}
+
+/* Bounds are below the truth, but not far below. */
+static void expect_bounds(const truth *d, const dvbf_model *model, const dvbf_sequences *s) {
+  dvbf_settings *settings = settings_of("evaluate", "particles=20 threads=2");
+  dvbf_data data = {.train = *s};
+  dvbf_evaluation *e = NULL;
+  double sum = 0, frames = 0;
+  assert_int_equal(dvbf_evaluate(&e, model, &data, s, settings, NULL), DVBF_OK);
+  for (size_t i = 0; i < COUNT * STEPS; i++) {
+    const float *x = s->x + i * N_X;
+    bool seen = false;
+    for (int k = 0; k < N_X; k++) seen |= !isnan(x[k]);
+    sum += d->ln_p(i % STEPS ? (int)s->u[i - 1] : 0, x);
+    frames += seen;
+  }
+  double bounds[] = {e->elbo, e->importance_bound, e->particle_bound}, known = sum / frames;
+  for (int i = 0; i < 3; i++)
+    if (!(bounds[i] > known - 0.15 && bounds[i] < known + 0.05))
+      fail_msg("%s: bound %d is %g, but ln p of the truth is %g", d->name, i, bounds[i], known);
+  dvbf_evaluation_free(e);
+  dvbf_settings_free(settings);
+}
+
+/* The other estimates run and are finite. */
+static void expect_estimates(const truth *d, const dvbf_model *model, const dvbf_sequences *s) {
+  static const struct {
+    const char *table, *settings;
+  } cases[] = {{"filter", "samples=5"},
+               {"filter", "samples=5 particles=10"},
+               {"smooth", "particles=10"},
+               {"sample", "steps=6 controls=zero"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    dvbf_settings *settings = settings_of(cases[i].table, cases[i].settings);
+    dvbf_estimates *e = NULL;
+    dvbf_error error;
+    if (dvbf_estimate(&e, model, s, settings, &error)) fail_msg("%s: %s", d->name, error.message);
+    for (size_t k = 0; k < e->count * e->steps * N_X; k++) assert_true(isfinite(e->x[k]));
+    dvbf_estimates_free(e);
+    dvbf_settings_free(settings);
+  }
+}
+
+static void recovers(void **state) {
+  const truth *d = *state;
+  for (int gaps = 0; gaps < 2; gaps++) {
+    dvbf_sequences s = simulate(d, 1), fresh = simulate(d, 2);
+    if (gaps) make_gaps(&s);
+    dvbf_model *model = train(d, &s);
+    expect_predictions(d, model, &fresh);
+    expect_bounds(d, model, gaps ? &s : &fresh);
+    expect_estimates(d, model, &s);
+    dvbf_model_free(model);
+    dvbf_sequences_free(&s);
+    dvbf_sequences_free(&fresh);
+  }
+}
+
+/* Unless told otherwise, data get their density. */
+static void suits(void **state) {
+  const truth *d = *state;
+  dvbf_data data = {.train = simulate(d, 1)};
+  dvbf_settings *settings = settings_of("train", "");
+  char name[32];
+  assert_int_equal(dvbf_settings_suit(settings, &data, NULL, NULL, NULL), DVBF_OK);
+  assert_int_equal(dvbf_settings_get(settings, "likelihood", name, sizeof name, NULL), DVBF_OK);
+  assert_string_equal(name, d->name);
+  dvbf_settings_free(settings);
+  dvbf_sequences_free(&data.train);
+}
+
+int main(void) {
+  enum { ALL = sizeof truths / sizeof *truths };
+  struct CMUnitTest tests[2 * ALL];
+  for (size_t i = 0; i < ALL; i++) {
+    tests[2 * i] = (struct CMUnitTest){truths[i].name, recovers, NULL, NULL, (void *)&truths[i]};
+    tests[2 * i + 1] = (struct CMUnitTest){"suits", suits, NULL, NULL, (void *)&truths[i]};
+  }
+  return cmocka_run_group_tests_name("densities", tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+/* Every density as the emission records it: ln p against its formula, and the gradients of all that it is
+ * made from, where frames are seen whole, not at all and in part. */
+#include "gradient.h"
+
+#include "model/density.h"
+
+enum { ROWS = 3, STEPS = 2, N = 5, FRAMES = STEPS * ROWS };
+
+typedef struct density_case {
+  const char *name, *settings; /* "name=value name=value" */
+  double x[2 * N];             /* frames, in turn */
+  /* ln p of value i of a frame, from its output [N] and one entry for it of each further parameter. */
+  double (*ln_p)(double x, const dvbf_real *output, int i, const double shape[2]);
+} density_case;
+
+static double ln_gaussian(double x, const dvbf_real *output, int i, const double shape[2]) {
+  return -0.5 * pow((x - (double)output[i]) / exp(shape[0]), 2) - shape[0] - 0.5 * log(2 * M_PI);
+}
+
+static double ln_bernoulli(double x, const dvbf_real *output, int i, const double shape[2]) {
+  (void)shape;
+  double p = 1 / (1 + exp(-(double)output[i]));
+  return x * log(p) + (1 - x) * log(1 - p);
+}
+
+static const density_case cases[] = {
+    {"gaussian", "", {0.3, -1, 2, 0, 0.5, 1, 1, -0.7, 0.1, 0}, ln_gaussian},
+    {"gaussian", "sigma=state", {0.3, -1, 2, 0, 0.5, 1, 1, -0.7, 0.1, 0}, ln_gaussian},
+    {"gaussian", "sigma=dimension mean=sigmoid", {0.3, 1, 0, 0.2, 0.5, 1, 1, 0, 0.1, 0}, ln_gaussian},
+    {"bernoulli", "", {0, 1, 0.3, 0, 1, 1, 1, 0, 1, 0.8}, ln_bernoulli},
+};
+
+static dvbf_model *make_model(const density_case *c) {
+  dvbf_settings *settings = NULL;
+  dvbf_model *m = NULL;
+  char line[256], *rest = line;
+  dvbf_error error;
+  snprintf(line, sizeof line, "%s", c->settings);
+  assert_int_equal(dvbf_settings_new(&settings, "train", NULL), DVBF_OK);
+  assert_int_equal(dvbf_settings_set(settings, "likelihood", c->name, NULL), DVBF_OK);
+  assert_int_equal(dvbf_settings_set(settings, "hidden", "4", NULL), DVBF_OK);
+  for (char *word; *line && (word = strsep(&rest, " "));) {
+    char *value = strchr(word, '=');
+    *value++ = 0;
+    assert_int_equal(dvbf_settings_set(settings, word, value, NULL), DVBF_OK);
+  }
+  if (dv_model_empty(&m, settings, NULL, N, 0, &error)) fail_msg("%s", error.message);
+  dvbf_settings_free(settings);
+  return m;
+}
+
+/* Entry i of frame r of a further parameter, which all frames or all values may share. */
+static double entry_of(const bench *b, dvbf_value v, int r, int i) {
+  if (v.buffer < 0) return 0;
+  const dvbf_real *at = dvbf_at(&b->run, v) + (v.steps * v.rows > 1 ? r * v.cols : 0);
+  return (double)at[v.cols > 1 ? i : 0];
+}
+
+static void expect_values(const bench *b, const density_case *c, const dv_program *p, const double *mask,
+                          int masks) {
+  for (int r = 0; r < FRAMES; r++) {
+    const dvbf_real *output = dvbf_at(&b->run, p->output) + r * N;
+    double sum = 0;
+    for (int i = 0; i < N; i++) {
+      double shape[2] = {entry_of(b, p->shape[0], r, i), entry_of(b, p->shape[1], r, i)};
+      if (mask[masks > 1 ? r * N + i : r] > 0) sum += c->ln_p(c->x[r % 2 * N + i], output, i, shape);
+    }
+    double found = (double)dvbf_at(&b->run, p->ln_p)[r];
+    if (!(fabs(found - sum) < 1e-9)) fail_msg("%s: ln p is %.12g, not %.12g", c->name, found, sum);
+  }
+}
+
+static void check(const density_case *c, bool part) {
+  double x[FRAMES * N], mask[FRAMES * N];
+  for (int i = 0; i < FRAMES * N; i++) {
+    int r = i / N;
+    x[i] = c->x[i % (2 * N)];
+    mask[i] = part ? r % 3 == 0 || (r % 3 == 2 && i % 2) : i % 4 != 1;
+  }
+  dvbf_model *m = make_model(c);
+  bench b;
+  bench_begin(&b, ROWS);
+  dv_program p = {.graph = b.graph, .steps = STEPS, .rows = ROWS, .shape = {DVBF_NONE, DVBF_NONE}};
+  dvbf_value hidden = input(&b, STEPS, (int)m->settings->hidden);
+  p.x = constant(&b, STEPS, N, x);
+  dvbf_value seen = constant(&b, STEPS, part ? N : 1, mask);
+  p.ln_p = dvbf_slab(b.graph, STEPS, 1);
+  m->density->record(&p, m, hidden, seen);
+  dvbf_value kept[] = {p.output, p.ln_p, p.shape[0], p.shape[1]};
+  for (int i = 0; i < 4; i++) dvbf_keep(b.graph, kept[i]);
+  project(&b, p.ln_p);
+  assert_gradients(&b, c->name);
+  dv_run_forward(&b.run);
+  expect_values(&b, c, &p, mask, part ? N : 1);
+  bench_end(&b);
+  dvbf_model_free(m);
+}
+
+static void densities(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int part = 0; part < 2; part++) check(&cases[i], part);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(densities)};
+  return cmocka_run_group_tests_name("gradients of densities", tests, NULL, NULL);
+}
