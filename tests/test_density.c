@@ -29,6 +29,8 @@ typedef struct truth {
   void (*draw)(dv_random *random, int u, float *x);
   double (*ln_p)(int u, const float *x);
   double mean[2][N_X], deviation[2][N_X];
+  float refused[2][N_X]; /* frames that it cannot have, where there is an answer to them */
+  const char *answer;
 } truth;
 
 /* ---- The truths ---- */
@@ -57,6 +59,26 @@ static double ln_bernoulli(int u, const float *x) {
   return sum;
 }
 
+static const double rate[2][N_X] = {{0.3, 2, 9}, {3, 2.5, 4}};
+
+/* The number of events of rate 1 within that time. */
+static void draw_poisson(dv_random *random, int u, float *x) {
+  for (int k = 0; k < N_X; k++) {
+    double time = -log(dv_random_uniform(random));
+    for (x[k] = 0; time < rate[u][k]; x[k]++) time -= log(dv_random_uniform(random));
+  }
+}
+
+static double ln_poisson(int u, const float *x) {
+  double sum = 0;
+  for (int k = 0; k < N_X; k++) {
+    if (isnan(x[k])) continue;
+    sum -= rate[u][k];
+    for (int i = 1; i <= (int)x[k]; i++) sum += log(rate[u][k] / i);
+  }
+  return sum;
+}
+
 static const truth truths[] = {
     {.name = "gaussian",
      .settings = "sigma-floor=0.1",
@@ -70,6 +92,14 @@ static const truth truths[] = {
      .ln_p = ln_bernoulli,
      .mean = {{0.2, 0.5, 0.9}, {0.8, 0.4, 0.1}},
      .deviation = {{0.4, 0.5, 0.3}, {0.4, 0.48990, 0.3}}},
+    {.name = "poisson",
+     .settings = "",
+     .draw = draw_poisson,
+     .ln_p = ln_poisson,
+     .mean = {{0.3, 2, 9}, {3, 2.5, 4}},
+     .deviation = {{0.54772, 1.41421, 3}, {1.73205, 1.58114, 2}},
+     .refused = {{1, 0.5F, 2}, {1, 2, -1}},
+     .answer = "needs counts: whole numbers from 0 on"},
 };
 
 /* ---- Data and models ---- */
@@ -252,12 +282,43 @@ static void suits(void **state) {
   dvbf_sequences_free(&data.train);
 }
 
+/* Data that cannot be are refused, in training and afterwards, with their place. */
+static void refuses(void **state) {
+  const truth *d = *state;
+  dvbf_sequences s = simulate(d, 1);
+  dvbf_settings *settings = settings_of("train", "updates=1"), *how = settings_of("filter", "");
+  dvbf_data data = {.train = s};
+  dvbf_model *model = train(d, &s);
+  assert_int_equal(dvbf_settings_set(settings, "likelihood", d->name, NULL), DVBF_OK);
+  set_all(settings, d->settings);
+  for (int i = 0; i < 2; i++) {
+    dvbf_error error = {0};
+    dvbf_model *none = NULL;
+    dvbf_estimates *nothing = NULL;
+    float kept[N_X];
+    memcpy(kept, s.x + (STEPS + 3) * N_X, sizeof kept);
+    memcpy(s.x + (STEPS + 3) * N_X, d->refused[i], sizeof kept);
+    assert_int_equal(dvbf_train(&none, settings, &data, NULL, &error), DVBF_FORMAT);
+    assert_non_null(strstr(error.message, d->answer));
+    assert_int_equal(dvbf_estimate(&nothing, model, &s, how, &error), DVBF_FORMAT);
+    assert_non_null(strstr(error.message, "at sequence 1, step 3, column"));
+    memcpy(s.x + (STEPS + 3) * N_X, kept, sizeof kept);
+  }
+  dvbf_model_free(model);
+  dvbf_settings_free(how);
+  dvbf_settings_free(settings);
+  dvbf_sequences_free(&s);
+}
+
 int main(void) {
   enum { ALL = sizeof truths / sizeof *truths };
-  struct CMUnitTest tests[2 * ALL];
+  struct CMUnitTest tests[3 * ALL];
+  size_t count = 0;
   for (size_t i = 0; i < ALL; i++) {
-    tests[2 * i] = (struct CMUnitTest){truths[i].name, recovers, NULL, NULL, (void *)&truths[i]};
-    tests[2 * i + 1] = (struct CMUnitTest){"suits", suits, NULL, NULL, (void *)&truths[i]};
+    void *d = (void *)&truths[i];
+    tests[count++] = (struct CMUnitTest){truths[i].name, recovers, NULL, NULL, d};
+    tests[count++] = (struct CMUnitTest){"suits", suits, NULL, NULL, d};
+    if (truths[i].answer) tests[count++] = (struct CMUnitTest){"refuses", refuses, NULL, NULL, d};
   }
-  return cmocka_run_group_tests_name("densities", tests, NULL, NULL);
+  return _cmocka_run_group_tests("densities", tests, count, NULL, NULL);
 }

@@ -23,11 +23,19 @@ static double ln_bernoulli(double x, const dvbf_real *output, int i, const doubl
   return x * log(p) + (1 - x) * log(1 - p);
 }
 
+static double ln_poisson(double x, const dvbf_real *output, int i, const double shape[2]) {
+  (void)shape;
+  double rate = exp((double)output[i]), p = exp(-rate);
+  for (int k = 1; k <= (int)x; k++) p *= rate / k;
+  return log(p);
+}
+
 static const density_case cases[] = {
     {"gaussian", "", {0.3, -1, 2, 0, 0.5, 1, 1, -0.7, 0.1, 0}, ln_gaussian},
     {"gaussian", "sigma=state", {0.3, -1, 2, 0, 0.5, 1, 1, -0.7, 0.1, 0}, ln_gaussian},
     {"gaussian", "sigma=dimension mean=sigmoid", {0.3, 1, 0, 0.2, 0.5, 1, 1, 0, 0.1, 0}, ln_gaussian},
     {"bernoulli", "", {0, 1, 0.3, 0, 1, 1, 1, 0, 1, 0.8}, ln_bernoulli},
+    {"poisson", "", {0, 1, 4, 2, 0, 9, 1, 3, 0, 12}, ln_poisson},
 };
 
 static dvbf_model *make_model(const density_case *c) {

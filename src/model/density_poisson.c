@@ -1,0 +1,101 @@
+/* x is a count: x ~ Poisson(rate), ln rate = output, each value for itself.
+ *
+ *   ln p(x) = x l - exp l - ln x!        d / dl = x - exp l
+ *
+ * Above l = 30, a rate of 1e13, exp l goes on as its tangent, so that nothing leaves the range of numbers. */
+#include "model/density.h"
+
+#include "base/random.h"
+
+#include <math.h>
+
+#define HIGHEST 30.0
+
+static double rate_of(double output) {
+  return exp(fmin(output, HIGHEST));
+}
+
+static double ln_p(double x, double l) {
+  int sign;
+  return x * l - rate_of(l) * (1 + fmax(l - HIGHEST, 0)) - lgamma_r(x + 1, &sign);
+}
+
+static double slope(double x, double l) {
+  return x - rate_of(l);
+}
+
+static void record(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
+  dv_record_output(p, m, hidden, DVBF_LINEAR);
+  dv_record_values(p->graph, p->ln_p, p->x, p->output, mask, (dv_value_density){ln_p, slope});
+}
+
+/* A column without a count starts at a small rate. */
+static double first_output(const dv_train_settings *s, double mean) {
+  (void)s;
+  return log(fmax(mean, 0.01));
+}
+
+static void add_variance(const dv_density_frame *f, double *variance) {
+  for (int i = 0; i < f->model->n_x; i++) variance[i] += (double)f->mean[i];
+}
+
+/* A Poisson number from one uniform number u: probabilities are taken off u, that of the mode first and then
+ * of its neighbours on both sides, until nothing is left. That takes about sqrt(rate) steps; from a million
+ * on, a rounded normal number is as good. */
+static double count_of(double rate, double u) {
+  int sign;
+  if (!(rate > 0)) return 0;
+  double mode = floor(rate), low = mode, high = mode;
+  double p = exp(mode * log(rate) - rate - lgamma_r(mode + 1, &sign)), below = p, above = p;
+  for (u -= p; u > 0;) {
+    above *= rate / ++high;
+    if ((u -= above) <= 0) return high;
+    below *= low > 0 ? low-- / rate : 0;
+    if ((u -= below) <= 0 && below > 0) return low;
+    if (above < 1e-12 && below < 1e-12) break; /* the rest is rounding */
+  }
+  return mode;
+}
+
+static void draw(const dv_density_frame *f, float *x) {
+  size_t n_x = (size_t)f->model->n_x;
+  uint32_t words[DV_DENSITY_CHUNK];
+  dvbf_real normal[DV_DENSITY_CHUNK];
+  for (size_t i = 0; i < n_x; i++) {
+    size_t at = i % DV_DENSITY_CHUNK;
+    if (!at) dv_density_words(f, i, words);
+    if (!at) f->run->k->normals(normal, words, DV_DENSITY_CHUNK);
+    double rate = (double)f->mean[i];
+    x[i] = (float)(rate < 1e6 ? count_of(rate, dv_uniform_of(words[at]))
+                              : rint(rate + sqrt(rate) * (double)normal[at]));
+  }
+}
+
+static bool scales(const dv_train_settings *s) {
+  (void)s;
+  return false;
+}
+
+/* Whole numbers may also be readings of a sensor. Those are often large, or vary less than counts do. */
+static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
+  bool counts = x->counts && !x->binary && x->high <= 100;
+  for (size_t k = 0; k < train->n_x && counts; k++)
+    counts = x->variance[k] >= 0.5 * x->mean[k] || x->variance[k] <= 0;
+  return counts ? "x holds counts: small whole numbers, none of them negative" : NULL;
+}
+
+static int refuses(const dvbf_model *m, const float *x) {
+  for (int i = 0; i < m->n_x; i++)
+    if (x[i] < 0 || (!isnan(x[i]) && x[i] != floorf(x[i]))) return i;
+  return -1;
+}
+
+const dv_density dv_poisson = {.record = record,
+                               .mean = rate_of,
+                               .first_output = first_output,
+                               .add_variance = add_variance,
+                               .draw = draw,
+                               .scales = scales,
+                               .suits = suits,
+                               .refuses = refuses,
+                               .needs = "counts: whole numbers from 0 on"};
