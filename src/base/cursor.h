@@ -1,5 +1,5 @@
-/* Text that is read from its beginning to its end. Nothing here passes the end, whatever the text holds, so
- * that parsers need no checks of their own. */
+/* Reads text from its beginning to its end. No function passes the end, whatever the text holds, so parsers
+ * need no checks of their own. */
 #ifndef DV_CURSOR_H
 #define DV_CURSOR_H
 
@@ -53,7 +53,7 @@ static inline void dv_cursor_skip(dv_cursor *c, const char *set) {
   while (c->at < c->end && *c->at && strchr(set, *c->at)) c->at++;
 }
 
-/* Passes what stands before the next `stop`, or all that is left, and gives it back. */
+/* Reads up to the next `stop`, or to the end, and returns what was read. */
 static inline dv_cursor dv_cursor_until(dv_cursor *c, char stop) {
   const char *found = c->at < c->end ? memchr(c->at, stop, dv_cursor_left(c)) : NULL;
   dv_cursor before = {c->at, found ? found : c->end};
@@ -68,7 +68,7 @@ static inline dv_cursor dv_cursor_trim(dv_cursor c, const char *set) {
   return c;
 }
 
-/* The next of several texts with commas between them, without blanks around it; false behind the last. */
+/* The next item of a list with commas, without blanks around it; false after the last. */
 static inline bool dv_cursor_item(dv_cursor *list, dv_cursor *out) {
   if (list->at == list->end) return false;
   *out = dv_cursor_trim(dv_cursor_until(list, ','), " ");
@@ -80,7 +80,8 @@ static inline bool dv_cursor_equals(dv_cursor c, const char *text) {
   return dv_cursor_left(&c) == strlen(text) && !memcmp(c.at, text, dv_cursor_left(&c));
 }
 
-/* Copies the text and ends it with a zero; false where it does not fit into `size` bytes or holds one. */
+/* Copies the text as a string that ends with a zero; false if it does not fit into `size` bytes or contains a
+ * zero. */
 static inline bool dv_cursor_copy(dv_cursor c, char *out, size_t size) {
   size_t length = dv_cursor_left(&c);
   if (length >= size || memchr(c.at, 0, length)) return false;

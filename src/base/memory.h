@@ -1,4 +1,5 @@
-/* Allocation with checked sizes. All library allocations pass here, so that tests can count or fail them. */
+/* Allocation with checked sizes. The library allocates only here, so tests can count allocations and make
+ * them fail. */
 #ifndef DV_MEMORY_H
 #define DV_MEMORY_H
 
@@ -12,10 +13,11 @@ bool dv_multiply(size_t a, size_t b, size_t *out);
  * pointer. */
 void *dv_calloc(size_t count, size_t size);
 
-/* Memory aligned to 64 bytes, zeroed; freed with dv_free like all other. */
+/* Zeroed memory aligned to 64 bytes; free it with dv_free too. */
 void *dv_calloc_aligned(size_t count, size_t size);
 
-/* Grows an array to count * size bytes keeping its content; NULL leaves the old one valid. */
+/* Grows an array to count * size bytes and keeps its content. If it returns NULL, the old array is still
+ * valid. */
 void *dv_realloc(void *old, size_t count, size_t size);
 
 char *dv_strdup(const char *text);

@@ -6,11 +6,11 @@
 typedef struct preset {
   const char *name, *help;
   const char *train;  /* lines for the table "train" */
-  const char *system; /* whose data it is for */
+  const char *system; /* the system it is for */
   const char *data;   /* lines for the table of that system; NULL: its defaults */
 } preset;
 
-/* What the appendix says of all its experiments with DVBF and Adadelta. */
+/* What the appendix says about all experiments with DVBF and Adadelta. */
 #define PAPER_DVBF                                                                                           \
   "systems = 16\n"                                                                                           \
   "hidden = 128\n"                                                                                           \
@@ -40,7 +40,7 @@ typedef struct preset {
   "validate-every = 250\n"                                                                                   \
   "starts = 1\n"
 
-/* The defaults of the settings table are the preset "pendulum"; it stands here so that it can be named. */
+/* The preset "pendulum" is empty because the defaults are its values. It is listed so that it has a name. */
 static const preset presets[] = {
     {"pendulum", "ours for the pendulum: the defaults", "", "pendulum", NULL},
     {"paper-pendulum", "the paper's appendix for the pendulum, to the letter where it trains",

@@ -2,7 +2,7 @@
 #ifndef DV_PRESETS_H
 #define DV_PRESETS_H
 
-/* The preset's `name = value` lines for a table, or NULL when it has nothing to say there. */
+/* The preset's `name = value` lines for a table; NULL if it sets nothing there. */
 const char *dv_preset_lines(const char *preset, const char *table);
 
 #endif

@@ -1,5 +1,5 @@
-/* Counter-based random numbers (Philox 4x32-10 of Random123): a number depends on its key and counter alone,
- * never on what was drawn before, so results do not depend on threads, shards or order. */
+/* Counter-based random numbers (Philox 4x32-10 of Random123). A number depends only on its key and counter,
+ * not on earlier draws, so results do not depend on threads, shards or order. */
 #ifndef DV_RANDOM_H
 #define DV_RANDOM_H
 
@@ -15,10 +15,10 @@ typedef enum dv_stream {
   DV_STREAM_NOISE,          /* noise of ops in training */
   DV_STREAM_INFERENCE,      /* noise of ops in inference and validation */
   DV_STREAM_SIMULATION,     /* environments */
-  DV_STREAM_CONTROLS,       /* controls that no data give */
+  DV_STREAM_CONTROLS,       /* random controls, where the data have none */
   DV_STREAM_EMISSION,       /* noise of x */
   DV_STREAM_PARTICLES,      /* seeds of sequences, resampling, v */
-  DV_STREAM_GAPS            /* frames that environments leave out */
+  DV_STREAM_GAPS            /* frames that simulators mark as missing */
 } dv_stream;
 
 typedef struct dv_block {
@@ -37,7 +37,8 @@ static inline double dv_uniform_of(uint32_t word) {
   return (word + 0.5) * (1.0 / 4294967296.0);
 }
 
-/* A sequential reader of one counter range, for code that is not hot: simulators, initial values, orders. */
+/* Draws numbers one after the other, for code where speed does not matter: simulators, initial values,
+ * orders. */
 typedef struct dv_random {
   uint64_t seed;
   dv_stream stream;
@@ -63,7 +64,7 @@ static inline double dv_random_normal(dv_random *r) {
   return radius * cos(6.283185307179586477 * dv_random_uniform(r));
 }
 
-/* A permutation of 0..count-1 by Fisher and Yates. */
+/* A random permutation of 0..count-1 (Fisher-Yates). */
 static inline void dv_random_permutation(dv_random *r, uint32_t *out, size_t count) {
   for (size_t i = 0; i < count; i++) out[i] = (uint32_t)i;
   for (size_t i = count; i > 1; i--) {

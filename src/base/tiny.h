@@ -1,8 +1,8 @@
 #ifndef DV_TINY_H
 #define DV_TINY_H
 
-/* Numbers too small for a normal float are taken as 0 from here on: they carry nothing and cost a hundred
- * times as much. Returns what to give back afterwards. */
+/* From here on this thread treats denormal floats as 0: they do not matter, and they are a hundred times
+ * slower. Returns the mode to restore afterwards. */
 static inline unsigned dv_flush_tiny_numbers(void) {
 #if defined(__SSE2__)
   unsigned before = __builtin_ia32_stmxcsr();

@@ -1,4 +1,5 @@
-/* A ball in the unit box: u is added to the velocity, then the ball moves freely and walls reflect it. */
+/* A ball in the unit box. Each step adds u to the velocity; then the ball moves freely, and walls reflect it.
+ */
 #include "base/settings.h"
 #include "base/status.h"
 #include "env/env.h"
@@ -6,7 +7,8 @@
 enum { AXES = 2, STATES = 2 * AXES };
 static const char state_names[STATES][32] = {"x", "y", "velocity x", "velocity y"};
 
-/* Folds a free flight back into [0, 1], where the walls repeat after 2: every wall met turns the velocity. */
+/* Moves the ball without walls, then folds its position back into [0, 1]. Reflections repeat with period 2;
+ * each one reverses the velocity. */
 static void fly(double *position, double *velocity, double dt) {
   double end = *position + *velocity * dt, folded = fmod(end, 2);
   if (folded < 0) folded += 2;

@@ -18,7 +18,7 @@ static motion moved(motion at, motion slope, double h) {
   return (motion){at.angle + h * slope.angle, at.velocity + h * slope.velocity};
 }
 
-/* One step h by the classical method of Runge and Kutta of order 4. */
+/* One step h of the classical Runge-Kutta method of order 4. */
 static motion runge_kutta(const dv_pendulum_settings *p, motion at, double u, double h) {
   motion a = derivative(p, at, u);
   motion b = derivative(p, moved(at, a, h / 2), u);
@@ -35,7 +35,7 @@ static void draw(const dv_pendulum_settings *p, double angle, double *scratch, f
                middle + p->radius * scale * sin(angle), p->blob * scale, scratch);
 }
 
-/* The stored u, not a finer one, drives the motion. */
+/* The motion uses u as it is stored, rounded to float. */
 static bool simulate_sequence(const void *settings, dv_random *random, double *scratch, float *x, float *u,
                               float *state) {
   const dv_pendulum_settings *p = settings;

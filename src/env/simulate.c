@@ -47,7 +47,7 @@ dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_e
 
 /* ---- What all systems share ---- */
 
-/* Frames drawn at random become NaN; the rest of the sequence is as it would be. */
+/* Random frames become NaN. The other frames are the same as without missing ones. */
 static void lose_frames(dvbf_sequences *s, const dv_simulation *m, uint32_t split, size_t sequence) {
   dv_random random = dv_random_at((uint64_t)m->seed, DV_STREAM_GAPS, split, (uint32_t)sequence);
   for (size_t t = 0; t < s->steps; t++) {
@@ -57,7 +57,7 @@ static void lose_frames(dvbf_sequences *s, const dv_simulation *m, uint32_t spli
   }
 }
 
-/* Each sequence has its own random numbers, so that it is the same whatever the number of the others. */
+/* Each sequence has its own random numbers, so it does not depend on how many others there are. */
 static dvbf_status simulate_split(dvbf_sequences *s, const dv_simulation *m, uint32_t split, int64_t count,
                                   double *scratch, dvbf_error *error) {
   size_t size = (size_t)m->size;

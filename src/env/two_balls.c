@@ -6,8 +6,8 @@
 
 enum { BALLS = 2, AXES = 2 };
 
-/* The balls are interchangeable: nothing in an image says which is the first. So the states are quantities
- * that swapping the balls leaves as they are. */
+/* An image does not show which ball is the first. So the states are quantities that stay the same when the
+ * balls are swapped. */
 enum { STATES = 5 };
 static const char state_names[STATES][32] = {"mean x", "mean y", "mean velocity x", "mean velocity y",
                                              "distance"};
@@ -49,7 +49,7 @@ static motion first_motion(const dv_two_balls_settings *p, dv_random *random) {
   return m;
 }
 
-/* A ball that has reached a wall leaves it. */
+/* A ball at or behind a wall moves away from it. */
 static void reflect(const dv_two_balls_settings *p, double position, double *velocity) {
   if (position < p->radius) *velocity = fabs(*velocity);
   if (position > p->box - p->radius) *velocity = -fabs(*velocity);

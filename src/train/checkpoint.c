@@ -1,6 +1,6 @@
-/* A checkpoint is a file of tensors like a model, with counters as metadata: whole numbers in decimals, real
- * ones as the 16 hexadecimal digits of their bits, which is exact, also for NaN, and the same in any locale.
- */
+/* A checkpoint is a file of tensors, like a model, with counters as metadata. Whole numbers are decimal. Real
+ * numbers are the 16 hexadecimal digits of their bits, which is exact, also for NaN, and does not depend on
+ * the locale. */
 #include "train/checkpoint.h"
 
 #include "base/memory.h"
@@ -90,7 +90,7 @@ typedef struct kept {
   uint64_t start;
 } kept;
 
-/* The end needs none, and only a start that is not the first has one to be compared with. */
+/* A finished run needs no snapshot. Only later starts are compared with an earlier, judged one. */
 static int list_snapshots(const dv_training *s, kept out[3]) {
   if (s->phase == DV_FINISHED) return 0;
   out[0] = (kept){"now", s->now, s->start};
@@ -121,7 +121,7 @@ static int list_tensors(const dv_training *s, const dvbf_model *m, dv_tensor out
       char name[32];
       snprintf(name, sizeof name, "%s.%s", snapshots[i].name, arrays[k]);
       out[n] = dv_tensor_real(name, 1, size, dv_snapshot_open(snapshots[i].snapshot, size).arrays[k]);
-      out[n++].infinite = k > 0; /* the square of a long gradient is, and training goes on */
+      out[n++].infinite = k > 0; /* the optimiser squares gradients, which may overflow without harm */
     }
   return n;
 }
@@ -150,7 +150,7 @@ static bool set_fields(json_t *meta, const field *fields, int n) {
   return done;
 }
 
-/* The fields are listed for reading and writing alike, so that the list takes a state that may change. */
+/* Reading and writing use the same list of fields, so the state is not const. */
 static int list_all(dv_training *s, const dvbf_model *m, field out[FIELDS]) {
   kept snapshots[3];
   int n = list_numbers(s, m->settings, out), count = list_snapshots(s, snapshots);
@@ -175,7 +175,7 @@ dvbf_status dv_checkpoint_write(const dv_training *state, const dvbf_model *m, u
 
 /* ---- Reading ---- */
 
-/* Digits of base 10 or 16, and nothing else. */
+/* Accepts only digits of base 10 or 16. */
 static bool read_digits(const char *text, int base, size_t least, size_t most, uint64_t *out) {
   static const char digits[] = "0123456789abcdef";
   size_t length = text ? strlen(text) : 0;
@@ -250,7 +250,7 @@ static dvbf_status refuse_other_run(const dv_tensor_file *file, const dvbf_model
   return refuse_other_settings(file, m, error);
 }
 
-/* Numbers that fit one by one may not fit each other. */
+/* Refuses numbers that are in range but contradict each other. */
 static dvbf_status refuse_contradiction(const dv_training *s, const dvbf_model *m, const char *path,
                                         dvbf_error *error) {
   kept snapshots[3];
@@ -271,7 +271,7 @@ static dvbf_status read_state(dv_training *s, const dv_tensor_file *file, const 
   dv_tensor tensors[TENSORS];
   kept snapshots[3];
   dvbf_status status = read_fields(file, fields, list_numbers(s, m->settings, fields), error);
-  /* Now the phase is known, and so is what else must be there. */
+  /* The phase is known now. It decides which other fields must be there. */
   if (!status) status = read_fields(file, fields, list_all(s, m, fields), error);
   if (!status) status = refuse_contradiction(s, m, file->path, error);
   if (!status) status = dv_tensors_read(file, tensors, list_tensors(s, m, tensors), error);

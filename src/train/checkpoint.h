@@ -1,53 +1,53 @@
-/* The state of training between two updates, and the file that keeps it. */
+/* The state of training between two updates, and the file that stores it. */
 #ifndef DV_CHECKPOINT_H
 #define DV_CHECKPOINT_H
 
 #include "train/updater.h"
 #include "train/validate.h"
 
-/* Where training is: a start that is still to be judged, one that is trained to the end, or at the end. */
+/* Phase of training: a start before its judgement, a start that is trained to the end, or finished. */
 enum { DV_JUDGING, DV_TRAINING, DV_FINISHED };
 
-/* Everything that what follows depends on. First values, order and noise follow from the seed and the number
- * of the start, scaling from the data. */
+/* Everything that the rest of training depends on. Initial values, order and noise follow from the seed and
+ * the number of the start; scaling follows from the data. */
 typedef struct dv_training {
   uint64_t phase;
-  uint64_t start, begun; /* the start in training, from 0; how many there were */
+  uint64_t start, begun; /* the current start, counted from 0; how many were begun */
   uint64_t retries_left;
-  uint64_t validations; /* told, each a row of the metrics */
+  uint64_t validations; /* reported so far; each is a row of the metrics */
   uint64_t best_update; /* 0: there is no best model yet */
   double best_score, best_floor;
   uint64_t judged_start, judged_retries; /* of the best start so far, at its judgement */
   double judged_prediction;              /* may be NaN */
   double bound;                          /* of the last minibatches, may be NaN */
   dv_scores scores;                      /* of the last validation, NaN before it */
-  double seconds, start_seconds;         /* of training; and when this start began */
+  double seconds, start_seconds;         /* time of training so far; its value when this start began */
   dvbf_real *best;                       /* [parameters] */
-  void *now, *good, *judged;             /* snapshots: this moment, the last validation, the judgement */
+  void *now, *good, *judged;             /* snapshots: now, at the last validation, at the judgement */
 } dv_training;
 
-/* Allocates the arrays for a model of so many parameters and snapshots of that size. Clear also after a
- * failure. */
+/* Allocates the arrays; `snapshot` is the size of a snapshot in bytes. Call clear also after a failure. */
 dvbf_status dv_training_init(dv_training *state, size_t parameters, size_t snapshot, dvbf_error *error);
 void dv_training_clear(dv_training *state);
 
-/* False while a parameter is not finite: such a state is about to be given up, and no file can keep it. */
+/* False if a parameter is not finite. Such a state is not saved: training is about to go back to an earlier
+ * one. */
 bool dv_training_sound(const dv_training *state, const dvbf_model *model);
 
-/* Seed of start k, another one for each of 1024 starts; the first start has the seed itself. A seed is at
- * most 2^53: the low 8 bits of k go to bits 56 to 63, the next two to bits 54 and 55. */
+/* Seed of start k < 1024, different for each; start 0 has the seed itself. A seed is at most 2^53. The low 8
+ * bits of k go to bits 56 to 63, the next two to bits 54 and 55. */
 static inline uint64_t dv_seed_of_start(const dv_train_settings *s, uint64_t k) {
   return (uint64_t)s->seed + (k << 56) + (k >> 8 << 54);
 }
 
-/* Writes the state, atomically; `data` is the fingerprint of the data. */
+/* Writes the state atomically. `data` is the fingerprint of the data. */
 dvbf_status dv_checkpoint_write(const dv_training *state, const dvbf_model *model, uint64_t data,
                                 const char *path, dvbf_error *error);
-/* Reads a state of the same model, settings and data; anything else in the file is refused. */
+/* Reads a state. Refuses a file of another model, other settings or other data. */
 dvbf_status dv_checkpoint_read(dv_training *state, const dvbf_model *model, uint64_t data, const char *path,
                                dvbf_error *error);
 
-/* Refuses settings that are not those of the run in `where`, naming the first that differs. */
+/* Refuses settings that differ from those of the run in `where`, and names the first that differs. */
 dvbf_status dv_refuse_change(const dvbf_settings *given, const dvbf_settings *of_run, const char *where,
                              dvbf_error *error);
 

@@ -1,7 +1,7 @@
-/* Subspace iteration: Q <- orthonormal(C Q) turns a few random directions Q towards those in which
- * C = sum over frames of x x^T is largest. C itself, [n_x][n_x], is never made: C Q = X^T (X Q) is summed
- * over chunks of frames, so that x may be large and in a file. Then Q is turned to the axes of Q^T C Q, which
- * sorts it, and one more look at the frames tells how much each axis holds. */
+/* Subspace iteration: Q <- orthonormal(C Q) moves a few random directions Q towards the largest eigenvectors
+ * of C = sum over frames of x x^T. C itself, [n_x][n_x], is never computed: C Q = X^T (X Q) is summed over
+ * chunks of frames, so x may be large and in a file. Then Q is rotated to the eigenvectors of Q^T C Q, and
+ * another pass over the frames measures the variance along each. */
 #include "train/components.h"
 
 #include "base/memory.h"
@@ -16,7 +16,7 @@ enum {
   ROUNDS = 3,   /* of the iteration */
   FIRST = 64,   /* directions to begin with */
   MOST = 512,   /* directions at most */
-  MULTIPLE = 16 /* of which the number kept is one */
+  MULTIPLE = 16 /* the number that is kept is a multiple of this */
 };
 
 /* ---- Frames in chunks ---- */
@@ -42,7 +42,7 @@ static dvbf_status refuse_part(size_t sequence, size_t step, dvbf_error *error) 
                  step, sequence);
 }
 
-/* Frames that are missing are in no chunk. */
+/* Missing frames are left out. */
 static void add_frame(chunk *c, const dv_kernels *k, const float *x, const dvbf_model *m, size_t number) {
   if (isnan(x[0])) return;
   k->standardise(c->frames + (size_t)c->count * (size_t)m->n_x, x, m->x.shift, m->x.scale, m->n_x);
@@ -158,7 +158,7 @@ static void any_direction(double *row, int n, int number) {
   for (int k = 0; k < n; k++) row[k] = dv_random_normal(&r);
 }
 
-/* Takes from a row what it has of those before it; returns the share of its length that is left. */
+/* Removes the components of a row along the rows before it. Returns the share of its length that is left. */
 static double take_others_out(double *wide, int number, int n) {
   double *row = wide + (size_t)number * (size_t)n, before = dot(row, row, n);
   for (int j = 0; j < number; j++) {
@@ -169,8 +169,8 @@ static double take_others_out(double *wide, int number, int n) {
   return before > 0 ? sqrt(dot(row, row, n) / before) : 0;
 }
 
-/* q = orthonormal rows that span those of `wide`: Gram and Schmidt, twice, for the sake of rounding. Any
- * other direction takes the place of a row that depends on those before it. */
+/* q = orthonormal rows with the span of the rows of `wide`, by Gram-Schmidt, done twice because of rounding.
+ * A row that depends on the rows before it is replaced by any other direction. */
 static void orthonormalise(search *s) {
   for (int i = 0; i < s->directions; i++) {
     double *row = s->wide + (size_t)i * (size_t)s->n;
@@ -190,8 +190,8 @@ static void begin_anywhere(search *s) {
   orthonormalise(s);
 }
 
-/* One turn of rows and columns i and j of a symmetric matrix [n][n] that makes its entry (i, j) 0, and the
- * same of the rows of vectors [n][n]. */
+/* Rotates rows and columns i and j of a symmetric matrix [n][n] so that its entry (i, j) becomes 0, and
+ * rotates the same rows of vectors [n][n]. */
 static void turn(double *matrix, double *vectors, int n, int i, int j) {
   double *a = matrix + (size_t)i * (size_t)n, *b = matrix + (size_t)j * (size_t)n;
   double half = (b[j] - a[i]) / (2 * a[j]), t = 1 / (fabs(half) + sqrt(half * half + 1));
@@ -212,9 +212,9 @@ static void turn(double *matrix, double *vectors, int n, int i, int j) {
   }
 }
 
-/* Eigenvectors of a symmetric matrix [n][n] as rows of vectors [n][n], eigenvalues as its diagonal: turns
- * after Jacobi, entry by entry, until none is left that counts. LAPACK would do, but what it gives depends on
- * the number of its threads in the last digits, and so would all that is trained on these axes. */
+/* Jacobi's method: the rows of vectors [n][n] become the eigenvectors of a symmetric matrix [n][n], and the
+ * diagonal of the matrix its eigenvalues. LAPACK is not used because its last digits depend on its number of
+ * threads, and then trained models would depend on it too. */
 static void diagonalise(double *matrix, double *vectors, int n) {
   enum { SWEEPS = 30 };
   memset(vectors, 0, (size_t)n * (size_t)n * sizeof *vectors);
@@ -233,7 +233,7 @@ static void diagonalise(double *matrix, double *vectors, int n) {
   }
 }
 
-/* Number of the largest value on the diagonal that is not taken yet; takes it. */
+/* Index of the largest value on the diagonal that was not taken before; marks it as taken. */
 static int next_axis(double *matrix, int n) {
   int best = 0;
   for (int i = 1; i < n; i++)
@@ -242,7 +242,7 @@ static int next_axis(double *matrix, int n) {
   return best;
 }
 
-/* Rows of q become the axes of `matrix`, the one that holds most first. */
+/* Rotates the rows of q to the eigenvectors of `matrix`, the largest first. */
 static void turn_to_axes(search *s) {
   int d = s->directions, n = s->n;
   diagonalise(s->matrix, s->vectors, d);
@@ -258,7 +258,7 @@ static void turn_to_axes(search *s) {
   orthonormalise(s);
 }
 
-/* Directions, the one that holds most first, and what each holds. */
+/* Finds the directions, sorted by variance, and the variance along each. */
 static dvbf_status run_search(search *s, const dvbf_sequences *from, const dvbf_model *m, dvbf_error *error) {
   size_t size = (size_t)s->directions * (size_t)s->n;
   begin_anywhere(s);
@@ -275,8 +275,8 @@ static dvbf_status run_search(search *s, const dvbf_sequences *from, const dvbf_
   return status ? status : each_chunk(from, m, add_squares, s, error);
 }
 
-/* The least number of directions, a multiple, that leaves out no more than `allowed` of a frame; 0: too few
- * are here. */
+/* The smallest multiple of MULTIPLE such that so many directions leave out at most `allowed`; 0: more
+ * directions are needed. */
 static int enough(const search *s, double allowed, double *left_out) {
   double left = s->all;
   for (int i = 0; i < s->directions; i++) {
@@ -294,7 +294,7 @@ static dvbf_status refuse_many(const dvbf_model *m, int most, double share, dvbf
                  share, most, m->n_x);
 }
 
-/* Turns the first `kept` axes into others of the same plane, each with a bit of all. */
+/* Rotates the first `kept` axes at random within their plane. */
 static bool mix_axes(search *s, int kept) {
   search mixer;
   bool room = search_allocate(&mixer, kept, kept);
@@ -345,8 +345,7 @@ void dv_components_free(dv_components *c) {
 
 /* ---- Projecting ---- */
 
-/* Sequences of the same lengths with `width` coordinates for x, zeros still, frame behind frame; u is copied.
- */
+/* Allocates sequences of the same lengths, one after the other, with `width` zeros for each x; copies u. */
 static dvbf_status make_room(dvbf_sequences *to, const dvbf_sequences *from, int width, dvbf_error *error) {
   size_t frames = dv_sequences_frames(from), at = 0, size = 0;
   *to = (dvbf_sequences){
@@ -390,7 +389,8 @@ dvbf_status dv_components_project(dvbf_sequences *out, const dv_components *c, c
   dvbf_status status = make_room(out, from, c->count, error);
   if (status) return status;
   size_t size = dv_sequences_frames(out) * out->n_x;
-  for (size_t i = 0; from->gaps && i < size; i++) out->x[i] = NAN; /* what is not put there is missing */
+  for (size_t i = 0; from->gaps && i < size; i++)
+    out->x[i] = NAN; /* frames that are not written below stay missing */
   projecting p = {c, out->x, dv_calloc_aligned((size_t)c->count, CHUNK * sizeof *p.inside)};
   status = p.inside ? each_chunk(from, m, put_coordinates, &p, error) : dv_fail_memory(error, "projecting x");
   dv_free(p.inside);

@@ -1,4 +1,4 @@
-/* Principal components of x: the few directions that hold nearly all that varies in it. */
+/* Principal components of x: the few directions that hold nearly all of its variance. */
 #ifndef DV_COMPONENTS_H
 #define DV_COMPONENTS_H
 
@@ -8,23 +8,23 @@
 typedef struct dv_components {
   int n_x, count;
   dvbf_real *axes; /* [count][n_x], orthonormal rows */
-  double left_out; /* squared length of a scaled frame outside of them, on average */
+  double left_out; /* mean squared length of the part of a scaled frame that is outside of them */
 } dv_components;
 
-/* Coordinates are c = axes x. A step of Adam goes as far in each coordinate as in each pixel, so that it
- * matters which they are. The axes are those of the plane turned at random, each with a bit of all, as pixels
- * have: along the principal ones, those that hold next to nothing would be shaken as far as those that
- * matter.
+/* Finds so many components of the scaled frames, about 0, that they leave out at most `share` of the variance
+ * of a frame. Their number is a multiple of 16, which makes products fast, and at most 512 and n_x / 2; with
+ * more there would be nothing to gain.
  *
- * As many components of the scaled frames, about 0, as leave out no more than `share` of the variance of a
- * frame: a multiple of 16, which products like, and no more than half of n_x, or they would save nothing, nor
- * than 512. */
+ * Coordinates are c = axes x. The axes span the plane of the principal components, but are rotated at random
+ * within it. Steps of Adam have the same length in every coordinate. Along the principal axes, steps in
+ * directions with hardly any variance would be as long as those that matter; after the rotation every
+ * coordinate has a similar share of the variance, as pixels have. */
 dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *s, const dvbf_model *model,
                                double share, dvbf_error *error);
 void dv_components_free(dv_components *components);
 
-/* *out = the sequences with the coordinates of their scaled frames in place of x, in memory. Frames that are
- * missing stay so. */
+/* *out = the same sequences in memory, with the coordinates of the scaled frames instead of x. Missing frames
+ * stay missing. */
 dvbf_status dv_components_project(dvbf_sequences *out, const dv_components *components,
                                   const dvbf_sequences *s, const dvbf_model *model, dvbf_error *error);
 

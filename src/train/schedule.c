@@ -17,7 +17,7 @@ static double temperature(const dv_train_settings *s, uint64_t i) {
   return fmin(1, s->temperature_start + (double)held / (double)s->temperature_updates);
 }
 
-/* ln of the floor falls linearly. A fixed sigma has none. */
+/* The logarithm of the floor falls linearly. A fixed sigma has no floor. */
 static double log_sigma_floor(const dv_train_settings *s, uint64_t i) {
   if (s->sigma == DV_SIGMA_FIXED || !dv_density_of(s)->sigma) return -1000;
   double share = ramp(i, s->sigma_floor_updates), end = log(s->sigma_floor);

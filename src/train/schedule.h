@@ -1,4 +1,4 @@
-/* What depends on the number of updates done. */
+/* What changes with the number of updates. */
 #ifndef DV_SCHEDULE_H
 #define DV_SCHEDULE_H
 

@@ -11,7 +11,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { BLOCK = 4096 }; /* parameters a worker reduces and steps at once; fixes the order of the norm's sum */
+enum {
+  BLOCK = 4096
+}; /* parameters that a worker sums and updates at once; fixes the order of summation of the norm */
 
 struct dv_updater {
   dvbf_model *model;
@@ -24,7 +26,7 @@ struct dv_updater {
   dvbf_real **gradients;          /* [shards][parameters]; their sum comes into the first */
   dvbf_real *m, *v;               /* [parameters] optimiser state */
   uint32_t *order;                /* [count] permutation of the epoch */
-  uint64_t epoch;                 /* whose permutation `order` holds, plus 1; 0: none */
+  uint64_t epoch;                 /* of the permutation in `order`, plus 1; 0: none */
   uint32_t *index;                /* [shards][rows] sequences of the minibatch */
   double (*terms)[DV_MOST_TERMS]; /* [shards] */
   double *squares;                /* [blocks] */
@@ -37,8 +39,8 @@ struct dv_updater {
 
 /* ---- Making ---- */
 
-/* Shards of about 25 to 64 sequences: large enough for the products, small enough for the cache and for
- * several workers. It depends on the batch alone, never on the machine. */
+/* Shards of about 25 to 64 sequences: large enough for fast products, small enough for the cache and for
+ * several workers. The size depends only on the batch, not on the machine. */
 static int shard_rows(const dv_train_settings *s) {
   int batch = (int)s->batch_size, rows = (int)s->shard_size;
   if (!rows) {
@@ -178,14 +180,15 @@ static void reduce_phase(dv_updater *u, int worker) {
     u->squares[b] = k->reduce(u->gradients, b * BLOCK, block_size(u, b), u->shards);
 }
 
-/* Every worker adds up the same numbers in the same order. */
+/* Every worker sums the same numbers in the same order. */
 static double gradient_norm(const dv_updater *u) {
   double sum = 0;
   for (size_t b = 0; b < blocks_of(u); b++) sum += u->squares[b];
   return sqrt(sum);
 }
 
-/* The longest gradient allowed. A spike far above the usual length would throw Adam off for many updates. */
+/* The largest allowed norm of the gradient. A single very large gradient would disturb Adam for many updates.
+ */
 static double longest_gradient(const dv_train_settings *s, double usual) {
   double longest = s->clip_norm > 0 ? s->clip_norm : INFINITY;
   return s->clip_spike > 0 && usual > 0 ? fmin(longest, s->clip_spike * usual) : longest;
@@ -223,8 +226,8 @@ static void end_update(dv_updater *u, double usual_norm) {
   u->done++;
 }
 
-/* Every worker follows the usual norm for itself, so that worker 0 may write the counters while others still
- * step: nothing it writes is read before the next barrier. */
+/* Every worker keeps its own copy of the usual norm. So worker 0 may write the counters while others still
+ * update: nobody reads them before the next barrier. */
 static void updates_job(void *argument, int worker) {
   dv_updater *u = argument;
   uint64_t first = u->at.update;

@@ -1,5 +1,5 @@
-/* Gradient updates: shards of the minibatch on all workers, gradients summed in a fixed order, one optimiser
- * step. The same bytes come out whatever the number of workers. */
+/* Gradient updates: workers process shards of the minibatch, gradients are summed in a fixed order, and one
+ * optimiser step follows. The result is the same, bit for bit, for any number of workers. */
 #ifndef DV_UPDATER_H
 #define DV_UPDATER_H
 
@@ -13,29 +13,29 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, c
                            dvbf_error *error);
 void dv_updater_free(dv_updater *u);
 
-/* Begins at update 0 with noise and order of `seed` and an empty optimiser state. */
+/* Starts at update 0 with an empty optimiser state; `seed` determines noise and order. */
 void dv_updater_reset(dv_updater *u, uint64_t seed);
 
-/* Runs up to `count` updates; allocates nothing. Returns how many were done: fewer when a gradient was not
- * finite, in which case the parameters are those before that update. */
+/* Runs up to `count` updates; allocates nothing. Returns how many were done. These are fewer if a gradient
+ * was not finite; the parameters are then those before that update. */
 uint64_t dv_updater_run(dv_updater *u, uint64_t count);
 
 uint64_t dv_updater_updates(const dv_updater *u);
 /* Bound of the minibatches of the last run, nats per frame, without temperature. */
 double dv_updater_bound(const dv_updater *u);
-/* Sets the factor on the learning rate, 1 at first; a diverged run goes on with less. */
+/* Sets a factor on the learning rate, initially 1. After divergence training continues with a smaller one. */
 void dv_updater_slow_down(dv_updater *u, double factor);
 /* Learning rate of an update, with that factor. */
 double dv_updater_rate(const dv_updater *u, uint64_t update);
 /* Matrix products of one update, in floating-point operations. */
 double dv_updater_flops(const dv_updater *u);
 
-/* Parameters, optimiser state and counters, to go back to. size in bytes; save and restore copy. */
+/* A snapshot holds parameters, optimiser state and counters. Its size is in bytes; save and restore copy. */
 size_t dv_updater_snapshot_size(const dv_updater *u);
 void dv_updater_save(const dv_updater *u, void *snapshot);
 void dv_updater_restore(dv_updater *u, const void *snapshot);
 
-/* What a snapshot holds, for files. */
+/* The parts of a snapshot, for writing it to a file. */
 typedef struct dv_counters {
   uint64_t update, seed;
   double rate_factor;
