@@ -18,14 +18,14 @@ typedef struct dv_axes {
   size_t ticks;                        /* most labels along each axis; 0: as many as are easily read */
 } dv_axes;
 
-/* Grid, ticks and labels first, then the content, then the frame over it. */
+/* Draw in this order: back (grid, ticks, labels), content, frame. */
 void dv_axes_draw_back(cairo_t *cr, const dv_axes *axes);
 void dv_axes_draw_frame(cairo_t *cr, const dv_axes *axes);
 
-/* As many round numbers as have room side by side along `length`, at most `most`. */
+/* Ticks at round numbers: as many as fit side by side along `length`, at most `most`. */
 dv_ticks dv_axes_ticks(cairo_t *cr, const dv_scale *scale, double length, size_t most);
 
-/* The place of a pair of values on the page; false when it cannot be shown. */
+/* Position of a pair of values on the page; false if the scales cannot show it. */
 bool dv_axes_place(const dv_axes *axes, double across, double up, double *x, double *y);
 
 #endif

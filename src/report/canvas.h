@@ -1,4 +1,4 @@
-/* A white page to draw on, written to its file whole or not at all. */
+/* A white page to draw on. Its file appears whole or not at all. */
 #ifndef DV_CANVAS_H
 #define DV_CANVAS_H
 
@@ -24,8 +24,7 @@ typedef struct dv_canvas {
 dvbf_status dv_canvas_open(dv_canvas *canvas, const char *path, double width, double height,
                            dvbf_error *error);
 
-/* Writes the file, or nothing when drawing has `failed`, and frees the page. Returns `failed` or what went
- * wrong. */
+/* Writes the file and frees the page. Writes nothing if `failed` is an error, and returns it. */
 dvbf_status dv_canvas_close(dv_canvas *canvas, dvbf_status failed, dvbf_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* The axes of a cloud of points along which it varies most. */
+/* Principal axes of a cloud of points. */
 #ifndef DV_CLOUD_H
 #define DV_CLOUD_H
 

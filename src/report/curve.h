@@ -1,4 +1,4 @@
-/* Lines through values in axes. */
+/* Curves inside axes. */
 #ifndef DV_CURVE_H
 #define DV_CURVE_H
 
@@ -9,7 +9,7 @@
 void dv_curve_draw(cairo_t *cr, const dv_axes *axes, const double *at, const double *values, size_t count,
                    dv_stroke stroke);
 
-/* Straight lines through the whole box, when they are inside it. */
+/* Straight lines across the box, if they are inside it. */
 void dv_curve_level(cairo_t *cr, const dv_axes *axes, double value, dv_stroke stroke);
 void dv_curve_bar(cairo_t *cr, const dv_axes *axes, double value, dv_stroke stroke);
 

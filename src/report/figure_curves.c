@@ -45,7 +45,8 @@ static size_t list_panels(const dvbf_figure_curves *f, const panel *out[PANELS])
   return count;
 }
 
-/* The first tenth of a run is far from the rest and would flatten it: it sets no linear scale. */
+/* The first tenth of a run does not count for a linear scale: its values are far from the others and would
+ * flatten the curve. */
 static void include_run(dv_axes *axes, const dvbf_learning_run *run, const double *values) {
   double last = -INFINITY;
   for (size_t i = 0; i < run->count; i++) last = fmax(last, run->update[i]);

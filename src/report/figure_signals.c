@@ -40,7 +40,7 @@ static void draw_panel(cairo_t *cr, const signals *s, size_t k, dv_axes axes) {
   axes.up_label = f->names ? f->names[k] : name;
   dv_scale_include(&axes.across, 1);
   dv_scale_include(&axes.across, (double)f->steps);
-  for (size_t t = 0; t < f->steps; t++) { /* what explodes is not to flatten what was measured */
+  for (size_t t = 0; t < f->steps; t++) { /* a diverging prediction must not flatten the measured signal */
     if (isfinite(truth[t])) dv_scale_include(&axes.up, truth[t]);
   }
   dv_scale_finish(&axes.across, 0);

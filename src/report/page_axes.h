@@ -1,10 +1,10 @@
-/* The axes along which a reader can look at a latent space. */
+/* The axes that a reader can choose for the view of a latent space. */
 #ifndef DV_PAGE_AXES_H
 #define DV_PAGE_AXES_H
 
 #include <dvbf/page.h>
 
-enum { DV_PAGE_LATENT_AXES = 12 }; /* of more latent dimensions the others show in the principal axes only */
+enum { DV_PAGE_LATENT_AXES = 12 }; /* further latent dimensions show only in the principal axes */
 
 typedef struct dv_page_axis {
   char name[80];

@@ -1,11 +1,11 @@
-/* A film: image sequences with 8 bits a pixel. */
+/* A video: image sequences with 8 bits per pixel. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "report/page.h"
 
 #include <math.h>
 
-/* Pixels of one row; 0 when that is no film. */
+/* Pixels of one row; 0 if there is nothing to show. */
 static size_t pixels_of(const dvbf_film *f) {
   size_t image, sequence, all;
   bool fits = dv_multiply(f->height, f->width, &image) && dv_multiply(image, f->frames, &sequence) &&

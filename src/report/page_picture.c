@@ -1,5 +1,5 @@
-/* Pictures from files. They become data: addresses of <img>, where an SVG can neither run scripts nor clash
- * with the names inside another. */
+/* Pictures from files. They become data URLs of <img>: there an SVG cannot run scripts, and its ids cannot
+ * clash with those of another. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "report/page.h"

@@ -1,4 +1,4 @@
-/* A latent space that is turned by hand: the choice of points, and their coordinates with 16 bits. */
+/* The interactive latent space: choice of points, and coordinates with 16 bits. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "report/page.h"
@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STEPS = 65534, MISSING = 65535 }; /* of a coordinate from its lowest to its highest value */
+enum { STEPS = 65534, MISSING = 65535 }; /* steps from the lowest to the highest coordinate */
 
 /* The points that are shown, side by side. */
 typedef struct chosen {
   dvbf_space space; /* finite points, strides of 1 */
-  size_t finite;    /* of which they were chosen */
+  size_t finite;    /* number of finite points, from which these were chosen */
   float *z, *values;
   dvbf_space_column *column;
   uint16_t *coded; /* [points] */

@@ -43,7 +43,7 @@ static double dot(const double *a, const double *b, size_t n) {
   return sum;
 }
 
-/* Makes `axis` a unit vector, orthogonal to `other` (NULL: to none); false when little of it is. */
+/* Makes `axis` a unit vector that is orthogonal to `other` (may be NULL); false if it is almost parallel. */
 static bool normalise(double *axis, const double *other, size_t n) {
   double length = sqrt(dot(axis, axis, n));
   if (!isfinite(length) || length < 1e-150) return false;
@@ -57,7 +57,7 @@ static bool normalise(double *axis, const double *other, size_t n) {
   return true;
 }
 
-/* The coordinate that is least along `other`. */
+/* The coordinate axis with the smallest component along `other`. */
 static void take_coordinate(double *axis, const double *other, size_t n) {
   size_t least = 0;
   for (size_t j = 1; other && j < n; j++)

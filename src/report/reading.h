@@ -1,12 +1,12 @@
-/* What a latent space says about the truth: regressions, and the planes of their directions. */
+/* Regressions of true values on the latent state, and planes spanned by their directions. */
 #ifndef DV_READING_H
 #define DV_READING_H
 
 #include <dvbf/dvbf.h>
 
-/* One true value read from z by ordinary least squares. */
+/* Ordinary least-squares regression of one true value on z. */
 typedef struct dv_reading {
-  bool fitted; /* false when the points are too few: then all below is 0 */
+  bool fitted; /* false if there are too few points; then all below is 0 */
   double r2;
   double *direction; /* [n_z + 1] coefficients, the intercept last */
   double *truth;     /* [points] */
@@ -24,9 +24,9 @@ typedef struct dv_plane {
   double *first, *second; /* [n] */
 } dv_plane;
 
-/* The plane of two readings: `first` along the first, `second` along what of the second is orthogonal to it.
- * A reading that is NULL or has no direction, or none of its own, is replaced by a coordinate. Freed with
- * dv_plane_clear, also after a failure. */
+/* The plane of two regressions: axis `first` has the direction of the first, axis `second` the part of the
+ * second that is orthogonal to it. A coordinate replaces a regression that is NULL, has no direction, or has
+ * the direction of the other. Free with dv_plane_clear, also after a failure. */
 dvbf_status dv_plane_make(dv_plane *out, size_t n, const dv_reading *first, const dv_reading *second,
                           dvbf_error *error);
 void dv_plane_clear(dv_plane *plane);

@@ -1,4 +1,4 @@
-/* The way from values to a length on paper, and the round numbers along it. */
+/* Scales map values to lengths on the page; ticks are round numbers along them. */
 #ifndef DV_SCALE_H
 #define DV_SCALE_H
 
@@ -21,14 +21,14 @@ typedef struct dv_ticks {
   } at[DV_TICKS];
 } dv_ticks;
 
-/* A scale that holds nothing yet; dv_scale_include widens it, leaving out what it cannot show. */
+/* An empty scale. dv_scale_include widens it and ignores values that it cannot show. */
 dv_scale dv_scale_empty(bool logarithmic);
 void dv_scale_include(dv_scale *scale, double value);
 
 /* Adds a margin on both sides, `share` of the whole, and makes an empty or flat scale usable. */
 void dv_scale_finish(dv_scale *scale, double share);
 
-/* Where `value` is: 0 at low, 1 at high. NaN for what the scale cannot show. */
+/* Position of `value`: 0 at low, 1 at high, NaN if the scale cannot show it. */
 double dv_scale_place(const dv_scale *scale, double value);
 
 /* Round numbers inside the scale, about `wanted` of them with labels. */

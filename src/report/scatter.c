@@ -5,10 +5,11 @@
 
 #include <math.h>
 
-/* More points than this only cover each other, and make files and time long. */
+/* More points would only cover each other and cost time and space. */
 enum { MOST_POINTS = 12000, MOST_POINTS_SVG = 2000 };
 
-/* Colours are rounded to so many, finer than can be seen, because dots of one colour share one path. */
+/* Colours are rounded to this many levels, which cannot be seen, because dots of one colour share one path.
+ */
 enum { LEVELS = 64, MISSING = LEVELS };
 
 dv_hue dv_hue_values(const float *values, size_t count, const char *label) {
@@ -45,8 +46,8 @@ static size_t common_divisor(size_t a, size_t b) {
   return a;
 }
 
-/* Steps of about the golden section of `count` visit every point once, in an order in which no sequence
- * covers another and every beginning is a fair choice. */
+/* Steps of about `count` times the golden section visit every point once. In this order no sequence covers
+ * another, and any number of first points is a uniform subset. */
 static size_t golden_step(size_t count) {
   size_t step = (size_t)((double)count * 0.6180339887);
   if (step < 1) return 1;
@@ -54,8 +55,8 @@ static size_t golden_step(size_t count) {
   return step;
 }
 
-/* A line of no length with round ends is a dot, in far fewer bytes of SVG than an arc; so are quarters of a
- * unit. */
+/* A line of length 0 with round ends is a dot and needs far fewer bytes of SVG than an arc. Rounding to
+ * quarters of a unit saves more. */
 static void add_dot(cairo_t *cr, const dv_axes *axes, double across, double up) {
   double x, y;
   if (!dv_axes_place(axes, across, up, &x, &y)) return;

@@ -14,8 +14,8 @@ enum { MOST_SHOWN = 50, MOST_IN_LINE = 25 };
 
 /* ---- Layout ---- */
 
-/* Whole multiples of a pixel where they fit, so that all pixels look the same; large images are made smaller.
- */
+/* Images are enlarged by whole numbers if they fit, so that all pixels look the same. Large images are
+ * shrunk. */
 static void fit_image(dv_strip_layout *layout, size_t height, size_t width, double room) {
   size_t larger = height > width ? height : width;
   size_t cell = (size_t)fmax(1, floor(room * DV_CANVAS_SCALE));
@@ -65,7 +65,7 @@ bool dv_strips_gap(const dv_strips *strips, const dv_strip_layout *layout, size_
 
 /* ---- Images ---- */
 
-/* Black and white: 0 and 1, or further apart when the first row, the data, goes beyond. */
+/* Values for black and white: 0 and 1, or the range of the first row (the data) if that is larger. */
 static void grey_range(const dv_strips *strips, float *black, float *white) {
   const float *values = strips->row[0].images;
   size_t count = strips->frames * strips->height * strips->width;
@@ -92,7 +92,7 @@ static uint32_t pixel_of(double value, double black, double white) {
   return grey << 16 | grey << 8 | grey;
 }
 
-/* Each pixel of the page takes the pixels of the image that it covers, or the one that covers it. */
+/* Each pixel of the page is the mean of the image pixels that it covers, or the one that covers it. */
 static void paint_pixels(cairo_surface_t *surface, const float *image, const dv_strips *strips, float black,
                          float white) {
   size_t rows = (size_t)cairo_image_surface_get_height(surface);
@@ -177,7 +177,7 @@ static void draw_bar(cairo_t *cr, const dv_strips *strips, const dv_strip_layout
   cairo_fill(cr);
 }
 
-/* Underlines the observed frames too: that shows when the mark itself falls on the red bar. */
+/* Also underlines the observed frames, because the red bar may hide the mark. */
 static void draw_observed(cairo_t *cr, const dv_strips *strips, const dv_strip_layout *layout, size_t row) {
   size_t line;
   double x, left, y;

@@ -1,4 +1,4 @@
-/* Rows of small grey images under each other, one column a frame, with marks along time. */
+/* Rows of small grey images, one column per frame, with marks along time. */
 #ifndef DV_STRIP_H
 #define DV_STRIP_H
 
@@ -16,7 +16,8 @@ typedef struct dv_strips {
   double room;          /* how wide labels and images may be together */
 } dv_strips;
 
-/* Where everything is. Many frames are wrapped into lines, each with all rows; very many are thinned out. */
+/* Positions on the page. Many frames are wrapped into lines, each with all rows; of very many only every n-th
+ * is shown. */
 typedef struct dv_strip_layout {
   size_t every, shown, lines, columns; /* every `every`-th frame is shown */
   size_t pixel_width, pixel_height;    /* of an image in the PNG */

@@ -8,7 +8,7 @@
 typedef struct dv_bytes {
   char *data;
   size_t length, room;
-  bool failed; /* memory was short: the content is not whole */
+  bool failed; /* out of memory: the content is incomplete */
 } dv_bytes;
 
 typedef struct dv_svg {
@@ -20,10 +20,10 @@ typedef struct dv_svg {
 cairo_surface_t *dv_svg_surface(dv_svg *svg, double width, double height);
 void dv_svg_free(dv_svg *svg);
 
-/* Makes dv_text give the words of `cr` to `svg`. */
+/* From now on dv_text on `cr` adds text elements to `svg`. */
 void dv_svg_attach(dv_svg *svg, cairo_t *cr);
 
-/* Where the words of `cr` go; NULL for a drawing of pixels. */
+/* The SVG that gets the text of `cr`; NULL if `cr` draws pixels. */
 dv_svg *dv_svg_of(cairo_t *cr);
 
 /* Adds text at a place of the page; `anchor` is start, middle or end. */

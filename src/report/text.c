@@ -16,7 +16,7 @@ double dv_text_length(cairo_t *cr, dv_text_style style, const char *text) {
   return extents.x_advance;
 }
 
-/* The place of the base line's anchor, dropped by `drop` across the direction of writing. */
+/* Writes text whose base line is `drop` below the given point, seen in the direction of writing. */
 static void write_words(dv_svg *svg, cairo_t *cr, double x, double y, dv_text_style style, double drop,
                         const char *text) {
   const char *anchor = style.across < 0.25 ? "start" : style.across > 0.75 ? "end" : "middle";

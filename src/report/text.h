@@ -1,4 +1,4 @@
-/* Words on a page. Text is UTF-8. */
+/* Text on a page, in UTF-8. */
 #ifndef DV_TEXT_H
 #define DV_TEXT_H
 
@@ -15,8 +15,8 @@ typedef struct dv_text_style {
   double size;
   double across; /* which part of the text is at x: 0 its left end, 0.5 its middle, 1 its right end */
   bool bold;
-  bool upwards;   /* turned a quarter to the left; `across` then counts from the lower end */
-  double longest; /* shrunk to be no longer than this; 0: as long as it is */
+  bool upwards;   /* rotated by 90 degrees to the left; `across` then counts from the lower end */
+  double longest; /* longer text is shrunk to this length; 0: never */
 } dv_text_style;
 
 /* Writes text whose line is centred at height y (at x when upwards). */

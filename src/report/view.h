@@ -1,4 +1,4 @@
-/* A view of a latent space: its samples on a plane of two readings, in colours of the truth. */
+/* A view of a latent space: samples projected on the plane of two regressions, coloured by a true value. */
 #ifndef DV_VIEW_H
 #define DV_VIEW_H
 
@@ -13,7 +13,7 @@ typedef struct dv_view {
   dv_hue hue;
 } dv_view;
 
-/* A reading and the name of what it reads; reading NULL: none. */
+/* A regression and the name of its quantity; reading NULL: none. */
 typedef struct dv_named_reading {
   const dv_reading *reading;
   const char *name;
