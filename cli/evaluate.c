@@ -2,6 +2,11 @@
 #include "inputs.h"
 #include "results.h"
 
+#include <dvbf/report.h>
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
 static const char *const tables[] = {"evaluate", "data", NULL};
 static const char *const arguments[] = {"RUN", "DATA", NULL};
 static const cli_flag flags[] = {CLI_FLAG_JSON, CLI_FLAG_QUIET, {0}};
@@ -13,26 +18,74 @@ static const cli_example examples[] = {
     {0},
 };
 
-static dvbf_status print_json(const dvbf_evaluation *evaluation, const dvbf_model_info *info, double seconds,
-                              unsigned threads, dvbf_error *error) {
-  json_t *json = cli_evaluation_json(evaluation, info, seconds, threads);
-  if (!json)
-    return cli_fail(error, DVBF_FORMAT,
-                    "the results cannot be written as JSON; is a state's name not UTF-8?");
-  cli_print_json(json);
-  json_decref(json);
-  return DVBF_OK;
+static void print_regressions(const dvbf_evaluation *e) {
+  if (!e->n_regressions) {
+    printf("No ground truth in the data, so no regression on it.\n");
+    return;
+  }
+  printf("Linear regression of the true state on z\n");
+  printf("  %-20s %16s %10s\n", "", "log-likelihood", "R^2");
+  for (size_t i = 0; i < e->n_regressions; i++)
+    printf("  %-20s %16.1f %10.4f\n", e->regressions[i].name, e->regressions[i].log_likelihood,
+           e->regressions[i].r2);
+}
+
+static void print_bound(const dvbf_evaluation *e, const dvbf_model_info *model) {
+  printf("\nLower bound in nats per frame\n");
+  printf("  %-20s %16s %10s %10s\n", "bound", "= reconstruction", model->n_w ? "- KL of w" : "- KL of z",
+         "- KL of v");
+  char bound[64];
+  snprintf(bound, sizeof bound, "%.2f +- %.2f", e->elbo, e->elbo_deviation);
+  printf("  %-20s %16.2f %10.2f %10.2f\n", bound, e->reconstruction, e->kl_w, e->kl_v);
+  if (e->particles) printf("  %-20.2f by %zu weighted paths\n", e->importance_bound, e->particles);
+  if (isfinite(e->particle_bound))
+    printf("  %-20.2f by a particle filter of %zu\n", e->particle_bound, e->particles);
+}
+
+static void print_prediction(const dvbf_evaluation *e) {
+  if (!e->horizon) {
+    printf("\nThe sequences are not longer than the observed frames, so nothing is predicted.\n");
+    return;
+  }
+  double unit = e->pixel_variance > 0 ? e->pixel_variance : 1;
+  printf("\nSquared error of prediction from %zu frames, over the variance of x, %.4g\n", e->observed,
+         e->pixel_variance);
+  printf("  %-12s %12s %12s %18s\n", "steps ahead", "samples", "mean path", "last frame again");
+  for (size_t i = 0; i < e->horizon; i++) {
+    if (!cli_shown(i + 1, e->horizon)) continue;
+    printf("  %-12zu %12.4f %12.4f %18.4f\n", i + 1, e->mse[i] / unit, e->mse_mean_path[i] / unit,
+           e->mse_repeat[i] / unit);
+  }
+}
+
+static void print_text(const dvbf_evaluation *evaluation, const dvbf_model_info *model) {
+  print_regressions(evaluation);
+  print_bound(evaluation, model);
+  print_prediction(evaluation);
+}
+
+static double seconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static dvbf_status run(const cli_options *options, dvbf_error *error) {
-  double began = cli_clock();
+  double began = seconds_now();
   cli_inputs in;
+  dvbf_evaluation *evaluation = NULL;
+  char *json = NULL;
+  bool as_json = cli_option(options, "json");
   dvbf_status status = cli_inputs_read(&in, options, error);
-  if (!status) status = cli_inputs_evaluate(&in, error);
-  if (!status && cli_option(options, "json"))
-    status = print_json(in.evaluation, &in.info, cli_clock() - began, cli_threads(in.settings), error);
+  if (!status) status = dvbf_evaluate(&evaluation, in.model, in.data, in.sequences, in.settings, error);
+  if (!status && as_json)
+    status = dvbf_evaluation_json(&json, evaluation, in.model, in.settings, seconds_now() - began, error);
+  if (!status && as_json)
+    puts(json);
   else if (!status)
-    cli_print_evaluation(in.evaluation, &in.info);
+    print_text(evaluation, &in.info);
+  dvbf_text_free(json);
+  dvbf_evaluation_free(evaluation);
   cli_inputs_free(&in);
   return status;
 }

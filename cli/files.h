@@ -16,7 +16,4 @@ bool cli_is_folder(const char *path);
 /* Refuses a path that exists, unless `force`. */
 dvbf_status cli_refuse_existing(const char *path, bool force, dvbf_error *error);
 
-/* Makes the folder and those above it, and proves by a file that it can be written. */
-dvbf_status cli_make_folder(const char *path, dvbf_error *error);
-
 #endif

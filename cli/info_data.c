@@ -208,11 +208,12 @@ static dvbf_status print_json(const view *v, dvbf_error *error) {
     good = !json_object_set_new(splits, split_names[i], split_json(v, i));
   good = !json_object_set_new(json, "splits", splits) && good;
   good = !json_object_set_new(json, "chosen", choices_json(v)) && good;
-  if (good) cli_print_json(json);
+  if (good) {
+    cli_print_json(json);
+    return DVBF_OK;
+  }
   json_decref(json);
-  return good ? DVBF_OK
-              : cli_fail(error, DVBF_FORMAT, "%.300s: cannot be told as JSON; is a name in it not UTF-8?",
-                         v->path);
+  return cli_fail(error, DVBF_FORMAT, "%.300s: cannot be told as JSON; is a name in it not UTF-8?", v->path);
 }
 
 /* ---- Both ---- */

@@ -2,10 +2,10 @@
 #include "files.h"
 #include "info.h"
 #include "inputs.h"
-#include "metrics.h"
 #include "results.h"
 #include "training.h"
 
+#include <dvbf/report.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ typedef struct view {
   const dvbf_model *model;
   dvbf_model_info info;
   dvbf_settings *defaults;
-  cli_metrics metrics; /* no runs: there are none to tell of */
+  dvbf_metrics *metrics; /* NULL: there are none to tell of */
 } view;
 
 /* ---- Settings ---- */
@@ -73,9 +73,9 @@ static bool kept_by_prediction(const dvbf_model *model) {
 }
 
 /* The rows to tell; returns how many validations there were. */
-static size_t find_rows(const cli_metrics *m, bool by_prediction, row out[ROWS]) {
+static size_t find_rows(const dvbf_metrics *m, bool by_prediction, row out[ROWS]) {
   size_t count = 0;
-  for (size_t k = 0; k < m->n_runs; k++)
+  for (size_t k = 0; m && k < m->n_runs; k++)
     for (size_t i = 0; i < m->runs[k].count; i++) {
       row one;
       fill_row(one, &m->runs[k], i);
@@ -177,7 +177,7 @@ static void print_settings(const view *v) {
 
 static void print_history(const view *v) {
   row rows[ROWS];
-  size_t count = find_rows(&v->metrics, kept_by_prediction(v->model), rows);
+  size_t count = find_rows(v->metrics, kept_by_prediction(v->model), rows);
   if (!count) return;
   printf("\nValidations: %zu, in nats per frame and as error over the variance of x\n  %-6s", count, "");
   for (int k = 0; k < FIELDS; k++) printf(" %16s", field_names[k]);
@@ -187,7 +187,7 @@ static void print_history(const view *v) {
     for (int k = 0; k < FIELDS; k++) printf(" %16.9g", rows[i][k]);
     printf("\n");
   }
-  for (size_t k = 0; k < v->metrics.n_runs; k++) print_spark(&v->metrics.runs[k]);
+  for (size_t k = 0; k < v->metrics->n_runs; k++) print_spark(&v->metrics->runs[k]);
 }
 
 static void print_text(const view *v) {
@@ -249,7 +249,7 @@ static json_t *count_or_number(double value, bool count) {
 
 static json_t *history_json(const view *v) {
   row rows[ROWS];
-  size_t count = find_rows(&v->metrics, kept_by_prediction(v->model), rows);
+  size_t count = find_rows(v->metrics, kept_by_prediction(v->model), rows);
   if (!count) return json_null();
   json_t *json = json_pack("{s:I}", "validations", (json_int_t)count);
   for (int i = 0; i < ROWS; i++) {
@@ -274,7 +274,6 @@ static dvbf_status print_json(const view *v, dvbf_error *error) {
     return cli_fail(error, DVBF_FORMAT, "%.300s: cannot be told as JSON; is a setting in it not UTF-8?",
                     v->path);
   cli_print_json(json);
-  json_decref(json);
   return DVBF_OK;
 }
 
@@ -286,9 +285,8 @@ static void read_metrics(view *v) {
   dvbf_error error = {0};
   if (!cli_is_folder(v->path)) return;
   cli_join(path, v->path, CLI_METRICS);
-  if (!cli_exists(path) || !cli_metrics_read(&v->metrics, path, &error)) return;
+  if (!cli_exists(path) || !dvbf_metrics_read(&v->metrics, path, &error)) return;
   fprintf(stderr, "dvbf: %s\n", error.message);
-  cli_metrics_free(&v->metrics);
 }
 
 dvbf_status cli_info_model(const char *path, const cli_options *options, dvbf_error *error) {
@@ -305,7 +303,7 @@ dvbf_status cli_info_model(const char *path, const cli_options *options, dvbf_er
     else
       print_text(&v);
   }
-  cli_metrics_free(&v.metrics);
+  dvbf_metrics_free(v.metrics);
   dvbf_settings_free(v.defaults);
   dvbf_model_free(model);
   return status;

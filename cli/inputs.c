@@ -40,21 +40,9 @@ static dvbf_status read_data(cli_inputs *in, const cli_options *options, const c
 }
 
 static dvbf_status choose_split(cli_inputs *in, const char *path, dvbf_error *error) {
-  static const char *const names[] = {"train", "valid", "test", "all"};
-  const dvbf_sequences *splits[] = {&in->data->train, &in->data->valid, &in->data->test, &in->data->train};
-  char split[16] = "";
-  dvbf_status status = dvbf_settings_get(in->settings, "split", split, sizeof split, error);
-  if (status) return status;
-  for (int i = 0; i < 4; i++)
-    if (!strcmp(split, names[i])) in->split = names[i], in->sequences = splits[i];
-  if (!strcmp(split, "all") && in->data->test.count)
-    return cli_fail(error, DVBF_ARGUMENT,
-                    "%.300s: has splits of its own, so split = all is not for it; name train, valid or test",
-                    path);
-  if (!in->sequences->count)
-    return cli_fail(error, DVBF_FORMAT, "%.300s: its split %s is empty; --split all takes a whole file", path,
-                    split);
-  return DVBF_OK;
+  dvbf_error inner = {0};
+  dvbf_status status = dvbf_data_split(&in->sequences, in->data, in->settings, &inner);
+  return status ? cli_fail(error, status, "%.300s: %s", path, inner.message) : DVBF_OK;
 }
 
 dvbf_status cli_inputs_read(cli_inputs *in, const cli_options *options, dvbf_error *error) {
@@ -70,12 +58,7 @@ dvbf_status cli_inputs_read(cli_inputs *in, const cli_options *options, dvbf_err
   return status;
 }
 
-dvbf_status cli_inputs_evaluate(cli_inputs *in, dvbf_error *error) {
-  return dvbf_evaluate(&in->evaluation, in->model, in->data, in->sequences, in->settings, error);
-}
-
 void cli_inputs_free(cli_inputs *in) {
-  dvbf_evaluation_free(in->evaluation);
   dvbf_data_free(in->data);
   dvbf_model_free(in->model);
   dvbf_settings_free(in->settings);

@@ -1,4 +1,4 @@
-/* What most commands work on: a trained model, data, and the evaluation of one by the other. */
+/* What most commands work on: a trained model and data. */
 #ifndef CLI_INPUTS_H
 #define CLI_INPUTS_H
 
@@ -8,16 +8,13 @@ typedef struct cli_inputs {
   dvbf_settings *settings; /* of the command's table */
   dvbf_model *model;
   dvbf_model_info info;
-  dvbf_data *data;                 /* NULL, like the next two, where the command was given none */
-  const char *split;               /* "train", "valid", "test" or "all" */
-  const dvbf_sequences *sequences; /* of that split */
-  dvbf_evaluation *evaluation;     /* NULL before cli_inputs_evaluate */
+  dvbf_data *data;                 /* NULL, like the next, where the command was given none */
+  const dvbf_sequences *sequences; /* the split that the settings name */
 } cli_inputs;
 
 /* Reads RUN (a run folder or a model file) and DATA, the command's arguments or the value of --from. Free
  * with cli_inputs_free, also after a failure. */
 dvbf_status cli_inputs_read(cli_inputs *out, const cli_options *options, dvbf_error *error);
-dvbf_status cli_inputs_evaluate(cli_inputs *inputs, dvbf_error *error);
 void cli_inputs_free(cli_inputs *inputs);
 
 /* The model of a run folder, or of a model file. */

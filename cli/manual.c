@@ -190,7 +190,7 @@ static dvbf_status page(const cli_command *command, const cli_command *const *co
 
 dvbf_status cli_manual(const cli_command *const *commands, const char *folder, dvbf_error *error) {
   cli_path path;
-  dvbf_status status = cli_make_folder(folder, error);
+  dvbf_status status = dvbf_folder_make(folder, error);
   if (!status) status = page(NULL, commands, folder, error);
   for (const cli_command *const *c = commands; !status && *c; c++) status = page(*c, commands, folder, error);
   if (status) return status;

@@ -45,13 +45,11 @@ static void print_errors(const errors *r, const dvbf_estimates *e, char (*names)
 }
 
 static void print_json(const errors *r, const dvbf_estimates *e) {
-  json_t *json =
-      json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "sequences", (json_int_t)e->count, "samples",
-                (json_int_t)e->samples, "observed", (json_int_t)e->first, "steps", (json_int_t)e->steps,
-                "rmse", cli_number(r->all), "rmse_by_column", cli_numbers(r->by_column, e->n_x),
-                "rmse_by_step", cli_numbers(r->by_step, e->steps));
-  cli_print_json(json);
-  json_decref(json);
+  cli_print_json(json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "sequences", (json_int_t)e->count,
+                           "samples", (json_int_t)e->samples, "observed", (json_int_t)e->first, "steps",
+                           (json_int_t)e->steps, "rmse", cli_number(r->all), "rmse_by_column",
+                           cli_numbers(r->by_column, e->n_x), "rmse_by_step",
+                           cli_numbers(r->by_step, e->steps)));
 }
 
 static dvbf_status run(const cli_options *options, dvbf_error *error) {

@@ -4,9 +4,7 @@
 #include "results.h"
 #include "training.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static const char *const tables[] = {"train", NULL};
 static const char *const arguments[] = {"DATA", NULL};
@@ -46,20 +44,17 @@ static dvbf_status suit(dvbf_settings *settings, const dvbf_data *data, bool qui
 }
 
 /* For scripts: how the run went. `updates` are those of the model that was kept. */
-static void print_json(const dvbf_model *model, const cli_summary *s, const dvbf_settings *settings) {
+static void print_json(const dvbf_model *model, const dvbf_progress *last, const dvbf_settings *settings) {
   dvbf_model_info info = dvbf_model_describe(model);
-  json_t *json = json_pack("{s:I, s:f, s:i, s:I, s:I, s:i}", "updates", (json_int_t)info.updates, "seconds",
-                           s->seconds, "starts", (int)s->starts, "parameters", (json_int_t)info.parameters,
-                           "seed", (json_int_t)info.seed, "threads", (int)cli_threads(settings));
-  json_object_set_new(json, "valid_bound", isfinite(s->bound) ? json_real(s->bound) : json_null());
-  json_object_set_new(json, "valid_prediction",
-                      isfinite(s->prediction) ? json_real(s->prediction) : json_null());
-  cli_print_json(json);
-  json_decref(json);
+  cli_print_json(json_pack("{s:I, s:f, s:i, s:I, s:I, s:i, s:o, s:o}", "updates", (json_int_t)info.updates,
+                           "seconds", last->seconds, "starts", (int)last->begun, "parameters",
+                           (json_int_t)info.parameters, "seed", (json_int_t)info.seed, "threads",
+                           (int)dvbf_settings_threads(settings), "valid_bound", cli_number(last->valid_bound),
+                           "valid_prediction", cli_number(last->valid_prediction)));
 }
 
 /* Looks before data are read. */
-static dvbf_status refuse_former(const cli_run *run, dvbf_error *error) {
+static dvbf_status refuse_former(const dvbf_train_options *run, dvbf_error *error) {
   static const char *const names[] = {CLI_MODEL, DVBF_RUN_CHECKPOINT, CLI_METRICS, CLI_SETTINGS};
   cli_path path;
   if (run->resume && run->force)
@@ -77,8 +72,8 @@ static dvbf_status refuse_former(const cli_run *run, dvbf_error *error) {
 }
 
 /* A run that goes on has its own settings, on top of which given ones may not change it. */
-static dvbf_status read_settings(dvbf_settings **out, const cli_options *options, const cli_run *run,
-                                 dvbf_error *error) {
+static dvbf_status read_settings(dvbf_settings **out, const cli_options *options,
+                                 const dvbf_train_options *run, dvbf_error *error) {
   cli_path path;
   cli_join(path, run->folder, CLI_SETTINGS);
   bool own = run->resume && cli_exists(path);
@@ -87,10 +82,12 @@ static dvbf_status read_settings(dvbf_settings **out, const cli_options *options
 }
 
 static dvbf_status run(const cli_options *options, dvbf_error *error) {
-  cli_run how = {.resume = cli_option(options, "resume"),
-                 .force = cli_option(options, "force"),
-                 .quiet = cli_option(options, "quiet")};
-  cli_summary summary;
+  cli_training training = {0};
+  dvbf_train_options how = {.progress = cli_training_progress,
+                            .user_data = &training,
+                            .resume = cli_option(options, "resume"),
+                            .force = cli_option(options, "force")};
+  bool quiet = cli_option(options, "quiet");
   dvbf_settings *settings = NULL;
   dvbf_data *data = NULL;
   dvbf_model *model = NULL;
@@ -98,10 +95,14 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   if (!status) status = refuse_former(&how, error);
   if (!status) status = read_settings(&settings, options, &how, error);
   if (!status) status = dvbf_data_read(&data, options->arguments[0], settings, error);
-  if (!status) status = cli_make_folder(how.folder, error);
-  if (!status) status = suit(settings, data, cli_option(options, "quiet"), error);
-  if (!status) status = cli_training(&model, &summary, &how, settings, data, error);
-  if (!status && cli_option(options, "json")) print_json(model, &summary, settings);
+  if (!status) status = dvbf_folder_make(how.folder, error);
+  if (!status) status = suit(settings, data, quiet, error);
+  if (!status) {
+    cli_training_begin(&training, quiet);
+    status = dvbf_train(&model, settings, data, &how, error);
+    cli_training_end(&training, status ? NULL : how.folder);
+  }
+  if (!status && cli_option(options, "json")) print_json(model, &training.last, settings);
   dvbf_model_free(model);
   dvbf_data_free(data);
   dvbf_settings_free(settings);

@@ -1,17 +1,7 @@
 #include "training.h"
 
-#include "progress.h"
-
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
-
-typedef struct training {
-  cli_progress *progress; /* NULL: quiet */
-  cli_summary summary;
-} training;
-
-/* ---- Signals ---- */
 
 static volatile sig_atomic_t stop_signal;
 
@@ -24,59 +14,38 @@ int cli_stop_signal(void) {
 }
 
 /* The first signal ends training with a checkpoint; a second one has its usual effect. */
-static void catch_signals(struct sigaction before[2]) {
+void cli_training_begin(cli_training *t, bool quiet) {
   struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESTART | SA_RESETHAND)};
-  sigaction(SIGINT, &action, &before[0]);
-  sigaction(SIGTERM, &action, &before[1]);
+  *t = (cli_training){.quiet = quiet,
+                      .running = true,
+                      .progress = cli_progress_new(),
+                      .last = {.valid_bound = NAN, .valid_prediction = NAN}};
+  sigaction(SIGINT, &action, &t->before[0]);
+  sigaction(SIGTERM, &action, &t->before[1]);
 }
 
-static void release_signals(const struct sigaction before[2]) {
-  sigaction(SIGINT, &before[0], NULL);
-  sigaction(SIGTERM, &before[1], NULL);
-}
-
-/* ---- The run ---- */
-
-static bool on_progress(const dvbf_progress *p, void *user_data) {
-  training *t = user_data;
-  t->summary = (cli_summary){.update = p->update,
-                             .starts = p->begun,
-                             .seconds = p->seconds,
-                             .bound = p->valid_bound,
-                             .prediction = p->valid_prediction};
-  if (t->progress) cli_progress_show(t->progress, p);
+bool cli_training_progress(const dvbf_progress *progress, void *training) {
+  cli_training *t = training;
+  t->last = *progress;
+  if (!t->quiet) cli_progress_show(&t->progress, progress);
   return !stop_signal;
 }
 
-/* Says where the model is. An early end is worth a line even to those who want no progress. */
-static void tell(const training *t, const char *folder, bool quiet) {
-  unsigned long long update = t->summary.update;
+/* An early end is worth a line even to those who want no progress. */
+void cli_training_end(cli_training *t, const char *folder) {
+  unsigned long long update = t->last.update;
+  if (!t->running) return;
+  t->running = false;
+  sigaction(SIGINT, &t->before[0], NULL);
+  sigaction(SIGTERM, &t->before[1], NULL);
+  cli_progress_end(&t->progress);
+  if (!folder) return;
   if (stop_signal)
     fprintf(stderr,
             "dvbf: stopped by %s after %llu updates; the best model so far is saved in %s; "
             "`dvbf train DATA -o %s --resume` goes on\n",
             stop_signal == SIGINT ? "SIGINT" : "SIGTERM", update, folder, folder);
-  else if (!quiet)
-    fprintf(stderr, "%llu updates in %.1f s; the best model is saved in %s\n", update, t->summary.seconds,
+  else if (!t->quiet)
+    fprintf(stderr, "%llu updates in %.1f s; the best model is saved in %s\n", update, t->last.seconds,
             folder);
-}
-
-dvbf_status cli_training(dvbf_model **out, cli_summary *summary, const cli_run *run,
-                         const dvbf_settings *settings, const dvbf_data *data, dvbf_error *error) {
-  cli_progress progress = cli_progress_new();
-  training t = {.progress = run->quiet ? NULL : &progress, .summary = {.bound = NAN, .prediction = NAN}};
-  dvbf_train_options options = {.progress = on_progress,
-                                .user_data = &t,
-                                .folder = run->folder,
-                                .resume = run->resume,
-                                .force = run->force};
-  struct sigaction before[2];
-  catch_signals(before);
-  dvbf_status status = dvbf_train(out, settings, data, &options, error);
-  release_signals(before);
-  cli_progress_end(&progress);
-  if (status) return status;
-  tell(&t, run->folder, run->quiet);
-  *summary = t.summary;
-  return DVBF_OK;
 }

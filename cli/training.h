@@ -2,29 +2,27 @@
 #ifndef CLI_TRAINING_H
 #define CLI_TRAINING_H
 
-#include <dvbf/dvbf.h>
+#include "progress.h"
+
+#include <signal.h>
 
 #define CLI_MODEL DVBF_RUN_MODEL
 #define CLI_METRICS DVBF_RUN_METRICS
 #define CLI_SETTINGS DVBF_RUN_SETTINGS
 
-typedef struct cli_run {
-  const char *folder; /* must exist */
-  bool resume, force; /* go on with the run that is there, or replace it */
-  bool quiet;
-} cli_run;
+typedef struct cli_training {
+  bool quiet, running;
+  cli_progress progress;
+  dvbf_progress last; /* all 0, and NaN where nothing was validated, before the first */
+  struct sigaction before[2];
+} cli_training;
 
-/* How training went. */
-typedef struct cli_summary {
-  uint64_t update; /* the last one */
-  unsigned starts; /* how often it began */
-  double seconds;
-  double bound, prediction; /* of the last validation: nats per frame, error over variance (NaN: none) */
-} cli_summary;
-
-/* Trains and keeps the run folder. SIGINT and SIGTERM end training early, with a checkpoint. */
-dvbf_status cli_training(dvbf_model **out, cli_summary *summary, const cli_run *run,
-                         const dvbf_settings *settings, const dvbf_data *data, dvbf_error *error);
+/* From here on SIGINT and SIGTERM end training early, with a checkpoint. */
+void cli_training_begin(cli_training *training, bool quiet);
+/* A dvbf_progress_fn, with the training as user_data. */
+bool cli_training_progress(const dvbf_progress *progress, void *training);
+/* Says where the model is; folder = NULL: training failed. Does nothing the second time. */
+void cli_training_end(cli_training *training, const char *folder);
 
 /* The signal that ended training, 0 when none did. */
 int cli_stop_signal(void);

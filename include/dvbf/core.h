@@ -99,6 +99,9 @@ DVBF_API dvbf_status dvbf_settings_get(const dvbf_settings *settings, const char
 /* Takes over every value that both tables have, but how to run (threads, memory). */
 DVBF_API dvbf_status dvbf_settings_take(dvbf_settings *settings, const dvbf_settings *from,
                                         dvbf_error *error);
+/* Worker threads that the setting `threads` stands for: where it is 0 or missing, the cores of the process.
+ */
+DVBF_API unsigned dvbf_settings_threads(const dvbf_settings *settings);
 /* Applies a named preset on top of the current values. Besides "train" it may have values for the table of
  * its system. */
 DVBF_API dvbf_status dvbf_settings_preset(dvbf_settings *settings, const char *preset, dvbf_error *error);
@@ -115,6 +118,9 @@ DVBF_API const char *dvbf_preset_system(const char *preset);
 
 /* Letters to insert, delete, change or swap to turn one name into the other; for "did you mean". */
 DVBF_API size_t dvbf_name_distance(const char *a, const char *b);
+
+/* Makes a folder and those above it, and proves by a file that it can be written, before the work is done. */
+DVBF_API dvbf_status dvbf_folder_make(const char *path, dvbf_error *error);
 
 /* ---- Sequences ------------------------------------------------------------------------------------------
  */
@@ -160,6 +166,11 @@ typedef struct dvbf_data {
 } dvbf_data;
 
 DVBF_API void dvbf_data_free(dvbf_data *data);
+
+/* The split that the setting `split` names; the data's own. "all" stands for the whole of data that were not
+ * split. One that is empty is refused. */
+DVBF_API dvbf_status dvbf_data_split(const dvbf_sequences **out, const dvbf_data *data,
+                                     const dvbf_settings *settings, dvbf_error *error);
 
 /* One column, or several together, over the values that are not missing. */
 typedef struct dvbf_column {

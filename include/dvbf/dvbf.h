@@ -111,7 +111,7 @@ typedef bool dvbf_progress_fn(const dvbf_progress *progress, void *user_data);
 typedef struct dvbf_train_options {
   dvbf_progress_fn *progress;
   void *user_data; /* handed to it */
-  /* Run folder, made if it is missing (those above it are not). It is kept up to date at every validation,
+  /* Run folder, made if it is missing, like those above it. It is kept up to date at every validation,
    * every `checkpoint-every` seconds, at the end and when the callback stops training, so that a run can go
    * on after whatever ended it. One process at a time may train in it. */
   const char *folder;

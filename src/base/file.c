@@ -5,7 +5,59 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- Paths and folders ---- */
+
+void dv_join(dv_path out, const char *folder, const char *name) {
+  size_t length = strlen(folder);
+  const char *slash = length && folder[length - 1] == '/' ? "" : "/";
+  if (snprintf(out, sizeof(dv_path), "%s%s%s", folder, slash, name) < 0) out[0] = 0;
+}
+
+bool dv_exists(const char *path) {
+  struct stat info;
+  return !lstat(path, &info);
+}
+
+dvbf_status dv_refuse_existing(const char *path, bool force, dvbf_error *error) {
+  if (force || !dv_exists(path)) return DVBF_OK;
+  return dv_fail(error, DVBF_IO,
+                 "%.300s: exists already and is left as it is; choose another name or add --force", path);
+}
+
+dvbf_status dv_make_folder(const char *path, dvbf_error *error) {
+  dv_path part;
+  if (!*path || strlen(path) + 64 > sizeof part)
+    return dv_fail(error, DVBF_ARGUMENT, "the path \"%.64s\" of a folder must have 1 to %zu characters", path,
+                   sizeof part - 64);
+  strcpy(part, path);
+  for (char *slash = part + 1; (slash = strchr(slash, '/')); slash++) {
+    *slash = 0;
+    mkdir(part, 0777); /* whatever is wrong with a folder above shows at the last one */
+    *slash = '/';
+  }
+  if (mkdir(part, 0777) && errno != EEXIST)
+    return dv_fail(error, DVBF_IO, "%.300s: the folder cannot be made: %s", path, strerror(errno));
+  return DVBF_OK;
+}
+
+dvbf_status dvbf_folder_make(const char *path, dvbf_error *error) {
+  dv_path probe;
+  char name[64];
+  dvbf_status status = dv_make_folder(path, error);
+  if (status) return status;
+  snprintf(name, sizeof name, ".dvbf-probe-%ld", (long)getpid());
+  dv_join(probe, path, name);
+  int descriptor = open(probe, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor < 0 || write(descriptor, "", 1) != 1)
+    status = dv_fail(error, DVBF_IO, "%.300s: the folder cannot be written: %s", path, strerror(errno));
+  if (descriptor >= 0) close(descriptor), unlink(probe);
+  return status;
+}
+
+/* ---- Files ---- */
 
 dvbf_status dv_temporary_name(char *out, size_t size, const char *path, dvbf_error *error) {
   int length = snprintf(out, size, "%s.tmp-%ld", path, (long)getpid());

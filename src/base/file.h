@@ -1,13 +1,26 @@
-/* Files that appear whole or not at all. */
+/* Files that appear whole or not at all, paths and folders. */
 #ifndef DV_FILE_H
 #define DV_FILE_H
 
 #include <dvbf/core.h>
 #include <stdio.h>
 
+typedef char dv_path[4096];
+
+/* Writes folder/name. A path that is too long is cut, and then refused when it is used. */
+void dv_join(dv_path out, const char *folder, const char *name);
+
+bool dv_exists(const char *path);
+/* Refuses a path that exists, unless `force`. */
+dvbf_status dv_refuse_existing(const char *path, bool force, dvbf_error *error);
+
+/* Makes the folder and those above it. */
+dvbf_status dv_make_folder(const char *path, dvbf_error *error);
+
 typedef struct dv_atomic_file {
   FILE *stream;
-  char path[4096], temporary[4128];
+  dv_path path;
+  char temporary[4128];
 } dv_atomic_file;
 
 /* Opens a temporary file beside `path`. Write to ->stream, then commit (sync, rename) or abandon (remove). */

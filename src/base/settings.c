@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -361,6 +362,30 @@ dvbf_status dvbf_settings_take(dvbf_settings *s, const dvbf_settings *from, dvbf
     status = set_entry(s->values, to, value, error);
   }
   return status;
+}
+
+dvbf_status dv_settings_lay(dvbf_settings *s, const dvbf_settings *over, dvbf_error *error) {
+  if (s->table != over->table)
+    return dv_fail(error, DVBF_ARGUMENT, "settings of the table %s: those of %s are needed",
+                   over->table->name, s->table->name);
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; i < s->table->count && !status; i++) {
+    char value[DV_TEXT];
+    if (!over->given[i]) continue;
+    get_entry(over->values, &s->table->entries[i], value, sizeof value);
+    status = dvbf_settings_set(s, s->table->entries[i].name, value, error);
+  }
+  return status;
+}
+
+unsigned dvbf_settings_threads(const dvbf_settings *s) {
+  const entry *e = find_entry(s->table, "threads");
+  char text[DV_TEXT] = "0";
+  cpu_set_t cores;
+  if (e) get_entry(s->values, e, text, sizeof text);
+  unsigned threads = (unsigned)strtoul(text, NULL, 10);
+  if (threads) return threads;
+  return sched_getaffinity(0, sizeof cores, &cores) ? 1 : (unsigned)CPU_COUNT(&cores);
 }
 
 /* Applies one `name = value` line; blank lines and comments are skipped. */

@@ -90,6 +90,9 @@ bool dv_settings_all_given(const dvbf_settings *settings);
 dvbf_status dv_settings_choose(dvbf_settings *settings, const char *name, const char *value,
                                dvbf_error *error);
 
+/* Takes over the values that somebody has chosen in `over`, which must be of the same table. */
+dvbf_status dv_settings_lay(dvbf_settings *settings, const dvbf_settings *over, dvbf_error *error);
+
 /* Name of the table. */
 const char *dv_settings_table_name(const dvbf_settings *settings);
 

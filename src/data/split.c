@@ -5,6 +5,7 @@
 #include "data/dataset.h"
 
 #include <math.h>
+#include <string.h>
 
 /* An empty part of `all` with room for `count` sequences. */
 static dvbf_status part_of(dvbf_sequences *to, const dvbf_sequences *all, size_t count, dvbf_error *error) {
@@ -164,5 +165,24 @@ dvbf_status dv_windows_cut(dvbf_sequences *out, const dvbf_sequences *s, size_t 
     }
   }
   close_part(out);
+  return DVBF_OK;
+}
+
+dvbf_status dvbf_data_split(const dvbf_sequences **out, const dvbf_data *data, const dvbf_settings *settings,
+                            dvbf_error *error) {
+  char name[16] = "";
+  dvbf_status status = dvbf_settings_get(settings, "split", name, sizeof name, error);
+  if (status) return status;
+  bool all = !strcmp(name, "all");
+  if (all && data->test.count)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "the data have splits of their own, so split = all is not for them; name train, valid or "
+                   "test");
+  const dvbf_sequences *split = all || !strcmp(name, "train") ? &data->train
+                                : !strcmp(name, "valid")      ? &data->valid
+                                                              : &data->test;
+  if (!split->count)
+    return dv_fail(error, DVBF_FORMAT, "the split %s is empty; split = all takes the whole of a file", name);
+  *out = split;
   return DVBF_OK;
 }

@@ -26,6 +26,35 @@ dvbf_status dv_figure_write(const char *path, double width, double height, dv_fi
   return status ? status : write_one(path, ".svg", width, height, draw, figure, error);
 }
 
+static void paint(cairo_t *cr, cairo_surface_t *picture, double x, double y) {
+  cairo_set_source_surface(cr, picture, x, y);
+  cairo_paint(cr);
+}
+
+dvbf_status dv_figure_collect(const char *path, size_t count, const dv_path *figures, dvbf_error *error) {
+  enum { MOST = 8 };
+  cairo_surface_t *pictures[MOST];
+  double wide[MOST], below = 0, top = 0, height = 0;
+  for (size_t i = 0; i < count && i < MOST; i++) { /* a missing one is 0 x 0 */
+    pictures[i] = cairo_image_surface_create_from_png(figures[i]);
+    double high = cairo_image_surface_get_height(pictures[i]);
+    wide[i] = cairo_image_surface_get_width(pictures[i]);
+    if (!i) top = high;
+    if (i) below += wide[i], height = fmax(height, high);
+  }
+  dv_canvas canvas;
+  double width = fmax(wide[0], below), scale = 1.0 / DV_CANVAS_SCALE, x = (width - below) / 2;
+  dvbf_status status = dv_canvas_open(&canvas, path, width * scale, (top + height) * scale, error);
+  if (!status) {
+    cairo_scale(canvas.cr, scale, scale);
+    paint(canvas.cr, pictures[0], (width - wide[0]) / 2, 0);
+    for (size_t i = 1; i < count && i < MOST; x += wide[i++]) paint(canvas.cr, pictures[i], x, top);
+    status = dv_canvas_close(&canvas, DVBF_OK, error);
+  }
+  for (size_t i = 0; i < count && i < MOST; i++) cairo_surface_destroy(pictures[i]);
+  return status;
+}
+
 double dv_figure_title_height(const char *title) {
   return title ? DV_FIGURE_TITLE : 0;
 }

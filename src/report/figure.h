@@ -2,6 +2,7 @@
 #ifndef DV_FIGURE_H
 #define DV_FIGURE_H
 
+#include "base/file.h"
 #include "report/legend.h"
 #include "report/scatter.h"
 #include "report/text.h"
@@ -19,6 +20,10 @@ typedef void dv_figure_fn(cairo_t *cr, const void *figure);
 /* Writes path.png and path.svg. */
 dvbf_status dv_figure_write(const char *path, double width, double height, dv_figure_fn *draw,
                             const void *figure, dvbf_error *error);
+
+/* Writes the PNGs of figures that were drawn, those that exist, on one: the first above, the others side by
+ * side below it. */
+dvbf_status dv_figure_collect(const char *path, size_t count, const dv_path *figures, dvbf_error *error);
 
 /* Draws the title and returns how high it is; 0 when `title` is NULL. */
 double dv_figure_title_height(const char *title);

@@ -8,6 +8,7 @@
 #include "report/colour.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +92,30 @@ dvbf_status dvbf_page_note(dvbf_page *page, const char *text, dvbf_error *error)
 }
 
 /* ---- Tables ---- */
+
+enum { CELL = 40 };
+
+dvbf_status dv_table_init(dvbf_table *table, const char *caption, size_t rows, size_t columns,
+                          dvbf_error *error) {
+  size_t count = rows * columns;
+  const char **cells = dv_calloc(count, sizeof *cells + CELL); /* the text stands behind the pointers */
+  for (size_t i = 0; cells && i < count; i++) cells[i] = (char *)(cells + count) + i * CELL;
+  *table = (dvbf_table){.caption = caption, .rows = rows, .columns = columns, .cells = cells};
+  return cells ? DVBF_OK : dv_fail(error, DVBF_MEMORY, "out of memory for a table");
+}
+
+void dv_table_clear(dvbf_table *table) {
+  dv_free((void *)table->cells);
+  *table = (dvbf_table){0};
+}
+
+void dv_table_put(dvbf_table *t, size_t row, size_t column, const char *format, ...) {
+  DV_PLAIN_NUMBERS;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf((char *)t->cells[row * t->columns + column], CELL, format, arguments);
+  va_end(arguments);
+}
 
 /* A wide table scrolls inside its own frame, which the keyboard reaches too; the caption stays put. */
 static void begin_table(dvbf_page *page, const char *caption) {

@@ -21,6 +21,14 @@ dv_page_mark dv_page_begin(const dvbf_page *page);
 /* Ends what was added since `mark`, or takes it away again when `status` or memory failed. */
 dvbf_status dv_page_end(dvbf_page *page, dv_page_mark mark, dvbf_status status, dvbf_error *error);
 
+/* A table of empty cells. Clear it also after a failure. */
+dvbf_status dv_table_init(dvbf_table *table, const char *caption, size_t rows, size_t columns,
+                          dvbf_error *error);
+void dv_table_clear(dvbf_table *table);
+/* Writes a cell, of at most 39 bytes. */
+void dv_table_put(dvbf_table *table, size_t row, size_t column, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
 /* src/report/page.js and page.css, made into C when the library is built. */
 extern const unsigned char dv_page_js[], dv_page_css[];
 extern const size_t dv_page_js_size, dv_page_css_size;

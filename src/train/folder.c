@@ -1,6 +1,5 @@
 #include "train/folder.h"
 
-#include "base/file.h"
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -11,17 +10,11 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const char HEAD[] =
     "update,start,seconds,bound,valid_bound,valid_reconstruction,valid_kl_w,valid_kl_v,"
     "valid_prediction,learning_rate,temperature,sigma_floor\n";
-
-bool dv_exists(const char *path) {
-  struct stat info;
-  return !lstat(path, &info);
-}
 
 /* ---- Opening ---- */
 
@@ -33,23 +26,21 @@ static dvbf_status set_paths(dv_folder *f, const char *path, dvbf_error *error) 
   if (!*path || strlen(path) + 64 > sizeof f->path)
     return dv_fail(error, DVBF_ARGUMENT, "the path \"%.64s\" of the run folder must have 1 to %zu characters",
                    path, sizeof f->path - 64);
-  const char *slash = path[strlen(path) - 1] == '/' ? "" : "/";
   strcpy(f->path, path);
-  if (snprintf(f->settings, sizeof f->settings, "%s%s%s", path, slash, DVBF_RUN_SETTINGS) < 0 ||
-      snprintf(f->metrics, sizeof f->metrics, "%s%s%s", path, slash, DVBF_RUN_METRICS) < 0 ||
-      snprintf(f->model, sizeof f->model, "%s%s%s", path, slash, DVBF_RUN_MODEL) < 0 ||
-      snprintf(f->checkpoint, sizeof f->checkpoint, "%s%s%s", path, slash, DVBF_RUN_CHECKPOINT) < 0)
-    return dv_fail(error, DVBF_ARGUMENT, "%.64s: cannot be made a path", path);
+  dv_join(f->settings, path, DVBF_RUN_SETTINGS);
+  dv_join(f->metrics, path, DVBF_RUN_METRICS);
+  dv_join(f->model, path, DVBF_RUN_MODEL);
+  dv_join(f->checkpoint, path, DVBF_RUN_CHECKPOINT);
   return DVBF_OK;
 }
 
 /* The kernel drops the lock when the process ends, however that happens. The file stays: removing it would
  * let a third process lock another one of the same name. */
 static dvbf_status lock(dv_folder *f, dvbf_error *error) {
-  char path[sizeof f->path + 16];
-  if (mkdir(f->path, 0777) && errno != EEXIST)
-    return dv_fail(error, DVBF_IO, "%.300s: the folder cannot be made: %s", f->path, strerror(errno));
-  snprintf(path, sizeof path, "%s/.lock", f->path);
+  dv_path path;
+  dvbf_status status = dv_make_folder(f->path, error);
+  if (status) return status;
+  dv_join(path, f->path, ".lock");
   f->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (f->lock < 0) return fail_writing(f->path, error);
   /* A file system without locks has none. */

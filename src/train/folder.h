@@ -3,10 +3,9 @@
 #ifndef DV_FOLDER_H
 #define DV_FOLDER_H
 
-#include <dvbf/dvbf.h>
-#include <stdio.h>
+#include "base/file.h"
 
-typedef char dv_path[4096];
+#include <dvbf/dvbf.h>
 
 typedef struct dv_folder {
   dv_path path, settings, metrics, model, checkpoint;
@@ -19,8 +18,6 @@ typedef struct dv_folder {
 dvbf_status dv_folder_open(dv_folder *folder, const dvbf_train_options *options,
                            const dvbf_settings *settings, dvbf_error *error);
 void dv_folder_close(dv_folder *folder);
-
-bool dv_exists(const char *path);
 
 /* Removes what a former run left, the checkpoint first, and writes settings and the head of the metrics. */
 dvbf_status dv_folder_begin(dv_folder *folder, const dvbf_settings *settings, dvbf_error *error);

@@ -1,26 +1,26 @@
-#include "points.h"
+#include "report/points.h"
 
-#include "command.h"
+#include "base/memory.h"
+#include "base/status.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-void cli_points_free(cli_points *p) {
-  for (size_t i = 0; p->columns && i < p->n_columns; i++) free(p->columns[i].values);
-  free(p->columns);
-  free(p->z);
-  *p = (cli_points){0};
+void dv_points_free(dv_points *p) {
+  for (size_t i = 0; p->columns && i < p->n_columns; i++) dv_free(p->columns[i].values);
+  dv_free(p->columns);
+  dv_free(p->z);
+  *p = (dv_points){0};
 }
 
-const cli_column *cli_points_column(const cli_points *p, const char *prefix) {
+const dv_column *dv_points_column(const dv_points *p, const char *prefix) {
   for (size_t i = 0; i < p->n_columns; i++)
     if (!strncmp(p->columns[i].name, prefix, strlen(prefix))) return &p->columns[i];
   return NULL;
 }
 
-const cli_column *cli_points_named(const cli_points *p, const char *name) {
+const dv_column *dv_points_named(const dv_points *p, const char *name) {
   for (size_t i = 0; i < p->n_columns; i++)
     if (!strcmp(p->columns[i].name, name)) return &p->columns[i];
   return NULL;
@@ -28,9 +28,9 @@ const cli_column *cli_points_named(const cli_points *p, const char *name) {
 
 /* Adds a column for atan2(state[sine], state[cosine]), or for state[sine] itself when cosine is negative, or
  * for the number of the frame, from 1, when both are. */
-static bool add_column(cli_points *p, const dvbf_sequences *s, const char *name, int sine, int cosine) {
-  cli_column *column = &p->columns[p->n_columns];
-  column->values = malloc((p->count + 1) * sizeof *column->values);
+static bool add_column(dv_points *p, const dvbf_sequences *s, const char *name, int sine, int cosine) {
+  dv_column *column = &p->columns[p->n_columns];
+  column->values = dv_calloc(p->count, sizeof *column->values);
   if (!column->values) return false;
   p->n_columns++;
   column->cyclic = cosine >= 0 || (sine >= 0 && !strncmp(name, "angle", 5));
@@ -47,7 +47,7 @@ static bool add_column(cli_points *p, const dvbf_sequences *s, const char *name,
 }
 
 /* A state "sin..." with a state "cos..." of the same ending is an angle. */
-static bool add_angles(cli_points *p, const dvbf_data *data, const dvbf_sequences *s) {
+static bool add_angles(dv_points *p, const dvbf_data *data, const dvbf_sequences *s) {
   char name[40];
   for (size_t i = 0; i < s->n_s; i++)
     for (size_t j = 0; j < s->n_s; j++) {
@@ -60,7 +60,7 @@ static bool add_angles(cli_points *p, const dvbf_data *data, const dvbf_sequence
   return true;
 }
 
-static void gather_z(cli_points *p, const dvbf_sequences *s, const dvbf_paths *paths) {
+static void gather_z(dv_points *p, const dvbf_sequences *s, const dvbf_paths *paths) {
   size_t n = 0;
   for (size_t i = 0; i < s->count; i++) {
     size_t length = dvbf_sequence_length(s, i), width = paths->n_z;
@@ -69,16 +69,28 @@ static void gather_z(cli_points *p, const dvbf_sequences *s, const dvbf_paths *p
   }
 }
 
-dvbf_status cli_points_gather(cli_points *p, const dvbf_data *data, const dvbf_sequences *s,
-                              const dvbf_paths *paths, dvbf_error *error) {
-  *p = (cli_points){.n_z = paths->n_z};
+static dvbf_status gather(dv_points *p, const dvbf_data *data, const dvbf_sequences *s,
+                          const dvbf_paths *paths, dvbf_error *error) {
+  p->n_z = paths->n_z;
   for (size_t i = 0; i < s->count; i++) p->count += dvbf_sequence_length(s, i);
-  p->z = malloc((p->count * p->n_z + 1) * sizeof *p->z);
-  p->columns = calloc(s->n_s * s->n_s + s->n_s + 1, sizeof *p->columns);
+  p->z = dv_calloc(p->count, p->n_z * sizeof *p->z);
+  p->columns = dv_calloc(s->n_s * s->n_s + s->n_s + 1, sizeof *p->columns);
   bool done = p->z && p->columns && add_angles(p, data, s);
   for (size_t i = 0; done && i < s->n_s; i++) done = add_column(p, s, data->state_names[i], (int)i, -1);
   if (done) done = add_column(p, s, "frame", -1, -1);
-  if (!done) return cli_fail(error, DVBF_MEMORY, "out of memory for %zu latent samples", p->count);
+  if (!done) return dv_fail(error, DVBF_MEMORY, "out of memory for %zu latent samples", p->count);
   gather_z(p, s, paths);
   return DVBF_OK;
+}
+
+dvbf_status dv_points_sample(dv_points *out, const dvbf_model *model, const dvbf_data *data,
+                             const dvbf_sequences *sequences, uint64_t seed, unsigned threads,
+                             dvbf_error *error) {
+  dvbf_paths *paths = NULL;
+  dvbf_infer_options options = {.seed = seed, .threads = threads};
+  *out = (dv_points){0};
+  dvbf_status status = dvbf_infer(&paths, model, sequences, &options, error);
+  if (!status) status = gather(out, data, sequences, paths, error);
+  dvbf_paths_free(paths);
+  return status;
 }

@@ -1,4 +1,4 @@
-#include "experiment.h"
+#include "study/experiment.h"
 
 /* Rows of the tables below; what follows the named arguments are the paper's numbers, for DVBF-LL and DKF. */
 #define REGRESSION(kind_, heading_, key_, decimals_, state_, ...)                                            \
@@ -12,7 +12,7 @@
     .heading = heading_, .key = key_, .decimals = 2, .kind = kind_, .paper = { __VA_ARGS__ }                 \
   }
 #define ERROR(heading_, key_, first_, last_)                                                                 \
-  { .heading = heading_, .key = key_, .decimals = 4, .kind = CLI_ERROR, .first = first_, .last = last_ }
+  { .heading = heading_, .key = key_, .decimals = 4, .kind = DV_OF_ERROR, .first = first_, .last = last_ }
 #define COUNT(kind_, heading_, key_, decimals_)                                                              \
   { .heading = heading_, .key = key_, .decimals = decimals_, .kind = kind_ }
 #define WHOLE(kind_, heading_, key_, balls_)                                                                 \
@@ -28,13 +28,13 @@
 #define ABOUT_WHOLE                                                                                          \
   "Share of the last frames generated, of 45, that show whole balls: regions above half brightness"
 #define BOUND_ROWS                                                                                           \
-  TABLE("Bound: " ABOUT_BOUND), BOUND(CLI_BOUND, "bound", "elbo", 0),                                        \
-      BOUND(CLI_RECONSTRUCTION, "reconstr.", "reconstruction", 0), BOUND(CLI_KL, "KL", "kl", 0)
+  TABLE("Bound: " ABOUT_BOUND), BOUND(DV_OF_BOUND, "bound", "elbo", 0),                                      \
+      BOUND(DV_OF_RECONSTRUCTION, "reconstr.", "reconstruction", 0), BOUND(DV_OF_KL, "KL", "kl", 0)
 #define TRAINING_ROWS                                                                                        \
-  TABLE("Training"), COUNT(CLI_SECONDS, "seconds", "seconds", 1), COUNT(CLI_STARTS, "starts", "starts", 0)
+  TABLE("Training"), COUNT(DV_OF_SECONDS, "seconds", "seconds", 1), COUNT(DV_OF_STARTS, "starts", "starts", 0)
 
 /* Numbers of Tables 1 and 2 of the paper; it has none for the balls. */
-const cli_experiment cli_experiments[CLI_EXPERIMENTS] = {
+const dv_experiment dv_experiments[DV_EXPERIMENTS] = {
     {.system = "pendulum",
      .title = "Dynamic pendulum",
      .remark =
@@ -44,23 +44,23 @@ const cli_experiment cli_experiments[CLI_EXPERIMENTS] = {
      .quantity =
          {
              TABLE("Table 1: " ABOUT_REGRESSION),
-             REGRESSION(CLI_LIKELIHOOD, "sin loglik", "sin_log_likelihood", 1, "sin", 3990.8, 1737.6),
-             REGRESSION(CLI_R2, "sin R^2", "sin_r2", 3, "sin", 0.961, 0.929),
-             REGRESSION(CLI_LIKELIHOOD, "cos loglik", "cos_log_likelihood", 1, "cos", 7231.1, 6614.2),
-             REGRESSION(CLI_R2, "cos R^2", "cos_r2", 3, "cos", 0.982, 0.979),
-             REGRESSION(CLI_LIKELIHOOD, "velo. loglik", "velocity_log_likelihood", 1, "velocity", -11139,
+             REGRESSION(DV_OF_LIKELIHOOD, "sin loglik", "sin_log_likelihood", 1, "sin", 3990.8, 1737.6),
+             REGRESSION(DV_OF_R2, "sin R^2", "sin_r2", 3, "sin", 0.961, 0.929),
+             REGRESSION(DV_OF_LIKELIHOOD, "cos loglik", "cos_log_likelihood", 1, "cos", 7231.1, 6614.2),
+             REGRESSION(DV_OF_R2, "cos R^2", "cos_r2", 3, "cos", 0.982, 0.979),
+             REGRESSION(DV_OF_LIKELIHOOD, "velo. loglik", "velocity_log_likelihood", 1, "velocity", -11139,
                         -20289),
-             REGRESSION(CLI_R2, "velo. R^2", "velocity_r2", 3, "velocity", 0.916, 0.035),
+             REGRESSION(DV_OF_R2, "velo. R^2", "velocity_r2", 3, "velocity", 0.916, 0.035),
              TABLE("Table 2: " ABOUT_BOUND),
-             BOUND(CLI_BOUND, "bound", "elbo", 798.56, 784.70),
-             BOUND(CLI_RECONSTRUCTION, "reconstr.", "reconstruction", 802.06, 788.58),
-             BOUND(CLI_KL, "KL", "kl", 3.50, 3.88),
+             BOUND(DV_OF_BOUND, "bound", "elbo", 798.56, 784.70),
+             BOUND(DV_OF_RECONSTRUCTION, "reconstr.", "reconstruction", 802.06, 788.58),
+             BOUND(DV_OF_KL, "KL", "kl", 3.50, 3.88),
              TABLE(ABOUT_PREDICTION),
              ERROR("frames 6-15", "error_6_15", 6, 15),
              ERROR("frames 6-45", "error_6_45", 6, 45),
              TABLE("Walk of 100 steps without torque: distance between the ends of generation and filtering, "
                    "over the spread of z"),
-             COUNT(CLI_WALK, "distance", "walk_distance", 4),
+             COUNT(DV_OF_WALK, "distance", "walk_distance", 4),
              TRAINING_ROWS,
          }},
     {.system = "ball",
@@ -72,19 +72,19 @@ const cli_experiment cli_experiments[CLI_EXPERIMENTS] = {
      .quantity =
          {
              TABLE("R^2 of the " ABOUT_REGRESSION),
-             REGRESSION(CLI_R2, "x", "x_r2", 4, "x", 0),
-             REGRESSION(CLI_R2, "y", "y_r2", 4, "y", 0),
-             REGRESSION(CLI_R2, "velocity x", "velocity_x_r2", 4, "velocity x", 0),
-             REGRESSION(CLI_R2, "velocity y", "velocity_y_r2", 4, "velocity y", 0),
-             REGRESSION(CLI_R2_AWAY, "vel. x away", "velocity_x_r2_away", 4, "velocity x", 0),
-             REGRESSION(CLI_R2_AWAY, "vel. y away", "velocity_y_r2_away", 4, "velocity y", 0),
+             REGRESSION(DV_OF_R2, "x", "x_r2", 4, "x", 0),
+             REGRESSION(DV_OF_R2, "y", "y_r2", 4, "y", 0),
+             REGRESSION(DV_OF_R2, "velocity x", "velocity_x_r2", 4, "velocity x", 0),
+             REGRESSION(DV_OF_R2, "velocity y", "velocity_y_r2", 4, "velocity y", 0),
+             REGRESSION(DV_OF_R2_AWAY, "vel. x away", "velocity_x_r2_away", 4, "velocity x", 0),
+             REGRESSION(DV_OF_R2_AWAY, "vel. y away", "velocity_y_r2_away", 4, "velocity y", 0),
              BOUND_ROWS,
              TABLE(ABOUT_PREDICTION),
              ERROR("frames 6-15", "error_6_15", 6, 15),
              ERROR("frame 27", "error_27", 27, 27),
-             COUNT(CLI_STEPS_AHEAD, "steps < 1", "steps_ahead", 0),
+             COUNT(DV_OF_STEPS_AHEAD, "steps < 1", "steps_ahead", 0),
              TABLE(ABOUT_WHOLE),
-             WHOLE(CLI_WHOLE, "one ball at 45", "one_ball_45", 1),
+             WHOLE(DV_OF_WHOLE, "one ball at 45", "one_ball_45", 1),
              TRAINING_ROWS,
          }},
     {.system = "two-balls",
@@ -97,25 +97,31 @@ const cli_experiment cli_experiments[CLI_EXPERIMENTS] = {
      .quantity =
          {
              TABLE("R^2 of the " ABOUT_REGRESSION),
-             REGRESSION(CLI_R2, "mean x", "mean_x_r2", 4, "mean x", 0),
-             REGRESSION(CLI_R2, "mean y", "mean_y_r2", 4, "mean y", 0),
-             REGRESSION(CLI_R2, "mean vel. x", "mean_velocity_x_r2", 4, "mean velocity x", 0),
-             REGRESSION(CLI_R2, "mean vel. y", "mean_velocity_y_r2", 4, "mean velocity y", 0),
-             REGRESSION(CLI_R2, "distance", "distance_r2", 4, "distance", 0),
+             REGRESSION(DV_OF_R2, "mean x", "mean_x_r2", 4, "mean x", 0),
+             REGRESSION(DV_OF_R2, "mean y", "mean_y_r2", 4, "mean y", 0),
+             REGRESSION(DV_OF_R2, "mean vel. x", "mean_velocity_x_r2", 4, "mean velocity x", 0),
+             REGRESSION(DV_OF_R2, "mean vel. y", "mean_velocity_y_r2", 4, "mean velocity y", 0),
+             REGRESSION(DV_OF_R2, "distance", "distance_r2", 4, "distance", 0),
              BOUND_ROWS,
              TABLE(ABOUT_PREDICTION),
              ERROR("frames 6-15", "error_6_15", 6, 15),
              ERROR("frames 6-20", "error_6_20", 6, 20),
-             COUNT(CLI_STEPS_AHEAD, "steps < 1", "steps_ahead", 0),
+             COUNT(DV_OF_STEPS_AHEAD, "steps < 1", "steps_ahead", 0),
              TABLE(ABOUT_WHOLE),
-             WHOLE(CLI_WHOLE, "two at 45", "two_balls_45", 2),
-             WHOLE(CLI_WHOLE_TRUTH, "in truth", "two_balls_45_truth", 2),
+             WHOLE(DV_OF_WHOLE, "two at 45", "two_balls_45", 2),
+             WHOLE(DV_OF_WHOLE_TRUTH, "in truth", "two_balls_45_truth", 2),
              TRAINING_ROWS,
          }},
 };
 
-size_t cli_quantities(const cli_experiment *e) {
+size_t dv_quantities(const dv_experiment *e) {
   size_t count = 0;
-  while (count < CLI_QUANTITIES && (e->quantity[count].table || e->quantity[count].heading)) count++;
+  while (count < DV_QUANTITIES && (e->quantity[count].table || e->quantity[count].heading)) count++;
   return count;
+}
+
+size_t dv_quantity_of(const dv_experiment *e, dv_quantity_kind kind) {
+  size_t i = 0;
+  while (i < DV_QUANTITIES && e->quantity[i].kind != kind) i++;
+  return i;
 }

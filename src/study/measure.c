@@ -1,7 +1,8 @@
-#include "measure.h"
+#include "study/measure.h"
 
-#include "command.h"
-#include "walks.h"
+#include "base/locale.h"
+#include "base/memory.h"
+#include "base/status.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 /* The velocity that the ball gains by a unit of u. */
 static dvbf_status control_of(double *gain, const char *preset, dvbf_error *error) {
+  DV_PLAIN_NUMBERS;
   dvbf_settings *settings = NULL;
   char text[64] = "";
   dvbf_status status = dvbf_settings_new(&settings, "ball", error);
@@ -33,15 +35,15 @@ static bool bounces(const dvbf_sequences *s, size_t sequence, size_t t, double g
 }
 
 /* R^2 of state `column` over the frames that no bounce precedes or follows. */
-static dvbf_status regress_away(double *r2, const cli_source *from, const dvbf_paths *paths, size_t column,
+static dvbf_status regress_away(double *r2, const dv_subject *from, const dvbf_paths *paths, size_t column,
                                 dvbf_error *error) {
   const dvbf_sequences *s = &from->data->test;
   size_t points = 0, n_z = paths->n_z;
   /* [frames][n_z] and [frames] in one block */
-  float *z = malloc((s->count * s->steps * (n_z + 1) + 1) * sizeof *z), *y;
+  float *z = dv_calloc(s->count * s->steps, (n_z + 1) * sizeof *z), *y;
   dvbf_regression regression = {0};
   double gain = 0;
-  if (!z) return cli_fail(error, DVBF_MEMORY, "out of memory for a regression");
+  if (!z) return dv_fail(error, DVBF_MEMORY, "out of memory for a regression");
   y = z + s->count * s->steps * n_z;
   dvbf_status status = control_of(&gain, from->preset, error);
   for (size_t i = 0; !status && i < s->count; i++)
@@ -52,11 +54,11 @@ static dvbf_status regress_away(double *r2, const cli_source *from, const dvbf_p
     }
   if (!status) status = dvbf_regress(&regression, z, points, n_z, y, 1, error);
   *r2 = regression.r2;
-  free(z);
+  dv_free(z);
   return status;
 }
 
-static dvbf_status measure_away(double *r2, const char *state, const cli_source *from,
+static dvbf_status measure_away(double *r2, const char *state, const dv_subject *from,
                                 const dvbf_paths *paths, dvbf_error *error) {
   const dvbf_data *data = from->data;
   *r2 = NAN;
@@ -67,12 +69,12 @@ static dvbf_status measure_away(double *r2, const char *state, const cli_source 
 
 /* ---- Walks ---- */
 
-static dvbf_status measure_walk(double *distance, const cli_source *from, const dvbf_paths *paths,
+static dvbf_status measure_walk(double *distance, const dv_subject *from, const dvbf_paths *paths,
                                 dvbf_error *error) {
-  cli_walks walks;
-  dvbf_status status = cli_walks_take(&walks, from, error);
-  if (!status) *distance = cli_walks_distance(&walks, paths);
-  cli_walks_free(&walks);
+  dv_walks walks;
+  dvbf_status status = dv_walks_take(&walks, from, error);
+  if (!status) *distance = dv_walks_distance(&walks, paths);
+  dv_walks_free(&walks);
   return status;
 }
 
@@ -102,40 +104,40 @@ static size_t bright_regions(const float *image, size_t height, size_t width, fl
 }
 
 /* Share of the sequences whose last image in x [count][steps][n_x] has that many regions. */
-static dvbf_status measure_whole(double *share, const dvbf_data *lengthy, const float *x, size_t balls,
+static dvbf_status measure_whole(double *share, const dvbf_data *long_data, const float *x, size_t balls,
                                  dvbf_error *error) {
-  const dvbf_sequences *s = &lengthy->test;
-  float *scratch = malloc(s->n_x * sizeof *scratch);
+  const dvbf_sequences *s = &long_data->test;
+  float *scratch = dv_calloc(s->n_x, sizeof *scratch);
   double whole = 0;
-  if (!scratch) return cli_fail(error, DVBF_MEMORY, "out of memory while counting balls");
+  if (!scratch) return dv_fail(error, DVBF_MEMORY, "out of memory while counting balls");
   for (size_t i = 0; i < s->count; i++)
-    whole += bright_regions(x + ((i + 1) * s->steps - 1) * s->n_x, lengthy->image_height,
-                            lengthy->image_width, scratch) == balls;
+    whole += bright_regions(x + ((i + 1) * s->steps - 1) * s->n_x, long_data->image_height,
+                            long_data->image_width, scratch) == balls;
   *share = whole / (double)s->count;
-  free(scratch);
+  dv_free(scratch);
   return DVBF_OK;
 }
 
-static dvbf_status measure_generated(double *share, const cli_source *from, size_t balls, dvbf_error *error) {
+static dvbf_status measure_generated(double *share, const dv_subject *from, size_t balls, dvbf_error *error) {
   dvbf_paths *paths = NULL;
   dvbf_infer_options options = {.observe = from->observed, .mean_path = true, .threads = from->threads};
-  dvbf_status status = dvbf_infer(&paths, from->model, &from->lengthy->test, &options, error);
-  if (!status) status = measure_whole(share, from->lengthy, paths->x, balls, error);
+  dvbf_status status = dvbf_infer(&paths, from->model, &from->long_data->test, &options, error);
+  if (!status) status = measure_whole(share, from->long_data, paths->x, balls, error);
   dvbf_paths_free(paths);
   return status;
 }
 
-dvbf_status cli_measure(double *values, const cli_experiment *e, const cli_source *from, dvbf_error *error) {
+dvbf_status dv_measure(double *values, const dv_experiment *e, const dv_subject *from, dvbf_error *error) {
   dvbf_paths *paths = NULL;
   dvbf_infer_options options = {.seed = from->seed, .threads = from->threads};
   dvbf_status status = dvbf_infer(&paths, from->model, &from->data->test, &options, error);
-  for (size_t i = 0; !status && i < cli_quantities(e); i++) {
-    const cli_quantity *q = &e->quantity[i];
-    if (q->kind == CLI_R2_AWAY) status = measure_away(&values[i], q->state, from, paths, error);
-    if (q->kind == CLI_WALK) status = measure_walk(&values[i], from, paths, error);
-    if (q->kind == CLI_WHOLE) status = measure_generated(&values[i], from, q->first, error);
-    if (q->kind == CLI_WHOLE_TRUTH)
-      status = measure_whole(&values[i], from->lengthy, from->lengthy->test.x, q->first, error);
+  for (size_t i = 0; !status && i < dv_quantities(e); i++) {
+    const dv_quantity *q = &e->quantity[i];
+    if (q->kind == DV_OF_R2_AWAY) status = measure_away(&values[i], q->state, from, paths, error);
+    if (q->kind == DV_OF_WALK) status = measure_walk(&values[i], from, paths, error);
+    if (q->kind == DV_OF_WHOLE) status = measure_generated(&values[i], from, q->first, error);
+    if (q->kind == DV_OF_WHOLE_TRUTH)
+      status = measure_whole(&values[i], from->long_data, from->long_data->test.x, q->first, error);
   }
   dvbf_paths_free(paths);
   return status;

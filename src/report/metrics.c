@@ -1,7 +1,9 @@
-#include "metrics.h"
+/* The learning curves that a run left in metrics.csv. */
+#include "base/locale.h"
+#include "base/memory.h"
+#include "base/status.h"
 
-#include "command.h"
-
+#include <dvbf/report.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,11 +21,20 @@ typedef struct rows {
   row *list;
 } rows;
 
-void cli_metrics_free(cli_metrics *metrics) {
-  free(metrics->runs);
-  free(metrics->values);
-  free(metrics->names);
-  *metrics = (cli_metrics){0};
+/* With what the runs point into. */
+typedef struct record {
+  dvbf_metrics metrics;
+  double *values;
+  char (*names)[24]; /* [n_runs] "start 1" */
+} record;
+
+void dvbf_metrics_free(dvbf_metrics *metrics) {
+  record *r = (record *)metrics;
+  if (!r) return;
+  dv_free(r->metrics.runs);
+  dv_free(r->values);
+  dv_free(r->names);
+  dv_free(r);
 }
 
 /* at[k]: the place of column k in the line; false when one is missing. */
@@ -37,6 +48,7 @@ static bool find_columns(char *line, int at[COLUMNS]) {
 }
 
 static bool read_row(char *line, const int at[COLUMNS], row out) {
+  DV_PLAIN_NUMBERS;
   int place = 0, found = 0;
   for (char *rest = line, *field; (field = strsep(&rest, ",\r\n")); place++)
     for (int k = 0; k < COLUMNS; k++) {
@@ -51,7 +63,7 @@ static bool read_row(char *line, const int at[COLUMNS], row out) {
 static bool add_row(rows *all, const row one) {
   if (all->count == all->room) {
     size_t room = all->room ? 2 * all->room : 256;
-    row *list = realloc(all->list, room * sizeof *list);
+    row *list = dv_realloc(all->list, room, sizeof *list);
     if (!list) return false;
     all->list = list;
     all->room = room;
@@ -65,50 +77,53 @@ static dvbf_status read_rows(rows *all, FILE *file, const char *path, dvbf_error
   int at[COLUMNS];
   row one;
   if (!fgets(line, sizeof line, file) || !find_columns(line, at))
-    return cli_fail(error, DVBF_FORMAT, "%.300s: its first line does not name the columns of a run", path);
+    return dv_fail(error, DVBF_FORMAT, "%.300s: its first line does not name the columns of a run", path);
   for (size_t number = 2; fgets(line, sizeof line, file); number++) {
     if (!read_row(line, at, one))
-      return cli_fail(error, DVBF_FORMAT, "%.300s, line %zu: not a line of numbers", path, number);
-    if (!add_row(all, one)) return cli_fail(error, DVBF_MEMORY, "out of memory for %.300s", path);
+      return dv_fail(error, DVBF_FORMAT, "%.300s, line %zu: not a line of numbers", path, number);
+    if (!add_row(all, one)) return dv_fail(error, DVBF_MEMORY, "out of memory for %.300s", path);
   }
-  if (!all->count) return cli_fail(error, DVBF_FORMAT, "%.300s: holds no validation", path);
+  if (!all->count) return dv_fail(error, DVBF_FORMAT, "%.300s: holds no validation", path);
   return DVBF_OK;
 }
 
 /* Turns rows into columns, a run for each stretch of the same start. */
-static dvbf_status split(cli_metrics *out, const rows *all, dvbf_error *error) {
+static dvbf_status split(record *out, const rows *all, dvbf_error *error) {
   enum { CURVES = 5 };
   size_t n = all->count;
-  out->values = calloc(n + 1, CURVES * sizeof *out->values);
-  out->runs = calloc(n + 1, sizeof *out->runs);
-  out->names = calloc(n + 1, sizeof *out->names);
-  if (!out->values || !out->runs || !out->names)
-    return cli_fail(error, DVBF_MEMORY, "out of memory for the learning curves");
-  double *v = out->values;
+  double *v = out->values = dv_calloc(n, CURVES * sizeof *v);
+  dvbf_learning_run *runs = out->metrics.runs = dv_calloc(n, sizeof *runs);
+  out->names = dv_calloc(n, sizeof *out->names);
+  if (!v || !runs || !out->names) return dv_fail(error, DVBF_MEMORY, "out of memory for the learning curves");
   for (size_t i = 0; i < n; i++) {
     const double *r = all->list[i];
     v[i] = r[UPDATE], v[n + i] = r[BOUND], v[2 * n + i] = r[VALID_BOUND], v[3 * n + i] = r[PREDICTION];
     v[4 * n + i] = r[KL_W] + r[KL_V];
     if (i && r[START] == all->list[i - 1][START]) {
-      out->runs[out->n_runs - 1].count++;
+      runs[out->metrics.n_runs - 1].count++;
       continue;
     }
-    size_t k = out->n_runs++;
+    size_t k = out->metrics.n_runs++;
     snprintf(out->names[k], sizeof *out->names, "start %.0f", r[START]);
-    out->runs[k] =
+    runs[k] =
         (dvbf_learning_run){out->names[k], 1, v + i, v + n + i, v + 2 * n + i, v + 3 * n + i, v + 4 * n + i};
   }
   return DVBF_OK;
 }
 
-dvbf_status cli_metrics_read(cli_metrics *out, const char *path, dvbf_error *error) {
-  *out = (cli_metrics){0};
+dvbf_status dvbf_metrics_read(dvbf_metrics **out, const char *path, dvbf_error *error) {
   FILE *file = fopen(path, "r");
+  if (!file) return dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", path, strerror(errno));
   rows all = {0};
-  if (!file) return cli_fail(error, DVBF_IO, "%.300s: cannot be read: %s", path, strerror(errno));
-  dvbf_status status = read_rows(&all, file, path, error);
+  record *r = dv_calloc(1, sizeof *r);
+  dvbf_status status = r ? read_rows(&all, file, path, error)
+                         : dv_fail(error, DVBF_MEMORY, "out of memory for the learning curves");
   fclose(file);
-  if (!status) status = split(out, &all, error);
-  free(all.list);
+  if (!status) status = split(r, &all, error);
+  dv_free(all.list);
+  if (!status)
+    *out = &r->metrics;
+  else if (r)
+    dvbf_metrics_free(&r->metrics);
   return status;
 }

@@ -1,4 +1,4 @@
-#include "walks.h"
+#include "study/measure.h"
 
 #include <dvbf/figures.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 enum { REST = 10 };
 
 /* Walks have seeds of their own. */
-static dvbf_status simulate(dvbf_data **out, const cli_source *from, dvbf_error *error) {
+static dvbf_status simulate(dvbf_data **out, const dv_subject *from, dvbf_error *error) {
   static const char *const values[][2] = {
       {"torque", "0"}, {"steps", "100"}, {"train", "1"}, {"valid", "1"}, {"test", "20"}};
   dvbf_settings *settings = NULL;
@@ -24,10 +24,10 @@ static dvbf_status simulate(dvbf_data **out, const cli_source *from, dvbf_error 
   return status;
 }
 
-dvbf_status cli_walks_take(cli_walks *out, const cli_source *from, dvbf_error *error) {
+dvbf_status dv_walks_take(dv_walks *out, const dv_subject *from, dvbf_error *error) {
   dvbf_data *data = NULL;
   dvbf_infer_options options = {.seed = from->seed, .threads = from->threads};
-  *out = (cli_walks){0};
+  *out = (dv_walks){0};
   dvbf_status status = simulate(&data, from, error);
   if (!status) status = dvbf_infer(&out->filtering, from->model, &data->test, &options, error);
   options.observe = from->observed;
@@ -36,10 +36,10 @@ dvbf_status cli_walks_take(cli_walks *out, const cli_source *from, dvbf_error *e
   return status;
 }
 
-void cli_walks_free(cli_walks *w) {
+void dv_walks_free(dv_walks *w) {
   dvbf_paths_free(w->generative);
   dvbf_paths_free(w->filtering);
-  *w = (cli_walks){0};
+  *w = (dv_walks){0};
 }
 
 /* Mean of dimension i over the last steps of a sequence. */
@@ -62,7 +62,7 @@ static double spread_of(const dvbf_paths *p) {
   return sqrt(total);
 }
 
-double cli_walks_distance(const cli_walks *w, const dvbf_paths *samples) {
+double dv_walks_distance(const dv_walks *w, const dvbf_paths *samples) {
   double sum = 0;
   for (size_t s = 0; s < w->filtering->count; s++) {
     double squares = 0;
@@ -75,10 +75,10 @@ double cli_walks_distance(const cli_walks *w, const dvbf_paths *samples) {
   return sum / (double)w->filtering->count / spread_of(samples);
 }
 
-dvbf_status cli_walks_draw(const cli_walks *w, const cli_points *samples, const char *title, const char *path,
-                           dvbf_error *error) {
-  const cli_column *angle = cli_points_column(samples, "angle"),
-                   *velocity = cli_points_column(samples, "velocity");
+dvbf_status dv_walks_draw(const dv_walks *w, const dv_points *samples, const char *title, const char *path,
+                          dvbf_error *error) {
+  const dv_column *angle = dv_points_column(samples, "angle"),
+                  *velocity = dv_points_column(samples, "velocity");
   dvbf_figure_walks figure = {.title = title,
                               .n_z = samples->n_z,
                               .walks = 2,

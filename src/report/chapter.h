@@ -1,0 +1,66 @@
+/* A chapter of a report: one model on one data set. */
+#ifndef DV_CHAPTER_H
+#define DV_CHAPTER_H
+
+#include "base/file.h"
+#include "report/points.h"
+
+#include <dvbf/report.h>
+
+typedef struct dv_chapter {
+  const char *name; /* the heading */
+  const char *key;  /* what the names of its figures begin with; NULL: nothing */
+  const dvbf_model *model;
+  const dvbf_data *data;
+  const dvbf_sequences *sequences; /* the split of `data` that was evaluated */
+  const char *split;               /* its name */
+  const dvbf_evaluation *evaluation;
+  /* Longer sequences for prediction and film, and their evaluation; NULL: those above. */
+  const dvbf_data *long_data;
+  const dvbf_sequences *long_sequences;
+  const dvbf_evaluation *long_evaluation;
+  const char *run;     /* folder with metrics.csv and settings.txt, NULL: none */
+  const char *figures; /* folder that receives the figures and exists */
+  unsigned threads;
+  dvbf_note_fn *note; /* told what is left out, as the page is; NULL: nobody */
+  void *user_data;    /* handed to it */
+} dv_chapter;
+
+/* Refuses figures that exist, unless `force`. Only key and figures are read. */
+dvbf_status dv_chapter_refuse(const dv_chapter *chapter, bool force, dvbf_error *error);
+
+/* Adds heading, tables, figures, latent space, film and settings. */
+dvbf_status dv_chapter_add(dvbf_page *page, const dv_chapter *chapter, dvbf_error *error);
+
+/* ---- The parts of a chapter ---- */
+
+/* What several parts show, computed once. */
+typedef struct dv_shown {
+  dv_points points;           /* samples of the filter on the evaluated sequences */
+  const dvbf_data *data;      /* of the film */
+  dvbf_sequences film;        /* copies of the first sequences for prediction */
+  dvbf_paths *reconstruction; /* of `film`, along the mean path, with every frame observed */
+  dvbf_paths *prediction;     /* from the first frames; NULL when nothing is left to predict */
+  size_t observed;            /* by the prediction */
+} dv_shown;
+
+/* Says what is left out and why. */
+dvbf_status dv_chapter_left_out(dvbf_page *page, const dv_chapter *c, const char *text, dvbf_error *error);
+
+/* The file figures/key-name with that extension. */
+void dv_chapter_figure_path(dv_path out, const dv_chapter *c, const char *name, const char *extension);
+/* Embeds a figure that was drawn with `drawn`. What cannot be drawn is left out with the reason, but a full
+ * disk or a lack of memory ends all. Of the chapter only name, key, figures and note are read. */
+dvbf_status dv_chapter_embed(dvbf_page *page, const dv_chapter *c, const char *name, dvbf_status drawn,
+                             const char *caption, const char *alternative, dvbf_error *error);
+
+dvbf_status dv_chapter_tables(dvbf_page *page, const dv_chapter *c, dvbf_error *error);
+dvbf_status dv_chapter_figures(dvbf_page *page, const dv_chapter *c, const dv_shown *shown,
+                               dvbf_error *error);
+
+/* The evaluation whose prediction error is shown, and the length of the training sequences when that is
+ * shorter than what is shown, else 0. */
+const dvbf_evaluation *dv_chapter_far(const dv_chapter *c);
+size_t dv_chapter_training_steps(const dv_chapter *c, const dv_shown *shown);
+
+#endif

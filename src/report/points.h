@@ -1,0 +1,32 @@
+/* Latent samples with the ground truth that belongs to each, in the form that figures and pages want. */
+#ifndef DV_POINTS_H
+#define DV_POINTS_H
+
+#include <dvbf/dvbf.h>
+
+typedef struct dv_column {
+  char name[40];
+  float *values; /* [count] */
+  bool cyclic;   /* an angle in radians */
+} dv_column;
+
+/* Columns: angles made of a sine and a cosine, the columns of the state, the number of the frame. */
+typedef struct dv_points {
+  size_t count, n_z, n_columns;
+  float *z; /* [count][n_z] */
+  dv_column *columns;
+} dv_points;
+
+/* One sample of the path through each sequence, without padding. Free with dv_points_free, also after a
+ * failure. */
+dvbf_status dv_points_sample(dv_points *out, const dvbf_model *model, const dvbf_data *data,
+                             const dvbf_sequences *sequences, uint64_t seed, unsigned threads,
+                             dvbf_error *error);
+void dv_points_free(dv_points *points);
+
+/* The first column whose name begins so; NULL when there is none. */
+const dv_column *dv_points_column(const dv_points *points, const char *prefix);
+/* The column of that name; NULL when there is none. */
+const dv_column *dv_points_named(const dv_points *points, const char *name);
+
+#endif
