@@ -75,8 +75,8 @@ int main(int count, char **arguments) {
   dv_run_backward(run);
   write_value(folder, "x", run, program.x);
   write_value(folder, "u", run, program.u);
-  write_value(folder, "noise.first", run, program.noise_first);
-  write_value(folder, "noise.w", run, program.noise);
+  write_value(folder, "noise.first", run, program.first.noise);
+  write_value(folder, "noise.w", run, program.later.noise);
   write_value(folder, "noise.v", run, program.noise_v);
   write_parameters(folder, &model->parameters, run->gradient);
   float terms[3];

@@ -50,7 +50,9 @@ static void numbers_text(cli_progress *progress, const dvbf_progress *report, ch
   char left[32], start[32] = "", valid[96] = "";
   time_text(report->seconds_left, left, sizeof left);
   if (report->start > 1) snprintf(start, sizeof start, "  start %u of %u", report->start, report->starts);
-  if (progress->validated)
+  if (progress->validated && isnan(progress->valid_prediction))
+    snprintf(valid, sizeof valid, "  valid %.1f", progress->valid_bound);
+  else if (progress->validated)
     snprintf(valid, sizeof valid, "  valid %.1f  prediction error %.3f", progress->valid_bound,
              progress->valid_prediction);
   snprintf(out, size, "%llu/%llu%s  %.0f/s  left %s  bound %.1f%s", (unsigned long long)report->update,

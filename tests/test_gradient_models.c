@@ -146,9 +146,9 @@ static double sum_of_log_sigma(fixture *f) {
   for (size_t i = 0; i < entries(p->z); i++) {
     size_t row = i / n; /* counted over the steps */
     double moved = dvbf_at(&f->worker.run, p->z)[i] - mean[i];
-    bool first = row < rows, used = first || dvbf_at(&f->worker.run, p->kl)[row - rows] != 0;
-    double eps =
-        first ? dvbf_at(&f->worker.run, p->noise_first)[i] : dvbf_at(&f->worker.run, p->noise)[i - rows * n];
+    bool first = row < rows, used = first || dvbf_at(&f->worker.run, p->kl)[row] != 0;
+    double eps = first ? dvbf_at(&f->worker.run, p->first.noise)[i]
+                       : dvbf_at(&f->worker.run, p->later.noise)[i - rows * n];
     if (used && row % rows < COUNT) sum += log(fabs(moved / eps));
   }
   free(mean);
@@ -436,6 +436,19 @@ static void deep_kalman_filters(void **state) {
   CHECK_ALL(cases);
 }
 
+static void autoencoders(void **state) {
+  (void)state;
+  static const model_case cases[] = {
+      {.name = "vae", .settings = "model=vae"},
+      {.name = "vae of 2 layers, ragged",
+       .settings = "model=vae layers=2",
+       .ragged = true,
+       .rows = COUNT + 1},
+      {.name = "vae, gaps", .settings = "model=vae mask-input=dimension sigma=state", .n_u = 2, .gaps = true},
+  };
+  CHECK_ALL(cases);
+}
+
 /* Without filter dropout all z come from q at once; step by step, which a vanishing share of dropout asks
  * for, gives the same. */
 static void dkf_at_once_is_step_by_step(void **state) {
@@ -528,6 +541,7 @@ int main(void) {
       cmocka_unit_test(shapes),
       cmocka_unit_test(masks),
       cmocka_unit_test(deep_kalman_filters),
+      cmocka_unit_test(autoencoders),
       cmocka_unit_test(dkf_at_once_is_step_by_step),
       cmocka_unit_test(relu),
       cmocka_unit_test(padding_changes_nothing),

@@ -62,7 +62,7 @@ static void every_preset_makes_a_model(void **state) {
     begin(&f, "");
     if (dvbf_settings_preset(settings, dvbf_preset_name(i, NULL), &error)) fail_msg("%s", error.message);
     if (dv_model_new(&m, settings, NULL, &f.sequences, 1, &error)) fail_msg("%s", error.message);
-    assert_int_equal(m->settings->model, strstr(dvbf_preset_name(i, NULL), "dkf") ? DV_DKF : DV_DVBF);
+    assert_string_equal(m->type->name, strstr(dvbf_preset_name(i, NULL), "dkf") ? "dkf" : "dvbf");
     dvbf_model_free(m);
     dvbf_settings_free(settings);
     end(&f);
@@ -80,20 +80,70 @@ static void dkf_refusals(void **state) {
   begin(&f, "model=dkf");
   dvbf_data data = {.train = f.sequences, .valid = f.sequences, .test = f.sequences};
   assert_int_equal(dvbf_train_with(&m, &own, f.model->settings_object, &data, NULL, &error), DVBF_ARGUMENT);
-  assert_non_null(strstr(error.message, "\"own\"; model = dvbf can"));
+  assert_non_null(strstr(error.message, "\"own\"; model = dvbf does"));
   if (dvbf_model_save(f.model, path, &error)) fail_msg("%s", error.message);
   error = (dvbf_error){0};
   assert_int_equal(dvbf_model_load_with(&m, &own, path, &error), DVBF_ARGUMENT);
-  assert_non_null(strstr(error.message, "\"own\"; model = dvbf can"));
+  assert_non_null(strstr(error.message, "\"own\"; model = dvbf does"));
   assert_null(m);
   assert_int_equal(dvbf_filter_memsize(&size, f.model, 4, &error), DVBF_ARGUMENT);
   assert_non_null(strstr(error.message, "frames after t"));
   end(&f);
 }
 
+/* Another frame changes its own z and no other. */
+static void vae_knows_no_time(void **state) {
+  (void)state;
+  fixture f;
+  begin(&f, "model=vae");
+  free(trained(&f, 1, 3));
+  dvbf_paths *paths = infer(f.model, &f.sequences, 1, STEPS);
+  f.sequences.x[2 * N_X] += 1; /* of the first sequence */
+  dvbf_paths *others = infer(f.model, &f.sequences, 1, STEPS);
+  for (size_t t = 0; t < STEPS; t++) {
+    const float *a = paths->z + t * paths->n_z, *b = others->z + t * paths->n_z;
+    assert_int_equal(memcmp(a, b, paths->n_z * sizeof *a) == 0, t != 2);
+  }
+  dvbf_paths_free(paths);
+  dvbf_paths_free(others);
+  end(&f);
+}
+
+/* Frames alone are sequences of one step, which other models refuse. */
+static void vae_takes_single_frames(void **state) {
+  (void)state;
+  fixture f;
+  dvbf_error error = {0};
+  begin(&f, "model=vae updates=3");
+  dvbf_sequences frames = f.sequences;
+  frames.count *= frames.steps;
+  frames.steps = 1;
+  frames.length = NULL;
+  dvbf_data data = {.train = frames, .valid = frames, .test = frames};
+  dvbf_model *m = NULL;
+  if (dvbf_train(&m, f.model->settings_object, &data, NULL, &error)) fail_msg("%s", error.message);
+  dvbf_settings *filter = NULL;
+  dvbf_estimates *estimates = NULL;
+  assert_int_equal(dvbf_settings_new(&filter, "filter", &error), DVBF_OK);
+  if (dvbf_estimate(&estimates, m, &frames, filter, &error)) fail_msg("%s", error.message);
+  assert_int_equal(estimates->count, frames.count);
+  for (size_t i = 0; i < frames.count * estimates->n_z; i++) assert_true(estimates->z_std[i] > 0);
+  dvbf_estimates_free(estimates);
+  dvbf_settings_free(filter);
+  dvbf_model_free(m);
+  dvbf_settings *settings = make_settings("model=dvbf updates=3 initial-frames=1");
+  m = NULL;
+  assert_int_equal(dvbf_train(&m, settings, &data, NULL, &error), DVBF_FORMAT);
+  assert_non_null(strstr(error.message, "at least 2"));
+  dvbf_settings_free(settings);
+  end(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(dkf_sees_the_observed_frames_alone),
+      cmocka_unit_test(vae_knows_no_time),
+      cmocka_unit_test(vae_takes_single_frames),
       cmocka_unit_test(dkf_settings),
       cmocka_unit_test(every_preset_makes_a_model),
       cmocka_unit_test(dkf_refusals),

@@ -126,12 +126,17 @@ typedef struct dvbf_train_options {
 DVBF_API dvbf_status dvbf_train(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
                                 const dvbf_train_options *options, dvbf_error *error);
 
-/* Trains a dvbf with a transition of one's own, made with <dvbf/graph.h>; a dkf takes none. It must outlive
- * the model. */
+/* Trains a model with a transition of one's own, made with <dvbf/graph.h>; models that take none refuse it.
+ * It must outlive the model. */
 struct dvbf_transition;
 DVBF_API dvbf_status dvbf_train_with(dvbf_model **out, const struct dvbf_transition *transition,
                                      const dvbf_settings *settings, const dvbf_data *data,
                                      const dvbf_train_options *options, dvbf_error *error);
+/* Trains a model of one's own, in place of that of the setting `model`. It must outlive the model. */
+struct dvbf_model_class;
+DVBF_API dvbf_status dvbf_train_own(dvbf_model **out, const struct dvbf_model_class *own,
+                                    const dvbf_settings *settings, const dvbf_data *data,
+                                    const dvbf_train_options *options, dvbf_error *error);
 
 /* ---- Evaluation -----------------------------------------------------------------------------------------
  */

@@ -279,6 +279,78 @@ DVBF_API void *dvbf_remember(dvbf_graph *g, const void *content, size_t size);
 DVBF_API dvbf_status dvbf_model_load_with(dvbf_model **out, const dvbf_transition *transition,
                                           const char *path, dvbf_error *error);
 
+/* ---- Models ---------------------------------------------------------------------------------------------
+ */
+
+/* What a model draws at every step: from q where x is seen, from the prior where not. */
+typedef struct dvbf_drawn {
+  dvbf_value value; /* [steps][rows][n] */
+  dvbf_value head;  /* (mu, ln sigma) of q, [steps or fewer][rows][2n]; none: all is from the prior */
+  dvbf_value noise; /* [steps][rows][n] standard normal */
+  dvbf_value use;   /* [steps][rows][1], 0 where it is from the prior; none: always from q */
+  dvbf_value prior; /* (mu, ln sigma), [steps][rows][2n]; none: N(0, I) */
+} dvbf_drawn;
+
+/* A model's equations for sequences of T steps. The recorder of a model finds the inputs here and puts its
+ * results beside them; what it does not have stays none. */
+typedef struct dvbf_program {
+  dvbf_graph *graph;
+  int steps, rows; /* T, and sequences of a shard */
+  int observe;     /* frames that may be seen: x of later steps is not to be used; 0: none */
+  bool mean_v;     /* v stays at its mean */
+  bool given_v;    /* v is an input */
+  bool gaps;       /* frames may be seen in part */
+  bool one_x;      /* the same for all rows */
+  int rank;        /* of the plane of x that is read, through plane_in and plane_out; 0: all of x */
+  /* Inputs. */
+  dvbf_value x;      /* [T][rows][n_x], or [T][1][n_x] */
+  dvbf_value u;      /* [T][rows][n_u] or none */
+  dvbf_value mask;   /* [T][rows][1], 1 where any of x is observed */
+  dvbf_value seen;   /* [T][rows][n_x], 1 for each value that is observed; none where nobody asks */
+  dvbf_value weight; /* [1][rows][1], 0 for rows that fill up a shard */
+  /* Results: z must be written, kl unless the model has none. */
+  dvbf_value z;            /* [T][rows][n_z] */
+  dvbf_value kl;           /* [T][rows][1] of what is drawn at each step */
+  dvbf_drawn first, later; /* at step 0, and at steps 1 .. T - 1 */
+  dvbf_value v, noise_v;   /* universal parameters [1][1][n_v] where they are given, else their noise */
+  dvbf_value plane_in, plane_out; /* [n_x][rank] and [rank][hidden], each in one row */
+  /* The emission's, which the library records. */
+  dvbf_value output;   /* [T][rows][n_x]: means or, by the density, what gives them */
+  dvbf_value shape[2]; /* further parameters of the density: one frame for all, or one for each */
+  dvbf_value ln_p;     /* [T][rows][1] */
+} dvbf_program;
+
+/* A model: how z follows from x and u. The emission, the bound, training and inference are the library's. */
+typedef struct dvbf_model_class {
+  const char *name; /* as in --model */
+  void *user_data;
+  bool timeless;         /* frames are not joined by time: a sequence may have one step */
+  bool takes_transition; /* a dvbf_transition can be plugged in */
+  const char
+      *no_filter; /* why it cannot filter, where `step` is NULL: the end of "a NAME cannot filter: ..." */
+  /* Dimension of the innovation w; NULL: there is none, and z itself is drawn. */
+  int (*innovations)(const struct dvbf_model_class *self, const dvbf_settings *settings);
+  /* Frames that z_1 is made from; NULL or 0: any number. Frames that must be seen before anything can be
+   * predicted; NULL: 1. */
+  int (*start_frames)(const struct dvbf_model_class *self, const dvbf_settings *settings);
+  int (*frames_needed)(const struct dvbf_model_class *self, const dvbf_settings *settings);
+  /* Whether rows of a program share what is drawn, as one v; NULL: they do not. */
+  bool (*rows_share)(const struct dvbf_model_class *self, const dvbf_settings *settings);
+  /* Settles what depends on the training data, of so many steps; may be NULL. */
+  dvbf_status (*settle)(const struct dvbf_model_class *self, dvbf_settings *settings, size_t steps,
+                        dvbf_error *error);
+  /* Record: a whole sequence; z[0] from all frames of the program; z[1] from z[0], u[0] and x[1]; z[1] from
+   * z[0], u[0] and a given later.value, which it makes. All but the first may be NULL. */
+  void (*whole)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
+  void (*start)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
+  void (*step)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
+  void (*move)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
+} dvbf_model_class;
+
+/* Loads a model of one's own (dvbf_train_own of <dvbf/dvbf.h>). It must outlive the model. */
+DVBF_API dvbf_status dvbf_model_load_own(dvbf_model **out, const dvbf_model_class *own, const char *path,
+                                         dvbf_error *error);
+
 #ifdef __cplusplus
 }
 #endif

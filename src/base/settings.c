@@ -35,6 +35,14 @@ typedef struct entry {
 #define TEXT(field, name, initial, group, help)                                                              \
   {name, initial, NULL, group, help, KIND_TEXT, offsetof(STRUCT, field) + BEGIN, 0, 0},
 
+/* "|dvbf|dkf..." */
+#define MODEL(object, name) "|" name
+static const char models[] =
+#include "base/models.def"
+    ;
+#undef MODEL
+#define MODELS (models + 1)
+
 /* "|gaussian|bernoulli..." */
 #define DENSITY(object, name) "|" name
 static const char densities[] =

@@ -6,7 +6,6 @@
 #include <dvbf/core.h>
 
 /* Choices, in the order of the .def file. */
-enum { DV_DVBF, DV_DKF };
 enum { DV_LOCALLY_LINEAR, DV_LINEAR, DV_MLP_TRANSITION };
 enum { DV_BAYESIAN, DV_POINT };
 enum { DV_PER_UPDATE, DV_PER_STEP };

@@ -179,12 +179,10 @@ static dvbf_status check_sizes(const dvbf_sequences *s, const char *where, const
   if (!s->count || !s->n_x || (!s->x && !s->source))
     return dv_fail(error, DVBF_FORMAT,
                    "%.200s: %sx is empty; at least one sequence with one column is needed", where, prefix);
-  if (s->steps < 2 || s->steps > UINT32_MAX || s->count > UINT32_MAX)
-    return dv_fail(
-        error, DVBF_FORMAT,
-        "%.200s: %sx has %zu sequences of %zu steps; a sequence needs at least 2 steps, and neither "
-        "number may pass 4294967295",
-        where, prefix, s->count, s->steps);
+  if (s->steps < 1 || s->steps > UINT32_MAX || s->count > UINT32_MAX)
+    return dv_fail(error, DVBF_FORMAT,
+                   "%.200s: %sx has %zu sequences of %zu steps; both numbers must be in [1, 4294967295]",
+                   where, prefix, s->count, s->steps);
   if ((s->n_u && !s->u) || (s->n_s && !s->state))
     return dv_fail(error, DVBF_FORMAT,
                    "%.200s: %s%s has columns but no values; set its width to 0 or fill it", where, prefix,

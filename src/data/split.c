@@ -18,10 +18,11 @@ static dvbf_status part_of(dvbf_sequences *to, const dvbf_sequences *all, size_t
   return dv_fail_memory(error, "splitting data");
 }
 
-/* Adds steps first .. first + steps - 1 of a sequence; what is shorter than a step is left out. */
+/* Adds steps first .. first + steps - 1 of a sequence. A single step is left out unless no
+ * sequence has more. */
 static void add_piece(dvbf_sequences *to, const dvbf_sequences *all, size_t sequence, size_t first,
                       size_t steps) {
-  if (steps < 2) return;
+  if (steps < 1 || (steps < 2 && all->steps > 1)) return;
   to->start[to->count] = dvbf_sequence_start(all, sequence) + first;
   to->length[to->count++] = (uint32_t)steps;
   if (steps > to->steps) to->steps = steps;

@@ -44,7 +44,7 @@ static dvbf_status run(job *j, const dvbf_model *m, size_t particles, dv_pool *p
 
 dvbf_status dv_likelihoods_of(dv_likelihoods *out, const dvbf_model *m, const dvbf_sequences *s,
                               size_t particles, uint64_t seed, dv_pool *pool, dvbf_error *error) {
-  bool filter = m->settings->model == DV_DVBF;
+  bool filter = dv_model_can_filter(m);
   *out = (dv_likelihoods){dv_calloc(s->count, sizeof *out->importance),
                           filter ? dv_calloc(s->count, sizeof *out->particle) : NULL};
   if (!out->importance || (filter && !out->particle)) return dv_fail_memory(error, "measuring likelihoods");

@@ -9,7 +9,7 @@
  * for each sequence, so that KL(q(v) || p(v)) / N is still to be taken off. */
 typedef struct dv_likelihoods {
   double *importance; /* [count] from whole paths */
-  double *particle;   /* [count] from a particle filter; NULL in a dkf */
+  double *particle;   /* [count] from a particle filter; NULL for a model that cannot filter */
 } dv_likelihoods;
 
 /* Free with dv_likelihoods_free, also after a failure. */

@@ -48,14 +48,14 @@ static void collect(void *user, const dv_worker *w, size_t shard, size_t first, 
   collection *c = user;
   dv_paths *out = c->paths;
   const dvbf_real *z = dvbf_at(run, p->z), *output = dvbf_at(run, p->output), *ln_p = dvbf_at(run, p->ln_p);
-  const dvbf_real *kl_first = dvbf_at(run, p->kl_first), *kl = dvbf_at(run, p->kl);
+  const dvbf_real *kl = dvbf_at(run, p->kl);
   for (int r = 0; r < count; r++)
     for (int t = 0; t < p->steps; t++) {
       size_t to = (first + (size_t)r) * out->steps + (size_t)t, from = (size_t)t * p->rows + r;
       for (size_t i = 0; i < out->n_z; i++) out->z[to * out->n_z + i] = (float)z[from * out->n_z + i];
       if (out->x) dv_model_unscale(c->model, output + from * out->n_x, out->x + to * out->n_x);
       out->log_likelihood[to] = (double)ln_p[from] + dv_frame_jacobian(c->model, c->jacobian, p, run, t, r);
-      out->kl[to] = t ? (double)kl[from - (size_t)p->rows] : (double)kl_first[r];
+      out->kl[to] = (double)kl[from];
     }
 }
 

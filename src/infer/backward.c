@@ -24,7 +24,8 @@ dvbf_status dv_backward_init(dv_backward *b, const dv_particles *p, size_t paths
   const dvbf_model *m = p->model;
   size_t n = (size_t)m->n_z;
   *b = (dv_backward){.paths = paths};
-  b->dense = m->transition == dv_transition_of(m->settings) && m->n_w == m->n_z;
+  b->dense = m->type->move && m->transition == dv_transition_of(m->settings) && m->n_w == m->n_z;
+  b->timeless = m->type->timeless;
   b->at = dv_calloc(paths, sizeof *b->at);
   b->moved = dv_calloc(p->count, n * sizeof *b->moved);
   b->inverse = dv_calloc(p->count, n * n * sizeof *b->inverse);
@@ -36,6 +37,7 @@ dvbf_status dv_backward_init(dv_backward *b, const dv_particles *p, size_t paths
   if (!b->at || !b->moved || !b->inverse || !b->log_scale || !b->log_weight || !b->weight || !b->apart ||
       !b->order)
     return dv_fail(error, DVBF_MEMORY, "out of memory for %zu paths; fewer need less", paths);
+  if (!b->dense) return DVBF_OK;
   dvbf_status status = dv_program_record_move(&b->program, (dvbf_model *)m, (int)p->count, error);
   if (!status) status = dv_worker_init(&b->worker, m, &b->program, NULL, error);
   b->worker.run.conditions = &p->conditions;
@@ -63,7 +65,7 @@ void dv_backward_clear(dv_backward *b) {
 static const dvbf_real *move(dv_backward *b, dv_particles *p, size_t t, int k) {
   const dv_program *g = &b->program;
   size_t n_z = (size_t)p->model->n_z, n_w = (size_t)p->model->n_w;
-  dvbf_real *w = dvbf_at(&b->worker.run, g->w);
+  dvbf_real *w = dvbf_at(&b->worker.run, g->later.value);
   dvbf_sequences view = dv_view(&p->sequence, t, 2);
   memset(w, 0, p->count * n_w * sizeof *w);
   for (size_t r = 0; k >= 0 && r < p->count; r++) w[r * n_w + (size_t)k] = 1;
@@ -173,6 +175,11 @@ void dv_backward_draw(dv_backward *b, dv_particles *p, dvbf_real *z) {
     dv_particles_universal(p, t);
     bool dense = b->dense && find_density(b, p, t);
     random = dv_random_at(p->seed, DV_STREAM_PARTICLES, 3, (uint32_t)t);
+    if (b->timeless) {
+      dv_resample(p->weight + t * p->count, p->count, dv_random_uniform(&random), b->at, b->paths);
+      put(b, p, t, z);
+      continue;
+    }
     for (size_t i = 0; i < b->paths; i++)
       b->at[i] = dense ? draw_parent(b, p, t, b->at[i], dv_random_uniform(&random))
                        : p->parent[(t + 1) * p->count + b->at[i]];

@@ -5,7 +5,8 @@
 #include "infer/particles.h"
 
 typedef struct dv_backward {
-  bool dense; /* p(z_{t+1} | z_t) is known: z_{t+1} = m(z_t) + C(z_t) w with a square C */
+  bool dense;    /* p(z_{t+1} | z_t) is known: z_{t+1} = m(z_t) + C(z_t) w with a square C */
+  bool timeless; /* z_{t+1} does not depend on z_t: each step is drawn for itself */
   dv_program program;
   dv_worker worker;
   size_t paths;

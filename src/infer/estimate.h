@@ -7,7 +7,7 @@
 /* Samples of the recognition model where x is seen and of the prior where not. */
 dvbf_status dv_estimate_samples(dvbf_estimates *out, const dv_request *request, dv_pool *pool,
                                 dvbf_error *error);
-/* Weighted samples: of a particle filter and smoother, or in a dkf of whole paths from its q. */
+/* Weighted samples: of a particle filter and smoother, or of whole paths where the model cannot filter. */
 dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *request, dv_pool *pool,
                                   dvbf_error *error);
 

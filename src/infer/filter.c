@@ -80,13 +80,10 @@ static dvbf_status lay_out(dvbf_filter **out, block *b, const dvbf_model *model,
   dvbf_model *m = (dvbf_model *)model; /* recording only looks up the parameters of a complete model */
   if (samples < 1 || samples > 65536)
     return dv_fail(error, DVBF_ARGUMENT, "samples = %zu: must be in [1, 65536]; 16 works well", samples);
-  const dv_train_settings *s = model->settings;
-  if (s->model != DV_DVBF)
-    return dv_fail(error, DVBF_ARGUMENT,
-                   "a dkf cannot filter online: its q(z_t) needs the frames after t; model = dvbf can");
-  int frames = (int)(s->initial_frames ? s->initial_frames
-                                       : s->predict_from); /* a recurrent network takes any number */
-  dvbf_status status = dv_program_record_start(&start, m, (int)samples, frames, 0, error);
+  dvbf_status status = dv_model_needs_filter(model, "", error);
+  if (status) return status;
+  int asked = dv_model_start_frames(model), frames = asked ? asked : (int)model->settings->predict_from;
+  status = dv_program_record_start(&start, m, (int)samples, frames, 0, error);
   if (!status) status = dv_program_record_step(&step, m, (int)samples, plane->rank, DV_ONE_X, error);
   if (!status) *out = place(b, model, samples, frames, &start, &step, plane);
   dv_program_clear(&start);

@@ -32,8 +32,8 @@ static dvbf_status allocate(dv_particles *p, dvbf_error *error) {
 dvbf_status dv_particles_init(dv_particles *p, const dvbf_model *model, const dvbf_sequences *s, size_t count,
                               int initial, dvbf_error *error) {
   dvbf_model *m = (dvbf_model *)model; /* recording only looks up the parameters of a complete model */
-  int64_t asked = model->settings->initial_frames;
-  int frames = asked && asked < initial ? (int)asked : initial, flags = DV_PARTICLES | dv_gaps_of(s);
+  int asked = dv_model_start_frames(model);
+  int frames = asked && asked < initial ? asked : initial, flags = DV_PARTICLES | dv_gaps_of(s);
   *p = (dv_particles){.model = model, .count = count, .most = s->steps};
   p->jacobian = dv_model_log_jacobian(model);
   dvbf_status status = dv_program_record_start(&p->start_program, m, (int)count, frames, flags, error);

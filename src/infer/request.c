@@ -113,14 +113,12 @@ static void take_all(dv_request *q, const dvbf_sequences *s) {
 
 static dvbf_status make_filter(dv_request *q, const dvbf_sequences *s, const dv_filter_settings *o,
                                dvbf_error *error) {
-  const dv_train_settings *m = q->model->settings;
-  if (m->model != DV_DVBF)
-    return dv_fail(
-        error, DVBF_ARGUMENT,
-        "a dkf cannot filter: its q(z_t) needs the frames after t; smooth takes them into account");
+  dvbf_status status = dv_model_needs_filter(q->model, ", and smooth works with any", error);
+  if (status) return status;
   take_all(q, s);
   /* A recurrent network would take all frames: the filter gives it as many as prediction starts from. */
-  if (!m->initial_frames && m->predict_from < q->steps) q->initial = (int)m->predict_from;
+  int64_t from = q->model->settings->predict_from;
+  if (!dv_model_start_frames(q->model) && from < q->steps) q->initial = (int)from;
   q->samples = (size_t)o->samples;
   q->particles = (int)o->particles;
   q->weighted = o->particles;

@@ -99,9 +99,9 @@ static size_t block_of(const dv_request *q) {
 }
 
 static int rows_of(const dv_request *q, size_t block) {
-  const dv_train_settings *s = q->model->settings;
-  bool bayesian = s->model == DV_DVBF && s->universal == DV_BAYESIAN;
-  size_t rows = bayesian ? block : block * q->samples;
+  const dvbf_model_class *type = q->model->type;
+  bool share = type->rows_share && type->rows_share(type, q->model->settings_object);
+  size_t rows = share ? block : block * q->samples;
   return rows < MOST_ROWS ? (int)rows : MOST_ROWS;
 }
 

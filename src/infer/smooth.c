@@ -1,7 +1,8 @@
 /* Estimates from weighted samples; a worker takes a sequence at a time.
  *
  *   filter   at each step, samples of the particles by weight: each step's samples stand for themselves
- *   smooth   paths drawn backwards from the particles; in a dkf whole paths by weight */
+ *   smooth   paths drawn backwards from the particles; where the model cannot filter, whole paths by weight
+ */
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -17,7 +18,7 @@
 typedef struct sampler {
   dv_particles particles;
   dv_backward backward;
-  dv_importance importance; /* of a dkf, instead of both */
+  dv_importance importance; /* instead of both, where the model cannot filter */
   double *weight;           /* [particles] of it */
   dv_program program;       /* the emission, for one step of all samples */
   dv_worker emission;
@@ -33,8 +34,9 @@ typedef struct job {
   sampler *list; /* [workers] */
 } job;
 
-static bool is_dkf(const dv_request *q) {
-  return q->model->settings->model == DV_DKF;
+/* A model that cannot filter has whole paths weighed instead. */
+static bool whole_paths(const dv_request *q) {
+  return !dv_model_can_filter(q->model);
 }
 
 /* ---- Samples of one sequence, into w->z ---- */
@@ -61,7 +63,7 @@ static void choose_paths(sampler *w, const dv_request *q, uint64_t seed) {
 }
 
 static void sample(sampler *w, const dv_request *q, size_t i) {
-  if (is_dkf(q)) {
+  if (whole_paths(q)) {
     dv_importance_run(&w->importance, &q->frames, i, q->seed);
     choose_paths(w, q, dv_sequence_seed(q->seed, i));
     return;
@@ -105,7 +107,7 @@ static void run_sequences(void *user, int number) {
 
 static dvbf_status init_sampling(sampler *w, const dv_request *q, dvbf_error *error) {
   size_t count = (size_t)q->particles;
-  if (is_dkf(q)) return dv_importance_init(&w->importance, q->model, &q->frames, count, true, error);
+  if (whole_paths(q)) return dv_importance_init(&w->importance, q->model, &q->frames, count, true, error);
   dvbf_status status = dv_particles_init(&w->particles, q->model, &q->frames, count, q->initial, error);
   if (!status && q->smooth) status = dv_backward_init(&w->backward, &w->particles, q->samples, error);
   return status;

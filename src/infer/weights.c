@@ -37,20 +37,24 @@ static const dvbf_real *row_of(const dvbf_run *run, dvbf_value value, int t, int
   return dvbf_at(run, dvbf_steps(value, t, 1)) + (size_t)r * (size_t)value.cols;
 }
 
+/* ln prior - ln q of row r of step t of what is drawn; 0 where it comes from the prior. */
+static double log_ratio(const dvbf_drawn *d, const dvbf_run *run, const dvbf_model *m, int t, int r) {
+  int n = d->value.cols;
+  bool from_q =
+      d->head.buffer >= 0 && t < d->head.steps && (d->use.buffer < 0 || *row_of(run, d->use, t, r) > 0);
+  if (!from_q) return 0;
+  const dvbf_real *value = row_of(run, d->value, t, r);
+  double prior =
+      d->prior.buffer < 0 ? log_standard(value, n) : log_state(m, value, row_of(run, d->prior, t, r), n);
+  return prior - log_q(m, row_of(run, d->head, t, r), row_of(run, d->noise, t, r), n);
+}
+
 double dv_log_ratio_first(const dv_program *p, const dvbf_run *run, const dvbf_model *m, int r) {
-  if (p->head_first.buffer < 0) return 0;
-  dvbf_value first = m->n_w ? p->w_first : p->z;
-  return log_standard(row_of(run, first, 0, r), m->n_z) -
-         log_q(m, row_of(run, p->head_first, 0, r), row_of(run, p->noise_first, 0, r), m->n_z);
+  return log_ratio(&p->first, run, m, 0, r);
 }
 
 double dv_log_ratio(const dv_program *p, const dvbf_run *run, const dvbf_model *m, int t, int r) {
-  bool from_q = p->head.buffer >= 0 && t<p->head.steps && * row_of(run, p->mask, t + 1, r)> 0;
-  if (!from_q) return 0;
-  int n = m->n_w ? m->n_w : m->n_z;
-  double prior = m->n_w ? log_standard(row_of(run, p->w, t, r), n)
-                        : log_state(m, row_of(run, p->z, t + 1, r), row_of(run, p->prior, t, r), n);
-  return prior - log_q(m, row_of(run, p->head, t, r), row_of(run, p->noise, t, r), n);
+  return log_ratio(&p->later, run, m, t, r);
 }
 
 double dv_frame_jacobian(const dvbf_model *m, double whole, const dv_program *p, const dvbf_run *run, int t,

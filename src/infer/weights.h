@@ -4,10 +4,9 @@
 
 #include "model/model.h"
 
-/* ln p(w_1) - ln q(w_1) of row r; of z_1 in a dkf. */
+/* ln p - ln q of what row r draws at the first step: w_1, or z_1 where there is no w. */
 double dv_log_ratio_first(const dv_program *program, const dvbf_run *run, const dvbf_model *model, int r);
-/* ln p(w_t) - ln q(w_t) of the step from t; in a dkf ln p(z_{t+1} | z_t) - ln q(z_{t+1}). 0 where w comes
- * from the prior. */
+/* The same of the step from t: w_t, or z_{t+1} given z_t. 0 where it comes from the prior. */
 double dv_log_ratio(const dv_program *program, const dvbf_run *run, const dvbf_model *model, int t, int r);
 
 /* What scaling adds to ln p of frame t of row r; 0 where it is not seen. `whole` is that of a whole frame. */

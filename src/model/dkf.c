@@ -12,28 +12,30 @@
 #include <math.h>
 
 /* (mu_q, ln sigma_q) of every frame that may be seen, [observe][rows][2 n_z]. */
-static dvbf_value recognition(dv_program *p, const dvbf_model *m, int observe) {
-  dv_birnn net = dv_birnn_on(p, m, "recognition", observe, true);
+static dvbf_value recognition(dv_program *p, const dvbf_model *m) {
+  dv_birnn net = dv_birnn_on(p, m, "recognition", p->observe, true);
   net.layers = (int)m->settings->layers;
   dv_birnn_states states = dv_record_birnn(p->graph, &net);
-  dvbf_value head = dvbf_slab(p->graph, observe, 2 * m->n_z);
+  dvbf_value head = dvbf_slab(p->graph, p->observe, 2 * m->n_z);
   dv_record_birnn_output(p->graph, &net, &states, head);
   return head;
 }
 
 /* z_1 ~ q(z_1), with its KL to N(0, I). */
 static void first_state(dv_program *p, const dvbf_model *m, dvbf_value head) {
-  p->kl_first = dvbf_slab(p->graph, 1, 1);
-  p->noise_first = dvbf_slab_constant(p->graph, 1, m->n_z);
-  p->head_first = head.steps ? dvbf_steps(head, 0, 1) : DVBF_NONE;
-  dvbf_innovation first = {.w = dvbf_steps(p->z, 0, 1),
-                           .kl = p->kl_first,
-                           .head = p->head_first,
-                           .noise = p->noise_first,
+  p->first = (dvbf_drawn){.value = dvbf_steps(p->z, 0, 1),
+                          .head = head.steps ? dvbf_steps(head, 0, 1) : DVBF_NONE,
+                          .noise = dvbf_slab_constant(p->graph, 1, m->n_z),
+                          .use = DVBF_NONE,
+                          .prior = DVBF_NONE};
+  dvbf_innovation first = {.w = p->first.value,
+                           .kl = dvbf_steps(p->kl, 0, 1),
+                           .head = p->first.head,
+                           .noise = p->first.noise,
                            .use = DVBF_NONE,
                            .low = m->settings->log_sigma_min,
                            .high = m->settings->log_sigma_max};
-  dvbf_noise(p->graph, p->noise_first, false);
+  dvbf_noise(p->graph, p->first.noise, false);
   dvbf_innovation_step(p->graph, &first, -1);
 }
 
@@ -81,25 +83,26 @@ static bool all_from_q(const dv_program *p, const dv_train_settings *s) {
   return dv_graph_training(p->graph) && !p->gaps && s->filter_dropout <= 0 && s->filter_dropout_end <= 0;
 }
 
-static void later_states(dv_program *p, const dvbf_model *m, dvbf_value head, int observe) {
+static void later_states(dv_program *p, const dvbf_model *m, dvbf_value head) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
-  int steps = p->steps - 1, seen = observe > 1 ? observe - 1 : 0;
+  int steps = p->steps - 1, seen = p->observe > 1 ? p->observe - 1 : 0;
   transition f = make_transition(p, m);
-  p->kl = dvbf_slab(g, steps, 1);
-  p->noise = dvbf_slab_constant(g, steps, m->n_z);
-  p->head = seen ? dvbf_steps(head, 1, seen) : DVBF_NONE;
-  p->prior = f.output.out;
-  dvbf_state state = {.z = dvbf_steps(p->z, 1, steps),
-                      .kl = p->kl,
-                      .q = p->head,
-                      .p = f.output.out,
-                      .noise = p->noise,
-                      .use = dvbf_slab_constant(g, steps, 1),
+  p->later = (dvbf_drawn){.value = dvbf_steps(p->z, 1, steps),
+                          .head = seen ? dvbf_steps(head, 1, seen) : DVBF_NONE,
+                          .noise = dvbf_slab_constant(g, steps, m->n_z),
+                          .use = dvbf_slab_constant(g, steps, 1),
+                          .prior = f.output.out};
+  dvbf_state state = {.z = p->later.value,
+                      .kl = dvbf_steps(p->kl, 1, steps),
+                      .q = p->later.head,
+                      .p = p->later.prior,
+                      .noise = p->later.noise,
+                      .use = p->later.use,
                       .seen = seen,
                       .low = s->log_sigma_min,
                       .high = s->log_sigma_max};
-  dvbf_noise(g, p->noise, false);
+  dvbf_noise(g, p->later.noise, false);
   dvbf_filter_use(g, state.use, dvbf_steps(p->mask, 1, steps));
   if (all_from_q(p, s)) {
     dvbf_state_sample(g, &state, -1);
@@ -119,8 +122,20 @@ static void later_states(dv_program *p, const dvbf_model *m, dvbf_value head, in
   dvbf_state_kl(g, &state);
 }
 
-void dv_record_dkf(dv_program *p, const dvbf_model *m, int observe) {
-  dvbf_value head = observe ? recognition(p, m, observe) : DVBF_NONE;
+static void record(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+  (void)self;
+  dvbf_value head = p->observe ? recognition(p, m) : DVBF_NONE;
   first_state(p, m, head);
-  later_states(p, m, head, observe);
+  later_states(p, m, head);
 }
+
+/* q(z_t) has a head for each of any number of frames, so its network is recurrent. */
+static dvbf_status settle(const dvbf_model_class *self, dvbf_settings *settings, size_t steps,
+                          dvbf_error *error) {
+  (void)self, (void)steps;
+  bool recurrent = dv_settings_train(settings, NULL)->initial != DV_INITIAL_MLP;
+  return recurrent ? DVBF_OK : dvbf_settings_set(settings, "initial", "birnn", error);
+}
+
+const dvbf_model_class dv_model_dkf = {
+    .name = "dkf", .no_filter = "its q(z_t) needs the frames after t", .settle = settle, .whole = record};

@@ -9,6 +9,7 @@
 #include "model/model.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static double first_normal(size_t k, void *random) {
   dv_random r = dv_random_at(*(uint64_t *)random, DV_STREAM_INITIALISE, UINT32_MAX, (uint32_t)k);
@@ -67,7 +68,8 @@ static void read_plane(dv_program *p, dvbf_layer *l) {
   dvbf_keep(g, p->plane_out);
 }
 
-void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
+/* Recognition and transition: z[1 .. T-1] and their kl. */
+static void dynamics(dv_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   int steps = p->steps - 1, n = (int)s->hidden;
@@ -86,10 +88,7 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
                                    .u = p->u,
                                    .w = dvbf_slab(g, steps, m->n_w),
                                    .v = universal(p, m)};
-  p->kl = dvbf_slab(g, steps, 1);
-  p->noise = noise;
-  p->head = head;
-  p->w = values.w;
+  p->later = (dvbf_drawn){.value = values.w, .head = head, .noise = noise, .use = use, .prior = DVBF_NONE};
 
   dv_stack inner = dv_hidden(g, s, "recognition", steps, (dvbf_first){0},
                              (dv_dense_in[4]){{"x", x_next, 1 / sqrt(m->x_spread), false},
@@ -99,7 +98,7 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
   dvbf_layer outer = dv_dense(g, "recognition.output", head, DVBF_LINEAR, (dvbf_first){0},
                               (dv_dense_in[4]){{"h", dv_stack_top(&inner), 0.1 / sqrt(n), true}});
   dvbf_innovation innovation = {.w = values.w,
-                                .kl = p->kl,
+                                .kl = dvbf_steps(p->kl, 1, steps),
                                 .head = head,
                                 .noise = noise,
                                 .use = use,
@@ -120,21 +119,83 @@ void dv_record_dynamics(dv_program *p, const dvbf_model *m) {
   }
 }
 
-void dv_record_move(dv_program *p, const dvbf_model *m) {
-  p->w = dvbf_slab_constant(p->graph, p->steps - 1, m->n_w);
+static void whole(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+  (void)self;
+  dv_record_initial(p, m);
+  dynamics(p, m);
+}
+
+static void start(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+  (void)self;
+  dv_record_initial(p, m);
+}
+
+static void step(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+  (void)self;
+  dynamics(p, m);
+}
+
+static void move(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+  (void)self;
   dvbf_transition_values values = {.steps = p->steps - 1,
                                    .n_z = m->n_z,
                                    .n_u = m->n_u,
                                    .n_w = m->n_w,
                                    .z = p->z,
                                    .u = p->u,
-                                   .w = p->w,
+                                   .w = dvbf_slab_constant(p->graph, p->steps - 1, m->n_w),
                                    .v = universal(p, m)};
+  p->later.value = values.w;
   void *memory = m->transition->open(m->transition, p->graph, m->settings_object, &values);
   for (int t = 0; t < values.steps; t++) m->transition->step(m->transition, p->graph, &values, memory, t);
 }
 
-void dv_record_dvbf(dv_program *p, const dvbf_model *m, int observe) {
-  dv_record_initial(p, m, observe);
-  dv_record_dynamics(p, m);
+/* ---- What it is like ---- */
+
+static const dv_train_settings *of(const dvbf_settings *settings) {
+  return dv_settings_train(settings, NULL);
 }
+
+static int innovations(const dvbf_model_class *self, const dvbf_settings *settings) {
+  (void)self;
+  return (int)(of(settings)->innovation ? of(settings)->innovation : of(settings)->latent);
+}
+
+static int start_frames(const dvbf_model_class *self, const dvbf_settings *settings) {
+  (void)self;
+  return (int)of(settings)->initial_frames;
+}
+
+/* A network on frames has weights for a fixed number of them. */
+static int frames_needed(const dvbf_model_class *self, const dvbf_settings *settings) {
+  (void)self;
+  bool fixed = of(settings)->initial == DV_INITIAL_MLP && of(settings)->initial_frames;
+  return fixed ? (int)of(settings)->initial_frames : 1;
+}
+
+static bool rows_share(const dvbf_model_class *self, const dvbf_settings *settings) {
+  (void)self;
+  return of(settings)->universal == DV_BAYESIAN;
+}
+
+/* "All" frames of a network that has weights for each are those of the training data. */
+static dvbf_status settle(const dvbf_model_class *self, dvbf_settings *settings, size_t steps,
+                          dvbf_error *error) {
+  (void)self;
+  char text[32];
+  if (of(settings)->initial != DV_INITIAL_MLP || of(settings)->initial_frames) return DVBF_OK;
+  snprintf(text, sizeof text, "%zu", steps);
+  return dvbf_settings_set(settings, "initial-frames", text, error);
+}
+
+const dvbf_model_class dv_model_dvbf = {.name = "dvbf",
+                                        .takes_transition = true,
+                                        .innovations = innovations,
+                                        .start_frames = start_frames,
+                                        .frames_needed = frames_needed,
+                                        .rows_share = rows_share,
+                                        .settle = settle,
+                                        .whole = whole,
+                                        .start = start,
+                                        .step = step,
+                                        .move = move};

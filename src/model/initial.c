@@ -45,7 +45,8 @@ static void birnn(dv_program *p, const dvbf_model *m, int frames, dvbf_value hea
   dv_record_birnn_output(p->graph, &net, &last, head);
 }
 
-static int frames_seen(dv_program *p, const dvbf_model *m, int observe) {
+static int frames_seen(dv_program *p, const dvbf_model *m) {
+  int observe = p->observe;
   int64_t asked = m->settings->initial_frames;
   bool fixed = m->settings->initial == DV_INITIAL_MLP && asked > 0;
   if (fixed && asked > observe)
@@ -66,21 +67,18 @@ static dvbf_value recognise(dv_program *p, const dvbf_model *m, int frames) {
   return head;
 }
 
-void dv_record_initial(dv_program *p, const dvbf_model *m, int observe) {
+void dv_record_initial(dv_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   int n = (int)s->hidden;
   dvbf_value noise = dvbf_slab_constant(g, 1, m->n_z);
   dvbf_value w = dvbf_slab(g, 1, m->n_z), hidden = dvbf_slab(g, 1, n);
-  dvbf_value head = observe ? recognise(p, m, frames_seen(p, m, observe)) : DVBF_NONE;
+  dvbf_value head = p->observe ? recognise(p, m, frames_seen(p, m)) : DVBF_NONE;
 
-  p->kl_first = dvbf_slab(g, 1, 1);
-  p->noise_first = noise;
-  p->head_first = head;
-  p->w_first = w;
+  p->first = (dvbf_drawn){.value = w, .head = head, .noise = noise, .use = DVBF_NONE, .prior = DVBF_NONE};
   dvbf_noise(g, noise, false);
   dvbf_innovation first = {.w = w,
-                           .kl = p->kl_first,
+                           .kl = dvbf_steps(p->kl, 0, 1),
                            .head = head,
                            .noise = noise,
                            .use = DVBF_NONE,

@@ -15,29 +15,94 @@ static bool make_scaling(dv_scaling *s, int n) {
   return true;
 }
 
-dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, const dvbf_transition *transition,
-                           int n_x, int n_u, dvbf_error *error) {
+/* ---- The class of a model ---- */
+
+static const dvbf_model_class *const shipped[] = {
+#define MODEL(object, name) &dv_model_##object,
+#include "base/models.def"
+#undef MODEL
+};
+
+const dvbf_model_class *dv_model_class_of(const dv_train_settings *s) {
+  return shipped[s->model];
+}
+
+const char *dv_model_timeless(void) {
+  size_t i = 0;
+  while (!shipped[i]->timeless) i++;
+  return shipped[i]->name;
+}
+
+/* Name of the first shipped model that can filter or, if so wanted, takes a transition. */
+static const char *model_that_can(bool filter) {
+  size_t i = 0;
+  while (filter ? !shipped[i]->step : !shipped[i]->takes_transition) i++;
+  return shipped[i]->name;
+}
+
+dv_own dv_model_own(const dvbf_model *m) {
+  bool type = m->type != dv_model_class_of(m->settings);
+  bool transition = m->transition && m->transition != dv_transition_of(m->settings);
+  return (dv_own){type ? m->type : NULL, transition ? m->transition : NULL};
+}
+
+int dv_model_least_steps(const dvbf_model *m) {
+  return m->type->timeless ? 1 : 2;
+}
+
+int dv_model_frames_needed(const dvbf_model *m) {
+  return m->type->frames_needed ? m->type->frames_needed(m->type, m->settings_object) : 1;
+}
+
+int dv_model_start_frames(const dvbf_model *m) {
+  return m->type->start_frames ? m->type->start_frames(m->type, m->settings_object) : 0;
+}
+
+bool dv_model_can_filter(const dvbf_model *m) {
+  return m->type->start && m->type->step;
+}
+
+dvbf_status dv_model_needs_filter(const dvbf_model *m, const char *instead, dvbf_error *error) {
+  if (dv_model_can_filter(m)) return DVBF_OK;
+  return dv_fail(error, DVBF_ARGUMENT, "a %s cannot filter: %s; model = %s can%s", m->type->name,
+                 m->type->no_filter ? m->type->no_filter : "it has no recorder for a step",
+                 model_that_can(true), instead);
+}
+
+/* ---- Making ---- */
+
+/* The own transition, which must be one that the model takes, or that of the settings. */
+static dvbf_status choose_transition(dvbf_model *m, const dv_own *own, dvbf_error *error) {
+  const dvbf_transition *given = own ? own->transition : NULL;
+  if (given && !m->type->takes_transition)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "a %s takes no transition of one's own, such as \"%.40s\"; model = %s does", m->type->name,
+                   given->name, model_that_can(false));
+  m->transition = given ? given : m->type->takes_transition ? dv_transition_of(m->settings) : NULL;
+  return DVBF_OK;
+}
+
+dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, const dv_own *own, int n_x,
+                           int n_u, dvbf_error *error) {
   const dv_train_settings *s = dv_settings_train(settings, error);
   if (!s) return DVBF_ARGUMENT;
-  if (transition && s->model != DV_DVBF)
-    return dv_fail(error, DVBF_ARGUMENT,
-                   "a dkf has a transition network of its own and cannot take the transition \"%.40s\"; "
-                   "model = dvbf can",
-                   transition->name);
   dvbf_model *m = dv_calloc(1, sizeof *m);
   if (!m) return dv_fail_memory(error, "making a model");
   dvbf_status status = dvbf_settings_copy(&m->settings_object, settings, error);
+  if (!status) {
+    m->settings = dv_settings_train(m->settings_object, error);
+    m->type = own && own->type ? own->type : dv_model_class_of(s);
+    status = choose_transition(m, own, error);
+  }
   if (status) {
     dvbf_model_free(m);
     return status;
   }
-  m->settings = dv_settings_train(m->settings_object, error);
-  m->transition = transition ? transition : dv_transition_of(m->settings);
   m->density = dv_density_of(m->settings);
   m->n_x = n_x;
   m->n_u = n_u;
   m->n_z = (int)m->settings->latent;
-  if (s->model == DV_DVBF) m->n_w = (int)(s->innovation ? s->innovation : s->latent);
+  m->n_w = m->type->innovations ? m->type->innovations(m->type, m->settings_object) : 0;
   m->x_spread = 1;
   m->sequences = 1;
   m->first_output = dv_calloc((size_t)n_x, sizeof *m->first_output);
@@ -87,17 +152,6 @@ static dvbf_status learn_scaling(dvbf_model *m, const dvbf_sequences *train, dvb
   return DVBF_OK;
 }
 
-/* A network on frames has weights for a number of them, so "all" is fixed at the training length. A dkf's
- * network gives a state for each of any number of frames, so it is recurrent. */
-static dvbf_status fix_initial(dvbf_model *m, const dvbf_sequences *train, dvbf_error *error) {
-  char text[32];
-  if (m->settings->model == DV_DKF && m->settings->initial == DV_INITIAL_MLP)
-    return dvbf_settings_set(m->settings_object, "initial", "birnn", error);
-  if (m->settings->initial != DV_INITIAL_MLP || m->settings->initial_frames) return DVBF_OK;
-  snprintf(text, sizeof text, "%zu", train->steps);
-  return dvbf_settings_set(m->settings_object, "initial-frames", text, error);
-}
-
 dvbf_status dv_model_first_values(dvbf_model *m, size_t steps, uint64_t seed, dvbf_error *error) {
   dv_program first = {0};
   m->parameters.seed = seed;
@@ -107,15 +161,15 @@ dvbf_status dv_model_first_values(dvbf_model *m, size_t steps, uint64_t seed, dv
   return status;
 }
 
-dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const dvbf_transition *transition,
+dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const dv_own *own,
                          const dvbf_sequences *train, uint64_t seed, dvbf_error *error) {
   dvbf_model *m = NULL;
-  dvbf_status status = dv_model_empty(&m, settings, transition, (int)train->n_x, (int)train->n_u, error);
+  dvbf_status status = dv_model_empty(&m, settings, own, (int)train->n_x, (int)train->n_u, error);
   if (status) return status;
   m->sequences = (double)train->count;
   m->log_sigma_floor = log(m->settings->sigma_floor);
   status = learn_scaling(m, train, error);
-  if (!status) status = fix_initial(m, train, error);
+  if (!status && m->type->settle) status = m->type->settle(m->type, m->settings_object, train->steps, error);
   if (!status) status = dv_model_first_values(m, train->steps, seed, error);
   if (status) {
     dvbf_model_free(m);

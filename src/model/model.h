@@ -15,7 +15,8 @@ typedef struct dv_scaling {
 struct dvbf_model {
   dvbf_settings *settings_object;
   const dv_train_settings *settings; /* values of settings_object */
-  const dvbf_transition *transition; /* NULL: the model has none to plug in */
+  const dvbf_model_class *type;
+  const dvbf_transition *transition; /* NULL: the model takes none */
   const struct dv_density *density;  /* of x given z (density.h) */
   int n_x, n_u, n_z, n_w;
   dv_scaling x, u;
@@ -30,48 +31,26 @@ struct dvbf_model {
   double seconds;
 };
 
-/* A model for data of this shape with first values; statistics are of the training set. */
-dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const dvbf_transition *transition,
+/* Parts of a model that are a user's own; NULL: that of the settings. */
+typedef struct dv_own {
+  const dvbf_model_class *type;
+  const dvbf_transition *transition;
+} dv_own;
+/* Those of a model that are not shipped. */
+dv_own dv_model_own(const dvbf_model *model);
+
+/* A model for data of this shape with first values; statistics are of the training set. `own` may be NULL. */
+dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const dv_own *own,
                          const dvbf_sequences *train, uint64_t seed, dvbf_error *error);
 /* An empty model, to be filled from a file. */
-dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, const dvbf_transition *transition,
-                           int n_x, int n_u, dvbf_error *error);
+dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, const dv_own *own, int n_x,
+                           int n_u, dvbf_error *error);
+dvbf_status dv_model_load(dvbf_model **out, const dv_own *own, const char *path, dvbf_error *error);
 
 /* Records the model once, for sequences of so many steps, which makes its parameters with first values. */
 dvbf_status dv_model_first_values(dvbf_model *model, size_t steps, uint64_t seed, dvbf_error *error);
 
-/* The equations of a model, recorded for T steps and shards of `rows` sequences. */
-typedef struct dv_program {
-  dvbf_graph *graph;
-  int steps, rows;
-  bool mean_v;     /* v stays at its mean */
-  bool given_v;    /* v is an input, filled by the caller */
-  bool gaps;       /* frames may be seen in part */
-  bool one_x;      /* the same for all rows */
-  int rank;        /* of the plane of x that recognition reads (plane.h), filled by the caller; 0: all of x */
-  dvbf_value x;    /* [T][rows][n_x], or [T][1][n_x] */
-  dvbf_value u;    /* [T][rows][n_u] or none */
-  dvbf_value mask; /* [T][rows][1], 1 where any of x is observed */
-  dvbf_value seen; /* [T][rows][n_x], 1 for each value that is observed; none where nobody asks */
-  dvbf_value weight;   /* [1][rows][1], 0 for rows that fill up a shard */
-  dvbf_value z;        /* [T][rows][n_z] */
-  dvbf_value output;   /* [T][rows][n_x] of the emission: means or, by the density, what gives them */
-  dvbf_value ln_p;     /* [T][rows][1] */
-  dvbf_value kl_first; /* [1][rows][1] of w_1, or of z_1 where there is no w */
-  dvbf_value kl;       /* [T-1][rows][1] of w_t, or of z_{t+1} */
-  dvbf_value noise_first, noise,
-      noise_v; /* standard normal, of the same and of v (none for point estimates) */
-  /* Only with given_v, and none where the transition has no universal parameters: [1][1][n_v]. */
-  dvbf_value v;
-  /* Only with a rank: [n_x][rank] and [rank][hidden], in one row. */
-  dvbf_value plane_in, plane_out;
-  /* Where densities are asked for. What does not exist is none. */
-  dvbf_value w_first, w;       /* [1][rows][n_z], [T-1][rows][n_w]; none in a dkf */
-  dvbf_value head_first, head; /* (mu, ln sigma) of q: [1][rows][2n], [T-1][rows][2n], in a dkf one for each
-                                  frame that may be seen */
-  dvbf_value prior;            /* dkf: (mu, ln sigma) of p(z_{t+1} | z_t), [T-1][rows][2 n_z] */
-  dvbf_value shape[2];         /* further parameters of the density: one frame for all, or one for each */
-} dv_program;
+typedef dvbf_program dv_program;
 
 /* Gradients are wanted; frames may be seen in part; v is given and emission and densities are wanted; all
  * rows of a step see the same x. */
@@ -101,13 +80,18 @@ static inline int dv_gaps_of(const dvbf_sequences *s) {
   return s->gaps ? DV_GAPS : 0;
 }
 
-/* Frames that must be seen before anything can be predicted: a network on frames has weights for a fixed
- * number. */
-static inline int dv_model_frames_needed(const dvbf_model *m) {
-  return m->settings->initial == DV_INITIAL_MLP && m->settings->initial_frames
-             ? (int)m->settings->initial_frames
-             : 1;
-}
+/* The shipped model of that setting. */
+const dvbf_model_class *dv_model_class_of(const dv_train_settings *s);
+/* Name of one whose sequences may have a single step. */
+const char *dv_model_timeless(void);
+/* Steps that a sequence must have at least. */
+int dv_model_least_steps(const dvbf_model *m);
+/* What the class of the model says of frames (dvbf_model_class), with its defaults. */
+int dv_model_frames_needed(const dvbf_model *m);
+int dv_model_start_frames(const dvbf_model *m);
+bool dv_model_can_filter(const dvbf_model *m);
+/* Refuses a model that cannot; `instead` is the end of the sentence. */
+dvbf_status dv_model_needs_filter(const dvbf_model *m, const char *instead, dvbf_error *error);
 
 /* Refuses sequences of another shape than the model's, or with values that are not finite. */
 dvbf_status dv_model_takes(const dvbf_model *model, const dvbf_sequences *sequences, dvbf_error *error);
@@ -179,19 +163,16 @@ dv_birnn_states dv_record_birnn(dvbf_graph *g, const dv_birnn *net);
 void dv_record_birnn_output(dvbf_graph *g, const dv_birnn *net, const dv_birnn_states *states,
                             dvbf_value head);
 
-/* The models (dvbf.c, dkf.c): z, kl_first, kl and their noise, from the inputs. */
-void dv_record_dvbf(dv_program *p, const dvbf_model *m, int observe);
-void dv_record_dkf(dv_program *p, const dvbf_model *m, int observe);
-/* DVBF: initial network and transition, z[0] and kl_first; */
-void dv_record_initial(dv_program *p, const dvbf_model *m, int observe);
-/* recognition and transition, z[1..T-1] and kl; */
-void dv_record_dynamics(dv_program *p, const dvbf_model *m);
-/* the transition alone, with w given. */
-void dv_record_move(dv_program *p, const dvbf_model *m);
+#define MODEL(object, name) extern const dvbf_model_class dv_model_##object;
+#include "base/models.def"
+#undef MODEL
+
+/* DVBF's initial network and initial transition: z[0] and its kl. */
+void dv_record_initial(dv_program *p, const dvbf_model *m);
 /* Emission: output, shape and ln_p. */
 void dv_record_emission(dv_program *p, const dvbf_model *m);
 
-/* The shipped transition of that setting; NULL where the model has none to plug in. */
+/* The shipped transition of that setting. */
 const dvbf_transition *dv_transition_of(const dv_train_settings *s);
 
 #endif

@@ -2,7 +2,7 @@
  *
  *   sum_t ln p(x_t | z_t) - KL of the first step - sum_t KL of step t [- KL(q(v) || p(v)) / N]
  *
- * A model is one file with a function that records z and these KLs from the inputs. */
+ * A model records z and these KLs from the inputs (dvbf_model_class). */
 #include "model/model.h"
 
 #include "base/status.h"
@@ -22,8 +22,7 @@ static void record_inputs(dv_program *p, const dvbf_model *m) {
     p->seen = dvbf_slab_constant(g, p->steps, m->n_x);
   p->weight = dvbf_slab_constant(g, 1, 1);
   p->z = dvbf_slab(g, p->steps, m->n_z);
-  p->output = p->ln_p = p->kl_first = p->kl = p->noise_first = p->noise = p->noise_v = DVBF_NONE;
-  p->v = p->w_first = p->w = p->head_first = p->head = p->prior = p->shape[0] = p->shape[1] = DVBF_NONE;
+  p->kl = dvbf_slab(g, p->steps, 1);
 }
 
 static void keep_all(dvbf_graph *g, const dvbf_value *values, int count) {
@@ -32,27 +31,27 @@ static void keep_all(dvbf_graph *g, const dvbf_value *values, int count) {
 
 /* What the densities of w and x are made from. */
 static void keep_densities(const dv_program *p) {
-  keep_all(p->graph, (dvbf_value[]){p->w_first, p->w, p->head_first, p->head, p->prior}, 5);
-  keep_all(p->graph, (dvbf_value[]){p->noise_first, p->noise, p->shape[0], p->shape[1]}, 4);
+  const dvbf_drawn *drawn[] = {&p->first, &p->later};
+  for (int i = 0; i < 2; i++) {
+    const dvbf_drawn *d = drawn[i];
+    keep_all(p->graph, (dvbf_value[]){d->value, d->head, d->noise, d->use, d->prior}, 5);
+  }
+  keep_all(p->graph, p->shape, 2);
 }
 
-typedef void record_fn(dv_program *p, const dvbf_model *m, int observe);
-
-static void record_bound(dv_program *p, const dvbf_model *m, int observe) {
+static void record_bound(dv_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
-  static record_fn *const models[] = {dv_record_dvbf, dv_record_dkf};
   int reconstruction = dvbf_term(g, DVBF_RECONSTRUCTION, -1), kl = dvbf_term(g, DVBF_KL_W, 1);
   record_inputs(p, m);
-  models[m->settings->model](p, m, observe);
+  m->type->whole(m->type, p, m);
   dv_record_emission(p, m);
   dvbf_sum(g, reconstruction, p->ln_p, p->weight, dvbf_scalar(g, DVBF_TEMPERATURE, 1));
-  dvbf_sum(g, kl, p->kl_first, p->weight, -1); /* the ops behind it anneal it */
-  dvbf_sum(g, kl, p->kl, p->weight, -1);
+  dvbf_sum(g, kl, p->kl, p->weight, -1); /* the ops behind it anneal it */
   /* Inputs are written before the first op, noise and results can be read after the last. */
-  dvbf_value inputs[] = {p->x, p->u, p->mask, p->seen, p->weight, p->noise_first, p->noise, p->noise_v};
-  dvbf_value results[] = {p->z, p->output, p->ln_p, p->kl_first, p->kl};
+  dvbf_value inputs[] = {p->x, p->u, p->mask, p->seen, p->weight, p->first.noise, p->later.noise, p->noise_v};
+  dvbf_value results[] = {p->z, p->output, p->ln_p, p->kl};
   keep_all(g, inputs, 8);
-  if (!dv_graph_training(g)) keep_all(g, results, 5);
+  if (!dv_graph_training(g)) keep_all(g, results, 4);
   if (!dv_graph_training(g)) keep_densities(p);
 }
 
@@ -61,8 +60,16 @@ dvbf_value dv_mask_input(const dv_program *p, const dvbf_model *m) {
   return kind == DV_MASK_STEP ? p->mask : kind == DV_MASK_DIMENSION ? p->seen : DVBF_NONE;
 }
 
+/* A program in which nothing has a value yet. */
 static dvbf_status begin(dv_program *p, dvbf_model *m, int steps, int rows, int flags, dvbf_error *error) {
-  *p = (dv_program){.steps = steps, .rows = rows, .gaps = flags & DV_GAPS};
+  const dvbf_value none = DVBF_NONE;
+  const dvbf_drawn nothing = {none, none, none, none, none};
+  *p =
+      (dv_program){.steps = steps, .rows = rows, .gaps = flags & DV_GAPS, .first = nothing, .later = nothing};
+  dvbf_value *all[] = {&p->x,         &p->u,      &p->mask,     &p->seen,     &p->weight,
+                       &p->z,         &p->kl,     &p->v,        &p->noise_v,  &p->plane_in,
+                       &p->plane_out, &p->output, &p->shape[0], &p->shape[1], &p->ln_p};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) *all[i] = none;
   p->graph = dv_graph_new(&m->parameters, rows, flags & DV_BACKWARD);
   return p->graph ? DVBF_OK : dv_fail_memory(error, "recording the model");
 }
@@ -76,12 +83,15 @@ static dvbf_status end(dv_program *p, dvbf_error *error) {
 dvbf_status dv_program_record(dv_program *p, dvbf_model *m, int steps, int rows, int observe, int flags,
                               dvbf_error *error) {
   *p = (dv_program){0};
-  if (steps < 2)
-    return dv_fail(error, DVBF_FORMAT, "sequences of %d step cannot be modelled; at least 2 are needed",
-                   steps);
+  if (steps < dv_model_least_steps(m))
+    return dv_fail(error, DVBF_FORMAT,
+                   "sequences of %d step tell a %s nothing of time: at least 2 are needed; model = %s takes "
+                   "single frames",
+                   steps, m->type->name, dv_model_timeless());
   dvbf_status status = begin(p, m, steps, rows, flags, error);
   if (status) return status;
-  record_bound(p, m, observe);
+  p->observe = observe;
+  record_bound(p, m);
   return end(p, error);
 }
 
@@ -117,7 +127,8 @@ dvbf_status dv_program_record_step(dv_program *p, dvbf_model *m, int rows, int r
   p->rank = rank;
   p->mean_v = true; /* a thousand exponentials per step for noise far below that of w are not worth it */
   record_inputs(p, m);
-  dv_record_dynamics(p, m);
+  p->observe = 2;
+  m->type->step(m->type, p, m);
   return end_part(p, m, flags & DV_PARTICLES ? 1 : -1, error);
 }
 
@@ -126,7 +137,8 @@ dvbf_status dv_program_record_start(dv_program *p, dvbf_model *m, int rows, int 
   dvbf_status status = begin(p, m, frames, rows, flags, error);
   if (status) return status;
   record_inputs(p, m);
-  dv_record_initial(p, m, frames);
+  p->observe = frames;
+  m->type->start(m->type, p, m);
   return end_part(p, m, flags & DV_PARTICLES ? 0 : -1, error);
 }
 
@@ -135,8 +147,8 @@ dvbf_status dv_program_record_move(dv_program *p, dvbf_model *m, int rows, dvbf_
   if (status) return status;
   p->given_v = true;
   record_inputs(p, m);
-  dv_record_move(p, m);
-  dvbf_keep(p->graph, p->w);
+  m->type->move(m->type, p, m);
+  dvbf_keep(p->graph, p->later.value);
   return end_part(p, m, -1, error);
 }
 

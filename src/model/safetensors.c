@@ -34,7 +34,8 @@ static dvbf_status add_setting(const char *name, const char *value, void *user) 
 }
 
 bool dv_meta_set_kind(json_t *meta, const dvbf_model *m, const char *format) {
-  return dv_meta_set(meta, "format", "%s", format) &&
+  const dvbf_model_class *own = dv_model_own(m).type;
+  return dv_meta_set(meta, "format", "%s", format) && (!own || dv_meta_set(meta, "model", "%s", own->name)) &&
          (!m->transition || dv_meta_set(meta, "transition", "%s", m->transition->name)) &&
          dv_meta_set(meta, "n_x", "%d", m->n_x) && dv_meta_set(meta, "n_u", "%d", m->n_u);
 }
@@ -81,8 +82,8 @@ dvbf_status dv_meta_read_settings(const dv_tensor_file *f, dvbf_settings *settin
 /* Recording the smallest program makes the parameters, whose values then come from the file. */
 static dvbf_status make_parameters(dvbf_model *m, dvbf_error *error) {
   dv_program program = {0};
-  int64_t frames = m->settings->initial_frames;
-  int steps = frames > 2 ? (int)frames : 2;
+  int frames = dv_model_start_frames(m), least = dv_model_least_steps(m),
+      steps = frames > least ? frames : least;
   dvbf_status status = dv_program_record(&program, m, steps, 1, steps, 0, error);
   dv_program_clear(&program);
   m->parameters.complete = true;
@@ -109,20 +110,24 @@ static dvbf_status fill(dvbf_model *m, const dv_tensor_file *f, dvbf_error *erro
   return status;
 }
 
-static dvbf_status check_transition(const dv_tensor_file *f, const dvbf_transition *wanted,
-                                    const dvbf_settings *settings, dvbf_error *error) {
-  const char *name = dv_meta_get(f, "transition");
-  const dvbf_transition *shipped = dv_transition_of(dv_settings_train(settings, NULL));
-  const dvbf_transition *t = wanted ? wanted : shipped;
-  /* A model that takes no transition refuses the wanted one itself. */
-  if (!shipped || (name && !strcmp(name, t->name))) return DVBF_OK;
+/* A model with parts that are not shipped must be loaded with the same parts. */
+static dvbf_status check_part(const dv_tensor_file *f, const char *what, const char *wanted,
+                              dvbf_error *error) {
+  const char *name = dv_meta_get(f, what);
+  if (!strcmp(name ? name : "", wanted ? wanted : "")) return DVBF_OK;
   return dv_fail(error, DVBF_FORMAT,
-                 "%s: was trained with the transition \"%.40s\", not \"%s\"; load it with its own", f->path,
-                 name ? name : "", t->name);
+                 "%s: was trained with the %s \"%.40s\", not \"%.40s\"; load it with its own", f->path, what,
+                 name ? name : "of the settings", wanted ? wanted : "of the settings");
 }
 
-dvbf_status dvbf_model_load_with(dvbf_model **out, const dvbf_transition *transition, const char *path,
-                                 dvbf_error *error) {
+static dvbf_status check_parts(const dv_tensor_file *f, const dvbf_model *m, dvbf_error *error) {
+  const dvbf_model_class *own = dv_model_own(m).type;
+  dvbf_status status = check_part(f, "model", own ? own->name : NULL, error);
+  if (status || !m->transition) return status;
+  return check_part(f, "transition", m->transition->name, error);
+}
+
+dvbf_status dv_model_load(dvbf_model **out, const dv_own *own, const char *path, dvbf_error *error) {
   dv_tensor_file file = {0};
   dvbf_settings *settings = NULL;
   dvbf_model *m = NULL;
@@ -130,12 +135,12 @@ dvbf_status dvbf_model_load_with(dvbf_model **out, const dvbf_transition *transi
   dvbf_status status = dvbf_settings_new(&settings, "train", error);
   if (!status) status = dv_tensors_open(&file, path, FORMAT, "a model", error);
   if (!status) status = dv_meta_read_settings(&file, settings, error);
-  if (!status) status = check_transition(&file, transition, settings, error);
   if (!status) status = dv_meta_number(&file, "n_x", 1, 1 << 24, &n_x, error);
   if (!status) status = dv_meta_number(&file, "n_u", 0, 1 << 24, &n_u, error);
   if (!status && (n_x != floor(n_x) || n_u != floor(n_u)))
     status = dv_fail(error, DVBF_FORMAT, "%s: metadata n_x and n_u must be whole numbers", path);
-  if (!status) status = dv_model_empty(&m, settings, transition, (int)n_x, (int)n_u, error);
+  if (!status) status = dv_model_empty(&m, settings, own, (int)n_x, (int)n_u, error);
+  if (!status) status = check_parts(&file, m, error);
   if (!status) status = fill(m, &file, error);
   dv_tensors_close(&file);
   dvbf_settings_free(settings);
@@ -147,6 +152,16 @@ dvbf_status dvbf_model_load_with(dvbf_model **out, const dvbf_transition *transi
   return DVBF_OK;
 }
 
+dvbf_status dvbf_model_load_with(dvbf_model **out, const dvbf_transition *transition, const char *path,
+                                 dvbf_error *error) {
+  return dv_model_load(out, &(dv_own){.transition = transition}, path, error);
+}
+
+dvbf_status dvbf_model_load_own(dvbf_model **out, const dvbf_model_class *own, const char *path,
+                                dvbf_error *error) {
+  return dv_model_load(out, &(dv_own){.type = own}, path, error);
+}
+
 dvbf_status dvbf_model_load(dvbf_model **out, const char *path, dvbf_error *error) {
-  return dvbf_model_load_with(out, NULL, path, error);
+  return dv_model_load(out, NULL, path, error);
 }

@@ -175,5 +175,5 @@ static const dvbf_transition mlp = {"mlp", NULL, mlp_universal, mlp_first, mlp_o
 
 const dvbf_transition *dv_transition_of(const dv_train_settings *s) {
   static const dvbf_transition *const shipped[] = {&locally_linear, &linear, &mlp};
-  return s->model == DV_DVBF ? shipped[s->transition] : NULL;
+  return shipped[s->transition];
 }

@@ -81,8 +81,9 @@ dvbf_status dv_projection_model(dvbf_model **out, const dv_projection *p, size_t
                                 dvbf_error *error) {
   const dvbf_model *whole = p->whole;
   dvbf_model *m = NULL;
+  dv_own own = dv_model_own(whole);
   dvbf_status status =
-      dv_model_empty(&m, whole->settings_object, whole->transition, p->components.count, whole->n_u, error);
+      dv_model_empty(&m, whole->settings_object, &own, p->components.count, whole->n_u, error);
   if (status) return status;
   take_over(m, p);
   status = dv_model_first_values(m, steps, seed, error);

@@ -224,7 +224,8 @@ static uint64_t judgement(const trainer *t) {
 /* A model like that in training, with first values of that seed. */
 static dvbf_status fresh_model(const trainer *t, dvbf_model **out, uint64_t seed) {
   if (t->projection.whole) return dv_projection_model(out, &t->projection, t->train.steps, seed, t->error);
-  return dv_model_new(out, t->model->settings_object, t->model->transition, &t->train, seed, t->error);
+  dv_own own = dv_model_own(t->model);
+  return dv_model_new(out, t->model->settings_object, &own, &t->train, seed, t->error);
 }
 
 /* Fresh first values in place: a new model of the same shapes is made and its values are taken. */
@@ -414,9 +415,8 @@ static void clear(trainer *t) {
   if (t->options->folder) dv_folder_close(&t->folder);
 }
 
-dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
-                            const dvbf_settings *settings, const dvbf_data *data,
-                            const dvbf_train_options *options, dvbf_error *error) {
+static dvbf_status train(dvbf_model **out, const dv_own *own, const dvbf_settings *settings,
+                         const dvbf_data *data, const dvbf_train_options *options, dvbf_error *error) {
   static const dvbf_train_options none;
   trainer t = {.options = options ? options : &none, .began = now(), .error = error};
   t.folder.lock = -1;
@@ -425,7 +425,7 @@ dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
   if (status) return status;
   const dv_train_settings *s = dv_settings_train(settings, NULL);
   status = cut(&t, s, data, error);
-  if (!status) status = dv_model_new(&t.model, settings, transition, &t.train, (uint64_t)s->seed, error);
+  if (!status) status = dv_model_new(&t.model, settings, own, &t.train, (uint64_t)s->seed, error);
   if (!status) status = dv_density_check(t.model, &data->train, error);
   if (!status && data->valid.count) status = dv_density_check(t.model, &data->valid, error);
   if (!status) {
@@ -447,5 +447,16 @@ dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
 
 dvbf_status dvbf_train(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
                        const dvbf_train_options *options, dvbf_error *error) {
-  return dvbf_train_with(out, NULL, settings, data, options, error);
+  return train(out, NULL, settings, data, options, error);
+}
+
+dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
+                            const dvbf_settings *settings, const dvbf_data *data,
+                            const dvbf_train_options *options, dvbf_error *error) {
+  return train(out, &(dv_own){.transition = transition}, settings, data, options, error);
+}
+
+dvbf_status dvbf_train_own(dvbf_model **out, const dvbf_model_class *own, const dvbf_settings *settings,
+                           const dvbf_data *data, const dvbf_train_options *options, dvbf_error *error) {
+  return train(out, &(dv_own){.type = own}, settings, data, options, error);
 }

@@ -27,7 +27,7 @@ dvbf_status dv_validator_init(dv_validator *v, dvbf_model *model, dv_pool *pool,
   int asked = (int)model->settings->predict_from, needed = dv_model_frames_needed(model);
   int observe = asked > needed ? asked : needed;
   dvbf_status status = dv_pass_init(&v->filter, model, pool, sequences, 0, error);
-  if (!status && observe < (int)sequences->steps)
+  if (!status && observe < (int)sequences->steps && !model->type->timeless)
     status = dv_pass_init(&v->predict, model, pool, sequences, observe, error);
   if (!status) status = measure(v, model, error);
   if (!status) {

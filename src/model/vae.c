@@ -1,0 +1,80 @@
+/* The variational autoencoder of Kingma and Welling (2014), frame by frame: nothing joins a frame to the
+ * next.
+ *
+ *   q(z_t | x_t) = N(mu, sigma^2)        p(z_t) = N(0, I)
+ *
+ *   bound = sum_t ln p(x_t | z_t) - KL(q(z_t | x_t) || N(0, I))
+ *
+ * A frame that is not seen has z_t from the prior. */
+#include "model/model.h"
+
+#include <math.h>
+
+/* z and kl of `steps` steps from `first` on, of which `seen` may be seen. */
+static dvbf_drawn encode(dv_program *p, const dvbf_model *m, int first, int steps, int seen) {
+  dvbf_graph *g = p->graph;
+  const dv_train_settings *s = m->settings;
+  dvbf_value told = dv_mask_input(p, m), none = DVBF_NONE;
+  dvbf_drawn d = {.value = dvbf_steps(p->z, first, steps), .head = none, .prior = none};
+  d.noise = dvbf_slab_constant(g, steps, m->n_z);
+  d.use = dvbf_steps(p->mask, first, steps);
+  dvbf_noise(g, d.noise, false);
+  if (seen) {
+    /* Steps past those that may be seen have a head too, which nothing uses. */
+    d.head = dvbf_slab(g, steps, 2 * m->n_z);
+    dv_stack hidden =
+        dv_hidden(g, s, "recognition", steps, (dvbf_first){0},
+                  (dv_dense_in[4]){{"x", dvbf_steps(p->x, first, steps), 1 / sqrt(m->x_spread), false},
+                                   {"mask", told.buffer < 0 ? none : dvbf_steps(told, first, steps),
+                                    s->scale_recognition, false}});
+    dvbf_layer output =
+        dv_dense(g, "recognition.output", d.head, DVBF_LINEAR, (dvbf_first){0},
+                 (dv_dense_in[4]){{"h", dv_stack_top(&hidden), 1 / sqrt((double)s->hidden), false}});
+    dv_stack_whole(g, &hidden);
+    dvbf_layer_whole(g, &output);
+  }
+  dvbf_innovation z = {.w = d.value,
+                       .kl = dvbf_steps(p->kl, first, steps),
+                       .head = d.head,
+                       .noise = d.noise,
+                       .use = d.use,
+                       .low = s->log_sigma_min,
+                       .high = s->log_sigma_max};
+  dvbf_innovation_step(g, &z, -1);
+  return d;
+}
+
+static void whole(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+  (void)self;
+  int later = p->steps - 1;
+  dvbf_drawn all = encode(p, m, 0, p->steps, p->observe);
+  dvbf_value *of[] = {&all.value, &all.head, &all.noise, &all.use};
+  dvbf_value *first[] = {&p->first.value, &p->first.head, &p->first.noise, &p->first.use};
+  dvbf_value *rest[] = {&p->later.value, &p->later.head, &p->later.noise, &p->later.use};
+  for (int i = 0; i < 4; i++) {
+    *first[i] = dvbf_steps(*of[i], 0, 1);
+    if (later) *rest[i] = dvbf_steps(*of[i], 1, later);
+  }
+}
+
+static void start(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+  (void)self;
+  p->first = encode(p, m, 0, 1, 1);
+}
+
+static void step(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+  (void)self;
+  p->later = encode(p, m, 1, 1, 1);
+}
+
+static int start_frames(const dvbf_model_class *self, const dvbf_settings *settings) {
+  (void)self, (void)settings;
+  return 1;
+}
+
+const dvbf_model_class dv_model_vae = {.name = "vae",
+                                       .timeless = true,
+                                       .start_frames = start_frames,
+                                       .whole = whole,
+                                       .start = start,
+                                       .step = step};
