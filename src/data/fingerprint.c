@@ -12,7 +12,8 @@ static uint64_t mix(uint64_t hash, uint64_t word) {
   return hash;
 }
 
-/* Place i of `samples` that are evenly spread over `count`; steps by a fraction leave no column out. */
+/* Index of sample i of `samples` that are spread evenly over `count`. Steps are fractions, so no column is
+ * left out. */
 static size_t place(size_t i, size_t samples, size_t count) {
   return i * (count / samples) + i * (count % samples) / samples;
 }
@@ -20,7 +21,7 @@ static size_t place(size_t i, size_t samples, size_t count) {
 static uint64_t mix_values(uint64_t hash, const float *values, size_t count) {
   size_t samples = count < VALUES ? count : VALUES;
   for (size_t i = 0; i < samples; i++) {
-    uint32_t word = 0x7fc00000; /* whatever NaN a missing value is */
+    uint32_t word = 0x7fc00000; /* one NaN for all missing values, whatever their bits */
     float value = values[place(i, samples, count)];
     if (!isnan(value)) memcpy(&word, &value, sizeof word);
     hash = mix(hash, word);
@@ -28,7 +29,7 @@ static uint64_t mix_values(uint64_t hash, const float *values, size_t count) {
   return hash;
 }
 
-/* Pieces of up to `most` steps of one sequence each, that begin evenly spread over the frames of all. */
+/* Mixes pieces of up to `most` steps, each of one sequence, that begin evenly spread over all frames. */
 static uint64_t mix_frames(uint64_t hash, const dvbf_sequences *s, size_t most, float *buffer) {
   size_t frames = dv_sequences_frames(s), pieces = frames < PIECES ? frames : PIECES;
   size_t sequence = 0, before = 0; /* frames of the sequences before this one */

@@ -1,4 +1,4 @@
-/* What the columns of x, u and state are like. */
+/* Statistics of the columns of x, u and state. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
@@ -6,12 +6,13 @@
 #include <math.h>
 #include <string.h>
 
-/* Sums of a column, shifted by its first value: moments of values far from 0 would lose the variance. */
+/* Sums of a column after its first value is subtracted; otherwise rounding would destroy the variance of
+ * values far from 0. */
 typedef struct sums {
   double *shift, *sum, *squares; /* [width] */
 } sums;
 
-/* The usual row: every value is there, and every column has been seen before. Nothing branches. */
+/* The usual row: no value is missing, and every column had a value before. There are no branches. */
 static void add_whole_step(dv_statistics *s, sums *c, const float *row, size_t width) {
   for (size_t k = 0; k < width; k++) {
     double value = (double)row[k], e = value - c->shift[k];
@@ -37,7 +38,7 @@ static void add_part_of_step(dv_statistics *s, sums *c, const float *row, size_t
   }
 }
 
-/* Every column has been seen. */
+/* Whether every column had a value. */
 static bool all_known(const dv_statistics *s, size_t width) {
   for (size_t k = 0; k < width; k++)
     if (!s->seen[k]) return false;
@@ -82,7 +83,7 @@ static void finish(dv_statistics *s, const sums *c, size_t width) {
   }
 }
 
-/* `values` [frames][width]; NULL: x, wherever it is. */
+/* `values` [frames][width]; NULL: x, in memory or in its file. */
 static dvbf_status measure(dv_statistics *out, const dvbf_sequences *s, const float *values, size_t width,
                            dvbf_error *error) {
   *out = (dv_statistics){.low = INFINITY, .high = -INFINITY, .whole = true, .binary = true, .counts = true};

@@ -1,11 +1,11 @@
-/* A file of data as a set of named arrays, whatever its format. */
+/* A data file of any format as a set of named arrays. */
 #ifndef DV_ARCHIVE_H
 #define DV_ARCHIVE_H
 
 #include "base/settings.h"
 
 enum { DV_RANK = 8, DV_NAME = 512 };
-#define DV_MAX_ELEMENTS ((size_t)1 << 40) /* far beyond any memory, far below an overflow */
+#define DV_MAX_ELEMENTS ((size_t)1 << 40) /* more than any memory holds, but far from an overflow */
 
 typedef struct dv_array {
   char *name; /* path inside the file, as train/x */
@@ -14,29 +14,29 @@ typedef struct dv_array {
   size_t elements;
   bool real;           /* floating-point numbers */
   bool bytes;          /* unsigned integers of 8 bits, which may be pixels */
-  bool text;           /* strings, for `text` below alone */
-  bool seekable;       /* a part can be read without what stands before it */
-  const char *trouble; /* why it cannot be used, to stand behind its name; NULL: nothing */
+  bool text;           /* strings, which only `text` below reads */
+  bool seekable;       /* a part can be read without reading what comes before it */
+  const char *trouble; /* why it cannot be used, to follow its name in a message; NULL: it can */
   size_t place;        /* its number in the file's format */
 } dv_array;
 
 typedef struct dv_archive dv_archive;
 
-/* Whoever reads a format fills the functions and puts its own data behind this. */
+/* A format fills in the functions and stores its own data after this struct. */
 struct dv_archive {
   char path[512];
-  dv_array *arrays; /* [count] in the order of their names, in which 9 stands before 10 */
+  dv_array *arrays; /* [count] sorted by name, with 9 before 10 */
   size_t count, room;
-  bool table; /* columns of a CSV, which are x, u, state and length already */
+  bool table; /* of a CSV file: its columns are already sorted into x, u, state and length */
   unsigned references;
-  /* Elements first .. first + n - 1 in C order into `floats` or, where that is NULL, `doubles`. Several
-   * threads may do so at once where the array is seekable. Returns NULL, or the remedy when it fails. */
+  /* Reads elements first .. first + n - 1 in C order into `floats` or, if that is NULL, `doubles`. Several
+   * threads may read a seekable array at once. Returns NULL or, after a failure, the remedy. */
   const char *(*read)(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                       double *doubles);
-  /* Strings of an array of text or, for an array of numbers, those that name its columns; false: there are
-   * none, or not `count` of them. NULL where the format has no text. */
+  /* Reads the strings of an array of text or, for an array of numbers, the names of its columns; false if
+   * there are not `count` of them. NULL if the format has no text. */
   bool (*text)(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]);
-  bool (*named)(dv_archive *a, const dv_array *array); /* whether there are names of columns */
+  bool (*named)(dv_archive *a, const dv_array *array); /* whether its columns have names */
   void (*close)(dv_archive *a);                        /* frees all but the arrays and itself */
 };
 
@@ -44,24 +44,24 @@ struct dv_archive {
 dvbf_status dv_archive_open(dv_archive **out, const char *path, const dv_data_settings *how,
                             dvbf_error *error);
 dv_archive *dv_archive_keep(dv_archive *a); /* one more user */
-void dv_archive_release(dv_archive *a);     /* one less; the last one closes */
+void dv_archive_release(dv_archive *a);     /* drops a reference; the last one closes the archive */
 
 const dv_array *dv_archive_find(const dv_archive *a, const char *name);
 /* The shape as text: [500, 15, 256] */
 const char *dv_array_shape(const dv_array *array, char *out, size_t size);
-/* Calls `read`, but for elements that the array does not have. */
+/* Calls `read`, and refuses elements outside of the array. */
 const char *dv_array_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                           double *doubles);
-/* Reads with a sentence on failure. */
+/* The same, with a message after a failure. */
 dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                             double *doubles, dvbf_error *error);
 
 /* ---- For the formats ---- */
 
-/* A new archive of `size` bytes, of which dv_archive is the first part; NULL when memory is short. */
+/* A new archive of `size` bytes that begins with a dv_archive; NULL if there is no memory. */
 dv_archive *dv_archive_new(size_t size, const char *path);
-/* Adds an array, whose name is copied and whose elements are counted here: what is too large gets into
- * trouble. Names that are too long are left out. */
+/* Adds an array; copies its name and counts its elements. An array that is too large gets a `trouble`. One
+ * whose name is too long is left out. */
 dvbf_status dv_archive_add(dv_archive *a, const dv_array *array, dvbf_error *error);
 
 dvbf_status dv_hdf5_open(dv_archive **out, const char *path, dvbf_error *error);
@@ -69,7 +69,7 @@ dvbf_status dv_npy_open(dv_archive **out, const char *path, int descriptor, dvbf
 dvbf_status dv_npz_open(dv_archive **out, const char *path, dvbf_error *error);
 dvbf_status dv_csv_open(dv_archive **out, const char *path, int descriptor, const dv_data_settings *how,
                         dvbf_error *error);
-/* Whether HDF5 knows the file as its own. */
+/* Whether the HDF5 library recognises the file. */
 bool dv_hdf5_recognises(const char *path);
 
 #endif

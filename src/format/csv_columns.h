@@ -14,11 +14,11 @@ typedef struct dv_csv_columns {
   size_t count; /* columns */
   size_t room;
   char **names;                 /* [count], "" where there is no name */
-  bool *number;                 /* [count] a number was seen there */
-  bool *other;                  /* [count] something else was */
+  bool *number;                 /* [count] has a number */
+  bool *other;                  /* [count] has something else */
   bool *used;                   /* [count] it is one of x, u and state */
   size_t *choice[3], chosen[3]; /* columns of x, u and state, and how many */
-  size_t sequence, split;       /* columns that say so, or DV_CSV_NONE */
+  size_t sequence, split;       /* columns of these names, or DV_CSV_NONE */
 } dv_csv_columns;
 
 /* Adds a column of that name. */
@@ -26,11 +26,11 @@ dvbf_status dv_csv_add_column(dv_csv_columns *c, dv_cursor name, dvbf_error *err
 void dv_csv_drop_last(dv_csv_columns *c);
 void dv_csv_columns_free(dv_csv_columns *c);
 
-/* Chooses by the settings, else by the names, else all columns of numbers but those of time. */
+/* Chooses columns by the settings, or else by their names, or else all columns of numbers except times. */
 dvbf_status dv_csv_choose(dv_csv_columns *c, const char *path, const dv_data_settings *how,
                           dvbf_error *error);
 
-/* Numbers of a row that are kept. */
+/* How many numbers of a row are used. */
 static inline size_t dv_csv_width(const dv_csv_columns *c) {
   return c->chosen[0] + c->chosen[1] + c->chosen[2];
 }

@@ -1,11 +1,11 @@
-/* Numbers in text, exactly and in no language but that of C. */
+/* Reads decimal numbers exactly, independent of the locale. */
 #ifndef DV_DECIMAL_H
 #define DV_DECIMAL_H
 
 #include "base/cursor.h"
 
-/* *out = the float nearest to the number that the text is; false when it is none. Where `comma` is true it
- * may stand for the point. Empty text and NaN, NA, null or a dash are a value that is missing: NaN. */
+/* *out = the float nearest to the number; false if the text is not a number. If `comma` is true, a decimal
+ * comma is allowed. Empty text, NaN, NA, null or a dash means that the value is missing and gives NaN. */
 bool dv_decimal(dv_cursor text, bool comma, float *out);
 
 #endif

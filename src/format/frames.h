@@ -1,4 +1,4 @@
-/* Where the frames of sequences stand in the arrays of a file, and reading them. */
+/* Finds and reads the frames of sequences in the arrays of a file. */
 #ifndef DV_FRAMES_H
 #define DV_FRAMES_H
 
@@ -25,19 +25,19 @@ typedef struct dv_frames {
   dv_columns x, u, state, mask;
 } dv_frames;
 
-/* Room for `runs` runs whose arrays are still to be named; `columns` [parts] of each part too. */
+/* Allocates room for `runs` runs, and for the `parts` of each of their columns. */
 dvbf_status dv_frames_allocate(dv_frames *f, size_t runs, dvbf_error *error);
 dvbf_status dv_columns_allocate(dv_columns *c, size_t runs, size_t parts, dvbf_error *error);
 void dv_frames_free(dv_frames *f);
 
-/* Fills x, u and state of *s, whose other fields are set. x that needs more than how->memory megabytes stays
- * in the file where that can be read anywhere; *f then belongs to s->source and is empty. Bytes are pixels
- * from 0 to 255 and become 0 to 1. */
+/* Fills x, u and state of *s, whose other fields are set. If x needs more than how->memory megabytes and its
+ * array is seekable, it stays in the file; s->source then takes over *f, which is left empty. Bytes are
+ * pixels from 0 to 255 and become 0 to 1. */
 dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const dv_data_settings *how,
                            dvbf_error *error);
 
-/* The last of `count` parts that begins at or before `place`. Where they begin rises; the numbers stand
- * `apart` bytes from each other, as a field of an array of structures. */
+/* Index of the last of `count` parts that begins at or before `place`. Their beginnings are sorted; they are
+ * `apart` bytes from each other, like a field of an array of structs. */
 size_t dv_part_at(const size_t *first, size_t apart, size_t count, size_t place);
 
 #endif

@@ -1,13 +1,13 @@
-/* What all that writes HDF5 shares, and the quiet that reading needs too. */
+/* What reading and writing HDF5 files share. */
 #ifndef DV_HDF5_FILE_H
 #define DV_HDF5_FILE_H
 
 #include <dvbf/dvbf.h>
 #include <hdf5.h>
 
-/* HDF5 is not made for threads: one at a time is in it. It prints its failures unless told not to; the
- * caller's own choice is put back afterwards. Where it found a damaged file it would also complain when the
- * process ends, so it is told not to act then; a program that started HDF5 before us keeps its own way. */
+/* HDF5 is not thread-safe, so only one thread uses it at a time. It prints its failures unless that is
+ * switched off; the caller's choice is restored afterwards. After a damaged file it would also complain when
+ * the process ends, so its exit handler is switched off too, unless the program used HDF5 before us. */
 typedef struct dv_hdf5_printing {
   H5E_auto2_t function;
   void *data;
@@ -15,12 +15,11 @@ typedef struct dv_hdf5_printing {
 dv_hdf5_printing dv_hdf5_enter(void);
 void dv_hdf5_leave(dv_hdf5_printing saved);
 
-/* A creation list of that class. HDF5 would store the time of writing: without it the same data make the same
- * bytes. */
+/* A creation list of that class that stores no time of writing, so that the same data give the same bytes. */
 hid_t dv_hdf5_timeless(hid_t class);
 
-/* A file in memory, negative on failure. HDF5 cannot give up a file on a full disk: it crashes when the
- * process ends. The format of HDF5 1.8 guards its structure by checksums, and everything in use reads it. */
+/* A file in memory; negative on failure. HDF5 cannot give up a file on a full disk: it would crash when the
+ * process ends. The format is that of HDF5 1.8, which has checksums and which all current versions read. */
 hid_t dv_hdf5_memory_file(void);
 bool dv_hdf5_write(hid_t group, const char *name, hid_t type, hid_t stored_type, int rank,
                    const hsize_t *dims /* [rank] */, const void *values);

@@ -12,7 +12,7 @@ typedef enum dv_role { DV_ROLE_X, DV_ROLE_U, DV_ROLE_STATE, DV_ROLE_MASK, DV_ROL
 
 enum { DV_MOST_KEYS = 64 };
 
-/* What reading works on, and what it finds out. */
+/* The file to read, and what was found in it. */
 typedef struct dv_layout {
   dv_archive *archive;
   const dv_data_settings *how;
@@ -20,13 +20,13 @@ typedef struct dv_layout {
   dvbf_error *error;
 } dv_layout;
 
-/* Arrays that make one role, side by side. */
+/* Arrays whose columns together make one role. */
 typedef struct dv_group {
   const dv_array *arrays[DV_MOST_KEYS];
   size_t count;
 } dv_group;
 
-/* The keys of a role as a list: what its setting names, or nothing. */
+/* The names that the setting of a role gives; may be empty. */
 typedef struct dv_keys {
   char names[DV_MOST_KEYS][DV_TEXT];
   size_t count;
@@ -35,28 +35,27 @@ dvbf_status dv_layout_keys(const dv_layout *l, dv_role role, dv_keys *out);
 /* The setting of a role, as x-key. */
 const char *dv_layout_setting(dv_role role);
 
-/* Refuses an array that is in trouble. */
+/* Refuses an array that cannot be used. */
 dvbf_status dv_layout_check(const dv_layout *l, const dv_array *array);
-/* A failure that lists the arrays of the file, or those below `prefix`; `problem` comes first. */
+/* A failure whose message begins with `problem` and lists the arrays of the file, or those below `prefix`. */
 dvbf_status dv_layout_unclear(const dv_layout *l, const char *prefix, const char *problem);
 
-/* Notes an array as a part of a role in a run: its leading dimensions must be [steps] or, where `lead` is 2,
- * [count, steps]; its width must be that of the part in the runs before. */
+/* Records an array as a part of a role in a run. Its leading dimensions must be [steps] or, if `lead` is 2,
+ * [count, steps]. Its width must be the same as in the runs before. */
 dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t run, dv_role role, size_t part,
                            const dv_array *array, int lead);
-/* All is noted: sets the widths, the data's image and names of state, and loads. */
+/* After all arrays are recorded: sets the widths, the size of images and the names of state, and loads. */
 dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_sequences *s,
                              const char *prefix);
-/* Lengths of sequences that follow each other: sets start, length, count and steps of *s. */
+/* Sets start, length, count and steps of *s for sequences that follow each other. */
 dvbf_status dv_layout_follow(const dv_layout *l, dvbf_sequences *s, const size_t *lengths, size_t count);
 
-/* Sequences as arrays of their own in numbered groups, as data/demo_7/obs. *found = whether there are such.
- */
+/* Reads sequences from numbered groups such as data/demo_7/obs. *found = whether there are any. */
 dvbf_status dv_layout_episodes(const dv_layout *l, bool *found);
 
-/* Checks sequences and splits them into those of the data, whose *all then is; it is freed on failure. */
+/* Checks the sequences and splits them. The data own *all afterwards; it is freed after a failure. */
 dvbf_status dv_layout_split(const dv_layout *l, dvbf_sequences *all);
-/* The splits were in the file: takes valid from train where it is missing, and checks them. */
+/* For files with splits: takes valid from train if it is missing, and checks them. */
 dvbf_status dv_layout_complete(const dv_layout *l);
 
 #endif

@@ -21,8 +21,8 @@ typedef enum dv_number {
 
 size_t dv_number_size(dv_number type);
 
-/* n numbers from bytes, which need no alignment, into `floats` or, where that is NULL, `doubles`; each is
- * rounded once. `swapped`: their byte order is not the machine's. */
+/* Converts n numbers from bytes, which need no alignment, to `floats` or, if that is NULL, `doubles`. Each is
+ * rounded once. `swapped`: the byte order is not the machine's. */
 void dv_numbers_convert(const unsigned char *from, dv_number type, bool swapped, size_t n, float *floats,
                         double *doubles);
 
