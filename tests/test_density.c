@@ -59,6 +59,23 @@ static double ln_bernoulli(int u, const float *x) {
   return sum;
 }
 
+static const double share[2][N_X] = {{0.7, 0.2, 0.1}, {0.1, 0.1, 0.8}};
+
+static void draw_categorical(dv_random *random, int u, float *x) {
+  double left = dv_random_uniform(random);
+  for (int k = 0; k < N_X; k++) {
+    x[k] = left >= 0 && (left < share[u][k] || k == N_X - 1);
+    left -= x[k] > 0 ? 2 : share[u][k];
+  }
+}
+
+/* Where the 1 is missing, nothing is known. */
+static double ln_categorical(int u, const float *x) {
+  for (int k = 0; k < N_X; k++)
+    if (x[k] > 0) return log(share[u][k]);
+  return 0;
+}
+
 static const double rate[2][N_X] = {{0.3, 2, 9}, {3, 2.5, 4}};
 
 /* The number of events of rate 1 within that time. */
@@ -92,6 +109,14 @@ static const truth truths[] = {
      .ln_p = ln_bernoulli,
      .mean = {{0.2, 0.5, 0.9}, {0.8, 0.4, 0.1}},
      .deviation = {{0.4, 0.5, 0.3}, {0.4, 0.48990, 0.3}}},
+    {.name = "categorical",
+     .settings = "",
+     .draw = draw_categorical,
+     .ln_p = ln_categorical,
+     .mean = {{0.7, 0.2, 0.1}, {0.1, 0.1, 0.8}},
+     .deviation = {{0.45826, 0.4, 0.3}, {0.3, 0.3, 0.4}},
+     .refused = {{0, 0, 0}, {0.5F, 0.5F, 0}},
+     .answer = "needs one 1 in each group of columns"},
     {.name = "poisson",
      .settings = "",
      .draw = draw_poisson,
@@ -310,10 +335,39 @@ static void refuses(void **state) {
   dvbf_sequences_free(&s);
 }
 
+/* Groups are found in the data, columns that are always 0 among them, and must fit them. */
+static void groups(void **state) {
+  (void)state;
+  enum { COLUMNS = 9 };
+  static const char *const wrong[] = {"4,4", "9,", "1,8", "4,x", "4.5,4.5", "3 6", "10"};
+  dvbf_data data = {.train = {.count = 4, .steps = 5, .n_x = COLUMNS}};
+  assert_int_equal(dv_sequences_allocate(&data.train, false, NULL), DVBF_OK);
+  for (size_t i = 0; i < 20; i++) {
+    float *x = data.train.x + i * COLUMNS;
+    x[i % 3] = x[4 + i / 2 % 3] = x[7 + i % 2] = 1; /* column 3 is always 0 */
+  }
+  dvbf_settings *settings = settings_of("train", "updates=0 initial-frames=2");
+  char text[64];
+  assert_int_equal(dvbf_settings_suit(settings, &data, NULL, NULL, NULL), DVBF_OK);
+  assert_int_equal(dvbf_settings_get(settings, "likelihood", text, sizeof text, NULL), DVBF_OK);
+  assert_string_equal(text, "categorical");
+  assert_int_equal(dvbf_settings_get(settings, "categories", text, sizeof text, NULL), DVBF_OK);
+  assert_string_equal(text, "4,3,2");
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    dvbf_model *none = NULL;
+    dvbf_error error = {0};
+    assert_int_equal(dvbf_settings_set(settings, "categories", wrong[i], NULL), DVBF_OK);
+    assert_int_not_equal(dvbf_train(&none, settings, &data, NULL, &error), DVBF_OK);
+    assert_non_null(strstr(error.message, "must be the columns of each group"));
+  }
+  dvbf_settings_free(settings);
+  dvbf_sequences_free(&data.train);
+}
+
 int main(void) {
   enum { ALL = sizeof truths / sizeof *truths };
-  struct CMUnitTest tests[3 * ALL];
-  size_t count = 0;
+  struct CMUnitTest tests[3 * ALL + 1] = {cmocka_unit_test(groups)};
+  size_t count = 1;
   for (size_t i = 0; i < ALL; i++) {
     void *d = (void *)&truths[i];
     tests[count++] = (struct CMUnitTest){truths[i].name, recovers, NULL, NULL, d};

@@ -23,6 +23,14 @@ static double ln_bernoulli(double x, const dvbf_real *output, int i, const doubl
   return x * log(p) + (1 - x) * log(1 - p);
 }
 
+/* The output is ln p; it must add up to 1 in the groups of 2 and 3 columns. */
+static double ln_categorical(double x, const dvbf_real *output, int i, const double shape[2]) {
+  (void)shape;
+  double sum = 0;
+  for (int k = i < 2 ? 0 : 2; k < (i < 2 ? 2 : N); k++) sum += exp((double)output[k]);
+  return x * ((double)output[i] - log(sum)) + fabs(sum - 1);
+}
+
 static double ln_poisson(double x, const dvbf_real *output, int i, const double shape[2]) {
   (void)shape;
   double rate = exp((double)output[i]), p = exp(-rate);
@@ -35,6 +43,7 @@ static const density_case cases[] = {
     {"gaussian", "sigma=state", {0.3, -1, 2, 0, 0.5, 1, 1, -0.7, 0.1, 0}, ln_gaussian},
     {"gaussian", "sigma=dimension mean=sigmoid", {0.3, 1, 0, 0.2, 0.5, 1, 1, 0, 0.1, 0}, ln_gaussian},
     {"bernoulli", "", {0, 1, 0.3, 0, 1, 1, 1, 0, 1, 0.8}, ln_bernoulli},
+    {"categorical", "categories=2,3", {0, 1, 0, 0, 1, 1, 0, 0, 1, 0}, ln_categorical},
     {"poisson", "", {0, 1, 4, 2, 0, 9, 1, 3, 0, 12}, ln_poisson},
 };
 

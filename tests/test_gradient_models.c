@@ -327,6 +327,8 @@ static void emissions(void **state) {
       check_model(&(model_case){.name = settings, .settings = settings, .n_u = 1});
     }
   check_model(&(model_case){.name = "bernoulli", .settings = "likelihood=bernoulli", .n_u = 1});
+  check_model(&(model_case){
+      .name = "categorical", .settings = "likelihood=categorical categories=3,4", .n_u = 1, .gaps = true});
   check_model(&(model_case){.name = "poisson", .settings = "likelihood=poisson", .n_u = 1, .gaps = true});
   check_model(&(model_case){.name = "standardised",
                             .settings = "x-scaling=standardise u-scaling=standardise sigma=state",

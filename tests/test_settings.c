@@ -44,6 +44,26 @@ static void comments_are_skipped(void **state) {
   }
 }
 
+/* Settings that only some densities have are in a file only where they are not the default. */
+static void settings_of_densities(void **state) {
+  (void)state;
+  for (int given = 0; given < 2; given++) {
+    char text[1 << 14] = "";
+    dvbf_settings *settings = new_settings(), *again = new_settings();
+    if (given) assert_int_equal(dvbf_settings_set(settings, "categories", "3,5", NULL), DVBF_OK);
+    assert_int_equal(dvbf_settings_write(settings, in_folder("settings.txt"), NULL), DVBF_OK);
+    FILE *file = fopen(in_folder("settings.txt"), "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    assert_int_equal(strstr(text, "categories") != NULL, given);
+    assert_int_equal(dvbf_settings_read(again, in_folder("settings.txt"), NULL), DVBF_OK);
+    assert_value(again, "categories", given ? "3,5" : "");
+    dvbf_settings_free(again);
+    dvbf_settings_free(settings);
+  }
+}
+
 static void bad_lines_are_refused(void **state) {
   (void)state;
   char text[3000];
@@ -64,6 +84,7 @@ static void bad_lines_are_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(comments_are_skipped),
+      cmocka_unit_test(settings_of_densities),
       cmocka_unit_test(bad_lines_are_refused),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -287,6 +287,14 @@ static void get_entry(const unsigned char *values, const entry *e, char *out, si
     snprintf(out, size, "%lld", (long long)value);
 }
 
+/* Settings that single densities have are written only where they are not the default, so that the files of
+ * models without such a density do not change when one is added. */
+static bool is_written(const unsigned char *values, const entry *e) {
+  char value[DV_TEXT];
+  get_entry(values, e, value, sizeof value);
+  return strcmp(e->group, "Density") != 0 || strcmp(value, e->initial) != 0;
+}
+
 /* ---- Public functions ---- */
 
 dvbf_status dvbf_settings_new(dvbf_settings **out, const char *name, dvbf_error *error) {
@@ -343,7 +351,7 @@ bool dv_settings_given(const dvbf_settings *s, const char *name) {
 
 bool dv_settings_all_given(const dvbf_settings *s) {
   for (size_t i = 0; i < s->table->count; i++)
-    if (!s->given[i]) return false;
+    if (!s->given[i] && is_written(s->values, &s->table->entries[i])) return false;
   return true;
 }
 
@@ -477,6 +485,7 @@ dvbf_status dvbf_settings_write(const dvbf_settings *s, const char *path, dvbf_e
   for (size_t i = 0; i < s->table->count; i++) {
     const entry *e = &s->table->entries[i];
     char value[DV_TEXT];
+    if (!is_written(s->values, e)) continue;
     get_entry(s->values, e, value, sizeof value);
     if (strcmp(group, e->group)) fprintf(file.stream, "%s# %s\n", i ? "\n" : "", group = e->group);
     fprintf(file.stream, "%s =%s%s\n", e->name, *value ? " " : "", value);
@@ -565,7 +574,7 @@ dvbf_status dv_settings_each(const dvbf_settings *s,
   for (size_t i = 0; i < s->table->count; i++) {
     const entry *e = &s->table->entries[i];
     char value[DV_TEXT];
-    if (is_running(e)) continue;
+    if (is_running(e) || !is_written(s->values, e)) continue;
     get_entry(s->values, e, value, sizeof value);
     dvbf_status status = each(e->name, value, user);
     if (status) return status;

@@ -93,6 +93,18 @@ void dv_density_words(const dv_density_frame *f, size_t first, uint32_t words[DV
   }
 }
 
+bool dv_density_unscaled(const dv_train_settings *s) {
+  (void)s;
+  return false;
+}
+
+void dv_density_bits_variance(const dv_density_frame *f, double *variance) {
+  for (int i = 0; i < f->model->n_x; i++) {
+    double p = (double)f->mean[i];
+    variance[i] += p * (1 - p);
+  }
+}
+
 double dv_logit(double mean) {
   double inside = mean < 0.01 ? 0.01 : mean > 0.99 ? 0.99 : mean;
   return log(inside / (1 - inside));

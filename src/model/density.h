@@ -32,6 +32,9 @@ typedef struct dv_density {
   bool (*scales)(const dv_train_settings *s);
   /* Why it suits the data better than the default, in a few words; NULL: it does not. */
   const char *(*suits)(const dvbf_sequences *train, const dv_statistics *x);
+  /* A setting of its own that follows from the data, and the text of its value; NULL: none. */
+  const char *setting;
+  void (*choose)(const dvbf_sequences *train, const dv_statistics *x, char *value, size_t size);
   /* The column of a frame x [n_x] whose value it cannot have, or -1; NaN is missing and may be anywhere.
    * NULL: x may be anything. `needs` says what x must be, for the message. */
   int (*refuses)(const dvbf_model *m, const float *x);
@@ -64,6 +67,11 @@ void dv_density_sigma(const dv_density_frame *frame, dvbf_value log_sigma, size_
                       double *sigma);
 /* A random word for each of the columns first .. first + DV_DENSITY_CHUNK - 1; `first` is a multiple of 4. */
 void dv_density_words(const dv_density_frame *frame, size_t first, uint32_t words[DV_DENSITY_CHUNK]);
+
+/* The answer `scales` of a density that takes x as it is. */
+bool dv_density_unscaled(const dv_train_settings *s);
+/* p (1 - p), of values that are 0 or 1. */
+void dv_density_bits_variance(const dv_density_frame *frame, double *variance);
 
 /* The logit of a mean, which is kept away from 0 and 1. */
 double dv_logit(double mean);

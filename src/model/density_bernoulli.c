@@ -13,13 +13,6 @@ static double first_output(const dv_train_settings *s, double mean) {
   return dv_logit(mean);
 }
 
-static void add_variance(const dv_density_frame *f, double *variance) {
-  for (int i = 0; i < f->model->n_x; i++) {
-    double p = (double)f->mean[i];
-    variance[i] += p * (1 - p);
-  }
-}
-
 static void draw(const dv_density_frame *f, float *x) {
   size_t n_x = (size_t)f->model->n_x;
   uint32_t words[DV_DENSITY_CHUNK];
@@ -27,11 +20,6 @@ static void draw(const dv_density_frame *f, float *x) {
     if (i % DV_DENSITY_CHUNK == 0) dv_density_words(f, i, words);
     x[i] = dv_uniform_of(words[i % DV_DENSITY_CHUNK]) < (double)f->mean[i];
   }
-}
-
-static bool scales(const dv_train_settings *s) {
-  (void)s;
-  return false;
 }
 
 static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
@@ -42,7 +30,7 @@ static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
 const dv_density dv_bernoulli = {.record = record,
                                  .mean = dv_sigmoid,
                                  .first_output = first_output,
-                                 .add_variance = add_variance,
+                                 .add_variance = dv_density_bits_variance,
                                  .draw = draw,
-                                 .scales = scales,
+                                 .scales = dv_density_unscaled,
                                  .suits = suits};

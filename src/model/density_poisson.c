@@ -71,11 +71,6 @@ static void draw(const dv_density_frame *f, float *x) {
   }
 }
 
-static bool scales(const dv_train_settings *s) {
-  (void)s;
-  return false;
-}
-
 /* Whole numbers may also be readings of a sensor. Those are often large, or vary less than counts do. */
 static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
   bool counts = x->counts && !x->binary && x->high <= 100;
@@ -95,7 +90,7 @@ const dv_density dv_poisson = {.record = record,
                                .first_output = first_output,
                                .add_variance = add_variance,
                                .draw = draw,
-                               .scales = scales,
+                               .scales = dv_density_unscaled,
                                .suits = suits,
                                .refuses = refuses,
                                .needs = "counts: whole numbers from 0 on"};

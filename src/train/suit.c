@@ -55,8 +55,13 @@ static void density(chooser *c, const facts *f) {
   for (size_t i = 0; dv_density_at(i, &name); i++)
     if ((why = dv_density_at(i, &name)->suits(f->train, &f->x))) {
       choose(c, "likelihood", name, why);
-      return;
+      break;
     }
+  const dv_density *d = dv_density_of(now(c));
+  char value[DV_TEXT];
+  if (!d->setting) return;
+  d->choose(f->train, &f->x, value, sizeof value);
+  choose(c, d->setting, value, "as the data are");
 }
 
 static void emission(chooser *c, const facts *f) {
