@@ -13,6 +13,7 @@
 
 #include "base/random.h"
 #include "data/dataset.h"
+#include "model/model.h"
 
 #include <dvbf/dvbf.h>
 
@@ -29,8 +30,13 @@ typedef struct truth {
   void (*draw)(dv_random *random, int u, float *x);
   double (*ln_p)(int u, const float *x);
   double mean[2][N_X], deviation[2][N_X];
+  struct {
+    const char *name;
+    double value;
+  } parameters[2];       /* that are the same for all of x */
   float refused[2][N_X]; /* frames that it cannot have, where there is an answer to them */
   const char *answer;
+  bool on_request; /* it is never chosen */
 } truth;
 
 /* ---- The truths ---- */
@@ -96,13 +102,32 @@ static double ln_poisson(int u, const float *x) {
   return sum;
 }
 
+/* The quotient of a normal number and the root of a mean of four squares: four degrees of freedom. */
+static void draw_student(dv_random *random, int u, float *x) {
+  for (int k = 0; k < N_X; k++) {
+    double normal = dv_random_normal(random), sum = 0;
+    for (int i = 0; i < 4; i++) sum += pow(dv_random_normal(random), 2);
+    x[k] = (float)(2 * u * k + 0.5 * normal / sqrt(sum / 4));
+  }
+}
+
+static double ln_student(int u, const float *x) {
+  double sum = 0;
+  for (int k = 0; k < N_X; k++) {
+    double e = ((double)x[k] - 2 * u * k) / 0.5;
+    if (!isnan(x[k])) sum += log(0.375 / 0.5) - 2.5 * log(1 + e * e / 4);
+  }
+  return sum;
+}
+
 static const truth truths[] = {
     {.name = "gaussian",
      .settings = "sigma-floor=0.1",
      .draw = draw_gaussian,
      .ln_p = ln_gaussian,
      .mean = {{0, 0, 0}, {0, 1, 2}},
-     .deviation = {{0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}}},
+     .deviation = {{0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}},
+     .parameters = {{"emission.log_sigma", -0.69315}}},
     {.name = "bernoulli",
      .settings = "",
      .draw = draw_bernoulli,
@@ -125,6 +150,14 @@ static const truth truths[] = {
      .deviation = {{0.54772, 1.41421, 3}, {1.73205, 1.58114, 2}},
      .refused = {{1, 0.5F, 2}, {1, 2, -1}},
      .answer = "needs counts: whole numbers from 0 on"},
+    {.name = "student-t",
+     .settings = "sigma-floor=0.1",
+     .draw = draw_student,
+     .ln_p = ln_student,
+     .mean = {{0, 0, 0}, {0, 2, 4}},
+     .deviation = {{0.70711, 0.70711, 0.70711}, {0.70711, 0.70711, 0.70711}},
+     .parameters = {{"emission.log_sigma", -0.69315}, {"emission.log_freedom", 0.69315}},
+     .on_request = true},
 };
 
 /* ---- Data and models ---- */
@@ -279,12 +312,23 @@ static void expect_estimates(const truth *d, const dvbf_model *model, const dvbf
   }
 }
 
+static void expect_parameters(const truth *d, const dvbf_model *model) {
+  for (size_t k = 0; k < 2 && d->parameters[k].name; k++)
+    for (size_t i = 0; i < model->parameters.count; i++) {
+      const dv_parameter *p = &model->parameters.list[i];
+      double found = (double)model->parameters.values[p->offset];
+      if (!strcmp(p->name, d->parameters[k].name) && !(fabs(found - d->parameters[k].value) < 0.3))
+        fail_msg("%s: %s is %g, not %g", d->name, p->name, found, d->parameters[k].value);
+    }
+}
+
 static void recovers(void **state) {
   const truth *d = *state;
   for (int gaps = 0; gaps < 2; gaps++) {
     dvbf_sequences s = simulate(d, 1), fresh = simulate(d, 2);
     if (gaps) make_gaps(&s);
     dvbf_model *model = train(d, &s);
+    expect_parameters(d, model);
     expect_predictions(d, model, &fresh);
     expect_bounds(d, model, gaps ? &s : &fresh);
     expect_estimates(d, model, &s);
@@ -302,7 +346,7 @@ static void suits(void **state) {
   char name[32];
   assert_int_equal(dvbf_settings_suit(settings, &data, NULL, NULL, NULL), DVBF_OK);
   assert_int_equal(dvbf_settings_get(settings, "likelihood", name, sizeof name, NULL), DVBF_OK);
-  assert_string_equal(name, d->name);
+  assert_string_equal(name, d->on_request ? "gaussian" : d->name);
   dvbf_settings_free(settings);
   dvbf_sequences_free(&data.train);
 }
@@ -364,10 +408,22 @@ static void groups(void **state) {
   dvbf_sequences_free(&data.train);
 }
 
+static void freedom(void **state) {
+  (void)state;
+  dvbf_data data = {.train = simulate(&truths[0], 1)};
+  dvbf_settings *settings = settings_of("train", "likelihood=student-t degrees-of-freedom=1.5");
+  dvbf_model *none = NULL;
+  dvbf_error error = {0};
+  assert_int_not_equal(dvbf_train(&none, settings, &data, NULL, &error), DVBF_OK);
+  assert_non_null(strstr(error.message, "degrees-of-freedom = 1.5: must be 0, to learn them, or at least"));
+  dvbf_settings_free(settings);
+  dvbf_sequences_free(&data.train);
+}
+
 int main(void) {
   enum { ALL = sizeof truths / sizeof *truths };
-  struct CMUnitTest tests[3 * ALL + 1] = {cmocka_unit_test(groups)};
-  size_t count = 1;
+  struct CMUnitTest tests[3 * ALL + 2] = {cmocka_unit_test(groups), cmocka_unit_test(freedom)};
+  size_t count = 2;
   for (size_t i = 0; i < ALL; i++) {
     void *d = (void *)&truths[i];
     tests[count++] = (struct CMUnitTest){truths[i].name, recovers, NULL, NULL, d};

@@ -38,6 +38,12 @@ static double ln_poisson(double x, const dvbf_real *output, int i, const double 
   return log(p);
 }
 
+static double ln_student(double x, const dvbf_real *output, int i, const double shape[2]) {
+  double n = 2 + exp(shape[1]), e = (x - (double)output[i]) / exp(shape[0]);
+  return log(tgamma((n + 1) / 2) / tgamma(n / 2) / sqrt(M_PI * n) / exp(shape[0])) -
+         (n + 1) / 2 * log(1 + e * e / n);
+}
+
 static const density_case cases[] = {
     {"gaussian", "", {0.3, -1, 2, 0, 0.5, 1, 1, -0.7, 0.1, 0}, ln_gaussian},
     {"gaussian", "sigma=state", {0.3, -1, 2, 0, 0.5, 1, 1, -0.7, 0.1, 0}, ln_gaussian},
@@ -45,6 +51,9 @@ static const density_case cases[] = {
     {"bernoulli", "", {0, 1, 0.3, 0, 1, 1, 1, 0, 1, 0.8}, ln_bernoulli},
     {"categorical", "categories=2,3", {0, 1, 0, 0, 1, 1, 0, 0, 1, 0}, ln_categorical},
     {"poisson", "", {0, 1, 4, 2, 0, 9, 1, 3, 0, 12}, ln_poisson},
+    {"student-t", "", {0.3, -9, 2, 0, 0.5, 1, 1, -0.7, 0.1, 30}, ln_student},
+    {"student-t", "sigma=state degrees-of-freedom=3", {0.3, -9, 2, 0, 0.5, 1, 1, 0, 0, 30}, ln_student},
+    {"student-t", "sigma=dimension degrees-of-freedom=50", {0, -9, 2, 0, 0, 1, 1, 0, 0, 3}, ln_student},
 };
 
 static dvbf_model *make_model(const density_case *c) {

@@ -330,6 +330,7 @@ static void emissions(void **state) {
   check_model(&(model_case){
       .name = "categorical", .settings = "likelihood=categorical categories=3,4", .n_u = 1, .gaps = true});
   check_model(&(model_case){.name = "poisson", .settings = "likelihood=poisson", .n_u = 1, .gaps = true});
+  check_model(&(model_case){.name = "student-t", .settings = "likelihood=student-t", .n_u = 1, .gaps = true});
   check_model(&(model_case){.name = "standardised",
                             .settings = "x-scaling=standardise u-scaling=standardise sigma=state",
                             .n_u = 2});

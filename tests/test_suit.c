@@ -10,6 +10,7 @@
 
 #include <dvbf/dvbf.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,12 +117,33 @@ static void test_presets_are_left_alone(void **unused) {
   dvbf_sequences_free(&data.train);
 }
 
+static void keep_advice(const char *name, const char *chosen, const char *was, const char *why, void *user) {
+  if (!strcmp(chosen, was)) snprintf(user, 256, "%s: %s", name, why);
+}
+
+/* Where x has outliers, the user is told of a density for them, but it is not taken. */
+static void test_outliers(void **unused) {
+  (void)unused;
+  dvbf_data data = data_of(20, 12, 2, 0);
+  for (int outliers = 0; outliers < 2; outliers++) {
+    char advice[256] = "", text[32];
+    dvbf_settings *s = NULL;
+    if (outliers) data.train.x[50] = 500;
+    assert_int_equal(dvbf_settings_new(&s, "train", NULL), DVBF_OK);
+    assert_int_equal(dvbf_settings_suit(s, &data, keep_advice, advice, NULL), DVBF_OK);
+    assert_int_equal(strstr(advice, "likelihood = student-t may suit it better") != NULL, outliers);
+    assert_int_equal(dvbf_settings_get(s, "likelihood", text, sizeof text, NULL), DVBF_OK);
+    assert_string_equal(text, "gaussian");
+    dvbf_settings_free(s);
+  }
+  dvbf_sequences_free(&data.train);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_any_length),
-      cmocka_unit_test(test_what_is_given_stays),
-      cmocka_unit_test(test_bits_and_gaps),
-      cmocka_unit_test(test_presets_are_left_alone),
+      cmocka_unit_test(test_any_length),    cmocka_unit_test(test_what_is_given_stays),
+      cmocka_unit_test(test_bits_and_gaps), cmocka_unit_test(test_presets_are_left_alone),
+      cmocka_unit_test(test_outliers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,7 +88,8 @@ typedef struct dvbf_progress {
   const char *event; /* NULL, or a sentence about a restart, a recovery or going on from a checkpoint */
 } dvbf_progress;
 
-/* Told of each value that was chosen, and why; `was` is the value before. */
+/* Told of each value that was chosen, and why; `was` is the value before. Where both are the same, `why` is
+ * advice. */
 typedef void dvbf_choice_fn(const char *name, const char *value, const char *was, const char *why,
                             void *user_data);
 

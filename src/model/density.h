@@ -39,8 +39,9 @@ typedef struct dv_density {
    * NULL: x may be anything. `needs` says what x must be, for the message. */
   int (*refuses)(const dvbf_model *m, const float *x);
   const char *needs;
-  bool sigma;    /* it has a sigma, with a floor, and the settings named sigma */
-  bool projects; /* it can be had of components of x instead (projection.h) */
+  bool on_request; /* it is never chosen: where it suits, the user is told */
+  bool sigma;      /* it has a sigma, with a floor, and the settings named sigma */
+  bool projects;   /* it can be had of components of x instead (projection.h) */
 } dv_density;
 
 #define DENSITY(object, name) extern const dv_density dv_##object;

@@ -49,15 +49,23 @@ static const dv_train_settings *now(const chooser *c) {
 
 /* ---- Rules ---- */
 
+/* Tells of a density that nobody asked for. */
+static void advise(chooser *c, const char *name, const char *why) {
+  char was[DV_TEXT], text[160];
+  if (c->status || !c->each || dv_settings_given(c->settings, "likelihood")) return;
+  snprintf(text, sizeof text, "%s; likelihood = %s may suit it better", why, name);
+  c->status = dvbf_settings_get(c->settings, "likelihood", was, sizeof was, c->error);
+  if (!c->status) c->each("likelihood", was, was, text, c->user_data);
+}
+
 /* The first that suits the data; otherwise the default stays. */
 static void density(chooser *c, const facts *f) {
-  const char *name, *why;
-  for (size_t i = 0; dv_density_at(i, &name); i++)
-    if ((why = dv_density_at(i, &name)->suits(f->train, &f->x))) {
-      choose(c, "likelihood", name, why);
-      break;
-    }
-  const dv_density *d = dv_density_of(now(c));
+  const char *name, *why = NULL;
+  const dv_density *d;
+  for (size_t i = 0; !why && (d = dv_density_at(i, &name)); i++) why = d->suits(f->train, &f->x);
+  if (why && d->on_request) advise(c, name, why);
+  if (why && !d->on_request) choose(c, "likelihood", name, why);
+  d = dv_density_of(now(c));
   char value[DV_TEXT];
   if (!d->setting) return;
   d->choose(f->train, &f->x, value, sizeof value);
