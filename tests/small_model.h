@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "data/dataset.h"
+#include "evaluate/paths.h"
 #include "model/model.h"
 #include "train/updater.h"
 
@@ -83,22 +84,22 @@ static inline dvbf_real *trained(fixture *f, unsigned threads, uint64_t updates)
   return copy;
 }
 
-static inline dvbf_paths *infer(const dvbf_model *m, const dvbf_sequences *s, unsigned threads,
-                                size_t observe) {
-  dvbf_paths *paths = NULL;
+static inline dv_paths *infer(const dvbf_model *m, const dvbf_sequences *s, unsigned threads,
+                              size_t observe) {
+  dv_paths *paths = NULL;
   dvbf_error error;
-  dvbf_infer_options options = {.observe = observe, .seed = 5, .threads = threads};
-  if (dvbf_infer(&paths, m, s, &options, &error)) fail_msg("%s", error.message);
+  dv_path_options options = {.observe = observe, .seed = 5, .threads = threads};
+  if (dv_paths_of(&paths, m, s, &options, &error)) fail_msg("%s", error.message);
   return paths;
 }
 
-static inline void expect_same_paths(dvbf_paths *a, dvbf_paths *b) {
+static inline void expect_same_paths(dv_paths *a, dv_paths *b) {
   size_t frames = a->count * a->steps;
   assert_memory_equal(a->z, b->z, frames * a->n_z * sizeof *a->z);
   assert_memory_equal(a->x, b->x, frames * a->n_x * sizeof *a->x);
   assert_memory_equal(a->log_likelihood, b->log_likelihood, frames * sizeof *a->log_likelihood);
   assert_memory_equal(a->kl, b->kl, frames * sizeof *a->kl);
-  dvbf_paths_free(b);
+  dv_paths_free(b);
 }
 
 #endif

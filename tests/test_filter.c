@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/dataset.h"
+#include "evaluate/paths.h"
 #include "model/model.h"
 
 #include <dvbf/dvbf.h>
@@ -59,14 +60,14 @@ static void offline(const dvbf_model *model, const dvbf_sequences *data, size_t 
   memset(mean, 0, STEPS * N_Z * sizeof *mean);
   memset(variance, 0, STEPS * N_Z * sizeof *variance);
   for (uint64_t seed = 0; seed < PASSES; seed++) {
-    dvbf_infer_options options = {.observe = observe, .seed = 100 + seed, .threads = 1};
-    dvbf_paths *paths = NULL;
-    assert_int_equal(dvbf_infer(&paths, model, data, &options, NULL), DVBF_OK);
+    dv_path_options options = {.observe = observe, .seed = 100 + seed, .threads = 1};
+    dv_paths *paths = NULL;
+    assert_int_equal(dv_paths_of(&paths, model, data, &options, NULL), DVBF_OK);
     for (size_t i = 0; i < STEPS * N_Z; i++) {
       mean[i] += (double)paths->z[i] / PASSES;
       variance[i] += (double)paths->z[i] * (double)paths->z[i] / PASSES;
     }
-    dvbf_paths_free(paths);
+    dv_paths_free(paths);
   }
   for (size_t i = 0; i < STEPS * N_Z; i++) variance[i] -= mean[i] * mean[i];
 }

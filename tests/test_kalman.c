@@ -5,6 +5,7 @@
  * well trained model comes close to it: both a mistake in a term of the bound and one in its gradient show
  * here. */
 #include "base/random.h"
+#include "evaluate/paths.h"
 #include "kalman.h"
 
 #include <dvbf/dvbf.h>
@@ -128,12 +129,12 @@ static void test_recursions_give_the_joint_likelihood(void **unused) {
 /* bound[i] of each sequence, averaged over samples. */
 static void measure_bounds(const dvbf_model *model, const dvbf_sequences *s, double *bound) {
   for (size_t sample = 0; sample < SAMPLES; sample++) {
-    dvbf_infer_options options = {.seed = 1 + sample, .threads = 1};
-    dvbf_paths *paths = NULL;
-    assert_int_equal(dvbf_infer(&paths, model, s, &options, NULL), DVBF_OK);
+    dv_path_options options = {.seed = 1 + sample, .threads = 1};
+    dv_paths *paths = NULL;
+    assert_int_equal(dv_paths_of(&paths, model, s, &options, NULL), DVBF_OK);
     for (size_t k = 0; k < s->count * K_STEPS; k++)
       bound[k / K_STEPS] += (paths->log_likelihood[k] - paths->kl[k]) / SAMPLES;
-    dvbf_paths_free(paths);
+    dv_paths_free(paths);
   }
 }
 

@@ -50,9 +50,9 @@ static void saved_models_infer_the_same(void **state) {
     free(trained(&f, 1, 3));
     if (dvbf_model_save(f.model, path, &error)) fail_msg("%s", error.message);
     if (dvbf_model_load(&loaded, path, &error)) fail_msg("%s", error.message);
-    dvbf_paths *paths = infer(f.model, &f.sequences, 1, 5);
+    dv_paths *paths = infer(f.model, &f.sequences, 1, 5);
     expect_same_paths(paths, infer(loaded, &f.sequences, 1, 5));
-    dvbf_paths_free(paths);
+    dv_paths_free(paths);
     assert_int_equal(dvbf_model_save(loaded, other, &error), DVBF_OK); /* and once more: the same file */
     assert_true(same_bytes(path, other));
     dvbf_model_free(loaded);

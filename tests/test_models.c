@@ -18,20 +18,20 @@ static void dkf_sees_the_observed_frames_alone(void **state) {
       begin(&f, variants[i]);
       free(trained(&f, 1, 3));
       size_t frame = STEPS * N_X; /* from sequence to sequence */
-      dvbf_paths *paths = infer(f.model, &f.sequences, 1, observe);
+      dv_paths *paths = infer(f.model, &f.sequences, 1, observe);
       for (size_t k = 0; k < COUNT * frame; k++)
         if (k % frame >= observe * N_X) f.sequences.x[k] += 1;
       expect_same_paths(paths, infer(f.model, &f.sequences, 1, observe));
       for (size_t k = 0; k < COUNT; k++) f.sequences.x[k * frame + (observe - 1) * N_X] += 1;
-      dvbf_paths *others = infer(f.model, &f.sequences, 1, observe);
+      dv_paths *others = infer(f.model, &f.sequences, 1, observe);
       for (size_t t = 0; t < STEPS; t++) {
         size_t at = t * paths->n_z; /* in the first sequence */
         assert_memory_not_equal(paths->z + at, others->z + at, paths->n_z * sizeof *paths->z);
         assert_true((paths->kl[t] != 0) == (t < observe));
         assert_true((paths->log_likelihood[t] != 0) == (t < observe));
       }
-      dvbf_paths_free(paths);
-      dvbf_paths_free(others);
+      dv_paths_free(paths);
+      dv_paths_free(others);
       end(&f);
     }
 }
@@ -97,15 +97,15 @@ static void vae_knows_no_time(void **state) {
   fixture f;
   begin(&f, "model=vae");
   free(trained(&f, 1, 3));
-  dvbf_paths *paths = infer(f.model, &f.sequences, 1, STEPS);
+  dv_paths *paths = infer(f.model, &f.sequences, 1, STEPS);
   f.sequences.x[2 * N_X] += 1; /* of the first sequence */
-  dvbf_paths *others = infer(f.model, &f.sequences, 1, STEPS);
+  dv_paths *others = infer(f.model, &f.sequences, 1, STEPS);
   for (size_t t = 0; t < STEPS; t++) {
     const float *a = paths->z + t * paths->n_z, *b = others->z + t * paths->n_z;
     assert_int_equal(memcmp(a, b, paths->n_z * sizeof *a) == 0, t != 2);
   }
-  dvbf_paths_free(paths);
-  dvbf_paths_free(others);
+  dv_paths_free(paths);
+  dv_paths_free(others);
   end(&f);
 }
 

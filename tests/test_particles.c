@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "data/dataset.h"
 #include "evaluate/likelihood.h"
+#include "evaluate/paths.h"
 #include "kalman.h"
 #include "model/model.h"
 
@@ -361,16 +362,16 @@ static void one_path_is_the_bound(void **unused) {
   double importance = 0, particle = 0, bound = 0;
   for (uint64_t seed = 1; seed <= SEEDS; seed++) {
     dv_likelihoods l = likelihoods(m, &s, 1, seed);
-    dvbf_paths *paths = NULL;
-    dvbf_infer_options options = {.seed = seed, .threads = 1};
-    assert_int_equal(dvbf_infer(&paths, m, &s, &options, NULL), DVBF_OK);
+    dv_paths *paths = NULL;
+    dv_path_options options = {.seed = seed, .threads = 1};
+    assert_int_equal(dv_paths_of(&paths, m, &s, &options, NULL), DVBF_OK);
     for (size_t i = 0; i < COUNT; i++) {
       importance += l.importance[i] / (COUNT * SEEDS);
       particle += l.particle[i] / (COUNT * SEEDS);
     }
     for (size_t i = 0; i < COUNT * K_STEPS; i++)
       bound += (paths->log_likelihood[i] - paths->kl[i]) / (COUNT * SEEDS);
-    dvbf_paths_free(paths);
+    dv_paths_free(paths);
     dv_likelihoods_free(&l);
   }
   print_message("bound %.3f, one weighted path %.3f, one particle %.3f\n", bound, importance, particle);

@@ -65,10 +65,10 @@ static void expect_same_for_all_threads(const char *settings) {
   fixture f;
   dvbf_real *first = NULL;
   begin(&f, settings);
-  dvbf_paths *paths = infer(f.model, &f.sequences, 1, 5);
+  dv_paths *paths = infer(f.model, &f.sequences, 1, 5);
   for (unsigned threads = 2; threads <= 5; threads++)
     expect_same_paths(paths, infer(f.model, &f.sequences, threads, 5));
-  dvbf_paths_free(paths);
+  dv_paths_free(paths);
   end(&f);
   for (unsigned threads = 1; threads <= 5; threads += 2) {
     begin(&f, settings);
@@ -130,7 +130,7 @@ static void missing_tiles_are_refused(void **state) {
   begin(&f, "products=bfloat16x3");
   setenv("DVBF_ISA", "base", 1);
   assert_int_equal(dv_updater_new(&updater, f.model, pool, &f.sequences, &error), DVBF_ARGUMENT);
-  dvbf_paths_free(infer(f.model, &f.sequences, 1, 5));
+  dv_paths_free(infer(f.model, &f.sequences, 1, 5));
   unsetenv("DVBF_ISA");
   assert_non_null(strstr(error.message, "products = bfloat16x3: "));
   assert_non_null(strstr(error.message, "; use products = float"));

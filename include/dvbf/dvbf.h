@@ -142,27 +142,6 @@ DVBF_API dvbf_status dvbf_train_own(dvbf_model **out, const struct dvbf_model_cl
 /* ---- Evaluation -----------------------------------------------------------------------------------------
  */
 
-typedef struct dvbf_infer_options {
-  size_t observe; /* steps whose x is seen; later ones are predicted with w (dkf: z) from the prior; 0: all */
-  bool mean_path; /* every noise at its mean: w = 0 where predicted, or z the transition's mean */
-  uint64_t seed;  /* of the samples */
-  unsigned threads; /* 0: all cores */
-} dvbf_infer_options;
-
-/* One path through the latent space for each sequence. */
-typedef struct dvbf_paths {
-  size_t count, steps, n_z, n_x;
-  float *z;               /* [count][steps][n_z] */
-  float *x;               /* [count][steps][n_x] mean of the emission */
-  double *log_likelihood; /* [count][steps] ln p(x_t | z_t), 0 where not observed */
-  double *kl;             /* [count][steps] KL of w_t, or of z_t in a dkf; entry 0 belongs to w_1, entry t to
-                             the step into t */
-} dvbf_paths;
-
-DVBF_API dvbf_status dvbf_infer(dvbf_paths **out, const dvbf_model *model, const dvbf_sequences *sequences,
-                                const dvbf_infer_options *options, dvbf_error *error);
-DVBF_API void dvbf_paths_free(dvbf_paths *paths);
-
 typedef struct dvbf_regression {
   char name[32];
   double r2, log_likelihood;

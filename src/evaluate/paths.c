@@ -23,10 +23,6 @@ dvbf_status dv_paths_new(dv_paths **out, const dvbf_model *m, const dvbf_sequenc
 }
 
 void dv_paths_free(dv_paths *p) {
-  dvbf_paths_free(p);
-}
-
-void dvbf_paths_free(dvbf_paths *p) {
   if (!p) return;
   dv_free(p->z);
   dv_free(p->x);
@@ -84,10 +80,4 @@ dvbf_status dv_paths_of(dv_paths **out, const dvbf_model *model, const dvbf_sequ
   else
     *out = paths;
   return status;
-}
-
-dvbf_status dvbf_infer(dvbf_paths **out, const dvbf_model *model, const dvbf_sequences *s,
-                       const dvbf_infer_options *o, dvbf_error *error) {
-  dv_path_options options = {o->observe, o->mean_path, o->seed, o->threads};
-  return dv_paths_of(out, model, s, &options, error);
 }

@@ -7,7 +7,14 @@
 
 #include <dvbf/dvbf.h>
 
-typedef dvbf_paths dv_paths;
+typedef struct dv_paths {
+  size_t count, steps, n_z, n_x;
+  float *z;               /* [count][steps][n_z] */
+  float *x;               /* [count][steps][n_x] mean of the emission, in units of the data; may be NULL */
+  double *log_likelihood; /* [count][steps] ln p(x_t | z_t), 0 where not observed */
+  double *kl;             /* [count][steps] KL of w_t, or of z_t where there is no w; entry 0 belongs to the
+                             first step, entry t to the step into t */
+} dv_paths;
 
 /* Makes room for paths through these sequences, and for their x if it is wanted. */
 dvbf_status dv_paths_new(dv_paths **out, const dvbf_model *model, const dvbf_sequences *sequences, bool x,

@@ -34,22 +34,22 @@ static dvbf_status choose_film(dv_shown *shown, const dv_chapter *c, dvbf_error 
 }
 
 static dvbf_status infer(dv_shown *shown, const dv_chapter *c, dvbf_error *error) {
-  dvbf_infer_options mean = {.mean_path = true, .threads = c->threads};
+  dv_path_options mean = {.noise_free = true, .threads = c->threads};
   dvbf_status status =
       dv_points_sample(&shown->points, c->model, c->data, c->sequences, 1, c->threads, error);
   if (!status) status = choose_film(shown, c, error);
-  if (!status) status = dvbf_infer(&shown->reconstruction, c->model, &shown->film, &mean, error);
+  if (!status) status = dv_paths_of(&shown->reconstruction, c->model, &shown->film, &mean, error);
   if (!dv_chapter_far(c)->horizon) return status;
   shown->observed = mean.observe = dv_chapter_far(c)->observed;
-  if (!status) status = dvbf_infer(&shown->prediction, c->model, &shown->film, &mean, error);
+  if (!status) status = dv_paths_of(&shown->prediction, c->model, &shown->film, &mean, error);
   return status;
 }
 
 static void free_shown(dv_shown *shown) {
   dv_points_free(&shown->points);
   dvbf_sequences_free(&shown->film);
-  dvbf_paths_free(shown->reconstruction);
-  dvbf_paths_free(shown->prediction);
+  dv_paths_free(shown->reconstruction);
+  dv_paths_free(shown->prediction);
 }
 
 /* ---- What a reader moves: latent space and film ---- */

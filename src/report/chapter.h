@@ -3,6 +3,7 @@
 #define DV_CHAPTER_H
 
 #include "base/file.h"
+#include "evaluate/paths.h"
 #include "report/points.h"
 
 #include <dvbf/report.h>
@@ -36,12 +37,12 @@ dvbf_status dv_chapter_add(dvbf_page *page, const dv_chapter *chapter, dvbf_erro
 
 /* What several parts show, computed once. */
 typedef struct dv_shown {
-  dv_points points;           /* samples of the filter on the evaluated sequences */
-  const dvbf_data *data;      /* of the film */
-  dvbf_sequences film;        /* copies of the first sequences for prediction */
-  dvbf_paths *reconstruction; /* of `film`, along the mean path, with every frame observed */
-  dvbf_paths *prediction;     /* from the first frames; NULL when nothing is left to predict */
-  size_t observed;            /* by the prediction */
+  dv_points points;         /* samples of the filter on the evaluated sequences */
+  const dvbf_data *data;    /* of the film */
+  dvbf_sequences film;      /* copies of the first sequences for prediction */
+  dv_paths *reconstruction; /* of `film`, without noise, with every frame observed */
+  dv_paths *prediction;     /* from the first frames; NULL when nothing is left to predict */
+  size_t observed;          /* by the prediction */
 } dv_shown;
 
 /* Says what is left out and why. */

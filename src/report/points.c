@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "evaluate/paths.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -60,7 +61,7 @@ static bool add_angles(dv_points *p, const dvbf_data *data, const dvbf_sequences
   return true;
 }
 
-static void gather_z(dv_points *p, const dvbf_sequences *s, const dvbf_paths *paths) {
+static void gather_z(dv_points *p, const dvbf_sequences *s, const dv_paths *paths) {
   size_t n = 0;
   for (size_t i = 0; i < s->count; i++) {
     size_t length = dvbf_sequence_length(s, i), width = paths->n_z;
@@ -69,8 +70,8 @@ static void gather_z(dv_points *p, const dvbf_sequences *s, const dvbf_paths *pa
   }
 }
 
-static dvbf_status gather(dv_points *p, const dvbf_data *data, const dvbf_sequences *s,
-                          const dvbf_paths *paths, dvbf_error *error) {
+static dvbf_status gather(dv_points *p, const dvbf_data *data, const dvbf_sequences *s, const dv_paths *paths,
+                          dvbf_error *error) {
   p->n_z = paths->n_z;
   for (size_t i = 0; i < s->count; i++) p->count += dvbf_sequence_length(s, i);
   p->z = dv_calloc(p->count, p->n_z * sizeof *p->z);
@@ -86,11 +87,11 @@ static dvbf_status gather(dv_points *p, const dvbf_data *data, const dvbf_sequen
 dvbf_status dv_points_sample(dv_points *out, const dvbf_model *model, const dvbf_data *data,
                              const dvbf_sequences *sequences, uint64_t seed, unsigned threads,
                              dvbf_error *error) {
-  dvbf_paths *paths = NULL;
-  dvbf_infer_options options = {.seed = seed, .threads = threads};
+  dv_paths *paths = NULL;
+  dv_path_options options = {.seed = seed, .threads = threads};
   *out = (dv_points){0};
-  dvbf_status status = dvbf_infer(&paths, model, sequences, &options, error);
+  dvbf_status status = dv_paths_of(&paths, model, sequences, &options, error);
   if (!status) status = gather(out, data, sequences, paths, error);
-  dvbf_paths_free(paths);
+  dv_paths_free(paths);
   return status;
 }

@@ -35,7 +35,7 @@ static bool bounces(const dvbf_sequences *s, size_t sequence, size_t t, double g
 }
 
 /* R^2 of state `column` over the frames that no bounce precedes or follows. */
-static dvbf_status regress_away(double *r2, const dv_subject *from, const dvbf_paths *paths, size_t column,
+static dvbf_status regress_away(double *r2, const dv_subject *from, const dv_paths *paths, size_t column,
                                 dvbf_error *error) {
   const dvbf_sequences *s = &from->data->test;
   size_t points = 0, n_z = paths->n_z;
@@ -58,8 +58,8 @@ static dvbf_status regress_away(double *r2, const dv_subject *from, const dvbf_p
   return status;
 }
 
-static dvbf_status measure_away(double *r2, const char *state, const dv_subject *from,
-                                const dvbf_paths *paths, dvbf_error *error) {
+static dvbf_status measure_away(double *r2, const char *state, const dv_subject *from, const dv_paths *paths,
+                                dvbf_error *error) {
   const dvbf_data *data = from->data;
   *r2 = NAN;
   for (size_t i = 0; i < data->test.n_s; i++)
@@ -69,7 +69,7 @@ static dvbf_status measure_away(double *r2, const char *state, const dv_subject 
 
 /* ---- Walks ---- */
 
-static dvbf_status measure_walk(double *distance, const dv_subject *from, const dvbf_paths *paths,
+static dvbf_status measure_walk(double *distance, const dv_subject *from, const dv_paths *paths,
                                 dvbf_error *error) {
   dv_walks walks;
   dvbf_status status = dv_walks_take(&walks, from, error);
@@ -119,18 +119,18 @@ static dvbf_status measure_whole(double *share, const dvbf_data *long_data, cons
 }
 
 static dvbf_status measure_generated(double *share, const dv_subject *from, size_t balls, dvbf_error *error) {
-  dvbf_paths *paths = NULL;
-  dvbf_infer_options options = {.observe = from->observed, .mean_path = true, .threads = from->threads};
-  dvbf_status status = dvbf_infer(&paths, from->model, &from->long_data->test, &options, error);
+  dv_paths *paths = NULL;
+  dv_path_options options = {.observe = from->observed, .noise_free = true, .threads = from->threads};
+  dvbf_status status = dv_paths_of(&paths, from->model, &from->long_data->test, &options, error);
   if (!status) status = measure_whole(share, from->long_data, paths->x, balls, error);
-  dvbf_paths_free(paths);
+  dv_paths_free(paths);
   return status;
 }
 
 dvbf_status dv_measure(double *values, const dv_experiment *e, const dv_subject *from, dvbf_error *error) {
-  dvbf_paths *paths = NULL;
-  dvbf_infer_options options = {.seed = from->seed, .threads = from->threads};
-  dvbf_status status = dvbf_infer(&paths, from->model, &from->data->test, &options, error);
+  dv_paths *paths = NULL;
+  dv_path_options options = {.seed = from->seed, .threads = from->threads};
+  dvbf_status status = dv_paths_of(&paths, from->model, &from->data->test, &options, error);
   for (size_t i = 0; !status && i < dv_quantities(e); i++) {
     const dv_quantity *q = &e->quantity[i];
     if (q->kind == DV_OF_R2_AWAY) status = measure_away(&values[i], q->state, from, paths, error);
@@ -139,6 +139,6 @@ dvbf_status dv_measure(double *values, const dv_experiment *e, const dv_subject 
     if (q->kind == DV_OF_WHOLE_TRUTH)
       status = measure_whole(&values[i], from->long_data, from->long_data->test.x, q->first, error);
   }
-  dvbf_paths_free(paths);
+  dv_paths_free(paths);
   return status;
 }

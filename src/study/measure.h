@@ -2,6 +2,7 @@
 #ifndef DV_MEASURE_H
 #define DV_MEASURE_H
 
+#include "evaluate/paths.h"
 #include "report/points.h"
 #include "study/experiment.h"
 
@@ -23,7 +24,7 @@ dvbf_status dv_measure(double *values, const dv_experiment *experiment, const dv
 /* ---- Walks of a pendulum that nothing drives, from one state to rest ---- */
 
 typedef struct dv_walks {
-  dvbf_paths *generative, *filtering; /* of the same sequences; the first sees their first frames only */
+  dv_paths *generative, *filtering; /* of the same sequences; the first sees their first frames only */
 } dv_walks;
 
 /* Simulates a few sequences of 100 steps and infers both. Free with dv_walks_free, also after a failure. */
@@ -33,7 +34,7 @@ void dv_walks_free(dv_walks *walks);
 /* Distance between the places where both walks of a sequence come to rest (means of their last ten steps),
  * averaged over the sequences, over the spread of the samples: the root of their mean squared distance from
  * their mean. */
-double dv_walks_distance(const dv_walks *walks, const dvbf_paths *samples);
+double dv_walks_distance(const dv_walks *walks, const dv_paths *samples);
 
 /* Draws the walks of the first sequence before the samples, as PATH.png and PATH.svg. */
 dvbf_status dv_walks_draw(const dv_walks *walks, const dv_points *samples, const char *title,

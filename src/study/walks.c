@@ -26,30 +26,30 @@ static dvbf_status simulate(dvbf_data **out, const dv_subject *from, dvbf_error 
 
 dvbf_status dv_walks_take(dv_walks *out, const dv_subject *from, dvbf_error *error) {
   dvbf_data *data = NULL;
-  dvbf_infer_options options = {.seed = from->seed, .threads = from->threads};
+  dv_path_options options = {.seed = from->seed, .threads = from->threads};
   *out = (dv_walks){0};
   dvbf_status status = simulate(&data, from, error);
-  if (!status) status = dvbf_infer(&out->filtering, from->model, &data->test, &options, error);
+  if (!status) status = dv_paths_of(&out->filtering, from->model, &data->test, &options, error);
   options.observe = from->observed;
-  if (!status) status = dvbf_infer(&out->generative, from->model, &data->test, &options, error);
+  if (!status) status = dv_paths_of(&out->generative, from->model, &data->test, &options, error);
   dvbf_data_free(data);
   return status;
 }
 
 void dv_walks_free(dv_walks *w) {
-  dvbf_paths_free(w->generative);
-  dvbf_paths_free(w->filtering);
+  dv_paths_free(w->generative);
+  dv_paths_free(w->filtering);
   *w = (dv_walks){0};
 }
 
 /* Mean of dimension i over the last steps of a sequence. */
-static double rest_of(const dvbf_paths *p, size_t sequence, size_t i) {
+static double rest_of(const dv_paths *p, size_t sequence, size_t i) {
   double sum = 0;
   for (size_t t = p->steps - REST; t < p->steps; t++) sum += p->z[(sequence * p->steps + t) * p->n_z + i];
   return sum / REST;
 }
 
-static double spread_of(const dvbf_paths *p) {
+static double spread_of(const dv_paths *p) {
   double total = 0, n = (double)(p->count * p->steps);
   for (size_t i = 0; i < p->n_z; i++) {
     double sum = 0, squares = 0;
@@ -62,7 +62,7 @@ static double spread_of(const dvbf_paths *p) {
   return sqrt(total);
 }
 
-double dv_walks_distance(const dv_walks *w, const dvbf_paths *samples) {
+double dv_walks_distance(const dv_walks *w, const dv_paths *samples) {
   double sum = 0;
   for (size_t s = 0; s < w->filtering->count; s++) {
     double squares = 0;
