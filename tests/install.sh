@@ -22,7 +22,7 @@ esac
 [ "$(pkg-config --modversion dvbf-core)" = "$version" ] || fail "the version is wrong"
 export LD_LIBRARY_PATH=$(realpath "$packages/..")
 
-# Programs that use one header each, in both languages.
+# Programs that use one header each, in both languages, and the program that a header begins with.
 parts=core
 [ ! -f "$packages/dvbf.pc" ] || parts="core dvbf"
 languages=c
@@ -39,6 +39,8 @@ for header in moved/include/dvbf/*.h; do
     $command -x $language $strict one.c -o one $(pkg-config --cflags --libs $package)
     [ "$(./one)" = "$version" ] || fail "a program in $language with $header does not run"
   done
+  sed -n '/^ \*   #include/,/^ \*   }$/s/^ \*   //p' "$header" >top.c
+  [ ! -s top.c ] || "$compiler" $strict top.c -o top $(pkg-config --cflags --libs $package)
 done
 
 # The robot by pkg-config, shared and static, and both parts by CMake.

@@ -14,7 +14,7 @@
  *     dvbf_belief belief;
  *     void *memory = NULL;
  *     size_t size;
- *     float x[2];
+ *     float x[2]; // of a model of two columns without controls
  *     int failed = dvbf_model_load(&model, "model.safetensors", &error) ||
  *                  dvbf_filter_memsize(&size, model, 16, &error) ||
  *                  dvbf_filter_init(&filter, memory = aligned_alloc(64, size), size, model, 16, 1, &error);
