@@ -469,8 +469,6 @@ static void strips_show_images_and_marks(void **state) {
                  .height = SIDE,
                  .width = SIDE,
                  .rows = 2,
-                 .in_line = 15,
-                 .most = 60,
                  .x = DV_FIGURE_MARGIN,
                  .y = DV_FIGURE_MARGIN + 34,
                  .room = DV_FIGURE_WIDTH - 2 * DV_FIGURE_MARGIN};

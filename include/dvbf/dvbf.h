@@ -172,29 +172,6 @@ DVBF_API dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *mode
                                    dvbf_error *error);
 DVBF_API void dvbf_evaluation_free(dvbf_evaluation *evaluation);
 
-/* ---- Pictures -------------------------------------------------------------------------------------------
- */
-
-typedef struct dvbf_picture {
-  const char *title;
-  /* Strips of images, one row each for truth, reconstruction and prediction. */
-  size_t frames, height, width;
-  const float *truth, *reconstruction, *prediction; /* [frames][height][width] */
-  size_t observed;                                  /* frames the prediction has seen */
-  size_t training_steps;                            /* a bar marks the length of the training sequences */
-  /* Latent samples and what to colour them by. */
-  size_t points, n_z;
-  const float *z;        /* [points][n_z] */
-  const float *angle;    /* [points] in radians, cyclic colours */
-  const float *velocity; /* [points] */
-  const char *angle_label, *velocity_label;
-  /* Prediction error by horizon. */
-  size_t horizon;
-  const double *mse, *mse_mean_path, *mse_repeat; /* [horizon] relative to the pixel variance */
-} dvbf_picture;
-
-DVBF_API dvbf_status dvbf_draw(const dvbf_picture *picture, const char *png_path, dvbf_error *error);
-
 #ifdef __cplusplus
 }
 #endif

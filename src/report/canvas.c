@@ -66,16 +66,15 @@ dvbf_status dv_canvas_open(dv_canvas *canvas, const char *path, double width, do
   return DVBF_OK;
 }
 
-dvbf_status dv_canvas_close(dv_canvas *canvas, dvbf_status failed, dvbf_error *error) {
+dvbf_status dv_canvas_close(dv_canvas *canvas, dvbf_error *error) {
   cairo_status_t status = cairo_status(canvas->cr);
   errno = 0;
-  if (!failed && !status && !canvas->vector)
-    status = cairo_surface_write_to_png(canvas->surface, canvas->temporary);
+  if (!status && !canvas->vector) status = cairo_surface_write_to_png(canvas->surface, canvas->temporary);
   cairo_surface_finish(canvas->surface);
   if (!status && canvas->vector) status = cairo_surface_status(canvas->surface);
-  int reason = errno;
-  if (!failed && status) failed = refuse(canvas, status, reason, error);
-  if (!failed && canvas->vector) failed = dv_svg_write(&canvas->svg, canvas->path, error);
+  dvbf_status failed = status           ? refuse(canvas, status, errno, error)
+                       : canvas->vector ? dv_svg_write(&canvas->svg, canvas->path, error)
+                                        : DVBF_OK;
   release(canvas);
   if (canvas->vector) return failed;
   if (!failed) return dv_publish(canvas->temporary, canvas->path, error);

@@ -24,7 +24,7 @@ typedef struct dv_canvas {
 dvbf_status dv_canvas_open(dv_canvas *canvas, const char *path, double width, double height,
                            dvbf_error *error);
 
-/* Writes the file and frees the page. Writes nothing if `failed` is an error, and returns it. */
-dvbf_status dv_canvas_close(dv_canvas *canvas, dvbf_status failed, dvbf_error *error);
+/* Writes the file and frees the page. */
+dvbf_status dv_canvas_close(dv_canvas *canvas, dvbf_error *error);
 
 #endif

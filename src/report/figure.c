@@ -17,7 +17,7 @@ static dvbf_status write_one(const char *path, const char *extension, double wid
   dvbf_status status = dv_canvas_open(&canvas, name, ceil(width), ceil(height), error);
   if (status) return status;
   draw(canvas.cr, figure);
-  return dv_canvas_close(&canvas, DVBF_OK, error);
+  return dv_canvas_close(&canvas, error);
 }
 
 dvbf_status dv_figure_write(const char *path, double width, double height, dv_figure_fn *draw,
@@ -27,14 +27,15 @@ dvbf_status dv_figure_write(const char *path, double width, double height, dv_fi
 }
 
 static void paint(cairo_t *cr, cairo_surface_t *picture, double x, double y) {
+  if (cairo_surface_status(picture)) return; /* it could not be read */
   cairo_set_source_surface(cr, picture, x, y);
   cairo_paint(cr);
 }
 
 dvbf_status dv_figure_collect(const char *path, size_t count, const dv_path *figures, dvbf_error *error) {
   enum { MOST = 8 };
-  cairo_surface_t *pictures[MOST];
-  double wide[MOST], below = 0, top = 0, height = 0;
+  cairo_surface_t *pictures[MOST] = {0};
+  double wide[MOST] = {0}, below = 0, top = 0, height = 0;
   for (size_t i = 0; i < count && i < MOST; i++) { /* a missing one is 0 x 0 */
     pictures[i] = cairo_image_surface_create_from_png(figures[i]);
     double high = cairo_image_surface_get_height(pictures[i]);
@@ -49,7 +50,7 @@ dvbf_status dv_figure_collect(const char *path, size_t count, const dv_path *fig
     cairo_scale(canvas.cr, scale, scale);
     paint(canvas.cr, pictures[0], (width - wide[0]) / 2, 0);
     for (size_t i = 1; i < count && i < MOST; x += wide[i++]) paint(canvas.cr, pictures[i], x, top);
-    status = dv_canvas_close(&canvas, DVBF_OK, error);
+    status = dv_canvas_close(&canvas, error);
   }
   for (size_t i = 0; i < count && i < MOST; i++) cairo_surface_destroy(pictures[i]);
   return status;

@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 
-enum { IN_LINE = 15, MOST = 60 };
 static const double head = 34;
 
 static bool observes(const dvbf_figure_strips *f) {
@@ -20,15 +19,13 @@ static bool has_bar(const dvbf_figure_strips *f) {
 
 /* Above the images: what the marks mean, and that frames are left out. */
 static double head_of(const dvbf_figure_strips *f) {
-  return observes(f) || has_bar(f) || f->frames > MOST ? head : 0;
+  return observes(f) || has_bar(f) || f->frames > DV_STRIP_MOST ? head : 0;
 }
 
 static dv_strips plan(const dvbf_figure_strips *f) {
   dv_strips s = {.frames = f->frames,
                  .height = f->height,
                  .width = f->width,
-                 .in_line = IN_LINE,
-                 .most = MOST,
                  .bar = f->training_steps,
                  .x = DV_FIGURE_MARGIN,
                  .y = DV_FIGURE_MARGIN + dv_figure_title_height(f->title) + head_of(f),

@@ -10,7 +10,7 @@
 
 static const double gutter = 136, numbers = 22, gap = 5, widest_gap = 12, largest_image = 96,
                     between_lines = 14;
-enum { MOST_SHOWN = 50, MOST_IN_LINE = 25 };
+enum { IN_LINE = 15 };
 
 /* ---- Layout ---- */
 
@@ -28,11 +28,9 @@ static void fit_image(dv_strip_layout *layout, size_t height, size_t width, doub
 }
 
 dv_strip_layout dv_strips_place(const dv_strips *strips) {
-  size_t most = strips->most ? strips->most : MOST_SHOWN;
-  size_t in_line = strips->in_line ? strips->in_line : MOST_IN_LINE;
-  dv_strip_layout layout = {.every = (strips->frames - 1) / most + 1, .left = strips->x + gutter};
+  dv_strip_layout layout = {.every = (strips->frames - 1) / DV_STRIP_MOST + 1, .left = strips->x + gutter};
   layout.shown = (strips->frames - 1) / layout.every + 1;
-  layout.lines = (layout.shown - 1) / in_line + 1;
+  layout.lines = (layout.shown - 1) / IN_LINE + 1;
   layout.columns = (layout.shown - 1) / layout.lines + 1;
   double cell = (strips->room - gutter) / (double)layout.columns;
   fit_image(&layout, strips->height, strips->width, fmin(cell - gap, largest_image));

@@ -5,15 +5,14 @@
 #include <cairo.h>
 #include <dvbf/figures.h>
 
-enum { DV_STRIP_ROWS = 8 };
+enum { DV_STRIP_ROWS = 8, DV_STRIP_MOST = 60 }; /* rows, and frames that are shown */
 
 typedef struct dv_strips {
   size_t rows, frames, height, width;
   dvbf_strip_row row[DV_STRIP_ROWS];
-  size_t in_line, most; /* most frames in a line and on the page; 0: 25, 50 */
-  size_t bar;           /* a red bar through all rows follows this many frames; 0: none */
-  double x, y;          /* upper left corner */
-  double room;          /* how wide labels and images may be together */
+  size_t bar;  /* a red bar through all rows follows this many frames; 0: none */
+  double x, y; /* upper left corner */
+  double room; /* how wide labels and images may be together */
 } dv_strips;
 
 /* Positions on the page. Many frames are wrapped into lines, each with all rows; of very many only every n-th

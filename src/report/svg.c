@@ -1,7 +1,6 @@
 #include "report/svg.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/status.h"
 
 #include <cairo-svg.h>
@@ -12,54 +11,36 @@
 
 static const cairo_user_data_key_t key;
 
-/* ---- Bytes ---- */
-
-static void put(dv_bytes *out, const char *data, size_t length) {
-  if (out->failed) return;
-  if (out->room - out->length < length) {
-    size_t room = 2 * (out->length + length) + 1024;
-    char *grown = dv_realloc(out->data, room, 1);
-    out->failed = !grown;
-    if (!grown) return;
-    out->data = grown;
-    out->room = room;
-  }
-  memcpy(out->data + out->length, data, length);
-  out->length += length;
-}
-
-static void put_text(dv_bytes *out, const char *text) {
-  put(out, text, strlen(text));
-}
+/* ---- Text ---- */
 
 /* With two decimals and a point, whatever the locale says. */
-static void put_number(dv_bytes *out, double value) {
+static void put_number(dv_markup *out, double value) {
   long hundredths = lround(100 * value);
   char digits[48];
   snprintf(digits, sizeof digits, "%s%ld.%02ld", hundredths < 0 ? "-" : "", labs(hundredths) / 100,
            labs(hundredths) % 100);
-  put_text(out, digits);
+  dv_markup_raw(out, digits);
 }
 
 /* Text as XML wants it; control characters are not allowed there. */
-static void put_escaped(dv_bytes *out, const char *text) {
+static void put_escaped(dv_markup *out, const char *text) {
   for (; *text; text++) {
     if (*text == '&')
-      put_text(out, "&amp;");
+      dv_markup_raw(out, "&amp;");
     else if (*text == '<')
-      put_text(out, "&lt;");
+      dv_markup_raw(out, "&lt;");
     else if (*text == '>')
-      put_text(out, "&gt;");
+      dv_markup_raw(out, "&gt;");
     else if ((unsigned char)*text >= 32)
-      put(out, text, 1);
+      dv_markup_bytes(out, text, 1);
   }
 }
 
 /* ---- Surface ---- */
 
 static cairo_status_t receive(void *closure, const unsigned char *data, unsigned int length) {
-  dv_bytes *out = closure;
-  put(out, (const char *)data, length);
+  dv_markup *out = closure;
+  dv_markup_bytes(out, data, length);
   return out->failed ? CAIRO_STATUS_NO_MEMORY : CAIRO_STATUS_SUCCESS;
 }
 
@@ -69,8 +50,8 @@ cairo_surface_t *dv_svg_surface(dv_svg *svg, double width, double height) {
 }
 
 void dv_svg_free(dv_svg *svg) {
-  dv_free(svg->drawing.data);
-  dv_free(svg->words.data);
+  dv_markup_free(&svg->drawing);
+  dv_markup_free(&svg->words);
 }
 
 void dv_svg_attach(dv_svg *svg, cairo_t *cr) {
@@ -83,26 +64,26 @@ dv_svg *dv_svg_of(cairo_t *cr) {
 
 void dv_svg_text(dv_svg *svg, double x, double y, double size, bool bold, bool upwards, const char *anchor,
                  const char *text) {
-  dv_bytes *out = &svg->words;
-  put_text(out, "<text x=\"");
+  dv_markup *out = &svg->words;
+  dv_markup_raw(out, "<text x=\"");
   put_number(out, x);
-  put_text(out, "\" y=\"");
+  dv_markup_raw(out, "\" y=\"");
   put_number(out, y);
-  put_text(out, "\" font-size=\"");
+  dv_markup_raw(out, "\" font-size=\"");
   put_number(out, size);
-  put_text(out, "\" text-anchor=\"");
-  put_text(out, anchor);
-  if (bold) put_text(out, "\" font-weight=\"bold");
+  dv_markup_raw(out, "\" text-anchor=\"");
+  dv_markup_raw(out, anchor);
+  if (bold) dv_markup_raw(out, "\" font-weight=\"bold");
   if (upwards) {
-    put_text(out, "\" transform=\"rotate(-90 ");
+    dv_markup_raw(out, "\" transform=\"rotate(-90 ");
     put_number(out, x);
-    put_text(out, " ");
+    dv_markup_raw(out, " ");
     put_number(out, y);
-    put_text(out, ")");
+    dv_markup_raw(out, ")");
   }
-  put_text(out, "\">");
+  dv_markup_raw(out, "\">");
   put_escaped(out, text);
-  put_text(out, "</text>\n");
+  dv_markup_raw(out, "</text>\n");
 }
 
 /* ---- File ---- */
@@ -140,10 +121,10 @@ static void write_drawing(FILE *file, const char *data, size_t length, const cha
 
 dvbf_status dv_svg_write(const dv_svg *svg, const char *path, dvbf_error *error) {
   static const char end[] = "</svg>\n";
-  const dv_bytes *drawing = &svg->drawing, *words = &svg->words;
+  const dv_markup *drawing = &svg->drawing, *words = &svg->words;
   size_t tail = sizeof end - 1;
   if (drawing->failed || words->failed) return dv_fail_memory(error, "drawing a picture");
-  if (drawing->length < tail || memcmp(drawing->data + drawing->length - tail, end, tail))
+  if (drawing->length < tail || memcmp(drawing->text + drawing->length - tail, end, tail))
     return dv_fail(error, DVBF_NUMERIC,
                    "%.200s: cairo wrote an SVG that does not end; the PNG is not affected", path);
   char name[64];
@@ -151,9 +132,9 @@ dvbf_status dv_svg_write(const dv_svg *svg, const char *path, dvbf_error *error)
   dv_atomic_file file;
   dvbf_status status = dv_atomic_open(&file, path, error);
   if (status) return status;
-  write_drawing(file.stream, drawing->data, drawing->length - tail, name);
+  write_drawing(file.stream, drawing->text, drawing->length - tail, name);
   fputs("<g font-family=\"sans-serif\" fill=\"#212126\">\n", file.stream); /* dv_colour_ink */
-  fwrite(words->data ? words->data : "", 1, words->length, file.stream);
+  fwrite(words->text ? words->text : "", 1, words->length, file.stream);
   fprintf(file.stream, "</g>\n%s", end);
   return dv_atomic_commit(&file, error);
 }

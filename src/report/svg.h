@@ -2,18 +2,14 @@
 #ifndef DV_SVG_H
 #define DV_SVG_H
 
+#include "report/markup.h"
+
 #include <cairo.h>
 #include <dvbf/dvbf.h>
 
-typedef struct dv_bytes {
-  char *data;
-  size_t length, room;
-  bool failed; /* out of memory: the content is incomplete */
-} dv_bytes;
-
 typedef struct dv_svg {
-  dv_bytes drawing; /* what cairo wrote */
-  dv_bytes words;   /* <text> elements, which go on top of it */
+  dv_markup drawing; /* what cairo wrote */
+  dv_markup words;   /* <text> elements, which go on top of it */
 } dv_svg;
 
 /* A surface that writes into `svg`, which must stay where it is and be freed after the surface. */

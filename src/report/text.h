@@ -6,7 +6,6 @@
 #include <stdbool.h>
 
 /* Sizes that every figure shares, in units of the page. */
-#define DV_TEXT_TITLE 30
 #define DV_TEXT_HEADING 21
 #define DV_TEXT_LABEL 18
 #define DV_TEXT_TICK 16
