@@ -282,6 +282,7 @@ static void space_leaves_out_what_is_not_finite(void **state) {
   c->z[3][2] = NAN;
   c->z[5][0] = INFINITY;
   c->linear[4] = NAN;
+  c->columns[1].name = "b\xff\"\\"; /* not UTF-8 */
   if (dvbf_page_space(page, &c->space, &error)) fail_msg("%s", error.message);
   for (size_t i = 0; i < 10; i++) c->z[i][0] = NAN;
   assert_int_equal(dvbf_page_space(page, &c->space, &error), DVBF_ARGUMENT);
@@ -293,6 +294,7 @@ static void space_leaves_out_what_is_not_finite(void **state) {
   assert_null(strstr(strstr(written, "<figure class=\"space\">") + 1, "<figure class=\"space\">"));
   json_t *data = data_of("space");
   assert_int_equal(values_of(named(json_object_get(data, "columns"), "linear </script>"), at), 8);
+  named(json_object_get(data, "columns"), "b?\"\\");
   assert_true(isnan(at[3])); /* point 4, after point 3 was left out */
   for (size_t k = 0; k < 8; k++)
     if (k != 3) assert_true(isfinite(at[k]));

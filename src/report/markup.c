@@ -3,7 +3,6 @@
 #include "base/locale.h"
 #include "base/memory.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -103,28 +102,40 @@ void dv_markup_base64(dv_markup *m, const void *bytes, size_t count) {
   m->length += 4 * groups;
 }
 
-/* Letters that could end the script or the string are written as \u00XX. */
-void dv_markup_json_string(dv_markup *m, const char *text) {
-  dv_markup_raw(m, "\"");
-  for (const char *c = text ? text : ""; *c; c++) {
-    if (strchr("\"\\<>&'", *c) || (unsigned char)*c < 0x20)
-      dv_markup_format(m, "\\u%04x", (unsigned)(unsigned char)*c);
-    else
-      dv_markup_bytes(m, c, 1);
+/* Letters that could end the script are written as \u00XX. JSON has them in strings only. */
+static int receive(const char *text, size_t length, void *user) {
+  dv_markup *m = user;
+  size_t from = 0;
+  for (size_t i = 0; i < length; i++) {
+    if (!strchr("<>&'", text[i])) continue;
+    dv_markup_bytes(m, text + from, i - from);
+    dv_markup_format(m, "\\u%04x", (unsigned)text[i]);
+    from = i + 1;
   }
-  dv_markup_raw(m, "\"");
+  dv_markup_bytes(m, text + from, length - from);
+  return m->failed ? -1 : 0;
 }
 
-void dv_markup_json_number(dv_markup *m, double value) {
-  char text[40] = "null";
-  if (isfinite(value)) dv_print(text, sizeof text, "%.9g", value);
-  char *comma = strchr(text, ','); /* of some locales */
-  if (comma) *comma = '.';
-  dv_markup_raw(m, text);
+void dv_markup_json(dv_markup *m, json_t *json) {
+  if (!json || json_dump_callback(json, receive, m, JSON_COMPACT | JSON_REAL_PRECISION(9))) m->failed = true;
+  json_decref(json);
 }
 
-void dv_markup_json_base64(dv_markup *m, const void *bytes, size_t count) {
-  dv_markup_raw(m, "\"");
-  dv_markup_base64(m, bytes, count);
-  dv_markup_raw(m, "\"");
+json_t *dv_markup_json_text(const char *text) {
+  json_t *json = json_string(text ? text : "");
+  char *copy = json ? NULL : dv_strdup(text ? text : "");
+  if (!copy) return json;
+  for (char *c = copy; *c; c++)
+    if ((unsigned char)*c > 127) *c = '?';
+  json = json_string(copy);
+  dv_free(copy);
+  return json;
+}
+
+json_t *dv_markup_json_bytes(const void *bytes, size_t count) {
+  dv_markup base64 = {0};
+  dv_markup_base64(&base64, bytes, count);
+  json_t *json = base64.failed ? NULL : json_stringn(base64.text, base64.length);
+  dv_markup_free(&base64);
+  return json;
 }

@@ -2,6 +2,7 @@
 #ifndef DV_MARKUP_H
 #define DV_MARKUP_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -26,9 +27,12 @@ void dv_markup_element(dv_markup *markup, const char *tag, const char *text);
 /* RFC 4648, with padding. */
 void dv_markup_base64(dv_markup *markup, const void *bytes, size_t count);
 
-/* JSON that is safe inside <script>: a quoted string, a number (null if not finite), bytes as base64. */
-void dv_markup_json_string(dv_markup *markup, const char *text);
-void dv_markup_json_number(dv_markup *markup, double value);
-void dv_markup_json_base64(dv_markup *markup, const void *bytes, size_t count);
+/* Adds JSON that is safe inside <script>, and releases it. NULL, as jansson returns when memory is short,
+ * fails. */
+void dv_markup_json(dv_markup *markup, json_t *json);
+/* Text (NULL: none) as JSON; bytes above 127 that are not UTF-8 become ?. */
+json_t *dv_markup_json_text(const char *text);
+/* A string of base64. */
+json_t *dv_markup_json_bytes(const void *bytes, size_t count);
 
 #endif

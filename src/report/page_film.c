@@ -36,11 +36,8 @@ static void add_row(dv_markup *m, const dvbf_film_row *row, unsigned char *bytes
     double light = (row->images[i] - black) / (white - black);
     bytes[i] = (unsigned char)lround(255 * fmin(fmax(light, 0), 1));
   }
-  dv_markup_raw(m, "{\"label\":");
-  dv_markup_json_string(m, row->label);
-  dv_markup_format(m, ",\"observed\":%zu,\"pixels\":", row->observed);
-  dv_markup_json_base64(m, bytes, pixels);
-  dv_markup_raw(m, "}");
+  dv_markup_json(m, json_pack("{s:o, s:I, s:o}", "label", dv_markup_json_text(row->label), "observed",
+                              (json_int_t)row->observed, "pixels", dv_markup_json_bytes(bytes, pixels)));
 }
 
 static void add_film(dv_markup *m, const dvbf_film *f, unsigned char *bytes, size_t pixels) {

@@ -16,7 +16,7 @@ typedef struct chosen {
   size_t finite;    /* number of finite points, from which these were chosen */
   float *z, *values;
   dvbf_space_column *column;
-  uint16_t *coded; /* [points] */
+  unsigned char *coded; /* [points][2] */
 } chosen;
 
 static void free_chosen(chosen *c) {
@@ -51,7 +51,7 @@ static dvbf_status choose(chosen *c, const dvbf_space *s, dvbf_error *error) {
   c->space.z = c->z = dv_calloc(shown, s->n_z * sizeof *c->z);
   c->values = dv_calloc(shown, s->columns * sizeof *c->values);
   c->space.column = c->column = dv_calloc(s->columns, sizeof *c->column);
-  c->coded = dv_calloc(shown, sizeof *c->coded);
+  c->coded = dv_calloc(shown, 2);
   if (!c->z || !c->values || !c->column || !c->coded)
     return dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
   for (size_t j = 0; j < s->columns; j++)
@@ -65,55 +65,48 @@ static dvbf_status choose(chosen *c, const dvbf_space *s, dvbf_error *error) {
 
 /* ---- Writing ---- */
 
-/* "low":a,"high":b,"values":"..." with a value v as round(STEPS (v - low) / (high - low)). */
-static void add_values(dv_markup *m, uint16_t *coded, const double *values, size_t count, double low,
-                       double high) {
-  double unit = high > low ? STEPS / (high - low) : 0;
-  for (size_t i = 0; i < count; i++)
-    coded[i] = (uint16_t)(isfinite(values[i]) ? lround((values[i] - low) * unit) : MISSING);
-  dv_markup_raw(m, ",\"low\":");
-  dv_markup_json_number(m, low);
-  dv_markup_raw(m, ",\"high\":");
-  dv_markup_json_number(m, high);
-  dv_markup_raw(m, ",\"values\":\"");
-  for (size_t i = 0; i < count; i += 3072) { /* low byte first on every machine; 3072: no padding between */
-    unsigned char bytes[2 * 3072];
-    size_t n = count - i < 3072 ? count - i : 3072;
-    for (size_t k = 0; k < n; k++)
-      bytes[2 * k] = coded[i + k] & 255, bytes[2 * k + 1] = (unsigned char)(coded[i + k] >> 8);
-    dv_markup_base64(m, bytes, 2 * n);
-  }
-  dv_markup_raw(m, "\"");
+static json_t *number(double value) {
+  return value == rint(value) && fabs(value) < 1e9 ? json_integer((json_int_t)value) : json_real(value);
 }
 
-static void add_range(dv_markup *m, uint16_t *coded, const double *values, size_t count) {
+/* Adds low, high and values to `about`, with a value v as round(STEPS (v - low) / (high - low)). */
+static void add_values(dv_markup *m, json_t *about, unsigned char *coded, const double *values, size_t count,
+                       double low, double high) {
+  double unit = high > low ? STEPS / (high - low) : 0;
+  for (size_t i = 0; i < count; i++) { /* low byte first on every machine */
+    long code = isfinite(values[i]) ? lround((values[i] - low) * unit) : MISSING;
+    coded[2 * i] = code & 255, coded[2 * i + 1] = (unsigned char)(code >> 8);
+  }
+  bool added = !json_object_set_new(about, "low", number(low)) &&
+               !json_object_set_new(about, "high", number(high)) &&
+               !json_object_set_new(about, "values", dv_markup_json_bytes(coded, 2 * count));
+  if (!added) json_decref(about);
+  dv_markup_json(m, added ? about : NULL);
+}
+
+static void add_range(dv_markup *m, json_t *about, unsigned char *coded, const double *values, size_t count) {
   double low = INFINITY, high = -INFINITY;
   for (size_t i = 0; i < count; i++)
     if (isfinite(values[i])) low = fmin(low, values[i]), high = fmax(high, values[i]);
-  add_values(m, coded, values, count, low <= high ? low : 0, low <= high ? high : 0);
+  add_values(m, about, coded, values, count, low <= high ? low : 0, low <= high ? high : 0);
 }
 
 static void add_axis(dv_markup *m, const chosen *c, const dv_page_axis *axis) {
-  dv_markup_raw(m, "{\"name\":");
-  dv_markup_json_string(m, axis->name);
-  dv_markup_raw(m, ",\"group\":");
-  dv_markup_json_string(m, axis->group);
-  add_range(m, c->coded, axis->at, c->space.points);
-  dv_markup_raw(m, "}");
+  json_t *about = json_pack("{s:o, s:o}", "name", dv_markup_json_text(axis->name), "group",
+                            dv_markup_json_text(axis->group));
+  add_range(m, about, c->coded, axis->at, c->space.points);
 }
 
 /* Angles are brought into [-pi, pi]. */
 static void add_column(dv_markup *m, const chosen *c, const dvbf_space_column *column, double *room) {
+  json_t *about =
+      json_pack("{s:o, s:b}", "name", dv_markup_json_text(column->name), "cyclic", column->cyclic);
   for (size_t i = 0; i < c->space.points; i++)
     room[i] = column->cyclic ? remainder(column->values[i], 2 * M_PI) : column->values[i];
-  dv_markup_raw(m, "{\"name\":");
-  dv_markup_json_string(m, column->name);
-  dv_markup_format(m, ",\"cyclic\":%s", column->cyclic ? "true" : "false");
   if (column->cyclic)
-    add_values(m, c->coded, room, c->space.points, -M_PI, M_PI);
+    add_values(m, about, c->coded, room, c->space.points, -M_PI, M_PI);
   else
-    add_range(m, c->coded, room, c->space.points);
-  dv_markup_raw(m, "}");
+    add_range(m, about, c->coded, room, c->space.points);
 }
 
 static void add_caption(dv_markup *m, const dvbf_space *s, const chosen *c) {
