@@ -614,6 +614,44 @@ static void test_nothing_stays_open(void **unused) {
   assert_int_equal(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL), 0);
 }
 
+/* Sequences made in C may lack an array that their widths promise: whoever takes them says so. */
+static void test_missing_arrays_are_refused(void **unused) {
+  (void)unused;
+  static const char *const names[] = {"x has columns", "u has columns", "state has columns"};
+  dvbf_settings *settings = NULL;
+  assert_int_equal(dvbf_settings_new(&settings, "train", NULL), DVBF_OK);
+  for (int i = 0; i < 3; i++) {
+    dvbf_data data = {.train = make_sequences(4, false)};
+    dvbf_sequences copy = {0}, lacking = data.train;
+    dvbf_sequences_info *info = NULL;
+    dvbf_estimates estimates = {.count = 4, .steps = 5, .n_x = 6};
+    dvbf_error errors[5] = {0};
+    double all, by_column[6], by_step[5];
+    *(i == 0 ? &lacking.x : i == 1 ? &lacking.u : &lacking.state) = NULL;
+    dvbf_data without = {.train = lacking};
+    dvbf_settings_suit(settings, &without, NULL, NULL, &errors[0]);
+    dvbf_sequences_copy(&copy, &lacking, 0, 4, &errors[1]);
+    dvbf_sequences_describe(&info, &lacking, &errors[2]);
+    dvbf_estimates_rmse(&all, by_column, by_step, &estimates, &lacking, &errors[3]);
+    dvbf_train(NULL, settings, &without, NULL, &errors[4]);
+    for (int k = 0; k < 5; k++) {
+      assert_int_equal(errors[k].status, DVBF_FORMAT);
+      assert_non_null(strstr(errors[k].message, names[i]));
+    }
+    dvbf_sequences_free(&data.train);
+  }
+  dvbf_data none = {0};
+  dvbf_error error;
+  assert_int_equal(dvbf_settings_suit(settings, &none, NULL, NULL, &error), DVBF_FORMAT);
+  dvbf_settings_free(settings);
+  none.test = make_sequences(4, false);
+  assert_int_equal(dvbf_settings_new(&settings, "evaluate", NULL), DVBF_OK);
+  assert_int_equal(dvbf_evaluate(NULL, NULL, &none, &none.test, settings, &error), DVBF_FORMAT);
+  assert_non_null(strstr(error.message, "state_names"));
+  dvbf_sequences_free(&none.test);
+  dvbf_settings_free(settings);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_round_trip_is_exact),
@@ -642,6 +680,7 @@ int main(void) {
       cmocka_unit_test(test_bad_data_is_not_written),
       cmocka_unit_test(test_sizes_that_overflow),
       cmocka_unit_test(test_nothing_stays_open),
+      cmocka_unit_test(test_missing_arrays_are_refused),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -31,7 +31,8 @@
  * Conventions. Every function that can fail returns a dvbf_status (0 is success), leaves its outputs
  * untouched on failure, and writes one sentence into `error` (which may be NULL). What a function creates,
  * its first argument receives and the caller frees with the matching dvbf_..._free, which accepts NULL. The
- * library never prints, exits or aborts. Arrays are C-ordered; their shape stands beside them.
+ * library never prints, exits or aborts. Pointers must not be NULL unless it is said that they may be. Arrays
+ * are C-ordered; their shape stands beside them.
  */
 #ifndef DVBF_CORE_H
 #define DVBF_CORE_H

@@ -104,7 +104,8 @@ dvbf_status dvbf_sequences_copy(dvbf_sequences *out, const dvbf_sequences *from,
   if (count > from->count || first > from->count - count)
     return dv_fail(error, DVBF_ARGUMENT, "sequences %zu to %zu: there are only %zu", first, first + count,
                    from->count);
-  dvbf_status status = dv_sequences_allocate(&to, from->length, error);
+  dvbf_status status = dv_sequences_filled(from, "data", "", error);
+  if (!status) status = dv_sequences_allocate(&to, from->length, error);
   for (size_t i = 0; i < count && !status; i++) {
     size_t length = dvbf_sequence_length(from, first + i);
     if (to.x) dv_sequence_read(from, first + i, length, to.x + i * to.steps * to.n_x);
@@ -174,19 +175,28 @@ dvbf_status dv_each_row(const dvbf_sequences *s, const float *values, size_t wid
 
 /* ---- Checks ---- */
 
+dvbf_status dv_sequences_filled(const dvbf_sequences *s, const char *where, const char *prefix,
+                                dvbf_error *error) {
+  const char *lacking = s->n_x && !s->x && !s->source ? "x"
+                        : s->n_u && !s->u             ? "u"
+                        : s->n_s && !s->state         ? "state"
+                                                      : NULL;
+  if (!s->count || !lacking) return DVBF_OK;
+  return dv_fail(error, DVBF_FORMAT, "%.200s: %s%s has columns but no values; set its width to 0 or fill it",
+                 where, prefix, lacking);
+}
+
 static dvbf_status check_sizes(const dvbf_sequences *s, const char *where, const char *prefix,
                                dvbf_error *error) {
-  if (!s->count || !s->n_x || (!s->x && !s->source))
+  if (!s->count || !s->n_x)
     return dv_fail(error, DVBF_FORMAT,
                    "%.200s: %sx is empty; at least one sequence with one column is needed", where, prefix);
   if (s->steps < 1 || s->steps > UINT32_MAX || s->count > UINT32_MAX)
     return dv_fail(error, DVBF_FORMAT,
                    "%.200s: %sx has %zu sequences of %zu steps; both numbers must be in [1, 4294967295]",
                    where, prefix, s->count, s->steps);
-  if ((s->n_u && !s->u) || (s->n_s && !s->state))
-    return dv_fail(error, DVBF_FORMAT,
-                   "%.200s: %s%s has columns but no values; set its width to 0 or fill it", where, prefix,
-                   s->n_u && !s->u ? "u" : "state");
+  dvbf_status status = dv_sequences_filled(s, where, prefix, error);
+  if (status) return status;
   for (size_t i = 0; s->length && i < s->count; i++)
     if (s->length[i] < 1 || s->length[i] > s->steps)
       return dv_fail(error, DVBF_FORMAT, "%.200s: %slength is %u for sequence %zu; it must be in [1, %zu]",

@@ -43,6 +43,10 @@ dvbf_status dv_each_row(const dvbf_sequences *s, const float *values, size_t wid
 /* Sets what stands behind the end of each sequence to 0, so that no padding can reach a sum. */
 void dv_sequences_clear_padding(dvbf_sequences *s);
 
+/* Refuses sequences that lack an array though its width says that it is there. */
+dvbf_status dv_sequences_filled(const dvbf_sequences *s, const char *where, const char *prefix,
+                                dvbf_error *error);
+
 /* Checks sizes, lengths and that every value is finite, or missing where gaps are allowed. A message begins
  * with `where` (a file, or "data") and names arrays by `prefix`: "train/" or "". */
 dvbf_status dv_sequences_validate(const dvbf_sequences *s, const char *where, const char *prefix,

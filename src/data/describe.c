@@ -68,9 +68,11 @@ static dvbf_status describe_lengths(dvbf_sequences_info *info, const dvbf_sequen
 }
 
 dvbf_status dvbf_sequences_describe(dvbf_sequences_info **out, const dvbf_sequences *s, dvbf_error *error) {
+  dvbf_status status = dv_sequences_filled(s, "data", "", error);
+  if (status) return status;
   dvbf_sequences_info *info = dv_calloc(1, sizeof *info);
   if (!info) return dv_fail_memory(error, "describing the data");
-  dvbf_status status = describe_lengths(info, s, error);
+  status = describe_lengths(info, s, error);
   if (!status) status = describe(&info->x, s, s->n_x, dv_statistics_of_x, error);
   if (!status) status = describe(&info->u, s, s->n_u, dv_statistics_of_u, error);
   if (!status) status = describe(&info->state, s, s->n_s, dv_statistics_of_state, error);

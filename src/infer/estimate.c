@@ -146,11 +146,16 @@ static double root(double squares, double count) {
 
 dvbf_status dvbf_estimates_rmse(double *all, double *by_column, double *by_step, const dvbf_estimates *e,
                                 const dvbf_sequences *s, dvbf_error *error) {
+  if (s->n_x != e->n_x)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "x of the estimates has %zu columns, x of the truth %zu; they must be the same", e->n_x,
+                   s->n_x);
   size_t n = e->n_x + e->steps;
   float *buffer = NULL;
   double *squares = dv_calloc(2 * n, sizeof *squares), *counts = squares ? squares + n : NULL, sum = 0,
          of = 0;
-  dvbf_status status = squares ? DVBF_OK : dv_fail_memory(error, "comparing with the data");
+  dvbf_status status =
+      squares ? dv_sequences_filled(s, "data", "", error) : dv_fail_memory(error, "comparing with the data");
   if (!status) status = dv_sequence_buffer(&buffer, s, e->steps, error);
   for (size_t i = 0; i < e->count && i < s->count && !status; i++) {
     size_t length = dvbf_sequence_length(s, i), known = length > e->first ? length - e->first : 0;

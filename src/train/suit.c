@@ -138,7 +138,11 @@ static void schedules(chooser *c, const facts *f) {
 
 static dvbf_status look(facts *f, const dvbf_data *data, dvbf_error *error) {
   const dvbf_sequences *train = &data->train;
-  dvbf_status status = dv_statistics_of_x(&f->x, train, error);
+  if (!train->count || !train->n_x)
+    return dv_fail(error, DVBF_FORMAT,
+                   "data: train/x is empty; at least one sequence with one column is needed");
+  dvbf_status status = dv_sequences_filled(train, "data", "train/", error);
+  if (!status) status = dv_statistics_of_x(&f->x, train, error);
   if (status) return status;
   f->train = train;
   f->sequences = train->count;
