@@ -131,8 +131,9 @@ static void write_files(FILE *out) {
 
 static void write_environment(FILE *out) {
   const cli_item isa = {.name = "DVBF_ISA",
-                        .help = "base or v3: no instructions of the processor beyond these are used; by "
-                                "default the best that it has"};
+                        .help =
+                            "base, v3 or v4: the instruction set to use, which the processor must have; by "
+                            "default the best that it has"};
   write_heading(out, "Environment");
   write_item(out, &isa);
 }

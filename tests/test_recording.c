@@ -151,10 +151,30 @@ static void refused_programs_say_why(void **state) {
   end(&f);
 }
 
+/* An instruction set that is asked for and not there is refused, not replaced in silence. */
+static void unknown_instruction_sets_are_refused(void **state) {
+  (void)state;
+  static const char *const asked[] = {"", "base", "v9", "V3"};
+  for (int i = 0; i < 4; i++) {
+    dvbf_error error = {.message = ""};
+    dv_parameters parameters = {0};
+    dvbf_graph *g = dv_graph_new(&parameters, 4, true);
+    dvbf_slab(g, 1, 2);
+    setenv("DVBF_ISA", asked[i], 1);
+    dvbf_status status = dv_graph_plan(g, &error);
+    unsetenv("DVBF_ISA");
+    assert_int_equal(status, i < 2 ? DVBF_OK : DVBF_ARGUMENT);
+    if (status) assert_non_null(strstr(error.message, asked[i]));
+    dv_graph_free(g);
+    dv_parameters_free(&parameters);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(refused_recordings_say_why),
       cmocka_unit_test(refused_programs_say_why),
+      cmocka_unit_test(unknown_instruction_sets_are_refused),
   };
   return cmocka_run_group_tests_name("recording", tests, NULL, NULL);
 }

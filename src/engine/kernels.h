@@ -80,6 +80,8 @@ typedef struct dv_kernels {
 
 /* The fastest set that this processor runs; DVBF_ISA=base|v3|v4 in the environment asks for another. */
 const dv_kernels *dv_kernels_best(void);
+/* Refuses a DVBF_ISA that is unknown or that this processor lacks. */
+dvbf_status dv_kernels_check(dvbf_error *error);
 
 /* The products of the setting `products` (DV_FLOAT, ...), or a sentence where the machine lacks them. */
 dvbf_status dv_products_choose(const dv_products **out, int64_t choice, dvbf_error *error);

@@ -31,6 +31,16 @@ const dv_kernels *dv_kernels_best(void) {
   return &dv_kernels_base;
 }
 
+dvbf_status dv_kernels_check(dvbf_error *error) {
+  const char *asked = getenv("DVBF_ISA");
+  if (!asked || !*asked || !strcmp(asked, dv_kernels_best()->name)) return DVBF_OK;
+  return dv_fail(
+      error, DVBF_ARGUMENT,
+      "DVBF_ISA = %.20s: must be base, v3 or v4, as far as this processor has them; unset it, and %s "
+      "is used",
+      asked, dv_kernels_best()->name);
+}
+
 #if defined(DV_TILES) && !defined(DV_DOUBLE)
 extern const dv_products dv_products_bfloat16x3, dv_products_bfloat16;
 

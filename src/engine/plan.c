@@ -56,6 +56,8 @@ static int by_size(const void *a, const void *b) {
 
 dvbf_status dv_graph_plan(dvbf_graph *g, dvbf_error *error) {
   if (g->refused) return dv_fail(error, g->refused, "%s", g->sentence);
+  dvbf_status status = dv_kernels_check(error);
+  if (status) return status;
   span *spans = dv_calloc(2 * (size_t)g->n_buffers, sizeof *spans);
   if (!spans) return dv_fail_memory(error, "planning the model's memory");
   int count = list_spans(g, spans);
