@@ -119,7 +119,7 @@ static void step(const dvbf_transition *self, dvbf_graph *g, const dvbf_transiti
 }
 
 static const dvbf_transition waves = {
-    .name = "waves", .universal = universal, .first = first, .open = open, .step = step};
+    .name = "waves", .universal = universal, .first = first, .open = open, .step = step, .affine_in_w = true};
 
 /* ---- Training and evaluation with it ----------------------------------------------------------------- */
 

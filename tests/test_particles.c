@@ -307,6 +307,29 @@ static void filter_and_smoother_are_exact(void **unused) {
   dvbf_sequences_free(&s);
 }
 
+/* A transition of one's own that says it is affine in w is smoothed as the shipped one; one that does not say
+ * so goes back along the parents. */
+static void own_transitions_are_believed(void **unused) {
+  (void)unused;
+  dvbf_sequences s = make_data(&dense);
+  dvbf_model *m = make_dvbf(&s, &dense);
+  dvbf_transition own = *m->transition;
+  dvbf_estimates *shipped = estimate(m, &s, "smooth", "20", "20"), *smoothed[2];
+  size_t bytes = COUNT * 20 * K_STEPS * K_Z * sizeof *shipped->z;
+  own.name = "own";
+  m->transition = &own;
+  for (int affine = 0; affine < 2; affine++) {
+    own.affine_in_w = affine;
+    smoothed[affine] = estimate(m, &s, "smooth", "20", "20");
+  }
+  assert_memory_equal(smoothed[1]->z, shipped->z, bytes);
+  assert_memory_not_equal(smoothed[0]->z, shipped->z, bytes);
+  for (int affine = 0; affine < 2; affine++) dvbf_estimates_free(smoothed[affine]);
+  dvbf_estimates_free(shipped);
+  dvbf_model_free(m);
+  dvbf_sequences_free(&s);
+}
+
 /* ---- Likelihoods ---- */
 
 static dv_likelihoods likelihoods(const dvbf_model *m, const dvbf_sequences *s, size_t n, uint64_t seed) {
@@ -398,6 +421,7 @@ static void dkf_is_weighted_too(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(filter_and_smoother_are_exact),
+      cmocka_unit_test(own_transitions_are_believed),
       cmocka_unit_test(likelihoods_rise_to_the_exact_one),
       cmocka_unit_test(one_path_is_the_bound),
       cmocka_unit_test(dkf_is_weighted_too),

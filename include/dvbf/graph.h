@@ -269,6 +269,9 @@ typedef struct dvbf_transition {
   /* Records step t, which writes values->z step t + 1. */
   void (*step)(const struct dvbf_transition *self, dvbf_graph *g, const dvbf_transition_values *values,
                void *memory, int t);
+  /* z' is an affine function of w for given z, u and v. Then smoothing knows p(z' | z, u, v) where w has as
+   * many dimensions as z. */
+  bool affine_in_w;
 } dvbf_transition;
 
 /* Memory that lives as long as the graph. Never NULL for a size that fits; NULL makes the recording fail. */

@@ -3,11 +3,10 @@
  *
  *   W_t^i p(z_{t+1} | z_t^i) / sum_j W_t^j p(z_{t+1} | z_t^j)
  *
- * The shipped transitions are affine in w: z' = m + C w, where m = f(z, u, 0) and column k of C is f(z, u,
- * e_k)
- * - m, so that with a square C the density is N(C^-1 (z' - m); 0, I) / |det C|. Where it is not known,
- * because w has fewer dimensions than z, or C is all but singular, or the transition is a user's own, a path
- * goes back to the particle's parent. */
+ * A transition that is affine in w has z' = m + C w, where m = f(z, u, 0) and column k of C is f(z, u, e_k) -
+ * m, so that with a square C the density is N(C^-1 (z' - m); 0, I) / |det C|. Where the density is not known,
+ * because the transition does not say that it is affine, w has fewer dimensions than z, or C is all but
+ * singular, a path goes back to the particle's parent. */
 #include "infer/backward.h"
 
 #include "base/memory.h"
@@ -24,7 +23,7 @@ dvbf_status dv_backward_init(dv_backward *b, const dv_particles *p, size_t paths
   const dvbf_model *m = p->model;
   size_t n = (size_t)m->n_z;
   *b = (dv_backward){.paths = paths};
-  b->dense = m->type->move && m->transition == dv_transition_of(m->settings) && m->n_w == m->n_z;
+  b->dense = m->type->move && m->transition && m->transition->affine_in_w && m->n_w == m->n_z;
   b->timeless = m->type->timeless;
   b->at = dv_calloc(paths, sizeof *b->at);
   b->moved = dv_calloc(p->count, n * sizeof *b->moved);

@@ -1,5 +1,6 @@
 /* Gram and Schmidt on the rows of W, always taking the longest of what is left of them next, until next to
- * nothing is left: the rows taken are an orthonormal basis of all, `out`, and in = W out^T. */
+ * nothing is left: the rows taken are an orthonormal basis of all, `out`, and in = W out^T. Most models have
+ * no such plane, which a part of W tells at little cost: no part of W has a higher rank than W. */
 #include "model/plane.h"
 
 #include "base/memory.h"
@@ -37,6 +38,18 @@ typedef struct search {
   double *basis; /* [most][n] */
 } search;
 
+static bool begin(search *s, size_t rows, size_t n, size_t most) {
+  *s = (search){.rows = rows, .n = n};
+  s->rest = dv_calloc(rows, n * sizeof *s->rest);
+  s->basis = dv_calloc(most, n * sizeof *s->basis);
+  return s->rest && s->basis;
+}
+
+static void end(search *s) {
+  dv_free(s->rest);
+  dv_free(s->basis);
+}
+
 /* Sum of squares of what is left; *longest is the row that has most. */
 static double left_over(const search *s, size_t *longest) {
   double sum = 0, most = -1;
@@ -70,12 +83,37 @@ static void factor(dv_plane *p, const search *s, const dvbf_real *w) {
     }
 }
 
-static bool find(dv_plane *p, search *s, const dvbf_real *w, size_t most) {
+/* Takes rows until less than `enough` or `most` are left over; returns the sum of squares that is. */
+static double take_rows(search *s, size_t most, double enough) {
   size_t longest = 0;
+  double left = left_over(s, &longest);
+  for (; s->taken < most && left > enough; left = left_over(s, &longest)) take_row(s, longest);
+  return left;
+}
+
+static double squares(const dvbf_real *w, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) sum += (double)w[i] * (double)w[i];
+  return sum;
+}
+
+/* Whether already a part of W, rows and columns spread evenly over it, has a rank above `most`. */
+static bool is_full(const dv_parameter *p, const dvbf_real *w, size_t most, double enough, bool *is) {
+  size_t rows = (size_t)p->rows, n = (size_t)p->cols, side = most + MULTIPLE;
+  size_t some = side < rows ? side : rows, few = side < n ? side : n;
+  search s;
+  bool done = begin(&s, some, few, most);
+  for (size_t r = 0; r < some && done; r++)
+    for (size_t i = 0; i < few; i++) s.rest[r * few + i] = (double)w[r * rows / some * n + i * n / few];
+  *is =
+      done && take_rows(&s, most, enough) > 1e3 * enough; /* clearly: the rows taken are not the best ones */
+  end(&s);
+  return done;
+}
+
+static bool find(dv_plane *p, search *s, const dvbf_real *w, size_t most, double enough) {
   for (size_t i = 0; i < s->rows * s->n; i++) s->rest[i] = (double)w[i];
-  double all = left_over(s, &longest), left = all;
-  for (; s->taken < most && left > 1e-12 * all; left = left_over(s, &longest)) take_row(s, longest);
-  if (!(all > 0) || left > 1e-12 * all) return true; /* there is none */
+  if (take_rows(s, most, enough) > enough) return true; /* there is none */
   p->rank = (int)((s->taken + MULTIPLE - 1) / MULTIPLE * MULTIPLE);
   p->in = dv_calloc(s->rows, (size_t)p->rank * sizeof *p->in);
   p->out = dv_calloc(s->n, (size_t)p->rank * sizeof *p->out);
@@ -85,16 +123,17 @@ static bool find(dv_plane *p, search *s, const dvbf_real *w, size_t most) {
 }
 
 dvbf_status dv_plane_find(dv_plane *p, const dvbf_model *m, dvbf_error *error) {
-  const dv_parameter *w = weights_of(m);
+  const dv_parameter *of = weights_of(m);
+  const dvbf_real *w = of ? m->parameters.values + of->offset : NULL;
+  size_t most = of ? (size_t)most_of(of->rows, of->cols) : 0;
+  double enough = most ? 1e-12 * squares(w, (size_t)of->rows * (size_t)of->cols) : 0;
+  search s = {0};
+  bool full = true;
   *p = (dv_plane){0};
-  int most = w && m->settings->projection > 0 ? most_of(w->rows, w->cols) : 0;
-  if (!most) return DVBF_OK;
-  search s = {.rows = (size_t)w->rows, .n = (size_t)w->cols};
-  s.rest = dv_calloc(s.rows, s.n * sizeof *s.rest);
-  s.basis = dv_calloc((size_t)most, s.n * sizeof *s.basis);
-  bool done = s.rest && s.basis && find(p, &s, m->parameters.values + w->offset, (size_t)most);
-  dv_free(s.rest);
-  dv_free(s.basis);
+  bool done = !(enough > 0) || is_full(of, w, most, enough, &full);
+  if (done && !full)
+    done = begin(&s, (size_t)of->rows, (size_t)of->cols, most) && find(p, &s, w, most, enough);
+  end(&s);
   if (done) return DVBF_OK;
   dv_plane_free(p);
   return dv_fail_memory(error, "preparing a filter");

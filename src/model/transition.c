@@ -99,10 +99,10 @@ static void linear_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_t
   dvbf_mixture_step(g, &m->mixture, t);
 }
 
-static const dvbf_transition locally_linear = {"locally-linear", NULL,        linear_universal,
-                                               linear_first,     linear_open, linear_step};
-static const dvbf_transition linear = {"linear",     NULL,        linear_universal,
-                                       linear_first, linear_open, linear_step};
+static const dvbf_transition locally_linear = {
+    "locally-linear", NULL, linear_universal, linear_first, linear_open, linear_step, true};
+static const dvbf_transition linear = {"linear",    NULL, linear_universal, linear_first, linear_open,
+                                       linear_step, true};
 
 /* ---- Network: z' = [z +] f(z Z + u U + b) O + w C + c. v = (Z, U, O, C). ---- */
 
@@ -171,7 +171,7 @@ static void mlp_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_tran
     dvbf_add(g, dvbf_steps(x->z, t + 1, 1), dvbf_steps(x->z, t, 1), dvbf_steps(m->output.out, t, 1));
 }
 
-static const dvbf_transition mlp = {"mlp", NULL, mlp_universal, mlp_first, mlp_open, mlp_step};
+static const dvbf_transition mlp = {"mlp", NULL, mlp_universal, mlp_first, mlp_open, mlp_step, true};
 
 const dvbf_transition *dv_transition_of(const dv_train_settings *s) {
   static const dvbf_transition *const shipped[] = {&locally_linear, &linear, &mlp};
