@@ -50,10 +50,10 @@ static void print_prediction(const dvbf_evaluation *e) {
   double unit = e->pixel_variance > 0 ? e->pixel_variance : 1;
   printf("\nSquared error of prediction from %zu frames, over the variance of x, %.4g\n", e->observed,
          e->pixel_variance);
-  printf("  %-12s %12s %12s %18s\n", "steps ahead", "samples", "mean path", "last frame again");
+  printf("  %-12s %12s %12s %12s\n", "steps ahead", "samples", "noise-free", "persistence");
   for (size_t i = 0; i < e->horizon; i++) {
     if (!cli_shown(i + 1, e->horizon)) continue;
-    printf("  %-12zu %12.4f %12.4f %18.4f\n", i + 1, e->mse[i] / unit, e->mse_mean_path[i] / unit,
+    printf("  %-12zu %12.4f %12.4f %12.4f\n", i + 1, e->mse[i] / unit, e->mse_mean_path[i] / unit,
            e->mse_repeat[i] / unit);
   }
 }

@@ -62,7 +62,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 const cli_command cli_report = {
     .name = "report",
     .synopsis = "RUN DATA -o FILE [--force] [--SETTING VALUE ...]",
-    .help = "write all about a trained model into one HTML file: tables, figures, latent space, film",
+    .help = "describe a trained model in one HTML file: tables, figures, latent space, video",
     .details = CLI_HELP_RUN_DATA "FILE opens in any browser without a network.",
     .examples = examples,
     .arguments = arguments,

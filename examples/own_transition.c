@@ -151,8 +151,8 @@ static void print_evaluation(const dvbf_evaluation *e) {
     printf("R2 of %-9s %.3f\n", e->regressions[i].name, e->regressions[i].r2);
   printf("Squared error of frames %zu to %zu, predicted from those before, over the pixel variance\n",
          e->observed + 1, e->observed + e->horizon);
-  printf("  samples %.3f, mean path %.3f, last frame again %.3f\n",
-         mean(e->mse, e->horizon) / e->pixel_variance, mean(e->mse_mean_path, e->horizon) / e->pixel_variance,
+  printf("  samples %.3f, noise-free %.3f, persistence %.3f\n", mean(e->mse, e->horizon) / e->pixel_variance,
+         mean(e->mse_mean_path, e->horizon) / e->pixel_variance,
          mean(e->mse_repeat, e->horizon) / e->pixel_variance);
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The report as a reader meets it, in Chromium over the WebDriver protocol: no error, no request, the latent
-# space turns and changes its colours, the film plays, stops and follows its slider.
+# space turns and changes its colours, the video plays, stops and follows its slider.
 # Usage: tests/browser.sh DVBF [FOLDER]   (FOLDER receives the report and screenshots; without it they are thrown away)
 set -euo pipefail
 dvbf=$1
@@ -103,19 +103,19 @@ before=$after; click '.colouring option:nth-child(2)'; after=$(view); differ "$b
 before=$after; click '.set option:nth-child(3)'; after=$(view); differ "$before" "$after" "other axes give the same picture"
 in_page "return document.querySelector('.scale-ticks').textContent" | grep -q '[0-9]' || fail "the colour bar has no values"
 
-# ---- The film ----
+# ---- The video ----
 
-[ "$(frame)" = 0 ] || fail "the film does not begin at its first frame"
+[ "$(frame)" = 0 ] || fail "the video does not begin at its first frame"
 before=$(screen)
 click .play
 for _ in $(seq 100); do # a busy machine takes its time
   at=$(frame)
   [ "$at" = 0 ] || break
 done
-[ "$at" -gt 0 ] || fail "the film does not play"
+[ "$at" -gt 0 ] || fail "the video does not play"
 click .play; at=$(frame); after=$(screen); sleep 0.4
-[ "$(frame)" = "$at" ] || fail "the film does not stop"
-[ "$at" = 0 ] || differ "$before" "$after" "the film plays without its images"
+[ "$(frame)" = "$at" ] || fail "the video does not stop"
+[ "$at" = 0 ] || differ "$before" "$after" "the video plays without its images"
 keys '.film input' $'\ue011'; [ "$(frame)" = 0 ] || fail "the slider does not move to the first frame"
 keys '.film input' $'\ue014\ue014\ue014'; [ "$(frame)" = 3 ] || fail "the slider does not move by frames"
 differ "$before" "$(screen)" "the images do not follow the slider"

@@ -151,9 +151,9 @@ DVBF_API dvbf_status dvbf_draw_signals(const dvbf_figure_signals *figure, const 
 
 /* ---- errors: prediction error by horizon -----------------------------------------------------------------
  *
- * Curves of all models against two floors: repeating the last observed frame, and the mean image, whose error
- * is the pixel variance, 1. The axis is logarithmic when values spread over more than a factor of ten. Values
- * that are not finite leave a gap. */
+ * Curves of all models against two baselines: persistence (repeating the last observed frame), and the mean
+ * image, whose error is the pixel variance, 1. The axis is logarithmic when values spread over more than a
+ * factor of ten. Values that are not finite leave a gap. */
 
 typedef struct dvbf_error_curve {
   const char *name;
@@ -167,7 +167,7 @@ typedef struct dvbf_figure_errors {
   size_t models;
   const dvbf_error_curve *model; /* [models] */
   size_t repeat_horizon;
-  const double *repeat;  /* [repeat_horizon] of repeating the last observed frame, NULL: none */
+  const double *repeat;  /* [repeat_horizon] of persistence, NULL: none */
   size_t observed;       /* frames seen before the first predicted one; 0: not said */
   size_t training_steps; /* a red bar marks the length of the training sequences; 0: none */
 } dvbf_figure_errors;

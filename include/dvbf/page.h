@@ -76,7 +76,7 @@ typedef struct dvbf_space {
 
 DVBF_API dvbf_status dvbf_page_space(dvbf_page *page, const dvbf_space *space, dvbf_error *error);
 
-/* ---- A film of image sequences ---- */
+/* ---- A video of image sequences ---- */
 
 typedef struct dvbf_film_row {
   const char *label;   /* "ground truth", "reconstruction", "prediction" */

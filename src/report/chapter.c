@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* Most pixels in a row of the film, over all sequences, and most sequences: they keep the page small. */
+/* Most pixels in a row of the video, over all sequences, and most sequences: they keep the page small. */
 enum { FILM_PIXELS = 200000, FILM_SEQUENCES = 8 };
 
 dvbf_status dv_chapter_left_out(dvbf_page *page, const dv_chapter *c, const char *text, dvbf_error *error) {
@@ -52,7 +52,7 @@ static void free_shown(dv_shown *shown) {
   dv_paths_free(shown->prediction);
 }
 
-/* ---- What a reader moves: latent space and film ---- */
+/* ---- Interactive parts: latent space and video ---- */
 
 static dvbf_status add_space(dvbf_page *page, const dv_points *p, dvbf_error *error) {
   dvbf_space_column *columns = dv_calloc(p->n_columns, sizeof *columns);
@@ -77,7 +77,7 @@ static dvbf_status add_film(dvbf_page *page, const dv_chapter *c, const dv_shown
       {"prediction", shown->prediction ? shown->prediction->x : NULL, shown->observed}};
   const char *caption =
       "Reconstruction: every frame is observed. Prediction: only the first ones are; the rest "
-      "follows from them, along the mean path.";
+      "is the noise-free prediction.";
   dvbf_film film = {.caption = caption,
                     .sequences = shown->film.count,
                     .frames = shown->film.steps,
@@ -95,10 +95,10 @@ static dvbf_status add_film(dvbf_page *page, const dv_chapter *c, const dv_shown
 static dvbf_status add_views(dvbf_page *page, const dv_chapter *c, const dv_shown *shown, dvbf_error *error) {
   dvbf_status status = dvbf_page_heading(page, 2, "Latent space", error);
   if (!status) status = add_space(page, &shown->points, error);
-  if (!status) status = dvbf_page_heading(page, 2, "Film", error);
+  if (!status) status = dvbf_page_heading(page, 2, "Video", error);
   if (status) return status;
   if (!shown->data->image_height)
-    return dv_chapter_left_out(page, c, "The data are not images, so there is no film.", error);
+    return dv_chapter_left_out(page, c, "The data are not images, so there is no video.", error);
   return add_film(page, c, shown, error);
 }
 

@@ -16,7 +16,7 @@ typedef struct dv_chapter {
   const dvbf_sequences *sequences; /* the split of `data` that was evaluated */
   const char *split;               /* its name */
   const dvbf_evaluation *evaluation;
-  /* Longer sequences for prediction and film, and their evaluation; NULL: those above. */
+  /* Longer sequences for prediction and video, and their evaluation; NULL: those above. */
   const dvbf_data *long_data;
   const dvbf_sequences *long_sequences;
   const dvbf_evaluation *long_evaluation;
@@ -30,7 +30,7 @@ typedef struct dv_chapter {
 /* Refuses figures that exist, unless `force`. Only key and figures are read. */
 dvbf_status dv_chapter_refuse(const dv_chapter *chapter, bool force, dvbf_error *error);
 
-/* Adds heading, tables, figures, latent space, film and settings. */
+/* Adds heading, tables, figures, latent space, video and settings. */
 dvbf_status dv_chapter_add(dvbf_page *page, const dv_chapter *chapter, dvbf_error *error);
 
 /* ---- The parts of a chapter ---- */
@@ -38,7 +38,7 @@ dvbf_status dv_chapter_add(dvbf_page *page, const dv_chapter *chapter, dvbf_erro
 /* What several parts show, computed once. */
 typedef struct dv_shown {
   dv_points points;         /* samples of the filter on the evaluated sequences */
-  const dvbf_data *data;    /* of the film */
+  const dvbf_data *data;    /* of the video */
   dvbf_sequences film;      /* copies of the first sequences for prediction */
   dv_paths *reconstruction; /* of `film`, without noise, with every frame observed */
   dv_paths *prediction;     /* from the first frames; NULL when nothing is left to predict */

@@ -73,7 +73,7 @@ static dvbf_status add_errors(dvbf_page *page, const dv_chapter *c, const dv_sho
   dv_free(over);
   return dv_chapter_embed(
       page, c, "errors", drawn, "Prediction error by horizon, over the variance of the data.",
-      "Curves of the prediction error against the number of steps ahead, with two floors", error);
+      "Curves of the prediction error against the number of steps ahead, with two baselines", error);
 }
 
 /* ---- Images ---- */
@@ -81,7 +81,7 @@ static dvbf_status add_errors(dvbf_page *page, const dv_chapter *c, const dv_sho
 static dvbf_status add_strips(dvbf_page *page, const dv_chapter *c, const dv_shown *shown,
                               dvbf_error *error) {
   dv_path path;
-  if (!shown->data->image_height) return DVBF_OK; /* where the film would be, it says why */
+  if (!shown->data->image_height) return DVBF_OK; /* the place of the video says why */
   const dvbf_strip_row rows[] = {
       {"ground truth", shown->film.x, 0},
       {"reconstruction", shown->reconstruction->x, 0},

@@ -73,9 +73,8 @@ static dvbf_status add_prediction(dvbf_page *page, const dv_chapter *c, dvbf_err
   for (size_t h = 1; h <= e->horizon; h++) rows += round_horizon(h, e->horizon);
   dvbf_status status = dv_table_init(&t, caption, rows, 5, error);
   if (status) return status;
-  const char *mean = c->data->image_height ? "floor: mean image" : "floor: mean value";
-  put_headings(&t,
-               (const char *const[]){"steps ahead", "sampled", "mean path", "floor: last frame again", mean});
+  const char *mean = c->data->image_height ? "mean image" : "mean value";
+  put_headings(&t, (const char *const[]){"steps ahead", "sampled", "noise-free", "persistence", mean});
   double unit = e->pixel_variance > 0 ? e->pixel_variance : 1;
   for (size_t h = 1, row = 1; h <= e->horizon; h++) {
     const double values[] = {e->mse[h - 1], e->mse_mean_path[h - 1], e->mse_repeat[h - 1], e->pixel_variance};

@@ -75,8 +75,7 @@ static size_t list_entries(const dvbf_figure_errors *f, dv_legend_entry out[]) {
       out[count++] = (dv_legend_entry){f->model[k].name, stroke_of(k, !f->model[k].mse), false};
   }
   if (sampled && mean_path) out[count++] = (dv_legend_entry){"without noise", {dv_colour_ink, 1.8, 4}, false};
-  if (f->repeat && f->repeat_horizon)
-    out[count++] = (dv_legend_entry){"repeat the last frame", repeat_stroke, false};
+  if (f->repeat && f->repeat_horizon) out[count++] = (dv_legend_entry){"persistence", repeat_stroke, false};
   out[count++] = (dv_legend_entry){"mean image", mean_stroke, false};
   if (bar_of(f)) out[count++] = (dv_legend_entry){"end of the training length", bar_stroke, true};
   return count;

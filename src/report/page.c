@@ -238,7 +238,7 @@ static void add_head(dv_markup *m, const dvbf_page *page) {
     dv_markup_bytes(m, page->contents.text, page->contents.length);
     dv_markup_raw(m, "</ul></nav>\n");
   }
-  dv_markup_raw(m, "<noscript><p class=\"note\">The latent space and the film need JavaScript, which is "
+  dv_markup_raw(m, "<noscript><p class=\"note\">The latent space and the video need JavaScript, which is "
                    "switched off.</p></noscript>\n</header>\n<main>\n");
 }
 

@@ -309,7 +309,7 @@
     }
   }
 
-  // ---- The film ----
+  // ---- The video ----
 
   class Film {
     constructor(figure) {

@@ -17,7 +17,7 @@ static dvbf_status check_finite(const dvbf_film *f, size_t pixels, dvbf_error *e
   for (size_t r = 0; r < f->rows; r++)
     for (size_t i = 0; i < pixels; i++)
       if (!isfinite(f->row[r].images[i]))
-        return dv_fail(error, DVBF_ARGUMENT, "a film: the row \"%.60s\" holds a pixel that is not finite",
+        return dv_fail(error, DVBF_ARGUMENT, "a video: the row \"%.60s\" holds a pixel that is not finite",
                        f->row[r].label);
   return DVBF_OK;
 }
@@ -67,12 +67,12 @@ dvbf_status dvbf_page_film(dvbf_page *page, const dvbf_film *film, dvbf_error *e
   size_t pixels = pixels_of(film);
   if (!pixels)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "a film of %zu rows, %zu sequences, %zu frames of %zu x %zu: none of these may be 0",
+                   "a video of %zu rows, %zu sequences, %zu frames of %zu x %zu: none of these may be 0",
                    film->rows, film->sequences, film->frames, film->height, film->width);
   dvbf_status status = check_finite(film, pixels, error);
   if (status) return status;
   unsigned char *bytes = dv_calloc(pixels, 1);
-  if (!bytes) return dv_fail(error, DVBF_MEMORY, "out of memory while making the film");
+  if (!bytes) return dv_fail(error, DVBF_MEMORY, "out of memory while making the video");
   dv_page_mark mark = dv_page_begin(page);
   add_film(&page->body, film, bytes, pixels);
   dv_free(bytes);

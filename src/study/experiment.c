@@ -23,8 +23,7 @@
 #define ABOUT_REGRESSION "linear regression of the true state on z"
 #define ABOUT_BOUND "bound = reconstruction - KL, nats per frame"
 #define ABOUT_PREDICTION                                                                                     \
-  "Prediction along the mean path from the first frames (5): squared error over pixel variance (mean "       \
-  "image: 1)"
+  "Noise-free prediction from the first frames (5): squared error over pixel variance (mean image: 1)"
 #define ABOUT_WHOLE                                                                                          \
   "Share of the last frames generated, of 45, that show whole balls: regions above half brightness"
 #define BOUND_ROWS                                                                                           \

@@ -14,10 +14,10 @@ typedef enum dv_quantity_kind {
   DV_OF_BOUND,
   DV_OF_RECONSTRUCTION,
   DV_OF_KL,
-  DV_OF_ERROR,       /* of prediction along the mean path, frames first to last, over the pixel variance */
+  DV_OF_ERROR,       /* of the noise-free prediction, frames first to last, over the pixel variance */
   DV_OF_STEPS_AHEAD, /* from the last observed frame on that prediction is better than the mean image */
-  DV_OF_WHOLE, /* share of the generated last frames with exactly `first` bright regions, along the mean path
-                */
+  DV_OF_WHOLE,       /* share of the generated last frames with exactly `first` bright regions, without noise
+                      */
   DV_OF_WHOLE_TRUTH, /* the same of the true last frames */
   DV_OF_WALK,    /* distance between the ends of a generative and a filtering walk, over the spread of z */
   DV_OF_SECONDS, /* of training */

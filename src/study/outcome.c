@@ -171,10 +171,10 @@ static double median_error(const dv_outcome *o, size_t horizon, size_t which) {
   return median;
 }
 
-/* Error by horizon of all models, above the floors: the last frame again, and the mean image. */
+/* Error by horizon of all models and of two baselines: persistence, and the mean image. */
 static dvbf_status make_horizon_table(dvbf_table *out, const dv_outcome *outcomes, size_t count,
                                       dvbf_error *error) {
-  static const char *const which[] = {"mean path", "sampled"};
+  static const char *const which[] = {"noise-free", "sampled"};
   dvbf_status status = dv_table_init(
       out, "Prediction error by steps ahead, over pixel variance, sequences of 45 frames, median",
       1 + 2 * count + FLOORS, HORIZONS + 1, error);
@@ -189,7 +189,7 @@ static dvbf_status make_horizon_table(dvbf_table *out, const dv_outcome *outcome
   for (size_t i = 0; i < 2 * count; i++)
     dv_table_put(out, 1 + i, 0, "%s %s",
                  outcomes[i / 2].experiment->contender[outcomes[i / 2].contender].name, which[i % 2]);
-  dv_table_put(out, 1 + 2 * count, 0, "repeat the last frame");
+  dv_table_put(out, 1 + 2 * count, 0, "persistence");
   dv_table_put(out, 2 + 2 * count, 0, "mean image");
   return DVBF_OK;
 }
