@@ -270,6 +270,33 @@ DVBF_API dvbf_status dvbf_estimates_rmse(double *all, double *by_column /* [n_x]
                                          double *by_step /* [steps] */, const dvbf_estimates *estimates,
                                          const dvbf_sequences *truth, dvbf_error *error);
 
+/* ---- Derivatives ----------------------------------------------------------------------------------------
+ */
+
+/* A model without noise, z' = f(z, u) and the mean x = h(z), with its derivatives at a point, for planning
+ * and for filters of one's own:
+ *
+ *   f(z + dz, u + du) ~ next + A dz + B du        h(z + dz) ~ x + H dz
+ *
+ * u and x are in units of the data; universal parameters are at their mean. */
+typedef struct dvbf_linear dvbf_linear;
+
+typedef struct dvbf_jacobians {
+  size_t n_z, n_u, n_x;
+  const float *next; /* [n_z] */
+  const float *a;    /* [n_z][n_z] */
+  const float *b;    /* [n_z][n_u] */
+  const float *x;    /* [n_x] */
+  const float *h;    /* [n_x][n_z] */
+} dvbf_jacobians;
+
+/* Refuses a model in which nothing moves z from step to step. The model must outlive it. */
+DVBF_API dvbf_status dvbf_linear_new(dvbf_linear **out, const dvbf_model *model, dvbf_error *error);
+DVBF_API void dvbf_linear_free(dvbf_linear *linear);
+/* At z [n_z] and u [n_u], NULL where n_u = 0. Allocates nothing; the arrays stay valid until the next call.
+ */
+DVBF_API void dvbf_linear_at(dvbf_linear *linear, const float *z, const float *u, dvbf_jacobians *out);
+
 /* ---- Online filter --------------------------------------------------------------------------------------
  */
 

@@ -343,7 +343,7 @@ typedef struct dvbf_model_class {
   dvbf_status (*settle)(const struct dvbf_model_class *self, dvbf_settings *settings, size_t steps,
                         dvbf_error *error);
   /* Record: a whole sequence; z[0] from all frames of the program; z[1] from z[0], u[0] and x[1]; z[1] from
-   * z[0], u[0] and a given later.value, which it makes. All but the first may be NULL. */
+   * z[0], u[0] and later.noise, which it makes and the caller fills. All but the first may be NULL. */
   void (*whole)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
   void (*start)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
   void (*step)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);

@@ -91,6 +91,8 @@ struct dvbf_run {
 /* `training` plans gradients. rows is the number of sequences in a shard. */
 dvbf_graph *dv_graph_new(dv_parameters *parameters, int rows, bool training);
 void dv_graph_free(dvbf_graph *g);
+/* Parameters recorded from now on have no gradient. */
+void dv_graph_fix_parameters(dvbf_graph *g);
 int dv_graph_rows(const dvbf_graph *g);
 /* Like dvbf_refuse, for lack of memory. */
 void dv_graph_refuse_memory(dvbf_graph *g);

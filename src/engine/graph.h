@@ -13,7 +13,7 @@ typedef struct remembered {
 struct dvbf_graph {
   dv_parameters *parameters;
   int rows;
-  bool training;
+  bool training, fixed; /* fixed: parameters have no gradient */
   int noise_numbers;
   int n_scalars, n_terms;
   struct {

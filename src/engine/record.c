@@ -83,6 +83,10 @@ void dv_graph_free(dvbf_graph *g) {
   dv_free(g);
 }
 
+void dv_graph_fix_parameters(dvbf_graph *g) {
+  g->fixed = true;
+}
+
 int dv_graph_rows(const dvbf_graph *g) {
   return g->rows;
 }
@@ -235,7 +239,8 @@ dvbf_value dvbf_parameter(dvbf_graph *g, const char *name, int rows, int cols, d
     dvbf_refuse(g, "parameter %s is [%d][%d] where [%d][%d] is needed", name, p->rows, p->cols, rows, cols);
     return DVBF_NONE;
   }
-  dvbf_value value = new_buffer(g, first.frozen ? DV_BUFFER_FROZEN : DV_BUFFER_PARAMETER, 1, rows, cols);
+  dvbf_value value =
+      new_buffer(g, first.frozen || g->fixed ? DV_BUFFER_FROZEN : DV_BUFFER_PARAMETER, 1, rows, cols);
   if (value.buffer < 0) return value;
   /* Each parameter takes up to 15 reals more than it has. */
   dv_parameters *all = g->parameters;

@@ -37,7 +37,7 @@ dvbf_status dv_backward_init(dv_backward *b, const dv_particles *p, size_t paths
       !b->order)
     return dv_fail(error, DVBF_MEMORY, "out of memory for %zu paths; fewer need less", paths);
   if (!b->dense) return DVBF_OK;
-  dvbf_status status = dv_program_record_move(&b->program, (dvbf_model *)m, (int)p->count, error);
+  dvbf_status status = dv_program_record_move(&b->program, (dvbf_model *)m, (int)p->count, 0, error);
   if (!status) status = dv_worker_init(&b->worker, m, &b->program, NULL, error);
   b->worker.run.conditions = &p->conditions;
   b->worker.run.sequence = p->key;
@@ -64,7 +64,7 @@ void dv_backward_clear(dv_backward *b) {
 static const dvbf_real *move(dv_backward *b, dv_particles *p, size_t t, int k) {
   const dv_program *g = &b->program;
   size_t n_z = (size_t)p->model->n_z, n_w = (size_t)p->model->n_w;
-  dvbf_real *w = dvbf_at(&b->worker.run, g->later.value);
+  dvbf_real *w = dvbf_at(&b->worker.run, g->later.noise);
   dvbf_sequences view = dv_view(&p->sequence, t, 2);
   memset(w, 0, p->count * n_w * sizeof *w);
   for (size_t r = 0; k >= 0 && r < p->count; r++) w[r * n_w + (size_t)k] = 1;

@@ -129,6 +129,29 @@ static void record(const dvbf_model_class *self, dv_program *p, const dvbf_model
   later_states(p, m, head);
 }
 
+static void move(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+  (void)self;
+  dvbf_graph *g = p->graph;
+  int steps = p->steps - 1;
+  transition f = make_transition(p, m);
+  p->later.noise = dvbf_slab_constant(g, steps, m->n_z);
+  p->later.prior = f.output.out;
+  dvbf_state state = {.z = dvbf_steps(p->z, 1, steps),
+                      .q = DVBF_NONE,
+                      .p = f.output.out,
+                      .noise = p->later.noise,
+                      .use = DVBF_NONE,
+                      .low = m->settings->log_sigma_min,
+                      .high = m->settings->log_sigma_max};
+  dv_stack_open(g, &f.hidden);
+  dvbf_layer_open(g, &f.output);
+  for (int t = 0; t < steps; t++) {
+    dv_stack_step(g, &f.hidden, t);
+    dvbf_layer_step(g, &f.output, t);
+    dvbf_state_sample(g, &state, t);
+  }
+}
+
 /* q(z_t) has a head for each of any number of frames, so its network is recurrent. */
 static dvbf_status settle(const dvbf_model_class *self, dvbf_settings *settings, size_t steps,
                           dvbf_error *error) {
@@ -137,5 +160,8 @@ static dvbf_status settle(const dvbf_model_class *self, dvbf_settings *settings,
   return recurrent ? DVBF_OK : dvbf_settings_set(settings, "initial", "birnn", error);
 }
 
-const dvbf_model_class dv_model_dkf = {
-    .name = "dkf", .no_filter = "its q(z_t) needs the frames after t", .settle = settle, .whole = record};
+const dvbf_model_class dv_model_dkf = {.name = "dkf",
+                                       .no_filter = "its q(z_t) needs the frames after t",
+                                       .settle = settle,
+                                       .whole = record,
+                                       .move = move};

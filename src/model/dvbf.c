@@ -145,7 +145,7 @@ static void move(const dvbf_model_class *self, dv_program *p, const dvbf_model *
                                    .u = p->u,
                                    .w = dvbf_slab_constant(p->graph, p->steps - 1, m->n_w),
                                    .v = universal(p, m)};
-  p->later.value = values.w;
+  p->later.noise = values.w; /* w is a standard normal number where nothing is seen */
   void *memory = m->transition->open(m->transition, p->graph, m->settings_object, &values);
   for (int t = 0; t < values.steps; t++) m->transition->step(m->transition, p->graph, &values, memory, t);
 }

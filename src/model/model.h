@@ -52,9 +52,9 @@ dvbf_status dv_model_first_values(dvbf_model *model, size_t steps, uint64_t seed
 
 typedef dvbf_program dv_program;
 
-/* Gradients are wanted; frames may be seen in part; v is given and emission and densities are wanted; all
- * rows of a step see the same x. */
-enum { DV_BACKWARD = 1, DV_GAPS = 2, DV_PARTICLES = 4, DV_ONE_X = 8 };
+/* Gradients of parameters are wanted; frames may be seen in part; v is given and emission and densities are
+ * wanted; all rows of a step see the same x; derivatives by z and u are wanted, and none by parameters. */
+enum { DV_BACKWARD = 1, DV_GAPS = 2, DV_PARTICLES = 4, DV_ONE_X = 8, DV_DERIVATIVES = 16 };
 
 /* `observe` is the number of frames that may be seen (T in training): the initial network sees no more. 0
  * makes z_1 from the prior. `flags` are those above. */
@@ -69,10 +69,13 @@ dvbf_status dv_program_record_step(dv_program *program, dvbf_model *model, int r
  */
 dvbf_status dv_program_record_start(dv_program *program, dvbf_model *model, int rows, int frames, int flags,
                                     dvbf_error *error);
-/* The transition alone: z[0], u[0], w and v are given, z[1] is the result. */
-dvbf_status dv_program_record_move(dv_program *program, dvbf_model *model, int rows, dvbf_error *error);
+/* The transition alone: z[0], u[0], later.noise and v are given, z[1] is the result. With DV_DERIVATIVES v is
+ * at its mean, and gradients can be seeded at z and read at z and u. */
+dvbf_status dv_program_record_move(dv_program *program, dvbf_model *model, int rows, int flags,
+                                   dvbf_error *error);
 /* The emission alone: output of z[0], which is given. */
-dvbf_status dv_program_record_emission(dv_program *program, dvbf_model *model, int rows, dvbf_error *error);
+dvbf_status dv_program_record_emission(dv_program *program, dvbf_model *model, int rows, int flags,
+                                       dvbf_error *error);
 void dv_program_clear(dv_program *program);
 
 /* The flag for sequences that may have gaps. */

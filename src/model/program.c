@@ -70,7 +70,8 @@ static dvbf_status begin(dv_program *p, dvbf_model *m, int steps, int rows, int 
                        &p->z,         &p->kl,     &p->v,        &p->noise_v,  &p->plane_in,
                        &p->plane_out, &p->output, &p->shape[0], &p->shape[1], &p->ln_p};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) *all[i] = none;
-  p->graph = dv_graph_new(&m->parameters, rows, flags & DV_BACKWARD);
+  p->graph = dv_graph_new(&m->parameters, rows, flags & (DV_BACKWARD | DV_DERIVATIVES));
+  if (p->graph && flags & DV_DERIVATIVES) dv_graph_fix_parameters(p->graph);
   return p->graph ? DVBF_OK : dv_fail_memory(error, "recording the model");
 }
 
@@ -109,6 +110,13 @@ static void record_emission_at(dv_program *p, const dvbf_model *m, int t) {
   memcpy(p->shape, one.shape, sizeof p->shape);
 }
 
+/* What derivatives are taken of and by. */
+static void keep_gradients(const dv_program *p) {
+  dvbf_keep_gradient(p->graph, p->z);
+  dvbf_keep_gradient(p->graph, p->u);
+  dvbf_keep_gradient(p->graph, p->output);
+}
+
 /* Ends the recording of a part, of which `t` is the step that has an emission; negative: none has. */
 static dvbf_status end_part(dv_program *p, const dvbf_model *m, int t, dvbf_error *error) {
   if (t >= 0) record_emission_at(p, m, t);
@@ -142,21 +150,27 @@ dvbf_status dv_program_record_start(dv_program *p, dvbf_model *m, int rows, int 
   return end_part(p, m, flags & DV_PARTICLES ? 0 : -1, error);
 }
 
-dvbf_status dv_program_record_move(dv_program *p, dvbf_model *m, int rows, dvbf_error *error) {
-  dvbf_status status = begin(p, m, 2, rows, 0, error);
+dvbf_status dv_program_record_move(dv_program *p, dvbf_model *m, int rows, int flags, dvbf_error *error) {
+  dvbf_status status = begin(p, m, 2, rows, flags, error);
   if (status) return status;
-  p->given_v = true;
+  p->mean_v = flags & DV_DERIVATIVES;
+  p->given_v = !p->mean_v;
   record_inputs(p, m);
+  if (m->n_u && flags & DV_DERIVATIVES) p->u = dvbf_slab(p->graph, p->steps, m->n_u);
   m->type->move(m->type, p, m);
-  dvbf_keep(p->graph, p->later.value);
+  dvbf_keep(p->graph, p->later.noise);
+  keep_gradients(p);
   return end_part(p, m, -1, error);
 }
 
-dvbf_status dv_program_record_emission(dv_program *p, dvbf_model *m, int rows, dvbf_error *error) {
-  dvbf_status status = begin(p, m, 1, rows, 0, error);
+dvbf_status dv_program_record_emission(dv_program *p, dvbf_model *m, int rows, int flags, dvbf_error *error) {
+  dvbf_status status = begin(p, m, 1, rows, flags, error);
   if (status) return status;
   record_inputs(p, m);
-  return end_part(p, m, 0, error);
+  record_emission_at(p, m, 0);
+  keep_densities(p);
+  keep_gradients(p);
+  return end_part(p, m, -1, error);
 }
 
 void dv_program_clear(dv_program *p) {
