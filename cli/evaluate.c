@@ -96,8 +96,8 @@ const cli_command cli_evaluate = {
     .help = "measure the bound, the regression on the true state and the prediction error of a model",
     .details = CLI_HELP_RUN_DATA
     "With --particles the likelihood is also estimated by paths from the recognition model,\n"
-    "weighted by how much likelier they are under the model, and by a particle filter (not for a\n"
-    "dkf). Both are bounds too, and closer with more of them.",
+    "weighted by how much likelier they are under the model, and by a particle filter (where\n"
+    "the model can filter). Both are bounds too, and closer with more of them.",
     .examples = examples,
     .arguments = arguments,
     .flags = flags,

@@ -17,7 +17,8 @@ const cli_command cli_filter = {
     .details = CLI_HELP_RUN_DATA
     "A step knows the frames up to its own, but that the first state is made from the first\n"
     "frames at once, as many as the initial network takes (initial-frames of the model, or\n"
-    "predict-from where that is 0). A dkf cannot filter; see smooth.\n"
+    "predict-from where that is 0). A model that needs later frames, as\n"
+    "the Deep Kalman Filter does, cannot filter; see smooth.\n"
     "With --particles the samples of each step are drawn anew and make no paths.\n\n"
     "FILE holds, for N sequences, S samples and T steps\n" CLI_HELP_STATES
     "  length   [N]            steps of each sequence, where they differ",

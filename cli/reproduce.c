@@ -113,7 +113,7 @@ const cli_command cli_reproduce = {
     .details =
         "\nFOLDER receives report.html, results.json and figures/; for each experiment data.h5, long.h5 "
         "(test\n"
-        "sequences of 45 frames) and run/, and for the pendulum's Deep Kalman Filter run-dkf/. `all` gives\n"
+        "sequences of 45 frames) and run/, and for the pendulum a second run, of its rival. `all` gives\n"
         "each experiment a folder of its own. With several seeds each has its own folder seed-N; figures "
         "are\n"
         "of the first. Without --preset every model is trained with ours; settings are on top of these.",

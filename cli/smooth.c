@@ -17,8 +17,8 @@ const cli_command cli_smooth = {
     .help = "estimate the state at each step from all frames of its sequence",
     .details = CLI_HELP_RUN_DATA
     "Paths are drawn from a particle filter that moves its particles by the recognition\n"
-    "model, backwards from the last step where the transition's density is known. Those of a dkf\n"
-    "come from its own q, weighted by how well they explain the data.\n\n"
+    "model, backwards from the last step where the transition's density is known. A model that\n"
+    "cannot filter draws them from its q, weighted by how well they explain the data.\n\n"
     "FILE holds, for N sequences, S samples and T steps\n" CLI_HELP_STATES
     "  length   [N]            steps of each sequence, where they differ",
     .examples = examples,

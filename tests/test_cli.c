@@ -83,6 +83,7 @@ static void wrong_usage_is_status_2(void **state) {
       {"reproduce ball -o x --preset paper-pendulum", "preset = paper-pendulum: it is for pendulum"},
       {"reproduce pendulum -o x --model dkf", "model = dkf: pendulum is compared with its rival"},
       {"reproduce ball -o x --preset ball --model dkf", "model = dkf: the paper has none for ball"},
+      {"reproduce pendulum -o x --model vae", "model = vae: the paper has none for pendulum"},
       {"reproduce all -o x --preset bowl", "no such preset; the known ones are pendulum"},
       {"reproduce pendulum -o x --seeds 0", "seeds = 0: must be a whole number in [1, 1000]"},
       {"evaluate run", "DATA is missing"},

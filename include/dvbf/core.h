@@ -211,7 +211,7 @@ DVBF_API dvbf_status dvbf_model_save(const dvbf_model *model, const char *path, 
 DVBF_API void dvbf_model_free(dvbf_model *model);
 
 typedef struct dvbf_model_info {
-  size_t n_x, n_u, n_z, n_w; /* n_w is 0 in a dkf */
+  size_t n_x, n_u, n_z, n_w; /* n_w is 0 in a model without innovations */
   size_t parameters;
   uint64_t updates, seed;
   double seconds; /* of training; 0 for a loaded model */
@@ -253,8 +253,8 @@ typedef struct dvbf_estimates {
 } dvbf_estimates;
 
 /* The table of `settings` says what is done.
- *   "filter"   z_t given x_1 .. x_t, but that the initial network sees its first frames at once. A dkf is
- *              refused.
+ *   "filter"   z_t given x_1 .. x_t, but that the initial network sees its first frames at once. Refused
+ *              where q(z_t) needs frames after t.
  *   "smooth"   z_t given all frames, by a particle smoother; the paths of z are joint samples.
  *   "predict"  z and x of the steps after those that are observed.
  *   "sample"   the same with one sample for each of `count` paths, which begin with the sequences in turn or,
@@ -302,7 +302,7 @@ DVBF_API void dvbf_linear_at(dvbf_linear *linear, const float *z, const float *u
 
 /* Follows one system in real time: a step takes one observation and gives the belief about z. It lives in
  * memory of the caller and afterwards neither allocates nor locks, and the same inputs give the same beliefs,
- * bit for bit. A dkf is refused: its q(z_t) needs the frames after t. Universal parameters are at their mean;
+ * bit for bit. A model whose q(z_t) needs frames after t is refused. Universal parameters are at their mean;
  * each sample of z has its own innovations. The program at the top of this header has one. */
 typedef struct dvbf_filter dvbf_filter;
 

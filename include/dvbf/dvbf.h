@@ -154,13 +154,13 @@ DVBF_API dvbf_status dvbf_regress(dvbf_regression *out, const float *z, size_t p
 
 typedef struct dvbf_evaluation {
   size_t n_regressions;
-  dvbf_regression *regressions;             /* [n_regressions] one for each column of state */
-  double elbo, reconstruction, kl_w, kl_v;  /* nats per frame; kl_w is the KL of z in a dkf */
-  double elbo_deviation;                    /* standard deviation over the samples */
-  size_t particles;                         /* of the next two, which are NaN where it is 0 */
-  double importance_bound;                  /* nats per frame: bound by as many weighted paths */
-  double particle_bound;                    /* the same by a particle filter; NaN for a dkf */
-  size_t observed, horizon;                 /* predicted steps observed+1 .. observed+horizon */
+  dvbf_regression *regressions;            /* [n_regressions] one for each column of state */
+  double elbo, reconstruction, kl_w, kl_v; /* nats per frame; kl_w is the KL of z where there is no w */
+  double elbo_deviation;                   /* standard deviation over the samples */
+  size_t particles;                        /* of the next two, which are NaN where it is 0 */
+  double importance_bound;                 /* nats per frame: bound by as many weighted paths */
+  double particle_bound;    /* the same by a particle filter; NaN where the model cannot filter */
+  size_t observed, horizon; /* predicted steps observed+1 .. observed+horizon */
   double *mse, *mse_mean_path, *mse_repeat; /* [horizon] per pixel */
   double pixel_variance;                    /* per pixel, of the evaluated sequences */
 } dvbf_evaluation;

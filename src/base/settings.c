@@ -35,7 +35,7 @@ typedef struct entry {
 #define TEXT(field, name, initial, group, help)                                                              \
   {name, initial, NULL, group, help, KIND_TEXT, offsetof(STRUCT, field) + BEGIN, 0, 0},
 
-/* "|dvbf|dkf..." */
+/* The names of all models, each after a bar. */
 #define MODEL(object, name) "|" name
 static const char models[] =
 #include "base/models.def"

@@ -39,7 +39,7 @@ const dv_experiment dv_experiments[DV_EXPERIMENTS] = {
      .remark =
          "500 + 500 + 500 sequences of 15 images, as in the paper. Bounds depend on the images, which are "
          "not the paper's, and on how far the standard deviation of the emission may fall.",
-     .contender = {{"DVBF-LL", "pendulum", "run"}, {"DKF", "dkf-pendulum", "run-dkf"}},
+     .contender = {{"DVBF-LL", "dvbf", "pendulum", "run"}, {"DKF", "dkf", "dkf-pendulum", "run-dkf"}},
      .quantity =
          {
              TABLE("Table 1: " ABOUT_REGRESSION),
@@ -67,7 +67,7 @@ const dv_experiment dv_experiments[DV_EXPERIMENTS] = {
      .remark =
          "The paper trains on 500 sequences and shows pictures only. Our preset simulates 10,000, paper-ball "
          "500. A frame is away from bounces when no wall is met in the step before or after it.",
-     .contender = {{"DVBF-LL", "ball", "run"}},
+     .contender = {{"DVBF-LL", "dvbf", "ball", "run"}},
      .quantity =
          {
              TABLE("R^2 of the " ABOUT_REGRESSION),
@@ -92,7 +92,7 @@ const dv_experiment dv_experiments[DV_EXPERIMENTS] = {
          "The paper trains on 2000 sequences and shows pictures only. Our preset simulates 20,000, "
          "paper-two-balls 2000. The balls are interchangeable, so the regressions are on quantities that do "
          "not depend on which ball is which.",
-     .contender = {{"DVBF-LL", "two-balls", "run"}},
+     .contender = {{"DVBF-LL", "dvbf", "two-balls", "run"}},
      .quantity =
          {
              TABLE("R^2 of the " ABOUT_REGRESSION),

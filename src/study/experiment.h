@@ -35,7 +35,8 @@ typedef struct dv_quantity {
 } dv_quantity;
 
 typedef struct dv_contender {
-  const char *name, *preset;
+  const char *name, *model; /* in the tables, and as the setting */
+  const char *preset;
   const char *run; /* its folder */
 } dv_contender;
 

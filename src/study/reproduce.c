@@ -20,18 +20,18 @@ static dvbf_status plan_model(dv_study *s, const dvbf_reproduce_options *o, int 
   if (!status && o->settings) status = dv_settings_lay(s->settings[m], o->settings, error);
   if (!status) status = dvbf_settings_get(s->settings[m], "model", model, sizeof model, error);
   if (status) return status;
-  bool dkf = !strcmp(model, "dkf");
-  if (dkf && !s->experiment->contender[1].name)
+  const dv_contender *c = s->experiment->contender;
+  int found = 0;
+  while (found < DV_MODELS && c[found].name && strcmp(c[found].model, model) != 0) found++;
+  if (found == DV_MODELS || !c[found].name)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "model = dkf: the paper has none for %s; train and evaluate it instead",
+                   "model = %s: the paper has none for %s; train and evaluate it instead", model,
                    s->experiment->system);
-  if (!o->preset && dkf != (which == 1))
-    return dv_fail(
-        error, DVBF_ARGUMENT,
-        "model = %s: %s is compared with its rival; choose one with --preset pendulum or dkf-pendulum", model,
-        s->experiment->system);
-  if (o->preset) which = dkf;
-  s->outcome[m] = (dv_outcome){.experiment = s->experiment, .contender = which, .preset = preset};
+  if (!o->preset && found != which)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "model = %s: %s is compared with its rival; choose one with --preset %s or %s", model,
+                   s->experiment->system, c[0].preset, c[1].preset);
+  s->outcome[m] = (dv_outcome){.experiment = s->experiment, .contender = found, .preset = preset};
   return DVBF_OK;
 }
 
@@ -71,12 +71,27 @@ static dvbf_status plan(dv_work *w, const char *system, dvbf_error *error) {
   return status;
 }
 
+static dvbf_status refuse_trial(const dv_work *w, const dv_study *s, uint64_t seed, dvbf_error *error) {
+  static const char *const names[] = {"data.h5", "long.h5", "overview.png"};
+  dv_path folder, path, run;
+  dvbf_status status = DVBF_OK;
+  dv_trial_folder(folder, w, s, seed);
+  for (size_t j = 0; !status && j < sizeof names / sizeof *names; j++) {
+    dv_join(path, folder, names[j]);
+    status = dv_refuse_existing(path, w->options->force, error);
+  }
+  for (size_t j = 0; !status && j < DV_MODELS && s->experiment->contender[j].name; j++) {
+    dv_join(run, folder, s->experiment->contender[j].run);
+    dv_join(path, run, DVBF_RUN_MODEL);
+    status = dv_refuse_existing(path, w->options->force, error);
+  }
+  return status;
+}
+
 /* Looks before anything is written, so that a refusal leaves all as it was. */
 static dvbf_status refuse_former(const dv_work *w, dvbf_error *error) {
   static const char *const results[] = {"results.json", "report.html", "figures"};
-  static const char *const names[] = {"data.h5", "long.h5", "overview.png", ("run/" DVBF_RUN_MODEL),
-                                      ("run-dkf/" DVBF_RUN_MODEL)};
-  dv_path folder, path;
+  dv_path path;
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; !status && i < sizeof results / sizeof *results; i++) {
     dv_join(path, w->folder, results[i]);
@@ -84,11 +99,7 @@ static dvbf_status refuse_former(const dv_work *w, dvbf_error *error) {
   }
   for (size_t k = 0; !status && k < w->n_studies; k++)
     for (size_t i = 0; !status && i < w->n_seeds; i++)
-      for (size_t j = 0; !status && j < sizeof names / sizeof *names; j++) {
-        dv_trial_folder(folder, w, &w->studies[k], w->first_seed + i);
-        dv_join(path, folder, names[j]);
-        status = dv_refuse_existing(path, w->options->force, error);
-      }
+      status = refuse_trial(w, &w->studies[k], w->first_seed + i, error);
   return status;
 }
 
