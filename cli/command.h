@@ -1,4 +1,4 @@
-/* A command of `dvbf` as its own file declares it, and what all of them share. */
+/* How a command of `dvbf` is declared, and what all commands share. */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
@@ -6,15 +6,15 @@
 
 typedef struct cli_options cli_options;
 
-/* A flag that is no setting. A list of them ends with a name of NULL. */
+/* A flag that is not a setting. Lists of flags end with a NULL name. */
 typedef struct cli_flag {
   char letter;       /* as in -o; 0: none */
   const char *name;  /* as in --output */
-  const char *value; /* what help calls its value; NULL: it takes none */
+  const char *value; /* name of its value in help; NULL: it takes none */
   const char *help;
 } cli_flag;
 
-/* A command line to copy, and what it does. A list of them ends with a line of NULL. */
+/* An example command line and what it does. Lists of examples end with a NULL line. */
 typedef struct cli_example {
   const char *line, *help;
 } cli_example;
@@ -22,22 +22,22 @@ typedef struct cli_example {
 typedef struct cli_command {
   const char *name, *synopsis, *help;
   const char *details;          /* further lines of help, or NULL */
-  const cli_example *examples;  /* NULL: none; the first also stands in the program's manual */
-  const char *const *arguments; /* what the positional arguments are called, ends with NULL */
-  const char *const *choices;   /* what the first of them may be, ends with NULL; NULL: a file */
+  const cli_example *examples;  /* NULL: none; the manual of the program shows the first */
+  const char *const *arguments; /* names of the positional arguments, ends with NULL */
+  const char *const *choices;   /* allowed values of the first argument, ends with NULL; NULL: it is a file */
   const cli_flag *flags;
-  const char *const *tables; /* tables whose settings are flags as well, ends with NULL */
-  bool presets;              /* takes --preset and --config, which must stand in `flags` */
+  const char *const *tables; /* tables whose settings are flags too, ends with NULL */
+  bool presets;              /* takes --preset and --config, which `flags` must list */
   dvbf_status (*run)(const cli_options *options, dvbf_error *error);
 } cli_command;
 
 extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_filter, cli_smooth, cli_predict,
     cli_sample, cli_report, cli_reproduce, cli_info;
 
-/* What the arguments of several commands are; begins their details. */
+/* Explains the arguments of several commands; their details begin with it. */
 #define CLI_HELP_RUN_DATA "\nRUN is a run folder or a model file, DATA a file of sequences.\n"
 
-/* The flags that several commands have, so that they read alike everywhere. */
+/* Flags of several commands, so that their help is the same everywhere. */
 #define CLI_FLAG_PRESET                                                                                      \
   { 0, "preset", "NAME", "start from these values instead of the defaults" }
 #define CLI_FLAG_CONFIG                                                                                      \
@@ -55,7 +55,7 @@ extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_filter, cli_
 dvbf_status cli_fail(dvbf_error *error, dvbf_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Refuses a system that is not in `known`, which ends with NULL, and names those that are. */
+/* Refuses a system that is not in `known`, which ends with NULL; the message lists the known ones. */
 dvbf_status cli_check_system(const char *name, const char *const *known, dvbf_error *error);
 
 /* Prints the help of one command to standard output. */

@@ -1,12 +1,12 @@
-/* The completion for bash: what each command takes, written as shell patterns, and one function that chooses.
- */
+/* The completion for bash: shell patterns with the options of each command, and a function that chooses among
+ * them. */
 #include "describe.h"
 
 #include <string.h>
 
 /* ---- What stands in the tables ---- */
 
-/* --name and, of a switch, --no-name. */
+/* --name and, for a switch, --no-name. */
 static void put_name(FILE *out, const cli_item *item) {
   if (!item->option) return;
   fprintf(out, " --%s", item->name);
@@ -24,10 +24,10 @@ static void put_choices(FILE *out, const char *range) {
     if (*range != '|' && !(range[0] == ' ' && range[1] == '|')) putc(*range, out);
 }
 
-/* The words that may follow an option, or where they are to be found; a number or a text is the last case. */
+/* The values that may follow an option, or <FILE> and the like; nothing for a number or a text. */
 static void put_values(FILE *out, const cli_item *item) {
   bool choice = item->range && !strcmp(item->value, "choice");
-  bool lone = item->range && !strcmp(item->value, "switch"); /* its value may be left out */
+  bool lone = item->range && !strcmp(item->value, "switch"); /* its value is optional */
   if (!item->option || (item->range && !choice && !lone)) return;
   fputs("    ", out);
   if (item->letter) fprintf(out, "-%c | ", item->letter);

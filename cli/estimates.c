@@ -24,7 +24,7 @@ static dvbf_array *add(list *l, const char *name, dvbf_type type, const void *va
   return array;
 }
 
-/* Puts a dimension of `size` at place `at`. */
+/* Inserts a dimension of `size` at position `at`. */
 static void insert(dvbf_array *array, int at, size_t size) {
   for (int i = array->rank++; i > at; i--) array->dims[i] = array->dims[i - 1];
   array->dims[at] = size;
@@ -41,7 +41,7 @@ static dvbf_array *add_x(list *l, const char *name, const float *values, const d
   return array;
 }
 
-/* A sample that stands alone is an observation like those of data files. */
+/* With one sample per sequence, x has the shape of data files. */
 static void list_samples(list *l, const dvbf_estimates *e, const dvbf_data *data) {
   add(l, "z", DVBF_FLOAT32, e->z, e->count, e->steps, e->n_z);
   add_x(l, "x", e->x_samples, e, data);

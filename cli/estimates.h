@@ -4,12 +4,12 @@
 
 #include "inputs.h"
 
-/* Reads the inputs, estimates, and writes the arrays where --output is given; `needed` refuses to work
- * without. Free both with cli_inputs_free and dvbf_estimates_free, also after a failure. */
+/* Reads the inputs, estimates, and writes the arrays if --output is given; `needed`: it must be given. Free
+ * with cli_inputs_free and dvbf_estimates_free, also after a failure. */
 dvbf_status cli_estimate(cli_inputs *in, dvbf_estimates **out, const cli_options *options, bool needed,
                          dvbf_error *error);
 
-/* The whole of a command that prints no result. */
+/* The whole work of a command that prints no results. */
 dvbf_status cli_estimate_only(const cli_options *options, dvbf_error *error);
 
 /* Help on the arrays that several commands write. */

@@ -15,7 +15,8 @@ static const cli_example examples[] = {
     {0},
 };
 
-/* Safetensors begin with the length of their header, eight bytes of which the last are 0, and its brace. */
+/* A safetensors file begins with the length of its header, eight bytes of which the last are 0, and a brace.
+ */
 static bool looks_like_model(const char *path) {
   unsigned char first[9] = {0};
   FILE *file = fopen(path, "rb");

@@ -1,10 +1,10 @@
-/* What a file holds, for people or as JSON: the two kinds of file that `dvbf info` knows. */
+/* `dvbf info` describes two kinds of files, as text or as JSON. */
 #ifndef CLI_INFO_H
 #define CLI_INFO_H
 
 #include "options.h"
 
-enum { CLI_INFO_FEW = 12 }; /* as many columns are told one by one */
+enum { CLI_INFO_FEW = 12 }; /* up to this many columns are listed one by one */
 
 dvbf_status cli_info_data(const char *path, const cli_options *options, dvbf_error *error);
 /* A run folder or a model file. */

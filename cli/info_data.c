@@ -218,7 +218,7 @@ static dvbf_status print_json(const view *v, dvbf_error *error) {
 
 /* ---- Both ---- */
 
-/* NaN is a matter of interest here, so it is refused only where the user says so. */
+/* NaN is accepted, because gaps are to be shown, unless the user refuses it. */
 static dvbf_status read_data(dvbf_data **out, const char *path, const cli_options *options,
                              dvbf_error *error) {
   dvbf_settings *how = NULL;

@@ -16,7 +16,7 @@ typedef struct view {
   const dvbf_model *model;
   dvbf_model_info info;
   dvbf_settings *defaults;
-  dvbf_metrics *metrics; /* NULL: there are none to tell of */
+  dvbf_metrics *metrics; /* NULL: none */
 } view;
 
 /* ---- Settings ---- */
@@ -29,7 +29,7 @@ typedef struct setting {
   bool changed;
 } setting;
 
-/* Setting `*next` or a later one of those that belong to a model; how to run does not. */
+/* The next setting from `*next` on that belongs to a model; running settings do not. */
 static bool next_setting(const view *v, size_t *next, setting *out) {
   while (dvbf_settings_table("train", (*next)++, &out->info)) {
     if (!strcmp(out->info.group, "Running")) continue;
@@ -61,7 +61,7 @@ static void fill_row(row out, const dvbf_learning_run *r, size_t i) {
   out[KL] = r->kl[i];
 }
 
-/* What training kept the best model by: higher is better. */
+/* The score by which training kept the best model; higher is better. */
 static double score(const row r, bool by_prediction) {
   return by_prediction && isfinite(r[PREDICTION]) ? -r[PREDICTION] : r[VALID_BOUND];
 }
@@ -72,7 +72,7 @@ static bool kept_by_prediction(const dvbf_model *model) {
          !strcmp(by, "prediction");
 }
 
-/* The rows to tell; returns how many validations there were. */
+/* Finds the rows to print; returns the number of validations. */
 static size_t find_rows(const dvbf_metrics *m, bool by_prediction, row out[ROWS]) {
   size_t count = 0;
   for (size_t k = 0; m && k < m->n_runs; k++)
@@ -93,7 +93,7 @@ static int compare(const void *a, const void *b) {
 }
 
 /* The bound of a start's validations as a line of bars. The first updates are far below the others, so the
- * lowest tenth is all of the same height. */
+ * lowest tenth has the same height. */
 static void print_spark(const dvbf_learning_run *r) {
   static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   enum { HEIGHTS = 8, WIDTH = 60 };
@@ -210,7 +210,7 @@ static json_t *value_json(const dvbf_setting_info *info, const char *value) {
   return json_string(value);
 }
 
-/* All settings, or those alone that are not at their default. */
+/* All settings, or only those that differ from their default. */
 static json_t *settings_json(const view *v, bool changed) {
   json_t *json = json_object();
   setting s;
@@ -242,7 +242,7 @@ static json_t *scaling_json(const float *shift, const float *scale, size_t n) {
   return json_pack("{s:o, s:o}", "shift", floats_json(shift, n), "scale", floats_json(scale, n));
 }
 
-/* A count as an integer; the file may hold what none can be. */
+/* A count as an integer; a number of a damaged file that is no count stays a real number. */
 static json_t *count_or_number(double value, bool count) {
   return count && fabs(value) < 9e15 ? json_integer((json_int_t)value) : cli_number(value);
 }
@@ -279,7 +279,7 @@ static dvbf_status print_json(const view *v, dvbf_error *error) {
 
 /* ---- Both ---- */
 
-/* A damaged record of the run is worth a line, but no reason to tell nothing of the model. */
+/* If the metrics are damaged, a line says so; the model is described anyway. */
 static void read_metrics(view *v) {
   cli_path path;
   dvbf_error error = {0};

@@ -25,7 +25,7 @@ dvbf_status cli_load_model(dvbf_model **out, const char *run, dvbf_error *error)
   return dvbf_model_load(out, path, error);
 }
 
-/* A file without splits is read and split as it was for training: what was held out stays so. */
+/* A file without splits is read and split as in training, so that held-out data stay held out. */
 static dvbf_status read_data(cli_inputs *in, const cli_options *options, const char *path,
                              dvbf_error *error) {
   dvbf_settings *how = NULL;

@@ -1,4 +1,4 @@
-/* What most commands work on: a trained model and data. */
+/* The inputs of most commands: a trained model and data. */
 #ifndef CLI_INPUTS_H
 #define CLI_INPUTS_H
 
@@ -8,7 +8,7 @@ typedef struct cli_inputs {
   dvbf_settings *settings; /* of the command's table */
   dvbf_model *model;
   dvbf_model_info info;
-  dvbf_data *data;                 /* NULL, like the next, where the command was given none */
+  dvbf_data *data;                 /* NULL if the command was given no data; then `sequences` is NULL too */
   const dvbf_sequences *sequences; /* the split that the settings name */
 } cli_inputs;
 
@@ -17,7 +17,7 @@ typedef struct cli_inputs {
 dvbf_status cli_inputs_read(cli_inputs *out, const cli_options *options, dvbf_error *error);
 void cli_inputs_free(cli_inputs *inputs);
 
-/* The model of a run folder, or of a model file. */
+/* Loads the model of a run folder or of a model file. */
 dvbf_status cli_load_model(dvbf_model **out, const char *run, dvbf_error *error);
 
 #endif

@@ -92,7 +92,7 @@ static int dispatch(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   int status = dispatch(argc ? argc - 1 : 0, argv + 1);
-  /* A full disk behind a redirection shows only now. */
+  /* If output goes to a full disk, only this shows it. */
   if ((fflush(stdout) || ferror(stdout)) && !status) {
     perror("dvbf: standard output cannot be written");
     status = EXIT_WORK;

@@ -25,21 +25,21 @@ void cli_options_free(cli_options *options);
 
 /* The last value given for a flag or setting, NULL when it was not given. */
 const char *cli_option(const cli_options *options, const char *name);
-/* The same, and a refusal that names the flag when it was not given. */
+/* The same; refuses if it was not given, and names the flag. */
 dvbf_status cli_option_needed(const char **out, const cli_options *options, const char *name,
                               dvbf_error *error);
 
 /* The settings of one table: default < preset < config file < flags. The caller frees them. */
 dvbf_status cli_options_settings(dvbf_settings **out, const cli_options *options, const char *table,
                                  dvbf_error *error);
-/* The same from a preset of one's own choice; NULL: none. */
+/* The same with the preset of the caller instead of --preset; NULL: none. */
 dvbf_status cli_options_settings_from(dvbf_settings **out, const cli_options *options, const char *table,
                                       const char *preset, dvbf_error *error);
-/* The same upon the values of other settings, as those of a model, of the names that they share. */
+/* The same, but defaults come from other settings, such as those of a model, where names agree. */
 dvbf_status cli_options_settings_upon(dvbf_settings **out, const cli_options *options, const char *table,
                                       const dvbf_settings *first, dvbf_error *error);
 
-/* The same with the values of a file in place of the defaults. */
+/* The same with the values of a file instead of the defaults. */
 dvbf_status cli_options_settings_over(dvbf_settings **out, const cli_options *options, const char *table,
                                       const char *file, dvbf_error *error);
 

@@ -1,4 +1,4 @@
-/* Results for people and, as JSON, for scripts. */
+/* Printing results as text or as JSON. */
 #ifndef CLI_RESULTS_H
 #define CLI_RESULTS_H
 
@@ -13,8 +13,8 @@ void cli_print_json(json_t *json);
 json_t *cli_number(double value);
 json_t *cli_numbers(const double *values, size_t count);
 
-/* Whether a table by steps 1 .. count shows this one: all of a short table; of a long one the first ten, then
- * 20, 30, 50, 100, 200, ..., and the last. JSON has them all. */
+/* Whether a table of steps 1 .. count shows this step. A short table shows all; a long one shows the first
+ * ten, then 20, 30, 50, 100, 200, ..., and the last. JSON has all steps. */
 bool cli_shown(size_t step, size_t count);
 
 #endif

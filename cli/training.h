@@ -13,15 +13,15 @@
 typedef struct cli_training {
   bool quiet, running;
   cli_progress progress;
-  dvbf_progress last; /* all 0, and NaN where nothing was validated, before the first */
+  dvbf_progress last; /* before the first report 0; scores are NaN before the first validation */
   struct sigaction before[2];
 } cli_training;
 
-/* From here on SIGINT and SIGTERM end training early, with a checkpoint. */
+/* From now on SIGINT and SIGTERM end training early, with a checkpoint. */
 void cli_training_begin(cli_training *training, bool quiet);
 /* A dvbf_progress_fn, with the training as user_data. */
 bool cli_training_progress(const dvbf_progress *progress, void *training);
-/* Says where the model is; folder = NULL: training failed. Does nothing the second time. */
+/* Prints where the model is saved; folder = NULL: training failed. A second call does nothing. */
 void cli_training_end(cli_training *training, const char *folder);
 
 /* The signal that ended training, 0 when none did. */

@@ -1,4 +1,4 @@
-/* Files that appear whole or not at all, paths and folders. */
+/* Paths, folders, and files that appear whole or not at all. */
 #ifndef DV_FILE_H
 #define DV_FILE_H
 
@@ -7,7 +7,7 @@
 
 typedef char dv_path[4096];
 
-/* Writes folder/name. A path that is too long is cut, and then refused when it is used. */
+/* Writes folder/name. A path that is too long is cut; using it then fails. */
 void dv_join(dv_path out, const char *folder, const char *name);
 
 bool dv_exists(const char *path);
@@ -33,7 +33,7 @@ void dv_atomic_abandon(dv_atomic_file *file);
 dvbf_status dv_temporary_name(char *out, size_t size, const char *path, dvbf_error *error);
 dvbf_status dv_publish(const char *temporary, const char *path, dvbf_error *error);
 
-/* Syncs what is behind `path`, a file or a folder, to the disk; 0, or -1 with errno. */
+/* Syncs a file or folder to the disk. Returns 0, or -1 with errno. */
 int dv_sync(const char *path);
 
 #endif

@@ -69,9 +69,9 @@ typedef struct dv_two_balls_settings {
 #undef SWITCH
 #undef TEXT
 
-/* The values, or NULL with a sentence when `settings` is of another table. */
+/* The values, or NULL and a message if `settings` belongs to another table. */
 const dv_train_settings *dv_settings_train(const dvbf_settings *settings, dvbf_error *error);
-/* Those of the table "data", or the same part of "train". */
+/* The values of the table "data", or of the same part of "train". */
 const dv_data_settings *dv_settings_data(const dvbf_settings *settings, dvbf_error *error);
 const dv_evaluate_settings *dv_settings_evaluate(const dvbf_settings *settings, dvbf_error *error);
 const dv_filter_settings *dv_settings_filter(const dvbf_settings *settings, dvbf_error *error);
@@ -82,14 +82,14 @@ const dv_pendulum_settings *dv_settings_pendulum(const dvbf_settings *settings, 
 const dv_ball_settings *dv_settings_ball(const dvbf_settings *settings, dvbf_error *error);
 const dv_two_balls_settings *dv_settings_two_balls(const dvbf_settings *settings, dvbf_error *error);
 
-/* Whether somebody has chosen a value: by name, by a preset (all values) or by a file. */
+/* Whether the user has chosen a value: by name, by a preset (all values) or by a file. */
 bool dv_settings_given(const dvbf_settings *settings, const char *name);
 bool dv_settings_all_given(const dvbf_settings *settings);
-/* Sets a value that stays nobody's choice. */
+/* Sets a value without marking it as chosen by the user. */
 dvbf_status dv_settings_choose(dvbf_settings *settings, const char *name, const char *value,
                                dvbf_error *error);
 
-/* Takes over the values that somebody has chosen in `over`, which must be of the same table. */
+/* Copies the values that the user has chosen in `over`, which must belong to the same table. */
 dvbf_status dv_settings_lay(dvbf_settings *settings, const dvbf_settings *over, dvbf_error *error);
 
 /* Name of the table. */
@@ -101,7 +101,7 @@ dvbf_status dv_settings_each(const dvbf_settings *settings,
                              dvbf_status (*each)(const char *name, const char *value, void *user),
                              void *user);
 
-/* Finds the first such setting that differs between two of the same table; false when there is none. */
+/* Finds the first such setting that differs between two of the same table; false if there is none. */
 typedef struct dv_setting_change {
   const char *name;
   char one[DV_TEXT], other[DV_TEXT]; /* the values as text */

@@ -10,7 +10,7 @@
 
 typedef struct dv_chapter {
   const char *name; /* the heading */
-  const char *key;  /* what the names of its figures begin with; NULL: nothing */
+  const char *key;  /* prefix of the names of its figures; NULL: none */
   const dvbf_model *model;
   const dvbf_data *data;
   const dvbf_sequences *sequences; /* the split of `data` that was evaluated */
@@ -23,7 +23,7 @@ typedef struct dv_chapter {
   const char *run;     /* folder with metrics.csv and settings.txt, NULL: none */
   const char *figures; /* folder that receives the figures and exists */
   unsigned threads;
-  dvbf_note_fn *note; /* told what is left out, as the page is; NULL: nobody */
+  dvbf_note_fn *note; /* also gets the notes about what is left out; NULL: none */
   void *user_data;    /* handed to it */
 } dv_chapter;
 
@@ -35,7 +35,7 @@ dvbf_status dv_chapter_add(dvbf_page *page, const dv_chapter *chapter, dvbf_erro
 
 /* ---- The parts of a chapter ---- */
 
-/* What several parts show, computed once. */
+/* Results that several parts show, computed once. */
 typedef struct dv_shown {
   dv_points points;         /* samples of the filter on the evaluated sequences */
   const dvbf_data *data;    /* of the video */
@@ -45,13 +45,14 @@ typedef struct dv_shown {
   size_t observed;          /* by the prediction */
 } dv_shown;
 
-/* Says what is left out and why. */
+/* Adds a note about what is left out and why. */
 dvbf_status dv_chapter_left_out(dvbf_page *page, const dv_chapter *c, const char *text, dvbf_error *error);
 
 /* The file figures/key-name with that extension. */
 void dv_chapter_figure_path(dv_path out, const dv_chapter *c, const char *name, const char *extension);
-/* Embeds a figure that was drawn with `drawn`. What cannot be drawn is left out with the reason, but a full
- * disk or a lack of memory ends all. Of the chapter only name, key, figures and note are read. */
+/* Embeds a figure; `drawn` is the status of drawing it. If it could not be drawn, a note gives the reason;
+ * only a full disk or a lack of memory is returned as a failure. Reads only name, key, figures and note of
+ * the chapter. */
 dvbf_status dv_chapter_embed(dvbf_page *page, const dv_chapter *c, const char *name, dvbf_status drawn,
                              const char *caption, const char *alternative, dvbf_error *error);
 

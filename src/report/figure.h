@@ -9,7 +9,7 @@
 
 #include <dvbf/figures.h>
 
-/* At 5.5 inches for the whole width, ticks are of 6 and labels of 6.6 points. */
+/* If the page is printed 5.5 inches wide, ticks have 6 points and labels 6.6 points. */
 #define DV_FIGURE_WIDTH 1080
 #define DV_FIGURE_MARGIN 16
 #define DV_FIGURE_TITLE 46 /* height of the title, when there is one */
@@ -25,14 +25,14 @@ dvbf_status dv_figure_write(const char *path, double width, double height, dv_fi
  * side below it. */
 dvbf_status dv_figure_collect(const char *path, size_t count, const dv_path *figures, dvbf_error *error);
 
-/* Draws the title and returns how high it is; 0 when `title` is NULL. */
+/* Draws the title and returns its height; 0 if `title` is NULL. */
 double dv_figure_title_height(const char *title);
 void dv_figure_title(cairo_t *cr, double width, const char *title);
 
-/* How high a legend is that starts a new row after `room`, with the space below it; 0 without entries. */
+/* Height of a legend of width `room`, with the space below it; 0 without entries. */
 double dv_figure_legend_height(const dv_legend_entry *entries, size_t count, double room);
 
-/* Refuses values[count], a part called `what`, when one is not finite. */
+/* Refuses values[count] if one is not finite; the message calls them `what`. */
 dvbf_status dv_figure_check(const float *values, size_t count, const char *what, dvbf_error *error);
 
 /* A scale over all values, with a small margin. */

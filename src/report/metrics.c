@@ -1,4 +1,4 @@
-/* The learning curves that a run left in metrics.csv. */
+/* Reads the learning curves of a run from metrics.csv. */
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -21,7 +21,7 @@ typedef struct rows {
   row *list;
 } rows;
 
-/* With what the runs point into. */
+/* The runs and the arrays that they point to. */
 typedef struct record {
   dvbf_metrics metrics;
   double *values;
@@ -87,7 +87,7 @@ static dvbf_status read_rows(rows *all, FILE *file, const char *path, dvbf_error
   return DVBF_OK;
 }
 
-/* Turns rows into columns, a run for each stretch of the same start. */
+/* Makes arrays from rows; consecutive rows of the same start are one run. */
 static dvbf_status split(record *out, const rows *all, dvbf_error *error) {
   enum { CURVES = 5 };
   size_t n = all->count;

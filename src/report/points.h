@@ -1,4 +1,4 @@
-/* Latent samples with the ground truth that belongs to each, in the form that figures and pages want. */
+/* Latent samples, each with its ground truth, for figures and pages. */
 #ifndef DV_POINTS_H
 #define DV_POINTS_H
 

@@ -39,7 +39,7 @@ dvbf_status dvbf_report_write(const char *path, const dvbf_model *model, const d
                               const dvbf_settings *settings, const dvbf_report_options *options,
                               dvbf_error *error) {
   static const dvbf_report_options none = {0};
-  dvbf_error own; /* parts of the report that fail are left out, and it says why */
+  dvbf_error own; /* parts that fail are left out, and the report says why */
   const dvbf_report_options *o = options ? options : &none;
   dv_path folder, figures;
   char split[16] = "";

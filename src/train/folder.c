@@ -34,8 +34,8 @@ static dvbf_status set_paths(dv_folder *f, const char *path, dvbf_error *error) 
   return DVBF_OK;
 }
 
-/* The kernel drops the lock when the process ends, however that happens. The file stays: removing it would
- * let a third process lock another one of the same name. */
+/* The kernel releases the lock when the process ends, however that happens. The file stays: if it were
+ * removed, a third process could lock a new file of the same name. */
 static dvbf_status lock(dv_folder *f, dvbf_error *error) {
   dv_path path;
   dvbf_status status = dv_make_folder(f->path, error);
@@ -43,7 +43,7 @@ static dvbf_status lock(dv_folder *f, dvbf_error *error) {
   dv_join(path, f->path, ".lock");
   f->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (f->lock < 0) return fail_writing(f->path, error);
-  /* A file system without locks has none. */
+  /* On a file system without locks there is no protection. */
   if (flock(f->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
     return dv_fail(error, DVBF_IO, "%.300s: another process is training in this folder; wait for its end",
                    f->path);
@@ -94,7 +94,7 @@ void dv_folder_close(dv_folder *f) {
 
 /* ---- Beginning and going on ---- */
 
-/* Files that a killed process was writing. */
+/* Removes temporary files that a killed process left. */
 static void remove_temporaries(const dv_folder *f) {
   static const char *const names[] = {DVBF_RUN_SETTINGS ".tmp-", DVBF_RUN_METRICS ".tmp-",
                                       DVBF_RUN_MODEL ".tmp-", DVBF_RUN_CHECKPOINT ".tmp-"};
@@ -129,7 +129,7 @@ dvbf_status dv_folder_begin(dv_folder *f, const dvbf_settings *settings, dvbf_er
   return flush_rows(f, error);
 }
 
-/* Where line `lines` ends; -1 when there are fewer or the first is not the head of the metrics. */
+/* Offset of the end of line `lines`; -1 if there are fewer or the first is not the head of the metrics. */
 static long end_of_line(FILE *file, uint64_t lines) {
   char head[sizeof HEAD] = "";
   long at = 0;

@@ -13,19 +13,20 @@ typedef struct dv_folder {
   FILE *rows;
 } dv_folder;
 
-/* Makes the folder where it is missing and locks it. Refuses a run that is there, unless it is to be resumed
- * with the same settings or replaced. Changes nothing that is there. Close also after a failure. */
+/* Makes the folder if it is missing, and locks it. Refuses an existing run unless it is resumed with the same
+ * settings or replaced. Does not change existing files. Call close also after a failure. */
 dvbf_status dv_folder_open(dv_folder *folder, const dvbf_train_options *options,
                            const dvbf_settings *settings, dvbf_error *error);
 void dv_folder_close(dv_folder *folder);
 
-/* Removes what a former run left, the checkpoint first, and writes settings and the head of the metrics. */
+/* Removes the files of an earlier run, its checkpoint first, and writes the settings and the head of the
+ * metrics. */
 dvbf_status dv_folder_begin(dv_folder *folder, const dvbf_settings *settings, dvbf_error *error);
-/* Goes on after `rows` rows of the metrics; rows after these, of a run that was killed, are cut. */
+/* Continues after `rows` rows of the metrics; cuts later rows, which a killed run may have left. */
 dvbf_status dv_folder_go_on(dv_folder *folder, uint64_t rows, dvbf_error *error);
 /* Appends a row to the metrics. */
 dvbf_status dv_folder_add(dv_folder *folder, const dvbf_progress *progress, dvbf_error *error);
-/* Rows must be on the disk before a checkpoint counts them. */
+/* Syncs the rows to the disk. This must come before a checkpoint that counts them. */
 dvbf_status dv_folder_sync(dv_folder *folder, dvbf_error *error);
 
 #endif

@@ -1,5 +1,6 @@
-/* Settings that suit the data, where the user has not said otherwise. The rules are rough: they were found on
- * the simulated systems and on recordings of real ones (docs/results.md), and each is said to the user. */
+/* Chooses settings for the data where the user has given none. The rules are rough. They were found on the
+ * simulated systems and on recordings of real ones (docs/results.md). Every choice is reported with its
+ * reason. */
 #include "base/locale.h"
 #include "base/status.h"
 #include "model/density.h"
@@ -13,7 +14,7 @@
 typedef struct facts {
   const dvbf_sequences *train;
   dv_statistics x;
-  size_t sequences, steps; /* of training, before any windows; steps of the longest */
+  size_t sequences, steps; /* training sequences before windows are cut; steps of the longest */
   size_t n_x, n_u;
   bool gaps;
   bool picture; /* many values between 0 and 1 */
@@ -27,7 +28,7 @@ typedef struct chooser {
   dvbf_error *error;
 } chooser;
 
-/* Sets a value that is nobody's choice. It stays so, and what was set before the rules is never touched. */
+/* Sets a value without marking it as chosen by the user. Values of the user are never changed. */
 static void choose(chooser *c, const char *name, const char *value, const char *why) {
   char was[DV_TEXT];
   if (c->status || dv_settings_given(c->settings, name)) return;
@@ -89,14 +90,14 @@ static void sizes(chooser *c, const facts *f) {
     choose_number(c, "latent", latent, "2 and twice the columns of x, at most 16");
   }
   if (f->n_u) choose(c, "initial-control", "on", "there are controls");
-  /* Larger networks learn so little by heart. */
+  /* Larger networks would memorise so little data. */
   if (f->x.frames < 500) {
     choose(c, "hidden", "32", "there are few frames");
     choose(c, "systems", "8", "there are few frames");
   }
 }
 
-/* Long recordings: windows, and a transition that neither explodes nor forgets over that many steps. */
+/* Long recordings need windows, and a transition that neither diverges nor forgets over that many steps. */
 static void time(chooser *c, const facts *f) {
   enum { WINDOW = 100 };
   if (f->steps > 2 * WINDOW) choose_number(c, "window", WINDOW, "sequences are long");
@@ -104,7 +105,7 @@ static void time(chooser *c, const facts *f) {
   size_t steps = s->window && (size_t)s->window < f->steps ? (size_t)s->window : f->steps;
   if (s->window && f->steps > (size_t)s->window)
     choose_number(c, "stride", fmax(1, floor((double)steps / 10)), "a tenth of the window");
-  /* The growth of z over a window, about exp(steps * scale * sqrt(latent)), starts at no more than e^2. */
+  /* Keeps the initial growth of z over a window, about exp(steps * scale * sqrt(latent)), below e^2. */
   double growth = (double)steps * sqrt((double)now(c)->latent);
   if (growth > 20) choose_number(c, "scale-transition", 2 / growth, "windows are long");
   if (steps >= 60) {
@@ -121,7 +122,7 @@ static void time(chooser *c, const facts *f) {
   if (frames > 0) choose_number(c, "predict-from", frames, "as initial-frames");
 }
 
-/* Schedules are shares of the training, whatever its length. */
+/* Schedules are shares of the number of updates. */
 static void schedules(chooser *c, const facts *f) {
   if (f->sequences > 2000 && f->steps <= 200)
     choose_number(c, "updates", fmin(16000, round(4000 * sqrt((double)f->sequences / 500) / 1000) * 1000),
@@ -159,7 +160,7 @@ dvbf_status dvbf_settings_suit(dvbf_settings *settings, const dvbf_data *data, d
   facts f = {0};
   chooser c = {settings, each, user_data, DVBF_OK, error};
   if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
-  if (dv_settings_all_given(settings)) return DVBF_OK; /* by a preset, or by the run that goes on */
+  if (dv_settings_all_given(settings)) return DVBF_OK; /* by a preset, or by the run that is resumed */
   dvbf_status status = look(&f, data, error);
   if (status) return status;
   emission(&c, &f);
