@@ -1,7 +1,7 @@
 /* The kernels of every instruction set that this processor has, against plain code in double precision. */
 #include "base/random.h"
 #include "base/settings.h"
-#include "engine/kernels.h"
+#include "kernel/kernels.h"
 
 #include <float.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef DV_ENGINE_H
 #define DV_ENGINE_H
 
-#include "engine/kernels.h"
+#include "kernel/kernels.h"
 
 #include <dvbf/graph.h>
 

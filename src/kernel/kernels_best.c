@@ -1,4 +1,4 @@
-#include "engine/kernels.h"
+#include "kernel/kernels.h"
 
 #include "base/settings.h"
 #include "base/status.h"

@@ -15,7 +15,7 @@
  * Where the summed index runs along the rows of an array, 16 of its rows make [16][16 pairs]; where it runs
  * down, 32 of its rows make [16 pairs][16]. Each is what one operand wants and the transpose, as numbers of
  * 32 bits, of what the other wants. What lies beyond an edge is packed as 0. */
-#include "engine/kernels.h"
+#include "kernel/kernels.h"
 
 #include <immintrin.h>
 #include <string.h>

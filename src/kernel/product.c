@@ -4,7 +4,7 @@
  * broadcast, so its strides are free and a transposed costs nothing; b is read in rows, from a packed panel
  * where its rows are not usable as they are (b transposed, a ragged edge) or where packing pays because many
  * rows of a use the panel. */
-#include "engine/kernels.h"
+#include "kernel/kernels.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Compiled once per instruction set with DV_ISA set. Loops are written so that the compiler vectorises them;
  * exp, log and sine are polynomials because calls into libm would not be. Accuracy: tests/test_kernels.c. */
-#include "engine/kernels.h"
+#include "kernel/kernels.h"
 
 #include <math.h>
 #include <string.h>
