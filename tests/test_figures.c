@@ -245,9 +245,10 @@ static void planes_are_orthonormal(void **state) {
   dv_reading readings[] = {{.direction = a}, {.direction = same}, {.direction = none}, {.direction = other}};
   for (size_t i = 0; i <= 4; i++)
     for (size_t j = 0; j <= 4; j++) {
-      dv_plane plane;
+      dv_view_plane plane;
       assert_int_equal(
-          dv_plane_make(&plane, 3, i < 4 ? &readings[i] : NULL, j < 4 ? &readings[j] : NULL, NULL), DVBF_OK);
+          dv_view_plane_make(&plane, 3, i < 4 ? &readings[i] : NULL, j < 4 ? &readings[j] : NULL, NULL),
+          DVBF_OK);
       double first = 0, second = 0, both = 0;
       for (size_t k = 0; k < 3; k++) {
         first += plane.first[k] * plane.first[k];
@@ -255,7 +256,7 @@ static void planes_are_orthonormal(void **state) {
         both += plane.first[k] * plane.second[k];
       }
       assert_true(fabs(first - 1) < 1e-9 && fabs(second - 1) < 1e-9 && fabs(both) < 1e-9);
-      dv_plane_clear(&plane);
+      dv_view_plane_clear(&plane);
     }
 }
 

@@ -144,7 +144,7 @@ static dvbf_status find_rests(const dv_layout *l, const episode *e, dv_role role
 /* ---- Reading ---- */
 
 /* Notes the arrays of one episode, which begin with [steps]. */
-static dvbf_status take_episode(const dv_layout *l, dv_frames *f, size_t run, const episode *e,
+static dvbf_status take_episode(const dv_layout *l, dv_frames *f, size_t block, const episode *e,
                                 const dv_keys *roles /* [4] */) {
   for (int role = 0; role < DV_ROLE_LENGTH; role++)
     for (size_t k = 0; k < roles[role].count; k++) {
@@ -156,14 +156,14 @@ static dvbf_status take_episode(const dv_layout *l, dv_frames *f, size_t run, co
       dvbf_status status = dv_layout_check(l, array);
       if (status) return status;
       if (role == 0 && k == 0) {
-        size_t first = run ? f->run[run - 1].first + f->run[run - 1].steps : 0;
+        size_t first = block ? f->block[block - 1].first + f->block[block - 1].steps : 0;
         if (!array->rank)
           return dv_fail(l->error, DVBF_FORMAT,
                          "%.200s: %.64s is a single number; it must be [steps, columns]", l->archive->path,
                          array->name);
-        f->run[run] = (dv_run){.first = first, .count = 1, .steps = array->dims[0]};
+        f->block[block] = (dv_block){.first = first, .count = 1, .steps = array->dims[0]};
       }
-      status = dv_layout_take(l, f, run, role, k, array, 1);
+      status = dv_layout_take(l, f, block, role, k, array, 1);
       if (status) return status;
     }
   return DVBF_OK;
@@ -174,7 +174,7 @@ static dvbf_status read_episodes(const dv_layout *l, const episodes *all, const 
                                  const dv_keys *roles, dvbf_sequences *s, const char *prefix) {
   dv_frames f = {0};
   dv_columns *columns[] = {&f.x, &f.u, &f.state, &f.mask};
-  size_t count = 0, run = 0;
+  size_t count = 0, block = 0;
   for (size_t i = 0; i < all->count; i++) count += chosen[i];
   if (!count) return DVBF_OK;
   size_t *lengths = dv_calloc(count, sizeof *lengths);
@@ -184,9 +184,9 @@ static dvbf_status read_episodes(const dv_layout *l, const episodes *all, const 
     if (roles[role].count) status = dv_columns_allocate(columns[role], count, roles[role].count, l->error);
   for (size_t i = 0; i < all->count && !status; i++) {
     if (!chosen[i]) continue;
-    status = take_episode(l, &f, run, &all->list[i], roles);
-    if (!status) lengths[run] = f.run[run].steps;
-    run++;
+    status = take_episode(l, &f, block, &all->list[i], roles);
+    if (!status) lengths[block] = f.block[block].steps;
+    block++;
   }
   if (!status) status = dv_layout_follow(l, s, lengths, count);
   if (!status) status = dv_layout_finish(l, &f, 1, s, prefix);

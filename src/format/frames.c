@@ -10,17 +10,17 @@ enum { PIECE = 4096 }; /* numbers on the way from one place to another */
 
 /* ---- Memory ---- */
 
-dvbf_status dv_frames_allocate(dv_frames *f, size_t runs, dvbf_error *error) {
-  f->runs = runs;
-  f->run = dv_calloc(runs, sizeof *f->run);
-  return f->run ? DVBF_OK : dv_fail_memory(error, "reading data");
+dvbf_status dv_frames_allocate(dv_frames *f, size_t blocks, dvbf_error *error) {
+  f->blocks = blocks;
+  f->block = dv_calloc(blocks, sizeof *f->block);
+  return f->block ? DVBF_OK : dv_fail_memory(error, "reading data");
 }
 
-dvbf_status dv_columns_allocate(dv_columns *c, size_t runs, size_t parts, dvbf_error *error) {
+dvbf_status dv_columns_allocate(dv_columns *c, size_t blocks, size_t parts, dvbf_error *error) {
   size_t arrays;
   c->parts = parts;
   c->widths = dv_calloc(parts, sizeof *c->widths);
-  c->arrays = dv_multiply(runs, parts, &arrays) ? dv_calloc(arrays, sizeof(dv_array *)) : NULL;
+  c->arrays = dv_multiply(blocks, parts, &arrays) ? dv_calloc(arrays, sizeof(dv_array *)) : NULL;
   return c->widths && c->arrays ? DVBF_OK : dv_fail_memory(error, "reading data");
 }
 
@@ -30,7 +30,7 @@ void dv_frames_free(dv_frames *f) {
     dv_free(all[i]->widths);
     dv_free((void *)all[i]->arrays);
   }
-  dv_free(f->run);
+  dv_free(f->block);
   *f = (dv_frames){0};
 }
 
@@ -59,10 +59,10 @@ static const char *read_beside(dv_archive *a, const dv_array *array, size_t row,
   return remedy;
 }
 
-/* Rows row .. of the arrays of one run into out [rows][width]. */
-static const char *read_rows(dv_archive *a, const dv_columns *c, size_t run, size_t row, size_t rows,
+/* Rows row .. of the arrays of one block into out [rows][width]. */
+static const char *read_rows(dv_archive *a, const dv_columns *c, size_t block, size_t row, size_t rows,
                              bool pixels, float *out) {
-  const dv_array *const *arrays = c->arrays + run * c->parts;
+  const dv_array *const *arrays = c->arrays + block * c->parts;
   if (c->parts == 1) return read_part(a, arrays[0], row, rows, c->width, pixels, out);
   const char *remedy = NULL;
   for (size_t k = 0, at = 0; k < c->parts && !remedy; at += c->widths[k++])
@@ -71,11 +71,11 @@ static const char *read_rows(dv_archive *a, const dv_columns *c, size_t run, siz
 }
 
 /* x becomes NaN where the mask is 0, which has a value per frame or per column. */
-static const char *apply_mask(dv_archive *a, const dv_frames *f, size_t run, size_t row, size_t rows,
+static const char *apply_mask(dv_archive *a, const dv_frames *f, size_t block, size_t row, size_t rows,
                               float *x) {
   float buffer[PIECE];
   size_t width = f->mask.width, spread = width ? f->x.width / width : 0;
-  const dv_array *mask = width ? f->mask.arrays[run] : NULL;
+  const dv_array *mask = width ? f->mask.arrays[block] : NULL;
   for (size_t k = 0; k < rows * width; k += PIECE) {
     size_t n = rows * width - k < PIECE ? rows * width - k : PIECE;
     const char *remedy = dv_array_read(a, mask, row * width + k, n, buffer, NULL);
@@ -101,12 +101,12 @@ size_t dv_part_at(const size_t *first, size_t apart, size_t count, size_t place)
 /* x of frames first .. first + n - 1. */
 static const char *read_x(dv_archive *a, const dv_frames *f, size_t first, size_t n, float *out) {
   const char *remedy = NULL;
-  size_t run = dv_part_at(&f->run[0].first, sizeof *f->run, f->runs, first);
-  for (; n && !remedy; run++) {
-    size_t row = first - f->run[run].first, rows = f->run[run].count * f->run[run].steps - row;
+  size_t block = dv_part_at(&f->block[0].first, sizeof *f->block, f->blocks, first);
+  for (; n && !remedy; block++) {
+    size_t row = first - f->block[block].first, rows = f->block[block].count * f->block[block].steps - row;
     if (rows > n) rows = n;
-    remedy = read_rows(a, &f->x, run, row, rows, true, out);
-    if (!remedy) remedy = apply_mask(a, f, run, row, rows, out);
+    remedy = read_rows(a, &f->x, block, row, rows, true, out);
+    if (!remedy) remedy = apply_mask(a, f, block, row, rows, out);
     out += rows * f->x.width;
     first += rows;
     n -= rows;
@@ -117,12 +117,12 @@ static const char *read_x(dv_archive *a, const dv_frames *f, size_t first, size_
 /* u or state of all frames. Where each sequence has a step less, its last row stays 0. */
 static const char *read_all(dv_archive *a, const dv_frames *f, const dv_columns *c, float *out) {
   const char *remedy = NULL;
-  for (size_t run = 0; run < f->runs && !remedy; run++) {
-    const dv_run *r = &f->run[run];
-    size_t rows = c->arrays[run * c->parts]->elements / c->widths[0], each = rows / r->count;
-    if (each == r->steps) remedy = read_rows(a, c, run, 0, rows, false, out + r->first * c->width);
+  for (size_t block = 0; block < f->blocks && !remedy; block++) {
+    const dv_block *r = &f->block[block];
+    size_t rows = c->arrays[block * c->parts]->elements / c->widths[0], each = rows / r->count;
+    if (each == r->steps) remedy = read_rows(a, c, block, 0, rows, false, out + r->first * c->width);
     for (size_t i = 0; each < r->steps && i < r->count && !remedy; i++)
-      remedy = read_rows(a, c, run, i * each, each, false, out + (r->first + i * r->steps) * c->width);
+      remedy = read_rows(a, c, block, i * each, each, false, out + (r->first + i * r->steps) * c->width);
   }
   return remedy;
 }
@@ -159,8 +159,8 @@ static dvbf_status make_source(dvbf_sequences *s, dv_frames *f, dv_archive *a, d
   return DVBF_OK;
 }
 
-static bool all_seekable(const dv_columns *c, size_t runs) {
-  for (size_t i = 0; i < runs * c->parts; i++)
+static bool all_seekable(const dv_columns *c, size_t blocks) {
+  for (size_t i = 0; i < blocks * c->parts; i++)
     if (!c->arrays[i]->seekable) return false;
   return true;
 }
@@ -196,8 +196,8 @@ dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const
   dvbf_status status = load_beside(&s->u, &s->n_u, f, &f->u, "u", a, error);
   if (!status) status = load_beside(&s->state, &s->n_s, f, &f->state, "state", a, error);
   if (status) return status;
-  if (needed > (double)how->memory * 1048576 && all_seekable(&f->x, f->runs) &&
-      all_seekable(&f->mask, f->runs))
+  if (needed > (double)how->memory * 1048576 && all_seekable(&f->x, f->blocks) &&
+      all_seekable(&f->mask, f->blocks))
     return make_source(s, f, a, error);
   status = make_room(&s->x, f->count, f->x.width, error);
   const char *remedy = status ? NULL : read_x(a, f, 0, f->count, s->x);

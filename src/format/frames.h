@@ -9,25 +9,25 @@
 typedef struct dv_columns {
   size_t parts, width;     /* 0 when there is none */
   size_t *widths;          /* [parts] columns of each part, `width` in all */
-  const dv_array **arrays; /* [runs][parts] */
+  const dv_array **arrays; /* [blocks][parts] */
 } dv_columns;
 
-/* `count` sequences of `steps` steps in arrays of their own, [count][steps][width]; u may have a step less in
+/* `count` sequences of `steps` steps in their own arrays [count][steps][width]; u may have one step fewer in
  * each. */
-typedef struct dv_run {
+typedef struct dv_block {
   size_t first; /* frame of all */
   size_t count, steps;
-} dv_run;
+} dv_block;
 
 typedef struct dv_frames {
-  size_t runs, count; /* all frames */
-  dv_run *run;        /* [runs] */
+  size_t blocks, count; /* all frames */
+  dv_block *block;      /* [blocks] */
   dv_columns x, u, state, mask;
 } dv_frames;
 
-/* Allocates room for `runs` runs, and for the `parts` of each of their columns. */
-dvbf_status dv_frames_allocate(dv_frames *f, size_t runs, dvbf_error *error);
-dvbf_status dv_columns_allocate(dv_columns *c, size_t runs, size_t parts, dvbf_error *error);
+/* Allocates room for `blocks` blocks, and for the `parts` of each of their columns. */
+dvbf_status dv_frames_allocate(dv_frames *f, size_t blocks, dvbf_error *error);
+dvbf_status dv_columns_allocate(dv_columns *c, size_t blocks, size_t parts, dvbf_error *error);
 void dv_frames_free(dv_frames *f);
 
 /* Fills x, u and state of *s, whose other fields are set. If x needs more than how->memory megabytes and its

@@ -113,10 +113,10 @@ static dv_columns *columns_of(dv_frames *f, dv_role role) {
   return all[role];
 }
 
-dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t run, dv_role role, size_t part,
+dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_role role, size_t part,
                            const dv_array *array, int lead) {
   dv_columns *c = columns_of(f, role);
-  const dv_run *r = &f->run[run];
+  const dv_block *r = &f->block[block];
   dvbf_status status = dv_layout_check(l, array);
   if (status) return status;
   size_t rows = array->rank >= lead ? array->dims[lead - 1] : 0, width = 1;
@@ -128,21 +128,21 @@ dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t run, dv_role
     char count[32] = "", needed[160];
     if (lead == 2) snprintf(count, sizeof count, "%zu, ", r->count);
     snprintf(needed, sizeof needed, "[%s%zu, columns] to match %.64s; reshape or pad it", count, r->steps,
-             f->x.arrays[run * f->x.parts]->name);
+             f->x.arrays[block * f->x.parts]->name);
     return wrong_shape(l, array, needed);
   }
-  if (run && width != c->widths[part])
+  if (block && width != c->widths[part])
     return dv_fail(l->error, DVBF_FORMAT,
                    "%.200s: %.64s has %zu columns but %.64s has %zu; all must have the same",
                    l->archive->path, array->name, width, c->arrays[part]->name, c->widths[part]);
-  const dv_array *first = c->arrays[run * c->parts];
+  const dv_array *first = c->arrays[block * c->parts];
   if (part && rows != first->dims[lead - 1])
     return dv_fail(
         l->error, DVBF_FORMAT,
         "%.200s: %.64s has %zu steps but %.64s, which %s names beside it, has %zu; all must have the same",
         l->archive->path, array->name, rows, first->name, dv_layout_setting(role), first->dims[lead - 1]);
   c->widths[part] = width;
-  c->arrays[run * c->parts + part] = array;
+  c->arrays[block * c->parts + part] = array;
   return DVBF_OK;
 }
 
@@ -203,7 +203,7 @@ static dvbf_status read_all_names(const dv_layout *l, const dv_frames *f) {
 
 dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_sequences *s,
                              const char *prefix) {
-  const dv_run *last = &f->run[f->runs - 1];
+  const dv_block *last = &f->block[f->blocks - 1];
   dv_columns *all[] = {&f->x, &f->u, &f->state, &f->mask};
   f->count = last->first + last->count * last->steps;
   for (int i = 0; i < 4; i++)
@@ -322,14 +322,14 @@ static dvbf_status lay_out(const dv_layout *l, plain *p, dv_frames *f, dvbf_sequ
     if (p->groups[role].count)
       status = dv_columns_allocate(columns_of(f, role), 1, p->groups[role].count, l->error);
   if (status) return status;
-  f->run[0] = (dv_run){.count = p->lead == 2 ? x->dims[0] : 1, .steps = x->dims[p->lead - 1]};
+  f->block[0] = (dv_block){.count = p->lead == 2 ? x->dims[0] : 1, .steps = x->dims[p->lead - 1]};
   for (int role = 0; role < DV_ROLE_LENGTH && !status; role++)
     for (size_t k = 0; k < p->groups[role].count && !status; k++)
       status = dv_layout_take(l, f, 0, role, k, p->groups[role].arrays[k], p->lead);
   if (status) return status;
   if (p->lengths && p->lead == 1) return dv_layout_follow(l, s, p->lengths, p->entries);
-  s->count = f->run[0].count;
-  s->steps = f->run[0].steps;
+  s->count = f->block[0].count;
+  s->steps = f->block[0].steps;
   return DVBF_OK;
 }
 

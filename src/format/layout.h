@@ -40,9 +40,9 @@ dvbf_status dv_layout_check(const dv_layout *l, const dv_array *array);
 /* A failure whose message begins with `problem` and lists the arrays of the file, or those below `prefix`. */
 dvbf_status dv_layout_unclear(const dv_layout *l, const char *prefix, const char *problem);
 
-/* Records an array as a part of a role in a run. Its leading dimensions must be [steps] or, if `lead` is 2,
- * [count, steps]. Its width must be the same as in the runs before. */
-dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t run, dv_role role, size_t part,
+/* Records an array as a part of a role in a block. Its leading dimensions must be [steps] or, if `lead` is 2,
+ * [count, steps]. Its width must be the same as in the blocks before. */
+dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_role role, size_t part,
                            const dv_array *array, int lead);
 /* After all arrays are recorded: sets the widths, the size of images and the names of state, and loads. */
 dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_sequences *s,

@@ -114,7 +114,7 @@ static dvbf_status empty_view(plan *p, const char *across, const char *up, dvbf_
 static dvbf_status read_views(plan *p, dvbf_error *error) {
   const dvbf_figure_walks *f = p->figure;
   dv_reading reading[3] = {0}; /* sin, cos, velocity */
-  dv_plane plane[VIEWS] = {0};
+  dv_view_plane plane[VIEWS] = {0};
   float *circle = dv_calloc(f->points, 2 * sizeof *circle);
   dvbf_status status = circle ? DVBF_OK : dv_fail_memory(error, "drawing walks");
   for (size_t i = 0; !status && f->angle && i < f->points; i++)
@@ -124,20 +124,20 @@ static dvbf_status read_views(plan *p, dvbf_error *error) {
   if (!status && f->velocity)
     status = dv_reading_make(&reading[2], f->z, f->points, f->n_z, f->velocity, 1, error);
   if (!status && f->angle) {
-    status = dv_plane_make(&plane[p->views], f->n_z, &reading[1], &reading[0], error);
+    status = dv_view_plane_make(&plane[p->views], f->n_z, &reading[1], &reading[0], error);
     if (!status) status = empty_view(p, "z along sin φ", "z along cos φ", error);
   }
   if (!status && f->velocity) {
-    status = dv_plane_make(&plane[p->views], f->n_z, &reading[2], f->angle ? &reading[1] : NULL, error);
+    status = dv_view_plane_make(&plane[p->views], f->n_z, &reading[2], f->angle ? &reading[1] : NULL, error);
     if (!status)
       status = empty_view(p, f->angle ? "z along cos φ" : "z, orthogonal", "z along velocity", error);
   }
   for (size_t k = 0; k < p->views && !status; k++) {
-    dv_plane_project(p->view[k].up, plane[k].first, p->z, p->total, f->n_z);
-    dv_plane_project(p->view[k].across, plane[k].second, p->z, p->total, f->n_z);
+    dv_view_plane_project(p->view[k].up, plane[k].first, p->z, p->total, f->n_z);
+    dv_view_plane_project(p->view[k].across, plane[k].second, p->z, p->total, f->n_z);
   }
   for (size_t k = 0; k < 3; k++) dv_reading_clear(&reading[k]);
-  for (size_t k = 0; k < VIEWS; k++) dv_plane_clear(&plane[k]);
+  for (size_t k = 0; k < VIEWS; k++) dv_view_plane_clear(&plane[k]);
   dv_free(circle);
   return status;
 }

@@ -23,7 +23,7 @@ dvbf_status dv_reading_make(dv_reading *out, const float *z, size_t points, size
       dv_regress(z, points, n_z, truth, stride, &out->r2, &log_likelihood, out->direction, error);
   if (status) return status;
   out->fitted = true;
-  dv_plane_project(out->predicted, out->direction, z, points, n_z);
+  dv_view_plane_project(out->predicted, out->direction, z, points, n_z);
   for (size_t i = 0; i < points; i++) out->predicted[i] += out->direction[n_z];
   return DVBF_OK;
 }
@@ -71,22 +71,22 @@ static void take(double *axis, const dv_reading *reading, const double *other, s
   if (!reading || !normalise(axis, other, n)) take_coordinate(axis, other, n);
 }
 
-dvbf_status dv_plane_make(dv_plane *out, size_t n, const dv_reading *first, const dv_reading *second,
-                          dvbf_error *error) {
-  *out = (dv_plane){dv_calloc(n, sizeof(double)), dv_calloc(n, sizeof(double))};
+dvbf_status dv_view_plane_make(dv_view_plane *out, size_t n, const dv_reading *first,
+                               const dv_reading *second, dvbf_error *error) {
+  *out = (dv_view_plane){dv_calloc(n, sizeof(double)), dv_calloc(n, sizeof(double))};
   if (!out->first || !out->second) return dv_fail_memory(error, "projecting latent samples");
   take(out->first, first, NULL, n);
   take(out->second, second, out->first, n);
   return DVBF_OK;
 }
 
-void dv_plane_clear(dv_plane *plane) {
+void dv_view_plane_clear(dv_view_plane *plane) {
   dv_free(plane->first);
   dv_free(plane->second);
   memset(plane, 0, sizeof *plane);
 }
 
-void dv_plane_project(double *out, const double *axis, const float *z, size_t points, size_t n) {
+void dv_view_plane_project(double *out, const double *axis, const float *z, size_t points, size_t n) {
   for (size_t i = 0; i < points; i++) {
     out[i] = 0;
     for (size_t j = 0; j < n; j++) out[i] += axis[j] * z[i * n + j];

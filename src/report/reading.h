@@ -20,18 +20,18 @@ dvbf_status dv_reading_make(dv_reading *out, const float *z, size_t points, size
 void dv_reading_clear(dv_reading *reading);
 
 /* Two orthonormal directions of a latent space of n >= 2 dimensions. */
-typedef struct dv_plane {
+typedef struct dv_view_plane {
   double *first, *second; /* [n] */
-} dv_plane;
+} dv_view_plane;
 
 /* The plane of two regressions: axis `first` has the direction of the first, axis `second` the part of the
  * second that is orthogonal to it. A coordinate replaces a regression that is NULL, has no direction, or has
- * the direction of the other. Free with dv_plane_clear, also after a failure. */
-dvbf_status dv_plane_make(dv_plane *out, size_t n, const dv_reading *first, const dv_reading *second,
-                          dvbf_error *error);
-void dv_plane_clear(dv_plane *plane);
+ * the direction of the other. Free with dv_view_plane_clear, also after a failure. */
+dvbf_status dv_view_plane_make(dv_view_plane *out, size_t n, const dv_reading *first,
+                               const dv_reading *second, dvbf_error *error);
+void dv_view_plane_clear(dv_view_plane *plane);
 
 /* out[i] = axis . z[i] for z [points][n]. */
-void dv_plane_project(double *out, const double *axis, const float *z, size_t points, size_t n);
+void dv_view_plane_project(double *out, const double *axis, const float *z, size_t points, size_t n);
 
 #endif

@@ -31,16 +31,16 @@ dvbf_status dv_view_make(dv_view *out, const float *z, size_t points, size_t n_z
     against_truth(out, z, up);
     return DVBF_OK;
   }
-  dv_plane plane;
-  dvbf_status status = dv_plane_make(&plane, n_z, up.reading, across.reading, error);
+  dv_view_plane plane;
+  dvbf_status status = dv_view_plane_make(&plane, n_z, up.reading, across.reading, error);
   if (!status) {
-    dv_plane_project(out->up, plane.first, z, points, n_z);
-    dv_plane_project(out->across, plane.second, z, points, n_z);
+    dv_view_plane_project(out->up, plane.first, z, points, n_z);
+    dv_view_plane_project(out->across, plane.second, z, points, n_z);
     label(out->across_label, sizeof out->across_label, across,
           up.reading && up.reading->fitted ? "z, orthogonal" : "z₂");
     label(out->up_label, sizeof out->up_label, up, "z₁");
   }
-  dv_plane_clear(&plane);
+  dv_view_plane_clear(&plane);
   return status;
 }
 
