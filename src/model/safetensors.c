@@ -1,167 +1,280 @@
-/* Model files: tensors, with settings and counters as metadata; nothing that differs between equal runs is
- * written. */
+#include "model/safetensors.h"
+
+#include "base/file.h"
+#include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "model/model.h"
-#include "model/tensors.h"
 
-#include <inttypes.h>
+#include <errno.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const char FORMAT[] = "dvbf 1";
+enum { MAX_HEADER = 1 << 24 };
 
-static int list_tensors(const dvbf_model *m, dv_tensor *out) {
-  int n = 0;
-  for (size_t i = 0; i < m->parameters.count; i++) {
-    const dv_parameter *p = &m->parameters.list[i];
-    out[n++] = dv_tensor_real(p->name, (size_t)p->rows, (size_t)p->cols, m->parameters.values + p->offset);
+dv_tensor dv_tensor_real(const char *name, size_t rows, size_t cols, dvbf_real *at) {
+  dv_tensor t = {.rows = rows, .cols = cols, .real = at};
+  snprintf(t.name, sizeof t.name, "%s", name);
+  return t;
+}
+
+dv_tensor dv_tensor_single(const char *name, size_t cols, float *at) {
+  dv_tensor t = {.rows = 1, .cols = cols, .single = at};
+  snprintf(t.name, sizeof t.name, "%s", name);
+  return t;
+}
+
+static size_t count_of(const dv_tensor *t) {
+  return t->rows * t->cols;
+}
+
+static float value_at(const dv_tensor *t, size_t i) {
+  return t->real ? (float)t->real[i] : t->single[i];
+}
+
+static bool is_flaw(const dv_tensor *t, float value) {
+  return t->infinite ? isnan(value) : !isfinite(value);
+}
+
+size_t dv_tensor_flaw(const dv_tensor *t) {
+  size_t i = 0;
+  while (i < count_of(t) && !is_flaw(t, value_at(t, i))) i++;
+  return i;
+}
+
+/* ---- Writing ---- */
+
+bool dv_meta_set(json_t *meta, const char *key, const char *format, ...) {
+  DV_PLAIN_NUMBERS;
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  return !json_object_set_new(meta, key, json_string(text));
+}
+
+/* Takes `meta`; NULL when memory is short. */
+static json_t *header_of(json_t *meta, const dv_tensor *tensors, int n) {
+  json_t *header = json_object();
+  size_t at = 0;
+  bool done = !json_object_set_new(header, "__metadata__", meta);
+  for (int i = 0; done && i < n; i++) {
+    size_t end = at + count_of(&tensors[i]) * sizeof(float);
+    done = !json_object_set_new(header, tensors[i].name,
+                                json_pack("{s:s, s:[I,I], s:[I,I]}", "dtype", "F32", "shape",
+                                          (json_int_t)tensors[i].rows, (json_int_t)tensors[i].cols,
+                                          "data_offsets", (json_int_t)at, (json_int_t)end));
+    at = end;
   }
-  out[n++] = dv_tensor_single("scaling.x.shift", (size_t)m->n_x, m->x.shift);
-  out[n++] = dv_tensor_single("scaling.x.scale", (size_t)m->n_x, m->x.scale);
-  if (!m->n_u) return n;
-  out[n++] = dv_tensor_single("scaling.u.shift", (size_t)m->n_u, m->u.shift);
-  out[n++] = dv_tensor_single("scaling.u.scale", (size_t)m->n_u, m->u.scale);
-  return n;
-}
-
-/* ---- Saving ---- */
-
-static dvbf_status add_setting(const char *name, const char *value, void *user) {
-  char key[80];
-  snprintf(key, sizeof key, "setting.%s", name);
-  return dv_meta_set(user, key, "%s", value) ? DVBF_OK : DVBF_MEMORY;
-}
-
-bool dv_meta_set_kind(json_t *meta, const dvbf_model *m, const char *format) {
-  const dvbf_model_class *own = dv_model_own(m).type;
-  return dv_meta_set(meta, "format", "%s", format) && (!own || dv_meta_set(meta, "model", "%s", own->name)) &&
-         (!m->transition || dv_meta_set(meta, "transition", "%s", m->transition->name)) &&
-         dv_meta_set(meta, "n_x", "%d", m->n_x) && dv_meta_set(meta, "n_u", "%d", m->n_u);
-}
-
-bool dv_meta_set_settings(json_t *meta, const dvbf_model *m) {
-  return !dv_settings_each(m->settings_object, add_setting, meta);
-}
-
-/* NULL when memory is short. */
-static json_t *metadata_of(const dvbf_model *m) {
-  json_t *meta = json_object();
-  if (dv_meta_set_kind(meta, m, FORMAT) && dv_meta_set(meta, "updates", "%" PRIu64, m->updates) &&
-      dv_meta_set(meta, "sequences", "%.0f", m->sequences) &&
-      dv_meta_set(meta, "log_sigma_floor", "%.17g", m->log_sigma_floor) && dv_meta_set_settings(meta, m))
-    return meta;
-  json_decref(meta);
+  if (done) return header;
+  json_decref(header);
   return NULL;
 }
 
-dvbf_status dvbf_model_save(const dvbf_model *m, const char *path, dvbf_error *error) {
-  dv_tensor *tensors = dv_calloc(m->parameters.count + 4, sizeof *tensors);
-  if (!tensors) return dv_fail_memory(error, "saving a model");
-  int n = list_tensors(m, tensors);
-  dvbf_status status = dv_tensors_write(path, metadata_of(m), tensors, n, error);
-  dv_free(tensors);
-  return status;
+/* The header as text, padded with spaces so that the tensors begin at a multiple of 8. */
+static char *header_text(json_t *meta, const dv_tensor *tensors, int n) {
+  json_t *header = header_of(meta, tensors, n);
+  size_t flags = JSON_COMPACT | JSON_PRESERVE_ORDER, length = header ? json_dumpb(header, NULL, 0, flags) : 0;
+  size_t padded = (length + 7) / 8 * 8;
+  char *out = length ? dv_calloc(padded + 1, 1) : NULL;
+  if (out && json_dumpb(header, memset(out, ' ', padded), padded, flags) != length) {
+    dv_free(out);
+    out = NULL;
+  }
+  json_decref(header);
+  return out;
 }
 
-/* ---- Loading: nothing in the file is believed before it is checked ---- */
-
-dvbf_status dv_meta_read_settings(const dv_tensor_file *f, dvbf_settings *settings, dvbf_error *error) {
-  const char *key;
-  json_t *value;
-  json_object_foreach(f->meta, key, value) {
-    dvbf_error inner;
-    if (strncmp(key, "setting.", 8)) continue;
-    const char *text = json_string_value(value);
-    if (dvbf_settings_set(settings, key + 8, text ? text : "", &inner))
-      return dv_fail(error, DVBF_FORMAT, "%s: %.400s", f->path, inner.message);
+static dvbf_status refuse_flaws(const dv_tensor *tensors, int n, const char *path, dvbf_error *error) {
+  for (int i = 0; i < n; i++) {
+    size_t at = dv_tensor_flaw(&tensors[i]);
+    if (at < count_of(&tensors[i]))
+      return dv_fail(error, DVBF_NUMERIC, "%s: tensor %s holds a value that is not finite at %zu", path,
+                     tensors[i].name, at);
   }
   return DVBF_OK;
 }
 
-/* Recording the smallest program makes the parameters, whose values then come from the file. */
-static dvbf_status make_parameters(dvbf_model *m, dvbf_error *error) {
-  dv_program program = {0};
-  int frames = dv_model_start_frames(m), least = dv_model_least_steps(m),
-      steps = frames > least ? frames : least;
-  dvbf_status status = dv_program_record(&program, m, steps, 1, steps, 0, error);
-  dv_program_clear(&program);
-  m->parameters.complete = true;
+/* Little-endian words, whatever the machine. */
+static void put_word(FILE *to, uint64_t word, int bytes) {
+  for (int i = 0; i < bytes; i++) putc((int)(word >> (8 * i) & 255), to);
+}
+
+static void put_tensor(FILE *to, const dv_tensor *t) {
+  unsigned char bytes[4096];
+  size_t used = 0;
+  for (size_t i = 0; i < count_of(t); i++) {
+    float value = value_at(t, i);
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    for (int k = 0; k < 4; k++) bytes[used++] = (unsigned char)(bits >> (8 * k));
+    if (used == sizeof bytes || i + 1 == count_of(t)) {
+      fwrite(bytes, 1, used, to);
+      used = 0;
+    }
+  }
+}
+
+dvbf_status dv_tensors_write(const char *path, json_t *meta, const dv_tensor *tensors, int n,
+                             dvbf_error *error) {
+  char *header = header_text(meta, tensors, n);
+  if (!header) return dv_fail_memory(error, "writing a file");
+  dv_atomic_file file = {0};
+  dvbf_status status = refuse_flaws(tensors, n, path, error);
+  if (!status) status = dv_atomic_open(&file, path, error);
+  if (!status) {
+    put_word(file.stream, strlen(header), 8);
+    fputs(header, file.stream);
+    for (int i = 0; i < n; i++) put_tensor(file.stream, &tensors[i]);
+    status = dv_atomic_commit(&file, error);
+  }
+  dv_free(header);
   return status;
 }
 
-static dvbf_status fill(dvbf_model *m, const dv_tensor_file *f, dvbf_error *error) {
-  double updates = 0;
-  dvbf_status status = dv_meta_number(f, "updates", 0, 9e15, &updates, error);
-  if (!status) status = dv_meta_number(f, "sequences", 1, 9e15, &m->sequences, error);
-  if (!status) status = dv_meta_number(f, "log_sigma_floor", -1e6, 1e6, &m->log_sigma_floor, error);
-  m->parameters.most = (f->size - f->data) / sizeof(float); /* whatever the settings ask for */
-  if (!status) status = make_parameters(m, error);
+/* ---- Reading ---- */
+
+static dvbf_status read_whole(dv_tensor_file *f, const char *what, dvbf_error *error) {
+  FILE *file = fopen(f->path, "rb");
+  if (!file) return dv_fail(error, DVBF_IO, "%s: cannot be read: %s", f->path, strerror(errno));
+  dvbf_status status = DVBF_OK;
+  long size = fseek(file, 0, SEEK_END) ? -1 : ftell(file);
+  if (size < 0 || fseek(file, 0, SEEK_SET) || size > (long)1 << 36)
+    status = dv_fail(error, DVBF_IO, "%s: is not a file that can be read as %s", f->path, what);
+  else if (!(f->bytes = dv_calloc((size_t)size, 1)))
+    status = dv_fail_memory(error, "reading a file");
+  else if (fread(f->bytes, 1, (size_t)size, file) != (size_t)size)
+    status = dv_fail(error, DVBF_IO, "%s: cannot be read: %s", f->path, strerror(errno));
+  f->size = (size_t)size;
+  fclose(file);
+  return status;
+}
+
+static uint64_t get_word(const unsigned char *from, int bytes) {
+  uint64_t word = 0;
+  for (int i = 0; i < bytes; i++) word |= (uint64_t)from[i] << (8 * i);
+  return word;
+}
+
+/* Jansson's reader (2.14) writes past its strings when these find no memory to grow, so some is tried first.
+ * NULL when there is none or the text is no JSON; only the latter leaves a text in `trouble`. */
+static json_t *read_json(const char *text, size_t length, json_error_t *trouble) {
+  void *trial = dv_calloc(length, 32);
+  trouble->text[0] = 0;
+  if (!trial) return NULL;
+  dv_free(trial);
+  return json_loadb(text, length, JSON_REJECT_DUPLICATES, trouble);
+}
+
+dvbf_status dv_tensors_open(dv_tensor_file *f, const char *path, const char *format, const char *what,
+                            dvbf_error *error) {
+  json_error_t trouble;
+  *f = (dv_tensor_file){.path = path};
+  dvbf_status status = read_whole(f, what, error);
   if (status) return status;
-  m->updates = (uint64_t)updates;
-  dv_tensor *tensors = dv_calloc(m->parameters.count + 4, sizeof *tensors);
-  if (!tensors) return dv_fail_memory(error, "loading a model");
-  int n = list_tensors(m, tensors);
-  status = dv_tensors_read(f, tensors, n, error);
-  for (int i = 0; i < m->n_x && !status; i++)
-    if (!(m->x.scale[i] > 0))
-      status = dv_fail(error, DVBF_FORMAT, "%s: scaling.x.scale must be positive", f->path);
-  dv_free(tensors);
-  return status;
-}
-
-/* A model with parts that are not shipped must be loaded with the same parts. */
-static dvbf_status check_part(const dv_tensor_file *f, const char *what, const char *wanted,
-                              dvbf_error *error) {
-  const char *name = dv_meta_get(f, what);
-  if (!strcmp(name ? name : "", wanted ? wanted : "")) return DVBF_OK;
-  return dv_fail(error, DVBF_FORMAT,
-                 "%s: was trained with the %s \"%.40s\", not \"%.40s\"; load it with its own", f->path, what,
-                 name ? name : "of the settings", wanted ? wanted : "of the settings");
-}
-
-static dvbf_status check_parts(const dv_tensor_file *f, const dvbf_model *m, dvbf_error *error) {
-  const dvbf_model_class *own = dv_model_own(m).type;
-  dvbf_status status = check_part(f, "model", own ? own->name : NULL, error);
-  if (status || !m->transition) return status;
-  return check_part(f, "transition", m->transition->name, error);
-}
-
-dvbf_status dv_model_load(dvbf_model **out, const dv_own *own, const char *path, dvbf_error *error) {
-  dv_tensor_file file = {0};
-  dvbf_settings *settings = NULL;
-  dvbf_model *m = NULL;
-  double n_x = 0, n_u = 0;
-  dvbf_status status = dvbf_settings_new(&settings, "train", error);
-  if (!status) status = dv_tensors_open(&file, path, FORMAT, "a model", error);
-  if (!status) status = dv_meta_read_settings(&file, settings, error);
-  if (!status) status = dv_meta_number(&file, "n_x", 1, 1 << 24, &n_x, error);
-  if (!status) status = dv_meta_number(&file, "n_u", 0, 1 << 24, &n_u, error);
-  if (!status && (n_x != floor(n_x) || n_u != floor(n_u)))
-    status = dv_fail(error, DVBF_FORMAT, "%s: metadata n_x and n_u must be whole numbers", path);
-  if (!status) status = dv_model_empty(&m, settings, own, (int)n_x, (int)n_u, error);
-  if (!status) status = check_parts(&file, m, error);
-  if (!status) status = fill(m, &file, error);
-  dv_tensors_close(&file);
-  dvbf_settings_free(settings);
-  if (status) {
-    dvbf_model_free(m);
-    return status;
-  }
-  *out = m;
+  uint64_t length = f->size >= 8 ? get_word(f->bytes, 8) : 0;
+  if (f->size < 8 || length > MAX_HEADER || length > f->size - 8)
+    return dv_fail(error, DVBF_FORMAT, "%s: is not a safetensors file, or is cut short", path);
+  f->data = 8 + (size_t)length;
+  f->header = read_json((const char *)f->bytes + 8, (size_t)length, &trouble);
+  if (!f->header && !*trouble.text) return dv_fail_memory(error, "reading a file");
+  f->meta = json_object_get(f->header, "__metadata__");
+  if (!json_is_object(f->header) || !json_is_object(f->meta))
+    return dv_fail(error, DVBF_FORMAT, "%s: its safetensors header cannot be read: %.100s", path,
+                   f->header ? "no __metadata__" : trouble.text);
+  const char *found = dv_meta_get(f, "format");
+  if (!found || strcmp(found, format))
+    return dv_fail(error, DVBF_FORMAT, "%s: is a safetensors file but not %s of dvbf (format \"%.40s\")",
+                   path, what, found ? found : "none");
   return DVBF_OK;
 }
 
-dvbf_status dvbf_model_load_with(dvbf_model **out, const dvbf_transition *transition, const char *path,
-                                 dvbf_error *error) {
-  return dv_model_load(out, &(dv_own){.transition = transition}, path, error);
+void dv_tensors_close(dv_tensor_file *f) {
+  json_decref(f->header);
+  dv_free(f->bytes);
+  *f = (dv_tensor_file){0};
 }
 
-dvbf_status dvbf_model_load_own(dvbf_model **out, const dvbf_model_class *own, const char *path,
-                                dvbf_error *error) {
-  return dv_model_load(out, &(dv_own){.type = own}, path, error);
+const char *dv_meta_get(const dv_tensor_file *f, const char *key) {
+  return json_string_value(json_object_get(f->meta, key));
 }
 
-dvbf_status dvbf_model_load(dvbf_model **out, const char *path, dvbf_error *error) {
-  return dv_model_load(out, NULL, path, error);
+dvbf_status dv_meta_number(const dv_tensor_file *f, const char *key, double low, double high, double *out,
+                           dvbf_error *error) {
+  DV_PLAIN_NUMBERS;
+  const char *text = dv_meta_get(f, key);
+  char *end = NULL;
+  double value = text ? strtod(text, &end) : 0;
+  if (!text || end == text || *end || !(value >= low && value <= high))
+    return dv_fail(error, DVBF_FORMAT, "%s: metadata %s = \"%.40s\" must be a number in [%g, %g]", f->path,
+                   key, text ? text : "", low, high);
+  *out = value;
+  return DVBF_OK;
+}
+
+static dvbf_status read_values(const dv_tensor_file *f, const dv_tensor *t, dvbf_error *error) {
+  const unsigned char *from = f->bytes + f->data + t->begin;
+  for (size_t i = 0; i < count_of(t); i++, from += 4) {
+    uint32_t bits = (uint32_t)get_word(from, 4);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    if (is_flaw(t, value))
+      return dv_fail(error, DVBF_FORMAT, "%s: tensor %s holds a value that is not finite at %zu", f->path,
+                     t->name, i);
+    if (t->real)
+      t->real[i] = (dvbf_real)value;
+    else
+      t->single[i] = value;
+  }
+  return DVBF_OK;
+}
+
+static bool has_length(json_t *array, size_t index, size_t wanted) {
+  json_t *entry = json_array_get(array, index);
+  return json_is_integer(entry) && json_integer_value(entry) >= 0 &&
+         (uint64_t)json_integer_value(entry) == wanted;
+}
+
+static dvbf_status read_tensor(const dv_tensor_file *f, dv_tensor *t, dvbf_error *error) {
+  json_t *entry = json_object_get(f->header, t->name), *shape = json_object_get(entry, "shape");
+  json_t *offsets = json_object_get(entry, "data_offsets");
+  const char *type = json_string_value(json_object_get(entry, "dtype"));
+  if (!type || strcmp(type, "F32") || json_array_size(shape) != 2 || !has_length(shape, 0, t->rows) ||
+      !has_length(shape, 1, t->cols))
+    return dv_fail(error, DVBF_FORMAT, "%s: tensor %s of F32 [%zu, %zu] is missing or has another shape",
+                   f->path, t->name, t->rows, t->cols);
+  json_int_t begin = json_integer_value(json_array_get(offsets, 0)),
+             end = json_integer_value(json_array_get(offsets, 1));
+  size_t bytes = count_of(t) * sizeof(float), room = f->size - f->data;
+  if (json_array_size(offsets) != 2 || begin < 0 || end < begin || (uint64_t)end > room ||
+      (uint64_t)(end - begin) != bytes)
+    return dv_fail(error, DVBF_FORMAT, "%s: tensor %s lies outside the file; it is cut short or damaged",
+                   f->path, t->name);
+  t->begin = (size_t)begin;
+  return read_values(f, t, error);
+}
+
+/* Each byte belongs to one tensor. */
+static dvbf_status refuse_overlap(const dv_tensor_file *f, const dv_tensor *tensors, int n,
+                                  dvbf_error *error) {
+  size_t left = f->size - f->data;
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < i; j++)
+      if (tensors[i].begin < tensors[j].begin + count_of(&tensors[j]) * sizeof(float) &&
+          tensors[j].begin < tensors[i].begin + count_of(&tensors[i]) * sizeof(float))
+        return dv_fail(error, DVBF_FORMAT, "%s: tensors %s and %s overlap; it is damaged", f->path,
+                       tensors[j].name, tensors[i].name);
+  for (int i = 0; i < n; i++) left -= count_of(&tensors[i]) * sizeof(float);
+  if (left)
+    return dv_fail(error, DVBF_FORMAT, "%s: %zu of its bytes belong to no tensor; it is damaged", f->path,
+                   left);
+  return DVBF_OK;
+}
+
+dvbf_status dv_tensors_read(const dv_tensor_file *f, dv_tensor *tensors, int n, dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  for (int i = 0; i < n && !status; i++) status = read_tensor(f, &tensors[i], error);
+  return status ? status : refuse_overlap(f, tensors, n, error);
 }

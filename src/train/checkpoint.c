@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "model/tensors.h"
+#include "model/safetensors.h"
 
 #include <inttypes.h>
 #include <math.h>

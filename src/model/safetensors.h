@@ -1,8 +1,8 @@
 /* Files of named tensors with metadata: safetensors. 8 bytes of little-endian header length, a JSON header,
  * raw little-endian float32. Models and checkpoints are such files; `format` in the metadata tells them
  * apart. */
-#ifndef DV_TENSORS_H
-#define DV_TENSORS_H
+#ifndef DV_SAFETENSORS_H
+#define DV_SAFETENSORS_H
 
 #include <dvbf/graph.h>
 #include <jansson.h>
