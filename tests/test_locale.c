@@ -1,8 +1,7 @@
 /* A program whose language has a decimal comma reads and writes the same files as any other. */
 #include "files.h"
 
-#include <dvbf/figures.h>
-#include <dvbf/page.h>
+#include <dvbf/report.h>
 #include <locale.h>
 #include <math.h>
 
@@ -39,7 +38,7 @@ static void on_choice(const char *name, const char *value, const char *was, cons
 
 /* What is compared between two languages. */
 typedef struct result {
-  char choices[1024], events[160], refusals[2][512], rows[2048], value[32];
+  char choices[1024], json[4096], events[160], refusals[2][512], rows[2048], value[32];
   float quantile;
   double bound;
 } result;
@@ -104,6 +103,10 @@ static void use(result *r, const dvbf_data *data, const char *path) {
       dvbf_evaluate(&evaluation, model, data, &data->test, evaluate, &error) ||
       dvbf_estimate(&estimates, model, &data->test, filter, &error))
     fail_msg("%s", error.message);
+  char *json = NULL;
+  if (dvbf_evaluation_json(&json, evaluation, model, evaluate, 0.5, &error)) fail_msg("%s", error.message);
+  snprintf(r->json, sizeof r->json, "%s", json);
+  dvbf_text_free(json);
   r->bound = evaluation->elbo;
   assert_int_equal(estimates->n_quantiles, 2);
   r->quantile = estimates->x_quantiles[0];
@@ -188,6 +191,7 @@ static void files_do_not_depend_on_the_language(void **state) {
   assert_string_equal(plain.refusals[0], german.refusals[0]);
   assert_string_equal(plain.refusals[1], german.refusals[1]);
   assert_string_equal(plain.rows, german.rows);
+  assert_string_equal(plain.json, german.json);
   assert_string_equal(german.value, "0.125");
   assert_true(plain.bound == german.bound && plain.quantile == german.quantile);
 }
