@@ -11,9 +11,7 @@ dvbf_status dv_pass_init(dv_pass *pass, const dvbf_model *model, dv_pool *pool, 
   int steps = (int)s->steps, rows = s->count < ROWS ? (int)s->count : ROWS;
   observe = observe && observe < steps ? observe : steps;
   *pass = (dv_pass){.model = model, .pool = pool, .observe = observe};
-  /* Recording only looks up the parameters of a complete model. */
-  dvbf_status status =
-      dv_program_record(&pass->program, (dvbf_model *)model, steps, rows, observe, dv_gaps_of(s), error);
+  dvbf_status status = dv_program_record(&pass->program, model, steps, rows, observe, dv_gaps_of(s), error);
   if (!status) status = dv_workers_new(&pass->workers, dv_pool_size(pool), model, &pass->program, s, error);
   if (status) dv_pass_clear(pass);
   return status;

@@ -37,7 +37,7 @@ dvbf_status dv_backward_init(dv_backward *b, const dv_particles *p, size_t paths
       !b->order)
     return dv_fail(error, DVBF_MEMORY, "out of memory for %zu paths; fewer need less", paths);
   if (!b->dense) return DVBF_OK;
-  dvbf_status status = dv_program_record_move(&b->program, (dvbf_model *)m, (int)p->count, 0, error);
+  dvbf_status status = dv_program_record_move(&b->program, m, (int)p->count, 0, error);
   if (!status) status = dv_worker_init(&b->worker, m, &b->program, NULL, error);
   b->worker.run.conditions = &p->conditions;
   b->worker.run.sequence = p->key;

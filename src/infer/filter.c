@@ -77,14 +77,13 @@ static dvbf_filter *place(block *b, const dvbf_model *m, size_t samples, int fra
 static dvbf_status lay_out(dvbf_filter **out, block *b, const dvbf_model *model, size_t samples,
                            const dv_plane *plane, dvbf_error *error) {
   dv_program start = {0}, step = {0};
-  dvbf_model *m = (dvbf_model *)model; /* recording only looks up the parameters of a complete model */
   if (samples < 1 || samples > 65536)
     return dv_fail(error, DVBF_ARGUMENT, "samples = %zu: must be in [1, 65536]; 16 works well", samples);
   dvbf_status status = dv_model_needs_filter(model, "", error);
   if (status) return status;
   int asked = dv_model_start_frames(model), frames = asked ? asked : (int)model->settings->predict_from;
-  status = dv_program_record_start(&start, m, (int)samples, frames, 0, error);
-  if (!status) status = dv_program_record_step(&step, m, (int)samples, plane->rank, DV_ONE_X, error);
+  status = dv_program_record_start(&start, model, (int)samples, frames, 0, error);
+  if (!status) status = dv_program_record_step(&step, model, (int)samples, plane->rank, DV_ONE_X, error);
   if (!status) *out = place(b, model, samples, frames, &start, &step, plane);
   dv_program_clear(&start);
   dv_program_clear(&step);

@@ -23,9 +23,7 @@ dvbf_status dv_importance_init(dv_importance *m, const dvbf_model *model, const 
   if (keep_z && dv_multiply(paths, m->most, &all)) m->z = dv_calloc(all, (size_t)model->n_z * sizeof *m->z);
   if (!m->index || !m->key || !m->log_weight || (keep_z && !m->z))
     return dv_fail(error, DVBF_MEMORY, "out of memory for %zu weighted paths; fewer need less", paths);
-  /* Recording only looks up the parameters of a complete model. */
-  dvbf_status status =
-      dv_program_record(&m->program, (dvbf_model *)model, steps, rows, steps, dv_gaps_of(s), error);
+  dvbf_status status = dv_program_record(&m->program, model, steps, rows, steps, dv_gaps_of(s), error);
   if (!status) status = dv_worker_init(&m->worker, model, &m->program, s, error);
   m->worker.run.conditions = &m->conditions;
   m->worker.run.sequence = m->key;

@@ -43,7 +43,7 @@ static int rows_for(int n) {
 }
 
 static dvbf_status init(dvbf_linear *l, dvbf_error *error) {
-  dvbf_model *m = (dvbf_model *)l->model; /* recording only looks up the parameters of a complete model */
+  const dvbf_model *m = l->model;
   size_t n_z = (size_t)m->n_z, n_u = (size_t)m->n_u, n_x = (size_t)m->n_x;
   l->conditions = dv_model_conditions(m, 0);
   l->conditions.scale = 0; /* the objective has no part in it */

@@ -31,15 +31,14 @@ static dvbf_status allocate(dv_particles *p, dvbf_error *error) {
 
 dvbf_status dv_particles_init(dv_particles *p, const dvbf_model *model, const dvbf_sequences *s, size_t count,
                               int initial, dvbf_error *error) {
-  dvbf_model *m = (dvbf_model *)model; /* recording only looks up the parameters of a complete model */
   int asked = dv_model_start_frames(model);
   int frames = asked && asked < initial ? asked : initial, flags = DV_PARTICLES | dv_gaps_of(s);
   *p = (dv_particles){.model = model, .count = count, .most = s->steps};
   p->jacobian = dv_model_log_jacobian(model);
-  dvbf_status status = dv_program_record_start(&p->start_program, m, (int)count, frames, flags, error);
-  if (!status) status = dv_program_record_step(&p->step_program, m, (int)count, 0, flags, error);
-  if (!status) status = dv_worker_init(&p->start, m, &p->start_program, s, error);
-  if (!status) status = dv_worker_init(&p->step, m, &p->step_program, NULL, error);
+  dvbf_status status = dv_program_record_start(&p->start_program, model, (int)count, frames, flags, error);
+  if (!status) status = dv_program_record_step(&p->step_program, model, (int)count, 0, flags, error);
+  if (!status) status = dv_worker_init(&p->start, model, &p->start_program, s, error);
+  if (!status) status = dv_worker_init(&p->step, model, &p->step_program, NULL, error);
   p->n_v = p->step_program.v.buffer >= 0 ? (size_t)p->step_program.v.cols : 0;
   if (!status) status = allocate(p, error);
   if (status) return status;

@@ -130,8 +130,7 @@ static void clear_samplers(job *j) {
 
 dvbf_status dv_estimate_samples(dvbf_estimates *out, const dv_request *q, dv_pool *pool, dvbf_error *error) {
   job j = {.request = q, .out = out, .block = block_of(q), .workers = dv_pool_size(pool)};
-  dvbf_model *m = (dvbf_model *)q->model; /* recording only looks up the parameters of a complete model */
-  dvbf_status status = dv_program_record(&j.program, m, q->steps, rows_of(q, j.block), q->initial,
+  dvbf_status status = dv_program_record(&j.program, q->model, q->steps, rows_of(q, j.block), q->initial,
                                          dv_gaps_of(&q->frames), error);
   if (!status) status = init_samplers(&j, error);
   if (!status) dv_pool_run(pool, run_blocks, &j);

@@ -123,9 +123,7 @@ static dvbf_status init_sampler(sampler *w, const dv_request *q, const dv_condit
   dvbf_status status =
       w->index && w->weight && w->z ? DVBF_OK : dv_fail_memory(error, "making room for samples");
   if (!status) status = init_sampling(w, q, error);
-  /* Recording only looks up the parameters of a complete model. */
-  if (!status)
-    status = dv_program_record_emission(&w->program, (dvbf_model *)q->model, (int)q->samples, 0, error);
+  if (!status) status = dv_program_record_emission(&w->program, q->model, (int)q->samples, 0, error);
   if (!status) status = dv_worker_init(&w->emission, q->model, &w->program, NULL, error);
   if (!status) status = dv_draws_init(&w->draws, q, error);
   w->emission.run.conditions = conditions;

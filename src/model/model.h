@@ -58,23 +58,23 @@ enum { DV_BACKWARD = 1, DV_GAPS = 2, DV_PARTICLES = 4, DV_ONE_X = 8, DV_DERIVATI
 
 /* `observe` is the number of frames that may be seen (T in training): the initial network sees no more. 0
  * makes z_1 from the prior. `flags` are those above. */
-dvbf_status dv_program_record(dv_program *program, dvbf_model *model, int steps, int rows, int observe,
+dvbf_status dv_program_record(dv_program *program, const dvbf_model *model, int steps, int rows, int observe,
                               int flags, dvbf_error *error);
 /* One step of the recurrence for `rows` samples of one sequence: z[0] is given, z[1] is the result, with v at
  * its mean. With DV_PARTICLES v is given, and output and ln_p [1][rows][...] belong to z[1]. */
-dvbf_status dv_program_record_step(dv_program *program, dvbf_model *model, int rows, int rank, int flags,
-                                   dvbf_error *error);
+dvbf_status dv_program_record_step(dv_program *program, const dvbf_model *model, int rows, int rank,
+                                   int flags, dvbf_error *error);
 /* The initial network alone, on `frames` frames: z[0] is the result, and with DV_PARTICLES has output and
  * ln_p.
  */
-dvbf_status dv_program_record_start(dv_program *program, dvbf_model *model, int rows, int frames, int flags,
-                                    dvbf_error *error);
+dvbf_status dv_program_record_start(dv_program *program, const dvbf_model *model, int rows, int frames,
+                                    int flags, dvbf_error *error);
 /* The transition alone: z[0], u[0], later.noise and v are given, z[1] is the result. With DV_DERIVATIVES v is
  * at its mean, and gradients can be seeded at z and read at z and u. */
-dvbf_status dv_program_record_move(dv_program *program, dvbf_model *model, int rows, int flags,
+dvbf_status dv_program_record_move(dv_program *program, const dvbf_model *model, int rows, int flags,
                                    dvbf_error *error);
 /* The emission alone: output of z[0], which is given. */
-dvbf_status dv_program_record_emission(dv_program *program, dvbf_model *model, int rows, int flags,
+dvbf_status dv_program_record_emission(dv_program *program, const dvbf_model *model, int rows, int flags,
                                        dvbf_error *error);
 void dv_program_clear(dv_program *program);
 

@@ -60,8 +60,10 @@ dvbf_value dv_mask_input(const dv_program *p, const dvbf_model *m) {
   return kind == DV_MASK_STEP ? p->mask : kind == DV_MASK_DIMENSION ? p->seen : DVBF_NONE;
 }
 
-/* A program in which nothing has a value yet. */
-static dvbf_status begin(dv_program *p, dvbf_model *m, int steps, int rows, int flags, dvbf_error *error) {
+/* A program in which nothing has a value yet. Recording adds parameters only to a model that is not complete,
+ * so everyone else may hand over one that they only read. */
+static dvbf_status begin(dv_program *p, const dvbf_model *m, int steps, int rows, int flags,
+                         dvbf_error *error) {
   const dvbf_value none = DVBF_NONE;
   const dvbf_drawn nothing = {none, none, none, none, none};
   *p =
@@ -70,7 +72,7 @@ static dvbf_status begin(dv_program *p, dvbf_model *m, int steps, int rows, int 
                        &p->z,         &p->kl,     &p->v,        &p->noise_v,  &p->plane_in,
                        &p->plane_out, &p->output, &p->shape[0], &p->shape[1], &p->ln_p};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) *all[i] = none;
-  p->graph = dv_graph_new(&m->parameters, rows, flags & (DV_BACKWARD | DV_DERIVATIVES));
+  p->graph = dv_graph_new((dv_parameters *)&m->parameters, rows, flags & (DV_BACKWARD | DV_DERIVATIVES));
   if (p->graph && flags & DV_DERIVATIVES) dv_graph_fix_parameters(p->graph);
   return p->graph ? DVBF_OK : dv_fail_memory(error, "recording the model");
 }
@@ -81,7 +83,7 @@ static dvbf_status end(dv_program *p, dvbf_error *error) {
   return status;
 }
 
-dvbf_status dv_program_record(dv_program *p, dvbf_model *m, int steps, int rows, int observe, int flags,
+dvbf_status dv_program_record(dv_program *p, const dvbf_model *m, int steps, int rows, int observe, int flags,
                               dvbf_error *error) {
   *p = (dv_program){0};
   if (steps < dv_model_least_steps(m))
@@ -126,7 +128,7 @@ static dvbf_status end_part(dv_program *p, const dvbf_model *m, int t, dvbf_erro
   return end(p, error);
 }
 
-dvbf_status dv_program_record_step(dv_program *p, dvbf_model *m, int rows, int rank, int flags,
+dvbf_status dv_program_record_step(dv_program *p, const dvbf_model *m, int rows, int rank, int flags,
                                    dvbf_error *error) {
   dvbf_status status = begin(p, m, 2, rows, flags, error);
   if (status) return status;
@@ -140,7 +142,7 @@ dvbf_status dv_program_record_step(dv_program *p, dvbf_model *m, int rows, int r
   return end_part(p, m, flags & DV_PARTICLES ? 1 : -1, error);
 }
 
-dvbf_status dv_program_record_start(dv_program *p, dvbf_model *m, int rows, int frames, int flags,
+dvbf_status dv_program_record_start(dv_program *p, const dvbf_model *m, int rows, int frames, int flags,
                                     dvbf_error *error) {
   dvbf_status status = begin(p, m, frames, rows, flags, error);
   if (status) return status;
@@ -150,7 +152,8 @@ dvbf_status dv_program_record_start(dv_program *p, dvbf_model *m, int rows, int 
   return end_part(p, m, flags & DV_PARTICLES ? 0 : -1, error);
 }
 
-dvbf_status dv_program_record_move(dv_program *p, dvbf_model *m, int rows, int flags, dvbf_error *error) {
+dvbf_status dv_program_record_move(dv_program *p, const dvbf_model *m, int rows, int flags,
+                                   dvbf_error *error) {
   dvbf_status status = begin(p, m, 2, rows, flags, error);
   if (status) return status;
   p->mean_v = flags & DV_DERIVATIVES;
@@ -163,7 +166,8 @@ dvbf_status dv_program_record_move(dv_program *p, dvbf_model *m, int rows, int f
   return end_part(p, m, -1, error);
 }
 
-dvbf_status dv_program_record_emission(dv_program *p, dvbf_model *m, int rows, int flags, dvbf_error *error) {
+dvbf_status dv_program_record_emission(dv_program *p, const dvbf_model *m, int rows, int flags,
+                                       dvbf_error *error) {
   dvbf_status status = begin(p, m, 1, rows, flags, error);
   if (status) return status;
   record_inputs(p, m);
