@@ -53,7 +53,7 @@ dvbf_status dv_meta_number(const dv_tensor_file *file, const char *key, double l
 /* Fills the tensors; each must be there in its shape, finite, and each byte must belong to one of them. */
 dvbf_status dv_tensors_read(const dv_tensor_file *file, dv_tensor *tensors, int n, dvbf_error *error);
 
-/* ---- What models and checkpoints say alike (safetensors.c) ---- */
+/* ---- What models and checkpoints say alike (file.c) ---- */
 
 /* Format, transition, n_x and n_u of a model; its settings, but for those of the group "Running". */
 bool dv_meta_set_kind(json_t *meta, const dvbf_model *model, const char *format);
