@@ -141,7 +141,7 @@ static void move(dvbf_linear *l, const float *z, const float *u) {
 /* Derivative of the mean by the output; every density's is smooth, and differences are exact to 1e-9. */
 static double slope_of(const dv_density *d, double output) {
   const double step = 1e-4;
-  return (d->mean(output + step) - d->mean(output - step)) / (2 * step);
+  return (dv_density_mean(d, output + step) - dv_density_mean(d, output - step)) / (2 * step);
 }
 
 static void emit(dvbf_linear *l, const float *z) {

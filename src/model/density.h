@@ -21,8 +21,8 @@ typedef struct dv_density {
   /* Records the parameters, p->output and p->shape, from the hidden units [T][rows][hidden] of the emission,
    * and p->ln_p. mask [T][rows][1 or n_x] says what is seen. */
   void (*record)(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask);
-  /* The mean of one value of x, as the model sees it, from its output; and the output that gives this mean,
-   * with which the bias of the emission starts. */
+  /* The mean of one value of x, as the model sees it, from its output, NULL where that is the mean; and the
+   * output that gives this mean, with which the bias of the emission starts. */
   double (*mean)(double output);
   double (*first_output)(const dv_train_settings *s, double mean);
   /* Adds the variance of each value of x to variance [n_x], and draws x [n_x], in units of the data. */
@@ -47,6 +47,10 @@ typedef struct dv_density {
 #define DENSITY(object, name) extern const dv_density dv_##object;
 #include "base/densities.def"
 #undef DENSITY
+
+static inline double dv_density_mean(const dv_density *density, double output) {
+  return density->mean ? density->mean(output) : output;
+}
 
 const dv_density *dv_density_of(const dv_train_settings *s);
 /* That of line `index` with its name, or NULL after the last. */

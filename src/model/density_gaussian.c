@@ -16,11 +16,6 @@ static void record(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_v
   dv_record_gaussian(p->graph, p->ln_p, p->x, p->output, p->shape[0], mask, m->left_out);
 }
 
-/* The activation is part of the output. */
-static double mean(double output) {
-  return output;
-}
-
 static double first_output(const dv_train_settings *s, double x) {
   return squashed(s) ? dv_logit(x) : x;
 }
@@ -56,7 +51,6 @@ static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
 }
 
 const dv_density dv_gaussian = {.record = record,
-                                .mean = mean,
                                 .first_output = first_output,
                                 .add_variance = add_variance,
                                 .draw = draw,

@@ -156,10 +156,6 @@ static void draw(const dv_density_frame *f, float *x) {
   }
 }
 
-static double mean(double output) {
-  return output;
-}
-
 static double first_output(const dv_train_settings *s, double x) {
   (void)s;
   return x;
@@ -181,7 +177,6 @@ static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
 }
 
 const dv_density dv_student_t = {.record = record,
-                                 .mean = mean,
                                  .first_output = first_output,
                                  .add_variance = add_variance,
                                  .draw = draw,

@@ -241,7 +241,8 @@ dv_conditions dv_model_conditions(const dvbf_model *m, uint64_t seed) {
 
 void dv_model_unscale(const dvbf_model *m, const dvbf_real *output, float *x) {
   for (int i = 0; i < m->n_x; i++)
-    x[i] = (float)(m->density->mean((double)output[i]) / (double)m->x.scale[i] + (double)m->x.shift[i]);
+    x[i] = (float)(dv_density_mean(m->density, (double)output[i]) / (double)m->x.scale[i] +
+                   (double)m->x.shift[i]);
 }
 
 double dv_model_log_jacobian(const dvbf_model *m) {

@@ -67,7 +67,8 @@ static double frame_error(const dv_validator *v, const dvbf_model *m, const dvbf
   double sum = 0;
   for (int i = 0; i < m->n_x; i++) {
     if (isnan(x[i])) continue;
-    double e = m->density->mean((double)output[i]) - (double)(x[i] - m->x.shift[i]) * (double)m->x.scale[i];
+    double e = dv_density_mean(m->density, (double)output[i]) -
+               (double)(x[i] - m->x.shift[i]) * (double)m->x.scale[i];
     sum += e * e;
     *variance += v->variance[i];
   }
