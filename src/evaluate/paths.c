@@ -33,7 +33,6 @@ void dv_paths_free(dv_paths *p) {
 
 typedef struct collection {
   dv_paths *paths;
-  const dvbf_model *model;
   double jacobian; /* of a whole frame */
 } collection;
 
@@ -49,15 +48,15 @@ static void collect(void *user, const dv_worker *w, size_t shard, size_t first, 
     for (int t = 0; t < p->steps; t++) {
       size_t to = (first + (size_t)r) * out->steps + (size_t)t, from = (size_t)t * p->rows + r;
       for (size_t i = 0; i < out->n_z; i++) out->z[to * out->n_z + i] = (float)z[from * out->n_z + i];
-      if (out->x) dv_model_unscale(c->model, output + from * out->n_x, out->x + to * out->n_x);
-      out->log_likelihood[to] = (double)ln_p[from] + dv_frame_jacobian(c->model, c->jacobian, p, run, t, r);
+      if (out->x) dv_model_unscale(w->model, output + from * out->n_x, out->x + to * out->n_x);
+      out->log_likelihood[to] = (double)ln_p[from] + dv_frame_jacobian(w, c->jacobian, t, r);
       out->kl[to] = (double)kl[from];
     }
 }
 
 dvbf_status dv_paths_draw(dv_paths *paths, dv_pass *pass, const dvbf_sequences *s, uint64_t seed,
                           bool noise_free, dvbf_error *error) {
-  collection c = {paths, pass->model, dv_model_log_jacobian(pass->model)};
+  collection c = {paths, dv_model_log_jacobian(pass->model)};
   dv_conditions conditions = dv_model_conditions(pass->model, seed);
   conditions.noise_free = noise_free;
   return dv_pass_run(pass, s, &conditions, collect, &c, error);

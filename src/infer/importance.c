@@ -44,11 +44,11 @@ void dv_importance_clear(dv_importance *m) {
 static double log_weight_of(const dv_importance *m, int r) {
   const dv_program *p = &m->program;
   const dvbf_real *ln_p = dvbf_at(&m->worker.run, p->ln_p);
-  double sum = dv_log_ratio_first(p, &m->worker.run, m->model, r);
+  double sum = dv_log_ratio_first(&m->worker, r);
   for (int t = 0; t < p->steps; t++) {
     sum += (double)ln_p[(size_t)t * (size_t)p->rows + (size_t)r] +
-           dv_frame_jacobian(m->model, m->jacobian, p, &m->worker.run, t, r);
-    if (t + 1 < p->steps) sum += dv_log_ratio(p, &m->worker.run, m->model, t, r);
+           dv_frame_jacobian(&m->worker, m->jacobian, t, r);
+    if (t + 1 < p->steps) sum += dv_log_ratio(&m->worker, t, r);
   }
   return sum;
 }

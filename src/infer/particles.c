@@ -113,12 +113,12 @@ static void start(dv_particles *p) {
   p->conditions.update = 0;
   dv_worker_load(&p->start, &view, p->zeros, g->rows, g->steps);
   dv_run_forward(&p->start.run);
-  double jacobian = dv_frame_jacobian(p->model, p->jacobian, g, &p->start.run, 0, 0);
+  double jacobian = dv_frame_jacobian(&p->start, p->jacobian, 0, 0);
   const dvbf_real *ln_p = dvbf_at(&p->start.run, g->ln_p);
   memcpy(p->z, dvbf_at(&p->start.run, g->z), p->count * (size_t)p->model->n_z * sizeof *p->z);
   for (size_t r = 0; r < p->count; r++) {
-    p->log_weight[r] = dv_log_ratio_first(g, &p->start.run, p->model, (int)r) + (double)ln_p[r] + jacobian -
-                       log((double)p->count);
+    p->log_weight[r] =
+        dv_log_ratio_first(&p->start, (int)r) + (double)ln_p[r] + jacobian - log((double)p->count);
     p->parent[r] = (uint32_t)r;
   }
   weigh(p, 0);
@@ -157,12 +157,12 @@ static void advance(dv_particles *p, size_t t) {
   p->conditions.update = (uint32_t)t;
   dv_worker_load(&p->step, &view, p->zeros, g->rows, 2);
   dv_run_forward(&p->step.run);
-  double jacobian = dv_frame_jacobian(p->model, p->jacobian, g, &p->step.run, 1, 0);
+  double jacobian = dv_frame_jacobian(&p->step, p->jacobian, 1, 0);
   const dvbf_real *ln_p = dvbf_at(&p->step.run, g->ln_p);
   memcpy(p->z + t * p->count * n_z, dvbf_at(&p->step.run, dvbf_steps(g->z, 1, 1)),
          p->count * n_z * sizeof *z);
   for (size_t r = 0; r < p->count; r++)
-    p->log_weight[r] += dv_log_ratio(g, &p->step.run, p->model, 0, (int)r) + (double)ln_p[r] + jacobian;
+    p->log_weight[r] += dv_log_ratio(&p->step, 0, (int)r) + (double)ln_p[r] + jacobian;
   weigh(p, t);
 }
 

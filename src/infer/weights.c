@@ -38,7 +38,9 @@ static const dvbf_real *row_of(const dvbf_run *run, dvbf_value value, int t, int
 }
 
 /* ln prior - ln q of row r of step t of what is drawn; 0 where it comes from the prior. */
-static double log_ratio(const dvbf_drawn *d, const dvbf_run *run, const dvbf_model *m, int t, int r) {
+static double log_ratio(const dvbf_drawn *d, const dv_worker *w, int t, int r) {
+  const dvbf_run *run = &w->run;
+  const dvbf_model *m = w->model;
   int n = d->value.cols;
   bool from_q =
       d->head.buffer >= 0 && t < d->head.steps && (d->use.buffer < 0 || *row_of(run, d->use, t, r) > 0);
@@ -49,20 +51,21 @@ static double log_ratio(const dvbf_drawn *d, const dvbf_run *run, const dvbf_mod
   return prior - log_q(m, row_of(run, d->head, t, r), row_of(run, d->noise, t, r), n);
 }
 
-double dv_log_ratio_first(const dv_program *p, const dvbf_run *run, const dvbf_model *m, int r) {
-  return log_ratio(&p->first, run, m, 0, r);
+double dv_log_ratio_first(const dv_worker *w, int r) {
+  return log_ratio(&w->program->first, w, 0, r);
 }
 
-double dv_log_ratio(const dv_program *p, const dvbf_run *run, const dvbf_model *m, int t, int r) {
-  return log_ratio(&p->later, run, m, t, r);
+double dv_log_ratio(const dv_worker *w, int t, int r) {
+  return log_ratio(&w->program->later, w, t, r);
 }
 
-double dv_frame_jacobian(const dvbf_model *m, double whole, const dv_program *p, const dvbf_run *run, int t,
-                         int r) {
+double dv_frame_jacobian(const dv_worker *w, double whole, int t, int r) {
+  const dv_program *p = w->program;
+  const dvbf_model *m = w->model;
   size_t n = (size_t)m->n_x, frame = (size_t)t * (size_t)p->rows + (size_t)r;
-  if (!(dvbf_at(run, p->mask)[frame] > 0)) return 0;
+  if (!(dvbf_at(&w->run, p->mask)[frame] > 0)) return 0;
   if (!p->gaps || n == 1) return whole;
-  const dvbf_real *seen = dvbf_at(run, p->seen) + frame * n;
+  const dvbf_real *seen = dvbf_at(&w->run, p->seen) + frame * n;
   double sum = 0;
   for (size_t i = 0; i < n; i++)
     if (seen[i] > 0) sum += log((double)m->x.scale[i]);
