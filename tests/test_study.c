@@ -228,6 +228,13 @@ static void experiments_that_are_refused(void **state) {
   refused(dvbf_reproduce(&r, "boat", "new-folder", NULL, &error), DVBF_ARGUMENT, "no such system");
   refused(dvbf_reproduce(&r, "ball", "new-folder", &preset, &error), DVBF_ARGUMENT, "it is for pendulum");
   refused(dvbf_reproduce(&r, "ball", "new-folder", &other, &error), DVBF_ARGUMENT, "table evaluate");
+  dvbf_settings *dkf = settings_of("train", (const char *const[]){"model", "dkf", NULL});
+  other.settings = dkf;
+  refused(dvbf_reproduce(&r, "ball", "new-folder", &other, &error), DVBF_ARGUMENT,
+          "the paper has none for ball");
+  refused(dvbf_reproduce(&r, "pendulum", "new-folder", &other, &error), DVBF_ARGUMENT,
+          "--preset pendulum or dkf-pendulum");
+  dvbf_settings_free(dkf);
   assert_int_equal(access("new-folder", F_OK), -1);
 }
 

@@ -12,7 +12,7 @@ void dv_locale_leave(const locale_t *before);
 /* Until the end of the block this thread has the locale "C". Use it only around strtod and printf: functions
  * of the user must run in their own locale. */
 #define DV_PLAIN_NUMBERS                                                                                     \
-  __attribute__((cleanup(dv_locale_leave))) const locale_t dv_locale_before = dv_locale_enter()
+  __attribute__((unused, cleanup(dv_locale_leave))) const locale_t dv_locale_before = dv_locale_enter()
 
 /* snprintf in the locale "C". */
 void dv_print(char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));

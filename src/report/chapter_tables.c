@@ -10,8 +10,9 @@ static dvbf_status add(dvbf_page *page, dvbf_table *table, dvbf_status status, d
   return status;
 }
 
+/* `headings` end with NULL. */
 static void put_headings(dvbf_table *t, const char *const *headings) {
-  for (size_t k = 0; k < t->columns; k++) dv_table_put(t, 0, k, "%s", headings[k]);
+  for (size_t k = 0; headings[k]; k++) dv_table_put(t, 0, k, "%s", headings[k]);
 }
 
 static dvbf_status add_bound(dvbf_page *page, const dv_chapter *c, dvbf_error *error) {
@@ -23,7 +24,7 @@ static dvbf_status add_bound(dvbf_page *page, const dv_chapter *c, dvbf_error *e
       "Lower bound in nats per frame: reconstruction less the KLs; ± is the standard deviation over samples",
       2, 4, error);
   if (!status) {
-    put_headings(&t, (const char *const[]){"bound", "reconstruction", kl, "KL of v"});
+    put_headings(&t, (const char *const[]){"bound", "reconstruction", kl, "KL of v", NULL});
     dv_table_put(&t, 1, 0, "%.2f ± %.2f", e->elbo, e->elbo_deviation);
     dv_table_put(&t, 1, 1, "%.2f", e->reconstruction);
     dv_table_put(&t, 1, 2, "%.2f", e->kl_w);
@@ -43,7 +44,7 @@ static dvbf_status add_regressions(dvbf_page *page, const dv_chapter *c, dvbf_er
         "the latent space is coloured by the frame alone.",
         error);
   dvbf_status status = dv_table_init(&t, "Linear regression of the true state on z", count + 1, 3, error);
-  if (!status) put_headings(&t, (const char *const[]){"true state", "log-likelihood", "R²"});
+  if (!status) put_headings(&t, (const char *const[]){"true state", "log-likelihood", "R²", NULL});
   for (size_t i = 0; !status && i < count; i++) {
     dv_table_put(&t, i + 1, 0, "%s", e->regressions[i].name);
     dv_table_put(&t, i + 1, 1, "%.1f", e->regressions[i].log_likelihood);
@@ -74,7 +75,7 @@ static dvbf_status add_prediction(dvbf_page *page, const dv_chapter *c, dvbf_err
   dvbf_status status = dv_table_init(&t, caption, rows, 5, error);
   if (status) return status;
   const char *mean = c->data->image_height ? "mean image" : "mean value";
-  put_headings(&t, (const char *const[]){"steps ahead", "sampled", "noise-free", "persistence", mean});
+  put_headings(&t, (const char *const[]){"steps ahead", "sampled", "noise-free", "persistence", mean, NULL});
   double unit = e->pixel_variance > 0 ? e->pixel_variance : 1;
   for (size_t h = 1, row = 1; h <= e->horizon; h++) {
     const double values[] = {e->mse[h - 1], e->mse_mean_path[h - 1], e->mse_repeat[h - 1], e->pixel_variance};

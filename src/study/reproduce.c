@@ -120,7 +120,7 @@ static dvbf_status results_text(char **out, const dv_work *w, dvbf_error *error)
 
 static dvbf_status write_results(const dv_work *w, dvbf_error *error) {
   dv_path path;
-  dv_atomic_file file;
+  dv_atomic_file file = {0};
   char *text = NULL;
   dv_join(path, w->folder, "results.json");
   dvbf_status status = results_text(&text, w, error);
