@@ -4,13 +4,9 @@
  * u is 0 or 1 and decides from which of two known distributions the next x comes. A model that has learned
  * the right density predicts the mean, the standard deviation and draws of the one that u asks for, and its
  * bound comes close to ln p of the truth. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "files.h"
 
-#include <cmocka.h>
-
+#include "base/memory.h"
 #include "base/random.h"
 #include "data/dataset.h"
 #include "model/model.h"
@@ -18,8 +14,6 @@
 #include <dvbf/dvbf.h>
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { COUNT = 80, STEPS = 12, N_X = 3 };
 
@@ -217,6 +211,15 @@ static dvbf_model *train(const truth *d, const dvbf_sequences *s) {
   return model;
 }
 
+/* The model as it comes back from its file. */
+static dvbf_model *through_file(dvbf_model *model) {
+  dvbf_model *again = NULL;
+  assert_int_equal(dvbf_model_save(model, in_folder("model.safetensors"), NULL), DVBF_OK);
+  assert_int_equal(dvbf_model_load(&again, in_folder("model.safetensors"), NULL), DVBF_OK);
+  dvbf_model_free(model);
+  return again;
+}
+
 /* ---- What must hold ---- */
 
 static void expect_near(const truth *d, const char *what, int u, int k, double found, double known) {
@@ -312,6 +315,21 @@ static void expect_estimates(const truth *d, const dvbf_model *model, const dvbf
   }
 }
 
+static void expect_online(const dvbf_model *model, const dvbf_sequences *s) {
+  size_t size;
+  dvbf_filter *filter = NULL;
+  dvbf_belief belief;
+  assert_int_equal(dvbf_filter_memsize(&size, model, 4, NULL), DVBF_OK);
+  void *memory = dv_calloc_aligned(size, 1);
+  assert_int_equal(dvbf_filter_init(&filter, memory, size, model, 4, 1, NULL), DVBF_OK);
+  for (size_t t = 0; t < STEPS; t++) {
+    dvbf_filter_step(filter, t % 4 == 3 ? NULL : s->x + t * N_X, t ? s->u + t - 1 : NULL, &belief);
+    for (size_t i = 0; belief.ready && i < belief.n_z; i++) assert_true(isfinite(belief.mean[i]));
+  }
+  assert_true(belief.ready);
+  dv_free(memory);
+}
+
 static void expect_parameters(const truth *d, const dvbf_model *model) {
   for (size_t k = 0; k < 2 && d->parameters[k].name; k++)
     for (size_t i = 0; i < model->parameters.count; i++) {
@@ -327,11 +345,12 @@ static void recovers(void **state) {
   for (int gaps = 0; gaps < 2; gaps++) {
     dvbf_sequences s = simulate(d, 1), fresh = simulate(d, 2);
     if (gaps) make_gaps(&s);
-    dvbf_model *model = train(d, &s);
+    dvbf_model *model = through_file(train(d, &s));
     expect_parameters(d, model);
     expect_predictions(d, model, &fresh);
     expect_bounds(d, model, gaps ? &s : &fresh);
     expect_estimates(d, model, &s);
+    expect_online(model, &s);
     dvbf_model_free(model);
     dvbf_sequences_free(&s);
     dvbf_sequences_free(&fresh);
@@ -430,5 +449,5 @@ int main(void) {
     tests[count++] = (struct CMUnitTest){"suits", suits, NULL, NULL, d};
     if (truths[i].answer) tests[count++] = (struct CMUnitTest){"refuses", refuses, NULL, NULL, d};
   }
-  return _cmocka_run_group_tests("densities", tests, count, NULL, NULL);
+  return _cmocka_run_group_tests("densities", tests, count, make_folder, remove_folder);
 }
