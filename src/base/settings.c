@@ -27,29 +27,28 @@ typedef struct entry {
   {name, #initial, NULL, group, help, KIND_INT, offsetof(STRUCT, field) + BEGIN, low, high},
 #define REAL(field, name, initial, low, high, group, help)                                                   \
   {name, #initial, NULL, group, help, KIND_REAL, offsetof(STRUCT, field) + BEGIN, low, high},
+#define OF(number, name) "|" name
 #define CHOICE(field, name, initial, choices, group, help)                                                   \
-  {name, initial, choices, group, help, KIND_CHOICE, offsetof(STRUCT, field) + BEGIN, 0, 0},
+  {name, initial, &(choices)[1], group, help, KIND_CHOICE, offsetof(STRUCT, field) + BEGIN, 0, 0},
+#define LISTED CHOICE
 #define SWITCH(field, name, initial, group, help)                                                            \
   {name, initial, "off|on", group, help, KIND_SWITCH, offsetof(STRUCT, field) + BEGIN, 0, 0},
 
 #define TEXT(field, name, initial, group, help)                                                              \
   {name, initial, NULL, group, help, KIND_TEXT, offsetof(STRUCT, field) + BEGIN, 0, 0},
 
-/* The names of all models, each after a bar. */
-#define MODEL(object, name) "|" name
+/* The names of all models, and of all densities, each after a bar. */
+#define MODEL OF
 static const char models[] =
 #include "base/models.def"
     ;
-#undef MODEL
-#define MODELS (models + 1)
+#define DV_MODELS models
 
-/* "|gaussian|bernoulli..." */
-#define DENSITY(object, name) "|" name
+#define DENSITY OF
 static const char densities[] =
 #include "base/densities.def"
     ;
-#undef DENSITY
-#define DENSITIES (densities + 1)
+#define DV_DENSITIES densities
 
 #define BEGIN 0
 #define STRUCT dv_train_settings

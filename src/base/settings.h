@@ -5,31 +5,39 @@
 
 #include <dvbf/core.h>
 
-/* Choices, in the order of the .def file. */
-enum { DV_LOCALLY_LINEAR, DV_LINEAR, DV_MLP_TRANSITION };
-enum { DV_BAYESIAN, DV_POINT };
-enum { DV_PER_UPDATE, DV_PER_STEP };
-enum { DV_INITIAL_MLP, DV_INITIAL_BIRNN, DV_INITIAL_FAST_DROPOUT };
-enum { DV_VARIANCE_PROPAGATED, DV_VARIANCE_HEAD };
-enum { DV_MEAN_IDENTITY, DV_MEAN_SIGMOID };
-enum { DV_SIGMA_FIXED, DV_SIGMA_GLOBAL, DV_SIGMA_DIMENSION, DV_SIGMA_STATE };
-enum { DV_SCALING_NONE, DV_SCALING_CENTRE, DV_SCALING_STANDARDISE };
-enum { DV_U_NONE, DV_U_STANDARDISE };
-enum { DV_ADAM, DV_ADADELTA };
-enum { DV_FLOAT, DV_BFLOAT16X3, DV_BFLOAT16 };
-enum { DV_KEEP_BOUND, DV_KEEP_PREDICTION };
-enum { DV_DECAY_NONE, DV_DECAY_COSINE };
-enum { DV_MASK_OFF, DV_MASK_STEP, DV_MASK_DIMENSION };
-enum { DV_MISSING_REFUSE, DV_MISSING_NAN };
-enum { DV_CONTROLS_REFUSE, DV_CONTROLS_ZERO, DV_CONTROLS_HOLD, DV_CONTROLS_RANDOM };
-enum { DV_SPLIT_TRAIN, DV_SPLIT_VALID, DV_SPLIT_TEST, DV_SPLIT_ALL };
-enum { DV_SPLIT_AUTO, DV_SPLIT_SEED, DV_SPLIT_SEQUENCE, DV_SPLIT_TIME, DV_SPLIT_NONE };
+/* Choices that several tables share. */
+#define DV_SPLITS                                                                                            \
+  OF(DV_SPLIT_TRAIN, "train") OF(DV_SPLIT_VALID, "valid") OF(DV_SPLIT_TEST, "test") OF(DV_SPLIT_ALL, "all")
+#define DV_CONTROLS                                                                                          \
+  OF(DV_CONTROLS_REFUSE, "refuse")                                                                           \
+  OF(DV_CONTROLS_ZERO, "zero") OF(DV_CONTROLS_HOLD, "hold") OF(DV_CONTROLS_RANDOM, "random")
+
+/* Names for all choices, in their order. */
+#define OF(number, name) number,
+#define INT(...)
+#define REAL(...)
+#define SWITCH(...)
+#define TEXT(...)
+#define LISTED(...)
+#define CHOICE(field, name, initial, choices, ...) enum { choices };
+enum { DV_SPLITS };
+enum { DV_CONTROLS };
+#include "base/settings_data.def"
+#include "base/settings_train.def"
+#undef OF
+#undef INT
+#undef REAL
+#undef SWITCH
+#undef TEXT
+#undef LISTED
+#undef CHOICE
 
 enum { DV_TEXT = 512 }; /* bytes of a text setting */
 
 #define INT(field, ...) int64_t field;
 #define REAL(field, ...) double field;
 #define CHOICE(field, ...) int64_t field;
+#define LISTED(field, ...) int64_t field;
 #define SWITCH(field, ...) int64_t field;
 #define TEXT(field, ...) char field[DV_TEXT];
 typedef struct dv_data_settings {
@@ -66,6 +74,7 @@ typedef struct dv_two_balls_settings {
 #undef INT
 #undef REAL
 #undef CHOICE
+#undef LISTED
 #undef SWITCH
 #undef TEXT
 

@@ -20,7 +20,8 @@ dvbf_layer dv_dense(dvbf_graph *g, const char *layer, dvbf_value out, dvbf_activ
 }
 
 dvbf_activation dv_hidden_activation(const dv_train_settings *s) {
-  static const dvbf_activation of[] = {DVBF_RELU, DVBF_TANH, DVBF_SIGMOID};
+  static const dvbf_activation of[] = {
+      [DV_HIDDEN_RELU] = DVBF_RELU, [DV_HIDDEN_TANH] = DVBF_TANH, [DV_HIDDEN_SIGMOID] = DVBF_SIGMOID};
   return of[s->activation];
 }
 
