@@ -1,5 +1,7 @@
 /* Training on components of x is training on x: in double precision, on data that the components hold
  * exactly, bound and gradients are those of the folded model. */
+#include "gradient.h"
+
 #include "exec/worker.h"
 #include "pictures.h"
 
@@ -16,7 +18,7 @@ typedef struct result {
 } result;
 
 /* Of the first ROWS sequences, with the noise of the first update. */
-static result run_model(dvbf_model *m, const dvbf_sequences *s) {
+static result run_model(dvbf_model *m, const dvbf_sequences *s, double log_jacobian) {
   enum { ROWS = 8 };
   dv_program program;
   dv_worker worker;
@@ -29,7 +31,8 @@ static result run_model(dvbf_model *m, const dvbf_sequences *s) {
   dv_conditions_set(&conditions, DVBF_LOG_SIGMA_FLOOR, -3);
   dv_conditions_set(&conditions, DVBF_SEQUENCES, m->sequences);
   conditions.scale = 1;
-  assert_int_equal(dv_program_record(&program, m, STEPS, ROWS, STEPS, DV_BACKWARD, &error), DVBF_OK);
+  int flags = DV_BACKWARD | dv_gaps_of(s);
+  assert_int_equal(dv_program_record(&program, m, STEPS, ROWS, STEPS, flags, &error), DVBF_OK);
   assert_int_equal(dv_worker_init(&worker, m, &program, s, &error), DVBF_OK);
   result r = {.gradient = calloc(m->parameters.size, sizeof *r.gradient)};
   run->gradient = r.gradient;
@@ -39,7 +42,7 @@ static result run_model(dvbf_model *m, const dvbf_sequences *s) {
   dv_run_forward(run);
   dv_run_backward(run);
   memcpy(r.terms, run->terms, sizeof r.terms);
-  r.terms[dv_graph_term(program.graph, DVBF_RECONSTRUCTION)] += ROWS * STEPS * dv_model_log_jacobian(m);
+  r.terms[dv_graph_term(program.graph, DVBF_RECONSTRUCTION)] += ROWS * STEPS * log_jacobian;
   dv_worker_clear(&worker);
   dv_program_clear(&program);
   return r;
@@ -94,8 +97,11 @@ static void check_exact(const char *text, bool gaps) {
   assert_int_equal(p.components.count, 16);
   assert_true(p.components.left_out < 1e-9);
   assert_int_equal(dv_projection_model(&model, &p, STEPS, 5, &error), DVBF_OK);
-  dv_projection_fold(&p, model);
-  result small = run_model(model, &p.data.train), large = run_model(whole, &data.train);
+  assert_ptr_equal(dv_projection_fold(&p, model), whole);
+  double log_jacobian = dv_projection_log_jacobian(&p);
+  assert_true(log_jacobian == dv_model_log_jacobian(whole) && dv_model_log_jacobian(model) == 0);
+  result small = run_model(model, &p.data.train, log_jacobian);
+  result large = run_model(whole, &data.train, log_jacobian);
   for (int i = 0; i < DV_MOST_TERMS; i++)
     assert_close(small.terms[i], large.terms[i], fabs(large.terms[i]), "a term of the bound");
   compare_gradients(&p, model, &small, &large);
@@ -117,6 +123,53 @@ static void bound_and_gradients(void **state) {
   check_exact("x-scaling none layers 2", false);
   check_exact("model dkf initial birnn", false);
   check_exact("transition mlp mask-input step", true);
+}
+
+/* Dropped dimensions of some length, with the floor of ln sigma below and above it. */
+static void check_dropped(const dv_projection *p, const dvbf_model *m, double floor, const double *mask) {
+  enum { ROWS = 3 };
+  bench b;
+  bench_begin(&b, ROWS);
+  dv_conditions_set(&b.conditions, DVBF_LOG_SIGMA_FLOOR, floor);
+  dv_program g = {.graph = b.graph, .steps = 2, .rows = ROWS};
+  dvbf_value hidden = input(&b, 2, (int)m->settings->hidden);
+  g.x = constant(&b, 2, m->n_x, NULL);
+  g.mask = constant(&b, 2, 1, mask);
+  g.ln_p = dvbf_slab(b.graph, 2, 1);
+  dvbf_value inside = g.ln_p;
+  m->density->record(&g, m, hidden, g.mask);
+  dvbf_keep(b.graph, inside);
+  dvbf_keep(b.graph, g.ln_p);
+  project(&b, g.ln_p);
+  assert_gradients(&b, "dropped dimensions");
+  dv_run_forward(&b.run);
+  double sigma = exp(fmax((double)*dvbf_at(&b.run, g.shape[0]), floor));
+  double count = N_X - m->n_x, square = p->components.left_out / (sigma * sigma);
+  for (int i = 0; i < 2 * ROWS; i++) {
+    double more = mask[i] > 0 ? -0.5 * (square + count * log(2 * M_PI * sigma * sigma)) : 0;
+    double found = (double)dvbf_at(&b.run, g.ln_p)[i];
+    assert_true(fabs(found - (double)dvbf_at(&b.run, inside)[i] - more) < 1e-9);
+  }
+  bench_end(&b);
+}
+
+static void dropped_dimensions(void **state) {
+  (void)state;
+  static const double mask[] = {1, 0, 1, 1, 1, 0};
+  dvbf_data data = make_data(0);
+  dvbf_settings *s = settings_of("hidden 4");
+  dvbf_model *whole = NULL, *model = NULL;
+  dv_projection p;
+  assert_int_equal(dv_model_new(&whole, s, NULL, &data.train, 5, NULL), DVBF_OK);
+  assert_int_equal(dv_projection_init(&p, whole, &data, NULL), DVBF_OK);
+  assert_int_equal(dv_projection_model(&model, &p, STEPS, 5, NULL), DVBF_OK);
+  p.components.left_out = 2.5;
+  check_dropped(&p, model, -3, mask);
+  check_dropped(&p, model, 1, mask);
+  dvbf_model_free(model);
+  dv_projection_clear(&p);
+  dvbf_settings_free(s);
+  free_data(&data);
 }
 
 /* ---- Components ---- */
@@ -165,6 +218,7 @@ static void components(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(bound_and_gradients),
+      cmocka_unit_test(dropped_dimensions),
       cmocka_unit_test(components),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

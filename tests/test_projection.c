@@ -25,8 +25,23 @@ static void refusals(void **state) {
   refuse("mean sigmoid", &data, "needs mean = identity; it is sigmoid");
   refuse("initial fast-dropout", &data, "needs initial = mlp or birnn; it is fast-dropout");
   refuse("mask-input dimension", &data, "needs mask-input = off or step; it is dimension");
+  refuse("likelihood student-t", &data, "needs likelihood = gaussian; it is student-t");
   lose_frame(&data.train, 2 * STEPS + 3, 5);
   refuse("", &data, "step 3 of sequence 2 is seen in part");
+  free_data(&data);
+}
+
+/* Whole frames may be missing. */
+static void missing_frames(void **state) {
+  (void)state;
+  dvbf_data data = make_data(1e-4f);
+  dvbf_settings *s = settings_of("updates 4 mask-input step");
+  dvbf_model *m = NULL;
+  dvbf_error error;
+  lose_frame(&data.train, 2 * STEPS + 3, N_X);
+  if (dvbf_train(&m, s, &data, NULL, &error)) fail_msg("%s", error.message);
+  dvbf_model_free(m);
+  dvbf_settings_free(s);
   free_data(&data);
 }
 
@@ -214,6 +229,7 @@ static void memory_runs_out(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(refusals),
+      cmocka_unit_test(missing_frames),
       cmocka_unit_test(training),
       cmocka_unit_test(resume_on_another_processor),
       cmocka_unit_test(filter_reads_a_plane),

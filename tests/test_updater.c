@@ -16,7 +16,7 @@ static void loops_do_not_allocate(void **state) {
   dv_updater *updater = NULL;
   dv_validator validator;
   assert_int_equal(dv_updater_new(&updater, f.model, pool, &f.sequences, NULL), DVBF_OK);
-  assert_int_equal(dv_validator_init(&validator, f.model, pool, &f.sequences, NULL), DVBF_OK);
+  assert_int_equal(dv_validator_init(&validator, f.model, pool, &f.sequences, 0, NULL), DVBF_OK);
   void *snapshot = malloc(dv_updater_snapshot_size(updater));
   unsigned long ready = dv_allocations();
   assert_true(ready > before);                       /* the counter counts */

@@ -41,7 +41,7 @@ typedef struct dv_density {
   const char *needs;
   bool on_request; /* it is never chosen: where it suits, the user is told */
   bool sigma;      /* it has a sigma, with a floor, and the settings named sigma */
-  bool projects;   /* it can be had of components of x instead (projection.h) */
+  bool projects;   /* a model of principal components of x can have it too (train/projection.h) */
 } dv_density;
 
 #define DENSITY(object, name) extern const dv_density dv_##object;

@@ -13,7 +13,7 @@ static bool scales(const dv_train_settings *s) {
 static void record(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
   dv_record_output(p, m, hidden, squashed(m->settings) ? DVBF_SIGMOID : DVBF_LINEAR);
   p->shape[0] = dv_record_log_sigma(p, m, hidden);
-  dv_record_gaussian(p->graph, p->ln_p, p->x, p->output, p->shape[0], mask, m->left_out);
+  dv_record_gaussian(p->graph, p->ln_p, p->x, p->output, p->shape[0], mask);
 }
 
 static double first_output(const dv_train_settings *s, double x) {

@@ -246,13 +246,13 @@ void dv_model_unscale(const dvbf_model *m, const dvbf_real *output, float *x) {
 }
 
 double dv_model_log_jacobian(const dvbf_model *m) {
-  double sum = m->left_out_jacobian;
+  double sum = 0;
   for (int i = 0; i < m->n_x; i++) sum += log((double)m->x.scale[i]);
   return sum;
 }
 
 double dv_model_log_jacobian_of(const dvbf_model *m, const uint64_t *seen) {
-  double sum = m->left_out_jacobian * (double)seen[0];
+  double sum = 0;
   for (int i = 0; i < m->n_x; i++) sum += (double)seen[i] * log((double)m->x.scale[i]);
   return sum;
 }

@@ -2,7 +2,6 @@
  *
  *   Gaussian:   -sum_i [ (x_i - mean_i)^2 / (2 sigma_i^2) + ln sigma_i + ln(2 pi) / 2 ],
  *               ln sigma = max(log_sigma, floor); below the floor it has no gradient
- *   Left out:   -s / (2 sigma^2) - m [ ln sigma + ln(2 pi) / 2 ] for m dimensions of squared length s
  *   Bernoulli:   sum_i [ x_i l_i - ln(1 + exp l_i) ]
  *
  * The mask has one entry for a row or, where a row may be seen in part, one for each x_i. Rows that are seen
@@ -19,14 +18,9 @@ static size_t count_of(dvbf_value v) {
   return (size_t)v.steps * v.stride;
 }
 
-/* Data of a Gaussian. */
-typedef struct gaussian_data {
-  dv_left_out left_out;
-  int floor; /* scalar: lowest ln sigma */
-} gaussian_data;
-
+/* The lowest ln sigma of a Gaussian, whose data is the scalar. */
 static double floor_of(const dvbf_op *op, const dvbf_run *run) {
-  return run->scalars[((const gaussian_data *)op->data)->floor];
+  return run->scalars[*(const int *)op->data];
 }
 
 static void apply_mask(dvbf_real *out, const dvbf_real *mask, int rows) {
@@ -109,39 +103,6 @@ static void bernoulli_part_backward(const dvbf_op *op, dvbf_run *run) {
 
 /* ---- Whole rows ---- */
 
-/* What is left out adds to ln p of every row, and to its slope in ln sigma. */
-typedef struct addition {
-  double ln_p, slope;
-} addition;
-
-static addition added_by(const dv_left_out *left, double log_sigma, double floor) {
-  double ls = fmax(log_sigma, floor), square = left->square * exp(-2 * ls);
-  return (addition){-0.5 * square - left->count * (ls + 0.918938533204672741780),
-                    log_sigma > floor ? square - left->count : 0};
-}
-
-static addition addition_of(const dvbf_op *op, const dvbf_run *run) {
-  const gaussian_data *d = op->data;
-  return added_by(&d->left_out, (double)*dv_at(run, op->in[2]), floor_of(op, run));
-}
-
-static bool leaves_out(const dvbf_op *op) {
-  return ((const gaussian_data *)op->data)->left_out.count > 0;
-}
-
-static void add_left_out(const dvbf_op *op, dvbf_run *run) {
-  dvbf_real *out = dv_at(run, op->out[0]), more = (dvbf_real)addition_of(op, run).ln_p;
-  for (int r = 0; r < all_rows(op->in[0]); r++) out[r] += more;
-}
-
-static void add_left_out_backward(const dvbf_op *op, dvbf_run *run) {
-  const dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
-  dvbf_real *d_log_sigma = dvbf_gradient_at(run, op->in[2]);
-  double sum = 0;
-  for (int r = 0; r < all_rows(op->in[0]); r++) sum += (double)g[r];
-  if (d_log_sigma) *d_log_sigma += (dvbf_real)(sum * addition_of(op, run).slope);
-}
-
 /* in: x, mean, log_sigma, mask; out: ln p. */
 static void gaussian_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
@@ -152,7 +113,6 @@ static void gaussian_forward(const dvbf_op *op, dvbf_run *run) {
   }
   run->k->gaussian(out, dv_at(run, x), dv_at(run, op->in[1]), dv_at(run, op->in[2]), count_of(op->in[2]),
                    (dvbf_real)floor_of(op, run), all_rows(x), x.cols);
-  if (leaves_out(op)) add_left_out(op, run);
   apply_mask(out, dv_at(run, op->in[3]), all_rows(x));
 }
 
@@ -169,19 +129,15 @@ static void gaussian_backward(const dvbf_op *op, dvbf_run *run) {
   run->k->gaussian_backward(d_mean, add, dvbf_gradient_at(run, op->in[2]), g, dv_at(run, x),
                             dv_at(run, op->in[1]), dv_at(run, op->in[2]), count_of(op->in[2]),
                             (dvbf_real)floor_of(op, run), all_rows(x), x.cols);
-  if (leaves_out(op)) add_left_out_backward(op, run);
 }
 
 static const dvbf_op_class gaussian_class = {"gaussian", gaussian_forward, gaussian_backward};
 
 void dv_record_gaussian(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value mean, dvbf_value log_sigma,
-                        dvbf_value mask, dv_left_out left_out) {
+                        dvbf_value mask) {
   dvbf_value in[] = {x, mean, log_sigma, mask};
-  if (left_out.count && (count_of(log_sigma) != 1 || in_part(x, mask)))
-    dvbf_refuse(g,
-                "dimensions can be left out of x where one sigma holds for all of it and it is seen whole");
-  gaussian_data data = {left_out, dvbf_scalar(g, DVBF_LOG_SIGMA_FLOOR, -1000)};
-  dvbf_record(g, &gaussian_class, 4, in, 1, &out, &data, sizeof data);
+  int floor = dvbf_scalar(g, DVBF_LOG_SIGMA_FLOOR, -1000);
+  dvbf_record(g, &gaussian_class, 4, in, 1, &out, &floor, sizeof floor);
 }
 
 /* in: x, logits, mask; out: ln p. */

@@ -26,17 +26,9 @@ void dv_record_moments(dvbf_graph *g, const dv_moments *moments, int t);
 /* head [steps][rows][2n] = (mean, ln sqrt(variance)), for dvbf_innovation_step. */
 void dv_record_moments_head(dvbf_graph *g, dvbf_value head, dvbf_value mean, dvbf_value variance);
 
-/* Dimensions that the projection dropped. They still count in the likelihood; `square` is their total squared
- * length. */
-typedef struct dv_left_out {
-  int count;
-  double square;
-} dv_left_out;
-
-/* out [steps][rows][1] = ln p(x | ...), 0 where mask = 0. log_sigma is [1][1], [1][n] or a slab. What is
- * left out of x counts nevertheless, and log_sigma is [1][1] then. */
+/* out [steps][rows][1] = ln p(x | ...), 0 where mask = 0. log_sigma is [1][1], [1][n] or a slab. */
 void dv_record_gaussian(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value mean, dvbf_value log_sigma,
-                        dvbf_value mask, dv_left_out left_out);
+                        dvbf_value mask);
 void dv_record_bernoulli(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value logits, dvbf_value mask);
 
 /* The same for a density of single values: out = sum_i ln_p(x_i, parameter_i) over what is seen; slope is its

@@ -242,7 +242,8 @@ static dvbf_status refuse_other_run(const dv_tensor_file *file, const dvbf_model
                    "%.200s: the run was begun on other data%s (checksum %.16s, not %016" PRIx64
                    "); go on with those, or begin anew in another folder or with --force",
                    file->path,
-                   m->left_out.count ? ", or by a processor that found other components in them" : "",
+                   m->settings->projection > 0 ? ", or by a processor that found other components in them"
+                                               : "",
                    dv_meta_get(file, "data") ? dv_meta_get(file, "data") : "none", data);
   if (strcmp(transition ? transition : "", own) != 0)
     return dv_fail(error, DVBF_ARGUMENT, "%.200s: the run has the transition \"%.40s\", not \"%.40s\"",

@@ -2,8 +2,8 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "model/density.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,9 +32,70 @@ static dvbf_status check(const dvbf_model *m, dvbf_error *error) {
   return DVBF_OK;
 }
 
+/* ---- The density ---- */
+
+/* Data of the op. */
+typedef struct dropped {
+  int count;     /* dimensions that x has and its components have not */
+  double square; /* their squared length, on average over the frames */
+  int floor;     /* scalar: lowest ln sigma */
+} dropped;
+
+/* What they add to ln p of every frame that is seen, and its derivative by ln sigma:
+ *
+ *   -square / (2 sigma^2) - count (ln sigma + ln(2 pi) / 2)        square / sigma^2 - count */
+typedef struct addition {
+  double ln_p, slope;
+} addition;
+
+static addition addition_of(const dvbf_op *op, const dvbf_run *run) {
+  const dropped *d = op->data;
+  double log_sigma = (double)*dvbf_at(run, op->in[1]), floor = dvbf_scalar_at(run, d->floor);
+  double ls = fmax(log_sigma, floor), square = d->square * exp(-2 * ls);
+  return (addition){-0.5 * square - d->count * (ls + 0.918938533204672741780),
+                    log_sigma > floor ? square - d->count : 0};
+}
+
+/* in: ln p of the components, ln sigma, mask; out: ln p of x. */
+static void dropped_forward(const dvbf_op *op, dvbf_run *run) {
+  const dvbf_real *ln_p = dvbf_at(run, op->in[0]), *mask = dvbf_at(run, op->in[2]);
+  dvbf_real *out = dvbf_at(run, op->out[0]), more = (dvbf_real)addition_of(op, run).ln_p;
+  int frames = op->out[0].steps * op->out[0].rows;
+  for (int i = 0; i < frames; i++) out[i] = mask[i] > 0 ? ln_p[i] + more : 0;
+}
+
+static void dropped_backward(const dvbf_op *op, dvbf_run *run) {
+  const dvbf_real *g = dvbf_gradient_at(run, op->out[0]), *mask = dvbf_at(run, op->in[2]);
+  dvbf_real *d_ln_p = dvbf_gradient_at(run, op->in[0]), *d_log_sigma = dvbf_gradient_at(run, op->in[1]);
+  int frames = op->out[0].steps * op->out[0].rows;
+  double sum = 0;
+  for (int i = 0; i < frames; i++) {
+    if (!(mask[i] > 0)) continue;
+    d_ln_p[i] += g[i];
+    sum += (double)g[i];
+  }
+  if (d_log_sigma) *d_log_sigma += (dvbf_real)(sum * addition_of(op, run).slope);
+}
+
+static const dvbf_op_class dropped_class = {"dropped dimensions", dropped_forward, dropped_backward};
+
+/* The density of a model of components is the first thing in its projection. */
+static void record(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
+  const dv_projection *projection = (const dv_projection *)m->density;
+  const dv_components *c = &projection->components;
+  projection->whole->density->record(p, m, hidden, mask);
+  dropped data = {c->n_x - c->count, c->left_out, dvbf_scalar(p->graph, DVBF_LOG_SIGMA_FLOOR, -1000)};
+  dvbf_value in[] = {p->ln_p, p->shape[0], p->mask};
+  p->ln_p = dvbf_slab(p->graph, p->steps, 1);
+  dvbf_record(p->graph, &dropped_class, 3, in, 1, &p->ln_p, &data, sizeof data);
+}
+
+/* ---- Data ---- */
+
 dvbf_status dv_projection_init(dv_projection *p, dvbf_model *whole, const dvbf_data *data,
                                dvbf_error *error) {
-  *p = (dv_projection){.whole = whole};
+  *p = (dv_projection){.density = *whole->density, .whole = whole};
+  p->density.record = record;
   dvbf_status status = check(whole, error);
   if (!status)
     status = dv_components_find(&p->components, &data->train, whole, whole->settings->projection, error);
@@ -52,6 +113,10 @@ void dv_projection_clear(dv_projection *p) {
   *p = (dv_projection){0};
 }
 
+double dv_projection_log_jacobian(const dv_projection *p) {
+  return p->whole ? dv_model_log_jacobian(p->whole) : 0;
+}
+
 /* ---- The model of the components ---- */
 
 /* What the components have of a frame [n_x]. */
@@ -63,7 +128,7 @@ static void project_frame(double *out, const dv_components *c, const double *fra
   }
 }
 
-/* Scaling is done with before x is projected. */
+/* x is scaled before it is projected, so that the model of the components scales only u. */
 static void take_over(dvbf_model *m, const dv_projection *p) {
   const dvbf_model *whole = p->whole;
   const dv_components *c = &p->components;
@@ -71,8 +136,6 @@ static void take_over(dvbf_model *m, const dv_projection *p) {
   memcpy(m->u.scale, whole->u.scale, (size_t)m->n_u * sizeof *m->u.scale);
   m->x_spread = whole->x_spread;
   project_frame(m->first_output, c, whole->first_output);
-  m->left_out = (dv_left_out){c->n_x - c->count, c->left_out};
-  m->left_out_jacobian = dv_model_log_jacobian(whole);
   m->sequences = whole->sequences;
   m->log_sigma_floor = whole->log_sigma_floor;
 }
@@ -85,6 +148,7 @@ dvbf_status dv_projection_model(dvbf_model **out, const dv_projection *p, size_t
   dvbf_status status =
       dv_model_empty(&m, whole->settings_object, &own, p->components.count, whole->n_u, error);
   if (status) return status;
+  m->density = &p->density;
   take_over(m, p);
   status = dv_model_first_values(m, steps, seed, error);
   if (status)
@@ -110,8 +174,9 @@ static void fold_columns(dvbf_real *to, const dvbf_real *from, int rows, const d
 }
 
 /* Both models have recorded the same parameters in the same order. */
-void dv_projection_fold(dv_projection *p, const dvbf_model *m) {
+dvbf_model *dv_projection_fold(dv_projection *p, dvbf_model *m) {
   const dv_components *c = &p->components;
+  if (!p->whole) return m;
   for (size_t i = 0; i < m->parameters.count; i++) {
     const dv_parameter *from = &m->parameters.list[i], *to = &p->whole->parameters.list[i];
     const dvbf_real *given = m->parameters.values + from->offset;
@@ -123,4 +188,5 @@ void dv_projection_fold(dv_projection *p, const dvbf_model *m) {
     else
       fold_columns(made, given, from->rows, c);
   }
+  return p->whole;
 }

@@ -12,10 +12,13 @@
 #ifndef DV_PROJECTION_H
 #define DV_PROJECTION_H
 
+#include "model/density.h"
 #include "train/components.h"
 
+/* All zeros: nothing is projected. */
 typedef struct dv_projection {
-  dvbf_model *whole; /* the model of x itself, into which weights are folded */
+  dv_density density; /* of the components: that of x, and what the dropped dimensions add to ln p */
+  dvbf_model *whole;  /* the model of x itself, into which weights are folded */
   dv_components components;
   dvbf_data data; /* projected; valid may be empty */
 } dv_projection;
@@ -26,10 +29,14 @@ dvbf_status dv_projection_init(dv_projection *out, dvbf_model *whole, const dvbf
                                dvbf_error *error);
 void dv_projection_clear(dv_projection *projection);
 
+/* What the scaling of x, which was done before x was projected, adds to ln p of a frame. */
+double dv_projection_log_jacobian(const dv_projection *projection);
+
 /* A model of the components with initial values from the seed, for sequences of that many steps. */
 dvbf_status dv_projection_model(dvbf_model **out, const dv_projection *projection, size_t steps,
                                 uint64_t seed, dvbf_error *error);
-/* Folds its parameters into those of the whole model. */
-void dv_projection_fold(dv_projection *projection, const dvbf_model *model);
+/* The model of x itself: `model` where nothing is projected, else the whole model, into which the parameters
+ * of `model`, one of the components, are folded. */
+dvbf_model *dv_projection_fold(dv_projection *projection, dvbf_model *model);
 
 #endif

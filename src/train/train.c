@@ -18,9 +18,10 @@
 typedef struct trainer {
   const dv_train_settings *s;
   const dvbf_train_options *options;
-  dvbf_sequences train, valid; /* windows onto the data */
+  const dvbf_data *data;       /* those of the user, or their components */
+  dvbf_sequences train, valid; /* windows onto them */
   dvbf_model *model;           /* in training */
-  dv_projection projection;    /* where model is one of components: what they are of */
+  dv_projection projection;    /* where the model is one of components */
   dv_pool *pool;
   dv_updater *updater;
   dv_validator validator;
@@ -83,27 +84,20 @@ static double floor_reached(const trainer *t) {
   return dv_conditions_get(&then, DVBF_LOG_SIGMA_FLOOR);
 }
 
-/* The model that users get: that in training or, if that is one of components, the one it is folded into. */
-static dvbf_model *whole_model(const trainer *t) {
-  return t->projection.whole ? t->projection.whole : t->model;
-}
-
 /* What the model tells besides its parameters: of the best or, where there is none yet, of what there is. */
-static void describe_model(trainer *t) {
-  dvbf_model *m = whole_model(t);
+static void describe_model(const trainer *t, dvbf_model *m) {
   bool best = t->at.best_update;
   m->updates = best ? t->at.best_update : updates_of(t);
   if (m->updates) m->log_sigma_floor = best ? t->at.best_floor : floor_reached(t);
 }
 
 static dvbf_status save_model(trainer *t) {
-  dvbf_model *m = t->model;
-  dvbf_real *values = m->parameters.values;
-  describe_model(t);
-  if (t->at.best_update) m->parameters.values = t->at.best;
-  if (t->projection.whole) dv_projection_fold(&t->projection, m);
-  dvbf_status status = dvbf_model_save(whole_model(t), t->folder.model, t->error);
-  m->parameters.values = values;
+  dvbf_real *values = t->model->parameters.values;
+  if (t->at.best_update) t->model->parameters.values = t->at.best;
+  dvbf_model *m = dv_projection_fold(&t->projection, t->model);
+  describe_model(t, m);
+  dvbf_status status = dvbf_model_save(m, t->folder.model, t->error);
+  t->model->parameters.values = values;
   if (!status) t->unsaved = false;
   return status;
 }
@@ -193,7 +187,8 @@ static dvbf_status run_chunk(trainer *t, uint64_t until, bool *validated) {
   bool finite = dv_updater_run(t->updater, chunk) == chunk;
   dvbf_status status = dv_sequences_intact(&t->train, t->error);
   if (status) return status;
-  t->at.bound = dv_updater_bound(t->updater) + dv_model_log_jacobian(t->model);
+  t->at.bound = dv_updater_bound(t->updater) + dv_model_log_jacobian(t->model) +
+                dv_projection_log_jacobian(&t->projection);
   uint64_t update = at + chunk;
   *validated = finite && (update % every == 0 || update == until);
   if (*validated) status = validate(t, &finite);
@@ -332,7 +327,8 @@ static dvbf_status project(trainer *t, const dv_train_settings *s, const dvbf_da
   if (status) return status;
   dv_windows_free(&t->train);
   dv_windows_free(&t->valid);
-  status = cut(t, s, &t->projection.data, error);
+  t->data = &t->projection.data;
+  status = cut(t, s, t->data, error);
   return status ? status : fresh_model(t, &t->model, (uint64_t)s->seed);
 }
 
@@ -348,7 +344,9 @@ static void tell_projection(trainer *t) {
 static dvbf_status prepare(trainer *t) {
   dvbf_status status = dv_pool_new(&t->pool, (unsigned)t->s->threads, t->error);
   if (!status) status = dv_updater_new(&t->updater, t->model, t->pool, &t->train, t->error);
-  if (!status) status = dv_validator_init(&t->validator, t->model, t->pool, &t->valid, t->error);
+  if (!status)
+    status = dv_validator_init(&t->validator, t->model, t->pool, &t->valid,
+                               dv_projection_log_jacobian(&t->projection), t->error);
   if (status) return status;
   return dv_training_init(&t->at, t->model->parameters.size, dv_updater_snapshot_size(t->updater), t->error);
 }
@@ -374,12 +372,11 @@ static dvbf_status go_on(trainer *t) {
 }
 
 /* Begins, or goes on where that is asked for and possible. */
-static dvbf_status begin(trainer *t, const dvbf_settings *settings, const dvbf_data *data) {
+static dvbf_status begin(trainer *t, const dvbf_settings *settings) {
   const dvbf_train_options *o = t->options;
   t->kept = now();
   if (!o->folder) return begin_start(t, 0);
-  dvbf_status status =
-      dv_data_fingerprint(&t->fingerprint, t->projection.whole ? &t->projection.data : data, t->error);
+  dvbf_status status = dv_data_fingerprint(&t->fingerprint, t->data, t->error);
   if (!status && o->resume && dv_exists(t->folder.checkpoint)) return go_on(t);
   if (!status) status = dv_folder_begin(&t->folder, settings, t->error);
   if (!status) status = begin_start(t, 0);
@@ -389,16 +386,11 @@ static dvbf_status begin(trainer *t, const dvbf_settings *settings, const dvbf_d
 
 /* Leaves the best model, or what there is when training was stopped before there was one. */
 static dvbf_model *finish(trainer *t) {
-  dvbf_model *m = t->model;
-  describe_model(t);
-  if (t->at.best_update) memcpy(m->parameters.values, t->at.best, m->parameters.size * sizeof *t->at.best);
-  if (t->projection.whole) {
-    dv_projection_fold(&t->projection, m);
-    m = t->projection.whole;
-    t->projection.whole = NULL;
-  } else {
-    t->model = NULL;
-  }
+  dv_parameters *p = &t->model->parameters;
+  if (t->at.best_update) memcpy(p->values, t->at.best, p->size * sizeof *t->at.best);
+  dvbf_model *m = dv_projection_fold(&t->projection, t->model);
+  describe_model(t, m);
+  *(m == t->model ? &t->model : &t->projection.whole) = NULL; /* the caller owns it now */
   m->seconds = now() - t->began;
   return m;
 }
@@ -418,7 +410,7 @@ static void clear(trainer *t) {
 static dvbf_status train(dvbf_model **out, const dv_own *own, const dvbf_settings *settings,
                          const dvbf_data *data, const dvbf_train_options *options, dvbf_error *error) {
   static const dvbf_train_options none;
-  trainer t = {.options = options ? options : &none, .began = now(), .error = error};
+  trainer t = {.options = options ? options : &none, .data = data, .began = now(), .error = error};
   t.folder.lock = -1;
   if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
   dvbf_status status = dv_data_validate(data, "data", error);
@@ -437,7 +429,7 @@ static dvbf_status train(dvbf_model **out, const dv_own *own, const dvbf_setting
   if (!status && s->projection > 0) status = project(&t, s, data, error);
   if (!status) t.s = t.model->settings;
   if (!status) status = prepare(&t);
-  if (!status) status = begin(&t, settings, data);
+  if (!status) status = begin(&t, settings);
   if (!status && t.projection.whole) tell_projection(&t);
   if (!status) status = run(&t);
   if (!status) *out = finish(&t);

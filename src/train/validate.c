@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Whatever scores are relative to. */
-static dvbf_status measure(dv_validator *v, const dvbf_model *m, dvbf_error *error) {
+static dvbf_status measure(dv_validator *v, const dvbf_model *m, double log_jacobian, dvbf_error *error) {
   dv_statistics x;
   dvbf_status status = dv_statistics_of_x(&x, v->sequences, error);
   if (status) return status;
@@ -16,20 +16,20 @@ static dvbf_status measure(dv_validator *v, const dvbf_model *m, dvbf_error *err
   for (int i = 0; v->variance && i < m->n_x; i++)
     v->variance[i] = x.variance[i] * (double)m->x.scale[i] * (double)m->x.scale[i];
   v->frames = (double)x.frames;
-  v->jacobian = dv_model_log_jacobian_of(m, x.seen);
+  v->jacobian = dv_model_log_jacobian_of(m, x.seen) + v->frames * log_jacobian;
   dv_statistics_free(&x);
   return v->variance ? DVBF_OK : dv_fail_memory(error, "measuring validation data");
 }
 
 dvbf_status dv_validator_init(dv_validator *v, dvbf_model *model, dv_pool *pool,
-                              const dvbf_sequences *sequences, dvbf_error *error) {
+                              const dvbf_sequences *sequences, double log_jacobian, dvbf_error *error) {
   *v = (dv_validator){.sequences = sequences};
   int asked = (int)model->settings->predict_from, needed = dv_model_frames_needed(model);
   int observe = asked > needed ? asked : needed;
   dvbf_status status = dv_pass_init(&v->filter, model, pool, sequences, 0, error);
   if (!status && observe < (int)sequences->steps && !model->type->timeless)
     status = dv_pass_init(&v->predict, model, pool, sequences, observe, error);
-  if (!status) status = measure(v, model, error);
+  if (!status) status = measure(v, model, log_jacobian, error);
   if (!status) {
     size_t shards = dv_pass_shards(&v->filter, sequences);
     v->terms = dv_calloc(shards, sizeof *v->terms);

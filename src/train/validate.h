@@ -19,8 +19,9 @@ typedef struct dv_validator {
   double (*errors)[2];            /* [shards] squared error of what is predicted, and its variance */
 } dv_validator;
 
+/* The bound of a frame is reported with `log_jacobian` added, and with that of the scaling of the model. */
 dvbf_status dv_validator_init(dv_validator *v, dvbf_model *model, dv_pool *pool,
-                              const dvbf_sequences *sequences, dvbf_error *error);
+                              const dvbf_sequences *sequences, double log_jacobian, dvbf_error *error);
 void dv_validator_clear(dv_validator *v);
 /* Scores with the floor of sigma that training has reached. Allocates nothing. */
 dvbf_status dv_validator_run(dv_scores *out, dv_validator *v, double log_sigma_floor, dvbf_error *error);
