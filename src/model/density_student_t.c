@@ -32,7 +32,10 @@ static double constant_of(double n) {
 /* The derivative of ln G: upwards to where its series holds, with an error of 1e-13. */
 static double digamma(double x) {
   double sum = 0;
-  for (; x < 20; x++) sum -= 1 / x;
+  while (x < 20) {
+    sum -= 1 / x;
+    x += 1;
+  }
   double r = 1 / (x * x);
   return sum + log(x) - 0.5 / x - r * (1.0 / 12 - r * (1.0 / 120 - r * (1.0 / 252 - r / 240)));
 }
