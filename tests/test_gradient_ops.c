@@ -2,6 +2,10 @@
  */
 #include "gradient.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 /* ---- The harness itself must notice a wrong backward ---- */
 
 /* y = x^2, with a backward that is right, wrong by one entry, or writes where it should add. */
@@ -941,6 +945,40 @@ static void terms(void **state) {
   bench_end(&b);
 }
 
+/* ---- The check that an op lists what it touches ---- */
+
+static void stray_forward(const dvbf_op *op, dvbf_run *run) {
+  dvbf_at(run, op->out[0])[0] = dvbf_at(run, *(const dvbf_value *)op->data)[0];
+}
+
+static const dvbf_op_class stray_class = {"stray", stray_forward, NULL};
+
+/* Runs a program in a process of its own; returns the signal that ended it, 0: none. */
+static int signal_of(bool listed) {
+  bench b;
+  bench_begin(&b, 1);
+  dvbf_value from = input(&b, 1, 2), to = dvbf_slab(b.graph, 1, 2);
+  dvbf_record(b.graph, &stray_class, listed, &from, 1, &to, &from, sizeof from);
+  int status = 0;
+  fflush(NULL);
+  pid_t child = fork();
+  if (!child) {
+    if (!freopen("/dev/null", "w", stderr)) _exit(1);
+    bench_run(&b);
+    _exit(0);
+  }
+  assert_true(child > 0 && waitpid(child, &status, 0) == child);
+  dv_graph_free(b.graph);
+  dv_parameters_free(&b.parameters);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void an_op_touches_what_it_lists(void **state) {
+  (void)state;
+  assert_int_equal(signal_of(true), 0);
+  assert_int_equal(signal_of(false), SIGABRT);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(wrong_backward_is_caught),
@@ -968,6 +1006,7 @@ int main(void) {
       cmocka_unit_test(side_by_side),
       cmocka_unit_test(zero),
       cmocka_unit_test(clip_gradient),
+      cmocka_unit_test(an_op_touches_what_it_lists),
       cmocka_unit_test(terms),
   };
   return cmocka_run_group_tests_name("gradients of ops", tests, NULL, NULL);

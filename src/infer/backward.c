@@ -9,6 +9,7 @@
  * singular, a path goes back to the particle's parent. */
 #include "infer/backward.h"
 
+#include "base/algebra.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -75,41 +76,6 @@ static const dvbf_real *move(dv_backward *b, dv_particles *p, size_t t, int k) {
   return dvbf_at(&b->worker.run, dvbf_steps(g->z, 1, 1));
 }
 
-/* a [n][n] becomes its inverse by Gauss and Jordan with pivots, whose rows go into order [n]; returns ln |det
- * a|, NaN where a pivot is below `least`. */
-static double invert(double *a, int n, double least, int *order) {
-  double log_det = 0;
-  for (int k = 0; k < n; k++) {
-    int best = k;
-    for (int i = k + 1; i < n; i++)
-      if (fabs(a[i * n + k]) > fabs(a[best * n + k])) best = i;
-    double pivot = a[best * n + k];
-    if (!(fabs(pivot) >= least)) return NAN;
-    log_det += log(fabs(pivot));
-    order[k] = best;
-    for (int j = 0; j < n; j++) {
-      double swap = a[k * n + j];
-      a[k * n + j] = a[best * n + j];
-      a[best * n + j] = swap;
-    }
-    a[k * n + k] = 1;
-    for (int j = 0; j < n; j++) a[k * n + j] /= pivot;
-    for (int i = 0; i < n; i++) {
-      double factor = a[i * n + k];
-      if (i == k) continue;
-      a[i * n + k] = 0;
-      for (int j = 0; j < n; j++) a[i * n + j] -= factor * a[k * n + j];
-    }
-  }
-  for (int k = n - 1; k >= 0; k--) /* rows were swapped: so must be the columns of the inverse */
-    for (int i = 0; i < n && order[k] != k; i++) {
-      double swap = a[i * n + k];
-      a[i * n + k] = a[i * n + order[k]];
-      a[i * n + order[k]] = swap;
-    }
-  return log_det;
-}
-
 /* m, C^-1 and ln W_t - ln |det C| of all particles of step t; false where any C is all but singular. z is a
  * float, so that what is left of w behind a small C would be rounding. */
 static bool find_density(dv_backward *b, dv_particles *p, size_t t) {
@@ -125,7 +91,7 @@ static bool find_density(dv_backward *b, dv_particles *p, size_t t) {
   }
   bool regular = true;
   for (size_t r = 0; r < p->count; r++) {
-    double log_det = invert(b->inverse + r * n * n, (int)n, least, b->order);
+    double log_det = dv_invert(b->inverse + r * n * n, (int)n, least, b->order);
     regular &= !isnan(log_det) || !(p->weight[t * p->count + r] > 0);
     b->log_scale[r] = log(p->weight[t * p->count + r]) - log_det;
   }

@@ -170,8 +170,6 @@ void dv_record_birnn_output(dvbf_graph *g, const dv_birnn *net, const dv_birnn_s
 
 /* DVBF's initial network and initial transition: z[0] and its kl. */
 void dv_record_initial(dv_program *p, const dvbf_model *m);
-/* Emission: output, shape and ln_p. */
-void dv_record_emission(dv_program *p, const dvbf_model *m);
 
 /* The shipped transition of that setting. */
 const dvbf_transition *dv_transition_of(const dv_train_settings *s);

@@ -3,6 +3,7 @@
  * no such plane, which a part of W tells at little cost: no part of W has a higher rank than W. */
 #include "model/plane.h"
 
+#include "base/algebra.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -23,12 +24,6 @@ static int most_of(int rows, int n) {
   if (most > MOST) most = MOST;
   if (most * rows > INT32_MAX) return 0;
   return (int)most / MULTIPLE * MULTIPLE;
-}
-
-static double dot(const double *a, const double *b, size_t n) {
-  double sum = 0;
-  for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
-  return sum;
 }
 
 /* What is left of each row, and the rows taken. */
@@ -54,7 +49,7 @@ static void end(search *s) {
 static double left_over(const search *s, size_t *longest) {
   double sum = 0, most = -1;
   for (size_t r = 0; r < s->rows; r++) {
-    double square = dot(s->rest + r * s->n, s->rest + r * s->n, s->n);
+    double square = dv_dot(s->rest + r * s->n, s->rest + r * s->n, s->n);
     sum += square;
     if (square > most) most = square, *longest = r;
   }
@@ -64,10 +59,10 @@ static double left_over(const search *s, size_t *longest) {
 static void take_row(search *s, size_t row) {
   double *unit = s->basis + s->taken++ * s->n;
   memcpy(unit, s->rest + row * s->n, s->n * sizeof *unit);
-  double by = 1 / sqrt(dot(unit, unit, s->n));
+  double by = 1 / sqrt(dv_dot(unit, unit, s->n));
   for (size_t i = 0; i < s->n; i++) unit[i] *= by;
   for (size_t r = 0; r < s->rows; r++) {
-    double *rest = s->rest + r * s->n, along = dot(rest, unit, s->n);
+    double *rest = s->rest + r * s->n, along = dv_dot(rest, unit, s->n);
     for (size_t i = 0; i < s->n; i++) rest[i] -= along * unit[i];
   }
 }

@@ -3,7 +3,7 @@
  *   sum_t ln p(x_t | z_t) - KL of the first step - sum_t KL of step t [- KL(q(v) || p(v)) / N]
  *
  * A model records z and these KLs from the inputs (dvbf_model_class). */
-#include "model/model.h"
+#include "model/density.h"
 
 #include "base/status.h"
 #include "data/dataset.h"
@@ -39,12 +39,23 @@ static void keep_densities(const dv_program *p) {
   keep_all(p->graph, p->shape, 2);
 }
 
+/* p(x_t | z_t): hidden layers, on which the density puts its parameters. */
+static void record_emission(dv_program *p, const dvbf_model *m) {
+  dvbf_graph *g = p->graph;
+  const dv_train_settings *s = m->settings;
+  p->ln_p = dvbf_slab(g, p->steps, 1);
+  dv_stack inner = dv_hidden(g, s, "emission", p->steps, (dvbf_first){.scale = 0.5},
+                             (dv_dense_in[4]){{"z", p->z, s->scale_emission, false}});
+  dv_stack_whole(g, &inner);
+  m->density->record(p, m, dv_stack_top(&inner), p->gaps ? p->seen : p->mask);
+}
+
 static void record_bound(dv_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   int reconstruction = dvbf_term(g, DVBF_RECONSTRUCTION, -1), kl = dvbf_term(g, DVBF_KL_W, 1);
   record_inputs(p, m);
   m->type->whole(m->type, p, m);
-  dv_record_emission(p, m);
+  record_emission(p, m);
   dvbf_sum(g, reconstruction, p->ln_p, p->weight, dvbf_scalar(g, DVBF_TEMPERATURE, 1));
   dvbf_sum(g, kl, p->kl, p->weight, -1); /* the ops behind it anneal it */
   /* Inputs are written before the first op, noise and results can be read after the last. */
@@ -106,7 +117,7 @@ static void record_emission_at(dv_program *p, const dvbf_model *m, int t) {
   one.x = dvbf_steps(p->x, t, 1);
   one.mask = dvbf_steps(p->mask, t, 1);
   one.seen = dvbf_steps(p->seen, t, 1);
-  dv_record_emission(&one, m);
+  record_emission(&one, m);
   p->output = one.output;
   p->ln_p = one.ln_p;
   memcpy(p->shape, one.shape, sizeof p->shape);

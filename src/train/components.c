@@ -4,6 +4,7 @@
  * another pass over the frames measures the variance along each. */
 #include "train/components.h"
 
+#include "base/algebra.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -122,7 +123,7 @@ static void look_inside(search *s, const chunk *c) {
   s->product->nt(s->inside, false, c->frames, s->q, c->count, s->n, s->directions);
 }
 
-static void add_turned(void *user, const chunk *c) {
+static void add_products(void *user, const chunk *c) {
   search *s = user;
   look_inside(s, c);
   s->product->tn(s->cq, true, s->inside, c->frames, c->count, s->n, s->directions);
@@ -147,90 +148,15 @@ static void add_squares(void *user, const chunk *c) {
   s->frames += (size_t)c->count;
 }
 
-static double dot(const double *a, const double *b, int n) {
-  double sum = 0;
-  for (int i = 0; i < n; i++) sum += a[i] * b[i];
-  return sum;
-}
-
-static void any_direction(double *row, int n, int number) {
-  dv_random r = dv_random_at(1, DV_STREAM_INITIALISE, (uint32_t)number, 0);
-  for (int k = 0; k < n; k++) row[k] = dv_random_normal(&r);
-}
-
-/* Removes the components of a row along the rows before it. Returns the share of its length that is left. */
-static double take_others_out(double *wide, int number, int n) {
-  double *row = wide + (size_t)number * (size_t)n, before = dot(row, row, n);
-  for (int j = 0; j < number; j++) {
-    const double *other = wide + (size_t)j * (size_t)n;
-    double along = dot(row, other, n);
-    for (int k = 0; k < n; k++) row[k] -= along * other[k];
-  }
-  return before > 0 ? sqrt(dot(row, row, n) / before) : 0;
-}
-
-/* q = orthonormal rows with the span of the rows of `wide`, by Gram-Schmidt, done twice because of rounding.
- * A row that depends on the rows before it is replaced by any other direction. */
+/* q = orthonormal rows with the span of the rows of `wide`. */
 static void orthonormalise(search *s) {
-  for (int i = 0; i < s->directions; i++) {
-    double *row = s->wide + (size_t)i * (size_t)s->n;
-    if (take_others_out(s->wide, i, s->n) < 1e-6) {
-      any_direction(row, s->n, i);
-      take_others_out(s->wide, i, s->n);
-    }
-    take_others_out(s->wide, i, s->n);
-    double by = 1 / sqrt(dot(row, row, s->n));
-    for (int k = 0; k < s->n; k++) row[k] *= by;
-  }
+  dv_orthonormalise(s->wide, s->directions, s->n);
   for (size_t i = 0; i < (size_t)s->directions * (size_t)s->n; i++) s->q[i] = (dvbf_real)s->wide[i];
 }
 
 static void begin_anywhere(search *s) {
-  for (int i = 0; i < s->directions; i++) any_direction(s->wide + (size_t)i * (size_t)s->n, s->n, i);
+  dv_any_directions(s->wide, s->directions, s->n);
   orthonormalise(s);
-}
-
-/* Rotates rows and columns i and j of a symmetric matrix [n][n] so that its entry (i, j) becomes 0, and
- * rotates the same rows of vectors [n][n]. */
-static void turn(double *matrix, double *vectors, int n, int i, int j) {
-  double *a = matrix + (size_t)i * (size_t)n, *b = matrix + (size_t)j * (size_t)n;
-  double half = (b[j] - a[i]) / (2 * a[j]), t = 1 / (fabs(half) + sqrt(half * half + 1));
-  if (half < 0) t = -t;
-  double c = 1 / sqrt(t * t + 1), s = t * c;
-  for (int k = 0; k < n; k++) { /* columns */
-    double *row = matrix + (size_t)k * (size_t)n, x = row[i], y = row[j];
-    row[i] = c * x - s * y;
-    row[j] = s * x + c * y;
-  }
-  double *u = vectors + (size_t)i * (size_t)n, *v = vectors + (size_t)j * (size_t)n;
-  for (int k = 0; k < n; k++) {
-    double x = a[k], y = b[k], p = u[k], q = v[k];
-    a[k] = c * x - s * y;
-    b[k] = s * x + c * y;
-    u[k] = c * p - s * q;
-    v[k] = s * p + c * q;
-  }
-}
-
-/* Jacobi's method: the rows of vectors [n][n] become the eigenvectors of a symmetric matrix [n][n], and the
- * diagonal of the matrix its eigenvalues. LAPACK is not used because its last digits depend on its number of
- * threads, and then trained models would depend on it too. */
-static void diagonalise(double *matrix, double *vectors, int n) {
-  enum { SWEEPS = 30 };
-  memset(vectors, 0, (size_t)n * (size_t)n * sizeof *vectors);
-  for (int i = 0; i < n; i++) vectors[(size_t)i * (size_t)n + (size_t)i] = 1;
-  bool turned = true;
-  for (int sweep = 0; sweep < SWEEPS && turned; sweep++) {
-    turned = false;
-    for (int i = 0; i < n; i++)
-      for (int j = i + 1; j < n; j++) {
-        double at = matrix[(size_t)i * (size_t)n + (size_t)j];
-        double both = matrix[(size_t)i * (size_t)n + (size_t)i] * matrix[(size_t)j * (size_t)n + (size_t)j];
-        if (!(at * at > 1e-30 * fabs(both))) continue;
-        turn(matrix, vectors, n, i, j);
-        turned = true;
-      }
-  }
 }
 
 /* Index of the largest value on the diagonal that was not taken before; marks it as taken. */
@@ -243,9 +169,9 @@ static int next_axis(double *matrix, int n) {
 }
 
 /* Rotates the rows of q to the eigenvectors of `matrix`, the largest first. */
-static void turn_to_axes(search *s) {
+static void rotate_to_axes(search *s) {
   int d = s->directions, n = s->n;
-  diagonalise(s->matrix, s->vectors, d);
+  dv_diagonalise(s->matrix, s->vectors, d);
   memset(s->wide, 0, (size_t)d * (size_t)n * sizeof *s->wide);
   for (int i = 0; i < d; i++) {
     const double *vector = s->vectors + (size_t)next_axis(s->matrix, d) * (size_t)d;
@@ -265,12 +191,12 @@ static dvbf_status run_search(search *s, const dvbf_sequences *from, const dvbf_
   dvbf_status status = DVBF_OK;
   for (int round = 0; round < ROUNDS && !status; round++) {
     memset(s->cq, 0, size * sizeof *s->cq);
-    status = each_chunk(from, m, add_turned, s, error);
+    status = each_chunk(from, m, add_products, s, error);
     for (size_t i = 0; i < size; i++) s->wide[i] = (double)s->cq[i];
     orthonormalise(s);
   }
   if (!status) status = each_chunk(from, m, add_gram, s, error);
-  if (!status) turn_to_axes(s);
+  if (!status) rotate_to_axes(s);
   memset(s->values, 0, (size_t)s->directions * sizeof *s->values);
   return status ? status : each_chunk(from, m, add_squares, s, error);
 }

@@ -1,0 +1,126 @@
+#include "base/algebra.h"
+
+#include "base/random.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+double dv_dot(const double *a, const double *b, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+/* ---- Orthonormal rows ---- */
+
+static void any_direction(double *row, int n, int number) {
+  dv_random r = dv_random_at(1, DV_STREAM_INITIALISE, (uint32_t)number, 0);
+  for (int k = 0; k < n; k++) row[k] = dv_random_normal(&r);
+}
+
+void dv_any_directions(double *rows, int count, int n) {
+  for (int i = 0; i < count; i++) any_direction(rows + (size_t)i * (size_t)n, n, i);
+}
+
+/* Removes the components of a row along the rows before it. Returns the share of its length that is left. */
+static double take_others_out(double *rows, int number, size_t n) {
+  double *row = rows + (size_t)number * n, before = dv_dot(row, row, n);
+  for (int j = 0; j < number; j++) {
+    const double *other = rows + (size_t)j * n;
+    double along = dv_dot(row, other, n);
+    for (size_t k = 0; k < n; k++) row[k] -= along * other[k];
+  }
+  return before > 0 ? sqrt(dv_dot(row, row, n) / before) : 0;
+}
+
+void dv_orthonormalise(double *rows, int count, int n) {
+  size_t width = (size_t)n;
+  for (int i = 0; i < count; i++) {
+    double *row = rows + (size_t)i * width;
+    if (take_others_out(rows, i, width) < 1e-6) {
+      any_direction(row, n, i);
+      take_others_out(rows, i, width);
+    }
+    take_others_out(rows, i, width);
+    double by = 1 / sqrt(dv_dot(row, row, width));
+    for (int k = 0; k < n; k++) row[k] *= by;
+  }
+}
+
+/* ---- Eigenvectors ---- */
+
+/* Rotates rows and columns i and j of a symmetric matrix [n][n] so that its entry (i, j) becomes 0, and
+ * rotates the same rows of vectors [n][n]. */
+static void rotate(double *matrix, double *vectors, int n, int i, int j) {
+  double *a = matrix + (size_t)i * (size_t)n, *b = matrix + (size_t)j * (size_t)n;
+  double half = (b[j] - a[i]) / (2 * a[j]), t = 1 / (fabs(half) + sqrt(half * half + 1));
+  if (half < 0) t = -t;
+  double c = 1 / sqrt(t * t + 1), s = t * c;
+  for (int k = 0; k < n; k++) { /* columns */
+    double *row = matrix + (size_t)k * (size_t)n, x = row[i], y = row[j];
+    row[i] = c * x - s * y;
+    row[j] = s * x + c * y;
+  }
+  double *u = vectors + (size_t)i * (size_t)n, *v = vectors + (size_t)j * (size_t)n;
+  for (int k = 0; k < n; k++) {
+    double x = a[k], y = b[k], p = u[k], q = v[k];
+    a[k] = c * x - s * y;
+    b[k] = s * x + c * y;
+    u[k] = c * p - s * q;
+    v[k] = s * p + c * q;
+  }
+}
+
+void dv_diagonalise(double *matrix, double *vectors, int n) {
+  enum { SWEEPS = 30 };
+  memset(vectors, 0, (size_t)n * (size_t)n * sizeof *vectors);
+  for (int i = 0; i < n; i++) vectors[(size_t)i * (size_t)n + (size_t)i] = 1;
+  bool rotated = true;
+  for (int sweep = 0; sweep < SWEEPS && rotated; sweep++) {
+    rotated = false;
+    for (int i = 0; i < n; i++)
+      for (int j = i + 1; j < n; j++) {
+        double at = matrix[(size_t)i * (size_t)n + (size_t)j];
+        double both = matrix[(size_t)i * (size_t)n + (size_t)i] * matrix[(size_t)j * (size_t)n + (size_t)j];
+        if (!(at * at > 1e-30 * fabs(both))) continue;
+        rotate(matrix, vectors, n, i, j);
+        rotated = true;
+      }
+  }
+}
+
+/* ---- Inverse ---- */
+
+double dv_invert(double *a, int n, double least, int *order) {
+  double log_det = 0;
+  for (int k = 0; k < n; k++) {
+    int best = k;
+    for (int i = k + 1; i < n; i++)
+      if (fabs(a[i * n + k]) > fabs(a[best * n + k])) best = i;
+    double pivot = a[best * n + k];
+    if (!(fabs(pivot) >= least)) return NAN;
+    log_det += log(fabs(pivot));
+    order[k] = best;
+    for (int j = 0; j < n; j++) {
+      double swap = a[k * n + j];
+      a[k * n + j] = a[best * n + j];
+      a[best * n + j] = swap;
+    }
+    a[k * n + k] = 1;
+    for (int j = 0; j < n; j++) a[k * n + j] /= pivot;
+    for (int i = 0; i < n; i++) {
+      double factor = a[i * n + k];
+      if (i == k) continue;
+      a[i * n + k] = 0;
+      for (int j = 0; j < n; j++) a[i * n + j] -= factor * a[k * n + j];
+    }
+  }
+  for (int k = n - 1; k >= 0; k--) /* rows were swapped: so must be the columns of the inverse */
+    for (int i = 0; i < n && order[k] != k; i++) {
+      double swap = a[i * n + k];
+      a[i * n + k] = a[i * n + order[k]];
+      a[i * n + order[k]] = swap;
+    }
+  return log_det;
+}
