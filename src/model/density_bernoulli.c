@@ -27,10 +27,19 @@ static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
   return x->binary ? "every value of x is 0 or 1" : NULL;
 }
 
+/* Values between count as probabilities: grey pictures are trained so. */
+static int refuses(const dvbf_model *m, const float *x) {
+  for (int i = 0; i < m->n_x; i++)
+    if (x[i] < 0 || x[i] > 1) return i;
+  return -1;
+}
+
 const dv_density dv_bernoulli = {.record = record,
                                  .mean = dv_sigmoid,
                                  .first_output = first_output,
                                  .add_variance = dv_density_bits_variance,
                                  .draw = draw,
                                  .scales = dv_density_unscaled,
-                                 .suits = suits};
+                                 .suits = suits,
+                                 .refuses = refuses,
+                                 .needs = "values from 0 to 1"};
