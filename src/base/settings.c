@@ -462,7 +462,7 @@ static bool next_line(FILE *file, char *out, size_t size, dv_cursor *line) {
 dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *error) {
   FILE *file = fopen(path, "r");
   if (!file) return dv_fail(error, DVBF_IO, "%s: cannot be read: %s", path, strerror(errno));
-  char text[1024];
+  char text[1024] = "";
   dv_cursor line;
   dvbf_status status = DVBF_OK;
   for (size_t number = 1; !status && next_line(file, text, sizeof text, &line); number++)

@@ -107,7 +107,7 @@ static void fill_rows(part *p, dvbf_value value, const float *from) {
 static int run_back(part *p, int first) {
   int rows = p->result.rows, n = p->result.cols, count = n - first < rows ? n - first : rows;
   memset(p->seed, 0, (size_t)rows * (size_t)n * sizeof *p->seed);
-  for (int r = 0; r < count; r++) p->seed[(size_t)r * (size_t)n + (size_t)(first + r)] = 1;
+  for (int r = 0; r < count; r++) p->seed[(size_t)r * ((size_t)n + 1) + (size_t)first] = 1;
   dv_run_backward_from(&p->worker.run, &(dv_seed){p->result, p->seed}, 1);
   return count;
 }
@@ -156,7 +156,7 @@ static void emit(dvbf_linear *l, const float *z) {
     count = run_back(p, first);
     const dvbf_real *dz = dvbf_gradient_at(run, p->program.z), *output = dv_at(run, p->result);
     for (int r = 0; r < count; r++) {
-      size_t i = (size_t)(first + r);
+      size_t i = (size_t)first + (size_t)r;
       double slope = slope_of(m->density, (double)output[i]) / (double)m->x.scale[i];
       for (size_t k = 0; k < n_z; k++) l->h[i * n_z + k] = (float)(slope * (double)dz[(size_t)r * n_z + k]);
     }

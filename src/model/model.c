@@ -27,17 +27,27 @@ const dvbf_model_class *dv_model_class_of(const dv_train_settings *s) {
   return shipped[s->model];
 }
 
-const char *dv_model_timeless(void) {
-  size_t i = 0;
-  while (!shipped[i]->timeless) i++;
-  return shipped[i]->name;
+/* Name of the first shipped model that `can`; there is one for each question asked here. */
+static const char *model_that(bool (*can)(const dvbf_model_class *type)) {
+  for (size_t i = 0; i < sizeof shipped / sizeof shipped[0]; i++)
+    if (can(shipped[i])) return shipped[i]->name;
+  return "";
 }
 
-/* Name of the first shipped model that can filter or, if so wanted, takes a transition. */
-static const char *model_that_can(bool filter) {
-  size_t i = 0;
-  while (filter ? !shipped[i]->step : !shipped[i]->takes_transition) i++;
-  return shipped[i]->name;
+static bool is_timeless(const dvbf_model_class *type) {
+  return type->timeless;
+}
+
+static bool filters(const dvbf_model_class *type) {
+  return type->step != NULL;
+}
+
+static bool takes_transition(const dvbf_model_class *type) {
+  return type->takes_transition;
+}
+
+const char *dv_model_timeless(void) {
+  return model_that(is_timeless);
 }
 
 dv_own dv_model_own(const dvbf_model *m) {
@@ -66,7 +76,7 @@ dvbf_status dv_model_needs_filter(const dvbf_model *m, const char *instead, dvbf
   if (dv_model_can_filter(m)) return DVBF_OK;
   return dv_fail(error, DVBF_ARGUMENT, "a %s cannot filter: %s; model = %s can%s", m->type->name,
                  m->type->no_filter ? m->type->no_filter : "it has no recorder for a step",
-                 model_that_can(true), instead);
+                 model_that(filters), instead);
 }
 
 /* ---- Making ---- */
@@ -77,7 +87,7 @@ static dvbf_status choose_transition(dvbf_model *m, const dv_own *own, dvbf_erro
   if (given && !m->type->takes_transition)
     return dv_fail(error, DVBF_ARGUMENT,
                    "a %s takes no transition of one's own, such as \"%.40s\"; model = %s does", m->type->name,
-                   given->name, model_that_can(false));
+                   given->name, model_that(takes_transition));
   m->transition = given ? given : m->type->takes_transition ? dv_transition_of(m->settings) : NULL;
   return DVBF_OK;
 }

@@ -126,7 +126,7 @@ dvbf_status dv_plane_find(dv_plane *p, const dvbf_model *m, dvbf_error *error) {
   bool full = true;
   *p = (dv_plane){0};
   bool done = !(enough > 0) || is_full(of, w, most, enough, &full);
-  if (done && !full)
+  if (of && done && !full)
     done = begin(&s, (size_t)of->rows, (size_t)of->cols, most) && find(p, &s, w, most, enough);
   end(&s);
   if (done) return DVBF_OK;

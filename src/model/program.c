@@ -82,7 +82,7 @@ static dvbf_status begin(dv_program *p, const dvbf_model *m, int steps, int rows
   dvbf_value *all[] = {&p->x,         &p->u,      &p->mask,     &p->seen,     &p->weight,
                        &p->z,         &p->kl,     &p->v,        &p->noise_v,  &p->plane_in,
                        &p->plane_out, &p->output, &p->shape[0], &p->shape[1], &p->ln_p};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) *all[i] = none;
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) *all[i] = none;
   p->graph = dv_graph_new((dv_parameters *)&m->parameters, rows, flags & (DV_BACKWARD | DV_DERIVATIVES));
   if (p->graph && flags & DV_DERIVATIVES) dv_graph_fix_parameters(p->graph);
   return p->graph ? DVBF_OK : dv_fail_memory(error, "recording the model");
