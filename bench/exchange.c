@@ -55,7 +55,7 @@ int main(int count, char **arguments) {
   dvbf_error error;
   dvbf_sequences data = bench_data(500, 15, 256);
   dvbf_model *model = bench_model(&data, initial, batch, NULL);
-  dv_program program;
+  dvbf_program program;
   dv_worker worker;
   dvbf_run *run = &worker.run;
   must(dv_program_record(&program, model, 15, batch, 15, true, &error), &error);

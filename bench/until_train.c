@@ -55,7 +55,7 @@ typedef struct held_out {
 
 static void collect(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
   (void)shard;
-  const dv_program *p = w->program;
+  const dvbf_program *p = w->program;
   const held_out *h = user;
   const dvbf_real *z = dvbf_at(&w->run, p->z); /* [steps][rows][n_z] */
   size_t n_z = (size_t)p->z.cols, rows = (size_t)p->rows, steps = (size_t)p->steps;

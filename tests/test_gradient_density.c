@@ -82,7 +82,7 @@ static double entry_of(const bench *b, dvbf_value v, int r, int i) {
   return (double)at[v.cols > 1 ? i : 0];
 }
 
-static void expect_values(const bench *b, const density_case *c, const dv_program *p, const double *mask,
+static void expect_values(const bench *b, const density_case *c, const dvbf_program *p, const double *mask,
                           int masks) {
   for (int r = 0; r < FRAMES; r++) {
     const dvbf_real *output = dvbf_at(&b->run, p->output) + r * N;
@@ -106,7 +106,7 @@ static void check(const density_case *c, bool part) {
   dvbf_model *m = make_model(c);
   bench b;
   bench_begin(&b, ROWS);
-  dv_program p = {.graph = b.graph, .steps = STEPS, .rows = ROWS, .shape = {DVBF_NONE, DVBF_NONE}};
+  dvbf_program p = {.graph = b.graph, .steps = STEPS, .rows = ROWS, .shape = {DVBF_NONE, DVBF_NONE}};
   dvbf_value hidden = input(&b, STEPS, (int)m->settings->hidden);
   p.x = constant(&b, STEPS, N, x);
   dvbf_value seen = constant(&b, STEPS, part ? N : 1, mask);

@@ -59,7 +59,7 @@ static void set_all(dvbf_settings *settings, const char *text) {
 typedef struct fixture {
   dvbf_sequences sequences;
   dvbf_model *model;
-  dv_program program;
+  dvbf_program program;
   dv_worker worker;
   dv_conditions conditions;
   dvbf_real *gradient;
@@ -134,7 +134,7 @@ static size_t entries(dvbf_value v) {
 /* Sum of ln sigma of every q(z_t) that a dkf uses. q does not depend on z, so sigma is what the noise moves z
  * by: z - z of the mean path = sigma eps. */
 static double sum_of_log_sigma(fixture *f) {
-  const dv_program *p = &f->program;
+  const dvbf_program *p = &f->program;
   size_t n = (size_t)f->model->n_z, rows = (size_t)p->rows;
   double *mean = calloc(entries(p->z), sizeof *mean), sum = 0;
   assert_non_null(mean);

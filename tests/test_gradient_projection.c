@@ -20,7 +20,7 @@ typedef struct result {
 /* Of the first ROWS sequences, with the noise of the first update. */
 static result run_model(dvbf_model *m, const dvbf_sequences *s, double log_jacobian) {
   enum { ROWS = 8 };
-  dv_program program;
+  dvbf_program program;
   dv_worker worker;
   dvbf_run *run = &worker.run;
   dvbf_error error;
@@ -131,7 +131,7 @@ static void check_dropped(const dv_projection *p, const dvbf_model *m, double fl
   bench b;
   bench_begin(&b, ROWS);
   dv_conditions_set(&b.conditions, DVBF_LOG_SIGMA_FLOOR, floor);
-  dv_program g = {.graph = b.graph, .steps = 2, .rows = ROWS};
+  dvbf_program g = {.graph = b.graph, .steps = 2, .rows = ROWS};
   dvbf_value hidden = input(&b, 2, (int)m->settings->hidden);
   g.x = constant(&b, 2, m->n_x, NULL);
   g.mask = constant(&b, 2, 1, mask);

@@ -24,7 +24,7 @@ static void keep_everything(dvbf_graph *g) {
 static outcome run_program(fixture *f, bool training, bool keep) {
   enum { ROWS = 5 };
   static const uint32_t index[ROWS] = {4, 0, 7, 2, 2};
-  dv_program p;
+  dvbf_program p;
   dv_worker worker;
   dvbf_run *run = &worker.run;
   dv_conditions conditions = {.seed = 3, .stream = DV_STREAM_NOISE, .scale = 0.1};

@@ -134,7 +134,7 @@ static void refused_recordings_say_why(void **state) {
 static void refused_programs_say_why(void **state) {
   (void)state;
   fixture f;
-  dv_program p = {0};
+  dvbf_program p = {0};
   dvbf_error error = {0};
   begin(&f, "");
   assert_int_not_equal(dv_program_record(&p, f.model, 1, 4, 1, true, &error), DVBF_OK);

@@ -93,7 +93,6 @@ dvbf_graph *dv_graph_new(dv_parameters *parameters, int rows, bool training);
 void dv_graph_free(dvbf_graph *g);
 /* Parameters recorded from now on have no gradient. */
 void dv_graph_fix_parameters(dvbf_graph *g);
-int dv_graph_rows(const dvbf_graph *g);
 /* Like dvbf_refuse, for lack of memory. */
 void dv_graph_refuse_memory(dvbf_graph *g);
 /* Number of the next stream of noise that an op asks for. */

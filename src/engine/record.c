@@ -87,10 +87,6 @@ void dv_graph_fix_parameters(dvbf_graph *g) {
   g->fixed = true;
 }
 
-int dv_graph_rows(const dvbf_graph *g) {
-  return g->rows;
-}
-
 int dv_graph_noise_number(dvbf_graph *g) {
   return g->noise_numbers++;
 }

@@ -38,7 +38,7 @@ typedef struct collection {
 
 static void collect(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
   (void)shard;
-  const dv_program *p = w->program;
+  const dvbf_program *p = w->program;
   const dvbf_run *run = &w->run;
   collection *c = user;
   dv_paths *out = c->paths;

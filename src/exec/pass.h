@@ -8,7 +8,7 @@
 typedef struct dv_pass {
   const dvbf_model *model;
   dv_pool *pool;
-  dv_program program;
+  dvbf_program program;
   int observe;
   dv_worker *workers; /* one for each of the pool */
 } dv_pass;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-dvbf_status dv_worker_init(dv_worker *w, const dvbf_model *model, const dv_program *program,
+dvbf_status dv_worker_init(dv_worker *w, const dvbf_model *model, const dvbf_program *program,
                            const dvbf_sequences *s, dvbf_error *error) {
   *w = (dv_worker){.model = model, .program = program};
   dvbf_status status = dv_run_init(&w->run, program->graph, error);
@@ -20,7 +20,7 @@ void dv_worker_clear(dv_worker *w) {
   *w = (dv_worker){0};
 }
 
-dvbf_status dv_workers_new(dv_worker **out, int count, const dvbf_model *model, const dv_program *program,
+dvbf_status dv_workers_new(dv_worker **out, int count, const dvbf_model *model, const dvbf_program *program,
                            const dvbf_sequences *s, dvbf_error *error) {
   dv_worker *workers = dv_calloc((size_t)count, sizeof *workers);
   dvbf_status status = workers ? DVBF_OK : dv_fail_memory(error, "preparing threads");
@@ -45,7 +45,7 @@ typedef struct row {
 } row;
 
 static void load_x(const dv_worker *w, row to, const float *from, bool gaps, int seen) {
-  const dv_program *p = w->program;
+  const dvbf_program *p = w->program;
   const dvbf_model *m = w->model;
   const dv_kernels *k = w->run.k;
   int n = m->n_x;
@@ -81,7 +81,7 @@ static void load_u(const dv_worker *w, dvbf_real *to, const float *from, int kno
 }
 
 void dv_worker_load(dv_worker *w, const dvbf_sequences *from, const uint32_t *index, int count, int observe) {
-  const dv_program *p = w->program;
+  const dvbf_program *p = w->program;
   const dvbf_model *m = w->model;
   const dvbf_run *run = &w->run;
   row first = {dvbf_at(run, p->x), dvbf_at(run, p->u), dvbf_at(run, p->mask), NULL};

@@ -63,7 +63,7 @@ void dv_backward_clear(dv_backward *b) {
 
 /* Row r of the result of a run with w = e_k, or 0 for k < 0, of all particles of step t. */
 static const dvbf_real *move(dv_backward *b, dv_particles *p, size_t t, int k) {
-  const dv_program *g = &b->program;
+  const dvbf_program *g = &b->program;
   size_t n_z = (size_t)p->model->n_z, n_w = (size_t)p->model->n_w;
   dvbf_real *w = dvbf_at(&b->worker.run, g->later.noise);
   dvbf_sequences view = dv_view(&p->sequence, t, 2);

@@ -7,7 +7,7 @@
 typedef struct dv_backward {
   bool dense;    /* p(z_{t+1} | z_t) is known: z_{t+1} = m(z_t) + C(z_t) w with a square C */
   bool timeless; /* z_{t+1} does not depend on z_t: each step is drawn for itself */
-  dv_program program;
+  dvbf_program program;
   dv_worker worker;
   size_t paths;
   uint32_t *at;           /* [paths] particle where a path stands */

@@ -21,9 +21,9 @@ void dv_draws_begin(dv_draws *draws, const dv_request *request, size_t sequence)
 
 /* Where one frame of one sample goes to and comes from. */
 typedef struct dv_draw {
-  size_t sequence, sample, t; /* t counts in the window */
-  const dvbf_real *z;         /* [n_z] */
-  const dv_program *program;  /* with an emission */
+  size_t sequence, sample, t;  /* t counts in the window */
+  const dvbf_real *z;          /* [n_z] */
+  const dvbf_program *program; /* with an emission */
   const dvbf_run *run;
   int step, row; /* of the emission in the program */
 } dv_draw;

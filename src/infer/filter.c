@@ -9,7 +9,7 @@
 
 /* A packed program, and a run with its arena behind it. */
 typedef struct machine {
-  dv_program program;
+  dvbf_program program;
   dvbf_run run;
 } machine;
 
@@ -38,7 +38,7 @@ static void *take(block *b, size_t size) {
   return here;
 }
 
-static void place_machine(block *b, machine *m, const dv_program *recorded) {
+static void place_machine(block *b, machine *m, const dvbf_program *recorded) {
   void *graph = take(b, dv_graph_packed_size(recorded->graph));
   void *arena = take(b, dv_graph_arena_size(recorded->graph) * sizeof(dvbf_real));
   if (!b->at) return;
@@ -52,8 +52,8 @@ static void fill(machine *m, dvbf_value value, const dvbf_real *from) {
   memcpy(dv_at(&m->run, value), from, (size_t)value.cols * sizeof *from);
 }
 
-static dvbf_filter *place(block *b, const dvbf_model *m, size_t samples, int frames, const dv_program *start,
-                          const dv_program *step, const dv_plane *plane) {
+static dvbf_filter *place(block *b, const dvbf_model *m, size_t samples, int frames,
+                          const dvbf_program *start, const dvbf_program *step, const dv_plane *plane) {
   dvbf_filter *f = take(b, sizeof *f);
   size_t n_z = (size_t)m->n_z, n = (size_t)frames;
   dvbf_filter parts = {.model = m, .frames = frames};
@@ -76,7 +76,7 @@ static dvbf_filter *place(block *b, const dvbf_model *m, size_t samples, int fra
 /* Records both programs and walks; `b` tells whether to count or to place. */
 static dvbf_status lay_out(dvbf_filter **out, block *b, const dvbf_model *model, size_t samples,
                            const dv_plane *plane, dvbf_error *error) {
-  dv_program start = {0}, step = {0};
+  dvbf_program start = {0}, step = {0};
   if (samples < 1 || samples > 65536)
     return dv_fail(error, DVBF_ARGUMENT, "samples = %zu: must be in [1, 65536]; 16 works well", samples);
   dvbf_status status = dv_model_needs_filter(model, "", error);

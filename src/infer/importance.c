@@ -42,7 +42,7 @@ void dv_importance_clear(dv_importance *m) {
 
 /* ln p(x, w) - ln q(w) of row r. */
 static double log_weight_of(const dv_importance *m, int r) {
-  const dv_program *p = &m->program;
+  const dvbf_program *p = &m->program;
   const dvbf_real *ln_p = dvbf_at(&m->worker.run, p->ln_p);
   double sum = dv_log_ratio_first(&m->worker, r);
   for (int t = 0; t < p->steps; t++) {

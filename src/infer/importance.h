@@ -7,7 +7,7 @@
 typedef struct dv_importance {
   const dvbf_model *model;
   size_t paths, most; /* paths, and steps of the longest sequence */
-  dv_program program;
+  dvbf_program program;
   dv_worker worker;
   dv_conditions conditions;
   uint32_t *index, *key; /* [rows] */

@@ -12,7 +12,7 @@ enum { MOST_ROWS = 64 }; /* seeds of one run */
 
 /* A program of which `result` is differentiated. */
 typedef struct part {
-  dv_program program;
+  dvbf_program program;
   dv_worker worker;
   dvbf_value result;
   dvbf_real *seed; /* as many reals as the result */
@@ -54,7 +54,7 @@ static dvbf_status init(dvbf_linear *l, dvbf_error *error) {
   l->h = dv_calloc(n_x, n_z * sizeof *l->h);
   if (!l->next || !l->a || (n_u && !l->b) || !l->x || !l->h)
     return dv_fail_memory(error, "preparing derivatives");
-  dv_program *move = &l->move.program, *emission = &l->emission.program;
+  dvbf_program *move = &l->move.program, *emission = &l->emission.program;
   dvbf_status status = dv_program_record_move(move, m, rows_for(m->n_z), DV_DERIVATIVES, error);
   if (!status) status = init_part(&l->move, l, dvbf_steps(move->z, 1, 1), error);
   if (!status) status = dv_program_record_emission(emission, m, rows_for(m->n_x), DV_DERIVATIVES, error);

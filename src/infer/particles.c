@@ -108,7 +108,7 @@ static void weigh(dv_particles *p, size_t t) {
 
 /* z_1 ~ q(w_1), weight p(w_1) p(x_1 | z_1) / q(w_1). */
 static void start(dv_particles *p) {
-  const dv_program *g = &p->start_program;
+  const dvbf_program *g = &p->start_program;
   dvbf_sequences view = dv_view(&p->sequence, 0, p->steps);
   p->conditions.update = 0;
   dv_worker_load(&p->start, &view, p->zeros, g->rows, g->steps);
@@ -144,7 +144,7 @@ static void choose_parents(dv_particles *p, size_t t) {
 
 /* z_t ~ q(w_{t-1} | z_{t-1}, x_t, u_{t-1}), weight p(w_{t-1}) p(x_t | z_t) / q(w_{t-1}). */
 static void advance(dv_particles *p, size_t t) {
-  const dv_program *g = &p->step_program;
+  const dvbf_program *g = &p->step_program;
   size_t n_z = (size_t)p->model->n_z;
   dvbf_sequences view = dv_view(&p->sequence, t - 1, 2);
   dvbf_real *z = dvbf_at(&p->step.run, g->z);

@@ -8,7 +8,7 @@
 typedef struct dv_particles {
   const dvbf_model *model;
   size_t count, most; /* particles, and steps of the longest sequence */
-  dv_program start_program, step_program;
+  dvbf_program start_program, step_program;
   dv_worker start, step;
   dv_conditions conditions;
   uint32_t *zeros, *key; /* [count] rows load the only sequence of a view, and have noise of their own */

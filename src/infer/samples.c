@@ -22,7 +22,7 @@ typedef struct sampler {
 typedef struct job {
   const dv_request *request;
   dvbf_estimates *out;
-  dv_program program;
+  dvbf_program program;
   size_t block; /* sequences in a block */
   int workers;
   sampler *list; /* [workers] */
@@ -58,7 +58,7 @@ static void run_turn(const job *j, sampler *w, size_t turn, size_t first, size_t
 
 static void collect_turn(const job *j, sampler *w, size_t turn, size_t first, size_t count) {
   const dv_request *q = j->request;
-  const dv_program *p = &j->program;
+  const dvbf_program *p = &j->program;
   for (int r = 0; r < p->rows; r++) {
     place at = place_of(j, turn, r);
     if (at.slot >= count || at.sample >= q->samples) continue;

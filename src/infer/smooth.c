@@ -20,7 +20,7 @@ typedef struct sampler {
   dv_backward backward;
   dv_importance importance; /* instead of both, where the model cannot filter */
   double *weight;           /* [particles] of it */
-  dv_program program;       /* the emission, for one step of all samples */
+  dvbf_program program;     /* the emission, for one step of all samples */
   dv_worker emission;
   dv_draws draws;
   uint32_t *index; /* [samples] */

@@ -60,7 +60,7 @@ double dv_log_ratio(const dv_worker *w, int t, int r) {
 }
 
 double dv_frame_jacobian(const dv_worker *w, double whole, int t, int r) {
-  const dv_program *p = w->program;
+  const dvbf_program *p = w->program;
   const dvbf_model *m = w->model;
   size_t n = (size_t)m->n_x, frame = (size_t)t * (size_t)p->rows + (size_t)r;
   if (!(dvbf_at(&w->run, p->mask)[frame] > 0)) return 0;

@@ -47,7 +47,7 @@ dvbf_status dv_density_check(const dvbf_model *m, const dvbf_sequences *s, dvbf_
 /* scale-picture is small, so that the first pictures are all but the mean frame. With larger weights the
  * first thing to learn is to undo them, and by then w has taken over the encoding of each frame: the bad
  * optimum. */
-void dv_record_output(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_activation activation) {
+void dv_record_output(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_activation activation) {
   const dv_train_settings *s = m->settings;
   p->output = dvbf_slab(p->graph, p->steps, m->n_x);
   dvbf_layer layer =
@@ -56,7 +56,7 @@ void dv_record_output(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvb
   dvbf_layer_whole(p->graph, &layer);
 }
 
-dvbf_value dv_record_log_sigma(dv_program *p, const dvbf_model *m, dvbf_value hidden) {
+dvbf_value dv_record_log_sigma(dvbf_program *p, const dvbf_model *m, dvbf_value hidden) {
   const dv_train_settings *s = m->settings;
   dvbf_first first = {.mean = log(s->sigma_start), .frozen = s->sigma == DV_SIGMA_FIXED};
   if (s->sigma != DV_SIGMA_STATE)

@@ -9,7 +9,7 @@
 /* One frame of a program that has run: where its parameters are, and what keys its random numbers. */
 typedef struct dv_density_frame {
   const dvbf_model *model;
-  const dv_program *program;
+  const dvbf_program *program;
   const dvbf_run *run;
   int step, row;     /* of the program */
   const float *mean; /* [n_x] of x, in units of the data */
@@ -20,7 +20,7 @@ typedef struct dv_density_frame {
 typedef struct dv_density {
   /* Records the parameters, p->output and p->shape, from the hidden units [T][rows][hidden] of the emission,
    * and p->ln_p. mask [T][rows][1 or n_x] says what is seen. */
-  void (*record)(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask);
+  void (*record)(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask);
   /* The mean of one value of x, as the model sees it, from its output, NULL where that is the mean; and the
    * output that gives this mean, with which the bias of the emission starts. */
   double (*mean)(double output);
@@ -62,9 +62,9 @@ dvbf_status dv_density_check(const dvbf_model *model, const dvbf_sequences *s, d
 /* ---- For those who write densities ---- */
 
 /* p->output [T][rows][n_x] = activation(hidden W + b). */
-void dv_record_output(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_activation activation);
+void dv_record_output(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_activation activation);
 /* ln sigma as [1][1], [1][n_x] or [T][rows][n_x]; how it is learned is the setting `sigma`. */
-dvbf_value dv_record_log_sigma(dv_program *p, const dvbf_model *m, dvbf_value hidden);
+dvbf_value dv_record_log_sigma(dvbf_program *p, const dvbf_model *m, dvbf_value hidden);
 
 enum { DV_DENSITY_CHUNK = 64 }; /* columns that are dealt with at once */
 /* sigma [n] of the columns from `first` on, in units of the data, from `log_sigma`, one of the parameters. */

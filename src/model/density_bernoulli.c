@@ -3,7 +3,7 @@
 
 #include "base/random.h"
 
-static void record(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
+static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
   dv_record_output(p, m, hidden, DVBF_LINEAR);
   dv_record_bernoulli(p->graph, p->ln_p, p->x, p->output, mask);
 }

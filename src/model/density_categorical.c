@@ -95,7 +95,7 @@ static double slope(double x, double l) {
 
 enum { MOST_GROUPS = DV_TEXT / 2 + 2 };
 
-static void record(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
+static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
   group groups[MOST_GROUPS] = {{0}}, g = groups_of(m);
   size_t count = 0;
   if (!fits(m))

@@ -10,7 +10,7 @@ static bool scales(const dv_train_settings *s) {
   return !squashed(s);
 }
 
-static void record(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
+static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
   dv_record_output(p, m, hidden, squashed(m->settings) ? DVBF_SIGMOID : DVBF_LINEAR);
   p->shape[0] = dv_record_log_sigma(p, m, hidden);
   dv_record_gaussian(p->graph, p->ln_p, p->x, p->output, p->shape[0], mask);

@@ -24,7 +24,7 @@ static double slope(double x, double l) {
   return x - rate_of(l);
 }
 
-static void record(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
+static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
   dv_record_output(p, m, hidden, DVBF_LINEAR);
   dv_record_values(p->graph, p->ln_p, p->x, p->output, mask, (dv_value_density){ln_p, slope});
 }

@@ -111,7 +111,7 @@ static void student_backward(const dvbf_op *op, dvbf_run *run) {
 
 static const dvbf_op_class student_class = {"student t", student_forward, student_backward};
 
-static void record(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
+static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
   double freedom = m->settings->freedom;
   bool fixed = freedom > 0;
   if (fixed && freedom < 2.001)

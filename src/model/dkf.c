@@ -12,7 +12,7 @@
 #include <math.h>
 
 /* (mu_q, ln sigma_q) of every frame that may be seen, [observe][rows][2 n_z]. */
-static dvbf_value recognition(dv_program *p, const dvbf_model *m) {
+static dvbf_value recognition(dvbf_program *p, const dvbf_model *m) {
   dv_birnn net = dv_birnn_on(p, m, "recognition", p->observe, true);
   net.layers = (int)m->settings->layers;
   dv_birnn_states states = dv_record_birnn(p->graph, &net);
@@ -22,7 +22,7 @@ static dvbf_value recognition(dv_program *p, const dvbf_model *m) {
 }
 
 /* z_1 ~ q(z_1), with its KL to N(0, I). */
-static void first_state(dv_program *p, const dvbf_model *m, dvbf_value head) {
+static void first_state(dvbf_program *p, const dvbf_model *m, dvbf_value head) {
   p->first = (dvbf_drawn){.value = dvbf_steps(p->z, 0, 1),
                           .head = head.steps ? dvbf_steps(head, 0, 1) : DVBF_NONE,
                           .noise = dvbf_slab_constant(p->graph, 1, m->n_z),
@@ -60,7 +60,7 @@ static void add_residual(dvbf_graph *g, dvbf_layer *output, dvbf_value z) {
   dv_free(identity);
 }
 
-static transition make_transition(dv_program *p, const dvbf_model *m) {
+static transition make_transition(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   int steps = p->steps - 1;
@@ -79,11 +79,11 @@ static transition make_transition(dv_program *p, const dvbf_model *m) {
 /* Training without filter dropout takes every z_t that counts from q, which does not depend on z: all of them
  * are drawn at once, and the transition is one product over all steps. (Past the end of a short sequence z
  * would come from p, but nothing there counts.) */
-static bool all_from_q(const dv_program *p, const dv_train_settings *s) {
+static bool all_from_q(const dvbf_program *p, const dv_train_settings *s) {
   return dv_graph_training(p->graph) && !p->gaps && s->filter_dropout <= 0 && s->filter_dropout_end <= 0;
 }
 
-static void later_states(dv_program *p, const dvbf_model *m, dvbf_value head) {
+static void later_states(dvbf_program *p, const dvbf_model *m, dvbf_value head) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   int steps = p->steps - 1, seen = p->observe > 1 ? p->observe - 1 : 0;
@@ -122,14 +122,14 @@ static void later_states(dv_program *p, const dvbf_model *m, dvbf_value head) {
   dvbf_state_kl(g, &state);
 }
 
-static void record(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+static void record(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
   dvbf_value head = p->observe ? recognition(p, m) : DVBF_NONE;
   first_state(p, m, head);
   later_states(p, m, head);
 }
 
-static void move(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
   dvbf_graph *g = p->graph;
   int steps = p->steps - 1;

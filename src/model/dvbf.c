@@ -18,7 +18,7 @@ static double first_normal(size_t k, void *random) {
 
 /* v ~ q(v) = N(mean, sigma^2) per entry, or v = mean; none where the transition has no universal parameters.
  */
-static dvbf_value universal(dv_program *p, const dvbf_model *m) {
+static dvbf_value universal(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   size_t n = m->transition->universal
@@ -53,7 +53,7 @@ static dvbf_value universal(dv_program *p, const dvbf_model *m) {
 }
 
 /* The layer reads x through a plane: first the coordinates in it, then what they give. */
-static void read_plane(dv_program *p, dvbf_layer *l) {
+static void read_plane(dvbf_program *p, dvbf_layer *l) {
   dvbf_graph *g = p->graph;
   dvbf_value x = l->in[0].x, inside = dvbf_slab_shared(g, x.steps, p->rank);
   p->plane_in = dvbf_slab_shared_constant(g, 1, x.cols * p->rank);
@@ -69,7 +69,7 @@ static void read_plane(dv_program *p, dvbf_layer *l) {
 }
 
 /* Recognition and transition: z[1 .. T-1] and their kl. */
-static void dynamics(dv_program *p, const dvbf_model *m) {
+static void dynamics(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   int steps = p->steps - 1, n = (int)s->hidden;
@@ -119,23 +119,23 @@ static void dynamics(dv_program *p, const dvbf_model *m) {
   }
 }
 
-static void whole(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
   dv_record_initial(p, m);
   dynamics(p, m);
 }
 
-static void start(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
   dv_record_initial(p, m);
 }
 
-static void step(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
   dynamics(p, m);
 }
 
-static void move(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
   dvbf_transition_values values = {.steps = p->steps - 1,
                                    .n_z = m->n_z,

@@ -81,7 +81,7 @@ dvbf_status dv_meta_read_settings(const dv_tensor_file *f, dvbf_settings *settin
 
 /* Recording the smallest program makes the parameters, whose values then come from the file. */
 static dvbf_status make_parameters(dvbf_model *m, dvbf_error *error) {
-  dv_program program = {0};
+  dvbf_program program = {0};
   int frames = dv_model_start_frames(m), least = dv_model_least_steps(m),
       steps = frames > least ? frames : least;
   dvbf_status status = dv_program_record(&program, m, steps, 1, steps, 0, error);

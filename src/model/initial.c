@@ -4,7 +4,7 @@
 #include <math.h>
 
 /* head = (mu_1, ln sigma_1), affine in f(x_1 W_1 + .. + x_K W_K + b). */
-static void mlp(dv_program *p, const dvbf_model *m, int frames, dvbf_value head) {
+static void mlp(dvbf_program *p, const dvbf_model *m, int frames, dvbf_value head) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   dvbf_value hidden = dvbf_slab(g, 1, (int)s->hidden);
@@ -36,7 +36,7 @@ static void mlp(dv_program *p, const dvbf_model *m, int frames, dvbf_value head)
 
 /* head = (mu_1, ln sigma_1) from the forward state of the last frame and the backward state of the first:
  * both have seen all. */
-static void birnn(dv_program *p, const dvbf_model *m, int frames, dvbf_value head) {
+static void birnn(dvbf_program *p, const dvbf_model *m, int frames, dvbf_value head) {
   dv_birnn net = dv_birnn_on(p, m, "initial", frames, m->settings->initial_control);
   dv_birnn_states all = dv_record_birnn(p->graph, &net);
   dv_birnn_states last = {dvbf_steps(all.forward, frames - 1, 1), dvbf_steps(all.backward, 0, 1),
@@ -45,7 +45,7 @@ static void birnn(dv_program *p, const dvbf_model *m, int frames, dvbf_value hea
   dv_record_birnn_output(p->graph, &net, &last, head);
 }
 
-static int frames_seen(dv_program *p, const dvbf_model *m) {
+static int frames_seen(dvbf_program *p, const dvbf_model *m) {
   int observe = p->observe;
   int64_t asked = m->settings->initial_frames;
   bool fixed = m->settings->initial == DV_INITIAL_MLP && asked > 0;
@@ -58,7 +58,7 @@ static int frames_seen(dv_program *p, const dvbf_model *m) {
   return asked > 0 && asked < observe ? (int)asked : observe;
 }
 
-static dvbf_value recognise(dv_program *p, const dvbf_model *m, int frames) {
+static dvbf_value recognise(dvbf_program *p, const dvbf_model *m, int frames) {
   dvbf_value head = dvbf_slab(p->graph, 1, 2 * m->n_z);
   if (m->settings->initial == DV_INITIAL_MLP)
     mlp(p, m, frames, head);
@@ -67,7 +67,7 @@ static dvbf_value recognise(dv_program *p, const dvbf_model *m, int frames) {
   return head;
 }
 
-void dv_record_initial(dv_program *p, const dvbf_model *m) {
+void dv_record_initial(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   int n = (int)s->hidden;

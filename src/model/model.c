@@ -163,7 +163,7 @@ static dvbf_status learn_scaling(dvbf_model *m, const dvbf_sequences *train, dvb
 }
 
 dvbf_status dv_model_first_values(dvbf_model *m, size_t steps, uint64_t seed, dvbf_error *error) {
-  dv_program first = {0};
+  dvbf_program first = {0};
   m->parameters.seed = seed;
   dvbf_status status = dv_program_record(&first, m, (int)steps, 1, (int)steps, 0, error);
   dv_program_clear(&first);

@@ -48,33 +48,31 @@ dvbf_status dv_model_load(dvbf_model **out, const dv_own *own, const char *path,
 /* Records the model once, for sequences of so many steps, which makes its parameters with first values. */
 dvbf_status dv_model_first_values(dvbf_model *model, size_t steps, uint64_t seed, dvbf_error *error);
 
-typedef dvbf_program dv_program;
-
 /* Gradients of parameters are wanted; frames may be seen in part; v is given and emission and densities are
  * wanted; all rows of a step see the same x; derivatives by z and u are wanted, and none by parameters. */
 enum { DV_BACKWARD = 1, DV_GAPS = 2, DV_PARTICLES = 4, DV_ONE_X = 8, DV_DERIVATIVES = 16 };
 
 /* `observe` is the number of frames that may be seen (T in training): the initial network sees no more. 0
  * makes z_1 from the prior. `flags` are those above. */
-dvbf_status dv_program_record(dv_program *program, const dvbf_model *model, int steps, int rows, int observe,
-                              int flags, dvbf_error *error);
+dvbf_status dv_program_record(dvbf_program *program, const dvbf_model *model, int steps, int rows,
+                              int observe, int flags, dvbf_error *error);
 /* One step of the recurrence for `rows` samples of one sequence: z[0] is given, z[1] is the result, with v at
  * its mean. With DV_PARTICLES v is given, and output and ln_p [1][rows][...] belong to z[1]. */
-dvbf_status dv_program_record_step(dv_program *program, const dvbf_model *model, int rows, int rank,
+dvbf_status dv_program_record_step(dvbf_program *program, const dvbf_model *model, int rows, int rank,
                                    int flags, dvbf_error *error);
 /* The initial network alone, on `frames` frames: z[0] is the result, and with DV_PARTICLES has output and
  * ln_p.
  */
-dvbf_status dv_program_record_start(dv_program *program, const dvbf_model *model, int rows, int frames,
+dvbf_status dv_program_record_start(dvbf_program *program, const dvbf_model *model, int rows, int frames,
                                     int flags, dvbf_error *error);
 /* The transition alone: z[0], u[0], later.noise and v are given, z[1] is the result. With DV_DERIVATIVES v is
  * at its mean, and gradients can be seeded at z and read at z and u. */
-dvbf_status dv_program_record_move(dv_program *program, const dvbf_model *model, int rows, int flags,
+dvbf_status dv_program_record_move(dvbf_program *program, const dvbf_model *model, int rows, int flags,
                                    dvbf_error *error);
 /* The emission alone: output of z[0], which is given. */
-dvbf_status dv_program_record_emission(dv_program *program, const dvbf_model *model, int rows, int flags,
+dvbf_status dv_program_record_emission(dvbf_program *program, const dvbf_model *model, int rows, int flags,
                                        dvbf_error *error);
-void dv_program_clear(dv_program *program);
+void dv_program_clear(dvbf_program *program);
 
 /* The flag for sequences that may have gaps. */
 static inline int dv_gaps_of(const dvbf_sequences *s) {
@@ -154,9 +152,9 @@ typedef struct dv_birnn_states {
   dvbf_value forward_variance, backward_variance; /* of the dropped states, or none */
 } dv_birnn_states;
 /* What a network on x is told about its gaps; none where it is told nothing. */
-dvbf_value dv_mask_input(const dv_program *p, const dvbf_model *m);
+dvbf_value dv_mask_input(const dvbf_program *p, const dvbf_model *m);
 /* That of the settings, with one layer, on the first `frames` frames and, if wanted, their controls. */
-dv_birnn dv_birnn_on(const dv_program *p, const dvbf_model *m, const char *name, int frames, bool control);
+dv_birnn dv_birnn_on(const dvbf_program *p, const dvbf_model *m, const char *name, int frames, bool control);
 dv_birnn_states dv_record_birnn(dvbf_graph *g, const dv_birnn *net);
 /* head [steps][rows][2n] = (mu, ln sigma) from the states, which may be a view of some steps. Parameters are
  * NAME.output.forward, .backward and .bias or, where sigma^2 is propagated, .h and .bias of (h_t + g_t) W +
@@ -169,7 +167,7 @@ void dv_record_birnn_output(dvbf_graph *g, const dv_birnn *net, const dv_birnn_s
 #undef MODEL
 
 /* DVBF's initial network and initial transition: z[0] and its kl. */
-void dv_record_initial(dv_program *p, const dvbf_model *m);
+void dv_record_initial(dvbf_program *p, const dvbf_model *m);
 
 /* The shipped transition of that setting. */
 const dvbf_transition *dv_transition_of(const dv_train_settings *s);

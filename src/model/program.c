@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static void record_inputs(dv_program *p, const dvbf_model *m) {
+static void record_inputs(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   p->x = p->one_x ? dvbf_slab_shared_constant(g, p->steps, m->n_x) : dvbf_slab_constant(g, p->steps, m->n_x);
   p->u = m->n_u ? dvbf_slab_constant(g, p->steps, m->n_u) : DVBF_NONE;
@@ -30,7 +30,7 @@ static void keep_all(dvbf_graph *g, const dvbf_value *values, int count) {
 }
 
 /* What the densities of w and x are made from. */
-static void keep_densities(const dv_program *p) {
+static void keep_densities(const dvbf_program *p) {
   const dvbf_drawn *drawn[] = {&p->first, &p->later};
   for (int i = 0; i < 2; i++) {
     const dvbf_drawn *d = drawn[i];
@@ -40,7 +40,7 @@ static void keep_densities(const dv_program *p) {
 }
 
 /* p(x_t | z_t): hidden layers, on which the density puts its parameters. */
-static void record_emission(dv_program *p, const dvbf_model *m) {
+static void record_emission(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   p->ln_p = dvbf_slab(g, p->steps, 1);
@@ -50,7 +50,7 @@ static void record_emission(dv_program *p, const dvbf_model *m) {
   m->density->record(p, m, dv_stack_top(&inner), p->gaps ? p->seen : p->mask);
 }
 
-static void record_bound(dv_program *p, const dvbf_model *m) {
+static void record_bound(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   int reconstruction = dvbf_term(g, DVBF_RECONSTRUCTION, -1), kl = dvbf_term(g, DVBF_KL_W, 1);
   record_inputs(p, m);
@@ -66,19 +66,19 @@ static void record_bound(dv_program *p, const dvbf_model *m) {
   if (!dv_graph_training(g)) keep_densities(p);
 }
 
-dvbf_value dv_mask_input(const dv_program *p, const dvbf_model *m) {
+dvbf_value dv_mask_input(const dvbf_program *p, const dvbf_model *m) {
   int64_t kind = m->settings->mask_input;
   return kind == DV_MASK_STEP ? p->mask : kind == DV_MASK_DIMENSION ? p->seen : DVBF_NONE;
 }
 
 /* A program in which nothing has a value yet. Recording adds parameters only to a model that is not complete,
  * so everyone else may hand over one that they only read. */
-static dvbf_status begin(dv_program *p, const dvbf_model *m, int steps, int rows, int flags,
+static dvbf_status begin(dvbf_program *p, const dvbf_model *m, int steps, int rows, int flags,
                          dvbf_error *error) {
   const dvbf_value none = DVBF_NONE;
   const dvbf_drawn nothing = {none, none, none, none, none};
-  *p =
-      (dv_program){.steps = steps, .rows = rows, .gaps = flags & DV_GAPS, .first = nothing, .later = nothing};
+  *p = (dvbf_program){
+      .steps = steps, .rows = rows, .gaps = flags & DV_GAPS, .first = nothing, .later = nothing};
   dvbf_value *all[] = {&p->x,         &p->u,      &p->mask,     &p->seen,     &p->weight,
                        &p->z,         &p->kl,     &p->v,        &p->noise_v,  &p->plane_in,
                        &p->plane_out, &p->output, &p->shape[0], &p->shape[1], &p->ln_p};
@@ -88,15 +88,15 @@ static dvbf_status begin(dv_program *p, const dvbf_model *m, int steps, int rows
   return p->graph ? DVBF_OK : dv_fail_memory(error, "recording the model");
 }
 
-static dvbf_status end(dv_program *p, dvbf_error *error) {
+static dvbf_status end(dvbf_program *p, dvbf_error *error) {
   dvbf_status status = dv_graph_plan(p->graph, error);
   if (status) dv_program_clear(p);
   return status;
 }
 
-dvbf_status dv_program_record(dv_program *p, const dvbf_model *m, int steps, int rows, int observe, int flags,
-                              dvbf_error *error) {
-  *p = (dv_program){0};
+dvbf_status dv_program_record(dvbf_program *p, const dvbf_model *m, int steps, int rows, int observe,
+                              int flags, dvbf_error *error) {
+  *p = (dvbf_program){0};
   if (steps < dv_model_least_steps(m))
     return dv_fail(error, DVBF_FORMAT,
                    "sequences of %d step tell a %s nothing of time: at least 2 are needed; model = %s takes "
@@ -110,8 +110,8 @@ dvbf_status dv_program_record(dv_program *p, const dvbf_model *m, int steps, int
 }
 
 /* The emission of step t alone. */
-static void record_emission_at(dv_program *p, const dvbf_model *m, int t) {
-  dv_program one = *p;
+static void record_emission_at(dvbf_program *p, const dvbf_model *m, int t) {
+  dvbf_program one = *p;
   one.steps = 1;
   one.z = dvbf_steps(p->z, t, 1);
   one.x = dvbf_steps(p->x, t, 1);
@@ -124,14 +124,14 @@ static void record_emission_at(dv_program *p, const dvbf_model *m, int t) {
 }
 
 /* What derivatives are taken of and by. */
-static void keep_gradients(const dv_program *p) {
+static void keep_gradients(const dvbf_program *p) {
   dvbf_keep_gradient(p->graph, p->z);
   dvbf_keep_gradient(p->graph, p->u);
   dvbf_keep_gradient(p->graph, p->output);
 }
 
 /* Ends the recording of a part, of which `t` is the step that has an emission; negative: none has. */
-static dvbf_status end_part(dv_program *p, const dvbf_model *m, int t, dvbf_error *error) {
+static dvbf_status end_part(dvbf_program *p, const dvbf_model *m, int t, dvbf_error *error) {
   if (t >= 0) record_emission_at(p, m, t);
   keep_all(p->graph, (dvbf_value[]){p->x, p->u, p->mask, p->seen, p->weight, p->z, p->v, p->output, p->ln_p},
            9);
@@ -139,7 +139,7 @@ static dvbf_status end_part(dv_program *p, const dvbf_model *m, int t, dvbf_erro
   return end(p, error);
 }
 
-dvbf_status dv_program_record_step(dv_program *p, const dvbf_model *m, int rows, int rank, int flags,
+dvbf_status dv_program_record_step(dvbf_program *p, const dvbf_model *m, int rows, int rank, int flags,
                                    dvbf_error *error) {
   dvbf_status status = begin(p, m, 2, rows, flags, error);
   if (status) return status;
@@ -153,7 +153,7 @@ dvbf_status dv_program_record_step(dv_program *p, const dvbf_model *m, int rows,
   return end_part(p, m, flags & DV_PARTICLES ? 1 : -1, error);
 }
 
-dvbf_status dv_program_record_start(dv_program *p, const dvbf_model *m, int rows, int frames, int flags,
+dvbf_status dv_program_record_start(dvbf_program *p, const dvbf_model *m, int rows, int frames, int flags,
                                     dvbf_error *error) {
   dvbf_status status = begin(p, m, frames, rows, flags, error);
   if (status) return status;
@@ -163,7 +163,7 @@ dvbf_status dv_program_record_start(dv_program *p, const dvbf_model *m, int rows
   return end_part(p, m, flags & DV_PARTICLES ? 0 : -1, error);
 }
 
-dvbf_status dv_program_record_move(dv_program *p, const dvbf_model *m, int rows, int flags,
+dvbf_status dv_program_record_move(dvbf_program *p, const dvbf_model *m, int rows, int flags,
                                    dvbf_error *error) {
   dvbf_status status = begin(p, m, 2, rows, flags, error);
   if (status) return status;
@@ -177,7 +177,7 @@ dvbf_status dv_program_record_move(dv_program *p, const dvbf_model *m, int rows,
   return end_part(p, m, -1, error);
 }
 
-dvbf_status dv_program_record_emission(dv_program *p, const dvbf_model *m, int rows, int flags,
+dvbf_status dv_program_record_emission(dvbf_program *p, const dvbf_model *m, int rows, int flags,
                                        dvbf_error *error) {
   dvbf_status status = begin(p, m, 1, rows, flags, error);
   if (status) return status;
@@ -188,7 +188,7 @@ dvbf_status dv_program_record_emission(dv_program *p, const dvbf_model *m, int r
   return end_part(p, m, -1, error);
 }
 
-void dv_program_clear(dv_program *p) {
+void dv_program_clear(dvbf_program *p) {
   dv_graph_free(p->graph);
-  *p = (dv_program){0};
+  *p = (dvbf_program){0};
 }

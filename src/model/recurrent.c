@@ -14,7 +14,7 @@
 #include <math.h>
 #include <stdio.h>
 
-dv_birnn dv_birnn_on(const dv_program *p, const dvbf_model *m, const char *name, int frames, bool control) {
+dv_birnn dv_birnn_on(const dvbf_program *p, const dvbf_model *m, const char *name, int frames, bool control) {
   const dv_train_settings *s = m->settings;
   bool fast = s->initial == DV_INITIAL_FAST_DROPOUT;
   return (dv_birnn){.name = name,

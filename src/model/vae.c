@@ -11,7 +11,7 @@
 #include <math.h>
 
 /* z and kl of `steps` steps from `first` on, of which `seen` may be seen. */
-static dvbf_drawn encode(dv_program *p, const dvbf_model *m, int first, int steps, int seen) {
+static dvbf_drawn encode(dvbf_program *p, const dvbf_model *m, int first, int steps, int seen) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   dvbf_value told = dv_mask_input(p, m), none = DVBF_NONE;
@@ -44,7 +44,7 @@ static dvbf_drawn encode(dv_program *p, const dvbf_model *m, int first, int step
   return d;
 }
 
-static void whole(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
   int later = p->steps - 1;
   dvbf_drawn all = encode(p, m, 0, p->steps, p->observe);
@@ -57,12 +57,12 @@ static void whole(const dvbf_model_class *self, dv_program *p, const dvbf_model 
   }
 }
 
-static void start(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
   p->first = encode(p, m, 0, 1, 1);
 }
 
-static void step(const dvbf_model_class *self, dv_program *p, const dvbf_model *m) {
+static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
   p->later = encode(p, m, 1, 1, 1);
 }

@@ -80,7 +80,7 @@ static void dropped_backward(const dvbf_op *op, dvbf_run *run) {
 static const dvbf_op_class dropped_class = {"dropped dimensions", dropped_forward, dropped_backward};
 
 /* The density of a model of components is the first thing in its projection. */
-static void record(dv_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
+static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
   const dv_projection *projection = (const dv_projection *)m->density;
   const dv_components *c = &projection->components;
   projection->whole->density->record(p, m, hidden, mask);

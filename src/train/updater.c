@@ -19,7 +19,7 @@ struct dv_updater {
   dvbf_model *model;
   dv_pool *pool;
   const dvbf_sequences *train;
-  dv_program program;
+  dvbf_program program;
   int batch, rows, shards;
   double frames;                  /* valid steps of a sequence, on average */
   dv_worker *workers;             /* one for each of the pool */

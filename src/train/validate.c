@@ -78,7 +78,7 @@ static double frame_error(const dv_validator *v, const dvbf_model *m, const dvbf
 static void collect_errors(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
   dv_validator *v = user;
   const dvbf_model *m = w->model;
-  const dv_program *p = w->program;
+  const dvbf_program *p = w->program;
   const dvbf_real *output = dvbf_at(&w->run, p->output);
   double sum = 0, variance = 0;
   for (int r = 0; r < count; r++) {
