@@ -60,6 +60,66 @@ static void saved_models_infer_the_same(void **state) {
   }
 }
 
+/* A further model of the same data. */
+static dvbf_model *another(const char *settings) {
+  fixture f;
+  begin(&f, settings);
+  dvbf_model *m = f.model;
+  f.model = NULL;
+  end(&f);
+  return m;
+}
+
+static void give_parts(dvbf_model *m) {
+  assert_int_equal(dv_model_add_member(m, another("latent=2 hidden=4"), NULL), DVBF_OK);
+  assert_int_equal(dv_model_set_linear(m, another("transition=linear affine=on"), NULL), DVBF_OK);
+  assert_int_equal(dv_model_add_member(m, another("model=dkf"), NULL), DVBF_OK);
+}
+
+/* Members of any class and size, and the best linear model, are in the one file. */
+static void parts_are_saved_too(void **state) {
+  (void)state;
+  fixture f;
+  dvbf_model *loaded = NULL;
+  dvbf_error error;
+  begin(&f, "");
+  give_parts(f.model);
+  if (dvbf_model_save(f.model, path, &error)) fail_msg("%s", error.message);
+  if (dvbf_model_load(&loaded, path, &error)) fail_msg("%s", error.message);
+  assert_int_equal(dv_model_members(loaded), 3);
+  assert_non_null(loaded->linear);
+  const dvbf_model *saved[] = {f.model, f.model->others[0], f.model->others[1], f.model->linear};
+  const dvbf_model *found[] = {loaded, loaded->others[0], loaded->others[1], loaded->linear};
+  for (int i = 0; i < 4; i++) {
+    dv_paths *paths = infer(saved[i], &f.sequences, 1, 5);
+    expect_same_paths(paths, infer(found[i], &f.sequences, 1, 5));
+    dv_paths_free(paths);
+  }
+  assert_int_equal(dvbf_model_save(loaded, other, &error), DVBF_OK);
+  assert_true(same_bytes(path, other));
+  dvbf_model_free(loaded);
+  end(&f);
+}
+
+/* What has parts, or is of other data, is no part. */
+static void parts_that_are_refused(void **state) {
+  (void)state;
+  fixture f;
+  dvbf_error error;
+  begin(&f, "");
+  dvbf_model *committee = another(""), *narrow = NULL;
+  give_parts(committee);
+  assert_int_equal(dv_model_add_member(f.model, committee, &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "3 parts"));
+  assert_int_equal(dv_model_empty(&narrow, dvbf_model_settings(f.model), NULL, N_X - 1, N_U, NULL), DVBF_OK);
+  assert_int_equal(dv_model_set_linear(f.model, narrow, &error), DVBF_ARGUMENT);
+  for (int i = 1; i < DV_MOST_MEMBERS; i++)
+    assert_int_equal(dv_model_add_member(f.model, another("latent=1 hidden=1"), NULL), DVBF_OK);
+  assert_int_equal(dv_model_add_member(f.model, another("latent=1"), &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "at most 64"));
+  end(&f);
+}
+
 static void not_finite_is_not_saved(void **state) {
   (void)state;
   fixture f;
@@ -245,6 +305,44 @@ static void edited_headers(void **state) {
   free(file.at);
 }
 
+static void edited_parts(void **state) {
+  (void)state;
+  static const struct {
+    const char *from, *to;
+  } cases[] = {
+      {"\"members\":\"3\"", "\"members\":\"2\""}, /* its tensors belong to nobody */
+      {"\"members\":\"3\"", "\"members\":\"4\""},
+      {"\"members\":\"3\"", "\"members\":\"0\""},
+      {"\"members\":\"3\"", "\"members\":\"2.5\""},
+      {"\"members\":\"3\"", "\"members\":\"65\""},
+      {"\"members\":\"3\"", "\"members\":\"1e300\""},
+      {"\"linear\":\"1\"", "\"linear\":\"2\""},
+      {"\"linear\":\"1\"", "\"nonlinear\":\"1\""},
+      {"\"member-2/n_x\":\"6\"", "\"member-2/n_x\":\"5\""},
+      {"\"linear/n_u\":\"2\"", "\"linear/n_u\":\"0\""},
+      {"\"member-3/updates\"", "\"member-4/updates\""},
+      {"\"member-2/setting.latent\":\"2\"", "\"member-2/setting.latent\":\"3\""},
+      {"\"member-2/setting.latent\"", "\"member-2/setting.unheard-of\""},
+      {"\"member-2/setting.hidden\":\"4\"", "\"member-2/setting.hidden\":\"8192\""},
+      {"\"member-2/scaling.x.scale\":", "\"member-2/scaling.x.other\":"},
+      {"\"member-2/scaling.x.scale\":", "\"scaling.x.scale\":"},
+  };
+  fixture f;
+  begin(&f, "");
+  give_parts(f.model);
+  assert_int_equal(dvbf_model_save(f.model, path, NULL), DVBF_OK);
+  end(&f);
+  bytes file = read_file(path);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    write_edited(file, cases[i].from, cases[i].to);
+    if (!refused()) fail_msg("%s in place of %s was accepted", cases[i].to, cases[i].from);
+  }
+  /* Parts of parts are not looked for. */
+  write_edited(file, "\"members\":\"3\"", "\"members\":\"3\",\"member-2/members\":\"3\"");
+  assert_false(refused());
+  free(file.at);
+}
+
 static void not_finite_is_not_loaded(void **state) {
   (void)state;
   static const unsigned char quiet[] = {0, 0, 0xc0, 0x7f}, infinite[] = {0, 0, 0x80, 0xff};
@@ -276,11 +374,14 @@ static void what_is_no_file(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(saved_models_infer_the_same),
+      cmocka_unit_test(parts_are_saved_too),
+      cmocka_unit_test(parts_that_are_refused),
       cmocka_unit_test(not_finite_is_not_saved),
       cmocka_unit_test(truncated_files),
       cmocka_unit_test(flipped_bits),
       cmocka_unit_test(wrong_header_length),
       cmocka_unit_test(edited_headers),
+      cmocka_unit_test(edited_parts),
       cmocka_unit_test(not_finite_is_not_loaded),
       cmocka_unit_test(what_is_no_file),
   };

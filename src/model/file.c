@@ -11,7 +11,30 @@
 
 static const char FORMAT[] = "dvbf 1";
 
-static int list_tensors(const dvbf_model *m, dv_tensor *out) {
+/* ---- Parts: the model itself, the best linear one, further members ---- */
+
+/* What stands in front of the names and keys of part k of a committee of so many: nothing for the model
+ * itself, which is part 0; the best linear model comes after the members. */
+static void prefix_of(char out[24], int k, int members) {
+  *out = 0;
+  if (k && k < members) snprintf(out, 24, "member-%d/", k + 1);
+  if (k >= members) snprintf(out, 24, "linear/");
+}
+
+static int count_parts(const dvbf_model *m) {
+  return dv_model_members(m) + (m->linear != NULL);
+}
+
+static const dvbf_model *part_of(const dvbf_model *m, int k) {
+  return k > m->n_others ? m->linear : dv_model_member(m, k);
+}
+
+/* At most so many for a part. */
+static size_t most_tensors(const dvbf_model *m) {
+  return m->parameters.count + 4;
+}
+
+static int list_part(const dvbf_model *m, const char *prefix, dv_tensor *out) {
   int n = 0;
   for (size_t i = 0; i < m->parameters.count; i++) {
     const dv_parameter *p = &m->parameters.list[i];
@@ -19,10 +42,30 @@ static int list_tensors(const dvbf_model *m, dv_tensor *out) {
   }
   out[n++] = dv_tensor_single("scaling.x.shift", (size_t)m->n_x, m->x.shift);
   out[n++] = dv_tensor_single("scaling.x.scale", (size_t)m->n_x, m->x.scale);
-  if (!m->n_u) return n;
-  out[n++] = dv_tensor_single("scaling.u.shift", (size_t)m->n_u, m->u.shift);
-  out[n++] = dv_tensor_single("scaling.u.scale", (size_t)m->n_u, m->u.scale);
+  if (m->n_u) {
+    out[n++] = dv_tensor_single("scaling.u.shift", (size_t)m->n_u, m->u.shift);
+    out[n++] = dv_tensor_single("scaling.u.scale", (size_t)m->n_u, m->u.scale);
+  }
+  for (int i = 0; *prefix && i < n; i++) {
+    char name[sizeof out->name];
+    snprintf(name, sizeof name, "%s%.*s", prefix, (int)(sizeof name - 25), out[i].name);
+    memcpy(out[i].name, name, sizeof name);
+  }
   return n;
+}
+
+/* The tensors of all parts, *n of them; NULL when memory is short. The caller frees. */
+static dv_tensor *list_tensors(const dvbf_model *m, int *n) {
+  size_t most = 0;
+  for (int k = 0; k < count_parts(m); k++) most += most_tensors(part_of(m, k));
+  dv_tensor *out = dv_calloc(most, sizeof *out);
+  char prefix[24];
+  *n = 0;
+  for (int k = 0; out && k < count_parts(m); k++) {
+    prefix_of(prefix, k, dv_model_members(m));
+    *n += list_part(part_of(m, k), prefix, out + *n);
+  }
+  return out;
 }
 
 /* ---- Saving ---- */
@@ -45,7 +88,7 @@ bool dv_meta_set_settings(json_t *meta, const dvbf_model *m) {
 }
 
 /* NULL when memory is short. */
-static json_t *metadata_of(const dvbf_model *m) {
+static json_t *metadata_of_part(const dvbf_model *m) {
   json_t *meta = json_object();
   if (dv_meta_set_kind(meta, m, FORMAT) && dv_meta_set(meta, "updates", "%" PRIu64, m->updates) &&
       dv_meta_set(meta, "sequences", "%.0f", m->sequences) &&
@@ -55,10 +98,39 @@ static json_t *metadata_of(const dvbf_model *m) {
   return NULL;
 }
 
+/* Adds what is said of a part; false when memory is short. */
+static bool add_part(json_t *meta, const dvbf_model *part, const char *prefix) {
+  json_t *more = metadata_of_part(part), *value;
+  const char *key;
+  bool done = more;
+  json_object_foreach(more, key, value) {
+    char whole[128];
+    snprintf(whole, sizeof whole, "%s%s", prefix, key);
+    done = done && !json_object_set(meta, whole, value);
+  }
+  json_decref(more);
+  return done;
+}
+
+/* A model without parts says nothing of them, so that its file is as it always was. */
+static json_t *metadata_of(const dvbf_model *m) {
+  json_t *meta = metadata_of_part(m);
+  bool done = meta && (!m->n_others || dv_meta_set(meta, "members", "%d", dv_model_members(m))) &&
+              (!m->linear || dv_meta_set(meta, "linear", "1"));
+  char prefix[24];
+  for (int k = 1; done && k < count_parts(m); k++) {
+    prefix_of(prefix, k, dv_model_members(m));
+    done = add_part(meta, part_of(m, k), prefix);
+  }
+  if (done) return meta;
+  json_decref(meta);
+  return NULL;
+}
+
 dvbf_status dvbf_model_save(const dvbf_model *m, const char *path, dvbf_error *error) {
-  dv_tensor *tensors = dv_calloc(m->parameters.count + 4, sizeof *tensors);
+  int n = 0;
+  dv_tensor *tensors = list_tensors(m, &n);
   if (!tensors) return dv_fail_memory(error, "saving a model");
-  int n = list_tensors(m, tensors);
   dvbf_status status = dv_tensors_write(path, metadata_of(m), tensors, n, error);
   dv_free(tensors);
   return status;
@@ -69,11 +141,12 @@ dvbf_status dvbf_model_save(const dvbf_model *m, const char *path, dvbf_error *e
 dvbf_status dv_meta_read_settings(const dv_tensor_file *f, dvbf_settings *settings, dvbf_error *error) {
   const char *key;
   json_t *value;
+  size_t length = strlen(f->prefix);
   json_object_foreach(f->meta, key, value) {
     dvbf_error inner;
-    if (strncmp(key, "setting.", 8)) continue;
+    if (strncmp(key, f->prefix, length) || strncmp(key + length, "setting.", 8)) continue;
     const char *text = json_string_value(value);
-    if (dvbf_settings_set(settings, key + 8, text ? text : "", &inner))
+    if (dvbf_settings_set(settings, key + length + 8, text ? text : "", &inner))
       return dv_fail(error, DVBF_FORMAT, "%s: %.400s", f->path, inner.message);
   }
   return DVBF_OK;
@@ -90,22 +163,27 @@ static dvbf_status make_parameters(dvbf_model *m, dvbf_error *error) {
   return status;
 }
 
-static dvbf_status fill(dvbf_model *m, const dv_tensor_file *f, dvbf_error *error) {
+/* All but the tensors. */
+static dvbf_status fill(dvbf_model *m, const dv_tensor_file *f, size_t room, dvbf_error *error) {
   double updates = 0;
   dvbf_status status = dv_meta_number(f, "updates", 0, 9e15, &updates, error);
   if (!status) status = dv_meta_number(f, "sequences", 1, 9e15, &m->sequences, error);
   if (!status) status = dv_meta_number(f, "log_sigma_floor", -1e6, 1e6, &m->log_sigma_floor, error);
-  m->parameters.most = (f->size - f->data) / sizeof(float); /* whatever the settings ask for */
+  m->parameters.most = room ? room : 1; /* whatever the settings ask for */
   if (!status) status = make_parameters(m, error);
-  if (status) return status;
   m->updates = (uint64_t)updates;
-  dv_tensor *tensors = dv_calloc(m->parameters.count + 4, sizeof *tensors);
+  return status;
+}
+
+static dvbf_status fill_tensors(dvbf_model *m, const dv_tensor_file *f, dvbf_error *error) {
+  int n = 0;
+  dv_tensor *tensors = list_tensors(m, &n);
   if (!tensors) return dv_fail_memory(error, "loading a model");
-  int n = list_tensors(m, tensors);
-  status = dv_tensors_read(f, tensors, n, error);
-  for (int i = 0; i < m->n_x && !status; i++)
-    if (!(m->x.scale[i] > 0))
-      status = dv_fail(error, DVBF_FORMAT, "%s: scaling.x.scale must be positive", f->path);
+  dvbf_status status = dv_tensors_read(f, tensors, n, error);
+  for (int k = 0; k < count_parts(m); k++)
+    for (int i = 0; i < m->n_x && !status; i++)
+      if (!(part_of(m, k)->x.scale[i] > 0))
+        status = dv_fail(error, DVBF_FORMAT, "%s: scaling.x.scale must be positive", f->path);
   dv_free(tensors);
   return status;
 }
@@ -127,23 +205,76 @@ static dvbf_status check_parts(const dv_tensor_file *f, const dvbf_model *m, dvb
   return check_part(f, "transition", m->transition->name, error);
 }
 
-dvbf_status dv_model_load(dvbf_model **out, const dv_own *own, const char *path, dvbf_error *error) {
-  dv_tensor_file file = {0};
+/* A whole number of the metadata. */
+static dvbf_status read_count(const dv_tensor_file *f, const char *key, double low, double high, int *out,
+                              dvbf_error *error) {
+  double value = 0;
+  dvbf_status status = dv_meta_number(f, key, low, high, &value, error);
+  if (!status && value != floor(value))
+    status = dv_fail(error, DVBF_FORMAT, "%s: metadata %s%s must be a whole number", f->path, f->prefix, key);
+  *out = (int)value;
+  return status;
+}
+
+/* The part with f->prefix, without its tensors, which may have *room numbers; they are counted off. */
+static dvbf_status load_part(dvbf_model **out, const dv_own *own, const dv_tensor_file *f, size_t *room,
+                             dvbf_error *error) {
   dvbf_settings *settings = NULL;
   dvbf_model *m = NULL;
-  double n_x = 0, n_u = 0;
+  int n_x = 0, n_u = 0;
   dvbf_status status = dvbf_settings_new(&settings, "train", error);
-  if (!status) status = dv_tensors_open(&file, path, FORMAT, "a model", error);
-  if (!status) status = dv_meta_read_settings(&file, settings, error);
-  if (!status) status = dv_meta_number(&file, "n_x", 1, 1 << 24, &n_x, error);
-  if (!status) status = dv_meta_number(&file, "n_u", 0, 1 << 24, &n_u, error);
-  if (!status && (n_x != floor(n_x) || n_u != floor(n_u)))
-    status = dv_fail(error, DVBF_FORMAT, "%s: metadata n_x and n_u must be whole numbers", path);
-  if (!status) status = dv_model_empty(&m, settings, own, (int)n_x, (int)n_u, error);
-  if (!status) status = check_parts(&file, m, error);
-  if (!status) status = fill(m, &file, error);
-  dv_tensors_close(&file);
+  if (!status) status = dv_meta_read_settings(f, settings, error);
+  if (!status) status = read_count(f, "n_x", 1, 1 << 24, &n_x, error);
+  if (!status) status = read_count(f, "n_u", 0, 1 << 24, &n_u, error);
+  if (!status) status = dv_model_empty(&m, settings, own, n_x, n_u, error);
+  if (!status) status = check_parts(f, m, error);
+  if (!status) status = fill(m, f, *room, error);
   dvbf_settings_free(settings);
+  if (status) {
+    dvbf_model_free(m);
+    return status;
+  }
+  for (size_t i = 0; i < m->parameters.count; i++) {
+    size_t size = (size_t)m->parameters.list[i].rows * (size_t)m->parameters.list[i].cols;
+    *room -= size < *room ? size : *room;
+  }
+  *out = m;
+  return DVBF_OK;
+}
+
+/* The other members and the best linear model, where the file has them. They have no parts of their own. */
+static dvbf_status load_others(dvbf_model *m, dv_tensor_file *f, size_t *room, dvbf_error *error) {
+  char prefix[24];
+  int members = 1, linear = 0;
+  dvbf_status status = DVBF_OK;
+  if (dv_meta_get(f, "members")) status = read_count(f, "members", 1, DV_MOST_MEMBERS, &members, error);
+  if (!status && dv_meta_get(f, "linear")) status = read_count(f, "linear", 1, 1, &linear, error);
+  f->prefix = prefix;
+  for (int k = 1; k < members + linear && !status; k++) {
+    dvbf_model *part = NULL;
+    prefix_of(prefix, k, members);
+    status = load_part(&part, NULL, f, room, error);
+    if (!status && (part->n_x != m->n_x || part->n_u != m->n_u))
+      status = dv_fail(error, DVBF_FORMAT, "%s: its part %s is a model of other data; it is damaged", f->path,
+                       prefix);
+    if (!status)
+      status = (k < members ? dv_model_add_member : dv_model_set_linear)(m, part, error);
+    else
+      dvbf_model_free(part);
+  }
+  f->prefix = "";
+  return status;
+}
+
+dvbf_status dv_model_load(dvbf_model **out, const dv_own *own, const char *path, dvbf_error *error) {
+  dv_tensor_file file = {0};
+  dvbf_model *m = NULL;
+  dvbf_status status = dv_tensors_open(&file, path, FORMAT, "a model", error);
+  size_t room = (file.size - file.data) / sizeof(float);
+  if (!status) status = load_part(&m, own, &file, &room, error);
+  if (!status) status = load_others(m, &file, &room, error);
+  if (!status) status = fill_tensors(m, &file, error);
+  dv_tensors_close(&file);
   if (status) {
     dvbf_model_free(m);
     return status;

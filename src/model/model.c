@@ -189,8 +189,43 @@ dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const 
   return DVBF_OK;
 }
 
+/* ---- Parts ---- */
+
+static dvbf_status check_part(const dvbf_model *m, const dvbf_model *part, dvbf_error *error) {
+  if (part->n_x == m->n_x && part->n_u == m->n_u && !part->n_others && !part->linear) return DVBF_OK;
+  return dv_fail(
+      error, DVBF_ARGUMENT,
+      "a model of x of %d columns and u of %d, with %d parts, cannot be a part of one of %d and %d",
+      part->n_x, part->n_u, part->n_others + (part->linear != NULL), m->n_x, m->n_u);
+}
+
+dvbf_status dv_model_add_member(dvbf_model *m, dvbf_model *other, dvbf_error *error) {
+  dvbf_status status = check_part(m, other, error);
+  if (!status && dv_model_members(m) == DV_MOST_MEMBERS)
+    status = dv_fail(error, DVBF_ARGUMENT, "a committee has at most %d members", DV_MOST_MEMBERS);
+  dvbf_model **longer = status ? NULL : dv_realloc(m->others, (size_t)m->n_others + 1, sizeof(dvbf_model *));
+  if (!status && !longer) status = dv_fail_memory(error, "adding a member");
+  if (status) {
+    dvbf_model_free(other);
+    return status;
+  }
+  m->others = longer;
+  m->others[m->n_others++] = other;
+  return DVBF_OK;
+}
+
+dvbf_status dv_model_set_linear(dvbf_model *m, dvbf_model *linear, dvbf_error *error) {
+  dvbf_status status = check_part(m, linear, error);
+  dvbf_model_free(status ? linear : m->linear);
+  if (!status) m->linear = linear;
+  return status;
+}
+
 void dvbf_model_free(dvbf_model *m) {
   if (!m) return;
+  for (int i = 0; i < m->n_others; i++) dvbf_model_free(m->others[i]);
+  dv_free(m->others);
+  dvbf_model_free(m->linear);
   dvbf_settings_free(m->settings_object);
   dv_free(m->x.shift);
   dv_free(m->x.scale);

@@ -27,7 +27,23 @@ struct dvbf_model {
   double sequences;       /* N, in training */
   double log_sigma_floor; /* reached by training */
   double seconds;
+  dvbf_model *linear;  /* the best linear model of the same data; NULL: unknown */
+  dvbf_model **others; /* [n_others] further members of a committee, of which this model is the best */
+  int n_others;
 };
+
+enum { DV_MOST_MEMBERS = 64 }; /* of a committee, the best one included */
+/* Members of the committee; number 0 is the model itself. */
+static inline int dv_model_members(const dvbf_model *m) {
+  return 1 + m->n_others;
+}
+static inline const dvbf_model *dv_model_member(const dvbf_model *m, int number) {
+  return number ? m->others[number - 1] : m;
+}
+/* Takes over a member, or the best linear model in place of a former one, also after a failure. It must have
+ * no parts of its own, and the same n_x and n_u. */
+dvbf_status dv_model_add_member(dvbf_model *model, dvbf_model *other, dvbf_error *error);
+dvbf_status dv_model_set_linear(dvbf_model *model, dvbf_model *linear, dvbf_error *error);
 
 /* Parts of a model that are a user's own; NULL: that of the settings. */
 typedef struct dv_own {

@@ -171,7 +171,7 @@ static json_t *read_json(const char *text, size_t length, json_error_t *trouble)
 dvbf_status dv_tensors_open(dv_tensor_file *f, const char *path, const char *format, const char *what,
                             dvbf_error *error) {
   json_error_t trouble;
-  *f = (dv_tensor_file){.path = path};
+  *f = (dv_tensor_file){.path = path, .prefix = ""};
   dvbf_status status = read_whole(f, what, error);
   if (status) return status;
   uint64_t length = f->size >= 8 ? get_word(f->bytes, 8) : 0;
@@ -198,7 +198,9 @@ void dv_tensors_close(dv_tensor_file *f) {
 }
 
 const char *dv_meta_get(const dv_tensor_file *f, const char *key) {
-  return json_string_value(json_object_get(f->meta, key));
+  char whole[128];
+  snprintf(whole, sizeof whole, "%s%s", f->prefix, key);
+  return json_string_value(json_object_get(f->meta, whole));
 }
 
 dvbf_status dv_meta_number(const dv_tensor_file *f, const char *key, double low, double high, double *out,
@@ -208,8 +210,8 @@ dvbf_status dv_meta_number(const dv_tensor_file *f, const char *key, double low,
   char *end = NULL;
   double value = text ? strtod(text, &end) : 0;
   if (!text || end == text || *end || !(value >= low && value <= high))
-    return dv_fail(error, DVBF_FORMAT, "%s: metadata %s = \"%.40s\" must be a number in [%g, %g]", f->path,
-                   key, text ? text : "", low, high);
+    return dv_fail(error, DVBF_FORMAT, "%s: metadata %s%s = \"%.40s\" must be a number in [%g, %g]", f->path,
+                   f->prefix, key, text ? text : "", low, high);
   *out = value;
   return DVBF_OK;
 }

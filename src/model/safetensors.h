@@ -9,7 +9,7 @@
 
 /* A tensor of the file and where it lives in memory. Parameters are dvbf_real, scalings float. */
 typedef struct dv_tensor {
-  char name[56];
+  char name[80];
   size_t rows, cols;
   dvbf_real *real;
   float *single;
@@ -37,6 +37,7 @@ typedef struct dv_tensor_file {
   unsigned char *bytes; /* the whole file */
   size_t size, data;    /* where tensors begin */
   json_t *header, *meta;
+  const char *prefix; /* of the part that is being read, in front of every key of the metadata */
 } dv_tensor_file;
 
 /* Reads the file and its header. Close it also after a failure. `what` is "a model", as messages name it. */

@@ -1,5 +1,6 @@
 /* Writes the files that the fuzzers begin with, good and malformed, into FOLDER/npy, FOLDER/npz, ... */
 #include "malformed.h"
+#include "model/model.h"
 
 #include <dvbf/dvbf.h>
 #include <sys/stat.h>
@@ -43,6 +44,13 @@ static void keep_model(void) {
     fprintf(stderr, "%s\n", error.message);
     exit(1);
   }
+  copy("model", "a.model");
+  dvbf_model *member = NULL, *linear = NULL;
+  failed = dvbf_model_load(&member, in_folder("a.model"), &error) ||
+           dvbf_model_load(&linear, in_folder("a.model"), &error) ||
+           dv_model_add_member(model, member, &error) || dv_model_set_linear(model, linear, &error) ||
+           dvbf_model_save(model, in_folder("a.model"), &error);
+  if (failed) exit(1);
   copy("model", "a.model");
   copy("settings", "a.settings");
   dvbf_model_free(model);
