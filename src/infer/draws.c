@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CHUNK = 64 }; /* entries that are dealt with at once */
+enum { CHUNK = DV_SORTED };
 
 static size_t frame_values(const dv_request *q) {
   return (size_t)q->window * (size_t)q->model->n_x;
@@ -24,7 +24,9 @@ dvbf_status dv_draws_init(dv_draws *d, const dv_request *q, dvbf_error *error) {
   d->noisy = draws_noise(q) ? dv_calloc(q->samples, frame_values(q) * sizeof *d->noisy) : d->x;
   d->variance = dv_calloc(frame_values(q), sizeof *d->variance);
   d->columns = dv_calloc(q->samples, CHUNK * sizeof *d->columns);
-  if (d->x && d->noisy && d->variance && d->columns) return DVBF_OK;
+  d->rows = dv_calloc(q->samples, sizeof *d->rows);
+  for (size_t s = 0; d->noisy && d->rows && s < q->samples; s++) d->rows[s] = d->noisy + s * frame_values(q);
+  if (d->x && d->noisy && d->variance && d->columns && d->rows) return DVBF_OK;
   return dv_fail(error, DVBF_MEMORY, "out of memory for %zu samples of %d steps; fewer need less", q->samples,
                  q->window);
 }
@@ -34,6 +36,7 @@ void dv_draws_clear(dv_draws *d) {
   dv_free(d->x);
   dv_free(d->variance);
   dv_free(d->columns);
+  dv_free(d->rows);
   *d = (dv_draws){0};
 }
 
@@ -125,17 +128,14 @@ static float quantile(const float *sorted, size_t count, double share) {
   return (float)((1 - rest) * (double)sorted[below * CHUNK] + rest * (double)sorted[above * CHUNK]);
 }
 
-static void report_quantiles(const dv_draws *d, const dv_request *q, dvbf_estimates *out, size_t sequence) {
-  size_t stride = frame_values(q), entries = d->steps * (size_t)q->model->n_x;
+void dv_quantiles_of(float *out, size_t apart, const double *shares, size_t n_shares,
+                     const float *const *rows, size_t samples, size_t entries, float *columns) {
   for (size_t first = 0; first < entries; first += CHUNK) {
     size_t n = entries - first < CHUNK ? entries - first : CHUNK;
-    for (size_t s = 0; s < q->samples; s++)
-      memcpy(d->columns + s * CHUNK, d->noisy + s * stride + first, n * sizeof *d->columns);
-    sort_columns(d->columns, q->samples);
-    for (size_t k = 0; k < q->n_quantiles; k++)
-      for (size_t i = 0; i < n; i++)
-        out->x_quantiles[(k * out->count + sequence) * stride + first + i] =
-            quantile(d->columns + i, q->samples, q->quantiles[k]);
+    for (size_t s = 0; s < samples; s++) memcpy(columns + s * CHUNK, rows[s] + first, n * sizeof *columns);
+    sort_columns(columns, samples);
+    for (size_t k = 0; k < n_shares; k++)
+      for (size_t i = 0; i < n; i++) out[k * apart + first + i] = quantile(columns + i, samples, shares[k]);
   }
 }
 
@@ -146,7 +146,9 @@ void dv_draws_end(dv_draws *d, const dv_request *q, dvbf_estimates *out, size_t 
           out->z_mean + sequence * states, out->z_std + sequence * states);
   moments(d->x, q->samples, values, d->steps * n_x, q->noise ? d->variance : NULL, out->x + sequence * values,
           out->x_std + sequence * values);
-  if (q->n_quantiles) report_quantiles(d, q, out, sequence);
+  if (q->n_quantiles)
+    dv_quantiles_of(out->x_quantiles + sequence * values, out->count * values, q->quantiles, q->n_quantiles,
+                    d->rows, q->samples, d->steps * n_x, d->columns);
   for (size_t s = 0; out->x_samples && s < q->samples; s++)
     memcpy(out->x_samples + (sequence * q->samples + s) * values, d->noisy + s * values,
            d->steps * n_x * sizeof *d->noisy);

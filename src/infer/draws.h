@@ -5,12 +5,20 @@
 #include "infer/request.h"
 
 typedef struct dv_draws {
-  float *x;         /* [samples][window][n_x] mean of the emission, in units of the data */
-  float *noisy;     /* [samples][window][n_x] with its noise; the same as x without */
-  double *variance; /* [window][n_x] of that noise, summed over the samples */
-  float *columns;   /* [samples][64] scratch */
-  size_t steps;     /* of the window that the sequence has */
+  float *x;           /* [samples][window][n_x] mean of the emission, in units of the data */
+  float *noisy;       /* [samples][window][n_x] with its noise; the same as x without */
+  double *variance;   /* [window][n_x] of that noise, summed over the samples */
+  float *columns;     /* [samples][DV_SORTED] scratch */
+  const float **rows; /* [samples] where the samples of `noisy` begin */
+  size_t steps;       /* of the window that the sequence has */
 } dv_draws;
+
+enum { DV_SORTED = 64 }; /* entries that are dealt with at once */
+
+/* Quantile k of each of the first entries over samples, of which sample s begins at rows[s]. It goes to out +
+ * k * apart. `columns` is scratch of [samples][DV_SORTED]. */
+void dv_quantiles_of(float *out, size_t apart, const double *shares, size_t n_shares,
+                     const float *const *rows, size_t samples, size_t entries, float *columns);
 
 /* Free with dv_draws_clear, also after a failure. */
 dvbf_status dv_draws_init(dv_draws *draws, const dv_request *request, dvbf_error *error);

@@ -115,12 +115,30 @@ static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_erro
   return status;
 }
 
-dvbf_status dvbf_estimate(dvbf_estimates **out, const dvbf_model *model, const dvbf_sequences *sequences,
-                          const dvbf_settings *settings, dvbf_error *error) {
+/* *asked is what the user asked for; frames of it are freed. */
+static dvbf_status estimate_member(dvbf_estimates **out, dv_request *asked, const dvbf_model *model,
+                                   int member, const dvbf_sequences *sequences, const dvbf_settings *settings,
+                                   dvbf_error *error) {
   dv_request q;
-  dvbf_status status = dv_request_make(&q, model, sequences, settings, error);
+  dvbf_status status = dv_request_make(&q, model, member, sequences, settings, error);
+  *asked = q;
+  q.keep_x = q.keep_x || (model->n_others && q.n_quantiles); /* to pool quantiles */
   if (!status) status = estimate(out, &q, error);
   dv_request_clear(&q);
+  return status;
+}
+
+dvbf_status dvbf_estimate(dvbf_estimates **out, const dvbf_model *model, const dvbf_sequences *sequences,
+                          const dvbf_settings *settings, dvbf_error *error) {
+  dvbf_estimates *members[DV_MOST_MEMBERS] = {0};
+  dv_request asked;
+  dvbf_status status = DVBF_OK;
+  int n = dv_model_members(model);
+  for (int i = 0; i < n && !status; i++)
+    status = estimate_member(&members[i], &asked, model, i, sequences, settings, error);
+  if (!status && n > 1) status = dv_estimates_pool(members, (size_t)n, &asked, error);
+  for (int i = status ? 0 : 1; i < n; i++) dvbf_estimates_free(members[i]);
+  if (!status) *out = members[0];
   return status;
 }
 

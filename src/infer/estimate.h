@@ -1,4 +1,5 @@
-/* The ways to estimate states; each fills estimates that have been allocated. */
+/* The ways to estimate states; each fills estimates that have been allocated. What members of a committee
+ * estimate is pooled. */
 #ifndef DV_ESTIMATE_H
 #define DV_ESTIMATE_H
 
@@ -10,5 +11,10 @@ dvbf_status dv_estimate_samples(dvbf_estimates *out, const dv_request *request, 
 /* Weighted samples: of a particle filter and smoother, or of whole paths where the model cannot filter. */
 dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *request, dv_pool *pool,
                                   dvbf_error *error);
+
+/* What each member of a committee estimates [n] becomes what all of them say, in place of the first: means,
+ * deviations and quantiles of x over the samples of all, which have x_samples where there are quantiles.
+ * `asked` is of any member. z stays that of the first. */
+dvbf_status dv_estimates_pool(dvbf_estimates **members, size_t n, const dv_request *asked, dvbf_error *error);
 
 #endif

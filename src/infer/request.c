@@ -144,9 +144,13 @@ static void take_later(dv_request *q, int64_t observe, int64_t steps) {
   q->steps = observe + steps > 2 ? (int)(observe + steps) : 2; /* a program has two steps at least */
 }
 
-/* Steps to observe: as many as asked for, or, where nobody asked, at least what the model needs. */
+/* Steps to observe: as many as asked for, or, where nobody asked, at least what every member needs. */
 static int64_t observed(const dv_request *q, const dvbf_settings *settings, int64_t observe) {
-  int64_t needed = dv_model_frames_needed(q->model);
+  int64_t needed = 1;
+  for (int i = 0; i < dv_model_members(q->all); i++) {
+    int64_t of_member = dv_model_frames_needed(dv_model_member(q->all, i));
+    if (of_member > needed) needed = of_member;
+  }
   return !dv_settings_given(settings, "observe") && observe < needed ? needed : observe;
 }
 
@@ -182,7 +186,7 @@ static dvbf_status make_sample(dv_request *q, const dvbf_sequences *s, const dvb
   take_later(q, (int64_t)observe, o->steps);
   q->samples = 1;
   q->noise = o->noise;
-  q->keep_x = true;
+  q->keep_x = q->single = true;
   q->seed = (uint64_t)o->seed;
   q->threads = (unsigned)o->threads;
   extension e = {s, observe, observe + (size_t)o->steps - 1, o->controls, q->seed};
@@ -202,13 +206,13 @@ static dvbf_status make(dv_request *q, const char *table, const dvbf_sequences *
                  table);
 }
 
-dvbf_status dv_request_make(dv_request *q, const dvbf_model *model, const dvbf_sequences *s,
+dvbf_status dv_request_make(dv_request *q, const dvbf_model *model, int member, const dvbf_sequences *s,
                             const dvbf_settings *settings, dvbf_error *error) {
   const char *table = settings ? dv_settings_table_name(settings) : "none";
-  *q = (dv_request){.model = model};
+  *q = (dv_request){.model = dv_model_member(model, member), .all = model};
   if (!s && !strcmp(table, "sample")) return make_sample(q, NULL, settings, error);
   if (!s) return dv_fail(error, DVBF_ARGUMENT, "sequences are needed, as only samples begin without any");
-  dvbf_status status = dv_model_takes(model, s, error);
+  dvbf_status status = dv_model_takes(q->model, s, error);
   if (!status && s->steps > 16777216)
     status = dv_fail(error, DVBF_FORMAT, "sequences of %zu steps are too long; cut them", s->steps);
   return status ? status : make(q, table, s, settings, error);

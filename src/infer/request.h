@@ -8,7 +8,8 @@
 enum { DV_MOST_QUANTILES = 32 };
 
 typedef struct dv_request {
-  const dvbf_model *model;
+  const dvbf_model *model; /* a member of `all` */
+  const dvbf_model *all;
   dvbf_sequences frames; /* what is seen, and the controls of all steps */
   bool owned;            /* frames were made for the request */
   bool weighted;         /* a particle filter weighs the samples */
@@ -21,15 +22,18 @@ typedef struct dv_request {
   int first, window; /* the steps to report: first .. first + window - 1 */
   bool noise;        /* of the emission */
   bool keep_x;       /* x of every sample */
+  bool single;       /* each path stands for itself: nothing is averaged over members of a committee */
   size_t n_quantiles;
   double quantiles[DV_MOST_QUANTILES];
   uint64_t seed;
   unsigned threads;
 } dv_request;
 
-/* Free with dv_request_clear, also after a failure. `sequences` may be NULL for the table "sample". */
-dvbf_status dv_request_make(dv_request *out, const dvbf_model *model, const dvbf_sequences *sequences,
-                            const dvbf_settings *settings, dvbf_error *error);
+/* What is asked of that member of a committee (0: of the model itself). Free with dv_request_clear, also
+ * after a failure. `sequences` may be NULL for the table "sample". */
+dvbf_status dv_request_make(dv_request *out, const dvbf_model *model, int member,
+                            const dvbf_sequences *sequences, const dvbf_settings *settings,
+                            dvbf_error *error);
 void dv_request_clear(dv_request *request);
 
 #endif
