@@ -57,11 +57,16 @@ static void list_states(list *l, const dvbf_estimates *e, const dvbf_data *data)
   add(l, "length", DVBF_UINT32, e->length, e->count, 0, 0);
 }
 
+/* x of every sample, where it was asked for. */
+static void list_x_samples(list *l, const dvbf_estimates *e, const dvbf_data *data) {
+  insert(add_x(l, "x_samples", e->x_samples, e, data), 1, e->samples);
+}
+
 static void list_predictions(list *l, const dvbf_estimates *e, const dvbf_data *data) {
   list_states(l, e, data);
   insert(add_x(l, "x_quantiles", e->x_quantiles, e, data), 0, e->n_quantiles);
   add(l, "quantiles", DVBF_FLOAT64, e->quantiles, e->n_quantiles, 0, 0);
-  insert(add_x(l, "x_samples", e->x_samples, e, data), 1, e->samples);
+  list_x_samples(l, e, data);
   add(l, "u", DVBF_FLOAT32, e->u, e->count, e->steps, e->n_u);
 }
 
@@ -73,8 +78,10 @@ static dvbf_status write(const dvbf_estimates *e, const cli_inputs *in, const cl
     list_samples(&l, e, in->data);
   else if (!strcmp(name, "predict"))
     list_predictions(&l, e, in->data);
-  else
+  else {
     list_states(&l, e, in->data);
+    list_x_samples(&l, e, in->data);
+  }
   dvbf_status status = dvbf_arrays_write(path, l.arrays, l.count, error);
   if (status || cli_option(options, "quiet")) return status;
   fprintf(stderr, "%s: %zu sequence%s of %zu steps\n", path, e->count, e->count == 1 ? "" : "s", e->steps);

@@ -172,6 +172,58 @@ DVBF_API dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *mode
                                    dvbf_error *error);
 DVBF_API void dvbf_evaluation_free(dvbf_evaluation *evaluation);
 
+/* ---- Verdict --------------------------------------------------------------------------------------------
+ */
+
+/* What a model is set beside: the mean of the training data, the value that was seen last, and the best
+ * linear model, where the model knows one. */
+typedef enum dvbf_way { DVBF_BY_MEAN, DVBF_BY_LAST, DVBF_BY_LINEAR, DVBF_BY_LEARNED, DVBF_WAYS } dvbf_way;
+
+/* How far off one way to predict is. All is NaN where it cannot predict. */
+typedef struct dvbf_score {
+  double rmse; /* over the columns that vary, each in units of its standard deviation in training */
+  double fit;  /* in %: 100 (1 - rmse / rmse of the mean) */
+  double *rmse_by_column; /* [n_x] root mean square error in units of the column */
+  double *fit_by_column;  /* [n_x]; NaN for a column that does not vary */
+} dvbf_score;
+
+/* Predictions from many origins, all scored on the same values. */
+typedef struct dvbf_rolling {
+  size_t origins, steps; /* 0: the sequences are too short to predict; steps of the longest prediction */
+  dvbf_score score[DVBF_WAYS];
+  /* Shares of x inside the central 50 % and 90 % of what the learned model expects; NaN where unknown. */
+  double coverage_50, coverage_90;
+} dvbf_rolling;
+
+/* What is left to explain in the errors one step ahead: those of a perfect filter are not correlated in time.
+ */
+enum { DVBF_LAGS = 20 };
+typedef struct dvbf_whiteness {
+  double band;    /* 95 % of the autocorrelations of white noise are inside -band .. band; NaN: unknown */
+  double outside; /* share of all autocorrelations that are not */
+  double (*autocorrelation)[DVBF_LAGS]; /* [n_x], of lags 1 .. 20 */
+  double *p; /* [n_x] of Ljung and Box's test over these lags: small where the errors are not white */
+} dvbf_whiteness;
+
+typedef struct dvbf_verdict {
+  char split[16]; /* of the data that judged: "test", "valid", "train"; "" where the caller chose */
+  size_t n_x;
+  char (*names)[32];     /* [n_x] of the columns */
+  dvbf_rolling one_step; /* x of each step from the steps before it */
+  dvbf_rolling free_run; /* from the first steps to the end, under the recorded controls */
+  dvbf_whiteness whiteness;
+  bool useful;        /* false: no better than the mean */
+  char sentence[512]; /* what to think of the model and, where it is not useful, what to try */
+} dvbf_verdict;
+
+/* Sets the model beside what one would do otherwise. `sequences` is a split of `data`, NULL: test, or valid
+ * or train where that is empty. `settings` is of the table "evaluate". Parts of large data are judged: at
+ * most about a million steps of samples. Free with dvbf_verdict_free. */
+DVBF_API dvbf_status dvbf_judge(dvbf_verdict **out, const dvbf_model *model, const dvbf_data *data,
+                                const dvbf_sequences *sequences, const dvbf_settings *settings,
+                                dvbf_error *error);
+DVBF_API void dvbf_verdict_free(dvbf_verdict *verdict);
+
 #ifdef __cplusplus
 }
 #endif

@@ -41,8 +41,9 @@ void dv_draws_clear(dv_draws *d) {
 }
 
 void dv_draws_begin(dv_draws *d, const dv_request *q, size_t sequence) {
-  size_t length = dvbf_sequence_length(&q->frames, sequence) - (size_t)q->first;
-  d->steps = length < (size_t)q->window ? length : (size_t)q->window;
+  size_t length = dvbf_sequence_length(&q->frames, sequence), first = (size_t)q->first;
+  size_t later = length > first ? length - first : 0;
+  d->steps = later < (size_t)q->window ? later : (size_t)q->window;
   memset(d->variance, 0, frame_values(q) * sizeof *d->variance);
 }
 

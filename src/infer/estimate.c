@@ -57,11 +57,12 @@ static bool allocate(dvbf_estimates *e, const dv_request *q) {
 static void copy_known(dvbf_estimates *e, const dv_request *q) {
   const dvbf_sequences *s = &q->frames;
   if (e->n_quantiles) memcpy(e->quantiles, q->quantiles, e->n_quantiles * sizeof *e->quantiles);
-  if (e->length) memcpy(e->length, s->length, e->count * sizeof *e->length);
-  for (size_t i = 0; e->u && i < e->count; i++) {
-    size_t length = dvbf_sequence_length(s, i), steps = e->steps < length ? e->steps : length;
+  for (size_t i = 0; i < e->count; i++) {
+    size_t length = dvbf_sequence_length(s, i), later = length > e->first ? length - e->first : 0;
+    if (e->length) e->length[i] = (uint32_t)later;
+    if (!e->u) continue;
     const float *from = s->u + (dvbf_sequence_start(s, i) + e->first) * e->n_u;
-    memcpy(e->u + i * e->steps * e->n_u, from, steps * e->n_u * sizeof *from);
+    memcpy(e->u + i * e->steps * e->n_u, from, (e->steps < later ? e->steps : later) * e->n_u * sizeof *from);
   }
 }
 
@@ -105,7 +106,10 @@ static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_erro
   dvbf_status status = check_count(q, error);
   if (!status) status = dv_pool_new(&pool, q->threads, error);
   if (!status) status = new_estimates(&e, q, error);
-  if (!status) status = (q->weighted ? dv_estimate_particles : dv_estimate_samples)(e, q, pool, error);
+  if (!status)
+    status = (q->forecast   ? dv_estimate_forecasts
+              : q->weighted ? dv_estimate_particles
+                            : dv_estimate_samples)(e, q, pool, error);
   if (!status) status = dv_sequences_intact(&q->frames, error);
   dv_pool_free(pool);
   if (!status)

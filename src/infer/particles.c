@@ -79,18 +79,22 @@ dvbf_sequences dv_view(const dvbf_sequences *s, size_t t, size_t count) {
   return view;
 }
 
-static void begin(dv_particles *p, const dvbf_sequences *s, size_t i, uint64_t seed) {
+dvbf_sequences dv_sequence_alone(const dvbf_sequences *s, size_t i, float *buffer) {
+  size_t steps = dvbf_sequence_length(s, i);
   const float *u = s->n_u ? s->u + dvbf_sequence_start(s, i) * s->n_u : NULL;
-  p->steps = dvbf_sequence_length(s, i);
+  return (dvbf_sequences){.count = 1,
+                          .steps = steps,
+                          .n_x = s->n_x,
+                          .n_u = s->n_u,
+                          .x = (float *)(uintptr_t)dv_sequence_x(s, i, 0, steps, buffer),
+                          .u = (float *)(uintptr_t)u,
+                          .gaps = s->gaps};
+}
+
+static void begin(dv_particles *p, const dvbf_sequences *s, size_t i, uint64_t seed) {
+  p->sequence = dv_sequence_alone(s, i, p->start.frames);
+  p->steps = p->sequence.steps;
   p->seed = dv_sequence_seed(seed, i);
-  /* The view is only read. */
-  p->sequence = (dvbf_sequences){.count = 1,
-                                 .steps = p->steps,
-                                 .n_x = s->n_x,
-                                 .n_u = s->n_u,
-                                 .x = (float *)(uintptr_t)dv_sequence_x(s, i, 0, p->steps, p->start.frames),
-                                 .u = (float *)(uintptr_t)u,
-                                 .gaps = s->gaps};
   p->conditions = dv_model_conditions(p->model, p->seed);
   p->log_likelihood = 0;
   if (p->v) dv_universal_draw(p->model, p->seed, 0, p->v, p->n_v);

@@ -40,6 +40,8 @@ void dv_particles_universal(dv_particles *particles, size_t t);
 
 /* A seed of its own for each sequence. */
 uint64_t dv_sequence_seed(uint64_t seed, size_t sequence);
+/* A view of sequence i alone, which is only read; `buffer` as in dv_sequence_x. */
+dvbf_sequences dv_sequence_alone(const dvbf_sequences *s, size_t i, float *buffer);
 /* Steps t .. t + count - 1 of a sequence that is alone in its view. */
 dvbf_sequences dv_view(const dvbf_sequences *sequence, size_t t, size_t count);
 

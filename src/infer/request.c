@@ -111,6 +111,27 @@ static void take_all(dv_request *q, const dvbf_sequences *s) {
   q->steps = q->observe = q->initial = q->window = (int)s->steps;
 }
 
+/* Instead of what is seen at a step, what the steps before it let expect, from the first step that is not
+ * needed to begin. */
+static dvbf_status make_forecast(dv_request *q, const dvbf_sequences *s, const dv_filter_settings *o,
+                                 dvbf_error *error) {
+  int start = dv_model_start_frames(q->model);
+  if (o->particles)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "particles = %lld: a forecast weighs no samples; leave out particles or forecast",
+                   (long long)o->particles);
+  if (start && start < q->initial) q->initial = start;
+  if (q->initial >= q->steps)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "the sequences have only %zu steps and the model needs %d to begin, so nothing is left to "
+                   "forecast; use longer sequences",
+                   s->steps, q->initial);
+  q->forecast = q->noise = true;
+  q->first = q->initial;
+  q->window = q->steps - q->first;
+  return DVBF_OK;
+}
+
 static dvbf_status make_filter(dv_request *q, const dvbf_sequences *s, const dv_filter_settings *o,
                                dvbf_error *error) {
   dvbf_status status = dv_model_needs_filter(q->model, ", and smooth works with any", error);
@@ -122,9 +143,11 @@ static dvbf_status make_filter(dv_request *q, const dvbf_sequences *s, const dv_
   q->samples = (size_t)o->samples;
   q->particles = (int)o->particles;
   q->weighted = o->particles;
+  q->keep_x = o->keep_x;
+  if (o->forecast) status = make_forecast(q, s, o, error);
   q->seed = (uint64_t)o->seed;
   q->threads = (unsigned)o->threads;
-  return DVBF_OK;
+  return status;
 }
 
 static dvbf_status make_smooth(dv_request *q, const dvbf_sequences *s, const dv_smooth_settings *o) {

@@ -12,6 +12,7 @@ typedef struct dv_request {
   const dvbf_model *all;
   dvbf_sequences frames; /* what is seen, and the controls of all steps */
   bool owned;            /* frames were made for the request */
+  bool forecast;         /* x of a step is what the steps before it let expect */
   bool weighted;         /* a particle filter weighs the samples */
   bool smooth;           /* by what comes after a step too */
   size_t samples;

@@ -42,3 +42,8 @@ void dv_universal_draw(const dvbf_model *m, uint64_t seed, uint32_t step, dvbf_r
     v[k] =
         u.mean[k] + (u.log_sigma ? (dvbf_real)(exp((double)u.log_sigma[k]) * dv_random_normal(&random)) : 0);
 }
+
+void dv_universal_mean(const dvbf_model *m, dvbf_real *v, size_t n_v) {
+  universal u = find(m);
+  if (u.mean) memcpy(v, u.mean, (n_v < u.n ? n_v : u.n) * sizeof *v);
+}

@@ -1,0 +1,240 @@
+#include "evaluate/rolling.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "data/dataset.h"
+#include "model/density.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Free runs begin at up to ORIGINS places of long recordings. SAMPLES makes the central 50 % and 90 % whole
+ * numbers of ranks; WIDE data, such as pictures, get fewer. ROW_STEPS bounds the time, VALUES the memory. */
+enum { ORIGINS = 10, SAMPLES = 39, FEW = 9, WIDE = 64, LEAST = 20, ROW_STEPS = 1 << 20, VALUES = 1 << 25 };
+
+/* ---- Parts to predict ---- */
+
+static size_t samples_for(const dvbf_sequences *s) {
+  return s->n_x > WIDE ? FEW : SAMPLES;
+}
+
+/* Steps that may be predicted in all. */
+static size_t budget_of(const dvbf_sequences *s) {
+  size_t samples = samples_for(s), rows = ROW_STEPS / samples, room = VALUES / (samples * s->n_x);
+  return rows < room ? rows : room > 1 ? room : 1;
+}
+
+static void add_view(dvbf_sequences *to, const dvbf_sequences *s, size_t i, size_t offset, size_t steps) {
+  to->start[to->count] = dvbf_sequence_start(s, i) + offset;
+  to->length[to->count++] = (uint32_t)steps;
+  if (steps > to->steps) to->steps = steps;
+}
+
+/* Evenly spread sequences longer than `first`, each from its start and, where there are only a few long ones,
+ * from later origins to its end as well. What goes beyond the budget is cut off. */
+static dvbf_status choose_views(dvbf_sequences *out, const dvbf_sequences *s, size_t first, size_t origins,
+                                dvbf_error *error) {
+  size_t budget = budget_of(s), fit = budget / (s->steps ? s->steps : 1);
+  size_t most = fit < origins ? origins : fit;
+  size_t chosen = s->count < most ? s->count : most, each = origins > chosen ? origins / chosen : 1;
+  *out = *s;
+  out->count = out->steps = 0;
+  out->start = dv_calloc(chosen * each, sizeof *out->start);
+  out->length = dv_calloc(chosen * each, sizeof *out->length);
+  if (!out->start || !out->length) return dv_fail_memory(error, "choosing origins");
+  size_t cap = budget / (chosen * each);
+  if (cap <= first + 1) cap = first + 1;
+  for (size_t j = 0; j < chosen; j++) {
+    size_t i = j * s->count / chosen, length = dvbf_sequence_length(s, i);
+    for (size_t o = 0; o < each; o++) {
+      size_t offset = o * length / each, rest = length - offset;
+      if (rest <= first || (o && rest < first + LEAST)) break;
+      add_view(out, s, i, offset, rest < cap ? rest : cap);
+    }
+  }
+  return DVBF_OK;
+}
+
+/* ---- Predicting ---- */
+
+static dvbf_status set_number(dvbf_settings *settings, const char *name, size_t value, dvbf_error *error) {
+  char text[32];
+  snprintf(text, sizeof text, "%zu", value);
+  return dvbf_settings_set(settings, name, text, error);
+}
+
+/* Asks dvbf_estimate, so that what is judged is what users get. */
+static dvbf_status predict(dv_rolling *r, dvbf_way way, const dvbf_model *m, bool free_run,
+                           const dv_evaluate_settings *how, dvbf_error *error) {
+  dvbf_settings *settings = NULL;
+  dvbf_status status = dvbf_settings_new(&settings, free_run ? "predict" : "filter", error);
+  if (!status) status = set_number(settings, "samples", samples_for(&r->views), error);
+  if (!status) status = set_number(settings, "seed", (size_t)how->seed, error);
+  if (!status) status = set_number(settings, "threads", (size_t)how->threads, error);
+  if (!status) status = dvbf_settings_set(settings, "x-samples", "on", error);
+  if (!status && free_run) status = set_number(settings, "observe", r->first, error);
+  if (!status && free_run) status = dvbf_settings_set(settings, "quantiles", "none", error);
+  if (!status && !free_run) status = dvbf_settings_set(settings, "forecast", "on", error);
+  if (!status) status = dvbf_estimate(&r->by[way], m, &r->views, settings, error);
+  dvbf_settings_free(settings);
+  return status;
+}
+
+/* Steps that a model must see before it can predict. */
+static size_t needed_by(const dvbf_model *m, bool free_run) {
+  int needed = dv_model_frames_needed(m), start = dv_model_start_frames(m);
+  if (free_run) return (size_t)needed;
+  return (size_t)(start ? start : m->settings->predict_from);
+}
+
+static bool can_predict(const dvbf_model *m, bool free_run) {
+  return !m->type->timeless && (free_run || dv_model_can_filter(m));
+}
+
+/* ---- Scoring ---- */
+
+/* Place of step t of view i in estimates. */
+static size_t place_of(const dvbf_estimates *e, size_t i, size_t t) {
+  return i * e->steps + t - e->first;
+}
+
+/* How much of a value with `below` of n samples below it is inside the central share of them. A value like
+ * the samples has each rank equally often, so that the shares come out exact on average. */
+static double inside(double below, double n, double share) {
+  double tail = (1 - share) / 2 * (n + 1), low = below + 1 - tail, high = n - below + 1 - tail;
+  return fmin(fmax(0, fmin(1, low)), fmax(0, fmin(1, high)));
+}
+
+static void rank(dv_rolling *r, size_t i, size_t t, size_t k, double x) {
+  const dvbf_estimates *e = r->by[DVBF_BY_LEARNED];
+  double below = 0, n = (double)e->samples;
+  for (size_t s = 0; s < e->samples; s++)
+    below += (double)e->x_samples[((i * e->samples + s) * e->steps + t - e->first) * e->n_x + k] < x;
+  r->inside_50 += inside(below, n, 0.5);
+  r->inside_90 += inside(below, n, 0.9);
+  r->ranked += 1;
+}
+
+/* One value by all ways; a prediction that is not finite is infinitely wrong. */
+static void score(dv_rolling *r, const dv_yardstick *y, size_t i, size_t t, size_t k, double x, double last,
+                  size_t block) {
+  double unit = y->unit[k] > 0 ? y->unit[k] : INFINITY;
+  for (int way = 0; way < DVBF_WAYS; way++) {
+    const dvbf_estimates *e = r->by[way];
+    if (way >= DVBF_BY_LINEAR && !e) continue;
+    double guess = way == DVBF_BY_MEAN   ? y->mean[k]
+                   : way == DVBF_BY_LAST ? (isnan(last) ? y->mean[k] : last)
+                                         : (double)e->x[place_of(e, i, t) * e->n_x + k];
+    double error = isfinite(guess) ? x - guess : INFINITY;
+    r->square[way][k] += error * error;
+    if (isfinite(unit)) r->blocks.square[way][block] += error * error / (unit * unit);
+  }
+  r->count[k] += 1;
+}
+
+static void score_view(dv_rolling *r, const dv_yardstick *y, size_t i, const float *x, float *last,
+                       bool free_run, size_t done, size_t all) {
+  size_t n = r->views.n_x;
+  for (size_t k = 0; k < n; k++) last[k] = NAN;
+  for (size_t t = 0; t < dvbf_sequence_length(&r->views, i); t++, x += n)
+    for (size_t k = 0; k < n; k++) {
+      if (isnan(x[k])) continue;
+      if (t >= r->first)
+        score(r, y, i, t, k, (double)x[k], (double)last[k], (done + t) * DV_ROLLING_BLOCKS / all);
+      if (t >= r->first && r->ranks && y->unit[k] > 0) rank(r, i, t, k, (double)x[k]);
+      if (t < r->first || !free_run) last[k] = x[k];
+    }
+}
+
+static dvbf_status score_all(dv_rolling *r, const dv_yardstick *y, bool free_run, dvbf_error *error) {
+  const dvbf_sequences *v = &r->views;
+  float *buffer = NULL, *last = dv_calloc(v->n_x, sizeof *last);
+  size_t done = 0, all = dv_sequences_frames(v);
+  dvbf_status status =
+      last ? dv_sequence_buffer(&buffer, v, v->steps, error) : dv_fail_memory(error, "scoring predictions");
+  for (size_t i = 0; i < v->count && !status; i++) {
+    size_t length = dvbf_sequence_length(v, i);
+    score_view(r, y, i, dv_sequence_x(v, i, 0, length, buffer), last, free_run, done, all);
+    done += length;
+  }
+  dv_free(buffer);
+  dv_free(last);
+  return status ? status : dv_sequences_intact(v, error);
+}
+
+/* ---- All of it ---- */
+
+void dv_rolling_clear(dv_rolling *r) {
+  for (int way = 0; way < DVBF_WAYS; way++) {
+    dvbf_estimates_free(r->by[way]);
+    dv_free(r->square[way]);
+  }
+  dv_free(r->count);
+  dv_windows_free(&r->views);
+  *r = (dv_rolling){0};
+}
+
+static dvbf_status make_room(dv_rolling *r, size_t n_x, dvbf_error *error) {
+  bool room = (r->count = dv_calloc(n_x, sizeof *r->count));
+  for (int way = 0; way < DVBF_WAYS; way++)
+    room = (r->square[way] = dv_calloc(n_x, sizeof *r->square[way])) && room;
+  return room ? DVBF_OK : dv_fail_memory(error, "scoring predictions");
+}
+
+dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *m, const dvbf_sequences *s, bool free_run,
+                           const dv_yardstick *y, const dv_evaluate_settings *how, dvbf_error *error) {
+  const dvbf_model *linear = m->linear;
+  *r = (dv_rolling){.first = needed_by(m, free_run), .views.n_x = s->n_x, .ranks = m->density->sigma};
+  dvbf_status status = make_room(r, s->n_x, error);
+  if (status || !can_predict(m, free_run)) return status;
+  if (linear && needed_by(linear, free_run) > r->first) r->first = needed_by(linear, free_run);
+  if (free_run && (size_t)how->observe > r->first) r->first = (size_t)how->observe;
+  status = choose_views(&r->views, s, r->first, free_run ? ORIGINS : 1, error);
+  if (status || !r->views.count) return status;
+  status = predict(r, DVBF_BY_LEARNED, m, free_run, how, error);
+  if (!status && linear) status = predict(r, DVBF_BY_LINEAR, linear, free_run, how, error);
+  return status ? status : score_all(r, y, free_run, error);
+}
+
+/* ---- Adding up ---- */
+
+/* Of columns in units of the yardstick, those that vary. */
+static double overall(const dv_rolling *r, const dv_yardstick *y, int way) {
+  double sum = 0, columns = 0;
+  for (size_t k = 0; k < r->views.n_x; k++) {
+    if (!(y->unit[k] > 0) || !(r->count[k] > 0)) continue;
+    sum += r->square[way][k] / r->count[k] / (y->unit[k] * y->unit[k]);
+    columns += 1;
+  }
+  return columns > 0 ? sqrt(sum / columns) : NAN;
+}
+
+static double fit_of(double error, double of_mean) {
+  return of_mean > 0 ? 100 * (1 - error / of_mean) : NAN;
+}
+
+bool dv_rolling_scores(dvbf_rolling *out, const dv_rolling *r, const dv_yardstick *y) {
+  size_t n = r->views.n_x;
+  *out = (dvbf_rolling){.origins = r->views.count, .coverage_50 = NAN, .coverage_90 = NAN};
+  for (size_t i = 0; i < r->views.count; i++) {
+    size_t length = dvbf_sequence_length(&r->views, i);
+    if (length - r->first > out->steps) out->steps = length - r->first;
+  }
+  for (int way = 0; way < DVBF_WAYS; way++) {
+    dvbf_score *score = &out->score[way];
+    *score = (dvbf_score){NAN, NAN, dv_calloc(n + 1, sizeof(double)), dv_calloc(n + 1, sizeof(double))};
+    if (!score->rmse_by_column || !score->fit_by_column) return false;
+    bool known = r->views.count && (way < DVBF_BY_LINEAR || r->by[way]);
+    for (size_t k = 0; k < n; k++) {
+      double of_mean = sqrt(r->square[DVBF_BY_MEAN][k] / r->count[k]);
+      score->rmse_by_column[k] = known ? sqrt(r->square[way][k] / r->count[k]) : NAN;
+      score->fit_by_column[k] = y->unit[k] > 0 ? fit_of(score->rmse_by_column[k], of_mean) : NAN;
+    }
+    if (!known) continue;
+    score->rmse = overall(r, y, way);
+    score->fit = fit_of(score->rmse, overall(r, y, DVBF_BY_MEAN));
+  }
+  if (r->ranked > 0) out->coverage_50 = r->inside_50 / r->ranked, out->coverage_90 = r->inside_90 / r->ranked;
+  return true;
+}

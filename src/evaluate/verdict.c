@@ -1,0 +1,131 @@
+#include "evaluate/verdict.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "data/dataset.h"
+#include "model/density.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct judge {
+  const dvbf_model *model;
+  const dvbf_data *data;
+  const dvbf_sequences *sequences;
+  const dv_evaluate_settings *settings;
+  dv_yardstick yardstick;
+  dv_evidence evidence;
+  dvbf_verdict *out;
+} judge;
+
+/* ---- Measuring ---- */
+
+static dvbf_status choose_split(judge *j, dvbf_error *error) {
+  static const char *const splits[] = {"test", "valid", "train"};
+  const dvbf_sequences *all[] = {&j->data->test, &j->data->valid, &j->data->train};
+  for (int i = 0; !j->sequences && i < 3; i++)
+    if (all[i]->count) {
+      j->sequences = all[i];
+      snprintf(j->out->split, sizeof j->out->split, "%s", splits[i]);
+    }
+  return j->sequences && j->sequences->count
+             ? dv_model_takes(j->model, j->sequences, error)
+             : dv_fail(error, DVBF_FORMAT, "there are no sequences to judge the model by");
+}
+
+/* The training mean is the model's own where it keeps one; the data at hand may be others than it saw. */
+static dvbf_status measure(judge *j, dvbf_error *error) {
+  const dvbf_model *m = j->model;
+  size_t n = (size_t)m->n_x;
+  dv_statistics x = {0};
+  dvbf_status status = dv_statistics_of_x(&x, j->data->train.count ? &j->data->train : j->sequences, error);
+  if (status) return status;
+  j->yardstick = (dv_yardstick){dv_calloc(n, sizeof(double)), dv_calloc(n, sizeof(double))};
+  bool room = j->yardstick.mean && j->yardstick.unit, scales = m->density->scales(m->settings);
+  for (size_t k = 0; room && k < n; k++) {
+    bool centred = scales && m->settings->x_scaling != DV_SCALING_NONE;
+    bool scaled = scales && m->settings->x_scaling == DV_SCALING_STANDARDISE;
+    j->yardstick.mean[k] = centred ? (double)m->x.shift[k] : x.mean[k];
+    j->yardstick.unit[k] = x.variance[k] > 0 && scaled ? 1 / (double)m->x.scale[k] : sqrt(x.variance[k]);
+  }
+  dv_statistics_free(&x);
+  return room ? DVBF_OK : dv_fail_memory(error, "judging the model");
+}
+
+static dvbf_status name_columns(judge *j, dvbf_error *error) {
+  dvbf_verdict *v = j->out;
+  v->n_x = (size_t)j->model->n_x;
+  v->names = dv_calloc(v->n_x, sizeof *v->names);
+  if (!v->names) return dv_fail_memory(error, "judging the model");
+  for (size_t k = 0; k < v->n_x; k++)
+    if (j->data->x_names)
+      memcpy(v->names[k], j->data->x_names[k], sizeof *v->names);
+    else
+      snprintf(v->names[k], sizeof *v->names, "x%zu", k);
+  return DVBF_OK;
+}
+
+/* Both uses, one after the other, as their samples take memory. */
+static dvbf_status roll(judge *j, dv_blocks *blocks, dvbf_rolling *out, bool free_run, dvbf_error *error) {
+  dv_rolling r;
+  dvbf_status status =
+      dv_rolling_run(&r, j->model, j->sequences, free_run, &j->yardstick, j->settings, error);
+  if (!status && !dv_rolling_scores(out, &r, &j->yardstick))
+    status = dv_fail_memory(error, "judging the model");
+  if (!status && !free_run) status = dv_whiteness_of(&j->out->whiteness, &r, error);
+  *blocks = r.blocks;
+  dv_rolling_clear(&r);
+  return status;
+}
+
+static void weigh(judge *j) {
+  dv_evidence *e = &j->evidence;
+  e->n_u = (size_t)j->model->n_u;
+  e->frames = dv_sequences_frames(&j->data->train);
+  e->updates = (size_t)j->model->updates;
+  e->model = j->model->type->name;
+  e->timeless = j->model->type->timeless;
+}
+
+static void free_scores(dvbf_rolling *r) {
+  for (int way = 0; way < DVBF_WAYS; way++) {
+    dv_free(r->score[way].rmse_by_column);
+    dv_free(r->score[way].fit_by_column);
+  }
+}
+
+void dvbf_verdict_free(dvbf_verdict *v) {
+  if (!v) return;
+  free_scores(&v->one_step);
+  free_scores(&v->free_run);
+  dv_free(v->whiteness.autocorrelation);
+  dv_free(v->whiteness.p);
+  dv_free(v->names);
+  dv_free(v);
+}
+
+dvbf_status dvbf_judge(dvbf_verdict **out, const dvbf_model *model, const dvbf_data *data,
+                       const dvbf_sequences *sequences, const dvbf_settings *settings, dvbf_error *error) {
+  judge j = {.model = model, .data = data, .sequences = sequences};
+  j.settings = dv_settings_evaluate(settings, error);
+  if (!j.settings) return DVBF_ARGUMENT;
+  j.out = dv_calloc(1, sizeof *j.out);
+  if (!j.out) return dv_fail_memory(error, "judging the model");
+  dvbf_status status = choose_split(&j, error);
+  if (!status) status = name_columns(&j, error);
+  if (!status) status = measure(&j, error);
+  if (!status) status = roll(&j, &j.evidence.one_step, &j.out->one_step, false, error);
+  if (!status) status = roll(&j, &j.evidence.free_run, &j.out->free_run, true, error);
+  if (!status) {
+    weigh(&j);
+    dv_verdict_decide(j.out, &j.evidence);
+  }
+  dv_free(j.yardstick.mean);
+  dv_free(j.yardstick.unit);
+  if (status)
+    dvbf_verdict_free(j.out);
+  else
+    *out = j.out;
+  return status;
+}
