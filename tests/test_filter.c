@@ -30,11 +30,12 @@ static dvbf_sequences make_data(void) {
   return s;
 }
 
-static dvbf_model *make_model(const dvbf_sequences *data, const char *initial, const char *frames) {
-  const char *const values[][2] = {{"universal", "point"},       {"hidden", "20"},
-                                   {"x-scaling", "standardise"}, {"initial", initial},
-                                   {"initial-frames", frames},   {"u-scaling", "standardise"},
-                                   {"predict-from", "4"},        {"systems", "5"}};
+static dvbf_model *limited(const dvbf_sequences *data, const char *initial, const char *frames,
+                           const char *limit) {
+  const char *const values[][2] = {
+      {"state-limit", limit},       {"universal", "point"}, {"hidden", "20"},
+      {"x-scaling", "standardise"}, {"initial", initial},   {"initial-frames", frames},
+      {"u-scaling", "standardise"}, {"predict-from", "4"},  {"systems", "5"}};
   dvbf_settings *settings = NULL;
   dvbf_model *model = NULL;
   assert_int_equal(dvbf_settings_new(&settings, "train", NULL), DVBF_OK);
@@ -43,6 +44,10 @@ static dvbf_model *make_model(const dvbf_sequences *data, const char *initial, c
   assert_int_equal(dv_model_new(&model, settings, NULL, data, 3, NULL), DVBF_OK);
   dvbf_settings_free(settings);
   return model;
+}
+
+static dvbf_model *make_model(const dvbf_sequences *data, const char *initial, const char *frames) {
+  return limited(data, initial, frames, "0");
 }
 
 static dvbf_filter *make_filter(const dvbf_model *model, size_t samples, uint64_t seed, void **memory) {
@@ -76,10 +81,13 @@ static void step(dvbf_filter *filter, const dvbf_sequences *data, size_t t, bool
   dvbf_filter_step(filter, seen ? data->x + t * N_X : NULL, t ? data->u + (t - 1) * N_U : NULL, belief);
 }
 
-/* Means and deviations of the online samples agree with the passes, observed and predicted. */
-static void compare(const char *initial, const char *frames, size_t first) {
+/* Means and deviations of the online samples agree with the passes, observed and predicted. With a limit, it
+ * is so narrow that most states are beyond it. */
+static void compare(const char *initial, const char *frames, size_t first, const char *limit) {
   dvbf_sequences data = make_data();
-  dvbf_model *model = make_model(&data, initial, frames);
+  dvbf_model *model = limited(&data, initial, frames, limit);
+  dvbf_real *range = dv_model_range(model);
+  for (int k = 0; range && k < N_Z; k++) range[N_Z + k] = 0.3f;
   double mean[STEPS * N_Z], variance[STEPS * N_Z];
   void *memory;
   dvbf_belief belief;
@@ -101,17 +109,22 @@ static void compare(const char *initial, const char *frames, size_t first) {
 
 static void agrees_with_inference_mlp(void **state) {
   (void)state;
-  compare("mlp", "5", 5);
+  compare("mlp", "5", 5, "0");
 }
 
 static void agrees_with_inference_birnn(void **state) {
   (void)state;
-  compare("birnn", "3", 3);
+  compare("birnn", "3", 3, "0");
 }
 
 static void agrees_with_inference_fast_dropout(void **state) {
   (void)state;
-  compare("fast-dropout", "3", 3);
+  compare("fast-dropout", "3", 3, "0");
+}
+
+static void agrees_with_inference_beyond_limits(void **state) {
+  (void)state;
+  compare("mlp", "5", 5, "2");
 }
 
 static void same_inputs_same_bytes_no_allocation(void **state) {
@@ -227,6 +240,7 @@ int main(void) {
       cmocka_unit_test(agrees_with_inference_mlp),
       cmocka_unit_test(agrees_with_inference_birnn),
       cmocka_unit_test(agrees_with_inference_fast_dropout),
+      cmocka_unit_test(agrees_with_inference_beyond_limits),
       cmocka_unit_test(same_inputs_same_bytes_no_allocation),
       cmocka_unit_test(samples_stand_alone),
       cmocka_unit_test(missing_values),

@@ -8,6 +8,8 @@ static void stir(dvbf_model *m) {
   dv_random random = dv_random_at(23, DV_STREAM_SIMULATION, 0, 0);
   for (size_t i = 0; i < m->parameters.size; i++)
     m->parameters.values[i] += (dvbf_real)(0.2 * dv_random_normal(&random));
+  dvbf_real *range = dv_model_range(m); /* so narrow that every state is beyond it */
+  for (int k = 0; range && k < m->n_z; k++) range[k] = 0, range[m->n_z + k] = (dvbf_real)0.2;
 }
 
 enum { MOST = 128 };
@@ -55,6 +57,9 @@ static double error_of(dvbf_linear *l, point at, size_t k, bool control) {
 static void derivatives_are_differences(void **state) {
   (void)state;
   static const char *const variants[] = {"activation=tanh",
+                                         "activation=tanh state-limit=2",
+                                         "activation=tanh state-limit=2 transition=mlp",
+                                         "activation=tanh state-limit=2 model=dkf",
                                          "activation=tanh transition=linear residual=off",
                                          "activation=tanh transition=mlp affine=on",
                                          "activation=tanh model=dkf layers=2",

@@ -87,6 +87,8 @@ static void make_model(fixture *f, const model_case *c) {
   if (dv_model_new(&f->model, settings, NULL, &f->sequences, 4, &error)) fail_msg("%s", error.message);
   dvbf_settings_free(settings);
   stir(f->model);
+  dvbf_real *range = dv_model_range(f->model); /* so narrow that many states are beyond it */
+  for (int k = 0; range && k < f->model->n_z; k++) range[k] = 0.05, range[f->model->n_z + k] = 0.1;
 }
 
 static void begin(fixture *f, const model_case *c) {
@@ -439,6 +441,25 @@ static void deep_kalman_filters(void **state) {
   CHECK_ALL(cases);
 }
 
+static void saturated_states(void **state) {
+  (void)state;
+  static const model_case cases[] = {
+      {.name = "saturated", .settings = "state-limit=2", .n_u = 2},
+      {.name = "saturated, dropout", .settings = "state-limit=2 filter-dropout=0.5", .n_u = 2},
+      {.name = "saturated, linear", .settings = "state-limit=2 transition=linear residual=off", .n_u = 2},
+      {.name = "saturated, mlp", .settings = "state-limit=2 transition=mlp", .n_u = 2},
+      {.name = "saturated, mlp, not residual",
+       .settings = "state-limit=2 transition=mlp residual=off universal-noise=step",
+       .n_u = 2},
+      {.name = "saturated dkf", .settings = "state-limit=2 model=dkf", .n_u = 2},
+      {.name = "saturated dkf, dropout",
+       .settings = "state-limit=2 model=dkf filter-dropout=0.5",
+       .n_u = 2,
+       .ragged = true},
+  };
+  CHECK_ALL(cases);
+}
+
 static void autoencoders(void **state) {
   (void)state;
   static const model_case cases[] = {
@@ -544,6 +565,7 @@ int main(void) {
       cmocka_unit_test(shapes),
       cmocka_unit_test(masks),
       cmocka_unit_test(deep_kalman_filters),
+      cmocka_unit_test(saturated_states),
       cmocka_unit_test(autoencoders),
       cmocka_unit_test(dkf_at_once_is_step_by_step),
       cmocka_unit_test(relu),

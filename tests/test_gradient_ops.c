@@ -912,6 +912,53 @@ static void clip_gradient(void **state) {
   assert_int_equal(check_clip(1e-6), 40);
 }
 
+/* Values inside and outside of the limits; the last column has none. */
+static void saturate(void **state) {
+  (void)state;
+  static const double range[] = {0.1, -0.2, 0, 0.5, 0.3, 1.5}; /* centres, limits */
+  bench b;
+  bench_begin(&b, 5);
+  dvbf_value x = input(&b, 4, 4);
+  dvbf_value limits = dvbf_parameter(b.graph, "range", 2, 3, (dvbf_first){.frozen = true, .values = range});
+  dvbf_value before = dvbf_slab(b.graph, 4, 4), none = dvbf_slab(b.graph, 4, 4);
+  dvbf_zero(b.graph, none);
+  dvbf_add(b.graph, before, x, none);
+  dvbf_saturate(b.graph, x, limits);
+  dvbf_saturate(b.graph, x, DVBF_NONE);
+  project(&b, x);
+  assert_gradients(&b, "saturate");
+  dv_run_forward(&b.run);
+  int bent = 0;
+  for (int i = 0; i < 80; i++) {
+    dvbf_real z = dvbf_at(&b.run, before)[i], y = dvbf_at(&b.run, x)[i];
+    double c = i % 4 < 3 ? range[i % 4] : 0, limit = i % 4 < 3 ? range[3 + i % 4] : INFINITY;
+    double far = fabs(z - c), expected = far <= limit ? far : limit + limit * tanh((far - limit) / limit);
+    assert_true(far > limit ? fabs(fabs(y - c) - expected) < 1e-12 && (y > c) == (z > c) : y == z);
+    bent += far > limit;
+  }
+  assert_in_range(bent, 15, 65);
+  bench_end(&b);
+}
+
+static void saturated_values_are_bounded(void **state) {
+  (void)state;
+  static const double range[] = {1, 1, 1, 1, 1, 2, 2, 2, 2, 2},
+                      values[] = {INFINITY, -INFINITY, 1e300, 3.0000001, NAN};
+  bench b;
+  bench_begin(&b, 1);
+  dvbf_value x = constant(&b, 1, 5, values);
+  dvbf_saturate(b.graph, x,
+                dvbf_parameter(b.graph, "range", 2, 5, (dvbf_first){.frozen = true, .values = range}));
+  project(&b, x);
+  bench_run(&b);
+  dv_run_forward(&b.run);
+  const dvbf_real *y = dvbf_at(&b.run, x);
+  assert_true(y[0] == 5 && y[1] == -3 && y[2] == 5);
+  assert_true(y[3] > 3 && y[3] < 3.0000001 + 1e-15);
+  assert_true(isnan(y[4]));
+  bench_end(&b);
+}
+
 static double term_objective(bench *b) {
   const double *t = b->run.terms;
   return b->conditions.scale *
@@ -1006,6 +1053,8 @@ int main(void) {
       cmocka_unit_test(side_by_side),
       cmocka_unit_test(zero),
       cmocka_unit_test(clip_gradient),
+      cmocka_unit_test(saturate),
+      cmocka_unit_test(saturated_values_are_bounded),
       cmocka_unit_test(an_op_touches_what_it_lists),
       cmocka_unit_test(terms),
   };

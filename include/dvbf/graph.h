@@ -193,6 +193,11 @@ DVBF_API void dvbf_add(dvbf_graph *g, dvbf_value out, dvbf_value a, dvbf_value b
 DVBF_API void dvbf_zero(dvbf_graph *g, dvbf_value out);
 /* Limits each entry of the gradient that flows back through `value` to plus or minus `limit`. */
 DVBF_API void dvbf_clip_gradient(dvbf_graph *g, dvbf_value value, double limit);
+/* Keeps the first n columns of `value` within twice the limits of range [2][n], its centre c and limit L, in
+ * place: the identity (bit for bit) within L of c, bent smoothly and monotonically beyond. An op that writes
+ * `value` before must not read it when running backward (mixtures, sums and linear layers do not). Does
+ * nothing where range is none. */
+DVBF_API void dvbf_saturate(dvbf_graph *g, dvbf_value value, dvbf_value range);
 /* out[b] = (x[0][b], x[1][b], ...): the steps of a slab side by side, [1][rows][steps * cols]. */
 DVBF_API void dvbf_side_by_side(dvbf_graph *g, dvbf_value out, dvbf_value x);
 
@@ -322,6 +327,10 @@ typedef struct dvbf_program {
   dvbf_value shape[2]; /* further parameters of the density: one frame for all, or one for each */
   dvbf_value ln_p;     /* [T][rows][1] */
 } dvbf_program;
+
+/* The range [2][n_z] of z, for dvbf_saturate: a parameter that training measures and no gradient moves. None
+ * where the setting `state-limit` is 0. */
+DVBF_API dvbf_value dvbf_state_range(dvbf_graph *g, const dvbf_model *m);
 
 /* A model: how z follows from x and u. The emission, the bound, training and inference are the library's. */
 typedef struct dvbf_model_class {

@@ -286,12 +286,15 @@ static void get_entry(const unsigned char *values, const entry *e, char *out, si
     snprintf(out, size, "%lld", (long long)value);
 }
 
-/* Settings that single densities have are written only where they are not the default, so that the files of
- * models without such a density do not change when one is added. */
+/* Settings of these groups, which came later or belong to single densities, are written only where they are
+ * not the default, so that the files of models without them do not change when one is added. */
 static bool is_written(const unsigned char *values, const entry *e) {
+  static const char *const groups[] = {"Density", "Stability"};
   char value[DV_TEXT];
+  bool later = false;
+  for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) later |= !strcmp(e->group, groups[i]);
   get_entry(values, e, value, sizeof value);
-  return strcmp(e->group, "Density") != 0 || strcmp(value, e->initial) != 0;
+  return !later || strcmp(value, e->initial) != 0;
 }
 
 /* ---- Public functions ---- */

@@ -42,6 +42,7 @@ static void first_state(dvbf_program *p, const dvbf_model *m, dvbf_value head) {
 typedef struct transition {
   dv_stack hidden;
   dvbf_layer output; /* (mu_p, ln sigma_p) */
+  dvbf_value range;  /* that mu_p keeps to, so that z never leaves it by more than its noise */
 } transition;
 
 /* Where the form is residual, mu_p = z + net(z, u): z goes to the output through the fixed matrix (I, 0). */
@@ -73,7 +74,14 @@ static transition make_transition(dvbf_program *p, const dvbf_model *m) {
   t.output = dv_dense(g, "transition.output", dvbf_slab(g, steps, 2 * m->n_z), DVBF_LINEAR, (dvbf_first){0},
                       (dv_dense_in[4]){{"h", dv_stack_top(&t.hidden), scale, true}});
   if (s->residual) add_residual(g, &t.output, z);
+  t.range = dvbf_state_range(g, m);
   return t;
+}
+
+static void step_transition(dvbf_graph *g, const transition *f, int t) {
+  dv_stack_step(g, &f->hidden, t);
+  dvbf_layer_step(g, &f->output, t);
+  dvbf_saturate(g, dvbf_steps(f->output.out, t, 1), f->range);
 }
 
 /* Training without filter dropout takes every z_t that counts from q, which does not depend on z: all of them
@@ -109,12 +117,12 @@ static void later_states(dvbf_program *p, const dvbf_model *m, dvbf_value head) 
     if (s->clip_z > 0) dvbf_clip_gradient(g, state.z, s->clip_z);
     dv_stack_whole(g, &f.hidden);
     dvbf_layer_whole(g, &f.output);
+    dvbf_saturate(g, f.output.out, f.range);
   } else {
     dv_stack_open(g, &f.hidden);
     dvbf_layer_open(g, &f.output);
     for (int t = 0; t < steps; t++) {
-      dv_stack_step(g, &f.hidden, t);
-      dvbf_layer_step(g, &f.output, t);
+      step_transition(g, &f, t);
       dvbf_state_sample(g, &state, t);
       if (s->clip_z > 0) dvbf_clip_gradient(g, dvbf_steps(state.z, t, 1), s->clip_z);
     }
@@ -146,8 +154,7 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
   dv_stack_open(g, &f.hidden);
   dvbf_layer_open(g, &f.output);
   for (int t = 0; t < steps; t++) {
-    dv_stack_step(g, &f.hidden, t);
-    dvbf_layer_step(g, &f.output, t);
+    step_transition(g, &f, t);
     dvbf_state_sample(g, &state, t);
   }
 }

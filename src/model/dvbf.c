@@ -78,7 +78,7 @@ static void dynamics(dvbf_program *p, const dvbf_model *m) {
   /* Where nothing of x is seen, q is not used: only values within a frame need be told. */
   dvbf_value mask =
       s->mask_input == DV_MASK_DIMENSION && m->n_x > 1 ? dvbf_steps(p->seen, 1, steps) : DVBF_NONE;
-  dvbf_value head = dvbf_slab(g, steps, 2 * m->n_w);
+  dvbf_value head = dvbf_slab(g, steps, 2 * m->n_w), range = dvbf_state_range(g, m);
   dvbf_value noise = dvbf_slab_constant(g, steps, m->n_w), use = dvbf_slab_constant(g, steps, 1);
   dvbf_transition_values values = {.steps = steps,
                                    .n_z = m->n_z,
@@ -115,6 +115,7 @@ static void dynamics(dvbf_program *p, const dvbf_model *m) {
     dvbf_layer_step(g, &outer, t);
     dvbf_innovation_step(g, &innovation, t);
     m->transition->step(m->transition, g, &values, memory, t);
+    dvbf_saturate(g, dvbf_steps(p->z, t + 1, 1), range);
     if (s->clip_z > 0) dvbf_clip_gradient(g, dvbf_steps(p->z, t + 1, 1), s->clip_z);
   }
 }
@@ -145,9 +146,13 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
                                    .u = p->u,
                                    .w = dvbf_slab_constant(p->graph, p->steps - 1, m->n_w),
                                    .v = universal(p, m)};
+  dvbf_value range = dvbf_state_range(p->graph, m);
   p->later.noise = values.w; /* w is a standard normal number where nothing is seen */
   void *memory = m->transition->open(m->transition, p->graph, m->settings_object, &values);
-  for (int t = 0; t < values.steps; t++) m->transition->step(m->transition, p->graph, &values, memory, t);
+  for (int t = 0; t < values.steps; t++) {
+    m->transition->step(m->transition, p->graph, &values, memory, t);
+    dvbf_saturate(p->graph, dvbf_steps(p->z, t + 1, 1), range);
+  }
 }
 
 /* ---- What it is like ---- */

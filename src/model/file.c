@@ -175,15 +175,24 @@ static dvbf_status fill(dvbf_model *m, const dv_tensor_file *f, size_t room, dvb
   return status;
 }
 
+/* What the model divides by. */
+static dvbf_status check_values(const dvbf_model *m, const char *path, dvbf_error *error) {
+  const dvbf_real *range = dv_model_range(m);
+  for (int i = 0; i < m->n_x; i++)
+    if (!(m->x.scale[i] > 0))
+      return dv_fail(error, DVBF_FORMAT, "%s: scaling.x.scale must be positive", path);
+  for (int k = 0; range && k < m->n_z; k++)
+    if (!(range[m->n_z + k] > 0))
+      return dv_fail(error, DVBF_FORMAT, "%s: limits of state.range must be positive", path);
+  return DVBF_OK;
+}
+
 static dvbf_status fill_tensors(dvbf_model *m, const dv_tensor_file *f, dvbf_error *error) {
   int n = 0;
   dv_tensor *tensors = list_tensors(m, &n);
   if (!tensors) return dv_fail_memory(error, "loading a model");
   dvbf_status status = dv_tensors_read(f, tensors, n, error);
-  for (int k = 0; k < count_parts(m); k++)
-    for (int i = 0; i < m->n_x && !status; i++)
-      if (!(part_of(m, k)->x.scale[i] > 0))
-        status = dv_fail(error, DVBF_FORMAT, "%s: scaling.x.scale must be positive", f->path);
+  for (int k = 0; k < count_parts(m) && !status; k++) status = check_values(part_of(m, k), f->path, error);
   dv_free(tensors);
   return status;
 }

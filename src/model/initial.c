@@ -92,4 +92,5 @@ void dv_record_initial(dvbf_program *p, const dvbf_model *m) {
                               (dvbf_first){0}, (dv_dense_in[4]){{"h", hidden, 1 / sqrt(n), false}});
   dvbf_layer_whole(g, &inner);
   dvbf_layer_whole(g, &outer);
+  dvbf_saturate(g, dvbf_steps(p->z, 0, 1), dvbf_state_range(g, m));
 }

@@ -182,6 +182,15 @@ void dv_record_birnn_output(dvbf_graph *g, const dv_birnn *net, const dv_birnn_s
 #include "base/models.def"
 #undef MODEL
 
+/* Most dimensions of z (setting `latent`). */
+enum { DV_MOST_LATENT = 1024 };
+/* Centre and limit of every dimension of z, [2][n_z] (dvbf_state_range); NULL where the state has no limits.
+ */
+dvbf_real *dv_model_range(const dvbf_model *m);
+/* Sets them so that z is left as it is within `multiple` times the range low .. high [n_z] around its middle.
+ * A dimension that hardly moves gets a hundredth of the widest one, so that training can still use it. */
+void dv_model_set_range(dvbf_model *m, const dvbf_real *low, const dvbf_real *high, double multiple);
+
 /* DVBF's initial network and initial transition: z[0] and its kl. */
 void dv_record_initial(dvbf_program *p, const dvbf_model *m);
 

@@ -82,6 +82,11 @@ static void emission(chooser *c, const facts *f) {
   if (f->gaps && !f->x.whole) choose(c, "mask-input", "dimension", "values of x are missing");
 }
 
+/* A mixture of linear systems goes on in a straight line where the data have never been. */
+static void stability(chooser *c, const facts *f) {
+  if (!f->picture && f->steps > 1) choose(c, "state-limit", "2", "predictions must stay near what was seen");
+}
+
 static void sizes(chooser *c, const facts *f) {
   if (f->picture) {
     choose(c, "latent", "4", "x is a picture");
@@ -165,6 +170,7 @@ dvbf_status dvbf_settings_suit(dvbf_settings *settings, const dvbf_data *data, d
   if (status) return status;
   emission(&c, &f);
   sizes(&c, &f);
+  stability(&c, &f);
   time(&c, &f);
   schedules(&c, &f);
   dv_statistics_free(&f.x);

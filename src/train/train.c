@@ -8,6 +8,7 @@
 #include "train/checkpoint.h"
 #include "train/folder.h"
 #include "train/projection.h"
+#include "train/range.h"
 #include "train/schedule.h"
 
 #include <math.h>
@@ -25,6 +26,7 @@ typedef struct trainer {
   dv_pool *pool;
   dv_updater *updater;
   dv_validator validator;
+  dv_range range; /* of the state in the training data */
   dv_training at;
   dvbf_progress report;
   double began, told, kept; /* seconds on the clock: beginning, last report, last checkpoint */
@@ -140,13 +142,15 @@ static dvbf_status validate(trainer *t, bool *finite) {
   dv_conditions conditions = dv_schedule_at(t->s, last, 0);
   double floor = dv_conditions_get(&conditions, DVBF_LOG_SIGMA_FLOOR);
   dv_scores scores;
-  dvbf_status status = dv_validator_run(&scores, &t->validator, floor, t->error);
+  dvbf_status status = dv_range_measure(&t->range, t->model, t->error);
+  if (!status) status = dv_validator_run(&scores, &t->validator, floor, t->error);
   if (status) return status;
   *finite = isfinite(scores.bound);
   if (!*finite) return DVBF_OK;
   t->at.scores = scores;
   t->at.validations++;
   keep_if_best(t, floor);
+  dv_range_widen(t->model);
   dv_updater_save(t->updater, t->at.good);
   t->report.validated = true;
   t->report.learning_rate = dv_updater_rate(t->updater, last);
@@ -347,6 +351,8 @@ static dvbf_status prepare(trainer *t) {
   if (!status)
     status = dv_validator_init(&t->validator, t->model, t->pool, &t->valid,
                                dv_projection_log_jacobian(&t->projection), t->error);
+  if (!status)
+    status = dv_range_init(&t->range, t->model, t->pool, &t->data->train, t->train.steps, t->error);
   if (status) return status;
   return dv_training_init(&t->at, t->model->parameters.size, dv_updater_snapshot_size(t->updater), t->error);
 }
@@ -397,6 +403,7 @@ static dvbf_model *finish(trainer *t) {
 
 static void clear(trainer *t) {
   if (t->pool) dv_validator_clear(&t->validator);
+  if (t->pool) dv_range_clear(&t->range);
   dv_updater_free(t->updater);
   dv_pool_free(t->pool);
   dv_training_clear(&t->at);
