@@ -123,6 +123,8 @@ static void write_files(FILE *out) {
            "prediction error over the variance of x, rates"},
       {.name = "FOLDER/" CLI_SETTINGS, .help = "every setting of the run; --config takes it"},
       {.name = "FOLDER/" DVBF_RUN_CHECKPOINT, .help = "all that `dvbf train --resume` needs to go on"},
+      {.name = "FOLDER/" DVBF_RUN_SEARCH,
+       .help = "what a search has tried: settings that differ, errors over those of the linear model, rank"},
   };
   write_heading(out, "Files");
   write_text(out, "The folder of a run, written by `dvbf train -o FOLDER`, holds");

@@ -132,6 +132,29 @@ static void states_are_pooled(void **state) {
   }
 }
 
+/* Forecasts begin where that member can forecast which needs most frames. */
+static void forecasts_are_pooled(void **state) {
+  (void)state;
+  dvbf_estimates *all = estimate(f.model, "filter", "samples=3 forecast=on");
+  dvbf_estimates *last = estimate(member[2], "filter", "samples=3 forecast=on");
+  dvbf_estimates *second = estimate(member[1], "filter", "samples=3 forecast=on");
+  assert_int_equal(all->first, 4);
+  assert_int_equal(second->first, 3);
+  f.model->n_others = 0;
+  dvbf_estimates *first = estimate(f.model, "filter", "samples=3 forecast=on");
+  f.model->n_others = MEMBERS - 1;
+  for (size_t i = 0; i < all->count; i++)
+    for (size_t k = 0; k < (f.sequences.length[i] - 4) * all->n_x; k++) {
+      size_t at = i * all->steps * all->n_x + k, shifted = (i * (all->steps + 1) + 1) * all->n_x + k;
+      double mean = ((double)first->x[shifted] + (double)second->x[shifted] + (double)last->x[at]) / 3;
+      assert_float_equal(all->x[at], mean, 1e-5);
+    }
+  dvbf_estimates_free(all);
+  dvbf_estimates_free(first);
+  dvbf_estimates_free(second);
+  dvbf_estimates_free(last);
+}
+
 /* Path i is drawn by member i, counted round. */
 static void members_sample_in_turn(void **state) {
   (void)state;
@@ -158,9 +181,8 @@ static void all_have_their_frames(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(predictions_are_pooled),
-      cmocka_unit_test(states_are_pooled),
-      cmocka_unit_test(members_sample_in_turn),
+      cmocka_unit_test(predictions_are_pooled), cmocka_unit_test(states_are_pooled),
+      cmocka_unit_test(forecasts_are_pooled),   cmocka_unit_test(members_sample_in_turn),
       cmocka_unit_test(all_have_their_frames),
   };
   return cmocka_run_group_tests_name("committee", tests, begin_committee, end_committee);

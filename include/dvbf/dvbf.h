@@ -107,6 +107,7 @@ typedef bool dvbf_progress_fn(const dvbf_progress *progress, void *user_data);
 #define DVBF_RUN_METRICS "metrics.csv"               /* a row for each validation */
 #define DVBF_RUN_MODEL "model.safetensors"           /* the best model so far */
 #define DVBF_RUN_CHECKPOINT "checkpoint.safetensors" /* all that it takes to go on */
+#define DVBF_RUN_SEARCH "search.csv"                 /* a row for each candidate of a search */
 
 /* What may be wanted besides the model; all of it may be left out. */
 typedef struct dvbf_train_options {

@@ -83,9 +83,7 @@ static dvbf_status predict(dv_rolling *r, dvbf_way way, const dvbf_model *m, boo
 
 /* Steps that a model must see before it can predict. */
 static size_t needed_by(const dvbf_model *m, bool free_run) {
-  int needed = dv_model_frames_needed(m), start = dv_model_start_frames(m);
-  if (free_run) return (size_t)needed;
-  return (size_t)(start ? start : m->settings->predict_from);
+  return (size_t)(free_run ? dv_model_predicts_from(m) : dv_model_forecasts_from(m));
 }
 
 static bool can_predict(const dvbf_model *m, bool free_run) {

@@ -121,13 +121,15 @@ static dvbf_status make_forecast(dv_request *q, const dvbf_sequences *s, const d
                    "particles = %lld: a forecast weighs no samples; leave out particles or forecast",
                    (long long)o->particles);
   if (start && start < q->initial) q->initial = start;
-  if (q->initial >= q->steps)
+  q->first = q->initial;
+  if (q->all->n_others && q->first < dv_model_forecasts_from(q->all))
+    q->first = dv_model_forecasts_from(q->all);
+  if (q->first >= q->steps)
     return dv_fail(error, DVBF_ARGUMENT,
                    "the sequences have only %zu steps and the model needs %d to begin, so nothing is left to "
                    "forecast; use longer sequences",
-                   s->steps, q->initial);
+                   s->steps, q->first);
   q->forecast = q->noise = true;
-  q->first = q->initial;
   q->window = q->steps - q->first;
   return DVBF_OK;
 }
@@ -169,11 +171,7 @@ static void take_later(dv_request *q, int64_t observe, int64_t steps) {
 
 /* Steps to observe: as many as asked for, or, where nobody asked, at least what every member needs. */
 static int64_t observed(const dv_request *q, const dvbf_settings *settings, int64_t observe) {
-  int64_t needed = 1;
-  for (int i = 0; i < dv_model_members(q->all); i++) {
-    int64_t of_member = dv_model_frames_needed(dv_model_member(q->all, i));
-    if (of_member > needed) needed = of_member;
-  }
+  int64_t needed = dv_model_predicts_from(q->all);
   return !dv_settings_given(settings, "observe") && observe < needed ? needed : observe;
 }
 

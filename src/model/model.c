@@ -68,6 +68,25 @@ int dv_model_start_frames(const dvbf_model *m) {
   return m->type->start_frames ? m->type->start_frames(m->type, m->settings_object) : 0;
 }
 
+int dv_model_predicts_from(const dvbf_model *m) {
+  int most = 0;
+  for (int i = 0; i < dv_model_members(m); i++) {
+    int needed = dv_model_frames_needed(dv_model_member(m, i));
+    if (needed > most) most = needed;
+  }
+  return most;
+}
+
+int dv_model_forecasts_from(const dvbf_model *m) {
+  int most = 0;
+  for (int i = 0; i < dv_model_members(m); i++) {
+    const dvbf_model *member = dv_model_member(m, i);
+    int start = dv_model_start_frames(member), from = start ? start : (int)member->settings->predict_from;
+    if (from > most) most = from;
+  }
+  return most;
+}
+
 bool dv_model_can_filter(const dvbf_model *m) {
   return m->type->start && m->type->step;
 }

@@ -105,6 +105,9 @@ int dv_model_least_steps(const dvbf_model *m);
 int dv_model_frames_needed(const dvbf_model *m);
 int dv_model_start_frames(const dvbf_model *m);
 bool dv_model_can_filter(const dvbf_model *m);
+/* Steps that must be seen before all members of a committee can predict, or forecast one step ahead. */
+int dv_model_predicts_from(const dvbf_model *m);
+int dv_model_forecasts_from(const dvbf_model *m);
 /* Refuses a model that cannot; `instead` is the end of the sentence. */
 dvbf_status dv_model_needs_filter(const dvbf_model *m, const char *instead, dvbf_error *error);
 

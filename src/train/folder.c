@@ -107,7 +107,9 @@ static void remove_temporaries(const dv_folder *f) {
 }
 
 static dvbf_status remove_former(const dv_folder *f, dvbf_error *error) {
-  const char *const paths[] = {f->checkpoint, f->model, f->metrics};
+  dv_path search;
+  dv_join(search, f->path, DVBF_RUN_SEARCH);
+  const char *const paths[] = {f->checkpoint, f->model, f->metrics, search};
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
     if (unlink(paths[i]) && errno != ENOENT)
       return dv_fail(error, DVBF_IO, "%.300s: cannot be removed: %s", paths[i], strerror(errno));

@@ -1,6 +1,7 @@
 /* The training loop: starts, validation, the best model, the way back from divergence, and checkpoints. All
  * that the loop depends on stands in a dv_training, so that a run that goes on from its checkpoint is the run
  * that was never interrupted. */
+#include "train/train.h"
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -33,6 +34,7 @@ typedef struct trainer {
   dv_folder folder;         /* where options->folder is not NULL */
   uint64_t fingerprint;     /* of the data */
   bool unsaved;             /* the best model is not in its file yet */
+  uint64_t pause;           /* update to end at; 0: none */
   bool stopped;
   dvbf_error *error;
 } trainer;
@@ -297,9 +299,12 @@ static dvbf_status run(trainer *t) {
   while (!status && !t->stopped && t->at.phase != DV_FINISHED) {
     bool judging = t->at.phase == DV_JUDGING;
     uint64_t until = judging ? judgement(t) : (uint64_t)t->s->updates;
-    status = run_until(t, until);
-    bool arrived = !status && dv_updater_updates(t->updater) >= until;
-    if (arrived && judging)
+    bool pausing = t->pause && t->pause < until;
+    status = run_until(t, pausing ? t->pause : until);
+    bool arrived = !status && dv_updater_updates(t->updater) >= (pausing ? t->pause : until);
+    if (arrived && pausing)
+      t->stopped = true;
+    else if (arrived && judging)
       status = judge(t);
     else if (arrived)
       t->at.phase = DV_FINISHED;
@@ -308,7 +313,7 @@ static dvbf_status run(trainer *t) {
   return status;
 }
 
-/* ---- The public functions ---- */
+/* ---- All of it ---- */
 
 /* Validation looks further than training, at this many windows in a row: long predictions tell more. */
 enum { VALID_WINDOWS = 4 };
@@ -414,10 +419,12 @@ static void clear(trainer *t) {
   if (t->options->folder) dv_folder_close(&t->folder);
 }
 
-static dvbf_status train(dvbf_model **out, const dv_own *own, const dvbf_settings *settings,
-                         const dvbf_data *data, const dvbf_train_options *options, dvbf_error *error) {
+dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *settings,
+                     const dvbf_data *data, const dvbf_train_options *options, uint64_t pause,
+                     dvbf_error *error) {
   static const dvbf_train_options none;
-  trainer t = {.options = options ? options : &none, .data = data, .began = now(), .error = error};
+  trainer t = {
+      .options = options ? options : &none, .data = data, .began = now(), .pause = pause, .error = error};
   t.folder.lock = -1;
   if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
   dvbf_status status = dv_data_validate(data, "data", error);
@@ -442,20 +449,4 @@ static dvbf_status train(dvbf_model **out, const dv_own *own, const dvbf_setting
   if (!status) *out = finish(&t);
   clear(&t);
   return status;
-}
-
-dvbf_status dvbf_train(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
-                       const dvbf_train_options *options, dvbf_error *error) {
-  return train(out, NULL, settings, data, options, error);
-}
-
-dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
-                            const dvbf_settings *settings, const dvbf_data *data,
-                            const dvbf_train_options *options, dvbf_error *error) {
-  return train(out, &(dv_own){.transition = transition}, settings, data, options, error);
-}
-
-dvbf_status dvbf_train_own(dvbf_model **out, const dvbf_model_class *own, const dvbf_settings *settings,
-                           const dvbf_data *data, const dvbf_train_options *options, dvbf_error *error) {
-  return train(out, &(dv_own){.type = own}, settings, data, options, error);
 }

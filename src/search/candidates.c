@@ -1,0 +1,190 @@
+#include "search/candidates.h"
+
+#include "base/file.h"
+#include "base/locale.h"
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <dvbf/dvbf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+  const char *name, *changes;
+} table[] = {
+#define CANDIDATE(name, changes) {name, changes},
+#include "search/candidates.def"
+#undef CANDIDATE
+};
+
+enum { LINES = sizeof table / sizeof *table, LONGEST = 4096 };
+
+void dv_candidates_free(dv_candidates *c) {
+  for (size_t i = 0; i < c->count; i++) dvbf_model_free(c->list[i].model);
+  dv_free(c->list);
+  *c = (dv_candidates){0};
+}
+
+/* ---- Settings ---- */
+
+/* Sets each "name=value" of the text, but what the user has given where `keep` says so. */
+static dvbf_status apply(dvbf_settings *to, const char *changes, bool keep, dvbf_error *error) {
+  char text[sizeof((dv_candidate *)0)->changes], *rest = text;
+  dvbf_status status = DVBF_OK;
+  snprintf(text, sizeof text, "%s", changes);
+  for (char *word; !status && (word = strsep(&rest, " "));) {
+    char *value = strchr(word, '=');
+    if (!value) continue;
+    *value++ = 0;
+    if (!keep || !dv_settings_given(to, word)) status = dvbf_settings_set(to, word, value, error);
+  }
+  return status;
+}
+
+/* What every candidate has, whatever the user has given: it is trained alone and once. */
+static const char ALONE[] = "search=off starts=1 threads=1";
+
+dvbf_status dv_candidate_settings(dvbf_settings **out, const dv_candidate *c, const dvbf_settings *of_run,
+                                  dvbf_error *error) {
+  dvbf_settings *s = NULL;
+  dvbf_status status = dvbf_settings_copy(&s, of_run, error);
+  if (!status) status = apply(s, c->changes, false, error);
+  if (!status) status = apply(s, ALONE, false, error);
+  if (status)
+    dvbf_settings_free(s);
+  else
+    *out = s;
+  return status;
+}
+
+/* Collects in `to` what differs from `base`. */
+typedef struct difference {
+  const dvbf_settings *base;
+  dv_candidate *to;
+} difference;
+
+static dvbf_status add_change(const char *name, const char *value, void *user) {
+  difference *d = user;
+  char was[DV_TEXT], *to = d->to->changes;
+  size_t used = strlen(to), room = sizeof d->to->changes - used;
+  if (dvbf_settings_get(d->base, name, was, sizeof was, NULL) || !strcmp(was, value)) return DVBF_OK;
+  int length = snprintf(to + used, room, "%s%s=%s", used ? " " : "", name, value);
+  return length < 0 || (size_t)length >= room ? DVBF_ARGUMENT : DVBF_OK;
+}
+
+/* Candidate number i: a line of the table and a seed. What follows from its settings is chosen anew. */
+static dvbf_status make_one(dv_candidate *c, size_t i, const dvbf_settings *settings, const dvbf_data *data,
+                            dvbf_error *error) {
+  dvbf_settings *s = NULL;
+  char seed[32];
+  const dv_train_settings *of_run = dv_settings_train(settings, error);
+  snprintf(c->name, sizeof c->name, "%s", table[i % LINES].name);
+  snprintf(seed, sizeof seed, "%" PRIu64, ((uint64_t)of_run->seed + 1000 * (i / LINES)) % ((uint64_t)1 << 53));
+  dvbf_status status = dvbf_settings_copy(&s, settings, error);
+  if (!status) status = apply(s, table[i % LINES].changes, true, error);
+  if (!status) status = dvbf_settings_suit(s, data, NULL, NULL, error);
+  if (!status) status = dvbf_settings_set(s, "seed", seed, error);
+  difference d = {settings, c};
+  if (!status && dv_settings_each(s, add_change, &d))
+    status = dv_fail(error, DVBF_ARGUMENT, "candidate %s: its settings are too long", c->name);
+  dvbf_settings_free(s);
+  return status;
+}
+
+static bool is_new(const dv_candidates *c, const char *changes) {
+  for (size_t i = 0; i < c->count; i++)
+    if (!strcmp(c->list[i].changes, changes)) return false;
+  return true;
+}
+
+dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dvbf_data *data,
+                               size_t count, dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  *out = (dv_candidates){.list = dv_calloc(count, sizeof *out->list)};
+  if (!out->list) return dv_fail_memory(error, "listing candidates");
+  for (size_t i = 0; out->count < count && i < LINES * count && !status; i++) {
+    dv_candidate c = {0};
+    status = make_one(&c, i, settings, data, error);
+    if (!status && is_new(out, c.changes)) out->list[out->count++] = c;
+  }
+  return status;
+}
+
+/* ---- The file ---- */
+
+static const char HEAD[] = "candidate,name,target,updates,free_run,one_step,score,rank,settings\n";
+
+dvbf_status dv_candidates_write(const dv_candidates *c, const char *path, dvbf_error *error) {
+  DV_PLAIN_NUMBERS;
+  dv_atomic_file file = {0};
+  dvbf_status status = dv_atomic_open(&file, path, error);
+  if (status) return status;
+  fputs(HEAD, file.stream);
+  for (size_t i = 0; i < c->count; i++) {
+    const dv_candidate *x = &c->list[i];
+    fprintf(file.stream, "%zu,%s,%" PRIu64 ",%" PRIu64 ",%.17g,%.17g,%.17g,%d,%s\n", i + 1, x->name,
+            x->target, x->updates, x->score.free_run, x->score.one_step, x->score.total, x->rank, x->changes);
+  }
+  return dv_atomic_commit(&file, error);
+}
+
+/* The text of the next column, which ends with a comma; NULL when there is none. */
+static char *column(char **rest) {
+  char *begin = *rest, *end = begin ? strchr(begin, ',') : NULL;
+  if (!end) return NULL;
+  *end = 0;
+  *rest = end + 1;
+  return begin;
+}
+
+static bool read_number(char **rest, double low, double high, double *out) {
+  char *text = column(rest), *end = text;
+  *out = text ? strtod(text, &end) : 0;
+  return text && end != text && !*end && *out >= low && *out <= high;
+}
+
+static bool read_row(dv_candidate *c, char *line, size_t number) {
+  DV_PLAIN_NUMBERS;
+  char *rest = line, *name;
+  double candidate, target, updates, rank;
+  size_t length = strlen(line);
+  if (!length || line[length - 1] != '\n') return false;
+  line[length - 1] = 0;
+  if (!read_number(&rest, (double)number, (double)number, &candidate) || !(name = column(&rest)) ||
+      strlen(name) >= sizeof c->name || !read_number(&rest, 0, 1e15, &target) ||
+      !read_number(&rest, 0, 1e15, &updates) || !read_number(&rest, 0, INFINITY, &c->score.free_run) ||
+      !read_number(&rest, 0, INFINITY, &c->score.one_step) ||
+      !read_number(&rest, -INFINITY, INFINITY, &c->score.total) ||
+      !read_number(&rest, 0, DV_MOST_CANDIDATES, &rank) || strlen(rest) >= sizeof c->changes)
+    return false;
+  snprintf(c->name, sizeof c->name, "%s", name);
+  snprintf(c->changes, sizeof c->changes, "%s", rest);
+  c->target = (uint64_t)target;
+  c->updates = (uint64_t)updates;
+  c->rank = (int)rank;
+  return true;
+}
+
+dvbf_status dv_candidates_read(dv_candidates *out, const char *path, dvbf_error *error) {
+  char line[LONGEST];
+  FILE *file = fopen(path, "r");
+  if (!file) return dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", path, strerror(errno));
+  *out = (dv_candidates){.list = dv_calloc(DV_MOST_CANDIDATES, sizeof *out->list)};
+  bool sound = out->list && fgets(line, sizeof line, file) && !strcmp(line, HEAD);
+  while (sound && fgets(line, sizeof line, file)) {
+    sound = out->count < DV_MOST_CANDIDATES && read_row(&out->list[out->count], line, out->count + 1);
+    if (sound) out->count++;
+  }
+  bool failed = ferror(file);
+  fclose(file);
+  if (!out->list) return dv_fail_memory(error, "reading candidates");
+  if (failed) return dv_fail(error, DVBF_IO, "%.300s: cannot be read", path);
+  if (!sound || !out->count)
+    return dv_fail(error, DVBF_FORMAT,
+                   "%.300s: line %zu is not one of a search; put the file back, or begin anew with --force",
+                   path, out->count + 2);
+  return DVBF_OK;
+}

@@ -1,0 +1,183 @@
+#include "search/crew.h"
+
+#include "base/file.h"
+#include "base/locale.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "train/train.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* What the threads share; `lock` guards all of it, and the candidates. */
+typedef struct crew {
+  dv_search *search;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  size_t next;      /* candidate to begin */
+  unsigned running; /* threads */
+  bool stop;
+  char event[200]; /* the last that was not told yet; empty: none */
+  dvbf_status status;
+  dvbf_error error;
+} crew;
+
+double dv_search_clock(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void dv_candidate_folder(char *out, size_t size, const char *folder, size_t i) {
+  snprintf(out, size, "%s/%03zu", folder, i + 1);
+}
+
+/* ---- Telling ---- */
+
+void dv_search_tell(dv_search *s, const char *event) {
+  const dvbf_train_options *o = s->options;
+  uint64_t done = 0;
+  for (size_t i = 0; i < s->candidates.count; i++) done += s->candidates.list[i].done;
+  double seconds = dv_search_clock() - s->began, left = (double)s->planned - (double)done;
+  dvbf_progress p = {.update = done,
+                     .updates = s->planned,
+                     .start = 1,
+                     .starts = 1,
+                     .begun = 1,
+                     .seconds = seconds,
+                     .seconds_left = done ? fmax(0, left) * seconds / (double)done : 0,
+                     .bound = NAN,
+                     .valid_bound = NAN,
+                     .valid_prediction = NAN,
+                     .event = event};
+  if (o->progress && !o->progress(&p, o->user_data)) s->stopped = true;
+}
+
+/* ---- One candidate, on any thread ---- */
+
+typedef struct job {
+  crew *crew;
+  dv_candidate *candidate;
+  bool cut; /* the training was asked to stop */
+} job;
+
+static bool follow(const dvbf_progress *p, void *user) {
+  job *j = user;
+  pthread_mutex_lock(&j->crew->lock);
+  if (p->update > j->candidate->done) j->candidate->done = p->update;
+  j->cut = j->crew->stop;
+  pthread_mutex_unlock(&j->crew->lock);
+  return !j->cut;
+}
+
+/* Trains to the target. A training that diverges leaves no model and is no failure of the search. */
+static dvbf_status train_one(dvbf_model **out, job *j, size_t number, dvbf_error *error) {
+  const dv_search *s = j->crew->search;
+  dvbf_settings *settings = NULL;
+  char path[4096];
+  dvbf_train_options how = {.progress = follow, .user_data = j, .resume = s->folder};
+  if (s->folder) dv_candidate_folder(path, sizeof path, s->folder, number);
+  if (s->folder) how.folder = path;
+  dvbf_status status = dv_candidate_settings(&settings, j->candidate, s->settings, error);
+  if (!status) status = dv_train(out, NULL, settings, s->data, &how, j->candidate->target, error);
+  dvbf_settings_free(settings);
+  return status == DVBF_NUMERIC ? DVBF_OK : status;
+}
+
+static dvbf_status try_one(job *j, size_t number, dvbf_error *error) {
+  dvbf_model *model = NULL;
+  dv_score score = {INFINITY, INFINITY, INFINITY};
+  dvbf_status status = train_one(&model, j, number, error);
+  if (!status && model && !j->cut) status = dv_referee_score(&score, &j->crew->search->referee, model, error);
+  if (status) {
+    dvbf_model_free(model);
+    return status;
+  }
+  pthread_mutex_lock(&j->crew->lock);
+  dv_candidate *c = j->candidate;
+  if (!c->model || !j->cut) {
+    dvbf_model_free(c->model);
+    c->model = model;
+    model = NULL;
+  }
+  if (!j->cut) {
+    c->score = score;
+    c->updates = c->done = c->target;
+    dv_print(
+        j->crew->event, sizeof j->crew->event,
+        "candidate %zu of %zu, %s, %llu updates: error of the free run %.3g, one step %.3g of the linear "
+        "model's",
+        number + 1, j->crew->search->candidates.count, c->name, (unsigned long long)c->updates,
+        score.free_run, score.one_step);
+    if (j->crew->search->file)
+      status = dv_candidates_write(&j->crew->search->candidates, j->crew->search->file, error);
+  }
+  pthread_mutex_unlock(&j->crew->lock);
+  dvbf_model_free(model);
+  return status;
+}
+
+/* Takes candidates until none is left, in their order. */
+static void *work(void *user) {
+  crew *w = user;
+  dv_candidates *all = &w->search->candidates;
+  pthread_mutex_lock(&w->lock);
+  while (!w->stop && !w->status && w->next < all->count) {
+    size_t number = w->next++;
+    job j = {.crew = w, .candidate = &all->list[number]};
+    dvbf_error error;
+    if (j.candidate->updates >= j.candidate->target) continue;
+    pthread_mutex_unlock(&w->lock);
+    dvbf_status status = try_one(&j, number, &error);
+    pthread_mutex_lock(&w->lock);
+    if (status && !w->status) {
+      w->status = status;
+      w->error = error;
+      w->stop = true;
+    }
+    pthread_cond_signal(&w->changed);
+  }
+  w->running--;
+  pthread_cond_signal(&w->changed);
+  pthread_mutex_unlock(&w->lock);
+  return NULL;
+}
+
+/* ---- All of them ---- */
+
+/* Tells a few times a second, on the thread that the user has called from. */
+static void wait_and_tell(crew *w) {
+  while (w->running) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 200000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (!*w->event) pthread_cond_timedwait(&w->changed, &w->lock, &until);
+    char event[sizeof w->event];
+    memcpy(event, w->event, sizeof event);
+    w->event[0] = 0;
+    dv_search_tell(w->search, *event ? event : NULL);
+    w->stop = w->stop || w->search->stopped;
+  }
+}
+
+dvbf_status dv_crew_run(dv_search *s, dvbf_error *error) {
+  crew w = {.search = s, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+  unsigned threads = dvbf_settings_threads(s->settings), started = 0;
+  if (threads > s->candidates.count) threads = (unsigned)s->candidates.count;
+  pthread_t *list = dv_calloc(threads, sizeof *list);
+  if (!list) return dv_fail_memory(error, "starting to search");
+  pthread_mutex_lock(&w.lock);
+  while (started < threads && !pthread_create(&list[started], NULL, work, &w)) started++, w.running++;
+  wait_and_tell(&w);
+  pthread_mutex_unlock(&w.lock);
+  for (unsigned i = 0; i < started; i++) pthread_join(list[i], NULL);
+  dv_free(list);
+  if (!started && threads) return dv_fail(error, DVBF_MEMORY, "no thread could be started for the search");
+  if (w.status && error) *error = w.error;
+  return w.status;
+}

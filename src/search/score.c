@@ -1,0 +1,97 @@
+#include "search/score.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "data/dataset.h"
+#include "evaluate/rolling.h"
+
+#include <math.h>
+
+/* A value that training has not seen tells more than one that it has: it counts as often as this. */
+static const double UNSEEN = 2;
+/* What an error one step ahead weighs beside that of the free run. */
+static const double ONE_STEP_SHARE = 0.15;
+
+/* Sums over all that was predicted so far. */
+typedef struct sums {
+  double *square, *count; /* [n_x] */
+} sums;
+
+static dvbf_status add_split(sums *to, const dv_referee *r, const dvbf_model *m, const dvbf_sequences *s,
+                             bool free_run, double weight, dvbf_error *error) {
+  dv_rolling rolling = {0};
+  if (!s->count) return DVBF_OK;
+  dvbf_status status =
+      dv_rolling_run(&rolling, m, s, free_run, &r->yardstick, dv_settings_evaluate(r->how, NULL), error);
+  for (size_t k = 0; k < s->n_x && !status; k++) {
+    to->square[k] += weight * rolling.square[DVBF_BY_LEARNED][k];
+    to->count[k] += weight * rolling.count[k];
+  }
+  dv_rolling_clear(&rolling);
+  return status;
+}
+
+/* The root mean square over the columns that vary. */
+static double root(const sums *s, const double *unit, size_t n) {
+  double sum = 0, columns = 0;
+  for (size_t k = 0; k < n; k++) {
+    if (!(unit[k] > 0) || !(s->count[k] > 0)) continue;
+    sum += s->square[k] / s->count[k] / (unit[k] * unit[k]);
+    columns += 1;
+  }
+  return columns > 0 ? sqrt(sum / columns) : 0;
+}
+
+static dvbf_status measure(double *out, const dv_referee *r, const dvbf_model *m, bool free_run,
+                           dvbf_error *error) {
+  size_t n = r->data->train.n_x;
+  sums s = {dv_calloc(n, sizeof *s.square), dv_calloc(n, sizeof *s.count)};
+  dvbf_status status = s.square && s.count ? DVBF_OK : dv_fail_memory(error, "judging a model");
+  if (!status) status = add_split(&s, r, m, &r->data->train, free_run, 1, error);
+  if (!status) status = add_split(&s, r, m, &r->data->valid, free_run, UNSEEN, error);
+  if (!status) *out = root(&s, r->yardstick.unit, n);
+  dv_free(s.square);
+  dv_free(s.count);
+  return status;
+}
+
+dvbf_status dv_referee_init(dv_referee *r, const dvbf_data *data, const dvbf_model *linear,
+                            dvbf_error *error) {
+  size_t n = data->train.n_x;
+  dv_statistics x = {0};
+  *r = (dv_referee){.data = data, .free_run = 1, .one_step = 1};
+  dvbf_status status = dvbf_settings_new(&r->how, "evaluate", error);
+  if (!status) status = dvbf_settings_set(r->how, "threads", "1", error);
+  if (!status) status = dv_statistics_of_x(&x, &data->train, error);
+  if (status) return status;
+  r->yardstick = (dv_yardstick){x.mean, x.variance};
+  x.mean = x.variance = NULL;
+  dv_statistics_free(&x);
+  for (size_t k = 0; k < n; k++) r->yardstick.unit[k] = sqrt(r->yardstick.unit[k]);
+  if (linear) status = measure(&r->free_run, r, linear, true, error);
+  if (!status && linear) status = measure(&r->one_step, r, linear, false, error);
+  return status;
+}
+
+void dv_referee_clear(dv_referee *r) {
+  dv_free(r->yardstick.mean);
+  dv_free(r->yardstick.unit);
+  dvbf_settings_free(r->how);
+  *r = (dv_referee){0};
+}
+
+/* An error far below all noise is as good as none. */
+static double ratio(double error, double of_linear) {
+  const double least = 1e-6;
+  return isfinite(error) ? fmax(error, least) / fmax(of_linear, least) : INFINITY;
+}
+
+dvbf_status dv_referee_score(dv_score *out, const dv_referee *r, const dvbf_model *m, dvbf_error *error) {
+  double far = 0, near = 0;
+  dvbf_status status = measure(&far, r, m, true, error);
+  if (!status) status = measure(&near, r, m, false, error);
+  if (status) return status;
+  *out = (dv_score){.free_run = ratio(far, r->free_run), .one_step = ratio(near, r->one_step)};
+  out->total = log(out->free_run) + ONE_STEP_SHARE * log(out->one_step);
+  return DVBF_OK;
+}

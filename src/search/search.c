@@ -1,0 +1,363 @@
+/* Successive halving: all candidates are trained for a part of their updates, the best third or so to the
+ * end. Every step leaves its traces in the run folder, so that a search that was ended goes on where it was.
+ */
+#include "search/search.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "data/dataset.h"
+#include "search/crew.h"
+#include "search/traces.h"
+#include "train/folder.h"
+#include "train/train.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The first judgement comes after this share of the updates. */
+static const double FIRST = 0.25;
+/* A member of a committee may have this much more error than the best one, as a difference of logarithms. */
+static const double MARGIN = 0.4;
+
+typedef struct search {
+  dv_search base;
+  const dv_train_settings *s;
+  dvbf_model *linear; /* the best linear model; NULL: there is none */
+  dv_folder folder;   /* of the run, where options->folder is not NULL */
+  dv_path file, candidates;
+} search;
+
+/* ---- How many candidates ---- */
+
+/* Products of one update in units of those of a recording with one column of x and u: about 10 ms on a core.
+ */
+static double work_of(const dv_train_settings *s, const dvbf_data *data) {
+  double n_x = (double)data->train.n_x, n_u = (double)data->train.n_u, n_z = (double)s->latent;
+  double steps = (double)data->train.steps;
+  if (s->window && (double)s->window < steps) steps = (double)s->window;
+  double step = (double)s->hidden * (2 * n_x + 3 * n_z + n_u) + (double)s->systems * n_z * (2 * n_z + n_u);
+  return fmax(0.2, (double)s->batch_size * steps * step / (50. * 100. * 2500.));
+}
+
+/* As many as fit into a few minutes on two cores. */
+static size_t count_candidates(const dv_train_settings *s, const dvbf_data *data) {
+  enum { LEAST = 4, MOST = 16 };
+  if (s->candidates) return (size_t)s->candidates;
+  double frames = (double)dv_sequences_frames(&data->train), more = fmax(1, fmin(5, sqrt(frames / 1000)));
+  double trainings = 25000 * more / (work_of(s, data) * fmax(1, (double)s->updates));
+  size_t n = LEAST;
+  while (n < MOST &&
+         (double)(n + 1) * FIRST + fmax((double)s->members, (double)(n + 1) / 3) * (1 - FIRST) <= trainings)
+    n++;
+  return n;
+}
+
+/* ---- Rounds ---- */
+
+/* Updates of a candidate after which it is judged: at first, or at the end. The first time is one at which it
+ * is validated anyway, so that the pause changes nothing. */
+static dvbf_status round_of(const search *h, const dv_candidate *c, bool first, uint64_t *out,
+                            dvbf_error *error) {
+  dvbf_settings *settings = NULL;
+  dvbf_status status = dv_candidate_settings(&settings, c, h->base.settings, error);
+  if (status) return status;
+  const dv_train_settings *s = dv_settings_train(settings, error);
+  uint64_t all = (uint64_t)s->updates, every = (uint64_t)s->validate_every;
+  uint64_t part = (uint64_t)(FIRST * (double)all) / every * every;
+  *out = first && part && part < all ? part : all;
+  dvbf_settings_free(settings);
+  return DVBF_OK;
+}
+
+static int by_score(const void *a, const void *b) {
+  const dv_candidate *x = *(dv_candidate *const *)a, *y = *(dv_candidate *const *)b;
+  double one = x->score.total, other = y->score.total;
+  return one != other ? (one > other) - (one < other) : (x > y) - (x < y);
+}
+
+/* The candidates, those with a judgement in front, the best first. The caller frees; NULL: out of memory. */
+static dv_candidate **sorted(const search *h) {
+  const dv_candidates *all = &h->base.candidates;
+  dv_candidate **list = dv_calloc(all->count, sizeof *list);
+  size_t n = 0;
+  for (int judged = 1; list && judged >= 0; judged--) {
+    size_t from = n;
+    for (size_t i = 0; i < all->count; i++)
+      if ((all->list[i].updates > 0) == judged) list[n++] = &all->list[i];
+    if (judged) qsort(list + from, n - from, sizeof *list, by_score);
+  }
+  return list;
+}
+
+static size_t survivors(const search *h) {
+  size_t third = (h->base.candidates.count + 2) / 3, members = (size_t)h->s->members;
+  return third > members ? third : members;
+}
+
+static dvbf_status write_file(const search *h, dvbf_error *error) {
+  return h->base.file ? dv_candidates_write(&h->base.candidates, h->base.file, error) : DVBF_OK;
+}
+
+/* Sends the best on to the end; *more is false where that was done before. */
+static dvbf_status promote(search *h, bool *more, dvbf_error *error) {
+  dv_candidate **best = sorted(h);
+  dvbf_status status = best ? DVBF_OK : dv_fail_memory(error, "comparing candidates");
+  size_t n = h->base.candidates.count, going = 0;
+  *more = true;
+  for (size_t i = 0; i < n && !status; i++) {
+    uint64_t last = 0;
+    status = round_of(h, best[i], false, &last, error);
+    if (best[i]->target == last) *more = false;
+  }
+  for (size_t i = 0; i < n && *more && going < survivors(h) && !status; i++)
+    if (isfinite(best[i]->score.total)) {
+      status = round_of(h, best[i], false, &best[i]->target, error);
+      going++;
+    }
+  if (!going) *more = false;
+  dv_free(best);
+  return status || !*more ? status : write_file(h, error);
+}
+
+/* What is still to be done, for the time left. */
+static dvbf_status plan(search *h, dvbf_error *error) {
+  dv_candidates *all = &h->base.candidates;
+  uint64_t first = 0, last = 0;
+  dvbf_status status = DVBF_OK;
+  h->base.planned = 0;
+  for (size_t i = 0; i < all->count && !status; i++) {
+    dv_candidate *c = &all->list[i];
+    c->done = c->updates;
+    status = round_of(h, c, true, &first, error);
+    if (!status) status = round_of(h, c, false, &last, error);
+    h->base.planned += c->target;
+    if (i < survivors(h)) h->base.planned += c->target == first ? last - first : 0;
+  }
+  return status;
+}
+
+static dvbf_status run_rounds(search *h, dvbf_error *error) {
+  bool more = true;
+  dvbf_status status = plan(h, error);
+  while (!status && more && !h->base.stopped) {
+    status = dv_crew_run(&h->base, error);
+    if (!status && !h->base.stopped) status = promote(h, &more, error);
+    if (!status && more) status = plan(h, error);
+  }
+  return status;
+}
+
+/* ---- The result ---- */
+
+static dvbf_status load(search *h, dv_candidate *c, dvbf_error *error) {
+  if (c->model || !h->base.folder) return DVBF_OK;
+  dv_path folder, path;
+  dv_candidate_folder(folder, sizeof folder, h->base.folder, (size_t)(c - h->base.candidates.list));
+  dv_join(path, folder, DVBF_RUN_MODEL);
+  return dv_exists(path) ? dvbf_model_load(&c->model, path, error) : DVBF_OK;
+}
+
+/* Whether a candidate may be part of the result: trained to the end and better than the linear model or,
+ * where the search was ended early, as far as it is known. */
+static bool eligible(const search *h, const dv_candidate *c, uint64_t most) {
+  if (!c->model || !c->updates || !isfinite(c->score.total)) return false;
+  return (!h->linear || c->score.total < 0) && c->updates == most;
+}
+
+/* Ranks the best, up to `members`; they are in the order of `best`. */
+static dvbf_status rank(search *h, dv_candidate **best, dvbf_error *error) {
+  size_t n = h->base.candidates.count;
+  uint64_t most = 0;
+  int rank = 0;
+  double limit = INFINITY;
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; i < n; i++)
+    if (best[i]->updates > most) most = best[i]->updates;
+  for (size_t i = 0; i < n && !status; i++) {
+    best[i]->rank = 0;
+    status = load(h, best[i], error);
+    if (status || rank == (int)h->s->members || !eligible(h, best[i], most) || best[i]->score.total > limit)
+      continue;
+    best[i]->rank = ++rank;
+    if (rank == 1) limit = best[i]->score.total + MARGIN;
+  }
+  return status;
+}
+
+/* The committee of those with a rank; the models are taken. */
+static dvbf_status assemble(dvbf_model **out, dv_candidate **best, size_t n, dvbf_error *error) {
+  dvbf_model *m = NULL;
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; i < n && !status; i++) {
+    if (!best[i]->rank) continue;
+    if (m)
+      status = dv_model_add_member(m, best[i]->model, error);
+    else
+      m = best[i]->model;
+    best[i]->model = NULL;
+  }
+  if (status)
+    dvbf_model_free(m);
+  else
+    *out = m;
+  return status;
+}
+
+/* Members that make the best one worse are left out. */
+static dvbf_status prove(search *h, dvbf_model *m, dv_candidate **best, size_t n, dvbf_error *error) {
+  dv_score score;
+  if (!m->n_others) return DVBF_OK;
+  dvbf_status status = dv_referee_score(&score, &h->base.referee, m, error);
+  if (status || score.total <= best[0]->score.total) return status;
+  for (int i = 0; i < m->n_others; i++) dvbf_model_free(m->others[i]);
+  m->n_others = 0;
+  for (size_t i = 0; i < n; i++)
+    if (best[i]->rank > 1) best[i]->rank = 0;
+  return DVBF_OK;
+}
+
+/* The linear model or, where there is none, any candidate that has begun: the search was ended early, or
+ * every training diverged. */
+static dvbf_status take_other(dvbf_model **out, search *h, dvbf_error *error) {
+  dv_candidates *all = &h->base.candidates;
+  *out = h->linear;
+  h->linear = NULL;
+  for (size_t i = 0; i < all->count && !*out; i++) {
+    *out = all->list[i].model;
+    all->list[i].model = NULL;
+  }
+  if (*out) return DVBF_OK;
+  return dv_fail(error, DVBF_NUMERIC,
+                 "none of %zu candidates could be trained; try a smaller learning-rate or clip-norm = 1",
+                 all->count);
+}
+
+static dvbf_status take_best(dvbf_model **out, search *h, dvbf_error *error) {
+  dv_candidate **best = sorted(h);
+  size_t n = h->base.candidates.count;
+  dvbf_model *m = NULL;
+  dvbf_status status = best ? rank(h, best, error) : dv_fail_memory(error, "comparing candidates");
+  if (!status) status = assemble(&m, best, n, error);
+  if (!status) status = m ? prove(h, m, best, n, error) : take_other(&m, h, error);
+  if (!status && h->linear) {
+    status = dv_model_set_linear(m, h->linear, error);
+    h->linear = NULL;
+  }
+  dv_free(best);
+  if (status)
+    dvbf_model_free(m);
+  else
+    *out = m;
+  return status;
+}
+
+/* ---- All of it ---- */
+
+/* Begins, or goes on with the candidates of the file. */
+static dvbf_status begin(search *h, dvbf_error *error) {
+  const dvbf_train_options *o = h->base.options;
+  dv_candidates *all = &h->base.candidates;
+  if (o->folder && o->resume && dv_exists(h->file)) return dv_candidates_read(all, h->file, error);
+  dvbf_status status = DVBF_OK;
+  if (o->folder) status = dv_traces_remove(h->candidates, error);
+  if (!status && o->folder) status = dv_folder_begin(&h->folder, h->base.settings, error);
+  if (!status)
+    status =
+        dv_candidates_make(all, h->base.settings, h->base.data, count_candidates(h->s, h->base.data), error);
+  for (size_t i = 0; i < all->count && !status; i++)
+    status = round_of(h, &all->list[i], true, &all->list[i].target, error);
+  return status ? status : write_file(h, error);
+}
+
+static bool is_finished(const search *h) {
+  for (size_t i = 0; i < h->base.candidates.count; i++)
+    if (h->base.candidates.list[i].rank) return true;
+  return false;
+}
+
+/* Model, list, and then the candidates' folders are removed: whenever the process ends between two of them,
+ * the search can go on. */
+static dvbf_status keep(search *h, const dvbf_model *m, dvbf_error *error) {
+  if (!h->base.file) return DVBF_OK;
+  dvbf_status status = dvbf_model_save(m, h->folder.model, error);
+  if (status || h->base.stopped) return status;
+  const dv_candidates *all = &h->base.candidates;
+  for (size_t i = 0; i < all->count && !status; i++) {
+    dv_path folder;
+    dv_candidate_folder(folder, sizeof folder, h->candidates, i);
+    if (all->list[i].rank == 1) status = dv_traces_copy(folder, h->folder.path, DVBF_RUN_METRICS, error);
+  }
+  if (!status) status = write_file(h, error);
+  return status ? status : dv_traces_remove(h->candidates, error);
+}
+
+static dvbf_status run(dvbf_model **out, search *h, dvbf_error *error) {
+  dvbf_status status = begin(h, error);
+  if (status) return status;
+  if (is_finished(h)) {
+    dv_search_tell(&h->base, "this run is finished: nothing is left to do");
+    status = dv_traces_remove(h->candidates, error);
+    return status ? status : dvbf_model_load(out, h->folder.model, error);
+  }
+  status = dv_referee_init(&h->base.referee, h->base.data, h->linear, error);
+  if (!status) status = run_rounds(h, error);
+  if (!status) status = take_best(out, h, error);
+  if (!status) status = keep(h, *out, error);
+  return status;
+}
+
+dvbf_status dv_search_train(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
+                            const dvbf_train_options *options, dvbf_error *error) {
+  static const dvbf_train_options none;
+  search h = {.base = {.settings = settings,
+                       .data = data,
+                       .options = options ? options : &none,
+                       .began = dv_search_clock()},
+              .s = dv_settings_train(settings, error)};
+  dvbf_model *m = NULL;
+  h.folder.lock = -1;
+  dvbf_status status = dv_data_validate(data, "data", error);
+  if (status) return status;
+  const char *folder = h.base.options->folder;
+  if (folder) status = dv_folder_open(&h.folder, h.base.options, settings, error);
+  if (folder) {
+    dv_join(h.file, folder, DVBF_RUN_SEARCH);
+    dv_join(h.candidates, folder, "search");
+    h.base.file = h.file;
+    h.base.folder = h.candidates;
+  }
+  if (!status) status = run(&m, &h, error);
+  if (!status) m->seconds = dv_search_clock() - h.base.began;
+  if (folder) dv_folder_close(&h.folder);
+  dvbf_model_free(h.linear);
+  dv_referee_clear(&h.base.referee);
+  dv_candidates_free(&h.base.candidates);
+  if (status)
+    dvbf_model_free(m);
+  else
+    *out = m;
+  return status;
+}
+
+/* ---- The public functions ---- */
+
+dvbf_status dvbf_train(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
+                       const dvbf_train_options *options, dvbf_error *error) {
+  const dv_train_settings *s = dv_settings_train(settings, error);
+  if (!s) return DVBF_ARGUMENT;
+  return s->search ? dv_search_train(out, settings, data, options, error)
+                   : dv_train(out, NULL, settings, data, options, 0, error);
+}
+
+/* Parts of one's own are trained as they are. */
+dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
+                            const dvbf_settings *settings, const dvbf_data *data,
+                            const dvbf_train_options *options, dvbf_error *error) {
+  return dv_train(out, &(dv_own){.transition = transition}, settings, data, options, 0, error);
+}
+
+dvbf_status dvbf_train_own(dvbf_model **out, const dvbf_model_class *own, const dvbf_settings *settings,
+                           const dvbf_data *data, const dvbf_train_options *options, dvbf_error *error) {
+  return dv_train(out, &(dv_own){.type = own}, settings, data, options, 0, error);
+}

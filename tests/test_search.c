@@ -1,0 +1,223 @@
+/* The search: the same bytes on any number of threads and after any stop, and what it leaves behind. */
+#include "base/random.h"
+#include "data/dataset.h"
+#include "files.h"
+#include "model/model.h"
+#include "search/candidates.h"
+#include "search/traces.h"
+
+#include <dvbf/dvbf.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { STEPS = 60 };
+static dvbf_data data;
+
+/* A lagged, saturating response to a random input. */
+static int begin(void **state) {
+  dvbf_sequences *parts[] = {&data.train, &data.valid};
+  if (make_folder(state)) return -1;
+  for (uint32_t i = 0; i < 2; i++) {
+    dvbf_sequences *s = parts[i];
+    *s = (dvbf_sequences){.count = 1, .steps = STEPS, .n_x = 1, .n_u = 1};
+    if (dv_sequences_allocate(s, false, NULL)) return -1;
+    dv_random random = dv_random_at(3, DV_STREAM_SIMULATION, i, 0);
+    double x = 0;
+    for (size_t t = 0; t < STEPS; t++) {
+      s->x[t] = (float)(x + 0.01 * dv_random_normal(&random));
+      s->u[t] = (float)dv_random_normal(&random);
+      x = 0.8 * x + tanh(2 * (double)s->u[t]) * 0.3;
+    }
+  }
+  return 0;
+}
+
+static int end(void **state) {
+  dvbf_sequences_free(&data.train);
+  dvbf_sequences_free(&data.valid);
+  static const char *const runs[] = {"one", "two", "stopped", "single"};
+  for (int i = 0; i < 4; i++) dv_traces_remove(in_folder(runs[i]), NULL);
+  return remove_folder(state);
+}
+
+static dvbf_settings *settings_of(const char *text) {
+  dvbf_settings *settings = NULL;
+  dvbf_error error;
+  char line[512], *rest = line;
+  assert_int_equal(dvbf_settings_new(&settings, "train", &error), DVBF_OK);
+  snprintf(
+      line, sizeof line,
+      "search=on candidates=5 members=2 updates=16 validate-every=4 hidden=4 latent=2 systems=2 window=20 "
+      "batch-size=4 initial-frames=3 predict-from=3 x-scaling=standardise %s",
+      text);
+  for (char *word; (word = strsep(&rest, " "));) {
+    char *value = strchr(word, '=');
+    if (!value) continue;
+    *value++ = 0;
+    if (dvbf_settings_set(settings, word, value, &error)) fail_msg("%s", error.message);
+  }
+  if (dvbf_settings_suit(settings, &data, NULL, NULL, &error)) fail_msg("%s", error.message);
+  return settings;
+}
+
+/* Counts reports and stops at one of them. */
+typedef struct follower {
+  int seen, stop; /* 0: never */
+  uint64_t updates;
+} follower;
+
+static bool follow(const dvbf_progress *p, void *user) {
+  follower *f = user;
+  assert_true(p->update <= p->updates);
+  f->updates = p->update;
+  return ++f->seen != f->stop;
+}
+
+static dvbf_model *search(const char *run, const char *text, bool resume, follower *f) {
+  dvbf_settings *settings = settings_of(text);
+  dvbf_train_options how = {
+      .progress = follow, .user_data = f, .folder = run ? in_folder(run) : NULL, .resume = resume};
+  dvbf_model *m = NULL;
+  dvbf_error error;
+  if (dvbf_train(&m, settings, &data, &how, &error)) fail_msg("%s", error.message);
+  dvbf_settings_free(settings);
+  return m;
+}
+
+static const char *in_run(const char *run, const char *name) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/%s", run, name);
+  return in_folder(path);
+}
+
+static void expect_same_runs(const char *one, const char *other) {
+  static const char *const names[] = {DVBF_RUN_MODEL, DVBF_RUN_SEARCH};
+  for (int i = 0; i < 2; i++) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s", in_run(one, names[i]));
+    if (!same_bytes(path, in_run(other, names[i]))) fail_msg("%s of %s and %s differ", names[i], one, other);
+  }
+}
+
+static void threads_do_not_matter(void **state) {
+  (void)state;
+  follower f = {0};
+  dvbf_model *one = search("one", "threads=1", false, &f), *two = search("two", "threads=2", false, &f);
+  assert_int_equal(f.updates, 5 * 4 + 2 * 12); /* halving: two of five go on */
+  expect_same_runs("one", "two");
+  assert_true(dv_model_members(one) <= 2);
+  dv_candidates all = {0};
+  assert_int_equal(dv_candidates_read(&all, in_run("one", DVBF_RUN_SEARCH), NULL), DVBF_OK);
+  assert_int_equal(all.count, 5);
+  int kept = 0, finished = 0;
+  for (size_t i = 0; i < all.count; i++) {
+    kept += all.list[i].rank > 0;
+    finished += all.list[i].updates == 16;
+    assert_true(all.list[i].updates == all.list[i].target);
+  }
+  assert_int_equal(kept, dv_model_members(one));
+  assert_int_equal(finished, 2);
+  dv_candidates_free(&all);
+  dvbf_model_free(one);
+  dvbf_model_free(two);
+  assert_int_equal(access(in_run("one", "search"), F_OK), -1); /* candidates' folders are gone */
+  assert_int_equal(access(in_run("one", DVBF_RUN_METRICS), F_OK), 0);
+}
+
+/* Stopped at every report, and resumed each time. */
+static void stops_do_not_matter(void **state) {
+  (void)state;
+  for (int i = 1;; i++) {
+    follower f = {.stop = 1 + i % 3};
+    assert_true(i < 200);
+    dvbf_model *m = search("stopped", i % 2 ? "threads=1" : "threads=2", true, &f);
+    assert_int_equal(dvbf_model_describe(m).n_x, 1);
+    dvbf_model_free(m);
+    if (access(in_run("stopped", "search"), F_OK)) break;
+  }
+  expect_same_runs("one", "stopped");
+  follower f = {0};
+  dvbf_model *again = search("stopped", "", true, &f);
+  assert_int_equal(f.seen, 1);
+  dvbf_model_free(again);
+  expect_same_runs("one", "stopped");
+}
+
+/* A search needs no folder, and finds the same without. */
+static void no_folder_is_needed(void **state) {
+  (void)state;
+  follower f = {0};
+  dvbf_model *m = search(NULL, "threads=2", false, &f);
+  assert_int_equal(dvbf_model_save(m, in_folder("alone"), NULL), DVBF_OK);
+  dvbf_model_free(m);
+  char path[4096];
+  snprintf(path, sizeof path, "%s", in_folder("alone"));
+  assert_true(same_bytes(path, in_run("one", DVBF_RUN_MODEL)));
+}
+
+static void one_member_is_the_best(void **state) {
+  (void)state;
+  follower f = {0};
+  dvbf_model *m = search("single", "members=1", false, &f);
+  assert_int_equal(dv_model_members(m), 1);
+  dvbf_model_free(m);
+}
+
+/* What the user has given is the same in all candidates; seeds are not. */
+static void given_values_stay(void **state) {
+  (void)state;
+  dv_candidates all = {0};
+  dvbf_settings *settings = settings_of("transition=mlp filter-dropout=0.3 filter-dropout-end=0.2 affine=on");
+  assert_int_equal(dv_candidates_make(&all, settings, &data, 4, NULL), DVBF_OK);
+  assert_int_equal(all.count, 4);
+  for (size_t i = 0; i < all.count; i++) {
+    dvbf_settings *own = NULL;
+    assert_int_equal(dv_candidate_settings(&own, &all.list[i], settings, NULL), DVBF_OK);
+    const dv_train_settings *s = dv_settings_train(own, NULL);
+    assert_int_equal(s->transition, DV_MLP_TRANSITION);
+    assert_int_equal(s->latent, 2);
+    assert_true(s->filter_dropout == 0.3);
+    assert_false(s->search);
+    dvbf_settings_free(own);
+    for (size_t k = 0; k < i; k++) assert_string_not_equal(all.list[i].changes, all.list[k].changes);
+  }
+  dv_candidates_free(&all);
+  dvbf_settings_free(settings);
+}
+
+static void damaged_lists_are_refused(void **state) {
+  (void)state;
+  static const char head[] = "candidate,name,target,updates,free_run,one_step,score,rank,settings\n";
+  static const char *const rows[] = {"",
+                                     "1,a,16,4,1,1,0,0\n",
+                                     "2,a,16,4,1,1,0,0,\n",
+                                     "1,a,16,4,1,1,0,0,x=1",
+                                     "1,a,-16,4,1,1,0,0,\n",
+                                     "1,a,16,4,nan,1,0,0,\n",
+                                     "1,a,16,4,1,1,0,0,\n1,a,16,4,1,1,0,0,\n"};
+  const char *path = in_folder("list.csv");
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char text[512];
+    dv_candidates all = {0};
+    dvbf_error error = {0};
+    int length = snprintf(text, sizeof text, "%s%s", head, rows[i]);
+    write_bytes(path, text, (size_t)length);
+    assert_int_equal(dv_candidates_read(&all, path, &error), DVBF_FORMAT);
+    assert_non_null(strstr(error.message, "begin anew"));
+    dv_candidates_free(&all);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(threads_do_not_matter), cmocka_unit_test(stops_do_not_matter),
+      cmocka_unit_test(no_folder_is_needed),   cmocka_unit_test(one_member_is_the_best),
+      cmocka_unit_test(given_values_stay),     cmocka_unit_test(damaged_lists_are_refused),
+  };
+  return cmocka_run_group_tests_name("search", tests, begin, end);
+}
