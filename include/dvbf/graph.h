@@ -332,6 +332,31 @@ typedef struct dvbf_program {
  * where the setting `state-limit` is 0. */
 DVBF_API dvbf_value dvbf_state_range(dvbf_graph *g, const dvbf_model *m);
 
+/* Which observations z_t and x_t are given. */
+typedef enum dvbf_given {
+  DVBF_GIVEN_BEFORE, /* x of the steps before t */
+  DVBF_GIVEN_UP_TO,  /* and x_t */
+  DVBF_GIVEN_ALL     /* x of all steps */
+} dvbf_given;
+
+/* What exact inference is asked about one sequence. x is in units of the data, u too. */
+typedef struct dvbf_exact {
+  const float *x; /* [observe][n_x], NaN where missing */
+  const float *u; /* [steps][n_u] */
+  int steps, observe;
+  int first; /* results are of steps first .. steps - 1 */
+  dvbf_given given;
+  bool noise;           /* x_deviation and x_samples are with the noise of x */
+  size_t samples, room; /* paths to draw, and the steps that each has room for in z and x_samples */
+  uint64_t seed;
+  uint32_t sequence; /* part of the key of the samples */
+  /* Results; what is NULL is not wanted. */
+  float *z_mean, *z_deviation; /* [steps - first][n_z] */
+  float *x_mean, *x_deviation; /* [steps - first][n_x] */
+  float *z, *x_samples;        /* [samples][room][n_z], [samples][room][n_x] */
+  double *ln_p;                /* [steps - first] ln p(x_t | x before t), 0 where nothing is seen */
+} dvbf_exact;
+
 /* A model: how z follows from x and u. The emission, the bound, training and inference are the library's. */
 typedef struct dvbf_model_class {
   const char *name; /* as in --model */
@@ -357,6 +382,19 @@ typedef struct dvbf_model_class {
   void (*start)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
   void (*step)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
   void (*move)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
+  /* Records p->output from z and u, where the emission is not the library's network; then `whole` records
+   * ln_p too, and `exact` must be there. */
+  void (*emission)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
+  /* Exact inference, for a model that needs no samples; then these four are all there. The filter that goes
+   * on in real time lives in memory of the caller, of `online_size` bytes: it begins, and takes x [n_x], NULL
+   * where it is missing, after u [n_u]. Results are mean [n_z], deviation [n_z] and z [samples][n_z] of z_t.
+   */
+  dvbf_status (*exact)(const struct dvbf_model_class *self, const dvbf_model *m, const dvbf_exact *asked,
+                       dvbf_error *error);
+  size_t (*online_size)(const struct dvbf_model_class *self, const dvbf_model *m);
+  void (*online_begin)(const struct dvbf_model_class *self, const dvbf_model *m, void *memory, uint64_t seed);
+  void (*online_step)(const struct dvbf_model_class *self, const dvbf_model *m, void *memory, const float *x,
+                      const float *u, size_t samples, float *mean, float *deviation, float *z);
 } dvbf_model_class;
 
 /* Loads a model of one's own (dvbf_train_own of <dvbf/dvbf.h>). It must outlive the model. */

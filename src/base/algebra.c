@@ -3,7 +3,6 @@
 #include "base/random.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 double dv_dot(const double *a, const double *b, size_t n) {
@@ -123,4 +122,83 @@ double dv_invert(double *a, int n, double least, int *order) {
       a[i * n + order[k]] = swap;
     }
   return log_det;
+}
+
+/* ---- Products ---- */
+
+void dv_product(double *out, const double *a, const double *b, int n, int k, int m) {
+  memset(out, 0, (size_t)n * (size_t)m * sizeof *out);
+  for (int i = 0; i < n; i++, out += m)
+    for (int l = 0; l < k; l++) {
+      double factor = *a++;
+      const double *row = b + (size_t)l * (size_t)m;
+      for (int j = 0; j < m; j++) out[j] += factor * row[j];
+    }
+}
+
+void dv_product_transposed(double *out, const double *a, const double *b, int n, int k, int m) {
+  for (int i = 0; i < n; i++, a += k)
+    for (int j = 0; j < m; j++) *out++ = dv_dot(a, b + (size_t)j * (size_t)k, (size_t)k);
+}
+
+/* ---- Positive definite systems: loops run along rows, so that compilers make vectors of them ---- */
+
+bool dv_cholesky(double *a, int n) {
+  for (int k = 0; k < n; k++) {
+    double *row = a + (size_t)k * (size_t)n, pivot = row[k];
+    if (!(pivot > 0) || isinf(pivot)) return false;
+    double by = 1 / sqrt(pivot);
+    for (int j = 0; j < k; j++) row[j] = 0;
+    for (int j = k; j < n; j++) row[j] *= by;
+    for (int i = k + 1; i < n; i++) {
+      double *other = a + (size_t)i * (size_t)n, factor = row[i];
+      for (int j = i; j < n; j++) other[j] -= factor * row[j];
+    }
+  }
+  return true;
+}
+
+void dv_solve_lower(const double *u, int n, double *b, int m) {
+  for (int i = 0; i < n; i++) {
+    double *row = b + (size_t)i * (size_t)m, by = 1 / u[(size_t)i * (size_t)n + (size_t)i];
+    for (int k = 0; k < i; k++) {
+      double factor = u[(size_t)k * (size_t)n + (size_t)i];
+      const double *other = b + (size_t)k * (size_t)m;
+      for (int j = 0; j < m; j++) row[j] -= factor * other[j];
+    }
+    for (int j = 0; j < m; j++) row[j] *= by;
+  }
+}
+
+void dv_solve_upper(const double *u, int n, double *b, int m) {
+  for (int i = n - 1; i >= 0; i--) {
+    const double *from = u + (size_t)i * (size_t)n;
+    double *row = b + (size_t)i * (size_t)m, by = 1 / from[i];
+    for (int k = i + 1; k < n; k++) {
+      const double *other = b + (size_t)k * (size_t)m;
+      for (int j = 0; j < m; j++) row[j] -= from[k] * other[j];
+    }
+    for (int j = 0; j < m; j++) row[j] *= by;
+  }
+}
+
+/* ---- Spectral radius ---- */
+
+/* The norm of a^(2^k) grows like radius^(2^k) times a factor whose 2^k-th root goes to 1. */
+double dv_spectral_radius(const double *a, int n, double *scratch) {
+  enum { SQUARINGS = 24 };
+  size_t all = (size_t)n * (size_t)n;
+  double *power = scratch, *square = scratch + all, log_scale = 0;
+  memcpy(power, a, all * sizeof *a);
+  for (int k = 0;; k++) {
+    double norm = sqrt(dv_dot(power, power, all));
+    if (!(norm > 0) || isinf(norm)) return norm > 0 ? INFINITY : norm;
+    log_scale += log(norm) / ldexp(1, k);
+    if (k == SQUARINGS) return exp(log_scale);
+    for (size_t i = 0; i < all; i++) power[i] /= norm;
+    dv_product(square, power, power, n, n, n);
+    double *swap = power;
+    power = square;
+    square = swap;
+  }
 }

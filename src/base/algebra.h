@@ -4,6 +4,7 @@
 #ifndef DV_ALGEBRA_H
 #define DV_ALGEBRA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 double dv_dot(const double *a, const double *b, size_t n);
@@ -21,5 +22,19 @@ void dv_diagonalise(double *matrix, double *vectors, int n);
 /* a [n][n] becomes its inverse by Gauss and Jordan with pivots, whose rows go into order [n]; returns ln |det
  * a|, NaN where a pivot is below `least`. */
 double dv_invert(double *a, int n, double least, int *order);
+
+/* out [n][m] = a [n][k] b [k][m], and the same with b transposed, b [m][k]; out is none of the others. */
+void dv_product(double *out, const double *a, const double *b, int n, int k, int m);
+void dv_product_transposed(double *out, const double *a, const double *b, int n, int k, int m);
+
+/* a [n][n], symmetric, of which the upper half is read, becomes U with a = U'U; false where it is not
+ * positive definite. */
+bool dv_cholesky(double *a, int n);
+/* b [n][m] becomes the solution of U' y = b, and of U y = b. */
+void dv_solve_lower(const double *u, int n, double *b, int m);
+void dv_solve_upper(const double *u, int n, double *b, int m);
+
+/* Largest absolute value of the eigenvalues of any a [n][n], by repeated squaring; scratch is [2 n n]. */
+double dv_spectral_radius(const double *a, int n, double *scratch);
 
 #endif

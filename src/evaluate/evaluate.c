@@ -125,6 +125,10 @@ static dvbf_status tighten(evaluator *v, dvbf_error *error) {
   e->importance_bound = e->particle_bound = NAN;
   e->particles = (size_t)v->settings->particles;
   if (!e->particles) return DVBF_OK;
+  if (v->model->type->exact) { /* the bound is the likelihood itself */
+    e->importance_bound = e->particle_bound = e->elbo;
+    return DVBF_OK;
+  }
   dvbf_status status = dv_likelihoods_of(&l, v->model, v->sequences, e->particles,
                                          (uint64_t)v->settings->seed, v->pool, error);
   if (!status) e->importance_bound = total(l.importance, count) / v->frames - e->kl_v;

@@ -107,9 +107,10 @@ static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_erro
   if (!status) status = dv_pool_new(&pool, q->threads, error);
   if (!status) status = new_estimates(&e, q, error);
   if (!status)
-    status = (q->forecast   ? dv_estimate_forecasts
-              : q->weighted ? dv_estimate_particles
-                            : dv_estimate_samples)(e, q, pool, error);
+    status = (q->model->type->exact ? dv_estimate_exact
+              : q->forecast         ? dv_estimate_forecasts
+              : q->weighted         ? dv_estimate_particles
+                                    : dv_estimate_samples)(e, q, pool, error);
   if (!status) status = dv_sequences_intact(&q->frames, error);
   dv_pool_free(pool);
   if (!status)

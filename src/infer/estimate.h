@@ -14,6 +14,10 @@ dvbf_status dv_estimate_forecasts(dvbf_estimates *out, const dv_request *request
 /* Weighted samples: of a particle filter and smoother, or of whole paths where the model cannot filter. */
 dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *request, dv_pool *pool,
                                   dvbf_error *error);
+/* Exact means, deviations and quantiles, for a model that has them; samples are drawn from the same
+ * distributions. */
+dvbf_status dv_estimate_exact(dvbf_estimates *out, const dv_request *request, dv_pool *pool,
+                              dvbf_error *error);
 
 /* What each member of a committee estimates [n] becomes what all of them say, in place of the first: means,
  * deviations and quantiles of x over the samples of all, which have x_samples where there are quantiles.

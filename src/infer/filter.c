@@ -23,6 +23,8 @@ struct dvbf_filter {
   float *x, *u;     /* [frames][n_x], [frames][n_u] first observations, and the controls that followed them */
   bool *missing;    /* [frames] */
   float *z, *mean, *deviation; /* [samples][n_z], [n_z], [n_z] */
+  size_t samples;
+  void *online; /* that of a model with exact inference, which needs no programs; else NULL */
 };
 
 /* ---- Making: the same walk over the parts counts bytes (at = NULL) and places them ---- */
@@ -56,7 +58,7 @@ static dvbf_filter *place(block *b, const dvbf_model *m, size_t samples, int fra
                           const dvbf_program *start, const dvbf_program *step, const dv_plane *plane) {
   dvbf_filter *f = take(b, sizeof *f);
   size_t n_z = (size_t)m->n_z, n = (size_t)frames;
-  dvbf_filter parts = {.model = m, .frames = frames};
+  dvbf_filter parts = {.model = m, .frames = frames, .samples = samples};
   parts.number = take(b, samples * sizeof *parts.number);
   parts.x = take(b, n * (size_t)m->n_x * sizeof *parts.x);
   parts.u = take(b, n * (size_t)m->n_u * sizeof *parts.u);
@@ -64,8 +66,12 @@ static dvbf_filter *place(block *b, const dvbf_model *m, size_t samples, int fra
   parts.z = take(b, samples * n_z * sizeof *parts.z);
   parts.mean = take(b, n_z * sizeof *parts.mean);
   parts.deviation = take(b, n_z * sizeof *parts.deviation);
-  place_machine(b, &parts.start, start);
-  place_machine(b, &parts.step, step);
+  if (m->type->online_step) {
+    parts.online = take(b, m->type->online_size(m->type, m));
+  } else {
+    place_machine(b, &parts.start, start);
+    place_machine(b, &parts.step, step);
+  }
   if (!f) return NULL;
   if (plane->rank) fill(&parts.step, step->plane_in, plane->in);
   if (plane->rank) fill(&parts.step, step->plane_out, plane->out);
@@ -82,8 +88,10 @@ static dvbf_status lay_out(dvbf_filter **out, block *b, const dvbf_model *model,
   dvbf_status status = dv_model_needs_filter(model, "", error);
   if (status) return status;
   int asked = dv_model_start_frames(model), frames = asked ? asked : (int)model->settings->predict_from;
-  status = dv_program_record_start(&start, model, (int)samples, frames, 0, error);
-  if (!status) status = dv_program_record_step(&step, model, (int)samples, plane->rank, DV_ONE_X, error);
+  bool online = model->type->online_step;
+  if (!online) status = dv_program_record_start(&start, model, (int)samples, frames, 0, error);
+  if (!status && !online)
+    status = dv_program_record_step(&step, model, (int)samples, plane->rank, DV_ONE_X, error);
   if (!status) *out = place(b, model, samples, frames, &start, &step, plane);
   dv_program_clear(&start);
   dv_program_clear(&step);
@@ -124,7 +132,7 @@ static dvbf_status init(dvbf_filter **out, void *memory, size_t size, const dvbf
   f->conditions.n_scalars = 0; /* no op here asks for one that is set: nothing to look up in each step */
   for (size_t i = 0; i < samples; i++) f->number[i] = (uint32_t)i;
   machine *machines[] = {&f->start, &f->step};
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 2 && !f->online; i++) {
     machines[i]->run.parameters = model->parameters.values;
     machines[i]->run.conditions = &f->conditions;
     machines[i]->run.sequence = f->number;
@@ -144,6 +152,8 @@ dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t size, const
 }
 
 void dvbf_filter_reset(dvbf_filter *f) {
+  const dvbf_model *m = f->model;
+  if (f->online) m->type->online_begin(m->type, m, f->online, f->conditions.seed);
   f->seen = 0;
   f->conditions.update = 0;
 }
@@ -245,19 +255,23 @@ static void summarise(dvbf_filter *f) {
 }
 
 void dvbf_filter_step(dvbf_filter *f, const float *x, const float *u, dvbf_belief *belief) {
+  const dvbf_model *m = f->model;
   unsigned before = dv_flush_tiny_numbers();
-  if (f->seen < f->frames) {
+  if (f->online) {
+    m->type->online_step(m->type, m, f->online, x, u, f->samples, f->mean, f->deviation, f->z);
+    f->seen = f->frames;
+  } else if (f->seen < f->frames) {
     collect(f, x, u);
     if (f->seen == f->frames) begin(f);
   } else {
     advance(f, x, u);
   }
   bool ready = f->seen == f->frames;
-  if (ready) summarise(f);
+  if (ready && !f->online) summarise(f);
   dv_restore_tiny_numbers(before);
   *belief = (dvbf_belief){.ready = ready,
-                          .samples = (size_t)f->step.program.rows,
-                          .n_z = (size_t)f->model->n_z,
+                          .samples = f->samples,
+                          .n_z = (size_t)m->n_z,
                           .mean = f->mean,
                           .deviation = f->deviation,
                           .z = f->z};

@@ -39,7 +39,7 @@ static bool is_timeless(const dvbf_model_class *type) {
 }
 
 static bool filters(const dvbf_model_class *type) {
-  return type->step != NULL;
+  return type->step || type->online_step;
 }
 
 static bool takes_transition(const dvbf_model_class *type) {
@@ -88,7 +88,7 @@ int dv_model_forecasts_from(const dvbf_model *m) {
 }
 
 bool dv_model_can_filter(const dvbf_model *m) {
-  return m->type->start && m->type->step;
+  return m->type->online_step || (m->type->start && m->type->step);
 }
 
 dvbf_status dv_model_needs_filter(const dvbf_model *m, const char *instead, dvbf_error *error) {

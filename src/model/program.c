@@ -43,6 +43,10 @@ static void keep_densities(const dvbf_program *p) {
 static void record_emission(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
+  if (m->type->emission) {
+    m->type->emission(m->type, p, m);
+    return;
+  }
   p->ln_p = dvbf_slab(g, p->steps, 1);
   dv_stack inner = dv_hidden(g, s, "emission", p->steps, (dvbf_first){.scale = 0.5},
                              (dv_dense_in[4]){{"z", p->z, s->scale_emission, false}});
@@ -114,6 +118,7 @@ static void record_emission_at(dvbf_program *p, const dvbf_model *m, int t) {
   dvbf_program one = *p;
   one.steps = 1;
   one.z = dvbf_steps(p->z, t, 1);
+  one.u = dvbf_steps(p->u, t, 1);
   one.x = dvbf_steps(p->x, t, 1);
   one.mask = dvbf_steps(p->mask, t, 1);
   one.seen = dvbf_steps(p->seen, t, 1);

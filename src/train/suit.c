@@ -3,6 +3,7 @@
  * reason. */
 #include "base/locale.h"
 #include "base/status.h"
+#include "identify/fit.h"
 #include "model/density.h"
 
 #include <dvbf/dvbf.h>
@@ -169,10 +170,12 @@ dvbf_status dvbf_settings_suit(dvbf_settings *settings, const dvbf_data *data, d
   dvbf_status status = look(&f, data, error);
   if (status) return status;
   emission(&c, &f);
-  sizes(&c, &f);
-  stability(&c, &f);
-  time(&c, &f);
-  schedules(&c, &f);
+  if (!dv_fit_of(dv_model_class_of(now(&c)))) { /* otherwise the fit itself finds what there is to choose */
+    sizes(&c, &f);
+    stability(&c, &f);
+    time(&c, &f);
+    schedules(&c, &f);
+  }
   dv_statistics_free(&f.x);
   return c.status;
 }

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "model/density.h"
 #include "train/checkpoint.h"
+#include "train/fitted.h"
 #include "train/folder.h"
 #include "train/projection.h"
 #include "train/range.h"
@@ -430,6 +431,8 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
   dvbf_status status = dv_data_validate(data, "data", error);
   if (status) return status;
   const dv_train_settings *s = dv_settings_train(settings, NULL);
+  dv_fit_fn *fit = dv_fit_of(own && own->type ? own->type : dv_model_class_of(s));
+  if (fit) return dv_train_fitted(out, fit, settings, data, t.options, error);
   status = cut(&t, s, data, error);
   if (!status) status = dv_model_new(&t.model, settings, own, &t.train, (uint64_t)s->seed, error);
   if (!status) status = dv_density_check(t.model, &data->train, error);

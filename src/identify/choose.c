@@ -1,0 +1,174 @@
+#include "identify/choose.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "identify/subspace.h"
+
+#include <math.h>
+#include <string.h>
+
+static const int windows[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
+static const int orders[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40};
+static const double ridges[] = {1e-6, 1e-3};
+enum {
+  WINDOWS = sizeof windows / sizeof *windows,
+  ORDERS = sizeof orders / sizeof *orders,
+  RIDGES = sizeof ridges / sizeof *ridges
+};
+
+/* Cross-validation of one window. */
+typedef struct search {
+  const dv_recordings *r;
+  int order, feedthrough; /* as asked for */
+  dv_moments_past all, fold[DV_FOLDS], rest;
+  dv_linear_choice best;
+  bool any;
+} search;
+
+/* ---- Windows ---- */
+
+static double rows_for(const dv_recordings *r, int past) {
+  double rows = 0;
+  for (size_t i = 0; i < r->blocks; i++)
+    rows += r->block[i].steps > (size_t)past ? (double)(r->block[i].steps - (size_t)past) : 0;
+  return rows;
+}
+
+/* Windows that the data can tell something about, within a second or two. The first is always tried. */
+static bool worth(const dv_recordings *r, int past) {
+  double size = 1 + (past + 1) * (r->n_x + r->n_u), rows = rows_for(r, past);
+  if (past == windows[0]) return true;
+  return size < 2000 && 0.75 * rows > 1.5 * size && rows * size * size < 4e9 && size * size * size < 1e9;
+}
+
+static void clear(search *s) {
+  dv_moments_past_clear(&s->all);
+  dv_moments_past_clear(&s->rest);
+  for (int f = 0; f < DV_FOLDS; f++) dv_moments_past_clear(&s->fold[f]);
+}
+
+static dvbf_status look(search *s, int past, dvbf_error *error) {
+  dvbf_status status = dv_moments_past_new(&s->all, s->r, past, error);
+  if (!status) status = dv_moments_past_new(&s->rest, s->r, past, error);
+  for (int f = 0; f < DV_FOLDS && !status; f++) status = dv_moments_past_new(&s->fold[f], s->r, past, error);
+  for (size_t i = 0; i < s->r->blocks && !status; i++)
+    dv_moments_past_add(&s->fold[s->r->block[i].fold], s->r, &s->r->block[i]);
+  for (int f = 0; f < DV_FOLDS && !status; f++) dv_moments_past_combine(&s->all, &s->all, 1, &s->fold[f]);
+  return status;
+}
+
+/* ---- Candidates of one window ---- */
+
+static int most_order(const search *s, int past) {
+  double rows = 0.75 * rows_for(s->r, past);
+  int most = s->order ? s->order : 12 + 2 * s->r->n_x;
+  if (!s->order && most > orders[ORDERS - 1]) most = orders[ORDERS - 1];
+  int data = (int)fmax(1, rows / 8), room = past * (s->r->n_x + s->r->n_u);
+  if (most > data) most = data;
+  return most < room ? most : room;
+}
+
+/* Adds the errors on fold f of the systems of all orders to scores [ORDERS]. An order that has no system
+ * counts as the mean does. */
+static dvbf_status score_fold(const search *s, const dv_subspace *space, int f, const int *list, int count,
+                              dv_fit_score *scores, dvbf_error *error) {
+  double *scratch = dv_calloc(dv_subspace_scratch(space), sizeof *scratch);
+  dvbf_status status = scratch ? DVBF_OK : dv_fail_memory(error, "judging linear models");
+  for (int i = 0; i < count && !status; i++) {
+    dv_system system = {0};
+    status = dv_system_new(&system, list[i], s->r->n_u, s->r->n_x, error);
+    if (status) break;
+    double *memory = dv_calloc(dv_fit_score_memory(&system), sizeof *memory);
+    if (!memory) status = dv_fail_memory(error, "judging linear models");
+    if (!status && !dv_subspace_system(space, &system, scratch))
+      memset(system.a, 0, dv_system_size(list[i], s->r->n_u, s->r->n_x) * sizeof *system.a);
+    for (size_t b = 0; b < s->r->blocks && !status; b++)
+      if (s->r->block[b].fold == f) dv_fit_score_add(&scores[i], &system, s->r, &s->r->block[b], memory);
+    dv_free(memory);
+    dv_system_clear(&system);
+  }
+  dv_free(scratch);
+  return status;
+}
+
+/* The simpler one is kept unless the other is better by a hundredth. */
+static void compare(search *s, dv_linear_choice c) {
+  const double margin = 0.01;
+  c.judgement = dv_fit_judge(c.errors);
+  if (s->any && !(c.judgement < s->best.judgement - margin)) return;
+  s->best = c;
+  s->any = true;
+}
+
+static dvbf_status try(search *s, int past, bool feedthrough, double ridge, dvbf_error *error) {
+  dv_fit_score scores[ORDERS] = {{0}};
+  int list[ORDERS], count = 0, most = most_order(s, past);
+  if (s->order) list[count++] = s->order < most ? s->order : most;
+  for (int i = 0; i < ORDERS && !s->order; i++)
+    if (orders[i] <= most) list[count++] = orders[i];
+  dvbf_status status = DVBF_OK;
+  for (int i = 0; i < count && !status; i++) status = dv_fit_score_new(&scores[i], s->r->n_x, error);
+  for (int f = 0; f < DV_FOLDS && !status; f++) {
+    dv_subspace space = {0};
+    dv_moments_past_combine(&s->rest, &s->all, -1, &s->fold[f]);
+    status = dv_subspace_new(&space, &s->rest, feedthrough, ridge, list[count - 1], error);
+    if (!status) status = score_fold(s, &space, f, list, count, scores, error);
+    dv_subspace_clear(&space);
+  }
+  for (int i = 0; i < count && !status; i++)
+    compare(s, (dv_linear_choice){.order = list[i],
+                                  .past = past,
+                                  .feedthrough = feedthrough,
+                                  .ridge = ridge,
+                                  .errors = dv_fit_score_errors(&scores[i], s->r)});
+  for (int i = 0; i < count; i++) dv_fit_score_clear(&scores[i]);
+  return status;
+}
+
+static dvbf_status try_window(search *s, int past, dvbf_error *error) {
+  dvbf_status status = look(s, past, error);
+  for (int d = 0; d < 2 && !status; d++) {
+    if ((d && !s->r->n_u) || (s->feedthrough >= 0 && d != s->feedthrough && s->r->n_u)) continue;
+    for (int i = 0; i < RIDGES && !status; i++) status = try(s, past, d, ridges[i], error);
+  }
+  clear(s);
+  return status;
+}
+
+/* ---- The chosen one, from all of the data ---- */
+
+static dvbf_status fit_chosen(dv_system *out, const dv_recordings *r, const dv_linear_choice *c,
+                              dvbf_error *error) {
+  dv_moments_past all = {0};
+  dv_subspace space = {0};
+  double *scratch = NULL;
+  dvbf_status status = dv_system_new(out, c->order, r->n_u, r->n_x, error);
+  if (!status) status = dv_moments_past_new(&all, r, c->past, error);
+  for (size_t i = 0; i < r->count && !status; i++) dv_moments_past_add(&all, r, &r->whole[i]);
+  if (!status) status = dv_subspace_new(&space, &all, c->feedthrough, c->ridge, c->order, error);
+  if (!status) scratch = dv_calloc(dv_subspace_scratch(&space), sizeof *scratch);
+  if (!status && !scratch) status = dv_fail_memory(error, "looking for a linear model");
+  if (!status && !dv_subspace_system(&space, out, scratch)) /* the mean, with the noise of the data */
+    for (int i = 0; i < r->n_x; i++) out->r[i * (r->n_x + 1)] = r->varies[i] ? 1 : 1e-8;
+  dv_free(scratch);
+  dv_subspace_clear(&space);
+  dv_moments_past_clear(&all);
+  return status;
+}
+
+dvbf_status dv_linear_choose(dv_system *out, dv_linear_choice *choice, const dv_recordings *r, int order,
+                             int feedthrough, dvbf_error *error) {
+  search s = {.r = r, .order = order, .feedthrough = feedthrough};
+  dvbf_status status = DVBF_OK;
+  dv_system found = {0};
+  for (int i = 0; i < WINDOWS && !status; i++)
+    if (worth(r, windows[i])) status = try_window(&s, windows[i], error);
+  if (!status) status = fit_chosen(&found, r, &s.best, error);
+  if (status) {
+    dv_system_clear(&found);
+    return status;
+  }
+  *out = found;
+  *choice = s.best;
+  return DVBF_OK;
+}

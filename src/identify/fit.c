@@ -1,0 +1,101 @@
+#include "identify/fit.h"
+
+#include "base/locale.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "model/density.h"
+#include "model/linear.h"
+
+#include <string.h>
+
+/* From the units of the recordings to those of the model, in place: x' = gain x + shift and u = gain u' +
+ * shift. */
+static void change_units(dv_system *s, const dv_recordings *r, const dvbf_model *m) {
+  size_t n_z = (size_t)s->n_z, n_u = (size_t)s->n_u, n_x = (size_t)s->n_x;
+  for (size_t k = 0; k < n_u; k++) {
+    double gain = 1 / ((double)m->u.scale[k] * r->u_deviation[k]);
+    double shift = ((double)m->u.shift[k] - r->u_mean[k]) / r->u_deviation[k];
+    for (size_t i = 0; i < n_z; i++) s->shift_z[i] += s->b[i * n_u + k] * shift, s->b[i * n_u + k] *= gain;
+    for (size_t i = 0; i < n_x; i++) s->shift_x[i] += s->d[i * n_u + k] * shift, s->d[i * n_u + k] *= gain;
+  }
+  for (size_t k = 0; k < n_x; k++) {
+    double gain = (double)m->x.scale[k] * r->x_deviation[k];
+    for (size_t i = 0; i < n_z; i++) s->h[k * n_z + i] *= gain, s->s[i * n_x + k] *= gain;
+    for (size_t i = 0; i < n_u; i++) s->d[k * n_u + i] *= gain;
+    for (size_t i = 0; i < n_x; i++) s->r[k * n_x + i] *= gain, s->r[i * n_x + k] *= gain;
+    s->shift_x[k] = s->shift_x[k] * gain + (r->x_mean[k] - (double)m->x.shift[k]) * (double)m->x.scale[k];
+  }
+}
+
+/* The settings of the model: those of `like`, with the order that was found. */
+static dvbf_status settle(dvbf_settings **out, const dvbf_settings *like, int order, dvbf_error *error) {
+  char text[16];
+  dv_print(text, sizeof text, "%d", order);
+  dvbf_status status = dvbf_settings_copy(out, like, error);
+  if (!status) status = dv_settings_choose(*out, "model", dv_model_linear.name, error);
+  if (!status) status = dv_settings_choose(*out, "likelihood", "gaussian", error);
+  if (!status) status = dv_settings_choose(*out, "mean", "identity", error);
+  if (!status) status = dv_settings_choose(*out, "latent", text, error);
+  return status;
+}
+
+static dvbf_status make_model(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,
+                              dv_system *system, const dv_recordings *r, dvbf_error *error) {
+  dvbf_settings *settings = NULL;
+  dvbf_model *m = NULL;
+  size_t both = (size_t)(system->n_x + system->n_z);
+  double *scratch = dv_calloc(both, both * sizeof *scratch);
+  dvbf_status status =
+      scratch ? settle(&settings, like, system->n_z, error) : dv_fail_memory(error, "making a model");
+  if (!status) status = dv_model_new(&m, settings, NULL, &data->train, 1, error);
+  if (!status) {
+    change_units(system, r, m);
+    dv_linear_set(m, system, scratch);
+    m->updates = 1;
+    *out = m;
+  }
+  dvbf_settings_free(settings);
+  dv_free(scratch);
+  return status;
+}
+
+static dvbf_status fit(dvbf_model **out, const dvbf_settings *settings, int order, const dvbf_data *data,
+                       char *told, size_t size, dvbf_error *error) {
+  dv_recordings r = {0};
+  dv_system system = {0};
+  dv_linear_choice c;
+  dvbf_status status = dv_recordings_new(&r, data, error);
+  if (!status) status = dv_linear_choose(&system, &c, &r, order, -1, error);
+  if (!status) status = make_model(out, settings, data, &system, &r, error);
+  if (!status && told)
+    dv_print(told, size,
+             "linear model of order %d from the last %d frames%s; errors in cross-validation over those of "
+             "the mean: one "
+             "step %.3g, free run %.3g",
+             c.order, c.past, c.feedthrough ? ", with feedthrough" : "", c.errors.one_step,
+             c.errors.free_run);
+  dv_system_clear(&system);
+  dv_recordings_clear(&r);
+  return status;
+}
+
+dvbf_status dv_linear_best(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,
+                           dvbf_error *error) {
+  return fit(out, like, 0, data, NULL, 0, error);
+}
+
+static dvbf_status fit_linear(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
+                              char *told, size_t size, dvbf_error *error) {
+  const dv_train_settings *s = dv_settings_train(settings, error);
+  if (dv_density_of(s) != &dv_gaussian || !dv_gaussian.scales(s))
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "a linear model has normal noise around a linear mean: likelihood must be gaussian and "
+                   "mean identity; "
+                   "leave them out");
+  int order = dv_settings_given(settings, "latent") ? (int)s->latent : 0;
+  return fit(out, settings, order, data, told, size, error);
+}
+
+dv_fit_fn *dv_fit_of(const dvbf_model_class *type) {
+  return type == &dv_model_linear ? fit_linear : NULL;
+}

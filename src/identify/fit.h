@@ -1,0 +1,20 @@
+/* The best linear model of some data, as a model. */
+#ifndef DV_FIT_H
+#define DV_FIT_H
+
+#include "identify/choose.h"
+#include "model/model.h"
+
+/* A model of the class linear with the scaling that `like` asks for. Order, window and feedthrough are chosen
+ * by blocked cross-validation of one step and free run over training and validation sequences together. */
+dvbf_status dv_linear_best(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,
+                           dvbf_error *error);
+
+/* How a model that is not trained by gradients is made: one that has the class of the settings. `told`
+ * receives a sentence about it. */
+typedef dvbf_status dv_fit_fn(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
+                              char *told, size_t size, dvbf_error *error);
+/* NULL: models of the class are trained. */
+dv_fit_fn *dv_fit_of(const dvbf_model_class *type);
+
+#endif

@@ -1,0 +1,79 @@
+#include "identify/score.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <string.h>
+
+dvbf_status dv_fit_score_new(dv_fit_score *out, int n_x, dvbf_error *error) {
+  size_t n = (size_t)n_x;
+  double *all = dv_calloc(4 * n, sizeof *all);
+  if (!all) return dv_fail_memory(error, "judging linear models");
+  *out = (dv_fit_score){n_x, all, all + n, all + 2 * n, all + 3 * n};
+  return DVBF_OK;
+}
+
+void dv_fit_score_clear(dv_fit_score *s) {
+  dv_free(s->one_step);
+  *s = (dv_fit_score){0};
+}
+
+size_t dv_fit_score_memory(const dv_system *s) {
+  return dv_kalman_size(s->n_z, s->n_x) + 2 * (size_t)s->n_z + (size_t)s->n_x;
+}
+
+/* Adds squared errors of a guess [n_x], and of 0, the mean. */
+static void add(double *errors, double *of_mean, const double *x, const double *guess, int n_x) {
+  for (int i = 0; i < n_x; i++) {
+    if (isnan(x[i])) continue;
+    double apart = x[i] - guess[i], square = apart * apart;
+    errors[i] += isfinite(square) ? square : 1e30;
+    of_mean[i] += x[i] * x[i];
+  }
+}
+
+void dv_fit_score_add(dv_fit_score *score, const dv_system *s, const dv_recordings *r, const dv_piece *piece,
+                      double *memory) {
+  enum { WARM = 20, REACH = 2000, MOST = 4000 };
+  size_t back = piece->before < REACH ? piece->before : REACH, n_x = (size_t)s->n_x, n_u = (size_t)s->n_u;
+  size_t steps = piece->steps < MOST ? piece->steps : MOST, quarter = (back + steps + 3) / 4;
+  size_t start = piece->first - back, free_from = start + (quarter < WARM ? quarter : WARM);
+  size_t first = free_from > piece->first ? free_from : piece->first, last = piece->first + steps;
+  dv_kalman k = dv_kalman_begin(s, memory);
+  double *z = memory + dv_kalman_size(s->n_z, s->n_x), *next = z + s->n_z, *guess = next + s->n_z;
+  for (size_t frame = start; frame < last; frame++) {
+    const double *x = r->x + frame * n_x, *u = r->u + frame * n_u;
+    if (frame == free_from) memcpy(z, k.mean, (size_t)s->n_z * sizeof *z);
+    if (frame >= first) {
+      dv_system_emit(s, k.mean, u, guess);
+      add(score->one_step, score->one_mean, x, guess, s->n_x);
+      dv_system_emit(s, z, u, guess);
+      add(score->free_run, score->free_mean, x, guess, s->n_x);
+    }
+    if (frame >= free_from) {
+      dv_system_move(s, z, u, next);
+      memcpy(z, next, (size_t)s->n_z * sizeof *z);
+    }
+    if (!dv_kalman_observe(&k, x, u)) return;
+    dv_kalman_move(&k, u);
+  }
+}
+
+dv_fit_errors dv_fit_score_errors(const dv_fit_score *s, const dv_recordings *r) {
+  dv_fit_errors out = {0};
+  double count = 0;
+  for (int i = 0; i < s->n_x; i++) {
+    if (!r->varies[i] || !(s->one_mean[i] > 0)) continue;
+    out.one_step += fmin(1e6, sqrt(s->one_step[i] / s->one_mean[i]));
+    out.free_run += fmin(1e6, sqrt(s->free_run[i] / s->free_mean[i]));
+    count++;
+  }
+  if (!(count > 0)) return (dv_fit_errors){1, 1};
+  return (dv_fit_errors){out.one_step / count, out.free_run / count};
+}
+
+double dv_fit_judge(dv_fit_errors e) {
+  const double enough = 1e-3;
+  return (log(e.one_step + enough) + log(e.free_run + enough)) / 2;
+}
