@@ -1,6 +1,7 @@
 /* dvbf evaluate: the numbers of the paper's tables for a trained model. */
 #include "inputs.h"
 #include "results.h"
+#include "verdict.h"
 
 #include <dvbf/report.h>
 #include <math.h>
@@ -62,6 +63,9 @@ static void print_text(const dvbf_evaluation *evaluation, const dvbf_model_info 
   print_regressions(evaluation);
   print_bound(evaluation, model);
   print_prediction(evaluation);
+  if (!evaluation->verdict) return;
+  printf("\n");
+  cli_print_verdict(evaluation->verdict);
 }
 
 static double seconds_now(void) {
@@ -93,11 +97,15 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 const cli_command cli_evaluate = {
     .name = "evaluate",
     .synopsis = "RUN DATA [--json] [--SETTING VALUE ...]",
-    .help = "measure the bound, the regression on the true state and the prediction error of a model",
+    .help = "measure the prediction error of a model, its bound and the regression on the true state",
     .details = CLI_HELP_RUN_DATA
     "With --particles the likelihood is also estimated by paths from the recognition model,\n"
     "weighted by how much likelier they are under the model, and by a particle filter (where\n"
-    "the model can filter). Both are bounds too, and closer with more of them.",
+    "the model can filter). Both are bounds too, and closer with more of them.\n\n"
+    "The verdict sets the model beside the mean of the training data, the last value and, where\n"
+    "training found one, the best linear model: one step ahead at every step, and in free runs\n"
+    "under the recorded controls, from the first steps of each sequence and from up to ten places\n"
+    "of a long recording. Large data are judged in part.",
     .examples = examples,
     .arguments = arguments,
     .flags = flags,

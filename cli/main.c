@@ -10,7 +10,7 @@ static const cli_command *const commands[] = {&cli_simulate, &cli_train,     &cl
                                               &cli_smooth,   &cli_predict,   &cli_sample,   &cli_report,
                                               &cli_info,     &cli_reproduce, NULL};
 
-enum { EXIT_WORK = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
+enum { EXIT_WORK = 1, EXIT_USAGE = 2, EXIT_USELESS = 3, EXIT_SIGNAL = 128 };
 
 static void print_overview(FILE *out) {
   fprintf(out, "usage: dvbf COMMAND [ARGUMENTS] [--OPTION VALUE ...]\n");
@@ -50,7 +50,8 @@ static int run_command(const cli_command *command, int argc, char **argv) {
   if (!status) status = command->run(&options, &error);
   cli_options_free(&options);
   if (status) return report(&error);
-  return cli_stop_signal() ? EXIT_SIGNAL + cli_stop_signal() : 0;
+  if (cli_stop_signal()) return EXIT_SIGNAL + cli_stop_signal();
+  return cli_is_useless() ? EXIT_USELESS : 0;
 }
 
 static int help(int argc, char **argv) {

@@ -1,6 +1,7 @@
 /* dvbf predict: what follows the observed frames, and how far that is from what followed. */
 #include "estimates.h"
 #include "results.h"
+#include "verdict.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -44,24 +45,37 @@ static void print_errors(const errors *r, const dvbf_estimates *e, char (*names)
     if (isfinite(r->by_step[t]) && cli_shown(t + 1, known)) printf("  %-20zu %12.6g\n", t + 1, r->by_step[t]);
 }
 
-static void print_json(const errors *r, const dvbf_estimates *e) {
-  cli_print_json(json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "sequences", (json_int_t)e->count,
-                           "samples", (json_int_t)e->samples, "observed", (json_int_t)e->first, "steps",
-                           (json_int_t)e->steps, "rmse", cli_number(r->all), "rmse_by_column",
-                           cli_numbers(r->by_column, e->n_x), "rmse_by_step",
-                           cli_numbers(r->by_step, e->steps)));
+static dvbf_status print_json(const errors *r, const dvbf_estimates *e, const dvbf_verdict *v,
+                              dvbf_error *error) {
+  json_t *json =
+      json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "sequences", (json_int_t)e->count, "samples",
+                (json_int_t)e->samples, "observed", (json_int_t)e->first, "steps", (json_int_t)e->steps,
+                "rmse", cli_number(r->all), "rmse_by_column", cli_numbers(r->by_column, e->n_x),
+                "rmse_by_step", cli_numbers(r->by_step, e->steps));
+  dvbf_status status = cli_add_verdict(json, v, error);
+  if (status)
+    json_decref(json);
+  else
+    cli_print_json(json);
+  return status;
 }
 
 static dvbf_status run(const cli_options *options, dvbf_error *error) {
   cli_inputs in;
   dvbf_estimates *estimates = NULL;
+  dvbf_verdict *verdict = NULL;
   errors r = {0};
+  bool as_json = cli_option(options, "json");
   dvbf_status status = cli_estimate(&in, &estimates, options, false, error);
   if (!status) status = measure(&r, estimates, in.sequences, error);
-  if (!status && cli_option(options, "json"))
-    print_json(&r, estimates);
-  else if (!status)
+  if (!status) status = cli_judge(&verdict, in.model, in.data, in.sequences, in.settings, error);
+  if (!status && as_json) status = print_json(&r, estimates, verdict, error);
+  if (!status && !as_json) {
     print_errors(&r, estimates, in.data->x_names);
+    printf("\n");
+    cli_print_verdict(verdict);
+  }
+  dvbf_verdict_free(verdict);
   free(r.by_column);
   free(r.by_step);
   dvbf_estimates_free(estimates);
@@ -82,7 +96,8 @@ const cli_command cli_predict = {
     .help = "predict what follows the first steps of each sequence",
     .details = CLI_HELP_RUN_DATA
     "The first K steps are observed, then T are predicted under the controls in the data. The\n"
-    "error of the mean prediction against the data, in their units, goes to standard output.\n\n"
+    "error of the mean prediction against the data, in their units, goes to standard output, and\n"
+    "then how the model does from many origins beside simpler ways to predict (see evaluate).\n\n"
     "FILE holds, for N sequences, S samples and the T predicted steps\n" CLI_HELP_STATES
     "  x_quantiles [Q, N, T, ...], quantiles [Q]\n"
     "  x_samples   [N, S, T, ...]  with --x-samples\n"

@@ -3,8 +3,10 @@
 #include "options.h"
 #include "results.h"
 #include "training.h"
+#include "verdict.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char *const tables[] = {"train", NULL};
 static const char *const arguments[] = {"DATA", NULL};
@@ -12,6 +14,8 @@ static const cli_flag flags[] = {
     {'o', "output", "FOLDER",
      "run folder: " CLI_MODEL ", " CLI_METRICS ", " CLI_SETTINGS ", " DVBF_RUN_CHECKPOINT},
     {0, "resume", NULL, "go on with the run in FOLDER, with its settings; begin if it has none"},
+    {0, "no-verdict", NULL,
+     "do not judge the model at the end, and let the exit status be 0 however bad it is"},
     CLI_FLAG_PRESET,
     CLI_FLAG_CONFIG,
     CLI_FLAG_JSON,
@@ -44,13 +48,34 @@ static dvbf_status suit(dvbf_settings *settings, const dvbf_data *data, bool qui
 }
 
 /* For scripts: how the run went. `updates` are those of the model that was kept. */
-static void print_json(const dvbf_model *model, const dvbf_progress *last, const dvbf_settings *settings) {
+static dvbf_status print_json(const dvbf_model *model, const dvbf_progress *last,
+                              const dvbf_settings *settings, const dvbf_verdict *verdict, dvbf_error *error) {
   dvbf_model_info info = dvbf_model_describe(model);
-  cli_print_json(json_pack("{s:I, s:f, s:i, s:I, s:I, s:i, s:o, s:o}", "updates", (json_int_t)info.updates,
-                           "seconds", last->seconds, "starts", (int)last->begun, "parameters",
-                           (json_int_t)info.parameters, "seed", (json_int_t)info.seed, "threads",
-                           (int)dvbf_settings_threads(settings), "valid_bound", cli_number(last->valid_bound),
-                           "valid_prediction", cli_number(last->valid_prediction)));
+  json_t *json =
+      json_pack("{s:I, s:f, s:i, s:I, s:I, s:i, s:o, s:o}", "updates", (json_int_t)info.updates, "seconds",
+                last->seconds, "starts", (int)last->begun, "parameters", (json_int_t)info.parameters, "seed",
+                (json_int_t)info.seed, "threads", (int)dvbf_settings_threads(settings), "valid_bound",
+                cli_number(last->valid_bound), "valid_prediction", cli_number(last->valid_prediction));
+  dvbf_status status = verdict ? cli_add_verdict(json, verdict, error) : DVBF_OK;
+  if (status)
+    json_decref(json);
+  else
+    cli_print_json(json);
+  return status;
+}
+
+/* The last line. That a model is useless is worth one even to those who want no progress. */
+static void tell_verdict(const dvbf_verdict *v, const char *folder, bool quiet) {
+  if (v->useful && quiet) return;
+  fprintf(stderr, "%s%s%s: %s\n", quiet ? "dvbf: " : "", quiet ? folder : "verdict",
+          !strcmp(v->split, "train") ? " on the training data, as there are no others" : "", v->sentence);
+}
+
+/* A run that was stopped is judged when it goes on to its end. */
+static dvbf_status judge(dvbf_verdict **out, const cli_options *options, const dvbf_model *model,
+                         const dvbf_data *data, const dvbf_settings *settings, dvbf_error *error) {
+  if (cli_option(options, "no-verdict") || cli_stop_signal()) return DVBF_OK;
+  return cli_judge(out, model, data, NULL, settings, error);
 }
 
 /* Looks before data are read. */
@@ -91,6 +116,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   dvbf_settings *settings = NULL;
   dvbf_data *data = NULL;
   dvbf_model *model = NULL;
+  dvbf_verdict *verdict = NULL;
   dvbf_status status = cli_option_needed(&how.folder, options, "output", error);
   if (!status) status = refuse_former(&how, error);
   if (!status) status = read_settings(&settings, options, &how, error);
@@ -102,7 +128,12 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
     status = dvbf_train(&model, settings, data, &how, error);
     cli_training_end(&training, status ? NULL : how.folder);
   }
-  if (!status && cli_option(options, "json")) print_json(model, &training.last, settings);
+  if (!status) status = judge(&verdict, options, model, data, settings, error);
+  if (!status && cli_option(options, "json"))
+    status = print_json(model, &training.last, settings, verdict, error);
+  if (!status && verdict) tell_verdict(verdict, how.folder, quiet);
+  if (!status && verdict && !verdict->useful) cli_exit_useless();
+  dvbf_verdict_free(verdict);
   dvbf_model_free(model);
   dvbf_data_free(data);
   dvbf_settings_free(settings);
@@ -120,7 +151,12 @@ const cli_command cli_train = {
         "its\n"
         "last checkpoint and comes to the same bytes as if it had never ended. It takes the settings from\n"
         "FOLDER; given ones must be the same, but for threads and checkpoint-every. The same seed gives the\n"
-        "same model, bit for bit, with any number of threads.",
+        "same model, bit for bit, with any number of threads.\n\n"
+        "At the end the model is set beside the mean of the training data, the last value and the best "
+        "linear\n"
+        "model, on data that it was not trained on (test, else valid). The last line says what that shows.\n"
+        "The exit status is 3 where the model is not better than the mean: it is saved, but a script should\n"
+        "not use it and should try what the line names.",
     .examples = examples,
     .arguments = arguments,
     .flags = flags,

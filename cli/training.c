@@ -13,6 +13,16 @@ int cli_stop_signal(void) {
   return stop_signal;
 }
 
+static bool useless;
+
+void cli_exit_useless(void) {
+  useless = true;
+}
+
+bool cli_is_useless(void) {
+  return useless;
+}
+
 /* The first signal ends training with a checkpoint; a second one has its usual effect. */
 void cli_training_begin(cli_training *t, bool quiet) {
   struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESTART | SA_RESETHAND)};

@@ -108,7 +108,7 @@ static void flags_win_over_config_over_preset(void **state) {
   fclose(config);
   assert_int_equal(
       dvbf("train data.h5 --latent 4 -o order --config config.txt --no-residual --affine --clip-z=0"
-           " --preset paper-pendulum --hidden 8 --batch-size 20 --quiet"),
+           " --preset paper-pendulum --hidden 8 --batch-size 20 --quiet --no-verdict"),
       0);
   read_file("order/settings.txt", text, sizeof text);
   assert_has(text, "\nlatent = 4\n");           /* flag */
@@ -233,6 +233,75 @@ static void training_tells_scripts(void **state) {
   json_decref(all);
 }
 
+/* ---- The verdict ---- */
+
+/* Each use has every way to predict; that of the model has its columns by name. */
+static void expect_rolling(const json_t *all, const char *use) {
+  static const char *const ways[] = {"mean", "last", "learned"};
+  const json_t *rolling = json_object_get(all, use);
+  assert_true(number(rolling, "origins") >= 1 && number(rolling, "steps") >= 1);
+  for (int i = 0; i < 3; i++) {
+    const json_t *score = json_object_get(rolling, ways[i]), *columns = json_object_get(score, "columns");
+    assert_true(number(score, "rmse") > 0 && number(score, "fit") <= 100);
+    assert_true(number(json_object_get(columns, "position"), "rmse") > 0);
+    assert_true(number(json_object_get(columns, "speed"), "fit") <= 100);
+  }
+  assert_true(json_is_null(json_object_get(rolling, "linear"))); /* pictures and presets have none */
+  const json_t *coverage = json_object_get(rolling, "coverage");
+  assert_true(number(coverage, "90") >= number(coverage, "50"));
+}
+
+static void expect_verdict(void) {
+  json_t *all = json_loads(out, 0, NULL);
+  assert_non_null(all);
+  expect_rolling(all, "one_step");
+  expect_rolling(all, "free_run");
+  const json_t *whiteness = json_object_get(json_object_get(all, "one_step"), "whiteness");
+  assert_in_range((int)(100 * number(whiteness, "outside")), 0, 100);
+  const json_t *speed = json_object_get(json_object_get(whiteness, "columns"), "speed");
+  assert_int_equal(json_array_size(json_object_get(speed, "autocorrelation")), 20);
+  const json_t *verdict = json_object_get(all, "verdict");
+  assert_true(json_is_false(json_object_get(verdict, "useful")));
+  assert_string_equal(json_string_value(json_object_get(verdict, "split")), "test");
+  assert_has(json_string_value(json_object_get(verdict, "sentence")), "NOT better than the mean");
+  json_decref(all);
+}
+
+/* Numbers without a pattern: there is nothing to learn. */
+static void a_useless_model_is_status_3(void **state) {
+  (void)state;
+  FILE *file = fopen("noise.csv", "w");
+  fprintf(file, "push,position,speed\n");
+  uint32_t random = 1;
+  for (int i = 0; i < 400 * 3; i++) {
+    random = random * 1664525 + 1013904223;
+    fprintf(file, "%u%c", random >> 16, i % 3 < 2 ? ',' : '\n');
+  }
+  fclose(file);
+  static const char train[] = "train noise.csv --inputs push --updates 1 --hidden 8 --starts 1 --threads 1";
+  assert_int_equal(dvbf("%s -o noise", train), 3);
+  const char *last = strstr(err, "verdict: ");
+  assert_non_null(last);
+  assert_has(last, "verdict: NOT better than the mean: do not use this model; what to try: ");
+  assert_has(last, "more data than these 320 steps, more updates than 1, ");
+  assert_ptr_equal(strchr(last, '\n'), err + strlen(err) - 1); /* the last line */
+  assert_int_equal(dvbf("%s -o quiet --quiet --json", train), 3);
+  assert_has(err, "dvbf: quiet: NOT better than the mean");
+  expect_verdict();
+  assert_int_equal(dvbf("%s -o silent --quiet --no-verdict", train), 0);
+  assert_string_equal(err, "");
+  assert_int_equal(dvbf("evaluate noise noise.csv --json"), 0);
+  expect_verdict();
+  assert_int_equal(dvbf("predict noise noise.csv --json"), 0);
+  expect_verdict();
+  assert_int_equal(dvbf("evaluate noise noise.csv"), 0);
+  assert_has(out, "\n  last value ");
+  assert_has(out, "\n    speed, learned ");
+  assert_has(out, "\nVerdict: NOT better than the mean: do not use this model;");
+  assert_int_equal(dvbf("evaluate noise noise.csv --no-verdict"), 0);
+  assert_null(strstr(out, "Verdict"));
+}
+
 static void evaluation_is_complete_json(void **state) {
   (void)state;
   assert_int_equal(dvbf("evaluate run/model.safetensors data.h5 --json --samples 2 --threads 2"), 0);
@@ -300,6 +369,7 @@ int main(void) {
       cmocka_unit_test(run_folder_is_complete),
       cmocka_unit_test(progress_tells_of_a_restart),
       cmocka_unit_test(training_tells_scripts),
+      cmocka_unit_test(a_useless_model_is_status_3),
       cmocka_unit_test(evaluation_is_complete_json),
       cmocka_unit_test(a_dkf_from_data_to_tables),
       cmocka_unit_test(same_bytes_with_any_threads),

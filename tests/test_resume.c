@@ -77,23 +77,25 @@ static void signals_and_resume_change_nothing(void **state) {
   pid_t child = begin_run("paused", "500", "256");
   kill(child, SIGTERM);
   assert_int_equal(wait_for_exit(child), 128 + SIGTERM);
-  assert_int_equal(dvbf("train data.h5 -o paused --resume --threads 2"), 0);
+  assert_int_equal(dvbf("train data.h5 -o paused --resume --threads 2 --no-verdict"), 0);
   assert_has(err, "going on from update ");
   assert_has(err, "500 updates in");
-  assert_int_equal(
-      dvbf("train data.h5 -o peace --updates 500 --hidden 8 --starts 1 --validate-every 5 --quiet"), 0);
+  assert_int_equal(dvbf("train data.h5 -o peace --updates 500 --hidden 8 --starts 1 --validate-every 5 "
+                        "--quiet --no-verdict"),
+                   0);
   assert_true(same_bytes("paused/model.safetensors", "peace/model.safetensors"));
   assert_same_curves("paused", "peace");
   /* How it runs may change: x is read from its file first and kept in memory then. */
   child = begin_run("pieces", "500", "0");
   kill(child, SIGKILL);
   wait_for_exit(child);
-  assert_int_equal(dvbf("train data.h5 -o pieces --resume --quiet --memory 256 --updates 500"), 0);
+  assert_int_equal(dvbf("train data.h5 -o pieces --resume --quiet --memory 256 --updates 500 --no-verdict"),
+                   0);
   assert_true(same_bytes("pieces/model.safetensors", "peace/model.safetensors"));
   assert_same_curves("pieces", "peace");
   /* A finished run stays as it is, whatever is asked. */
   assert_int_equal(system("cp -r paused before-resume"), 0);
-  assert_int_equal(dvbf("train data.h5 -o paused --resume --json"), 0);
+  assert_int_equal(dvbf("train data.h5 -o paused --resume --json --no-verdict"), 0);
   assert_has(err, "this run is finished");
   json_t *all = json_loads(out, 0, NULL);
   assert_int_equal(number(all, "starts"), 1);
@@ -116,7 +118,7 @@ static void resume_begins_where_nothing_is(void **state) {
   assert_true(same_bytes("resumed/model.safetensors", "run/model.safetensors"));
   /* The settings of a run that was killed before its first checkpoint are still its own. */
   assert_int_equal(unlink("resumed/checkpoint.safetensors"), 0);
-  assert_int_equal(dvbf("train data.h5 -o resumed --resume --quiet"), 0);
+  assert_int_equal(dvbf("train data.h5 -o resumed --resume --quiet --no-verdict"), 0);
   assert_true(same_bytes("resumed/model.safetensors", "run/model.safetensors"));
 }
 
@@ -144,7 +146,7 @@ static void a_full_disk_is_said_and_survived(void **state) {
   read_file("stderr.txt", err, sizeof err);
   assert_refused("full/model.safetensors: cannot be written");
   assert_false(exists("full/model.safetensors") || exists("full/checkpoint.safetensors"));
-  assert_int_equal(dvbf("train data.h5 -o full --resume --quiet"), 0);
+  assert_int_equal(dvbf("train data.h5 -o full --resume --quiet --no-verdict"), 0);
   assert_true(same_bytes("full/model.safetensors", "run/model.safetensors"));
 }
 

@@ -236,9 +236,9 @@ DVBF_API const dvbf_settings *dvbf_model_settings(const dvbf_model *model);
 /* ---- Inference ------------------------------------------------------------------------------------------
  */
 
-/* Samples of z and x for each sequence, and what they say. Of a committee, every member draws as many samples:
- * x, x_std and x_quantiles are over those of all, x_samples are taken from the members in turn, and z is that
- * of the best member. */
+/* Samples of z and x for each sequence, and what they say. Of a committee, every member draws as many
+ * samples: x, x_std and x_quantiles are over those of all, x_samples are taken from the members in turn, and
+ * z is that of the best member. */
 typedef struct dvbf_estimates {
   size_t count, samples, steps, n_z, n_x, n_u, n_quantiles;
   size_t first;       /* step of the sequences that entry 0 belongs to: 0, or the number of observed steps */

@@ -140,39 +140,6 @@ DVBF_API dvbf_status dvbf_train_own(dvbf_model **out, const struct dvbf_model_cl
                                     const dvbf_settings *settings, const dvbf_data *data,
                                     const dvbf_train_options *options, dvbf_error *error);
 
-/* ---- Evaluation -----------------------------------------------------------------------------------------
- */
-
-typedef struct dvbf_regression {
-  char name[32];
-  double r2, log_likelihood;
-} dvbf_regression;
-
-/* Ordinary least squares with intercept of y on z [points][n_z], as in the paper's Table 1; entries of y are
- * `stride` apart. The name stays as it is. */
-DVBF_API dvbf_status dvbf_regress(dvbf_regression *out, const float *z, size_t points, size_t n_z,
-                                  const float *y, size_t stride, dvbf_error *error);
-
-typedef struct dvbf_evaluation {
-  size_t n_regressions;
-  dvbf_regression *regressions;            /* [n_regressions] one for each column of state */
-  double elbo, reconstruction, kl_w, kl_v; /* nats per frame; kl_w is the KL of z where there is no w */
-  double elbo_deviation;                   /* standard deviation over the samples */
-  size_t particles;                        /* of the next two, which are NaN where it is 0 */
-  double importance_bound;                 /* nats per frame: bound by as many weighted paths */
-  double particle_bound;    /* the same by a particle filter; NaN where the model cannot filter */
-  size_t observed, horizon; /* predicted steps observed+1 .. observed+horizon */
-  double *mse, *mse_mean_path, *mse_repeat; /* [horizon] per pixel */
-  double pixel_variance;                    /* per pixel, of the evaluated sequences */
-} dvbf_evaluation;
-
-/* `settings` is of the table "evaluate". `data` names the columns of state; `sequences` is one of its splits.
- */
-DVBF_API dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *model, const dvbf_data *data,
-                                   const dvbf_sequences *sequences, const dvbf_settings *settings,
-                                   dvbf_error *error);
-DVBF_API void dvbf_evaluation_free(dvbf_evaluation *evaluation);
-
 /* ---- Verdict --------------------------------------------------------------------------------------------
  */
 
@@ -207,7 +174,7 @@ typedef struct dvbf_whiteness {
 } dvbf_whiteness;
 
 typedef struct dvbf_verdict {
-  char split[16]; /* of the data that judged: "test", "valid", "train"; "" where the caller chose */
+  char split[16]; /* of the data that judged: "test", "valid", "train"; "" where they are none of these */
   size_t n_x;
   char (*names)[32];     /* [n_x] of the columns */
   dvbf_rolling one_step; /* x of each step from the steps before it */
@@ -224,6 +191,40 @@ DVBF_API dvbf_status dvbf_judge(dvbf_verdict **out, const dvbf_model *model, con
                                 const dvbf_sequences *sequences, const dvbf_settings *settings,
                                 dvbf_error *error);
 DVBF_API void dvbf_verdict_free(dvbf_verdict *verdict);
+
+/* ---- Evaluation -----------------------------------------------------------------------------------------
+ */
+
+typedef struct dvbf_regression {
+  char name[32];
+  double r2, log_likelihood;
+} dvbf_regression;
+
+/* Ordinary least squares with intercept of y on z [points][n_z], as in the paper's Table 1; entries of y are
+ * `stride` apart. The name stays as it is. */
+DVBF_API dvbf_status dvbf_regress(dvbf_regression *out, const float *z, size_t points, size_t n_z,
+                                  const float *y, size_t stride, dvbf_error *error);
+
+typedef struct dvbf_evaluation {
+  size_t n_regressions;
+  dvbf_regression *regressions;            /* [n_regressions] one for each column of state */
+  double elbo, reconstruction, kl_w, kl_v; /* nats per frame; kl_w is the KL of z where there is no w */
+  double elbo_deviation;                   /* standard deviation over the samples */
+  size_t particles;                        /* of the next two, which are NaN where it is 0 */
+  double importance_bound;                 /* nats per frame: bound by as many weighted paths */
+  double particle_bound;    /* the same by a particle filter; NaN where the model cannot filter */
+  size_t observed, horizon; /* predicted steps observed+1 .. observed+horizon */
+  double *mse, *mse_mean_path, *mse_repeat; /* [horizon] per pixel */
+  double pixel_variance;                    /* per pixel, of the evaluated sequences */
+  dvbf_verdict *verdict;                    /* NULL: the settings leave it out */
+} dvbf_evaluation;
+
+/* `settings` is of the table "evaluate". `data` names the columns of state; `sequences` is one of its splits.
+ */
+DVBF_API dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *model, const dvbf_data *data,
+                                   const dvbf_sequences *sequences, const dvbf_settings *settings,
+                                   dvbf_error *error);
+DVBF_API void dvbf_evaluation_free(dvbf_evaluation *evaluation);
 
 #ifdef __cplusplus
 }

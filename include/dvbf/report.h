@@ -39,10 +39,16 @@ DVBF_API dvbf_status dvbf_report_write(const char *path, const dvbf_model *model
                                        dvbf_error *error);
 
 /* An evaluation as JSON: {"regression", "bound", "prediction", "updates", "seconds", "parameters", "seed",
- * "threads"}. `settings` are those it was made with, `seconds` the time it took. Free with dvbf_text_free. */
+ * "threads"} and, where it has a verdict, what dvbf_verdict_json gives. `settings` are those it was made
+ * with, `seconds` the time it took. Free with dvbf_text_free. */
 DVBF_API dvbf_status dvbf_evaluation_json(char **out, const dvbf_evaluation *evaluation,
                                           const dvbf_model *model, const dvbf_settings *settings,
                                           double seconds, dvbf_error *error);
+/* A verdict as JSON: {"verdict": {"useful", "sentence", "split"}, "one_step", "free_run"}. Both uses have
+ * "origins", "steps", "coverage" and "mean", "last", "linear" and "learned", each null where it cannot
+ * predict or else {"rmse", "fit", "columns"}; "one_step" has "whiteness" too. "columns" is by name, of at
+ * most 64 columns. */
+DVBF_API dvbf_status dvbf_verdict_json(char **out, const dvbf_verdict *verdict, dvbf_error *error);
 DVBF_API void dvbf_text_free(char *text);
 
 /* The learning curves that a run left in its file DVBF_RUN_METRICS: one for each start, "start 1". */

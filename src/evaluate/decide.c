@@ -9,8 +9,6 @@
 
 /* Ratios of errors within this factor of 1 count as equal. */
 static const double same = 1.05;
-/* Below this share of the error of the mean a prediction is better than the mean. */
-static const double clearly = 0.98;
 
 /* ---- Comparing ---- */
 
@@ -61,9 +59,8 @@ static dvbf_way rival(const dvbf_rolling *scores) {
 static bool is_useful(const dvbf_verdict *v, const dv_evidence *e) {
   const dvbf_rolling *far = &v->free_run, *near = &v->one_step;
   if (known(far)) {
-    double ratio = compare(far, &e->free_run, DVBF_BY_MEAN).ratio;
-    if (ratio * clearly > 1) return true;
-    if (ratio < 0.9) return false;
+    int sign = compare(far, &e->free_run, DVBF_BY_MEAN).sign;
+    if (sign) return sign > 0;
   }
   if (!known(near)) return !known(far);
   return compare(near, &e->one_step, DVBF_BY_MEAN).sign > 0 &&
@@ -107,7 +104,7 @@ static void put_comparison(text *t, const char *use, comparison c, bool named) {
 /* What may help, as far as the data tell. */
 static void put_advice(const dvbf_verdict *v, const dv_evidence *e, text *t) {
   double slow = v->one_step.score[DVBF_BY_LAST].rmse, mean = v->free_run.score[DVBF_BY_MEAN].rmse;
-  if (v->free_run.score[DVBF_BY_LINEAR].rmse < clearly * mean) put(t, "--model linear, which is better, ");
+  if (v->free_run.score[DVBF_BY_LINEAR].rmse * same < mean) put(t, "--model linear, which is better, ");
   if (!e->n_u) put(t, "declare what drives the system with --inputs, ");
   if (slow < 0.02) put(t, "a longer sample time, as a step changes x by only %.2g of its deviation, ", slow);
   if (e->frames < 1000) put(t, "more data than these %zu steps, ", e->frames);

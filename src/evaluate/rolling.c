@@ -81,13 +81,17 @@ static dvbf_status predict(dv_rolling *r, dvbf_way way, const dvbf_model *m, boo
   return status;
 }
 
-/* Steps that a model must see before it can predict. */
+/* Steps that all members of a committee must see before they can predict. */
 static size_t needed_by(const dvbf_model *m, bool free_run) {
   return (size_t)(free_run ? dv_model_predicts_from(m) : dv_model_forecasts_from(m));
 }
 
 static bool can_predict(const dvbf_model *m, bool free_run) {
-  return !m->type->timeless && (free_run || dv_model_can_filter(m));
+  for (int i = 0; i < dv_model_members(m); i++) {
+    const dvbf_model *member = dv_model_member(m, i);
+    if (member->type->timeless || !(free_run || dv_model_can_filter(member))) return false;
+  }
+  return true;
 }
 
 /* ---- Scoring ---- */

@@ -24,8 +24,8 @@ typedef struct judge {
 static dvbf_status choose_split(judge *j, dvbf_error *error) {
   static const char *const splits[] = {"test", "valid", "train"};
   const dvbf_sequences *all[] = {&j->data->test, &j->data->valid, &j->data->train};
-  for (int i = 0; !j->sequences && i < 3; i++)
-    if (all[i]->count) {
+  for (int i = 0; i < 3 && !*j->out->split; i++)
+    if (all[i]->count && (!j->sequences || j->sequences == all[i])) {
       j->sequences = all[i];
       snprintf(j->out->split, sizeof j->out->split, "%s", splits[i]);
     }

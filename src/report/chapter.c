@@ -151,7 +151,10 @@ dvbf_status dv_chapter_add(dvbf_page *page, const dv_chapter *c, dvbf_error *err
   dv_shown shown = {0};
   dvbf_status status = infer(&shown, c, error);
   if (!status) status = add_opening(page, c, error);
+  bool signals = !c->data->image_height; /* there nothing matters more */
+  if (!status && signals) status = dv_chapter_verdict(page, c, error);
   if (!status) status = dv_chapter_tables(page, c, error);
+  if (!status && !signals) status = dv_chapter_verdict(page, c, error);
   if (!status) status = add_views(page, c, &shown, error);
   if (!status) status = dv_chapter_figures(page, c, &shown, error);
   if (!status) status = add_settings(page, c, error);

@@ -56,6 +56,8 @@ void dv_chapter_figure_path(dv_path out, const dv_chapter *c, const char *name, 
 dvbf_status dv_chapter_embed(dvbf_page *page, const dv_chapter *c, const char *name, dvbf_status drawn,
                              const char *caption, const char *alternative, dvbf_error *error);
 
+/* The verdict on the model, where the evaluation has one. */
+dvbf_status dv_chapter_verdict(dvbf_page *page, const dv_chapter *c, dvbf_error *error);
 dvbf_status dv_chapter_tables(dvbf_page *page, const dv_chapter *c, dvbf_error *error);
 dvbf_status dv_chapter_figures(dvbf_page *page, const dv_chapter *c, const dv_shown *shown,
                                dvbf_error *error);

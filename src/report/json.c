@@ -10,7 +10,7 @@ json_t *dv_json_number(double value) {
   return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *numbers(const double *values, size_t count) {
+json_t *dv_json_numbers(const double *values, size_t count) {
   json_t *array = json_array();
   for (size_t i = 0; i < count; i++) json_array_append_new(array, dv_json_number(values[i]));
   return array;
@@ -42,19 +42,23 @@ static json_t *prediction(const dvbf_evaluation *e) {
   json_t *horizon = json_array();
   for (size_t i = 0; i < e->horizon; i++) json_array_append_new(horizon, json_integer((json_int_t)i + 1));
   return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "observed", (json_int_t)e->observed, "horizon", horizon,
-                   "mse", numbers(e->mse, e->horizon), "mse_mean_path", numbers(e->mse_mean_path, e->horizon),
-                   "mse_repeat", numbers(e->mse_repeat, e->horizon), "pixel_variance",
+                   "mse", dv_json_numbers(e->mse, e->horizon), "mse_mean_path",
+                   dv_json_numbers(e->mse_mean_path, e->horizon), "mse_repeat",
+                   dv_json_numbers(e->mse_repeat, e->horizon), "pixel_variance",
                    dv_json_number(e->pixel_variance));
 }
 
 json_t *dv_json_evaluation(const dvbf_evaluation *evaluation, const dvbf_model *model, double seconds,
                            unsigned threads) {
   dvbf_model_info info = dvbf_model_describe(model);
-  return json_pack("{s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "regression", regressions(evaluation), "bound",
-                   bound(evaluation), "prediction", prediction(evaluation), "updates",
-                   (json_int_t)info.updates, "seconds", dv_json_number(seconds), "parameters",
-                   (json_int_t)info.parameters, "seed", (json_int_t)info.seed, "threads",
-                   (json_int_t)threads);
+  json_t *json =
+      json_pack("{s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "regression", regressions(evaluation), "bound",
+                bound(evaluation), "prediction", prediction(evaluation), "updates", (json_int_t)info.updates,
+                "seconds", dv_json_number(seconds), "parameters", (json_int_t)info.parameters, "seed",
+                (json_int_t)info.seed, "threads", (json_int_t)threads);
+  if (!json || !evaluation->verdict || dv_json_verdict(json, evaluation->verdict)) return json;
+  json_decref(json);
+  return NULL;
 }
 
 dvbf_status dv_json_text(char **out, json_t *json, dvbf_error *error) {
@@ -65,7 +69,7 @@ dvbf_status dv_json_text(char **out, json_t *json, dvbf_error *error) {
   json_decref(json);
   if (!text)
     return dv_fail(error, length ? DVBF_MEMORY : DVBF_FORMAT,
-                   "the results cannot be written as JSON; is a state's name not UTF-8?");
+                   "the results cannot be written as JSON; is the name of a column not UTF-8?");
   *out = text;
   return DVBF_OK;
 }

@@ -5,12 +5,16 @@
 #include <dvbf/dvbf.h>
 #include <jansson.h>
 
-/* A number, or null if it is not finite, which JSON cannot express. */
+/* A number, or null if it is not finite, which JSON cannot express; and an array of them. */
 json_t *dv_json_number(double value);
+json_t *dv_json_numbers(const double *values, size_t count);
 
 /* The object of dvbf_evaluation_json; NULL when memory is short or a name is not UTF-8. */
 json_t *dv_json_evaluation(const dvbf_evaluation *evaluation, const dvbf_model *model, double seconds,
                            unsigned threads);
+
+/* Adds the keys of dvbf_verdict_json to an object; false as above. */
+bool dv_json_verdict(json_t *object, const dvbf_verdict *verdict);
 
 /* Writes `json` as indented text without a final newline, and releases it. Fails if `json` is NULL. Free the
  * text with dvbf_text_free. */

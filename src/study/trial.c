@@ -72,6 +72,7 @@ static dvbf_status prepare(dv_trial *t, dv_work *w, dvbf_error *error) {
   if (!status) status = simulate(&t->data, t, "data.h5", t->seed, 0, error);
   if (!status) status = simulate(&t->long_data, t, "long.h5", LONG_SEED + t->seed, LONG_STEPS, error);
   if (!status) status = dvbf_settings_new(&t->evaluation, "evaluate", error);
+  if (!status) status = dvbf_settings_set(t->evaluation, "verdict", "off", error);
   if (!status) status = set_number(t->evaluation, "seed", t->seed, error);
   if (!status)
     status = set_number(t->evaluation, "threads", dvbf_settings_threads(t->study->settings[0]), error);
