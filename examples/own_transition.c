@@ -97,7 +97,7 @@ static void *open(const dvbf_transition *self, dvbf_graph *g, const dvbf_setting
                              .w = x->w,
                              .alpha = m.alpha,
                              .v = x->v,
-                             .next = dvbf_steps(x->z, 1, x->steps),
+                             .next = x->next,
                              .parts = dvbf_slab_constant(g, x->steps, x->n_z * SYSTEMS),
                              .systems = SYSTEMS,
                              .residual = true};

@@ -30,12 +30,19 @@ static dvbf_sequences make_data(void) {
   return s;
 }
 
-static dvbf_model *limited(const dvbf_sequences *data, const char *initial, const char *frames,
-                           const char *limit) {
-  const char *const values[][2] = {
-      {"state-limit", limit},       {"universal", "point"}, {"hidden", "20"},
-      {"x-scaling", "standardise"}, {"initial", initial},   {"initial-frames", frames},
-      {"u-scaling", "standardise"}, {"predict-from", "4"},  {"systems", "5"}};
+/* With one more setting. */
+static dvbf_model *make_model_with(const dvbf_sequences *data, const char *initial, const char *frames,
+                                   const char *name, const char *value) {
+  const char *const values[][2] = {{"universal", "point"},
+                                   {"hidden", "20"},
+                                   {"x-scaling", "standardise"},
+                                   {"initial", initial},
+                                   {"initial-frames", frames},
+                                   {"u-scaling", "standardise"},
+                                   {"predict-from", "4"},
+                                   {"systems", "5"},
+                                   {"recognition-sees", strcmp(value, "on") != 0 ? "frame" : "innovation"},
+                                   {name, value}};
   dvbf_settings *settings = NULL;
   dvbf_model *model = NULL;
   assert_int_equal(dvbf_settings_new(&settings, "train", NULL), DVBF_OK);
@@ -47,7 +54,7 @@ static dvbf_model *limited(const dvbf_sequences *data, const char *initial, cons
 }
 
 static dvbf_model *make_model(const dvbf_sequences *data, const char *initial, const char *frames) {
-  return limited(data, initial, frames, "0");
+  return make_model_with(data, initial, frames, "state-limit", "0");
 }
 
 static dvbf_filter *make_filter(const dvbf_model *model, size_t samples, uint64_t seed, void **memory) {
@@ -77,24 +84,31 @@ static void offline(const dvbf_model *model, const dvbf_sequences *data, size_t 
   for (size_t i = 0; i < STEPS * N_Z; i++) variance[i] -= mean[i] * mean[i];
 }
 
-static void step(dvbf_filter *filter, const dvbf_sequences *data, size_t t, bool seen, dvbf_belief *belief) {
-  dvbf_filter_step(filter, seen ? data->x + t * N_X : NULL, t ? data->u + (t - 1) * N_U : NULL, belief);
+static void step(dvbf_filter *filter, const dvbf_sequences *data, size_t t, bool seen, size_t lead,
+                 dvbf_belief *belief) {
+  dvbf_filter_step(filter, seen ? data->x + t * N_X : NULL, t + lead ? data->u + (t + lead - 1) * N_U : NULL,
+                   belief);
 }
 
 /* Means and deviations of the online samples agree with the passes, observed and predicted. With a limit, it
  * is so narrow that most states are beyond it. */
-static void compare(const char *initial, const char *frames, size_t first, const char *limit) {
+static void compare(const char *initial, const char *frames, size_t first, const char *name,
+                    const char *value) {
   dvbf_sequences data = make_data();
-  dvbf_model *model = limited(&data, initial, frames, limit);
-  dvbf_real *range = dv_model_range(model);
-  for (int k = 0; range && k < N_Z; k++) range[N_Z + k] = 0.3f;
+  dvbf_model *model = make_model_with(&data, initial, frames, name, value);
+  bool path = !strcmp(value, "on");
   double mean[STEPS * N_Z], variance[STEPS * N_Z];
   void *memory;
   dvbf_belief belief;
   dvbf_filter *filter = make_filter(model, SAMPLES, 9, &memory);
+  for (size_t i = 0; path && i < model->parameters.size; i++) /* linear paths start at 0 */
+    model->parameters.values[i] += 0.05f * (float)sin((double)i);
+  dvbf_real *range = dv_model_range(model);
+  for (int k = 0; range && k < N_Z; k++) range[N_Z + k] = 0.3f;
   offline(model, &data, SEEN, mean, variance);
   for (size_t t = 0; t < STEPS; t++) {
-    step(filter, &data, t, t < SEEN, &belief);
+    size_t lead = model->settings->feedthrough ? 1 : 0; /* then u comes with its own frame */
+    step(filter, &data, t, t < SEEN, lead, &belief);
     assert_int_equal(belief.ready, t + 1 >= first);
     for (size_t i = 0; i < N_Z && belief.ready; i++) {
       double v = variance[t * N_Z + i], error = sqrt(v * (1.0 / PASSES + 1.0 / SAMPLES));
@@ -109,22 +123,32 @@ static void compare(const char *initial, const char *frames, size_t first, const
 
 static void agrees_with_inference_mlp(void **state) {
   (void)state;
-  compare("mlp", "5", 5, "0");
+  compare("mlp", "5", 5, "state-limit", "0");
 }
 
 static void agrees_with_inference_birnn(void **state) {
   (void)state;
-  compare("birnn", "3", 3, "0");
+  compare("birnn", "3", 3, "state-limit", "0");
 }
 
 static void agrees_with_inference_fast_dropout(void **state) {
   (void)state;
-  compare("fast-dropout", "3", 3, "0");
+  compare("fast-dropout", "3", 3, "state-limit", "0");
 }
 
 static void agrees_with_inference_beyond_limits(void **state) {
   (void)state;
-  compare("mlp", "5", 5, "2");
+  compare("mlp", "5", 5, "state-limit", "2");
+}
+
+static void agrees_with_inference_innovation(void **state) {
+  (void)state;
+  compare("mlp", "5", 5, "linear-paths", "on");
+}
+
+static void agrees_with_inference_feedthrough(void **state) {
+  (void)state;
+  compare("mlp", "3", 3, "feedthrough", "on");
 }
 
 static void same_inputs_same_bytes_no_allocation(void **state) {
@@ -134,12 +158,12 @@ static void same_inputs_same_bytes_no_allocation(void **state) {
   void *memory[2];
   dvbf_filter *a = make_filter(model, 8, 4, &memory[0]), *b = make_filter(model, 8, 4, &memory[1]);
   dvbf_belief from_a, from_b;
-  for (size_t t = 0; t < 6; t++) step(b, &data, t, true, &from_b); /* b has a past, which it forgets */
+  for (size_t t = 0; t < 6; t++) step(b, &data, t, true, 0, &from_b); /* b has a past, which it forgets */
   dvbf_filter_reset(b);
   unsigned long before = dv_allocations();
   for (size_t t = 0; t < STEPS; t++) {
-    step(a, &data, t, t != 3, &from_a);
-    step(b, &data, t, t != 3, &from_b);
+    step(a, &data, t, t != 3, 0, &from_a);
+    step(b, &data, t, t != 3, 0, &from_b);
     if (from_a.ready) assert_memory_equal(from_a.z, from_b.z, 8 * N_Z * sizeof(float));
   }
   assert_int_equal(dv_allocations(), before);
@@ -158,8 +182,8 @@ static void samples_stand_alone(void **state) {
   dvbf_filter *few = make_filter(model, 3, 4, &memory[0]), *many = make_filter(model, 20, 4, &memory[1]);
   dvbf_belief from_few, from_many;
   for (size_t t = 0; t < STEPS; t++) {
-    step(few, &data, t, t != 5, &from_few);
-    step(many, &data, t, t != 5, &from_many);
+    step(few, &data, t, t != 5, 0, &from_few);
+    step(many, &data, t, t != 5, 0, &from_many);
     for (size_t i = 0; i < 3 * N_Z && from_few.ready; i++)
       assert_true(fabsf(from_few.z[i] - from_many.z[i]) <= 1e-5f * (1 + fabsf(from_few.z[i])));
   }
@@ -205,7 +229,7 @@ static void tiny_numbers_stay_the_callers(void **state) {
   dvbf_belief belief;
   volatile float tiny = FLT_MIN;
   for (size_t t = 0; t < STEPS; t++) {
-    step(filter, &data, t, true, &belief);
+    step(filter, &data, t, true, 0, &belief);
     assert_true(tiny / 2 > 0);
   }
   dv_free(memory);
@@ -241,6 +265,8 @@ int main(void) {
       cmocka_unit_test(agrees_with_inference_birnn),
       cmocka_unit_test(agrees_with_inference_fast_dropout),
       cmocka_unit_test(agrees_with_inference_beyond_limits),
+      cmocka_unit_test(agrees_with_inference_innovation),
+      cmocka_unit_test(agrees_with_inference_feedthrough),
       cmocka_unit_test(same_inputs_same_bytes_no_allocation),
       cmocka_unit_test(samples_stand_alone),
       cmocka_unit_test(missing_values),

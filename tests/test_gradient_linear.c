@@ -34,13 +34,14 @@ static double column_error(const float *jacobian, size_t rows, size_t columns, s
 /* Moves entry k of z or u both ways. */
 static double error_of(dvbf_linear *l, point at, size_t k, bool control) {
   const double step = 4e-3; /* results are floats */
-  float next[2][3], x[2][MOST], a[9], b[3 * N_U], h[MOST * 3];
+  float next[2][3], x[2][MOST], a[9], b[3 * N_U], h[MOST * 3], d[MOST * N_U];
   dvbf_jacobians j;
   dvbf_linear_at(l, at.z, at.u, &j);
   assert_true(j.n_x <= MOST && j.n_z == 3 && j.n_u == N_U);
   memcpy(a, j.a, sizeof a);
   memcpy(b, j.b, sizeof b);
   memcpy(h, j.h, j.n_x * 3 * sizeof *h);
+  memcpy(d, j.d, j.n_x * N_U * sizeof *d);
   for (int side = 0; side < 2; side++) {
     point moved = at;
     float *entry = control ? &moved.u[k] : &moved.z[k];
@@ -49,7 +50,9 @@ static double error_of(dvbf_linear *l, point at, size_t k, bool control) {
     memcpy(next[side], j.next, sizeof next[side]);
     memcpy(x[side], j.x, j.n_x * sizeof **x);
   }
-  if (control) return column_error(b, 3, N_U, k, next[0], next[1], step);
+  if (control)
+    return fmax(column_error(b, 3, N_U, k, next[0], next[1], step),
+                column_error(d, j.n_x, N_U, k, x[0], x[1], step));
   return fmax(column_error(a, 3, 3, k, next[0], next[1], step),
               column_error(h, j.n_x, 3, k, x[0], x[1], step));
 }
@@ -63,6 +66,8 @@ static void derivatives_are_differences(void **state) {
                                          "activation=tanh transition=linear residual=off",
                                          "activation=tanh transition=mlp affine=on",
                                          "activation=tanh model=dkf layers=2",
+                                         "activation=tanh linear-paths=on recognition-sees=innovation",
+                                         "activation=tanh feedthrough=on u-scaling=standardise",
                                          "activation=tanh likelihood=bernoulli u-scaling=standardise",
                                          "activation=sigmoid x-scaling=standardise sigma=state layers=2"};
   for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {

@@ -374,6 +374,44 @@ static void shapes(void **state) {
   CHECK_ALL(cases);
 }
 
+static void paths(void **state) {
+  (void)state;
+  static const model_case cases[] = {
+      {.name = "linear paths", .settings = "linear-paths=on initial-control=on", .n_u = 2},
+      {.name = "linear paths, sigmoid", .settings = "linear-paths=on mean=sigmoid", .n_u = 0},
+      {.name = "innovation", .settings = "recognition-sees=innovation", .n_u = 2, .ragged = true},
+      {.name = "innovation, two layers, not residual",
+       .settings = "recognition-sees=innovation layers=2 residual=off affine=on",
+       .n_u = 1},
+      {.name = "innovation, mlp, noise per step",
+       .settings = "recognition-sees=innovation transition=mlp universal-noise=step",
+       .n_u = 2},
+      {.name = "innovation, gaps",
+       .settings = "recognition-sees=innovation linear-paths=on mask-input=dimension filter-dropout=0.3",
+       .n_u = 2,
+       .gaps = true},
+      {.name = "innovation, bernoulli",
+       .settings = "recognition-sees=innovation linear-paths=on likelihood=bernoulli",
+       .n_u = 0},
+      {.name = "innovation, poisson, gaps",
+       .settings = "recognition-sees=innovation likelihood=poisson",
+       .n_u = 1,
+       .gaps = true},
+      {.name = "innovation, squashed",
+       .settings = "recognition-sees=innovation mean=sigmoid sigma=state",
+       .n_u = 1},
+      {.name = "innovation, state limit", .settings = "recognition-sees=innovation state-limit=2", .n_u = 1},
+      {.name = "feedthrough", .settings = "feedthrough=on", .n_u = 2},
+      {.name = "feedthrough, no control", .settings = "feedthrough=on", .n_u = 0},
+      {.name = "feedthrough, dkf", .settings = "feedthrough=on model=dkf", .n_u = 2},
+      {.name = "feedthrough and innovation",
+       .settings = "feedthrough=on recognition-sees=innovation linear-paths=on universal=point",
+       .n_u = 2,
+       .gaps = true},
+  };
+  CHECK_ALL(cases);
+}
+
 static void masks(void **state) {
   (void)state;
   static const model_case cases[] = {
@@ -563,6 +601,7 @@ int main(void) {
       cmocka_unit_test(emissions),
       cmocka_unit_test(universal_parameters),
       cmocka_unit_test(shapes),
+      cmocka_unit_test(paths),
       cmocka_unit_test(masks),
       cmocka_unit_test(deep_kalman_filters),
       cmocka_unit_test(saturated_states),

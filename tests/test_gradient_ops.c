@@ -816,6 +816,39 @@ static void bernoulli(void **state) {
   check_bernoulli(true);
 }
 
+static double squash(double x) {
+  return tanh(x);
+}
+
+/* Of one step; x is the same for all rows or each has its own. */
+static void check_residual(bool shared, bool part, double (*mean)(double)) {
+  enum { ROWS = 3, N = 4 };
+  static const double rows_mask[ROWS] = {1, 0, 1};
+  double mask[ROWS * N];
+  fill_mask(mask, rows_mask, part, ROWS, N);
+  bench b;
+  bench_begin(&b, ROWS);
+  dvbf_value x = constant(&b, 1, N, NULL);
+  if (shared) x.rows = 1;
+  dvbf_value output = input(&b, 1, N), m = constant(&b, 1, part ? N : 1, mask);
+  dvbf_value e = dvbf_slab(b.graph, 1, N);
+  dv_record_residual(b.graph, e, x, output, m, mean);
+  project(&b, e);
+  assert_gradients(&b, "residual");
+  dv_run_forward(&b.run);
+  for (int i = 0; i < ROWS * N; i++) {
+    double out = dvbf_at(&b.run, output)[i], from = dvbf_at(&b.run, x)[shared ? i % N : i];
+    double wanted = mask[part ? i : i / N] > 0 ? from - (mean ? mean(out) : out) : 0;
+    assert_true(fabs(dvbf_at(&b.run, e)[i] - wanted) < 1e-12);
+  }
+  bench_end(&b);
+}
+
+static void residual(void **state) {
+  (void)state;
+  for (int i = 0; i < 8; i++) check_residual(i & 1, i & 2, i & 4 ? squash : NULL);
+}
+
 /* ---- Small ops ---- */
 
 static void add(void **state) {
@@ -1048,6 +1081,7 @@ int main(void) {
       cmocka_unit_test(universal),
       cmocka_unit_test(gaussians),
       cmocka_unit_test(bernoulli),
+      cmocka_unit_test(residual),
       cmocka_unit_test(add),
       cmocka_unit_test(add_within_a_slab),
       cmocka_unit_test(side_by_side),

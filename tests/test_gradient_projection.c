@@ -123,6 +123,8 @@ static void bound_and_gradients(void **state) {
   check_exact("x-scaling none layers 2", false);
   check_exact("model dkf initial birnn", false);
   check_exact("transition mlp mask-input step", true);
+  check_exact("linear-paths on recognition-sees innovation", false);
+  check_exact("linear-paths on recognition-sees innovation feedthrough on", true);
 }
 
 /* Dropped dimensions of some length, with the floor of ln sigma below and above it. */

@@ -290,6 +290,7 @@ typedef struct dvbf_jacobians {
   const float *b;    /* [n_z][n_u] */
   const float *x;    /* [n_x] */
   const float *h;    /* [n_x][n_z] */
+  const float *d;    /* [n_x][n_u], 0 without feedthrough */
 } dvbf_jacobians;
 
 /* Refuses a model in which nothing moves z from step to step. The model must outlive it. */
@@ -324,8 +325,9 @@ DVBF_API dvbf_status dvbf_filter_memsize(size_t *out, const dvbf_model *model, s
 DVBF_API dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t size, const dvbf_model *model,
                                       size_t samples, uint64_t seed, dvbf_error *error);
 /* x [n_x] is the new observation, NULL if it is missing, NaN where a value of it is; u [n_u] is the control
- * since the step before (ignored in the first step; NULL when n_u = 0). The belief's arrays stay valid until
- * the next step. */
+ * since the step before (ignored in the first step; NULL when n_u = 0). A model with feedthrough, whose x_t
+ * depends on u_t, takes the control that acts from this step on: x and u of the same row of the data. The
+ * belief's arrays stay valid until the next step. */
 DVBF_API void dvbf_filter_step(dvbf_filter *filter, const float *x, const float *u, dvbf_belief *belief);
 /* Forgets all observations: the next step is a first one. */
 DVBF_API void dvbf_filter_reset(dvbf_filter *filter);

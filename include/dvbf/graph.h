@@ -248,12 +248,14 @@ DVBF_API void dvbf_universal_sample(dvbf_graph *g, const dvbf_universal *univers
 /* ---- Transitions ----------------------------------------------------------------------------------------
  */
 
-/* What a transition sees. z has one step more than it has steps to make: step t writes z[t + 1]. */
+/* What a transition sees. Step t reads z[t], u[t] and w[t] and writes next[t], which is z[t + 1], or a
+ * prediction of it where w is 0. */
 typedef struct dvbf_transition_values {
   int steps; /* to make: T - 1 */
   int n_z, n_u, n_w;
-  dvbf_value z; /* [T][rows][n_z] */
-  dvbf_value u; /* [T][rows][n_u] or none */
+  dvbf_value z;    /* [T][rows][n_z] */
+  dvbf_value next; /* [steps][rows][n_z] */
+  dvbf_value u;    /* [T][rows][n_u] or none */
   dvbf_value w; /* [steps][rows][n_w] */
   dvbf_value v; /* [1 or steps][1][n_v] universal parameters, drawn for this update */
 } dvbf_transition_values;
@@ -271,7 +273,7 @@ typedef struct dvbf_transition {
   /* Records what all steps share. Returns memory for `step`, from dvbf_remember, or NULL. */
   void *(*open)(const struct dvbf_transition *self, dvbf_graph *g, const dvbf_settings *settings,
                 const dvbf_transition_values *values);
-  /* Records step t, which writes values->z step t + 1. */
+  /* Records step t, which writes step t of values->next. */
   void (*step)(const struct dvbf_transition *self, dvbf_graph *g, const dvbf_transition_values *values,
                void *memory, int t);
   /* z' is an affine function of w for given z, u and v. Then smoothing knows p(z' | z, u, v) where w has as

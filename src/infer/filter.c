@@ -201,13 +201,15 @@ static void copy_z(dvbf_filter *f, const dvbf_real *z) {
   for (int i = 0; i < count; i++) f->z[i] = (float)z[i];
 }
 
-/* z <- f(z, u, w), w from q where x is seen and from the prior where not. */
-static void advance(dvbf_filter *f, const float *x, const float *u) {
+/* z <- f(z, u, w), w from q where x is seen and from the prior where not. `now` is the control that x depends
+ * on with feedthrough. */
+static void advance(dvbf_filter *f, const float *x, const float *u, const float *now) {
   machine *m = &f->step;
   int count = m->program.rows * f->model->n_z;
   dvbf_real *z = dv_at(&m->run, m->program.z);
   for (int i = 0; i < count; i++) z[i] = (dvbf_real)f->z[i];
   set_u(f, m, 0, u);
+  if (now) set_u(f, m, 1, now);
   set_x(f, m, 1, x);
   f->conditions.update++;
   run(m);
@@ -227,16 +229,35 @@ static void begin(dvbf_filter *f) {
   }
   run(&f->start);
   copy_z(f, dv_at(&f->start.run, dvbf_steps(f->start.program.z, 0, 1)));
-  for (int t = 1; t < f->frames; t++) advance(f, first_frame(f, t), f->u + (size_t)(t - 1) * n_u);
+  for (int t = 1; t < f->frames; t++)
+    advance(f, first_frame(f, t), f->u + (size_t)(t - 1) * n_u, f->u + (size_t)t * n_u);
 }
 
-/* Keeps a frame for the initial network; u belongs to the frame before. */
+/* With feedthrough u belongs to the frame that it comes with, else to the frame before. */
+static bool feeds_through(const dvbf_filter *f) {
+  return f->model->settings->feedthrough;
+}
+
+/* Keeps a frame for the initial network. */
 static void collect(dvbf_filter *f, const float *x, const float *u) {
   size_t n_x = (size_t)f->model->n_x, n_u = (size_t)f->model->n_u, t = (size_t)f->seen++;
   f->missing[t] = !x;
   if (x) memcpy(f->x + t * n_x, x, n_x * sizeof *x);
   if (n_u) memset(f->u + t * n_u, 0, n_u * sizeof *u);
-  if (n_u && u && t) memcpy(f->u + (t - 1) * n_u, u, n_u * sizeof *u);
+  size_t lag = feeds_through(f) ? 0 : 1;
+  if (n_u && u && t >= lag) memcpy(f->u + (t - lag) * n_u, u, n_u * sizeof *u);
+}
+
+/* A later frame. With feedthrough the last place in f->u keeps its control for the next. */
+static void follow(dvbf_filter *f, const float *x, const float *u) {
+  size_t n_u = (size_t)f->model->n_u;
+  float *before = f->u + (size_t)(f->frames - 1) * n_u;
+  if (!feeds_through(f) || !u) {
+    advance(f, x, u, NULL);
+    return;
+  }
+  advance(f, x, before, u);
+  memcpy(before, u, n_u * sizeof *u);
 }
 
 static void summarise(dvbf_filter *f) {
@@ -264,7 +285,7 @@ void dvbf_filter_step(dvbf_filter *f, const float *x, const float *u, dvbf_belie
     collect(f, x, u);
     if (f->seen == f->frames) begin(f);
   } else {
-    advance(f, x, u);
+    follow(f, x, u);
   }
   bool ready = f->seen == f->frames;
   if (ready && !f->online) summarise(f);

@@ -23,7 +23,7 @@ struct dvbf_linear {
   part move, emission;
   dv_conditions conditions;
   uint32_t key[MOST_ROWS];
-  float *next, *a, *b, *x, *h; /* as in dvbf_jacobians */
+  float *next, *a, *b, *x, *h, *d; /* as in dvbf_jacobians */
 };
 
 /* ---- Making ---- */
@@ -52,7 +52,8 @@ static dvbf_status init(dvbf_linear *l, dvbf_error *error) {
   l->b = n_u ? dv_calloc(n_z, n_u * sizeof *l->b) : NULL;
   l->x = dv_calloc(n_x, sizeof *l->x);
   l->h = dv_calloc(n_x, n_z * sizeof *l->h);
-  if (!l->next || !l->a || (n_u && !l->b) || !l->x || !l->h)
+  l->d = n_u ? dv_calloc(n_x, n_u * sizeof *l->d) : NULL;
+  if (!l->next || !l->a || (n_u && (!l->b || !l->d)) || !l->x || !l->h)
     return dv_fail_memory(error, "preparing derivatives");
   dvbf_program *move = &l->move.program, *emission = &l->emission.program;
   dvbf_status status = dv_program_record_move(move, m, rows_for(m->n_z), DV_DERIVATIVES, error);
@@ -91,6 +92,7 @@ void dvbf_linear_free(dvbf_linear *l) {
   dv_free(l->b);
   dv_free(l->x);
   dv_free(l->h);
+  dv_free(l->d);
   dv_free(l);
 }
 
@@ -100,6 +102,16 @@ static void fill_rows(part *p, dvbf_value value, const float *from) {
   dvbf_real *to = dv_at(&p->worker.run, value);
   for (int r = 0; r < value.rows; r++)
     for (int i = 0; i < value.cols; i++) *to++ = (dvbf_real)from[i];
+}
+
+static void fill_controls(part *p, const dvbf_model *m, const float *u) {
+  if (!m->n_u) return;
+  dvbf_value controls = dvbf_steps(p->program.u, 0, 1);
+  dvbf_run *run = &p->worker.run;
+  dvbf_real *to = dv_at(run, controls);
+  size_t n = (size_t)m->n_u;
+  run->k->standardise(to, u, m->u.shift, m->u.scale, m->n_u);
+  for (int r = 1; r < controls.rows; r++) memcpy(to + (size_t)r * n, to, n * sizeof *to);
 }
 
 /* Runs back from entries first .. first + rows - 1 of the result, one in each row; returns how many there
@@ -118,12 +130,7 @@ static void move(dvbf_linear *l, const float *z, const float *u) {
   dvbf_run *run = &p->worker.run;
   size_t n_z = (size_t)m->n_z, n_u = (size_t)m->n_u;
   fill_rows(p, dvbf_steps(p->program.z, 0, 1), z);
-  if (n_u) {
-    dvbf_value controls = dvbf_steps(p->program.u, 0, 1);
-    dvbf_real *to = dv_at(run, controls);
-    run->k->standardise(to, u, m->u.shift, m->u.scale, m->n_u);
-    for (int r = 1; r < controls.rows; r++) memcpy(to + (size_t)r * n_u, to, n_u * sizeof *to);
-  }
+  fill_controls(p, m, u);
   dv_run_forward(run);
   const dvbf_real *next = dv_at(run, p->result);
   for (size_t i = 0; i < n_z; i++) l->next[i] = (float)next[i];
@@ -144,21 +151,25 @@ static double slope_of(const dv_density *d, double output) {
   return (dv_density_mean(d, output + step) - dv_density_mean(d, output - step)) / (2 * step);
 }
 
-static void emit(dvbf_linear *l, const float *z) {
+static void emit(dvbf_linear *l, const float *z, const float *u) {
   const dvbf_model *m = l->model;
   part *p = &l->emission;
   dvbf_run *run = &p->worker.run;
-  size_t n_z = (size_t)m->n_z;
+  size_t n_z = (size_t)m->n_z, n_u = m->settings->feedthrough ? (size_t)m->n_u : 0; /* else D is 0 */
   fill_rows(p, p->program.z, z);
+  fill_controls(p, m, u);
   for (int first = 0, count; first < m->n_x; first += count) {
     dv_run_forward(run);
     if (!first) dv_model_unscale(m, dv_at(run, p->result), l->x);
     count = run_back(p, first);
     const dvbf_real *dz = dvbf_gradient_at(run, p->program.z), *output = dv_at(run, p->result);
+    const dvbf_real *du = n_u ? dvbf_gradient_at(run, p->program.u) : NULL;
     for (int r = 0; r < count; r++) {
       size_t i = (size_t)first + (size_t)r;
       double slope = slope_of(m->density, (double)output[i]) / (double)m->x.scale[i];
       for (size_t k = 0; k < n_z; k++) l->h[i * n_z + k] = (float)(slope * (double)dz[(size_t)r * n_z + k]);
+      for (size_t k = 0; k < n_u; k++)
+        l->d[i * n_u + k] = (float)(slope * (double)du[(size_t)r * n_u + k] * (double)m->u.scale[k]);
     }
   }
 }
@@ -167,7 +178,7 @@ void dvbf_linear_at(dvbf_linear *l, const float *z, const float *u, dvbf_jacobia
   const dvbf_model *m = l->model;
   unsigned before = dv_flush_tiny_numbers();
   move(l, z, u);
-  emit(l, z);
+  emit(l, z, u);
   dv_restore_tiny_numbers(before);
   *out = (dvbf_jacobians){.n_z = (size_t)m->n_z,
                           .n_u = (size_t)m->n_u,
@@ -176,5 +187,6 @@ void dvbf_linear_at(dvbf_linear *l, const float *z, const float *u, dvbf_jacobia
                           .a = l->a,
                           .b = l->b,
                           .x = l->x,
-                          .h = l->h};
+                          .h = l->h,
+                          .d = l->d};
 }

@@ -36,6 +36,7 @@ static dvbf_status read_quantiles(dv_request *q, const char *text, dvbf_error *e
 typedef struct extension {
   const dvbf_sequences *from; /* NULL: there are none */
   size_t observe, needed;     /* steps whose x is seen, and whose u is used */
+  size_t idle;                /* steps after those, whose u is not */
   int64_t controls;           /* DV_CONTROLS_... */
   uint64_t seed;
 } extension;
@@ -55,7 +56,7 @@ static dvbf_status check_lengths(const extension *e, size_t n_u, dvbf_error *err
   return dv_fail(error, DVBF_ARGUMENT,
                  "controls are needed for %zu steps but the data have them for %zu: ask for at most %zu "
                  "steps after the observed ones, or say what follows with controls = zero, hold or random",
-                 e->needed, known, known < e->observe ? 0 : known + 1 - e->observe);
+                 e->needed, known, known < e->observe ? 0 : known + e->idle - e->observe);
 }
 
 /* Controls of steps known .. steps - 1 of path i; random ones are normal with the scaling of training. */
@@ -175,6 +176,11 @@ static int64_t observed(const dv_request *q, const dvbf_settings *settings, int6
   return !dv_settings_given(settings, "observe") && observe < needed ? needed : observe;
 }
 
+/* Steps at the end whose control changes nothing that is asked for: the last, unless its x depends on it. */
+static size_t idle(const dv_request *q) {
+  return q->model->settings->feedthrough ? 0 : 1;
+}
+
 static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, const dvbf_settings *settings,
                                 dvbf_error *error) {
   const dv_predict_settings *o = dv_settings_predict(settings, error);
@@ -195,7 +201,7 @@ static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, const dv
   q->seed = (uint64_t)o->seed;
   q->threads = (unsigned)o->threads;
   int64_t controls = to_the_end && o->controls == DV_CONTROLS_REFUSE ? DV_CONTROLS_ZERO : o->controls;
-  extension e = {s, (size_t)observe, (size_t)(observe + steps - 1), controls, q->seed};
+  extension e = {s, (size_t)observe, (size_t)(observe + steps) - idle(q), idle(q), controls, q->seed};
   dvbf_status status = read_quantiles(q, o->quantiles, error);
   return status ? status : extend(q, &e, s->count, error);
 }
@@ -210,7 +216,7 @@ static dvbf_status make_sample(dv_request *q, const dvbf_sequences *s, const dvb
   q->keep_x = q->single = true;
   q->seed = (uint64_t)o->seed;
   q->threads = (unsigned)o->threads;
-  extension e = {s, observe, observe + (size_t)o->steps - 1, o->controls, q->seed};
+  extension e = {s, observe, observe + (size_t)o->steps - idle(q), idle(q), o->controls, q->seed};
   return extend(q, &e, (size_t)o->count, error);
 }
 

@@ -77,6 +77,15 @@ static void sample(sampler *w, const dv_request *q, size_t i) {
 
 /* ---- What they mean for x ---- */
 
+/* The control of a step, for all rows. */
+static void set_control(sampler *w, const dv_request *q, size_t sequence, size_t t) {
+  const dvbf_model *m = q->model;
+  size_t n = (size_t)m->n_u, start = n ? dvbf_sequence_start(&q->frames, sequence) : 0;
+  dvbf_real *u = n ? dvbf_at(&w->emission.run, w->program.u) : NULL;
+  for (size_t s = 0; u && s < q->samples; s++)
+    w->emission.run.k->standardise(u + s * n, q->frames.u + (start + t) * n, m->u.shift, m->u.scale, m->n_u);
+}
+
 static void emit(sampler *w, const dv_request *q, dvbf_estimates *out, size_t sequence) {
   size_t n = (size_t)q->model->n_z, most = q->frames.steps;
   dvbf_real *z = dvbf_at(&w->emission.run, w->program.z);
@@ -84,6 +93,7 @@ static void emit(sampler *w, const dv_request *q, dvbf_estimates *out, size_t se
   dv_draws_begin(&w->draws, q, sequence);
   for (draw.t = 0; draw.t < w->draws.steps; draw.t++) {
     for (size_t s = 0; s < q->samples; s++) memcpy(z + s * n, w->z + (s * most + draw.t) * n, n * sizeof *z);
+    set_control(w, q, sequence, draw.t);
     dv_run_forward(&w->emission.run);
     for (draw.sample = 0; draw.sample < q->samples; draw.sample++) {
       draw.row = (int)draw.sample;

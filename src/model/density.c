@@ -47,12 +47,20 @@ dvbf_status dv_density_check(const dvbf_model *m, const dvbf_sequences *s, dvbf_
 /* scale-picture is small, so that the first pictures are all but the mean frame. With larger weights the
  * first thing to learn is to undo them, and by then w has taken over the encoding of each frame: the bad
  * optimum. */
-void dv_record_output(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_activation activation) {
+dvbf_layer dv_output_layer(dvbf_graph *g, const dvbf_model *m, dvbf_value out, dvbf_value hidden,
+                           dvbf_value z, dvbf_value u) {
   const dv_train_settings *s = m->settings;
+  return dv_dense(g, "emission.mean", out, m->density->activation ? m->density->activation(s) : DVBF_LINEAR,
+                  (dvbf_first){.values = m->first_output},
+                  (dv_dense_in[4]){{"h", hidden, s->scale_picture / sqrt((double)s->hidden), true},
+                                   {"z", dv_linear_path(m, z), 0, true},
+                                   {"u", u, 0, false}});
+}
+
+void dv_record_output(dvbf_program *p, const dvbf_model *m, dvbf_value hidden) {
   p->output = dvbf_slab(p->graph, p->steps, m->n_x);
   dvbf_layer layer =
-      dv_dense(p->graph, "emission.mean", p->output, activation, (dvbf_first){.values = m->first_output},
-               (dv_dense_in[4]){{"h", hidden, s->scale_picture / sqrt((double)s->hidden), false}});
+      dv_output_layer(p->graph, m, p->output, hidden, p->z, dv_emission_control(p, m, 0, p->steps));
   dvbf_layer_whole(p->graph, &layer);
 }
 

@@ -21,6 +21,8 @@ typedef struct dv_density {
   /* Records the parameters, p->output and p->shape, from the hidden units [T][rows][hidden] of the emission,
    * and p->ln_p. mask [T][rows][1 or n_x] says what is seen. */
   void (*record)(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask);
+  /* Of the emission's output; NULL: linear. */
+  dvbf_activation (*activation)(const dv_train_settings *s);
   /* The mean of one value of x, as the model sees it, from its output, NULL where that is the mean; and the
    * output that gives this mean, with which the bias of the emission starts. */
   double (*mean)(double output);
@@ -39,6 +41,7 @@ typedef struct dv_density {
    * NULL: x may be anything. `needs` says what x must be, for the message. */
   int (*refuses)(const dvbf_model *m, const float *x);
   const char *needs;
+  bool joint;      /* a mean depends on the outputs of other values too */
   bool on_request; /* it is never chosen: where it suits, the user is told */
   bool sigma;      /* it has a sigma, with a floor, and the settings named sigma */
   bool projects;   /* a model of principal components of x can have it too (train/projection.h) */
@@ -61,8 +64,12 @@ dvbf_status dv_density_check(const dvbf_model *model, const dvbf_sequences *s, d
 
 /* ---- For those who write densities ---- */
 
-/* p->output [T][rows][n_x] = activation(hidden W + b). */
-void dv_record_output(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_activation activation);
+/* p->output [T][rows][n_x] = activation(hidden W + b), plus z H with linear paths and u D with feedthrough.
+ */
+void dv_record_output(dvbf_program *p, const dvbf_model *m, dvbf_value hidden);
+/* That layer, of a slab of its own; its inputs may be made step by step. */
+dvbf_layer dv_output_layer(dvbf_graph *g, const dvbf_model *m, dvbf_value out, dvbf_value hidden,
+                           dvbf_value z, dvbf_value u);
 /* ln sigma as [1][1], [1][n_x] or [T][rows][n_x]; how it is learned is the setting `sigma`. */
 dvbf_value dv_record_log_sigma(dvbf_program *p, const dvbf_model *m, dvbf_value hidden);
 

@@ -4,7 +4,7 @@
 #include "base/random.h"
 
 static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
-  dv_record_output(p, m, hidden, DVBF_LINEAR);
+  dv_record_output(p, m, hidden);
   dv_record_bernoulli(p->graph, p->ln_p, p->x, p->output, mask);
 }
 

@@ -104,7 +104,7 @@ static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf
                 "between, which add up to the %d columns of x; empty: one group",
                 m->settings->categories, m->n_x);
   for (; next(&g); count++) groups[count] = (group){.first = g.first, .size = g.size};
-  dv_record_output(p, m, hidden, DVBF_LINEAR);
+  dv_record_output(p, m, hidden);
   dvbf_value scores = p->output;
   p->output = dvbf_slab(p->graph, p->steps, m->n_x);
   dvbf_record(p->graph, &softmax_class, 1, &scores, 1, &p->output, groups, (count + 1) * sizeof *groups);
@@ -211,6 +211,7 @@ static void choose(const dvbf_sequences *train, const dv_statistics *x, char *va
 
 const dv_density dv_categorical = {.record = record,
                                    .mean = exp,
+                                   .joint = true,
                                    .first_output = first_output,
                                    .add_variance = dv_density_bits_variance,
                                    .draw = draw,

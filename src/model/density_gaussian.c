@@ -10,8 +10,12 @@ static bool scales(const dv_train_settings *s) {
   return !squashed(s);
 }
 
+static dvbf_activation activation(const dv_train_settings *s) {
+  return squashed(s) ? DVBF_SIGMOID : DVBF_LINEAR;
+}
+
 static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
-  dv_record_output(p, m, hidden, squashed(m->settings) ? DVBF_SIGMOID : DVBF_LINEAR);
+  dv_record_output(p, m, hidden);
   p->shape[0] = dv_record_log_sigma(p, m, hidden);
   dv_record_gaussian(p->graph, p->ln_p, p->x, p->output, p->shape[0], mask);
 }
@@ -51,6 +55,7 @@ static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
 }
 
 const dv_density dv_gaussian = {.record = record,
+                                .activation = activation,
                                 .first_output = first_output,
                                 .add_variance = add_variance,
                                 .draw = draw,

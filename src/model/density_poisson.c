@@ -25,7 +25,7 @@ static double slope(double x, double l) {
 }
 
 static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
-  dv_record_output(p, m, hidden, DVBF_LINEAR);
+  dv_record_output(p, m, hidden);
   dv_record_values(p->graph, p->ln_p, p->x, p->output, mask, (dv_value_density){ln_p, slope});
 }
 

@@ -119,7 +119,7 @@ static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf
                 "degrees-of-freedom = %g: must be 0, to learn them, or at least 2.001, as x has no variance "
                 "with fewer; 4 bears strong outliers",
                 freedom);
-  dv_record_output(p, m, hidden, DVBF_LINEAR);
+  dv_record_output(p, m, hidden);
   p->shape[0] = dv_record_log_sigma(p, m, hidden);
   p->shape[1] =
       dvbf_parameter(p->graph, "emission.log_freedom", 1, 1,

@@ -52,6 +52,20 @@ static dvbf_value universal(dvbf_program *p, const dvbf_model *m) {
   return u.v;
 }
 
+/* What the transition sees, with that w. */
+static dvbf_transition_values values_of(dvbf_program *p, const dvbf_model *m, dvbf_value w) {
+  int steps = p->steps - 1;
+  return (dvbf_transition_values){.steps = steps,
+                                  .n_z = m->n_z,
+                                  .n_u = m->n_u,
+                                  .n_w = m->n_w,
+                                  .z = p->z,
+                                  .next = dvbf_steps(p->z, 1, steps),
+                                  .u = p->u,
+                                  .w = w,
+                                  .v = universal(p, m)};
+}
+
 /* The layer reads x through a plane: first the coordinates in it, then what they give. */
 static void read_plane(dvbf_program *p, dvbf_layer *l) {
   dvbf_graph *g = p->graph;
@@ -68,35 +82,54 @@ static void read_plane(dvbf_program *p, dvbf_layer *l) {
   dvbf_keep(g, p->plane_out);
 }
 
+/* Recognition q(w_t | z_t, x_{t+1}, u_t) and what it sees of x_{t+1}. */
+typedef struct recognition {
+  bool innovates; /* it sees the innovation, and not the frame */
+  dv_expected expected;
+  dv_stack inner;
+  dvbf_layer outer;
+} recognition;
+
+static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *x) {
+  dvbf_graph *g = p->graph;
+  const dv_train_settings *s = m->settings;
+  recognition r = {.innovates = s->recognition_sees == DV_SEES_INNOVATION};
+  if (r.innovates) r.expected = dv_expected_open(p, m, x);
+  dv_dense_in sees = {r.innovates ? "e" : "x", r.innovates ? r.expected.e : dvbf_steps(p->x, 1, x->steps),
+                      1 / sqrt(m->x_spread), r.innovates};
+  dvbf_value z = dvbf_steps(p->z, 0, x->steps);
+  dvbf_value u = m->n_u ? dvbf_steps(p->u, 0, x->steps) : DVBF_NONE;
+  /* Where nothing of x is seen, q is not used: only values within a frame need be told. */
+  dvbf_value mask =
+      s->mask_input == DV_MASK_DIMENSION && m->n_x > 1 ? dvbf_steps(p->seen, 1, x->steps) : DVBF_NONE;
+  r.inner = dv_hidden(g, s, "recognition", x->steps, (dvbf_first){0},
+                      (dv_dense_in[4]){sees,
+                                       {"z", z, s->scale_recognition, true},
+                                       {"u", u, s->scale_recognition, false},
+                                       {"mask", mask, s->scale_recognition, false}});
+  /* An input that all rows share must be the first of a layer. */
+  r.outer = dv_dense(g, "recognition.output", p->later.head, DVBF_LINEAR, (dvbf_first){0},
+                     (dv_dense_in[4]){{sees.name, dv_linear_path(m, sees.x), 0, sees.sequential},
+                                      {"h", dv_stack_top(&r.inner), 0.1 / sqrt((double)s->hidden), true}});
+  return r;
+}
+
+static void step_recognition(dvbf_program *p, const dvbf_model *m, const recognition *r, int t) {
+  if (r->innovates) dv_expected_step(p, m, &r->expected, t);
+  dv_stack_step(p->graph, &r->inner, t);
+  dvbf_layer_step(p->graph, &r->outer, t);
+}
+
 /* Recognition and transition: z[1 .. T-1] and their kl. */
 static void dynamics(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
-  int steps = p->steps - 1, n = (int)s->hidden;
-  dvbf_value z = dvbf_steps(p->z, 0, steps), x_next = dvbf_steps(p->x, 1, steps);
-  dvbf_value u = m->n_u ? dvbf_steps(p->u, 0, steps) : DVBF_NONE;
-  /* Where nothing of x is seen, q is not used: only values within a frame need be told. */
-  dvbf_value mask =
-      s->mask_input == DV_MASK_DIMENSION && m->n_x > 1 ? dvbf_steps(p->seen, 1, steps) : DVBF_NONE;
+  int steps = p->steps - 1;
   dvbf_value head = dvbf_slab(g, steps, 2 * m->n_w), range = dvbf_state_range(g, m);
   dvbf_value noise = dvbf_slab_constant(g, steps, m->n_w), use = dvbf_slab_constant(g, steps, 1);
-  dvbf_transition_values values = {.steps = steps,
-                                   .n_z = m->n_z,
-                                   .n_u = m->n_u,
-                                   .n_w = m->n_w,
-                                   .z = p->z,
-                                   .u = p->u,
-                                   .w = dvbf_slab(g, steps, m->n_w),
-                                   .v = universal(p, m)};
+  dvbf_transition_values values = values_of(p, m, dvbf_slab(g, steps, m->n_w));
   p->later = (dvbf_drawn){.value = values.w, .head = head, .noise = noise, .use = use, .prior = DVBF_NONE};
-
-  dv_stack inner = dv_hidden(g, s, "recognition", steps, (dvbf_first){0},
-                             (dv_dense_in[4]){{"x", x_next, 1 / sqrt(m->x_spread), false},
-                                              {"z", z, s->scale_recognition, true},
-                                              {"u", u, s->scale_recognition, false},
-                                              {"mask", mask, s->scale_recognition, false}});
-  dvbf_layer outer = dv_dense(g, "recognition.output", head, DVBF_LINEAR, (dvbf_first){0},
-                              (dv_dense_in[4]){{"h", dv_stack_top(&inner), 0.1 / sqrt(n), true}});
+  recognition q = open_recognition(p, m, &values);
   dvbf_innovation innovation = {.w = values.w,
                                 .kl = dvbf_steps(p->kl, 1, steps),
                                 .head = head,
@@ -106,13 +139,12 @@ static void dynamics(dvbf_program *p, const dvbf_model *m) {
                                 .high = s->log_sigma_max};
   dvbf_noise(g, noise, false);
   dvbf_filter_use(g, use, dvbf_steps(p->mask, 1, steps));
-  if (p->rank) read_plane(p, &inner.layer[0]);
-  dv_stack_open(g, &inner);
-  dvbf_layer_open(g, &outer);
+  if (p->rank) read_plane(p, &q.inner.layer[0]);
+  dv_stack_open(g, &q.inner);
+  dvbf_layer_open(g, &q.outer);
   void *memory = m->transition->open(m->transition, g, m->settings_object, &values);
   for (int t = 0; t < steps; t++) {
-    dv_stack_step(g, &inner, t);
-    dvbf_layer_step(g, &outer, t);
+    step_recognition(p, m, &q, t);
     dvbf_innovation_step(g, &innovation, t);
     m->transition->step(m->transition, g, &values, memory, t);
     dvbf_saturate(g, dvbf_steps(p->z, t + 1, 1), range);
@@ -138,14 +170,7 @@ static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
 
 static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
-  dvbf_transition_values values = {.steps = p->steps - 1,
-                                   .n_z = m->n_z,
-                                   .n_u = m->n_u,
-                                   .n_w = m->n_w,
-                                   .z = p->z,
-                                   .u = p->u,
-                                   .w = dvbf_slab_constant(p->graph, p->steps - 1, m->n_w),
-                                   .v = universal(p, m)};
+  dvbf_transition_values values = values_of(p, m, dvbf_slab_constant(p->graph, p->steps - 1, m->n_w));
   dvbf_value range = dvbf_state_range(p->graph, m);
   p->later.noise = values.w; /* w is a standard normal number where nothing is seen */
   void *memory = m->transition->open(m->transition, p->graph, m->settings_object, &values);

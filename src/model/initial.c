@@ -29,7 +29,9 @@ static void mlp(dvbf_program *p, const dvbf_model *m, int frames, dvbf_value hea
                                                {"u", u, s->scale_recognition / sqrt(frames), false},
                                                {"mask", mask, s->scale_recognition / sqrt(frames), false}});
   dvbf_layer output = dv_dense(g, "initial.output", head, DVBF_LINEAR, (dvbf_first){0},
-                               (dv_dense_in[4]){{"h", hidden, 1 / sqrt((double)s->hidden), false}});
+                               (dv_dense_in[4]){{"h", hidden, 1 / sqrt((double)s->hidden), false},
+                                                {"x", dv_linear_path(m, x), 0, false},
+                                                {"u", dv_linear_path(m, u), 0, false}});
   dvbf_layer_whole(g, &layer);
   dvbf_layer_whole(g, &output);
 }
@@ -88,8 +90,9 @@ void dv_record_initial(dvbf_program *p, const dvbf_model *m) {
 
   dvbf_layer inner = dv_dense(g, "initial-transition.hidden", hidden, dv_hidden_activation(s),
                               (dvbf_first){.scale = 0.5}, (dv_dense_in[4]){{"w", w, 1, false}});
-  dvbf_layer outer = dv_dense(g, "initial-transition.output", dvbf_steps(p->z, 0, 1), DVBF_LINEAR,
-                              (dvbf_first){0}, (dv_dense_in[4]){{"h", hidden, 1 / sqrt(n), false}});
+  dvbf_layer outer =
+      dv_dense(g, "initial-transition.output", dvbf_steps(p->z, 0, 1), DVBF_LINEAR, (dvbf_first){0},
+               (dv_dense_in[4]){{"h", hidden, 1 / sqrt(n), false}, {"w", dv_linear_path(m, w), 0, false}});
   dvbf_layer_whole(g, &inner);
   dvbf_layer_whole(g, &outer);
   dvbf_saturate(g, dvbf_steps(p->z, 0, 1), dvbf_state_range(g, m));

@@ -85,7 +85,7 @@ dvbf_status dv_program_record_start(dvbf_program *program, const dvbf_model *mod
  * at its mean, and gradients can be seeded at z and read at z and u. */
 dvbf_status dv_program_record_move(dvbf_program *program, const dvbf_model *model, int rows, int flags,
                                    dvbf_error *error);
-/* The emission alone: output of z[0], which is given. */
+/* The emission alone: output of z[0], which is given, and with feedthrough of u[0]. */
 dvbf_status dv_program_record_emission(dvbf_program *program, const dvbf_model *model, int rows, int flags,
                                        dvbf_error *error);
 void dv_program_clear(dvbf_program *program);
@@ -138,6 +138,11 @@ typedef struct dv_dense_in {
 dvbf_layer dv_dense(dvbf_graph *g, const char *layer, dvbf_value out, dvbf_activation activation,
                     dvbf_first bias, const dv_dense_in in[4]);
 dvbf_activation dv_hidden_activation(const dv_train_settings *s);
+/* The value as a further input of a network's output, where the networks have linear paths; else none. */
+dvbf_value dv_linear_path(const dvbf_model *m, dvbf_value value);
+
+/* The controls that the emission of steps first .. first + steps - 1 sees: none without feedthrough. */
+dvbf_value dv_emission_control(const dvbf_program *p, const dvbf_model *m, int first, int steps);
 
 /* The hidden layers of a network, `layers` of them on top of each other: NAME.hidden, NAME.hidden-2. */
 enum { DV_MOST_LAYERS = 2 };
@@ -193,6 +198,18 @@ dvbf_real *dv_model_range(const dvbf_model *m);
 /* Sets them so that z is left as it is within `multiple` times the range low .. high [n_z] around its middle.
  * A dimension that hardly moves gets a hundredth of the widest one, so that training can still use it. */
 void dv_model_set_range(dvbf_model *m, const dvbf_real *low, const dvbf_real *high, double multiple);
+
+/* The innovation e [T - 1][rows][n_x] that recognition sees with recognition-sees = innovation, recorded step
+ * by step beside the transition, whose values are given. */
+typedef struct dv_expected {
+  dvbf_transition_values values; /* of the transition with w = 0 */
+  void *memory;
+  dv_stack hidden;
+  dvbf_layer output;
+  dvbf_value e, range;
+} dv_expected;
+dv_expected dv_expected_open(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *values);
+void dv_expected_step(dvbf_program *p, const dvbf_model *m, const dv_expected *expected, int t);
 
 /* DVBF's initial network and initial transition: z[0] and its kl. */
 void dv_record_initial(dvbf_program *p, const dvbf_model *m);

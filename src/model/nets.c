@@ -25,6 +25,10 @@ dvbf_activation dv_hidden_activation(const dv_train_settings *s) {
   return of[s->activation];
 }
 
+dvbf_value dv_linear_path(const dvbf_model *m, dvbf_value value) {
+  return m->settings->linear_paths ? value : DVBF_NONE;
+}
+
 dv_stack dv_hidden(dvbf_graph *g, const dv_train_settings *s, const char *name, int steps, dvbf_first bias,
                    const dv_dense_in in[4]) {
   dv_stack stack = {.count = (int)s->layers};

@@ -18,7 +18,8 @@ static void record_inputs(dvbf_program *p, const dvbf_model *m) {
   p->seen = DVBF_NONE;
   if (m->n_x == 1)
     p->seen = p->mask;
-  else if (p->gaps || m->settings->mask_input == DV_MASK_DIMENSION)
+  else if (p->gaps || m->settings->mask_input == DV_MASK_DIMENSION ||
+           m->settings->recognition_sees == DV_SEES_INNOVATION)
     p->seen = dvbf_slab_constant(g, p->steps, m->n_x);
   p->weight = dvbf_slab_constant(g, 1, 1);
   p->z = dvbf_slab(g, p->steps, m->n_z);
@@ -39,6 +40,10 @@ static void keep_densities(const dvbf_program *p) {
   keep_all(p->graph, p->shape, 2);
 }
 
+dvbf_value dv_emission_control(const dvbf_program *p, const dvbf_model *m, int first, int steps) {
+  return m->settings->feedthrough && m->n_u ? dvbf_steps(p->u, first, steps) : DVBF_NONE;
+}
+
 /* p(x_t | z_t): hidden layers, on which the density puts its parameters. */
 static void record_emission(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
@@ -48,8 +53,10 @@ static void record_emission(dvbf_program *p, const dvbf_model *m) {
     return;
   }
   p->ln_p = dvbf_slab(g, p->steps, 1);
-  dv_stack inner = dv_hidden(g, s, "emission", p->steps, (dvbf_first){.scale = 0.5},
-                             (dv_dense_in[4]){{"z", p->z, s->scale_emission, false}});
+  dv_stack inner =
+      dv_hidden(g, s, "emission", p->steps, (dvbf_first){.scale = 0.5},
+                (dv_dense_in[4]){{"z", p->z, s->scale_emission, false},
+                                 {"u", dv_emission_control(p, m, 0, p->steps), s->scale_emission, false}});
   dv_stack_whole(g, &inner);
   m->density->record(p, m, dv_stack_top(&inner), p->gaps ? p->seen : p->mask);
 }
@@ -120,6 +127,7 @@ static void record_emission_at(dvbf_program *p, const dvbf_model *m, int t) {
   one.z = dvbf_steps(p->z, t, 1);
   one.u = dvbf_steps(p->u, t, 1);
   one.x = dvbf_steps(p->x, t, 1);
+  one.u = dvbf_steps(p->u, t, 1);
   one.mask = dvbf_steps(p->mask, t, 1);
   one.seen = dvbf_steps(p->seen, t, 1);
   record_emission(&one, m);
@@ -187,6 +195,7 @@ dvbf_status dv_program_record_emission(dvbf_program *p, const dvbf_model *m, int
   dvbf_status status = begin(p, m, 1, rows, flags, error);
   if (status) return status;
   record_inputs(p, m);
+  if (m->n_u && flags & DV_DERIVATIVES) p->u = dvbf_slab(p->graph, p->steps, m->n_u);
   record_emission_at(p, m, 0);
   keep_densities(p);
   keep_gradients(p);

@@ -79,7 +79,7 @@ static void *linear_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_
                              .w = x->w,
                              .alpha = DVBF_NONE,
                              .v = x->v,
-                             .next = dvbf_steps(x->z, 1, x->steps),
+                             .next = x->next,
                              .parts = dvbf_slab_constant(g, x->steps, x->n_z * systems),
                              .systems = systems,
                              .residual = s->residual,
@@ -147,7 +147,7 @@ static void *mlp_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_set
     m.hidden.in[1].w = dvbf_matrix(x->v, (size_t)x->n_z * (size_t)n, x->n_u, n);
     m.hidden.n_in = 2;
   }
-  dvbf_value next = s->residual ? dvbf_slab(g, x->steps, x->n_z) : dvbf_steps(x->z, 1, x->steps);
+  dvbf_value next = s->residual ? dvbf_slab(g, x->steps, x->n_z) : x->next;
   m.output = (dvbf_layer){.out = next, .activation = DVBF_LINEAR, .n_in = 2};
   m.output.bias = dvbf_parameter(g, "transition.output.bias", 1, x->n_z, (dvbf_first){0});
   m.output.in[0].x = h;
@@ -168,7 +168,7 @@ static void mlp_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_tran
   dvbf_layer_step(g, &m->hidden, t);
   dvbf_layer_step(g, &m->output, t);
   if (m->residual)
-    dvbf_add(g, dvbf_steps(x->z, t + 1, 1), dvbf_steps(x->z, t, 1), dvbf_steps(m->output.out, t, 1));
+    dvbf_add(g, dvbf_steps(x->next, t, 1), dvbf_steps(x->z, t, 1), dvbf_steps(m->output.out, t, 1));
 }
 
 static const dvbf_transition mlp = {"mlp", NULL, mlp_universal, mlp_first, mlp_open, mlp_step, true};

@@ -40,4 +40,9 @@ typedef struct dv_value_density {
 void dv_record_values(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value parameter, dvbf_value mask,
                       dv_value_density density);
 
+/* One step of e = x - mean(output) where mask [..][1 or n] is not 0, else 0; mean = NULL: the output is the
+ * mean. */
+void dv_record_residual(dvbf_graph *g, dvbf_value e, dvbf_value x, dvbf_value output, dvbf_value mask,
+                        double (*mean)(double output));
+
 #endif
