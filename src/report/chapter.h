@@ -59,6 +59,8 @@ dvbf_status dv_chapter_embed(dvbf_page *page, const dv_chapter *c, const char *n
 /* The verdict on the model, where the evaluation has one. */
 dvbf_status dv_chapter_verdict(dvbf_page *page, const dv_chapter *c, dvbf_error *error);
 dvbf_status dv_chapter_tables(dvbf_page *page, const dv_chapter *c, dvbf_error *error);
+/* Nothing where the run was no search. */
+dvbf_status dv_chapter_search(dvbf_page *page, const dv_chapter *c, dvbf_error *error);
 dvbf_status dv_chapter_figures(dvbf_page *page, const dv_chapter *c, const dv_shown *shown,
                                dvbf_error *error);
 

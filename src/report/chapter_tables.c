@@ -92,5 +92,6 @@ dvbf_status dv_chapter_tables(dvbf_page *page, const dv_chapter *c, dvbf_error *
   if (!status) status = add_bound(page, c, error);
   if (!status) status = add_regressions(page, c, error);
   if (!status) status = add_prediction(page, c, error);
+  if (!status) status = dv_chapter_search(page, c, error);
   return status;
 }

@@ -82,7 +82,8 @@ static dvbf_status make_one(dv_candidate *c, size_t i, const dvbf_settings *sett
   char seed[32];
   const dv_train_settings *of_run = dv_settings_train(settings, error);
   snprintf(c->name, sizeof c->name, "%s", table[i % LINES].name);
-  snprintf(seed, sizeof seed, "%" PRIu64, ((uint64_t)of_run->seed + 1000 * (i / LINES)) % ((uint64_t)1 << 53));
+  snprintf(seed, sizeof seed, "%" PRIu64,
+           ((uint64_t)of_run->seed + 1000 * (i / LINES)) % ((uint64_t)1 << 53));
   dvbf_status status = dvbf_settings_copy(&s, settings, error);
   if (!status) status = apply(s, table[i % LINES].changes, true, error);
   if (!status) status = dvbf_settings_suit(s, data, NULL, NULL, error);

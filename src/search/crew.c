@@ -82,7 +82,7 @@ static dvbf_status train_one(dvbf_model **out, job *j, size_t number, dvbf_error
   if (s->folder) dv_candidate_folder(path, sizeof path, s->folder, number);
   if (s->folder) how.folder = path;
   dvbf_status status = dv_candidate_settings(&settings, j->candidate, s->settings, error);
-  if (!status) status = dv_train(out, NULL, settings, s->data, &how, j->candidate->target, error);
+  if (!status) status = dv_train(out, NULL, settings, &s->whole, &how, j->candidate->target, error);
   dvbf_settings_free(settings);
   return status == DVBF_NUMERIC ? DVBF_OK : status;
 }

@@ -3,10 +3,12 @@
 #define DV_CREW_H
 
 #include "search/candidates.h"
+#include "search/recording.h"
 
 typedef struct dv_search {
   const dvbf_settings *settings;
   const dvbf_data *data;
+  dvbf_data whole; /* a view of them, with the whole recording to validate on */
   const dvbf_train_options *options;
   dv_referee referee;
   dv_candidates candidates;

@@ -300,7 +300,8 @@ static dvbf_status run(dvbf_model **out, search *h, dvbf_error *error) {
     status = dv_traces_remove(h->candidates, error);
     return status ? status : dvbf_model_load(out, h->folder.model, error);
   }
-  status = dv_referee_init(&h->base.referee, h->base.data, h->linear, error);
+  status = dv_recording_make(&h->base.whole, h->base.data, error);
+  if (!status) status = dv_referee_init(&h->base.referee, h->base.data, h->linear, error);
   if (!status) status = run_rounds(h, error);
   if (!status) status = take_best(out, h, error);
   if (!status) status = keep(h, *out, error);
@@ -312,6 +313,7 @@ dvbf_status dv_search_train(dvbf_model **out, const dvbf_settings *settings, con
   static const dvbf_train_options none;
   search h = {.base = {.settings = settings,
                        .data = data,
+                       .whole = *data,
                        .options = options ? options : &none,
                        .began = dv_search_clock()},
               .s = dv_settings_train(settings, error)};
@@ -332,6 +334,7 @@ dvbf_status dv_search_train(dvbf_model **out, const dvbf_settings *settings, con
   if (folder) dv_folder_close(&h.folder);
   dvbf_model_free(h.linear);
   dv_referee_clear(&h.base.referee);
+  dv_recording_clear(&h.base.whole, data);
   dv_candidates_free(&h.base.candidates);
   if (status)
     dvbf_model_free(m);
