@@ -84,7 +84,8 @@ static dvbf_status make_one(dv_candidate *c, size_t i, const dvbf_settings *sett
   snprintf(c->name, sizeof c->name, "%s", table[i % LINES].name);
   snprintf(seed, sizeof seed, "%" PRIu64,
            ((uint64_t)of_run->seed + 1000 * (i / LINES)) % ((uint64_t)1 << 53));
-  dvbf_status status = dvbf_settings_copy(&s, settings, error);
+  dvbf_status status = dvbf_settings_new(&s, dv_settings_table_name(settings), error);
+  if (!status) status = dv_settings_lay(s, settings, error);
   if (!status) status = apply(s, table[i % LINES].changes, true, error);
   if (!status) status = dvbf_settings_suit(s, data, NULL, NULL, error);
   if (!status) status = dvbf_settings_set(s, "seed", seed, error);

@@ -141,6 +141,18 @@ static void schedules(chooser *c, const facts *f) {
   choose_number(c, "validate-every", fmax(1, fmin(200, round(updates / 5))), "at least five in all");
 }
 
+/* Trainings on data of sensors take seconds, and the seed alone decides much: several are tried, unless the
+ * user has said how often to start. */
+static void search(chooser *c, const facts *f) {
+  static const char *const starts[] = {"starts", "restart-at", "restart-above"};
+  for (int i = 0; i < 3; i++)
+    if (dv_settings_given(c->settings, starts[i])) return;
+  const dv_train_settings *s = now(c);
+  bool sensors = !f->picture && !f->x.binary && dv_density_of(s)->scales(s);
+  if (sensors && f->steps > 1 && dv_model_class_of(s)->takes_transition)
+    choose(c, "search", "on", "trainings are short, and none is reliable alone");
+}
+
 /* ---- All of them ---- */
 
 static dvbf_status look(facts *f, const dvbf_data *data, dvbf_error *error) {
@@ -175,6 +187,7 @@ dvbf_status dvbf_settings_suit(dvbf_settings *settings, const dvbf_data *data, d
     stability(&c, &f);
     time(&c, &f);
     schedules(&c, &f);
+    search(&c, &f);
   }
   dv_statistics_free(&f.x);
   return c.status;
