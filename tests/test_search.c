@@ -18,7 +18,7 @@
 enum { STEPS = 60 };
 static dvbf_data data;
 
-/* A lagged, saturating response to a random input. */
+/* The response to the size of a random input, of which no linear model knows anything. */
 static int begin(void **state) {
   dvbf_sequences *parts[] = {&data.train, &data.valid};
   if (make_folder(state)) return -1;
@@ -31,7 +31,7 @@ static int begin(void **state) {
     for (size_t t = 0; t < STEPS; t++) {
       s->x[t] = (float)(x + 0.01 * dv_random_normal(&random));
       s->u[t] = (float)dv_random_normal(&random);
-      x = 0.8 * x + tanh(2 * (double)s->u[t]) * 0.3;
+      x = fabs((double)s->u[t]);
     }
   }
   return 0;
@@ -40,8 +40,8 @@ static int begin(void **state) {
 static int end(void **state) {
   dvbf_sequences_free(&data.train);
   dvbf_sequences_free(&data.valid);
-  static const char *const runs[] = {"one", "two", "stopped", "single"};
-  for (int i = 0; i < 4; i++) dv_traces_remove(in_folder(runs[i]), NULL);
+  static const char *const runs[] = {"one", "two", "stopped", "single", "linear"};
+  for (int i = 0; i < 5; i++) dv_traces_remove(in_folder(runs[i]), NULL);
   return remove_folder(state);
 }
 
@@ -50,11 +50,11 @@ static dvbf_settings *settings_of(const char *text) {
   dvbf_error error;
   char line[512], *rest = line;
   assert_int_equal(dvbf_settings_new(&settings, "train", &error), DVBF_OK);
-  snprintf(
-      line, sizeof line,
-      "search=on candidates=5 members=2 updates=16 validate-every=4 hidden=4 latent=2 systems=2 window=20 "
-      "batch-size=4 initial-frames=3 predict-from=3 x-scaling=standardise %s",
-      text);
+  snprintf(line, sizeof line,
+           "search=on candidates=5 members=2 updates=400 validate-every=100 hidden=8 latent=2 systems=4 "
+           "mixing-hidden=8 scale-transition=0.5 window=20 "
+           "batch-size=4 learning-rate=0.02 initial-frames=3 predict-from=3 x-scaling=standardise %s",
+           text);
   for (char *word; (word = strsep(&rest, " "));) {
     char *value = strchr(word, '=');
     if (!value) continue;
@@ -108,16 +108,17 @@ static void threads_do_not_matter(void **state) {
   (void)state;
   follower f = {0};
   dvbf_model *one = search("one", "threads=1", false, &f), *two = search("two", "threads=2", false, &f);
-  assert_int_equal(f.updates, 5 * 4 + 2 * 12); /* halving: two of five go on */
+  assert_int_equal(f.updates, 5 * 100 + 2 * 300); /* halving: two of five go on */
   expect_same_runs("one", "two");
-  assert_true(dv_model_members(one) <= 2);
+  assert_int_equal(dv_model_members(one), 2);
+  assert_non_null(one->linear);
   dv_candidates all = {0};
   assert_int_equal(dv_candidates_read(&all, in_run("one", DVBF_RUN_SEARCH), NULL), DVBF_OK);
-  assert_int_equal(all.count, 5);
+  assert_int_equal(all.count, 6); /* and the linear model */
   int kept = 0, finished = 0;
   for (size_t i = 0; i < all.count; i++) {
     kept += all.list[i].rank > 0;
-    finished += all.list[i].updates == 16;
+    finished += all.list[i].updates == 400;
     assert_true(all.list[i].updates == all.list[i].target);
   }
   assert_int_equal(kept, dv_model_members(one));
@@ -174,8 +175,8 @@ static void given_values_stay(void **state) {
   dv_candidates all = {0};
   dvbf_settings *settings = settings_of("transition=mlp filter-dropout=0.3 filter-dropout-end=0.2 affine=on");
   assert_int_equal(dv_candidates_make(&all, settings, &data, 4, NULL), DVBF_OK);
-  assert_int_equal(all.count, 4);
-  for (size_t i = 0; i < all.count; i++) {
+  assert_int_equal(all.count, 5);
+  for (size_t i = 0; i < 4; i++) {
     dvbf_settings *own = NULL;
     assert_int_equal(dv_candidate_settings(&own, &all.list[i], settings, NULL), DVBF_OK);
     const dv_train_settings *s = dv_settings_train(own, NULL);
@@ -188,6 +189,23 @@ static void given_values_stay(void **state) {
   }
   dv_candidates_free(&all);
   dvbf_settings_free(settings);
+}
+
+/* On linear data nothing is better than the linear model. Then it is the result, and alone. */
+static void the_linear_model_competes(void **state) {
+  (void)state;
+  follower f = {0};
+  for (size_t t = 0; t + 1 < STEPS; t++) {
+    data.train.x[t + 1] = 0.8f * data.train.x[t] + 0.3f * data.train.u[t];
+    data.valid.x[t + 1] = 0.8f * data.valid.x[t] + 0.3f * data.valid.u[t];
+  }
+  dvbf_model *m = search("linear", "", false, &f);
+  assert_string_equal(m->type->name, "linear");
+  assert_int_equal(dv_model_members(m), 1);
+  dvbf_model_free(m);
+  m = search("linear", "", true, &f); /* and it is finished */
+  assert_string_equal(m->type->name, "linear");
+  dvbf_model_free(m);
 }
 
 static void damaged_lists_are_refused(void **state) {
@@ -215,9 +233,10 @@ static void damaged_lists_are_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(threads_do_not_matter), cmocka_unit_test(stops_do_not_matter),
-      cmocka_unit_test(no_folder_is_needed),   cmocka_unit_test(one_member_is_the_best),
-      cmocka_unit_test(given_values_stay),     cmocka_unit_test(damaged_lists_are_refused),
+      cmocka_unit_test(threads_do_not_matter),     cmocka_unit_test(stops_do_not_matter),
+      cmocka_unit_test(no_folder_is_needed),       cmocka_unit_test(one_member_is_the_best),
+      cmocka_unit_test(given_values_stay),         cmocka_unit_test(the_linear_model_competes),
+      cmocka_unit_test(damaged_lists_are_refused),
   };
   return cmocka_run_group_tests_name("search", tests, begin, end);
 }

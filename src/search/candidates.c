@@ -105,13 +105,16 @@ static bool is_new(const dv_candidates *c, const char *changes) {
 dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dvbf_data *data,
                                size_t count, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
-  *out = (dv_candidates){.list = dv_calloc(count, sizeof *out->list)};
+  *out = (dv_candidates){.list = dv_calloc(count + 1, sizeof *out->list)};
   if (!out->list) return dv_fail_memory(error, "listing candidates");
   for (size_t i = 0; out->count < count && i < LINES * count && !status; i++) {
     dv_candidate c = {0};
     status = make_one(&c, i, settings, data, error);
     if (!status && is_new(out, c.changes)) out->list[out->count++] = c;
   }
+  dv_candidate *linear = &out->list[out->count++];
+  *linear = (dv_candidate){.score = {.free_run = 1, .one_step = 1}};
+  snprintf(linear->name, sizeof linear->name, "%s", dv_model_linear.name);
   return status;
 }
 
@@ -174,10 +177,10 @@ dvbf_status dv_candidates_read(dv_candidates *out, const char *path, dvbf_error 
   char line[LONGEST];
   FILE *file = fopen(path, "r");
   if (!file) return dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", path, strerror(errno));
-  *out = (dv_candidates){.list = dv_calloc(DV_MOST_CANDIDATES, sizeof *out->list)};
+  *out = (dv_candidates){.list = dv_calloc(DV_MOST_CANDIDATES + 1, sizeof *out->list)};
   bool sound = out->list && fgets(line, sizeof line, file) && !strcmp(line, HEAD);
   while (sound && fgets(line, sizeof line, file)) {
-    sound = out->count < DV_MOST_CANDIDATES && read_row(&out->list[out->count], line, out->count + 1);
+    sound = out->count <= DV_MOST_CANDIDATES && read_row(&out->list[out->count], line, out->count + 1);
     if (sound) out->count++;
   }
   bool failed = ferror(file);

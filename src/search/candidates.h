@@ -3,14 +3,14 @@
 #define DV_CANDIDATES_H
 
 #include "model/model.h"
-#include "search/score.h"
+#include "search/referee.h"
 
 enum { DV_MOST_CANDIDATES = 1000 };
 
 typedef struct dv_candidate {
   char name[32];
   char changes[1024]; /* settings that differ from those of the run, as "name=value name=value" */
-  uint64_t target;    /* updates that it is to be trained for */
+  uint64_t target;    /* updates that it is to be trained for; 0: the linear model, which needs none */
   uint64_t updates;   /* after which it was judged last; 0: never */
   dv_score score;     /* then */
   int rank;           /* 1 for the best of those that are kept; 0: not kept */
@@ -23,7 +23,8 @@ typedef struct dv_candidates {
   size_t count;
 } dv_candidates;
 
-/* `count` candidates for these settings and data; fewer where all that differs was given by the user. */
+/* `count` candidates for these settings and data; fewer where all that differs was given by the user. The
+ * last one is the best linear model, without a target. */
 dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dvbf_data *data,
                                size_t count, dvbf_error *error);
 void dv_candidates_free(dv_candidates *c);

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
+#include "identify/fit.h"
 #include "search/crew.h"
 #include "search/traces.h"
 #include "train/folder.h"
@@ -19,6 +20,9 @@
 static const double FIRST = 0.25;
 /* A member of a committee may have this much more error than the best one, as a difference of logarithms. */
 static const double MARGIN = 0.4;
+/* A committee may have this much more error than its best member: on data that nobody has seen, it is the
+ * safer choice. */
+static const double SAFER = 0.1;
 
 typedef struct search {
   dv_search base;
@@ -91,7 +95,8 @@ static dv_candidate **sorted(const search *h) {
 }
 
 static size_t survivors(const search *h) {
-  size_t third = (h->base.candidates.count + 2) / 3, members = (size_t)h->s->members;
+  size_t third = (h->base.candidates.count + 1) / 3,
+         /* without the linear model */ members = (size_t)h->s->members;
   return third > members ? third : members;
 }
 
@@ -108,10 +113,10 @@ static dvbf_status promote(search *h, bool *more, dvbf_error *error) {
   for (size_t i = 0; i < n && !status; i++) {
     uint64_t last = 0;
     status = round_of(h, best[i], false, &last, error);
-    if (best[i]->target == last) *more = false;
+    if (best[i]->target && best[i]->target == last) *more = false;
   }
   for (size_t i = 0; i < n && *more && going < survivors(h) && !status; i++)
-    if (isfinite(best[i]->score.total)) {
+    if (best[i]->updates && isfinite(best[i]->score.total)) {
       status = round_of(h, best[i], false, &best[i]->target, error);
       going++;
     }
@@ -132,7 +137,7 @@ static dvbf_status plan(search *h, dvbf_error *error) {
     status = round_of(h, c, true, &first, error);
     if (!status) status = round_of(h, c, false, &last, error);
     h->base.planned += c->target;
-    if (i < survivors(h)) h->base.planned += c->target == first ? last - first : 0;
+    if (c->target && i < survivors(h)) h->base.planned += c->target == first ? last - first : 0;
   }
   return status;
 }
@@ -158,29 +163,42 @@ static dvbf_status load(search *h, dv_candidate *c, dvbf_error *error) {
   return dv_exists(path) ? dvbf_model_load(&c->model, path, error) : DVBF_OK;
 }
 
-/* Whether a candidate may be part of the result: trained to the end and better than the linear model or,
- * where the search was ended early, as far as it is known. */
-static bool eligible(const search *h, const dv_candidate *c, uint64_t most) {
+/* Whether a candidate may be part of the result: better than the linear model and trained to the end. Where
+ * the search was ended before any was, all that were judged may. */
+static bool eligible(const search *h, const dv_candidate *c, bool to_the_end, uint64_t last) {
   if (!c->model || !c->updates || !isfinite(c->score.total)) return false;
-  return (!h->linear || c->score.total < 0) && c->updates == most;
+  return (!h->linear || c->score.total < 0) && (!to_the_end || c->updates == last);
+}
+
+/* *out: whether any candidate was trained to the end and judged. */
+static dvbf_status any_finished(const search *h, bool *out, dvbf_error *error) {
+  const dv_candidates *all = &h->base.candidates;
+  uint64_t last = 0;
+  dvbf_status status = DVBF_OK;
+  *out = false;
+  for (size_t i = 0; i < all->count && !status; i++) {
+    status = round_of(h, &all->list[i], false, &last, error);
+    if (all->list[i].updates == last) *out = true;
+  }
+  return status;
 }
 
 /* Ranks the best, up to `members`; they are in the order of `best`. */
 static dvbf_status rank(search *h, dv_candidate **best, dvbf_error *error) {
-  size_t n = h->base.candidates.count;
-  uint64_t most = 0;
+  bool to_the_end = false;
+  uint64_t last = 0;
   int rank = 0;
   double limit = INFINITY;
-  dvbf_status status = DVBF_OK;
-  for (size_t i = 0; i < n; i++)
-    if (best[i]->updates > most) most = best[i]->updates;
-  for (size_t i = 0; i < n && !status; i++) {
-    best[i]->rank = 0;
-    status = load(h, best[i], error);
-    if (status || rank == (int)h->s->members || !eligible(h, best[i], most) || best[i]->score.total > limit)
+  dvbf_status status = any_finished(h, &to_the_end, error);
+  for (size_t i = 0; i < h->base.candidates.count && !status; i++) {
+    dv_candidate *c = best[i];
+    c->rank = 0;
+    status = round_of(h, c, false, &last, error);
+    if (!status) status = load(h, c, error);
+    if (status || rank == (int)h->s->members || !eligible(h, c, to_the_end, last) || c->score.total > limit)
       continue;
-    best[i]->rank = ++rank;
-    if (rank == 1) limit = best[i]->score.total + MARGIN;
+    c->rank = ++rank;
+    if (rank == 1) limit = c->score.total + MARGIN;
   }
   return status;
 }
@@ -204,12 +222,14 @@ static dvbf_status assemble(dvbf_model **out, dv_candidate **best, size_t n, dvb
   return status;
 }
 
-/* Members that make the best one worse are left out. */
+/* Members that make the best one clearly worse, or worse than the linear model, are left out. */
 static dvbf_status prove(search *h, dvbf_model *m, dv_candidate **best, size_t n, dvbf_error *error) {
   dv_score score;
   if (!m->n_others) return DVBF_OK;
   dvbf_status status = dv_referee_score(&score, &h->base.referee, m, error);
-  if (status || score.total <= best[0]->score.total) return status;
+  double limit = best[0]->score.total + SAFER;
+  if (h->linear) limit = fmin(limit, 0);
+  if (status || score.total <= limit) return status;
   for (int i = 0; i < m->n_others; i++) dvbf_model_free(m->others[i]);
   m->n_others = 0;
   for (size_t i = 0; i < n; i++)
@@ -222,6 +242,7 @@ static dvbf_status prove(search *h, dvbf_model *m, dv_candidate **best, size_t n
 static dvbf_status take_other(dvbf_model **out, search *h, dvbf_error *error) {
   dv_candidates *all = &h->base.candidates;
   *out = h->linear;
+  if (h->linear) all->list[all->count - 1].rank = 1;
   h->linear = NULL;
   for (size_t i = 0; i < all->count && !*out; i++) {
     *out = all->list[i].model;
@@ -265,7 +286,7 @@ static dvbf_status begin(search *h, dvbf_error *error) {
   if (!status)
     status =
         dv_candidates_make(all, h->base.settings, h->base.data, count_candidates(h->s, h->base.data), error);
-  for (size_t i = 0; i < all->count && !status; i++)
+  for (size_t i = 0; i + 1 < all->count && !status; i++)
     status = round_of(h, &all->list[i], true, &all->list[i].target, error);
   return status ? status : write_file(h, error);
 }
@@ -286,10 +307,20 @@ static dvbf_status keep(search *h, const dvbf_model *m, dvbf_error *error) {
   for (size_t i = 0; i < all->count && !status; i++) {
     dv_path folder;
     dv_candidate_folder(folder, sizeof folder, h->candidates, i);
-    if (all->list[i].rank == 1) status = dv_traces_copy(folder, h->folder.path, DVBF_RUN_METRICS, error);
+    if (all->list[i].rank == 1 && all->list[i].target)
+      status = dv_traces_copy(folder, h->folder.path, DVBF_RUN_METRICS, error);
   }
   if (!status) status = write_file(h, error);
   return status ? status : dv_traces_remove(h->candidates, error);
+}
+
+/* Data that no linear model can be found for are judged without. */
+static dvbf_status find_linear(search *h, dvbf_error *error) {
+  dvbf_error inner = {0};
+  dvbf_status status = dv_linear_best(&h->linear, h->base.settings, h->base.data, &inner);
+  if (status != DVBF_MEMORY && status != DVBF_IO) return DVBF_OK;
+  if (error) *error = inner;
+  return status;
 }
 
 static dvbf_status run(dvbf_model **out, search *h, dvbf_error *error) {
@@ -301,6 +332,7 @@ static dvbf_status run(dvbf_model **out, search *h, dvbf_error *error) {
     return status ? status : dvbf_model_load(out, h->folder.model, error);
   }
   status = dv_recording_make(&h->base.whole, h->base.data, error);
+  if (!status) status = find_linear(h, error);
   if (!status) status = dv_referee_init(&h->base.referee, h->base.data, h->linear, error);
   if (!status) status = run_rounds(h, error);
   if (!status) status = take_best(out, h, error);

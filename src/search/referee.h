@@ -1,6 +1,6 @@
 /* How good a model is, as the search sees it. */
-#ifndef DV_SCORE_H
-#define DV_SCORE_H
+#ifndef DV_REFEREE_H
+#define DV_REFEREE_H
 
 #include "evaluate/rolling.h"
 

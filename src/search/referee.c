@@ -1,4 +1,4 @@
-#include "search/score.h"
+#include "search/referee.h"
 
 #include "base/memory.h"
 #include "base/status.h"
