@@ -22,6 +22,10 @@ static const struct {
 
 enum { LINES = sizeof table / sizeof *table, LONGEST = 4096 };
 
+size_t dv_candidates_lines(void) {
+  return LINES;
+}
+
 void dv_candidates_free(dv_candidates *c) {
   for (size_t i = 0; i < c->count; i++) dvbf_model_free(c->list[i].model);
   dv_free(c->list);

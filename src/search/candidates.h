@@ -28,6 +28,8 @@ typedef struct dv_candidates {
 dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dvbf_data *data,
                                size_t count, dvbf_error *error);
 void dv_candidates_free(dv_candidates *c);
+/* Lines of the table. */
+size_t dv_candidates_lines(void);
 
 /* The settings of one candidate: those of the run with its changes, for one thread and a single start. */
 dvbf_status dv_candidate_settings(dvbf_settings **out, const dv_candidate *c, const dvbf_settings *of_run,

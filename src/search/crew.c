@@ -31,6 +31,11 @@ double dv_search_clock(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Candidates of one line of the table come LINES apart, and take the folds in turn. */
+size_t dv_candidate_fold(const dv_search *s, size_t i) {
+  return (i + i / dv_candidates_lines()) % s->referee.folds.count;
+}
+
 void dv_candidate_folder(char *out, size_t size, const char *folder, size_t i) {
   snprintf(out, size, "%s/%03zu", folder, i + 1);
 }
@@ -82,7 +87,8 @@ static dvbf_status train_one(dvbf_model **out, job *j, size_t number, dvbf_error
   if (s->folder) dv_candidate_folder(path, sizeof path, s->folder, number);
   if (s->folder) how.folder = path;
   dvbf_status status = dv_candidate_settings(&settings, j->candidate, s->settings, error);
-  if (!status) status = dv_train(out, NULL, settings, &s->whole, &how, j->candidate->target, error);
+  const dv_fold *fold = &s->referee.folds.list[dv_candidate_fold(s, number)];
+  if (!status) status = dv_train(out, NULL, settings, &fold->data, &how, j->candidate->target, error);
   dvbf_settings_free(settings);
   return status == DVBF_NUMERIC ? DVBF_OK : status;
 }
@@ -91,7 +97,9 @@ static dvbf_status try_one(job *j, size_t number, dvbf_error *error) {
   dvbf_model *model = NULL;
   dv_score score = {INFINITY, INFINITY, INFINITY};
   dvbf_status status = train_one(&model, j, number, error);
-  if (!status && model && !j->cut) status = dv_referee_score(&score, &j->crew->search->referee, model, error);
+  const dv_search *s = j->crew->search;
+  if (!status && model && !j->cut)
+    status = dv_referee_score(&score, &s->referee, dv_candidate_fold(s, number), model, error);
   if (status) {
     dvbf_model_free(model);
     return status;

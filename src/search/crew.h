@@ -3,12 +3,10 @@
 #define DV_CREW_H
 
 #include "search/candidates.h"
-#include "search/recording.h"
 
 typedef struct dv_search {
   const dvbf_settings *settings;
   const dvbf_data *data;
-  dvbf_data whole; /* a view of them, with the whole recording to validate on */
   const dvbf_train_options *options;
   dv_referee referee;
   dv_candidates candidates;
@@ -21,7 +19,9 @@ typedef struct dv_search {
 
 double dv_search_clock(void);
 
-/* Where candidate i (from 0) trains. */
+/* The fold of candidate i (from 0). */
+size_t dv_candidate_fold(const dv_search *search, size_t i);
+/* Where it trains. */
 void dv_candidate_folder(char *out, size_t size, const char *folder, size_t i);
 
 /* Trains every candidate from where it is to its target, and judges it. Ends early where the user stops it.

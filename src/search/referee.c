@@ -3,12 +3,13 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
-#include "evaluate/rolling.h"
+#include "identify/fit.h"
 
 #include <math.h>
 
-/* A value that training has not seen tells more than one that it has: it counts as often as this. */
-static const double UNSEEN = 2;
+/* A value that training has not seen tells more than one that it has: it counts as often as this, so that the
+ * part of a fold weighs as much as the rest. */
+static const double UNSEEN = 4;
 /* What an error one step ahead weighs beside that of the free run. */
 static const double ONE_STEP_SHARE = 0.15;
 
@@ -42,24 +43,43 @@ static double root(const sums *s, const double *unit, size_t n) {
   return columns > 0 ? sqrt(sum / columns) : 0;
 }
 
-static dvbf_status measure(double *out, const dv_referee *r, const dvbf_model *m, bool free_run,
+static dvbf_status measure(double *out, const dv_referee *r, size_t fold, const dvbf_model *m, bool free_run,
                            dvbf_error *error) {
-  size_t n = r->data->train.n_x;
-  sums s = {dv_calloc(n, sizeof *s.square), dv_calloc(n, sizeof *s.count)};
+  const dv_fold *f = &r->folds.list[fold];
+  sums s = {dv_calloc(r->n_x, sizeof *s.square), dv_calloc(r->n_x, sizeof *s.count)};
   dvbf_status status = s.square && s.count ? DVBF_OK : dv_fail_memory(error, "judging a model");
-  if (!status) status = add_split(&s, r, m, &r->data->train, free_run, 1, error);
-  if (!status) status = add_split(&s, r, m, &r->data->valid, free_run, UNSEEN, error);
-  if (!status) *out = root(&s, r->yardstick.unit, n);
+  if (!status) status = add_split(&s, r, m, &f->data.train, free_run, 1, error);
+  if (!status) status = add_split(&s, r, m, &f->part, free_run, UNSEEN, error);
+  if (!status) *out = root(&s, r->yardstick.unit, r->n_x);
   dv_free(s.square);
   dv_free(s.count);
   return status;
 }
 
-dvbf_status dv_referee_init(dv_referee *r, const dvbf_data *data, const dvbf_model *linear,
+/* Data that no linear model can be found for are judged without. */
+static dvbf_status measure_linear(dv_referee *r, size_t fold, const dvbf_settings *settings,
+                                  dvbf_error *error) {
+  dvbf_model *linear = NULL;
+  dvbf_error inner = {0};
+  dvbf_data known = r->folds.list[fold].data;
+  known.valid = (dvbf_sequences){0}; /* it holds the part that must not be known */
+  r->linear[fold].free_run = r->linear[fold].one_step = 1;
+  dvbf_status status = dv_linear_best(&linear, settings, &known, &inner);
+  if (status) {
+    if (status != DVBF_MEMORY && status != DVBF_IO) return DVBF_OK;
+    if (error) *error = inner;
+    return status;
+  }
+  status = measure(&r->linear[fold].free_run, r, fold, linear, true, error);
+  if (!status) status = measure(&r->linear[fold].one_step, r, fold, linear, false, error);
+  dvbf_model_free(linear);
+  return status;
+}
+
+dvbf_status dv_referee_init(dv_referee *r, const dvbf_settings *settings, const dvbf_data *data,
                             dvbf_error *error) {
-  size_t n = data->train.n_x;
   dv_statistics x = {0};
-  *r = (dv_referee){.data = data, .free_run = 1, .one_step = 1};
+  *r = (dv_referee){.n_x = data->train.n_x};
   dvbf_status status = dvbf_settings_new(&r->how, "evaluate", error);
   if (!status) status = dvbf_settings_set(r->how, "threads", "1", error);
   if (!status) status = dv_statistics_of_x(&x, &data->train, error);
@@ -67,9 +87,12 @@ dvbf_status dv_referee_init(dv_referee *r, const dvbf_data *data, const dvbf_mod
   r->yardstick = (dv_yardstick){x.mean, x.variance};
   x.mean = x.variance = NULL;
   dv_statistics_free(&x);
-  for (size_t k = 0; k < n; k++) r->yardstick.unit[k] = sqrt(r->yardstick.unit[k]);
-  if (linear) status = measure(&r->free_run, r, linear, true, error);
-  if (!status && linear) status = measure(&r->one_step, r, linear, false, error);
+  for (size_t k = 0; k < r->n_x; k++) r->yardstick.unit[k] = sqrt(r->yardstick.unit[k]);
+  status = dv_folds_make(&r->folds, data, error);
+  if (status) return status;
+  r->linear = dv_calloc(r->folds.count, sizeof *r->linear);
+  if (!r->linear) return dv_fail_memory(error, "judging models");
+  for (size_t f = 0; f < r->folds.count && !status; f++) status = measure_linear(r, f, settings, error);
   return status;
 }
 
@@ -77,6 +100,8 @@ void dv_referee_clear(dv_referee *r) {
   dv_free(r->yardstick.mean);
   dv_free(r->yardstick.unit);
   dvbf_settings_free(r->how);
+  dv_free(r->linear);
+  dv_folds_free(&r->folds);
   *r = (dv_referee){0};
 }
 
@@ -86,12 +111,14 @@ static double ratio(double error, double of_linear) {
   return isfinite(error) ? fmax(error, least) / fmax(of_linear, least) : INFINITY;
 }
 
-dvbf_status dv_referee_score(dv_score *out, const dv_referee *r, const dvbf_model *m, dvbf_error *error) {
+dvbf_status dv_referee_score(dv_score *out, const dv_referee *r, size_t fold, const dvbf_model *m,
+                             dvbf_error *error) {
   double far = 0, near = 0;
-  dvbf_status status = measure(&far, r, m, true, error);
-  if (!status) status = measure(&near, r, m, false, error);
+  dvbf_status status = measure(&far, r, fold, m, true, error);
+  if (!status) status = measure(&near, r, fold, m, false, error);
   if (status) return status;
-  *out = (dv_score){.free_run = ratio(far, r->free_run), .one_step = ratio(near, r->one_step)};
+  out->free_run = ratio(far, r->linear[fold].free_run);
+  out->one_step = ratio(near, r->linear[fold].one_step);
   out->total = log(out->free_run) + ONE_STEP_SHARE * log(out->one_step);
   return DVBF_OK;
 }

@@ -20,9 +20,6 @@
 static const double FIRST = 0.25;
 /* A member of a committee may have this much more error than the best one, as a difference of logarithms. */
 static const double MARGIN = 0.4;
-/* A committee may have this much more error than its best member: on data that nobody has seen, it is the
- * safer choice. */
-static const double SAFER = 0.1;
 
 typedef struct search {
   dv_search base;
@@ -46,7 +43,7 @@ static double work_of(const dv_train_settings *s, const dvbf_data *data) {
 
 /* As many as fit into a few minutes on two cores. */
 static size_t count_candidates(const dv_train_settings *s, const dvbf_data *data) {
-  enum { LEAST = 4, MOST = 16 };
+  enum { LEAST = 7, MOST = 28 };
   if (s->candidates) return (size_t)s->candidates;
   double frames = (double)dv_sequences_frames(&data->train), more = fmax(1, fmin(5, sqrt(frames / 1000)));
   double trainings = 25000 * more / (work_of(s, data) * fmax(1, (double)s->updates));
@@ -183,7 +180,9 @@ static dvbf_status any_finished(const search *h, bool *out, dvbf_error *error) {
   return status;
 }
 
-/* Ranks the best, up to `members`; they are in the order of `best`. */
+/* Ranks the best, up to `members`, in the order of `best`; the linear model is among them where it is not
+ * much worse. Pooled predictions are better than the members are on average, so that nothing else needs
+ * proof. */
 static dvbf_status rank(search *h, dv_candidate **best, dvbf_error *error) {
   bool to_the_end = false;
   uint64_t last = 0;
@@ -200,7 +199,11 @@ static dvbf_status rank(search *h, dv_candidate **best, dvbf_error *error) {
     c->rank = ++rank;
     if (rank == 1) limit = c->score.total + MARGIN;
   }
-  return status;
+  dv_candidate *linear = &h->base.candidates.list[h->base.candidates.count - 1];
+  if (status || !h->linear || !rank || rank == (int)h->s->members || linear->score.total > limit)
+    return status;
+  linear->rank = ++rank;
+  return dv_linear_best(&linear->model, h->base.settings, h->base.data, error);
 }
 
 /* The committee of those with a rank; the models are taken. */
@@ -220,21 +223,6 @@ static dvbf_status assemble(dvbf_model **out, dv_candidate **best, size_t n, dvb
   else
     *out = m;
   return status;
-}
-
-/* Members that make the best one clearly worse, or worse than the linear model, are left out. */
-static dvbf_status prove(search *h, dvbf_model *m, dv_candidate **best, size_t n, dvbf_error *error) {
-  dv_score score;
-  if (!m->n_others) return DVBF_OK;
-  dvbf_status status = dv_referee_score(&score, &h->base.referee, m, error);
-  double limit = best[0]->score.total + SAFER;
-  if (h->linear) limit = fmin(limit, 0);
-  if (status || score.total <= limit) return status;
-  for (int i = 0; i < m->n_others; i++) dvbf_model_free(m->others[i]);
-  m->n_others = 0;
-  for (size_t i = 0; i < n; i++)
-    if (best[i]->rank > 1) best[i]->rank = 0;
-  return DVBF_OK;
 }
 
 /* The linear model or, where there is none, any candidate that has begun: the search was ended early, or
@@ -260,7 +248,7 @@ static dvbf_status take_best(dvbf_model **out, search *h, dvbf_error *error) {
   dvbf_model *m = NULL;
   dvbf_status status = best ? rank(h, best, error) : dv_fail_memory(error, "comparing candidates");
   if (!status) status = assemble(&m, best, n, error);
-  if (!status) status = m ? prove(h, m, best, n, error) : take_other(&m, h, error);
+  if (!status && !m) status = take_other(&m, h, error);
   if (!status && h->linear) {
     status = dv_model_set_linear(m, h->linear, error);
     h->linear = NULL;
@@ -331,9 +319,8 @@ static dvbf_status run(dvbf_model **out, search *h, dvbf_error *error) {
     status = dv_traces_remove(h->candidates, error);
     return status ? status : dvbf_model_load(out, h->folder.model, error);
   }
-  status = dv_recording_make(&h->base.whole, h->base.data, error);
-  if (!status) status = find_linear(h, error);
-  if (!status) status = dv_referee_init(&h->base.referee, h->base.data, h->linear, error);
+  status = find_linear(h, error);
+  if (!status) status = dv_referee_init(&h->base.referee, h->base.settings, h->base.data, error);
   if (!status) status = run_rounds(h, error);
   if (!status) status = take_best(out, h, error);
   if (!status) status = keep(h, *out, error);
@@ -345,7 +332,6 @@ dvbf_status dv_search_train(dvbf_model **out, const dvbf_settings *settings, con
   static const dvbf_train_options none;
   search h = {.base = {.settings = settings,
                        .data = data,
-                       .whole = *data,
                        .options = options ? options : &none,
                        .began = dv_search_clock()},
               .s = dv_settings_train(settings, error)};
@@ -366,7 +352,6 @@ dvbf_status dv_search_train(dvbf_model **out, const dvbf_settings *settings, con
   if (folder) dv_folder_close(&h.folder);
   dvbf_model_free(h.linear);
   dv_referee_clear(&h.base.referee);
-  dv_recording_clear(&h.base.whole, data);
   dv_candidates_free(&h.base.candidates);
   if (status)
     dvbf_model_free(m);
