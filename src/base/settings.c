@@ -289,7 +289,7 @@ static void get_entry(const unsigned char *values, const entry *e, char *out, si
 /* Settings of these groups, which came later or belong to single densities, are written only where they are
  * not the default, so that the files of models without them do not change when one is added. */
 static bool is_written(const unsigned char *values, const entry *e) {
-  static const char *const groups[] = {"Density", "Stability", "Search", "Paths", "Phases"};
+  static const char *const groups[] = {"Density", "Stability", "Search", "Paths", "Phases", "Start"};
   char value[DV_TEXT];
   bool later = false;
   for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) later |= !strcmp(e->group, groups[i]);

@@ -23,22 +23,59 @@ static size_t linear_universal(const dvbf_transition *self, const dvbf_settings 
   return n_in * (size_t)n_z * (size_t)systems_of(s);
 }
 
-/* A and B at random (A around the identity where the form is not residual), b = 0, C a multiple of the
- * identity. */
+/* From a standard normal number to one whose logarithm is uniform between those of `low` and `high`. */
+static double spread(double normal, double low, double high) {
+  return low * pow(high / low, 0.5 * erfc(-normal / sqrt(2)));
+}
+
+/* Modes of many kinds: z[j] alone decays, or z[j] and z[j + 1] oscillate together. Each has its own time
+ * constant and frequency, in steps, and answers to white controls of variance 1 with a variance of about 1.
+ * Where A is near the identity instead, z hardly answers to u at first, and what depends on it by no straight
+ * line, such as the size of an oscillation, is not found. */
+typedef struct mode {
+  double cosine, sine; /* of the matrix [cosine -sine; sine cosine]; a sine of 0: a decay */
+  double gain;         /* of the controls */
+  int partner;         /* of z[j]; j itself: it decays alone */
+} mode;
+
+static mode mode_at(int j, int n_z, double (*normal)(size_t k, void *random), void *random, size_t from) {
+  const double shortest = 2, longest = 100, slowest = 0.03, fastest = 1;
+  int pair = j / 2 * 2;
+  bool alone = pair + 1 == n_z || normal(from + (size_t)pair, random) < -0.25; /* two of five */
+  size_t own = from + (size_t)n_z + 2 * (size_t)(alone ? j : pair);
+  double radius = exp(-1 / spread(normal(own, random), shortest, longest));
+  double angle = alone ? 0 : spread(normal(own + 1, random), slowest, fastest);
+  return (mode){radius * cos(angle), radius * sin(angle) * (j == pair ? -1 : 1), sqrt(1 - radius * radius),
+                alone ? j : pair + (j == pair)};
+}
+
+/* What z[j] or u, in row `row`, adds to z[j]: of the form that is not residual. */
+static double of_mode(mode m, int row, int j, int n_z, double drawn) {
+  if (row >= n_z) return m.gain * drawn;
+  return row == j ? m.cosine : row == m.partner ? m.sine : 0;
+}
+
+/* A and B at random (A around the identity, or around modes), b = 0, C a multiple of the identity. */
 static void linear_first(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
                          int n_w, double *mean, double (*normal)(size_t k, void *random), void *random) {
   (void)self;
   const dv_train_settings *s = values_of(settings);
   int systems = systems_of(s), first_w = n_z + n_u + (s->affine ? 1 : 0);
-  size_t k = 0;
+  size_t k = 0, all = (size_t)(first_w + n_w) * (size_t)n_z * (size_t)systems;
   for (int row = 0; row < first_w + n_w; row++)
-    for (int j = 0; j < n_z; j++)
+    for (int j = 0; j < n_z; j++) {
+      double common = !s->residual && row == j ? 1 : 0;
+      if (s->modes && row < n_z + n_u)
+        common = of_mode(mode_at(j, n_z, normal, random, all), row, j, n_z,
+                         normal(all + (size_t)(3 * n_z + row * n_z + j), random) / sqrt(fmax(1, n_u))) -
+                 (s->residual && row == j ? 1 : 0);
       for (int i = 0; i < systems; i++, k++) {
         if (row < n_z + n_u)
-          mean[k] = s->scale_transition * normal(k, random) + (!s->residual && row == j ? 1 : 0);
+          mean[k] = s->scale_transition * normal(k, random) + common;
         else
           mean[k] = row - first_w == j ? s->scale_innovation : 0;
       }
+    }
 }
 
 typedef struct linear_memory {
