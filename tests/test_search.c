@@ -174,7 +174,10 @@ static void given_values_stay(void **state) {
   (void)state;
   dv_candidates all = {0};
   dvbf_settings *settings = settings_of("transition=mlp filter-dropout=0.3 filter-dropout-end=0.2 affine=on");
-  assert_int_equal(dv_candidates_make(&all, settings, &data, 4, NULL), DVBF_OK);
+  dv_facts *facts = NULL;
+  assert_int_equal(dv_facts_new(&facts, &data, NULL), DVBF_OK);
+  assert_int_equal(dv_candidates_make(&all, settings, facts, 4, NULL), DVBF_OK);
+  dv_facts_free(facts);
   assert_int_equal(all.count, 5);
   for (size_t i = 0; i < 4; i++) {
     dvbf_settings *own = NULL;

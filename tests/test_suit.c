@@ -42,7 +42,7 @@ static dvbf_settings *suited(const dvbf_data *data, const char *name, const char
 /* The initial network and prediction find their frames in sequences of any length. */
 static void test_any_length(void **unused) {
   (void)unused;
-  for (size_t steps = 2; steps < 400; steps = steps < 70 ? steps + 1 : steps + 50) {
+  for (size_t steps = 2; steps < 300; steps = steps < 22 ? steps + 1 : 2 * steps + 1) {
     dvbf_data data = data_of(3, steps, 2, 1);
     dvbf_settings *s = suited(&data, NULL, NULL);
     double window = value(s, "window"), seen = window > 0 && window < (double)steps ? window : (double)steps;

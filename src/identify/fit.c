@@ -84,6 +84,29 @@ dvbf_status dv_linear_best(dvbf_model **out, const dvbf_settings *like, const dv
   return fit(out, like, 0, data, NULL, 0, error);
 }
 
+dvbf_status dv_linear_look(dv_linear_choice *out, const dvbf_data *data, dvbf_error *error) {
+  enum { FRAMES = 6000 };
+  dvbf_data part = {.train = data->train};
+  dvbf_sequences *s = &part.train;
+  dv_recordings r = {0};
+  dv_system system = {0};
+  size_t frames = 0, i = 0;
+  s->length = dv_calloc(s->count, sizeof *s->length);
+  if (!s->length) return dv_fail_memory(error, "looking for a linear model");
+  for (; i < s->count && frames < FRAMES; i++) {
+    size_t all = dvbf_sequence_length(&data->train, i), left = FRAMES - frames;
+    s->length[i] = (uint32_t)(all < left ? all : left);
+    frames += s->length[i];
+  }
+  s->count = i;
+  dvbf_status status = dv_recordings_new(&r, &part, error);
+  if (!status) status = dv_linear_choose(&system, out, &r, 0, -1, error);
+  dv_system_clear(&system);
+  dv_recordings_clear(&r);
+  dv_free(s->length);
+  return status;
+}
+
 static dvbf_status fit_linear(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
                               char *told, size_t size, dvbf_error *error) {
   const dv_train_settings *s = dv_settings_train(settings, error);

@@ -10,6 +10,10 @@
 dvbf_status dv_linear_best(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,
                            dvbf_error *error);
 
+/* What such a model says about the data, from the first few thousand frames: whether x answers to u at once,
+ * and how far it can be predicted. */
+dvbf_status dv_linear_look(dv_linear_choice *out, const dvbf_data *data, dvbf_error *error);
+
 /* How a model that is not trained by gradients is made: one that has the class of the settings. `told`
  * receives a sentence about it. */
 typedef dvbf_status dv_fit_fn(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,

@@ -80,7 +80,7 @@ static dvbf_status add_change(const char *name, const char *value, void *user) {
 }
 
 /* Candidate number i: a line of the table and a seed. What follows from its settings is chosen anew. */
-static dvbf_status make_one(dv_candidate *c, size_t i, const dvbf_settings *settings, const dvbf_data *data,
+static dvbf_status make_one(dv_candidate *c, size_t i, const dvbf_settings *settings, const dv_facts *facts,
                             dvbf_error *error) {
   dvbf_settings *s = NULL;
   char seed[32];
@@ -91,7 +91,7 @@ static dvbf_status make_one(dv_candidate *c, size_t i, const dvbf_settings *sett
   dvbf_status status = dvbf_settings_new(&s, dv_settings_table_name(settings), error);
   if (!status) status = dv_settings_lay(s, settings, error);
   if (!status) status = apply(s, table[i % LINES].changes, true, error);
-  if (!status) status = dvbf_settings_suit(s, data, NULL, NULL, error);
+  if (!status) status = dv_settings_suit(s, facts, NULL, NULL, error);
   if (!status) status = dvbf_settings_set(s, "seed", seed, error);
   difference d = {settings, c};
   if (!status && dv_settings_each(s, add_change, &d))
@@ -106,14 +106,14 @@ static bool is_new(const dv_candidates *c, const char *changes) {
   return true;
 }
 
-dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dvbf_data *data,
+dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dv_facts *facts,
                                size_t count, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   *out = (dv_candidates){.list = dv_calloc(count + 1, sizeof *out->list)};
   if (!out->list) return dv_fail_memory(error, "listing candidates");
   for (size_t i = 0; out->count < count && i < LINES * count && !status; i++) {
     dv_candidate c = {0};
-    status = make_one(&c, i, settings, data, error);
+    status = make_one(&c, i, settings, facts, error);
     if (!status && is_new(out, c.changes)) out->list[out->count++] = c;
   }
   dv_candidate *linear = &out->list[out->count++];

@@ -4,6 +4,7 @@
 
 #include "model/model.h"
 #include "search/referee.h"
+#include "train/suit.h"
 
 enum { DV_MOST_CANDIDATES = 1000 };
 
@@ -25,7 +26,7 @@ typedef struct dv_candidates {
 
 /* `count` candidates for these settings and data; fewer where all that differs was given by the user. The
  * last one is the best linear model, without a target. */
-dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dvbf_data *data,
+dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dv_facts *facts,
                                size_t count, dvbf_error *error);
 void dv_candidates_free(dv_candidates *c);
 /* Lines of the table. */

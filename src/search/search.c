@@ -19,7 +19,7 @@
 /* The first judgement comes after this share of the updates. */
 static const double FIRST = 0.25;
 /* A member of a committee may have this much more error than the best one, as a difference of logarithms. */
-static const double MARGIN = 0.4;
+static const double MARGIN = 0.7;
 
 typedef struct search {
   dv_search base;
@@ -271,9 +271,11 @@ static dvbf_status begin(search *h, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   if (o->folder) status = dv_traces_remove(h->candidates, error);
   if (!status && o->folder) status = dv_folder_begin(&h->folder, h->base.settings, error);
+  dv_facts *facts = NULL;
+  if (!status) status = dv_facts_new(&facts, h->base.data, error);
   if (!status)
-    status =
-        dv_candidates_make(all, h->base.settings, h->base.data, count_candidates(h->s, h->base.data), error);
+    status = dv_candidates_make(all, h->base.settings, facts, count_candidates(h->s, h->base.data), error);
+  dv_facts_free(facts);
   for (size_t i = 0; i + 1 < all->count && !status; i++)
     status = round_of(h, &all->list[i], true, &all->list[i].target, error);
   return status ? status : write_file(h, error);

@@ -1,7 +1,9 @@
 /* Chooses settings for the data where the user has given none. The rules are rough. They were found on the
  * simulated systems and on recordings of real ones (docs/results.md). Every choice is reported with its
  * reason. */
+#include "train/suit.h"
 #include "base/locale.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "identify/fit.h"
 #include "model/density.h"
@@ -12,14 +14,18 @@
 #include <string.h>
 
 /* What the rules look at. */
-typedef struct facts {
+struct dv_facts {
   const dvbf_sequences *train;
   dv_statistics x;
   size_t sequences, steps; /* training sequences before windows are cut; steps of the longest */
   size_t n_x, n_u;
   bool gaps;
   bool picture; /* many values between 0 and 1 */
-} facts;
+  bool sensors; /* neither that nor bits or counts */
+  bool far;     /* sensors that can be predicted far ahead: inputs drive them, or they go on as they began */
+  bool at_once; /* x answers to u of the same step */
+};
+typedef dv_facts facts;
 
 typedef struct chooser {
   dvbf_settings *settings;
@@ -83,6 +89,25 @@ static void emission(chooser *c, const facts *f) {
   if (f->gaps && !f->x.whole) choose(c, "mask-input", "dimension", "values of x are missing");
 }
 
+/* Sensors that can be predicted far ahead: the dynamics are learned by free runs, from small batches of
+ * windows that overlap much. The linear systems start as modes, because what answers to u by no straight
+ * line, such as the size of an oscillation, is not found from systems near the identity. */
+static void far(chooser *c, const facts *f) {
+  double more = fmin(4, fmax(1, sqrt((double)f->x.frames / 1000)));
+  if (!f->far) return;
+  choose(c, "modes", "on", "x can be predicted far ahead");
+  choose(c, "affine", "on", "x can be predicted far ahead");
+  choose(c, "filter-dropout", "1", "the dynamics are learned by free runs");
+  choose(c, "filter-dropout-end", "1", "the dynamics are learned by free runs");
+  choose(c, "keep-by", "prediction", "the dynamics are learned by free runs");
+  choose(c, "hidden", f->x.frames < 5000 ? "64" : "128", "as there are frames");
+  choose(c, "systems", f->x.frames < 5000 ? "8" : "16", "as there are frames");
+  choose(c, "batch-size", "16", "windows overlap much");
+  choose(c, "learning-rate", "0.008", "batches are small");
+  choose(c, "clip-norm", "1", "free runs may explode");
+  choose_number(c, "updates", 3000 * floor(more), "as there are frames");
+}
+
 /* A mixture of linear systems goes on in a straight line where the data have never been. */
 static void stability(chooser *c, const facts *f) {
   if (!f->picture && f->steps > 1) choose(c, "state-limit", "2", "predictions must stay near what was seen");
@@ -97,10 +122,12 @@ static void sizes(chooser *c, const facts *f) {
   }
   if (f->n_u) choose(c, "initial-control", "on", "there are controls");
   /* Larger networks would memorise so little data. */
-  if (f->x.frames < 500) {
+  if (f->x.frames < 500 && !f->far) {
     choose(c, "hidden", "32", "there are few frames");
     choose(c, "systems", "8", "there are few frames");
   }
+  far(c, f);
+  if (f->at_once) choose(c, "feedthrough", "on", "the best linear model sees x answer to u at once");
 }
 
 /* Long recordings need windows, and a transition that neither diverges nor forgets over that many steps. */
@@ -115,10 +142,12 @@ static void time(chooser *c, const facts *f) {
   double growth = (double)steps * sqrt((double)now(c)->latent);
   if (growth > 20) choose_number(c, "scale-transition", 2 / growth, "windows are long");
   if (steps >= 60) {
-    choose(c, "initial-frames", "20", "windows are long");
-    choose(c, "filter-dropout", "0.7", "windows are long");
-    choose(c, "filter-dropout-end", "0.7", "windows are long");
-    choose(c, "filter-dropout-run", "10", "windows are long");
+    choose(c, "initial-frames", f->x.frames < 600 ? "10" : "20", "windows are long");
+    if (!now(c)->modes) {
+      choose(c, "filter-dropout", "0.7", "windows are long");
+      choose(c, "filter-dropout-end", "0.7", "windows are long");
+      choose(c, "filter-dropout-run", "10", "windows are long");
+    }
     choose(c, "keep-by", "prediction", "windows are long");
   }
   double frames = (double)now(c)->initial_frames;
@@ -148,15 +177,30 @@ static void search(chooser *c, const facts *f) {
   for (int i = 0; i < 3; i++)
     if (dv_settings_given(c->settings, starts[i])) return;
   const dv_train_settings *s = now(c);
-  bool sensors = !f->picture && !f->x.binary && dv_density_of(s)->scales(s);
-  if (sensors && f->steps > 1 && dv_model_class_of(s)->takes_transition)
+  if (f->sensors && f->steps > 1 && dv_density_of(s)->scales(s) && dv_model_class_of(s)->takes_transition)
     choose(c, "search", "on", "trainings are short, and none is reliable alone");
 }
 
 /* ---- All of them ---- */
 
+/* What a linear model sees. Data that none can be found for are left without. */
+static dvbf_status look_further(facts *f, const dvbf_data *data, dvbf_error *error) {
+  const double predictable = 0.7;
+  dv_linear_choice c = {.errors = {1, 1}};
+  dvbf_error inner = {0};
+  dvbf_status status = dv_linear_look(&c, data, &inner);
+  if (status == DVBF_MEMORY || status == DVBF_IO) {
+    if (error) *error = inner;
+    return status;
+  }
+  f->at_once = f->n_u && c.feedthrough;
+  f->far = f->n_u || c.errors.free_run < predictable;
+  return DVBF_OK;
+}
+
 static dvbf_status look(facts *f, const dvbf_data *data, dvbf_error *error) {
   const dvbf_sequences *train = &data->train;
+  enum { SHORT = 20 };
   if (!train->count || !train->n_x)
     return dv_fail(error, DVBF_FORMAT,
                    "data: train/x is empty; at least one sequence with one column is needed");
@@ -170,25 +214,46 @@ static dvbf_status look(facts *f, const dvbf_data *data, dvbf_error *error) {
   f->n_u = train->n_u;
   for (size_t k = 0; k < f->n_x; k++) f->gaps |= f->x.seen[k] < dv_sequences_frames(train);
   f->picture = f->n_x >= 16 && f->x.low >= 0 && f->x.high <= 1;
-  return DVBF_OK;
+  f->sensors = !f->picture && !f->x.binary && !f->x.counts;
+  return f->sensors && f->steps >= SHORT ? look_further(f, data, error) : DVBF_OK;
+}
+
+dvbf_status dv_facts_new(dv_facts **out, const dvbf_data *data, dvbf_error *error) {
+  dv_facts *f = dv_calloc(1, sizeof *f);
+  dvbf_status status = f ? look(f, data, error) : dv_fail_memory(error, "looking at the data");
+  if (status)
+    dv_facts_free(f);
+  else
+    *out = f;
+  return status;
+}
+
+void dv_facts_free(dv_facts *f) {
+  if (f) dv_statistics_free(&f->x);
+  dv_free(f);
+}
+
+dvbf_status dv_settings_suit(dvbf_settings *settings, const dv_facts *f, dvbf_choice_fn *each,
+                             void *user_data, dvbf_error *error) {
+  chooser c = {settings, each, user_data, DVBF_OK, error};
+  emission(&c, f);
+  if (!dv_fit_of(dv_model_class_of(now(&c)))) { /* otherwise the fit itself finds what there is to choose */
+    sizes(&c, f);
+    stability(&c, f);
+    time(&c, f);
+    schedules(&c, f);
+    search(&c, f);
+  }
+  return c.status;
 }
 
 dvbf_status dvbf_settings_suit(dvbf_settings *settings, const dvbf_data *data, dvbf_choice_fn *each,
                                void *user_data, dvbf_error *error) {
-  facts f = {0};
-  chooser c = {settings, each, user_data, DVBF_OK, error};
+  dv_facts *f = NULL;
   if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
   if (dv_settings_all_given(settings)) return DVBF_OK; /* by a preset, or by the run that is resumed */
-  dvbf_status status = look(&f, data, error);
-  if (status) return status;
-  emission(&c, &f);
-  if (!dv_fit_of(dv_model_class_of(now(&c)))) { /* otherwise the fit itself finds what there is to choose */
-    sizes(&c, &f);
-    stability(&c, &f);
-    time(&c, &f);
-    schedules(&c, &f);
-    search(&c, &f);
-  }
-  dv_statistics_free(&f.x);
-  return c.status;
+  dvbf_status status = dv_facts_new(&f, data, error);
+  if (!status) status = dv_settings_suit(settings, f, each, user_data, error);
+  dv_facts_free(f);
+  return status;
 }
