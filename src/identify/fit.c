@@ -85,7 +85,7 @@ dvbf_status dv_linear_best(dvbf_model **out, const dvbf_settings *like, const dv
 }
 
 dvbf_status dv_linear_look(dv_linear_choice *out, const dvbf_data *data, dvbf_error *error) {
-  enum { FRAMES = 6000 };
+  enum { FRAMES = 3000 };
   dvbf_data part = {.train = data->train};
   dvbf_sequences *s = &part.train;
   dv_recordings r = {0};
