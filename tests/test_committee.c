@@ -179,11 +179,42 @@ static void all_have_their_frames(void **state) {
   dvbf_settings_free(settings);
 }
 
+/* Members that take no part in one use are not heard there, and the file says so. */
+static void not_all_take_part_in_everything(void **state) {
+  (void)state;
+  static const char path[] = "committee-parts.safetensors";
+  dvbf_model *loaded = NULL;
+  dvbf_error error;
+  f.model->no_forecasts = f.model->others[1]->no_forecasts = f.model->others[0]->no_predictions = true;
+  assert_int_equal(dvbf_model_save(f.model, path, NULL), DVBF_OK);
+  if (dvbf_model_load(&loaded, path, &error)) fail_msg("%s", error.message);
+  dvbf_estimates *all = estimate(loaded, "filter", "samples=3 forecast=on");
+  dvbf_estimates *second = estimate(member[1], "filter", "samples=3 forecast=on");
+  size_t n = all->n_x, row = all->steps * n;
+  for (size_t i = 0; i < all->count; i++)
+    assert_memory_equal(all->x + i * row, second->x + (i * (all->steps + 1) + 1) * n,
+                        (f.sequences.length[i] - 4) * n * sizeof *all->x);
+  dvbf_estimates_free(all);
+  dvbf_estimates_free(second);
+  said s = ask("predict", "observe=4 samples=3");
+  for (size_t i = 0; i < s.all->count * s.all->steps * s.all->n_x; i++)
+    assert_float_equal(s.all->x[i], (s.each[0]->x[i] + s.each[2]->x[i]) / 2, 1e-5);
+  forget(&s);
+  dvbf_model_free(loaded);
+  f.model->others[0]->no_predictions = false; /* nobody forecasts */
+  f.model->others[0]->no_forecasts = true;
+  assert_int_equal(dvbf_model_save(f.model, path, NULL), DVBF_OK);
+  assert_int_equal(dvbf_model_load(&loaded, path, &error), DVBF_FORMAT);
+  assert_non_null(strstr(error.message, "no member takes part in forecasts"));
+  remove(path);
+  for (int i = 0; i < MEMBERS; i++) ((dvbf_model *)dv_model_member(f.model, i))->no_forecasts = false;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(predictions_are_pooled), cmocka_unit_test(states_are_pooled),
       cmocka_unit_test(forecasts_are_pooled),   cmocka_unit_test(members_sample_in_turn),
-      cmocka_unit_test(all_have_their_frames),
+      cmocka_unit_test(all_have_their_frames),  cmocka_unit_test(not_all_take_part_in_everything),
   };
   return cmocka_run_group_tests_name("committee", tests, begin_committee, end_committee);
 }

@@ -9,8 +9,7 @@
 
 /* The mean of the members' means, and the deviation of all their samples together:
  * variance = mean of (deviation^2 + mean^2) - (mean of means)^2, without the loss of digits. */
-static void pool_moments(dvbf_estimates *const *members, size_t n) {
-  dvbf_estimates *out = members[0];
+static void pool_moments(dvbf_estimates *out, dvbf_estimates *const *members, size_t n) {
   for (size_t i = 0; i < out->count * out->steps * out->n_x; i++) {
     double mean = 0, variance = 0;
     for (size_t k = 0; k < n; k++) mean += (double)members[k]->x[i] / (double)n;
@@ -23,8 +22,8 @@ static void pool_moments(dvbf_estimates *const *members, size_t n) {
   }
 }
 
-static dvbf_status pool_quantiles(dvbf_estimates *const *members, size_t n, dvbf_error *error) {
-  dvbf_estimates *out = members[0];
+static dvbf_status pool_quantiles(dvbf_estimates *out, dvbf_estimates *const *members, size_t n,
+                                  dvbf_error *error) {
   size_t samples = out->samples, values = out->steps * out->n_x;
   const float **rows = dv_calloc(n * samples, sizeof *rows);
   float *columns = dv_calloc(n * samples, DV_SORTED * sizeof *columns);
@@ -41,20 +40,18 @@ static dvbf_status pool_quantiles(dvbf_estimates *const *members, size_t n, dvbf
 }
 
 /* Members take turns, sequence by sequence and sample by sample. */
-static void pool_samples(dvbf_estimates *const *members, size_t n) {
-  dvbf_estimates *out = members[0];
+static void pool_samples(dvbf_estimates *out, dvbf_estimates *const *members, size_t n) {
   size_t values = out->steps * out->n_x;
   for (size_t s = 0; s < out->count * out->samples; s++)
-    if (s % n)
+    if (members[s % n] != out)
       memcpy(out->x_samples + s * values, members[s % n]->x_samples + s * values, values * sizeof(float));
 }
 
-dvbf_status dv_estimates_pool(dvbf_estimates **members, size_t n, const dv_request *asked,
-                              dvbf_error *error) {
-  dvbf_estimates *out = members[0];
-  dvbf_status status = out->n_quantiles ? pool_quantiles(members, n, error) : DVBF_OK;
-  if (!asked->single) pool_moments(members, n);
-  if (asked->keep_x) pool_samples(members, n);
+dvbf_status dv_estimates_pool(dvbf_estimates *out, dvbf_estimates *const *members, size_t n,
+                              const dv_request *asked, dvbf_error *error) {
+  dvbf_status status = out->n_quantiles ? pool_quantiles(out, members, n, error) : DVBF_OK;
+  if (!asked->single) pool_moments(out, members, n);
+  if (asked->keep_x) pool_samples(out, members, n);
   if (asked->single) memcpy(out->x, out->x_samples, out->count * out->steps * out->n_x * sizeof *out->x);
   if (!asked->keep_x) {
     dv_free(out->x_samples);

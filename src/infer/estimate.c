@@ -133,17 +133,25 @@ static dvbf_status estimate_member(dvbf_estimates **out, dv_request *asked, cons
   return status;
 }
 
+/* The best member is always asked, because z is its own. x is pooled over those that take part. */
 dvbf_status dvbf_estimate(dvbf_estimates **out, const dvbf_model *model, const dvbf_sequences *sequences,
                           const dvbf_settings *settings, dvbf_error *error) {
-  dvbf_estimates *members[DV_MOST_MEMBERS] = {0};
+  dvbf_estimates *first = NULL, *members[DV_MOST_MEMBERS] = {0};
   dv_request asked;
-  dvbf_status status = DVBF_OK;
-  int n = dv_model_members(model);
-  for (int i = 0; i < n && !status; i++)
-    status = estimate_member(&members[i], &asked, model, i, sequences, settings, error);
-  if (!status && n > 1) status = dv_estimates_pool(members, (size_t)n, &asked, error);
-  for (int i = status ? 0 : 1; i < n; i++) dvbf_estimates_free(members[i]);
-  if (!status) *out = members[0];
+  dvbf_status status = estimate_member(&first, &asked, model, 0, sequences, settings, error);
+  size_t n = 0;
+  bool forecast = !status && asked.forecast;
+  if (!status && dv_model_takes_part(model, forecast)) members[n++] = first;
+  for (int i = 1; i < dv_model_members(model) && !status; i++)
+    if (dv_model_takes_part(dv_model_member(model, i), forecast))
+      status = estimate_member(&members[n++], &asked, model, i, sequences, settings, error);
+  if (!status && model->n_others) status = dv_estimates_pool(first, members, n, &asked, error);
+  for (size_t i = 0; i < n; i++)
+    if (members[i] != first) dvbf_estimates_free(members[i]);
+  if (status)
+    dvbf_estimates_free(first);
+  else
+    *out = first;
   return status;
 }
 

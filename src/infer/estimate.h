@@ -19,9 +19,10 @@ dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *request
 dvbf_status dv_estimate_exact(dvbf_estimates *out, const dv_request *request, dv_pool *pool,
                               dvbf_error *error);
 
-/* What each member of a committee estimates [n] becomes what all of them say, in place of the first: means,
- * deviations and quantiles of x over the samples of all, which have x_samples where there are quantiles.
- * `asked` is of any member. z stays that of the first. */
-dvbf_status dv_estimates_pool(dvbf_estimates **members, size_t n, const dv_request *asked, dvbf_error *error);
+/* What members of a committee estimate [n] becomes what all of them say, in `out`, which may be one of them:
+ * means, deviations and quantiles of x over the samples of all, which have x_samples where there are
+ * quantiles. `asked` is of any member. z stays as it is. */
+dvbf_status dv_estimates_pool(dvbf_estimates *out, dvbf_estimates *const *members, size_t n,
+                              const dv_request *asked, dvbf_error *error);
 
 #endif

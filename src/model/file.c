@@ -87,10 +87,20 @@ bool dv_meta_set_settings(json_t *meta, const dvbf_model *m) {
   return !dv_settings_each(m->settings_object, add_setting, meta);
 }
 
+/* Said only of members that do not take part in everything. */
+static const char TAKES_PART[] = "takes-part";
+static const char *const parts_taken[] = {"predictions", "forecasts"};
+
+static bool set_part_taken(json_t *meta, const dvbf_model *m) {
+  if (!m->no_forecasts && !m->no_predictions) return true;
+  return dv_meta_set(meta, TAKES_PART, "%s", parts_taken[m->no_predictions]);
+}
+
 /* NULL when memory is short. */
 static json_t *metadata_of_part(const dvbf_model *m) {
   json_t *meta = json_object();
-  if (dv_meta_set_kind(meta, m, FORMAT) && dv_meta_set(meta, "updates", "%" PRIu64, m->updates) &&
+  if (set_part_taken(meta, m) && dv_meta_set_kind(meta, m, FORMAT) &&
+      dv_meta_set(meta, "updates", "%" PRIu64, m->updates) &&
       dv_meta_set(meta, "sequences", "%.0f", m->sequences) &&
       dv_meta_set(meta, "log_sigma_floor", "%.17g", m->log_sigma_floor) && dv_meta_set_settings(meta, m))
     return meta;
@@ -163,12 +173,35 @@ static dvbf_status make_parameters(dvbf_model *m, dvbf_error *error) {
   return status;
 }
 
+static dvbf_status read_part_taken(dvbf_model *m, const dv_tensor_file *f, dvbf_error *error) {
+  const char *text = dv_meta_get(f, TAKES_PART);
+  if (!text) return DVBF_OK;
+  m->no_forecasts = !strcmp(text, parts_taken[0]);
+  m->no_predictions = !strcmp(text, parts_taken[1]);
+  if (m->no_forecasts || m->no_predictions) return DVBF_OK;
+  return dv_fail(error, DVBF_FORMAT, "%s: metadata %s%s must be %s or %s; the file is damaged", f->path,
+                 f->prefix, TAKES_PART, parts_taken[0], parts_taken[1]);
+}
+
+/* Somebody must answer to whatever is asked. */
+static dvbf_status check_parts_taken(const dvbf_model *m, const char *path, dvbf_error *error) {
+  bool forecasts = false, predictions = false;
+  for (int i = 0; i < dv_model_members(m); i++) {
+    forecasts |= dv_model_takes_part(dv_model_member(m, i), true);
+    predictions |= dv_model_takes_part(dv_model_member(m, i), false);
+  }
+  if (forecasts && predictions) return DVBF_OK;
+  return dv_fail(error, DVBF_FORMAT, "%s: no member takes part in %s; the file is damaged", path,
+                 parts_taken[!forecasts]);
+}
+
 /* All but the tensors. */
 static dvbf_status fill(dvbf_model *m, const dv_tensor_file *f, size_t room, dvbf_error *error) {
   double updates = 0;
   dvbf_status status = dv_meta_number(f, "updates", 0, 9e15, &updates, error);
   if (!status) status = dv_meta_number(f, "sequences", 1, 9e15, &m->sequences, error);
   if (!status) status = dv_meta_number(f, "log_sigma_floor", -1e6, 1e6, &m->log_sigma_floor, error);
+  if (!status) status = read_part_taken(m, f, error);
   m->parameters.most = room ? room : 1; /* whatever the settings ask for */
   if (!status) status = make_parameters(m, error);
   m->updates = (uint64_t)updates;
@@ -282,6 +315,7 @@ dvbf_status dv_model_load(dvbf_model **out, const dv_own *own, const char *path,
   size_t room = (file.size - file.data) / sizeof(float);
   if (!status) status = load_part(&m, own, &file, &room, error);
   if (!status) status = load_others(m, &file, &room, error);
+  if (!status) status = check_parts_taken(m, path, error);
   if (!status) status = fill_tensors(m, &file, error);
   dv_tensors_close(&file);
   if (status) {

@@ -30,6 +30,8 @@ struct dvbf_model {
   dvbf_model *linear;  /* the best linear model of the same data; NULL: unknown */
   dvbf_model **others; /* [n_others] further members of a committee, of which this model is the best */
   int n_others;
+  bool no_forecasts;   /* a member that takes no part in forecasts one step ahead, */
+  bool no_predictions; /* or in predictions further ahead and in samples; none is both */
 };
 
 enum { DV_MOST_MEMBERS = 64 }; /* of a committee, the best one included */
@@ -39,6 +41,10 @@ static inline int dv_model_members(const dvbf_model *m) {
 }
 static inline const dvbf_model *dv_model_member(const dvbf_model *m, int number) {
   return number ? m->others[number - 1] : m;
+}
+/* Whether a member takes part in what is asked for. */
+static inline bool dv_model_takes_part(const dvbf_model *member, bool forecast) {
+  return forecast ? !member->no_forecasts : !member->no_predictions;
 }
 /* Takes over a member, or the best linear model in place of a former one, also after a failure. It must have
  * no parts of its own, and the same n_x and n_u. */

@@ -21,6 +21,9 @@ static const double FIRST = 0.25;
 /* A member of a committee may have this much more error than the best one, as a difference of logarithms. */
 static const double MARGIN = 0.7;
 
+/* A member takes part in forecasts one step ahead up to this multiple of the least error. */
+static const double NEAR = 1.1;
+
 typedef struct search {
   dv_search base;
   const dv_train_settings *s;
@@ -180,6 +183,23 @@ static dvbf_status any_finished(const search *h, bool *out, dvbf_error *error) {
   return status;
 }
 
+/* Who is good in free runs need not be one step ahead: forecasts are pooled over those of the ranked that are
+ * good at them. The linear model, which is hard to beat there, is one of the ranked; it leaves again where it
+ * has no part in anything. */
+static void share_forecasts(search *h) {
+  const dv_candidates *all = &h->base.candidates;
+  dv_candidate *linear = &all->list[all->count - 1];
+  double best = INFINITY;
+  for (size_t i = 0; i < all->count; i++)
+    if (all->list[i].rank) best = fmin(best, all->list[i].score.one_step);
+  for (size_t i = 0; i < all->count; i++)
+    if (all->list[i].rank) all->list[i].model->no_forecasts = all->list[i].score.one_step > NEAR * best;
+  if (!linear->model->no_forecasts || !linear->model->no_predictions) return;
+  linear->rank = 0;
+  dvbf_model_free(linear->model);
+  linear->model = NULL;
+}
+
 /* Ranks the best, up to `members`, in the order of `best`; the linear model is among them where it is not
  * much worse. Pooled predictions are better than the members are on average, so that nothing else needs
  * proof. */
@@ -199,11 +219,14 @@ static dvbf_status rank(search *h, dv_candidate **best, dvbf_error *error) {
     c->rank = ++rank;
     if (rank == 1) limit = c->score.total + MARGIN;
   }
+  if (status || !rank || !h->linear || h->s->members == 1) return status;
   dv_candidate *linear = &h->base.candidates.list[h->base.candidates.count - 1];
-  if (status || !h->linear || !rank || rank == (int)h->s->members || linear->score.total > limit)
-    return status;
-  linear->rank = ++rank;
-  return dv_linear_best(&linear->model, h->base.settings, h->base.data, error);
+  status = dv_linear_best(&linear->model, h->base.settings, h->base.data, error);
+  if (status) return status;
+  linear->rank = rank + 1;
+  linear->model->no_predictions = rank == (int)h->s->members || linear->score.total > limit;
+  share_forecasts(h);
+  return DVBF_OK;
 }
 
 /* The committee of those with a rank; the models are taken. */
