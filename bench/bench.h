@@ -76,7 +76,7 @@ static inline contender contender_new(const dvbf_sequences *data, const char *in
   dvbf_error error;
   contender c = {.model = bench_model(data, initial, batch, more)};
   must(dv_pool_new(&c.pool, (unsigned)threads, &error), &error);
-  must(dv_updater_new(&c.updater, c.model, c.pool, data, &error), &error);
+  must(dv_updater_new(&c.updater, c.model, c.pool, data, false, &error), &error);
   dv_updater_run(c.updater, 2);
   c.usual = contender_time(&c, 2);
   return c;

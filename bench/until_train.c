@@ -115,7 +115,7 @@ static int train(const dvbf_data *data, const dvbf_settings *settings, uint64_t 
   const dvbf_sequences *seen = projection.whole ? &projection.data.train : &data->train;
   held_out held = {&data->valid, projection.whole ? &projection.data.valid : &data->valid, {0}, NULL};
   must(dv_pool_new(&pool, (unsigned)model->settings->threads, &error), &error);
-  must(dv_updater_new(&updater, model, pool, seen, &error), &error);
+  must(dv_updater_new(&updater, model, pool, seen, false, &error), &error);
   dv_updater_reset(updater, seed);
   must(dv_pass_init(&held.pass, model, pool, held.seen, 0, &error), &error);
   held.z = dv_calloc(data->valid.count * data->valid.steps, (size_t)model->n_z * sizeof *held.z);

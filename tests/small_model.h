@@ -73,7 +73,7 @@ static inline dv_pool *new_pool(unsigned threads) {
 static inline dvbf_real *trained(fixture *f, unsigned threads, uint64_t updates) {
   dv_pool *pool = new_pool(threads);
   dv_updater *updater = NULL;
-  assert_int_equal(dv_updater_new(&updater, f->model, pool, &f->sequences, NULL), DVBF_OK);
+  assert_int_equal(dv_updater_new(&updater, f->model, pool, &f->sequences, false, NULL), DVBF_OK);
   assert_int_equal(dv_updater_run(updater, updates), updates);
   size_t bytes = f->model->parameters.size * sizeof(dvbf_real);
   dvbf_real *copy = malloc(bytes);

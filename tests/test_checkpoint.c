@@ -57,6 +57,12 @@ static void make_data(dvbf_sequences *s, size_t count, float phase) {
   "initial-frames 2 predict-from 2 checkpoint-every 0 threads 1 learning-rate 1 clip-spike 0 warm-up 0 "     \
   "decay none scale-transition 3 scale-innovation 10 seed 3 "
 
+/* Both phases of training, and a divergence in neither. */
+#define PHASES                                                                                               \
+  "hidden 3 latent 2 systems 2 batch-size 8 shard-size 4 updates 20 validate-every 7 starts 1 "              \
+  "initial-frames 2 predict-from 2 checkpoint-every 0 threads 1 filter-updates 24 filter-rate 0.05 "         \
+  "linear-paths on recognition-sees innovation recognition-waits on dropped zero state-limit 2 "
+
 /* Settings from "name value name value ...". */
 static dvbf_settings *settings_of(const char *text) {
   dvbf_settings *settings = NULL;
@@ -242,6 +248,7 @@ static void stops_change_nothing(void **state) {
   (void)state;
   for (int every = 1; every < 6; every++) stop_and_go(SMALL, "small", every);
   for (int every = 1; every < 6; every++) stop_and_go(DIVERGING, "diverging", every);
+  for (int every = 1; every < 4; every++) stop_and_go(PHASES, "phases", every);
 }
 
 /* The factor on the learning rate of the last recovery. */
@@ -319,6 +326,7 @@ static void kills_change_nothing(void **state) {
   death_anywhere_changes_nothing(BRIEF, "brief", 1);
   death_anywhere_changes_nothing(SMALL, "small", 5 * STRIDE);
   death_anywhere_changes_nothing(DIVERGING, "diverging", 17 * STRIDE);
+  death_anywhere_changes_nothing(PHASES, "phases", 7 * STRIDE);
 }
 
 /* A second divergence goes on with the quarter of the rate that its message names, also when a validation
@@ -771,6 +779,10 @@ static int set_up(void **state) {
   train_well("small", SMALL, false, NULL);
   train_well("diverging", DIVERGING, false, NULL);
   train_well("brief", BRIEF, false, NULL);
+  watch both = {0};
+  train_well("phases", PHASES, false, &both);
+  assert_int_equal(both.last.phase, 2);
+  assert_int_equal(both.last.update, 44);
   train_well("begun", BRIEF, false, &(watch){.stop_at = 1});
   /* Stopped in the second start, at a validation before its judgement. */
   watch w = {.stop_at = 4};

@@ -151,6 +151,12 @@ static void agrees_with_inference_feedthrough(void **state) {
   compare("mlp", "3", 3, "feedthrough", "on");
 }
 
+static void agrees_with_inference_waiting(void **state) {
+  (void)state;
+  compare("mlp", "5", 5, "recognition-waits", "on");
+  compare("birnn", "3", 3, "recognition-waits", "on");
+}
+
 static void same_inputs_same_bytes_no_allocation(void **state) {
   (void)state;
   dvbf_sequences data = make_data();
@@ -267,6 +273,7 @@ int main(void) {
       cmocka_unit_test(agrees_with_inference_beyond_limits),
       cmocka_unit_test(agrees_with_inference_innovation),
       cmocka_unit_test(agrees_with_inference_feedthrough),
+      cmocka_unit_test(agrees_with_inference_waiting),
       cmocka_unit_test(same_inputs_same_bytes_no_allocation),
       cmocka_unit_test(samples_stand_alone),
       cmocka_unit_test(missing_values),

@@ -433,7 +433,7 @@ static int count_clamped(const dvbf_real *head, int rows, int n, double low, dou
 
 static void check_innovation(double temperature, bool with_use, bool by_steps) {
   enum { ROWS = 4, STEPS = 3, N = 3 };
-  static const double use[STEPS * ROWS] = {1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1}, weights[ROWS] = {1, 1, 0, 1};
+  static const double use[STEPS * ROWS] = {1, 0, 1, 1, -1, 1, 1, 1, 1, 1, 0, 1}, weights[ROWS] = {1, 1, 0, 1};
   bench b;
   bench_begin(&b, ROWS);
   innovation_case c = {.rows = ROWS, .i = {.low = -1, .high = 0.8, .use = DVBF_NONE}};
@@ -514,7 +514,7 @@ static void expect_samples(const bench *b, const dvbf_state *s, bool from_q) {
 
 static void check_states(double temperature, int seen, bool by_steps) {
   enum { ROWS = 4, STEPS = 3, N = 3 };
-  static const double use[STEPS * ROWS] = {1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1}, weights[ROWS] = {1, 1, 0, 1};
+  static const double use[STEPS * ROWS] = {1, 0, 1, 1, -1, 1, 1, 1, 1, 1, 0, 1}, weights[ROWS] = {1, 1, 0, 1};
   bench b;
   bench_begin(&b, ROWS);
   state_case c = {.s = {.low = -1, .high = 0.8, .seen = seen, .q = DVBF_NONE}};
@@ -816,6 +816,36 @@ static void bernoulli(void **state) {
   check_bernoulli(true);
 }
 
+/* Of 3 frames the first `first` are free, and those whose `use` is negative. */
+static void check_free_sigma(int own_kind, bool one_free, int first) {
+  enum { FRAMES = 3, ROWS = 4, N = 2 };
+  static const double use[(FRAMES - 1) * ROWS] = {1, -1, 0, 1, -1, 1, -1, 0};
+  bench b;
+  bench_begin(&b, ROWS);
+  dv_free_sigma s = {.out = dvbf_slab(b.graph, FRAMES, N), .first = first};
+  s.own = own_kind == 2 ? input(&b, FRAMES, N) : input_shared(&b, 1, own_kind ? N : 1);
+  s.free = input_shared(&b, 1, one_free ? 1 : N);
+  s.use = constant(&b, FRAMES - 1, 1, use);
+  dv_record_free_sigma(b.graph, &s);
+  project(&b, s.out);
+  assert_gradients(&b, "sigma of free frames");
+  dv_run_forward(&b.run);
+  for (int i = 0; i < FRAMES * ROWS * N; i++) {
+    int row = i / N, column = i % N;
+    bool free = row < first * ROWS || (row >= ROWS && use[row - ROWS] < 0);
+    const dvbf_real *from = dvbf_at(&b.run, free ? s.free : s.own);
+    int at = free ? (one_free ? 0 : column) : own_kind == 2 ? i : own_kind ? column : 0;
+    assert_true(dvbf_at(&b.run, s.out)[i] == from[at]);
+  }
+  bench_end(&b);
+}
+
+static void free_sigma(void **state) {
+  (void)state;
+  for (int kind = 0; kind < 3; kind++)
+    for (int first = 0; first < 3; first++) check_free_sigma(kind, first == 1, first);
+}
+
 static double squash(double x) {
   return tanh(x);
 }
@@ -1082,6 +1112,7 @@ int main(void) {
       cmocka_unit_test(gaussians),
       cmocka_unit_test(bernoulli),
       cmocka_unit_test(residual),
+      cmocka_unit_test(free_sigma),
       cmocka_unit_test(add),
       cmocka_unit_test(add_within_a_slab),
       cmocka_unit_test(side_by_side),

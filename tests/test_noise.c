@@ -127,6 +127,28 @@ static void filter_dropout_comes_in_runs(void **state) {
   end_noise(&p);
 }
 
+/* Where w is to be 0 the same steps are dropped; where q waits, it is not used and nothing is dropped. */
+static void dropped_steps_are_marked(void **state) {
+  (void)state;
+  enum { ROWS = 1000, WAIT = 2 };
+  uint32_t sequence[ROWS];
+  static dvbf_real before[NOISE_STEPS * ROWS];
+  for (uint32_t i = 0; i < ROWS; i++) sequence[i] = i;
+  noise_program p;
+  begin_noise(&p, ROWS, sequence);
+  share_used(&p, 0.3);
+  memcpy(before, dvbf_at(&p.run, p.use), sizeof before);
+  dv_conditions_set(&p.conditions, DVBF_FILTER_DROPOUT_ZERO, 1);
+  share_used(&p, 0.3);
+  for (int i = 0; i < NOISE_STEPS * ROWS; i++)
+    assert_true(dvbf_at(&p.run, p.use)[i] == (before[i] > 0 ? 1 : -1));
+  dv_conditions_set(&p.conditions, DVBF_FILTER_WAIT, WAIT);
+  share_used(&p, 0.3);
+  for (int i = 0; i < NOISE_STEPS * ROWS; i++)
+    assert_true(dvbf_at(&p.run, p.use)[i] == (i < WAIT * ROWS ? 0 : before[i] > 0 ? 1 : -1));
+  end_noise(&p);
+}
+
 static void filter_dropout_drops_its_share(void **state) {
   (void)state;
   enum { ROWS = 1000 };
@@ -147,6 +169,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(noise_depends_on_its_key_alone),
       cmocka_unit_test(filter_dropout_comes_in_runs),
+      cmocka_unit_test(dropped_steps_are_marked),
       cmocka_unit_test(filter_dropout_drops_its_share),
   };
   return cmocka_run_group_tests_name("noise", tests, NULL, NULL);

@@ -15,7 +15,7 @@ static void loops_do_not_allocate(void **state) {
   dv_pool *pool = new_pool(2);
   dv_updater *updater = NULL;
   dv_validator validator;
-  assert_int_equal(dv_updater_new(&updater, f.model, pool, &f.sequences, NULL), DVBF_OK);
+  assert_int_equal(dv_updater_new(&updater, f.model, pool, &f.sequences, false, NULL), DVBF_OK);
   assert_int_equal(dv_validator_init(&validator, f.model, pool, &f.sequences, 0, NULL), DVBF_OK);
   void *snapshot = malloc(dv_updater_snapshot_size(updater));
   unsigned long ready = dv_allocations();
@@ -129,7 +129,7 @@ static void missing_tiles_are_refused(void **state) {
   dv_updater *updater = NULL;
   begin(&f, "products=bfloat16x3");
   setenv("DVBF_ISA", "base", 1);
-  assert_int_equal(dv_updater_new(&updater, f.model, pool, &f.sequences, &error), DVBF_ARGUMENT);
+  assert_int_equal(dv_updater_new(&updater, f.model, pool, &f.sequences, false, &error), DVBF_ARGUMENT);
   dv_paths_free(infer(f.model, &f.sequences, 1, 5));
   unsetenv("DVBF_ISA");
   assert_non_null(strstr(error.message, "products = bfloat16x3: "));
@@ -146,7 +146,7 @@ static void snapshots_continue_the_same(void **state) {
   begin(&f, "");
   dv_pool *pool = new_pool(2);
   dv_updater *updater = NULL;
-  assert_int_equal(dv_updater_new(&updater, f.model, pool, &f.sequences, NULL), DVBF_OK);
+  assert_int_equal(dv_updater_new(&updater, f.model, pool, &f.sequences, false, NULL), DVBF_OK);
   size_t size = dv_updater_snapshot_size(updater);
   unsigned char *middle = malloc(size), *once = malloc(size), *again = malloc(size);
   dv_updater_run(updater, 5);
@@ -176,8 +176,8 @@ static void starts_do_not_mix(void **state) {
   begin(&f, "");
   dv_pool *pool = new_pool(1);
   dv_updater *used = NULL, *fresh = NULL;
-  assert_int_equal(dv_updater_new(&used, f.model, pool, &f.sequences, NULL), DVBF_OK);
-  assert_int_equal(dv_updater_new(&fresh, f.model, pool, &f.sequences, NULL), DVBF_OK);
+  assert_int_equal(dv_updater_new(&used, f.model, pool, &f.sequences, false, NULL), DVBF_OK);
+  assert_int_equal(dv_updater_new(&fresh, f.model, pool, &f.sequences, false, NULL), DVBF_OK);
   size_t size = dv_updater_snapshot_size(used);
   unsigned char *zero = malloc(size), *a = malloc(size), *b = malloc(size);
   dv_updater_save(used, zero);
@@ -217,7 +217,7 @@ static void divergence_is_noticed(void **state) {
   begin(&f, "");
   dv_pool *pool = new_pool(2);
   dv_updater *updater = NULL;
-  assert_int_equal(dv_updater_new(&updater, f.model, pool, &f.sequences, NULL), DVBF_OK);
+  assert_int_equal(dv_updater_new(&updater, f.model, pool, &f.sequences, false, NULL), DVBF_OK);
   size_t bytes_of_all = f.model->parameters.size * sizeof(dvbf_real);
   dvbf_real *before = malloc(bytes_of_all),
             *bad = &f.model->parameters.values[f.model->parameters.list[0].offset];
@@ -258,8 +258,41 @@ static void long_gradients_are_clipped(void **state) {
   assert_true(clips("clip-spike=0 clip-norm=0.001", 2));
 }
 
+/* What is not trained keeps its bytes, whatever the number of threads. */
+static void parts_are_trained_alone(void **state) {
+  (void)state;
+  fixture f;
+  begin(&f, "");
+  size_t size = f.model->parameters.size, bytes = size * sizeof(dvbf_real);
+  dv_span spans[] = {{3, 5}, {100, 1}, {size - 7, 7}}; /* of several blocks, or parts of one */
+  dv_part part = {spans, 3};
+  dvbf_real *first = malloc(bytes), *once = malloc(bytes);
+  assert_true(first && once);
+  memcpy(first, f.model->parameters.values, bytes);
+  for (unsigned threads = 1; threads < 4; threads++) {
+    dv_pool *pool = new_pool(threads);
+    dv_updater *updater = NULL;
+    memcpy(f.model->parameters.values, first, bytes);
+    assert_int_equal(dv_updater_new(&updater, f.model, pool, &f.sequences, false, NULL), DVBF_OK);
+    dv_updater_train_only(updater, &part);
+    assert_int_equal(dv_updater_run(updater, 6), 6);
+    for (size_t i = 0; i < size; i++) {
+      bool inside = (i >= 3 && i < 8) || i == 100 || i >= size - 7;
+      assert_int_equal(f.model->parameters.values[i] == first[i], !inside);
+    }
+    if (threads == 1) memcpy(once, f.model->parameters.values, bytes);
+    assert_memory_equal(f.model->parameters.values, once, bytes);
+    dv_updater_free(updater);
+    dv_pool_free(pool);
+  }
+  free(first);
+  free(once);
+  end(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(parts_are_trained_alone),
       cmocka_unit_test(loops_do_not_allocate),
       cmocka_unit_test(samples_of_an_evaluation_do_not_allocate),
       cmocka_unit_test(threads_do_not_change_results),

@@ -85,7 +85,9 @@ typedef struct dvbf_progress {
   double valid_bound, valid_reconstruction, valid_kl_w, valid_kl_v; /* nats per frame */
   double valid_prediction;                                          /* prediction error over pixel variance */
   double learning_rate, temperature, sigma_floor;
-  const char *event; /* NULL, or a sentence about a restart, a recovery or going on from a checkpoint */
+  unsigned phase;        /* 1, or 2 where the filter alone is trained (filter-updates) */
+  double valid_one_step; /* squared error one step ahead over the variance, with filter-updates; else NaN */
+  const char *event;     /* NULL, or a sentence about a restart, a recovery or going on from a checkpoint */
 } dvbf_progress;
 
 /* Told of each value that was chosen, and why; `was` is the value before. Where both are the same, `why` is

@@ -120,17 +120,20 @@ DVBF_API dvbf_real *dvbf_gradient_at(const dvbf_run *run, dvbf_value value);
 DVBF_API int dvbf_scalar(dvbf_graph *g, const char *name, double otherwise);
 DVBF_API double dvbf_scalar_at(const dvbf_run *run, int scalar);
 /* Those that training sets. */
-#define DVBF_TEMPERATURE "temperature"         /* c of the annealed bound */
-#define DVBF_LOG_SIGMA_FLOOR "log-sigma-floor" /* lowest ln sigma of the emission */
-#define DVBF_FILTER_DROPOUT "filter-dropout"   /* share of the steps whose w comes from the prior */
-#define DVBF_FILTER_DROPOUT_RUN "dropout-run"  /* mean number of such steps in a row */
-#define DVBF_SEQUENCES "sequences"             /* N, the number of sequences in the data */
+#define DVBF_TEMPERATURE "temperature"          /* c of the annealed bound */
+#define DVBF_LOG_SIGMA_FLOOR "log-sigma-floor"  /* lowest ln sigma of the emission */
+#define DVBF_FILTER_DROPOUT "filter-dropout"    /* share of the steps whose w comes from the prior */
+#define DVBF_FILTER_DROPOUT_RUN "dropout-run"   /* mean number of such steps in a row */
+#define DVBF_FILTER_DROPOUT_ZERO "dropout-zero" /* 1: w of such steps is 0 instead */
+#define DVBF_FILTER_WAIT "filter-wait"          /* steps of the program before which q is not used */
+#define DVBF_SEQUENCES "sequences"              /* N, the number of sequences in the data */
 
 /* A term of the objective: training minimises the sum over terms of factor * term. Returns its number; the
  * same name is the same term. Those of the shipped models: */
 #define DVBF_RECONSTRUCTION "reconstruction" /* ln p(x | z), with factor -1 */
 #define DVBF_KL_W "kl_w"                     /* KL of w or z */
 #define DVBF_KL_V "kl_v"                     /* KL of v / N */
+#define DVBF_ONE_STEP "one_step"             /* ln p(x_{t+1} | z_{t+1} with w = 0), with factor -1 */
 DVBF_API int dvbf_term(dvbf_graph *g, const char *name, double factor);
 /* Adds value [steps][rows][1], weighted by weight [1][rows][1], to a term. In the objective it is multiplied
  * by the scalar of that number; -1: by none. */
@@ -208,12 +211,13 @@ DVBF_API void dvbf_side_by_side(dvbf_graph *g, dvbf_value out, dvbf_value x);
  * shared: the same for all sequences. 0 in a run without noise. */
 DVBF_API void dvbf_noise(dvbf_graph *g, dvbf_value out, bool shared);
 
-/* use [steps][rows][1] = 1 where q sees an observation (mask = 1) and filter dropout spares it, else 0. */
+/* use [steps][rows][1] = 1 where q sees an observation (mask = 1) and filter dropout spares it, -1 where
+ * filter dropout takes it and w is to be 0, else 0, as in the first steps where it waits. */
 DVBF_API void dvbf_filter_use(dvbf_graph *g, dvbf_value use, dvbf_value mask);
 
 /* A Gaussian innovation: head [steps][rows][2n] = (mu, ln sigma), ln sigma kept inside [low, high].
  *   w = mu + sigma eps      kl = sum_n (mu^2 + sigma^2 - 1) / 2 - ln sigma
- * and where use = 0, or without a head: w = eps, from the prior, and kl = 0. */
+ * and where use = 0, or without a head: w = eps, from the prior, and kl = 0; where use < 0: w = 0, kl = 0. */
 typedef struct dvbf_innovation {
   dvbf_value w, kl;            /* [steps][rows][n], [steps][rows][1] */
   dvbf_value head, noise, use; /* use may be none: always from q */
@@ -225,7 +229,8 @@ DVBF_API void dvbf_innovation_step(dvbf_graph *g, const dvbf_innovation *innovat
 /* A Gaussian state whose prior has a head too, p [steps][rows][2n] = (mu_p, ln sigma_p), beside that of q;
  * every ln sigma is kept inside [low, high].
  *   use = 1:  z = mu_q + sigma_q eps    kl = KL(N(mu_q, sigma_q^2) || N(mu_p, sigma_p^2))
- *   use = 0:  z = mu_p + sigma_p eps    kl = 0 */
+ *   use = 0:  z = mu_p + sigma_p eps    kl = 0
+ *   use < 0:  z = mu_p                  kl = 0 */
 typedef struct dvbf_state {
   dvbf_value z, kl; /* [steps][rows][n], [steps][rows][1] */
   dvbf_value q, p, noise, use;
@@ -256,8 +261,8 @@ typedef struct dvbf_transition_values {
   dvbf_value z;    /* [T][rows][n_z] */
   dvbf_value next; /* [steps][rows][n_z] */
   dvbf_value u;    /* [T][rows][n_u] or none */
-  dvbf_value w; /* [steps][rows][n_w] */
-  dvbf_value v; /* [1 or steps][1][n_v] universal parameters, drawn for this update */
+  dvbf_value w;    /* [steps][rows][n_w] */
+  dvbf_value v;    /* [1 or steps][1][n_v] universal parameters, drawn for this update */
 } dvbf_transition_values;
 
 /* Dynamics z' = f(z, u, w, v) as a plug-in. */
@@ -279,6 +284,10 @@ typedef struct dvbf_transition {
   /* z' is an affine function of w for given z, u and v. Then smoothing knows p(z' | z, u, v) where w has as
    * many dimensions as z. */
   bool affine_in_w;
+  /* How many of the last entries of v have no effect where w = 0, as those of C; NULL: none. The last phase
+   * of training (filter-updates) trains these and leaves the others as they are. */
+  size_t (*gain)(const struct dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
+                 int n_w);
 } dvbf_transition;
 
 /* Memory that lives as long as the graph. Never NULL for a size that fits; NULL makes the recording fail. */
@@ -297,7 +306,7 @@ typedef struct dvbf_drawn {
   dvbf_value value; /* [steps][rows][n] */
   dvbf_value head;  /* (mu, ln sigma) of q, [steps or fewer][rows][2n]; none: all is from the prior */
   dvbf_value noise; /* [steps][rows][n] standard normal */
-  dvbf_value use;   /* [steps][rows][1], 0 where it is from the prior; none: always from q */
+  dvbf_value use;   /* [steps][rows][1], > 0 where it is from q; none: always */
   dvbf_value prior; /* (mu, ln sigma), [steps][rows][2n]; none: N(0, I) */
 } dvbf_drawn;
 
@@ -324,6 +333,9 @@ typedef struct dvbf_program {
   dvbf_drawn first, later; /* at step 0, and at steps 1 .. T - 1 */
   dvbf_value v, noise_v;   /* universal parameters [1][1][n_v] where they are given, else their noise */
   dvbf_value plane_in, plane_out; /* [n_x][rank] and [rank][hidden], each in one row */
+  /* Where recognition sees the innovation: z_{t+1} [T - 1][rows][n_z] with w = 0, and x_{t+1} less the mean
+   * of its emission, [T - 1][rows][n_x]. */
+  dvbf_value predicted, innovation;
   /* The emission's, which the library records. */
   dvbf_value output;   /* [T][rows][n_x]: means or, by the density, what gives them */
   dvbf_value shape[2]; /* further parameters of the density: one frame for all, or one for each */

@@ -229,8 +229,11 @@ static void begin(dvbf_filter *f) {
   }
   run(&f->start);
   copy_z(f, dv_at(&f->start.run, dvbf_steps(f->start.program.z, 0, 1)));
-  for (int t = 1; t < f->frames; t++)
+  for (int t = 1; t < f->frames; t++) {
+    if (t < dv_model_recognises_from(f->model)) dv_conditions_set(&f->conditions, DVBF_FILTER_WAIT, 1);
     advance(f, first_frame(f, t), f->u + (size_t)(t - 1) * n_u, f->u + (size_t)t * n_u);
+    f->conditions.n_scalars = 0;
+  }
 }
 
 /* With feedthrough u belongs to the frame that it comes with, else to the frame before. */

@@ -42,6 +42,7 @@ static void run_step(forecaster *w, const dvbf_sequences *s, size_t t, bool seen
   dvbf_sequences view = dv_view(s, t - 1, 2);
   memcpy(dvbf_at(&w->step.run, g->z), w->z, bytes);
   w->conditions.update = (uint32_t)(2 * t + seen);
+  dv_conditions_set(&w->conditions, DVBF_FILTER_WAIT, (int)t < dv_model_recognises_from(w->step.model));
   dv_worker_load(&w->step, &view, w->zeros, g->rows, seen ? 2 : 1);
   dv_run_forward(&w->step.run);
 }

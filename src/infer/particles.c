@@ -159,6 +159,7 @@ static void advance(dv_particles *p, size_t t) {
   dv_particles_universal(p, t - 1);
   if (p->v) memcpy(dvbf_at(&p->step.run, g->v), p->v, p->n_v * sizeof *p->v);
   p->conditions.update = (uint32_t)t;
+  dv_conditions_set(&p->conditions, DVBF_FILTER_WAIT, (int)t < dv_model_recognises_from(p->model));
   dv_worker_load(&p->step, &view, p->zeros, g->rows, 2);
   dv_run_forward(&p->step.run);
   double jacobian = dv_frame_jacobian(&p->step, p->jacobian, 1, 0);

@@ -64,7 +64,25 @@ void dv_record_output(dvbf_program *p, const dvbf_model *m, dvbf_value hidden) {
   dvbf_layer_whole(p->graph, &layer);
 }
 
-dvbf_value dv_record_log_sigma(dvbf_program *p, const dvbf_model *m, dvbf_value hidden) {
+/* What the filter does not see is predicted less well. Without a sigma of its own it would spoil that of the
+ * emission, or be fitted at the price of all else. Only training drops steps; programs of single steps do not
+ * tell the first frames from others. */
+static dvbf_value with_free_sigma(dvbf_program *p, const dvbf_model *m, dvbf_value own) {
+  const dv_train_settings *s = m->settings;
+  bool drops = s->dropped == DV_DROPPED_ZERO;
+  if (!(drops || s->recognition_waits) || s->sigma == DV_SIGMA_FIXED) return own;
+  dv_free_sigma f = {.own = own, .use = p->later.use};
+  f.free = dvbf_parameter(p->graph, "emission.free_log_sigma", 1, s->sigma == DV_SIGMA_GLOBAL ? 1 : m->n_x,
+                          (dvbf_first){.mean = log(s->sigma_start)});
+  bool whole = f.use.buffer >= 0 && f.use.steps == p->steps - 1;
+  if (!whole || !(s->recognition_waits || dv_graph_training(p->graph))) return own;
+  f.out = dvbf_slab(p->graph, p->steps, m->n_x);
+  f.first = s->recognition_waits ? dv_model_recognises_from(m) : 0;
+  dv_record_free_sigma(p->graph, &f);
+  return f.out;
+}
+
+static dvbf_value own_log_sigma(dvbf_program *p, const dvbf_model *m, dvbf_value hidden) {
   const dv_train_settings *s = m->settings;
   dvbf_first first = {.mean = log(s->sigma_start), .frozen = s->sigma == DV_SIGMA_FIXED};
   if (s->sigma != DV_SIGMA_STATE)
@@ -75,6 +93,10 @@ dvbf_value dv_record_log_sigma(dvbf_program *p, const dvbf_model *m, dvbf_value 
                               (dv_dense_in[4]){{"h", hidden, 0.1 / sqrt((double)s->hidden), false}});
   dvbf_layer_whole(p->graph, &layer);
   return out;
+}
+
+dvbf_value dv_record_log_sigma(dvbf_program *p, const dvbf_model *m, dvbf_value hidden) {
+  return with_free_sigma(p, m, own_log_sigma(p, m, hidden));
 }
 
 /* That of the frame, of a parameter that all frames share or that each has. */

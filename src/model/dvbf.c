@@ -95,6 +95,7 @@ static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const 
   const dv_train_settings *s = m->settings;
   recognition r = {.innovates = s->recognition_sees == DV_SEES_INNOVATION};
   if (r.innovates) r.expected = dv_expected_open(p, m, x);
+  if (r.innovates) p->innovation = r.expected.e, p->predicted = r.expected.values.next;
   dv_dense_in sees = {r.innovates ? "e" : "x", r.innovates ? r.expected.e : dvbf_steps(p->x, 1, x->steps),
                       1 / sqrt(m->x_spread), r.innovates};
   dvbf_value z = dvbf_steps(p->z, 0, x->steps);
@@ -120,8 +121,8 @@ static void step_recognition(dvbf_program *p, const dvbf_model *m, const recogni
   dvbf_layer_step(p->graph, &r->outer, t);
 }
 
-/* Recognition and transition: z[1 .. T-1] and their kl. */
-static void dynamics(dvbf_program *p, const dvbf_model *m) {
+/* Recognition and transition: z[1 .. T-1] and their kl. q is not used in the first `wait` steps. */
+static void dynamics(dvbf_program *p, const dvbf_model *m, int wait) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   int steps = p->steps - 1;
@@ -139,6 +140,7 @@ static void dynamics(dvbf_program *p, const dvbf_model *m) {
                                 .high = s->log_sigma_max};
   dvbf_noise(g, noise, false);
   dvbf_filter_use(g, use, dvbf_steps(p->mask, 1, steps));
+  dvbf_scalar(g, DVBF_FILTER_WAIT, wait);
   if (p->rank) read_plane(p, &q.inner.layer[0]);
   dv_stack_open(g, &q.inner);
   dvbf_layer_open(g, &q.outer);
@@ -155,7 +157,7 @@ static void dynamics(dvbf_program *p, const dvbf_model *m) {
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
   dv_record_initial(p, m);
-  dynamics(p, m);
+  dynamics(p, m, dv_model_recognises_from(m) - 1);
 }
 
 static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
@@ -165,7 +167,7 @@ static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_mode
 
 static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
-  dynamics(p, m);
+  dynamics(p, m, 0);
 }
 
 static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {

@@ -68,6 +68,11 @@ int dv_model_start_frames(const dvbf_model *m) {
   return m->type->start_frames ? m->type->start_frames(m->type, m->settings_object) : 0;
 }
 
+int dv_model_recognises_from(const dvbf_model *m) {
+  int start = m->settings->recognition_waits ? dv_model_start_frames(m) : 1;
+  return start > 1 ? start : 1;
+}
+
 int dv_model_predicts_from(const dvbf_model *m) {
   int most = 0;
   for (int i = 0; i < dv_model_members(m); i++) {

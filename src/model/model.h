@@ -71,8 +71,9 @@ dvbf_status dv_model_load(dvbf_model **out, const dv_own *own, const char *path,
 dvbf_status dv_model_first_values(dvbf_model *model, size_t steps, uint64_t seed, dvbf_error *error);
 
 /* Gradients of parameters are wanted; frames may be seen in part; v is given and emission and densities are
- * wanted; all rows of a step see the same x; derivatives by z and u are wanted, and none by parameters. */
-enum { DV_BACKWARD = 1, DV_GAPS = 2, DV_PARTICLES = 4, DV_ONE_X = 8, DV_DERIVATIVES = 16 };
+ * wanted; all rows of a step see the same x; derivatives by z and u are wanted, and none by parameters; the
+ * objective is ln p of each frame as predicted from the one before, and not the bound. */
+enum { DV_BACKWARD = 1, DV_GAPS = 2, DV_PARTICLES = 4, DV_ONE_X = 8, DV_DERIVATIVES = 16, DV_ONE_STEP = 32 };
 
 /* `observe` is the number of frames that may be seen (T in training): the initial network sees no more. 0
  * makes z_1 from the prior. `flags` are those above. */
@@ -110,6 +111,9 @@ int dv_model_least_steps(const dvbf_model *m);
 /* What the class of the model says of frames (dvbf_model_class), with its defaults. */
 int dv_model_frames_needed(const dvbf_model *m);
 int dv_model_start_frames(const dvbf_model *m);
+/* The first frame, counted from 0, that recognition sees. Programs of single steps do not know which they
+ * make: their scalar DVBF_FILTER_WAIT must be 1 before that frame, and 0 from then on. */
+int dv_model_recognises_from(const dvbf_model *m);
 bool dv_model_can_filter(const dvbf_model *m);
 /* Steps that must be seen before all members of a committee can predict, or forecast one step ahead. */
 int dv_model_predicts_from(const dvbf_model *m);
@@ -204,6 +208,32 @@ dvbf_real *dv_model_range(const dvbf_model *m);
 /* Sets them so that z is left as it is within `multiple` times the range low .. high [n_z] around its middle.
  * A dimension that hardly moves gets a hundredth of the widest one, so that training can still use it. */
 void dv_model_set_range(dvbf_model *m, const dvbf_real *low, const dvbf_real *high, double multiple);
+
+/* The parameter of that name; NULL: there is none. */
+const dv_parameter *dv_model_find(const dvbf_model *m, const char *name);
+
+/* Ranges of the vector of parameters, in rising order. */
+typedef struct dv_span {
+  size_t first, count;
+} dv_span;
+typedef struct dv_part {
+  dv_span *spans;
+  size_t count;
+} dv_part;
+/* Frees the spans. */
+void dv_part_clear(dv_part *part);
+
+/* The linear gain of a filter (gain.c). Refuses a model that has none. */
+dvbf_status dv_gain_check(const dvbf_model *m, dvbf_error *error);
+/* Its parameters and the spread of x; and, once it is there, those of the spread of q(w) and of x. Free runs
+ * without noise depend on none of them. */
+dvbf_status dv_gain_part(dv_part *out, const dvbf_model *m, dvbf_error *error);
+dvbf_status dv_spread_part(dv_part *out, const dvbf_model *m, dvbf_error *error);
+/* No gain, from which a gain can be learned: the mean of q(w) is e, as far as w has dimensions, and C = 0. */
+void dv_gain_clear(dvbf_model *m);
+/* Makes the variance of the mean of q(w) 1, as that of the prior, and changes C so that the gain stays the
+ * same; spreads get first values. e [n_x][n_x] are the second moments of the innovation. */
+void dv_gain_normalise(dvbf_model *m, const double *e);
 
 /* The innovation e [T - 1][rows][n_x] that recognition sees with recognition-sees = innovation, recorded step
  * by step beside the transition, whose values are given. */

@@ -61,19 +61,56 @@ static void record_emission(dvbf_program *p, const dvbf_model *m) {
   m->density->record(p, m, dv_stack_top(&inner), p->gaps ? p->seen : p->mask);
 }
 
+/* A part of the program: `steps` steps from `first` on, with that z. */
+static dvbf_program part_of(const dvbf_program *p, int first, int steps, dvbf_value z) {
+  dvbf_program part = *p;
+  part.steps = steps;
+  part.z = z;
+  part.u = dvbf_steps(p->u, first, steps);
+  part.x = dvbf_steps(p->x, first, steps);
+  part.mask = dvbf_steps(p->mask, first, steps);
+  part.seen = dvbf_steps(p->seen, first, steps);
+  return part;
+}
+
+/* ln p(x_{t+1} | f(z_t, u_t, w = 0)), summed over the steps into frames that the initial network has not
+ * seen. */
+static void record_one_step(dvbf_program *p, const dvbf_model *m) {
+  dvbf_graph *g = p->graph;
+  int term = dvbf_term(g, DVBF_ONE_STEP, -1);
+  if (p->predicted.buffer < 0) {
+    dvbf_refuse(g, "one step ahead is predicted only where recognition-sees = innovation");
+    return;
+  }
+  int start = dv_model_start_frames(m), first = start > 1 && start < p->steps ? start : 1,
+      steps = p->steps - first;
+  dvbf_program ahead = part_of(p, first, steps, dvbf_steps(p->predicted, first - 1, steps));
+  ahead.later.use = (dvbf_value)DVBF_NONE;
+  record_emission(&ahead, m);
+  dvbf_sum(g, term, ahead.ln_p, p->weight, -1);
+}
+
 static void record_bound(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   int reconstruction = dvbf_term(g, DVBF_RECONSTRUCTION, -1), kl = dvbf_term(g, DVBF_KL_W, 1);
-  record_inputs(p, m);
-  m->type->whole(m->type, p, m);
   record_emission(p, m);
   dvbf_sum(g, reconstruction, p->ln_p, p->weight, dvbf_scalar(g, DVBF_TEMPERATURE, 1));
   dvbf_sum(g, kl, p->kl, p->weight, -1); /* the ops behind it anneal it */
+}
+
+static void record_whole(dvbf_program *p, const dvbf_model *m, bool one_step) {
+  dvbf_graph *g = p->graph;
+  record_inputs(p, m);
+  m->type->whole(m->type, p, m);
+  if (one_step)
+    record_one_step(p, m);
+  else
+    record_bound(p, m);
   /* Inputs are written before the first op, noise and results can be read after the last. */
   dvbf_value inputs[] = {p->x, p->u, p->mask, p->seen, p->weight, p->first.noise, p->later.noise, p->noise_v};
-  dvbf_value results[] = {p->z, p->output, p->ln_p, p->kl};
+  dvbf_value results[] = {p->z, p->output, p->ln_p, p->kl, p->innovation};
   keep_all(g, inputs, 8);
-  if (!dv_graph_training(g)) keep_all(g, results, 4);
+  if (!dv_graph_training(g)) keep_all(g, results, 5);
   if (!dv_graph_training(g)) keep_densities(p);
 }
 
@@ -90,9 +127,9 @@ static dvbf_status begin(dvbf_program *p, const dvbf_model *m, int steps, int ro
   const dvbf_drawn nothing = {none, none, none, none, none};
   *p = (dvbf_program){
       .steps = steps, .rows = rows, .gaps = flags & DV_GAPS, .first = nothing, .later = nothing};
-  dvbf_value *all[] = {&p->x,         &p->u,      &p->mask,     &p->seen,     &p->weight,
-                       &p->z,         &p->kl,     &p->v,        &p->noise_v,  &p->plane_in,
-                       &p->plane_out, &p->output, &p->shape[0], &p->shape[1], &p->ln_p};
+  dvbf_value *all[] = {&p->x,        &p->u,        &p->mask,    &p->seen,      &p->weight,    &p->z,
+                       &p->kl,       &p->v,        &p->noise_v, &p->plane_in,  &p->plane_out, &p->output,
+                       &p->shape[0], &p->shape[1], &p->ln_p,    &p->predicted, &p->innovation};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) *all[i] = none;
   p->graph = dv_graph_new((dv_parameters *)&m->parameters, rows, flags & (DV_BACKWARD | DV_DERIVATIVES));
   if (p->graph && flags & DV_DERIVATIVES) dv_graph_fix_parameters(p->graph);
@@ -116,20 +153,13 @@ dvbf_status dv_program_record(dvbf_program *p, const dvbf_model *m, int steps, i
   dvbf_status status = begin(p, m, steps, rows, flags, error);
   if (status) return status;
   p->observe = observe;
-  record_bound(p, m);
+  record_whole(p, m, flags & DV_ONE_STEP);
   return end(p, error);
 }
 
 /* The emission of step t alone. */
 static void record_emission_at(dvbf_program *p, const dvbf_model *m, int t) {
-  dvbf_program one = *p;
-  one.steps = 1;
-  one.z = dvbf_steps(p->z, t, 1);
-  one.u = dvbf_steps(p->u, t, 1);
-  one.x = dvbf_steps(p->x, t, 1);
-  one.u = dvbf_steps(p->u, t, 1);
-  one.mask = dvbf_steps(p->mask, t, 1);
-  one.seen = dvbf_steps(p->seen, t, 1);
+  dvbf_program one = part_of(p, t, 1, dvbf_steps(p->z, t, 1));
   record_emission(&one, m);
   p->output = one.output;
   p->ln_p = one.ln_p;

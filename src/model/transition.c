@@ -23,6 +23,12 @@ static size_t linear_universal(const dvbf_transition *self, const dvbf_settings 
   return n_in * (size_t)n_z * (size_t)systems_of(s);
 }
 
+static size_t linear_gain(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
+                          int n_w) {
+  (void)self, (void)n_u;
+  return (size_t)n_w * (size_t)n_z * (size_t)systems_of(values_of(settings));
+}
+
 /* From a standard normal number to one whose logarithm is uniform between those of `low` and `high`. */
 static double spread(double normal, double low, double high) {
   return low * pow(high / low, 0.5 * erfc(-normal / sqrt(2)));
@@ -137,9 +143,9 @@ static void linear_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_t
 }
 
 static const dvbf_transition locally_linear = {
-    "locally-linear", NULL, linear_universal, linear_first, linear_open, linear_step, true};
+    "locally-linear", NULL, linear_universal, linear_first, linear_open, linear_step, true, linear_gain};
 static const dvbf_transition linear = {"linear",    NULL, linear_universal, linear_first, linear_open,
-                                       linear_step, true};
+                                       linear_step, true, linear_gain};
 
 /* ---- Network: z' = [z +] f(z Z + u U + b) O + w C + c. v = (Z, U, O, C). ---- */
 
@@ -148,6 +154,12 @@ static size_t mlp_universal(const dvbf_transition *self, const dvbf_settings *se
   (void)self;
   size_t hidden = (size_t)values_of(settings)->transition_hidden;
   return ((size_t)n_z + (size_t)n_u) * hidden + (hidden + (size_t)n_w) * (size_t)n_z;
+}
+
+static size_t mlp_gain(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
+                       int n_w) {
+  (void)self, (void)settings, (void)n_u;
+  return (size_t)n_w * (size_t)n_z;
 }
 
 static void mlp_first(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u, int n_w,
@@ -208,7 +220,8 @@ static void mlp_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_tran
     dvbf_add(g, dvbf_steps(x->next, t, 1), dvbf_steps(x->z, t, 1), dvbf_steps(m->output.out, t, 1));
 }
 
-static const dvbf_transition mlp = {"mlp", NULL, mlp_universal, mlp_first, mlp_open, mlp_step, true};
+static const dvbf_transition mlp = {"mlp",    NULL,     mlp_universal, mlp_first,
+                                    mlp_open, mlp_step, true,          mlp_gain};
 
 const dvbf_transition *dv_transition_of(const dv_train_settings *s) {
   static const dvbf_transition *const shipped[] = {&locally_linear, &linear, &mlp};

@@ -6,9 +6,9 @@
 enum { CHUNK = 256 }; /* Philox blocks turned into normals at once */
 
 typedef struct noise_data {
-  uint32_t number;  /* of this stream of noise in the program */
-  bool shared;      /* by all sequences */
-  int dropout, run; /* scalars of filter dropout */
+  uint32_t number;              /* of this stream of noise in the program */
+  bool shared;                  /* by all sequences */
+  int dropout, run, zero, wait; /* scalars of filter dropout */
 } noise_data;
 
 /* A block of random bits is keyed by the number of the stream in 8 bits and the step in 24. */
@@ -71,13 +71,15 @@ static void use_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_real *use = dv_at(run, v), *mask = dv_at(run, op->in[0]);
   double dropout = run->scalars[d->dropout], stay = fmax(dropout, 1 - 1 / run->scalars[d->run]);
   double begin = dropout < 1 ? dropout * (1 - stay) / (1 - dropout) : 1;
+  int wait = (int)run->scalars[d->wait];
+  dvbf_real taken = run->scalars[d->zero] > 0 ? -1 : 0;
   for (int r = 0; r < v.rows; r++) {
     bool dropped = false;
     for (int t = 0; t < v.steps; t++) {
       int i = t * v.rows + r;
       double threshold = !t ? dropout : dropped ? stay : begin;
       dropped = dropout > 0 && dv_uniform_of(block_at(run, d->number, t, r, false, 0).word[0]) < threshold;
-      use[i] = mask[i] > 0 && !dropped;
+      use[i] = !(mask[i] > 0) || t < wait ? 0 : dropped ? taken : 1;
     }
   }
 }
@@ -88,5 +90,7 @@ void dvbf_filter_use(dvbf_graph *g, dvbf_value use, dvbf_value mask) {
   noise_data data = new_noise(g, use, false);
   data.dropout = dvbf_scalar(g, DVBF_FILTER_DROPOUT, 0);
   data.run = dvbf_scalar(g, DVBF_FILTER_DROPOUT_RUN, 1);
+  data.wait = dvbf_scalar(g, DVBF_FILTER_WAIT, 0);
+  data.zero = dvbf_scalar(g, DVBF_FILTER_DROPOUT_ZERO, 0);
   dvbf_record(g, &use_class, 1, &mask, 1, &use, &data, sizeof data);
 }

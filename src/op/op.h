@@ -31,6 +31,17 @@ void dv_record_gaussian(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value 
                         dvbf_value mask);
 void dv_record_bernoulli(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value logits, dvbf_value mask);
 
+/* ln sigma of each value: `own`, but `free` in the first frames and in those that filter dropout has taken,
+ * where `use` of the step is negative. */
+typedef struct dv_free_sigma {
+  dvbf_value out;  /* [T][rows][n] */
+  dvbf_value own;  /* [1][1], [1][n] or [T][rows][n] */
+  dvbf_value free; /* [1][1] or [1][n] */
+  dvbf_value use;  /* [T - 1][rows][1] of the steps into the second frame and later ones */
+  int first;       /* frames */
+} dv_free_sigma;
+void dv_record_free_sigma(dvbf_graph *g, const dv_free_sigma *s);
+
 /* The same for a density of single values: out = sum_i ln_p(x_i, parameter_i) over what is seen; slope is its
  * derivative by the parameter. */
 typedef struct dv_value_density {

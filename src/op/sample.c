@@ -17,7 +17,7 @@ typedef struct innovation_data {
 /* in: head, noise, use; out: w, kl. */
 typedef struct innovation_row {
   const dvbf_real *mu, *raw, *eps;
-  bool use;
+  bool use, zero;
 } innovation_row;
 
 /* Row r, counted over the op's steps. */
@@ -26,7 +26,7 @@ static innovation_row row_at(const dvbf_run *run, const dvbf_op *op, int r) {
   const dvbf_real *head = dv_at(run, op->in[0]), *use = dv_at(run, op->in[2]);
   const dvbf_real *mu = head ? head + (size_t)r * 2 * n : NULL;
   return (innovation_row){mu, head ? mu + n : NULL, dv_at(run, op->in[1]) + (size_t)r * n,
-                          head && (!use || use[r] > 0)};
+                          head && (!use || use[r] > 0), use && use[r] < 0};
 }
 
 static void innovation_forward(const dvbf_op *op, dvbf_run *run) {
@@ -36,10 +36,9 @@ static void innovation_forward(const dvbf_op *op, dvbf_run *run) {
   for (int r = 0; r < rows; r++, w += n) {
     innovation_row row = row_at(run, op, r);
     kl[r] = 0;
-    if (!row.use) {
-      memcpy(w, row.eps, (size_t)n * sizeof *w);
-      continue;
-    }
+    if (row.zero) memset(w, 0, (size_t)n * sizeof *w);
+    if (!row.use && !row.zero) memcpy(w, row.eps, (size_t)n * sizeof *w);
+    if (!row.use) continue;
     for (int k = 0; k < n; k++) {
       dvbf_real ls = dv_clamp(row.raw[k], d->low, d->high), sigma = (dvbf_real)exp(ls);
       w[k] = row.mu[k] + sigma * row.eps[k];

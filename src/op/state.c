@@ -32,15 +32,21 @@ static dvbf_real *head_of(const dvbf_run *run, const dvbf_op *op, int r, bool ba
   return (back ? dvbf_gradient_at(run, head) : dv_at(run, head)) + (size_t)r * 2 * op->out[0].cols;
 }
 
+/* 0 where filter dropout asks for the mean of the prior, else 1. */
+static dvbf_real noise_factor(const dvbf_run *run, const dvbf_op *op, int r) {
+  const dvbf_real *use = dv_at(run, op->in[3]);
+  return use && use[r] < 0 ? 0 : 1;
+}
+
 static void sample_forward(const dvbf_op *op, dvbf_run *run) {
   const state_data *d = op->data;
   int n = op->out[0].cols, rows = op->out[0].steps * op->out[0].rows;
   dvbf_real *z = dv_at(run, op->out[0]);
   const dvbf_real *eps = dv_at(run, op->in[2]);
   for (int r = 0; r < rows; r++, z += n, eps += n) {
-    const dvbf_real *head = head_of(run, op, r, false);
+    const dvbf_real *head = head_of(run, op, r, false), factor = noise_factor(run, op, r);
     for (int k = 0; k < n; k++)
-      z[k] = head[k] + (dvbf_real)exp(dv_clamp(head[n + k], d->low, d->high)) * eps[k];
+      z[k] = head[k] + (dvbf_real)exp(dv_clamp(head[n + k], d->low, d->high)) * factor * eps[k];
   }
 }
 
@@ -50,11 +56,11 @@ static void sample_backward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_real *dz = dvbf_gradient_at(run, op->out[0]), *eps = dv_at(run, op->in[2]);
   for (int r = 0; r < rows; r++, dz += n, eps += n) {
     const dvbf_real *head = head_of(run, op, r, false);
-    dvbf_real *back = head_of(run, op, r, true);
+    dvbf_real *back = head_of(run, op, r, true), factor = noise_factor(run, op, r);
     for (int k = 0; k < n; k++) {
       back[k] += dz[k];
       if (head[n + k] < d->low || head[n + k] > d->high) continue;
-      back[n + k] += dz[k] * (dvbf_real)exp(head[n + k]) * eps[k];
+      back[n + k] += dz[k] * (dvbf_real)exp(head[n + k]) * factor * eps[k];
     }
   }
 }

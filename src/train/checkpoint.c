@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "model/safetensors.h"
+#include "train/schedule.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +19,7 @@ enum { FIELDS = 32, TENSORS = 10 };
 /* ---- Memory ---- */
 
 dvbf_status dv_training_init(dv_training *s, size_t parameters, size_t snapshot, dvbf_error *error) {
-  *s = (dv_training){.bound = NAN, .scores = {NAN, NAN, NAN, NAN, NAN}};
+  *s = (dv_training){.bound = NAN, .scores = {NAN, NAN, NAN, NAN, NAN, NAN}};
   s->best = dv_calloc(parameters, sizeof *s->best);
   s->now = dv_calloc(snapshot, 1);
   s->good = dv_calloc(snapshot, 1);
@@ -60,8 +61,9 @@ static void add_real(field *list, int *n, const char *name, double *at, double l
 
 static int list_numbers(dv_training *s, const dv_train_settings *set, field out[FIELDS]) {
   int n = 0;
-  double updates = (double)set->updates, last = (double)set->starts - 1, retries = (double)set->retries;
-  add_count(out, &n, "phase", &s->phase, DV_JUDGING, DV_FINISHED);
+  double updates = (double)dv_all_updates(set), last = (double)set->starts - 1,
+         retries = (double)set->retries;
+  add_count(out, &n, "phase", &s->phase, DV_JUDGING, set->filter_updates ? DV_SPREAD : DV_FINISHED);
   add_count(out, &n, "start", &s->start, 0, last);
   add_count(out, &n, "begun", &s->begun, 1, last + 1);
   add_count(out, &n, "retries_left", &s->retries_left, 0, retries);
@@ -78,6 +80,7 @@ static int list_numbers(dv_training *s, const dv_train_settings *set, field out[
   add_real(out, &n, "valid_kl_w", &s->scores.kl_w, -HUGE_REAL, HUGE_REAL, true);
   add_real(out, &n, "valid_kl_v", &s->scores.kl_v, -HUGE_REAL, HUGE_REAL, true);
   add_real(out, &n, "valid_prediction", &s->scores.prediction, 0, INFINITY, true);
+  if (set->filter_updates) add_real(out, &n, "valid_one_step", &s->scores.one_step, 0, INFINITY, true);
   add_real(out, &n, "seconds", &s->seconds, 0, HUGE_REAL, false);
   add_real(out, &n, "start_seconds", &s->start_seconds, 0, HUGE_REAL, false);
   return n;
@@ -103,7 +106,7 @@ static void list_counters(const kept *k, const dvbf_model *m, field *out, int *n
   char name[24];
   dv_counters *at = dv_snapshot_open(k->snapshot, m->parameters.size).at;
   snprintf(name, sizeof name, "%s.update", k->name);
-  add_count(out, n, name, &at->update, 0, (double)m->settings->updates);
+  add_count(out, n, name, &at->update, 0, (double)dv_all_updates(m->settings));
   snprintf(name, sizeof name, "%s.rate_factor", k->name);
   add_real(out, n, name, &at->rate_factor, 1e-31, 1, false);
   snprintf(name, sizeof name, "%s.usual_norm", k->name);
@@ -259,7 +262,7 @@ static dvbf_status refuse_contradiction(const dv_training *s, const dvbf_model *
   bool fits = s->start < s->begun && s->judged_start < s->begun && s->start_seconds <= s->seconds &&
               (s->phase != DV_JUDGING || s->start + 1 == s->begun);
   uint64_t now =
-      count ? dv_snapshot_open(s->now, m->parameters.size).at->update : (uint64_t)m->settings->updates;
+      count ? dv_snapshot_open(s->now, m->parameters.size).at->update : dv_all_updates(m->settings);
   uint64_t good = count ? dv_snapshot_open(s->good, m->parameters.size).at->update : 0;
   if (fits && good <= now && s->best_update <= now) return DVBF_OK;
   return dv_fail(error, DVBF_FORMAT,

@@ -5,8 +5,10 @@
 #include "train/updater.h"
 #include "train/validate.h"
 
-/* Phase of training: a start before its judgement, a start that is trained to the end, or finished. */
-enum { DV_JUDGING, DV_TRAINING, DV_FINISHED };
+/* Phase of training: a start before its judgement, a start that is trained to the end, finished; after a
+ * start was trained to the end, the gain of its filter and then the spread. The numbers are those of the
+ * file. */
+enum { DV_JUDGING, DV_TRAINING, DV_FINISHED, DV_GAIN, DV_SPREAD };
 
 /* Everything that the rest of training depends on. Initial values, order and noise follow from the seed and
  * the number of the start; scaling follows from the data. */

@@ -51,6 +51,8 @@ static dvbf_status score(fitting *f, dvbf_model *m, const dvbf_data *data, dvbf_
   r->valid_kl_w = scores.kl_w;
   r->valid_kl_v = scores.kl_v;
   r->valid_prediction = scores.prediction;
+  r->valid_one_step = scores.one_step;
+  r->phase = 1;
   r->temperature = 1;
   return DVBF_OK;
 }

@@ -14,7 +14,7 @@
 
 static const char HEAD[] =
     "update,start,seconds,bound,valid_bound,valid_reconstruction,valid_kl_w,valid_kl_v,"
-    "valid_prediction,learning_rate,temperature,sigma_floor\n";
+    "valid_prediction,learning_rate,temperature,sigma_floor,valid_one_step,phase\n";
 
 /* ---- Opening ---- */
 
@@ -168,10 +168,10 @@ dvbf_status dv_folder_go_on(dv_folder *f, uint64_t rows, dvbf_error *error) {
 
 dvbf_status dv_folder_add(dv_folder *f, const dvbf_progress *p, dvbf_error *error) {
   DV_PLAIN_NUMBERS;
-  fprintf(f->rows, "%llu,%u,%.3f,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g\n",
+  fprintf(f->rows, "%llu,%u,%.3f,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%u\n",
           (unsigned long long)p->update, p->start, p->seconds, p->bound, p->valid_bound,
           p->valid_reconstruction, p->valid_kl_w, p->valid_kl_v, p->valid_prediction, p->learning_rate,
-          p->temperature, p->sigma_floor);
+          p->temperature, p->sigma_floor, p->valid_one_step, p->phase);
   return flush_rows(f, error);
 }
 

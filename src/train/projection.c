@@ -48,9 +48,16 @@ typedef struct addition {
   double ln_p, slope;
 } addition;
 
-static addition addition_of(const dvbf_op *op, const dvbf_run *run) {
+/* Place of ln sigma of a frame: one for all, or one for each value, which all are the same. */
+static size_t sigma_at(const dvbf_op *op, int frame) {
+  dvbf_value s = op->in[1];
+  return s.steps * s.rows > 1 ? (size_t)frame * (size_t)s.cols : 0;
+}
+
+static addition addition_of(const dvbf_op *op, const dvbf_run *run, int frame) {
   const dropped *d = op->data;
-  double log_sigma = (double)*dvbf_at(run, op->in[1]), floor = dvbf_scalar_at(run, d->floor);
+  double log_sigma = (double)dvbf_at(run, op->in[1])[sigma_at(op, frame)],
+         floor = dvbf_scalar_at(run, d->floor);
   double ls = fmax(log_sigma, floor), square = d->square * exp(-2 * ls);
   return (addition){-0.5 * square - d->count * (ls + 0.918938533204672741780),
                     log_sigma > floor ? square - d->count : 0};
@@ -59,22 +66,26 @@ static addition addition_of(const dvbf_op *op, const dvbf_run *run) {
 /* in: ln p of the components, ln sigma, mask; out: ln p of x. */
 static void dropped_forward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_real *ln_p = dvbf_at(run, op->in[0]), *mask = dvbf_at(run, op->in[2]);
-  dvbf_real *out = dvbf_at(run, op->out[0]), more = (dvbf_real)addition_of(op, run).ln_p;
+  dvbf_real *out = dvbf_at(run, op->out[0]);
   int frames = op->out[0].steps * op->out[0].rows;
-  for (int i = 0; i < frames; i++) out[i] = mask[i] > 0 ? ln_p[i] + more : 0;
+  for (int i = 0; i < frames; i++)
+    out[i] = mask[i] > 0 ? ln_p[i] + (dvbf_real)addition_of(op, run, i).ln_p : 0;
 }
 
 static void dropped_backward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_real *g = dvbf_gradient_at(run, op->out[0]), *mask = dvbf_at(run, op->in[2]);
   dvbf_real *d_ln_p = dvbf_gradient_at(run, op->in[0]), *d_log_sigma = dvbf_gradient_at(run, op->in[1]);
   int frames = op->out[0].steps * op->out[0].rows;
+  bool each = op->in[1].steps * op->in[1].rows > 1;
   double sum = 0;
   for (int i = 0; i < frames; i++) {
     if (!(mask[i] > 0)) continue;
     d_ln_p[i] += g[i];
     sum += (double)g[i];
+    if (d_log_sigma && each)
+      d_log_sigma[sigma_at(op, i)] += (dvbf_real)((double)g[i] * addition_of(op, run, i).slope);
   }
-  if (d_log_sigma) *d_log_sigma += (dvbf_real)(sum * addition_of(op, run).slope);
+  if (d_log_sigma && !each) *d_log_sigma += (dvbf_real)(sum * addition_of(op, run, 0).slope);
 }
 
 static const dvbf_op_class dropped_class = {"dropped dimensions", dropped_forward, dropped_backward};

@@ -5,6 +5,24 @@
 
 #include <math.h>
 
+bool dv_filter_phase(const dv_train_settings *s, uint64_t i) {
+  return s->filter_updates > 0 && i >= (uint64_t)s->updates;
+}
+
+/* The spread has few parameters. */
+uint64_t dv_gain_updates(const dv_train_settings *s) {
+  return dv_all_updates(s) - (uint64_t)s->filter_updates / 4;
+}
+
+uint64_t dv_phase_update(const dv_train_settings *s, uint64_t i) {
+  if (!dv_filter_phase(s, i)) return i;
+  return i < dv_gain_updates(s) ? i - (uint64_t)s->updates : i - dv_gain_updates(s);
+}
+
+uint64_t dv_all_updates(const dv_train_settings *s) {
+  return (uint64_t)s->updates + (uint64_t)s->filter_updates;
+}
+
 /* From 0 to 1 over `updates` updates. */
 static double ramp(uint64_t i, int64_t updates) {
   return updates > 0 && i < (uint64_t)updates ? (double)i / (double)updates : 1;
@@ -22,6 +40,7 @@ static double log_sigma_floor(const dv_train_settings *s, uint64_t i) {
   if (s->sigma == DV_SIGMA_FIXED || !dv_density_of(s)->sigma) return -1000;
   double share = ramp(i, s->sigma_floor_updates), end = log(s->sigma_floor);
   double start = s->sigma_floor_updates ? fmax(log(s->sigma_start), end) : end;
+  if (dv_filter_phase(s, i)) return end - log(16); /* nothing is left that a small sigma could mislead */
   return start + share * (end - start);
 }
 
@@ -35,18 +54,28 @@ dv_conditions dv_schedule_at(const dv_train_settings *s, uint64_t i, uint64_t se
   dv_conditions c = {.seed = seed, .stream = DV_STREAM_NOISE, .update = (uint32_t)i};
   dv_conditions_set(&c, DVBF_TEMPERATURE, temperature(s, i));
   dv_conditions_set(&c, DVBF_LOG_SIGMA_FLOOR, log_sigma_floor(s, i));
-  dv_conditions_set(&c, DVBF_FILTER_DROPOUT, filter_dropout(s, i));
+  dv_conditions_set(&c, DVBF_FILTER_DROPOUT, dv_filter_phase(s, i) ? 0 : filter_dropout(s, i));
   dv_conditions_set(&c, DVBF_FILTER_DROPOUT_RUN, s->filter_dropout_run);
+  dv_conditions_set(&c, DVBF_FILTER_DROPOUT_ZERO, s->dropped == DV_DROPPED_ZERO);
   return c;
 }
 
-double dv_learning_rate_at(const dv_train_settings *s, uint64_t i) {
-  double warm = s->warm_up > 0 && i < (uint64_t)s->warm_up ? (double)(i + 1) / (double)s->warm_up : 1;
-  double rest = (double)(s->updates - s->warm_up), share = 1;
-  if (s->decay == DV_DECAY_COSINE && rest > 0 && i >= (uint64_t)s->warm_up) {
-    double done = fmin(1, (double)(i - (uint64_t)s->warm_up) / rest);
+/* The share of the rate at update i of `updates`, the first `warm_up` of which are slower. */
+static double rate_share(const dv_train_settings *s, uint64_t i, int64_t updates, int64_t warm_up) {
+  double warm = warm_up > 0 && i < (uint64_t)warm_up ? (double)(i + 1) / (double)warm_up : 1;
+  double rest = (double)(updates - warm_up), share = 1;
+  if (s->decay == DV_DECAY_COSINE && rest > 0 && i >= (uint64_t)warm_up) {
+    double done = fmin(1, (double)(i - (uint64_t)warm_up) / rest);
     share =
         s->learning_rate_end + (1 - s->learning_rate_end) * 0.5 * (1 + cos(3.14159265358979323846 * done));
   }
-  return s->learning_rate * warm * share;
+  return warm * share;
+}
+
+double dv_learning_rate_at(const dv_train_settings *s, uint64_t i) {
+  if (!dv_filter_phase(s, i)) return s->learning_rate * rate_share(s, i, s->updates, s->warm_up);
+  uint64_t gain = dv_gain_updates(s), first = i < gain ? (uint64_t)s->updates : gain;
+  int64_t updates = (int64_t)((i < gain ? gain : dv_all_updates(s)) - first);
+  int64_t warm_up = s->warm_up < updates / 10 ? s->warm_up : updates / 10;
+  return s->filter_rate * rate_share(s, i - first, updates, warm_up);
 }

@@ -157,6 +157,14 @@ static void time(chooser *c, const facts *f) {
   if (frames > 0) choose_number(c, "predict-from", frames, "as initial-frames");
 }
 
+/* What the gain of the last phase is made of, and what keeps it away from free runs. */
+static void phases(chooser *c) {
+  if (!now(c)->filter_updates || !dv_model_class_of(now(c))->takes_transition) return;
+  choose(c, "recognition-sees", "innovation", "the gain of the filter is to be linear");
+  choose(c, "linear-paths", "on", "the gain of the filter is to be linear");
+  choose(c, "recognition-waits", "on", "the filter is trained apart");
+}
+
 /* Schedules are shares of the number of updates. */
 static void schedules(chooser *c, const facts *f) {
   if (f->sequences > 2000 && f->steps <= 200)
@@ -241,6 +249,7 @@ dvbf_status dv_settings_suit(dvbf_settings *settings, const dv_facts *f, dvbf_ch
     sizes(&c, f);
     stability(&c, f);
     time(&c, f);
+    phases(&c);
     schedules(&c, f);
     search(&c, f);
   }

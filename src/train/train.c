@@ -9,6 +9,7 @@
 #include "train/checkpoint.h"
 #include "train/fitted.h"
 #include "train/folder.h"
+#include "train/innovations.h"
 #include "train/projection.h"
 #include "train/range.h"
 #include "train/schedule.h"
@@ -29,6 +30,7 @@ typedef struct trainer {
   dv_updater *updater;
   dv_validator validator;
   dv_range range; /* of the state in the training data */
+  dv_part part;   /* what the last phase trains */
   dv_training at;
   dvbf_progress report;
   double began, told, kept; /* seconds on the clock: beginning, last report, last checkpoint */
@@ -47,7 +49,12 @@ static double now(void) {
 }
 
 static uint64_t updates_of(const trainer *t) {
-  return t->at.phase == DV_FINISHED ? (uint64_t)t->s->updates : dv_updater_updates(t->updater);
+  return t->at.phase == DV_FINISHED ? dv_all_updates(t->s) : dv_updater_updates(t->updater);
+}
+
+/* In the last phase, which leaves the dynamics as they are. */
+static bool filtering(const trainer *t) {
+  return t->at.phase == DV_GAIN || t->at.phase == DV_SPREAD;
 }
 
 /* ---- Telling ---- */
@@ -55,7 +62,8 @@ static uint64_t updates_of(const trainer *t) {
 static void fill_report(trainer *t) {
   dvbf_progress *r = &t->report;
   r->update = updates_of(t);
-  r->updates = (uint64_t)t->s->updates;
+  r->updates = dv_all_updates(t->s);
+  r->phase = filtering(t) ? 2 : 1;
   r->start = (unsigned)t->at.start + 1;
   r->starts = (unsigned)t->s->starts;
   r->begun = (unsigned)t->at.begun;
@@ -68,6 +76,7 @@ static void fill_report(trainer *t) {
   r->valid_kl_w = t->at.scores.kl_w;
   r->valid_kl_v = t->at.scores.kl_v;
   r->valid_prediction = t->at.scores.prediction;
+  r->valid_one_step = t->at.scores.one_step;
 }
 
 static void tell(trainer *t, const char *event) {
@@ -124,8 +133,18 @@ static dvbf_status keep(trainer *t) {
 
 /* ---- Validation and the best model ---- */
 
+/* The last phase leaves free runs as they are: what counts is how well the filter predicts one step ahead. It
+ * has too few parameters to learn the training data by heart, and validation data are often short, so that
+ * both have a say: ln p of a frame in training, and in validation with the sigma that fits there. */
+static double filter_score(const trainer *t) {
+  double one_step = t->at.scores.one_step, valid = t->at.scores.bound;
+  if (t->at.phase == DV_GAIN && one_step > 0) valid = -0.5 * t->model->n_x * log(one_step);
+  return t->at.bound + valid;
+}
+
 /* Higher is better. Without anything to predict only the bound can tell. */
 static double score(const trainer *t) {
+  if (filtering(t)) return filter_score(t);
   bool predicts = t->s->keep_by == DV_KEEP_PREDICTION && isfinite(t->at.scores.prediction);
   return predicts ? -t->at.scores.prediction : t->at.scores.bound;
 }
@@ -139,13 +158,15 @@ static void keep_if_best(trainer *t, double floor) {
   t->unsaved = true;
 }
 
-/* *finite tells whether the scores are; if not, nothing is changed. */
+/* *finite tells whether the scores are; if not, nothing is changed. The last phase must not move the range of
+ * the state, on which free runs depend. */
 static dvbf_status validate(trainer *t, bool *finite) {
   uint64_t last = dv_updater_updates(t->updater) - 1;
+  bool frozen = filtering(t);
   dv_conditions conditions = dv_schedule_at(t->s, last, 0);
   double floor = dv_conditions_get(&conditions, DVBF_LOG_SIGMA_FLOOR);
   dv_scores scores;
-  dvbf_status status = dv_range_measure(&t->range, t->model, t->error);
+  dvbf_status status = frozen ? DVBF_OK : dv_range_measure(&t->range, t->model, t->error);
   if (!status) status = dv_validator_run(&scores, &t->validator, floor, t->error);
   if (status) return status;
   *finite = isfinite(scores.bound);
@@ -153,7 +174,7 @@ static dvbf_status validate(trainer *t, bool *finite) {
   t->at.scores = scores;
   t->at.validations++;
   keep_if_best(t, floor);
-  dv_range_widen(t->model);
+  if (!frozen) dv_range_widen(t->model);
   dv_updater_save(t->updater, t->at.good);
   t->report.validated = true;
   t->report.learning_rate = dv_updater_rate(t->updater, last);
@@ -186,9 +207,16 @@ static dvbf_status recover(trainer *t) {
   return DVBF_OK;
 }
 
+/* Updates between validations. The last phase is short, and may be best early. */
+static uint64_t validations_apart(const trainer *t) {
+  uint64_t every = (uint64_t)t->s->validate_every, often = (uint64_t)t->s->filter_updates / 20;
+  if (!filtering(t) || every < often) return every;
+  return often ? often : 1;
+}
+
 /* Some updates, and the validation that is due after them. */
 static dvbf_status run_chunk(trainer *t, uint64_t until, bool *validated) {
-  uint64_t at = dv_updater_updates(t->updater), every = (uint64_t)t->s->validate_every;
+  uint64_t at = dv_updater_updates(t->updater), every = validations_apart(t);
   uint64_t next = at / every * every + every, chunk = (next < until ? next : until) - at;
   if (chunk > 10) chunk = 10; /* so that an interrupt is heard soon */
   bool finite = dv_updater_run(t->updater, chunk) == chunk;
@@ -294,21 +322,91 @@ static dvbf_status judge(trainer *t) {
   return begin_start(t, (unsigned)t->at.begun);
 }
 
-/* From wherever the state is to the end, or to a stop. */
+/* ---- The last phase: gain, then spread ---- */
+
+/* What its updates train, and by what. */
+static dvbf_status prepare_filtering(trainer *t) {
+  bool gain = t->at.phase == DV_GAIN;
+  dv_updater_free(t->updater);
+  t->updater = NULL;
+  dv_part_clear(&t->part);
+  dvbf_status status =
+      gain ? dv_gain_part(&t->part, t->model, t->error) : dv_spread_part(&t->part, t->model, t->error);
+  if (!status) status = dv_updater_new(&t->updater, t->model, t->pool, &t->train, gain, t->error);
+  if (!status) dv_updater_train_only(t->updater, &t->part);
+  return status;
+}
+
+/* Scores of another kind cannot be compared with those before: the first is the best so far. */
+static const double LOWEST_SCORE = -1e300;
+
+/* Goes on with the best model so far, by updates of another kind. */
+static dvbf_status change_phase(trainer *t, uint64_t phase) {
+  dv_parameters *p = &t->model->parameters;
+  dv_updater_save(t->updater, t->at.now); /* for the counters */
+  t->at.phase = phase;
+  t->at.retries_left = (uint64_t)t->s->retries;
+  dvbf_status status = prepare_filtering(t);
+  if (status) return status;
+  dv_updater_restore(t->updater, t->at.now);
+  dv_updater_forget(t->updater);
+  dv_updater_slow_down(t->updater, 1);
+  if (t->at.best_update) memcpy(p->values, t->at.best, p->size * sizeof *t->at.best);
+  t->at.best_score = LOWEST_SCORE;
+  return DVBF_OK;
+}
+
+static dvbf_status begin_gain(trainer *t) {
+  dvbf_status status = change_phase(t, DV_GAIN);
+  if (status) return status;
+  dv_gain_clear(t->model);
+  dv_updater_save(t->updater, t->at.good);
+  tell(t, "the dynamics are learned: training the gain of the filter");
+  return DVBF_OK;
+}
+
+/* From the best gain. */
+static dvbf_status begin_spread(trainer *t) {
+  dvbf_status status = change_phase(t, DV_SPREAD);
+  double *e = status ? NULL : dv_calloc((size_t)t->model->n_x, (size_t)t->model->n_x * sizeof *e);
+  if (!status && !e) status = dv_fail_memory(t->error, "training the filter");
+  if (!status) status = dv_innovation_moments(e, t->model, t->pool, &t->train, t->error);
+  if (!status) {
+    dv_gain_normalise(t->model, e);
+    dv_updater_save(t->updater, t->at.good);
+  }
+  dv_free(e);
+  return status;
+}
+
+/* ---- From wherever the state is to the end, or to a stop ---- */
+
+static uint64_t end_of_phase(const trainer *t) {
+  if (t->at.phase == DV_JUDGING) return judgement(t);
+  if (t->at.phase == DV_TRAINING) return (uint64_t)t->s->updates;
+  return t->at.phase == DV_GAIN ? dv_gain_updates(t->s) : dv_all_updates(t->s);
+}
+
+static dvbf_status next_phase(trainer *t) {
+  if (t->at.phase == DV_JUDGING) return judge(t);
+  if (t->at.phase == DV_TRAINING && t->s->filter_updates) return begin_gain(t);
+  if (t->at.phase == DV_GAIN) return begin_spread(t);
+  t->at.phase = DV_FINISHED;
+  return DVBF_OK;
+}
+
+/* A pause at the end of the first phase or later is none: the last one is part of a training to the end. */
 static dvbf_status run(trainer *t) {
   dvbf_status status = DVBF_OK;
   while (!status && !t->stopped && t->at.phase != DV_FINISHED) {
-    bool judging = t->at.phase == DV_JUDGING;
-    uint64_t until = judging ? judgement(t) : (uint64_t)t->s->updates;
-    bool pausing = t->pause && t->pause < until;
+    uint64_t until = end_of_phase(t);
+    bool pausing = t->pause && t->pause < until && t->pause < (uint64_t)t->s->updates;
     status = run_until(t, pausing ? t->pause : until);
     bool arrived = !status && dv_updater_updates(t->updater) >= (pausing ? t->pause : until);
     if (arrived && pausing)
       t->stopped = true;
-    else if (arrived && judging)
-      status = judge(t);
     else if (arrived)
-      t->at.phase = DV_FINISHED;
+      status = next_phase(t);
     if (!status) status = keep(t);
   }
   return status;
@@ -353,10 +451,12 @@ static void tell_projection(trainer *t) {
 
 static dvbf_status prepare(trainer *t) {
   dvbf_status status = dv_pool_new(&t->pool, (unsigned)t->s->threads, t->error);
-  if (!status) status = dv_updater_new(&t->updater, t->model, t->pool, &t->train, t->error);
+  if (!status) status = dv_updater_new(&t->updater, t->model, t->pool, &t->train, false, t->error);
   if (!status)
     status = dv_validator_init(&t->validator, t->model, t->pool, &t->valid,
                                dv_projection_log_jacobian(&t->projection), t->error);
+  t->validator.one_step = t->s->filter_updates > 0;
+  if (!status && t->s->filter_updates) status = dv_gain_check(t->model, t->error);
   if (!status)
     status = dv_range_init(&t->range, t->model, t->pool, &t->data->train, t->train.steps, t->error);
   if (status) return status;
@@ -374,6 +474,8 @@ static dvbf_status go_on(trainer *t) {
     tell(t, "this run is finished: nothing is left to do");
     return t->unsaved ? save_model(t) : DVBF_OK;
   }
+  if (filtering(t)) status = prepare_filtering(t);
+  if (status) return status;
   dv_updater_restore(t->updater, t->at.now);
   status = dv_folder_go_on(&t->folder, t->at.validations, t->error);
   if (status) return status;
@@ -411,6 +513,7 @@ static void clear(trainer *t) {
   if (t->pool) dv_validator_clear(&t->validator);
   if (t->pool) dv_range_clear(&t->range);
   dv_updater_free(t->updater);
+  dv_part_clear(&t->part);
   dv_pool_free(t->pool);
   dv_training_clear(&t->at);
   dv_windows_free(&t->train);

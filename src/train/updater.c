@@ -20,6 +20,7 @@ struct dv_updater {
   dv_pool *pool;
   const dvbf_sequences *train;
   dvbf_program program;
+  bool one_step; /* the objective: see dv_updater_new */
   int batch, rows, shards;
   double frames;                  /* valid steps of a sequence, on average */
   dv_worker *workers;             /* one for each of the pool */
@@ -30,6 +31,9 @@ struct dv_updater {
   uint32_t *index;                /* [shards][rows] sequences of the minibatch */
   double (*terms)[DV_MOST_TERMS]; /* [shards] */
   double *squares;                /* [blocks] */
+  dv_span all;                    /* all parameters */
+  const dv_span *spans;           /* [n_spans] those that are trained */
+  size_t n_spans;
   dv_counters at;
   /* of the running job */
   uint64_t wanted, done;
@@ -72,22 +76,23 @@ static bool allocate(dv_updater *u) {
 }
 
 dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, const dvbf_sequences *train,
-                           dvbf_error *error) {
+                           bool one_step, dvbf_error *error) {
   dv_updater *u = dv_calloc(1, sizeof *u);
   if (!u) return dv_fail_memory(error, "preparing training");
   u->model = model;
   u->pool = pool;
   u->train = train;
+  u->all = (dv_span){0, model->parameters.size};
+  dv_updater_train_only(u, NULL);
   u->batch = (int)model->settings->batch_size;
   u->rows = shard_rows(model->settings);
   u->frames = (double)dv_sequences_frames(train) / (double)train->count;
   u->shards = (u->batch + u->rows - 1) / u->rows;
-  int steps = (int)train->steps;
+  u->one_step = one_step;
+  int steps = (int)train->steps, flags = DV_BACKWARD | dv_gaps_of(train) | (one_step ? DV_ONE_STEP : 0);
   const dv_products *product = NULL;
   dvbf_status status = dv_products_choose(&product, model->settings->products, error);
-  if (!status)
-    status =
-        dv_program_record(&u->program, model, steps, u->rows, steps, DV_BACKWARD | dv_gaps_of(train), error);
+  if (!status) status = dv_program_record(&u->program, model, steps, u->rows, steps, flags, error);
   if (!status && !allocate(u)) status = dv_fail_memory(error, "preparing training");
   if (!status) status = dv_workers_new(&u->workers, dv_pool_size(pool), model, &u->program, train, error);
   for (int i = 0; i < dv_pool_size(pool) && !status; i++) {
@@ -118,10 +123,20 @@ void dv_updater_free(dv_updater *u) {
   dv_free(u);
 }
 
-void dv_updater_reset(dv_updater *u, uint64_t seed) {
+void dv_updater_train_only(dv_updater *u, const dv_part *part) {
+  u->spans = part ? part->spans : &u->all;
+  u->n_spans = part ? part->count : 1;
+}
+
+void dv_updater_forget(dv_updater *u) {
   size_t bytes = u->model->parameters.size * sizeof *u->m;
   memset(u->m, 0, bytes);
   memset(u->v, 0, bytes);
+  u->at.usual_norm = 0;
+}
+
+void dv_updater_reset(dv_updater *u, uint64_t seed) {
+  dv_updater_forget(u);
   u->at = (dv_counters){.seed = seed, .rate_factor = 1};
   u->epoch = 0;
 }
@@ -142,6 +157,7 @@ static uint32_t sequence_at(dv_updater *u, uint64_t p) {
 static void begin_update(dv_updater *u) {
   u->conditions = dv_schedule_at(u->model->settings, u->at.update, u->at.seed);
   dv_conditions_set(&u->conditions, DVBF_SEQUENCES, u->model->sequences);
+  u->conditions.noise_free = u->one_step;
   u->conditions.scale = 1.0 / ((double)u->batch * u->frames);
   for (int i = 0; i < u->batch; i++)
     u->index[i] = sequence_at(u, u->at.update * (uint64_t)u->batch + (uint64_t)i);
@@ -163,10 +179,12 @@ static void shard_phase(dv_updater *u, int worker) {
   }
 }
 
-/* A block's place in the parameter vector. */
-static size_t block_size(const dv_updater *u, size_t block) {
-  size_t left = u->model->parameters.size - block * BLOCK;
-  return left < BLOCK ? left : BLOCK;
+/* What of a block is in a span; its count is 0 where nothing is. */
+static dv_span common(dv_span span, size_t block) {
+  size_t first = block * BLOCK, last = first + BLOCK, end = span.first + span.count;
+  if (first < span.first) first = span.first;
+  if (last > end) last = end;
+  return (dv_span){first, first < last ? last - first : 0};
 }
 
 /* First block of a worker; its last is before the first of the next. */
@@ -176,8 +194,13 @@ static size_t first_block(const dv_updater *u, int worker) {
 
 static void reduce_phase(dv_updater *u, int worker) {
   const dv_kernels *k = u->workers[worker].run.k;
-  for (size_t b = first_block(u, worker); b < first_block(u, worker + 1); b++)
-    u->squares[b] = k->reduce(u->gradients, b * BLOCK, block_size(u, b), u->shards);
+  for (size_t b = first_block(u, worker); b < first_block(u, worker + 1); b++) {
+    u->squares[b] = 0;
+    for (size_t i = 0; i < u->n_spans; i++) {
+      dv_span part = common(u->spans[i], b);
+      if (part.count) u->squares[b] += k->reduce(u->gradients, part.first, part.count, u->shards);
+    }
+  }
 }
 
 /* Every worker sums the same numbers in the same order. */
@@ -198,23 +221,29 @@ double dv_updater_rate(const dv_updater *u, uint64_t update) {
   return dv_learning_rate_at(u->model->settings, update) * u->at.rate_factor;
 }
 
-static void step_phase(dv_updater *u, int worker, uint64_t update, double clip) {
+/* One optimiser step of update number `update` on the parameters of a span. */
+static void step_span(dv_updater *u, const dv_kernels *k, dv_span span, uint64_t update, double clip) {
   const dv_train_settings *s = u->model->settings;
-  const dv_kernels *k = u->workers[worker].run.k;
-  double t = (double)update + 1;
+  double t = (double)dv_phase_update(s, update) + 1;
   double rate = dv_updater_rate(u, update);
   double correction = sqrt(1 - pow(s->beta2, t)), step = rate * correction / (1 - pow(s->beta1, t));
-  for (size_t b = first_block(u, worker); b < first_block(u, worker + 1); b++) {
-    size_t at = b * BLOCK, n = block_size(u, b);
-    dvbf_real *p = u->model->parameters.values + at;
-    const dvbf_real *g = u->gradients[0] + at;
-    if (s->optimizer == DV_ADAM)
-      k->adam(p, g, u->m + at, u->v + at, n, (dvbf_real)step, (dvbf_real)s->beta1, (dvbf_real)s->beta2,
-              (dvbf_real)(s->epsilon * correction), (dvbf_real)clip);
-    else
-      k->adadelta(p, g, u->m + at, u->v + at, n, (dvbf_real)rate, (dvbf_real)s->rho, (dvbf_real)s->epsilon,
-                  (dvbf_real)clip);
-  }
+  dvbf_real *p = u->model->parameters.values + span.first, *m = u->m + span.first, *v = u->v + span.first;
+  const dvbf_real *g = u->gradients[0] + span.first;
+  if (s->optimizer == DV_ADAM)
+    k->adam(p, g, m, v, span.count, (dvbf_real)step, (dvbf_real)s->beta1, (dvbf_real)s->beta2,
+            (dvbf_real)(s->epsilon * correction), (dvbf_real)clip);
+  else
+    k->adadelta(p, g, m, v, span.count, (dvbf_real)rate, (dvbf_real)s->rho, (dvbf_real)s->epsilon,
+                (dvbf_real)clip);
+}
+
+static void step_phase(dv_updater *u, int worker, uint64_t update, double clip) {
+  const dv_kernels *k = u->workers[worker].run.k;
+  for (size_t b = first_block(u, worker); b < first_block(u, worker + 1); b++)
+    for (size_t i = 0; i < u->n_spans; i++) {
+      dv_span part = common(u->spans[i], b);
+      if (part.count) step_span(u, k, part, update, clip);
+    }
 }
 
 static void end_update(dv_updater *u, double usual_norm) {

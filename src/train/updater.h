@@ -8,10 +8,16 @@
 
 typedef struct dv_updater dv_updater;
 
-/* Trains `model` on `train`. Both and the pool must outlive it. */
+/* Trains `model` on `train`, by the bound or, where `one_step` says so, by what the filter without noise
+ * predicts one step ahead. Model, sequences and pool must outlive it. */
 dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, const dvbf_sequences *train,
-                           dvbf_error *error);
+                           bool one_step, dvbf_error *error);
 void dv_updater_free(dv_updater *u);
+
+/* From now on trains these parameters alone; NULL: all of them. They must outlive the updater. */
+void dv_updater_train_only(dv_updater *u, const dv_part *part);
+/* Empties the optimiser's state, where what is trained, or the objective, becomes another. */
+void dv_updater_forget(dv_updater *u);
 
 /* Starts at update 0 with an empty optimiser state; `seed` determines noise and order. */
 void dv_updater_reset(dv_updater *u, uint64_t seed);

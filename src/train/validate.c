@@ -94,11 +94,48 @@ static void collect_errors(void *user, const dv_worker *w, size_t shard, size_t 
   v->errors[shard][1] = variance;
 }
 
+/* Errors one step ahead, of what the initial network has not seen, in units of their columns. */
+static void collect_innovations(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
+  dv_validator *v = user;
+  const dvbf_model *m = w->model;
+  dvbf_value e = w->program->innovation;
+  const dvbf_real *at = dvbf_at(&w->run, e);
+  double sum = 0, values = 0;
+  for (int r = 0; r < count; r++) {
+    int from = dv_model_start_frames(m), length = (int)dvbf_sequence_length(v->sequences, first + (size_t)r);
+    if (length <= from) continue;
+    const float *x =
+        dv_sequence_x(v->sequences, first + (size_t)r, (size_t)from, (size_t)(length - from), w->frames);
+    for (int t = from; t < length; t++, x += m->n_x)
+      for (int i = 0; t && i < m->n_x; i++) {
+        double error =
+            (double)at[((size_t)(t - 1) * (size_t)e.rows + (size_t)r) * (size_t)m->n_x + (size_t)i];
+        if (isnan(x[i]) || !(v->variance[i] > 0)) continue;
+        sum += error * error / v->variance[i];
+        values += 1;
+      }
+  }
+  v->errors[shard][0] = sum;
+  v->errors[shard][1] = values;
+}
+
+/* The ratio of what `collect` has put into the errors over a pass without noise; NaN: there is nothing. */
+static dvbf_status measure_errors(double *out, dv_validator *v, dv_pass *pass, dv_conditions conditions,
+                                  dv_pass_fn *collect, dvbf_error *error) {
+  double sum = 0, units = 0;
+  conditions.noise_free = true;
+  dvbf_status status = dv_pass_run(pass, v->sequences, &conditions, collect, v, error);
+  size_t shards = dv_pass_shards(&v->filter, v->sequences);
+  for (size_t i = 0; i < shards; i++) sum += v->errors[i][0], units += v->errors[i][1];
+  *out = units > 0 ? sum / units : NAN;
+  return status;
+}
+
 dvbf_status dv_validator_run(dv_scores *out, dv_validator *v, double log_sigma_floor, dvbf_error *error) {
   const dvbf_model *m = v->filter.model;
   dv_conditions conditions = dv_model_conditions(m, (uint64_t)m->settings->seed);
   dv_conditions_set(&conditions, DVBF_LOG_SIGMA_FLOOR, log_sigma_floor);
-  dv_scores s = {.prediction = NAN};
+  dv_scores s = {.prediction = NAN, .one_step = NAN};
   double per_frame = v->frames > 0 ? 1 / v->frames : 0;
   size_t shards = dv_pass_shards(&v->filter, v->sequences);
   dvbf_status status = dv_pass_run(&v->filter, v->sequences, &conditions, collect_terms, v, error);
@@ -109,13 +146,10 @@ dvbf_status dv_validator_run(dv_scores *out, dv_validator *v, double log_sigma_f
   }
   s.reconstruction += v->jacobian * per_frame;
   s.bound = s.reconstruction - s.kl_w - s.kl_v;
-  if (!status && v->predict.workers) {
-    double sum = 0, variance = 0;
-    conditions.noise_free = true;
-    status = dv_pass_run(&v->predict, v->sequences, &conditions, collect_errors, v, error);
-    for (size_t i = 0; i < shards; i++) sum += v->errors[i][0], variance += v->errors[i][1];
-    if (variance > 0) s.prediction = sum / variance;
-  }
+  if (!status && v->predict.workers)
+    status = measure_errors(&s.prediction, v, &v->predict, conditions, collect_errors, error);
+  if (!status && v->one_step && v->filter.program.innovation.buffer >= 0)
+    status = measure_errors(&s.one_step, v, &v->filter, conditions, collect_innovations, error);
   if (!status) *out = s;
   return status;
 }

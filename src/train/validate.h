@@ -7,6 +7,8 @@
 typedef struct dv_scores {
   double bound, reconstruction, kl_w, kl_v; /* nats per frame */
   double prediction;                        /* squared error over pixel variance; NaN: nothing to predict */
+  double
+      one_step; /* the same of the noise-free filter one step ahead, column by column; NaN: not asked for */
 } dv_scores;
 
 typedef struct dv_validator {
@@ -15,6 +17,7 @@ typedef struct dv_validator {
   double *variance;               /* [n_x] of scaled values */
   double frames;                  /* with a value that is seen */
   double jacobian;                /* what scaling adds to the bound of all frames */
+  bool one_step;                  /* is asked for */
   double (*terms)[DV_MOST_TERMS]; /* [shards] */
   double (*errors)[2];            /* [shards] squared error of what is predicted, and its variance */
 } dv_validator;
