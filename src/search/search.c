@@ -10,6 +10,7 @@
 #include "search/crew.h"
 #include "search/traces.h"
 #include "train/folder.h"
+#include "train/schedule.h"
 #include "train/train.h"
 
 #include <math.h>
@@ -46,7 +47,7 @@ static double work_of(const dv_train_settings *s, const dvbf_data *data) {
 
 /* As many as fit into a few minutes on two cores. */
 static size_t count_candidates(const dv_train_settings *s, const dvbf_data *data) {
-  enum { LEAST = 7, MOST = 28 };
+  enum { LEAST = 8, MOST = 24 };
   if (s->candidates) return (size_t)s->candidates;
   double frames = (double)dv_sequences_frames(&data->train), more = fmax(1, fmin(5, sqrt(frames / 1000)));
   double trainings = 25000 * more / (work_of(s, data) * fmax(1, (double)s->updates));
@@ -67,8 +68,8 @@ static dvbf_status round_of(const search *h, const dv_candidate *c, bool first, 
   dvbf_status status = dv_candidate_settings(&settings, c, h->base.settings, error);
   if (status) return status;
   const dv_train_settings *s = dv_settings_train(settings, error);
-  uint64_t all = (uint64_t)s->updates, every = (uint64_t)s->validate_every;
-  uint64_t part = (uint64_t)(FIRST * (double)all) / every * every;
+  uint64_t all = dv_all_updates(s), every = (uint64_t)s->validate_every;
+  uint64_t part = (uint64_t)(FIRST * (double)s->updates) / every * every;
   *out = first && part && part < all ? part : all;
   dvbf_settings_free(settings);
   return DVBF_OK;

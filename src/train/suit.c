@@ -89,19 +89,24 @@ static void emission(chooser *c, const facts *f) {
   if (f->gaps && !f->x.whole) choose(c, "mask-input", "dimension", "values of x are missing");
 }
 
-/* Sensors that can be predicted far ahead: the dynamics are learned by free runs, from small batches of
- * windows that overlap much. The linear systems start as modes, because what answers to u by no straight
- * line, such as the size of an oscillation, is not found from systems near the identity. */
+/* Sensors that can be predicted far ahead: the dynamics are learned by long stretches that are not seen, from small
+ * batches of windows that overlap much; then the gain of the filter. The linear systems start as modes, because
+ * what answers to u by no straight line, such as the size of an oscillation, is not found from systems near the
+ * identity. */
 static void far(chooser *c, const facts *f) {
   double more = fmin(4, fmax(1, sqrt((double)f->x.frames / 1000)));
+  bool many = f->x.frames >= 5000;
   if (!f->far) return;
   choose(c, "modes", "on", "x can be predicted far ahead");
   choose(c, "affine", "on", "x can be predicted far ahead");
-  choose(c, "filter-dropout", "1", "the dynamics are learned by free runs");
-  choose(c, "filter-dropout-end", "1", "the dynamics are learned by free runs");
+  choose(c, "filter-dropout", "0.9", "the dynamics are learned by free runs");
+  choose(c, "filter-dropout-end", "0.9", "the dynamics are learned by free runs");
+  choose(c, "filter-dropout-run", "30", "the dynamics are learned by free runs");
+  choose(c, "dropped", "zero", "the dynamics are learned by free runs");
+  choose(c, "filter-updates", "600", "the filter is learned when the dynamics are known");
   choose(c, "keep-by", "prediction", "the dynamics are learned by free runs");
-  choose(c, "hidden", f->x.frames < 5000 ? "64" : "128", "as there are frames");
-  choose(c, "systems", f->x.frames < 5000 ? "8" : "16", "as there are frames");
+  choose(c, "hidden", many ? "128" : "64", "as there are frames");
+  choose(c, "systems", many ? "16" : "12", "as there are frames");
   choose(c, "batch-size", "16", "windows overlap much");
   choose(c, "learning-rate", "0.008", "batches are small");
   choose(c, "clip-norm", "1", "free runs may explode");
