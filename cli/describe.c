@@ -22,8 +22,8 @@ static void item(const walk *w, cli_item one) {
 static void flags(const walk *w, const cli_flag *list) {
   heading(w, "Options");
   for (; list->name; list++)
-    item(w, (cli_item){true, list->letter, list->name, list->value, list->help, NULL, NULL});
-  item(w, (cli_item){true, 'h', "help", NULL, "print this and do nothing", NULL, NULL});
+    item(w, (cli_item){true, list->letter, list->name, list->value, list->help, NULL, NULL, NULL});
+  item(w, (cli_item){true, 'h', "help", NULL, "print this and do nothing", NULL, NULL, NULL});
 }
 
 /* `title` says whose settings they are, where a command has several tables. */
@@ -35,7 +35,7 @@ static void table(const walk *w, const char *name, const char *title) {
     snprintf(line, sizeof line, "%s%s%s settings", title, *title ? ": " : "", info.group);
     if (strcmp(group, info.group) != 0) heading(w, line);
     snprintf(group, sizeof group, "%s", info.group);
-    item(w, (cli_item){true, 0, info.name, info.kind, info.help, info.range, info.initial});
+    item(w, (cli_item){true, 0, info.name, info.kind, info.help, info.range, info.initial, info.users});
     switches |= !strcmp(info.kind, "switch");
   }
   if (switches) text(w, "A switch alone (--NAME) means on, --no-NAME off.");

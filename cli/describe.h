@@ -14,6 +14,7 @@ typedef struct cli_item {
   const char *value; /* name of its value, for a setting its kind; NULL: none */
   const char *help;
   const char *range, *initial; /* of a setting, else NULL */
+  const char *users;           /* models that a setting is for; NULL: all */
 } cli_item;
 
 /* Writes the parts of a description. Parts whose function is NULL are skipped. */

@@ -34,8 +34,11 @@ static void print_item(FILE *out, const cli_item *item) {
   fprintf(out, "  %-*s%s", narrow ? column - 2 : 0, left, narrow ? "" : "\n");
   fprintf(out, "%*s", narrow ? 0 : column, "");
   print_words(out, item->help, column);
-  if (item->range && *item->initial)
-    fprintf(out, "%*s%s; default %s\n", column, "", item->range, item->initial);
+  bool has_default = item->range && *item->initial;
+  if (has_default) fprintf(out, "%*s%s; default %s", column, "", item->range, item->initial);
+  if (item->users)
+    fprintf(out, "%*s%sfor %s", has_default ? 0 : column, "", has_default ? "; " : "", item->users);
+  if (has_default || item->users) fputs("\n", out);
 }
 
 static void print_text(FILE *out, const char *text) {

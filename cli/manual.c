@@ -63,7 +63,9 @@ static void write_item(FILE *out, const cli_item *item) {
   fputs(".br\n", out);
   put(out, item->range, strlen(item->range), &bold);
   if (*item->initial) fputs("; default ", out);
-  put_line(out, item->initial);
+  put(out, item->initial, strlen(item->initial), &bold);
+  if (item->users) fputs(*item->range || *item->initial ? "; for " : "for ", out);
+  put_line(out, item->users ? item->users : "");
 }
 
 static void write_text(FILE *out, const char *text) {

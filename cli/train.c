@@ -120,6 +120,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   dvbf_status status = cli_option_needed(&how.folder, options, "output", error);
   if (!status) status = refuse_former(&how, error);
   if (!status) status = read_settings(&settings, options, &how, error);
+  if (!status) status = dvbf_settings_check(settings, error);
   if (!status) status = dvbf_data_read(&data, options->arguments[0], settings, error);
   if (!status) status = dvbf_folder_make(how.folder, error);
   if (!status) status = suit(settings, data, quiet, error);

@@ -40,7 +40,7 @@ static inline dvbf_settings *make_settings(const char *text) {
     char *value = strchr(word, '=');
     if (!value) continue;
     *value++ = 0;
-    if (dvbf_settings_set(settings, word, value, &error)) fail_msg("%s", error.message);
+    if (dv_settings_give(settings, word, value, &error)) fail_msg("%s", error.message);
   }
   return settings;
 }

@@ -43,9 +43,10 @@ static void help_states_defaults(void **state) {
     assert_string_equal(first, out);
     dvbf_setting_info info;
     for (size_t i = 0; dvbf_settings_table(commands[c][1], i, &info); i++) {
-      char name[80], initial[80];
+      char name[80], initial[160];
       snprintf(name, sizeof name, "--%s %s", info.name, info.kind);
-      snprintf(initial, sizeof initial, "%s; default %s\n", info.range, info.initial);
+      snprintf(initial, sizeof initial, "%s; default %s%s%s\n", info.range, info.initial,
+               info.users ? "; for " : "", info.users ? info.users : "");
       assert_has(out, name);
       if (*info.initial) assert_has(strstr(out, name), initial);
     }
@@ -66,6 +67,10 @@ static void wrong_usage_is_status_2(void **state) {
       {"train data.h5 -o x --learning-rate 5", "learning-rate = 5: must be a number in [1e-12, 1]"},
       {"train data.h5 -o x --latent=3.5", "latent = 3.5: must be a whole number"},
       {"train data.h5 -o x --transition cubic", "locally-linear | linear | mlp"},
+      {"train data.h5 -o x --model dkf --systems 4",
+       "systems = 4: model = dkf does not use this setting, which belongs to dvbf"},
+      {"train data.h5 -o x --model linear --updates 5",
+       "updates = 5: model = linear does not use this setting, which belongs to dvbf, dkf, vae"},
       {"train data.h5 -o x --updates", "--updates: its value is missing"},
       {"train data.h5 -o x --updates --quiet", "--updates: its value is missing"},
       {"train data.h5 -o x --quiet=1", "--quiet: takes no value"},
@@ -335,7 +340,7 @@ static void evaluation_is_complete_json(void **state) {
 /* The file tells evaluate which model it is. */
 static void a_dkf_from_data_to_tables(void **state) {
   (void)state;
-  assert_int_equal(dvbf("train data.h5 -o dkf --preset dkf-pendulum --updates 10 --quiet" TINY), 0);
+  assert_int_equal(dvbf("train data.h5 -o dkf --preset dkf-pendulum --updates 10 --quiet" TINY_NETS), 0);
   assert_int_equal(dvbf("evaluate dkf data.h5 --samples 2"), 0);
   assert_has(out, "- KL of z");
   assert_has(out, "velocity");

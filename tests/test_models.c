@@ -2,6 +2,7 @@
  * do. */
 #include "files.h"
 #include "small_model.h"
+#include "train/train.h"
 
 #include <cmocka.h>
 #include <dvbf/dvbf.h>
@@ -139,6 +140,68 @@ static void vae_takes_single_frames(void **state) {
   end(&f);
 }
 
+/* Another value of the setting than its default. */
+static void other_value(const dvbf_setting_info *info, char *out, size_t size) {
+  const char *last = strrchr(info->range, '|');
+  double low = strtod(info->range + 1, NULL), first = strtod(info->initial, NULL);
+  if (!strcmp(info->kind, "switch"))
+    snprintf(out, size, "%s", strcmp(info->initial, "on") ? "on" : "off");
+  else if (!strcmp(info->kind, "choice"))
+    snprintf(out, size, "%.*s", (int)strcspn(info->range, " "), info->range);
+  if (!strcmp(info->kind, "choice") && !strcmp(out, info->initial)) snprintf(out, size, "%s", last + 2);
+  if (!strcmp(info->kind, "int"))
+    snprintf(out, size, "%.0f", first == 2 ? 3.0 : first > low ? first - 1 : first + 1);
+  if (!strcmp(info->kind, "real")) snprintf(out, size, "%.9g", first > low ? (first + low) / 2 : low + 0.05);
+}
+
+static bool is_user(const dvbf_setting_info *info, const char *name) {
+  const char *found = info->users ? strstr(info->users, name) : NULL;
+  return !info->users || found;
+}
+
+/* The parameters of a model that is trained with one setting changed. The caller frees. */
+static dvbf_real *trained_with(const char *type, const char *name, const char *value, size_t *size) {
+  char text[256];
+  fixture f;
+  dvbf_model *m = NULL;
+  dvbf_error error;
+  snprintf(text, sizeof text, "model=%s updates=2 starts=1 %s=%s", type, name, value);
+  begin(&f, text);
+  dvbf_settings *settings = make_settings(text);
+  dvbf_data data = {.train = f.sequences};
+  if (dv_train(&m, NULL, settings, &data, NULL, 0, &error)) fail_msg("%s: %s", text, error.message);
+  *size = m->parameters.size * sizeof(dvbf_real);
+  dvbf_real *copy = malloc(*size);
+  memcpy(copy, m->parameters.values, *size);
+  dvbf_model_free(m);
+  dvbf_settings_free(settings);
+  end(&f);
+  return copy;
+}
+
+/* What a user is told of a setting that a model does not use is true: it changes nothing. */
+static void unused_settings_change_nothing(void **state) {
+  (void)state;
+  static const char *const types[] = {"dkf", "vae", "linear"};
+  for (size_t i = 0; i < 3; i++) {
+    dvbf_setting_info info;
+    size_t size, other, tried = 0;
+    dvbf_real *plain = trained_with(types[i], "seed", "1", &size);
+    for (size_t k = 0; dvbf_settings_table("train", k, &info); k++) {
+      char value[64] = "";
+      if (is_user(&info, types[i]) || !strcmp(info.group, "Density")) continue;
+      other_value(&info, value, sizeof value);
+      dvbf_real *changed = trained_with(types[i], info.name, value, &other);
+      if (size != other || memcmp(plain, changed, size))
+        fail_msg("%s: %s = %s changes the model", types[i], info.name, value);
+      free(changed);
+      tried++;
+    }
+    assert_true(tried > 10);
+    free(plain);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(dkf_sees_the_observed_frames_alone),
@@ -147,6 +210,7 @@ int main(void) {
       cmocka_unit_test(dkf_settings),
       cmocka_unit_test(every_preset_makes_a_model),
       cmocka_unit_test(dkf_refusals),
+      cmocka_unit_test(unused_settings_change_nothing),
   };
   return cmocka_run_group_tests_name("models", tests, make_folder, remove_folder);
 }

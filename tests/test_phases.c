@@ -223,7 +223,7 @@ static void models_without_a_gain_are_refused(void **state) {
   assert_int_equal(train(&m, COMMON "filter-updates 10 linear-paths on", &error), DVBF_ARGUMENT);
   assert_non_null(strstr(error.message, "recognition-sees = innovation"));
   assert_int_equal(train(&m, COMMON "filter-updates 10 model dkf", &error), DVBF_ARGUMENT);
-  assert_non_null(strstr(error.message, "no transition"));
+  assert_non_null(strstr(error.message, "model = dkf does not use this setting"));
 }
 
 /* Settings that the phase needs are chosen with it. */

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "data/dataset.h"
+#include "model/settings.h"
 
 #include <dvbf/dvbf.h>
 #include <math.h>

@@ -86,6 +86,7 @@ typedef struct dvbf_setting_info {
   const char *range;   /* "[1, 1024]", "a | b | c", "on | off" or "" */
   const char *initial; /* the default, as text */
   const char *help;    /* one line */
+  const char *users;   /* the models, or the density, that it is for, as "a, b"; NULL: for all */
 } dvbf_setting_info;
 
 DVBF_API dvbf_status dvbf_settings_new(dvbf_settings **out, const char *table, dvbf_error *error);
@@ -108,6 +109,9 @@ DVBF_API unsigned dvbf_settings_threads(const dvbf_settings *settings);
 DVBF_API dvbf_status dvbf_settings_preset(dvbf_settings *settings, const char *preset, dvbf_error *error);
 /* Applies a file of `name = value` lines (# starts a comment) on top of the current values. */
 DVBF_API dvbf_status dvbf_settings_read(dvbf_settings *settings, const char *path, dvbf_error *error);
+/* Refuses settings of the table "train" that the chosen model does not use. Those count that were set one by
+ * one or by a file of few lines: a preset and the file of a run have all settings. Training asks this too. */
+DVBF_API dvbf_status dvbf_settings_check(const dvbf_settings *settings, dvbf_error *error);
 /* Writes such a file, atomically. */
 DVBF_API dvbf_status dvbf_settings_write(const dvbf_settings *settings, const char *path, dvbf_error *error);
 /* Fills *info for entry `index` of a table; returns false past its end or for an unknown table. */

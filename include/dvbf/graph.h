@@ -375,6 +375,11 @@ typedef struct dvbf_exact {
 typedef struct dvbf_model_class {
   const char *name; /* as in --model */
   void *user_data;
+  /* Sets of settings that it uses, with spaces between, as `SET` and `FOR` name them in the tables of
+   * settings
+   * ("networks", "training", "dynamics"). A setting of another set is refused where a user names it. NULL: it
+   * may use all. */
+  const char *settings;
   bool timeless;         /* frames are not joined by time: a sequence may have one step */
   bool takes_transition; /* a dvbf_transition can be plugged in */
   const char

@@ -13,110 +13,58 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum kind { KIND_INT, KIND_REAL, KIND_CHOICE, KIND_SWITCH, KIND_TEXT } kind;
-
-typedef struct entry {
-  const char *name, *initial, *choices, *group, *help;
-  kind kind;
-  size_t offset;
-  double low, high;
-} entry;
-
-/* Turns a .def line into an entry. The default is kept as text, as help prints it. */
-#define INT(field, name, initial, low, high, group, help)                                                    \
-  {name, #initial, NULL, group, help, KIND_INT, offsetof(STRUCT, field) + BEGIN, low, high},
-#define REAL(field, name, initial, low, high, group, help)                                                   \
-  {name, #initial, NULL, group, help, KIND_REAL, offsetof(STRUCT, field) + BEGIN, low, high},
-#define OF(number, name) "|" name
-#define CHOICE(field, name, initial, choices, group, help)                                                   \
-  {name, initial, &(choices)[1], group, help, KIND_CHOICE, offsetof(STRUCT, field) + BEGIN, 0, 0},
-#define LISTED CHOICE
-#define SWITCH(field, name, initial, group, help)                                                            \
-  {name, initial, "off|on", group, help, KIND_SWITCH, offsetof(STRUCT, field) + BEGIN, 0, 0},
-
-#define TEXT(field, name, initial, group, help)                                                              \
-  {name, initial, NULL, group, help, KIND_TEXT, offsetof(STRUCT, field) + BEGIN, 0, 0},
-
-/* The names of all models, and of all densities, each after a bar. */
-#define MODEL OF
-static const char models[] =
-#include "base/models.def"
-    ;
-#define DV_MODELS models
-
-#define DENSITY OF
-static const char densities[] =
-#include "base/densities.def"
-    ;
-#define DV_DENSITIES densities
-
+#define DV_LINES_AS_ENTRIES
+#include "base/setting_lines.h"
 #define BEGIN 0
-#define STRUCT dv_train_settings
-static const entry train_entries[] = {
-#include "base/settings_train.def"
-#undef STRUCT
-#undef BEGIN
 #define STRUCT dv_data_settings
-#define BEGIN offsetof(dv_train_settings, data)
-#include "base/settings_data.def"
-#undef BEGIN
-#define BEGIN 0
-};
-static const entry data_entries[] = {
+static const dv_setting data_entries[] = {
 #include "base/settings_data.def"
 };
 #undef STRUCT
 #define STRUCT dv_evaluate_settings
-static const entry evaluate_entries[] = {
+static const dv_setting evaluate_entries[] = {
 #include "base/settings_evaluate.def"
 };
 #undef STRUCT
 #define STRUCT dv_filter_settings
-static const entry filter_entries[] = {
+static const dv_setting filter_entries[] = {
 #include "base/settings_filter.def"
 };
 #undef STRUCT
 #define STRUCT dv_smooth_settings
-static const entry smooth_entries[] = {
+static const dv_setting smooth_entries[] = {
 #include "base/settings_smooth.def"
 };
 #undef STRUCT
 #define STRUCT dv_predict_settings
-static const entry predict_entries[] = {
+static const dv_setting predict_entries[] = {
 #include "base/settings_predict.def"
 };
 #undef STRUCT
 #define STRUCT dv_sample_settings
-static const entry sample_entries[] = {
+static const dv_setting sample_entries[] = {
 #include "base/settings_sample.def"
 };
 #undef STRUCT
 #define STRUCT dv_pendulum_settings
-static const entry pendulum_entries[] = {
+static const dv_setting pendulum_entries[] = {
 #include "base/settings_pendulum.def"
 };
 #undef STRUCT
 #define STRUCT dv_ball_settings
-static const entry ball_entries[] = {
+static const dv_setting ball_entries[] = {
 #include "base/settings_ball.def"
 };
 #undef STRUCT
 #define STRUCT dv_two_balls_settings
-static const entry two_balls_entries[] = {
+static const dv_setting two_balls_entries[] = {
 #include "base/settings_two_balls.def"
 };
 #undef STRUCT
 
-typedef struct table {
-  const char *name;
-  const entry *entries;
-  size_t count, size;
-} table;
-
-#define TABLE(name, entries, type)                                                                           \
-  { name, entries, sizeof entries / sizeof *entries, sizeof(type) }
-static const table tables[] = {
-    TABLE("train", train_entries, dv_train_settings),
+#define TABLE(called, entries, type)                                                                         \
+  { .name = called, .settings = entries, .count = sizeof entries / sizeof *entries, .size = sizeof(type) }
+static const dv_table own_tables[] = {
     TABLE("data", data_entries, dv_data_settings),
     TABLE("evaluate", evaluate_entries, dv_evaluate_settings),
     TABLE("filter", filter_entries, dv_filter_settings),
@@ -128,27 +76,44 @@ static const table tables[] = {
     TABLE("two-balls", two_balls_entries, dv_two_balls_settings),
 };
 
-enum { MOST = 160 }; /* settings of a table */
-_Static_assert(sizeof train_entries / sizeof *train_entries <= MOST, "raise MOST");
-
 struct dvbf_settings {
-  const table *table;
-  bool given[MOST]; /* somebody has chosen the value, so that nothing else may */
+  const dv_table *table;
+  bool given[DV_MOST_SETTINGS]; /* somebody has chosen the value, so that nothing else may */
+  bool named[DV_MOST_SETTINGS]; /* and has named it: it is not only part of a whole recipe */
   _Alignas(double) unsigned char values[];
 };
 
 #define BLANKS " \t\r" /* inside a line */
 
-static const table *find_table(const char *name) {
-  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-    if (!strcmp(tables[i].name, name)) return &tables[i];
+static const dv_table *find_table(const char *name) {
+  if (!strcmp(dv_train_table.name, name)) return &dv_train_table;
+  for (size_t i = 0; i < sizeof own_tables / sizeof *own_tables; i++)
+    if (!strcmp(own_tables[i].name, name)) return &own_tables[i];
   return NULL;
 }
 
-static const entry *find_entry(const table *t, const char *name) {
+static const dv_setting *find_entry(const dv_table *t, const char *name) {
   for (size_t i = 0; i < t->count; i++)
-    if (!strcmp(t->entries[i].name, name)) return &t->entries[i];
+    if (!strcmp(t->settings[i].name, name)) return &t->settings[i];
   return NULL;
+}
+
+static bool same(const char *a, const char *b) {
+  return a && b ? !strcmp(a, b) : a == b;
+}
+
+/* The settings of a table in the order of files and of help: each stands behind the one that it names, or
+ * behind the line before it. The first line of another set begins at the end. */
+static void in_order(const dv_table *t, const dv_setting *out[DV_MOST_SETTINGS]) {
+  size_t at = 0;
+  for (size_t i = 0; i < t->count; i++) {
+    const dv_setting *e = &t->settings[i];
+    if (i && !same(e->of, e[-1].of)) at = i;
+    for (size_t k = 0; e->after && k < i; k++)
+      if (!strcmp(out[k]->name, e->after)) at = k + 1;
+    memmove(out + at + 1, out + at, (i - at) * sizeof *out);
+    out[at++] = e;
+  }
 }
 
 /* ---- The nearest known name ---- */
@@ -173,12 +138,12 @@ size_t dvbf_name_distance(const char *a, const char *b) {
   return rows[i % 3][n];
 }
 
-static const char *nearest(const table *t, const char *name) {
-  const char *best = t->entries[0].name;
+static const char *nearest(const dv_table *t, const char *name) {
+  const char *best = t->settings[0].name;
   size_t distance = SIZE_MAX;
   for (size_t i = 0; i < t->count; i++) {
-    size_t d = dvbf_name_distance(name, t->entries[i].name);
-    if (d < distance) distance = d, best = t->entries[i].name;
+    size_t d = dvbf_name_distance(name, t->settings[i].name);
+    if (d < distance) distance = d, best = t->settings[i].name;
   }
   return best;
 }
@@ -216,27 +181,28 @@ static void spread_choices(const char *choices, char *out, size_t size) {
   out[used] = 0;
 }
 
-static void range_text(const entry *e, char *out, size_t size) {
+static void range_text(const dv_setting *e, char *out, size_t size) {
   DV_PLAIN_NUMBERS;
   if (e->choices)
     spread_choices(e->choices, out, size);
-  else if (e->kind == KIND_TEXT)
+  else if (e->kind == DV_KIND_TEXT)
     snprintf(out, size, "text");
   else
-    snprintf(out, size, e->kind == KIND_INT ? "[%.0f, %.0f]" : "[%.10g, %.10g]", e->low, e->high);
+    snprintf(out, size, e->kind == DV_KIND_INT ? "[%.0f, %.0f]" : "[%.10g, %.10g]", e->low, e->high);
 }
 
-static dvbf_status out_of_range(const entry *e, const char *value, dvbf_error *error) {
+static dvbf_status out_of_range(const dv_setting *e, const char *value, dvbf_error *error) {
   char range[160];
   range_text(e, range, sizeof range);
   if (e->choices)
     return dv_fail(error, DVBF_ARGUMENT, "%s = %.60s: must be one of %s; the default is %s", e->name, value,
                    range, e->initial);
   return dv_fail(error, DVBF_ARGUMENT, "%s = %.60s: must be %s in %s; the default is %s", e->name, value,
-                 e->kind == KIND_INT ? "a whole number" : "a number", range, e->initial);
+                 e->kind == DV_KIND_INT ? "a whole number" : "a number", range, e->initial);
 }
 
-static dvbf_status set_entry(unsigned char *values, const entry *e, const char *text, dvbf_error *error) {
+static dvbf_status set_entry(unsigned char *values, const dv_setting *e, const char *text,
+                             dvbf_error *error) {
   DV_PLAIN_NUMBERS;
   char *end;
   errno = 0;
@@ -244,13 +210,13 @@ static dvbf_status set_entry(unsigned char *values, const entry *e, const char *
     int64_t index = choice_index(e->choices, text);
     if (index < 0) return out_of_range(e, text, error);
     memcpy(values + e->offset, &index, sizeof index);
-  } else if (e->kind == KIND_TEXT) {
+  } else if (e->kind == DV_KIND_TEXT) {
     if (strlen(text) >= DV_TEXT || strpbrk(text, "#\r\n"))
       return dv_fail(error, DVBF_ARGUMENT, "%s = %.60s: must be one line of at most %d characters without #",
                      e->name, text, DV_TEXT - 1);
     memset(values + e->offset, 0, DV_TEXT);
     strcpy((char *)values + e->offset, text);
-  } else if (e->kind == KIND_INT) {
+  } else if (e->kind == DV_KIND_INT) {
     long long number = strtoll(text, &end, 10);
     if (end == text || *end || errno || (double)number < e->low || (double)number > e->high)
       return out_of_range(e, text, error);
@@ -265,13 +231,13 @@ static dvbf_status set_entry(unsigned char *values, const entry *e, const char *
   return DVBF_OK;
 }
 
-static void get_entry(const unsigned char *values, const entry *e, char *out, size_t size) {
+static void get_entry(const unsigned char *values, const dv_setting *e, char *out, size_t size) {
   DV_PLAIN_NUMBERS;
-  if (e->kind == KIND_TEXT) {
+  if (e->kind == DV_KIND_TEXT) {
     snprintf(out, size, "%s", (const char *)values + e->offset);
     return;
   }
-  if (e->kind == KIND_REAL) {
+  if (e->kind == DV_KIND_REAL) {
     double value;
     memcpy(&value, values + e->offset, sizeof value);
     snprintf(out, size, "%.9g", value);
@@ -286,27 +252,26 @@ static void get_entry(const unsigned char *values, const entry *e, char *out, si
     snprintf(out, size, "%lld", (long long)value);
 }
 
-/* Settings of these groups, which came later or belong to single densities, are written only where they are
- * not the default, so that the files of models without them do not change when one is added. */
-static bool is_written(const unsigned char *values, const entry *e) {
-  static const char *const groups[] = {"Density", "Stability", "Search", "Paths", "Phases", "Start"};
+/* Settings of groups that came later are written only where they are not the default, so that the files of
+ * models without them do not change when one is added. */
+static bool is_written(const dvbf_settings *s, const dv_setting *e) {
   char value[DV_TEXT];
-  bool later = false;
-  for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) later |= !strcmp(e->group, groups[i]);
-  get_entry(values, e, value, sizeof value);
-  return !later || strcmp(value, e->initial) != 0;
+  for (const char *const *group = s->table->written; group && *group; group++)
+    if (!strcmp(e->group, *group)) return true;
+  get_entry(s->values, e, value, sizeof value);
+  return !s->table->written || strcmp(value, e->initial) != 0;
 }
 
 /* ---- Public functions ---- */
 
 dvbf_status dvbf_settings_new(dvbf_settings **out, const char *name, dvbf_error *error) {
-  const table *t = find_table(name);
+  const dv_table *t = find_table(name);
   if (!t) return dv_fail(error, DVBF_ARGUMENT, "there is no table of settings named %.60s", name);
   dvbf_settings *s = dv_calloc(1, sizeof *s + t->size);
   if (!s) return dv_fail_memory(error, "making settings");
   s->table = t;
   for (size_t i = 0; i < t->count; i++) {
-    dvbf_status status = set_entry(s->values, &t->entries[i], t->entries[i].initial, error);
+    dvbf_status status = set_entry(s->values, &t->settings[i], t->settings[i].initial, error);
     if (status) {
       dv_free(s);
       return status;
@@ -330,41 +295,57 @@ void dvbf_settings_free(dvbf_settings *settings) {
 }
 
 /* The entry of that name, or NULL with a sentence that names the nearest. */
-static const entry *entry_or_refusal(const dvbf_settings *s, const char *name, dvbf_error *error) {
-  const entry *e = find_entry(s->table, name);
+static const dv_setting *entry_or_refusal(const dvbf_settings *s, const char *name, dvbf_error *error) {
+  const dv_setting *e = find_entry(s->table, name);
   if (!e)
     dv_report(error, DVBF_ARGUMENT, "%.60s: no such setting; did you mean %s?", name,
               nearest(s->table, name));
   return e;
 }
 
-dvbf_status dvbf_settings_set(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
-  const entry *e = entry_or_refusal(s, name, error);
+dvbf_status dv_settings_give(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
+  const dv_setting *e = entry_or_refusal(s, name, error);
   if (!e) return DVBF_ARGUMENT;
   dvbf_status status = set_entry(s->values, e, value, error);
-  if (!status) s->given[e - s->table->entries] = true;
+  if (!status) s->given[e - s->table->settings] = true;
+  return status;
+}
+
+dvbf_status dvbf_settings_set(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
+  dvbf_status status = dv_settings_give(s, name, value, error);
+  if (!status) s->named[find_entry(s->table, name) - s->table->settings] = true;
   return status;
 }
 
 bool dv_settings_given(const dvbf_settings *s, const char *name) {
-  const entry *e = find_entry(s->table, name);
-  return !e || s->given[e - s->table->entries];
+  const dv_setting *e = find_entry(s->table, name);
+  return !e || s->given[e - s->table->settings];
 }
 
 bool dv_settings_all_given(const dvbf_settings *s) {
   for (size_t i = 0; i < s->table->count; i++)
-    if (!s->given[i] && is_written(s->values, &s->table->entries[i])) return false;
+    if (!s->given[i] && is_written(s, &s->table->settings[i])) return false;
   return true;
 }
 
+static const char *set_of(const dv_setting *e) {
+  return e->only ? e->only : e->of;
+}
+
+const dv_setting *dv_settings_unused(const dvbf_settings *s, dv_uses_fn *uses, const void *user) {
+  for (size_t i = 0; i < s->table->count; i++)
+    if (s->named[i] && !uses(set_of(&s->table->settings[i]), user)) return &s->table->settings[i];
+  return NULL;
+}
+
 dvbf_status dv_settings_choose(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
-  const entry *e = entry_or_refusal(s, name, error);
+  const dv_setting *e = entry_or_refusal(s, name, error);
   return e ? set_entry(s->values, e, value, error) : DVBF_ARGUMENT;
 }
 
 dvbf_status dvbf_settings_get(const dvbf_settings *s, const char *name, char *out, size_t size,
                               dvbf_error *error) {
-  const entry *e = entry_or_refusal(s, name, error);
+  const dv_setting *e = entry_or_refusal(s, name, error);
   if (!e) return DVBF_ARGUMENT;
   get_entry(s->values, e, out, size);
   return DVBF_OK;
@@ -373,7 +354,7 @@ dvbf_status dvbf_settings_get(const dvbf_settings *s, const char *name, char *ou
 dvbf_status dvbf_settings_take(dvbf_settings *s, const dvbf_settings *from, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; i < s->table->count && !status; i++) {
-    const entry *to = &s->table->entries[i], *e = find_entry(from->table, to->name);
+    const dv_setting *to = &s->table->settings[i], *e = find_entry(from->table, to->name);
     char value[DV_TEXT];
     if (!e || !strcmp(e->group, "Running")) continue;
     get_entry(from->values, e, value, sizeof value);
@@ -390,14 +371,14 @@ dvbf_status dv_settings_lay(dvbf_settings *s, const dvbf_settings *over, dvbf_er
   for (size_t i = 0; i < s->table->count && !status; i++) {
     char value[DV_TEXT];
     if (!over->given[i]) continue;
-    get_entry(over->values, &s->table->entries[i], value, sizeof value);
-    status = dvbf_settings_set(s, s->table->entries[i].name, value, error);
+    get_entry(over->values, &s->table->settings[i], value, sizeof value);
+    status = dv_settings_give(s, s->table->settings[i].name, value, error);
   }
   return status;
 }
 
 unsigned dvbf_settings_threads(const dvbf_settings *s) {
-  const entry *e = find_entry(s->table, "threads");
+  const dv_setting *e = find_entry(s->table, "threads");
   char text[DV_TEXT] = "0";
   cpu_set_t cores;
   if (e) get_entry(s->values, e, text, sizeof text);
@@ -439,12 +420,16 @@ dvbf_status dvbf_settings_preset(dvbf_settings *s, const char *preset, dvbf_erro
                    known);
   }
   dv_cursor text = dv_cursor_of(lines);
+  bool named[DV_MOST_SETTINGS];
+  memcpy(named, s->named, sizeof named);
   for (size_t number = 1; dv_cursor_left(&text); number++) {
     dvbf_status status = apply_line(s, dv_cursor_until(&text, '\n'), preset, number, error);
     if (status) return status;
     dv_cursor_take(&text, '\n');
   }
-  memset(s->given, true, sizeof s->given); /* a preset is a whole recipe */
+  /* A preset is a whole recipe. */
+  memset(s->given, true, sizeof s->given);
+  memcpy(s->named, named, sizeof named);
   return DVBF_OK;
 }
 
@@ -467,7 +452,10 @@ dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *e
   if (!file) return dv_fail(error, DVBF_IO, "%s: cannot be read: %s", path, strerror(errno));
   char text[1024] = "";
   dv_cursor line;
+  bool named[DV_MOST_SETTINGS];
   dvbf_status status = DVBF_OK;
+  memcpy(named, s->named, sizeof named);
+  memset(s->named, false, sizeof s->named);
   for (size_t number = 1; !status && next_line(file, text, sizeof text, &line); number++)
     status = dv_cursor_left(&line) < sizeof text
                  ? apply_line(s, line, path, number, error)
@@ -476,6 +464,11 @@ dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *e
   if (!status && ferror(file))
     status = dv_fail(error, DVBF_IO, "%s: cannot be read: %s", path, strerror(errno));
   fclose(file);
+  /* A file that has most settings is the whole recipe of a run. */
+  size_t count = 0;
+  for (size_t i = 0; i < s->table->count; i++) count += s->named[i];
+  for (size_t i = 0; i < s->table->count; i++)
+    s->named[i] = named[i] || (s->named[i] && 2 * count < s->table->count);
   return status;
 }
 
@@ -484,10 +477,12 @@ dvbf_status dvbf_settings_write(const dvbf_settings *s, const char *path, dvbf_e
   dvbf_status status = dv_atomic_open(&file, path, error);
   if (status) return status;
   const char *group = "";
+  const dv_setting *list[DV_MOST_SETTINGS];
+  in_order(s->table, list);
   for (size_t i = 0; i < s->table->count; i++) {
-    const entry *e = &s->table->entries[i];
+    const dv_setting *e = list[i];
     char value[DV_TEXT];
-    if (!is_written(s->values, e)) continue;
+    if (!is_written(s, e)) continue;
     get_entry(s->values, e, value, sizeof value);
     if (strcmp(group, e->group)) fprintf(file.stream, "%s# %s\n", i ? "\n" : "", group = e->group);
     fprintf(file.stream, "%s =%s%s\n", e->name, *value ? " " : "", value);
@@ -498,67 +493,34 @@ dvbf_status dvbf_settings_write(const dvbf_settings *s, const char *path, dvbf_e
 bool dvbf_settings_table(const char *name, size_t index, dvbf_setting_info *info) {
   static const char *const kinds[] = {"int", "real", "choice", "switch", "text"};
   static _Thread_local char range[160];
-  const table *t = find_table(name);
+  const dv_table *t = find_table(name);
   if (!t || index >= t->count) return false;
-  const entry *e = &t->entries[index];
+  const dv_setting *list[DV_MOST_SETTINGS];
+  in_order(t, list);
+  const dv_setting *e = list[index];
   range_text(e, range, sizeof range);
   *info = (dvbf_setting_info){.name = e->name,
                               .group = e->group,
                               .kind = kinds[e->kind],
                               .range = range,
                               .initial = e->initial,
-                              .help = e->help};
+                              .help = e->help,
+                              .users = t->users ? t->users(set_of(e)) : NULL};
   return true;
 }
 
 /* ---- Inside the library ---- */
 
-static const void *values_of(const dvbf_settings *s, const char *name, dvbf_error *error) {
+const void *dv_settings_values(const dvbf_settings *s, const char *name, dvbf_error *error) {
   if (s && !strcmp(s->table->name, name)) return s->values;
   dv_report(error, DVBF_ARGUMENT, "settings of the table \"%s\" are needed here, not \"%s\"", name,
             s ? s->table->name : "none");
   return NULL;
 }
 
-const dv_train_settings *dv_settings_train(const dvbf_settings *s, dvbf_error *error) {
-  return values_of(s, "train", error);
-}
-
 const dv_data_settings *dv_settings_data(const dvbf_settings *s, dvbf_error *error) {
-  if (s && !strcmp(s->table->name, "train")) return &dv_settings_train(s, error)->data;
-  return values_of(s, "data", error);
-}
-
-const dv_evaluate_settings *dv_settings_evaluate(const dvbf_settings *s, dvbf_error *error) {
-  return values_of(s, "evaluate", error);
-}
-
-const dv_filter_settings *dv_settings_filter(const dvbf_settings *s, dvbf_error *error) {
-  return values_of(s, "filter", error);
-}
-
-const dv_smooth_settings *dv_settings_smooth(const dvbf_settings *s, dvbf_error *error) {
-  return values_of(s, "smooth", error);
-}
-
-const dv_predict_settings *dv_settings_predict(const dvbf_settings *s, dvbf_error *error) {
-  return values_of(s, "predict", error);
-}
-
-const dv_sample_settings *dv_settings_sample(const dvbf_settings *s, dvbf_error *error) {
-  return values_of(s, "sample", error);
-}
-
-const dv_pendulum_settings *dv_settings_pendulum(const dvbf_settings *s, dvbf_error *error) {
-  return values_of(s, "pendulum", error);
-}
-
-const dv_ball_settings *dv_settings_ball(const dvbf_settings *s, dvbf_error *error) {
-  return values_of(s, "ball", error);
-}
-
-const dv_two_balls_settings *dv_settings_two_balls(const dvbf_settings *s, dvbf_error *error) {
-  return values_of(s, "two-balls", error);
+  if (s && s->table->data) return (const void *)(s->values + s->table->data);
+  return dv_settings_values(s, "data", error);
 }
 
 const char *dv_settings_table_name(const dvbf_settings *s) {
@@ -566,17 +528,19 @@ const char *dv_settings_table_name(const dvbf_settings *s) {
 }
 
 /* Says how, not what is trained. */
-static bool is_running(const entry *e) {
+static bool is_running(const dv_setting *e) {
   return !strcmp(e->group, "Running");
 }
 
 dvbf_status dv_settings_each(const dvbf_settings *s,
                              dvbf_status (*each)(const char *name, const char *value, void *user),
                              void *user) {
+  const dv_setting *list[DV_MOST_SETTINGS];
+  in_order(s->table, list);
   for (size_t i = 0; i < s->table->count; i++) {
-    const entry *e = &s->table->entries[i];
+    const dv_setting *e = list[i];
     char value[DV_TEXT];
-    if (is_running(e) || !is_written(s->values, e)) continue;
+    if (is_running(e) || !is_written(s, e)) continue;
     get_entry(s->values, e, value, sizeof value);
     dvbf_status status = each(e->name, value, user);
     if (status) return status;
@@ -586,7 +550,7 @@ dvbf_status dv_settings_each(const dvbf_settings *s,
 
 bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, dv_setting_change *out) {
   for (size_t i = 0; i < one->table->count; i++) {
-    const entry *e = &one->table->entries[i];
+    const dv_setting *e = &one->table->settings[i];
     get_entry(one->values, e, out->one, sizeof out->one);
     get_entry(other->values, e, out->other, sizeof out->other);
     out->name = e->name;

@@ -13,40 +13,21 @@
   OF(DV_CONTROLS_ZERO, "zero") OF(DV_CONTROLS_HOLD, "hold") OF(DV_CONTROLS_RANDOM, "random")
 
 /* Names for all choices, in their order. */
-#define OF(number, name) number,
-#define INT(...)
-#define REAL(...)
-#define SWITCH(...)
-#define TEXT(...)
-#define LISTED(...)
-#define CHOICE(field, name, initial, choices, ...) enum { choices };
+#define DV_LINES_AS_CHOICES
+#include "base/setting_lines.h"
 enum { DV_SPLITS };
 enum { DV_CONTROLS };
 #include "base/settings_data.def"
 #include "base/settings_train.def"
-#undef OF
-#undef INT
-#undef REAL
-#undef SWITCH
-#undef TEXT
-#undef LISTED
-#undef CHOICE
 
 enum { DV_TEXT = 512 }; /* bytes of a text setting */
 
-#define INT(field, ...) int64_t field;
-#define REAL(field, ...) double field;
-#define CHOICE(field, ...) int64_t field;
-#define LISTED(field, ...) int64_t field;
-#define SWITCH(field, ...) int64_t field;
-#define TEXT(field, ...) char field[DV_TEXT];
+/* The values of each table. That of "train" stands beside the models (model/settings.h). */
+#define DV_LINES_AS_FIELDS
+#include "base/setting_lines.h"
 typedef struct dv_data_settings {
 #include "base/settings_data.def"
 } dv_data_settings;
-typedef struct dv_train_settings {
-#include "base/settings_train.def"
-  dv_data_settings data;
-} dv_train_settings;
 typedef struct dv_evaluate_settings {
 #include "base/settings_evaluate.def"
 } dv_evaluate_settings;
@@ -71,29 +52,68 @@ typedef struct dv_ball_settings {
 typedef struct dv_two_balls_settings {
 #include "base/settings_two_balls.def"
 } dv_two_balls_settings;
-#undef INT
-#undef REAL
-#undef CHOICE
-#undef LISTED
-#undef SWITCH
-#undef TEXT
+#include "base/setting_lines.h"
+
+/* ---- Tables ---- */
+
+typedef enum dv_kind { DV_KIND_INT, DV_KIND_REAL, DV_KIND_CHOICE, DV_KIND_SWITCH, DV_KIND_TEXT } dv_kind;
+
+/* A line of a table. */
+typedef struct dv_setting {
+  dv_kind kind;
+  const char *name, *initial, *group, *help;
+  const char *choices;   /* as "a|b|c", NULL where there are none */
+  const char *of, *only; /* set of settings that its file, and that the line itself, names; NULL: none */
+  const char *after;     /* name of the setting that it stands behind; NULL: the line before */
+  size_t offset;         /* of the value */
+  double low, high;
+} dv_setting;
+
+typedef struct dv_table {
+  const char *name;
+  const dv_setting *settings; /* [count] */
+  size_t count, size;         /* size of the values */
+  size_t data;                /* where the values of the table "data" lie among them; 0: they are no part */
+  const char *const *written; /* groups that files always have, up to NULL; others only have what is not the
+                                 default. NULL: files have all */
+  /* Who uses a set of settings, as "a, b"; NULL: everybody. May be NULL. */
+  const char *(*users)(const char *set);
+} dv_table;
+
+enum { DV_MOST_SETTINGS = 160 }; /* of a table */
+
+/* The table "train": the settings of all models and of their training (model/settings.c). */
+extern const dv_table dv_train_table;
+
+/* ---- Values ---- */
 
 /* The values, or NULL and a message if `settings` belongs to another table. */
-const dv_train_settings *dv_settings_train(const dvbf_settings *settings, dvbf_error *error);
+const void *dv_settings_values(const dvbf_settings *settings, const char *table, dvbf_error *error);
 /* The values of the table "data", or of the same part of "train". */
 const dv_data_settings *dv_settings_data(const dvbf_settings *settings, dvbf_error *error);
-const dv_evaluate_settings *dv_settings_evaluate(const dvbf_settings *settings, dvbf_error *error);
-const dv_filter_settings *dv_settings_filter(const dvbf_settings *settings, dvbf_error *error);
-const dv_smooth_settings *dv_settings_smooth(const dvbf_settings *settings, dvbf_error *error);
-const dv_predict_settings *dv_settings_predict(const dvbf_settings *settings, dvbf_error *error);
-const dv_sample_settings *dv_settings_sample(const dvbf_settings *settings, dvbf_error *error);
-const dv_pendulum_settings *dv_settings_pendulum(const dvbf_settings *settings, dvbf_error *error);
-const dv_ball_settings *dv_settings_ball(const dvbf_settings *settings, dvbf_error *error);
-const dv_two_balls_settings *dv_settings_two_balls(const dvbf_settings *settings, dvbf_error *error);
+#define DV_ACCESS(type, table)                                                                               \
+  static inline const dv_##type##_settings *dv_settings_##type(const dvbf_settings *s, dvbf_error *error) {  \
+    return (const dv_##type##_settings *)dv_settings_values(s, table, error);                                \
+  }
+DV_ACCESS(evaluate, "evaluate")
+DV_ACCESS(filter, "filter")
+DV_ACCESS(smooth, "smooth")
+DV_ACCESS(predict, "predict")
+DV_ACCESS(sample, "sample")
+DV_ACCESS(pendulum, "pendulum")
+DV_ACCESS(ball, "ball")
+DV_ACCESS(two_balls, "two-balls")
 
 /* Whether the user has chosen a value: by name, by a preset (all values) or by a file. */
 bool dv_settings_given(const dvbf_settings *settings, const char *name);
 bool dv_settings_all_given(const dvbf_settings *settings);
+/* Finds the first setting that the user has named, by itself or in a file that names few, and of whose set
+ * `uses` says no; NULL: there is none. */
+typedef bool dv_uses_fn(const char *set, const void *user);
+const dv_setting *dv_settings_unused(const dvbf_settings *settings, dv_uses_fn *uses, const void *user);
+/* Sets a value as part of a whole recipe, such as that of a model file: it counts as chosen by the user, who
+ * has not named it. */
+dvbf_status dv_settings_give(dvbf_settings *settings, const char *name, const char *value, dvbf_error *error);
 /* Sets a value without marking it as chosen by the user. */
 dvbf_status dv_settings_choose(dvbf_settings *settings, const char *name, const char *value,
                                dvbf_error *error);

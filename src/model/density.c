@@ -12,7 +12,7 @@ const dv_density *dv_density_at(size_t index, const char **name) {
     const char *name;
   } all[] = {
 #define DENSITY(object, name) {&dv_##object, name},
-#include "base/densities.def"
+#include "model/densities.def"
 #undef DENSITY
   };
   if (index >= sizeof all / sizeof *all) return NULL;
@@ -70,7 +70,8 @@ void dv_record_output(dvbf_program *p, const dvbf_model *m, dvbf_value hidden) {
 static dvbf_value with_free_sigma(dvbf_program *p, const dvbf_model *m, dvbf_value own) {
   const dv_train_settings *s = m->settings;
   bool drops = s->dropped == DV_DROPPED_ZERO;
-  if (!(drops || s->recognition_waits) || s->sigma == DV_SIGMA_FIXED) return own;
+  if (!m->type->takes_transition || !(drops || s->recognition_waits) || s->sigma == DV_SIGMA_FIXED)
+    return own;
   dv_free_sigma f = {.own = own, .use = p->later.use};
   f.free = dvbf_parameter(p->graph, "emission.free_log_sigma", 1, s->sigma == DV_SIGMA_GLOBAL ? 1 : m->n_x,
                           (dvbf_first){.mean = log(s->sigma_start)});

@@ -1,5 +1,5 @@
 /* A density p(x | parameters), whose parameters the emission network gives. Each is one object in its own
- * file and one line in base/densities.def; nobody else asks which one a model has. */
+ * file and one line in densities.def; nobody else asks which one a model has. */
 #ifndef DV_DENSITY_H
 #define DV_DENSITY_H
 
@@ -48,7 +48,7 @@ typedef struct dv_density {
 } dv_density;
 
 #define DENSITY(object, name) extern const dv_density dv_##object;
-#include "base/densities.def"
+#include "model/densities.def"
 #undef DENSITY
 
 static inline double dv_density_mean(const dv_density *density, double output) {

@@ -156,7 +156,7 @@ dvbf_status dv_meta_read_settings(const dv_tensor_file *f, dvbf_settings *settin
     dvbf_error inner;
     if (strncmp(key, f->prefix, length) || strncmp(key + length, "setting.", 8)) continue;
     const char *text = json_string_value(value);
-    if (dvbf_settings_set(settings, key + length + 8, text ? text : "", &inner))
+    if (dv_settings_give(settings, key + length + 8, text ? text : "", &inner))
       return dv_fail(error, DVBF_FORMAT, "%s: %.400s", f->path, inner.message);
   }
   return DVBF_OK;

@@ -260,6 +260,7 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
 }
 
 const dvbf_model_class dv_model_linear = {.name = "linear",
+                                          .settings = "",
                                           .whole = whole,
                                           .move = move,
                                           .emission = emission,

@@ -19,9 +19,13 @@ static bool make_scaling(dv_scaling *s, int n) {
 
 static const dvbf_model_class *const shipped[] = {
 #define MODEL(object, name) &dv_model_##object,
-#include "base/models.def"
+#include "model/models.def"
 #undef MODEL
 };
+
+const dvbf_model_class *dv_model_class_at(size_t index) {
+  return index < sizeof shipped / sizeof shipped[0] ? shipped[index] : NULL;
+}
 
 const dvbf_model_class *dv_model_class_of(const dv_train_settings *s) {
   return shipped[s->model];

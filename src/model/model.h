@@ -2,7 +2,7 @@
 #ifndef DV_MODEL_H
 #define DV_MODEL_H
 
-#include "base/settings.h"
+#include "model/settings.h"
 #include "op/op.h"
 
 #include <dvbf/graph.h>
@@ -102,7 +102,8 @@ static inline int dv_gaps_of(const dvbf_sequences *s) {
   return s->gaps ? DV_GAPS : 0;
 }
 
-/* The shipped model of that setting. */
+/* Shipped model number `index`; NULL behind the last. That of the setting `model`. */
+const dvbf_model_class *dv_model_class_at(size_t index);
 const dvbf_model_class *dv_model_class_of(const dv_train_settings *s);
 /* Name of one whose sequences may have a single step. */
 const char *dv_model_timeless(void);
@@ -197,7 +198,7 @@ void dv_record_birnn_output(dvbf_graph *g, const dv_birnn *net, const dv_birnn_s
                             dvbf_value head);
 
 #define MODEL(object, name) extern const dvbf_model_class dv_model_##object;
-#include "base/models.def"
+#include "model/models.def"
 #undef MODEL
 
 /* Most dimensions of z (setting `latent`). */

@@ -43,7 +43,7 @@ static dvbf_status apply(dvbf_settings *to, const char *changes, bool keep, dvbf
     char *value = strchr(word, '=');
     if (!value) continue;
     *value++ = 0;
-    if (!keep || !dv_settings_given(to, word)) status = dvbf_settings_set(to, word, value, error);
+    if (!keep || !dv_settings_given(to, word)) status = dv_settings_give(to, word, value, error);
   }
   return status;
 }

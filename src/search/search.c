@@ -391,7 +391,7 @@ dvbf_status dv_search_train(dvbf_model **out, const dvbf_settings *settings, con
 dvbf_status dvbf_train(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
                        const dvbf_train_options *options, dvbf_error *error) {
   const dv_train_settings *s = dv_settings_train(settings, error);
-  if (!s) return DVBF_ARGUMENT;
+  if (dv_settings_fit_model(settings, NULL, true, error)) return DVBF_ARGUMENT;
   return s->search ? dv_search_train(out, settings, data, options, error)
                    : dv_train(out, NULL, settings, data, options, 0, error);
 }
@@ -400,10 +400,12 @@ dvbf_status dvbf_train(dvbf_model **out, const dvbf_settings *settings, const dv
 dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
                             const dvbf_settings *settings, const dvbf_data *data,
                             const dvbf_train_options *options, dvbf_error *error) {
+  if (dv_settings_fit_model(settings, NULL, true, error)) return DVBF_ARGUMENT;
   return dv_train(out, &(dv_own){.transition = transition}, settings, data, options, 0, error);
 }
 
 dvbf_status dvbf_train_own(dvbf_model **out, const dvbf_model_class *own, const dvbf_settings *settings,
                            const dvbf_data *data, const dvbf_train_options *options, dvbf_error *error) {
+  if (dv_settings_fit_model(settings, own, true, error)) return DVBF_ARGUMENT;
   return dv_train(out, &(dv_own){.type = own}, settings, data, options, 0, error);
 }

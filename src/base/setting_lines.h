@@ -1,0 +1,61 @@
+/* What the lines of settings_*.def become: names of choices, fields of a struct, or entries of a table.
+ * Define one of DV_LINES_AS_CHOICES, DV_LINES_AS_FIELDS and DV_LINES_AS_ENTRIES, include this and then the
+ * lines; including it again without any ends that. */
+#undef INT
+#undef REAL
+#undef SWITCH
+#undef TEXT
+#undef CHOICE
+#undef LISTED
+#undef OF
+#undef ENTRY
+#undef FOR
+#undef AFTER
+#undef SET
+
+#ifdef DV_LINES_AS_CHOICES
+#define INT(...)
+#define REAL(...)
+#define SWITCH(...)
+#define TEXT(...)
+#define LISTED(...)
+#define CHOICE(field, name, initial, choices, ...) enum { choices };
+#define OF(number, text) number,
+#undef DV_LINES_AS_CHOICES
+#endif
+
+#ifdef DV_LINES_AS_FIELDS
+#define INT(field, ...) int64_t field;
+#define REAL(field, ...) double field;
+#define SWITCH(field, ...) int64_t field;
+#define TEXT(field, ...) char field[DV_TEXT];
+#define LISTED(field, ...) int64_t field;
+#define CHOICE(field, ...) int64_t field;
+#undef DV_LINES_AS_FIELDS
+#endif
+
+/* A dv_setting each, whose value lies in the struct STRUCT, BEGIN bytes behind the first value of the table.
+ * The default is kept as text, as help prints it. */
+#ifdef DV_LINES_AS_ENTRIES
+#define ENTRY(at, ...) {.offset = offsetof(STRUCT, at) + (BEGIN), .of = SET, __VA_ARGS__},
+#define INT(field, called, first, least, most, heading, text)                                                \
+  ENTRY(field, .kind = DV_KIND_INT, .name = called, .initial = #first, .low = least, .high = most,           \
+        .help = text, .group = heading)
+#define REAL(field, called, first, least, most, heading, text)                                               \
+  ENTRY(field, .kind = DV_KIND_REAL, .name = called, .initial = #first, .low = least, .high = most,          \
+        .help = text, .group = heading)
+#define SWITCH(field, called, first, heading, text)                                                          \
+  ENTRY(field, .kind = DV_KIND_SWITCH, .name = called, .initial = first, .choices = "off|on", .help = text,  \
+        .group = heading)
+#define TEXT(field, called, first, heading, text)                                                            \
+  ENTRY(field, .kind = DV_KIND_TEXT, .name = called, .initial = first, .help = text, .group = heading)
+#define CHOICE(field, called, first, list, heading, text)                                                    \
+  ENTRY(field, .kind = DV_KIND_CHOICE, .name = called, .initial = first, .choices = &(list)[1],              \
+        .help = text, .group = heading)
+#define LISTED CHOICE
+#define OF(number, text) "|" text
+#define FOR(set, heading) heading, .only = set
+#define AFTER(called, heading) heading, .after = called
+#define SET NULL
+#undef DV_LINES_AS_ENTRIES
+#endif
