@@ -21,6 +21,8 @@ typedef struct view {
   dvbf_sequences_info *info[SPLITS]; /* NULL: the split is empty */
   choice choices[MOST_CHOICES];
   size_t n_choices;
+  json_t *remarks; /* an array of sentences about all of the data */
+  bool lost;       /* one of them was not added, as memory was short or a name is not UTF-8 */
 } view;
 
 static const dvbf_columns *array_of(const dvbf_sequences_info *info, int array) {
@@ -89,7 +91,7 @@ static void print_array(const view *v, int array, const dvbf_columns *a, double 
   }
 }
 
-static void print_remarks(const view *v, int split) {
+static void print_facts(const view *v, int split) {
   const dvbf_sequences_info *info = v->info[split];
   for (int i = 0; i < ARRAYS; i++) print_constant(v, i, array_of(info, i));
   if (info->x.binary) printf("  x is binary: every value is 0 or 1\n");
@@ -112,7 +114,14 @@ static void print_split(const view *v, int split) {
   printf("  %-20s %11s %11s %11s %11s %9s\n", "", "least", "most", "mean", "deviation", "missing");
   for (int i = 0; i < ARRAYS; i++)
     if (array_of(info, i)->width) print_array(v, i, array_of(info, i), (double)info->frames);
-  print_remarks(v, split);
+  print_facts(v, split);
+}
+
+static void print_remarks(const view *v) {
+  size_t i;
+  json_t *each;
+  if (json_array_size(v->remarks)) printf("\nRemarks\n");
+  json_array_foreach(v->remarks, i, each) printf("  %s\n", json_string_value(each));
 }
 
 static void print_choices(const view *v) {
@@ -134,6 +143,7 @@ static void print_text(const view *v) {
     else
       printf("\n%s: empty\n", split_names[i]);
   }
+  print_remarks(v);
   print_choices(v);
 }
 
@@ -207,8 +217,9 @@ static dvbf_status print_json(const view *v, dvbf_error *error) {
   for (int i = 0; good && i < SPLITS; i++)
     good = !json_object_set_new(splits, split_names[i], split_json(v, i));
   good = !json_object_set_new(json, "splits", splits) && good;
+  good = !json_object_set(json, "remarks", v->remarks) && good;
   good = !json_object_set_new(json, "chosen", choices_json(v)) && good;
-  if (good) {
+  if (good && !v->lost) {
     cli_print_json(json);
     return DVBF_OK;
   }
@@ -243,11 +254,21 @@ static void add_choice(const char *name, const char *value, const char *was, con
   snprintf(c->why, sizeof c->why, "%s", why);
 }
 
+static void add_remark(const char *sentence, void *user) {
+  view *v = user;
+  v->lost = json_array_append_new(v->remarks, json_string(sentence)) || v->lost;
+}
+
 static dvbf_status choose_settings(view *v, dvbf_error *error) {
   dvbf_settings *settings = NULL;
+  dvbf_error inner = {0};
   dvbf_status status = dvbf_settings_new(&settings, "train", error);
-  if (!status) status = dvbf_settings_suit(settings, v->data, add_choice, v, error);
+  dvbf_status suits = status ? DVBF_OK : dvbf_settings_suit(settings, v->data, add_choice, v, &inner);
   dvbf_settings_free(settings);
+  if (suits == DVBF_FORMAT || suits == DVBF_ARGUMENT)
+    add_remark(inner.message, v); /* still worth a look */
+  else if (suits && error)
+    *error = inner, status = suits;
   return status;
 }
 
@@ -258,11 +279,14 @@ dvbf_status cli_info_data(const char *path, const cli_options *options, dvbf_err
   view v = {.path = path, .data = data, .sequences = {&data->train, &data->valid, &data->test}};
   for (int i = 0; !status && i < SPLITS; i++)
     if (v.sequences[i]->count) status = dvbf_sequences_describe(&v.info[i], v.sequences[i], error);
+  v.remarks = json_array();
+  if (!status) status = dvbf_data_remarks(data, add_remark, &v, error);
   if (!status) status = choose_settings(&v, error);
   if (!status && cli_option(options, "json"))
     status = print_json(&v, error);
   else if (!status)
     print_text(&v);
+  json_decref(v.remarks);
   for (int i = 0; i < SPLITS; i++) dvbf_sequences_info_free(v.info[i]);
   dvbf_data_free(data);
   return status;

@@ -33,6 +33,11 @@ static const cli_example examples[] = {
     {0},
 };
 
+static void tell_remark(const char *sentence, void *user) {
+  (void)user;
+  fprintf(stderr, "note: %s\n", sentence);
+}
+
 static void tell_choice(const char *name, const char *value, const char *was, const char *why, void *user) {
   (void)was;
   bool *any = user;
@@ -41,10 +46,11 @@ static void tell_choice(const char *name, const char *value, const char *was, co
   fprintf(stderr, "  %s = %s (%s)\n", name, value, why);
 }
 
-/* Values that nobody gave are chosen to suit the data, and said. */
+/* Says what is odd about the data. Values that nobody gave are chosen to suit them, and said. */
 static dvbf_status suit(dvbf_settings *settings, const dvbf_data *data, bool quiet, dvbf_error *error) {
   bool any = false;
-  return dvbf_settings_suit(settings, data, quiet ? NULL : tell_choice, &any, error);
+  dvbf_status status = quiet ? DVBF_OK : dvbf_data_remarks(data, tell_remark, NULL, error);
+  return status ? status : dvbf_settings_suit(settings, data, quiet ? NULL : tell_choice, &any, error);
 }
 
 /* For scripts: how the run went. `updates` are those of the model that was kept. */

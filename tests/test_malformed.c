@@ -145,7 +145,9 @@ static void test_tensors(void **unused) {
   dvbf_data *data = NULL;
   dvbf_model *model = NULL;
   dvbf_error error = {.message = ""};
-  write_npy("x.npy", npy("<f4", false, "(3, 10, 1)", thirty, sizeof thirty));
+  float values[30];
+  for (size_t i = 0; i < 30; i++) values[i] = (float)i;
+  write_npy("x.npy", npy("<f4", false, "(3, 10, 1)", values, sizeof values));
   if (dvbf_settings_new(&settings, "train", &error) || dvbf_settings_set(settings, "updates", "0", &error) ||
       dvbf_data_read(&data, in_folder("x.npy"), settings, &error) ||
       dvbf_train(&model, settings, data, NULL, &error) ||

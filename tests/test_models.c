@@ -159,7 +159,8 @@ static bool is_user(const dvbf_setting_info *info, const char *name) {
   return !info->users || found;
 }
 
-/* The parameters of a model that is trained with one setting changed. The caller frees. */
+/* The parameters of a model that is trained with one setting changed. The caller frees. NULL: the setting is
+ * refused. */
 static dvbf_real *trained_with(const char *type, const char *name, const char *value, size_t *size) {
   char text[256];
   fixture f;
@@ -169,10 +170,11 @@ static dvbf_real *trained_with(const char *type, const char *name, const char *v
   begin(&f, text);
   dvbf_settings *settings = make_settings(text);
   dvbf_data data = {.train = f.sequences};
-  if (dv_train(&m, NULL, settings, &data, NULL, 0, &error)) fail_msg("%s: %s", text, error.message);
-  *size = m->parameters.size * sizeof(dvbf_real);
-  dvbf_real *copy = malloc(*size);
-  memcpy(copy, m->parameters.values, *size);
+  dvbf_status status = dv_train(&m, NULL, settings, &data, NULL, 0, &error);
+  if (status && !strstr(error.message, name)) fail_msg("%s: %s", text, error.message);
+  *size = m ? m->parameters.size * sizeof(dvbf_real) : 0;
+  dvbf_real *copy = m ? malloc(*size) : NULL;
+  if (m) memcpy(copy, m->parameters.values, *size);
   dvbf_model_free(m);
   dvbf_settings_free(settings);
   end(&f);
@@ -192,7 +194,7 @@ static void unused_settings_change_nothing(void **state) {
       if (is_user(&info, types[i]) || !strcmp(info.group, "Density")) continue;
       other_value(&info, value, sizeof value);
       dvbf_real *changed = trained_with(types[i], info.name, value, &other);
-      if (size != other || memcmp(plain, changed, size))
+      if (changed && (size != other || memcmp(plain, changed, size)))
         fail_msg("%s: %s = %s changes the model", types[i], info.name, value);
       free(changed);
       tried++;

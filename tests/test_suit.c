@@ -91,7 +91,11 @@ static void test_bits_and_gaps(void **unused) {
   assert_int_equal(dv_settings_train(s, NULL)->mask_input, DV_MASK_OFF);
   dvbf_settings_free(s);
   data.train.gaps = true;
-  for (size_t k = 0; k < 20; k++) data.train.x[5 * 20 + k] = NAN;
+  for (size_t k = 0; k < 3 * 20; k++) data.train.x[5 * 20 + k] = NAN;
+  s = suited(&data, NULL, NULL);
+  assert_int_equal(dv_settings_train(s, NULL)->mask_input, DV_MASK_OFF); /* three steps of 240 are rare */
+  dvbf_settings_free(s);
+  for (size_t k = 0; k < 20; k++) data.train.x[9 * 20 + k] = NAN;
   s = suited(&data, NULL, NULL);
   assert_int_equal(dv_settings_train(s, NULL)->mask_input, DV_MASK_STEP);
   dvbf_settings_free(s);

@@ -168,6 +168,8 @@ typedef struct dvbf_data {
   char (*state_names)[32];          /* [n_s], NULL when n_s = 0 */
   char (*x_names)[32];              /* [n_x], NULL where the file names no columns; the same of u */
   char (*u_names)[32];              /* [n_u] */
+  char (*notes)[256];               /* [n_notes] what reading has changed, a sentence each */
+  size_t n_notes;
 } dvbf_data;
 
 DVBF_API void dvbf_data_free(dvbf_data *data);
@@ -203,6 +205,13 @@ typedef struct dvbf_sequences_info {
 DVBF_API dvbf_status dvbf_sequences_describe(dvbf_sequences_info **out, const dvbf_sequences *sequences,
                                              dvbf_error *error);
 DVBF_API void dvbf_sequences_info_free(dvbf_sequences_info *info);
+
+/* Tells, in a sentence each, what is odd about the data and what that means for training: what reading has
+ * changed, columns of x and u that are constant, have the same values as another, are in an unusual unit or
+ * lose digits in 32 bits, outliers, and too few steps. Pictures may have constant pixels. */
+typedef void dvbf_remark_fn(const char *sentence, void *user_data);
+DVBF_API dvbf_status dvbf_data_remarks(const dvbf_data *data, dvbf_remark_fn *each, void *user_data,
+                                       dvbf_error *error);
 
 /* ---- Models ---------------------------------------------------------------------------------------------
  */

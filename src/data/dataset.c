@@ -10,7 +10,9 @@
 /* ---- Memory ---- */
 
 static void free_source(dvbf_source *source) {
-  if (source) source->free(source);
+  if (!source) return;
+  dv_free(source->limits);
+  source->free(source);
 }
 
 void dvbf_sequences_free(dvbf_sequences *s) {
@@ -42,6 +44,7 @@ void dvbf_data_free(dvbf_data *data) {
   dv_free(data->x_names);
   dv_free(data->u_names);
   dv_free(data->state_names);
+  dv_free(data->notes);
   dv_free(data);
 }
 
@@ -131,6 +134,11 @@ const float *dv_sequence_x(const dvbf_sequences *s, size_t sequence, size_t firs
     __atomic_store_n(&s->source->failed, true, __ATOMIC_RELAXED);
     for (size_t k = 0; k < steps * s->n_x; k++) buffer[k] = NAN;
   }
+  const float *low = s->source->limits;
+  for (size_t t = 0; low && t < steps; t++)
+    for (size_t k = 0; k < s->n_x; k++)
+      if (!(buffer[t * s->n_x + k] >= low[k] && buffer[t * s->n_x + k] <= low[s->n_x + k]))
+        buffer[t * s->n_x + k] = NAN;
   return buffer;
 }
 
@@ -210,7 +218,8 @@ static const char *fault(float value, bool gaps, bool may_have_gaps) {
   return isnan(value) && may_have_gaps
              ? "missing = nan takes it for a value that is missing; otherwise mend or leave out that "
                "sequence"
-             : "every value must be finite and fit into 32 bits, so mend, scale or leave out that sequence";
+         : isnan(value) ? "every value must be there, so mend or leave out that sequence"
+                        : "mend or scale it, or leave out that sequence";
 }
 
 typedef struct array {
@@ -223,10 +232,15 @@ static dvbf_status check_row(void *user, size_t sequence, size_t step, const flo
   const array *a = user;
   for (size_t k = 0; k < a->width; k++) {
     const char *remedy = fault(row[k], a->gaps, *a->name != 'u');
+    /* A larger number of 64 bits is infinite as one of 32. */
     if (remedy)
       return dv_fail(error, DVBF_FORMAT,
-                     "%.200s: %s%s is %g at sequence %zu, step %zu, column %zu (counted from 0); %s",
-                     a->where, a->prefix, a->name, (double)row[k], sequence, step, k, remedy);
+                     "%.200s: %s%s is %s at sequence %zu, step %zu, column %zu (counted from 0); %s",
+                     a->where, a->prefix, a->name,
+                     isnan(row[k]) ? "nan"
+                     : row[k] > 0  ? "above 3.4e38, the range of 32-bit numbers (or infinite),"
+                                   : "below -3.4e38, the range of 32-bit numbers (or infinite),",
+                     sequence, step, k, remedy);
   }
   return DVBF_OK;
 }

@@ -21,6 +21,7 @@ struct dvbf_source {
   void (*free)(dvbf_source *source);
   bool failed;
   char path[512]; /* for the message */
+  float *limits;  /* [2][n_x] least and largest: what is not between them is missing; NULL: none */
 };
 
 /* x of steps first .. first + steps - 1 of a sequence: where it lies in memory, or `buffer` [steps][n_x],
@@ -55,6 +56,14 @@ dvbf_status dv_sequences_validate(const dvbf_sequences *s, const char *where, co
 /* The same for all splits, and that they fit each other. valid and test may be empty, train may not. */
 dvbf_status dv_data_validate(const dvbf_data *data, const char *where, dvbf_error *error);
 
+/* Adds a sentence to the notes of the data. */
+dvbf_status dv_data_note(dvbf_data *data, const char *sentence, dvbf_error *error);
+
+/* Finds outliers of x and u of `s`, of the split that `prefix` names ("" or "train/"), and leaves out those
+ * that are `times` deviations away or more; a note tells of each column that has any. 0: none is left out. */
+dvbf_status dv_data_without_outliers(dvbf_data *data, dvbf_sequences *s, const char *prefix, double times,
+                                     dvbf_error *error);
+
 /* Splits `all` into train, valid and test, which share its arrays; data owns them afterwards. On failure
  * `all` is the caller's still. */
 dvbf_status dv_data_split(dvbf_data *data, const dvbf_sequences *all, const dv_data_settings *how,
@@ -71,6 +80,7 @@ typedef struct dv_statistics {
   double *mean, *variance; /* [width] */
   double *least, *most;    /* [width] smallest and largest value of each column that has any */
   uint64_t *seen;          /* [width] values */
+  uint64_t *checksum;      /* [width] the same where the values of two columns are */
   uint64_t frames;         /* steps with a value in any column */
   double low, high;        /* smallest and largest value */
   bool whole;              /* steps are seen whole or not at all */
@@ -82,6 +92,10 @@ dvbf_status dv_statistics_of_x(dv_statistics *out, const dvbf_sequences *s, dvbf
 dvbf_status dv_statistics_of_u(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
 dvbf_status dv_statistics_of_state(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
 void dv_statistics_free(dv_statistics *statistics);
+
+/* Whether a column varies by more than the rounding of 32-bit numbers around its mean, whatever its unit. */
+bool dv_varies(double mean, double variance);
+bool dv_statistics_vary(const dv_statistics *statistics, size_t column);
 
 /* A checksum of what training sees, train and valid: their sizes and about a million of their values, evenly
  * spread, so that it is cheap for data of any size. It is the same wherever x is read from. */

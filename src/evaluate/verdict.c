@@ -47,7 +47,8 @@ static dvbf_status measure(judge *j, dvbf_error *error) {
     bool centred = scales && m->settings->x_scaling != DV_SCALING_NONE;
     bool scaled = scales && m->settings->x_scaling == DV_SCALING_STANDARDISE;
     j->yardstick.mean[k] = centred ? (double)m->x.shift[k] : x.mean[k];
-    j->yardstick.unit[k] = x.variance[k] > 0 && scaled ? 1 / (double)m->x.scale[k] : sqrt(x.variance[k]);
+    if (!dv_statistics_vary(&x, k)) continue;
+    j->yardstick.unit[k] = scaled ? 1 / (double)m->x.scale[k] : sqrt(x.variance[k]);
   }
   dv_statistics_free(&x);
   return room ? DVBF_OK : dv_fail_memory(error, "judging the model");

@@ -300,16 +300,28 @@ static dvbf_status bad_field(const lines *in, const dv_csv_columns *c, size_t co
                  dv_csv_column_name(c, column, name, sizeof name), text, remedy);
 }
 
+/* The setting that chose a column is the one that can leave it out. */
+static dvbf_status not_a_number(const lines *in, const dv_csv_columns *c, size_t column, dv_cursor field,
+                                dvbf_error *error) {
+  static const char *const settings[] = {"outputs", "inputs", "states"};
+  char remedy[80];
+  int role = 0;
+  for (int i = 0; i < 3; i++)
+    for (size_t k = 0; k < c->chosen[i]; k++)
+      if (c->choice[i][k] == column) role = i;
+  snprintf(remedy, sizeof remedy, "is not a number; mend it, or choose the columns by --%s", settings[role]);
+  return bad_field(in, c, column, field, remedy, error);
+}
+
 /* One field into the row, or what it says about the row. */
 static dvbf_status take_field(table_reading *t, const lines *in, size_t column, dv_cursor field, bool *change,
                               dvbf_error *error) {
   const dv_csv_columns *c = &t->file->columns;
   if (c->used[column] && !dv_decimal(field, c->separator != ',', &t->row[column]))
-    return bad_field(in, c, column, field, "is not a number; mend it, or choose the columns by --outputs",
-                     error);
+    return not_a_number(in, c, column, field, error);
   if (c->used[column] && isinf(t->row[column]))
-    return bad_field(in, c, column, field, "is not in [-3.4e38, 3.4e38]; mend it, or scale that column",
-                     error);
+    return bad_field(in, c, column, field,
+                     "is beyond 3.4e38, the range of 32-bit numbers; mend it, or scale that column", error);
   if (column == c->sequence) {
     *change = *change || !dv_cursor_equals(field, t->sequence);
     if (!dv_cursor_copy(field, t->sequence, sizeof t->sequence))

@@ -259,7 +259,7 @@ static dvbf_status read_all(const dv_layout *l, const episodes *all, const dv_ke
     if (status)
       dvbf_sequences_free(&s);
     else
-      status = dv_layout_split(l, &s);
+      status = dv_layout_split(l, &s, "");
   }
   dv_free(chosen);
   return status;

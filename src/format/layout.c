@@ -387,8 +387,14 @@ static dvbf_status find_beside(const dv_layout *l, int split, plain *p) {
   return DVBF_OK;
 }
 
-dvbf_status dv_layout_split(const dv_layout *l, dvbf_sequences *all) {
-  dvbf_status status = dv_sequences_validate(all, l->archive->path, "", l->error);
+/* `prefix` names the split that `all` is: "" or "train/". */
+static dvbf_status without_outliers(const dv_layout *l, dvbf_sequences *all, const char *prefix) {
+  return dv_data_without_outliers(l->data, all, prefix, l->how->outliers, l->error);
+}
+
+dvbf_status dv_layout_split(const dv_layout *l, dvbf_sequences *all, const char *prefix) {
+  dvbf_status status = dv_sequences_validate(all, l->archive->path, prefix, l->error);
+  if (!status) status = without_outliers(l, all, prefix);
   if (!status) status = dv_data_split(l->data, all, l->how, l->archive->path, l->error);
   if (status) {
     dvbf_sequences_free(all);
@@ -402,23 +408,29 @@ dvbf_status dv_layout_split(const dv_layout *l, dvbf_sequences *all) {
 dvbf_status dv_layout_complete(const dv_layout *l) {
   dvbf_data *data = l->data;
   dv_data_settings how = *l->how;
+  bool own = true; /* splits of their own */
   how.test_share = 0;
   if (!data->valid.count) {
     dv_layout train = {l->archive, &how, data, l->error};
     dvbf_sequences all = data->train, test = data->test;
     data->train = data->test = (dvbf_sequences){0};
-    dvbf_status status = dv_layout_split(&train, &all);
+    dvbf_status status = dv_layout_split(&train, &all, "train/");
     data->test = test;
     if (status) return status;
+    own = false;
   }
-  return dv_data_validate(data, l->archive->path, l->error);
+  dvbf_status status = dv_data_validate(data, l->archive->path, l->error);
+  if (!status && own) status = without_outliers(l, &data->train, "train/");
+  if (!status && own) status = without_outliers(l, &data->valid, "valid/");
+  if (!status && data->test.count) status = without_outliers(l, &data->test, "test/");
+  return status;
 }
 
 static dvbf_status read_whole(const dv_layout *l, plain *p) {
   dvbf_sequences all = {0};
   dvbf_status status = find_beside(l, WHOLE, p);
   if (!status) status = read_set(l, p, &all, "");
-  if (!status) return dv_layout_split(l, &all);
+  if (!status) return dv_layout_split(l, &all, "");
   dvbf_sequences_free(&all);
   return status;
 }

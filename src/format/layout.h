@@ -53,8 +53,9 @@ dvbf_status dv_layout_follow(const dv_layout *l, dvbf_sequences *s, const size_t
 /* Reads sequences from numbered groups such as data/demo_7/obs. *found = whether there are any. */
 dvbf_status dv_layout_episodes(const dv_layout *l, bool *found);
 
-/* Checks the sequences and splits them. The data own *all afterwards; it is freed after a failure. */
-dvbf_status dv_layout_split(const dv_layout *l, dvbf_sequences *all);
+/* Checks the sequences and splits them; `prefix` is "", or "train/" for those of that split. The data own
+ * *all afterwards; it is freed after a failure. */
+dvbf_status dv_layout_split(const dv_layout *l, dvbf_sequences *all, const char *prefix);
 /* For files with splits: takes valid from train if it is missing, and checks them. */
 dvbf_status dv_layout_complete(const dv_layout *l);
 

@@ -63,7 +63,7 @@ static bool standardise(double *values, size_t frames, size_t n, double *mean, d
   for (size_t t = 0; t < frames; t++)
     if (!isnan(values[t * n])) squares += (values[t * n] - *mean) * (values[t * n] - *mean);
   *deviation = count > 0 ? sqrt(squares / count) : 0;
-  bool varies = *deviation > 1e-6 * fabs(*mean) && *deviation > 0;
+  bool varies = dv_varies(*mean, *deviation * *deviation);
   if (!varies) *deviation = 1;
   for (size_t t = 0; t < frames; t++)
     values[t * n] = varies || isnan(values[t * n]) ? (values[t * n] - *mean) / *deviation : 0;

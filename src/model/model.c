@@ -157,7 +157,7 @@ static void set_scaling(dv_scaling *s, const double *mean, const double *varianc
                         bool scale) {
   for (int i = 0; i < n; i++) {
     s->shift[i] = centre ? (float)mean[i] : 0;
-    s->scale[i] = scale && variance[i] > 1e-12 ? (float)(1 / sqrt(variance[i])) : 1;
+    s->scale[i] = scale && dv_varies(mean[i], variance[i]) ? (float)(1 / sqrt(variance[i])) : 1;
   }
 }
 
@@ -178,7 +178,7 @@ static dvbf_status learn_scaling(dvbf_model *m, const dvbf_sequences *train, dvb
   set_scaling(&m->x, x.mean, x.variance, m->n_x, scales && s->x_scaling != DV_SCALING_NONE,
               scales && s->x_scaling == DV_SCALING_STANDARDISE);
   for (int i = 0; i < m->n_x; i++) total += x.variance[i] * (double)m->x.scale[i] * (double)m->x.scale[i];
-  m->x_spread = total > 1e-12 ? total : 1;
+  m->x_spread = total > 1e-74 ? total : 1; /* first weights, one over its root, must be finite */
   set_first_output(m, x.mean);
   dv_statistics_free(&x);
   if (!m->n_u) return DVBF_OK;

@@ -20,7 +20,7 @@ void dv_scale_include(dv_scale *scale, double value) {
 static void widen(double *low, double *high, double share) {
   double middle = *low / 2 + *high / 2, half = *high / 2 - *low / 2;
   /* A flat scale shows its one value in the middle, not the rounding around it. */
-  double least = fmax(fabs(middle) * 1e-6, 1e-30);
+  double least = fmax(fabs(middle) * 1e-6, 1e-45);
   half = half < least ? fmax(fabs(middle) / 2, 0.5) : half * (1 + 2 * share);
   *low = fmax(middle - half, -1e300);
   *high = fmin(middle + half, 1e300);

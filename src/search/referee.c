@@ -87,7 +87,10 @@ dvbf_status dv_referee_init(dv_referee *r, const dvbf_settings *settings, const 
   r->yardstick = (dv_yardstick){x.mean, x.variance};
   x.mean = x.variance = NULL;
   dv_statistics_free(&x);
-  for (size_t k = 0; k < r->n_x; k++) r->yardstick.unit[k] = sqrt(r->yardstick.unit[k]);
+  for (size_t k = 0; k < r->n_x; k++) {
+    bool varies = dv_varies(r->yardstick.mean[k], r->yardstick.unit[k]);
+    r->yardstick.unit[k] = varies ? sqrt(r->yardstick.unit[k]) : 0;
+  }
   status = dv_folds_make(&r->folds, data, error);
   if (status) return status;
   r->linear = dv_calloc(r->folds.count, sizeof *r->linear);

@@ -9,6 +9,7 @@
 #include "identify/fit.h"
 #include "search/crew.h"
 #include "search/traces.h"
+#include "train/check.h"
 #include "train/folder.h"
 #include "train/schedule.h"
 #include "train/train.h"
@@ -364,6 +365,9 @@ dvbf_status dv_search_train(dvbf_model **out, const dvbf_settings *settings, con
   dvbf_model *m = NULL;
   h.folder.lock = -1;
   dvbf_status status = dv_data_validate(data, "data", error);
+  size_t steps = data->train.steps;
+  if (h.s->window && (size_t)h.s->window < steps) steps = (size_t)h.s->window;
+  if (!status) status = dv_check_length(dv_model_class_of(h.s), settings, steps, "training", error);
   if (status) return status;
   const char *folder = h.base.options->folder;
   if (folder) status = dv_folder_open(&h.folder, h.base.options, settings, error);

@@ -5,12 +5,15 @@
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "data/outliers.h"
 #include "identify/fit.h"
 #include "model/density.h"
+#include "train/check.h"
 
 #include <dvbf/dvbf.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What the rules look at. */
@@ -18,12 +21,14 @@ struct dv_facts {
   const dvbf_sequences *train;
   dv_statistics x;
   size_t sequences, steps; /* training sequences before windows are cut; steps of the longest */
+  size_t common; /* steps that nine of ten training sequences have, and the longest of valid and test */
   size_t n_x, n_u;
-  bool gaps;
-  bool picture; /* many values between 0 and 1 */
-  bool sensors; /* neither that nor bits or counts */
-  bool far;     /* sensors that can be predicted far ahead: inputs drive them, or they go on as they began */
-  bool at_once; /* x answers to u of the same step */
+  bool gaps;     /* more than a few values of a column are missing */
+  bool constant; /* a column does not vary */
+  bool picture;  /* many values between 0 and 1 */
+  bool sensors;  /* neither that nor bits or counts */
+  bool far;      /* sensors that can be predicted far ahead: inputs drive them, or they go on as they began */
+  bool at_once;  /* x answers to u of the same step */
 };
 typedef dv_facts facts;
 
@@ -85,14 +90,17 @@ static void emission(chooser *c, const facts *f) {
   if (!f->picture && !f->x.binary && dv_density_of(now(c))->scales(now(c)))
     choose(c, "x-scaling", "standardise", "columns of x have scales of their own");
   if (f->n_u) choose(c, "u-scaling", "standardise", "controls have scales of their own");
+  /* It is predicted without error, and would make one sigma for all columns too small. */
+  if (f->constant && !f->picture && dv_density_of(now(c))->sigma)
+    choose(c, "sigma", "dimension", "a column of x is constant");
   if (f->gaps && f->x.whole) choose(c, "mask-input", "step", "steps of x are missing");
   if (f->gaps && !f->x.whole) choose(c, "mask-input", "dimension", "values of x are missing");
 }
 
-/* Sensors that can be predicted far ahead: the dynamics are learned by long stretches that are not seen, from small
- * batches of windows that overlap much; then the gain of the filter. The linear systems start as modes, because
- * what answers to u by no straight line, such as the size of an oscillation, is not found from systems near the
- * identity. */
+/* Sensors that can be predicted far ahead: the dynamics are learned by long stretches that are not seen, from
+ * small batches of windows that overlap much; then the gain of the filter. The linear systems start as modes,
+ * because what answers to u by no straight line, such as the size of an oscillation, is not found from
+ * systems near the identity. */
 static void far(chooser *c, const facts *f) {
   double more = fmin(4, fmax(1, sqrt((double)f->x.frames / 1000)));
   bool many = f->x.frames >= 5000;
@@ -135,6 +143,11 @@ static void sizes(chooser *c, const facts *f) {
   if (f->at_once) choose(c, "feedthrough", "on", "the best linear model sees x answer to u at once");
 }
 
+/* So many frames leave some to predict in sequences of that length. */
+static double most_initial(size_t steps) {
+  return fmax(1, fmax(floor((double)steps / 3), (double)steps - 5));
+}
+
 /* Long recordings need windows, and a transition that neither diverges nor forgets over that many steps. */
 static void time(chooser *c, const facts *f) {
   enum { WINDOW = 100 };
@@ -146,8 +159,9 @@ static void time(chooser *c, const facts *f) {
   /* Keeps the initial growth of z over a window, about exp(steps * scale * sqrt(latent)), below e^2. */
   double growth = (double)steps * sqrt((double)now(c)->latent);
   if (growth > 20) choose_number(c, "scale-transition", 2 / growth, "windows are long");
+  double most = most_initial(f->common);
   if (steps >= 60) {
-    choose(c, "initial-frames", f->x.frames < 600 ? "10" : "20", "windows are long");
+    choose_number(c, "initial-frames", fmin(f->x.frames < 600 ? 10 : 20, most), "windows are long");
     if (!now(c)->modes) {
       choose(c, "filter-dropout", "0.7", "windows are long");
       choose(c, "filter-dropout-end", "0.7", "windows are long");
@@ -155,10 +169,9 @@ static void time(chooser *c, const facts *f) {
     }
     choose(c, "keep-by", "prediction", "windows are long");
   }
+  if ((double)now(c)->initial_frames > most)
+    choose_number(c, "initial-frames", most, "sequences that train, validate or test are short");
   double frames = (double)now(c)->initial_frames;
-  if (frames > (double)steps)
-    choose_number(c, "initial-frames", fmax(1, floor((double)steps / 3)), "sequences are short");
-  frames = (double)now(c)->initial_frames;
   if (frames > 0) choose_number(c, "predict-from", frames, "as initial-frames");
 }
 
@@ -211,6 +224,24 @@ static dvbf_status look_further(facts *f, const dvbf_data *data, dvbf_error *err
   return DVBF_OK;
 }
 
+static int compare(const void *a, const void *b) {
+  size_t x = *(const size_t *)a, y = *(const size_t *)b;
+  return (x > y) - (x < y);
+}
+
+static dvbf_status look_at_lengths(facts *f, const dvbf_data *data, dvbf_error *error) {
+  const dvbf_sequences *train = &data->train, *others[] = {&data->valid, &data->test};
+  size_t *lengths = dv_calloc(train->count, sizeof *lengths);
+  if (!lengths) return dv_fail_memory(error, "looking at the data");
+  for (size_t i = 0; i < train->count; i++) lengths[i] = dvbf_sequence_length(train, i);
+  qsort(lengths, train->count, sizeof *lengths, compare);
+  f->common = lengths[train->count / 10];
+  for (int i = 0; i < 2; i++)
+    if (others[i]->count && others[i]->steps < f->common) f->common = others[i]->steps;
+  dv_free(lengths);
+  return DVBF_OK;
+}
+
 static dvbf_status look(facts *f, const dvbf_data *data, dvbf_error *error) {
   const dvbf_sequences *train = &data->train;
   enum { SHORT = 20 };
@@ -225,8 +256,15 @@ static dvbf_status look(facts *f, const dvbf_data *data, dvbf_error *error) {
   f->steps = train->steps;
   f->n_x = train->n_x;
   f->n_u = train->n_u;
-  for (size_t k = 0; k < f->n_x; k++) f->gaps |= f->x.seen[k] < dv_sequences_frames(train);
+  uint64_t frames = dv_sequences_frames(train);
+  for (size_t k = 0; k < f->n_x; k++) {
+    f->gaps |= frames - f->x.seen[k] > dv_rare(frames);
+    f->constant |= !dv_statistics_vary(&f->x, k);
+  }
   f->picture = f->n_x >= 16 && f->x.low >= 0 && f->x.high <= 1;
+  status = dv_check_varies(&f->x, f->n_x, error);
+  if (!status) status = look_at_lengths(f, data, error);
+  if (status) return status;
   f->sensors = !f->picture && !f->x.binary && !f->x.counts;
   return f->sensors && f->steps >= SHORT ? look_further(f, data, error) : DVBF_OK;
 }

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "model/density.h"
+#include "train/check.h"
 #include "train/checkpoint.h"
 #include "train/fitted.h"
 #include "train/folder.h"
@@ -523,6 +524,19 @@ static void clear(trainer *t) {
   if (t->options->folder) dv_folder_close(&t->folder);
 }
 
+/* Refuses what cannot be trained, before anything is written. */
+static dvbf_status check(const trainer *t, const dv_own *own, const dvbf_settings *settings,
+                         dvbf_error *error) {
+  const dv_train_settings *s = dv_settings_train(settings, error);
+  const dvbf_model_class *type = own && own->type ? own->type : dv_model_class_of(s);
+  dv_statistics x;
+  dvbf_status status = dv_statistics_of_x(&x, &t->data->train, error);
+  if (status) return status;
+  status = dv_check_varies(&x, t->data->train.n_x, error);
+  dv_statistics_free(&x);
+  return status ? status : dv_check_length(type, settings, t->train.steps, "training", error);
+}
+
 dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *settings,
                      const dvbf_data *data, const dvbf_train_options *options, uint64_t pause,
                      dvbf_error *error) {
@@ -537,7 +551,10 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
   dv_fit_fn *fit = dv_fit_of(own && own->type ? own->type : dv_model_class_of(s));
   if (fit) return dv_train_fitted(out, fit, settings, data, t.options, error);
   status = cut(&t, s, data, error);
+  if (!status) status = check(&t, own, settings, error);
   if (!status) status = dv_model_new(&t.model, settings, own, &t.train, (uint64_t)s->seed, error);
+  if (!status)
+    status = dv_check_length(t.model->type, t.model->settings_object, t.valid.steps, "validation", error);
   if (!status) status = dv_density_check(t.model, &data->train, error);
   if (!status && data->valid.count) status = dv_density_check(t.model, &data->valid, error);
   if (!status) {

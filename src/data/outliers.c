@@ -1,0 +1,189 @@
+#include "data/outliers.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <math.h>
+
+/* A column that is looked at: values are left out from the outside, until those that are left have a
+ * deviation beside which those left out are outliers. */
+typedef struct trial {
+  size_t column;
+  double centre, cut;                  /* values further than `cut` from `centre` are left out */
+  double shift, sum, squares;          /* of the others, about a value of them */
+  double least, most;                  /* of the others */
+  double nearest_below, nearest_above; /* of those left out */
+  uint64_t inside, outside;
+  size_t sequence, step; /* of the first left out */
+  double value;
+  bool done;
+} trial;
+
+typedef struct search {
+  trial *list;
+  size_t count;
+} search;
+
+/* ---- One pass ---- */
+
+static void begin(trial *t) {
+  t->sum = t->squares = 0;
+  t->least = t->nearest_above = INFINITY;
+  t->most = t->nearest_below = -INFINITY;
+  t->inside = t->outside = 0;
+}
+
+static void leave_out(trial *t, size_t sequence, size_t step, double value) {
+  if (!t->outside++) {
+    t->sequence = sequence;
+    t->step = step;
+    t->value = value;
+  }
+  if (value < t->centre)
+    t->nearest_below = fmax(t->nearest_below, value);
+  else
+    t->nearest_above = fmin(t->nearest_above, value);
+}
+
+static void take_in(trial *t, double value) {
+  if (!t->inside++) t->shift = value;
+  double e = value - t->shift;
+  t->sum += e;
+  t->squares += e * e;
+  t->least = fmin(t->least, value);
+  t->most = fmax(t->most, value);
+}
+
+static dvbf_status look(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error) {
+  (void)error;
+  search *all = user;
+  for (size_t i = 0; i < all->count; i++) {
+    trial *t = &all->list[i];
+    double value = (double)row[t->column];
+    if (t->done || isnan(value)) continue;
+    if (fabs(value - t->centre) > t->cut)
+      leave_out(t, sequence, step, value);
+    else
+      take_in(t, value);
+  }
+  return DVBF_OK;
+}
+
+/* ---- Which values ---- */
+
+/* Values beyond half of the largest distance are left out next, where these few may be most of the variance.
+ */
+static bool narrow(trial *t, double n, double mean, double variance, double least, double most) {
+  double far = fmax(most - mean, mean - least), rare = (double)dv_rare((uint64_t)n);
+  t->centre = mean;
+  t->cut = far / 2;
+  return far * far * 4 * rare > n * variance;
+}
+
+/* After a pass: keeps what was left out where these are outliers, and narrows. */
+static void conclude(trial *t, double times, dv_outliers *found) {
+  double n = (double)t->inside, mean = t->shift + t->sum / n;
+  double variance = fmax(0, t->squares / n - t->sum / n * (t->sum / n)), deviation = sqrt(variance);
+  if (t->outside > dv_rare(t->inside + t->outside) || t->inside < 2 || !dv_varies(mean, variance)) {
+    t->done = true;
+    return;
+  }
+  double away = fmin(t->nearest_above - mean, mean - t->nearest_below) / deviation;
+  if (t->outside && away >= times) {
+    size_t i = 0;
+    while (i < found->count && found->list[i].column != t->column) i++;
+    found->list[i] = (dv_outlier){t->column,
+                                  t->outside,
+                                  t->sequence,
+                                  t->step,
+                                  t->value,
+                                  away,
+                                  mean - times * deviation,
+                                  mean + times * deviation};
+    if (i == found->count) found->count++;
+  }
+  t->done = !narrow(t, n, mean, variance, t->least, t->most);
+}
+
+static bool all_done(const search *all) {
+  for (size_t i = 0; i < all->count; i++)
+    if (!all->list[i].done) return false;
+  return true;
+}
+
+dvbf_status dv_outliers_find(dv_outliers *out, const dvbf_sequences *s, bool of_u, double times,
+                             const dv_statistics *x, dvbf_error *error) {
+  enum { MOST_PASSES = 16 };
+  size_t width = of_u ? s->n_u : s->n_x;
+  *out = (dv_outliers){0};
+  if (!width || (x->low >= 0 && x->high <= 1)) return DVBF_OK;
+  search all = {.list = dv_calloc(width, sizeof *all.list)};
+  out->list = dv_calloc(width, sizeof *out->list);
+  dvbf_status status = all.list && out->list ? DVBF_OK : dv_fail_memory(error, "looking for outliers");
+  for (size_t k = 0; k < width && !status; k++) {
+    trial t = {.column = k};
+    if (x->seen[k] > 2 && dv_statistics_vary(x, k) &&
+        narrow(&t, (double)x->seen[k], x->mean[k], x->variance[k], x->least[k], x->most[k]))
+      all.list[all.count++] = t;
+  }
+  for (int pass = 0; pass < MOST_PASSES && !status && !all_done(&all); pass++) {
+    for (size_t i = 0; i < all.count; i++)
+      if (!all.list[i].done) begin(&all.list[i]);
+    status = dv_each_row(s, of_u ? s->u : NULL, width, look, &all, error);
+    for (size_t i = 0; i < all.count && !status; i++)
+      if (!all.list[i].done) conclude(&all.list[i], times, out);
+  }
+  dv_free(all.list);
+  if (!status && !of_u) status = dv_sequences_intact(s, error);
+  if (status) dv_free(out->list), *out = (dv_outliers){0};
+  return status;
+}
+
+/* ---- Without them ---- */
+
+static bool is_outlier(const dv_outlier *o, float value) {
+  return !((double)value >= o->low && (double)value <= o->high);
+}
+
+/* The value before, or the first good one behind for the first steps of a sequence. */
+static void bridge(const dvbf_sequences *s, size_t sequence, const dv_outlier *o) {
+  size_t steps = dvbf_sequence_length(s, sequence), n = s->n_u, first = 0;
+  float *u = s->u + dvbf_sequence_start(s, sequence) * n + o->column;
+  while (first < steps && is_outlier(o, u[first * n])) first++;
+  float last = first < steps ? u[first * n] : (float)((o->low + o->high) / 2);
+  for (size_t t = 0; t < steps; t++) {
+    if (is_outlier(o, u[t * n])) u[t * n] = last;
+    last = u[t * n];
+  }
+}
+
+static void clear(const dvbf_sequences *s, size_t sequence, const dv_outlier *o) {
+  float *x = s->x + dvbf_sequence_start(s, sequence) * s->n_x + o->column;
+  for (size_t t = 0; t < dvbf_sequence_length(s, sequence); t++)
+    if (is_outlier(o, x[t * s->n_x])) x[t * s->n_x] = NAN;
+}
+
+/* A source leaves them out of what it reads. */
+static dvbf_status limit(dvbf_source *source, size_t width, const dv_outliers *outliers, dvbf_error *error) {
+  float *limits = dv_calloc(2 * width, sizeof *limits);
+  if (!limits) return dv_fail_memory(error, "leaving out outliers");
+  for (size_t k = 0; k < width; k++) limits[k] = -INFINITY, limits[width + k] = INFINITY;
+  for (size_t i = 0; i < outliers->count; i++) {
+    const dv_outlier *o = &outliers->list[i];
+    limits[o->column] = (float)o->low;
+    limits[width + o->column] = (float)o->high;
+  }
+  dv_free(source->limits);
+  source->limits = limits;
+  return DVBF_OK;
+}
+
+dvbf_status dv_outliers_remove(const dv_outliers *outliers, dvbf_sequences *s, bool of_u, dvbf_error *error) {
+  if (!outliers->count) return DVBF_OK;
+  if (!of_u) s->gaps = true;
+  if (!of_u && s->source) return limit(s->source, s->n_x, outliers, error);
+  for (size_t i = 0; i < outliers->count; i++)
+    for (size_t k = 0; k < s->count; k++)
+      of_u ? bridge(s, k, &outliers->list[i]) : clear(s, k, &outliers->list[i]);
+  return DVBF_OK;
+}
