@@ -120,6 +120,33 @@ static void test_types_and_byte_orders(void **unused) {
     }
 }
 
+/* Bytes of 0 and 1 are binary, whichever split a pixel is in and however x is read. */
+static void test_bytes_of_bits(void **unused) {
+  (void)unused;
+  enum { N = 2 * 3000 };
+  static uint8_t bits[N], pixels[N];
+  for (size_t i = 0; i < N; i++) bits[i] = pixels[i] = i % 3 == 1;
+  pixels[N - 1] = 255;
+  for (int far = 0; far < 2; far++) {
+    const char *memory = far ? "0" : "256";
+    write_npy("a.npy", npy("|u1", false, "(2, 1000, 3)", bits, N));
+    dvbf_data *data = read_file("a.npy", "memory", memory, "split-by", "none", NULL);
+    float buffer[3];
+    assert_true(dv_sequence_x(&data->train, 0, 0, 1, buffer)[1] == 1);
+    dvbf_data_free(data);
+    write_npy("a.npy", npy("|u1", false, "(2, 1000, 3)", pixels, N));
+    data = read_file("a.npy", "memory", memory, "split-by", "none", NULL);
+    assert_true(dv_sequence_x(&data->train, 0, 0, 1, buffer)[1] == 1.0F / 255);
+    dvbf_data_free(data);
+  }
+  write_zip("a.npz", true, 2,
+            (member[]){{"train_x.npy", npy("|u1", false, "(2, 1000, 3)", bits, N)},
+                       {"test_x.npy", npy("|u1", false, "(2, 1000, 3)", pixels, N)}});
+  dvbf_data *data = read_file("a.npz", NULL);
+  assert_true(data->train.x[1] == 1.0F / 255 && data->test.x[N - 1] == 1);
+  dvbf_data_free(data);
+}
+
 static void test_half_precision(void **unused) {
   (void)unused;
   const uint16_t bits[] = {0x0001, 0x03ff, 0x0400, 0x7bff, 0xc000, 0x3555};
@@ -568,6 +595,21 @@ static void test_demos(void **unused) {
   expect_refusal("mask/test names demo_99", "a.h5", NULL);
 }
 
+/* One pixel in any episode makes bytes pixels in all of them. */
+static void test_episodes_of_bits(void **unused) {
+  (void)unused;
+  for (int pixels = 0; pixels < 2; pixels++) {
+    hid_t file = new_file();
+    const double first[] = {0, 1, 1, 0}, second[] = {1, 1, pixels ? 9 : 0, 0};
+    put(file, "episode_0/observations", H5T_STD_U8LE, SHAPE(2, 2), first);
+    put(file, "episode_1/observations", H5T_STD_U8LE, SHAPE(2, 2), second);
+    H5Fclose(file);
+    dvbf_data *data = read_file("a.h5", "split-by", "none", NULL);
+    assert_true(data->train.x[1] == (pixels ? 1.0F / 255 : 1));
+    dvbf_data_free(data);
+  }
+}
+
 static void test_episodes(void **unused) {
   (void)unused;
   hid_t file = new_file();
@@ -815,6 +857,8 @@ static void test_real_recordings(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_types_and_byte_orders),
+      cmocka_unit_test(test_bytes_of_bits),
+      cmocka_unit_test(test_episodes_of_bits),
       cmocka_unit_test(test_half_precision),
       cmocka_unit_test(test_versions_and_spellings_of_the_header),
       cmocka_unit_test(test_fortran_order),

@@ -245,7 +245,18 @@ static dvbf_status read_masked(const dv_layout *l, const episodes *all, const dv
   return dv_layout_complete(l);
 }
 
-static dvbf_status read_all(const dv_layout *l, const episodes *all, const dv_keys *roles) {
+/* Bytes are pixels, unless none of them, in any episode, is above 1. */
+static bool all_bits(const dv_layout *l, const episodes *all, const dv_keys *x) {
+  for (size_t i = 0; i < all->count; i++)
+    for (size_t k = 0; k < x->count; k++) {
+      const dv_array *array = find_below(l, &all->list[i], x->names[k]);
+      if (array && !dv_array_is_bits(l->archive, array)) return false;
+    }
+  return true;
+}
+
+static dvbf_status read_all(dv_layout *l, const episodes *all, const dv_keys *roles) {
+  l->bits = all_bits(l, all, &roles[DV_ROLE_X]);
   bool *chosen = dv_calloc(all->count, sizeof *chosen);
   if (!chosen) return dv_fail_memory(l->error, "reading data");
   const dv_array *train = dv_archive_find(l->archive, "mask/train");
@@ -265,7 +276,7 @@ static dvbf_status read_all(const dv_layout *l, const episodes *all, const dv_ke
   return status;
 }
 
-dvbf_status dv_layout_episodes(const dv_layout *l, bool *found) {
+dvbf_status dv_layout_episodes(dv_layout *l, bool *found) {
   episodes all = {0};
   dv_keys *roles = dv_calloc(DV_ROLE_LENGTH, sizeof *roles);
   dvbf_status status = roles ? find_episodes(l, &all) : dv_fail_memory(l->error, "reading data");

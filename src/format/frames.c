@@ -34,6 +34,19 @@ void dv_frames_free(dv_frames *f) {
   *f = (dv_frames){0};
 }
 
+/* ---- Bytes ---- */
+
+bool dv_array_is_bits(dv_archive *a, const dv_array *array) {
+  float buffer[PIECE];
+  for (size_t k = 0; array->bytes && !array->trouble && k < array->elements; k += PIECE) {
+    size_t n = array->elements - k < PIECE ? array->elements - k : PIECE;
+    if (dv_array_read(a, array, k, n, buffer, NULL)) return true;
+    for (size_t i = 0; i < n; i++)
+      if (buffer[i] > 1) return false;
+  }
+  return true;
+}
+
 /* ---- Rows ---- */
 
 static const char *read_part(dv_archive *a, const dv_array *array, size_t row, size_t rows, size_t width,
@@ -105,7 +118,7 @@ static const char *read_x(dv_archive *a, const dv_frames *f, size_t first, size_
   for (; n && !remedy; block++) {
     size_t row = first - f->block[block].first, rows = f->block[block].count * f->block[block].steps - row;
     if (rows > n) rows = n;
-    remedy = read_rows(a, &f->x, block, row, rows, true, out);
+    remedy = read_rows(a, &f->x, block, row, rows, !f->bits, out);
     if (!remedy) remedy = apply_mask(a, f, block, row, rows, out);
     out += rows * f->x.width;
     first += rows;

@@ -23,6 +23,7 @@ typedef struct dv_frames {
   size_t blocks, count; /* all frames */
   dv_block *block;      /* [blocks] */
   dv_columns x, u, state, mask;
+  bool bits; /* bytes of x are 0 and 1 as they are, not pixels */
 } dv_frames;
 
 /* Allocates room for `blocks` blocks, and for the `parts` of each of their columns. */
@@ -31,10 +32,14 @@ dvbf_status dv_columns_allocate(dv_columns *c, size_t blocks, size_t parts, dvbf
 void dv_frames_free(dv_frames *f);
 
 /* Fills x, u and state of *s, whose other fields are set. If x needs more than how->memory megabytes and its
- * array is seekable, it stays in the file; s->source then takes over *f, which is left empty. Bytes are
- * pixels from 0 to 255 and become 0 to 1. */
+ * array is seekable, it stays in the file; s->source then takes over *f, which is left empty. Bytes of x
+ * are pixels from 0 to 255 and become 0 to 1, but for f->bits. */
 dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const dv_data_settings *how,
                            dvbf_error *error);
+
+/* Whether an array of bytes holds nothing but 0 and 1; true for other types. A single large value ends the
+ * reading, so that only data of bits are read as a whole. What cannot be read is reported when it is used. */
+bool dv_array_is_bits(dv_archive *a, const dv_array *array);
 
 /* Index of the last of `count` parts that begins at or before `place`. Their beginnings are sorted; they are
  * `apart` bytes from each other, like a field of an array of structs. */

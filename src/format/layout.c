@@ -206,6 +206,7 @@ dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_se
   const dv_block *last = &f->block[f->blocks - 1];
   dv_columns *all[] = {&f->x, &f->u, &f->state, &f->mask};
   f->count = last->first + last->count * last->steps;
+  f->bits = l->bits;
   for (int i = 0; i < 4; i++)
     for (size_t k = 0; k < all[i]->parts; k++) all[i]->width += all[i]->widths[k];
   if (f->mask.width > 1 && f->mask.width != f->x.width)
@@ -411,7 +412,8 @@ dvbf_status dv_layout_complete(const dv_layout *l) {
   bool own = true; /* splits of their own */
   how.test_share = 0;
   if (!data->valid.count) {
-    dv_layout train = {l->archive, &how, data, l->error};
+    dv_layout train = *l;
+    train.how = &how;
     dvbf_sequences all = data->train, test = data->test;
     data->train = data->test = (dvbf_sequences){0};
     dvbf_status status = dv_layout_split(&train, &all, "train/");
@@ -474,7 +476,15 @@ static dvbf_status nothing_found(const dv_layout *l) {
   return dv_layout_unclear(l, "", problem);
 }
 
-static dvbf_status read_any(const dv_layout *l) {
+/* Bytes are pixels, unless none of them, in any split, is above 1. */
+static bool all_bits(const dv_layout *l, const plain sets[4]) {
+  for (int i = 0; i < 4; i++)
+    for (size_t k = 0; k < sets[i].groups[DV_ROLE_X].count; k++)
+      if (!dv_array_is_bits(l->archive, sets[i].groups[DV_ROLE_X].arrays[k])) return false;
+  return true;
+}
+
+static dvbf_status read_any(dv_layout *l) {
   plain *sets = dv_calloc(4, sizeof *sets); /* train, valid, test and the whole */
   if (!sets) return dv_fail_memory(l->error, "reading data");
   bool splits = false, episodes = false;
@@ -487,11 +497,12 @@ static dvbf_status read_any(const dv_layout *l) {
   if (!status && splits && !sets[TRAIN].groups[DV_ROLE_X].count)
     status = dv_layout_unclear(l, "", "x of train is missing, though that of another split is there");
   else if (!status && splits)
-    status = read_splits(l, sets);
+    l->bits = all_bits(l, sets), status = read_splits(l, sets);
   if (!status && !splits && !whole->count) status = dv_layout_episodes(l, &episodes);
   if (!status && !splits && !episodes && !whole->count && !*l->how->x_key &&
       (whole->arrays[0] = only_array(l->archive)))
     whole->count = 1;
+  if (!splits && !episodes) l->bits = all_bits(l, sets);
   if (!status && !splits && !episodes) status = whole->count ? read_whole(l, &sets[WHOLE]) : nothing_found(l);
   dv_free(sets);
   return status;

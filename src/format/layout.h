@@ -18,6 +18,7 @@ typedef struct dv_layout {
   const dv_data_settings *how;
   dvbf_data *data;
   dvbf_error *error;
+  bool bits; /* x of bytes holds nothing but 0 and 1, in all splits */
 } dv_layout;
 
 /* Arrays whose columns together make one role. */
@@ -51,7 +52,7 @@ dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_se
 dvbf_status dv_layout_follow(const dv_layout *l, dvbf_sequences *s, const size_t *lengths, size_t count);
 
 /* Reads sequences from numbered groups such as data/demo_7/obs. *found = whether there are any. */
-dvbf_status dv_layout_episodes(const dv_layout *l, bool *found);
+dvbf_status dv_layout_episodes(dv_layout *l, bool *found);
 
 /* Checks the sequences and splits them; `prefix` is "", or "train/" for those of that split. The data own
  * *all afterwards; it is freed after a failure. */
