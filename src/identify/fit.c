@@ -6,6 +6,7 @@
 #include "model/density.h"
 #include "model/linear.h"
 
+#include <math.h>
 #include <string.h>
 
 /* From the units of the recordings to those of the model, in place: x' = gain x + shift and u = gain u' +
@@ -79,17 +80,51 @@ static dvbf_status fit(dvbf_model **out, const dvbf_settings *settings, int orde
   return status;
 }
 
+/* From units of deviations to those of the model. */
+static void change_recordings(dv_recordings *r, const dvbf_model *m) {
+  size_t n_x = (size_t)r->n_x, n_u = (size_t)r->n_u;
+  for (size_t t = 0; t < r->frames; t++) {
+    for (size_t k = 0; k < n_x; k++) {
+      double *x = &r->x[t * n_x + k];
+      *x = (*x * r->x_deviation[k] + r->x_mean[k] - (double)m->x.shift[k]) * (double)m->x.scale[k];
+    }
+    for (size_t k = 0; k < n_u; k++) {
+      double *u = &r->u[t * n_u + k];
+      *u = (*u * r->u_deviation[k] + r->u_mean[k] - (double)m->u.shift[k]) * (double)m->u.scale[k];
+    }
+  }
+}
+
+dvbf_status dv_linear_system(dv_system *out, dv_recordings *r, const dvbf_model *m, const dvbf_data *data,
+                             dvbf_error *error) {
+  dv_linear_choice c;
+  int feedthrough = m->settings->feedthrough ? -1 : 0; /* it may be without it all the same */
+  dvbf_data known = {.train = data->train};            /* what validates must not be known */
+  dvbf_status status = dv_recordings_new(r, &known, error);
+  if (!status) status = dv_linear_choose(out, &c, r, 0, feedthrough, error);
+  if (!status && c.order > m->n_z) {
+    dv_system_clear(out);
+    status = dv_linear_choose(out, &c, r, m->n_z, feedthrough, error);
+  }
+  if (status) return status;
+  change_units(out, r, m);
+  change_recordings(r, m);
+  return DVBF_OK;
+}
+
 dvbf_status dv_linear_best(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,
                            dvbf_error *error) {
   return fit(out, like, 0, data, NULL, 0, error);
 }
 
-dvbf_status dv_linear_look(dv_linear_choice *out, const dvbf_data *data, dvbf_error *error) {
+dvbf_status dv_linear_look(dv_linear_facts *out, const dvbf_data *data, dvbf_error *error) {
   enum { FRAMES = 3000 };
   dvbf_data part = {.train = data->train};
   dvbf_sequences *s = &part.train;
   dv_recordings r = {0};
   dv_system system = {0};
+  dv_linear_choice c = {0};
+  double sum = 0;
   size_t frames = 0, i = 0;
   s->length = dv_calloc(s->count, sizeof *s->length);
   if (!s->length) return dv_fail_memory(error, "looking for a linear model");
@@ -100,7 +135,9 @@ dvbf_status dv_linear_look(dv_linear_choice *out, const dvbf_data *data, dvbf_er
   }
   s->count = i;
   dvbf_status status = dv_recordings_new(&r, &part, error);
-  if (!status) status = dv_linear_choose(&system, out, &r, 0, -1, error);
+  if (!status) status = dv_linear_choose(&system, &c, &r, 0, -1, error);
+  for (int k = 0; k < r.n_x && !status; k++) sum += system.r[k * (r.n_x + 1)] / r.n_x;
+  *out = (dv_linear_facts){c.order, c.feedthrough, sqrt(sum), c.errors.free_run};
   dv_system_clear(&system);
   dv_recordings_clear(&r);
   dv_free(s->length);

@@ -10,9 +10,18 @@
 dvbf_status dv_linear_best(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,
                            dvbf_error *error);
 
-/* What such a model says about the data, from the first few thousand frames: whether x answers to u at once,
- * and how far it can be predicted. */
-dvbf_status dv_linear_look(dv_linear_choice *out, const dvbf_data *data, dvbf_error *error);
+/* The best linear system of the training data with at most n_z states, and the recordings, both in the units
+ * of the model; with feedthrough where its setting says so. Clear both, also after a failure. */
+dvbf_status dv_linear_system(dv_system *out, dv_recordings *recordings, const dvbf_model *m,
+                             const dvbf_data *data, dvbf_error *error);
+/* What a linear model says about the data, from the first few thousand frames of training. */
+typedef struct dv_linear_facts {
+  int order;
+  bool feedthrough; /* x answers to u at once */
+  double sigma;     /* the deviation of its innovations, in units of the deviation of x */
+  double free_run;  /* its error in free runs, over that of the mean */
+} dv_linear_facts;
+dvbf_status dv_linear_look(dv_linear_facts *out, const dvbf_data *data, dvbf_error *error);
 
 /* How a model that is not trained by gradients is made: one that has the class of the settings. `told`
  * receives a sentence about it. */

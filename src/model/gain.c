@@ -96,14 +96,27 @@ static void set_bias(const dvbf_model *m, double sigma) {
   for (int k = 0; k < m->n_w; k++) values[k] = 0, values[m->n_w + k] = (dvbf_real)log(sigma);
 }
 
+/* The linear path of the mean alone is left of recognition. */
+static void leave_path(dvbf_model *m) {
+  const dv_parameter *path = dv_model_find(m, "recognition.output.e");
+  dvbf_real *g = m->parameters.values + path->offset;
+  fill(m, "recognition.output.h", 0);
+  for (int i = 0; i < path->rows; i++)
+    for (int k = m->n_w; k < path->cols; k++) g[i * path->cols + k] = 0;
+  set_bias(m, 1);
+}
+
+void dv_gain_begin(dvbf_model *m) {
+  leave_path(m);
+  if (m->settings->start != DV_START_LINEAR) dv_gain_clear(m);
+}
+
 void dv_gain_clear(dvbf_model *m) {
   const dv_parameter *path = dv_model_find(m, "recognition.output.e");
   dvbf_real *g = m->parameters.values + path->offset;
   size_t count;
-  fill(m, "recognition.output.h", 0);
   fill(m, "recognition.output.e", 0);
   for (int k = 0; k < m->n_w && k < m->n_x; k++) g[k * path->cols + k] = 1;
-  set_bias(m, 1);
   for (int k = 0; k < m->n_w; k++) {
     dvbf_real *c = gain_of(m, "universal.mean", k, &count),
               *spread = gain_of(m, "universal.log_sigma", k, &count);

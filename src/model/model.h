@@ -230,6 +230,8 @@ dvbf_status dv_gain_check(const dvbf_model *m, dvbf_error *error);
  * without noise depend on none of them. */
 dvbf_status dv_gain_part(dv_part *out, const dvbf_model *m, dvbf_error *error);
 dvbf_status dv_spread_part(dv_part *out, const dvbf_model *m, dvbf_error *error);
+/* Where the training of a gain begins: with that of a linear start, as training has left it, or with none. */
+void dv_gain_begin(dvbf_model *m);
 /* No gain, from which a gain can be learned: the mean of q(w) is e, as far as w has dimensions, and C = 0. */
 void dv_gain_clear(dvbf_model *m);
 /* Makes the variance of the mean of q(w) 1, as that of the prior, and changes C so that the gain stays the

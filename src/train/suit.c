@@ -28,7 +28,7 @@ struct dv_facts {
   bool picture;  /* many values between 0 and 1 */
   bool sensors;  /* neither that nor bits or counts */
   bool far;      /* sensors that can be predicted far ahead: inputs drive them, or they go on as they began */
-  bool at_once;  /* x answers to u of the same step */
+  dv_linear_facts linear; /* order 0: unknown */
 };
 typedef dv_facts facts;
 
@@ -140,7 +140,8 @@ static void sizes(chooser *c, const facts *f) {
     choose(c, "systems", "8", "there are few frames");
   }
   far(c, f);
-  if (f->at_once) choose(c, "feedthrough", "on", "the best linear model sees x answer to u at once");
+  if (f->linear.feedthrough && f->n_u)
+    choose(c, "feedthrough", "on", "the best linear model sees x answer to u at once");
 }
 
 /* So many frames leave some to predict in sequences of that length. */
@@ -175,6 +176,24 @@ static void time(chooser *c, const facts *f) {
   if (frames > 0) choose_number(c, "predict-from", frames, "as initial-frames");
 }
 
+/* What a Kalman filter among the models needs, and steps so small that it is not lost at once. */
+static void linear_start(chooser *c, const facts *f) {
+  static const char why[] = "training starts from a linear model";
+  if (now(c)->start != DV_START_LINEAR) return;
+  choose(c, "recognition-sees", "innovation", why);
+  choose(c, "linear-paths", "on", why);
+  choose(c, "affine", "on", why);
+  choose(c, "modes", "off", why);
+  choose(c, "learning-rate", "0.0005", why);
+  choose(c, "sigma-floor-updates", "0", why);
+  if (!f->linear.order) return;
+  if (f->linear.order > now(c)->latent)
+    choose_number(c, "latent", f->linear.order, "the order of the linear model");
+  if (now(c)->sigma_floor > 0.3 * f->linear.sigma)
+    choose_number(c, "sigma-floor", fmax(1e-6, 0.3 * f->linear.sigma),
+                  "below the errors of the linear model");
+}
+
 /* What the gain of the last phase is made of, and what keeps it away from free runs. */
 static void phases(chooser *c) {
   if (!now(c)->filter_updates || !dv_model_class_of(now(c))->takes_transition) return;
@@ -190,7 +209,8 @@ static void schedules(chooser *c, const facts *f) {
                   "there are many sequences");
   double updates = (double)now(c)->updates;
   if (updates < 1) return;
-  choose_number(c, "sigma-floor-updates", round(0.45 * updates), "0.45 of the updates");
+  if (now(c)->start != DV_START_LINEAR)
+    choose_number(c, "sigma-floor-updates", round(0.45 * updates), "0.45 of the updates");
   choose_number(c, "filter-dropout-updates", round(0.5 * updates), "half of the updates");
   choose_number(c, "warm-up", round(fmin(100, 0.1 * updates)), "at most a tenth of the updates");
   choose_number(c, "validate-every", fmax(1, fmin(200, round(updates / 5))), "at least five in all");
@@ -212,15 +232,14 @@ static void search(chooser *c, const facts *f) {
 /* What a linear model sees. Data that none can be found for are left without. */
 static dvbf_status look_further(facts *f, const dvbf_data *data, dvbf_error *error) {
   const double predictable = 0.7;
-  dv_linear_choice c = {.errors = {1, 1}};
   dvbf_error inner = {0};
-  dvbf_status status = dv_linear_look(&c, data, &inner);
+  dvbf_status status = dv_linear_look(&f->linear, data, &inner);
+  if (status) f->linear = (dv_linear_facts){0};
   if (status == DVBF_MEMORY || status == DVBF_IO) {
     if (error) *error = inner;
     return status;
   }
-  f->at_once = f->n_u && c.feedthrough;
-  f->far = f->n_u || c.errors.free_run < predictable;
+  f->far = f->n_u || (f->linear.order && f->linear.free_run < predictable);
   return DVBF_OK;
 }
 
@@ -291,6 +310,7 @@ dvbf_status dv_settings_suit(dvbf_settings *settings, const dv_facts *f, dvbf_ch
   if (!dv_fit_of(dv_model_class_of(now(&c)))) { /* otherwise the fit itself finds what there is to choose */
     sizes(&c, f);
     stability(&c, f);
+    linear_start(&c, f);
     time(&c, f);
     phases(&c);
     schedules(&c, f);

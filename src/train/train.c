@@ -14,6 +14,7 @@
 #include "train/projection.h"
 #include "train/range.h"
 #include "train/schedule.h"
+#include "train/start.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -252,11 +253,24 @@ static uint64_t judgement(const trainer *t) {
   return judging ? (uint64_t)(t->s->restart_at * (double)t->s->updates) : 0;
 }
 
+/* First values that do not come from the seed alone. */
+static dvbf_status start_model(const trainer *t, dvbf_model *m) {
+  return m->settings->start == DV_START_LINEAR ? dv_start_linear(m, t->data, t->error) : DVBF_OK;
+}
+
 /* A model like that in training, with first values of that seed. */
 static dvbf_status fresh_model(const trainer *t, dvbf_model **out, uint64_t seed) {
-  if (t->projection.whole) return dv_projection_model(out, &t->projection, t->train.steps, seed, t->error);
-  dv_own own = dv_model_own(t->model);
-  return dv_model_new(out, t->model->settings_object, &own, &t->train, seed, t->error);
+  dvbf_model *m = NULL;
+  dv_own own = dv_model_own(t->projection.whole ? t->projection.whole : t->model);
+  dvbf_status status = t->projection.whole
+                           ? dv_projection_model(&m, &t->projection, t->train.steps, seed, t->error)
+                           : dv_model_new(&m, t->model->settings_object, &own, &t->train, seed, t->error);
+  if (!status) status = start_model(t, m);
+  if (status)
+    dvbf_model_free(m);
+  else
+    *out = m;
+  return status;
 }
 
 /* Fresh first values in place: a new model of the same shapes is made and its values are taken. */
@@ -360,7 +374,7 @@ static dvbf_status change_phase(trainer *t, uint64_t phase) {
 static dvbf_status begin_gain(trainer *t) {
   dvbf_status status = change_phase(t, DV_GAIN);
   if (status) return status;
-  dv_gain_clear(t->model);
+  dv_gain_begin(t->model);
   dv_updater_save(t->updater, t->at.good);
   tell(t, "the dynamics are learned: training the gain of the filter");
   return DVBF_OK;
@@ -563,7 +577,7 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
                                      (double)dv_sequences_frames(&t.train) * (double)t.train.count);
     if (t.options->folder) status = dv_folder_open(&t.folder, t.options, settings, error);
   }
-  if (!status && s->projection > 0) status = project(&t, s, data, error);
+  if (!status) status = s->projection > 0 ? project(&t, s, data, error) : start_model(&t, t.model);
   if (!status) t.s = t.model->settings;
   if (!status) status = prepare(&t);
   if (!status) status = begin(&t, settings);
