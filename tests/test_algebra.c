@@ -85,9 +85,46 @@ static void an_inverse_is_one(void **state) {
   assert_true(isnan(dv_invert(a, N, 1e-9, order)));
 }
 
+/* a - sum_k s_k u_k v_k', and how far u and v are from orthonormal. */
+static double flaw_of(const double *a, const double *u, const double *s, const double *v) {
+  double worst = 0;
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++) {
+      double sum = a[i * N + j];
+      for (int k = 0; k < N; k++) sum -= s[k] * u[k * N + i] * v[k * N + j];
+      worst = fmax(worst, fabs(sum));
+      worst = fmax(worst, fabs(dv_dot(u + i * N, u + j * N, N) - (i == j)));
+      worst = fmax(worst, fabs(dv_dot(v + i * N, v + j * N, N) - (i == j)));
+    }
+  return worst;
+}
+
+static void singular_values_are_those_of_lapack(void **state) {
+  (void)state;
+  double a[N * N], u[N * N], s[N], v[N * N], copy[N * N], expected[N], rest[N];
+  for (uint32_t kind = 0; kind < 5; kind++) {
+    fill(a, N * N, 40 + kind);
+    for (int i = 0; kind == 1 && i < N; i++) a[3 * N + i] = a[i] + a[N + i];              /* of rank N - 1 */
+    for (int i = 0; kind == 2 && i < N * N; i++) a[i] = 1e-3 * a[i] + (i % (N + 1) == 0); /* near I */
+    for (int i = 0; kind == 3 && i < N * N; i++) a[i] = i % (N + 1) == 0 ? 2 : 0;         /* all equal */
+    for (int i = 0; kind == 4 && i < N * N; i++) a[i] = i / N == 2 ? a[i] : 0;            /* of rank 1 */
+    dv_singular_values(a, N, u, s, v);
+    assert_true(flaw_of(a, u, s, v) < 1e-13);
+    memcpy(copy, a, sizeof a);
+    assert_int_equal(
+        LAPACKE_dgesvd(LAPACK_ROW_MAJOR, 'N', 'N', N, N, copy, N, expected, NULL, N, NULL, N, rest), 0);
+    for (int k = 0; k < N; k++) assert_true(fabs(s[k] - expected[k]) < 1e-13 * (1 + expected[0]));
+    assert_true(dv_norm_within(a, N, s[0] * (1 + 1e-12), copy));
+    assert_false(dv_norm_within(a, N, s[0] * (1 - 1e-12), copy));
+  }
+  a[5] = NAN; /* is not within anything, and ends */
+  assert_false(dv_norm_within(a, N, 1e9, copy));
+  dv_singular_values(a, N, u, s, v);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(rows_become_orthonormal),
-                                     cmocka_unit_test(eigenvectors_are_those_of_lapack),
-                                     cmocka_unit_test(an_inverse_is_one)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(rows_become_orthonormal), cmocka_unit_test(eigenvectors_are_those_of_lapack),
+      cmocka_unit_test(an_inverse_is_one), cmocka_unit_test(singular_values_are_those_of_lapack)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,6 +141,12 @@ static void agrees_with_inference_beyond_limits(void **state) {
   compare("mlp", "5", 5, "state-limit", "2");
 }
 
+/* The systems are contracted once, with the first step, and kept. */
+static void agrees_with_inference_contracting(void **state) {
+  (void)state;
+  compare("mlp", "5", 5, "contraction", "0.8");
+}
+
 static void agrees_with_inference_innovation(void **state) {
   (void)state;
   compare("mlp", "5", 5, "linear-paths", "on");
@@ -271,6 +277,7 @@ int main(void) {
       cmocka_unit_test(agrees_with_inference_birnn),
       cmocka_unit_test(agrees_with_inference_fast_dropout),
       cmocka_unit_test(agrees_with_inference_beyond_limits),
+      cmocka_unit_test(agrees_with_inference_contracting),
       cmocka_unit_test(agrees_with_inference_innovation),
       cmocka_unit_test(agrees_with_inference_feedthrough),
       cmocka_unit_test(agrees_with_inference_waiting),

@@ -1,6 +1,8 @@
 /* The derivatives of z' = f(z, u) and x = h(z) against differences of the two functions themselves. */
 #include "small_model.h"
 
+#include "base/algebra.h"
+
 #include <math.h>
 
 /* First values hold many zeros. */
@@ -64,6 +66,7 @@ static void derivatives_are_differences(void **state) {
                                          "activation=tanh state-limit=2 transition=mlp",
                                          "activation=tanh state-limit=2 model=dkf",
                                          "activation=tanh transition=linear residual=off",
+                                         "activation=tanh contraction=0.8",
                                          "activation=tanh transition=mlp affine=on",
                                          "activation=tanh model=dkf layers=2",
                                          "activation=tanh linear-paths=on recognition-sees=innovation",
@@ -131,6 +134,24 @@ static void a_linear_system_is_its_own_derivative(void **state) {
   end(&f);
 }
 
+/* A contracted one is the contracted matrix, whose length is the limit. */
+static void a_contracted_system_is_its_own_derivative(void **state) {
+  (void)state;
+  fixture f;
+  dvbf_linear *l = NULL;
+  dvbf_jacobians j;
+  double a[9], u[9], s[3], v[9];
+  begin(&f, "transition=linear contraction=0.6");
+  stir(f.model);
+  assert_int_equal(dvbf_linear_new(&l, f.model, NULL), DVBF_OK);
+  dvbf_linear_at(l, (float[]){3, 1, -2}, (float[]){0.5f, 7}, &j);
+  for (int i = 0; i < 9; i++) a[i] = (double)j.a[i];
+  dv_singular_values(a, 3, u, s, v);
+  assert_true(fabs(s[0] - 0.6) < 1e-6); /* a is rounded to float */
+  dvbf_linear_free(l);
+  end(&f);
+}
+
 static void frames_alone_have_none(void **state) {
   (void)state;
   fixture f;
@@ -146,6 +167,7 @@ static void frames_alone_have_none(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(derivatives_are_differences), cmocka_unit_test(many_columns),
-      cmocka_unit_test(a_linear_system_is_its_own_derivative), cmocka_unit_test(frames_alone_have_none)};
+      cmocka_unit_test(a_linear_system_is_its_own_derivative),
+      cmocka_unit_test(a_contracted_system_is_its_own_derivative), cmocka_unit_test(frames_alone_have_none)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -544,6 +544,24 @@ static void saturated_states(void **state) {
   CHECK_ALL(cases);
 }
 
+/* So tight that every system is beyond it. */
+static void contracting_systems(void **state) {
+  (void)state;
+  static const model_case cases[] = {
+      {.name = "contracting", .settings = "contraction=0.8", .n_u = 2},
+      {.name = "contracting, not residual", .settings = "contraction=0.7 residual=off affine=on", .n_u = 1},
+      {.name = "contracting, points", .settings = "contraction=0.8 universal=point", .n_u = 2},
+      {.name = "contracting, noise per step",
+       .settings = "contraction=0.8 universal-noise=step transition=linear",
+       .n_u = 2},
+      {.name = "contracting, innovation, saturated",
+       .settings = "contraction=0.9 recognition-sees=innovation state-limit=2 mixing-hidden=4",
+       .n_u = 2,
+       .gaps = true},
+  };
+  CHECK_ALL(cases);
+}
+
 static void autoencoders(void **state) {
   (void)state;
   static const model_case cases[] = {
@@ -652,6 +670,7 @@ int main(void) {
       cmocka_unit_test(masks),
       cmocka_unit_test(deep_kalman_filters),
       cmocka_unit_test(saturated_states),
+      cmocka_unit_test(contracting_systems),
       cmocka_unit_test(autoencoders),
       cmocka_unit_test(dkf_at_once_is_step_by_step),
       cmocka_unit_test(relu),

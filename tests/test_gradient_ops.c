@@ -1022,6 +1022,125 @@ static void saturated_values_are_bounded(void **state) {
   bench_end(&b);
 }
 
+/* ---- Contraction ---- */
+
+/* Systems of 4 states behind which v goes on. */
+enum { SYSTEMS = 3, STATES = 4, REST = 5, UNIVERSAL = SYSTEMS * STATES * STATES + REST };
+
+typedef struct contraction {
+  bench b;
+  dvbf_value v, out;
+} contraction;
+
+/* Two draws of v; the entries of the last system of each are made so small that it is left alone. */
+static void make_contraction(contraction *c, bool residual, double most) {
+  dv_systems systems = {STATES, SYSTEMS, residual, most};
+  bench_begin(&c->b, 2);
+  c->v = input_shared(&c->b, 2, UNIVERSAL);
+  for (int i = 0; i < 2 * UNIVERSAL; i++) {
+    int entry = i % UNIVERSAL;
+    bool small = entry < UNIVERSAL - REST && entry % SYSTEMS == SYSTEMS - 1;
+    bool diagonal = entry / SYSTEMS % (STATES + 1) == 0;
+    if (small) last_values(&c->b)[i] *= 0.05;
+    if (small && residual && diagonal) last_values(&c->b)[i] -= 0.5;
+  }
+  c->out = dvbf_slab_shared(c->b.graph, 2, UNIVERSAL);
+  dv_record_contract(c->b.graph, c->out, c->v, &systems);
+  project(&c->b, c->out);
+  dvbf_keep(c->b.graph, c->v);
+  dvbf_keep(c->b.graph, c->out);
+}
+
+/* |S x| for the S of system i. */
+static double stretched(const dvbf_real *v, int i, bool residual, const double x[STATES], double y[STATES]) {
+  double squares = 0;
+  for (int j = 0; j < STATES; j++) {
+    y[j] = residual ? x[j] : 0;
+    for (int k = 0; k < STATES; k++) y[j] += x[k] * (double)v[(k * STATES + j) * SYSTEMS + i];
+    squares += y[j] * y[j];
+  }
+  return sqrt(squares);
+}
+
+/* The largest stretch of system i over many directions. */
+static double longest(const dvbf_real *v, int i, bool residual) {
+  dv_random random = dv_random_at(5, DV_STREAM_SIMULATION, 0, 0);
+  double most = 0;
+  for (int n = 0; n < 4000; n++) {
+    double x[STATES], y[STATES], squares = 0;
+    for (int k = 0; k < STATES; k++) x[k] = dv_random_normal(&random), squares += x[k] * x[k];
+    most = fmax(most, stretched(v, i, residual, x, y) / sqrt(squares));
+  }
+  return most;
+}
+
+static void contract(void **state) {
+  (void)state;
+  for (int residual = 0; residual < 2; residual++) {
+    contraction c;
+    make_contraction(&c, residual, 0.9);
+    assert_gradients(&c.b, residual ? "contract, residual" : "contract");
+    dv_run_forward(&c.b.run);
+    for (int t = 0; t < 2; t++) {
+      const dvbf_real *v = dvbf_at(&c.b.run, dvbf_steps(c.v, t, 1));
+      const dvbf_real *to = dvbf_at(&c.b.run, dvbf_steps(c.out, t, 1));
+      for (int i = 0; i < SYSTEMS; i++) {
+        bool cut = i < SYSTEMS - 1;
+        double before = longest(v, i, residual), after = longest(to, i, residual);
+        assert_true(cut ? before > 1 && after < 0.9 + 1e-12 && after > 0.85 : before < 0.9);
+      }
+      for (int k = 0; k < UNIVERSAL; k++)
+        if (k >= UNIVERSAL - REST || k % SYSTEMS == SYSTEMS - 1) assert_true(to[k] == v[k]);
+    }
+    bench_end(&c.b);
+  }
+}
+
+/* The result is the nearest of all matrices within the limit: from it, every other one lies on the far side
+ * of a right angle (v - v')(w - v') <= 0. Contracting it once more changes nothing. */
+static void contraction_is_nearest(void **state) {
+  (void)state;
+  contraction c;
+  dv_systems systems = {STATES, SYSTEMS, true, 0.9};
+  dv_random random = dv_random_at(6, DV_STREAM_SIMULATION, 0, 0);
+  make_contraction(&c, true, 0.9);
+  bench_run(&c.b);
+  dv_run_forward(&c.b.run);
+  const dvbf_real *v = dvbf_at(&c.b.run, c.v), *to = dvbf_at(&c.b.run, c.out);
+  double *room = calloc(dv_contract_room(STATES), sizeof *room);
+  assert_non_null(room);
+  for (int n = 0; n < 200; n++) {
+    dvbf_real other[UNIVERSAL];
+    for (int k = 0; k < UNIVERSAL; k++) other[k] = to[k] + 0.3 * dv_random_normal(&random);
+    for (int i = 0; i < SYSTEMS; i++) {
+      double product = 0;
+      dv_contract_system(&systems, i, other, other, room);
+      for (int k = i; k < UNIVERSAL - REST; k += SYSTEMS) product += (v[k] - to[k]) * (other[k] - to[k]);
+      assert_true(product < 1e-12);
+    }
+  }
+  for (int i = 0; i < SYSTEMS; i++) {
+    dvbf_real again[UNIVERSAL];
+    memcpy(again, to, sizeof again);
+    dv_contract_system(&systems, i, again, again, room);
+    for (int k = 0; k < UNIVERSAL; k++) assert_true(fabs(again[k] - to[k]) < 1e-14);
+  }
+  free(room);
+  bench_end(&c.b);
+}
+
+static void systems_that_do_not_fit_are_refused(void **state) {
+  (void)state;
+  bench b;
+  dvbf_error error;
+  bench_begin(&b, 1);
+  dvbf_value v = input_shared(&b, 1, 17), out = dvbf_slab_shared(b.graph, 1, 17);
+  dv_record_contract(b.graph, out, v, &(dv_systems){3, 2, true, 1});
+  assert_int_not_equal(dv_graph_plan(b.graph, &error), DVBF_OK);
+  assert_non_null(strstr(error.message, "2 systems of 3 states do not fit into 17 universal parameters"));
+  bench_end(&b);
+}
+
 static double term_objective(bench *b) {
   const double *t = b->run.terms;
   return b->conditions.scale *
@@ -1120,6 +1239,9 @@ int main(void) {
       cmocka_unit_test(clip_gradient),
       cmocka_unit_test(saturate),
       cmocka_unit_test(saturated_values_are_bounded),
+      cmocka_unit_test(contract),
+      cmocka_unit_test(contraction_is_nearest),
+      cmocka_unit_test(systems_that_do_not_fit_are_refused),
       cmocka_unit_test(an_op_touches_what_it_lists),
       cmocka_unit_test(terms),
   };

@@ -83,7 +83,7 @@ DVBF_API void dvbf_refuse(dvbf_graph *g, const char *format, ...);
 /* ---- Ops ------------------------------------------------------------------------------------------------
  */
 
-enum { DVBF_MAX_IN = 14, DVBF_MAX_OUT = 4 };
+enum { DVBF_MAX_IN = 15, DVBF_MAX_OUT = 4 };
 
 typedef struct dvbf_op dvbf_op;
 
@@ -288,6 +288,10 @@ typedef struct dvbf_transition {
    * of training (filter-updates) trains these and leaves the others as they are. */
   size_t (*gain)(const struct dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
                  int n_w);
+  /* Number M of linear systems, where z' = sum_i alpha_i S_i z + terms without z, alpha_i >= 0 add up to 1,
+   * and v begins with A_1 .. A_M as [n_z][n_z][M] (z' = z A_i, z being a row): S_i = A_i or, with the setting
+   * `residual`, I + A_i. The setting `contraction` then bounds them. NULL: there are none. */
+  int (*systems)(const struct dvbf_transition *self, const dvbf_settings *settings);
 } dvbf_transition;
 
 /* Memory that lives as long as the graph. Never NULL for a size that fits; NULL makes the recording fail. */
@@ -382,6 +386,7 @@ typedef struct dvbf_model_class {
   const char *settings;
   bool timeless;         /* frames are not joined by time: a sequence may have one step */
   bool takes_transition; /* a dvbf_transition can be plugged in */
+  const char *system;    /* parameter A [n_z][n_z] of a model with z' = z A + terms without z; NULL: none */
   const char
       *no_filter; /* why it cannot filter, where `step` is NULL: the end of "a NAME cannot filter: ..." */
   /* Dimension of the innovation w; NULL: there is none, and z itself is drawn. */

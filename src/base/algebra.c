@@ -182,6 +182,80 @@ void dv_solve_upper(const double *u, int n, double *b, int m) {
   }
 }
 
+/* ---- Singular values ---- */
+
+/* Rotates rows i and j of u [n][n] so that they become orthogonal, and the same rows of v; false where they
+ * are already. */
+static bool separate(double *u, double *v, size_t n, size_t i, size_t j) {
+  double *a = u + i * n, *b = u + j * n, *p = v + i * n, *q = v + j * n;
+  double aa = dv_dot(a, a, n), bb = dv_dot(b, b, n), ab = dv_dot(a, b, n);
+  if (!(fabs(ab) > 1e-14 * sqrt(aa * bb))) return false;
+  double half = (bb - aa) / (2 * ab), t = 1 / (fabs(half) + sqrt(half * half + 1));
+  if (half < 0) t = -t;
+  double c = 1 / sqrt(t * t + 1), s = t * c;
+  for (size_t k = 0; k < n; k++) {
+    double x = a[k], y = b[k], f = p[k], g = q[k];
+    a[k] = c * x - s * y;
+    b[k] = s * x + c * y;
+    p[k] = c * f - s * g;
+    q[k] = s * f + c * g;
+  }
+  return true;
+}
+
+static void swap_rows(double *rows, size_t n, size_t i, size_t j) {
+  for (size_t k = 0; k < n && i != j; k++) {
+    double swap = rows[i * n + k];
+    rows[i * n + k] = rows[j * n + k];
+    rows[j * n + k] = swap;
+  }
+}
+
+/* Sorts the rows s_k u_k of u by their length, with those of v, and makes their lengths 1. */
+static void sort_and_scale(double *u, double *s, double *v, size_t n) {
+  bool whole = true;
+  for (size_t k = 0; k < n; k++) s[k] = sqrt(dv_dot(u + k * n, u + k * n, n));
+  for (size_t k = 0; k < n; k++) {
+    size_t largest = k;
+    for (size_t i = k + 1; i < n; i++)
+      if (s[i] > s[largest]) largest = i;
+    double swap = s[k];
+    s[k] = s[largest];
+    s[largest] = swap;
+    swap_rows(u, n, k, largest);
+    swap_rows(v, n, k, largest);
+    for (size_t i = 0; i < n && s[k] > 0; i++) u[k * n + i] /= s[k];
+    whole = whole && s[k] > 0;
+  }
+  if (!whole) dv_orthonormalise(u, (int)n, (int)n); /* any direction will do where s_k = 0 */
+}
+
+void dv_singular_values(const double *a, int n, double *u, double *s, double *v) {
+  enum { SWEEPS = 30 };
+  size_t size = (size_t)n;
+  for (size_t i = 0; i < size; i++)
+    for (size_t k = 0; k < size; k++) {
+      u[k * size + i] = a[i * size + k]; /* a v_k, with v_k a unit vector at first */
+      v[k * size + i] = i == k;
+    }
+  bool rotated = true;
+  for (int sweep = 0; sweep < SWEEPS && rotated; sweep++) {
+    rotated = false;
+    for (size_t i = 0; i < size; i++)
+      for (size_t j = i + 1; j < size; j++) rotated |= separate(u, v, size, i, j);
+  }
+  sort_and_scale(u, s, v, size);
+}
+
+/* They are if most^2 I - a a' is positive definite. */
+bool dv_norm_within(const double *a, int n, double most, double *scratch) {
+  size_t size = (size_t)n;
+  for (size_t i = 0; i < size; i++)
+    for (size_t j = i; j < size; j++)
+      scratch[i * size + j] = (i == j ? most * most : 0) - dv_dot(a + i * size, a + j * size, size);
+  return dv_cholesky(scratch, n);
+}
+
 /* ---- Spectral radius ---- */
 
 /* The norm of a^(2^k) grows like radius^(2^k) times a factor whose 2^k-th root goes to 1. */

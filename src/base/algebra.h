@@ -34,6 +34,12 @@ bool dv_cholesky(double *a, int n);
 void dv_solve_lower(const double *u, int n, double *b, int m);
 void dv_solve_upper(const double *u, int n, double *b, int m);
 
+/* a [n][n] = sum_k s_k u_k v_k' by Jacobi's one-sided method: s [n] becomes its singular values, the largest
+ * first, and the rows of u and v [n][n] become the u_k and v_k. */
+void dv_singular_values(const double *a, int n, double *u, double *s, double *v);
+/* Whether no singular value of a [n][n] is above `most`; scratch is [n n]. */
+bool dv_norm_within(const double *a, int n, double most, double *scratch);
+
 /* Largest absolute value of the eigenvalues of any a [n][n], by repeated squaring; scratch is [2 n n]. */
 double dv_spectral_radius(const double *a, int n, double *scratch);
 

@@ -52,6 +52,15 @@ static dvbf_value universal(dvbf_program *p, const dvbf_model *m) {
   return u.v;
 }
 
+/* v with its linear systems contracted, for those who draw it and those who are given it alike. */
+static dvbf_value contracted(dvbf_program *p, const dvbf_model *m, dvbf_value v) {
+  dv_systems systems;
+  if (!(m->settings->contraction > 0) || v.buffer < 0 || !dv_model_systems(m, &systems)) return v;
+  dvbf_value out = dvbf_slab_shared(p->graph, v.steps, v.cols);
+  dv_record_contract(p->graph, out, v, &systems);
+  return out;
+}
+
 /* What the transition sees, with that w. */
 static dvbf_transition_values values_of(dvbf_program *p, const dvbf_model *m, dvbf_value w) {
   int steps = p->steps - 1;
@@ -63,7 +72,7 @@ static dvbf_transition_values values_of(dvbf_program *p, const dvbf_model *m, dv
                                   .next = dvbf_steps(p->z, 1, steps),
                                   .u = p->u,
                                   .w = w,
-                                  .v = universal(p, m)};
+                                  .v = contracted(p, m, universal(p, m))};
 }
 
 /* The layer reads x through a plane: first the coordinates in it, then what they give. */

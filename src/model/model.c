@@ -109,6 +109,17 @@ dvbf_status dv_model_needs_filter(const dvbf_model *m, const char *instead, dvbf
 
 /* ---- Making ---- */
 
+/* Safety that is asked for and not to be had is no matter to pass over. */
+static dvbf_status check_contraction(const dvbf_model *m, dvbf_error *error) {
+  dv_systems systems;
+  if (!(m->settings->contraction > 0) || dv_model_systems(m, &systems)) return DVBF_OK;
+  return dv_fail(
+      error, DVBF_ARGUMENT,
+      "contraction = %g: %.40s is not made of linear systems; with contraction = 0 it can be trained, "
+      "and state-limit bounds it too",
+      m->settings->contraction, m->transition ? m->transition->name : m->type->name);
+}
+
 /* The own transition, which must be one that the model takes, or that of the settings. */
 static dvbf_status choose_transition(dvbf_model *m, const dv_own *own, dvbf_error *error) {
   const dvbf_transition *given = own ? own->transition : NULL;
@@ -131,6 +142,7 @@ dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, cons
     m->settings = dv_settings_train(m->settings_object, error);
     m->type = own && own->type ? own->type : dv_model_class_of(s);
     status = choose_transition(m, own, error);
+    if (!status) status = check_contraction(m, error);
   }
   if (status) {
     dvbf_model_free(m);

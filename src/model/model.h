@@ -238,6 +238,17 @@ void dv_gain_clear(dvbf_model *m);
  * same; spreads get first values. e [n_x][n_x] are the second moments of the innovation. */
 void dv_gain_normalise(dvbf_model *m, const double *e);
 
+/* What dvbf_saturate does, for a z [n] of double precision; the deviations of a covariance [n][n] become at
+ * most the limits, and its correlations stay. Nothing where range is NULL. */
+void dv_range_bend(const dvbf_real *range, double *z, int n);
+void dv_range_narrow(const dvbf_real *range, double *cov, int n);
+
+/* The linear systems that make z' from z, and their limit, the setting `contraction`; false where the model
+ * is not made of such. */
+bool dv_model_systems(const dvbf_model *m, dv_systems *out);
+/* Where they begin in its parameters: of a transition these are the means of v. */
+dvbf_real *dv_model_systems_at(const dvbf_model *m);
+
 /* The innovation e [T - 1][rows][n_x] that recognition sees with recognition-sees = innovation, recorded step
  * by step beside the transition, whose values are given. */
 typedef struct dv_expected {

@@ -15,6 +15,11 @@ static int systems_of(const dv_train_settings *s) {
   return s->transition == DV_LINEAR ? 1 : (int)s->systems;
 }
 
+static int linear_systems(const dvbf_transition *self, const dvbf_settings *settings) {
+  (void)self;
+  return systems_of(values_of(settings));
+}
+
 static size_t linear_universal(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
                                int n_w) {
   (void)self;
@@ -143,9 +148,10 @@ static void linear_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_t
 }
 
 static const dvbf_transition locally_linear = {
-    "locally-linear", NULL, linear_universal, linear_first, linear_open, linear_step, true, linear_gain};
-static const dvbf_transition linear = {"linear",    NULL, linear_universal, linear_first, linear_open,
-                                       linear_step, true, linear_gain};
+    "locally-linear", NULL, linear_universal, linear_first,  linear_open,
+    linear_step,      true, linear_gain,      linear_systems};
+static const dvbf_transition linear = {"linear",    NULL, linear_universal, linear_first,  linear_open,
+                                       linear_step, true, linear_gain,      linear_systems};
 
 /* ---- Network: z' = [z +] f(z Z + u U + b) O + w C + c. v = (Z, U, O, C). ---- */
 
@@ -220,8 +226,8 @@ static void mlp_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_tran
     dvbf_add(g, dvbf_steps(x->next, t, 1), dvbf_steps(x->z, t, 1), dvbf_steps(m->output.out, t, 1));
 }
 
-static const dvbf_transition mlp = {"mlp",    NULL,     mlp_universal, mlp_first,
-                                    mlp_open, mlp_step, true,          mlp_gain};
+static const dvbf_transition mlp = {"mlp",    NULL, mlp_universal, mlp_first, mlp_open,
+                                    mlp_step, true, mlp_gain,      NULL};
 
 const dvbf_transition *dv_transition_of(const dv_train_settings *s) {
   static const dvbf_transition *const shipped[] = {&locally_linear, &linear, &mlp};

@@ -1,4 +1,5 @@
-/* Ops that are not public (include/dvbf/graph.h has those that are): fast dropout and likelihoods. */
+/* Ops that are not public (include/dvbf/graph.h has those that are): contraction, fast dropout and
+ * likelihoods. */
 #ifndef DV_OPS_H
 #define DV_OPS_H
 
@@ -8,6 +9,26 @@
 static inline dvbf_real dv_clamp(dvbf_real x, double low, double high) {
   return x < low ? (dvbf_real)low : x > high ? (dvbf_real)high : x;
 }
+
+/* ---- Contraction (op/contract.c) ---- */
+
+/* M linear systems A_i, stored as [n][n][M], whose S_i, which is A_i or, in residual form, I + A_i, is to
+ * have no singular value above `most`. */
+typedef struct dv_systems {
+  int n, count; /* M */
+  bool residual;
+  double most;
+} dv_systems;
+
+/* Doubles of work that a system needs. */
+size_t dv_contract_room(int n);
+/* S_i as a matrix [n][n]; z' = z S_i. */
+void dv_systems_read(const dv_systems *systems, int i, const dvbf_real *from, double *s);
+/* System i of `to` becomes the nearest to that of `from` that keeps to the limit; it is the same, bit for
+ * bit, where it did already. Both may be the same. Returns how many singular values were above it. */
+int dv_contract_system(const dv_systems *systems, int i, const dvbf_real *from, dvbf_real *to, double *room);
+/* out = v [1 or steps][1][n_v], which begins with the systems, with these contracted. */
+void dv_record_contract(dvbf_graph *g, dvbf_value out, dvbf_value v, const dv_systems *systems);
 
 /* ---- Fast dropout (op/moments.c) ---- */
 

@@ -34,6 +34,8 @@ struct dv_updater {
   dv_span all;                    /* all parameters */
   const dv_span *spans;           /* [n_spans] those that are trained */
   size_t n_spans;
+  dv_systems systems; /* that are to contract; none: count = 0 */
+  double *room;       /* [workers][dv_contract_room] */
   dv_counters at;
   /* of the running job */
   uint64_t wanted, done;
@@ -61,7 +63,7 @@ static size_t blocks_of(const dv_updater *u) {
 }
 
 static bool allocate(dv_updater *u) {
-  size_t n = u->model->parameters.size, shards = (size_t)u->shards;
+  size_t n = u->model->parameters.size, shards = (size_t)u->shards, workers = (size_t)dv_pool_size(u->pool);
   u->gradients = dv_calloc(shards, sizeof *u->gradients);
   u->m = dv_calloc_aligned(n, sizeof *u->m);
   u->v = dv_calloc_aligned(n, sizeof *u->v);
@@ -69,6 +71,8 @@ static bool allocate(dv_updater *u) {
   u->index = dv_calloc(shards * (size_t)u->rows, sizeof *u->index);
   u->terms = dv_calloc(shards, sizeof *u->terms);
   u->squares = dv_calloc(blocks_of(u), sizeof *u->squares);
+  if (u->systems.count) u->room = dv_calloc(workers, dv_contract_room(u->systems.n) * sizeof *u->room);
+  if (u->systems.count && !u->room) return false;
   if (!u->gradients || !u->m || !u->v || !u->order || !u->index || !u->terms || !u->squares) return false;
   for (size_t i = 0; i < shards; i++)
     if (!(u->gradients[i] = dv_calloc_aligned(n, sizeof **u->gradients))) return false;
@@ -90,6 +94,7 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, c
   u->shards = (u->batch + u->rows - 1) / u->rows;
   u->one_step = one_step;
   int steps = (int)train->steps, flags = DV_BACKWARD | dv_gaps_of(train) | (one_step ? DV_ONE_STEP : 0);
+  if (!(model->settings->contraction > 0) || !dv_model_systems(model, &u->systems)) u->systems.count = 0;
   const dv_products *product = NULL;
   dvbf_status status = dv_products_choose(&product, model->settings->products, error);
   if (!status) status = dv_program_record(&u->program, model, steps, u->rows, steps, flags, error);
@@ -119,6 +124,7 @@ void dv_updater_free(dv_updater *u) {
   dv_free(u->index);
   dv_free(u->terms);
   dv_free(u->squares);
+  dv_free(u->room);
   dv_program_clear(&u->program);
   dv_free(u);
 }
@@ -246,6 +252,15 @@ static void step_phase(dv_updater *u, int worker, uint64_t update, double clip) 
     }
 }
 
+/* Brings the systems back that a step has led beyond their limit. Gradients do not flow back from there, as
+ * every singular value above the limit acts like one at it. */
+static void contract_phase(dv_updater *u, int worker) {
+  double *room = u->room + (size_t)worker * dv_contract_room(u->systems.n);
+  dvbf_real *v = dv_model_systems_at(u->model);
+  for (int i = worker; i < u->systems.count; i += dv_pool_size(u->pool))
+    dv_contract_system(&u->systems, i, v, v, room);
+}
+
 static void end_update(dv_updater *u, double usual_norm) {
   double bound = 0;
   u->at.usual_norm = usual_norm;
@@ -275,6 +290,9 @@ static void updates_job(void *argument, int worker) {
       if (u->done < u->wanted) begin_update(u);
     }
     step_phase(u, worker, first + i, clip);
+    dv_pool_barrier(u->pool);
+    if (!u->systems.count) continue;
+    contract_phase(u, worker);
     dv_pool_barrier(u->pool);
   }
 }
