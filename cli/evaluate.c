@@ -59,10 +59,17 @@ static void print_prediction(const dvbf_evaluation *e) {
   }
 }
 
+static void print_stability(const dvbf_stability *s) {
+  printf("\nStability: %s\n", s->sentence);
+  for (size_t i = 0; s->n_members > 1 && i < s->n_members; i++)
+    printf("  member %zu: %s\n", i + 1, s->members[i].sentence);
+}
+
 static void print_text(const dvbf_evaluation *evaluation, const dvbf_model_info *model) {
   print_regressions(evaluation);
   print_bound(evaluation, model);
   print_prediction(evaluation);
+  if (evaluation->stability) print_stability(evaluation->stability);
   if (!evaluation->verdict) return;
   printf("\n");
   cli_print_verdict(evaluation->verdict);
@@ -105,7 +112,10 @@ const cli_command cli_evaluate = {
     "The verdict sets the model beside the mean of the training data, the last value and, where\n"
     "training found one, the best linear model: one step ahead at every step, and in free runs\n"
     "under the recorded controls, from the first steps of each sequence and from up to ten places\n"
-    "of a long recording. Large data are judged in part.",
+    "of a long recording. Large data are judged in part.\n\n"
+    "Stability says whether predictions can explode. A model of linear systems contracts if there\n"
+    "is a norm in which no mixture of them stretches the difference of two states; --contraction\n"
+    "of dvbf train makes it so. Otherwise --state-limit bounds its states, or nothing does.",
     .examples = examples,
     .arguments = arguments,
     .flags = flags,

@@ -303,8 +303,37 @@ static void a_useless_model_is_status_3(void **state) {
   assert_has(out, "\n  last value ");
   assert_has(out, "\n    speed, learned ");
   assert_has(out, "\nVerdict: NOT better than the mean: do not use this model;");
+  assert_has(out, "\nStability: no certificate of contraction (longest in the best quadratic norm found: ");
+  assert_has(out, "; bounded by state-limit: each |z_k| <= ");
   assert_int_equal(dvbf("evaluate noise noise.csv --no-verdict"), 0);
   assert_null(strstr(out, "Verdict"));
+}
+
+/* A certificate, and what it is made of, for scripts. */
+static void a_contracting_model_says_so(void **state) {
+  (void)state;
+  assert_int_equal(dvbf("train noise.csv --inputs push --updates 3 --hidden 8 --starts 1 --contraction 0.9 "
+                        "--no-verdict --quiet -o short"),
+                   0);
+  assert_int_equal(dvbf("evaluate short noise.csv --no-verdict"), 0);
+  assert_has(out,
+             "\nStability: contracts: every mixture of its 8 systems shrinks differences of states by at "
+             "least 10 % per step (longest in the Euclidean norm: 0.9");
+  assert_int_equal(dvbf("evaluate short noise.csv --no-verdict --json"), 0);
+  json_t *all = json_loads(out, 0, NULL);
+  const json_t *stability = json_object_get(all, "stability");
+  const json_t *member = json_array_get(json_object_get(stability, "members"), 0);
+  assert_true(json_is_true(json_object_get(stability, "contracts")));
+  assert_true(json_is_true(json_object_get(stability, "bounded")));
+  assert_true(fabs(number(stability, "length") - 0.9) < 1e-5);
+  assert_has(json_string_value(json_object_get(stability, "sentence")), "contracts: ");
+  assert_int_equal(json_integer_value(json_object_get(member, "systems")), 8);
+  assert_int_equal(json_integer_value(json_object_get(member, "draws")), 64);
+  assert_string_equal(json_string_value(json_object_get(member, "measure")), "euclidean");
+  assert_int_equal(json_array_size(json_object_get(member, "reach")), 6);
+  json_decref(all);
+  assert_int_equal(dvbf("train noise.csv --inputs push --transition mlp --contraction 1 -o never"), 2);
+  assert_has(err, "contraction = 1: mlp is not made of linear systems");
 }
 
 static void evaluation_is_complete_json(void **state) {
@@ -375,6 +404,7 @@ int main(void) {
       cmocka_unit_test(progress_tells_of_a_restart),
       cmocka_unit_test(training_tells_scripts),
       cmocka_unit_test(a_useless_model_is_status_3),
+      cmocka_unit_test(a_contracting_model_says_so),
       cmocka_unit_test(evaluation_is_complete_json),
       cmocka_unit_test(a_dkf_from_data_to_tables),
       cmocka_unit_test(same_bytes_with_any_threads),

@@ -194,6 +194,37 @@ DVBF_API dvbf_status dvbf_judge(dvbf_verdict **out, const dvbf_model *model, con
                                 dvbf_error *error);
 DVBF_API void dvbf_verdict_free(dvbf_verdict *verdict);
 
+/* ---- Stability ------------------------------------------------------------------------------------------
+ */
+
+/* What keeps the states of one model, or of one member of a committee, from growing. */
+typedef struct dvbf_member_stability {
+  size_t systems; /* linear systems whose mixtures move z; 0: it is not made of such */
+  const char
+      *measure;   /* of their length: "euclidean" or "quadratic" norm, "spectral radius" of one system, "" */
+  double length;  /* of the longest, with v at its mean: factor by which differences of states may grow
+                     in a step, whatever the mixture; NaN: there are no systems */
+  size_t draws;   /* of v, 0 where it has no distribution */
+  double drawn;   /* of the longest over these; NaN where there are none */
+  bool contracts; /* neither is above 1 */
+  bool bounded;   /* by lengths below 1, by state-limit, or because no time joins its states */
+  size_t n_z;
+  double *reach; /* [n_z] the largest |z_k| that state-limit allows; NULL: there are no limits */
+  char sentence[400];
+} dvbf_member_stability;
+
+typedef struct dvbf_stability {
+  bool contracts, bounded; /* every member does, and is */
+  double length;           /* the largest of all members, draws of v included; NaN where one has none */
+  size_t n_members;
+  dvbf_member_stability *members; /* [n_members] */
+  char sentence[512];
+} dvbf_stability;
+
+/* Looks for a certificate that the model cannot explode. Free with dvbf_stability_free. */
+DVBF_API dvbf_status dvbf_stability_of(dvbf_stability **out, const dvbf_model *model, dvbf_error *error);
+DVBF_API void dvbf_stability_free(dvbf_stability *stability);
+
 /* ---- Evaluation -----------------------------------------------------------------------------------------
  */
 
@@ -218,7 +249,8 @@ typedef struct dvbf_evaluation {
   size_t observed, horizon; /* predicted steps observed+1 .. observed+horizon */
   double *mse, *mse_mean_path, *mse_repeat; /* [horizon] per pixel */
   double pixel_variance;                    /* per pixel, of the evaluated sequences */
-  dvbf_verdict *verdict;                    /* NULL: the settings leave it out */
+  dvbf_stability *stability;
+  dvbf_verdict *verdict; /* NULL: the settings leave it out */
 } dvbf_evaluation;
 
 /* `settings` is of the table "evaluate". `data` names the columns of state; `sequences` is one of its splits.

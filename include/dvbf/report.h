@@ -39,7 +39,8 @@ DVBF_API dvbf_status dvbf_report_write(const char *path, const dvbf_model *model
                                        dvbf_error *error);
 
 /* An evaluation as JSON: {"regression", "bound", "prediction", "updates", "seconds", "parameters", "seed",
- * "threads"} and, where it has a verdict, what dvbf_verdict_json gives. `settings` are those it was made
+ * "threads"}, "stability" with the fields of dvbf_stability and, where it has a verdict, what
+ * dvbf_verdict_json gives. `settings` are those it was made
  * with, `seconds` the time it took. Free with dvbf_text_free. */
 DVBF_API dvbf_status dvbf_evaluation_json(char **out, const dvbf_evaluation *evaluation,
                                           const dvbf_model *model, const dvbf_settings *settings,

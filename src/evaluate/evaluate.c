@@ -18,6 +18,7 @@ void dvbf_evaluation_free(dvbf_evaluation *e) {
   dv_free(e->mse);
   dv_free(e->mse_mean_path);
   dv_free(e->mse_repeat);
+  dvbf_stability_free(e->stability);
   dvbf_verdict_free(e->verdict);
   dv_free(e);
 }
@@ -167,6 +168,7 @@ dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *m, const dvbf
   if (!status) status = filter(&v, error);
   if (!status) status = tighten(&v, error);
   if (!status) status = dv_horizon_errors(v.out, m, s, v.settings, v.pool, error);
+  if (!status) status = dvbf_stability_of(&v.out->stability, m, error);
   if (!status && v.settings->verdict) status = dvbf_judge(&v.out->verdict, m, data, s, settings, error);
   dv_paths_free(v.paths);
   dv_pool_free(v.pool);

@@ -84,6 +84,12 @@ static dvbf_status add_whiteness(dvbf_page *page, const dvbf_verdict *v, dvbf_er
   return dvbf_page_text(page, text, error);
 }
 
+static dvbf_status add_stability(dvbf_page *page, const dvbf_stability *s, dvbf_error *error) {
+  char text[640];
+  snprintf(text, sizeof text, "Stability: %s.", s->sentence);
+  return dvbf_page_text(page, text, error);
+}
+
 dvbf_status dv_chapter_verdict(dvbf_page *page, const dv_chapter *c, dvbf_error *error) {
   const dvbf_verdict *v = c->evaluation->verdict;
   char text[600];
@@ -96,5 +102,6 @@ dvbf_status dv_chapter_verdict(dvbf_page *page, const dv_chapter *c, dvbf_error 
   status = add_errors(page, v, error);
   if (!status) status = add_calibration(page, v, error);
   if (!status) status = add_whiteness(page, v, error);
+  if (!status && c->evaluation->stability) status = add_stability(page, c->evaluation->stability, error);
   return status;
 }

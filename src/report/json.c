@@ -56,7 +56,9 @@ json_t *dv_json_evaluation(const dvbf_evaluation *evaluation, const dvbf_model *
                 bound(evaluation), "prediction", prediction(evaluation), "updates", (json_int_t)info.updates,
                 "seconds", dv_json_number(seconds), "parameters", (json_int_t)info.parameters, "seed",
                 (json_int_t)info.seed, "threads", (json_int_t)threads);
-  if (!json || !evaluation->verdict || dv_json_verdict(json, evaluation->verdict)) return json;
+  bool good = json && (!evaluation->stability || dv_json_stability(json, evaluation->stability)) &&
+              (!evaluation->verdict || dv_json_verdict(json, evaluation->verdict));
+  if (good) return json;
   json_decref(json);
   return NULL;
 }
