@@ -85,6 +85,196 @@ static dvbf_model *train(const fixture *f, const char *text) {
   return m;
 }
 
+/* ---- Whatever moves the state, x stays within ten times its range in training ---- */
+
+/* Training data are in 0 .. 1. */
+static void expect_near(double x, const char *what) {
+  if (!(fabs(x - 0.5) <= 10 * 0.5)) fail_msg("%s: x = %g", what, x);
+}
+
+/* Makes what moves z expand, and leaves what was trained around it. */
+static void let_explode(dvbf_model *m) {
+  dv_random random = dv_random_at(23, DV_STREAM_SIMULATION, 0, 0);
+  for (size_t i = 0; i < m->parameters.count; i++) {
+    const dv_parameter *p = &m->parameters.list[i];
+    bool moves = !strcmp(p->name, "universal.mean") || !strncmp(p->name, "transition.", 11);
+    for (size_t k = 0; moves && !p->frozen && k < (size_t)p->rows * (size_t)p->cols; k++)
+      m->parameters.values[p->offset + k] += (dvbf_real)(0.8 * dv_random_normal(&random));
+  }
+}
+
+/* z = 1.5 z + w + u_1: the shortest transition that explodes. */
+static void *own_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_settings *settings,
+                      const dvbf_transition_values *x) {
+  (void)self, (void)settings;
+  double first[2][9] = {{1.5, 0, 0, 0, 1.5, 0, 0, 0, 1.5}, {1, 0, 0, 0, 1, 0, 0, 0, 1}};
+  dvbf_layer l = {.out = x->next, .bias = DVBF_NONE, .activation = DVBF_LINEAR, .n_in = 2};
+  l.in[0].x = dvbf_steps(x->z, 0, x->steps);
+  l.in[0].w = dvbf_parameter(g, "own.z", 3, 3, (dvbf_first){.frozen = true, .values = first[0]});
+  l.in[1].x = x->w;
+  l.in[1].w = dvbf_parameter(g, "own.w", 3, 3, (dvbf_first){.frozen = true, .values = first[1]});
+  l.in[0].sequential = l.in[1].sequential = true;
+  dvbf_layer_open(g, &l);
+  return dvbf_remember(g, &l, sizeof l);
+}
+
+static void own_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_transition_values *x,
+                     void *memory, int t) {
+  (void)self, (void)x;
+  if (memory) dvbf_layer_step(g, memory, t);
+}
+
+static const dvbf_transition own = {.name = "own", .open = own_open, .step = own_step};
+
+/* x of z and u, as the emission has it. */
+typedef struct emitter {
+  const dvbf_model *m;
+  dvbf_program program;
+  dv_worker worker;
+  dv_conditions conditions;
+} emitter;
+
+static void open_emitter(emitter *e, const dvbf_model *m) {
+  *e = (emitter){.m = m, .conditions = dv_model_conditions(m, 1)};
+  assert_int_equal(dv_program_record_emission(&e->program, m, 1, 0, NULL), DVBF_OK);
+  assert_int_equal(dv_worker_init(&e->worker, m, &e->program, NULL, NULL), DVBF_OK);
+  e->worker.run.conditions = &e->conditions;
+}
+
+static void close_emitter(emitter *e) {
+  dv_worker_clear(&e->worker);
+  dv_program_clear(&e->program);
+}
+
+static void expect_near_at(emitter *e, const float *z, const char *what) {
+  float x[N_X];
+  for (int k = 0; k < e->m->n_z; k++) dvbf_at(&e->worker.run, e->program.z)[k] = (dvbf_real)z[k];
+  dv_run_forward(&e->worker.run);
+  dv_model_unscale(e->m, dvbf_at(&e->worker.run, e->program.output), x);
+  for (int i = 0; i < N_X; i++) expect_near((double)x[i], what);
+}
+
+/* 10^5 steps of the online filter that sees a few frames and then nothing more. */
+static void filter_blindly(const dvbf_model *m, const dvbf_sequences *s, const char *what) {
+  dv_random random = dv_random_at(4, DV_STREAM_SIMULATION, 0, 0);
+  emitter e;
+  size_t size;
+  dvbf_filter *filter = NULL;
+  dvbf_belief belief;
+  float u[N_U];
+  assert_int_equal(dvbf_filter_memsize(&size, m, 1, NULL), DVBF_OK);
+  void *memory = dv_calloc_aligned(size, 1);
+  assert_int_equal(dvbf_filter_init(&filter, memory, size, m, 1, 1, NULL), DVBF_OK);
+  open_emitter(&e, m);
+  for (size_t t = 0; t < 100000; t++) {
+    for (int k = 0; k < N_U; k++) u[k] = (float)(4 * dv_random_uniform(&random) - 2);
+    dvbf_filter_step(filter, t < 5 ? s->x + t * N_X : NULL, u, &belief);
+    if (belief.ready && t % 16 == 0) expect_near_at(&e, belief.z, what);
+  }
+  close_emitter(&e);
+  dv_free(memory);
+}
+
+static dvbf_estimates *estimate(const dvbf_model *m, const dvbf_sequences *s, const char *table,
+                                const char *steps) {
+  dvbf_settings *settings = NULL;
+  dvbf_estimates *out = NULL;
+  dvbf_error error;
+  assert_int_equal(dvbf_settings_new(&settings, table, &error), DVBF_OK);
+  assert_int_equal(dvbf_settings_set(settings, "steps", steps, &error), DVBF_OK);
+  assert_int_equal(dvbf_settings_set(settings, "controls", "random", &error), DVBF_OK);
+  assert_int_equal(dvbf_settings_set(settings, "threads", "1", &error), DVBF_OK);
+  if (!strcmp(table, "sample")) assert_int_equal(dvbf_settings_set(settings, "count", "4", &error), DVBF_OK);
+  if (!strcmp(table, "predict"))
+    assert_int_equal(dvbf_settings_set(settings, "samples", "4", &error), DVBF_OK);
+  if (dvbf_estimate(&out, m, s, settings, &error)) fail_msg("%s", error.message);
+  dvbf_settings_free(settings);
+  return out;
+}
+
+static void predict_far(const dvbf_model *m, const dvbf_sequences *s, const char *steps, const char *what) {
+  dvbf_sequences few = *s;
+  few.count = 2;
+  dvbf_estimates *p = estimate(m, &few, "predict", steps), *made = estimate(m, NULL, "sample", steps);
+  for (size_t i = 0; i < p->count * p->steps * p->n_x; i++) expect_near((double)p->x[i], what);
+  for (size_t i = 0; i < p->n_quantiles * p->count * p->steps * p->n_x; i++)
+    expect_near((double)p->x_quantiles[i], what);
+  for (size_t i = 0; i < made->count * made->steps * made->n_x; i++)
+    expect_near((double)made->x_samples[i], what);
+  dvbf_estimates_free(p);
+  dvbf_estimates_free(made);
+}
+
+static dvbf_model *train_as(const fixture *f, const char *variant, const dvbf_transition *transition) {
+  char text[256];
+  snprintf(text, sizeof text, "updates=30 validate-every=10 threads=1 starts=1 %s", variant);
+  dvbf_settings *settings = make_settings(text);
+  dvbf_data data = {.train = f->sequences};
+  dvbf_model *m = NULL;
+  dvbf_error error;
+  if (transition ? dvbf_train_with(&m, transition, settings, &data, NULL, &error)
+                 : dvbf_train(&m, settings, &data, NULL, &error))
+    fail_msg("%s: %s", variant, error.message);
+  dvbf_settings_free(settings);
+  return m;
+}
+
+static void every_model_stays_near_the_data(void **state) {
+  (void)state;
+  static const struct {
+    const char *settings;
+    bool explodes; /* without limits, as a proof that something is tested */
+  } cases[] = {{"state-limit=2", true},
+               {"state-limit=2 transition=linear universal=point", true},
+               {"state-limit=2 transition=mlp activation=relu", true},
+               {"state-limit=2 affine=on residual=off universal-noise=step", false},
+               {"state-limit=2 linear-paths=on recognition-sees=innovation", true},
+               {"state-limit=2 feedthrough=on", true},
+               {"state-limit=2 model=dkf log-sigma-max=0", false},
+               {"state-limit=2 model=linear latent=3", true},
+               {"model=vae", false}};
+  fixture f;
+  begin(&f, "");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    dvbf_model *m = train_as(&f, cases[i].settings, NULL);
+    let_explode(m);
+    predict_far(m, &f.sequences, "1500", cases[i].settings);
+    if (dv_model_can_filter(m)) filter_blindly(m, &f.sequences, cases[i].settings);
+    dvbf_real *range = dv_model_range(m);
+    for (int k = 0; cases[i].explodes && k < m->n_z; k++) range[m->n_z + k] = 1e30f;
+    if (cases[i].explodes) {
+      dvbf_estimates *made = estimate(m, NULL, "sample", "1500");
+      assert_false(fabs((double)made->x_samples[1500 * N_X - 1]) < 1e6);
+      dvbf_estimates_free(made);
+    }
+    dvbf_model_free(m);
+  }
+  dvbf_model *m = train_as(&f, "state-limit=2 updates=300", &own);
+  predict_far(m, &f.sequences, "1500", "own transition");
+  filter_blindly(m, &f.sequences, "own transition");
+  dvbf_model_free(m);
+  end(&f);
+}
+
+/* Every member keeps to its own limits, so that what they pool does; a linear one goes on for 10^5 steps. */
+static void committees_stay_near_the_data(void **state) {
+  (void)state;
+  fixture f;
+  begin(&f, "");
+  dvbf_model *m = train_as(&f, "state-limit=2", NULL);
+  dvbf_model *other = train_as(&f, "state-limit=2 transition=mlp latent=2", NULL);
+  dvbf_model *linear = train_as(&f, "state-limit=2 model=linear latent=2", NULL);
+  let_explode(m);
+  let_explode(other);
+  let_explode(linear);
+  predict_far(linear, &f.sequences, "100000", "linear");
+  assert_int_equal(dv_model_add_member(m, other, NULL), DVBF_OK);
+  assert_int_equal(dv_model_add_member(m, linear, NULL), DVBF_OK);
+  predict_far(m, &f.sequences, "1500", "committee");
+  dvbf_model_free(m);
+  end(&f);
+}
+
 /* The limits are three times the range of the filtered states of the training data, over several passes. */
 static void training_measures_the_range(void **state) {
   (void)state;
@@ -146,7 +336,8 @@ static void inside_the_limits_nothing_changes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(free_runs_stay_bounded), cmocka_unit_test(free_runs_of_a_dkf_stay_bounded),
-      cmocka_unit_test(training_measures_the_range), cmocka_unit_test(inside_the_limits_nothing_changes)};
+      cmocka_unit_test(free_runs_stay_bounded),          cmocka_unit_test(free_runs_of_a_dkf_stay_bounded),
+      cmocka_unit_test(every_model_stays_near_the_data), cmocka_unit_test(committees_stay_near_the_data),
+      cmocka_unit_test(training_measures_the_range),     cmocka_unit_test(inside_the_limits_nothing_changes)};
   return cmocka_run_group_tests_name("bounded states", tests, make_folder, remove_folder);
 }

@@ -1,4 +1,5 @@
 #include "identify/fit.h"
+#include "identify/range.h"
 
 #include "base/locale.h"
 #include "base/memory.h"
@@ -49,12 +50,14 @@ static dvbf_status make_model(dvbf_model **out, const dvbf_settings *like, const
   dvbf_status status =
       scratch ? settle(&settings, like, system->n_z, error) : dv_fail_memory(error, "making a model");
   if (!status) status = dv_model_new(&m, settings, NULL, &data->train, 1, error);
+  if (!status) status = dv_linear_measure(m, system, r, error);
   if (!status) {
     change_units(system, r, m);
     dv_linear_set(m, system, scratch);
     m->updates = 1;
     *out = m;
   }
+  if (status) dvbf_model_free(m);
   dvbf_settings_free(settings);
   dv_free(scratch);
   return status;

@@ -5,7 +5,7 @@
  *
  * The Kalman filter is one op. Its "bound" is the likelihood itself: ln_p is ln p(x_t | x before t), and kl
  * is 0. z_t is drawn from N(z_t | x up to t) and, after the last frame that is seen, step by step from the
- * system. */
+ * system; there, and there alone, it keeps to the limits of state-limit. */
 #include "model/linear.h"
 
 #include "base/algebra.h"
@@ -113,7 +113,7 @@ typedef struct filter_data {
   int n_z, n_u, n_x;
 } filter_data;
 
-enum { X = PARTS, U, MASK, SEEN, NOISES, INPUTS };
+enum { X = PARTS, U, MASK, SEEN, NOISES, RANGE, INPUTS };
 enum { Z, KL, LN_P, ROOM, OUTPUTS };
 
 /* Doubles of the room of an op: the system, the filter, two factors, and some vectors. */
@@ -131,7 +131,8 @@ typedef struct walk {
   dv_system system;
   dv_kalman filter;
   double *noise_factor, *factor, *z, *next, *u, *x;
-  int row, last; /* step that is seen last, -1: none */
+  const dvbf_real *range; /* of z, where it has limits */
+  int row, last;          /* step that is seen last, -1: none */
 } walk;
 
 static dvbf_real *at(const walk *w, dvbf_value value, int t) {
@@ -142,7 +143,7 @@ static dvbf_real *at(const walk *w, dvbf_value value, int t) {
 static walk begin_walk(const dvbf_op *op, const dvbf_run *run) {
   const filter_data *d = op->data;
   const dvbf_real *from[PARTS];
-  walk w = {.op = op, .run = run, .data = d};
+  walk w = {.op = op, .run = run, .data = d, .range = dvbf_at(run, op->in[RANGE])};
   for (int i = 0; i < PARTS; i++) from[i] = op->in[i].buffer < 0 ? NULL : dvbf_at(run, op->in[i]);
   double *room = (double *)(void *)dvbf_at(run, op->out[ROOM]);
   w.system = dv_system_at(room, d->n_z, d->n_u, d->n_x);
@@ -201,6 +202,7 @@ static void walk_row(walk *w, int row) {
     *at(w, w->op->out[LN_P], t) = filters ? (dvbf_real)k->log_p : 0;
     if (t > w->last + 1) {
       add_noise(w, w->next, w->noise_factor, t);
+      dv_range_bend(w->range, w->z, d->n_z);
     } else {
       memcpy(w->factor, filters ? k->filtered_cov : k->cov, square_size * sizeof *w->factor);
       dv_factor(w->factor, d->n_z);
@@ -236,6 +238,7 @@ static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_mode
   size_t room = room_size(m->n_z, m->n_u, m->n_x) * (sizeof(double) / sizeof(dvbf_real));
   p->ln_p = dvbf_slab(g, p->steps, 1);
   in[X] = p->x, in[U] = p->u, in[MASK] = p->mask, in[SEEN] = p->seen, in[NOISES] = noise;
+  in[RANGE] = dvbf_state_range(g, m);
   out[Z] = p->z, out[KL] = p->kl, out[LN_P] = p->ln_p, out[ROOM] = dvbf_slab_shared_constant(g, 1, (int)room);
   filter_data data = {m->n_z, m->n_u, m->n_x};
   dvbf_record(g, &filter_class, INPUTS, in, OUTPUTS, out, &data, sizeof data);
@@ -257,10 +260,12 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
                               (dv_dense_in[4]){{"z", dvbf_steps(p->z, 0, 1), 0, true}, {"u", u, 0, false}});
   dvbf_layer_open(p->graph, &layer);
   dvbf_layer_step(p->graph, &layer, 0);
+  dvbf_saturate(p->graph, dvbf_steps(p->z, 1, 1), dvbf_state_range(p->graph, m));
 }
 
 const dvbf_model_class dv_model_linear = {.name = "linear",
-                                          .settings = "",
+                                          .settings = "limits",
+                                          .system = "transition.z",
                                           .whole = whole,
                                           .move = move,
                                           .emission = emission,

@@ -22,6 +22,7 @@ typedef struct work {
   dv_noise_factors factors;
   double *factor; /* [n_z][n_z] */
   double *z, *frame, *scratch;
+  const dvbf_real *range; /* of z after what is seen, where it has limits */
 } work;
 
 /* ---- Making ---- */
@@ -154,6 +155,7 @@ static void draw_paths(const work *w) {
       const double *u = w->u + (size_t)t * (size_t)w->m->n_u;
       if (t >= q->first) put_sample(w, s, t, w->z, NULL);
       dv_draw_step(&w->system, &w->factors, w->z, u, w->frame, q->noise, &random, w->scratch);
+      dv_range_bend(w->range, w->z, w->m->n_z);
       if (t >= q->first && q->x_samples)
         unscale(w, w->frame, q->x_samples + (s * q->room + (size_t)(t - q->first)) * (size_t)w->m->n_x);
     }
@@ -165,6 +167,12 @@ static double log_scale(const work *w) {
   double sum = 0;
   for (int i = 0; i < w->filter.seen; i++) sum += log((double)w->m->x.scale[w->filter.which[i]]);
   return sum;
+}
+
+/* What nobody sees may not go further than the limits. */
+static void keep_to_limits(dv_kalman *k, const dvbf_real *range) {
+  dv_range_bend(range, k->mean, k->system->n_z);
+  dv_range_narrow(range, k->cov, k->system->n_z);
 }
 
 static bool filter(work *w) {
@@ -182,6 +190,7 @@ static bool filter(work *w) {
       if (t < q->observe && draws(q)) put_draws(w, t, mean, cov);
     }
     dv_kalman_move(k, u);
+    if (t >= q->observe) keep_to_limits(k, w->range);
   }
   return true;
 }
@@ -240,7 +249,7 @@ static dvbf_status smooth(work *w, bool *sound, dvbf_error *error) {
 dvbf_status dv_linear_exact(const dvbf_model_class *self, const dvbf_model *m, const dvbf_exact *asked,
                             dvbf_error *error) {
   (void)self;
-  work w = {.m = m, .q = asked};
+  work w = {.m = m, .q = asked, .range = dv_model_range(m)};
   bool sound = false;
   dvbf_status status = begin(&w, error);
   if (!status && asked->given == DVBF_GIVEN_ALL) status = smooth(&w, &sound, error);
@@ -311,6 +320,7 @@ void dv_linear_online_step(const dvbf_model_class *self, const dvbf_model *m, vo
     o->u[i] = o->begun && u ? ((double)u[i] - (double)m->u.shift[i]) * (double)m->u.scale[i] : 0;
   if (o->begun) {
     if (dv_kalman_observe(k, o->seen ? o->x : NULL, o->u)) dv_kalman_move(k, o->u);
+    if (!o->seen) keep_to_limits(k, dv_model_range(m));
   }
   o->begun = true;
   o->seen = x;

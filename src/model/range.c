@@ -37,3 +37,17 @@ void dv_model_set_range(dvbf_model *m, const dvbf_real *low, const dvbf_real *hi
     limit[k] = (dvbf_real)(multiple * fmax(half, fmax(0.01 * widest, 1e-6)));
   }
 }
+
+void dv_range_bend(const dvbf_real *range, double *z, int n) {
+  for (int k = 0; range && k < n; k++) {
+    double centre = (double)range[k], limit = (double)range[n + k], far = fabs(z[k] - centre);
+    if (far > limit) z[k] = centre + copysign(limit * (1 + tanh(far / limit - 1)), z[k] - centre);
+  }
+}
+
+void dv_range_narrow(const dvbf_real *range, double *cov, int n) {
+  for (int k = 0; range && k < n; k++) {
+    double by = (double)range[n + k] / sqrt(cov[k * n + k]);
+    for (int i = 0; i < n && by < 1; i++) cov[k * n + i] *= by, cov[i * n + k] *= by;
+  }
+}

@@ -307,9 +307,9 @@ dvbf_status dv_settings_suit(dvbf_settings *settings, const dv_facts *f, dvbf_ch
                              void *user_data, dvbf_error *error) {
   chooser c = {settings, each, user_data, DVBF_OK, error};
   emission(&c, f);
+  stability(&c, f);
   if (!dv_fit_of(dv_model_class_of(now(&c)))) { /* otherwise the fit itself finds what there is to choose */
     sizes(&c, f);
-    stability(&c, f);
     linear_start(&c, f);
     time(&c, f);
     phases(&c);
