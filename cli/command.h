@@ -6,7 +6,7 @@
 
 typedef struct cli_options cli_options;
 
-/* A flag that is not a setting. Lists of flags end with a NULL name. */
+/* A flag that is not a setting. */
 typedef struct cli_flag {
   char letter;       /* as in -o; 0: none */
   const char *name;  /* as in --output */
@@ -14,20 +14,21 @@ typedef struct cli_flag {
   const char *help;
 } cli_flag;
 
-/* An example command line and what it does. Lists of examples end with a NULL line. */
+/* An example command line and what it does. */
 typedef struct cli_example {
   const char *line, *help;
 } cli_example;
 
+/* Lists end with NULL, or with an entry without a name. */
 typedef struct cli_command {
   const char *name, *synopsis, *help;
-  const char *details;          /* further lines of help, or NULL */
-  const cli_example *examples;  /* NULL: none; the manual of the program shows the first */
-  const char *const *arguments; /* names of the positional arguments, ends with NULL */
-  const char *const *choices;   /* allowed values of the first argument, ends with NULL; NULL: it is a file */
-  const cli_flag *flags;
-  const char *const *tables; /* tables whose settings are flags too, ends with NULL */
-  bool presets;              /* takes --preset and --config, which `flags` must list */
+  const char *details;        /* further lines of help, or NULL */
+  cli_example examples[8];    /* the manual of the program shows the first */
+  const char *arguments[4];   /* names of the positional arguments */
+  const char *const *choices; /* allowed values of the first argument; NULL: it is a file */
+  cli_flag flags[12];
+  const char *tables[8]; /* tables whose settings are flags too */
+  bool presets;          /* takes --preset and --config, which `flags` must list */
   dvbf_status (*run)(const cli_options *options, dvbf_error *error);
 } cli_command;
 

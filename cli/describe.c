@@ -51,7 +51,7 @@ static void presets(const walk *w) {
 }
 
 static void examples(const walk *w, const cli_example *list) {
-  if (!list) return;
+  if (!list->line) return;
   heading(w, "Examples");
   for (; list->line; list++) item(w, (cli_item){.name = list->line, .help = list->help});
 }

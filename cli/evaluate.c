@@ -8,17 +8,6 @@
 #include <stdio.h>
 #include <time.h>
 
-static const char *const tables[] = {"evaluate", "data", NULL};
-static const char *const arguments[] = {"RUN", "DATA", NULL};
-static const cli_flag flags[] = {CLI_FLAG_JSON, CLI_FLAG_QUIET, {0}};
-
-static const cli_example examples[] = {
-    {"dvbf evaluate run pendulum.h5", "on the test sequences"},
-    {"dvbf evaluate run pendulum.h5 --particles 1000", "and closer bounds on the likelihood"},
-    {"dvbf evaluate run own.h5 --split all --observe 10 --json", "all of a file without splits, for scripts"},
-    {0},
-};
-
 static void print_regressions(const dvbf_evaluation *e) {
   if (!e->n_regressions) {
     printf("No ground truth in the data, so no regression on it.\n");
@@ -116,9 +105,12 @@ const cli_command cli_evaluate = {
     "Stability says whether predictions can explode. A model of linear systems contracts if there\n"
     "is a norm in which no mixture of them stretches the difference of two states; --contraction\n"
     "of dvbf train makes it so. Otherwise --state-limit bounds its states, or nothing does.",
-    .examples = examples,
-    .arguments = arguments,
-    .flags = flags,
-    .tables = tables,
+    .examples = {{"dvbf evaluate run pendulum.h5", "on the test sequences"},
+                 {"dvbf evaluate run pendulum.h5 --particles 1000", "and closer bounds on the likelihood"},
+                 {"dvbf evaluate run own.h5 --split all --observe 10 --json",
+                  "all of a file without splits, for scripts"}},
+    .arguments = {"RUN", "DATA"},
+    .flags = {CLI_FLAG_JSON, CLI_FLAG_QUIET},
+    .tables = {"evaluate", "data"},
     .run = run,
 };

@@ -1,16 +1,6 @@
 /* dvbf filter: where the state is, as the frames come in. */
 #include "estimates.h"
 
-static const char *const tables[] = {"filter", "data", NULL};
-static const char *const arguments[] = {"RUN", "DATA", NULL};
-static const cli_flag flags[] = {CLI_FLAG_ARRAYS, CLI_FLAG_FORCE, CLI_FLAG_QUIET, {0}};
-
-static const cli_example examples[] = {
-    {"dvbf filter run pendulum.h5 -o states.h5", "states of the test sequences"},
-    {"dvbf filter run bench.csv --forecast on -o ahead.npz", "x of each step as expected one step before"},
-    {0},
-};
-
 const cli_command cli_filter = {
     .name = "filter",
     .synopsis = "RUN DATA -o FILE [--SETTING VALUE ...]",
@@ -26,9 +16,11 @@ const cli_command cli_filter = {
     "FILE holds, for N sequences, S samples and T steps\n" CLI_HELP_STATES
     "  x_samples [N, S, T, ...] with --x-samples\n"
     "  length   [N]            steps of each sequence, where they differ",
-    .examples = examples,
-    .arguments = arguments,
-    .flags = flags,
-    .tables = tables,
+    .examples = {{"dvbf filter run pendulum.h5 -o states.h5", "states of the test sequences"},
+                 {"dvbf filter run bench.csv --forecast on -o ahead.npz",
+                  "x of each step as expected one step before"}},
+    .arguments = {"RUN", "DATA"},
+    .flags = {CLI_FLAG_ARRAYS, CLI_FLAG_FORCE, CLI_FLAG_QUIET},
+    .tables = {"filter", "data"},
     .run = cli_estimate_only,
 };

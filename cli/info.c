@@ -5,16 +5,6 @@
 
 #include <stdio.h>
 
-static const char *const tables[] = {"data", NULL};
-static const char *const arguments[] = {"FILE", NULL};
-static const cli_flag flags[] = {CLI_FLAG_JSON, {0}};
-static const cli_example examples[] = {
-    {"dvbf info own.h5", "look at data before training"},
-    {"dvbf info run", "sizes, settings and learning curve of a trained model"},
-    {"dvbf info run/model.safetensors --json", "the same of a model alone, for scripts"},
-    {0},
-};
-
 /* A safetensors file begins with the length of its header, eight bytes of which the last are 0, and a brace.
  */
 static bool looks_like_model(const char *path) {
@@ -43,9 +33,11 @@ const cli_command cli_info = {
         "Of a model: sizes, parameters, scaling, settings, those that are not at their default first, "
         "and\n"
         "the validations of its run.",
-    .examples = examples,
-    .arguments = arguments,
-    .flags = flags,
-    .tables = tables,
+    .examples = {{"dvbf info own.h5", "look at data before training"},
+                 {"dvbf info run", "sizes, settings and learning curve of a trained model"},
+                 {"dvbf info run/model.safetensors --json", "the same of a model alone, for scripts"}},
+    .arguments = {"FILE"},
+    .flags = {CLI_FLAG_JSON},
+    .tables = {"data"},
     .run = run,
 };

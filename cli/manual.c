@@ -151,7 +151,7 @@ static void write_program(FILE *out, const cli_command *const *commands) {
   write_heading(out, "Examples");
   for (const cli_command *const *c = commands; *c; c++) {
     const cli_example *first = (*c)->examples;
-    if (first) write_item(out, &(cli_item){.name = first->line, .help = first->help});
+    if (first->line) write_item(out, &(cli_item){.name = first->line, .help = first->help});
   }
   see_also(out, commands, "");
 }

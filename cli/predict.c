@@ -9,10 +9,6 @@
 
 enum { SHOWN = 16 }; /* columns that are printed one by one */
 
-static const char *const tables[] = {"predict", "data", NULL};
-static const char *const arguments[] = {"RUN", "DATA", NULL};
-static const cli_flag flags[] = {CLI_FLAG_ARRAYS, CLI_FLAG_JSON, CLI_FLAG_FORCE, CLI_FLAG_QUIET, {0}};
-
 typedef struct errors {
   double all, *by_column, *by_step; /* root mean squares, NaN where nothing is known */
 } errors;
@@ -83,13 +79,6 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   return status;
 }
 
-static const cli_example examples[] = {
-    {"dvbf predict run pendulum.h5 --observe 5 --steps 10", "how far off predictions are"},
-    {"dvbf predict run bench.csv --observe 50 --steps 200 -o future.npz",
-     "the predictions themselves, for NumPy"},
-    {0},
-};
-
 const cli_command cli_predict = {
     .name = "predict",
     .synopsis = "RUN DATA [-o FILE] [--observe K] [--steps T] [--SETTING VALUE ...]",
@@ -102,9 +91,11 @@ const cli_command cli_predict = {
     "  x_quantiles [Q, N, T, ...], quantiles [Q]\n"
     "  x_samples   [N, S, T, ...]  with --x-samples\n"
     "  u        [N, T, n_u]    the controls that acted, where the model has any",
-    .examples = examples,
-    .arguments = arguments,
-    .flags = flags,
-    .tables = tables,
+    .examples = {{"dvbf predict run pendulum.h5 --observe 5 --steps 10", "how far off predictions are"},
+                 {"dvbf predict run bench.csv --observe 50 --steps 200 -o future.npz",
+                  "the predictions themselves, for NumPy"}},
+    .arguments = {"RUN", "DATA"},
+    .flags = {CLI_FLAG_ARRAYS, CLI_FLAG_JSON, CLI_FLAG_FORCE, CLI_FLAG_QUIET},
+    .tables = {"predict", "data"},
     .run = run,
 };

@@ -6,20 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const tables[] = {"evaluate", "data", NULL};
-static const char *const arguments[] = {"RUN", "DATA", NULL};
-static const cli_flag flags[] = {
-    {'o', "output", "FILE", "HTML file to write; its figures also go into the folder figures beside it"},
-    CLI_FLAG_FORCE,
-    CLI_FLAG_QUIET,
-    {0},
-};
-
-static const cli_example examples[] = {
-    {"dvbf report run pendulum.h5 -o run/report.html", "a page to open in a browser"},
-    {0},
-};
-
 /* The last part of a path, without the slashes after it. */
 static void last_part(char *out, size_t size, const char *path) {
   size_t end = strlen(path), begin;
@@ -64,9 +50,12 @@ const cli_command cli_report = {
     .synopsis = "RUN DATA -o FILE [--force] [--SETTING VALUE ...]",
     .help = "describe a trained model in one HTML file: tables, figures, latent space, video",
     .details = CLI_HELP_RUN_DATA "FILE opens in any browser without a network.",
-    .examples = examples,
-    .arguments = arguments,
-    .flags = flags,
-    .tables = tables,
+    .examples = {{"dvbf report run pendulum.h5 -o run/report.html", "a page to open in a browser"}},
+    .arguments = {"RUN", "DATA"},
+    .flags = {{'o', "output", "FILE",
+               "HTML file to write; its figures also go into the folder figures beside it"},
+              CLI_FLAG_FORCE,
+              CLI_FLAG_QUIET},
+    .tables = {"evaluate", "data"},
     .run = run,
 };

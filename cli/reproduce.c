@@ -6,25 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const tables[] = {"train", NULL};
-static const char *const arguments[] = {"SYSTEM", NULL};
-static const cli_flag flags[] = {
-    {'o', "output", "FOLDER", "folder to write: data, runs, results.json, report.html, figures"},
-    {0, "seeds", "COUNT", "repeat with this many seeds, from --seed on; 1 to 1000, default 1"},
-    CLI_FLAG_PRESET,
-    CLI_FLAG_CONFIG,
-    CLI_FLAG_JSON,
-    CLI_FLAG_FORCE,
-    CLI_FLAG_QUIET,
-    {0},
-};
-
 static const char *const systems[] = {"pendulum", "ball", "two-balls", "all", NULL};
-static const cli_example examples[] = {
-    {"dvbf reproduce pendulum -o demo", "the paper's first experiment"},
-    {"dvbf reproduce all -o paper --seeds 3", "all of them, three times each"},
-    {0},
-};
 
 static void print_table(const dvbf_table *t) {
   int width = t->columns > 8 ? 8 : 14;
@@ -117,11 +99,18 @@ const cli_command cli_reproduce = {
         "each experiment a folder of its own. With several seeds each has its own folder seed-N; figures "
         "are\n"
         "of the first. Without --preset every model is trained with ours; settings are on top of these.",
-    .examples = examples,
-    .arguments = arguments,
+    .examples = {{"dvbf reproduce pendulum -o demo", "the paper's first experiment"},
+                 {"dvbf reproduce all -o paper --seeds 3", "all of them, three times each"}},
+    .arguments = {"SYSTEM"},
     .choices = systems,
-    .flags = flags,
-    .tables = tables,
+    .flags = {{'o', "output", "FOLDER", "folder to write: data, runs, results.json, report.html, figures"},
+              {0, "seeds", "COUNT", "repeat with this many seeds, from --seed on; 1 to 1000, default 1"},
+              CLI_FLAG_PRESET,
+              CLI_FLAG_CONFIG,
+              CLI_FLAG_JSON,
+              CLI_FLAG_FORCE,
+              CLI_FLAG_QUIET},
+    .tables = {"train"},
     .presets = true,
     .run = run,
 };

@@ -1,22 +1,6 @@
 /* dvbf sample: sequences that the model makes up. */
 #include "estimates.h"
 
-static const char *const tables[] = {"sample", "data", NULL};
-static const char *const arguments[] = {"RUN", NULL};
-static const cli_flag flags[] = {
-    CLI_FLAG_ARRAYS,
-    {0, "from", "DATA", "continue sequences of this file instead of starting from the prior"},
-    CLI_FLAG_FORCE,
-    CLI_FLAG_QUIET,
-    {0},
-};
-
-static const cli_example examples[] = {
-    {"dvbf sample run -o made-up.h5", "sequences that begin with the prior"},
-    {"dvbf sample run -o made-up.h5 --from pendulum.h5", "sequences that go on from given ones"},
-    {0},
-};
-
 const cli_command cli_sample = {
     .name = "sample",
     .synopsis = "RUN -o FILE [--from DATA] [--SETTING VALUE ...]",
@@ -28,9 +12,14 @@ const cli_command cli_sample = {
         "  z        [N, T, n_z]    the states\n"
         "  x        [N, T, ...]    the observations; with --from images are images\n"
         "  u        [N, T, n_u]    the controls that acted, where the model has any",
-    .examples = examples,
-    .arguments = arguments,
-    .flags = flags,
-    .tables = tables,
+    .examples = {{"dvbf sample run -o made-up.h5", "sequences that begin with the prior"},
+                 {"dvbf sample run -o made-up.h5 --from pendulum.h5",
+                  "sequences that go on from given ones"}},
+    .arguments = {"RUN"},
+    .flags = {CLI_FLAG_ARRAYS,
+              {0, "from", "DATA", "continue sequences of this file instead of starting from the prior"},
+              CLI_FLAG_FORCE,
+              CLI_FLAG_QUIET},
+    .tables = {"sample", "data"},
     .run = cli_estimate_only,
 };

@@ -6,21 +6,6 @@
 
 /* A system's name is also the name of its table of settings. */
 static const char *const systems[] = {"pendulum", "ball", "two-balls", NULL};
-static const char *const arguments[] = {"SYSTEM", NULL};
-static const cli_flag flags[] = {
-    {'o', "output", "FILE", "HDF5 file to write"},
-    CLI_FLAG_PRESET,
-    CLI_FLAG_CONFIG,
-    CLI_FLAG_FORCE,
-    CLI_FLAG_QUIET,
-    {0},
-};
-
-static const cli_example examples[] = {
-    {"dvbf simulate pendulum -o pendulum.h5", "the data of the paper's first experiment"},
-    {"dvbf simulate ball -o ball.h5 --train 5000 --steps 30", "more and longer sequences"},
-    {0},
-};
 
 static void tell(const dvbf_data *data, const char *path) {
   fprintf(stderr, "%s: %zu + %zu + %zu sequences (train, valid, test) of %zu frames with %zu numbers\n", path,
@@ -47,11 +32,16 @@ const cli_command cli_simulate = {
     .name = "simulate",
     .synopsis = "SYSTEM -o FILE [--SETTING VALUE ...]",
     .help = "write sequences of a simulated system, with ground truth, as HDF5",
-    .examples = examples,
-    .arguments = arguments,
+    .examples = {{"dvbf simulate pendulum -o pendulum.h5", "the data of the paper's first experiment"},
+                 {"dvbf simulate ball -o ball.h5 --train 5000 --steps 30", "more and longer sequences"}},
+    .arguments = {"SYSTEM"},
     .choices = systems,
-    .flags = flags,
-    .tables = systems,
+    .flags = {{'o', "output", "FILE", "HDF5 file to write"},
+              CLI_FLAG_PRESET,
+              CLI_FLAG_CONFIG,
+              CLI_FLAG_FORCE,
+              CLI_FLAG_QUIET},
+    .tables = {"pendulum", "ball", "two-balls"},
     .presets = true,
     .run = run,
 };

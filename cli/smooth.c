@@ -1,16 +1,6 @@
 /* dvbf smooth: where the state was, given all frames. */
 #include "estimates.h"
 
-static const char *const tables[] = {"smooth", "data", NULL};
-static const char *const arguments[] = {"RUN", "DATA", NULL};
-static const cli_flag flags[] = {CLI_FLAG_ARRAYS, CLI_FLAG_FORCE, CLI_FLAG_QUIET, {0}};
-
-static const cli_example examples[] = {
-    {"dvbf smooth run pendulum.h5 -o states.h5", "states of the test sequences, given all their frames"},
-    {"dvbf smooth run pendulum.h5 -o states.npz --particles 200 --samples 20", "faster and less exact"},
-    {0},
-};
-
 const cli_command cli_smooth = {
     .name = "smooth",
     .synopsis = "RUN DATA -o FILE [--SETTING VALUE ...]",
@@ -21,9 +11,12 @@ const cli_command cli_smooth = {
     "cannot filter draws them from its q, weighted by how well they explain the data.\n\n"
     "FILE holds, for N sequences, S samples and T steps\n" CLI_HELP_STATES
     "  length   [N]            steps of each sequence, where they differ",
-    .examples = examples,
-    .arguments = arguments,
-    .flags = flags,
-    .tables = tables,
+    .examples = {{"dvbf smooth run pendulum.h5 -o states.h5",
+                  "states of the test sequences, given all their frames"},
+                 {"dvbf smooth run pendulum.h5 -o states.npz --particles 200 --samples 20",
+                  "faster and less exact"}},
+    .arguments = {"RUN", "DATA"},
+    .flags = {CLI_FLAG_ARRAYS, CLI_FLAG_FORCE, CLI_FLAG_QUIET},
+    .tables = {"smooth", "data"},
     .run = cli_estimate_only,
 };

@@ -8,31 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const tables[] = {"train", NULL};
-static const char *const arguments[] = {"DATA", NULL};
-static const cli_flag flags[] = {
-    {'o', "output", "FOLDER",
-     "run folder: " CLI_MODEL ", " CLI_METRICS ", " CLI_SETTINGS ", " DVBF_RUN_CHECKPOINT},
-    {0, "resume", NULL, "go on with the run in FOLDER, with its settings; begin if it has none"},
-    {0, "no-verdict", NULL,
-     "do not judge the model at the end, and let the exit status be 0 however bad it is"},
-    CLI_FLAG_PRESET,
-    CLI_FLAG_CONFIG,
-    CLI_FLAG_JSON,
-    CLI_FLAG_FORCE,
-    CLI_FLAG_QUIET,
-    {0},
-};
-
-static const cli_example examples[] = {
-    {"dvbf train pendulum.h5 -o run", "learn, with settings that suit the data"},
-    {"dvbf train ball.h5 -o run --preset ball --seed 2", "start from a preset"},
-    {"dvbf train own.npz -o run", "data of your own: what is chosen for them is printed"},
-    {"dvbf train bench.csv -o run --outputs y --inputs u1,u2", "columns of a CSV file"},
-    {"dvbf train own.npz -o run --resume", "go on after a stop"},
-    {0},
-};
-
 static void tell_remark(const char *sentence, void *user) {
   (void)user;
   fprintf(stderr, "note: %s\n", sentence);
@@ -164,10 +139,23 @@ const cli_command cli_train = {
         "model, on data that it was not trained on (test, else valid). The last line says what that shows.\n"
         "The exit status is 3 where the model is not better than the mean: it is saved, but a script should\n"
         "not use it and should try what the line names.",
-    .examples = examples,
-    .arguments = arguments,
-    .flags = flags,
-    .tables = tables,
+    .examples = {{"dvbf train pendulum.h5 -o run", "learn, with settings that suit the data"},
+                 {"dvbf train ball.h5 -o run --preset ball --seed 2", "start from a preset"},
+                 {"dvbf train own.npz -o run", "data of your own: what is chosen for them is printed"},
+                 {"dvbf train bench.csv -o run --outputs y --inputs u1,u2", "columns of a CSV file"},
+                 {"dvbf train own.npz -o run --resume", "go on after a stop"}},
+    .arguments = {"DATA"},
+    .flags = {{'o', "output", "FOLDER",
+               "run folder: " CLI_MODEL ", " CLI_METRICS ", " CLI_SETTINGS ", " DVBF_RUN_CHECKPOINT},
+              {0, "resume", NULL, "go on with the run in FOLDER, with its settings; begin if it has none"},
+              {0, "no-verdict", NULL,
+               "do not judge the model at the end, and let the exit status be 0 however bad it is"},
+              CLI_FLAG_PRESET,
+              CLI_FLAG_CONFIG,
+              CLI_FLAG_JSON,
+              CLI_FLAG_FORCE,
+              CLI_FLAG_QUIET},
+    .tables = {"train"},
     .presets = true,
     .run = run,
 };
