@@ -12,6 +12,7 @@
 #undef FOR
 #undef AFTER
 #undef SET
+#undef BEGIN
 
 #ifdef DV_LINES_AS_CHOICES
 #define INT(...)
@@ -34,7 +35,7 @@
 #undef DV_LINES_AS_FIELDS
 #endif
 
-/* A dv_setting each, whose value lies in the struct STRUCT, BEGIN bytes behind the first value of the table.
+/* A dv_setting each, whose value lies in the struct that its file names, BEGIN bytes behind the first value.
  * The default is kept as text, as help prints it. */
 #ifdef DV_LINES_AS_ENTRIES
 #define ENTRY(at, ...) {.offset = offsetof(STRUCT, at) + (BEGIN), .of = SET, __VA_ARGS__},
@@ -57,5 +58,6 @@
 #define FOR(set, heading) heading, .only = set
 #define AFTER(called, heading) heading, .after = called
 #define SET NULL
+#define BEGIN 0
 #undef DV_LINES_AS_ENTRIES
 #endif

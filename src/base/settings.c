@@ -15,52 +15,33 @@
 
 #define DV_LINES_AS_ENTRIES
 #include "base/setting_lines.h"
-#define BEGIN 0
-#define STRUCT dv_data_settings
 static const dv_setting data_entries[] = {
 #include "base/settings_data.def"
 };
-#undef STRUCT
-#define STRUCT dv_evaluate_settings
 static const dv_setting evaluate_entries[] = {
 #include "base/settings_evaluate.def"
 };
-#undef STRUCT
-#define STRUCT dv_filter_settings
 static const dv_setting filter_entries[] = {
 #include "base/settings_filter.def"
 };
-#undef STRUCT
-#define STRUCT dv_smooth_settings
 static const dv_setting smooth_entries[] = {
 #include "base/settings_smooth.def"
 };
-#undef STRUCT
-#define STRUCT dv_predict_settings
 static const dv_setting predict_entries[] = {
 #include "base/settings_predict.def"
 };
-#undef STRUCT
-#define STRUCT dv_sample_settings
 static const dv_setting sample_entries[] = {
 #include "base/settings_sample.def"
 };
-#undef STRUCT
-#define STRUCT dv_pendulum_settings
 static const dv_setting pendulum_entries[] = {
 #include "base/settings_pendulum.def"
 };
-#undef STRUCT
-#define STRUCT dv_ball_settings
 static const dv_setting ball_entries[] = {
 #include "base/settings_ball.def"
 };
-#undef STRUCT
-#define STRUCT dv_two_balls_settings
 static const dv_setting two_balls_entries[] = {
 #include "base/settings_two_balls.def"
 };
-#undef STRUCT
 
 #define TABLE(called, entries, type)                                                                         \
   { .name = called, .settings = entries, .count = sizeof entries / sizeof *entries, .size = sizeof(type) }

@@ -22,14 +22,10 @@ static const char densities[] =
     ;
 #define DV_DENSITIES densities
 
-#define STRUCT dv_train_settings
-#define BEGIN 0
 static const dv_setting entries[] = {
 #include "model/tables.def"
 /* in this order */
 #include "base/settings_train.def"
-#undef STRUCT
-#define STRUCT dv_data_settings
 #undef BEGIN
 #define BEGIN offsetof(dv_train_settings, data)
 #undef SET
