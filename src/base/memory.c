@@ -46,6 +46,10 @@ void dv_free(void *memory) {
   free(memory);
 }
 
+void dv_free_all(void *const *list, size_t count) {
+  for (size_t i = 0; i < count; i++) dv_free(list[i]);
+}
+
 unsigned long dv_allocations(void) {
   return atomic_load_explicit(&allocations, memory_order_relaxed);
 }

@@ -22,6 +22,9 @@ void *dv_realloc(void *old, size_t count, size_t size);
 
 char *dv_strdup(const char *text);
 void dv_free(void *memory);
+/* Frees all that are listed. */
+#define DV_FREE(...) dv_free_all((void *[]){__VA_ARGS__}, sizeof((void *[]){__VA_ARGS__}) / sizeof(void *))
+void dv_free_all(void *const *list, size_t count);
 
 /* Calls to the functions above since the start of the process, over all threads. */
 unsigned long dv_allocations(void);

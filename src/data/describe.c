@@ -85,8 +85,5 @@ dvbf_status dvbf_sequences_describe(dvbf_sequences_info **out, const dvbf_sequen
 
 void dvbf_sequences_info_free(dvbf_sequences_info *info) {
   if (!info) return;
-  dv_free(info->x.column);
-  dv_free(info->u.column);
-  dv_free(info->state.column);
-  dv_free(info);
+  DV_FREE(info->x.column, info->u.column, info->state.column, info);
 }

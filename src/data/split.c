@@ -41,8 +41,7 @@ static void close_part(dvbf_sequences *to) {
 }
 
 void dv_windows_free(dvbf_sequences *windows) {
-  dv_free(windows->start);
-  dv_free(windows->length);
+  DV_FREE(windows->start, windows->length);
   *windows = (dvbf_sequences){0};
 }
 

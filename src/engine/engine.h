@@ -26,6 +26,7 @@ typedef struct dv_parameters {
 } dv_parameters;
 
 void dv_parameters_free(dv_parameters *parameters);
+dv_parameter *dv_parameters_find(const dv_parameters *parameters, const char *name); /* NULL: there is none */
 
 /* ---- A program ---- */
 

@@ -11,12 +11,11 @@
 /* ---- Parameters ---- */
 
 void dv_parameters_free(dv_parameters *p) {
-  dv_free(p->list);
-  dv_free(p->values);
+  DV_FREE(p->list, p->values);
   *p = (dv_parameters){0};
 }
 
-static dv_parameter *find_parameter(dv_parameters *p, const char *name) {
+dv_parameter *dv_parameters_find(const dv_parameters *p, const char *name) {
   for (size_t i = 0; i < p->count; i++)
     if (!strcmp(p->list[i].name, name)) return &p->list[i];
   return NULL;
@@ -78,9 +77,7 @@ void dv_graph_free(dvbf_graph *g) {
     dv_free(m);
     m = next;
   }
-  dv_free(g->buffers);
-  dv_free(g->ops);
-  dv_free(g);
+  DV_FREE(g->buffers, g->ops, g);
 }
 
 void dv_graph_fix_parameters(dvbf_graph *g) {
@@ -226,7 +223,7 @@ dvbf_value dvbf_parameter(dvbf_graph *g, const char *name, int rows, int cols, d
                 sizeof g->parameters->list->name - 1);
     return DVBF_NONE;
   }
-  dv_parameter *p = find_parameter(g->parameters, name);
+  dv_parameter *p = dv_parameters_find(g->parameters, name);
   if (!p && g->parameters->complete) {
     dvbf_refuse(g, "the model has no parameter named %s", name);
     return DVBF_NONE;

@@ -23,8 +23,7 @@ dvbf_status dv_run_init(dvbf_run *run, const dvbf_graph *g, dvbf_error *error) {
 }
 
 void dv_run_clear(dvbf_run *run) {
-  dv_free(run->arena);
-  dv_free(run->begun);
+  DV_FREE(run->arena, run->begun);
   *run = (dvbf_run){0};
 }
 

@@ -7,17 +7,13 @@
 #include "evaluate/likelihood.h"
 #include "evaluate/paths.h"
 #include "evaluate/regression.h"
-#include "infer/universal.h"
 
 #include <math.h>
 #include <string.h>
 
 void dvbf_evaluation_free(dvbf_evaluation *e) {
   if (!e) return;
-  dv_free(e->regressions);
-  dv_free(e->mse);
-  dv_free(e->mse_mean_path);
-  dv_free(e->mse_repeat);
+  DV_FREE(e->regressions, e->mse, e->mse_mean_path, e->mse_repeat);
   dvbf_stability_free(e->stability);
   dvbf_verdict_free(e->verdict);
   dv_free(e);
@@ -66,8 +62,7 @@ static dvbf_status regress(evaluator *v, dvbf_error *error) {
     status = dv_regress(z, n, n_z, y, 1, &r->r2, &r->log_likelihood, NULL, error);
     e->n_regressions = i + 1;
   }
-  dv_free(z);
-  dv_free(y);
+  DV_FREE(z, y);
   return status;
 }
 

@@ -28,8 +28,7 @@ static bool make_room(frame_errors *e, size_t frames) {
 }
 
 static void free_room(frame_errors *e) {
-  dv_free(e->square);
-  dv_free(e->values);
+  DV_FREE(e->square, e->values);
 }
 
 static void score(const frame_errors *e, size_t frame, const float *x, const float *guess, size_t n) {

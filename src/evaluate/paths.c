@@ -24,11 +24,7 @@ dvbf_status dv_paths_new(dv_paths **out, const dvbf_model *m, const dvbf_sequenc
 
 void dv_paths_free(dv_paths *p) {
   if (!p) return;
-  dv_free(p->z);
-  dv_free(p->x);
-  dv_free(p->log_likelihood);
-  dv_free(p->kl);
-  dv_free(p);
+  DV_FREE(p->z, p->x, p->log_likelihood, p->kl, p);
 }
 
 typedef struct collection {

@@ -46,9 +46,7 @@ dvbf_status dv_regress(const float *x, size_t n, size_t k, const float *y, size_
     *log_likelihood =
         -0.5 * (double)n * (log(2 * 3.14159265358979323846 * fmax(rss, 1e-300) / (double)n) + 1);
   }
-  dv_free(a);
-  dv_free(b);
-  dv_free(singular);
+  DV_FREE(a, b, singular);
   return status;
 }
 

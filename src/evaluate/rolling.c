@@ -160,8 +160,7 @@ static dvbf_status score_all(dv_rolling *r, const dv_yardstick *y, bool free_run
     score_view(r, y, i, dv_sequence_x(v, i, 0, length, buffer), last, free_run, done, all);
     done += length;
   }
-  dv_free(buffer);
-  dv_free(last);
+  DV_FREE(buffer, last);
   return status ? status : dv_sequences_intact(v, error);
 }
 

@@ -93,7 +93,6 @@ dvbf_status dv_whiteness_of(dvbf_whiteness *out, const dv_rolling *r, dvbf_error
     }
     if (columns > 0) out->outside = outside / columns / DVBF_LAGS;
   }
-  dv_free(buffer);
-  dv_free(errors);
+  DV_FREE(buffer, errors);
   return status;
 }

@@ -137,11 +137,35 @@ void dv_pool_free(dv_pool *pool) {
   }
   pthread_mutex_destroy(&pool->gate.lock);
   pthread_cond_destroy(&pool->gate.opened);
-  dv_free(pool->threads);
-  dv_free(pool->workers);
-  dv_free(pool);
+  DV_FREE(pool->threads, pool->workers, pool);
 }
 
 int dv_pool_size(const dv_pool *pool) {
   return pool->size;
+}
+
+typedef struct items {
+  const dv_each *work;
+  unsigned char *own; /* [workers][size] */
+  size_t workers, count;
+  void *user;
+} items;
+
+static void run_items(void *user, int worker) {
+  const items *all = user;
+  void *own = all->own + (size_t)worker * all->work->size;
+  for (size_t i = (size_t)worker; i < all->count; i += all->workers) all->work->run(own, all->user, i);
+}
+
+dvbf_status dv_pool_each(dv_pool *pool, const dv_each *work, size_t count, void *user, dvbf_error *error) {
+  items all = {.work = work, .workers = (size_t)dv_pool_size(pool), .count = count, .user = user};
+  all.own = dv_calloc(all.workers, work->size);
+  if (!all.own) return dv_fail_memory(error, "starting threads");
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; i < all.workers && !status; i++)
+    status = work->init(all.own + i * work->size, user, error);
+  if (!status) dv_pool_run(pool, run_items, &all);
+  for (size_t i = 0; i < all.workers; i++) work->clear(all.own + i * work->size);
+  dv_free(all.own);
+  return status;
 }

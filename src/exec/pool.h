@@ -13,6 +13,15 @@ int dv_pool_size(const dv_pool *pool);
 
 /* Calls job(user, worker) on every worker and returns when all are done. */
 void dv_pool_run(dv_pool *pool, void (*job)(void *user, int worker), void *user);
+/* Work on items 0 .. count - 1 for which every worker has a struct of its own, of `size` bytes that are 0 at
+ * first. Item i is done by worker i modulo their number. */
+typedef struct dv_each {
+  size_t size;
+  dvbf_status (*init)(void *own, void *user, dvbf_error *error);
+  void (*run)(void *own, void *user, size_t item);
+  void (*clear)(void *own); /* also after a failure */
+} dv_each;
+dvbf_status dv_pool_each(dv_pool *pool, const dv_each *work, size_t count, void *user, dvbf_error *error);
 /* Inside a job: returns when all workers have come here. */
 void dv_pool_barrier(dv_pool *pool);
 

@@ -46,10 +46,7 @@ void dv_csv_drop_last(dv_csv_columns *c) {
 void dv_csv_columns_free(dv_csv_columns *c) {
   for (size_t i = 0; i < c->count; i++) dv_free(c->names[i]);
   for (int role = 0; role < 3; role++) dv_free(c->choice[role]);
-  dv_free(c->names);
-  dv_free(c->number);
-  dv_free(c->other);
-  dv_free(c->used);
+  DV_FREE(c->names, c->number, c->other, c->used);
 }
 
 const char *dv_csv_column_name(const dv_csv_columns *c, size_t column, char *out, size_t size) {

@@ -48,14 +48,7 @@ dvbf_status dv_backward_init(dv_backward *b, const dv_particles *p, size_t paths
 void dv_backward_clear(dv_backward *b) {
   dv_worker_clear(&b->worker);
   dv_program_clear(&b->program);
-  dv_free(b->at);
-  dv_free(b->moved);
-  dv_free(b->inverse);
-  dv_free(b->log_scale);
-  dv_free(b->log_weight);
-  dv_free(b->weight);
-  dv_free(b->apart);
-  dv_free(b->order);
+  DV_FREE(b->at, b->moved, b->inverse, b->log_scale, b->log_weight, b->weight, b->apart, b->order);
   *b = (dv_backward){0};
 }
 

@@ -34,8 +34,7 @@ static dvbf_status pool_quantiles(dvbf_estimates *out, dvbf_estimates *const *me
                     rows, n * samples, values, columns);
   }
   dvbf_status status = rows && columns ? DVBF_OK : dv_fail_memory(error, "pooling quantiles");
-  dv_free(rows);
-  dv_free(columns);
+  DV_FREE(rows, columns);
   return status;
 }
 

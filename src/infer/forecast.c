@@ -6,7 +6,6 @@
 #include "infer/draws.h"
 #include "infer/estimate.h"
 #include "infer/particles.h"
-#include "infer/universal.h"
 
 #include <string.h>
 
@@ -22,8 +21,6 @@ typedef struct forecaster {
 typedef struct job {
   const dv_request *request;
   dvbf_estimates *out;
-  int workers;
-  forecaster *list; /* [workers] */
 } job;
 
 /* ---- Running ---- */
@@ -60,7 +57,10 @@ static void collect(forecaster *w, const dv_request *q, dvbf_estimates *out, siz
   }
 }
 
-static void run_sequence(forecaster *w, const dv_request *q, dvbf_estimates *out, size_t i) {
+static void run(void *own, void *user, size_t i) {
+  forecaster *w = own;
+  const job *j = user;
+  const dv_request *q = j->request;
   size_t bytes = q->samples * (size_t)q->model->n_z * sizeof *w->z;
   dvbf_sequences alone = dv_sequence_alone(&q->frames, i, w->start.frames);
   size_t first = (size_t)q->first;
@@ -71,23 +71,19 @@ static void run_sequence(forecaster *w, const dv_request *q, dvbf_estimates *out
   for (size_t t = 1; t < alone.steps; t++) {
     if (t >= first) {
       run_step(w, &alone, t, false, bytes);
-      collect(w, q, out, i, t - first);
+      collect(w, q, j->out, i, t - first);
     }
     run_step(w, &alone, t, true, bytes);
     memcpy(w->z, moved(w), bytes);
   }
-  dv_draws_end(&w->draws, q, out, i);
-}
-
-static void run_sequences(void *user, int number) {
-  job *j = user;
-  for (size_t i = (size_t)number; i < j->request->frames.count; i += (size_t)j->workers)
-    run_sequence(&j->list[number], j->request, j->out, i);
+  dv_draws_end(&w->draws, q, j->out, i);
 }
 
 /* ---- Making ---- */
 
-static dvbf_status init(forecaster *w, const dv_request *q, dvbf_error *error) {
+static dvbf_status init(void *own, void *user, dvbf_error *error) {
+  forecaster *w = own;
+  const dv_request *q = ((const job *)user)->request;
   const dvbf_model *m = q->model;
   int rows = (int)q->samples, flags = DV_PARTICLES | dv_gaps_of(&q->frames);
   w->zeros = dv_calloc(q->samples, sizeof *w->zeros);
@@ -108,25 +104,18 @@ static dvbf_status init(forecaster *w, const dv_request *q, dvbf_error *error) {
   return DVBF_OK;
 }
 
-static void clear(forecaster *w) {
+static void clear(void *own) {
+  forecaster *w = own;
   dv_worker_clear(&w->start);
   dv_worker_clear(&w->step);
   dv_program_clear(&w->start_program);
   dv_program_clear(&w->step_program);
   dv_draws_clear(&w->draws);
-  dv_free(w->zeros);
-  dv_free(w->key);
-  dv_free(w->z);
+  DV_FREE(w->zeros, w->key, w->z);
 }
 
 dvbf_status dv_estimate_forecasts(dvbf_estimates *out, const dv_request *q, dv_pool *pool,
                                   dvbf_error *error) {
-  job j = {.request = q, .out = out, .workers = dv_pool_size(pool)};
-  j.list = dv_calloc((size_t)j.workers, sizeof *j.list);
-  dvbf_status status = j.list ? DVBF_OK : dv_fail_memory(error, "starting to forecast");
-  for (int i = 0; i < j.workers && !status; i++) status = init(&j.list[i], q, error);
-  if (!status) dv_pool_run(pool, run_sequences, &j);
-  for (int i = 0; j.list && i < j.workers; i++) clear(&j.list[i]);
-  dv_free(j.list);
-  return status;
+  static const dv_each work = {sizeof(forecaster), init, run, clear};
+  return dv_pool_each(pool, &work, q->frames.count, &(job){q, out}, error);
 }

@@ -33,10 +33,7 @@ dvbf_status dv_importance_init(dv_importance *m, const dvbf_model *model, const 
 void dv_importance_clear(dv_importance *m) {
   dv_worker_clear(&m->worker);
   dv_program_clear(&m->program);
-  dv_free(m->index);
-  dv_free(m->key);
-  dv_free(m->log_weight);
-  dv_free(m->z);
+  DV_FREE(m->index, m->key, m->log_weight, m->z);
   *m = (dv_importance){0};
 }
 

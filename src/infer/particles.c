@@ -4,7 +4,6 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "data/dataset.h"
-#include "infer/universal.h"
 #include "infer/weights.h"
 
 #include <string.h>

@@ -15,6 +15,7 @@ enum { MOST_ROWS = 50, BLOCKS = 8 };
 
 typedef struct sampler {
   dv_worker worker;
+  size_t block;    /* sequences that it deals with at once */
   dv_draws *draws; /* [block] */
   uint32_t index[MOST_ROWS], key[MOST_ROWS];
 } sampler;
@@ -24,8 +25,6 @@ typedef struct job {
   dvbf_estimates *out;
   dvbf_program program;
   size_t block; /* sequences in a block */
-  int workers;
-  sampler *list; /* [workers] */
 } job;
 
 /* ---- Running ---- */
@@ -72,21 +71,18 @@ static void collect_turn(const job *j, sampler *w, size_t turn, size_t first, si
   }
 }
 
-static void run_blocks(void *user, int number) {
-  job *j = user;
-  sampler *w = &j->list[number];
-  size_t all = j->request->frames.count, rows = (size_t)j->program.rows;
-  size_t turns = (j->block * j->request->samples + rows - 1) / rows;
-  for (size_t first = (size_t)number * j->block; j->block && first < all;
-       first += (size_t)j->workers * j->block) {
-    size_t count = all - first < j->block ? all - first : j->block;
-    for (size_t i = 0; i < count; i++) dv_draws_begin(&w->draws[i], j->request, first + i);
-    for (size_t turn = 0; turn < turns; turn++) {
-      run_turn(j, w, turn, first, count);
-      collect_turn(j, w, turn, first, count);
-    }
-    for (size_t i = 0; i < count; i++) dv_draws_end(&w->draws[i], j->request, j->out, first + i);
+static void run_block(void *own, void *user, size_t number) {
+  sampler *w = own;
+  const job *j = user;
+  size_t rows = (size_t)j->program.rows, turns = (j->block * j->request->samples + rows - 1) / rows;
+  size_t first = number * j->block, left = j->request->frames.count - first;
+  size_t count = left < j->block ? left : j->block;
+  for (size_t i = 0; i < count; i++) dv_draws_begin(&w->draws[i], j->request, first + i);
+  for (size_t turn = 0; turn < turns; turn++) {
+    run_turn(j, w, turn, first, count);
+    collect_turn(j, w, turn, first, count);
   }
+  for (size_t i = 0; i < count; i++) dv_draws_end(&w->draws[i], j->request, j->out, first + i);
 }
 
 /* ---- Making ---- */
@@ -105,36 +101,31 @@ static int rows_of(const dv_request *q, size_t block) {
   return rows < MOST_ROWS ? (int)rows : MOST_ROWS;
 }
 
-static dvbf_status init_samplers(job *j, dvbf_error *error) {
-  j->list = dv_calloc((size_t)j->workers, sizeof *j->list);
-  dvbf_status status = j->list ? DVBF_OK : dv_fail_memory(error, "starting to sample");
-  for (int i = 0; i < j->workers && !status; i++) {
-    sampler *w = &j->list[i];
-    w->draws = dv_calloc(j->block, sizeof *w->draws);
-    status = w->draws ? dv_worker_init(&w->worker, j->request->model, &j->program, &j->request->frames, error)
-                      : dv_fail_memory(error, "starting to sample");
-    for (size_t k = 0; k < j->block && !status; k++) status = dv_draws_init(&w->draws[k], j->request, error);
-  }
+static dvbf_status init(void *own, void *user, dvbf_error *error) {
+  sampler *w = own;
+  const job *j = user;
+  w->draws = dv_calloc(j->block, sizeof *w->draws);
+  if (!w->draws) return dv_fail_memory(error, "starting to sample");
+  w->block = j->block;
+  dvbf_status status = dv_worker_init(&w->worker, j->request->model, &j->program, &j->request->frames, error);
+  for (size_t k = 0; k < j->block && !status; k++) status = dv_draws_init(&w->draws[k], j->request, error);
   return status;
 }
 
-static void clear_samplers(job *j) {
-  for (int i = 0; j->list && i < j->workers; i++) {
-    sampler *w = &j->list[i];
-    dv_worker_clear(&w->worker);
-    for (size_t k = 0; w->draws && k < j->block; k++) dv_draws_clear(&w->draws[k]);
-    dv_free(w->draws);
-  }
-  dv_free(j->list);
+static void clear(void *own) {
+  sampler *w = own;
+  dv_worker_clear(&w->worker);
+  for (size_t k = 0; k < w->block; k++) dv_draws_clear(&w->draws[k]);
+  dv_free(w->draws);
 }
 
 dvbf_status dv_estimate_samples(dvbf_estimates *out, const dv_request *q, dv_pool *pool, dvbf_error *error) {
-  job j = {.request = q, .out = out, .block = block_of(q), .workers = dv_pool_size(pool)};
+  static const dv_each work = {sizeof(sampler), init, run_block, clear};
+  job j = {.request = q, .out = out, .block = block_of(q)};
   dvbf_status status = dv_program_record(&j.program, q->model, q->steps, rows_of(q, j.block), q->initial,
                                          dv_gaps_of(&q->frames), error);
-  if (!status) status = init_samplers(&j, error);
-  if (!status) dv_pool_run(pool, run_blocks, &j);
-  clear_samplers(&j);
+  size_t blocks = (q->frames.count + j.block - 1) / j.block;
+  if (!status) status = dv_pool_each(pool, &work, blocks, &j, error);
   dv_program_clear(&j.program);
   return status;
 }

@@ -30,8 +30,7 @@ typedef struct sampler {
 typedef struct job {
   const dv_request *request;
   dvbf_estimates *out;
-  int workers;
-  sampler *list; /* [workers] */
+  dv_conditions conditions;
 } job;
 
 /* A model that cannot filter has whole paths weighed instead. */
@@ -104,13 +103,10 @@ static void emit(sampler *w, const dv_request *q, dvbf_estimates *out, size_t se
   dv_draws_end(&w->draws, q, out, sequence);
 }
 
-static void run_sequences(void *user, int number) {
-  job *j = user;
-  const dv_request *q = j->request;
-  for (size_t i = (size_t)number; i < q->frames.count; i += (size_t)j->workers) {
-    sample(&j->list[number], q, i);
-    emit(&j->list[number], q, j->out, i);
-  }
+static void run(void *own, void *user, size_t i) {
+  const job *j = user;
+  sample(own, j->request, i);
+  emit(own, j->request, j->out, i);
 }
 
 /* ---- Making ---- */
@@ -123,8 +119,10 @@ static dvbf_status init_sampling(sampler *w, const dv_request *q, dvbf_error *er
   return status;
 }
 
-static dvbf_status init_sampler(sampler *w, const dv_request *q, const dv_conditions *conditions,
-                                dvbf_error *error) {
+static dvbf_status init(void *own, void *user, dvbf_error *error) {
+  sampler *w = own;
+  const job *j = user;
+  const dv_request *q = j->request;
   size_t all;
   w->index = dv_calloc(q->samples, sizeof *w->index);
   w->weight = dv_calloc((size_t)q->particles, sizeof *w->weight);
@@ -136,32 +134,25 @@ static dvbf_status init_sampler(sampler *w, const dv_request *q, const dv_condit
   if (!status) status = dv_program_record_emission(&w->program, q->model, (int)q->samples, 0, error);
   if (!status) status = dv_worker_init(&w->emission, q->model, &w->program, NULL, error);
   if (!status) status = dv_draws_init(&w->draws, q, error);
-  w->emission.run.conditions = conditions;
+  w->emission.run.conditions = &j->conditions;
   w->emission.run.sequence = w->index;
   return status;
 }
 
-static void clear_sampler(sampler *w) {
+static void clear(void *own) {
+  sampler *w = own;
   dv_backward_clear(&w->backward);
   dv_particles_clear(&w->particles);
   dv_importance_clear(&w->importance);
   dv_worker_clear(&w->emission);
   dv_program_clear(&w->program);
   dv_draws_clear(&w->draws);
-  dv_free(w->weight);
-  dv_free(w->index);
-  dv_free(w->z);
+  DV_FREE(w->weight, w->index, w->z);
 }
 
 dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *q, dv_pool *pool,
                                   dvbf_error *error) {
-  job j = {.request = q, .out = out, .workers = dv_pool_size(pool)};
-  dv_conditions conditions = dv_model_conditions(q->model, q->seed);
-  j.list = dv_calloc((size_t)j.workers, sizeof *j.list);
-  dvbf_status status = j.list ? DVBF_OK : dv_fail_memory(error, "starting to sample");
-  for (int i = 0; i < j.workers && !status; i++) status = init_sampler(&j.list[i], q, &conditions, error);
-  if (!status) dv_pool_run(pool, run_sequences, &j);
-  for (int i = 0; j.list && i < j.workers; i++) clear_sampler(&j.list[i]);
-  dv_free(j.list);
-  return status;
+  static const dv_each work = {sizeof(sampler), init, run, clear};
+  job j = {q, out, dv_model_conditions(q->model, q->seed)};
+  return dv_pool_each(pool, &work, q->frames.count, &j, error);
 }

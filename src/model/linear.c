@@ -64,18 +64,11 @@ static void read_parts(dv_system *s, const dvbf_real *const from[PARTS]) {
     for (int j = 0; j < n_z; j++) s->cov[i * n_z + j] = square(from[SPREAD], n_z, i, j);
 }
 
-/* Where the values of a part lie; NULL where the model has none of the name. */
-static dvbf_real *find(const dvbf_model *m, const char *name) {
-  for (size_t i = 0; i < m->parameters.count; i++)
-    if (!strcmp(m->parameters.list[i].name, name)) return m->parameters.values + m->parameters.list[i].offset;
-  return NULL;
-}
-
 void dv_linear_get(const dvbf_model *m, dv_system *out) {
   part parts[PARTS];
   const dvbf_real *from[PARTS];
   list_parts(parts, m->n_z, m->n_u, m->n_x);
-  for (int i = 0; i < PARTS; i++) from[i] = find(m, parts[i].name);
+  for (int i = 0; i < PARTS; i++) from[i] = dv_model_values(m, parts[i].name);
   read_parts(out, from);
 }
 
@@ -92,10 +85,10 @@ void dv_linear_set(dvbf_model *m, const dv_system *s, double *scratch) {
   list_parts(parts, n_z, s->n_u, n_x);
   for (int i = 0; i < PARTS; i++)
     if (whole[i] && parts[i].rows)
-      write(find(m, parts[i].name), whole[i], parts[i].rows, parts[i].cols, true);
+      write(dv_model_values(m, parts[i].name), whole[i], parts[i].rows, parts[i].cols, true);
   dv_noise_factors f = {scratch, scratch + n_x * n_x, scratch + n_x * n_x + n_z * n_x};
   dv_noise_factors_of(s, &f);
-  dvbf_real *noise = find(m, "noise.factor");
+  dvbf_real *noise = dv_model_values(m, "noise.factor");
   memset(noise, 0, (size_t)both * (size_t)both * sizeof *noise);
   for (int i = 0; i < n_x; i++) write(noise + i * both, f.x + i * n_x, 1, n_x, false);
   for (int i = 0; i < n_z; i++) {
@@ -104,7 +97,7 @@ void dv_linear_set(dvbf_model *m, const dv_system *s, double *scratch) {
   }
   memcpy(scratch, s->cov, (size_t)n_z * (size_t)n_z * sizeof *scratch);
   dv_factor(scratch, n_z);
-  write(find(m, "start.factor"), scratch, n_z, n_z, false);
+  write(dv_model_values(m, "start.factor"), scratch, n_z, n_z, false);
 }
 
 /* ---- The filter as an op ---- */

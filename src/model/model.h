@@ -67,6 +67,12 @@ dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, cons
                            int n_u, dvbf_error *error);
 dvbf_status dv_model_load(dvbf_model **out, const dv_own *own, const char *path, dvbf_error *error);
 
+/* The values of a parameter; NULL: there is none of the name. */
+static inline dvbf_real *dv_model_values(const dvbf_model *m, const char *name) {
+  const dv_parameter *p = dv_parameters_find(&m->parameters, name);
+  return p ? m->parameters.values + p->offset : NULL;
+}
+
 /* Records the model once, for sequences of so many steps, which makes its parameters with first values. */
 dvbf_status dv_model_first_values(dvbf_model *model, size_t steps, uint64_t seed, dvbf_error *error);
 
@@ -260,6 +266,13 @@ typedef struct dv_expected {
 } dv_expected;
 dv_expected dv_expected_open(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *values);
 void dv_expected_step(dvbf_program *p, const dvbf_model *m, const dv_expected *expected, int t);
+
+/* Universal parameters outside of any program (universal.c). KL(q(v) || p(v)) / N, the share of one sequence;
+ * 0 for point estimates. */
+double dv_universal_kl(const dvbf_model *model);
+/* v [n_v] ~ q(v), a draw of its own for each seed and step; the means where v is a point. */
+void dv_universal_draw(const dvbf_model *model, uint64_t seed, uint32_t step, dvbf_real *v, size_t n_v);
+void dv_universal_mean(const dvbf_model *model, dvbf_real *v, size_t n_v);
 
 /* DVBF's initial network and initial transition: z[0] and its kl. */
 void dv_record_initial(dvbf_program *p, const dvbf_model *m);

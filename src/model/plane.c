@@ -13,9 +13,7 @@
 enum { MULTIPLE = 16, MOST = 512 }; /* the rank is a multiple of 16, which products like, and at most this */
 
 static const dv_parameter *weights_of(const dvbf_model *m) {
-  for (size_t i = 0; i < m->parameters.count; i++)
-    if (!strcmp(m->parameters.list[i].name, "recognition.hidden.x")) return &m->parameters.list[i];
-  return NULL;
+  return dv_parameters_find(&m->parameters, "recognition.hidden.x");
 }
 
 /* The largest rank for which two products take no more than half the time of one. */
@@ -41,8 +39,7 @@ static bool begin(search *s, size_t rows, size_t n, size_t most) {
 }
 
 static void end(search *s) {
-  dv_free(s->rest);
-  dv_free(s->basis);
+  DV_FREE(s->rest, s->basis);
 }
 
 /* Sum of squares of what is left; *longest is the row that has most. */
@@ -135,7 +132,6 @@ dvbf_status dv_plane_find(dv_plane *p, const dvbf_model *m, dvbf_error *error) {
 }
 
 void dv_plane_free(dv_plane *p) {
-  dv_free(p->in);
-  dv_free(p->out);
+  DV_FREE(p->in, p->out);
   *p = (dv_plane){0};
 }

@@ -3,7 +3,6 @@
 #include "model/model.h"
 
 #include <math.h>
-#include <string.h>
 
 static const char NAME[] = "state.range";
 
@@ -18,9 +17,7 @@ dvbf_value dvbf_state_range(dvbf_graph *g, const dvbf_model *m) {
 }
 
 dvbf_real *dv_model_range(const dvbf_model *m) {
-  for (size_t i = 0; i < m->parameters.count; i++)
-    if (!strcmp(m->parameters.list[i].name, NAME)) return m->parameters.values + m->parameters.list[i].offset;
-  return NULL;
+  return dv_model_values(m, NAME);
 }
 
 void dv_model_set_range(dvbf_model *m, const dvbf_real *low, const dvbf_real *high, double multiple) {

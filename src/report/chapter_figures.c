@@ -156,8 +156,7 @@ static dvbf_status add_ball(dvbf_page *page, const dv_chapter *c, const dv_point
   dv_chapter_figure_path(path, c, "ball", "");
   dvbf_status drawn = position ? dvbf_draw_ball(&figure, path, error)
                                : dv_fail(error, DVBF_MEMORY, "out of memory while drawing");
-  dv_free(position);
-  dv_free(velocity);
+  DV_FREE(position, velocity);
   return dv_chapter_embed(page, c, "ball", drawn, "Position and velocity in the latent space.",
                           "Latent samples coloured by a checkerboard over the box and by velocity", error);
 }

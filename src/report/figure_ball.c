@@ -98,9 +98,7 @@ static dvbf_status compute(plan *p, dvbf_error *error) {
 }
 
 static void clear(plan *p) {
-  dv_free(p->checker);
-  dv_free(p->velocity[0]);
-  dv_free(p->velocity[1]);
+  DV_FREE(p->checker, p->velocity[0], p->velocity[1]);
   for (size_t k = 0; k < PANELS; k++) dv_view_clear(&p->view[k]);
 }
 

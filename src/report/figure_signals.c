@@ -102,7 +102,6 @@ dvbf_status dvbf_draw_signals(const dvbf_figure_signals *figure, const char *pat
                   DV_AXES_BELOW / 2.0 + DV_FIGURE_MARGIN;
   dvbf_status status = spread(&s) ? dv_figure_write(path, DV_FIGURE_WIDTH, height, draw, &s, error)
                                   : dv_fail_memory(error, "drawing signals");
-  dv_free(s.truth);
-  dv_free(s.prediction);
+  DV_FREE(s.truth, s.prediction);
   return status;
 }

@@ -175,8 +175,7 @@ static dvbf_status compute(plan *p, dvbf_error *error) {
 }
 
 static void clear(plan *p) {
-  dv_free(p->z);
-  dv_free(p->step);
+  DV_FREE(p->z, p->step);
   for (size_t k = 0; k < VIEWS; k++) dv_view_clear(&p->view[k]);
 }
 

@@ -31,10 +31,7 @@ typedef struct record {
 void dvbf_metrics_free(dvbf_metrics *metrics) {
   record *r = (record *)metrics;
   if (!r) return;
-  dv_free(r->metrics.runs);
-  dv_free(r->values);
-  dv_free(r->names);
-  dv_free(r);
+  DV_FREE(r->metrics.runs, r->values, r->names, r);
 }
 
 /* at[k]: the place of column k in the line; false when one is missing. */

@@ -44,8 +44,7 @@ void dvbf_page_free(dvbf_page *page) {
   if (!page) return;
   dv_markup_free(&page->body);
   dv_markup_free(&page->contents);
-  dv_free(page->title);
-  dv_free(page);
+  DV_FREE(page->title, page);
 }
 
 /* ---- Words ---- */

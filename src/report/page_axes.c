@@ -93,9 +93,7 @@ static dvbf_status add_regressions(dv_page_axes *axes, const dvbf_space *s, dvbf
                            : dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
   for (size_t i = 0; !status && i < s->columns; i++)
     status = add_regression(axes, s, &s->column[i], &room, error);
-  dv_free(room.z);
-  dv_free(room.y);
-  dv_free(room.beta);
+  DV_FREE(room.z, room.y, room.beta);
   return status;
 }
 

@@ -20,10 +20,7 @@ typedef struct chosen {
 } chosen;
 
 static void free_chosen(chosen *c) {
-  dv_free(c->z);
-  dv_free(c->values);
-  dv_free(c->column);
-  dv_free(c->coded);
+  DV_FREE(c->z, c->values, c->column, c->coded);
 }
 
 static bool finite_point(const dvbf_space *s, size_t i) {

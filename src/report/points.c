@@ -10,8 +10,7 @@
 
 void dv_points_free(dv_points *p) {
   for (size_t i = 0; p->columns && i < p->n_columns; i++) dv_free(p->columns[i].values);
-  dv_free(p->columns);
-  dv_free(p->z);
+  DV_FREE(p->columns, p->z);
   *p = (dv_points){0};
 }
 

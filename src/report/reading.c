@@ -29,9 +29,7 @@ dvbf_status dv_reading_make(dv_reading *out, const float *z, size_t points, size
 }
 
 void dv_reading_clear(dv_reading *reading) {
-  dv_free(reading->direction);
-  dv_free(reading->truth);
-  dv_free(reading->predicted);
+  DV_FREE(reading->direction, reading->truth, reading->predicted);
   memset(reading, 0, sizeof *reading);
 }
 
@@ -81,8 +79,7 @@ dvbf_status dv_view_plane_make(dv_view_plane *out, size_t n, const dv_reading *f
 }
 
 void dv_view_plane_clear(dv_view_plane *plane) {
-  dv_free(plane->first);
-  dv_free(plane->second);
+  DV_FREE(plane->first, plane->second);
   memset(plane, 0, sizeof *plane);
 }
 

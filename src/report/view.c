@@ -45,8 +45,7 @@ dvbf_status dv_view_make(dv_view *out, const float *z, size_t points, size_t n_z
 }
 
 void dv_view_clear(dv_view *view) {
-  dv_free(view->across);
-  dv_free(view->up);
+  DV_FREE(view->across, view->up);
   memset(view, 0, sizeof *view);
 }
 

@@ -72,8 +72,7 @@ static dvbf_status each_chunk(const dvbf_sequences *s, const dvbf_model *m, chun
     }
   if (!status) status = dv_sequences_intact(s, error);
   if (!status && c.count) fn(user, &c);
-  dv_free(c.frames);
-  dv_free(buffer);
+  DV_FREE(c.frames, buffer);
   return status;
 }
 
@@ -95,14 +94,7 @@ typedef struct search {
 } search;
 
 static void search_free(search *s) {
-  dv_free(s->q);
-  dv_free(s->cq);
-  dv_free(s->inside);
-  dv_free(s->gram);
-  dv_free(s->matrix);
-  dv_free(s->vectors);
-  dv_free(s->wide);
-  dv_free(s->values);
+  DV_FREE(s->q, s->cq, s->inside, s->gram, s->matrix, s->vectors, s->wide, s->values);
 }
 
 static bool search_allocate(search *s, int n, int directions) {

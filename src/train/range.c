@@ -36,8 +36,7 @@ dvbf_status dv_range_init(dv_range *r, const dvbf_model *model, dv_pool *pool, c
 void dv_range_clear(dv_range *r) {
   dv_pass_clear(&r->pass);
   dv_windows_free(&r->sequences);
-  dv_free(r->low);
-  dv_free(r->high);
+  DV_FREE(r->low, r->high);
   *r = (dv_range){0};
 }
 
