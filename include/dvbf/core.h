@@ -319,18 +319,19 @@ DVBF_API void dvbf_linear_at(dvbf_linear *linear, const float *z, const float *u
 /* Follows one system in real time: a step takes one observation and gives the belief about z. It lives in
  * memory of the caller and afterwards neither allocates nor locks, and the same inputs give the same beliefs,
  * bit for bit. A model whose q(z_t) needs frames after t is refused. Universal parameters are at their mean;
- * each sample of z has its own innovations. The program at the top of this header has one. */
+ * each sample of z has its own innovations. The members of a committee run side by side; the belief is that
+ * of the best one, predictions are pooled. The program at the top of this header has one. */
 typedef struct dvbf_filter dvbf_filter;
 
 typedef struct dvbf_belief {
-  bool ready; /* false until the initial network has seen its frames; then the rest is valid */
+  bool ready; /* false until the initial networks have seen their frames; then the rest is valid */
   size_t samples, n_z;
   const float *mean;      /* [n_z] over the samples */
   const float *deviation; /* [n_z] standard deviation over the samples */
   const float *z;         /* [samples][n_z] */
 } dvbf_belief;
 
-/* Bytes that a filter with that many samples of z needs, a multiple of 64. */
+/* Bytes that a filter with that many samples of z, of each member, needs: a multiple of 64. */
 DVBF_API dvbf_status dvbf_filter_memsize(size_t *out, const dvbf_model *model, size_t samples,
                                          dvbf_error *error);
 /* Makes a filter in memory[size], which must be aligned to 64 bytes and, like the model, outlive it. Nothing
@@ -339,11 +340,29 @@ DVBF_API dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t si
                                       size_t samples, uint64_t seed, dvbf_error *error);
 /* x [n_x] is the new observation, NULL if it is missing, NaN where a value of it is; u [n_u] is the control
  * since the step before (ignored in the first step; NULL when n_u = 0). A model with feedthrough, whose x_t
- * depends on u_t, takes the control that acts from this step on: x and u of the same row of the data. The
- * belief's arrays stay valid until the next step. */
+ * depends on u_t, takes the control that acts from this step on: x and u of the same row of the data; so does
+ * a committee with such a member. The belief's arrays stay valid until the next step. */
 DVBF_API void dvbf_filter_step(dvbf_filter *filter, const float *x, const float *u, dvbf_belief *belief);
 /* Forgets all observations: the next step is a first one. */
 DVBF_API void dvbf_filter_reset(dvbf_filter *filter);
+
+/* A question about the steps ahead, and where the answers go. What is NULL is not wanted. */
+typedef struct dvbf_ahead {
+  size_t steps;   /* to predict */
+  const float *u; /* [steps][n_u] the controls, as dvbf_filter_step would take them; NULL when n_u = 0 */
+  size_t n_quantiles;
+  const double *quantiles; /* [n_quantiles] each in (0, 1) */
+  bool noise_free;         /* deviations and quantiles are of the mean of x, without the noise of x itself */
+  float *x;                /* [steps][n_x] mean */
+  float *x_std;            /* [steps][n_x] */
+  float *x_quantiles;      /* [n_quantiles][steps][n_x] */
+  float *z_mean, *z_std;   /* [steps][n_z] of the best member */
+} dvbf_ahead;
+
+/* Predicts from the belief of the last step, which stays as it is. The same belief gives the same
+ * predictions; means and quantiles are over the samples of all members, or exact where a single model knows
+ * them. Allocates nothing. Refused before a belief is ready. */
+DVBF_API dvbf_status dvbf_filter_predict(dvbf_filter *filter, const dvbf_ahead *ask, dvbf_error *error);
 
 #ifdef __cplusplus
 }

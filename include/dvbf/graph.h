@@ -409,16 +409,21 @@ typedef struct dvbf_model_class {
   /* Records p->output from z and u, where the emission is not the library's network; then `whole` records
    * ln_p too, and `exact` must be there. */
   void (*emission)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
-  /* Exact inference, for a model that needs no samples; then these four are all there. The filter that goes
+  /* Exact inference, for a model that needs no samples; then these five are all there. The filter that goes
    * on in real time lives in memory of the caller, of `online_size` bytes: it begins, and takes x [n_x], NULL
    * where it is missing, after u [n_u]. Results are mean [n_z], deviation [n_z] and z [samples][n_z] of z_t.
-   */
+   * `online_ahead` goes on by one step without x, and gives moments of z and of x, the latter with its noise
+   * where that is asked for; `next` is the control after that step, NULL where it is unknown. The caller puts
+   * the memory back as it was. */
   dvbf_status (*exact)(const struct dvbf_model_class *self, const dvbf_model *m, const dvbf_exact *asked,
                        dvbf_error *error);
   size_t (*online_size)(const struct dvbf_model_class *self, const dvbf_model *m);
   void (*online_begin)(const struct dvbf_model_class *self, const dvbf_model *m, void *memory, uint64_t seed);
   void (*online_step)(const struct dvbf_model_class *self, const dvbf_model *m, void *memory, const float *x,
                       const float *u, size_t samples, float *mean, float *deviation, float *z);
+  void (*online_ahead)(const struct dvbf_model_class *self, const dvbf_model *m, void *memory, const float *u,
+                       const float *next, bool noise, float *mean, float *deviation, double *x_mean,
+                       double *x_variance);
 } dvbf_model_class;
 
 /* Loads a model of one's own (dvbf_train_own of <dvbf/dvbf.h>). It must outlive the model. */

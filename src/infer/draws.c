@@ -140,6 +140,17 @@ void dv_quantiles_of(float *out, size_t apart, const double *shares, size_t n_sh
   }
 }
 
+/* By halving, as it is needed for a few numbers only. */
+double dv_normal_quantile(double share) {
+  double low = -40, high = 40;
+  for (int i = 0; i < 200 && low < high; i++) {
+    double middle = (low + high) / 2;
+    if (middle == low || middle == high) break;
+    *(0.5 * erfc(-middle / sqrt(2)) < share ? &low : &high) = middle;
+  }
+  return (low + high) / 2;
+}
+
 void dv_draws_end(dv_draws *d, const dv_request *q, dvbf_estimates *out, size_t sequence) {
   size_t n_z = (size_t)q->model->n_z, n_x = (size_t)q->model->n_x;
   size_t states = (size_t)q->window * n_z, values = frame_values(q);

@@ -20,6 +20,9 @@ enum { DV_SORTED = 64 }; /* entries that are dealt with at once */
 void dv_quantiles_of(float *out, size_t apart, const double *shares, size_t n_shares,
                      const float *const *rows, size_t samples, size_t entries, float *columns);
 
+/* The number below which a standard normal variable lies with that probability. */
+double dv_normal_quantile(double share);
+
 /* Free with dv_draws_clear, also after a failure. */
 dvbf_status dv_draws_init(dv_draws *draws, const dv_request *request, dvbf_error *error);
 void dv_draws_clear(dv_draws *draws);

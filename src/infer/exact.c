@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
+#include "infer/draws.h"
 #include "infer/estimate.h"
 
 #include <math.h>
@@ -16,23 +17,11 @@ typedef struct job {
   dvbf_error *errors;  /* [workers] */
 } job;
 
-/* The number below which a standard normal variable lies with that probability: by halving, as it is needed
- * for a few numbers only. */
-static double normal_quantile(double share) {
-  double low = -40, high = 40;
-  for (int i = 0; i < 200 && low < high; i++) {
-    double middle = (low + high) / 2;
-    if (middle == low || middle == high) break;
-    *(0.5 * erfc(-middle / sqrt(2)) < share ? &low : &high) = middle;
-  }
-  return (low + high) / 2;
-}
-
 static void put_quantiles(const job *j, size_t sequence, size_t steps) {
   dvbf_estimates *e = j->out;
   size_t values = e->steps * e->n_x, from = sequence * values;
   for (size_t k = 0; k < e->n_quantiles; k++) {
-    double apart = normal_quantile(e->quantiles[k]);
+    double apart = dv_normal_quantile(e->quantiles[k]);
     for (size_t i = 0; i < steps * e->n_x; i++)
       e->x_quantiles[k * e->count * values + from + i] =
           (float)((double)e->x[from + i] + apart * (double)e->x_std[from + i]);

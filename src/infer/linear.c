@@ -155,7 +155,9 @@ static void emit(dvbf_linear *l, const float *z, const float *u) {
   const dvbf_model *m = l->model;
   part *p = &l->emission;
   dvbf_run *run = &p->worker.run;
-  size_t n_z = (size_t)m->n_z, n_u = m->settings->feedthrough ? (size_t)m->n_u : 0; /* else D is 0 */
+  bool direct =
+      m->settings->feedthrough || m->type->emission; /* an emission of its own may see u; else D is 0 */
+  size_t n_z = (size_t)m->n_z, n_u = direct ? (size_t)m->n_u : 0;
   fill_rows(p, p->program.z, z);
   fill_controls(p, m, u);
   for (int first = 0, count; first < m->n_x; first += count) {

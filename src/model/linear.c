@@ -265,4 +265,5 @@ const dvbf_model_class dv_model_linear = {.name = "linear",
                                           .exact = dv_linear_exact,
                                           .online_size = dv_linear_online_size,
                                           .online_begin = dv_linear_online_begin,
-                                          .online_step = dv_linear_online_step};
+                                          .online_step = dv_linear_online_step,
+                                          .online_ahead = dv_linear_online_ahead};

@@ -309,12 +309,9 @@ static void draw_online(online *o, size_t samples, float *z) {
   }
 }
 
-/* u has acted since the step before, so that x of that step is looked at once more: it may depend on u
- * directly. What acts on x directly at this step is not known yet; the control before is the best guess. */
-void dv_linear_online_step(const dvbf_model_class *self, const dvbf_model *m, void *memory, const float *x,
-                           const float *u, size_t samples, float *mean, float *deviation, float *z) {
-  (void)self;
-  online *o = memory;
+/* To the step after u [n_u], which has acted since the step before. x of that step is looked at once more, as
+ * it may depend on u directly. */
+static void advance(online *o, const dvbf_model *m, const float *u) {
   dv_kalman *k = &o->filter;
   for (int i = 0; i < m->n_u; i++)
     o->u[i] = o->begun && u ? ((double)u[i] - (double)m->u.shift[i]) * (double)m->u.scale[i] : 0;
@@ -323,6 +320,15 @@ void dv_linear_online_step(const dvbf_model_class *self, const dvbf_model *m, vo
     if (!o->seen) keep_to_limits(k, dv_model_range(m));
   }
   o->begun = true;
+}
+
+/* What acts on x directly at this step is not known yet; the control before is the best guess. */
+void dv_linear_online_step(const dvbf_model_class *self, const dvbf_model *m, void *memory, const float *x,
+                           const float *u, size_t samples, float *mean, float *deviation, float *z) {
+  (void)self;
+  online *o = memory;
+  dv_kalman *k = &o->filter;
+  advance(o, m, u);
   o->seen = x;
   for (int i = 0; x && i < m->n_x; i++)
     o->x[i] = ((double)x[i] - (double)m->x.shift[i]) * (double)m->x.scale[i];
@@ -333,4 +339,27 @@ void dv_linear_online_step(const dvbf_model_class *self, const dvbf_model *m, vo
   }
   draw_online(o, samples, z);
   o->step++;
+}
+
+void dv_linear_online_ahead(const dvbf_model_class *self, const dvbf_model *m, void *memory, const float *u,
+                            const float *next, bool noise, float *mean, float *deviation, double *x_mean,
+                            double *x_variance) {
+  (void)self;
+  online *o = memory;
+  dv_kalman *k = &o->filter;
+  advance(o, m, u);
+  o->seen = false;
+  for (int i = 0; i < m->n_z; i++) {
+    mean[i] = (float)k->mean[i];
+    deviation[i] = (float)sqrt(fmax(0, k->cov[i * (m->n_z + 1)]));
+  }
+  for (int i = 0; next && i < m->n_u; i++)
+    o->u[i] = ((double)next[i] - (double)m->u.shift[i]) * (double)m->u.scale[i];
+  dv_system_emit(&o->system, k->mean, o->u, x_mean);
+  dv_kalman_x_variance(&o->system, k->cov, noise, x_variance);
+  for (int i = 0; i < m->n_x; i++) {
+    double scale = (double)m->x.scale[i];
+    x_mean[i] = x_mean[i] / scale + (double)m->x.shift[i];
+    x_variance[i] /= scale * scale;
+  }
 }
