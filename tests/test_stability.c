@@ -4,7 +4,6 @@
 
 #include "base/algebra.h"
 #include "evaluate/norm.h"
-#include "infer/universal.h"
 
 #include <cmocka.h>
 #include <math.h>

@@ -55,6 +55,15 @@ extern "C" {
 /* The version of the library that is linked, which need not be that of the header. */
 DVBF_API const char *dvbf_version(void);
 
+/* What the library can do here. */
+typedef struct dvbf_abilities {
+  const char *version;
+  const char *instructions; /* set that its kernels use: "base", "v3" or "v4" of x86-64 */
+  bool tiles;               /* products = bfloat16 and bfloat16x3 work (AMX) */
+  unsigned cores;           /* of this process: the threads that `threads = 0` stands for */
+} dvbf_abilities;
+DVBF_API dvbf_abilities dvbf_describe(void);
+
 /* ---- Failures -------------------------------------------------------------------------------------------
  */
 
@@ -64,7 +73,8 @@ typedef enum dvbf_status {
   DVBF_FORMAT,   /* a file's content is malformed or does not fit */
   DVBF_IO,       /* the system refused to read or write */
   DVBF_MEMORY,   /* out of memory */
-  DVBF_NUMERIC   /* training diverged and could not be saved */
+  DVBF_NUMERIC,  /* training diverged and could not be saved */
+  DVBF_STOPPED   /* the caller's flag has ended it (dvbf_settings_interrupt) */
 } dvbf_status;
 
 typedef struct dvbf_error {
@@ -104,6 +114,11 @@ DVBF_API dvbf_status dvbf_settings_take(dvbf_settings *settings, const dvbf_sett
 /* Worker threads that the setting `threads` stands for: where it is 0 or missing, the cores of the process.
  */
 DVBF_API unsigned dvbf_settings_threads(const dvbf_settings *settings);
+/* Work that is done with these settings ends soon after *flag has become other than 0, which a signal handler
+ * or another thread may do: training as if its callback had stopped it, with the best model so far; estimates
+ * with DVBF_STOPPED. NULL: it goes on to its end. The flag is the caller's; copies of the settings have none.
+ */
+DVBF_API void dvbf_settings_interrupt(dvbf_settings *settings, const volatile int *flag);
 /* Applies a named preset on top of the current values. Besides "train" it may have values for the table of
  * its system. */
 DVBF_API dvbf_status dvbf_settings_preset(dvbf_settings *settings, const char *preset, dvbf_error *error);
@@ -144,7 +159,9 @@ typedef struct dvbf_sequences {
   uint32_t *length;    /* [count] steps of each sequence, NULL when all are `steps` long */
   bool gaps;           /* NaN in x or state is a value that is missing; without this it is refused */
   dvbf_source *source; /* NULL: x is in memory */
+  unsigned borrowed;   /* arrays that are the caller's, so that nobody frees them: DVBF_BORROWED_... */
 } dvbf_sequences;
+enum { DVBF_BORROWED_X = 1, DVBF_BORROWED_U = 2, DVBF_BORROWED_STATE = 4 };
 
 /* Steps of one sequence. */
 static inline size_t dvbf_sequence_length(const dvbf_sequences *s, size_t sequence) {
@@ -173,6 +190,10 @@ typedef struct dvbf_data {
 } dvbf_data;
 
 DVBF_API void dvbf_data_free(dvbf_data *data);
+/* Names a column of "x", "u" or "state", counted from 0; a name has at most 31 bytes. Columns that nobody has
+ * named are called x0, x1, ... */
+DVBF_API dvbf_status dvbf_data_name(dvbf_data *data, const char *array, size_t column, const char *name,
+                                    dvbf_error *error);
 
 /* The split that the setting `split` names; the data's own. "all" stands for the whole of data that were not
  * split. One that is empty is refused. */
@@ -222,12 +243,20 @@ DVBF_API dvbf_status dvbf_model_load(dvbf_model **out, const char *path, dvbf_er
 /* Writes safetensors, atomically. Refuses a model that holds a value that is not finite. */
 DVBF_API dvbf_status dvbf_model_save(const dvbf_model *model, const char *path, dvbf_error *error);
 DVBF_API void dvbf_model_free(dvbf_model *model);
+/* The same with the bytes of such a file in memory. Free *bytes with dvbf_bytes_free. */
+DVBF_API dvbf_status dvbf_model_from_bytes(dvbf_model **out, const void *bytes, size_t size,
+                                           dvbf_error *error);
+DVBF_API dvbf_status dvbf_model_to_bytes(void **bytes, size_t *size, const dvbf_model *model,
+                                         dvbf_error *error);
+DVBF_API void dvbf_bytes_free(void *bytes);
 
 typedef struct dvbf_model_info {
   size_t n_x, n_u, n_z, n_w; /* n_w is 0 in a model without innovations */
   size_t parameters;
   uint64_t updates, seed;
   double seconds; /* of training; 0 for a loaded model */
+  size_t members; /* of a committee; 1: a single model */
+  size_t frames;  /* that must be seen before every member can filter and predict */
   /* The model sees (x - shift) * scale, and u likewise. The model's own. */
   const float *x_shift, *x_scale; /* [n_x] */
   const float *u_shift, *u_scale; /* [n_u] */
@@ -243,6 +272,13 @@ typedef struct dvbf_parameter_info {
 
 /* Fills *info for parameter `index`; returns false past the last one. */
 DVBF_API bool dvbf_model_parameter(const dvbf_model *model, size_t index, dvbf_parameter_info *info);
+/* Copies the values of the parameter of that name into out [size], where size is its rows times columns. */
+DVBF_API dvbf_status dvbf_model_weights(const dvbf_model *model, const char *name, float *out, size_t size,
+                                        dvbf_error *error);
+/* Member `index` of a committee, the model's own; 0 is the model itself, the best one. NULL past the last. */
+DVBF_API const dvbf_model *dvbf_model_member(const dvbf_model *model, size_t index);
+/* The best linear model of the same data, the model's own; NULL where it knows none. */
+DVBF_API const dvbf_model *dvbf_model_linear(const dvbf_model *model);
 /* Its settings, of the table "train"; the model's own. */
 DVBF_API const dvbf_settings *dvbf_model_settings(const dvbf_model *model);
 
@@ -278,6 +314,17 @@ DVBF_API dvbf_status dvbf_estimate(dvbf_estimates **out, const dvbf_model *model
                                    const dvbf_sequences *sequences, const dvbf_settings *settings,
                                    dvbf_error *error);
 DVBF_API void dvbf_estimates_free(dvbf_estimates *estimates);
+
+/* The same into arrays of the caller. First the sizes, without any arrays: */
+DVBF_API dvbf_status dvbf_estimates_sizes(dvbf_estimates *out, const dvbf_model *model,
+                                          const dvbf_sequences *sequences, const dvbf_settings *settings,
+                                          dvbf_error *error);
+/* Then the work: those of the arrays of *out are filled that are not NULL, `length` too where all are equally
+ * long, and x_samples with the setting `x-samples` alone. After a failure they hold anything. Nothing of *out
+ * is to be freed by the library. */
+DVBF_API dvbf_status dvbf_estimate_into(dvbf_estimates *out, const dvbf_model *model,
+                                        const dvbf_sequences *sequences, const dvbf_settings *settings,
+                                        dvbf_error *error);
 
 /* Root mean square of (x - truth) over all sequences and steps where the truth is known: of everything, of
  * each column, and of all columns together at each step of the estimates. NaN where nothing is known. */

@@ -34,25 +34,10 @@
 extern "C" {
 #endif
 
-/* ---- Data -----------------------------------------------------------------------------------------------
+/* ---- Arrays ---------------------------------------------------------------------------------------------
  */
 
-/* Reads HDF5, NPZ, NPY or CSV, known by its content: x [N,T,...] or, for one recording, [T,...]; u, state,
- * mask and length where they are there; whole or in the splits train, valid and test (docs/formats.md). A
- * file without splits is split. `how` has the table "data" or "train", whose group "Data" says where things
- * are and how they are split; NULL: all at their defaults. */
-DVBF_API dvbf_status dvbf_data_read(dvbf_data **out, const char *path, const dvbf_settings *how,
-                                    dvbf_error *error);
-/* Writes the three groups, atomically: a file of that name is replaced only by a complete one. */
-DVBF_API dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error *error);
-
-/* Simulates a system; `settings` is of the table of that name: "pendulum", "ball" or "two-balls". */
-DVBF_API dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_error *error);
-
-/* ---- Arrays in files ------------------------------------------------------------------------------------
- */
-
-typedef enum dvbf_type { DVBF_FLOAT32, DVBF_FLOAT64, DVBF_UINT32, DVBF_INT64 } dvbf_type;
+typedef enum dvbf_type { DVBF_FLOAT32, DVBF_FLOAT64, DVBF_UINT32, DVBF_INT64, DVBF_UINT8 } dvbf_type;
 
 enum { DVBF_MAX_RANK = 8 };
 
@@ -71,6 +56,28 @@ DVBF_API dvbf_status dvbf_arrays_write(const char *path, const dvbf_array *array
                                        dvbf_error *error);
 /* Refuses a name with another ending, for those who want to know before the work is done. */
 DVBF_API dvbf_status dvbf_arrays_check_path(const char *path, dvbf_error *error);
+
+/* ---- Data -----------------------------------------------------------------------------------------------
+ */
+
+/* Reads HDF5, NPZ, NPY or CSV, known by its content: x [N,T,...] or, for one recording, [T,...]; u, state,
+ * mask and length where they are there; whole or in the splits train, valid and test (docs/formats.md). A
+ * file without splits is split. `how` has the table "data" or "train", whose group "Data" says where things
+ * are and how they are split; NULL: all at their defaults. */
+DVBF_API dvbf_status dvbf_data_read(dvbf_data **out, const char *path, const dvbf_settings *how,
+                                    dvbf_error *error);
+/* The same from arrays in memory, by the same names: x, u, state, mask and length; train/x and so on; or, for
+ * sequences that are arrays of their own, 0/x, 0/u, 1/x, 1/u, ... They must stay as they are while the data
+ * are used. Arrays of DVBF_FLOAT32 that hold all sequences are not copied. An x of other numbers, with a mask
+ * or in arrays of its own is copied where it needs no more than the setting `memory`, and otherwise read
+ * piece by piece. */
+DVBF_API dvbf_status dvbf_data_from(dvbf_data **out, const dvbf_array *arrays, size_t count,
+                                    const dvbf_settings *how, dvbf_error *error);
+/* Writes the three groups, atomically: a file of that name is replaced only by a complete one. */
+DVBF_API dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error *error);
+
+/* Simulates a system; `settings` is of the table of that name: "pendulum", "ball" or "two-balls". */
+DVBF_API dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_error *error);
 
 /* ---- Training -------------------------------------------------------------------------------------------
  */
@@ -101,7 +108,8 @@ typedef void dvbf_choice_fn(const char *name, const char *value, const char *was
 DVBF_API dvbf_status dvbf_settings_suit(dvbf_settings *settings, const dvbf_data *data, dvbf_choice_fn *each,
                                         void *user_data, dvbf_error *error);
 
-/* Called a few times a second and at every validation; returning false stops training cleanly. */
+/* Called a few times a second and at every validation, on the thread that called dvbf_train; returning false
+ * stops training cleanly. */
 typedef bool dvbf_progress_fn(const dvbf_progress *progress, void *user_data);
 
 /* Files of a run folder. */

@@ -61,6 +61,7 @@ struct dvbf_settings {
   const dv_table *table;
   bool given[DV_MOST_SETTINGS]; /* somebody has chosen the value, so that nothing else may */
   bool named[DV_MOST_SETTINGS]; /* and has named it: it is not only part of a whole recipe */
+  const volatile int *interrupt; /* the caller's; copies have none, as they may outlive it */
   _Alignas(double) unsigned char values[];
 };
 
@@ -267,6 +268,7 @@ dvbf_status dvbf_settings_copy(dvbf_settings **out, const dvbf_settings *from, d
   dvbf_settings *s = dv_calloc(1, size);
   if (!s) return dv_fail_memory(error, "copying settings");
   memcpy(s, from, size);
+  s->interrupt = NULL;
   *out = s;
   return DVBF_OK;
 }
@@ -366,6 +368,14 @@ unsigned dvbf_settings_threads(const dvbf_settings *s) {
   unsigned threads = (unsigned)strtoul(text, NULL, 10);
   if (threads) return threads;
   return sched_getaffinity(0, sizeof cores, &cores) ? 1 : (unsigned)CPU_COUNT(&cores);
+}
+
+void dvbf_settings_interrupt(dvbf_settings *s, const volatile int *flag) {
+  s->interrupt = flag;
+}
+
+const volatile int *dv_settings_interrupt(const dvbf_settings *s) {
+  return s->interrupt;
 }
 
 /* Applies one `name = value` line; blank lines and comments are skipped. */

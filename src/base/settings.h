@@ -118,6 +118,12 @@ dvbf_status dv_settings_give(dvbf_settings *settings, const char *name, const ch
 dvbf_status dv_settings_choose(dvbf_settings *settings, const char *name, const char *value,
                                dvbf_error *error);
 
+/* The caller's flag that ends work with these settings; NULL: none. */
+const volatile int *dv_settings_interrupt(const dvbf_settings *settings);
+static inline bool dv_interrupted(const volatile int *flag) {
+  return flag && __atomic_load_n(flag, __ATOMIC_RELAXED);
+}
+
 /* Copies the values that the user has chosen in `over`, which must belong to the same table. */
 dvbf_status dv_settings_lay(dvbf_settings *settings, const dvbf_settings *over, dvbf_error *error);
 

@@ -5,6 +5,7 @@
 #include "base/status.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Memory ---- */
@@ -16,9 +17,9 @@ static void free_source(dvbf_source *source) {
 }
 
 void dvbf_sequences_free(dvbf_sequences *s) {
-  dv_free(s->x);
-  dv_free(s->u);
-  dv_free(s->state);
+  if (!(s->borrowed & DVBF_BORROWED_X)) dv_free(s->x);
+  if (!(s->borrowed & DVBF_BORROWED_U)) dv_free(s->u);
+  if (!(s->borrowed & DVBF_BORROWED_STATE)) dv_free(s->state);
   dv_free(s->start);
   dv_free(s->length);
   free_source(s->source);
@@ -46,6 +47,27 @@ void dvbf_data_free(dvbf_data *data) {
   dv_free(data->state_names);
   dv_free(data->notes);
   dv_free(data);
+}
+
+/* ---- Names ---- */
+
+dvbf_status dvbf_data_name(dvbf_data *data, const char *array, size_t column, const char *name,
+                           dvbf_error *error) {
+  bool x = !strcmp(array, "x"), u = !strcmp(array, "u"), state = !strcmp(array, "state");
+  size_t count = x ? data->train.n_x : u ? data->train.n_u : state ? data->train.n_s : 0;
+  char(**names)[32] = x ? &data->x_names : u ? &data->u_names : &data->state_names;
+  if (column >= count)
+    return dv_fail(error, DVBF_ARGUMENT, "%.20s has %zu columns, so number %zu (counted from 0) has no name",
+                   array, count, column);
+  if (!*name || strlen(name) >= sizeof **names)
+    return dv_fail(error, DVBF_ARGUMENT, "the name \"%.40s\" of a column must have 1 to 31 bytes", name);
+  if (!*names) {
+    *names = dv_calloc(count, sizeof **names);
+    if (!*names) return dv_fail_memory(error, "naming columns");
+    for (size_t i = 0; i < count; i++) snprintf((*names)[i], sizeof **names, "%s%zu", array, i);
+  }
+  snprintf((*names)[column], sizeof **names, "%s", name);
+  return DVBF_OK;
 }
 
 /* *out = zeroed [count][steps][width], or NULL for width 0; false when memory is short. */

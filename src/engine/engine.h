@@ -80,6 +80,7 @@ struct dvbf_run {
   dvbf_real *gradient; /* [parameters], NULL for a program without backward */
   const dv_conditions *conditions;
   const uint32_t *sequence;        /* [rows] keys the noise */
+  const volatile int *interrupt;   /* NULL, or a flag that ends a run where it is: its values mean nothing */
   bool same_weights;               /* as in the last run: what was made from them alone is still there */
   bool *begun;                     /* [buffers] whether a gradient holds anything yet on this way back */
   double scalars[DV_MOST_SCALARS]; /* as the graph numbers them, looked up when a run begins */

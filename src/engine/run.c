@@ -2,6 +2,7 @@
 #include "engine/graph.h"
 
 #include "base/memory.h"
+#include "base/settings.h"
 #include "base/status.h"
 
 #ifdef DV_CHECK_OPS
@@ -111,7 +112,8 @@ void dv_run_forward(dvbf_run *run) {
   memset(run->terms, 0, sizeof run->terms);
   for (int i = 0; i < g->n_scalars; i++)
     run->scalars[i] = scalar_of(run->conditions, g->scalars[i].name, g->scalars[i].otherwise);
-  for (int i = 0; i < g->n_ops; i++) run_op(run, &g->ops[i], g->ops[i].type->forward);
+  for (int i = 0; i < g->n_ops && !dv_interrupted(run->interrupt); i++)
+    run_op(run, &g->ops[i], g->ops[i].type->forward);
 }
 
 void dv_run_backward_from(dvbf_run *run, const dv_seed *seeds, int count) {

@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "evaluate/norm.h"
-#include "infer/universal.h"
 #include "model/model.h"
 
 #include <dvbf/dvbf.h>

@@ -97,7 +97,7 @@ dvbf_status dv_archive_add(dv_archive *a, const dv_array *array, dvbf_error *err
   return DVBF_OK;
 }
 
-static dvbf_status sort_arrays(dv_archive *a, dvbf_error *error) {
+dvbf_status dv_archive_sort(dv_archive *a, dvbf_error *error) {
   if (a->count) qsort(a->arrays, a->count, sizeof *a->arrays, compare_arrays);
   for (size_t i = 1; i < a->count; i++)
     if (!strcmp(a->arrays[i].name, a->arrays[i - 1].name))
@@ -142,7 +142,7 @@ dvbf_status dv_archive_open(dv_archive **out, const char *path, const dv_data_se
                             dvbf_error *error) {
   dv_archive *a = NULL;
   dvbf_status status = open_file(&a, path, how, error);
-  if (!status) status = sort_arrays(a, error);
+  if (!status) status = dv_archive_sort(a, error);
   if (status)
     dv_archive_release(a);
   else

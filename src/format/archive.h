@@ -37,9 +37,14 @@ struct dv_archive {
    * there are not `count` of them. NULL if the format has no text. */
   bool (*text)(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]);
   bool (*named)(dv_archive *a, const dv_array *array); /* whether its columns have names */
-  void (*close)(dv_archive *a);                        /* frees all but the arrays and itself */
+  /* Where an array lies in memory as floats that stay there as long as the archive; NULL: nowhere. */
+  const float *(*floats)(dv_archive *a, const dv_array *array);
+  void (*close)(dv_archive *a); /* frees all but the arrays and itself */
 };
 
+/* Arrays of the caller as an archive; their values must stay as they are. */
+struct dvbf_array;
+dvbf_status dv_archive_of(dv_archive **out, const struct dvbf_array *arrays, size_t count, dvbf_error *error);
 /* Opens a file by its content. `how` chooses the columns of a CSV. */
 dvbf_status dv_archive_open(dv_archive **out, const char *path, const dv_data_settings *how,
                             dvbf_error *error);
@@ -63,6 +68,9 @@ dv_archive *dv_archive_new(size_t size, const char *path);
 /* Adds an array; copies its name and counts its elements. An array that is too large gets a `trouble`. One
  * whose name is too long is left out. */
 dvbf_status dv_archive_add(dv_archive *a, const dv_array *array, dvbf_error *error);
+
+/* After the last one. */
+dvbf_status dv_archive_sort(dv_archive *a, dvbf_error *error);
 
 dvbf_status dv_hdf5_open(dv_archive **out, const char *path, dvbf_error *error);
 dvbf_status dv_npy_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error);

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-static const size_t sizes[] = {[DVBF_FLOAT32] = 4, [DVBF_FLOAT64] = 8, [DVBF_UINT32] = 4, [DVBF_INT64] = 8};
+static const size_t sizes[] = {
+    [DVBF_FLOAT32] = 4, [DVBF_FLOAT64] = 8, [DVBF_UINT32] = 4, [DVBF_INT64] = 8, [DVBF_UINT8] = 1};
 
 /* *out = bytes of the values; false on overflow. */
 static bool count_bytes(const dvbf_array *a, size_t *out) {

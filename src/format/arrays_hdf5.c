@@ -7,11 +7,13 @@ static bool write_one(hid_t file, const dvbf_array *a) {
   hid_t native[] = {[DVBF_FLOAT32] = H5T_NATIVE_FLOAT,
                     [DVBF_FLOAT64] = H5T_NATIVE_DOUBLE,
                     [DVBF_UINT32] = H5T_NATIVE_UINT32,
-                    [DVBF_INT64] = H5T_NATIVE_INT64};
+                    [DVBF_INT64] = H5T_NATIVE_INT64,
+                    [DVBF_UINT8] = H5T_NATIVE_UINT8};
   hid_t stored[] = {[DVBF_FLOAT32] = H5T_IEEE_F32LE,
                     [DVBF_FLOAT64] = H5T_IEEE_F64LE,
                     [DVBF_UINT32] = H5T_STD_U32LE,
-                    [DVBF_INT64] = H5T_STD_I64LE};
+                    [DVBF_INT64] = H5T_STD_I64LE,
+                    [DVBF_UINT8] = H5T_STD_U8LE};
   hsize_t dims[DVBF_MAX_RANK];
   for (int i = 0; i < a->rank; i++) dims[i] = a->dims[i];
   return dv_hdf5_write(file, a->name, native[a->type], stored[a->type], a->rank, dims, a->values);

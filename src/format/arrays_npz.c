@@ -14,8 +14,11 @@ enum { HEADER = 512, JANUARY_1980 = 1 << 5 | 1 /* the first day of a zip archive
 
 /* Writes the header of an array into out [HEADER] and returns its length. */
 static size_t make_header(const dvbf_array *a, unsigned char *out) {
-  static const char *const types[] = {
-      [DVBF_FLOAT32] = "f4", [DVBF_FLOAT64] = "f8", [DVBF_UINT32] = "u4", [DVBF_INT64] = "i8"};
+  static const char *const types[] = {[DVBF_FLOAT32] = "f4",
+                                      [DVBF_FLOAT64] = "f8",
+                                      [DVBF_UINT32] = "u4",
+                                      [DVBF_INT64] = "i8",
+                                      [DVBF_UINT8] = "u1"};
   char order = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>', shape[256] = "";
   for (int i = 0; i < a->rank; i++)
     snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%zu,%s", a->dims[i],

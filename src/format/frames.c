@@ -191,14 +191,28 @@ static dvbf_status make_room(float **out, size_t frames, size_t width, dvbf_erro
   return *out ? DVBF_OK : dv_fail_memory(error, "reading data");
 }
 
-static dvbf_status load_beside(float **out, size_t *width, const dv_frames *f, const dv_columns *c,
-                               const char *name, dv_archive *a, dvbf_error *error) {
+/* Frames that lie in memory as they are needed; NULL: they do not. Behind the end of a sequence there must be
+ * zeros, which the caller's array need not have. */
+static float *in_place(const dvbf_sequences *s, const dv_frames *f, const dv_columns *c, dv_archive *a) {
+  bool padded = s->length && !s->start;
+  if (!a->floats || f->blocks != 1 || c->parts != 1 || padded) return NULL;
+  if (c->arrays[0]->elements != f->count * c->width) return NULL; /* controls of a step less */
+  return (float *)(uintptr_t)a->floats(a, c->arrays[0]);
+}
+
+static dvbf_status load_beside(dvbf_sequences *s, unsigned borrowed, float **out, size_t *width,
+                               const dv_frames *f, const dv_columns *c, const char *name, dv_archive *a,
+                               dvbf_error *error) {
   if (!c->width) return DVBF_OK;
+  *width = c->width;
+  *out = in_place(s, f, c, a);
+  if (*out) {
+    s->borrowed |= borrowed;
+    return DVBF_OK;
+  }
   dvbf_status status = make_room(out, f->count, c->width, error);
   const char *remedy = status ? NULL : read_all(a, f, c, *out);
-  if (remedy) status = unreadable(a, name, remedy, error);
-  *width = c->width;
-  return status;
+  return remedy ? unreadable(a, name, remedy, error) : status;
 }
 
 dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const dv_data_settings *how,
@@ -206,9 +220,15 @@ dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const
   double needed = (double)f->count * (double)f->x.width * sizeof(float);
   s->n_x = f->x.width;
   s->gaps = f->mask.width || how->missing == DV_MISSING_NAN;
-  dvbf_status status = load_beside(&s->u, &s->n_u, f, &f->u, "u", a, error);
-  if (!status) status = load_beside(&s->state, &s->n_s, f, &f->state, "state", a, error);
+  dvbf_status status = load_beside(s, DVBF_BORROWED_U, &s->u, &s->n_u, f, &f->u, "u", a, error);
+  if (!status)
+    status = load_beside(s, DVBF_BORROWED_STATE, &s->state, &s->n_s, f, &f->state, "state", a, error);
   if (status) return status;
+  s->x = f->mask.width ? NULL : in_place(s, f, &f->x, a);
+  if (s->x) {
+    s->borrowed |= DVBF_BORROWED_X;
+    return DVBF_OK;
+  }
   if (needed > (double)how->memory * 1048576 && all_seekable(&f->x, f->blocks) &&
       all_seekable(&f->mask, f->blocks))
     return make_source(s, f, a, error);

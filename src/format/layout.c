@@ -529,28 +529,46 @@ static dvbf_status check_settings(const dv_layout *l) {
   return DVBF_OK;
 }
 
-static dvbf_status read_file(dvbf_data *data, const char *path, const dv_data_settings *how,
+/* Where data come from: a file or, where that is NULL, arrays. */
+typedef struct origin {
+  const char *path;
+  const dvbf_array *arrays;
+  size_t count;
+} origin;
+
+static dvbf_status read_from(dvbf_data *data, const origin *from, const dv_data_settings *how,
                              dvbf_error *error) {
   dv_layout l = {.how = how, .data = data, .error = error};
-  dvbf_status status = dv_archive_open(&l.archive, path, how, error);
+  dvbf_status status = from->path ? dv_archive_open(&l.archive, from->path, how, error)
+                                  : dv_archive_of(&l.archive, from->arrays, from->count, error);
   if (!status) status = check_settings(&l);
   if (!status) status = read_any(&l);
   dv_archive_release(l.archive);
   return status;
 }
 
-dvbf_status dvbf_data_read(dvbf_data **out, const char *path, const dvbf_settings *how, dvbf_error *error) {
+static dvbf_status make_data(dvbf_data **out, const origin *from, const dvbf_settings *how,
+                             dvbf_error *error) {
   dvbf_settings *defaults = NULL;
   dvbf_data *data = dv_calloc(1, sizeof *data);
   dvbf_status status = data ? DVBF_OK : dv_fail_memory(error, "reading data");
   if (!status && !how) status = dvbf_settings_new(&defaults, "data", error);
   const dv_data_settings *values = status ? NULL : dv_settings_data(how ? how : defaults, error);
   if (!status && !values) status = DVBF_ARGUMENT;
-  if (!status) status = read_file(data, path, values, error);
+  if (!status) status = read_from(data, from, values, error);
   dvbf_settings_free(defaults);
   if (status)
     dvbf_data_free(data);
   else
     *out = data;
   return status;
+}
+
+dvbf_status dvbf_data_read(dvbf_data **out, const char *path, const dvbf_settings *how, dvbf_error *error) {
+  return make_data(out, &(origin){.path = path}, how, error);
+}
+
+dvbf_status dvbf_data_from(dvbf_data **out, const dvbf_array *arrays, size_t count, const dvbf_settings *how,
+                           dvbf_error *error) {
+  return make_data(out, &(origin){.arrays = arrays, .count = count}, how, error);
 }

@@ -25,13 +25,33 @@ void dvbf_estimates_free(dvbf_estimates *e) {
 
 /* ---- Room ---- */
 
-/* *out = zeroed [a][b][c][d]; false when there is no room. */
+/* *out = zeroed [a][b][c][d], where it lies already or in memory of its own; false when there is no room. */
 static bool make_room(float **out, size_t a, size_t b, size_t c, size_t d) {
   size_t count;
   if (!dv_multiply(a, b, &count) || !dv_multiply(count, c, &count) || !dv_multiply(count, d, &count))
     return false;
-  *out = dv_calloc(count, sizeof **out);
+  if (*out)
+    memset(*out, 0, count * sizeof **out);
+  else
+    *out = dv_calloc(count, sizeof **out);
   return *out;
+}
+
+/* The arrays of floats. */
+enum { ARRAYS = 8 };
+static void list_arrays(dvbf_estimates *e, float **list[ARRAYS]) {
+  float **all[ARRAYS] = {&e->z,     &e->z_mean,      &e->z_std,     &e->x,
+                         &e->x_std, &e->x_quantiles, &e->x_samples, &e->u};
+  memcpy((void *)list, (void *)all, sizeof all);
+}
+
+/* Forgets the arrays that are those of the caller. */
+static void let_go(dvbf_estimates *e, dvbf_estimates *callers) {
+  float **ours[ARRAYS], **theirs[ARRAYS];
+  list_arrays(e, ours);
+  list_arrays(callers, theirs);
+  for (int i = 0; i < ARRAYS; i++)
+    if (*ours[i] == *theirs[i]) *ours[i] = NULL;
 }
 
 static bool allocate(dvbf_estimates *e, const dv_request *q) {
@@ -66,21 +86,32 @@ static void copy_known(dvbf_estimates *e, const dv_request *q) {
   }
 }
 
-static dvbf_status new_estimates(dvbf_estimates **out, const dv_request *q, dvbf_error *error) {
+static dvbf_estimates sizes_of(const dv_request *q) {
+  return (dvbf_estimates){.count = q->frames.count,
+                          .samples = q->samples,
+                          .steps = (size_t)q->window,
+                          .n_z = (size_t)q->model->n_z,
+                          .n_x = (size_t)q->model->n_x,
+                          .n_u = (size_t)q->model->n_u,
+                          .n_quantiles = q->n_quantiles,
+                          .first = (size_t)q->first};
+}
+
+/* In arrays of the caller, where there are any; `callers` may be NULL. */
+static dvbf_status new_estimates(dvbf_estimates **out, const dv_request *q, dvbf_estimates *callers,
+                                 dvbf_error *error) {
   dvbf_estimates *e = dv_calloc(1, sizeof *e);
+  float **ours[ARRAYS], **theirs[ARRAYS];
   if (!e) return dv_fail_memory(error, "making room for estimates");
-  *e = (dvbf_estimates){.count = q->frames.count,
-                        .samples = q->samples,
-                        .steps = (size_t)q->window,
-                        .n_z = (size_t)q->model->n_z,
-                        .n_x = (size_t)q->model->n_x,
-                        .n_u = (size_t)q->model->n_u,
-                        .n_quantiles = q->n_quantiles,
-                        .first = (size_t)q->first};
+  *e = sizes_of(q);
+  list_arrays(e, ours);
+  if (callers) list_arrays(callers, theirs);
+  for (int i = 0; callers && i < ARRAYS; i++) *ours[i] = *theirs[i];
   if (!allocate(e, q)) {
     dvbf_status status = dv_fail(
         error, DVBF_MEMORY, "out of memory for %zu sequences with %zu samples of %zu steps; fewer need less",
         e->count, e->samples, e->steps);
+    if (callers) let_go(e, callers);
     dvbf_estimates_free(e);
     return status;
   }
@@ -100,59 +131,113 @@ static dvbf_status check_count(const dv_request *q, dvbf_error *error) {
                  q->frames.count, UINT32_MAX / q->frames.count);
 }
 
-static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_error *error) {
+static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_estimates *callers,
+                            dvbf_error *error) {
   dv_pool *pool = NULL;
   dvbf_estimates *e = NULL;
   dvbf_status status = check_count(q, error);
   if (!status) status = dv_pool_new(&pool, q->threads, error);
-  if (!status) status = new_estimates(&e, q, error);
+  if (!status) status = new_estimates(&e, q, callers, error);
   if (!status)
     status = (q->model->type->exact ? dv_estimate_exact
               : q->forecast         ? dv_estimate_forecasts
               : q->weighted         ? dv_estimate_particles
                                     : dv_estimate_samples)(e, q, pool, error);
   if (!status) status = dv_sequences_intact(&q->frames, error);
+  if (!status && dv_interrupted(q->interrupt)) status = dv_fail(error, DVBF_STOPPED, "stopped, as was asked");
   dv_pool_free(pool);
-  if (!status)
+  if (!status) {
     *out = e;
-  else
-    dvbf_estimates_free(e);
+    return DVBF_OK;
+  }
+  if (e && callers) let_go(e, callers);
+  dvbf_estimates_free(e);
   return status;
+}
+
+/* Refuses arrays of other sizes, and leaves out those that nothing is asked for. */
+static dvbf_status check_sizes(dvbf_estimates *callers, const dv_request *q, dvbf_error *error) {
+  dvbf_estimates needed = sizes_of(q);
+  if (callers->count != needed.count || callers->samples != needed.samples ||
+      callers->steps != needed.steps || callers->n_z != needed.n_z || callers->n_x != needed.n_x ||
+      callers->n_u != needed.n_u || callers->n_quantiles != needed.n_quantiles)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "the estimates are of %zu sequences, %zu samples, %zu steps and %zu quantiles, and the "
+                   "arrays for %zu, %zu, %zu and %zu; take the sizes that dvbf_estimates_sizes gives",
+                   needed.count, needed.samples, needed.steps, needed.n_quantiles, callers->count,
+                   callers->samples, callers->steps, callers->n_quantiles);
+  if (!q->keep_x) callers->x_samples = NULL;
+  if (!needed.n_quantiles) callers->x_quantiles = NULL;
+  return DVBF_OK;
 }
 
 /* *asked is what the user asked for; frames of it are freed. */
 static dvbf_status estimate_member(dvbf_estimates **out, dv_request *asked, const dvbf_model *model,
                                    int member, const dvbf_sequences *sequences, const dvbf_settings *settings,
-                                   dvbf_error *error) {
+                                   dvbf_estimates *callers, dvbf_error *error) {
   dv_request q;
   dvbf_status status = dv_request_make(&q, model, member, sequences, settings, error);
   *asked = q;
+  if (!status && callers) status = check_sizes(callers, &q, error);
   q.keep_x = q.keep_x || (model->n_others && q.n_quantiles); /* to pool quantiles */
-  if (!status) status = estimate(out, &q, error);
+  if (!status) status = estimate(out, &q, callers, error);
   dv_request_clear(&q);
   return status;
 }
 
-/* The best member is always asked, because z is its own. x is pooled over those that take part. */
-dvbf_status dvbf_estimate(dvbf_estimates **out, const dvbf_model *model, const dvbf_sequences *sequences,
-                          const dvbf_settings *settings, dvbf_error *error) {
+/* The best member is always asked, because z is its own, and is in arrays of the caller where there are any.
+ * x is pooled over those that take part. */
+static dvbf_status estimate_all(dvbf_estimates **out, dvbf_estimates *callers, const dvbf_model *model,
+                                const dvbf_sequences *sequences, const dvbf_settings *settings,
+                                dvbf_error *error) {
   dvbf_estimates *first = NULL, *members[DV_MOST_MEMBERS] = {0};
   dv_request asked;
-  dvbf_status status = estimate_member(&first, &asked, model, 0, sequences, settings, error);
+  dvbf_status status = estimate_member(&first, &asked, model, 0, sequences, settings, callers, error);
   size_t n = 0;
   bool forecast = !status && asked.forecast;
   if (!status && dv_model_takes_part(model, forecast)) members[n++] = first;
   for (int i = 1; i < dv_model_members(model) && !status; i++)
     if (dv_model_takes_part(dv_model_member(model, i), forecast))
-      status = estimate_member(&members[n++], &asked, model, i, sequences, settings, error);
+      status = estimate_member(&members[n++], &asked, model, i, sequences, settings, NULL, error);
   if (!status && model->n_others) status = dv_estimates_pool(first, members, n, &asked, error);
   for (size_t i = 0; i < n; i++)
     if (members[i] != first) dvbf_estimates_free(members[i]);
+  if (status && first && callers) let_go(first, callers);
   if (status)
     dvbf_estimates_free(first);
   else
     *out = first;
   return status;
+}
+
+dvbf_status dvbf_estimate(dvbf_estimates **out, const dvbf_model *model, const dvbf_sequences *sequences,
+                          const dvbf_settings *settings, dvbf_error *error) {
+  return estimate_all(out, NULL, model, sequences, settings, error);
+}
+
+dvbf_status dvbf_estimates_sizes(dvbf_estimates *out, const dvbf_model *model,
+                                 const dvbf_sequences *sequences, const dvbf_settings *settings,
+                                 dvbf_error *error) {
+  dv_request q;
+  dvbf_status status = dv_request_make(&q, model, 0, sequences, settings, error);
+  if (!status) *out = sizes_of(&q);
+  dv_request_clear(&q);
+  return status;
+}
+
+dvbf_status dvbf_estimate_into(dvbf_estimates *out, const dvbf_model *model, const dvbf_sequences *sequences,
+                               const dvbf_settings *settings, dvbf_error *error) {
+  dvbf_estimates *e = NULL, callers = *out;
+  dvbf_status status = estimate_all(&e, &callers, model, sequences, settings, error);
+  if (status) return status;
+  out->first = e->first;
+  for (size_t i = 0; out->length && i < e->count; i++)
+    out->length[i] = e->length ? e->length[i] : (uint32_t)e->steps;
+  if (out->quantiles && e->n_quantiles)
+    memcpy(out->quantiles, e->quantiles, e->n_quantiles * sizeof *e->quantiles);
+  let_go(e, &callers);
+  dvbf_estimates_free(e);
+  return DVBF_OK;
 }
 
 /* ---- Against the truth ---- */

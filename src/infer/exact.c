@@ -74,7 +74,9 @@ static dvbf_status run_one(const job *j, size_t i, float *frames, dvbf_error *er
 
 static void run_sequences(void *user, int number) {
   job *j = user;
-  for (size_t i = (size_t)number; i < j->out->count && !j->status[number]; i += (size_t)j->workers)
+  for (size_t i = (size_t)number;
+       i < j->out->count && !j->status[number] && !dv_interrupted(j->request->interrupt);
+       i += (size_t)j->workers)
     j->status[number] = run_one(j, i, j->frames[number], &j->errors[number]);
 }
 

@@ -68,7 +68,7 @@ static void run(void *own, void *user, size_t i) {
   if (alone.steps <= first) return;
   w->conditions = dv_model_conditions(q->model, dv_sequence_seed(q->seed, i));
   run_start(w, &alone, bytes);
-  for (size_t t = 1; t < alone.steps; t++) {
+  for (size_t t = 1; t < alone.steps && !dv_interrupted(q->interrupt); t++) {
     if (t >= first) {
       run_step(w, &alone, t, false, bytes);
       collect(w, q, j->out, i, t - first);

@@ -14,8 +14,9 @@ typedef struct dv_particles {
   uint32_t *zeros, *key; /* [count] rows load the only sequence of a view, and have noise of their own */
   dvbf_real *v;          /* [n_v], NULL where there is none */
   size_t n_v;
-  double *log_weight; /* [count] */
-  double jacobian;    /* of a whole frame */
+  double *log_weight;            /* [count] */
+  double jacobian;               /* of a whole frame */
+  const volatile int *interrupt; /* NULL, or a flag that ends a run: what it found means nothing then */
   /* What the filter found in the sequence it ran on last. */
   size_t steps;
   uint64_t seed;

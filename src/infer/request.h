@@ -28,6 +28,7 @@ typedef struct dv_request {
   double quantiles[DV_MOST_QUANTILES];
   uint64_t seed;
   unsigned threads;
+  const volatile int *interrupt; /* NULL, or a flag that ends the work */
 } dv_request;
 
 /* What is asked of that member of a committee (0: of the model itself). Free with dv_request_clear, also

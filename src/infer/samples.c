@@ -78,7 +78,7 @@ static void run_block(void *own, void *user, size_t number) {
   size_t first = number * j->block, left = j->request->frames.count - first;
   size_t count = left < j->block ? left : j->block;
   for (size_t i = 0; i < count; i++) dv_draws_begin(&w->draws[i], j->request, first + i);
-  for (size_t turn = 0; turn < turns; turn++) {
+  for (size_t turn = 0; turn < turns && !dv_interrupted(j->request->interrupt); turn++) {
     run_turn(j, w, turn, first, count);
     collect_turn(j, w, turn, first, count);
   }
@@ -108,6 +108,7 @@ static dvbf_status init(void *own, void *user, dvbf_error *error) {
   if (!w->draws) return dv_fail_memory(error, "starting to sample");
   w->block = j->block;
   dvbf_status status = dv_worker_init(&w->worker, j->request->model, &j->program, &j->request->frames, error);
+  w->worker.run.interrupt = j->request->interrupt;
   for (size_t k = 0; k < j->block && !status; k++) status = dv_draws_init(&w->draws[k], j->request, error);
   return status;
 }

@@ -68,6 +68,7 @@ static void sample(sampler *w, const dv_request *q, size_t i) {
     return;
   }
   dv_particles_run(&w->particles, &q->frames, i, q->seed);
+  if (dv_interrupted(q->interrupt)) return;
   if (q->smooth)
     dv_backward_draw(&w->backward, &w->particles, w->z);
   else
@@ -106,7 +107,7 @@ static void emit(sampler *w, const dv_request *q, dvbf_estimates *out, size_t se
 static void run(void *own, void *user, size_t i) {
   const job *j = user;
   sample(own, j->request, i);
-  emit(own, j->request, j->out, i);
+  if (!dv_interrupted(j->request->interrupt)) emit(own, j->request, j->out, i);
 }
 
 /* ---- Making ---- */
@@ -115,6 +116,7 @@ static dvbf_status init_sampling(sampler *w, const dv_request *q, dvbf_error *er
   size_t count = (size_t)q->particles;
   if (whole_paths(q)) return dv_importance_init(&w->importance, q->model, &q->frames, count, true, error);
   dvbf_status status = dv_particles_init(&w->particles, q->model, &q->frames, count, q->initial, error);
+  w->particles.interrupt = q->interrupt;
   if (!status && q->smooth) status = dv_backward_init(&w->backward, &w->particles, q->samples, error);
   return status;
 }

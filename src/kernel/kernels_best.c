@@ -3,6 +3,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #if defined(DV_TILES) && !defined(DV_DOUBLE)
@@ -59,6 +60,23 @@ static const char *missing_for_tiles(void) {
   return NULL;
 }
 #endif
+
+static bool has_tiles(void) {
+#if defined(DV_TILES) && !defined(DV_DOUBLE)
+  return !missing_for_tiles();
+#else
+  return false;
+#endif
+}
+
+dvbf_abilities dvbf_describe(void) {
+  cpu_set_t cores;
+  return (dvbf_abilities){.version = DVBF_VERSION,
+                          .instructions = dv_kernels_best()->name,
+                          .tiles = has_tiles(),
+                          .cores =
+                              sched_getaffinity(0, sizeof cores, &cores) ? 1 : (unsigned)CPU_COUNT(&cores)};
+}
 
 dvbf_status dv_products_choose(const dv_products **out, int64_t choice, dvbf_error *error) {
   const char *missing = NULL;

@@ -146,6 +146,15 @@ dvbf_status dvbf_model_save(const dvbf_model *m, const char *path, dvbf_error *e
   return status;
 }
 
+dvbf_status dvbf_model_to_bytes(void **bytes, size_t *size, const dvbf_model *m, dvbf_error *error) {
+  int n = 0;
+  dv_tensor *tensors = list_tensors(m, &n);
+  if (!tensors) return dv_fail_memory(error, "saving a model");
+  dvbf_status status = dv_tensors_write_bytes(bytes, size, metadata_of(m), tensors, n, error);
+  dv_free(tensors);
+  return status;
+}
+
 /* ---- Loading: nothing in the file is believed before it is checked ---- */
 
 dvbf_status dv_meta_read_settings(const dv_tensor_file *f, dvbf_settings *settings, dvbf_error *error) {
@@ -308,10 +317,11 @@ static dvbf_status load_others(dvbf_model *m, dv_tensor_file *f, size_t *room, d
   return status;
 }
 
-dvbf_status dv_model_load(dvbf_model **out, const dv_own *own, const char *path, dvbf_error *error) {
+static dvbf_status load(dvbf_model **out, const dv_own *own, const char *path, const dv_tensor_bytes *bytes,
+                        dvbf_error *error) {
   dv_tensor_file file = {0};
   dvbf_model *m = NULL;
-  dvbf_status status = dv_tensors_open(&file, path, FORMAT, "a model", error);
+  dvbf_status status = dv_tensors_open(&file, path, bytes, FORMAT, "a model", error);
   size_t room = (file.size - file.data) / sizeof(float);
   if (!status) status = load_part(&m, own, &file, &room, error);
   if (!status) status = load_others(m, &file, &room, error);
@@ -324,6 +334,14 @@ dvbf_status dv_model_load(dvbf_model **out, const dv_own *own, const char *path,
   }
   *out = m;
   return DVBF_OK;
+}
+
+dvbf_status dv_model_load(dvbf_model **out, const dv_own *own, const char *path, dvbf_error *error) {
+  return load(out, own, path, NULL, error);
+}
+
+dvbf_status dvbf_model_from_bytes(dvbf_model **out, const void *bytes, size_t size, dvbf_error *error) {
+  return load(out, NULL, "the model", &(dv_tensor_bytes){bytes, size}, error);
 }
 
 dvbf_status dvbf_model_load_with(dvbf_model **out, const dvbf_transition *transition, const char *path,

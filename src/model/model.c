@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static bool make_scaling(dv_scaling *s, int n) {
   s->shift = dv_calloc((size_t)n, sizeof *s->shift);
@@ -289,6 +290,8 @@ dvbf_model_info dvbf_model_describe(const dvbf_model *m) {
                            .updates = m->updates,
                            .seed = (uint64_t)m->settings->seed,
                            .seconds = m->seconds,
+                           .members = (size_t)dv_model_members(m),
+                           .frames = (size_t)dv_model_forecasts_from(m),
                            .x_shift = m->x.shift,
                            .x_scale = m->x.scale,
                            .u_shift = m->u.shift,
@@ -300,6 +303,29 @@ bool dvbf_model_parameter(const dvbf_model *m, size_t index, dvbf_parameter_info
   const dv_parameter *p = &m->parameters.list[index];
   *info = (dvbf_parameter_info){p->name, (size_t)p->rows, (size_t)p->cols, !p->frozen};
   return true;
+}
+
+dvbf_status dvbf_model_weights(const dvbf_model *m, const char *name, float *out, size_t size,
+                               dvbf_error *error) {
+  for (size_t i = 0; i < m->parameters.count; i++) {
+    const dv_parameter *p = &m->parameters.list[i];
+    size_t count = (size_t)p->rows * (size_t)p->cols;
+    if (strcmp(p->name, name) != 0) continue;
+    if (size != count)
+      return dv_fail(error, DVBF_ARGUMENT, "the parameter %s has %d x %d values; there is room for %zu", name,
+                     p->rows, p->cols, size);
+    for (size_t k = 0; k < count; k++) out[k] = (float)m->parameters.values[p->offset + k];
+    return DVBF_OK;
+  }
+  return dv_fail(error, DVBF_ARGUMENT, "the model has no parameter named %.60s", name);
+}
+
+const dvbf_model *dvbf_model_member(const dvbf_model *m, size_t index) {
+  return index < (size_t)dv_model_members(m) ? dv_model_member(m, (int)index) : NULL;
+}
+
+const dvbf_model *dvbf_model_linear(const dvbf_model *m) {
+  return m->linear;
 }
 
 const dvbf_settings *dvbf_model_settings(const dvbf_model *m) {

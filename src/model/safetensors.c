@@ -117,6 +117,37 @@ static void put_tensor(FILE *to, const dv_tensor *t) {
   }
 }
 
+static void put_all(FILE *to, const char *header, const dv_tensor *tensors, int n) {
+  put_word(to, strlen(header), 8);
+  fputs(header, to);
+  for (int i = 0; i < n; i++) put_tensor(to, &tensors[i]);
+}
+
+dvbf_status dv_tensors_write_bytes(void **bytes, size_t *size, json_t *meta, const dv_tensor *tensors, int n,
+                                   dvbf_error *error) {
+  char *header = header_text(meta, tensors, n), *all = NULL;
+  size_t length = 0;
+  if (!header) return dv_fail_memory(error, "saving a model");
+  dvbf_status status = refuse_flaws(tensors, n, "the model", error);
+  FILE *stream = status ? NULL : open_memstream(&all, &length);
+  if (stream) put_all(stream, header, tensors, n);
+  bool done = stream && !ferror(stream);
+  if (stream && fclose(stream)) done = false;
+  dv_free(header);
+  if (!status && !done) status = dv_fail_memory(error, "saving a model");
+  if (status) {
+    free(all);
+    return status;
+  }
+  *bytes = all;
+  *size = length;
+  return DVBF_OK;
+}
+
+void dvbf_bytes_free(void *bytes) {
+  free(bytes);
+}
+
 dvbf_status dv_tensors_write(const char *path, json_t *meta, const dv_tensor *tensors, int n,
                              dvbf_error *error) {
   char *header = header_text(meta, tensors, n);
@@ -125,9 +156,7 @@ dvbf_status dv_tensors_write(const char *path, json_t *meta, const dv_tensor *te
   dvbf_status status = refuse_flaws(tensors, n, path, error);
   if (!status) status = dv_atomic_open(&file, path, error);
   if (!status) {
-    put_word(file.stream, strlen(header), 8);
-    fputs(header, file.stream);
-    for (int i = 0; i < n; i++) put_tensor(file.stream, &tensors[i]);
+    put_all(file.stream, header, tensors, n);
     status = dv_atomic_commit(&file, error);
   }
   dv_free(header);
@@ -168,11 +197,19 @@ static json_t *read_json(const char *text, size_t length, json_error_t *trouble)
   return json_loadb(text, length, JSON_REJECT_DUPLICATES, trouble);
 }
 
-dvbf_status dv_tensors_open(dv_tensor_file *f, const char *path, const char *format, const char *what,
-                            dvbf_error *error) {
+static dvbf_status copy_whole(dv_tensor_file *f, const dv_tensor_bytes *from, dvbf_error *error) {
+  f->bytes = dv_calloc(from->size, 1);
+  if (!f->bytes) return dv_fail_memory(error, "loading a model");
+  if (from->size) memcpy(f->bytes, from->bytes, from->size);
+  f->size = from->size;
+  return DVBF_OK;
+}
+
+dvbf_status dv_tensors_open(dv_tensor_file *f, const char *path, const dv_tensor_bytes *bytes,
+                            const char *format, const char *what, dvbf_error *error) {
   json_error_t trouble;
   *f = (dv_tensor_file){.path = path, .prefix = ""};
-  dvbf_status status = read_whole(f, what, error);
+  dvbf_status status = bytes ? copy_whole(f, bytes, error) : read_whole(f, what, error);
   if (status) return status;
   uint64_t length = f->size >= 8 ? get_word(f->bytes, 8) : 0;
   if (f->size < 8 || length > MAX_HEADER || length > f->size - 8)

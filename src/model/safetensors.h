@@ -31,6 +31,10 @@ bool dv_meta_set(json_t *meta, const char *key, const char *format, ...)
 dvbf_status dv_tensors_write(const char *path, json_t *meta, const dv_tensor *tensors, int n,
                              dvbf_error *error);
 
+/* The same into memory; free *bytes with dvbf_bytes_free. */
+dvbf_status dv_tensors_write_bytes(void **bytes, size_t *size, json_t *meta, const dv_tensor *tensors, int n,
+                                   dvbf_error *error);
+
 /* A file that is being read: nothing in it is believed before it is checked. */
 typedef struct dv_tensor_file {
   const char *path;
@@ -40,9 +44,15 @@ typedef struct dv_tensor_file {
   const char *prefix; /* of the part that is being read, in front of every key of the metadata */
 } dv_tensor_file;
 
+/* Bytes of such a file in memory, which are copied; NULL: they are read from `path`, which messages name. */
+typedef struct dv_tensor_bytes {
+  const void *bytes;
+  size_t size;
+} dv_tensor_bytes;
+
 /* Reads the file and its header. Close it also after a failure. `what` is "a model", as messages name it. */
-dvbf_status dv_tensors_open(dv_tensor_file *file, const char *path, const char *format, const char *what,
-                            dvbf_error *error);
+dvbf_status dv_tensors_open(dv_tensor_file *file, const char *path, const dv_tensor_bytes *bytes,
+                            const char *format, const char *what, dvbf_error *error);
 void dv_tensors_close(dv_tensor_file *file);
 
 /* A text of the metadata, NULL when there is none. */

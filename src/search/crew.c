@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/locale.h"
 #include "base/memory.h"
+#include "base/settings.h"
 #include "base/status.h"
 #include "train/train.h"
 
@@ -59,6 +60,7 @@ void dv_search_tell(dv_search *s, const char *event) {
                      .valid_prediction = NAN,
                      .event = event};
   if (o->progress && !o->progress(&p, o->user_data)) s->stopped = true;
+  if (dv_interrupted(dv_settings_interrupt(s->settings))) s->stopped = true;
 }
 
 /* ---- One candidate, on any thread ---- */

@@ -289,7 +289,7 @@ static dvbf_status read_state(dv_training *s, const dv_tensor_file *file, const 
 dvbf_status dv_checkpoint_read(dv_training *s, const dvbf_model *m, uint64_t data, const char *path,
                                dvbf_error *error) {
   dv_tensor_file file;
-  dvbf_status status = dv_tensors_open(&file, path, FORMAT, "a checkpoint", error);
+  dvbf_status status = dv_tensors_open(&file, path, NULL, FORMAT, "a checkpoint", error);
   if (!status) status = refuse_other_run(&file, m, data, error);
   if (!status) status = read_state(s, &file, m, error);
   dv_tensors_close(&file);

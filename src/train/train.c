@@ -40,6 +40,7 @@ typedef struct trainer {
   uint64_t fingerprint;     /* of the data */
   bool unsaved;             /* the best model is not in its file yet */
   uint64_t pause;           /* update to end at; 0: none */
+  const volatile int *interrupt;
   bool stopped;
   dvbf_error *error;
 } trainer;
@@ -87,6 +88,7 @@ static void tell(trainer *t, const char *event) {
   t->report.event = event;
   t->told = now();
   if (o->progress && !o->progress(&t->report, o->user_data)) t->stopped = true;
+  if (dv_interrupted(t->interrupt)) t->stopped = true;
   t->report.event = NULL;
   t->report.validated = false;
 }
@@ -240,7 +242,7 @@ static dvbf_status run_until(trainer *t, uint64_t until) {
     status = run_chunk(t, until, &due);
     due = due || now() - t->kept >= t->s->checkpoint_every;
     if (!status && due && !t->stopped && dv_updater_updates(t->updater) < until) status = keep(t);
-    if (!status && now() - t->told > 0.2) tell(t, NULL);
+    if (!status && (now() - t->told > 0.2 || dv_interrupted(t->interrupt))) tell(t, NULL);
   }
   return status;
 }
@@ -559,6 +561,7 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
       .options = options ? options : &none, .data = data, .began = now(), .pause = pause, .error = error};
   t.folder.lock = -1;
   if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
+  t.interrupt = dv_settings_interrupt(settings);
   dvbf_status status = dv_data_validate(data, "data", error);
   if (status) return status;
   const dv_train_settings *s = dv_settings_train(settings, NULL);
