@@ -505,7 +505,8 @@ static void expect_samples(const bench *b, const dvbf_state *s, bool from_q) {
     const dvbf_real *head = dvbf_at(&b->run, from_q || uses_q(b, s, r) ? s->q : s->p) + (size_t)r * 2 * n;
     for (int k = 0; k < n; k++) {
       double sigma = exp(fmin(fmax(head[n + k], s->low), s->high));
-      double z = head[k] + sigma * dvbf_at(&b->run, s->noise)[r * n + k];
+      bool mean = !from_q && dvbf_at(&b->run, s->use)[r] < 0; /* of the prior */
+      double z = head[k] + (mean ? 0 : sigma * dvbf_at(&b->run, s->noise)[r * n + k]);
       assert_true(fabs(dvbf_at(&b->run, s->z)[r * n + k] - z) < 1e-12);
     }
     if (!uses_q(b, s, r)) assert_true(dvbf_at(&b->run, s->kl)[r] == 0);

@@ -167,7 +167,7 @@ static dvbf_real *trained_with(const char *type, const char *name, const char *v
   dvbf_model *m = NULL;
   dvbf_error error;
   snprintf(text, sizeof text, "model=%s updates=2 starts=1 %s=%s", type, name, value);
-  begin(&f, text);
+  begin(&f, "");
   dvbf_settings *settings = make_settings(text);
   dvbf_data data = {.train = f.sequences};
   dvbf_status status = dv_train(&m, NULL, settings, &data, NULL, 0, &error);

@@ -49,11 +49,12 @@ static dvbf_status set_all(dvbf_settings *settings, const char *text, dvbf_error
 }
 
 static dvbf_status train(dvbf_model **out, work *w, const dvbf_data *data, dvbf_error *error) {
-  static const char *const ways[] = {"updates=20", "updates=10 search=on candidates=2 members=2",
-                                     "model=linear", "updates=20 model=dkf"};
+  static const char *const ways[] = {"updates=20 hidden=8 systems=2",
+                                     "updates=10 hidden=8 systems=2 search=on candidates=2 members=2",
+                                     "model=linear", "updates=20 hidden=8 model=dkf"};
   dvbf_settings *settings = NULL;
   dvbf_status status = dvbf_settings_new(&settings, "train", error);
-  if (!status) status = set_all(settings, "hidden=8 latent=2 systems=2 threads=2", error);
+  if (!status) status = set_all(settings, "latent=2 threads=2", error);
   if (!status) status = set_all(settings, ways[w->number % 4], error);
   if (!status) status = dvbf_settings_suit(settings, data, NULL, NULL, error);
   if (!status) status = dvbf_train(out, settings, data, NULL, error);

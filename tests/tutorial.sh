@@ -22,7 +22,7 @@ awk 'BEGIN {
 }' >dataBenchmark.csv
 
 quick=(--threads 1 --quiet)
-"$dvbf" train dataBenchmark.csv --outputs yEst,yVal --inputs uEst -o maker --updates 5 --no-verdict "${quick[@]}"
+"$dvbf" train dataBenchmark.csv --outputs yEst,yVal --inputs uEst -o maker --search off --updates 5 --filter-updates 5 --no-verdict "${quick[@]}"
 for file in mine masked; do "$dvbf" sample maker --count 60 --steps 70 -o $file.npz "${quick[@]}"; done
 
 count=0
@@ -32,7 +32,7 @@ while IFS= read -r line; do
   case "${words[1]}" in
     train)
       words+=(--no-verdict) # so few updates make a useless model
-      [[ $line == *--resume* ]] || words+=(--updates 20 --starts 1) ;;
+      [[ $line == *--resume* ]] || words+=(--updates 20 --filter-updates 5 --candidates 2) ;;
     smooth) words+=(--particles 10 --samples 5) ;;
   esac
   [ "${words[1]}" = info ] || words+=(--threads 1)

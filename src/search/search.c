@@ -23,8 +23,13 @@ static const double FIRST = 0.25;
 /* A member of a committee may have this much more error than the best one, as a difference of logarithms. */
 static const double MARGIN = 0.7;
 
-/* A member takes part in forecasts one step ahead up to this multiple of the least error. */
-static const double NEAR = 1.1;
+/* One step ahead a learned filter may lose its way where the data have never been, and a linear one does not:
+ * others forecast only where their error is clearly less than that of the linear model, and within a tenth of
+ * the best. */
+static const double CLEARLY = 0.5, NEAR = 1.1;
+/* A free run must be better than that of the linear model by so much, as a difference of logarithms, to
+ * count. */
+static const double BETTER = 0.1;
 
 typedef struct search {
   dv_search base;
@@ -169,7 +174,7 @@ static dvbf_status load(search *h, dv_candidate *c, dvbf_error *error) {
  * the search was ended before any was, all that were judged may. */
 static bool eligible(const search *h, const dv_candidate *c, bool to_the_end, uint64_t last) {
   if (!c->model || !c->updates || !isfinite(c->score.total)) return false;
-  return (!h->linear || c->score.total < 0) && (!to_the_end || c->updates == last);
+  return (!h->linear || c->score.total < -BETTER) && (!to_the_end || c->updates == last);
 }
 
 /* *out: whether any candidate was trained to the end and judged. */
@@ -186,16 +191,18 @@ static dvbf_status any_finished(const search *h, bool *out, dvbf_error *error) {
 }
 
 /* Who is good in free runs need not be one step ahead: forecasts are pooled over those of the ranked that are
- * good at them. The linear model, which is hard to beat there, is one of the ranked; it leaves again where it
- * has no part in anything. */
+ * good and safe at them. The linear model, which is hard to beat there, is one of the ranked; it leaves again
+ * where it has no part in anything. */
 static void share_forecasts(search *h) {
   const dv_candidates *all = &h->base.candidates;
   dv_candidate *linear = &all->list[all->count - 1];
   double best = INFINITY;
   for (size_t i = 0; i < all->count; i++)
     if (all->list[i].rank) best = fmin(best, all->list[i].score.one_step);
-  for (size_t i = 0; i < all->count; i++)
-    if (all->list[i].rank) all->list[i].model->no_forecasts = all->list[i].score.one_step > NEAR * best;
+  for (size_t i = 0; i < all->count; i++) {
+    dv_candidate *c = &all->list[i];
+    if (c->rank) c->model->no_forecasts = best > CLEARLY ? c != linear : c->score.one_step > NEAR * best;
+  }
   if (!linear->model->no_forecasts || !linear->model->no_predictions) return;
   linear->rank = 0;
   dvbf_model_free(linear->model);
