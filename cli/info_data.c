@@ -118,10 +118,9 @@ static void print_split(const view *v, int split) {
 }
 
 static void print_remarks(const view *v) {
-  size_t i;
-  json_t *each;
   if (json_array_size(v->remarks)) printf("\nRemarks\n");
-  json_array_foreach(v->remarks, i, each) printf("  %s\n", json_string_value(each));
+  for (size_t i = 0; i < json_array_size(v->remarks); i++)
+    printf("  %s\n", json_string_value(json_array_get(v->remarks, i)));
 }
 
 static void print_choices(const view *v) {

@@ -21,7 +21,8 @@
 #include <unistd.h>
 
 /* A model and a run that take a fraction of a second. */
-#define TINY_NETS " --hidden 8 --batch-size 20 --shard-size 5 --starts 1 --validate-every 5 --latent 3 --no-verdict"
+#define TINY_NETS                                                                                            \
+  " --hidden 8 --batch-size 20 --shard-size 5 --starts 1 --validate-every 5 --latent 3 --no-verdict"
 #define TINY TINY_NETS " --systems 4"
 
 static char folder[] = "/tmp/dvbf-cli-XXXXXX";

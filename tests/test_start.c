@@ -137,7 +137,8 @@ static dvbf_settings *settings_for(const dvbf_data *data, const char *more) {
   dvbf_error error;
   char copy[256], *rest = copy, *name;
   assert_int_equal(dvbf_settings_new(&settings, "train", &error), DVBF_OK);
-  snprintf(copy, sizeof copy, "start linear search off updates 0 filter-updates 0 starts 1 threads 1 %s", more);
+  snprintf(copy, sizeof copy, "start linear search off updates 0 filter-updates 0 starts 1 threads 1 %s",
+           more);
   while ((name = strtok_r(rest, " ", &rest)))
     if (dvbf_settings_set(settings, name, strtok_r(rest, " ", &rest), &error)) fail_msg("%s", error.message);
   if (dvbf_settings_suit(settings, data, NULL, NULL, &error)) fail_msg("%s", error.message);

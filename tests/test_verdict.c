@@ -313,69 +313,66 @@ static bool decide(char *sentence, const double free_run[DVBF_WAYS], const doubl
   return v.useful;
 }
 
+static const struct {
+  double free_run[DVBF_WAYS], one_step[DVBF_WAYS], spread;
+  bool useful;
+  const char *sentence;
+} cases[] = {
+    {{1, 1.4, 0.63, 0.3},
+     {1, 0.1, 0.05, 0.051},
+     0.1,
+     true,
+     "free run 2.1 times better than the best linear model, one step as good"},
+    {{1, 1.4, 0.3, 0.4},
+     {1, 0.1, 0.05, 0.025},
+     0,
+     true,
+     "free run 1.3 times worse than the best linear model, one step 2.0 times better"},
+    {{1, 1.4, NAN, 0.08},
+     {1, 0.1, NAN, 0.3},
+     0,
+     true,
+     "free run 12 times better than the mean, one step 3.0 times worse than repeating the last value"},
+    {{1, 1.4, NAN, 1.01},
+     {1, 0.5, NAN, 0.25},
+     0,
+     true,
+     "free run as good as the mean, one step 2.0 times better than repeating the last value: use it to "
+     "filter, not to simulate"},
+    /* a third better on average, but not by more than chance */
+    {{1, 1.4, 0.4, 0.3},
+     {1, 0.1, 0.05, 0.05},
+     2,
+     true,
+     "free run as good as the best linear model, one step as good"},
+    {{1, 1.4, 0.5, 0.0001}, {0}, 0, true, "free run more than 1000 times better than the best linear model"},
+    {{1, 1.4, 0.5, 1.2},
+     {1, 0.1, 0.05, 0.01},
+     0,
+     false,
+     "NOT better than the mean: do not use this model; what to try: --model linear, which is better, "
+     "another "
+     "--seed or a larger --latent"},
+    {{1, 1.4, NAN, INFINITY},
+     {1, 0.1, NAN, 0.01},
+     0,
+     false,
+     "NOT better than the mean: do not use this model; what to try: another --seed or a larger --latent"},
+    {{1, 1.4, NAN, 1},
+     {1, 0.1, NAN, 0.2},
+     0,
+     false,
+     "NOT better than the mean: do not use this model; what to try: another --seed or a larger --latent"},
+    {{0},
+     {0},
+     0,
+     true,
+     "nothing to judge: the sequences are too short for a dvbf to predict, or no column varies"},
+};
+
 static void the_sentence_says_what_the_numbers_say(void **unused) {
   (void)unused;
   static const dv_evidence plenty = {.n_u = 1, .frames = 5000, .updates = 4000, .model = "dvbf"};
-  static const struct {
-    double free_run[DVBF_WAYS], one_step[DVBF_WAYS], spread;
-    bool useful;
-    const char *sentence;
-  } cases[] = {
-      {{1, 1.4, 0.63, 0.3},
-       {1, 0.1, 0.05, 0.051},
-       0.1,
-       true,
-       "free run 2.1 times better than the best linear model, one step as good"},
-      {{1, 1.4, 0.3, 0.4},
-       {1, 0.1, 0.05, 0.025},
-       0,
-       true,
-       "free run 1.3 times worse than the best linear model, one step 2.0 times better"},
-      {{1, 1.4, NAN, 0.08},
-       {1, 0.1, NAN, 0.3},
-       0,
-       true,
-       "free run 12 times better than the mean, one step 3.0 times worse than repeating the last value"},
-      {{1, 1.4, NAN, 1.01},
-       {1, 0.5, NAN, 0.25},
-       0,
-       true,
-       "free run as good as the mean, one step 2.0 times better than repeating the last value: use it to "
-       "filter, not to simulate"},
-      /* a third better on average, but not by more than chance */
-      {{1, 1.4, 0.4, 0.3},
-       {1, 0.1, 0.05, 0.05},
-       2,
-       true,
-       "free run as good as the best linear model, one step as good"},
-      {{1, 1.4, 0.5, 0.0001},
-       {0},
-       0,
-       true,
-       "free run more than 1000 times better than the best linear model"},
-      {{1, 1.4, 0.5, 1.2},
-       {1, 0.1, 0.05, 0.01},
-       0,
-       false,
-       "NOT better than the mean: do not use this model; what to try: --model linear, which is better, "
-       "another "
-       "--seed or a larger --latent"},
-      {{1, 1.4, NAN, INFINITY},
-       {1, 0.1, NAN, 0.01},
-       0,
-       false,
-       "NOT better than the mean: do not use this model; what to try: another --seed or a larger --latent"},
-      {{1, 1.4, NAN, 1},
-       {1, 0.1, NAN, 0.2},
-       0,
-       false,
-       "NOT better than the mean: do not use this model; what to try: another --seed or a larger --latent"},
-      {{0},
-       {0},
-       0,
-       true,
-       "nothing to judge: the sequences are too short for a dvbf to predict, or no column varies"},
-  };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char sentence[512];
     bool useful = decide(sentence, cases[i].free_run, cases[i].one_step, cases[i].spread, &plenty);

@@ -59,8 +59,8 @@ static const dv_table own_tables[] = {
 
 struct dvbf_settings {
   const dv_table *table;
-  bool given[DV_MOST_SETTINGS]; /* somebody has chosen the value, so that nothing else may */
-  bool named[DV_MOST_SETTINGS]; /* and has named it: it is not only part of a whole recipe */
+  bool given[DV_MOST_SETTINGS];  /* somebody has chosen the value, so that nothing else may */
+  bool named[DV_MOST_SETTINGS];  /* and has named it: it is not only part of a whole recipe */
   const volatile int *interrupt; /* the caller's; copies have none, as they may outlive it */
   _Alignas(double) unsigned char values[];
 };
@@ -93,7 +93,7 @@ static void in_order(const dv_table *t, const dv_setting *out[DV_MOST_SETTINGS])
     if (i && !same(e->of, e[-1].of)) at = i;
     for (size_t k = 0; e->after && k < i; k++)
       if (!strcmp(out[k]->name, e->after)) at = k + 1;
-    memmove(out + at + 1, out + at, (i - at) * sizeof *out);
+    for (size_t k = i; k > at; k--) out[k] = out[k - 1];
     out[at++] = e;
   }
 }
@@ -526,7 +526,7 @@ static bool is_running(const dv_setting *e) {
 dvbf_status dv_settings_each(const dvbf_settings *s,
                              dvbf_status (*each)(const char *name, const char *value, void *user),
                              void *user) {
-  const dv_setting *list[DV_MOST_SETTINGS];
+  const dv_setting *list[DV_MOST_SETTINGS] = {0};
   in_order(s->table, list);
   for (size_t i = 0; i < s->table->count; i++) {
     const dv_setting *e = list[i];

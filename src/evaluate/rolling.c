@@ -37,7 +37,7 @@ static dvbf_status choose_views(dvbf_sequences *out, const dvbf_sequences *s, si
                                 dvbf_error *error) {
   size_t budget = budget_of(s), fit = budget / (s->steps ? s->steps : 1);
   size_t most = fit < origins ? origins : fit;
-  size_t chosen = s->count < most ? s->count : most, each = origins > chosen ? origins / chosen : 1;
+  size_t chosen = s->count < most ? s->count : most, each = chosen && origins > chosen ? origins / chosen : 1;
   *out = *s;
   out->count = out->steps = 0;
   out->start = dv_calloc(chosen * each, sizeof *out->start);

@@ -45,7 +45,7 @@ static dvbf_status make_model(dvbf_model **out, const dvbf_settings *like, const
                               dv_system *system, const dv_recordings *r, dvbf_error *error) {
   dvbf_settings *settings = NULL;
   dvbf_model *m = NULL;
-  size_t both = (size_t)(system->n_x + system->n_z);
+  size_t both = (size_t)system->n_x + (size_t)system->n_z;
   double *scratch = dv_calloc(both, both * sizeof *scratch);
   dvbf_status status =
       scratch ? settle(&settings, like, system->n_z, error) : dv_fail_memory(error, "making a model");
@@ -113,6 +113,10 @@ dvbf_status dv_linear_system(dv_system *out, dv_recordings *r, const dvbf_model 
   change_units(out, r, m);
   change_recordings(r, m);
   return DVBF_OK;
+}
+
+const char *dv_linear_name(void) {
+  return dv_model_linear.name;
 }
 
 dvbf_status dv_linear_best(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,

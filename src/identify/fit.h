@@ -23,6 +23,9 @@ typedef struct dv_linear_facts {
 } dv_linear_facts;
 dvbf_status dv_linear_look(dv_linear_facts *out, const dvbf_data *data, dvbf_error *error);
 
+/* What the class of these models is called. */
+const char *dv_linear_name(void);
+
 /* How a model that is not trained by gradients is made: one that has the class of the settings. `told`
  * receives a sentence about it. */
 typedef dvbf_status dv_fit_fn(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,

@@ -45,7 +45,7 @@ static bool gather(double *y, const dv_recordings *r, size_t frame, int past) {
 
 void dv_moments_past_add(dv_moments_past *m, const dv_recordings *r, const dv_piece *piece) {
   enum { MOST = 4096 };
-  double y[MOST]; /* dv_subspace_most_past keeps below it */
+  double y[MOST] = {0}; /* dv_subspace_most_past keeps below it */
   int n = m->size;
   for (size_t t = (size_t)m->past; t < piece->steps; t++) {
     if (n > MOST || !gather(y, r, piece->first + t, m->past)) continue;

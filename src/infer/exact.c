@@ -33,7 +33,7 @@ static void put_path(dvbf_estimates *e, size_t sequence, size_t steps) {
   size_t z = sequence * e->steps * e->n_z, x = sequence * e->steps * e->n_x;
   memcpy(e->z_mean + z, e->z + z, steps * e->n_z * sizeof *e->z);
   memset(e->z_std + z, 0, steps * e->n_z * sizeof *e->z_std);
-  memcpy(e->x + x, e->x_samples + x, steps * e->n_x * sizeof *e->x);
+  if (e->x_samples) memcpy(e->x + x, e->x_samples + x, steps * e->n_x * sizeof *e->x);
   memset(e->x_std + x, 0, steps * e->n_x * sizeof *e->x_std);
 }
 
@@ -41,8 +41,8 @@ static dvbf_status run_one(const job *j, size_t i, float *frames, dvbf_error *er
   const dv_request *q = j->request;
   const dvbf_sequences *s = &q->frames;
   dvbf_estimates *e = j->out;
-  size_t length = dvbf_sequence_length(s, i), last = (size_t)(q->first + q->window), z = e->steps * e->n_z,
-         x = e->steps * e->n_x;
+  size_t length = dvbf_sequence_length(s, i), last = (size_t)q->first + (size_t)q->window,
+         z = e->steps * e->n_z, x = e->steps * e->n_x;
   size_t steps = length < last ? length : last,
          seen = steps < (size_t)q->observe ? steps : (size_t)q->observe;
   if (steps <= (size_t)q->first) return DVBF_OK;

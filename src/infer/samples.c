@@ -36,7 +36,8 @@ typedef struct place {
 
 static place place_of(const job *j, size_t turn, int r) {
   size_t row = turn * (size_t)j->program.rows + (size_t)r;
-  return (place){row % j->block, row / j->block};
+  size_t block = j->block ? j->block : 1;
+  return (place){row % block, row / block};
 }
 
 static void run_turn(const job *j, sampler *w, size_t turn, size_t first, size_t count) {

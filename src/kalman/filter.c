@@ -26,7 +26,7 @@ static size_t place(dv_kalman *k, double *memory, int n_z, int n_x) {
     if (memory) *parts[i].part = memory + used;
     used += parts[i].size;
   }
-  k->which = (int *)which;
+  k->which = (int *)(void *)which;
   return used;
 }
 

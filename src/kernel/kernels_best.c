@@ -71,6 +71,7 @@ static bool has_tiles(void) {
 
 dvbf_abilities dvbf_describe(void) {
   cpu_set_t cores;
+  CPU_ZERO(&cores);
   return (dvbf_abilities){.version = DVBF_VERSION,
                           .instructions = dv_kernels_best()->name,
                           .tiles = has_tiles(),

@@ -49,9 +49,9 @@ static double identity(const dv_systems *s, size_t entry) {
   return s->residual && entry % ((size_t)s->n + 1) == 0 ? 1 : 0;
 }
 
-void dv_systems_read(const dv_systems *s, int i, const dvbf_real *from, double *matrix) {
-  size_t square = (size_t)s->n * (size_t)s->n;
-  for (size_t k = 0; k < square; k++) matrix[k] = (double)from[place(s, k, i)] + identity(s, k);
+void dv_systems_read(const dv_systems *systems, int i, const dvbf_real *from, double *s) {
+  size_t square = (size_t)systems->n * (size_t)systems->n;
+  for (size_t k = 0; k < square; k++) s[k] = (double)from[place(systems, k, i)] + identity(systems, k);
 }
 
 /* What singular values are cut to: the limit, less what rounding the entries of A may add to the norm. */

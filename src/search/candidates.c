@@ -4,6 +4,7 @@
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "identify/fit.h"
 
 #include <dvbf/dvbf.h>
 #include <errno.h>
@@ -118,7 +119,7 @@ dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings
   }
   dv_candidate *linear = &out->list[out->count++];
   *linear = (dv_candidate){.score = {.free_run = 1, .one_step = 1}};
-  snprintf(linear->name, sizeof linear->name, "%s", dv_model_linear.name);
+  snprintf(linear->name, sizeof linear->name, "%s", dv_linear_name());
   return status;
 }
 

@@ -2,8 +2,8 @@
 #ifndef DV_SCHEDULE_H
 #define DV_SCHEDULE_H
 
-#include "model/settings.h"
 #include "engine/engine.h"
+#include "model/settings.h"
 
 /* The conditions of update i (from 0) for noise of `seed`; scale, sequences and mean_path are the caller's.
  */
