@@ -531,7 +531,7 @@ dvbf_status dv_settings_each(const dvbf_settings *s,
   for (size_t i = 0; i < s->table->count; i++) {
     const dv_setting *e = list[i];
     char value[DV_TEXT];
-    if (is_running(e) || !is_written(s, e)) continue;
+    if (!e || is_running(e) || !is_written(s, e)) continue;
     get_entry(s->values, e, value, sizeof value);
     dvbf_status status = each(e->name, value, user);
     if (status) return status;

@@ -43,7 +43,7 @@ static dvbf_status choose_views(dvbf_sequences *out, const dvbf_sequences *s, si
   out->start = dv_calloc(chosen * each, sizeof *out->start);
   out->length = dv_calloc(chosen * each, sizeof *out->length);
   if (!out->start || !out->length) return dv_fail_memory(error, "choosing origins");
-  size_t cap = budget / (chosen * each);
+  size_t cap = chosen ? budget / (chosen * each) : budget;
   if (cap <= first + 1) cap = first + 1;
   for (size_t j = 0; j < chosen; j++) {
     size_t i = j * s->count / chosen, length = dvbf_sequence_length(s, i);
