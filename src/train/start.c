@@ -135,7 +135,7 @@ static dvbf_real *values_of(const start *p, const char *name, int *cols) {
 }
 
 static void fill(const start *p, const char *name, double value) {
-  const dv_parameter *found = dv_model_find(p->m, name);
+  const dv_parameter *found = p->m->parameters.values ? dv_model_find(p->m, name) : NULL;
   for (size_t i = 0; found && i < (size_t)found->rows * (size_t)found->cols; i++)
     p->m->parameters.values[found->offset + i] = (dvbf_real)value;
 }
