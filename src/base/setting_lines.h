@@ -1,6 +1,6 @@
 /* What the lines of settings_*.def become: names of choices, fields of a struct, or entries of a table.
- * Define one of DV_LINES_AS_CHOICES, DV_LINES_AS_FIELDS and DV_LINES_AS_ENTRIES, include this and then the
- * lines; including it again without any ends that. */
+ * Define DV_LINES as 1, 2 or 3, include this and then the lines; including it again without DV_LINES ends
+ * that. */
 #undef INT
 #undef REAL
 #undef SWITCH
@@ -14,7 +14,7 @@
 #undef SET
 #undef BEGIN
 
-#ifdef DV_LINES_AS_CHOICES
+#if DV_LINES == 1
 #define INT(...)
 #define REAL(...)
 #define SWITCH(...)
@@ -22,22 +22,20 @@
 #define LISTED(...)
 #define CHOICE(field, name, initial, choices, ...) enum { choices };
 #define OF(number, text) number,
-#undef DV_LINES_AS_CHOICES
 #endif
 
-#ifdef DV_LINES_AS_FIELDS
+#if DV_LINES == 2
 #define INT(field, ...) int64_t field;
 #define REAL(field, ...) double field;
 #define SWITCH(field, ...) int64_t field;
 #define TEXT(field, ...) char field[DV_TEXT];
 #define LISTED(field, ...) int64_t field;
 #define CHOICE(field, ...) int64_t field;
-#undef DV_LINES_AS_FIELDS
 #endif
 
-/* A dv_setting each, whose value lies in the struct that its file names, BEGIN bytes behind the first value.
- * The default is kept as text, as help prints it. */
-#ifdef DV_LINES_AS_ENTRIES
+/* Entries: a dv_setting each, whose value lies in the struct that its file names, BEGIN bytes behind the
+ * first value. The default is kept as text, as help prints it. */
+#if DV_LINES == 3
 #define ENTRY(at, ...) {.offset = offsetof(STRUCT, at) + (BEGIN), .of = SET, __VA_ARGS__},
 #define INT(field, called, first, least, most, heading, text)                                                \
   ENTRY(field, .kind = DV_KIND_INT, .name = called, .initial = #first, .low = least, .high = most,           \
@@ -59,5 +57,5 @@
 #define AFTER(called, heading) heading, .after = called
 #define SET NULL
 #define BEGIN 0
-#undef DV_LINES_AS_ENTRIES
 #endif
+#undef DV_LINES

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DV_LINES_AS_ENTRIES
+#define DV_LINES 3 /* entries */
 #include "base/setting_lines.h"
 static const dv_setting data_entries[] = {
 #include "base/settings_data.def"

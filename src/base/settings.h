@@ -13,7 +13,7 @@
   OF(DV_CONTROLS_ZERO, "zero") OF(DV_CONTROLS_HOLD, "hold") OF(DV_CONTROLS_RANDOM, "random")
 
 /* Names for all choices, in their order. */
-#define DV_LINES_AS_CHOICES
+#define DV_LINES 1 /* choices */
 #include "base/setting_lines.h"
 enum { DV_SPLITS };
 enum { DV_CONTROLS };
@@ -23,7 +23,7 @@ enum { DV_CONTROLS };
 enum { DV_TEXT = 512 }; /* bytes of a text setting */
 
 /* The values of each table. That of "train" stands beside the models (model/settings.h). */
-#define DV_LINES_AS_FIELDS
+#define DV_LINES 2 /* fields */
 #include "base/setting_lines.h"
 typedef struct dv_data_settings {
 #include "base/settings_data.def"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DV_LINES_AS_ENTRIES
+#define DV_LINES 3 /* entries */
 #include "base/setting_lines.h"
 
 /* The names of all models, and of all densities, each after a bar. */

@@ -7,12 +7,12 @@
 #include <dvbf/graph.h>
 
 /* Names for the choices of models; those of training and data are in base/settings.h. */
-#define DV_LINES_AS_CHOICES
+#define DV_LINES 1 /* choices */
 #include "base/setting_lines.h"
 
 #include "model/tables.def"
 
-#define DV_LINES_AS_FIELDS
+#define DV_LINES 2 /* fields */
 #include "base/setting_lines.h"
 typedef struct dv_train_settings {
 #include "base/settings_train.def"
