@@ -301,7 +301,8 @@ static void set_noise(const dv_subspace *s, dv_system *out, const double *total,
 }
 
 bool dv_subspace_system(const dv_subspace *s, dv_system *out, double *scratch) {
-  int n = out->n_z, n_x = s->n_x, n_u = s->n_u, first = 1 + n_x + n_u, from[1 + 2 * 1024], to[1024], k = 0;
+  int n = out->n_z, n_x = s->n_x, n_u = s->n_u, first = 1 + n_x + n_u, from[1 + 2 * 1024], to[1024] = {0},
+      k = 0;
   size_t square = (size_t)s->size * (size_t)s->size;
   double *total = scratch, *coefficients = scratch + square, *rest = scratch + 2 * square;
   if (n > s->most || first + n > 2048 || n_x > 1024 || n > 1024) return false;
