@@ -20,15 +20,14 @@ static dvbf_data data;
 
 /* The response to the size of a random input, of which no linear model knows anything. */
 static int begin(void **state) {
-  dvbf_sequences *parts[] = {&data.train, &data.valid};
+  dvbf_sequences *s = &data.train;
   if (make_folder(state)) return -1;
+  *s = (dvbf_sequences){.count = 2, .steps = STEPS, .n_x = 1, .n_u = 1};
+  if (dv_sequences_allocate(s, false, NULL)) return -1;
   for (uint32_t i = 0; i < 2; i++) {
-    dvbf_sequences *s = parts[i];
-    *s = (dvbf_sequences){.count = 1, .steps = STEPS, .n_x = 1, .n_u = 1};
-    if (dv_sequences_allocate(s, false, NULL)) return -1;
     dv_random random = dv_random_at(3, DV_STREAM_SIMULATION, i, 0);
     double x = 0;
-    for (size_t t = 0; t < STEPS; t++) {
+    for (size_t t = i * STEPS; t < (i + 1) * STEPS; t++) {
       s->x[t] = (float)(x + 0.01 * dv_random_normal(&random));
       s->u[t] = (float)dv_random_normal(&random);
       x = fabs((double)s->u[t]);
@@ -39,7 +38,6 @@ static int begin(void **state) {
 
 static int end(void **state) {
   dvbf_sequences_free(&data.train);
-  dvbf_sequences_free(&data.valid);
   static const char *const runs[] = {"one", "two", "stopped", "single", "linear"};
   for (int i = 0; i < 5; i++) dv_traces_remove(in_folder(runs[i]), NULL);
   return remove_folder(state);
@@ -109,13 +107,14 @@ static void threads_do_not_matter(void **state) {
   (void)state;
   follower f = {0};
   dvbf_model *one = search("one", "threads=1", false, &f), *two = search("two", "threads=2", false, &f);
-  assert_int_equal(f.updates, 5 * 100 + 2 * 340); /* halving: two of five go on */
+  assert_int_equal(f.updates,
+                   5 * 100 + 2 * 340 + 2 * 440); /* halving: two of five go on, and are trained on all data */
   expect_same_runs("one", "two");
   assert_int_equal(dv_model_members(one), 2);
   assert_non_null(one->linear);
   dv_candidates all = {0};
   assert_int_equal(dv_candidates_read(&all, in_run("one", DVBF_RUN_SEARCH), NULL), DVBF_OK);
-  assert_int_equal(all.count, 6); /* and the linear model */
+  assert_int_equal(all.count, 8); /* with two finals and the linear model */
   int kept = 0, finished = 0;
   for (size_t i = 0; i < all.count; i++) {
     kept += all.list[i].rank > 0;
@@ -123,7 +122,7 @@ static void threads_do_not_matter(void **state) {
     assert_true(all.list[i].updates == all.list[i].target);
   }
   assert_int_equal(kept, dv_model_members(one));
-  assert_int_equal(finished, 2);
+  assert_int_equal(finished, 4);
   dv_candidates_free(&all);
   dvbf_model_free(one);
   dvbf_model_free(two);
@@ -199,10 +198,8 @@ static void given_values_stay(void **state) {
 static void the_linear_model_competes(void **state) {
   (void)state;
   follower f = {0};
-  for (size_t t = 0; t + 1 < STEPS; t++) {
-    data.train.x[t + 1] = 0.8f * data.train.x[t] + 0.3f * data.train.u[t];
-    data.valid.x[t + 1] = 0.8f * data.valid.x[t] + 0.3f * data.valid.u[t];
-  }
+  for (size_t t = 0; t + 1 < 2 * STEPS; t++)
+    if ((t + 1) % STEPS) data.train.x[t + 1] = 0.8f * data.train.x[t] + 0.3f * data.train.u[t];
   dvbf_model *m = search("linear", "", false, &f);
   assert_string_equal(m->type->name, "linear");
   assert_int_equal(dv_model_members(m), 1);
@@ -214,7 +211,7 @@ static void the_linear_model_competes(void **state) {
 
 static void damaged_lists_are_refused(void **state) {
   (void)state;
-  static const char head[] = "candidate,name,target,updates,free_run,one_step,score,rank,settings\n";
+  static const char head[] = "candidate,name,data,target,updates,free_run,one_step,score,rank,settings\n";
   static const char *const rows[] = {"",
                                      "1,a,16,4,1,1,0,0\n",
                                      "2,a,16,4,1,1,0,0,\n",

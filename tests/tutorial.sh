@@ -12,7 +12,7 @@ fail() { echo "FAILED: $*" >&2; exit 1; }
 # Two tanks: columns as in the benchmark, with the sampling time in the first row alone and a comma at the end.
 awk 'BEGIN {
   print "\"uEst\",\"uVal\",\"yEst\",\"yVal\",\"Ts\","
-  for (t = 0; t < 1024; t++) {
+  for (t = 0; t < 400; t++) {
     u[0] = 3 + 2 * sin(t / 17) * cos(t / 41); u[1] = 3 + 2 * cos(t / 23) * sin(t / 31)
     printf "%.5g,%.5g,%.5g,%.5g,%s,\n", u[0], u[1], y[0], y[1], t ? "" : "4"
     for (i = 0; i < 2; i++) {

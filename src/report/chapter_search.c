@@ -14,7 +14,7 @@ static void put_number(dvbf_table *t, size_t row, size_t column, double value) {
 }
 
 static void put_row(dvbf_table *t, size_t row, const dv_candidate *c) {
-  dv_table_put(t, row, 0, "%s", c->name);
+  dv_table_put(t, row, 0, "%s%s", c->name, c->final ? ", all data" : "");
   dv_table_put(t, row, 1, "%s", c->changes);
   dv_table_put(t, row, 2, "%llu", (unsigned long long)c->updates);
   put_number(t, row, 3, c->score.free_run);

@@ -110,7 +110,7 @@ static bool is_new(const dv_candidates *c, const char *changes) {
 dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dv_facts *facts,
                                size_t count, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
-  *out = (dv_candidates){.list = dv_calloc(count + 1, sizeof *out->list)};
+  *out = (dv_candidates){.list = dv_calloc(DV_MOST_CANDIDATES + 1, sizeof *out->list)};
   if (!out->list) return dv_fail_memory(error, "listing candidates");
   for (size_t i = 0; out->count < count && i < LINES * count && !status; i++) {
     dv_candidate c = {0};
@@ -123,9 +123,25 @@ dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings
   return status;
 }
 
+void dv_candidates_add_final(dv_candidates *c, size_t i) {
+  if (c->count > DV_MOST_CANDIDATES) return;
+  dv_candidate *linear = &c->list[c->count - 1], *final = linear;
+  c->list[c->count++] = *linear; /* it stays the last */
+  *final = (dv_candidate){.target = c->list[i].target, .final = true};
+  memcpy(final->name, c->list[i].name, sizeof final->name);
+  memcpy(final->changes, c->list[i].changes, sizeof final->changes);
+}
+
+dv_candidate *dv_candidate_origin(const dv_candidates *c, const dv_candidate *final) {
+  for (size_t i = 0; i < c->count && final->final; i++)
+    if (!c->list[i].final && c->list[i].target && !strcmp(c->list[i].changes, final->changes))
+      return &c->list[i];
+  return NULL;
+}
+
 /* ---- The file ---- */
 
-static const char HEAD[] = "candidate,name,target,updates,free_run,one_step,score,rank,settings\n";
+static const char HEAD[] = "candidate,name,data,target,updates,free_run,one_step,score,rank,settings\n";
 
 dvbf_status dv_candidates_write(const dv_candidates *c, const char *path, dvbf_error *error) {
   DV_PLAIN_NUMBERS;
@@ -135,8 +151,9 @@ dvbf_status dv_candidates_write(const dv_candidates *c, const char *path, dvbf_e
   fputs(HEAD, file.stream);
   for (size_t i = 0; i < c->count; i++) {
     const dv_candidate *x = &c->list[i];
-    fprintf(file.stream, "%zu,%s,%" PRIu64 ",%" PRIu64 ",%.17g,%.17g,%.17g,%d,%s\n", i + 1, x->name,
-            x->target, x->updates, x->score.free_run, x->score.one_step, x->score.total, x->rank, x->changes);
+    fprintf(file.stream, "%zu,%s,%s,%" PRIu64 ",%" PRIu64 ",%.17g,%.17g,%.17g,%d,%s\n", i + 1, x->name,
+            x->final || !x->target ? "all" : "part", x->target, x->updates, x->score.free_run,
+            x->score.one_step, x->score.total, x->rank, x->changes);
   }
   return dv_atomic_commit(&file, error);
 }
@@ -158,13 +175,13 @@ static bool read_number(char **rest, double low, double high, double *out) {
 
 static bool read_row(dv_candidate *c, char *line, size_t number) {
   DV_PLAIN_NUMBERS;
-  char *rest = line, *name;
+  char *rest = line, *name, *data;
   double candidate, target, updates, rank;
   size_t length = strlen(line);
   if (!length || line[length - 1] != '\n') return false;
   line[length - 1] = 0;
   if (!read_number(&rest, (double)number, (double)number, &candidate) || !(name = column(&rest)) ||
-      strlen(name) >= sizeof c->name || !read_number(&rest, 0, 1e15, &target) ||
+      strlen(name) >= sizeof c->name || !(data = column(&rest)) || !read_number(&rest, 0, 1e15, &target) ||
       !read_number(&rest, 0, 1e15, &updates) || !read_number(&rest, 0, INFINITY, &c->score.free_run) ||
       !read_number(&rest, 0, INFINITY, &c->score.one_step) ||
       !read_number(&rest, -INFINITY, INFINITY, &c->score.total) ||
@@ -173,6 +190,7 @@ static bool read_row(dv_candidate *c, char *line, size_t number) {
   snprintf(c->name, sizeof c->name, "%s", name);
   snprintf(c->changes, sizeof c->changes, "%s", rest);
   c->target = (uint64_t)target;
+  c->final = c->target && !strcmp(data, "all");
   c->updates = (uint64_t)updates;
   c->rank = (int)rank;
   return true;

@@ -6,7 +6,7 @@
 #include "search/referee.h"
 #include "train/suit.h"
 
-enum { DV_MOST_CANDIDATES = 1000 };
+enum { DV_MOST_CANDIDATES = 1000 + 64 }; /* with a final for each member */
 
 typedef struct dv_candidate {
   char name[32];
@@ -14,6 +14,7 @@ typedef struct dv_candidate {
   uint64_t target;    /* updates that it is to be trained for; 0: the linear model, which needs none */
   uint64_t updates;   /* after which it was judged last; 0: never */
   dv_score score;     /* then */
+  bool final;         /* trained like one of the best, on all data */
   int rank;           /* 1 for the best of those that are kept; 0: not kept */
   dvbf_model *model;  /* as it was judged; NULL: not in memory */
   uint64_t done;      /* updates of the training that runs now */
@@ -28,6 +29,10 @@ typedef struct dv_candidates {
  * last one is the best linear model, without a target. */
 dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dv_facts *facts,
                                size_t count, dvbf_error *error);
+/* Adds candidate i once more, to be trained on all data to its target. */
+void dv_candidates_add_final(dv_candidates *c, size_t i);
+/* The one that a final was made from, or NULL. */
+dv_candidate *dv_candidate_origin(const dv_candidates *c, const dv_candidate *final);
 void dv_candidates_free(dv_candidates *c);
 /* Lines of the table. */
 size_t dv_candidates_lines(void);

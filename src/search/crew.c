@@ -34,7 +34,8 @@ double dv_search_clock(void) {
 
 /* Candidates of one line of the table come LINES apart, and take the folds in turn. */
 size_t dv_candidate_fold(const dv_search *s, size_t i) {
-  return (i + i / dv_candidates_lines()) % s->referee.folds.count;
+  size_t count = s->referee.folds.count;
+  return s->candidates.list[i].final ? count : (i + i / dv_candidates_lines()) % count;
 }
 
 void dv_candidate_folder(char *out, size_t size, const char *folder, size_t i) {

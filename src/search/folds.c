@@ -85,6 +85,19 @@ static dvbf_status cut(dv_fold *out, const dvbf_data *data, const dvbf_sequences
   return DVBF_OK;
 }
 
+/* The fold that leaves out nothing, and is validated by all that trains. */
+static dvbf_status whole(dv_fold *out, const dvbf_data *data, const dvbf_sequences *all, dvbf_error *error) {
+  out->data = *data;
+  out->data.valid = (dvbf_sequences){0};
+  out->part = (dvbf_sequences){.n_x = all->n_x, .n_u = all->n_u};
+  dvbf_status status = list_new(&out->data.train, all, all->count, error);
+  if (!status) status = list_new(&out->data.valid, all, all->count, error);
+  if (status) return status;
+  add_all(&out->data.train, all);
+  add_all(&out->data.valid, all);
+  return DVBF_OK;
+}
+
 /* As many folds as give parts that can be predicted. */
 static size_t count_folds(const dvbf_sequences *all) {
   size_t count = FOLDS;
@@ -102,21 +115,23 @@ dvbf_status dv_folds_make(dv_folds *out, const dvbf_data *data, dvbf_error *erro
   size_t count = 1;
   if (out->cut) status = join(&all, data, error);
   if (!status && out->cut) count = count_folds(&all);
-  if (!status) out->list = dv_calloc(count, sizeof *out->list);
+  if (!status) out->list = dv_calloc(count + 1, sizeof *out->list);
   if (!status && !out->list) status = dv_fail_memory(error, "leaving out parts of the data");
-  for (size_t f = 0; f < count && !status; f++) {
-    if (out->cut)
+  if (!status) out->count = count;
+  for (size_t f = 0; f <= count && !status; f++) {
+    if (!out->cut)
+      out->list[f] = (dv_fold){*data, *valid};
+    else if (f < count)
       status = cut(&out->list[f], data, &all, f, count, error);
     else
-      out->list[f] = (dv_fold){*data, *valid};
-    out->count++;
+      status = whole(&out->list[f], data, &all, error);
   }
   if (out->cut) dv_windows_free(&all);
   return status;
 }
 
 void dv_folds_free(dv_folds *folds) {
-  for (size_t f = 0; f < folds->count && folds->cut; f++) {
+  for (size_t f = 0; folds->list && f <= folds->count && folds->cut; f++) {
     dv_windows_free(&folds->list[f].data.train);
     dv_windows_free(&folds->list[f].data.valid);
     dv_windows_free(&folds->list[f].part);

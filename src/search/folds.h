@@ -15,7 +15,7 @@ typedef struct dv_fold {
  * together. Where the user has validation sequences apart from those of training, or where many validate,
  * there is one fold, with the data as they are. */
 typedef struct dv_folds {
-  dv_fold *list;
+  dv_fold *list; /* [count + 1]: the last one leaves out nothing */
   size_t count;
   bool cut; /* the folds are views with arrays of their own */
 } dv_folds;

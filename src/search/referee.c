@@ -93,9 +93,9 @@ dvbf_status dv_referee_init(dv_referee *r, const dvbf_settings *settings, const 
   }
   status = dv_folds_make(&r->folds, data, error);
   if (status) return status;
-  r->linear = dv_calloc(r->folds.count, sizeof *r->linear);
+  r->linear = dv_calloc(r->folds.count + 1, sizeof *r->linear);
   if (!r->linear) return dv_fail_memory(error, "judging models");
-  for (size_t f = 0; f < r->folds.count && !status; f++) status = measure_linear(r, f, settings, error);
+  for (size_t f = 0; f <= r->folds.count && !status; f++) status = measure_linear(r, f, settings, error);
   return status;
 }
 

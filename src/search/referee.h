@@ -21,7 +21,7 @@ typedef struct dv_referee {
   dvbf_settings *how; /* to evaluate, on one thread */
   struct {
     double free_run, one_step;
-  } * linear; /* [folds] errors of the linear models in these units; 1 where there is none */
+  } * linear; /* [folds + 1] errors of the linear models in these units; 1 where there is none */
 } dv_referee;
 
 /* Fits a linear model to each fold, with the scaling of these settings. Free with dv_referee_clear, also

@@ -1,5 +1,6 @@
 /* Successive halving: all candidates are trained for a part of their updates, the best third or so to the
- * end. Every step leaves its traces in the run folder, so that a search that was ended goes on where it was.
+ * end, and the best few of these once more on all data, of which each has left out a part so far. Every step
+ * leaves its traces in the run folder, so that a search that was ended goes on where it was.
  */
 #include "search/search.h"
 
@@ -135,7 +136,8 @@ static dvbf_status promote(search *h, bool *more, dvbf_error *error) {
 /* What is still to be done, for the time left. */
 static dvbf_status plan(search *h, dvbf_error *error) {
   dv_candidates *all = &h->base.candidates;
-  uint64_t first = 0, last = 0;
+  uint64_t first = 0, last = 0, longest = 0;
+  bool finals = false;
   dvbf_status status = DVBF_OK;
   h->base.planned = 0;
   for (size_t i = 0; i < all->count && !status; i++) {
@@ -145,22 +147,14 @@ static dvbf_status plan(search *h, dvbf_error *error) {
     if (!status) status = round_of(h, c, false, &last, error);
     h->base.planned += c->target;
     if (c->target && i < survivors(h)) h->base.planned += c->target == first ? last - first : 0;
+    finals = finals || c->final;
+    longest = last > longest ? last : longest;
   }
+  if (!finals && h->base.referee.folds.cut) h->base.planned += (uint64_t)h->s->members * longest;
   return status;
 }
 
-static dvbf_status run_rounds(search *h, dvbf_error *error) {
-  bool more = true;
-  dvbf_status status = plan(h, error);
-  while (!status && more && !h->base.stopped) {
-    status = dv_crew_run(&h->base, error);
-    if (!status && !h->base.stopped) status = promote(h, &more, error);
-    if (!status && more) status = plan(h, error);
-  }
-  return status;
-}
-
-/* ---- The result ---- */
+/* ---- Who is kept ---- */
 
 static dvbf_status load(search *h, dv_candidate *c, dvbf_error *error) {
   if (c->model || !h->base.folder) return DVBF_OK;
@@ -173,7 +167,7 @@ static dvbf_status load(search *h, dv_candidate *c, dvbf_error *error) {
 /* Whether a candidate may be part of the result: better than the linear model and trained to the end. Where
  * the search was ended before any was, all that were judged may. */
 static bool eligible(const search *h, const dv_candidate *c, bool to_the_end, uint64_t last) {
-  if (!c->model || !c->updates || !isfinite(c->score.total)) return false;
+  if (!c->model || c->final || !c->updates || !isfinite(c->score.total)) return false;
   return (!h->linear || c->score.total < -BETTER) && (!to_the_end || c->updates == last);
 }
 
@@ -209,46 +203,111 @@ static void share_forecasts(search *h) {
   linear->model = NULL;
 }
 
-/* Ranks the best, up to `members`, in the order of `best`; the linear model is among them where it is not
- * much worse. Pooled predictions are better than the members are on average, so that nothing else needs
- * proof. */
-static dvbf_status rank(search *h, dv_candidate **best, dvbf_error *error) {
+/* Ranks the best, up to `members`, in the order of `best`. Pooled predictions are better than the members are
+ * on average, so that nothing else needs proof. *limit: the largest error of a member. */
+static dvbf_status rank(search *h, dv_candidate **best, double *limit, dvbf_error *error) {
   bool to_the_end = false;
   uint64_t last = 0;
   int rank = 0;
-  double limit = INFINITY;
+  *limit = INFINITY;
   dvbf_status status = any_finished(h, &to_the_end, error);
   for (size_t i = 0; i < h->base.candidates.count && !status; i++) {
     dv_candidate *c = best[i];
     c->rank = 0;
     status = round_of(h, c, false, &last, error);
     if (!status) status = load(h, c, error);
-    if (status || rank == (int)h->s->members || !eligible(h, c, to_the_end, last) || c->score.total > limit)
+    if (status || rank == (int)h->s->members || !eligible(h, c, to_the_end, last) || c->score.total > *limit)
       continue;
     c->rank = ++rank;
-    if (rank == 1) limit = c->score.total + MARGIN;
+    if (rank == 1) *limit = c->score.total + MARGIN;
   }
-  if (status || !rank || !h->linear || h->s->members == 1) return status;
-  dv_candidate *linear = &h->base.candidates.list[h->base.candidates.count - 1];
-  status = dv_linear_best(&linear->model, h->base.settings, h->base.data, error);
+  return status;
+}
+
+/* The linear model is among the ranked where it is not much worse, and for forecasts. */
+static dvbf_status rank_linear(search *h, double limit, dvbf_error *error) {
+  int ranked = 0;
+  dv_candidates *all = &h->base.candidates;
+  for (size_t i = 0; i < all->count; i++) ranked += all->list[i].rank > 0;
+  if (!ranked || !h->linear || h->s->members == 1) return DVBF_OK;
+  dv_candidate *linear = &all->list[all->count - 1];
+  dvbf_status status = dv_linear_best(&linear->model, h->base.settings, h->base.data, error);
   if (status) return status;
-  linear->rank = rank + 1;
-  linear->model->no_predictions = rank == (int)h->s->members || linear->score.total > limit;
+  linear->rank = ranked + 1;
+  linear->model->no_predictions = ranked == (int)h->s->members || linear->score.total > limit;
   share_forecasts(h);
   return DVBF_OK;
 }
 
+/* A final takes the place of the one it was made from, unless its training went wrong: on data that it knows,
+ * it must not be worse than the other is with a part that it does not know. */
+static void place_finals(search *h) {
+  const dv_candidates *all = &h->base.candidates;
+  for (size_t i = 0; i < all->count; i++) {
+    dv_candidate *final = &all->list[i], *origin = dv_candidate_origin(all, final);
+    if (!origin || !origin->rank || !final->model || final->updates < final->target) continue;
+    if (!(final->score.free_run <= origin->score.free_run)) continue;
+    final->rank = origin->rank;
+    final->model->no_forecasts = origin->model->no_forecasts;
+    final->model->no_predictions = origin->model->no_predictions;
+    origin->rank = 0;
+  }
+}
+
+/* ---- Rounds, to the end ---- */
+
+/* Adds a final for each that would be kept now; *more is false where that was done before. */
+static dvbf_status add_finals(search *h, bool *more, dvbf_error *error) {
+  dv_candidates *all = &h->base.candidates;
+  double limit = 0;
+  *more = h->base.referee.folds.cut;
+  for (size_t i = 0; i < all->count; i++)
+    if (all->list[i].final) *more = false;
+  if (!*more) return DVBF_OK;
+  dv_candidate **best = sorted(h);
+  dvbf_status status = best ? rank(h, best, &limit, error) : dv_fail_memory(error, "comparing candidates");
+  *more = false;
+  for (size_t i = 0, n = all->count; i < n && !status; i++) {
+    dv_candidate *c = &all->list[i];
+    if (c->rank) dv_candidates_add_final(all, i);
+    *more = *more || c->rank;
+    c->rank = 0; /* ranks in the file say that the search has ended */
+  }
+  dv_free(best);
+  return status || !*more ? status : write_file(h, error);
+}
+
+static dvbf_status run_rounds(search *h, dvbf_error *error) {
+  bool more = true;
+  dvbf_status status = plan(h, error);
+  while (!status && more && !h->base.stopped) {
+    status = dv_crew_run(&h->base, error);
+    if (!status && !h->base.stopped) status = promote(h, &more, error);
+    if (!status && !h->base.stopped && !more) status = add_finals(h, &more, error);
+    if (!status && more) status = plan(h, error);
+  }
+  return status;
+}
+
+/* ---- The result ---- */
+
+static dv_candidate *of_rank(const dv_candidates *all, int rank) {
+  for (size_t i = 0; i < all->count; i++)
+    if (all->list[i].rank == rank) return &all->list[i];
+  return NULL;
+}
+
 /* The committee of those with a rank; the models are taken. */
-static dvbf_status assemble(dvbf_model **out, dv_candidate **best, size_t n, dvbf_error *error) {
+static dvbf_status assemble(dvbf_model **out, const dv_candidates *all, dvbf_error *error) {
   dvbf_model *m = NULL;
   dvbf_status status = DVBF_OK;
-  for (size_t i = 0; i < n && !status; i++) {
-    if (!best[i]->rank) continue;
+  dv_candidate *c;
+  for (int rank = 1; !status && (c = of_rank(all, rank)); rank++) {
     if (m)
-      status = dv_model_add_member(m, best[i]->model, error);
+      status = dv_model_add_member(m, c->model, error);
     else
-      m = best[i]->model;
-    best[i]->model = NULL;
+      m = c->model;
+    c->model = NULL;
   }
   if (status)
     dvbf_model_free(m);
@@ -276,10 +335,12 @@ static dvbf_status take_other(dvbf_model **out, search *h, dvbf_error *error) {
 
 static dvbf_status take_best(dvbf_model **out, search *h, dvbf_error *error) {
   dv_candidate **best = sorted(h);
-  size_t n = h->base.candidates.count;
   dvbf_model *m = NULL;
-  dvbf_status status = best ? rank(h, best, error) : dv_fail_memory(error, "comparing candidates");
-  if (!status) status = assemble(&m, best, n, error);
+  double limit = 0;
+  dvbf_status status = best ? rank(h, best, &limit, error) : dv_fail_memory(error, "comparing candidates");
+  if (!status) status = rank_linear(h, limit, error);
+  if (!status) place_finals(h);
+  if (!status) status = assemble(&m, &h->base.candidates, error);
   if (!status && !m) status = take_other(&m, h, error);
   if (!status && h->linear) {
     status = dv_model_set_linear(m, h->linear, error);

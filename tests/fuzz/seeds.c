@@ -29,13 +29,15 @@ static void keep(const malformed *file) {
 static void keep_model(void) {
   static const char *const values[][2] = {
       {"updates", "0"}, {"latent", "2"}, {"initial-frames", "2"}, {"batch-size", "2"}};
+  float x[30];
   dvbf_settings *settings = NULL;
   dvbf_data *data = NULL;
   dvbf_model *model = NULL;
   dvbf_error error = {.message = ""};
   bool failed = dvbf_settings_new(&settings, "train", &error);
   for (int i = 0; i < 4 && !failed; i++) dvbf_settings_set(settings, values[i][0], values[i][1], NULL);
-  write_npy("x.npy", npy("<f4", false, "(5, 3, 2)", thirty, sizeof thirty));
+  for (int i = 0; i < 30; i++) x[i] = (float)(i * i % 7);
+  write_npy("x.npy", npy("<f4", false, "(5, 3, 2)", x, sizeof x));
   failed = failed || dvbf_data_read(&data, in_folder("x.npy"), settings, &error) ||
            dvbf_train(&model, settings, data, NULL, &error) ||
            dvbf_model_save(model, in_folder("a.model"), &error) ||
