@@ -77,6 +77,12 @@ void cli_print_verdict(const dvbf_verdict *v) {
       printf("  Free runs begin at %zu origin%s and take up to %zu steps.\n", v->free_run.origins,
              v->free_run.origins == 1 ? "" : "s", v->free_run.steps);
   }
+  if (!isnan(v->nats.learned)) {
+    printf("Nats per frame, of %zu frames\n", v->nats.frames);
+    printf("  %-22s %10.4g\n", "independent columns", v->nats.mean);
+    if (!isnan(v->nats.last)) printf("  %-22s %10.4g\n", "chains of columns", v->nats.last);
+    printf("  %-22s %10.4g at most\n", "learned", v->nats.learned);
+  }
   printf("Verdict: %s\n", v->sentence);
 }
 

@@ -336,7 +336,7 @@ static dv_likelihoods likelihoods(const dvbf_model *m, const dvbf_sequences *s, 
   dv_likelihoods l;
   dv_pool *pool = NULL;
   assert_int_equal(dv_pool_new(&pool, 1, NULL), DVBF_OK);
-  assert_int_equal(dv_likelihoods_of(&l, m, s, n, seed, pool, NULL), DVBF_OK);
+  assert_int_equal(dv_likelihoods_of(&l, m, s, n, true, seed, pool, NULL), DVBF_OK);
   dv_pool_free(pool);
   return l;
 }

@@ -183,6 +183,14 @@ typedef struct dvbf_whiteness {
   double *p; /* [n_x] of Ljung and Box's test over these lags: small where the errors are not white */
 } dvbf_whiteness;
 
+/* -ln p of data of 0 and 1, of categories or counts, in nats per frame; all NaN for other data. */
+typedef struct dvbf_nats {
+  double mean;    /* of columns that are drawn anew at each step, each with its mean in training */
+  double last;    /* of a Markov chain for each column, or for each group of categories; NaN: too large */
+  double learned; /* at most this: a bound, by a particle filter or weighted paths */
+  size_t frames;  /* that it was found from, the same for all */
+} dvbf_nats;
+
 typedef struct dvbf_verdict {
   char split[16]; /* of the data that judged: "test", "valid", "train"; "" where they are none of these */
   size_t n_x;
@@ -190,6 +198,7 @@ typedef struct dvbf_verdict {
   dvbf_rolling one_step; /* x of each step from the steps before it */
   dvbf_rolling free_run; /* from the first steps to the end, under the recorded controls */
   dvbf_whiteness whiteness;
+  dvbf_nats nats;
   bool useful;        /* false: no better than the mean */
   char sentence[512]; /* what to think of the model and, where it is not useful, what to try */
 } dvbf_verdict;

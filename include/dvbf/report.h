@@ -45,10 +45,10 @@ DVBF_API dvbf_status dvbf_report_write(const char *path, const dvbf_model *model
 DVBF_API dvbf_status dvbf_evaluation_json(char **out, const dvbf_evaluation *evaluation,
                                           const dvbf_model *model, const dvbf_settings *settings,
                                           double seconds, dvbf_error *error);
-/* A verdict as JSON: {"verdict": {"useful", "sentence", "split"}, "one_step", "free_run"}. Both uses have
- * "origins", "steps", "coverage" and "mean", "last", "linear" and "learned", each null where it cannot
- * predict or else {"rmse", "fit", "columns"}; "one_step" has "whiteness" too. "columns" is by name, of at
- * most 64 columns. */
+/* A verdict as JSON: {"verdict": {"useful", "sentence", "split"}, "one_step", "free_run", "nats_per_frame"}.
+ * Both uses have "origins", "steps", "coverage" and "mean", "last", "linear" and "learned", each null where
+ * it cannot predict or else {"rmse", "fit", "columns"}; "one_step" has "whiteness" too. "columns" is by name,
+ * of at most 64 columns. */
 DVBF_API dvbf_status dvbf_verdict_json(char **out, const dvbf_verdict *verdict, dvbf_error *error);
 DVBF_API void dvbf_text_free(char *text);
 

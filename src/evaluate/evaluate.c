@@ -126,7 +126,7 @@ static dvbf_status tighten(evaluator *v, dvbf_error *error) {
     e->importance_bound = e->particle_bound = e->elbo;
     return DVBF_OK;
   }
-  dvbf_status status = dv_likelihoods_of(&l, v->model, v->sequences, e->particles,
+  dvbf_status status = dv_likelihoods_of(&l, v->model, v->sequences, e->particles, true,
                                          (uint64_t)v->settings->seed, v->pool, error);
   if (!status) e->importance_bound = total(l.importance, count) / v->frames - e->kl_v;
   if (!status && l.particle) e->particle_bound = total(l.particle, count) / v->frames - e->kl_v;

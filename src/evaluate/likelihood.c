@@ -23,7 +23,9 @@ static dvbf_status init(void *own, void *user, dvbf_error *error) {
   estimator *w = own;
   const job *j = user;
   const dvbf_sequences *s = j->sequences;
-  dvbf_status status = dv_importance_init(&w->importance, j->model, s, j->particles, false, error);
+  dvbf_status status = DVBF_OK;
+  if (j->out->importance)
+    status = dv_importance_init(&w->importance, j->model, s, j->particles, false, error);
   if (status || !j->out->particle) return status;
   return dv_particles_init(&w->particles, j->model, s, j->particles, (int)s->steps, error);
 }
@@ -31,7 +33,7 @@ static dvbf_status init(void *own, void *user, dvbf_error *error) {
 static void run(void *own, void *user, size_t i) {
   estimator *w = own;
   const job *j = user;
-  j->out->importance[i] = dv_importance_run(&w->importance, j->sequences, i, j->seed);
+  if (j->out->importance) j->out->importance[i] = dv_importance_run(&w->importance, j->sequences, i, j->seed);
   if (!j->out->particle) return;
   dv_particles_run(&w->particles, j->sequences, i, j->seed);
   j->out->particle[i] = w->particles.log_likelihood;
@@ -44,12 +46,13 @@ static void clear(void *own) {
 }
 
 dvbf_status dv_likelihoods_of(dv_likelihoods *out, const dvbf_model *m, const dvbf_sequences *s,
-                              size_t particles, uint64_t seed, dv_pool *pool, dvbf_error *error) {
+                              size_t particles, bool paths, uint64_t seed, dv_pool *pool, dvbf_error *error) {
   static const dv_each work = {sizeof(estimator), init, run, clear};
   bool filter = dv_model_can_filter(m);
-  *out = (dv_likelihoods){dv_calloc(s->count, sizeof *out->importance),
+  *out = (dv_likelihoods){paths ? dv_calloc(s->count, sizeof *out->importance) : NULL,
                           filter ? dv_calloc(s->count, sizeof *out->particle) : NULL};
-  if (!out->importance || (filter && !out->particle)) return dv_fail_memory(error, "measuring likelihoods");
+  if ((paths && !out->importance) || (filter && !out->particle))
+    return dv_fail_memory(error, "measuring likelihoods");
   job j = {m, s, out, particles, seed};
   dvbf_status status = dv_pool_each(pool, &work, s->count, &j, error);
   return status ? status : dv_sequences_intact(s, error);

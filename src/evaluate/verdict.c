@@ -82,6 +82,7 @@ static dvbf_status roll(judge *j, dv_blocks *blocks, dvbf_rolling *out, bool fre
 
 static void weigh(judge *j) {
   dv_evidence *e = &j->evidence;
+  j->out->nats = e->nats.per_frame;
   e->n_u = (size_t)j->model->n_u;
   e->frames = dv_sequences_frames(&j->data->train);
   e->updates = (size_t)j->model->updates;
@@ -118,6 +119,9 @@ dvbf_status dvbf_judge(dvbf_verdict **out, const dvbf_model *model, const dvbf_d
   if (!status) status = measure(&j, error);
   if (!status) status = roll(&j, &j.evidence.one_step, &j.out->one_step, false, error);
   if (!status) status = roll(&j, &j.evidence.free_run, &j.out->free_run, true, error);
+  if (!status)
+    status = dv_nats_of(&j.evidence.nats, model, data->train.count ? &data->train : j.sequences, j.sequences,
+                        j.settings, error);
   if (!status) {
     weigh(&j);
     dv_verdict_decide(j.out, &j.evidence);

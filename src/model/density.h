@@ -41,6 +41,11 @@ typedef struct dv_density {
    * NULL: x may be anything. `needs` says what x must be, for the message. */
   int (*refuses)(const dvbf_model *m, const float *x);
   const char *needs;
+  /* ln p of one value whose mean is this, for data that are judged by their likelihood; NULL: they are judged
+   * by squared errors. */
+  double (*ln_value)(double x, double mean);
+  /* first [n_x]: the first column of the group that each column belongs to; NULL: each stands alone. */
+  void (*groups)(const dvbf_model *m, int *first);
   bool joint;      /* a mean depends on the outputs of other values too */
   bool on_request; /* it is never chosen: where it suits, the user is told */
   bool sigma;      /* it has a sigma, with a floor, and the settings named sigma */

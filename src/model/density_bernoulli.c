@@ -3,6 +3,8 @@
 
 #include "base/random.h"
 
+#include <math.h>
+
 static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
   dv_record_output(p, m, hidden);
   dv_record_bernoulli(p->graph, p->ln_p, p->x, p->output, mask);
@@ -20,6 +22,10 @@ static void draw(const dv_density_frame *f, float *x) {
     if (i % DV_DENSITY_CHUNK == 0) dv_density_words(f, i, words);
     x[i] = dv_uniform_of(words[i % DV_DENSITY_CHUNK]) < (double)f->mean[i];
   }
+}
+
+static double ln_value(double x, double mean) {
+  return x * log(mean) + (1 - x) * log1p(-mean);
 }
 
 static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
@@ -42,4 +48,5 @@ const dv_density dv_bernoulli = {.record = record,
                                  .scales = dv_density_unscaled,
                                  .suits = suits,
                                  .refuses = refuses,
+                                 .ln_value = ln_value,
                                  .needs = "values from 0 to 1"};

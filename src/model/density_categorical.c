@@ -50,6 +50,11 @@ static bool fits(const dvbf_model *m) {
   return *text ? sum == m->n_x : m->n_x > 1;
 }
 
+static void first_columns(const dvbf_model *m, int *first) {
+  for (group g = groups_of(m); next(&g);)
+    for (int i = 0; i < g.size; i++) first[g.first + i] = g.first;
+}
+
 /* ---- ln of the probabilities of each group ---- */
 
 /* in: scores; out: l. */
@@ -109,6 +114,10 @@ static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf
   p->output = dvbf_slab(p->graph, p->steps, m->n_x);
   dvbf_record(p->graph, &softmax_class, 1, &scores, 1, &p->output, groups, (count + 1) * sizeof *groups);
   dv_record_values(p->graph, p->ln_p, p->x, p->output, mask, (dv_value_density){ln_p, slope});
+}
+
+static double ln_value(double x, double mean) {
+  return x * log(mean);
 }
 
 /* ---- x ---- */
@@ -220,4 +229,6 @@ const dv_density dv_categorical = {.record = record,
                                    .setting = "categories",
                                    .choose = choose,
                                    .refuses = refuses,
+                                   .ln_value = ln_value,
+                                   .groups = first_columns,
                                    .needs = "one 1 in each group of columns, and 0 elsewhere"};

@@ -29,6 +29,10 @@ static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf
   dv_record_values(p->graph, p->ln_p, p->x, p->output, mask, (dv_value_density){ln_p, slope});
 }
 
+static double ln_value(double x, double mean) {
+  return ln_p(x, log(mean));
+}
+
 /* A column without a count starts at a small rate. */
 static double first_output(const dv_train_settings *s, double mean) {
   (void)s;
@@ -93,4 +97,5 @@ const dv_density dv_poisson = {.record = record,
                                .scales = dv_density_unscaled,
                                .suits = suits,
                                .refuses = refuses,
+                               .ln_value = ln_value,
                                .needs = "counts: whole numbers from 0 on"};

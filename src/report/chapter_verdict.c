@@ -90,6 +90,23 @@ static dvbf_status add_stability(dvbf_page *page, const dvbf_stability *s, dvbf_
   return dvbf_page_text(page, text, error);
 }
 
+static dvbf_status add_nats(dvbf_page *page, const dvbf_verdict *v, dvbf_error *error) {
+  static const char *const names[] = {"independent columns", "a Markov chain for each column",
+                                      "learned, at most"};
+  const double values[] = {v->nats.mean, v->nats.last, v->nats.learned};
+  dvbf_table t;
+  if (isnan(v->nats.learned)) return DVBF_OK;
+  dvbf_status status = dv_table_init(&t, "What a frame takes: −ln p", 4, 2, error);
+  if (!status) dv_table_put(&t, 0, 1, "nats per frame");
+  for (size_t i = 0; i < 3 && !status; i++) {
+    dv_table_put(&t, i + 1, 0, "%s", names[i]);
+    put(&t, i + 1, 1, "%.4g", values[i]);
+  }
+  if (!status) status = dvbf_page_table(page, &t, error);
+  dv_table_clear(&t);
+  return status;
+}
+
 dvbf_status dv_chapter_verdict(dvbf_page *page, const dv_chapter *c, dvbf_error *error) {
   const dvbf_verdict *v = c->evaluation->verdict;
   char text[600];
@@ -98,6 +115,7 @@ dvbf_status dv_chapter_verdict(dvbf_page *page, const dv_chapter *c, dvbf_error 
   snprintf(text, sizeof text, "%c%s.", v->sentence[0] - (v->sentence[0] >= 'a' ? 'a' - 'A' : 0),
            v->sentence + 1);
   if (!status) status = dvbf_page_text(page, text, error);
+  if (!status) status = add_nats(page, v, error);
   if (status || !(v->one_step.origins + v->free_run.origins)) return status;
   status = add_errors(page, v, error);
   if (!status) status = add_calibration(page, v, error);

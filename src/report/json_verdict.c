@@ -59,11 +59,18 @@ static json_t *whiteness_json(const dvbf_verdict *v) {
   return NULL;
 }
 
+static json_t *nats_json(const dvbf_nats *n) {
+  if (isnan(n->learned)) return json_null();
+  return json_pack("{s:o, s:o, s:o, s:I}", "mean", dv_json_number(n->mean), "last", dv_json_number(n->last),
+                   "learned", dv_json_number(n->learned), "frames", (json_int_t)n->frames);
+}
+
 bool dv_json_verdict(json_t *json, const dvbf_verdict *v) {
   json_t *one_step = rolling_json(v, &v->one_step);
   bool good = one_step && set(one_step, "whiteness", whiteness_json(v));
   good = set(json, "one_step", one_step) && good;
   good = good && set(json, "free_run", rolling_json(v, &v->free_run));
+  good = good && set(json, "nats_per_frame", nats_json(&v->nats));
   return good &&
          set(json, "verdict",
              json_pack("{s:b, s:s, s:s}", "useful", v->useful, "sentence", v->sentence, "split", v->split));
