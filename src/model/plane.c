@@ -116,14 +116,14 @@ static bool find(dv_plane *p, search *s, const dvbf_real *w, size_t most, double
 
 dvbf_status dv_plane_find(dv_plane *p, const dvbf_model *m, dvbf_error *error) {
   const dv_parameter *of = weights_of(m);
-  const dvbf_real *w = of ? m->parameters.values + of->offset : NULL;
-  size_t most = of ? (size_t)most_of(of->rows, of->cols) : 0;
+  *p = (dv_plane){0};
+  if (!of) return DVBF_OK;
+  const dvbf_real *w = m->parameters.values + of->offset;
+  size_t most = (size_t)most_of(of->rows, of->cols);
   double enough = most ? 1e-12 * squares(w, (size_t)of->rows * (size_t)of->cols) : 0;
   search s = {0};
-  bool full = true;
-  *p = (dv_plane){0};
-  bool done = !(enough > 0) || is_full(of, w, most, enough, &full);
-  if (of && done && !full)
+  bool full = true, done = !(enough > 0) || is_full(of, w, most, enough, &full);
+  if (done && !full)
     done = begin(&s, (size_t)of->rows, (size_t)of->cols, most) && find(p, &s, w, most, enough);
   end(&s);
   if (done) return DVBF_OK;
