@@ -57,6 +57,13 @@ static void make_data(dvbf_sequences *s, size_t count, float phase) {
   "initial-frames 2 predict-from 2 checkpoint-every 0 threads 1 learning-rate 1 clip-spike 0 warm-up 0 "     \
   "decay none scale-transition 3 scale-innovation 10 seed 3 "
 
+/* Without retries: the first start ends before its judgement, and others begin with other settings. */
+#define EASED DIVERGING "starts 4 retries 0 restart-at 0.5 restart-above 0 validate-every 20 "
+/* The second start explodes, the third is no better than the first, which is taken up again as it was. */
+#define RETURNING                                                                                            \
+  DIVERGING "starts 3 retries 1 restart-at 0.5 restart-above 0 validate-every 10 seed 5 learning-rate 0.3 "  \
+            "scale-transition 0.5 contraction 0 "
+
 /* Both phases of training, and a divergence in neither. */
 #define PHASES                                                                                               \
   "hidden 3 latent 2 systems 2 batch-size 8 shard-size 4 updates 20 validate-every 7 starts 1 "              \
@@ -78,8 +85,8 @@ static dvbf_settings *settings_of(const char *text) {
 /* What a callback sees and does. */
 typedef struct watch {
   int calls, stop_at; /* 0: never */
-  int recoveries, restarts;
-  char last_event[160];
+  int recoveries, restarts, shortened, eased;
+  char last_event[320];
   bool finished;
   dvbf_progress last;
   double rate; /* at the last validation */
@@ -91,7 +98,9 @@ static bool on_progress(const dvbf_progress *p, void *user_data) {
   if (p->validated) w->rate = p->learning_rate;
   if (p->event) {
     snprintf(w->last_event, sizeof w->last_event, "%s", p->event);
-    w->recoveries += strstr(p->event, "was not finite") != NULL;
+    w->recoveries += strstr(p->event, "diverged: back to") != NULL;
+    w->shortened += strstr(p->event, " and windows of ") != NULL;
+    w->eased += strstr(p->event, "starting anew with ") != NULL;
     w->restarts += strstr(p->event, "starting anew") != NULL;
     w->finished |= strstr(p->event, "finished") != NULL;
     if (strstr(p->event, "go on from") || strstr(p->event, "going on from")) return true;
@@ -248,6 +257,8 @@ static void stops_change_nothing(void **state) {
   (void)state;
   for (int every = 1; every < 6; every++) stop_and_go(SMALL, "small", every);
   for (int every = 1; every < 6; every++) stop_and_go(DIVERGING, "diverging", every);
+  for (int every = 1; every < 6; every++) stop_and_go(EASED, "eased", every);
+  for (int every = 1; every < 6; every++) stop_and_go(RETURNING, "returning", every);
   for (int every = 1; every < 4; every++) stop_and_go(PHASES, "phases", every);
 }
 
@@ -258,6 +269,52 @@ static double factor_said(const watch *w) {
   assert_non_null(at);
   assert_int_equal(sscanf(at, "with %lf of", &factor), 1);
   return factor;
+}
+
+static void expect_setting(const char *run, const char *name, const char *expected) {
+  dvbf_model *m = NULL;
+  char path[256], value[64];
+  snprintf(path, sizeof path, "%s/%s", run, DVBF_RUN_MODEL);
+  assert_int_equal(dvbf_model_load(&m, path, NULL), DVBF_OK);
+  assert_int_equal(dvbf_settings_get(dvbf_model_settings(m), name, value, sizeof value, NULL), DVBF_OK);
+  assert_string_equal(value, expected);
+  dvbf_model_free(m);
+}
+
+/* A training that diverges in spite of all begins anew with other settings, says which, and the model has
+ * them; those that were given stay. A start from before has its own. */
+static void divergence_changes_the_settings(void **state) {
+  (void)state;
+  watch w = {0};
+  remove_run("again");
+  train_well("again", EASED, false, &w);
+  assert_int_equal(w.eased, 1);
+  assert_int_equal(w.last.begun, 4);
+  assert_same_result("again", "eased");
+  expect_setting("eased", "contraction", "1");
+  expect_setting("eased", "clip-norm", "1");
+  expect_setting("eased", "scale-transition", "3");
+  w = (watch){0};
+  remove_run("again");
+  train_well("again", RETURNING, false, &w);
+  assert_int_equal(w.eased, 1);
+  assert_same_result("again", "returning");
+  expect_setting("returning", "contraction", "0");
+  expect_setting("returning", "clip-norm", "0");
+}
+
+/* Without another start, the best model is kept; without any model, training fails. */
+static void divergence_ends_with_what_there_is(void **state) {
+  (void)state;
+  watch w = {0};
+  remove_run("again");
+  train_well("again", DIVERGING "retries 0 validate-every 1 ", false, &w); /* it has one start */
+  assert_non_null(strstr(w.last_event, "diverged in spite of all: the best model, of update "));
+  assert_model_loads("again");
+  remove_run("again");
+  assert_int_equal(train("again", DIVERGING "retries 0 validate-every 1000 ", false, NULL), DVBF_NUMERIC);
+  assert_non_null(strstr(message, "training diverged at update "));
+  remove_run("again");
 }
 
 /* The references are what the tests say they are. */
@@ -272,7 +329,7 @@ static void references_are_worth_it(void **state) {
   remove_run("again");
   w = (watch){0};
   train_well("again", DIVERGING, false, &w);
-  assert_true(w.recoveries > 2);
+  assert_true(w.recoveries > 2 && w.shortened == 2);      /* of 20 steps, to 10 and 7 */
   assert_true(fabs(w.rate / factor_said(&w) - 1) < 1e-5); /* of a rate of 1 */
   assert_same_result("again", "diverging");
   /* With no folder the model is the same. */
@@ -325,7 +382,9 @@ static void kills_change_nothing(void **state) {
   (void)state;
   death_anywhere_changes_nothing(BRIEF, "brief", 1);
   death_anywhere_changes_nothing(SMALL, "small", 5 * STRIDE);
-  death_anywhere_changes_nothing(DIVERGING, "diverging", 17 * STRIDE);
+  death_anywhere_changes_nothing(DIVERGING, "diverging", 11 * STRIDE);
+  death_anywhere_changes_nothing(EASED, "eased", 5 * STRIDE);
+  death_anywhere_changes_nothing(RETURNING, "returning", 5 * STRIDE);
   death_anywhere_changes_nothing(PHASES, "phases", 7 * STRIDE);
 }
 
@@ -778,6 +837,8 @@ static int set_up(void **state) {
   make_data(&data.test, VALID, 7);
   train_well("small", SMALL, false, NULL);
   train_well("diverging", DIVERGING, false, NULL);
+  train_well("eased", EASED, false, NULL);
+  train_well("returning", RETURNING, false, NULL);
   train_well("brief", BRIEF, false, NULL);
   watch both = {0};
   train_well("phases", PHASES, false, &both);
@@ -803,6 +864,8 @@ static int tear_down(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(references_are_worth_it),
+      cmocka_unit_test(divergence_changes_the_settings),
+      cmocka_unit_test(divergence_ends_with_what_there_is),
       cmocka_unit_test(stops_change_nothing),
       cmocka_unit_test(kills_change_nothing),
       cmocka_unit_test(rate_is_what_is_said),

@@ -38,8 +38,8 @@ static int begin(void **state) {
 
 static int end(void **state) {
   dvbf_sequences_free(&data.train);
-  static const char *const runs[] = {"one", "two", "stopped", "single", "linear"};
-  for (int i = 0; i < 5; i++) dv_traces_remove(in_folder(runs[i]), NULL);
+  static const char *const runs[] = {"one", "two", "stopped", "single", "linear", "wild"};
+  for (int i = 0; i < 6; i++) dv_traces_remove(in_folder(runs[i]), NULL);
   return remove_folder(state);
 }
 
@@ -232,12 +232,30 @@ static void damaged_lists_are_refused(void **state) {
   }
 }
 
+/* Candidates that never had a finite model are dropped; the linear one is left, on any number of threads. */
+static void diverged_candidates_are_dropped(void **state) {
+  (void)state;
+  static const char wild[] =
+      "learning-rate=1 clip-spike=0 clip-norm=0 warm-up=0 decay=none retries=1 "
+      "scale-transition=10 scale-innovation=10 contraction=0 state-limit=0 candidates=3";
+  follower f = {0};
+  dvbf_model *m = search("wild", wild, false, &f);
+  dv_candidates all = {0};
+  assert_ptr_equal(m->type, &dv_model_linear);
+  assert_int_equal(dv_candidates_read(&all, in_run("wild", DVBF_RUN_SEARCH), NULL), DVBF_OK);
+  int lost = 0;
+  for (size_t i = 0; i + 1 < all.count; i++) lost += !isfinite(all.list[i].score.total);
+  assert_true(lost > 0);
+  dv_candidates_free(&all);
+  dvbf_model_free(m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(threads_do_not_matter),     cmocka_unit_test(stops_do_not_matter),
       cmocka_unit_test(no_folder_is_needed),       cmocka_unit_test(one_member_is_the_best),
       cmocka_unit_test(given_values_stay),         cmocka_unit_test(the_linear_model_competes),
-      cmocka_unit_test(damaged_lists_are_refused),
+      cmocka_unit_test(damaged_lists_are_refused), cmocka_unit_test(diverged_candidates_are_dropped),
   };
   return cmocka_run_group_tests_name("search", tests, begin, end);
 }

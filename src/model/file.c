@@ -83,8 +83,8 @@ bool dv_meta_set_kind(json_t *meta, const dvbf_model *m, const char *format) {
          dv_meta_set(meta, "n_x", "%d", m->n_x) && dv_meta_set(meta, "n_u", "%d", m->n_u);
 }
 
-bool dv_meta_set_settings(json_t *meta, const dvbf_model *m) {
-  return !dv_settings_each(m->settings_object, add_setting, meta);
+bool dv_meta_set_settings(json_t *meta, const dvbf_settings *settings) {
+  return !dv_settings_each(settings, add_setting, meta);
 }
 
 /* Said only of members that do not take part in everything. */
@@ -102,7 +102,8 @@ static json_t *metadata_of_part(const dvbf_model *m) {
   if (set_part_taken(meta, m) && dv_meta_set_kind(meta, m, FORMAT) &&
       dv_meta_set(meta, "updates", "%" PRIu64, m->updates) &&
       dv_meta_set(meta, "sequences", "%.0f", m->sequences) &&
-      dv_meta_set(meta, "log_sigma_floor", "%.17g", m->log_sigma_floor) && dv_meta_set_settings(meta, m))
+      dv_meta_set(meta, "log_sigma_floor", "%.17g", m->log_sigma_floor) &&
+      dv_meta_set_settings(meta, m->settings_object))
     return meta;
   json_decref(meta);
   return NULL;

@@ -68,7 +68,7 @@ dvbf_status dv_tensors_read(const dv_tensor_file *file, dv_tensor *tensors, int 
 
 /* Format, transition, n_x and n_u of a model; its settings, but for those of the group "Running". */
 bool dv_meta_set_kind(json_t *meta, const dvbf_model *model, const char *format);
-bool dv_meta_set_settings(json_t *meta, const dvbf_model *model);
+bool dv_meta_set_settings(json_t *meta, const dvbf_settings *settings);
 dvbf_status dv_meta_read_settings(const dv_tensor_file *file, dvbf_settings *settings, dvbf_error *error);
 
 #endif

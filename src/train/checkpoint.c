@@ -14,7 +14,7 @@
 
 static const char FORMAT[] = "dvbf checkpoint 1";
 
-enum { FIELDS = 32, TENSORS = 10 };
+enum { FIELDS = 40, TENSORS = 10 };
 
 /* ---- Memory ---- */
 
@@ -42,7 +42,8 @@ typedef struct field {
   uint64_t *count;
   double *real;
   double low, high;
-  bool nan; /* may be NaN */
+  bool nan;      /* may be NaN */
+  bool optional; /* is 0 where it is missing, and missing where it is 0 */
 } field;
 
 static const double HUGE_COUNT = 9e15, HUGE_REAL = 1e300;
@@ -51,6 +52,11 @@ static void add_count(field *list, int *n, const char *name, uint64_t *at, doubl
   field *f = &list[(*n)++];
   *f = (field){.count = at, .low = low, .high = high};
   snprintf(f->name, sizeof f->name, "%s", name);
+}
+
+static void add_optional(field *list, int *n, const char *name, uint64_t *at, double high) {
+  add_count(list, n, name, at, 0, high);
+  list[*n - 1].optional = true;
 }
 
 static void add_real(field *list, int *n, const char *name, double *at, double low, double high, bool nan) {
@@ -83,6 +89,11 @@ static int list_numbers(dv_training *s, const dv_train_settings *set, field out[
   if (set->filter_updates) add_real(out, &n, "valid_one_step", &s->scores.one_step, 0, INFINITY, true);
   add_real(out, &n, "seconds", &s->seconds, 0, HUGE_REAL, false);
   add_real(out, &n, "start_seconds", &s->start_seconds, 0, HUGE_REAL, false);
+  add_optional(out, &n, "window", &s->window, HUGE_COUNT);
+  add_optional(out, &n, "eased", &s->eased, last);
+  add_optional(out, &n, "judged_window", &s->judged_window, HUGE_COUNT);
+  add_optional(out, &n, "judged_eased", &s->judged_eased, last);
+  add_optional(out, &n, "unjudged", &s->unjudged, 1);
   return n;
 }
 
@@ -99,7 +110,7 @@ static int list_snapshots(const dv_training *s, kept out[3]) {
   out[0] = (kept){"now", s->now, s->start};
   out[1] = (kept){"good", s->good, s->start};
   out[2] = (kept){"judged", s->judged, s->judged_start};
-  return s->phase == DV_JUDGING && s->start > 0 ? 3 : 2;
+  return s->phase == DV_JUDGING && s->start > 0 && !s->unjudged ? 3 : 2;
 }
 
 static void list_counters(const kept *k, const dvbf_model *m, field *out, int *n) {
@@ -143,6 +154,7 @@ static bool set_fields(json_t *meta, const field *fields, int n) {
   bool done = true;
   for (int i = 0; done && i < n; i++) {
     uint64_t bits;
+    if (fields[i].optional && !*fields[i].count) continue;
     if (fields[i].count) {
       done = dv_meta_set(meta, fields[i].name, "%" PRIu64, *fields[i].count);
     } else {
@@ -161,14 +173,14 @@ static int list_all(dv_training *s, const dvbf_model *m, field out[FIELDS]) {
   return n;
 }
 
-dvbf_status dv_checkpoint_write(const dv_training *state, const dvbf_model *m, uint64_t data,
-                                const char *path, dvbf_error *error) {
+dvbf_status dv_checkpoint_write(const dv_training *state, const dvbf_model *m, const dvbf_settings *settings,
+                                uint64_t data, const char *path, dvbf_error *error) {
   dv_training s = *state;
   field fields[FIELDS];
   dv_tensor tensors[TENSORS];
   json_t *meta = json_object();
   bool done = dv_meta_set_kind(meta, m, FORMAT) && dv_meta_set(meta, "data", "%016" PRIx64, data) &&
-              set_fields(meta, fields, list_all(&s, m, fields)) && dv_meta_set_settings(meta, m);
+              set_fields(meta, fields, list_all(&s, m, fields)) && dv_meta_set_settings(meta, settings);
   if (!done) {
     json_decref(meta);
     return dv_fail_memory(error, "writing a checkpoint");
@@ -195,6 +207,10 @@ static bool read_digits(const char *text, int base, size_t least, size_t most, u
 static dvbf_status read_field(const dv_tensor_file *file, const field *f, dvbf_error *error) {
   const char *text = dv_meta_get(file, f->name);
   uint64_t bits;
+  if (f->optional && !text) {
+    *f->count = 0;
+    return DVBF_OK;
+  }
   bool read = f->count ? read_digits(text, 10, 1, 18, &bits) : read_digits(text, 16, 16, 16, &bits);
   double value = (double)bits;
   if (!f->count) memcpy(&value, &bits, sizeof value);

@@ -21,11 +21,15 @@ typedef struct dv_training {
   double best_score, best_floor;
   uint64_t judged_start, judged_retries; /* of the best start so far, at its judgement */
   double judged_prediction;              /* may be NaN */
-  double bound;                          /* of the last minibatches, may be NaN */
-  dv_scores scores;                      /* of the last validation, NaN before it */
-  double seconds, start_seconds;         /* time of training so far; its value when this start began */
-  dvbf_real *best;                       /* [parameters] */
-  void *now, *good, *judged;             /* snapshots: now, at the last validation, at the judgement */
+  /* What training has changed by itself since it diverged (ease.h): the windows, and how many starts have
+   * diverged to the end; the same of the judged start; 1: starts were begun, but none was judged. All are 0
+   * where nothing diverged, and are then not written. */
+  uint64_t window, eased, judged_window, judged_eased, unjudged;
+  double bound;                  /* of the last minibatches, may be NaN */
+  dv_scores scores;              /* of the last validation, NaN before it */
+  double seconds, start_seconds; /* time of training so far; its value when this start began */
+  dvbf_real *best;               /* [parameters] */
+  void *now, *good, *judged;     /* snapshots: now, at the last validation, at the judgement */
 } dv_training;
 
 /* Allocates the arrays; `snapshot` is the size of a snapshot in bytes. Call clear also after a failure. */
@@ -42,9 +46,11 @@ static inline uint64_t dv_seed_of_start(const dv_train_settings *s, uint64_t k) 
   return (uint64_t)s->seed + (k << 56) + (k >> 8 << 54);
 }
 
-/* Writes the state atomically. `data` is the fingerprint of the data. */
-dvbf_status dv_checkpoint_write(const dv_training *state, const dvbf_model *model, uint64_t data,
-                                const char *path, dvbf_error *error);
+/* Writes the state atomically. `settings` are those of the run, which the model may have departed from;
+ * `data` is the fingerprint of the data. */
+dvbf_status dv_checkpoint_write(const dv_training *state, const dvbf_model *model,
+                                const dvbf_settings *settings, uint64_t data, const char *path,
+                                dvbf_error *error);
 /* Reads a state. Refuses a file of another model, other settings or other data. */
 dvbf_status dv_checkpoint_read(dv_training *state, const dvbf_model *model, uint64_t data, const char *path,
                                dvbf_error *error);

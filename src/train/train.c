@@ -8,6 +8,7 @@
 #include "model/density.h"
 #include "train/check.h"
 #include "train/checkpoint.h"
+#include "train/ease.h"
 #include "train/fitted.h"
 #include "train/folder.h"
 #include "train/innovations.h"
@@ -22,7 +23,8 @@
 #include <time.h>
 
 typedef struct trainer {
-  const dv_train_settings *s;
+  const dv_train_settings *s; /* of the model */
+  dvbf_settings *base; /* those that the run began with: after divergence the model departs from them */
   const dvbf_train_options *options;
   const dvbf_data *data;       /* those of the user, or their components */
   dvbf_sequences train, valid; /* windows onto them */
@@ -132,7 +134,7 @@ static dvbf_status keep(trainer *t) {
   dv_updater_save(t->updater, t->at.now);
   t->at.seconds = now() - t->began;
   if (status || !dv_training_sound(&t->at, t->model)) return status;
-  return dv_checkpoint_write(&t->at, t->model, t->fingerprint, t->folder.checkpoint, t->error);
+  return dv_checkpoint_write(&t->at, t->model, t->base, t->fingerprint, t->folder.checkpoint, t->error);
 }
 
 /* ---- Validation and the best model ---- */
@@ -162,6 +164,17 @@ static void keep_if_best(trainer *t, double floor) {
   t->unsaved = true;
 }
 
+/* Squared errors of prediction, in variances of x: of a model that may become a good one, and of one whose
+ * predictions explode. */
+static const double NEAR = 2, FAR = 100;
+
+/* Predictions that were near the data and are now far beyond them: whatever comes next, training is better
+ * off with what it had before. */
+static bool exploded(const trainer *t, const dv_scores *scores) {
+  bool before = t->at.best_update && t->at.scores.prediction < NEAR;
+  return before && !filtering(t) && !(scores->prediction < FAR);
+}
+
 /* *finite tells whether the scores are; if not, nothing is changed. The last phase must not move the range of
  * the state, on which free runs depend. */
 static dvbf_status validate(trainer *t, bool *finite) {
@@ -173,7 +186,7 @@ static dvbf_status validate(trainer *t, bool *finite) {
   dvbf_status status = frozen ? DVBF_OK : dv_range_measure(&t->range, t->model, t->error);
   if (!status) status = dv_validator_run(&scores, &t->validator, floor, t->error);
   if (status) return status;
-  *finite = isfinite(scores.bound);
+  *finite = isfinite(scores.bound) && !exploded(t, &scores);
   if (!*finite) return DVBF_OK;
   t->at.scores = scores;
   t->at.validations++;
@@ -190,26 +203,7 @@ static dvbf_status validate(trainer *t, bool *finite) {
   return status;
 }
 
-/* Goes back to the last good state; the k-th time with 1/2^k of the rate. */
-static dvbf_status recover(trainer *t) {
-  char event[160];
-  unsigned long long bad = dv_updater_updates(t->updater);
-  if (!t->at.retries_left)
-    return dv_fail(
-        t->error, DVBF_NUMERIC,
-        "training diverged at update %llu and again after %lld retries with smaller steps; try a smaller "
-        "learning-rate or clip-norm = 1",
-        bad, (long long)t->s->retries);
-  t->at.retries_left--;
-  double factor = pow(0.5, (double)t->s->retries - (double)t->at.retries_left);
-  dv_updater_restore(t->updater, t->at.good);
-  dv_updater_slow_down(t->updater, factor);
-  dv_print(event, sizeof event,
-           "update %llu was not finite: back to update %llu with %g of the learning rate", bad,
-           (unsigned long long)dv_updater_updates(t->updater), factor);
-  tell(t, event);
-  return DVBF_OK;
-}
+static dvbf_status recover(trainer *t);
 
 /* Updates between validations. The last phase is short, and may be best early. */
 static uint64_t validations_apart(const trainer *t) {
@@ -234,17 +228,72 @@ static dvbf_status run_chunk(trainer *t, uint64_t until, bool *validated) {
   return status || finite ? status : recover(t);
 }
 
-/* Runs until `until`, where it validates. The caller makes the checkpoint there. */
+/* Runs until `until`, where it validates, or until divergence has led to another start or phase. The caller
+ * makes the checkpoint there. */
 static dvbf_status run_until(trainer *t, uint64_t until) {
   dvbf_status status = DVBF_OK;
-  while (!status && !t->stopped && dv_updater_updates(t->updater) < until) {
+  uint64_t begun = t->at.begun, phase = t->at.phase;
+  while (!status && !t->stopped && dv_updater_updates(t->updater) < until && t->at.begun == begun &&
+         t->at.phase == phase) {
     bool due = false;
     status = run_chunk(t, until, &due);
     due = due || now() - t->kept >= t->s->checkpoint_every;
-    if (!status && due && !t->stopped && dv_updater_updates(t->updater) < until) status = keep(t);
+    bool same = !status && t->at.begun == begun && t->at.phase == phase;
+    if (same && due && !t->stopped && dv_updater_updates(t->updater) < until) status = keep(t);
     if (!status && (now() - t->told > 0.2 || dv_interrupted(t->interrupt))) tell(t, NULL);
   }
   return status;
+}
+
+/* ---- Windows, and what works on them ---- */
+
+/* Validation looks further than training, at this many windows in a row: long predictions tell more. */
+enum { VALID_WINDOWS = 4 };
+
+/* What training and validation see of the data. Training may have shortened its windows. */
+static dvbf_status cut(trainer *t, const dv_train_settings *s, const dvbf_data *data, dvbf_error *error) {
+  const dvbf_sequences *valid = data->valid.count ? &data->valid : &data->train;
+  size_t window = s->window ? (size_t)s->window : SIZE_MAX / 8, stride = (size_t)s->stride;
+  size_t shorter = t->at.window && t->at.window < window ? (size_t)t->at.window : window;
+  if (s->window == 1) return dv_fail(error, DVBF_ARGUMENT, "window = 1: must be 0 or at least 2 steps");
+  if (!stride || stride > shorter) stride = shorter < 4 ? 1 : shorter / 4;
+  dvbf_status status = dv_windows_cut(&t->train, &data->train, shorter, stride, error);
+  return status ? status
+                : dv_windows_cut(&t->valid, valid, VALID_WINDOWS * window, VALID_WINDOWS * window, error);
+}
+
+/* N. Overlapping windows show nothing new: it counts sequences of that length. */
+static double count_sequences(const trainer *t) {
+  return fmax(1, (double)dv_sequences_frames(&t->data->train) / (double)dv_sequences_frames(&t->train) *
+                     (double)t->train.count);
+}
+
+static dvbf_status make_tools(trainer *t) {
+  dvbf_status status = dv_updater_new(&t->updater, t->model, t->pool, &t->train, false, t->error);
+  if (!status)
+    status = dv_validator_init(&t->validator, t->model, t->pool, &t->valid,
+                               dv_projection_log_jacobian(&t->projection), t->error);
+  t->validator.one_step = t->s->filter_updates > 0;
+  if (!status)
+    status = dv_range_init(&t->range, t->model, t->pool, &t->data->train, t->train.steps, t->error);
+  return status;
+}
+
+/* Makes anew what depends on windows and settings that training has changed by itself. */
+static dvbf_status adapt(trainer *t) {
+  dvbf_model *models[] = {t->model, t->projection.whole};
+  dvbf_status status = DVBF_OK;
+  dv_validator_clear(&t->validator);
+  dv_range_clear(&t->range);
+  dv_updater_free(t->updater);
+  t->updater = NULL;
+  dv_windows_free(&t->train);
+  dv_windows_free(&t->valid);
+  for (int i = 0; i < 2 && models[i] && !status; i++)
+    status = dv_ease_settings(models[i], t->base, t->at.eased, t->error);
+  if (!status) status = cut(t, t->s, t->data, t->error);
+  for (int i = 0; i < 2 && models[i] && !status; i++) models[i]->sequences = count_sequences(t);
+  return status ? status : make_tools(t);
 }
 
 /* ---- Starts ---- */
@@ -287,6 +336,7 @@ static dvbf_status begin_start(trainer *t, unsigned k) {
     dvbf_model_free(fresh);
   }
   dv_updater_reset(t->updater, seed);
+  dv_updater_slow_down(t->updater, dv_ease_rate(t->at.eased));
   dv_updater_save(t->updater, t->at.good);
   t->at.best_update = 0;
   t->at.retries_left = (uint64_t)t->s->retries;
@@ -300,15 +350,23 @@ static dvbf_status begin_start(trainer *t, unsigned k) {
 /* Keeps this start if it predicts better than those before. */
 static void compare_start(trainer *t) {
   double p = t->at.scores.prediction;
-  if (t->at.start > 0 && p >= t->at.judged_prediction) return;
+  if (t->at.start > 0 && !t->at.unjudged && p >= t->at.judged_prediction) return;
   dv_updater_save(t->updater, t->at.judged);
   t->at.judged_prediction = p;
   t->at.judged_start = t->at.start;
   t->at.judged_retries = t->at.retries_left;
+  t->at.judged_window = t->at.window;
+  t->at.judged_eased = t->at.eased;
+  t->at.unjudged = 0;
 }
 
 /* Goes on with the best of the starts, from its judgement. */
-static void take_judged(trainer *t) {
+static dvbf_status take_judged(trainer *t) {
+  bool same = t->at.window == t->at.judged_window && t->at.eased == t->at.judged_eased;
+  t->at.window = t->at.judged_window;
+  t->at.eased = t->at.judged_eased;
+  dvbf_status status = same ? DVBF_OK : adapt(t);
+  if (status) return status;
   dv_updater_restore(t->updater, t->at.judged);
   dv_updater_save(t->updater, t->at.good);
   t->at.best_update = 0;
@@ -316,27 +374,119 @@ static void take_judged(trainer *t) {
   t->at.retries_left = t->at.judged_retries;
   t->at.phase = DV_TRAINING;
   tell(t, "no start predicts well: going on with the best of them; more starts or updates may help");
+  return DVBF_OK;
+}
+
+/* ---- Divergence: smaller steps, shorter windows, then another start with other settings ---- */
+
+static uint64_t end_of_phase(const trainer *t) {
+  if (t->at.phase == DV_JUDGING) return judgement(t);
+  if (t->at.phase == DV_TRAINING) return (uint64_t)t->s->updates;
+  return t->at.phase == DV_GAIN ? dv_gain_updates(t->s) : dv_all_updates(t->s);
+}
+
+/* Another start, with windows as long as those of the first. */
+static dvbf_status start_anew(trainer *t, bool changed) {
+  t->at.window = 0;
+  dvbf_status status = changed ? adapt(t) : DVBF_OK;
+  return status ? status : begin_start(t, (unsigned)t->at.begun);
+}
+
+/* Begins anew with settings that are less likely to diverge. `why` begins the sentence. */
+static dvbf_status start_tamer(trainer *t, const char *why) {
+  char event[400], changes[160];
+  t->at.eased++;
+  dvbf_status status = start_anew(t, true);
+  if (status) return status;
+  dv_ease_describe(t->model, t->base, t->at.eased, changes, sizeof changes);
+  snprintf(event, sizeof event, "%s: starting anew with %s", why, changes);
+  tell(t, event);
+  return DVBF_OK;
+}
+
+/* Ends this phase with its best model. */
+static void end_with_best(trainer *t, unsigned long long bad) {
+  char event[160];
+  if (t->at.phase == DV_JUDGING) t->at.phase = DV_TRAINING;
+  dv_updater_restore(t->updater, t->at.good);
+  dv_updater_skip_to(t->updater, end_of_phase(t));
+  dv_print(event, sizeof event,
+           "update %llu diverged in spite of all: the best model, of update %llu, is kept", bad,
+           (unsigned long long)t->at.best_update);
+  tell(t, event);
+}
+
+/* All retries are used up. A start that came far has a model that is worth more than a new beginning. */
+static dvbf_status give_up(trainer *t, unsigned long long bad) {
+  char why[96];
+  bool last = t->at.begun == (uint64_t)t->s->starts, best = t->at.best_update;
+  bool far = filtering(t) || 2 * t->at.best_update >= (uint64_t)t->s->updates;
+  if (best && far) {
+    end_with_best(t, bad);
+    return DVBF_OK;
+  }
+  if (!last) {
+    if (t->at.phase == DV_JUDGING && t->at.start == 0) t->at.unjudged = 1;
+    snprintf(why, sizeof why, "start %u diverged at update %llu in spite of all", (unsigned)t->at.begun, bad);
+    return start_tamer(t, why);
+  }
+  if (t->at.phase == DV_JUDGING && t->at.start > 0 && !t->at.unjudged) return take_judged(t);
+  if (best) {
+    end_with_best(t, bad);
+    return DVBF_OK;
+  }
+  return dv_fail(t->error, DVBF_NUMERIC,
+                 "training diverged at update %llu and again after %lld retries with smaller steps and "
+                 "shorter windows%s; try a smaller learning-rate or clip-norm = 1",
+                 bad, (long long)t->s->retries, t->at.eased ? ", in every start" : "");
+}
+
+/* Goes back to the last good state; the k-th time with 1/2^k of the rate, from the second time on with half
+ * the window. */
+static dvbf_status recover(trainer *t) {
+  char event[200], windows[64] = "";
+  unsigned long long bad = dv_updater_updates(t->updater);
+  if (!t->at.retries_left) return give_up(t, bad);
+  t->at.retries_left--;
+  uint64_t used = (uint64_t)t->s->retries - t->at.retries_left;
+  size_t steps = t->train.steps,
+         shorter = used > 1 && !filtering(t) ? dv_ease_window(t->model, steps) : steps;
+  if (shorter < steps) {
+    t->at.window = shorter;
+    dvbf_status status = adapt(t);
+    if (status) return status;
+    snprintf(windows, sizeof windows, " and windows of %zu steps", shorter);
+  }
+  double factor = dv_ease_rate(used + t->at.eased);
+  dv_updater_restore(t->updater, t->at.good);
+  dv_updater_slow_down(t->updater, factor);
+  dv_print(event, sizeof event, "update %llu diverged: back to update %llu with %g of the learning rate%s",
+           bad, (unsigned long long)dv_updater_updates(t->updater), factor, windows);
+  tell(t, event);
+  return DVBF_OK;
 }
 
 /* A start is good when it predicts: in the bad optimum, w encodes every frame and the transition knows
- * nothing. */
+ * nothing, and another seed may do better. Where predictions explode, other settings may. */
 static dvbf_status judge(trainer *t) {
-  char event[160];
+  char event[200];
   double p = t->at.scores.prediction;
   compare_start(t);
   if (!(p > t->s->restart_above)) {
     t->at.phase = DV_TRAINING;
     return DVBF_OK;
   }
-  if (t->at.begun == (uint64_t)t->s->starts) {
-    take_judged(t);
-    return DVBF_OK;
+  if (t->at.begun == (uint64_t)t->s->starts) return take_judged(t);
+  if (!(p < FAR)) {
+    dv_print(event, sizeof event, "start %u explodes (error %.3g of the variance of x)",
+             (unsigned)t->at.begun, p);
+    return start_tamer(t, event);
   }
   dv_print(event, sizeof event,
            "start %u predicts badly (error %.2f of the variance of x, restart-above = %g): starting anew",
            (unsigned)t->at.begun, p, t->s->restart_above);
   tell(t, event);
-  return begin_start(t, (unsigned)t->at.begun);
+  return start_anew(t, t->at.window > 0);
 }
 
 /* ---- The last phase: gain, then spread ---- */
@@ -398,12 +548,6 @@ static dvbf_status begin_spread(trainer *t) {
 
 /* ---- From wherever the state is to the end, or to a stop ---- */
 
-static uint64_t end_of_phase(const trainer *t) {
-  if (t->at.phase == DV_JUDGING) return judgement(t);
-  if (t->at.phase == DV_TRAINING) return (uint64_t)t->s->updates;
-  return t->at.phase == DV_GAIN ? dv_gain_updates(t->s) : dv_all_updates(t->s);
-}
-
 static dvbf_status next_phase(trainer *t) {
   if (t->at.phase == DV_JUDGING) return judge(t);
   if (t->at.phase == DV_TRAINING && t->s->filter_updates) return begin_gain(t);
@@ -431,20 +575,6 @@ static dvbf_status run(trainer *t) {
 
 /* ---- All of it ---- */
 
-/* Validation looks further than training, at this many windows in a row: long predictions tell more. */
-enum { VALID_WINDOWS = 4 };
-
-/* What training and validation see of the data. */
-static dvbf_status cut(trainer *t, const dv_train_settings *s, const dvbf_data *data, dvbf_error *error) {
-  const dvbf_sequences *valid = data->valid.count ? &data->valid : &data->train;
-  size_t window = s->window ? (size_t)s->window : SIZE_MAX / 8, stride = (size_t)s->stride;
-  if (s->window == 1) return dv_fail(error, DVBF_ARGUMENT, "window = 1: must be 0 or at least 2 steps");
-  if (!stride) stride = window < 4 ? 1 : window / 4;
-  dvbf_status status = dv_windows_cut(&t->train, &data->train, window, stride, error);
-  return status ? status
-                : dv_windows_cut(&t->valid, valid, VALID_WINDOWS * window, VALID_WINDOWS * window, error);
-}
-
 /* Puts components in the place of x, and a model of them in the place of the model. */
 static dvbf_status project(trainer *t, const dv_train_settings *s, const dvbf_data *data, dvbf_error *error) {
   dvbf_status status = dv_projection_init(&t->projection, t->model, data, error);
@@ -468,14 +598,9 @@ static void tell_projection(trainer *t) {
 
 static dvbf_status prepare(trainer *t) {
   dvbf_status status = dv_pool_new(&t->pool, (unsigned)t->s->threads, t->error);
-  if (!status) status = dv_updater_new(&t->updater, t->model, t->pool, &t->train, false, t->error);
-  if (!status)
-    status = dv_validator_init(&t->validator, t->model, t->pool, &t->valid,
-                               dv_projection_log_jacobian(&t->projection), t->error);
-  t->validator.one_step = t->s->filter_updates > 0;
+  if (!status) status = dvbf_settings_copy(&t->base, t->model->settings_object, t->error);
   if (!status && t->s->filter_updates) status = dv_gain_check(t->model, t->error);
-  if (!status)
-    status = dv_range_init(&t->range, t->model, t->pool, &t->data->train, t->train.steps, t->error);
+  if (!status) status = make_tools(t);
   if (status) return status;
   return dv_training_init(&t->at, t->model->parameters.size, dv_updater_snapshot_size(t->updater), t->error);
 }
@@ -484,6 +609,8 @@ static dvbf_status prepare(trainer *t) {
 static dvbf_status go_on(trainer *t) {
   char event[160];
   dvbf_status status = dv_checkpoint_read(&t->at, t->model, t->fingerprint, t->folder.checkpoint, t->error);
+  if (status) return status;
+  if (t->at.window || t->at.eased) status = adapt(t);
   if (status) return status;
   t->began = now() - t->at.seconds;
   t->unsaved = !dv_exists(t->folder.model);
@@ -536,6 +663,7 @@ static void clear(trainer *t) {
   dv_windows_free(&t->train);
   dv_windows_free(&t->valid);
   dv_projection_clear(&t->projection);
+  dvbf_settings_free(t->base);
   dvbf_model_free(t->model);
   if (t->options->folder) dv_folder_close(&t->folder);
 }
@@ -575,9 +703,7 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
   if (!status) status = dv_density_check(t.model, &data->train, error);
   if (!status && data->valid.count) status = dv_density_check(t.model, &data->valid, error);
   if (!status) {
-    /* Overlapping windows show nothing new: N counts sequences of that length. */
-    t.model->sequences = fmax(1, (double)dv_sequences_frames(&data->train) /
-                                     (double)dv_sequences_frames(&t.train) * (double)t.train.count);
+    t.model->sequences = count_sequences(&t);
     if (t.options->folder) status = dv_folder_open(&t.folder, t.options, settings, error);
   }
   if (!status) status = s->projection > 0 ? project(&t, s, data, error) : start_model(&t, t.model);

@@ -319,6 +319,10 @@ void dv_updater_slow_down(dv_updater *u, double factor) {
   u->at.rate_factor = factor;
 }
 
+void dv_updater_skip_to(dv_updater *u, uint64_t update) {
+  u->at.update = update;
+}
+
 double dv_updater_flops(const dv_updater *u) {
   return dv_graph_flops(u->program.graph) * u->shards;
 }

@@ -31,6 +31,8 @@ uint64_t dv_updater_updates(const dv_updater *u);
 double dv_updater_bound(const dv_updater *u);
 /* Sets a factor on the learning rate, initially 1. After divergence training continues with a smaller one. */
 void dv_updater_slow_down(dv_updater *u, double factor);
+/* Counts the updates before `update` as done. */
+void dv_updater_skip_to(dv_updater *u, uint64_t update);
 /* Learning rate of an update, with that factor. */
 double dv_updater_rate(const dv_updater *u, uint64_t update);
 /* Matrix products of one update, in floating-point operations. */
