@@ -51,9 +51,8 @@ static void measure(const descent *d, place *at, double p, double unit) {
           at->slope[a * n + b] += w * (u[k * n + a] * u[k * n + b] - v[k * n + a] * v[k * n + b]);
     }
   }
-  if (!(sum > 0)) return;
-  at->f = log(unit) + log(sum) / (2 * p);
-  for (size_t k = 0; k < square; k++) at->slope[k] /= sum;
+  at->f = sum > 0 ? log(unit) + log(sum) / (2 * p) : -INFINITY;
+  for (size_t k = 0; k < square && sum > 0; k++) at->slope[k] /= sum;
 }
 
 /* next = now with T exp(by G) in the place of T. */
