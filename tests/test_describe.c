@@ -71,10 +71,11 @@ static void test_far_from_zero(void **unused) {
 /* Frame t holds t, up to `frames`. */
 typedef struct counter {
   dvbf_source base;
-  uint64_t frames;
+  uint64_t frames, read; /* there, and read so far */
 } counter;
 
 static bool count(dvbf_source *source, uint64_t first, size_t frames, float *out) {
+  ((counter *)source)->read += frames;
   for (size_t t = 0; t < frames; t++) out[t] = (float)(first + t);
   return first + frames <= ((counter *)source)->frames;
 }
@@ -89,10 +90,61 @@ static void test_read_piece_by_piece(void **unused) {
   assert_column(&info->x.all, 300, 0, 299, 149.5, (300.0 * 300 - 1) / 12);
   dvbf_sequences_info_free(info);
   info = NULL;
+  dv_source_forget(&c.base);
   c.frames = 250; /* the file was cut short meanwhile */
   assert_int_equal(dvbf_sequences_describe(&info, &s, &error), DVBF_IO);
   assert_null(info);
   assert_non_null(strstr(error.message, "far.h5"));
+}
+
+/* Checked and measured in one pass, whoever asks, as long as it is for the same sequences. */
+static void test_read_once(void **unused) {
+  (void)unused;
+  counter c = {.base = {.read = count, .path = "far.h5"}, .frames = 300};
+  uint64_t starts[] = {0, 100, 200};
+  uint32_t lengths[] = {100, 100, 100};
+  dvbf_sequences s = {.count = 3, .steps = 100, .n_x = 1, .source = &c.base}, same = s;
+  same.start = starts;
+  same.length = lengths;
+  dvbf_sequences_info *info = NULL;
+  dv_statistics x;
+  assert_int_equal(dv_sequences_validate(&s, "data", "", NULL), DVBF_OK);
+  assert_int_equal(dvbf_sequences_describe(&info, &s, NULL), DVBF_OK);
+  dvbf_sequences_info_free(info);
+  assert_int_equal(dv_statistics_of_x(&x, &same, NULL), DVBF_OK);
+  assert_true(x.rows == 300 && x.frames == 300 && x.seen[0] == 300 && x.mean[0] == 149.5 && x.most[0] == 299);
+  dv_statistics_free(&x);
+  assert_int_equal(c.read, 300);
+  lengths[2] = 50;
+  assert_int_equal(dv_statistics_of_x(&x, &same, NULL), DVBF_OK);
+  assert_true(x.rows == 250 && x.most[0] == 249);
+  dv_statistics_free(&x);
+  assert_int_equal(c.read, 550);
+  dv_source_forget(&c.base);
+}
+
+static void test_joined_statistics_are_those_of_both(void **unused) {
+  (void)unused;
+  float x[] = {1, 7, 2, 7, 5, 7, 8, NAN, -3, 7, 0.5F, 9};
+  dvbf_sequences all = {.count = 3, .steps = 2, .n_x = 2, .x = x, .gaps = true}, part = all;
+  dv_statistics whole, a, b;
+  uint64_t start[] = {2, 4};
+  part.count = 1;
+  assert_int_equal(dv_statistics_of_x(&whole, &all, NULL), DVBF_OK);
+  assert_int_equal(dv_statistics_of_x(&a, &part, NULL), DVBF_OK);
+  part.count = 2;
+  part.start = start;
+  assert_int_equal(dv_statistics_of_x(&b, &part, NULL), DVBF_OK);
+  dv_statistics_join(&a, &b, 2);
+  for (int k = 0; k < 2; k++) {
+    assert_true(fabs(a.mean[k] - whole.mean[k]) < 1e-12 && fabs(a.variance[k] - whole.variance[k]) < 1e-12);
+    assert_true(a.least[k] == whole.least[k] && a.most[k] == whole.most[k] && a.seen[k] == whole.seen[k]);
+  }
+  assert_true(a.rows == 6 && a.frames == 6 && a.low == -3 && a.high == 9 && !a.whole);
+  assert_true(dv_statistics_complete(&a, 2, true) && !dv_statistics_complete(&a, 2, false));
+  dv_statistics_free(&whole);
+  dv_statistics_free(&a);
+  dv_statistics_free(&b);
 }
 
 int main(void) {
@@ -101,6 +153,8 @@ int main(void) {
       cmocka_unit_test(test_nothing_is_no_failure),
       cmocka_unit_test(test_far_from_zero),
       cmocka_unit_test(test_read_piece_by_piece),
+      cmocka_unit_test(test_read_once),
+      cmocka_unit_test(test_joined_statistics_are_those_of_both),
   };
   return cmocka_run_group_tests_name("describe", tests, NULL, NULL);
 }

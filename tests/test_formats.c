@@ -713,6 +713,9 @@ static void test_sources_give_the_same_floats(void **unused) {
     assert_int_equal(dv_data_fingerprint(&fingerprints[0], memory, NULL), DVBF_OK);
     assert_int_equal(dv_data_fingerprint(&fingerprints[1], file, NULL), DVBF_OK);
     assert_true(fingerprints[0] == fingerprints[1]);
+    memory->train.x[(17 * 40 + 35) * 25 + 24] += 1; /* no value can change unnoticed */
+    assert_int_equal(dv_data_fingerprint(&fingerprints[0], memory, NULL), DVBF_OK);
+    assert_true(fingerprints[0] != fingerprints[1]);
     float piece[5 * 25], *there = memory->train.x + (17 * 40 + 36) * 25;
     assert_ptr_equal(dv_sequence_x(&file->train, 17, 36, 4, piece), piece);
     for (int k = 0; k < 100; k++) assert_true(piece[k] == there[k] || (isnan(piece[k]) && isnan(there[k])));

@@ -20,8 +20,9 @@ struct dvbf_source {
   bool (*read)(dvbf_source *source, uint64_t first, size_t frames, float *out);
   void (*free)(dvbf_source *source);
   bool failed;
-  char path[512]; /* for the message */
-  float *limits;  /* [2][n_x] least and largest: what is not between them is missing; NULL: none */
+  char path[512];         /* for the message */
+  float *limits;          /* [2][n_x] least and largest: what is not between them is missing; NULL: none */
+  struct dv_known *known; /* statistics of sequences that were read through once */
 };
 
 /* x of steps first .. first + steps - 1 of a sequence: where it lies in memory, or `buffer` [steps][n_x],
@@ -48,6 +49,10 @@ void dv_sequences_clear_padding(dvbf_sequences *s);
 dvbf_status dv_sequences_filled(const dvbf_sequences *s, const char *where, const char *prefix,
                                 dvbf_error *error);
 
+/* The same, and that sizes and lengths are such as can be. */
+dvbf_status dv_sequences_check_sizes(const dvbf_sequences *s, const char *where, const char *prefix,
+                                     dvbf_error *error);
+
 /* Checks sizes, lengths and that every value is finite, or missing where gaps are allowed. A message begins
  * with `where` (a file, or "data") and names arrays by `prefix`: "train/" or "". */
 dvbf_status dv_sequences_validate(const dvbf_sequences *s, const char *where, const char *prefix,
@@ -60,9 +65,10 @@ dvbf_status dv_data_validate(const dvbf_data *data, const char *where, dvbf_erro
 dvbf_status dv_data_note(dvbf_data *data, const char *sentence, dvbf_error *error);
 
 /* Finds outliers of x and u of `s`, of the split that `prefix` names ("" or "train/"), and leaves out those
- * that are `times` deviations away or more; a note tells of each column that has any. 0: none is left out. */
-dvbf_status dv_data_without_outliers(dvbf_data *data, dvbf_sequences *s, const char *prefix, double times,
-                                     dvbf_error *error);
+ * that are `times` deviations away or more; a note tells of each column that has any. 0: none is left out.
+ * `parts` are all of its parts, or itself. */
+dvbf_status dv_data_without_outliers(dvbf_data *data, dvbf_sequences *s, dvbf_sequences *const *parts,
+                                     size_t n_parts, const char *prefix, double times, dvbf_error *error);
 
 /* Splits `all` into train, valid and test, which share its arrays; data owns them afterwards. On failure
  * `all` is the caller's still. */
@@ -81,24 +87,39 @@ typedef struct dv_statistics {
   double *least, *most;    /* [width] smallest and largest value of each column that has any */
   uint64_t *seen;          /* [width] values */
   uint64_t *checksum;      /* [width] the same where the values of two columns are */
-  uint64_t frames;         /* steps with a value in any column */
+  uint64_t rows, frames;   /* steps; those with a value in any column */
   double low, high;        /* smallest and largest value */
   bool whole;              /* steps are seen whole or not at all */
   bool binary;             /* every value is 0 or 1 */
   bool counts;             /* every value is a whole number, none is negative */
 } dv_statistics;
 
+/* Those of x in a file are kept with its source, so that it is read through once for the same sequences. */
 dvbf_status dv_statistics_of_x(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
 dvbf_status dv_statistics_of_u(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
 dvbf_status dv_statistics_of_state(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
 void dv_statistics_free(dv_statistics *statistics);
+/* Forgets what is kept with a source. */
+void dv_source_forget(dvbf_source *source);
+
+/* Adds what was found on other sequences with as many columns. */
+void dv_statistics_join(dv_statistics *to, const dv_statistics *from, size_t width);
+/* Whether every value is finite, or missing where that is allowed. */
+bool dv_statistics_complete(const dv_statistics *statistics, size_t width, bool gaps);
+
+/* Both, of the same sequences. */
+typedef struct dv_measured {
+  dv_statistics x, u;
+} dv_measured;
+dvbf_status dv_measured_of(dv_measured *out, const dvbf_sequences *s, dvbf_error *error);
+void dv_measured_free(dv_measured *measured);
 
 /* Whether a column varies by more than the rounding of 32-bit numbers around its mean, whatever its unit. */
 bool dv_varies(double mean, double variance);
 bool dv_statistics_vary(const dv_statistics *statistics, size_t column);
 
-/* A checksum of what training sees, train and valid: their sizes and about a million of their values, evenly
- * spread, so that it is cheap for data of any size. It is the same wherever x is read from. */
+/* A checksum of what training sees, train and valid: their sizes and all values of x and u. It is the same
+ * wherever x is read from. */
 dvbf_status dv_data_fingerprint(uint64_t *out, const dvbf_data *data, dvbf_error *error);
 
 #endif

@@ -1,10 +1,8 @@
-#include "base/memory.h"
+/* A number that tells data from other data. It is made of what is measured of them anyway, so that a large
+ * file is not read again; every value of x and u has a part in it. */
 #include "data/dataset.h"
 
-#include <math.h>
-#include <string.h>
-
-enum { PIECES = 1000, VALUES = 1000, LENGTHS = 100000 }; /* pieces of x, values of a piece, lengths */
+enum { LENGTHS = 100000 };
 
 /* FNV-1a over the bytes of a word, lowest first. */
 static uint64_t mix(uint64_t hash, uint64_t word) {
@@ -12,53 +10,30 @@ static uint64_t mix(uint64_t hash, uint64_t word) {
   return hash;
 }
 
-/* Index of sample i of `samples` that are spread evenly over `count`. Steps are fractions, so no column is
- * left out. */
+/* Index of sample i of `samples` that are spread evenly over `count`. */
 static size_t place(size_t i, size_t samples, size_t count) {
   return i * (count / samples) + i * (count % samples) / samples;
 }
 
-static uint64_t mix_values(uint64_t hash, const float *values, size_t count) {
-  size_t samples = count < VALUES ? count : VALUES;
-  for (size_t i = 0; i < samples; i++) {
-    uint32_t word = 0x7fc00000; /* one NaN for all missing values, whatever their bits */
-    float value = values[place(i, samples, count)];
-    if (!isnan(value)) memcpy(&word, &value, sizeof word);
-    hash = mix(hash, word);
-  }
-  return hash;
-}
-
-/* Mixes pieces of up to `most` steps, each of one sequence, that begin evenly spread over all frames. */
-static uint64_t mix_frames(uint64_t hash, const dvbf_sequences *s, size_t most, float *buffer) {
-  size_t frames = dv_sequences_frames(s), pieces = frames < PIECES ? frames : PIECES;
-  size_t sequence = 0, before = 0; /* frames of the sequences before this one */
-  for (size_t i = 0; i < pieces; i++) {
-    size_t at = place(i, pieces, frames);
-    for (; at - before >= dvbf_sequence_length(s, sequence); sequence++)
-      before += dvbf_sequence_length(s, sequence);
-    size_t first = at - before, left = dvbf_sequence_length(s, sequence) - first;
-    size_t steps = left < most ? left : most;
-    hash = mix_values(hash, dv_sequence_x(s, sequence, first, steps, buffer), steps * s->n_x);
-    if (s->n_u)
-      hash = mix_values(hash, s->u + (dvbf_sequence_start(s, sequence) + first) * s->n_u, steps * s->n_u);
-  }
+/* A missing value looks like some other in a checksum, but it is not counted. */
+static uint64_t mix_columns(uint64_t hash, const dv_statistics *s, size_t width) {
+  for (size_t k = 0; k < width; k++) hash = mix(mix(hash, s->checksum[k]), s->seen[k]);
   return hash;
 }
 
 static dvbf_status mix_sequences(uint64_t *hash, const dvbf_sequences *s, dvbf_error *error) {
   const uint64_t sizes[] = {s->count, s->steps, s->n_x, s->n_u, s->gaps};
   size_t lengths = s->count < LENGTHS ? s->count : LENGTHS;
-  size_t most = s->n_x < VALUES ? VALUES / (s->n_x ? s->n_x : 1) : 1;
-  float *buffer = NULL;
+  dv_measured measured;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) *hash = mix(*hash, sizes[i]);
   for (size_t i = 0; i < lengths; i++)
     *hash = mix(*hash, dvbf_sequence_length(s, place(i, lengths, s->count)));
-  dvbf_status status = dv_sequence_buffer(&buffer, s, most, error);
+  if (!s->count) return DVBF_OK;
+  dvbf_status status = dv_measured_of(&measured, s, error);
   if (status) return status;
-  *hash = mix_frames(*hash, s, most, buffer);
-  dv_free(buffer);
-  return dv_sequences_intact(s, error);
+  *hash = mix_columns(mix_columns(*hash, &measured.x, s->n_x), &measured.u, s->n_u);
+  dv_measured_free(&measured);
+  return DVBF_OK;
 }
 
 dvbf_status dv_data_fingerprint(uint64_t *out, const dvbf_data *data, dvbf_error *error) {

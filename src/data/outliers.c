@@ -175,6 +175,7 @@ static dvbf_status limit(dvbf_source *source, size_t width, const dv_outliers *o
   }
   dv_free(source->limits);
   source->limits = limits;
+  dv_source_forget(source);
   return DVBF_OK;
 }
 

@@ -43,7 +43,7 @@ typedef struct telling {
   const dvbf_data *data;
   dvbf_remark_fn *each;
   void *user;
-  dv_statistics x, u;
+  dv_measured measured;
 } telling;
 
 /* "y1, y2 `one` or, for several, `many`"; nothing where the list is empty. */
@@ -124,8 +124,8 @@ static dvbf_status tell_same(const telling *t, size_t n_x, size_t n_u, dvbf_erro
   size_t count = 0;
   list same = {0};
   if (!all) return dv_fail_memory(error, "describing the data");
-  if (n_x) collect(all, &count, &t->x, n_x, false);
-  if (n_u) collect(all, &count, &t->u, n_u, true);
+  if (n_x) collect(all, &count, &t->measured.x, n_x, false);
+  if (n_u) collect(all, &count, &t->measured.u, n_u, true);
   qsort(all, count, sizeof *all, compare);
   for (size_t i = 1, first = 0; i < count; i++) {
     char name[32], other[32];
@@ -162,13 +162,13 @@ static void tell_few(const telling *t) {
 
 static dvbf_status tell_columns(telling *t, dvbf_error *error) {
   const dvbf_sequences *s = &t->data->train;
-  bool picture = t->data->image_height || (s->n_x >= 16 && t->x.low >= 0 && t->x.high <= 1);
+  bool picture = t->data->image_height || (s->n_x >= 16 && t->measured.x.low >= 0 && t->measured.x.high <= 1);
   size_t n_x = picture ? 0 : s->n_x; /* pictures have black corners, and pixels like their neighbours */
-  tell_constant(t, &t->x, n_x, false);
-  tell_constant(t, &t->u, s->n_u, true);
+  tell_constant(t, &t->measured.x, n_x, false);
+  tell_constant(t, &t->measured.u, s->n_u, true);
   dvbf_status status = tell_same(t, n_x, s->n_u, error);
-  tell_unit(t, &t->x, n_x, false);
-  tell_unit(t, &t->u, s->n_u, true);
+  tell_unit(t, &t->measured.x, n_x, false);
+  tell_unit(t, &t->measured.u, s->n_u, true);
   return status;
 }
 
@@ -178,12 +178,10 @@ dvbf_status dvbf_data_remarks(const dvbf_data *data, dvbf_remark_fn *each, void 
   dvbf_status status = dv_sequences_filled(&data->train, "data", "train/", error);
   if (status || !data->train.count || !data->train.n_x) return status;
   for (size_t i = 0; i < data->n_notes; i++) each(data->notes[i], user_data);
-  status = dv_statistics_of_x(&t.x, &data->train, error);
-  if (!status && data->train.n_u) status = dv_statistics_of_u(&t.u, &data->train, error);
+  status = dv_measured_of(&t.measured, &data->train, error);
   if (!status) status = tell_columns(&t, error);
   if (!status) tell_few(&t);
-  dv_statistics_free(&t.x);
-  dv_statistics_free(&t.u);
+  dv_measured_free(&t.measured);
   return status;
 }
 
@@ -215,15 +213,27 @@ static dvbf_status note_outliers(dvbf_data *data, const dv_outliers *found, cons
   return status;
 }
 
-/* Outliers of one array. */
-static dvbf_status without(dvbf_data *data, dvbf_sequences *s, const char *prefix, bool of_u, double times,
+static dvbf_status measure(dv_statistics *out, dvbf_sequences *const *parts, size_t n_parts, bool of_u,
                            dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; i < n_parts && !status; i++) {
+    dv_statistics part;
+    status = of_u ? dv_statistics_of_u(&part, parts[i], error) : dv_statistics_of_x(&part, parts[i], error);
+    if (!status && i) dv_statistics_join(out, &part, of_u ? parts[i]->n_u : parts[i]->n_x);
+    if (!status && i) dv_statistics_free(&part);
+    if (!status && !i) *out = part;
+    if (status && i) dv_statistics_free(out);
+  }
+  return status;
+}
+
+/* Outliers of one array. */
+static dvbf_status without(dvbf_data *data, dvbf_sequences *s, const dv_statistics *all, const char *prefix,
+                           bool of_u, double times, dvbf_error *error) {
   const double worth_telling = 1000;
-  dv_statistics all;
   dv_outliers found = {0};
-  dvbf_status status = of_u ? dv_statistics_of_u(&all, s, error) : dv_statistics_of_x(&all, s, error);
-  if (status) return status;
-  if (times > 0) status = dv_outliers_find(&found, s, of_u, times, &all, error);
+  dvbf_status status = DVBF_OK;
+  if (times > 0) status = dv_outliers_find(&found, s, of_u, times, all, error);
   if (!status && found.count)
     status = note_outliers(data, &found, prefix, of_u,
                            of_u ? "the value before it is used instead (--outliers 0 keeps it)"
@@ -234,16 +244,23 @@ static dvbf_status without(dvbf_data *data, dvbf_sequences *s, const char *prefi
   dv_free(found.list);
   found = (dv_outliers){0};
   if (!status && others && !(times > 0 && times <= worth_telling))
-    status = dv_outliers_find(&found, s, of_u, worth_telling, &all, error);
+    status = dv_outliers_find(&found, s, of_u, worth_telling, all, error);
   if (!status)
     status = note_outliers(data, &found, prefix, of_u, "it is kept; --outliers 1000 leaves it out", error);
   dv_free(found.list);
-  dv_statistics_free(&all);
   return status;
 }
 
-dvbf_status dv_data_without_outliers(dvbf_data *data, dvbf_sequences *s, const char *prefix, double times,
-                                     dvbf_error *error) {
-  dvbf_status status = without(data, s, prefix, false, times, error);
-  return !status && s->n_u ? without(data, s, prefix, true, times, error) : status;
+dvbf_status dv_data_without_outliers(dvbf_data *data, dvbf_sequences *s, dvbf_sequences *const *parts,
+                                     size_t n_parts, const char *prefix, double times, dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  for (int of_u = 0; of_u < (s->n_u ? 2 : 1) && !status; of_u++) {
+    dv_statistics all;
+    status = measure(&all, parts, n_parts, of_u, error);
+    if (status) break;
+    status = without(data, s, &all, prefix, of_u, times, error);
+    dv_statistics_free(&all);
+  }
+  for (size_t i = 0; i < n_parts; i++) parts[i]->gaps = s->gaps;
+  return status;
 }

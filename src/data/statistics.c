@@ -4,6 +4,7 @@
 #include "data/dataset.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 /* Sums of a column after its first value is subtracted; otherwise rounding would destroy the variance of
@@ -85,6 +86,7 @@ static dvbf_status add_step(void *user, size_t sequence, size_t step, const floa
   s->counts = s->counts && counts == seen;
   s->whole = s->whole && (seen == 0 || seen == width);
   s->frames += seen > 0;
+  s->rows++;
   return DVBF_OK;
 }
 
@@ -99,22 +101,25 @@ static void finish(dv_statistics *s, const sums *c, size_t width) {
   }
 }
 
+static bool allocate(dv_statistics *s, size_t width) {
+  *s = (dv_statistics){.low = INFINITY, .high = -INFINITY, .whole = true, .binary = true, .counts = true};
+  s->mean = dv_calloc(width, sizeof *s->mean);
+  s->variance = dv_calloc(width, sizeof *s->variance);
+  s->least = dv_calloc(width, sizeof *s->least);
+  s->most = dv_calloc(width, sizeof *s->most);
+  s->seen = dv_calloc(width, sizeof *s->seen);
+  s->checksum = dv_calloc(width, sizeof *s->checksum);
+  return s->mean && s->variance && s->least && s->most && s->seen && s->checksum;
+}
+
 /* `values` [frames][width]; NULL: x, in memory or in its file. */
 static dvbf_status measure(dv_statistics *out, const dvbf_sequences *s, const float *values, size_t width,
                            dvbf_error *error) {
-  *out = (dv_statistics){.low = INFINITY, .high = -INFINITY, .whole = true, .binary = true, .counts = true};
   double *columns = dv_calloc(width + 1, 3 * sizeof *columns);
   measurement m = {.out = out, .width = width};
   m.sums = (sums){columns, columns ? columns + width : NULL, columns ? columns + 2 * width : NULL};
-  dvbf_status status = DVBF_OK;
-  out->mean = dv_calloc(width, sizeof *out->mean);
-  out->variance = dv_calloc(width, sizeof *out->variance);
-  out->least = dv_calloc(width, sizeof *out->least);
-  out->most = dv_calloc(width, sizeof *out->most);
-  out->seen = dv_calloc(width, sizeof *out->seen);
-  out->checksum = dv_calloc(width, sizeof *out->checksum);
-  if (!columns || !out->mean || !out->variance || !out->least || !out->most || !out->seen || !out->checksum)
-    status = dv_fail_memory(error, "measuring the data");
+  dvbf_status status =
+      allocate(out, width) && columns ? DVBF_OK : dv_fail_memory(error, "measuring the data");
   if (!status) status = dv_each_row(s, values, width, add_step, &m, error);
   if (!status && !values) status = dv_sequences_intact(s, error);
   if (status)
@@ -125,8 +130,86 @@ static dvbf_status measure(dv_statistics *out, const dvbf_sequences *s, const fl
   return status;
 }
 
+/* ---- What is known of a file ---- */
+
+/* The statistics of some of the sequences of a source. */
+struct dv_known {
+  uint64_t key; /* of where they begin and how long they are */
+  dv_statistics x;
+  struct dv_known *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all such lists; never held while reading */
+
+static uint64_t mix(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * 0xd6e8feb86659fd93;
+  return hash ^ hash >> 32;
+}
+
+static uint64_t key_of(const dvbf_sequences *s) {
+  uint64_t hash = mix(1, s->count);
+  for (size_t i = 0; i < s->count; i++)
+    hash = mix(mix(hash, dvbf_sequence_start(s, i)), dvbf_sequence_length(s, i));
+  return hash;
+}
+
+static dvbf_status copy(dv_statistics *out, const dv_statistics *from, size_t width, dvbf_error *error) {
+  if (!allocate(out, width)) {
+    dv_statistics_free(out);
+    return dv_fail_memory(error, "measuring the data");
+  }
+  dv_statistics arrays = *out;
+  *out = *from;
+  out->mean = memcpy(arrays.mean, from->mean, width * sizeof *from->mean);
+  out->variance = memcpy(arrays.variance, from->variance, width * sizeof *from->variance);
+  out->least = memcpy(arrays.least, from->least, width * sizeof *from->least);
+  out->most = memcpy(arrays.most, from->most, width * sizeof *from->most);
+  out->seen = memcpy(arrays.seen, from->seen, width * sizeof *from->seen);
+  out->checksum = memcpy(arrays.checksum, from->checksum, width * sizeof *from->checksum);
+  return DVBF_OK;
+}
+
+/* What is known already; status says whether the copy failed. */
+static bool recall(dv_statistics *out, const dvbf_sequences *s, uint64_t key, dvbf_status *status,
+                   dvbf_error *error) {
+  pthread_mutex_lock(&lock);
+  const struct dv_known *known = s->source->known;
+  while (known && known->key != key) known = known->next;
+  if (known) *status = copy(out, &known->x, s->n_x, error);
+  pthread_mutex_unlock(&lock);
+  return known;
+}
+
+/* Keeps a copy. Where memory is short, the file is measured again the next time. */
+static void keep(const dv_statistics *x, const dvbf_sequences *s, uint64_t key) {
+  struct dv_known *known = dv_calloc(1, sizeof *known);
+  if (!known || copy(&known->x, x, s->n_x, NULL)) {
+    dv_free(known);
+    return;
+  }
+  known->key = key;
+  pthread_mutex_lock(&lock);
+  known->next = s->source->known;
+  s->source->known = known;
+  pthread_mutex_unlock(&lock);
+}
+
+void dv_source_forget(dvbf_source *source) {
+  for (struct dv_known *known = source->known, *next; known; known = next) {
+    next = known->next;
+    dv_statistics_free(&known->x);
+    dv_free(known);
+  }
+  source->known = NULL;
+}
+
 dvbf_status dv_statistics_of_x(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error) {
-  return measure(out, s, NULL, s->n_x, error);
+  dvbf_status status = DVBF_OK;
+  uint64_t key = s->source ? key_of(s) : 0;
+  if (s->source && recall(out, s, key, &status, error)) return status;
+  status = measure(out, s, NULL, s->n_x, error);
+  if (!status && s->source) keep(out, s, key);
+  return status;
 }
 
 dvbf_status dv_statistics_of_u(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error) {
@@ -135,6 +218,50 @@ dvbf_status dv_statistics_of_u(dv_statistics *out, const dvbf_sequences *s, dvbf
 
 dvbf_status dv_statistics_of_state(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error) {
   return measure(out, s, s->state, s->n_s, error);
+}
+
+/* ---- Using them ---- */
+
+dvbf_status dv_measured_of(dv_measured *out, const dvbf_sequences *s, dvbf_error *error) {
+  *out = (dv_measured){0};
+  dvbf_status status = dv_statistics_of_x(&out->x, s, error);
+  if (!status && s->n_u) status = dv_statistics_of_u(&out->u, s, error);
+  if (status) dv_measured_free(out);
+  return status;
+}
+
+void dv_measured_free(dv_measured *measured) {
+  dv_statistics_free(&measured->x);
+  dv_statistics_free(&measured->u);
+}
+
+void dv_statistics_join(dv_statistics *to, const dv_statistics *from, size_t width) {
+  for (size_t k = 0; k < width; k++) {
+    double a = (double)to->seen[k], b = (double)from->seen[k], n = a + b;
+    if (!from->seen[k]) continue;
+    double apart = from->mean[k] - to->mean[k];
+    to->least[k] = to->seen[k] ? fmin(to->least[k], from->least[k]) : from->least[k];
+    to->most[k] = to->seen[k] ? fmax(to->most[k], from->most[k]) : from->most[k];
+    to->variance[k] = (a * to->variance[k] + b * from->variance[k]) / n + a * b * (apart / n) * (apart / n);
+    to->mean[k] += b / n * apart;
+    to->seen[k] += from->seen[k];
+    to->checksum[k] += from->checksum[k];
+  }
+  to->low = fmin(to->low, from->low);
+  to->high = fmax(to->high, from->high);
+  to->frames += from->frames;
+  to->rows += from->rows;
+  to->whole = to->whole && from->whole;
+  to->binary = to->binary && from->binary;
+  to->counts = to->counts && from->counts;
+}
+
+bool dv_statistics_complete(const dv_statistics *s, size_t width, bool gaps) {
+  for (size_t k = 0; k < width; k++) {
+    if (s->seen[k] < s->rows && !gaps) return false;
+    if (s->seen[k] && !(isfinite(s->least[k]) && isfinite(s->most[k]))) return false;
+  }
+  return true;
 }
 
 bool dv_varies(double mean, double variance) {

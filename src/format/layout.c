@@ -388,22 +388,42 @@ static dvbf_status find_beside(const dv_layout *l, int split, plain *p) {
   return DVBF_OK;
 }
 
-/* `prefix` names the split that `all` is: "" or "train/". */
-static dvbf_status without_outliers(const dv_layout *l, dvbf_sequences *all, const char *prefix) {
-  return dv_data_without_outliers(l->data, all, prefix, l->how->outliers, l->error);
+/* Checks the parts, into which all was split. A message counts sequences and steps as the file does. */
+static dvbf_status check_parts(const dv_layout *l, const dvbf_sequences *all, dvbf_sequences *const *parts,
+                               size_t n_parts, const char *prefix) {
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; i < n_parts && !status; i++)
+    status = dv_sequences_validate(parts[i], l->archive->path, prefix, l->error);
+  dvbf_status of_all = status ? dv_sequences_validate(all, l->archive->path, prefix, l->error) : DVBF_OK;
+  return of_all ? of_all : status;
 }
 
+/* Splits before it looks at values, so that a large file is read through once, for each of its splits. */
 dvbf_status dv_layout_split(const dv_layout *l, dvbf_sequences *all, const char *prefix) {
-  dvbf_status status = dv_sequences_validate(all, l->archive->path, prefix, l->error);
-  if (!status) status = without_outliers(l, all, prefix);
-  if (!status) status = dv_data_split(l->data, all, l->how, l->archive->path, l->error);
+  dvbf_data *data = l->data;
+  dvbf_sequences *splits[] = {&data->train, &data->valid, &data->test}, *parts[3];
+  size_t n_parts = 0;
+  dvbf_status status = dv_sequences_check_sizes(all, l->archive->path, prefix, l->error);
+  if (!status) status = dv_data_split(data, all, l->how, l->archive->path, l->error);
+  for (int i = 0; i < 3 && !status; i++)
+    if (splits[i]->count) parts[n_parts++] = splits[i];
+  if (!status) status = check_parts(l, all, parts, n_parts, prefix);
+  if (!status)
+    status = dv_data_without_outliers(data, all, parts, n_parts, prefix, l->how->outliers, l->error);
   if (status) {
+    for (size_t i = 0; i < n_parts; i++) dv_windows_free(parts[i]);
     dvbf_sequences_free(all);
     return status;
   }
   dv_free(all->length);
   dv_free(all->start);
   return DVBF_OK;
+}
+
+/* For a split that is stored as one. */
+static dvbf_status without_outliers(const dv_layout *l, dvbf_sequences *split, const char *prefix) {
+  if (!split->count) return DVBF_OK;
+  return dv_data_without_outliers(l->data, split, &split, 1, prefix, l->how->outliers, l->error);
 }
 
 dvbf_status dv_layout_complete(const dv_layout *l) {
@@ -424,7 +444,7 @@ dvbf_status dv_layout_complete(const dv_layout *l) {
   dvbf_status status = dv_data_validate(data, l->archive->path, l->error);
   if (!status && own) status = without_outliers(l, &data->train, "train/");
   if (!status && own) status = without_outliers(l, &data->valid, "valid/");
-  if (!status && data->test.count) status = without_outliers(l, &data->test, "test/");
+  if (!status) status = without_outliers(l, &data->test, "test/");
   return status;
 }
 

@@ -46,6 +46,8 @@ typedef struct dv_density {
   double (*ln_value)(double x, double mean);
   /* first [n_x]: the first column of the group that each column belongs to; NULL: each stands alone. */
   void (*groups)(const dvbf_model *m, int *first);
+  /* Whether what was measured of x is enough to know that no frame is refused; NULL: it never is. */
+  bool (*accepts)(const dv_statistics *x);
   bool joint;      /* a mean depends on the outputs of other values too */
   bool on_request; /* it is never chosen: where it suits, the user is told */
   bool sigma;      /* it has a sigma, with a floor, and the settings named sigma */

@@ -40,6 +40,10 @@ static int refuses(const dvbf_model *m, const float *x) {
   return -1;
 }
 
+static bool accepts(const dv_statistics *x) {
+  return x->low >= 0 && x->high <= 1;
+}
+
 const dv_density dv_bernoulli = {.record = record,
                                  .mean = dv_sigmoid,
                                  .first_output = first_output,
@@ -49,4 +53,5 @@ const dv_density dv_bernoulli = {.record = record,
                                  .suits = suits,
                                  .refuses = refuses,
                                  .ln_value = ln_value,
+                                 .accepts = accepts,
                                  .needs = "values from 0 to 1"};

@@ -89,6 +89,10 @@ static int refuses(const dvbf_model *m, const float *x) {
   return -1;
 }
 
+static bool accepts(const dv_statistics *x) {
+  return x->counts;
+}
+
 const dv_density dv_poisson = {.record = record,
                                .mean = rate_of,
                                .first_output = first_output,
@@ -98,4 +102,5 @@ const dv_density dv_poisson = {.record = record,
                                .suits = suits,
                                .refuses = refuses,
                                .ln_value = ln_value,
+                               .accepts = accepts,
                                .needs = "counts: whole numbers from 0 on"};
