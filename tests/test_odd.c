@@ -278,6 +278,63 @@ static void outliers_are_left_out(void **state) {
   }
 }
 
+/* ---- Large files ---- */
+
+/* Bytes that this process has read from files. */
+static double bytes_read(void) {
+  unsigned long long bytes = 0;
+  FILE *file = fopen("/proc/self/io", "r");
+  if (!file) skip(); /* not every system tells */
+  assert_int_equal(fscanf(file, "rchar: %llu", &bytes), 1);
+  fclose(file);
+  return (double)bytes;
+}
+
+static void ignore(const char *sentence, void *user) {
+  (void)sentence, (void)user;
+}
+
+/* Opened, checked, split, described, measured and fingerprinted, and then trained on with windows, in one
+ * pass but for what training itself reads. */
+static void a_large_file_is_read_once(void **state) {
+  (void)state;
+  enum { COUNT = 20, LENGTH = 5000, WIDTH = 10 };
+  static float x[COUNT][LENGTH][WIDTH];
+  float *values = &x[0][0][0];
+  for (size_t i = 0; i < sizeof x / sizeof *values; i++)
+    values[i] = (float)sin(0.01 * (double)(i * i % 10007));
+  const dvbf_array array = {"x", DVBF_FLOAT32, 3, {COUNT, LENGTH, WIDTH}, x};
+  assert_int_equal(dvbf_arrays_write("large.h5", &array, 1, NULL), DVBF_OK);
+  dvbf_settings *settings = NULL;
+  dvbf_data *data = NULL;
+  dvbf_sequences_info *info = NULL;
+  dvbf_model *model = NULL;
+  dvbf_error error = {.message = ""};
+  uint64_t fingerprint;
+  static const char *const given[][2] = {{"memory", "0"},  {"search", "off"},   {"updates", "1"},
+                                         {"starts", "1"},  {"batch-size", "2"}, {"hidden", "4"},
+                                         {"window", "100"}};
+  assert_int_equal(dvbf_settings_new(&settings, "train", NULL), DVBF_OK);
+  for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+    assert_int_equal(dvbf_settings_set(settings, given[i][0], given[i][1], NULL), DVBF_OK);
+  double before = bytes_read(), size = sizeof x;
+  if (dvbf_data_read(&data, "large.h5", settings, &error)) fail_msg("%s", error.message);
+  assert_non_null(data->train.source);
+  assert_int_equal(dvbf_sequences_describe(&info, &data->train, NULL), DVBF_OK);
+  assert_int_equal(dvbf_data_remarks(data, ignore, NULL, NULL), DVBF_OK);
+  assert_int_equal(dvbf_settings_suit(settings, data, NULL, NULL, NULL), DVBF_OK);
+  assert_int_equal(dv_data_fingerprint(&fingerprint, data, NULL), DVBF_OK);
+  double opened = bytes_read() - before;
+  if (dvbf_train(&model, settings, data, NULL, &error)) fail_msg("%s", error.message);
+  double trained = bytes_read() - before - opened;
+  print_message("opened and measured: %.2f of the file, trained: %.2f\n", opened / size, trained / size);
+  assert_true(opened < 1.2 * size && trained < 1 * size);
+  dvbf_sequences_info_free(info);
+  dvbf_model_free(model);
+  dvbf_data_free(data);
+  dvbf_settings_free(settings);
+}
+
 /* ---- Few steps ---- */
 
 static void few_samples_are_enough(void **state) {
@@ -381,6 +438,7 @@ int main(void) {
       cmocka_unit_test(the_unit_decides_nothing),
       cmocka_unit_test(only_faults_are_outliers),
       cmocka_unit_test(outliers_are_left_out),
+      cmocka_unit_test(a_large_file_is_read_once),
       cmocka_unit_test(few_samples_are_enough),
       cmocka_unit_test(too_few_are_told),
       cmocka_unit_test(nothing_varies),

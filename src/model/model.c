@@ -181,26 +181,18 @@ static void set_first_output(dvbf_model *m, const double *mean) {
         m->density->first_output(m->settings, (mean[i] - (double)m->x.shift[i]) * (double)m->x.scale[i]);
 }
 
-static dvbf_status learn_scaling(dvbf_model *m, const dvbf_sequences *train, dvbf_error *error) {
+static void learn_scaling(dvbf_model *m, const dv_measured *data) {
   const dv_train_settings *s = m->settings;
-  dv_statistics x, u;
+  const dv_statistics *x = &data->x, *u = &data->u;
   double total = 0;
-  dvbf_status status = dv_statistics_of_x(&x, train, error);
-  if (status) return status;
   bool scales = m->density->scales(s);
-  set_scaling(&m->x, x.mean, x.variance, m->n_x, scales && s->x_scaling != DV_SCALING_NONE,
+  set_scaling(&m->x, x->mean, x->variance, m->n_x, scales && s->x_scaling != DV_SCALING_NONE,
               scales && s->x_scaling == DV_SCALING_STANDARDISE);
-  for (int i = 0; i < m->n_x; i++) total += x.variance[i] * (double)m->x.scale[i] * (double)m->x.scale[i];
+  for (int i = 0; i < m->n_x; i++) total += x->variance[i] * (double)m->x.scale[i] * (double)m->x.scale[i];
   m->x_spread = total > 1e-74 ? total : 1; /* first weights, one over its root, must be finite */
-  set_first_output(m, x.mean);
-  dv_statistics_free(&x);
-  if (!m->n_u) return DVBF_OK;
-  status = dv_statistics_of_u(&u, train, error);
-  if (status) return status;
-  set_scaling(&m->u, u.mean, u.variance, m->n_u, s->u_scaling == DV_U_STANDARDISE,
+  set_first_output(m, x->mean);
+  set_scaling(&m->u, u->mean, u->variance, m->n_u, s->u_scaling == DV_U_STANDARDISE,
               s->u_scaling == DV_U_STANDARDISE);
-  dv_statistics_free(&u);
-  return DVBF_OK;
 }
 
 dvbf_status dv_model_first_values(dvbf_model *m, size_t steps, uint64_t seed, dvbf_error *error) {
@@ -212,15 +204,16 @@ dvbf_status dv_model_first_values(dvbf_model *m, size_t steps, uint64_t seed, dv
   return status;
 }
 
-dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const dv_own *own,
-                         const dvbf_sequences *train, uint64_t seed, dvbf_error *error) {
+dvbf_status dv_model_of(dvbf_model **out, const dvbf_settings *settings, const dv_own *own,
+                        const dv_measured *data, const dvbf_sequences *train, uint64_t seed,
+                        dvbf_error *error) {
   dvbf_model *m = NULL;
   dvbf_status status = dv_model_empty(&m, settings, own, (int)train->n_x, (int)train->n_u, error);
   if (status) return status;
   m->sequences = (double)train->count;
   m->log_sigma_floor = log(m->settings->sigma_floor);
-  status = learn_scaling(m, train, error);
-  if (!status && m->type->settle) status = m->type->settle(m->type, m->settings_object, train->steps, error);
+  learn_scaling(m, data);
+  if (m->type->settle) status = m->type->settle(m->type, m->settings_object, train->steps, error);
   if (!status) status = dv_model_first_values(m, train->steps, seed, error);
   if (status) {
     dvbf_model_free(m);
@@ -228,6 +221,16 @@ dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const 
   }
   *out = m;
   return DVBF_OK;
+}
+
+dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const dv_own *own,
+                         const dvbf_sequences *train, uint64_t seed, dvbf_error *error) {
+  dv_measured data;
+  dvbf_status status = dv_measured_of(&data, train, error);
+  if (status) return status;
+  status = dv_model_of(out, settings, own, &data, train, seed, error);
+  dv_measured_free(&data);
+  return status;
 }
 
 /* ---- Parts ---- */

@@ -2,6 +2,7 @@
 #ifndef DV_MODEL_H
 #define DV_MODEL_H
 
+#include "data/dataset.h"
 #include "model/settings.h"
 #include "op/op.h"
 
@@ -59,7 +60,12 @@ typedef struct dv_own {
 /* Those of a model that are not shipped. */
 dv_own dv_model_own(const dvbf_model *model);
 
-/* A model for data of this shape with first values; statistics are of the training set. `own` may be NULL. */
+/* A model for sequences like `train`, which may be windows, with first values. It scales x and u by what was
+ * measured of the training data. `own` may be NULL. */
+dvbf_status dv_model_of(dvbf_model **out, const dvbf_settings *settings, const dv_own *own,
+                        const dv_measured *data, const dvbf_sequences *train, uint64_t seed,
+                        dvbf_error *error);
+/* The same; `train` itself is measured. */
 dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const dv_own *own,
                          const dvbf_sequences *train, uint64_t seed, dvbf_error *error);
 /* An empty model, to be filled from a file. */

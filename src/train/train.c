@@ -27,6 +27,7 @@ typedef struct trainer {
   dvbf_settings *base; /* those that the run began with: after divergence the model departs from them */
   const dvbf_train_options *options;
   const dvbf_data *data;       /* those of the user, or their components */
+  dv_measured measured;        /* of what trains, before windows are cut and components found */
   dvbf_sequences train, valid; /* windows onto them */
   dvbf_model *model;           /* in training */
   dv_projection projection;    /* where the model is one of components */
@@ -313,9 +314,10 @@ static dvbf_status start_model(const trainer *t, dvbf_model *m) {
 static dvbf_status fresh_model(const trainer *t, dvbf_model **out, uint64_t seed) {
   dvbf_model *m = NULL;
   dv_own own = dv_model_own(t->projection.whole ? t->projection.whole : t->model);
-  dvbf_status status = t->projection.whole
-                           ? dv_projection_model(&m, &t->projection, t->train.steps, seed, t->error)
-                           : dv_model_new(&m, t->model->settings_object, &own, &t->train, seed, t->error);
+  dvbf_status status =
+      t->projection.whole
+          ? dv_projection_model(&m, &t->projection, t->train.steps, seed, t->error)
+          : dv_model_of(&m, t->model->settings_object, &own, &t->measured, &t->train, seed, t->error);
   if (!status) status = start_model(t, m);
   if (status)
     dvbf_model_free(m);
@@ -662,6 +664,7 @@ static void clear(trainer *t) {
   dv_training_clear(&t->at);
   dv_windows_free(&t->train);
   dv_windows_free(&t->valid);
+  dv_measured_free(&t->measured);
   dv_projection_clear(&t->projection);
   dvbf_settings_free(t->base);
   dvbf_model_free(t->model);
@@ -673,11 +676,7 @@ static dvbf_status check(const trainer *t, const dv_own *own, const dvbf_setting
                          dvbf_error *error) {
   const dv_train_settings *s = dv_settings_train(settings, error);
   const dvbf_model_class *type = own && own->type ? own->type : dv_model_class_of(s);
-  dv_statistics x;
-  dvbf_status status = dv_statistics_of_x(&x, &t->data->train, error);
-  if (status) return status;
-  status = dv_check_varies(&x, t->data->train.n_x, error);
-  dv_statistics_free(&x);
+  dvbf_status status = dv_check_varies(&t->measured.x, t->data->train.n_x, error);
   return status ? status : dv_check_length(type, settings, t->train.steps, "training", error);
 }
 
@@ -696,8 +695,9 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
   dv_fit_fn *fit = dv_fit_of(own && own->type ? own->type : dv_model_class_of(s));
   if (fit) return dv_train_fitted(out, fit, settings, data, t.options, error);
   status = cut(&t, s, data, error);
+  if (!status) status = dv_measured_of(&t.measured, &data->train, error);
   if (!status) status = check(&t, own, settings, error);
-  if (!status) status = dv_model_new(&t.model, settings, own, &t.train, (uint64_t)s->seed, error);
+  if (!status) status = dv_model_of(&t.model, settings, own, &t.measured, &t.train, (uint64_t)s->seed, error);
   if (!status)
     status = dv_check_length(t.model->type, t.model->settings_object, t.valid.steps, "validation", error);
   if (!status) status = dv_density_check(t.model, &data->train, error);
