@@ -1,6 +1,7 @@
 #include "estimates.h"
 
 #include "files.h"
+#include "progress.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -88,6 +89,14 @@ static dvbf_status write(const dvbf_estimates *e, const cli_inputs *in, const cl
   return DVBF_OK;
 }
 
+static dvbf_status estimate(const cli_inputs *in, dvbf_estimates **out, bool quiet, dvbf_error *error) {
+  cli_share share = cli_share_new();
+  dvbf_status status = dvbf_estimate_with(out, in->model, in->sequences, in->settings,
+                                          quiet ? NULL : cli_share_show, &share, error);
+  cli_share_end(&share);
+  return status;
+}
+
 dvbf_status cli_estimate(cli_inputs *in, dvbf_estimates **out, const cli_options *options, bool needed,
                          dvbf_error *error) {
   const char *path = cli_option(options, "output");
@@ -96,7 +105,7 @@ dvbf_status cli_estimate(cli_inputs *in, dvbf_estimates **out, const cli_options
   if (!status && path) status = dvbf_arrays_check_path(path, error);
   if (!status && path) status = cli_refuse_existing(path, cli_option(options, "force"), error);
   if (!status) status = cli_inputs_read(in, options, error);
-  if (!status) status = dvbf_estimate(out, in->model, in->sequences, in->settings, error);
+  if (!status) status = estimate(in, out, cli_option(options, "quiet"), error);
   if (!status && path) status = write(*out, in, options, path, error);
   return status;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { BAR = 10, LINE = 256 };
@@ -39,8 +40,7 @@ static void time_text(double seconds, char *out, size_t size) {
     snprintf(out, size, "%d:%02d:%02d", (int)seconds / 3600, (int)seconds / 60 % 60, (int)seconds % 60);
 }
 
-static void bar_text(const dvbf_progress *report, char out[BAR + 1]) {
-  int full = report->updates ? (int)(report->update * BAR / report->updates) : BAR;
+static void bar_text(int full, char out[BAR + 1]) {
   for (int i = 0; i < BAR; i++) out[i] = i < full ? '#' : '.';
   out[BAR] = 0;
 }
@@ -60,12 +60,12 @@ static void numbers_text(cli_progress *progress, const dvbf_progress *report, ch
 }
 
 /* Redraws the line, cut to the terminal's width: a wrapped line could not be redrawn. */
-static void draw(const dvbf_progress *report, const char *numbers) {
+static void draw(int full, const char *numbers) {
   char bar[BAR + 1], line[LINE + BAR + 8];
   struct winsize window;
   int width = 80;
   if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &window) && window.ws_col > 1) width = window.ws_col;
-  bar_text(report, bar);
+  bar_text(full, bar);
   snprintf(line, sizeof line, "[%s] %s", bar, numbers);
   fprintf(stderr, "\r%.*s\033[K", width - 1, line);
   fflush(stderr);
@@ -81,7 +81,7 @@ void cli_progress_show(cli_progress *progress, const dvbf_progress *report) {
   numbers_text(progress, report, numbers, sizeof numbers);
   if (report->event) fprintf(stderr, "%s%s\n", progress->terminal ? "\r\033[K" : "", report->event);
   if (progress->terminal) {
-    draw(report, numbers);
+    draw(report->updates ? (int)(report->update * BAR / report->updates) : BAR, numbers);
     progress->drawn = true;
   } else if (report->validated) {
     fprintf(stderr, "%s\n", numbers);
@@ -91,4 +91,38 @@ void cli_progress_show(cli_progress *progress, const dvbf_progress *report) {
 void cli_progress_end(cli_progress *progress) {
   if (progress->drawn) fprintf(stderr, "\n");
   progress->drawn = false;
+}
+
+/* ---- Shares ---- */
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+cli_share cli_share_new(void) {
+  return (cli_share){.terminal = isatty(STDERR_FILENO), .began = now()};
+}
+
+/* What is done in the first second is not worth a line. */
+void cli_share_show(double done, void *user) {
+  cli_share *share = user;
+  double seconds = now() - share->began;
+  char left[32], numbers[LINE];
+  bool due = share->terminal ? seconds > 1 : seconds > 10 && done >= share->told + 0.1;
+  if (!due || !(done > 0)) return;
+  time_text(seconds / done * (1 - done), left, sizeof left);
+  snprintf(numbers, sizeof numbers, "%.0f %%  left %s", 100 * done, left);
+  share->told = done;
+  share->drawn = share->terminal;
+  if (share->terminal)
+    draw((int)(done * BAR), numbers);
+  else
+    fprintf(stderr, "%s\n", numbers);
+}
+
+void cli_share_end(cli_share *share) {
+  if (share->drawn) fprintf(stderr, "\r\033[K");
+  share->drawn = false;
 }

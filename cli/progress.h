@@ -1,5 +1,5 @@
-/* Progress of training on standard error: on a terminal one line that is redrawn, otherwise one line per
- * validation. */
+/* Progress on standard error: on a terminal one line that is redrawn; otherwise one line per validation of a
+ * training, and one for each tenth of other work that takes long. */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 
@@ -17,5 +17,16 @@ cli_progress cli_progress_new(void);
 void cli_progress_show(cli_progress *progress, const dvbf_progress *report);
 /* Ends the redrawn line, so that it stays on the terminal. */
 void cli_progress_end(cli_progress *progress);
+
+/* Of work that tells which share of it is done. */
+typedef struct cli_share {
+  bool terminal, drawn;
+  double began, told; /* seconds on the clock; the share that was told last */
+} cli_share;
+
+cli_share cli_share_new(void);
+/* A dvbf_share_fn; `share` is a cli_share. */
+void cli_share_show(double done, void *share);
+void cli_share_end(cli_share *share);
 
 #endif

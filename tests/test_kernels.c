@@ -659,6 +659,41 @@ static void sum_kernels(void **state) {
   }
 }
 
+static double *normal_doubles(size_t n, uint32_t key) {
+  double *x = malloc(n * sizeof *x);
+  dv_random random = dv_random_at(1, DV_STREAM_SIMULATION, key, (uint32_t)n);
+  assert_non_null(x);
+  for (size_t i = 0; i < n; i++) x[i] = dv_random_normal(&random);
+  return x;
+}
+
+/* ln N of the rows from `first` on, of arrays with more rows. */
+static void log_normals_kernel(void **state) {
+  (void)state;
+  enum { N = 3, ALL = 150 };
+  double *scale = normal_doubles(ALL, 1), *gain = normal_doubles(N * N * ALL, 2);
+  double *offset = normal_doubles(N * ALL, 3), *z = normal_doubles(N, 4), *out = normal_doubles(ALL, 5);
+  EACH_SET(k)
+  for (int first = 0; first < ALL; first += 64) {
+    int rows = ALL - first < 64 ? ALL - first : 64;
+    k->log_normals(out + first, scale + first, gain + first, offset + first, z, N, ALL, rows);
+    for (int r = first; r < first + rows; r++) {
+      double wanted = scale[r];
+      for (int i = 0; i < N; i++) {
+        double w = -offset[i * ALL + r];
+        for (int j = 0; j < N; j++) w += gain[(i * N + j) * ALL + r] * z[j];
+        wanted -= 0.5 * w * w;
+      }
+      expect_near(out[r], wanted, 1e-12 * (1 + fabs(wanted)));
+    }
+  }
+  free(scale);
+  free(gain);
+  free(offset);
+  free(z);
+  free(out);
+}
+
 /* The same order of summation whatever the set: one shard after the other. */
 /* Missing values become 0, whoever asks which they are; others are scaled as without gaps. */
 static void observe_kernel(void **state) {
@@ -864,6 +899,7 @@ int main(void) {
       cmocka_unit_test(bernoulli_kernels),
       cmocka_unit_test(mix_kernels),
       cmocka_unit_test(sum_kernels),
+      cmocka_unit_test(log_normals_kernel),
       cmocka_unit_test(reduce_kernel),
       cmocka_unit_test(adam_kernel),
       cmocka_unit_test(adadelta_kernel),

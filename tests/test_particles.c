@@ -307,6 +307,67 @@ static void filter_and_smoother_are_exact(void **unused) {
   dvbf_sequences_free(&s);
 }
 
+typedef struct shares {
+  double last;
+  int count;
+} shares;
+
+static void note_share(double done, void *user) {
+  shares *s = user;
+  assert_true(done >= s->last && done <= 1);
+  s->last = done;
+  s->count++;
+}
+
+/* Whether sequences are dealt out to threads or all go through one together. */
+static void smoothing_does_not_depend_on_threads(void **unused) {
+  (void)unused;
+  static const char *const threads[] = {"1", "2", "3", "7"};
+  dvbf_sequences s = make_data(&dense);
+  dvbf_model *m = make_dvbf(&s, &dense);
+  for (s.count = 1; s.count < 6; s.count += 2) {
+    dvbf_estimates *e[4] = {0};
+    for (int i = 0; i < 4; i++) {
+      dvbf_settings *settings = NULL;
+      shares told = {0};
+      dvbf_error error;
+      assert_int_equal(dvbf_settings_new(&settings, "smooth", NULL), DVBF_OK);
+      assert_int_equal(dvbf_settings_set(settings, "threads", threads[i], NULL), DVBF_OK);
+      assert_int_equal(dvbf_settings_set(settings, "particles", "300", NULL), DVBF_OK);
+      assert_int_equal(dvbf_settings_set(settings, "samples", "37", NULL), DVBF_OK);
+      if (dvbf_estimate_with(&e[i], m, &s, settings, note_share, &told, &error))
+        fail_msg("%s", error.message);
+      dvbf_settings_free(settings);
+      size_t values = s.count * K_STEPS * K_Z;
+      assert_memory_equal(e[i]->z, e[0]->z, 37 * values * sizeof *e[0]->z);
+      assert_memory_equal(e[i]->z_mean, e[0]->z_mean, values * sizeof *e[0]->z);
+    }
+    for (int i = 0; i < 4; i++) dvbf_estimates_free(e[i]);
+  }
+  s.count = COUNT;
+  dvbf_model_free(m);
+  dvbf_sequences_free(&s);
+}
+
+/* What takes long is told of, a share after the other. */
+static void shares_of_work_are_told(void **unused) {
+  (void)unused;
+  dvbf_sequences s = make_data(&dense);
+  dvbf_model *m = make_dvbf(&s, &dense);
+  dvbf_settings *settings = NULL;
+  dvbf_estimates *e = NULL;
+  shares told = {0};
+  assert_int_equal(dvbf_settings_new(&settings, "smooth", NULL), DVBF_OK);
+  assert_int_equal(dvbf_settings_set(settings, "particles", "6000", NULL), DVBF_OK);
+  assert_int_equal(dvbf_settings_set(settings, "samples", "1000", NULL), DVBF_OK);
+  assert_int_equal(dvbf_estimate_with(&e, m, &s, settings, note_share, &told, NULL), DVBF_OK);
+  assert_true(told.count > 1 && told.last > 0.3);
+  dvbf_estimates_free(e);
+  dvbf_settings_free(settings);
+  dvbf_model_free(m);
+  dvbf_sequences_free(&s);
+}
+
 /* A transition of one's own that says it is affine in w is smoothed as the shipped one; one that does not say
  * so goes back along the parents. */
 static void own_transitions_are_believed(void **unused) {
@@ -421,6 +482,8 @@ static void dkf_is_weighted_too(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(filter_and_smoother_are_exact),
+      cmocka_unit_test(smoothing_does_not_depend_on_threads),
+      cmocka_unit_test(shares_of_work_are_told),
       cmocka_unit_test(own_transitions_are_believed),
       cmocka_unit_test(likelihoods_rise_to_the_exact_one),
       cmocka_unit_test(one_path_is_the_bound),

@@ -313,6 +313,12 @@ typedef struct dvbf_estimates {
 DVBF_API dvbf_status dvbf_estimate(dvbf_estimates **out, const dvbf_model *model,
                                    const dvbf_sequences *sequences, const dvbf_settings *settings,
                                    dvbf_error *error);
+/* The same; where particles take long, `tell` is called about ten times a second with the share that is done,
+ * on the thread of the caller. */
+typedef void dvbf_share_fn(double done, void *user_data);
+DVBF_API dvbf_status dvbf_estimate_with(dvbf_estimates **out, const dvbf_model *model,
+                                        const dvbf_sequences *sequences, const dvbf_settings *settings,
+                                        dvbf_share_fn *tell, void *user_data, dvbf_error *error);
 DVBF_API void dvbf_estimates_free(dvbf_estimates *estimates);
 
 /* The same into arrays of the caller. First the sizes, without any arrays: */

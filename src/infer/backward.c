@@ -18,24 +18,52 @@
 #include <math.h>
 #include <string.h>
 
+/* Paths and particles that are dealt with at once, so that what is needed of these particles stays near the
+ * processor. */
+enum { PATHS = 8, CHUNK = 64 };
+
 /* ---- Making ---- */
 
-dvbf_status dv_backward_init(dv_backward *b, const dv_particles *p, size_t paths, dvbf_error *error) {
+/* Of one worker: what it needs to invert matrices and to draw parents. */
+struct dv_drawing {
+  double *log_weight; /* [PATHS][count] */
+  double *weight;     /* [count] */
+  double *next;       /* [PATHS][n_z] */
+  int *order;         /* [n_z] */
+  bool regular;       /* the matrices that it inverted */
+};
+
+static bool allocate_drawing(struct dv_drawing *d, size_t count, size_t n) {
+  d->log_weight = dv_calloc(count, PATHS * sizeof *d->log_weight);
+  d->weight = dv_calloc(count, sizeof *d->weight);
+  d->next = dv_calloc(n, PATHS * sizeof *d->next);
+  d->order = dv_calloc(n, sizeof *d->order);
+  return d->log_weight && d->weight && d->next && d->order;
+}
+
+static bool allocate(dv_backward *b, size_t count, size_t n) {
+  bool room = true;
+  b->at = dv_calloc(b->paths, sizeof *b->at);
+  b->uniform = dv_calloc(b->paths, sizeof *b->uniform);
+  b->moved = dv_calloc(count, n * sizeof *b->moved);
+  b->inverse = dv_calloc(count, n * n * sizeof *b->inverse);
+  b->gain = dv_calloc(count, n * n * sizeof *b->gain);
+  b->offset = dv_calloc(count, n * sizeof *b->offset);
+  b->log_scale = dv_calloc(count, sizeof *b->log_scale);
+  b->drawing = dv_calloc((size_t)b->workers, sizeof *b->drawing);
+  for (int i = 0; b->drawing && i < b->workers; i++)
+    room = allocate_drawing(&b->drawing[i], count, n) && room;
+  return room && b->at && b->uniform && b->moved && b->inverse && b->gain && b->offset && b->log_scale &&
+         b->drawing;
+}
+
+dvbf_status dv_backward_init(dv_backward *b, dv_particles *p, size_t paths, dv_pool *pool,
+                             dvbf_error *error) {
   const dvbf_model *m = p->model;
-  size_t n = (size_t)m->n_z;
-  *b = (dv_backward){.paths = paths};
+  *b = (dv_backward){.paths = paths, .particles = p, .pool = pool, .workers = pool ? dv_pool_size(pool) : 1};
   b->dense = m->type->move && m->transition && m->transition->affine_in_w && m->n_w == m->n_z;
   b->timeless = m->type->timeless;
-  b->at = dv_calloc(paths, sizeof *b->at);
-  b->moved = dv_calloc(p->count, n * sizeof *b->moved);
-  b->inverse = dv_calloc(p->count, n * n * sizeof *b->inverse);
-  b->log_scale = dv_calloc(p->count, sizeof *b->log_scale);
-  b->log_weight = dv_calloc(p->count, sizeof *b->log_weight);
-  b->weight = dv_calloc(p->count, sizeof *b->weight);
-  b->apart = dv_calloc(n, sizeof *b->apart);
-  b->order = dv_calloc(n, sizeof *b->order);
-  if (!b->at || !b->moved || !b->inverse || !b->log_scale || !b->log_weight || !b->weight || !b->apart ||
-      !b->order)
+  if (!allocate(b, p->count, (size_t)m->n_z))
     return dv_fail(error, DVBF_MEMORY, "out of memory for %zu paths; fewer need less", paths);
   if (!b->dense) return DVBF_OK;
   dvbf_status status = dv_program_record_move(&b->program, m, (int)p->count, 0, error);
@@ -48,99 +76,157 @@ dvbf_status dv_backward_init(dv_backward *b, const dv_particles *p, size_t paths
 void dv_backward_clear(dv_backward *b) {
   dv_worker_clear(&b->worker);
   dv_program_clear(&b->program);
-  DV_FREE(b->at, b->moved, b->inverse, b->log_scale, b->log_weight, b->weight, b->apart, b->order);
+  DV_FREE(b->at, b->uniform, b->moved, b->inverse, b->gain, b->offset, b->log_scale);
+  for (int i = 0; b->drawing && i < b->workers; i++)
+    DV_FREE(b->drawing[i].log_weight, b->drawing[i].weight, b->drawing[i].next, b->drawing[i].order);
+  dv_free(b->drawing);
   *b = (dv_backward){0};
+}
+
+/* Runs a loop on all workers; each takes a share of it. */
+static void share(dv_backward *b, void (*job)(void *user, int worker)) {
+  if (b->pool)
+    dv_pool_run(b->pool, job, b);
+  else
+    job(b, 0);
 }
 
 /* ---- The density of the step from t ---- */
 
 /* Row r of the result of a run with w = e_k, or 0 for k < 0, of all particles of step t. */
-static const dvbf_real *move(dv_backward *b, dv_particles *p, size_t t, int k) {
+static const dvbf_real *move(dv_backward *b, int k) {
+  dv_particles *p = b->particles;
   const dvbf_program *g = &b->program;
   size_t n_z = (size_t)p->model->n_z, n_w = (size_t)p->model->n_w;
   dvbf_real *w = dvbf_at(&b->worker.run, g->later.noise);
-  dvbf_sequences view = dv_view(&p->sequence, t, 2);
+  dvbf_sequences view = dv_view(&p->sequence, b->t, 2);
   memset(w, 0, p->count * n_w * sizeof *w);
   for (size_t r = 0; k >= 0 && r < p->count; r++) w[r * n_w + (size_t)k] = 1;
-  memcpy(dvbf_at(&b->worker.run, g->z), p->z + t * p->count * n_z, p->count * n_z * sizeof *p->z);
+  memcpy(dvbf_at(&b->worker.run, g->z), p->z + b->t * p->count * n_z, p->count * n_z * sizeof *p->z);
   if (p->v) memcpy(dvbf_at(&b->worker.run, g->v), p->v, p->n_v * sizeof *p->v);
   dv_worker_load(&b->worker, &view, p->zeros, g->rows, 0);
   dv_run_forward(&b->worker.run);
   return dvbf_at(&b->worker.run, dvbf_steps(g->z, 1, 1));
 }
 
+/* C^-1 and C^-1 m of particle r, side by side with those of the others, from C and m. */
+static void invert_one(dv_backward *b, struct dv_drawing *d, size_t r) {
+  const double least = 1e-5;
+  size_t n = (size_t)b->particles->model->n_z, count = b->particles->count;
+  double weight = b->particles->weight[b->t * count + r], *inverse = b->inverse + r * n * n;
+  double log_det = dv_invert(inverse, (int)n, least, d->order);
+  d->regular = d->regular && (!isnan(log_det) || !(weight > 0));
+  b->log_scale[r] = isnan(log_det) ? -INFINITY : log(weight) - log_det;
+  for (size_t i = 0; i < n; i++) {
+    double sum = 0;
+    for (size_t k = 0; k < n; k++) {
+      b->gain[(i * n + k) * count + r] = inverse[i * n + k];
+      sum += inverse[i * n + k] * b->moved[r * n + k];
+    }
+    b->offset[i * count + r] = sum;
+  }
+}
+
+static void invert(void *user, int worker) {
+  dv_backward *b = user;
+  b->drawing[worker].regular = true;
+  for (size_t r = (size_t)worker; r < b->particles->count; r += (size_t)b->workers)
+    invert_one(b, &b->drawing[worker], r);
+}
+
 /* m, C^-1 and ln W_t - ln |det C| of all particles of step t; false where any C is all but singular. z is a
  * float, so that what is left of w behind a small C would be rounding. */
-static bool find_density(dv_backward *b, dv_particles *p, size_t t) {
+static bool find_density(dv_backward *b) {
+  const dv_particles *p = b->particles;
   size_t n = (size_t)p->model->n_z;
-  const double least = 1e-5;
-  const dvbf_real *z = move(b, p, t, -1);
+  const dvbf_real *z = move(b, -1);
   for (size_t i = 0; i < p->count * n; i++) b->moved[i] = (double)z[i];
   for (size_t k = 0; k < n; k++) {
-    z = move(b, p, t, (int)k);
+    z = move(b, (int)k);
     for (size_t r = 0; r < p->count; r++)
       for (size_t i = 0; i < n; i++)
         b->inverse[(r * n + i) * n + k] = (double)z[r * n + i] - b->moved[r * n + i];
   }
+  share(b, invert);
   bool regular = true;
-  for (size_t r = 0; r < p->count; r++) {
-    double log_det = dv_invert(b->inverse + r * n * n, (int)n, least, b->order);
-    regular &= !isnan(log_det) || !(p->weight[t * p->count + r] > 0);
-    b->log_scale[r] = log(p->weight[t * p->count + r]) - log_det;
-  }
+  for (int i = 0; i < b->workers; i++) regular = regular && b->drawing[i].regular;
   return regular;
-}
-
-/* ln W_t^r p(next | particle r), less n/2 ln 2 pi. */
-static double log_density(dv_backward *b, const dvbf_real *next, size_t r, size_t n) {
-  const double *inverse = b->inverse + r * n * n, *moved = b->moved + r * n;
-  double sum = 0;
-  for (size_t i = 0; i < n; i++) b->apart[i] = (double)next[i] - moved[i];
-  for (size_t i = 0; i < n; i++) {
-    double w = 0;
-    for (size_t k = 0; k < n; k++) w += inverse[i * n + k] * b->apart[k];
-    sum -= 0.5 * w * w;
-  }
-  return sum + b->log_scale[r];
 }
 
 /* ---- Drawing ---- */
 
-/* The particle of step t that a path at particle `at` of step t + 1 comes from. */
-static uint32_t draw_parent(dv_backward *b, const dv_particles *p, size_t t, uint32_t at, double uniform) {
-  size_t n = (size_t)p->model->n_z;
-  const dvbf_real *next = p->z + ((t + 1) * p->count + at) * n;
+/* An index by weights whose logarithms [n] are given. Those far below the largest are less than its
+ * rounding. */
+static uint32_t draw(const double *log_weight, double *weight, size_t n, double uniform) {
+  const double least = 50;
+  double most = -INFINITY;
   uint32_t chosen;
-  for (size_t r = 0; r < p->count; r++)
-    b->log_weight[r] = b->log_scale[r] > -INFINITY ? log_density(b, next, r, n) : -INFINITY;
-  dv_normalise(b->log_weight, b->weight, p->count);
-  dv_resample(b->weight, p->count, uniform, &chosen, 1);
+  for (size_t r = 0; r < n; r++) most = log_weight[r] > most ? log_weight[r] : most;
+  for (size_t r = 0; r < n; r++)
+    weight[r] = !isfinite(most) ? 1 : log_weight[r] > most - least ? exp(log_weight[r] - most) : 0;
+  dv_resample(weight, n, uniform, &chosen, 1);
   return chosen;
 }
 
-static void put(const dv_backward *b, const dv_particles *p, size_t t, dvbf_real *z) {
-  size_t n = (size_t)p->model->n_z;
-  for (size_t i = 0; i < b->paths; i++)
-    memcpy(z + (i * p->most + t) * n, p->z + (t * p->count + b->at[i]) * n, n * sizeof *z);
+/* The particles of step t that `paths` paths from `first` on come from. */
+static void draw_parents(dv_backward *b, struct dv_drawing *d, size_t first, size_t paths) {
+  const dv_particles *p = b->particles;
+  size_t n = (size_t)p->model->n_z, count = p->count;
+  for (size_t i = 0; i < paths; i++)
+    for (size_t k = 0; k < n; k++)
+      d->next[i * n + k] = (double)p->z[((b->t + 1) * count + b->at[first + i]) * n + k];
+  for (size_t from = 0; from < count; from += CHUNK)
+    for (size_t i = 0; i < paths; i++)
+      b->worker.run.k->log_normals(d->log_weight + i * count + from, b->log_scale + from, b->gain + from,
+                                   b->offset + from, d->next + i * n, (int)n, count,
+                                   (int)(count - from < CHUNK ? count - from : CHUNK));
+  for (size_t i = 0; i < paths; i++)
+    b->at[first + i] = draw(d->log_weight + i * count, d->weight, count, b->uniform[first + i]);
 }
 
-void dv_backward_draw(dv_backward *b, dv_particles *p, dvbf_real *z) {
+static void draw_share(void *user, int worker) {
+  dv_backward *b = user;
+  for (size_t first = PATHS * (size_t)worker; first < b->paths; first += PATHS * (size_t)b->workers)
+    draw_parents(b, &b->drawing[worker], first, b->paths - first < PATHS ? b->paths - first : PATHS);
+}
+
+static void put(const dv_backward *b, dvbf_real *z) {
+  const dv_particles *p = b->particles;
+  size_t n = (size_t)p->model->n_z;
+  for (size_t i = 0; i < b->paths; i++)
+    memcpy(z + (i * p->most + b->t) * n, p->z + (b->t * p->count + b->at[i]) * n, n * sizeof *z);
+}
+
+/* The particles of a step by its weights alone. */
+static void draw_step(dv_backward *b, double uniform) {
+  const dv_particles *p = b->particles;
+  dv_resample(p->weight + b->t * p->count, p->count, uniform, b->at, b->paths);
+}
+
+static void go_back(dv_backward *b) {
+  dv_particles *p = b->particles;
+  dv_particles_universal(p, b->t);
+  bool dense = b->dense && find_density(b);
+  dv_random random = dv_random_at(p->seed, DV_STREAM_PARTICLES, 3, (uint32_t)b->t);
+  if (b->timeless) {
+    draw_step(b, dv_random_uniform(&random));
+  } else if (dense) {
+    for (size_t i = 0; i < b->paths; i++) b->uniform[i] = dv_random_uniform(&random);
+    share(b, draw_share);
+  } else {
+    for (size_t i = 0; i < b->paths; i++) b->at[i] = p->parent[(b->t + 1) * p->count + b->at[i]];
+  }
+}
+
+void dv_backward_draw(dv_backward *b, dvbf_real *z) {
+  const dv_particles *p = b->particles;
   dv_random random = dv_random_at(p->seed, DV_STREAM_PARTICLES, 3, (uint32_t)p->steps);
-  size_t last = p->steps - 1;
-  dv_resample(p->weight + last * p->count, p->count, dv_random_uniform(&random), b->at, b->paths);
-  put(b, p, last, z);
-  for (size_t t = last; t-- > 0;) {
-    dv_particles_universal(p, t);
-    bool dense = b->dense && find_density(b, p, t);
-    random = dv_random_at(p->seed, DV_STREAM_PARTICLES, 3, (uint32_t)t);
-    if (b->timeless) {
-      dv_resample(p->weight + t * p->count, p->count, dv_random_uniform(&random), b->at, b->paths);
-      put(b, p, t, z);
-      continue;
-    }
-    for (size_t i = 0; i < b->paths; i++)
-      b->at[i] = dense ? draw_parent(b, p, t, b->at[i], dv_random_uniform(&random))
-                       : p->parent[(t + 1) * p->count + b->at[i]];
-    put(b, p, t, z);
+  b->t = p->steps - 1;
+  draw_step(b, dv_random_uniform(&random));
+  put(b, z);
+  while (b->t-- > 0 && !dv_interrupted(p->interrupt)) {
+    go_back(b);
+    put(b, z);
+    dv_watch_add(p->watch, DV_WATCH_BACK);
   }
 }

@@ -174,9 +174,10 @@ static dvbf_status check_sizes(dvbf_estimates *callers, const dv_request *q, dvb
 /* *asked is what the user asked for; frames of it are freed. */
 static dvbf_status estimate_member(dvbf_estimates **out, dv_request *asked, const dvbf_model *model,
                                    int member, const dvbf_sequences *sequences, const dvbf_settings *settings,
-                                   dvbf_estimates *callers, dvbf_error *error) {
+                                   dvbf_estimates *callers, dv_watch *watch, dvbf_error *error) {
   dv_request q;
   dvbf_status status = dv_request_make(&q, model, member, sequences, settings, error);
+  q.watch = watch;
   *asked = q;
   if (!status && callers) status = check_sizes(callers, &q, error);
   q.keep_x = q.keep_x || (model->n_others && q.n_quantiles); /* to pool quantiles */
@@ -185,20 +186,31 @@ static dvbf_status estimate_member(dvbf_estimates **out, dv_request *asked, cons
   return status;
 }
 
+/* Divides what is told among the members that smooth. */
+static void divide(dv_watch *watch, const dvbf_model *model) {
+  int asked = 1;
+  for (int i = 1; i < dv_model_members(model); i++)
+    asked += dv_model_takes_part(dv_model_member(model, i), false);
+  watch->part = 1 / (double)asked;
+}
+
 /* The best member is always asked, because z is its own, and is in arrays of the caller where there are any.
- * x is pooled over those that take part. */
+ * x is pooled over those that take part. `watch` may be NULL. */
 static dvbf_status estimate_all(dvbf_estimates **out, dvbf_estimates *callers, const dvbf_model *model,
                                 const dvbf_sequences *sequences, const dvbf_settings *settings,
-                                dvbf_error *error) {
+                                dv_watch *watch, dvbf_error *error) {
   dvbf_estimates *first = NULL, *members[DV_MOST_MEMBERS] = {0};
   dv_request asked;
-  dvbf_status status = estimate_member(&first, &asked, model, 0, sequences, settings, callers, error);
+  if (watch) divide(watch, model);
+  dvbf_status status = estimate_member(&first, &asked, model, 0, sequences, settings, callers, watch, error);
   size_t n = 0;
   bool forecast = !status && asked.forecast;
   if (!status && dv_model_takes_part(model, forecast)) members[n++] = first;
-  for (int i = 1; i < dv_model_members(model) && !status; i++)
-    if (dv_model_takes_part(dv_model_member(model, i), forecast))
-      status = estimate_member(&members[n++], &asked, model, i, sequences, settings, NULL, error);
+  for (int i = 1; i < dv_model_members(model) && !status; i++) {
+    if (!dv_model_takes_part(dv_model_member(model, i), forecast)) continue;
+    if (watch) watch->first += watch->part;
+    status = estimate_member(&members[n++], &asked, model, i, sequences, settings, NULL, watch, error);
+  }
   if (!status && model->n_others) status = dv_estimates_pool(first, members, n, &asked, error);
   for (size_t i = 0; i < n; i++)
     if (members[i] != first) dvbf_estimates_free(members[i]);
@@ -212,7 +224,14 @@ static dvbf_status estimate_all(dvbf_estimates **out, dvbf_estimates *callers, c
 
 dvbf_status dvbf_estimate(dvbf_estimates **out, const dvbf_model *model, const dvbf_sequences *sequences,
                           const dvbf_settings *settings, dvbf_error *error) {
-  return estimate_all(out, NULL, model, sequences, settings, error);
+  return estimate_all(out, NULL, model, sequences, settings, NULL, error);
+}
+
+dvbf_status dvbf_estimate_with(dvbf_estimates **out, const dvbf_model *model, const dvbf_sequences *sequences,
+                               const dvbf_settings *settings, dvbf_share_fn *tell, void *user_data,
+                               dvbf_error *error) {
+  dv_watch watch = {.tell = tell, .user = user_data};
+  return estimate_all(out, NULL, model, sequences, settings, tell ? &watch : NULL, error);
 }
 
 dvbf_status dvbf_estimates_sizes(dvbf_estimates *out, const dvbf_model *model,
@@ -228,7 +247,7 @@ dvbf_status dvbf_estimates_sizes(dvbf_estimates *out, const dvbf_model *model,
 dvbf_status dvbf_estimate_into(dvbf_estimates *out, const dvbf_model *model, const dvbf_sequences *sequences,
                                const dvbf_settings *settings, dvbf_error *error) {
   dvbf_estimates *e = NULL, callers = *out;
-  dvbf_status status = estimate_all(&e, &callers, model, sequences, settings, error);
+  dvbf_status status = estimate_all(&e, &callers, model, sequences, settings, NULL, error);
   if (status) return status;
   out->first = e->first;
   for (size_t i = 0; out->length && i < e->count; i++)

@@ -173,5 +173,8 @@ static void advance(dv_particles *p, size_t t) {
 void dv_particles_run(dv_particles *p, const dvbf_sequences *s, size_t i, uint64_t seed) {
   begin(p, s, i, seed);
   start(p);
-  for (size_t t = 1; t < p->steps && !dv_interrupted(p->interrupt); t++) advance(p, t);
+  for (size_t t = 1; t < p->steps && !dv_interrupted(p->interrupt); t++) {
+    advance(p, t);
+    dv_watch_add(p->watch, DV_WATCH_FORTH);
+  }
 }

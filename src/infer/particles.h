@@ -4,6 +4,7 @@
 #define DV_PARTICLES_H
 
 #include "exec/worker.h"
+#include "infer/watch.h"
 
 typedef struct dv_particles {
   const dvbf_model *model;
@@ -17,6 +18,7 @@ typedef struct dv_particles {
   double *log_weight;            /* [count] */
   double jacobian;               /* of a whole frame */
   const volatile int *interrupt; /* NULL, or a flag that ends a run: what it found means nothing then */
+  dv_watch *watch;               /* NULL, or what counts the steps that are done */
   /* What the filter found in the sequence it ran on last. */
   size_t steps;
   uint64_t seed;

@@ -3,6 +3,7 @@
 #define DV_REQUEST_H
 
 #include "exec/pool.h"
+#include "infer/watch.h"
 #include "model/model.h"
 
 enum { DV_MOST_QUANTILES = 32 };
@@ -29,6 +30,7 @@ typedef struct dv_request {
   uint64_t seed;
   unsigned threads;
   const volatile int *interrupt; /* NULL, or a flag that ends the work */
+  dv_watch *watch;               /* NULL: nobody wants to know how far it is */
 } dv_request;
 
 /* What is asked of that member of a committee (0: of the model itself). Free with dv_request_clear, also

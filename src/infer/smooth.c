@@ -1,4 +1,5 @@
-/* Estimates from weighted samples; a worker takes a sequence at a time.
+/* Estimates from weighted samples; a worker takes a sequence at a time. Where there are fewer sequences than
+ * workers, all of them go back through one sequence together. Either way gives the same.
  *
  *   filter   at each step, samples of the particles by weight: each step's samples stand for themselves
  *   smooth   paths drawn backwards from the particles; where the model cannot filter, whole paths by weight
@@ -6,6 +7,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "base/tiny.h"
 #include "data/dataset.h"
 #include "infer/backward.h"
 #include "infer/draws.h"
@@ -31,6 +33,7 @@ typedef struct job {
   const dv_request *request;
   dvbf_estimates *out;
   dv_conditions conditions;
+  dv_pool *team; /* workers that help with each sequence; NULL: each has sequences of its own */
 } job;
 
 /* A model that cannot filter has whole paths weighed instead. */
@@ -70,7 +73,7 @@ static void sample(sampler *w, const dv_request *q, size_t i) {
   dv_particles_run(&w->particles, &q->frames, i, q->seed);
   if (dv_interrupted(q->interrupt)) return;
   if (q->smooth)
-    dv_backward_draw(&w->backward, &w->particles, w->z);
+    dv_backward_draw(&w->backward, w->z);
   else
     filter(w, q);
 }
@@ -112,12 +115,13 @@ static void run(void *own, void *user, size_t i) {
 
 /* ---- Making ---- */
 
-static dvbf_status init_sampling(sampler *w, const dv_request *q, dvbf_error *error) {
+static dvbf_status init_sampling(sampler *w, const dv_request *q, dv_pool *team, dvbf_error *error) {
   size_t count = (size_t)q->particles;
   if (whole_paths(q)) return dv_importance_init(&w->importance, q->model, &q->frames, count, true, error);
   dvbf_status status = dv_particles_init(&w->particles, q->model, &q->frames, count, q->initial, error);
   w->particles.interrupt = q->interrupt;
-  if (!status && q->smooth) status = dv_backward_init(&w->backward, &w->particles, q->samples, error);
+  w->particles.watch = q->watch;
+  if (!status && q->smooth) status = dv_backward_init(&w->backward, &w->particles, q->samples, team, error);
   return status;
 }
 
@@ -132,7 +136,7 @@ static dvbf_status init(void *own, void *user, dvbf_error *error) {
     w->z = dv_calloc(all, (size_t)q->model->n_z * sizeof *w->z);
   dvbf_status status =
       w->index && w->weight && w->z ? DVBF_OK : dv_fail_memory(error, "making room for samples");
-  if (!status) status = init_sampling(w, q, error);
+  if (!status) status = init_sampling(w, q, j->team, error);
   if (!status) status = dv_program_record_emission(&w->program, q->model, (int)q->samples, 0, error);
   if (!status) status = dv_worker_init(&w->emission, q->model, &w->program, NULL, error);
   if (!status) status = dv_draws_init(&w->draws, q, error);
@@ -152,9 +156,30 @@ static void clear(void *own) {
   DV_FREE(w->weight, w->index, w->z);
 }
 
+/* Units of work of all sequences. */
+static uint64_t work_of(const dv_request *q) {
+  uint64_t steps = 0;
+  for (size_t i = 0; i < q->frames.count; i++) steps += dvbf_sequence_length(&q->frames, i);
+  return steps * (DV_WATCH_FORTH + (q->smooth ? DV_WATCH_BACK : 0));
+}
+
+/* One worker, which others help; it computes as they do. */
+static dvbf_status run_with_team(job *j, dvbf_error *error) {
+  sampler w = {0};
+  unsigned before = dv_flush_tiny_numbers();
+  dvbf_status status = init(&w, j, error);
+  for (size_t i = 0; i < j->request->frames.count && !status; i++) run(&w, j, i);
+  clear(&w);
+  dv_restore_tiny_numbers(before);
+  return status;
+}
+
 dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *q, dv_pool *pool,
                                   dvbf_error *error) {
   static const dv_each work = {sizeof(sampler), init, run, clear};
-  job j = {q, out, dv_model_conditions(q->model, q->seed)};
-  return dv_pool_each(pool, &work, q->frames.count, &j, error);
+  job j = {.request = q, .out = out, .conditions = dv_model_conditions(q->model, q->seed)};
+  bool together = q->smooth && !whole_paths(q) && q->frames.count < (size_t)dv_pool_size(pool);
+  if (together) j.team = pool;
+  dv_watch_begin(q->watch, work_of(q));
+  return together ? run_with_team(&j, error) : dv_pool_each(pool, &work, q->frames.count, &j, error);
 }

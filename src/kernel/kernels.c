@@ -181,6 +181,20 @@ static void column_sum(real *sum, const real *x, int rows, int n) {
     for (int i = 0; i < n; i++) sum[i] += x[(size_t)r * n + i];
 }
 
+static void log_normals(double *restrict out, const double *restrict scale, const double *restrict gain,
+                        const double *restrict offset, const double *restrict z, int n, size_t apart,
+                        int rows) {
+  double w[64], sum[64] = {0};
+  for (int i = 0; i < n; i++) {
+    for (int r = 0; r < rows; r++) w[r] = -offset[r];
+    for (int k = 0; k < n; k++, gain += apart)
+      for (int r = 0; r < rows; r++) w[r] += gain[r] * z[k];
+    for (int r = 0; r < rows; r++) sum[r] += w[r] * w[r];
+    offset += apart;
+  }
+  for (int r = 0; r < rows; r++) out[r] = scale[r] - 0.5 * sum[r];
+}
+
 static void standardise(real *restrict y, const float *restrict x, const float *restrict shift,
                         const float *restrict scale, int n) {
   for (int i = 0; i < n; i++) y[i] = (real)((x[i] - shift[i]) * scale[i]);
@@ -536,6 +550,7 @@ const dv_kernels JOIN(dv_kernels_, DV_ISA) = {
     .activate_backward = activate_backward,
     .column_sum = column_sum,
     .add = add,
+    .log_normals = log_normals,
     .standardise = standardise,
     .observe = observe,
     .square = square,

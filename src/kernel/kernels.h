@@ -29,6 +29,10 @@ typedef struct dv_kernels {
   void (*activate_backward)(dvbf_activation a, dvbf_real *d, const dvbf_real *y, int rows, int n);
   /* sum[n] += sum over rows of x[rows][n]. */
   void (*column_sum)(dvbf_real *sum, const dvbf_real *x, int rows, int n);
+  /* out[r] = scale[r] - sum_i (sum_k gain[i][k][r] z[k] - offset[i][r])^2 / 2 over n dimensions, for up to 64
+   * rows r of arrays with `apart` rows: ln N of each row's z, up to its scale. */
+  void (*log_normals)(double *out, const double *scale, const double *gain, const double *offset,
+                      const double *z, int n, size_t apart, int rows);
   /* y[n] = (x[n] - shift[n]) * scale[n], from data into a program. */
   void (*standardise)(dvbf_real *y, const float *x, const float *shift, const float *scale, int n);
   /* The same where values of x may be missing, NaN: they become 0, the mean, and seen[n], unless it is NULL,
