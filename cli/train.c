@@ -52,11 +52,23 @@ static void tell_verdict(const dvbf_verdict *v, const char *folder, bool quiet) 
           !strcmp(v->split, "train") ? " on the training data, as there are no others" : "", v->sentence);
 }
 
+/* The linear model of a run without a search, so that this verdict and later ones know it. */
+static dvbf_status add_linear(dvbf_model *model, const dvbf_data *data, const char *folder,
+                              dvbf_error *error) {
+  cli_path path;
+  bool added;
+  dvbf_status status = dvbf_model_add_linear(&added, model, data, error);
+  cli_join(path, folder, CLI_MODEL);
+  return status || !added ? status : dvbf_model_save(model, path, error);
+}
+
 /* A run that was stopped is judged when it goes on to its end. */
-static dvbf_status judge(dvbf_verdict **out, const cli_options *options, const dvbf_model *model,
-                         const dvbf_data *data, const dvbf_settings *settings, dvbf_error *error) {
+static dvbf_status judge(dvbf_verdict **out, const cli_options *options, dvbf_model *model,
+                         const dvbf_data *data, const char *folder, const dvbf_settings *settings,
+                         dvbf_error *error) {
   if (cli_option(options, "no-verdict") || cli_stop_signal()) return DVBF_OK;
-  return cli_judge(out, model, data, NULL, settings, error);
+  dvbf_status status = add_linear(model, data, folder, error);
+  return status ? status : cli_judge(out, model, data, NULL, settings, error);
 }
 
 /* Looks before data are read. */
@@ -110,7 +122,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
     status = dvbf_train(&model, settings, data, &how, error);
     cli_training_end(&training, status ? NULL : how.folder);
   }
-  if (!status) status = judge(&verdict, options, model, data, settings, error);
+  if (!status) status = judge(&verdict, options, model, data, how.folder, settings, error);
   if (!status && cli_option(options, "json"))
     status = print_json(model, &training.last, settings, verdict, error);
   if (!status && verdict) tell_verdict(verdict, how.folder, quiet);

@@ -242,16 +242,15 @@ static void training_tells_scripts(void **state) {
 
 /* Each use has every way to predict; that of the model has its columns by name. */
 static void expect_rolling(const json_t *all, const char *use) {
-  static const char *const ways[] = {"mean", "last", "learned"};
+  static const char *const ways[] = {"mean", "last", "linear", "learned"};
   const json_t *rolling = json_object_get(all, use);
   assert_true(number(rolling, "origins") >= 1 && number(rolling, "steps") >= 1);
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < 4; i++) {
     const json_t *score = json_object_get(rolling, ways[i]), *columns = json_object_get(score, "columns");
     assert_true(number(score, "rmse") > 0 && number(score, "fit") <= 100);
     assert_true(number(json_object_get(columns, "position"), "rmse") > 0);
     assert_true(number(json_object_get(columns, "speed"), "fit") <= 100);
   }
-  assert_true(json_is_null(json_object_get(rolling, "linear"))); /* pictures and presets have none */
   const json_t *coverage = json_object_get(rolling, "coverage");
   assert_true(number(coverage, "90") >= number(coverage, "50"));
 }
@@ -301,6 +300,7 @@ static void a_useless_model_is_status_3(void **state) {
   expect_verdict();
   assert_int_equal(dvbf("evaluate noise noise.csv"), 0);
   assert_has(out, "\n  last value ");
+  assert_has(out, "\n  best linear model ");
   assert_has(out, "\n    speed, learned ");
   assert_has(out, "\nVerdict: NOT better than the mean: do not use this model;");
   assert_has(out, "\nStability: no certificate of contraction (longest in the best quadratic norm found: ");

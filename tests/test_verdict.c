@@ -211,6 +211,60 @@ static void long_recordings_have_ten_origins(void **unused) {
   end(&other);
 }
 
+/* A model that was trained without a search learns the linear model later, and keeps it in its file. It is of
+ * the training data alone. */
+static void a_linear_model_is_added(void **unused) {
+  (void)unused;
+  enum { LONG = 300 };
+  static const char path[] = "with_linear.safetensors";
+  static float x[2][LONG * N_X], u[2][LONG * N_U];
+  dv_random random = dv_random_at(8, DV_STREAM_SIMULATION, 0, 0);
+  fixture f;
+  begin(&f, "x-scaling=standardise");
+  for (int part = 0; part < 2; part++)
+    for (size_t t = 0; t < LONG; t++) {
+      for (size_t k = 0; k < N_U; k++) u[part][t * N_U + k] = (float)dv_random_normal(&random);
+      for (size_t k = 0; k < N_X; k++)
+        x[part][t * N_X + k] = (float)(5 + 0.1 * dv_random_normal(&random) +
+                                       (t ? 0.8 * ((double)x[part][(t - 1) * N_X + k] - 5) +
+                                                (double)u[part][(t - 1) * N_U + k % N_U]
+                                          : 0));
+    }
+  dvbf_sequences train = {.count = 1, .steps = LONG, .n_x = N_X, .n_u = N_U, .x = x[0], .u = u[0]},
+                 test = train;
+  test.x = x[1];
+  test.u = u[1];
+  dvbf_data data = {.train = train, .test = test};
+  bool added = false;
+  dvbf_error error;
+  if (dvbf_model_add_linear(&added, f.model, &data, &error)) fail_msg("%s", error.message);
+  assert_true(added);
+  dvbf_verdict *v = judge(f.model, &data, NULL);
+  double deviation = 1.68; /* of x: sqrt((1 + 0.01) / (1 - 0.64)) */
+  assert_float_equal(v->one_step.score[DVBF_BY_LINEAR].rmse, 0.1 / deviation, 0.01);
+  assert_true(v->free_run.score[DVBF_BY_LINEAR].rmse < 0.15);
+  dvbf_verdict_free(v);
+  assert_int_equal(dvbf_model_add_linear(&added, f.model, &data, NULL), DVBF_OK);
+  assert_false(added); /* it has one */
+  assert_int_equal(dvbf_model_save(f.model, path, NULL), DVBF_OK);
+  dvbf_model *loaded = NULL, *alone = f.model->linear;
+  assert_int_equal(dvbf_model_load(&loaded, path, NULL), DVBF_OK);
+  assert_non_null(loaded->linear);
+  f.model->linear = NULL;
+  assert_int_equal(dvbf_model_add_linear(&added, alone, &data, NULL), DVBF_OK);
+  assert_false(added); /* it is one */
+  data.image_height = 2;
+  assert_int_equal(dvbf_model_add_linear(&added, f.model, &data, NULL), DVBF_OK);
+  assert_false(added);
+  data.train.n_u = 1;
+  assert_int_equal(dvbf_model_add_linear(&added, f.model, &data, &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "2 of u, and the data have 6 and 1"));
+  dvbf_model_free(alone);
+  dvbf_model_free(loaded);
+  remove(path);
+  end(&f);
+}
+
 /* A constant column has errors but takes no part in the score of all. */
 static void constant_columns_take_no_part(void **unused) {
   (void)unused;
@@ -539,6 +593,7 @@ int main(void) {
       cmocka_unit_test(simple_ways_are_scored_as_here),
       cmocka_unit_test(the_model_is_scored_by_its_estimates),
       cmocka_unit_test(long_recordings_have_ten_origins),
+      cmocka_unit_test(a_linear_model_is_added),
       cmocka_unit_test(constant_columns_take_no_part),
       cmocka_unit_test(noise_is_covered_and_white),
       cmocka_unit_test(whiteness_finds_correlation),
