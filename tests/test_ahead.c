@@ -307,6 +307,43 @@ static void committees_pool(void **state) {
   end(&f);
 }
 
+/* Members that only forecast, or only predict further: the first step is made of the former, the others of
+ * the latter, quantiles too. A member that takes no further part leaves those that do as they are. */
+static void members_take_part_in_their_use(void **state) {
+  (void)state;
+  enum { MEMBERS = 3, FEW = 6 };
+  fixture f, others[2];
+  answer all, each[MEMBERS];
+  holder alone[MEMBERS];
+  begin(&f, "");
+  begin(&others[0], "latent=2 hidden=4");
+  begin(&others[1], "initial-frames=4");
+  dvbf_model *member[MEMBERS] = {f.model, others[0].model, others[1].model};
+  for (int i = 0; i < MEMBERS; i++) {
+    alone[i] = open_filter(member[i], FEW, 7 + (uint64_t)i);
+    follow_to(alone[i].filter, &f.sequences, 0, 0);
+    ask(&each[i], alone[i].filter, f.sequences.u + (SEEN - 1) * N_U);
+  }
+  for (int i = 1; i < MEMBERS; i++) assert_int_equal(dv_model_add_member(f.model, member[i], NULL), DVBF_OK);
+  member[0]->no_forecasts = member[2]->no_forecasts = member[1]->no_predictions = true;
+  holder h = open_filter(f.model, FEW, 7);
+  follow_to(h.filter, &f.sequences, 0, 0);
+  ask(&all, h.filter, f.sequences.u + (SEEN - 1) * N_U);
+  for (size_t k = 0; k < N_X; k++) {
+    assert_float_equal(all.x[k], each[1].x[k], 1e-6);
+    assert_float_equal(all.x_std[k], each[1].x_std[k], 1e-6);
+    for (size_t q = 0; q < 3; q++)
+      assert_float_equal(all.quantiles[q * AHEAD * N_X + k], each[1].quantiles[q * AHEAD * N_X + k], 1e-6);
+  }
+  for (size_t k = N_X; k < AHEAD * N_X; k++)
+    assert_float_equal(all.x[k], ((double)each[0].x[k] + (double)each[2].x[k]) / 2, 1e-5);
+  assert_memory_equal(all.z_mean, each[0].z_mean, sizeof all.z_mean);
+  for (int i = 0; i < MEMBERS; i++) dv_free(alone[i].memory);
+  dv_free(h.memory);
+  for (int i = 0; i < 2; i++) dvbf_sequences_free(&others[i].sequences);
+  end(&f);
+}
+
 /* Whoever cannot filter makes a committee that cannot. */
 static void smoothers_are_refused(void **state) {
   (void)state;
@@ -330,6 +367,7 @@ int main(void) {
       cmocka_unit_test(predictions_leave_no_trace),
       cmocka_unit_test(wrong_questions_are_refused),
       cmocka_unit_test(committees_pool),
+      cmocka_unit_test(members_take_part_in_their_use),
       cmocka_unit_test(smoothers_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

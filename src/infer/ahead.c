@@ -61,6 +61,11 @@ static pool pool_at(const dvbf_filter *f, size_t t) {
   return p;
 }
 
+/* Those that take part in the forecast alone need not be moved further. z is that of the best. */
+static bool is_needed(const dvbf_filter *f, int i, size_t t) {
+  return i == 0 || t == 0 || dv_model_takes_part(f->member[i]->model, false);
+}
+
 /* The mean of the members' means, and the deviation of all their samples together. */
 static void put_moments(const dvbf_filter *f, const pool *p, const dvbf_ahead *ask, size_t t) {
   size_t n_x = (size_t)f->model->n_x;
@@ -105,7 +110,8 @@ dvbf_status dvbf_filter_predict(dvbf_filter *f, const dvbf_ahead *ask, dvbf_erro
   unsigned before = dv_flush_tiny_numbers();
   for (int i = 0; i < f->members; i++) dv_online_ahead_begin(f->member[i]);
   for (size_t t = 0; t < ask->steps; t++) {
-    for (int i = 0; i < f->members; i++) expect(f, i, ask, t);
+    for (int i = 0; i < f->members; i++)
+      if (is_needed(f, i, t)) expect(f, i, ask, t);
     pool p = pool_at(f, t);
     put_moments(f, &p, ask, t);
     if (ask->x_quantiles && ask->n_quantiles) put_quantiles(f, &p, ask, t);
