@@ -383,8 +383,9 @@ static void bits_are_judged_by_their_likelihood(void **unused) {
   assert_float_equal(v->nats.mean, alone, 1e-6);
   assert_float_equal(v->nats.last, chain, 1e-6);
   assert_true(chain < alone - 0.1);
-  /* A model that has learned nothing, with the means of uniform numbers for biases, and a kl of its own. */
-  assert_true(v->nats.learned > N_X * log(2) - 0.1 && v->nats.learned < 20);
+  /* A model that has learned nothing, with the means of uniform numbers for biases, and a kl of its own. One
+   * column is missing in a third of the frames. */
+  assert_true(v->nats.learned > (N_X - 1. / 3) * log(2) - 0.1 && v->nats.learned < 20);
   dvbf_verdict_free(v);
   end(&f);
 }
