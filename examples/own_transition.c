@@ -45,7 +45,19 @@ static void waves_backward(const dvbf_op *op, dvbf_run *run) {
     for (int i = 1; i < SYSTEMS; i += 2) *d_theta++ += alpha[i] * d_alpha[i + 1] - alpha[i + 1] * d_alpha[i];
 }
 
-static const dvbf_op_class waves_class = {"waves", waves_forward, waves_backward};
+/* The same in statements, so that a trained model can be written as C (dvbf_export_c). Every second number of
+ * alpha is a cosine, the others are sines. */
+static void waves_emit(const dvbf_op *op, dvbf_code *code) {
+  dvbf_place alpha = dvbf_place_of(op->out[0]), cosines = alpha, sines = alpha;
+  dvbf_expr theta = dvbf_code_read(code, dvbf_place_of(op->in[0]));
+  cosines.offset += 1, sines.offset += 2;
+  cosines.by_col = sines.by_col = 2;
+  dvbf_code_each(code, alpha, op->out[0].steps, 1, dvbf_code_number(code, 1));
+  dvbf_code_each(code, cosines, op->out[0].steps, WAVES, dvbf_code_unary(code, DVBF_COS_OF, theta));
+  dvbf_code_each(code, sines, op->out[0].steps, WAVES, dvbf_code_unary(code, DVBF_SIN_OF, theta));
+}
+
+static const dvbf_op_class waves_class = {"waves", waves_forward, waves_backward, waves_emit};
 
 /* ---- The transition ---------------------------------------------------------------------------------- */
 

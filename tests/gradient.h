@@ -200,8 +200,8 @@ static inline void project_backward(const dvbf_op *op, dvbf_run *run) {
     d[i] += (dvbf_real)projection_entry(*(const uint32_t *)op->data, i);
 }
 
-static const dvbf_op_class load_class = {"load", load_forward, load_backward};
-static const dvbf_op_class project_class = {"project", project_forward, project_backward};
+static const dvbf_op_class load_class = {"load", load_forward, load_backward, NULL};
+static const dvbf_op_class project_class = {"project", project_forward, project_backward, NULL};
 
 static inline void project(bench *b, dvbf_value x) {
   dvbf_record(b->graph, &project_class, 1, &x, 0, NULL, &b->projections, sizeof b->projections);

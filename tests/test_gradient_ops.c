@@ -28,7 +28,7 @@ static void square_backward(const dvbf_op *op, dvbf_run *run) {
 }
 
 static double error_of_square(int kind) {
-  static const dvbf_op_class class = {"square", square_forward, square_backward};
+  static const dvbf_op_class class = {"square", square_forward, square_backward, NULL};
   bench b;
   bench_begin(&b, 3);
   dvbf_value x = input(&b, 1, 4), y = dvbf_slab(b.graph, 1, 4);
@@ -1181,7 +1181,7 @@ static void stray_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_at(run, op->out[0])[0] = dvbf_at(run, *(const dvbf_value *)op->data)[0];
 }
 
-static const dvbf_op_class stray_class = {"stray", stray_forward, NULL};
+static const dvbf_op_class stray_class = {"stray", stray_forward, NULL, NULL};
 
 /* Runs a program in a process of its own; returns the signal that ended it, 0: none. */
 static int signal_of(bool listed) {

@@ -87,7 +87,7 @@ static void empty_slab(dvbf_graph *g) {
 }
 
 static void too_many_inputs(dvbf_graph *g) {
-  static const dvbf_op_class class = {"greedy", NULL, NULL};
+  static const dvbf_op_class class = {"greedy", NULL, NULL, NULL};
   dvbf_value in[DVBF_MAX_IN + 1];
   for (int i = 0; i <= DVBF_MAX_IN; i++) in[i] = DVBF_NONE;
   dvbf_record(g, &class, DVBF_MAX_IN + 1, in, 0, NULL, NULL, 0);

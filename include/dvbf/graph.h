@@ -86,13 +86,16 @@ DVBF_API void dvbf_refuse(dvbf_graph *g, const char *format, ...);
 enum { DVBF_MAX_IN = 15, DVBF_MAX_OUT = 4 };
 
 typedef struct dvbf_op dvbf_op;
+typedef struct dvbf_code dvbf_code;
 
 /* forward writes the values of `out` from those of `in`; backward *adds* to the gradients of `in` from those
- * of `out`. Either may be NULL. */
+ * of `out`. Either may be NULL. emit says in simple statements what forward does for one row (see "Export"
+ * below); without it a program that has the op cannot be exported. */
 typedef struct dvbf_op_class {
   const char *name;
   void (*forward)(const dvbf_op *op, dvbf_run *run);
   void (*backward)(const dvbf_op *op, dvbf_run *run);
+  void (*emit)(const dvbf_op *op, dvbf_code *code);
 } dvbf_op_class;
 
 struct dvbf_op {
@@ -111,6 +114,74 @@ DVBF_API void dvbf_record(dvbf_graph *g, const dvbf_op_class *type, int n_in, co
 /* While running: the memory of a value, and of its gradient (NULL when it has none). */
 DVBF_API dvbf_real *dvbf_at(const dvbf_run *run, dvbf_value value);
 DVBF_API dvbf_real *dvbf_gradient_at(const dvbf_run *run, dvbf_value value);
+
+/* ---- Export ---------------------------------------------------------------------------------------------
+ */
+
+/* A trained program can be written in another language, as a list of simple statements over tables of
+ * numbers. `emit` of an op adds those of the op, for a program of one row, so that a value [steps][1][cols]
+ * is a table of `steps` rows. Derivatives are found from the statements. Like recording functions, these
+ * return no failures: the first one sticks to the code. What only training needs, such as a KL, is left out.
+ *
+ *   static void double_emit(const dvbf_op *op, dvbf_code *code) {    // out = 2 x
+ *     dvbf_expr x = dvbf_code_read(code, dvbf_place_of(op->in[0])), two = dvbf_code_number(code, 2);
+ *     dvbf_code_each(code, dvbf_place_of(op->out[0]), op->in[0].steps, op->in[0].cols,
+ *                    dvbf_code_binary(code, DVBF_MULTIPLY, two, x));
+ *   }
+ */
+
+/* Where the numbers of a table stand: (r, c) is `offset + r * by_row + c * by_col` reals into a buffer. */
+typedef struct dvbf_place {
+  int buffer;
+  size_t offset, by_row, by_col;
+} dvbf_place;
+
+static inline dvbf_place dvbf_place_of(dvbf_value value) {
+  dvbf_place place = {value.buffer, value.offset, value.stride, 1};
+  return place;
+}
+/* A table for results that no value of the program holds. */
+DVBF_API dvbf_place dvbf_code_room(dvbf_code *code, int rows, int cols);
+
+/* An expression in the numbers at (r, c) of some tables. */
+typedef int dvbf_expr;
+
+typedef enum dvbf_function {
+  DVBF_ADD,
+  DVBF_SUBTRACT,
+  DVBF_MULTIPLY,
+  DVBF_DIVIDE,
+  DVBF_LARGER,
+  DVBF_SMALLER, /* the larger and the smaller of two numbers; from here on functions of one number */
+  DVBF_EXP_OF,
+  DVBF_LOG_OF,
+  DVBF_SQRT_OF,
+  DVBF_TANH_OF,
+  DVBF_SIGMOID_OF,
+  DVBF_SIN_OF,
+  DVBF_COS_OF,
+  DVBF_SIZE_OF /* |a| */
+} dvbf_function;
+
+DVBF_API dvbf_expr dvbf_code_read(dvbf_code *code, dvbf_place place);
+DVBF_API dvbf_expr dvbf_code_number(dvbf_code *code, double number);
+DVBF_API dvbf_expr dvbf_code_unary(dvbf_code *code, dvbf_function function, dvbf_expr a);
+DVBF_API dvbf_expr dvbf_code_binary(dvbf_code *code, dvbf_function function, dvbf_expr a, dvbf_expr b);
+/* yes where test > 0, else no. */
+DVBF_API dvbf_expr dvbf_code_choose(dvbf_code *code, dvbf_expr test, dvbf_expr yes, dvbf_expr no);
+
+/* out(r, c) = e(r, c). `out` may be read at the same (r, c). */
+DVBF_API void dvbf_code_each(dvbf_code *code, dvbf_place out, int rows, int cols, dvbf_expr e);
+/* out(r, 0) = sum over c of e(r, c), and the largest of them; `out` must not be read. */
+DVBF_API void dvbf_code_sum(dvbf_code *code, dvbf_place out, int rows, int cols, dvbf_expr e);
+DVBF_API void dvbf_code_most(dvbf_code *code, dvbf_place out, int rows, int cols, dvbf_expr e);
+/* out [rows][n] += x [rows][m] w [m][n]. Entries of w stand side by side, row after row. */
+DVBF_API void dvbf_code_product(dvbf_code *code, dvbf_place out, dvbf_place x, dvbf_place w, int rows, int m,
+                                int n);
+/* out [steps][1][n] are standard normal numbers of stream `number` of the program. */
+DVBF_API void dvbf_code_noise(dvbf_code *code, dvbf_value out, int number, bool shared);
+/* Makes the export fail with a sentence. */
+DVBF_API void dvbf_code_refuse(dvbf_code *code, const char *format, ...);
 
 /* ---- Scalars and terms ----------------------------------------------------------------------------------
  */
@@ -375,6 +446,8 @@ typedef struct dvbf_exact {
   double *ln_p;                /* [steps - first] ln p(x_t | x before t), 0 where nothing is seen */
 } dvbf_exact;
 
+struct dv_system; /* inside the library */
+
 /* A model: how z follows from x and u. The emission, the bound, training and inference are the library's. */
 typedef struct dvbf_model_class {
   const char *name; /* as in --model */
@@ -424,6 +497,8 @@ typedef struct dvbf_model_class {
   void (*online_ahead)(const struct dvbf_model_class *self, const dvbf_model *m, void *memory, const float *u,
                        const float *next, bool noise, float *mean, float *deviation, double *x_mean,
                        double *x_variance);
+  /* Of a shipped model that is a linear system with normal noise: that system, for export. */
+  void (*exact_system)(const dvbf_model *m, struct dv_system *out);
 } dvbf_model_class;
 
 /* Loads a model of one's own (dvbf_train_own of <dvbf/dvbf.h>). It must outlive the model. */

@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "base/status.h"
+#include "op/emit.h"
 
 #include <math.h>
 #include <string.h>
@@ -148,6 +149,19 @@ void dv_density_bits_variance(const dv_density_frame *f, double *variance) {
     double p = (double)f->mean[i];
     variance[i] += p * (1 - p);
   }
+}
+
+dvbf_expr dv_density_emit_square(dvbf_code *code, const dvbf_model *m, dvbf_value s) {
+  dvbf_expr log_sigma = s.cols == 1 ? dv_read_one(code, s) : dv_read(code, s);
+  dvbf_expr least = dv_number(code, m->log_sigma_floor);
+  return dvbf_code_unary(
+      code, DVBF_EXP_OF,
+      dv_times(code, dv_number(code, 2), dvbf_code_binary(code, DVBF_LARGER, log_sigma, least)));
+}
+
+dvbf_expr dv_density_emit_bits(dvbf_code *code, const dvbf_program *p, const dvbf_model *m, dvbf_expr mean) {
+  (void)p, (void)m;
+  return dv_times(code, mean, dv_minus(code, dv_number(code, 1), mean));
 }
 
 double dv_logit(double mean) {

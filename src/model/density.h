@@ -27,6 +27,10 @@ typedef struct dv_density {
    * output that gives this mean, with which the bias of the emission starts. */
   double (*mean)(double output);
   double (*first_output)(const dv_train_settings *s, double mean);
+  /* For export, in code: that mean, and the variance of each value of x as the model sees it, from its mean
+   * and p->shape. emit_mean is NULL where `mean` is. */
+  dvbf_expr (*emit_mean)(dvbf_code *code, dvbf_expr output);
+  dvbf_expr (*emit_variance)(dvbf_code *code, const dvbf_program *p, const dvbf_model *m, dvbf_expr mean);
   /* Adds the variance of each value of x to variance [n_x], and draws x [n_x], in units of the data. */
   void (*add_variance)(const dv_density_frame *frame, double *variance);
   void (*draw)(const dv_density_frame *frame, float *x);
@@ -96,5 +100,9 @@ void dv_density_bits_variance(const dv_density_frame *frame, double *variance);
 /* The logit of a mean, which is kept away from 0 and 1. */
 double dv_logit(double mean);
 double dv_sigmoid(double logit);
+
+/* Parts of code: sigma^2 from ln sigma, one of the parameters; and p (1 - p). */
+dvbf_expr dv_density_emit_square(dvbf_code *code, const dvbf_model *m, dvbf_value log_sigma);
+dvbf_expr dv_density_emit_bits(dvbf_code *code, const dvbf_program *p, const dvbf_model *m, dvbf_expr mean);
 
 #endif

@@ -15,6 +15,10 @@ static double first_output(const dv_train_settings *s, double mean) {
   return dv_logit(mean);
 }
 
+static dvbf_expr emit_mean(dvbf_code *code, dvbf_expr output) {
+  return dvbf_code_unary(code, DVBF_SIGMOID_OF, output);
+}
+
 static void draw(const dv_density_frame *f, float *x) {
   size_t n_x = (size_t)f->model->n_x;
   uint32_t words[DV_DENSITY_CHUNK];
@@ -47,6 +51,8 @@ static bool accepts(const dv_statistics *x) {
 const dv_density dv_bernoulli = {.record = record,
                                  .mean = dv_sigmoid,
                                  .first_output = first_output,
+                                 .emit_mean = emit_mean,
+                                 .emit_variance = dv_density_emit_bits,
                                  .add_variance = dv_density_bits_variance,
                                  .draw = draw,
                                  .scales = dv_density_unscaled,

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "op/emit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -87,7 +88,22 @@ static void softmax_backward(const dvbf_op *op, dvbf_run *run) {
     }
 }
 
-static const dvbf_op_class softmax_class = {"log softmax of groups", softmax_forward, softmax_backward};
+static void softmax_emit(const dvbf_op *op, dvbf_code *code) {
+  dvbf_value s = op->in[0], l = op->out[0], most = dv_emit_room(code, s.steps, 1),
+             sum = dv_emit_room(code, s.steps, 1);
+  for (const group *g = op->data; g->size; g++) {
+    dvbf_value from = s, to = l;
+    from.offset += (size_t)g->first, to.offset += (size_t)g->first;
+    from.cols = to.cols = g->size;
+    dvbf_expr apart = dv_minus(code, dv_read(code, from), dv_read_column(code, most));
+    dvbf_code_most(code, dvbf_place_of(most), s.steps, g->size, dv_read(code, from));
+    dvbf_code_sum(code, dvbf_place_of(sum), s.steps, g->size, dvbf_code_unary(code, DVBF_EXP_OF, apart));
+    dv_emit(code, to, dv_minus(code, apart, dvbf_code_unary(code, DVBF_LOG_OF, dv_read_column(code, sum))));
+  }
+}
+
+static const dvbf_op_class softmax_class = {"log softmax of groups", softmax_forward, softmax_backward,
+                                            softmax_emit};
 
 static double ln_p(double x, double l) {
   return x * l;
@@ -126,6 +142,10 @@ static double ln_value(double x, double mean) {
 static double first_output(const dv_train_settings *s, double mean) {
   (void)s;
   return log(fmax(mean, 0.001));
+}
+
+static dvbf_expr emit_mean(dvbf_code *code, dvbf_expr output) {
+  return dvbf_code_unary(code, DVBF_EXP_OF, output);
 }
 
 static void draw(const dv_density_frame *f, float *x) {
@@ -222,6 +242,8 @@ const dv_density dv_categorical = {.record = record,
                                    .mean = exp,
                                    .joint = true,
                                    .first_output = first_output,
+                                   .emit_mean = emit_mean,
+                                   .emit_variance = dv_density_emit_bits,
                                    .add_variance = dv_density_bits_variance,
                                    .draw = draw,
                                    .scales = dv_density_unscaled,

@@ -48,6 +48,11 @@ static void draw(const dv_density_frame *f, float *x) {
   }
 }
 
+static dvbf_expr emit_variance(dvbf_code *code, const dvbf_program *p, const dvbf_model *m, dvbf_expr mean) {
+  (void)mean;
+  return dv_density_emit_square(code, m, p->shape[0]);
+}
+
 /* It is the default, and needs no reason. */
 static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
   (void)train, (void)x;
@@ -57,6 +62,7 @@ static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
 const dv_density dv_gaussian = {.record = record,
                                 .activation = activation,
                                 .first_output = first_output,
+                                .emit_variance = emit_variance,
                                 .add_variance = add_variance,
                                 .draw = draw,
                                 .scales = scales,

@@ -6,6 +6,7 @@
 #include "model/density.h"
 
 #include "base/random.h"
+#include "op/emit.h"
 
 #include <math.h>
 
@@ -37,6 +38,16 @@ static double ln_value(double x, double mean) {
 static double first_output(const dv_train_settings *s, double mean) {
   (void)s;
   return log(fmax(mean, 0.01));
+}
+
+static dvbf_expr emit_mean(dvbf_code *code, dvbf_expr output) {
+  return dvbf_code_unary(code, DVBF_EXP_OF,
+                         dvbf_code_binary(code, DVBF_SMALLER, output, dv_number(code, HIGHEST)));
+}
+
+static dvbf_expr emit_variance(dvbf_code *code, const dvbf_program *p, const dvbf_model *m, dvbf_expr mean) {
+  (void)code, (void)p, (void)m;
+  return mean;
 }
 
 static void add_variance(const dv_density_frame *f, double *variance) {
@@ -96,6 +107,8 @@ static bool accepts(const dv_statistics *x) {
 const dv_density dv_poisson = {.record = record,
                                .mean = rate_of,
                                .first_output = first_output,
+                               .emit_mean = emit_mean,
+                               .emit_variance = emit_variance,
                                .add_variance = add_variance,
                                .draw = draw,
                                .scales = dv_density_unscaled,

@@ -11,6 +11,7 @@
 #include "model/density.h"
 
 #include "base/random.h"
+#include "op/emit.h"
 
 #include <math.h>
 
@@ -109,7 +110,7 @@ static void student_backward(const dvbf_op *op, dvbf_run *run) {
   if (d_freedom && a > LOWEST && a < HIGHEST) *d_freedom += (dvbf_real)(d_n * (n - 2));
 }
 
-static const dvbf_op_class student_class = {"student t", student_forward, student_backward};
+static const dvbf_op_class student_class = {"student t", student_forward, student_backward, NULL};
 
 static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
   double freedom = m->settings->freedom;
@@ -159,6 +160,15 @@ static void draw(const dv_density_frame *f, float *x) {
   }
 }
 
+/* The degrees of freedom are a parameter. */
+static dvbf_expr emit_variance(dvbf_code *code, const dvbf_program *p, const dvbf_model *m, dvbf_expr mean) {
+  (void)mean;
+  dvbf_expr apart =
+      dvbf_code_unary(code, DVBF_EXP_OF, dv_within(code, dv_read_one(code, p->shape[1]), LOWEST, HIGHEST));
+  dvbf_expr ratio = dv_plus(code, dv_number(code, 1), dv_over(code, dv_number(code, 2), apart));
+  return dv_times(code, dv_density_emit_square(code, m, p->shape[0]), ratio);
+}
+
 static double first_output(const dv_train_settings *s, double x) {
   (void)s;
   return x;
@@ -181,6 +191,7 @@ static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
 
 const dv_density dv_student_t = {.record = record,
                                  .first_output = first_output,
+                                 .emit_variance = emit_variance,
                                  .add_variance = add_variance,
                                  .draw = draw,
                                  .scales = scales,

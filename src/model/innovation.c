@@ -31,5 +31,5 @@ void dv_expected_step(dvbf_program *p, const dvbf_model *m, const dv_expected *e
   dv_stack_step(g, &e->hidden, t);
   dvbf_layer_step(g, &e->output, t);
   dv_record_residual(g, dvbf_steps(e->e, t, 1), dvbf_steps(p->x, t + 1, 1), dvbf_steps(e->output.out, t, 1),
-                     dvbf_steps(p->seen, t + 1, 1), m->density->mean);
+                     dvbf_steps(p->seen, t + 1, 1), m->density->mean, m->density->emit_mean);
 }

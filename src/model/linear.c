@@ -212,7 +212,7 @@ static void filter_forward(const dvbf_op *op, dvbf_run *run) {
   for (int r = 0; r < op->out[Z].rows; r++) walk_row(&w, r);
 }
 
-static const dvbf_op_class filter_class = {"kalman-filter", filter_forward, NULL};
+static const dvbf_op_class filter_class = {"kalman-filter", filter_forward, NULL, NULL};
 
 /* ---- Recorders ---- */
 
@@ -266,4 +266,5 @@ const dvbf_model_class dv_model_linear = {.name = "linear",
                                           .online_size = dv_linear_online_size,
                                           .online_begin = dv_linear_online_begin,
                                           .online_step = dv_linear_online_step,
-                                          .online_ahead = dv_linear_online_ahead};
+                                          .online_ahead = dv_linear_online_ahead,
+                                          .exact_system = dv_linear_get};

@@ -1,4 +1,5 @@
 #include "engine/engine.h"
+#include "op/emit.h"
 
 #include <string.h>
 
@@ -21,7 +22,11 @@ static void add_backward(const dvbf_op *op, dvbf_run *run) {
   }
 }
 
-static const dvbf_op_class add_class = {"add", add_forward, add_backward};
+static void add_emit(const dvbf_op *op, dvbf_code *code) {
+  dv_emit(code, op->out[0], dv_plus(code, dv_read(code, op->in[0]), dv_read(code, op->in[1])));
+}
+
+static const dvbf_op_class add_class = {"add", add_forward, add_backward, add_emit};
 
 void dvbf_add(dvbf_graph *g, dvbf_value out, dvbf_value a, dvbf_value b) {
   dvbf_value in[] = {a, b};
@@ -36,7 +41,11 @@ static void zero_forward(const dvbf_op *op, dvbf_run *run) {
   memset(dv_at(run, op->out[0]), 0, count_of(op->out[0]) * sizeof(dvbf_real));
 }
 
-static const dvbf_op_class zero_class = {"zero", zero_forward, NULL};
+static void zero_emit(const dvbf_op *op, dvbf_code *code) {
+  dv_emit(code, op->out[0], dv_number(code, 0));
+}
+
+static const dvbf_op_class zero_class = {"zero", zero_forward, NULL, zero_emit};
 
 void dvbf_zero(dvbf_graph *g, dvbf_value out) {
   dvbf_record(g, &zero_class, 0, NULL, 1, &out, NULL, 0);
@@ -52,7 +61,7 @@ static void clip_backward(const dvbf_op *op, dvbf_run *run) {
   for (size_t i = 0, n = count_of(op->in[0]); i < n; i++) d[i] = d[i] > top ? top : d[i] < -top ? -top : d[i];
 }
 
-static const dvbf_op_class clip_class = {"clip-gradient", NULL, clip_backward};
+static const dvbf_op_class clip_class = {"clip-gradient", NULL, clip_backward, NULL};
 
 void dvbf_clip_gradient(dvbf_graph *g, dvbf_value value, double limit) {
   dvbf_record(g, &clip_class, 1, &value, 0, NULL, &limit, sizeof limit);
@@ -81,7 +90,12 @@ static void side_backward(const dvbf_op *op, dvbf_run *run) {
       run->k->add(d, from + ((size_t)r * x.steps + t) * width, width);
 }
 
-static const dvbf_op_class side_class = {"side-by-side", side_forward, side_backward};
+static void side_emit(const dvbf_op *op, dvbf_code *code) {
+  dvbf_place out = {op->out[0].buffer, op->out[0].offset, (size_t)op->in[0].cols, 1};
+  dvbf_code_each(code, out, op->in[0].steps, op->in[0].cols, dv_read(code, op->in[0]));
+}
+
+static const dvbf_op_class side_class = {"side-by-side", side_forward, side_backward, side_emit};
 
 void dvbf_side_by_side(dvbf_graph *g, dvbf_value out, dvbf_value x) {
   if (out.cols != x.steps * x.cols)

@@ -17,6 +17,8 @@
 #include "op/op.h"
 
 #include "base/algebra.h"
+#include "base/memory.h"
+#include "engine/code.h"
 
 #include <float.h>
 #include <math.h>
@@ -183,7 +185,27 @@ static void contract_backward(const dvbf_op *op, dvbf_run *run) {
   }
 }
 
-static const dvbf_op_class contract_class = {"contract", contract_forward, contract_backward};
+/* A trained v is constant, and then S' is too. */
+static void contract_emit(const dvbf_op *op, dvbf_code *code) {
+  const dv_systems *s = op->data;
+  dvbf_value v = op->in[0];
+  size_t systems = (size_t)s->n * (size_t)s->n * (size_t)s->count, all = (size_t)v.cols;
+  const dv_code_buffer *from = &code->buffers[v.buffer];
+  if (!from->constant || v.steps != 1) {
+    dvbf_code_refuse(code,
+                     "systems that contract cannot be exported where their parameters are not constant");
+    return;
+  }
+  const dvbf_real *at = from->constant + v.offset;
+  dvbf_real *to = dv_code_make_constant(code, op->out[OUT], from->name);
+  double *memory = dv_calloc(dv_contract_room(s->n), sizeof *memory);
+  if (!memory) dvbf_code_refuse(code, "out of memory while writing a model as code");
+  for (int i = 0; i < s->count && to && memory; i++) dv_contract_system(s, i, at, to, memory);
+  if (to) memcpy(to + systems, at + systems, (all - systems) * sizeof *to);
+  dv_free(memory);
+}
+
+static const dvbf_op_class contract_class = {"contract", contract_forward, contract_backward, contract_emit};
 
 void dv_record_contract(dvbf_graph *g, dvbf_value out, dvbf_value v, const dv_systems *s) {
   size_t per = sizeof(double) / sizeof(dvbf_real), square = (size_t)s->n * (size_t)s->n;

@@ -8,6 +8,7 @@
  *   dp = dy * activation'(y)      dx_k += dp W_k^T      dW_k += x_k^T dp      db += sum over rows of dp
  */
 #include "engine/engine.h"
+#include "op/emit.h"
 
 #include <string.h>
 
@@ -203,9 +204,61 @@ static void whole_backward(const dvbf_op *op, dvbf_run *run) {
   open_backward(op, run);
 }
 
-static const dvbf_op_class open_class = {"layer-open", open_forward, open_backward};
-static const dvbf_op_class step_class = {"layer-step", step_forward, step_backward};
-static const dvbf_op_class whole_class = {"layer", whole_forward, whole_backward};
+/* ---- As code ---- */
+
+/* y += x W */
+static void emit_product(dvbf_code *code, dvbf_value y, dvbf_value x, dvbf_value w) {
+  for (int t = 0; t < (per_step(w) ? y.steps : 1); t++) {
+    dvbf_value from = per_step(w) ? dvbf_steps(x, t, 1) : x, to = per_step(w) ? dvbf_steps(y, t, 1) : y;
+    dvbf_code_product(code, dvbf_place_of(to), dvbf_place_of(from), dvbf_place_of(weight_at(w, t)), to.steps,
+                      x.cols, y.cols);
+  }
+}
+
+/* y = exp(y - most) / sum of these, row by row */
+static void emit_softmax(dvbf_code *code, dvbf_value y) {
+  dvbf_value most = dv_emit_room(code, y.steps, 1), sum = dv_emit_room(code, y.steps, 1);
+  dvbf_code_most(code, dvbf_place_of(most), y.steps, y.cols, dv_read(code, y));
+  dv_emit(code, y,
+          dvbf_code_unary(code, DVBF_EXP_OF, dv_minus(code, dv_read(code, y), dv_read_column(code, most))));
+  dvbf_code_sum(code, dvbf_place_of(sum), y.steps, y.cols, dv_read(code, y));
+  dv_emit(code, y, dv_over(code, dv_read(code, y), dv_read_column(code, sum)));
+}
+
+static void emit_activation(dvbf_code *code, dvbf_activation a, dvbf_value y) {
+  if (a == DVBF_RELU)
+    dv_emit(code, y, dvbf_code_binary(code, DVBF_LARGER, dv_read(code, y), dv_number(code, 0)));
+  else if (a == DVBF_TANH)
+    dv_emit(code, y, dvbf_code_unary(code, DVBF_TANH_OF, dv_read(code, y)));
+  else if (a == DVBF_SIGMOID)
+    dv_emit(code, y, dvbf_code_unary(code, DVBF_SIGMOID_OF, dv_read(code, y)));
+  else if (a == DVBF_SOFTMAX)
+    emit_softmax(code, y);
+}
+
+static void open_emit(const dvbf_op *op, dvbf_code *code) {
+  const layer_data *d = op->data;
+  dvbf_value y = op->out[0], bias = bias_of(op);
+  dv_emit(code, y, bias.buffer < 0 ? dv_number(code, 0) : dv_read_row(code, bias));
+  for (int i = 0; i < d->n_in; i++)
+    if (!d->sequential[i]) emit_product(code, y, input_of(op, i), weight_of(op, i));
+}
+
+static void step_emit(const dvbf_op *op, dvbf_code *code) {
+  const layer_data *d = op->data;
+  for (int i = 0; i < d->n_in; i++) emit_product(code, op->out[0], input_of(op, i), weight_of(op, i));
+  emit_activation(code, d->activation, op->out[0]);
+}
+
+static void whole_emit(const dvbf_op *op, dvbf_code *code) {
+  const layer_data *d = op->data;
+  open_emit(op, code);
+  emit_activation(code, d->activation, op->out[0]);
+}
+
+static const dvbf_op_class open_class = {"layer-open", open_forward, open_backward, open_emit};
+static const dvbf_op_class step_class = {"layer-step", step_forward, step_backward, step_emit};
+static const dvbf_op_class whole_class = {"layer", whole_forward, whole_backward, whole_emit};
 
 /* An input that all rows share brings the bias along, which must be there, and nothing is learned from it. */
 static bool shares_well(const dvbf_graph *g, const dvbf_layer *l, int i) {

@@ -131,7 +131,7 @@ static void gaussian_backward(const dvbf_op *op, dvbf_run *run) {
                             (dvbf_real)floor_of(op, run), all_rows(x), x.cols);
 }
 
-static const dvbf_op_class gaussian_class = {"gaussian", gaussian_forward, gaussian_backward};
+static const dvbf_op_class gaussian_class = {"gaussian", gaussian_forward, gaussian_backward, NULL};
 
 void dv_record_gaussian(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value mean, dvbf_value log_sigma,
                         dvbf_value mask) {
@@ -164,7 +164,7 @@ static void bernoulli_backward(const dvbf_op *op, dvbf_run *run) {
                              all_rows(x), x.cols);
 }
 
-static const dvbf_op_class bernoulli_class = {"bernoulli", bernoulli_forward, bernoulli_backward};
+static const dvbf_op_class bernoulli_class = {"bernoulli", bernoulli_forward, bernoulli_backward, NULL};
 
 void dv_record_bernoulli(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value logits, dvbf_value mask) {
   dvbf_value in[] = {x, logits, mask};

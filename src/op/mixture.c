@@ -10,6 +10,7 @@
  * and the last of these is one product over all steps, made by `open` after the steps have run back.
  */
 #include "engine/engine.h"
+#include "op/emit.h"
 
 #include <string.h>
 
@@ -95,8 +96,28 @@ static void open_backward(const dvbf_op *op, dvbf_run *run) {
     for (int t = 0; t < steps; t++) weight_gradient(run, op, dvbf_steps(v, t, 1), t, 1);
 }
 
-static const dvbf_op_class open_class = {"mixture-open", NULL, open_backward};
-static const dvbf_op_class step_class = {"mixture-step", step_forward, step_backward};
+static void step_emit(const dvbf_op *op, dvbf_code *code) {
+  const mixture_data *d = op->data;
+  dvbf_value z = op->in[Z], v = op->in[V], alpha = op->in[ALPHA], sums = op->out[PARTS], next = op->out[NEXT];
+  size_t width = (size_t)sums.cols, systems = (size_t)d->systems;
+  dvbf_place constant = {v.buffer, v.offset + constant_row(op) * width, 0, 1};
+  dv_emit(code, sums, d->affine ? dvbf_code_read(code, constant) : dv_number(code, 0));
+  part s[3];
+  for (int i = 0, count = parts_of_s(op, s); i < count; i++)
+    dvbf_code_product(code, dvbf_place_of(sums), dvbf_place_of(s[i].x),
+                      (dvbf_place){v.buffer, v.offset + s[i].row * width, width, 1}, 1, s[i].x.cols,
+                      sums.cols);
+  dvbf_place each = {sums.buffer, sums.offset, systems, 1};
+  if (alpha.buffer >= 0)
+    dvbf_code_sum(code, (dvbf_place){next.buffer, next.offset, 1, 1}, next.cols, d->systems,
+                  dv_times(code, dv_read_row(code, alpha), dvbf_code_read(code, each)));
+  else
+    dv_emit(code, next, dv_read(code, sums));
+  if (d->residual) dv_emit(code, next, dv_plus(code, dv_read(code, z), dv_read(code, next)));
+}
+
+static const dvbf_op_class open_class = {"mixture-open", NULL, open_backward, NULL};
+static const dvbf_op_class step_class = {"mixture-step", step_forward, step_backward, step_emit};
 
 static bool fits(dvbf_graph *g, const dvbf_mixture *m) {
   int n_in = m->z.cols + (m->u.buffer >= 0 ? m->u.cols : 0) + m->affine + m->w.cols;

@@ -27,6 +27,7 @@
  * - tanh(a) = 2 sigmoid(2 a) - 1. Identity: m = mu, s = nu.
  *
  * DV_VARIANCE_FLOOR is added to nu. */
+#include "op/emit.h"
 #include "op/op.h"
 
 #include <math.h>
@@ -48,7 +49,15 @@ static void square_backward(const dvbf_op *op, dvbf_run *run) {
   if (dx && dy) run->k->square_backward(dx, dv_at(run, op->in[0]), dy, c, count_of(op->in[0]));
 }
 
-static const dvbf_op_class square_class = {"square", square_forward, square_backward};
+/* The table of x as it is, or the whole of a parameter in one row. */
+static void square_emit(const dvbf_op *op, dvbf_code *code) {
+  dvbf_value x = op->in[0], y = op->out[0];
+  dvbf_place from = {x.buffer, x.offset, x.stride, 1}, to = {y.buffer, y.offset, x.stride, 1};
+  dvbf_expr at = dvbf_code_read(code, from), c = dv_number(code, *(const double *)op->data);
+  dvbf_code_each(code, to, x.steps, (int)x.stride, dv_times(code, c, dv_times(code, at, at)));
+}
+
+static const dvbf_op_class square_class = {"square", square_forward, square_backward, square_emit};
 
 void dv_record_square(dvbf_graph *g, dvbf_value out, dvbf_value x, double c) {
   if (count_of(out) != count_of(x))
@@ -77,7 +86,91 @@ static void moments_backward(const dvbf_op *op, dvbf_run *run) {
                            dvbf_gradient_at(run, op->out[1]), (dvbf_real)m->p, count_of(op->out[0]));
 }
 
-static const dvbf_op_class moments_class = {"moments", moments_forward, moments_backward};
+/* A table of the op's shape that holds e. */
+static dvbf_expr emit_kept(dvbf_code *code, const dvbf_op *op, dvbf_expr e) {
+  dvbf_value room = dv_emit_room(code, op->out[0].steps, op->out[0].cols);
+  dv_emit(code, room, e);
+  return dv_read(code, room);
+}
+
+/* The ratio of Phi(-a) to phi(a), a >= 0: the polynomial of the kernel. */
+static dvbf_expr emit_tail_ratio(dvbf_code *code, const dvbf_op *op, dvbf_expr a) {
+  static const double by[] = {0.09215355, -0.40549537, 0.53712347, -0.15302804,
+                              0.33213873, 0.24740773,  0.3031808,  0.29983316};
+  dvbf_expr one = dv_number(code, 1), size = dv_plus(code, one, dv_times(code, dv_number(code, 0.3), a));
+  dvbf_expr t = emit_kept(code, op, dv_over(code, one, size)), p = dv_number(code, by[0]);
+  for (size_t i = 1; i < sizeof by / sizeof *by; i++)
+    p = dv_plus(code, dv_times(code, p, t), dv_number(code, by[i]));
+  return dv_times(code, p, t);
+}
+
+/* Mean and variance of an activation. */
+typedef struct both {
+  dvbf_expr m, s;
+} both;
+
+static both emit_relu(dvbf_code *code, const dvbf_op *op, dvbf_expr mu, dvbf_expr nu) {
+  dvbf_expr one = dv_number(code, 1), zero = dv_number(code, 0), half = dv_number(code, -0.5);
+  dvbf_expr sigma = emit_kept(code, op, dvbf_code_unary(code, DVBF_SQRT_OF, nu));
+  dvbf_expr alpha = emit_kept(code, op, dv_within(code, dv_over(code, mu, sigma), -12, 12));
+  dvbf_expr size = emit_kept(code, op, dvbf_code_unary(code, DVBF_SIZE_OF, alpha));
+  dvbf_expr power = dv_times(code, half, dv_times(code, alpha, alpha));
+  dvbf_expr phi = emit_kept(
+      code, op,
+      dv_times(code, dv_number(code, 0.398942280401432677940), dvbf_code_unary(code, DVBF_EXP_OF, power)));
+  dvbf_expr tail = emit_kept(code, op, dv_times(code, emit_tail_ratio(code, op, size), phi));
+  dvbf_expr below = emit_kept(code, op, dvbf_code_choose(code, alpha, dv_minus(code, one, tail), tail));
+  dvbf_expr m = dv_plus(code, dv_times(code, mu, below), dv_times(code, sigma, phi));
+  dvbf_expr inner =
+      dv_minus(code, dv_times(code, size, dv_times(code, tail, dv_minus(code, one, tail))),
+               dv_times(code, phi, dv_minus(code, one, dv_times(code, dv_number(code, 2), tail))));
+  dvbf_expr s = dv_minus(code, dv_plus(code, below, dv_times(code, size, inner)), dv_times(code, phi, phi));
+  return (both){dvbf_code_binary(code, DVBF_LARGER, m, zero),
+                dv_times(code, nu, dvbf_code_binary(code, DVBF_LARGER, s, zero))};
+}
+
+static both emit_sigmoid(dvbf_code *code, const dvbf_op *op, dvbf_expr mu, dvbf_expr nu) {
+  dvbf_expr one = dv_number(code, 1), four = dv_number(code, 4), half = dv_number(code, 0.5);
+  dvbf_expr wide = dv_times(code, dv_number(code, 0.392699081698724154808), nu); /* pi / 8 nu */
+  dvbf_expr root = dvbf_code_unary(code, DVBF_SQRT_OF, dv_plus(code, one, wide));
+  dvbf_expr kappa = emit_kept(code, op, dv_over(code, one, root));
+  dvbf_expr m = emit_kept(code, op, dvbf_code_unary(code, DVBF_SIGMOID_OF, dv_times(code, kappa, mu)));
+  dvbf_expr q = emit_kept(code, op, dv_times(code, m, dv_minus(code, one, m)));
+  dvbf_expr r = emit_kept(code, op, dv_times(code, wide, dv_times(code, kappa, kappa)));
+  dvbf_expr curve = dv_plus(code, dv_number(code, -0.136619772367581343076), /* 1/2 - 2/pi */
+                            dv_times(code, dv_number(code, 0.04), r));
+  dvbf_expr inner =
+      dv_minus(code, dv_over(code, one, dv_plus(code, one, kappa)), dv_times(code, kappa, curve));
+  dvbf_expr g = emit_kept(code, op, dv_times(code, r, inner));
+  dvbf_expr share = dv_times(code, half, dv_times(code, g, dv_plus(code, one, g)));
+  dvbf_expr mixed = dv_plus(code, dv_times(code, four, q),
+                            dv_times(code, dv_minus(code, one, dv_times(code, four, q)), share));
+  dvbf_expr s = dv_times(code, dv_times(code, q, g), mixed);
+  return (both){m, dvbf_code_binary(code, DVBF_LARGER, s, dv_number(code, 0))};
+}
+
+static both emit_moments_of(dvbf_code *code, const dvbf_op *op, dvbf_expr mu, dvbf_expr nu) {
+  const moments_data *d = op->data;
+  dvbf_expr two = dv_number(code, 2), four = dv_number(code, 4);
+  if (d->activation == DVBF_RELU) return emit_relu(code, op, mu, nu);
+  if (d->activation == DVBF_SIGMOID) return emit_sigmoid(code, op, mu, nu);
+  if (d->activation != DVBF_TANH) return (both){mu, nu};
+  both of = emit_sigmoid(code, op, dv_times(code, two, mu), dv_times(code, four, nu));
+  return (both){dv_minus(code, dv_times(code, two, of.m), dv_number(code, 1)), dv_times(code, four, of.s)};
+}
+
+static void moments_emit(const dvbf_op *op, dvbf_code *code) {
+  const moments_data *d = op->data;
+  dvbf_expr floor = dv_number(code, DV_VARIANCE_FLOOR);
+  both of =
+      emit_moments_of(code, op, dv_read(code, op->in[0]), dv_plus(code, dv_read(code, op->in[1]), floor));
+  dv_emit(code, op->out[0], of.m);
+  dvbf_expr m = dv_read(code, op->out[0]), by = dv_number(code, 1 / (1 - d->p));
+  dvbf_expr square = dv_times(code, dv_number(code, d->p), dv_times(code, m, m));
+  dv_emit(code, op->out[1], dv_times(code, by, dv_plus(code, of.s, square)));
+}
+
+static const dvbf_op_class moments_class = {"moments", moments_forward, moments_backward, moments_emit};
 
 void dv_record_moments(dvbf_graph *g, const dv_moments *moments, int t) {
   dv_moments m = *moments;
@@ -117,7 +210,16 @@ static void head_backward(const dvbf_op *op, dvbf_run *run) {
     }
 }
 
-static const dvbf_op_class head_class = {"moments-head", head_forward, head_backward};
+static void head_emit(const dvbf_op *op, dvbf_code *code) {
+  dvbf_value mean = op->out[0], raw = mean;
+  mean.cols = raw.cols = op->in[0].cols;
+  raw.offset += (size_t)raw.cols;
+  dvbf_expr variance = dv_plus(code, dv_read(code, op->in[1]), dv_number(code, DV_VARIANCE_FLOOR));
+  dv_emit(code, mean, dv_read(code, op->in[0]));
+  dv_emit(code, raw, dv_times(code, dv_number(code, 0.5), dvbf_code_unary(code, DVBF_LOG_OF, variance)));
+}
+
+static const dvbf_op_class head_class = {"moments-head", head_forward, head_backward, head_emit};
 
 void dv_record_moments_head(dvbf_graph *g, dvbf_value head, dvbf_value mean, dvbf_value variance) {
   if (head.cols != 2 * mean.cols || count_of(mean) != count_of(variance) || head.steps != mean.steps)

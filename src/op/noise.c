@@ -1,4 +1,5 @@
 #include "base/random.h"
+#include "op/emit.h"
 #include "op/op.h"
 
 #include <string.h>
@@ -56,7 +57,12 @@ static void noise_forward(const dvbf_op *op, dvbf_run *run) {
   }
 }
 
-static const dvbf_op_class noise_class = {"noise", noise_forward, NULL};
+static void noise_emit(const dvbf_op *op, dvbf_code *code) {
+  const noise_data *d = op->data;
+  dvbf_code_noise(code, op->out[0], (int)d->number, d->shared);
+}
+
+static const dvbf_op_class noise_class = {"noise", noise_forward, NULL, noise_emit};
 
 void dvbf_noise(dvbf_graph *g, dvbf_value out, bool shared) {
   noise_data data = new_noise(g, out, shared);
@@ -84,7 +90,13 @@ static void use_forward(const dvbf_op *op, dvbf_run *run) {
   }
 }
 
-static const dvbf_op_class use_class = {"filter-use", use_forward, NULL};
+/* A trained model drops no frame. */
+static void use_emit(const dvbf_op *op, dvbf_code *code) {
+  dv_emit(code, op->out[0],
+          dvbf_code_choose(code, dv_read(code, op->in[0]), dv_number(code, 1), dv_number(code, 0)));
+}
+
+static const dvbf_op_class use_class = {"filter-use", use_forward, NULL, use_emit};
 
 void dvbf_filter_use(dvbf_graph *g, dvbf_value use, dvbf_value mask) {
   noise_data data = new_noise(g, use, false);

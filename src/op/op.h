@@ -73,8 +73,9 @@ void dv_record_values(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value pa
                       dv_value_density density);
 
 /* One step of e = x - mean(output) where mask [..][1 or n] is not 0, else 0; mean = NULL: the output is the
- * mean. */
+ * mean. emit_mean says the same in code. */
 void dv_record_residual(dvbf_graph *g, dvbf_value e, dvbf_value x, dvbf_value output, dvbf_value mask,
-                        double (*mean)(double output));
+                        double (*mean)(double output),
+                        dvbf_expr (*emit_mean)(dvbf_code *code, dvbf_expr output));
 
 #endif

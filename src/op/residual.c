@@ -1,11 +1,14 @@
 /* e = x - mean(output) where a value is seen, and 0 where not:
  *
  *   d output -= mean'(output) d e */
+#include "op/emit.h"
 #include "op/op.h"
 
-/* in: x, output, mask; out: e. The data of the op is the function `mean`; NULL: the output is the mean. */
+/* in: x, output, mask; out: e. The data of the op is the function `mean`, twice; NULL: the output is the
+ * mean. */
 typedef struct residual_data {
   double (*mean)(double output);
+  dvbf_expr (*emit_mean)(dvbf_code *code, dvbf_expr output);
 } residual_data;
 
 /* x may be the same for all rows, mask one value for a whole frame. */
@@ -50,11 +53,21 @@ static void residual_backward(const dvbf_op *op, dvbf_run *run) {
   }
 }
 
-static const dvbf_op_class residual_class = {"residual", residual_forward, residual_backward};
+static void residual_emit(const dvbf_op *op, dvbf_code *code) {
+  const residual_data *d = op->data;
+  dvbf_value mask = op->in[2];
+  dvbf_expr output = dv_read(code, op->in[1]), mean = d->mean ? d->emit_mean(code, output) : output;
+  dvbf_expr seen = mask.cols > 1 ? dv_read(code, mask) : dv_read_column(code, mask);
+  dv_emit(code, op->out[0],
+          dvbf_code_choose(code, seen, dv_minus(code, dv_read(code, op->in[0]), mean), dv_number(code, 0)));
+}
+
+static const dvbf_op_class residual_class = {"residual", residual_forward, residual_backward, residual_emit};
 
 void dv_record_residual(dvbf_graph *g, dvbf_value e, dvbf_value x, dvbf_value output, dvbf_value mask,
-                        double (*mean)(double output)) {
-  residual_data data = {mean};
+                        double (*mean)(double output),
+                        dvbf_expr (*emit_mean)(dvbf_code *code, dvbf_expr output)) {
+  residual_data data = {mean, emit_mean};
   dvbf_value in[] = {x, output, mask};
   dvbf_record(g, &residual_class, 3, in, 1, &e, &data, sizeof data);
 }

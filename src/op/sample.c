@@ -1,3 +1,4 @@
+#include "op/emit.h"
 #include "op/op.h"
 
 #include <math.h>
@@ -65,7 +66,24 @@ static void innovation_backward(const dvbf_op *op, dvbf_run *run) {
   }
 }
 
-static const dvbf_op_class innovation_class = {"innovation", innovation_forward, innovation_backward};
+/* w alone: the kl is of the bound, which no exported program has. */
+static void innovation_emit(const dvbf_op *op, dvbf_code *code) {
+  const innovation_data *d = op->data;
+  dvbf_value head = op->in[0], raw = head, w = op->out[0];
+  dvbf_expr eps = dv_read(code, op->in[1]);
+  if (head.buffer < 0) {
+    dv_emit(code, w, eps);
+    return;
+  }
+  raw.offset += (size_t)w.cols;
+  dvbf_expr sigma = dvbf_code_unary(code, DVBF_EXP_OF, dv_within(code, dv_read(code, raw), d->low, d->high));
+  dvbf_expr drawn = dv_plus(code, dv_read(code, head), dv_times(code, sigma, eps));
+  if (op->in[2].buffer >= 0) drawn = dvbf_code_choose(code, dv_read_column(code, op->in[2]), drawn, eps);
+  dv_emit(code, w, drawn);
+}
+
+static const dvbf_op_class innovation_class = {"innovation", innovation_forward, innovation_backward,
+                                               innovation_emit};
 
 void dvbf_innovation_step(dvbf_graph *g, const dvbf_innovation *i, int t) {
   innovation_data data = {i->low, i->high, dvbf_scalar(g, DVBF_TEMPERATURE, 1)};
@@ -136,7 +154,7 @@ static void universal_backward(const dvbf_op *op, dvbf_run *run) {
   }
 }
 
-static const dvbf_op_class universal_class = {"universal", universal_forward, universal_backward};
+static const dvbf_op_class universal_class = {"universal", universal_forward, universal_backward, NULL};
 
 void dvbf_universal_sample(dvbf_graph *g, const dvbf_universal *u) {
   universal_data data = {dvbf_term(g, DVBF_KL_V, 1), dvbf_scalar(g, DVBF_SEQUENCES, 1)};

@@ -10,6 +10,7 @@
  *
  * depends on y alone, so that the op needs no copy of z. */
 #include "engine/engine.h"
+#include "op/emit.h"
 
 #include <math.h>
 
@@ -43,7 +44,19 @@ static void saturate_backward(const dvbf_op *op, dvbf_run *run) {
     }
 }
 
-static const dvbf_op_class saturate_class = {"saturate", saturate_forward, saturate_backward};
+static void saturate_emit(const dvbf_op *op, dvbf_code *code) {
+  dvbf_value z = op->in[0], centre = op->in[1], limit = centre;
+  limit.offset += (size_t)centre.cols;
+  dvbf_expr at = dv_read(code, z), c = dv_read_row(code, centre), l = dv_read_row(code, limit);
+  dvbf_expr d = dv_minus(code, at, c), far = dvbf_code_unary(code, DVBF_SIZE_OF, d), one = dv_number(code, 1);
+  dvbf_expr beyond = dvbf_code_unary(code, DVBF_TANH_OF, dv_minus(code, dv_over(code, far, l), one));
+  dvbf_expr bent = dv_times(code, l, dv_plus(code, one, beyond));
+  dvbf_expr y = dvbf_code_choose(code, d, dv_plus(code, c, bent), dv_minus(code, c, bent));
+  dvbf_code_each(code, dvbf_place_of(z), z.steps, centre.cols,
+                 dvbf_code_choose(code, dv_minus(code, far, l), y, at));
+}
+
+static const dvbf_op_class saturate_class = {"saturate", saturate_forward, saturate_backward, saturate_emit};
 
 void dvbf_saturate(dvbf_graph *g, dvbf_value value, dvbf_value range) {
   if (value.buffer < 0 || range.buffer < 0) return;

@@ -42,7 +42,8 @@ static void free_sigma_backward(const dvbf_op *op, dvbf_run *run) {
   }
 }
 
-static const dvbf_op_class free_sigma_class = {"free-sigma", free_sigma_forward, free_sigma_backward};
+/* Programs of single steps, which are those that are exported, have no such frames. */
+static const dvbf_op_class free_sigma_class = {"free-sigma", free_sigma_forward, free_sigma_backward, NULL};
 
 void dv_record_free_sigma(dvbf_graph *g, const dv_free_sigma *s) {
   free_sigma_data data = {s->first};

@@ -13,6 +13,7 @@
  *   ln sigma_p   c (1 - (sigma_q^2 + d^2) / sigma_p^2)
  *
  * The reported kl is never annealed. */
+#include "op/emit.h"
 #include "op/op.h"
 
 #include <math.h>
@@ -65,7 +66,26 @@ static void sample_backward(const dvbf_op *op, dvbf_run *run) {
   }
 }
 
-static const dvbf_op_class sample_class = {"state-sample", sample_forward, sample_backward};
+/* mu + sigma eps of a head */
+static dvbf_expr emit_drawn(const dvbf_op *op, dvbf_code *code, dvbf_value head) {
+  const state_data *d = op->data;
+  dvbf_value raw = head;
+  raw.offset += (size_t)op->out[0].cols;
+  dvbf_expr sigma = dvbf_code_unary(code, DVBF_EXP_OF, dv_within(code, dv_read(code, raw), d->low, d->high));
+  return dv_plus(code, dv_read(code, head), dv_times(code, sigma, dv_read(code, op->in[2])));
+}
+
+static void sample_emit(const dvbf_op *op, dvbf_code *code) {
+  bool q = op->in[0].buffer >= 0, p = op->in[1].buffer >= 0, use = op->in[3].buffer >= 0;
+  if (q && p && use)
+    dv_emit(code, op->out[0],
+            dvbf_code_choose(code, dv_read_column(code, op->in[3]), emit_drawn(op, code, op->in[0]),
+                             emit_drawn(op, code, op->in[1])));
+  else
+    dv_emit(code, op->out[0], emit_drawn(op, code, op->in[q ? 0 : 1]));
+}
+
+static const dvbf_op_class sample_class = {"state-sample", sample_forward, sample_backward, sample_emit};
 
 static bool state_fits(dvbf_graph *g, const dvbf_state *s) {
   int n = s->z.cols;
@@ -141,7 +161,7 @@ static void state_kl_backward(const dvbf_op *op, dvbf_run *run) {
     }
 }
 
-static const dvbf_op_class state_kl_class = {"state-kl", state_kl_forward, state_kl_backward};
+static const dvbf_op_class state_kl_class = {"state-kl", state_kl_forward, state_kl_backward, NULL};
 
 void dvbf_state_kl(dvbf_graph *g, const dvbf_state *s) {
   state_data data = {s->low, s->high, s->seen, dvbf_scalar(g, DVBF_TEMPERATURE, 1)};

@@ -25,7 +25,7 @@ static void term_backward(const dvbf_op *op, dvbf_run *run) {
   for (int r = 0; r < v.steps * v.rows; r++) gradient[r] += (dvbf_real)coefficient * weight[r % v.rows];
 }
 
-static const dvbf_op_class term_class = {"term", term_forward, term_backward};
+static const dvbf_op_class term_class = {"term", term_forward, term_backward, NULL};
 
 void dvbf_sum(dvbf_graph *g, int term, dvbf_value value, dvbf_value weight, int scalar) {
   term_data data = {term, scalar};

@@ -35,7 +35,7 @@ static void values_backward(const dvbf_op *op, dvbf_run *run) {
         d[i] += (dvbf_real)((double)g[r] * density->slope((double)x[i], (double)o[i]));
 }
 
-static const dvbf_op_class values_class = {"values", values_forward, values_backward};
+static const dvbf_op_class values_class = {"values", values_forward, values_backward, NULL};
 
 void dv_record_values(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value parameter, dvbf_value mask,
                       dv_value_density density) {

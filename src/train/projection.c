@@ -88,7 +88,7 @@ static void dropped_backward(const dvbf_op *op, dvbf_run *run) {
   if (d_log_sigma && !each) *d_log_sigma += (dvbf_real)(sum * addition_of(op, run, 0).slope);
 }
 
-static const dvbf_op_class dropped_class = {"dropped dimensions", dropped_forward, dropped_backward};
+static const dvbf_op_class dropped_class = {"dropped dimensions", dropped_forward, dropped_backward, NULL};
 
 /* The density of a model of components is the first thing in its projection. */
 static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
