@@ -398,6 +398,8 @@ DVBF_API dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t si
 DVBF_API void dvbf_filter_step(dvbf_filter *filter, const float *x, const float *u, dvbf_belief *belief);
 /* Forgets all observations: the next step is a first one. */
 DVBF_API void dvbf_filter_reset(dvbf_filter *filter);
+/* From now on every innovation w is at its mean (quiet), or drawn. A quiet filter needs one sample. */
+DVBF_API void dvbf_filter_quiet(dvbf_filter *filter, bool quiet);
 
 /* A question about the steps ahead, and where the answers go. What is NULL is not wanted. */
 typedef struct dvbf_ahead {

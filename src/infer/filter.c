@@ -104,6 +104,10 @@ void dvbf_filter_reset(dvbf_filter *f) {
   f->controlled = false;
 }
 
+void dvbf_filter_quiet(dvbf_filter *f, bool quiet) {
+  for (int i = 0; i < f->members; i++) f->member[i]->conditions.noise_free = quiet;
+}
+
 /* ---- Stepping ---- */
 
 /* A member without feedthrough takes the control since the step before, which came with that step where
