@@ -48,6 +48,7 @@ static dvbf_status choose_split(cli_inputs *in, const char *path, dvbf_error *er
 dvbf_status cli_inputs_read(cli_inputs *in, const cli_options *options, dvbf_error *error) {
   *in = (cli_inputs){0};
   const char *path = options->command->arguments[1] ? options->arguments[1] : cli_option(options, "from");
+  if (!path) path = cli_option(options, "data");
   dvbf_status status = cli_options_settings(&in->settings, options, options->command->tables[0], error);
   if (!status) status = cli_load_model(&in->model, options->arguments[0], error);
   if (status) return status;

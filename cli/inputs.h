@@ -12,8 +12,8 @@ typedef struct cli_inputs {
   const dvbf_sequences *sequences; /* the split that the settings name */
 } cli_inputs;
 
-/* Reads RUN (a run folder or a model file) and DATA, the command's arguments or the value of --from. Free
- * with cli_inputs_free, also after a failure. */
+/* Reads RUN (a run folder or a model file) and DATA, the command's arguments or the value of --from or
+ * --data. Free with cli_inputs_free, also after a failure. */
 dvbf_status cli_inputs_read(cli_inputs *out, const cli_options *options, dvbf_error *error);
 void cli_inputs_free(cli_inputs *inputs);
 

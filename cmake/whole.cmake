@@ -5,16 +5,22 @@ pkg_check_modules(CAIRO REQUIRED IMPORTED_TARGET cairo)
 find_library(LAPACKE_LIBRARY lapacke REQUIRED)
 set(DVBF_LIBRARIES PkgConfig::HDF5 PkgConfig::LIBZIP PkgConfig::CAIRO ${LAPACKE_LIBRARY} ${DVBF_CORE_LIBRARIES})
 
-# Script and style of the report become C arrays.
-set(DVBF_PAGE_FILES ${PROJECT_SOURCE_DIR}/src/report/page.js ${PROJECT_SOURCE_DIR}/src/report/page.css)
-set(DVBF_PAGE_SOURCE ${PROJECT_BINARY_DIR}/page_files.c)
-add_custom_command(OUTPUT ${DVBF_PAGE_SOURCE} VERBATIM
-  COMMAND ${CMAKE_COMMAND} -DOUTPUT=${DVBF_PAGE_SOURCE} "-DFILES=${DVBF_PAGE_FILES}"
-    -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
-  DEPENDS ${DVBF_PAGE_FILES} cmake/embed.cmake)
-add_custom_target(dvbf_page_files DEPENDS ${DVBF_PAGE_SOURCE})
+# dvbf_embed(NAME FILES...): the files become C arrays in ${NAME}.c of the build.
+function(dvbf_embed name)
+  set(source ${PROJECT_BINARY_DIR}/${name}.c)
+  add_custom_command(OUTPUT ${source} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${source} "-DFILES=${ARGN}" -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${ARGN} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
+  add_custom_target(dvbf_${name} DEPENDS ${source})
+endfunction()
 
-dvbf_objects(more_float "${DVBF_LIBRARIES}" ${DVBF_MORE_SOURCES} ${DVBF_PAGE_SOURCE})
+# Script and style of the report, and the templates of exported code.
+dvbf_embed(page_files ${PROJECT_SOURCE_DIR}/src/report/page.js ${PROJECT_SOURCE_DIR}/src/report/page.css)
+file(GLOB templates CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/export/templates/*.in)
+dvbf_embed(export_files ${templates})
+
+dvbf_objects(more_float "${DVBF_LIBRARIES}" ${DVBF_MORE_SOURCES} ${PROJECT_BINARY_DIR}/page_files.c
+  ${PROJECT_BINARY_DIR}/export_files.c)
 dvbf_library(dvbf dvbf "${DVBF_LIBRARIES}" ${core_float_OBJECTS} $<TARGET_OBJECTS:more_float>)
 
 file(GLOB CLI_SOURCES CONFIGURE_DEPENDS cli/*.c)

@@ -21,6 +21,9 @@ static const dv_setting data_entries[] = {
 static const dv_setting evaluate_entries[] = {
 #include "base/settings_evaluate.def"
 };
+static const dv_setting export_entries[] = {
+#include "base/settings_export.def"
+};
 static const dv_setting filter_entries[] = {
 #include "base/settings_filter.def"
 };
@@ -48,6 +51,7 @@ static const dv_setting two_balls_entries[] = {
 static const dv_table own_tables[] = {
     TABLE("data", data_entries, dv_data_settings),
     TABLE("evaluate", evaluate_entries, dv_evaluate_settings),
+    TABLE("export", export_entries, dv_export_settings),
     TABLE("filter", filter_entries, dv_filter_settings),
     TABLE("smooth", smooth_entries, dv_smooth_settings),
     TABLE("predict", predict_entries, dv_predict_settings),

@@ -18,6 +18,7 @@
 enum { DV_SPLITS };
 enum { DV_CONTROLS };
 #include "base/settings_data.def"
+#include "base/settings_export.def"
 #include "base/settings_train.def"
 
 enum { DV_TEXT = 512 }; /* bytes of a text setting */
@@ -31,6 +32,9 @@ typedef struct dv_data_settings {
 typedef struct dv_evaluate_settings {
 #include "base/settings_evaluate.def"
 } dv_evaluate_settings;
+typedef struct dv_export_settings {
+#include "base/settings_export.def"
+} dv_export_settings;
 typedef struct dv_filter_settings {
 #include "base/settings_filter.def"
 } dv_filter_settings;
@@ -96,6 +100,7 @@ const dv_data_settings *dv_settings_data(const dvbf_settings *settings, dvbf_err
     return (const dv_##type##_settings *)dv_settings_values(s, table, error);                                \
   }
 DV_ACCESS(evaluate, "evaluate")
+DV_ACCESS(export, "export")
 DV_ACCESS(filter, "filter")
 DV_ACCESS(smooth, "smooth")
 DV_ACCESS(predict, "predict")

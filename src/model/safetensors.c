@@ -222,7 +222,7 @@ dvbf_status dv_tensors_open(dv_tensor_file *f, const char *path, const dv_tensor
     return dv_fail(error, DVBF_FORMAT, "%s: its safetensors header cannot be read: %.100s", path,
                    f->header ? "no __metadata__" : trouble.text);
   const char *found = dv_meta_get(f, "format");
-  if (!found || strcmp(found, format))
+  if (!found || (format && strcmp(found, format) != 0))
     return dv_fail(error, DVBF_FORMAT, "%s: is a safetensors file but not %s of dvbf (format \"%.40s\")",
                    path, what, found ? found : "none");
   return DVBF_OK;

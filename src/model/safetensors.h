@@ -50,7 +50,8 @@ typedef struct dv_tensor_bytes {
   size_t size;
 } dv_tensor_bytes;
 
-/* Reads the file and its header. Close it also after a failure. `what` is "a model", as messages name it. */
+/* Reads the file and its header. Close it also after a failure. `what` is "a model", as messages name it.
+ * format = NULL: any. */
 dvbf_status dv_tensors_open(dv_tensor_file *file, const char *path, const dv_tensor_bytes *bytes,
                             const char *format, const char *what, dvbf_error *error);
 void dv_tensors_close(dv_tensor_file *file);

@@ -1,0 +1,69 @@
+/* dvbf export: a trained filter as code for a robot or a simulator. */
+#include "files.h"
+#include "inputs.h"
+
+#include <dvbf/export.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void tell(const char *path, const dvbf_export_result *r) {
+  fprintf(stderr, "%s: %zu bytes of constants, %zu of state, %zu of intermediate results", path,
+          r->constant_bytes, r->state_bytes, r->stack_bytes);
+  if (r->multiplications > 0) fprintf(stderr, ", %.0f multiplications for a step", r->multiplications);
+  fprintf(stderr, "\n");
+  if (isfinite(r->rmse_rounded))
+    fprintf(stderr,
+            "Rounded weights: the error one step ahead is %.4g standard deviations, with all digits %.4g "
+            "(%+.2f %%)\n",
+            r->rmse_rounded, r->rmse, 100 * (r->rmse_rounded / r->rmse - 1));
+}
+
+static dvbf_status run(const cli_options *options, dvbf_error *error) {
+  const char *path = NULL, *given = options->arguments[0];
+  cli_inputs in = {0};
+  dvbf_export_result result;
+  bool check = cli_option(options, "check"), quiet = cli_option(options, "quiet");
+  dvbf_status status = cli_option_needed(&path, options, "output", error);
+  if (!status) status = cli_inputs_read(&in, options, error);
+  dvbf_export_options how = {.run = cli_is_folder(given) ? given : NULL,
+                             .data = in.data,
+                             .sequences = in.sequences,
+                             .data_path = cli_option(options, "data"),
+                             .force = cli_option(options, "force")};
+  if (!status) status = dvbf_export_c(path, in.model, in.settings, &how, &result, error);
+  if (!status && !quiet) tell(path, &result);
+  if (!status && check) status = dvbf_export_check(path, error);
+  if (!status && check && !quiet) fprintf(stderr, "The test of %zu steps passes.\n", result.vectors);
+  cli_inputs_free(&in);
+  return status;
+}
+
+const cli_command cli_export = {
+    .name = "export",
+    .synopsis = "RUN -o NAME.c [--data DATA] [--check] [--SETTING VALUE ...]",
+    .help = "write a trained filter as plain C, to compile into a product",
+    .details = "\nRUN is a run folder or a model file. NAME.c is one C99 file that needs nothing but\n"
+               "<math.h>, allocates nothing and has no global state. NAME.h declares its functions,\n"
+               "NAME_test.c compares them with this library. Their names begin with NAME, or --prefix:\n\n"
+               "  NAME_reset, NAME_step    the filter: mean and deviation of z, forecast of x\n"
+               "  NAME_predict             what follows under given controls\n"
+               "  NAME_sampled_...         the same with samples of z, as this library filters\n"
+               "  NAME_transition          the next z with its derivatives by z and u\n"
+               "  NAME_observe             x at z with its derivative\n\n"
+               "The same run and settings give the same bytes. A model that cannot filter is refused.",
+    .examples = {{"dvbf export run -o filter.c --check",
+                  "filter.c, filter.h and filter_test.c, and whether they are right"},
+                 {"dvbf export run -o filter.c --weights int8 --data bench.csv",
+                  "a quarter of the flash, and what that costs in accuracy"}},
+    .arguments = {"RUN"},
+    .flags = {{'o', "output", "NAME.c", "file to write: NAME.c, with its header and its test beside it"},
+              {0, "data", "DATA",
+               "file of sequences: names of columns, inputs of the test, what rounded weights lose"},
+              {0, "check", NULL,
+               "compile and run the test of NAME.c with the C compiler of the system (CC, or cc)"},
+              CLI_FLAG_FORCE,
+              CLI_FLAG_QUIET},
+    .tables = {"export", "data"},
+    .run = run,
+};

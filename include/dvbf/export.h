@@ -1,0 +1,50 @@
+/* dvbf/export: a trained filter as plain C, for a robot, a controller or a simulator.
+ *
+ *   int failed = dvbf_model_load(&model, "run/" DVBF_RUN_MODEL, &error) ||
+ *                dvbf_settings_new(&settings, "export", &error) ||
+ *                dvbf_export_c("pendulum.c", model, settings, NULL, NULL, &error);
+ */
+#ifndef DVBF_EXPORT_H
+#define DVBF_EXPORT_H
+
+#include <dvbf/dvbf.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What else is known of a model; all of it may be left out. */
+typedef struct dvbf_export_options {
+  const char *run;       /* run folder, whose checkpoint knows the fingerprint of the data */
+  const dvbf_data *data; /* names of the columns, inputs of the test, and what rounded weights lose */
+  const dvbf_sequences *sequences; /* the split of it that is used */
+  const char *data_path;           /* file of the data: a text file may have a column of times */
+  bool force;                      /* replaces files that are there, which are refused otherwise */
+} dvbf_export_options;
+
+/* What was written. */
+typedef struct dvbf_export_result {
+  char prefix[64];                                 /* of the symbols */
+  size_t constant_bytes, state_bytes, stack_bytes; /* weights and scaling; the struct; intermediate results */
+  double multiplications;                          /* of one step, without forecast and samples */
+  size_t vectors;                                  /* steps of the test */
+  /* One-step errors on the data of the model and of its rounded weights, as root mean squares in units of the
+   * standard deviation of each column; NaN where they were not measured. */
+  double rmse, rmse_rounded;
+} dvbf_export_result;
+
+/* Writes PATH, which must end in .c, and beside it the header and the test, NAME.h and NAME_test.c.
+ * `settings` is of the table "export"; options and result may be NULL. The same model and settings give the
+ * same bytes. A model that cannot filter is refused, and so is one with an op that has no `emit`. */
+DVBF_API dvbf_status dvbf_export_c(const char *path, const dvbf_model *model, const dvbf_settings *settings,
+                                   const dvbf_export_options *options, dvbf_export_result *result,
+                                   dvbf_error *error);
+
+/* Compiles what dvbf_export_c has written as PATH, in a temporary folder, by the compiler that the
+ * environment variable CC names or cc, and runs the test. Fails with what it says. */
+DVBF_API dvbf_status dvbf_export_check(const char *path, dvbf_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,482 @@
+#include "export/c_file.h"
+
+#include "base/locale.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "kalman/system.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The functions of a model. Names that begin with "sampled" are of the filter with samples. */
+typedef struct function {
+  const char *name;
+  enum { FIRST, ADVANCE, MOVE, EMISSION } of;
+  bool sampled, planning, slopes; /* whom it is for; whether it has derivatives */
+  dv_derivation how;
+} function;
+
+static const function functions[] = {
+    {"first", FIRST, false, false, false, {.quiet = true, .by = {[DV_SLOT_NOISE] = true}}},
+    {"advance",
+     ADVANCE,
+     false,
+     false,
+     false,
+     {.quiet = true, .by = {[DV_SLOT_Z] = true, [DV_SLOT_NOISE] = true}}},
+    {"move", MOVE, false, false, false, {.quiet = true, .by = {[DV_SLOT_Z] = true, [DV_SLOT_NOISE] = true}}},
+    {"emission", EMISSION, false, false, false, {.by = {[DV_SLOT_Z] = true}}},
+    {"sampled_first", FIRST, true, false, false, {0}},
+    {"sampled_advance", ADVANCE, true, false, false, {0}},
+    {"sampled_move", MOVE, true, false, false, {0}},
+    {"sampled_emission", EMISSION, true, false, false, {0}},
+    {"planned", MOVE, false, true, false, {.quiet = true}},
+    {"planned_slopes",
+     MOVE,
+     false,
+     true,
+     true,
+     {.quiet = true, .by = {[DV_SLOT_Z] = true, [DV_SLOT_U] = true}}},
+    {"expected", EMISSION, false, true, false, {.mean_only = true}},
+    {"expected_slopes",
+     EMISSION,
+     false,
+     true,
+     true,
+     {.mean_only = true, .by = {[DV_SLOT_Z] = true, [DV_SLOT_NOW] = true}}},
+};
+enum { FUNCTIONS = sizeof functions / sizeof *functions, MOST_NUMBERS = 24 };
+
+/* A model, or one member of a committee, on its way into a file. */
+typedef struct writer {
+  const dvbf_model *model;
+  const dv_export_settings *settings;
+  dv_parts parts;
+  dv_c_file file;
+  dv_words words;
+  dv_text body, calls[FUNCTIONS], derivatives, state;
+  char numbers[MOST_NUMBERS][32]; /* texts of words */
+  int n_numbers;
+  dv_system system;
+  dv_c_facts *facts;
+  bool plant; /* it simulates, and does not filter */
+} writer;
+
+static bool exact(const writer *w) {
+  return w->model->type->exact_system;
+}
+
+/* States of an exact filter keep to a range where nothing is seen. */
+static bool limits(const writer *w) {
+  return exact(w) && dv_model_range(w->model);
+}
+
+static bool deviates(const writer *w) {
+  return w->settings->deviation || exact(w);
+}
+
+static bool samples(const writer *w) {
+  return w->settings->samples > 0 && !exact(w);
+}
+
+static bool moves(const writer *w) {
+  return w->parts.move.code;
+}
+
+/* x depends on the control of its own step. */
+static bool direct(const writer *w) {
+  return w->model->n_u && dv_code_part_reads(&w->parts.emission, DV_SLOT_NOW);
+}
+
+/* ---- Functions ---- */
+
+static bool is_wanted(const writer *w, const function *f) {
+  if (f->of == MOVE && !moves(w)) return false;
+  if (f->of == EMISSION && !moves(w) && !f->planning) return false;
+  if (f->planning || w->plant) return f->planning;
+  return f->sampled ? samples(w) : !exact(w);
+}
+
+static dvbf_status write_function(writer *w, int number, dvbf_error *error) {
+  const function *f = &functions[number];
+  const dv_code_part *from[] = {&w->parts.first, &w->parts.advance, &w->parts.move, &w->parts.emission};
+  dv_derivation how = f->how;
+  if (!f->planning && !f->sampled && !deviates(w)) {
+    memset(how.by, 0, sizeof how.by);
+    how.mean_only = true;
+  }
+  if (!direct(w)) how.by[DV_SLOT_NOW] = false;
+  how.rows = w->file.constants.format == DV_WEIGHTS_FLOAT;
+  dv_code_part part = {0};
+  dvbf_status status = dv_code_part_derive(&part, from[f->of], &how, error);
+  if (!status) {
+    dv_c_part_write(&w->body, &w->file, &part, f->name);
+    dv_c_part_call(&w->calls[number], &w->file, &part, f->name);
+    dv_words_set(&w->words, f->name, w->calls[number].at);
+    if (f->of == ADVANCE && !f->sampled) w->facts->multiplications += dv_code_part_multiplications(&part);
+  }
+  dv_code_part_clear(&part);
+  return status;
+}
+
+/* ---- Words ---- */
+
+static void set_number(writer *w, const char *name, size_t number) {
+  if (w->n_numbers == MOST_NUMBERS) return;
+  char *text = w->numbers[w->n_numbers++];
+  snprintf(text, sizeof *w->numbers, "%zu", number);
+  dv_words_set(&w->words, name, text);
+}
+
+static void set_if(writer *w, const char *name, bool on, const char *yes, const char *no) {
+  const char *text = on ? yes : no;
+  if (text) dv_words_set(&w->words, name, text);
+}
+
+static size_t at_least_1(size_t n) {
+  return n ? n : 1;
+}
+
+static void set_sizes(writer *w) {
+  const dvbf_model *m = w->model;
+  const dv_parts *p = &w->parts;
+  size_t n_z = (size_t)m->n_z, noise = p->advance.slot[DV_SLOT_NOISE].size,
+         start = p->first.slot[DV_SLOT_NOISE].size, move = p->move.slot[DV_SLOT_NOISE].size;
+  set_number(w, "n_x", (size_t)m->n_x);
+  set_number(w, "n_u", (size_t)m->n_u);
+  set_number(w, "n_u_room", at_least_1((size_t)m->n_u));
+  set_number(w, "n_z", n_z);
+  set_number(w, "n_w", noise);
+  if (samples(w)) set_number(w, "samples", (size_t)w->settings->samples);
+  set_number(w, "frames", exact(w) ? 1 : (size_t)p->frames);
+  set_number(w, "advance_directions", n_z + noise);
+  set_number(w, "move_directions", n_z + move);
+  set_number(w, "first_directions", at_least_1(start));
+  set_number(w, "advance_noise", at_least_1(noise));
+  set_number(w, "move_noise", at_least_1(move));
+  set_number(w, "first_noise", at_least_1(start));
+  set_number(w, "advance_stream", (size_t)p->advance.noise_number);
+  set_number(w, "first_stream", (size_t)p->first.noise_number);
+}
+
+/* Conditions, and arguments that depend on them. */
+static void set_conditions(writer *w) {
+  bool controls = w->model->n_u, through = dv_feeds_through(w->model);
+  bool seen = dv_code_part_reads(&w->parts.first, DV_SLOT_SEEN) ||
+              (w->parts.advance.code && dv_code_part_reads(&w->parts.advance, DV_SLOT_SEEN));
+  bool std = deviates(w), waits = dv_model_recognises_from(w->model) > 1;
+  set_if(w, "controls", controls, "", NULL);
+  set_if(w, "feedthrough", through, "", NULL);
+  set_if(w, "direct", direct(w), "", NULL);
+  set_if(w, "seen", seen, "", NULL);
+  set_if(w, "deviation", std, "", NULL);
+  set_if(w, "moves", moves(w), "", NULL);
+  set_if(w, "waits", waits, "", NULL);
+  set_if(w, "mask_at", waits, "&none", "s->mask + t");
+  set_if(w, "limits", limits(w), "", NULL);
+  set_if(w, "wide", w->file.wide, "", NULL);
+  set_if(w, "plain", w->file.plain, "", NULL);
+  set_if(w, "cov_argument", std, ", @_real *cov", "");
+  set_if(w, "const_cov_argument", std, ", const @_real *cov", "");
+  set_if(w, "x_std_argument", std, ", @_real *x_std", "");
+  set_if(w, "x_std_of", std, ", and their standard deviations,", "");
+  set_if(w, "cov", std, ", cov", "");
+  set_if(w, "out_x_std", std, ", out->x_std", "");
+  set_if(w, "predict_x_std", std, ", x_std ? x_std + t * @_N_X : 0", "");
+  set_if(w, "seen_at", seen, "s->seen + t * @_N_X", "0");
+  set_if(w, "s_seen", seen, "s->seen", "0");
+  set_if(w, "s_u", controls, "s->u", "0");
+  set_if(w, "u_before", controls, "s->u + (t - 1) * @_N_U", "0");
+  set_if(w, "u_at", controls, "s->u + t * @_N_U", "0");
+  set_if(w, "scaled", controls, "scaled", "0");
+  set_if(w, "step_u", through, "s->u + (@_FRAMES - 1) * @_N_U", controls ? "scaled" : "0");
+  set_if(w, "step_now", through, "scaled", "0");
+  set_if(w, "predict_u", through, "before", controls ? "scaled" : "0");
+  set_if(w, "kalman_predict_u", controls, "u ? u + t * @_N_U : 0", "u");
+  set_if(w, "both", moves(w), "2", "1");
+  set_if(w, "and_no_d", direct(w), " && !D", "");
+}
+
+/* Names of functions, and constants in their type. */
+static void set_functions(writer *w) {
+  bool wide = w->file.wide, plain = w->file.plain;
+  dv_words *s = &w->words;
+  dv_words_set(s, "real", wide ? "double" : "float");
+  dv_words_set(s, "exp", plain ? "@_exp" : wide ? "exp" : "expf");
+  dv_words_set(s, "log", plain ? "@_log" : wide ? "log" : "logf");
+  dv_words_set(s, "sqrt", plain ? "@_sqrt" : wide ? "sqrt" : "sqrtf");
+  dv_words_set(s, "tanh", plain ? "@_tanh" : wide ? "tanh" : "tanhf");
+  dv_words_set(s, "sin", plain ? "@_sin" : wide ? "sin" : "sinf");
+  dv_words_set(s, "cos", plain ? "@_cos" : wide ? "cos" : "cosf");
+  dv_words_set(s, "double_sqrt", plain ? "@_double_sqrt" : "sqrt");
+  dv_words_set(s, "double_fabs", plain ? "@_double_fabs" : "fabs");
+  dv_words_set(s, "half", wide ? "0.5" : "0.5f");
+  dv_words_set(s, "newton", wide ? "5" : "4");
+  dv_words_set(s, "tanh_small", wide ? "0.1" : "0.3f");
+  dv_words_set(s, "two_pi", wide ? "6.283185307179586" : "6.2831853f");
+  dv_words_set(s, "two_over_pi", wide ? "0.6366197723675814" : "0.636619772f");
+  dv_words_set(s, "exp_note",
+               wide ? " * exp(709) nor below exp(-708). */" : " * exp(88) nor below exp(-87). */");
+}
+
+/* Functions that are written because something calls them. */
+static void set_uses(writer *w) {
+  bool *uses = w->file.functions, kalman = exact(w) && w->file.plain;
+  if (samples(w)) uses[DVBF_LOG_OF] = uses[DVBF_SQRT_OF] = uses[DVBF_SIN_OF] = true;
+  if (deviates(w) && !exact(w)) uses[DVBF_SQRT_OF] = true;
+  if (limits(w)) uses[DVBF_TANH_OF] = true;
+  bool waves = uses[DVBF_SIN_OF] || uses[DVBF_COS_OF];
+  bool power = uses[DVBF_EXP_OF] || uses[DVBF_SIGMOID_OF] || uses[DVBF_TANH_OF];
+  set_if(w, "use_larger", uses[DVBF_LARGER], "", NULL);
+  set_if(w, "use_smaller", uses[DVBF_SMALLER], "", NULL);
+  set_if(w, "use_sigmoid", uses[DVBF_SIGMOID_OF], "", NULL);
+  set_if(w, "use_exp", power, "", NULL);
+  set_if(w, "use_log", uses[DVBF_LOG_OF], "", NULL);
+  set_if(w, "use_sqrt", uses[DVBF_SQRT_OF], "", NULL);
+  set_if(w, "use_tanh", uses[DVBF_TANH_OF], "", NULL);
+  set_if(w, "use_sin", waves, "", NULL);
+  set_if(w, "use_fabs", uses[DVBF_SIZE_OF], "", NULL);
+  set_if(w, "use_double_sqrt", kalman, "", NULL);
+  bool bfloat16 = w->file.products[DV_WEIGHTS_BFLOAT16][0] || w->file.products[DV_WEIGHTS_BFLOAT16][1];
+  set_if(w, "use_bfloat16", bfloat16, "", NULL);
+}
+
+/* ---- Constants ---- */
+
+/* Scaling comes first, so that the emission finds it by its name. */
+static void take_scaling(writer *w) {
+  const dvbf_model *m = w->model;
+  struct {
+    const char *name;
+    const float *values;
+    int n;
+  } all[] = {{"x_shift", m->x.shift, m->n_x},
+             {"x_scale", m->x.scale, m->n_x},
+             {"u_shift", m->u.shift, m->n_u},
+             {"u_scale", m->u.scale, m->n_u}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (all[i].n)
+      dv_constants_add(&w->file.constants, (const dvbf_real *)all[i].values, 1, (size_t)all[i].n, false,
+                       all[i].name);
+}
+
+/* A matrix of the system, in double: they are not rounded to float once more. */
+static void put_doubles(dv_text *t, const writer *w, const char *name, const double *values, int n) {
+  if (!n) return;
+  dv_text_put(t, "\nstatic const double %s_system_%s[%d] = {", w->file.prefix, name, n);
+  for (int i = 0; i < n; i++) {
+    char text[40];
+    dv_print(text, sizeof text, "%.17g", values[i]);
+    dv_text_put(t, "%s%s%s", i % 5 ? ", " : i ? ",\n    " : "\n    ", text, strpbrk(text, ".e") ? "" : ".0");
+  }
+  dv_text_put(t, "};\n");
+}
+
+static void put_system(dv_text *t, const writer *w) {
+  const dv_system *s = &w->system;
+  int n_z = s->n_z, n_u = s->n_u, n_x = s->n_x;
+  put_doubles(t, w, "a", s->a, n_z * n_z);
+  put_doubles(t, w, "b", s->b, n_z * n_u);
+  put_doubles(t, w, "h", s->h, n_x * n_z);
+  put_doubles(t, w, "d", s->d, n_x * n_u);
+  put_doubles(t, w, "shift_z", s->shift_z, n_z);
+  put_doubles(t, w, "shift_x", s->shift_x, n_x);
+  put_doubles(t, w, "q", s->q, n_z * n_z);
+  put_doubles(t, w, "r", s->r, n_x * n_x);
+  put_doubles(t, w, "s", s->s, n_z * n_x);
+  put_doubles(t, w, "mean", s->mean, n_z);
+  put_doubles(t, w, "cov", s->cov, n_z * n_z);
+  if (!limits(w)) return;
+  double range[2 * DV_MOST_LATENT];
+  for (int i = 0; i < 2 * n_z; i++) range[i] = (double)dv_model_range(w->model)[i];
+  put_doubles(t, w, "range", range, 2 * n_z);
+}
+
+/* ---- Products ---- */
+
+static void put_products(dv_text *t, writer *w) {
+  static const struct {
+    const char *suffix, *type, *load;
+  } formats[] = {{"", "float", "(@_real)"},
+                 {"_bfloat16", "uint16_t", "(@_real)@_bfloat16"},
+                 {"_int8", "int8_t", "(@_real)"}};
+  dv_put(t, vectors_c_in, &w->words);
+  for (int f = 0; f < 3; f++) {
+    bool factor = f == DV_WEIGHTS_INT8;
+    dv_words_set(&w->words, "suffix", formats[f].suffix);
+    dv_words_set(&w->words, "type", formats[f].type);
+    dv_words_set(&w->words, "load", formats[f].load);
+    dv_words_set(&w->words, "factor_argument", factor ? ", const float *factor" : "");
+    dv_words_set(&w->words, "times_factor_wide", factor ? "(@_real)factor[j + i] * " : "");
+    dv_words_set(&w->words, "times_factor", factor ? "(@_real)factor[j] * " : "");
+    dv_words_set(&w->words, "times_factor_1", factor ? "(@_real)factor[j + 1] * " : "");
+    dv_words_set(&w->words, "times_factor_2", factor ? "(@_real)factor[j + 2] * " : "");
+    dv_words_set(&w->words, "times_factor_3", factor ? "(@_real)factor[j + 3] * " : "");
+    if (w->file.products[f][0]) dv_put(t, product_c_in, &w->words);
+    if (w->file.products[f][1]) dv_put(t, narrow_c_in, &w->words);
+  }
+}
+
+/* ---- The file ---- */
+
+static dvbf_status check_finite(const dvbf_model *m, dvbf_error *error) {
+  bool finite = isfinite(m->log_sigma_floor);
+  for (size_t i = 0; i < m->parameters.size; i++) finite &= isfinite((double)m->parameters.values[i]);
+  for (int i = 0; i < m->n_x; i++)
+    finite &= isfinite((double)m->x.shift[i]) && isfinite((double)m->x.scale[i]);
+  for (int i = 0; i < m->n_u; i++)
+    finite &= isfinite((double)m->u.shift[i]) && isfinite((double)m->u.scale[i]);
+  if (finite) return DVBF_OK;
+  return dv_fail(error, DVBF_FORMAT,
+                 "the model holds a value that is not finite, which C cannot write; train it anew");
+}
+
+/* Bytes of the struct, but for padding. */
+static size_t state_size(const writer *w) {
+  size_t n_z = (size_t)w->model->n_z, n_x = (size_t)w->model->n_x, n_u = (size_t)w->model->n_u;
+  size_t frames = (size_t)w->parts.frames, real = w->file.wide ? sizeof(double) : sizeof(float);
+  if (exact(w))
+    return sizeof(double) * (2 * n_z + 2 * n_z * n_z + 2 * n_x + n_x * n_x + 2 * n_z * n_x) +
+           sizeof(int) * (3 + n_x);
+  size_t x = frames * (n_x * (dv_words_get(&w->words, "seen") ? 2 : 1) + 1 + n_u);
+  return sizeof(int) + real * (n_z + (deviates(w) ? n_z * n_z : 0) + x);
+}
+
+static dvbf_status prepare(writer *w, dvbf_error *error) {
+  const dvbf_model *m = w->model;
+  dvbf_status status = check_finite(m, error);
+  if (!status) status = dv_parts_init(&w->parts, m, w->plant, error);
+  if (!status && exact(w)) status = dv_system_new(&w->system, m->n_z, m->n_u, m->n_x, error);
+  if (status) return status;
+  if (exact(w)) m->type->exact_system(m, &w->system);
+  w->file.constants.format = (int)w->settings->weights;
+  w->file.wide = w->settings->real == DV_REAL_DOUBLE;
+  w->file.plain = !w->settings->libm;
+  take_scaling(w);
+  set_sizes(w);
+  set_conditions(w);
+  set_functions(w);
+  for (int i = 0; i < FUNCTIONS && !status; i++)
+    if (is_wanted(w, &functions[i])) status = write_function(w, i, error);
+  set_uses(w);
+  return status;
+}
+
+static void write_code(dv_text *t, writer *w) {
+  dv_constants_write(t, &w->file.constants, w->file.prefix);
+  if (exact(w)) put_system(t, w);
+  dv_text_put(t, "\n");
+  dv_put(t, functions_c_in, &w->words);
+  put_products(t, w);
+  dv_text_put(t, "/* ---- The model ---- */\n\n");
+  if (w->body.at) dv_text_append(t, w->body.at, w->body.used);
+  if (exact(w))
+    dv_put(t, kalman_c_in, &w->words);
+  else
+    dv_put(t, filter_c_in, &w->words);
+  dv_text_put(t, "\n");
+  dv_put(t, derivatives_c_in, &w->words);
+  if (!samples(w)) return;
+  dv_text_put(t, "\n");
+  dv_put(t, samples_c_in, &w->words);
+}
+
+static void write_header(dv_text *t, writer *w) {
+  if (exact(w))
+    dv_put(&w->state, kalman_h_in, &w->words);
+  else
+    dv_put(&w->state, state_h_in, &w->words);
+  dv_put(&w->derivatives, derivatives_h_in, &w->words);
+  dv_words_set(&w->words, "state", w->state.at ? w->state.at : "");
+  dv_words_set(&w->words, "derivatives", w->derivatives.at ? w->derivatives.at : "");
+  dv_put(t, header_h_in, &w->words);
+}
+
+static void add_facts(writer *w) {
+  dv_c_facts *f = w->facts;
+  int frames = exact(w) ? 1 : w->parts.frames;
+  f->constants += dv_constants_bytes(&w->file.constants);
+  if (exact(w)) f->constants += sizeof(double) * dv_system_size(w->model->n_z, w->model->n_u, w->model->n_x);
+  f->state += state_size(w);
+  if (w->file.most_room > f->stack) f->stack = w->file.most_room;
+  if (frames > f->frames) f->frames = frames;
+  f->direct |= direct(w);
+}
+
+static void clear(writer *w) {
+  dv_parts_clear(&w->parts);
+  dv_constants_clear(&w->file.constants);
+  for (int i = 0; i < FUNCTIONS; i++) dv_text_free(&w->calls[i]);
+  dv_text_free(&w->body);
+  dv_text_free(&w->derivatives);
+  dv_text_free(&w->state);
+  dv_system_clear(&w->system);
+}
+
+dvbf_status dv_c_model_write(dv_text *code, dv_text *header, dv_c_facts *facts, const dvbf_model *m,
+                             const char *prefix, const dv_export_settings *s, dvbf_error *error) {
+  writer *w = dv_calloc(1, sizeof *w);
+  if (!w) return dv_fail_memory(error, "exporting a model");
+  w->model = m;
+  w->settings = s;
+  w->facts = facts;
+  w->file.prefix = w->words.prefix = prefix;
+  dvbf_status status = prepare(w, error);
+  if (!status) {
+    write_code(code, w);
+    write_header(header, w);
+    add_facts(w);
+    if (w->body.failed || w->file.constants.failed) status = dv_fail_memory(error, "exporting a model");
+  }
+  clear(w);
+  dv_free(w);
+  return status;
+}
+
+/* ---- A plant ---- */
+
+/* z_1 with its noise at 0. */
+static dvbf_status find_start(const writer *w, double *start, dvbf_error *error) {
+  const double *const nothing[DV_INPUTS] = {0};
+  if (exact(w)) {
+    memcpy(start, w->system.mean, (size_t)w->model->n_z * sizeof *start);
+    return DVBF_OK;
+  }
+  return dv_code_part_run(&w->parts.first, nothing, start, NULL, NULL, error);
+}
+
+static void write_plant(dv_text *code, dv_text *header, writer *w, const double *start) {
+  dv_text_put(code, "#include \"%s.h\"\n\n#include <math.h>\n#include <stdint.h>\n", w->file.prefix);
+  dv_constants_write(code, &w->file.constants, w->file.prefix);
+  dv_text_put(code, "\nstatic const double %s_first_z[%d] = {", w->file.prefix, w->model->n_z);
+  for (int i = 0; i < w->model->n_z; i++) dv_text_put(code, "%s%.17g", i ? ", " : "", start[i]);
+  dv_text_put(code, "};\n\n");
+  dv_put(code, functions_c_in, &w->words);
+  put_products(code, w);
+  dv_text_append(code, w->body.at, w->body.used);
+  dv_put(code, plant_c_in, &w->words);
+  dv_put(code, derivatives_c_in, &w->words);
+  dv_put(&w->derivatives, derivatives_h_in, &w->words);
+  dv_words_set(&w->words, "derivatives", w->derivatives.at ? w->derivatives.at : "");
+  dv_put(header, plant_h_in, &w->words);
+}
+
+dvbf_status dv_c_plant_write(dv_text *code, dv_text *header, dv_c_facts *facts, const dvbf_model *m,
+                             const char *prefix, const dv_export_settings *s, double *start,
+                             dvbf_error *error) {
+  writer *w = dv_calloc(1, sizeof *w);
+  if (!w) return dv_fail_memory(error, "exporting a model");
+  *w = (writer){.model = m, .settings = s, .facts = facts, .plant = true};
+  w->file.prefix = w->words.prefix = prefix;
+  dvbf_status status = prepare(w, error);
+  if (!status) status = find_start(w, start, error);
+  if (!status) {
+    write_plant(code, header, w, start);
+    add_facts(w);
+    if (w->body.failed || w->file.constants.failed) status = dv_fail_memory(error, "exporting a model");
+  }
+  clear(w);
+  dv_free(w);
+  return status;
+}

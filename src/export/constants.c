@@ -1,0 +1,199 @@
+#include "export/constants.h"
+
+#include "base/locale.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PER_LINE = 10 };
+
+void dv_constants_clear(dv_constants *c) {
+  dv_free(c->list);
+  *c = (dv_constants){0};
+}
+
+/* ---- Formats ---- */
+
+/* The upper half of a float, rounded to the nearest, ties to even. */
+static uint16_t bfloat16_of(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static float float_of(uint16_t half) {
+  uint32_t bits = (uint32_t)half << 16;
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/* What 1 of an int8 stands for in a column. */
+static float factor_of(const dvbf_real *values, size_t rows, size_t cols, size_t column) {
+  double most = 0;
+  for (size_t r = 0; r < rows; r++) most = fmax(most, fabs((double)values[r * cols + column]));
+  return most > 0 ? (float)(most / 127) : 1.0f;
+}
+
+static int int8_of(dvbf_real x, float factor) {
+  double n = rint((double)x / (double)factor);
+  return (int)fmin(fmax(n, -127), 127);
+}
+
+void dv_weights_round(dvbf_real *values, size_t rows, size_t cols, int format) {
+  for (size_t c = 0; c < cols; c++) {
+    float factor = format == DV_WEIGHTS_INT8 ? factor_of(values, rows, cols, c) : 1;
+    for (size_t r = 0; r < rows; r++) {
+      dvbf_real *x = &values[r * cols + c];
+      if (format == DV_WEIGHTS_INT8) *x = (dvbf_real)((float)int8_of(*x, factor) * factor);
+      if (format == DV_WEIGHTS_BFLOAT16) *x = (dvbf_real)float_of(bfloat16_of((float)*x));
+    }
+  }
+}
+
+/* A matrix of few numbers saves nothing. */
+bool dv_weights_small(size_t rows, size_t cols) {
+  return rows > 1 && rows * cols >= 32;
+}
+
+bool dv_weights_narrow(size_t rows, size_t cols) {
+  return cols < 16 && rows >= 16;
+}
+
+/* ---- The list ---- */
+
+/* A weight that is written as it is, is an array like others. */
+static bool is_plain(const dv_constant *k) {
+  return !k->transposed && k->format == DV_WEIGHTS_FLOAT;
+}
+
+static bool same(const dv_constant *a, const dv_constant *b) {
+  size_t n = a->rows * a->cols;
+  bool alike = (is_plain(a) && is_plain(b)) || (a->weight && b->weight && a->cols == b->cols);
+  return n == b->rows * b->cols && alike &&
+         (a->values == b->values || !memcmp(a->values, b->values, n * sizeof *a->values));
+}
+
+static dv_constant make(const dv_constants *c, const dvbf_real *values, size_t rows, size_t cols,
+                        bool weight) {
+  return (dv_constant){.values = values,
+                       .rows = rows,
+                       .cols = cols,
+                       .weight = weight,
+                       .transposed = weight && dv_weights_narrow(rows, cols),
+                       .format = weight && dv_weights_small(rows, cols) ? c->format : DV_WEIGHTS_FLOAT};
+}
+
+static bool named(const dv_constants *c, const char *name) {
+  for (int i = 0; i < c->count; i++)
+    if (!strcmp(c->list[i].name, name)) return true;
+  return false;
+}
+
+/* That of the parameter, with a number where it is taken. */
+static void choose_name(const dv_constants *c, const char *name, char out[64]) {
+  char base[48];
+  dv_identifier(base, sizeof base, name ? name : "constant");
+  snprintf(out, 64, "%s", base);
+  for (int i = 2; named(c, out); i++) snprintf(out, 64, "%s_%d", base, i);
+}
+
+const dv_constant *dv_constants_take(dv_constants *c, const dvbf_real *values, size_t rows, size_t cols,
+                                     bool weight, const char *name) {
+  dv_constant new = make(c, values, rows, cols, weight);
+  for (int i = 0; i < c->count; i++)
+    if (same(&c->list[i], &new)) return &c->list[i];
+  return dv_constants_add(c, values, rows, cols, weight, name);
+}
+
+const dv_constant *dv_constants_add(dv_constants *c, const dvbf_real *values, size_t rows, size_t cols,
+                                    bool weight, const char *name) {
+  dv_constant new = make(c, values, rows, cols, weight);
+  if (c->count == c->room) {
+    int room = c->room ? 2 * c->room : 32;
+    dv_constant *list = dv_realloc(c->list, (size_t)room, sizeof *list);
+    if (!list) {
+      c->failed = true;
+      return NULL;
+    }
+    c->list = list;
+    c->room = room;
+  }
+  choose_name(c, name, new.name);
+  c->list[c->count] = new;
+  return &c->list[c->count++];
+}
+
+/* ---- Writing ---- */
+
+/* The shortest text that reads back as the same float. */
+static void put_float(dv_text *t, double x) {
+  char text[40];
+  for (int digits = 6; digits <= 9; digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, x);
+    float back = 0;
+    if (sscanf(text, "%f", &back) == 1 && back == (float)x) break;
+  }
+  bool whole = !strpbrk(text, ".e");
+  dv_text_append(t, text, strlen(text));
+  dv_text_append(t, whole ? ".0f" : "f", whole ? 3 : 1);
+}
+
+static void put_separator(dv_text *t, size_t i) {
+  if (i % PER_LINE)
+    dv_text_append(t, ", ", 2);
+  else if (i)
+    dv_text_append(t, ",\n    ", 6);
+  else
+    dv_text_append(t, "\n    ", 5);
+}
+
+static void put_value(dv_text *t, const dv_constant *k, size_t row, size_t col, float factor) {
+  char text[16];
+  dvbf_real x = k->values[row * k->cols + col];
+  if (k->format == DV_WEIGHTS_FLOAT) {
+    put_float(t, (double)x);
+    return;
+  }
+  snprintf(text, sizeof text, "%d",
+           k->format == DV_WEIGHTS_INT8 ? int8_of(x, factor) : (int)bfloat16_of((float)x));
+  dv_text_append(t, text, strlen(text));
+}
+
+static void put_array(dv_text *t, const dv_constant *k, const char *prefix) {
+  static const char *const types[] = {"float", "uint16_t", "int8_t"};
+  size_t n = k->rows * k->cols;
+  dv_text_put(t, "\nstatic const %s %s_%s[%zu] = {", types[k->format], prefix, k->name, n);
+  for (size_t i = 0; i < n; i++) {
+    size_t row = k->transposed ? i % k->rows : i / k->cols, col = k->transposed ? i / k->rows : i % k->cols;
+    float factor = k->format == DV_WEIGHTS_INT8 ? factor_of(k->values, k->rows, k->cols, col) : 1;
+    put_separator(t, i);
+    put_value(t, k, row, col, factor);
+  }
+  dv_text_put(t, "};\n");
+  if (k->format != DV_WEIGHTS_INT8) return;
+  dv_text_put(t, "static const float %s_%s_factor[%zu] = {", prefix, k->name, k->cols);
+  for (size_t i = 0; i < k->cols; i++) {
+    put_separator(t, i);
+    put_float(t, (double)factor_of(k->values, k->rows, k->cols, i));
+  }
+  dv_text_put(t, "};\n");
+}
+
+void dv_constants_write(dv_text *t, const dv_constants *c, const char *prefix) {
+  DV_PLAIN_NUMBERS;
+  for (int i = 0; i < c->count; i++) put_array(t, &c->list[i], prefix);
+}
+
+size_t dv_constants_bytes(const dv_constants *c) {
+  static const size_t size[] = {sizeof(float), sizeof(uint16_t), sizeof(int8_t)};
+  size_t bytes = 0;
+  for (int i = 0; i < c->count; i++) {
+    const dv_constant *k = &c->list[i];
+    bytes += k->rows * k->cols * size[k->format];
+    if (k->format == DV_WEIGHTS_INT8) bytes += k->cols * sizeof(float);
+  }
+  return bytes;
+}

@@ -1,0 +1,203 @@
+/* Recording the parts of a model. */
+#include "export/part.h"
+
+#include "base/status.h"
+#include "model/density.h"
+#include "op/emit.h"
+
+static dv_slot slot_of(dvbf_value v) {
+  if (v.buffer < 0 || !v.steps) return (dv_slot){0};
+  return (dv_slot){v.buffer, v.offset, (size_t)v.steps * v.stride};
+}
+
+/* Slots that every part has in the same way, of steps first .. first + count - 1 of a program. */
+static void set_inputs(dv_code_part *part, const dvbf_program *p, int first, int count) {
+  part->slot[DV_SLOT_X] = slot_of(dvbf_steps(p->x, first, count));
+  part->slot[DV_SLOT_MASK] = slot_of(dvbf_steps(p->mask, first, count));
+  if (p->seen.buffer >= 0 && p->seen.buffer != p->mask.buffer)
+    part->slot[DV_SLOT_SEEN] = slot_of(dvbf_steps(p->seen, first, count));
+}
+
+static void set_noise(dv_code_part *part) {
+  const dvbf_code *c = part->code;
+  if (!c->n_noise) return;
+  part->slot[DV_SLOT_NOISE] = slot_of(c->noise[0].value);
+  part->noise_number = c->noise[0].number;
+}
+
+/* The code of a program for `count` values, the first of which is its result. */
+static dvbf_status emit(dv_code_part *part, const char *name, const dvbf_program *p, const dvbf_value *wanted,
+                        int count, dvbf_error *error) {
+  part->name = name;
+  part->code = dv_code_new();
+  if (!part->code) return dv_fail_memory(error, "writing a model as code");
+  dvbf_status status = dv_graph_emit(p->graph, part->code, wanted, count, error);
+  part->slot[DV_SLOT_OUT] = slot_of(wanted[0]);
+  if (!status && (part->code->n_noise > 1 || (part->code->n_noise && part->code->noise[0].shared)))
+    status = dv_fail(error, DVBF_ARGUMENT,
+                     "the model draws %d kinds of noise in a step, and one, not shared, can be exported",
+                     part->code->n_noise);
+  if (!status) set_noise(part);
+  return status;
+}
+
+typedef struct check {
+  const dv_code_part *part;
+  bool inside;
+} check;
+
+/* What stands in a buffer of slots must stand in one of them. */
+static void check_place(void *user, dvbf_place p, size_t by_direction, int rows, int cols) {
+  (void)by_direction;
+  check *c = user;
+  size_t last = p.offset + (size_t)(rows - 1) * p.by_row + (size_t)(cols - 1) * p.by_col;
+  bool slots = false;
+  for (int i = 0; i < DV_SLOTS; i++) slots |= c->part->slot[i].size && c->part->slot[i].buffer == p.buffer;
+  int at = dv_code_part_slot_at(c->part, p.buffer, p.offset);
+  c->inside &= !slots || (at >= 0 && dv_code_part_slot_at(c->part, p.buffer, last) == at);
+}
+
+static dvbf_status check_places(const dv_code_part *part, dvbf_error *error) {
+  check c = {part, true};
+  for (int i = 0; i < part->code->n_statements; i++) {
+    const dv_statement *s = &part->code->statements[i];
+    check_place(&c, s->out, 0, s->rows, s->kind == DV_EACH || s->kind == DV_PRODUCT ? s->cols : 1);
+    dv_statement_reads(part->code, s, check_place, &c);
+  }
+  if (c.inside) return DVBF_OK;
+  return dv_fail(error, DVBF_ARGUMENT,
+                 "the model's %s reads steps that it is not given when it filters, so it cannot be exported",
+                 part->name);
+}
+
+/* Folds, prunes and checks. */
+static dvbf_status end(dv_code_part *part, dvbf_error *error) {
+  dvbf_status status = dv_code_status(part->code, error);
+  if (!status) status = dv_code_part_fold(part, error);
+  if (!status) status = dv_code_part_prune(part, error);
+  if (!status) status = check_places(part, error);
+  return status;
+}
+
+static dvbf_status record_first(dv_parts *parts, bool simulate, dvbf_error *error) {
+  const dvbf_model *m = parts->model;
+  dvbf_program p = {0};
+  dv_code_part *part = &parts->first;
+  dvbf_status status = simulate ? dv_program_record(&p, m, dv_model_least_steps(m), 1, 0, 0, error)
+                                : dv_program_record_start(&p, m, 1, parts->frames, 0, error);
+  if (status) return status;
+  status = emit(part, "first", &p, (dvbf_value[]){dvbf_steps(p.z, 0, 1)}, 1, error);
+  if (!status && !simulate) {
+    set_inputs(part, &p, 0, parts->frames);
+    if (m->n_u) part->slot[DV_SLOT_U] = slot_of(dvbf_steps(p.u, 0, parts->frames));
+  }
+  if (!status) status = end(part, error);
+  dv_program_clear(&p);
+  return status;
+}
+
+static dvbf_status record_advance(dv_parts *parts, dvbf_error *error) {
+  const dvbf_model *m = parts->model;
+  dvbf_program p = {0};
+  dv_code_part *part = &parts->advance;
+  dvbf_status status = dv_program_record_step(&p, m, 1, 0, 0, error);
+  if (status) return status;
+  status = emit(part, "advance", &p, (dvbf_value[]){dvbf_steps(p.z, 1, 1)}, 1, error);
+  if (!status) {
+    set_inputs(part, &p, 1, 1);
+    part->slot[DV_SLOT_Z] = slot_of(dvbf_steps(p.z, 0, 1));
+    if (m->n_u) part->slot[DV_SLOT_U] = slot_of(dvbf_steps(p.u, 0, 1));
+    if (m->n_u) part->slot[DV_SLOT_NOW] = slot_of(dvbf_steps(p.u, 1, 1));
+    status = end(part, error);
+  }
+  dv_program_clear(&p);
+  return status;
+}
+
+static dvbf_status record_move(dv_parts *parts, dvbf_error *error) {
+  const dvbf_model *m = parts->model;
+  dvbf_program p = {0};
+  dv_code_part *part = &parts->move;
+  dvbf_status status = dv_program_record_move(&p, m, 1, DV_DERIVATIVES, error);
+  if (status) return status;
+  status = emit(part, "move", &p, (dvbf_value[]){dvbf_steps(p.z, 1, 1)}, 1, error);
+  if (!status) {
+    part->slot[DV_SLOT_Z] = slot_of(dvbf_steps(p.z, 0, 1));
+    part->slot[DV_SLOT_NOISE] = slot_of(p.later.noise);
+    if (m->n_u) part->slot[DV_SLOT_U] = slot_of(dvbf_steps(p.u, 0, 1));
+    status = end(part, error);
+  }
+  dv_program_clear(&p);
+  return status;
+}
+
+/* Mean and variance in units of the data, where the class of the model leaves the emission to the density. A
+ * class with an emission of its own says the rest itself. */
+static void emit_density(dv_code_part *part, const dvbf_program *p, const dvbf_model *m) {
+  dvbf_code *c = part->code;
+  const dv_density *d = m->density;
+  dvbf_value mean = dv_emit_room(c, 1, m->n_x), out = dv_emit_room(c, 1, m->n_x);
+  dvbf_expr output = dv_read(c, p->output);
+  dv_emit(c, mean, d->emit_mean ? d->emit_mean(c, output) : output);
+  dvbf_expr scale = dvbf_code_read(c, dv_code_constant(c, m->x.scale, m->n_x, "x.scale"));
+  dvbf_expr shift = dvbf_code_read(c, dv_code_constant(c, m->x.shift, m->n_x, "x.shift"));
+  dv_emit(c, out, dv_plus(c, dv_over(c, dv_read(c, mean), scale), shift));
+  part->slot[DV_SLOT_OUT] = slot_of(out);
+  if (m->type->emission) return;
+  /* In a table of its own it is folded where it is constant. */
+  dvbf_value spread = dv_emit_room(c, 1, m->n_x), variance = dv_emit_room(c, 1, m->n_x);
+  dv_emit(c, spread, dv_over(c, d->emit_variance(c, p, m, dv_read(c, mean)), dv_times(c, scale, scale)));
+  dv_emit(c, variance, dv_read(c, spread));
+  part->slot[DV_SLOT_VARIANCE] = slot_of(variance);
+}
+
+static dvbf_status record_emission(dv_parts *parts, dvbf_error *error) {
+  const dvbf_model *m = parts->model;
+  dvbf_program p = {0};
+  dv_code_part *part = &parts->emission;
+  dvbf_status status = dv_program_record_emission(&p, m, 1, 0, error);
+  if (status) return status;
+  status = emit(part, "emission", &p, (dvbf_value[]){p.output, p.shape[0], p.shape[1]}, 3, error);
+  if (!status) {
+    part->slot[DV_SLOT_Z] = slot_of(p.z);
+    if (m->n_u) part->slot[DV_SLOT_NOW] = slot_of(p.u);
+    emit_density(part, &p, m);
+    status = end(part, error);
+  }
+  dv_program_clear(&p);
+  return status;
+}
+
+dvbf_status dv_parts_init(dv_parts *parts, const dvbf_model *m, bool simulate, dvbf_error *error) {
+  int asked = dv_model_start_frames(m);
+  *parts = (dv_parts){.model = m, .frames = asked ? asked : (int)m->settings->predict_from};
+  dvbf_status status = DVBF_OK;
+  bool steps = !m->type->online_step;
+  if (simulate && !m->type->move)
+    return dv_fail(error, DVBF_ARGUMENT, "a %s has no transition from z to the next: it simulates nothing",
+                   m->type->name);
+  if (!simulate) status = dv_model_needs_filter(m, "", error);
+  if (!status && !simulate && !steps && !m->type->exact_system)
+    status = dv_fail(error, DVBF_ARGUMENT,
+                     "a %s filters by a function of its own, which cannot be written as code", m->type->name);
+  if (!status && steps) status = record_first(parts, simulate, error);
+  if (!status && !simulate && steps) status = record_advance(parts, error);
+  if (!status && m->type->move) status = record_move(parts, error);
+  if (!status) status = record_emission(parts, error);
+  return status;
+}
+
+void dv_parts_clear(dv_parts *parts) {
+  dv_code_part *all[] = {&parts->first, &parts->advance, &parts->move, &parts->emission};
+  for (int i = 0; i < 4; i++) dv_code_part_clear(all[i]);
+}
+
+bool dv_feeds_through(const dvbf_model *m) {
+  return m->settings->feedthrough && m->n_u && !m->type->exact_system;
+}
+
+bool dv_same_row(const dvbf_model *m) {
+  bool any = false;
+  for (int k = 0; k < dv_model_members(m); k++) any |= dv_feeds_through(dv_model_member(m, k));
+  return any;
+}

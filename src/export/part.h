@@ -1,0 +1,91 @@
+/* The functions that a model is made of, as code: what they read, what they write. */
+#ifndef DV_PART_H
+#define DV_PART_H
+
+#include "engine/code.h"
+#include "model/model.h"
+
+/* What a part reads and writes. U is the control that acts from z to the next z, NOW the one that x of the
+ * new step depends on with feedthrough. */
+typedef enum dv_slot_name {
+  DV_SLOT_Z,
+  DV_SLOT_NOISE,
+  DV_SLOT_U,
+  DV_SLOT_NOW,
+  DV_SLOT_X,
+  DV_SLOT_MASK,
+  DV_SLOT_SEEN,
+  DV_SLOT_OUT,      /* z, or the mean of x */
+  DV_SLOT_VARIANCE, /* of x given z, besides its mean */
+  DV_SLOT_SLOPES,   /* [directions][out] derivatives of OUT by the inputs of a derived part */
+  DV_SLOTS
+} dv_slot_name;
+enum { DV_INPUTS = DV_SLOT_OUT }; /* slots before it are inputs */
+
+/* A run of numbers in a buffer of the part's code; size 0: there is none. */
+typedef struct dv_slot {
+  int buffer;
+  size_t offset, size;
+} dv_slot;
+
+typedef struct dv_code_part {
+  const char *name;
+  dvbf_code *code; /* NULL: the model has no such part */
+  dv_slot slot[DV_SLOTS];
+  int noise_number; /* of the stream, where it has noise */
+  int directions;   /* of SLOPES */
+} dv_code_part;
+
+/* x and u are scaled as the model sees them, but the emission's results are in units of the data. */
+typedef struct dv_parts {
+  const dvbf_model *model;
+  int frames;            /* that `first` sees */
+  dv_code_part first;    /* z_1 from x, u, mask and seen of the first frames */
+  dv_code_part advance;  /* the next z from z, u and x */
+  dv_code_part move;     /* the next z from z and u; its noise is w */
+  dv_code_part emission; /* mean and variance of x from z, with feedthrough from NOW */
+} dv_parts;
+
+/* Parts of a model that can filter; with `simulate` of one that can move, whose `first` sees no frames. They
+ * point to parameters and settings of the model, which must outlive them. Clear also after a failure. */
+dvbf_status dv_parts_init(dv_parts *parts, const dvbf_model *model, bool simulate, dvbf_error *error);
+void dv_parts_clear(dv_parts *parts);
+
+/* Whether u comes with its own frame, and not with the frame after: to a model, and to the members of a
+ * committee, which take u in the same way. */
+bool dv_feeds_through(const dvbf_model *model);
+bool dv_same_row(const dvbf_model *model);
+
+/* How a part is derived from another. */
+typedef struct dv_derivation {
+  bool quiet;         /* noise is 0 */
+  bool mean_only;     /* without VARIANCE */
+  bool rows;          /* derivatives may read rows of weights, which then are there as numbers */
+  bool by[DV_INPUTS]; /* inputs by which OUT is differentiated, in the order of the slots */
+} dv_derivation;
+/* A simpler part that computes the same, with derivatives where they are wanted. `from` must outlive it. */
+dvbf_status dv_code_part_derive(dv_code_part *out, const dv_code_part *from, const dv_derivation *how,
+                                dvbf_error *error);
+void dv_code_part_clear(dv_code_part *part);
+
+/* The value of an expression in direction d at (r, c). tables [buffers] hold what statements have written;
+ * NULL: the expression reads constants alone. */
+double dv_code_evaluate(const dvbf_code *code, double *const *tables, dvbf_expr e, size_t d, size_t r,
+                        size_t c);
+/* Runs a part in double: in[i] are the numbers of input slot i, NULL: zeros; results that are not NULL are
+ * written to. For tests, as it allocates and takes its time. */
+dvbf_status dv_code_part_run(const dv_code_part *part, const double *const in[DV_INPUTS], double *out,
+                             double *variance, double *slopes, dvbf_error *error);
+
+/* Computes at once what depends on constants alone. */
+dvbf_status dv_code_part_fold(dv_code_part *part, dvbf_error *error);
+/* Removes statements that no output slot needs. */
+dvbf_status dv_code_part_prune(dv_code_part *part, dvbf_error *error);
+/* Whether a statement reads the slot. */
+bool dv_code_part_reads(const dv_code_part *part, dv_slot_name slot);
+/* The slot that holds number `offset` of a buffer, or -1. */
+int dv_code_part_slot_at(const dv_code_part *part, int buffer, size_t offset);
+/* Multiplications of one run. */
+double dv_code_part_multiplications(const dv_code_part *part);
+
+#endif

@@ -1,0 +1,25 @@
+/* Running the C compiler and what it makes. */
+#ifndef DV_RUN_H
+#define DV_RUN_H
+
+#include <dvbf/core.h>
+
+/* A folder of its own under TMPDIR or /tmp; remove it and the files in it with dv_scratch_remove. */
+typedef struct dv_scratch {
+  char path[1024];
+} dv_scratch;
+dvbf_status dv_scratch_make(dv_scratch *scratch, dvbf_error *error);
+void dv_scratch_remove(const dv_scratch *scratch);
+
+/* Runs a program, found by PATH, with its output going to the file `log`; words end with NULL. *code is its
+ * exit status, or -1 where it could not be started or was killed. */
+dvbf_status dv_run_program(const char *const *words, const char *log, int *code, dvbf_error *error);
+/* Whether there is a C compiler. */
+bool dv_compiler_exists(void);
+/* Runs the C compiler: the words of the variable CC, or cc, and then these. Fails with the beginning of what
+ * it prints. */
+dvbf_status dv_run_compiler(const char *const *words, const dv_scratch *scratch, dvbf_error *error);
+/* The first line of a file, without what is not printable. */
+void dv_first_line(char *out, size_t size, const char *path);
+
+#endif

@@ -1,0 +1,351 @@
+#include "export/vectors.h"
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "data/dataset.h"
+#include "export/c_file.h"
+#include "export/reference.h"
+#include "model/density.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { AHEAD = 6, LEAST = 20, MOST = 200, NUMBERS = 20000 };
+
+/* ---- Making ---- */
+
+static int steps_for(const dvbf_model *m, const dv_export_settings *s, const dvbf_sequences *given) {
+  int numbers = NUMBERS / (m->n_x + m->n_u), steps = numbers < LEAST  ? LEAST
+                                                     : numbers > MOST ? MOST
+                                                                      : numbers;
+  int frames = dv_model_forecasts_from(m) + LEAST / 2;
+  if (s->vectors) steps = (int)s->vectors;
+  if (!s->vectors && steps < frames) steps = frames;
+  if (given && (size_t)steps + AHEAD > given->steps)
+    steps = given->steps > AHEAD + 1 ? (int)given->steps - AHEAD : 1;
+  return steps;
+}
+
+static bool allocate(dv_vectors *v) {
+  size_t steps = (size_t)v->steps, all = steps + AHEAD, n_x = (size_t)v->n_x, n_u = (size_t)v->n_u,
+         n_z = (size_t)v->n_z;
+  v->x = dv_calloc(steps, n_x * sizeof *v->x);
+  v->u = dv_calloc(all, (n_u + 1) * sizeof *v->u);
+  v->missing = dv_calloc(steps, n_x);
+  v->ready = dv_calloc(steps, sizeof *v->ready);
+  bool done = v->x && v->u && v->missing && v->ready;
+  struct {
+    double **of;
+    size_t size;
+  } parts[] = {{&v->z[0], steps * n_z},     {&v->z[1], steps * n_z},  {&v->z_std[0], steps * n_z},
+               {&v->z_std[1], steps * n_z}, {&v->mean[0], all * n_x}, {&v->mean[1], all * n_x},
+               {&v->std[0], all * n_x},     {&v->std[1], all * n_x},  {&v->next, n_z},
+               {&v->a, n_z * n_z},          {&v->b, n_z * n_u},       {&v->at, n_x},
+               {&v->h, n_x * n_z},          {&v->d, n_x * n_u}};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts && done; i++)
+    done = (*parts[i].of = dv_calloc(parts[i].size + 1, sizeof(double))) != NULL;
+  return done;
+}
+
+void dv_vectors_clear(dv_vectors *v) {
+  dv_free(v->x);
+  dv_free(v->u);
+  dv_free(v->missing);
+  dv_free(v->ready);
+  double *all[] = {v->z[0],   v->z[1], v->z_std[0], v->z_std[1], v->mean[0], v->mean[1], v->std[0],
+                   v->std[1], v->next, v->a,        v->b,        v->at,      v->h,       v->d};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) dv_free(all[i]);
+  *v = (dv_vectors){0};
+}
+
+/* ---- Inputs ---- */
+
+/* A sequence that is long enough, or the longest. */
+static size_t choose(const dvbf_sequences *s, size_t steps) {
+  size_t best = 0;
+  for (size_t i = 0; i < s->count; i++) {
+    if (dvbf_sequence_length(s, i) >= steps) return i;
+    if (dvbf_sequence_length(s, i) > dvbf_sequence_length(s, best)) best = i;
+  }
+  return best;
+}
+
+static dvbf_status take_data(dv_vectors *v, const dvbf_sequences *s, dvbf_error *error) {
+  size_t i = choose(s, (size_t)v->steps + AHEAD), length = dvbf_sequence_length(s, i), n_x = (size_t)v->n_x;
+  float *buffer = NULL;
+  dvbf_status status = dv_sequence_buffer(&buffer, s, length, error);
+  if (status) return status;
+  if (length < (size_t)v->steps + AHEAD) v->steps = length > AHEAD ? (int)length - AHEAD : (int)length;
+  const float *x = dv_sequence_x(s, i, 0, (size_t)v->steps, buffer);
+  memcpy(v->x, x, (size_t)v->steps * n_x * sizeof *x);
+  for (size_t k = 0; k < (size_t)v->steps * n_x; k++)
+    if (isnan(v->x[k])) v->x[k] = 0, v->missing[k] = 1;
+  size_t rows = length < (size_t)v->steps + AHEAD ? length : (size_t)v->steps + AHEAD;
+  if (v->n_u) memcpy(v->u, s->u + dvbf_sequence_start(s, i) * s->n_u, rows * (size_t)v->n_u * sizeof *v->u);
+  dv_free(buffer);
+  return dv_sequences_intact(s, error);
+}
+
+/* Controls like those of training, and gaps: whole frames and single values. */
+static void make_inputs(dv_vectors *v, const dvbf_model *m, bool controls, dv_random *random) {
+  for (int i = 0; i < (v->steps + AHEAD) * v->n_u && controls; i++) {
+    int k = i % v->n_u;
+    v->u[i] = (float)((double)m->u.shift[k] + dv_random_normal(random) / (double)m->u.scale[k]);
+  }
+  for (int t = 0; t < v->steps; t++) {
+    bool none = dv_random_uniform(random) < 0.1;
+    for (int i = 0; i < v->n_x; i++)
+      if (none || dv_random_uniform(random) < 0.05) v->missing[t * v->n_x + i] = 1;
+  }
+}
+
+/* x of step t around what was expected of the step before; before anything is, around the mean. */
+static void make_x(dv_vectors *v, const dvbf_model *m, int t, dv_random *random) {
+  bool known = t && v->ready[t - 1] == 2 && v->moves;
+  for (int i = 0; i < v->n_x; i++) {
+    double noise = dv_random_normal(random) / (double)m->x.scale[i];
+    double mean = known ? v->mean[0][(t - 1) * v->n_x + i] : (double)m->x.shift[i];
+    double x = m->density->sigma ? mean + 0.3 * noise : known ? mean : dv_random_uniform(random);
+    v->x[t * v->n_x + i] = (float)(isfinite(x) ? x : 0);
+  }
+}
+
+/* ---- Answers ---- */
+
+/* The filters of the members, and what they say of one step or of all steps ahead: without samples, and with.
+ */
+typedef struct committee {
+  const dvbf_model *model;
+  int count;
+  bool same_row; /* a member has feedthrough: u comes with its own frame */
+  dv_reference **members;
+  dv_answer *answer[2]; /* [count] */
+  float *x;             /* [n_x] with NaN where missing */
+} committee;
+
+/* Mean and deviation of column i over the members that take part in a forecast, or in predictions. */
+static void pool(const committee *c, int which, bool forecast, int i, double *mean, double *std) {
+  double n = 0, variance = 0;
+  *mean = 0;
+  for (int k = 0; k < c->count; k++) n += dv_model_takes_part(dv_model_member(c->model, k), forecast);
+  for (int k = 0; k < c->count; k++)
+    if (dv_model_takes_part(dv_model_member(c->model, k), forecast)) *mean += c->answer[which][k].x[i] / n;
+  for (int k = 0; k < c->count; k++) {
+    if (!dv_model_takes_part(dv_model_member(c->model, k), forecast)) continue;
+    double apart = c->answer[which][k].x[i] - *mean, own = c->answer[which][k].x_std[i];
+    variance += (apart * apart + own * own) / n;
+  }
+  *std = sqrt(variance);
+}
+
+static void put(double *to, const double *from, int n) {
+  memcpy(to, from, (size_t)n * sizeof *to);
+}
+
+/* A member without feedthrough takes the control of the frame before where another has feedthrough. */
+static dvbf_status answer_step(dv_vectors *v, committee *c, int t, dvbf_error *error) {
+  int n_x = v->n_x, n_z = v->n_z;
+  dvbf_status status = DVBF_OK;
+  for (int i = 0; i < n_x; i++) c->x[i] = v->missing[t * n_x + i] ? NAN : v->x[t * n_x + i];
+  v->ready[t] = 2;
+  for (int k = 0; k < c->count && !status; k++) {
+    bool late = c->same_row && !dv_feeds_through(dv_model_member(c->model, k));
+    const float *u = v->u + t * v->n_u,
+                *before = t ? u - v->n_u : u; /* nobody looks at one before the first */
+    status = dv_reference_step(c->members[k], c->x, late ? before : u, late ? u : NULL, &c->answer[0][k],
+                               &c->answer[1][k], error);
+    if (c->answer[0][k].ready < v->ready[t]) v->ready[t] = c->answer[0][k].ready;
+  }
+  if (v->ready[t] < 1 && c->answer[0][0].ready) v->ready[t] = 1; /* the best has its z */
+  for (int w = 0; w < 2; w++) {
+    for (int i = 0; i < n_x; i++) pool(c, w, true, i, v->mean[w] + t * n_x + i, v->std[w] + t * n_x + i);
+    put(v->z[w] + t * n_z, c->answer[w]->z, n_z);
+    put(v->z_std[w] + t * n_z, c->answer[w]->z_std, n_z);
+  }
+  return status;
+}
+
+static dvbf_status answer_ahead(dv_vectors *v, committee *c, dvbf_error *error) {
+  const float *u = v->u + v->steps * v->n_u;
+  dvbf_status status = DVBF_OK;
+  for (int k = 0; k < c->count && !status; k++) {
+    bool late = c->same_row && !dv_feeds_through(dv_model_member(c->model, k));
+    status = dv_reference_predict(c->members[k], late ? u - v->n_u : u, late ? u : u + v->n_u, AHEAD,
+                                  late ? AHEAD : AHEAD - 1, &c->answer[0][k], &c->answer[1][k], error);
+  }
+  for (int i = 0; i < 2 * AHEAD * v->n_x && !status; i++) {
+    int w = i % 2, at = i / 2, to = v->steps * v->n_x + at;
+    pool(c, w, at < v->n_x, at, v->mean[w] + to, v->std[w] + to);
+  }
+  return status;
+}
+
+static void widen(double *to, const float *from, size_t n) {
+  for (size_t i = 0; i < n; i++) to[i] = (double)from[i];
+}
+
+static dvbf_status answer_derivatives(dv_vectors *v, const dvbf_model *m, dvbf_error *error) {
+  dvbf_linear *linear = NULL;
+  dvbf_jacobians j;
+  size_t n_z = (size_t)v->n_z, n_x = (size_t)v->n_x, n_u = (size_t)v->n_u;
+  const double *from = v->z[0] + (size_t)(v->steps - 1) * n_z;
+  float *z = dv_calloc(n_z, sizeof *z);
+  dvbf_status status = z ? dvbf_linear_new(&linear, m, error) : dv_fail_memory(error, "exporting a model");
+  if (!status) {
+    for (size_t i = 0; i < n_z; i++) z[i] = (float)from[i];
+    dvbf_linear_at(linear, z, v->u + (size_t)(v->steps - 1) * n_u, &j);
+    widen(v->next, j.next, n_z);
+    widen(v->a, j.a, n_z * n_z);
+    widen(v->at, j.x, n_x);
+    widen(v->h, j.h, n_x * n_z);
+    if (n_u) widen(v->b, j.b, n_z * n_u);
+    if (n_u) widen(v->d, j.d, n_x * n_u);
+  }
+  dvbf_linear_free(linear);
+  dv_free(z);
+  return status;
+}
+
+static dvbf_status answer(dv_vectors *v, committee *c, const dvbf_model *m, bool data, dv_random *random,
+                          dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  for (int t = 0; t < v->steps && !status; t++) {
+    if (!data) make_x(v, m, t, random);
+    status = answer_step(v, c, t, error);
+  }
+  if (!status && v->moves) status = answer_ahead(v, c, error);
+  if (!status && v->moves) status = answer_derivatives(v, m, error);
+  return status;
+}
+
+static dvbf_status begin(committee *c, const dvbf_model *m, const dv_export_settings *s, dvbf_error *error) {
+  int count = dv_model_members(m);
+  *c = (committee){.model = m, .count = count, .same_row = dv_same_row(m)};
+  c->members = dv_calloc((size_t)count, sizeof(dv_reference *));
+  c->answer[0] = dv_calloc((size_t)count, sizeof **c->answer);
+  c->answer[1] = dv_calloc((size_t)count, sizeof **c->answer);
+  c->x = dv_calloc((size_t)m->n_x, sizeof *c->x);
+  bool room = c->members && c->answer[0] && c->answer[1] && c->x;
+  for (int i = 0; i < 2 * count && room; i++)
+    room = dv_answer_init(&c->answer[i % 2][i / 2], dv_model_member(m, i / 2)->n_z, AHEAD * m->n_x);
+  dvbf_status status = room ? DVBF_OK : dv_fail_memory(error, "exporting a model");
+  for (int k = 0; k < count && !status; k++) {
+    status = dv_reference_new(&c->members[k], dv_model_member(m, k), (size_t)s->samples,
+                              (uint64_t)s->seed + (uint64_t)k, error);
+  }
+  return status;
+}
+
+static void end(committee *c) {
+  for (int k = 0; c->members && k < c->count; k++) dv_reference_free(c->members[k]);
+  for (int i = 0; i < 2 * c->count; i++)
+    if (c->answer[i % 2]) dv_answer_clear(&c->answer[i % 2][i / 2]);
+  dv_free(c->members);
+  dv_free(c->answer[0]);
+  dv_free(c->answer[1]);
+  dv_free(c->x);
+}
+
+dvbf_status dv_vectors_init(dv_vectors *v, const dvbf_model *m, const dv_export_settings *s,
+                            const dvbf_sequences *given, dvbf_error *error) {
+  bool all_exact = true, all_move = true;
+  for (int k = 0; k < dv_model_members(m); k++) {
+    all_exact &= dv_model_member(m, k)->type->exact_system != NULL;
+    all_move &= dv_model_member(m, k)->type->move != NULL;
+  }
+  *v = (dv_vectors){.ahead = AHEAD,
+                    .n_x = m->n_x,
+                    .n_u = m->n_u,
+                    .n_z = m->n_z,
+                    .samples = all_exact ? 0 : (int)s->samples,
+                    .seed = (uint64_t)s->seed,
+                    .moves = all_move,
+                    .deviation = s->deviation || all_exact};
+  committee c = {0};
+  dv_random random = dv_random_at((uint64_t)s->seed, DV_STREAM_SIMULATION, 0, 0);
+  v->steps = steps_for(m, s, given);
+  dvbf_status status = allocate(v) ? DVBF_OK : dv_fail_memory(error, "exporting a model");
+  if (!status) make_inputs(v, m, !given, &random);
+  if (!status && given) status = take_data(v, given, error);
+  if (!status) status = begin(&c, m, s, error);
+  if (!status) status = answer(v, &c, m, given, &random, error);
+  end(&c);
+  return status;
+}
+
+/* ---- Writing ---- */
+
+static void put_doubles(dv_text *t, const char *name, const double *values, int n) {
+  dv_text_put(t, "static const double %s[%d] = {", name, n > 0 ? n : 1);
+  for (int i = 0; i < n; i++) dv_text_put(t, "%s%.9g", i % 8 ? ", " : i ? ",\n    " : "\n    ", values[i]);
+  dv_text_put(t, "%s};\n", n > 0 ? "" : "0");
+}
+
+static void put_floats(dv_text *t, const char *name, const float *values, int n) {
+  dv_text_put(t, "static const double %s[%d] = {", name, n > 0 ? n : 1);
+  for (int i = 0; i < n; i++)
+    dv_text_put(t, "%s%.9g", i % 8 ? ", " : i ? ",\n    " : "\n    ", (double)values[i]);
+  dv_text_put(t, "%s};\n", n > 0 ? "" : "0");
+}
+
+static void put_bytes(dv_text *t, const char *name, const unsigned char *values, int n) {
+  dv_text_put(t, "static const unsigned char %s[%d] = {", name, n);
+  for (int i = 0; i < n; i++) dv_text_put(t, "%s%d", i % 32 ? "," : i ? ",\n    " : "\n    ", values[i]);
+  dv_text_put(t, "};\n");
+}
+
+static void put_answers(dv_text *t, const dv_vectors *v, int which) {
+  static const char *const names[2][4] = {{"z", "z_std", "expected", "expected_std"},
+                                          {"sampled_z", "sampled_z_std", "sampled_expected", "sampled_std"}};
+  int all = v->moves ? v->steps + v->ahead : 0;
+  put_doubles(t, names[which][0], v->z[which], v->steps * v->n_z);
+  if (which || v->deviation) put_doubles(t, names[which][1], v->z_std[which], v->steps * v->n_z);
+  if (all) put_doubles(t, names[which][2], v->mean[which], all * v->n_x);
+  if (all && (which || v->deviation)) put_doubles(t, names[which][3], v->std[which], all * v->n_x);
+}
+
+void dv_vectors_write(dv_text *t, const dv_vectors *v, const char *prefix, const char *header, bool direct,
+                      bool derivatives) {
+  char steps[16], ahead[16], seed[24];
+  dv_text arrays = {0};
+  dv_words words = {.prefix = prefix};
+  put_floats(&arrays, "x", v->x, v->steps * v->n_x);
+  put_bytes(&arrays, "missing", v->missing, v->steps * v->n_x);
+  if (v->n_u) put_floats(&arrays, "u", v->u, (v->steps + v->ahead) * v->n_u);
+  dv_text_put(&arrays, "static const int ready[%d] = {", v->steps);
+  for (int i = 0; i < v->steps; i++)
+    dv_text_put(&arrays, "%s%d", i % 32 ? "," : i ? ",\n    " : "\n    ", v->ready[i]);
+  dv_text_put(&arrays, "};\n");
+  put_answers(&arrays, v, 0);
+  if (v->samples) put_answers(&arrays, v, 1);
+  if (v->moves && derivatives) {
+    put_doubles(&arrays, "z_next", v->next, v->n_z);
+    put_doubles(&arrays, "a", v->a, v->n_z * v->n_z);
+    if (v->n_u) put_doubles(&arrays, "b", v->b, v->n_z * v->n_u);
+    put_doubles(&arrays, "x_at", v->at, v->n_x);
+    put_doubles(&arrays, "h", v->h, v->n_x * v->n_z);
+    if (direct) put_doubles(&arrays, "d", v->d, v->n_x * v->n_u);
+  }
+  snprintf(steps, sizeof steps, "%d", v->steps);
+  snprintf(ahead, sizeof ahead, "%d", v->ahead);
+  snprintf(seed, sizeof seed, "%llu", (unsigned long long)v->seed);
+  dv_words_set(&words, "header", header);
+  dv_words_set(&words, "seed", seed);
+  dv_words_set(&words, "later", v->n_u ? "later" : "0");
+  dv_words_set(&words, "steps", steps);
+  dv_words_set(&words, "ahead", ahead);
+  dv_words_set(&words, "arrays", arrays.at ? arrays.at : "");
+  if (v->n_u) dv_words_set(&words, "controls", "");
+  if (v->moves) dv_words_set(&words, "moves", "");
+  if (v->moves && derivatives) dv_words_set(&words, "derivatives", "");
+  if (v->deviation) dv_words_set(&words, "deviation", "");
+  if (v->samples) dv_words_set(&words, "samples", "");
+  if (direct) dv_words_set(&words, "direct", "");
+  dv_words_set(&words, "u_at", v->n_u ? "control" : "0");
+  dv_words_set(&words, "predict_std", v->deviation ? ", std" : "");
+  dv_put(t, test_c_in, &words);
+  t->failed |= arrays.failed;
+  dv_text_free(&arrays);
+}

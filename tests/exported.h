@@ -1,0 +1,154 @@
+/* Models of all kinds to export, and the compilers that try what comes out. Include it before cmocka.h. */
+#ifndef EXPORTED_H
+#define EXPORTED_H
+
+#include "base/random.h"
+#include "data/dataset.h"
+#include "files.h"
+#include "model/model.h"
+
+#include <dvbf/export.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* A model and what it is called. */
+typedef struct variant {
+  const char *name;
+  int n_x, n_u;
+  const char *settings;
+} variant;
+
+#define SMALL "hidden=12 latent=3 systems=4 x-scaling=standardise u-scaling=standardise predict-from=4 "
+
+static const variant variants[] = {
+    {"locally_linear", 3, 2, SMALL "initial-frames=3 sigma=global"},
+    {"linear_transition", 3, 2,
+     SMALL "transition=linear affine=on residual=off activation=tanh initial-frames=1"},
+    {"network", 3, 2,
+     SMALL "transition=mlp transition-hidden=20 layers=2 activation=tanh initial-frames=2 state-limit=1"},
+    {"network_plain", 2, 1, SMALL "transition=mlp transition-hidden=20 residual=off activation=sigmoid"},
+    {"birnn", 3, 2, SMALL "initial=birnn initial-frames=3 mask-input=dimension initial-control=on"},
+    {"fast_dropout", 3, 2, SMALL "initial=fast-dropout initial-frames=3 mask-input=step"},
+    {"fast_dropout_tanh", 3, 1,
+     SMALL "initial=fast-dropout activation=tanh initial-variance=head initial-frames=0"},
+    {"innovation", 3, 2,
+     SMALL
+     "recognition-sees=innovation linear-paths=on feedthrough=on state-limit=1 affine=on initial-control=on"},
+    {"limits", 2, 1, SMALL "state-limit=0.5 linear-paths=on mixing-hidden=7 innovation=2"},
+    {"bernoulli", 4, 1, SMALL "likelihood=bernoulli recognition-sees=innovation initial-frames=2"},
+    {"poisson", 3, 1, SMALL "likelihood=poisson recognition-sees=innovation"},
+    {"categorical", 5, 1, SMALL "likelihood=categorical categories=2,3"},
+    {"student_t", 3, 1, SMALL "likelihood=student-t sigma=state"},
+    {"squashed", 3, 1, SMALL "mean=sigmoid sigma=dimension"},
+    {"single", 1, 0, SMALL "mask-input=step initial-frames=4"},
+    {"autoencoder", 3, 1, SMALL "model=vae"},
+    {"kalman", 3, 2, SMALL "model=linear"},
+    {"kalman_alone", 1, 0, SMALL "model=linear"},
+    {"kalman_limits", 2, 1, SMALL "model=linear state-limit=0.5"},
+    {"contracted", 3, 2, SMALL "contraction=0.5 affine=on"},
+    {"contracted_whole", 2, 1, SMALL "transition=linear residual=off contraction=0.4 initial-frames=2"},
+    {"waits", 3, 2,
+     SMALL "recognition-sees=innovation linear-paths=on feedthrough=on recognition-waits=on dropped=zero "
+           "sigma=dimension initial-frames=4"},
+};
+enum { VARIANTS = sizeof variants / sizeof *variants };
+
+static inline const variant *variant_named(const char *name) {
+  for (int i = 0; i < VARIANTS; i++)
+    if (!strcmp(variants[i].name, name)) return &variants[i];
+  fail_msg("there is no model called %s", name);
+  return NULL;
+}
+
+static inline void apply_settings(dvbf_settings *settings, const char *text) {
+  dvbf_error error;
+  char line[512], *rest = line;
+  snprintf(line, sizeof line, "%s", text);
+  for (char *word; (word = strsep(&rest, " "));) {
+    char *value = strchr(word, '=');
+    if (!value) continue;
+    *value++ = 0;
+    if (dvbf_settings_set(settings, word, value, &error)) fail_msg("%s", error.message);
+  }
+}
+
+static inline dvbf_sequences random_data(int n_x, int n_u) {
+  dvbf_sequences s = {.count = 6, .steps = 20, .n_x = (size_t)n_x, .n_u = (size_t)n_u};
+  assert_int_equal(dv_sequences_allocate(&s, false, NULL), DVBF_OK);
+  dv_random r = dv_random_at(5, DV_STREAM_SIMULATION, 0, 0);
+  for (size_t i = 0; i < s.count * s.steps * s.n_x; i++) s.x[i] = (float)(0.5 + 0.2 * dv_random_normal(&r));
+  for (size_t i = 0; i < s.count * s.steps * s.n_u; i++) s.u[i] = (float)(1 + dv_random_normal(&r));
+  return s;
+}
+
+/* Makes a mixture of systems z' = z + ... stable. */
+static inline void damp(dvbf_model *m, dvbf_real *v) {
+  int systems = m->settings->transition == DV_LINEAR ? 1 : (int)m->settings->systems;
+  for (int i = 0; i < m->n_z; i++)
+    for (int k = 0; k < systems; k++) v[(i * m->n_z + i) * systems + k] -= (dvbf_real)0.4;
+}
+
+/* Weights that start at 0 get values; a linear system gets one that is stable. */
+static inline void stir(dvbf_model *m) {
+  dv_random r = dv_random_at(8, DV_STREAM_SIMULATION, 1, 0);
+  for (size_t k = 0; k < m->parameters.count; k++) {
+    const dv_parameter *p = &m->parameters.list[k];
+    dvbf_real *values = m->parameters.values + p->offset;
+    for (int i = 0; i < p->rows * p->cols && !p->frozen; i++) {
+      values[i] += (dvbf_real)(0.1 * dv_random_normal(&r));
+      bool square = m->type->exact_system && p->rows == p->cols && p->rows > 0;
+      if (square && i / p->cols == i % p->cols) values[i] += (dvbf_real)0.6;
+      if (square && strstr(p->name, "factor") && i % p->cols > i / p->cols) values[i] = 0;
+    }
+  }
+  for (size_t k = 0; k < m->parameters.count; k++) {
+    const dv_parameter *p = &m->parameters.list[k];
+    dvbf_real *v = m->parameters.values + p->offset;
+    if (strcmp(p->name, "universal.mean") != 0) continue;
+    if (m->settings->transition != DV_MLP_TRANSITION) damp(m, v);
+    for (int i = 0; i < p->cols && m->settings->transition == DV_MLP_TRANSITION; i++) v[i] *= (dvbf_real)0.4;
+  }
+  dvbf_real *range = dv_model_range(m);
+  for (int i = 0; range && i < m->n_z; i++) range[i] = 0, range[m->n_z + i] = 1;
+}
+
+static inline dvbf_model *make_variant(const variant *v) {
+  dvbf_settings *settings = NULL;
+  dvbf_model *model = NULL;
+  dvbf_error error;
+  dvbf_sequences data = random_data(v->n_x, v->n_u);
+  assert_int_equal(dvbf_settings_new(&settings, "train", NULL), DVBF_OK);
+  apply_settings(settings, v->settings);
+  if (dv_model_new(&model, settings, NULL, &data, 3, &error)) fail_msg("%s: %s", v->name, error.message);
+  stir(model);
+  dvbf_settings_free(settings);
+  dvbf_sequences_free(&data);
+  return model;
+}
+
+static inline dvbf_settings *export_settings(const char *text) {
+  dvbf_settings *settings = NULL;
+  assert_int_equal(dvbf_settings_new(&settings, "export", NULL), DVBF_OK);
+  apply_settings(settings, text);
+  return settings;
+}
+
+static inline void run_or_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static inline void run_or_fail(const char *format, ...) {
+  char line[2048];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  if (system(line)) fail_msg("%s", line);
+}
+
+static inline bool have(const char *program) {
+  char line[128];
+  snprintf(line, sizeof line, "command -v %s >/dev/null 2>&1", program);
+  return !system(line);
+}
+
+#define STRICT "-std=c99 -pedantic -Wall -Wextra -Wshadow -Wconversion -Werror"
+
+#endif
