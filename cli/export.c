@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void tell(const char *path, const dvbf_export_result *r) {
+static void tell_c(const char *path, const dvbf_export_result *r) {
   fprintf(stderr, "%s: %zu bytes of constants, %zu of state, %zu of intermediate results", path,
           r->constant_bytes, r->state_bytes, r->stack_bytes);
   if (r->multiplications > 0) fprintf(stderr, ", %.0f multiplications for a step", r->multiplications);
@@ -19,20 +19,50 @@ static void tell(const char *path, const dvbf_export_result *r) {
             r->rmse_rounded, r->rmse, 100 * (r->rmse_rounded / r->rmse - 1));
 }
 
+static void tell_fmu(const char *path, const dvbf_export_result *r) {
+  fprintf(stderr, "%s: FMI 2.0, Co-Simulation, a sample every %g s, %s\n", path, r->sample_time,
+          r->binary ? "sources and a binary for this machine"
+                    : "sources alone, as no C compiler was found (CC, or cc)");
+}
+
+typedef dvbf_status export_fn(const char *path, const dvbf_model *model, const dvbf_settings *settings,
+                              const dvbf_export_options *options, dvbf_export_result *result,
+                              dvbf_error *error);
+
+/* The ending of a file tells what it is to be. */
+typedef struct format {
+  const char *ending;
+  export_fn *write;
+  void (*tell)(const char *path, const dvbf_export_result *result);
+} format;
+
+static const format formats[] = {{".c", dvbf_export_c, tell_c}, {".fmu", dvbf_export_fmu, tell_fmu}};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+static const format *format_of(const char *path, dvbf_error *error) {
+  const char *dot = strrchr(path, '.');
+  for (size_t i = 0; dot && i < FORMATS; i++)
+    if (!strcmp(dot, formats[i].ending)) return &formats[i];
+  cli_fail(error, DVBF_ARGUMENT, "%.200s: the name of the file must end in .c or .fmu", path);
+  return NULL;
+}
+
 static dvbf_status run(const cli_options *options, dvbf_error *error) {
   const char *path = NULL, *given = options->arguments[0];
   cli_inputs in = {0};
   dvbf_export_result result;
   bool check = cli_option(options, "check"), quiet = cli_option(options, "quiet");
+  const format *of = NULL;
   dvbf_status status = cli_option_needed(&path, options, "output", error);
+  if (!status && !(of = format_of(path, error))) status = DVBF_ARGUMENT;
   if (!status) status = cli_inputs_read(&in, options, error);
   dvbf_export_options how = {.run = cli_is_folder(given) ? given : NULL,
                              .data = in.data,
                              .sequences = in.sequences,
                              .data_path = cli_option(options, "data"),
                              .force = cli_option(options, "force")};
-  if (!status) status = dvbf_export_c(path, in.model, in.settings, &how, &result, error);
-  if (!status && !quiet) tell(path, &result);
+  if (!status) status = of->write(path, in.model, in.settings, &how, &result, error);
+  if (!status && !quiet) of->tell(path, &result);
   if (!status && check) status = dvbf_export_check(path, error);
   if (!status && check && !quiet) fprintf(stderr, "The test of %zu steps passes.\n", result.vectors);
   cli_inputs_free(&in);
@@ -41,8 +71,8 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 
 const cli_command cli_export = {
     .name = "export",
-    .synopsis = "RUN -o NAME.c [--data DATA] [--check] [--SETTING VALUE ...]",
-    .help = "write a trained filter as plain C, to compile into a product",
+    .synopsis = "RUN -o FILE [--data DATA] [--check] [--SETTING VALUE ...]",
+    .help = "write a trained filter as plain C, to compile into a product, or as an FMU",
     .details = "\nRUN is a run folder or a model file. NAME.c is one C99 file that needs nothing but\n"
                "<math.h>, allocates nothing and has no global state. NAME.h declares its functions,\n"
                "NAME_test.c compares them with this library. Their names begin with NAME, or --prefix:\n\n"
@@ -51,13 +81,17 @@ const cli_command cli_export = {
                "  NAME_sampled_...         the same with samples of z, as this library filters\n"
                "  NAME_transition          the next z with its derivatives by z and u\n"
                "  NAME_observe             x at z with its derivative\n\n"
+               "NAME.fmu is an FMU of FMI 2.0 for Co-Simulation: the filter, or the system itself (--as).\n"
                "The same run and settings give the same bytes. A model that cannot filter is refused.",
     .examples = {{"dvbf export run -o filter.c --check",
                   "filter.c, filter.h and filter_test.c, and whether they are right"},
+                 {"dvbf export run -o plant.fmu --as plant --sample-time 0.01",
+                  "the learned system, for Simulink and others"},
                  {"dvbf export run -o filter.c --weights int8 --data bench.csv",
                   "a quarter of the flash, and what that costs in accuracy"}},
     .arguments = {"RUN"},
-    .flags = {{'o', "output", "NAME.c", "file to write: NAME.c, with its header and its test beside it"},
+    .flags = {{'o', "output", "FILE",
+               "file to write: NAME.c, with its header and its test beside it, or NAME.fmu"},
               {0, "data", "DATA",
                "file of sequences: names of columns, inputs of the test, what rounded weights lose"},
               {0, "check", NULL,

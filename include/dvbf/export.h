@@ -1,4 +1,4 @@
-/* dvbf/export: a trained filter as plain C, for a robot, a controller or a simulator.
+/* dvbf/export: a trained filter as plain C or as an FMU, for a robot, a controller or a simulator.
  *
  *   int failed = dvbf_model_load(&model, "run/" DVBF_RUN_MODEL, &error) ||
  *                dvbf_settings_new(&settings, "export", &error) ||
@@ -31,6 +31,8 @@ typedef struct dvbf_export_result {
   /* One-step errors on the data of the model and of its rounded weights, as root mean squares in units of the
    * standard deviation of each column; NaN where they were not measured. */
   double rmse, rmse_rounded;
+  double sample_time; /* of an FMU, in seconds */
+  bool binary;        /* an FMU has a binary for this machine, not only its sources */
 } dvbf_export_result;
 
 /* Writes PATH, which must end in .c, and beside it the header and the test, NAME.h and NAME_test.c.
@@ -39,6 +41,13 @@ typedef struct dvbf_export_result {
 DVBF_API dvbf_status dvbf_export_c(const char *path, const dvbf_model *model, const dvbf_settings *settings,
                                    const dvbf_export_options *options, dvbf_export_result *result,
                                    dvbf_error *error);
+
+/* Writes PATH, which must end in .fmu: an FMU of FMI 2.0 for Co-Simulation, with sources and, where there is
+ * a C compiler (CC, or cc), a binary for Linux. The setting `as` tells which: the filter, or the system
+ * itself. It computes in double; the settings samples, deviation, real, libm and vectors do not apply. */
+DVBF_API dvbf_status dvbf_export_fmu(const char *path, const dvbf_model *model, const dvbf_settings *settings,
+                                     const dvbf_export_options *options, dvbf_export_result *result,
+                                     dvbf_error *error);
 
 /* Compiles what dvbf_export_c has written as PATH, in a temporary folder, by the compiler that the
  * environment variable CC names or cc, and runs the test. Fails with what it says. */

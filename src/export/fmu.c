@@ -1,0 +1,246 @@
+/* An FMU: a zip of description, sources and a binary of this machine. */
+#include "export/fmu.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "export/about.h"
+#include "export/c_file.h"
+#include "export/files.h"
+#include "export/run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <zip.h>
+
+/* What goes into the zip. */
+typedef struct content {
+  dv_text code, header, wrapper, description;
+  unsigned char *binary;
+  size_t binary_size;
+} content;
+
+/* ---- Sources ---- */
+
+static void put_starts(dv_text *t, const dv_fmu *f) {
+  for (int i = 0; i < f->count; i++) dv_text_put(t, "%s%.17g", i ? ", " : "", f->variables[i].start);
+}
+
+static void put_wrapper(dv_text *t, const dv_fmu *f) {
+  const dvbf_model *m = f->model;
+  char n_x[16], n_u[16], n_u_room[16], n_z[16], inputs[16], reals[16], missing[16], ready[16], parameters[16],
+      time[40];
+  dv_text starts = {0}, step = {0};
+  dv_words words = {.prefix = "@"};
+  put_starts(&starts, f);
+  dv_text_put(&step, "%.17g", f->sample_time);
+  snprintf(time, sizeof time, "%s", step.at ? step.at : "1");
+  const struct {
+    const char *name;
+    char *text;
+    int number;
+  } numbers[] = {{"n_x", n_x, m->n_x},
+                 {"n_u", n_u, m->n_u},
+                 {"n_u_room", n_u_room, m->n_u ? m->n_u : 1},
+                 {"n_z", n_z, m->n_z},
+                 {"inputs", inputs, f->inputs},
+                 {"reals", reals, f->count},
+                 {"missing", missing, f->count},
+                 {"ready", ready, f->count + 1},
+                 {"parameters", parameters, f->parameters}};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    snprintf(numbers[i].text, 16, "%d", numbers[i].number);
+    dv_words_set(&words, numbers[i].name, numbers[i].text);
+  }
+  dv_words_set(&words, "prefix", f->prefix);
+  dv_words_set(&words, "header", f->prefix);
+  dv_words_set(&words, "guid", f->guid);
+  dv_words_set(&words, "sample_time", time);
+  dv_words_set(&words, "starts", starts.at ? starts.at : "0");
+  dv_words_set(&words, "and_parameters", f->plant ? ", then parameters" : "");
+  dv_words_set(&words, f->plant ? "plant" : "filter", "");
+  if (m->n_u) dv_words_set(&words, "controls", "");
+  if (f->moves) dv_words_set(&words, "moves", "");
+  if (f->direct) dv_words_set(&words, "direct", "");
+  if (dv_same_row(m)) dv_words_set(&words, "feedthrough", "");
+  dv_put(t, fmu_c_in, &words);
+  t->failed |= starts.failed || step.failed;
+  dv_text_free(&starts);
+  dv_text_free(&step);
+}
+
+/* The same model and settings have the same identity. */
+static void set_guid(dv_fmu *f, const content *c) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (size_t i = 0; i < c->code.used; i++) hash = (hash ^ (unsigned char)c->code.at[i]) * 0x100000001b3;
+  hash ^= f->plant;
+  uint64_t model = dv_model_fingerprint(f->model);
+  snprintf(f->guid, sizeof f->guid, "{%08x-%04x-%04x-%04x-%012" PRIx64 "}", (unsigned)(hash >> 32),
+           (unsigned)(hash >> 16 & 0xffff), (unsigned)(hash & 0xffff), (unsigned)(model >> 48),
+           model & 0xffffffffffff);
+}
+
+static dvbf_status write_sources(content *c, dv_fmu *f, const dvbf_export_options *o,
+                                 const char *const *sources, dvbf_error *error) {
+  dv_c_facts facts = {0};
+  double *start = dv_calloc((size_t)f->model->n_z, sizeof *start);
+  dvbf_status status = start ? DVBF_OK : dv_fail_memory(error, "exporting a model");
+  if (!status)
+    status =
+        f->plant
+            ? dv_c_plant_write(&c->code, &c->header, &facts, f->model, f->prefix, f->settings, start, error)
+            : dv_c_write(&c->code, &c->header, &facts, f->model, f->prefix, f->prefix, f->settings, error);
+  f->direct = facts.direct;
+  if (!status) status = dv_fmu_variables(f, o, start, error);
+  if (!status) {
+    set_guid(f, c);
+    put_wrapper(&c->wrapper, f);
+    dv_fmu_describe(&c->description, f, sources);
+    if (c->code.failed || c->header.failed || c->wrapper.failed || c->description.failed)
+      status = dv_fail_memory(error, "exporting a model");
+  }
+  dv_free(start);
+  return status;
+}
+
+/* ---- The binary ---- */
+
+static dvbf_status read_binary(content *c, const char *path, dvbf_error *error) {
+  FILE *file = fopen(path, "rb");
+  long size = file && !fseek(file, 0, SEEK_END) ? ftell(file) : -1;
+  c->binary = size > 0 ? dv_calloc((size_t)size, 1) : NULL;
+  bool done =
+      c->binary && !fseek(file, 0, SEEK_SET) && fread(c->binary, 1, (size_t)size, file) == (size_t)size;
+  if (file) fclose(file);
+  c->binary_size = done ? (size_t)size : 0;
+  return done ? DVBF_OK : dv_fail(error, DVBF_IO, "what the compiler has made cannot be read");
+}
+
+/* Compiles the sources in a folder of their own. Where there is no compiler the FMU has none. */
+static dvbf_status compile(content *c, const dv_fmu *f, const char *const *sources, dvbf_error *error) {
+  dv_scratch scratch;
+  dvbf_status status = dv_scratch_make(&scratch, error);
+  if (status) return status;
+  char code[1200], wrapper[1200], header[1200], binary[1200];
+  snprintf(code, sizeof code, "%s/%s", scratch.path, sources[0]);
+  snprintf(wrapper, sizeof wrapper, "%s/%s", scratch.path, sources[1]);
+  snprintf(header, sizeof header, "%s/%s.h", scratch.path, f->prefix);
+  snprintf(binary, sizeof binary, "%s/fmu.so", scratch.path);
+  status = dv_text_write(&c->code, code, error);
+  if (!status) status = dv_text_write(&c->wrapper, wrapper, error);
+  if (!status) status = dv_text_write(&c->header, header, error);
+  const char *const words[] = {"-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden",
+                               "-s",       "-o",  binary,  code,      wrapper,
+                               "-lm",      NULL};
+  if (!status) status = dv_run_compiler(words, &scratch, error);
+  if (!status) status = read_binary(c, binary, error);
+  dv_scratch_remove(&scratch);
+  return status;
+}
+
+/* ---- The zip ---- */
+
+/* A member that copies nothing: its bytes must stay until the zip is closed. Times are fixed, so that the
+ * same model gives the same bytes. */
+static bool put_member(zip_t *zip, const char *name, const void *bytes, size_t size) {
+  zip_source_t *source = zip_source_buffer(zip, bytes, size, 0);
+  if (!source) return false;
+  zip_int64_t at = zip_file_add(zip, name, source, ZIP_FL_ENC_UTF_8);
+  if (at < 0) {
+    zip_source_free(source);
+    return false;
+  }
+  return !zip_file_set_mtime(zip, (zip_uint64_t)at, 315576000, 0) && /* 1980-01-01 in most places */
+         !zip_set_file_compression(zip, (zip_uint64_t)at, ZIP_CM_DEFLATE, 9);
+}
+
+static bool put_text(zip_t *zip, const char *folder, const char *name, const char *ending,
+                     const dv_text *text) {
+  char whole[160];
+  snprintf(whole, sizeof whole, "%s%s%s", folder, name, ending);
+  return put_member(zip, whole, text->at, text->used);
+}
+
+static dvbf_status write_zip(const char *path, const content *c, const dv_fmu *f, dvbf_error *error) {
+  char temporary[4200], binary[160];
+  int reason = 0;
+  dvbf_status status = dv_temporary_name(temporary, sizeof temporary, path, error);
+  if (status) return status;
+  zip_t *zip = zip_open(temporary, ZIP_CREATE | ZIP_TRUNCATE, &reason);
+  if (!zip) return dv_fail(error, DVBF_IO, "%.200s: cannot be created", path);
+  snprintf(binary, sizeof binary, "binaries/linux64/%s.so", f->prefix);
+  bool done = put_text(zip, "", "modelDescription", ".xml", &c->description) &&
+              put_text(zip, "sources/", f->prefix, ".c", &c->code) &&
+              put_text(zip, "sources/", f->prefix, ".h", &c->header) &&
+              put_text(zip, "sources/", f->prefix, "_fmu.c", &c->wrapper) &&
+              (!c->binary || put_member(zip, binary, c->binary, c->binary_size));
+  if (!done || zip_close(zip)) {
+    status = dv_fail(error, DVBF_IO, "%.200s: cannot be written: %.100s", path, zip_strerror(zip));
+    zip_discard(zip);
+    remove(temporary);
+    return status;
+  }
+  return dv_publish(temporary, path, error);
+}
+
+/* ---- All of it ---- */
+
+static void choose_settings(dv_export_settings *to, const dv_export_settings *from) {
+  *to = *from;
+  to->real = DV_REAL_DOUBLE; /* as the values of an FMU are */
+  to->samples = 0;
+  to->deviation = 1;
+  to->libm = 1;
+}
+
+static dvbf_status make(const char *path, dv_fmu *f, const dvbf_export_options *o, dvbf_export_result *result,
+                        dvbf_error *error) {
+  char code[96], wrapper[96];
+  content c = {0};
+  snprintf(code, sizeof code, "%s.c", f->prefix);
+  snprintf(wrapper, sizeof wrapper, "%s_fmu.c", f->prefix);
+  const char *const sources[] = {code, wrapper, NULL};
+  dvbf_status status = write_sources(&c, f, o, sources, error);
+  if (!status && dv_compiler_exists()) status = compile(&c, f, sources, error);
+  if (!status) status = write_zip(path, &c, f, error);
+  result->sample_time = f->sample_time;
+  result->binary = c.binary;
+  dv_text *texts[] = {&c.code, &c.header, &c.wrapper, &c.description};
+  for (int i = 0; i < 4; i++) dv_text_free(texts[i]);
+  dv_free(c.binary);
+  dv_fmu_clear(f);
+  return status;
+}
+
+dvbf_status dvbf_export_fmu(const char *path, const dvbf_model *m, const dvbf_settings *settings,
+                            const dvbf_export_options *o, dvbf_export_result *result, dvbf_error *error) {
+  const dv_export_settings *s = dv_settings_export(settings, error);
+  dv_export_settings how;
+  dvbf_export_result facts = {0};
+  dv_path folder;
+  char name[64];
+  dv_subject of = {0};
+  if (!s) return DVBF_ARGUMENT;
+  choose_settings(&how, s);
+  dvbf_status status = dv_split_path(path, ".fmu", folder, name, error);
+  if (!status) status = dv_choose_prefix(facts.prefix, s, name, error);
+  if (!status) status = dv_refuse_existing(path, o && o->force, error);
+  if (!status) status = dv_subject_choose(&of, m, s, error);
+  if (status) return status;
+  double of_data = o && o->data_path ? dv_sample_time(o->data_path) : 0;
+  dv_fmu f = {.model = of.model,
+              .settings = &how,
+              .sample_time = s->sample_time > 0 ? s->sample_time
+                             : of_data > 0      ? of_data
+                                                : 1,
+              .plant = s->as == DV_AS_PLANT,
+              .moves = true};
+  for (int k = 0; k < dv_model_members(of.model); k++)
+    f.moves &= dv_model_member(of.model, k)->type->move != NULL;
+  snprintf(f.prefix, sizeof f.prefix, "%s", facts.prefix);
+  status = make(path, &f, o, &facts, error);
+  dv_subject_clear(&of);
+  if (!status && result) *result = facts;
+  return status;
+}
