@@ -259,14 +259,14 @@ static bool mark(needs *n, dvbf_value v) {
   if (!*of) *of = dv_calloc(n->g->buffers[v.buffer].size, sizeof **of);
   if (!*of) return false;
   size_t each = (size_t)v.rows * (size_t)v.cols;
-  for (int t = 0; t < v.steps; t++) memset(*of + v.offset + (size_t)t * v.stride, true, each);
+  for (int t = 0; t < v.steps; t++) memset(*of + v.offset + (size_t)t * v.stride, 1, each);
   return true;
 }
 
 static bool is_needed(const needs *n, dvbf_value v) {
   if (v.buffer < 0 || !n->of[v.buffer]) return false;
   for (int t = 0; t < v.steps; t++)
-    if (memchr(n->of[v.buffer] + v.offset + (size_t)t * v.stride, true, (size_t)v.rows * (size_t)v.cols))
+    if (memchr(n->of[v.buffer] + v.offset + (size_t)t * v.stride, 1, (size_t)v.rows * (size_t)v.cols))
       return true;
   return false;
 }

@@ -257,8 +257,7 @@ static void take_scaling(writer *w) {
              {"u_scale", m->u.scale, m->n_u}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (all[i].n)
-      dv_constants_add(&w->file.constants, (const dvbf_real *)all[i].values, 1, (size_t)all[i].n, false,
-                       all[i].name);
+      dv_constants_add(&w->file.constants, all[i].values, 1, (size_t)all[i].n, false, all[i].name);
 }
 
 /* A matrix of the system, in double: they are not rounded to float once more. */

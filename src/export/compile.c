@@ -10,7 +10,7 @@
 
 static dvbf_status check(const char *code, const char *test, const dv_scratch *scratch, dvbf_error *error) {
   char program[1100], log[1100], line[300];
-  int failed;
+  int failed = 0;
   snprintf(program, sizeof program, "%s/test", scratch->path);
   snprintf(log, sizeof log, "%s/log", scratch->path);
   const char *const words[] = {"-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-O2",
