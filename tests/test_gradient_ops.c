@@ -863,7 +863,7 @@ static void check_residual(bool shared, bool part, double (*mean)(double)) {
   if (shared) x.rows = 1;
   dvbf_value output = input(&b, 1, N), m = constant(&b, 1, part ? N : 1, mask);
   dvbf_value e = dvbf_slab(b.graph, 1, N);
-  dv_record_residual(b.graph, e, x, output, m, mean);
+  dv_record_residual(b.graph, e, x, output, m, mean, NULL);
   project(&b, e);
   assert_gradients(&b, "residual");
   dv_run_forward(&b.run);
