@@ -141,6 +141,19 @@ void dv_product_transposed(double *out, const double *a, const double *b, int n,
     for (int j = 0; j < m; j++) *out++ = dv_dot(a, b + (size_t)j * (size_t)k, (size_t)k);
 }
 
+/* Four rows at a time, because each sum waits for its last addition. */
+void dv_apply(double *out, const double *a, const double *v, int n, int k) {
+  int i = 0;
+  size_t width = (size_t)k;
+  for (; i + 4 <= n; i += 4, a += 4 * width) {
+    double sum[4] = {0};
+    for (size_t j = 0; j < width; j++)
+      for (size_t row = 0; row < 4; row++) sum[row] += a[row * width + j] * v[j];
+    for (int row = 0; row < 4; row++) out[i + row] += sum[row];
+  }
+  for (; i < n; i++, a += width) out[i] += dv_dot(a, v, width);
+}
+
 /* ---- Positive definite systems: loops run along rows, so that compilers make vectors of them ---- */
 
 bool dv_cholesky(double *a, int n) {
@@ -158,7 +171,19 @@ bool dv_cholesky(double *a, int n) {
   return true;
 }
 
+/* The same for one column: along rows of U. */
+static void solve_column(const double *u, int n, double *b) {
+  for (int k = 0; k < n; k++, u += n) {
+    b[k] *= 1 / u[k];
+    for (int i = k + 1; i < n; i++) b[i] -= u[i] * b[k];
+  }
+}
+
 void dv_solve_lower(const double *u, int n, double *b, int m) {
+  if (m == 1) {
+    solve_column(u, n, b);
+    return;
+  }
   for (int i = 0; i < n; i++) {
     double *row = b + (size_t)i * (size_t)m, by = 1 / u[(size_t)i * (size_t)n + (size_t)i];
     for (int k = 0; k < i; k++) {

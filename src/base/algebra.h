@@ -27,6 +27,9 @@ double dv_invert(double *a, int n, double least, int *order);
 void dv_product(double *out, const double *a, const double *b, int n, int k, int m);
 void dv_product_transposed(double *out, const double *a, const double *b, int n, int k, int m);
 
+/* out [n] += a [n][k] v [k]. Each sum is that of dv_dot, to the last bit. */
+void dv_apply(double *out, const double *a, const double *v, int n, int k);
+
 /* a [n][n], symmetric, of which the upper half is read, becomes U with a = U'U; false where it is not
  * positive definite. */
 bool dv_cholesky(double *a, int n);

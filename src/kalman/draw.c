@@ -5,12 +5,10 @@
 #include <string.h>
 
 void dv_factor(double *a, int n) {
-  double largest = 0;
-  for (int i = 0; i < n; i++) largest = fmax(largest, a[i * (n + 1)]);
   for (int j = 0; j < n; j++) {
-    double pivot = a[j * (n + 1)];
+    double pivot = a[j * (n + 1)], least = 1e-14 * pivot; /* columns may have units of their own */
     for (int k = 0; k < j; k++) pivot -= a[j * n + k] * a[j * n + k];
-    double root = pivot > 1e-14 * largest ? sqrt(pivot) : 0;
+    double root = pivot > least ? sqrt(pivot) : 0;
     a[j * (n + 1)] = root;
     for (int i = j + 1; i < n; i++) {
       double sum = a[i * n + j];

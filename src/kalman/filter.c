@@ -70,6 +70,8 @@ static bool factorise(dv_kalman *k) {
           s->r[(size_t)k->which[i] * (size_t)s->n_x + (size_t)k->which[j]] +
           dv_dot(cross + (size_t)i * (size_t)n, s->h + (size_t)k->which[j] * (size_t)n, (size_t)n);
   if (!dv_cholesky(k->u_factor, o)) return false;
+  k->log_det = 0;
+  for (int i = 0; i < o; i++) k->log_det += log(k->u_factor[(size_t)i * (size_t)(o + 1)]);
   dv_solve_lower(k->u_factor, o, cross, n);
   for (int i = 0; i < n; i++)
     for (int j = 0; j < o; j++) k->state_gain[i * o + j] = cross[(size_t)j * (size_t)n + (size_t)i];
@@ -100,19 +102,17 @@ bool dv_kalman_observe(dv_kalman *k, const double *x, const double *u) {
   bool again = look(k, x);
   if (!again && !factorise(k)) return false;
   if (!again) find_move_gain(k);
-  k->log_p = 0;
   for (int i = 0; i < k->seen; i++) {
     size_t c = (size_t)k->which[i];
     k->innovation[i] = x[c] - s->shift_x[c] - dv_dot(s->h + c * (size_t)n, k->mean, (size_t)n);
     if (s->n_u) k->innovation[i] -= dv_dot(s->d + c * (size_t)s->n_u, u, (size_t)s->n_u);
   }
   dv_solve_lower(k->u_factor, k->seen, k->innovation, 1);
+  k->log_p = -k->log_det;
   for (int i = 0; i < k->seen; i++)
-    k->log_p -= 0.5 * (1.837877066409345483560659 + k->innovation[i] * k->innovation[i]) +
-                log(k->u_factor[(size_t)i * (size_t)(k->seen + 1)]);
-  for (int i = 0; i < n; i++)
-    k->filtered[i] =
-        k->mean[i] + dv_dot(k->state_gain + (size_t)i * (size_t)k->seen, k->innovation, (size_t)k->seen);
+    k->log_p -= 0.5 * (1.837877066409345483560659 + k->innovation[i] * k->innovation[i]);
+  memcpy(k->filtered, k->mean, (size_t)n * sizeof *k->mean);
+  dv_apply(k->filtered, k->state_gain, k->innovation, n, k->seen);
   return true;
 }
 
@@ -140,8 +140,8 @@ void dv_kalman_move(dv_kalman *k, const double *u) {
   int n = s->n_z, o = k->seen;
   double *next = k->scratch;
   dv_system_move(s, k->mean, u, next);
-  for (int i = 0; i < n; i++)
-    k->mean[i] = next[i] + dv_dot(k->move_gain + (size_t)i * (size_t)o, k->innovation, (size_t)o);
+  dv_apply(next, k->move_gain, k->innovation, n, o);
+  memcpy(k->mean, next, (size_t)n * sizeof *next);
   if (!k->steady) move_cov(k);
 }
 

@@ -18,6 +18,7 @@ typedef struct dv_kalman {
   int *which;                      /* [seen] their columns */
   double *innovation;              /* [seen] U'^-1 e, where F = U'U */
   double *u_factor;                /* [seen][seen] U */
+  double log_det;                  /* ln det U */
   double *state_gain;              /* [n_z][seen] P H' U^-1 */
   double *move_gain;               /* [n_z][seen] G U' = (A P H' + S) U^-1 */
   double log_p;                    /* ln p(x_t | x before t) */

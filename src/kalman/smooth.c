@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 
+#include <math.h>
 #include <string.h>
 
 /* What the way back needs of each step. m, cov and loop lie where the results go. */
@@ -12,6 +13,7 @@ typedef struct parts {
   double *pull, *curve; /* [steps][n_z] H' F^-1 e, [steps][n_z][n_z] H' F^-1 H */
   double *loop;         /* [steps][n_z][n_z] L */
   double *r, *n;        /* [n_z], [n_z][n_z] */
+  char *same;           /* [steps] whether the covariances of a step are those of the step before */
   double *pair;         /* [n_z][n_z] */
   double *scratch;      /* [2][n_z][most of n_z, n_x] */
 } parts;
@@ -19,12 +21,20 @@ typedef struct parts {
 static size_t place(dv_smoothed *s, parts *p, int n_z, int n_x, int steps) {
   size_t z = (size_t)n_z, t = (size_t)steps, wide = (size_t)(n_x > n_z ? n_x : n_z),
          used = dv_kalman_size(n_z, n_x);
+  double *same = NULL;
   struct {
     double **part;
     size_t size;
-  } all[] = {{&s->mean, t * z}, {&s->cov, t * z * z},   {&s->pair, t * z * z},
-             {&p->pull, t * z}, {&p->curve, t * z * z}, {&p->r, z},
-             {&p->n, z * z},    {&p->pair, z * z},      {&p->scratch, 2 * z * wide}};
+  } all[] = {{&s->mean, t * z},
+             {&s->cov, t * z * z},
+             {&s->pair, t * z * z},
+             {&p->pull, t * z},
+             {&p->curve, t * z * z},
+             {&p->r, z},
+             {&p->n, z * z},
+             {&p->pair, z * z},
+             {&p->scratch, 2 * z * wide},
+             {&same, t / sizeof *same + 1}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     *all[i].part = s->memory ? s->memory + used : NULL;
     used += all[i].size;
@@ -32,6 +42,7 @@ static size_t place(dv_smoothed *s, parts *p, int n_z, int n_x, int steps) {
   p->m = s->mean;
   p->cov = s->cov;
   p->loop = s->pair;
+  p->same = (char *)same;
   return used;
 }
 
@@ -55,12 +66,19 @@ static void keep(const dv_kalman *k, parts *p, int t) {
   size_t n = (size_t)s->n_z, o = (size_t)k->seen, square = n * n;
   memcpy(p->m + (size_t)t * n, k->mean, n * sizeof *k->mean);
   memcpy(p->cov + (size_t)t * square, k->cov, square * sizeof *k->cov);
-  double *turned = p->scratch, *whitened = p->scratch + n * o; /* [seen][n_z] H, U'^-1 H */
-  for (size_t i = 0; i < o; i++) memcpy(turned + i * n, s->h + (size_t)k->which[i] * n, n * sizeof *turned);
-  memcpy(whitened, turned, o * n * sizeof *whitened);
-  dv_solve_lower(k->u_factor, (int)o, whitened, (int)n);
+  double *whitened = p->scratch; /* [seen][n_z] U'^-1 H; stays there while nothing changes */
   double *pull = p->pull + (size_t)t * n, *curve = p->curve + (size_t)t * square,
          *loop = p->loop + (size_t)t * square;
+  p->same[t] = k->steady && t;
+  if (p->same[t]) {
+    dv_product(pull, k->innovation, whitened, 1, (int)o, (int)n);
+    memcpy(curve, curve - square, square * sizeof *curve);
+    memcpy(loop, loop - square, square * sizeof *loop);
+    return;
+  }
+  for (size_t i = 0; i < o; i++)
+    memcpy(whitened + i * n, s->h + (size_t)k->which[i] * n, n * sizeof *whitened);
+  dv_solve_lower(k->u_factor, (int)o, whitened, (int)n);
   dv_product(pull, k->innovation, whitened, 1, (int)o, (int)n);
   memset(curve, 0, square * sizeof *curve);
   for (size_t i = 0; i < o; i++)
@@ -70,20 +88,32 @@ static void keep(const dv_kalman *k, parts *p, int t) {
   for (size_t i = 0; i < square; i++) loop[i] = s->a[i] - loop[i];
 }
 
-/* From r_t and N_t to r_{t-1} and N_{t-1}. */
-static void step_back(parts *p, int n, int t) {
+/* From r_t to r_{t-1}. */
+static void pull_back(parts *p, int n, int t) {
+  size_t z = (size_t)n;
+  double *half = p->scratch;
+  dv_product(half, p->r, p->loop + (size_t)t * z * z, 1, n, n);
+  for (size_t i = 0; i < z; i++) p->r[i] = p->pull[(size_t)t * z + i] + half[i];
+}
+
+/* From N_t to N_{t-1}; returns whether they are the same. */
+static bool step_back(parts *p, int n, int t) {
   size_t z = (size_t)n, square = z * z;
   const double *loop = p->loop + (size_t)t * square, *curve = p->curve + (size_t)t * square;
-  double *half = p->scratch, *whole = p->scratch + square;
-  dv_product(half, p->r, loop, 1, n, n);
-  for (size_t i = 0; i < z; i++) p->r[i] = p->pull[(size_t)t * z + i] + half[i];
+  double *half = p->scratch, *whole = p->scratch + square, apart = 0, size = 0;
   dv_product(half, p->n, loop, n, n, n);
   memcpy(whole, curve, square * sizeof *whole);
   for (size_t k = 0; k < z; k++)
     for (size_t i = 0; i < z; i++)
       for (size_t j = 0; j < z; j++) whole[i * z + j] += loop[k * z + i] * half[k * z + j];
   for (size_t i = 0; i < z; i++)
-    for (size_t j = 0; j < z; j++) p->n[i * z + j] = (whole[i * z + j] + whole[j * z + i]) / 2;
+    for (size_t j = 0; j < z; j++) {
+      double value = (whole[i * z + j] + whole[j * z + i]) / 2;
+      apart = fmax(apart, fabs(value - p->n[i * z + j]));
+      size = fmax(size, fabs(value));
+      p->n[i * z + j] = value;
+    }
+  return apart <= 1e-14 * size;
 }
 
 /* Cov(z_{t+1}, z_t | x), with N_t, P_{t+1} and P_t as the filter had them. */
@@ -96,12 +126,17 @@ static void pair_up(parts *p, int n, int t, const double *next_cov) {
   for (size_t i = 0; i < square; i++) p->pair[i] = moved[i] - p->pair[i];
 }
 
-/* Mean and covariance of z_t given all of x in the place of those before x_t. */
-static void update(parts *p, int n, int t) {
+/* The mean of z_t given all of x in the place of that before x_t. */
+static void update_mean(parts *p, int n, int t) {
+  size_t z = (size_t)n;
+  const double *cov = p->cov + (size_t)t * z * z;
+  for (size_t i = 0; i < z; i++) p->m[(size_t)t * z + i] += dv_dot(cov + i * z, p->r, z);
+}
+
+/* The same of its covariance. */
+static void update_cov(parts *p, int n, int t) {
   size_t z = (size_t)n, square = z * z;
-  double *mean = p->m + (size_t)t * z, *cov = p->cov + (size_t)t * square, *half = p->scratch,
-         *whole = half + square;
-  for (size_t i = 0; i < z; i++) mean[i] += dv_dot(cov + i * z, p->r, z);
+  double *cov = p->cov + (size_t)t * square, *half = p->scratch, *whole = half + square;
   dv_product(half, p->n, cov, n, n, n);
   dv_product(whole, cov, half, n, n, n);
   for (size_t i = 0; i < z; i++)
@@ -110,6 +145,31 @@ static void update(parts *p, int n, int t) {
       whole[i * z + j] = whole[j * z + i] = value;
     }
   memcpy(cov, whole, square * sizeof *cov);
+}
+
+/* The way back. Where neither the covariances of the filter nor N change from step to step, those of the step
+ * after are taken again: most steps of a long sequence then cost little. */
+static void go_back(parts *p, int n, int steps, double *later, double *before) {
+  size_t square = (size_t)n * (size_t)n;
+  bool rests = false;
+  for (int t = steps - 1; t >= 0; t--) {
+    double *cov = p->cov + (size_t)t * square, *loop = p->loop + (size_t)t * square;
+    bool same = t + 2 < steps && p->same[t + 1] && p->same[t + 2], again = same && rests;
+    pull_back(p, n, t);
+    update_mean(p, n, t);
+    if (again) {
+      memcpy(cov, cov + square, square * sizeof *cov);
+      memcpy(loop, loop + square, square * sizeof *loop);
+      continue;
+    }
+    memcpy(before, cov, square * sizeof *before);
+    /* The step back needs L, in whose place the pair goes: so the pair, which needs N_t, is made aside. */
+    if (t + 1 < steps) pair_up(p, n, t, later);
+    rests = step_back(p, n, t) && same;
+    if (t + 1 < steps) memcpy(loop, p->pair, square * sizeof *p->pair);
+    update_cov(p, n, t);
+    memcpy(later, before, square * sizeof *later);
+  }
 }
 
 bool dv_smooth(dv_smoothed *out, const dv_system *s, const double *x, const double *u, int steps) {
@@ -128,15 +188,6 @@ bool dv_smooth(dv_smoothed *out, const dv_system *s, const double *x, const doub
   memset(p.r, 0, n * sizeof *p.r);
   memset(p.n, 0, square * sizeof *p.n);
   /* The filter has done its work: its room holds P_{t+1} and P_t, which the results overwrite. */
-  double *later = k->cov, *before = k->filtered_cov;
-  for (int t = steps - 1; t >= 0; t--) {
-    memcpy(before, p.cov + (size_t)t * square, square * sizeof *before);
-    /* The step back needs L, in whose place the pair goes: so the pair, which needs N_t, is made aside. */
-    if (t + 1 < steps) pair_up(&p, s->n_z, t, later);
-    step_back(&p, s->n_z, t);
-    if (t + 1 < steps) memcpy(p.loop + (size_t)t * square, p.pair, square * sizeof *p.pair);
-    update(&p, s->n_z, t);
-    memcpy(later, before, square * sizeof *later);
-  }
+  go_back(&p, s->n_z, steps, k->cov, k->filtered_cov);
   return true;
 }

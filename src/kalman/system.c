@@ -54,10 +54,9 @@ void dv_system_clear(dv_system *s) {
 /* out [n] = shift + m z + w u */
 static void affine(double *out, int n, const double *shift, const double *m, const double *z, int n_z,
                    const double *w, const double *u, int n_u) {
-  for (int i = 0; i < n; i++) {
-    out[i] = shift[i] + dv_dot(m + (size_t)i * (size_t)n_z, z, (size_t)n_z);
-    if (n_u) out[i] += dv_dot(w + (size_t)i * (size_t)n_u, u, (size_t)n_u);
-  }
+  memcpy(out, shift, (size_t)n * sizeof *out);
+  dv_apply(out, m, z, n, n_z);
+  if (n_u) dv_apply(out, w, u, n, n_u);
 }
 
 void dv_system_move(const dv_system *s, const double *z, const double *u, double *next) {
