@@ -29,26 +29,28 @@ static void change_units(dv_system *s, const dv_recordings *r, const dvbf_model 
   }
 }
 
-/* The settings of the model: those of `like`, with the order that was found. */
-static dvbf_status settle(dvbf_settings **out, const dvbf_settings *like, int order, dvbf_error *error) {
+/* The settings of the model: those of `like`, with what was found. */
+static dvbf_status settle(dvbf_settings **out, const dvbf_settings *like, const dv_linear_choice *c,
+                          dvbf_error *error) {
   char text[16];
-  dv_print(text, sizeof text, "%d", order);
+  dv_print(text, sizeof text, "%d", c->order);
   dvbf_status status = dvbf_settings_copy(out, like, error);
   if (!status) status = dv_settings_choose(*out, "model", dv_model_linear.name, error);
   if (!status) status = dv_settings_choose(*out, "likelihood", "gaussian", error);
   if (!status) status = dv_settings_choose(*out, "mean", "identity", error);
   if (!status) status = dv_settings_choose(*out, "latent", text, error);
+  if (!status) status = dv_settings_choose(*out, "feedthrough", c->feedthrough ? "on" : "off", error);
   return status;
 }
 
 static dvbf_status make_model(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,
-                              dv_system *system, const dv_recordings *r, dvbf_error *error) {
+                              dv_system *system, const dv_linear_choice *c, const dv_recordings *r,
+                              dvbf_error *error) {
   dvbf_settings *settings = NULL;
   dvbf_model *m = NULL;
   size_t both = (size_t)system->n_x + (size_t)system->n_z;
   double *scratch = dv_calloc(both, both * sizeof *scratch);
-  dvbf_status status =
-      scratch ? settle(&settings, like, system->n_z, error) : dv_fail_memory(error, "making a model");
+  dvbf_status status = scratch ? settle(&settings, like, c, error) : dv_fail_memory(error, "making a model");
   if (!status) status = dv_model_new(&m, settings, NULL, &data->train, 1, error);
   if (!status) status = dv_linear_measure(m, system, r, error);
   if (!status) {
@@ -63,14 +65,14 @@ static dvbf_status make_model(dvbf_model **out, const dvbf_settings *like, const
   return status;
 }
 
-static dvbf_status fit(dvbf_model **out, const dvbf_settings *settings, int order, const dvbf_data *data,
-                       char *told, size_t size, dvbf_error *error) {
+static dvbf_status fit(dvbf_model **out, const dvbf_settings *settings, int order, int feedthrough,
+                       const dvbf_data *data, char *told, size_t size, dvbf_error *error) {
   dv_recordings r = {0};
   dv_system system = {0};
   dv_linear_choice c;
   dvbf_status status = dv_recordings_new(&r, data, error);
-  if (!status) status = dv_linear_choose(&system, &c, &r, order, -1, error);
-  if (!status) status = make_model(out, settings, data, &system, &r, error);
+  if (!status) status = dv_linear_choose(&system, &c, &r, order, feedthrough, error);
+  if (!status) status = make_model(out, settings, data, &system, &c, &r, error);
   if (!status && told)
     dv_print(told, size,
              "linear model of order %d from the last %d frames%s; errors in cross-validation over those of "
@@ -121,7 +123,7 @@ const char *dv_linear_name(void) {
 
 dvbf_status dv_linear_best(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,
                            dvbf_error *error) {
-  return fit(out, like, 0, data, NULL, 0, error);
+  return fit(out, like, 0, -1, data, NULL, 0, error);
 }
 
 dvbf_status dv_linear_look(dv_linear_facts *out, const dvbf_data *data, dvbf_error *error) {
@@ -160,7 +162,8 @@ static dvbf_status fit_linear(dvbf_model **out, const dvbf_settings *settings, c
                    "mean identity; "
                    "leave them out");
   int order = dv_settings_given(settings, "latent") ? (int)s->latent : 0;
-  return fit(out, settings, order, data, told, size, error);
+  int feedthrough = dv_settings_given(settings, "feedthrough") ? (int)s->feedthrough : -1;
+  return fit(out, settings, order, feedthrough, data, told, size, error);
 }
 
 dv_fit_fn *dv_fit_of(const dvbf_model_class *type) {
