@@ -27,10 +27,16 @@ typedef struct search {
 
 /* ---- Windows ---- */
 
+/* Frames that are complete together with their past. */
 static double rows_for(const dv_recordings *r, int past) {
   double rows = 0;
-  for (size_t i = 0; i < r->blocks; i++)
-    rows += r->block[i].steps > (size_t)past ? (double)(r->block[i].steps - (size_t)past) : 0;
+  for (size_t i = 0; i < r->blocks; i++) {
+    int run = 0;
+    for (size_t t = 0; t < r->block[i].steps; t++) {
+      run = dv_frame_complete(r, r->block[i].first + t) ? run + 1 : 0;
+      rows += run > past;
+    }
+  }
   return rows;
 }
 
@@ -60,11 +66,13 @@ static dvbf_status look(search *s, int past, dvbf_error *error) {
 /* ---- Candidates of one window ---- */
 
 static int most_order(const search *s, int past) {
-  double rows = 0.75 * rows_for(s->r, past);
-  int most = s->order ? s->order : 12 + 2 * s->r->n_x;
-  if (!s->order && most > orders[ORDERS - 1]) most = orders[ORDERS - 1];
-  int data = (int)fmax(1, rows / 8), room = past * (s->r->n_x + s->r->n_u);
-  if (most > data) most = data;
+  int most = s->order, room = dv_subspace_most(s->r->n_x, past);
+  if (!most) {
+    int data = (int)fmax(1, 0.75 * rows_for(s->r, past) / 8);
+    most = 12 + 2 * s->r->n_x;
+    if (most > orders[ORDERS - 1]) most = orders[ORDERS - 1];
+    if (most > data) most = data;
+  }
   return most < room ? most : room;
 }
 
@@ -91,11 +99,13 @@ static dvbf_status score_fold(const search *s, const dv_subspace *space, int f, 
   return status;
 }
 
-/* The simpler one is kept unless the other is better by a hundredth. */
+/* The simpler one is kept unless the other is better by a hundredth. An order that is asked for comes first.
+ */
 static void compare(search *s, dv_linear_choice c) {
   const double margin = 0.01;
   c.judgement = dv_fit_judge(c.errors);
-  if (s->any && !(c.judgement < s->best.judgement - margin)) return;
+  bool nearer = s->order && c.order > s->best.order, farther = s->order && c.order < s->best.order;
+  if (s->any && (farther || (!nearer && !(c.judgement < s->best.judgement - margin)))) return;
   s->best = c;
   s->any = true;
 }
@@ -149,20 +159,48 @@ static dvbf_status fit_chosen(dv_system *out, const dv_recordings *r, const dv_l
   if (!status) scratch = dv_calloc(dv_subspace_scratch(&space), sizeof *scratch);
   if (!status && !scratch) status = dv_fail_memory(error, "looking for a linear model");
   if (!status && !dv_subspace_system(&space, out, scratch)) /* the mean, with the noise of the data */
-    for (int i = 0; i < r->n_x; i++) out->r[i * (r->n_x + 1)] = r->varies[i] ? 1 : 1e-8;
+    for (int i = 0; i < r->n_x; i++) out->r[i * (r->n_x + 1)] = r->varies[i] ? 1 : DV_NOISE_FLOOR;
   dv_free(scratch);
   dv_subspace_clear(&space);
   dv_moments_past_clear(&all);
   return status;
 }
 
-dvbf_status dv_linear_choose(dv_system *out, dv_linear_choice *choice, const dv_recordings *r, int order,
-                             int feedthrough, dvbf_error *error) {
+/* Values that were filled in have no noise. So that of the system is scaled until the errors of the filter,
+ * at what is seen, are as large as it says. */
+static dvbf_status scale_noise(dv_system *s, const dv_recordings *r, dvbf_error *error) {
+  double squares = 0, count = 0, *memory = dv_calloc(dv_kalman_size(s->n_z, s->n_x), sizeof *memory);
+  if (!memory) return dv_fail_memory(error, "looking for a linear model");
+  for (size_t i = 0; i < r->count; i++) {
+    dv_kalman k = dv_kalman_begin(s, memory);
+    for (size_t t = 0; t < r->whole[i].steps; t++) {
+      size_t frame = r->whole[i].first + t;
+      const double *u = r->u + frame * (size_t)r->n_u;
+      if (!dv_kalman_observe(&k, r->x + frame * (size_t)r->n_x, u)) break;
+      for (int e = 0; e < k.seen; e++) squares += k.innovation[e] * k.innovation[e], count++;
+      dv_kalman_move(&k, u);
+    }
+  }
+  dv_free(memory);
+  double by = squares / count;
+  if (!(count > 0) || !(by > 1) || !isfinite(by)) return DVBF_OK;
+  for (int i = 0; i < s->n_z * s->n_z; i++) s->q[i] *= by;
+  for (int i = 0; i < s->n_z * s->n_x; i++) s->s[i] *= by;
+  for (int i = 0; i < s->n_x * s->n_x; i++) s->r[i] *= by;
+  return DVBF_OK;
+}
+
+/* Tries all windows, or those near one. */
+static dvbf_status choose(dv_system *out, dv_linear_choice *choice, const dv_recordings *r, int order,
+                          int feedthrough, int near, dvbf_error *error) {
   search s = {.r = r, .order = order, .feedthrough = feedthrough};
   dvbf_status status = DVBF_OK;
   dv_system found = {0};
-  for (int i = 0; i < WINDOWS && !status; i++)
-    if (worth(r, windows[i])) status = try_window(&s, windows[i], error);
+  for (int i = 0; i < WINDOWS && !status; i++) {
+    bool close =
+        windows[i] == near || (i && windows[i - 1] == near) || (i + 1 < WINDOWS && windows[i + 1] == near);
+    if ((!near || close) && worth(r, windows[i])) status = try_window(&s, windows[i], error);
+  }
   if (!status) status = fit_chosen(&found, r, &s.best, error);
   if (status) {
     dv_system_clear(&found);
@@ -171,4 +209,22 @@ dvbf_status dv_linear_choose(dv_system *out, dv_linear_choice *choice, const dv_
   *out = found;
   *choice = s.best;
   return DVBF_OK;
+}
+
+dvbf_status dv_linear_choose(dv_system *out, dv_linear_choice *choice, dv_recordings *r, int order,
+                             int feedthrough, dvbf_error *error) {
+  enum { REFILLS = 2 };
+  dv_system found = {0};
+  dvbf_status status = choose(&found, choice, r, order, feedthrough, 0, error);
+  for (int i = 0; i < REFILLS && r->filled && !status; i++) {
+    status = dv_recordings_refill(r, &found, error);
+    dv_system_clear(&found);
+    if (!status) status = choose(&found, choice, r, order, feedthrough, choice->past, error);
+  }
+  if (!status && r->filled) status = scale_noise(&found, r, error);
+  if (status)
+    dv_system_clear(&found);
+  else
+    *out = found;
+  return status;
 }

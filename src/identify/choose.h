@@ -14,9 +14,9 @@ typedef struct dv_linear_choice {
   double judgement;     /* of these */
 } dv_linear_choice;
 
-/* order = 0: any. `feedthrough` is -1 for either. The system is in the units of the recordings; clear it with
- * dv_system_clear. */
-dvbf_status dv_linear_choose(dv_system *out, dv_linear_choice *choice, const dv_recordings *r, int order,
+/* order = 0: any. `feedthrough` is -1 for either. Gaps that are filled are filled anew. The system is in the
+ * units of the recordings; clear it with dv_system_clear. */
+dvbf_status dv_linear_choose(dv_system *out, dv_linear_choice *choice, dv_recordings *r, int order,
                              int feedthrough, dvbf_error *error);
 
 #endif

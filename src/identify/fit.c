@@ -1,6 +1,7 @@
 #include "identify/fit.h"
 #include "identify/range.h"
 
+#include "base/algebra.h"
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -43,18 +44,29 @@ static dvbf_status settle(dvbf_settings **out, const dvbf_settings *like, const 
   return status;
 }
 
+/* Parameters are saved as floats; A must not explode for it. */
+static void round_stably(dv_system *s, double *scratch) {
+  size_t all = (size_t)s->n_z * (size_t)s->n_z;
+  for (double by = 1e-7; by < 1; by *= 2) {
+    for (size_t i = 0; i < all; i++) scratch[i] = (double)(dvbf_real)s->a[i];
+    if (dv_spectral_radius(scratch, s->n_z, scratch + all) <= 1) return;
+    for (size_t i = 0; i < all; i++) s->a[i] *= 1 - by;
+  }
+}
+
 static dvbf_status make_model(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,
                               dv_system *system, const dv_linear_choice *c, const dv_recordings *r,
                               dvbf_error *error) {
   dvbf_settings *settings = NULL;
   dvbf_model *m = NULL;
   size_t both = (size_t)system->n_x + (size_t)system->n_z;
-  double *scratch = dv_calloc(both, both * sizeof *scratch);
+  double *scratch = dv_calloc(3 * both, both * sizeof *scratch);
   dvbf_status status = scratch ? settle(&settings, like, c, error) : dv_fail_memory(error, "making a model");
   if (!status) status = dv_model_new(&m, settings, NULL, &data->train, 1, error);
   if (!status) status = dv_linear_measure(m, system, r, error);
   if (!status) {
     change_units(system, r, m);
+    round_stably(system, scratch);
     dv_linear_set(m, system, scratch);
     m->updates = 1;
     *out = m;
@@ -114,6 +126,8 @@ dvbf_status dv_linear_system(dv_system *out, dv_recordings *r, const dvbf_model 
   if (status) return status;
   change_units(out, r, m);
   change_recordings(r, m);
+  dv_free(r->filled); /* it would still be in units of deviations */
+  r->filled = NULL;
   return DVBF_OK;
 }
 

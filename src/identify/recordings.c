@@ -3,12 +3,14 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
+#include "kalman/smooth.h"
 
 #include <math.h>
 #include <string.h>
 
 void dv_recordings_clear(dv_recordings *r) {
   dv_free(r->x);
+  dv_free(r->filled);
   dv_free(r->u);
   dv_free(r->x_mean);
   dv_free(r->u_mean);
@@ -72,7 +74,7 @@ static bool standardise(double *values, size_t frames, size_t n, double *mean, d
 
 /* Many sequences are dealt out to the folds; few are each cut into as many blocks. */
 static void cut(dv_recordings *r) {
-  enum { MANY = 12, SHORT = 12 };
+  enum { MANY = 12, SHORT = 6 };
   for (size_t i = 0; i < r->count; i++) {
     dv_piece all = r->whole[i];
     bool whole = r->count >= MANY || all.steps < DV_FOLDS * SHORT;
@@ -84,6 +86,86 @@ static void cut(dv_recordings *r) {
           (dv_piece){all.first + first, last - first, first, whole ? (int)(i % DV_FOLDS) : b};
     }
   }
+}
+
+/* ---- Gaps ---- */
+
+bool dv_frame_complete(const dv_recordings *r, size_t frame) {
+  const double *x = dv_frame(r, frame);
+  for (int i = 0; i < r->n_x; i++)
+    if (isnan(x[i])) return false;
+  return true;
+}
+
+/* Whether less than half of the frames are complete together with a few before them. Then sensors are read at
+ * different rates, or values are missing here and there, and leaving such frames out would leave little. */
+static bool gaps_matter(const dv_recordings *r) {
+  enum { PAST = 4 };
+  size_t all = 0, complete = 0;
+  for (size_t i = 0; i < r->count; i++) {
+    size_t run = 0;
+    for (size_t t = 0; t < r->whole[i].steps; t++) {
+      run = dv_frame_complete(r, r->whole[i].first + t) ? run + 1 : 0;
+      all += t >= PAST;
+      complete += run > PAST;
+    }
+  }
+  return 2 * complete < all;
+}
+
+/* A column x [steps], n apart, of one sequence: straight lines between what is seen, at the ends the nearest
+ * value. Long gaps stay. */
+static void fill_column(double *x, size_t steps, size_t n) {
+  enum { LONGEST = 30 };
+  size_t from = 0; /* of a gap */
+  for (size_t t = 0; t <= steps; t++) {
+    if (t < steps && isnan(x[t * n])) continue;
+    if (t > from && t - from <= LONGEST && t - from < steps) {
+      double after = t < steps ? x[t * n] : x[(from - 1) * n], before = from ? x[(from - 1) * n] : after;
+      for (size_t k = from; k < t; k++)
+        x[k * n] = before + (after - before) * (double)(k - from + 1) / (double)(t - from + 1);
+    }
+    from = t + 1;
+  }
+}
+
+static dvbf_status fill(dv_recordings *r, dvbf_error *error) {
+  size_t n = (size_t)r->n_x;
+  r->filled = dv_calloc(r->frames, n * sizeof *r->filled);
+  if (!r->filled) return dv_fail_memory(error, "looking for a linear model");
+  memcpy(r->filled, r->x, r->frames * n * sizeof *r->x);
+  for (size_t k = 0; k < n; k++) {
+    bool any = false;
+    for (size_t t = 0; t < r->frames && !any; t++) any = !isnan(r->x[t * n + k]);
+    for (size_t t = 0; t < r->frames && !any; t++) r->filled[t * n + k] = 0;
+    for (size_t i = 0; i < r->count && any; i++)
+      fill_column(r->filled + r->whole[i].first * n + k, r->whole[i].steps, n);
+  }
+  return DVBF_OK;
+}
+
+dvbf_status dv_recordings_refill(dv_recordings *r, const dv_system *s, dvbf_error *error) {
+  size_t longest = 0, n_x = (size_t)r->n_x, n_u = (size_t)r->n_u;
+  dv_smoothed z = {0};
+  double *guess = dv_calloc(n_x, sizeof *guess);
+  for (size_t i = 0; i < r->count; i++)
+    if (r->whole[i].steps > longest) longest = r->whole[i].steps;
+  dvbf_status status = guess ? dv_smoothed_init(&z, s, (int)longest, error)
+                             : dv_fail_memory(error, "looking for a linear model");
+  for (size_t i = 0; i < r->count && !status; i++) {
+    size_t first = r->whole[i].first, steps = r->whole[i].steps;
+    if (!dv_smooth(&z, s, r->x + first * n_x, r->u + first * n_u, (int)steps)) continue;
+    for (size_t t = 0; t < steps; t++) {
+      const double *x = r->x + (first + t) * n_x;
+      double *to = r->filled + (first + t) * n_x;
+      dv_system_emit(s, z.mean + t * (size_t)s->n_z, r->u + (first + t) * n_u, guess);
+      for (size_t k = 0; k < n_x; k++)
+        if (isnan(x[k]) && !isnan(to[k]) && isfinite(guess[k])) to[k] = guess[k];
+    }
+  }
+  dv_smoothed_clear(&z);
+  dv_free(guess);
+  return status;
 }
 
 dvbf_status dv_recordings_new(dv_recordings *out, const dvbf_data *data, dvbf_error *error) {
@@ -103,6 +185,10 @@ dvbf_status dv_recordings_new(dv_recordings *out, const dvbf_data *data, dvbf_er
   for (int k = 0; k < r.n_u; k++)
     standardise(r.u + k, r.frames, (size_t)r.n_u, &r.u_mean[k], &r.u_deviation[k]);
   cut(&r);
-  *out = r;
-  return DVBF_OK;
+  if (gaps_matter(&r)) status = fill(&r, error);
+  if (status)
+    dv_recordings_clear(&r);
+  else
+    *out = r;
+  return status;
 }

@@ -35,9 +35,11 @@ static void add(double *errors, double *of_mean, const double *x, const double *
 
 void dv_fit_score_add(dv_fit_score *score, const dv_system *s, const dv_recordings *r, const dv_piece *piece,
                       double *memory) {
-  enum { WARM = 20, REACH = 2000, MOST = 4000 };
-  size_t back = piece->before < REACH ? piece->before : REACH, n_x = (size_t)s->n_x, n_u = (size_t)s->n_u;
-  size_t steps = piece->steps < MOST ? piece->steps : MOST, quarter = (back + steps + 3) / 4;
+  enum { WARM = 20 };
+  /* With gaps the covariances never rest, and a step takes many times as long. */
+  size_t most = r->filled ? 400 : 2000, n_x = (size_t)s->n_x, n_u = (size_t)s->n_u;
+  size_t back = piece->before < most / 2 ? piece->before : most / 2;
+  size_t steps = piece->steps < most ? piece->steps : most, quarter = (back + steps + 3) / 4;
   size_t start = piece->first - back, free_from = start + (quarter < WARM ? quarter : WARM);
   size_t first = free_from > piece->first ? free_from : piece->first, last = piece->first + steps;
   dv_kalman k = dv_kalman_begin(s, memory);
@@ -55,7 +57,7 @@ void dv_fit_score_add(dv_fit_score *score, const dv_system *s, const dv_recordin
       dv_system_move(s, z, u, next);
       memcpy(z, next, (size_t)s->n_z * sizeof *z);
     }
-    if (!dv_kalman_observe(&k, x, u)) return;
+    if (!dv_kalman_observe(&k, x, u)) dv_kalman_observe(&k, NULL, u); /* noise of no variance: no filter */
     dv_kalman_move(&k, u);
   }
 }

@@ -15,7 +15,7 @@ typedef struct dv_fit_score {
 dvbf_status dv_fit_score_new(dv_fit_score *out, int n_x, dvbf_error *error);
 void dv_fit_score_clear(dv_fit_score *score);
 /* Adds the piece, or the beginning of a long one. The free run begins at the beginning of the sequence, or
- * some thousand frames before the piece, so that it does not profit from a state that was just seen. The
+ * some frames before the piece, so that it does not profit from a state that was just seen. The
  * first frames, in which the filter finds the state, do not count. memory is [dv_fit_score_memory]. */
 void dv_fit_score_add(dv_fit_score *score, const dv_system *s, const dv_recordings *r, const dv_piece *piece,
                       double *memory);

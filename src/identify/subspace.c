@@ -3,6 +3,7 @@
 #include "base/algebra.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "identify/stable.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,11 +14,13 @@ dvbf_status dv_moments_past_new(dv_moments_past *out, const dv_recordings *r, in
   int size = 1 + (past + 1) * (r->n_x + r->n_u);
   *out = (dv_moments_past){.n_x = r->n_x, .n_u = r->n_u, .past = past, .size = size};
   out->total = dv_calloc((size_t)size, (size_t)size * sizeof *out->total);
-  return out->total ? DVBF_OK : dv_fail_memory(error, "looking for a linear model");
+  out->some = dv_calloc(DV_AT_ONCE, (size_t)size * sizeof *out->some);
+  return out->total && out->some ? DVBF_OK : dv_fail_memory(error, "looking for a linear model");
 }
 
 void dv_moments_past_clear(dv_moments_past *m) {
   dv_free(m->total);
+  dv_free(m->some);
   *m = (dv_moments_past){0};
 }
 
@@ -33,28 +36,40 @@ static bool gather(double *y, const dv_recordings *r, size_t frame, int past) {
   size_t n_x = (size_t)r->n_x, n_u = (size_t)r->n_u;
   *y++ = 1;
   for (int lag = 0; lag <= past; lag++, frame--) {
+    const double *x = dv_frame(r, frame);
     for (size_t i = 0; i < n_x; i++) {
-      double value = r->x[frame * n_x + i];
-      if (isnan(value)) return false;
-      *y++ = value;
+      if (isnan(x[i])) return false;
+      *y++ = x[i];
     }
     for (size_t i = 0; i < n_u; i++) *y++ = r->u[frame * n_u + i];
   }
   return true;
 }
 
-void dv_moments_past_add(dv_moments_past *m, const dv_recordings *r, const dv_piece *piece) {
-  enum { MOST = 4096 };
-  double y[MOST] = {0}; /* dv_subspace_most_past keeps below it */
-  int n = m->size;
-  for (size_t t = (size_t)m->past; t < piece->steps; t++) {
-    if (n > MOST || !gather(y, r, piece->first + t, m->past)) continue;
-    for (int i = 0; i < n; i++) {
-      double *row = m->total + (size_t)i * (size_t)n;
-      for (int j = i; j < n; j++) row[j] += y[i] * y[j];
+/* total += y y' of DV_AT_ONCE y, so that total passes through the cache once for all of them. */
+static void add_some(dv_moments_past *m) {
+  size_t n = (size_t)m->size;
+  for (size_t i = 0; i < n; i++) {
+    double *row = m->total + i * n;
+    for (size_t k = 0; k < DV_AT_ONCE; k += 4) {
+      const double *y = m->some + k * n;
+      double a = y[i], b = y[n + i], c = y[2 * n + i], d = y[3 * n + i];
+      for (size_t j = i; j < n; j++) row[j] += a * y[j] + b * y[n + j] + c * y[2 * n + j] + d * y[3 * n + j];
     }
-    m->rows++;
   }
+}
+
+void dv_moments_past_add(dv_moments_past *m, const dv_recordings *r, const dv_piece *piece) {
+  size_t n = (size_t)m->size, waiting = 0;
+  for (size_t t = (size_t)m->past; t < piece->steps; t++) {
+    if (!gather(m->some + waiting * n, r, piece->first + t, m->past)) continue;
+    m->rows++;
+    if (++waiting < DV_AT_ONCE) continue;
+    add_some(m);
+    waiting = 0;
+  }
+  memset(m->some + waiting * n, 0, (DV_AT_ONCE - waiting) * n * sizeof *m->some);
+  if (waiting) add_some(m);
 }
 
 /* ---- (a) Regression on the past ---- */
@@ -202,17 +217,21 @@ static bool make_room(room *o, const dv_moments_past *m, int height, int most) {
   return o->normal && o->theta && o->which && o->rows && o->half && o->gram && o->vectors && o->map;
 }
 
-/* Rows of Gamma: more add noise, and time for wide x. */
-static int future_of(const dv_moments_past *m) {
+/* Steps of Gamma: more add noise, and time for wide x. */
+static int future_of(int n_x, int past) {
   enum { ENOUGH = 60 };
-  int future = (ENOUGH + m->n_x - 1) / m->n_x;
+  int future = (ENOUGH + n_x - 1) / n_x;
   if (future < 2) future = 2;
-  return future < m->past ? future : m->past;
+  return future < past ? future : past;
+}
+
+int dv_subspace_most(int n_x, int past) {
+  return n_x * future_of(n_x, past);
 }
 
 dvbf_status dv_subspace_new(dv_subspace *out, const dv_moments_past *m, bool feedthrough, double ridge,
                             int most, dvbf_error *error) {
-  int future = future_of(m), height = future * m->n_x;
+  int future = future_of(m->n_x, m->past), height = future * m->n_x;
   room o = {0};
   if (most > height) most = height;
   *out = (dv_subspace){.n_x = m->n_x, .n_u = m->n_u, .feedthrough = feedthrough && m->n_u, .rows = m->rows};
@@ -279,18 +298,13 @@ static void take_residual(const dv_subspace *s, double *total, const int *from, 
       }
 }
 
-static void stabilise(dv_system *out, double *scratch) {
-  const double most = 0.99999;
-  double radius = dv_spectral_radius(out->a, out->n_z, scratch);
-  for (int i = 0; i < out->n_z * out->n_z && radius > most; i++) out->a[i] *= most / radius;
-}
-
 /* Fills the noise: R from the moments of e, K from the coefficients of e, and the start from those of z. */
 static void set_noise(const dv_subspace *s, dv_system *out, const double *total, const double *gain) {
   size_t size = (size_t)s->size, first = 1 + (size_t)s->n_x + (size_t)s->n_u;
   for (int i = 0; i < s->n_x; i++)
     for (int j = 0; j < s->n_x; j++)
-      out->r[i * s->n_x + j] = total[(size_t)(1 + i) * size + (size_t)(1 + j)] + (i == j ? 1e-8 : 0);
+      out->r[i * s->n_x + j] =
+          total[(size_t)(1 + i) * size + (size_t)(1 + j)] + (i == j ? DV_NOISE_FLOOR : 0);
   dv_system_set_gain(out, gain);
   for (int i = 0; i < out->n_z; i++) {
     out->mean[i] = total[first + (size_t)i];
@@ -331,6 +345,6 @@ bool dv_subspace_system(const dv_subspace *s, dv_system *out, double *scratch) {
     for (int i = 0; i < n_x; i++) gain[z * n_x + i] = coefficients[(n + 1 + n_u + i) * n + z];
   }
   set_noise(s, out, total, gain);
-  stabilise(out, coefficients);
+  dv_stabilise(out->a, n, coefficients);
   return true;
 }

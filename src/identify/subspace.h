@@ -18,8 +18,11 @@ typedef struct dv_moments_past {
   int n_x, n_u, past;
   int size;      /* of y */
   double rows;   /* frames that count */
-  double *total; /* [size][size] sum of y y' */
+  double *total; /* [size][size] sum of y y', upper half */
+  double *some;  /* [DV_AT_ONCE][size] some y that wait to be added */
 } dv_moments_past;
+
+enum { DV_AT_ONCE = 8 };
 
 dvbf_status dv_moments_past_new(dv_moments_past *out, const dv_recordings *r, int past, dvbf_error *error);
 void dv_moments_past_clear(dv_moments_past *moments);
@@ -38,12 +41,15 @@ typedef struct dv_subspace {
   double *total; /* [size][size] mean of s s' */
 } dv_subspace;
 
+/* The highest order that a window allows. */
+int dv_subspace_most(int n_x, int past);
+
 /* With ridge * rows added to the diagonal of the regression (a). Orders that the data cannot tell apart from
  * noise are left out of `most`. */
 dvbf_status dv_subspace_new(dv_subspace *out, const dv_moments_past *moments, bool feedthrough, double ridge,
                             int most, dvbf_error *error);
 void dv_subspace_clear(dv_subspace *subspace);
-/* The system of that order, in innovation form, with its eigenvalues inside the unit circle. False where the
+/* The system of that order, in innovation form, with no eigenvalue outside the unit circle. False where the
  * moments are not good enough for it. */
 bool dv_subspace_system(const dv_subspace *subspace, dv_system *out /* of the order n_z */, double *scratch);
 size_t dv_subspace_scratch(const dv_subspace *subspace);
