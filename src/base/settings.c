@@ -65,6 +65,7 @@ struct dvbf_settings {
   const dv_table *table;
   bool given[DV_MOST_SETTINGS];  /* somebody has chosen the value, so that nothing else may */
   bool named[DV_MOST_SETTINGS];  /* and has named it: it is not only part of a whole recipe */
+  bool open[DV_MOST_SETTINGS];   /* training itself finds the value, so that it is not written */
   const volatile int *interrupt; /* the caller's; copies have none, as they may outlive it */
   _Alignas(double) unsigned char values[];
 };
@@ -242,6 +243,7 @@ static void get_entry(const unsigned char *values, const dv_setting *e, char *ou
  * models without them do not change when one is added. */
 static bool is_written(const dvbf_settings *s, const dv_setting *e) {
   char value[DV_TEXT];
+  if (s->open[e - s->table->settings] && !s->given[e - s->table->settings]) return false;
   for (const char *const *group = s->table->written; group && *group; group++)
     if (!strcmp(e->group, *group)) return true;
   get_entry(s->values, e, value, sizeof value);
@@ -327,7 +329,13 @@ const dv_setting *dv_settings_unused(const dvbf_settings *s, dv_uses_fn *uses, c
 
 dvbf_status dv_settings_choose(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
   const dv_setting *e = entry_or_refusal(s, name, error);
+  if (e) s->open[e - s->table->settings] = false;
   return e ? set_entry(s->values, e, value, error) : DVBF_ARGUMENT;
+}
+
+void dv_settings_leave_open(dvbf_settings *s, const char *name) {
+  const dv_setting *e = find_entry(s->table, name);
+  if (e && !s->given[e - s->table->settings]) s->open[e - s->table->settings] = true;
 }
 
 dvbf_status dvbf_settings_get(const dvbf_settings *s, const char *name, char *out, size_t size,
@@ -546,6 +554,7 @@ dvbf_status dv_settings_each(const dvbf_settings *s,
 bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, dv_setting_change *out) {
   for (size_t i = 0; i < one->table->count; i++) {
     const dv_setting *e = &one->table->settings[i];
+    if (one->open[i]) continue;
     get_entry(one->values, e, out->one, sizeof out->one);
     get_entry(other->values, e, out->other, sizeof out->other);
     out->name = e->name;

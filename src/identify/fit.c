@@ -5,6 +5,7 @@
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "identify/em.h"
 #include "model/density.h"
 #include "model/linear.h"
 
@@ -30,17 +31,35 @@ static void change_units(dv_system *s, const dv_recordings *r, const dvbf_model 
   }
 }
 
+/* What is to be found, and what was. */
+typedef struct fitting {
+  int order;       /* 0: any */
+  int feedthrough; /* -1: either */
+  bool em;
+  int iterations;
+  dv_fit_watch watch;
+  dv_recordings r;
+  dv_system system;
+  dv_linear_choice choice;
+  double frames; /* with any value */
+  double scale;  /* ln p in the units of the data less that in those of the recordings */
+  dv_em_progress first, last;
+} fitting;
+
 /* The settings of the model: those of `like`, with what was found. */
-static dvbf_status settle(dvbf_settings **out, const dvbf_settings *like, const dv_linear_choice *c,
+static dvbf_status settle(dvbf_settings **out, const dvbf_settings *like, const fitting *f,
                           dvbf_error *error) {
   char text[16];
-  dv_print(text, sizeof text, "%d", c->order);
+  dv_print(text, sizeof text, "%d", f->choice.order);
+  const char *const values[][2] = {{"model", dv_model_linear.name},
+                                   {"likelihood", "gaussian"},
+                                   {"mean", "identity"},
+                                   {"latent", text},
+                                   {"feedthrough", f->choice.feedthrough ? "on" : "off"},
+                                   {"linear-fit", f->em ? "em" : "subspace"}};
   dvbf_status status = dvbf_settings_copy(out, like, error);
-  if (!status) status = dv_settings_choose(*out, "model", dv_model_linear.name, error);
-  if (!status) status = dv_settings_choose(*out, "likelihood", "gaussian", error);
-  if (!status) status = dv_settings_choose(*out, "mean", "identity", error);
-  if (!status) status = dv_settings_choose(*out, "latent", text, error);
-  if (!status) status = dv_settings_choose(*out, "feedthrough", c->feedthrough ? "on" : "off", error);
+  for (size_t i = 0; i < sizeof values / sizeof *values && !status; i++)
+    status = dv_settings_choose(*out, values[i][0], values[i][1], error);
   return status;
 }
 
@@ -54,21 +73,21 @@ static void round_stably(dv_system *s, double *scratch) {
   }
 }
 
-static dvbf_status make_model(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,
-                              dv_system *system, const dv_linear_choice *c, const dv_recordings *r,
+static dvbf_status make_model(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data, fitting *f,
                               dvbf_error *error) {
   dvbf_settings *settings = NULL;
   dvbf_model *m = NULL;
-  size_t both = (size_t)system->n_x + (size_t)system->n_z;
+  dv_system *system = &f->system;
+  size_t both = (size_t)(system->n_x + system->n_z);
   double *scratch = dv_calloc(3 * both, both * sizeof *scratch);
-  dvbf_status status = scratch ? settle(&settings, like, c, error) : dv_fail_memory(error, "making a model");
+  dvbf_status status = scratch ? settle(&settings, like, f, error) : dv_fail_memory(error, "making a model");
   if (!status) status = dv_model_new(&m, settings, NULL, &data->train, 1, error);
-  if (!status) status = dv_linear_measure(m, system, r, error);
+  if (!status) status = dv_linear_measure(m, system, &f->r, error);
   if (!status) {
-    change_units(system, r, m);
+    change_units(system, &f->r, m);
     round_stably(system, scratch);
     dv_linear_set(m, system, scratch);
-    m->updates = 1;
+    m->updates = f->last.iteration > 1 ? (uint64_t)f->last.iteration : 1;
     *out = m;
   }
   if (status) dvbf_model_free(m);
@@ -77,23 +96,94 @@ static dvbf_status make_model(dvbf_model **out, const dvbf_settings *like, const
   return status;
 }
 
-static dvbf_status fit(dvbf_model **out, const dvbf_settings *settings, int order, int feedthrough,
-                       const dvbf_data *data, char *told, size_t size, dvbf_error *error) {
-  dv_recordings r = {0};
-  dv_system system = {0};
-  dv_linear_choice c;
-  dvbf_status status = dv_recordings_new(&r, data, error);
-  if (!status) status = dv_linear_choose(&system, &c, &r, order, feedthrough, error);
-  if (!status) status = make_model(out, settings, data, &system, &c, &r, error);
-  if (!status && told)
-    dv_print(told, size,
-             "linear model of order %d from the last %d frames%s; errors in cross-validation over those of "
-             "the mean: one "
-             "step %.3g, free run %.3g",
-             c.order, c.past, c.feedthrough ? ", with feedthrough" : "", c.errors.one_step,
-             c.errors.free_run);
-  dv_system_clear(&system);
-  dv_recordings_clear(&r);
+/* ---- EM ---- */
+
+static double per_frame(const fitting *f, const dv_em_progress *p) {
+  return (p->log_p + f->scale) / f->frames;
+}
+
+static bool watch(const dv_em_progress *p, void *user) {
+  fitting *f = user;
+  if (!p->iteration) f->first = *p;
+  return !f->watch.each || f->watch.each(p->iteration, f->iterations, per_frame(f, p), f->watch.user);
+}
+
+/* Counts frames and values. */
+static double measure(fitting *f) {
+  size_t n_x = (size_t)f->r.n_x;
+  double values = 0;
+  for (size_t t = 0; t < f->r.frames; t++) {
+    bool any = false;
+    for (size_t i = 0; i < n_x; i++)
+      if (!isnan(f->r.x[t * n_x + i])) any = true, values++, f->scale -= log(f->r.x_deviation[i]);
+    f->frames += any;
+  }
+  return values;
+}
+
+/* Frames of each sequence that tell about its first state, of so many that this takes little time. */
+static size_t beginning(const fitting *f) {
+  const double longest = 200, shortest = 10, budget = 2e8;
+  double n = f->system.n_z + f->system.n_x, steps = budget / (n * n * n) / (double)f->r.count;
+  return (size_t)fmax(shortest, fmin(longest, steps));
+}
+
+/* The first state of the subspace model, from the beginnings of the sequences and as if one more had begun
+ * anywhere. */
+static dvbf_status find_start(fitting *f, dvbf_error *error) {
+  dv_em_options o = {.iterations = 20, .tolerance = 0.1, .starts = 1, .start_only = true};
+  dv_em_progress last;
+  dv_recordings r = f->r;
+  size_t most = beginning(f);
+  r.whole = dv_calloc(r.count, sizeof *r.whole);
+  if (!r.whole) return dv_fail_memory(error, "fitting a linear model");
+  memcpy(r.whole, f->r.whole, r.count * sizeof *r.whole);
+  for (size_t i = 0; i < r.count; i++)
+    if (r.whole[i].steps > most) r.whole[i].steps = most;
+  for (int i = 0; i < f->system.n_z; i++) f->system.cov[i * (f->system.n_z + 1)] += 1e-6;
+  dvbf_error unlikely;
+  dvbf_status status = dv_em(&f->system, &r, &o, &last, &unlikely);
+  dv_free(r.whole);
+  return status == DVBF_MEMORY ? dv_fail(error, status, "%s", unlikely.message) : DVBF_OK;
+}
+
+static dvbf_status improve(fitting *f, dvbf_error *error) {
+  dv_em_options o = {.iterations = f->iterations,
+                     .tolerance = 0.01 + 1e-6 * measure(f), /* no test would tell the difference */
+                     .floor = DV_NOISE_FLOOR,
+                     .starts = 1,
+                     .feedthrough = f->choice.feedthrough,
+                     .watch = watch,
+                     .user = f};
+  dvbf_status status = dv_em_begin(&f->system, &f->r, error);
+  return status ? status : dv_em(&f->system, &f->r, &o, &f->last, error);
+}
+
+/* ---- All of it ---- */
+
+static void tell(const fitting *f, char *told, size_t size) {
+  const dv_linear_choice *c = &f->choice;
+  dv_print(
+      told, size,
+      "linear model of order %d%s from the last %d frames%s; errors in cross-validation over those of the "
+      "mean: one step %.3g, free run %.3g",
+      c->order, c->order < f->order ? " (these data allow no higher one)" : "", c->past,
+      c->feedthrough ? ", with feedthrough" : "", c->errors.one_step, c->errors.free_run);
+  size_t used = strlen(told);
+  if (f->em)
+    dv_print(told + used, size - used, "; then %d iterations of EM: ln p from %.4g to %.4g nats per frame",
+             f->last.iteration, per_frame(f, &f->first), per_frame(f, &f->last));
+}
+
+static dvbf_status fit(dvbf_model **out, fitting *f, const dvbf_settings *settings, const dvbf_data *data,
+                       char *told, size_t size, dvbf_error *error) {
+  dvbf_status status = dv_recordings_new(&f->r, data, error);
+  if (!status) status = dv_linear_choose(&f->system, &f->choice, &f->r, f->order, f->feedthrough, error);
+  if (!status) status = f->em ? improve(f, error) : find_start(f, error);
+  if (!status) status = make_model(out, settings, data, f, error);
+  if (!status && told) tell(f, told, size);
+  dv_system_clear(&f->system);
+  dv_recordings_clear(&f->r);
   return status;
 }
 
@@ -137,7 +227,8 @@ const char *dv_linear_name(void) {
 
 dvbf_status dv_linear_best(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,
                            dvbf_error *error) {
-  return fit(out, like, 0, -1, data, NULL, 0, error);
+  fitting f = {.feedthrough = -1};
+  return fit(out, &f, like, data, NULL, 0, error);
 }
 
 dvbf_status dv_linear_look(dv_linear_facts *out, const dvbf_data *data, dvbf_error *error) {
@@ -168,16 +259,18 @@ dvbf_status dv_linear_look(dv_linear_facts *out, const dvbf_data *data, dvbf_err
 }
 
 static dvbf_status fit_linear(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
-                              char *told, size_t size, dvbf_error *error) {
+                              dv_fit_watch watch, char *told, size_t size, dvbf_error *error) {
   const dv_train_settings *s = dv_settings_train(settings, error);
   if (dv_density_of(s) != &dv_gaussian || !dv_gaussian.scales(s))
     return dv_fail(error, DVBF_ARGUMENT,
                    "a linear model has normal noise around a linear mean: likelihood must be gaussian and "
-                   "mean identity; "
-                   "leave them out");
-  int order = dv_settings_given(settings, "latent") ? (int)s->latent : 0;
-  int feedthrough = dv_settings_given(settings, "feedthrough") ? (int)s->feedthrough : -1;
-  return fit(out, settings, order, feedthrough, data, told, size, error);
+                   "mean identity; leave them out");
+  fitting f = {.order = dv_settings_given(settings, "latent") ? (int)s->latent : 0,
+               .feedthrough = dv_settings_given(settings, "feedthrough") ? (int)s->feedthrough : -1,
+               .em = s->linear_fit == DV_FIT_EM,
+               .iterations = (int)s->em_iterations,
+               .watch = watch};
+  return fit(out, &f, settings, data, told, size, error);
 }
 
 dv_fit_fn *dv_fit_of(const dvbf_model_class *type) {

@@ -26,10 +26,18 @@ dvbf_status dv_linear_look(dv_linear_facts *out, const dvbf_data *data, dvbf_err
 /* What the class of these models is called. */
 const char *dv_linear_name(void);
 
+/* Told how far a fit is: after each of at most `most` iterations, ln p(x) in nats per frame. False stops it;
+ * it then succeeds with what it has. */
+typedef bool dv_fit_watch_fn(int iteration, int most, double log_p, void *user);
+typedef struct dv_fit_watch {
+  dv_fit_watch_fn *each;
+  void *user;
+} dv_fit_watch;
+
 /* How a model that is not trained by gradients is made: one that has the class of the settings. `told`
  * receives a sentence about it. */
 typedef dvbf_status dv_fit_fn(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
-                              char *told, size_t size, dvbf_error *error);
+                              dv_fit_watch watch, char *told, size_t size, dvbf_error *error);
 /* NULL: models of the class are trained. */
 dv_fit_fn *dv_fit_of(const dvbf_model_class *type);
 

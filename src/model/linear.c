@@ -257,7 +257,7 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
 }
 
 const dvbf_model_class dv_model_linear = {.name = "linear",
-                                          .settings = "limits",
+                                          .settings = "limits linear",
                                           .system = "transition.z",
                                           .whole = whole,
                                           .move = move,

@@ -1,6 +1,6 @@
 #include "train/fitted.h"
 
-#include "base/status.h"
+#include "base/settings.h"
 #include "train/folder.h"
 #include "train/validate.h"
 
@@ -12,6 +12,8 @@ typedef struct fitting {
   dv_folder folder;
   dvbf_progress report;
   double began;
+  bool stopped;
+  const volatile int *interrupt;
 } fitting;
 
 static double now(void) {
@@ -23,8 +25,27 @@ static double now(void) {
 static void tell(fitting *f, const char *event) {
   f->report.event = event;
   f->report.seconds = now() - f->began;
-  if (f->options->progress) f->options->progress(&f->report, f->options->user_data);
+  if (f->options->progress && !f->options->progress(&f->report, f->options->user_data)) f->stopped = true;
+  if (dv_interrupted(f->interrupt)) f->stopped = true;
   f->report.event = NULL;
+}
+
+static bool watch(int iteration, int most, double log_p, void *user) {
+  fitting *f = user;
+  dvbf_progress *r = &f->report;
+  double seconds = now() - f->began;
+  *r = (dvbf_progress){.update = (uint64_t)iteration,
+                       .updates = (uint64_t)most,
+                       .start = 1,
+                       .starts = 1,
+                       .begun = 1,
+                       .seconds_left = iteration ? seconds / iteration * (most - iteration) : (double)NAN,
+                       .bound = log_p,
+                       .valid_bound = (double)NAN,
+                       .valid_prediction = (double)NAN,
+                       .temperature = 1};
+  tell(f, NULL);
+  return !f->stopped;
 }
 
 /* Scores on the validation sequences, or on those of training where there are none. */
@@ -42,7 +63,7 @@ static dvbf_status score(fitting *f, dvbf_model *m, const dvbf_data *data, dvbf_
   }
   dv_pool_free(pool);
   if (status) return status;
-  r->update = r->updates = 1;
+  r->update = r->updates = m->updates;
   r->start = r->starts = r->begun = 1;
   r->seconds = now() - f->began;
   r->validated = true;
@@ -54,36 +75,52 @@ static dvbf_status score(fitting *f, dvbf_model *m, const dvbf_data *data, dvbf_
   r->valid_one_step = scores.one_step;
   r->phase = 1;
   r->temperature = 1;
+  r->seconds_left = 0;
   return DVBF_OK;
 }
 
+/* A fit that was stopped leaves a checkpoint: it says that the model is not the last one. The fit takes so
+ * little time that it then begins anew. */
 static dvbf_status save(fitting *f, const dvbf_model *m, dvbf_error *error) {
   dvbf_status status = dv_folder_add(&f->folder, &f->report, error);
   if (!status) status = dv_folder_sync(&f->folder, error);
+  if (!status && f->stopped) status = dvbf_model_save(m, f->folder.checkpoint, error);
   return status ? status : dvbf_model_save(m, f->folder.model, error);
+}
+
+static dvbf_status run(fitting *f, dvbf_model **m, dv_fit_fn *fit, const dvbf_settings *settings,
+                       const dvbf_data *data, dvbf_error *error) {
+  char told[400] = "";
+  bool folder = f->options->folder;
+  if (folder && f->options->resume && dv_exists(f->folder.model) && !dv_exists(f->folder.checkpoint)) {
+    dvbf_status status = dvbf_model_load(m, f->folder.model, error);
+    if (!status) tell(f, "this run is finished: nothing is left to do");
+    return status;
+  }
+  dvbf_status status = folder ? dv_folder_begin(&f->folder, settings, error) : DVBF_OK;
+  if (!status) status = fit(m, settings, data, (dv_fit_watch){watch, f}, told, sizeof told, error);
+  if (!status) status = score(f, *m, data, error);
+  if (!status && folder) status = save(f, *m, error);
+  if (!status) {
+    (*m)->seconds = now() - f->began;
+    tell(f, told);
+  }
+  return status;
 }
 
 dvbf_status dv_train_fitted(dvbf_model **out, dv_fit_fn *fit, const dvbf_settings *settings,
                             const dvbf_data *data, const dvbf_train_options *options, dvbf_error *error) {
-  fitting f = {.options = options, .began = now()};
+  fitting f = {.options = options, .began = now(), .interrupt = dv_settings_interrupt(settings)};
+  dvbf_settings *open = NULL;
   dvbf_model *m = NULL;
-  char told[300] = "";
   f.folder.lock = -1;
-  dvbf_status status = options->folder ? dv_folder_open(&f.folder, options, settings, error) : DVBF_OK;
-  bool finished = !status && options->folder && options->resume && dv_exists(f.folder.model);
-  if (finished) {
-    status = dvbf_model_load(&m, f.folder.model, error);
-    if (!status) tell(&f, "this run is finished: nothing is left to do");
-  }
-  if (!status && !finished && options->folder) status = dv_folder_begin(&f.folder, settings, error);
-  if (!status && !finished) status = fit(&m, settings, data, told, sizeof told, error);
-  if (!status && !finished) status = score(&f, m, data, error);
-  if (!status && !finished && options->folder) status = save(&f, m, error);
-  if (!status && !finished) {
-    m->seconds = now() - f.began;
-    tell(&f, told);
-  }
+  dvbf_status status = dvbf_settings_copy(&open, settings, error);
+  if (!status) dv_settings_leave_open(open, "latent");
+  if (!status) dv_settings_leave_open(open, "feedthrough");
+  if (!status && options->folder) status = dv_folder_open(&f.folder, options, open, error);
+  if (!status) status = run(&f, &m, fit, open, data, error);
   if (options->folder) dv_folder_close(&f.folder);
+  dvbf_settings_free(open);
   if (status)
     dvbf_model_free(m);
   else
