@@ -2,6 +2,7 @@
  * and x (joint.h). */
 #include "joint.h"
 #include "kalman/draw.h"
+#include "kalman/gains.h"
 #include "kalman/smooth.h"
 
 #include <setjmp.h>
@@ -142,6 +143,56 @@ static void covariances_at_rest_are_exact(void **state) {
   assert_true(resting >= 6);
 }
 
+/* Gains that are found once move the mean as the filter does, also where fewer are kept than there are steps
+ * because the last one stays. */
+static void check_gains(shape h, int form, uint32_t *next, int *rested) {
+  dv_system s = make_system(h, form, next);
+  double *memory = calloc(dv_kalman_size(h.n_z, h.n_x), sizeof *memory), u[8], x[8], guess[8], mean[8],
+         scratch[8];
+  dv_gains gains = {0};
+  assert_int_equal(dv_gains_new(&gains, &s, (size_t)h.steps, NULL), DVBF_OK);
+  assert_true(dv_gains_reach(&gains, (size_t)h.steps));
+  *rested += gains.rest && gains.steps < (size_t)h.steps;
+  dv_kalman k = dv_kalman_begin(&s, memory);
+  memcpy(mean, s.mean, (size_t)h.n_z * sizeof *mean);
+  for (int t = 0; t < h.steps; t++) {
+    for (int i = 0; i < h.n_u; i++) u[i] = any_normal(next);
+    for (int i = 0; i < h.n_x; i++) x[i] = any_normal(next);
+    for (int i = 0; i < h.n_z; i++) assert_near(mean[i], k.mean[i]);
+    dv_system_emit(&s, mean, u, guess);
+    for (int i = 0; i < h.n_x; i++) guess[i] = x[i] - guess[i];
+    dv_gains_move(&gains, (size_t)t, mean, guess, u, scratch);
+    assert_true(dv_kalman_observe(&k, x, u));
+    dv_kalman_move(&k, u);
+  }
+  dv_gains_clear(&gains);
+  free(memory);
+  dv_system_clear(&s);
+}
+
+static void gains_are_those_of_the_filter(void **state) {
+  (void)state;
+  static const shape shapes[] = {{3, 2, 2, LONG}, {1, 0, 1, 5},    {2, 1, 3, LONG},
+                                 {4, 0, 1, LONG}, {1, 2, 4, LONG}, {2, 0, 6, 9}};
+  uint32_t next = 2000000;
+  int rested = 0;
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    for (int form = CORRELATED; form <= APART; form++) check_gains(shapes[i], form, &next, &rested);
+  assert_true(rested > 2);
+}
+
+/* Noise of no variance has no gains. */
+static void systems_without_noise_have_no_gains(void **state) {
+  (void)state;
+  dv_system s = {0};
+  dv_gains gains = {0};
+  assert_int_equal(dv_system_new(&s, 2, 0, 2, NULL), DVBF_OK);
+  assert_int_equal(dv_gains_new(&gains, &s, 5, NULL), DVBF_OK);
+  assert_false(dv_gains_reach(&gains, 1));
+  dv_gains_clear(&gains);
+  dv_system_clear(&s);
+}
+
 /* Columns in units of their own: a factor of the covariance must not lose the small ones. */
 static void factors_keep_small_units(void **state) {
   (void)state;
@@ -153,8 +204,9 @@ static void factors_keep_small_units(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(filter_and_smoother_are_exact),
-                                     cmocka_unit_test(covariances_at_rest_are_exact),
-                                     cmocka_unit_test(factors_keep_small_units)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(filter_and_smoother_are_exact), cmocka_unit_test(covariances_at_rest_are_exact),
+      cmocka_unit_test(gains_are_those_of_the_filter), cmocka_unit_test(systems_without_noise_have_no_gains),
+      cmocka_unit_test(factors_keep_small_units)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,23 +76,38 @@ static int most_order(const search *s, int past) {
   return most < room ? most : room;
 }
 
+/* Adds the errors of the system on fold f, in which no piece has more than `steps` steps to filter. */
+static dvbf_status score_system(const search *s, const dv_system *system, int f, size_t steps,
+                                dv_fit_score *score, dvbf_error *error) {
+  dv_gains gains = {0};
+  double *memory = dv_calloc(dv_fit_score_memory(system), sizeof *memory);
+  dvbf_status status = memory ? DVBF_OK : dv_fail_memory(error, "judging linear models");
+  if (!status) status = dv_gains_new(&gains, system, steps, error);
+  for (size_t b = 0; b < s->r->blocks && !status; b++)
+    if (s->r->block[b].fold == f) dv_fit_score_add(score, &gains, s->r, &s->r->block[b], memory);
+  dv_gains_clear(&gains);
+  dv_free(memory);
+  return status;
+}
+
 /* Adds the errors on fold f of the systems of all orders to scores [ORDERS]. An order that has no system
  * counts as the mean does. */
 static dvbf_status score_fold(const search *s, const dv_subspace *space, int f, const int *list, int count,
                               dv_fit_score *scores, dvbf_error *error) {
   double *scratch = dv_calloc(dv_subspace_scratch(space), sizeof *scratch);
   dvbf_status status = scratch ? DVBF_OK : dv_fail_memory(error, "judging linear models");
+  size_t longest = 0; /* where gaps are many, hardly a piece is without any */
+  for (size_t b = 0; b < s->r->blocks && !s->r->filled; b++) {
+    size_t steps = s->r->block[b].fold == f ? dv_fit_score_steps(s->r, &s->r->block[b]) : 0;
+    if (steps > longest) longest = steps;
+  }
   for (int i = 0; i < count && !status; i++) {
     dv_system system = {0};
     status = dv_system_new(&system, list[i], s->r->n_u, s->r->n_x, error);
     if (status) break;
-    double *memory = dv_calloc(dv_fit_score_memory(&system), sizeof *memory);
-    if (!memory) status = dv_fail_memory(error, "judging linear models");
-    if (!status && !dv_subspace_system(space, &system, scratch))
+    if (!dv_subspace_system(space, &system, scratch))
       memset(system.a, 0, dv_system_size(list[i], s->r->n_u, s->r->n_x) * sizeof *system.a);
-    for (size_t b = 0; b < s->r->blocks && !status; b++)
-      if (s->r->block[b].fold == f) dv_fit_score_add(&scores[i], &system, s->r, &s->r->block[b], memory);
-    dv_free(memory);
+    status = score_system(s, &system, f, longest, &scores[i], error);
     dv_system_clear(&system);
   }
   dv_free(scratch);

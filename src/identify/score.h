@@ -5,6 +5,7 @@
 
 #include "identify/recordings.h"
 #include "kalman/filter.h"
+#include "kalman/gains.h"
 
 typedef struct dv_fit_score {
   int n_x;
@@ -16,10 +17,13 @@ dvbf_status dv_fit_score_new(dv_fit_score *out, int n_x, dvbf_error *error);
 void dv_fit_score_clear(dv_fit_score *score);
 /* Adds the piece, or the beginning of a long one. The free run begins at the beginning of the sequence, or
  * some frames before the piece, so that it does not profit from a state that was just seen. The
- * first frames, in which the filter finds the state, do not count. memory is [dv_fit_score_memory]. */
-void dv_fit_score_add(dv_fit_score *score, const dv_system *s, const dv_recordings *r, const dv_piece *piece,
-                      double *memory);
+ * first frames, in which the filter finds the state, do not count. The gains are those of the system, for as
+ * many steps as dv_fit_score_steps says of the pieces. memory is [dv_fit_score_memory]. */
+void dv_fit_score_add(dv_fit_score *score, const dv_gains *gains, const dv_recordings *r,
+                      const dv_piece *piece, double *memory);
 size_t dv_fit_score_memory(const dv_system *s);
+/* Steps of the piece, and before it, that are filtered. */
+size_t dv_fit_score_steps(const dv_recordings *r, const dv_piece *piece);
 
 /* Root mean square errors over that of the mean, averaged over the columns that vary: each column counts in
  * its own units. */

@@ -186,8 +186,7 @@ static void map_moments(dv_subspace *s, const dv_moments_past *m, const double *
       for (size_t j = 0; j < k; j++) row[j] += factor * m->total[j * size + k];
       for (size_t j = k; j < size; j++) row[j] += factor * m->total[k * size + j];
     }
-    for (int j = 0; j < s->size; j++)
-      s->total[(size_t)i * (size_t)s->size + (size_t)j] = dv_dot(row, map + (size_t)j * size, size);
+    dv_apply(s->total + (size_t)i * (size_t)s->size, map, row, s->size, m->size);
   }
 }
 

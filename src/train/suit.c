@@ -261,7 +261,8 @@ static dvbf_status look_at_lengths(facts *f, const dvbf_data *data, dvbf_error *
   return DVBF_OK;
 }
 
-static dvbf_status look(facts *f, const dvbf_data *data, dvbf_error *error) {
+/* `further`: a linear model looks too. */
+static dvbf_status look(facts *f, const dvbf_data *data, bool further, dvbf_error *error) {
   const dvbf_sequences *train = &data->train;
   enum { SHORT = 20 };
   if (!train->count || !train->n_x)
@@ -285,17 +286,21 @@ static dvbf_status look(facts *f, const dvbf_data *data, dvbf_error *error) {
   if (!status) status = look_at_lengths(f, data, error);
   if (status) return status;
   f->sensors = !f->picture && !f->x.binary && !f->x.counts;
-  return f->sensors && f->steps >= SHORT ? look_further(f, data, error) : DVBF_OK;
+  return further && f->sensors && f->steps >= SHORT ? look_further(f, data, error) : DVBF_OK;
 }
 
-dvbf_status dv_facts_new(dv_facts **out, const dvbf_data *data, dvbf_error *error) {
+static dvbf_status make_facts(dv_facts **out, const dvbf_data *data, bool further, dvbf_error *error) {
   dv_facts *f = dv_calloc(1, sizeof *f);
-  dvbf_status status = f ? look(f, data, error) : dv_fail_memory(error, "looking at the data");
+  dvbf_status status = f ? look(f, data, further, error) : dv_fail_memory(error, "looking at the data");
   if (status)
     dv_facts_free(f);
   else
     *out = f;
   return status;
+}
+
+dvbf_status dv_facts_new(dv_facts **out, const dvbf_data *data, dvbf_error *error) {
+  return make_facts(out, data, true, error);
 }
 
 void dv_facts_free(dv_facts *f) {
@@ -322,9 +327,11 @@ dvbf_status dv_settings_suit(dvbf_settings *settings, const dv_facts *f, dvbf_ch
 dvbf_status dvbf_settings_suit(dvbf_settings *settings, const dvbf_data *data, dvbf_choice_fn *each,
                                void *user_data, dvbf_error *error) {
   dv_facts *f = NULL;
-  if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
+  const dv_train_settings *s = dv_settings_train(settings, error);
+  if (!s) return DVBF_ARGUMENT;
   if (dv_settings_all_given(settings)) return DVBF_OK; /* by a preset, or by the run that is resumed */
-  dvbf_status status = dv_facts_new(&f, data, error);
+  /* A fit chooses for itself. */
+  dvbf_status status = make_facts(&f, data, !dv_fit_of(dv_model_class_of(s)), error);
   if (!status) status = dv_settings_suit(settings, f, each, user_data, error);
   dv_facts_free(f);
   return status;
