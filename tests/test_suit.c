@@ -74,6 +74,23 @@ static void test_what_is_given_stays(void **unused) {
   dvbf_sequences_free(&data.train);
 }
 
+/* Only a model that has a gain trains it in a phase of its own. */
+static void test_phases_are_for_models_with_a_gain(void **unused) {
+  (void)unused;
+  dvbf_data data = data_of(3, 60, 2, 1);
+  static const struct {
+    const char *model;
+    double updates, dropout;
+  } cases[] = {{"dvbf", 600, 0.9}, {"dkf", 0, 0.7}};
+  for (size_t i = 0; i < 2; i++) {
+    dvbf_settings *s = suited(&data, "model", cases[i].model);
+    assert_true(value(s, "filter-updates") == cases[i].updates);
+    assert_true(value(s, "filter-dropout") == cases[i].dropout);
+    dvbf_settings_free(s);
+  }
+  dvbf_sequences_free(&data.train);
+}
+
 /* Told of every choice, with a reason. */
 static void note(const char *name, const char *chosen, const char *was, const char *why, void *user) {
   assert_true(*name && strcmp(chosen, was) != 0 && *why);
@@ -146,8 +163,11 @@ static void test_outliers(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_any_length),    cmocka_unit_test(test_what_is_given_stays),
-      cmocka_unit_test(test_bits_and_gaps), cmocka_unit_test(test_presets_are_left_alone),
+      cmocka_unit_test(test_any_length),
+      cmocka_unit_test(test_what_is_given_stays),
+      cmocka_unit_test(test_phases_are_for_models_with_a_gain),
+      cmocka_unit_test(test_bits_and_gaps),
+      cmocka_unit_test(test_presets_are_left_alone),
       cmocka_unit_test(test_outliers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,7 +104,9 @@ static void emission(chooser *c, const facts *f) {
 static void far(chooser *c, const facts *f) {
   double more = fmin(4, fmax(1, sqrt((double)f->x.frames / 1000)));
   bool many = f->x.frames >= 5000;
-  if (!f->far) return;
+  const dvbf_model_class *type = dv_model_class_of(now(c));
+  /* Other models have no gain that could be learned apart: they learn the filter with the dynamics. */
+  if (!f->far || !(type->takes_transition || type->exact)) return;
   choose(c, "modes", "on", "x can be predicted far ahead");
   choose(c, "affine", "on", "x can be predicted far ahead");
   choose(c, "filter-dropout", "0.9", "the dynamics are learned by free runs");
