@@ -107,7 +107,7 @@ static void compare(const char *initial, const char *frames, size_t first, const
   for (int k = 0; range && k < N_Z; k++) range[N_Z + k] = 0.3f;
   offline(model, &data, SEEN, mean, variance);
   for (size_t t = 0; t < STEPS; t++) {
-    size_t lead = model->settings->feedthrough ? 1 : 0; /* then u comes with its own frame */
+    size_t lead = dvbf_model_describe(model).feedthrough ? 1 : 0; /* then u comes with its own frame */
     step(filter, &data, t, t < SEEN, lead, &belief);
     assert_int_equal(belief.ready, t + 1 >= first);
     for (size_t i = 0; i < N_Z && belief.ready; i++) {

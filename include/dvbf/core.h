@@ -254,9 +254,10 @@ typedef struct dvbf_model_info {
   size_t n_x, n_u, n_z, n_w; /* n_w is 0 in a model without innovations */
   size_t parameters;
   uint64_t updates, seed;
-  double seconds; /* of training; 0 for a loaded model */
-  size_t members; /* of a committee; 1: a single model */
-  size_t frames;  /* that must be seen before every member can filter and predict */
+  double seconds;   /* of training; 0 for a loaded model */
+  size_t members;   /* of a committee; 1: a single model */
+  size_t frames;    /* that must be seen before every member can filter and predict */
+  bool feedthrough; /* the online filter takes x and u of the same row (dvbf_filter_step) */
   /* The model sees (x - shift) * scale, and u likewise. The model's own. */
   const float *x_shift, *x_scale; /* [n_x] */
   const float *u_shift, *u_scale; /* [n_u] */

@@ -280,6 +280,15 @@ void dvbf_model_free(dvbf_model *m) {
   dv_free(m);
 }
 
+/* A model with exact inference takes the control since the step before, whatever it does with it. */
+static bool takes_own_control(const dvbf_model *m) {
+  for (int i = 0; i < dv_model_members(m); i++) {
+    const dvbf_model *member = dv_model_member(m, i);
+    if (member->settings->feedthrough && !member->type->online_step) return true;
+  }
+  return false;
+}
+
 dvbf_model_info dvbf_model_describe(const dvbf_model *m) {
   size_t count = 0;
   for (size_t i = 0; i < m->parameters.count; i++)
@@ -295,6 +304,7 @@ dvbf_model_info dvbf_model_describe(const dvbf_model *m) {
                            .seconds = m->seconds,
                            .members = (size_t)dv_model_members(m),
                            .frames = (size_t)dv_model_forecasts_from(m),
+                           .feedthrough = takes_own_control(m),
                            .x_shift = m->x.shift,
                            .x_scale = m->x.scale,
                            .u_shift = m->u.shift,
