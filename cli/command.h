@@ -25,6 +25,7 @@ typedef struct cli_command {
   const char *details;        /* further lines of help, or NULL */
   cli_example examples[8];    /* the manual of the program shows the first */
   const char *arguments[4];   /* names of the positional arguments */
+  const char *instead;        /* a flag with which the last argument is left out; NULL: none */
   const char *const *choices; /* allowed values of the first argument; NULL: it is a file */
   cli_flag flags[12];
   const char *tables[8]; /* tables whose settings are flags too */

@@ -1,9 +1,14 @@
 /* dvbf filter: where the state is, as the frames come in. */
 #include "estimates.h"
+#include "follow.h"
+
+static dvbf_status run(const cli_options *options, dvbf_error *error) {
+  return (cli_option(options, "follow") ? cli_follow : cli_estimate_only)(options, error);
+}
 
 const cli_command cli_filter = {
     .name = "filter",
-    .synopsis = "RUN DATA -o FILE [--SETTING VALUE ...]",
+    .synopsis = "RUN DATA -o FILE [--SETTING VALUE ...] | RUN --follow [--ahead STEPS] [--SETTING VALUE ...]",
     .help = "estimate the state at each step from the frames up to it",
     .details = CLI_HELP_RUN_DATA
     "A step knows the frames up to its own, but that the first state is made from the first\n"
@@ -15,12 +20,28 @@ const cli_command cli_filter = {
     "begin behind the first frames.\n\n"
     "FILE holds, for N sequences, S samples and T steps\n" CLI_HELP_STATES
     "  x_samples [N, S, T, ...] with --x-samples\n"
-    "  length   [N]            steps of each sequence, where they differ",
+    "  length   [N]            steps of each sequence, where they differ\n\n"
+    "With --follow each line of standard input is a step, with the observation and the control that acts\n"
+    "from then on: fields of CSV, x first, or those that the header names as in training; or JSON as\n"
+    "{\"x\": [0.5, null], \"u\": [1], \"future\": [[1], [0]]}. An empty field, nan or null is a missing "
+    "value;\n"
+    "a control that is missing goes on as it was. After each line the belief about z and the forecast of x\n"
+    "are written and flushed, in the same format. Controls that `future` does not announce are held.",
     .examples = {{"dvbf filter run pendulum.h5 -o states.h5", "states of the test sequences"},
                  {"dvbf filter run bench.csv --forecast on -o ahead.npz",
-                  "x of each step as expected one step before"}},
+                  "x of each step as expected one step before"},
+                 {"sensor | dvbf filter run --follow --ahead 10",
+                  "beliefs and forecasts while the data come in"}},
     .arguments = {"RUN", "DATA"},
-    .flags = {CLI_FLAG_ARRAYS, CLI_FLAG_FORCE, CLI_FLAG_QUIET},
+    .instead = "follow",
+    .flags = {CLI_FLAG_ARRAYS,
+              {0, "follow", NULL,
+               "read observations from standard input, line by line, in the place of DATA"},
+              {0, "ahead", "STEPS", "with --follow: steps to forecast after each line; default: 1"},
+              {0, "quantiles", "LIST", "with --follow: of the forecast, or none; default: 0.05,0.5,0.95"},
+              {0, "json", NULL, "with --follow: write lines of JSON, also where CSV is read"},
+              CLI_FLAG_FORCE,
+              CLI_FLAG_QUIET},
     .tables = {"filter", "data"},
-    .run = cli_estimate_only,
+    .run = run,
 };

@@ -168,6 +168,11 @@ dvbf_status cli_options_parse(cli_options *out, const cli_command *command, int 
     if (status) return status;
   }
   const char *missing = command->arguments[p.n_arguments];
+  bool instead = command->instead && cli_option(out, command->instead);
+  if (instead && !missing)
+    return cli_fail(error, DVBF_ARGUMENT, "--%s stands in the place of %s; leave out one of them",
+                    command->instead, command->arguments[p.n_arguments - 1]);
+  if (instead) missing = command->arguments[p.n_arguments + 1];
   if (missing)
     return cli_fail(error, DVBF_ARGUMENT, "%s is missing; usage: dvbf %s %s", missing, command->name,
                     command->synopsis);

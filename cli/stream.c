@@ -1,0 +1,216 @@
+#include "stream.h"
+
+#include "command.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEPARATORS ",;\t"
+
+dvbf_status cli_stream_open(cli_stream *s, FILE *from, size_t n_x, size_t n_u, const char *outputs,
+                            const char *inputs, dvbf_error *error) {
+  *s = (cli_stream){.from = from, .n_x = n_x, .n_u = n_u, .outputs = outputs, .inputs = inputs};
+  s->column = calloc(n_x + n_u, sizeof *s->column);
+  s->names = calloc(n_x, sizeof *s->names);
+  s->x = calloc(n_x, sizeof *s->x);
+  s->u = calloc(n_u + 1, sizeof *s->u);
+  if (!s->column || !s->names || !s->x || !s->u)
+    return cli_fail(error, DVBF_MEMORY, "out of memory while preparing to follow");
+  for (size_t i = 0; i < n_x + n_u; i++) s->column[i] = i;
+  for (size_t i = 0; i < n_x; i++) snprintf(s->names[i], sizeof s->names[i], "x%zu", i);
+  s->fields = n_x + n_u;
+  return DVBF_OK;
+}
+
+void cli_stream_close(cli_stream *s) {
+  free(s->column);
+  free(s->names);
+  free(s->text);
+  free(s->x);
+  free(s->u);
+  free(s->future);
+  *s = (cli_stream){0};
+}
+
+static dvbf_status malformed(const cli_stream *s, const char *what, dvbf_error *error) {
+  return cli_fail(error, DVBF_FORMAT, "standard input, line %zu: %s", s->line, what);
+}
+
+/* ---- CSV ---- */
+
+/* A field without blanks and quotes around it. */
+typedef struct field {
+  const char *at;
+  size_t length;
+} field;
+
+/* The next field of the line at *rest, which becomes NULL behind the last. */
+static field next_field(const char **rest) {
+  const char *from = *rest;
+  size_t length = strcspn(from, SEPARATORS "\r\n");
+  *rest = from[length] && strchr(SEPARATORS, from[length]) ? from + length + 1 : NULL;
+  while (length && strchr(" \"'", *from)) from++, length--;
+  while (length && strchr(" \"'", from[length - 1])) length--;
+  return (field){from, length};
+}
+
+static bool is_word(field f, const char *word) {
+  return f.length == strlen(word) && !strncasecmp(f.at, word, f.length);
+}
+
+/* A number; NaN where the field is empty or says so. False: it is something else. */
+static bool number_of(field f, float *out) {
+  char *end = NULL;
+  *out = NAN;
+  if (!f.length || is_word(f, "nan") || is_word(f, "na") || is_word(f, "null")) return true;
+  *out = strtof(f.at, &end);
+  return end == f.at + f.length && isfinite(*out);
+}
+
+static bool is_header(const char *line) {
+  float value;
+  for (const char *rest = line; rest;)
+    if (!number_of(next_field(&rest), &value)) return true;
+  return false;
+}
+
+/* The field of that name, or -1. */
+static long find_field(const char *line, field name) {
+  long i = 0;
+  for (const char *rest = line; rest; i++) {
+    field f = next_field(&rest);
+    if (f.length == name.length && !memcmp(f.at, name.at, f.length)) return i;
+  }
+  return -1;
+}
+
+/* Finds the columns that the model was trained on; true where all have names that stand in the header. */
+static bool find_columns(cli_stream *s, const char *line) {
+  const char *lists[] = {s->outputs, s->inputs};
+  size_t counts[] = {s->n_x, s->n_u}, at = 0;
+  for (int k = 0; k < 2; k++) {
+    size_t found = 0;
+    for (const char *rest = counts[k] ? lists[k] : NULL; rest; found++) {
+      long column = find_field(line, next_field(&rest));
+      if (column < 0 || found == counts[k]) return false;
+      s->column[at++] = (size_t)column;
+    }
+    if (found != counts[k]) return false;
+  }
+  return true;
+}
+
+static void read_header(cli_stream *s, const char *line) {
+  s->fields = 0;
+  for (const char *rest = line; rest; s->fields++) next_field(&rest);
+  if (!find_columns(s, line))
+    for (size_t i = 0; i < s->n_x + s->n_u; i++) s->column[i] = i;
+  size_t number = 0;
+  for (const char *rest = line; rest; number++) {
+    field f = next_field(&rest);
+    for (size_t i = 0; i < s->n_x; i++)
+      if (s->column[i] == number && f.length)
+        snprintf(s->names[i], sizeof s->names[i], "%.*s", (int)(f.length < 31 ? f.length : 31), f.at);
+  }
+}
+
+static dvbf_status read_csv(cli_stream *s, dvbf_error *error) {
+  size_t number = 0;
+  for (const char *rest = s->text; rest; number++) {
+    char what[160];
+    field f = next_field(&rest);
+    float value;
+    if (!number_of(f, &value)) {
+      snprintf(what, sizeof what, "\"%.*s\" is no number; an empty field marks a missing value",
+               (int)(f.length < 40 ? f.length : 40), f.at);
+      return malformed(s, what, error);
+    }
+    for (size_t i = 0; i < s->n_x + s->n_u; i++)
+      if (s->column[i] == number) *(i < s->n_x ? s->x + i : s->u + i - s->n_x) = value;
+  }
+  if (number == s->fields) return DVBF_OK;
+  char what[200];
+  snprintf(what, sizeof what,
+           "has %zu fields and must have %zu: %zu of x, then %zu of u, or as many as the header names",
+           number, s->fields, s->n_x, s->n_u);
+  return malformed(s, what, error);
+}
+
+/* ---- JSON ---- */
+
+/* Numbers of a value in the order in which they stand there, nested as they like; null is missing. Returns
+ * how many there are, of which at most `count` are kept. */
+static size_t flatten(const json_t *value, float *out, size_t count, size_t at) {
+  if (json_is_array(value)) {
+    for (size_t i = 0; i < json_array_size(value); i++)
+      at = flatten(json_array_get(value, i), out, count, at);
+    return at;
+  }
+  if (at < count) out[at] = json_is_number(value) ? (float)json_number_value(value) : NAN;
+  return at + 1;
+}
+
+static dvbf_status read_values(cli_stream *s, const json_t *line, const char *name, float *out, size_t count,
+                               dvbf_error *error) {
+  const json_t *value = json_object_get(line, name);
+  if (!value || json_is_null(value)) return DVBF_OK; /* all of it is missing */
+  size_t found = flatten(value, out, count, 0);
+  char what[120];
+  snprintf(what, sizeof what, "\"%s\" has %zu numbers, and the model takes %zu", name, found, count);
+  return found == count ? DVBF_OK : malformed(s, what, error);
+}
+
+static dvbf_status read_future(cli_stream *s, const json_t *line, dvbf_error *error) {
+  const json_t *value = json_object_get(line, "future");
+  size_t found = value && s->n_u ? flatten(value, NULL, 0, 0) : 0;
+  if (!found) return DVBF_OK;
+  if (found % s->n_u) return malformed(s, "\"future\" must hold all controls of each step", error);
+  float *larger = realloc(s->future, found * sizeof *larger);
+  if (!larger) return cli_fail(error, DVBF_MEMORY, "out of memory while following");
+  s->future = larger;
+  s->n_future = found / s->n_u;
+  flatten(value, s->future, found, 0);
+  for (size_t i = 0; i < found; i++)
+    if (!isfinite(s->future[i])) return malformed(s, "\"future\" holds something that is no number", error);
+  return DVBF_OK;
+}
+
+static dvbf_status read_json(cli_stream *s, dvbf_error *error) {
+  json_error_t trouble;
+  json_t *line = json_loads(s->text, 0, &trouble);
+  char what[160];
+  snprintf(what, sizeof what, "is no object as {\"x\": [1, null], \"u\": [0]}: %.80s",
+           line ? "it is something else" : trouble.text);
+  dvbf_status status = json_is_object(line) ? DVBF_OK : malformed(s, what, error);
+  if (!status) status = read_values(s, line, "x", s->x, s->n_x, error);
+  if (!status) status = read_values(s, line, "u", s->u, s->n_u, error);
+  if (!status) status = read_future(s, line, error);
+  json_decref(line);
+  return status;
+}
+
+/* ---- Lines ---- */
+
+static bool is_blank(const char *line) {
+  return !line[strspn(line, " \r\n")];
+}
+
+dvbf_status cli_stream_next(cli_stream *s, bool *more, dvbf_error *error) {
+  for (;;) {
+    *more = getline(&s->text, &s->room, s->from) >= 0;
+    if (!*more) return ferror(s->from) ? cli_fail(error, DVBF_IO, "standard input cannot be read") : DVBF_OK;
+    s->line++;
+    if (is_blank(s->text)) continue;
+    bool first = !s->begun;
+    s->begun = true;
+    if (first) s->json = s->text[strspn(s->text, " ")] == '{';
+    if (!first || s->json || !is_header(s->text)) break;
+    read_header(s, s->text);
+  }
+  for (size_t i = 0; i < s->n_x; i++) s->x[i] = NAN;
+  for (size_t i = 0; i < s->n_u; i++) s->u[i] = NAN;
+  s->n_future = 0;
+  return s->json ? read_json(s, error) : read_csv(s, error);
+}
