@@ -19,9 +19,10 @@ build: setup
 demo: build
 	@$(BUILD)/dvbf reproduce pendulum -o demo --force
 
-# The report is tried in a browser, the manual pages by groff, the headers in C++, a decimal comma in a locale made from `locales`.
+# The Python package is tested by pytest, the report in a browser, the manual pages by groff, the headers in C++, a decimal
+# comma in a locale made from `locales`.
 test:
-	@scripts/setup g++ binutils groff-base chromium chromium-driver curl jq locales
+	@scripts/setup g++ binutils groff-base chromium chromium-driver curl jq locales python3-numpy python3-pytest
 	@$(MAKE) --no-print-directory build
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 

@@ -35,3 +35,8 @@ install(TARGETS dvbf_cli COMPONENT dvbf)
 install(DIRECTORY ${DVBF_MANUAL}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT dvbf FILES_MATCHING PATTERN "*.1")
 install(FILES ${DVBF_MANUAL}/dvbf.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
   RENAME dvbf COMPONENT dvbf)
+
+# pip install: the library lies inside the package. One file, as a wheel has no links.
+if(DVBF_WHEEL)
+  install(FILES $<TARGET_FILE:dvbf_shared> DESTINATION dvbf/_lib RENAME libdvbf.so COMPONENT python)
+endif()

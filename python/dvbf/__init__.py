@@ -1,0 +1,81 @@
+"""Deep Variational Bayes Filters: learn a latent state-space model from sequences, then filter, smooth and predict.
+
+m = dvbf.fit(x, u)                      # x [N, T, columns], u [N, T, controls]
+m.predict(x, u_longer, steps=40)        # mean and quantiles of what follows
+f = m.online(); f.step(x_t, u_t)        # in real time
+"""
+
+from . import _api
+from ._errors import (
+    ArgumentError,
+    DivergedError,
+    DvbfError,
+    FileError,
+    FormatError,
+    InterruptedTraining,
+    OutOfMemoryError,
+)
+from ._estimator import Dvbf
+from ._fit import fit, simulate
+from ._library import lib as _lib
+from ._model import Model, Parameters, load
+from ._online import Online
+from ._results import (
+    Abilities,
+    Belief,
+    Choice,
+    Estimates,
+    Evaluation,
+    Forecast,
+    Linearisation,
+    Progress,
+    Regression,
+    Rolling,
+    Score,
+    Verdict,
+)
+from ._settings import Setting, presets
+from ._settings import table as settings
+
+__version__: str = _api.DVBF_VERSION
+
+
+def describe() -> Abilities:
+    """What the library can do here."""
+    found = _lib.dvbf_describe()
+    return Abilities(found.version.decode(), found.instructions.decode(), found.tiles, found.cores)
+
+
+__all__ = [
+    "Abilities",
+    "ArgumentError",
+    "Belief",
+    "Choice",
+    "DivergedError",
+    "Dvbf",
+    "DvbfError",
+    "Estimates",
+    "Evaluation",
+    "FileError",
+    "Forecast",
+    "FormatError",
+    "InterruptedTraining",
+    "Linearisation",
+    "Model",
+    "Online",
+    "OutOfMemoryError",
+    "Parameters",
+    "Progress",
+    "Regression",
+    "Rolling",
+    "Score",
+    "Setting",
+    "Verdict",
+    "__version__",
+    "describe",
+    "fit",
+    "load",
+    "presets",
+    "settings",
+    "simulate",
+]

@@ -1,0 +1,139 @@
+"""Sequences in the library: arrays of the user, which are not copied, or a file."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from . import _api
+from ._arrays import (
+    Array,
+    Data,
+    column_names,
+    describe_arrays,
+    has_nan,
+    is_path,
+    named_arrays,
+    shaped,
+    to_numpy,
+    view,
+)
+from ._library import call, create, free_with, lib
+from ._settings import Settings
+
+
+class Sequences:
+    """A dvbf_data, and the arrays that it reads."""
+
+    def __init__(self, handle: int, arrays: dict[str, Array]) -> None:
+        self.handle = handle
+        self.arrays = arrays  # they must outlive the handle
+        self.content = ctypes.cast(handle, ctypes.POINTER(_api.dvbf_data)).contents
+        free_with(self, _release, handle, arrays)
+
+    @classmethod
+    def read(cls, path: Any, how: Settings) -> Sequences:
+        return cls(create(lib.dvbf_data_read, os.fsencode(path), how.handle), {})
+
+    @classmethod
+    def of(cls, x: Data, u: Data, state: Data, how: Settings) -> Sequences:
+        """From whatever users have; `missing` becomes "nan" where x has NaN."""
+        if is_path(x):
+            if u is not None or state is not None:
+                raise ValueError("x is the path of a file, in which u and state are looked for too")
+            return cls.read(x, how)
+        if x is None:
+            raise TypeError("x is None, and observations are needed")
+        arrays, names = named_arrays(x, u, state)
+        return cls.of_arrays(arrays, names, how)
+
+    @classmethod
+    def of_arrays(cls, arrays: dict[str, Array], names: dict[str, list[str]], how: Settings) -> Sequences:
+        if any(has_nan(a) for name, a in arrays.items() if name.rpartition("/")[2].partition("_")[0] != "u"):
+            how.set("missing", "nan")
+        described = describe_arrays(arrays)
+        out = cls(create(lib.dvbf_data_from, described, len(arrays), how.handle), arrays)
+        widths = {"x": out.train.n_x, "u": out.train.n_u, "state": out.train.n_s}
+        for role, columns in names.items():
+            if len(columns) == widths[role]:
+                for i, name in enumerate(columns):
+                    call(lib.dvbf_data_name, out.handle, role.encode(), i, _short(name))
+        return out
+
+    @property
+    def train(self) -> _api.dvbf_sequences:
+        found: _api.dvbf_sequences = self.content.train
+        return found
+
+    def split(self, settings: Settings) -> _api.dvbf_sequences:
+        """The split that the setting `split` names."""
+        out = ctypes.c_void_p()
+        call(lib.dvbf_data_split, ctypes.byref(out), self.handle, settings.handle)
+        return ctypes.cast(out, ctypes.POINTER(_api.dvbf_sequences)).contents
+
+    @property
+    def image(self) -> tuple[int, ...]:
+        """(height, width), or nothing where x is no image."""
+        height, width = self.content.image_height, self.content.image_width
+        return (height, width) if height else ()
+
+    def names(self, role: str) -> list[str]:
+        """The names of the columns of x, u or state; none where nobody has named them."""
+        found = getattr(self.content, f"{role}_names")
+        count = {"x": self.train.n_x, "u": self.train.n_u, "state": self.train.n_s}[role]
+        return [found[i].value.decode() for i in range(count)] if found else []
+
+    def to_arrays(self) -> dict[str, Array]:
+        """Copies of all splits, by the names of a data file: train/x, train/u, ..."""
+        out: dict[str, Array] = {}
+        for split in ("train", "valid", "test"):
+            s = getattr(self.content, split)
+            if not s.count:
+                continue
+            copy = _api.dvbf_sequences()
+            call(lib.dvbf_sequences_copy, ctypes.byref(copy), ctypes.byref(s), 0, s.count)
+            for role, address, width in (("x", copy.x, copy.n_x), ("u", copy.u, copy.n_u), ("state", copy.state, copy.n_s)):
+                if width:
+                    shape = self.image if role == "x" and self.image else (width,)
+                    out[f"{split}/{role}"] = view(address, (copy.count, copy.steps, *shape), np.float32)
+            lib.dvbf_sequences_free(ctypes.byref(copy))
+        return out
+
+
+def _release(handle: int, arrays: dict[str, Array]) -> None:
+    """The arrays are an argument so that they live until the handle is freed."""
+    lib.dvbf_data_free(handle)
+    arrays.clear()
+
+
+def _short(name: str) -> bytes:
+    """At most 31 bytes, cut between letters."""
+    return (name.encode()[:31].decode(errors="ignore") or "-").encode()
+
+
+def is_named(x: Data) -> bool:
+    """A file or named arrays, which say themselves what is what."""
+    named = isinstance(x, Mapping) and not hasattr(x, "to_numpy")
+    return is_path(x) or named or hasattr(x, "data_vars")
+
+
+def for_model(x: Data, u: Data, state: Data, n_x: int, n_u: int, how: Settings) -> tuple[Sequences, tuple[int, ...]]:
+    """Data for a model, which knows how many columns they have; and the shape of a frame of x."""
+    if is_named(x):
+        data = Sequences.of(x, u, state, how)
+        return data, data.image or (n_x,)
+    if n_u and u is None:
+        raise ValueError(f"the model has {n_u} control{'s'[: n_u != 1]}, so u is needed; give zeros where nothing acts")
+    if not n_u and u is not None:
+        raise ValueError("the model has no controls, so u cannot be given")
+    flat, inner = shaped(x, n_x, "x")
+    controls = shaped(u, n_u, "u")[0] if n_u else None
+    if state is not None and not isinstance(flat, list):  # one row for each step
+        state = to_numpy(state, "state").reshape(*flat.shape[:2], -1)
+    names = {"x": column_names(x), "state": column_names(state)}
+    arrays, _ = named_arrays(flat, controls, state)
+    return Sequences.of_arrays(arrays, names, how), inner

@@ -1,0 +1,162 @@
+"""Training."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import warnings
+from os import PathLike
+from typing import Any, Callable
+
+from . import _api
+from ._arrays import Data
+from ._data import Sequences
+from ._errors import InterruptedTraining
+from ._library import Interrupt, call, create, lib, run
+from ._model import Model, progress_of
+from ._progress import new_line
+from ._results import Choice, Progress
+from ._settings import Settings
+
+log = logging.getLogger("dvbf")
+
+
+def seed_of(random_state: Any) -> int | None:
+    """A seed from a number, or from a generator of NumPy."""
+    if random_state is None or isinstance(random_state, int):
+        return random_state
+    draw = getattr(random_state, "integers", None) or getattr(random_state, "randint", None)
+    return int(random_state) if draw is None else int(draw(0, 2**31 - 1))
+
+
+def _settings(
+    given: dict[str, Any], preset: str | None, config: str | PathLike[str] | None, folder: str | None, resume: bool
+) -> Settings:
+    """A preset, then a file, then what is given by name; a run that goes on has its own."""
+    settings = Settings("train")
+    if preset is not None:
+        settings.preset(preset)
+    if config is not None:
+        settings.read(config)
+    former = os.path.join(folder or "", _api.DVBF_RUN_SETTINGS)
+    if resume and folder is not None and os.path.exists(former):
+        settings.read(former)
+    settings.update(given)
+    call(lib.dvbf_settings_check, settings.handle)
+    return settings
+
+
+def _remarks(data: Sequences) -> list[str]:
+    """What is odd about the data."""
+    remarks: list[str] = []
+    call(lib.dvbf_data_remarks, data.handle, _api.dvbf_remark_fn(lambda text, _: remarks.append(text.decode())), None)
+    for remark in remarks:
+        log.warning("%s", remark)
+    return remarks
+
+
+def _suit(settings: Settings, data: Sequences) -> list[Choice]:
+    """Chooses values that suit the data for what nobody has given."""
+    choices: list[Choice] = []
+
+    def each(name: bytes, value: bytes, was: bytes, why: bytes, _: Any) -> None:
+        choices.append(Choice(name.decode(), value.decode(), was.decode(), why.decode()))
+
+    call(lib.dvbf_settings_suit, settings.handle, data.handle, _api.dvbf_choice_fn(each), None)
+    for choice in choices:
+        log.info("%s = %s (%s)", choice.name, choice.value, choice.why)
+    return choices
+
+
+class _Watch:
+    """Hears of the progress of training."""
+
+    def __init__(self, wanted: bool | None, callback: Callable[[Progress], Any] | None) -> None:
+        self.line = new_line(wanted)
+        self.callback = callback
+        self.history: list[Progress] = []
+        self.failure: BaseException | None = None
+        self.stopped = False
+
+    def hear(self, progress: Any, _: Any) -> bool:
+        try:
+            p = progress_of(progress.contents)
+            if p.validated:
+                self.history.append(p)
+            if p.event:
+                log.info("%s", p.event)
+            if self.line is not None:
+                self.line.show(p)
+            if self.callback is not None and self.callback(p) is False:
+                self.stopped = True
+        except BaseException as reason:  # noqa: BLE001 - raised again when training has ended
+            self.failure = reason
+        return not self.stopped and self.failure is None
+
+
+def fit(
+    x: Data,
+    u: Data = None,
+    *,
+    state: Data = None,
+    latent: int | None = None,
+    preset: str | None = None,
+    config: str | PathLike[str] | None = None,
+    run_folder: str | PathLike[str] | None = None,
+    resume: bool = False,
+    force: bool = False,
+    random_state: Any = None,
+    progress: bool | None = None,
+    callback: Callable[[Progress], Any] | None = None,
+    **settings: Any,
+) -> Model:
+    """Learns a model.
+
+    x is an array [N, T, columns] or [N, T, height, width], one recording [T, columns], a list of recordings of different
+    lengths, a frame of pandas or xarray, a mapping of named arrays ("x", "u", "train/x", ...) or the path of a data file.
+    NaN is a missing value. u[t] acts between x[t] and x[t+1]; `state` is a ground truth for evaluation. Arrays of float32
+    are not copied; bytes are pixels from 0 to 255.
+
+    Every setting of `dvbf train` is an argument, with underscores: learning_rate=0.001. What is not given is chosen to
+    suit the data (`choices`); `remarks` say what is odd about them. The same seed gives the same bytes as the command. With `run_folder` the run is kept on disk
+    and can be resumed. `callback` hears of the progress, and ends training by returning False. So does Ctrl-C: the model
+    is then the best one so far, and a warning says so.
+    """
+    folder = os.fspath(run_folder) if run_folder is not None else None
+    given = {"latent": latent, "seed": seed_of(random_state), **settings}
+    how = _settings(given, preset, config, folder, resume)
+    data = Sequences.of(x, u, state, how)
+    remarks, choices = _remarks(data), _suit(how, data)
+    watch, interrupt = _Watch(progress, callback), Interrupt()
+    how.stop_by(interrupt)
+    options = _api.dvbf_train_options(resume=resume, force=force)
+    options.folder = os.fsencode(folder) if folder is not None else None
+    options.progress = _api.dvbf_progress_fn(watch.hear)
+
+    def train() -> int:
+        return create(lib.dvbf_train, how.handle, data.handle, ctypes.byref(options))
+
+    try:
+        model = Model(run(train, interrupt, wait=True))
+    finally:
+        if watch.line is not None:
+            watch.line.close()
+    if watch.failure is not None:
+        raise watch.failure
+    model._data, model.remarks, model.choices, model.history = data, remarks, choices, watch.history
+    model.interrupted = bool(interrupt) or watch.stopped
+    if interrupt:
+        warnings.warn(
+            f"training was interrupted; this is the best model so far, of update {model.updates}",
+            InterruptedTraining,
+            stacklevel=2,
+        )
+    return model
+
+
+def simulate(system: str, **settings: Any) -> dict[str, Any]:
+    """Data of the paper's systems, "pendulum", "ball" or "two-balls", as named arrays that `fit` takes."""
+    how = Settings(system)
+    how.update(settings)
+    return Sequences(run(lambda: create(lib.dvbf_simulate, how.handle)), {}).to_arrays()

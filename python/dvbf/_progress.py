@@ -1,0 +1,78 @@
+"""A line that shows how training goes: by tqdm where that is installed, else our own."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any, TextIO
+
+from ._results import Progress
+
+
+def _clock(seconds: float) -> str:
+    if not math.isfinite(seconds) or seconds < 0:
+        return "?"
+    whole = int(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}" if whole >= 3600 else f"{whole // 60}:{whole % 60:02d}"
+
+
+def _numbers(p: Progress) -> str:
+    parts = []
+    if math.isfinite(p.valid_bound):
+        parts.append(f"valid {p.valid_bound:.1f}")
+    if math.isfinite(p.valid_prediction):
+        parts.append(f"prediction error {p.valid_prediction:.3f}")
+    return "  ".join(parts)
+
+
+class Line:
+    """Our own: a line that is drawn anew."""
+
+    def __init__(self, to: TextIO) -> None:
+        self._to = to
+
+    def show(self, p: Progress) -> None:
+        full = 20 * p.update // p.updates if p.updates else 20
+        bar = "#" * min(full, 20) + "." * (20 - min(full, 20))
+        text = f"[{bar}] {p.update}/{p.updates}  left {_clock(p.seconds_left)}  {_numbers(p)}"
+        self._to.write("\r" + text[:100].ljust(100))
+        self._to.flush()
+
+    def close(self) -> None:
+        self._to.write("\n")
+        self._to.flush()
+
+
+class Bar:
+    """A bar of tqdm."""
+
+    def __init__(self, tqdm: Any) -> None:
+        self._bar = tqdm(total=0, unit="update", leave=True)
+
+    def show(self, p: Progress) -> None:
+        if self._bar.total != p.updates:
+            self._bar.total = p.updates
+        self._bar.set_postfix_str(_numbers(p), refresh=False)
+        self._bar.update(p.update - self._bar.n)  # also back, after a restart
+
+    def close(self) -> None:
+        self._bar.close()
+
+
+def in_notebook() -> bool:
+    kernel = sys.modules.get("IPython")
+    shell = kernel.get_ipython() if kernel is not None else None
+    return shell is not None and "zmq" in type(shell).__module__
+
+
+def new_line(wanted: bool | None) -> Line | Bar | None:
+    """None: only where somebody watches, in a terminal or in a notebook."""
+    if wanted is None:
+        wanted = sys.stderr.isatty() or in_notebook()
+    if not wanted:
+        return None
+    try:
+        from tqdm.auto import tqdm  # type: ignore[import-untyped, import-not-found, unused-ignore]
+    except ImportError:
+        return Line(sys.stderr)
+    return Bar(tqdm)
