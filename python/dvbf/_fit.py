@@ -119,9 +119,9 @@ def fit(
     are not copied; bytes are pixels from 0 to 255.
 
     Every setting of `dvbf train` is an argument, with underscores: learning_rate=0.001. What is not given is chosen to
-    suit the data (`choices`); `remarks` say what is odd about them. The same seed gives the same bytes as the command. With `run_folder` the run is kept on disk
-    and can be resumed. `callback` hears of the progress, and ends training by returning False. So does Ctrl-C: the model
-    is then the best one so far, and a warning says so.
+    suit the data (`choices`); `remarks` say what is odd about them. The same seed gives the same bytes as the command, with
+    --no-verdict. With `run_folder` the run is kept on disk and can be resumed. `callback` hears of the progress, and ends
+    training by returning False. So does Ctrl-C: the model is then the best one so far, and a warning says so.
     """
     folder = os.fspath(run_folder) if run_folder is not None else None
     given = {"latent": latent, "seed": seed_of(random_state), **settings}
