@@ -24,8 +24,8 @@ typedef struct frame {
   double *spread;   /* [n_x][n_x] C */
   double *factor;   /* [n_x][n_x] of R over what is seen */
   double *gain;     /* [n_x][n_x] [seen][missing] */
-  int *seen, *not ; /* [n_x] columns */
-  int n_seen, n_not;
+  int *seen, *gone; /* [n_x] columns */
+  int n_seen, n_gone;
 } frame;
 
 typedef struct em {
@@ -56,7 +56,7 @@ static size_t place_regression(regression *g, double *memory, int n_o, int n_y) 
 static size_t place(em *e) {
   int n_z = e->s->n_z, n_u = e->s->n_u, n_x = e->s->n_x, n_y = n_z + 1 + n_u;
   size_t z = (size_t)n_z, x = (size_t)n_x, y = (size_t)n_y, most = y > x ? y : x, used = 0;
-  double *move = NULL, *emit = NULL, *seen = NULL, *not = NULL;
+  double *move = NULL, *emit = NULL, *seen = NULL, *gone = NULL;
   struct {
     double **part;
     size_t size;
@@ -72,7 +72,7 @@ static size_t place(em *e) {
                {&e->frame.factor, x * x},
                {&e->frame.gain, x * x},
                {&seen, x},
-               {&not, x},
+               {&gone, x},
                {&e->y, y},
                {&e->old, most * y},
                {&e->new, most *y},
@@ -84,8 +84,8 @@ static size_t place(em *e) {
   if (!e->memory) return used;
   place_regression(&e->move, move, n_z, n_y);
   place_regression(&e->emit, emit, n_x, n_y);
-  e->frame.seen = (int *)seen;
-  e->frame.not = (int *)not ;
+  e->frame.seen = (int *)(void *)seen;
+  e->frame.gone = (int *)(void *)gone;
   return used;
 }
 
@@ -143,17 +143,17 @@ static bool complete(em *e, const double *x, const double *u) {
   const dv_system *s = e->s;
   frame *f = &e->frame;
   int n_x = s->n_x, n_z = s->n_z;
-  f->n_seen = f->n_not = 0;
-  for (int i = 0; i < n_x; i++) *(isnan(x[i]) ? f->not +f->n_not++ : f->seen + f->n_seen++) = i;
+  f->n_seen = f->n_gone = 0;
+  for (int i = 0; i < n_x; i++) *(isnan(x[i]) ? f->gone + f->n_gone++ : f->seen + f->n_seen++) = i;
   memcpy(f->g, x, (size_t)n_x * sizeof *x);
-  if (!f->n_not || !f->n_seen) return f->n_seen > 0;
-  int o = f->n_seen, m = f->n_not;
+  if (!f->n_gone || !f->n_seen) return f->n_seen > 0;
+  int o = f->n_seen, m = f->n_gone;
   double *apart = e->scratch;
   dv_system_emit(s, e->y, u, f->g); /* of the mean of z: slope takes it out again */
   for (int i = 0; i < o; i++) {
     apart[i] = x[f->seen[i]] - f->g[f->seen[i]];
     for (int j = 0; j < o; j++) f->factor[i * o + j] = s->r[f->seen[i] * n_x + f->seen[j]];
-    for (int j = 0; j < m; j++) f->gain[i * m + j] = s->r[f->seen[i] * n_x + f->not [j]];
+    for (int j = 0; j < m; j++) f->gain[i * m + j] = s->r[f->seen[i] * n_x + f->gone[j]];
   }
   if (!dv_cholesky(f->factor, o)) return false;
   dv_solve_lower(f->factor, o, f->gain, m);
@@ -161,17 +161,17 @@ static bool complete(em *e, const double *x, const double *u) {
   memset(f->spread, 0, (size_t)n_x * (size_t)n_x * sizeof *f->spread);
   for (int i = 0; i < m; i++)
     for (int j = 0; j < m; j++) {
-      double *to = f->spread + f->not [i] * n_x + f->not [j];
-      *to = s->r[f->not [i] * n_x + f->not [j]];
+      double *to = f->spread + f->gone[i] * n_x + f->gone[j];
+      *to = s->r[f->gone[i] * n_x + f->gone[j]];
       for (int k = 0; k < o; k++) *to -= f->gain[k * m + i] * f->gain[k * m + j];
     }
   dv_solve_upper(f->factor, o, f->gain, m);
   for (int i = 0; i < m; i++) {
-    double *slope = f->slope + f->not [i] * n_z;
-    memcpy(slope, s->h + f->not [i] * n_z, (size_t)n_z * sizeof *slope);
+    double *slope = f->slope + f->gone[i] * n_z;
+    memcpy(slope, s->h + f->gone[i] * n_z, (size_t)n_z * sizeof *slope);
     for (int k = 0; k < o; k++) {
       double by = f->gain[k * m + i];
-      f->g[f->not [i]] += by * apart[k];
+      f->g[f->gone[i]] += by * apart[k];
       for (int j = 0; j < n_z; j++) slope[j] -= by * s->h[f->seen[k] * n_z + j];
     }
   }
@@ -188,7 +188,7 @@ static void add_emit(em *e, const double *x, const double *u, const double *cov)
   add_regressors(e, g, cov);
   add_outer(g->oy, (size_t)g->n_y, f->g, g->n_o, e->y, g->n_y);
   add_outer(g->oo, (size_t)g->n_o, f->g, g->n_o, f->g, g->n_o);
-  if (!f->n_not) return;
+  if (!f->n_gone) return;
   double *half = e->scratch, *whole = half + (size_t)g->n_o * (size_t)n_z;
   dv_product(half, f->slope, cov, g->n_o, n_z, n_z);
   for (int i = 0; i < g->n_o; i++)
