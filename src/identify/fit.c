@@ -66,7 +66,8 @@ static dvbf_status settle(dvbf_settings **out, const dvbf_settings *like, const 
 /* Parameters are saved as floats; A must not explode for it. */
 static void round_stably(dv_system *s, double *scratch) {
   size_t all = (size_t)s->n_z * (size_t)s->n_z;
-  for (double by = 1e-7; by < 1; by *= 2) {
+  double by = 1e-7;
+  for (int k = 0; k < 24; k++, by *= 2) {
     for (size_t i = 0; i < all; i++) scratch[i] = (double)(dvbf_real)s->a[i];
     if (dv_spectral_radius(scratch, s->n_z, scratch + all) <= 1) return;
     for (size_t i = 0; i < all; i++) s->a[i] *= 1 - by;
@@ -78,7 +79,7 @@ static dvbf_status make_model(dvbf_model **out, const dvbf_settings *like, const
   dvbf_settings *settings = NULL;
   dvbf_model *m = NULL;
   dv_system *system = &f->system;
-  size_t both = (size_t)(system->n_x + system->n_z);
+  size_t both = (size_t)system->n_x + (size_t)system->n_z;
   double *scratch = dv_calloc(3 * both, both * sizeof *scratch);
   dvbf_status status = scratch ? settle(&settings, like, f, error) : dv_fail_memory(error, "making a model");
   if (!status) status = dv_model_new(&m, settings, NULL, &data->train, 1, error);
