@@ -83,7 +83,7 @@ dvbf_place dv_code_constant(dvbf_code *code, const float *values, int n, const c
   }
   for (int i = 0; i < n; i++) copy[i] = (dvbf_real)values[i];
   code->buffers[place.buffer] =
-      (dv_code_buffer){.size = (size_t)n, .constant = copy, .own = true, .name = name};
+      (dv_code_buffer){.size = (size_t)n, .constant = copy, .own = true, .computed = true, .name = name};
   return place;
 }
 
@@ -96,7 +96,8 @@ dvbf_real *dv_code_make_constant(dvbf_code *code, dvbf_value value, const char *
                      value.cols);
   else if (!(numbers = dv_calloc(size, sizeof *numbers)))
     refuse_memory(code);
-  if (numbers) *b = (dv_code_buffer){.size = size, .constant = numbers, .own = true, .name = name};
+  if (numbers)
+    *b = (dv_code_buffer){.size = size, .constant = numbers, .own = true, .computed = true, .name = name};
   return numbers;
 }
 

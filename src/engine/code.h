@@ -34,6 +34,7 @@ typedef struct dv_code_buffer {
   size_t size;
   const dvbf_real *constant; /* NULL: it is written by statements or is an input */
   bool own;                  /* the constant is freed with the code */
+  bool computed;             /* it is no parameter of the model, but made from such */
   const char *name;          /* of a parameter, else NULL */
 } dv_code_buffer;
 

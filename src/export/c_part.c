@@ -346,7 +346,7 @@ static void put_variable_product(writer *w, const dv_statement *s) {
 static const dv_constant *take_weight(writer *w, const dv_statement *s, const dv_code_buffer *b) {
   dv_constants *all = &w->file->constants;
   int format = all->format;
-  if (b->own) all->format = DV_WEIGHTS_FLOAT;
+  if (b->computed) all->format = DV_WEIGHTS_FLOAT;
   const dv_constant *k =
       dv_constants_take(all, b->constant + s->w.offset, (size_t)s->inner, (size_t)s->cols, true, b->name);
   all->format = format;

@@ -71,7 +71,7 @@ dvbf_status dv_code_part_fold(dv_code_part *part, dvbf_error *error) {
       for (size_t k = 0; k < (size_t)s->cols; k++)
         values[r * (size_t)s->cols + k] = (dvbf_real)dv_code_evaluate(c, NULL, s->expr, 0, r, k);
     b->constant = values;
-    b->own = true;
+    b->own = b->computed = true;
   }
   for (int i = 0; i < c->n_statements; i++)
     if (!c->buffers[c->statements[i].out.buffer].constant) c->statements[kept++] = c->statements[i];
