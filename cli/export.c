@@ -64,7 +64,8 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   if (!status) status = of->write(path, in.model, in.settings, &how, &result, error);
   if (!status && !quiet) of->tell(path, &result);
   if (!status && check) status = dvbf_export_check(path, error);
-  if (!status && check && !quiet) fprintf(stderr, "The test of %zu steps passes.\n", result.vectors);
+  if (!status && check && !quiet)
+    fprintf(stderr, "The test of %zu steps passes, to %.1g.\n", result.vectors, result.tolerance);
   cli_inputs_free(&in);
   return status;
 }

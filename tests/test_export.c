@@ -23,10 +23,12 @@ static void export_as(const dvbf_model *model, const char *name, const char *set
   dvbf_settings_free(how);
 }
 
-/* Compiles and runs its test: strictly by gcc with sanitizers, and by clang where there is one. */
+/* Compiles and runs its test, whose tolerance must be small: strictly by gcc
+ * with sanitizers, and by clang where there is one. */
 static void try_export(const char *name) {
+  run_or_fail("grep -q 'define TOLERANCE [1-9].[0-9]e-05' %s/%s_test.c", folder, name);
   run_or_fail("cd %s && gcc " STRICT
-              " -O1 -fsanitize=address,undefined -fno-sanitize-recover=all %s.c %s_test.c "
+              " -O0 -fsanitize=address,undefined -fno-sanitize-recover=all %s.c %s_test.c "
               "-o %s -lm && ./%s > log || { head -5 log; false; }",
               folder, name, name, name, name);
   if (have("clang"))
@@ -327,23 +329,19 @@ static void refusals_say_why(void **state) {
 /* Names of columns stand in comments, and must not end them. */
 static void names_do_no_harm(void **state) {
   (void)state;
-  static const char *const names[] = {"*/ system(\"x\"); /*", "a\nb\\",
-                                      "// ?"
-                                      "?/",
-                                      "\xc3\xa4 */"};
+  char x[3][32] = {"*/ system(\"x\"); /*", "a\nb\\", "// ?./"}, u[1][32] = {"\xc3\xa4 */"};
+  x[2][4] = '?'; /* a trigraph, which this compiler would complain about */
   dvbf_error error;
   variant v = {"names", 3, 1, SMALL};
   dvbf_model *model = make_variant(&v);
-  dvbf_data data = {.train = random_data(3, 1)};
-  for (size_t i = 0; i < 3; i++) assert_int_equal(dvbf_data_name(&data, "x", i, names[i], NULL), DVBF_OK);
-  assert_int_equal(dvbf_data_name(&data, "u", 0, names[3], NULL), DVBF_OK);
+  dvbf_data data = {.train = random_data(3, 1), .x_names = x, .u_names = u};
   dvbf_settings *how = export_settings("samples=0");
   dvbf_export_options options = {.data = &data, .sequences = &data.train};
   if (dvbf_export_c(in_folder("names.c"), model, how, &options, NULL, &error)) fail_msg("%s", error.message);
   try_export("names");
   if (dvbf_export_check(in_folder("names.c"), &error)) fail_msg("%s", error.message);
   dvbf_settings_free(how);
-  dvbf_data_free(&data);
+  dvbf_sequences_free(&data.train);
   dvbf_model_free(model);
   clear_folder();
 }

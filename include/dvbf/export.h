@@ -28,6 +28,8 @@ typedef struct dvbf_export_result {
   size_t constant_bytes, state_bytes, stack_bytes; /* weights and scaling; the struct; intermediate results */
   double multiplications;                          /* of one step, without forecast and samples */
   size_t vectors;                                  /* steps of the test */
+  double
+      tolerance; /* of the test, as a share of 1 + size: 1e-5, or more where the model carries rounding far */
   /* One-step errors on the data of the model and of its rounded weights, as root mean squares in units of the
    * standard deviation of each column; NaN where they were not measured. */
   double rmse, rmse_rounded;

@@ -84,6 +84,7 @@ static dvbf_status write_all(const files *f, const dv_subject *of, const char *p
   result->stack_bytes = facts.stack;
   result->multiplications = facts.multiplications;
   result->vectors = (size_t)vectors.steps;
+  result->tolerance = vectors.tolerance;
   dv_vectors_clear(&vectors);
   dv_text *all[] = {&about, &code, &header, &test};
   for (int i = 0; i < 4; i++) dv_text_free(all[i]);

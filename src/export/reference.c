@@ -190,6 +190,14 @@ void dv_reference_free(dv_reference *r) {
   dv_free(r);
 }
 
+void dv_reference_reset(dv_reference *r) {
+  dvbf_filter_reset(r->quiet.filter);
+  if (r->sampled.filter) dvbf_filter_reset(r->sampled.filter);
+  if (exact(r)) r->kalman = dv_kalman_begin(&r->system, r->room);
+  r->seen = false;
+  r->t = 0;
+}
+
 /* ---- Without samples, in double ---- */
 
 /* cov = f' cov f + g' g; slopes are f [n_z][n], if there are any, and then g [count][n]. */
@@ -416,7 +424,11 @@ static dvbf_status step_spread(dv_reference *r, const float *x, const float *u, 
     keep_frame(r, 0, x, u);
     if (!status) status = carry_to(r, 0, false, before, now, error);
   }
-  for (int i = 0; i < n_z; i++) out->z_std[i] = sqrt(fmax(s->cov[i * (n_z + 1)], 0));
+  out->rounding = 0;
+  for (int i = 0; i < n_z && r->t >= last; i++) {
+    out->z_std[i] = sqrt(fmax(s->cov[i * (n_z + 1)], 0));
+    out->rounding = fmax(out->rounding, fabs(out->z[i] - s->z[i]) / (1 + fabs(s->z[i])));
+  }
   dv_free(now);
   dv_free(before);
   dv_free(z);

@@ -7,6 +7,7 @@
 
 /* As PREFIX_step tells it. */
 typedef struct dv_answer {
+  double rounding;   /* how far z is from z in double, as the largest share of 1 + size */
   int ready;         /* 0: nothing, 1: z, 2: x too */
   double *z, *z_std; /* [n_z] */
   double *x, *x_std; /* [n_x] */
@@ -23,6 +24,8 @@ dvbf_status dv_reference_new(dv_reference **out, const dvbf_model *model, size_t
                              dvbf_error *error);
 void dv_reference_free(dv_reference *reference);
 
+/* The next step is a first one. */
+void dv_reference_reset(dv_reference *reference);
 /* Takes in x [n_x], NaN where missing, and u [n_u] as the model takes it. `next` [n_u] is the control after
  * that of an exact model; NULL: it is unknown. */
 dvbf_status dv_reference_step(dv_reference *reference, const float *x, const float *u, const float *next,

@@ -1,5 +1,6 @@
 #include "export/vectors.h"
 
+#include "base/locale.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -11,6 +12,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Filters are reset where rounding has carried a state in float so far from double, as a share of 1 + size.
+ */
+static const double CARRIED = 1e-6;
 
 enum { AHEAD = 6, LEAST = 20, MOST = 200, NUMBERS = 20000 };
 
@@ -34,8 +39,9 @@ static bool allocate(dv_vectors *v) {
   v->x = dv_calloc(steps, n_x * sizeof *v->x);
   v->u = dv_calloc(all, (n_u + 1) * sizeof *v->u);
   v->missing = dv_calloc(steps, n_x);
+  v->restart = dv_calloc(steps, 1);
   v->ready = dv_calloc(steps, sizeof *v->ready);
-  bool done = v->x && v->u && v->missing && v->ready;
+  bool done = v->x && v->u && v->missing && v->restart && v->ready;
   struct {
     double **of;
     size_t size;
@@ -53,6 +59,7 @@ void dv_vectors_clear(dv_vectors *v) {
   dv_free(v->x);
   dv_free(v->u);
   dv_free(v->missing);
+  dv_free(v->restart);
   dv_free(v->ready);
   double *all[] = {v->z[0],   v->z[1], v->z_std[0], v->z_std[1], v->mean[0], v->mean[1], v->std[0],
                    v->std[1], v->next, v->a,        v->b,        v->at,      v->h,       v->d};
@@ -88,11 +95,18 @@ static dvbf_status take_data(dv_vectors *v, const dvbf_sequences *s, dvbf_error 
   return dv_sequences_intact(s, error);
 }
 
+/* The next value of a signal whose mean and deviation are those of training. */
+static double wander(double before, double shift, double scale, dv_random *random) {
+  const double kept = 0.9;
+  return shift + kept * (before - shift) + sqrt(1 - kept * kept) * dv_random_normal(random) / scale;
+}
+
 /* Controls like those of training, and gaps: whole frames and single values. */
 static void make_inputs(dv_vectors *v, const dvbf_model *m, bool controls, dv_random *random) {
   for (int i = 0; i < (v->steps + AHEAD) * v->n_u && controls; i++) {
     int k = i % v->n_u;
-    v->u[i] = (float)((double)m->u.shift[k] + dv_random_normal(random) / (double)m->u.scale[k]);
+    float before = i < v->n_u ? m->u.shift[k] : v->u[i - v->n_u];
+    v->u[i] = (float)wander((double)before, (double)m->u.shift[k], (double)m->u.scale[k], random);
   }
   for (int t = 0; t < v->steps; t++) {
     bool none = dv_random_uniform(random) < 0.1;
@@ -101,14 +115,16 @@ static void make_inputs(dv_vectors *v, const dvbf_model *m, bool controls, dv_ra
   }
 }
 
-/* x of step t around what was expected of the step before; before anything is, around the mean. */
+/* x of step t: a signal that wanders in the range of training, or where x is not of that kind, such as
+ * counts, what was expected of the step before. */
 static void make_x(dv_vectors *v, const dvbf_model *m, int t, dv_random *random) {
   bool known = t && v->ready[t - 1] == 2 && v->moves;
   for (int i = 0; i < v->n_x; i++) {
-    double noise = dv_random_normal(random) / (double)m->x.scale[i];
-    double mean = known ? v->mean[0][(t - 1) * v->n_x + i] : (double)m->x.shift[i];
-    double x = m->density->sigma ? mean + 0.3 * noise : known ? mean : dv_random_uniform(random);
-    v->x[t * v->n_x + i] = (float)(isfinite(x) ? x : 0);
+    int at = t * v->n_x + i;
+    double mean = known ? v->mean[0][at - v->n_x] : dv_random_uniform(random), x = isfinite(mean) ? mean : 0;
+    float before = t ? v->x[at - v->n_x] : m->x.shift[i];
+    if (m->density->sigma) x = wander((double)before, (double)m->x.shift[i], (double)m->x.scale[i], random);
+    v->x[at] = (float)x;
   }
 }
 
@@ -150,6 +166,7 @@ static dvbf_status answer_step(dv_vectors *v, committee *c, int t, dvbf_error *e
   dvbf_status status = DVBF_OK;
   for (int i = 0; i < n_x; i++) c->x[i] = v->missing[t * n_x + i] ? NAN : v->x[t * n_x + i];
   v->ready[t] = 2;
+  double rounding = 0;
   for (int k = 0; k < c->count && !status; k++) {
     bool late = c->same_row && !dv_feeds_through(dv_model_member(c->model, k));
     const float *u = v->u + t * v->n_u,
@@ -157,8 +174,11 @@ static dvbf_status answer_step(dv_vectors *v, committee *c, int t, dvbf_error *e
     status = dv_reference_step(c->members[k], c->x, late ? before : u, late ? u : NULL, &c->answer[0][k],
                                &c->answer[1][k], error);
     if (c->answer[0][k].ready < v->ready[t]) v->ready[t] = c->answer[0][k].ready;
+    rounding = fmax(rounding, c->answer[0][k].rounding);
   }
   if (v->ready[t] < 1 && c->answer[0][0].ready) v->ready[t] = 1; /* the best has its z */
+  v->tolerance = fmax(v->tolerance, 10 * rounding);
+  if (t + 2 + dv_model_forecasts_from(c->model) < v->steps) v->restart[t + 1] = rounding > CARRIED;
   for (int w = 0; w < 2; w++) {
     for (int i = 0; i < n_x; i++) pool(c, w, true, i, v->mean[w] + t * n_x + i, v->std[w] + t * n_x + i);
     put(v->z[w] + t * n_z, c->answer[w]->z, n_z);
@@ -213,6 +233,7 @@ static dvbf_status answer(dv_vectors *v, committee *c, const dvbf_model *m, bool
   dvbf_status status = DVBF_OK;
   for (int t = 0; t < v->steps && !status; t++) {
     if (!data) make_x(v, m, t, random);
+    for (int k = 0; k < c->count && v->restart[t]; k++) dv_reference_reset(c->members[k]);
     status = answer_step(v, c, t, error);
   }
   if (!status && v->moves) status = answer_ahead(v, c, error);
@@ -256,6 +277,7 @@ dvbf_status dv_vectors_init(dv_vectors *v, const dvbf_model *m, const dv_export_
     all_move &= dv_model_member(m, k)->type->move != NULL;
   }
   *v = (dv_vectors){.ahead = AHEAD,
+                    .tolerance = 1e-5,
                     .n_x = m->n_x,
                     .n_u = m->n_u,
                     .n_z = m->n_z,
@@ -308,11 +330,12 @@ static void put_answers(dv_text *t, const dv_vectors *v, int which) {
 
 void dv_vectors_write(dv_text *t, const dv_vectors *v, const char *prefix, const char *header, bool direct,
                       bool derivatives) {
-  char steps[16], ahead[16], seed[24];
+  char steps[16], ahead[16], seed[24], tolerance[24];
   dv_text arrays = {0};
   dv_words words = {.prefix = prefix};
   put_floats(&arrays, "x", v->x, v->steps * v->n_x);
   put_bytes(&arrays, "missing", v->missing, v->steps * v->n_x);
+  put_bytes(&arrays, "restart", v->restart, v->steps);
   if (v->n_u) put_floats(&arrays, "u", v->u, (v->steps + v->ahead) * v->n_u);
   dv_text_put(&arrays, "static const int ready[%d] = {", v->steps);
   for (int i = 0; i < v->steps; i++)
@@ -330,9 +353,11 @@ void dv_vectors_write(dv_text *t, const dv_vectors *v, const char *prefix, const
   }
   snprintf(steps, sizeof steps, "%d", v->steps);
   snprintf(ahead, sizeof ahead, "%d", v->ahead);
+  dv_print(tolerance, sizeof tolerance, "%.1e", v->tolerance);
   snprintf(seed, sizeof seed, "%llu", (unsigned long long)v->seed);
   dv_words_set(&words, "header", header);
   dv_words_set(&words, "seed", seed);
+  dv_words_set(&words, "tolerance", tolerance);
   dv_words_set(&words, "later", v->n_u ? "later" : "0");
   dv_words_set(&words, "steps", steps);
   dv_words_set(&words, "ahead", ahead);

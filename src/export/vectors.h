@@ -14,10 +14,13 @@ typedef struct dv_vectors {
   bool moves, deviation;
   float *x, *u;           /* [steps][n_x], [steps + ahead][n_u] */
   unsigned char *missing; /* [steps][n_x] */
-  int *ready;             /* [steps] */
+  unsigned char
+      *restart; /* [steps] the filters are reset before this step: rounding has been carried too far */
+  int *ready;   /* [steps] */
   /* Without samples, and with: [0] and [1]. */
   double *z[2], *z_std[2];  /* [steps][n_z] */
   double *mean[2], *std[2]; /* [steps + ahead][n_x]; the last are predictions */
+  double tolerance;         /* of the test: 1e-5, or what rounding in float makes of it */
   /* Derivatives of the best member at z and u of the last step. */
   double *next, *a, *b, *at, *h, *d;
 } dv_vectors;
