@@ -152,7 +152,7 @@ dvbf_status dvbf_sequences_copy(dvbf_sequences *out, const dvbf_sequences *from,
 const float *dv_sequence_x(const dvbf_sequences *s, size_t sequence, size_t first, size_t steps,
                            float *buffer) {
   size_t frame = dvbf_sequence_start(s, sequence) + first;
-  if (s->x) return s->x + frame * s->n_x;
+  if (s->x || !s->source) return s->x + frame * s->n_x;
   if (!s->source->read(s->source, frame, steps, buffer)) {
     __atomic_store_n(&s->source->failed, true, __ATOMIC_RELAXED);
     for (size_t k = 0; k < steps * s->n_x; k++) buffer[k] = NAN;

@@ -81,6 +81,7 @@ dvbf_status dv_run_compiler(const char *const *words, const dv_scratch *scratch,
   snprintf(compiler, sizeof compiler, "%s", given && *given ? given : "cc");
   for (char *word; n < 16 && (word = strsep(&rest, " "));)
     if (*word) all[n++] = word;
+  if (!n) all[n++] = "cc"; /* CC was blank */
   for (; *words && n + 1 < MOST; words++) all[n++] = *words;
   all[n] = NULL;
   snprintf(log, sizeof log, "%s/log", scratch->path);
