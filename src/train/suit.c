@@ -26,6 +26,7 @@ struct dv_facts {
   bool gaps;     /* more than a few values of a column are missing */
   bool constant; /* a column does not vary */
   bool picture;  /* many values between 0 and 1 */
+  bool notes;    /* columns of 0 and 1 that nothing is known to drive, and no image: as notes of music */
   bool sensors;  /* neither that nor bits or counts */
   bool far;      /* sensors that can be predicted far ahead: inputs drive them, or they go on as they began */
   dv_linear_facts linear; /* order 0: unknown */
@@ -123,12 +124,30 @@ static void far(chooser *c, const facts *f) {
   choose_number(c, "updates", 3000 * floor(more), "as there are frames");
 }
 
+/* What noise drives may go anywhere at each step: w decides, and is judged by the likelihood one step ahead.
+ * So nothing is dropped, the state is large, and many systems follow from it. */
+static void notes(chooser *c, const facts *f) {
+  static const char why[] = "noise drives columns of 0 and 1";
+  if (!f->notes) return;
+  choose(c, "systems", "32", why);
+  choose(c, "mixing-hidden", "64", why);
+  choose(c, "universal", "point", why);
+  choose(c, "filter-dropout", "0", why);
+  choose(c, "filter-dropout-end", "0", why);
+  choose(c, "initial-frames", "3", why);
+  choose(c, "keep-by", "bound", why);
+  choose(c, "batch-size", "16", why);
+  choose(c, "clip-norm", "1", why);
+  choose(c, "updates", "6000", why);
+}
+
 /* A mixture of linear systems goes on in a straight line where the data have never been. */
 static void stability(chooser *c, const facts *f) {
   if (!f->picture && f->steps > 1) choose(c, "state-limit", "2", "predictions must stay near what was seen");
 }
 
 static void sizes(chooser *c, const facts *f) {
+  notes(c, f);
   if (f->picture) {
     choose(c, "latent", "4", "x is a picture");
   } else {
@@ -163,7 +182,7 @@ static void time(chooser *c, const facts *f) {
   double growth = (double)steps * sqrt((double)now(c)->latent);
   if (growth > 20) choose_number(c, "scale-transition", 2 / growth, "windows are long");
   double most = most_initial(f->common);
-  if (steps >= 60) {
+  if (steps >= 60 && !f->notes) {
     choose_number(c, "initial-frames", fmin(f->x.frames < 600 ? 10 : 20, most), "windows are long");
     if (!now(c)->modes) {
       choose(c, "filter-dropout", "0.7", "windows are long");
@@ -283,7 +302,8 @@ static dvbf_status look(facts *f, const dvbf_data *data, bool further, dvbf_erro
     f->gaps |= frames - f->x.seen[k] > dv_rare(frames);
     f->constant |= !dv_statistics_vary(&f->x, k);
   }
-  f->picture = f->n_x >= 16 && f->x.low >= 0 && f->x.high <= 1;
+  f->notes = f->x.binary && !f->n_u && !data->image_height && f->steps > 1;
+  f->picture = !f->notes && f->n_x >= 16 && f->x.low >= 0 && f->x.high <= 1;
   status = dv_check_varies(&f->x, f->n_x, error);
   if (!status) status = look_at_lengths(f, data, error);
   if (status) return status;
