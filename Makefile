@@ -2,7 +2,7 @@
 BUILD ?= build
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 CMAKE_FLAGS ?=
-.PHONY: all setup build demo test bench format lint install clean help
+.PHONY: all setup build demo test bench format lint install uninstall clean help
 
 all: build
 
@@ -39,8 +39,12 @@ lint: build
 	@scripts/setup clang-format clang-tidy cppcheck
 	@scripts/lint $(BUILD)
 
+# With DESTDIR=FOLDER below that folder, for those who make packages.
 install: build
-	@cmake --install $(BUILD)
+	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD)
+
+uninstall:
+	@DESTDIR="$(DESTDIR)" cmake -DBUILD="$(BUILD)" -P cmake/uninstall.cmake
 
 clean:
 	@rm -rf $(BUILD)

@@ -5,7 +5,10 @@
 set -euo pipefail
 cmake=$1 build=$2 sources=$3 compiler=$4 version=$5
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# The list of what the user has installed from this build stays as it was.
+list=$build/install_manifest.txt
+[ ! -e "$list" ] || cp -p "$list" "$work/list"
+trap 'rm -f "$list"; [ ! -e "$work/list" ] || cp -p "$work/list" "$list"; rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
 cd "$work"
 
@@ -71,6 +74,18 @@ for robot in robot-shared robot-static robot-cmake; do
   ! ./$robot nowhere </dev/null 2>message || fail "$robot loads a model that is not there"
   grep -q '^nowhere: ' message || fail "$robot fails with: $(cat message)"
 done
+
+# Below DESTDIR, and gone again, but for what is not ours. The build is as it is (-o build).
+make() { env -u MAKEFLAGS make -s -C "$sources" BUILD="$build" DESTDIR="$work/staged" "$@"; }
+make -o build install >/dev/null
+prefix=$(sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' "$build/CMakeCache.txt")
+[ -e "staged$prefix/include/dvbf/core.h" ] || fail "DESTDIR is not heeded"
+touch "staged$prefix/include/other.h"
+make uninstall
+left=$(find staged -not -type d -o -name 'dvbf*')
+[ "$left" = "staged$prefix/include/other.h" ] || fail "uninstall leaves $left"
+! make uninstall 2>message || fail "uninstalls twice"
+grep -q 'install_manifest.txt is missing' message || fail "uninstalling twice fails with: $(cat message)"
 [ "$parts" != core ] || exit 0
 
 moved/bin/dvbf simulate pendulum -o data.h5 --train 20 --valid 4 --test 4 --steps 8 --size 4 2>/dev/null
