@@ -1030,6 +1030,7 @@ class dvbf_export_result(Structure):
     stack_bytes: int
     multiplications: float
     vectors: int
+    tolerance: float
     rmse: float
     rmse_rounded: float
     sample_time: float
@@ -1041,6 +1042,7 @@ class dvbf_export_result(Structure):
         ("stack_bytes", c_size_t),
         ("multiplications", c_double),
         ("vectors", c_size_t),
+        ("tolerance", c_double),
         ("rmse", c_double),
         ("rmse_rounded", c_double),
         ("sample_time", c_double),
