@@ -24,7 +24,7 @@ static dvbf_status check(const char *code, const char *test, const dv_scratch *s
 
 dvbf_status dvbf_export_check(const char *path, dvbf_error *error) {
   dv_path test;
-  dv_scratch scratch;
+  dv_scratch scratch = {{0}};
   size_t length = strlen(path);
   if (length < 3 || strcmp(path + length - 2, ".c") != 0 || length + 16 > sizeof test)
     return dv_fail(error, DVBF_ARGUMENT, "%.200s: a C file can be tested, which ends in .c", path);

@@ -119,7 +119,7 @@ static dvbf_status read_binary(content *c, const char *path, dvbf_error *error) 
 
 /* Compiles the sources in a folder of their own. Where there is no compiler the FMU has none. */
 static dvbf_status compile(content *c, const dv_fmu *f, const char *const *sources, dvbf_error *error) {
-  dv_scratch scratch;
+  dv_scratch scratch = {{0}};
   dvbf_status status = dv_scratch_make(&scratch, error);
   if (status) return status;
   char code[1200], wrapper[1200], header[1200], binary[1200];
