@@ -88,6 +88,10 @@ static void test_phases_are_for_models_with_a_gain(void **unused) {
     assert_true(value(s, "filter-dropout") == cases[i].dropout);
     dvbf_settings_free(s);
   }
+  /* It stays the smaller part. */
+  dvbf_settings *s = suited(&data, "updates", "12");
+  assert_true(value(s, "filter-updates") == 3);
+  dvbf_settings_free(s);
   dvbf_sequences_free(&data.train);
 }
 

@@ -114,7 +114,6 @@ static void far(chooser *c, const facts *f) {
   choose(c, "filter-dropout-end", "0.9", "the dynamics are learned by free runs");
   choose(c, "filter-dropout-run", "30", "the dynamics are learned by free runs");
   choose(c, "dropped", "zero", "the dynamics are learned by free runs");
-  choose(c, "filter-updates", "600", "the filter is learned when the dynamics are known");
   choose(c, "keep-by", "prediction", "the dynamics are learned by free runs");
   choose(c, "hidden", many ? "128" : "64", "as there are frames");
   choose(c, "systems", many ? "16" : "12", "as there are frames");
@@ -122,6 +121,8 @@ static void far(chooser *c, const facts *f) {
   choose(c, "learning-rate", "0.008", "batches are small");
   choose(c, "clip-norm", "1", "free runs may explode");
   choose_number(c, "updates", 3000 * floor(more), "as there are frames");
+  choose_number(c, "filter-updates", fmin(600, ceil((double)now(c)->updates / 5)),
+                "the filter is learned when the dynamics are known");
 }
 
 /* What noise drives may go anywhere at each step: w decides, and is judged by the likelihood one step ahead.
