@@ -25,6 +25,11 @@ static void tell_fmu(const char *path, const dvbf_export_result *r) {
                     : "sources alone, as no C compiler was found (CC, or cc)");
 }
 
+static void tell_path(const char *path, const dvbf_export_result *r) {
+  (void)r;
+  fprintf(stderr, "%s: written\n", path);
+}
+
 typedef dvbf_status export_fn(const char *path, const dvbf_model *model, const dvbf_settings *settings,
                               const dvbf_export_options *options, dvbf_export_result *result,
                               dvbf_error *error);
@@ -36,14 +41,17 @@ typedef struct format {
   void (*tell)(const char *path, const dvbf_export_result *result);
 } format;
 
-static const format formats[] = {{".c", dvbf_export_c, tell_c}, {".fmu", dvbf_export_fmu, tell_fmu}};
+static const format formats[] = {{".c", dvbf_export_c, tell_c},
+                                 {".fmu", dvbf_export_fmu, tell_fmu},
+                                 {".py", dvbf_export_casadi, tell_path},
+                                 {".onnx", dvbf_export_onnx, tell_path}};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 static const format *format_of(const char *path, dvbf_error *error) {
   const char *dot = strrchr(path, '.');
   for (size_t i = 0; dot && i < FORMATS; i++)
     if (!strcmp(dot, formats[i].ending)) return &formats[i];
-  cli_fail(error, DVBF_ARGUMENT, "%.200s: the name of the file must end in .c or .fmu", path);
+  cli_fail(error, DVBF_ARGUMENT, "%.200s: the name of the file must end in .c, .fmu, .py or .onnx", path);
   return NULL;
 }
 
@@ -73,17 +81,19 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 const cli_command cli_export = {
     .name = "export",
     .synopsis = "RUN -o FILE [--data DATA] [--check] [--SETTING VALUE ...]",
-    .help = "write a trained filter as plain C, to compile into a product, or as an FMU",
-    .details = "\nRUN is a run folder or a model file. NAME.c is one C99 file that needs nothing but\n"
-               "<math.h>, allocates nothing and has no global state. NAME.h declares its functions,\n"
-               "NAME_test.c compares them with this library. Their names begin with NAME, or --prefix:\n\n"
-               "  NAME_reset, NAME_step    the filter: mean and deviation of z, forecast of x\n"
-               "  NAME_predict             what follows under given controls\n"
-               "  NAME_sampled_...         the same with samples of z, as this library filters\n"
-               "  NAME_transition          the next z with its derivatives by z and u\n"
-               "  NAME_observe             x at z with its derivative\n\n"
-               "NAME.fmu is an FMU of FMI 2.0 for Co-Simulation: the filter, or the system itself (--as).\n"
-               "The same run and settings give the same bytes. A model that cannot filter is refused.",
+    .help = "write a trained filter as plain C, to compile into a product, or for other tools",
+    .details =
+        "\nRUN is a run folder or a model file. NAME.c is one C99 file that needs nothing but\n"
+        "<math.h>, allocates nothing and has no global state. NAME.h declares its functions,\n"
+        "NAME_test.c compares them with this library. Their names begin with NAME, or --prefix:\n\n"
+        "  NAME_reset, NAME_step    the filter: mean and deviation of z, forecast of x\n"
+        "  NAME_predict             what follows under given controls\n"
+        "  NAME_sampled_...         the same with samples of z, as this library filters\n"
+        "  NAME_transition          the next z with its derivatives by z and u\n"
+        "  NAME_observe             x at z with its derivative\n\n"
+        "NAME.fmu is an FMU of FMI 2.0 for Co-Simulation: the filter, or the system itself (--as).\n"
+        "NAME.py has transition and observation as functions of CasADi. NAME.onnx is a step of the filter.\n"
+        "The same run and settings give the same bytes. A model that cannot filter is refused.",
     .examples = {{"dvbf export run -o filter.c --check",
                   "filter.c, filter.h and filter_test.c, and whether they are right"},
                  {"dvbf export run -o plant.fmu --as plant --sample-time 0.01",
@@ -91,14 +101,15 @@ const cli_command cli_export = {
                  {"dvbf export run -o filter.c --weights int8 --data bench.csv",
                   "a quarter of the flash, and what that costs in accuracy"}},
     .arguments = {"RUN"},
-    .flags = {{'o', "output", "FILE",
-               "file to write: NAME.c, with its header and its test beside it, or NAME.fmu"},
-              {0, "data", "DATA",
-               "file of sequences: names of columns, inputs of the test, what rounded weights lose"},
-              {0, "check", NULL,
-               "compile and run the test of NAME.c with the C compiler of the system (CC, or cc)"},
-              CLI_FLAG_FORCE,
-              CLI_FLAG_QUIET},
+    .flags =
+        {{'o', "output", "FILE",
+          "file to write: NAME.c, with its header and its test beside it, or NAME.fmu, NAME.py, NAME.onnx"},
+         {0, "data", "DATA",
+          "file of sequences: names of columns, inputs of the test, what rounded weights lose"},
+         {0, "check", NULL,
+          "compile and run the test of NAME.c with the C compiler of the system (CC, or cc)"},
+         CLI_FLAG_FORCE,
+         CLI_FLAG_QUIET},
     .tables = {"export", "data"},
     .run = run,
 };

@@ -51,6 +51,19 @@ DVBF_API dvbf_status dvbf_export_fmu(const char *path, const dvbf_model *model, 
                                      const dvbf_export_options *options, dvbf_export_result *result,
                                      dvbf_error *error);
 
+/* Writes PATH, which must end in .py: z' = f(z, u) and x = g(z) without noise as functions of CasADi, for
+ * planning with symbolic derivatives. Of a committee it is the best member, or the setting `member`. */
+DVBF_API dvbf_status dvbf_export_casadi(const char *path, const dvbf_model *model,
+                                        const dvbf_settings *settings, const dvbf_export_options *options,
+                                        dvbf_export_result *result, dvbf_error *error);
+
+/* Writes PATH, which must end in .onnx: a step of the filter without samples, with its state as input and
+ * output (opset 13), and beside it NAME_start.onnx, which makes the first state from the first frames; an
+ * exact model starts from zeros. Of a committee it is the best member, or the setting `member`. */
+DVBF_API dvbf_status dvbf_export_onnx(const char *path, const dvbf_model *model,
+                                      const dvbf_settings *settings, const dvbf_export_options *options,
+                                      dvbf_export_result *result, dvbf_error *error);
+
 /* Compiles what dvbf_export_c has written as PATH, in a temporary folder, by the compiler that the
  * environment variable CC names or cc, and runs the test. Fails with what it says. */
 DVBF_API dvbf_status dvbf_export_check(const char *path, dvbf_error *error);

@@ -1152,6 +1152,8 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_reproduction_free": (None, (c_void_p,)),
     "dvbf_export_c": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_export_fmu": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
+    "dvbf_export_casadi": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
+    "dvbf_export_onnx": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_export_check": (c_int, (c_char_p, c_void_p)),
 }
 

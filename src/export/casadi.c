@@ -1,0 +1,306 @@
+/* The model without noise as functions of CasADi, in one Python file: z' = f(z, u) and x = g(z). */
+#include "base/locale.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "export/about.h"
+#include "export/constants.h"
+#include "export/files.h"
+#include "export/part.h"
+#include "kalman/system.h"
+
+#include <dvbf/export.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A part on its way into a Python function. */
+typedef struct writer {
+  dv_text *text, *numbers; /* the function, and the constants before it */
+  dv_constants constants;
+  dv_code_part part;
+  const dvbf_code *code;
+  bool *made; /* [buffers] the table has its variable */
+} writer;
+
+/* ---- Names ---- */
+
+/* The variable of a table: one for each buffer, but for those of slots. */
+static void put_table(writer *w, int buffer, size_t *offset) {
+  static const char *const slots[DV_SLOTS] = {"z",    "noise", "u",   "u",        "x",
+                                              "mask", "seen",  "out", "variance", "slopes"};
+  int slot = dv_code_part_slot_at(&w->part, buffer, *offset);
+  if (slot >= 0) {
+    dv_text_put(w->text, "%s", slots[slot]);
+    *offset -= w->part.slot[slot].offset;
+    return;
+  }
+  dv_text_put(w->text, "t%d", buffer);
+}
+
+/* A constant of its own, for all its numbers from the place on; a weight is written transposed. */
+static const char *constant_at(writer *w, dvbf_place p, size_t rows, size_t cols, bool weight) {
+  const dv_code_buffer *b = &w->code->buffers[p.buffer];
+  int before = w->constants.count;
+  const dv_constant *k =
+      dv_constants_take(&w->constants, b->constant + p.offset, rows, cols, weight, b->name);
+  if (!k) return "";
+  if (w->constants.count == before) return k->name;
+  dv_text_put(w->numbers, "%s = ", k->name);
+  if (weight) dv_text_put(w->numbers, "ca.reshape(");
+  dv_text_put(w->numbers, "ca.DM([");
+  for (size_t i = 0; i < rows * cols; i++)
+    dv_text_put(w->numbers, "%s%.9g", i % 8 ? ", " : i ? ",\n    " : "", (double)k->values[i]);
+  dv_text_put(w->numbers, "])");
+  if (weight) dv_text_put(w->numbers, ", %zu, %zu)  # transposed", cols, rows);
+  dv_text_put(w->numbers, "\n");
+  return k->name;
+}
+
+/* ---- Places ---- */
+
+/* start, start + by, ... of n numbers; `r` is added where rows are counted. */
+static void put_slice(writer *w, size_t offset, size_t by_row, size_t by_col, int rows, int n) {
+  char row[48] = "";
+  if (rows > 1 && by_row) snprintf(row, sizeof row, " + %zu * r", by_row);
+  if (!by_col || n == 1)
+    dv_text_put(w->text, "[%zu%s]", offset, row);
+  else if (by_col == 1)
+    dv_text_put(w->text, "[%zu%s:%zu%s]", offset, row, offset + (size_t)n, row);
+  else
+    dv_text_put(w->text, "[%zu%s:%zu%s:%zu]", offset, row, offset + ((size_t)n - 1) * by_col + 1, row,
+                by_col);
+}
+
+static size_t table_size(const writer *w, int buffer, size_t offset) {
+  int slot = dv_code_part_slot_at(&w->part, buffer, offset);
+  return slot >= 0 ? w->part.slot[slot].size : w->code->buffers[buffer].size;
+}
+
+static void put_read(writer *w, const dv_statement *s, dvbf_place p, int n) {
+  size_t offset = p.offset, size;
+  if (w->code->buffers[p.buffer].constant) {
+    size = (size_t)(s->rows - 1) * p.by_row + (size_t)(n - 1) * p.by_col + 1;
+    dv_text_put(w->text, "%s", constant_at(w, p, 1, size, false));
+    offset = 0;
+  } else {
+    size = table_size(w, p.buffer, offset);
+    put_table(w, p.buffer, &offset);
+  }
+  if (offset || p.by_col != 1 || size != (size_t)n || s->rows > 1)
+    put_slice(w, offset, p.by_row, p.by_col, s->rows, n);
+}
+
+/* ---- Expressions ---- */
+
+static void put_expr(writer *w, const dv_statement *s, dvbf_expr e);
+
+static void put_call(writer *w, const dv_statement *s, const char *name, const dv_node *n, bool two) {
+  dv_text_put(w->text, "%s(", name);
+  put_expr(w, s, n->a);
+  if (two) dv_text_put(w->text, ", ");
+  if (two) put_expr(w, s, n->b);
+  dv_text_put(w->text, ")");
+}
+
+static void put_expr(writer *w, const dv_statement *s, dvbf_expr e) {
+  static const char *const signs[] = {" + ", " - ", " * ", " / "};
+  static const char *const names[] = {"ca.fmax", "ca.fmin", "ca.exp", "ca.log", "ca.sqrt",
+                                      "ca.tanh", "sigmoid", "ca.sin", "ca.cos", "ca.fabs"};
+  const dv_node *n = &w->code->nodes[e];
+  if (n->kind == DV_NODE_NUMBER) {
+    dv_text_put(w->text, n->number < 0 ? "(%.17g)" : "%.17g", n->number);
+  } else if (n->kind == DV_NODE_READ) {
+    put_read(w, s, n->place, s->cols);
+  } else if (n->kind == DV_NODE_CHOOSE) {
+    dv_text_put(w->text, "ca.if_else(");
+    put_expr(w, s, n->a);
+    dv_text_put(w->text, " > 0, ");
+    put_expr(w, s, n->b);
+    dv_text_put(w->text, ", ");
+    put_expr(w, s, n->c);
+    dv_text_put(w->text, ")");
+  } else if (n->kind <= DVBF_DIVIDE) {
+    dv_text_put(w->text, "(");
+    put_expr(w, s, n->a);
+    dv_text_put(w->text, "%s", signs[n->kind]);
+    put_expr(w, s, n->b);
+    dv_text_put(w->text, ")");
+  } else {
+    put_call(w, s, names[n->kind - DVBF_LARGER], n, n->kind <= DVBF_SMALLER);
+  }
+}
+
+/* ---- Statements ---- */
+
+/* Whether a statement gives a table all of its numbers in their order, so that it is the table. */
+static bool is_whole(const writer *w, const dv_statement *s) {
+  size_t offset = s->out.offset, size = table_size(w, s->out.buffer, offset);
+  int slot = dv_code_part_slot_at(&w->part, s->out.buffer, offset);
+  if (slot >= 0) offset -= w->part.slot[slot].offset;
+  return !offset && s->rows == 1 && s->out.by_col == 1 && (size_t)s->cols == size;
+}
+
+/* The left side of an assignment; a table that is written in parts is made before. */
+static void put_left(writer *w, const dv_statement *s, int n, bool whole) {
+  size_t offset = s->out.offset, at = offset;
+  if (!whole && !w->made[s->out.buffer]) {
+    dv_text_put(w->text, "    ");
+    put_table(w, s->out.buffer, &at);
+    dv_text_put(w->text, " = ca.MX.zeros(%zu)\n", table_size(w, s->out.buffer, offset));
+  }
+  w->made[s->out.buffer] = true;
+  if (s->rows > 1) dv_text_put(w->text, "    for r in range(%d):\n    ", s->rows);
+  dv_text_put(w->text, "    ");
+  at = offset;
+  put_table(w, s->out.buffer, &at);
+  if (!whole) put_slice(w, at, s->out.by_row, s->out.by_col, s->rows, n);
+}
+
+static void put_each(writer *w, const dv_statement *s) {
+  bool whole = is_whole(w, s);
+  put_left(w, s, s->cols, whole);
+  dv_text_put(w->text, whole ? " = ca.MX.zeros(%d) + " : " = ", s->cols);
+  put_expr(w, s, s->expr);
+  dv_text_put(w->text, "\n");
+}
+
+static void put_reduction(writer *w, const dv_statement *s) {
+  put_left(w, s, 1, false);
+  dv_text_put(w->text, " = %s(ca.MX.zeros(%d) + ", s->kind == DV_SUM ? "ca.sum1" : "ca.mmax", s->cols);
+  put_expr(w, s, s->expr);
+  dv_text_put(w->text, ")\n");
+}
+
+static void put_product(writer *w, const dv_statement *s) {
+  bool whole = is_whole(w, s);
+  put_left(w, s, s->cols, whole);
+  dv_text_put(w->text, " += ");
+  if (w->code->buffers[s->w.buffer].constant) {
+    dv_text_put(w->text, "%s @ ", constant_at(w, s->w, (size_t)s->inner, (size_t)s->cols, true));
+  } else {
+    size_t offset = s->w.offset;
+    dv_text_put(w->text, "ca.reshape(");
+    put_table(w, s->w.buffer, &offset);
+    dv_text_put(w->text, "[%zu:%zu], %d, %d) @ ", offset, offset + (size_t)s->inner * (size_t)s->cols,
+                s->cols, s->inner);
+  }
+  put_read(w, s, s->x, s->inner);
+  dv_text_put(w->text, "\n");
+}
+
+/* ---- Functions ---- */
+
+/* A Python function that makes a function of CasADi from the part. */
+static dvbf_status put_function(writer *w, const dv_code_part *from, const dvbf_model *m, const char *name,
+                                dvbf_error *error) {
+  w->part = (dv_code_part){0};
+  dv_derivation how = {.quiet = true, .mean_only = true};
+  dvbf_status status = dv_code_part_derive(&w->part, from, &how, error);
+  w->code = w->part.code;
+  w->made = status ? NULL : dv_calloc((size_t)w->code->n_buffers + 1, sizeof *w->made);
+  if (!status && !w->made) status = dv_fail_memory(error, "exporting a model");
+  if (!status) {
+    bool u = m->n_u && (dv_code_part_reads(&w->part, DV_SLOT_U) ||
+                        dv_code_part_reads(&w->part, DV_SLOT_NOW) || !strcmp(name, "transition"));
+    dv_text_put(w->text, "\n\ndef make_%s():\n    z = ca.MX.sym('z', %d)\n", name, m->n_z);
+    if (u)
+      dv_text_put(w->text, "    control = ca.MX.sym('u', %d)\n    u = (control - u_shift) * u_scale\n",
+                  m->n_u);
+    for (int i = 0; i < w->code->n_statements; i++) {
+      const dv_statement *s = &w->code->statements[i];
+      if (s->kind == DV_PRODUCT)
+        put_product(w, s);
+      else if (s->kind == DV_EACH)
+        put_each(w, s);
+      else
+        put_reduction(w, s);
+    }
+    dv_text_put(w->text, "    return ca.Function('%s', [z%s], [out], ['z'%s], ['%s'])\n", name,
+                u ? ", control" : "", u ? ", 'u'" : "", !strcmp(name, "transition") ? "z_next" : "x");
+  }
+  dv_free(w->made);
+  dv_code_part_clear(&w->part);
+  return status;
+}
+
+static void put_numbers(dv_text *t, const char *name, const double *values, int n) {
+  dv_text_put(t, "%s = ca.DM([", name);
+  for (int i = 0; i < n; i++) dv_text_put(t, "%s%.9g", i ? ", " : "", values[i]);
+  dv_text_put(t, "])\n");
+}
+
+/* Where z begins, and the scaling of u. */
+static dvbf_status put_start(dv_text *t, const dv_parts *parts, dvbf_error *error) {
+  const dvbf_model *m = parts->model;
+  const double *const nothing[DV_INPUTS] = {0};
+  int most = m->n_z > m->n_u ? m->n_z : m->n_u;
+  double *values = dv_calloc((size_t)most, sizeof *values);
+  dv_system system = {0};
+  dvbf_status status = values ? DVBF_OK : dv_fail_memory(error, "exporting a model");
+  if (!status && m->type->exact_system) status = dv_system_new(&system, m->n_z, m->n_u, m->n_x, error);
+  if (!status && m->type->exact_system) {
+    m->type->exact_system(m, &system);
+    memcpy(values, system.mean, (size_t)m->n_z * sizeof *values);
+  } else if (!status) {
+    status = dv_code_part_run(&parts->first, nothing, values, NULL, NULL, error);
+  }
+  if (!status) put_numbers(t, "z_start", values, m->n_z);
+  for (int i = 0; i < m->n_u && !status; i++) values[i] = (double)m->u.shift[i];
+  if (!status && m->n_u) put_numbers(t, "u_shift", values, m->n_u);
+  for (int i = 0; i < m->n_u && !status; i++) values[i] = (double)m->u.scale[i];
+  if (!status && m->n_u) put_numbers(t, "u_scale", values, m->n_u);
+  dv_system_clear(&system);
+  dv_free(values);
+  return status;
+}
+
+static dvbf_status write(dv_text *t, const dvbf_model *m, const dvbf_export_options *o, dvbf_error *error) {
+  dv_parts parts = {0};
+  dv_text functions = {0}, numbers = {0}, start = {0};
+  writer w = {.text = &functions, .numbers = &numbers};
+  dvbf_status status = dv_parts_init(&parts, m, true, error);
+  if (!status) status = dv_about(t, m, o, "#", error);
+  if (!status) status = put_start(&start, &parts, error);
+  if (!status) status = put_function(&w, &parts.move, m, "transition", error);
+  if (!status) status = put_function(&w, &parts.emission, m, "observe", error);
+  if (!status) {
+    dv_text_put(t,
+                "#\n# transition(z, u) is the next state without noise, observe(z) the mean of x; u and x "
+                "are in units\n"
+                "# of the data. z_start is the state to begin with, where no filter gives one.\n"
+                "import casadi as ca\n\nN_X, N_U, N_Z = %d, %d, %d\n",
+                m->n_x, m->n_u, m->n_z);
+    dv_text_append(t, start.at, start.used);
+    if (numbers.used) dv_text_append(t, numbers.at, numbers.used);
+    dv_text_put(t, "\n\ndef sigmoid(x):\n    return 1 / (1 + ca.exp(-x))\n");
+    dv_text_append(t, functions.at, functions.used);
+    dv_text_put(t, "\n\ntransition = make_transition()\nobserve = make_observe()\n");
+    t->failed |= functions.failed || numbers.failed || start.failed || w.constants.failed;
+  }
+  dv_constants_clear(&w.constants);
+  dv_text_free(&functions);
+  dv_text_free(&numbers);
+  dv_text_free(&start);
+  dv_parts_clear(&parts);
+  return status;
+}
+
+dvbf_status dvbf_export_casadi(const char *path, const dvbf_model *m, const dvbf_settings *settings,
+                               const dvbf_export_options *o, dvbf_export_result *result, dvbf_error *error) {
+  const dv_export_settings *s = dv_settings_export(settings, error);
+  dv_path folder;
+  dvbf_export_result facts = {0};
+  dv_subject of = {0};
+  dv_text text = {0};
+  if (!s) return DVBF_ARGUMENT;
+  dvbf_status status = dv_split_path(path, ".py", folder, facts.prefix, error);
+  if (!status) status = dv_refuse_existing(path, o && o->force, error);
+  if (!status) status = dv_subject_choose(&of, m, s, error);
+  if (!status) {
+    status = write(&text, of.model, o, error);
+    if (!status) status = dv_text_write(&text, path, error);
+    dv_subject_clear(&of);
+  }
+  dv_text_free(&text);
+  if (!status && result) *result = facts;
+  return status;
+}
