@@ -1,4 +1,4 @@
-"""Verdicts and evaluations from the structs of the library."""
+"""Verdicts, evaluations and facts of exports from the structs of the library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _api
 from ._arrays import view
-from ._results import Evaluation, Regression, Rolling, Score, Verdict
+from ._results import Evaluation, Exported, Regression, Rolling, Score, Verdict
 
 
 def _score(s: Any, n_x: int) -> Score | None:
@@ -52,4 +52,20 @@ def evaluation_of(e: _api.dvbf_evaluation) -> Evaluation:
         regressions={r.name.decode(): Regression(r.r2, r.log_likelihood) for r in regressions},
         verdict=verdict_of(e.verdict.contents) if e.verdict else None,
         **curves,
+    )
+
+
+def exported_of(e: _api.dvbf_export_result) -> Exported:
+    return Exported(
+        prefix=e.prefix.decode(),
+        constant_bytes=e.constant_bytes,
+        state_bytes=e.state_bytes,
+        stack_bytes=e.stack_bytes,
+        multiplications=e.multiplications,
+        vectors=e.vectors,
+        tolerance=e.tolerance,
+        rmse=e.rmse,
+        rmse_rounded=e.rmse_rounded,
+        sample_time=e.sample_time,
+        binary=e.binary,
     )

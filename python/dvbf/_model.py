@@ -15,14 +15,22 @@ import numpy as np
 from . import _api
 from ._arrays import Array, Data, Floats, shaped, to_numpy, view
 from ._data import Sequences, for_model, is_named
-from ._judge import evaluation_of, verdict_of
+from ._judge import evaluation_of, exported_of, verdict_of
 from ._library import Interrupt, call, create, free_with, lib, run
 from ._online import Online
 from ._picture import picture
-from ._results import Choice, Estimates, Evaluation, Linearisation, Progress, Verdict
+from ._results import Choice, Estimates, Evaluation, Exported, Linearisation, Progress, Verdict
 from ._settings import Settings
 
 log = logging.getLogger("dvbf")
+
+#: Functions of the library by the ending of the file.
+_EXPORTS = {
+    ".c": "dvbf_export_c",
+    ".fmu": "dvbf_export_fmu",
+    ".py": "dvbf_export_casadi",
+    ".onnx": "dvbf_export_onnx",
+}
 
 
 class Parameters(Mapping[str, Floats]):
@@ -467,6 +475,46 @@ class Model:
             call(lib.dvbf_report_write, target, self.handle, data.handle, settings.handle, ctypes.byref(options))
 
         run(write)
+
+    def export(
+        self,
+        path: str | PathLike[str],
+        x: Data = None,
+        u: Data = None,
+        *,
+        check: bool = False,
+        run_folder: str | PathLike[str] | None = None,
+        force: bool = False,
+        split: str | None = None,
+        **settings: Any,
+    ) -> Exported:
+        """Writes the filter as code; the ending of the path says which: .c, .fmu, .py (CasADi) or .onnx. With x the test
+        of .c has its inputs from there, and what rounded weights lose is measured; names of columns come from x or from
+        the data of `fit`. `check` compiles the test of .c and runs it."""
+        how = Settings("export")
+        how.update(settings)
+        options = _api.dvbf_export_options()
+        options.run = os.fsencode(run_folder) if run_folder is not None else None
+        options.force = force
+        data = self._data
+        if x is not None:
+            data, sequences, _ = self._sequences(x, u, None, how, split)
+            options.sequences = ctypes.pointer(sequences)
+        if data is not None:
+            options.data = ctypes.pointer(data.content)
+        target, found = os.fsencode(path), _api.dvbf_export_result()
+        ending = os.path.splitext(os.fspath(path))[1]
+        if ending not in _EXPORTS:
+            raise ValueError(f"{os.fspath(path)}: the name of the file must end in {', '.join(_EXPORTS)}")
+        write = getattr(lib, _EXPORTS[ending])
+
+        def work() -> None:
+            call(write, target, self.handle, how.handle, ctypes.byref(options), ctypes.byref(found))
+            if check:
+                call(lib.dvbf_export_check, target)
+
+        run(work)
+        return exported_of(found)
 
     # ---- Online, derivatives ----
 

@@ -55,6 +55,23 @@ class Forecast:
 
 
 @dataclass(frozen=True)
+class Exported:
+    """What `export` has written. Sizes are of .c; what belongs to another kind of file is 0."""
+
+    prefix: str  #: of the symbols
+    constant_bytes: int  #: weights and scaling
+    state_bytes: int  #: the struct of the filter
+    stack_bytes: int  #: intermediate results
+    multiplications: float  #: of one step, without forecast and samples
+    vectors: int  #: steps of the test
+    tolerance: float  #: of the test, as a share of 1 + size
+    rmse: float  #: error one step ahead in deviations of the columns; NaN where it was not measured
+    rmse_rounded: float  #: the same with rounded weights
+    sample_time: float  #: of an FMU, in seconds
+    binary: bool  #: an FMU has a binary for this machine, not only its sources
+
+
+@dataclass(frozen=True)
 class Linearisation:
     """A model without noise and its derivatives at a point: f(z + dz, u + du) = next + A dz + B du, and
     h(z + dz, u + du) = x + H dz + D du. Unpacks to A, B, H."""
