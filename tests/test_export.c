@@ -267,6 +267,24 @@ static void committees_are_pooled(void **state) {
   }
 }
 
+/* A machine with the other order of bytes, where its compiler and QEMU are installed. */
+static void byte_order_does_not_matter(void **state) {
+  (void)state;
+  static const char *const settings[] = {"samples=4", "weights=int8 samples=2",
+                                         "weights=bfloat16 libm=off samples=2", "real=double libm=off"};
+  if (!have("s390x-linux-gnu-gcc") || !have("qemu-s390x")) skip();
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+    dvbf_model *model = make_variant(variant_named(i % 2 ? "innovation" : "locally_linear"));
+    export_as(model, "other", settings[i]);
+    run_or_fail(
+        "cd %s && s390x-linux-gnu-gcc " STRICT
+        " -static other.c other_test.c -o other -lm && qemu-s390x ./other > log || { head -5 log; false; }",
+        folder);
+    dvbf_model_free(model);
+    clear_folder();
+  }
+}
+
 static void same_run_same_bytes(void **state) {
   (void)state;
   dvbf_model *model = make_variant(&variants[0]);
@@ -433,7 +451,7 @@ int main(void) {
       cmocka_unit_test(one_column_compiles), cmocka_unit_test(committees_are_pooled),
       cmocka_unit_test(same_run_same_bytes), cmocka_unit_test(prefixes_keep_models_apart),
       cmocka_unit_test(refusals_say_why),    cmocka_unit_test(names_do_no_harm),
-      cmocka_unit_test(own_transitions),
+      cmocka_unit_test(own_transitions),     cmocka_unit_test(byte_order_does_not_matter),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,14 +1,52 @@
-/* Model files. */
+/* Model files, and what is exported of those that can be read. */
 #include "input.h"
 
-#include <dvbf/dvbf.h>
+#include <dvbf/export.h>
 #include <stdlib.h>
+
+enum { EVERY = 64 }; /* exports of which one is compiled */
+
+static char folder[] = "/tmp/dvbf-fuzz-XXXXXX", file[64];
+static dvbf_settings *settings;
+
+static void clear(void) {
+  char line[128];
+  snprintf(line, sizeof line, "rm -rf %s", folder);
+  if (system(line)) perror("rm");
+}
+
+static void begin(void) {
+  const char *const values[][2] = {{"samples", "2"}, {"vectors", "5"}};
+  if (settings) return;
+  if (!mkdtemp(folder) || dvbf_settings_new(&settings, "export", NULL)) abort();
+  for (int i = 0; i < 2; i++)
+    if (dvbf_settings_set(settings, values[i][0], values[i][1], NULL)) abort();
+  snprintf(file, sizeof file, "%s/model.c", folder);
+  atexit(clear);
+}
+
+/* What is written must be C, whatever the numbers are. */
+static void export(const dvbf_model *model) {
+  static unsigned exports;
+  char line[256];
+  dvbf_error error = {.message = ""};
+  dvbf_export_options options = {.force = true};
+  begin();
+  if (dvbf_export_c(file, model, settings, &options, NULL, &error)) {
+    if (!error.message[0]) abort();
+    return;
+  }
+  snprintf(line, sizeof line,
+           "cd %s && cc -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only model.c model_test.c", folder);
+  if (exports++ % EVERY == 0 && system(line)) abort();
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   dvbf_model *model = NULL;
   dvbf_error error = {.message = ""};
   const char *path = input_file(bytes, size);
   if (path && dvbf_model_load(&model, path, &error) && !error.message[0]) abort();
+  if (model) export(model);
   dvbf_model_free(model);
   return 0;
 }
