@@ -34,7 +34,7 @@ static inline int clear_folder(void) {
     unlink(in_folder(entry->d_name));
     count++;
   }
-  closedir(entries);
+  if (entries) closedir(entries);
   return count;
 }
 
