@@ -122,9 +122,22 @@ static void singular_values_are_those_of_lapack(void **state) {
   dv_singular_values(a, N, u, s, v);
 }
 
+static void a_product_with_the_transposed_is_the_same(void **state) {
+  (void)state;
+  enum { ROWS = 3, SHARED = 5 };
+  double a[ROWS * SHARED], b[N * SHARED], b_transposed[SHARED * N], one[ROWS * N], other[ROWS * N];
+  fill(a, ROWS * SHARED, 6);
+  fill(b, N * SHARED, 7);
+  dv_transpose(b_transposed, b, N, SHARED);
+  dv_product(one, a, b_transposed, ROWS, SHARED, N);
+  dv_product_transposed(other, a, b, ROWS, SHARED, N);
+  for (int i = 0; i < ROWS * N; i++) assert_true(fabs(one[i] - other[i]) < 1e-13);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(rows_become_orthonormal), cmocka_unit_test(eigenvectors_are_those_of_lapack),
-      cmocka_unit_test(an_inverse_is_one), cmocka_unit_test(singular_values_are_those_of_lapack)};
+      cmocka_unit_test(an_inverse_is_one), cmocka_unit_test(a_product_with_the_transposed_is_the_same),
+      cmocka_unit_test(singular_values_are_those_of_lapack)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

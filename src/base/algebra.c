@@ -49,26 +49,36 @@ void dv_orthonormalise(double *rows, int count, int n) {
 
 /* ---- Eigenvectors ---- */
 
+/* Cosine and sine of the smaller angle phi with cot(2 phi) = cot. */
+static void find_rotation(double cot, double *c, double *s) {
+  double t = 1 / (fabs(cot) + sqrt(cot * cot + 1));
+  if (cot < 0) t = -t;
+  *c = 1 / sqrt(t * t + 1);
+  *s = t * *c;
+}
+
+/* Rotates two rows [n]: (a, b) becomes (c a - s b, s a + c b). */
+static void rotate_rows(double *a, double *b, size_t n, double c, double s) {
+  for (size_t k = 0; k < n; k++) {
+    double x = a[k], y = b[k];
+    a[k] = c * x - s * y;
+    b[k] = s * x + c * y;
+  }
+}
+
 /* Rotates rows and columns i and j of a symmetric matrix [n][n] so that its entry (i, j) becomes 0, and
  * rotates the same rows of vectors [n][n]. */
 static void rotate(double *matrix, double *vectors, int n, int i, int j) {
   double *a = matrix + (size_t)i * (size_t)n, *b = matrix + (size_t)j * (size_t)n;
-  double half = (b[j] - a[i]) / (2 * a[j]), t = 1 / (fabs(half) + sqrt(half * half + 1));
-  if (half < 0) t = -t;
-  double c = 1 / sqrt(t * t + 1), s = t * c;
+  double c, s;
+  find_rotation((b[j] - a[i]) / (2 * a[j]), &c, &s);
   for (int k = 0; k < n; k++) { /* columns */
     double *row = matrix + (size_t)k * (size_t)n, x = row[i], y = row[j];
     row[i] = c * x - s * y;
     row[j] = s * x + c * y;
   }
-  double *u = vectors + (size_t)i * (size_t)n, *v = vectors + (size_t)j * (size_t)n;
-  for (int k = 0; k < n; k++) {
-    double x = a[k], y = b[k], p = u[k], q = v[k];
-    a[k] = c * x - s * y;
-    b[k] = s * x + c * y;
-    u[k] = c * p - s * q;
-    v[k] = s * p + c * q;
-  }
+  rotate_rows(a, b, (size_t)n, c, s);
+  rotate_rows(vectors + (size_t)i * (size_t)n, vectors + (size_t)j * (size_t)n, (size_t)n, c, s);
 }
 
 void dv_diagonalise(double *matrix, double *vectors, int n) {
@@ -139,6 +149,11 @@ void dv_product(double *out, const double *a, const double *b, int n, int k, int
 void dv_product_transposed(double *out, const double *a, const double *b, int n, int k, int m) {
   for (int i = 0; i < n; i++, a += k)
     for (int j = 0; j < m; j++) *out++ = dv_dot(a, b + (size_t)j * (size_t)k, (size_t)k);
+}
+
+void dv_transpose(double *out, const double *a, int rows, int cols) {
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < cols; j++) out[(size_t)j * (size_t)rows + (size_t)i] = *a++;
 }
 
 /* Four rows at a time, because each sum waits for its last addition. */
@@ -212,19 +227,12 @@ void dv_solve_upper(const double *u, int n, double *b, int m) {
 /* Rotates rows i and j of u [n][n] so that they become orthogonal, and the same rows of v; false where they
  * are already. */
 static bool separate(double *u, double *v, size_t n, size_t i, size_t j) {
-  double *a = u + i * n, *b = u + j * n, *p = v + i * n, *q = v + j * n;
+  double *a = u + i * n, *b = u + j * n, c, s;
   double aa = dv_dot(a, a, n), bb = dv_dot(b, b, n), ab = dv_dot(a, b, n);
   if (!(fabs(ab) > 1e-14 * sqrt(aa * bb))) return false;
-  double half = (bb - aa) / (2 * ab), t = 1 / (fabs(half) + sqrt(half * half + 1));
-  if (half < 0) t = -t;
-  double c = 1 / sqrt(t * t + 1), s = t * c;
-  for (size_t k = 0; k < n; k++) {
-    double x = a[k], y = b[k], f = p[k], g = q[k];
-    a[k] = c * x - s * y;
-    b[k] = s * x + c * y;
-    p[k] = c * f - s * g;
-    q[k] = s * f + c * g;
-  }
+  find_rotation((bb - aa) / (2 * ab), &c, &s);
+  rotate_rows(a, b, n, c, s);
+  rotate_rows(v + i * n, v + j * n, n, c, s);
   return true;
 }
 

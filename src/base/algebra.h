@@ -27,6 +27,9 @@ double dv_invert(double *a, int n, double least, int *order);
 void dv_product(double *out, const double *a, const double *b, int n, int k, int m);
 void dv_product_transposed(double *out, const double *a, const double *b, int n, int k, int m);
 
+/* out [cols][rows] = a [rows][cols] transposed. */
+void dv_transpose(double *out, const double *a, int rows, int cols);
+
 /* out [n] += a [n][k] v [k]. Each sum is that of dv_dot, to the last bit. */
 void dv_apply(double *out, const double *a, const double *v, int n, int k);
 

@@ -87,13 +87,14 @@ static bool factorise(dv_kalman *k) {
 static void find_move_gain(dv_kalman *k) {
   const dv_system *s = k->system;
   int n = s->n_z, o = k->seen;
-  double *turned = k->scratch; /* [seen][n_z] U'^-1 S' */
+  double *transposed = k->scratch; /* [seen][n_z] U'^-1 S' */
   for (int i = 0; i < o; i++)
-    for (int j = 0; j < n; j++) turned[i * n + j] = s->s[(size_t)j * (size_t)s->n_x + (size_t)k->which[i]];
-  dv_solve_lower(k->u_factor, o, turned, n);
+    for (int j = 0; j < n; j++)
+      transposed[i * n + j] = s->s[(size_t)j * (size_t)s->n_x + (size_t)k->which[i]];
+  dv_solve_lower(k->u_factor, o, transposed, n);
   dv_product(k->move_gain, s->a, k->state_gain, n, n, o);
   for (int i = 0; i < n; i++)
-    for (int j = 0; j < o; j++) k->move_gain[i * o + j] += turned[j * n + i];
+    for (int j = 0; j < o; j++) k->move_gain[i * o + j] += transposed[j * n + i];
 }
 
 bool dv_kalman_observe(dv_kalman *k, const double *x, const double *u) {

@@ -11,13 +11,11 @@
 /* ---- By the filter ---- */
 
 /* G [n_z][n_x] from G U', where F = U'U: U G' = (G U')'. */
-static void find_gain(double *out, const dv_kalman *k, double *turned) {
+static void find_gain(double *out, const dv_kalman *k, double *transposed) {
   int n = k->system->n_z, n_x = k->system->n_x;
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < n_x; j++) turned[j * n + i] = k->move_gain[i * n_x + j];
-  dv_solve_upper(k->u_factor, n_x, turned, n);
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < n_x; j++) out[i * n_x + j] = turned[j * n + i];
+  dv_transpose(transposed, k->move_gain, n, n_x);
+  dv_solve_upper(k->u_factor, n_x, transposed, n);
+  dv_transpose(out, transposed, n_x, n);
 }
 
 /* Runs a filter over zeros, since covariances do not depend on what is seen. */
@@ -46,8 +44,8 @@ static dvbf_status filter_zeros(dv_gains *g, size_t most, dvbf_error *error) {
  *   filtered: C = (I + P J)^-1 P        G = K + A* C V        next: P = A* C A*' + Q* */
 typedef struct wide {
   double *r;                           /* [n_x][n_x] U, where R = U'U */
-  double *turned, *k, *v;              /* [n_x][n_z], [n_z][n_x], [n_z][n_x] */
-  double *j, *a, *a_turned, *q;        /* [n_z][n_z] */
+  double *transposed, *k, *v;          /* [n_x][n_z], [n_z][n_x], [n_z][n_x] */
+  double *j, *a, *a_transposed, *q;    /* [n_z][n_z] */
   double *p, *inverse, *c, *ac, *next; /* [n_z][n_z] */
   int *order;                          /* [n_z] */
   double *memory;
@@ -55,25 +53,24 @@ typedef struct wide {
 
 static dvbf_status wide_new(wide *w, int n_z, int n_x, dvbf_error *error) {
   size_t z = (size_t)n_z, x = (size_t)n_x, used = x * x + 3 * z * x;
-  double **squares[] = {&w->j, &w->a, &w->a_turned, &w->q, &w->p, &w->inverse, &w->c, &w->ac, &w->next};
+  double **squares[] = {&w->j, &w->a, &w->a_transposed, &w->q, &w->p, &w->inverse, &w->c, &w->ac, &w->next};
   size_t count = sizeof squares / sizeof *squares;
   w->memory = dv_calloc(used + count * z * z, sizeof *w->memory);
   w->order = dv_calloc(z, sizeof *w->order);
   if (!w->memory || !w->order) return dv_fail_memory(error, "filtering by a linear model");
   w->r = w->memory;
-  w->turned = w->r + x * x;
-  w->k = w->turned + z * x;
+  w->transposed = w->r + x * x;
+  w->k = w->transposed + z * x;
   w->v = w->k + z * x;
   for (size_t i = 0; i < count; i++) *squares[i] = w->memory + used + i * z * z;
   return DVBF_OK;
 }
 
-/* out [n_z][n_x] = (R^-1 turned)' */
+/* out [n_z][n_x] = (R^-1 transposed)' */
 static void solve(const wide *w, const dv_system *s, double *out) {
-  dv_solve_lower(w->r, s->n_x, w->turned, s->n_z);
-  dv_solve_upper(w->r, s->n_x, w->turned, s->n_z);
-  for (int i = 0; i < s->n_z; i++)
-    for (int j = 0; j < s->n_x; j++) out[i * s->n_x + j] = w->turned[j * s->n_z + i];
+  dv_solve_lower(w->r, s->n_x, w->transposed, s->n_z);
+  dv_solve_upper(w->r, s->n_x, w->transposed, s->n_z);
+  dv_transpose(out, w->transposed, s->n_x, s->n_z);
 }
 
 /* What does not change; false where R is not positive definite. */
@@ -82,17 +79,15 @@ static bool wide_begin(wide *w, const dv_system *s) {
   size_t all = (size_t)n * (size_t)n;
   memcpy(w->r, s->r, (size_t)n_x * (size_t)n_x * sizeof *w->r);
   if (!dv_cholesky(w->r, n_x)) return false;
-  memcpy(w->turned, s->h, (size_t)n * (size_t)n_x * sizeof *w->turned);
+  memcpy(w->transposed, s->h, (size_t)n * (size_t)n_x * sizeof *w->transposed);
   solve(w, s, w->v);
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < n_x; j++) w->turned[j * n + i] = s->s[i * n_x + j];
+  dv_transpose(w->transposed, s->s, n, n_x);
   solve(w, s, w->k);
   dv_product(w->j, w->v, s->h, n, n_x, n);
   dv_product(w->a, w->k, s->h, n, n_x, n);
   dv_product_transposed(w->q, w->k, s->s, n, n_x, n);
   for (size_t i = 0; i < all; i++) w->a[i] = s->a[i] - w->a[i], w->q[i] = s->q[i] - w->q[i];
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < n; j++) w->a_turned[j * n + i] = w->a[i * n + j];
+  dv_transpose(w->a_transposed, w->a, n, n);
   memcpy(w->p, s->cov, all * sizeof *w->p);
   return true;
 }
@@ -108,7 +103,7 @@ static bool wide_step(wide *w, const dv_system *s, double *gain, bool *rest) {
   dv_product(w->ac, w->a, w->c, n, n, n);
   dv_product(gain, w->ac, w->v, n, n, s->n_x);
   for (int i = 0; i < n * s->n_x; i++) gain[i] += w->k[i];
-  dv_product(w->next, w->ac, w->a_turned, n, n, n);
+  dv_product(w->next, w->ac, w->a_transposed, n, n, n);
   for (int i = 0; i < n; i++)
     for (int j = 0; j <= i; j++) {
       double value = w->q[i * n + j] + (w->next[i * n + j] + w->next[j * n + i]) / 2;

@@ -230,7 +230,7 @@ static void dot_all(real *c, const real *a, const real *b, int m, int n, int k) 
 
 /* ---- The three products ---- */
 
-enum { TURNED = NARROW * 512 }; /* room to turn a narrow operand round; wider ones take the general way */
+enum { TRANSPOSED = NARROW * 512 }; /* room for a narrow result; wider ones take the general way */
 
 /* c[m][n] = start + a[m][k] b[k][n], or c += a b where start is NULL. */
 static void nn(real *c, const real *start, const real *a, const real *b, int m, int n, int k) {
@@ -252,14 +252,14 @@ static void nt(real *c, bool add, const real *a, const real *b, int m, int n, in
 
 /* c[k][n] (+)= a[m][k]^T b[m][n]; a narrow result is made the other way round, in full vectors. */
 static void tn(real *c, bool add, const real *a, const real *b, int m, int n, int k) {
-  real turned[TURNED];
-  if (n > NARROW || k < LANES || n * k > TURNED) {
+  real transposed[TRANSPOSED];
+  if (n > NARROW || k < LANES || n * k > TRANSPOSED) {
     multiply(c, add, NULL, (operand){a, 1, (size_t)k}, b, (size_t)n, 1, k, n, m);
     return;
   }
-  multiply(turned, false, NULL, (operand){b, 1, (size_t)n}, a, (size_t)k, 1, n, k, m);
+  multiply(transposed, false, NULL, (operand){b, 1, (size_t)n}, a, (size_t)k, 1, n, k, m);
   for (int j = 0; j < k; j++)
-    for (int i = 0; i < n; i++) c[j * n + i] = (add ? c[j * n + i] : 0) + turned[i * k + j];
+    for (int i = 0; i < n; i++) c[j * n + i] = (add ? c[j * n + i] : 0) + transposed[i * k + j];
 }
 
 #define JOIN_(a, b) a##b

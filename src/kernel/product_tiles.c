@@ -90,8 +90,8 @@ INLINE void pack_down(split *to, const float *at, size_t step, int lines, int de
   }
 }
 
-/* Transposed in place: four rounds that exchange blocks of 1, 2, 4 and 8. */
-static inline void turn(tile *t) {
+/* Transposes a tile in place: four rounds that exchange blocks of 1, 2, 4 and 8. */
+static inline void transpose(tile *t) {
   __m512i a[SIDE], b[SIDE];
   for (int i = 0; i < SIDE; i += 2) {
     a[i] = _mm512_unpacklo_epi32(t->row[i], t->row[i + 1]);
@@ -124,8 +124,8 @@ INLINE void pack(split *to, operand x, int lines, int depth, bool pairs_inside, 
     else
       pack_down(to, x.at, x.step, lines, deep, low);
     if (along == pairs_inside) continue;
-    turn(&to->hi);
-    if (low) turn(&to->lo);
+    transpose(&to->hi);
+    if (low) transpose(&to->lo);
   }
 }
 

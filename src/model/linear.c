@@ -72,10 +72,10 @@ void dv_linear_get(const dvbf_model *m, dv_system *out) {
   read_parts(out, from);
 }
 
-static void write(dvbf_real *to, const double *from, int rows, int cols, bool turn) {
+static void write(dvbf_real *to, const double *from, int rows, int cols, bool transpose) {
   for (int i = 0; i < rows; i++)
     for (int j = 0; j < cols; j++)
-      to[i * cols + j] = (dvbf_real)(turn ? from[j * rows + i] : from[i * cols + j]);
+      to[i * cols + j] = (dvbf_real)(transpose ? from[j * rows + i] : from[i * cols + j]);
 }
 
 void dv_linear_set(dvbf_model *m, const dv_system *s, double *scratch) {

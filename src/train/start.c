@@ -57,22 +57,20 @@ static dvbf_status find_gain(start *p, dvbf_error *error) {
   double *r = dv_calloc((size_t)n_x * (size_t)n_x, sizeof *r),
          *k = dv_calloc((size_t)n * (size_t)n_x, sizeof *k);
   double *square = dv_calloc((size_t)n * (size_t)n, sizeof *square);
-  double *turned = dv_calloc((size_t)n * (size_t)n, sizeof *turned), trace = 0;
-  bool room = r && k && square && turned, regular = false;
-  for (int i = 0; room && i < n; i++)
-    for (int j = 0; j < n; j++) turned[j * n + i] = p->s.a[i * n + j];
+  double *transposed = dv_calloc((size_t)n * (size_t)n, sizeof *transposed), trace = 0;
+  bool room = r && k && square && transposed, regular = false;
   if (room) {
+    dv_transpose(transposed, p->s.a, n, n);
     memcpy(r, p->s.r, (size_t)n_x * (size_t)n_x * sizeof *r);
-    for (int i = 0; i < n; i++)
-      for (int j = 0; j < n_x; j++) k[j * n + i] = p->s.s[i * n_x + j];
+    dv_transpose(k, p->s.s, n, n_x);
     regular = dv_cholesky(r, n_x);
     if (regular) dv_solve_lower(r, n_x, k, n);
-    if (regular) dv_solve_upper(r, n_x, k, n);              /* K' [n_x][n] */
-    dv_product_transposed(square, turned, turned, n, n, n); /* A'A */
+    if (regular) dv_solve_upper(r, n_x, k, n);                      /* K' [n_x][n] */
+    dv_product_transposed(square, transposed, transposed, n, n, n); /* A'A */
     for (int i = 0; i < n; i++) trace += square[i * (n + 1)];
     for (int i = 0; i < n; i++) square[i * (n + 1)] += 1e-12 * trace + 1e-30;
     for (int i = 0; i < n; i++)
-      for (int j = 0; j < n_x; j++) p->gain[i * n_x + j] = dv_dot(turned + i * n, k + j * n, (size_t)n);
+      for (int j = 0; j < n_x; j++) p->gain[i * n_x + j] = dv_dot(transposed + i * n, k + j * n, (size_t)n);
     regular = regular && dv_cholesky(square, n);
     if (regular) dv_solve_lower(square, n, p->gain, n_x);
     if (regular) dv_solve_upper(square, n, p->gain, n_x);
@@ -81,7 +79,7 @@ static dvbf_status find_gain(start *p, dvbf_error *error) {
   dv_free(r);
   dv_free(k);
   dv_free(square);
-  dv_free(turned);
+  dv_free(transposed);
   return room ? DVBF_OK : dv_fail_memory(error, "starting from a linear model");
 }
 
