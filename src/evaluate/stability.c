@@ -44,15 +44,11 @@ static size_t count_v(const dvbf_model *m, const dv_systems *systems) {
   return (size_t)systems->n * (size_t)systems->n * (size_t)systems->count;
 }
 
-static bool is_drawn(const dvbf_model *m) {
-  return m->transition && m->settings->universal == DV_BAYESIAN;
-}
-
 static dvbf_status make_ruler(ruler *r, const dvbf_model *m, dvbf_error *error) {
   *r = (ruler){.model = m};
   dv_model_systems(m, &r->systems);
   size_t square = square_of(r);
-  r->radius = r->systems.count == 1 && !(is_drawn(m) && m->settings->universal_noise == DV_PER_STEP);
+  r->radius = r->systems.count == 1 && !dv_universal_each_step(m);
   r->n_v = count_v(m, &r->systems);
   r->v = dv_calloc(r->n_v, sizeof *r->v);
   r->matrices = dv_calloc((size_t)r->systems.count, square * sizeof *r->matrices);
@@ -110,7 +106,7 @@ static dvbf_status measure_mean(dvbf_member_stability *out, ruler *r, dvbf_error
 /* Fewer of large systems: about a second in all. */
 static void measure_draws(dvbf_member_stability *out, ruler *r) {
   double work = 60. * r->systems.count * pow(r->systems.n, 3);
-  if (!is_drawn(r->model)) return;
+  if (!dv_universal_drawn(r->model)) return;
   out->draws = (size_t)fmax(4, fmin(64, 1e9 / work));
   out->drawn = 0;
   for (uint32_t k = 0; k < out->draws; k++) {

@@ -262,7 +262,7 @@ dvbf_status dv_linear_look(dv_linear_facts *out, const dvbf_data *data, dvbf_err
 static dvbf_status fit_linear(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
                               dv_fit_watch watch, char *told, size_t size, dvbf_error *error) {
   const dv_train_settings *s = dv_settings_train(settings, error);
-  if (dv_density_of(s) != &dv_gaussian || !dv_gaussian.scales(s))
+  if (!dv_density_of(s)->normal || !dv_density_of(s)->scales(s))
     return dv_fail(error, DVBF_ARGUMENT,
                    "a linear model has normal noise around a linear mean: likelihood must be gaussian and "
                    "mean identity; leave them out");

@@ -100,7 +100,7 @@ static void begin(dv_particles *p, const dvbf_sequences *s, size_t i, uint64_t s
 }
 
 void dv_particles_universal(dv_particles *p, size_t t) {
-  if (p->v && p->model->settings->universal_noise == DV_PER_STEP)
+  if (p->v && dv_universal_each_step(p->model))
     dv_universal_draw(p->model, p->seed, (uint32_t)t, p->v, p->n_v);
 }
 

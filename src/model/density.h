@@ -55,7 +55,7 @@ typedef struct dv_density {
   bool joint;      /* a mean depends on the outputs of other values too */
   bool on_request; /* it is never chosen: where it suits, the user is told */
   bool sigma;      /* it has a sigma, with a floor, and the settings named sigma */
-  bool projects;   /* a model of principal components of x can have it too (train/projection.h) */
+  bool normal;     /* x is normal, so that its principal components can have it too, and a linear system */
 } dv_density;
 
 #define DENSITY(object, name) extern const dv_density dv_##object;

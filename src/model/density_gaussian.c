@@ -68,4 +68,4 @@ const dv_density dv_gaussian = {.record = record,
                                 .scales = scales,
                                 .suits = suits,
                                 .sigma = true,
-                                .projects = true};
+                                .normal = true};

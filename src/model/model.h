@@ -273,8 +273,12 @@ typedef struct dv_expected {
 dv_expected dv_expected_open(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *values);
 void dv_expected_step(dvbf_program *p, const dvbf_model *m, const dv_expected *expected, int t);
 
-/* Universal parameters outside of any program (universal.c). KL(q(v) || p(v)) / N, the share of one sequence;
- * 0 for point estimates. */
+/* ---- Universal parameters outside of any program (universal.c) ---- */
+
+/* Whether the model has a distribution q(v), and whether v is drawn from it anew at every step. */
+bool dv_universal_drawn(const dvbf_model *model);
+bool dv_universal_each_step(const dvbf_model *model);
+/* KL(q(v) || p(v)) / N, the share of one sequence; 0 for point estimates. */
 double dv_universal_kl(const dvbf_model *model);
 /* v [n_v] ~ q(v), a draw of its own for each seed and step; the means where v is a point. */
 void dv_universal_draw(const dvbf_model *model, uint64_t seed, uint32_t step, dvbf_real *v, size_t n_v);

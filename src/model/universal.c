@@ -5,6 +5,14 @@
 #include <math.h>
 #include <string.h>
 
+bool dv_universal_drawn(const dvbf_model *m) {
+  return dv_model_find(m, "universal.log_sigma");
+}
+
+bool dv_universal_each_step(const dvbf_model *m) {
+  return dv_universal_drawn(m) && m->settings->universal_noise == DV_PER_STEP;
+}
+
 double dv_universal_kl(const dvbf_model *m) {
   const dvbf_real *mean = dv_model_values(m, "universal.mean"),
                   *prior = dv_model_values(m, "universal.prior");

@@ -23,7 +23,7 @@ static dvbf_status check(const dvbf_model *m, dvbf_error *error) {
     return dv_fail(error, DVBF_ARGUMENT,
                    "projection = %g: must be 0, or at least 1e-7, as less cannot be told from rounding",
                    s->projection);
-  if (!m->density->projects) return refuse(m, "likelihood", "gaussian", error);
+  if (!m->density->normal) return refuse(m, "likelihood", "gaussian", error);
   if (s->mean != DV_MEAN_IDENTITY) return refuse(m, "mean", "identity", error);
   if (s->sigma != DV_SIGMA_FIXED && s->sigma != DV_SIGMA_GLOBAL)
     return refuse(m, "sigma", "fixed or global", error);
