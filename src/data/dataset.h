@@ -61,9 +61,6 @@ dvbf_status dv_sequences_validate(const dvbf_sequences *s, const char *where, co
 /* The same for all splits, and that they fit each other. valid and test may be empty, train may not. */
 dvbf_status dv_data_validate(const dvbf_data *data, const char *where, dvbf_error *error);
 
-/* Adds a sentence to the notes of the data. */
-dvbf_status dv_data_note(dvbf_data *data, const char *sentence, dvbf_error *error);
-
 /* Finds outliers of x and u of `s`, of the split that `prefix` names ("" or "train/"), and leaves out those
  * that are `times` deviations away or more; a note tells of each column that has any. 0: none is left out.
  * `parts` are all of its parts, or itself. */
@@ -86,7 +83,7 @@ typedef struct dv_statistics {
   double *mean, *variance; /* [width] */
   double *least, *most;    /* [width] smallest and largest value of each column that has any */
   uint64_t *seen;          /* [width] values */
-  uint64_t *checksum;      /* [width] the same where the values of two columns are */
+  uint64_t *checksum;      /* [width] equal for two columns with the same values */
   uint64_t rows, frames;   /* steps; those with a value in any column */
   double low, high;        /* smallest and largest value */
   bool whole;              /* steps are seen whole or not at all */

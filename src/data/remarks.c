@@ -187,7 +187,7 @@ dvbf_status dvbf_data_remarks(const dvbf_data *data, dvbf_remark_fn *each, void 
 
 /* ---- Notes ---- */
 
-dvbf_status dv_data_note(dvbf_data *data, const char *sentence, dvbf_error *error) {
+static dvbf_status add_note(dvbf_data *data, const char *sentence, dvbf_error *error) {
   char(*notes)[256] = dv_realloc(data->notes, data->n_notes + 1, sizeof *notes);
   if (!notes) return dv_fail_memory(error, "describing the data");
   data->notes = notes;
@@ -208,7 +208,7 @@ static dvbf_status note_outliers(dvbf_data *data, const dv_outliers *found, cons
     dv_print(sentence, sizeof sentence,
              "%s%s is %.6g at sequence %zu, step %zu (counted from 0)%s, %.2g deviations from all others: %s",
              prefix, name, o->value, o->sequence, o->step, more, o->times, remedy);
-    status = dv_data_note(data, sentence, error);
+    status = add_note(data, sentence, error);
   }
   return status;
 }

@@ -337,24 +337,20 @@ static dvbf_status load(dvbf_model **out, const dv_own *own, const char *path, c
   return DVBF_OK;
 }
 
-dvbf_status dv_model_load(dvbf_model **out, const dv_own *own, const char *path, dvbf_error *error) {
-  return load(out, own, path, NULL, error);
-}
-
 dvbf_status dvbf_model_from_bytes(dvbf_model **out, const void *bytes, size_t size, dvbf_error *error) {
   return load(out, NULL, "the model", &(dv_tensor_bytes){bytes, size}, error);
 }
 
 dvbf_status dvbf_model_load_with(dvbf_model **out, const dvbf_transition *transition, const char *path,
                                  dvbf_error *error) {
-  return dv_model_load(out, &(dv_own){.transition = transition}, path, error);
+  return load(out, &(dv_own){.transition = transition}, path, NULL, error);
 }
 
 dvbf_status dvbf_model_load_own(dvbf_model **out, const dvbf_model_class *own, const char *path,
                                 dvbf_error *error) {
-  return dv_model_load(out, &(dv_own){.type = own}, path, error);
+  return load(out, &(dv_own){.type = own}, path, NULL, error);
 }
 
 dvbf_status dvbf_model_load(dvbf_model **out, const char *path, dvbf_error *error) {
-  return dv_model_load(out, NULL, path, error);
+  return load(out, NULL, path, NULL, error);
 }

@@ -71,7 +71,6 @@ dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const 
 /* An empty model, to be filled from a file. */
 dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, const dv_own *own, int n_x,
                            int n_u, dvbf_error *error);
-dvbf_status dv_model_load(dvbf_model **out, const dv_own *own, const char *path, dvbf_error *error);
 
 /* The values of a parameter; NULL: there is none of the name. */
 static inline dvbf_real *dv_model_values(const dvbf_model *m, const char *name) {

@@ -50,8 +50,10 @@ void dv_strips_corner(const dv_strips *strips, const dv_strip_layout *layout, si
   *y = strips->y + (double)line * layout->line_pitch + numbers + (double)row * layout->pitch_y;
 }
 
-bool dv_strips_gap(const dv_strips *strips, const dv_strip_layout *layout, size_t frames, size_t *line,
-                   double *x) {
+/* Middle of the gap after the first `frames` frames and the line it is in; false when it is not on the page.
+ */
+static bool find_gap(const dv_strips *strips, const dv_strip_layout *layout, size_t frames, size_t *line,
+                     double *x) {
   if (!frames || frames > strips->frames) return false;
   size_t last = (frames - 1) / layout->every; /* the last shown frame before the gap */
   double y;
@@ -168,7 +170,7 @@ static void draw_numbers(cairo_t *cr, const dv_strips *strips, const dv_strip_la
 static void draw_bar(cairo_t *cr, const dv_strips *strips, const dv_strip_layout *layout) {
   size_t line;
   double x;
-  if (!dv_strips_gap(strips, layout, strips->bar, &line, &x)) return;
+  if (!find_gap(strips, layout, strips->bar, &line, &x)) return;
   double y = strips->y + (double)line * layout->line_pitch + numbers;
   dv_colour_set(cr, dv_colour_bar);
   cairo_rectangle(cr, x - 1.75, y - 5, 3.5, (double)strips->rows * layout->pitch_y + 5);
@@ -179,7 +181,7 @@ static void draw_bar(cairo_t *cr, const dv_strips *strips, const dv_strip_layout
 static void draw_observed(cairo_t *cr, const dv_strips *strips, const dv_strip_layout *layout, size_t row) {
   size_t line;
   double x, left, y;
-  if (!dv_strips_gap(strips, layout, strips->row[row].observed, &line, &x)) return;
+  if (!find_gap(strips, layout, strips->row[row].observed, &line, &x)) return;
   dv_colour_set(cr, dv_colour_observe);
   for (size_t i = 0; i <= line; i++) {
     size_t first = i * layout->columns, last = (i + 1) * layout->columns - 1;

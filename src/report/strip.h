@@ -31,11 +31,6 @@ dv_strip_layout dv_strips_place(const dv_strips *strips);
 void dv_strips_corner(const dv_strips *strips, const dv_strip_layout *layout, size_t row, size_t k, double *x,
                       double *y);
 
-/* Middle of the gap after the first `frames` frames and the line it is in; false when it is not on the page.
- */
-bool dv_strips_gap(const dv_strips *strips, const dv_strip_layout *layout, size_t frames, size_t *line,
-                   double *x);
-
 void dv_strips_draw(cairo_t *cr, const dv_strips *strips, const dv_strip_layout *layout);
 
 #endif

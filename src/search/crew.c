@@ -32,8 +32,9 @@ double dv_search_clock(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Candidates of one line of the table come LINES apart, and take the folds in turn. */
-size_t dv_candidate_fold(const dv_search *s, size_t i) {
+/* The fold of candidate i (from 0). The candidates of one line of the table, which stand as far apart as the
+ * table has lines, take different folds; finals have the one that leaves out nothing. */
+static size_t fold_of(const dv_search *s, size_t i) {
   size_t count = s->referee.folds.count;
   return s->candidates.list[i].final ? count : (i + i / dv_candidates_lines()) % count;
 }
@@ -90,7 +91,7 @@ static dvbf_status train_one(dvbf_model **out, job *j, size_t number, dvbf_error
   if (s->folder) dv_candidate_folder(path, sizeof path, s->folder, number);
   if (s->folder) how.folder = path;
   dvbf_status status = dv_candidate_settings(&settings, j->candidate, s->settings, error);
-  const dv_fold *fold = &s->referee.folds.list[dv_candidate_fold(s, number)];
+  const dv_fold *fold = &s->referee.folds.list[fold_of(s, number)];
   if (!status) status = dv_train(out, NULL, settings, &fold->data, &how, j->candidate->target, error);
   dvbf_settings_free(settings);
   return status == DVBF_NUMERIC ? DVBF_OK : status;
@@ -102,7 +103,7 @@ static dvbf_status try_one(job *j, size_t number, dvbf_error *error) {
   dvbf_status status = train_one(&model, j, number, error);
   const dv_search *s = j->crew->search;
   if (!status && model && !j->cut)
-    status = dv_referee_score(&score, &s->referee, dv_candidate_fold(s, number), model, error);
+    status = dv_referee_score(&score, &s->referee, fold_of(s, number), model, error);
   if (status) {
     dvbf_model_free(model);
     return status;

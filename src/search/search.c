@@ -1,9 +1,7 @@
-/* Successive halving: all candidates are trained for a part of their updates, the best third or so to the
- * end, and the best few of these once more on all data, of which each has left out a part so far. Every step
- * leaves its traces in the run folder, so that a search that was ended goes on where it was.
+/* Successive halving. All candidates are trained for a part of their updates, and the best third or so to the
+ * end. Until then each has left out a part of the data; the best few are trained once more on all of it, and
+ * become a committee. Every step is recorded in the run folder, so that a search that was stopped can go on.
  */
-#include "search/search.h"
-
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
@@ -24,9 +22,9 @@ static const double FIRST = 0.25;
 /* A member of a committee may have this much more error than the best one, as a difference of logarithms. */
 static const double MARGIN = 0.7;
 
-/* One step ahead a learned filter may lose its way where the data have never been, and a linear one does not:
- * others forecast only where their error is clearly less than that of the linear model, and within a tenth of
- * the best. */
+/* A learned filter may lose its way in states that the data never reached; a linear one does not. So it alone
+ * forecasts one step ahead, unless the best of the others has less than CLEARLY of its error; then those
+ * within NEAR of the best do. */
 static const double CLEARLY = 0.5, NEAR = 1.1;
 /* A free run must be better than that of the linear model by so much, as a difference of logarithms, to
  * count. */
@@ -42,7 +40,7 @@ typedef struct search {
 
 /* ---- How many candidates ---- */
 
-/* Products of one update in units of those of a recording with one column of x and u: about 10 ms on a core.
+/* The work of one update; 1 is that of a recording with one column of x and one of u, about 10 ms on a core.
  */
 static double work_of(const dv_train_settings *s, const dvbf_data *data) {
   double n_x = (double)data->train.n_x, n_u = (double)data->train.n_u, n_z = (double)s->latent;
@@ -67,8 +65,8 @@ static size_t count_candidates(const dv_train_settings *s, const dvbf_data *data
 
 /* ---- Rounds ---- */
 
-/* Updates of a candidate after which it is judged: at first, or at the end. The first time is one at which it
- * is validated anyway, so that the pause changes nothing. */
+/* The update after which a candidate is judged, for the first time or at the end. At the first one it is
+ * validated anyway, so that the pause changes nothing. */
 static dvbf_status round_of(const search *h, const dv_candidate *c, bool first, uint64_t *out,
                             dvbf_error *error) {
   dvbf_settings *settings = NULL;
@@ -184,9 +182,9 @@ static dvbf_status any_finished(const search *h, bool *out, dvbf_error *error) {
   return status;
 }
 
-/* Who is good in free runs need not be one step ahead: forecasts are pooled over those of the ranked that are
- * good and safe at them. The linear model, which is hard to beat there, is one of the ranked; it leaves again
- * where it has no part in anything. */
+/* A model that is good in free runs need not be good one step ahead. So forecasts are pooled over those
+ * members that are good at them. The linear model, which is hard to beat there, is ranked for this; it is
+ * taken out again where it serves neither forecasts nor predictions. */
 static void share_forecasts(search *h) {
   const dv_candidates *all = &h->base.candidates;
   dv_candidate *linear = &all->list[all->count - 1];
@@ -203,8 +201,8 @@ static void share_forecasts(search *h) {
   linear->model = NULL;
 }
 
-/* Ranks the best, up to `members`, in the order of `best`. Pooled predictions are better than the members are
- * on average, so that nothing else needs proof. *limit: the largest error of a member. */
+/* Ranks the best, up to `members`, in the order of `best`. No other test is needed, since pooled predictions
+ * are better than those of the members on average. *limit: the largest error that a member may have. */
 static dvbf_status rank(search *h, dv_candidate **best, double *limit, dvbf_error *error) {
   bool to_the_end = false;
   uint64_t last = 0;
@@ -224,7 +222,7 @@ static dvbf_status rank(search *h, dv_candidate **best, double *limit, dvbf_erro
   return status;
 }
 
-/* The linear model is among the ranked where it is not much worse, and for forecasts. */
+/* Ranks the linear model too: for forecasts and, unless it is much worse, for predictions. */
 static dvbf_status rank_linear(search *h, double limit, dvbf_error *error) {
   int ranked = 0;
   dv_candidates *all = &h->base.candidates;
@@ -239,8 +237,8 @@ static dvbf_status rank_linear(search *h, double limit, dvbf_error *error) {
   return DVBF_OK;
 }
 
-/* A final takes the place of the one it was made from, unless its training went wrong: on data that it knows,
- * it must not be worse than the other is with a part that it does not know. */
+/* A final takes the place of the candidate it was made from, unless its training went wrong: it has seen all
+ * of the data, so its error must not be larger than that of the other, which has not. */
 static void place_finals(search *h) {
   const dv_candidates *all = &h->base.candidates;
   for (size_t i = 0; i < all->count; i++) {
@@ -380,8 +378,8 @@ static bool is_finished(const search *h) {
   return false;
 }
 
-/* Model, list, and then the candidates' folders are removed: whenever the process ends between two of them,
- * the search can go on. */
+/* Writes the model and the list, then removes the candidates' folders. In this order the search can go on
+ * wherever the process ends. */
 static dvbf_status keep(search *h, const dvbf_model *m, dvbf_error *error) {
   if (!h->base.file) return DVBF_OK;
   dvbf_status status = dvbf_model_save(m, h->folder.model, error);
@@ -397,7 +395,7 @@ static dvbf_status keep(search *h, const dvbf_model *m, dvbf_error *error) {
   return status ? status : dv_traces_remove(h->candidates, error);
 }
 
-/* Data that no linear model can be found for are judged without. */
+/* Where no linear model can be found, models are judged without one. */
 static dvbf_status find_linear(search *h, dvbf_error *error) {
   dvbf_error inner = {0};
   dvbf_status status = dv_linear_best(&h->linear, h->base.settings, h->base.data, &inner);
@@ -422,8 +420,8 @@ static dvbf_status run(dvbf_model **out, search *h, dvbf_error *error) {
   return status;
 }
 
-dvbf_status dv_search_train(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
-                            const dvbf_train_options *options, dvbf_error *error) {
+static dvbf_status train_by_search(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
+                                   const dvbf_train_options *options, dvbf_error *error) {
   static const dvbf_train_options none;
   search h = {.base = {.settings = settings,
                        .data = data,
@@ -464,7 +462,7 @@ dvbf_status dvbf_train(dvbf_model **out, const dvbf_settings *settings, const dv
                        const dvbf_train_options *options, dvbf_error *error) {
   const dv_train_settings *s = dv_settings_train(settings, error);
   if (dv_settings_fit_model(settings, NULL, true, error)) return DVBF_ARGUMENT;
-  return s->search ? dv_search_train(out, settings, data, options, error)
+  return s->search ? train_by_search(out, settings, data, options, error)
                    : dv_train(out, NULL, settings, data, options, 0, error);
 }
 

@@ -5,17 +5,18 @@
 
 #include <math.h>
 
-bool dv_filter_phase(const dv_train_settings *s, uint64_t i) {
+/* Whether update i belongs to the last phase, which trains the filter alone. */
+static bool in_filter_phase(const dv_train_settings *s, uint64_t i) {
   return s->filter_updates > 0 && i >= (uint64_t)s->updates;
 }
 
-/* The spread has few parameters. */
+/* A quarter of the last phase is enough for the spread, which has few parameters. */
 uint64_t dv_gain_updates(const dv_train_settings *s) {
   return dv_all_updates(s) - (uint64_t)s->filter_updates / 4;
 }
 
 uint64_t dv_phase_update(const dv_train_settings *s, uint64_t i) {
-  if (!dv_filter_phase(s, i)) return i;
+  if (!in_filter_phase(s, i)) return i;
   return i < dv_gain_updates(s) ? i - (uint64_t)s->updates : i - dv_gain_updates(s);
 }
 
@@ -40,7 +41,7 @@ static double log_sigma_floor(const dv_train_settings *s, uint64_t i) {
   if (s->sigma == DV_SIGMA_FIXED || !dv_density_of(s)->sigma) return -1000;
   double share = ramp(i, s->sigma_floor_updates), end = log(s->sigma_floor);
   double start = s->sigma_floor_updates ? fmax(log(s->sigma_start), end) : end;
-  if (dv_filter_phase(s, i)) return end - log(16); /* nothing is left that a small sigma could mislead */
+  if (in_filter_phase(s, i)) return end - log(16); /* nothing is left that a small sigma could mislead */
   return start + share * (end - start);
 }
 
@@ -54,7 +55,7 @@ dv_conditions dv_schedule_at(const dv_train_settings *s, uint64_t i, uint64_t se
   dv_conditions c = {.seed = seed, .stream = DV_STREAM_NOISE, .update = (uint32_t)i};
   dv_conditions_set(&c, DVBF_TEMPERATURE, temperature(s, i));
   dv_conditions_set(&c, DVBF_LOG_SIGMA_FLOOR, log_sigma_floor(s, i));
-  dv_conditions_set(&c, DVBF_FILTER_DROPOUT, dv_filter_phase(s, i) ? 0 : filter_dropout(s, i));
+  dv_conditions_set(&c, DVBF_FILTER_DROPOUT, in_filter_phase(s, i) ? 0 : filter_dropout(s, i));
   dv_conditions_set(&c, DVBF_FILTER_DROPOUT_RUN, s->filter_dropout_run);
   dv_conditions_set(&c, DVBF_FILTER_DROPOUT_ZERO, s->dropped == DV_DROPPED_ZERO);
   return c;
@@ -73,7 +74,7 @@ static double rate_share(const dv_train_settings *s, uint64_t i, int64_t updates
 }
 
 double dv_learning_rate_at(const dv_train_settings *s, uint64_t i) {
-  if (!dv_filter_phase(s, i)) return s->learning_rate * rate_share(s, i, s->updates, s->warm_up);
+  if (!in_filter_phase(s, i)) return s->learning_rate * rate_share(s, i, s->updates, s->warm_up);
   uint64_t gain = dv_gain_updates(s), first = i < gain ? (uint64_t)s->updates : gain;
   int64_t updates = (int64_t)((i < gain ? gain : dv_all_updates(s)) - first);
   int64_t warm_up = s->warm_up < updates / 10 ? s->warm_up : updates / 10;
