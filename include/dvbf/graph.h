@@ -453,15 +453,14 @@ typedef struct dvbf_model_class {
   const char *name; /* as in --model */
   void *user_data;
   /* Sets of settings that it uses, with spaces between, as `SET` and `FOR` name them in the tables of
-   * settings
-   * ("networks", "training", "dynamics"). A setting of another set is refused where a user names it. NULL: it
-   * may use all. */
+   * settings: "networks", "training", "dynamics". A setting of another set is refused where a user names it.
+   * NULL: it may use all. */
   const char *settings;
   bool timeless;         /* frames are not joined by time: a sequence may have one step */
   bool takes_transition; /* a dvbf_transition can be plugged in */
   const char *system;    /* parameter A [n_z][n_z] of a model with z' = z A + terms without z; NULL: none */
-  const char
-      *no_filter; /* why it cannot filter, where `step` is NULL: the end of "a NAME cannot filter: ..." */
+  /* Why it cannot filter, where `step` is NULL: the end of the sentence "a NAME cannot filter: ..." */
+  const char *no_filter;
   /* Dimension of the innovation w; NULL: there is none, and z itself is drawn. */
   int (*innovations)(const struct dvbf_model_class *self, const dvbf_settings *settings);
   /* Frames that z_1 is made from; NULL or 0: any number. Frames that must be seen before anything can be

@@ -113,7 +113,7 @@ __attribute__((format(printf, 2, 3))) static void put(text *t, const char *forma
 
 static const char *const names[] = {"the mean", "repeating the last value", "the best linear model"};
 
-/* "free run 2.1 times better than the best linear model"; `named`: whom it is compared with was said. */
+/* "free run 2.1 times better than the best linear model"; `named`: the text has named the other already. */
 static void put_comparison(text *t, const char *use, comparison c, bool named) {
   double times = c.ratio > 1 ? c.ratio : 1 / c.ratio;
   put(t, "%s ", use);

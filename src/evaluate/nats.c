@@ -69,7 +69,8 @@ static dvbf_status learn_row(void *user, size_t sequence, size_t step, const flo
   return DVBF_OK;
 }
 
-/* One frame more than was seen keeps what never came possible: of equal shares, or of the column's mean. */
+/* As if one more frame had been seen, with equal shares or with the column's mean: what never occurred keeps
+ * a probability above 0. */
 static double mean_of(const columns *c, size_t k, int state) {
   size_t all = place_of(c, k, -1), after = place_of(c, k, state);
   double share = c->size[k] > 1 ? 1. / c->size[k] : 0.5, mean = (c->sum[all] + share) / (c->seen[all] + 1);

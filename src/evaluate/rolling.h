@@ -29,8 +29,9 @@ typedef struct dv_rolling {
   double *square[DVBF_WAYS];     /* [n_x] sums of squared errors */
   double *count;                 /* [n_x] values that were scored */
   dv_blocks blocks;
-  bool ranks; /* samples of x have a density, so that ranks among them say something */
-  double inside_50, inside_90, ranked; /* values inside the central parts of the samples, of so many */
+  bool ranks;                  /* samples of x have a density, so that ranks among them say something */
+  double inside_50, inside_90; /* values inside the central 50 % and 90 % of the samples */
+  double ranked;               /* of so many */
 } dv_rolling;
 
 /* Fills them; free with dv_rolling_clear, also after a failure. No origin is left where sequences are too

@@ -25,7 +25,7 @@ void dvbf_stability_free(dvbf_stability *s) {
 typedef struct ruler {
   const dvbf_model *model;
   dv_systems systems;
-  bool radius;         /* of one system that does not change from step to step the radius tells all */
+  bool radius;         /* a single system that is the same at every step: its spectral radius decides */
   size_t n_v;          /* reals of v */
   dvbf_real *v;        /* [n_v] */
   double *matrices;    /* [count][n][n] */
@@ -37,7 +37,7 @@ static size_t square_of(const ruler *r) {
   return (size_t)r->systems.n * (size_t)r->systems.n;
 }
 
-/* v of a model whose systems are not drawn are these alone. */
+/* Size of v. A model without universal parameters has its systems there and nothing else. */
 static size_t count_v(const dvbf_model *m, const dv_systems *systems) {
   const dvbf_transition *f = m->transition;
   if (f && f->universal) return f->universal(f, m->settings_object, m->n_z, m->n_u, m->n_w);
@@ -87,7 +87,7 @@ static double longest(const ruler *r) {
   return most;
 }
 
-/* The Euclidean norm will do where it is short enough; otherwise another is searched. */
+/* The Euclidean norm is tried first; where it exceeds 1, a better one is searched. */
 static dvbf_status measure_mean(dvbf_member_stability *out, ruler *r, dvbf_error *error) {
   const dv_systems *s = &r->systems;
   const dvbf_real *mean = dv_model_systems_at(r->model);
@@ -122,7 +122,7 @@ static double worst_of(const dvbf_member_stability *s) {
   return s->draws ? fmax(s->length, s->drawn) : s->length;
 }
 
-/* A limit of 1 is kept to with a margin for rounding, which is no shrinking. */
+/* contraction = 1 leaves a margin below 1 for rounding, which does not count as shrinking. */
 static bool shrinks(double length) {
   return length < 1 - 1e-6;
 }

@@ -21,7 +21,7 @@ static dvbf_status suits(bool *out, const dvbf_model *m, const dvbf_data *data, 
 
 dvbf_status dvbf_model_add_linear(bool *added, dvbf_model *m, const dvbf_data *data, dvbf_error *error) {
   const dvbf_sequences *train = &data->train;
-  dvbf_data known = {.train = *train}; /* what judges must not be known */
+  dvbf_data known = {.train = *train}; /* the data of the verdict stay unseen */
   dvbf_model *linear = NULL;
   dvbf_error inner = {0};
   bool worth = false;

@@ -96,7 +96,7 @@ static dvbf_status score_fold(const search *s, const dv_subspace *space, int f, 
                               dv_fit_score *scores, dvbf_error *error) {
   double *scratch = dv_calloc(dv_subspace_scratch(space), sizeof *scratch);
   dvbf_status status = scratch ? DVBF_OK : dv_fail_memory(error, "judging linear models");
-  size_t longest = 0; /* where gaps are many, hardly a piece is without any */
+  size_t longest = 0; /* where gaps are many, hardly any piece has none */
   for (size_t b = 0; b < s->r->blocks && !s->r->filled; b++) {
     size_t steps = s->r->block[b].fold == f ? dv_fit_score_steps(s->r, &s->r->block[b]) : 0;
     if (steps > longest) longest = steps;
@@ -181,8 +181,8 @@ static dvbf_status fit_chosen(dv_system *out, const dv_recordings *r, const dv_l
   return status;
 }
 
-/* Values that were filled in have no noise. So that of the system is scaled until the errors of the filter,
- * at what is seen, are as large as it says. */
+/* Values that were filled in have no noise, so that the noise of the system comes out too small. It is scaled
+ * until the errors of the filter, at observed values, are as large as the system says. */
 static dvbf_status scale_noise(dv_system *s, const dv_recordings *r, dvbf_error *error) {
   double squares = 0, count = 0, *memory = dv_calloc(dv_kalman_size(s->n_z, s->n_x), sizeof *memory);
   if (!memory) return dv_fail_memory(error, "looking for a linear model");

@@ -32,7 +32,7 @@ typedef struct em {
   dv_system *s;
   const dv_recordings *r;
   const dv_em_options *o;
-  dv_system before; /* what the sums belong to, and to which it goes back */
+  dv_system before; /* the system that the sums belong to; restored where an iteration lowers the objective */
   regression move, emit;
   double *first, *first_square;      /* [n_z], [n_z][n_z] sums over sequences */
   double *prior_mean, *prior_square; /* the same of N(m_0, P_0) */
@@ -179,7 +179,7 @@ static bool complete(em *e, const double *x, const double *u) {
   return true;
 }
 
-/* f->g is E x_t. Its covariance is G P G' + C, and G P that with z_t. */
+/* f->g is E x_t. Its covariance is G P G' + C, and its covariance with z_t is G P. */
 static void add_emit(em *e, const double *x, const double *u, const double *cov) {
   regression *g = &e->emit;
   frame *f = &e->frame;
@@ -308,7 +308,7 @@ static void solve(const em *e, const regression *g, int n_y) {
     for (int i = 0; i < n_y; i++) e->new[o * n_y + i] += right[i * g->n_o + o];
 }
 
-/* Covariance of what the coefficients leave, and the floor. */
+/* Covariance of the residuals, plus the floor. */
 static void leave(const em *e, const regression *g, int n_y, double *out) {
   double *half = e->scratch;
   for (int o = 0; o < g->n_o; o++)

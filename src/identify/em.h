@@ -1,4 +1,4 @@
-/* Expectation maximisation for a linear system whose noises are apart (Ghahramani and Hinton 1996):
+/* Expectation maximisation for a linear system whose two noises are independent (Ghahramani and Hinton 1996):
  *
  *   z_1 ~ N(m, P)    z_{t+1} = A z_t + B u_t + b + w_t    x_t = H z_t + D u_t + c + e_t
  *   w_t ~ N(0, Q)    e_t ~ N(0, R)                        full Q and R, S = 0
@@ -40,8 +40,9 @@ typedef struct dv_em_options {
   void *user;
 } dv_em_options;
 
-/* Turns a system in innovation form, with states of about unit variance, into one with noises that are apart:
- * a share of R, and K R K' with some noise of each state, as makes x most likely. */
+/* Turns a system in innovation form, with states of about unit variance, into one whose two noises are
+ * independent: R becomes a share of itself, Q is K R K' plus some noise of each state. Share and noise are
+ * those, of a few, that make x most likely. */
 dvbf_status dv_em_begin(dv_system *system, const dv_recordings *r, dvbf_error *error);
 /* Improves the system. A must have no eigenvalue outside the unit circle, and never gets one. `last` tells of
  * the result. Fails where x has no likelihood under the first system. */

@@ -31,7 +31,7 @@ static void change_units(dv_system *s, const dv_recordings *r, const dvbf_model 
   }
 }
 
-/* What is to be found, and what was. */
+/* What is asked for, and what was found. */
 typedef struct fitting {
   int order;       /* 0: any */
   int feedthrough; /* -1: either */
@@ -63,7 +63,7 @@ static dvbf_status settle(dvbf_settings **out, const dvbf_settings *like, const 
   return status;
 }
 
-/* Parameters are saved as floats; A must not explode for it. */
+/* Parameters are saved as floats. Rounding must not make A unstable. */
 static void round_stably(dv_system *s, double *scratch) {
   size_t all = (size_t)s->n_z * (size_t)s->n_z;
   double by = 1e-7;
@@ -122,15 +122,16 @@ static double measure(fitting *f) {
   return values;
 }
 
-/* Frames of each sequence that tell about its first state, of so many that this takes little time. */
+/* Frames at the beginning of each sequence from which its first state is found; fewer where that would take
+ * long. */
 static size_t beginning(const fitting *f) {
   const double longest = 200, shortest = 10, budget = 2e8;
   double n = f->system.n_z + f->system.n_x, steps = budget / (n * n * n) / (double)f->r.count;
   return (size_t)fmax(shortest, fmin(longest, steps));
 }
 
-/* The first state of the subspace model, from the beginnings of the sequences and as if one more had begun
- * anywhere. */
+/* Finds the distribution of the first state, which the subspace method leaves open, from the beginnings of
+ * the sequences. The one it starts from acts like one more sequence. */
 static dvbf_status find_start(fitting *f, dvbf_error *error) {
   dv_em_options o = {.iterations = 20, .tolerance = 0.1, .starts = 1, .start_only = true};
   dv_em_progress last;
@@ -150,7 +151,7 @@ static dvbf_status find_start(fitting *f, dvbf_error *error) {
 
 static dvbf_status improve(fitting *f, dvbf_error *error) {
   dv_em_options o = {.iterations = f->iterations,
-                     .tolerance = 0.01 + 1e-6 * measure(f), /* no test would tell the difference */
+                     .tolerance = 0.01 + 1e-6 * measure(f), /* less could not be noticed */
                      .floor = DV_NOISE_FLOOR,
                      .starts = 1,
                      .feedthrough = f->choice.feedthrough,
@@ -206,8 +207,8 @@ static void change_recordings(dv_recordings *r, const dvbf_model *m) {
 dvbf_status dv_linear_system(dv_system *out, dv_recordings *r, const dvbf_model *m, const dvbf_data *data,
                              dvbf_error *error) {
   dv_linear_choice c;
-  int feedthrough = m->settings->feedthrough ? -1 : 0; /* it may be without it all the same */
-  dvbf_data known = {.train = data->train};            /* what validates must not be known */
+  int feedthrough = m->settings->feedthrough ? -1 : 0; /* allowed, but chosen only where it helps */
+  dvbf_data known = {.train = data->train};            /* validation data stay unseen */
   dvbf_status status = dv_recordings_new(r, &known, error);
   if (!status) status = dv_linear_choose(out, &c, r, 0, feedthrough, error);
   if (!status && c.order > m->n_z) {

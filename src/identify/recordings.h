@@ -40,7 +40,7 @@ static inline const double *dv_frame(const dv_recordings *r, size_t frame) {
   return (r->filled ? r->filled : r->x) + frame * (size_t)r->n_x;
 }
 bool dv_frame_complete(const dv_recordings *recordings, size_t frame);
-/* Fills the gaps that are filled, at first by straight lines, anew by what the system says of them. */
+/* Fills the short gaps anew, by what the smoother of this system says instead of straight lines. */
 dvbf_status dv_recordings_refill(dv_recordings *recordings, const dv_system *system, dvbf_error *error);
 
 #endif

@@ -40,7 +40,7 @@ typedef struct span {
 
 static span span_of(const dv_recordings *r, const dv_piece *piece) {
   enum { WARM = 20 };
-  /* With gaps the covariances never rest, and a step takes many times as long. */
+  /* With gaps the covariances never become constant, and a step takes many times as long. */
   size_t most = r->filled ? 400 : 2000, back = piece->before < most / 2 ? piece->before : most / 2;
   size_t steps = piece->steps < most ? piece->steps : most, quarter = (back + steps + 3) / 4;
   span p = {.start = piece->first - back, .last = piece->first + steps};
@@ -87,7 +87,7 @@ void dv_fit_score_add(dv_fit_score *score, const dv_gains *gains, const dv_recor
       for (size_t i = 0; i < n_x; i++) guess[i] = x[i] - guess[i];
       dv_gains_move(gains, frame - p.start, k.mean, guess, u, next);
     } else {
-      if (!dv_kalman_observe(&k, x, u)) dv_kalman_observe(&k, NULL, u); /* noise of no variance: no filter */
+      if (!dv_kalman_observe(&k, x, u)) dv_kalman_observe(&k, NULL, u); /* without noise there is no filter */
       dv_kalman_move(&k, u);
     }
   }

@@ -1,5 +1,5 @@
-/* What follows the belief of an online filter. Every member moves its samples on, step by step; at each step
- * the samples of all members count alike that take part: the next step is a forecast, those after it are
+/* What follows the belief of an online filter. Every member moves its samples on, step by step. The samples
+ * of all members that take part in a step count alike: the next step is a forecast, those after it are
  * predictions. Nothing is allocated. */
 #include "base/status.h"
 #include "base/tiny.h"

@@ -112,8 +112,8 @@ static void take_all(dv_request *q, const dvbf_sequences *s) {
   q->steps = q->observe = q->initial = q->window = (int)s->steps;
 }
 
-/* Instead of what is seen at a step, what the steps before it let expect, from the first step that is not
- * needed to begin. */
+/* Forecasts: at each step x as it is expected from the steps before, not as it is seen. The first steps,
+ * which the model needs to begin, have none. */
 static dvbf_status make_forecast(dv_request *q, const dvbf_sequences *s, const dv_filter_settings *o,
                                  dvbf_error *error) {
   int start = dv_model_start_frames(q->model);
@@ -185,7 +185,8 @@ static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, const dv
                                 dvbf_error *error) {
   const dv_predict_settings *o = dv_settings_predict(settings, error);
   int64_t observe = observed(q, settings, o->observe);
-  /* To the end of the data no control is made up that matters: past its own end a short sequence has none. */
+  /* No controls are made up for predictions up to the end of the data; a short sequence needs none past its
+   * own end. */
   bool to_the_end = !o->steps;
   int64_t steps = to_the_end ? (int64_t)s->steps - observe : o->steps;
   if (steps < 1)

@@ -31,12 +31,12 @@ size_t dv_kalman_size(int n_z, int n_x);
 /* At the first step, in memory [dv_kalman_size]. The system must outlive it. */
 dv_kalman dv_kalman_begin(const dv_system *system, double *memory);
 /* Takes in x [n_x], NaN where missing, NULL: all of it; u [n_u] acts on x by D. False where a covariance is
- * not positive definite, which only numbers without meaning make. */
+ * not positive definite, which no sensible system has. */
 bool dv_kalman_observe(dv_kalman *k, const double *x, const double *u);
 /* To the next step, under u [n_u]. */
 void dv_kalman_move(dv_kalman *k, const double *u);
 
-/* Covariance of x_t given x before t, from the diagonal of H P H' + R; without R where `noise` is false. P is
+/* Variance of each x_t given x before t, the diagonal of H P H' + R; without R where `noise` is false. P is
  * either covariance of z_t. */
 void dv_kalman_x_variance(const dv_system *s, const double *cov, bool noise, double *variance /* [n_x] */);
 

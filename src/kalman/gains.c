@@ -92,7 +92,7 @@ static bool wide_begin(wide *w, const dv_system *s) {
   return true;
 }
 
-/* One step: G, and P of the next. Tells whether P rests; false where P makes no sense. */
+/* One step: G, and P of the next. *rest: P has become constant. False where P is not finite any more. */
 static bool wide_step(wide *w, const dv_system *s, double *gain, bool *rest) {
   int n = s->n_z;
   double apart = 0, size = 0;

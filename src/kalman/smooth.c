@@ -163,7 +163,8 @@ static void go_back(parts *p, int n, int steps, double *later, double *before) {
       continue;
     }
     memcpy(before, cov, square * sizeof *before);
-    /* The step back needs L, in whose place the pair goes: so the pair, which needs N_t, is made aside. */
+    /* The pair takes the place of L, which the step back still needs; it is made aside now, while N_t is
+     * there. */
     if (t + 1 < steps) pair_up(p, n, t, later);
     rests = step_back(p, n, t) && same;
     if (t + 1 < steps) memcpy(loop, p->pair, square * sizeof *p->pair);

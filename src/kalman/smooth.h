@@ -2,9 +2,8 @@
  * inverts no covariance of z and so works for the innovation form too, where z is known exactly:
  *
  *   r_{t-1} = H' F^-1 e + L' r_t    N_{t-1} = H' F^-1 H + L' N_t L    L = A - G H
- *   E[z_t | x] = m_t + P_t r_{t-1}    Var = P_t - P_t N_{t-1} P_t    Cov(z_{t+1}, z_t | x) = (I - P_{t+1}
- * N_t) L P_t
- */
+ *   E[z_t | x] = m_t + P_t r_{t-1}    Var = P_t - P_t N_{t-1} P_t
+ *   Cov(z_{t+1}, z_t | x) = (I - P_{t+1} N_t) L P_t */
 #ifndef DV_KALMAN_SMOOTH_H
 #define DV_KALMAN_SMOOTH_H
 

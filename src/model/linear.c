@@ -1,7 +1,7 @@
 /* The linear model with normal noise, which is not trained by gradients but identified (src/identify):
  *
- *   z_1 ~ N(m, P)    z_{t+1} = A z_t + B u_t + b + w_t    x_t = H z_t + D u_t + c + e_t    (w_t, e_t) ~ N(0,
- * L L')
+ *   z_1 ~ N(m, P)    z_{t+1} = A z_t + B u_t + b + w_t    x_t = H z_t + D u_t + c + e_t
+ *   (w_t, e_t) ~ N(0, L L')
  *
  * The Kalman filter is one op. Its "bound" is the likelihood itself: ln_p is ln p(x_t | x before t), and kl
  * is 0. z_t is drawn from N(z_t | x up to t) and, after the last frame that is seen, step by step from the

@@ -1,6 +1,6 @@
-/* Gram and Schmidt on the rows of W, always taking the longest of what is left of them next, until next to
- * nothing is left: the rows taken are an orthonormal basis of all, `out`, and in = W out^T. Most models have
- * no such plane, which a part of W tells at little cost: no part of W has a higher rank than W. */
+/* Gram-Schmidt on the rows of W: each time the row of which most is left is taken, until almost nothing is
+ * left of any. The rows taken are an orthonormal basis, `out`, and in = W out^T. Most models have no such
+ * plane. A part of W shows that at little cost, since no part has a higher rank than W. */
 #include "model/plane.h"
 
 #include "base/algebra.h"

@@ -8,9 +8,8 @@
  * Backward, with G the gradient of S', and R_kl = u_k' G v_l,
  *
  *   dS += G + sum_kl (a_kl R_kl + b_kl R_lk) u_k v_l'
- *   a_kl = (p + q) / 2 - 1     b_kl = (p - q) / 2     p = (f_k - f_l) / (s_k - s_l)     q = (f_k + f_l) /
- * (s_k
- * + s_l)
+ *   a_kl = (p + q) / 2 - 1              b_kl = (p - q) / 2
+ *   p = (f_k - f_l) / (s_k - s_l)       q = (f_k + f_l) / (s_k + s_l)
  *
  * where p = 0 if both are above r, and a = b = 0 if neither is. So no gradient moves a singular value that is
  * above r; the updater therefore brings the means of v back to r after each update. */

@@ -35,7 +35,7 @@ void dv_candidates_free(dv_candidates *c) {
 
 /* ---- Settings ---- */
 
-/* Sets each "name=value" of the text, but what the user has given where `keep` says so. */
+/* Sets each "name=value" of the text. With `keep`, settings that the user has given stay as they are. */
 static dvbf_status apply(dvbf_settings *to, const char *changes, bool keep, dvbf_error *error) {
   char text[sizeof((dv_candidate *)0)->changes], *rest = text;
   dvbf_status status = DVBF_OK;
@@ -158,7 +158,7 @@ dvbf_status dv_candidates_write(const dv_candidates *c, const char *path, dvbf_e
   return dv_atomic_commit(&file, error);
 }
 
-/* The text of the next column, which ends with a comma; NULL when there is none. */
+/* The text of the next column, which a comma ends; NULL when there is none. */
 static char *column(char **rest) {
   char *begin = *rest, *end = begin ? strchr(begin, ',') : NULL;
   if (!end) return NULL;

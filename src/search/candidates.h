@@ -25,8 +25,8 @@ typedef struct dv_candidates {
   size_t count;
 } dv_candidates;
 
-/* `count` candidates for these settings and data; fewer where all that differs was given by the user. The
- * last one is the best linear model, without a target. */
+/* `count` candidates for these settings and data; fewer where the user has given the settings in which they
+ * would differ. The last one is the best linear model, without a target. */
 dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dv_facts *facts,
                                size_t count, dvbf_error *error);
 /* Adds candidate i once more, to be trained on all data to its target. */

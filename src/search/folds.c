@@ -4,7 +4,7 @@
 #include "base/status.h"
 #include "data/dataset.h"
 
-/* So many sequences are enough to validate. A part of a sequence has at least LEAST steps. */
+/* ENOUGH validation sequences stay as they are. A part of a sequence has at least LEAST steps. */
 enum { FOLDS = 5, ENOUGH = 8, LEAST = 12 };
 
 /* ---- Lists of pieces ---- */
@@ -85,7 +85,7 @@ static dvbf_status cut(dv_fold *out, const dvbf_data *data, const dvbf_sequences
   return DVBF_OK;
 }
 
-/* The fold that leaves out nothing, and is validated by all that trains. */
+/* The fold that leaves out nothing: it trains and validates on all of the data. */
 static dvbf_status whole(dv_fold *out, const dvbf_data *data, const dvbf_sequences *all, dvbf_error *error) {
   out->data = *data;
   out->data.valid = (dvbf_sequences){0};
@@ -98,7 +98,7 @@ static dvbf_status whole(dv_fold *out, const dvbf_data *data, const dvbf_sequenc
   return DVBF_OK;
 }
 
-/* As many folds as give parts that can be predicted. */
+/* The number of folds: fewer where the parts would be too short to be predicted. */
 static size_t count_folds(const dvbf_sequences *all) {
   size_t count = FOLDS;
   while (count > 2 && all->count < count && all->steps / count < LEAST) count--;

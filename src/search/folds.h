@@ -5,15 +5,15 @@
 #include <dvbf/core.h>
 
 typedef struct dv_fold {
-  dvbf_data data;      /* a view: train is all but the part, valid is all, the part twice */
-  dvbf_sequences part; /* that training does not see */
+  dvbf_data data;      /* a view: train is all but `part`; valid is all, with `part` twice */
+  dvbf_sequences part; /* what training does not see */
 } dv_fold;
 
-/* A single block of one recording tells nearly nothing about the rest, so that the part that validates is
- * joined with what trains, and each fold leaves out another part: whole sequences where there are enough,
- * otherwise a block of each. Members of a committee that come from different folds have seen all of the data
- * together. Where the user has validation sequences apart from those of training, or where many validate,
- * there is one fold, with the data as they are. */
+/* The error on a single block of a recording says almost nothing about the rest. So training and validation
+ * sequences are put together, and each fold leaves out another part: whole sequences where there are enough,
+ * otherwise a block of each. Members of a committee that come from different folds have together seen all of
+ * the data. Where the validation sequences are from another file, or are many, there is one fold, with the
+ * data as they are. */
 typedef struct dv_folds {
   dv_fold *list; /* [count + 1]: the last one leaves out nothing */
   size_t count;

@@ -7,10 +7,10 @@
 
 #include <math.h>
 
-/* A value that training has not seen tells more than one that it has: it counts as often as this, so that the
- * part of a fold weighs as much as the rest. */
+/* Values that training has not seen tell more. Each counts this many times, so that the part that a fold
+ * leaves out weighs as much as the rest. */
 static const double UNSEEN = 4;
-/* What an error one step ahead weighs beside that of the free run. */
+/* Weight of the error one step ahead; that of the free run has weight 1. */
 static const double ONE_STEP_SHARE = 0.15;
 
 /* Sums over all that was predicted so far. */
@@ -56,13 +56,13 @@ static dvbf_status measure(double *out, const dv_referee *r, size_t fold, const 
   return status;
 }
 
-/* Data that no linear model can be found for are judged without. */
+/* Where no linear model can be found, models are judged without one. */
 static dvbf_status measure_linear(dv_referee *r, size_t fold, const dvbf_settings *settings,
                                   dvbf_error *error) {
   dvbf_model *linear = NULL;
   dvbf_error inner = {0};
   dvbf_data known = r->folds.list[fold].data;
-  known.valid = (dvbf_sequences){0}; /* it holds the part that must not be known */
+  known.valid = (dvbf_sequences){0}; /* it holds the part that the linear model must not see */
   r->linear[fold].free_run = r->linear[fold].one_step = 1;
   dvbf_status status = dv_linear_best(&linear, settings, &known, &inner);
   if (status) {
@@ -108,7 +108,7 @@ void dv_referee_clear(dv_referee *r) {
   *r = (dv_referee){0};
 }
 
-/* An error far below all noise is as good as none. */
+/* Errors far below all noise count as equal. */
 static double ratio(double error, double of_linear) {
   const double least = 1e-6;
   return isfinite(error) ? fmax(error, least) / fmax(of_linear, least) : INFINITY;

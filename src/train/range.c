@@ -8,9 +8,9 @@
 #include <string.h>
 
 enum {
-  MOST_WINDOWS = 256, /* that are filtered: enough to see the range, little beside the updates between */
-  PASSES = 4,         /* over them, each with noise of its own */
-  ROOM = 10           /* of training, in limits */
+  MOST_WINDOWS = 256, /* are filtered: enough to see the range, and little work beside the updates */
+  PASSES = 4,         /* over these windows, each with noise of its own */
+  ROOM = 10           /* while training, limits are this many times wider */
 };
 
 dvbf_status dv_range_init(dv_range *r, const dvbf_model *model, dv_pool *pool, const dvbf_sequences *train,

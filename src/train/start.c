@@ -1,4 +1,4 @@
-/* The identified system is in innovation form, z is known exactly from the past:
+/* The identified system is in innovation form, in which z is known exactly from the past:
  *
  *   z'_{t+1} = A z'_t + B u_t + b + K e_t        x_t = H z'_t + D u_t + c + e_t
  *
@@ -51,7 +51,8 @@ static dvbf_status check(const dvbf_model *m, dvbf_error *error) {
 
 /* ---- The filter ---- */
 
-/* L, from K = S R^-1 and A L = K; directions that A all but forgets are left out. */
+/* L, from K = S R^-1 and A L = K by least squares; directions that A shrinks to almost nothing are left out.
+ */
 static dvbf_status find_gain(start *p, dvbf_error *error) {
   int n = p->s.n_z, n_x = p->s.n_x;
   double *r = dv_calloc((size_t)n_x * (size_t)n_x, sizeof *r),
@@ -148,8 +149,8 @@ static void set_systems(const start *p, int row, int j, double value) {
   for (int i = 0; i < systems; i++) v[i] = (dvbf_real)(value - identity);
 }
 
-/* Dimensions that the linear system does not need follow the others at random, forget, and have no effect
- * yet. */
+/* Dimensions that the linear system does not need are driven by the others at random, decay, and have no
+ * effect on x yet. */
 static void set_transition(const start *p) {
   const dvbf_model *m = p->m;
   const dv_system *s = &p->s;
@@ -164,7 +165,7 @@ static void set_transition(const start *p) {
       if (j < n && u >= 0) value = (u < m->n_u ? s->b[j * m->n_u + u] : s->shift_z[j]) / to;
       set_systems(p, row, j, value);
     }
-  fill(p, "universal.log_sigma", -6.5); /* a larger one is not the system that was found */
+  fill(p, "universal.log_sigma", -6.5); /* so small that drawn systems are close to the one that was found */
 }
 
 /* Brings the largest of the eigenvalues k .. n - 1, and its vector, to place k, and returns it. */
