@@ -134,10 +134,51 @@ static void a_product_with_the_transposed_is_the_same(void **state) {
   for (int i = 0; i < ROWS * N; i++) assert_true(fabs(one[i] - other[i]) < 1e-13);
 }
 
+/* N x RANK times its transposed. */
+static void fill_square(double *out, int rank, uint32_t key) {
+  double m[N * N];
+  fill(m, (size_t)(N * rank), key);
+  dv_product_transposed(out, m, m, N, rank, N);
+}
+
+static void factors_give_the_matrix_back(void **state) {
+  (void)state;
+  for (int rank = 2; rank <= N; rank += N - 2) { /* singular, and regular */
+    double a[N * N], l[N * N], back[N * N];
+    fill_square(a, rank, 8);
+    memcpy(l, a, sizeof l);
+    dv_factor(l, N);
+    dv_product_transposed(back, l, l, N, N, N);
+    for (int i = 0; i < N * N; i++) assert_true(fabs(back[i] - a[i]) < 1e-6);
+    for (int i = 0; i < N; i++)
+      for (int j = i + 1; j < N; j++) assert_true(l[i * N + j] == 0);
+  }
+}
+
+static void cholesky_solves_equations(void **state) {
+  (void)state;
+  enum { SIDES = 3 };
+  double a[N * N], u[N * N], b[N * SIDES], x[N * SIDES], back[N * SIDES];
+  fill_square(a, N, 9);
+  memcpy(u, a, sizeof u);
+  fill(b, N * SIDES, 10);
+  memcpy(x, b, sizeof x);
+  assert_true(dv_cholesky(u, N));
+  dv_solve_lower(u, N, x, SIDES);
+  dv_solve_upper(u, N, x, SIDES);
+  dv_product(back, a, x, N, N, SIDES);
+  for (int i = 0; i < N * SIDES; i++) assert_true(fabs(back[i] - b[i]) < 1e-9);
+  a[N + 1] = -1;
+  assert_false(dv_cholesky(a, N));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rows_become_orthonormal), cmocka_unit_test(eigenvectors_are_those_of_lapack),
-      cmocka_unit_test(an_inverse_is_one), cmocka_unit_test(a_product_with_the_transposed_is_the_same),
-      cmocka_unit_test(singular_values_are_those_of_lapack)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(rows_become_orthonormal),
+                                     cmocka_unit_test(eigenvectors_are_those_of_lapack),
+                                     cmocka_unit_test(an_inverse_is_one),
+                                     cmocka_unit_test(a_product_with_the_transposed_is_the_same),
+                                     cmocka_unit_test(factors_give_the_matrix_back),
+                                     cmocka_unit_test(cholesky_solves_equations),
+                                     cmocka_unit_test(singular_values_are_those_of_lapack)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

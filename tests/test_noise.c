@@ -165,12 +165,27 @@ static void filter_dropout_drops_its_share(void **state) {
   end_noise(&p);
 }
 
+/* The number of a stream has 8 bits of the key: one more stream would repeat the first. */
+static void more_streams_than_fit_the_key_are_refused(void **state) {
+  (void)state;
+  for (int streams = 256; streams <= 257; streams++) {
+    dv_parameters parameters = {0};
+    dvbf_graph *g = dv_graph_new(&parameters, 1, false);
+    dvbf_error error;
+    for (int i = 0; i < streams; i++) dvbf_noise(g, dvbf_slab_constant(g, 1, 1), false);
+    assert_int_equal(dv_graph_plan(g, &error), streams > 256 ? DVBF_ARGUMENT : DVBF_OK);
+    if (streams > 256) assert_non_null(strstr(error.message, "at most 256 streams of noise"));
+    dv_graph_free(g);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(noise_depends_on_its_key_alone),
       cmocka_unit_test(filter_dropout_comes_in_runs),
       cmocka_unit_test(dropped_steps_are_marked),
       cmocka_unit_test(filter_dropout_drops_its_share),
+      cmocka_unit_test(more_streams_than_fit_the_key_are_refused),
   };
   return cmocka_run_group_tests_name("noise", tests, NULL, NULL);
 }

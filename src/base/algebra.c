@@ -194,6 +194,21 @@ static void solve_column(const double *u, int n, double *b) {
   }
 }
 
+void dv_factor(double *a, int n) {
+  for (int j = 0; j < n; j++) {
+    double pivot = a[j * (n + 1)], least = 1e-14 * pivot; /* columns may have units of their own */
+    for (int k = 0; k < j; k++) pivot -= a[j * n + k] * a[j * n + k];
+    double root = pivot > least ? sqrt(pivot) : 0;
+    a[j * (n + 1)] = root;
+    for (int i = j + 1; i < n; i++) {
+      double sum = a[i * n + j];
+      for (int k = 0; k < j; k++) sum -= a[i * n + k] * a[j * n + k];
+      a[i * n + j] = root > 0 ? sum / root : 0;
+    }
+    for (int i = 0; i < j; i++) a[i * n + j] = 0;
+  }
+}
+
 void dv_solve_lower(const double *u, int n, double *b, int m) {
   if (m == 1) {
     solve_column(u, n, b);

@@ -36,6 +36,8 @@ void dv_apply(double *out, const double *a, const double *v, int n, int k);
 /* a [n][n], symmetric, of which the upper half is read, becomes U with a = U'U; false where it is not
  * positive definite. */
 bool dv_cholesky(double *a, int n);
+/* a [n][n], symmetric and positive semidefinite up to rounding, becomes L with a = L L'. */
+void dv_factor(double *a, int n);
 /* b [n][m] becomes the solution of U' y = b, and of U y = b. */
 void dv_solve_lower(const double *u, int n, double *b, int m);
 void dv_solve_upper(const double *u, int n, double *b, int m);

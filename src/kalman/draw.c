@@ -4,21 +4,6 @@
 
 #include <string.h>
 
-void dv_factor(double *a, int n) {
-  for (int j = 0; j < n; j++) {
-    double pivot = a[j * (n + 1)], least = 1e-14 * pivot; /* columns may have units of their own */
-    for (int k = 0; k < j; k++) pivot -= a[j * n + k] * a[j * n + k];
-    double root = pivot > least ? sqrt(pivot) : 0;
-    a[j * (n + 1)] = root;
-    for (int i = j + 1; i < n; i++) {
-      double sum = a[i * n + j];
-      for (int k = 0; k < j; k++) sum -= a[i * n + k] * a[j * n + k];
-      a[i * n + j] = root > 0 ? sum / root : 0;
-    }
-    for (int i = 0; i < j; i++) a[i * n + j] = 0;
-  }
-}
-
 void dv_add_noise(double *out, const double *factor, int n, dv_random *random, double *scratch) {
   for (int i = 0; i < n; i++) scratch[i] = dv_random_normal(random);
   for (int i = 0; i < n; i++) out[i] += dv_dot(factor + (size_t)i * (size_t)n, scratch, (size_t)n);

@@ -5,8 +5,6 @@
 #include "base/random.h"
 #include "kalman/system.h"
 
-/* a [n][n], symmetric and positive semidefinite up to rounding, becomes L with a = L L'. */
-void dv_factor(double *a, int n);
 /* out [n] += factor [n][n] times normal numbers. */
 void dv_add_noise(double *out, const double *factor, int n, dv_random *random, double *scratch /* [n] */);
 

@@ -1,5 +1,6 @@
 #include "report/reading.h"
 
+#include "base/algebra.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "evaluate/regression.h"
@@ -35,21 +36,15 @@ void dv_reading_clear(dv_reading *reading) {
 
 /* ---- Planes ---- */
 
-static double dot(const double *a, const double *b, size_t n) {
-  double sum = 0;
-  for (size_t j = 0; j < n; j++) sum += a[j] * b[j];
-  return sum;
-}
-
 /* Makes `axis` a unit vector that is orthogonal to `other` (may be NULL); false if it is almost parallel. */
 static bool normalise(double *axis, const double *other, size_t n) {
-  double length = sqrt(dot(axis, axis, n));
+  double length = sqrt(dv_dot(axis, axis, n));
   if (!isfinite(length) || length < 1e-150) return false;
   for (size_t j = 0; j < n; j++) axis[j] /= length;
   if (!other) return true;
-  double share = dot(axis, other, n);
+  double share = dv_dot(axis, other, n);
   for (size_t j = 0; j < n; j++) axis[j] -= share * other[j];
-  length = sqrt(dot(axis, axis, n));
+  length = sqrt(dv_dot(axis, axis, n));
   if (length < 1e-3) return false;
   for (size_t j = 0; j < n; j++) axis[j] /= length;
   return true;
