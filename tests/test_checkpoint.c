@@ -59,10 +59,11 @@ static void make_data(dvbf_sequences *s, size_t count, float phase) {
 
 /* Without retries: the first start ends before its judgement, and others begin with other settings. */
 #define EASED DIVERGING "starts 4 retries 0 restart-at 0.5 restart-above 0 validate-every 20 "
-/* The second start explodes, the third is no better than the first, which is taken up again as it was. */
+/* The second start explodes, the third is no better than the first, which is taken up again as it was. Which
+ * settings do so depends on rounding. */
+static char returning[600];
 #define RETURNING                                                                                            \
-  DIVERGING "starts 3 retries 1 restart-at 0.5 restart-above 0 validate-every 10 seed 5 learning-rate 0.3 "  \
-            "scale-transition 0.5 contraction 0 "
+  DIVERGING "starts 3 retries 1 restart-at 0.5 restart-above 0 validate-every 10 contraction 0 "
 
 /* Both phases of training, and a divergence in neither. */
 #define PHASES                                                                                               \
@@ -258,7 +259,7 @@ static void stops_change_nothing(void **state) {
   for (int every = 1; every < 6; every++) stop_and_go(SMALL, "small", every);
   for (int every = 1; every < 6; every++) stop_and_go(DIVERGING, "diverging", every);
   for (int every = 1; every < 6; every++) stop_and_go(EASED, "eased", every);
-  for (int every = 1; every < 6; every++) stop_and_go(RETURNING, "returning", every);
+  for (int every = 1; every < 6; every++) stop_and_go(returning, "returning", every);
   for (int every = 1; every < 4; every++) stop_and_go(PHASES, "phases", every);
 }
 
@@ -271,14 +272,19 @@ static double factor_said(const watch *w) {
   return factor;
 }
 
-static void expect_setting(const char *run, const char *name, const char *expected) {
+static void setting_of(char value[64], const char *run, const char *name) {
   dvbf_model *m = NULL;
-  char path[256], value[64];
+  char path[256];
   snprintf(path, sizeof path, "%s/%s", run, DVBF_RUN_MODEL);
   assert_int_equal(dvbf_model_load(&m, path, NULL), DVBF_OK);
-  assert_int_equal(dvbf_settings_get(dvbf_model_settings(m), name, value, sizeof value, NULL), DVBF_OK);
-  assert_string_equal(value, expected);
+  assert_int_equal(dvbf_settings_get(dvbf_model_settings(m), name, value, 64, NULL), DVBF_OK);
   dvbf_model_free(m);
+}
+
+static void expect_setting(const char *run, const char *name, const char *expected) {
+  char value[64];
+  setting_of(value, run, name);
+  assert_string_equal(value, expected);
 }
 
 /* A training that diverges in spite of all begins anew with other settings, says which, and the model has
@@ -296,7 +302,7 @@ static void divergence_changes_the_settings(void **state) {
   expect_setting("eased", "scale-transition", "3");
   w = (watch){0};
   remove_run("again");
-  train_well("again", RETURNING, false, &w);
+  train_well("again", returning, false, &w);
   assert_int_equal(w.eased, 1);
   assert_same_result("again", "returning");
   expect_setting("returning", "contraction", "0");
@@ -384,7 +390,7 @@ static void kills_change_nothing(void **state) {
   death_anywhere_changes_nothing(SMALL, "small", 5 * STRIDE);
   death_anywhere_changes_nothing(DIVERGING, "diverging", 11 * STRIDE);
   death_anywhere_changes_nothing(EASED, "eased", 5 * STRIDE);
-  death_anywhere_changes_nothing(RETURNING, "returning", 5 * STRIDE);
+  death_anywhere_changes_nothing(returning, "returning", 5 * STRIDE);
   death_anywhere_changes_nothing(PHASES, "phases", 7 * STRIDE);
 }
 
@@ -828,6 +834,24 @@ static void random_damage_is_harmless(void **state) {
 
 /* ---- The folder that all tests work in ---- */
 
+/* Finds a training that eases once and goes back to the first start; about one in fifty does. */
+static void find_returning(void) {
+  static const char *const steps[] = {
+      "learning-rate 0.5 scale-transition 1", "learning-rate 0.3 scale-transition 2",
+      "learning-rate 0.3 scale-transition 0.5", "learning-rate 0.7 scale-transition 0.5",
+      "learning-rate 1 scale-transition 0.3"};
+  for (int i = 0; i < 300; i++) {
+    char clip[64];
+    watch w = {0};
+    snprintf(returning, sizeof returning, RETURNING "%s seed %d ", steps[i / 60], i % 60);
+    remove_run("returning");
+    if (train("returning", returning, false, &w) || w.eased != 1) continue;
+    setting_of(clip, "returning", "clip-norm");
+    if (!strcmp(clip, "0")) return;
+  }
+  fail_msg("no training returns to its first start");
+}
+
 static int set_up(void **state) {
   (void)state;
   if (!mkdtemp(folder) || chdir(folder)) return -1;
@@ -838,7 +862,7 @@ static int set_up(void **state) {
   train_well("small", SMALL, false, NULL);
   train_well("diverging", DIVERGING, false, NULL);
   train_well("eased", EASED, false, NULL);
-  train_well("returning", RETURNING, false, NULL);
+  find_returning();
   train_well("brief", BRIEF, false, NULL);
   watch both = {0};
   train_well("phases", PHASES, false, &both);
