@@ -2,7 +2,7 @@
 BUILD ?= build
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 CMAKE_FLAGS ?=
-.PHONY: all setup build demo test bench format lint install uninstall clean help
+.PHONY: all setup build demo test bench format lint install uninstall deb clean help
 
 all: build
 
@@ -45,6 +45,11 @@ install: build
 
 uninstall:
 	@DESTDIR="$(DESTDIR)" cmake -DBUILD="$(BUILD)" -P cmake/uninstall.cmake
+
+# Debian packages, in build-deb/: dvbf, libdvbf0, libdvbf-core0, libdvbf-dev, python3-dvbf, and their source package.
+deb: setup
+	@scripts/setup debhelper dh-python dpkg-dev fakeroot
+	@JOBS=$(JOBS) scripts/deb build-deb
 
 clean:
 	@rm -rf $(BUILD)
