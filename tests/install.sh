@@ -16,7 +16,11 @@ cd "$work"
 mv first moved
 packages=$(dirname "$(find "$work/moved" -name dvbf-core.pc)")
 export PKG_CONFIG_PATH=$packages
-grep -r -n -e "$work/first" -e /usr -e "$build" "$packages" "$packages/../cmake" &&
+# CMake itself names /usr where that is the prefix, as /lib may be a link to /usr/lib.
+prefix=$(sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' "$build/CMakeCache.txt")
+folders=(-e "$work/first" -e "$build")
+[ "$prefix" = /usr ] || folders+=(-e /usr)
+grep -r -n "${folders[@]}" "$packages" "$packages/../cmake" &&
   fail "these files name a folder of the machine that they were made on"
 case $(realpath "$(pkg-config --variable=libdir dvbf-core)") in
   "$work"/moved/*) ;; *) fail "pkg-config finds the library elsewhere" ;;
@@ -78,7 +82,6 @@ done
 # Below DESTDIR, and gone again, but for what is not ours. The build is as it is (-o build).
 make() { env -u MAKEFLAGS make -s -C "$sources" BUILD="$build" DESTDIR="$work/staged" "$@"; }
 make -o build install >/dev/null
-prefix=$(sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' "$build/CMakeCache.txt")
 [ -e "staged$prefix/include/dvbf/core.h" ] || fail "DESTDIR is not heeded"
 touch "staged$prefix/include/other.h"
 make uninstall
