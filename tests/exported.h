@@ -42,7 +42,7 @@ static const variant variants[] = {
     {"squashed", 3, 1, SMALL "mean=sigmoid sigma=dimension"},
     {"single", 1, 0, SMALL "mask-input=step initial-frames=4"},
     {"autoencoder", 3, 1, SMALL "model=vae"},
-    {"kalman", 3, 2, SMALL "model=linear"},
+    {"kalman", 3, 2, SMALL "model=linear feedthrough=on"},
     {"kalman_alone", 1, 0, SMALL "model=linear"},
     {"kalman_limits", 2, 1, SMALL "model=linear state-limit=0.5"},
     {"contracted", 3, 2, SMALL "contraction=0.5 affine=on"},
@@ -99,6 +99,7 @@ static inline void stir(dvbf_model *m) {
       bool square = m->type->exact_system && p->rows == p->cols && p->rows > 0;
       if (square && i / p->cols == i % p->cols) values[i] += (dvbf_real)0.6;
       if (square && strstr(p->name, "factor") && i % p->cols > i / p->cols) values[i] = 0;
+      if (m->type->exact_system && !m->settings->feedthrough && !strcmp(p->name, "emission.u")) values[i] = 0;
     }
   }
   for (size_t k = 0; k < m->parameters.count; k++) {

@@ -137,26 +137,46 @@ static dvbf_model *fit_linear(const dvbf_sequences *s) {
   return model;
 }
 
-static void linear_is_exact(void **state) {
-  (void)state;
-  fixture f;
-  begin(&f, "");
-  dvbf_model *model = fit_linear(&f.sequences);
-  for (size_t i = 0; i < model->parameters.count; i++) /* whatever was found: u acts on x directly too */
-    if (!strcmp(model->parameters.list[i].name, "emission.u"))
-      for (int k = 0; k < N_U * N_X; k++)
-        model->parameters.values[model->parameters.list[i].offset + (size_t)k] += 0.1f * (float)(k + 1);
-  dvbf_sequences two = f.sequences;
-  two.count = 2;
-  two.length = NULL;
-  dvbf_estimates *e = whole(model, &two);
+/* u acts on x directly, whatever was found; or not. */
+static void set_feedthrough(dvbf_model *model, bool on) {
+  for (size_t i = 0; i < model->parameters.count; i++)
+    for (size_t k = 0; k < N_U * N_X && !strcmp(model->parameters.list[i].name, "emission.u"); k++)
+      model->parameters.values[model->parameters.list[i].offset + k] = on ? 0.1f * (float)(k + 1) : 0;
+}
+
+/* The states of every step, with a gap, are those of the filter over whole sequences. */
+static void states_agree(const dvbf_model *model, const dvbf_sequences *s, bool lead) {
+  dvbf_settings *settings = NULL;
+  dvbf_estimates *e = NULL;
+  dvbf_error error;
+  dvbf_belief belief;
+  holder h = open_filter(model, 1, 3);
+  for (size_t k = 0; k < N_X; k++) s->x[3 * N_X + k] = NAN;
+  s->x[4 * N_X] = NAN;
+  assert_int_equal(dvbf_settings_new(&settings, "filter", NULL), DVBF_OK);
+  if (dvbf_estimate(&e, model, s, settings, &error)) fail_msg("%s", error.message);
+  for (size_t t = 0; t < STEPS; t++) {
+    const float *x = t == 3 ? NULL : s->x + t * N_X;
+    dvbf_filter_step(h.filter, x, t + lead ? s->u + (t + lead - 1) * N_U : NULL, &belief);
+    for (size_t k = 0; k < 3; k++) {
+      assert_float_equal(belief.mean[k], e->z_mean[t * 3 + k], 1e-5);
+      assert_float_equal(belief.deviation[k], e->z_std[t * 3 + k], 1e-5);
+    }
+  }
+  dvbf_settings_free(settings);
+  dvbf_estimates_free(e);
+  dv_free(h.memory);
+}
+
+static void predictions_agree(const dvbf_model *model, const dvbf_sequences *s, bool lead) {
+  dvbf_estimates *e = whole(model, s);
   holder h = open_filter(model, 16, 3);
   for (size_t i = 0; i < 2; i++) {
     answer a;
     dvbf_filter_reset(h.filter);
-    follow_to(h.filter, &two, i, 0);
-    ask(&a, h.filter, two.u + (i * STEPS + SEEN - 1) * N_U);
-    for (size_t k = 0; k < (AHEAD - 1) * N_X; k++) { /* u of the last step is not given */
+    follow_to(h.filter, s, i, lead);
+    ask(&a, h.filter, s->u + (i * STEPS + SEEN - (lead ? 0 : 1)) * N_U);
+    for (size_t k = 0; k < AHEAD * N_X; k++) {
       assert_float_equal(a.x[k], e->x[i * AHEAD * N_X + k], 1e-4);
       assert_float_equal(a.x_std[k], e->x_std[i * AHEAD * N_X + k], 1e-4);
       for (size_t q = 0; q < 3; q++)
@@ -166,19 +186,36 @@ static void linear_is_exact(void **state) {
     for (size_t k = 0; k < AHEAD * 3; k++)
       assert_float_equal(a.z_mean[k], e->z_mean[i * AHEAD * 3 + k], 1e-4);
   }
-  dvbf_linear *linear = NULL;
-  dvbf_jacobians j;
-  float z[3] = {0}, u[N_U] = {0};
-  assert_int_equal(dvbf_linear_new(&linear, model, NULL), DVBF_OK);
-  dvbf_linear_at(linear, z, u, &j);
-  double sum = 0;
-  for (size_t k = 0; k < N_X * N_U; k++) sum += fabs((double)j.d[k]);
-  assert_true(sum > 0.01);
-  dvbf_linear_free(linear);
   dv_free(h.memory);
   dvbf_estimates_free(e);
-  dvbf_model_free(model);
-  end(&f);
+}
+
+static void linear_is_exact(void **state) {
+  (void)state;
+  for (int lead = 0; lead < 2; lead++) {
+    fixture f;
+    begin(&f, "");
+    dvbf_model *model = fit_linear(&f.sequences);
+    set_feedthrough(model, lead);
+    assert_int_equal(dvbf_model_describe(model).feedthrough, lead);
+    dvbf_sequences two = f.sequences;
+    two.count = 2;
+    two.length = NULL;
+    two.gaps = true;
+    predictions_agree(model, &two, lead);
+    states_agree(model, &two, lead);
+    dvbf_linear *linear = NULL;
+    dvbf_jacobians j;
+    float z[3] = {0}, u[N_U] = {0};
+    assert_int_equal(dvbf_linear_new(&linear, model, NULL), DVBF_OK);
+    dvbf_linear_at(linear, z, u, &j);
+    double sum = 0;
+    for (size_t k = 0; k < N_X * N_U; k++) sum += fabs((double)j.d[k]);
+    assert_true(lead ? sum > 0.01 : sum == 0);
+    dvbf_linear_free(linear);
+    dvbf_model_free(model);
+    end(&f);
+  }
 }
 
 /* Predictions leave no trace, and the same belief gives the same ones. */

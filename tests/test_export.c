@@ -235,7 +235,7 @@ static dvbf_model *make_committee(bool other) {
   static const variant members[2][3] = {
       {{"a", 3, 2, SMALL "initial-frames=3"},
        {"b", 3, 2, SMALL "latent=2 transition=mlp initial-frames=2 state-limit=1"},
-       {"c", 3, 2, SMALL "model=linear latent=4"}},
+       {"c", 3, 2, SMALL "model=linear latent=4 feedthrough=on"}},
       {{"a", 3, 2, SMALL "initial-frames=2"},
        {"b", 3, 2,
         SMALL "latent=2 feedthrough=on recognition-sees=innovation linear-paths=on initial-frames=3"},

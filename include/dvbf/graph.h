@@ -483,10 +483,10 @@ typedef struct dvbf_model_class {
   void (*emission)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
   /* Exact inference, for a model that needs no samples; then these five are all there. The filter that goes
    * on in real time lives in memory of the caller, of `online_size` bytes: it begins, and takes x [n_x], NULL
-   * where it is missing, after u [n_u]. Results are mean [n_z], deviation [n_z] and z [samples][n_z] of z_t.
-   * `online_ahead` goes on by one step without x, and gives moments of z and of x, the latter with its noise
-   * where that is asked for; `next` is the control after that step, NULL where it is unknown. The caller puts
-   * the memory back as it was. */
+   * where it is missing, and u [n_u], as dvbf_filter_step does: the control since the step before or, with
+   * the setting feedthrough, that of the same row. Results are mean [n_z], deviation [n_z] and z
+   * [samples][n_z] of z_t. `online_ahead` goes on by one step without x, and gives moments of z and of x, the
+   * latter with its noise where that is asked for. The caller puts the memory back as it was. */
   dvbf_status (*exact)(const struct dvbf_model_class *self, const dvbf_model *m, const dvbf_exact *asked,
                        dvbf_error *error);
   size_t (*online_size)(const struct dvbf_model_class *self, const dvbf_model *m);
@@ -494,8 +494,7 @@ typedef struct dvbf_model_class {
   void (*online_step)(const struct dvbf_model_class *self, const dvbf_model *m, void *memory, const float *x,
                       const float *u, size_t samples, float *mean, float *deviation, float *z);
   void (*online_ahead)(const struct dvbf_model_class *self, const dvbf_model *m, void *memory, const float *u,
-                       const float *next, bool noise, float *mean, float *deviation, double *x_mean,
-                       double *x_variance);
+                       bool noise, float *mean, float *deviation, double *x_mean, double *x_variance);
   /* Of a shipped model that is a linear system with normal noise: that system, for export. */
   void (*exact_system)(const dvbf_model *m, struct dv_system *out);
 } dvbf_model_class;

@@ -23,7 +23,7 @@ static bool is_exact(const dvbf_model *m) {
 static void find_abilities(writer *w) {
   w->moves = true;
   w->deviation = w->settings->deviation;
-  w->same_row = dv_same_row(w->model);
+  w->same_row = dv_model_same_row(w->model);
   for (int k = 0; k < dv_model_members(w->model); k++) {
     const dvbf_model *m = dv_model_member(w->model, k);
     w->moves &= m->type->move != NULL;
@@ -35,15 +35,9 @@ static void find_abilities(writer *w) {
  * that of the frame before. */
 static void put_call(dv_text *t, const writer *w, int k, const char *name, bool own) {
   const dvbf_model *m = dv_model_member(w->model, k);
-  bool late = w->same_row && !dv_feeds_through(m);
-  const char *u = late ? "before" : "u", *next = late ? "u" : "next";
-  dv_text_put(t, "    ready = %s_%s(&s->member_%d, x, %s, ", name,
-              own           ? "sampled_step"
-              : is_exact(m) ? "step_under"
-                            : "step",
-              k + 1, u);
-  if (is_exact(m)) dv_text_put(t, "%s, ", next);
-  dv_text_put(t, "missing, out ? &e : 0);\n");
+  bool late = w->same_row && !dv_model_feeds_through(m);
+  dv_text_put(t, "    ready = %s_%s(&s->member_%d, x, %s, missing, out ? &e : 0);\n", name,
+              own ? "sampled_step" : "step", k + 1, late ? "before" : "u");
 }
 
 /* The statement that takes in what member k expects, where it takes part. */
@@ -119,7 +113,6 @@ static void put_committee(dv_text *code, dv_text *header, const writer *w, const
       {"deviation", std ? "" : NULL},
       {"samples", w->samples ? samples : NULL},
       {"same_row", w->same_row ? "" : NULL},
-      {"next_at", m->n_u ? "u && t + 1 < n ? u + (t + 1) * @_N_U : 0" : "0"},
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (all[i][1]) dv_words_set(&words, all[i][0], all[i][1]);

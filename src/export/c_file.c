@@ -162,7 +162,7 @@ static void set_sizes(writer *w) {
 
 /* Conditions, and arguments that depend on them. */
 static void set_conditions(writer *w) {
-  bool controls = w->model->n_u, through = dv_feeds_through(w->model);
+  bool controls = w->model->n_u, through = dv_model_feeds_through(w->model);
   bool seen = dv_code_part_reads(&w->parts.first, DV_SLOT_SEEN) ||
               (w->parts.advance.code && dv_code_part_reads(&w->parts.advance, DV_SLOT_SEEN));
   bool std = deviates(w), waits = dv_model_recognises_from(w->model) > 1;
@@ -278,7 +278,7 @@ static void put_system(dv_text *t, const writer *w) {
   put_doubles(t, w, "a", s->a, n_z * n_z);
   put_doubles(t, w, "b", s->b, n_z * n_u);
   put_doubles(t, w, "h", s->h, n_x * n_z);
-  put_doubles(t, w, "d", s->d, n_x * n_u);
+  put_doubles(t, w, "d", s->d, dv_model_feeds_through(w->model) ? n_x * n_u : 0);
   put_doubles(t, w, "shift_z", s->shift_z, n_z);
   put_doubles(t, w, "shift_x", s->shift_x, n_x);
   put_doubles(t, w, "q", s->q, n_z * n_z);

@@ -63,7 +63,7 @@ static void put_wrapper(dv_text *t, const dv_fmu *f) {
   if (m->n_u) dv_words_set(&words, "controls", "");
   if (f->moves) dv_words_set(&words, "moves", "");
   if (f->direct) dv_words_set(&words, "direct", "");
-  if (dv_same_row(m)) dv_words_set(&words, "feedthrough", "");
+  if (dv_model_same_row(m)) dv_words_set(&words, "feedthrough", "");
   dv_put(t, fmu_c_in, &words);
   t->failed |= starts.failed || step.failed;
   dv_text_free(&starts);

@@ -18,6 +18,7 @@ typedef struct builder {
   dvbf_code *code;
   const dv_system *s;
   int n_z, n_x, n_u, n;                   /* n = n_z + n_x */
+  bool feedthrough;                       /* u is that of the same row as x */
   dvbf_place rows, through, gain, turned; /* (H, L) [n_x][n], D [n_x][n_u], (A, S) [n_z][n] and transposed */
   dvbf_place noise, b, shift_z, shift_x, mean, cov, identity;
   dvbf_place range;        /* [2][n_z]; buffer < 0: none */
@@ -65,7 +66,7 @@ static bool make_constants(builder *k, const dv_noise_factors *f) {
   k->turned = constant(k, turned, n * n_z);
   k->noise = constant(k, noise, n_z * n_z);
   k->identity = constant(k, identity, n * n);
-  k->through = constant(k, k->s->d, n_x * k->n_u);
+  if (k->feedthrough) k->through = constant(k, k->s->d, n_x * k->n_u);
   k->b = constant(k, k->s->b, n_z * k->n_u);
   k->shift_z = constant(k, k->s->shift_z, n_z);
   k->shift_x = constant(k, k->s->shift_x, n_x);
@@ -89,7 +90,7 @@ static void put_offset(builder *k, int i) {
   dvbf_value to = number_at(k, 0);
   dvbf_expr shift = dvbf_code_read(c, (dvbf_place){k->shift_x.buffer, (size_t)i, 0, 0});
   dv_emit(c, to, dv_number(c, 0));
-  if (k->n_u)
+  if (k->feedthrough)
     dvbf_code_sum(c, dvbf_place_of(to), 1, k->n_u,
                   dv_times(c, row_of(k, k->through, i, k->n_u), dv_read(c, k->u)));
   dv_emit(c, to, dv_plus(c, dv_read(c, to), shift));
@@ -149,35 +150,39 @@ static void observe(builder *k, dvbf_value x, dvbf_value seen, const dvbf_value 
   }
 }
 
-/* mean [n_z] and cov [n_z][n_z] of the next step. */
+/* mean [n_z] += B u */
+static void add_control(builder *k, dvbf_value mean) {
+  dvbf_code *c = k->code;
+  dvbf_value by_u = dv_emit_room(c, 1, k->n_z);
+  if (!k->n_u) return;
+  dvbf_code_sum(
+      c, (dvbf_place){by_u.buffer, 0, 1, 1}, k->n_z, k->n_u,
+      dv_times(c, dvbf_code_read(c, (dvbf_place){k->b.buffer, 0, (size_t)k->n_u, 1}), dv_read_row(c, k->u)));
+  dv_emit(c, mean, dv_plus(c, dv_read(c, mean), dv_read(c, by_u)));
+}
+
+/* mean [n_z], without B u, and cov [n_z][n_z] of the next step. */
 static void move(builder *k, dvbf_value mean, dvbf_value cov) {
   dvbf_code *c = k->code;
   int n_z = k->n_z, n = k->n;
   dvbf_place half = dvbf_code_room(c, n_z, n), to = {cov.buffer, cov.offset, (size_t)n_z, 1};
   dvbf_place gain = {k->gain.buffer, 0, (size_t)n, 1}, down = {mean.buffer, mean.offset, 1, 1};
   dvbf_code_sum(c, down, n_z, n, dv_times(c, dvbf_code_read(c, gain), dv_read_row(c, k->a)));
-  dvbf_value by_u = dv_emit_room(c, 1, n_z);
-  dv_emit(c, by_u, dv_number(c, 0));
-  if (k->n_u)
-    dvbf_code_sum(c, (dvbf_place){by_u.buffer, 0, 1, 1}, n_z, k->n_u,
-                  dv_times(c, dvbf_code_read(c, (dvbf_place){k->b.buffer, 0, (size_t)k->n_u, 1}),
-                           dv_read_row(c, k->u)));
-  dv_emit(c, mean, dv_plus(c, dv_read(c, mean), dv_plus(c, dv_read(c, by_u), dvbf_code_read(c, k->shift_z))));
+  dv_emit(c, mean, dv_plus(c, dv_read(c, mean), dvbf_code_read(c, k->shift_z)));
   dvbf_code_each(c, half, n_z, n, dv_number(c, 0));
   dvbf_code_product(c, half, gain, dvbf_place_of(k->p), n_z, n, n);
   dvbf_code_each(c, to, n_z, n_z, dvbf_code_read(c, (dvbf_place){k->noise.buffer, 0, (size_t)n_z, 1}));
   dvbf_code_product(c, to, half, (dvbf_place){k->turned.buffer, 0, (size_t)n_z, 1}, n_z, n, n_z);
 }
 
-/* Where nothing is seen, states go no further than their limits: `seen` [n_x] is of the step before. */
-static void limit(builder *k, dvbf_value mean, dvbf_value cov, dvbf_value seen) {
+/* Where nothing was seen in the step before, states go no further than their limits: then `any` is 0. */
+static void limit(builder *k, dvbf_value mean, dvbf_value cov, dvbf_value any) {
   dvbf_code *c = k->code;
   int n_z = k->n_z;
   size_t n = (size_t)n_z;
-  dvbf_value any = dv_emit_room(c, 1, 1), by = dv_emit_room(c, 1, n_z), far = dv_emit_room(c, 1, n_z);
+  dvbf_value by = dv_emit_room(c, 1, n_z), far = dv_emit_room(c, 1, n_z);
   dvbf_expr one = dv_number(c, 1), centre = dvbf_code_read(c, (dvbf_place){k->range.buffer, 0, 0, 1}),
             most = dvbf_code_read(c, (dvbf_place){k->range.buffer, n, 0, 1});
-  dvbf_code_sum(c, dvbf_place_of(any), 1, k->n_x, dv_read(c, seen));
   dvbf_expr variance = dvbf_code_read(c, (dvbf_place){cov.buffer, cov.offset, 0, n + 1});
   dvbf_expr share = dv_over(c, most, dvbf_code_unary(c, DVBF_SQRT_OF, variance));
   dv_emit(c, by,
@@ -204,40 +209,41 @@ static dvbf_value part_of(dvbf_value v, size_t offset, int n) {
 
 static void build(builder *k, dvbf_value state, dvbf_value x, dvbf_value seen, dvbf_value out) {
   dvbf_code *c = k->code;
-  size_t z = (size_t)k->n_z, square = z * z, xs = (size_t)k->n_x;
-  dvbf_value last_x = part_of(state, z + square, k->n_x), last_seen = part_of(state, z + square + xs, k->n_x);
-  dvbf_expr begun = dv_read_one(c, part_of(state, z + square + 2 * xs, 1));
+  size_t z = (size_t)k->n_z, square = z * z;
+  dvbf_expr begun = dv_read_one(c, part_of(state, z + square + 1, 1));
   dvbf_value mean = dv_emit_room(c, 1, k->n_z), cov = dv_emit_room(c, 1, k->n_z * k->n_z);
-  begin_observation(k, part_of(state, 0, k->n_z), part_of(state, z, k->n_z * k->n_z));
-  observe(k, last_x, last_seen, NULL);
-  move(k, mean, cov);
-  if (k->range.buffer >= 0) limit(k, mean, cov, last_seen);
+  dvbf_value next = part_of(out, 0, k->n_z), next_cov = part_of(out, z, k->n_z * k->n_z);
+  dv_emit(c, mean, dv_read(c, part_of(state, 0, k->n_z)));
+  dv_emit(c, cov, dv_read(c, part_of(state, z, k->n_z * k->n_z)));
+  if (!k->feedthrough) add_control(k, mean);
+  if (k->range.buffer >= 0) limit(k, mean, cov, part_of(state, z + square, 1));
   dv_emit(c, mean, dvbf_code_choose(c, begun, dv_read(c, mean), dvbf_code_read(c, k->mean)));
   dv_emit(c, cov, dvbf_code_choose(c, begun, dv_read(c, cov), dvbf_code_read(c, k->cov)));
-  dv_emit(c, part_of(out, 0, k->n_z), dv_read(c, mean));
-  dv_emit(c, part_of(out, z, k->n_z * k->n_z), dv_read(c, cov));
-  dv_emit(c, part_of(out, z + square, k->n_x), dv_read(c, x));
-  dv_emit(c, part_of(out, z + square + xs, k->n_x), dv_read(c, seen));
-  dv_emit(c, part_of(out, z + square + 2 * xs, 1), dv_number(c, 1));
-  size_t behind = z + square + 2 * xs + 1;
+  size_t behind = z + square + 2;
   dvbf_value expect = part_of(out, behind + 2 * z, 2 * k->n_x);
   begin_observation(k, mean, cov);
   observe(k, x, seen, &expect);
   dv_emit(c, part_of(out, behind, k->n_z), dv_read(c, part_of(k->a, 0, k->n_z)));
   dvbf_place diagonal = {k->p.buffer, 0, 0, (size_t)k->n + 1};
   dvbf_code_each(c, dvbf_place_of(part_of(out, behind + z, k->n_z)), 1, k->n_z, dvbf_code_read(c, diagonal));
+  move(k, next, next_cov);
+  if (k->feedthrough) add_control(k, next);
+  dvbf_code_sum(c, dvbf_place_of(part_of(out, z + square, 1)), 1, k->n_x, dv_read(c, seen));
+  dv_emit(c, part_of(out, z + square + 1, 1), dv_number(c, 1));
 }
 
 static dv_slot slot_of(dvbf_value v) {
   return (dv_slot){v.buffer, v.offset, (size_t)v.cols};
 }
 
-dvbf_status dv_kalman_part(dv_code_part *out, const dv_system *s, const dvbf_real *range, dvbf_error *error) {
-  int n_z = s->n_z, n_x = s->n_x, n = n_z + n_x, state_size = (int)dv_kalman_part_state(n_z, n_x);
+dvbf_status dv_kalman_part(dv_code_part *out, const dv_system *s, bool feedthrough, const dvbf_real *range,
+                           dvbf_error *error) {
+  int n_z = s->n_z, n_x = s->n_x, n = n_z + n_x, state_size = (int)dv_kalman_part_state(n_z);
   *out = (dv_code_part){.name = "filter", .code = dv_code_new()};
   double *room = dv_calloc((size_t)n * (size_t)n * 3, sizeof *room);
   dv_noise_factors f = {room, room ? room + n * n : NULL, room ? room + 2 * n * n : NULL};
-  builder k = {.code = out->code, .s = s, .n_z = n_z, .n_x = n_x, .n_u = s->n_u, .n = n};
+  builder k = {
+      .code = out->code, .s = s, .n_z = n_z, .n_x = n_x, .n_u = s->n_u, .n = n, .feedthrough = feedthrough};
   bool done = out->code && room;
   if (done) {
     dv_noise_factors_of(s, &f);

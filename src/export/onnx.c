@@ -118,7 +118,7 @@ static dvbf_status write_exact(dv_onnx *g, const dvbf_model *m, dvbf_error *erro
   dv_system system = {0};
   dv_code_part part = {0};
   dv_onnx_name in[DV_INPUTS] = {{""}}, all;
-  size_t n_z = (size_t)m->n_z, n_x = (size_t)m->n_x, n = dv_kalman_part_state(m->n_z, m->n_x);
+  size_t n_z = (size_t)m->n_z, n_x = (size_t)m->n_x, n = dv_kalman_part_state(m->n_z);
   if (m->n_x > MOST_EXACT)
     return dv_fail(
         error, DVBF_ARGUMENT,
@@ -128,7 +128,7 @@ static dvbf_status write_exact(dv_onnx *g, const dvbf_model *m, dvbf_error *erro
   dvbf_status status = dv_system_new(&system, m->n_z, m->n_u, m->n_x, error);
   if (status) return status;
   m->type->exact_system(m, &system);
-  status = dv_kalman_part(&part, &system, dv_model_range(m), error);
+  status = dv_kalman_part(&part, &system, dv_model_feeds_through(m), dv_model_range(m), error);
   in[DV_SLOT_Z] = dv_onnx_input(g, "state", 0, n);
   dv_onnx_name raw = dv_onnx_input(g, "x", 0, n_x), seen = dv_onnx_input(g, "seen", 0, n_x);
   if (m->n_u) in[DV_SLOT_U] = control(g, m, "u");

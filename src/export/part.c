@@ -191,13 +191,3 @@ void dv_parts_clear(dv_parts *parts) {
   dv_code_part *all[] = {&parts->first, &parts->advance, &parts->move, &parts->emission};
   for (int i = 0; i < 4; i++) dv_code_part_clear(all[i]);
 }
-
-bool dv_feeds_through(const dvbf_model *m) {
-  return m->settings->feedthrough && m->n_u && !m->type->exact_system;
-}
-
-bool dv_same_row(const dvbf_model *m) {
-  bool any = false;
-  for (int k = 0; k < dv_model_members(m); k++) any |= dv_feeds_through(dv_model_member(m, k));
-  return any;
-}

@@ -51,11 +51,6 @@ typedef struct dv_parts {
 dvbf_status dv_parts_init(dv_parts *parts, const dvbf_model *model, bool simulate, dvbf_error *error);
 void dv_parts_clear(dv_parts *parts);
 
-/* Whether u comes with its own frame, and not with the frame after: to a model, and to the members of a
- * committee, which take u in the same way. */
-bool dv_feeds_through(const dvbf_model *model);
-bool dv_same_row(const dvbf_model *model);
-
 /* How a part is derived from another. */
 typedef struct dv_derivation {
   bool quiet;         /* noise is 0 */

@@ -41,8 +41,8 @@ struct dv_reference {
   /* An exact model. */
   dv_system system;
   dv_kalman kalman;
-  double *room, *kalman_x, *kalman_u, *kalman_next;
-  bool seen;
+  double *room, *kalman_x, *kalman_u;
+  bool seen, sound;
 };
 
 bool dv_answer_init(dv_answer *a, int n_z, int n_x) {
@@ -68,7 +68,7 @@ static bool exact(const dv_reference *r) {
 }
 
 static bool through(const dv_reference *r) {
-  return r->m->settings->feedthrough && r->m->n_u;
+  return dv_model_feeds_through(r->m);
 }
 
 static dvbf_status new_online(online *o, const dvbf_model *m, size_t samples, uint64_t seed,
@@ -135,9 +135,7 @@ static dvbf_status new_exact(dv_reference *r, dvbf_error *error) {
   r->room = dv_calloc(dv_kalman_size(m->n_z, m->n_x), sizeof *r->room);
   r->kalman_x = dv_calloc((size_t)m->n_x, sizeof *r->kalman_x);
   r->kalman_u = dv_calloc((size_t)m->n_u + 1, sizeof *r->kalman_u);
-  r->kalman_next = dv_calloc((size_t)m->n_u + 1, sizeof *r->kalman_next);
-  if (!r->room || !r->kalman_x || !r->kalman_u || !r->kalman_next)
-    return dv_fail_memory(error, "exporting a model");
+  if (!r->room || !r->kalman_x || !r->kalman_u) return dv_fail_memory(error, "exporting a model");
   r->kalman = dv_kalman_begin(&r->system, r->room);
   return DVBF_OK;
 }
@@ -173,12 +171,11 @@ void dv_reference_free(dv_reference *r) {
                     r->quiet.z,   r->sampled.memory,
                     r->sampled.z, r->key,
                     r->room,      r->kalman_x,
-                    r->kalman_u,  r->kalman_next,
-                    s->z,         s->cov,
-                    s->x,         s->u,
-                    s->mask,      s->seen,
-                    s->next,      s->slopes,
-                    s->scratch};
+                    r->kalman_u,  s->z,
+                    s->cov,       s->x,
+                    s->u,         s->mask,
+                    s->seen,      s->next,
+                    s->slopes,    s->scratch};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) dv_free(memory[i]);
   dv_code_part *parts[] = {&s->first, &s->advance, &s->move, &s->emission};
   for (int i = 0; i < 4; i++) dv_code_part_clear(parts[i]);
@@ -350,11 +347,9 @@ static void forecast_samples(dv_reference *r, float *z, const float *u, const fl
 
 /* ---- An exact model: the order of the library's online filter ---- */
 
-/* `next` is the control that x depends on directly; NULL: the one before is the best guess. */
-static void expect_exact(dv_reference *r, const float *next, dv_answer *out) {
+static void expect_exact(const dv_reference *r, dv_answer *out) {
   const dvbf_model *m = r->m;
-  if (next) scale_u(m, next, r->kalman_next);
-  dv_system_emit(&r->system, r->kalman.mean, next ? r->kalman_next : r->kalman_u, out->x);
+  dv_system_emit(&r->system, r->kalman.mean, r->kalman_u, out->x);
   dv_kalman_x_variance(&r->system, r->kalman.cov, true, out->x_std);
   for (int i = 0; i < m->n_x; i++) {
     out->x[i] = out->x[i] / (double)m->x.scale[i] + (double)m->x.shift[i];
@@ -362,22 +357,21 @@ static void expect_exact(dv_reference *r, const float *next, dv_answer *out) {
   }
 }
 
-static void step_exact(dv_reference *r, const float *x, const float *u, const float *next, dv_answer *out) {
+static void step_exact(dv_reference *r, const float *x, const float *u, dv_answer *out) {
   const dvbf_model *m = r->m;
   const dvbf_real *range = dv_model_range(m);
-  for (int i = 0; i < m->n_u; i++) r->kalman_u[i] = 0;
-  if (r->t) scale_u(m, u, r->kalman_u);
-  if (r->t && dv_kalman_observe(&r->kalman, r->seen ? r->kalman_x : NULL, r->kalman_u))
-    dv_kalman_move(&r->kalman, r->kalman_u);
+  if (!through(r)) scale_u(m, u, r->kalman_u);
+  if (r->t && r->sound) dv_kalman_move(&r->kalman, r->kalman_u);
   if (r->t && !r->seen) {
     dv_range_bend(range, r->kalman.mean, m->n_z);
     dv_range_narrow(range, r->kalman.cov, m->n_z);
   }
-  expect_exact(r, next, out);
+  if (through(r)) scale_u(m, u, r->kalman_u);
+  expect_exact(r, out);
   r->seen = x;
   for (int i = 0; x && i < m->n_x; i++)
     r->kalman_x[i] = ((double)x[i] - (double)m->x.shift[i]) * (double)m->x.scale[i];
-  dv_kalman_observe(&r->kalman, x ? r->kalman_x : NULL, r->kalman_u);
+  r->sound = dv_kalman_observe(&r->kalman, x ? r->kalman_x : NULL, r->kalman_u);
 }
 
 /* ---- Steps ---- */
@@ -436,15 +430,15 @@ static dvbf_status step_spread(dv_reference *r, const float *x, const float *u, 
   return status;
 }
 
-dvbf_status dv_reference_step(dv_reference *r, const float *x, const float *u, const float *next,
-                              dv_answer *quiet, dv_answer *sampled, dvbf_error *error) {
+dvbf_status dv_reference_step(dv_reference *r, const float *x, const float *u, dv_answer *quiet,
+                              dv_answer *sampled, dvbf_error *error) {
   const dvbf_model *m = r->m;
   const float *before = through(r) ? r->before : u;
   bool any = false, ahead = m->type->move && r->t >= r->parts.frames;
   dvbf_belief belief;
   for (int i = 0; i < m->n_x; i++) any |= !isnan(x[i]);
   if (exact(r)) {
-    step_exact(r, any ? x : NULL, u, next, quiet);
+    step_exact(r, any ? x : NULL, u, quiet);
     dvbf_filter_step(r->quiet.filter, any ? x : NULL, u, &belief);
     put_belief(&belief, &r->quiet, quiet);
     quiet->ready = 2;
@@ -469,12 +463,12 @@ dvbf_status dv_reference_step(dv_reference *r, const float *x, const float *u, c
 }
 
 /* Step `i` of a prediction. */
-static dvbf_status predict_one(dv_reference *r, const float *u, const float *next, dv_answer *quiet,
-                               dv_answer *sampled, double *scaled, dvbf_error *error) {
+static dvbf_status predict_one(dv_reference *r, const float *u, dv_answer *quiet, dv_answer *sampled,
+                               double *scaled, dvbf_error *error) {
   const dvbf_model *m = r->m;
   const float *before = through(r) ? r->before : u;
   if (exact(r)) {
-    step_exact(r, NULL, u, next, quiet);
+    step_exact(r, NULL, u, quiet);
     memcpy(sampled->x, quiet->x, (size_t)m->n_x * sizeof *quiet->x);
     memcpy(sampled->x_std, quiet->x_std, (size_t)m->n_x * sizeof *quiet->x);
     r->t++;
@@ -490,8 +484,8 @@ static dvbf_status predict_one(dv_reference *r, const float *u, const float *nex
   return status;
 }
 
-dvbf_status dv_reference_predict(dv_reference *r, const float *u, const float *next, int n, int known,
-                                 dv_answer *quiet, dv_answer *sampled, dvbf_error *error) {
+dvbf_status dv_reference_predict(dv_reference *r, const float *u, int n, dv_answer *quiet, dv_answer *sampled,
+                                 dvbf_error *error) {
   const dvbf_model *m = r->m;
   size_t n_x = (size_t)m->n_x, n_u = (size_t)m->n_u;
   double *scaled = dv_calloc(2 * (size_t)m->n_u + 1, sizeof *scaled);
@@ -500,8 +494,7 @@ dvbf_status dv_reference_predict(dv_reference *r, const float *u, const float *n
     size_t at = (size_t)i * n_x;
     dv_answer q = {.x = quiet->x + at, .x_std = quiet->x_std + at};
     dv_answer s = {.x = sampled->x + at, .x_std = sampled->x_std + at};
-    status =
-        predict_one(r, u + (size_t)i * n_u, i < known ? next + (size_t)i * n_u : NULL, &q, &s, scaled, error);
+    status = predict_one(r, u + (size_t)i * n_u, &q, &s, scaled, error);
   }
   dv_free(scaled);
   return status;

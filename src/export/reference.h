@@ -26,13 +26,12 @@ void dv_reference_free(dv_reference *reference);
 
 /* The next step is a first one. */
 void dv_reference_reset(dv_reference *reference);
-/* Takes in x [n_x], NaN where missing, and u [n_u] as the model takes it. `next` [n_u] is the control after
- * that of an exact model; NULL: it is unknown. */
-dvbf_status dv_reference_step(dv_reference *reference, const float *x, const float *u, const float *next,
-                              dv_answer *quiet, dv_answer *sampled, dvbf_error *error);
-/* Goes on without observations, under u [n][n_u] and next [known][n_u], and tells x and x_std [n][n_x] of
- * both filters. Nothing can follow it. */
-dvbf_status dv_reference_predict(dv_reference *reference, const float *u, const float *next, int n, int known,
-                                 dv_answer *quiet, dv_answer *sampled, dvbf_error *error);
+/* Takes in x [n_x], NaN where missing, and u [n_u] as the model takes it. */
+dvbf_status dv_reference_step(dv_reference *reference, const float *x, const float *u, dv_answer *quiet,
+                              dv_answer *sampled, dvbf_error *error);
+/* Goes on without observations, under u [n][n_u], and tells x and x_std [n][n_x] of both filters. Nothing can
+ * follow it. */
+dvbf_status dv_reference_predict(dv_reference *reference, const float *u, int n, dv_answer *quiet,
+                                 dv_answer *sampled, dvbf_error *error);
 
 #endif

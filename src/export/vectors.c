@@ -168,11 +168,10 @@ static dvbf_status answer_step(dv_vectors *v, committee *c, int t, dvbf_error *e
   v->ready[t] = 2;
   double rounding = 0;
   for (int k = 0; k < c->count && !status; k++) {
-    bool late = c->same_row && !dv_feeds_through(dv_model_member(c->model, k));
-    const float *u = v->u + t * v->n_u,
-                *before = t ? u - v->n_u : u; /* nobody looks at one before the first */
-    status = dv_reference_step(c->members[k], c->x, late ? before : u, late ? u : NULL, &c->answer[0][k],
-                               &c->answer[1][k], error);
+    bool late = c->same_row && !dv_model_feeds_through(dv_model_member(c->model, k));
+    const float *u = v->u + t * v->n_u;
+    if (late && t) u -= v->n_u; /* nobody looks at one before the first */
+    status = dv_reference_step(c->members[k], c->x, u, &c->answer[0][k], &c->answer[1][k], error);
     if (c->answer[0][k].ready < v->ready[t]) v->ready[t] = c->answer[0][k].ready;
     rounding = fmax(rounding, c->answer[0][k].rounding);
   }
@@ -191,9 +190,9 @@ static dvbf_status answer_ahead(dv_vectors *v, committee *c, dvbf_error *error) 
   const float *u = v->u + v->steps * v->n_u;
   dvbf_status status = DVBF_OK;
   for (int k = 0; k < c->count && !status; k++) {
-    bool late = c->same_row && !dv_feeds_through(dv_model_member(c->model, k));
-    status = dv_reference_predict(c->members[k], late ? u - v->n_u : u, late ? u : u + v->n_u, AHEAD,
-                                  late ? AHEAD : AHEAD - 1, &c->answer[0][k], &c->answer[1][k], error);
+    bool late = c->same_row && !dv_model_feeds_through(dv_model_member(c->model, k));
+    status = dv_reference_predict(c->members[k], late ? u - v->n_u : u, AHEAD, &c->answer[0][k],
+                                  &c->answer[1][k], error);
   }
   for (int i = 0; i < 2 * AHEAD * v->n_x && !status; i++) {
     int w = i % 2, at = i / 2, to = v->steps * v->n_x + at;
@@ -243,7 +242,7 @@ static dvbf_status answer(dv_vectors *v, committee *c, const dvbf_model *m, bool
 
 static dvbf_status begin(committee *c, const dvbf_model *m, const dv_export_settings *s, dvbf_error *error) {
   int count = dv_model_members(m);
-  *c = (committee){.model = m, .count = count, .same_row = dv_same_row(m)};
+  *c = (committee){.model = m, .count = count, .same_row = dv_model_same_row(m)};
   c->members = dv_calloc((size_t)count, sizeof(dv_reference *));
   c->answer[0] = dv_calloc((size_t)count, sizeof **c->answer);
   c->answer[1] = dv_calloc((size_t)count, sizeof **c->answer);

@@ -38,15 +38,15 @@ static bool knows_quantiles(const dvbf_filter *f) {
  * dvbf_filter_step takes it. */
 static void expect(dvbf_filter *f, int i, const dvbf_ahead *ask, size_t t) {
   size_t n_x = (size_t)f->model->n_x, n_u = (size_t)f->model->n_u;
-  const float *u = n_u ? ask->u + t * n_u : NULL, *next = n_u && t + 1 < ask->steps ? u + n_u : NULL;
+  const float *u = n_u ? ask->u + t * n_u : NULL;
   bool late = f->same_row && !dv_online_feeds_through(f->member[i]);
   bool wanted = ask->x_quantiles && ask->n_quantiles && !knows_quantiles(f);
   dv_expected_x out = {.noise = !ask->noise_free,
                        .mean = f->mean + (size_t)i * n_x,
                        .variance = f->variance + (size_t)i * n_x,
                        .samples = wanted ? f->x + (size_t)i * f->samples * n_x : NULL};
-  if (late) next = u, u = t ? u - n_u : f->controlled ? f->last : NULL;
-  dv_online_ahead(f->member[i], (uint32_t)t, u, next, &out);
+  if (late) u = t ? u - n_u : f->controlled ? f->last : NULL;
+  dv_online_ahead(f->member[i], (uint32_t)t, u, &out);
 }
 
 /* Members that take part at step t. */

@@ -103,7 +103,8 @@ dvbf_status dv_online_place(dv_online **out, dv_room *room, const dvbf_model *mo
   dvbf_status status = dv_model_needs_filter(model, "", error);
   if (status) return status;
   int asked = dv_model_start_frames(model), frames = asked ? asked : (int)model->settings->predict_from;
-  dv_online like = {.model = model, .frames = frames, .samples = samples};
+  dv_online like = {
+      .model = model, .frames = frames, .samples = samples, .through = dv_model_feeds_through(model)};
   if (!model->type->online_step) status = record(programs, model, samples, frames, plane->rank, error);
   dv_online *o = status ? NULL : place(room, &like, programs, plane);
   for (int i = 0; i < PROGRAMS; i++) dv_program_clear(&programs[i]);
@@ -198,7 +199,7 @@ static void begin(dv_online *o) {
 }
 
 bool dv_online_feeds_through(const dv_online *o) {
-  return o->model->settings->feedthrough && !o->exact;
+  return o->through;
 }
 
 /* Keeps a frame for the initial network. */
@@ -333,10 +334,10 @@ static void draw_exact(dv_online *o, uint32_t t, const dv_expected_x *out) {
   }
 }
 
-void dv_online_ahead(dv_online *o, uint32_t t, const float *u, const float *next, const dv_expected_x *out) {
+void dv_online_ahead(dv_online *o, uint32_t t, const float *u, const dv_expected_x *out) {
   const dvbf_model *m = o->model;
   if (o->exact) {
-    m->type->online_ahead(m->type, m, o->exact, u, next, out->noise, o->mean, o->deviation, out->mean,
+    m->type->online_ahead(m->type, m, o->exact, u, out->noise, o->mean, o->deviation, out->mean,
                           out->variance);
     if (out->samples) draw_exact(o, t, out);
     return;

@@ -22,8 +22,9 @@ typedef struct dv_machine {
 typedef struct dv_online {
   const dvbf_model *model;
   dv_machine start, step, emission;
-  int frames; /* that the initial network sees */
-  int seen;   /* frames so far, up to `frames` */
+  int frames;   /* that the initial network sees */
+  int seen;     /* frames so far, up to `frames` */
+  bool through; /* feedthrough */
   dv_conditions conditions;
   uint32_t *number; /* [samples] keys of the noise */
   float *x, *u;     /* [frames][n_x], [frames][n_u] first observations, and the controls that followed them */
@@ -58,9 +59,8 @@ typedef struct dv_expected_x {
 
 /* Between begin and end the belief moves on without observations; end puts it back. */
 void dv_online_ahead_begin(dv_online *o);
-/* The step number t, counted from 0. u is as in dv_online_step; `next` is the control after that step, NULL
- * where it is unknown. */
-void dv_online_ahead(dv_online *o, uint32_t t, const float *u, const float *next, const dv_expected_x *out);
+/* The step number t, counted from 0. u is as in dv_online_step. */
+void dv_online_ahead(dv_online *o, uint32_t t, const float *u, const dv_expected_x *out);
 void dv_online_ahead_end(dv_online *o);
 
 #endif

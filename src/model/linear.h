@@ -17,7 +17,6 @@ void dv_linear_online_begin(const dvbf_model_class *self, const dvbf_model *m, v
 void dv_linear_online_step(const dvbf_model_class *self, const dvbf_model *m, void *memory, const float *x,
                            const float *u, size_t samples, float *mean, float *deviation, float *z);
 void dv_linear_online_ahead(const dvbf_model_class *self, const dvbf_model *m, void *memory, const float *u,
-                            const float *next, bool noise, float *mean, float *deviation, double *x_mean,
-                            double *x_variance);
+                            bool noise, float *mean, float *deviation, double *x_mean, double *x_variance);
 
 #endif

@@ -266,8 +266,9 @@ dvbf_status dv_linear_exact(const dvbf_model_class *self, const dvbf_model *m, c
 typedef struct online {
   dv_system system;
   dv_kalman filter;
-  double *x, *u; /* x of the step before, and the control that has followed it */
-  bool begun, seen;
+  double *x, *u; /* scaled */
+  bool through;  /* u comes with its own frame, and is kept for the move to the next */
+  bool begun, seen, sound;
   uint64_t seed;
   uint32_t step;
 } online;
@@ -286,7 +287,9 @@ void dv_linear_online_begin(const dvbf_model_class *self, const dvbf_model *m, v
   (void)self;
   online *o = memory;
   double *room = (double *)(void *)((unsigned char *)memory + (sizeof *o + 63) / 64 * 64);
-  *o = (online){.system = dv_system_at(room, m->n_z, m->n_u, m->n_x), .seed = seed};
+  *o = (online){.system = dv_system_at(room, m->n_z, m->n_u, m->n_x),
+                .through = dv_model_feeds_through(m),
+                .seed = seed};
   dv_linear_get(m, &o->system);
   room += dv_system_size(m->n_z, m->n_u, m->n_x);
   o->filter = dv_kalman_begin(&o->system, room);
@@ -309,30 +312,36 @@ static void draw_online(online *o, size_t samples, float *z) {
   }
 }
 
-/* To the step after u [n_u], which has acted since the step before. x of that step is looked at once more, as
- * it may depend on u directly. */
+static void set_u(online *o, const dvbf_model *m, const float *u) {
+  for (int i = 0; i < m->n_u; i++)
+    o->u[i] = u ? ((double)u[i] - (double)m->u.shift[i]) * (double)m->u.scale[i] : 0;
+}
+
+/* To the next step. u [n_u] is the control since the step before or, with feedthrough, that of this step. */
 static void advance(online *o, const dvbf_model *m, const float *u) {
   dv_kalman *k = &o->filter;
-  for (int i = 0; i < m->n_u; i++)
-    o->u[i] = o->begun && u ? ((double)u[i] - (double)m->u.shift[i]) * (double)m->u.scale[i] : 0;
-  if (o->begun) {
-    if (dv_kalman_observe(k, o->seen ? o->x : NULL, o->u)) dv_kalman_move(k, o->u);
-    if (!o->seen) keep_to_limits(k, dv_model_range(m));
-  }
+  if (!o->through) set_u(o, m, o->begun ? u : NULL);
+  if (o->begun && o->sound) dv_kalman_move(k, o->u);
+  if (o->begun && !o->seen) keep_to_limits(k, dv_model_range(m));
+  if (o->through) set_u(o, m, u);
   o->begun = true;
 }
 
-/* What acts on x directly at this step is not known yet; the control before is the best guess. */
+/* x [n_x] scaled; NULL: missing. */
+static void observe(online *o, const double *x) {
+  o->seen = x;
+  o->sound = dv_kalman_observe(&o->filter, x, o->u);
+}
+
 void dv_linear_online_step(const dvbf_model_class *self, const dvbf_model *m, void *memory, const float *x,
                            const float *u, size_t samples, float *mean, float *deviation, float *z) {
   (void)self;
   online *o = memory;
   dv_kalman *k = &o->filter;
   advance(o, m, u);
-  o->seen = x;
   for (int i = 0; x && i < m->n_x; i++)
     o->x[i] = ((double)x[i] - (double)m->x.shift[i]) * (double)m->x.scale[i];
-  dv_kalman_observe(k, x ? o->x : NULL, o->u);
+  observe(o, x ? o->x : NULL);
   for (int i = 0; i < m->n_z; i++) {
     mean[i] = (float)k->filtered[i];
     deviation[i] = (float)sqrt(fmax(0, k->filtered_cov[i * (m->n_z + 1)]));
@@ -342,19 +351,16 @@ void dv_linear_online_step(const dvbf_model_class *self, const dvbf_model *m, vo
 }
 
 void dv_linear_online_ahead(const dvbf_model_class *self, const dvbf_model *m, void *memory, const float *u,
-                            const float *next, bool noise, float *mean, float *deviation, double *x_mean,
-                            double *x_variance) {
+                            bool noise, float *mean, float *deviation, double *x_mean, double *x_variance) {
   (void)self;
   online *o = memory;
   dv_kalman *k = &o->filter;
   advance(o, m, u);
-  o->seen = false;
+  observe(o, NULL);
   for (int i = 0; i < m->n_z; i++) {
     mean[i] = (float)k->mean[i];
     deviation[i] = (float)sqrt(fmax(0, k->cov[i * (m->n_z + 1)]));
   }
-  for (int i = 0; next && i < m->n_u; i++)
-    o->u[i] = ((double)next[i] - (double)m->u.shift[i]) * (double)m->u.scale[i];
   dv_system_emit(&o->system, k->mean, o->u, x_mean);
   dv_kalman_x_variance(&o->system, k->cov, noise, x_variance);
   for (int i = 0; i < m->n_x; i++) {

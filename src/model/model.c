@@ -280,13 +280,18 @@ void dvbf_model_free(dvbf_model *m) {
   dv_free(m);
 }
 
-/* A model with exact inference takes the control since the step before, whatever it does with it. */
-static bool takes_own_control(const dvbf_model *m) {
-  for (int i = 0; i < dv_model_members(m); i++) {
-    const dvbf_model *member = dv_model_member(m, i);
-    if (member->settings->feedthrough && !member->type->online_step) return true;
-  }
-  return false;
+/* Older files of linear models do not keep the setting, but have the weights. */
+bool dv_model_feeds_through(const dvbf_model *m) {
+  const dvbf_real *weights = m->type->exact_system && m->n_u ? dv_model_values(m, "emission.u") : NULL;
+  bool any = m->settings->feedthrough && m->n_u;
+  for (int i = 0; weights && i < m->n_u * m->n_x; i++) any |= weights[i] != 0;
+  return any;
+}
+
+bool dv_model_same_row(const dvbf_model *m) {
+  bool any = false;
+  for (int i = 0; i < dv_model_members(m); i++) any |= dv_model_feeds_through(dv_model_member(m, i));
+  return any;
 }
 
 dvbf_model_info dvbf_model_describe(const dvbf_model *m) {
@@ -304,7 +309,7 @@ dvbf_model_info dvbf_model_describe(const dvbf_model *m) {
                            .seconds = m->seconds,
                            .members = (size_t)dv_model_members(m),
                            .frames = (size_t)dv_model_forecasts_from(m),
-                           .feedthrough = takes_own_control(m),
+                           .feedthrough = dv_model_same_row(m),
                            .x_shift = m->x.shift,
                            .x_scale = m->x.scale,
                            .u_shift = m->u.shift,

@@ -126,6 +126,10 @@ int dv_model_start_frames(const dvbf_model *m);
 /* The first frame, counted from 0, that recognition sees. Programs of single steps do not know which they
  * make: their scalar DVBF_FILTER_WAIT must be 1 before that frame, and 0 from then on. */
 int dv_model_recognises_from(const dvbf_model *m);
+/* x_t depends on u_t directly: an online filter takes x and u of the same row of the data. */
+bool dv_model_feeds_through(const dvbf_model *m);
+/* The same of a committee, where a member does. */
+bool dv_model_same_row(const dvbf_model *m);
 bool dv_model_can_filter(const dvbf_model *m);
 /* Steps that must be seen before all members of a committee can predict, or forecast one step ahead. */
 int dv_model_predicts_from(const dvbf_model *m);
