@@ -57,7 +57,7 @@ static dvbf_status add_linear(dvbf_model *model, const dvbf_data *data, const ch
                               dvbf_error *error) {
   cli_path path;
   bool added;
-  dvbf_status status = dvbf_model_add_linear(&added, model, data, error);
+  dvbf_status status = dvbf_model_add_linear(&added, model, data, NULL, error);
   cli_join(path, folder, CLI_MODEL);
   return status || !added ? status : dvbf_model_save(model, path, error);
 }

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 
+#include <dvbf/report.h>
 #include <math.h>
 
 #include <cmocka.h>
@@ -385,6 +386,36 @@ static void estimates_are_stopped(void **state) {
   end(&f);
 }
 
+static void judgements_are_stopped(void **state) {
+  (void)state;
+  fixture f;
+  volatile int flag = 1;
+  dvbf_settings *settings = settings_of("evaluate", "samples=2 particles=5 split=train");
+  dvbf_evaluation *evaluation = NULL;
+  dvbf_verdict *verdict = NULL;
+  dvbf_error error;
+  bool added = false;
+  begin(&f, "");
+  dvbf_data data = {.train = f.sequences};
+  for (flag = 1; flag >= 0; flag--) {
+    dvbf_status wanted = flag ? DVBF_STOPPED : DVBF_OK;
+    dvbf_settings_interrupt(settings, &flag);
+    assert_int_equal(dvbf_evaluate(&evaluation, f.model, &data, &data.train, settings, &error), wanted);
+    assert_int_equal(dvbf_model_add_linear(&added, f.model, &data, settings, &error), wanted);
+    assert_int_equal(added, !flag);
+    assert_int_equal(dvbf_judge(&verdict, f.model, &data, NULL, settings, &error), wanted);
+  }
+  flag = 1;
+  const char *path = in_folder("stopped.html");
+  assert_int_equal(dvbf_report_write(path, f.model, &data, settings, NULL, &error), DVBF_STOPPED);
+  assert_int_equal(access(path, F_OK), -1);
+  assert_int_equal(rmdir(in_folder("figures")), 0); /* nothing was drawn */
+  dvbf_evaluation_free(evaluation);
+  dvbf_verdict_free(verdict);
+  dvbf_settings_free(settings);
+  end(&f);
+}
+
 static volatile int stop;
 static bool set_flag(const dvbf_progress *progress, void *user_data) {
   (void)user_data;
@@ -404,9 +435,9 @@ static void training_is_stopped(void **state) {
     dvbf_error error;
     dvbf_data data = {.train = f.sequences};
     dvbf_train_options options = {.progress = set_flag};
-    stop = i; /* the search is told before it begins */
+    stop = i; /* the search is told before it begins: there is no model yet */
     dvbf_settings_interrupt(settings, &stop);
-    if (dvbf_train(&model, settings, &data, &options, &error)) fail_msg("%s", error.message);
+    assert_int_equal(dvbf_train(&model, settings, &data, &options, &error), i ? DVBF_STOPPED : DVBF_OK);
     if (!i) assert_int_equal(dvbf_model_describe(model).updates, 5);
     dvbf_model_free(model);
     dvbf_settings_free(settings);
@@ -425,19 +456,13 @@ static void abilities(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(arrays_are_what_a_file_is),
-      cmocka_unit_test(sequences_of_their_own),
-      cmocka_unit_test(bytes_are_pixels),
-      cmocka_unit_test(padding_is_cleared),
-      cmocka_unit_test(wrong_arrays_are_refused),
-      cmocka_unit_test(columns_have_names),
-      cmocka_unit_test(models_are_bytes),
-      cmocka_unit_test(weights_by_name),
-      cmocka_unit_test(estimates_into_arrays),
-      cmocka_unit_test(other_sizes_are_refused),
-      cmocka_unit_test(estimates_are_stopped),
-      cmocka_unit_test(training_is_stopped),
-      cmocka_unit_test(abilities),
+      cmocka_unit_test(arrays_are_what_a_file_is), cmocka_unit_test(sequences_of_their_own),
+      cmocka_unit_test(bytes_are_pixels),          cmocka_unit_test(padding_is_cleared),
+      cmocka_unit_test(wrong_arrays_are_refused),  cmocka_unit_test(columns_have_names),
+      cmocka_unit_test(models_are_bytes),          cmocka_unit_test(weights_by_name),
+      cmocka_unit_test(estimates_into_arrays),     cmocka_unit_test(other_sizes_are_refused),
+      cmocka_unit_test(estimates_are_stopped),     cmocka_unit_test(judgements_are_stopped),
+      cmocka_unit_test(training_is_stopped),       cmocka_unit_test(abilities),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -175,7 +175,7 @@ static void given_values_stay(void **state) {
   dv_candidates all = {0};
   dvbf_settings *settings = settings_of("transition=mlp filter-dropout=0.3 filter-dropout-end=0.2 affine=on");
   dv_facts *facts = NULL;
-  assert_int_equal(dv_facts_new(&facts, &data, NULL), DVBF_OK);
+  assert_int_equal(dv_facts_new(&facts, &data, NULL, NULL), DVBF_OK);
   assert_int_equal(dv_candidates_make(&all, settings, facts, 4, NULL), DVBF_OK);
   dv_facts_free(facts);
   assert_int_equal(all.count, 5);

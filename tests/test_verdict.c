@@ -237,7 +237,7 @@ static void a_linear_model_is_added(void **unused) {
   dvbf_data data = {.train = train, .test = test};
   bool added = false;
   dvbf_error error;
-  if (dvbf_model_add_linear(&added, f.model, &data, &error)) fail_msg("%s", error.message);
+  if (dvbf_model_add_linear(&added, f.model, &data, NULL, &error)) fail_msg("%s", error.message);
   assert_true(added);
   dvbf_verdict *v = judge(f.model, &data, NULL);
   for (int k = 0; k < N_X; k++) { /* the best possible: 0.1, and 0.1 / sqrt(1 - 0.64) without frames */
@@ -245,20 +245,20 @@ static void a_linear_model_is_added(void **unused) {
     assert_float_equal(v->free_run.score[DVBF_BY_LINEAR].rmse_by_column[k], 0.167, 0.05);
   }
   dvbf_verdict_free(v);
-  assert_int_equal(dvbf_model_add_linear(&added, f.model, &data, NULL), DVBF_OK);
+  assert_int_equal(dvbf_model_add_linear(&added, f.model, &data, NULL, NULL), DVBF_OK);
   assert_false(added); /* it has one */
   assert_int_equal(dvbf_model_save(f.model, path, NULL), DVBF_OK);
   dvbf_model *loaded = NULL, *alone = f.model->linear;
   assert_int_equal(dvbf_model_load(&loaded, path, NULL), DVBF_OK);
   assert_non_null(loaded->linear);
   f.model->linear = NULL;
-  assert_int_equal(dvbf_model_add_linear(&added, alone, &data, NULL), DVBF_OK);
+  assert_int_equal(dvbf_model_add_linear(&added, alone, &data, NULL, NULL), DVBF_OK);
   assert_false(added); /* it is one */
   data.image_height = 2;
-  assert_int_equal(dvbf_model_add_linear(&added, f.model, &data, NULL), DVBF_OK);
+  assert_int_equal(dvbf_model_add_linear(&added, f.model, &data, NULL, NULL), DVBF_OK);
   assert_false(added);
   data.train.n_u = 1;
-  assert_int_equal(dvbf_model_add_linear(&added, f.model, &data, &error), DVBF_ARGUMENT);
+  assert_int_equal(dvbf_model_add_linear(&added, f.model, &data, NULL, &error), DVBF_ARGUMENT);
   assert_non_null(strstr(error.message, "2 of u, and the data have 6 and 1"));
   dvbf_model_free(alone);
   dvbf_model_free(loaded);

@@ -115,8 +115,9 @@ DVBF_API dvbf_status dvbf_settings_take(dvbf_settings *settings, const dvbf_sett
  */
 DVBF_API unsigned dvbf_settings_threads(const dvbf_settings *settings);
 /* Work that is done with these settings ends soon after *flag has become other than 0, which a signal handler
- * or another thread may do: training as if its callback had stopped it, with the best model so far; estimates
- * with DVBF_STOPPED. NULL: it goes on to its end. The flag is the caller's; copies of the settings have none.
+ * or another thread may do: training as if its callback had stopped it, with the best model so far; all else,
+ * and training before there is a model, with DVBF_STOPPED. NULL: it goes on to its end. The flag is the
+ * caller's; copies of the settings have none.
  */
 DVBF_API void dvbf_settings_interrupt(dvbf_settings *settings, const volatile int *flag);
 /* Applies a named preset on top of the current values. Besides "train" it may have values for the table of

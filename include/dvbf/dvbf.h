@@ -206,9 +206,9 @@ typedef struct dvbf_verdict {
 /* Finds the best linear model of the training sequences and keeps it inside the model, for verdicts;
  * dvbf_model_save saves it too. A search has done so already. *added is false where there is nothing to add:
  * the model has or is such a model, or x is a picture, bits or counts, or has more than 256 columns with u.
- */
+ * The flag of `settings`, which may be NULL, ends this (dvbf_settings_interrupt). */
 DVBF_API dvbf_status dvbf_model_add_linear(bool *added, dvbf_model *model, const dvbf_data *data,
-                                           dvbf_error *error);
+                                           const dvbf_settings *settings, dvbf_error *error);
 
 /* Sets the model beside what one would do otherwise. `sequences` is a split of `data`, NULL: test, or valid
  * or train where that is empty. `settings` is of the table "evaluate". Parts of large data are judged: at

@@ -1116,7 +1116,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_train": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_train_with": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_train_own": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
-    "dvbf_model_add_linear": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p)),
+    "dvbf_model_add_linear": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_judge": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_verdict_free": (None, (c_void_p,)),
     "dvbf_stability_of": (c_int, (POINTER(c_void_p), c_void_p, c_void_p)),

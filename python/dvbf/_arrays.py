@@ -45,8 +45,9 @@ def is_list(value: Any) -> bool:
 def to_numpy(value: Any, name: str) -> Array:
     """A NumPy array of numbers, without a copy where there is one already."""
     if isinstance(value, np.ma.MaskedArray):  # masked values are missing
-        real = np.float32 if value.dtype.itemsize <= 4 else np.float64
-        array: Array = np.ma.filled(value.astype(real), np.nan)
+        masked: Any = value  # without types in some versions of NumPy
+        real = np.float32 if masked.dtype.itemsize <= 4 else np.float64
+        array: Array = masked.astype(real).filled(np.nan)
     elif hasattr(value, "to_numpy"):  # pandas, polars, xarray
         array = np.asarray(value.to_numpy())
     else:

@@ -22,7 +22,7 @@ from ._arrays import (
     to_numpy,
     view,
 )
-from ._library import call, create, free_with, lib
+from ._library import call, create, free_with, lib, run
 from ._settings import Settings
 
 
@@ -37,7 +37,7 @@ class Sequences:
 
     @classmethod
     def read(cls, path: Any, how: Settings) -> Sequences:
-        return cls(create(lib.dvbf_data_read, os.fsencode(path), how.handle), {})
+        return cls(run(lambda: create(lib.dvbf_data_read, os.fsencode(path), how.handle)), {})
 
     @classmethod
     def of(cls, x: Data, u: Data, state: Data, how: Settings) -> Sequences:

@@ -13,9 +13,9 @@ from . import _api
 from ._arrays import Data
 from ._data import Sequences
 from ._errors import InterruptedTraining
-from ._library import Interrupt, call, create, lib, run
+from ._library import call, create, lib, run
 from ._model import Model, progress_of
-from ._progress import new_line
+from ._progress import Bar, Line, new_line
 from ._results import Choice, Progress
 from ._settings import Settings
 
@@ -73,7 +73,9 @@ class _Watch:
     """Hears of the progress of training."""
 
     def __init__(self, wanted: bool | None, callback: Callable[[Progress], Any] | None) -> None:
-        self.line = new_line(wanted)
+        self.wanted = wanted
+        self.line: Line | Bar | None = None  # made when there is something to show
+        self.shown = False
         self.callback = callback
         self.history: list[Progress] = []
         self.failure: BaseException | None = None
@@ -86,6 +88,8 @@ class _Watch:
                 self.history.append(p)
             if p.event:
                 log.info("%s", p.event)
+            if self.line is None and not self.shown:
+                self.line, self.shown = new_line(self.wanted), True
             if self.line is not None:
                 self.line.show(p)
             if self.callback is not None and self.callback(p) is False:
@@ -121,30 +125,31 @@ def fit(
     Every setting of `dvbf train` is an argument, with underscores: learning_rate=0.001. What is not given is chosen to
     suit the data (`choices`); `remarks` say what is odd about them. The same seed gives the same bytes as the command, with
     --no-verdict. With `run_folder` the run is kept on disk and can be resumed. `callback` hears of the progress, and ends
-    training by returning False. So does Ctrl-C: the model is then the best one so far, and a warning says so.
+    training by returning False. So does Ctrl-C: the model is then the best one so far, and a warning says so; before there
+    is any, KeyboardInterrupt is raised.
     """
     folder = os.fspath(run_folder) if run_folder is not None else None
     given = {"latent": latent, "seed": seed_of(random_state), **settings}
     how = _settings(given, preset, config, folder, resume)
-    data = Sequences.of(x, u, state, how)
-    remarks, choices = _remarks(data), _suit(how, data)
-    watch, interrupt = _Watch(progress, callback), Interrupt()
-    how.stop_by(interrupt)
+    watch, interrupt = _Watch(progress, callback), how.stoppable()
     options = _api.dvbf_train_options(resume=resume, force=force)
     options.folder = os.fsencode(folder) if folder is not None else None
     options.progress = _api.dvbf_progress_fn(watch.hear)
 
-    def train() -> int:
-        return create(lib.dvbf_train, how.handle, data.handle, ctypes.byref(options))
+    def train() -> Model:
+        data = Sequences.of(x, u, state, how)
+        remarks, choices = _remarks(data), _suit(how, data)
+        model = Model(create(lib.dvbf_train, how.handle, data.handle, ctypes.byref(options)))
+        model._data, model.remarks, model.choices, model.history = data, remarks, choices, watch.history
+        return model
 
     try:
-        model = Model(run(train, interrupt, wait=True))
+        model: Model = run(train, interrupt, wait=True)
     finally:
         if watch.line is not None:
             watch.line.close()
     if watch.failure is not None:
         raise watch.failure
-    model._data, model.remarks, model.choices, model.history = data, remarks, choices, watch.history
     model.interrupted = bool(interrupt) or watch.stopped
     if interrupt:
         warnings.warn(

@@ -109,8 +109,8 @@ def run(work: Callable[[], Any], interrupt: Interrupt | None = None, wait: bool 
             failure.append(reason)
         ended.set()
 
-    threading.Thread(target=body, name="dvbf", daemon=True).start()
     try:
+        threading.Thread(target=body, name="dvbf", daemon=True).start()
         ended.wait()
     except KeyboardInterrupt:
         if interrupt is not None:

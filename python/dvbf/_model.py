@@ -16,7 +16,7 @@ from . import _api
 from ._arrays import Array, Data, Floats, shaped, to_numpy, view
 from ._data import Sequences, for_model, is_named
 from ._judge import evaluation_of, exported_of, verdict_of
-from ._library import Interrupt, call, create, free_with, lib, run
+from ._library import call, create, free_with, lib, run
 from ._online import Online
 from ._picture import picture
 from ._results import Choice, Estimates, Evaluation, Exported, Linearisation, Progress, Verdict
@@ -206,11 +206,10 @@ class Model:
 
     def _estimate(self, settings: Settings, data: Sequences | None, sequences: Any, inner: tuple[int, ...]) -> Estimates:
         """Runs dvbf_estimate into arrays of NumPy."""
-        interrupt = Interrupt()
-        settings.stop_by(interrupt)
         source = ctypes.byref(sequences) if sequences is not None else None
 
         def work() -> Estimates:
+            assert data is None or data.handle  # it lives as long as the work, which Ctrl-C may leave behind
             e = _api.dvbf_estimates()
             call(lib.dvbf_estimates_sizes, ctypes.byref(e), self.handle, source, settings.handle)
             arrays = _allocate(e, settings, inner)
@@ -221,8 +220,7 @@ class Model:
             found.update({name: array for name, array in arrays.items() if name not in _OPTIONAL})
             return Estimates(**found, first=e.first)
 
-        assert data is None or data.handle  # it lives as long as the work
-        result: Estimates = run(work, interrupt)
+        result: Estimates = run(work, settings.stoppable())
         return result
 
     # ---- Estimates ----
@@ -416,7 +414,7 @@ class Model:
         data, sequences = self._known(x, u, state, settings, split or ("test" if x is None else None))
         held = ctypes.byref(sequences) if sequences is not None else None
         work = lambda: create(lib.dvbf_evaluate, self.handle, data.handle, held, settings.handle)  # noqa: E731
-        handle: int = run(work)
+        handle: int = run(work, settings.stoppable())
         try:
             return evaluation_of(ctypes.cast(handle, ctypes.POINTER(_api.dvbf_evaluation)).contents)
         finally:
@@ -438,10 +436,14 @@ class Model:
         settings.update({"samples": samples, "seed": seed, "threads": threads})
         data, sequences = self._known(x, u, None, settings, split)
         held = ctypes.byref(sequences) if sequences is not None else None
-        if x is None:
-            added = ctypes.c_bool()
-            run(lambda: call(lib.dvbf_model_add_linear, ctypes.byref(added), self.handle, data.handle))
-        handle: int = run(lambda: create(lib.dvbf_judge, self.handle, data.handle, held, settings.handle))
+
+        def work() -> int:
+            if x is None:
+                added = ctypes.byref(ctypes.c_bool())
+                call(lib.dvbf_model_add_linear, added, self.handle, data.handle, settings.handle)
+            return create(lib.dvbf_judge, self.handle, data.handle, held, settings.handle)
+
+        handle: int = run(work, settings.stoppable())
         try:
             return verdict_of(ctypes.cast(handle, ctypes.POINTER(_api.dvbf_verdict)).contents)
         finally:
@@ -474,7 +476,7 @@ class Model:
             target = os.fsencode(path)
             call(lib.dvbf_report_write, target, self.handle, data.handle, settings.handle, ctypes.byref(options))
 
-        run(write)
+        run(write, settings.stoppable())
 
     def export(
         self,
@@ -509,6 +511,7 @@ class Model:
         write = getattr(lib, _EXPORTS[ending])
 
         def work() -> None:
+            assert data is None or data.handle  # it lives as long as the work
             call(write, target, self.handle, how.handle, ctypes.byref(options), ctypes.byref(found))
             if check:
                 call(lib.dvbf_export_check, target)

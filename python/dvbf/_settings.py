@@ -91,7 +91,7 @@ class Settings:
         self.handle = create(lib.dvbf_settings_new, name.encode()) if handle is None else handle
         if handle is None:
             free_with(self, lib.dvbf_settings_free, self.handle)
-        self.interrupt: Interrupt | None = None
+        self._interrupt: Interrupt | None = None
 
     def set(self, name: str, value: Any) -> None:
         call(lib.dvbf_settings_set, self.handle, name.replace("_", "-").encode(), text_of(value).encode())
@@ -116,10 +116,11 @@ class Settings:
         call(lib.dvbf_settings_get, self.handle, name.replace("_", "-").encode(), out, len(out))
         return out.value.decode()
 
-    def stop_by(self, interrupt: Interrupt) -> None:
-        """Work with these settings ends when the flag is set."""
-        self.interrupt = interrupt  # keeps it
-        lib.dvbf_settings_interrupt(self.handle, interrupt.address)
+    def stoppable(self) -> Interrupt:
+        """A flag that ends work with these settings when it is set."""
+        self._interrupt = Interrupt()  # it must outlive the work
+        lib.dvbf_settings_interrupt(self.handle, self._interrupt.address)
+        return self._interrupt
 
     def values(self, names: Iterable[str] | None = None) -> dict[str, Any]:
         kinds = {setting.name: setting.kind for setting in table(self.table)}

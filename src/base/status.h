@@ -15,4 +15,7 @@ void dv_report(dvbf_error *error, dvbf_status status, const char *format, ...)
 #define dv_fail_memory(error, what)                                                                          \
   dv_fail(error, DVBF_MEMORY, "out of memory while %s; a smaller batch-size or data set needs less", what)
 
+/* Work that the caller's flag has ended. */
+#define dv_fail_stopped(error) dv_fail(error, DVBF_STOPPED, "stopped, as was asked")
+
 #endif

@@ -159,6 +159,7 @@ dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *m, const dvbf
   dvbf_status status = v.out ? dv_model_takes(m, s, error) : dv_fail_memory(error, "evaluating");
   if (!status) status = measure_data(&v, error);
   if (!status) status = dv_pool_new(&v.pool, (unsigned)v.settings->threads, error);
+  if (!status) dv_pool_stop_by(v.pool, dv_settings_interrupt(settings));
   if (!status) status = dv_paths_new(&v.paths, m, s, false, error);
   if (!status) status = filter(&v, error);
   if (!status) status = tighten(&v, error);

@@ -17,6 +17,7 @@ typedef struct job {
   dv_likelihoods *out;
   size_t particles;
   uint64_t seed;
+  const volatile int *interrupt;
 } job;
 
 static dvbf_status init(void *own, void *user, dvbf_error *error) {
@@ -26,8 +27,11 @@ static dvbf_status init(void *own, void *user, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   if (j->out->importance)
     status = dv_importance_init(&w->importance, j->model, s, j->particles, false, error);
+  w->importance.worker.run.interrupt = j->interrupt;
   if (status || !j->out->particle) return status;
-  return dv_particles_init(&w->particles, j->model, s, j->particles, (int)s->steps, error);
+  status = dv_particles_init(&w->particles, j->model, s, j->particles, (int)s->steps, error);
+  w->particles.interrupt = j->interrupt;
+  return status;
 }
 
 static void run(void *own, void *user, size_t i) {
@@ -53,7 +57,7 @@ dvbf_status dv_likelihoods_of(dv_likelihoods *out, const dvbf_model *m, const dv
                           filter ? dv_calloc(s->count, sizeof *out->particle) : NULL};
   if ((paths && !out->importance) || (filter && !out->particle))
     return dv_fail_memory(error, "measuring likelihoods");
-  job j = {m, s, out, particles, seed};
+  job j = {m, s, out, particles, seed, dv_pool_interrupt(pool)};
   dvbf_status status = dv_pool_each(pool, &work, s->count, &j, error);
   return status ? status : dv_sequences_intact(s, error);
 }

@@ -149,13 +149,15 @@ static dvbf_status score_columns(dv_nats *out, const dvbf_model *m, const dvbf_s
 /* ---- The model ---- */
 
 static dvbf_status score_model(dv_nats *out, const dvbf_model *m, const dvbf_sequences *s,
-                               const dv_evaluate_settings *settings, dvbf_error *error) {
+                               const dvbf_settings *settings, dvbf_error *error) {
+  const dv_evaluate_settings *how = dv_settings_evaluate(settings, error);
   dv_pool *pool = NULL;
   dv_likelihoods l = {0};
-  dvbf_status status = dv_pool_new(&pool, (unsigned)settings->threads, error);
+  dvbf_status status = dv_pool_new(&pool, (unsigned)how->threads, error);
+  if (!status) dv_pool_stop_by(pool, dv_settings_interrupt(settings));
   if (!status)
-    status = dv_likelihoods_of(&l, m, s, PARTICLES, !dv_model_can_filter(m), (uint64_t)settings->seed, pool,
-                               error);
+    status =
+        dv_likelihoods_of(&l, m, s, PARTICLES, !dv_model_can_filter(m), (uint64_t)how->seed, pool, error);
   double kl_v = dv_universal_kl(m);
   for (size_t i = 0; i < s->count && !status; i++) {
     double ln_p = l.particle ? l.particle[i] : l.importance[i];
@@ -194,7 +196,7 @@ static double per_frame(const double *blocks, size_t frames) {
 }
 
 dvbf_status dv_nats_of(dv_nats *out, const dvbf_model *m, const dvbf_sequences *train,
-                       const dvbf_sequences *s, const dv_evaluate_settings *settings, dvbf_error *error) {
+                       const dvbf_sequences *s, const dvbf_settings *settings, dvbf_error *error) {
   dvbf_sequences views = {0};
   *out = (dv_nats){.per_frame = {NAN, NAN, NAN, 0}};
   if (!m->density->ln_value || m->type->timeless) return DVBF_OK;

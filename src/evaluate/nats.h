@@ -13,8 +13,9 @@ typedef struct dv_nats {
   double mean[DV_ROLLING_BLOCKS], last[DV_ROLLING_BLOCKS], learned[DV_ROLLING_BLOCKS];
 } dv_nats;
 
-/* All is NaN where the model's density is not one of these. `train` tells the columns' means and moves. */
+/* All is NaN where the model's density is not one of these. `train` tells the columns' means and moves;
+ * `settings` are of the table "evaluate". */
 dvbf_status dv_nats_of(dv_nats *out, const dvbf_model *model, const dvbf_sequences *train,
-                       const dvbf_sequences *s, const dv_evaluate_settings *settings, dvbf_error *error);
+                       const dvbf_sequences *s, const dvbf_settings *settings, dvbf_error *error);
 
 #endif

@@ -65,6 +65,7 @@ dvbf_status dv_paths_of(dv_paths **out, const dvbf_model *model, const dvbf_sequ
   dv_paths *paths = NULL;
   dvbf_status status = dv_model_takes(model, s, error);
   if (!status) status = dv_pool_new(&pool, options->threads, error);
+  if (!status) dv_pool_stop_by(pool, options->interrupt);
   if (!status) status = dv_pass_init(&pass, model, pool, s, (int)options->observe, error);
   if (!status) status = dv_paths_new(&paths, model, s, true, error);
   if (!status) status = dv_paths_draw(paths, &pass, s, options->seed, options->noise_free, error);

@@ -30,7 +30,8 @@ typedef struct dv_path_options {
   size_t observe; /* steps whose x is seen; 0: all */
   bool noise_free;
   uint64_t seed;
-  unsigned threads; /* 0: all cores */
+  unsigned threads;              /* 0: all cores */
+  const volatile int *interrupt; /* NULL, or a flag that ends the work */
 } dv_path_options;
 
 /* Checks the sequences, makes a pass over them and draws paths, once. Free with dv_paths_free. */

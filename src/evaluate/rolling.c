@@ -66,7 +66,8 @@ static dvbf_status set_number(dvbf_settings *settings, const char *name, size_t 
 
 /* Asks dvbf_estimate, so that what is judged is what users get. */
 static dvbf_status predict(dv_rolling *r, dvbf_way way, const dvbf_model *m, bool free_run,
-                           const dv_evaluate_settings *how, dvbf_error *error) {
+                           const dvbf_settings *judging, dvbf_error *error) {
+  const dv_evaluate_settings *how = dv_settings_evaluate(judging, error);
   dvbf_settings *settings = NULL;
   dvbf_status status = dvbf_settings_new(&settings, free_run ? "predict" : "filter", error);
   if (!status) status = set_number(settings, "samples", samples_for(&r->views), error);
@@ -76,6 +77,7 @@ static dvbf_status predict(dv_rolling *r, dvbf_way way, const dvbf_model *m, boo
   if (!status && free_run) status = set_number(settings, "observe", r->first, error);
   if (!status && free_run) status = dvbf_settings_set(settings, "quantiles", "none", error);
   if (!status && !free_run) status = dvbf_settings_set(settings, "forecast", "on", error);
+  if (!status) dvbf_settings_interrupt(settings, dv_settings_interrupt(judging));
   if (!status) status = dvbf_estimate(&r->by[way], m, &r->views, settings, error);
   dvbf_settings_free(settings);
   return status;
@@ -184,7 +186,8 @@ static dvbf_status make_room(dv_rolling *r, size_t n_x, dvbf_error *error) {
 }
 
 dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *m, const dvbf_sequences *s, bool free_run,
-                           const dv_yardstick *y, const dv_evaluate_settings *how, dvbf_error *error) {
+                           const dv_yardstick *y, const dvbf_settings *settings, dvbf_error *error) {
+  const dv_evaluate_settings *how = dv_settings_evaluate(settings, error);
   const dvbf_model *linear = m->linear;
   *r = (dv_rolling){.first = needed_by(m, free_run), .views.n_x = s->n_x, .ranks = m->density->sigma};
   dvbf_status status = make_room(r, s->n_x, error);
@@ -193,8 +196,8 @@ dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *m, const dvbf_sequen
   if (free_run && (size_t)how->observe > r->first) r->first = (size_t)how->observe;
   status = choose_views(&r->views, s, r->first, free_run ? ORIGINS : 1, error);
   if (status || !r->views.count) return status;
-  status = predict(r, DVBF_BY_LEARNED, m, free_run, how, error);
-  if (!status && linear) status = predict(r, DVBF_BY_LINEAR, linear, free_run, how, error);
+  status = predict(r, DVBF_BY_LEARNED, m, free_run, settings, error);
+  if (!status && linear) status = predict(r, DVBF_BY_LINEAR, linear, free_run, settings, error);
   return status ? status : score_all(r, y, free_run, error);
 }
 

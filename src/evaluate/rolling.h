@@ -34,11 +34,10 @@ typedef struct dv_rolling {
   double ranked;               /* of so many */
 } dv_rolling;
 
-/* Fills them; free with dv_rolling_clear, also after a failure. No origin is left where sequences are too
- * short, or where the model cannot do it. */
+/* Fills them, with settings of the table "evaluate"; free with dv_rolling_clear, also after a failure. No
+ * origin is left where sequences are too short, or where the model cannot do it. */
 dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *model, const dvbf_sequences *s, bool free_run,
-                           const dv_yardstick *yardstick, const dv_evaluate_settings *settings,
-                           dvbf_error *error);
+                           const dv_yardstick *yardstick, const dvbf_settings *settings, dvbf_error *error);
 void dv_rolling_clear(dv_rolling *r);
 
 /* Adds the errors up; false when there is no memory. */

@@ -13,7 +13,7 @@ typedef struct judge {
   const dvbf_model *model;
   const dvbf_data *data;
   const dvbf_sequences *sequences;
-  const dv_evaluate_settings *settings;
+  const dvbf_settings *settings; /* of the table "evaluate" */
   dv_yardstick yardstick;
   dv_evidence evidence;
   dvbf_verdict *out;
@@ -109,9 +109,8 @@ void dvbf_verdict_free(dvbf_verdict *v) {
 
 dvbf_status dvbf_judge(dvbf_verdict **out, const dvbf_model *model, const dvbf_data *data,
                        const dvbf_sequences *sequences, const dvbf_settings *settings, dvbf_error *error) {
-  judge j = {.model = model, .data = data, .sequences = sequences};
-  j.settings = dv_settings_evaluate(settings, error);
-  if (!j.settings) return DVBF_ARGUMENT;
+  judge j = {.model = model, .data = data, .sequences = sequences, .settings = settings};
+  if (!dv_settings_evaluate(settings, error)) return DVBF_ARGUMENT;
   j.out = dv_calloc(1, sizeof *j.out);
   if (!j.out) return dv_fail_memory(error, "judging the model");
   dvbf_status status = choose_split(&j, error);

@@ -1,6 +1,7 @@
 #include "exec/pass.h"
 
 #include "base/memory.h"
+#include "base/settings.h"
 #include "base/status.h"
 #include "data/dataset.h"
 
@@ -36,6 +37,8 @@ static void run_shards(void *argument, int worker) {
   dv_pass *pass = j->pass;
   dv_worker *w = &pass->workers[worker];
   uint32_t index[ROWS];
+  const volatile int *interrupt = dv_pool_interrupt(pass->pool);
+  w->run.interrupt = interrupt;
   w->run.conditions = j->conditions;
   w->run.sequence = index;
   size_t workers = (size_t)dv_pool_size(pass->pool), rows = (size_t)pass->program.rows;
@@ -45,6 +48,7 @@ static void run_shards(void *argument, int worker) {
     for (int r = 0; r < pass->program.rows; r++) index[r] = (uint32_t)(first + (size_t)(r < count ? r : 0));
     dv_worker_load(w, j->sequences, index, count, pass->observe);
     dv_run_forward(&w->run);
+    if (dv_interrupted(interrupt)) return; /* its values mean nothing */
     j->collect(j->user, w, shard, first, count);
   }
 }
@@ -53,6 +57,7 @@ dvbf_status dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv
                         dv_pass_fn *collect, void *user, dvbf_error *error) {
   job j = {pass, sequences, conditions, collect, user};
   dv_pool_run(pass->pool, run_shards, &j);
+  if (dv_interrupted(dv_pool_interrupt(pass->pool))) return dv_fail_stopped(error);
   return dv_sequences_intact(sequences, error);
 }
 

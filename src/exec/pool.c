@@ -1,6 +1,7 @@
 #include "exec/pool.h"
 
 #include "base/memory.h"
+#include "base/settings.h"
 #include "base/status.h"
 #include "base/tiny.h"
 
@@ -32,6 +33,7 @@ struct dv_pool {
   void (*job)(void *user, int worker);
   void *user;
   bool leaving;
+  const volatile int *interrupt;
 };
 
 static inline void relax(void) {
@@ -144,27 +146,42 @@ int dv_pool_size(const dv_pool *pool) {
   return pool->size;
 }
 
+void dv_pool_stop_by(dv_pool *pool, const volatile int *interrupt) {
+  pool->interrupt = interrupt;
+}
+
+const volatile int *dv_pool_interrupt(const dv_pool *pool) {
+  return pool->interrupt;
+}
+
 typedef struct items {
   const dv_each *work;
   unsigned char *own; /* [workers][size] */
   size_t workers, count;
   void *user;
+  const volatile int *interrupt;
 } items;
 
 static void run_items(void *user, int worker) {
   const items *all = user;
   void *own = all->own + (size_t)worker * all->work->size;
-  for (size_t i = (size_t)worker; i < all->count; i += all->workers) all->work->run(own, all->user, i);
+  for (size_t i = (size_t)worker; i < all->count && !dv_interrupted(all->interrupt); i += all->workers)
+    all->work->run(own, all->user, i);
 }
 
 dvbf_status dv_pool_each(dv_pool *pool, const dv_each *work, size_t count, void *user, dvbf_error *error) {
-  items all = {.work = work, .workers = (size_t)dv_pool_size(pool), .count = count, .user = user};
+  items all = {.work = work,
+               .workers = (size_t)dv_pool_size(pool),
+               .count = count,
+               .user = user,
+               .interrupt = pool->interrupt};
   all.own = dv_calloc(all.workers, work->size);
   if (!all.own) return dv_fail_memory(error, "starting threads");
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; i < all.workers && !status; i++)
     status = work->init(all.own + i * work->size, user, error);
   if (!status) dv_pool_run(pool, run_items, &all);
+  if (!status && dv_interrupted(pool->interrupt)) status = dv_fail_stopped(error);
   for (size_t i = 0; i < all.workers; i++) work->clear(all.own + i * work->size);
   dv_free(all.own);
   return status;

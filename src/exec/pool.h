@@ -11,10 +11,15 @@ dvbf_status dv_pool_new(dv_pool **out, unsigned threads, dvbf_error *error);
 void dv_pool_free(dv_pool *pool);
 int dv_pool_size(const dv_pool *pool);
 
+/* Work by this pool ends soon after the caller's flag is set (dvbf_settings_interrupt); NULL, as at first:
+ * none. */
+void dv_pool_stop_by(dv_pool *pool, const volatile int *interrupt);
+const volatile int *dv_pool_interrupt(const dv_pool *pool);
+
 /* Calls job(user, worker) on every worker and returns when all are done. */
 void dv_pool_run(dv_pool *pool, void (*job)(void *user, int worker), void *user);
 /* Work on items 0 .. count - 1 for which every worker has a struct of its own, of `size` bytes that are 0 at
- * first. Item i is done by worker i modulo their number. */
+ * first. Item i is done by worker i modulo their number. Fails with DVBF_STOPPED where the flag was set. */
 typedef struct dv_each {
   size_t size;
   dvbf_status (*init)(void *own, void *user, dvbf_error *error);

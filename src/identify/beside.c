@@ -1,4 +1,5 @@
 /* The best linear model inside a model that was trained without a search, for its verdict. */
+#include "base/settings.h"
 #include "base/status.h"
 #include "identify/fit.h"
 #include "model/density.h"
@@ -19,7 +20,19 @@ static dvbf_status suits(bool *out, const dvbf_model *m, const dvbf_data *data, 
   return DVBF_OK;
 }
 
-dvbf_status dvbf_model_add_linear(bool *added, dvbf_model *m, const dvbf_data *data, dvbf_error *error) {
+/* The best linear model of the data with the scaling of m. */
+static dvbf_status find(dvbf_model **out, const dvbf_model *m, const dvbf_data *data,
+                        const dvbf_settings *settings, dvbf_error *error) {
+  dvbf_settings *like = NULL;
+  dvbf_status status = dvbf_settings_copy(&like, m->settings_object, error);
+  if (!status && settings) dvbf_settings_interrupt(like, dv_settings_interrupt(settings));
+  if (!status) status = dv_linear_best(out, like, data, error);
+  dvbf_settings_free(like);
+  return status;
+}
+
+dvbf_status dvbf_model_add_linear(bool *added, dvbf_model *m, const dvbf_data *data,
+                                  const dvbf_settings *settings, dvbf_error *error) {
   const dvbf_sequences *train = &data->train;
   dvbf_data known = {.train = *train}; /* the data of the verdict stay unseen */
   dvbf_model *linear = NULL;
@@ -34,10 +47,11 @@ dvbf_status dvbf_model_add_linear(bool *added, dvbf_model *m, const dvbf_data *d
                    m->n_x, m->n_u, train->n_x, train->n_u);
   dvbf_status status = suits(&worth, m, data, error);
   if (status || !worth) return status;
-  status = dv_linear_best(&linear, m->settings_object, &known, &inner);
+  status = find(&linear, m, &known, settings, &inner);
   if (!status) status = dv_model_set_linear(m, linear, &inner);
   *added = !status;
-  if (status != DVBF_MEMORY && status != DVBF_IO) return DVBF_OK; /* not all data have one */
+  if (status != DVBF_MEMORY && status != DVBF_IO && status != DVBF_STOPPED)
+    return DVBF_OK; /* not all data have one */
   if (error) *error = inner;
   return status;
 }

@@ -1,6 +1,7 @@
 #include "identify/choose.h"
 
 #include "base/memory.h"
+#include "base/settings.h"
 #include "base/status.h"
 #include "identify/subspace.h"
 
@@ -23,6 +24,7 @@ typedef struct search {
   dv_moments_past all, fold[DV_FOLDS], rest;
   dv_linear_choice best;
   bool any;
+  const volatile int *interrupt;
 } search;
 
 /* ---- Windows ---- */
@@ -103,7 +105,8 @@ static dvbf_status score_fold(const search *s, const dv_subspace *space, int f, 
   }
   for (int i = 0; i < count && !status; i++) {
     dv_system system = {0};
-    status = dv_system_new(&system, list[i], s->r->n_u, s->r->n_x, error);
+    status = dv_interrupted(s->interrupt) ? dv_fail_stopped(error)
+                                          : dv_system_new(&system, list[i], s->r->n_u, s->r->n_x, error);
     if (status) break;
     if (!dv_subspace_system(space, &system, scratch))
       memset(system.a, 0, dv_system_size(list[i], s->r->n_u, s->r->n_x) * sizeof *system.a);
@@ -207,8 +210,8 @@ static dvbf_status scale_noise(dv_system *s, const dv_recordings *r, dvbf_error 
 
 /* Tries all windows, or those near one. */
 static dvbf_status choose(dv_system *out, dv_linear_choice *choice, const dv_recordings *r, int order,
-                          int feedthrough, int near, dvbf_error *error) {
-  search s = {.r = r, .order = order, .feedthrough = feedthrough};
+                          int feedthrough, int near, const volatile int *interrupt, dvbf_error *error) {
+  search s = {.r = r, .order = order, .feedthrough = feedthrough, .interrupt = interrupt};
   dvbf_status status = DVBF_OK;
   dv_system found = {0};
   for (int i = 0; i < WINDOWS && !status; i++) {
@@ -227,14 +230,14 @@ static dvbf_status choose(dv_system *out, dv_linear_choice *choice, const dv_rec
 }
 
 dvbf_status dv_linear_choose(dv_system *out, dv_linear_choice *choice, dv_recordings *r, int order,
-                             int feedthrough, dvbf_error *error) {
+                             int feedthrough, const volatile int *interrupt, dvbf_error *error) {
   enum { REFILLS = 2 };
   dv_system found = {0};
-  dvbf_status status = choose(&found, choice, r, order, feedthrough, 0, error);
+  dvbf_status status = choose(&found, choice, r, order, feedthrough, 0, interrupt, error);
   for (int i = 0; i < REFILLS && r->filled && !status; i++) {
     status = dv_recordings_refill(r, &found, error);
     dv_system_clear(&found);
-    if (!status) status = choose(&found, choice, r, order, feedthrough, choice->past, error);
+    if (!status) status = choose(&found, choice, r, order, feedthrough, choice->past, interrupt, error);
   }
   if (!status && r->filled) status = scale_noise(&found, r, error);
   if (status)

@@ -15,8 +15,9 @@ typedef struct dv_linear_choice {
 } dv_linear_choice;
 
 /* order = 0: any. `feedthrough` is -1 for either. Gaps that are filled are filled anew. The system is in the
- * units of the recordings; clear it with dv_system_clear. */
+ * units of the recordings; clear it with dv_system_clear. A flag that is set, where there is one, ends the
+ * search with DVBF_STOPPED. */
 dvbf_status dv_linear_choose(dv_system *out, dv_linear_choice *choice, dv_recordings *r, int order,
-                             int feedthrough, dvbf_error *error);
+                             int feedthrough, const volatile int *interrupt, dvbf_error *error);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/algebra.h"
 #include "base/locale.h"
 #include "base/memory.h"
+#include "base/settings.h"
 #include "base/status.h"
 #include "identify/em.h"
 #include "model/density.h"
@@ -38,6 +39,7 @@ typedef struct fitting {
   bool em;
   int iterations;
   dv_fit_watch watch;
+  const volatile int *interrupt;
   dv_recordings r;
   dv_system system;
   dv_linear_choice choice;
@@ -180,7 +182,8 @@ static void tell(const fitting *f, char *told, size_t size) {
 static dvbf_status fit(dvbf_model **out, fitting *f, const dvbf_settings *settings, const dvbf_data *data,
                        char *told, size_t size, dvbf_error *error) {
   dvbf_status status = dv_recordings_new(&f->r, data, error);
-  if (!status) status = dv_linear_choose(&f->system, &f->choice, &f->r, f->order, f->feedthrough, error);
+  if (!status)
+    status = dv_linear_choose(&f->system, &f->choice, &f->r, f->order, f->feedthrough, f->interrupt, error);
   if (!status) status = f->em ? improve(f, error) : find_start(f, error);
   if (!status) status = make_model(out, settings, data, f, error);
   if (!status && told) tell(f, told, size);
@@ -205,15 +208,15 @@ static void change_recordings(dv_recordings *r, const dvbf_model *m) {
 }
 
 dvbf_status dv_linear_system(dv_system *out, dv_recordings *r, const dvbf_model *m, const dvbf_data *data,
-                             dvbf_error *error) {
+                             const volatile int *interrupt, dvbf_error *error) {
   dv_linear_choice c;
   int feedthrough = m->settings->feedthrough ? -1 : 0; /* allowed, but chosen only where it helps */
   dvbf_data known = {.train = data->train};            /* validation data stay unseen */
   dvbf_status status = dv_recordings_new(r, &known, error);
-  if (!status) status = dv_linear_choose(out, &c, r, 0, feedthrough, error);
+  if (!status) status = dv_linear_choose(out, &c, r, 0, feedthrough, interrupt, error);
   if (!status && c.order > m->n_z) {
     dv_system_clear(out);
-    status = dv_linear_choose(out, &c, r, m->n_z, feedthrough, error);
+    status = dv_linear_choose(out, &c, r, m->n_z, feedthrough, interrupt, error);
   }
   if (status) return status;
   change_units(out, r, m);
@@ -229,11 +232,12 @@ const char *dv_linear_name(void) {
 
 dvbf_status dv_linear_best(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,
                            dvbf_error *error) {
-  fitting f = {.feedthrough = -1};
+  fitting f = {.feedthrough = -1, .interrupt = dv_settings_interrupt(like)};
   return fit(out, &f, like, data, NULL, 0, error);
 }
 
-dvbf_status dv_linear_look(dv_linear_facts *out, const dvbf_data *data, dvbf_error *error) {
+dvbf_status dv_linear_look(dv_linear_facts *out, const dvbf_data *data, const volatile int *interrupt,
+                           dvbf_error *error) {
   enum { FRAMES = 3000 };
   dvbf_data part = {.train = data->train};
   dvbf_sequences *s = &part.train;
@@ -251,7 +255,7 @@ dvbf_status dv_linear_look(dv_linear_facts *out, const dvbf_data *data, dvbf_err
   }
   s->count = i;
   dvbf_status status = dv_recordings_new(&r, &part, error);
-  if (!status) status = dv_linear_choose(&system, &c, &r, 0, -1, error);
+  if (!status) status = dv_linear_choose(&system, &c, &r, 0, -1, interrupt, error);
   for (int k = 0; k < r.n_x && !status; k++) sum += system.r[k * (r.n_x + 1)] / r.n_x;
   *out = (dv_linear_facts){c.order, c.feedthrough, sqrt(sum), c.errors.free_run};
   dv_system_clear(&system);
@@ -271,7 +275,8 @@ static dvbf_status fit_linear(dvbf_model **out, const dvbf_settings *settings, c
                .feedthrough = dv_settings_given(settings, "feedthrough") ? (int)s->feedthrough : -1,
                .em = s->linear_fit == DV_FIT_EM,
                .iterations = (int)s->em_iterations,
-               .watch = watch};
+               .watch = watch,
+               .interrupt = dv_settings_interrupt(settings)};
   return fit(out, &f, settings, data, told, size, error);
 }
 

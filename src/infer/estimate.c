@@ -137,6 +137,7 @@ static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_esti
   dvbf_estimates *e = NULL;
   dvbf_status status = check_count(q, error);
   if (!status) status = dv_pool_new(&pool, q->threads, error);
+  if (!status) dv_pool_stop_by(pool, q->interrupt);
   if (!status) status = new_estimates(&e, q, callers, error);
   if (!status)
     status = (q->model->type->exact ? dv_estimate_exact
@@ -144,7 +145,7 @@ static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_esti
               : q->weighted         ? dv_estimate_particles
                                     : dv_estimate_samples)(e, q, pool, error);
   if (!status) status = dv_sequences_intact(&q->frames, error);
-  if (!status && dv_interrupted(q->interrupt)) status = dv_fail(error, DVBF_STOPPED, "stopped, as was asked");
+  if (!status && dv_interrupted(q->interrupt)) status = dv_fail_stopped(error);
   dv_pool_free(pool);
   if (!status) {
     *out = e;

@@ -1,6 +1,7 @@
 #include "infer/importance.h"
 
 #include "base/memory.h"
+#include "base/settings.h"
 #include "base/status.h"
 #include "data/dataset.h"
 #include "infer/particles.h"
@@ -62,7 +63,7 @@ double dv_importance_run(dv_importance *m, const dvbf_sequences *s, size_t i, ui
   m->conditions = dv_model_conditions(m->model, dv_sequence_seed(seed, i));
   for (size_t r = 0; r < rows; r++) m->index[r] = (uint32_t)i;
   dv_worker_load(&m->worker, s, m->index, (int)rows, m->program.steps);
-  for (size_t first = 0; first < m->paths; first += rows) {
+  for (size_t first = 0; first < m->paths && !dv_interrupted(m->worker.run.interrupt); first += rows) {
     for (size_t r = 0; r < rows; r++) m->key[r] = (uint32_t)(first + r);
     dv_run_forward(&m->worker.run);
     for (size_t r = 0; r < rows && first + r < m->paths; r++) {

@@ -34,9 +34,9 @@ static dvbf_status choose_film(dv_shown *shown, const dv_chapter *c, dvbf_error 
 }
 
 static dvbf_status infer(dv_shown *shown, const dv_chapter *c, dvbf_error *error) {
-  dv_path_options mean = {.noise_free = true, .threads = c->threads};
-  dvbf_status status =
-      dv_points_sample(&shown->points, c->model, c->data, c->sequences, 1, c->threads, error);
+  dv_path_options mean = {.noise_free = true, .threads = c->threads, .interrupt = c->interrupt};
+  dv_path_options sample = {.seed = 1, .threads = c->threads, .interrupt = c->interrupt};
+  dvbf_status status = dv_points_sample(&shown->points, c->model, c->data, c->sequences, &sample, error);
   if (!status) status = choose_film(shown, c, error);
   if (!status) status = dv_paths_of(&shown->reconstruction, c->model, &shown->film, &mean, error);
   if (!dv_chapter_far(c)->horizon) return status;

@@ -23,8 +23,9 @@ typedef struct dv_chapter {
   const char *run;     /* folder with metrics.csv and settings.txt, NULL: none */
   const char *figures; /* folder that receives the figures and exists */
   unsigned threads;
-  dvbf_note_fn *note; /* also gets the notes about what is left out; NULL: none */
-  void *user_data;    /* handed to it */
+  const volatile int *interrupt; /* NULL, or a flag that ends the work */
+  dvbf_note_fn *note;            /* also gets the notes about what is left out; NULL: none */
+  void *user_data;               /* handed to it */
 } dv_chapter;
 
 /* Refuses figures that exist, unless `force`. Only key and figures are read. */

@@ -2,7 +2,6 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "evaluate/paths.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -84,12 +83,11 @@ static dvbf_status gather(dv_points *p, const dvbf_data *data, const dvbf_sequen
 }
 
 dvbf_status dv_points_sample(dv_points *out, const dvbf_model *model, const dvbf_data *data,
-                             const dvbf_sequences *sequences, uint64_t seed, unsigned threads,
+                             const dvbf_sequences *sequences, const dv_path_options *options,
                              dvbf_error *error) {
   dv_paths *paths = NULL;
-  dv_path_options options = {.seed = seed, .threads = threads};
   *out = (dv_points){0};
-  dvbf_status status = dv_paths_of(&paths, model, sequences, &options, error);
+  dvbf_status status = dv_paths_of(&paths, model, sequences, options, error);
   if (!status) status = gather(out, data, sequences, paths, error);
   dv_paths_free(paths);
   return status;

@@ -2,7 +2,7 @@
 #ifndef DV_POINTS_H
 #define DV_POINTS_H
 
-#include <dvbf/dvbf.h>
+#include "evaluate/paths.h"
 
 typedef struct dv_column {
   char name[40];
@@ -20,7 +20,7 @@ typedef struct dv_points {
 /* One sample of the path through each sequence, without padding. Free with dv_points_free, also after a
  * failure. */
 dvbf_status dv_points_sample(dv_points *out, const dvbf_model *model, const dvbf_data *data,
-                             const dvbf_sequences *sequences, uint64_t seed, unsigned threads,
+                             const dvbf_sequences *sequences, const dv_path_options *options,
                              dvbf_error *error);
 void dv_points_free(dv_points *points);
 

@@ -64,6 +64,7 @@ dvbf_status dvbf_report_write(const char *path, const dvbf_model *model, const d
   if (!status) status = dvbf_evaluate(&evaluation, model, data, chapter.sequences, settings, error);
   chapter.evaluation = evaluation;
   chapter.threads = dvbf_settings_threads(settings);
+  chapter.interrupt = dv_settings_interrupt(settings);
   if (!status) status = write_page(&chapter, o->title, path, error);
   dvbf_evaluation_free(evaluation);
   return status;

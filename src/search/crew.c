@@ -82,9 +82,11 @@ static bool follow(const dvbf_progress *p, void *user) {
   return !j->cut;
 }
 
-/* Trains to the target. A training that diverges leaves no model and is no failure of the search. */
+/* Trains to the target. A training that diverges, or is stopped before it begins, leaves no model and is no
+ * failure of the search. */
 static dvbf_status train_one(dvbf_model **out, job *j, size_t number, dvbf_error *error) {
   const dv_search *s = j->crew->search;
+  const volatile int *interrupt = dv_settings_interrupt(s->settings);
   dvbf_settings *settings = NULL;
   char path[4096];
   dvbf_train_options how = {.progress = follow, .user_data = j, .resume = s->folder};
@@ -92,9 +94,11 @@ static dvbf_status train_one(dvbf_model **out, job *j, size_t number, dvbf_error
   if (s->folder) how.folder = path;
   dvbf_status status = dv_candidate_settings(&settings, j->candidate, s->settings, error);
   const dv_fold *fold = &s->referee.folds.list[fold_of(s, number)];
+  if (!status) dvbf_settings_interrupt(settings, interrupt);
   if (!status) status = dv_train(out, NULL, settings, &fold->data, &how, j->candidate->target, error);
   dvbf_settings_free(settings);
-  return status == DVBF_NUMERIC ? DVBF_OK : status;
+  j->cut = j->cut || dv_interrupted(interrupt);
+  return status == DVBF_NUMERIC || status == DVBF_STOPPED ? DVBF_OK : status;
 }
 
 static dvbf_status try_one(job *j, size_t number, dvbf_error *error) {
@@ -104,6 +108,10 @@ static dvbf_status try_one(job *j, size_t number, dvbf_error *error) {
   const dv_search *s = j->crew->search;
   if (!status && model && !j->cut)
     status = dv_referee_score(&score, &s->referee, fold_of(s, number), model, error);
+  if (status == DVBF_STOPPED) {
+    j->cut = true;
+    status = DVBF_OK;
+  }
   if (status) {
     dvbf_model_free(model);
     return status;

@@ -22,8 +22,7 @@ static dvbf_status add_split(sums *to, const dv_referee *r, const dvbf_model *m,
                              bool free_run, double weight, dvbf_error *error) {
   dv_rolling rolling = {0};
   if (!s->count) return DVBF_OK;
-  dvbf_status status =
-      dv_rolling_run(&rolling, m, s, free_run, &r->yardstick, dv_settings_evaluate(r->how, NULL), error);
+  dvbf_status status = dv_rolling_run(&rolling, m, s, free_run, &r->yardstick, r->how, error);
   for (size_t k = 0; k < s->n_x && !status; k++) {
     to->square[k] += weight * rolling.square[DVBF_BY_LEARNED][k];
     to->count[k] += weight * rolling.count[k];
@@ -66,7 +65,7 @@ static dvbf_status measure_linear(dv_referee *r, size_t fold, const dvbf_setting
   r->linear[fold].free_run = r->linear[fold].one_step = 1;
   dvbf_status status = dv_linear_best(&linear, settings, &known, &inner);
   if (status) {
-    if (status != DVBF_MEMORY && status != DVBF_IO) return DVBF_OK;
+    if (status != DVBF_MEMORY && status != DVBF_IO && status != DVBF_STOPPED) return DVBF_OK;
     if (error) *error = inner;
     return status;
   }
@@ -81,6 +80,7 @@ dvbf_status dv_referee_init(dv_referee *r, const dvbf_settings *settings, const 
   dv_statistics x = {0};
   *r = (dv_referee){.n_x = data->train.n_x};
   dvbf_status status = dvbf_settings_new(&r->how, "evaluate", error);
+  if (!status) dvbf_settings_interrupt(r->how, dv_settings_interrupt(settings));
   if (!status) status = dvbf_settings_set(r->how, "threads", "1", error);
   if (!status) status = dv_statistics_of_x(&x, &data->train, error);
   if (status) return status;

@@ -222,6 +222,15 @@ static dvbf_status rank(search *h, dv_candidate **best, double *limit, dvbf_erro
   return status;
 }
 
+static dvbf_status copy_model(dvbf_model **out, const dvbf_model *from, dvbf_error *error) {
+  void *bytes = NULL;
+  size_t size = 0;
+  dvbf_status status = dvbf_model_to_bytes(&bytes, &size, from, error);
+  if (!status) status = dvbf_model_from_bytes(out, bytes, size, error);
+  dvbf_bytes_free(bytes);
+  return status;
+}
+
 /* Ranks the linear model too: for forecasts and, unless it is much worse, for predictions. */
 static dvbf_status rank_linear(search *h, double limit, dvbf_error *error) {
   int ranked = 0;
@@ -229,7 +238,7 @@ static dvbf_status rank_linear(search *h, double limit, dvbf_error *error) {
   for (size_t i = 0; i < all->count; i++) ranked += all->list[i].rank > 0;
   if (!ranked || !h->linear || h->s->members == 1) return DVBF_OK;
   dv_candidate *linear = &all->list[all->count - 1];
-  dvbf_status status = dv_linear_best(&linear->model, h->base.settings, h->base.data, error);
+  dvbf_status status = copy_model(&linear->model, h->linear, error);
   if (status) return status;
   linear->rank = ranked + 1;
   linear->model->no_predictions = ranked == (int)h->s->members || linear->score.total > limit;
@@ -363,7 +372,7 @@ static dvbf_status begin(search *h, dvbf_error *error) {
   if (o->folder) status = dv_traces_remove(h->candidates, error);
   if (!status && o->folder) status = dv_folder_begin(&h->folder, h->base.settings, error);
   dv_facts *facts = NULL;
-  if (!status) status = dv_facts_new(&facts, h->base.data, error);
+  if (!status) status = dv_facts_new(&facts, h->base.data, dv_settings_interrupt(h->base.settings), error);
   if (!status)
     status = dv_candidates_make(all, h->base.settings, facts, count_candidates(h->s, h->base.data), error);
   dv_facts_free(facts);
@@ -399,7 +408,7 @@ static dvbf_status keep(search *h, const dvbf_model *m, dvbf_error *error) {
 static dvbf_status find_linear(search *h, dvbf_error *error) {
   dvbf_error inner = {0};
   dvbf_status status = dv_linear_best(&h->linear, h->base.settings, h->base.data, &inner);
-  if (status != DVBF_MEMORY && status != DVBF_IO) return DVBF_OK;
+  if (status != DVBF_MEMORY && status != DVBF_IO && status != DVBF_STOPPED) return DVBF_OK;
   if (error) *error = inner;
   return status;
 }
@@ -415,6 +424,10 @@ static dvbf_status run(dvbf_model **out, search *h, dvbf_error *error) {
   status = find_linear(h, error);
   if (!status) status = dv_referee_init(&h->base.referee, h->base.settings, h->base.data, error);
   if (!status) status = run_rounds(h, error);
+  if (status == DVBF_STOPPED && h->linear) { /* there is a model all the same */
+    h->base.stopped = true;
+    status = DVBF_OK;
+  }
   if (!status) status = take_best(out, h, error);
   if (!status) status = keep(h, *out, error);
   return status;

@@ -65,8 +65,8 @@ static dvbf_status add_comparison(const dv_trial *t, dv_work *w, dvbf_error *err
   dvbf_status status = DVBF_OK;
   for (size_t m = 0; !status && m < s->n_models; m++) {
     subject[m] = dv_trial_subject(t, m, &s->outcome[m].results[0]);
-    status = dv_points_sample(&points[m], t->model[m], t->data, &t->data->test, t->seed, subject[m].threads,
-                              error);
+    dv_path_options sample = {.seed = t->seed, .threads = subject[m].threads};
+    status = dv_points_sample(&points[m], t->model[m], t->data, &t->data->test, &sample, error);
   }
   if (!status) status = add_latent(w, s, points, error);
   for (size_t m = 0; !status && m < s->n_models; m++)

@@ -115,6 +115,7 @@ dvbf_status dv_train_fitted(dvbf_model **out, dv_fit_fn *fit, const dvbf_setting
   dvbf_model *m = NULL;
   f.folder.lock = -1;
   dvbf_status status = dvbf_settings_copy(&open, settings, error);
+  if (!status) dvbf_settings_interrupt(open, f.interrupt);
   if (!status) dv_settings_leave_open(open, "latent");
   if (!status) dv_settings_leave_open(open, "feedthrough");
   if (!status && options->folder) status = dv_folder_open(&f.folder, options, open, error);

@@ -352,10 +352,11 @@ static dvbf_status set_initial(const start *p, dvbf_error *error) {
   return room ? DVBF_OK : dv_fail_memory(error, "starting from a linear model");
 }
 
-dvbf_status dv_start_linear(dvbf_model *m, const dvbf_data *data, dvbf_error *error) {
+dvbf_status dv_start_linear(dvbf_model *m, const dvbf_data *data, const volatile int *interrupt,
+                            dvbf_error *error) {
   start p = {.m = m};
   dvbf_status status = check(m, error);
-  if (!status) status = dv_linear_system(&p.s, &p.r, m, data, error);
+  if (!status) status = dv_linear_system(&p.s, &p.r, m, data, interrupt, error);
   if (!status) status = find_states(&p, error);
   if (!status) {
     set_transition(&p);

@@ -6,7 +6,8 @@
 #include "model/model.h"
 
 /* Sets the parameters of a new model (start = linear). Refuses a model that a linear system cannot be part
- * of. */
-dvbf_status dv_start_linear(dvbf_model *m, const dvbf_data *data, dvbf_error *error);
+ * of. `interrupt`, NULL or a flag, ends it with DVBF_STOPPED. */
+dvbf_status dv_start_linear(dvbf_model *m, const dvbf_data *data, const volatile int *interrupt,
+                            dvbf_error *error);
 
 #endif

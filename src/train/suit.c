@@ -252,12 +252,13 @@ static void search(chooser *c, const facts *f) {
 /* ---- All of them ---- */
 
 /* What a linear model sees. Data that none can be found for are left without. */
-static dvbf_status look_further(facts *f, const dvbf_data *data, dvbf_error *error) {
+static dvbf_status look_further(facts *f, const dvbf_data *data, const volatile int *interrupt,
+                                dvbf_error *error) {
   const double predictable = 0.7;
   dvbf_error inner = {0};
-  dvbf_status status = dv_linear_look(&f->linear, data, &inner);
+  dvbf_status status = dv_linear_look(&f->linear, data, interrupt, &inner);
   if (status) f->linear = (dv_linear_facts){0};
-  if (status == DVBF_MEMORY || status == DVBF_IO) {
+  if (status == DVBF_MEMORY || status == DVBF_IO || status == DVBF_STOPPED) {
     if (error) *error = inner;
     return status;
   }
@@ -284,7 +285,8 @@ static dvbf_status look_at_lengths(facts *f, const dvbf_data *data, dvbf_error *
 }
 
 /* `further`: a linear model looks too. */
-static dvbf_status look(facts *f, const dvbf_data *data, bool further, dvbf_error *error) {
+static dvbf_status look(facts *f, const dvbf_data *data, bool further, const volatile int *interrupt,
+                        dvbf_error *error) {
   const dvbf_sequences *train = &data->train;
   enum { SHORT = 20 };
   if (!train->count || !train->n_x)
@@ -309,12 +311,14 @@ static dvbf_status look(facts *f, const dvbf_data *data, bool further, dvbf_erro
   if (!status) status = look_at_lengths(f, data, error);
   if (status) return status;
   f->sensors = !f->picture && !f->x.binary && !f->x.counts;
-  return further && f->sensors && f->steps >= SHORT ? look_further(f, data, error) : DVBF_OK;
+  return further && f->sensors && f->steps >= SHORT ? look_further(f, data, interrupt, error) : DVBF_OK;
 }
 
-static dvbf_status make_facts(dv_facts **out, const dvbf_data *data, bool further, dvbf_error *error) {
+static dvbf_status make_facts(dv_facts **out, const dvbf_data *data, bool further,
+                              const volatile int *interrupt, dvbf_error *error) {
   dv_facts *f = dv_calloc(1, sizeof *f);
-  dvbf_status status = f ? look(f, data, further, error) : dv_fail_memory(error, "looking at the data");
+  dvbf_status status =
+      f ? look(f, data, further, interrupt, error) : dv_fail_memory(error, "looking at the data");
   if (status)
     dv_facts_free(f);
   else
@@ -322,8 +326,9 @@ static dvbf_status make_facts(dv_facts **out, const dvbf_data *data, bool furthe
   return status;
 }
 
-dvbf_status dv_facts_new(dv_facts **out, const dvbf_data *data, dvbf_error *error) {
-  return make_facts(out, data, true, error);
+dvbf_status dv_facts_new(dv_facts **out, const dvbf_data *data, const volatile int *interrupt,
+                         dvbf_error *error) {
+  return make_facts(out, data, true, interrupt, error);
 }
 
 void dv_facts_free(dv_facts *f) {
@@ -354,7 +359,8 @@ dvbf_status dvbf_settings_suit(dvbf_settings *settings, const dvbf_data *data, d
   if (!s) return DVBF_ARGUMENT;
   if (dv_settings_all_given(settings)) return DVBF_OK; /* by a preset, or by the run that is resumed */
   /* A fit chooses for itself. */
-  dvbf_status status = make_facts(&f, data, !dv_fit_of(dv_model_class_of(s)), error);
+  bool further = !dv_fit_of(dv_model_class_of(s));
+  dvbf_status status = make_facts(&f, data, further, dv_settings_interrupt(settings), error);
   if (!status) status = dv_settings_suit(settings, f, each, user_data, error);
   dv_facts_free(f);
   return status;

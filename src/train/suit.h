@@ -8,7 +8,8 @@
 typedef struct dv_facts dv_facts;
 
 /* The data must stay. */
-dvbf_status dv_facts_new(dv_facts **out, const dvbf_data *data, dvbf_error *error);
+dvbf_status dv_facts_new(dv_facts **out, const dvbf_data *data, const volatile int *interrupt,
+                         dvbf_error *error);
 void dv_facts_free(dv_facts *facts);
 
 /* As dvbf_settings_suit. */

@@ -305,9 +305,11 @@ static uint64_t judgement(const trainer *t) {
   return judging ? (uint64_t)(t->s->restart_at * (double)t->s->updates) : 0;
 }
 
-/* First values that do not come from the seed alone. */
+/* First values that do not come from the seed alone. An interrupt ends this only where there is no model to
+ * lose yet. */
 static dvbf_status start_model(const trainer *t, dvbf_model *m) {
-  return m->settings->start == DV_START_LINEAR ? dv_start_linear(m, t->data, t->error) : DVBF_OK;
+  const volatile int *interrupt = t->at.begun ? NULL : t->interrupt;
+  return m->settings->start == DV_START_LINEAR ? dv_start_linear(m, t->data, interrupt, t->error) : DVBF_OK;
 }
 
 /* A model like that in training, with first values of that seed. */

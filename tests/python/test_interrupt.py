@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -35,22 +36,36 @@ print("ended", m.interrupted, m.updates, flush=True)
 """
 )
 
-SMOOTH = (
+OTHERS = (
     BEGIN
     + """
+import threading
 m = dvbf.fit(x, u, **SMALL)
+x, u = toy(100, 200)
 print("working", flush=True)
 try:
-    m.smooth(x, u, particles=20000, samples=100)
+    m.WORK
 except KeyboardInterrupt:
     print("ended", flush=True)
+while any(t.name == "dvbf" for t in threading.enumerate()): time.sleep(0.01)
+print("quiet", flush=True)
 """
 )
 
+#: They take minutes where nobody interrupts them.
+LONG = [
+    "smooth(x, u, particles=2000, samples=100)",
+    "filter(x, u, particles=5000)",
+    "evaluate(x, u, samples=10000)",
+    "evaluate(x, u, samples=1, particles=60000)",
+    "report(sys.argv[2] + '/report.html', x, u, samples=10000)",
+]
 
-def interrupt(program):
+
+def interrupt(program, *arguments):
     """Seconds from Ctrl-C to the end, and what was said."""
-    run = subprocess.Popen([sys.executable, "-c", program, str(HERE)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", program, str(HERE), *map(str, arguments)]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while "working" not in (line := run.stdout.readline()):
         assert line, run.stderr.read()
     time.sleep(0.3)
@@ -61,7 +76,7 @@ def interrupt(program):
             break
     seconds = time.monotonic() - start
     out, err = run.communicate(timeout=60)
-    print(f"{seconds:.2f} seconds")
+    print(f"{seconds:.2f} seconds, and {time.monotonic() - start:.2f} to the end of all")
     assert run.returncode == 0, err
     return seconds, line, err
 
@@ -73,10 +88,25 @@ def test_training_keeps_its_model(search):
     assert seconds < 5  # below 0.5 where the machine is free
 
 
-def test_estimates_end():
-    seconds, line, _ = interrupt(SMOOTH)
+@pytest.mark.parametrize("work", LONG)
+def test_other_work_ends(work, tmp_path):
+    """Nor does anything go on in the background."""
+    seconds, line, _ = interrupt(OTHERS.replace("WORK", work), tmp_path)
     assert line.startswith("ended")
     assert seconds < 5
+
+
+def test_nothing_is_learned_yet(data):
+    """Ctrl-C before there is a model; the first data that are looked at send it."""
+    x, u = data
+
+    class Late:
+        def __array__(self, *_):
+            os.kill(os.getpid(), signal.SIGINT)
+            return x
+
+    with pytest.raises(KeyboardInterrupt):
+        dvbf.fit(Late(), u, search=True)
 
 
 def test_work_on_other_threads(data, model):
