@@ -139,7 +139,7 @@ static void notes(chooser *c, const facts *f) {
   choose(c, "keep-by", "bound", why);
   choose(c, "batch-size", "16", why);
   choose(c, "clip-norm", "1", why);
-  choose(c, "updates", "16000", why);
+  choose(c, "updates", "6000", why);
 }
 
 /* A mixture of linear systems goes on in a straight line where the data have never been. */
