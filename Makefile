@@ -48,7 +48,7 @@ uninstall:
 
 # Debian packages, in build-deb/: dvbf, libdvbf0, libdvbf-core0, libdvbf-dev, python3-dvbf, and their source package.
 deb: setup
-	@scripts/setup debhelper dh-python dpkg-dev fakeroot
+	@scripts/setup build-essential debhelper dh-python dpkg-dev fakeroot
 	@JOBS=$(JOBS) scripts/deb build-deb
 
 clean:
