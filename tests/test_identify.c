@@ -301,7 +301,7 @@ static void check_estimates(const dvbf_model *m, const dvbf_sequences *s) {
 
 static void all_that_models_do(void **state) {
   (void)state;
-  for (int variant = 0; variant < 8; variant++) {
+  for (int variant = 0; variant < 8; variant += PART == 1 ? 1 : 3) {
     bool through = variant & 1, gaps = variant & 2;
     dvbf_sequences s = simulate_through(1, 600, through ? 1.5 : 0, gaps);
     dvbf_model *m = train(&s, fits[variant >> 2]);
@@ -501,7 +501,7 @@ static double free_error(const dvbf_model *m) {
  * values that are missing here and there. */
 static void gaps_cost_little(void **state) {
   (void)state;
-  for (int kind = 0; kind<4; kind += PART> 1 ? 3 : 1)
+  for (int kind = 0; kind < 4; kind += PART == 1 ? 1 : 3)
     for (size_t f = 0; f < 2; f++) {
       dvbf_sequences s = simulate_through(2, 400, 0, false);
       dv_random r = dv_random_at(15, DV_STREAM_SIMULATION, 0, 0);
