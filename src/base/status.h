@@ -15,6 +15,11 @@ void dv_report(dvbf_error *error, dvbf_status status, const char *format, ...)
 #define dv_fail_memory(error, what)                                                                          \
   dv_fail(error, DVBF_MEMORY, "out of memory while %s; a smaller batch-size or data set needs less", what)
 
+/* Fails for want of memory, by a file or by the caller's flag; others fail by what the data are. */
+static inline bool dv_failed_outside(dvbf_status status) {
+  return status == DVBF_MEMORY || status == DVBF_IO || status == DVBF_STOPPED;
+}
+
 /* Work that the caller's flag has ended. */
 #define dv_fail_stopped(error) dv_fail(error, DVBF_STOPPED, "stopped, as was asked")
 

@@ -292,10 +292,8 @@ dvbf_status dvbf_export_casadi(const char *path, const dvbf_model *m, const dvbf
   dv_subject of = {0};
   dv_text text = {0};
   if (!s) return DVBF_ARGUMENT;
-  static const char *const others[] = {"as",   "prefix",  "samples",     "deviation", "real",
-                                       "libm", "vectors", "sample-time", NULL};
   dvbf_status status = dv_split_path(path, ".py", folder, facts.prefix, error);
-  if (!status) status = dv_refuse_settings(settings, ".py", others, error);
+  if (!status) status = dv_refuse_settings(settings, ".py", error);
   if (!status) status = dv_refuse_existing(path, o && o->force, error);
   if (!status) status = dv_subject_choose(&of, m, s, error);
   if (!status) {

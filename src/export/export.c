@@ -103,9 +103,8 @@ dvbf_status dvbf_export_c(const char *path, const dvbf_model *m, const dvbf_sett
     dv_free(f);
     return s ? dv_fail_memory(error, "exporting a model") : DVBF_ARGUMENT;
   }
-  static const char *const others[] = {"as", "sample-time", NULL};
   dvbf_status status = dv_split_path(path, ".c", folder, name, error);
-  if (!status) status = dv_refuse_settings(settings, ".c", others, error);
+  if (!status) status = dv_refuse_settings(settings, ".c", error);
   if (!status) status = dv_choose_prefix(facts.prefix, s, name, error);
   if (!status) status = name_files(f, path, folder, name, o && o->force, error);
   if (!status) status = dv_subject_choose(&of, m, s, error);

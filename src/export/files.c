@@ -35,13 +35,16 @@ dvbf_status dv_choose_prefix(char out[64], const dv_export_settings *s, const ch
   return DVBF_OK;
 }
 
-dvbf_status dv_refuse_settings(const dvbf_settings *settings, const char *ending, const char *const *names,
-                               dvbf_error *error) {
-  for (; *names; names++)
-    if (dv_settings_given(settings, *names))
-      return dv_fail(error, DVBF_ARGUMENT,
-                     "%s is set, but means nothing for a file that ends in %s: leave it out", *names, ending);
-  return DVBF_OK;
+static bool is_for(const char *endings, const void *ending) {
+  return !endings || strstr(endings, ending);
+}
+
+dvbf_status dv_refuse_settings(const dvbf_settings *settings, const char *ending, dvbf_error *error) {
+  const dv_setting *unused = dv_settings_unused(settings, is_for, ending);
+  if (!unused) return DVBF_OK;
+  return dv_fail(error, DVBF_ARGUMENT,
+                 "%s is set, but means nothing for a file that ends in %s: leave it out", unused->name,
+                 ending);
 }
 
 dvbf_status dv_subject_choose(dv_subject *out, const dvbf_model *m, const dv_export_settings *s,

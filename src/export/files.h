@@ -12,9 +12,8 @@ dvbf_status dv_split_path(const char *path, const char *ending, dv_path folder, 
 /* Symbols begin with the setting, or with the name of the file. */
 dvbf_status dv_choose_prefix(char out[64], const dv_export_settings *s, const char *name, dvbf_error *error);
 
-/* Refuses what was set and means nothing for files with this ending. Names end with NULL. */
-dvbf_status dv_refuse_settings(const dvbf_settings *settings, const char *ending, const char *const *names,
-                               dvbf_error *error);
+/* Refuses what was set and means nothing for files with this ending. */
+dvbf_status dv_refuse_settings(const dvbf_settings *settings, const char *ending, dvbf_error *error);
 
 /* The model as it is exported: one member, or weights that are rounded. Neither must outlive the model, and
  * it must stay where it is. */

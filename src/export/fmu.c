@@ -223,9 +223,8 @@ dvbf_status dvbf_export_fmu(const char *path, const dvbf_model *m, const dvbf_se
   dv_subject of = {0};
   if (!s) return DVBF_ARGUMENT;
   choose_settings(&how, s);
-  static const char *const others[] = {"samples", "deviation", "real", "libm", "vectors", NULL};
   dvbf_status status = dv_split_path(path, ".fmu", folder, name, error);
-  if (!status) status = dv_refuse_settings(settings, ".fmu", others, error);
+  if (!status) status = dv_refuse_settings(settings, ".fmu", error);
   if (!status) status = dv_choose_prefix(facts.prefix, s, name, error);
   if (!status) status = dv_refuse_existing(path, o && o->force, error);
   if (!status) status = dv_subject_choose(&of, m, s, error);

@@ -180,10 +180,8 @@ dvbf_status dvbf_export_onnx(const char *path, const dvbf_model *m, const dvbf_s
   dvbf_export_result facts = {0};
   dv_subject of = {0};
   if (!s) return DVBF_ARGUMENT;
-  static const char *const others[] = {"as",   "prefix",  "samples",     "deviation", "real",
-                                       "libm", "vectors", "sample-time", NULL};
   dvbf_status status = dv_split_path(path, ".onnx", folder, facts.prefix, error);
-  if (!status) status = dv_refuse_settings(settings, ".onnx", others, error);
+  if (!status) status = dv_refuse_settings(settings, ".onnx", error);
   snprintf(first, sizeof first, "%.4000s%s_start.onnx", status ? "" : folder, facts.prefix);
   if (!status) status = dv_refuse_existing(path, o && o->force, error);
   if (!status && !m->type->exact_system) status = dv_refuse_existing(first, o && o->force, error);

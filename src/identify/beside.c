@@ -50,8 +50,7 @@ dvbf_status dvbf_model_add_linear(bool *added, dvbf_model *m, const dvbf_data *d
   status = find(&linear, m, &known, settings, &inner);
   if (!status) status = dv_model_set_linear(m, linear, &inner);
   *added = !status;
-  if (status != DVBF_MEMORY && status != DVBF_IO && status != DVBF_STOPPED)
-    return DVBF_OK; /* not all data have one */
+  if (!dv_failed_outside(status)) return DVBF_OK; /* not all data have one */
   if (error) *error = inner;
   return status;
 }

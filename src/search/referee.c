@@ -65,7 +65,7 @@ static dvbf_status measure_linear(dv_referee *r, size_t fold, const dvbf_setting
   r->linear[fold].free_run = r->linear[fold].one_step = 1;
   dvbf_status status = dv_linear_best(&linear, settings, &known, &inner);
   if (status) {
-    if (status != DVBF_MEMORY && status != DVBF_IO && status != DVBF_STOPPED) return DVBF_OK;
+    if (!dv_failed_outside(status)) return DVBF_OK;
     if (error) *error = inner;
     return status;
   }

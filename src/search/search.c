@@ -408,7 +408,7 @@ static dvbf_status keep(search *h, const dvbf_model *m, dvbf_error *error) {
 static dvbf_status find_linear(search *h, dvbf_error *error) {
   dvbf_error inner = {0};
   dvbf_status status = dv_linear_best(&h->linear, h->base.settings, h->base.data, &inner);
-  if (status != DVBF_MEMORY && status != DVBF_IO && status != DVBF_STOPPED) return DVBF_OK;
+  if (!dv_failed_outside(status)) return DVBF_OK;
   if (error) *error = inner;
   return status;
 }
