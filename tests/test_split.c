@@ -31,8 +31,10 @@ static void free_parts(dvbf_data *data) {
 
 static void time_is_cut_in_order(void **state) {
   (void)state;
-  dvbf_data data = {0};
+  dvbf_data data = {.sample_time = 0.5};
   dvbf_sequences all = recordings(2);
+  dvbf_origin origins[] = {{.sequence = 0, .time = 10, .name = "a"}, {.sequence = 1, .time = 20}};
+  all.origin = origins;
   dv_data_settings how = settings_of(DV_SPLIT_TIME, 0.1, 0.2);
   assert_int_equal(dv_data_split(&data, &all, &how, "data", NULL), DVBF_OK);
   const dvbf_sequences *parts[] = {&data.train, &data.valid, &data.test};
@@ -45,6 +47,11 @@ static void time_is_cut_in_order(void **state) {
     for (size_t i = 0; i < 2; i++) {
       assert_int_equal(dvbf_sequence_start(parts[k], i), begin[k][i]);
       assert_int_equal(dvbf_sequence_length(parts[k], i), steps[k][i]);
+      const dvbf_origin *origin = &parts[k]->origin[i];
+      assert_int_equal(origin->sequence, i);
+      assert_int_equal(origin->step, begin[k][i] - starts[i]);
+      assert_true(origin->time == origins[i].time + 0.5 * (double)origin->step);
+      assert_string_equal(origin->name, i ? "" : "a");
     }
   }
   free_parts(&data);

@@ -149,6 +149,14 @@ DVBF_API dvbf_status dvbf_folder_make(const char *path, dvbf_error *error);
 /* Reads x piece by piece from a file that is larger than memory. */
 typedef struct dvbf_source dvbf_source;
 
+/* Where a sequence was in the data that it is a part of, and when it begins. */
+typedef struct dvbf_origin {
+  uint64_t sequence; /* number of the sequence in its file or split, counted from 0 */
+  uint64_t step;     /* of that sequence, at which this one begins */
+  double time;       /* of the first step, in seconds; 0 where dvbf_data.sample_time is */
+  char name[32];     /* of the sequence in its file, "" where it has none */
+} dvbf_origin;
+
 /* Sequences, each a run of frames in common arrays. u[t] acts between x[t] and x[t+1]. */
 typedef struct dvbf_sequences {
   size_t count, steps; /* number of sequences, and steps of the longest */
@@ -160,6 +168,7 @@ typedef struct dvbf_sequences {
   uint32_t *length;    /* [count] steps of each sequence, NULL when all are `steps` long */
   bool gaps;           /* NaN in x or state is a value that is missing; without this it is refused */
   dvbf_source *source; /* NULL: x is in memory */
+  dvbf_origin *origin; /* [count], NULL: sequence i is number i of its file, from its first step */
   unsigned borrowed;   /* arrays that are the caller's, so that nobody frees them: DVBF_BORROWED_... */
 } dvbf_sequences;
 enum { DVBF_BORROWED_X = 1, DVBF_BORROWED_U = 2, DVBF_BORROWED_STATE = 4 };
@@ -186,6 +195,10 @@ typedef struct dvbf_data {
   char (*state_names)[32];          /* [n_s], NULL when n_s = 0 */
   char (*x_names)[32];              /* [n_x], NULL where the file names no columns; the same of u */
   char (*u_names)[32];              /* [n_u] */
+  char (*x_units)[16];              /* [n_x] as "mm", "" where unknown; NULL: no unit is known; of u too */
+  char (*u_units)[16];              /* [n_u] */
+  double sample_time;               /* seconds from step to step, 0: unknown */
+  bool dates;                       /* times count from 1970-01-01 00:00 UTC, not from a beginning */
   char (*notes)[256];               /* [n_notes] what reading has changed, a sentence each */
   size_t n_notes;
 } dvbf_data;

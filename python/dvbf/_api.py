@@ -76,6 +76,19 @@ class dvbf_setting_info(Structure):
     ]
 
 
+class dvbf_origin(Structure):
+    sequence: int
+    step: int
+    time: float
+    name: Any
+    _fields_ = [
+        ("sequence", c_uint64),
+        ("step", c_uint64),
+        ("time", c_double),
+        ("name", c_char * 32),
+    ]
+
+
 class dvbf_sequences(Structure):
     count: int
     steps: int
@@ -89,6 +102,7 @@ class dvbf_sequences(Structure):
     length: Any
     gaps: bool
     source: Any
+    origin: Any
     borrowed: int
     _fields_ = [
         ("count", c_size_t),
@@ -103,6 +117,7 @@ class dvbf_sequences(Structure):
         ("length", c_void_p),
         ("gaps", c_bool),
         ("source", c_void_p),
+        ("origin", POINTER(dvbf_origin)),
         ("borrowed", c_uint),
     ]
 
@@ -120,6 +135,10 @@ class dvbf_data(Structure):
     state_names: Any
     x_names: Any
     u_names: Any
+    x_units: Any
+    u_units: Any
+    sample_time: float
+    dates: bool
     notes: Any
     n_notes: int
     _fields_ = [
@@ -131,6 +150,10 @@ class dvbf_data(Structure):
         ("state_names", POINTER(c_char * 32)),
         ("x_names", POINTER(c_char * 32)),
         ("u_names", POINTER(c_char * 32)),
+        ("x_units", POINTER(c_char * 16)),
+        ("u_units", POINTER(c_char * 16)),
+        ("sample_time", c_double),
+        ("dates", c_bool),
         ("notes", POINTER(c_char * 256)),
         ("n_notes", c_size_t),
     ]

@@ -23,6 +23,7 @@ void dvbf_sequences_free(dvbf_sequences *s) {
   if (!(s->borrowed & DVBF_BORROWED_STATE)) dv_free(s->state);
   dv_free(s->start);
   dv_free(s->length);
+  dv_free(s->origin);
   free_source(s->source);
   *s = (dvbf_sequences){0};
 }
@@ -45,6 +46,8 @@ void dvbf_data_free(dvbf_data *data) {
   dvbf_sequences_free(&data->test);
   dv_free(data->x_names);
   dv_free(data->u_names);
+  dv_free(data->x_units);
+  dv_free(data->u_units);
   dv_free(data->state_names);
   dv_free(data->notes);
   dv_free(data);
@@ -85,6 +88,7 @@ dvbf_status dv_sequences_allocate(dvbf_sequences *s, bool with_length, dvbf_erro
   s->x = s->u = s->state = NULL;
   s->start = NULL;
   s->source = NULL;
+  s->origin = NULL;
   s->length = with_length ? dv_calloc(s->count, sizeof *s->length) : NULL;
   if ((with_length && !s->length) || !allocate_array(&s->x, s, s->n_x) || !allocate_array(&s->u, s, s->n_u) ||
       !allocate_array(&s->state, s, s->n_s)) {
@@ -132,7 +136,12 @@ dvbf_status dvbf_sequences_copy(dvbf_sequences *out, const dvbf_sequences *from,
                    from->count);
   dvbf_status status = dv_sequences_filled(from, "data", "", error);
   if (!status) status = dv_sequences_allocate(&to, from->length, error);
+  if (!status && from->origin) {
+    to.origin = dv_calloc(count, sizeof *to.origin);
+    if (!to.origin) status = dv_fail_memory(error, "copying sequences");
+  }
   for (size_t i = 0; i < count && !status; i++) {
+    if (to.origin) to.origin[i] = from->origin[first + i];
     size_t length = dvbf_sequence_length(from, first + i);
     if (to.x) dv_sequence_read(from, first + i, length, to.x + i * to.steps * to.n_x);
     copy_rows(to.u, from->u, from, first + i, i, to.n_u);

@@ -11,6 +11,7 @@
 static dvbf_status part_of(dvbf_sequences *to, const dvbf_sequences *all, size_t count, dvbf_error *error) {
   *to = *all;
   to->count = to->steps = 0;
+  to->origin = NULL;
   to->start = dv_calloc(count, sizeof *to->start);
   to->length = dv_calloc(count, sizeof *to->length);
   if (to->start && to->length) return DVBF_OK;
@@ -18,11 +19,21 @@ static dvbf_status part_of(dvbf_sequences *to, const dvbf_sequences *all, size_t
   return dv_fail_memory(error, "splitting data");
 }
 
+static dvbf_status with_origins(dvbf_sequences *to, size_t count, dvbf_error *error) {
+  to->origin = dv_calloc(count, sizeof *to->origin);
+  return to->origin ? DVBF_OK : dv_fail_memory(error, "splitting data");
+}
+
 /* Adds steps first .. first + steps - 1 of a sequence. A single step is left out unless no
  * sequence has more. */
 static void add_piece(dvbf_sequences *to, const dvbf_sequences *all, size_t sequence, size_t first,
                       size_t steps) {
   if (steps < 1 || (steps < 2 && all->steps > 1)) return;
+  if (to->origin) {
+    dvbf_origin *origin = &to->origin[to->count];
+    *origin = all->origin ? all->origin[sequence] : (dvbf_origin){.sequence = sequence};
+    origin->step += first;
+  }
   to->start[to->count] = dvbf_sequence_start(all, sequence) + first;
   to->length[to->count++] = (uint32_t)steps;
   if (steps > to->steps) to->steps = steps;
@@ -41,7 +52,7 @@ static void close_part(dvbf_sequences *to) {
 }
 
 void dv_windows_free(dvbf_sequences *windows) {
-  DV_FREE(windows->start, windows->length);
+  DV_FREE(windows->start, windows->length, windows->origin);
   *windows = (dvbf_sequences){0};
 }
 
@@ -126,10 +137,15 @@ dvbf_status dv_data_split(dvbf_data *data, const dvbf_sequences *all, const dv_d
   dvbf_sequences split[3] = {0}, *parts[3] = {&split[0], &split[1], &split[2]};
   dvbf_status status = DVBF_OK;
   for (int k = 0; k < 3 && !status; k++) status = part_of(parts[k], all, all->count, error);
+  for (int k = 0; k < 3 && !status; k++) status = with_origins(parts[k], all->count, error);
   if (!status) status = fill_parts(parts, all, how, where, error);
   for (int k = 0; k < 3; k++) status ? dv_windows_free(parts[k]) : close_part(parts[k]);
   if (status) return status;
   if (!split[0].count) return dv_fail(error, DVBF_FORMAT, "%.200s: no sequence has 2 steps", where);
+  /* Sequences of a file begin at their step 0. */
+  for (int k = 0; k < 3; k++)
+    for (size_t i = 0; i < split[k].count; i++)
+      split[k].origin[i].time += (double)split[k].origin[i].step * data->sample_time;
   data->train = split[0];
   data->valid = split[1];
   data->test = split[2];

@@ -176,6 +176,7 @@ static dvbf_status choose(dvbf_sequences *out, const dvbf_sequences *s, dvbf_err
   *out = *s;
   out->count = s->count < most ? s->count : most;
   out->steps = 0;
+  out->origin = NULL;
   out->start = dv_calloc(out->count, sizeof *out->start);
   out->length = dv_calloc(out->count, sizeof *out->length);
   if (!out->start || !out->length) return dv_fail_memory(error, "judging the model");

@@ -40,6 +40,7 @@ static dvbf_status choose_views(dvbf_sequences *out, const dvbf_sequences *s, si
   size_t chosen = s->count < most ? s->count : most, each = chosen && origins > chosen ? origins / chosen : 1;
   *out = *s;
   out->count = out->steps = 0;
+  out->origin = NULL;
   out->start = dv_calloc(chosen * each, sizeof *out->start);
   out->length = dv_calloc(chosen * each, sizeof *out->length);
   if (!out->start || !out->length) return dv_fail_memory(error, "choosing origins");

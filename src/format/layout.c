@@ -415,8 +415,7 @@ dvbf_status dv_layout_split(const dv_layout *l, dvbf_sequences *all, const char 
     dvbf_sequences_free(all);
     return status;
   }
-  dv_free(all->length);
-  dv_free(all->start);
+  DV_FREE(all->length, all->start, all->origin);
   return DVBF_OK;
 }
 

@@ -12,6 +12,7 @@ enum { FOLDS = 5, ENOUGH = 8, LEAST = 12 };
 static dvbf_status list_new(dvbf_sequences *out, const dvbf_sequences *like, size_t room, dvbf_error *error) {
   *out = *like;
   out->count = out->steps = 0;
+  out->origin = NULL;
   out->start = dv_calloc(room, sizeof *out->start);
   out->length = dv_calloc(room, sizeof *out->length);
   return out->start && out->length ? DVBF_OK : dv_fail_memory(error, "leaving out parts of the data");
