@@ -95,6 +95,27 @@ static void test_phases_are_for_models_with_a_gain(void **unused) {
   dvbf_sequences_free(&data.train);
 }
 
+/* The state has room for what varies, not for each of many columns that follow the same few signals. */
+static void test_columns_that_follow_each_other(void **unused) {
+  (void)unused;
+  for (int signals = 1; signals <= 3; signals++) {
+    dvbf_data data = data_of(10, 15, 24, 0); /* too short for a linear model to look at */
+    for (size_t t = 0; t < 150; t++)
+      for (size_t k = 0; k < 24; k++) {
+        float *x = &data.train.x[t * 24 + k];
+        *x = 0.001F * (float)((t * 31 + k * 17) % 11);
+        for (int s = 1; s <= signals; s++)
+          *x += sinf((float)s * 0.7F * (float)t) * (k % 4 == (size_t)s ? 1 : -1);
+        if (t % 29 == 0 && k == 3) *x = NAN;
+      }
+    data.train.gaps = true;
+    dvbf_settings *s = suited(&data, NULL, NULL);
+    assert_true(value(s, "latent") == 2 + 2 * signals);
+    dvbf_settings_free(s);
+    dvbf_sequences_free(&data.train);
+  }
+}
+
 /* Told of every choice, with a reason. */
 static void note(const char *name, const char *chosen, const char *was, const char *why, void *user) {
   assert_true(*name && strcmp(chosen, was) != 0 && *why);
@@ -170,6 +191,7 @@ int main(void) {
       cmocka_unit_test(test_any_length),
       cmocka_unit_test(test_what_is_given_stays),
       cmocka_unit_test(test_phases_are_for_models_with_a_gain),
+      cmocka_unit_test(test_columns_that_follow_each_other),
       cmocka_unit_test(test_bits_and_gaps),
       cmocka_unit_test(test_presets_are_left_alone),
       cmocka_unit_test(test_outliers),

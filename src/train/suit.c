@@ -9,6 +9,7 @@
 #include "identify/fit.h"
 #include "model/density.h"
 #include "train/check.h"
+#include "train/directions.h"
 
 #include <dvbf/dvbf.h>
 #include <math.h>
@@ -23,12 +24,13 @@ struct dv_facts {
   size_t sequences, steps; /* training sequences before windows are cut; steps of the longest */
   size_t common; /* steps that nine of ten training sequences have, and the longest of valid and test */
   size_t n_x, n_u;
-  bool gaps;     /* more than a few values of a column are missing */
-  bool constant; /* a column does not vary */
-  bool picture;  /* many values between 0 and 1 */
-  bool notes;    /* columns of 0 and 1 that nothing is known to drive, and no image: as notes of music */
-  bool sensors;  /* neither that nor bits or counts */
-  bool far;      /* sensors that can be predicted far ahead: inputs drive them, or they go on as they began */
+  size_t directions; /* of x that hold nearly all of its variance */
+  bool gaps;         /* more than a few values of a column are missing */
+  bool constant;     /* a column does not vary */
+  bool picture;      /* many values between 0 and 1 */
+  bool notes;        /* columns of 0 and 1 that nothing is known to drive, and no image: as notes of music */
+  bool sensors;      /* neither that nor bits or counts */
+  bool far; /* sensors that can be predicted far ahead: inputs drive them, or they go on as they began */
   dv_linear_facts linear; /* order 0: unknown */
 };
 typedef dv_facts facts;
@@ -147,13 +149,18 @@ static void stability(chooser *c, const facts *f) {
   if (!f->picture && f->steps > 1) choose(c, "state-limit", "2", "predictions must stay near what was seen");
 }
 
+/* Largest state that is chosen for sensors. Columns that follow each other need no more than one of them. */
+enum { LATENT = 16 };
+
 static void sizes(chooser *c, const facts *f) {
   notes(c, f);
   if (f->picture) {
     choose(c, "latent", "4", "x is a picture");
   } else {
-    double latent = fmin(16, 2 + 2 * (double)f->n_x);
-    choose_number(c, "latent", latent, "2 and twice the columns of x, at most 16");
+    double latent = fmin(LATENT, 2 + 2 * (double)f->directions);
+    choose_number(c, "latent", latent,
+                  f->directions < f->n_x ? "2 and twice the directions that hold 99 % of x, at most 16"
+                                         : "2 and twice the columns of x, at most 16");
   }
   if (f->n_u) choose(c, "initial-control", "on", "there are controls");
   /* Larger networks would memorise so little data. */
@@ -311,6 +318,10 @@ static dvbf_status look(facts *f, const dvbf_data *data, bool further, const vol
   if (!status) status = look_at_lengths(f, data, error);
   if (status) return status;
   f->sensors = !f->picture && !f->x.binary && !f->x.counts;
+  f->directions = f->n_x;
+  if (f->sensors && 2 + 2 * f->n_x > LATENT)
+    status = dv_directions(&f->directions, train, &f->x, 0.99, error);
+  if (status) return status;
   return further && f->sensors && f->steps >= SHORT ? look_further(f, data, interrupt, error) : DVBF_OK;
 }
 
