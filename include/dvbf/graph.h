@@ -246,6 +246,28 @@ DVBF_API void dvbf_layer_whole(dvbf_graph *g, dvbf_layer *layer);
 DVBF_API void dvbf_layer_open(dvbf_graph *g, dvbf_layer *layer);
 DVBF_API void dvbf_layer_step(dvbf_graph *g, const dvbf_layer *layer, int t);
 
+/* Pixels of an image stand in the columns of a value, line by line, the channels of a pixel side by side. */
+typedef struct dvbf_image {
+  int height, width, channels;
+} dvbf_image;
+
+/* out = activation(bias + w * x), a strided convolution of the image `large` with `channels` results at each
+ * place, or its transpose, from that small image to the large one. */
+typedef struct dvbf_convolution {
+  dvbf_value x, out; /* [steps][rows][pixels of one image], [steps][rows][pixels of the other] */
+  dvbf_value w;      /* [size * size * channels of the large image][channels] */
+  dvbf_value bias;   /* [1][channels of out] or none */
+  dvbf_image large;
+  int channels; /* of the small image */
+  int size, stride, padding;
+  bool transposed;
+  dvbf_activation activation; /* not softmax */
+} dvbf_convolution;
+
+/* The small image. */
+DVBF_API dvbf_image dvbf_convolved(dvbf_image large, int size, int stride, int padding, int channels);
+DVBF_API void dvbf_convolve(dvbf_graph *g, const dvbf_convolution *convolution);
+
 /* Mixture of linear systems: next = [z +] sum_i alpha_i (A_i z + B_i u + b_i + C_i w).
  * v holds the systems as [n_in][n_next][M], rows of z, then u, then the constant (if any), then w. */
 typedef struct dvbf_mixture {

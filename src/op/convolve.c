@@ -1,0 +1,262 @@
+/* Convolution with stride s and padding p, and its transpose. Images are [height][width][channels]. Between a
+ * large image L and a small one S, with weights W [size][size][channels of L][channels of S]:
+ *
+ *   convolution   S[y][x] = f(b + sum_ij L[s y + i - p][s x + j - p] W[i][j])        0 outside of L
+ *   transposed    L = f(b + sum over all y, x, i, j with s y + i - p, s x + j - p inside of L of S[y][x]
+ * W[i][j]^T)
+ *
+ * The patches of L that the places of S see, side by side as rows of a matrix P, make both a product:
+ * S = P W, and L = the sum of the patches P = S W^T at their places. Backward, with d for gradients before f:
+ *
+ *   convolution   dW += P^T dS      dP = dS W^T, added to dL at their places
+ *   transposed    dW += P(dL)^T S   dS += P(dL) W
+ *
+ * No more than a panel of P is in memory at a time: some lines of places. */
+#include "engine/engine.h"
+
+#include <string.h>
+
+typedef struct convolution_data {
+  dvbf_image large, small;
+  int size, stride, padding;
+  bool transposed;
+  dvbf_activation activation;
+  int lines; /* of places in a panel */
+} convolution_data;
+
+enum { X, W, BIAS, N_IN };
+enum { OUT, PANEL, N_OUT };
+enum { PANEL_REALS = 1 << 15 };
+
+static int pixels_of(dvbf_image image) {
+  return image.height * image.width * image.channels;
+}
+
+/* Reals of a patch. */
+static int patch_of(const convolution_data *d) {
+  return d->size * d->size * d->large.channels;
+}
+
+/* Reals of a patch and of the image that lie behind each other: line i of the patch at one place. */
+typedef struct strip {
+  size_t in_patch, in_image;
+  int count; /* 0: it lies outside of the image */
+} strip;
+
+static strip strip_at(const convolution_data *d, int y, int x, int i) {
+  int line = y * d->stride + i - d->padding, left = x * d->stride - d->padding;
+  int from = left < 0 ? -left : 0, to = d->large.width - left < d->size ? d->large.width - left : d->size;
+  if (line < 0 || line >= d->large.height || from >= to) return (strip){0};
+  size_t c = (size_t)d->large.channels;
+  return (strip){.in_patch = ((size_t)i * (size_t)d->size + (size_t)from) * c,
+                 .in_image = ((size_t)line * (size_t)d->large.width + (size_t)(left + from)) * c,
+                 .count = (to - from) * d->large.channels};
+}
+
+/* panel = the patches of a line of places. */
+static void gather(const convolution_data *d, dvbf_real *panel, const dvbf_real *large, int y) {
+  size_t patch = (size_t)patch_of(d), width = (size_t)(d->size * d->large.channels);
+  for (int x = 0; x < d->small.width; x++, panel += patch)
+    for (int i = 0; i < d->size; i++) {
+      strip s = strip_at(d, y, x, i);
+      if (s.count < (int)width) memset(panel + (size_t)i * width, 0, width * sizeof *panel);
+      if (s.count) memcpy(panel + s.in_patch, large + s.in_image, (size_t)s.count * sizeof *panel);
+    }
+}
+
+/* Adds the patches of a line of places to the image. */
+static void scatter(const convolution_data *d, const dvbf_real *panel, dvbf_real *large, int y) {
+  size_t patch = (size_t)patch_of(d);
+  for (int x = 0; x < d->small.width; x++, panel += patch)
+    for (int i = 0; i < d->size; i++) {
+      strip s = strip_at(d, y, x, i);
+      for (int k = 0; k < s.count; k++) large[s.in_image + (size_t)k] += panel[s.in_patch + (size_t)k];
+    }
+}
+
+/* Some lines of places of one or several images of a step, and what belongs to them. */
+typedef struct piece {
+  int first, lines; /* counted through all images of the step */
+  int places;
+} piece;
+
+static piece piece_at(const convolution_data *d, int first, int all) {
+  int lines = all - first < d->lines ? all - first : d->lines;
+  return (piece){first, lines, lines * d->small.width};
+}
+
+static void gather_piece(const convolution_data *d, const piece *p, dvbf_real *panel,
+                         const dvbf_real *large) {
+  size_t line = (size_t)d->small.width * (size_t)patch_of(d), image = (size_t)pixels_of(d->large);
+  for (int l = 0; l < p->lines; l++) {
+    int at = p->first + l;
+    gather(d, panel + (size_t)l * line, large + (size_t)(at / d->small.height) * image, at % d->small.height);
+  }
+}
+
+static void scatter_piece(const convolution_data *d, const piece *p, const dvbf_real *panel,
+                          dvbf_real *large) {
+  size_t line = (size_t)d->small.width * (size_t)patch_of(d), image = (size_t)pixels_of(d->large);
+  for (int l = 0; l < p->lines; l++) {
+    int at = p->first + l;
+    scatter(d, panel + (size_t)l * line, large + (size_t)(at / d->small.height) * image,
+            at % d->small.height);
+  }
+}
+
+/* Where the piece begins in the small images. */
+static size_t in_small(const convolution_data *d, const piece *p) {
+  return (size_t)p->first * (size_t)d->small.width * (size_t)d->small.channels;
+}
+
+static int lines_of(const convolution_data *d, dvbf_value x) {
+  return x.rows * d->small.height;
+}
+
+/* ---- Convolution ---- */
+
+static void forward_step(const dvbf_op *op, dvbf_run *run, int t) {
+  const convolution_data *d = op->data;
+  dvbf_value y = dvbf_steps(op->out[OUT], t, 1);
+  const dvbf_real *large = dv_at(run, dvbf_steps(op->in[X], t, 1)), *bias = dv_at(run, op->in[BIAS]);
+  dvbf_real *small = dv_at(run, y), *panel = dv_at(run, op->out[PANEL]);
+  if (!bias) memset(small, 0, (size_t)y.rows * (size_t)y.cols * sizeof *small);
+  for (int l = 0, all = lines_of(d, y); l < all; l += d->lines) {
+    piece p = piece_at(d, l, all);
+    gather_piece(d, &p, panel, large);
+    run->product->nn(small + in_small(d, &p), bias, panel, dv_at(run, op->in[W]), p.places, d->small.channels,
+                     patch_of(d));
+  }
+}
+
+static void backward_step(const dvbf_op *op, dvbf_run *run, int t) {
+  const convolution_data *d = op->data;
+  dvbf_value x = dvbf_steps(op->in[X], t, 1);
+  const dvbf_real *large = dv_at(run, x), *w = dv_at(run, op->in[W]);
+  const dvbf_real *d_small = dvbf_gradient_at(run, dvbf_steps(op->out[OUT], t, 1));
+  dvbf_real *d_large = dvbf_gradient_at(run, x), *dw = dvbf_gradient_at(run, op->in[W]);
+  dvbf_real *panel = dv_at(run, op->out[PANEL]);
+  for (int l = 0, all = lines_of(d, x); l < all; l += d->lines) {
+    piece p = piece_at(d, l, all);
+    const dvbf_real *from = d_small + in_small(d, &p);
+    if (dw) {
+      gather_piece(d, &p, panel, large);
+      run->product->tn(dw, true, panel, from, p.places, d->small.channels, patch_of(d));
+    }
+    if (!d_large) continue;
+    run->product->nt(panel, false, from, w, p.places, d->small.channels, patch_of(d));
+    scatter_piece(d, &p, panel, d_large);
+  }
+}
+
+/* ---- Its transpose ---- */
+
+static void transposed_step(const dvbf_op *op, dvbf_run *run, int t) {
+  const convolution_data *d = op->data;
+  dvbf_value y = dvbf_steps(op->out[OUT], t, 1);
+  const dvbf_real *small = dv_at(run, dvbf_steps(op->in[X], t, 1)), *bias = dv_at(run, op->in[BIAS]);
+  dvbf_real *large = dv_at(run, y), *panel = dv_at(run, op->out[PANEL]);
+  size_t channels = (size_t)d->large.channels, pixels = (size_t)y.rows * (size_t)y.cols / channels;
+  for (size_t i = 0; i < pixels && bias; i++) memcpy(large + i * channels, bias, channels * sizeof *large);
+  if (!bias) memset(large, 0, pixels * channels * sizeof *large);
+  for (int l = 0, all = lines_of(d, y); l < all; l += d->lines) {
+    piece p = piece_at(d, l, all);
+    run->product->nt(panel, false, small + in_small(d, &p), dv_at(run, op->in[W]), p.places,
+                     d->small.channels, patch_of(d));
+    scatter_piece(d, &p, panel, large);
+  }
+}
+
+static void transposed_backward_step(const dvbf_op *op, dvbf_run *run, int t) {
+  const convolution_data *d = op->data;
+  dvbf_value x = dvbf_steps(op->in[X], t, 1);
+  const dvbf_real *small = dv_at(run, x), *w = dv_at(run, op->in[W]);
+  const dvbf_real *d_large = dvbf_gradient_at(run, dvbf_steps(op->out[OUT], t, 1));
+  dvbf_real *d_small = dvbf_gradient_at(run, x), *dw = dvbf_gradient_at(run, op->in[W]);
+  dvbf_real *panel = dv_at(run, op->out[PANEL]);
+  for (int l = 0, all = lines_of(d, x); l < all; l += d->lines) {
+    piece p = piece_at(d, l, all);
+    gather_piece(d, &p, panel, d_large);
+    if (dw)
+      run->product->tn(dw, true, panel, small + in_small(d, &p), p.places, d->small.channels, patch_of(d));
+    if (d_small)
+      run->product->nn(d_small + in_small(d, &p), NULL, panel, w, p.places, d->small.channels, patch_of(d));
+  }
+}
+
+/* ---- Both ---- */
+
+/* Numbers of pixels of all images of the output, and their channels. */
+static int places_of(const convolution_data *d, dvbf_value y) {
+  return y.rows * y.cols / (d->transposed ? d->large.channels : d->small.channels);
+}
+
+static int channels_of(const convolution_data *d) {
+  return d->transposed ? d->large.channels : d->small.channels;
+}
+
+static void forward(const dvbf_op *op, dvbf_run *run) {
+  const convolution_data *d = op->data;
+  for (int t = 0; t < op->out[OUT].steps; t++) {
+    dvbf_value y = dvbf_steps(op->out[OUT], t, 1);
+    d->transposed ? transposed_step(op, run, t) : forward_step(op, run, t);
+    run->k->activate(d->activation, dv_at(run, y), places_of(d, y), channels_of(d));
+  }
+}
+
+static void backward(const dvbf_op *op, dvbf_run *run) {
+  const convolution_data *d = op->data;
+  dvbf_real *db = dvbf_gradient_at(run, op->in[BIAS]);
+  for (int t = 0; t < op->out[OUT].steps; t++) {
+    dvbf_value y = dvbf_steps(op->out[OUT], t, 1);
+    dvbf_real *dy = dvbf_gradient_at(run, y);
+    run->k->activate_backward(d->activation, dy, dv_at(run, y), places_of(d, y), channels_of(d));
+    if (db) run->k->column_sum(db, dy, places_of(d, y), channels_of(d));
+    d->transposed ? transposed_backward_step(op, run, t) : backward_step(op, run, t);
+  }
+}
+
+static const dvbf_op_class convolution_class = {"convolution", forward, backward, NULL};
+
+/* Places along one side. */
+static int places_along(int large, int size, int stride, int padding) {
+  return large + 2 * padding < size ? 0 : (large + 2 * padding - size) / stride + 1;
+}
+
+dvbf_image dvbf_convolved(dvbf_image large, int size, int stride, int padding, int channels) {
+  return (dvbf_image){places_along(large.height, size, stride, padding),
+                      places_along(large.width, size, stride, padding), channels};
+}
+
+static bool fits(dvbf_graph *g, const dvbf_convolution *c, const convolution_data *d) {
+  dvbf_image from = c->transposed ? d->small : d->large, to = c->transposed ? d->large : d->small;
+  if (c->x.cols == pixels_of(from) && c->out.cols == pixels_of(to) && c->w.rows == patch_of(d) &&
+      c->w.cols == d->small.channels && c->x.rows == c->out.rows && c->x.steps == c->out.steps &&
+      pixels_of(d->small) > 0)
+    return true;
+  dvbf_refuse(
+      g, "a convolution of %d x %d x %d to %d x %d x %d has values of %d and %d columns, weights %d x %d",
+      from.height, from.width, from.channels, to.height, to.width, to.channels, c->x.cols, c->out.cols,
+      c->w.rows, c->w.cols);
+  return false;
+}
+
+void dvbf_convolve(dvbf_graph *g, const dvbf_convolution *c) {
+  convolution_data d = {.large = c->large,
+                        .small = dvbf_convolved(c->large, c->size, c->stride, c->padding, c->channels),
+                        .size = c->size,
+                        .stride = c->stride,
+                        .padding = c->padding,
+                        .transposed = c->transposed,
+                        .activation = c->activation};
+  if (!fits(g, c, &d)) return;
+  int line = d.small.width * patch_of(&d), all = lines_of(&d, c->x);
+  d.lines = line > PANEL_REALS ? 1 : PANEL_REALS / line;
+  if (d.lines > all) d.lines = all;
+  dvbf_value in[N_IN] = {[X] = c->x, [W] = c->w, [BIAS] = c->bias};
+  dvbf_value out[N_OUT] = {[OUT] = c->out, [PANEL] = dvbf_slab_shared_constant(g, 1, d.lines * line)};
+  double flops = 2.0 * c->x.steps * (double)all * line * c->channels;
+  bool back = dv_graph_has_gradient(g, c->x);
+  dv_graph_count_flops(g, flops * (dv_graph_training(g) ? 2 + back : 1));
+  dvbf_record(g, &convolution_class, N_IN, in, N_OUT, out, &d, sizeof d);
+}
