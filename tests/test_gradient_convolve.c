@@ -5,7 +5,7 @@ typedef struct convolution_case {
   int rows, steps;
   dvbf_image large;
   int channels, size, stride, padding;
-  bool transposed, bias;
+  bool transposed, bias, by_pixel;
   dvbf_activation activation;
 } convolution_case;
 
@@ -25,7 +25,12 @@ static dvbf_convolution make(bench *b, const convolution_case *c) {
   v.x = input(b, c->steps, c->transposed ? in_small : in_large);
   v.out = dvbf_slab(b->graph, c->steps, c->transposed ? in_large : in_small);
   v.w = random_parameter(b, c->size * c->size * c->large.channels, c->channels, true);
-  if (c->bias) v.bias = random_parameter(b, 1, c->transposed ? c->large.channels : c->channels, true);
+  if (c->bias)
+    v.bias = random_parameter(b, 1,
+                              c->by_pixel     ? v.out.cols
+                              : c->transposed ? c->large.channels
+                                              : c->channels,
+                              true);
   dvbf_convolve(b->graph, &v);
   return v;
 }
@@ -42,7 +47,8 @@ static void expect(const bench *b, const convolution_case *c, const dvbf_convolu
   const dvbf_real *y = dvbf_at(&b->run, dvbf_steps(v->out, t, 1)) + (size_t)row * (size_t)v->out.cols;
   const dvbf_real *w = dvbf_at(&b->run, v->w);
   double *sum = calloc((size_t)v->out.cols, sizeof *sum);
-  for (int k = 0; k < v->out.cols && c->bias; k++) sum[k] = dvbf_at(&b->run, v->bias)[k % to.channels];
+  for (int k = 0; k < v->out.cols && c->bias; k++)
+    sum[k] = dvbf_at(&b->run, v->bias)[c->by_pixel ? k : k % to.channels];
   for (int sy = 0; sy < s.height; sy++)
     for (int sx = 0; sx < s.width; sx++)
       for (int i = 0; i < c->size; i++)
@@ -81,12 +87,12 @@ static void check(const convolution_case *c) {
 static void convolutions(void **state) {
   (void)state;
   static const convolution_case cases[] = {
-      {2, 2, {5, 6, 2}, 3, 3, 2, 1, false, true, DVBF_TANH},
-      {2, 2, {6, 4, 2}, 3, 4, 2, 1, false, false, DVBF_LINEAR},
-      {1, 1, {7, 7, 1}, 2, 5, 1, 2, false, true, DVBF_SIGMOID},
-      {3, 1, {4, 4, 3}, 2, 4, 4, 0, false, true, DVBF_RELU},
-      {1, 2, {3, 3, 1}, 1, 1, 1, 0, false, true, DVBF_LINEAR},
-      {1, 1, {2, 3, 1}, 2, 5, 3, 4, false, true, DVBF_TANH}, /* places that see nothing of the image */
+      {2, 2, {5, 6, 2}, 3, 3, 2, 1, false, true, false, DVBF_TANH},
+      {2, 2, {6, 4, 2}, 3, 4, 2, 1, false, false, false, DVBF_LINEAR},
+      {1, 1, {7, 7, 1}, 2, 5, 1, 2, false, true, true, DVBF_SIGMOID},
+      {3, 1, {4, 4, 3}, 2, 4, 4, 0, false, true, false, DVBF_RELU},
+      {1, 2, {3, 3, 1}, 1, 1, 1, 0, false, true, false, DVBF_LINEAR},
+      {1, 1, {2, 3, 1}, 2, 5, 3, 4, false, true, false, DVBF_TANH}, /* places that see nothing of the image */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     convolution_case c = cases[i];
@@ -99,7 +105,7 @@ static void convolutions(void **state) {
 /* More lines of places than fit into a panel, of several images. */
 static void panels(void **state) {
   (void)state;
-  convolution_case c = {2, 1, {40, 40, 4}, 4, 7, 1, 3, false, true, DVBF_TANH};
+  convolution_case c = {2, 1, {40, 40, 4}, 4, 7, 1, 3, false, true, false, DVBF_TANH};
   for (int transposed = 0; transposed < 2; transposed++) {
     c.transposed = transposed;
     bench b;

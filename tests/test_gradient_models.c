@@ -11,7 +11,7 @@ enum { N_X = 7, STEPS = 5, COUNT = 3 };
 typedef struct model_case {
   const char *name;
   const char *settings; /* "name=value name=value", on top of those below */
-  int n_u;
+  int n_u, n_x;         /* columns; N_X where n_x is 0 */
   bool ragged, gaps, one_step;
   int rows;           /* of the program, COUNT when 0; more are padded with rows of weight 0 */
   double temperature; /* 1 when 0 */
@@ -25,18 +25,19 @@ static const char common[] =
 
 /* A whole frame, the first values of a first frame, and some of a later one are missing. */
 static void make_gaps(dvbf_sequences *s) {
+  size_t n = s->n_x;
   s->gaps = true;
-  for (int i = 0; i < N_X; i++) s->x[2 * N_X + i] = NAN;
-  for (int i = 0; i < 3; i++) s->x[STEPS * N_X + i] = NAN;
-  for (int i = 1; i < N_X; i += 2) s->x[(STEPS + 1) * N_X + i] = NAN;
+  for (size_t i = 0; i < n; i++) s->x[2 * n + i] = NAN;
+  for (size_t i = 0; i < 3; i++) s->x[STEPS * n + i] = NAN;
+  for (size_t i = 1; i < n; i += 2) s->x[(STEPS + 1) * n + i] = NAN;
 }
 
-static dvbf_sequences make_sequences(int n_u, bool ragged) {
-  dvbf_sequences s = {.count = COUNT, .steps = STEPS, .n_x = N_X, .n_u = (size_t)n_u};
+static dvbf_sequences make_sequences(size_t n_x, int n_u, bool ragged) {
+  dvbf_sequences s = {.count = COUNT, .steps = STEPS, .n_x = n_x, .n_u = (size_t)n_u};
   dv_random random = dv_random_at(3, DV_STREAM_SIMULATION, 1, 1);
   assert_int_equal(dv_sequences_allocate(&s, ragged, NULL), DVBF_OK);
   /* In (0, 1), so that they are frames for a Bernoulli emission too. */
-  for (size_t i = 0; i < COUNT * STEPS * N_X; i++) s.x[i] = (float)dv_random_uniform(&random);
+  for (size_t i = 0; i < COUNT * STEPS * n_x; i++) s.x[i] = (float)dv_random_uniform(&random);
   for (size_t i = 0; i < COUNT * STEPS * s.n_u; i++) s.u[i] = (float)dv_random_normal(&random);
   for (size_t i = 0; ragged && i < COUNT; i++) s.length[i] = STEPS - (uint32_t)i;
   return s;
@@ -82,7 +83,7 @@ static void make_model(fixture *f, const model_case *c) {
   assert_int_equal(dvbf_settings_new(&settings, "train", &error), DVBF_OK);
   set_all(settings, common);
   set_all(settings, c->settings);
-  f->sequences = make_sequences(c->n_u, c->ragged);
+  f->sequences = make_sequences(c->n_x ? (size_t)c->n_x : N_X, c->n_u, c->ragged);
   if (c->gaps) make_gaps(&f->sequences);
   if (dv_model_new(&f->model, settings, NULL, &f->sequences, 4, &error)) fail_msg("%s", error.message);
   dvbf_settings_free(settings);
@@ -317,6 +318,24 @@ static void transitions(void **state) {
       {.name = "mlp, not residual", .settings = "transition=mlp residual=off", .n_u = 2},
       {.name = "mlp, wide", .settings = "transition=mlp transition-hidden=19 latent=17", .n_u = 2},
   };
+  CHECK_ALL(cases);
+}
+
+/* 9 x 8 pixels of one and of two channels. */
+static void pictures(void **state) {
+  (void)state;
+#define IMAGES "network=conv image-height=9 image-width=8 channels=2 "
+  static const model_case cases[] = {
+      {.name = "convolutions", .settings = IMAGES, .n_u = 1, .n_x = 72},
+      {.name = "convolutions of colours", .settings = IMAGES "mean=sigmoid", .n_u = 1, .n_x = 144},
+      {.name = "convolutions with gaps",
+       .settings = IMAGES "initial=birnn likelihood=bernoulli mask-input=step",
+       .n_x = 72,
+       .gaps = true},
+      {.name = "dkf with convolutions", .settings = IMAGES "model=dkf", .n_u = 1, .n_x = 72, .step = 1e-4},
+      {.name = "vae with convolutions", .settings = IMAGES "model=vae", .n_x = 72},
+  };
+#undef IMAGES
   CHECK_ALL(cases);
 }
 
@@ -662,6 +681,7 @@ int main(void) {
       cmocka_unit_test(initial_networks),
       cmocka_unit_test(recurrent_networks),
       cmocka_unit_test(transitions),
+      cmocka_unit_test(pictures),
       cmocka_unit_test(emissions),
       cmocka_unit_test(universal_parameters),
       cmocka_unit_test(shapes),

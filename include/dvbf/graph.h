@@ -256,7 +256,7 @@ typedef struct dvbf_image {
 typedef struct dvbf_convolution {
   dvbf_value x, out; /* [steps][rows][pixels of one image], [steps][rows][pixels of the other] */
   dvbf_value w;      /* [size * size * channels of the large image][channels] */
-  dvbf_value bias;   /* [1][channels of out] or none */
+  dvbf_value bias;   /* [1][channels of out], [1][pixels of out] or none */
   dvbf_image large;
   int channels; /* of the small image */
   int size, stride, padding;
@@ -424,6 +424,7 @@ typedef struct dvbf_program {
   dvbf_value mask;   /* [T][rows][1], 1 where any of x is observed */
   dvbf_value seen;   /* [T][rows][n_x], 1 for each value that is observed; none where nobody asks */
   dvbf_value weight; /* [1][rows][1], 0 for rows that fill up a shard */
+  dvbf_value sight;  /* what convolutions make of x, [T][rows][...]; none where nobody has asked yet */
   /* Results: z must be written, kl unless the model has none. */
   dvbf_value z;            /* [T][rows][n_z] */
   dvbf_value kl;           /* [T][rows][1] of what is drawn at each step */

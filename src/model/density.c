@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "base/status.h"
+#include "model/picture.h"
 #include "op/emit.h"
 
 #include <math.h>
@@ -59,14 +60,17 @@ dvbf_status dv_density_check(const dvbf_model *m, const dvbf_sequences *s, dvbf_
   return status ? status : dv_sequences_intact(s, error);
 }
 
+static dvbf_activation activation_of(const dvbf_model *m) {
+  return m->density->activation ? m->density->activation(m->settings) : DVBF_LINEAR;
+}
+
 /* scale-picture is small, so that the first pictures are all but the mean frame. With larger weights the
  * first thing to learn is to undo them, and by then w has taken over the encoding of each frame: the bad
  * optimum. */
 dvbf_layer dv_output_layer(dvbf_graph *g, const dvbf_model *m, dvbf_value out, dvbf_value hidden,
                            dvbf_value z, dvbf_value u) {
   const dv_train_settings *s = m->settings;
-  return dv_dense(g, "emission.mean", out, m->density->activation ? m->density->activation(s) : DVBF_LINEAR,
-                  (dvbf_first){.values = m->first_output},
+  return dv_dense(g, "emission.mean", out, activation_of(m), (dvbf_first){.values = m->first_output},
                   (dv_dense_in[4]){{"h", hidden, s->scale_picture / sqrt((double)s->hidden), true},
                                    {"z", dv_linear_path(m, z), 0, true},
                                    {"u", u, 0, false}});
@@ -74,6 +78,10 @@ dvbf_layer dv_output_layer(dvbf_graph *g, const dvbf_model *m, dvbf_value out, d
 
 void dv_record_output(dvbf_program *p, const dvbf_model *m, dvbf_value hidden) {
   p->output = dvbf_slab(p->graph, p->steps, m->n_x);
+  if (dv_convolves(m)) {
+    dv_record_picture(p, m, hidden, activation_of(m));
+    return;
+  }
   dvbf_layer layer =
       dv_output_layer(p->graph, m, p->output, hidden, p->z, dv_emission_control(p, m, 0, p->steps));
   dvbf_layer_whole(p->graph, &layer);

@@ -6,7 +6,7 @@
  * steps z_{t+1} = f(z_t, u_t, w_t, v). */
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/model.h"
+#include "model/picture.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -105,8 +105,8 @@ static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const 
   recognition r = {.innovates = s->recognition_sees == DV_SEES_INNOVATION};
   if (r.innovates) r.expected = dv_expected_open(p, m, x);
   if (r.innovates) p->innovation = r.expected.e, p->predicted = r.expected.values.next;
-  dv_dense_in sees = {r.innovates ? "e" : "x", r.innovates ? r.expected.e : dvbf_steps(p->x, 1, x->steps),
-                      1 / sqrt(m->x_spread), r.innovates};
+  dv_sight sight = r.innovates ? (dv_sight){"e", r.expected.e, m->x_spread} : dv_sight_of(p, m, 1, x->steps);
+  dv_dense_in sees = {sight.name, sight.value, 1 / sqrt(sight.spread), r.innovates};
   dvbf_value z = dvbf_steps(p->z, 0, x->steps);
   dvbf_value u = m->n_u ? dvbf_steps(p->u, 0, x->steps) : DVBF_NONE;
   /* Where nothing of x is seen, q is not used: only values within a frame need be told. */

@@ -1,5 +1,5 @@
 /* The initial network q(w_1 | x_1 .. x_K) = N(mu_1, sigma_1^2) and the initial transition z_1(w_1). */
-#include "model/model.h"
+#include "model/picture.h"
 
 #include <math.h>
 
@@ -8,13 +8,17 @@ static void mlp(dvbf_program *p, const dvbf_model *m, int frames, dvbf_value hea
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   dvbf_value hidden = dvbf_slab(g, 1, (int)s->hidden);
-  if ((int64_t)frames * (m->n_x > m->n_u ? m->n_x : m->n_u) > INT32_MAX) {
+  dv_sight sight = dv_sight_of(p, m, 0, frames);
+  int width = sight.value.cols;
+  if ((int64_t)frames * (width > m->n_u ? width : m->n_u) > INT32_MAX) {
     dvbf_refuse(g, "initial-frames = %d: too many for frames of %d numbers; a birnn takes any number", frames,
-                m->n_x);
+                width);
     return;
   }
-  dvbf_value x = dvbf_slab_constant(g, 1, frames * m->n_x), u = DVBF_NONE;
-  dvbf_side_by_side(g, x, dvbf_steps(p->x, 0, frames));
+  bool back = dv_graph_has_gradient(g, sight.value);
+  dvbf_value x = back ? dvbf_slab(g, 1, frames * width) : dvbf_slab_constant(g, 1, frames * width);
+  dvbf_value u = DVBF_NONE;
+  dvbf_side_by_side(g, x, sight.value);
   if (s->initial_control && m->n_u) {
     u = dvbf_slab_constant(g, 1, frames * m->n_u);
     dvbf_side_by_side(g, u, dvbf_steps(p->u, 0, frames));
@@ -25,7 +29,7 @@ static void mlp(dvbf_program *p, const dvbf_model *m, int frames, dvbf_value hea
     dvbf_side_by_side(g, mask, dvbf_steps(told, 0, frames));
   }
   dvbf_layer layer = dv_dense(g, "initial.hidden", hidden, dv_hidden_activation(s), (dvbf_first){0},
-                              (dv_dense_in[4]){{"x", x, 1 / sqrt(m->x_spread * frames), false},
+                              (dv_dense_in[4]){{sight.name, x, 1 / sqrt(sight.spread * frames), false},
                                                {"u", u, s->scale_recognition / sqrt(frames), false},
                                                {"mask", mask, s->scale_recognition / sqrt(frames), false}});
   dvbf_layer output = dv_dense(g, "initial.output", head, DVBF_LINEAR, (dvbf_first){0},

@@ -1,6 +1,7 @@
 /* What recognition may see in the place of a frame: the innovation e_t = x_{t+1} - mean of the emission at
  * f(z_t, u_t, w = 0). With it, the gain of a Kalman filter is a linear function, w = K e. */
 #include "model/density.h"
+#include "model/picture.h"
 
 /* A step of the prediction needs z of that step: all layers are sequential. */
 dv_expected dv_expected_open(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *x) {
@@ -8,6 +9,8 @@ dv_expected dv_expected_open(dvbf_program *p, const dvbf_model *m, const dvbf_tr
   const dv_train_settings *s = m->settings;
   dvbf_value u = dv_emission_control(p, m, 1, x->steps);
   dv_expected e = {.values = *x, .e = dvbf_slab(g, x->steps, m->n_x), .range = dvbf_state_range(g, m)};
+  if (dv_convolves(m))
+    dvbf_refuse(g, "recognition-sees = innovation needs network = dense; recognition-sees = frame takes any");
   if (m->density->joint)
     dvbf_refuse(g, "recognition-sees = innovation needs a likelihood of single values, not of groups; "
                    "recognition-sees = frame takes any");

@@ -204,7 +204,7 @@ typedef struct dv_birnn_states {
 /* What a network on x is told about its gaps; none where it is told nothing. */
 dvbf_value dv_mask_input(const dvbf_program *p, const dvbf_model *m);
 /* That of the settings, with one layer, on the first `frames` frames and, if wanted, their controls. */
-dv_birnn dv_birnn_on(const dvbf_program *p, const dvbf_model *m, const char *name, int frames, bool control);
+dv_birnn dv_birnn_on(dvbf_program *p, const dvbf_model *m, const char *name, int frames, bool control);
 dv_birnn_states dv_record_birnn(dvbf_graph *g, const dv_birnn *net);
 /* head [steps][rows][2n] = (mu, ln sigma) from the states, which may be a view of some steps. Parameters are
  * NAME.output.forward, .backward and .bias or, where sigma^2 is propagated, .h and .bias of (h_t + g_t) W +

@@ -127,9 +127,9 @@ static dvbf_status begin(dvbf_program *p, const dvbf_model *m, int steps, int ro
   const dvbf_drawn nothing = {none, none, none, none, none};
   *p = (dvbf_program){
       .steps = steps, .rows = rows, .gaps = flags & DV_GAPS, .first = nothing, .later = nothing};
-  dvbf_value *all[] = {&p->x,        &p->u,        &p->mask,    &p->seen,      &p->weight,    &p->z,
-                       &p->kl,       &p->v,        &p->noise_v, &p->plane_in,  &p->plane_out, &p->output,
-                       &p->shape[0], &p->shape[1], &p->ln_p,    &p->predicted, &p->innovation};
+  dvbf_value *all[] = {&p->x,        &p->u,        &p->mask,    &p->seen,      &p->weight,     &p->z,
+                       &p->kl,       &p->v,        &p->noise_v, &p->plane_in,  &p->plane_out,  &p->output,
+                       &p->shape[0], &p->shape[1], &p->ln_p,    &p->predicted, &p->innovation, &p->sight};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) *all[i] = none;
   p->graph = dv_graph_new((dv_parameters *)&m->parameters, rows, flags & (DV_BACKWARD | DV_DERIVATIVES));
   if (p->graph && flags & DV_DERIVATIVES) dv_graph_fix_parameters(p->graph);

@@ -9,19 +9,20 @@
  * With fast dropout (op/moments.c) x and every state are dropped, anew at every step and by everyone
  * who uses them: either direction, the next step, the second layer, the output. u and biases are not, because
  * there are few controls and each is needed. A state is then a mean and the variance of the dropped state. */
-#include "model/model.h"
+#include "model/picture.h"
 
 #include <math.h>
 #include <stdio.h>
 
-dv_birnn dv_birnn_on(const dvbf_program *p, const dvbf_model *m, const char *name, int frames, bool control) {
+dv_birnn dv_birnn_on(dvbf_program *p, const dvbf_model *m, const char *name, int frames, bool control) {
   const dv_train_settings *s = m->settings;
   bool fast = s->initial == DV_INITIAL_FAST_DROPOUT;
+  dv_sight sight = dv_sight_of(p, m, 0, frames);
   return (dv_birnn){.name = name,
-                    .x = dvbf_steps(p->x, 0, frames),
+                    .x = sight.value,
                     .u = control && m->n_u ? dvbf_steps(p->u, 0, frames) : DVBF_NONE,
                     .mask = dvbf_steps(dv_mask_input(p, m), 0, frames),
-                    .scale_x = 1 / sqrt(m->x_spread),
+                    .scale_x = 1 / sqrt(sight.spread),
                     .scale_u = s->scale_recognition,
                     .hidden = (int)s->hidden,
                     .layers = 1,

@@ -6,7 +6,7 @@
  *   bound = sum_t ln p(x_t | z_t) - KL(q(z_t | x_t) || N(0, I))
  *
  * A frame that is not seen has z_t from the prior. */
-#include "model/model.h"
+#include "model/picture.h"
 
 #include <math.h>
 
@@ -22,9 +22,10 @@ static dvbf_drawn encode(dvbf_program *p, const dvbf_model *m, int first, int st
   if (seen) {
     /* Steps past those that may be seen have a head too, which nothing uses. */
     d.head = dvbf_slab(g, steps, 2 * m->n_z);
+    dv_sight sight = dv_sight_of(p, m, first, steps);
     dv_stack hidden =
         dv_hidden(g, s, "recognition", steps, (dvbf_first){0},
-                  (dv_dense_in[4]){{"x", dvbf_steps(p->x, first, steps), 1 / sqrt(m->x_spread), false},
+                  (dv_dense_in[4]){{sight.name, sight.value, 1 / sqrt(sight.spread), false},
                                    {"mask", told.buffer < 0 ? none : dvbf_steps(told, first, steps),
                                     s->scale_recognition, false}});
     dvbf_layer output =

@@ -113,6 +113,16 @@ static int lines_of(const convolution_data *d, dvbf_value x) {
   return x.rows * d->small.height;
 }
 
+/* Fills y with a bias for each pixel, or with 0 where there is none; false where each channel has one. */
+static bool begin_with_bias(const dvbf_op *op, dvbf_run *run, dvbf_value y) {
+  const dvbf_real *bias = dv_at(run, op->in[BIAS]);
+  size_t width = (size_t)y.cols * sizeof *bias;
+  dvbf_real *to = dv_at(run, y);
+  if (bias && op->in[BIAS].cols != y.cols) return false;
+  for (int r = 0; r < y.rows; r++, to += y.cols) bias ? memcpy(to, bias, width) : memset(to, 0, width);
+  return true;
+}
+
 /* ---- Convolution ---- */
 
 static void forward_step(const dvbf_op *op, dvbf_run *run, int t) {
@@ -120,7 +130,7 @@ static void forward_step(const dvbf_op *op, dvbf_run *run, int t) {
   dvbf_value y = dvbf_steps(op->out[OUT], t, 1);
   const dvbf_real *large = dv_at(run, dvbf_steps(op->in[X], t, 1)), *bias = dv_at(run, op->in[BIAS]);
   dvbf_real *small = dv_at(run, y), *panel = dv_at(run, op->out[PANEL]);
-  if (!bias) memset(small, 0, (size_t)y.rows * (size_t)y.cols * sizeof *small);
+  if (begin_with_bias(op, run, y)) bias = NULL;
   for (int l = 0, all = lines_of(d, y); l < all; l += d->lines) {
     piece p = piece_at(d, l, all);
     gather_piece(d, &p, panel, large);
@@ -157,8 +167,8 @@ static void transposed_step(const dvbf_op *op, dvbf_run *run, int t) {
   const dvbf_real *small = dv_at(run, dvbf_steps(op->in[X], t, 1)), *bias = dv_at(run, op->in[BIAS]);
   dvbf_real *large = dv_at(run, y), *panel = dv_at(run, op->out[PANEL]);
   size_t channels = (size_t)d->large.channels, pixels = (size_t)y.rows * (size_t)y.cols / channels;
-  for (size_t i = 0; i < pixels && bias; i++) memcpy(large + i * channels, bias, channels * sizeof *large);
-  if (!bias) memset(large, 0, pixels * channels * sizeof *large);
+  if (!begin_with_bias(op, run, y))
+    for (size_t i = 0; i < pixels; i++) memcpy(large + i * channels, bias, channels * sizeof *large);
   for (int l = 0, all = lines_of(d, y); l < all; l += d->lines) {
     piece p = piece_at(d, l, all);
     run->product->nt(panel, false, small + in_small(d, &p), dv_at(run, op->in[W]), p.places,
@@ -211,7 +221,9 @@ static void backward(const dvbf_op *op, dvbf_run *run) {
     dvbf_value y = dvbf_steps(op->out[OUT], t, 1);
     dvbf_real *dy = dvbf_gradient_at(run, y);
     run->k->activate_backward(d->activation, dy, dv_at(run, y), places_of(d, y), channels_of(d));
-    if (db) run->k->column_sum(db, dy, places_of(d, y), channels_of(d));
+    bool by_pixel = op->in[BIAS].cols == y.cols;
+    if (db)
+      run->k->column_sum(db, dy, by_pixel ? y.rows : places_of(d, y), by_pixel ? y.cols : channels_of(d));
     d->transposed ? transposed_backward_step(op, run, t) : backward_step(op, run, t);
   }
 }
@@ -232,7 +244,8 @@ static bool fits(dvbf_graph *g, const dvbf_convolution *c, const convolution_dat
   dvbf_image from = c->transposed ? d->small : d->large, to = c->transposed ? d->large : d->small;
   if (c->x.cols == pixels_of(from) && c->out.cols == pixels_of(to) && c->w.rows == patch_of(d) &&
       c->w.cols == d->small.channels && c->x.rows == c->out.rows && c->x.steps == c->out.steps &&
-      pixels_of(d->small) > 0)
+      pixels_of(d->small) > 0 &&
+      (c->bias.buffer < 0 || c->bias.cols == to.channels || c->bias.cols == pixels_of(to)))
     return true;
   dvbf_refuse(
       g, "a convolution of %d x %d x %d to %d x %d x %d has values of %d and %d columns, weights %d x %d",

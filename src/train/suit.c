@@ -24,13 +24,14 @@ struct dv_facts {
   size_t sequences, steps; /* training sequences before windows are cut; steps of the longest */
   size_t common; /* steps that nine of ten training sequences have, and the longest of valid and test */
   size_t n_x, n_u;
-  size_t directions; /* of x that hold nearly all of its variance */
-  bool gaps;         /* more than a few values of a column are missing */
-  bool constant;     /* a column does not vary */
-  bool picture;      /* many values between 0 and 1 */
-  bool notes;        /* columns of 0 and 1 that nothing is known to drive, and no image: as notes of music */
-  bool sensors;      /* neither that nor bits or counts */
-  bool far; /* sensors that can be predicted far ahead: inputs drive them, or they go on as they began */
+  size_t directions;    /* of x that hold nearly all of its variance */
+  size_t height, width; /* of images; 0: x is none */
+  bool gaps;            /* more than a few values of a column are missing */
+  bool constant;        /* a column does not vary */
+  bool picture;         /* many values between 0 and 1 */
+  bool notes;   /* columns of 0 and 1 that nothing is known to drive, and no image: as notes of music */
+  bool sensors; /* neither that nor bits or counts */
+  bool far;     /* sensors that can be predicted far ahead: inputs drive them, or they go on as they began */
   dv_linear_facts linear; /* order 0: unknown */
 };
 typedef dv_facts facts;
@@ -142,6 +143,13 @@ static void notes(chooser *c, const facts *f) {
   choose(c, "batch-size", "16", why);
   choose(c, "clip-norm", "1", why);
   choose(c, "updates", "6000", why);
+}
+
+/* Convolutions have to know where the pixels are. */
+static void picture(chooser *c, const facts *f) {
+  if (now(c)->network != DV_NETWORK_CONV || !f->height) return;
+  choose_number(c, "image-height", (double)f->height, "as the images are");
+  choose_number(c, "image-width", (double)f->width, "as the images are");
 }
 
 /* A mixture of linear systems goes on in a straight line where the data have never been. */
@@ -307,6 +315,8 @@ static dvbf_status look(facts *f, const dvbf_data *data, bool further, const vol
   f->steps = train->steps;
   f->n_x = train->n_x;
   f->n_u = train->n_u;
+  f->height = data->image_height;
+  f->width = data->image_width;
   uint64_t frames = dv_sequences_frames(train);
   for (size_t k = 0; k < f->n_x; k++) {
     f->gaps |= frames - f->x.seen[k] > dv_rare(frames);
@@ -353,6 +363,7 @@ dvbf_status dv_settings_suit(dvbf_settings *settings, const dv_facts *f, dvbf_ch
   emission(&c, f);
   stability(&c, f);
   if (!dv_fit_of(dv_model_class_of(now(&c)))) { /* otherwise the fit itself finds what there is to choose */
+    picture(&c, f);
     sizes(&c, f);
     linear_start(&c, f);
     time(&c, f);
