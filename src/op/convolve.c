@@ -37,41 +37,56 @@ static int patch_of(const convolution_data *d) {
   return d->size * d->size * d->large.channels;
 }
 
-/* Reals of a patch and of the image that lie behind each other: line i of the patch at one place. */
+/* Line i of the patch at place x, and what of it lies in the image. */
 typedef struct strip {
-  size_t in_patch, in_image;
-  int count; /* 0: it lies outside of the image */
+  size_t in_patch, in_image; /* where it begins */
+  size_t count;              /* reals; 0: it lies outside of the image */
 } strip;
 
-static strip strip_at(const convolution_data *d, int y, int x, int i) {
-  int line = y * d->stride + i - d->padding, left = x * d->stride - d->padding;
-  int from = left < 0 ? -left : 0, to = d->large.width - left < d->size ? d->large.width - left : d->size;
-  if (line < 0 || line >= d->large.height || from >= to) return (strip){0};
+static strip strip_at(const convolution_data *d, int line, int x, int i) {
+  int left = x * d->stride - d->padding, right = left + d->size;
+  int from = left < 0 ? -left : 0, to = right > d->large.width ? d->size - (right - d->large.width) : d->size;
   size_t c = (size_t)d->large.channels;
+  if (from >= to) return (strip){0};
   return (strip){.in_patch = ((size_t)i * (size_t)d->size + (size_t)from) * c,
                  .in_image = ((size_t)line * (size_t)d->large.width + (size_t)(left + from)) * c,
-                 .count = (to - from) * d->large.channels};
+                 .count = (size_t)(to - from) * c};
+}
+
+/* The line of the large image that line i of the patches of line y sees; negative: none. */
+static int line_seen(const convolution_data *d, int y, int i) {
+  int line = y * d->stride + i - d->padding;
+  return line < d->large.height ? line : -1;
 }
 
 /* panel = the patches of a line of places. */
 static void gather(const convolution_data *d, dvbf_real *panel, const dvbf_real *large, int y) {
   size_t patch = (size_t)patch_of(d), width = (size_t)(d->size * d->large.channels);
-  for (int x = 0; x < d->small.width; x++, panel += patch)
-    for (int i = 0; i < d->size; i++) {
-      strip s = strip_at(d, y, x, i);
-      if (s.count < (int)width) memset(panel + (size_t)i * width, 0, width * sizeof *panel);
-      if (s.count) memcpy(panel + s.in_patch, large + s.in_image, (size_t)s.count * sizeof *panel);
+  for (int i = 0; i < d->size; i++) {
+    int line = line_seen(d, y, i);
+    dvbf_real *to = panel;
+    for (int x = 0; x < d->small.width; x++, to += patch) {
+      strip s = line < 0 ? (strip){0} : strip_at(d, line, x, i);
+      if (s.count < width) memset(to + (size_t)i * width, 0, width * sizeof *to);
+      if (s.count == 4) /* a single channel, which a call would not be worth */
+        memcpy(to + s.in_patch, large + s.in_image, 4 * sizeof *to);
+      else if (s.count)
+        memcpy(to + s.in_patch, large + s.in_image, s.count * sizeof *to);
     }
+  }
 }
 
 /* Adds the patches of a line of places to the image. */
 static void scatter(const convolution_data *d, const dvbf_real *panel, dvbf_real *large, int y) {
   size_t patch = (size_t)patch_of(d);
-  for (int x = 0; x < d->small.width; x++, panel += patch)
-    for (int i = 0; i < d->size; i++) {
-      strip s = strip_at(d, y, x, i);
-      for (int k = 0; k < s.count; k++) large[s.in_image + (size_t)k] += panel[s.in_patch + (size_t)k];
+  for (int i = 0; i < d->size; i++) {
+    int line = line_seen(d, y, i);
+    const dvbf_real *from = panel;
+    for (int x = 0; x < d->small.width && line >= 0; x++, from += patch) {
+      strip s = strip_at(d, line, x, i);
+      for (size_t k = 0; k < s.count; k++) large[s.in_image + k] += from[s.in_patch + k];
     }
+  }
 }
 
 /* Some lines of places of one or several images of a step, and what belongs to them. */
