@@ -131,7 +131,7 @@ static void online(void **state) {
   dvbf_data *data = pendulum();
   dvbf_model *m = trained(data, "updates=60 universal=point");
   dvbf_filter *filter = NULL;
-  dvbf_belief belief;
+  dvbf_belief belief = {0};
   size_t size = 0;
   assert_int_equal(dvbf_filter_memsize(&size, m, 2000, NULL), DVBF_OK);
   void *memory = aligned_alloc(64, size);

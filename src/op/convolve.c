@@ -47,7 +47,7 @@ static strip strip_at(const convolution_data *d, int line, int x, int i) {
   int left = x * d->stride - d->padding, right = left + d->size;
   int from = left < 0 ? -left : 0, to = right > d->large.width ? d->size - (right - d->large.width) : d->size;
   size_t c = (size_t)d->large.channels;
-  if (from >= to) return (strip){0};
+  if (line < 0 || from >= to) return (strip){0};
   return (strip){.in_patch = ((size_t)i * (size_t)d->size + (size_t)from) * c,
                  .in_image = ((size_t)line * (size_t)d->large.width + (size_t)(left + from)) * c,
                  .count = (size_t)(to - from) * c};
@@ -61,12 +61,12 @@ static int line_seen(const convolution_data *d, int y, int i) {
 
 /* panel = the patches of a line of places. */
 static void gather(const convolution_data *d, dvbf_real *panel, const dvbf_real *large, int y) {
-  size_t patch = (size_t)patch_of(d), width = (size_t)(d->size * d->large.channels);
+  size_t patch = (size_t)patch_of(d), width = (size_t)d->size * (size_t)d->large.channels;
   for (int i = 0; i < d->size; i++) {
     int line = line_seen(d, y, i);
     dvbf_real *to = panel;
     for (int x = 0; x < d->small.width; x++, to += patch) {
-      strip s = line < 0 ? (strip){0} : strip_at(d, line, x, i);
+      strip s = strip_at(d, line, x, i);
       if (s.count < width) memset(to + (size_t)i * width, 0, width * sizeof *to);
       if (s.count == 4) /* a single channel, which a call would not be worth */
         memcpy(to + s.in_patch, large + s.in_image, 4 * sizeof *to);
