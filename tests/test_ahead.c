@@ -121,6 +121,13 @@ static void agrees_with_feedthrough(void **state) {
   compare("universal=point feedthrough=on", true);
 }
 
+/* Their own frames are fed back, and the last that was seen. */
+static void agrees_where_frames_are_fed_back(void **state) {
+  (void)state;
+  compare("model=vrnn latent=1 units=2", false);
+  compare("model=vrnn latent=1 units=2 likelihood=student-t degrees-of-freedom=6 feedthrough=on", true);
+}
+
 /* A linear model knows all of it. */
 static dvbf_model *fit_linear(const dvbf_sequences *s) {
   dvbf_settings *settings = NULL;
@@ -400,6 +407,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(agrees_with_predictions),
       cmocka_unit_test(agrees_with_feedthrough),
+      cmocka_unit_test(agrees_where_frames_are_fed_back),
       cmocka_unit_test(linear_is_exact),
       cmocka_unit_test(predictions_leave_no_trace),
       cmocka_unit_test(wrong_questions_are_refused),

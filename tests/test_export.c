@@ -347,6 +347,10 @@ static void refusals_say_why(void **state) {
   dvbf_model *model = make_variant(&dkf);
   refuse(model, "a.c", "", "needs the frames after t");
   dvbf_model_free(model);
+  static const variant vrnn = {"vrnn", 3, 2, SMALL "model=vrnn units=4"};
+  model = make_variant(&vrnn);
+  refuse(model, "a.c", "", "a vrnn reads each frame twice");
+  dvbf_model_free(model);
   model = make_variant(&variants[0]);
   refuse(model, "a.cpp", "", "must end in .c");
   refuse(model, "a b.c", "", "letters, digits");

@@ -69,6 +69,7 @@ static void derivatives_are_differences(void **state) {
                                          "activation=tanh contraction=0.8",
                                          "activation=tanh transition=mlp affine=on",
                                          "activation=tanh model=dkf layers=2",
+                                         "activation=tanh model=vrnn latent=1 units=2",
                                          "activation=tanh linear-paths=on recognition-sees=innovation",
                                          "activation=tanh feedthrough=on u-scaling=standardise",
                                          "activation=tanh likelihood=bernoulli u-scaling=standardise",

@@ -594,6 +594,28 @@ static void autoencoders(void **state) {
   CHECK_ALL(cases);
 }
 
+/* With gaps, what is not seen is fed back as its mean. */
+static void variational_recurrent_networks(void **state) {
+  (void)state;
+  static const model_case cases[] = {
+      {.name = "vrnn", .settings = "model=vrnn units=4", .n_u = 2},
+      {.name = "vrnn without controls, ragged",
+       .settings = "model=vrnn units=5 sigma=state",
+       .ragged = true,
+       .rows = COUNT + 1},
+      {.name = "vrnn of 2 layers", .settings = "model=vrnn units=18 layers=2 latent=2", .n_u = 1},
+      {.name = "vrnn, linear paths",
+       .settings = "model=vrnn units=4 linear-paths=on feedthrough=on",
+       .n_u = 2},
+      {.name = "vrnn, gaps", .settings = "model=vrnn units=4 mask-input=dimension", .n_u = 2, .gaps = true},
+      {.name = "vrnn, gaps, bernoulli",
+       .settings = "model=vrnn units=4 likelihood=bernoulli",
+       .n_u = 2,
+       .gaps = true},
+  };
+  CHECK_ALL(cases);
+}
+
 /* Without filter dropout all z come from q at once; step by step, which a vanishing share of dropout asks
  * for, gives the same. */
 static void dkf_at_once_is_step_by_step(void **state) {
@@ -692,6 +714,7 @@ int main(void) {
       cmocka_unit_test(saturated_states),
       cmocka_unit_test(contracting_systems),
       cmocka_unit_test(autoencoders),
+      cmocka_unit_test(variational_recurrent_networks),
       cmocka_unit_test(dkf_at_once_is_step_by_step),
       cmocka_unit_test(relu),
       cmocka_unit_test(padding_changes_nothing),

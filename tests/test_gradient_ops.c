@@ -934,6 +934,68 @@ static void side_by_side(void **state) {
   bench_end(&b);
 }
 
+static void columns(void **state) {
+  (void)state;
+  enum { ROWS = 3, STEPS = 2, N = 5 };
+  bench b;
+  bench_begin(&b, ROWS);
+  dvbf_value parts[] = {input(&b, STEPS, 2), input(&b, STEPS, 1), input(&b, STEPS, 2)};
+  dvbf_value all = dvbf_slab(b.graph, STEPS, N), some = dvbf_slab(b.graph, STEPS, 3);
+  dv_record_join(b.graph, all, 3, parts);
+  dv_record_columns(b.graph, some, all, 1);
+  project(&b, all);
+  project(&b, some);
+  assert_gradients(&b, "columns");
+  dv_run_forward(&b.run);
+  for (int r = 0; r < STEPS * ROWS; r++) {
+    const dvbf_real *at = dvbf_at(&b.run, all) + r * N;
+    assert_true(at[1] == dvbf_at(&b.run, parts[0])[2 * r + 1] && at[2] == dvbf_at(&b.run, parts[1])[r]);
+    assert_true(at[4] == dvbf_at(&b.run, parts[2])[2 * r + 1]);
+    for (int i = 0; i < 3; i++) assert_true(dvbf_at(&b.run, some)[3 * r + i] == at[1 + i]);
+  }
+  bench_end(&b);
+}
+
+static void columns_refuse(void **state) {
+  (void)state;
+  for (int kind = 0; kind < 2; kind++) {
+    bench b;
+    bench_begin(&b, 2);
+    dvbf_value parts[] = {input(&b, 1, 2), input(&b, 1, 1)}, out = dvbf_slab(b.graph, 1, 2);
+    dvbf_error error = {0};
+    if (kind)
+      dv_record_columns(b.graph, out, parts[0], 1);
+    else
+      dv_record_join(b.graph, out, 2, parts);
+    assert_int_equal(dv_graph_plan(b.graph, &error), DVBF_ARGUMENT);
+    assert_non_null(strstr(error.message, "column"));
+    bench_end(&b);
+  }
+}
+
+static void gates(void **state) {
+  (void)state;
+  enum { ROWS = 3, N = 4 };
+  bench b;
+  bench_begin(&b, ROWS);
+  dvbf_value gates = input(&b, 1, 2 * N), h = input(&b, 1, N), c = input(&b, 1, N);
+  dvbf_value reset = dvbf_slab(b.graph, 1, N), next = dvbf_slab(b.graph, 1, N);
+  dv_record_reset(b.graph, reset, gates, h);
+  dv_record_blend(b.graph, next, gates, h, c);
+  project(&b, reset);
+  project(&b, next);
+  assert_gradients(&b, "gates");
+  dv_run_forward(&b.run);
+  for (int r = 0; r < ROWS; r++)
+    for (int i = 0; i < N; i++) {
+      double k = dvbf_at(&b.run, gates)[r * 2 * N + N + i], was = dvbf_at(&b.run, h)[r * N + i];
+      double by = dvbf_at(&b.run, gates)[r * 2 * N + i], to = dvbf_at(&b.run, c)[r * N + i];
+      assert_true(fabs(dvbf_at(&b.run, reset)[r * N + i] - by * was) < 1e-12);
+      assert_true(fabs(dvbf_at(&b.run, next)[r * N + i] - ((1 - k) * was + k * to)) < 1e-12);
+    }
+  bench_end(&b);
+}
+
 static void zero(void **state) {
   (void)state;
   bench b;
@@ -1237,6 +1299,9 @@ int main(void) {
       cmocka_unit_test(add_within_a_slab),
       cmocka_unit_test(side_by_side),
       cmocka_unit_test(zero),
+      cmocka_unit_test(columns),
+      cmocka_unit_test(columns_refuse),
+      cmocka_unit_test(gates),
       cmocka_unit_test(clip_gradient),
       cmocka_unit_test(saturate),
       cmocka_unit_test(saturated_values_are_bounded),

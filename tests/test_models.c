@@ -37,6 +37,29 @@ static void dkf_sees_the_observed_frames_alone(void **state) {
     }
 }
 
+/* Nothing is taken from a frame before it comes; what is observed of it changes all that follows. */
+static void recurrent_models_look_back(void **state) {
+  (void)state;
+  static const char *const variants[] = {"model=vrnn units=5"};
+  for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+    fixture f;
+    begin(&f, variants[i]);
+    free(trained(&f, 1, 3));
+    dv_paths *paths = infer(f.model, &f.sequences, 1, 5);
+    for (size_t k = 0; k < N_X; k++) f.sequences.x[3 * N_X + k] += 1; /* of the first sequence */
+    for (size_t k = 0; k < N_X; k++) f.sequences.x[6 * N_X + k] += 1;
+    dv_paths *others = infer(f.model, &f.sequences, 1, 5);
+    for (size_t t = 0; t < STEPS; t++) {
+      const float *a = paths->z + t * paths->n_z, *b = others->z + t * paths->n_z;
+      assert_int_equal(memcmp(a, b, paths->n_z * sizeof *a) == 0, t < 3);
+      assert_true((paths->kl[t] != 0) == (t < 5));
+    }
+    dv_paths_free(paths);
+    dv_paths_free(others);
+    end(&f);
+  }
+}
+
 /* A network on frames cannot be a dkf's recognition: it gets a recurrent one. Nothing is left of w and v. */
 static void dkf_settings(void **state) {
   (void)state;
@@ -184,8 +207,8 @@ static dvbf_real *trained_with(const char *type, const char *name, const char *v
 /* What a user is told of a setting that a model does not use is true: it changes nothing. */
 static void unused_settings_change_nothing(void **state) {
   (void)state;
-  static const char *const types[] = {"dkf", "vae", "linear"};
-  for (size_t i = 0; i < 3; i++) {
+  static const char *const types[] = {"dkf", "vae", "linear", "vrnn"};
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
     dvbf_setting_info info;
     size_t size, other, tried = 0;
     dvbf_real *plain = trained_with(types[i], "seed", "1", &size);
@@ -208,6 +231,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(dkf_sees_the_observed_frames_alone),
       cmocka_unit_test(vae_knows_no_time),
+      cmocka_unit_test(recurrent_models_look_back),
       cmocka_unit_test(vae_takes_single_frames),
       cmocka_unit_test(dkf_settings),
       cmocka_unit_test(every_preset_makes_a_model),

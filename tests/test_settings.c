@@ -112,6 +112,9 @@ static void unused_settings_are_refused(void **state) {
       {"model=dkf residual=off hidden=9 updates=3", NULL},
       {"model=vae hidden=9 updates=3", NULL},
       {"model=linear latent=2 seed=3 threads=1 x-scaling=none split-seed=2", NULL},
+      {"model=vrnn units=9 hidden=9", NULL},
+      {"model=vrnn filter-dropout=0.1", "filter-dropout = 0.1: model = vrnn does not use this setting"},
+      {"model=dkf units=9", "units = 9: model = dkf "},
       {"model=dkf systems=4", "systems = 4: model = dkf does not use this setting, which belongs to dvbf;"},
       {"systems=4 model=dkf", "systems = 4: model = dkf "},
       {"model=dkf systems=16", "systems = 16: model = dkf "}, /* the default */
@@ -119,7 +122,7 @@ static void unused_settings_are_refused(void **state) {
        "residual = on: model = vae does not use this setting, which belongs to dvbf, dkf;"},
       {"model=vae clip-z=1", "clip-z = 1: model = vae "},
       {"model=linear hidden=9",
-       "hidden = 9: model = linear does not use this setting, which belongs to dvbf, dkf, vae;"},
+       "hidden = 9: model = linear does not use this setting, which belongs to dvbf, dkf, vae, vrnn;"},
       {"model=linear batch-size=9", "batch-size = 9: model = linear "},
       {"model=dkf search=on", NULL},
       {"categories=2,3",
@@ -236,8 +239,9 @@ static void users_are_named(void **state) {
                {"systems", "dvbf"},
                {"residual", "dvbf, dkf"},
                {"clip-z", "dvbf, dkf"},
-               {"hidden", "dvbf, dkf, vae"},
-               {"updates", "dvbf, dkf, vae"},
+               {"hidden", "dvbf, dkf, vae, vrnn"},
+               {"updates", "dvbf, dkf, vae, vrnn"},
+               {"units", "vrnn"},
                {"categories", "categorical"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     dvbf_setting_info info;

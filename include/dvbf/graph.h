@@ -520,6 +520,12 @@ typedef struct dvbf_model_class {
                        bool noise, float *mean, float *deviation, double *x_mean, double *x_variance);
   /* Of a shipped model that is a linear system with normal noise: that system, for export. */
   void (*exact_system)(const dvbf_model *m, struct dv_system *out);
+  /* Dimension of the state z; NULL: the setting `latent`. The emission sees the first `emits` of it; NULL:
+   * all. */
+  int (*states)(const struct dvbf_model_class *self, const dvbf_settings *settings);
+  int (*emits)(const struct dvbf_model_class *self, const dvbf_settings *settings);
+  /* `step` reads x[0] too, which z[0] was made from. */
+  bool reads_frame;
 } dvbf_model_class;
 
 /* Loads a model of one's own (dvbf_train_own of <dvbf/dvbf.h>). It must outlive the model. */

@@ -177,6 +177,11 @@ dvbf_status dv_parts_init(dv_parts *parts, const dvbf_model *m, bool simulate, d
     return dv_fail(error, DVBF_ARGUMENT, "a %s has no transition from z to the next: it simulates nothing",
                    m->type->name);
   if (!simulate) status = dv_model_needs_filter(m, "", error);
+  if (!status && m->type->reads_frame)
+    status = dv_fail(error, DVBF_ARGUMENT,
+                     "a %s reads each frame twice and makes those that are missing itself, which cannot be "
+                     "written as code; the library filters with it",
+                     m->type->name);
   if (!status && !simulate && !steps && !m->type->exact_system)
     status = dv_fail(error, DVBF_ARGUMENT,
                      "a %s filters by a function of its own, which cannot be written as code", m->type->name);

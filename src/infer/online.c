@@ -61,6 +61,7 @@ static void place_arrays(dv_room *room, dv_online *o) {
   o->kept = dv_room_take(room, belief_size(o), sizeof *o->kept);
   o->kept_u = dv_room_take(room, n_u, sizeof *o->kept_u);
   o->frame = dv_room_take(room, n_x, sizeof *o->frame);
+  if (o->model->type->reads_frame) o->before = dv_room_take(room, n_x, sizeof *o->before);
   if (!room->at) return;
   o->mean = o->z + o->samples * n_z;
   o->deviation = o->mean + n_z;
@@ -163,6 +164,12 @@ static void copy_z(dv_online *o, const dvbf_real *z) {
   for (int i = 0; i < count; i++) o->z[i] = (float)z[i];
 }
 
+/* Keeps a frame for a model that reads it in the step after, too. */
+static void keep_before(dv_online *o, const float *x) {
+  o->before_missing = !x;
+  if (x && o->before) memcpy(o->before, x, (size_t)o->model->n_x * sizeof *x);
+}
+
 /* z <- f(z, u, w), w from q where x is seen and from the prior where not. `now` is the control that x depends
  * on with feedthrough. */
 static void advance(dv_online *o, const float *x, const float *u, const float *now) {
@@ -172,9 +179,11 @@ static void advance(dv_online *o, const float *x, const float *u, const float *n
   for (int i = 0; i < count; i++) z[i] = (dvbf_real)o->z[i];
   set_u(o, m, 0, u);
   if (now) set_u(o, m, 1, now);
+  if (o->before) set_x(o, m, 0, o->before_missing ? NULL : o->before);
   set_x(o, m, 1, x);
   o->conditions.update++;
   run(m);
+  keep_before(o, x);
   copy_z(o, dv_at(&m->run, dvbf_steps(m->program.z, 1, 1)));
 }
 
@@ -191,6 +200,7 @@ static void begin(dv_online *o) {
   }
   run(&o->start);
   copy_z(o, dv_at(&o->start.run, dvbf_steps(o->start.program.z, 0, 1)));
+  keep_before(o, first_frame(o, 0));
   for (int t = 1; t < o->frames; t++) {
     if (t < dv_model_recognises_from(o->model)) dv_conditions_set(&o->conditions, DVBF_FILTER_WAIT, 1);
     advance(o, first_frame(o, t), o->u + (size_t)(t - 1) * n_u, o->u + (size_t)t * n_u);
@@ -266,6 +276,7 @@ void dv_online_step(dv_online *o, const float *x, const float *u) {
 void dv_online_ahead_begin(dv_online *o) {
   const dvbf_model_class *type = o->model->type;
   o->kept_conditions = o->conditions;
+  o->kept_missing = o->before_missing;
   /* Noise of its own for every step that predictions are made from. */
   o->conditions.seed = dv_sequence_seed(o->conditions.seed, o->conditions.update);
   o->conditions.update = 0;
@@ -277,6 +288,7 @@ void dv_online_ahead_begin(dv_online *o) {
 void dv_online_ahead_end(dv_online *o) {
   const dvbf_model_class *type = o->model->type;
   o->conditions = o->kept_conditions;
+  o->before_missing = o->kept_missing; /* what is before stays as it is while nothing is seen */
   memcpy(o->z, o->kept, belief_size(o) * sizeof *o->z);
   if (o->model->n_u) memcpy(control_before(o), o->kept_u, (size_t)o->model->n_u * sizeof *o->kept_u);
   if (o->exact) memcpy(o->exact, o->kept_exact, type->online_size(type, o->model));

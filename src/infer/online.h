@@ -31,6 +31,8 @@ typedef struct dv_online {
   bool *missing;    /* [frames] */
   float *z, *mean, *deviation; /* [samples][n_z], [n_z], [n_z], one behind the other */
   size_t samples;
+  float *before; /* [n_x] the frame before, where the model reads it in a step, and whether it was missing */
+  bool before_missing, kept_missing;
   void *exact; /* the filter of a model with exact inference, which needs no programs; else NULL */
   /* While predictions run: what is put back afterwards, and the mean of x of one sample. */
   dv_conditions kept_conditions;

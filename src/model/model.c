@@ -152,7 +152,7 @@ dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, cons
   m->density = dv_density_of(m->settings);
   m->n_x = n_x;
   m->n_u = n_u;
-  m->n_z = (int)m->settings->latent;
+  m->n_z = m->type->states ? m->type->states(m->type, m->settings_object) : (int)m->settings->latent;
   m->n_w = m->type->innovations ? m->type->innovations(m->type, m->settings_object) : 0;
   m->x_spread = 1;
   m->sequences = 1;

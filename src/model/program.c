@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "data/dataset.h"
 
+#include <math.h>
 #include <string.h>
 
 static void record_inputs(dvbf_program *p, const dvbf_model *m) {
@@ -44,7 +45,17 @@ dvbf_value dv_emission_control(const dvbf_program *p, const dvbf_model *m, int f
   return m->settings->feedthrough && m->n_u ? dvbf_steps(p->u, first, steps) : DVBF_NONE;
 }
 
-/* p(x_t | z_t): hidden layers, on which the density puts its parameters. */
+/* What the emission sees of z. */
+static dvbf_value emitted(dvbf_program *p, const dvbf_model *m) {
+  int n = m->type->emits ? m->type->emits(m->type, m->settings_object) : m->n_z;
+  if (n == m->n_z) return p->z;
+  dvbf_value part = dvbf_slab(p->graph, p->steps, n);
+  dv_record_columns(p->graph, part, p->z, 0);
+  return part;
+}
+
+/* p(x_t | z_t): hidden layers, on which the density puts its parameters. A larger state than the setting
+ * `latent` has smaller first weights. */
 static void record_emission(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
@@ -52,13 +63,17 @@ static void record_emission(dvbf_program *p, const dvbf_model *m) {
     m->type->emission(m->type, p, m);
     return;
   }
+  dvbf_value state = p->z, z = emitted(p, m);
+  double scale = s->scale_emission * sqrt((double)s->latent / (z.cols > s->latent ? z.cols : s->latent));
   p->ln_p = dvbf_slab(g, p->steps, 1);
   dv_stack inner =
       dv_hidden(g, s, "emission", p->steps, (dvbf_first){.scale = 0.5},
-                (dv_dense_in[4]){{"z", p->z, s->scale_emission, false},
+                (dv_dense_in[4]){{"z", z, scale, false},
                                  {"u", dv_emission_control(p, m, 0, p->steps), s->scale_emission, false}});
   dv_stack_whole(g, &inner);
+  p->z = z; /* densities read it too, with linear paths */
   m->density->record(p, m, dv_stack_top(&inner), p->gaps ? p->seen : p->mask);
+  p->z = state;
 }
 
 /* A part of the program: `steps` steps from `first` on, with that z. */
@@ -157,10 +172,15 @@ dvbf_status dv_program_record(dvbf_program *p, const dvbf_model *m, int steps, i
   return end(p, error);
 }
 
-/* The emission of step t alone. */
-static void record_emission_at(dvbf_program *p, const dvbf_model *m, int t) {
+dvbf_program dv_record_emission_of(const dvbf_program *p, const dvbf_model *m, int t) {
   dvbf_program one = part_of(p, t, 1, dvbf_steps(p->z, t, 1));
   record_emission(&one, m);
+  return one;
+}
+
+/* The emission of step t alone. */
+static void record_emission_at(dvbf_program *p, const dvbf_model *m, int t) {
+  dvbf_program one = dv_record_emission_of(p, m, t);
   p->output = one.output;
   p->ln_p = one.ln_p;
   memcpy(p->shape, one.shape, sizeof p->shape);

@@ -30,6 +30,19 @@ int dv_contract_system(const dv_systems *systems, int i, const dvbf_real *from, 
 /* out = v [1 or steps][1][n_v], which begins with the systems, with these contracted. */
 void dv_record_contract(dvbf_graph *g, dvbf_value out, dvbf_value v, const dv_systems *systems);
 
+/* ---- Columns (op/columns.c) ---- */
+
+/* out [steps][rows][sum of columns] = the parts [steps][rows][...] side by side. */
+void dv_record_join(dvbf_graph *g, dvbf_value out, int count, const dvbf_value *parts);
+/* out [steps][rows][n] = n columns of x from `first` on. */
+void dv_record_columns(dvbf_graph *g, dvbf_value out, dvbf_value x, int first);
+
+/* ---- Gates (op/gate.c) ---- */
+
+/* Of gates (r, k) [1][rows][2n] of a recurrent unit: out = r h, and next = h + k (c - h). */
+void dv_record_reset(dvbf_graph *g, dvbf_value out, dvbf_value gates, dvbf_value h);
+void dv_record_blend(dvbf_graph *g, dvbf_value next, dvbf_value gates, dvbf_value h, dvbf_value c);
+
 /* ---- Fast dropout (op/moments.c) ---- */
 
 /* out = c x^2, same shape: squared weights, and with c = p / (1 - p) the variance that dropout gives to x. */

@@ -1,0 +1,237 @@
+/* The variational recurrent neural network of Chung et al. (2015), with controls:
+ *
+ *   p(z_t | h_{t-1}, u_{t-1}) = N(mu_p, sigma_p^2)          prior
+ *   q(z_t | x_t, h_{t-1}, u_{t-1}) = N(mu_q, sigma_q^2)     encoder
+ *   p(x_t | z_t, h_{t-1})                                   emission
+ *   h_t = GRU(h_{t-1}; x_t, z_t, u_t)                       from h_0 = 0
+ *
+ *   bound = sum_t ln p(x_t | z_t, h_{t-1}) - KL(q(z_t) || p(z_t))
+ *
+ * The state of the program at t is (h_{t-1}, z_t), from which x_t is emitted. The step to t + 1 reads x_t
+ * once more, for h_t: where x_t was not seen, one that the model makes itself (model/feedback.h). */
+#include "model/feedback.h"
+#include "model/gru.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Networks that see (x, h, u) of some steps and give (mu, ln sigma). */
+typedef struct head {
+  dv_stack hidden;
+  dvbf_layer output;
+} head;
+
+static head make_head(dvbf_graph *g, const dv_train_settings *s, const char *name, int steps, int n,
+                      const dv_dense_in in[4]) {
+  char output[40];
+  head h = {.hidden = dv_hidden(g, s, name, steps, (dvbf_first){0}, in)};
+  snprintf(output, sizeof output, "%s.output", name);
+  h.output = dv_dense(g, output, dvbf_slab(g, steps, 2 * n), DVBF_LINEAR, (dvbf_first){0},
+                      (dv_dense_in[4]){{"h", dv_stack_top(&h.hidden), 0.1 / sqrt((double)s->hidden), true}});
+  dv_stack_open(g, &h.hidden);
+  dvbf_layer_open(g, &h.output);
+  return h;
+}
+
+static void step_head(dvbf_graph *g, const head *h, int t) {
+  dv_stack_step(g, &h->hidden, t);
+  dvbf_layer_step(g, &h->output, t);
+}
+
+/* Steps first .. first + steps - 1, where `before` [steps] is h_{t-1} of each. u is none at the first. */
+typedef struct part {
+  int first, steps;
+  dvbf_value before, u;
+  dvbf_value z; /* [steps][rows][latent] */
+  head prior, encoder;
+  dvbf_drawn drawn;
+  dvbf_state state;
+} part;
+
+static int latent(const dvbf_model *m) {
+  return (int)m->settings->latent;
+}
+
+static int units(const dvbf_model *m) {
+  return (int)m->settings->units;
+}
+
+static void open_prior(dvbf_program *p, const dvbf_model *m, part *a) {
+  const dv_train_settings *s = m->settings;
+  double scale = 1 / sqrt((double)units(m));
+  a->prior =
+      make_head(p->graph, s, "prior", a->steps, latent(m),
+                (dv_dense_in[4]){{"h", a->before, scale, true}, {"u", a->u, s->scale_recognition, false}});
+}
+
+/* An input that all rows share must be the first of a layer. */
+static void open_encoder(dvbf_program *p, const dvbf_model *m, part *a) {
+  const dv_train_settings *s = m->settings;
+  dvbf_value told = dv_mask_input(p, m);
+  a->encoder = make_head(
+      p->graph, s, "encoder", a->steps, latent(m),
+      (dv_dense_in[4]){{"x", dvbf_steps(p->x, a->first, a->steps), 1 / sqrt(m->x_spread), false},
+                       {"h", a->before, 1 / sqrt((double)units(m)), true},
+                       {"u", a->u, s->scale_recognition, false},
+                       {"mask", dvbf_steps(told, a->first, a->steps), s->scale_recognition, false}});
+}
+
+static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
+  dvbf_graph *g = p->graph;
+  open_prior(p, m, a);
+  open_encoder(p, m, a);
+  a->drawn = (dvbf_drawn){.value = a->z,
+                          .head = a->encoder.output.out,
+                          .noise = dvbf_slab_constant(g, a->steps, latent(m)),
+                          .use = dvbf_steps(p->mask, a->first, a->steps),
+                          .prior = a->prior.output.out};
+  a->state = (dvbf_state){.z = a->z,
+                          .kl = dvbf_steps(p->kl, a->first, a->steps),
+                          .q = a->drawn.head,
+                          .p = a->drawn.prior,
+                          .noise = a->drawn.noise,
+                          .use = a->drawn.use,
+                          .seen = a->steps,
+                          .low = m->settings->log_sigma_min,
+                          .high = m->settings->log_sigma_max};
+  dvbf_noise(g, a->drawn.noise, false);
+}
+
+static void step_part(dvbf_graph *g, const part *a, int t) {
+  step_head(g, &a->prior, t);
+  step_head(g, &a->encoder, t);
+  dvbf_state_sample(g, &a->state, t);
+}
+
+/* The state of one step for the program, or of all. */
+static void join(dvbf_program *p, dvbf_value h, dvbf_value z, int first, int steps) {
+  dvbf_value parts[] = {dvbf_steps(h, first, steps), dvbf_steps(z, first, steps)};
+  dv_record_join(p->graph, dvbf_steps(p->z, first, steps), 2, parts);
+}
+
+/* h_0 = 0 and z_1. */
+static void first_state(dvbf_program *p, const dvbf_model *m, dvbf_value h, dvbf_value z) {
+  dvbf_graph *g = p->graph;
+  part a = {.steps = 1, .before = dvbf_steps(h, 0, 1), .u = DVBF_NONE, .z = dvbf_steps(z, 0, 1)};
+  dvbf_zero(g, a.before);
+  open_part(p, m, &a);
+  step_part(g, &a, 0);
+  dvbf_state_kl(g, &a.state);
+  p->first = a.drawn;
+}
+
+/* The unit that takes h on. x is what it reads of the steps. */
+static dv_gru recurrence(dvbf_program *p, const dvbf_model *m, dvbf_value h, dvbf_value z, dvbf_value x,
+                         bool x_step) {
+  int steps = h.steps - 1;
+  dv_gru gru = {.name = "recurrent",
+                .x = x,
+                .u = m->n_u ? dvbf_steps(p->u, 0, steps) : DVBF_NONE,
+                .z = dvbf_steps(z, 0, steps),
+                .x_step = x_step,
+                .z_step = true,
+                .scale_x = 1 / sqrt(m->x_spread),
+                .scale_in = m->settings->scale_recognition,
+                .h = h};
+  dv_gru_open(p->graph, &gru);
+  return gru;
+}
+
+/* h and z of steps 1 .. T - 1, from those of step 0. With `feed` what is not seen of a frame is made up. */
+static void later_states(dvbf_program *p, const dvbf_model *m, dvbf_value h, dvbf_value z, bool feed) {
+  dvbf_graph *g = p->graph;
+  int steps = p->steps - 1;
+  dvbf_value x = feed ? dvbf_slab(g, steps, m->n_x) : dvbf_steps(p->x, 0, steps);
+  part a = {.first = 1,
+            .steps = steps,
+            .before = dvbf_steps(h, 1, steps),
+            .u = m->n_u ? dvbf_steps(p->u, 0, steps) : DVBF_NONE,
+            .z = dvbf_steps(z, 1, steps)};
+  dv_gru gru = recurrence(p, m, h, z, x, feed);
+  open_part(p, m, &a);
+  for (int t = 0; t < steps; t++) {
+    if (feed) dv_record_feedback(p, m, dvbf_steps(x, t, 1), t, false);
+    dv_gru_step(g, &gru, t);
+    step_part(g, &a, t);
+    if (feed) join(p, h, z, t + 1, 1);
+  }
+  if (!feed) join(p, h, z, 1, steps);
+  dvbf_state_kl(g, &a.state);
+  p->later = a.drawn;
+}
+
+static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
+  (void)self;
+  dvbf_value h = dvbf_slab(p->graph, p->steps, units(m)), z = dvbf_slab(p->graph, p->steps, latent(m));
+  first_state(p, m, h, z);
+  join(p, h, z, 0, 1);
+  later_states(p, m, h, z, dv_feedback_needed(p));
+}
+
+static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
+  (void)self;
+  dvbf_value h = dvbf_slab(p->graph, 1, units(m)), z = dvbf_slab(p->graph, 1, latent(m));
+  first_state(p, m, h, z);
+  join(p, h, z, 0, 1);
+}
+
+/* h and z of the step that is given. */
+static void take_apart(dvbf_program *p, dvbf_value h, dvbf_value z) {
+  dvbf_value given = dvbf_steps(p->z, 0, 1);
+  dv_record_columns(p->graph, dvbf_steps(h, 0, 1), given, 0);
+  dv_record_columns(p->graph, dvbf_steps(z, 0, 1), given, h.cols);
+}
+
+static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
+  (void)self;
+  dvbf_value h = dvbf_slab(p->graph, 2, units(m)), z = dvbf_slab(p->graph, 2, latent(m));
+  take_apart(p, h, z);
+  later_states(p, m, h, z, true);
+}
+
+/* x_t is one that the model makes, and z_{t+1} comes from the prior. */
+static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
+  (void)self;
+  dvbf_graph *g = p->graph;
+  dvbf_value h = dvbf_slab(g, 2, units(m)), z = dvbf_slab(g, 2, latent(m)), x = dvbf_slab(g, 1, m->n_x);
+  part a = {.first = 1, .steps = 1, .before = dvbf_steps(h, 1, 1)};
+  a.u = m->n_u ? dvbf_steps(p->u, 0, 1) : DVBF_NONE;
+  take_apart(p, h, z);
+  dv_gru gru = recurrence(p, m, h, z, x, true);
+  open_prior(p, m, &a);
+  dv_record_feedback(p, m, x, 0, true);
+  dv_gru_step(g, &gru, 0);
+  step_head(g, &a.prior, 0);
+  p->later.prior = a.prior.output.out;
+  p->later.noise = dvbf_slab_constant(g, 1, latent(m));
+  dvbf_state state = {.z = dvbf_steps(z, 1, 1),
+                      .q = DVBF_NONE,
+                      .p = p->later.prior,
+                      .noise = p->later.noise,
+                      .use = DVBF_NONE,
+                      .low = m->settings->log_sigma_min,
+                      .high = m->settings->log_sigma_max};
+  dvbf_state_sample(g, &state, 0);
+  join(p, h, z, 1, 1);
+}
+
+static int one_frame(const dvbf_model_class *self, const dvbf_settings *settings) {
+  (void)self, (void)settings;
+  return 1;
+}
+
+static int states(const dvbf_model_class *self, const dvbf_settings *settings) {
+  (void)self;
+  const dv_train_settings *s = dv_settings_train(settings, NULL);
+  return (int)(s->units + s->latent);
+}
+
+const dvbf_model_class dv_model_vrnn = {.name = "vrnn",
+                                        .settings = "networks training recurrent",
+                                        .states = states,
+                                        .start_frames = one_frame,
+                                        .whole = whole,
+                                        .start = start,
+                                        .step = step,
+                                        .move = move,
+                                        .reads_frame = true};
