@@ -40,7 +40,7 @@ static void dkf_sees_the_observed_frames_alone(void **state) {
 /* Nothing is taken from a frame before it comes; what is observed of it changes all that follows. */
 static void recurrent_models_look_back(void **state) {
   (void)state;
-  static const char *const variants[] = {"model=vrnn units=5"};
+  static const char *const variants[] = {"model=vrnn units=5", "model=storn units=5"};
   for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
     fixture f;
     begin(&f, variants[i]);
@@ -207,7 +207,7 @@ static dvbf_real *trained_with(const char *type, const char *name, const char *v
 /* What a user is told of a setting that a model does not use is true: it changes nothing. */
 static void unused_settings_change_nothing(void **state) {
   (void)state;
-  static const char *const types[] = {"dkf", "vae", "linear", "vrnn"};
+  static const char *const types[] = {"dkf", "vae", "linear", "vrnn", "storn"};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
     dvbf_setting_info info;
     size_t size, other, tried = 0;

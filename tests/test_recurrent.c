@@ -120,7 +120,7 @@ static nats score(const dvbf_model *m, const dvbf_sequences *s) {
 /* 100 sequences tell apart about 0.003 nats of two densities that are so near to each other. */
 static void near_the_best_and_not_above(void **state) {
   (void)state;
-  static const char *const models[] = {"vrnn"};
+  static const char *const models[] = {"vrnn", "storn"};
   dvbf_sequences data = simulate(400, 1), fresh = simulate(100, 2);
   for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
     dvbf_model *m = train(models[i], &data);

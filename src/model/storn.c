@@ -1,0 +1,242 @@
+/* The stochastic recurrent network of Bayer and Osendorfer (2014), with controls:
+ *
+ *   p(z_t) = N(0, I)                                        at every step
+ *   h_t = GRU(h_{t-1}; x_{t-1}, z_t, u_{t-1})               generating network, from h_0 = 0, x_0 = 0, u_0 =
+ * 0 p(x_t | h_t)                                            emission g_t = GRU(g_{t-1}; x_t, u_{t-1})
+ * recognition network, from g_0 = 0 q(z_t | x_1 .. x_t, u_1 .. u_{t-1}) = N(mu, sigma^2)    from g_t
+ *
+ *   bound = sum_t ln p(x_t | h_t) - KL(q(z_t) || N(0, I))
+ *
+ * The state of the program at t is (h_t, z_t, g_t), of which the emission sees h_t. The step to t + 1 reads
+ * x_t once more: where it was not seen, one that the model makes itself (model/feedback.h). The recognition
+ * network reads frames as they are, and zeros where nothing was seen: what it says of such steps is not used.
+ */
+#include "model/feedback.h"
+#include "model/gru.h"
+
+#include <math.h>
+
+static int latent(const dvbf_model *m) {
+  return (int)m->settings->latent;
+}
+
+static int units(const dvbf_model *m) {
+  return (int)m->settings->units;
+}
+
+/* The states of a program of some steps; h and g have a step more in front, which is 0 or given. */
+typedef struct states {
+  dvbf_value h, z, g; /* [steps + 1], [steps], [steps + 1] */
+} states;
+
+static states make_states(dvbf_graph *g, const dvbf_model *m, int steps) {
+  return (states){.h = dvbf_slab(g, steps + 1, units(m)),
+                  .z = dvbf_slab(g, steps, latent(m)),
+                  .g = dvbf_slab(g, steps + 1, units(m))};
+}
+
+/* What is recorded of steps first .. first + steps - 1 of the program. */
+typedef struct part {
+  int first, steps;
+  states s;
+  dvbf_value x, u; /* [steps] what the generating network reads of the step before; none: zeros */
+  bool x_step;
+  dv_gru generating, recognition;
+  dv_stack hidden;
+  dvbf_layer output;
+  dvbf_drawn drawn;
+  dvbf_innovation innovation;
+} part;
+
+static void open_generating(dvbf_program *p, const dvbf_model *m, part *a) {
+  a->generating = (dv_gru){.name = "generating",
+                           .x = a->x,
+                           .u = a->u,
+                           .z = a->s.z,
+                           .x_step = a->x_step,
+                           .z_step = true,
+                           .scale_x = 1 / sqrt(m->x_spread),
+                           .scale_in = m->settings->scale_recognition,
+                           .h = a->s.h};
+  dv_gru_open(p->graph, &a->generating);
+}
+
+/* Its input that all rows share is the first of a layer, as it must be. In the place of z it reads what it is
+ * told about gaps. */
+static void open_recognition(dvbf_program *p, const dvbf_model *m, part *a) {
+  dvbf_graph *g = p->graph;
+  const dv_train_settings *s = m->settings;
+  a->recognition = (dv_gru){.name = "reading",
+                            .x = dvbf_steps(p->x, a->first, a->steps),
+                            .u = a->u,
+                            .z = dvbf_steps(dv_mask_input(p, m), a->first, a->steps),
+                            .scale_x = 1 / sqrt(m->x_spread),
+                            .scale_in = s->scale_recognition,
+                            .h = a->s.g};
+  dv_gru_open(g, &a->recognition);
+  a->hidden =
+      dv_hidden(g, s, "encoder", a->steps, (dvbf_first){0},
+                (dv_dense_in[4]){{"g", dvbf_steps(a->s.g, 1, a->steps), 1 / sqrt((double)units(m)), true}});
+  a->output =
+      dv_dense(g, "encoder.output", dvbf_slab(g, a->steps, 2 * latent(m)), DVBF_LINEAR, (dvbf_first){0},
+               (dv_dense_in[4]){{"h", dv_stack_top(&a->hidden), 0.1 / sqrt((double)s->hidden), true}});
+  dv_stack_open(g, &a->hidden);
+  dvbf_layer_open(g, &a->output);
+}
+
+static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
+  dvbf_graph *g = p->graph;
+  open_generating(p, m, a);
+  open_recognition(p, m, a);
+  a->drawn = (dvbf_drawn){.value = a->s.z,
+                          .head = a->output.out,
+                          .noise = dvbf_slab_constant(g, a->steps, latent(m)),
+                          .use = dvbf_steps(p->mask, a->first, a->steps),
+                          .prior = DVBF_NONE};
+  a->innovation = (dvbf_innovation){.w = a->s.z,
+                                    .kl = dvbf_steps(p->kl, a->first, a->steps),
+                                    .head = a->drawn.head,
+                                    .noise = a->drawn.noise,
+                                    .use = a->drawn.use,
+                                    .low = m->settings->log_sigma_min,
+                                    .high = m->settings->log_sigma_max};
+  dvbf_noise(g, a->drawn.noise, false);
+}
+
+static void step_part(dvbf_graph *g, const part *a, int t) {
+  dv_gru_step(g, &a->recognition, t);
+  dv_stack_step(g, &a->hidden, t);
+  dvbf_layer_step(g, &a->output, t);
+  dvbf_innovation_step(g, &a->innovation, t);
+  dv_gru_step(g, &a->generating, t);
+}
+
+/* States first .. first + steps - 1 of the program, which begin at step `at` of `s`. */
+static void join(dvbf_program *p, const states *s, int first, int at, int steps) {
+  dvbf_value parts[] = {dvbf_steps(s->h, at + 1, steps), dvbf_steps(s->z, at, steps),
+                        dvbf_steps(s->g, at + 1, steps)};
+  dv_record_join(p->graph, dvbf_steps(p->z, first, steps), 3, parts);
+}
+
+static states states_from(const states *s, int first, int steps) {
+  return (states){dvbf_steps(s->h, first, steps + 1), dvbf_steps(s->z, first, steps),
+                  dvbf_steps(s->g, first, steps + 1)};
+}
+
+/* From h_0 = 0 and g_0 = 0, and nothing before. */
+static void first_state(dvbf_program *p, const dvbf_model *m, const states *s) {
+  dvbf_graph *g = p->graph;
+  part a = {.steps = 1, .s = states_from(s, 0, 1), .x = DVBF_NONE, .u = DVBF_NONE};
+  dvbf_zero(g, dvbf_steps(s->h, 0, 1));
+  dvbf_zero(g, dvbf_steps(s->g, 0, 1));
+  open_part(p, m, &a);
+  step_part(g, &a, 0);
+  p->first = a.drawn;
+  join(p, s, 0, 0, 1);
+}
+
+/* Steps 1 .. T - 1. `s` begins with the state of step 0. With `feed` what is not seen of a frame is made up.
+ */
+static void later_states(dvbf_program *p, const dvbf_model *m, const states *s, bool feed) {
+  dvbf_graph *g = p->graph;
+  int steps = p->steps - 1;
+  part a = {.first = 1,
+            .steps = steps,
+            .s = *s,
+            .x = feed ? dvbf_slab(g, steps, m->n_x) : dvbf_steps(p->x, 0, steps),
+            .u = m->n_u ? dvbf_steps(p->u, 0, steps) : DVBF_NONE,
+            .x_step = feed};
+  open_part(p, m, &a);
+  for (int t = 0; t < steps; t++) {
+    if (feed) dv_record_feedback(p, m, dvbf_steps(a.x, t, 1), t, false);
+    step_part(g, &a, t);
+    if (feed) join(p, s, t + 1, t, 1);
+  }
+  if (!feed) join(p, s, 1, 0, steps);
+  p->later = a.drawn;
+}
+
+static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
+  (void)self;
+  states all = make_states(p->graph, m, p->steps), later = states_from(&all, 1, p->steps - 1);
+  first_state(p, m, &all);
+  later_states(p, m, &later, dv_feedback_needed(p));
+}
+
+static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
+  (void)self;
+  states s = make_states(p->graph, m, 1);
+  first_state(p, m, &s);
+}
+
+/* h and g of the step that is given. */
+static void take_apart(dvbf_program *p, const states *s) {
+  dvbf_value given = dvbf_steps(p->z, 0, 1);
+  dv_record_columns(p->graph, dvbf_steps(s->h, 0, 1), given, 0);
+  dv_record_columns(p->graph, dvbf_steps(s->g, 0, 1), given, s->h.cols + s->z.cols);
+}
+
+static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
+  (void)self;
+  states s = make_states(p->graph, m, 1);
+  take_apart(p, &s);
+  later_states(p, m, &s, true);
+}
+
+/* x_t is one that the model makes, and z_{t+1} comes from the prior. The recognition network, which only
+ * serves to filter, reads nothing. */
+static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
+  (void)self;
+  dvbf_graph *g = p->graph;
+  states s = make_states(g, m, 1);
+  part a = {.first = 1, .steps = 1, .s = s, .x = dvbf_slab(g, 1, m->n_x), .x_step = true};
+  a.u = m->n_u ? dvbf_steps(p->u, 0, 1) : DVBF_NONE;
+  take_apart(p, &s);
+  open_generating(p, m, &a);
+  a.recognition = (dv_gru){.name = "reading",
+                           .x = dvbf_slab_constant(g, 1, m->n_x),
+                           .u = a.u,
+                           .z = DVBF_NONE,
+                           .scale_x = 1,
+                           .h = s.g};
+  dvbf_zero(g, a.recognition.x);
+  dv_gru_open(g, &a.recognition);
+  dv_record_feedback(p, m, a.x, 0, true);
+  p->later.noise = dvbf_slab_constant(g, 1, latent(m));
+  dvbf_innovation drawn = {.w = s.z,
+                           .kl = dvbf_slab(g, 1, 1),
+                           .head = DVBF_NONE,
+                           .noise = p->later.noise,
+                           .use = DVBF_NONE,
+                           .low = m->settings->log_sigma_min,
+                           .high = m->settings->log_sigma_max};
+  dvbf_innovation_step(g, &drawn, 0);
+  dv_gru_step(g, &a.recognition, 0);
+  dv_gru_step(g, &a.generating, 0);
+  join(p, &s, 1, 0, 1);
+}
+
+static int one_frame(const dvbf_model_class *self, const dvbf_settings *settings) {
+  (void)self, (void)settings;
+  return 1;
+}
+
+static int emits(const dvbf_model_class *self, const dvbf_settings *settings) {
+  (void)self;
+  return (int)dv_settings_train(settings, NULL)->units;
+}
+
+static int all_states(const dvbf_model_class *self, const dvbf_settings *settings) {
+  return 2 * emits(self, settings) + (int)dv_settings_train(settings, NULL)->latent;
+}
+
+const dvbf_model_class dv_model_storn = {.name = "storn",
+                                         .settings = "networks training recurrent",
+                                         .states = all_states,
+                                         .emits = emits,
+                                         .start_frames = one_frame,
+                                         .whole = whole,
+                                         .start = start,
+                                         .step = step,
+                                         .move = move,
+                                         .reads_frame = true};
