@@ -622,6 +622,21 @@ static void variational_recurrent_networks(void **state) {
   CHECK_ALL(cases);
 }
 
+/* Its objective has terms of its own beside those of the bound. */
+static void locally_linear_embeddings(void **state) {
+  (void)state;
+  static const model_case cases[] = {
+      {.name = "e2c", .settings = "model=e2c", .n_u = 2},
+      {.name = "e2c of single frames, without controls, ragged",
+       .settings = "model=e2c stacked=1 layers=2 transition-weight=2",
+       .ragged = true,
+       .rows = COUNT + 1},
+      {.name = "e2c, gaps", .settings = "model=e2c mask-input=dimension", .n_u = 2, .gaps = true},
+      {.name = "saturated e2c", .settings = "model=e2c state-limit=2", .n_u = 1, .gaps = true},
+  };
+  CHECK_ALL(cases);
+}
+
 /* Without filter dropout all z come from q at once; step by step, which a vanishing share of dropout asks
  * for, gives the same. */
 static void dkf_at_once_is_step_by_step(void **state) {
@@ -721,6 +736,7 @@ int main(void) {
       cmocka_unit_test(contracting_systems),
       cmocka_unit_test(autoencoders),
       cmocka_unit_test(variational_recurrent_networks),
+      cmocka_unit_test(locally_linear_embeddings),
       cmocka_unit_test(dkf_at_once_is_step_by_step),
       cmocka_unit_test(relu),
       cmocka_unit_test(padding_changes_nothing),

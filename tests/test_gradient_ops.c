@@ -996,6 +996,56 @@ static void gates(void **state) {
   bench_end(&b);
 }
 
+/* KL of two normal distributions of two dimensions, the first with a full covariance, by matrices. */
+static double divergence_of(const double *m, double c[2][2], const double *to, const double *log_sigma) {
+  double sum = -2 - log(c[0][0] * c[1][1] - c[0][1] * c[1][0]);
+  for (int i = 0; i < 2; i++) {
+    double square = exp(2 * log_sigma[i]);
+    sum += (c[i][i] + (m[i] - to[i]) * (m[i] - to[i])) / square + 2 * log_sigma[i];
+  }
+  return sum / 2;
+}
+
+static void local_steps(void **state) {
+  (void)state;
+  enum { ROWS = 4, N = 2, U = 2 };
+  static const double seen[ROWS] = {1, 1, 0, 1}, next_seen[ROWS] = {1, 1, 1, 0};
+  bench b;
+  bench_begin(&b, ROWS);
+  dvbf_value z = input(&b, 1, N), u = input(&b, 1, U), parts = input(&b, 1, (3 + U) * N);
+  dvbf_value next = dvbf_slab(b.graph, 1, N), kl = dvbf_slab(b.graph, 1, 1);
+  dvbf_value q = input(&b, 1, 2 * N), to = input(&b, 1, 2 * N), chosen = dvbf_slab(b.graph, 1, N);
+  dvbf_value use = constant(&b, 1, 1, seen), next_use = constant(&b, 1, 1, next_seen);
+  dv_record_local(b.graph, next, z, u, parts);
+  dv_record_choose(b.graph, chosen, z, next, next_use);
+  dv_record_divergence(b.graph, &(dv_divergence){kl, parts, u, q, to, use, next_use, -8, 3});
+  project(&b, next);
+  project(&b, chosen);
+  project(&b, kl);
+  assert_gradients(&b, "locally linear steps");
+  dv_run_forward(&b.run);
+  for (int r = 0; r < ROWS; r++) {
+    const dvbf_real *w = dvbf_at(&b.run, parts) + r * (3 + U) * N, *head = dvbf_at(&b.run, q) + r * 2 * N;
+    const dvbf_real *by = dvbf_at(&b.run, u) + r * U, *at = dvbf_at(&b.run, z) + r * N;
+    double a[2][2], c[2][2] = {{0}}, m[2], moved[2];
+    for (int i = 0; i < N; i++) {
+      double shift = w[2 * N + i] + w[3 * N + i * U] * by[0] + w[3 * N + i * U + 1] * by[1];
+      for (int k = 0; k < N; k++) a[i][k] = (i == k) + w[i] * w[N + k];
+      m[i] = a[i][0] * head[0] + a[i][1] * head[1] + shift;
+      moved[i] = a[i][0] * at[0] + a[i][1] * at[1] + shift;
+      assert_true(fabs(dvbf_at(&b.run, next)[r * N + i] - moved[i]) < 1e-12);
+      assert_true(fabs(dvbf_at(&b.run, chosen)[r * N + i] - (next_seen[r] > 0 ? at[i] : moved[i])) < 1e-12);
+    }
+    for (int i = 0; i < N; i++)
+      for (int k = 0; k < N; k++)
+        for (int j = 0; j < N; j++) c[i][k] += a[i][j] * exp(2 * head[N + j]) * a[k][j];
+    const dvbf_real *after = dvbf_at(&b.run, to) + r * 2 * N;
+    double expected = seen[r] > 0 && next_seen[r] > 0 ? divergence_of(m, c, after, after + N) : 0;
+    assert_true(fabs(dvbf_at(&b.run, kl)[r] - expected) < 1e-9 * (1 + fabs(expected)));
+  }
+  bench_end(&b);
+}
+
 static void zero(void **state) {
   (void)state;
   bench b;
@@ -1302,6 +1352,7 @@ int main(void) {
       cmocka_unit_test(columns),
       cmocka_unit_test(columns_refuse),
       cmocka_unit_test(gates),
+      cmocka_unit_test(local_steps),
       cmocka_unit_test(clip_gradient),
       cmocka_unit_test(saturate),
       cmocka_unit_test(saturated_values_are_bounded),

@@ -43,7 +43,8 @@ static void saved_models_infer_the_same(void **state) {
                                          "model=dkf layers=2 sigma=state",
                                          "model=dkf layers=2 initial=fast-dropout",
                                          "model=vrnn units=7 sigma=dimension",
-                                         "model=storn units=7"};
+                                         "model=storn units=7",
+                                         "model=e2c state-limit=3 transition-weight=2"};
   for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
     fixture f;
     dvbf_model *loaded = NULL;

@@ -40,7 +40,7 @@ static void dkf_sees_the_observed_frames_alone(void **state) {
 /* Nothing is taken from a frame before it comes; what is observed of it changes all that follows. */
 static void recurrent_models_look_back(void **state) {
   (void)state;
-  static const char *const variants[] = {"model=vrnn units=5", "model=storn units=5"};
+  static const char *const variants[] = {"model=vrnn units=5", "model=storn units=5", "model=e2c"};
   for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
     fixture f;
     begin(&f, variants[i]);
@@ -166,14 +166,16 @@ static void vae_takes_single_frames(void **state) {
 /* Another value of the setting than its default. */
 static void other_value(const dvbf_setting_info *info, char *out, size_t size) {
   const char *last = strrchr(info->range, '|');
-  double low = strtod(info->range + 1, NULL), first = strtod(info->initial, NULL);
+  const char *comma = strchr(info->range, ',');
+  double low = strtod(info->range + 1, NULL), high = comma ? strtod(comma + 1, NULL) : 0,
+         first = strtod(info->initial, NULL);
   if (!strcmp(info->kind, "switch"))
     snprintf(out, size, "%s", strcmp(info->initial, "on") ? "on" : "off");
   else if (!strcmp(info->kind, "choice"))
     snprintf(out, size, "%.*s", (int)strcspn(info->range, " "), info->range);
   if (!strcmp(info->kind, "choice") && !strcmp(out, info->initial)) snprintf(out, size, "%s", last + 2);
   if (!strcmp(info->kind, "int"))
-    snprintf(out, size, "%.0f", first == 2 ? 3.0 : first > low ? first - 1 : first + 1);
+    snprintf(out, size, "%.0f", first == 2 && high > 2 ? 3.0 : first > low ? first - 1 : first + 1);
   if (!strcmp(info->kind, "real")) snprintf(out, size, "%.9g", first > low ? (first + low) / 2 : low + 0.05);
 }
 
@@ -207,7 +209,7 @@ static dvbf_real *trained_with(const char *type, const char *name, const char *v
 /* What a user is told of a setting that a model does not use is true: it changes nothing. */
 static void unused_settings_change_nothing(void **state) {
   (void)state;
-  static const char *const types[] = {"dkf", "vae", "linear", "vrnn", "storn"};
+  static const char *const types[] = {"dkf", "vae", "linear", "vrnn", "storn", "e2c"};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
     dvbf_setting_info info;
     size_t size, other, tried = 0;

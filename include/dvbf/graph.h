@@ -526,6 +526,9 @@ typedef struct dvbf_model_class {
   int (*emits)(const struct dvbf_model_class *self, const dvbf_settings *settings);
   /* `step` reads x[0] too, which z[0] was made from. */
   bool reads_frame;
+  /* Why paths cannot be weighed, so that there are no particles: the end of the sentence "a NAME has no
+   * particles: ..." NULL: they can. */
+  const char *no_weights;
 } dvbf_model_class;
 
 /* Loads a model of one's own (dvbf_train_own of <dvbf/dvbf.h>). It must outlive the model. */

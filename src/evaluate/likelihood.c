@@ -53,12 +53,15 @@ dvbf_status dv_likelihoods_of(dv_likelihoods *out, const dvbf_model *m, const dv
                               size_t particles, bool paths, uint64_t seed, dv_pool *pool, dvbf_error *error) {
   static const dv_each work = {sizeof(estimator), init, run, clear};
   bool filter = dv_model_can_filter(m);
+  *out = (dv_likelihoods){0};
+  dvbf_status status = dv_model_needs_weights(m, error);
+  if (status) return status;
   *out = (dv_likelihoods){paths ? dv_calloc(s->count, sizeof *out->importance) : NULL,
                           filter ? dv_calloc(s->count, sizeof *out->particle) : NULL};
   if ((paths && !out->importance) || (filter && !out->particle))
     return dv_fail_memory(error, "measuring likelihoods");
   job j = {m, s, out, particles, seed, dv_pool_interrupt(pool)};
-  dvbf_status status = dv_pool_each(pool, &work, s->count, &j, error);
+  status = dv_pool_each(pool, &work, s->count, &j, error);
   return status ? status : dv_sequences_intact(s, error);
 }
 

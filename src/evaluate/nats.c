@@ -200,7 +200,7 @@ dvbf_status dv_nats_of(dv_nats *out, const dvbf_model *m, const dvbf_sequences *
                        const dvbf_sequences *s, const dvbf_settings *settings, dvbf_error *error) {
   dvbf_sequences views = {0};
   *out = (dv_nats){.per_frame = {NAN, NAN, NAN, 0}};
-  if (!m->density->ln_value || m->type->timeless) return DVBF_OK;
+  if (!m->density->ln_value || m->type->timeless || m->type->no_weights) return DVBF_OK;
   dvbf_status status = choose(&views, s, error);
   if (!status) status = score_columns(out, m, train, &views, error);
   if (!status) status = score_model(out, m, &views, settings, error);

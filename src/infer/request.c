@@ -244,7 +244,8 @@ dvbf_status dv_request_make(dv_request *q, const dvbf_model *model, int member, 
   dvbf_status status = dv_model_takes(q->model, s, error);
   if (!status && s->steps > 16777216)
     status = dv_fail(error, DVBF_FORMAT, "sequences of %zu steps are too long; cut them", s->steps);
-  return status ? status : make(q, table, s, settings, error);
+  if (!status) status = make(q, table, s, settings, error);
+  return !status && q->weighted ? dv_model_needs_weights(q->model, error) : status;
 }
 
 void dv_request_clear(dv_request *q) {

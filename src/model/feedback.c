@@ -94,7 +94,7 @@ void dv_record_feedback(dvbf_program *p, const dvbf_model *m, dvbf_value out, in
     any.x = dvbf_slab_constant(g, p->steps, m->n_x);
     dvbf_zero(g, any.x);
   }
-  dvbf_program one = dv_record_emission_of(&any, m, t);
+  dvbf_program one = dv_record_emission_of(&any, m, t, 1, dvbf_steps(p->z, t, 1));
   feedback_data data = {m, t, !dv_graph_training(g)};
   dvbf_value none = DVBF_NONE, seen = dvbf_steps(p->gaps ? p->seen : p->mask, t, 1);
   dvbf_value in[] = {one.output, one.shape[0], one.shape[1], unseen ? none : dvbf_steps(p->x, t, 1),

@@ -108,6 +108,12 @@ dvbf_status dv_model_needs_filter(const dvbf_model *m, const char *instead, dvbf
                  model_that(filters), instead);
 }
 
+dvbf_status dv_model_needs_weights(const dvbf_model *m, dvbf_error *error) {
+  if (!m->type->no_weights) return DVBF_OK;
+  return dv_fail(error, DVBF_ARGUMENT, "a %s has no particles: %s; filter and predict work without them",
+                 m->type->name, m->type->no_weights);
+}
+
 /* ---- Making ---- */
 
 /* Safety that is asked for and not to be had is no matter to pass over. */

@@ -170,8 +170,12 @@ dvbf_value dv_linear_path(const dvbf_model *m, dvbf_value value);
 /* The controls that the emission of steps first .. first + steps - 1 sees: none without feedthrough. */
 dvbf_value dv_emission_control(const dvbf_program *p, const dvbf_model *m, int first, int steps);
 
-/* Records the emission of step t alone, whose z has been written; its values are in the program returned. */
-dvbf_program dv_record_emission_of(const dvbf_program *p, const dvbf_model *m, int t);
+/* Records the emission of `steps` steps from `first` on, of a z [steps][rows][n_z] that has been written; its
+ * values are in the program returned. */
+dvbf_program dv_record_emission_of(const dvbf_program *p, const dvbf_model *m, int first, int steps,
+                                   dvbf_value z);
+/* Refuses a model whose paths cannot be weighed. */
+dvbf_status dv_model_needs_weights(const dvbf_model *m, dvbf_error *error);
 
 /* The hidden layers of a network, `layers` of them on top of each other: NAME.hidden, NAME.hidden-2. */
 enum { DV_MOST_LAYERS = 2 };

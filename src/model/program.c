@@ -172,15 +172,16 @@ dvbf_status dv_program_record(dvbf_program *p, const dvbf_model *m, int steps, i
   return end(p, error);
 }
 
-dvbf_program dv_record_emission_of(const dvbf_program *p, const dvbf_model *m, int t) {
-  dvbf_program one = part_of(p, t, 1, dvbf_steps(p->z, t, 1));
-  record_emission(&one, m);
-  return one;
+dvbf_program dv_record_emission_of(const dvbf_program *p, const dvbf_model *m, int first, int steps,
+                                   dvbf_value z) {
+  dvbf_program part = part_of(p, first, steps, z);
+  record_emission(&part, m);
+  return part;
 }
 
 /* The emission of step t alone. */
 static void record_emission_at(dvbf_program *p, const dvbf_model *m, int t) {
-  dvbf_program one = dv_record_emission_of(p, m, t);
+  dvbf_program one = dv_record_emission_of(p, m, t, 1, dvbf_steps(p->z, t, 1));
   p->output = one.output;
   p->ln_p = one.ln_p;
   memcpy(p->shape, one.shape, sizeof p->shape);

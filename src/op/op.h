@@ -43,6 +43,23 @@ void dv_record_columns(dvbf_graph *g, dvbf_value out, dvbf_value x, int first);
 void dv_record_reset(dvbf_graph *g, dvbf_value out, dvbf_value gates, dvbf_value h);
 void dv_record_blend(dvbf_graph *g, dvbf_value next, dvbf_value gates, dvbf_value h, dvbf_value c);
 
+/* ---- Locally linear steps (op/local.c) ---- */
+
+/* next = A z + B u + o of one step; parts [1][rows][(3 + n_u) n] = (v, r, o, B), A = I + v r'. u may be none.
+ */
+void dv_record_local(dvbf_graph *g, dvbf_value next, dvbf_value z, dvbf_value u, dvbf_value parts);
+/* KL of where that step takes q = (mu, ln sigma) to q of the next frame; 0 where either is not used. */
+typedef struct dv_divergence {
+  dvbf_value kl;            /* [1][rows][1] */
+  dvbf_value parts, u;      /* as above */
+  dvbf_value q, next;       /* [1][rows][2n] */
+  dvbf_value use, next_use; /* [1][rows][1] */
+  double low, high;         /* of ln sigma */
+} dv_divergence;
+void dv_record_divergence(dvbf_graph *g, const dv_divergence *divergence);
+/* out = a where use > 0, else b; one step. */
+void dv_record_choose(dvbf_graph *g, dvbf_value out, dvbf_value a, dvbf_value b, dvbf_value use);
+
 /* ---- Fast dropout (op/moments.c) ---- */
 
 /* out = c x^2, same shape: squared weights, and with c = p / (1 - p) the variance that dropout gives to x. */
