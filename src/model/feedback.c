@@ -35,7 +35,8 @@ static bool all_seen(const dvbf_run *run, const dvbf_op *op, int r) {
 static void draw(const dvbf_op *op, dvbf_run *run, int r, const dvbf_real *output, dvbf_real *to) {
   const feedback_data *d = op->data;
   const dvbf_model *m = d->model;
-  float *mean = (float *)dv_at(run, op->out[1]), *x = mean + m->n_x;
+  void *work = dv_at(run, op->out[1]);
+  float *mean = work, *x = mean + m->n_x;
   dvbf_program program = {.output = op->in[OUTPUT], .shape = {op->in[SHAPE], op->in[SHAPE + 1]}};
   const dv_conditions *c = run->conditions;
   dv_density_frame frame = {.model = m,

@@ -53,6 +53,27 @@ static const preset presets[] = {
      "filter-dropout-end = 0\n"
      "starts = 1\n",
      "pendulum", NULL},
+    {"vrnn-pendulum", "ours for a variational recurrent network on the pendulum",
+     "model = vrnn\n"
+     "latent = 6\n"
+     "layers = 2\n"
+     "projection = 1e-4\n"
+     "starts = 1\n",
+     "pendulum", NULL},
+    {"storn-pendulum", "ours for a stochastic recurrent network on the pendulum",
+     "model = storn\n"
+     "latent = 6\n"
+     "layers = 2\n"
+     "projection = 1e-4\n"
+     "starts = 1\n",
+     "pendulum", NULL},
+    {"e2c-pendulum", "ours for embed to control on the pendulum",
+     "model = e2c\n"
+     "transition-weight = 1\n"
+     "projection = 1e-4\n"
+     "keep-by = prediction\n"
+     "starts = 1\n",
+     "pendulum", NULL},
     {"paper-dkf-pendulum",
      "the paper's appendix for the DKF, to the letter; it gives no number of updates, 20000 is our choice",
      "model = dkf\n"
