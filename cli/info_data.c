@@ -22,6 +22,7 @@ typedef struct view {
   choice choices[MOST_CHOICES];
   size_t n_choices;
   json_t *remarks; /* an array of sentences about all of the data */
+  bool marked;     /* NaN may mark what is missing, as this was read with missing = nan */
   bool lost;       /* one of them was not added, as memory was short or a name is not UTF-8 */
 } view;
 
@@ -34,6 +35,12 @@ static const dvbf_columns *array_of(const dvbf_sequences_info *info, int array) 
 static char (*names_of(const view *v, int array))[32] {
   char(*names[ARRAYS])[32] = {v->data->x_names, v->data->u_names, v->data->state_names};
   return names[array];
+}
+
+/* "" where it is unknown. */
+static const char *unit_of(const view *v, int array, size_t k) {
+  char(*units)[16] = array == 0 ? v->data->x_units : array == 1 ? v->data->u_units : NULL;
+  return units ? units[k] : "";
 }
 
 static void column_name(char out[32], const view *v, int array, size_t k) {
@@ -77,16 +84,23 @@ static void print_constant(const view *v, int array, const dvbf_columns *a) {
   if (count) printf("\n");
 }
 
+/* A name and its unit in brackets, in not much more than 20 characters. */
+static void labelled(char *out, size_t size, const char *before, const char *name, const char *unit) {
+  snprintf(out, size, *unit ? "%s%s [%s]" : "%s%s", before, name, unit);
+}
+
 static void print_array(const view *v, int array, const dvbf_columns *a, double frames) {
-  char name[64];
-  if (a->width == 1 && names_of(v, array))
-    snprintf(name, sizeof name, "%s: %s", array_names[array], names_of(v, array)[0]);
-  else
+  char name[80], column[32];
+  if (a->width == 1 && names_of(v, array)) {
+    snprintf(column, sizeof column, "%s: ", array_names[array]);
+    labelled(name, sizeof name, column, names_of(v, array)[0], unit_of(v, array, 0));
+  } else {
     snprintf(name, sizeof name, "%s, %zu column%s", array_names[array], a->width, a->width == 1 ? "" : "s");
+  }
   print_column(name, &a->all, frames * (double)a->width);
   for (size_t k = 0; k < a->width && a->width > 1 && a->width <= CLI_INFO_FEW; k++) {
-    strcpy(name, "  ");
-    column_name(name + 2, v, array, k);
+    column_name(column, v, array, k);
+    labelled(name, sizeof name, "  ", column, unit_of(v, array, k));
     print_column(name, &a->column[k], frames);
   }
 }
@@ -96,8 +110,9 @@ static void print_facts(const view *v, int split) {
   for (int i = 0; i < ARRAYS; i++) print_constant(v, i, array_of(info, i));
   if (info->x.binary) printf("  x is binary: every value is 0 or 1\n");
   if (info->x.all.seen < info->frames * info->x.width)
-    printf("  where x is missing, %s; where NaN marks it, training needs --missing nan\n",
-           info->x.whole ? "it is for whole steps" : "it may be so for single values of a step");
+    printf("  where x is missing, %s%s\n",
+           info->x.whole ? "it is for whole steps" : "it may be so for single values of a step",
+           v->marked ? "; where NaN marks it, training needs --missing nan" : "");
   if (v->sequences[split]->source)
     printf("  x is larger than --memory allows and is read from the file piece by piece\n");
 }
@@ -131,11 +146,19 @@ static void print_choices(const view *v) {
            v->choices[i].was);
 }
 
+/* Time, and what each part of the file was taken for. */
+static void print_parts(const dvbf_data *d) {
+  if (d->sample_time > 0) printf("sample time %g s\n", d->sample_time);
+  if (d->n_uses) printf("\nWhat was taken for what\n");
+  for (size_t i = 0; i < d->n_uses; i++) printf("  %-20s %s\n", d->uses[i].name, d->uses[i].as);
+}
+
 static void print_text(const view *v) {
   const dvbf_data *d = v->data;
   printf("%s: data", v->path);
   if (d->image_height) printf(", images of %zu x %zu", d->image_height, d->image_width);
   printf("\n");
+  print_parts(d);
   for (int i = 0; i < SPLITS; i++) {
     if (v->info[i])
       print_split(v, i);
@@ -166,6 +189,7 @@ static json_t *array_json(const view *v, int array, const dvbf_columns *a, doubl
     column_name(name, v, array, k);
     good = !json_object_set_new(column, "name", json_string(name)) &&
            !json_object_set_new(column, "constant", json_boolean(constant(&a->column[k]))) &&
+           !json_object_set_new(column, "unit", json_string(unit_of(v, array, k))) &&
            !json_array_append(columns, column);
     json_decref(column);
   }
@@ -195,6 +219,13 @@ static json_t *split_json(const view *v, int split) {
                    arrays);
 }
 
+static json_t *parts_json(const dvbf_data *d) {
+  json_t *json = json_object();
+  for (size_t i = 0; i < d->n_uses; i++)
+    json_object_set_new(json, d->uses[i].name, json_string(d->uses[i].as));
+  return json;
+}
+
 static json_t *choices_json(const view *v) {
   json_t *json = json_object();
   for (size_t i = 0; i < v->n_choices; i++) {
@@ -217,6 +248,11 @@ static dvbf_status print_json(const view *v, dvbf_error *error) {
     good = !json_object_set_new(splits, split_names[i], split_json(v, i));
   good = !json_object_set_new(json, "splits", splits) && good;
   good = !json_object_set(json, "remarks", v->remarks) && good;
+  good = !json_object_set_new(json, "parts", parts_json(d)) && good;
+  good = !json_object_set_new(json, "sample_time",
+                              d->sample_time > 0 ? json_real(d->sample_time) : json_null()) &&
+         good;
+  good = !json_object_set_new(json, "dates", json_boolean(d->dates)) && good;
   good = !json_object_set_new(json, "chosen", choices_json(v)) && good;
   if (good && !v->lost) {
     cli_print_json(json);
@@ -271,14 +307,25 @@ static dvbf_status choose_settings(view *v, dvbf_error *error) {
   return status;
 }
 
+/* Rows that have times may have gaps. */
+static bool has_time(const dvbf_data *data) {
+  for (size_t i = 0; i < data->n_uses; i++)
+    if (!strncmp(data->uses[i].as, "time", 4)) return true;
+  return false;
+}
+
 dvbf_status cli_info_data(const char *path, const cli_options *options, dvbf_error *error) {
   dvbf_data *data = NULL;
   dvbf_status status = read_data(&data, path, options, error);
   if (status) return status;
-  view v = {.path = path, .data = data, .sequences = {&data->train, &data->valid, &data->test}};
+  view v = {.path = path,
+            .data = data,
+            .sequences = {&data->train, &data->valid, &data->test},
+            .marked = !cli_option(options, "missing-value") && !has_time(data)};
   for (int i = 0; !status && i < SPLITS; i++)
     if (v.sequences[i]->count) status = dvbf_sequences_describe(&v.info[i], v.sequences[i], error);
   v.remarks = json_array();
+  if (*data->question) add_remark(data->question, &v);
   if (!status) status = dvbf_data_remarks(data, add_remark, &v, error);
   if (!status) status = choose_settings(&v, error);
   if (!status && cli_option(options, "json"))

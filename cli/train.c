@@ -115,6 +115,8 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   if (!status) status = read_settings(&settings, options, &how, error);
   if (!status) status = dvbf_settings_check(settings, error);
   if (!status) status = dvbf_data_read(&data, options->arguments[0], settings, error);
+  if (!status && *data->question)
+    status = cli_fail(error, DVBF_FORMAT, "%.200s: %s", options->arguments[0], data->question);
   if (!status) status = dvbf_folder_make(how.folder, error);
   if (!status) status = suit(settings, data, quiet, error);
   if (!status) {

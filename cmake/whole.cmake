@@ -5,6 +5,14 @@ pkg_check_modules(CAIRO REQUIRED IMPORTED_TARGET cairo)
 find_library(LAPACKE_LIBRARY lapacke REQUIRED)
 set(DVBF_LIBRARIES PkgConfig::HDF5 PkgConfig::LIBZIP PkgConfig::CAIRO ${LAPACKE_LIBRARY} ${DVBF_CORE_LIBRARIES})
 
+# Files of MATLAB up to version 7 are read where libmatio is there; elsewhere a sentence says what to do.
+pkg_check_modules(MATIO IMPORTED_TARGET matio)
+if(MATIO_FOUND)
+  list(APPEND DVBF_LIBRARIES PkgConfig::MATIO)
+  set(DVBF_MATIO_PACKAGE " matio")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/format/matlab.c PROPERTIES COMPILE_DEFINITIONS DV_MATIO)
+endif()
+
 # dvbf_embed(NAME FILES...): the files become C arrays in ${NAME}.c of the build.
 function(dvbf_embed name)
   set(source ${PROJECT_BINARY_DIR}/${name}.c)

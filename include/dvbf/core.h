@@ -188,6 +188,12 @@ DVBF_API dvbf_status dvbf_sequences_copy(dvbf_sequences *out, const dvbf_sequenc
                                          size_t count, dvbf_error *error);
 DVBF_API void dvbf_sequences_free(dvbf_sequences *sequences);
 
+/* What an array or a column of a file was taken for, or why it was left unused. */
+typedef struct dvbf_use {
+  char name[64];
+  char as[128];
+} dvbf_use;
+
 /* The splits may share arrays. */
 typedef struct dvbf_data {
   dvbf_sequences train, valid, test;
@@ -201,6 +207,9 @@ typedef struct dvbf_data {
   bool dates;                       /* times count from 1970-01-01 00:00 UTC, not from a beginning */
   char (*notes)[256];               /* [n_notes] what reading has changed, a sentence each */
   size_t n_notes;
+  dvbf_use *uses; /* [n_uses] what each array or column of the file was taken for */
+  size_t n_uses;
+  char question[256]; /* what must be answered before training, as which columns are inputs; "": nothing */
 } dvbf_data;
 
 DVBF_API void dvbf_data_free(dvbf_data *data);

@@ -126,6 +126,15 @@ DVBF_BORROWED_U = 2
 DVBF_BORROWED_STATE = 4
 
 
+class dvbf_use(Structure):
+    name: Any
+    as: Any
+    _fields_ = [
+        ("name", c_char * 64),
+        ("as", c_char * 128),
+    ]
+
+
 class dvbf_data(Structure):
     train: Any
     valid: Any
@@ -141,6 +150,9 @@ class dvbf_data(Structure):
     dates: bool
     notes: Any
     n_notes: int
+    uses: Any
+    n_uses: int
+    question: Any
     _fields_ = [
         ("train", dvbf_sequences),
         ("valid", dvbf_sequences),
@@ -156,6 +168,9 @@ class dvbf_data(Structure):
         ("dates", c_bool),
         ("notes", POINTER(c_char * 256)),
         ("n_notes", c_size_t),
+        ("uses", POINTER(dvbf_use)),
+        ("n_uses", c_size_t),
+        ("question", c_char * 256),
     ]
 
 

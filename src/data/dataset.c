@@ -50,6 +50,7 @@ void dvbf_data_free(dvbf_data *data) {
   dv_free(data->u_units);
   dv_free(data->state_names);
   dv_free(data->notes);
+  dv_free(data->uses);
   dv_free(data);
 }
 

@@ -143,6 +143,65 @@ static dvbf_status tell_same(const telling *t, size_t n_x, size_t n_u, dvbf_erro
   return DVBF_OK;
 }
 
+/* ---- Marks of missing values ---- */
+
+static bool is_mark(double value) {
+  static const double usual[] = {-999, -9999, -99999, -999.25, -99, 999, 9999, 99999, 65535, -32768, -1e30};
+  for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+    if (value == (double)(float)usual[i]) return true;
+  return false;
+}
+
+typedef struct counting {
+  size_t column, hits, others;
+  float mark;
+  double sum, square; /* of the others */
+  double low, high;
+} counting;
+
+static dvbf_status count_mark(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error) {
+  counting *c = user;
+  float value = row[c->column];
+  (void)sequence, (void)step, (void)error;
+  if (value == c->mark) {
+    c->hits++;
+  } else if (!isnan(value)) {
+    c->others++;
+    c->sum += (double)value;
+    c->square += (double)value * (double)value;
+    c->low = fmin(c->low, (double)value);
+    c->high = fmax(c->high, (double)value);
+  }
+  return DVBF_OK;
+}
+
+/* A number like -999 at the end of the range, twice or more, and far from all others. */
+static dvbf_status tell_marks(const telling *t, size_t n_x, dvbf_error *error) {
+  const dvbf_sequences *s = &t->data->train;
+  dvbf_status status = DVBF_OK;
+  for (size_t k = 0; k < n_x && !status; k++)
+    for (int end = 0; end < 2 && !status; end++) {
+      double mark = t->measured.x.seen[k] ? (end ? t->measured.x.most[k] : t->measured.x.least[k]) : 0;
+      counting c = {.column = k, .mark = (float)mark, .low = INFINITY, .high = -INFINITY};
+      if (!is_mark(mark)) continue;
+      status = dv_each_row(s, NULL, s->n_x, count_mark, &c, error);
+      double n = (double)c.others, mean = n > 0 ? c.sum / n : 0;
+      double deviation = n > 0 ? sqrt(fmax(0, c.square / n - mean * mean)) : 0;
+      double apart = end ? mark - c.high : c.low - mark;
+      char name[32];
+      list marked = {0};
+      column_name(name, t->data, false, k);
+      if (status || c.hits < 2 || c.others < 2 || !(apart > 3 * deviation) || !(apart > c.high - c.low))
+        continue;
+      add(&marked,
+          "%s is %g at %zu steps, far from all other values, as if it were missing there; "
+          "--missing-value %g says so",
+          name, mark, c.hits, mark);
+      t->each(marked.text, t->user);
+    }
+  return status;
+}
+
 /* ---- Steps ---- */
 
 static void tell_few(const telling *t) {
@@ -167,6 +226,7 @@ static dvbf_status tell_columns(telling *t, dvbf_error *error) {
   tell_constant(t, &t->measured.x, n_x, false);
   tell_constant(t, &t->measured.u, s->n_u, true);
   dvbf_status status = tell_same(t, n_x, s->n_u, error);
+  if (!status) status = tell_marks(t, n_x, error);
   tell_unit(t, &t->measured.x, n_x, false);
   tell_unit(t, &t->measured.u, s->n_u, true);
   return status;

@@ -132,17 +132,31 @@ static dvbf_status fill_parts(dvbf_sequences *parts[3], const dvbf_sequences *al
   return status;
 }
 
+/* A copy of the origins with the times at which step 0 of each sequence was, which may be before the data. */
+static dvbf_status first_times(dvbf_origin **out, const dvbf_sequences *all, double sample_time,
+                               dvbf_error *error) {
+  *out = NULL;
+  if (!all->origin) return DVBF_OK;
+  *out = dv_calloc(all->count, sizeof **out);
+  if (!*out) return dv_fail_memory(error, "splitting data");
+  for (size_t i = 0; i < all->count; i++) {
+    (*out)[i] = all->origin[i];
+    (*out)[i].time -= (double)all->origin[i].step * sample_time;
+  }
+  return DVBF_OK;
+}
+
 dvbf_status dv_data_split(dvbf_data *data, const dvbf_sequences *all, const dv_data_settings *how,
                           const char *where, dvbf_error *error) {
-  dvbf_sequences split[3] = {0}, *parts[3] = {&split[0], &split[1], &split[2]};
-  dvbf_status status = DVBF_OK;
+  dvbf_sequences split[3] = {0}, *parts[3] = {&split[0], &split[1], &split[2]}, from = *all;
+  dvbf_status status = first_times(&from.origin, all, data->sample_time, error);
   for (int k = 0; k < 3 && !status; k++) status = part_of(parts[k], all, all->count, error);
   for (int k = 0; k < 3 && !status; k++) status = with_origins(parts[k], all->count, error);
-  if (!status) status = fill_parts(parts, all, how, where, error);
+  if (!status) status = fill_parts(parts, &from, how, where, error);
+  dv_free(from.origin);
   for (int k = 0; k < 3; k++) status ? dv_windows_free(parts[k]) : close_part(parts[k]);
   if (status) return status;
   if (!split[0].count) return dv_fail(error, DVBF_FORMAT, "%.200s: no sequence has 2 steps", where);
-  /* Sequences of a file begin at their step 0. */
   for (int k = 0; k < 3; k++)
     for (size_t i = 0; i < split[k].count; i++)
       split[k].origin[i].time += (double)split[k].origin[i].step * data->sample_time;

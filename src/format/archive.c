@@ -1,10 +1,13 @@
 #include "format/archive.h"
 
+#include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "format/foreign.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +54,32 @@ const char *dv_array_shape(const dv_array *array, char *out, size_t size) {
     used += (size_t)snprintf(out + used, size - used, "%s%zu", i ? ", " : "", array->dims[i]);
   snprintf(out + used, size - used, "]");
   return out;
+}
+
+/* ---- Fortran order ---- */
+
+void dv_array_reorder(void *to, const void *from, const dv_array *array, size_t size) {
+  size_t index[DV_RANK] = {0}, strides[DV_RANK], at = 0, stride = size;
+  unsigned char *out = to;
+  for (int i = 0; i < array->rank; i++) {
+    strides[i] = stride;
+    stride *= array->dims[i];
+  }
+  for (size_t k = 0; k < array->elements; k++, out += size) {
+    memcpy(out, (const unsigned char *)from + at, size);
+    for (int i = array->rank - 1; i >= 0; i--) {
+      at += strides[i];
+      if (++index[i] < array->dims[i]) break;
+      at -= strides[i] * array->dims[i];
+      index[i] = 0;
+    }
+  }
+}
+
+void dv_array_squeeze(dv_array *array) {
+  if (array->rank != 2 || (array->dims[0] != 1 && array->dims[1] != 1)) return;
+  array->rank = array->dims[0] == 1 && array->dims[1] == 1 ? 0 : 1;
+  if (array->dims[0] == 1) array->dims[0] = array->dims[1];
 }
 
 /* ---- Making one ---- */
@@ -106,17 +135,41 @@ dvbf_status dv_archive_sort(dv_archive *a, dvbf_error *error) {
   return DVBF_OK;
 }
 
+/* ---- What is told about it ---- */
+
+void dv_archive_note(dv_archive *a, const char *format, ...) {
+  DV_PLAIN_NUMBERS;
+  char(*notes)[256] = dv_realloc(a->notes, a->n_notes + 1, sizeof *notes);
+  if (!notes) return;
+  va_list arguments;
+  a->notes = notes;
+  va_start(arguments, format);
+  vsnprintf(notes[a->n_notes++], sizeof *notes, format, arguments);
+  va_end(arguments);
+}
+
+void dv_archive_use(dv_archive *a, const char *name, const char *as) {
+  dvbf_use *uses = dv_realloc(a->uses, a->n_uses + 1, sizeof *uses);
+  if (!uses) return;
+  a->uses = uses;
+  snprintf(uses[a->n_uses].name, sizeof uses->name, "%.63s", name);
+  snprintf(uses[a->n_uses++].as, sizeof uses->as, "%.127s", as);
+}
+
 /* ---- Opening ---- */
 
 static dvbf_status open_any(dv_archive **out, const char *path, int descriptor, const dv_data_settings *how,
                             dvbf_error *error) {
-  unsigned char magic[8] = {0};
+  unsigned char magic[16] = {0};
   ssize_t size = pread(descriptor, magic, sizeof magic, 0);
   if (size < 0) return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", path, strerror(errno));
   if (size == 0) return dv_fail(error, DVBF_FORMAT, "%.200s: is empty; make or copy the file again", path);
   if (!memcmp(magic, "\x93NUMPY", 6)) return dv_npy_open(out, path, descriptor, error);
   if (!memcmp(magic, "PK\3\4", 4) || !memcmp(magic, "PK\5\6", 4)) return dv_npz_open(out, path, error);
+  if (size == sizeof magic && !memcmp(magic, "MATLAB 5.0", 10)) return dv_matlab_open(out, path, error);
   if (dv_hdf5_recognises(path)) return dv_hdf5_open(out, path, error);
+  const char *foreign = dv_foreign(magic, (size_t)size);
+  if (foreign) return dv_fail(error, DVBF_FORMAT, "%.200s: %s", path, foreign);
   return dv_csv_open(out, path, descriptor, how, error);
 }
 
@@ -133,7 +186,8 @@ static dvbf_status open_file(dv_archive **out, const char *path, const dv_data_s
   dvbf_status status =
       S_ISREG(about.st_mode)
           ? open_any(out, path, descriptor, how, error)
-          : dv_fail(error, DVBF_IO, "%.200s: is not a file; name an HDF5, NPZ, NPY or CSV file", path);
+          : dv_fail(error, DVBF_IO, "%.200s: is not a file; name an HDF5, NPZ, NPY, MATLAB or CSV file",
+                    path);
   close(descriptor);
   return status;
 }
@@ -159,7 +213,7 @@ void dv_archive_release(dv_archive *a) {
   if (!a || __atomic_sub_fetch(&a->references, 1, __ATOMIC_ACQ_REL)) return;
   if (a->close) a->close(a);
   for (size_t i = 0; i < a->count; i++) dv_free(a->arrays[i].name);
-  dv_free(a->arrays);
+  DV_FREE(a->arrays, a->notes, a->uses);
   dv_free(a);
 }
 

@@ -4,6 +4,8 @@
 
 #include "base/settings.h"
 
+#include <dvbf/core.h>
+
 enum { DV_RANK = 8, DV_NAME = 512 };
 #define DV_MAX_ELEMENTS ((size_t)1 << 40) /* more than any memory holds, but far from an overflow */
 
@@ -39,12 +41,30 @@ struct dv_archive {
   bool (*named)(dv_archive *a, const dv_array *array); /* whether its columns have names */
   /* Where an array lies in memory as floats that stay there as long as the archive; NULL: nowhere. */
   const float *(*floats)(dv_archive *a, const dv_array *array);
+  /* Units of the columns of an array; false: none is known. NULL if the format has none. */
+  bool (*units)(dv_archive *a, const dv_array *array, size_t count, char (*out)[16]);
+  /* Where the sequences of x come from, `count` of them; NULL: nothing is known. */
+  const dvbf_origin *(*origins)(dv_archive *a, const dv_array *x, size_t count);
+  double sample_time; /* seconds, 0: unknown */
+  bool dates;         /* times count from 1970 */
+  bool gaps;          /* NaN in x is a value that is missing, without a setting that says so */
+  bool asks;          /* nobody has said whether some columns of x are inputs */
+  char (*notes)[256]; /* [n_notes] what the user should know */
+  size_t n_notes;
+  dvbf_use *uses; /* [n_uses] what each part of the file was taken for */
+  size_t n_uses;
   void (*close)(dv_archive *a); /* frees all but the arrays and itself */
 };
+
+/* Adds a sentence, or what a part of the file was taken for. What has no memory is left out. */
+__attribute__((format(printf, 2, 3))) void dv_archive_note(dv_archive *a, const char *format, ...);
+void dv_archive_use(dv_archive *a, const char *name, const char *as);
 
 /* Arrays of the caller as an archive; their values must stay as they are. */
 struct dvbf_array;
 dvbf_status dv_archive_of(dv_archive **out, const struct dvbf_array *arrays, size_t count, dvbf_error *error);
+/* Replaces an archive by one whose arrays have steps and columns swapped. */
+dvbf_status dv_archive_transpose(dv_archive **archive, dvbf_error *error);
 /* Opens a file by its content. `how` chooses the columns of a CSV. */
 dvbf_status dv_archive_open(dv_archive **out, const char *path, const dv_data_settings *how,
                             dvbf_error *error);
@@ -72,8 +92,15 @@ dvbf_status dv_archive_add(dv_archive *a, const dv_array *array, dvbf_error *err
 /* After the last one. */
 dvbf_status dv_archive_sort(dv_archive *a, dvbf_error *error);
 
+/* The values of an array from Fortran order to C order, where the last index runs fastest; `size` bytes each.
+ */
+void dv_array_reorder(void *to, const void *from, const dv_array *array, size_t size);
+/* A vector of MATLAB, which has two dimensions, gets one; a number none. */
+void dv_array_squeeze(dv_array *array);
+
 dvbf_status dv_hdf5_open(dv_archive **out, const char *path, dvbf_error *error);
 dvbf_status dv_npy_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error);
+dvbf_status dv_matlab_open(dv_archive **out, const char *path, dvbf_error *error);
 dvbf_status dv_npz_open(dv_archive **out, const char *path, dvbf_error *error);
 dvbf_status dv_csv_open(dv_archive **out, const char *path, int descriptor, const dv_data_settings *how,
                         dvbf_error *error);

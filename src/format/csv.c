@@ -1,255 +1,19 @@
 /* Tables in text: CSV, and its relatives with semicolons, tabs or blanks. The columns that are used become
  * the arrays x, u, state and length, in train/, valid/ and test/ where a column says so. */
-#include "base/cursor.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "format/csv_columns.h"
-#include "format/decimal.h"
+#include "format/csv_look.h"
+#include "format/rows.h"
+#include "format/stamps.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-#define BLANKS " \t"
-
-/* ---- Lines ---- */
-
-typedef struct lines {
-  const char *path;
-  int descriptor;
-  off_t offset; /* in the file, behind what is in the buffer */
-  char *buffer; /* [room], of which begin .. end is not yet used */
-  size_t room, begin, end;
-  size_t number; /* of the last line, from 1 */
-  bool ended;
-} lines;
-
-/* Reads more behind what is there. */
-static dvbf_status fill(lines *in, dvbf_error *error) {
-  enum { FIRST = 1 << 18, LONGEST = 1 << 26 };
-  if (in->begin) memmove(in->buffer, in->buffer + in->begin, in->end - in->begin);
-  in->end -= in->begin;
-  in->begin = 0;
-  if (in->end == in->room) {
-    size_t room = in->room ? 2 * in->room : FIRST;
-    char *larger = room > LONGEST ? NULL : dv_realloc(in->buffer, room, 1);
-    if (!larger)
-      return dv_fail(error, DVBF_FORMAT, "%.200s, line %zu: is longer than %d bytes, so this is not a table",
-                     in->path, in->number + 1, LONGEST);
-    in->buffer = larger;
-    in->room = room;
-  }
-  ssize_t got = pread(in->descriptor, in->buffer + in->end, in->room - in->end, in->offset);
-  if (got < 0) return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", in->path, strerror(errno));
-  in->ended = got == 0;
-  in->end += (size_t)got;
-  in->offset += got;
-  return DVBF_OK;
-}
-
-/* What is in the buffer up to the next end of line, which is passed; false: no end is there. */
-static bool take_line(lines *in, size_t searched, dv_cursor *line) {
-  const char *from = in->buffer + in->begin;
-  size_t left = in->end - in->begin;
-  const char *stop = left > searched ? memchr(from + searched, '\n', left - searched) : NULL;
-  if (!stop && (!in->ended || !left)) return false;
-  *line = (dv_cursor){from, stop ? stop : from + left};
-  in->begin += dv_cursor_left(line) + (stop != NULL);
-  in->number++;
-  return true;
-}
-
-/* The next line that holds anything but blanks or a comment, without its end; at = NULL behind the last. */
-static dvbf_status next_line(lines *in, dv_cursor *line, dvbf_error *error) {
-  for (size_t searched = 0;;) {
-    if (!take_line(in, searched, line)) {
-      *line = (dv_cursor){NULL, NULL};
-      if (in->ended) return DVBF_OK;
-      searched = in->end - in->begin;
-      dvbf_status status = fill(in, error);
-      if (status) return status;
-      continue;
-    }
-    searched = 0;
-    if (memchr(line->at, 0, dv_cursor_left(line)))
-      return dv_fail(error, DVBF_FORMAT,
-                     "%.200s, line %zu: holds a zero byte, so this is not a table in text", in->path,
-                     in->number);
-    if (in->number == 1) dv_cursor_take_text(line, "\xef\xbb\xbf"); /* a mark of UTF-8 */
-    while (line->end > line->at && (line->end[-1] == '\r' || line->end[-1] == ' ')) line->end--;
-    dv_cursor first = *line;
-    dv_cursor_skip(&first, BLANKS);
-    if (dv_cursor_left(&first) && dv_cursor_peek(&first) != '#') return DVBF_OK;
-  }
-}
-
-/* ---- Fields ---- */
-
-typedef struct fields {
-  dv_cursor line;
-  char separator;  /* ' ' stands for any run of blanks and tabs */
-  bool more, open; /* a field is left; a quote was not closed */
-} fields;
-
-static bool is_blank(char c) {
-  return c == ' ' || c == '\t';
-}
-
-static fields fields_of(dv_cursor line, char separator) {
-  if (separator == ' ') dv_cursor_skip(&line, BLANKS);
-  return (fields){line, separator, true, false};
-}
-
-/* Passes the separator behind a field. */
-static void pass_separator(fields *f) {
-  if (f->separator == ' ') dv_cursor_skip(&f->line, BLANKS);
-  f->more = dv_cursor_left(&f->line);
-  if (f->separator != ' ') dv_cursor_pass(&f->line, 1);
-}
-
-/* A field in quotes; two quotes inside stand for one and stay two. */
-static dv_cursor quoted_field(fields *f) {
-  dv_cursor *line = &f->line, out = *line;
-  do {
-    out.end = dv_cursor_until(line, '"').end;
-    f->open = !dv_cursor_take(line, '"');
-  } while (dv_cursor_take(line, '"'));
-  if (f->separator != ' ') dv_cursor_skip(line, " ");
-  int next = dv_cursor_peek(line);
-  if (next >= 0 && next != f->separator && !(f->separator == ' ' && is_blank((char)next))) f->open = true;
-  return out;
-}
-
-/* The next field, without blanks and quotes around it; false behind the last. */
-static bool next_field(fields *f, dv_cursor *out) {
-  if (!f->more) return false;
-  const char separator = f->separator;
-  while (separator != ' ' && f->line.at < f->line.end && is_blank(*f->line.at) && *f->line.at != separator)
-    f->line.at++;
-  if (dv_cursor_take(&f->line, '"')) {
-    *out = quoted_field(f);
-  } else {
-    *out = f->line;
-    if (separator == ' ')
-      while (f->line.at < f->line.end && !is_blank(*f->line.at)) f->line.at++;
-    else
-      while (f->line.at < f->line.end && *f->line.at != separator) f->line.at++;
-    out->end = f->line.at;
-    while (out->end > out->at && is_blank(out->end[-1])) out->end--;
-  }
-  pass_separator(f);
-  return true;
-}
-
-/* ---- A first look ---- */
-
-static size_t count_separators(dv_cursor line, char separator) {
-  size_t count = 0;
-  for (bool quoted = false; line.at < line.end; line.at++) {
-    quoted ^= *line.at == '"';
-    count += !quoted && *line.at == separator;
-  }
-  return count;
-}
-
-/* The separator that both of the first two lines have. */
-static char find_separator(dv_cursor first, dv_cursor next) {
-  static const char known[] = {';', '\t', ','};
-  for (size_t i = 0; i < sizeof known; i++)
-    if (count_separators(first, known[i]) && (!next.at || count_separators(next, known[i]))) return known[i];
-  return ' ';
-}
-
-static dvbf_status bad_quotes(const char *path, size_t line, dvbf_error *error) {
-  return dv_fail(error, DVBF_FORMAT, "%.200s, line %zu: a quote is not closed where its field ends; mend it",
-                 path, line);
-}
-
-/* Names of the columns by the first line, which may instead hold numbers already. */
-static dvbf_status read_first_line(dv_csv_columns *c, const char *path, dv_cursor line, size_t number,
-                                   dvbf_error *error) {
-  fields f = fields_of(line, c->separator);
-  dv_cursor field;
-  float value;
-  while (next_field(&f, &field)) {
-    dvbf_status status = f.open ? bad_quotes(path, number, error) : dv_csv_add_column(c, field, error);
-    if (status) return status;
-    c->header = c->header || !dv_decimal(field, c->separator != ',', &value);
-  }
-  bool trailing = c->count > 1 && !*c->names[c->count - 1];
-  if (trailing) dv_csv_drop_last(c);
-  return DVBF_OK;
-}
-
-/* Which columns hold numbers in the first lines. */
-static void look_at_line(dv_csv_columns *c, dv_cursor line) {
-  fields f = fields_of(line, c->separator);
-  dv_cursor field;
-  float value;
-  for (size_t i = 0; i < c->count && next_field(&f, &field); i++) {
-    if (!dv_decimal(field, c->separator != ',', &value))
-      c->other[i] = true;
-    else
-      c->number[i] = c->number[i] || !isnan(value);
-  }
-}
-
-static dvbf_status not_a_table(const char *path, dvbf_error *error) {
-  return dv_fail(error, DVBF_FORMAT,
-                 "%.200s: is not an HDF5 file, nor NPZ, NPY or CSV; store it as one of these", path);
-}
-
-/* A binary file of an unknown kind is not worth a message about its lines. */
-static bool is_text(const char *bytes, size_t size) {
-  for (size_t i = 0; i < size; i++)
-    if ((unsigned char)bytes[i] < ' ' && !strchr("\t\n\r\f", bytes[i])) return false;
-  return !memchr(bytes, 0, size);
-}
-
-static dvbf_status look(dv_csv_columns *c, lines *in, dvbf_error *error) {
-  enum { LINES = 100, BYTES = 4096 };
-  dv_cursor line, next = {NULL, NULL};
-  dvbf_status status = fill(in, error);
-  if (status) return status;
-  if (!is_text(in->buffer, in->end < BYTES ? in->end : BYTES)) return not_a_table(in->path, error);
-  status = next_line(in, &line, error);
-  if (status) return status;
-  if (!line.at)
-    return dv_fail(error, DVBF_FORMAT, "%.200s: has no lines but blank ones and comments", in->path);
-  /* The next line may move the buffer: the first is kept. */
-  size_t length = dv_cursor_left(&line), number = in->number;
-  char *copy = dv_calloc(length + 1, 1);
-  if (!copy) return dv_fail_memory(error, "reading data");
-  memcpy(copy, line.at, length);
-  line = (dv_cursor){copy, copy + length};
-  status = next_line(in, &next, error);
-  c->separator = find_separator(line, next);
-  if (!status) status = read_first_line(c, in->path, line, number, error);
-  if (!status && !c->header) look_at_line(c, line);
-  dv_free(copy);
-  for (int i = 0; i < LINES && next.at && !status; i++) {
-    look_at_line(c, next);
-    status = next_line(in, &next, error);
-  }
-  return status;
-}
-
-/* ---- The table ---- */
-
-/* Rows of one split. */
-typedef struct rows {
-  float *values; /* [count][width] x, u and state side by side */
-  size_t count, room;
-  double *lengths; /* [sequences] */
-  size_t sequences, sequences_room;
-} rows;
 
 typedef struct csv_file {
   dv_archive base;
   dv_csv_columns columns;
-  rows splits[DV_CSV_SPLITS];
+  dv_rows splits[DV_CSV_SPLITS];
 } csv_file;
 
 /* What is known while rows are read. */
@@ -259,26 +23,12 @@ typedef struct table_reading {
   char sequence[256];
   int split;
   bool begun;
+  double stamp, clock; /* of this row */
+  double time[2];      /* of the row before, and of the first row of the sequence */
+  double days;         /* seconds that were added as a clock has passed midnight */
 } table_reading;
 
-static dvbf_status grow(rows *r, size_t width, bool new_sequence, dvbf_error *error) {
-  if (r->count == r->room) {
-    size_t room = r->room ? 2 * r->room : 1024, size;
-    float *larger = dv_multiply(room, width, &size) ? dv_realloc(r->values, size, sizeof *larger) : NULL;
-    if (!larger) return dv_fail_memory(error, "reading data");
-    r->values = larger;
-    r->room = room;
-  }
-  if (new_sequence && r->sequences == r->sequences_room) {
-    size_t room = r->sequences_room ? 2 * r->sequences_room : 64;
-    double *larger = dv_realloc(r->lengths, room, sizeof *larger);
-    if (!larger) return dv_fail_memory(error, "reading data");
-    r->lengths = larger;
-    r->sequences_room = room;
-  }
-  if (new_sequence) r->lengths[r->sequences++] = 0;
-  return DVBF_OK;
-}
+/* ---- Fields ---- */
 
 /* train, valid, test: 0, 1, 2; else -1. */
 static int split_named(dv_cursor field) {
@@ -289,19 +39,16 @@ static int split_named(dv_cursor field) {
   return -1;
 }
 
-static dvbf_status bad_field(const lines *in, const dv_csv_columns *c, size_t column, dv_cursor field,
+static dvbf_status bad_field(const dv_lines *in, const dv_csv_columns *c, size_t column, dv_cursor field,
                              const char *remedy, dvbf_error *error) {
   char text[41], name[64];
-  size_t length = dv_cursor_left(&field);
-  snprintf(text, sizeof text, "%.*s", (int)(length < 40 ? length : 40), field.at);
-  for (char *at = text; *at; at++)
-    if ((unsigned char)*at < ' ' || *at == 127) *at = '?';
+  dv_name_copy(field, text, sizeof text);
   return dv_fail(error, DVBF_FORMAT, "%.200s, line %zu, column %s: \"%s\" %s", in->path, in->number,
                  dv_csv_column_name(c, column, name, sizeof name), text, remedy);
 }
 
 /* The setting that chose a column is the one that can leave it out. */
-static dvbf_status not_a_number(const lines *in, const dv_csv_columns *c, size_t column, dv_cursor field,
+static dvbf_status not_a_number(const dv_lines *in, const dv_csv_columns *c, size_t column, dv_cursor field,
                                 dvbf_error *error) {
   static const char *const settings[] = {"outputs", "inputs", "states"};
   char remedy[80];
@@ -313,13 +60,32 @@ static dvbf_status not_a_number(const lines *in, const dv_csv_columns *c, size_t
   return bad_field(in, c, column, field, remedy, error);
 }
 
-/* One field into the row, or what it says about the row. */
-static dvbf_status take_field(table_reading *t, const lines *in, size_t column, dv_cursor field, bool *change,
-                              dvbf_error *error) {
+/* The time, as a number or a date. */
+static dvbf_status take_time(table_reading *t, const dv_lines *in, size_t column, dv_cursor field,
+                             dvbf_error *error) {
   const dv_csv_columns *c = &t->file->columns;
-  if (c->used[column] && !dv_decimal(field, c->separator != ',', &t->row[column]))
-    return not_a_number(in, c, column, field, error);
-  if (c->used[column] && isinf(t->row[column]))
+  bool good;
+  double *to = column == c->time ? &t->stamp : &t->clock;
+  if (column == c->clock || (!c->time_unit && !c->dates))
+    good = dv_read_clock(field, to);
+  else if (!c->time_unit)
+    good = dv_read_date(field, to);
+  else if ((good = dv_read_double(field, c->separator != ',', to)))
+    *to *= c->time_unit;
+  return good ? DVBF_OK
+              : bad_field(in, c, column, field,
+                          "is not a time like those before; mend it, or leave the time out with "
+                          "--time-column none",
+                          error);
+}
+
+/* One field into the row, or what it says about the row. */
+static dvbf_status take_field(table_reading *t, const dv_lines *in, size_t column, dv_cursor field,
+                              bool *change, dvbf_error *error) {
+  const dv_csv_columns *c = &t->file->columns;
+  bool used = c->column[column].used;
+  if (used && !dv_csv_number(c, field, &t->row[column])) return not_a_number(in, c, column, field, error);
+  if (used && isinf(t->row[column]))
     return bad_field(in, c, column, field,
                      "is beyond 3.4e38, the range of 32-bit numbers; mend it, or scale that column", error);
   if (column == c->sequence) {
@@ -333,31 +99,63 @@ static dvbf_status take_field(table_reading *t, const lines *in, size_t column, 
     *change = *change || split != t->split;
     t->split = split;
   }
+  if (column == c->time || column == c->clock) return take_time(t, in, column, field, error);
   return DVBF_OK;
 }
 
-static dvbf_status add_row(table_reading *t, bool change, dvbf_error *error) {
+/* ---- Rows ---- */
+
+/* Time that begins anew begins a sequence, where no column tells them apart. A clock passes midnight. */
+static dvbf_status check_time(table_reading *t, const dv_lines *in, double *time, bool *change,
+                              dvbf_error *error) {
+  const dv_csv_columns *c = &t->file->columns;
+  const double half_a_day = 43200;
+  bool clock = !c->dates && !c->time_unit;
+  char name[64];
+  *time = t->stamp + t->clock + t->days;
+  if (*change || !t->begun || *time >= t->time[0]) return DVBF_OK;
+  if (clock && t->time[0] - *time > half_a_day) {
+    t->days += 2 * half_a_day;
+    *time += 2 * half_a_day;
+    return DVBF_OK;
+  }
+  *change = c->sequence == DV_CSV_NONE && *time <= t->time[1];
+  if (*change) return DVBF_OK;
+  return dv_fail(error, DVBF_FORMAT,
+                 "%.200s, line %zu, column %s: the time goes back; sort the rows, name a column that tells "
+                 "sequences apart by --sequence-column, or leave the time out with --time-column none",
+                 in->path, in->number, dv_csv_column_name(c, c->time, name, sizeof name));
+}
+
+static dvbf_status add_row(table_reading *t, const dv_lines *in, bool change, dvbf_error *error) {
   dv_csv_columns *c = &t->file->columns;
-  rows *r = &t->file->splits[c->split == DV_CSV_NONE ? DV_CSV_WHOLE : t->split];
-  size_t width = dv_csv_width(c);
-  dvbf_status status = grow(r, width, change || !t->begun, error);
+  dv_rows *r = &t->file->splits[c->split == DV_CSV_NONE ? DV_CSV_WHOLE : t->split];
+  double time = 0;
+  float *to;
+  dvbf_status status = c->time == DV_CSV_NONE ? DVBF_OK : check_time(t, in, &time, &change, error);
+  if (!status && (change || !t->begun)) {
+    char name[32];
+    dv_name_copy(dv_cursor_of(t->sequence), name, sizeof name);
+    status = dv_rows_begin(r, name, time, error);
+    t->time[1] = time;
+  }
+  if (!status) status = dv_rows_add(r, &to, time, error);
   if (status) return status;
-  float *to = r->values + r->count++ * width;
   for (int role = 0; role < 3; role++)
     for (size_t k = 0; k < c->chosen[role]; k++) *to++ = t->row[c->choice[role][k]];
-  r->lengths[r->sequences - 1]++;
+  t->time[0] = time;
   t->begun = true;
   return DVBF_OK;
 }
 
-static dvbf_status read_row(table_reading *t, const lines *in, dv_cursor line, dvbf_error *error) {
+static dvbf_status read_row(table_reading *t, const dv_lines *in, dv_cursor line, dvbf_error *error) {
   const dv_csv_columns *c = &t->file->columns;
-  fields f = fields_of(line, c->separator);
+  dv_fields f = dv_fields_of(line, c->separator);
   dv_cursor field;
   size_t n = 0;
   bool change = false;
-  while (next_field(&f, &field)) {
-    if (f.open) return bad_quotes(in->path, in->number, error);
+  while (dv_fields_next(&f, &field)) {
+    if (f.open) return dv_csv_bad_quotes(in->path, in->number, error);
     if (n == c->count && !dv_cursor_left(&field) && !f.more) break; /* a separator at the end of the line */
     dvbf_status status = n < c->count ? take_field(t, in, n, field, &change, error) : DVBF_OK;
     if (status) return status;
@@ -367,23 +165,138 @@ static dvbf_status read_row(table_reading *t, const lines *in, dv_cursor line, d
     return dv_fail(error, DVBF_FORMAT,
                    "%.200s, line %zu: has %zu fields, but the first line has %zu; mend it", in->path,
                    in->number, n, c->count);
-  return add_row(t, change, error);
+  return add_row(t, in, change, error);
 }
 
-static dvbf_status read_rows(csv_file *f, lines *in, dvbf_error *error) {
+static dvbf_status read_rows(csv_file *f, dv_lines *in, dvbf_error *error) {
   table_reading t = {.file = f, .split = -1};
   dv_cursor line = {NULL, NULL};
+  for (int i = 0; i < DV_CSV_SPLITS; i++) {
+    f->splits[i].width = dv_csv_width(&f->columns);
+    f->splits[i].timed = f->columns.time != DV_CSV_NONE;
+  }
   t.row = dv_calloc(f->columns.count, sizeof *t.row);
-  dvbf_status status = t.row ? next_line(in, &line, error) : dv_fail_memory(error, "reading data");
-  if (!status && f->columns.header) status = next_line(in, &line, error);
+  dvbf_status status = t.row ? dv_lines_next(in, &line, error) : dv_fail_memory(error, "reading data");
+  for (size_t i = 0; i < f->columns.before && !status; i++) status = dv_lines_next(in, &line, error);
   while (!status && line.at) {
     status = read_row(&t, in, line, error);
-    if (!status) status = next_line(in, &line, error);
+    if (!status) status = dv_lines_next(in, &line, error);
   }
   dv_free(t.row);
   if (!status && !t.begun)
     status = dv_fail(error, DVBF_FORMAT, "%.200s: has names of columns but no rows", in->path);
   return status;
+}
+
+/* ---- Time ---- */
+
+static void tell_grid(csv_file *f, const dv_pace *pace, double step, bool given, const dv_gridded *done) {
+  char merged[64] = "", cut[96] = "";
+  if (done->merged) snprintf(merged, sizeof merged, ", %zu rows share a step with another", done->merged);
+  if (done->cut)
+    snprintf(cut, sizeof cut, ", and behind a gap of more than %d steps a new sequence begins (%zu times)",
+             DV_LONGEST_GAP, done->cut);
+  dv_archive_note(&f->base, "%s: rows are put on a grid of %.6g s%s; %zu steps are missing%s%s",
+                  given             ? "sample-time is given"
+                  : pace->multiples ? "some rows are missing"
+                                    : "the times of the rows are irregular",
+                  step, given ? "" : " (--sample-time chooses another)", done->empty, merged, cut);
+}
+
+/* Puts the rows on a grid, where their times ask for one. */
+static dvbf_status keep_pace(csv_file *f, const dv_data_settings *how, dvbf_error *error) {
+  dv_pace pace;
+  dv_gridded done = {0};
+  dvbf_status status = dv_pace_of(&pace, f->splits, DV_CSV_SPLITS, error);
+  if (status) return status;
+  bool given = how->sample_time > 0 && fabs(how->sample_time - pace.step) > 0.01 * pace.step;
+  double step = how->sample_time > 0 ? how->sample_time : pace.step;
+  f->base.sample_time = step;
+  f->base.dates = f->columns.dates;
+  if (pace.coarse)
+    dv_archive_note(
+        &f->base, "most rows have the same time as the row before: all steps are taken as %.6g s long", step);
+  if (pace.coarse || step <= 0 || (pace.regular && !given)) return DVBF_OK;
+  for (int i = 0; i < DV_CSV_SPLITS && !status; i++)
+    if (f->splits[i].count)
+      status = dv_rows_grid(&f->splits[i], step, pace.multiples && !given, &done, error);
+  if (!status) tell_grid(f, &pace, step, given, &done);
+  return status;
+}
+
+/* Where rows have times, sensors may have rates of their own: empty fields of x are missing, and inputs keep
+ * their value. */
+static void fill_gaps(csv_file *f) {
+  const dv_csv_columns *c = &f->columns;
+  size_t missing = 0, held = 0;
+  for (int i = 0; i < DV_CSV_SPLITS; i++) {
+    dv_rows *r = &f->splits[i];
+    for (size_t row = 0; row < r->count; row++)
+      for (size_t k = 0; k < c->chosen[0]; k++) missing += isnan(r->values[row * r->width + k]) != 0;
+    if (c->chosen[1]) held += dv_rows_hold(r, c->chosen[0], c->chosen[1]);
+  }
+  f->base.gaps = missing;
+  if (missing)
+    dv_archive_note(&f->base, "%zu values of the outputs are missing%s", missing,
+                    held ? "; inputs keep their value where they have none" : "");
+  else if (held)
+    dv_archive_note(&f->base, "inputs keep their value in %zu steps where they have none", held);
+}
+
+static dvbf_status look_at_time(csv_file *f, const dv_data_settings *how, dvbf_error *error) {
+  f->base.sample_time = how->sample_time > 0 ? how->sample_time : f->columns.sample_time;
+  if (f->columns.time == DV_CSV_NONE) return DVBF_OK;
+  dvbf_status status = keep_pace(f, how, error);
+  if (!status) fill_gaps(f);
+  return status;
+}
+
+/* ---- What is told ---- */
+
+/* A column that is named like a time, and holds something else. */
+static void tell_times(csv_file *f) {
+  const dv_csv_columns *c = &f->columns;
+  for (size_t i = 0; c->header && i < c->count && c->time == DV_CSV_NONE; i++) {
+    const dv_csv_column *column = &c->column[i];
+    if (column->says != DV_NAME_TIME || !column->others || column->used) continue;
+    dv_archive_note(
+        &f->base,
+        "column %.31s holds no times that are known, as \"%s\"; written as 2024-01-31 13:00:00 it would "
+        "tell the time of the rows",
+        column->label, column->text);
+    return;
+  }
+}
+
+static void tell_columns(csv_file *f, const dv_data_settings *how) {
+  const dv_csv_columns *c = &f->columns;
+  char name[64], list[128] = "";
+  for (size_t i = 0; i < c->count; i++) {
+    const dv_csv_column *column = &c->column[i];
+    dv_csv_column_name(c, i, name, sizeof name);
+    if (i < 256) dv_archive_use(&f->base, name, dv_csv_use(c, i, how));
+    if (!column->used && column->others && 2 * column->others < column->numbers &&
+        column->says == DV_NAME_OTHER)
+      dv_archive_note(&f->base,
+                      "column %s is not used, as %zu of its first rows hold text; mend them, or see "
+                      "where by --outputs %s",
+                      name, column->others, name);
+  }
+  tell_times(f);
+  for (size_t k = 0; c->by_name && k < c->chosen[1] && strlen(list) + 34 < sizeof list; k++) {
+    size_t used = strlen(list);
+    snprintf(list + used, sizeof list - used, "%s%.31s", k ? "," : "", c->column[c->choice[1][k]].label);
+  }
+  if (c->by_name)
+    dv_archive_note(
+        &f->base, "inputs by their names: %s (--inputs chooses others, --inputs none: there are none)", list);
+  if (c->sequence != DV_CSV_NONE && !*how->sequence_column &&
+      strcasecmp(c->column[c->sequence].label, "sequence"))
+    dv_archive_note(&f->base, "column %s tells sequences apart (--sequence-column none: it does not)",
+                    dv_csv_column_name(c, c->sequence, name, sizeof name));
+  if (c->decimal)
+    dv_archive_note(&f->base, "%s group digits, as in %s", c->decimal == ',' ? "dots" : "commas",
+                    c->decimal == ',' ? "1.234,5" : "1,234.5");
 }
 
 /* ---- The arrays ---- */
@@ -393,12 +306,13 @@ enum { LENGTH = 3, ARRAYS = 4 };
 static const char *csv_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                             double *doubles) {
   const csv_file *f = (const csv_file *)a;
-  const rows *r = &f->splits[array->place / ARRAYS];
-  size_t role = array->place % ARRAYS, stride = dv_csv_width(&f->columns), at = 0;
+  const dv_rows *r = &f->splits[array->place / ARRAYS];
+  size_t role = array->place % ARRAYS, at = 0;
   for (size_t i = 0; i < role && role < LENGTH; i++) at += f->columns.chosen[i];
   for (size_t k = first; k < first + n; k++) {
-    double value = role == LENGTH ? r->lengths[k]
-                                  : (double)r->values[k / array->dims[1] * stride + at + k % array->dims[1]];
+    double value = role == LENGTH
+                       ? r->lengths[k]
+                       : (double)r->values[k / array->dims[1] * r->width + at + k % array->dims[1]];
     if (floats)
       floats[k - first] = (float)value;
     else
@@ -414,39 +328,51 @@ static bool csv_named(dv_archive *a, const dv_array *array) {
 static bool csv_text(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]) {
   const dv_csv_columns *c = &((const csv_file *)a)->columns;
   size_t role = array->place % ARRAYS;
-  for (size_t i = 0; i < count; i++) {
-    snprintf(out[i], sizeof out[i], "%.31s", c->names[c->choice[role][i]]);
-    for (char *at = out[i]; *at; at++)
-      if (*at < ' ' || *at > '~') *at = '?';
-  }
+  for (size_t i = 0; i < count; i++)
+    dv_name_copy(dv_cursor_of(c->column[c->choice[role][i]].label), out[i], sizeof out[i]);
   return true;
+}
+
+static bool csv_units(dv_archive *a, const dv_array *array, size_t count, char (*out)[16]) {
+  const dv_csv_columns *c = &((const csv_file *)a)->columns;
+  size_t role = array->place % ARRAYS;
+  bool any = false;
+  for (size_t i = 0; i < count; i++) {
+    memcpy(out[i], c->column[c->choice[role][i]].unit, sizeof out[i]);
+    any |= *out[i] != 0;
+  }
+  return any;
+}
+
+static const dvbf_origin *csv_origins(dv_archive *a, const dv_array *x, size_t count) {
+  const dv_rows *r = &((const csv_file *)a)->splits[x->place / ARRAYS];
+  return r->sequences == count ? r->origins : NULL;
 }
 
 static void csv_close(dv_archive *a) {
   csv_file *f = (csv_file *)a;
-  for (int i = 0; i < DV_CSV_SPLITS; i++) {
-    dv_free(f->splits[i].values);
-    dv_free(f->splits[i].lengths);
-  }
+  for (int i = 0; i < DV_CSV_SPLITS; i++) dv_rows_free(&f->splits[i]);
   dv_csv_columns_free(&f->columns);
 }
 
 static dvbf_status add_arrays(csv_file *f, dvbf_error *error) {
   static const char *const prefixes[] = {"train/", "valid/", "test/", ""};
   static const char *const names[] = {"x", "u", "state", "length"};
+  const dv_csv_columns *c = &f->columns;
   for (size_t i = 0; i < DV_CSV_SPLITS; i++) {
-    const rows *r = &f->splits[i];
+    const dv_rows *r = &f->splits[i];
+    char column[64] = "sequence";
+    if (c->sequence != DV_CSV_NONE) dv_csv_column_name(c, c->sequence, column, sizeof column);
     if (r->count > 1 && r->sequences == r->count)
-      return dv_fail(
-          error, DVBF_FORMAT,
-          "%.200s: the column sequence is another one in every row; a sequence needs at least 2 rows",
-          f->base.path);
+      return dv_fail(error, DVBF_FORMAT,
+                     "%.200s: the column %s is another one in every row; a sequence needs at least 2 rows",
+                     f->base.path, column);
     for (size_t role = 0; r->count && role < ARRAYS; role++) {
       char name[16];
       snprintf(name, sizeof name, "%s%s", prefixes[i], names[role]);
       dv_array array = {.name = name, .rank = 2, .real = true, .place = i * ARRAYS + role};
       array.dims[0] = role == LENGTH ? r->sequences : r->count;
-      array.dims[1] = role == LENGTH ? 1 : f->columns.chosen[role];
+      array.dims[1] = role == LENGTH ? 1 : c->chosen[role];
       if (role == LENGTH) array.rank = 1;
       if (role == LENGTH ? r->sequences == 1 : !array.dims[1]) continue;
       dvbf_status status = dv_archive_add(&f->base, &array, error);
@@ -464,15 +390,20 @@ dvbf_status dv_csv_open(dv_archive **out, const char *path, int descriptor, cons
   f->base.read = csv_read;
   f->base.text = csv_text;
   f->base.named = csv_named;
+  f->base.units = csv_units;
+  f->base.origins = csv_origins;
   f->base.close = csv_close;
   *out = &f->base;
-  lines in = {.path = path, .descriptor = descriptor};
-  dvbf_status status = look(&f->columns, &in, error);
+  dv_lines in = {.path = path, .descriptor = descriptor};
+  dvbf_status status = dv_csv_look(&f->columns, &in, error);
   if (!status) status = dv_csv_choose(&f->columns, path, how, error);
   if (!status) {
-    in = (lines){.path = path, .descriptor = descriptor, .buffer = in.buffer, .room = in.room};
+    dv_lines_rewind(&in);
     status = read_rows(f, &in, error);
   }
+  if (!status) status = look_at_time(f, how, error);
+  if (!status) tell_columns(f, how);
+  f->base.asks = !status && f->columns.rest && f->columns.chosen[0] > 1;
   if (!status) status = add_arrays(f, error);
   dv_free(in.buffer);
   return status;

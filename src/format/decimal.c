@@ -93,3 +93,66 @@ bool dv_decimal(dv_cursor text, bool comma, float *out) {
   *out = negative ? -(float)d : (float)d;
   return true;
 }
+
+/* ---- Thousands ---- */
+
+/* Passes what separates groups: a mark, a blank, an apostrophe or a blank that does not break; 0: none. */
+static int take_group(dv_cursor *text, char decimal) {
+  static const char others[] = " '.,";
+  int next = dv_cursor_peek(text);
+  if (dv_cursor_take_text(text, "\xc2\xa0") || dv_cursor_take(text, '\xa0')) return ' ';
+  if (next <= 0 || next == decimal || !strchr(others, next)) return 0;
+  text->at++;
+  return next;
+}
+
+bool dv_decimal_grouped(dv_cursor text, char decimal, float *out) {
+  char plain[64];
+  size_t used = 0, digits = 0;
+  int group = 0;
+  if (dv_cursor_left(&text) >= sizeof plain) return false;
+  if (dv_cursor_peek(&text) == '-' || dv_cursor_peek(&text) == '+') plain[used++] = *text.at++;
+  for (bool first = true;; first = false, digits = 0) {
+    for (; dv_cursor_at_digit(&text); digits++) plain[used++] = *text.at++;
+    if (first ? digits < 1 || digits > 3 : digits != 3) return false;
+    int mark = take_group(&text, decimal);
+    if (!mark) break;
+    if (group && mark != group) return false;
+    group = mark;
+  }
+  if (!group || plain[strspn(plain, "+-")] == '0') return false;
+  if (dv_cursor_take(&text, decimal)) plain[used++] = '.';
+  while (dv_cursor_left(&text)) plain[used++] = *text.at++;
+  return dv_decimal((dv_cursor){plain, plain + used}, false, out);
+}
+
+/* Whether a mark cannot separate groups, so that it is the decimal mark. */
+static bool is_decimal(dv_cursor text, const char *mark) {
+  size_t before = (size_t)(mark - text.at), after = (size_t)(text.end - mark) - 1;
+  return before < 1 || before > 3 || after != 3 || *text.at == '0';
+}
+
+dv_marks dv_decimal_marks(dv_cursor text) {
+  dv_marks marks = {0};
+  float value;
+  dv_cursor_skip(&text, "+-");
+  const char *comma = memchr(text.at, ',', dv_cursor_left(&text));
+  const char *dot = memchr(text.at, '.', dv_cursor_left(&text));
+  if (!comma && !dot) return marks;
+  bool plain_comma = comma && dv_decimal(text, true, &value),
+       plain_dot = dot && dv_decimal(text, false, &value);
+  bool groups_of_dots = dv_decimal_grouped(text, ',', &value),
+       groups_of_commas = dv_decimal_grouped(text, '.', &value);
+  if (!plain_comma && !plain_dot && !groups_of_dots && !groups_of_commas) return marks;
+  marks.comma = comma;
+  marks.dot = dot;
+  if (comma && dot) { /* the last one is decimal */
+    marks.decimal_comma = comma > dot;
+    marks.decimal_dot = !marks.decimal_comma;
+  } else if (comma) {
+    marks.decimal_comma = plain_comma && is_decimal(text, comma);
+  } else {
+    marks.decimal_dot = plain_dot && is_decimal(text, dot);
+  }
+  return marks;
+}

@@ -18,6 +18,7 @@ typedef struct episode {
 typedef struct episodes {
   episode *list; /* [count] */
   size_t count;
+  bool arrays; /* each is an array, not a group of them */
 } episodes;
 
 /* ---- Finding them ---- */
@@ -44,13 +45,32 @@ static bool same_family(const episode *a, const episode *b) {
   return n == family_length(b) && !memcmp(a->name, b->name, n);
 }
 
+/* numpy.savez names arrays that have no name arr_0, arr_1, ...: several with equally many columns are a list
+ * of sequences. */
+static bool is_list(const dv_archive *a) {
+  for (size_t i = 0; i < a->count; i++) {
+    const dv_array *array = &a->arrays[i], *first = &a->arrays[0];
+    const char *number = array->name + 4;
+    if (strncmp(array->name, "arr_", 4) || !*number || strspn(number, "0123456789") != strlen(number))
+      return false;
+    if (array->trouble || array->rank < 1 || array->rank > 3 || array->rank != first->rank) return false;
+    for (int k = 1; k < array->rank; k++)
+      if (array->dims[k] != first->dims[k]) return false;
+  }
+  return a->count > 1;
+}
+
 /* All episodes of the family of the first; the arrays are in the order of their names. */
 static dvbf_status find_episodes(const dv_layout *l, episodes *out) {
   const dv_archive *a = l->archive;
   out->count = 0;
   out->list = dv_calloc(a->count, sizeof *out->list);
   if (!out->list) return dv_fail_memory(l->error, "reading data");
-  for (size_t i = 0; i < a->count; i++) {
+  out->arrays = !*l->how->x_key && is_list(a);
+  for (size_t i = 0; out->arrays && i < a->count; i++)
+    out->list[out->count++] =
+        (episode){.name = a->arrays[i].name, .length = strlen(a->arrays[i].name), .array = i};
+  for (size_t i = 0; !out->arrays && i < a->count; i++) {
     episode e;
     if (!episode_of(a->arrays[i].name, &e)) continue;
     const episode *last = out->count ? &out->list[out->count - 1] : NULL;
@@ -62,9 +82,10 @@ static dvbf_status find_episodes(const dv_layout *l, episodes *out) {
   return DVBF_OK;
 }
 
+/* The array below an episode or, where `rest` is empty, the array that is the episode. */
 static const dv_array *find_below(const dv_layout *l, const episode *e, const char *rest) {
   char name[2 * DV_NAME];
-  snprintf(name, sizeof name, "%.*s/%s", (int)e->length, e->name, rest);
+  snprintf(name, sizeof name, "%.*s%s%s", (int)e->length, e->name, *rest ? "/" : "", rest);
   return dv_archive_find(l->archive, name);
 }
 
@@ -169,6 +190,23 @@ static dvbf_status take_episode(const dv_layout *l, dv_frames *f, size_t block, 
   return DVBF_OK;
 }
 
+/* Each sequence has the number and the name of its episode, as demo_7. */
+static dvbf_status name_origins(const dv_layout *l, dvbf_sequences *s, const episodes *all,
+                                const bool *chosen) {
+  s->origin = dv_calloc(s->count, sizeof *s->origin);
+  if (!s->origin) return dv_fail_memory(l->error, "reading data");
+  for (size_t i = 0, k = 0; i < all->count; i++) {
+    const episode *e = &all->list[i];
+    size_t folder = e->length;
+    if (!chosen[i]) continue;
+    while (folder && e->name[folder - 1] != '/') folder--;
+    s->origin[k].sequence = i;
+    snprintf(s->origin[k++].name, sizeof s->origin->name, "%.*s", (int)(e->length - folder),
+             e->name + folder);
+  }
+  return DVBF_OK;
+}
+
 /* Reads the episodes whose `chosen` is true. */
 static dvbf_status read_episodes(const dv_layout *l, const episodes *all, const bool *chosen /* [count] */,
                                  const dv_keys *roles, dvbf_sequences *s, const char *prefix) {
@@ -189,6 +227,7 @@ static dvbf_status read_episodes(const dv_layout *l, const episodes *all, const 
     block++;
   }
   if (!status) status = dv_layout_follow(l, s, lengths, count);
+  if (!status) status = name_origins(l, s, all, chosen);
   if (!status) status = dv_layout_finish(l, &f, 1, s, prefix);
   dv_frames_free(&f);
   dv_free(lengths);
@@ -281,7 +320,13 @@ dvbf_status dv_layout_episodes(dv_layout *l, bool *found) {
   dv_keys *roles = dv_calloc(DV_ROLE_LENGTH, sizeof *roles);
   dvbf_status status = roles ? find_episodes(l, &all) : dv_fail_memory(l->error, "reading data");
   *found = false;
-  for (int role = 0; role < DV_ROLE_LENGTH && !status && all.count; role++) {
+  if (!status && all.arrays) {
+    roles[0].count = 1; /* the array itself */
+    dv_archive_note(l->archive,
+                    "arr_0, arr_1, ... are taken as sequences; --x-key arr_0 --u-key arr_1 says that "
+                    "they are one of x and one of u");
+  }
+  for (int role = 0; role < DV_ROLE_LENGTH && !status && all.count && !all.arrays; role++) {
     status = find_rests(l, &all.list[0], role, &roles[role]);
     if (role == 0 && !status && !roles[0].count) break;
   }

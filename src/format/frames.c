@@ -118,7 +118,9 @@ static const char *read_x(dv_archive *a, const dv_frames *f, size_t first, size_
   for (; n && !remedy; block++) {
     size_t row = first - f->block[block].first, rows = f->block[block].count * f->block[block].steps - row;
     if (rows > n) rows = n;
-    remedy = read_rows(a, &f->x, block, row, rows, !f->bits, out);
+    remedy = read_rows(a, &f->x, block, row, rows, !f->numbers, out);
+    for (size_t k = 0; f->marked && !remedy && k < rows * f->x.width; k++)
+      if (out[k] == f->mark) out[k] = NAN;
     if (!remedy) remedy = apply_mask(a, f, block, row, rows, out);
     out += rows * f->x.width;
     first += rows;
@@ -219,12 +221,12 @@ dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const
                            dvbf_error *error) {
   double needed = (double)f->count * (double)f->x.width * sizeof(float);
   s->n_x = f->x.width;
-  s->gaps = f->mask.width || how->missing == DV_MISSING_NAN;
+  s->gaps = f->mask.width || f->marked || a->gaps || how->missing == DV_MISSING_NAN;
   dvbf_status status = load_beside(s, DVBF_BORROWED_U, &s->u, &s->n_u, f, &f->u, "u", a, error);
   if (!status)
     status = load_beside(s, DVBF_BORROWED_STATE, &s->state, &s->n_s, f, &f->state, "state", a, error);
   if (status) return status;
-  s->x = f->mask.width ? NULL : in_place(s, f, &f->x, a);
+  s->x = f->mask.width || f->marked ? NULL : in_place(s, f, &f->x, a);
   if (s->x) {
     s->borrowed |= DVBF_BORROWED_X;
     return DVBF_OK;

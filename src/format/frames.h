@@ -23,7 +23,9 @@ typedef struct dv_frames {
   size_t blocks, count; /* all frames */
   dv_block *block;      /* [blocks] */
   dv_columns x, u, state, mask;
-  bool bits; /* bytes of x are 0 and 1 as they are, not pixels */
+  bool numbers; /* bytes of x are numbers as they are, not pixels */
+  bool marked;  /* values of x that are `mark` are missing */
+  float mark;
 } dv_frames;
 
 /* Allocates room for `blocks` blocks, and for the `parts` of each of their columns. */
@@ -33,7 +35,7 @@ void dv_frames_free(dv_frames *f);
 
 /* Fills x, u and state of *s, whose other fields are set. If x needs more than how->memory megabytes and its
  * array is seekable, it stays in the file; s->source then takes over *f, which is left empty. Bytes of x
- * are pixels from 0 to 255 and become 0 to 1, but for f->bits. */
+ * are pixels from 0 to 255 and become 0 to 1, but for f->numbers. */
 dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const dv_data_settings *how,
                            dvbf_error *error);
 

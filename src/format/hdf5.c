@@ -1,12 +1,30 @@
 /* Writes data sets as HDF5 files. */
+#include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
 #include "format/hdf5_file.h"
+
+#include <string.h>
 
 static const char *const split_names[] = {"train", "valid", "test"};
 
 static bool write_floats(hid_t group, const char *name, int rank, const hsize_t *dims, const float *values) {
   return dv_hdf5_write(group, name, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, rank, dims, values);
+}
+
+/* Strings of `size` bytes as an attribute of an array; NULL: there are none to write. */
+static bool write_texts(hid_t group, const char *array, const char *name, hsize_t count, size_t size,
+                        const void *texts /* [count][size] */) {
+  if (!texts || !count) return true;
+  hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate_simple(1, &count, NULL);
+  H5Tset_size(type, size);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  hid_t attribute = H5Acreate_by_name(group, array, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  bool done = H5Awrite(attribute, type, texts) >= 0;
+  done &= H5Aclose(attribute) >= 0;
+  H5Sclose(space);
+  H5Tclose(type);
+  return done;
 }
 
 static bool write_names(hid_t group, hsize_t count, char (*names)[32] /* [count] */) {
@@ -19,6 +37,57 @@ static bool write_names(hid_t group, hsize_t count, char (*names)[32] /* [count]
   H5Sclose(space);
   H5Tclose(type);
   return done;
+}
+
+/* Names of sequences as an array of strings, where any has one. */
+static bool write_sequence_names(hid_t group, const dvbf_sequences *s) {
+  hsize_t count = s->count;
+  char(*names)[32] = dv_calloc(s->count, sizeof *names);
+  bool any = false, done = names;
+  for (size_t i = 0; names && i < s->count; i++) {
+    memcpy(names[i], s->origin[i].name, sizeof *names);
+    any |= *names[i] != 0;
+  }
+  hid_t type = H5Tcopy(H5T_C_S1);
+  H5Tset_size(type, sizeof *names);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  if (any) done = dv_hdf5_write(group, "sequence_name", type, type, 1, &count, names);
+  H5Tclose(type);
+  dv_free(names);
+  return done;
+}
+
+/* Where each sequence comes from: sequence_number, sequence_step, sequence_time and sequence_name. */
+static bool write_origins(hid_t group, const dvbf_sequences *s) {
+  static const char *const names[] = {"sequence_number", "sequence_step", "sequence_time"};
+  hsize_t count = s->count;
+  if (!s->origin) return true;
+  double *values = dv_calloc(s->count, sizeof *values);
+  bool done = values;
+  for (int k = 0; k < 3 && done; k++) {
+    for (size_t i = 0; i < s->count; i++) {
+      const dvbf_origin *o = &s->origin[i];
+      values[i] = k == 0 ? (double)o->sequence : k == 1 ? (double)o->step : o->time;
+    }
+    done = dv_hdf5_write(group, names[k], H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE, 1, &count, values);
+  }
+  dv_free(values);
+  return done && write_sequence_names(group, s);
+}
+
+static bool write_columns(hid_t group, const dvbf_sequences *s, const dvbf_data *data) {
+  return write_texts(group, "x", "names", s->n_x, sizeof *data->x_names, data->x_names) &&
+         write_texts(group, "x", "units", s->n_x, sizeof *data->x_units, data->x_units) &&
+         write_texts(group, "u", "names", s->n_u, sizeof *data->u_names, data->u_names) &&
+         write_texts(group, "u", "units", s->n_u, sizeof *data->u_units, data->u_units);
+}
+
+/* Sample time, and whether times count from 1970, where they are known. */
+static bool write_time(hid_t file, const dvbf_data *data) {
+  double dates = 1;
+  if (!(data->sample_time > 0)) return true;
+  return dv_hdf5_write(file, "sample_time", H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE, 0, NULL, &data->sample_time) &&
+         (!data->dates || dv_hdf5_write(file, "dates", H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE, 0, NULL, &dates));
 }
 
 /* s is laid out [count][steps]. */
@@ -37,6 +106,7 @@ static bool write_split(hid_t file, const char *name, const dvbf_sequences *s, c
            write_names(group, s->n_s, data->state_names);
   if (s->length)
     done = done && dv_hdf5_write(group, "length", H5T_NATIVE_UINT32, H5T_STD_U32LE, 1, columns, s->length);
+  done = done && write_columns(group, s, data) && write_origins(group, s);
   done &= H5Gclose(group) >= 0;
   H5Pclose(creation);
   return done;
@@ -61,7 +131,7 @@ dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error 
   dv_hdf5_printing saved = dv_hdf5_enter();
   const dvbf_sequences *splits[] = {&data->train, &data->valid, &data->test};
   hid_t file = dv_hdf5_memory_file();
-  bool done = file >= 0;
+  bool done = file >= 0 && write_time(file, data);
   for (size_t i = 0; done && i < 3; i++) done = write_any(file, split_names[i], splits[i], data);
   status = done ? dv_hdf5_store(file, path, error) : dv_fail_memory(error, "writing data");
   H5Fclose(file);

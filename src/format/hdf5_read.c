@@ -3,6 +3,8 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "format/archive.h"
+#include "format/csv_names.h"
+#include "format/foreign.h"
 #include "format/hdf5_file.h"
 
 #include <string.h>
@@ -10,6 +12,9 @@
 typedef struct hdf5_file {
   dv_archive base;
   hid_t file;
+  bool matlab; /* arrays are stored with their dimensions in reverse, in Fortran order */
+  double *
+      *turned; /* [arrays] those that were brought into C order, NULL where not yet; NULL: not of MATLAB */
   hid_t *open; /* [arrays] datasets that stay open, negative where closed; NULL where there are too many */
 } hdf5_file;
 
@@ -98,9 +103,49 @@ typedef struct walk {
 
 static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user);
 
+/* What MATLAB 7.3 calls the class of a variable; "" where another program wrote it. */
+static void matlab_class(hid_t id, char out[32]) {
+  *out = 0;
+  if (H5Aexists(id, "MATLAB_class") <= 0) return;
+  hid_t attribute = H5Aopen(id, "MATLAB_class", H5P_DEFAULT), type = H5Aget_type(attribute);
+  hid_t memory = H5Tcopy(H5T_C_S1);
+  char text[32] = "";
+  bool fixed = type >= 0 && H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) <= 0;
+  if (fixed && H5Tset_size(memory, sizeof text) >= 0 && H5Aread(attribute, memory, text) >= 0)
+    snprintf(out, 32, "%.31s", text);
+  H5Tclose(memory);
+  if (type >= 0) H5Tclose(type);
+  if (attribute >= 0) H5Aclose(attribute);
+}
+
+/* MATLAB counts the first dimension fastest: HDF5 has the dimensions the other way round. Vectors have two
+ * dimensions there, of which one is 1. */
+static void turn(walk *w, dv_array *array, const char *class) {
+  size_t dims[DV_RANK];
+  w->file->matlab = true;
+  array->seekable = false;
+  if (!strcmp(class, "cell"))
+    array->trouble = "is a cell array; in MATLAB: x = vertcat(c{:}); length = cellfun(@(a) size(a, 1), c); "
+                     "save('new.mat', 'x', 'length')";
+  if (!strcmp(class, "char")) array->trouble = "holds text; store numbers";
+  for (int i = 0; i < array->rank; i++) dims[i] = array->dims[array->rank - 1 - i];
+  memcpy(array->dims, dims, sizeof *dims * (size_t)array->rank);
+  dv_array_squeeze(array);
+}
+
 static void visit_dataset(walk *w, hid_t id) {
+  char class[32];
   dv_array array = {.name = w->path, .place = w->file->base.count};
   describe(id, &array);
+  matlab_class(id, class);
+  if (*class && array.rank) turn(w, &array, class);
+  const char *foreign = dv_foreign_array(w->path);
+  if (foreign && (array.trouble || strstr(w->path, "block0_values"))) {
+    w->status = dv_fail(w->error, DVBF_FORMAT, "%.200s: %s", w->file->base.path, foreign);
+    return;
+  }
+  if (!strncmp(w->path, "#refs#", 6) || !strncmp(w->path, "#subsystem#", 11))
+    return; /* of cells and objects */
   w->status = dv_archive_add(&w->file->base, &array, w->error);
 }
 
@@ -198,8 +243,8 @@ static void close_dataset(hdf5_file *f, hid_t id) {
   if (!f->open && id >= 0) H5Dclose(id);
 }
 
-static const char *hdf5_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
-                             double *doubles) {
+static const char *read_plain(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
+                              double *doubles) {
   hdf5_file *f = (hdf5_file *)a;
   dv_hdf5_printing saved = dv_hdf5_enter();
   hid_t id = open_dataset(f, array), space = H5Dget_space(id);
@@ -216,6 +261,36 @@ static const char *hdf5_read(dv_archive *a, const dv_array *array, size_t first,
   return done ? NULL : damage;
 }
 
+/* Reads an array of MATLAB whole and brings it into C order. */
+static const char *load_turned(hdf5_file *f, const dv_array *array) {
+  double *all = dv_calloc(array->elements, sizeof *all), *turned = dv_calloc(array->elements, sizeof *turned);
+  dv_hdf5_printing saved = dv_hdf5_enter();
+  hid_t id = open_dataset(f, array);
+  bool done =
+      all && turned && id >= 0 && H5Dread(id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, all) >= 0;
+  close_dataset(f, id);
+  dv_hdf5_leave(saved);
+  if (done) dv_array_reorder(turned, all, array, sizeof *all);
+  f->turned[array->place] = done ? turned : NULL;
+  if (!done) dv_free(turned);
+  dv_free(all);
+  return done ? NULL : damage;
+}
+
+static const char *hdf5_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
+                             double *doubles) {
+  hdf5_file *f = (hdf5_file *)a;
+  if (!f->turned || array->seekable) return read_plain(a, array, first, n, floats, doubles);
+  const char *remedy = f->turned[array->place] ? NULL : load_turned(f, array);
+  for (size_t k = 0; k < n && !remedy; k++) {
+    if (floats)
+      floats[k] = (float)f->turned[array->place][first + k];
+    else
+      doubles[k] = f->turned[array->place][first + k];
+  }
+  return remedy;
+}
+
 /* ---- Text ---- */
 
 /* Reads strings of an attribute or, where that is negative, of a dataset. */
@@ -224,7 +299,7 @@ static bool read_strings(hid_t dataset, hid_t attribute, hid_t memory_type, void
   return H5Dread(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, raw) >= 0;
 }
 
-/* Either type of text; what is not printable ASCII becomes '?'. */
+/* Either type of text, as UTF-8. */
 static bool copy_strings(hid_t dataset, hid_t attribute, hid_t type, hid_t space, size_t count,
                          char (*out)[32] /* [count] */) {
   bool variable = H5Tis_variable_str(type) > 0;
@@ -238,9 +313,8 @@ static bool copy_strings(hid_t dataset, hid_t attribute, hid_t type, hid_t space
               read_strings(dataset, attribute, memory_type, raw);
   for (size_t i = 0; read && i < count; i++) {
     const char *name = variable ? ((char **)(void *)raw)[i] : raw + i * width;
-    snprintf(out[i], sizeof out[i], "%s", name ? name : "");
-    for (char *c = out[i]; *c; c++)
-      if (*c < ' ' || *c > '~') *c = '?';
+    size_t length = name ? strnlen(name, variable ? 4 * sizeof out[i] : width) : 0;
+    dv_name_copy((dv_cursor){name, name + length}, out[i], sizeof out[i]);
   }
   if (read && variable) H5Dvlen_reclaim(memory_type, space, H5P_DEFAULT, raw);
   dv_free(raw);
@@ -248,11 +322,12 @@ static bool copy_strings(hid_t dataset, hid_t attribute, hid_t type, hid_t space
   return read;
 }
 
-static bool hdf5_text(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]) {
+/* The strings of an array of text, or else of an attribute. */
+static bool read_text(dv_archive *a, const dv_array *array, const char *name, size_t count, char (*out)[32]) {
   hdf5_file *f = (hdf5_file *)a;
   dv_hdf5_printing saved = dv_hdf5_enter();
   hid_t id = open_dataset(f, array);
-  hid_t attribute = array->text ? H5I_INVALID_HID : H5Aopen(id, "names", H5P_DEFAULT);
+  hid_t attribute = array->text ? H5I_INVALID_HID : H5Aopen(id, name, H5P_DEFAULT);
   hid_t type = array->text ? H5Dget_type(id) : H5Aget_type(attribute);
   hid_t space = array->text ? H5Dget_space(id) : H5Aget_space(attribute);
   bool done = type >= 0 && space >= 0 && copy_strings(id, attribute, type, space, count, out);
@@ -262,6 +337,18 @@ static bool hdf5_text(dv_archive *a, const dv_array *array, size_t count, char (
   close_dataset(f, id);
   dv_hdf5_leave(saved);
   return done;
+}
+
+static bool hdf5_text(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]) {
+  return read_text(a, array, "names", count, out);
+}
+
+static bool hdf5_units(dv_archive *a, const dv_array *array, size_t count, char (*out)[16]) {
+  char(*texts)[32] = array->text ? NULL : dv_calloc(count, sizeof *texts);
+  bool known = texts && read_text(a, array, "units", count, texts);
+  for (size_t i = 0; known && i < count; i++) dv_name_copy(dv_cursor_of(texts[i]), out[i], sizeof out[i]);
+  dv_free(texts);
+  return known;
 }
 
 static bool hdf5_named(dv_archive *a, const dv_array *array) {
@@ -281,7 +368,8 @@ static void hdf5_close(dv_archive *a) {
   dv_hdf5_printing saved = dv_hdf5_enter();
   if (f->file >= 0) H5Fclose(f->file); /* and the objects left open in it */
   dv_hdf5_leave(saved);
-  dv_free(f->open);
+  for (size_t i = 0; f->turned && i < a->count; i++) dv_free(f->turned[i]);
+  DV_FREE(f->open, f->turned);
 }
 
 static dvbf_status list_arrays(hdf5_file *f, dvbf_error *error) {
@@ -292,6 +380,8 @@ static dvbf_status list_arrays(hdf5_file *f, dvbf_error *error) {
     w.status =
         dv_fail(error, DVBF_FORMAT, "%.200s: its list of arrays cannot be read; %s", f->base.path, damage);
   if (root >= 0) H5Gclose(root);
+  if (!w.status && f->matlab && !(f->turned = dv_calloc(f->base.count, sizeof *f->turned)))
+    w.status = dv_fail_memory(error, "reading data");
   if (w.status || f->base.count > FEW) return w.status;
   f->open = dv_calloc(f->base.count, sizeof *f->open);
   if (!f->open) return dv_fail_memory(error, "reading data");
@@ -313,6 +403,7 @@ dvbf_status dv_hdf5_open(dv_archive **out, const char *path, dvbf_error *error) 
   f->base.read = hdf5_read;
   f->base.text = hdf5_text;
   f->base.named = hdf5_named;
+  f->base.units = hdf5_units;
   f->base.close = hdf5_close;
   *out = &f->base;
   dv_hdf5_printing saved = dv_hdf5_enter();

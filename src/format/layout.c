@@ -5,6 +5,7 @@
 #include "base/cursor.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "format/decimal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -143,6 +144,8 @@ dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_ro
         l->archive->path, array->name, rows, first->name, dv_layout_setting(role), first->dims[lead - 1]);
   c->widths[part] = width;
   c->arrays[block * c->parts + part] = array;
+  static const char *const uses[] = {"observations (x)", "inputs (u)", "true state", "mask"};
+  dv_layout_mark(l, array, uses[role]);
   return DVBF_OK;
 }
 
@@ -180,7 +183,7 @@ static bool name_part(const dv_layout *l, const dv_columns *c, size_t k, char (*
 static dvbf_status read_names(const dv_layout *l, const dv_columns *c, const char *role, bool needed,
                               char (**out)[32]) {
   dv_archive *a = l->archive;
-  bool given = false;
+  bool given = c->parts > 1; /* the arrays have names */
   for (size_t k = 0; k < c->parts; k++) given |= a->named && a->named(a, c->arrays[k]);
   if (!c->width || *out || !(given || needed)) return DVBF_OK;
   char(*names)[32] = *out = dv_calloc(c->width, sizeof *names);
@@ -194,11 +197,51 @@ static dvbf_status read_names(const dv_layout *l, const dv_columns *c, const cha
   return DVBF_OK;
 }
 
+/* Units of columns; *out stays NULL where none is known. */
+static dvbf_status read_units(const dv_layout *l, const dv_columns *c, char (**out)[16]) {
+  dv_archive *a = l->archive;
+  bool any = false;
+  if (!c->width || *out || !a->units) return DVBF_OK;
+  char(*units)[16] = dv_calloc(c->width, sizeof *units);
+  if (!units) return dv_fail_memory(l->error, "reading data");
+  for (size_t k = 0, at = 0; k < c->parts; at += c->widths[k++])
+    any |= a->units(a, c->arrays[k], c->widths[k], units + at);
+  if (any)
+    *out = units;
+  else
+    dv_free(units);
+  return DVBF_OK;
+}
+
 static dvbf_status read_all_names(const dv_layout *l, const dv_frames *f) {
   dvbf_data *data = l->data;
   dvbf_status status = read_names(l, &f->x, "x", false, &data->x_names);
   if (!status) status = read_names(l, &f->u, "u", false, &data->u_names);
+  if (!status) status = read_units(l, &f->x, &data->x_units);
+  if (!status) status = read_units(l, &f->u, &data->u_units);
   return status ? status : read_names(l, &f->state, "state", true, &data->state_names);
+}
+
+/* Bytes are pixels where x is an image, or so many columns that it may be one; a few columns of bytes are
+ * numbers, as those of counters and switches. */
+static void look_at_bytes(const dv_layout *l, dv_frames *f, bool image) {
+  enum { PIXELS = 16 };
+  bool bytes = false;
+  for (size_t k = 0; k < f->x.parts; k++) bytes |= f->x.arrays[k]->bytes;
+  f->numbers = l->bits || !(image || f->x.width >= PIXELS);
+  if (bytes && !f->numbers && !image && !l->data->train.count)
+    dv_archive_note(l->archive,
+                    "x holds bytes in %zu columns: they are taken as pixels and divided by 255; "
+                    "store them as another type to keep them as they are",
+                    f->x.width);
+}
+
+/* The number that marks missing values. */
+static dvbf_status look_at_mark(const dv_layout *l, dv_frames *f) {
+  const char *text = l->how->missing_value;
+  f->marked = *text;
+  if (!f->marked || (dv_decimal(dv_cursor_of(text), false, &f->mark) && !isnan(f->mark))) return DVBF_OK;
+  return dv_fail(l->error, DVBF_ARGUMENT, "missing-value = %.60s: must be a number, as -999", text);
 }
 
 dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_sequences *s,
@@ -206,12 +249,13 @@ dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_se
   const dv_block *last = &f->block[f->blocks - 1];
   dv_columns *all[] = {&f->x, &f->u, &f->state, &f->mask};
   f->count = last->first + last->count * last->steps;
-  f->bits = l->bits;
   for (int i = 0; i < 4; i++)
     for (size_t k = 0; k < all[i]->parts; k++) all[i]->width += all[i]->widths[k];
   if (f->mask.width > 1 && f->mask.width != f->x.width)
     return wrong_shape(l, f->mask.arrays[0], "one number for each step or each value of x; reshape it");
   dvbf_status status = take_image(l, f, lead, prefix);
+  look_at_bytes(l, f, f->x.arrays[0]->rank >= lead + 2);
+  if (!status) status = look_at_mark(l, f);
   if (!status) status = read_all_names(l, f);
   if (!status) status = dv_frames_load(s, f, l->archive, l->how, l->error);
   if (!status) dv_sequences_clear_padding(s);
@@ -256,6 +300,7 @@ static dvbf_status read_lengths(const dv_layout *l, plain *p) {
   double *raw = dv_calloc(array->elements, sizeof *raw);
   p->lengths = dv_calloc(array->elements, sizeof *p->lengths);
   p->entries = array->elements;
+  dv_layout_mark(l, array, "lengths of sequences");
   status = raw && p->lengths ? dv_archive_read(l->archive, array, 0, array->elements, NULL, raw, l->error)
                              : dv_fail_memory(l->error, "reading data");
   for (size_t i = 0; i < p->entries && !status; i++) {
@@ -304,6 +349,25 @@ static dvbf_status decide_lead(const dv_layout *l, plain *p) {
     p->lead = lead_beside(x, &p->groups[role], role);
   if (!p->lead) p->lead = x->rank == 2 ? 1 : 2;
   return DVBF_OK;
+}
+
+/* Asks about arrays whose columns seem to stand before their steps. */
+static dvbf_status ask_to_transpose(const dv_layout *l, const plain *p) {
+  enum { FEW_STEPS = 16, FEW_IN_SEQUENCES = 4, MANY = 50 };
+  const dv_array *x = p->groups[DV_ROLE_X].arrays[0];
+  const dv_array *u = p->groups[DV_ROLE_U].count ? p->groups[DV_ROLE_U].arrays[0] : NULL;
+  if (l->archive->table || l->how->transpose != DV_TRANSPOSE_ASK || x->rank != p->lead + 1) return DVBF_OK;
+  size_t steps = x->dims[x->rank - 2], columns = x->dims[x->rank - 1];
+  bool few =
+      steps <= (p->lead == 1 ? FEW_STEPS : FEW_IN_SEQUENCES) && columns >= MANY && columns >= 10 * steps;
+  bool by_u = u && u->rank == x->rank && u->dims[u->rank - 1] == columns && u->dims[u->rank - 2] != steps;
+  char shape[96];
+  if (!by_u && (!few || u)) return DVBF_OK;
+  return dv_fail(
+      l->error, DVBF_FORMAT,
+      "%.200s: %.64s has the shape %s, which means %zu steps of %zu columns; --transpose on makes it "
+      "%zu steps of %zu columns, --transpose off leaves it as it is",
+      l->archive->path, x->name, dv_array_shape(x, shape, sizeof shape), steps, columns, columns, steps);
 }
 
 static dvbf_status check_x(const dv_layout *l, const dv_array *x) {
@@ -359,8 +423,12 @@ static dvbf_status read_plain(const dv_layout *l, plain *p, dv_frames *f, dvbf_s
     status = dv_fail(l->error, DVBF_ARGUMENT, "mask-key = %.60s: must be one name", l->how->mask_key);
   if (!status && p->groups[DV_ROLE_LENGTH].count) status = read_lengths(l, p);
   if (!status) status = decide_lead(l, p);
+  if (!status) status = ask_to_transpose(l, p);
+  if (!status && !p->lengths && p->lead == 1)
+    status = dv_layout_ends(l, p->groups[DV_ROLE_X].arrays[0]->dims[0], &p->lengths, &p->entries);
   if (!status) status = lay_out(l, p, f, s);
   if (!status && p->lengths && p->lead == 2) status = take_lengths(l, p, s);
+  if (!status) status = dv_layout_origins(l, s, p->groups[DV_ROLE_X].arrays[0]);
   return status ? status : dv_layout_finish(l, f, p->lead, s, prefix);
 }
 
@@ -561,7 +629,14 @@ static dvbf_status read_from(dvbf_data *data, const origin *from, const dv_data_
   dvbf_status status = from->path ? dv_archive_open(&l.archive, from->path, how, error)
                                   : dv_archive_of(&l.archive, from->arrays, from->count, error);
   if (!status) status = check_settings(&l);
+  if (!status && how->transpose == DV_TRANSPOSE_ON && !l.archive->table)
+    status = dv_archive_transpose(&l.archive, error);
+  if (!status && !(l.taken = dv_calloc(l.archive->count + 1, sizeof *l.taken)))
+    status = dv_fail_memory(error, "reading data");
+  if (!status) status = dv_layout_time(&l);
   if (!status) status = read_any(&l);
+  if (!status) status = dv_layout_tell(&l);
+  dv_free((void *)l.taken);
   dv_archive_release(l.archive);
   return status;
 }

@@ -18,8 +18,12 @@ typedef struct dv_layout {
   const dv_data_settings *how;
   dvbf_data *data;
   dvbf_error *error;
-  bool bits; /* x of bytes holds nothing but 0 and 1, in all splits */
+  bool bits;          /* x of bytes holds nothing but 0 and 1, in all splits */
+  const char **taken; /* [arrays of the archive] what each was taken for; NULL: nothing */
 } dv_layout;
+
+/* Notes what an array was taken for. */
+void dv_layout_mark(const dv_layout *l, const dv_array *array, const char *as);
 
 /* Arrays whose columns together make one role. */
 typedef struct dv_group {
@@ -50,6 +54,16 @@ dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_se
                              const char *prefix);
 /* Sets start, length, count and steps of *s for sequences that follow each other. */
 dvbf_status dv_layout_follow(const dv_layout *l, dvbf_sequences *s, const size_t *lengths, size_t count);
+
+/* Where each sequence of *s comes from: what the file says of the sequences of the array x. */
+dvbf_status dv_layout_origins(const dv_layout *l, dvbf_sequences *s, const dv_array *x);
+/* Sets the sample time and the begin of sequences by arrays such as dt, fs and time. */
+dvbf_status dv_layout_time(const dv_layout *l);
+/* Lengths of sequences that follow each other in `rows` rows, by arrays that say where one ends (terminals,
+ * timeouts) or which one a row belongs to (episode_id); *out stays NULL where there are none. */
+dvbf_status dv_layout_ends(const dv_layout *l, size_t rows, size_t **out, size_t *count);
+/* Hands notes and uses over to the data. */
+dvbf_status dv_layout_tell(const dv_layout *l);
 
 /* Reads sequences from numbered groups such as data/demo_7/obs. *found = whether there are any. */
 dvbf_status dv_layout_episodes(dv_layout *l, bool *found);

@@ -179,31 +179,13 @@ void dv_npy_describe(dv_npy *npy, dv_array *array, dv_npy_bytes *bytes, void *fr
 
 /* ---- Values ---- */
 
-/* Elements from Fortran order to C order: the last index runs fastest. */
-static void reorder(const unsigned char *from, unsigned char *to, const dv_array *array, size_t size) {
-  size_t index[DV_RANK] = {0}, strides[DV_RANK], at = 0, stride = size;
-  for (int i = 0; i < array->rank; i++) {
-    strides[i] = stride;
-    stride *= array->dims[i];
-  }
-  for (size_t k = 0; k < array->elements; k++, to += size) {
-    memcpy(to, from + at, size);
-    for (int i = array->rank - 1; i >= 0; i--) {
-      at += strides[i];
-      if (++index[i] < array->dims[i]) break;
-      at -= strides[i] * array->dims[i];
-      index[i] = 0;
-    }
-  }
-}
-
 static const char *load(dv_npy *npy, const dv_array *array, dv_npy_bytes *bytes, void *from) {
   size_t size = dv_number_size(npy->type);
   unsigned char *raw = dv_calloc(array->elements, size), *ordered = dv_calloc(array->elements, size);
   const char *remedy = raw && ordered ? bytes(from, npy->header, array->elements * size, raw)
                                       : "memory is short; store it in C order, which is read piece by piece";
   if (!remedy) {
-    reorder(raw, ordered, array, size);
+    dv_array_reorder(ordered, raw, array, size);
     npy->loaded = ordered;
   } else {
     dv_free(ordered);

@@ -1,6 +1,7 @@
 /* NPZ: a zip archive of NAME.npy. */
 #include "base/memory.h"
 #include "base/status.h"
+#include "format/foreign.h"
 #include "format/npy.h"
 
 #include <pthread.h>
@@ -151,6 +152,8 @@ static dvbf_status add_entry(npz_file *f, zip_uint64_t index, zip_uint64_t *tota
     return dv_fail(error, DVBF_FORMAT, "%.200s: its list of arrays is damaged; make or copy it again",
                    f->base.path);
   size_t length = strlen(about.name);
+  const char *foreign = dv_foreign_entry(about.name);
+  if (foreign) return dv_fail(error, DVBF_FORMAT, "%.200s: %s", f->base.path, foreign);
   if (length >= sizeof name || (length && about.name[length - 1] == '/')) return DVBF_OK;
   if (length > 4 && !strcmp(about.name + length - 4, ".npy")) length -= 4;
   for (size_t i = 0; i < length; i++)

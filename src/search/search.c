@@ -475,6 +475,7 @@ dvbf_status dvbf_train(dvbf_model **out, const dvbf_settings *settings, const dv
                        const dvbf_train_options *options, dvbf_error *error) {
   const dv_train_settings *s = dv_settings_train(settings, error);
   if (dv_settings_fit_model(settings, NULL, true, error)) return DVBF_ARGUMENT;
+  if (*data->question) return dv_fail(error, DVBF_FORMAT, "data: %s", data->question);
   return s->search ? train_by_search(out, settings, data, options, error)
                    : dv_train(out, NULL, settings, data, options, 0, error);
 }
