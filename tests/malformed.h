@@ -177,6 +177,51 @@ static inline void each_npz(malformed_fn *each) {
 
 /* ---- CSV ---- */
 
+/* ---- MATLAB ---- */
+
+static inline size_t put_element(unsigned char *to, uint32_t type, const void *values, uint32_t size) {
+  memcpy(to, &type, 4);
+  memcpy(to + 4, &size, 4);
+  if (size) memcpy(to + 8, values, size);
+  return 8 + (size_t)(size + 7) / 8 * 8;
+}
+
+/* A variable x [10, 3] of doubles, as MATLAB 6 writes it; returns the bytes. */
+static inline size_t make_mat(unsigned char file[512]) {
+  const uint32_t flags[] = {6, 0}, version = 0x4D490100;
+  const int32_t dims[] = {10, 3};
+  double values[30];
+  for (int i = 0; i < 30; i++) values[i] = i * i % 7;
+  memset(file, ' ', 124);
+  memset(file + 124, 0, 512 - 124);
+  memcpy(file, "MATLAB 5.0 MAT-file", 19);
+  memcpy(file + 124, &version, 4);
+  size_t at = 136;
+  at += put_element(file + at, 6, flags, 8);
+  at += put_element(file + at, 5, dims, 8);
+  at += put_element(file + at, 1, "x", 1);
+  at += put_element(file + at, 9, values, sizeof values);
+  put_element(file + 128, 14, NULL, 0);
+  uint32_t size = (uint32_t)(at - 136);
+  memcpy(file + 132, &size, 4);
+  return at;
+}
+
+static inline void each_mat(malformed_fn *each) {
+  unsigned char file[512];
+  const int32_t huge[] = {1 << 30, 1 << 20};
+  size_t size = make_mat(file);
+  write_bytes(in_folder("good.mat"), file, size);
+  each(&(malformed){"good.mat", NULL});
+  for (size_t cut = 16; cut < size; cut += 13) {
+    write_bytes(in_folder("cut.mat"), file, cut);
+    each(&(malformed){"cut.mat", "cut.mat"});
+  }
+  memcpy(file + 160, huge, sizeof huge);
+  write_bytes(in_folder("huge.mat"), file, size);
+  each(&(malformed){"huge.mat", "huge.mat"});
+}
+
 static inline void each_csv(malformed_fn *each) {
   static const struct {
     const char *name, *text, *part;

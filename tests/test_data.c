@@ -293,7 +293,7 @@ static void test_not_a_readable_file(void **unused) {
   clear_folder();
   expect_refusal_of("none.h5", DVBF_IO, "No such file", "");
   expect_refusal_of("", DVBF_IO, "not a file", "HDF5");
-  write_bytes(in_folder("other.h5"), "\x80\x04\x95\x00", 4);
+  write_bytes(in_folder("other.h5"), "\x81\x04\x95\x00", 4);
   expect_refusal_of("other.h5", DVBF_FORMAT, "not an HDF5 file", "NPZ");
   write_bytes(in_folder("empty.h5"), "", 0);
   expect_refusal_of("empty.h5", DVBF_FORMAT, "is empty", "");

@@ -229,7 +229,7 @@ dvbf_status dvbf_export_fmu(const char *path, const dvbf_model *m, const dvbf_se
   if (!status) status = dv_refuse_existing(path, o && o->force, error);
   if (!status) status = dv_subject_choose(&of, m, s, error);
   if (status) return status;
-  double of_data = o && o->data_path ? dv_sample_time(o->data_path) : 0;
+  double of_data = o && o->data ? o->data->sample_time : 0;
   dv_fmu f = {.model = of.model,
               .settings = &how,
               .sample_time = s->sample_time > 0 ? s->sample_time

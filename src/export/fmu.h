@@ -37,8 +37,4 @@ void dv_fmu_clear(dv_fmu *fmu);
 /* modelDescription.xml. */
 void dv_fmu_describe(dv_text *text, const dv_fmu *fmu, const char *const *sources);
 
-/* Seconds between rows of a text file with a column of times, or with one of sample times; 0: there is none.
- */
-double dv_sample_time(const char *path);
-
 #endif

@@ -1,5 +1,4 @@
 /* The variables of an FMU and their names. */
-#include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "export/fmu.h"
@@ -8,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* ---- Names ---- */
 
@@ -140,51 +138,4 @@ dvbf_status dv_fmu_variables(dv_fmu *f, const dvbf_export_options *o, const doub
 void dv_fmu_clear(dv_fmu *f) {
   dv_free(f->variables);
   f->variables = NULL;
-}
-
-/* ---- Sample time ---- */
-
-/* Which column of the first line is called one of these; -1: none. */
-static int find_column(char *line, char separator, const char *const *names) {
-  int column = 0;
-  for (char *at = line; at; column++) {
-    char *end = strchr(at, separator);
-    size_t length = end ? (size_t)(end - at) : strcspn(at, "\r\n");
-    while (length && (isspace((unsigned char)*at) || *at == '"')) at++, length--;
-    while (length && (isspace((unsigned char)at[length - 1]) || at[length - 1] == '"')) length--;
-    for (const char *const *name = names; *name; name++)
-      if (length == strlen(*name) && !strncasecmp(at, *name, length)) return column;
-    at = end ? end + 1 : NULL;
-  }
-  return -1;
-}
-
-static bool number_at(const char *line, char separator, int column, double *out) {
-  const char *at = line;
-  for (int i = 0; i < column && at; i++) {
-    at = strchr(at, separator);
-    if (at) at++;
-  }
-  char *end;
-  if (!at) return false;
-  *out = strtod(at, &end);
-  return end != at;
-}
-
-double dv_sample_time(const char *path) {
-  static const char *const times[] = {"time", "t", "timestamp", NULL}, *const steps[] = {"ts", "dt", NULL};
-  DV_PLAIN_NUMBERS;
-  char line[3][4096] = {"", "", ""};
-  double first = 0, second = 0, result = 0;
-  FILE *file = fopen(path, "r");
-  for (int i = 0; file && i < 3; i++)
-    if (!fgets(line[i], sizeof line[i], file)) break;
-  if (file) fclose(file);
-  char separator = strchr(line[0], '\t') ? '\t' : strchr(line[0], ';') ? ';' : ',';
-  int time = find_column(line[0], separator, times), step = find_column(line[0], separator, steps);
-  if (step >= 0 && number_at(line[1], separator, step, &first)) result = first;
-  if (!(result > 0) && time >= 0 && number_at(line[1], separator, time, &first) &&
-      number_at(line[2], separator, time, &second))
-    result = second - first;
-  return result > 0 && result < 1e9 ? result : 0;
 }

@@ -105,6 +105,30 @@ static const char *matlab_read(dv_archive *a, const dv_array *array, size_t firs
 
 /* ---- Opening ---- */
 
+static uint32_t word(const unsigned char *at, bool big) {
+  return big ? (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]
+             : (uint32_t)at[3] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | at[0];
+}
+
+/* Whether the variables, each of which begins with its kind and its size, fill the file to its end. libmatio
+ * reads zeros where a file was cut short. */
+static bool is_whole(const char *path, off_t size) {
+  enum { HEAD = 128, MATRIX = 14, COMPRESSED = 15 };
+  unsigned char head[HEAD], tag[8];
+  FILE *file = fopen(path, "rb");
+  bool good = file && fread(head, 1, HEAD, file) == HEAD;
+  off_t at = HEAD;
+  bool big = good && head[126] == 'M';
+  while (good && at < size) {
+    good = fseeko(file, at, SEEK_SET) == 0 && fread(tag, 1, sizeof tag, file) == sizeof tag;
+    uint32_t kind = good ? word(tag, big) : 0, length = good ? word(tag + 4, big) : 0;
+    good = good && (kind == MATRIX || kind == COMPRESSED) && (off_t)length <= size - at - (off_t)sizeof tag;
+    at += (off_t)sizeof tag + (off_t)length;
+  }
+  if (file) fclose(file);
+  return good;
+}
+
 /* A variable cannot have more numbers than its file could hold, compressed by at most 1032 to 1. */
 static const char *size_trouble(const dv_array *array, double bytes) {
   double numbers = 1;
@@ -175,9 +199,11 @@ dvbf_status dv_matlab_open(dv_archive **out, const char *path, dvbf_error *error
   f->base.close = matlab_close;
   pthread_mutex_init(&f->lock, NULL);
   *out = &f->base;
-  f->file = Mat_Open(path, MAT_ACC_RDONLY);
-  if (!f->file || stat(path, &about))
-    return dv_fail(error, DVBF_FORMAT, "%.200s: is a file of MATLAB that is damaged; save it again", path);
+  bool whole = !stat(path, &about) && is_whole(path, about.st_size);
+  if (whole) f->file = Mat_Open(path, MAT_ACC_RDONLY);
+  if (!f->file)
+    return dv_fail(error, DVBF_FORMAT,
+                   "%.200s: is a file of MATLAB that is damaged or cut short; save or copy it again", path);
   return list_variables(f, (double)about.st_size, error);
 }
 #else

@@ -67,6 +67,7 @@ int main(int count, char **arguments) {
   each_npy(keep);
   each_npz(keep);
   each_csv(keep);
+  each_mat(keep);
   each_hdf5(keep);
   keep_model();
   return remove_folder(NULL);
