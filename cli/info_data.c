@@ -150,7 +150,7 @@ static void print_choices(const view *v) {
 static void print_parts(const dvbf_data *d) {
   if (d->sample_time > 0) printf("sample time %g s\n", d->sample_time);
   if (d->n_uses) printf("\nWhat was taken for what\n");
-  for (size_t i = 0; i < d->n_uses; i++) printf("  %-20s %s\n", d->uses[i].name, d->uses[i].as);
+  for (size_t i = 0; i < d->n_uses; i++) printf("  %-20s %s\n", d->uses[i].name, d->uses[i].role);
 }
 
 static void print_text(const view *v) {
@@ -222,7 +222,7 @@ static json_t *split_json(const view *v, int split) {
 static json_t *parts_json(const dvbf_data *d) {
   json_t *json = json_object();
   for (size_t i = 0; i < d->n_uses; i++)
-    json_object_set_new(json, d->uses[i].name, json_string(d->uses[i].as));
+    json_object_set_new(json, d->uses[i].name, json_string(d->uses[i].role));
   return json;
 }
 
@@ -310,7 +310,7 @@ static dvbf_status choose_settings(view *v, dvbf_error *error) {
 /* Rows that have times may have gaps. */
 static bool has_time(const dvbf_data *data) {
   for (size_t i = 0; i < data->n_uses; i++)
-    if (!strncmp(data->uses[i].as, "time", 4)) return true;
+    if (!strncmp(data->uses[i].role, "time", 4)) return true;
   return false;
 }
 

@@ -97,7 +97,7 @@ static void a_column_can_be_the_sample_time(void **unused) {
   assert_near(data->sample_time, 4);
   assert_int_equal(data->n_uses, 3);
   assert_string_equal(data->uses[2].name, "Ts");
-  assert_string_equal(data->uses[2].as, "sample time");
+  assert_string_equal(data->uses[2].role, "sample time");
   dvbf_data_free(data);
 }
 

@@ -191,7 +191,7 @@ DVBF_API void dvbf_sequences_free(dvbf_sequences *sequences);
 /* What an array or a column of a file was taken for, or why it was left unused. */
 typedef struct dvbf_use {
   char name[64];
-  char as[128];
+  char role[128]; /* as "time", or "not used: it holds text" */
 } dvbf_use;
 
 /* The splits may share arrays. */

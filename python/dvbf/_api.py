@@ -128,10 +128,10 @@ DVBF_BORROWED_STATE = 4
 
 class dvbf_use(Structure):
     name: Any
-    as: Any
+    role: Any
     _fields_ = [
         ("name", c_char * 64),
-        ("as", c_char * 128),
+        ("role", c_char * 128),
     ]
 
 

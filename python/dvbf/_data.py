@@ -76,6 +76,28 @@ class Sequences:
         return ctypes.cast(out, ctypes.POINTER(_api.dvbf_sequences)).contents
 
     @property
+    def sample_time(self) -> float | None:
+        """Seconds from step to step, None where unknown."""
+        return self.content.sample_time or None
+
+    def units(self, role: str) -> list[str]:
+        """Units of the columns of "x" or "u", "" where unknown."""
+        width, units = {
+            "x": (self.train.n_x, self.content.x_units),
+            "u": (self.train.n_u, self.content.u_units),
+        }[role]
+        return [units[i].value.decode() if units else "" for i in range(width)]
+
+    def origins(self, sequences: _api.dvbf_sequences) -> list[tuple[int, int, float, str]]:
+        """Number, first step, time and name of each sequence in its file."""
+        found = sequences.origin
+        if not found:
+            return [(i, 0, 0.0, "") for i in range(sequences.count)]
+        return [
+            (found[i].sequence, found[i].step, found[i].time, found[i].name.decode()) for i in range(sequences.count)
+        ]
+
+    @property
     def image(self) -> tuple[int, ...]:
         """(height, width), or nothing where x is no image."""
         height, width = self.content.image_height, self.content.image_width

@@ -153,7 +153,7 @@ void dv_archive_use(dv_archive *a, const char *name, const char *as) {
   if (!uses) return;
   a->uses = uses;
   snprintf(uses[a->n_uses].name, sizeof uses->name, "%.63s", name);
-  snprintf(uses[a->n_uses++].as, sizeof uses->as, "%.127s", as);
+  snprintf(uses[a->n_uses++].role, sizeof uses->role, "%.127s", as);
 }
 
 /* ---- Opening ---- */

@@ -38,9 +38,11 @@ def test_numbers_of_all_kinds(dtype):
 
 
 def test_bytes_are_pixels():
-    values = (np.arange(240) % 256).astype(np.uint8).reshape(10, 12, 2)
+    values = (np.arange(480) % 256).astype(np.uint8).reshape(10, 12, 2, 2)
     found = read(values, split_by="none").to_arrays()["train/x"]
-    np.testing.assert_array_equal(found, values.astype(np.float32) / np.float32(255))
+    np.testing.assert_array_equal(found, values.astype(np.float32).reshape(found.shape) / np.float32(255))
+    columns = values.reshape(10, 12, 4)
+    np.testing.assert_array_equal(read(columns, split_by="none").to_arrays()["train/x"], columns)
 
 
 def test_other_orders_are_copied(data):
@@ -164,3 +166,13 @@ def test_shapes_for_a_model():
     assert shape(np.zeros((3, 1, 4)), 4) == ((3, 1, 4), (4,))
     assert shape(np.zeros((7, 2, 3)), 6) == ((1, 7, 6), (2, 3))
     assert shape(np.zeros((4, 7, 2, 3)), 6) == ((4, 7, 6), (2, 3))
+
+
+def test_a_table_knows_time_units_and_names(tmp_path):
+    table = tmp_path / "table.csv"
+    rows = [f"e{i // 10},{0.5 * i},{i % 3},{i * i % 11}" for i in range(120)]
+    table.write_text("\n".join(["episode,time,u [V],level [mm]", *rows]) + "\n")
+    data = read(table, split_by="none")
+    assert data.sample_time == 0.5
+    assert (data.units("x"), data.units("u")) == (["mm"], ["V"])
+    assert data.origins(data.train)[3] == (3, 0, 15.0, "e3")
