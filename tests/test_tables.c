@@ -123,7 +123,7 @@ static dvbf_data *read_pair(bool driven) {
 static void inputs_are_asked_for(void **unused) {
   (void)unused;
   dvbf_data *data = read_pair(true);
-  assert_non_null(strstr(data->question, "a looks like inputs"));
+  assert_non_null(strstr(data->question, "some columns look like inputs"));
   assert_non_null(strstr(data->question, "--inputs a, or --inputs none"));
   dvbf_settings *settings = NULL;
   dvbf_model *model = NULL;

@@ -121,7 +121,7 @@ static void matlab_class(hid_t id, char out[32]) {
 /* MATLAB counts the first dimension fastest: HDF5 has the dimensions the other way round. Vectors have two
  * dimensions there, of which one is 1. */
 static void turn(walk *w, dv_array *array, const char *class) {
-  size_t dims[DV_RANK];
+  size_t dims[DV_RANK] = {0};
   w->file->matlab = true;
   array->seekable = false;
   if (!strcmp(class, "cell"))

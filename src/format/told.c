@@ -224,9 +224,9 @@ static dvbf_status ask_for_inputs(const dv_layout *l) {
   if (count)
     snprintf(
         data->question, sizeof data->question,
-        "%s look%s like inputs: they drive the other columns and are not driven by them; say --inputs %s, "
-        "or --inputs none where there are none",
-        list, count > 1 ? "" : "s", list);
+        "some columns look like inputs, as they drive the others and are not driven by them; say --inputs "
+        "%.119s, or --inputs none",
+        list);
   dv_free(inputs);
   return status;
 }

@@ -65,7 +65,7 @@ READ = {
 
 # file: parts of the sentence that says what to do.
 REFUSED = {
-    "valve.csv": ["valve looks like inputs: they drive the other columns", "--inputs valve", "--inputs none"],
+    "valve.csv": ["some columns look like inputs, as they drive the others and are not driven by them", "--inputs valve", "--inputs none"],
     "units_row.csv": ["--inputs Valve"],
     "empty_cells.csv": ["missing = nan"],
     "na.csv": ["missing = nan"],
