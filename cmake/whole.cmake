@@ -23,7 +23,9 @@ function(dvbf_embed name)
 endfunction()
 
 # Script and style of the report, and the templates of exported code.
-dvbf_embed(page_files ${PROJECT_SOURCE_DIR}/src/report/page.js ${PROJECT_SOURCE_DIR}/src/report/page.css)
+set(page_parts page.js page_plot.js page_signals.js page_space.js page_video.js page.css)
+list(TRANSFORM page_parts PREPEND ${PROJECT_SOURCE_DIR}/src/report/)
+dvbf_embed(page_files ${page_parts})
 file(GLOB templates CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/export/templates/*.in)
 dvbf_embed(export_files ${templates})
 

@@ -727,7 +727,7 @@ static void errors_choose_their_axis(void **state) {
   assert_labels(&d,
                 (const char *const[]){"DVBF-LL", "DKF", "without noise", "persistence", "mean image",
                                       "end of the training length", "squared error / pixel variance",
-                                      "predicted steps after 5 observed frames", ">0.01<", ">0.1<", NULL});
+                                      "predicted frames after 5 observed frames", ">0.01<", ">0.1<", NULL});
   assert_true(count(&d, 100, 80, 680, 320, blue) > 500 && count(&d, 100, 80, 680, 320, orange) > 500);
   assert_true(count(&d, 100, 80, 680, 320, red) > 500);
   release(&d);

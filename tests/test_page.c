@@ -234,8 +234,8 @@ static cloud *make_cloud(void) {
     c->linear[i] = 2 * c->z[i][0] - c->z[i][3] + 3;
     c->angle[i][0] = 0.01f * (float)i;
   }
-  c->columns[0] = (dvbf_space_column){"linear </script>", c->linear, 0, false};
-  c->columns[1] = (dvbf_space_column){"angle", c->angle[0], 2, true};
+  c->columns[0] = (dvbf_space_column){"linear </script>", c->linear, 0, false, NULL};
+  c->columns[1] = (dvbf_space_column){"angle", c->angle[0], 2, true, "angles"};
   c->space = (dvbf_space){"cloud", POINTS, N_Z, c->z[0], 2, c->columns};
   return c;
 }
@@ -312,7 +312,8 @@ static void film_keeps_its_pixels(void **state) {
   uint32_t length[] = {3, 2};
   for (int i = 0; i < PIXELS; i++) truth[i] = -1 + 2 * (float)i / (PIXELS - 1), guess[i] = 3 * truth[i];
   dvbf_film_row rows[] = {{"truth", truth, 0}, {"guess <b>", guess, 1}};
-  dvbf_film film = {"A film", SEQUENCES, FRAMES, HEIGHT, WIDTH, 2, rows, length, 2, 0, 0};
+  const char *names[] = {"first", "</script>"};
+  dvbf_film film = {"A film", SEQUENCES, FRAMES, HEIGHT, WIDTH, 2, rows, length, 2, 0, 0, names};
   dvbf_page *page = new_page("film");
   dvbf_error error = {0};
   if (dvbf_page_film(page, &film, &error)) fail_msg("%s", error.message);

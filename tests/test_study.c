@@ -73,7 +73,7 @@ static void a_report_of_a_run(void **state) {
                                       "20 sequences (valid) of 15 frames of 16 × 16 pixels",
                                       "<figure class=\"space\">",
                                       "<figure class=\"film\">",
-                                      "Training: bound",
+                                      "Training: the bound",
                                       "<th scope=\"row\">updates</th><td class=\"words\">4 "};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (!strstr(page, parts[i])) fail_msg("\"%s\" is missing", parts[i]);

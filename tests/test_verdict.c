@@ -1,6 +1,7 @@
 /* Rolling origins and the verdict, recomputed here from the data. */
 #include "small_model.h"
 
+#include "evaluate/ahead.h"
 #include "evaluate/verdict.h"
 
 #include <math.h>
@@ -285,6 +286,24 @@ static void constant_columns_take_no_part(void **unused) {
 /* ---- Calibration ---- */
 
 /* White noise, and a model that has learned nothing but its mean and deviation. */
+/* Ranks are as often as one another, and say the same as the shares. */
+static void expect_ranks(const dvbf_verdict *v, const dvbf_rolling *r) {
+  double all = 0, inside = 0, n = (double)r->n_ranks - 1;
+  assert_int_equal(r->n_ranks, 40);
+  for (size_t k = 0; k < v->n_x; k++)
+    for (size_t rank = 0; rank < r->n_ranks; rank++) {
+      double count = r->ranks[k * r->n_ranks + rank];
+      all += count;
+      inside += count * dv_rank_inside((double)rank, n, 0.9);
+    }
+  assert_float_equal(inside / all, r->coverage_90, 1e-9);
+  for (size_t rank = 0; rank < r->n_ranks; rank++) {
+    double count = 0;
+    for (size_t k = 0; k < v->n_x; k++) count += r->ranks[k * r->n_ranks + rank];
+    assert_float_equal(count / all, 1 / (n + 1), 0.015);
+  }
+}
+
 static void noise_is_covered_and_white(void **unused) {
   (void)unused;
   fixture f;
@@ -298,6 +317,8 @@ static void noise_is_covered_and_white(void **unused) {
   assert_float_equal(v->one_step.coverage_90, 0.9, 0.02);
   assert_float_equal(v->free_run.coverage_50, 0.5, 0.03);
   assert_float_equal(v->free_run.coverage_90, 0.9, 0.02);
+  expect_ranks(v, &v->one_step);
+  expect_ranks(v, &v->free_run);
   assert_true(v->whiteness.outside < 0.12);
   assert_false(v->useful);
   dvbf_verdict_free(v);
@@ -307,15 +328,16 @@ static void noise_is_covered_and_white(void **unused) {
 /* Errors e_t = rho e_{t-1} + noise of a model that expects 0. */
 static dvbf_whiteness whiteness_of(double rho, bool gaps) {
   enum { LONG = 4000 };
-  static float x[LONG], zero[LONG];
+  static float x[LONG], zero[LONG], one[LONG];
   static uint32_t length = LONG;
   dv_random random = dv_random_at(4, DV_STREAM_SIMULATION, 0, 0);
   double e = 0;
   for (size_t t = 0; t < LONG; t++) {
     e = rho * e + dv_random_normal(&random);
     x[t] = gaps && t % 5 == 0 ? NAN : (float)(e + 3); /* a mean error is not a correlation */
+    one[t] = 1;
   }
-  dvbf_estimates estimates = {.count = 1, .steps = LONG, .n_x = 1, .x = zero};
+  dvbf_estimates estimates = {.count = 1, .steps = LONG, .n_x = 1, .x = zero, .x_std = one};
   dv_rolling r = {.views = {.count = 1, .steps = LONG, .n_x = 1, .x = x, .length = &length, .gaps = gaps},
                   .by[DVBF_BY_LEARNED] = &estimates};
   dvbf_whiteness w;
@@ -326,6 +348,16 @@ static dvbf_whiteness whiteness_of(double rho, bool gaps) {
 static void free_whiteness(dvbf_whiteness *w) {
   free(w->autocorrelation);
   free(w->p);
+  free(w->histogram);
+}
+
+/* Errors of deviation 1 around 3, where 0 is expected: the last bin has all above 3.75. */
+static void expect_histogram(const dvbf_whiteness *w, double count) {
+  double sum = 0;
+  for (size_t b = 0; b < DVBF_BINS; b++) sum += w->histogram[0][b];
+  assert_float_equal(sum, count, 0);
+  assert_float_equal(w->histogram[0][DVBF_BINS - 1] / count, 0.5 * erfc(0.75 / sqrt(2)), 0.02);
+  assert_float_equal(w->histogram[0][0], 0, 0);
 }
 
 static void whiteness_finds_correlation(void **unused) {
@@ -338,9 +370,56 @@ static void whiteness_finds_correlation(void **unused) {
   assert_float_equal(red.autocorrelation[0][1], 0.25, 0.05);
   assert_true(red.p[0] < 1e-10 && red.outside >= 0.1);
   assert_true(holes.p[0] > 0.01 && isfinite(holes.outside));
+  expect_histogram(&white, 4000);
+  expect_histogram(&holes, 3200);
   free_whiteness(&white);
   free_whiteness(&red);
   free_whiteness(&holes);
+}
+
+/* ---- Errors by horizon ---- */
+
+/* Of the mean and the last value, of every sequence from its fifth step on. */
+static void errors_by_horizon_are_as_here(void **unused) {
+  (void)unused;
+  enum { FIRST = 5 };
+  fixture f;
+  dv_ahead a;
+  dvbf_error error;
+  begin(&f, "x-scaling=none");
+  f.sequences.gaps = true;
+  f.sequences.x[6 * N_X + 1] = NAN; /* sequence 0, two steps ahead */
+  dvbf_data data = {.train = f.sequences};
+  dvbf_settings *settings = table("evaluate");
+  if (dv_ahead_of(&a, f.model, &data, &f.sequences, settings, &error)) fail_msg("%s", error.message);
+  assert_int_equal(a.origins, COUNT);
+  assert_int_equal(a.horizon, STEPS - FIRST);
+  assert_int_equal(a.columns, N_X);
+  assert_null(a.rmse[DVBF_BY_LINEAR]);
+  for (size_t k = 0; k < N_X; k++)
+    for (size_t h = 0; h < a.horizon; h++) {
+      double mean = 0, seen = 0, square = 0, count = 0, last = 0;
+      for (size_t i = 0; i < COUNT; i++)
+        for (size_t t = 0; t < f.sequences.length[i]; t++) {
+          double x = (double)f.sequences.x[(i * STEPS + t) * N_X + k];
+          if (!isnan(x)) mean += x, seen += 1;
+        }
+      mean /= seen;
+      for (size_t i = 0; i < COUNT; i++) {
+        const float *x = f.sequences.x + i * STEPS * N_X + k;
+        double value = (double)x[(FIRST + h) * N_X];
+        if (FIRST + h >= f.sequences.length[i] || isnan(value)) continue;
+        square += pow(value - mean, 2);
+        last += pow(value - (double)x[(FIRST - 1) * N_X], 2);
+        count += 1;
+      }
+      assert_float_equal(a.rmse[DVBF_BY_MEAN][(1 + k) * a.horizon + h], sqrt(square / count), 1e-5);
+      assert_float_equal(a.rmse[DVBF_BY_LAST][(1 + k) * a.horizon + h], sqrt(last / count), 1e-5);
+      assert_true(a.rmse[DVBF_BY_LEARNED][(1 + k) * a.horizon + h] > 0);
+    }
+  dv_ahead_clear(&a);
+  dvbf_settings_free(settings);
+  end(&f);
 }
 
 /* ---- Likelihoods ---- */
@@ -599,6 +678,7 @@ int main(void) {
       cmocka_unit_test(constant_columns_take_no_part),
       cmocka_unit_test(noise_is_covered_and_white),
       cmocka_unit_test(whiteness_finds_correlation),
+      cmocka_unit_test(errors_by_horizon_are_as_here),
       cmocka_unit_test(bits_are_judged_by_their_likelihood),
       cmocka_unit_test(categories_and_counts_have_chains),
       cmocka_unit_test(the_sentence_tells_nats),

@@ -171,16 +171,23 @@ typedef struct dvbf_rolling {
   dvbf_score score[DVBF_WAYS];
   /* Shares of x inside the central 50 % and 90 % of what the learned model expects; NaN where unknown. */
   double coverage_50, coverage_90;
+  /* How many values had 0, 1, ... n_ranks - 1 samples of the learned model below them: all alike where its
+   * quantiles are right. */
+  size_t n_ranks; /* 0: unknown */
+  double *ranks;  /* [n_x][n_ranks], NULL: unknown */
 } dvbf_rolling;
 
 /* What is left to explain in the errors one step ahead: those of a perfect filter are not correlated in time.
  */
-enum { DVBF_LAGS = 20 };
+enum { DVBF_LAGS = 20, DVBF_BINS = 32 };
 typedef struct dvbf_whiteness {
   double band;    /* 95 % of the autocorrelations of white noise are inside -band .. band; NaN: unknown */
   double outside; /* share of all autocorrelations that are not */
   double (*autocorrelation)[DVBF_LAGS]; /* [n_x], of lags 1 .. 20 */
   double *p; /* [n_x] of Ljung and Box's test over these lags: small where the errors are not white */
+  /* [n_x] errors over the deviation that the model expects, counted in bins from -4 to 4; the outermost have
+   * all that is beyond. Normal with deviation 1 where it expects the right one. */
+  double (*histogram)[DVBF_BINS];
 } dvbf_whiteness;
 
 /* -ln p of data of 0 and 1, of categories or counts, in nats per frame; all NaN for other data. */

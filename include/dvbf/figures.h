@@ -37,6 +37,7 @@ typedef struct dvbf_figure_latent {
   dvbf_latent_model model[2]; /* colours and axes of the regressions are shared */
   const char *angle_label;    /* NULL: "angle φ (rad)" */
   const char *velocity_label; /* NULL: "velocity (rad/s)" */
+  bool narrow;                /* all below each other, for a narrow column */
 } dvbf_figure_latent;
 
 DVBF_API dvbf_status dvbf_draw_latent(const dvbf_figure_latent *figure, const char *path, dvbf_error *error);
@@ -104,6 +105,7 @@ typedef struct dvbf_figure_ball {
   double box_low, box_high;                        /* the box in both directions; both 0: the unit box */
   size_t cells;                                    /* of the checkerboard in each direction; 0: 3 */
   const char *velocity_x_label, *velocity_y_label; /* NULL: "velocity in x", "velocity in y" */
+  bool narrow;                                     /* all below each other, for a narrow column */
 } dvbf_figure_ball;
 
 DVBF_API dvbf_status dvbf_draw_ball(const dvbf_figure_ball *figure, const char *path, dvbf_error *error);
@@ -128,6 +130,8 @@ typedef struct dvbf_figure_curves {
   const char *title;
   size_t runs;
   const dvbf_learning_run *run; /* [runs] */
+  double kept;                  /* a bar marks the update whose model was kept; 0: none */
+  bool signals;                 /* words for sensors, "step", not for pictures, "frame" */
 } dvbf_figure_curves;
 
 DVBF_API dvbf_status dvbf_draw_curves(const dvbf_figure_curves *figure, const char *path, dvbf_error *error);
@@ -144,6 +148,10 @@ typedef struct dvbf_figure_signals {
   const float *prediction; /* [steps][columns] */
   char (*names)[32];       /* [columns], NULL: x0, x1, ... */
   size_t observed;         /* steps that the prediction has seen; 0: no bar */
+  const float *low, *high; /* [steps][columns] bounds of an interval around the prediction, NULL: none */
+  char (*units)[16];       /* [columns] of the columns, NULL: none */
+  double start;            /* of the axis: seconds or, where sample_time is 0, the number of the first step */
+  double sample_time;      /* seconds from step to step; 0: the axis counts steps */
 } dvbf_figure_signals;
 
 DVBF_API dvbf_status dvbf_draw_signals(const dvbf_figure_signals *figure, const char *path,
@@ -170,6 +178,7 @@ typedef struct dvbf_figure_errors {
   const double *repeat;  /* [repeat_horizon] of persistence, NULL: none */
   size_t observed;       /* frames seen before the first predicted one; 0: not said */
   size_t training_steps; /* a red bar marks the length of the training sequences; 0: none */
+  bool signals;          /* words for sensors, "mean", not for pictures, "mean image" */
 } dvbf_figure_errors;
 
 DVBF_API dvbf_status dvbf_draw_errors(const dvbf_figure_errors *figure, const char *path, dvbf_error *error);

@@ -62,10 +62,11 @@ typedef struct dvbf_space_column {
   const float *values; /* the value of point i is values[i * stride]; grey where it is not finite */
   size_t stride;       /* 0 counts as 1 */
   bool cyclic;         /* an angle in radians: the colours close at 2 pi */
+  const char *group;   /* heading in lists, as "inputs"; NULL: "ground truth" */
 } dvbf_space_column;
 
 /* The reader chooses the colours, and three axes out of the latent dimensions, the principal axes, the
- * columns and, for each column that is not cyclic, its regression on z. */
+ * columns and, for the first eight that are not cyclic, their regressions on z. */
 typedef struct dvbf_space {
   const char *caption;
   size_t points, n_z;
@@ -93,6 +94,7 @@ typedef struct dvbf_film {
   const uint32_t *length;   /* [sequences] frames of each; NULL: all are `frames` long */
   size_t training_steps;    /* marks the length of the training sequences; 0: no mark */
   float black, white;       /* values so shown; where both are 0, the extremes of row 0 */
+  const char *const *names; /* [sequences] in the list; NULL: 1, 2, ... */
 } dvbf_film;
 
 DVBF_API dvbf_status dvbf_page_film(dvbf_page *page, const dvbf_film *film, dvbf_error *error);

@@ -503,15 +503,20 @@ class dvbf_rolling(Structure):
     score: Any
     coverage_50: float
     coverage_90: float
+    n_ranks: int
+    ranks: Any
     _fields_ = [
         ("origins", c_size_t),
         ("steps", c_size_t),
         ("score", dvbf_score * 4),
         ("coverage_50", c_double),
         ("coverage_90", c_double),
+        ("n_ranks", c_size_t),
+        ("ranks", c_void_p),
     ]
 
 DVBF_LAGS = 20
+DVBF_BINS = 32
 
 
 class dvbf_whiteness(Structure):
@@ -519,11 +524,13 @@ class dvbf_whiteness(Structure):
     outside: float
     autocorrelation: Any
     p: Any
+    histogram: Any
     _fields_ = [
         ("band", c_double),
         ("outside", c_double),
         ("autocorrelation", POINTER(c_double * 20)),
         ("p", c_void_p),
+        ("histogram", POINTER(c_double * 32)),
     ]
 
 
@@ -680,12 +687,14 @@ class dvbf_figure_latent(Structure):
     model: Any
     angle_label: Any
     velocity_label: Any
+    narrow: bool
     _fields_ = [
         ("title", c_char_p),
         ("models", c_size_t),
         ("model", dvbf_latent_model * 2),
         ("angle_label", c_char_p),
         ("velocity_label", c_char_p),
+        ("narrow", c_bool),
     ]
 
 
@@ -765,6 +774,7 @@ class dvbf_figure_ball(Structure):
     cells: int
     velocity_x_label: Any
     velocity_y_label: Any
+    narrow: bool
     _fields_ = [
         ("title", c_char_p),
         ("points", c_size_t),
@@ -777,6 +787,7 @@ class dvbf_figure_ball(Structure):
         ("cells", c_size_t),
         ("velocity_x_label", c_char_p),
         ("velocity_y_label", c_char_p),
+        ("narrow", c_bool),
     ]
 
 
@@ -803,10 +814,14 @@ class dvbf_figure_curves(Structure):
     title: Any
     runs: int
     run: Any
+    kept: float
+    signals: bool
     _fields_ = [
         ("title", c_char_p),
         ("runs", c_size_t),
         ("run", POINTER(dvbf_learning_run)),
+        ("kept", c_double),
+        ("signals", c_bool),
     ]
 
 
@@ -818,6 +833,11 @@ class dvbf_figure_signals(Structure):
     prediction: Any
     names: Any
     observed: int
+    low: Any
+    high: Any
+    units: Any
+    start: float
+    sample_time: float
     _fields_ = [
         ("title", c_char_p),
         ("steps", c_size_t),
@@ -826,6 +846,11 @@ class dvbf_figure_signals(Structure):
         ("prediction", c_void_p),
         ("names", POINTER(c_char * 32)),
         ("observed", c_size_t),
+        ("low", c_void_p),
+        ("high", c_void_p),
+        ("units", POINTER(c_char * 16)),
+        ("start", c_double),
+        ("sample_time", c_double),
     ]
 
 
@@ -850,6 +875,7 @@ class dvbf_figure_errors(Structure):
     repeat: Any
     observed: int
     training_steps: int
+    signals: bool
     _fields_ = [
         ("title", c_char_p),
         ("models", c_size_t),
@@ -858,6 +884,7 @@ class dvbf_figure_errors(Structure):
         ("repeat", c_void_p),
         ("observed", c_size_t),
         ("training_steps", c_size_t),
+        ("signals", c_bool),
     ]
 
 
@@ -883,11 +910,13 @@ class dvbf_space_column(Structure):
     values: Any
     stride: int
     cyclic: bool
+    group: Any
     _fields_ = [
         ("name", c_char_p),
         ("values", c_void_p),
         ("stride", c_size_t),
         ("cyclic", c_bool),
+        ("group", c_char_p),
     ]
 
 
@@ -931,6 +960,7 @@ class dvbf_film(Structure):
     training_steps: int
     black: float
     white: float
+    names: Any
     _fields_ = [
         ("caption", c_char_p),
         ("sequences", c_size_t),
@@ -943,6 +973,7 @@ class dvbf_film(Structure):
         ("training_steps", c_size_t),
         ("black", c_float),
         ("white", c_float),
+        ("names", c_void_p),
     ]
 
 dvbf_note_fn = CFUNCTYPE(None, c_char_p, c_char_p, c_void_p)

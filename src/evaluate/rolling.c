@@ -12,6 +12,7 @@
 /* Free runs begin at up to ORIGINS places of long recordings. SAMPLES makes the central 50 % and 90 % whole
  * numbers of ranks; WIDE data, such as pictures, get fewer. ROW_STEPS bounds the time, VALUES the memory. */
 enum { ORIGINS = 10, SAMPLES = 39, FEW = 9, WIDE = 64, LEAST = 20, ROW_STEPS = 1 << 20, VALUES = 1 << 25 };
+enum { MOST_RANKS = 1 << 22 }; /* counts that are kept by column */
 
 /* ---- Parts to predict ---- */
 
@@ -32,10 +33,11 @@ static void add_view(dvbf_sequences *to, const dvbf_sequences *s, size_t i, size
 }
 
 /* Evenly spread sequences longer than `first`, each from its start and, where there are only a few long ones,
- * from later origins to its end as well. What goes beyond the budget is cut off. */
+ * from later origins as well: to its end, or over `horizon` steps. What goes beyond the budget is cut off. */
 static dvbf_status choose_views(dvbf_sequences *out, const dvbf_sequences *s, size_t first, size_t origins,
-                                dvbf_error *error) {
-  size_t budget = budget_of(s), fit = budget / (s->steps ? s->steps : 1);
+                                size_t horizon, dvbf_error *error) {
+  size_t longest = horizon && first + horizon < s->steps ? first + horizon : s->steps;
+  size_t budget = budget_of(s), fit = budget / (longest ? longest : 1);
   size_t most = fit < origins ? origins : fit;
   size_t chosen = s->count < most ? s->count : most, each = chosen && origins > chosen ? origins / chosen : 1;
   *out = *s;
@@ -45,6 +47,7 @@ static dvbf_status choose_views(dvbf_sequences *out, const dvbf_sequences *s, si
   out->length = dv_calloc(chosen * each, sizeof *out->length);
   if (!out->start || !out->length) return dv_fail_memory(error, "choosing origins");
   size_t cap = chosen ? budget / (chosen * each) : budget;
+  if (cap > longest) cap = longest;
   if (cap <= first + 1) cap = first + 1;
   for (size_t j = 0; j < chosen; j++) {
     size_t i = j * s->count / chosen, length = dvbf_sequence_length(s, i);
@@ -104,9 +107,7 @@ static size_t place_of(const dvbf_estimates *e, size_t i, size_t t) {
   return i * e->steps + t - e->first;
 }
 
-/* How much of a value with `below` of n samples below it is inside the central share of them. A value like
- * the samples has each rank equally often, so that the shares come out exact on average. */
-static double inside(double below, double n, double share) {
+double dv_rank_inside(double below, double n, double share) {
   double tail = (1 - share) / 2 * (n + 1), low = below + 1 - tail, high = n - below + 1 - tail;
   return fmin(fmax(0, fmin(1, low)), fmax(0, fmin(1, high)));
 }
@@ -116,9 +117,10 @@ static void rank(dv_rolling *r, size_t i, size_t t, size_t k, double x) {
   double below = 0, n = (double)e->samples;
   for (size_t s = 0; s < e->samples; s++)
     below += (double)e->x_samples[((i * e->samples + s) * e->steps + t - e->first) * e->n_x + k] < x;
-  r->inside_50 += inside(below, n, 0.5);
-  r->inside_90 += inside(below, n, 0.9);
+  r->inside_50 += dv_rank_inside(below, n, 0.5);
+  r->inside_90 += dv_rank_inside(below, n, 0.9);
   r->ranked += 1;
+  if (r->rank) r->rank[k * r->n_ranks + (size_t)below] += 1;
 }
 
 /* One value by all ways; a prediction that is not finite is infinitely wrong. */
@@ -174,7 +176,7 @@ void dv_rolling_clear(dv_rolling *r) {
     dvbf_estimates_free(r->by[way]);
     dv_free(r->square[way]);
   }
-  dv_free(r->count);
+  DV_FREE(r->count, r->rank);
   dv_windows_free(&r->views);
   *r = (dv_rolling){0};
 }
@@ -183,19 +185,24 @@ static dvbf_status make_room(dv_rolling *r, size_t n_x, dvbf_error *error) {
   bool room = (r->count = dv_calloc(n_x, sizeof *r->count));
   for (int way = 0; way < DVBF_WAYS; way++)
     room = (r->square[way] = dv_calloc(n_x, sizeof *r->square[way])) && room;
+  if (r->ranks && n_x <= MOST_RANKS / r->n_ranks)
+    room = (r->rank = dv_calloc(n_x * r->n_ranks, sizeof *r->rank)) && room;
   return room ? DVBF_OK : dv_fail_memory(error, "scoring predictions");
 }
 
-dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *m, const dvbf_sequences *s, bool free_run,
+dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *m, const dvbf_sequences *s, dv_rolling_plan plan,
                            const dv_yardstick *y, const dvbf_settings *settings, dvbf_error *error) {
   const dv_evaluate_settings *how = dv_settings_evaluate(settings, error);
   const dvbf_model *linear = m->linear;
+  bool free_run = plan.free_run;
   *r = (dv_rolling){.first = needed_by(m, free_run), .views.n_x = s->n_x, .ranks = m->density->sigma};
+  r->n_ranks = samples_for(s) + 1;
   dvbf_status status = make_room(r, s->n_x, error);
   if (status || !can_predict(m, free_run)) return status;
   if (linear && needed_by(linear, free_run) > r->first) r->first = needed_by(linear, free_run);
   if (free_run && (size_t)how->observe > r->first) r->first = (size_t)how->observe;
-  status = choose_views(&r->views, s, r->first, free_run ? ORIGINS : 1, error);
+  size_t origins = !free_run ? 1 : plan.origins ? plan.origins : ORIGINS;
+  status = choose_views(&r->views, s, r->first, origins, plan.horizon, error);
   if (status || !r->views.count) return status;
   status = predict(r, DVBF_BY_LEARNED, m, free_run, settings, error);
   if (!status && linear) status = predict(r, DVBF_BY_LINEAR, linear, free_run, settings, error);
@@ -240,6 +247,9 @@ bool dv_rolling_scores(dvbf_rolling *out, const dv_rolling *r, const dv_yardstic
     score->rmse = overall(r, y, way);
     score->fit = fit_of(score->rmse, overall(r, y, DVBF_BY_MEAN));
   }
+  if (r->rank && !(out->ranks = dv_calloc(n * r->n_ranks, sizeof *out->ranks))) return false;
+  out->n_ranks = out->ranks ? r->n_ranks : 0;
+  if (out->ranks) memcpy(out->ranks, r->rank, n * r->n_ranks * sizeof *out->ranks);
   if (r->ranked > 0) out->coverage_50 = r->inside_50 / r->ranked, out->coverage_90 = r->inside_90 / r->ranked;
   return true;
 }

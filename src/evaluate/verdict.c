@@ -3,9 +3,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
-#include "model/density.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,26 +32,6 @@ static dvbf_status choose_split(judge *j, dvbf_error *error) {
              : dv_fail(error, DVBF_FORMAT, "there are no sequences to judge the model by");
 }
 
-/* The training mean is the model's own where it keeps one; the data at hand may be others than it saw. */
-static dvbf_status measure(judge *j, dvbf_error *error) {
-  const dvbf_model *m = j->model;
-  size_t n = (size_t)m->n_x;
-  dv_statistics x = {0};
-  dvbf_status status = dv_statistics_of_x(&x, j->data->train.count ? &j->data->train : j->sequences, error);
-  if (status) return status;
-  j->yardstick = (dv_yardstick){dv_calloc(n, sizeof(double)), dv_calloc(n, sizeof(double))};
-  bool room = j->yardstick.mean && j->yardstick.unit, scales = m->density->scales(m->settings);
-  for (size_t k = 0; room && k < n; k++) {
-    bool centred = scales && m->settings->x_scaling != DV_SCALING_NONE;
-    bool scaled = scales && m->settings->x_scaling == DV_SCALING_STANDARDISE;
-    j->yardstick.mean[k] = centred ? (double)m->x.shift[k] : x.mean[k];
-    if (!dv_statistics_vary(&x, k)) continue;
-    j->yardstick.unit[k] = scaled ? 1 / (double)m->x.scale[k] : sqrt(x.variance[k]);
-  }
-  dv_statistics_free(&x);
-  return room ? DVBF_OK : dv_fail_memory(error, "judging the model");
-}
-
 static dvbf_status name_columns(judge *j, dvbf_error *error) {
   dvbf_verdict *v = j->out;
   v->n_x = (size_t)j->model->n_x;
@@ -70,8 +48,8 @@ static dvbf_status name_columns(judge *j, dvbf_error *error) {
 /* Both uses, one after the other, as their samples take memory. */
 static dvbf_status roll(judge *j, dv_blocks *blocks, dvbf_rolling *out, bool free_run, dvbf_error *error) {
   dv_rolling r;
-  dvbf_status status =
-      dv_rolling_run(&r, j->model, j->sequences, free_run, &j->yardstick, j->settings, error);
+  dvbf_status status = dv_rolling_run(&r, j->model, j->sequences, (dv_rolling_plan){.free_run = free_run},
+                                      &j->yardstick, j->settings, error);
   if (!status && !dv_rolling_scores(out, &r, &j->yardstick))
     status = dv_fail_memory(error, "judging the model");
   if (!status && !free_run) status = dv_whiteness_of(&j->out->whiteness, &r, error);
@@ -95,6 +73,7 @@ static void free_scores(dvbf_rolling *r) {
     dv_free(r->score[way].rmse_by_column);
     dv_free(r->score[way].fit_by_column);
   }
+  dv_free(r->ranks);
 }
 
 void dvbf_verdict_free(dvbf_verdict *v) {
@@ -103,6 +82,7 @@ void dvbf_verdict_free(dvbf_verdict *v) {
   free_scores(&v->free_run);
   dv_free(v->whiteness.autocorrelation);
   dv_free(v->whiteness.p);
+  dv_free(v->whiteness.histogram);
   dv_free(v->names);
   dv_free(v);
 }
@@ -115,7 +95,7 @@ dvbf_status dvbf_judge(dvbf_verdict **out, const dvbf_model *model, const dvbf_d
   if (!j.out) return dv_fail_memory(error, "judging the model");
   dvbf_status status = choose_split(&j, error);
   if (!status) status = name_columns(&j, error);
-  if (!status) status = measure(&j, error);
+  if (!status) status = dv_yardstick_of(&j.yardstick, model, data, j.sequences, error);
   if (!status) status = roll(&j, &j.evidence.one_step, &j.out->one_step, false, error);
   if (!status) status = roll(&j, &j.evidence.free_run, &j.out->free_run, true, error);
   if (!status)
@@ -125,8 +105,7 @@ dvbf_status dvbf_judge(dvbf_verdict **out, const dvbf_model *model, const dvbf_d
     weigh(&j);
     dv_verdict_decide(j.out, &j.evidence);
   }
-  dv_free(j.yardstick.mean);
-  dv_free(j.yardstick.unit);
+  dv_yardstick_clear(&j.yardstick);
   if (status)
     dvbf_verdict_free(j.out);
   else

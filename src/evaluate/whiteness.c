@@ -49,14 +49,27 @@ static void add_products(sums *s, const double *error, size_t steps) {
   }
 }
 
+/* Counts the errors of a column in units of the deviation that was expected. */
+static void count_errors(double bins[DVBF_BINS], const dv_rolling *r, size_t i, size_t k, const double *error,
+                         size_t steps) {
+  const dvbf_estimates *e = r->by[DVBF_BY_LEARNED];
+  for (size_t t = 0; e->x_std && t < steps; t++) {
+    double deviation = (double)e->x_std[(i * e->steps + r->first - e->first + t) * e->n_x + k];
+    double at = (error[t] / deviation + 4) / 8 * DVBF_BINS;
+    if (isfinite(at)) bins[(int)fmin(fmax(at, 0), DVBF_BINS - 1)] += 1;
+  }
+}
+
 /* Runs over the views twice, as the mean of the errors is taken off. */
-static void add_column(sums *s, const dv_rolling *r, size_t k, float *buffer, double *error) {
+static void add_column(sums *s, double bins[DVBF_BINS], const dv_rolling *r, size_t k, float *buffer,
+                       double *error) {
   const dvbf_sequences *v = &r->views;
   for (int pass = 0; pass < 2; pass++)
     for (size_t i = 0; i < v->count; i++) {
       size_t length = dvbf_sequence_length(v, i), steps = length - r->first;
       errors_of(r, i, k, dv_sequence_x(v, i, 0, length, buffer), error, steps);
       (pass ? add_products : add_mean)(s, error, steps);
+      if (pass) count_errors(bins, r, i, k, error, steps);
     }
 }
 
@@ -79,14 +92,15 @@ dvbf_status dv_whiteness_of(dvbf_whiteness *out, const dv_rolling *r, dvbf_error
   float *buffer = NULL;
   double *errors = dv_calloc(r->views.steps + 1, sizeof *errors), outside = 0, columns = 0;
   *out = (dvbf_whiteness){NAN, NAN, dv_calloc(n + 1, sizeof *out->autocorrelation),
-                          dv_calloc(n + 1, sizeof *out->p)};
-  dvbf_status status =
-      out->autocorrelation && out->p && errors ? DVBF_OK : dv_fail_memory(error, "correlating");
+                          dv_calloc(n + 1, sizeof *out->p), dv_calloc(n + 1, sizeof *out->histogram)};
+  dvbf_status status = out->autocorrelation && out->p && out->histogram && errors
+                           ? DVBF_OK
+                           : dv_fail_memory(error, "correlating");
   if (!status && r->by[DVBF_BY_LEARNED]) {
     status = dv_sequence_buffer(&buffer, &r->views, r->views.steps, error);
     for (size_t k = 0; k < n && !status; k++) {
       sums s = {0};
-      add_column(&s, r, k, buffer, errors);
+      add_column(&s, out->histogram[k], r, k, buffer, errors);
       out->band = 1.96 / sqrt(fmax(1, s.n));
       outside += close_column(out, k, &s);
       columns += s.square > 0;

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "evaluate/paths.h"
 #include "report/points.h"
+#include "report/signals.h"
 
 #include <dvbf/report.h>
 
@@ -20,8 +21,9 @@ typedef struct dv_chapter {
   const dvbf_data *long_data;
   const dvbf_sequences *long_sequences;
   const dvbf_evaluation *long_evaluation;
-  const char *run;     /* folder with metrics.csv and settings.txt, NULL: none */
-  const char *figures; /* folder that receives the figures and exists */
+  const dvbf_settings *settings; /* of the table "evaluate" */
+  const char *run;               /* folder with metrics.csv and settings.txt, NULL: none */
+  const char *figures;           /* folder that receives the figures and exists */
   unsigned threads;
   const volatile int *interrupt; /* NULL, or a flag that ends the work */
   dvbf_note_fn *note;            /* also gets the notes about what is left out; NULL: none */
@@ -31,16 +33,21 @@ typedef struct dv_chapter {
 /* Refuses figures that exist, unless `force`. Only key and figures are read. */
 dvbf_status dv_chapter_refuse(const dv_chapter *chapter, bool force, dvbf_error *error);
 
-/* Adds heading, tables, figures, latent space, video and settings. */
+/* Adds heading, verdict, signals or video, errors, latent space, learning curves, tables and settings. Parts
+ * for which there are no data are left out. */
 dvbf_status dv_chapter_add(dvbf_page *page, const dv_chapter *chapter, dvbf_error *error);
 
 /* ---- The parts of a chapter ---- */
 
+enum { DV_FILM_SEQUENCES = 8 }; /* of a video, at most */
+
 /* Results that several parts show, computed once. */
 typedef struct dv_shown {
-  dv_points points;         /* samples of the filter on the evaluated sequences */
-  const dvbf_data *data;    /* of the video */
-  dvbf_sequences film;      /* copies of the first sequences for prediction */
+  dv_points points;      /* samples of the filter on the evaluated sequences */
+  dv_signals signals;    /* of data that are no images */
+  const dvbf_data *data; /* of the video */
+  dvbf_sequences film;   /* copies of the first sequences for prediction */
+  char names[DV_FILM_SEQUENCES][96];
   dv_paths *reconstruction; /* of `film`, without noise, with every frame observed */
   dv_paths *prediction;     /* from the first frames; NULL when nothing is left to predict */
   size_t observed;          /* by the prediction */
@@ -51,19 +58,45 @@ dvbf_status dv_chapter_left_out(dvbf_page *page, const dv_chapter *c, const char
 
 /* The file figures/key-name with that extension. */
 void dv_chapter_figure_path(dv_path out, const dv_chapter *c, const char *name, const char *extension);
-/* Embeds a figure; `drawn` is the status of drawing it. If it could not be drawn, a note gives the reason;
+/* Embeds a figure and, with `narrow`, the figure name-narrow for narrow windows; `drawn` is the status of
+ * drawing them. If it could not be drawn, a note gives the reason;
  * only a full disk or a lack of memory is returned as a failure. Reads only name, key, figures and note of
  * the chapter. */
 dvbf_status dv_chapter_embed(dvbf_page *page, const dv_chapter *c, const char *name, dvbf_status drawn,
-                             const char *caption, const char *alternative, dvbf_error *error);
+                             bool narrow, const char *caption, const char *alternative, dvbf_error *error);
 
-/* The verdict on the model, where the evaluation has one. */
+/* The same for a figure that is a file alone, as the page draws it itself. */
+dvbf_status dv_chapter_drawn(dvbf_page *page, const dv_chapter *c, const char *name, dvbf_status drawn,
+                             dvbf_error *error);
+
+/* Tells that a part is left out without a word in the page. */
+void dv_chapter_tell(const dv_chapter *c, const char *text);
+
+/* The sentence of the verdict, and its tables; both nothing where the evaluation has none. */
 dvbf_status dv_chapter_verdict(dvbf_page *page, const dv_chapter *c, dvbf_error *error);
+dvbf_status dv_chapter_scores(dvbf_page *page, const dv_chapter *c, dvbf_error *error);
+/* Signals; the video, its strips and the tracks of what moves in it. */
+dvbf_status dv_chapter_signals(dvbf_page *page, const dv_chapter *c, const dv_shown *shown,
+                               dvbf_error *error);
+dvbf_status dv_chapter_video(dvbf_page *page, const dv_chapter *c, const dv_shown *shown, dvbf_error *error);
+dvbf_status dv_chapter_tracks(dvbf_page *page, const dv_chapter *c, const dv_shown *shown, dvbf_error *error);
+/* The error by the number of steps ahead. */
+dvbf_status dv_chapter_horizon(dvbf_page *page, const dv_chapter *c, const dv_shown *shown,
+                               dvbf_error *error);
+/* Whether errors one step ahead are white and normal, and quantiles right. */
+dvbf_status dv_chapter_residuals(dvbf_page *page, const dv_chapter *c, dvbf_error *error);
+dvbf_status dv_chapter_latent(dvbf_page *page, const dv_chapter *c, const dv_shown *shown, dvbf_error *error);
+dvbf_status dv_chapter_curves(dvbf_page *page, const dv_chapter *c, dvbf_error *error);
+/* The bound and the regression on a known state. */
 dvbf_status dv_chapter_tables(dvbf_page *page, const dv_chapter *c, dvbf_error *error);
 /* Nothing where the run was no search. */
 dvbf_status dv_chapter_search(dvbf_page *page, const dv_chapter *c, dvbf_error *error);
-dvbf_status dv_chapter_figures(dvbf_page *page, const dv_chapter *c, const dv_shown *shown,
-                               dvbf_error *error);
+
+/* 1, 2, 5, 10, 20, 50, ... and the last. */
+bool dv_chapter_round_horizon(size_t h, size_t last);
+/* "pixel" or "column", "frame" or "step". */
+const char *dv_chapter_column(const dv_chapter *c);
+const char *dv_chapter_step(const dv_chapter *c);
 
 /* The evaluation whose prediction error is shown, and the length of the training sequences when that is
  * shorter than what is shown, else 0. */

@@ -38,9 +38,12 @@ dvbf_status dv_chapter_search(dvbf_page *page, const dv_chapter *c, dvbf_error *
   }
   size_t rows = all.count < MOST ? all.count : MOST;
   dvbf_table t;
-  status = dv_table_init(
-      &t, "What the search has tried: errors over the whole recording, over those of the linear model",
-      rows + 1, COLUMNS, error);
+  status = dvbf_page_heading(page, 2, "Search", error);
+  t = (dvbf_table){0};
+  if (!status)
+    status = dv_table_init(
+        &t, "What the search has tried: errors over the whole recording, over those of the linear model",
+        rows + 1, COLUMNS, error);
   for (size_t k = 0; !status && k < COLUMNS; k++) dv_table_put(&t, 0, k, "%s", headings[k]);
   for (size_t i = 0; !status && i < rows; i++) put_row(&t, i + 1, &all.list[i]);
   if (!status) status = dvbf_page_table(page, &t, error);

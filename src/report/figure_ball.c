@@ -115,7 +115,12 @@ static double pitch(void) {
 }
 
 static double width_of(const plan *p) {
-  return 2 * DV_FIGURE_MARGIN + (double)p->views * pitch() - gap;
+  return 2 * DV_FIGURE_MARGIN + (p->figure->narrow ? 1 : (double)p->views) * pitch() - gap;
+}
+
+/* From a view to the one below it. */
+static double view_height(void) {
+  return side_of() + DV_AXES_BELOW + DV_SCATTER_LYING;
 }
 
 /* The true box, in the colours of its cells. */
@@ -142,8 +147,10 @@ static void draw(cairo_t *cr, const void *figure) {
   double top = DV_FIGURE_MARGIN + dv_figure_title_height(p->figure->title), side = side_of();
   dv_figure_title(cr, width_of(p), p->figure->title);
   for (size_t k = 0; k < p->views; k++) {
-    double x = DV_FIGURE_MARGIN + (double)k * pitch() + DV_VIEW_LEFT, below = top + side + DV_AXES_BELOW + 4;
-    dv_view_draw(cr, &p->view[k], x, top, side, side);
+    bool narrow = p->figure->narrow;
+    double x = DV_FIGURE_MARGIN + (narrow ? 0 : (double)k * pitch()) + DV_VIEW_LEFT;
+    double y = top + (narrow ? (double)k * (view_height() + gap) : 0), below = y + side + DV_AXES_BELOW + 4;
+    dv_view_draw(cr, &p->view[k], x, y, side, side);
     if (p->view[k].values == p->checker)
       draw_box(cr, p, x, below, side);
     else
@@ -162,8 +169,9 @@ dvbf_status dvbf_draw_ball(const dvbf_figure_ball *figure, const char *path, dvb
                    "%.200s: a checkerboard of %zu cells in each direction; give 1 to 20", path, p.cells);
   dvbf_status status = check(figure, &p, path, error);
   if (!status) status = compute(&p, error);
-  double height = 2 * DV_FIGURE_MARGIN + dv_figure_title_height(figure->title) + side_of() + DV_AXES_BELOW +
-                  DV_SCATTER_LYING;
+  double rows = figure->narrow ? (double)p.views : 1;
+  double height =
+      2 * DV_FIGURE_MARGIN + dv_figure_title_height(figure->title) + rows * (view_height() + gap) - gap;
   if (!status) status = dv_figure_write(path, width_of(&p), height, draw, &p, error);
   clear(&p);
   return status;

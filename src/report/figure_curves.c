@@ -10,7 +10,7 @@ enum { PANELS = 3, LINES = 2 };
 
 /* A panel shows up to two curves of each run, the first dashed when there is a second. */
 typedef struct panel {
-  const char *label;
+  const char *label, *of_signals;
   bool logarithmic;
   size_t lines;
   size_t offset[LINES]; /* of the array in dvbf_learning_run */
@@ -18,12 +18,19 @@ typedef struct panel {
 
 static const panel panels[PANELS] = {
     {"bound (nats per frame)",
+     "bound (nats per step)",
      false,
      2,
      {offsetof(dvbf_learning_run, train_bound), offsetof(dvbf_learning_run, valid_bound)}},
-    {"prediction error / pixel variance", true, 1, {offsetof(dvbf_learning_run, prediction)}},
-    {"KL (nats per frame)", false, 1, {offsetof(dvbf_learning_run, kl)}},
+    {"prediction error / pixel variance",
+     "prediction error / variance",
+     true,
+     1,
+     {offsetof(dvbf_learning_run, prediction)}},
+    {"KL (nats per frame)", "KL (nats per step)", false, 1, {offsetof(dvbf_learning_run, kl)}},
 };
+
+static const dv_stroke kept_stroke = {{0.12, 0.5, 0.24}, 2, 0};
 
 static const double *values_of(const dvbf_learning_run *run, const panel *p, size_t line) {
   const double *values;
@@ -61,7 +68,7 @@ static void draw_panel(cairo_t *cr, const dvbf_figure_curves *f, const panel *p,
   axes.across = dv_scale_empty(false);
   axes.up = dv_scale_empty(p->logarithmic);
   axes.across_label = "updates";
-  axes.up_label = p->label;
+  axes.up_label = f->signals ? p->of_signals : p->label;
   dv_scale_include(&axes.across, 0);
   for (size_t line = 0; line < p->lines; line++)
     for (size_t r = 0; r < f->runs; r++)
@@ -80,6 +87,7 @@ static void draw_panel(cairo_t *cr, const dvbf_figure_curves *f, const panel *p,
       const double *values = values_of(run, p, line);
       if (values) dv_curve_draw(cr, &axes, run->update, values, run->count, stroke);
     }
+  if (f->kept > 0) dv_curve_bar(cr, &axes, f->kept, kept_stroke);
   dv_axes_draw_frame(cr, &axes);
 }
 
@@ -92,13 +100,14 @@ static size_t list_entries(const dvbf_figure_curves *f, dv_legend_entry out[]) {
     out[count++] = (dv_legend_entry){"training", {dv_colour_ink, 1.8, 4}, false};
     out[count++] = (dv_legend_entry){"validation", {dv_colour_ink, 2.5, 0}, false};
   }
+  if (f->kept > 0) out[count++] = (dv_legend_entry){"update that was kept", kept_stroke, true};
   return count;
 }
 
 static const double box_height = 260, between = 26, right_room = 16; /* half of the last tick's label */
 
 static double legend_room(const dvbf_figure_curves *f) {
-  dv_legend_entry entries[2 * DV_COLOUR_LINES + 2];
+  dv_legend_entry entries[2 * DV_COLOUR_LINES + 3];
   size_t count = list_entries(f, entries);
   return dv_figure_legend_height(entries, count, DV_FIGURE_WIDTH - 2 * DV_FIGURE_MARGIN - DV_AXES_LEFT);
 }
@@ -107,7 +116,7 @@ static void draw(cairo_t *cr, const void *figure) {
   const dvbf_figure_curves *f = figure;
   const panel *shown[PANELS];
   size_t count = list_panels(f, shown);
-  dv_legend_entry entries[2 * DV_COLOUR_LINES + 2];
+  dv_legend_entry entries[2 * DV_COLOUR_LINES + 3];
   size_t n_entries = list_entries(f, entries);
   double top = DV_FIGURE_MARGIN + dv_figure_title_height(f->title),
          right = DV_FIGURE_WIDTH - DV_FIGURE_MARGIN;

@@ -76,7 +76,7 @@ static size_t list_entries(const dvbf_figure_errors *f, dv_legend_entry out[]) {
   }
   if (sampled && mean_path) out[count++] = (dv_legend_entry){"without noise", {dv_colour_ink, 1.8, 4}, false};
   if (f->repeat && f->repeat_horizon) out[count++] = (dv_legend_entry){"persistence", repeat_stroke, false};
-  out[count++] = (dv_legend_entry){"mean image", mean_stroke, false};
+  out[count++] = (dv_legend_entry){f->signals ? "mean" : "mean image", mean_stroke, false};
   if (bar_of(f)) out[count++] = (dv_legend_entry){"end of the training length", bar_stroke, true};
   return count;
 }
@@ -106,7 +106,9 @@ static void draw(cairo_t *cr, const void *figure) {
   dv_legend_entry entries[MOST_NAMED + 4];
   size_t count = list_entries(f, entries);
   char label[80] = "predicted steps";
-  if (f->observed) snprintf(label, sizeof label, "predicted steps after %zu observed frames", f->observed);
+  if (f->observed)
+    snprintf(label, sizeof label, "predicted %ss after %zu observed %ss", f->signals ? "step" : "frame",
+             f->observed, f->signals ? "step" : "frame");
   double top = DV_FIGURE_MARGIN + dv_figure_title_height(f->title);
   dv_axes axes = {.x = DV_FIGURE_MARGIN + DV_AXES_LEFT,
                   .y = top + legend_height(f),
@@ -115,7 +117,7 @@ static void draw(cairo_t *cr, const void *figure) {
                   .across = dv_scale_empty(false),
                   .up = scale_up(f),
                   .across_label = label,
-                  .up_label = "squared error / pixel variance"};
+                  .up_label = f->signals ? "squared error / variance" : "squared error / pixel variance"};
   dv_scale_include(&axes.across, 1);
   dv_scale_include(&axes.across, (double)longest_horizon(f));
   dv_scale_finish(&axes.across, 0.01);

@@ -150,8 +150,20 @@ static double views_top(const plan *p) {
   return DV_FIGURE_MARGIN + dv_figure_title_height(p->figure->title) + (titled ? heading : 0);
 }
 
+static size_t most_views(const plan *p) {
+  size_t most = 1;
+  for (size_t m = 0; m < p->blocks; m++)
+    if (p->block[m].views > most) most = p->block[m].views;
+  return most;
+}
+
+/* From a view to the one below it. */
+static double view_height(const plan *p) {
+  return p->view_side + DV_AXES_BELOW + (any_colour(p) ? DV_SCATTER_LYING + 10 : 0);
+}
+
 static double readings_top(const plan *p) {
-  return views_top(p) + p->view_side + DV_AXES_BELOW + (any_colour(p) ? DV_SCATTER_LYING + 10 : 0);
+  return views_top(p) + view_height(p) * (p->figure->narrow ? (double)most_views(p) : 1);
 }
 
 /* Parts that are left out make the page narrower. */
@@ -166,7 +178,21 @@ static double used_width(const plan *p) {
   return used;
 }
 
+/* All views and regressions of a block are below each other. */
+static void place_narrow(plan *p) {
+  p->block_width = p->pitch = 388;
+  p->view_side = p->block_width - DV_VIEW_LEFT - gap;
+  p->reading_side = p->block_width - left_first - gap;
+  p->width = 2 * DV_FIGURE_MARGIN + (double)p->blocks * (p->block_width + between_blocks) - between_blocks;
+  p->height = readings_top(p) + DV_FIGURE_MARGIN;
+  if (any_fit(p)) p->height += READINGS * (above_reading + p->reading_side + DV_AXES_BELOW);
+}
+
 static void place(plan *p) {
+  if (p->figure->narrow) {
+    place_narrow(p);
+    return;
+  }
   p->block_width = p->blocks == 1 ? 680 : (DV_FIGURE_WIDTH - 2 * DV_FIGURE_MARGIN - between_blocks) / 2;
   p->pitch = p->block_width / 2;
   p->view_side = p->pitch - DV_VIEW_LEFT - gap;
@@ -203,18 +229,22 @@ static void draw_reading(cairo_t *cr, const plan *p, const block *b, size_t k, c
 
 static void draw_readings(cairo_t *cr, const plan *p, const block *b, double x) {
   const char *const names[READINGS] = {"sin φ", "cos φ", p->velocity_label};
-  bool first = true;
+  bool first = true, narrow = p->figure->narrow;
+  double y = readings_top(p) + above_reading;
   for (size_t k = 0; k < READINGS; k++) {
     if (!b->reading[k].fitted) continue;
-    x += first ? left_first : left_next;
+    x += first ? left_first : narrow ? 0 : left_next;
     dv_axes axes = {.x = x,
-                    .y = readings_top(p) + above_reading,
+                    .y = y,
                     .width = p->reading_side,
                     .height = p->reading_side,
-                    .up_label = first ? "predicted" : NULL,
+                    .up_label = first || narrow ? "predicted" : NULL,
                     .up_room = left_first - 12};
     draw_reading(cr, p, b, k, names[k], axes);
-    x += p->reading_side + gap;
+    if (narrow)
+      y += above_reading + p->reading_side + DV_AXES_BELOW;
+    else
+      x += p->reading_side + gap;
     first = false;
   }
 }
@@ -224,10 +254,12 @@ static void draw_block(cairo_t *cr, const plan *p, const block *b, double x) {
   dv_text_style style = {.size = DV_TEXT_HEADING, .across = 0.5, .bold = true, .longest = p->block_width};
   if (b->model->title) dv_text(cr, x + p->block_width / 2, top - heading + 10, style, b->model->title);
   for (size_t k = 0; k < b->views; k++) {
-    double left = x + (double)k * p->pitch + DV_VIEW_LEFT;
-    dv_view_draw(cr, &b->view[k], left, top, side, side);
+    bool narrow = p->figure->narrow;
+    double left = x + (narrow ? 0 : (double)k * p->pitch) + DV_VIEW_LEFT;
+    double y = top + (narrow ? (double)k * view_height(p) : 0);
+    dv_view_draw(cr, &b->view[k], left, y, side, side);
     if (b->view[k].hue.map)
-      dv_scatter_draw_lying_bar(cr, left, top + side + DV_AXES_BELOW + 4, side, &b->view[k].hue);
+      dv_scatter_draw_lying_bar(cr, left, y + side + DV_AXES_BELOW + 4, side, &b->view[k].hue);
   }
   draw_readings(cr, p, b, x);
 }

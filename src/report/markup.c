@@ -117,7 +117,8 @@ static int receive(const char *text, size_t length, void *user) {
 }
 
 void dv_markup_json(dv_markup *m, json_t *json) {
-  if (!json || json_dump_callback(json, receive, m, JSON_COMPACT | JSON_REAL_PRECISION(9))) m->failed = true;
+  if (!json || json_dump_callback(json, receive, m, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)))
+    m->failed = true;
   json_decref(json);
 }
 

@@ -90,6 +90,27 @@ dvbf_status dvbf_page_note(dvbf_page *page, const char *text, dvbf_error *error)
   return dv_page_end(page, mark, DVBF_OK, error);
 }
 
+dvbf_status dv_page_verdict(dvbf_page *page, bool good, const char *text, dvbf_error *error) {
+  dv_page_mark mark = dv_page_begin(page);
+  dv_markup_raw(&page->body, good ? "<p class=\"verdict good\">" : "<p class=\"verdict bad\">");
+  dv_markup_text(&page->body, text);
+  dv_markup_raw(&page->body, "</p>\n");
+  return dv_page_end(page, mark, DVBF_OK, error);
+}
+
+dvbf_status dv_page_fold(dvbf_page *page, const char *summary, dvbf_error *error) {
+  dv_page_mark mark = dv_page_begin(page);
+  dv_markup_raw(&page->body, "<details>\n");
+  dv_markup_element(&page->body, "summary", summary);
+  return dv_page_end(page, mark, DVBF_OK, error);
+}
+
+dvbf_status dv_page_unfold(dvbf_page *page, dvbf_error *error) {
+  dv_page_mark mark = dv_page_begin(page);
+  dv_markup_raw(&page->body, "</details>\n");
+  return dv_page_end(page, mark, DVBF_OK, error);
+}
+
 /* ---- Tables ---- */
 
 enum { CELL = 40 };
@@ -237,8 +258,9 @@ static void add_head(dv_markup *m, const dvbf_page *page) {
     dv_markup_bytes(m, page->contents.text, page->contents.length);
     dv_markup_raw(m, "</ul></nav>\n");
   }
-  dv_markup_raw(m, "<noscript><p class=\"note\">The latent space and the video need JavaScript, which is "
-                   "switched off.</p></noscript>\n</header>\n<main>\n");
+  dv_markup_raw(m,
+                "<noscript><p class=\"note\">The diagrams need JavaScript, which is switched off. The folder "
+                "figures beside this page has pictures of them.</p></noscript>\n</header>\n<main>\n");
 }
 
 static void add_foot(dv_markup *m) {
@@ -249,7 +271,11 @@ static void add_foot(dv_markup *m) {
   dv_markup_raw(m, ",");
   add_map(m, "cyclic", dv_colour_cyclic, STEPS);
   dv_markup_raw(m, "}</script>\n<script>\n");
-  dv_markup_bytes(m, dv_page_js, dv_page_js_size);
+  dv_markup_bytes(m, dv_page_js, dv_page_js_size); /* first: what the others share */
+  dv_markup_bytes(m, dv_page_plot_js, dv_page_plot_js_size);
+  dv_markup_bytes(m, dv_page_signals_js, dv_page_signals_js_size);
+  dv_markup_bytes(m, dv_page_space_js, dv_page_space_js_size);
+  dv_markup_bytes(m, dv_page_video_js, dv_page_video_js_size);
   dv_markup_raw(m, "</script>\n</body>\n</html>\n");
 }
 

@@ -84,14 +84,17 @@ static dvbf_status add_regression(dv_page_axes *axes, const dvbf_space *s, const
   return DVBF_OK;
 }
 
+enum { MOST_REGRESSIONS = 8 };
+
 static dvbf_status add_regressions(dv_page_axes *axes, const dvbf_space *s, dvbf_error *error) {
+  size_t before = axes->count;
   fit_room room = {.z = dv_calloc(s->points, s->n_z * sizeof *room.z),
                    .y = dv_calloc(s->points, sizeof *room.y),
                    .beta = dv_calloc(s->n_z + 1, sizeof *room.beta)};
   dvbf_status status = room.z && room.y && room.beta
                            ? DVBF_OK
                            : dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
-  for (size_t i = 0; !status && i < s->columns; i++)
+  for (size_t i = 0; !status && i < s->columns && axes->count < before + MOST_REGRESSIONS; i++)
     status = add_regression(axes, s, &s->column[i], &room, error);
   DV_FREE(room.z, room.y, room.beta);
   return status;

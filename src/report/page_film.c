@@ -53,6 +53,11 @@ static void add_film(dv_markup *m, const dvbf_film *f, unsigned char *bytes, siz
     size_t length = f->length && f->length[i] < f->frames ? f->length[i] : f->frames;
     dv_markup_format(m, "%s%zu", i ? "," : "", length ? length : 1);
   }
+  dv_markup_raw(m, "],\"names\":[");
+  for (size_t i = 0; f->names && i < f->sequences; i++) {
+    dv_markup_raw(m, i ? "," : "");
+    dv_markup_json(m, dv_markup_json_text(f->names[i]));
+  }
   dv_markup_raw(m, "],\"rows\":[");
   for (size_t r = 0; r < f->rows; r++) {
     dv_markup_raw(m, r ? ",\n" : "");

@@ -41,23 +41,43 @@ static dvbf_status read_all(unsigned char **out, size_t *size, const char *path,
   return DVBF_OK;
 }
 
-dvbf_status dvbf_page_picture(dvbf_page *page, const char *path, const char *caption, const char *alternative,
-                              dvbf_error *error) {
+/* Adds a picture as a data URL. */
+static dvbf_status add_url(dv_markup *m, const char *path, dvbf_error *error) {
   const char *type = type_of(path);
   unsigned char *bytes = NULL;
   size_t size = 0;
   if (!type) return dv_fail(error, DVBF_ARGUMENT, "%.200s: a picture's name must end in .svg or .png", path);
   dvbf_status status = read_all(&bytes, &size, path, error);
   if (status) return status;
+  dv_markup_format(m, "data:%s;base64,", type);
+  dv_markup_base64(m, bytes, size);
+  dv_free(bytes);
+  return DVBF_OK;
+}
+
+dvbf_status dv_page_picture(dvbf_page *page, const char *path, const char *narrow, const char *caption,
+                            const char *alternative, dvbf_error *error) {
   dv_page_mark mark = dv_page_begin(page);
   dv_markup *m = &page->body;
-  dv_markup_raw(m, "<figure class=\"picture\"><img alt=\"");
+  dvbf_status status = DVBF_OK;
+  dv_markup_raw(m, narrow
+                       ? "<figure class=\"picture\"><picture><source media=\"(max-width: 34rem)\" srcset=\""
+                       : "<figure class=\"picture\">");
+  if (narrow) {
+    status = add_url(m, narrow, error);
+    dv_markup_raw(m, "\">");
+  }
+  dv_markup_raw(m, "<img alt=\"");
   dv_markup_text(m, alternative);
-  dv_markup_format(m, "\" src=\"data:%s;base64,", type);
-  dv_markup_base64(m, bytes, size);
-  dv_markup_raw(m, "\">\n");
+  dv_markup_raw(m, "\" src=\"");
+  if (!status) status = add_url(m, path, error);
+  dv_markup_raw(m, narrow ? "\"></picture>\n" : "\">\n");
   dv_markup_element(m, "figcaption", caption);
   dv_markup_raw(m, "</figure>\n");
-  dv_free(bytes);
-  return dv_page_end(page, mark, DVBF_OK, error);
+  return dv_page_end(page, mark, status, error);
+}
+
+dvbf_status dvbf_page_picture(dvbf_page *page, const char *path, const char *caption, const char *alternative,
+                              dvbf_error *error) {
+  return dv_page_picture(page, path, NULL, caption, alternative, error);
 }

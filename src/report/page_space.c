@@ -3,12 +3,11 @@
 #include "base/status.h"
 #include "report/page.h"
 #include "report/page_axes.h"
+#include "report/page_coded.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { STEPS = 65534, MISSING = 65535 }; /* steps from the lowest to the highest coordinate */
 
 /* The points that are shown, side by side. */
 typedef struct chosen {
@@ -16,11 +15,10 @@ typedef struct chosen {
   size_t finite;    /* number of finite points, from which these were chosen */
   float *z, *values;
   dvbf_space_column *column;
-  unsigned char *coded; /* [points][2] */
 } chosen;
 
 static void free_chosen(chosen *c) {
-  DV_FREE(c->z, c->values, c->column, c->coded);
+  DV_FREE(c->z, c->values, c->column);
 }
 
 static bool finite_point(const dvbf_space *s, size_t i) {
@@ -48,11 +46,11 @@ static dvbf_status choose(chosen *c, const dvbf_space *s, dvbf_error *error) {
   c->space.z = c->z = dv_calloc(shown, s->n_z * sizeof *c->z);
   c->values = dv_calloc(shown, s->columns * sizeof *c->values);
   c->space.column = c->column = dv_calloc(s->columns, sizeof *c->column);
-  c->coded = dv_calloc(shown, 2);
-  if (!c->z || !c->values || !c->column || !c->coded)
+  if (!c->z || !c->values || !c->column)
     return dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
   for (size_t j = 0; j < s->columns; j++)
-    c->column[j] = (dvbf_space_column){s->column[j].name, c->values + j * shown, 1, s->column[j].cyclic};
+    c->column[j] = (dvbf_space_column){s->column[j].name, c->values + j * shown, 1, s->column[j].cyclic,
+                                       s->column[j].group};
   for (size_t i = 0; i < s->points && taken < shown; i++) {
     if (!finite_point(s, i)) continue;
     if (seen++ == taken * c->finite / shown) copy_point(c, s, i, taken++);
@@ -62,48 +60,21 @@ static dvbf_status choose(chosen *c, const dvbf_space *s, dvbf_error *error) {
 
 /* ---- Writing ---- */
 
-static json_t *number(double value) {
-  return value == rint(value) && fabs(value) < 1e9 ? json_integer((json_int_t)value) : json_real(value);
-}
-
-/* Adds low, high and values to `about`, with a value v as round(STEPS (v - low) / (high - low)). */
-static void add_values(dv_markup *m, json_t *about, unsigned char *coded, const double *values, size_t count,
-                       double low, double high) {
-  double unit = high > low ? STEPS / (high - low) : 0;
-  for (size_t i = 0; i < count; i++) { /* low byte first on every machine */
-    long code = isfinite(values[i]) ? lround((values[i] - low) * unit) : MISSING;
-    coded[2 * i] = code & 255, coded[2 * i + 1] = (unsigned char)(code >> 8);
-  }
-  bool added = !json_object_set_new(about, "low", number(low)) &&
-               !json_object_set_new(about, "high", number(high)) &&
-               !json_object_set_new(about, "values", dv_markup_json_bytes(coded, 2 * count));
-  if (!added) json_decref(about);
-  dv_markup_json(m, added ? about : NULL);
-}
-
-static void add_range(dv_markup *m, json_t *about, unsigned char *coded, const double *values, size_t count) {
-  double low = INFINITY, high = -INFINITY;
-  for (size_t i = 0; i < count; i++)
-    if (isfinite(values[i])) low = fmin(low, values[i]), high = fmax(high, values[i]);
-  add_values(m, about, coded, values, count, low <= high ? low : 0, low <= high ? high : 0);
-}
-
 static void add_axis(dv_markup *m, const chosen *c, const dv_page_axis *axis) {
   json_t *about = json_pack("{s:o, s:o}", "name", dv_markup_json_text(axis->name), "group",
                             dv_markup_json_text(axis->group));
-  add_range(m, about, c->coded, axis->at, c->space.points);
+  dv_page_coded(m, about, axis->at, c->space.points, NAN, NAN);
 }
 
 /* Angles are brought into [-pi, pi]. */
 static void add_column(dv_markup *m, const chosen *c, const dvbf_space_column *column, double *room) {
   json_t *about =
-      json_pack("{s:o, s:b}", "name", dv_markup_json_text(column->name), "cyclic", column->cyclic);
+      json_pack("{s:o, s:b, s:o}", "name", dv_markup_json_text(column->name), "cyclic", column->cyclic,
+                "group", dv_markup_json_text(column->group ? column->group : "ground truth"));
   for (size_t i = 0; i < c->space.points; i++)
     room[i] = column->cyclic ? remainder(column->values[i], 2 * M_PI) : column->values[i];
-  if (column->cyclic)
-    add_values(m, about, c->coded, room, c->space.points, -M_PI, M_PI);
-  else
-    add_range(m, about, c->coded, room, c->space.points);
+  bool cyclic = column->cyclic;
+  dv_page_coded(m, about, room, c->space.points, cyclic ? -M_PI : NAN, cyclic ? M_PI : NAN);
 }
 
 static void add_caption(dv_markup *m, const dvbf_space *s, const chosen *c) {

@@ -5,15 +5,18 @@
 #include "evaluate/paths.h"
 
 typedef struct dv_column {
-  char name[40];
+  char name[64];
   float *values; /* [count] */
   bool cyclic;   /* an angle in radians */
+  const char *group;
 } dv_column;
 
-/* Columns: angles made of a sine and a cosine, the columns of the state, the number of the frame. */
+/* Columns: angles made of a sine and a cosine, the columns of the state; signals and inputs, but pixels; the
+ * number of the step. */
 typedef struct dv_points {
   size_t count, n_z, n_columns;
-  float *z; /* [count][n_z] */
+  size_t n_truth; /* of the columns, the first ones: what comes from the state */
+  float *z;       /* [count][n_z] */
   dv_column *columns;
 } dv_points;
 
@@ -24,9 +27,9 @@ dvbf_status dv_points_sample(dv_points *out, const dvbf_model *model, const dvbf
                              dvbf_error *error);
 void dv_points_free(dv_points *points);
 
-/* The first column whose name begins so; NULL when there is none. */
+/* The first column of the truth whose name begins so; NULL when there is none. */
 const dv_column *dv_points_column(const dv_points *points, const char *prefix);
-/* The column of that name; NULL when there is none. */
+/* The column of the truth of that name; NULL when there is none. */
 const dv_column *dv_points_named(const dv_points *points, const char *name);
 
 #endif

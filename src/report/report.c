@@ -48,6 +48,7 @@ dvbf_status dvbf_report_write(const char *path, const dvbf_model *model, const d
                         .model = model,
                         .data = data,
                         .split = split,
+                        .settings = settings,
                         .run = o->run,
                         .figures = figures,
                         .note = o->note,

@@ -34,7 +34,7 @@ static dvbf_status add_latent(dv_work *w, const dv_study *s, const dv_points *po
   dv_chapter_figure_path(bare, &chapter, "latent", "");
   dvbf_status drawn = dvbf_draw_latent(&figure, bare, error);
   return dv_chapter_embed(
-      w->page, &chapter, "latent", drawn,
+      w->page, &chapter, "latent", drawn, false,
       "Latent samples along the directions that predict the state, coloured by angle and by velocity; "
       "below, what the regressions predict.",
       "Latent spaces side by side with regression scatters", error);
@@ -52,7 +52,7 @@ static dvbf_status add_walk(dv_work *w, const dv_study *s, const dv_subject *sub
   if (!drawn) drawn = dv_walks_draw(&walks, points, model, bare, error);
   dv_walks_free(&walks);
   return dv_chapter_embed(
-      w->page, &chapter, name, drawn,
+      w->page, &chapter, name, drawn, false,
       "Latent walks through one sequence of 100 steps without torque: generated after its first frames, "
       "and inferred with every frame observed.",
       "Two paths in the latent space, in two projections each", error);
@@ -87,6 +87,7 @@ static dv_chapter chapter_of(const dv_trial *t, size_t m, const dv_work *w) {
                       .long_data = t->long_data,
                       .long_sequences = &t->long_data->test,
                       .long_evaluation = result->far,
+                      .settings = t->evaluation,
                       .figures = w->figures,
                       .threads = dvbf_settings_threads(t->evaluation),
                       .note = w->options->note,

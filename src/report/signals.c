@@ -1,0 +1,202 @@
+#include "report/signals.h"
+
+#include "base/memory.h"
+#include "base/settings.h"
+#include "base/status.h"
+#include "evaluate/rolling.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A few sequences, as many values as keep the page small, and as many steps as take little time. */
+enum { SEQUENCES = 8, VALUES = 450000, STEPS = 20000, LEAST = 60, SAMPLES = 60 };
+
+void dv_signals_clear(dv_signals *s) {
+  for (size_t k = 0; k < 2; k++) {
+    dv_signal_use *u = &s->use[k];
+    DV_FREE(u->mean, u->low, u->high, u->rmse, u->fit);
+  }
+  dvbf_sequences_free(&s->shown);
+  *s = (dv_signals){0};
+}
+
+size_t dv_signal_steps(const dv_signals *s, const dv_signal_use *u, size_t sequence) {
+  size_t length = dvbf_sequence_length(&s->shown, sequence);
+  return length > u->first ? length - u->first : 0;
+}
+
+/* ---- Names ---- */
+
+const char *dv_signal_name(char room[32], const dvbf_data *data, bool input, size_t k) {
+  char(*names)[32] = input ? data->u_names : data->x_names;
+  snprintf(room, 32, "%c%zu", input ? 'u' : 'x', k);
+  return names && names[k][0] ? names[k] : room;
+}
+
+const char *dv_signal_unit(const dvbf_data *data, bool input, size_t k) {
+  char(*units)[16] = input ? data->u_units : data->x_units;
+  return units ? units[k] : "";
+}
+
+void dv_signal_label(char out[64], const dvbf_data *data, bool input, size_t k) {
+  char room[32];
+  const char *name = dv_signal_name(room, data, input, k), *unit = dv_signal_unit(data, input, k);
+  snprintf(out, 64, *unit ? "%.32s (%.16s)" : "%.32s", name, unit);
+}
+
+void dv_signal_sequence(char out[96], const dvbf_sequences *s, size_t i) {
+  dvbf_origin none = {.sequence = i};
+  const dvbf_origin *o = s->origin ? &s->origin[i] : &none;
+  int n = *o->name ? snprintf(out, 96, "%.32s", o->name)
+                   : snprintf(out, 96, "number %llu", (unsigned long long)o->sequence);
+  if (o->step) snprintf(out + n, 96 - (size_t)n, ", from step %llu", (unsigned long long)o->step);
+}
+
+double dv_signal_start(const dvbf_data *data, const dvbf_sequences *s, size_t i) {
+  if (!s->origin) return 0;
+  return data->sample_time > 0 ? s->origin[i].time : (double)s->origin[i].step;
+}
+
+/* ---- What is shown ---- */
+
+/* Copies the first sequences, no more than `most` steps of each. */
+static dvbf_status copy_beginnings(dv_signals *out, const dvbf_sequences *from, size_t count, size_t most,
+                                   dvbf_error *error) {
+  dvbf_sequences view = *from;
+  uint64_t *start = dv_calloc(count, sizeof *start);
+  uint32_t *length = dv_calloc(count, sizeof *length);
+  dvbf_status status = start && length ? DVBF_OK : dv_fail_memory(error, "showing signals");
+  view.count = count;
+  view.steps = 0;
+  view.start = start;
+  view.length = length;
+  for (size_t i = 0; i < count && !status; i++) {
+    size_t steps = dvbf_sequence_length(from, i);
+    start[i] = dvbf_sequence_start(from, i);
+    length[i] = (uint32_t)(steps < most ? steps : most);
+    out->cut |= length[i] < steps;
+    if (length[i] > view.steps) view.steps = length[i];
+  }
+  if (!status) status = dvbf_sequences_copy(&out->shown, &view, 0, count, error);
+  DV_FREE(start, length);
+  return status;
+}
+
+static dvbf_status choose(dv_signals *out, const dvbf_sequences *from, dvbf_error *error) {
+  size_t count = from->count < SEQUENCES ? from->count : SEQUENCES;
+  size_t columns = from->n_x < DV_SIGNAL_COLUMNS ? from->n_x : DV_SIGNAL_COLUMNS;
+  size_t inputs = from->n_u < DV_SIGNAL_INPUTS ? from->n_u : DV_SIGNAL_INPUTS;
+  size_t all = VALUES / (7 * columns + inputs); /* measured; mean and two quantiles of both predictions */
+  if (all > STEPS) all = STEPS;
+  size_t each = count ? all / count : 0;
+  return copy_beginnings(out, from, count, each > LEAST ? each : LEAST, error);
+}
+
+/* ---- Predictions ---- */
+
+static int compare(const void *a, const void *b) {
+  float x = *(const float *)a, y = *(const float *)b;
+  return (x > y) - (x < y);
+}
+
+/* The q-quantile of sorted[n], between the two samples that it falls between. */
+static float quantile(const float *sorted, size_t n, double q) {
+  double at = q * (double)(n - 1), share = at - floor(at);
+  size_t i = (size_t)at;
+  float above = sorted[i + 1 < n ? i + 1 : i];
+  return (float)((1 - share) * (double)sorted[i] + share * (double)above);
+}
+
+static void fill_quantiles(dv_signal_use *u, const dvbf_estimates *e, float sorted[SAMPLES]) {
+  size_t values = e->steps * e->n_x;
+  for (size_t i = 0; i < e->count; i++)
+    for (size_t j = 0; j < values; j++) {
+      for (size_t s = 0; s < e->samples; s++) sorted[s] = e->x_samples[(i * e->samples + s) * values + j];
+      qsort(sorted, e->samples, sizeof *sorted, compare);
+      u->low[i * values + j] = quantile(sorted, e->samples, 0.05);
+      u->high[i * values + j] = quantile(sorted, e->samples, 0.95);
+    }
+}
+
+/* Root mean square error and fit of each column of each sequence. */
+static void score(const dv_signals *s, dv_signal_use *u, const dv_yardstick *y) {
+  size_t n = s->shown.n_x;
+  for (size_t i = 0; i < s->shown.count; i++)
+    for (size_t k = 0; k < n; k++) {
+      double square = 0, of_mean = 0, count = 0;
+      for (size_t t = 0; t < dv_signal_steps(s, u, i); t++) {
+        double x = (double)s->shown.x[(i * s->shown.steps + u->first + t) * n + k];
+        if (isnan(x)) continue;
+        square += pow(x - (double)u->mean[(i * u->steps + t) * n + k], 2);
+        of_mean += pow(x - y->mean[k], 2);
+        count += 1;
+      }
+      u->rmse[i * n + k] = count > 0 ? sqrt(square / count) : NAN;
+      u->fit[i * n + k] = of_mean > 0 && y->unit[k] > 0 ? 100 * (1 - sqrt(square / of_mean)) : NAN;
+    }
+}
+
+static dvbf_status ask(dvbf_estimates **out, const dvbf_model *model, const dvbf_sequences *s,
+                       size_t observed, const dvbf_settings *how, dvbf_error *error) {
+  dvbf_settings *settings = NULL;
+  char number[32];
+  dvbf_status status = dvbf_settings_new(&settings, observed ? "predict" : "filter", error);
+  snprintf(number, sizeof number, "%d", SAMPLES);
+  if (!status) status = dvbf_settings_set(settings, "samples", number, error);
+  snprintf(number, sizeof number, "%u", dvbf_settings_threads(how));
+  if (!status) status = dvbf_settings_set(settings, "threads", number, error);
+  if (!status) status = dvbf_settings_set(settings, "x-samples", "on", error);
+  snprintf(number, sizeof number, "%zu", observed);
+  if (!status && observed) status = dvbf_settings_set(settings, "observe", number, error);
+  if (!status && !observed) status = dvbf_settings_set(settings, "forecast", "on", error);
+  if (!status) dvbf_settings_interrupt(settings, dv_settings_interrupt(how));
+  if (!status) status = dvbf_estimate(out, model, s, settings, error);
+  dvbf_settings_free(settings);
+  return status;
+}
+
+static dvbf_status keep(dv_signals *s, const dvbf_estimates *e, const dv_yardstick *y, bool free_run,
+                        dvbf_error *error) {
+  dv_signal_use *u = &s->use[s->n_uses++];
+  size_t values = e->count * e->steps * e->n_x, columns = e->count * e->n_x;
+  float sorted[SAMPLES];
+  *u = (dv_signal_use){.name = free_run ? "free run" : "one step ahead",
+                       .mark = free_run ? "end of observation" : "first prediction",
+                       .first = e->first,
+                       .steps = e->steps,
+                       .mean = dv_calloc(values, sizeof *u->mean),
+                       .low = dv_calloc(values, sizeof *u->low),
+                       .high = dv_calloc(values, sizeof *u->high),
+                       .rmse = dv_calloc(columns, sizeof *u->rmse),
+                       .fit = dv_calloc(columns, sizeof *u->fit)};
+  if (!u->mean || !u->low || !u->high || !u->rmse || !u->fit) return dv_fail_memory(error, "showing signals");
+  memcpy(u->mean, e->x, values * sizeof *u->mean);
+  fill_quantiles(u, e, sorted);
+  score(s, u, y);
+  return DVBF_OK;
+}
+
+/* What the model cannot do is no failure. */
+static dvbf_status add_use(dv_signals *s, const dvbf_model *model, size_t observed, const dv_yardstick *y,
+                           const dvbf_settings *settings, dvbf_error *error) {
+  dvbf_estimates *e = NULL;
+  dvbf_status status = ask(&e, model, &s->shown, observed, settings, error);
+  if (!status && e->steps && e->x_samples) status = keep(s, e, y, observed > 0, error);
+  dvbf_estimates_free(e);
+  return status == DVBF_ARGUMENT || status == DVBF_FORMAT ? DVBF_OK : status;
+}
+
+dvbf_status dv_signals_of(dv_signals *out, const dvbf_model *model, const dvbf_data *data,
+                          const dvbf_sequences *sequences, size_t observed, const dvbf_settings *settings,
+                          dvbf_error *error) {
+  dv_yardstick y = {0};
+  *out = (dv_signals){0};
+  dvbf_status status = choose(out, sequences, error);
+  if (!status) status = dv_yardstick_of(&y, model, data, sequences, error);
+  if (!status && observed) status = add_use(out, model, observed, &y, settings, error);
+  if (!status) status = add_use(out, model, 0, &y, settings, error);
+  dv_yardstick_clear(&y);
+  return status;
+}

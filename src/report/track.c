@@ -1,0 +1,41 @@
+#include "report/track.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare(const void *a, const void *b) {
+  float x = *(const float *)a, y = *(const float *)b;
+  return (x > y) - (x < y);
+}
+
+bool dv_track_dark(const float *images, size_t count, size_t pixels, float *room) {
+  double above = 0, below = 0;
+  for (size_t i = 0; i < count; i++) {
+    memcpy(room, images + i * pixels, pixels * sizeof *room);
+    qsort(room, pixels, sizeof *room, compare);
+    above += (double)room[pixels - 1] - (double)room[pixels / 2];
+    below += (double)room[pixels / 2] - (double)room[0];
+  }
+  return below > above;
+}
+
+/* Half of the largest difference to the median is cut off, so that a background that is not quite even does
+ * not pull the centre to the middle. */
+void dv_track_centre(const float *image, size_t height, size_t width, bool dark, float *room, double *across,
+                     double *down) {
+  size_t pixels = height * width;
+  memcpy(room, image, pixels * sizeof *room);
+  qsort(room, pixels, sizeof *room, compare);
+  double median = (double)room[pixels / 2], most = fabs((double)room[dark ? 0 : pixels - 1] - median);
+  double sum = 0, x = 0, y = 0;
+  for (size_t i = 0; i < pixels; i++) {
+    double weight = (dark ? median - (double)image[i] : (double)image[i] - median) - 0.5 * most;
+    if (!(weight > 0)) continue;
+    sum += weight;
+    x += weight * (double)(i % width);
+    y += weight * (double)(i / width);
+  }
+  *across = sum > 0 ? x / sum : NAN;
+  *down = sum > 0 ? y / sum : NAN;
+}
