@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# The report as a reader meets it, in Chromium over the WebDriver protocol: no error, no request, the latent
-# space turns and changes its colours, the video plays, stops and follows its slider.
-# Usage: tests/browser.sh DVBF [FOLDER]   (FOLDER receives the report and screenshots; without it they are thrown away)
+# Two reports as a reader meets them, of pictures and of sensors, in Chromium over the WebDriver protocol: no error, no
+# request, the latent space turns and changes its colours, the video plays, stops and follows its slider, signals and
+# diagrams follow their lists, everything fits narrow windows and paper.
+# Usage: tests/browser.sh DVBF [FOLDER]   (FOLDER receives the reports and screenshots; without it they are thrown away;
+# reports that are there are kept: report.html of pictures, sensors.html of sensors)
 set -euo pipefail
 dvbf=$1
 for program in chromedriver chromium curl jq; do
@@ -21,16 +23,34 @@ fail() { echo "FAILED: $*" >&2; exit 1; }
 folder=${2:-$work}
 mkdir -p "$folder"
 
-# ---- A small report ----
+# ---- Two small reports ----
 
+tiny="--hidden 8 --systems 4 --updates 20 --batch-size 20 --starts 1 --threads 1 --quiet --no-verdict --search off"
 page=$folder/report.html
 if [ ! -e "$page" ]; then
   "$dvbf" simulate pendulum -o "$work/data.h5" --train 50 --valid 10 --test 40 --quiet
-  "$dvbf" train "$work/data.h5" -o "$work/run" --hidden 8 --systems 4 --updates 20 --batch-size 20 --starts 1 --threads 1 --quiet --no-verdict
+  # shellcheck disable=SC2086
+  "$dvbf" train "$work/data.h5" -o "$work/run" $tiny
   "$dvbf" report "$work/run" "$work/data.h5" -o "$page" --threads 1 --quiet
 fi
 bytes=$(wc -c <"$page")
 [ "$bytes" -lt 5000000 ] || fail "the report has $bytes bytes"
+
+# Six columns, two inputs, recordings of different lengths with gaps, names that try to break out.
+sensors=$folder/sensors.html
+if [ ! -e "$sensors" ]; then
+  awk 'BEGIN { srand(1); print "sequence,</script>,b,c,d,e,f,u0,u1"
+    for (i = 0; i < 24; i++) { z = 0
+      for (t = 0; t < 60 + i; t++) { u = sin(t / 5 + i); z = 0.9 * z + 0.2 * u; printf "%d", i
+        for (k = 0; k < 6; k++) printf (k == 2 && t % 17 == 3 ? ",nan" : ",%.4f"), z * (k + 1) + 0.05 * rand()
+        printf ",%.4f,%.4f\n", u, cos(t / 7) } } }' >"$work/sensors.csv"
+  # shellcheck disable=SC2086
+  "$dvbf" train "$work/sensors.csv" -o "$work/sensors" $tiny --missing nan --inputs u0,u1
+  "$dvbf" report "$work/sensors" "$work/sensors.csv" --missing nan --inputs u0,u1 -o "$work/two/sensors.html" --threads 1 --quiet
+  cp "$work/two/sensors.html" "$sensors"
+fi
+more=$(wc -c <"$sensors")
+[ "$more" -lt 3000000 ] || fail "the report of sensors has $more bytes"
 
 # ---- WebDriver ----
 
@@ -91,6 +111,16 @@ call POST "/session/$session/url" "$(jq -n --arg url "file://$(realpath "$page")
 
 # ---- The latent space ----
 
+# Every diagram is drawn, with text of a size that can be read.
+drawn() {
+  [ "$(in_page "return [...document.querySelectorAll('figure.plot, figure.signals')].every(f => f.querySelector('svg path.series, svg g.series'))")" = true ] ||
+    fail "$1: a diagram is empty"
+  [ "$(in_page "return [...document.querySelectorAll('.panels svg')].every(s => s.getBoundingClientRect().width >= 0.95 * s.viewBox.baseVal.width)")" = true ] ||
+    fail "$1: a diagram is shrunk"
+}
+paths() { in_page "return [...document.querySelectorAll('$1 .series')].map(s => s.getAttribute('d')).join()"; }
+drawn pictures
+
 before=$(view)
 [ "$(in_page "const c = document.querySelector('.view'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
   const seen = new Set(); for (let i = 0; i < d.length; i += 4) if (d[i + 3]) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return seen.size > 50")" = true ] ||
@@ -120,21 +150,65 @@ keys '.film input' $'\ue011'; [ "$(frame)" = 0 ] || fail "the slider does not mo
 keys '.film input' $'\ue014\ue014\ue014'; [ "$(frame)" = 3 ] || fail "the slider does not move by frames"
 differ "$before" "$(screen)" "the images do not follow the slider"
 in_page "return document.querySelector('.frame').textContent" | grep -q '"frame 4 of [0-9]*"' || fail "the number of the frame is wrong"
-before=$(screen); click '.sequence option:nth-child(2)'; differ "$before" "$(screen)" "another sequence shows the same images"
+before=$(screen); strip=$(picture '.strips canvas'); click '.film .sequence option:nth-child(2)'
+differ "$before" "$(screen)" "another sequence shows the same images"
+differ "$strip" "$(picture '.strips canvas')" "another sequence shows the same strips"
+before=$(paths 'figure.plot'); click 'figure.plot .choice option:nth-child(2)'; differ "$before" "$(paths 'figure.plot')" "another sequence has the same tracks"
 
 # ---- Wide and narrow, light and dark ----
 
-for scheme in light dark; do
-  cdp Emulation.setEmulatedMedia "{\"features\": [{\"name\": \"prefers-color-scheme\", \"value\": \"$scheme\"}]}"
-  for width in 1400 400; do
-    cdp Emulation.setDeviceMetricsOverride "{\"width\": $width, \"height\": 900, \"deviceScaleFactor\": 1, \"mobile\": false}"
-    [ "$(in_page 'return document.documentElement.scrollWidth')" -le "$width" ] || fail "the page is wider than a window of $width"
-    [ -n "${2:-}" ] || continue
-    height=$(in_page 'return document.documentElement.scrollHeight')
-    call POST "/session/$session/goog/cdp/execute" "{\"cmd\": \"Page.captureScreenshot\", \"params\": {\"captureBeyondViewport\": true,
-      \"clip\": {\"x\": 0, \"y\": 0, \"width\": $width, \"height\": $height, \"scale\": 1}}}" | jq -r .data | base64 -d >"$folder/$scheme-$width.png"
+# looks PREFIX: the open page in all of them; with a folder, screenshots.
+looks() {
+  local scheme width height
+  for scheme in light dark; do
+    cdp Emulation.setEmulatedMedia "{\"features\": [{\"name\": \"prefers-color-scheme\", \"value\": \"$scheme\"}]}"
+    for width in 1400 420; do
+      cdp Emulation.setDeviceMetricsOverride "{\"width\": $width, \"height\": 900, \"deviceScaleFactor\": 1, \"mobile\": false}"
+      [ "$(in_page 'return document.documentElement.scrollWidth')" -le "$width" ] || fail "$1: the page is wider than a window of $width"
+      drawn "$1, $width"
+      [ -n "$shots" ] || continue
+      height=$(in_page 'return document.documentElement.scrollHeight')
+      call POST "/session/$session/goog/cdp/execute" "{\"cmd\": \"Page.captureScreenshot\", \"params\": {\"captureBeyondViewport\": true,
+        \"clip\": {\"x\": 0, \"y\": 0, \"width\": $width, \"height\": $height, \"scale\": 1}}}" | jq -r .data | base64 -d >"$folder/$1$scheme-$width.png"
+    done
   done
+  cdp Emulation.setDeviceMetricsOverride '{"width": 1400, "height": 900, "deviceScaleFactor": 1, "mobile": false}'
+}
+shots=${2:-}
+looks ''
+
+# ---- Sensors ----
+
+call POST "/session/$session/url" "$(jq -n --arg url "file://$(realpath "$sensors")" '{url: $url}')" >/dev/null
+drawn sensors
+in_page "return document.querySelector('main p').className" | grep -q verdict || fail "the verdict does not come first"
+[ "$(in_page "return document.querySelectorAll('main script:not([type])').length")" = 0 ] || fail "a name has become a script"
+in_page "return document.querySelector('.signals .readout').textContent" | grep -q 'RMSE [0-9]' || fail "a column has no error"
+for list in column sequence use input; do
+  before=$(paths .signals); click ".signals .$list option:last-child"; differ "$before" "$(paths .signals)" "the list of signals \"$list\" changes nothing"
 done
+before=$(paths .signals); click '.signals .zoom button:first-child'; after=$(paths .signals); differ "$before" "$after" "+ does not zoom into signals"
+click '.signals .zoom button:nth-child(4)'; differ "$after" "$(paths .signals)" "signals do not move on"
+click '.signals .zoom button:last-child'; [ "$(paths .signals)" = "$before" ] || fail "the whole sequence is not shown again"
+for part in $(seq "$(in_page "return document.querySelectorAll('figure.plot .choice').length")"); do
+  [ "$(in_page "const f = [...document.querySelectorAll('figure.plot')].filter(f => f.querySelector('.choice'))[$part - 1];
+    const d = () => f.querySelector('.panels').innerHTML.replace(/clip-[0-9]*/g, ''), before = d(), s = f.querySelector('.choice');
+    s.value = s.options.length - 1; s.onchange(); return d() !== before")" = true ] || fail "diagram $part does not follow its list"
+done
+before=$(view); click '.colouring optgroup[label=inputs] option'; differ "$before" "$(view)" "an input gives the same colours"
+[ "$(in_page "const svg = document.querySelector('.signals svg'), box = svg.getBoundingClientRect();
+  svg.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + box.width / 2, clientY: box.top + 50}));
+  return /measured .*predicted/.test(document.querySelector('.signals .readout').textContent)")" = true ] || fail "a pointer reads no values"
+looks sensors-
+
+# ---- Paper ----
+
+[ "$(in_page "dispatchEvent(new Event('beforeprint')); return [...document.querySelectorAll('details')].every(d => d.open) &&
+  [...document.querySelectorAll('.panels svg')].every(s => s.viewBox.baseVal.width <= 680)")" = true ] || fail "the page is not ready for paper"
+[ "$(in_page "dispatchEvent(new Event('afterprint')); return [...document.querySelectorAll('details')].every(d => !d.open)")" = true ] ||
+  fail "the page is not as it was after printing"
+pdf=$(call POST "/session/$session/print" '{"shrinkToFit": false}' | jq -r . | base64 -d | grep -a -c '/Type */Page\b' || true)
+[ "$pdf" -ge 2 ] || fail "nothing is printed"
 
 # ---- What the browser has to say ----
 
@@ -143,5 +217,5 @@ log=$(call POST "/session/$session/se/log" '{"type": "browser"}')
 requests=$(call POST "/session/$session/se/log" '{"type": "performance"}' | jq -r '.[].message | fromjson | .message |
   select(.method == "Network.requestWillBeSent") | .params.request.url | .[0:200] | select(startswith("data:") | not)')
 grep -q '^file:' <<<"$requests" || fail "the log of requests does not even name the page"
-! grep -v -F -x "file://$(realpath "$page")" <<<"$requests" || fail "the page asks for something else than itself"
-echo "passed: $bytes bytes, no message, no request"
+! grep -v -F -x -e "file://$(realpath "$page")" -e "file://$(realpath "$sensors")" <<<"$requests" || fail "a page asks for something else than itself"
+echo "passed: $bytes and $more bytes, no message, no request"

@@ -111,6 +111,7 @@ const rangeOf = panel => {
   if (panel.robust) [low, high] = usualRange(panel, low, high);
   if (!(low <= high)) [low, high] = panel.log ? [0.1, 1] : [0, 1];
   if (!(from < to)) to = from + 1;
+  if ((panel.marks || []).some(mark => !mark.level)) [from, to] = [from - 0.015 * (to - from), to + 0.015 * (to - from)];
   if (!(low < high)) [low, high] = panel.log ? [low / 2, low * 2] : [low - (Math.abs(low) || 1) * 0.1, high + (Math.abs(high) || 1) * 0.1];
   const room = panel.log ? (high / low) ** 0.05 : (high - low) * 0.05;
   return {from: panel.from ?? from, to: panel.to ?? to,
@@ -269,11 +270,11 @@ class Plot {
   view() { return this.data.views[this.select ? this.select.value : 0]; }
 
   // Panels stand side by side where there is room.
-  draw(width = this.box.clientWidth) {
+  draw(width = this.box.clientWidth, least = 330) {
     if (!(width > 0)) return;
     this.drawn = width;
     const {panels, text} = this.view();
-    const beside = this.data.stack ? 1 : clamp(Math.floor(width / 330), 1, panels.length);
+    const beside = this.data.stack ? 1 : clamp(Math.floor(width / least), 1, panels.length);
     const each = Math.floor((width - 16 * (beside - 1)) / beside), left = Math.max(...panels.map(Panel.room));
     this.panels = panels.map((panel, i) => new Panel(panel, each, panel.height || (width < 500 ? 190 : 230), left,
       !this.data.stack || i === panels.length - 1));
@@ -312,7 +313,7 @@ for (const figure of document.querySelectorAll('figure.plot')) new Plot(figure);
 
 // Paper has another width. What is folded away is printed too.
 addEventListener('beforeprint', () => {
-  for (const plot of plots) plot.draw(660);
+  for (const plot of plots) plot.draw(660, 200);
   for (const part of document.querySelectorAll('details:not([open])')) { part.open = true; part.dataset.printed = ''; }
 });
 addEventListener('afterprint', () => {

@@ -78,8 +78,8 @@ class Space {
       labelled('Axes', this.setSelect), ...['Across', 'Up', 'Depth'].map((name, k) => labelled(name, this.axisSelects[k])),
       make('div', {}, ...this.buttons));
     figure.prepend(controls, this.canvas, this.scale);
-    figure.querySelector('figcaption').append(
-      ' Drag to turn, pinch or scroll to zoom (after a click); or with the arrow keys, + and −.');
+    figure.querySelector('figcaption').append(make('span', {className: 'hint', textContent:
+      ' Drag to turn, pinch or scroll to zoom (after a click); or with the arrow keys, + and −.'}));
     const latent = this.axes.filter(axis => axis.group === 'latent dimensions').length;
     this.setSelect.value = latent > 3 ? sets.findIndex(([name]) => name === 'principal axes') : 0;
     this.takeSet();
