@@ -64,6 +64,10 @@ dvbf_status dv_chapter_curves(dvbf_page *page, const dv_chapter *c, dvbf_error *
     dv_chapter_tell(c, reason.message);
     return DVBF_OK;
   }
+  if (metrics->n_runs == 1 && metrics->runs[0].count < 2) { /* one point is no curve */
+    dvbf_metrics_free(metrics);
+    return DVBF_OK;
+  }
   dvbf_figure_curves figure = {.runs = metrics->n_runs,
                                .run = metrics->runs,
                                .kept = (double)dvbf_model_describe(c->model).updates,

@@ -14,8 +14,8 @@ const roundStep = (range, count) => {
   const raw = 1.5 * range / count, unit = 10 ** Math.floor(Math.log10(raw));
   return unit * [5, 2, 1].find(k => k * unit <= 1.001 * raw);
 };
-const linearTicks = (low, high, count) => {
-  const step = roundStep(high - low, count), ticks = [];
+const linearTicks = (low, high, count, least = 0) => {
+  const step = Math.max(least, roundStep(high - low, count)), ticks = [];
   const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   const text = value => Math.abs(value) < step / 1e6 ? '0' : Math.max(Math.abs(low), Math.abs(high)) >= 1e6 || digits > 5 ?
     String(+value.toPrecision(4)) : value.toFixed(digits);
@@ -62,8 +62,8 @@ const dateTicks = (low, high, count) => {
     if (at >= low) ticks.push({at, text: dateText(at, months * month)});
   }
 };
-const ticksOf = ({low, high, log, time}, count) => log ? logTicks(low, high) :
-  time === 'date' ? dateTicks(low, high, count) : time ? timeTicks(low, high, count) : linearTicks(low, high, count);
+const ticksOf = ({low, high, log, time, least}, count) => log ? logTicks(low, high) :
+  time === 'date' ? dateTicks(low, high, count) : time ? timeTicks(low, high, count) : linearTicks(low, high, count, least);
 
 // "time (min)", or the days that the dates are of.
 const acrossLabel = ({across, time}, low, high) => {
@@ -189,7 +189,7 @@ class Panel {
       svg.append(svgOf('line', {x1: this.left, x2: this.right, y1: y, y2: y, class: 'grid'}), textAt(this.left - 6, y + 4, text, 'tick', 'end'));
     }
     let last = -Infinity;
-    for (const {at, text} of ticksOf({low: this.from, high: this.to, time: this.time}, many)) {
+    for (const {at, text} of ticksOf({low: this.from, high: this.to, time: this.time, least: 1}, many)) {
       const x = this.placeX(at), half = widthOf(text) / 2;
       svg.append(svgOf('line', {x1: x, x2: x, y1: this.bottom, y2: this.bottom + 4, class: 'frame-line'}));
       if (!this.withAcross || x - half < last + 6) continue;

@@ -33,8 +33,9 @@ void dv_track_centre(const float *image, size_t height, size_t width, bool dark,
     double weight = (dark ? median - (double)image[i] : (double)image[i] - median) - 0.5 * most;
     if (!(weight > 0)) continue;
     sum += weight;
-    x += weight * (double)(i % width);
-    y += weight * (double)(i / width);
+    size_t column = i % width, row = i / width;
+    x += weight * (double)column;
+    y += weight * (double)row;
   }
   *across = sum > 0 ? x / sum : NAN;
   *down = sum > 0 ? y / sum : NAN;
