@@ -16,12 +16,13 @@ static size_t list_series(dv_series *out, const dvbf_metrics *m, size_t first, s
     const dvbf_learning_run *run = &m->runs[r];
     const double *const curves[] = {run->train_bound, run->valid_bound, run->prediction, run->kl};
     bool last = r + 1 == m->n_runs;
-    out[count++] = (dv_series){.name = last ? name : "earlier starts",
-                               .kind = curve ? DV_SERIES_LINE : DV_SERIES_DASHED,
-                               .colour = last ? DV_PLOT_LEARNED : DV_PLOT_BOUNDARY,
-                               .count = run->count,
-                               .x = run->update,
-                               .y = curves[curve]};
+    dv_series one = {.name = last ? name : "earlier starts",
+                     .kind = curve ? DV_SERIES_LINE : DV_SERIES_DASHED,
+                     .colour = last ? DV_PLOT_LEARNED : DV_PLOT_BOUNDARY,
+                     .count = run->count,
+                     .x = run->update,
+                     .y = curves[curve]};
+    out[count++] = one;
   }
   return count;
 }

@@ -42,7 +42,7 @@ static dvbf_status draw(dvbf_page *page, const dv_chapter *c, const dv_signals *
 dvbf_status dv_chapter_signals(dvbf_page *page, const dv_chapter *c, const dv_shown *shown,
                                dvbf_error *error) {
   const dv_signals *s = &shown->signals;
-  char caption[600];
+  char caption[720];
   if (c->data->image_height || !s->n_uses || !s->shown.count) return DVBF_OK;
   int n = snprintf(caption, sizeof caption,
                    "Measured, and predicted with the interval that holds 90 %% of what the model expects. ");
@@ -51,6 +51,9 @@ dvbf_status dv_chapter_signals(dvbf_page *page, const dv_chapter *c, const dv_sh
                   "Free run: from the first %zu steps to the end, from the inputs alone. ", shown->observed);
   n += snprintf(caption + n, sizeof caption - (size_t)n,
                 "One step ahead: each step from those before it. Fit: 100 %% (1 − RMSE / RMSE of the mean).");
+  if (s->shown.count > 1)
+    n += snprintf(caption + n, sizeof caption - (size_t)n,
+                  " Sequences without a name have the number that they have in the data, from 0 on.");
   if (s->shown.count < c->sequences->count)
     n += snprintf(caption + n, sizeof caption - (size_t)n, " Shown are %zu of %zu sequences.", s->shown.count,
                   c->sequences->count);

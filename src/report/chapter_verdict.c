@@ -132,13 +132,20 @@ static dvbf_status add_nats(dvbf_page *page, const dvbf_verdict *v, dvbf_error *
 
 /* ---- All of it ---- */
 
+/* A model that the linear one beats in free runs is not what one should use. */
+static const char *kind_of(const dvbf_verdict *v) {
+  const dvbf_score *score = v->free_run.score;
+  bool beaten = score[DVBF_BY_LEARNED].rmse > 1.05 * score[DVBF_BY_LINEAR].rmse; /* false where one is NaN */
+  return !v->useful ? "bad" : beaten ? "fair" : "good";
+}
+
 dvbf_status dv_chapter_verdict(dvbf_page *page, const dv_chapter *c, dvbf_error *error) {
   const dvbf_verdict *v = c->evaluation->verdict;
   char text[600];
   if (!v) return DVBF_OK;
   snprintf(text, sizeof text, "%c%s.", v->sentence[0] - (v->sentence[0] >= 'a' ? 'a' - 'A' : 0),
            v->sentence + 1);
-  return dv_page_verdict(page, v->useful, text, error);
+  return dv_page_verdict(page, kind_of(v), text, error);
 }
 
 dvbf_status dv_chapter_scores(dvbf_page *page, const dv_chapter *c, dvbf_error *error) {

@@ -90,9 +90,9 @@ dvbf_status dvbf_page_note(dvbf_page *page, const char *text, dvbf_error *error)
   return dv_page_end(page, mark, DVBF_OK, error);
 }
 
-dvbf_status dv_page_verdict(dvbf_page *page, bool good, const char *text, dvbf_error *error) {
+dvbf_status dv_page_verdict(dvbf_page *page, const char *kind, const char *text, dvbf_error *error) {
   dv_page_mark mark = dv_page_begin(page);
-  dv_markup_raw(&page->body, good ? "<p class=\"verdict good\">" : "<p class=\"verdict bad\">");
+  dv_markup_format(&page->body, "<p class=\"verdict %s\">", kind);
   dv_markup_text(&page->body, text);
   dv_markup_raw(&page->body, "</p>\n");
   return dv_page_end(page, mark, DVBF_OK, error);

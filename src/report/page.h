@@ -25,8 +25,8 @@ dvbf_status dv_page_end(dvbf_page *page, dv_page_mark mark, dvbf_status status, 
 dvbf_status dv_page_picture(dvbf_page *page, const char *path, const char *narrow, const char *caption,
                             const char *alternative, dvbf_error *error);
 
-/* A paragraph that stands out, in the colour of what is good or of what is not. */
-dvbf_status dv_page_verdict(dvbf_page *page, bool good, const char *text, dvbf_error *error);
+/* A paragraph that stands out in the colour of its kind: "good", "fair" or "bad". */
+dvbf_status dv_page_verdict(dvbf_page *page, const char *kind, const char *text, dvbf_error *error);
 /* What is added between the two is folded away under `summary`. */
 dvbf_status dv_page_fold(dvbf_page *page, const char *summary, dvbf_error *error);
 dvbf_status dv_page_unfold(dvbf_page *page, dvbf_error *error);
