@@ -37,7 +37,14 @@ extern "C" {
 /* ---- Arrays ---------------------------------------------------------------------------------------------
  */
 
-typedef enum dvbf_type { DVBF_FLOAT32, DVBF_FLOAT64, DVBF_UINT32, DVBF_INT64, DVBF_UINT8 } dvbf_type;
+typedef enum dvbf_type {
+  DVBF_FLOAT32,
+  DVBF_FLOAT64,
+  DVBF_UINT32,
+  DVBF_INT64,
+  DVBF_UINT8,
+  DVBF_TEXT /* UTF-8; the last dimension counts the bytes of each text, filled up with zeros */
+} dvbf_type;
 
 enum { DVBF_MAX_RANK = 8 };
 
@@ -51,7 +58,8 @@ typedef struct dvbf_array {
 } dvbf_array;
 
 /* Writes arrays into one file, atomically: HDF5 where its name ends in .h5 or .hdf5, an archive for NumPy
- * where it ends in .npz. The same arrays give the same bytes. */
+ * where it ends in .npz, a file for MATLAB and Octave where it ends in .mat. The same arrays give the same
+ * bytes. */
 DVBF_API dvbf_status dvbf_arrays_write(const char *path, const dvbf_array *arrays, size_t count,
                                        dvbf_error *error);
 /* Refuses a name with another ending, for those who want to know before the work is done. */

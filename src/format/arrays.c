@@ -1,4 +1,4 @@
-/* Named arrays into one file, HDF5 or NPZ by the ending of its name. */
+/* Named arrays into one file, whose format the ending of its name tells. */
 #include "format/arrays.h"
 
 #include "base/memory.h"
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-static const size_t sizes[] = {
-    [DVBF_FLOAT32] = 4, [DVBF_FLOAT64] = 8, [DVBF_UINT32] = 4, [DVBF_INT64] = 8, [DVBF_UINT8] = 1};
+static const size_t sizes[] = {[DVBF_FLOAT32] = 4, [DVBF_FLOAT64] = 8, [DVBF_UINT32] = 4,
+                               [DVBF_INT64] = 8,   [DVBF_UINT8] = 1,   [DVBF_TEXT] = 1};
 
 /* *out = bytes of the values; false on overflow. */
 static bool count_bytes(const dvbf_array *a, size_t *out) {
@@ -23,14 +23,34 @@ size_t dv_array_bytes(const dvbf_array *a) {
   return count_bytes(a, &bytes) ? bytes : 0;
 }
 
+uint32_t dv_next_character(const char **at, const char *end) {
+  const unsigned char *c = (const unsigned char *)*at;
+  size_t left = (size_t)(end - *at);
+  if (!left || !*c) return 0;
+  int more = *c < 0x80                 ? 0
+             : *c >= 0xC2 && *c < 0xE0 ? 1
+             : *c >= 0xE0 && *c < 0xF0 ? 2
+             : *c >= 0xF0 && *c < 0xF5 ? 3
+                                       : -1;
+  bool whole = more >= 0 && left > (size_t)more;
+  uint32_t value = more <= 0 ? *c : *c & (0x3FU >> more);
+  for (int i = 1; whole && i <= more; i++) {
+    whole = (c[i] & 0xC0) == 0x80;
+    value = value << 6 | (c[i] & 0x3FU);
+  }
+  bool valid = whole && !(value >= 0xD800 && value < 0xE000) && value < 0x110000;
+  *at += valid ? 1 + more : 1;
+  return valid ? value : 0xFFFD;
+}
+
 static dvbf_status check_array(const dvbf_array *a, const char *path, dvbf_error *error) {
   size_t bytes, types = sizeof sizes / sizeof *sizes;
   if (!a->name || !*a->name || strlen(a->name) > 64 || strpbrk(a->name, "/\\"))
     return dv_fail(error, DVBF_ARGUMENT,
                    "%.200s: cannot hold an array named \"%.64s\"; a name has 1 to 64 characters and no slash",
                    path, a->name ? a->name : "");
-  if ((size_t)a->type >= types || a->rank < 0 || a->rank > DVBF_MAX_RANK || !count_bytes(a, &bytes) ||
-      (bytes && !a->values))
+  if ((size_t)a->type >= types || a->rank < (a->type == DVBF_TEXT) || a->rank > DVBF_MAX_RANK ||
+      !count_bytes(a, &bytes) || (bytes && !a->values))
     return dv_fail(error, DVBF_ARGUMENT,
                    "%.200s: the array %s cannot be written; it needs a known type, values, and a rank in [0, "
                    "%d]",
@@ -58,15 +78,27 @@ static bool ends_in(const char *path, const char *ending) {
 
 typedef dvbf_status write_fn(const char *path, const dvbf_array *arrays, size_t count, dvbf_error *error);
 
+static const struct {
+  const char *ending;
+  write_fn *write;
+} formats[] = {
+    {".h5", dv_arrays_write_hdf5},
+    {".hdf5", dv_arrays_write_hdf5},
+    {".npz", dv_arrays_write_npz},
+    {".mat", dv_arrays_write_mat},
+};
+
 static write_fn *writer_of(const char *path) {
-  if (ends_in(path, ".npz")) return dv_arrays_write_npz;
-  return ends_in(path, ".h5") || ends_in(path, ".hdf5") ? dv_arrays_write_hdf5 : NULL;
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+    if (ends_in(path, formats[i].ending)) return formats[i].write;
+  return NULL;
 }
 
 dvbf_status dvbf_arrays_check_path(const char *path, dvbf_error *error) {
   if (writer_of(path)) return DVBF_OK;
   return dv_fail(error, DVBF_ARGUMENT,
-                 "%.200s: its ending names no format; .h5 or .hdf5 makes it HDF5, .npz an archive for NumPy",
+                 "%.200s: its ending names no format; .h5 or .hdf5 makes it HDF5, .npz an archive for NumPy, "
+                 ".mat a file for MATLAB",
                  path);
 }
 

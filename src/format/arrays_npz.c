@@ -19,13 +19,16 @@ static size_t make_header(const dvbf_array *a, unsigned char *out) {
                                       [DVBF_UINT32] = "u4",
                                       [DVBF_INT64] = "i8",
                                       [DVBF_UINT8] = "u1"};
-  char order = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>', shape[256] = "";
-  for (int i = 0; i < a->rank; i++)
+  char order = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>', shape[256] = "", type[24];
+  bool texts = a->type == DVBF_TEXT;
+  int rank = a->rank - texts; /* of what NumPy shows, for which a text is one value */
+  snprintf(type, sizeof type, "U%zu", texts ? dv_text_width(a) : 0);
+  for (int i = 0; i < rank; i++)
     snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%zu,%s", a->dims[i],
-             i + 1 < a->rank ? " " : "");
+             i + 1 < rank ? " " : "");
   char *text = (char *)out + 10;
   int length = snprintf(text, HEADER - 10, "{'descr': '%c%s', 'fortran_order': False, 'shape': (%s), }",
-                        order, types[a->type], shape);
+                        order, texts ? type : types[a->type], shape);
   size_t end = (10 + (size_t)length + 1 + 63) / 64 * 64, told = end - 10;
   memset(text + length, ' ', end - 10 - (size_t)length);
   out[end - 1] = '\n';
@@ -35,11 +38,38 @@ static size_t make_header(const dvbf_array *a, unsigned char *out) {
   return end;
 }
 
+/* NumPy's texts are characters of 32 bits. Returns room that the caller frees; NULL: there is none. */
+static uint32_t *characters_of(const dvbf_array *a, size_t *bytes) {
+  size_t count = dv_text_count(a), width = dv_text_width(a), size;
+  uint32_t *out = dv_multiply(count, width, &size) && size < SIZE_MAX / 4
+                      ? dv_calloc(size ? size : 1, sizeof *out)
+                      : NULL;
+  *bytes = out ? size * sizeof *out : 0;
+  for (size_t i = 0; out && i < count; i++) {
+    const char *at = (const char *)a->values + i * width, *end = at + width;
+    uint32_t *to = out + i * width;
+    for (uint32_t c; (c = dv_next_character(&at, end));) *to++ = c;
+  }
+  return out;
+}
+
+/* What an array needs until the archive is closed. */
+typedef struct entry {
+  unsigned char header[HEADER];
+  uint32_t *characters; /* of texts */
+} entry;
+
 /* Adds an array; the archive reads header and values when it is closed. */
-static bool add(zip_t *archive, const dvbf_array *a, unsigned char *header) {
+static bool add(zip_t *archive, const dvbf_array *a, entry *e) {
   char name[80];
-  zip_buffer_fragment_t parts[] = {{header, make_header(a, header)},
+  zip_buffer_fragment_t parts[] = {{e->header, make_header(a, e->header)},
                                    {(zip_uint8_t *)(uintptr_t)a->values, dv_array_bytes(a)}};
+  if (a->type == DVBF_TEXT) {
+    size_t bytes;
+    e->characters = characters_of(a, &bytes);
+    if (!e->characters) return false;
+    parts[1] = (zip_buffer_fragment_t){(zip_uint8_t *)e->characters, bytes};
+  }
   zip_source_t *source = zip_source_buffer_fragment(archive, parts, parts[1].length ? 2 : 1, 0);
   if (!source) return false;
   snprintf(name, sizeof name, "%s.npy", a->name);
@@ -58,8 +88,7 @@ static dvbf_status refused(const char *path, zip_error_t *reason, dvbf_error *er
 }
 
 static dvbf_status write_archive(const char *temporary, const char *path, const dvbf_array *arrays,
-                                 size_t count, unsigned char *headers /* [count][HEADER] */,
-                                 dvbf_error *error) {
+                                 size_t count, entry *entries /* [count] */, dvbf_error *error) {
   int code = 0;
   zip_t *archive = zip_open(temporary, ZIP_CREATE | ZIP_TRUNCATE, &code);
   if (!archive) {
@@ -70,7 +99,7 @@ static dvbf_status write_archive(const char *temporary, const char *path, const 
     return status;
   }
   bool done = true;
-  for (size_t i = 0; i < count && done; i++) done = add(archive, &arrays[i], headers + i * HEADER);
+  for (size_t i = 0; i < count && done; i++) done = add(archive, &arrays[i], &entries[i]);
   if (done && !zip_close(archive)) return DVBF_OK;
   dvbf_status status = refused(path, zip_get_error(archive), error);
   zip_discard(archive);
@@ -82,9 +111,10 @@ dvbf_status dv_arrays_write_npz(const char *path, const dvbf_array *arrays, size
   char temporary[4128];
   dvbf_status status = dv_temporary_name(temporary, sizeof temporary, path, error);
   if (status) return status;
-  unsigned char *headers = dv_calloc(count, HEADER);
-  status = headers ? write_archive(temporary, path, arrays, count, headers, error)
+  entry *entries = dv_calloc(count, sizeof *entries);
+  status = entries ? write_archive(temporary, path, arrays, count, entries, error)
                    : dv_fail_memory(error, "writing arrays");
-  dv_free(headers);
+  for (size_t i = 0; entries && i < count; i++) dv_free(entries[i].characters);
+  dv_free(entries);
   return status ? status : dv_publish(temporary, path, error);
 }
