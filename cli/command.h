@@ -49,7 +49,7 @@ extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_filter, cli_
 #define CLI_FLAG_FORCE                                                                                       \
   { 0, "force", NULL, "replace results that are already there" }
 #define CLI_FLAG_ARRAYS                                                                                      \
-  { 'o', "output", "FILE", "arrays to write, as HDF5 (.h5, .hdf5) or for NumPy (.npz)" }
+  { 'o', "output", "FILE", "file to write: .csv (a row for each step), .npz (NumPy), .h5 or .mat (MATLAB)" }
 #define CLI_FLAG_QUIET                                                                                       \
   { 0, "quiet", NULL, "print no progress" }
 

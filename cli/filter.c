@@ -17,17 +17,16 @@ const cli_command cli_filter = {
     "the Deep Kalman Filter does, cannot filter; see smooth.\n"
     "With --particles the samples of each step are drawn anew and make no paths.\n"
     "With --forecast x is what the frames before its step let expect, z likewise, and the steps\n"
-    "begin behind the first frames.\n\n"
-    "FILE holds, for N sequences, S samples and T steps\n" CLI_HELP_STATES
-    "  x_samples [N, S, T, ...] with --x-samples\n"
-    "  length   [N]            steps of each sequence, where they differ\n\n"
+    "begin behind the first frames.\n\n" CLI_HELP_FILE "  x_samples [N, S, T, ...] with --x-samples\n"
+    "  length   [N]            steps of each sequence, where they differ\n" CLI_HELP_ORIGIN "\n\n"
     "With --follow each line of standard input is a step, with the observation and the control that acts\n"
     "from then on: fields of CSV, x first, or those that the header names as in training; or JSON as\n"
     "{\"x\": [0.5, null], \"u\": [1], \"future\": [[1], [0]]}. An empty field, nan or null is a missing "
     "value;\n"
     "a control that is missing goes on as it was. After each line the belief about z and the forecast of x\n"
     "are written and flushed, in the same format. Controls that `future` does not announce are held.",
-    .examples = {{"dvbf filter run pendulum.h5 -o states.h5", "states of the test sequences"},
+    .examples = {{"dvbf filter run bench.csv -o states.csv",
+                  "states of the held-out part of a recording, as a table"},
                  {"dvbf filter run bench.csv --forecast on -o ahead.npz",
                   "x of each step as expected one step before"},
                  {"sensor | dvbf filter run --follow --ahead 10",

@@ -25,16 +25,30 @@ dvbf_status cli_load_model(dvbf_model **out, const char *run, dvbf_error *error)
   return dvbf_model_load(out, path, error);
 }
 
-/* A file without splits is read and split as in training, so that held-out data stay held out. */
+/* Whether what follows the recordings is asked for. */
+static bool from_end(const cli_inputs *in, const cli_options *options) {
+  char from[16] = "";
+  return !strcmp(options->command->name, "predict") &&
+         !dvbf_settings_get(in->settings, "from", from, sizeof from, NULL) && !strcmp(from, "end");
+}
+
+/* A file without splits is read and split as in training, so that held-out data stay held out. A forecast of
+ * what follows a recording takes the whole of it, and x is missing where only inputs are planned. */
 static dvbf_status read_data(cli_inputs *in, const cli_options *options, const char *path,
                              dvbf_error *error) {
   dvbf_settings *how = NULL;
   dvbf_status status =
       cli_options_settings_upon(&how, options, "data", dvbf_model_settings(in->model), error);
   char split[16] = "";
+  bool end = !status && from_end(in, options);
+  if (end && !cli_option(options, "split")) status = dvbf_settings_set(in->settings, "split", "all", error);
+  if (!status && end && !cli_option(options, "missing"))
+    status = dvbf_settings_set(how, "missing", "nan", error);
   if (!status) status = dvbf_settings_get(in->settings, "split", split, sizeof split, error);
   if (!status && !strcmp(split, "all")) status = dvbf_settings_set(how, "split-by", "none", error);
   if (!status) status = dvbf_data_read(&in->data, path, how, error);
+  if (!status && end && in->data->test.count && !cli_option(options, "split"))
+    status = dvbf_settings_set(in->settings, "split", "test", error);
   dvbf_settings_free(how);
   return status;
 }

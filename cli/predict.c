@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SHOWN = 16 }; /* columns that are printed one by one */
 
@@ -48,7 +49,7 @@ static dvbf_status print_json(const errors *r, const dvbf_estimates *e, const dv
                 (json_int_t)e->samples, "observed", (json_int_t)e->first, "steps", (json_int_t)e->steps,
                 "rmse", cli_number(r->all), "rmse_by_column", cli_numbers(r->by_column, e->n_x),
                 "rmse_by_step", cli_numbers(r->by_step, e->steps));
-  dvbf_status status = cli_add_verdict(json, v, error);
+  dvbf_status status = v ? cli_add_verdict(json, v, error) : DVBF_OK;
   if (status)
     json_decref(json);
   else
@@ -61,12 +62,14 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   dvbf_estimates *estimates = NULL;
   dvbf_verdict *verdict = NULL;
   errors r = {0};
-  bool as_json = cli_option(options, "json");
-  dvbf_status status = cli_estimate(&in, &estimates, options, false, error);
+  const char *from = cli_option(options, "from");
+  /* Beyond the end of the recordings there is nothing to judge by: the file is all there is. */
+  bool as_json = cli_option(options, "json"), ahead = from && !strcmp(from, "end");
+  dvbf_status status = cli_estimate(&in, &estimates, options, ahead, error);
   if (!status) status = measure(&r, estimates, in.sequences, error);
-  if (!status) status = cli_judge(&verdict, in.model, in.data, in.sequences, in.settings, error);
+  if (!status && !ahead) status = cli_judge(&verdict, in.model, in.data, in.sequences, in.settings, error);
   if (!status && as_json) status = print_json(&r, estimates, verdict, error);
-  if (!status && !as_json) {
+  if (!status && !as_json && !ahead) {
     print_errors(&r, estimates, in.data->x_names);
     printf("\n");
     cli_print_verdict(verdict);
@@ -81,17 +84,24 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 
 const cli_command cli_predict = {
     .name = "predict",
-    .synopsis = "RUN DATA [-o FILE] [--observe K] [--steps T] [--SETTING VALUE ...]",
-    .help = "predict what follows the first steps of each sequence",
+    .synopsis = "RUN DATA [-o FILE] [--observe K] [--steps T] [--from end] [--SETTING VALUE ...]",
+    .help = "predict what follows the first steps of each sequence, or what follows a recording",
     .details = CLI_HELP_RUN_DATA
-    "The first K steps are observed, then T are predicted under the controls in the data. The\n"
-    "error of the mean prediction against the data, in their units, goes to standard output, and\n"
-    "then how the model does from many origins beside simpler ways to predict (see evaluate).\n\n"
-    "FILE holds, for N sequences, S samples and the T predicted steps\n" CLI_HELP_STATES
+    "The first K steps are observed, then T are predicted under the inputs in the data. The error of\n"
+    "the mean prediction against the data, in their units, goes to standard output, and then how the\n"
+    "model does from many origins beside simpler ways to predict (see evaluate).\n\n"
+    "With --from end the prediction begins behind the last known output of each recording: a forecast.\n"
+    "The inputs of the steps to forecast are planned in DATA: rows of a CSV file whose output cells are\n"
+    "empty, or an array u that is longer than x. Where DATA end with the outputs, say how far with\n"
+    "--steps and what acts with --controls hold (the last input goes on) or --controls zero. The whole\n"
+    "file is used, also what was held out in training.\n\n" CLI_HELP_FILE
     "  x_quantiles [Q, N, T, ...], quantiles [Q]\n"
-    "  x_samples   [N, S, T, ...]  with --x-samples\n"
-    "  u        [N, T, n_u]    the controls that acted, where the model has any",
-    .examples = {{"dvbf predict run pendulum.h5 --observe 5 --steps 10", "how far off predictions are"},
+    "  x_samples   [N, S, T, ...]  with --x-samples\n" CLI_HELP_ORIGIN,
+    .examples = {{"dvbf predict run bench.csv --from end --steps 100 --controls hold -o forecast.csv",
+                  "the next 100 steps after a recording, while the last input goes on"},
+                 {"dvbf predict run planned.csv --from end -o forecast.csv",
+                  "under the inputs that are planned in rows without outputs"},
+                 {"dvbf predict run pendulum.h5 --observe 5 --steps 10", "how far off predictions are"},
                  {"dvbf predict run bench.csv --observe 50 --steps 200 -o future.npz",
                   "the predictions themselves, for NumPy"}},
     .arguments = {"RUN", "DATA"},

@@ -8,9 +8,8 @@ const cli_command cli_smooth = {
     .details = CLI_HELP_RUN_DATA
     "Paths are drawn from a particle filter that moves its particles by the recognition\n"
     "model, backwards from the last step where the transition's density is known. A model that\n"
-    "cannot filter draws them from its q, weighted by how well they explain the data.\n\n"
-    "FILE holds, for N sequences, S samples and T steps\n" CLI_HELP_STATES
-    "  length   [N]            steps of each sequence, where they differ",
+    "cannot filter draws them from its q, weighted by how well they explain the data.\n\n" CLI_HELP_FILE
+    "  length   [N]            steps of each sequence, where they differ\n" CLI_HELP_ORIGIN,
     .examples = {{"dvbf smooth run pendulum.h5 -o states.h5",
                   "states of the test sequences, given all their frames"},
                  {"dvbf smooth run pendulum.h5 -o states.npz --particles 200 --samples 20",

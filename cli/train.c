@@ -148,6 +148,10 @@ const cli_command cli_train = {
         "last checkpoint and comes to the same bytes as if it had never ended. It takes the settings from\n"
         "FOLDER; given ones must be the same, but for threads and checkpoint-every. The same seed gives the\n"
         "same model, bit for bit, with any number of threads.\n\n"
+        "--resume --updates MORE extends a run that is finished. From there on, the learning rate is that "
+        "of\n"
+        "a run with MORE updates, so it rises again and then falls; the last phase (filter-updates) is done\n"
+        "anew. A search is not extended: train again with more updates.\n\n"
         "At the end the model is set beside the mean of the training data, the last value and the best "
         "linear\n"
         "model, on data that it was not trained on (test, else valid). The last line says what that shows.\n"
@@ -157,7 +161,8 @@ const cli_command cli_train = {
                  {"dvbf train ball.h5 -o run --preset ball --seed 2", "start from a preset"},
                  {"dvbf train own.npz -o run", "data of your own: what is chosen for them is printed"},
                  {"dvbf train bench.csv -o run --outputs y --inputs u1,u2", "columns of a CSV file"},
-                 {"dvbf train own.npz -o run --resume", "go on after a stop"}},
+                 {"dvbf train own.npz -o run --resume", "go on after a stop"},
+                 {"dvbf train own.npz -o run --resume --updates 20000", "extend a finished run"}},
     .arguments = {"DATA"},
     .flags = {{'o', "output", "FOLDER",
                "run folder: " CLI_MODEL ", " CLI_METRICS ", " CLI_SETTINGS ", " DVBF_RUN_CHECKPOINT},

@@ -101,14 +101,59 @@ static void signals_and_resume_change_nothing(void **state) {
   assert_int_equal(number(all, "starts"), 1);
   assert_true(number(all, "seconds") > 0 && isfinite(number(all, "valid_bound")));
   json_decref(all);
-  assert_int_equal(dvbf("train data.h5 -o paused --resume --updates 501"), 2);
-  assert_refused("updates = 501: the run in paused was begun with updates = 500");
+  assert_int_equal(dvbf("train data.h5 -o paused --resume --updates 499"), 2);
+  assert_refused("the run in paused was begun with");
   assert_int_equal(dvbf("train data.h5 -o paused --resume --preset paper-pendulum"), 2);
   assert_refused("was begun with");
   assert_int_equal(dvbf("simulate pendulum -o moved.h5 --train 40 --valid 10 --test=20 --seed 5"), 0);
   assert_int_equal(dvbf("train moved.h5 -o paused --resume"), 2);
   assert_refused("other data");
   assert_int_equal(system("diff -r paused before-resume"), 0);
+}
+
+/* A finished run goes on to more updates, killed or not to the same bytes. */
+static void more_updates_extend(const char *more) {
+  assert_int_equal(
+      dvbf("train data.h5 -o short --updates 60 --hidden 8 --starts 1 --validate-every 20 --quiet "
+           "--no-verdict --force %s",
+           more),
+      0);
+  assert_int_equal(system("rm -rf whole killed; cp -r short whole; cp -r short killed"), 0);
+  assert_int_equal(dvbf("train data.h5 -o whole --resume --updates 400 --threads 2 --no-verdict"), 0);
+  assert_has(err, "this run was finished at update 60: going on to update 400");
+  for (int i = 0; i < 3; i++) {
+    pid_t child = fork();
+    if (!child) {
+      if (!freopen("stderr.txt", "w", stderr)) _exit(99);
+      execl(getenv("DVBF_COMMAND"), "dvbf", "train", "data.h5", "-o", "killed", "--resume", "--updates",
+            "400", "--checkpoint-every", "0", "--quiet", "--no-verdict", (char *)NULL);
+      _exit(99);
+    }
+    usleep(60000 + 40000 * (useconds_t)i);
+    kill(child, SIGKILL);
+    wait_for_exit(child);
+  }
+  assert_int_equal(dvbf("train data.h5 -o killed --resume --updates 400 --quiet --no-verdict"), 0);
+  assert_true(same_bytes("whole/model.safetensors", "killed/model.safetensors"));
+  assert_same_curves("whole", "killed");
+  assert_int_equal(system("grep -q '^updates = 400' whole/settings.txt"), 0);
+  assert_false(same_bytes("whole/model.safetensors", "short/model.safetensors"));
+}
+
+static void finished_runs_are_extended(void **state) {
+  (void)state;
+  more_updates_extend("");
+  more_updates_extend("--recognition-sees innovation --linear-paths on --filter-updates 20");
+  pid_t child = begin_run("begun", "100000", "256");
+  kill(child, SIGTERM);
+  wait_for_exit(child);
+  assert_int_equal(dvbf("train data.h5 -o begun --resume --updates 200000"), 2);
+  assert_refused("is of a run that has not come to its end of 100000 updates");
+  assert_int_equal(system("mkdir sought && sed '/^search/d' short/settings.txt >sought/settings.txt && "
+                          "echo 'search = on' >>sought/settings.txt"),
+                   0);
+  assert_int_equal(dvbf("train data.h5 -o sought --resume --updates 100"), 2);
+  assert_refused("the run in sought is a search, whose candidates are not trained further");
 }
 
 static void resume_begins_where_nothing_is(void **state) {
@@ -152,11 +197,9 @@ static void a_full_disk_is_said_and_survived(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(signals_leave_a_model),
-      cmocka_unit_test(signals_and_resume_change_nothing),
-      cmocka_unit_test(resume_begins_where_nothing_is),
-      cmocka_unit_test(a_second_process_is_refused),
-      cmocka_unit_test(a_full_disk_is_said_and_survived),
+      cmocka_unit_test(signals_leave_a_model),       cmocka_unit_test(signals_and_resume_change_nothing),
+      cmocka_unit_test(finished_runs_are_extended),  cmocka_unit_test(resume_begins_where_nothing_is),
+      cmocka_unit_test(a_second_process_is_refused), cmocka_unit_test(a_full_disk_is_said_and_survived),
   };
   return cmocka_run_group_tests_name("resume", tests, enter_folder_with_run, tear_down);
 }

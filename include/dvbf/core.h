@@ -315,6 +315,7 @@ DVBF_API const dvbf_settings *dvbf_model_settings(const dvbf_model *model);
 typedef struct dvbf_estimates {
   size_t count, samples, steps, n_z, n_x, n_u, n_quantiles;
   size_t first;       /* step of the sequences that entry 0 belongs to: 0, or the number of observed steps */
+  uint32_t *begin;    /* [count] the same for each sequence, NULL: it is `first` for all */
   uint32_t *length;   /* [count] valid steps, NULL when all are `steps` long */
   float *z;           /* [count][samples][steps][n_z] */
   float *z_mean;      /* [count][steps][n_z] over the samples */
@@ -345,13 +346,18 @@ DVBF_API dvbf_status dvbf_estimate_with(dvbf_estimates **out, const dvbf_model *
                                         dvbf_share_fn *tell, void *user_data, dvbf_error *error);
 DVBF_API void dvbf_estimates_free(dvbf_estimates *estimates);
 
+/* Step of its sequence that the first entry of estimate i belongs to. */
+static inline size_t dvbf_estimates_begin(const dvbf_estimates *estimates, size_t i) {
+  return estimates->begin ? estimates->begin[i] : estimates->first;
+}
+
 /* The same into arrays of the caller. First the sizes, without any arrays: */
 DVBF_API dvbf_status dvbf_estimates_sizes(dvbf_estimates *out, const dvbf_model *model,
                                           const dvbf_sequences *sequences, const dvbf_settings *settings,
                                           dvbf_error *error);
-/* Then the work: those of the arrays of *out are filled that are not NULL, `length` too where all are equally
- * long, and x_samples with the setting `x-samples` alone. After a failure they hold anything. Nothing of *out
- * is to be freed by the library. */
+/* Then the work: those of the arrays of *out are filled that are not NULL, `begin` and `length` too where all
+ * are equal, and x_samples with the setting `x-samples` alone. After a failure they hold anything. Nothing of
+ * *out is to be freed by the library. */
 DVBF_API dvbf_status dvbf_estimate_into(dvbf_estimates *out, const dvbf_model *model,
                                         const dvbf_sequences *sequences, const dvbf_settings *settings,
                                         dvbf_error *error);

@@ -84,6 +84,18 @@ DVBF_API dvbf_status dvbf_data_from(dvbf_data **out, const dvbf_array *arrays, s
 /* Writes the three groups, atomically: a file of that name is replaced only by a complete one. */
 DVBF_API dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error *error);
 
+/* Writes estimates into one file, atomically, so that they can be used without the data: besides the arrays
+ * of *estimates the number, name and split of each sequence in the data, the time of each step, x of the data
+ * where it is known (x_true), names and units of columns, and images as images. `work` is what was done:
+ * "filter", "smooth", "predict" or "sample". The ending of the name tells the format: .h5, .npz, .mat, or
+ * .csv with one row for each step (docs/formats.md). `data` and `sequences`, one of its splits, may be NULL:
+ * then nothing is known about them. Estimate i is of sequence i, counted round. */
+DVBF_API dvbf_status dvbf_estimates_write(const dvbf_estimates *estimates, const char *work,
+                                          const dvbf_data *data, const dvbf_sequences *sequences,
+                                          const char *path, dvbf_error *error);
+/* Refuses a name with another ending, for those who want to know before the work is done. */
+DVBF_API dvbf_status dvbf_estimates_check_path(const char *path, dvbf_error *error);
+
 /* Simulates a system; `settings` is of the table of that name: "pendulum", "ball" or "two-balls". */
 DVBF_API dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_error *error);
 

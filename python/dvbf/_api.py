@@ -282,6 +282,7 @@ class dvbf_estimates(Structure):
     n_u: int
     n_quantiles: int
     first: int
+    begin: Any
     length: Any
     z: Any
     z_mean: Any
@@ -301,6 +302,7 @@ class dvbf_estimates(Structure):
         ("n_u", c_size_t),
         ("n_quantiles", c_size_t),
         ("first", c_size_t),
+        ("begin", c_void_p),
         ("length", c_void_p),
         ("z", c_void_p),
         ("z_mean", c_void_p),
@@ -1181,6 +1183,8 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_data_read": (c_int, (POINTER(c_void_p), c_char_p, c_void_p, c_void_p)),
     "dvbf_data_from": (c_int, (POINTER(c_void_p), c_void_p, c_size_t, c_void_p, c_void_p)),
     "dvbf_data_write": (c_int, (c_void_p, c_char_p, c_void_p)),
+    "dvbf_estimates_write": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_char_p, c_void_p)),
+    "dvbf_estimates_check_path": (c_int, (c_char_p, c_void_p)),
     "dvbf_simulate": (c_int, (POINTER(c_void_p), c_void_p, c_void_p)),
     "dvbf_settings_suit": (c_int, (c_void_p, c_void_p, dvbf_choice_fn, c_void_p, c_void_p)),
     "dvbf_train": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p)),

@@ -11,12 +11,14 @@
 #define DV_CONTROLS                                                                                          \
   OF(DV_CONTROLS_REFUSE, "refuse")                                                                           \
   OF(DV_CONTROLS_ZERO, "zero") OF(DV_CONTROLS_HOLD, "hold") OF(DV_CONTROLS_RANDOM, "random")
+#define DV_FROM OF(DV_FROM_START, "start") OF(DV_FROM_END, "end")
 
 /* Names for all choices, in their order. */
 #define DV_LINES 1 /* choices */
 #include "base/setting_lines.h"
 enum { DV_SPLITS };
 enum { DV_CONTROLS };
+enum { DV_FROM };
 #include "base/settings_data.def"
 #include "base/settings_export.def"
 #include "base/settings_train.def"

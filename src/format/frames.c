@@ -129,15 +129,17 @@ static const char *read_x(dv_archive *a, const dv_frames *f, size_t first, size_
   return remedy;
 }
 
-/* u or state of all frames. Where each sequence has a step less, its last row stays 0. */
+/* u or state of all frames. Where each sequence has a step less, its last row stays 0; what goes on beyond x
+ * is left out (planned.c). */
 static const char *read_all(dv_archive *a, const dv_frames *f, const dv_columns *c, float *out) {
   const char *remedy = NULL;
   for (size_t block = 0; block < f->blocks && !remedy; block++) {
     const dv_block *r = &f->block[block];
     size_t rows = c->arrays[block * c->parts]->elements / c->widths[0], each = rows / r->count;
     if (each == r->steps) remedy = read_rows(a, c, block, 0, rows, false, out + r->first * c->width);
-    for (size_t i = 0; each < r->steps && i < r->count && !remedy; i++)
-      remedy = read_rows(a, c, block, i * each, each, false, out + (r->first + i * r->steps) * c->width);
+    size_t taken = each < r->steps ? each : r->steps;
+    for (size_t i = 0; each != r->steps && i < r->count && !remedy; i++)
+      remedy = read_rows(a, c, block, i * each, taken, false, out + (r->first + i * r->steps) * c->width);
   }
   return remedy;
 }

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "format/decimal.h"
+#include "format/planned.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -122,6 +123,8 @@ dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_ro
   if (status) return status;
   size_t rows = array->rank >= lead ? array->dims[lead - 1] : 0, width = 1;
   bool fits = rows == r->steps || (role == DV_ROLE_U && rows && rows + 1 == r->steps);
+  /* Where x may be missing, inputs may be planned beyond its end. */
+  fits = fits || (role == DV_ROLE_U && rows > r->steps && !block && l->how->missing == DV_MISSING_NAN);
   fits = fits && (lead == 1 || array->dims[0] == r->count);
   fits = fits && (role == DV_ROLE_X || role == DV_ROLE_MASK || array->rank <= lead + 1);
   for (int i = lead; i < array->rank; i++) width *= array->dims[i]; /* within `elements` */
@@ -430,7 +433,9 @@ static dvbf_status read_plain(const dv_layout *l, plain *p, dv_frames *f, dvbf_s
   if (!status) status = lay_out(l, p, f, s);
   if (!status && p->lengths && p->lead == 2) status = take_lengths(l, p, s);
   if (!status) status = dv_layout_origins(l, s, p->groups[DV_ROLE_X].arrays[0]);
-  return status ? status : dv_layout_finish(l, f, p->lead, s, prefix);
+  dv_plan plan = status ? (dv_plan){0} : dv_plan_of(f, p->lead);
+  if (!status) status = dv_layout_finish(l, f, p->lead, s, prefix);
+  return status ? status : dv_plan_extend(s, &plan, l->archive, l->error);
 }
 
 /* One set of sequences. What was read stays in *s on failure too, for the caller to free. */

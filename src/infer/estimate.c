@@ -10,6 +10,7 @@
 
 void dvbf_estimates_free(dvbf_estimates *e) {
   if (!e) return;
+  dv_free(e->begin);
   dv_free(e->length);
   dv_free(e->z);
   dv_free(e->z_mean);
@@ -66,6 +67,10 @@ static bool allocate(dvbf_estimates *e, const dv_request *q) {
   }
   if (q->keep_x) done = done && make_room(&e->x_samples, n, s, t, e->n_x);
   if (e->n_u) done = done && make_room(&e->u, n, t, e->n_u, 1);
+  if (q->begin) {
+    e->begin = dv_calloc(n, sizeof *e->begin);
+    done = done && e->begin;
+  }
   if (q->frames.length) {
     e->length = dv_calloc(n, sizeof *e->length);
     done = done && e->length;
@@ -77,6 +82,7 @@ static bool allocate(dvbf_estimates *e, const dv_request *q) {
 static void copy_known(dvbf_estimates *e, const dv_request *q) {
   const dvbf_sequences *s = &q->frames;
   if (e->n_quantiles) memcpy(e->quantiles, q->quantiles, e->n_quantiles * sizeof *e->quantiles);
+  if (e->begin) memcpy(e->begin, q->begin, e->count * sizeof *e->begin);
   for (size_t i = 0; i < e->count; i++) {
     size_t length = dvbf_sequence_length(s, i), later = length > e->first ? length - e->first : 0;
     if (e->length) e->length[i] = (uint32_t)later;
@@ -251,6 +257,7 @@ dvbf_status dvbf_estimate_into(dvbf_estimates *out, const dvbf_model *model, con
   dvbf_status status = estimate_all(&e, &callers, model, sequences, settings, NULL, error);
   if (status) return status;
   out->first = e->first;
+  for (size_t i = 0; out->begin && i < e->count; i++) out->begin[i] = (uint32_t)dvbf_estimates_begin(e, i);
   for (size_t i = 0; out->length && i < e->count; i++)
     out->length[i] = e->length ? e->length[i] : (uint32_t)e->steps;
   if (out->quantiles && e->n_quantiles)
@@ -294,9 +301,10 @@ dvbf_status dvbf_estimates_rmse(double *all, double *by_column, double *by_step,
       squares ? dv_sequences_filled(s, "data", "", error) : dv_fail_memory(error, "comparing with the data");
   if (!status) status = dv_sequence_buffer(&buffer, s, e->steps, error);
   for (size_t i = 0; i < e->count && i < s->count && !status; i++) {
-    size_t length = dvbf_sequence_length(s, i), known = length > e->first ? length - e->first : 0;
+    size_t length = dvbf_sequence_length(s, i), first = dvbf_estimates_begin(e, i);
+    size_t known = length > first ? length - first : 0;
     if (known > e->steps) known = e->steps;
-    if (known) add_squares(e, i, dv_sequence_x(s, i, e->first, known, buffer), known, squares, counts);
+    if (known) add_squares(e, i, dv_sequence_x(s, i, first, known, buffer), known, squares, counts);
   }
   if (!status) status = dv_sequences_intact(s, error);
   for (size_t i = 0; i < n && !status; i++) {

@@ -2,10 +2,12 @@
 
 #include "base/cursor.h"
 #include "base/locale.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "data/dataset.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,12 +41,18 @@ typedef struct extension {
   size_t idle;                /* steps after those, whose u is not */
   int64_t controls;           /* DV_CONTROLS_... */
   uint64_t seed;
+  const uint32_t *begin; /* [from->count] step behind those whose x is seen; NULL: `observe` */
 } extension;
+
+/* Steps of sequence i that come before those that are seen, and are left out. */
+static size_t left_out(const extension *e, size_t i) {
+  return e->begin ? e->begin[i] - e->observe : 0;
+}
 
 static dvbf_status check_lengths(const extension *e, size_t n_u, dvbf_error *error) {
   size_t known = 0;
   for (size_t i = 0; e->from && i < e->from->count; i++) {
-    known = dvbf_sequence_length(e->from, i);
+    known = dvbf_sequence_length(e->from, i) - left_out(e, i);
     if (known < e->observe)
       return dv_fail(error, DVBF_ARGUMENT,
                      "observe = %zu: sequence %zu (counted from 0) has only %zu steps; observe fewer",
@@ -73,17 +81,24 @@ static void make_up_controls(float *u /* [steps][n_u] */, size_t known, size_t s
     }
 }
 
+/* Copies x of the steps that are seen. */
+static void copy_seen(float *x, const extension *e, size_t sequence) {
+  const float *there = dv_sequence_x(e->from, sequence, left_out(e, sequence), e->observe, x);
+  if (there != x) memcpy(x, there, e->observe * e->from->n_x * sizeof *x);
+}
+
 /* Path i of q->frames begins as sequence i of the data, counted round. */
 static void fill_path(const dv_request *q, const extension *e, size_t i) {
   const dvbf_sequences *to = &q->frames;
   size_t known = 0;
   float *x = to->x + i * to->steps * to->n_x, *u = to->n_u ? to->u + i * to->steps * to->n_u : NULL;
   if (e->from) {
-    size_t sequence = i % e->from->count, length = dvbf_sequence_length(e->from, sequence);
+    size_t sequence = i % e->from->count, first = left_out(e, sequence);
+    size_t length = dvbf_sequence_length(e->from, sequence) - first;
+    size_t at = dvbf_sequence_start(e->from, sequence) + first;
     known = length < to->steps ? length : to->steps;
-    dv_sequence_read(e->from, sequence, e->observe, x);
-    if (u)
-      memcpy(u, e->from->u + dvbf_sequence_start(e->from, sequence) * to->n_u, known * to->n_u * sizeof *u);
+    copy_seen(x, e, sequence);
+    if (u) memcpy(u, e->from->u + at * to->n_u, known * to->n_u * sizeof *u);
   }
   if (u) make_up_controls(u, known, to->steps, to->n_u, e, &q->model->u, i);
 }
@@ -181,14 +196,74 @@ static size_t idle(const dv_request *q) {
   return q->model->settings->feedthrough ? 0 : 1;
 }
 
+/* Steps up to the last one of which any x is known. */
+static size_t known_steps(const dvbf_sequences *s, size_t i,
+                          float *buffer /* [n_x] where there is a source */) {
+  size_t steps = dvbf_sequence_length(s, i);
+  for (; s->gaps && steps; steps--) {
+    const float *x = dv_sequence_x(s, i, steps - 1, 1, buffer);
+    for (size_t k = 0; k < s->n_x; k++)
+      if (!isnan(x[k])) return steps;
+  }
+  return steps;
+}
+
+/* Where each sequence ends, and the longest plan of what follows. */
+typedef struct ends {
+  size_t shortest, which, plan; /* known steps of the shortest sequence, its number, steps of u beyond */
+} ends;
+
+static dvbf_status find_ends(ends *out, dv_request *q, const dvbf_sequences *s, dvbf_error *error) {
+  float *buffer = NULL;
+  q->begin = dv_calloc(s->count, sizeof *q->begin);
+  dvbf_status status =
+      q->begin ? dv_sequence_buffer(&buffer, s, 1, error) : dv_fail_memory(error, "predicting");
+  *out = (ends){.shortest = SIZE_MAX};
+  for (size_t i = 0; i < s->count && !status; i++) {
+    size_t known = known_steps(s, i, buffer), more = dvbf_sequence_length(s, i) - known;
+    q->begin[i] = (uint32_t)known;
+    if (known < out->shortest) out->shortest = known, out->which = i;
+    if (more > out->plan) out->plan = more;
+  }
+  dv_free(buffer);
+  return status ? status : dv_sequences_intact(s, error);
+}
+
+/* What follows the last known x of each sequence. */
+static dvbf_status from_end(dv_request *q, const dvbf_sequences *s, const dvbf_settings *settings,
+                            int64_t *observe, int64_t *steps, dvbf_error *error) {
+  enum { ENOUGH = 1000 };
+  ends found;
+  dvbf_status status = find_ends(&found, q, s, error);
+  if (status) return status;
+  bool given = dv_settings_given(settings, "observe");
+  int64_t needed = dv_model_predicts_from(q->all), shortest = (int64_t)found.shortest;
+  if (!given) *observe = shortest > ENOUGH ? ENOUGH : shortest;
+  if (!given && *observe < needed) *observe = needed;
+  if (!*steps) *steps = (int64_t)found.plan;
+  if (*observe > shortest)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "%s%lld: sequence %zu (counted from 0) has only %zu steps whose x is known; %s",
+                   given ? "observe = " : "steps that the model must see: ", (long long)*observe, found.which,
+                   found.shortest, given ? "observe fewer" : "give it longer sequences");
+  if (*steps < 1)
+    return dv_fail(
+        error, DVBF_ARGUMENT,
+        "from = end: nothing says how far to forecast; say it with steps = 100 or so, or let u go on "
+        "beyond x");
+  return DVBF_OK;
+}
+
 static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, const dvbf_settings *settings,
                                 dvbf_error *error) {
   const dv_predict_settings *o = dv_settings_predict(settings, error);
-  int64_t observe = observed(q, settings, o->observe);
+  int64_t observe = observed(q, settings, o->observe), steps = o->steps;
   /* No controls are made up for predictions up to the end of the data; a short sequence needs none past its
    * own end. */
-  bool to_the_end = !o->steps;
-  int64_t steps = to_the_end ? (int64_t)s->steps - observe : o->steps;
+  bool end = o->from == DV_FROM_END, to_the_end = !end && !steps;
+  dvbf_status status = end ? from_end(q, s, settings, &observe, &steps, error) : DVBF_OK;
+  if (status) return status;
+  if (to_the_end) steps = (int64_t)s->steps - observe;
   if (steps < 1)
     return dv_fail(
         error, DVBF_ARGUMENT,
@@ -201,9 +276,14 @@ static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, const dv
   q->keep_x = o->keep_x;
   q->seed = (uint64_t)o->seed;
   q->threads = (unsigned)o->threads;
-  int64_t controls = to_the_end && o->controls == DV_CONTROLS_REFUSE ? DV_CONTROLS_ZERO : o->controls;
-  extension e = {s, (size_t)observe, (size_t)(observe + steps) - idle(q), idle(q), controls, q->seed};
-  dvbf_status status = read_quantiles(q, o->quantiles, error);
+  extension e = {.from = s,
+                 .observe = (size_t)observe,
+                 .needed = (size_t)(observe + steps) - idle(q),
+                 .idle = idle(q),
+                 .controls = to_the_end && o->controls == DV_CONTROLS_REFUSE ? DV_CONTROLS_ZERO : o->controls,
+                 .seed = q->seed,
+                 .begin = q->begin};
+  status = read_quantiles(q, o->quantiles, error);
   return status ? status : extend(q, &e, s->count, error);
 }
 
@@ -217,7 +297,7 @@ static dvbf_status make_sample(dv_request *q, const dvbf_sequences *s, const dvb
   q->keep_x = q->single = true;
   q->seed = (uint64_t)o->seed;
   q->threads = (unsigned)o->threads;
-  extension e = {s, observe, observe + (size_t)o->steps - idle(q), idle(q), o->controls, q->seed};
+  extension e = {s, observe, observe + (size_t)o->steps - idle(q), idle(q), o->controls, q->seed, NULL};
   return extend(q, &e, (size_t)o->count, error);
 }
 
@@ -250,5 +330,6 @@ dvbf_status dv_request_make(dv_request *q, const dvbf_model *model, int member, 
 
 void dv_request_clear(dv_request *q) {
   if (q->owned) dvbf_sequences_free(&q->frames);
+  dv_free(q->begin);
   *q = (dv_request){0};
 }

@@ -22,6 +22,7 @@ typedef struct dv_request {
   int observe;       /* steps whose x is seen; 0: z_1 comes from the prior */
   int initial;       /* frames that may be seen when z_1 is made */
   int first, window; /* the steps to report: first .. first + window - 1 */
+  uint32_t *begin;   /* [frames.count] step of the data that `first` is; NULL: it is `first` */
   bool noise;        /* of the emission */
   bool keep_x;       /* x of every sample */
   bool single;       /* each path stands for itself: nothing is averaged over members of a committee */

@@ -104,13 +104,16 @@ typedef struct kept {
   uint64_t start;
 } kept;
 
-/* A finished run needs no snapshot. Only later starts are compared with an earlier, judged one. */
+/* A finished run needs a snapshot only to be extended. Only later starts are compared with an earlier, judged
+ * one. */
 static int list_snapshots(const dv_training *s, kept out[3]) {
-  if (s->phase == DV_FINISHED) return 0;
-  out[0] = (kept){"now", s->now, s->start};
+  const kept first = {"first", s->judged, s->start};
+  bool later = s->phase != DV_JUDGING && s->extendable;
+  out[0] = s->phase == DV_FINISHED ? first : (kept){"now", s->now, s->start};
+  if (s->phase == DV_FINISHED) return later;
   out[1] = (kept){"good", s->good, s->start};
-  out[2] = (kept){"judged", s->judged, s->judged_start};
-  return s->phase == DV_JUDGING && s->start > 0 && !s->unjudged ? 3 : 2;
+  out[2] = later ? first : (kept){"judged", s->judged, s->judged_start};
+  return later || (s->phase == DV_JUDGING && s->start > 0 && !s->unjudged) ? 3 : 2;
 }
 
 static void list_counters(const kept *k, const dvbf_model *m, field *out, int *n) {
@@ -237,23 +240,56 @@ dvbf_status dv_refuse_change(const dvbf_settings *given, const dvbf_settings *of
                              dvbf_error *error) {
   dv_setting_change change;
   if (!dv_settings_differ(given, of_run, &change)) return DVBF_OK;
+  const dv_train_settings *run = dv_settings_train(of_run, NULL);
+  if (!strcmp(change.name, "updates") && run->search &&
+      dv_settings_train(given, NULL)->updates > run->updates)
+    return dv_fail(
+        error, DVBF_ARGUMENT,
+        "updates = %.60s: the run in %.200s is a search, whose candidates are not trained further; begin "
+        "anew in another folder or with --force",
+        change.one, where);
   return dv_fail(error, DVBF_ARGUMENT,
                  "%s = %.60s: the run in %.200s was begun with %s = %.60s; go on with that, or begin anew in "
                  "another folder or with --force",
                  change.name, change.one, where, change.name, change.other);
 }
 
-static dvbf_status refuse_other_settings(const dv_tensor_file *file, const dvbf_model *m, dvbf_error *error) {
+bool dv_extends(const dvbf_settings *given, const dvbf_settings *of_run) {
+  dvbf_settings *copy = NULL;
+  dv_setting_change change;
+  char updates[DV_TEXT];
+  const dv_train_settings *run = dv_settings_train(of_run, NULL), *more = dv_settings_train(given, NULL);
+  bool can = more->updates > run->updates && !run->search;
+  can = can && !dvbf_settings_copy(&copy, of_run, NULL) &&
+        !dvbf_settings_get(given, "updates", updates, sizeof updates, NULL) &&
+        !dv_settings_choose(copy, "updates", updates, NULL) && !dv_settings_differ(given, copy, &change);
+  dvbf_settings_free(copy);
+  return can;
+}
+
+/* More updates are for a run that has come to its end. */
+static dvbf_status refuse_other_settings(uint64_t *planned, const dv_tensor_file *file, const dvbf_model *m,
+                                         dvbf_error *error) {
   dvbf_settings *settings = NULL;
   dvbf_status status = dvbf_settings_new(&settings, "train", error);
   if (!status) status = dv_meta_read_settings(file, settings, error);
-  if (!status) status = dv_refuse_change(m->settings_object, settings, file->path, error);
+  bool more = !status && dv_extends(m->settings_object, settings);
+  if (!status) *planned = (uint64_t)dv_settings_train(settings, NULL)->updates;
+  const char *phase = dv_meta_get(file, "phase");
+  uint64_t number;
+  if (more && (!read_digits(phase, 10, 1, 18, &number) || number != DV_FINISHED))
+    status = dv_fail(
+        error, DVBF_ARGUMENT,
+        "updates = %lld: %.200s is of a run that has not come to its end of %lld updates; let it go on "
+        "to there first, without updates, and then give it more",
+        (long long)m->settings->updates, file->path, (long long)*planned);
+  if (!status && !more) status = dv_refuse_change(m->settings_object, settings, file->path, error);
   dvbf_settings_free(settings);
   return status;
 }
 
-static dvbf_status refuse_other_run(const dv_tensor_file *file, const dvbf_model *m, uint64_t data,
-                                    dvbf_error *error) {
+static dvbf_status refuse_other_run(uint64_t *planned, const dv_tensor_file *file, const dvbf_model *m,
+                                    uint64_t data, dvbf_error *error) {
   const char *transition = dv_meta_get(file, "transition"), *own = m->transition ? m->transition->name : "";
   uint64_t found;
   if (!read_digits(dv_meta_get(file, "data"), 16, 16, 16, &found) || found != data)
@@ -267,7 +303,7 @@ static dvbf_status refuse_other_run(const dv_tensor_file *file, const dvbf_model
   if (strcmp(transition ? transition : "", own) != 0)
     return dv_fail(error, DVBF_ARGUMENT, "%.200s: the run has the transition \"%.40s\", not \"%.40s\"",
                    file->path, transition ? transition : "", own);
-  return refuse_other_settings(file, m, error);
+  return refuse_other_settings(planned, file, m, error);
 }
 
 /* Refuses numbers that are in range but contradict each other. */
@@ -278,8 +314,8 @@ static dvbf_status refuse_contradiction(const dv_training *s, const dvbf_model *
   bool fits = s->start < s->begun && s->judged_start < s->begun && s->start_seconds <= s->seconds &&
               (s->phase != DV_JUDGING || s->start + 1 == s->begun);
   uint64_t now =
-      count ? dv_snapshot_open(s->now, m->parameters.size).at->update : dv_all_updates(m->settings);
-  uint64_t good = count ? dv_snapshot_open(s->good, m->parameters.size).at->update : 0;
+      count > 1 ? dv_snapshot_open(s->now, m->parameters.size).at->update : dv_all_updates(m->settings);
+  uint64_t good = count > 1 ? dv_snapshot_open(s->good, m->parameters.size).at->update : 0;
   if (fits && good <= now && s->best_update <= now) return DVBF_OK;
   return dv_fail(error, DVBF_FORMAT,
                  "%.200s: its counters contradict each other; it is damaged: begin anew with --force", path);
@@ -292,6 +328,7 @@ static dvbf_status read_state(dv_training *s, const dv_tensor_file *file, const 
   kept snapshots[3];
   dvbf_status status = read_fields(file, fields, list_numbers(s, m->settings, fields), error);
   /* The phase is known now. It decides which other fields must be there. */
+  s->extendable = dv_meta_get(file, "first.update");
   if (!status) status = read_fields(file, fields, list_all(s, m, fields), error);
   if (!status) status = refuse_contradiction(s, m, file->path, error);
   if (!status) status = dv_tensors_read(file, tensors, list_tensors(s, m, tensors), error);
@@ -306,7 +343,7 @@ dvbf_status dv_checkpoint_read(dv_training *s, const dvbf_model *m, uint64_t dat
                                dvbf_error *error) {
   dv_tensor_file file;
   dvbf_status status = dv_tensors_open(&file, path, NULL, FORMAT, "a checkpoint", error);
-  if (!status) status = refuse_other_run(&file, m, data, error);
+  if (!status) status = refuse_other_run(&s->planned, &file, m, data, error);
   if (!status) status = read_state(s, &file, m, error);
   dv_tensors_close(&file);
   return status;

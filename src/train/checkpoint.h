@@ -28,8 +28,11 @@ typedef struct dv_training {
   double bound;                  /* of the last minibatches, may be NaN */
   dv_scores scores;              /* of the last validation, NaN before it */
   double seconds, start_seconds; /* time of training so far; its value when this start began */
+  bool extendable;               /* `judged` holds the end of the first phase, where more updates go on */
+  uint64_t planned;              /* updates that the settings of a checkpoint have asked for */
   dvbf_real *best;               /* [parameters] */
-  void *now, *good, *judged;     /* snapshots: now, at the last validation, at the judgement */
+  void *now, *good, *judged;     /* snapshots: now, at the last validation, at the judgement; later at the
+                                    end of the first phase */
 } dv_training;
 
 /* Allocates the arrays; `snapshot` is the size of a snapshot in bytes. Call clear also after a failure. */
@@ -51,10 +54,13 @@ static inline uint64_t dv_seed_of_start(const dv_train_settings *s, uint64_t k) 
 dvbf_status dv_checkpoint_write(const dv_training *state, const dvbf_model *model,
                                 const dvbf_settings *settings, uint64_t data, const char *path,
                                 dvbf_error *error);
-/* Reads a state. Refuses a file of another model, other settings or other data. */
+/* Reads a state. Refuses a file of another model, other settings or other data; a finished run may be given
+ * more updates. */
 dvbf_status dv_checkpoint_read(dv_training *state, const dvbf_model *model, uint64_t data, const char *path,
                                dvbf_error *error);
 
+/* Whether all that differs is that `given` has more updates, and a run of such settings can be extended. */
+bool dv_extends(const dvbf_settings *given, const dvbf_settings *of_run);
 /* Refuses settings that differ from those of the run in `where`, and names the first that differs. */
 dvbf_status dv_refuse_change(const dvbf_settings *given, const dvbf_settings *of_run, const char *where,
                              dvbf_error *error);

@@ -67,7 +67,7 @@ static dvbf_status refuse_other_settings(const dv_folder *f, const dvbf_settings
   if (!dv_exists(f->settings)) return DVBF_OK;
   dvbf_status status = dvbf_settings_new(&of_run, "train", error);
   if (!status) status = dvbf_settings_read(of_run, f->settings, error);
-  if (!status) status = dv_refuse_change(given, of_run, f->path, error);
+  if (!status && !dv_extends(given, of_run)) status = dv_refuse_change(given, of_run, f->path, error);
   dvbf_settings_free(of_run);
   return status;
 }

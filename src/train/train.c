@@ -554,6 +554,10 @@ static dvbf_status begin_spread(trainer *t) {
 
 static dvbf_status next_phase(trainer *t) {
   if (t->at.phase == DV_JUDGING) return judge(t);
+  if (t->at.phase == DV_TRAINING) { /* from here more updates could go on */
+    dv_updater_save(t->updater, t->at.judged);
+    t->at.extendable = true;
+  }
   if (t->at.phase == DV_TRAINING && t->s->filter_updates) return begin_gain(t);
   if (t->at.phase == DV_GAIN) return begin_spread(t);
   t->at.phase = DV_FINISHED;
@@ -609,8 +613,42 @@ static dvbf_status prepare(trainer *t) {
   return dv_training_init(&t->at, t->model->parameters.size, dv_updater_snapshot_size(t->updater), t->error);
 }
 
+/* A finished run with more updates than it was begun with: from here on it is as if it always had them. The
+ * settings are written first, so that the run knows that it is not finished wherever it is interrupted. */
+static dvbf_status go_beyond(trainer *t, const dvbf_settings *settings) {
+  char event[160];
+  dvbf_status status = dvbf_settings_write(settings, t->folder.settings, t->error);
+  if (!status) status = dv_folder_go_on(&t->folder, t->at.validations, t->error);
+  if (status) return status;
+  t->at.phase = DV_TRAINING;
+  t->at.retries_left = (uint64_t)t->s->retries;
+  t->unsaved = true;
+  if (t->s->filter_updates) t->at.best_update = 0; /* its score is of the last phase, which comes anew */
+  t->at.extendable = false;
+  dv_updater_restore(t->updater, t->at.judged);
+  dv_updater_save(t->updater, t->at.good);
+  dv_print(event, sizeof event, "this run was finished at update %llu: going on to update %lld",
+           (unsigned long long)t->at.planned, (long long)t->s->updates);
+  tell(t, event);
+  return DVBF_OK;
+}
+
+/* A finished run goes on only to more updates. */
+static dvbf_status go_on_finished(trainer *t, const dvbf_settings *settings) {
+  bool more = t->at.planned < (uint64_t)t->s->updates;
+  if (more && t->at.extendable) return go_beyond(t, settings);
+  if (more)
+    return dv_fail(
+        t->error, DVBF_ARGUMENT,
+        "updates = %lld: the checkpoint in %.200s does not hold what more updates need, as an older "
+        "version wrote it; begin anew in another folder or with --force",
+        (long long)t->s->updates, t->folder.path);
+  tell(t, "this run is finished: nothing is left to do; more updates would extend it");
+  return t->unsaved ? save_model(t) : DVBF_OK;
+}
+
 /* Takes the state of the checkpoint. */
-static dvbf_status go_on(trainer *t) {
+static dvbf_status go_on(trainer *t, const dvbf_settings *settings) {
   char event[160];
   dvbf_status status = dv_checkpoint_read(&t->at, t->model, t->fingerprint, t->folder.checkpoint, t->error);
   if (status) return status;
@@ -618,10 +656,7 @@ static dvbf_status go_on(trainer *t) {
   if (status) return status;
   t->began = now() - t->at.seconds;
   t->unsaved = !dv_exists(t->folder.model);
-  if (t->at.phase == DV_FINISHED) {
-    tell(t, "this run is finished: nothing is left to do");
-    return t->unsaved ? save_model(t) : DVBF_OK;
-  }
+  if (t->at.phase == DV_FINISHED) return go_on_finished(t, settings);
   if (filtering(t)) status = prepare_filtering(t);
   if (status) return status;
   dv_updater_restore(t->updater, t->at.now);
@@ -639,7 +674,7 @@ static dvbf_status begin(trainer *t, const dvbf_settings *settings) {
   t->kept = now();
   if (!o->folder) return begin_start(t, 0);
   dvbf_status status = dv_data_fingerprint(&t->fingerprint, t->data, t->error);
-  if (!status && o->resume && dv_exists(t->folder.checkpoint)) return go_on(t);
+  if (!status && o->resume && dv_exists(t->folder.checkpoint)) return go_on(t, settings);
   if (!status) status = dv_folder_begin(&t->folder, settings, t->error);
   if (!status) status = begin_start(t, 0);
   if (!status && o->resume) tell(t, "there is no checkpoint to go on from: beginning at the first update");
