@@ -60,7 +60,7 @@ dvbf_status cli_fail(dvbf_error *error, dvbf_status status, const char *format, 
 /* Refuses a system that is not in `known`, which ends with NULL; the message lists the known ones. */
 dvbf_status cli_check_system(const char *name, const char *const *known, dvbf_error *error);
 
-/* Prints the help of one command to standard output. */
-void cli_help(const cli_command *command);
+/* Prints the help of one command to standard output; `all`: with every setting. */
+void cli_help(const cli_command *command, bool all);
 
 #endif

@@ -45,7 +45,7 @@ static const cli_writer names = {.item = put_name}, values = {.item = put_values
 
 static void put_command(FILE *out, const cli_command *command) {
   fprintf(out, "  %s)\n    options='", command->name);
-  cli_describe(command, &names, out);
+  cli_describe(command, true, &names, out);
   fputs("'\n", out);
   if (command->choices) {
     fputs("    first='", out);
@@ -53,7 +53,7 @@ static void put_command(FILE *out, const cli_command *command) {
     fputs("'\n", out);
   }
   fputs("    case $before in\n", out);
-  cli_describe(command, &values, out);
+  cli_describe(command, true, &values, out);
   fputs("    -- | --no-*) ;;\n    -*) values='<>' ;;\n    esac ;;\n", out);
 }
 
@@ -112,7 +112,7 @@ void cli_completion(const cli_command *const *commands, FILE *out) {
   fputs(beginning, out);
   fputs("    mapfile -t COMPREPLY < <(compgen -W '", out);
   for (const cli_command *const *c = commands; *c; c++) fprintf(out, "%s ", (*c)->name);
-  fputs("help --help --version' -- \"$word\")\n", out);
+  fputs("help version --help --version' -- \"$word\")\n", out);
   fputs(middle, out);
   for (const cli_command *const *c = commands; *c; c++) put_command(out, *c);
   fputs(ending, out);

@@ -1,5 +1,6 @@
 #include "describe.h"
 
+#include <ctype.h>
 #include <string.h>
 
 typedef struct walk {
@@ -23,7 +24,32 @@ static void flags(const walk *w, const cli_flag *list) {
   heading(w, "Options");
   for (; list->name; list++)
     item(w, (cli_item){true, list->letter, list->name, list->value, list->help, NULL, NULL, NULL});
-  item(w, (cli_item){true, 'h', "help", NULL, "print this and do nothing", NULL, NULL, NULL});
+  item(w, (cli_item){true, 'h', "help", NULL, "print what is used most, and do nothing", NULL, NULL, NULL});
+  item(w, (cli_item){true, 0, "help-all", NULL, "print all settings, and do nothing", NULL, NULL, NULL});
+}
+
+/* Short help lists the settings of a table that are marked as common; all, where none is. */
+static bool has_common(const char *name) {
+  dvbf_setting_info info;
+  for (size_t i = 0; dvbf_settings_table(name, i, &info); i++)
+    if (info.common) return true;
+  return false;
+}
+
+/* Returns how many are left out. */
+static size_t common_of_table(const walk *w, const char *name, const char *title) {
+  dvbf_setting_info info;
+  char line[160];
+  size_t left_out = 0;
+  snprintf(line, sizeof line, "%s%ssettings that most people need", title, *title ? ": " : "");
+  *line = (char)toupper((unsigned char)*line);
+  heading(w, line);
+  for (size_t i = 0; dvbf_settings_table(name, i, &info); i++) {
+    left_out += !info.common;
+    if (info.common)
+      item(w, (cli_item){true, 0, info.name, info.kind, info.help, info.range, info.initial, info.users});
+  }
+  return left_out;
 }
 
 /* `title` says whose settings they are, where a command has several tables. */
@@ -56,14 +82,24 @@ static void examples(const walk *w, const cli_example *list) {
   for (; list->line; list++) item(w, (cli_item){.name = list->line, .help = list->help});
 }
 
-void cli_describe(const cli_command *command, const cli_writer *writer, FILE *out) {
+void cli_describe(const cli_command *command, bool all, const cli_writer *writer, FILE *out) {
   walk w = {writer, out};
+  char line[160];
+  size_t left_out = 0;
   text(&w, command->details);
   flags(&w, command->flags);
-  for (const char *const *name = command->tables; *name; name++)
-    table(&w, *name, command->tables[1] ? *name : "");
-  if (command->presets) presets(&w);
+  for (const char *const *name = command->tables; *name; name++) {
+    const char *title = command->tables[1] ? *name : "";
+    if (all || !has_common(*name))
+      table(&w, *name, title);
+    else
+      left_out += common_of_table(&w, *name, title);
+  }
+  if (command->presets && all) presets(&w);
   examples(&w, command->examples);
+  snprintf(line, sizeof line, "`dvbf help %s --all` lists %zu more settings by group%s.", command->name,
+           left_out, command->presets ? ", and the presets" : "");
+  if (left_out) text(&w, line);
 }
 
 void cli_describe_all(const cli_command *const *commands, const cli_writer *writer, FILE *out) {
@@ -71,14 +107,16 @@ void cli_describe_all(const cli_command *const *commands, const cli_writer *writ
       {.name = "0", .help = "done"},
       {.name = "1", .help = "the work failed; a sentence on standard error says why"},
       {.name = "2", .help = "wrong usage; a sentence on standard error says what would be right"},
+      {.name = "3", .help = "trained, but the model is not better than the mean of the data"},
       {.name = "128 + N", .help = "stopped by signal N; what was reached is saved"},
   };
   walk w = {writer, out};
   text(&w, "Learns a latent state-space model from raw sequences, then filters and predicts with it.");
   heading(&w, "Commands");
   for (; *commands; commands++) item(&w, (cli_item){.name = (*commands)->name, .help = (*commands)->help});
-  text(&w,
-       "`dvbf help COMMAND` lists what it takes, with every default; `dvbf --version` names the version.");
+  text(&w, "`dvbf help COMMAND` says what it takes, `dvbf help COMMAND --all` lists every setting with its "
+           "default,\n"
+           "`dvbf version` names the version.");
   heading(&w, "Exit status");
   for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) item(&w, statuses[i]);
 }

@@ -25,9 +25,9 @@ typedef struct cli_writer {
   void (*text)(FILE *out, const char *text);
 } cli_writer;
 
-/* Describes a command, without its synopsis and its line of help. A setting that is in several tables is
- * described for each. */
-void cli_describe(const cli_command *command, const cli_writer *writer, FILE *out);
+/* Describes a command, without its synopsis and its line of help; `all`: every setting, and not only those
+ * that most people need. A setting that is in several tables is described for each. */
+void cli_describe(const cli_command *command, bool all, const cli_writer *writer, FILE *out);
 /* Describes the program: its commands and exit statuses. */
 void cli_describe_all(const cli_command *const *commands, const cli_writer *writer, FILE *out);
 

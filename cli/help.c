@@ -47,7 +47,7 @@ static void print_text(FILE *out, const char *text) {
 
 const cli_writer cli_help_writer = {print_heading, print_item, print_text};
 
-void cli_help(const cli_command *command) {
+void cli_help(const cli_command *command, bool all) {
   printf("usage: dvbf %s %s\n\n%s\n", command->name, command->synopsis, command->help);
-  cli_describe(command, &cli_help_writer, stdout);
+  cli_describe(command, all, &cli_help_writer, stdout);
 }

@@ -1,5 +1,6 @@
 /* The command `dvbf`. Results go to standard output, progress and messages to standard error. */
 #include "describe.h"
+#include "flags.h"
 #include "options.h"
 #include "training.h"
 
@@ -19,7 +20,9 @@ static void print_overview(FILE *out) {
 
 static int report(const dvbf_error *error) {
   fflush(stdout);
-  fprintf(stderr, "dvbf: %s\n", error->message);
+  char message[2 * sizeof error->message];
+  cli_flags(message, sizeof message, error->message);
+  fprintf(stderr, "dvbf: %s\n", message);
   return error->status == DVBF_ARGUMENT ? EXIT_USAGE : EXIT_WORK;
 }
 
@@ -37,10 +40,14 @@ static const cli_command *find_command(const char *name, dvbf_error *error) {
   return NULL;
 }
 
-static bool asks_for_help(int argc, char **argv) {
+static bool has(int argc, char **argv, const char *flag) {
   for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
-    if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return true;
+    if (!strcmp(argv[i], flag)) return true;
   return false;
+}
+
+static bool asks_for_help(int argc, char **argv) {
+  return has(argc, argv, "--help") || has(argc, argv, "-h") || has(argc, argv, "--help-all");
 }
 
 static int run_command(const cli_command *command, int argc, char **argv) {
@@ -54,12 +61,15 @@ static int run_command(const cli_command *command, int argc, char **argv) {
   return cli_is_useless() ? EXIT_USELESS : 0;
 }
 
+/* The name of a command may be missing; --all may stand before or behind it. */
 static int help(int argc, char **argv) {
   dvbf_error error = {0};
+  bool all = has(argc, argv, "--all") || has(argc, argv, "--help-all");
+  while (argc && (!strcmp(argv[0], "--all") || !strcmp(argv[0], "--help-all"))) argc--, argv++;
   const cli_command *command = argc ? find_command(argv[0], &error) : NULL;
   if (argc && !command) return report(&error);
   if (command)
-    cli_help(command);
+    cli_help(command, all);
   else
     print_overview(stdout);
   return 0;
@@ -78,13 +88,14 @@ static int dispatch(int argc, char **argv) {
     print_overview(stderr);
     return EXIT_USAGE;
   }
-  if (!strcmp(argv[0], "--version")) {
+  if (!strcmp(argv[0], "--version") || !strcmp(argv[0], "version")) {
     printf("dvbf %s\n", DVBF_VERSION);
     return 0;
   }
-  if (!strcmp(argv[0], "--help") || !strcmp(argv[0], "-h") || !strcmp(argv[0], "help"))
+  if (!strcmp(argv[0], "--help") || !strcmp(argv[0], "-h") || !strcmp(argv[0], "help") ||
+      !strcmp(argv[0], "--help-all"))
     return help(argc - 1, argv + 1);
-  if (asks_for_help(argc - 1, argv + 1)) return help(1, argv);
+  if (asks_for_help(argc - 1, argv + 1)) return help(has(argc - 1, argv + 1, "--help-all") ? argc : 1, argv);
   if (!strcmp(argv[0], "manual")) return manual(argc - 1, argv + 1);
   dvbf_error error = {0};
   const cli_command *command = find_command(argv[0], &error);

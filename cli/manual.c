@@ -159,7 +159,7 @@ static void write_program(FILE *out, const cli_command *const *commands) {
 static void write_command(FILE *out, const cli_command *command, const cli_command *const *commands) {
   begin(out, command->name, command->help, command->synopsis);
   if (!command->details) write_text(out, command->help);
-  cli_describe(command, &writer, out);
+  cli_describe(command, true, &writer, out);
   see_also(out, commands, command->name);
 }
 

@@ -1,5 +1,7 @@
 #include "options.h"
 
+#include "flags.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +64,8 @@ static bool find_setting(const cli_command *command, const char *name, dvbf_sett
 }
 
 static dvbf_status unknown(const parser *p, const char *name) {
+  const char *usual = cli_name_of_the_field(name);
+  if (usual) return cli_fail(p->error, DVBF_ARGUMENT, "--%.60s: no such option or setting; %s", name, usual);
   char best[64] = "help";
   size_t distance = dvbf_name_distance(name, best);
   for (const cli_flag *flag = p->command->flags; flag->name; flag++) {

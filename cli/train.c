@@ -1,5 +1,6 @@
 /* dvbf train: data in, run folder out. */
 #include "files.h"
+#include "flags.h"
 #include "options.h"
 #include "results.h"
 #include "training.h"
@@ -10,7 +11,9 @@
 
 static void tell_remark(const char *sentence, void *user) {
   (void)user;
-  fprintf(stderr, "note: %s\n", sentence);
+  char note[1024];
+  cli_flags(note, sizeof note, sentence);
+  fprintf(stderr, "note: %s\n", note);
 }
 
 static void tell_choice(const char *name, const char *value, const char *was, const char *why, void *user) {

@@ -60,7 +60,7 @@ commands=$("$dvbf" --help | sed -n '/^Commands/,/^$/s/^  \([a-z][a-z-]*\) .*/\1/
 [ "$(wc -w <<<"$commands")" -ge 5 ] || fail "the overview lists only: $commands"
 for command in $commands; do
   offered=" $(tab "$command" --) "
-  options=$("$dvbf" help "$command" | sed -n 's/^ *\(-[a-z], \)\?\(--[a-z0-9-]*\) .*/\2/p')
+  options=$("$dvbf" help "$command" --all | sed -n 's/^ *\(-[a-z], \)\?\(--[a-z0-9-]*\) .*/\2/p')
   [ "$options" ] || fail "help of $command lists no option"
   for option in $options; do
     [[ $offered == *" $option "* ]] || fail "dvbf $command --: $option is not offered"

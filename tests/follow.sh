@@ -83,7 +83,7 @@ refused 1 'line 1: is no object as' run --follow < <(printf '{"x": \n')
 refused 1 'line 2: "x" has 1 numbers, and the model takes 2' run --follow < <(printf '{"x": [1, 2]}\n{"x": 1}\n')
 refused 1 '"future" holds something' run --follow < <(printf '{"x": [1, 2], "future": [null]}\n')
 refused 2 'ahead = -1: must be' run --follow --ahead=-1 </dev/null
-refused 2 'quantiles = 2: must be' run --follow --quantiles 2 </dev/null
+refused 2 '--quantiles 2: must be' run --follow --quantiles 2 </dev/null
 refused 2 'stands in the place of DATA' run data.csv --follow </dev/null
 refused 2 'DATA is missing' run </dev/null
 refused 1 'holds no model' . --follow </dev/null

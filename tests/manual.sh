@@ -24,7 +24,7 @@ for command in $commands; do
   plain=$(sed -e 's/\\f[BIR]//g' -e 's/\\-/-/g' -e 's/\\(aq/'"'"'/g' -e 's/\\(ti/~/g' -e 's/\\(ha/^/g' "$page")
   grep -qF "dvbf-$command(1)" <<<"$(sed -e 's/\\f[BIR]//g' -e 's/\\-/-/g' "$work/pages/dvbf.1")" ||
     fail "dvbf.1 does not name dvbf-$command"
-  options=$("$dvbf" help "$command" | sed -n 's/^ *\(-[a-z], \)\?--\([a-z0-9-]*\) .*/\2/p')
+  options=$("$dvbf" help "$command" --all | sed -n 's/^ *\(-[a-z], \)\?--\([a-z0-9-]*\) .*/\2/p')
   [ "$options" ] || fail "help of $command lists no option"
   for option in $options; do
     grep -qE -- "^(-[a-z], )?--$option( [A-Za-z]+)?$" <<<"$plain" || fail "$page does not explain --$option"

@@ -41,6 +41,10 @@ static void help_states_defaults(void **state) {
     strcpy(first, out);
     assert_int_equal(dvbf("%s --help", commands[c][0]), 0);
     assert_string_equal(first, out);
+    assert_int_equal(dvbf("help %s --all", commands[c][0]), 0);
+    strcpy(first, out);
+    assert_int_equal(dvbf("%s --help-all", commands[c][0]), 0);
+    assert_string_equal(first, out);
     dvbf_setting_info info;
     for (size_t i = 0; dvbf_settings_table(commands[c][1], i, &info); i++) {
       char name[80], initial[160];
@@ -52,6 +56,45 @@ static void help_states_defaults(void **state) {
     }
   }
   assert_has(out, "paper-pendulum");
+  assert_int_equal(dvbf("version"), 0);
+  assert_string_equal(out, "dvbf " DVBF_VERSION "\n");
+}
+
+/* What most people need fits on two screens, and says where the rest is. */
+static void short_help_is_short(void **state) {
+  (void)state;
+  size_t settings = 0;
+  dvbf_setting_info info;
+  for (size_t i = 0; dvbf_settings_table("train", i, &info); i++) settings += info.common;
+  assert_in_range(settings, 10, 18);
+  assert_int_equal(dvbf("help train"), 0);
+  assert_has(out, "--updates int");
+  assert_has(out, "`dvbf help train --all` lists");
+  assert_null(strstr(out, "--scale-picture"));
+  assert_null(strstr(out, "paper-pendulum"));
+}
+
+/* Names that other programs use lead to ours, and remedies can be typed as they stand. */
+static void words_of_the_field_are_known(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"--epochs 5", "--epochs: no such option or setting; training is counted in updates, one for each "
+                     "minibatch: --updates"},
+      {"--lr 0.1", "did you mean --learning-rate?"},
+      {"--batch 5", "did you mean --batch-size?"},
+      {"--hidden_size 5", "did you mean --hidden?"},
+      {"--latent-dim 5", "did you mean --latent?"},
+      {"--input u", "the columns of the inputs are chosen by --inputs"},
+      {"--horizon 5", "takes the steps to predict as --steps"},
+      {"--device cuda", "on all its cores: --threads"},
+      {"--verbose", "progress is shown unless --quiet is given"},
+      {"--learning-rate 5", "dvbf: --learning-rate 5: must be a number in"},
+      {"--valid-share 2", "dvbf: --valid-share 2: must be"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_int_equal(dvbf("train data.h5 -o x %s", cases[i][0]), 2);
+    if (!strstr(err, cases[i][1])) fail_msg("\"%s\" is missing in: %s", cases[i][1], err);
+  }
 }
 
 static void wrong_usage_is_status_2(void **state) {
@@ -394,6 +437,8 @@ static void same_bytes_with_any_threads(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(help_states_defaults),
+      cmocka_unit_test(short_help_is_short),
+      cmocka_unit_test(words_of_the_field_are_known),
       cmocka_unit_test(wrong_usage_is_status_2),
       cmocka_unit_test(flags_win_over_config_over_preset),
       cmocka_unit_test(bad_data_is_named),

@@ -64,7 +64,7 @@ static void wrong_usage_is_status_2(void **state) {
     const char *arguments, *answer;
   } cases[] = {
       {"filter run data.h5", "--output is missing"},
-      {"filter run data.h5 -o x.txt", "x.txt: its ending names no format; .h5"},
+      {"filter run data.h5 -o x.txt", "x.txt: its ending names no format; .csv"},
       {"filter run data.h5 -o x.h5 --samples 0", "samples = 0: must be a whole number in [1, 65536]"},
       {"filter dkf data.h5 -o x.h5", "a dkf cannot filter"},
       {"smooth run data.h5", "--output is missing"},

@@ -97,6 +97,7 @@ typedef struct dvbf_setting_info {
   const char *initial; /* the default, as text */
   const char *help;    /* one line */
   const char *users;   /* the models, or the density, that it is for, as "a, b"; NULL: for all */
+  bool common;         /* what most people need */
 } dvbf_setting_info;
 
 DVBF_API dvbf_status dvbf_settings_new(dvbf_settings **out, const char *table, dvbf_error *error);

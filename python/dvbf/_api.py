@@ -65,6 +65,7 @@ class dvbf_setting_info(Structure):
     initial: Any
     help: Any
     users: Any
+    common: bool
     _fields_ = [
         ("name", c_char_p),
         ("group", c_char_p),
@@ -73,6 +74,7 @@ class dvbf_setting_info(Structure):
         ("initial", c_char_p),
         ("help", c_char_p),
         ("users", c_char_p),
+        ("common", c_bool),
     ]
 
 

@@ -11,6 +11,7 @@
 #undef ENTRY
 #undef FOR
 #undef AFTER
+#undef COMMON
 #undef SET
 #undef BEGIN
 
@@ -55,6 +56,7 @@
 #define OF(number, text) "|" text
 #define FOR(set, heading) heading, .only = set
 #define AFTER(called, heading) heading, .after = called
+#define COMMON(heading) heading, .common = true /* short help lists it */
 #define SET NULL
 #define BEGIN 0
 #endif

@@ -508,7 +508,8 @@ bool dvbf_settings_table(const char *name, size_t index, dvbf_setting_info *info
                               .range = range,
                               .initial = e->initial,
                               .help = e->help,
-                              .users = t->users ? t->users(set_of(e)) : NULL};
+                              .users = t->users ? t->users(set_of(e)) : NULL,
+                              .common = e->common};
   return true;
 }
 

@@ -71,6 +71,7 @@ typedef struct dv_setting {
   const char *choices;   /* as "a|b|c", NULL where there are none */
   const char *of, *only; /* set of settings that its file, and that the line itself, names; NULL: none */
   const char *after;     /* name of the setting that it stands behind; NULL: the line before */
+  bool common;           /* what most people need: short help lists it */
   size_t offset;         /* of the value */
   double low, high;
 } dv_setting;

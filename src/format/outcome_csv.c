@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -31,8 +32,14 @@ static void put_number(FILE *out, double value, int digits) {
   if (!isnan(value)) fprintf(out, "%.*g", digits, value);
 }
 
+/* As few digits as tell the number from all others, so that 0.1 stays 0.1. */
 static void put_float(FILE *out, float value) {
-  put_number(out, (double)value, 9);
+  char text[32] = "";
+  for (int digits = 6; digits <= 9 && !isnan(value); digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, (double)value);
+    if (strtof(text, NULL) == value) break;
+  }
+  fprintf(out, ",%s", text);
 }
 
 /* Digits of the fraction of a second that all times need. */

@@ -1,0 +1,14 @@
+/* Settings as the command line spells them. */
+#ifndef CLI_FLAGS_H
+#define CLI_FLAGS_H
+
+#include <stddef.h>
+
+/* The library speaks of settings as `name = value`, or by a name with a hyphen, as C and Python use them.
+ * Writes the sentence with flags in their place, --name value, into out[size]. */
+void cli_flags(char *out, size_t size, const char *sentence);
+
+/* What a name that other programs use is called here, as a sentence with flags; NULL: it is not known. */
+const char *cli_name_of_the_field(const char *name);
+
+#endif
