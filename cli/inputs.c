@@ -67,7 +67,14 @@ dvbf_status cli_inputs_read(cli_inputs *in, const cli_options *options, dvbf_err
   if (!status) status = cli_load_model(&in->model, options->arguments[0], error);
   if (status) return status;
   in->info = dvbf_model_describe(in->model);
-  if (!path) return DVBF_OK;
+  /* Samples without data have the columns and images of training, if the run knows them. */
+  if (!path && !strcmp(options->command->name, "sample") && cli_is_folder(options->arguments[0]))
+    status = dvbf_run_data(&in->data, options->arguments[0], error);
+  if (!status && in->data && in->data->train.n_x != in->info.n_x) {
+    dvbf_data_free(in->data);
+    in->data = NULL;
+  }
+  if (!path || status) return status;
   status = read_data(in, options, path, error);
   if (!status) status = choose_split(in, path, error);
   return status;

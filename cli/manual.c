@@ -124,6 +124,9 @@ static void write_files(FILE *out) {
            "a line for each validation: update, start, seconds, bounds and their parts in nats per frame, "
            "prediction error over the variance of x, rates"},
       {.name = "FOLDER/" CLI_SETTINGS, .help = "every setting of the run; --config takes it"},
+      {.name = "FOLDER/data.json",
+       .help =
+           "names and units of columns, shape of images and sample time of the data, where they are known"},
       {.name = "FOLDER/" DVBF_RUN_CHECKPOINT, .help = "all that `dvbf train --resume` needs to go on"},
       {.name = "FOLDER/" DVBF_RUN_SEARCH,
        .help = "what a search has tried: settings that differ, errors over those of the linear model, rank"},

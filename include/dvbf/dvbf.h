@@ -157,6 +157,10 @@ typedef struct dvbf_train_options {
  * checkpoint. */
 DVBF_API dvbf_status dvbf_train(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
                                 const dvbf_train_options *options, dvbf_error *error);
+/* What the run in a folder knows of its data: image_height and image_width, names and units of columns,
+ * sample_time; train.n_x and train.n_u say how many columns there are, 0 where nothing is known. There are no
+ * sequences. Free with dvbf_data_free. */
+DVBF_API dvbf_status dvbf_run_data(dvbf_data **out, const char *folder, dvbf_error *error);
 
 /* Trains a model with a transition of one's own, made with <dvbf/graph.h>; models that take none refuse it.
  * It must outlive the model. */
@@ -298,8 +302,10 @@ typedef struct dvbf_evaluation {
   double importance_bound;                 /* nats per frame: bound by as many weighted paths */
   double particle_bound;    /* the same by a particle filter; NaN where the model cannot filter */
   size_t observed, horizon; /* predicted steps observed+1 .. observed+horizon */
-  double *mse, *mse_mean_path, *mse_repeat; /* [horizon] per pixel */
-  double pixel_variance;                    /* per pixel, of the evaluated sequences */
+  /* [horizon] squared error per pixel: of sampled predictions, of the mean prediction (noise off), of
+   * persistence (the last frame again) */
+  double *mse, *mse_mean_path, *mse_repeat;
+  double pixel_variance; /* per pixel, of the evaluated sequences */
   dvbf_stability *stability;
   dvbf_verdict *verdict; /* NULL: the settings leave it out */
 } dvbf_evaluation;

@@ -1190,6 +1190,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_simulate": (c_int, (POINTER(c_void_p), c_void_p, c_void_p)),
     "dvbf_settings_suit": (c_int, (c_void_p, c_void_p, dvbf_choice_fn, c_void_p, c_void_p)),
     "dvbf_train": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p)),
+    "dvbf_run_data": (c_int, (POINTER(c_void_p), c_char_p, c_void_p)),
     "dvbf_train_with": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_train_own": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_model_add_linear": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),

@@ -23,6 +23,7 @@ from ._arrays import (
     view,
 )
 from ._library import call, create, free_with, lib, run
+from ._results import Origin
 from ._settings import Settings
 
 
@@ -159,3 +160,51 @@ def for_model(x: Data, u: Data, state: Data, n_x: int, n_u: int, how: Settings) 
     names = {"x": column_names(x), "state": column_names(state)}
     arrays, _ = named_arrays(flat, controls, state)
     return Sequences.of_arrays(arrays, names, how), inner
+
+
+def _texts(of: Any, count: int) -> list[str] | None:
+    return [of[i].value.decode("utf-8", "replace") for i in range(count)] if of else None
+
+
+def _truth(s: _api.dvbf_sequences, i: int, begin: int, out: Array) -> None:
+    """Fills x of the steps from `begin` on, as far as there are any."""
+    length = ctypes.cast(s.length, ctypes.POINTER(ctypes.c_uint32))[i] if s.length else s.steps
+    start = ctypes.cast(s.start, ctypes.POINTER(ctypes.c_uint64))[i] if s.start else i * s.steps
+    known = min(max(length - begin, 0), len(out))
+    if known:
+        first = ctypes.cast(s.x, ctypes.c_void_p).value or 0
+        row = (ctypes.c_float * (known * s.n_x)).from_address(first + (start + begin) * s.n_x * 4)
+        out[:known] = np.frombuffer(row, np.float32).reshape(out[:known].shape)
+
+
+def origin_of(data: Sequences, s: _api.dvbf_sequences, begin: Array, shape: tuple[int, ...]) -> Origin:
+    """What the estimates of x [shape] are of; estimate i is of sequence i, counted round."""
+    count, steps = shape[0], shape[1]
+    d = data.content
+    which = [i % s.count for i in range(count)]
+    origins = ctypes.cast(s.origin, ctypes.POINTER(_api.dvbf_origin)) if s.origin else None
+    first = [origins[i] if origins else _api.dvbf_origin(sequence=i) for i in which]
+    step = begin.astype(np.int64)
+    time = None
+    if d.sample_time > 0:
+        time = np.array([o.time for o in first])[:, None] + (step[:, None] + np.arange(steps)) * d.sample_time
+    truth = np.full(shape, np.nan, np.float32) if s.x else None
+    for k, i in enumerate(which):
+        if truth is not None:
+            _truth(s, i, int(step[k]), truth[k])
+    address = ctypes.addressof(s)
+    places = {ctypes.addressof(d.valid): "valid", ctypes.addressof(d.test): "test"}
+    return Origin(
+        sequence=np.array([o.sequence for o in first], np.int64),
+        step=step + np.array([o.step for o in first], np.int64),
+        name=[o.name.decode("utf-8", "replace") for o in first],
+        split=places.get(address, "train" if d.valid.count or d.test.count else "all"),
+        time=time,
+        sample_time=d.sample_time or None,
+        dates=bool(d.dates),
+        x_true=truth,
+        x_names=_texts(d.x_names, s.n_x),
+        u_names=_texts(d.u_names, s.n_u) if s.n_u else None,
+        x_units=_texts(d.x_units, s.n_x),
+        u_units=_texts(d.u_units, s.n_u) if s.n_u else None,
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from . import _api
 
 
@@ -47,5 +49,15 @@ _CLASSES: dict[int, type[DvbfError]] = {
 }
 
 
+def _as_arguments(message: str) -> str:
+    """Settings are arguments here: learning_rate = 5, not learning-rate = 5 or --learning-rate."""
+    return re.sub(r"(?<![\w-])(--)?([a-z0-9]+(?:-[a-z0-9]+)*)(?= = )|(?<![\w-])--([a-z][a-z0-9-]*)", _argument, message)
+
+
+def _argument(found: re.Match[str]) -> str:
+    return (found[2] or found[3]).replace("-", "_")
+
+
 def exception_of(status: int, message: str) -> DvbfError:
+    message = _as_arguments(message)
     return _CLASSES.get(status, DvbfError)(message)

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _api
 from ._arrays import Array, Data, Floats, shaped, to_numpy, view
-from ._data import Sequences, for_model, is_named
+from ._data import Sequences, for_model, is_named, origin_of
 from ._judge import evaluation_of, exported_of, verdict_of
 from ._library import call, create, free_with, lib, run
 from ._online import Online
@@ -198,9 +198,12 @@ class Model:
         self, x: Data, u: Data, state: Data, settings: Settings, split: str | None
     ) -> tuple[Sequences, _api.dvbf_sequences, tuple[int, ...]]:
         named = is_named(x)
-        split = split or ("test" if named else "all")
+        from_end = settings.table == "predict" and settings.text("from") == "end"
+        split = split or ("test" if named and not from_end else "all")
         settings.set("split", split)
         how = self._how(split, named)
+        if from_end:
+            how.set("missing", "nan")
         data, inner = for_model(x, u, state, self.columns, self.controls, how)
         return data, data.split(settings), inner
 
@@ -215,10 +218,13 @@ class Model:
             arrays = _allocate(e, settings, inner)
             for name, array in arrays.items():
                 setattr(e, name, array.ctypes.data)
+            begin = np.zeros(e.count, np.uint32)
+            e.begin = begin.ctypes.data
             call(lib.dvbf_estimate_into, ctypes.byref(e), self.handle, source, settings.handle)
             found: dict[str, Any] = {name: arrays.get(name) for name in _OPTIONAL}
             found.update({name: array for name, array in arrays.items() if name not in _OPTIONAL})
-            return Estimates(**found, first=e.first)
+            origin = origin_of(data, sequences, begin, found["x"].shape) if data and not data.arrays else None
+            return Estimates(**found, first=e.first, origin=origin)
 
         result: Estimates = run(work, settings.stoppable())
         return result
@@ -286,12 +292,14 @@ class Model:
         seed: int | None = None,
         threads: int | None = None,
         split: str | None = None,
+        from_end: bool = False,
     ) -> Estimates:
         """What follows, with quantiles.
 
         Without `observe` all of x is seen and `steps` steps after it are predicted; u goes on past x, or `controls`
         says what follows ("zero", "hold" or "random"). With `observe` the first steps of x are seen, and `steps` after
-        them are predicted; without it, to the end of the data. Files are always of the second kind.
+        them are predicted; without it, to the end of the data. Files are of the second kind, unless `from_end`: then
+        what follows the last known x of each sequence is predicted, under the u that the file has beyond it.
         """
         settings = Settings("predict")
         settings.update(
@@ -307,6 +315,10 @@ class Model:
             }
         )
         settings.set("quantiles", ",".join(repr(float(q)) for q in quantiles) if quantiles else "none")
+        if from_end:
+            if not is_named(x):
+                raise ValueError("from_end is for files; for arrays leave it out, and `observe` too")
+            settings.set("from", "end")
         if observe is not None or is_named(x):
             data, sequences, inner = self._sequences(x, u, None, settings, split)
             return self._estimate(settings, data, sequences, inner)

@@ -15,6 +15,24 @@ Doubles = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Origin:
+    """What estimates of a file are of."""
+
+    sequence: npt.NDArray[np.int64]  #: [N] number of each sequence in its file, from 0
+    step: npt.NDArray[np.int64]  #: [N] step of that sequence that entry 0 belongs to
+    name: list[str]  #: [N] of the sequences, "" where they have none
+    split: str  #: "train", "valid", "test" or "all"
+    time: Doubles | None  #: [N, T] seconds; since 1970-01-01 where `dates`
+    sample_time: float | None  #: seconds from step to step
+    dates: bool  #: the file has dates
+    x_true: Floats | None  #: [N, T, ...] x of the file, NaN where there is none; None: it is larger than memory
+    x_names: list[str] | None
+    u_names: list[str] | None
+    x_units: list[str] | None
+    u_units: list[str] | None
+
+
+@dataclass(frozen=True)
 class Estimates:
     """States and observations: of `filter`, `smooth`, `predict` and `sample`. Of a committee, x is pooled over its
     members and z is that of the best."""
@@ -30,6 +48,7 @@ class Estimates:
     u: Floats | None  #: [N, T, controls] the controls that acted
     length: npt.NDArray[np.uint32]  #: [N] steps of each sequence
     first: int  #: step of the sequences that entry 0 belongs to
+    origin: Origin | None = None  #: of data that come from a file
 
 
 @dataclass(frozen=True)

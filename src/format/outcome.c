@@ -234,6 +234,11 @@ static dvbf_status check(const dv_outcome *o, const char *work, dvbf_error *erro
     return dv_fail(error, DVBF_ARGUMENT,
                    "x of the estimates has %zu columns, x of the data %zu; they must be the same", o->e->n_x,
                    o->sequences->n_x);
+  if (o->data && !o->sequences && o->data->train.n_x &&
+      (o->data->train.n_x != o->e->n_x || o->data->train.n_u != o->e->n_u))
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "the estimates have %zu columns of x and %zu of u, the data %zu and %zu", o->e->n_x,
+                   o->e->n_u, o->data->train.n_x, o->data->train.n_u);
   size_t pixels = o->data ? o->data->image_height * o->data->image_width : 0;
   if (pixels && pixels != o->e->n_x)
     return dv_fail(error, DVBF_ARGUMENT,

@@ -8,6 +8,7 @@
 #include "identify/fit.h"
 #include "search/crew.h"
 #include "search/traces.h"
+#include "train/about.h"
 #include "train/check.h"
 #include "train/folder.h"
 #include "train/schedule.h"
@@ -476,8 +477,14 @@ dvbf_status dvbf_train(dvbf_model **out, const dvbf_settings *settings, const dv
   const dv_train_settings *s = dv_settings_train(settings, error);
   if (dv_settings_fit_model(settings, NULL, true, error)) return DVBF_ARGUMENT;
   if (*data->question) return dv_fail(error, DVBF_FORMAT, "data: %s", data->question);
-  return s->search ? train_by_search(out, settings, data, options, error)
-                   : dv_train(out, NULL, settings, data, options, 0, error);
+  dvbf_status status = s->search ? train_by_search(out, settings, data, options, error)
+                                 : dv_train(out, NULL, settings, data, options, 0, error);
+  if (status || !options || !options->folder) return status;
+  status = dv_about_write(data, options->folder, error);
+  if (!status) return DVBF_OK;
+  dvbf_model_free(*out);
+  *out = NULL;
+  return status;
 }
 
 /* Parts of one's own are trained as they are. */

@@ -3,6 +3,7 @@
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "train/about.h"
 #include "train/checkpoint.h"
 
 #include <dirent.h>
@@ -107,9 +108,10 @@ static void remove_temporaries(const dv_folder *f) {
 }
 
 static dvbf_status remove_former(const dv_folder *f, dvbf_error *error) {
-  dv_path search;
+  dv_path search, about;
   dv_join(search, f->path, DVBF_RUN_SEARCH);
-  const char *const paths[] = {f->checkpoint, f->model, f->metrics, search};
+  dv_join(about, f->path, DV_RUN_DATA);
+  const char *const paths[] = {f->checkpoint, f->model, f->metrics, search, about};
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
     if (unlink(paths[i]) && errno != ENOENT)
       return dv_fail(error, DVBF_IO, "%.300s: cannot be removed: %s", paths[i], strerror(errno));

@@ -25,10 +25,35 @@ def asked(files, name, which, *flags):
         return dict(found)
 
 
+ORIGIN = {"x_true", "sequence", "step", "split", "time", "time_unit", "sample_time", "name", "x_names", "u_names"}
+
+
 def expect(found, wanted):
-    assert set(wanted) <= {"z", "z_mean", "z_std", "x", "x_std", "x_quantiles", "quantiles", "x_samples", "u", "length"}
+    arrays = {"z", "z_mean", "z_std", "x", "x_std", "x_quantiles", "quantiles", "x_samples", "u", "length"}
+    assert set(wanted) <= arrays | ORIGIN
     for name, values in wanted.items():
-        np.testing.assert_array_equal(getattr(found, name), values, name)
+        if name not in ORIGIN:
+            np.testing.assert_array_equal(getattr(found, name), values, name)
+
+
+def test_origin_as_the_command(files, model):
+    wanted = asked(files, "predict", "model", "--observe=6", "--steps=3")
+    found = model.predict(files / "data.npz", observe=6, steps=3)
+    expect(found, wanted)
+    np.testing.assert_array_equal(found.origin.sequence, wanted["sequence"])
+    np.testing.assert_array_equal(found.origin.step, wanted["step"])
+    np.testing.assert_array_equal(found.origin.x_true, wanted["x_true"])
+    assert found.origin.split == str(wanted["split"]) == "test"
+
+
+def test_forecast_follows_the_file(files, data, model):
+    x, u = data
+    found = model.predict(files / "data.npz", from_end=True, steps=4, controls="hold")
+    assert found.origin.split == "all" and (found.origin.step == x.shape[1]).all()
+    np.testing.assert_array_equal(found.x, model.predict(x, u, steps=4, controls="hold").x)
+    assert np.isnan(found.origin.x_true).all()
+    with pytest.raises(ValueError, match="from_end is for files"):
+        model.predict(x, u, from_end=True, steps=4)
 
 
 @pytest.mark.parametrize("which", ["model", "committee"])
