@@ -330,18 +330,20 @@ static void samples_are_data(void **state) {
   assert_int_equal(dvbf("sample run -o s.h5 --steps 30 --count 40"), 0);
   EXPECT("s.h5", "z", 40, 30, 3);
   EXPECT("s.h5", "u", 40, 30, 1);
-  EXPECT("s.h5", "x", 40, 30, 256);
+  EXPECT("s.h5", "x", 40, 30, 16, 16); /* the run folder knows the images */
   assert_true(values[0] != values[30 * 256]);
   assert_int_equal(dvbf("evaluate run s.h5 --samples 1"), 0); /* x and u make a data set */
   assert_int_equal(dvbf("sample run -o s.h5 --steps 1 --count 1 --force"), 0);
-  EXPECT("s.h5", "x", 1, 1, 256);
+  EXPECT("s.h5", "x", 1, 1, 16, 16);
   /* Samples continue sequences in turn, under their controls. */
   assert_int_equal(dvbf("sample run --from data.h5 -o t.h5 --steps 12 --count 25 --controls zero"), 0);
   EXPECT("t.h5", "x", 25, 12, 16, 16);
   EXPECT("t.h5", "u", 25, 12, 1);
   assert_true(values[0] == values[20 * 12] && values[0] != values[12] && values[11] == 0);
   assert_int_equal(dvbf("sample dkf -o d.h5 --steps 4 --count 3"), 0);
-  EXPECT("d.h5", "x", 3, 4, 256);
+  EXPECT("d.h5", "x", 3, 4, 16, 16);
+  assert_int_equal(dvbf("sample run/model.safetensors -o m.h5 --steps 4 --count 3"), 0);
+  EXPECT("m.h5", "x", 3, 4, 256);
 }
 
 /* ---- The folder that all tests work in ---- */

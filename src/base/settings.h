@@ -67,11 +67,11 @@ typedef enum dv_kind { DV_KIND_INT, DV_KIND_REAL, DV_KIND_CHOICE, DV_KIND_SWITCH
 /* A line of a table. */
 typedef struct dv_setting {
   dv_kind kind;
+  bool common; /* what most people need: short help lists it */
   const char *name, *initial, *group, *help;
   const char *choices;   /* as "a|b|c", NULL where there are none */
   const char *of, *only; /* set of settings that its file, and that the line itself, names; NULL: none */
   const char *after;     /* name of the setting that it stands behind; NULL: the line before */
-  bool common;           /* what most people need: short help lists it */
   size_t offset;         /* of the value */
   double low, high;
 } dv_setting;

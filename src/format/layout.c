@@ -433,7 +433,8 @@ static dvbf_status read_plain(const dv_layout *l, plain *p, dv_frames *f, dvbf_s
   if (!status) status = lay_out(l, p, f, s);
   if (!status && p->lengths && p->lead == 2) status = take_lengths(l, p, s);
   if (!status) status = dv_layout_origins(l, s, p->groups[DV_ROLE_X].arrays[0]);
-  dv_plan plan = status ? (dv_plan){0} : dv_plan_of(f, p->lead);
+  dv_plan plan = {0};
+  if (!status) plan = dv_plan_of(f, p->lead);
   if (!status) status = dv_layout_finish(l, f, p->lead, s, prefix);
   return status ? status : dv_plan_extend(s, &plan, l->archive, l->error);
 }

@@ -230,6 +230,9 @@ static dvbf_status check(const dv_outcome *o, const char *work, dvbf_error *erro
     return dv_fail(
         error, DVBF_ARGUMENT,
         "estimates are of the work \"filter\", \"smooth\", \"predict\" or \"sample\", not \"%.40s\"", work);
+  if (o->samples && !o->e->x_samples)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "samples need x_samples, as the table \"sample\" of settings makes them");
   if (o->sequences && (!o->sequences->count || o->sequences->n_x != o->e->n_x))
     return dv_fail(error, DVBF_ARGUMENT,
                    "x of the estimates has %zu columns, x of the data %zu; they must be the same", o->e->n_x,

@@ -125,7 +125,7 @@ static void put_row(const table *w, size_t i, size_t t) {
   size_t row = i * e->steps + t, apart = e->count * e->steps * e->n_x;
   for (size_t k = 0; k < e->n_x; k++) {
     size_t at = row * e->n_x + k;
-    if (w->o->samples) {
+    if (w->o->samples && e->x_samples) {
       put_float(w->out, e->x_samples[at]);
       continue;
     }
