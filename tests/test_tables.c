@@ -99,6 +99,9 @@ static void a_column_can_be_the_sample_time(void **unused) {
   assert_string_equal(data->uses[2].name, "Ts");
   assert_string_equal(data->uses[2].role, "sample time");
   dvbf_data_free(data);
+  data = read_text("uEst,yEst,Ts\n1,2,4\n2,3,\n3,4,\n", NULL);
+  assert_non_null(strstr(data->question, "--inputs uEst, or --inputs none"));
+  dvbf_data_free(data);
 }
 
 /* ---- Inputs ---- */

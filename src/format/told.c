@@ -204,6 +204,16 @@ static void tell_arrays(const dv_layout *l) {
   if (a->count > MOST) dv_archive_use(a, "...", "and further arrays");
 }
 
+/* Columns come in pairs, as uEst and yEst: that of u is an input. */
+static void mark_pairs(const dvbf_data *data, bool *inputs) {
+  size_t n = data->x_names ? data->train.n_x : 0;
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < n; k++) {
+      const char *u = data->x_names[i], *y = data->x_names[k];
+      if (*u == 'u' && *y == 'y' && u[1] && !strcmp(u + 1, y + 1)) inputs[i] = true;
+    }
+}
+
 /* Asks which columns are inputs, where some of a table look like it and nobody has said. */
 static dvbf_status ask_for_inputs(const dv_layout *l) {
   dvbf_data *data = l->data;
@@ -212,6 +222,7 @@ static dvbf_status ask_for_inputs(const dv_layout *l) {
   char list[120] = "";
   dvbf_status status =
       inputs ? dv_exogenous(inputs, &data->train, l->error) : dv_fail_memory(l->error, "reading data");
+  if (!status && n <= 64) mark_pairs(data, inputs);
   for (size_t k = 0; k < n && !status; k++) {
     if (!inputs[k] || used + 34 > sizeof list) continue;
     char name[32];
