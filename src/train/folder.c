@@ -95,10 +95,10 @@ void dv_folder_close(dv_folder *f) {
 
 /* ---- Beginning and going on ---- */
 
-/* Removes temporary files that a killed process left. */
-static void remove_temporaries(const dv_folder *f) {
+void dv_folder_tidy(const dv_folder *f) {
   static const char *const names[] = {DVBF_RUN_SETTINGS ".tmp-", DVBF_RUN_METRICS ".tmp-",
-                                      DVBF_RUN_MODEL ".tmp-", DVBF_RUN_CHECKPOINT ".tmp-"};
+                                      DVBF_RUN_MODEL ".tmp-", DVBF_RUN_CHECKPOINT ".tmp-",
+                                      DV_RUN_DATA ".tmp-"};
   DIR *all = opendir(f->path);
   if (!all) return;
   for (const struct dirent *entry; (entry = readdir(all));)
@@ -123,7 +123,7 @@ static dvbf_status flush_rows(dv_folder *f, dvbf_error *error) {
 }
 
 dvbf_status dv_folder_begin(dv_folder *f, const dvbf_settings *settings, dvbf_error *error) {
-  remove_temporaries(f);
+  dv_folder_tidy(f);
   dvbf_status status = remove_former(f, error);
   if (!status) status = dvbf_settings_write(settings, f->settings, error);
   if (status) return status;
@@ -148,7 +148,7 @@ static long end_of_line(FILE *file, uint64_t lines) {
 }
 
 dvbf_status dv_folder_go_on(dv_folder *f, uint64_t rows, dvbf_error *error) {
-  remove_temporaries(f);
+  dv_folder_tidy(f);
   FILE *file = fopen(f->metrics, "r");
   if (!file) return dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", f->metrics, strerror(errno));
   long end = end_of_line(file, rows + 1);

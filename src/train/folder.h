@@ -18,6 +18,8 @@ typedef struct dv_folder {
 dvbf_status dv_folder_open(dv_folder *folder, const dvbf_train_options *options,
                            const dvbf_settings *settings, dvbf_error *error);
 void dv_folder_close(dv_folder *folder);
+/* Removes temporary files that a killed process left. */
+void dv_folder_tidy(const dv_folder *folder);
 
 /* Removes the files of an earlier run, its checkpoint first, and writes the settings and the head of the
  * metrics. */

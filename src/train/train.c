@@ -656,6 +656,7 @@ static dvbf_status go_on(trainer *t, const dvbf_settings *settings) {
   if (status) return status;
   t->began = now() - t->at.seconds;
   t->unsaved = !dv_exists(t->folder.model);
+  dv_folder_tidy(&t->folder);
   if (t->at.phase == DV_FINISHED) return go_on_finished(t, settings);
   if (filtering(t)) status = prepare_filtering(t);
   if (status) return status;
