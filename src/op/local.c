@@ -28,10 +28,14 @@
 
 #include <math.h>
 
-/* Row r of a value, or of its gradient; NULL where there is none. */
+/* Row r of a value. */
 static const dvbf_real *row_at(const dvbf_run *run, dvbf_value v, int r) {
-  const dvbf_real *at = dv_at(run, v);
-  return at ? at + (size_t)r * (size_t)v.cols : NULL;
+  return dv_at(run, v) + (size_t)r * (size_t)v.cols;
+}
+
+/* The same of controls, and of a gradient; NULL where there is none. */
+static const dvbf_real *control_at(const dvbf_run *run, dvbf_value u, int r) {
+  return u.buffer < 0 ? NULL : row_at(run, u, r);
 }
 
 static dvbf_real *back_at(const dvbf_run *run, dvbf_value v, int r) {
@@ -66,7 +70,7 @@ static void local_forward(const dvbf_op *op, dvbf_run *run) {
   int n = op->out[0].cols, n_u = op->in[1].cols;
   dvbf_real *next = dv_at(run, op->out[0]);
   for (int r = 0; r < op->out[0].rows; r++, next += n) {
-    const dvbf_real *z = row_at(run, op->in[0], r), *u = row_at(run, op->in[1], r);
+    const dvbf_real *z = row_at(run, op->in[0], r), *u = control_at(run, op->in[1], r);
     const dvbf_real *parts = row_at(run, op->in[2], r);
     double s = dot(parts + n, z, n);
     for (int i = 0; i < n; i++)
@@ -77,7 +81,7 @@ static void local_forward(const dvbf_op *op, dvbf_run *run) {
 static void local_backward(const dvbf_op *op, dvbf_run *run) {
   int n = op->out[0].cols, n_u = op->in[1].cols;
   for (int r = 0; r < op->out[0].rows; r++) {
-    const dvbf_real *z = row_at(run, op->in[0], r), *u = row_at(run, op->in[1], r);
+    const dvbf_real *z = row_at(run, op->in[0], r), *u = control_at(run, op->in[1], r);
     const dvbf_real *parts = row_at(run, op->in[2], r), *d = back_at(run, op->out[0], r);
     dvbf_real *d_z = back_at(run, op->in[0], r), *d_u = back_at(run, op->in[1], r);
     dvbf_real *d_parts = back_at(run, op->in[2], r);
@@ -127,7 +131,7 @@ static bool inside(const local_row *w, const dvbf_real *head, int i) {
 static bool local_row_at(local_row *w, const dvbf_op *op, const dvbf_run *run, int r) {
   if (!(*row_at(run, op->in[4], r) > 0) || !(*row_at(run, op->in[5], r) > 0)) return false;
   *w = (local_row){.parts = row_at(run, op->in[0], r),
-                   .u = row_at(run, op->in[1], r),
+                   .u = control_at(run, op->in[1], r),
                    .q = row_at(run, op->in[2], r),
                    .p = row_at(run, op->in[3], r),
                    .n = op->in[2].cols / 2,
