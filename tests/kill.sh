@@ -42,6 +42,6 @@ while ((done < kills)); do
 done
 "${train[@]}" -o "run$runs" --resume --threads 1
 cmp <(results peace) <(results "run$runs") || { echo "run$runs differs"; exit 1; }
-[ "$(ls "run$runs" | sort | tr '\n' ' ')" = "checkpoint.safetensors metrics.csv model.safetensors settings.txt " ] ||
+[ "$(ls "run$runs" | sort | tr '\n' ' ')" = "checkpoint.safetensors data.json metrics.csv model.safetensors settings.txt " ] ||
   { echo "files are left:"; ls "run$runs"; exit 1; }
 echo "$done kills in $((runs + 1)) runs, start-up $start_up ms: the same bytes"

@@ -8,13 +8,14 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 fail() { echo "tables: $1" >&2; exit 1; }
 
-# A tank with a pump: the level follows the voltage. $1: a format of awk for a row of t, voltage, level; $2: rows
+# A tank with a pump: the level follows the voltage. $1: a format of awk for a row of t, voltage, level; $2: rows; $3: the
+# first t, 0 if it is not given
 tank() {
-  awk -v form="$1" -v rows="$2" 'BEGIN {
+  awk -v form="$1" -v rows="$2" -v first="${3:-0}" 'BEGIN {
     srand(3); u = 0; y = 0
     for (t = 0; t < rows; t++) {
       if (t % 15 == 0) u = int(100 * rand()) / 100
-      printf form "\n", t, u, y
+      printf form "\n", first + t, u, y
       y = 0.8 * y + 0.4 * u + 0.01 * (rand() - 0.5)
     }
   }'
@@ -27,7 +28,7 @@ tank() {
 # No header: columns by number.
 tank '%d,%.2f,%.4f' 240 >bare.csv
 # Planned inputs behind the last output.
-{ echo time,pump,level; tank '%d,%.2f,%.4f' 240; tank '%d,%.2f,' 20 | sed 's/,[0-9.-]*$/,/'; } >planned.csv
+{ echo time,pump,level; tank '%d,%.2f,%.4f' 240; tank '%d,%.2f,' 20 240 | sed 's/,[0-9.-]*$/,/'; } >planned.csv
 # Several runs, told apart by a column.
 { echo sequence,pump,level
   for run in 1 2 3 4 5 6 7 8 9 10 11 12; do tank '%d,%.2f,%.4f' 40 | sed "s/^[0-9]*/$run/"; done

@@ -67,8 +67,8 @@ READ = {
 REFUSED = {
     "valve.csv": ["some columns look like inputs, as they drive the others and are not driven by them", "--inputs valve", "--inputs none"],
     "units_row.csv": ["--inputs Valve"],
-    "empty_cells.csv": ["missing = nan"],
-    "na.csv": ["missing = nan"],
+    "empty_cells.csv": ["--missing nan"],
+    "na.csv": ["--missing nan"],
     "error.csv --outputs level": ["line 19, column level: \"err\" is not a number"],
     "two.npz": ["--x-key", "arr_0 [240, 2], arr_1 [240, 1]"],
     "transposed.npy": ["[2, 240], which means 2 steps of 240 columns; --transpose on", "--transpose off"],
