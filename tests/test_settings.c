@@ -121,8 +121,8 @@ static void unused_settings_are_refused(void **state) {
       {"model=vae residual=on",
        "residual = on: model = vae does not use this setting, which belongs to dvbf, dkf;"},
       {"model=vae clip-z=1", "clip-z = 1: model = vae "},
-      {"model=linear hidden=9",
-       "hidden = 9: model = linear does not use this setting, which belongs to dvbf, dkf, vae, vrnn, storn, e2c;"},
+      {"model=linear hidden=9", "hidden = 9: model = linear does not use this setting, which belongs to "
+                                "dvbf, dkf, vae, vrnn, storn, e2c;"},
       {"model=linear batch-size=9", "batch-size = 9: model = linear "},
       {"model=dkf search=on", NULL},
       {"categories=2,3",
