@@ -93,6 +93,7 @@ bool dv_graph_training(const dvbf_graph *g) {
 }
 
 bool dv_graph_has_gradient(const dvbf_graph *g, dvbf_value value) {
+  if (value.buffer < 0) return false;
   dv_buffer_kind kind = g->buffers[value.buffer].kind;
   return g->training && (kind == DV_BUFFER_VALUE || kind == DV_BUFFER_PARAMETER);
 }
