@@ -59,7 +59,7 @@ const char *dv_array_shape(const dv_array *array, char *out, size_t size) {
 /* ---- Fortran order ---- */
 
 void dv_array_reorder(void *to, const void *from, const dv_array *array, size_t size) {
-  size_t index[DV_RANK] = {0}, strides[DV_RANK], at = 0, stride = size;
+  size_t index[DV_RANK] = {0}, strides[DV_RANK] = {0}, at = 0, stride = size;
   unsigned char *out = to;
   for (int i = 0; i < array->rank; i++) {
     strides[i] = stride;

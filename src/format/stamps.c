@@ -123,7 +123,8 @@ double dv_seconds_of(const char *unit) {
 
 double dv_epoch_unit(double value) {
   const double first = 946684800, last = 4102444800; /* the years 2000 to 2100 */
-  for (double unit = 1; unit > 1e-10; unit /= 1000)
-    if (value * unit >= first && value * unit <= last) return unit;
+  static const double units[] = {1, 1e-3, 1e-6, 1e-9};
+  for (int i = 0; i < 4; i++)
+    if (value * units[i] >= first && value * units[i] <= last) return units[i];
   return 0;
 }
