@@ -24,15 +24,16 @@ static dvbf_status with_origins(dvbf_sequences *to, size_t count, dvbf_error *er
   return to->origin ? DVBF_OK : dv_fail_memory(error, "splitting data");
 }
 
-/* Adds steps first .. first + steps - 1 of a sequence. A single step is left out unless no
- * sequence has more. */
+/* Adds steps first .. first + steps - 1 of a sequence, which begin first * sample_time later. A single step
+ * is left out unless no sequence has more. */
 static void add_piece(dvbf_sequences *to, const dvbf_sequences *all, size_t sequence, size_t first,
-                      size_t steps) {
+                      size_t steps, double sample_time) {
   if (steps < 1 || (steps < 2 && all->steps > 1)) return;
   if (to->origin) {
     dvbf_origin *origin = &to->origin[to->count];
     *origin = all->origin ? all->origin[sequence] : (dvbf_origin){.sequence = sequence};
     origin->step += first;
+    origin->time += (double)first * sample_time;
   }
   to->start[to->count] = dvbf_sequence_start(all, sequence) + first;
   to->length[to->count++] = (uint32_t)steps;
@@ -86,19 +87,19 @@ static dvbf_status split_sequences(dvbf_sequences *parts[3], const dvbf_sequence
   if (!counts[0]) return too_little("", all->count, "sequence", how, where, error);
   for (int k = 0; k < 3; k++)
     for (size_t i = 0; i < counts[k]; i++, next++)
-      add_piece(parts[k], all, order[next], 0, dvbf_sequence_length(all, order[next]));
+      add_piece(parts[k], all, order[next], 0, dvbf_sequence_length(all, order[next]), 0);
   return DVBF_OK;
 }
 
 /* The beginning of each sequence trains, its end tests. */
-static dvbf_status split_time(dvbf_sequences *parts[3], const dvbf_sequences *all,
+static dvbf_status split_time(dvbf_sequences *parts[3], const dvbf_sequences *all, double sample_time,
                               const dv_data_settings *how, const char *where, dvbf_error *error) {
   for (size_t i = 0; i < all->count; i++) {
     size_t counts[3], length = dvbf_sequence_length(all, i), first = 0;
     shares_of(length, how, 2, counts);
     if (counts[0] < 2) return too_little("a sequence of ", length, "step", how, where, error);
     for (int k = 0; k < 3; k++) {
-      add_piece(parts[k], all, i, first, counts[k]);
+      add_piece(parts[k], all, i, first, counts[k], sample_time);
       first += counts[k];
     }
   }
@@ -115,10 +116,10 @@ static int64_t best_way(const dvbf_sequences *all) {
   return DV_SPLIT_TIME;
 }
 
-static dvbf_status fill_parts(dvbf_sequences *parts[3], const dvbf_sequences *all,
+static dvbf_status fill_parts(dvbf_sequences *parts[3], const dvbf_sequences *all, double sample_time,
                               const dv_data_settings *how, const char *where, dvbf_error *error) {
   int64_t by = how->split_by == DV_SPLIT_AUTO ? best_way(all) : how->split_by;
-  if (by == DV_SPLIT_TIME) return split_time(parts, all, how, where, error);
+  if (by == DV_SPLIT_TIME) return split_time(parts, all, sample_time, how, where, error);
   dv_data_settings none = *how;
   none.valid_share = none.test_share = 0;
   uint32_t *order = dv_calloc(all->count, sizeof *order);
@@ -132,34 +133,16 @@ static dvbf_status fill_parts(dvbf_sequences *parts[3], const dvbf_sequences *al
   return status;
 }
 
-/* A copy of the origins with the times at which step 0 of each sequence was, which may be before the data. */
-static dvbf_status first_times(dvbf_origin **out, const dvbf_sequences *all, double sample_time,
-                               dvbf_error *error) {
-  *out = NULL;
-  if (!all->origin) return DVBF_OK;
-  *out = dv_calloc(all->count, sizeof **out);
-  if (!*out) return dv_fail_memory(error, "splitting data");
-  for (size_t i = 0; i < all->count; i++) {
-    (*out)[i] = all->origin[i];
-    (*out)[i].time -= (double)all->origin[i].step * sample_time;
-  }
-  return DVBF_OK;
-}
-
 dvbf_status dv_data_split(dvbf_data *data, const dvbf_sequences *all, const dv_data_settings *how,
                           const char *where, dvbf_error *error) {
-  dvbf_sequences split[3] = {0}, *parts[3] = {&split[0], &split[1], &split[2]}, from = *all;
-  dvbf_status status = first_times(&from.origin, all, data->sample_time, error);
+  dvbf_sequences split[3] = {0}, *parts[3] = {&split[0], &split[1], &split[2]};
+  dvbf_status status = DVBF_OK;
   for (int k = 0; k < 3 && !status; k++) status = part_of(parts[k], all, all->count, error);
   for (int k = 0; k < 3 && !status; k++) status = with_origins(parts[k], all->count, error);
-  if (!status) status = fill_parts(parts, &from, how, where, error);
-  dv_free(from.origin);
+  if (!status) status = fill_parts(parts, all, data->sample_time, how, where, error);
   for (int k = 0; k < 3; k++) status ? dv_windows_free(parts[k]) : close_part(parts[k]);
   if (status) return status;
   if (!split[0].count) return dv_fail(error, DVBF_FORMAT, "%.200s: no sequence has 2 steps", where);
-  for (int k = 0; k < 3; k++)
-    for (size_t i = 0; i < split[k].count; i++)
-      split[k].origin[i].time += (double)split[k].origin[i].step * data->sample_time;
   data->train = split[0];
   data->valid = split[1];
   data->test = split[2];
@@ -191,7 +174,7 @@ dvbf_status dv_windows_cut(dvbf_sequences *out, const dvbf_sequences *s, size_t 
     size_t length = dvbf_sequence_length(s, i), n = windows_in(length, window, stride);
     for (size_t k = 0; k < n; k++) {
       size_t first = length <= window ? 0 : k * stride < length - window ? k * stride : length - window;
-      add_piece(out, s, i, first, length < window ? length : window);
+      add_piece(out, s, i, first, length < window ? length : window, 0);
     }
   }
   close_part(out);
