@@ -28,13 +28,7 @@ static void first_state(dvbf_program *p, const dvbf_model *m, dvbf_value head) {
                           .noise = dvbf_slab_constant(p->graph, 1, m->n_z),
                           .use = DVBF_NONE,
                           .prior = DVBF_NONE};
-  dvbf_innovation first = {.w = p->first.value,
-                           .kl = dvbf_steps(p->kl, 0, 1),
-                           .head = p->first.head,
-                           .noise = p->first.noise,
-                           .use = DVBF_NONE,
-                           .low = m->settings->log_sigma_min,
-                           .high = m->settings->log_sigma_max};
+  dvbf_innovation first = dv_innovation_of(m, &p->first, dvbf_steps(p->kl, 0, 1));
   dvbf_noise(p->graph, p->first.noise, false);
   dvbf_innovation_step(p->graph, &first, -1);
 }

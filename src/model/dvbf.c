@@ -140,13 +140,7 @@ static void dynamics(dvbf_program *p, const dvbf_model *m, int wait) {
   dvbf_transition_values values = values_of(p, m, dvbf_slab(g, steps, m->n_w));
   p->later = (dvbf_drawn){.value = values.w, .head = head, .noise = noise, .use = use, .prior = DVBF_NONE};
   recognition q = open_recognition(p, m, &values);
-  dvbf_innovation innovation = {.w = values.w,
-                                .kl = dvbf_steps(p->kl, 1, steps),
-                                .head = head,
-                                .noise = noise,
-                                .use = use,
-                                .low = s->log_sigma_min,
-                                .high = s->log_sigma_max};
+  dvbf_innovation innovation = dv_innovation_of(m, &p->later, dvbf_steps(p->kl, 1, steps));
   dvbf_noise(g, noise, false);
   dvbf_filter_use(g, use, dvbf_steps(p->mask, 1, steps));
   dvbf_scalar(g, DVBF_FILTER_WAIT, wait);

@@ -49,13 +49,7 @@ static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
                           .noise = dvbf_slab_constant(g, a->steps, m->n_z),
                           .use = dvbf_steps(p->mask, a->first, a->steps),
                           .prior = DVBF_NONE};
-  a->innovation = (dvbf_innovation){.w = a->drawn.value,
-                                    .kl = dvbf_steps(p->kl, a->first, a->steps),
-                                    .head = a->drawn.head,
-                                    .noise = a->drawn.noise,
-                                    .use = a->drawn.use,
-                                    .low = m->settings->log_sigma_min,
-                                    .high = m->settings->log_sigma_max};
+  a->innovation = dv_innovation_of(m, &a->drawn, dvbf_steps(p->kl, a->first, a->steps));
   dvbf_noise(g, a->drawn.noise, false);
 }
 

@@ -83,13 +83,7 @@ void dv_record_initial(dvbf_program *p, const dvbf_model *m) {
 
   p->first = (dvbf_drawn){.value = w, .head = head, .noise = noise, .use = DVBF_NONE, .prior = DVBF_NONE};
   dvbf_noise(g, noise, false);
-  dvbf_innovation first = {.w = w,
-                           .kl = dvbf_steps(p->kl, 0, 1),
-                           .head = head,
-                           .noise = noise,
-                           .use = DVBF_NONE,
-                           .low = s->log_sigma_min,
-                           .high = s->log_sigma_max};
+  dvbf_innovation first = dv_innovation_of(m, &p->first, dvbf_steps(p->kl, 0, 1));
   dvbf_innovation_step(g, &first, -1);
 
   dvbf_layer inner = dv_dense(g, "initial-transition.hidden", hidden, dv_hidden_activation(s),

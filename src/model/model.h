@@ -294,6 +294,9 @@ double dv_universal_kl(const dvbf_model *model);
 void dv_universal_draw(const dvbf_model *model, uint64_t seed, uint32_t step, dvbf_real *v, size_t n_v);
 void dv_universal_mean(const dvbf_model *model, dvbf_real *v, size_t n_v);
 
+/* How what is drawn follows from its head and noise, with limits of the settings. */
+dvbf_innovation dv_innovation_of(const dvbf_model *m, const dvbf_drawn *drawn, dvbf_value kl);
+
 /* DVBF's initial network and initial transition: z[0] and its kl. */
 void dv_record_initial(dvbf_program *p, const dvbf_model *m);
 

@@ -19,6 +19,16 @@ dvbf_layer dv_dense(dvbf_graph *g, const char *layer, dvbf_value out, dvbf_activ
   return l;
 }
 
+dvbf_innovation dv_innovation_of(const dvbf_model *m, const dvbf_drawn *drawn, dvbf_value kl) {
+  return (dvbf_innovation){.w = drawn->value,
+                           .kl = kl,
+                           .head = drawn->head,
+                           .noise = drawn->noise,
+                           .use = drawn->use,
+                           .low = m->settings->log_sigma_min,
+                           .high = m->settings->log_sigma_max};
+}
+
 dvbf_activation dv_hidden_activation(const dv_train_settings *s) {
   static const dvbf_activation of[] = {
       [DV_HIDDEN_RELU] = DVBF_RELU, [DV_HIDDEN_TANH] = DVBF_TANH, [DV_HIDDEN_SIGMOID] = DVBF_SIGMOID};

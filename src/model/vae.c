@@ -34,13 +34,7 @@ static dvbf_drawn encode(dvbf_program *p, const dvbf_model *m, int first, int st
     dv_stack_whole(g, &hidden);
     dvbf_layer_whole(g, &output);
   }
-  dvbf_innovation z = {.w = d.value,
-                       .kl = dvbf_steps(p->kl, first, steps),
-                       .head = d.head,
-                       .noise = d.noise,
-                       .use = d.use,
-                       .low = s->log_sigma_min,
-                       .high = s->log_sigma_max};
+  dvbf_innovation z = dv_innovation_of(m, &d, dvbf_steps(p->kl, first, steps));
   dvbf_innovation_step(g, &z, -1);
   return d;
 }
