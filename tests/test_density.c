@@ -5,6 +5,7 @@
  * the right density predicts the mean, the standard deviation and draws of the one that u asks for, and its
  * bound comes close to ln p of the truth. */
 #include "files.h"
+#include "given.h"
 
 #include "base/memory.h"
 #include "base/random.h"
@@ -157,25 +158,6 @@ static const truth truths[] = {
 };
 
 /* ---- Data and models ---- */
-
-static void set_all(dvbf_settings *settings, const char *text) {
-  char line[512], *rest = line;
-  dvbf_error error;
-  snprintf(line, sizeof line, "%s", text);
-  for (char *word; (word = strsep(&rest, " "));) {
-    char *value = strchr(word, '=');
-    if (!value) continue;
-    *value++ = 0;
-    if (dvbf_settings_set(settings, word, value, &error)) fail_msg("%s", error.message);
-  }
-}
-
-static dvbf_settings *settings_of(const char *table, const char *text) {
-  dvbf_settings *settings = NULL;
-  assert_int_equal(dvbf_settings_new(&settings, table, NULL), DVBF_OK);
-  set_all(settings, text);
-  return settings;
-}
 
 /* u[t] decides x[t + 1]; x[0] is as after u = 0. */
 static dvbf_sequences simulate(const truth *d, uint32_t stream) {

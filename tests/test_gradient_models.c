@@ -1,4 +1,5 @@
 /* Whole models through time: the gradient that training uses against differences of the bound. */
+#include "given.h"
 #include "gradient.h"
 
 #include "data/dataset.h"
@@ -41,18 +42,6 @@ static dvbf_sequences make_sequences(size_t n_x, int n_u, bool ragged) {
   for (size_t i = 0; i < COUNT * STEPS * s.n_u; i++) s.u[i] = (float)dv_random_normal(&random);
   for (size_t i = 0; ragged && i < COUNT; i++) s.length[i] = STEPS - (uint32_t)i;
   return s;
-}
-
-static void set_all(dvbf_settings *settings, const char *text) {
-  char line[512], *rest = line;
-  dvbf_error error;
-  snprintf(line, sizeof line, "%s", text);
-  for (char *word; (word = strsep(&rest, " "));) {
-    char *value = strchr(word, '=');
-    if (!value) continue;
-    *value++ = 0;
-    if (dvbf_settings_set(settings, word, value, &error)) fail_msg("%s", error.message);
-  }
 }
 
 /* ---- A model that runs ---- */

@@ -1,6 +1,7 @@
 /* The library without files: data from arrays, estimates into arrays, models as bytes, weights by name, and
  * a flag that ends the work. */
 #include "files.h"
+#include "given.h"
 #include "small_model.h"
 
 #include "base/memory.h"
@@ -257,19 +258,6 @@ static void weights_by_name(void **state) {
 }
 
 /* ---- Estimates ---- */
-
-static dvbf_settings *settings_of(const char *table, const char *text) {
-  dvbf_settings *settings = NULL;
-  char line[200], *rest = line;
-  assert_int_equal(dvbf_settings_new(&settings, table, NULL), DVBF_OK);
-  snprintf(line, sizeof line, "%s", text);
-  for (char *word; (word = strsep(&rest, " "));) {
-    char *value = strchr(word, '=');
-    *value++ = 0;
-    assert_int_equal(dvbf_settings_set(settings, word, value, NULL), DVBF_OK);
-  }
-  return settings;
-}
 
 static float *room(size_t a, size_t b, size_t c, size_t d) {
   float *values = malloc(a * b * c * d * sizeof *values + 4);

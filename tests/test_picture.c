@@ -1,37 +1,10 @@
 /* Networks of convolutions, from images in to images out. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "given.h"
 
-#include <cmocka.h>
-
-#include <dvbf/dvbf.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { SIDE = 10, PIXELS = SIDE * SIDE };
-
-static void set_all(dvbf_settings *settings, const char *text) {
-  char line[512], *rest = line;
-  dvbf_error error;
-  snprintf(line, sizeof line, "%s", text);
-  for (char *word; (word = strsep(&rest, " "));) {
-    char *value = strchr(word, '=');
-    if (!value) continue;
-    *value++ = 0;
-    if (dvbf_settings_set(settings, word, value, &error)) fail_msg("%s", error.message);
-  }
-}
-
-static dvbf_settings *settings_of(const char *table, const char *text) {
-  dvbf_settings *s = NULL;
-  assert_int_equal(dvbf_settings_new(&s, table, NULL), DVBF_OK);
-  set_all(s, text);
-  return s;
-}
 
 static dvbf_data *pendulum(void) {
   dvbf_settings *s = settings_of("pendulum", "size=10 train=12 valid=4 test=4 steps=8");

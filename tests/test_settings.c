@@ -1,5 +1,6 @@
 /* Files of settings, line by line. */
 #include "files.h"
+#include "given.h"
 #include "model/model.h"
 
 #include <dvbf/dvbf.h>
@@ -80,17 +81,6 @@ static void bad_lines_are_refused(void **state) {
   assert_int_equal(read_text(settings, "= 5\n", 4), DVBF_ARGUMENT);
   assert_int_equal(read_text(settings, "latent =\n", 9), DVBF_ARGUMENT);
   dvbf_settings_free(settings);
-}
-
-static void set_all(dvbf_settings *settings, const char *text) {
-  char line[256], *rest = line;
-  dvbf_error error;
-  snprintf(line, sizeof line, "%s", text);
-  for (char *word; (word = strsep(&rest, " ")) && *word;) {
-    char *value = strchr(word, '=');
-    *value++ = 0;
-    if (dvbf_settings_set(settings, word, value, &error)) fail_msg("%s", error.message);
-  }
 }
 
 /* Expects that the settings fit their model, or a sentence that begins like this. */
