@@ -105,6 +105,16 @@ int __real_rename(const char *from, const char *to);
 int __real_truncate(const char *path, off_t length);
 int __real_unlink(const char *path);
 int __real_mkdir(const char *path, mode_t mode);
+FILE *__real_fdopen(int descriptor, const char *mode);
+int __real_openat(int at, const char *path, int flags, ...);
+int __real_renameat(int from_folder, const char *from, int to_folder, const char *to);
+int __real_ftruncate(int descriptor, off_t length);
+int __real_unlinkat(int at, const char *path, int flags);
+FILE *__wrap_fdopen(int descriptor, const char *mode);
+int __wrap_openat(int at, const char *path, int flags, ...);
+int __wrap_renameat(int from_folder, const char *from, int to_folder, const char *to);
+int __wrap_ftruncate(int descriptor, off_t length);
+int __wrap_unlinkat(int at, const char *path, int flags);
 FILE *__wrap_fopen(const char *path, const char *mode);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_fsync(int descriptor);
@@ -148,13 +158,19 @@ static int stream_close(void *cookie) {
   return fclose(file) || failed ? -1 : 0;
 }
 
-FILE *__wrap_fopen(const char *path, const char *mode) {
-  if (refused(EMFILE)) return NULL;
-  FILE *file = __real_fopen(path, mode);
+static FILE *faulty(FILE *file, const char *mode) {
   cookie_io_functions_t functions = {stream_read, stream_write, stream_seek, stream_close};
   FILE *stream = file ? fopencookie(file, mode, functions) : NULL;
   if (stream) setvbuf(stream, NULL, _IOFBF, 1 << 13);
   return stream;
+}
+
+FILE *__wrap_fopen(const char *path, const char *mode) {
+  return refused(EMFILE) ? NULL : faulty(__real_fopen(path, mode), mode);
+}
+
+FILE *__wrap_fdopen(int descriptor, const char *mode) {
+  return refused(ENOMEM) ? NULL : faulty(__real_fdopen(descriptor, mode), mode);
 }
 
 int __wrap_open(const char *path, int flags, ...) {
@@ -165,6 +181,14 @@ int __wrap_open(const char *path, int flags, ...) {
   return refused(EMFILE) ? -1 : __real_open(path, flags, mode);
 }
 
+int __wrap_openat(int at, const char *path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+  va_end(arguments);
+  return refused(EMFILE) ? -1 : __real_openat(at, path, flags, mode);
+}
+
 /* Nothing here outlives the machine, and waiting for the disk takes most of the time. */
 int __wrap_fsync(int descriptor) {
   (void)descriptor;
@@ -173,6 +197,18 @@ int __wrap_fsync(int descriptor) {
 
 int __wrap_rename(const char *from, const char *to) {
   return refused(ENOSPC) ? -1 : __real_rename(from, to);
+}
+
+int __wrap_renameat(int from_folder, const char *from, int to_folder, const char *to) {
+  return refused(ENOSPC) ? -1 : __real_renameat(from_folder, from, to_folder, to);
+}
+
+int __wrap_ftruncate(int descriptor, off_t length) {
+  return refused(EIO) ? -1 : __real_ftruncate(descriptor, length);
+}
+
+int __wrap_unlinkat(int at, const char *path, int flags) {
+  return refused(EACCES) ? -1 : __real_unlinkat(at, path, flags);
 }
 
 int __wrap_truncate(const char *path, off_t length) {

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- Paths and folders ---- */
@@ -27,43 +29,167 @@ dvbf_status dv_refuse_existing(const char *path, bool force, dvbf_error *error) 
                  "%.300s: exists already and is left as it is; choose another name or add --force", path);
 }
 
+/* Some file systems refuse to sync a folder: what was renamed in it stays whole nevertheless. */
+static void sync_folder_of(const char *path) {
+  char folder[4096];
+  snprintf(folder, sizeof folder, "%s", path);
+  char *slash = strrchr(folder, '/');
+  if (!slash)
+    snprintf(folder, sizeof folder, ".");
+  else
+    slash[slash == folder] = 0;
+  dv_sync(folder);
+}
+
+/* The entry of a new folder is on the disk when the folder above it is. */
+static bool make_one(const char *path) {
+  if (mkdir(path, 0777)) return false;
+  sync_folder_of(path);
+  return true;
+}
+
 dvbf_status dv_make_folder(const char *path, dvbf_error *error) {
   dv_path part;
-  if (!*path || strlen(path) + 64 > sizeof part)
+  size_t length = strlen(path);
+  if (!length || length + 64 > sizeof part)
     return dv_fail(error, DVBF_ARGUMENT, "the path \"%.64s\" of a folder must have 1 to %zu characters", path,
                    sizeof part - 64);
   strcpy(part, path);
+  while (length > 1 && part[length - 1] == '/') part[--length] = 0;
   for (char *slash = part + 1; (slash = strchr(slash, '/')); slash++) {
     *slash = 0;
-    mkdir(part, 0777); /* whatever is wrong with a folder above shows at the last one */
+    make_one(part); /* whatever is wrong with a folder above shows at the last one */
     *slash = '/';
   }
-  if (mkdir(part, 0777) && errno != EEXIST)
+  if (!make_one(part) && errno != EEXIST)
     return dv_fail(error, DVBF_IO, "%.300s: the folder cannot be made: %s", path, strerror(errno));
   return DVBF_OK;
 }
 
 dvbf_status dvbf_folder_make(const char *path, dvbf_error *error) {
   dv_path probe;
-  char name[64];
+  dv_place place;
   dvbf_status status = dv_make_folder(path, error);
   if (status) return status;
-  snprintf(name, sizeof name, ".dvbf-probe-%ld", (long)getpid());
-  dv_join(probe, path, name);
-  int descriptor = open(probe, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  dv_join(probe, path, ".dvbf-probe");
+  int descriptor = dv_place_find(&place, probe) ? -1 : dv_place_create(&place);
   if (descriptor < 0 || write(descriptor, "", 1) != 1)
     status = dv_fail(error, DVBF_IO, "%.300s: the folder cannot be written: %s", path, strerror(errno));
-  if (descriptor >= 0) close(descriptor), unlink(probe);
+  if (descriptor >= 0) close(descriptor), unlinkat(place.folder, place.temporary, 0);
+  dv_place_leave(&place);
   return status;
 }
 
-/* ---- Files ---- */
+/* ---- Reading ---- */
+
+/* A pipe would wait for a writer that may never come. */
+FILE *dv_open_file(const char *path, dvbf_error *error) {
+  struct stat about;
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  bool there = descriptor >= 0 && !fstat(descriptor, &about), regular = there && S_ISREG(about.st_mode);
+  FILE *file = regular ? fdopen(descriptor, "rb") : NULL;
+  if (file) return file;
+  if (there && !regular)
+    dv_report(error, DVBF_IO, "%.300s: is not a file, but a folder, a pipe or a device", path);
+  else
+    dv_report(error, DVBF_IO, "%.300s: cannot be read: %s", path, strerror(errno));
+  if (descriptor >= 0) close(descriptor);
+  return NULL;
+}
+
+/* ---- Places for new files ---- */
+
+/* A name that nobody can guess and prepare. */
+static void choose_temporary(dv_place *place) {
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now); /* another file of that name is refused all the same */
+    number = (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec << 20 ^ (uint64_t)getpid();
+  }
+  snprintf(place->temporary, sizeof place->temporary, "%s.tmp-%016llx", place->name,
+           (unsigned long long)number);
+}
+
+int dv_place_find(dv_place *place, const char *path) {
+  dv_path folder;
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  size_t before = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
+  place->folder = -1;
+  if (before >= sizeof folder || strlen(name) >= sizeof place->name) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  memcpy(folder, path, before);
+  folder[before] = 0;
+  strcpy(place->name, name);
+  choose_temporary(place);
+  place->folder = open(before ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return place->folder < 0 ? -1 : 0;
+}
+
+int dv_create_at(int folder, const char *name) {
+  return openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+}
+
+int dv_place_create(dv_place *place) {
+  enum { TRIES = 8 };
+  int descriptor = -1;
+  for (int i = 0; i < TRIES && descriptor < 0; i++) {
+    if (i) choose_temporary(place);
+    descriptor = dv_create_at(place->folder, place->temporary);
+    if (descriptor < 0 && errno != EEXIST) break;
+  }
+  return descriptor;
+}
+
+void dv_place_leave(dv_place *place) {
+  int reason = errno;
+  if (place->folder >= 0) close(place->folder);
+  place->folder = -1;
+  errno = reason;
+}
+
+/* What was written becomes the file of its name, and that is on the disk. */
+static dvbf_status publish(const dv_place *place, const char *path, int reason, dvbf_error *error) {
+  if (!reason && renameat(place->folder, place->temporary, place->folder, place->name)) reason = errno;
+  if (!reason) {
+    fsync(place->folder); /* some file systems refuse it: the rename itself stays atomic */
+    return DVBF_OK;
+  }
+  unlinkat(place->folder, place->temporary, 0);
+  return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; what was there before is unchanged", path,
+                 strerror(reason));
+}
+
+/* ---- Files of libraries that open them themselves ---- */
 
 dvbf_status dv_temporary_name(char *out, size_t size, const char *path, dvbf_error *error) {
-  int length = snprintf(out, size, "%s.tmp-%ld", path, (long)getpid());
-  if (length < 0 || (size_t)length >= size)
-    return dv_fail(error, DVBF_ARGUMENT, "%.64s...: the path is longer than %zu characters", path, size);
-  return DVBF_OK;
+  dv_place place;
+  dvbf_status status = DVBF_OK;
+  const char *slash = strrchr(path, '/');
+  int before = slash ? (int)(slash - path) + 1 : 0, length = -1;
+  if (!dv_place_find(&place, path)) length = snprintf(out, size, "%.*s%s", before, path, place.temporary);
+  if (place.folder < 0)
+    status = dv_fail(error, DVBF_IO, "%.200s: cannot be created: %s", path, strerror(errno));
+  else if (length < 0 || (size_t)length >= size)
+    status = dv_fail(error, DVBF_ARGUMENT, "%.64s...: the path is longer than %zu characters", path, size);
+  dv_place_leave(&place);
+  return status;
+}
+
+dvbf_status dv_publish(const char *temporary, const char *path, dvbf_error *error) {
+  dv_place place;
+  const char *slash = strrchr(temporary, '/');
+  if (dv_place_find(&place, path))
+    return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s", path, strerror(errno));
+  snprintf(place.temporary, sizeof place.temporary, "%s", slash ? slash + 1 : temporary);
+  int descriptor = openat(place.folder, place.temporary, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  int reason = descriptor < 0 || fsync(descriptor) ? errno : 0;
+  if (descriptor >= 0) close(descriptor);
+  dvbf_status status = publish(&place, path, reason, error);
+  dv_place_leave(&place);
+  return status;
 }
 
 int dv_sync(const char *path) {
@@ -75,27 +201,7 @@ int dv_sync(const char *path) {
   return failed;
 }
 
-static void sync_folder_of(const char *path) {
-  char folder[4096];
-  snprintf(folder, sizeof folder, "%s", path);
-  char *slash = strrchr(folder, '/');
-  if (!slash)
-    snprintf(folder, sizeof folder, ".");
-  else
-    slash[slash == folder] = 0;
-  dv_sync(folder); /* some file systems refuse to sync a folder: the rename itself stays atomic */
-}
-
-dvbf_status dv_publish(const char *temporary, const char *path, dvbf_error *error) {
-  if (dv_sync(temporary) || rename(temporary, path)) {
-    int reason = errno;
-    unlink(temporary);
-    return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; what was there before is unchanged", path,
-                   strerror(reason));
-  }
-  sync_folder_of(path);
-  return DVBF_OK;
-}
+/* ---- Files that appear whole or not at all ---- */
 
 dvbf_status dv_atomic_open(dv_atomic_file *file, const char *path, dvbf_error *error) {
   file->stream = NULL;
@@ -103,11 +209,16 @@ dvbf_status dv_atomic_open(dv_atomic_file *file, const char *path, dvbf_error *e
     return dv_fail(error, DVBF_ARGUMENT, "%.64s...: the path is longer than %zu characters", path,
                    sizeof file->path);
   strcpy(file->path, path);
-  dvbf_status status = dv_temporary_name(file->temporary, sizeof file->temporary, path, error);
-  if (status) return status;
-  file->stream = fopen(file->temporary, "wb");
-  if (!file->stream) return dv_fail(error, DVBF_IO, "%.200s: cannot be created: %s", path, strerror(errno));
-  return DVBF_OK;
+  file->descriptor = dv_place_find(&file->place, path) ? -1 : dv_place_create(&file->place);
+  if (file->descriptor >= 0) file->stream = fdopen(file->descriptor, "wb");
+  if (file->stream) return DVBF_OK;
+  int reason = errno;
+  if (file->descriptor >= 0) {
+    close(file->descriptor);
+    unlinkat(file->place.folder, file->place.temporary, 0);
+  }
+  dv_place_leave(&file->place);
+  return dv_fail(error, DVBF_IO, "%.200s: cannot be created: %s", path, strerror(reason));
 }
 
 dvbf_status dv_atomic_commit(dv_atomic_file *file, dvbf_error *error) {
@@ -115,19 +226,18 @@ dvbf_status dv_atomic_commit(dv_atomic_file *file, dvbf_error *error) {
   bool known = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
   int reason = !ferror(file->stream) ? 0 : known ? errno : EIO;
   if (fflush(file->stream)) reason = errno;
+  if (!reason && fsync(file->descriptor)) reason = errno;
   if (fclose(file->stream) && !reason) reason = errno;
   file->stream = NULL;
-  if (reason) {
-    unlink(file->temporary);
-    return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; what was there before is unchanged",
-                   file->path, strerror(reason));
-  }
-  return dv_publish(file->temporary, file->path, error);
+  dvbf_status status = publish(&file->place, file->path, reason, error);
+  dv_place_leave(&file->place);
+  return status;
 }
 
 void dv_atomic_abandon(dv_atomic_file *file) {
   if (!file->stream) return;
   fclose(file->stream);
   file->stream = NULL;
-  unlink(file->temporary);
+  unlinkat(file->place.folder, file->place.temporary, 0);
+  dv_place_leave(&file->place);
 }

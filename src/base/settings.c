@@ -451,8 +451,8 @@ static bool next_line(FILE *file, char *out, size_t size, dv_cursor *line) {
 }
 
 dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *error) {
-  FILE *file = fopen(path, "r");
-  if (!file) return dv_fail(error, DVBF_IO, "%s: cannot be read: %s", path, strerror(errno));
+  FILE *file = dv_open_file(path, error);
+  if (!file) return DVBF_IO;
   char text[1024] = "";
   dv_cursor line;
   bool named[DV_MOST_SETTINGS];

@@ -166,8 +166,8 @@ dvbf_status dv_tensors_write(const char *path, json_t *meta, const dv_tensor *te
 /* ---- Reading ---- */
 
 static dvbf_status read_whole(dv_tensor_file *f, const char *what, dvbf_error *error) {
-  FILE *file = fopen(f->path, "rb");
-  if (!file) return dv_fail(error, DVBF_IO, "%s: cannot be read: %s", f->path, strerror(errno));
+  FILE *file = dv_open_file(f->path, error);
+  if (!file) return DVBF_IO;
   dvbf_status status = DVBF_OK;
   long size = fseek(file, 0, SEEK_END) ? -1 : ftell(file);
   if (size < 0 || fseek(file, 0, SEEK_SET) || size > (long)1 << 36)

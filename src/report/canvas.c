@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The outlines of letters are left as they are: rounding them to pixels would tear words at small sizes. */
 static void set_fonts(cairo_t *cr) {
@@ -41,8 +40,6 @@ dvbf_status dv_canvas_open(dv_canvas *canvas, const char *path, double width, do
                            dvbf_error *error) {
   canvas->path = path;
   canvas->vector = ends_in_svg(path);
-  dvbf_status failed = dv_temporary_name(canvas->temporary, sizeof canvas->temporary, path, error);
-  if (failed) return failed;
   errno = 0;
   if (canvas->vector)
     canvas->surface = dv_svg_surface(&canvas->svg, width, height);
@@ -52,7 +49,7 @@ dvbf_status dv_canvas_open(dv_canvas *canvas, const char *path, double width, do
   int reason = errno;
   canvas->cr = cairo_create(canvas->surface);
   if (cairo_status(canvas->cr)) {
-    failed = refuse(canvas, cairo_status(canvas->cr), reason, error);
+    dvbf_status failed = refuse(canvas, cairo_status(canvas->cr), reason, error);
     release(canvas);
     return failed;
   }
@@ -66,18 +63,32 @@ dvbf_status dv_canvas_open(dv_canvas *canvas, const char *path, double width, do
   return DVBF_OK;
 }
 
+static cairo_status_t write_piece(void *stream, const unsigned char *bytes, unsigned length) {
+  return fwrite(bytes, 1, length, stream) == length ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
+}
+
+static dvbf_status write_png(dv_canvas *canvas, dvbf_error *error) {
+  dv_atomic_file file;
+  dvbf_status failed = dv_atomic_open(&file, canvas->path, error);
+  if (failed) return failed;
+  errno = 0;
+  cairo_status_t status = cairo_surface_write_to_png_stream(canvas->surface, write_piece, file.stream);
+  if (!status) return dv_atomic_commit(&file, error);
+  failed = refuse(canvas, status, errno, error);
+  dv_atomic_abandon(&file);
+  return failed;
+}
+
 dvbf_status dv_canvas_close(dv_canvas *canvas, dvbf_error *error) {
   cairo_status_t status = cairo_status(canvas->cr);
-  errno = 0;
-  if (!status && !canvas->vector) status = cairo_surface_write_to_png(canvas->surface, canvas->temporary);
+  dvbf_status failed = DVBF_OK;
+  if (!status && !canvas->vector) failed = write_png(canvas, error);
   cairo_surface_finish(canvas->surface);
   if (!status && canvas->vector) status = cairo_surface_status(canvas->surface);
-  dvbf_status failed = status           ? refuse(canvas, status, errno, error)
-                       : canvas->vector ? dv_svg_write(&canvas->svg, canvas->path, error)
-                                        : DVBF_OK;
+  if (status)
+    failed = refuse(canvas, status, 0, error);
+  else if (canvas->vector)
+    failed = dv_svg_write(&canvas->svg, canvas->path, error);
   release(canvas);
-  if (canvas->vector) return failed;
-  if (!failed) return dv_publish(canvas->temporary, canvas->path, error);
-  unlink(canvas->temporary);
   return failed;
 }

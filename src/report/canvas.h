@@ -14,7 +14,6 @@ typedef struct dv_canvas {
   cairo_t *cr; /* draw here, in units of the page */
   cairo_surface_t *surface;
   const char *path; /* of the caller */
-  char temporary[4128];
   bool vector;
   dv_svg svg; /* when vector */
 } dv_canvas;

@@ -1,10 +1,10 @@
 /* Reads the learning curves of a run from metrics.csv. */
+#include "base/file.h"
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
 
 #include <dvbf/report.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,8 +109,8 @@ static dvbf_status split(record *out, const rows *all, dvbf_error *error) {
 }
 
 dvbf_status dvbf_metrics_read(dvbf_metrics **out, const char *path, dvbf_error *error) {
-  FILE *file = fopen(path, "r");
-  if (!file) return dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", path, strerror(errno));
+  FILE *file = dv_open_file(path, error);
+  if (!file) return DVBF_IO;
   rows all = {0};
   record *r = dv_calloc(1, sizeof *r);
   dvbf_status status = r ? read_rows(&all, file, path, error)

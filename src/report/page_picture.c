@@ -1,10 +1,10 @@
 /* Pictures from files. They become data URLs of <img>: there an SVG cannot run scripts, and its ids cannot
  * clash with those of another. */
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "report/page.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,8 +19,8 @@ static const char *type_of(const char *path) {
 
 /* Reads a whole file into *out, which the caller frees. */
 static dvbf_status read_all(unsigned char **out, size_t *size, const char *path, dvbf_error *error) {
-  FILE *file = fopen(path, "rb");
-  if (!file) return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", path, strerror(errno));
+  FILE *file = dv_open_file(path, error);
+  if (!file) return DVBF_IO;
   unsigned char *bytes = dv_calloc(MOST_BYTES + 1, 1);
   size_t count = bytes ? fread(bytes, 1, MOST_BYTES + 1, file) : 0;
   bool failed = ferror(file);

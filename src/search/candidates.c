@@ -7,7 +7,6 @@
 #include "identify/fit.h"
 
 #include <dvbf/dvbf.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -198,8 +197,8 @@ static bool read_row(dv_candidate *c, char *line, size_t number) {
 
 dvbf_status dv_candidates_read(dv_candidates *out, const char *path, dvbf_error *error) {
   char line[LONGEST];
-  FILE *file = fopen(path, "r");
-  if (!file) return dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", path, strerror(errno));
+  FILE *file = dv_open_file(path, error);
+  if (!file) return DVBF_IO;
   *out = (dv_candidates){.list = dv_calloc(DV_MOST_CANDIDATES + 1, sizeof *out->list)};
   bool sound = out->list && fgets(line, sizeof line, file) && !strcmp(line, HEAD);
   while (sound && fgets(line, sizeof line, file)) {

@@ -392,7 +392,8 @@ static bool is_finished(const search *h) {
  * wherever the process ends. */
 static dvbf_status keep(search *h, const dvbf_model *m, dvbf_error *error) {
   if (!h->base.file) return DVBF_OK;
-  dvbf_status status = dvbf_model_save(m, h->folder.model, error);
+  dvbf_status status = dv_folder_ours(&h->folder, error);
+  if (!status) status = dvbf_model_save(m, h->folder.model, error);
   if (status || h->base.stopped) return status;
   const dv_candidates *all = &h->base.candidates;
   for (size_t i = 0; i < all->count && !status; i++) {

@@ -42,8 +42,8 @@ dvbf_status dv_traces_copy(const char *from, const char *to, const char *name, d
   char block[4096];
   dv_join(source, from, name);
   dv_join(target, to, name);
-  FILE *read = fopen(source, "rb");
-  if (!read) return dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", source, strerror(errno));
+  FILE *read = dv_open_file(source, error);
+  if (!read) return DVBF_IO;
   dvbf_status status = dv_atomic_open(&file, target, error);
   for (size_t n; !status && (n = fread(block, 1, sizeof block, read));) fwrite(block, 1, n, file.stream);
   bool failed = ferror(read);

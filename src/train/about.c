@@ -88,11 +88,14 @@ dvbf_status dvbf_run_data(dvbf_data **out, const char *folder, dvbf_error *error
   dv_join(path, folder, DV_RUN_DATA);
   dvbf_data *data = dv_calloc(1, sizeof *data);
   if (!data) return dv_fail_memory(error, "reading what a run knows of its data");
-  json_t *all = dv_exists(path) ? json_load_file(path, 0, &reason) : json_object();
-  dvbf_status status = DVBF_OK;
-  if (!json_is_object(all))
+  bool there = dv_exists(path);
+  FILE *file = there ? dv_open_file(path, error) : NULL;
+  dvbf_status status = there && !file ? DVBF_IO : DVBF_OK;
+  json_t *all = file ? json_loadf(file, 0, &reason) : json_object();
+  if (file) fclose(file);
+  if (!status && !json_is_object(all))
     status = dv_fail(error, DVBF_FORMAT, "%.300s: is not what training writes; remove it", path);
-  else if (!take_all(data, all))
+  else if (!status && !take_all(data, all))
     status = dv_fail_memory(error, "reading what a run knows of its data");
   json_decref(all);
   if (status)

@@ -11,11 +11,14 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char HEAD[] =
     "update,start,seconds,bound,valid_bound,valid_reconstruction,valid_kl_w,valid_kl_v,"
     "valid_prediction,learning_rate,temperature,sigma_floor,valid_one_step,phase\n";
+
+#define LOCK ".lock"
 
 /* ---- Opening ---- */
 
@@ -38,17 +41,31 @@ static dvbf_status set_paths(dv_folder *f, const char *path, dvbf_error *error) 
 /* The kernel releases the lock when the process ends, however that happens. The file stays: if it were
  * removed, a third process could lock a new file of the same name. */
 static dvbf_status lock(dv_folder *f, dvbf_error *error) {
-  dv_path path;
   dvbf_status status = dv_make_folder(f->path, error);
   if (status) return status;
-  dv_join(path, f->path, ".lock");
-  f->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  f->at = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (f->at >= 0) f->lock = openat(f->at, LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (f->lock < 0) return fail_writing(f->path, error);
   /* On a file system without locks there is no protection. */
   if (flock(f->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
     return dv_fail(error, DVBF_IO, "%.300s: another process is training in this folder; wait for its end",
                    f->path);
-  return DVBF_OK;
+  return dv_folder_ours(f, error);
+}
+
+static bool same_file(const struct stat *a, const struct stat *b) {
+  return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+dvbf_status dv_folder_ours(const dv_folder *f, dvbf_error *error) {
+  struct stat at, path, lock, there;
+  if (!fstat(f->at, &at) && !stat(f->path, &path) && same_file(&at, &path) && !fstat(f->lock, &lock) &&
+      !fstatat(f->at, LOCK, &there, AT_SYMLINK_NOFOLLOW) && same_file(&lock, &there))
+    return DVBF_OK;
+  return dv_fail(error, DVBF_IO,
+                 "%.300s: the folder was removed, moved or replaced while this run was using it, so that it "
+                 "may be another run's now; nothing more is written, and this run ends",
+                 f->path);
 }
 
 static dvbf_status refuse_former(const dv_folder *f, dvbf_error *error) {
@@ -75,7 +92,7 @@ static dvbf_status refuse_other_settings(const dv_folder *f, const dvbf_settings
 
 dvbf_status dv_folder_open(dv_folder *f, const dvbf_train_options *options, const dvbf_settings *settings,
                            dvbf_error *error) {
-  f->lock = -1;
+  f->lock = f->at = -1;
   f->rows = NULL;
   if (options->resume && options->force)
     return dv_fail(error, DVBF_ARGUMENT, "resume goes on with a run and force replaces it: choose one");
@@ -89,8 +106,9 @@ dvbf_status dv_folder_open(dv_folder *f, const dvbf_train_options *options, cons
 void dv_folder_close(dv_folder *f) {
   if (f->rows) fclose(f->rows); /* every row was flushed */
   if (f->lock >= 0) close(f->lock);
+  if (f->at >= 0) close(f->at);
   f->rows = NULL;
-  f->lock = -1;
+  f->lock = f->at = -1;
 }
 
 /* ---- Beginning and going on ---- */
@@ -127,7 +145,9 @@ dvbf_status dv_folder_begin(dv_folder *f, const dvbf_settings *settings, dvbf_er
   dvbf_status status = remove_former(f, error);
   if (!status) status = dvbf_settings_write(settings, f->settings, error);
   if (status) return status;
-  f->rows = fopen(f->metrics, "w");
+  int descriptor = dv_create_at(f->at, DVBF_RUN_METRICS);
+  f->rows = descriptor < 0 ? NULL : fdopen(descriptor, "w");
+  if (!f->rows && descriptor >= 0) close(descriptor);
   if (!f->rows) return fail_writing(f->metrics, error);
   fputs(HEAD, f->rows);
   return flush_rows(f, error);
@@ -147,10 +167,23 @@ static long end_of_line(FILE *file, uint64_t lines) {
   return at;
 }
 
+/* Cuts the file at `end` and opens it there. */
+static dvbf_status open_rows(dv_folder *f, long end, dvbf_error *error) {
+  struct stat about;
+  int descriptor = openat(f->at, DVBF_RUN_METRICS, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  bool good =
+      descriptor >= 0 && !fstat(descriptor, &about) && S_ISREG(about.st_mode) && !ftruncate(descriptor, end);
+  f->rows = good ? fdopen(descriptor, "a") : NULL;
+  if (f->rows) return DVBF_OK;
+  dvbf_status status = fail_writing(f->metrics, error);
+  if (descriptor >= 0) close(descriptor);
+  return status;
+}
+
 dvbf_status dv_folder_go_on(dv_folder *f, uint64_t rows, dvbf_error *error) {
   dv_folder_tidy(f);
-  FILE *file = fopen(f->metrics, "r");
-  if (!file) return dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", f->metrics, strerror(errno));
+  FILE *file = dv_open_file(f->metrics, error);
+  if (!file) return DVBF_IO;
   long end = end_of_line(file, rows + 1);
   bool failed = ferror(file);
   fclose(file);
@@ -161,9 +194,7 @@ dvbf_status dv_folder_go_on(dv_folder *f, uint64_t rows, dvbf_error *error) {
         "%.300s: the %llu rows of the run are not all there; put the file back, or begin anew with "
         "--force",
         f->metrics, (unsigned long long)rows);
-  if (truncate(f->metrics, end)) return fail_writing(f->metrics, error);
-  f->rows = fopen(f->metrics, "a");
-  return f->rows ? DVBF_OK : fail_writing(f->metrics, error);
+  return open_rows(f, end, error);
 }
 
 /* ---- Rows ---- */
@@ -178,5 +209,7 @@ dvbf_status dv_folder_add(dv_folder *f, const dvbf_progress *p, dvbf_error *erro
 }
 
 dvbf_status dv_folder_sync(dv_folder *f, dvbf_error *error) {
+  dvbf_status status = dv_folder_ours(f, error);
+  if (status) return status;
   return dv_sync(f->metrics) ? fail_writing(f->metrics, error) : DVBF_OK;
 }

@@ -9,7 +9,7 @@
 
 typedef struct dv_folder {
   dv_path path, settings, metrics, model, checkpoint;
-  int lock; /* descriptor, -1: none */
+  int at, lock; /* descriptors of the folder and of its lock, -1: none */
   FILE *rows;
 } dv_folder;
 
@@ -18,6 +18,9 @@ typedef struct dv_folder {
 dvbf_status dv_folder_open(dv_folder *folder, const dvbf_train_options *options,
                            const dvbf_settings *settings, dvbf_error *error);
 void dv_folder_close(dv_folder *folder);
+/* Refuses to go on where the path has come to mean another folder than the locked one. Call it before each
+ * file that is written. */
+dvbf_status dv_folder_ours(const dv_folder *folder, dvbf_error *error);
 /* Removes temporary files that a killed process left. */
 void dv_folder_tidy(const dv_folder *folder);
 
@@ -28,7 +31,8 @@ dvbf_status dv_folder_begin(dv_folder *folder, const dvbf_settings *settings, dv
 dvbf_status dv_folder_go_on(dv_folder *folder, uint64_t rows, dvbf_error *error);
 /* Appends a row to the metrics. */
 dvbf_status dv_folder_add(dv_folder *folder, const dvbf_progress *progress, dvbf_error *error);
-/* Syncs the rows to the disk. This must come before a checkpoint that counts them. */
+/* Syncs the rows to the disk, in a folder that is still ours. This must come before a checkpoint that counts
+ * them. */
 dvbf_status dv_folder_sync(dv_folder *folder, dvbf_error *error);
 
 #endif

@@ -130,7 +130,8 @@ static dvbf_status keep(trainer *t) {
   if (!t->options->folder) return DVBF_OK;
   bool last = t->stopped || t->at.phase == DV_FINISHED; /* even a model that was never validated */
   bool worth = t->at.best_update ? t->unsaved : last;
-  dvbf_status status = worth ? save_model(t) : DVBF_OK;
+  dvbf_status status = dv_folder_ours(&t->folder, t->error);
+  if (!status && worth) status = save_model(t);
   if (!status) status = dv_folder_sync(&t->folder, t->error);
   dv_updater_save(t->updater, t->at.now);
   t->at.seconds = now() - t->began;
