@@ -303,6 +303,14 @@ dvbf_status dv_sequences_validate(const dvbf_sequences *s, const char *where, co
   return status;
 }
 
+dvbf_status dv_sequences_recheck(const dvbf_sequences *s, const char *where, dvbf_error *error) {
+  array x = {s->n_x, s->gaps, where, "", "x"}, u = {s->n_u, false, where, "", "u"};
+  dvbf_status status = dv_each_row(s, NULL, s->n_x, check_row, &x, error);
+  dvbf_status read = dv_sequences_intact(s, error);
+  if (read) return read;
+  return status || !s->n_u ? status : dv_each_row(s, s->u, s->n_u, check_row, &u, error);
+}
+
 static dvbf_status columns_differ(const char *where, const char *prefix, const char *name, size_t found,
                                   size_t needed, dvbf_error *error) {
   return dv_fail(

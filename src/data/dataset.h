@@ -58,6 +58,9 @@ dvbf_status dv_sequences_check_sizes(const dvbf_sequences *s, const char *where,
 dvbf_status dv_sequences_validate(const dvbf_sequences *s, const char *where, const char *prefix,
                                   dvbf_error *error);
 
+/* Looks at all values of x and u once more, also at those in a file: they may have changed since. */
+dvbf_status dv_sequences_recheck(const dvbf_sequences *s, const char *where, dvbf_error *error);
+
 /* The same for all splits, and that they fit each other. valid and test may be empty, train may not. */
 dvbf_status dv_data_validate(const dvbf_data *data, const char *where, dvbf_error *error);
 

@@ -1,8 +1,7 @@
-/* A number that tells data from other data. It is made of what is measured of them anyway, so that a large
- * file is not read again; every value of x and u has a part in it. */
+/* A number that tells data from other data: a checksum of everything that training sees, not of samples. Each
+ * value of x and u has a part in it that depends on its place, and so has the length of each sequence. It is
+ * made of what is measured of the data anyway, so that a large file is not read again. */
 #include "data/dataset.h"
-
-enum { LENGTHS = 100000 };
 
 /* FNV-1a over the bytes of a word, lowest first. */
 static uint64_t mix(uint64_t hash, uint64_t word) {
@@ -10,12 +9,6 @@ static uint64_t mix(uint64_t hash, uint64_t word) {
   return hash;
 }
 
-/* Index of sample i of `samples` that are spread evenly over `count`. */
-static size_t place(size_t i, size_t samples, size_t count) {
-  return i * (count / samples) + i * (count % samples) / samples;
-}
-
-/* A missing value looks like some other in a checksum, but it is not counted. */
 static uint64_t mix_columns(uint64_t hash, const dv_statistics *s, size_t width) {
   for (size_t k = 0; k < width; k++) hash = mix(mix(hash, s->checksum[k]), s->seen[k]);
   return hash;
@@ -23,11 +16,9 @@ static uint64_t mix_columns(uint64_t hash, const dv_statistics *s, size_t width)
 
 static dvbf_status mix_sequences(uint64_t *hash, const dvbf_sequences *s, dvbf_error *error) {
   const uint64_t sizes[] = {s->count, s->steps, s->n_x, s->n_u, s->gaps};
-  size_t lengths = s->count < LENGTHS ? s->count : LENGTHS;
   dv_measured measured;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) *hash = mix(*hash, sizes[i]);
-  for (size_t i = 0; i < lengths; i++)
-    *hash = mix(*hash, dvbf_sequence_length(s, place(i, lengths, s->count)));
+  for (size_t i = 0; i < s->count; i++) *hash = mix(*hash, dvbf_sequence_length(s, i));
   if (!s->count) return DVBF_OK;
   dvbf_status status = dv_measured_of(&measured, s, error);
   if (status) return status;

@@ -14,16 +14,18 @@ typedef struct sums {
 } sums;
 
 /* Adds the bits of each value, times a number that depends on the place in time: columns with the same values
- * have the same checksum, and others all but never. 0 and -0 are the same, and so is all that is missing. */
+ * have the same checksum, and others all but never. 0 and -0 are the same, and so is all that is missing,
+ * which has bits that no value has. */
 static void add_to_checksums(uint64_t *sum, const float *row, size_t width, uint64_t place) {
   uint64_t factor = (place + 1) * 0x9e3779b97f4a7c15; /* its bits, well mixed */
   factor = (factor ^ factor >> 32) * 0xd6e8feb86659fd93;
   factor = (factor ^ factor >> 32) | 1;
   for (size_t k = 0; k < width; k++) {
-    float value = isnan(row[k]) ? 0.5F : row[k] + 0.0F;
+    const uint32_t missing = 0x7fc00000;
+    float value = row[k] + 0.0F;
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    sum[k] += bits * factor;
+    sum[k] += (isnan(row[k]) ? missing : bits) * factor;
   }
 }
 

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "model/safetensors.h"
+#include "train/machine.h"
 #include "train/schedule.h"
 
 #include <inttypes.h>
@@ -183,6 +184,8 @@ dvbf_status dv_checkpoint_write(const dv_training *state, const dvbf_model *m, c
   dv_tensor tensors[TENSORS];
   json_t *meta = json_object();
   bool done = dv_meta_set_kind(meta, m, FORMAT) && dv_meta_set(meta, "data", "%016" PRIx64, data) &&
+              dv_meta_set(meta, "instructions", "%s", dv_machine_instructions()) &&
+              dv_meta_set(meta, "compiler", "%s", dv_machine_compiler()) &&
               set_fields(meta, fields, list_all(&s, m, fields)) && dv_meta_set_settings(meta, settings);
   if (!done) {
     json_decref(meta);
@@ -288,6 +291,28 @@ static dvbf_status refuse_other_settings(uint64_t *planned, const dv_tensor_file
   return status;
 }
 
+/* What is the same and what is not known has no say: older checkpoints tell neither. */
+static bool differs(const dv_tensor_file *file, const char *key, const char *here) {
+  const char *there = dv_meta_get(file, key);
+  return there && strcmp(there, here) != 0;
+}
+
+/* Rounding depends on the order of operations, which instructions and compilers choose. */
+static dvbf_status refuse_other_machine(bool *moved, const dv_tensor_file *file, const dvbf_model *m,
+                                        dvbf_error *error) {
+  const char *instructions = dv_machine_instructions(), *compiler = dv_machine_compiler();
+  bool other = differs(file, "instructions", instructions), made = differs(file, "compiler", compiler);
+  *moved = other || made;
+  if (!*moved || m->settings->elsewhere) return DVBF_OK;
+  return dv_fail(
+      error, DVBF_ARGUMENT,
+      "%.200s: the run was begun with %s %.60s, and here it is %.60s, which gives a model of other "
+      "bytes; %s, or go on all the same with elsewhere = on",
+      file->path, other ? "the instructions" : "the compiler",
+      dv_meta_get(file, other ? "instructions" : "compiler"), other ? instructions : compiler,
+      other ? "set DVBF_ISA where the processor has both" : "go on with that build");
+}
+
 static dvbf_status refuse_other_run(uint64_t *planned, const dv_tensor_file *file, const dvbf_model *m,
                                     uint64_t data, dvbf_error *error) {
   const char *transition = dv_meta_get(file, "transition"), *own = m->transition ? m->transition->name : "";
@@ -344,6 +369,7 @@ dvbf_status dv_checkpoint_read(dv_training *s, const dvbf_model *m, uint64_t dat
   dv_tensor_file file;
   dvbf_status status = dv_tensors_open(&file, path, NULL, FORMAT, "a checkpoint", error);
   if (!status) status = refuse_other_run(&s->planned, &file, m, data, error);
+  if (!status) status = refuse_other_machine(&s->moved, &file, m, error);
   if (!status) status = read_state(s, &file, m, error);
   dv_tensors_close(&file);
   return status;

@@ -28,6 +28,7 @@ typedef struct dv_training {
   double bound;                  /* of the last minibatches, may be NaN */
   dv_scores scores;              /* of the last validation, NaN before it */
   double seconds, start_seconds; /* time of training so far; its value when this start began */
+  bool moved;                    /* the checkpoint is of other instructions or another compiler */
   bool extendable;               /* `judged` holds the end of the first phase, where more updates go on */
   uint64_t planned;              /* updates that the settings of a checkpoint have asked for */
   dvbf_real *best;               /* [parameters] */

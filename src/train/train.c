@@ -446,11 +446,23 @@ static dvbf_status give_up(trainer *t, unsigned long long bad) {
                  bad, (long long)t->s->retries, t->at.eased ? ", in every start" : "");
 }
 
+/* Numbers that are not finite may come from the data, which may have changed since they were checked. */
+static dvbf_status blame_data(const trainer *t) {
+  const dvbf_sequences *const parts[] = {&t->data->train, &t->data->valid};
+  dvbf_status status = DVBF_OK;
+  for (int i = 0; i < 2 && !status; i++)
+    if (parts[i]->count)
+      status = dv_sequences_recheck(parts[i], "the data changed while the model was trained", t->error);
+  return status;
+}
+
 /* Goes back to the last good state; the k-th time with 1/2^k of the rate, from the second time on with half
  * the window. */
 static dvbf_status recover(trainer *t) {
   char event[200], windows[64] = "";
   unsigned long long bad = dv_updater_updates(t->updater);
+  dvbf_status faulty = blame_data(t);
+  if (faulty) return faulty;
   if (!t->at.retries_left) return give_up(t, bad);
   t->at.retries_left--;
   uint64_t used = (uint64_t)t->s->retries - t->at.retries_left;
@@ -650,7 +662,7 @@ static dvbf_status go_on_finished(trainer *t, const dvbf_settings *settings) {
 
 /* Takes the state of the checkpoint. */
 static dvbf_status go_on(trainer *t, const dvbf_settings *settings) {
-  char event[160];
+  char event[200];
   dvbf_status status = dv_checkpoint_read(&t->at, t->model, t->fingerprint, t->folder.checkpoint, t->error);
   if (status) return status;
   if (t->at.window || t->at.eased) status = adapt(t);
@@ -664,8 +676,11 @@ static dvbf_status go_on(trainer *t, const dvbf_settings *settings) {
   dv_updater_restore(t->updater, t->at.now);
   status = dv_folder_go_on(&t->folder, t->at.validations, t->error);
   if (status) return status;
-  dv_print(event, sizeof event, "going on from update %llu of start %u", (unsigned long long)updates_of(t),
-           (unsigned)t->at.start + 1);
+  dv_print(event, sizeof event, "going on from update %llu of start %u%s", (unsigned long long)updates_of(t),
+           (unsigned)t->at.start + 1,
+           t->at.moved
+               ? ", which other instructions or another compiler have made: the model gets other bytes"
+               : "");
   tell(t, event);
   return DVBF_OK;
 }

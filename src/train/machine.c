@@ -1,0 +1,17 @@
+#include "train/machine.h"
+
+#include "kernel/kernels.h"
+
+const char *dv_machine_instructions(void) {
+  return dv_kernels_best()->name;
+}
+
+const char *dv_machine_compiler(void) {
+#if defined(__clang__)
+  return "clang " __clang_version__;
+#elif defined(__GNUC__)
+  return "gcc " __VERSION__;
+#else
+  return "unknown";
+#endif
+}
