@@ -86,6 +86,33 @@ static void empty_slab(dvbf_graph *g) {
   dvbf_slab(g, 2, 0);
 }
 
+/* Two billion rows, or numbers in a row of all: more than ops count. */
+static void too_many_rows(dvbf_graph *g) {
+  dvbf_slab(g, (1 << 28) + 1, 1);
+}
+
+static void too_wide(dvbf_graph *g) {
+  dvbf_slab(g, 1, (1 << 28) + 1);
+}
+
+static void just_fits(dvbf_graph *g) {
+  dvbf_slab(g, 1 << 28, 1);
+  dvbf_slab(g, 1, 1 << 28);
+  dvbf_refuse(g, "nothing but this");
+}
+
+/* 65536 * 65536 is 0 in 32 bits, and 1000 * 4300000 negative. */
+static void huge_image(dvbf_graph *g) {
+  dvbf_convolve(g, &(dvbf_convolution){.x = dvbf_slab(g, 1, 4),
+                                       .out = dvbf_slab(g, 1, 4),
+                                       .w = dvbf_parameter(g, "w", 4, 1, (dvbf_first){0}),
+                                       .bias = DVBF_NONE,
+                                       .large = {65536, 65536, 1},
+                                       .size = 2,
+                                       .stride = 32768,
+                                       .channels = 1});
+}
+
 static void too_many_inputs(dvbf_graph *g) {
   static const dvbf_op_class class = {"greedy", NULL, NULL, NULL};
   dvbf_value in[DVBF_MAX_IN + 1];
@@ -115,6 +142,10 @@ static void refused_recordings_say_why(void **state) {
       {wrong_sides, "2 steps of 3 do not make 5 columns"},
       {wrong_parameter, "parameter w is [2][3] where [3][2] is needed"},
       {empty_slab, "[2][4][0] cannot be recorded"},
+      {too_many_rows, "[268435457][4][1] cannot be recorded: steps times rows"},
+      {too_wide, "[1][4][268435457] cannot be recorded"},
+      {just_fits, "nothing but this"},
+      {huge_image, "a convolution of 65536 x 65536 x 1"},
       {too_many_inputs, "greedy has more than"},
       {two_refusals, "the first of 2"},
   };

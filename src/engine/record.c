@@ -183,10 +183,16 @@ static dvbf_value new_buffer(dvbf_graph *g, dv_buffer_kind kind, int steps, int 
     g->buffers = buffers;
     g->room_buffers = room;
   }
+  /* Ops count rows of all steps, and numbers of a row or two, as int. */
+  const int64_t most = 1 << 30;
   size_t size, all;
-  if (steps < 1 || rows < 1 || cols < 1 || !dv_multiply((size_t)steps, (size_t)rows, &size) ||
-      !dv_multiply(size, (size_t)cols, &all) || all > ((size_t)1 << 40)) {
-    dvbf_refuse(g, "a value of shape [%d][%d][%d] cannot be recorded", steps, rows, cols);
+  if (steps < 1 || rows < 1 || cols < 1 || (int64_t)steps * rows > most || (int64_t)rows * cols > most ||
+      !dv_multiply((size_t)steps, (size_t)rows, &size) || !dv_multiply(size, (size_t)cols, &all) ||
+      all > ((size_t)1 << 40)) {
+    dvbf_refuse(g,
+                "a value of shape [%d][%d][%d] cannot be recorded: steps times rows, and rows times columns, "
+                "must be at most 2^30, and all together 2^40",
+                steps, rows, cols);
     return DVBF_NONE;
   }
   g->buffers[g->n_buffers] =

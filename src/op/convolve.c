@@ -28,13 +28,20 @@ enum { X, W, BIAS, N_IN };
 enum { OUT, PANEL, N_OUT };
 enum { PANEL_REALS = 1 << 15 };
 
+/* a b c, or 0 where that is too large for any value. */
+static int product_of(int a, int b, int c) {
+  const int64_t most = 1 << 30;
+  if (a < 1 || b < 1 || c < 1 || (int64_t)a * b > most || (int64_t)a * b * c > most) return 0;
+  return a * b * c;
+}
+
 static int pixels_of(dvbf_image image) {
-  return image.height * image.width * image.channels;
+  return product_of(image.height, image.width, image.channels);
 }
 
 /* Reals of a patch. */
 static int patch_of(const convolution_data *d) {
-  return d->size * d->size * d->large.channels;
+  return product_of(d->size, d->size, d->large.channels);
 }
 
 /* Line i of the patch at place x, and what of it lies in the image. */
@@ -278,7 +285,12 @@ void dvbf_convolve(dvbf_graph *g, const dvbf_convolution *c) {
                         .transposed = c->transposed,
                         .activation = c->activation};
   if (!fits(g, c, &d)) return;
-  int line = d.small.width * patch_of(&d), all = lines_of(&d, c->x);
+  int line = product_of(d.small.width, patch_of(&d), 1), all = lines_of(&d, c->x);
+  if (!line) {
+    dvbf_refuse(g, "a convolution of patches of %d numbers at %d places is too large", patch_of(&d),
+                d.small.width);
+    return;
+  }
   d.lines = line > PANEL_REALS ? 1 : PANEL_REALS / line;
   if (d.lines > all) d.lines = all;
   dvbf_value in[N_IN] = {[X] = c->x, [W] = c->w, [BIAS] = c->bias};
