@@ -2,6 +2,7 @@
 #include "describe.h"
 #include "flags.h"
 #include "options.h"
+#include "terminal.h"
 #include "training.h"
 
 #include <stdio.h>
@@ -103,6 +104,7 @@ static int dispatch(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+  cli_terminal_protect();
   int status = dispatch(argc ? argc - 1 : 0, argv + 1);
   /* If output goes to a full disk, only this shows it. */
   if ((fflush(stdout) || ferror(stdout)) && !status) {

@@ -1,5 +1,7 @@
 #include "progress.h"
 
+#include "terminal.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,8 +69,7 @@ static void draw(int full, const char *numbers) {
   if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &window) && window.ws_col > 1) width = window.ws_col;
   bar_text(full, bar);
   snprintf(line, sizeof line, "[%s] %s", bar, numbers);
-  fprintf(stderr, "\r%.*s\033[K", width - 1, line);
-  fflush(stderr);
+  fprintf(cli_terminal_own(), "\r%.*s\033[K", width - 1, line);
 }
 
 void cli_progress_show(cli_progress *progress, const dvbf_progress *report) {
@@ -79,7 +80,8 @@ void cli_progress_show(cli_progress *progress, const dvbf_progress *report) {
     progress->valid_prediction = report->valid_prediction;
   }
   numbers_text(progress, report, numbers, sizeof numbers);
-  if (report->event) fprintf(stderr, "%s%s\n", progress->terminal ? "\r\033[K" : "", report->event);
+  if (report->event && progress->terminal) fprintf(cli_terminal_own(), "\r\033[K");
+  if (report->event) fprintf(stderr, "%s\n", report->event);
   if (progress->terminal) {
     draw(report->updates ? (int)(report->update * BAR / report->updates) : BAR, numbers);
     progress->drawn = true;
@@ -123,6 +125,6 @@ void cli_share_show(double done, void *user) {
 }
 
 void cli_share_end(cli_share *share) {
-  if (share->drawn) fprintf(stderr, "\r\033[K");
+  if (share->drawn) fprintf(cli_terminal_own(), "\r\033[K");
   share->drawn = false;
 }

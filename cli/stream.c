@@ -102,6 +102,13 @@ static bool find_columns(cli_stream *s, const char *line) {
   return true;
 }
 
+/* Bytes of a name that is cut to 31, not through a character of UTF-8. */
+static int whole_characters(field f) {
+  size_t n = f.length < 31 ? f.length : 31;
+  while (n && n < f.length && ((unsigned char)f.at[n] & 0xc0) == 0x80) n--;
+  return (int)n;
+}
+
 static void read_header(cli_stream *s, const char *line) {
   s->fields = 0;
   for (const char *rest = line; rest; s->fields++) next_field(&rest);
@@ -112,7 +119,7 @@ static void read_header(cli_stream *s, const char *line) {
     field f = next_field(&rest);
     for (size_t i = 0; i < s->n_x; i++)
       if (s->column[i] == number && f.length)
-        snprintf(s->names[i], sizeof s->names[i], "%.*s", (int)(f.length < 31 ? f.length : 31), f.at);
+        snprintf(s->names[i], sizeof s->names[i], "%.*s", whole_characters(f), f.at);
   }
 }
 

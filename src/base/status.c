@@ -1,6 +1,7 @@
 #include "base/status.h"
 
 #include "base/locale.h"
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@ void dv_report(dvbf_error *error, dvbf_status status, const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(error->message, sizeof error->message, format, arguments);
   va_end(arguments);
+  dv_text_plain(error->message); /* it may quote a file */
 }
 
 const char *dvbf_version(void) {

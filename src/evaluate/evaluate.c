@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/settings.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "data/dataset.h"
 #include "evaluate/horizon.h"
 #include "evaluate/likelihood.h"
@@ -62,6 +63,8 @@ static dvbf_status regress(evaluator *v, dvbf_error *error) {
     status = dv_regress(z, n, n_z, y, 1, &r->r2, &r->log_likelihood, NULL, error);
     e->n_regressions = i + 1;
   }
+  if (!status)
+    dv_names_tell_apart(e->regressions->name, n_s, sizeof *e->regressions, sizeof e->regressions->name);
   DV_FREE(z, y);
   return status;
 }

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "data/dataset.h"
 
 #include <stdio.h>
@@ -42,6 +43,7 @@ static dvbf_status name_columns(judge *j, dvbf_error *error) {
       memcpy(v->names[k], j->data->x_names[k], sizeof *v->names);
     else
       snprintf(v->names[k], sizeof *v->names, "x%zu", k);
+  dv_names_tell_apart((char *)v->names, v->n_x, sizeof *v->names, sizeof *v->names);
   return DVBF_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "format/foreign.h"
 
 #include <errno.h>
@@ -144,8 +145,9 @@ void dv_archive_note(dv_archive *a, const char *format, ...) {
   va_list arguments;
   a->notes = notes;
   va_start(arguments, format);
-  vsnprintf(notes[a->n_notes++], sizeof *notes, format, arguments);
+  vsnprintf(notes[a->n_notes], sizeof *notes, format, arguments);
   va_end(arguments);
+  dv_text_plain(notes[a->n_notes++]);
 }
 
 void dv_archive_use(dv_archive *a, const char *name, const char *as) {

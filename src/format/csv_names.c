@@ -146,7 +146,8 @@ void dv_name_copy(dv_cursor text, char *out, size_t size) {
     size_t n = character(text);
     unsigned char c = (unsigned char)*text.at;
     char latin[2] = {(char)(0xc0 | c >> 6), (char)(0x80 | (c & 63))};
-    bool control = c < ' ' || c == 127 || (!n && c < 0xa0);
+    bool control =
+        c < ' ' || c == 127 || (!n && c < 0xa0) || (n == 2 && c == 0xc2 && (unsigned char)text.at[1] < 0xa0);
     const char *from = control ? "?" : n ? text.at : latin;
     size_t bytes = control ? 1 : n ? n : 2;
     if (used + bytes >= size) break;

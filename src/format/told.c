@@ -1,6 +1,7 @@
 /* What a file says beside its values: where sequences come from, time, and what was taken for what. */
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "data/exogenous.h"
 #include "format/layout.h"
 
@@ -257,6 +258,8 @@ dvbf_status dv_layout_tell(const dv_layout *l) {
   }
   data->uses = a->uses;
   data->n_uses = a->n_uses;
+  if (data->uses)
+    dv_names_tell_apart(data->uses->name, data->n_uses, sizeof *data->uses, sizeof data->uses->name);
   a->uses = NULL;
   a->n_uses = 0;
   return DVBF_OK;

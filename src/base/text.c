@@ -1,0 +1,76 @@
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+size_t dv_character(const char *text, size_t left) {
+  const unsigned char *at = (const unsigned char *)text;
+  if (!left) return 0;
+  size_t n = at[0] < 0x80                    ? 1
+             : at[0] >= 0xc2 && at[0] < 0xe0 ? 2
+             : at[0] >= 0xe0 && at[0] < 0xf0 ? 3
+             : at[0] >= 0xf0 && at[0] < 0xf5 ? 4
+                                             : 0;
+  if (n > left) return 0;
+  for (size_t i = 1; i < n; i++)
+    if ((at[i] & 0xc0) != 0x80) return 0;
+  bool surrogate = n == 3 && at[0] == 0xed && at[1] >= 0xa0;
+  bool longer = (n == 3 && at[0] == 0xe0 && at[1] < 0xa0) || (n == 4 && at[0] == 0xf0 && at[1] < 0x90);
+  bool beyond = n == 4 && at[0] == 0xf4 && at[1] >= 0x90;
+  return surrogate || longer || beyond ? 0 : n;
+}
+
+/* Whether `left` bytes, of which the first begins a character, are too few for it. */
+static bool is_cut(const char *at, size_t left) {
+  unsigned char first = (unsigned char)*at;
+  size_t needed = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 1;
+  if (needed <= left) return false;
+  for (size_t i = 1; i < left; i++)
+    if (((unsigned char)at[i] & 0xc0) != 0x80) return false;
+  return true;
+}
+
+void dv_text_plain(char *text) {
+  size_t left = strlen(text);
+  for (char *at = text; left;) {
+    unsigned char c = (unsigned char)*at;
+    size_t n = dv_character(at, left);
+    if (!n && is_cut(at, left)) {
+      *at = 0;
+      return;
+    }
+    if (c == '\n' || c == '\t' || c == '\r')
+      *at = ' ';
+    else if (!n || c < ' ' || c == 127)
+      *at = '?';
+    else if (n == 2 && c == 0xc2 && (unsigned char)at[1] < 0xa0) /* control characters of two bytes */
+      at[0] = at[1] = '?';
+    at += n ? n : 1;
+    left -= n ? n : 1;
+  }
+}
+
+static bool is_taken(const char *names, size_t before, size_t apart, const char *name) {
+  for (size_t i = 0; i < before; i++)
+    if (!strcmp(names + i * apart, name)) return true;
+  return false;
+}
+
+void dv_names_tell_apart(char *names, size_t count, size_t apart, size_t size) {
+  enum { MOST = 2000, LONGEST = 256 };
+  char base[LONGEST], end[16], next[LONGEST + 16];
+  for (size_t i = 0; i < count; i++) dv_text_plain(names + i * apart);
+  for (size_t i = 1; i < count && count <= MOST && size <= LONGEST; i++) {
+    char *name = names + i * apart;
+    snprintf(base, sizeof base, "%s", name);
+    for (int k = 2; is_taken(names, i, apart, name); k++) {
+      snprintf(end, sizeof end, " (%d)", k);
+      size_t room = size - 1 - strlen(end);
+      if (strlen(base) > room) base[room] = 0;
+      dv_text_plain(base); /* the cut may have gone through a character */
+      snprintf(next, sizeof next, "%s%s", base, end);
+      memcpy(name, next, strlen(next) + 1);
+    }
+  }
+}
