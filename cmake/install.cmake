@@ -27,7 +27,7 @@ if(DVBF_CORE_ONLY)
   return()
 endif()
 
-dvbf_install(dvbf dvbf "training, data files and reports too" "jansson hdf5 libzip cairo${DVBF_MATIO_PACKAGE}" "-llapacke -lpthread -lm")
+dvbf_install(dvbf dvbf "training, data files and reports too" "jansson hdf5 libzip cairo${DVBF_MATIO_PACKAGE}" "-lpthread -lm")
 file(GLOB others CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} include/dvbf/*.h)
 list(REMOVE_ITEM others ${headers})
 install(FILES ${others} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dvbf COMPONENT dvbf)

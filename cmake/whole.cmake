@@ -2,8 +2,7 @@
 pkg_check_modules(HDF5 REQUIRED IMPORTED_TARGET hdf5)
 pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
 pkg_check_modules(CAIRO REQUIRED IMPORTED_TARGET cairo)
-find_library(LAPACKE_LIBRARY lapacke REQUIRED)
-set(DVBF_LIBRARIES PkgConfig::HDF5 PkgConfig::LIBZIP PkgConfig::CAIRO ${LAPACKE_LIBRARY} ${DVBF_CORE_LIBRARIES})
+set(DVBF_LIBRARIES PkgConfig::HDF5 PkgConfig::LIBZIP PkgConfig::CAIRO ${DVBF_CORE_LIBRARIES})
 
 # Files of MATLAB up to version 7 are read where libmatio is there; elsewhere a sentence says what to do.
 pkg_check_modules(MATIO IMPORTED_TARGET matio)

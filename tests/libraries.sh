@@ -13,6 +13,10 @@ fail() { echo "FAILED: $*" >&2; exit 1; }
 needed=$(readelf -d "$core" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 others=$(echo "$needed" | grep -v -E '^(libc|libm|libpthread|libjansson|ld-linux.*)\.so\.[0-9]+$' || true)
 [ -z "$others" ] || fail "libdvbf-core needs $others"
+# OpenBLAS waits for memory for ever where little address space is left, already when it is loaded.
+for library; do
+  case $library in *.so*) ! ldd "$library" | grep -E 'lib(blas|openblas|lapack)' || fail "$library loads a BLAS" ;; esac
+done
 
 # Whatever DVBF_API stands before, up to the parenthesis.
 declared() { sed -n '/^DVBF_API/{s/(.*//;s/.*[ *]//;p}' "$@" | sort; }

@@ -172,6 +172,29 @@ static void cholesky_solves_equations(void **state) {
   assert_false(dv_cholesky(a, N));
 }
 
+/* With more rows than columns, also where columns depend on each other: then the solution of least norm. */
+static void least_squares_are_those_of_lapack(void **state) {
+  (void)state;
+  enum { ROWS = 40 };
+  double a[ROWS * N], b[ROWS], copy[ROWS * N], expected[ROWS], singular[N], scratch[3 * N * N + 2 * N];
+  lapack_int rank;
+  for (int dependent = 0; dependent < 3; dependent++) {
+    fill(a, (size_t)ROWS * N, 21);
+    fill(b, ROWS, 22);
+    for (int i = 0; i < ROWS; i++) {
+      if (dependent > 0) a[i * N + 3] = 2 * a[i * N] - a[i * N + 5];
+      if (dependent > 1) a[i * N + 1] = 0;
+    }
+    memcpy(copy, a, sizeof a);
+    memcpy(expected, b, sizeof b);
+    assert_int_equal(
+        LAPACKE_dgelsd(LAPACK_ROW_MAJOR, ROWS, N, 1, copy, N, expected, 1, singular, 1e-10, &rank), 0);
+    assert_int_equal(rank, N - dependent);
+    dv_least_squares(a, b, ROWS, N, 1e-10, scratch);
+    for (int j = 0; j < N; j++) assert_true(fabs(b[j] - expected[j]) < 1e-11);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(rows_become_orthonormal),
                                      cmocka_unit_test(eigenvectors_are_those_of_lapack),
@@ -179,6 +202,7 @@ int main(void) {
                                      cmocka_unit_test(a_product_with_the_transposed_is_the_same),
                                      cmocka_unit_test(factors_give_the_matrix_back),
                                      cmocka_unit_test(cholesky_solves_equations),
+                                     cmocka_unit_test(least_squares_are_those_of_lapack),
                                      cmocka_unit_test(singular_values_are_those_of_lapack)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -324,3 +324,36 @@ double dv_spectral_radius(const double *a, int n, double *scratch) {
     square = swap;
   }
 }
+
+/* ---- Least squares ---- */
+
+/* Reflects rows j .. n - 1 of a and b so that column j of a becomes 0 below its diagonal. */
+static void reflect(double *a, double *b, size_t n, size_t k, size_t j) {
+  double square = 0, along = a[j * k + j];
+  for (size_t i = j; i < n; i++) square += a[i * k + j] * a[i * k + j];
+  if (square == 0) return;
+  double length = along > 0 ? -sqrt(square) : sqrt(square), first = along - length;
+  double scale = 1 / (length * first); /* negative */
+  for (size_t c = j + 1; c <= k; c++) {
+    double *column = c < k ? a + c : b, sum = 0;
+    size_t apart = c < k ? k : 1;
+    for (size_t i = j; i < n; i++) sum += (i == j ? first : a[i * k + j]) * column[i * apart];
+    for (size_t i = j; i < n; i++) column[i * apart] += scale * sum * (i == j ? first : a[i * k + j]);
+  }
+  a[j * k + j] = length;
+  for (size_t i = j + 1; i < n; i++) a[i * k + j] = 0;
+}
+
+void dv_least_squares(double *a, double *b, size_t n, int k, double share, double *scratch) {
+  size_t size = (size_t)k;
+  double *u = scratch, *v = u + size * size, *s = v + size * size, *x = s + size, *r = x + size;
+  for (size_t j = 0; j < size; j++) reflect(a, b, n, size, j);
+  memcpy(r, a, size * size * sizeof *r);
+  dv_singular_values(r, k, u, s, v);
+  for (size_t j = 0; j < size; j++) x[j] = 0;
+  for (size_t i = 0; i < size && s[i] > 0 && s[i] >= share * s[0]; i++) {
+    double factor = dv_dot(u + i * size, b, size) / s[i];
+    for (size_t j = 0; j < size; j++) x[j] += factor * v[i * size + j];
+  }
+  memcpy(b, x, size * sizeof *b);
+}

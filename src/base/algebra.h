@@ -48,6 +48,11 @@ void dv_singular_values(const double *a, int n, double *u, double *s, double *v)
 /* Whether no singular value of a [n][n] is above `most`; scratch is [n n]. */
 bool dv_norm_within(const double *a, int n, double most, double *scratch);
 
+/* x [k] of least norm among those with the least |a x - b|^2, a [n][k] with n >= k, b [n]: by Householder and
+ * singular values, of which those below `share` of the largest count as 0. a and b are destroyed; b begins
+ * with x afterwards. scratch is [3 k k + 2 k]. */
+void dv_least_squares(double *a, double *b, size_t n, int k, double share, double *scratch);
+
 /* Largest absolute value of the eigenvalues of any a [n][n], by repeated squaring; scratch is [2 n n]. */
 double dv_spectral_radius(const double *a, int n, double *scratch);
 

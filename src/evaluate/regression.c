@@ -1,17 +1,10 @@
 #include "evaluate/regression.h"
 
+#include "base/algebra.h"
 #include "base/memory.h"
 #include "base/status.h"
 
-#include <lapacke.h>
 #include <math.h>
-
-/* gelsd, because latent dimensions that were never used make the columns dependent. */
-static lapack_int solve(double *a, double *b, double *singular, size_t n, size_t columns) {
-  lapack_int rank;
-  return LAPACKE_dgelsd(LAPACK_ROW_MAJOR, (lapack_int)n, (lapack_int)columns, 1, a, (lapack_int)columns, b, 1,
-                        singular, 1e-10, &rank);
-}
 
 static double fitted(const float *x, size_t k, const double *beta) {
   double sum = beta[k];
@@ -25,16 +18,16 @@ dvbf_status dv_regress(const float *x, size_t n, size_t k, const float *y, size_
   if (n < columns + 1)
     return dv_fail(error, DVBF_FORMAT, "%zu frames are too few to regress on %zu latent dimensions", n, k);
   double *a = dv_calloc(n, columns * sizeof *a), *b = dv_calloc(n, sizeof *b);
-  double *singular = dv_calloc(columns, sizeof *singular), mean = 0, rss = 0, tss = 0;
-  dvbf_status status = a && b && singular ? DVBF_OK : dv_fail_memory(error, "regressing");
+  double *scratch = dv_calloc(columns, (3 * columns + 2) * sizeof *scratch), mean = 0, rss = 0, tss = 0;
+  dvbf_status status = a && b && scratch ? DVBF_OK : dv_fail_memory(error, "regressing");
   for (size_t i = 0; i < n && !status; i++) {
     for (size_t j = 0; j < k; j++) a[i * columns + j] = (double)x[i * k + j];
     a[i * columns + k] = 1;
     b[i] = (double)y[i * stride];
     mean += b[i] / (double)n;
   }
-  if (!status && solve(a, b, singular, n, columns))
-    status = dv_fail(error, DVBF_NUMERIC, "the regression on the latent samples did not converge");
+  /* Latent dimensions that were never used make the columns dependent. */
+  if (!status) dv_least_squares(a, b, n, (int)columns, 1e-10, scratch);
   for (size_t i = 0; i < n && !status; i++) {
     double yi = (double)y[i * stride], e = yi - fitted(x + i * k, k, b);
     rss += e * e;
@@ -46,7 +39,7 @@ dvbf_status dv_regress(const float *x, size_t n, size_t k, const float *y, size_
     *log_likelihood =
         -0.5 * (double)n * (log(2 * 3.14159265358979323846 * fmax(rss, 1e-300) / (double)n) + 1);
   }
-  DV_FREE(a, b, singular);
+  DV_FREE(a, b, scratch);
   return status;
 }
 

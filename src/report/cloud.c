@@ -1,9 +1,9 @@
 #include "report/cloud.h"
 
+#include "base/algebra.h"
 #include "base/memory.h"
 #include "base/status.h"
 
-#include <lapacke.h>
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static bool finite_row(const float *row, size_t n) {
   return true;
 }
 
-/* Mean [n] and covariance [n][n], lower triangle, of the finite points; zeros when there are none. */
+/* Mean [n] and covariance [n][n] of the finite points; zeros when there are none. */
 static void moments(const float *z, size_t points, size_t n, double *mean, double *covariance) {
   size_t count = 0;
   for (size_t i = 0; i < points; i++) {
@@ -27,46 +27,50 @@ static void moments(const float *z, size_t points, size_t n, double *mean, doubl
     const float *row = z + i * n;
     if (!finite_row(row, n)) continue;
     for (size_t j = 0; j < n; j++)
-      for (size_t k = 0; k <= j; k++)
+      for (size_t k = 0; k < n; k++)
         covariance[j * n + k] += (row[j] - mean[j]) * (row[k] - mean[k]) / (double)count;
   }
 }
 
 /* An eigenvector's sign is arbitrary: its largest entry is made positive, so that figures can be repeated. */
-static double sign_of(const double *vectors, size_t n, size_t column) {
+static double sign_of(const double *vector, size_t n) {
   double largest = 0;
   for (size_t j = 0; j < n; j++)
-    if (fabs(vectors[j * n + column]) > fabs(largest)) largest = vectors[j * n + column];
+    if (fabs(vector[j]) > fabs(largest)) largest = vector[j];
   return largest < 0 ? -1 : 1;
 }
 
-/* Coordinates along column `column` of vectors [n][n]. */
+/* Coordinates along a vector [n]. */
 static void project(double *out, const float *z, size_t points, size_t n, const double *mean,
-                    const double *vectors, size_t column) {
-  double sign = sign_of(vectors, n, column);
+                    const double *vector) {
+  double sign = sign_of(vector, n);
   for (size_t i = 0; i < points; i++) {
     double sum = 0;
-    for (size_t j = 0; j < n; j++) sum += (z[i * n + j] - mean[j]) * vectors[j * n + column];
+    for (size_t j = 0; j < n; j++) sum += (z[i * n + j] - mean[j]) * vector[j];
     out[i] = isfinite(sum) ? sign * sum : NAN;
   }
 }
 
-static dvbf_status rotate(dv_cloud *out, const float *z, size_t n, double *mean, double *matrix,
-                          double *variance, dvbf_error *error) {
+/* The axis of the largest variance that is not taken yet; its variance becomes negative, so that it is. */
+static size_t take_largest(double *matrix, size_t n, double *variance) {
+  size_t best = 0;
+  for (size_t j = 1; j < n; j++)
+    if (matrix[j * n + j] > matrix[best * n + best]) best = j;
+  *variance = matrix[best * n + best];
+  matrix[best * n + best] = -INFINITY;
+  return best;
+}
+
+static void rotate(dv_cloud *out, const float *z, size_t n, double *mean, double *matrix, double *vectors) {
+  double total = 0, variance;
   moments(z, out->points, n, mean, matrix);
-  lapack_int info = LAPACKE_dsyev(LAPACK_ROW_MAJOR, 'V', 'L', (lapack_int)n, matrix, (lapack_int)n, variance);
-  if (info == LAPACK_WORK_MEMORY_ERROR || info == LAPACK_TRANSPOSE_MEMORY_ERROR)
-    return dv_fail_memory(error, "finding the principal axes of the latent space");
-  if (info)
-    return dv_fail(error, DVBF_NUMERIC, "the principal axes of the latent space were not found (dsyev: %d)",
-                   (int)info);
-  double total = 0;
-  for (size_t j = 0; j < n; j++) total += variance[j];
-  for (size_t k = 0; k < out->axes; k++) { /* dsyev sorts upwards */
-    project(out->at[k], z, out->points, n, mean, matrix, n - 1 - k);
-    out->share[k] = total > 0 ? fmax(variance[n - 1 - k], 0) / total : 0;
+  dv_diagonalise(matrix, vectors, (int)n);
+  for (size_t j = 0; j < n; j++) total += matrix[j * n + j];
+  for (size_t k = 0; k < out->axes; k++) {
+    size_t axis = take_largest(matrix, n, &variance);
+    project(out->at[k], z, out->points, n, mean, vectors + axis * n);
+    out->share[k] = total > 0 ? fmax(variance, 0) / total : 0;
   }
-  return DVBF_OK;
 }
 
 dvbf_status dv_cloud_make(dv_cloud *out, const float *z, size_t points, size_t n, dvbf_error *error) {
@@ -77,12 +81,12 @@ dvbf_status dv_cloud_make(dv_cloud *out, const float *z, size_t points, size_t n
     short_of_memory |= !out->at[k];
   }
   size_t square;
-  double *work = dv_multiply(n, n + 2, &square) ? dv_calloc(square, sizeof *work) : NULL;
+  double *work = dv_multiply(n, 2 * n + 1, &square) ? dv_calloc(square, sizeof *work) : NULL;
   dvbf_status status = DVBF_OK;
   if (short_of_memory || !work)
     status = dv_fail_memory(error, "projecting the latent space");
   else if (out->rotated)
-    status = rotate(out, z, n, work, work + 2 * n, work + n, error);
+    rotate(out, z, n, work, work + n, work + n + n * n);
   else
     for (size_t i = 0; i < points * n; i++) out->at[i % n][i / n] = isfinite(z[i]) ? z[i] : NAN;
   dv_free(work);
