@@ -156,7 +156,9 @@ static void print_parts(const dvbf_data *d) {
 static void print_text(const view *v) {
   const dvbf_data *d = v->data;
   printf("%s: data", v->path);
-  if (d->image_height) printf(", images of %zu x %zu", d->image_height, d->image_width);
+  if (d->image_height)
+    printf(", images of %zu x %zu%s", d->image_height, d->image_width,
+           d->image_channels == 3 ? " in colour" : "");
   printf("\n");
   print_parts(d);
   for (int i = 0; i < SPLITS; i++) {
@@ -242,6 +244,7 @@ static dvbf_status print_json(const view *v, dvbf_error *error) {
   json_t *image = d->image_height
                       ? json_pack("[I, I]", (json_int_t)d->image_height, (json_int_t)d->image_width)
                       : json_null();
+  if (d->image_channels == 3) json_array_append_new(image, json_integer(3));
   json_t *splits = json_object();
   bool good = !json_object_set_new(json, "image", image);
   for (int i = 0; good && i < SPLITS; i++)

@@ -2,7 +2,7 @@
 #include "small_model.h"
 
 #include "report/page_signals.h"
-#include "report/track.h"
+#include "evaluate/track.h"
 
 #include <math.h>
 

@@ -490,6 +490,34 @@ static void strips_show_images_and_marks(void **state) {
   test_free(images);
 }
 
+static void strips_show_colours(void **state) {
+  (void)state;
+  dvbf_error error;
+  float *images = test_calloc(FRAMES * SIDE * SIDE * 3, sizeof *images);
+  for (size_t i = 0; i < SIDE * SIDE; i++) images[(SIDE * SIDE + i) * 3 + 1] = 1; /* frame 2 is green */
+  dvbf_strip_row row = {"ground truth", images, 0};
+  dvbf_figure_strips f = {
+      .frames = FRAMES, .height = SIDE, .width = SIDE, .rows = 1, .row = &row, .channels = 3};
+  must(dvbf_draw_strips(&f, path_of("colours"), &error), &error);
+  drawing d = load("colours");
+  dv_strips s = {.frames = FRAMES,
+                 .height = SIDE,
+                 .width = SIDE,
+                 .rows = 1,
+                 .x = DV_FIGURE_MARGIN,
+                 .y = DV_FIGURE_MARGIN,
+                 .room = DV_FIGURE_WIDTH - 2 * DV_FIGURE_MARGIN};
+  dv_strip_layout layout = dv_strips_place(&s);
+  for (size_t k = 0; k < 3; k++) {
+    double x, y;
+    dv_strips_corner(&s, &layout, 0, k, &x, &y);
+    assert_int_equal(pixel_at(&d, x + layout.image_width / 2, y + layout.image_height / 2),
+                     k == 1 ? 0x00ff00 : 0x000000);
+  }
+  release(&d);
+  test_free(images);
+}
+
 static void strips_of_any_size(void **state) {
   (void)state;
   dvbf_error error = {0};
@@ -821,6 +849,7 @@ int main(void) {
       cmocka_unit_test(walks_print_the_distance),
       cmocka_unit_test(walks_survive_odd_data),
       cmocka_unit_test(strips_show_images_and_marks),
+      cmocka_unit_test(strips_show_colours),
       cmocka_unit_test(strips_of_any_size),
       cmocka_unit_test(ball_shows_the_checkerboard),
       cmocka_unit_test(ball_survives_odd_data),

@@ -313,7 +313,7 @@ static void film_keeps_its_pixels(void **state) {
   for (int i = 0; i < PIXELS; i++) truth[i] = -1 + 2 * (float)i / (PIXELS - 1), guess[i] = 3 * truth[i];
   dvbf_film_row rows[] = {{"truth", truth, 0}, {"guess <b>", guess, 1}};
   const char *names[] = {"first", "</script>"};
-  dvbf_film film = {"A film", SEQUENCES, FRAMES, HEIGHT, WIDTH, 2, rows, length, 2, 0, 0, names};
+  dvbf_film film = {"A film", SEQUENCES, FRAMES, HEIGHT, WIDTH, 2, rows, length, 2, 0, 0, names, 1};
   dvbf_page *page = new_page("film");
   dvbf_error error = {0};
   if (dvbf_page_film(page, &film, &error)) fail_msg("%s", error.message);

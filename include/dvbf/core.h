@@ -199,6 +199,7 @@ typedef struct dvbf_use {
 typedef struct dvbf_data {
   dvbf_sequences train, valid, test;
   size_t image_height, image_width; /* 0 when x is not an image */
+  size_t image_channels;            /* 3 in colour: x is [height][width][3]; 0 or 1: grey */
   char (*state_names)[32];          /* [n_s], NULL when n_s = 0 */
   char (*x_names)[32];              /* [n_x], NULL where the file names no columns; the same of u */
   char (*u_names)[32];              /* [n_u] */

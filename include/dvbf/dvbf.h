@@ -96,7 +96,8 @@ DVBF_API dvbf_status dvbf_estimates_write(const dvbf_estimates *estimates, const
 /* Refuses a name with another ending, for those who want to know before the work is done. */
 DVBF_API dvbf_status dvbf_estimates_check_path(const char *path, dvbf_error *error);
 
-/* Simulates a system; `settings` is of the table of that name: "pendulum", "ball" or "two-balls". */
+/* Simulates a system; `settings` is of the table of that name: "pendulum", "ball", "two-balls", "cart-pole",
+ * "arm", "planar", "dot", "textured-dot" or "camera". */
 DVBF_API dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_error *error);
 
 /* ---- Training -------------------------------------------------------------------------------------------

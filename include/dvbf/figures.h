@@ -76,7 +76,7 @@ DVBF_API dvbf_status dvbf_draw_walks(const dvbf_figure_walks *figure, const char
 
 typedef struct dvbf_strip_row {
   const char *label;   /* "ground truth", "reconstruction", "prediction" */
-  const float *images; /* [frames][height][width] */
+  const float *images; /* [frames][height][width][channels] */
   size_t observed;     /* frames that this row has seen: underlined, with a mark at their end; 0: no mark */
 } dvbf_strip_row;
 
@@ -86,6 +86,7 @@ typedef struct dvbf_figure_strips {
   size_t rows; /* 1 to 8 */
   const dvbf_strip_row *row;
   size_t training_steps; /* a red bar marks the length of the training sequences; 0: none */
+  size_t channels;       /* 3: colour; 0 or 1: grey */
 } dvbf_figure_strips;
 
 DVBF_API dvbf_status dvbf_draw_strips(const dvbf_figure_strips *figure, const char *path, dvbf_error *error);

@@ -81,7 +81,7 @@ DVBF_API dvbf_status dvbf_page_space(dvbf_page *page, const dvbf_space *space, d
 
 typedef struct dvbf_film_row {
   const char *label;   /* "ground truth", "reconstruction", "prediction" */
-  const float *images; /* [sequences][frames][height][width], finite */
+  const float *images; /* [sequences][frames][height][width][channels], finite */
   size_t observed;     /* frames that this row has seen, which are marked; 0: no mark */
 } dvbf_film_row;
 
@@ -95,6 +95,7 @@ typedef struct dvbf_film {
   size_t training_steps;    /* marks the length of the training sequences; 0: no mark */
   float black, white;       /* values so shown; where both are 0, the extremes of row 0 */
   const char *const *names; /* [sequences] in the list; NULL: 1, 2, ... */
+  size_t channels;          /* 3: colour; 0 or 1: grey */
 } dvbf_film;
 
 DVBF_API dvbf_status dvbf_page_film(dvbf_page *page, const dvbf_film *film, dvbf_error *error);

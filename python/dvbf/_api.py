@@ -143,6 +143,7 @@ class dvbf_data(Structure):
     test: Any
     image_height: int
     image_width: int
+    image_channels: int
     state_names: Any
     x_names: Any
     u_names: Any
@@ -161,6 +162,7 @@ class dvbf_data(Structure):
         ("test", dvbf_sequences),
         ("image_height", c_size_t),
         ("image_width", c_size_t),
+        ("image_channels", c_size_t),
         ("state_names", POINTER(c_char * 32)),
         ("x_names", POINTER(c_char * 32)),
         ("u_names", POINTER(c_char * 32)),
@@ -756,6 +758,7 @@ class dvbf_figure_strips(Structure):
     rows: int
     row: Any
     training_steps: int
+    channels: int
     _fields_ = [
         ("title", c_char_p),
         ("frames", c_size_t),
@@ -764,6 +767,7 @@ class dvbf_figure_strips(Structure):
         ("rows", c_size_t),
         ("row", POINTER(dvbf_strip_row)),
         ("training_steps", c_size_t),
+        ("channels", c_size_t),
     ]
 
 
@@ -966,6 +970,7 @@ class dvbf_film(Structure):
     black: float
     white: float
     names: Any
+    channels: int
     _fields_ = [
         ("caption", c_char_p),
         ("sequences", c_size_t),
@@ -979,6 +984,7 @@ class dvbf_film(Structure):
         ("black", c_float),
         ("white", c_float),
         ("names", c_void_p),
+        ("channels", c_size_t),
     ]
 
 dvbf_note_fn = CFUNCTYPE(None, c_char_p, c_char_p, c_void_p)

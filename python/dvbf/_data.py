@@ -100,9 +100,10 @@ class Sequences:
 
     @property
     def image(self) -> tuple[int, ...]:
-        """(height, width), or nothing where x is no image."""
+        """(height, width), (height, width, 3) in colour, or nothing where x is no image."""
         height, width = self.content.image_height, self.content.image_width
-        return (height, width) if height else ()
+        colour = (3,) if self.content.image_channels == 3 else ()
+        return (height, width, *colour) if height else ()
 
     def names(self, role: str) -> list[str]:
         """The names of the columns of x, u or state; none where nobody has named them."""

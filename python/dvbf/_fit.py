@@ -161,7 +161,7 @@ def fit(
 
 
 def simulate(system: str, **settings: Any) -> dict[str, Any]:
-    """Data of the paper's systems, "pendulum", "ball" or "two-balls", as named arrays that `fit` takes."""
+    """Data of a system, such as "pendulum", "ball" or "cart-pole" (`dvbf simulate`), as named arrays that `fit` takes."""
     how = Settings(system)
     how.update(settings)
     return Sequences(run(lambda: create(lib.dvbf_simulate, how.handle)), {}).to_arrays()

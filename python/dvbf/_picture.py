@@ -75,6 +75,7 @@ def _strips(path: str, truth: Array, prediction: Array, observed: int, image: tu
     rows[1].label, rows[1].images, rows[1].observed = b"prediction", prediction.ctypes.data, observed
     figure = _api.dvbf_figure_strips()
     figure.frames, figure.rows = len(truth), 2
-    figure.height, figure.width = image
+    figure.height, figure.width = image[:2]
+    figure.channels = image[2] if len(image) > 2 else 1
     figure.row = ctypes.cast(rows, ctypes.POINTER(_api.dvbf_strip_row))
     call(lib.dvbf_draw_strips, ctypes.byref(figure), os.fsencode(path))

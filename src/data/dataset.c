@@ -335,10 +335,13 @@ dvbf_status dv_data_validate(const dvbf_data *data, const char *where, dvbf_erro
   }
   if (n_s && !data->state_names)
     return dv_fail(error, DVBF_FORMAT, "%.200s: the columns of state have no names; fill state_names", where);
-  size_t pixels;
+  size_t pixels, values;
   if ((data->image_height || data->image_width) &&
-      (!dv_multiply(data->image_height, data->image_width, &pixels) || pixels != train->n_x))
-    return dv_fail(error, DVBF_FORMAT, "%.200s: an image of %zu x %zu does not have %zu pixels", where,
-                   data->image_height, data->image_width, train->n_x);
+      (!dv_multiply(data->image_height, data->image_width, &pixels) ||
+       !dv_multiply(pixels, dv_image_channels(data), &values) || values != train->n_x))
+    return dv_fail(error, DVBF_FORMAT,
+                   "%.200s: an image of %zu x %zu with %zu channel%s does not have %zu values", where,
+                   data->image_height, data->image_width, dv_image_channels(data),
+                   dv_image_channels(data) == 1 ? "" : "s", train->n_x);
   return DVBF_OK;
 }

@@ -7,6 +7,11 @@
 /* Allocates the zeroed arrays of a dvbf_sequences whose five sizes are set; on failure it owns nothing. */
 dvbf_status dv_sequences_allocate(dvbf_sequences *s, bool with_length, dvbf_error *error);
 
+/* Numbers of a pixel; 1 where x is no image. */
+static inline size_t dv_image_channels(const dvbf_data *data) {
+  return data->image_channels > 1 ? data->image_channels : 1;
+}
+
 /* Steps of all sequences together. */
 static inline size_t dv_sequences_frames(const dvbf_sequences *s) {
   size_t frames = 0;

@@ -95,9 +95,10 @@ static bool write_split(hid_t file, const char *name, const dvbf_sequences *s, c
   hid_t creation = dv_hdf5_timeless(H5P_GROUP_CREATE);
   hid_t group = H5Gcreate2(file, name, H5P_DEFAULT, creation, H5P_DEFAULT);
   hsize_t columns[] = {s->count, s->steps, s->n_x};
-  hsize_t pixels[] = {s->count, s->steps, data->image_height, data->image_width};
+  hsize_t pixels[] = {s->count, s->steps, data->image_height, data->image_width, dv_image_channels(data)};
   bool image = data->image_height;
-  bool done = write_floats(group, "x", image ? 4 : 3, image ? pixels : columns, s->x);
+  int rank = dv_image_channels(data) > 1 ? 5 : 4;
+  bool done = write_floats(group, "x", image ? rank : 3, image ? pixels : columns, s->x);
   columns[2] = s->n_u;
   if (s->n_u) done = done && write_floats(group, "u", 3, columns, s->u);
   columns[2] = s->n_s;

@@ -152,22 +152,26 @@ dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_ro
   return DVBF_OK;
 }
 
-/* x of one part with [height, width] or [height, width, 1] behind the steps is an image. */
-static void image_of(const dv_frames *f, int lead, size_t image[2]) {
+/* x of one part with [height, width], or that and one channel or three behind the steps, is an image. */
+static void image_of(const dv_frames *f, int lead, size_t image[3]) {
   const dv_array *x = f->x.arrays[0];
   int inner = x->rank - lead;
-  bool is = f->x.parts == 1 && (inner == 2 || (inner == 3 && x->dims[x->rank - 1] == 1));
+  size_t channels = inner == 3 ? x->dims[x->rank - 1] : 1;
+  bool is = f->x.parts == 1 && (inner == 2 || inner == 3) && (channels == 1 || channels == 3);
   image[0] = is ? x->dims[lead] : 0;
   image[1] = is ? x->dims[lead + 1] : 0;
+  image[2] = is ? channels : 0;
 }
 
 /* The same image in all splits. */
 static dvbf_status take_image(const dv_layout *l, const dv_frames *f, int lead, const char *prefix) {
-  size_t image[2];
+  size_t image[3];
   dvbf_data *data = l->data;
   image_of(f, lead, image);
-  if (!data->train.x && !data->train.source) data->image_height = image[0], data->image_width = image[1];
-  if (image[0] == data->image_height && image[1] == data->image_width) return DVBF_OK;
+  if (!data->train.x && !data->train.source)
+    data->image_height = image[0], data->image_width = image[1], data->image_channels = image[2];
+  if (image[0] == data->image_height && image[1] == data->image_width && image[2] == data->image_channels)
+    return DVBF_OK;
   return dv_fail(l->error, DVBF_FORMAT, "%.200s: the images of %sx and train/x differ in shape; reshape one",
                  l->archive->path, prefix);
 }

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "data/dataset.h"
 #include "format/arrays.h"
 
 #include <math.h>
@@ -106,6 +107,7 @@ static dvbf_array *add_x(list *l, const char *name, const float *values) {
   if (data && data->image_height) {
     array->dims[2] = data->image_height;
     insert(array, 3, data->image_width);
+    if (dv_image_channels(data) > 1) insert(array, 4, dv_image_channels(data));
   }
   return array;
 }
@@ -242,7 +244,7 @@ static dvbf_status check(const dv_outcome *o, const char *work, dvbf_error *erro
     return dv_fail(error, DVBF_ARGUMENT,
                    "the estimates have %zu columns of x and %zu of u, the data %zu and %zu", o->e->n_x,
                    o->e->n_u, o->data->train.n_x, o->data->train.n_u);
-  size_t pixels = o->data ? o->data->image_height * o->data->image_width : 0;
+  size_t pixels = o->data ? o->data->image_height * o->data->image_width * dv_image_channels(o->data) : 0;
   if (pixels && pixels != o->e->n_x)
     return dv_fail(error, DVBF_ARGUMENT,
                    "x of the estimates has %zu columns, and an image of the data %zu x %zu", o->e->n_x,

@@ -85,8 +85,8 @@ static dvbf_status add_opening(dvbf_page *page, const dv_chapter *c, dvbf_error 
                    s->count, s->count == 1 ? "" : "s", c->split, s->length ? "up to " : "", s->steps,
                    dv_chapter_step(c));
   if (c->data->image_height)
-    n += snprintf(text + n, sizeof text - (size_t)n, " of %zu × %zu pixels", c->data->image_height,
-                  c->data->image_width);
+    n += snprintf(text + n, sizeof text - (size_t)n, " of %zu × %zu pixels%s", c->data->image_height,
+                  c->data->image_width, c->data->image_channels == 3 ? " in colour" : "");
   else
     n += snprintf(text + n, sizeof text - (size_t)n, " of %zu column%s", s->n_x, s->n_x == 1 ? "" : "s");
   snprintf(text + n, sizeof text - (size_t)n,

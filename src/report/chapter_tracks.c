@@ -2,9 +2,9 @@
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "evaluate/track.h"
 #include "report/chapter.h"
 #include "report/page_plot.h"
-#include "report/track.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,23 +22,35 @@ static double *track_of(const tracks *t, size_t row, size_t axis, size_t sequenc
   return t->at + ((row * 2 + axis) * t->shown->film.count + sequence) * t->frames;
 }
 
+/* Whether most frames of the film say so. room: [2][pixels]. */
+static bool is_dark(const dv_shown *s, float *room) {
+  size_t pixels = s->data->image_height * s->data->image_width, frames = s->film.count * s->film.steps;
+  size_t dark = 0;
+  for (size_t f = 0; f < frames; f++) {
+    dv_track_grey(room + pixels, s->film.x + f * s->film.n_x, pixels, s->film.n_x / pixels);
+    dark += dv_track_dark(room + pixels, 1, pixels, room);
+  }
+  return 2 * dark > frames;
+}
+
 static dvbf_status follow(tracks *t, dvbf_error *error) {
   const dv_shown *s = t->shown;
   size_t height = s->data->image_height, width = s->data->image_width, count = s->film.count;
   const float *rows[ROWS] = {s->film.x, s->reconstruction->x, s->prediction ? s->prediction->x : NULL};
+  size_t pixels = height * width, channels = s->film.n_x / pixels;
   t->at = dv_calloc(ROWS * 2 * count, t->frames * sizeof *t->at);
   t->distance = dv_calloc(count, t->frames * sizeof *t->distance);
-  float *room = dv_calloc(height * width, sizeof *room);
+  float *room = dv_calloc(2 * pixels, sizeof *room), *grey = room + pixels;
   dvbf_status status = t->at && t->distance && room ? DVBF_OK : dv_fail_memory(error, "following what moves");
-  bool dark = !status && dv_track_dark(s->film.x, count * t->frames, height * width, room);
+  bool dark = !status && is_dark(s, room);
   for (size_t r = 0; r < t->rows && !status; r++)
     for (size_t i = 0; i < count; i++)
       for (size_t f = 0; f < t->frames; f++) {
         double *across = track_of(t, r, 0, i) + f, *down = track_of(t, r, 1, i) + f;
         *across = *down = NAN;
-        if (f < dvbf_sequence_length(&s->film, i))
-          dv_track_centre(rows[r] + (i * t->frames + f) * height * width, height, width, dark, room, across,
-                          down);
+        if (f >= dvbf_sequence_length(&s->film, i)) continue;
+        dv_track_grey(grey, rows[r] + (i * t->frames + f) * pixels * channels, pixels, channels);
+        dv_track_centre(grey, height, width, dark, room, across, down);
       }
   for (size_t i = 0; i < count && !status; i++)
     for (size_t f = 0; f < t->frames; f++)

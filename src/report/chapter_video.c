@@ -12,6 +12,7 @@ static dvbf_status draw_strips(dvbf_page *page, const dv_chapter *c, const dv_sh
   dvbf_figure_strips figure = {.frames = shown->film.length ? shown->film.length[0] : shown->film.steps,
                                .height = shown->data->image_height,
                                .width = shown->data->image_width,
+                               .channels = shown->data->image_channels,
                                .rows = shown->prediction ? 3 : 2,
                                .row = rows,
                                .training_steps = dv_chapter_training_steps(c, shown)};
@@ -34,6 +35,7 @@ dvbf_status dv_chapter_video(dvbf_page *page, const dv_chapter *c, const dv_show
                     .frames = shown->film.steps,
                     .height = shown->data->image_height,
                     .width = shown->data->image_width,
+                    .channels = shown->data->image_channels,
                     .rows = shown->prediction ? 3 : 2,
                     .row = rows,
                     .length = shown->film.length,

@@ -26,6 +26,7 @@ static dv_strips plan(const dvbf_figure_strips *f) {
   dv_strips s = {.frames = f->frames,
                  .height = f->height,
                  .width = f->width,
+                 .channels = f->channels == 3 ? 3 : 1,
                  .bar = f->training_steps,
                  .x = DV_FIGURE_MARGIN,
                  .y = DV_FIGURE_MARGIN + dv_figure_title_height(f->title) + head_of(f),

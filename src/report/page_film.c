@@ -5,11 +5,15 @@
 
 #include <math.h>
 
-/* Pixels of one row; 0 if there is nothing to show. */
+static size_t channels_of(const dvbf_film *f) {
+  return f->channels == 3 ? 3 : 1;
+}
+
+/* Values of one row; 0 if there is nothing to show. */
 static size_t pixels_of(const dvbf_film *f) {
-  size_t image, sequence, all;
-  bool fits = dv_multiply(f->height, f->width, &image) && dv_multiply(image, f->frames, &sequence) &&
-              dv_multiply(sequence, f->sequences, &all);
+  size_t pixels, image, sequence, all;
+  bool fits = dv_multiply(f->height, f->width, &pixels) && dv_multiply(pixels, channels_of(f), &image) &&
+              dv_multiply(image, f->frames, &sequence) && dv_multiply(sequence, f->sequences, &all);
   return fits && f->rows && f->row ? all : 0;
 }
 
@@ -46,9 +50,9 @@ static void add_film(dv_markup *m, const dvbf_film *f, unsigned char *bytes, siz
   if (white == black) white = black + 1;
   dv_markup_format(m,
                    "<figure class=\"film\"><script type=\"application/json\">{\"sequences\":%zu,"
-                   "\"frames\":%zu,\"height\":%zu,\"width\":%zu,\"training\":%zu,"
+                   "\"frames\":%zu,\"height\":%zu,\"width\":%zu,\"channels\":%zu,\"training\":%zu,"
                    "\"length\":[",
-                   f->sequences, f->frames, f->height, f->width, f->training_steps);
+                   f->sequences, f->frames, f->height, f->width, channels_of(f), f->training_steps);
   for (size_t i = 0; i < f->sequences; i++) {
     size_t length = f->length && f->length[i] < f->frames ? f->length[i] : f->frames;
     dv_markup_format(m, "%s%zu", i ? "," : "", length ? length : 1);

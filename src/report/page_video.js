@@ -70,9 +70,10 @@ class Film {
   }
 
   image(row, frame) {
-    const size = this.width * this.height, start = (this.sequence * this.frames + frame) * size, image = new ImageData(this.width, this.height);
+    const size = this.width * this.height, channels = this.channels, image = new ImageData(this.width, this.height);
+    const start = (this.sequence * this.frames + frame) * size * channels;
     for (let i = 0; i < size; i++) {
-      image.data[4 * i] = image.data[4 * i + 1] = image.data[4 * i + 2] = row.pixels[start + i];
+      for (let c = 0; c < 3; c++) image.data[4 * i + c] = row.pixels[start + i * channels + (channels === 3 ? c : 0)];
       image.data[4 * i + 3] = 255;
     }
     return image;

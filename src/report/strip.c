@@ -68,7 +68,7 @@ static bool find_gap(const dv_strips *strips, const dv_strip_layout *layout, siz
 /* Values for black and white: 0 and 1, or the range of the first row (the data) if that is larger. */
 static void grey_range(const dv_strips *strips, float *black, float *white) {
   const float *values = strips->row[0].images;
-  size_t count = strips->frames * strips->height * strips->width;
+  size_t count = strips->frames * strips->height * strips->width * strips->channels;
   *black = 0, *white = 1;
   for (size_t i = 0; i < count; i++) {
     if (!isfinite(values[i])) continue;
@@ -77,19 +77,27 @@ static void grey_range(const dv_strips *strips, float *black, float *white) {
   }
 }
 
-/* Mean over rows [top, bottom) and columns [left, right). */
-static double mean_of(const float *image, size_t width, size_t top, size_t bottom, size_t left,
-                      size_t right) {
+/* A part of an image: rows [top, bottom) and columns [left, right). */
+typedef struct part {
+  size_t top, bottom, left, right;
+} part;
+
+static double mean_of(const float *image, const dv_strips *strips, part p, size_t channel) {
   double sum = 0;
-  for (size_t i = top; i < bottom; i++)
-    for (size_t j = left; j < right; j++) sum += image[i * width + j];
-  return sum / (double)((bottom - top) * (right - left));
+  for (size_t i = p.top; i < p.bottom; i++)
+    for (size_t j = p.left; j < p.right; j++)
+      sum += image[(i * strips->width + j) * strips->channels + channel];
+  return sum / (double)((p.bottom - p.top) * (p.right - p.left));
 }
 
-static uint32_t pixel_of(double value, double black, double white) {
-  if (!isfinite(value)) return 0xd943c4; /* a colour no image has: this value is not a number */
-  uint32_t grey = (uint32_t)lrint(255 * fmin(fmax((value - black) / (white - black), 0), 1));
-  return grey << 16 | grey << 8 | grey;
+static uint32_t pixel_of(const float *image, const dv_strips *strips, part p, double black, double white) {
+  uint32_t pixel = 0;
+  for (size_t c = 0; c < 3; c++) {
+    double value = mean_of(image, strips, p, strips->channels == 3 ? c : 0);
+    if (!isfinite(value)) return 0xd943c4; /* a colour no image has: this value is not a number */
+    pixel = pixel << 8 | (uint32_t)lrint(255 * fmin(fmax((value - black) / (white - black), 0), 1));
+  }
+  return pixel;
 }
 
 /* Each pixel of the page is the mean of the image pixels that it covers, or the one that covers it. */
@@ -105,9 +113,8 @@ static void paint_pixels(cairo_surface_t *surface, const float *image, const dv_
     size_t top = i * h / rows, bottom = (i + 1) * h / rows;
     for (size_t j = 0; j < columns; j++) {
       size_t left = j * w / columns, right = (j + 1) * w / columns;
-      double value =
-          mean_of(image, w, top, bottom > top ? bottom : top + 1, left, right > left ? right : left + 1);
-      line[j] = pixel_of(value, black, white);
+      part p = {top, bottom > top ? bottom : top + 1, left, right > left ? right : left + 1};
+      line[j] = pixel_of(image, strips, p, black, white);
     }
   }
   cairo_surface_mark_dirty(surface);
@@ -139,7 +146,7 @@ static void draw_image(cairo_t *cr, double x, double y, const dv_strip_layout *l
 
 static void draw_row(cairo_t *cr, const dv_strips *strips, const dv_strip_layout *layout, size_t row,
                      float black, float white) {
-  size_t size = strips->height * strips->width;
+  size_t size = strips->height * strips->width * strips->channels;
   for (size_t k = 0; k < layout->shown; k++) {
     double x, y;
     dv_strips_corner(strips, layout, row, k, &x, &y);

@@ -1,4 +1,4 @@
-/* Rows of small grey images, one column per frame, with marks along time. */
+/* Rows of small images, grey or in colour, one column per frame, with marks along time. */
 #ifndef DV_STRIP_H
 #define DV_STRIP_H
 
@@ -8,7 +8,7 @@
 enum { DV_STRIP_ROWS = 8, DV_STRIP_MOST = 60 }; /* rows, and frames that are shown */
 
 typedef struct dv_strips {
-  size_t rows, frames, height, width;
+  size_t rows, frames, height, width, channels;
   dvbf_strip_row row[DV_STRIP_ROWS];
   size_t bar;  /* a red bar through all rows follows this many frames; 0: none */
   double x, y; /* upper left corner */

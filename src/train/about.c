@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "data/dataset.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -28,6 +29,8 @@ dvbf_status dv_about_write(const dvbf_data *d, const char *folder, dvbf_error *e
   if (d->image_height)
     json_object_set_new(all, "image",
                         json_pack("[I, I]", (json_int_t)d->image_height, (json_int_t)d->image_width));
+  if (d->image_height && dv_image_channels(d) > 1)
+    json_object_set_new(all, "channels", json_integer((json_int_t)d->image_channels));
   put_texts(all, "x_names", (const char *)d->x_names, d->train.n_x, sizeof *d->x_names);
   put_texts(all, "x_units", (const char *)d->x_units, d->train.n_x, sizeof *d->x_units);
   put_texts(all, "u_names", (const char *)d->u_names, d->train.n_u, sizeof *d->u_names);
@@ -70,10 +73,13 @@ static size_t size_of(const json_t *number) {
 static bool take_all(dvbf_data *d, const json_t *all) {
   const json_t *image = json_object_get(all, "image");
   size_t n_x = d->train.n_x = size_of(json_object_get(all, "n_x"));
-  size_t n_u = d->train.n_u = size_of(json_object_get(all, "n_u")), pixels;
+  size_t n_u = d->train.n_u = size_of(json_object_get(all, "n_u")), pixels, values;
+  size_t channels = size_of(json_object_get(all, "channels"));
   size_t height = size_of(json_array_get(image, 0)), width = size_of(json_array_get(image, 1));
-  if (dv_multiply(height, width, &pixels) && pixels && pixels == n_x)
-    d->image_height = height, d->image_width = width;
+  if (!channels) channels = 1;
+  if (dv_multiply(height, width, &pixels) && dv_multiply(pixels, channels, &values) && values &&
+      values == n_x)
+    d->image_height = height, d->image_width = width, d->image_channels = channels;
   d->sample_time = json_real_value(json_object_get(all, "sample_time"));
   d->dates = json_is_true(json_object_get(all, "dates"));
   return take_texts((void **)&d->x_names, all, "x_names", n_x, sizeof *d->x_names) &&

@@ -1,4 +1,4 @@
-#include "report/track.h"
+#include "evaluate/track.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,6 +18,14 @@ bool dv_track_dark(const float *images, size_t count, size_t pixels, float *room
     below += (double)room[pixels / 2] - (double)room[0];
   }
   return below > above;
+}
+
+void dv_track_grey(float *out, const float *image, size_t pixels, size_t channels) {
+  for (size_t i = 0; i < pixels; i++) {
+    float sum = 0;
+    for (size_t c = 0; c < channels; c++) sum += image[i * channels + c];
+    out[i] = sum / (float)channels;
+  }
 }
 
 /* Half of the largest difference to the median is cut off, so that a background that is not quite even does
