@@ -5,7 +5,8 @@
 #include <stdio.h>
 
 /* A system's name is also the name of its table of settings. */
-static const char *const systems[] = {"pendulum", "ball", "two-balls", NULL};
+static const char *const systems[] = {"pendulum", "ball", "two-balls",    "cart-pole", "arm",
+                                      "planar",   "dot",  "textured-dot", "camera",    NULL};
 
 static void tell(const dvbf_data *data, const char *path) {
   fprintf(stderr, "%s: %zu + %zu + %zu sequences (train, valid, test) of %zu frames with %zu numbers\n", path,
@@ -33,7 +34,9 @@ const cli_command cli_simulate = {
     .synopsis = "SYSTEM -o FILE [--SETTING VALUE ...]",
     .help = "write sequences of a simulated system, with ground truth, as HDF5",
     .examples = {{"dvbf simulate pendulum -o pendulum.h5", "the data of the paper's first experiment"},
-                 {"dvbf simulate ball -o ball.h5 --train 5000 --steps 30", "more and longer sequences"}},
+                 {"dvbf simulate ball -o ball.h5 --train 5000 --steps 30", "more and longer sequences"},
+                 {"dvbf simulate cart-pole -o cart.h5 --size 64 --channels 3", "larger images, in colour"}},
+    .details = "\nSettings of the zoo are those of cart-pole, arm, planar, dot, textured-dot and camera.\n",
     .arguments = {"SYSTEM"},
     .choices = systems,
     .flags = {{'o', "output", "FILE", "HDF5 file to write"},
@@ -41,7 +44,7 @@ const cli_command cli_simulate = {
               CLI_FLAG_CONFIG,
               CLI_FLAG_FORCE,
               CLI_FLAG_QUIET},
-    .tables = {"pendulum", "ball", "two-balls"},
+    .tables = {"pendulum", "ball", "two-balls", "zoo"},
     .presets = true,
     .run = run,
 };

@@ -51,7 +51,7 @@ expect "a folder" train -o ""
 expect "" train --latent ""
 expect data.h5 train --quiet da
 expect data.h5 train --no-residual da
-expect "ball pendulum two-balls" simulate ""
+expect "arm ball camera cart-pole dot pendulum planar textured-dot two-balls" simulate ""
 expect "all ball pendulum two-balls" reproduce ""
 expect "" unknown ""
 

@@ -45,6 +45,9 @@ static const dv_setting ball_entries[] = {
 static const dv_setting two_balls_entries[] = {
 #include "base/settings_two_balls.def"
 };
+static const dv_setting zoo_entries[] = {
+#include "base/settings_zoo.def"
+};
 
 #define TABLE(called, entries, type)                                                                         \
   { .name = called, .settings = entries, .count = sizeof entries / sizeof *entries, .size = sizeof(type) }
@@ -59,6 +62,14 @@ static const dv_table own_tables[] = {
     TABLE("pendulum", pendulum_entries, dv_pendulum_settings),
     TABLE("ball", ball_entries, dv_ball_settings),
     TABLE("two-balls", two_balls_entries, dv_two_balls_settings),
+    /* The same under each name, and under one for all of them, which help uses. */
+    TABLE("zoo", zoo_entries, dv_zoo_settings),
+    TABLE("cart-pole", zoo_entries, dv_zoo_settings),
+    TABLE("arm", zoo_entries, dv_zoo_settings),
+    TABLE("planar", zoo_entries, dv_zoo_settings),
+    TABLE("dot", zoo_entries, dv_zoo_settings),
+    TABLE("textured-dot", zoo_entries, dv_zoo_settings),
+    TABLE("camera", zoo_entries, dv_zoo_settings),
 };
 
 struct dvbf_settings {

@@ -21,6 +21,7 @@ enum { DV_CONTROLS };
 enum { DV_FROM };
 #include "base/settings_data.def"
 #include "base/settings_export.def"
+#include "base/settings_pendulum.def"
 #include "base/settings_train.def"
 
 enum { DV_TEXT = 512 }; /* bytes of a text setting */
@@ -58,6 +59,9 @@ typedef struct dv_ball_settings {
 typedef struct dv_two_balls_settings {
 #include "base/settings_two_balls.def"
 } dv_two_balls_settings;
+typedef struct dv_zoo_settings {
+#include "base/settings_zoo.def"
+} dv_zoo_settings;
 #include "base/setting_lines.h"
 
 /* ---- Tables ---- */

@@ -1,10 +1,9 @@
 /* A ball in the unit box. Each step adds u to the velocity; then the ball moves freely, and walls reflect it.
  */
-#include "base/settings.h"
 #include "base/status.h"
 #include "env/env.h"
 
-enum { AXES = 2, STATES = 2 * AXES };
+enum { AXES = 2, STATES = 2 * AXES }; /* positions, then velocities */
 static const char state_names[STATES][32] = {"x", "y", "velocity x", "velocity y"};
 
 /* Moves the ball without walls, then folds its position back into [0, 1]. Reflections repeat with period 2;
@@ -16,37 +15,49 @@ static void fly(double *position, double *velocity, double dt) {
   if (folded > 1) *velocity = -*velocity;
 }
 
-static bool simulate_sequence(const void *settings, dv_random *random, double *scratch, float *x, float *u,
-                              float *state) {
-  const dv_ball_settings *p = settings;
-  size_t size = (size_t)p->size;
-  double scale = (double)size / 16, margin = p->margin * scale, room = (double)size - 1 - 2 * margin;
-  double position[AXES], velocity[AXES];
-  for (int a = 0; a < AXES; a++) position[a] = dv_random_uniform(random);
-  for (int a = 0; a < AXES; a++) velocity[a] = dv_random_symmetric(random, p->velocity);
-  for (int64_t t = 0; t < p->steps; t++, x += size * size, u += AXES, state += STATES) {
-    /* y points up. */
-    dv_draw_blob(x, size, margin + room * (1 - position[1]), margin + room * position[0], p->blob * scale,
-                 scratch);
-    for (int a = 0; a < AXES; a++) {
-      state[a] = (float)position[a];
-      state[AXES + a] = (float)velocity[a];
-      u[a] = (float)dv_random_symmetric(random, 1);
-      velocity[a] += p->control * u[a];
-      fly(&position[a], &velocity[a], p->dt);
-    }
-  }
-  return true;
+static void reset(const dv_system *s, dv_random *random, double *state) {
+  const dv_ball_settings *p = s->settings;
+  for (int a = 0; a < AXES; a++) state[a] = dv_random_uniform(random);
+  for (int a = 0; a < AXES; a++) state[AXES + a] = dv_random_symmetric(random, p->velocity);
 }
 
-dvbf_status dv_simulate_ball(dvbf_data *data, const dvbf_settings *settings, dvbf_error *error) {
+static void step(const dv_system *s, double *state, const double *u) {
+  const dv_ball_settings *p = s->settings;
+  for (int a = 0; a < AXES; a++) {
+    state[AXES + a] += p->control * u[a];
+    fly(&state[a], &state[AXES + a], p->dt);
+  }
+}
+
+static void tell(const dv_system *s, const double *state, float *truth) {
+  for (int i = 0; i < s->n_s; i++) truth[i] = (float)state[i];
+}
+
+/* y points up. */
+static void draw(const dv_system *s, const double *state, dv_raster *to) {
+  const dv_ball_settings *p = s->settings;
+  double scale = (double)p->size / 16, margin = p->margin * scale, room = (double)p->size - 1 - 2 * margin;
+  dv_spot at = {margin + room * (1 - state[1]), margin + room * state[0]};
+  dv_raster_blob(to, at, p->blob * scale, DV_INK_RED);
+}
+
+dvbf_status dv_system_ball(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
   const dv_ball_settings *p = dv_settings_ball(settings, error);
   if (!p) return DVBF_ARGUMENT;
   double most = 8 * ((double)p->size - 1) / (double)p->size;
   if (p->margin >= most)
     return dv_fail(error, DVBF_ARGUMENT, "margin = %g: leaves no room between the walls; it must be below %g",
                    p->margin, most);
-  dv_simulation simulation = {DV_SIMULATION_OF(p), .n_u = AXES, .n_s = STATES, .state_names = state_names,
-                              .sequence = simulate_sequence};
-  return dv_simulate_splits(data, &simulation, error);
+  *out = (dv_system){DV_SYSTEM_OF(p),
+                     .dt = p->dt,
+                     .limit = 1,
+                     .n_state = STATES,
+                     .n_u = AXES,
+                     .n_s = STATES,
+                     .state_names = state_names,
+                     .reset = reset,
+                     .step = step,
+                     .tell = tell,
+                     .draw = draw};
+  return DVBF_OK;
 }

@@ -1,40 +1,71 @@
-/* Simulated systems with known states. A new system is a file with a dv_simulate_fn, its own settings_*.def
- * and one line in simulate.c. */
+/* Simulated systems with known states. A new system is a file with a dv_system_fn and one line in simulate.c;
+ * it takes the settings that most of them share, settings_zoo.def, or a table of its own. */
 #ifndef DV_ENV_H
 #define DV_ENV_H
 
 #include "base/random.h"
+#include "base/settings.h"
+#include "env/raster.h"
 
 #include <dvbf/dvbf.h>
 
-/* Fills *data, which is zeroed before. The caller frees it, also after a failure. */
-typedef dvbf_status dv_simulate_fn(dvbf_data *data, const dvbf_settings *settings, dvbf_error *error);
+enum { DV_MOST_STATES = 8, DV_MOST_CONTROLS = 4, DV_MOST_TRUTHS = 8 }; /* of a system */
 
-dv_simulate_fn dv_simulate_pendulum, dv_simulate_ball, dv_simulate_two_balls;
+typedef struct dv_system dv_system;
 
-/* Describes a system: it simulates one sequence, and dv_simulate_splits does the rest. */
-typedef struct dv_simulation {
-  int64_t train, valid, test, steps, size, seed;
-  double missing; /* share of the frames that are missing */
-  size_t n_u, n_s;
+/* A system with the settings of its user. One may step it by hand, for closed loops: dv_system_reset,
+ * dv_system_draw, dv_system_step. */
+struct dv_system {
+  int64_t train, valid, test, steps, size, channels, seed;
+  double missing;                /* share of the frames that are missing */
+  double noise;                  /* standard deviation of the noise of a pixel */
+  double disturbance;            /* that of what disturbs the control, over `limit` */
+  const void *settings;          /* the system's own; they belong to the caller of dv_system_of */
+  double dt, limit;              /* time between frames; controls are in plus or minus `limit` */
+  int n_state, n_u, n_s;         /* numbers of the state, the control, and of what is told about the state */
   const char (*state_names)[32]; /* [n_s] */
-  const void *settings;          /* handed to `sequence` */
-  /* Writes x [steps][size][size], u [steps][n_u] and state [steps][n_s] with numbers from `random`; scratch
-   * is [2][size]. Returns false if the state is not finite. */
-  bool (*sequence)(const void *settings, dv_random *random, double *scratch, float *x, float *u,
-                   float *state);
-} dv_simulation;
+  void (*reset)(const dv_system *s, dv_random *random, double *state /* [n_state] */);
+  void (*step)(const dv_system *s, double *state /* [n_state] */, const double *u /* [n_u] */);
+  void (*tell)(const dv_system *s, const double *state /* [n_state] */, float *truth /* [n_s] */);
+  void (*draw)(const dv_system *s, const double *state /* [n_state] */, dv_raster *to);
+};
 
-/* The settings that all systems share. */
-#define DV_SIMULATION_OF(p)                                                                                  \
+/* Fills *out, which has zeros before, and refuses settings that make no sense. */
+typedef dvbf_status dv_system_fn(dv_system *out, const dvbf_settings *settings, dvbf_error *error);
+dv_system_fn dv_system_pendulum, dv_system_ball, dv_system_two_balls, dv_system_cart_pole, dv_system_arm,
+    dv_system_planar, dv_system_dot, dv_system_textured_dot, dv_system_camera;
+
+/* The system whose name is that of the settings' table. */
+dvbf_status dv_system_of(dv_system *out, const dvbf_settings *settings, dvbf_error *error);
+/* Name of system i; NULL: there are no more. */
+const char *dv_system_name(size_t i);
+
+void dv_system_reset(const dv_system *s, dv_random *random, double *state);
+/* Moves the state by dt under the control u, which is first limited and disturbed. False: the state is not
+ * finite any more. */
+bool dv_system_step(const dv_system *s, double *state, const float *u, dv_random *random);
+/* Draws the image with noise from `random`. */
+void dv_system_draw(const dv_system *s, const double *state, dv_raster *to, dv_random *random);
+
+/* ---- For systems ---- */
+
+/* The settings that all systems have. */
+#define DV_SYSTEM_OF(p)                                                                                      \
   .train = (p)->train, .valid = (p)->valid, .test = (p)->test, .steps = (p)->steps, .size = (p)->size,       \
-  .seed = (p)->seed, .missing = (p)->missing, .settings = (p)
+  .channels = (p)->channels, .seed = (p)->seed, .missing = (p)->missing, .noise = (p)->noise,                \
+  .settings = (p)
 
-dvbf_status dv_simulate_splits(dvbf_data *data, const dv_simulation *simulation, dvbf_error *error);
+/* Fills what settings_zoo.def says, for systems without a table of their own. `limit` is that of the system's
+ * control, which the user scales. */
+dvbf_status dv_system_zoo(dv_system *out, const dvbf_settings *settings, double dt, double limit,
+                          dvbf_error *error);
 
-/* image [size][size] = a round Gaussian blob of height 1 around (row, column). */
-void dv_draw_blob(float *image, size_t size, double row, double column, double deviation,
-                  double *scratch /* [2][size] */);
+/* One step h of the classical Runge-Kutta method of order 4 for state' = slope(state, u). */
+typedef void dv_slope_fn(const dv_system *s, const double *state, const double *u, double *slope);
+void dv_runge_kutta(const dv_system *s, dv_slope_fn *slope, double *state, const double *u, double h);
+
+/* A wall at `low` and one at `high` reflect a position that has passed them. */
+void dv_reflect(double *position, double *velocity, double low, double high);
 
 /* Uniform in plus or minus `limit`. */
 static inline double dv_random_symmetric(dv_random *random, double limit) {

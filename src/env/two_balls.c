@@ -1,8 +1,9 @@
 /* Two balls of equal mass in a box, with the physics and images that Sutskever and Hinton (2007) made for
  * their temporal restricted Boltzmann machines. */
-#include "base/settings.h"
 #include "base/status.h"
 #include "env/env.h"
+
+#include <string.h>
 
 enum { BALLS = 2, AXES = 2 };
 
@@ -15,6 +16,18 @@ static const char state_names[STATES][32] = {"mean x", "mean y", "mean velocity 
 typedef struct motion {
   double position[BALLS][AXES], velocity[BALLS][AXES];
 } motion;
+
+static motion motion_of(const double *state) {
+  motion m;
+  memcpy(m.position, state, sizeof m.position);
+  memcpy(m.velocity, state + BALLS * AXES, sizeof m.velocity);
+  return m;
+}
+
+static void keep(motion m, double *state) {
+  memcpy(state, m.position, sizeof m.position);
+  memcpy(state + BALLS * AXES, m.velocity, sizeof m.velocity);
+}
 
 /* Vector from the second ball to the first; returns its length. */
 static double between(const motion *m, double out[AXES]) {
@@ -79,51 +92,64 @@ static void move(const dv_two_balls_settings *p, motion *m) {
   }
 }
 
-/* pixel = min(1, sum over balls of exp(-(d^2 / r^2)^4)), d from the pixel's centre; y points up. */
-static void draw(const dv_two_balls_settings *p, const motion *m, float *image) {
+/* pixel = min(1, sum over balls of exp(-(d^2 / r^2)^4)), d from the pixel's centre; y points up. In colour
+ * each ball has its own. */
+static void draw(const dv_system *s, const double *state, dv_raster *to) {
+  static const double colours[BALLS][3] = {{1, 0.4, 0.2}, {0.2, 0.5, 1}};
+  const dv_two_balls_settings *p = s->settings;
+  const motion m = motion_of(state);
   double pixel = p->box / (double)p->size;
   for (int64_t i = 0; i < p->size; i++)
     for (int64_t j = 0; j < p->size; j++) {
-      double sum = 0;
+      double sum[3] = {0};
       for (int b = 0; b < BALLS; b++) {
-        double dx = pixel * ((double)j + 0.5) - m->position[b][0];
-        double dy = p->box - pixel * ((double)i + 0.5) - m->position[b][1];
-        sum += exp(-pow((dx * dx + dy * dy) / (p->radius * p->radius), 4));
+        double dx = pixel * ((double)j + 0.5) - m.position[b][0];
+        double dy = p->box - pixel * ((double)i + 0.5) - m.position[b][1];
+        double bright = exp(-pow((dx * dx + dy * dy) / (p->radius * p->radius), 4));
+        for (int64_t c = 0; c < p->channels; c++) sum[c] += p->channels > 1 ? colours[b][c] * bright : bright;
       }
-      image[i * p->size + j] = (float)fmin(1, sum);
+      for (int64_t c = 0; c < p->channels; c++)
+        to->pixel[(i * p->size + j) * p->channels + c] = (float)fmin(1, sum[c]);
     }
 }
 
-static void write_state(const motion *m, float *state) {
+static void tell(const dv_system *s, const double *state, float *truth) {
+  const motion m = motion_of(state);
   double apart[AXES];
+  (void)s;
   for (int a = 0; a < AXES; a++) {
-    state[a] = (float)((m->position[0][a] + m->position[1][a]) / 2);
-    state[AXES + a] = (float)((m->velocity[0][a] + m->velocity[1][a]) / 2);
+    truth[a] = (float)((m.position[0][a] + m.position[1][a]) / 2);
+    truth[AXES + a] = (float)((m.velocity[0][a] + m.velocity[1][a]) / 2);
   }
-  state[2 * AXES] = (float)between(m, apart);
+  truth[2 * AXES] = (float)between(&m, apart);
 }
 
-static bool simulate_sequence(const void *settings, dv_random *random, double *scratch, float *x, float *u,
-                              float *state) {
-  (void)scratch, (void)u;
-  const dv_two_balls_settings *p = settings;
-  motion m = first_motion(p, random);
-  for (int64_t t = 0; t < p->steps; t++, x += p->size * p->size, state += STATES) {
-    draw(p, &m, x);
-    write_state(&m, state);
-    move(p, &m);
-  }
-  return true;
+static void reset(const dv_system *s, dv_random *random, double *state) {
+  keep(first_motion(s->settings, random), state);
 }
 
-dvbf_status dv_simulate_two_balls(dvbf_data *data, const dvbf_settings *settings, dvbf_error *error) {
+static void step(const dv_system *s, double *state, const double *u) {
+  motion m = motion_of(state);
+  (void)u;
+  move(s->settings, &m);
+  keep(m, state);
+}
+
+dvbf_status dv_system_two_balls(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
   const dv_two_balls_settings *p = dv_settings_two_balls(settings, error);
   if (!p) return DVBF_ARGUMENT;
   if (p->box < 5 * p->radius)
     return dv_fail(error, DVBF_ARGUMENT,
                    "box = %g: two balls of radius %g find no room; at least %g (five radii) is needed",
                    p->box, p->radius, 5 * p->radius);
-  dv_simulation simulation = {DV_SIMULATION_OF(p), .n_u = 0, .n_s = STATES, .state_names = state_names,
-                              .sequence = simulate_sequence};
-  return dv_simulate_splits(data, &simulation, error);
+  *out = (dv_system){DV_SYSTEM_OF(p),
+                     .dt = 1,
+                     .n_state = 2 * BALLS * AXES,
+                     .n_s = STATES,
+                     .state_names = state_names,
+                     .reset = reset,
+                     .step = step,
+                     .tell = tell,
+                     .draw = draw};
+  return DVBF_OK;
 }
