@@ -212,16 +212,21 @@ static dvbf_status refuse_many(const dvbf_model *m, int most, double share, dvbf
                  share, most, m->n_x);
 }
 
-/* Rotates the first `kept` axes at random within their plane. */
-static bool mix_axes(search *s, int kept) {
+/* Rotates the first `kept` axes at random within their plane; out has the rotation and the variances. */
+static bool mix_axes(search *s, int kept, dv_components *out) {
   search mixer;
   bool room = search_allocate(&mixer, kept, kept);
+  out->variance = dv_calloc((size_t)kept, sizeof *out->variance);
+  room = room && out->variance;
   if (room) {
     begin_anywhere(&mixer);
     size_t size = (size_t)kept * (size_t)s->n;
     memset(s->cq, 0, size * sizeof *s->cq);
     s->product->nn(s->cq, NULL, mixer.q, s->q, kept, s->n, kept);
     memcpy(s->q, s->cq, size * sizeof *s->q);
+    for (int i = 0; i < kept; i++) out->variance[i] = s->values[i] / (double)s->frames;
+    out->rotation = mixer.q;
+    mixer.q = NULL;
   }
   search_free(&mixer);
   return room;
@@ -235,9 +240,10 @@ static dvbf_status refuse_few(const dvbf_model *m, double share, dvbf_error *err
 }
 
 dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, const dvbf_model *m,
-                               double share, dvbf_error *error) {
+                               double share, int limit, dvbf_error *error) {
   int most = m->n_x / 2 / MULTIPLE * MULTIPLE, kept = 0;
   if (most > MOST) most = MOST;
+  if (limit && limit < most) most = limit / MULTIPLE * MULTIPLE > 0 ? limit / MULTIPLE * MULTIPLE : MULTIPLE;
   dvbf_status status = DVBF_OK;
   *out = (dv_components){.n_x = m->n_x};
   if (!most) return refuse_few(m, share, error);
@@ -246,7 +252,8 @@ dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, c
     bool room = search_allocate(&s, m->n_x, d);
     status = room ? run_search(&s, from, m, error) : dv_fail_memory(error, "finding the components of x");
     if (!status) kept = enough(&s, share * m->x_spread, &out->left_out);
-    if (kept && !mix_axes(&s, kept)) status = dv_fail_memory(error, "finding the components of x");
+    if (!status && !kept && limit && d == most) kept = most;
+    if (kept && !mix_axes(&s, kept, out)) status = dv_fail_memory(error, "finding the components of x");
     if (!status && !kept && d == most) status = refuse_many(m, most, share, error);
     out->count = kept;
     out->axes = kept ? s.q : NULL;
@@ -257,7 +264,7 @@ dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, c
 }
 
 void dv_components_free(dv_components *c) {
-  dv_free(c->axes);
+  DV_FREE(c->axes, c->rotation, c->variance);
   *c = (dv_components){0};
 }
 

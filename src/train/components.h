@@ -7,20 +7,23 @@
 
 typedef struct dv_components {
   int n_x, count;
-  dvbf_real *axes; /* [count][n_x], orthonormal rows */
-  double left_out; /* mean squared length of the part of a scaled frame that is outside of them */
+  dvbf_real *axes;     /* [count][n_x], orthonormal rows */
+  dvbf_real *rotation; /* [count][count] from the principal axes to these */
+  double *variance;    /* [count] along each principal axis, the largest first */
+  double left_out;     /* mean squared length of the part of a scaled frame that is outside of them */
 } dv_components;
 
 /* Finds so many components of the scaled frames, about 0, that they leave out at most `share` of the variance
  * of a frame. Their number is a multiple of 16, which makes products fast, and at most 512 and n_x / 2; with
- * more there would be nothing to gain.
+ * more there would be nothing to gain. `limit` is a lower one, at which so many are taken, whatever they
+ * leave out; 0: none.
  *
  * Coordinates are c = axes x. The axes span the plane of the principal components, but are rotated at random
  * within it. Steps of Adam have the same length in every coordinate. Along the principal axes, steps in
  * directions with hardly any variance would be as long as those that matter; after the rotation every
  * coordinate has a similar share of the variance, as pixels have. */
 dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *s, const dvbf_model *model,
-                               double share, dvbf_error *error);
+                               double share, int limit, dvbf_error *error);
 void dv_components_free(dv_components *components);
 
 /* *out = the same sequences in memory, with the coordinates of the scaled frames instead of x. Missing frames

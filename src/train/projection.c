@@ -110,7 +110,8 @@ dvbf_status dv_projection_init(dv_projection *p, dvbf_model *whole, const dvbf_d
   p->density.record = record;
   dvbf_status status = check(whole, error);
   if (!status)
-    status = dv_components_find(&p->components, &data->train, whole, whole->settings->projection, error);
+    status = dv_components_find(&p->components, &data->train, whole, whole->settings->projection,
+                                (int)whole->settings->components, error);
   if (!status) status = dv_components_project(&p->data.train, &p->components, &data->train, whole, error);
   if (!status && data->valid.count)
     status = dv_components_project(&p->data.valid, &p->components, &data->valid, whole, error);

@@ -8,6 +8,7 @@
 #include "model/density.h"
 #include "train/check.h"
 #include "train/checkpoint.h"
+#include "train/coarse.h"
 #include "train/ease.h"
 #include "train/fitted.h"
 #include "train/folder.h"
@@ -31,6 +32,7 @@ typedef struct trainer {
   dvbf_sequences train, valid; /* windows onto them */
   dvbf_model *model;           /* in training */
   dv_projection projection;    /* where the model is one of components */
+  dv_coarse coarse;            /* where it sees them blurred at first */
   dv_pool *pool;
   dv_updater *updater;
   dv_validator validator;
@@ -214,13 +216,26 @@ static uint64_t validations_apart(const trainer *t) {
   return often ? often : 1;
 }
 
+/* Scores of another kind cannot be compared with those before: the first is the best so far. */
+static const double LOWEST_SCORE = -1e300;
+
+/* Lets training see x as finely as update `at` should. */
+static dvbf_status focus(trainer *t, uint64_t at) {
+  unsigned level = dv_coarse_level(t->s, at);
+  if (!(t->coarse.power > 0)) return DVBF_OK;
+  if (at && level != dv_coarse_level(t->s, at - 1)) t->at.best_score = LOWEST_SCORE;
+  return dv_coarse_set(&t->coarse, level, t->error);
+}
+
 /* Some updates, and the validation that is due after them. */
 static dvbf_status run_chunk(trainer *t, uint64_t until, bool *validated) {
   uint64_t at = dv_updater_updates(t->updater), every = validations_apart(t);
+  dvbf_status status = focus(t, at);
+  if (status) return status;
   uint64_t next = at / every * every + every, chunk = (next < until ? next : until) - at;
   if (chunk > 10) chunk = 10; /* so that an interrupt is heard soon */
   bool finite = dv_updater_run(t->updater, chunk) == chunk;
-  dvbf_status status = dv_sequences_intact(&t->train, t->error);
+  status = dv_sequences_intact(&t->train, t->error);
   if (status) return status;
   t->at.bound = dv_updater_bound(t->updater) + dv_model_log_jacobian(t->model) +
                 dv_projection_log_jacobian(&t->projection);
@@ -284,7 +299,7 @@ static dvbf_status make_tools(trainer *t) {
 /* Makes anew what depends on windows and settings that training has changed by itself. */
 static dvbf_status adapt(trainer *t) {
   dvbf_model *models[] = {t->model, t->projection.whole};
-  dvbf_status status = DVBF_OK;
+  dvbf_status status = dv_coarse_set(&t->coarse, 0, t->error); /* scores are relative to x as it is */
   dv_validator_clear(&t->validator);
   dv_range_clear(&t->range);
   dv_updater_free(t->updater);
@@ -521,9 +536,6 @@ static dvbf_status prepare_filtering(trainer *t) {
   return status;
 }
 
-/* Scores of another kind cannot be compared with those before: the first is the best so far. */
-static const double LOWEST_SCORE = -1e300;
-
 /* Goes on with the best model so far, by updates of another kind. */
 static dvbf_status change_phase(trainer *t, uint64_t phase) {
   dv_parameters *p = &t->model->parameters;
@@ -604,7 +616,8 @@ static dvbf_status project(trainer *t, const dv_train_settings *s, const dvbf_da
   dv_windows_free(&t->train);
   dv_windows_free(&t->valid);
   t->data = &t->projection.data;
-  status = cut(t, s, t->data, error);
+  if (s->coarse > 0) status = dv_coarse_init(&t->coarse, &t->projection, s->coarse, error);
+  if (!status) status = cut(t, s, t->data, error);
   return status ? status : fresh_model(t, &t->model, (uint64_t)s->seed);
 }
 
@@ -719,6 +732,7 @@ static void clear(trainer *t) {
   dv_windows_free(&t->train);
   dv_windows_free(&t->valid);
   dv_measured_free(&t->measured);
+  dv_coarse_clear(&t->coarse);
   dv_projection_clear(&t->projection);
   dvbf_settings_free(t->base);
   dvbf_model_free(t->model);
