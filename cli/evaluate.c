@@ -40,12 +40,19 @@ static void print_prediction(const dvbf_evaluation *e) {
   double unit = e->pixel_variance > 0 ? e->pixel_variance : 1;
   printf("\nSquared error of prediction from %zu frames, over the variance of x, %.4g\n", e->observed,
          e->pixel_variance);
-  printf("  %-12s %12s %12s %12s\n", "steps ahead", "samples", "noise-free", "persistence");
+  printf("  %-12s %12s %12s %12s%s\n", "steps ahead", "samples", "noise-free", "persistence",
+         e->distance ? "       distance  persistence" : "");
   for (size_t i = 0; i < e->horizon; i++) {
     if (!cli_shown(i + 1, e->horizon)) continue;
-    printf("  %-12zu %12.4f %12.4f %12.4f\n", i + 1, e->mse[i] / unit, e->mse_mean_path[i] / unit,
+    printf("  %-12zu %12.4f %12.4f %12.4f", i + 1, e->mse[i] / unit, e->mse_mean_path[i] / unit,
            e->mse_repeat[i] / unit);
+    if (e->distance) printf("   %12.2f %12.2f", e->distance[i], e->distance_repeat[i]);
+    printf("\n");
   }
+  if (e->distance)
+    printf("The distance is that of the object from its true place, in pixels. It stays below one for %.1f "
+           "predicted frames.\n",
+           e->steps_near);
 }
 
 static void print_stability(const dvbf_stability *s) {

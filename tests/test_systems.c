@@ -1,5 +1,6 @@
 /* Simulated systems: their images against their states, walls, limits, colour, noise, and steps by hand. */
 #include "env/env.h"
+#include "evaluate/distance.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -178,6 +179,29 @@ static void test_steps_by_hand_are_those_of_the_data(void **unused) {
   dvbf_settings_free(settings);
 }
 
+/* The place of a dot is found in its pictures; a camera sees no object. */
+static void test_objects_are_found(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *name;
+    bool object;
+  } cases[] = {{"dot", true}, {"textured-dot", true}, {"camera", false}};
+  for (size_t k = 0; k < 3; k++) {
+    dvbf_data *data = simulate(cases[k].name, k == 1 ? colour : NULL);
+    const dvbf_sequences *s = &data->train;
+    dv_tracker tracker;
+    float room[2 * 32 * 32];
+    assert_int_equal(dv_tracker_of(&tracker, data, s, NULL), DVBF_OK);
+    assert_int_equal(tracker.height > 0, cases[k].object);
+    for (size_t t = 0; cases[k].object && t < s->steps; t++) {
+      const float *now = s->state + t * s->n_s;
+      double moved = (double)data->image_width * hypot(now[0] - s->state[0], now[1] - s->state[1]);
+      assert_float_equal(dv_tracker_distance(&tracker, s->x, s->x + t * s->n_x, room), moved, 0.5);
+    }
+    dvbf_data_free(data);
+  }
+}
+
 /* Colour survives a file: as [sequences, steps, height, width, 3]. */
 static void test_colour_survives_a_file(void **unused) {
   (void)unused;
@@ -214,6 +238,7 @@ int main(void) {
       cmocka_unit_test(test_arm_loses_energy),
       cmocka_unit_test(test_noise_and_disturbance_change_what_they_should),
       cmocka_unit_test(test_steps_by_hand_are_those_of_the_data),
+      cmocka_unit_test(test_objects_are_found),
       cmocka_unit_test(test_colour_survives_a_file),
       cmocka_unit_test(test_two_channels_are_refused),
   };

@@ -649,6 +649,9 @@ class dvbf_evaluation(Structure):
     pixel_variance: float
     stability: Any
     verdict: Any
+    distance: Any
+    distance_repeat: Any
+    steps_near: float
     _fields_ = [
         ("n_regressions", c_size_t),
         ("regressions", POINTER(dvbf_regression)),
@@ -668,6 +671,9 @@ class dvbf_evaluation(Structure):
         ("pixel_variance", c_double),
         ("stability", POINTER(dvbf_stability)),
         ("verdict", POINTER(dvbf_verdict)),
+        ("distance", c_void_p),
+        ("distance_repeat", c_void_p),
+        ("steps_near", c_double),
     ]
 
 

@@ -14,7 +14,7 @@
 
 void dvbf_evaluation_free(dvbf_evaluation *e) {
   if (!e) return;
-  DV_FREE(e->regressions, e->mse, e->mse_mean_path, e->mse_repeat);
+  DV_FREE(e->regressions, e->mse, e->mse_mean_path, e->mse_repeat, e->distance, e->distance_repeat);
   dvbf_stability_free(e->stability);
   dvbf_verdict_free(e->verdict);
   dv_free(e);
@@ -166,7 +166,7 @@ dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *m, const dvbf
   if (!status) status = dv_paths_new(&v.paths, m, s, false, error);
   if (!status) status = filter(&v, error);
   if (!status) status = tighten(&v, error);
-  if (!status) status = dv_horizon_errors(v.out, m, s, v.settings, v.pool, error);
+  if (!status) status = dv_horizon_errors(v.out, m, s, data, v.settings, v.pool, error);
   if (!status) status = dvbf_stability_of(&v.out->stability, m, error);
   if (!status && v.settings->verdict) status = dvbf_judge(&v.out->verdict, m, data, s, settings, error);
   dv_paths_free(v.paths);

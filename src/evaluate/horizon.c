@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
+#include "evaluate/distance.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,7 +19,10 @@ typedef struct scoring {
   size_t observed, horizon;
   bool noise_free;                 /* the pass that runs now; it also scores the last observed frame */
   frame_errors model, persistence; /* of what the model predicts, and of the last observed frame */
-  float *guess;                    /* [shards][n_x] */
+  dv_tracker tracker;              /* where images show an object */
+  frame_errors moved, stayed;      /* distance of its centre in both from the true one */
+  size_t pixels;                   /* of such an image; else 0 */
+  float *guess;                    /* [shards][n_x + 2 pixels] */
 } scoring;
 
 static bool make_room(frame_errors *e, size_t frames) {
@@ -43,12 +47,19 @@ static void score(const frame_errors *e, size_t frame, const float *x, const flo
   e->values[frame] = values;
 }
 
+static void follow(const scoring *c, const frame_errors *e, size_t frame, const float *x, const float *guess,
+                   float *room) {
+  double distance = dv_tracker_distance(&c->tracker, x, guess, room);
+  e->values[frame] = isfinite(distance);
+  e->square[frame] = isfinite(distance) ? distance : 0;
+}
+
 static void collect(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
   const scoring *c = user;
   const dvbf_sequences *s = c->sequences;
   const dvbf_real *output = dvbf_at(&w->run, w->program->output);
   size_t n = s->n_x, rows = (size_t)w->program->rows;
-  float *guess = c->guess + shard * n;
+  float *guess = c->guess + shard * (n + 2 * c->pixels), *room = guess + n;
   for (size_t r = 0; r < (size_t)count; r++) {
     size_t length = dvbf_sequence_length(s, first + r),
            steps = length > c->observed ? length - c->observed : 0;
@@ -58,7 +69,10 @@ static void collect(void *user, const dv_worker *w, size_t shard, size_t first, 
       size_t frame = (first + r) * c->horizon + h;
       dv_model_unscale(w->model, output + ((c->observed + h) * rows + r) * n, guess);
       score(&c->model, frame, x, guess, n);
-      if (c->noise_free) score(&c->persistence, frame, x, last, n);
+      if (!c->noise_free) continue;
+      score(&c->persistence, frame, x, last, n);
+      if (c->pixels) follow(c, &c->moved, frame, x, guess, room);
+      if (c->pixels) follow(c, &c->stayed, frame, x, last, room);
     }
   }
 }
@@ -75,6 +89,18 @@ static void add_up(double *out, const frame_errors *e, size_t count, size_t hori
   }
 }
 
+/* Mean number of predicted frames before the first whose object is further away than a pixel. */
+static double steps_near(const scoring *c) {
+  double sum = 0;
+  for (size_t i = 0; i < c->sequences->count; i++)
+    for (size_t h = 0; h < c->horizon; h++) {
+      size_t frame = i * c->horizon + h;
+      if (!(c->moved.values[frame] > 0) || c->moved.square[frame] > 1) break;
+      sum += 1;
+    }
+  return sum / (double)c->sequences->count;
+}
+
 static dvbf_status run(dvbf_evaluation *out, scoring *c, dv_pass *pass, const dv_evaluate_settings *o,
                        dvbf_error *error) {
   dvbf_status status = DVBF_OK;
@@ -87,11 +113,31 @@ static dvbf_status run(dvbf_evaluation *out, scoring *c, dv_pass *pass, const dv
            c->noise_free ? 1 : 1 / (double)o->samples);
   }
   add_up(out->mse_repeat, &c->persistence, count, c->horizon, 1);
+  if (!c->pixels) return status;
+  add_up(out->distance, &c->moved, count, c->horizon, 1);
+  add_up(out->distance_repeat, &c->stayed, count, c->horizon, 1);
+  out->steps_near = steps_near(c);
   return status;
 }
 
+/* Distances are measured where images show an object. */
+static dvbf_status prepare_distances(scoring *c, dvbf_evaluation *out, const dvbf_data *data,
+                                     dvbf_error *error) {
+  size_t frames = 0;
+  dvbf_status status = dv_tracker_of(&c->tracker, data, c->sequences, error);
+  c->pixels = c->tracker.height * c->tracker.width;
+  if (status || !c->pixels) return status;
+  out->distance = dv_calloc(c->horizon, sizeof *out->distance);
+  out->distance_repeat = dv_calloc(c->horizon, sizeof *out->distance_repeat);
+  bool room = out->distance && out->distance_repeat &&
+              dv_multiply(c->sequences->count, c->horizon, &frames) && make_room(&c->moved, frames) &&
+              make_room(&c->stayed, frames);
+  return room ? DVBF_OK : dv_fail_memory(error, "scoring predictions");
+}
+
 dvbf_status dv_horizon_errors(dvbf_evaluation *out, const dvbf_model *model, const dvbf_sequences *s,
-                              const dv_evaluate_settings *o, dv_pool *pool, dvbf_error *error) {
+                              const dvbf_data *data, const dv_evaluate_settings *o, dv_pool *pool,
+                              dvbf_error *error) {
   size_t needed = (size_t)dv_model_frames_needed(model), asked = (size_t)o->observe, frames;
   scoring c = {.sequences = s, .observed = asked > needed ? asked : needed};
   if (c.observed >= s->steps) return DVBF_OK;
@@ -102,8 +148,9 @@ dvbf_status dv_horizon_errors(dvbf_evaluation *out, const dvbf_model *model, con
   out->mse_mean_path = dv_calloc(c.horizon, sizeof *out->mse_mean_path);
   out->mse_repeat = dv_calloc(c.horizon, sizeof *out->mse_repeat);
   dvbf_status status = dv_pass_init(&pass, model, pool, s, (int)c.observed, error);
+  if (!status) status = prepare_distances(&c, out, data, error);
   if (!status) {
-    c.guess = dv_calloc(dv_pass_shards(&pass, s), s->n_x * sizeof *c.guess);
+    c.guess = dv_calloc(dv_pass_shards(&pass, s), (s->n_x + 2 * c.pixels) * sizeof *c.guess);
     bool room = out->mse && out->mse_mean_path && out->mse_repeat && c.guess &&
                 dv_multiply(s->count, c.horizon, &frames) && make_room(&c.model, frames) &&
                 make_room(&c.persistence, frames);
@@ -112,6 +159,8 @@ dvbf_status dv_horizon_errors(dvbf_evaluation *out, const dvbf_model *model, con
   dv_pass_clear(&pass);
   free_room(&c.model);
   free_room(&c.persistence);
+  free_room(&c.moved);
+  free_room(&c.stayed);
   dv_free(c.guess);
   return status;
 }

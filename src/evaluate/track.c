@@ -29,22 +29,46 @@ void dv_track_grey(float *out, const float *image, size_t pixels, size_t channel
 }
 
 /* Half of the largest difference to the median is cut off, so that a background that is not quite even does
- * not pull the centre to the middle. */
-void dv_track_centre(const float *image, size_t height, size_t width, bool dark, float *room, double *across,
-                     double *down) {
-  size_t pixels = height * width;
+ * not pull the centre to the middle. weight = factor * pixel - offset is what is left, where it is positive.
+ */
+typedef struct weighing {
+  double factor, offset;
+} weighing;
+
+static weighing weighing_of(const float *image, size_t pixels, bool dark, float *room) {
   memcpy(room, image, pixels * sizeof *room);
   qsort(room, pixels, sizeof *room, compare);
   double median = (double)room[pixels / 2], most = fabs((double)room[dark ? 0 : pixels - 1] - median);
+  return dark ? (weighing){-1, 0.5 * most - median} : (weighing){1, 0.5 * most + median};
+}
+
+void dv_track_centre(const float *image, size_t height, size_t width, bool dark, float *room, double *across,
+                     double *down) {
+  size_t pixels = height * width;
+  weighing w = weighing_of(image, pixels, dark, room);
   double sum = 0, x = 0, y = 0;
   for (size_t i = 0; i < pixels; i++) {
-    double weight = (dark ? median - (double)image[i] : (double)image[i] - median) - 0.5 * most;
+    double weight = w.factor * (double)image[i] - w.offset;
     if (!(weight > 0)) continue;
     sum += weight;
-    size_t column = i % width, row = i / width;
-    x += weight * (double)column;
-    y += weight * (double)row;
+    x += weight * (double)(i % width);
+    y += weight * (double)(i / width);
   }
   *across = sum > 0 ? x / sum : NAN;
   *down = sum > 0 ? y / sum : NAN;
+}
+
+double dv_track_spread(const float *image, size_t height, size_t width, bool dark, float *room, double across,
+                       double down) {
+  size_t pixels = height * width;
+  weighing w = weighing_of(image, pixels, dark, room);
+  double sum = 0, squares = 0;
+  for (size_t i = 0; i < pixels; i++) {
+    double weight = w.factor * (double)image[i] - w.offset;
+    double x = (double)(i % width) - across, y = (double)(i / width) - down;
+    if (!(weight > 0)) continue;
+    sum += weight;
+    squares += weight * (x * x + y * y);
+  }
+  return sum > 0 ? sqrt(squares / sum) : NAN;
 }

@@ -16,5 +16,8 @@ void dv_track_grey(float *out, const float *image, size_t pixels, size_t channel
  * pixels from the middle of the first one; NaN where nothing is. room: [height * width]. */
 void dv_track_centre(const float *image, size_t height, size_t width, bool dark, float *room, double *across,
                      double *down);
+/* How far that is from its centre: the root of the mean squared distance, with the same weights. */
+double dv_track_spread(const float *image, size_t height, size_t width, bool dark, float *room, double across,
+                       double down);
 
 #endif

@@ -41,11 +41,17 @@ static json_t *bound(const dvbf_evaluation *e) {
 static json_t *prediction(const dvbf_evaluation *e) {
   json_t *horizon = json_array();
   for (size_t i = 0; i < e->horizon; i++) json_array_append_new(horizon, json_integer((json_int_t)i + 1));
-  return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "observed", (json_int_t)e->observed, "horizon", horizon,
-                   "mse", dv_json_numbers(e->mse, e->horizon), "mse_mean_path",
-                   dv_json_numbers(e->mse_mean_path, e->horizon), "mse_repeat",
-                   dv_json_numbers(e->mse_repeat, e->horizon), "pixel_variance",
-                   dv_json_number(e->pixel_variance));
+  json_t *out = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "observed", (json_int_t)e->observed, "horizon",
+                          horizon, "mse", dv_json_numbers(e->mse, e->horizon), "mse_mean_path",
+                          dv_json_numbers(e->mse_mean_path, e->horizon), "mse_repeat",
+                          dv_json_numbers(e->mse_repeat, e->horizon), "pixel_variance",
+                          dv_json_number(e->pixel_variance));
+  if (out && e->distance) {
+    json_object_set_new(out, "distance", dv_json_numbers(e->distance, e->horizon));
+    json_object_set_new(out, "distance_repeat", dv_json_numbers(e->distance_repeat, e->horizon));
+    json_object_set_new(out, "steps_near", dv_json_number(e->steps_near));
+  }
+  return out;
 }
 
 json_t *dv_json_evaluation(const dvbf_evaluation *evaluation, const dvbf_model *model, double seconds,

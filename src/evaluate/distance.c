@@ -1,0 +1,73 @@
+#include "evaluate/distance.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "data/dataset.h"
+#include "evaluate/track.h"
+
+#include <math.h>
+
+enum { LOOKS = 200 };            /* frames that are looked at */
+static const double SMALL = 0.2; /* of the image: what stands out is an object when it spreads less */
+
+static bool seen(const float *image, size_t values) {
+  for (size_t i = 0; i < values; i++)
+    if (!isfinite(image[i])) return false;
+  return true;
+}
+
+/* Whether objects are dark, and then whether there are any, by frames from all over the sequences. */
+static void look(dv_tracker *t, const dvbf_sequences *s, float *buffer, float *room) {
+  size_t pixels = t->height * t->width, looks = 0, objects = 0, dark = 0, frames = dv_sequences_frames(s);
+  size_t apart = frames / LOOKS + 1;
+  float *grey = room + pixels;
+  for (int pass = 0; pass < 2; pass++) {
+    for (size_t i = 0, f = 0; i < s->count; i++)
+      for (size_t k = 0; k < dvbf_sequence_length(s, i); k++, f++) {
+        if (f % apart) continue;
+        const float *x = dv_sequence_x(s, i, k, 1, buffer);
+        double across, down;
+        if (!seen(x, s->n_x)) continue;
+        dv_track_grey(grey, x, pixels, t->channels);
+        if (!pass) {
+          looks++;
+          dark += dv_track_dark(grey, 1, pixels, room);
+        } else {
+          dv_track_centre(grey, t->height, t->width, t->dark, room, &across, &down);
+          double spread = dv_track_spread(grey, t->height, t->width, t->dark, room, across, down);
+          objects += spread < SMALL * (double)(t->height < t->width ? t->height : t->width);
+        }
+      }
+    t->dark = 2 * dark > looks;
+  }
+  if (10 * objects < 9 * looks || !looks) *t = (dv_tracker){0};
+}
+
+dvbf_status dv_tracker_of(dv_tracker *out, const dvbf_data *data, const dvbf_sequences *s,
+                          dvbf_error *error) {
+  *out = (dv_tracker){data->image_height, data->image_width, dv_image_channels(data), false};
+  size_t pixels = out->height * out->width;
+  if (!pixels || pixels * out->channels != s->n_x) {
+    *out = (dv_tracker){0};
+    return DVBF_OK;
+  }
+  float *room = dv_calloc(2 * pixels, sizeof *room), *buffer = NULL;
+  dvbf_status status =
+      room ? dv_sequence_buffer(&buffer, s, 1, error) : dv_fail_memory(error, "finding objects");
+  if (!status) look(out, s, buffer, room);
+  if (!status) status = dv_sequences_intact(s, error);
+  DV_FREE(room, buffer);
+  return status;
+}
+
+double dv_tracker_distance(const dv_tracker *t, const float *one, const float *other, float *room) {
+  const float *images[] = {one, other};
+  double across[2], down[2];
+  size_t pixels = t->height * t->width;
+  for (int i = 0; i < 2; i++) {
+    if (!seen(images[i], pixels * t->channels)) return NAN;
+    dv_track_grey(room + pixels, images[i], pixels, t->channels);
+    dv_track_centre(room + pixels, t->height, t->width, t->dark, room, &across[i], &down[i]);
+  }
+  return hypot(across[0] - across[1], down[0] - down[1]);
+}
