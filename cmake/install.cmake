@@ -16,7 +16,7 @@ function(dvbf_install part target description requires libs)
   install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT ${part})
 endfunction()
 
-set(headers core.h graph.h)
+set(headers core.h control.h graph.h)
 list(TRANSFORM headers PREPEND include/dvbf/)
 dvbf_install(core dvbf_core "filtering with a trained model" jansson "-lpthread -lm")
 install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dvbf COMPONENT core)

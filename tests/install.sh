@@ -37,7 +37,7 @@ languages=c
 strict="-Wall -Wextra -pedantic -Werror"
 for header in moved/include/dvbf/*.h; do
   package=dvbf
-  case ${header##*/} in core.h | graph.h) package=dvbf-core ;; esac
+  case ${header##*/} in core.h | control.h | graph.h) package=dvbf-core ;; esac
   printf '#include <dvbf/%s>\n#include <stdio.h>\nint main(void) { return puts(dvbf_version()) < 0; }\n' \
     "${header##*/}" >one.c
   for language in $languages; do

@@ -35,9 +35,9 @@ listed() { # LIST FOUND LIBRARY
   same "$work/listed" "$2" "$3 does not export what $1 lists; if that is meant: DVBF_WRITE_SYMBOLS=1 ctest -R libraries"
 }
 
-declared "$headers"/{core,graph}.h >"$work/core"
+declared "$headers"/{core,control,graph}.h >"$work/core"
 exported "$core" >"$work/core.so"
-same "$work/core" "$work/core.so" "libdvbf-core does not export what core.h and graph.h declare"
+same "$work/core" "$work/core.so" "libdvbf-core does not export what core.h, control.h and graph.h declare"
 listed "$lists/core" "$work/core.so" libdvbf-core
 [ -n "$dvbf" ] || exit 0
 declared "$headers"/*.h >"$work/dvbf"

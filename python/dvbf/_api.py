@@ -386,6 +386,52 @@ class dvbf_ahead(Structure):
         ("z_std", c_void_p),
     ]
 
+
+class dvbf_goal(Structure):
+    count: int
+    x: Any
+    z: Any
+    n_s: int
+    state: Any
+    map: Any
+    weights: Any
+    _fields_ = [
+        ("count", c_size_t),
+        ("x", c_void_p),
+        ("z", c_void_p),
+        ("n_s", c_size_t),
+        ("state", c_void_p),
+        ("map", c_void_p),
+        ("weights", c_void_p),
+    ]
+
+
+class dvbf_control(Structure):
+    ready: bool
+    reason: Any
+    n_u: int
+    n_z: int
+    steps: int
+    u: Any
+    plan_u: Any
+    plan_z: Any
+    cost: float
+    iterations: int
+    belief: Any
+    _fields_ = [
+        ("ready", c_bool),
+        ("reason", c_char_p),
+        ("n_u", c_size_t),
+        ("n_z", c_size_t),
+        ("steps", c_size_t),
+        ("u", c_void_p),
+        ("plan_u", c_void_p),
+        ("plan_z", c_void_p),
+        ("cost", c_double),
+        ("iterations", c_int),
+        ("belief", dvbf_belief),
+    ]
+
 DVBF_FLOAT32 = 0
 DVBF_FLOAT64 = 1
 DVBF_UINT32 = 2
@@ -1192,6 +1238,12 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_filter_reset": (None, (c_void_p,)),
     "dvbf_filter_quiet": (None, (c_void_p, c_bool)),
     "dvbf_filter_predict": (c_int, (c_void_p, c_void_p, c_void_p)),
+    "dvbf_controller_memsize": (c_int, (POINTER(c_size_t), c_void_p, c_void_p, c_void_p, c_void_p)),
+    "dvbf_controller_init": (c_int, (POINTER(c_void_p), c_void_p, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p)),
+    "dvbf_controller_step": (None, (c_void_p, c_void_p, c_void_p, c_void_p)),
+    "dvbf_controller_reset": (None, (c_void_p,)),
+    "dvbf_controller_aim": (c_int, (c_void_p, c_void_p, c_void_p)),
+    "dvbf_controller_goal": (c_void_p, (c_void_p,)),
     "dvbf_arrays_write": (c_int, (c_char_p, c_void_p, c_size_t, c_void_p)),
     "dvbf_arrays_check_path": (c_int, (c_char_p, c_void_p)),
     "dvbf_data_read": (c_int, (POINTER(c_void_p), c_char_p, c_void_p, c_void_p)),

@@ -18,6 +18,9 @@
 static const dv_setting data_entries[] = {
 #include "base/settings_data.def"
 };
+static const dv_setting control_entries[] = {
+#include "base/settings_control.def"
+};
 static const dv_setting evaluate_entries[] = {
 #include "base/settings_evaluate.def"
 };
@@ -53,6 +56,7 @@ static const dv_setting zoo_entries[] = {
   { .name = called, .settings = entries, .count = sizeof entries / sizeof *entries, .size = sizeof(type) }
 static const dv_table own_tables[] = {
     TABLE("data", data_entries, dv_data_settings),
+    TABLE("control", control_entries, dv_control_settings),
     TABLE("evaluate", evaluate_entries, dv_evaluate_settings),
     TABLE("export", export_entries, dv_export_settings),
     TABLE("filter", filter_entries, dv_filter_settings),

@@ -19,6 +19,7 @@
 enum { DV_SPLITS };
 enum { DV_CONTROLS };
 enum { DV_FROM };
+#include "base/settings_control.def"
 #include "base/settings_data.def"
 #include "base/settings_export.def"
 #include "base/settings_pendulum.def"
@@ -29,6 +30,9 @@ enum { DV_TEXT = 512 }; /* bytes of a text setting */
 /* The values of each table. That of "train" stands beside the models (model/settings.h). */
 #define DV_LINES 2 /* fields */
 #include "base/setting_lines.h"
+typedef struct dv_control_settings {
+#include "base/settings_control.def"
+} dv_control_settings;
 typedef struct dv_data_settings {
 #include "base/settings_data.def"
 } dv_data_settings;
@@ -106,6 +110,7 @@ const dv_data_settings *dv_settings_data(const dvbf_settings *settings, dvbf_err
   static inline const dv_##type##_settings *dv_settings_##type(const dvbf_settings *s, dvbf_error *error) {  \
     return (const dv_##type##_settings *)dv_settings_values(s, table, error);                                \
   }
+DV_ACCESS(control, "control")
 DV_ACCESS(evaluate, "evaluate")
 DV_ACCESS(export, "export")
 DV_ACCESS(filter, "filter")

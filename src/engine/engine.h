@@ -102,6 +102,7 @@ int dv_graph_noise_number(dvbf_graph *g);
 /* Ends recording: checks, lifetimes, arena. The sentence of a refused recording goes into error. */
 dvbf_status dv_graph_plan(dvbf_graph *g, dvbf_error *error);
 size_t dv_graph_arena_size(const dvbf_graph *g); /* in reals */
+size_t dv_graph_buffers(const dvbf_graph *g);    /* as many marks does a run need that goes back (begun) */
 /* Multiplications and additions of one forward (and backward) run, counted over the matrix products. */
 double dv_graph_flops(const dvbf_graph *g);
 void dv_graph_count_flops(dvbf_graph *g, double flops);

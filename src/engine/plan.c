@@ -75,6 +75,10 @@ size_t dv_graph_arena_size(const dvbf_graph *g) {
   return g->arena;
 }
 
+size_t dv_graph_buffers(const dvbf_graph *g) {
+  return (size_t)g->n_buffers;
+}
+
 /* ---- Packing: graph, ops, buffers and the ops' data behind each other ---- */
 
 static size_t round_up(size_t size) {

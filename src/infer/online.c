@@ -18,14 +18,17 @@ void *dv_room_take(dv_room *room, size_t count, size_t size) {
   return here;
 }
 
-static void place_machine(dv_room *room, dv_machine *m, const dvbf_program *recorded) {
+void dv_machine_place(dv_room *room, dv_machine *m, const dvbf_program *recorded) {
   size_t reals = dv_graph_arena_size(recorded->graph);
+  bool back = dv_graph_training(recorded->graph);
   void *graph = dv_room_take(room, 1, dv_graph_packed_size(recorded->graph));
   void *arena = dv_room_take(room, reals, sizeof(dvbf_real));
+  void *begun = back ? dv_room_take(room, dv_graph_buffers(recorded->graph), sizeof(bool)) : NULL;
   if (!room->at) return;
   m->program = *recorded;
   m->program.graph = NULL; /* the heap's copy is freed; runs use the packed one */
   m->run = dv_run_in(dv_graph_pack(recorded->graph, graph), arena);
+  m->run.begun = begun;
   memset(arena, 0, reals * sizeof(dvbf_real));
 }
 
@@ -77,7 +80,7 @@ static dv_online *place(dv_room *room, const dv_online *like, const dvbf_program
     parts.exact = dv_room_take(room, 1, type->online_size(type, like->model));
     parts.kept_exact = dv_room_take(room, 1, type->online_size(type, like->model));
   }
-  for (int i = 0; i < PROGRAMS && !type->online_step; i++) place_machine(room, machines[i], &programs[i]);
+  for (int i = 0; i < PROGRAMS && !type->online_step; i++) dv_machine_place(room, machines[i], &programs[i]);
   if (!o) return NULL;
   if (plane->rank) fill(&parts.step, programs[STEP].plane_in, plane->in);
   if (plane->rank) fill(&parts.step, programs[STEP].plane_out, plane->out);
