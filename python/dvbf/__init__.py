@@ -6,6 +6,7 @@ f = m.online(); f.step(x_t, u_t)        # in real time
 """
 
 from . import _api
+from ._control import Controller
 from ._errors import (
     ArgumentError,
     DivergedError,
@@ -24,6 +25,7 @@ from ._results import (
     Abilities,
     Belief,
     Choice,
+    Control,
     Estimates,
     Evaluation,
     Exported,
@@ -53,6 +55,8 @@ __all__ = [
     "ArgumentError",
     "Belief",
     "Choice",
+    "Control",
+    "Controller",
     "DivergedError",
     "Dvbf",
     "DvbfError",

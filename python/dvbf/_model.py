@@ -14,6 +14,7 @@ import numpy as np
 
 from . import _api
 from ._arrays import Array, Data, Floats, shaped, to_numpy, view
+from ._control import Controller
 from ._data import Sequences, for_model, is_named, origin_of
 from ._judge import evaluation_of, exported_of, verdict_of
 from ._library import call, create, free_with, lib, run
@@ -536,6 +537,23 @@ class Model:
     def online(self, samples: int = 16, *, seed: int = 1) -> Online:
         """A filter that follows one system in real time."""
         return Online(self, samples, seed)
+
+    def controller(
+        self,
+        goal: Any = None,
+        *,
+        low: Any,
+        high: Any,
+        goal_z: Any = None,
+        state: Any = None,
+        weights: Any = None,
+        **settings: Any,
+    ) -> Controller:
+        """A controller that brings the system to a goal and holds it there, with controls between low and high: one
+        observation or several, of which the nearest counts; or latent states goal_z; or a known state, as a pair of
+        goals [goals, columns] and its regression on z [columns, latent + 1], the intercept last. Further settings are
+        those of dvbf.settings("control")."""
+        return Controller(self, goal, low, high, goal_z, state, weights, **settings)
 
     def linearise(self, z: Any, u: Any = None) -> Linearisation:
         """A, B, H of the model at z [latent] and u [controls]; for z [n, latent] and u [n, controls] a stack of them."""

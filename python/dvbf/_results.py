@@ -62,6 +62,20 @@ class Belief:
 
 
 @dataclass(frozen=True)
+class Control:
+    """What a controller gives in a step."""
+
+    u: Floats  #: [controls] to apply until the next step
+    ready: bool  #: False where u is the safe control, because there is no plan
+    reason: str | None  #: why it is
+    cost: float  #: of the plan; NaN where there is none
+    iterations: int  #: that improved it
+    plan_u: Floats  #: [T, controls], of which u is the first
+    plan_z: Floats  #: [T + 1, latent] where it is expected to lead
+    belief: Belief
+
+
+@dataclass(frozen=True)
 class Forecast:
     """What an online filter expects of the next T steps."""
 
