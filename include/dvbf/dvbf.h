@@ -64,6 +64,10 @@ DVBF_API dvbf_status dvbf_arrays_write(const char *path, const dvbf_array *array
                                        dvbf_error *error);
 /* Refuses a name with another ending, for those who want to know before the work is done. */
 DVBF_API dvbf_status dvbf_arrays_check_path(const char *path, dvbf_error *error);
+/* Reads one array of a file of any format that data may have, whatever its shape and type: *count numbers in
+ * C order. NULL and 0 where the file has none of that name. Free *out with dvbf_bytes_free. */
+DVBF_API dvbf_status dvbf_numbers_read(float **out, size_t *count, const char *path, const char *name,
+                                       dvbf_error *error);
 
 /* ---- Data -----------------------------------------------------------------------------------------------
  */

@@ -81,7 +81,7 @@ static bool descend(double *x, const double *step, const double *gradient, const
 int dv_box_solve(double *x, bool *held, double *factor, const double *h, const double *g, const double *low,
                  const double *high, int n, double *scratch) {
   double *gradient = scratch, *step = scratch + n, *trial = scratch + 2 * n;
-  bool before[DV_MOST_CONTROLS];
+  bool before[DV_BOX_SIZE];
   int count = -1;
   dv_into_limits(x, low, high, n);
   for (int i = 0; i < MOST_STEPS; i++) {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { DV_MOST_CONTROLS = 64 };
+enum { DV_BOX_SIZE = 64 };
 
 /* Reals of scratch that dv_box_solve needs. */
 static inline size_t dv_box_scratch(int n) {

@@ -41,8 +41,8 @@ static dvbf_status check(const dvbf_model *m, dvbf_error *error) {
   if (!dv_model_same_row(m)) return DVBF_OK;
   return dv_fail(
       error, DVBF_ARGUMENT,
-      "a model with feedthrough = on cannot control: it sees x only together with the control that "
-      "acts from then on");
+      "a model with feedthrough = on cannot control, as it sees x only together with the control that acts "
+      "from then on; train with feedthrough = off");
 }
 
 static void place_arrays(dv_room *room, dvbf_controller *c, size_t goals) {

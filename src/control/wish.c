@@ -35,9 +35,9 @@ static dvbf_status refuse(const char *name, const char *text, int n_u, dvbf_erro
 }
 
 dvbf_status dv_limits_read(dv_limits *out, const dv_control_settings *s, int n_u, dvbf_error *error) {
-  if (n_u > DV_MOST_CONTROLS)
+  if (n_u > DV_BOX_SIZE)
     return dv_fail(error, DVBF_ARGUMENT, "a controller has at most %d controls, and this model has %d",
-                   DV_MOST_CONTROLS, n_u);
+                   DV_BOX_SIZE, n_u);
   if (!read_list(s->low, out->low, n_u)) return refuse("low", s->low, n_u, error);
   if (!read_list(s->high, out->high, n_u)) return refuse("high", s->high, n_u, error);
   if (!read_list(*s->rest ? s->rest : "0", out->rest, n_u)) return refuse("rest", s->rest, n_u, error);

@@ -9,7 +9,7 @@
 #include <dvbf/control.h>
 
 typedef struct dv_limits {
-  double low[DV_MOST_CONTROLS], high[DV_MOST_CONTROLS], rest[DV_MOST_CONTROLS];
+  double low[DV_BOX_SIZE], high[DV_BOX_SIZE], rest[DV_BOX_SIZE];
 } dv_limits;
 
 /* Reads the limits of n_u controls; refuses those that are missing or leave nothing. */

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# dvbf control --follow: a control for every line, within limits and at once; lost observations; goals in files and as
+# numbers; and a sentence for what cannot work.
+# Usage: tests/control.sh COMMAND
+set -euo pipefail
+dvbf=$(realpath "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "FAILED: $*" >&2; exit 1; }
+cd "$work"
+
+# A tank that a pump fills.
+awk 'BEGIN { srand(3); print "level,flow,pump"; for (t = 0; t < 300; t++) { u = int(2 * rand()); a += 0.1 * (u - a); b = a * a;
+  printf "%.4f,%.4f,%d\n", a + 0.01 * rand(), b + 0.01 * rand(), u } }' >data.csv
+"$dvbf" train data.csv -o run --outputs level,flow --inputs pump --feedthrough off --search off --updates 30 --threads 1 --quiet --no-verdict
+cut -d, -f1,2 data.csv | sed -n 2,41p >rows.csv
+limits="--low 0 --high 1"
+
+"$dvbf" control run --goal 0.5,0.25 $limits --follow --plan 8 <rows.csv >csv.out
+[ "$(wc -l <csv.out)" = 41 ] || fail "not a line for each, and a header"
+head -1 csv.out | grep -q '^step,u0,ready,cost,iterations,z0,' || fail "the header is $(head -1 csv.out)"
+sed -n 2p csv.out | grep -q '^0,0,0,,0,,' || fail "there is a plan before the model has its frames: $(sed -n 2p csv.out)"
+awk -F, 'NR > 1 && ($2 < 0 || $2 > 1) { exit 1 }' csv.out || fail "a control outside of its limits"
+[ "$(awk -F, 'NR > 1 { n += $3 } END { print n }' csv.out)" -gt 5 ] || fail "no plans"
+"$dvbf" control run --goal 0.5,0.25 $limits --follow --plan 8 <rows.csv | cmp - csv.out
+
+# JSON has the plan; what is missing is survived.
+awk -F, '{ printf "{\"x\": [%s, %s]}\n", $1, $2 }' rows.csv >rows.json
+(cat rows.json; printf '{"x": null}\n{"x": [null, null]}\n{"x": [0.2, null]}\n') >gaps.json
+"$dvbf" control run --goal 0.5,0.25 $limits --follow --plan 8 <gaps.json >json.out
+[ "$(wc -l <json.out)" = 43 ] || fail "not a line of JSON for each"
+tail -1 json.out | grep -q '"ready":true.*"plan":{"cost":.*"u":\[\[.*"z":\[\[' || fail "$(tail -1 json.out)"
+grep -q -i nan json.out && fail "NaN in an answer"
+printf '{"x": null}\n' | "$dvbf" control run --goal 0.5,0.25 $limits --follow | grep -q '"reason":"' || fail "no reason"
+(sed 's/}/, "u": [1]}/' rows.json) | "$dvbf" control run --goal 0.5,0.25 $limits --follow --applied >applied.out
+! cmp -s applied.out json.out || fail "the control that acted does not matter"
+
+# Every line is answered before the next one comes.
+mkfifo in out
+"$dvbf" control run --goal 0.5,0.25 $limits --follow <in >out &
+exec 3>in 4<out
+for i in 1 2 3; do
+  echo "0.1,0.1" >&3
+  read -r -t 20 line <&4 || fail "no answer to line $i"
+done
+exec 3>&- 4<&-
+wait
+
+# Refusals.
+says() { # WORDS ARGUMENTS...
+  words=$1
+  shift
+  ! "$dvbf" control "$@" <rows.csv >/dev/null 2>err || fail "taken: $*"
+  grep -q -- "$words" err || fail "\"$words\" is not said: $(cat err)"
+}
+says "3 numbers" run --goal 1,2,3 $limits --follow
+says "no such file" run --goal none.npz $limits --follow
+says "no value is left" run --goal 0.5,0.25 --low 1 --high 0 --follow
+says "low and high" run --goal 0.5,0.25 --follow
+says "--follow" run --goal 0.5,0.25 $limits
+says "--goal" run $limits --follow
+cut -d, -f1 data.csv >noinput.csv
+"$dvbf" train noinput.csv -o blind --search off --updates 5 --threads 1 --quiet --no-verdict || [ $? = 3 ]
+says "no controls" blind --goal 0.5 $limits --follow
