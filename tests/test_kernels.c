@@ -716,25 +716,33 @@ static void observe_kernel(void **state) {
   }
 }
 
+/* The sum of shards first .. first + span - 1, halves first; span is a power of two. */
+static float tree_sum(float *const *shards, int count, int first, int span, int i) {
+  int half = span / 2;
+  if (span == 1) return shards[first][i];
+  float left = tree_sum(shards, count, first, half, i);
+  return first + half < count ? left + tree_sum(shards, count, first + half, half, i) : left;
+}
+
 static void reduce_kernel(void **state) {
   (void)state;
-  enum { SHARDS = 3, N = 45, OFFSET = 5 };
-  EACH_SET(k) {
-    float *shards[SHARDS];
-    for (int s = 0; s < SHARDS; s++) shards[s] = normal_array(OFFSET + N, (uint32_t)s);
-    float *first = copy_of(shards[0], OFFSET + N);
-    double squares = k->reduce(shards, OFFSET, N, SHARDS), wanted = 0;
-    for (int i = 0; i < N; i++) {
-      float one = first[OFFSET + i];
-      for (int s = 1; s < SHARDS; s++) one += shards[s][OFFSET + i];
-      assert_true(shards[0][OFFSET + i] == one);
+  enum { MOST = 9, N = 45, OFFSET = 5 };
+  EACH_SET(k)
+  for (int count = 1; count <= MOST; count++) {
+    float *shards[MOST], *before[MOST];
+    for (int s = 0; s < count; s++) shards[s] = normal_array(OFFSET + N, (uint32_t)s);
+    for (int s = 0; s < count; s++) before[s] = copy_of(shards[s], OFFSET + N);
+    double squares = k->reduce(shards, OFFSET, N, count), wanted = 0;
+    for (int i = OFFSET; i < OFFSET + N; i++) {
+      float one = tree_sum(before, count, 0, 16, i);
+      assert_true(shards[0][i] == one);
       wanted += (double)one * one;
     }
+    for (int i = 0; i < OFFSET; i++) assert_true(shards[0][i] == before[0][i]);
     expect_near(squares, wanted, 1e-10 * wanted);
-    shards[1][OFFSET + 40] = NAN; /* must be seen: it is how training notices that it diverged */
-    assert_true(isnan(k->reduce(shards, OFFSET, N, SHARDS)));
-    free(first);
-    for (int s = 0; s < SHARDS; s++) free(shards[s]);
+    shards[count - 1][OFFSET + 40] = NAN; /* must be seen: it is how training notices that it diverged */
+    assert_true(isnan(k->reduce(shards, OFFSET, N, count)));
+    for (int s = 0; s < count; s++) free(shards[s]), free(before[s]);
   }
 }
 

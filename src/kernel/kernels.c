@@ -531,8 +531,9 @@ static void adadelta(real *p, const real *g, real *m, real *v, size_t n, real st
 }
 
 static double reduce(real *const *shards, size_t offset, size_t n, int count) {
-  real *sum = shards[0] + offset;
-  for (int s = 1; s < count; s++) add(sum, shards[s] + offset, n);
+  for (int step = 1; step < count; step *= 2)
+    for (int i = 0; i + step < count; i += 2 * step) add(shards[i] + offset, shards[i + step] + offset, n);
+  const real *sum = shards[0] + offset;
   double squares = 0;
   for (size_t i = 0; i < n; i++) squares += (double)sum[i] * (double)sum[i];
   return squares;

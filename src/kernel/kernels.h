@@ -78,7 +78,9 @@ typedef struct dv_kernels {
                dvbf_real beta1, dvbf_real beta2, dvbf_real epsilon, dvbf_real factor);
   void (*adadelta)(dvbf_real *p, const dvbf_real *g, dvbf_real *m, dvbf_real *v, size_t n, dvbf_real step,
                    dvbf_real rho, dvbf_real epsilon, dvbf_real factor);
-  /* shards[0][offset ..][n] += shards[1] + shards[2] + ..; returns the sum of squares. */
+  /* shards[0][offset ..][n] becomes the sum of all shards, and the sum of its squares is returned. They are
+   * added in pairs, as a binary tree over their numbers: ((0 + 1) + (2 + 3)) + ((4 + 5) + 6). So parts of the
+   * tree can be summed elsewhere and give the same bits. Other shards are left with sums of parts. */
   double (*reduce)(dvbf_real *const *shards, size_t offset, size_t n, int count);
 } dv_kernels;
 
