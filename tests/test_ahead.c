@@ -127,6 +127,7 @@ static void agrees_where_frames_are_fed_back(void **state) {
   compare("model=vrnn latent=1 units=2", false);
   compare("model=storn latent=1 units=1", false);
   compare("model=e2c", false);
+  compare("model=svae latent=1", false);
   compare("model=vrnn latent=1 units=2 likelihood=student-t degrees-of-freedom=6 feedthrough=on", true);
 }
 

@@ -114,7 +114,7 @@ static void wrong_usage_is_status_2(void **state) {
        "systems = 4: model = dkf does not use this setting, which belongs to dvbf"},
       {"train data.h5 -o x --model linear --updates 5",
        "updates = 5: model = linear does not use this setting, which belongs to dvbf, dkf, vae, vrnn, storn, "
-       "e2c"},
+       "e2c, svae"},
       {"train data.h5 -o x --updates", "--updates: its value is missing"},
       {"train data.h5 -o x --updates --quiet", "--updates: its value is missing"},
       {"train data.h5 -o x --quiet=1", "--quiet: takes no value"},

@@ -611,6 +611,23 @@ static void variational_recurrent_networks(void **state) {
   CHECK_ALL(cases);
 }
 
+/* Messages go through gaps, past the end of short sequences, and without controls. */
+static void structured_autoencoders(void **state) {
+  (void)state;
+  static const model_case cases[] = {
+      {.name = "svae", .settings = "model=svae latent=2", .n_u = 2},
+      {.name = "svae without controls, ragged",
+       .settings = "model=svae layers=2 sigma=state",
+       .ragged = true,
+       .rows = COUNT + 1},
+      {.name = "svae, gaps, linear paths",
+       .settings = "model=svae mask-input=dimension linear-paths=on feedthrough=on",
+       .n_u = 2,
+       .gaps = true},
+  };
+  CHECK_ALL(cases);
+}
+
 /* Its objective has terms of its own beside those of the bound. */
 static void locally_linear_embeddings(void **state) {
   (void)state;
@@ -725,6 +742,7 @@ int main(void) {
       cmocka_unit_test(contracting_systems),
       cmocka_unit_test(autoencoders),
       cmocka_unit_test(variational_recurrent_networks),
+      cmocka_unit_test(structured_autoencoders),
       cmocka_unit_test(locally_linear_embeddings),
       cmocka_unit_test(dkf_at_once_is_step_by_step),
       cmocka_unit_test(relu),

@@ -44,6 +44,7 @@ static void saved_models_infer_the_same(void **state) {
                                          "model=dkf layers=2 initial=fast-dropout",
                                          "model=vrnn units=7 sigma=dimension",
                                          "model=storn units=7",
+                                         "model=svae",
                                          "model=e2c state-limit=3 transition-weight=2"};
   for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
     fixture f;

@@ -86,9 +86,9 @@ static void every_preset_makes_a_model(void **state) {
     begin(&f, "");
     if (dvbf_settings_preset(settings, dvbf_preset_name(i, NULL), &error)) fail_msg("%s", error.message);
     if (dv_model_new(&m, settings, NULL, &f.sequences, 1, &error)) fail_msg("%s", error.message);
-    static const char *const others[] = {"dkf", "vrnn", "storn", "e2c"};
+    static const char *const others[] = {"dkf", "vrnn", "storn", "e2c", "svae"};
     const char *expected = "dvbf";
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < 5; k++)
       if (strstr(dvbf_preset_name(i, NULL), others[k])) expected = others[k];
     assert_string_equal(m->type->name, expected);
     dvbf_model_free(m);
@@ -213,7 +213,7 @@ static dvbf_real *trained_with(const char *type, const char *name, const char *v
 /* What a user is told of a setting that a model does not use is true: it changes nothing. */
 static void unused_settings_change_nothing(void **state) {
   (void)state;
-  static const char *const types[] = {"dkf", "vae", "linear", "vrnn", "storn", "e2c"};
+  static const char *const types[] = {"dkf", "vae", "linear", "vrnn", "storn", "e2c", "svae"};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
     dvbf_setting_info info;
     size_t size, other, tried = 0;

@@ -87,6 +87,7 @@ static void plans_do_not_change_values(void **state) {
   expect_same_plans("model=dkf sigma=state hidden=20", true);
   expect_same_plans("model=vrnn units=20 sigma=state", true);
   expect_same_plans("model=storn units=18", true);
+  expect_same_plans("model=svae", true);
   expect_same_plans("model=dkf layers=2 filter-dropout=0 filter-dropout-end=0", false);
 }
 

@@ -112,7 +112,7 @@ static void unused_settings_are_refused(void **state) {
        "residual = on: model = vae does not use this setting, which belongs to dvbf, dkf;"},
       {"model=vae clip-z=1", "clip-z = 1: model = vae "},
       {"model=linear hidden=9", "hidden = 9: model = linear does not use this setting, which belongs to "
-                                "dvbf, dkf, vae, vrnn, storn, e2c;"},
+                                "dvbf, dkf, vae, vrnn, storn, e2c, svae;"},
       {"model=linear batch-size=9", "batch-size = 9: model = linear "},
       {"model=dkf search=on", NULL},
       {"categories=2,3",
@@ -229,8 +229,8 @@ static void users_are_named(void **state) {
                {"systems", "dvbf"},
                {"residual", "dvbf, dkf"},
                {"clip-z", "dvbf, dkf"},
-               {"hidden", "dvbf, dkf, vae, vrnn, storn, e2c"},
-               {"updates", "dvbf, dkf, vae, vrnn, storn, e2c"},
+               {"hidden", "dvbf, dkf, vae, vrnn, storn, e2c, svae"},
+               {"updates", "dvbf, dkf, vae, vrnn, storn, e2c, svae"},
                {"units", "vrnn, storn"},
                {"stacked", "e2c"},
                {"categories", "categorical"}};

@@ -87,6 +87,7 @@ static void threads_do_not_change_results(void **state) {
   expect_same_for_all_threads("model=dkf");
   expect_same_for_all_threads("model=vrnn units=7");
   expect_same_for_all_threads("model=storn units=7");
+  expect_same_for_all_threads("model=svae latent=2");
   expect_same_for_all_threads("model=e2c");
   expect_same_for_all_threads("model=dkf layers=2 filter-dropout=0 filter-dropout-end=0");
 }

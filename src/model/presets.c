@@ -74,6 +74,12 @@ static const preset presets[] = {
      "keep-by = prediction\n"
      "starts = 1\n",
      "pendulum", NULL},
+    {"svae-pendulum", "ours for a structured variational autoencoder on the pendulum",
+     "model = svae\n"
+     "latent = 8\n"
+     "projection = 1e-4\n"
+     "starts = 1\n",
+     "pendulum", NULL},
     {"paper-dkf-pendulum",
      "the paper's appendix for the DKF, to the letter; it gives no number of updates, 20000 is our choice",
      "model = dkf\n"

@@ -60,6 +60,34 @@ void dv_record_divergence(dvbf_graph *g, const dv_divergence *divergence);
 /* out = a where use > 0, else b; one step. */
 void dv_record_choose(dvbf_graph *g, dvbf_value out, dvbf_value a, dvbf_value b, dvbf_value use);
 
+/* ---- Linear systems with normal noise (op/messages.c, op/kalman.c) ---- */
+
+/* z_1 = m + L_1 w_1, z_t = A z_{t-1} + c_t + L w_t, and what frames say of z_t as N(mu; z_t, sigma^2).
+ * Factors are lower triangular, with logarithms on their diagonals. */
+typedef struct dv_messages {
+  dvbf_value head;           /* [seen][rows][2n] (mu, ln sigma) of the frames that may be seen; none: none */
+  dvbf_value drift;          /* [T - 1][rows][n] c_2 .. c_T; none: 0 */
+  dvbf_value from_z, factor; /* [n][n] A, transposed, and L; none where T = 1 */
+  dvbf_value start, spread;  /* [1][n] m and [n][n] L_1 */
+  dvbf_value noise, use;     /* [T][rows][n] and [T][rows][1], 1 where a frame is seen */
+  dvbf_value state;          /* [T][rows][dv_chain_state(n)] z_t, and mean and covariance of q(z_t) */
+  dvbf_value kl, w, q;       /* [T][rows][1], w_t [T][rows][n], its mean and -ln diag U [T][rows][2n] */
+  double low, high;          /* of ln sigma */
+} dv_messages;
+void dv_record_messages(dvbf_graph *g, const dv_messages *m);
+
+/* One step of the same chain forwards: the state, from that of the step before. Where the frame is seen, z is
+ * drawn from what all frames so far say or, with `particles`, given z of the step before. */
+typedef struct dv_kalman_step {
+  dvbf_value given, state; /* [1][rows][dv_chain_state(n)] */
+  dvbf_value head, use; /* of the frame; none: it is not seen, and there are gradients by given and drift */
+  dvbf_value drift, from_z, factor, noise;
+  dvbf_value w, q; /* [1][rows][n], [1][rows][2n]; none where head is */
+  double low, high;
+  bool particles;
+} dv_kalman_step;
+void dv_record_kalman_step(dvbf_graph *g, const dv_kalman_step *step);
+
 /* ---- Fast dropout (op/moments.c) ---- */
 
 /* out = c x^2, same shape: squared weights, and with c = p / (1 - p) the variance that dropout gives to x. */

@@ -1,0 +1,200 @@
+/* The structured variational autoencoder of Johnson et al. (2016) with a linear dynamical system, with
+ * controls:
+ *
+ *   z_1 = m + L_1 w_1    z_{t+1} = A z_t + B u_t + b + L w_t    w_t ~ N(0, I)      prior
+ *   psi(z_t | x_t) = N(mu_t; z_t, diag(sigma_t^2))                                 recognition, frame by
+ * frame q(z) ~ p(z | u) prod_t psi(z_t | x_t)                                          exact, by message
+ * passing p(x_t | z_t)                                                                   emission
+ *
+ *   bound = sum_t E ln p(x_t | z_t) - KL(q(z) || p(z | u))
+ *
+ * Messages, their gradients and the KL are op/messages.c; the system is trained by plain gradients like all
+ * else, not by the natural ones of the paper: they are exact, and Adam scales them. The state of the program
+ * is z_t and mean and covariance of q(z_t), so that a filter can go on from it: q(z_t | x_1 .. x_t) is that
+ * of a Kalman filter (op/kalman.c). The emission sees z_t. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "model/picture.h"
+#include "op/chain.h"
+
+#include <math.h>
+
+enum { MOST_LATENT = 64 }; /* each step costs a few dozen products of latent by latent */
+
+static int latent(const dvbf_model *m) {
+  return (int)m->settings->latent;
+}
+
+/* (mu, ln sigma) of `steps` frames from `first` on; none where there are none. */
+static dvbf_value potentials(dvbf_program *p, const dvbf_model *m, int first, int steps) {
+  dvbf_graph *g = p->graph;
+  const dv_train_settings *s = m->settings;
+  if (!steps) return DVBF_NONE;
+  dvbf_value told = dv_mask_input(p, m), none = DVBF_NONE, head = dvbf_slab(g, steps, 2 * latent(m));
+  dv_sight sight = dv_sight_of(p, m, first, steps);
+  dv_stack hidden =
+      dv_hidden(g, s, "recognition", steps, (dvbf_first){0},
+                (dv_dense_in[4]){{sight.name, sight.value, 1 / sqrt(sight.spread), false},
+                                 {"mask", told.buffer < 0 ? none : dvbf_steps(told, first, steps),
+                                  s->scale_recognition, false}});
+  dvbf_layer output =
+      dv_dense(g, "recognition.output", head, DVBF_LINEAR, (dvbf_first){0},
+               (dv_dense_in[4]){{"x", dv_linear_path(m, sight.value), 0, false},
+                                {"h", dv_stack_top(&hidden), 1 / sqrt((double)s->hidden), false}});
+  dv_stack_whole(g, &hidden);
+  dvbf_layer_whole(g, &output);
+  return head;
+}
+
+/* ---- The system ---- */
+
+/* First values: I on the diagonal, of A or of the logarithms of a factor times `on`. */
+static dvbf_value square_parameter(dvbf_graph *g, const char *name, int n, double on, double scale) {
+  double *values = dv_calloc((size_t)n * (size_t)n, sizeof *values);
+  if (!values) {
+    dvbf_refuse(g, "out of memory while recording a system of %d states", n);
+    return DVBF_NONE;
+  }
+  for (int i = 0; i < n; i++) values[i * n + i] = on;
+  dvbf_value parameter = dvbf_parameter(g, name, n, n, (dvbf_first){.values = values, .scale = scale});
+  dv_free(values);
+  return parameter;
+}
+
+typedef struct linear_system {
+  dvbf_value from_z, factor,
+      drift; /* drift [T - 1] = B u + b; none without controls: z has no origin of its own */
+} linear_system;
+
+static linear_system record_system(dvbf_program *p, const dvbf_model *m) {
+  dvbf_graph *g = p->graph;
+  int steps = p->steps - 1, n = latent(m);
+  linear_system s = {DVBF_NONE, DVBF_NONE, DVBF_NONE};
+  if (!steps) return s;
+  s.from_z = square_parameter(g, "transition.z", n, 1, 0.1 / sqrt((double)n));
+  s.factor = square_parameter(g, "noise.factor", n, log(0.3), 0);
+  if (!m->n_u) return s;
+  s.drift = dvbf_slab(g, steps, n);
+  dvbf_layer layer = dv_dense(g, "transition", s.drift, DVBF_LINEAR, (dvbf_first){0},
+                              (dv_dense_in[4]){{"u", dvbf_steps(p->u, 0, steps), 0.1, false}});
+  dvbf_layer_whole(g, &layer);
+  return s;
+}
+
+/* ---- Recorders ---- */
+
+/* What is drawn at steps first .. first + steps - 1 of values that hold more. */
+static dvbf_drawn drawn_at(const dvbf_drawn *all, int first, int steps) {
+  return (dvbf_drawn){.value = dvbf_steps(all->value, first, steps),
+                      .head = dvbf_steps(all->head, first, steps),
+                      .noise = dvbf_steps(all->noise, first, steps),
+                      .use = DVBF_NONE,
+                      .prior = DVBF_NONE};
+}
+
+static dvbf_drawn make_drawn(dvbf_graph *g, int steps, int n, bool noise) {
+  dvbf_drawn d = {.value = dvbf_slab_constant(g, steps, n),
+                  .head = dvbf_slab_constant(g, steps, 2 * n),
+                  .noise = dvbf_slab_constant(g, steps, n),
+                  .use = DVBF_NONE,
+                  .prior = DVBF_NONE};
+  if (noise) dvbf_noise(g, d.noise, false);
+  return d;
+}
+
+/* A whole sequence; or its first frame, where that is all of the program. */
+static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
+  (void)self;
+  dvbf_graph *g = p->graph;
+  int n = latent(m);
+  dvbf_drawn all = make_drawn(g, p->steps, n, true);
+  linear_system s = record_system(p, m);
+  dv_messages messages = {.head = potentials(p, m, 0, p->observe < p->steps ? p->observe : p->steps),
+                          .drift = s.drift,
+                          .from_z = s.from_z,
+                          .factor = s.factor,
+                          .start = dvbf_parameter(g, "start.mean", 1, n, (dvbf_first){0}),
+                          .spread = square_parameter(g, "start.factor", n, 0, 0),
+                          .noise = all.noise,
+                          .use = p->mask,
+                          .state = p->z,
+                          .kl = p->kl,
+                          .w = all.value,
+                          .q = all.head,
+                          .low = m->settings->log_sigma_min,
+                          .high = m->settings->log_sigma_max};
+  dv_record_messages(g, &messages);
+  p->first = drawn_at(&all, 0, 1);
+  if (p->steps > 1) p->later = drawn_at(&all, 1, p->steps - 1);
+}
+
+/* From z[0] to z[1], with what the frame says or, without `frame`, by the system alone. */
+static void one_step(dvbf_program *p, const dvbf_model *m, bool frame) {
+  dvbf_graph *g = p->graph;
+  dvbf_drawn drawn = make_drawn(g, 1, latent(m), frame);
+  linear_system s = record_system(p, m);
+  dv_kalman_step step = {.given = dvbf_steps(p->z, 0, 1),
+                         .state = dvbf_steps(p->z, 1, 1),
+                         .head = frame ? potentials(p, m, 1, 1) : DVBF_NONE,
+                         .use = frame ? dvbf_steps(p->mask, 1, 1) : DVBF_NONE,
+                         .drift = s.drift,
+                         .from_z = s.from_z,
+                         .factor = s.factor,
+                         .noise = drawn.noise,
+                         .w = frame ? drawn.value : DVBF_NONE,
+                         .q = frame ? drawn.head : DVBF_NONE,
+                         .low = m->settings->log_sigma_min,
+                         .high = m->settings->log_sigma_max,
+                         .particles = p->given_v};
+  dv_record_kalman_step(g, &step);
+  if (frame)
+    p->later = drawn;
+  else
+    p->later.noise = drawn.noise;
+}
+
+static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
+  (void)self;
+  one_step(p, m, true);
+}
+
+static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
+  (void)self;
+  one_step(p, m, false);
+}
+
+static int one_frame(const dvbf_model_class *self, const dvbf_settings *settings) {
+  (void)self, (void)settings;
+  return 1;
+}
+
+static int dimension(const dvbf_model_class *self, const dvbf_settings *settings) {
+  (void)self;
+  return (int)dv_settings_train(settings, NULL)->latent;
+}
+
+static int states(const dvbf_model_class *self, const dvbf_settings *settings) {
+  int n = dimension(self, settings);
+  return dv_chain_state(n < MOST_LATENT ? n : MOST_LATENT);
+}
+
+static dvbf_status settle(const dvbf_model_class *self, dvbf_settings *settings, size_t steps,
+                          dvbf_error *error) {
+  (void)steps;
+  int n = dimension(self, settings);
+  if (n <= MOST_LATENT) return DVBF_OK;
+  return dv_fail(error, DVBF_ARGUMENT, "latent = %d: a svae takes at most %d; 3 to 8 work well", n,
+                 MOST_LATENT);
+}
+
+const dvbf_model_class dv_model_svae = {.name = "svae",
+                                        .settings = "networks training pictures",
+                                        .innovations = dimension,
+                                        .start_frames = one_frame,
+                                        .settle = settle,
+                                        .whole = whole,
+                                        .start = whole,
+                                        .step = step,
+                                        .move = move,
+                                        .states = states,
+                                        .emits = dimension};
