@@ -1,4 +1,6 @@
-/* The kernels of every instruction set that this processor has, against plain code in double precision. */
+/* The kernels of every instruction set that this processor has, fast and portable, against plain code in
+ * double precision. */
+#include "base/arithmetic.h"
 #include "base/random.h"
 #include "base/settings.h"
 #include "kernel/kernels.h"
@@ -26,16 +28,21 @@
 static const char *const sets[] = {"base", "v3", "v4"};
 
 /* NULL where the processor lacks the set: dv_kernels_best then answers with another. */
-static const dv_kernels *kernels_of(const char *name) {
+static const dv_kernels *kernels_for(const char *name, bool portable) {
+  DV_COMPUTE(portable);
   setenv("DVBF_ISA", name, 1);
   const dv_kernels *k = dv_kernels_best();
   unsetenv("DVBF_ISA");
   return strcmp(k->name, name) ? NULL : k;
 }
 
+static const dv_kernels *kernels_of(const char *name) {
+  return kernels_for(name, false);
+}
+
 #define EACH_SET(k)                                                                                          \
-  for (int set_ = 0; set_ < 3; set_++)                                                                       \
-    for (const dv_kernels *k = kernels_of(sets[set_]), *once_ = k; once_; once_ = NULL)
+  for (int set_ = 0; set_ < 6; set_++)                                                                       \
+    for (const dv_kernels *k = kernels_for(sets[set_ / 2], set_ % 2), *once_ = k; once_; once_ = NULL)
 
 static void sets_are_chosen(void **state) {
   (void)state;
@@ -43,6 +50,17 @@ static void sets_are_chosen(void **state) {
   assert_non_null(base);
   assert_string_equal(base->name, "base");
   assert_ptr_equal(kernels_of(best->name), best);
+}
+
+static void portable_sets_are_others(void **state) {
+  (void)state;
+  assert_ptr_not_equal(kernels_for("base", true), kernels_for("base", false));
+  dvbf_error error;
+  const dv_products *product;
+  DV_COMPUTE(true);
+  assert_ptr_equal(dv_kernels_best(), kernels_for(dv_kernels_best()->name, true));
+  assert_int_equal(dv_products_choose(&product, DV_BFLOAT16, &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "arithmetic = portable"));
 }
 
 /* ---- Memory of the exact size, so that sanitizers see every step beyond it ---- */
@@ -206,6 +224,96 @@ static void rows_stand_alone(void **state) {
       }
       free(a), free(b), free(start), free(one), free(all);
     }
+  }
+}
+
+/* ---- Portable kernels: no bit depends on the instruction set ---- */
+
+/* What a set makes of one shape by all three products, behind each other. */
+static size_t product_bits(const dv_kernels *k, float *out, int m, int n, int depth) {
+  size_t sm = (size_t)m, sn = (size_t)n, sd = (size_t)depth;
+  float *a = normal_array(sm * sd, 1), *b = normal_array(sd * sn, 2), *c = normal_array(sm * sn, 3);
+  for (int add = 0; add < 2; add++) {
+    float *nn = out + (size_t)(3 * add) * sm * sn, *nt = nn + sm * sn, *tn = nt + sm * sn;
+    memcpy(nn, c, sm * sn * sizeof *c);
+    memcpy(nt, c, sm * sn * sizeof *c);
+    memcpy(tn, c, sm * sn * sizeof *c);
+    k->product->nn(nn, add ? NULL : b, a, b, m, n, depth);
+    k->product->nt(nt, add, a, b, m, depth, n);
+    k->product->tn(tn, add, a, b, depth, n, m);
+  }
+  free(a);
+  free(b);
+  free(c);
+  return 6 * sm * sn;
+}
+
+static void portable_products(void **state) {
+  (void)state;
+  enum { MOST = 6 * 80 * 80 };
+  static float first[MOST], other[MOST];
+  dv_random random = dv_random_at(9, DV_STREAM_SIMULATION, 0, 0);
+  for (int i = 0; i < 400; i++) {
+    int m = 1 + (int)(dv_random_word(&random) % 80), n = 1 + (int)(dv_random_word(&random) % 80);
+    int depth = 1 + (int)(dv_random_word(&random) % (i % 8 ? 70 : 700));
+    if (i % 3 == 0) n = 1 + n % 18;
+    size_t size = product_bits(kernels_for("base", true), first, m, n, depth);
+    for (int s = 1; s < 3; s++) {
+      const dv_kernels *k = kernels_for(sets[s], true);
+      if (!k) continue;
+      product_bits(k, other, m, n, depth);
+      assert_memory_equal(first, other, size * sizeof *first);
+    }
+  }
+}
+
+enum { BITS = 1003, BIT_ROWS = 17, BIT_COLS = BITS / BIT_ROWS }; /* no number of lanes divides these */
+
+/* What a set makes of the same numbers by all other kernels, [30][BITS] at most. */
+static void other_bits(const dv_kernels *k, float out[30][BITS]) {
+  float *x = normal_array(BITS, 1), *y = normal_array(BITS, 2), *g = normal_array(BITS, 3);
+  float *s = normal_array(BITS, 4);
+  uint32_t words[BITS + 1];
+  double squares = 0;
+  dv_random random = dv_random_at(5, DV_STREAM_SIMULATION, 0, 0);
+  for (int i = 0; i <= BITS; i++) words[i] = dv_random_word(&random);
+  for (int i = 0; i < BITS; i++) s[i] = fabsf(s[i]);
+  for (int i = 0; i < 30; i++) memcpy(out[i], x, sizeof out[i]);
+  for (int a = 0; a < 5; a++) {
+    k->activate((dvbf_activation)a, out[a], BIT_ROWS, BIT_COLS);
+    k->activate_backward((dvbf_activation)a, out[5 + a], out[a], BIT_ROWS, BIT_COLS);
+    if (a == DVBF_SOFTMAX) continue;
+    k->moments((dvbf_activation)a, out[10 + a], out[15 + a], x, s, 0.1f, BITS);
+    k->moments_backward((dvbf_activation)a, out[20 + a], out[25 + a], x, s, g, y, 0.1f, BITS);
+  }
+  k->normals(out[14], words, BITS - 1);
+  k->gaussian(out[19], x, y, s, 1, -9, BIT_ROWS, BIT_COLS);
+  k->gaussian(out[19] + BIT_ROWS, x, y, s, BITS, -9, BIT_ROWS, BIT_COLS);
+  k->bernoulli(out[19] + 2 * BIT_ROWS, s, y, BIT_ROWS, BIT_COLS);
+  k->mix(out[19] + 3 * BIT_ROWS, x, y, BIT_ROWS, 3, 5);
+  k->column_sum(out[19] + 400, x, BIT_ROWS, BIT_COLS);
+  squares = k->reduce((float *[]){x, y, g}, 1, BITS - 1, 3);
+  memcpy(out[19] + 600, &squares, sizeof squares);
+  k->gaussian_backward(out[24], true, out[29], g, x, y, s, BITS, -9, BIT_ROWS, BIT_COLS);
+  k->gaussian_backward(out[24], true, out[29], g, x, y, s, 1, -9, BIT_ROWS, BIT_COLS);
+  k->bernoulli_backward(out[24], g, x, y, BIT_ROWS, BIT_COLS);
+  k->adam(out[0], g, x, s, BITS, 0.01f, 0.9f, 0.99f, 1e-8f, 0.7f);
+  k->adadelta(out[1], g, s, y, BITS, 1, 0.9f, 1e-6f, 0.7f);
+  free(x);
+  free(y);
+  free(g);
+  free(s);
+}
+
+static void portable_kernels(void **state) {
+  (void)state;
+  static float first[30][BITS], other[30][BITS];
+  other_bits(kernels_for("base", true), first);
+  for (int s = 1; s < 3; s++) {
+    const dv_kernels *k = kernels_for(sets[s], true);
+    if (!k) continue;
+    other_bits(k, other);
+    for (int i = 0; i < 30; i++) assert_memory_equal(first[i], other[i], sizeof first[i]);
   }
 }
 
@@ -885,6 +993,9 @@ static void moments_of_extremes(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sets_are_chosen),
+      cmocka_unit_test(portable_sets_are_others),
+      cmocka_unit_test(portable_products),
+      cmocka_unit_test(portable_kernels),
       cmocka_unit_test(products_of_many_shapes),
       cmocka_unit_test(tiles_of_many_shapes),
       cmocka_unit_test(tiles_at_the_edges),

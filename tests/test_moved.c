@@ -168,6 +168,34 @@ static void other_instructions_are_refused(void **unused) {
   remove_run();
 }
 
+static unsigned char *model_bytes(size_t *size) {
+  char path[160];
+  snprintf(path, sizeof path, "%s/run/" DVBF_RUN_MODEL, folder);
+  return read_bytes(path, size);
+}
+
+/* With portable arithmetic a run goes on anywhere, to the same bytes. */
+static void portable_runs_move(void **unused) {
+  (void)unused;
+  dvbf_error error = {0};
+  watch stop = {.stop_at = 2}, w = {0};
+  size_t size, size_moved;
+  assert_int_equal(train("arithmetic=portable", false, &w, &error), DVBF_OK);
+  unsigned char *there = model_bytes(&size);
+  remove_run();
+  assert_int_equal(train("arithmetic=portable", false, &stop, &error), DVBF_OK);
+  setenv("DVBF_ISA", "base", 1);
+  assert_int_equal(train("arithmetic=portable", true, &w, &error), DVBF_OK);
+  unsetenv("DVBF_ISA");
+  assert_false(w.told);
+  unsigned char *moved = model_bytes(&size_moved);
+  assert_int_equal(size, size_moved);
+  assert_memory_equal(there, moved, size);
+  free(there);
+  free(moved);
+  remove_run();
+}
+
 /* ---- Data that change while they are used ---- */
 
 static bool spoil(const dvbf_progress *p, void *user) {
@@ -199,6 +227,7 @@ int main(void) {
       cmocka_unit_test(every_length_counts),
       cmocka_unit_test(other_machines_are_refused),
       cmocka_unit_test(other_instructions_are_refused),
+      cmocka_unit_test(portable_runs_move),
       cmocka_unit_test(infinite_data_are_called_so),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

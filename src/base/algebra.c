@@ -1,5 +1,6 @@
 #include "base/algebra.h"
 
+#include "base/arithmetic.h"
 #include "base/random.h"
 
 #include <math.h>
@@ -109,7 +110,7 @@ double dv_invert(double *a, int n, double least, int *order) {
       if (fabs(a[i * n + k]) > fabs(a[best * n + k])) best = i;
     double pivot = a[best * n + k];
     if (!(fabs(pivot) >= least)) return NAN;
-    log_det += log(fabs(pivot));
+    log_det += dv_log(fabs(pivot));
     order[k] = best;
     for (int j = 0; j < n; j++) {
       double swap = a[k * n + j];
@@ -315,8 +316,8 @@ double dv_spectral_radius(const double *a, int n, double *scratch) {
   for (int k = 0;; k++) {
     double norm = sqrt(dv_dot(power, power, all));
     if (!(norm > 0) || isinf(norm)) return norm > 0 ? INFINITY : norm;
-    log_scale += log(norm) / ldexp(1, k);
-    if (k == SQUARINGS) return exp(log_scale);
+    log_scale += dv_log(norm) / ldexp(1, k);
+    if (k == SQUARINGS) return dv_exp(log_scale);
     for (size_t i = 0; i < all; i++) power[i] /= norm;
     dv_product(square, power, power, n, n, n);
     double *swap = power;

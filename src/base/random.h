@@ -3,6 +3,8 @@
 #ifndef DV_RANDOM_H
 #define DV_RANDOM_H
 
+#include "base/arithmetic.h"
+
 #include <Random123/philox.h>
 #include <math.h>
 #include <stddef.h>
@@ -62,8 +64,8 @@ static inline double dv_random_uniform(dv_random *r) {
 }
 
 static inline double dv_random_normal(dv_random *r) {
-  double radius = sqrt(-2.0 * log(dv_random_uniform(r)));
-  return radius * cos(6.283185307179586477 * dv_random_uniform(r));
+  double radius = sqrt(-2.0 * dv_log(dv_random_uniform(r)));
+  return radius * dv_cos(6.283185307179586477 * dv_random_uniform(r));
 }
 
 /* A random permutation of 0..count-1 (Fisher-Yates). */

@@ -1,12 +1,14 @@
 #ifndef DV_TINY_H
 #define DV_TINY_H
 
+#include "base/arithmetic.h"
+
 /* From here on this thread treats denormal floats as 0: they do not matter, and they are a hundred times
- * slower. Returns the mode to restore afterwards. */
+ * slower. Not with portable arithmetic. Returns the mode to restore afterwards. */
 static inline unsigned dv_flush_tiny_numbers(void) {
 #if defined(__SSE2__)
   unsigned before = __builtin_ia32_stmxcsr();
-  __builtin_ia32_ldmxcsr(before | 0x8040);
+  __builtin_ia32_ldmxcsr(dv_portable ? before & ~0x8040u : before | 0x8040);
   return before;
 #else
   return 0;

@@ -1,5 +1,6 @@
 /* Filter, planner and what joins them. */
 #include "base/algebra.h"
+#include "base/arithmetic.h"
 #include "base/status.h"
 #include "control/ilqr.h"
 #include "control/shoot.h"
@@ -118,6 +119,7 @@ static dvbf_status begin(dvbf_controller *like, const dvbf_model *model, const d
 
 dvbf_status dvbf_controller_memsize(size_t *out, const dvbf_model *model, const dvbf_goal *goal,
                                     const dvbf_settings *settings, dvbf_error *error) {
+  DV_COMPUTE(dv_model_portable(model));
   dvbf_controller like, *none = NULL;
   dv_room room = {0};
   dvbf_status status = begin(&like, model, goal, settings, error);
@@ -149,6 +151,7 @@ static void set_controls(dvbf_controller *c) {
 
 dvbf_status dvbf_controller_init(dvbf_controller **out, void *memory, size_t size, const dvbf_model *model,
                                  const dvbf_goal *goal, const dvbf_settings *settings, dvbf_error *error) {
+  DV_COMPUTE(dv_model_portable(model));
   dvbf_controller like, *c = NULL;
   size_t needed = 0;
   dvbf_status status = dvbf_controller_memsize(&needed, model, goal, settings, error);
@@ -245,6 +248,7 @@ static void set_target(dvbf_controller *c, const dvbf_goal *goal, size_t g, cons
 }
 
 dvbf_status dvbf_controller_aim(dvbf_controller *c, const dvbf_goal *goal, dvbf_error *error) {
+  DV_COMPUTE(dv_model_portable(c->model));
   dv_task *t = c->task;
   bool by_state = c->settings.space == DV_GOAL_STATE;
   size_t n_z = (size_t)t->n_z, n_x = (size_t)c->model->n_x;
@@ -366,6 +370,7 @@ static void give(dvbf_controller *c) {
 }
 
 void dvbf_controller_step(dvbf_controller *c, const float *x, const float *u, dvbf_control *out) {
+  DV_COMPUTE(dv_model_portable(c->model));
   const float *seen = visible(c, x);
   dvbf_belief belief;
   set_deadline(c);

@@ -1,6 +1,7 @@
 /* What to think of a model: better or worse than what one would do otherwise, and what to try. */
 #include "evaluate/verdict.h"
 
+#include "base/arithmetic.h"
 #include "base/locale.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ static bool differs(const dv_blocks *blocks, dvbf_way with) {
   for (int b = 0; b < DV_ROLLING_BLOCKS; b++) {
     double ours = blocks->square[DVBF_BY_LEARNED][b], other = blocks->square[with][b];
     if (!(ours > 0) || !(other > 0) || !isfinite(ours) || !isfinite(other)) continue;
-    double apart = 0.5 * log(other / ours);
+    double apart = 0.5 * dv_log(other / ours);
     n += 1, sum += apart, squares += apart * apart;
   }
   if (n < 4) return true; /* too few to tell: the ratio itself decides */

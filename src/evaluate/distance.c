@@ -1,5 +1,6 @@
 #include "evaluate/distance.h"
 
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
@@ -69,5 +70,5 @@ double dv_tracker_distance(const dv_tracker *t, const float *one, const float *o
     dv_track_grey(room + pixels, images[i], pixels, t->channels);
     dv_track_centre(room + pixels, t->height, t->width, t->dark, room, &across[i], &down[i]);
   }
-  return hypot(across[0] - across[1], down[0] - down[1]);
+  return dv_hypot(across[0] - across[1], down[0] - down[1]);
 }

@@ -1,4 +1,5 @@
 /* The paper's tables for one set of sequences, and the error of prediction by horizon. */
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/settings.h"
 #include "base/status.h"
@@ -153,6 +154,7 @@ static dvbf_status measure_data(evaluator *v, dvbf_error *error) {
 
 dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *m, const dvbf_data *data,
                           const dvbf_sequences *s, const dvbf_settings *settings, dvbf_error *error) {
+  DV_COMPUTE(dv_model_portable(m));
   evaluator v = {.model = m, .data = data, .sequences = s, .settings = dv_settings_evaluate(settings, error)};
   if (!v.settings) return DVBF_ARGUMENT;
   if (!s->count) return dv_fail(error, DVBF_FORMAT, "there are no sequences to evaluate in this split");

@@ -38,7 +38,7 @@ static int state_of(const columns *c, size_t k) {
   if (!c->states) return -1;
   if (!c->grouped) {
     if (isnan(last)) return -1;
-    int range = last < 0.5f ? 0 : 1 + (int)floor(log2((double)last + 0.5));
+    int range = last < 0.5f ? 0 : 1 + ilogb((double)last + 0.5);
     return range < VALUES ? range : VALUES - 1;
   }
   for (int i = 0; i < c->size[k]; i++)

@@ -8,6 +8,7 @@
 #include "evaluate/norm.h"
 
 #include "base/algebra.h"
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -44,14 +45,14 @@ static void measure(const descent *d, place *at, double p, double unit) {
     dv_singular_values(at->matrices + (size_t)i * square, d->n, u, s, v);
     at->length = fmax(at->length, s[0]);
     for (size_t k = 0; k < n; k++) {
-      double w = pow(s[k] / unit, 2 * p);
+      double w = dv_pow(s[k] / unit, 2 * p);
       sum += w;
       for (size_t a = 0; a < n && w > 1e-12; a++)
         for (size_t b = 0; b < n; b++)
           at->slope[a * n + b] += w * (u[k * n + a] * u[k * n + b] - v[k * n + a] * v[k * n + b]);
     }
   }
-  at->f = sum > 0 ? log(unit) + log(sum) / (2 * p) : -INFINITY;
+  at->f = sum > 0 ? dv_log(unit) + dv_log(sum) / (2 * p) : -INFINITY;
   for (size_t k = 0; k < square && sum > 0; k++) at->slope[k] /= sum;
 }
 
@@ -67,8 +68,8 @@ static void step(descent *d, double by) {
     for (size_t a = 0; a < n; a++)
       for (size_t b = 0; b < n; b++) {
         double outer = vectors[k * n + a] * vectors[k * n + b];
-        there[a * n + b] += exp(by * values[k * (n + 1)]) * outer;
-        back[a * n + b] += exp(-by * values[k * (n + 1)]) * outer;
+        there[a * n + b] += dv_exp(by * values[k * (n + 1)]) * outer;
+        back[a * n + b] += dv_exp(-by * values[k * (n + 1)]) * outer;
       }
   dv_product(d->next.t, d->now.t, there, d->n, d->n, d->n);
   for (size_t i = 0; i < (size_t)d->count; i++) {
@@ -127,7 +128,7 @@ static double longest(const descent *d, const double *systems, const double *t, 
 /* Large systems get fewer steps: about a second in all. */
 static void search(descent *d, const double *systems) {
   static const double powers[] = {1, 4, 16, 64};
-  double work = 60. * d->count * pow(d->n, 3), steps = fmin(100, 4e8 / work);
+  double work = 60. * d->count * dv_pow(d->n, 3), steps = fmin(100, 4e8 / work);
   size_t square = square_of(d);
   memcpy(d->now.matrices, systems, (size_t)d->count * square * sizeof *systems);
   memcpy(d->now.t, d->best, square * sizeof *d->best);

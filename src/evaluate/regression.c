@@ -1,6 +1,7 @@
 #include "evaluate/regression.h"
 
 #include "base/algebra.h"
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -37,7 +38,7 @@ dvbf_status dv_regress(const float *x, size_t n, size_t k, const float *y, size_
     for (size_t j = 0; coefficients && j < columns; j++) coefficients[j] = b[j];
     *r2 = tss > 0 ? 1 - rss / tss : 0;
     *log_likelihood =
-        -0.5 * (double)n * (log(2 * 3.14159265358979323846 * fmax(rss, 1e-300) / (double)n) + 1);
+        -0.5 * (double)n * (dv_log(2 * 3.14159265358979323846 * fmax(rss, 1e-300) / (double)n) + 1);
   }
   DV_FREE(a, b, scratch);
   return status;

@@ -1,6 +1,7 @@
 /* Certificates: a norm in which no mixture of the linear systems of a model stretches anything, or else what
  * the setting state-limit promises. */
 #include "base/algebra.h"
+#include "base/arithmetic.h"
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -105,7 +106,7 @@ static dvbf_status measure_mean(dvbf_member_stability *out, ruler *r, dvbf_error
 
 /* Fewer of large systems: about a second in all. */
 static void measure_draws(dvbf_member_stability *out, ruler *r) {
-  double work = 60. * r->systems.count * pow(r->systems.n, 3);
+  double work = 60. * r->systems.count * dv_pow(r->systems.n, 3);
   if (!dv_universal_drawn(r->model)) return;
   out->draws = (size_t)fmax(4, fmin(64, 1e9 / work));
   out->drawn = 0;
@@ -228,6 +229,7 @@ static void describe_all(dvbf_stability *s) {
 }
 
 dvbf_status dvbf_stability_of(dvbf_stability **out, const dvbf_model *m, dvbf_error *error) {
+  DV_COMPUTE(dv_model_portable(m));
   dvbf_stability *s = dv_calloc(1, sizeof *s);
   size_t n = (size_t)dv_model_members(m);
   if (s)

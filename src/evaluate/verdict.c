@@ -1,5 +1,6 @@
 #include "evaluate/verdict.h"
 
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -91,6 +92,7 @@ void dvbf_verdict_free(dvbf_verdict *v) {
 
 dvbf_status dvbf_judge(dvbf_verdict **out, const dvbf_model *model, const dvbf_data *data,
                        const dvbf_sequences *sequences, const dvbf_settings *settings, dvbf_error *error) {
+  DV_COMPUTE(dv_model_portable(model));
   judge j = {.model = model, .data = data, .sequences = sequences, .settings = settings};
   if (!dv_settings_evaluate(settings, error)) return DVBF_ARGUMENT;
   j.out = dv_calloc(1, sizeof *j.out);

@@ -1,6 +1,7 @@
 /* Whether the errors one step ahead are white: r_l = sum_t e_t e_{t+l} / sum_t e_t^2 of lags l = 1 .. 20 and
  * Ljung and Box's Q = n (n + 2) sum_l r_l^2 / (n - l), which has a chi-squared distribution of 20 degrees of
  * freedom where they are. */
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
@@ -10,7 +11,7 @@
 
 /* P(chi^2 of 20 degrees of freedom > q) = exp(-q/2) sum_{i < 10} (q/2)^i / i!. */
 static double tail(double q) {
-  double term = exp(-q / 2), sum = 0;
+  double term = dv_exp(-q / 2), sum = 0;
   for (int i = 0; i < DVBF_LAGS / 2; i++) {
     sum += term;
     term *= q / 2 / (i + 1);

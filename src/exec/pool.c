@@ -1,5 +1,6 @@
 #include "exec/pool.h"
 
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/settings.h"
 #include "base/status.h"
@@ -32,6 +33,7 @@ struct dv_pool {
   } * workers;
   void (*job)(void *user, int worker);
   void *user;
+  bool portable; /* arithmetic of the job, that of the caller */
   bool leaving;
   const volatile int *interrupt;
 };
@@ -72,10 +74,11 @@ void dv_pool_barrier(dv_pool *pool) {
 static void *work(void *argument) {
   struct worker *w = argument;
   dv_pool *pool = w->pool;
-  dv_flush_tiny_numbers();
   for (;;) {
     dv_pool_barrier(pool);
     if (pool->leaving) return NULL;
+    dv_portable = pool->portable;
+    dv_flush_tiny_numbers();
     pool->job(pool->user, w->number);
     dv_pool_barrier(pool);
   }
@@ -84,6 +87,7 @@ static void *work(void *argument) {
 void dv_pool_run(dv_pool *pool, void (*job)(void *user, int worker), void *user) {
   pool->job = job;
   pool->user = user;
+  pool->portable = dv_portable;
   dv_pool_barrier(pool);
   unsigned before = dv_flush_tiny_numbers();
   job(user, 0);

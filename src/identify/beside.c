@@ -1,4 +1,5 @@
 /* The best linear model inside a model that was trained without a search, for its verdict. */
+#include "base/arithmetic.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "identify/fit.h"
@@ -33,6 +34,7 @@ static dvbf_status find(dvbf_model **out, const dvbf_model *m, const dvbf_data *
 
 dvbf_status dvbf_model_add_linear(bool *added, dvbf_model *m, const dvbf_data *data,
                                   const dvbf_settings *settings, dvbf_error *error) {
+  DV_COMPUTE(dv_model_portable(m));
   const dvbf_sequences *train = &data->train;
   dvbf_data known = {.train = *train}; /* the data of the verdict stay unseen */
   dvbf_model *linear = NULL;

@@ -1,6 +1,7 @@
 #include "identify/em.h"
 
 #include "base/algebra.h"
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "kalman/smooth.h"
@@ -258,7 +259,7 @@ static bool trace(const double *c, const double *m, int n, double *scratch, doub
   *out = *log_det = 0;
   for (int i = 0; i < n; i++) {
     *out += solved[i * (n + 1)];
-    *log_det += 2 * log(factor[i * (n + 1)]);
+    *log_det += 2 * dv_log(factor[i * (n + 1)]);
   }
   return true;
 }
@@ -281,7 +282,7 @@ static double log_prior(em *e) {
       about[i * n + j] = e->prior_square[i * n + j] - s->mean[i] * e->prior_mean[j] -
                          e->prior_mean[i] * s->mean[j] + s->mean[i] * s->mean[j];
   if (!trace(s->cov, about, n, e->scratch, &value, &log_det)) return (double)NAN;
-  return sum - e->o->starts / 2 * (n * log(2 * M_PI) + log_det + value);
+  return sum - e->o->starts / 2 * (n * dv_log(2 * M_PI) + log_det + value);
 }
 
 /* ---- Maximisation ---- */

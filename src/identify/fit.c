@@ -2,6 +2,7 @@
 #include "identify/range.h"
 
 #include "base/algebra.h"
+#include "base/arithmetic.h"
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/settings.h"
@@ -118,7 +119,7 @@ static double measure(fitting *f) {
   for (size_t t = 0; t < f->r.frames; t++) {
     bool any = false;
     for (size_t i = 0; i < n_x; i++)
-      if (!isnan(f->r.x[t * n_x + i])) any = true, values++, f->scale -= log(f->r.x_deviation[i]);
+      if (!isnan(f->r.x[t * n_x + i])) any = true, values++, f->scale -= dv_log(f->r.x_deviation[i]);
     f->frames += any;
   }
   return values;

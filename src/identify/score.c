@@ -1,5 +1,6 @@
 #include "identify/score.h"
 
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -108,5 +109,5 @@ dv_fit_errors dv_fit_score_errors(const dv_fit_score *s, const dv_recordings *r)
 
 double dv_fit_judge(dv_fit_errors e) {
   const double enough = 1e-3;
-  return (log(e.one_step + enough) + log(e.free_run + enough)) / 2;
+  return (dv_log(e.one_step + enough) + dv_log(e.free_run + enough)) / 2;
 }

@@ -1,6 +1,7 @@
 #include "identify/stable.h"
 
 #include "base/algebra.h"
+#include "base/arithmetic.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -20,7 +21,7 @@ static bool find_sign(double *s, int n, double *inverse, int *order) {
     memcpy(inverse, s, all * sizeof *s);
     double log_det = dv_invert(inverse, n, 1e-300, order);
     if (!isfinite(log_det)) return false;
-    double by = change > 0.01 ? exp(-log_det / n) : 1, apart = 0, size = 0;
+    double by = change > 0.01 ? dv_exp(-log_det / n) : 1, apart = 0, size = 0;
     for (size_t i = 0; i < all; i++) {
       double value = (by * s[i] + inverse[i] / by) / 2;
       apart += (value - s[i]) * (value - s[i]);

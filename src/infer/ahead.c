@@ -1,6 +1,7 @@
 /* What follows the belief of an online filter. Every member moves its samples on, step by step. The samples
  * of all members that take part in a step count alike: the next step is a forecast, those after it are
  * predictions. Nothing is allocated. */
+#include "base/arithmetic.h"
 #include "base/status.h"
 #include "base/tiny.h"
 #include "infer/draws.h"
@@ -105,6 +106,7 @@ static void put_z(const dvbf_filter *f, const dvbf_ahead *ask, size_t t) {
 }
 
 dvbf_status dvbf_filter_predict(dvbf_filter *f, const dvbf_ahead *ask, dvbf_error *error) {
+  DV_COMPUTE(dv_model_portable(f->model));
   dvbf_status status = check(f, ask, error);
   if (status) return status;
   unsigned before = dv_flush_tiny_numbers();

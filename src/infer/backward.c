@@ -10,6 +10,7 @@
 #include "infer/backward.h"
 
 #include "base/algebra.h"
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -116,7 +117,7 @@ static void invert_one(dv_backward *b, struct dv_drawing *d, size_t r) {
   double weight = b->particles->weight[b->t * count + r], *inverse = b->inverse + r * n * n;
   double log_det = dv_invert(inverse, (int)n, least, d->order);
   d->regular = d->regular && (!isnan(log_det) || !(weight > 0));
-  b->log_scale[r] = isnan(log_det) ? -INFINITY : log(weight) - log_det;
+  b->log_scale[r] = isnan(log_det) ? -INFINITY : dv_log(weight) - log_det;
   for (size_t i = 0; i < n; i++) {
     double sum = 0;
     for (size_t k = 0; k < n; k++) {
@@ -163,7 +164,7 @@ static uint32_t draw(const double *log_weight, double *weight, size_t n, double 
   uint32_t chosen;
   for (size_t r = 0; r < n; r++) most = log_weight[r] > most ? log_weight[r] : most;
   for (size_t r = 0; r < n; r++)
-    weight[r] = !isfinite(most) ? 1 : log_weight[r] > most - least ? exp(log_weight[r] - most) : 0;
+    weight[r] = !isfinite(most) ? 1 : log_weight[r] > most - least ? dv_exp(log_weight[r] - most) : 0;
   dv_resample(weight, n, uniform, &chosen, 1);
   return chosen;
 }

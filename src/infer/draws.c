@@ -1,5 +1,6 @@
 #include "infer/draws.h"
 
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "model/density.h"
@@ -146,7 +147,7 @@ double dv_normal_quantile(double share) {
   for (int i = 0; i < 200 && low < high; i++) {
     double middle = (low + high) / 2;
     if (middle == low || middle == high) break;
-    *(0.5 * erfc(-middle / sqrt(2)) < share ? &low : &high) = middle;
+    *(0.5 * dv_erfc(-middle / sqrt(2)) < share ? &low : &high) = middle;
   }
   return (low + high) / 2;
 }

@@ -1,6 +1,7 @@
 /* Filtering, smoothing, prediction and generation: what they have in common. */
 #include "infer/estimate.h"
 
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
@@ -206,6 +207,7 @@ static void divide(dv_watch *watch, const dvbf_model *model) {
 static dvbf_status estimate_all(dvbf_estimates **out, dvbf_estimates *callers, const dvbf_model *model,
                                 const dvbf_sequences *sequences, const dvbf_settings *settings,
                                 dv_watch *watch, dvbf_error *error) {
+  DV_COMPUTE(dv_model_portable(model));
   dvbf_estimates *first = NULL, *members[DV_MOST_MEMBERS] = {0};
   dv_request asked;
   if (watch) divide(watch, model);

@@ -1,5 +1,6 @@
 #include "infer/filter.h"
 
+#include "base/arithmetic.h"
 #include "base/status.h"
 #include "base/tiny.h"
 #include "infer/draws.h"
@@ -70,6 +71,7 @@ static dvbf_status count_bytes(size_t *out, const dvbf_model *model, size_t samp
 }
 
 dvbf_status dvbf_filter_memsize(size_t *out, const dvbf_model *model, size_t samples, dvbf_error *error) {
+  DV_COMPUTE(dv_model_portable(model));
   planes p;
   dvbf_status status = find_planes(&p, model, error);
   if (!status) status = count_bytes(out, model, samples, &p, error);
@@ -92,6 +94,7 @@ static dvbf_status init(dvbf_filter **out, void *memory, size_t size, const dvbf
 
 dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t size, const dvbf_model *model,
                              size_t samples, uint64_t seed, dvbf_error *error) {
+  DV_COMPUTE(dv_model_portable(model));
   planes p;
   dvbf_status status = find_planes(&p, model, error);
   if (!status) status = init(out, memory, size, model, samples, seed, &p, error);
@@ -100,6 +103,7 @@ dvbf_status dvbf_filter_init(dvbf_filter **out, void *memory, size_t size, const
 }
 
 void dvbf_filter_reset(dvbf_filter *f) {
+  DV_COMPUTE(dv_model_portable(f->model));
   for (int i = 0; i < f->members; i++) dv_online_reset(f->member[i]);
   f->controlled = false;
 }
@@ -118,6 +122,7 @@ static const float *control_for(const dvbf_filter *f, const dv_online *member, c
 }
 
 void dvbf_filter_step(dvbf_filter *f, const float *x, const float *u, dvbf_belief *belief) {
+  DV_COMPUTE(dv_model_portable(f->model));
   const dv_online *best = f->member[0];
   bool ready = true;
   unsigned before = dv_flush_tiny_numbers();

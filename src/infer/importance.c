@@ -1,5 +1,6 @@
 #include "infer/importance.h"
 
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/settings.h"
 #include "base/status.h"
@@ -71,5 +72,5 @@ double dv_importance_run(dv_importance *m, const dvbf_sequences *s, size_t i, ui
       if (m->z) copy_path(m, (int)r, m->z + (first + r) * m->most * (size_t)m->model->n_z);
     }
   }
-  return dv_log_sum_exp(m->log_weight, m->paths) - log((double)m->paths);
+  return dv_log_sum_exp(m->log_weight, m->paths) - dv_log((double)m->paths);
 }

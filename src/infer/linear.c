@@ -1,5 +1,6 @@
 /* A model and its derivatives at a point. The rows of a program all have the same z and u, and row i seeds
  * entry i of the result, so that one backward run gives all rows of a Jacobian. */
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/tiny.h"
@@ -64,6 +65,7 @@ static dvbf_status init(dvbf_linear *l, dvbf_error *error) {
 }
 
 dvbf_status dvbf_linear_new(dvbf_linear **out, const dvbf_model *model, dvbf_error *error) {
+  DV_COMPUTE(dv_model_portable(model));
   if (!model->type->move)
     return dv_fail(error, DVBF_ARGUMENT,
                    "a %s has no transition from z to the next, and so no derivatives of it",
@@ -177,6 +179,7 @@ static void emit(dvbf_linear *l, const float *z, const float *u) {
 }
 
 void dvbf_linear_at(dvbf_linear *l, const float *z, const float *u, dvbf_jacobians *out) {
+  DV_COMPUTE(dv_model_portable(l->model));
   const dvbf_model *m = l->model;
   unsigned before = dv_flush_tiny_numbers();
   move(l, z, u);

@@ -1,5 +1,6 @@
 #include "infer/particles.h"
 
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -121,7 +122,7 @@ static void start(dv_particles *p) {
   memcpy(p->z, dvbf_at(&p->start.run, g->z), p->count * (size_t)p->model->n_z * sizeof *p->z);
   for (size_t r = 0; r < p->count; r++) {
     p->log_weight[r] =
-        dv_log_ratio_first(&p->start, (int)r) + (double)ln_p[r] + jacobian - log((double)p->count);
+        dv_log_ratio_first(&p->start, (int)r) + (double)ln_p[r] + jacobian - dv_log((double)p->count);
     p->parent[r] = (uint32_t)r;
   }
   weigh(p, 0);
@@ -141,7 +142,7 @@ static void choose_parents(dv_particles *p, size_t t) {
   }
   for (size_t i = 0; i < p->count; i++) {
     if (!uneven) parent[i] = (uint32_t)i;
-    p->log_weight[i] = uneven ? -log(n) : log(weight[i]);
+    p->log_weight[i] = uneven ? -dv_log(n) : dv_log(weight[i]);
   }
 }
 

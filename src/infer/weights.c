@@ -1,5 +1,7 @@
 #include "infer/weights.h"
 
+#include "base/arithmetic.h"
+
 #include <math.h>
 
 /* ---- Densities ---- */
@@ -26,7 +28,7 @@ static double log_state(const dvbf_model *m, const dvbf_real *z, const dvbf_real
   double sum = 0;
   for (int k = 0; k < n; k++) {
     double ls = (double)dv_clamp(head[n + k], m->settings->log_sigma_min, m->settings->log_sigma_max);
-    double apart = ((double)z[k] - (double)head[k]) * exp(-ls);
+    double apart = ((double)z[k] - (double)head[k]) * dv_exp(-ls);
     sum -= 0.5 * apart * apart + ls;
   }
   return sum;
@@ -68,7 +70,7 @@ double dv_frame_jacobian(const dv_worker *w, double whole, int t, int r) {
   const dvbf_real *seen = dvbf_at(&w->run, p->seen) + frame * n;
   double sum = 0;
   for (size_t i = 0; i < n; i++)
-    if (seen[i] > 0) sum += log((double)m->x.scale[i]);
+    if (seen[i] > 0) sum += dv_log((double)m->x.scale[i]);
   return sum;
 }
 
@@ -80,14 +82,14 @@ double dv_log_sum_exp(const double *x, size_t n) {
     if (x[i] > most) most = x[i];
   if (!isfinite(most)) return most;
   for (size_t i = 0; i < n; i++)
-    if (!isnan(x[i])) sum += exp(x[i] - most);
-  return most + log(sum);
+    if (!isnan(x[i])) sum += dv_exp(x[i] - most);
+  return most + dv_log(sum);
 }
 
 double dv_normalise(const double *x, double *weight, size_t n) {
   double all = dv_log_sum_exp(x, n);
   for (size_t i = 0; i < n; i++)
-    weight[i] = !isfinite(all) ? 1 / (double)n : isnan(x[i]) ? 0 : exp(x[i] - all);
+    weight[i] = !isfinite(all) ? 1 / (double)n : isnan(x[i]) ? 0 : dv_exp(x[i] - all);
   return all;
 }
 

@@ -1,6 +1,7 @@
 #include "kalman/filter.h"
 
 #include "base/algebra.h"
+#include "base/arithmetic.h"
 
 #include <math.h>
 #include <string.h>
@@ -71,7 +72,7 @@ static bool factorise(dv_kalman *k) {
           dv_dot(cross + (size_t)i * (size_t)n, s->h + (size_t)k->which[j] * (size_t)n, (size_t)n);
   if (!dv_cholesky(k->u_factor, o)) return false;
   k->log_det = 0;
-  for (int i = 0; i < o; i++) k->log_det += log(k->u_factor[(size_t)i * (size_t)(o + 1)]);
+  for (int i = 0; i < o; i++) k->log_det += dv_log(k->u_factor[(size_t)i * (size_t)(o + 1)]);
   dv_solve_lower(k->u_factor, o, cross, n);
   for (int i = 0; i < n; i++)
     for (int j = 0; j < o; j++) k->state_gain[i * o + j] = cross[(size_t)j * (size_t)n + (size_t)i];

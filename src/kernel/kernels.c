@@ -1,6 +1,12 @@
-/* Compiled once per instruction set with DV_ISA set. Loops are written so that the compiler vectorises them;
- * exp, log and sine are polynomials because calls into libm would not be. Accuracy: tests/test_kernels.c. */
+/* Compiled twice per instruction set with DV_ISA set, the second time with DV_PORTABLE. Loops are written so
+ * that the compiler vectorises them; exp, log and sine are polynomials because calls into libm would not be.
+ * Accuracy: tests/test_kernels.c.
+ *
+ * Portable kernels give the same bits whatever the instruction set (base/arithmetic.h): the compiler may
+ * neither reorder nor fuse operations there, and a sum over many numbers is SUM below. */
 #include "kernel/kernels.h"
+
+#include "base/arithmetic.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,18 +20,24 @@ typedef dvbf_real real;
 
 #ifdef DV_DOUBLE
 
+#ifdef DV_PORTABLE
+#define LIBM(name) dv_portable_##name
+#else
+#define LIBM(name) name
+#endif
+
 static inline real exp1(real x) {
-  return exp(x);
+  return LIBM(exp)(x);
 }
 static inline real log1(real x) {
-  return log(x);
+  return LIBM(log)(x);
 }
 static inline real sqrt1(real x) {
   return sqrt(x);
 }
 static inline void sincos_turn(real turn, real *s, real *c) {
-  *s = sin(6.283185307179586477 * turn);
-  *c = cos(6.283185307179586477 * turn);
+  *s = LIBM(sin)(6.283185307179586477 * turn);
+  *c = LIBM(cos)(6.283185307179586477 * turn);
 }
 static inline real uniform1(uint32_t word) {
   return (word + 0.5) * (1.0 / 4294967296.0);
@@ -33,7 +45,7 @@ static inline real uniform1(uint32_t word) {
 /* Phi(-a) from phi = phi(a), a >= 0. */
 static inline real tail1(real a, real phi) {
   (void)phi;
-  return 0.5 * erfc(a * 0.70710678118654752440);
+  return 0.5 * LIBM(erfc)(a * 0.70710678118654752440);
 }
 
 #else
@@ -41,11 +53,11 @@ static inline real tail1(real a, real phi) {
 /* x - n ln 2 with one rounding of the size of the result. Sums in this file may be reordered, which would
  * undo a difference in two steps: a fused one cannot be, nor, in code that is not vectorised, one behind a
  * barrier. */
-#if defined(FP_FAST_FMAF)
+#if defined(FP_FAST_FMAF) && !defined(DV_PORTABLE)
 static inline float less_ln2(float x, float n) {
   return fmaf(n, -0.693147182f, x);
 }
-#elif __GNUC__ >= 12 && !defined(__clang__)
+#elif __GNUC__ >= 12 && !defined(__clang__) && !defined(DV_PORTABLE)
 static inline float less_ln2(float x, float n) {
   return __builtin_assoc_barrier(x - n * 0.693359375f) + n * 2.12194440e-4f;
 }
@@ -57,6 +69,16 @@ static inline float less_ln2(float x, float n) {
 
 static inline float sqrt1(float x) {
   return sqrtf(x);
+}
+
+/* The nearest whole number. Portable kernels may not reorder sums, which makes it two of them for |x| < 2^22,
+ * also where the processor cannot round. */
+static inline float whole(float x) {
+#ifdef DV_PORTABLE
+  return (x + 12582912.0f) - 12582912.0f;
+#else
+  return rintf(x);
+#endif
 }
 
 static inline float bits_float(uint32_t bits) {
@@ -76,7 +98,7 @@ static inline uint32_t float_bits(float f) {
 static inline float exp1(float x) {
   x = x < -87.0f ? -87.0f : x;
   x = x > 88.0f ? 88.0f : x;
-  float n = rintf(x * 1.44269504f);
+  float n = whole(x * 1.44269504f);
   float r = less_ln2(x, n);
   float p = 1.0f / 720 * r + 1.0f / 120;
   p = p * r + 1.0f / 24;
@@ -102,7 +124,7 @@ static inline float log1(float x) {
 
 /* Sine and cosine of `turn` full turns, turn in [0, 1]: the nearest eighth is taken off exactly. */
 static inline void sincos_turn(float turn, float *s, float *c) {
-  float quarter = rintf(turn * 4.0f);
+  float quarter = whole(turn * 4.0f);
   float a = (turn - quarter * 0.25f) * 6.28318531f, q = a * a;
   float sine = a * (1.0f + q * (-1.0f / 6 + q * (1.0f / 120 + q * (-1.0f / 5040 + q * (1.0f / 362880)))));
   float cosine = 1.0f + q * (-0.5f + q * (1.0f / 24 + q * (-1.0f / 720 + q * (1.0f / 40320))));
@@ -130,6 +152,38 @@ static inline float tail1(float a, float phi) {
   return p * t * phi;
 }
 
+#endif
+
+/* total += the sum of `term`, which the statements make of i, over i = 0 .. n - 1. Portable: LANES sums side
+ * by side, added up in halves. */
+#ifdef DV_PORTABLE
+enum { LANES = 16 };
+#define SUM(type, total, n, ...)                                                                             \
+  do {                                                                                                       \
+    type lanes_[LANES] = {0};                                                                                \
+    __typeof__(n) at_ = 0;                                                                                   \
+    for (; at_ + LANES <= (n); at_ += LANES)                                                                 \
+      for (int l_ = 0; l_ < LANES; l_++) {                                                                   \
+        __typeof__(n) i = at_ + l_;                                                                          \
+        type term;                                                                                           \
+        __VA_ARGS__                                                                                          \
+        lanes_[l_] += term;                                                                                  \
+      }                                                                                                      \
+    for (__typeof__(n) i = at_; i < (n); i++) {                                                              \
+      type term;                                                                                             \
+      __VA_ARGS__                                                                                            \
+      lanes_[i - at_] += term;                                                                               \
+    }                                                                                                        \
+    for (int half_ = LANES / 2; half_; half_ /= 2)                                                           \
+      for (int l_ = 0; l_ < half_; l_++) lanes_[l_] += lanes_[l_ + half_];                                   \
+    (total) += lanes_[0];                                                                                    \
+  } while (0)
+#else
+#define SUM(type, total, n, ...)                                                                             \
+  for (__typeof__(n) i = 0; i < (n); i++) {                                                                  \
+    type term;                                                                                               \
+    __VA_ARGS__(total) += term;                                                                              \
+  }
 #endif
 
 static inline real sigmoid1(real x) {
@@ -432,7 +486,7 @@ static void gaussian(real *out, const real *x, const real *mean, const real *log
     real ls = at_least(*log_sigma, floor), precision = exp1(-2 * ls);
     for (int r = 0; r < rows; r++, x += n, mean += n) {
       real sum = 0;
-      for (int i = 0; i < n; i++) sum += (x[i] - mean[i]) * (x[i] - mean[i]);
+      SUM(real, sum, n, term = (x[i] - mean[i]) * (x[i] - mean[i]););
       out[r] = -(real)0.5 * precision * sum - n * (ls + half_log_2pi);
     }
     return;
@@ -440,10 +494,8 @@ static void gaussian(real *out, const real *x, const real *mean, const real *log
   for (int r = 0; r < rows; r++, x += n, mean += n) {
     real sum = 0;
     const real *s = n_sigma > (size_t)n ? log_sigma + (size_t)r * n : log_sigma;
-    for (int i = 0; i < n; i++) {
-      real ls = at_least(s[i], floor), e = (x[i] - mean[i]) * exp1(-ls);
-      sum += (real)0.5 * e * e + ls;
-    }
+    SUM(real, sum, n, real ls = at_least(s[i], floor); real e = (x[i] - mean[i]) * exp1(-ls);
+        term = (real)0.5 * e * e + ls;);
     out[r] = -sum - n * half_log_2pi;
   }
 }
@@ -456,11 +508,7 @@ static void gaussian_backward(real *d_mean, bool add, real *d_log_sigma, const r
     for (int r = 0; r < rows; r++, x += n, mean += n, d_mean += n) {
       real sum = 0, gp = g[r] * precision;
       if (!add) memset(d_mean, 0, (size_t)n * sizeof *d_mean);
-      for (int i = 0; i < n; i++) {
-        real e = x[i] - mean[i];
-        sum += e * e;
-        d_mean[i] += gp * e;
-      }
+      SUM(real, sum, n, real e = x[i] - mean[i]; d_mean[i] += gp * e; term = e * e;);
       total += gp * sum - g[r] * n;
     }
     if (d_log_sigma && *log_sigma > floor) *d_log_sigma += total;
@@ -483,10 +531,8 @@ static void gaussian_backward(real *d_mean, bool add, real *d_log_sigma, const r
 static void bernoulli(real *out, const real *x, const real *logits, int rows, int n) {
   for (int r = 0; r < rows; r++, x += n, logits += n) {
     real sum = 0;
-    for (int i = 0; i < n; i++) {
-      real l = logits[i], size = l > 0 ? l : -l;
-      sum += x[i] * l - (l > 0 ? l : 0) - log1(1 + exp1(-size));
-    }
+    SUM(real, sum, n, real l = logits[i]; real size = l > 0 ? l : -l;
+        term = x[i] * l - (l > 0 ? l : 0) - log1(1 + exp1(-size)););
     out[r] = sum;
   }
 }
@@ -535,18 +581,25 @@ static double reduce(real *const *shards, size_t offset, size_t n, int count) {
     for (int i = 0; i + step < count; i += 2 * step) add(shards[i] + offset, shards[i + step] + offset, n);
   const real *sum = shards[0] + offset;
   double squares = 0;
-  for (size_t i = 0; i < n; i++) squares += (double)sum[i] * (double)sum[i];
+  SUM(double, squares, n, term = (double)sum[i] * (double)sum[i];);
   return squares;
 }
 
 #define TEXT_(a) #a
 #define TEXT(a) TEXT_(a)
 
-extern const dv_products JOIN(dv_products_, DV_ISA);
-extern const dv_kernels JOIN(dv_kernels_, DV_ISA);
-const dv_kernels JOIN(dv_kernels_, DV_ISA) = {
+#ifdef DV_PORTABLE
+#define KERNELS JOIN(dv_kernels_portable_, DV_ISA)
+#define PRODUCTS JOIN(dv_products_portable_, DV_ISA)
+#else
+#define KERNELS JOIN(dv_kernels_, DV_ISA)
+#define PRODUCTS JOIN(dv_products_, DV_ISA)
+#endif
+extern const dv_products PRODUCTS;
+extern const dv_kernels KERNELS;
+const dv_kernels KERNELS = {
     .name = TEXT(DV_ISA),
-    .product = &JOIN(dv_products_, DV_ISA),
+    .product = &PRODUCTS,
     .activate = activate,
     .activate_backward = activate_backward,
     .column_sum = column_sum,

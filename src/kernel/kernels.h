@@ -84,7 +84,8 @@ typedef struct dv_kernels {
   double (*reduce)(dvbf_real *const *shards, size_t offset, size_t n, int count);
 } dv_kernels;
 
-/* The fastest set that this processor runs; DVBF_ISA=base|v3|v4 in the environment asks for another. */
+/* The fastest set that this processor runs, for the arithmetic of this thread (base/arithmetic.h);
+ * DVBF_ISA=base|v3|v4 in the environment asks for another. */
 const dv_kernels *dv_kernels_best(void);
 /* Refuses a DVBF_ISA that is unknown or that this processor lacks. */
 dvbf_status dv_kernels_check(dvbf_error *error);

@@ -1,5 +1,6 @@
 #include "kernel/kernels.h"
 
+#include "base/arithmetic.h"
 #include "base/settings.h"
 #include "base/status.h"
 
@@ -12,12 +13,20 @@
 #include <unistd.h>
 #endif
 
-extern const dv_kernels dv_kernels_base;
+/* Those of an instruction set, for fast and for portable arithmetic. */
+typedef struct pair {
+  const dv_kernels *fast, *portable;
+} pair;
+
+extern const dv_kernels dv_kernels_base, dv_kernels_portable_base;
+static const pair base = {&dv_kernels_base, &dv_kernels_portable_base};
 #if defined(__x86_64__)
-extern const dv_kernels dv_kernels_v3, dv_kernels_v4;
+extern const dv_kernels dv_kernels_v3, dv_kernels_v4, dv_kernels_portable_v3, dv_kernels_portable_v4;
+static const pair with_v3 = {&dv_kernels_v3, &dv_kernels_portable_v3};
+static const pair with_v4 = {&dv_kernels_v4, &dv_kernels_portable_v4};
 #endif
 
-const dv_kernels *dv_kernels_best(void) {
+static pair best_pair(void) {
 #if defined(__x86_64__)
   const char *asked = getenv("DVBF_ISA");
   __builtin_cpu_init();
@@ -25,11 +34,15 @@ const dv_kernels *dv_kernels_best(void) {
   bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
             __builtin_cpu_supports("avx512cd");
-  if (asked && !strcmp(asked, "base")) return &dv_kernels_base;
-  if (v4 && !(asked && !strcmp(asked, "v3"))) return &dv_kernels_v4;
-  if (v3) return &dv_kernels_v3;
+  if (asked && !strcmp(asked, "base")) return base;
+  if (v4 && !(asked && !strcmp(asked, "v3"))) return with_v4;
+  if (v3) return with_v3;
 #endif
-  return &dv_kernels_base;
+  return base;
+}
+
+const dv_kernels *dv_kernels_best(void) {
+  return dv_portable ? best_pair().portable : best_pair().fast;
 }
 
 dvbf_status dv_kernels_check(dvbf_error *error) {
@@ -53,7 +66,7 @@ static const char *missing_for_tiles(void) {
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !__get_cpuid_count(7, 1, &a1, &b, &c, &ignored) ||
       !(d & TILES) || !(d & BFLOAT16_TILES) || !(a1 & BFLOAT16_VECTORS))
     return "this processor has no tile units for bfloat16 (AMX)";
-  if (dv_kernels_best() != &dv_kernels_v4)
+  if (best_pair().fast != &dv_kernels_v4)
     return "tile units go with the instruction set v4, which this processor lacks or DVBF_ISA forbids";
   if (syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA))
     return "the operating system does not grant the processor's tile units (Linux does since 5.16)";
@@ -83,6 +96,11 @@ dvbf_status dv_products_choose(const dv_products **out, int64_t choice, dvbf_err
   const char *missing = NULL;
   *out = dv_kernels_best()->product;
   if (choice == DV_FLOAT) return DVBF_OK;
+  if (dv_portable)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "products = %s: tile units do not go with arithmetic = portable, as few machines have "
+                   "them; use products = float",
+                   choice == DV_BFLOAT16X3 ? "bfloat16x3" : "bfloat16");
 #if defined(DV_TILES) && !defined(DV_DOUBLE)
   missing = missing_for_tiles();
   *out = choice == DV_BFLOAT16X3 ? &dv_products_bfloat16x3 : &dv_products_bfloat16;

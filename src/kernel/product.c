@@ -1,9 +1,14 @@
-/* Matrix products for row-major arrays, compiled once per instruction set with DV_ISA set.
+/* Matrix products for row-major arrays, compiled twice per instruction set with DV_ISA set, the second time
+ * with DV_PORTABLE.
  *
  * A tile of MR rows by NV vectors of c stays in registers while a and b stream past. Entries of a are
  * broadcast, so its strides are free and a transposed costs nothing; b is read in rows, from a packed panel
  * where its rows are not usable as they are (b transposed, a ragged edge) or where packing pays because many
- * rows of a use the panel. */
+ * rows of a use the panel.
+ *
+ * Portable products (base/arithmetic.h) add up each entry of c from the first product to the last, beginning
+ * with what c or `start` holds, so that no shape of a tile or a panel can be seen in it. Only sums along rows
+ * (`dots`) have lanes, always as many; whether they are used is decided by the shapes alone. */
 #include "kernel/kernels.h"
 
 #include <stddef.h>
@@ -24,6 +29,14 @@ typedef dvbf_real real;
 
 typedef real vec __attribute__((vector_size(VECTOR), aligned(sizeof(real)), may_alias));
 
+#ifdef DV_PORTABLE
+enum { IN_ORDER = true, DOT_LANES = 8 };
+typedef real dot_vec __attribute__((vector_size(8 * sizeof(real)), aligned(sizeof(real)), may_alias));
+#else
+enum { IN_ORDER = false, DOT_LANES = VECTOR / (int)sizeof(real) };
+typedef vec dot_vec;
+#endif
+
 enum {
   LANES = VECTOR / (int)sizeof(real),
   ROWS = 6,            /* of a tile */
@@ -40,6 +53,14 @@ static inline __attribute__((always_inline)) void add_line(int rows, int nv, vec
     for (int j = 0; j < nv; j++) sum[r][at + j] += a[r * row] * line[j];
 }
 
+/* The first `count` numbers from c on, and zeros where a vector has more. */
+static inline __attribute__((always_inline)) vec read_vec(const real *c, int count) {
+  if (count >= LANES) return *(const vec *)c;
+  real edge[LANES] = {0};
+  for (int i = 0; i < count; i++) edge[i] = c[i];
+  return *(const vec *)edge;
+}
+
 /* One tile: c[rows][nv * LANES] = first + a b over `depth`, where `first` is a row [nv * LANES], or c itself
  * where that is NULL; entry (r, d) of a is a[r * row + d * step]. Columns from `cols` on are computed but not
  * stored. A narrow tile sums every other line by itself, because a sum can grow only once in the time that an
@@ -50,11 +71,12 @@ static inline __attribute__((always_inline)) void tile(int rows, int nv, real *c
                                                        size_t step, const real *b, size_t ldb, int depth,
                                                        int cols) {
   vec sum[ROWS][WIDE];
-  int lines = 2 * nv <= WIDE ? 2 : 1; /* summed by themselves */
+  int lines = 2 * nv <= WIDE && !IN_ORDER ? 2 : 1; /* summed by themselves */
   for (int r = 0; r < rows; r++)
     for (int j = 0; j < lines * nv; j++) {
       sum[r][j] = (vec){0};
       if (first && j < nv) sum[r][j] = *(const vec *)(first + j * LANES);
+      if (IN_ORDER && !first) sum[r][j] = read_vec(c + r * ldc + j * LANES, cols - j * LANES);
     }
   for (; depth >= lines; depth -= lines, a += lines * step, b += lines * ldb)
     for (int i = 0; i < lines; i++) add_line(rows, nv, sum, i * nv, a + i * step, row, b + i * ldb);
@@ -63,13 +85,13 @@ static inline __attribute__((always_inline)) void tile(int rows, int nv, real *c
     for (int j = nv; j < lines * nv; j++) sum[r][j % nv] += sum[r][j];
     if (cols == nv * LANES) {
       for (int j = 0; j < nv; j++) {
-        if (!first) sum[r][j] += *(vec *)(c + j * LANES);
+        if (!first && !IN_ORDER) sum[r][j] += *(vec *)(c + j * LANES);
         *(vec *)(c + j * LANES) = sum[r][j];
       }
     } else {
       real edge[WIDE * LANES] = {0};
       for (int j = 0; j < nv; j++) *(vec *)(edge + j * LANES) = sum[r][j];
-      for (int i = 0; i < cols; i++) c[i] = first ? edge[i] : c[i] + edge[i];
+      for (int i = 0; i < cols; i++) c[i] = first || IN_ORDER ? edge[i] : c[i] + edge[i];
     }
   }
 }
@@ -190,23 +212,23 @@ enum { DOT_ROWS = WIDE, DOT_COLS = 6, NARROW = 16 };
 
 static inline __attribute__((always_inline)) void dots(int rows, int cols, real *c, size_t ldc, const real *a,
                                                        const real *b, int n) {
-  vec sum[DOT_ROWS][DOT_COLS];
-  int whole = n / LANES * LANES;
+  dot_vec sum[DOT_ROWS][DOT_COLS];
+  int whole = n / DOT_LANES * DOT_LANES;
   for (int r = 0; r < rows; r++)
-    for (int j = 0; j < cols; j++) sum[r][j] = (vec){0};
-  for (int i = 0; i < whole; i += LANES) {
-    vec line[DOT_ROWS];
-    for (int r = 0; r < rows; r++) line[r] = *(const vec *)(a + r * (size_t)n + i);
+    for (int j = 0; j < cols; j++) sum[r][j] = (dot_vec){0};
+  for (int i = 0; i < whole; i += DOT_LANES) {
+    dot_vec line[DOT_ROWS];
+    for (int r = 0; r < rows; r++) line[r] = *(const dot_vec *)(a + r * (size_t)n + i);
     for (int j = 0; j < cols; j++)
-      for (int r = 0; r < rows; r++) sum[r][j] += line[r] * *(const vec *)(b + j * (size_t)n + i);
+      for (int r = 0; r < rows; r++) sum[r][j] += line[r] * *(const dot_vec *)(b + j * (size_t)n + i);
   }
-  real lanes[DOT_ROWS * DOT_COLS][LANES];
+  real lanes[DOT_ROWS * DOT_COLS][DOT_LANES];
   for (int r = 0; r < rows; r++)
-    for (int j = 0; j < cols; j++) *(vec *)lanes[r * cols + j] = sum[r][j];
+    for (int j = 0; j < cols; j++) *(dot_vec *)lanes[r * cols + j] = sum[r][j];
   for (int r = 0; r < rows; r++)
     for (int j = 0; j < cols; j++) {
       real total = 0;
-      for (int l = 0; l < LANES; l++) total += lanes[r * cols + j][l];
+      for (int l = 0; l < DOT_LANES; l++) total += lanes[r * cols + j][l];
       for (int i = whole; i < n; i++) total += a[r * (size_t)n + i] * b[j * (size_t)n + i];
       c[r * ldc + j] += total;
     }
@@ -242,7 +264,7 @@ static void nn(real *c, const real *start, const real *a, const real *b, int m, 
 
 /* c[m][k] (+)= a[m][n] b[k][n]^T */
 static void nt(real *c, bool add, const real *a, const real *b, int m, int n, int k) {
-  if (k > NARROW || n < LANES) {
+  if (k > NARROW || n < DOT_LANES) {
     multiply(c, add, NULL, (operand){a, (size_t)n, 1}, b, 1, (size_t)n, m, k, n);
     return;
   }
@@ -253,7 +275,7 @@ static void nt(real *c, bool add, const real *a, const real *b, int m, int n, in
 /* c[k][n] (+)= a[m][k]^T b[m][n]; a narrow result is made the other way round, in full vectors. */
 static void tn(real *c, bool add, const real *a, const real *b, int m, int n, int k) {
   real transposed[TRANSPOSED];
-  if (n > NARROW || k < LANES || n * k > TRANSPOSED) {
+  if (n > NARROW || k < DOT_LANES || n * k > TRANSPOSED) {
     multiply(c, add, NULL, (operand){a, 1, (size_t)k}, b, (size_t)n, 1, k, n, m);
     return;
   }
@@ -265,5 +287,10 @@ static void tn(real *c, bool add, const real *a, const real *b, int m, int n, in
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
-extern const dv_products JOIN(dv_products_, DV_ISA);
-const dv_products JOIN(dv_products_, DV_ISA) = {nn, nt, tn};
+#ifdef DV_PORTABLE
+#define PRODUCTS JOIN(dv_products_portable_, DV_ISA)
+#else
+#define PRODUCTS JOIN(dv_products_, DV_ISA)
+#endif
+extern const dv_products PRODUCTS;
+const dv_products PRODUCTS = {nn, nt, tn};

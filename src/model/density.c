@@ -1,5 +1,6 @@
 #include "model/density.h"
 
+#include "base/arithmetic.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "model/picture.h"
@@ -97,7 +98,7 @@ static dvbf_value with_free_sigma(dvbf_program *p, const dvbf_model *m, dvbf_val
     return own;
   dv_free_sigma f = {.own = own, .use = p->later.use};
   f.free = dvbf_parameter(p->graph, "emission.free_log_sigma", 1, s->sigma == DV_SIGMA_GLOBAL ? 1 : m->n_x,
-                          (dvbf_first){.mean = log(s->sigma_start)});
+                          (dvbf_first){.mean = dv_log(s->sigma_start)});
   bool whole = f.use.buffer >= 0 && f.use.steps == p->steps - 1;
   if (!whole || !(s->recognition_waits || dv_graph_training(p->graph))) return own;
   f.out = dvbf_slab(p->graph, p->steps, m->n_x);
@@ -108,7 +109,7 @@ static dvbf_value with_free_sigma(dvbf_program *p, const dvbf_model *m, dvbf_val
 
 static dvbf_value own_log_sigma(dvbf_program *p, const dvbf_model *m, dvbf_value hidden) {
   const dv_train_settings *s = m->settings;
-  dvbf_first first = {.mean = log(s->sigma_start), .frozen = s->sigma == DV_SIGMA_FIXED};
+  dvbf_first first = {.mean = dv_log(s->sigma_start), .frozen = s->sigma == DV_SIGMA_FIXED};
   if (s->sigma != DV_SIGMA_STATE)
     return dvbf_parameter(p->graph, "emission.log_sigma", 1, s->sigma == DV_SIGMA_DIMENSION ? m->n_x : 1,
                           first);
@@ -132,9 +133,9 @@ static const dvbf_real *row_of(const dv_density_frame *f, dvbf_value v) {
 void dv_density_sigma(const dv_density_frame *f, dvbf_value value, size_t first, size_t n, double *sigma) {
   const dvbf_real *log_sigma = row_of(f, value);
   bool one = value.cols == 1;
-  double floor = f->model->log_sigma_floor, common = exp(fmax((double)log_sigma[0], floor));
+  double floor = f->model->log_sigma_floor, common = dv_exp(fmax((double)log_sigma[0], floor));
   for (size_t i = 0; i < n; i++) {
-    double each = one ? common : exp(fmax((double)log_sigma[first + i], floor));
+    double each = one ? common : dv_exp(fmax((double)log_sigma[first + i], floor));
     sigma[i] = each / (double)f->model->x.scale[first + i];
   }
 }
@@ -174,9 +175,9 @@ dvbf_expr dv_density_emit_bits(dvbf_code *code, const dvbf_program *p, const dvb
 
 double dv_logit(double mean) {
   double inside = mean < 0.01 ? 0.01 : mean > 0.99 ? 0.99 : mean;
-  return log(inside / (1 - inside));
+  return dv_log(inside / (1 - inside));
 }
 
 double dv_sigmoid(double logit) {
-  return 1 / (1 + exp(-logit));
+  return 1 / (1 + dv_exp(-logit));
 }

@@ -1,6 +1,7 @@
 /* x is 1 with probability sigmoid(output), else 0, each value for itself. */
 #include "model/density.h"
 
+#include "base/arithmetic.h"
 #include "base/random.h"
 
 #include <math.h>
@@ -29,7 +30,7 @@ static void draw(const dv_density_frame *f, float *x) {
 }
 
 static double ln_value(double x, double mean) {
-  return x * log(mean) + (1 - x) * log1p(-mean);
+  return x * dv_log(mean) + (1 - x) * dv_log1p(-mean);
 }
 
 static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {

@@ -6,6 +6,7 @@
  * A group whose 1 is missing does not count. */
 #include "model/density.h"
 
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "op/emit.h"
@@ -68,8 +69,9 @@ static void softmax_forward(const dvbf_op *op, dvbf_run *run) {
     for (const group *g = groups; g->size; g++) {
       double most = -INFINITY, sum = 0;
       for (int i = g->first; i < g->first + g->size; i++) most = fmax(most, (double)s[i]);
-      for (int i = g->first; i < g->first + g->size; i++) sum += exp((double)s[i] - most);
-      for (int i = g->first; i < g->first + g->size; i++) l[i] = (dvbf_real)((double)s[i] - most - log(sum));
+      for (int i = g->first; i < g->first + g->size; i++) sum += dv_exp((double)s[i] - most);
+      for (int i = g->first; i < g->first + g->size; i++)
+        l[i] = (dvbf_real)((double)s[i] - most - dv_log(sum));
     }
 }
 
@@ -84,7 +86,7 @@ static void softmax_backward(const dvbf_op *op, dvbf_run *run) {
       double sum = 0;
       for (int i = g->first; i < g->first + g->size; i++) sum += (double)d_l[i];
       for (int i = g->first; i < g->first + g->size; i++)
-        d[i] += (dvbf_real)((double)d_l[i] - exp((double)l[i]) * sum);
+        d[i] += (dvbf_real)((double)d_l[i] - dv_exp((double)l[i]) * sum);
     }
 }
 
@@ -133,7 +135,7 @@ static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf
 }
 
 static double ln_value(double x, double mean) {
-  return x * log(mean);
+  return x * dv_log(mean);
 }
 
 /* ---- x ---- */
@@ -141,7 +143,7 @@ static double ln_value(double x, double mean) {
 /* A category that never comes starts as a rare one. */
 static double first_output(const dv_train_settings *s, double mean) {
   (void)s;
-  return log(fmax(mean, 0.001));
+  return dv_log(fmax(mean, 0.001));
 }
 
 static dvbf_expr emit_mean(dvbf_code *code, dvbf_expr output) {

@@ -5,6 +5,7 @@
  * Above l = 30, a rate of 1e13, exp l goes on as its tangent, so that nothing leaves the range of numbers. */
 #include "model/density.h"
 
+#include "base/arithmetic.h"
 #include "base/random.h"
 #include "op/emit.h"
 
@@ -13,12 +14,11 @@
 #define HIGHEST 30.0
 
 static double rate_of(double output) {
-  return exp(fmin(output, HIGHEST));
+  return dv_exp(fmin(output, HIGHEST));
 }
 
 static double ln_p(double x, double l) {
-  int sign;
-  return x * l - rate_of(l) * (1 + fmax(l - HIGHEST, 0)) - lgamma_r(x + 1, &sign);
+  return x * l - rate_of(l) * (1 + fmax(l - HIGHEST, 0)) - dv_lgamma(x + 1);
 }
 
 static double slope(double x, double l) {
@@ -31,13 +31,13 @@ static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf
 }
 
 static double ln_value(double x, double mean) {
-  return ln_p(x, log(mean));
+  return ln_p(x, dv_log(mean));
 }
 
 /* A column without a count starts at a small rate. */
 static double first_output(const dv_train_settings *s, double mean) {
   (void)s;
-  return log(fmax(mean, 0.01));
+  return dv_log(fmax(mean, 0.01));
 }
 
 static dvbf_expr emit_mean(dvbf_code *code, dvbf_expr output) {
@@ -58,10 +58,9 @@ static void add_variance(const dv_density_frame *f, double *variance) {
  * of its neighbours on both sides, until nothing is left. That takes about sqrt(rate) steps; from a million
  * on, a rounded normal number is as good. */
 static double count_of(double rate, double u) {
-  int sign;
   if (!(rate > 0)) return 0;
   double mode = floor(rate), low = mode, high = mode;
-  double p = exp(mode * log(rate) - rate - lgamma_r(mode + 1, &sign)), below = p, above = p;
+  double p = dv_exp(mode * dv_log(rate) - rate - dv_lgamma(mode + 1)), below = p, above = p;
   for (u -= p; u > 0;) {
     above *= rate / ++high;
     if ((u -= above) <= 0) return high;

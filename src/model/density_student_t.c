@@ -10,6 +10,7 @@
  * one number for all of x. Beyond their limits neither has a gradient. */
 #include "model/density.h"
 
+#include "base/arithmetic.h"
 #include "base/random.h"
 #include "op/emit.h"
 
@@ -22,12 +23,11 @@ enum { FIRST_FREEDOM = 6 };
 #define HIGHEST 14.0  /* a million, which cannot be told from a Gaussian */
 
 static double freedom_of(double parameter) {
-  return 2 + exp(fmin(fmax(parameter, LOWEST), HIGHEST));
+  return 2 + dv_exp(fmin(fmax(parameter, LOWEST), HIGHEST));
 }
 
 static double constant_of(double n) {
-  int sign;
-  return lgamma_r((n + 1) / 2, &sign) - lgamma_r(n / 2, &sign) - 0.5 * log(3.14159265358979323846 * n);
+  return dv_lgamma((n + 1) / 2) - dv_lgamma(n / 2) - 0.5 * dv_log(3.14159265358979323846 * n);
 }
 
 /* The derivative of ln G: upwards to where its series holds, with an error of 1e-13. */
@@ -38,7 +38,7 @@ static double digamma(double x) {
     x += 1;
   }
   double r = 1 / (x * x);
-  return sum + log(x) - 0.5 / x - r * (1.0 / 12 - r * (1.0 / 120 - r * (1.0 / 252 - r / 240)));
+  return sum + dv_log(x) - 0.5 / x - r * (1.0 / 12 - r * (1.0 / 120 - r * (1.0 / 252 - r / 240)));
 }
 
 static double constant_slope(double n) {
@@ -85,8 +85,8 @@ static void student_forward(const dvbf_op *op, dvbf_run *run) {
     for (size_t i = r * v.n; i < (r + 1) * v.n; i++) {
       if (!is_seen(op, &v, i)) continue;
       double ls = fmax((double)v.log_sigma[sigma_at(op, &v, i)], v.floor);
-      double e = (double)(v.x[i] - v.mean[i]) * exp(-ls);
-      sum += c - ls - 0.5 * (v.freedom + 1) * log1p(e * e / v.freedom);
+      double e = (double)(v.x[i] - v.mean[i]) * dv_exp(-ls);
+      sum += c - ls - 0.5 * (v.freedom + 1) * dv_log1p(e * e / v.freedom);
     }
     out[r] = (dvbf_real)sum;
   }
@@ -101,11 +101,11 @@ static void student_backward(const dvbf_op *op, dvbf_run *run) {
   for (size_t i = 0; i < v.rows * v.n; i++) {
     if (!is_seen(op, &v, i)) continue;
     size_t at = sigma_at(op, &v, i);
-    double inverse = exp(-fmax((double)v.log_sigma[at], v.floor)), by = (double)g[i / v.n];
+    double inverse = dv_exp(-fmax((double)v.log_sigma[at], v.floor)), by = (double)g[i / v.n];
     double e = (double)(v.x[i] - v.mean[i]) * inverse, pull = (n + 1) * e / (n + e * e);
     d_mean[i] += (dvbf_real)(by * pull * inverse);
     if (d_log_sigma && (double)v.log_sigma[at] > v.floor) d_log_sigma[at] += (dvbf_real)(by * (pull * e - 1));
-    d_n += by * (c - 0.5 * log1p(e * e / n) + 0.5 * pull * e / n);
+    d_n += by * (c - 0.5 * dv_log1p(e * e / n) + 0.5 * pull * e / n);
   }
   if (d_freedom && a > LOWEST && a < HIGHEST) *d_freedom += (dvbf_real)(d_n * (n - 2));
 }
@@ -124,7 +124,7 @@ static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf
   p->shape[0] = dv_record_log_sigma(p, m, hidden);
   p->shape[1] =
       dvbf_parameter(p->graph, "emission.log_freedom", 1, 1,
-                     (dvbf_first){.mean = log((fixed ? freedom : FIRST_FREEDOM) - 2), .frozen = fixed});
+                     (dvbf_first){.mean = dv_log((fixed ? freedom : FIRST_FREEDOM) - 2), .frozen = fixed});
   int floor = dvbf_scalar(p->graph, DVBF_LOG_SIGMA_FLOOR, -1000);
   dvbf_value in[] = {p->x, p->output, p->shape[0], p->shape[1], mask};
   dvbf_record(p->graph, &student_class, 5, in, 1, &p->ln_p, &floor, sizeof floor);
@@ -153,8 +153,8 @@ static void draw(const dv_density_frame *f, float *x) {
     size_t at = i % DV_DENSITY_CHUNK;
     if (!at) dv_density_words(f, i, radius);
     if (!at) dv_density_words(f, behind * DV_DENSITY_CHUNK + i, angle);
-    double t = sqrt(n * expm1(-2 / n * log(dv_uniform_of(radius[at])))) *
-               cos(6.283185307179586477 * dv_uniform_of(angle[at]));
+    double t = sqrt(n * dv_expm1(-2 / n * dv_log(dv_uniform_of(radius[at])))) *
+               dv_cos(6.283185307179586477 * dv_uniform_of(angle[at]));
     dv_density_sigma(f, f->program->shape[0], i, 1, &sigma);
     x[i] = (float)((double)f->mean[i] + sigma * t);
   }

@@ -4,6 +4,7 @@
  *
  * Recognition q(w_t | z_t, x_{t+1}, u_t) = N(mu, sigma^2), universal parameters q(v), and the transition's
  * steps z_{t+1} = f(z_t, u_t, w_t, v). */
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "model/picture.h"
@@ -41,7 +42,7 @@ static dvbf_value universal(dvbf_program *p, const dvbf_model *m) {
   if (p->given_v) return p->v = dvbf_slab_shared_constant(g, 1, (int)n);
   if (s->universal == DV_POINT || p->mean_v) return mean;
   int steps = s->universal_noise == DV_PER_STEP ? p->steps - 1 : 1;
-  double log_sigma = log(s->universal_sigma), prior_first[] = {0, log(0.3)};
+  double log_sigma = dv_log(s->universal_sigma), prior_first[] = {0, dv_log(0.3)};
   dvbf_universal u = {.v = dvbf_slab_shared(g, steps, (int)n), .mean = mean, .weight = p->weight};
   u.noise = dvbf_slab_shared_constant(g, steps, (int)n);
   u.log_sigma = dvbf_parameter(g, "universal.log_sigma", 1, (int)n, (dvbf_first){.mean = log_sigma});

@@ -1,5 +1,6 @@
 /* The linear gain of a filter: the mean of q(w_t) is G e_t, so that z moves by C G e_t. Where w = 0 nothing
  * of the model depends on it. */
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "model/density.h"
@@ -93,7 +94,7 @@ static dvbf_real *gain_of(const dvbf_model *m, const char *name, int k, size_t *
 static void set_bias(const dvbf_model *m, double sigma) {
   const dv_parameter *bias = dv_model_find(m, "recognition.output.bias");
   dvbf_real *values = m->parameters.values + bias->offset;
-  for (int k = 0; k < m->n_w; k++) values[k] = 0, values[m->n_w + k] = (dvbf_real)log(sigma);
+  for (int k = 0; k < m->n_w; k++) values[k] = 0, values[m->n_w + k] = (dvbf_real)dv_log(sigma);
 }
 
 /* The linear path of the mean alone is left of recognition. */
@@ -134,7 +135,7 @@ static void set_sigma(dvbf_model *m, const double *e, double share) {
   fill(m, "emission.log_sigma.h", 0);
   for (int i = 0; bias && !bias->frozen && i < bias->cols; i++) {
     double square = bias->cols > 1 ? e[i * (m->n_x + 1)] : mean;
-    m->parameters.values[bias->offset + (size_t)i] = (dvbf_real)log(share * fmax(sqrt(square), 1e-6));
+    m->parameters.values[bias->offset + (size_t)i] = (dvbf_real)dv_log(share * fmax(sqrt(square), 1e-6));
   }
 }
 

@@ -3,6 +3,7 @@
 #include "model/linear.h"
 
 #include "base/algebra.h"
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "kalman/draw.h"
@@ -165,7 +166,7 @@ static void draw_paths(const work *w) {
 /* What scaling adds to ln p of what is seen. */
 static double log_scale(const work *w) {
   double sum = 0;
-  for (int i = 0; i < w->filter.seen; i++) sum += log((double)w->m->x.scale[w->filter.which[i]]);
+  for (int i = 0; i < w->filter.seen; i++) sum += dv_log((double)w->m->x.scale[w->filter.which[i]]);
   return sum;
 }
 

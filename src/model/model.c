@@ -1,5 +1,6 @@
 #include "model/density.h"
 
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -217,7 +218,7 @@ dvbf_status dv_model_of(dvbf_model **out, const dvbf_settings *settings, const d
   dvbf_status status = dv_model_empty(&m, settings, own, (int)train->n_x, (int)train->n_u, error);
   if (status) return status;
   m->sequences = (double)train->count;
-  m->log_sigma_floor = log(m->settings->sigma_floor);
+  m->log_sigma_floor = dv_log(m->settings->sigma_floor);
   learn_scaling(m, data);
   if (m->type->settle) status = m->type->settle(m->type, m->settings_object, train->steps, error);
   if (!status) status = dv_model_first_values(m, train->steps, seed, error);
@@ -382,12 +383,12 @@ void dv_model_unscale(const dvbf_model *m, const dvbf_real *output, float *x) {
 
 double dv_model_log_jacobian(const dvbf_model *m) {
   double sum = 0;
-  for (int i = 0; i < m->n_x; i++) sum += log((double)m->x.scale[i]);
+  for (int i = 0; i < m->n_x; i++) sum += dv_log((double)m->x.scale[i]);
   return sum;
 }
 
 double dv_model_log_jacobian_of(const dvbf_model *m, const uint64_t *seen) {
   double sum = 0;
-  for (int i = 0; i < m->n_x; i++) sum += (double)seen[i] * log((double)m->x.scale[i]);
+  for (int i = 0; i < m->n_x; i++) sum += (double)seen[i] * dv_log((double)m->x.scale[i]);
   return sum;
 }

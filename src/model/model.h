@@ -35,6 +35,11 @@ struct dvbf_model {
   bool no_predictions; /* or in predictions further ahead and in samples; none is both */
 };
 
+/* For DV_COMPUTE. */
+static inline bool dv_model_portable(const dvbf_model *m) {
+  return m->settings->arithmetic == DV_ARITHMETIC_PORTABLE;
+}
+
 enum { DV_MOST_MEMBERS = 64 }; /* of a committee, the best one included */
 /* Members of the committee; number 0 is the model itself. */
 static inline int dv_model_members(const dvbf_model *m) {

@@ -2,6 +2,8 @@
  * gradient moves. */
 #include "model/model.h"
 
+#include "base/arithmetic.h"
+
 #include <math.h>
 
 static const char NAME[] = "state.range";
@@ -38,7 +40,7 @@ void dv_model_set_range(dvbf_model *m, const dvbf_real *low, const dvbf_real *hi
 void dv_range_bend(const dvbf_real *range, double *z, int n) {
   for (int k = 0; range && k < n; k++) {
     double centre = (double)range[k], limit = (double)range[n + k], far = fabs(z[k] - centre);
-    if (far > limit) z[k] = centre + copysign(limit * (1 + tanh(far / limit - 1)), z[k] - centre);
+    if (far > limit) z[k] = centre + copysign(limit * (1 + dv_tanh(far / limit - 1)), z[k] - centre);
   }
 }
 

@@ -22,6 +22,12 @@ typedef struct dv_train_settings {
 #include "base/setting_lines.h"
 DV_ACCESS(train, "train")
 
+/* For DV_COMPUTE. */
+static inline bool dv_settings_portable(const dvbf_settings *settings) {
+  const dv_train_settings *s = dv_settings_train(settings, NULL);
+  return s && s->arithmetic == DV_ARITHMETIC_PORTABLE;
+}
+
 /* Refuses a setting that the user has named although a model of this class (NULL: that of the settings) does
  * not use it or, where the likelihood is chosen for good, although its density does not. */
 dvbf_status dv_settings_fit_model(const dvbf_settings *settings, const dvbf_model_class *type,

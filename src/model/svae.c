@@ -12,6 +12,7 @@
  * else, not by the natural ones of the paper: they are exact, and Adam scales them. The state of the program
  * is z_t and mean and covariance of q(z_t), so that a filter can go on from it: q(z_t | x_1 .. x_t) is that
  * of a Kalman filter (op/kalman.c). The emission sees z_t. */
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "model/picture.h"
@@ -72,7 +73,7 @@ static linear_system record_system(dvbf_program *p, const dvbf_model *m) {
   linear_system s = {DVBF_NONE, DVBF_NONE, DVBF_NONE};
   if (!steps) return s;
   s.from_z = square_parameter(g, "transition.z", n, 1, 0.1 / sqrt((double)n));
-  s.factor = square_parameter(g, "noise.factor", n, log(0.3), 0);
+  s.factor = square_parameter(g, "noise.factor", n, dv_log(0.3), 0);
   if (!m->n_u) return s;
   s.drift = dvbf_slab(g, steps, n);
   dvbf_layer layer = dv_dense(g, "transition", s.drift, DVBF_LINEAR, (dvbf_first){0},

@@ -2,6 +2,8 @@
  * library. */
 #include "model/model.h"
 
+#include "base/arithmetic.h"
+
 #include <math.h>
 
 static const dv_train_settings *values_of(const dvbf_settings *settings) {
@@ -36,7 +38,7 @@ static size_t linear_gain(const dvbf_transition *self, const dvbf_settings *sett
 
 /* From a standard normal number to one whose logarithm is uniform between those of `low` and `high`. */
 static double spread(double normal, double low, double high) {
-  return low * pow(high / low, 0.5 * erfc(-normal / sqrt(2)));
+  return low * dv_pow(high / low, 0.5 * dv_erfc(-normal / sqrt(2)));
 }
 
 /* Modes of many kinds: z[j] alone decays, or z[j] and z[j + 1] oscillate together. Each has its own time
@@ -54,10 +56,10 @@ static mode mode_at(int j, int n_z, double (*normal)(size_t k, void *random), vo
   int pair = j / 2 * 2;
   bool alone = pair + 1 == n_z || normal(from + (size_t)pair, random) < -0.25; /* two of five */
   size_t own = from + (size_t)n_z + 2 * (size_t)(alone ? j : pair);
-  double radius = exp(-1 / spread(normal(own, random), shortest, longest));
+  double radius = dv_exp(-1 / spread(normal(own, random), shortest, longest));
   double angle = alone ? 0 : spread(normal(own + 1, random), slowest, fastest);
-  return (mode){radius * cos(angle), radius * sin(angle) * (j == pair ? -1 : 1), sqrt(1 - radius * radius),
-                alone ? j : pair + (j == pair)};
+  return (mode){radius * dv_cos(angle), radius * dv_sin(angle) * (j == pair ? -1 : 1),
+                sqrt(1 - radius * radius), alone ? j : pair + (j == pair)};
 }
 
 /* What z[j] or u, in row `row`, adds to z[j]: of the form that is not residual. */

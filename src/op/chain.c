@@ -1,6 +1,7 @@
 #include "op/chain.h"
 
 #include "base/algebra.h"
+#include "base/arithmetic.h"
 
 #include <math.h>
 #include <string.h>
@@ -36,7 +37,7 @@ void dv_symmetrise(double *a, int n) {
 void dv_factor_read(double *l, const dvbf_real *from, int n) {
   for (int i = 0; i < n; i++)
     for (int j = 0; j < n; j++)
-      l[i * n + j] = j > i ? 0 : j == i ? exp((double)from[i * n + j]) : (double)from[i * n + j];
+      l[i * n + j] = j > i ? 0 : j == i ? dv_exp((double)from[i * n + j]) : (double)from[i * n + j];
 }
 
 void dv_factor_gradient(dvbf_real *back, const double *l, const double *l_back, int n) {
@@ -48,7 +49,7 @@ void dv_factor_gradient(dvbf_real *back, const double *l, const double *l_back, 
 void dv_potential_read(double *d_matrix, double *d, const dvbf_real *head, double low, double high, bool seen,
                        int n) {
   for (int i = 0; i < n; i++) {
-    d_matrix[i] = seen ? exp(-2 * (double)dv_clamp(head[n + i], low, high)) : 0;
+    d_matrix[i] = seen ? dv_exp(-2 * (double)dv_clamp(head[n + i], low, high)) : 0;
     d[i] = seen ? d_matrix[i] * (double)head[i] : 0;
   }
 }
@@ -60,7 +61,7 @@ double dv_chain_factor(double *u, double *x, const double *l, const double *g, i
   if (!dv_cholesky(u, n))
     for (int i = 0; i < n; i++) u[i * n + i] = (double)NAN;
   for (int i = 0; i < n; i++) {
-    log_det += 2 * log(u[i * n + i]);
+    log_det += 2 * dv_log(u[i * n + i]);
     for (int j = 0; j < n; j++) x[i * n + j] = i == j;
   }
   dv_solve_lower(u, n, x, n);

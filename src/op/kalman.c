@@ -13,6 +13,7 @@
 #include "op/chain.h"
 
 #include "base/algebra.h"
+#include "base/arithmetic.h"
 
 #include <math.h>
 #include <string.h>
@@ -110,7 +111,7 @@ static void draw(const filter *f, const double *y, const double *factor) {
     z[i] = y[i];
     w_out[i] = (dvbf_real)w[i];
     q[i] = (dvbf_real)omega[i];
-    q[n + i] = (dvbf_real)-log(u[i * n + i]);
+    q[n + i] = (dvbf_real)-dv_log(u[i * n + i]);
   }
   dv_add_applied(z, 1, factor, false, w, n);
 }

@@ -8,6 +8,8 @@
  * in part have plain loops here, as few data have them; all others go through the kernels. */
 #include "op/op.h"
 
+#include "base/arithmetic.h"
+
 #include <math.h>
 
 static int all_rows(dvbf_value v) {
@@ -50,7 +52,7 @@ static void gaussian_part_forward(const dvbf_op *op, dvbf_run *run) {
     for (int i = 0; i < n; i++) {
       if (!(seen[i] > 0)) continue;
       double ls = fmax((double)log_sigma[sigma_at(op->in[2], n, r, i)], floor_of(op, run));
-      double e = (double)(x[i] - mean[i]) * exp(-ls);
+      double e = (double)(x[i] - mean[i]) * dv_exp(-ls);
       sum -= 0.5 * e * e + ls + 0.918938533204672741780;
     }
     out[r] = (dvbf_real)sum;
@@ -68,7 +70,7 @@ static void gaussian_part_backward(const dvbf_op *op, dvbf_run *run) {
     for (int i = 0; i < n; i++) {
       if (!(seen[i] > 0)) continue;
       size_t at = sigma_at(op->in[2], n, r, i);
-      double inverse = exp(-fmax((double)log_sigma[at], floor)), e = (double)(x[i] - mean[i]) * inverse;
+      double inverse = dv_exp(-fmax((double)log_sigma[at], floor)), e = (double)(x[i] - mean[i]) * inverse;
       d_mean[i] += (dvbf_real)((double)g[r] * e * inverse);
       if (d_log_sigma && (double)log_sigma[at] > floor)
         d_log_sigma[at] += (dvbf_real)((double)g[r] * (e * e - 1));
@@ -84,7 +86,7 @@ static void bernoulli_part_forward(const dvbf_op *op, dvbf_run *run) {
     double sum = 0;
     for (int i = 0; i < n; i++) {
       double l = (double)logit[i];
-      if (seen[i] > 0) sum += (double)x[i] * l - fmax(l, 0) - log1p(exp(-fabs(l)));
+      if (seen[i] > 0) sum += (double)x[i] * l - fmax(l, 0) - dv_log1p(dv_exp(-fabs(l)));
     }
     out[r] = (dvbf_real)sum;
   }
@@ -98,7 +100,7 @@ static void bernoulli_part_backward(const dvbf_op *op, dvbf_run *run) {
   seen = dv_at(run, op->in[2]);
   for (int r = 0; r < all_rows(op->in[0]); r++, x += n, logit += n, seen += n, d += n)
     for (int i = 0; i < n; i++)
-      if (seen[i] > 0) d[i] += g[r] * (x[i] - (dvbf_real)(1 / (1 + exp(-(double)logit[i]))));
+      if (seen[i] > 0) d[i] += g[r] * (x[i] - (dvbf_real)(1 / (1 + dv_exp(-(double)logit[i]))));
 }
 
 /* ---- Whole rows ---- */

@@ -26,6 +26,8 @@
  * It is 0 where q of either step is not used. Every ln sigma is kept inside [low, high]. */
 #include "op/op.h"
 
+#include "base/arithmetic.h"
+
 #include <math.h>
 
 /* Row r of a value. */
@@ -120,7 +122,7 @@ typedef struct local_row {
 } local_row;
 
 static double square_of(const local_row *w, const dvbf_real *head, int i) {
-  return exp(2 * (double)dv_clamp(head[w->n + i], w->limits->low, w->limits->high));
+  return dv_exp(2 * (double)dv_clamp(head[w->n + i], w->limits->low, w->limits->high));
 }
 
 static bool inside(const local_row *w, const dvbf_real *head, int i) {
@@ -162,10 +164,10 @@ static void divergence_forward(const dvbf_op *op, dvbf_run *run) {
     local_row w;
     kl[r] = 0;
     if (!local_row_at(&w, op, run, r)) continue;
-    double sum = -log(fabs(w.gap));
+    double sum = -dv_log(fabs(w.gap));
     for (int i = 0; i < w.n; i++) {
       double c = apart_of(&w, i), after = square_of(&w, w.p, i);
-      sum += 0.5 * ((variance_of(&w, i) + c * c) / after - 1 + log(after) - log(square_of(&w, w.q, i)));
+      sum += 0.5 * ((variance_of(&w, i) + c * c) / after - 1 + dv_log(after) - dv_log(square_of(&w, w.q, i)));
     }
     kl[r] = (dvbf_real)sum;
   }

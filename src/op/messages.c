@@ -38,6 +38,7 @@
 #include "op/chain.h"
 
 #include "base/algebra.h"
+#include "base/arithmetic.h"
 
 #include <limits.h>
 #include <math.h>
@@ -292,7 +293,7 @@ static void forward(const dvbf_op *op, dvbf_run *run) {
       for (int i = 0; i < n; i++) {
         at(&c, op->out[W], t)[i] = (dvbf_real)w[i];
         q[i] = (dvbf_real)(w[i] - noise[i]);
-        q[n + i] = (dvbf_real)-log(u[i * n + i]);
+        q[n + i] = (dvbf_real)-dv_log(u[i * n + i]);
       }
     }
   }

@@ -27,6 +27,7 @@
  * - tanh(a) = 2 sigmoid(2 a) - 1. Identity: m = mu, s = nu.
  *
  * DV_VARIANCE_FLOOR is added to nu. */
+#include "base/arithmetic.h"
 #include "op/emit.h"
 #include "op/op.h"
 
@@ -195,7 +196,7 @@ static void head_forward(const dvbf_op *op, dvbf_run *run) {
   for (int r = 0; r < rows; r++, head += n)
     for (int i = 0; i < n; i++, head++) {
       head[0] = *mean++;
-      head[n] = (dvbf_real)(0.5 * log((double)*variance++ + DV_VARIANCE_FLOOR));
+      head[n] = (dvbf_real)(0.5 * dv_log((double)*variance++ + DV_VARIANCE_FLOOR));
     }
 }
 

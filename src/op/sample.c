@@ -1,3 +1,4 @@
+#include "base/arithmetic.h"
 #include "op/emit.h"
 #include "op/op.h"
 
@@ -41,7 +42,7 @@ static void innovation_forward(const dvbf_op *op, dvbf_run *run) {
     if (!row.use && !row.zero) memcpy(w, row.eps, (size_t)n * sizeof *w);
     if (!row.use) continue;
     for (int k = 0; k < n; k++) {
-      dvbf_real ls = dv_clamp(row.raw[k], d->low, d->high), sigma = (dvbf_real)exp(ls);
+      dvbf_real ls = dv_clamp(row.raw[k], d->low, d->high), sigma = (dvbf_real)dv_exp(ls);
       w[k] = row.mu[k] + sigma * row.eps[k];
       kl[r] += (dvbf_real)0.5 * (row.mu[k] * row.mu[k] + sigma * sigma - 1) - ls;
     }
@@ -60,7 +61,7 @@ static void innovation_backward(const dvbf_op *op, dvbf_run *run) {
     for (int k = 0; k < n; k++) {
       d_head[k] += dw[k] + dkl[r] * c * row.mu[k];
       if (row.raw[k] < d->low || row.raw[k] > d->high) continue;
-      dvbf_real sigma = (dvbf_real)exp(row.raw[k]);
+      dvbf_real sigma = (dvbf_real)dv_exp(row.raw[k]);
       d_head[n + k] += dw[k] * sigma * row.eps[k] + dkl[r] * (c * sigma * sigma - 1);
     }
   }
@@ -120,9 +121,9 @@ static void universal_forward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_real *mean = dv_at(run, op->in[0]), *ls = dv_at(run, op->in[1]), *prior = dv_at(run, op->in[2]);
   const dvbf_real *eps = dv_at(run, op->in[3]);
   dvbf_real *v = dv_at(run, op->out[0]);
-  double kl = 0, m = (double)prior[0], log_s = (double)prior[1], precision = exp(-2 * log_s);
+  double kl = 0, m = (double)prior[0], log_s = (double)prior[1], precision = dv_exp(-2 * log_s);
   for (int k = 0; k < n; k++) {
-    double sigma = exp((double)ls[k]), apart = (double)mean[k] - m;
+    double sigma = dv_exp((double)ls[k]), apart = (double)mean[k] - m;
     for (int t = 0; t < steps; t++)
       v[(size_t)t * n + k] = mean[k] + (dvbf_real)sigma * eps[(size_t)t * n + k];
     kl += log_s - (double)ls[k] + 0.5 * precision * (sigma * sigma + apart * apart) - 0.5;
@@ -138,9 +139,9 @@ static void universal_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_real *d_mean = dvbf_gradient_at(run, op->in[0]), *d_ls = dvbf_gradient_at(run, op->in[1]);
   dvbf_real *d_prior = dvbf_gradient_at(run, op->in[2]);
   double g = dvbf_term_factor(run, d->term) * shard_weight(run, op->in[4]) / run->scalars[d->sequences];
-  double m = (double)prior[0], precision = exp(-2 * (double)prior[1]);
+  double m = (double)prior[0], precision = dv_exp(-2 * (double)prior[1]);
   for (int k = 0; k < n; k++) {
-    double sigma = exp((double)ls[k]), apart = (double)mean[k] - m, by_mean = g * precision * apart;
+    double sigma = dv_exp((double)ls[k]), apart = (double)mean[k] - m, by_mean = g * precision * apart;
     double by_ls = g * (precision * sigma * sigma - 1), to_mean = by_mean;
     for (int t = 0; t < steps; t++) {
       double dvk = (double)dv[(size_t)t * n + k];

@@ -9,6 +9,7 @@
  *   dy/dz = 1 inside,   1 - t^2 with t = |y - c| / L - 1 outside
  *
  * depends on y alone, so that the op needs no copy of z. */
+#include "base/arithmetic.h"
 #include "engine/engine.h"
 #include "op/emit.h"
 
@@ -26,7 +27,7 @@ static void saturate_forward(const dvbf_op *op, dvbf_run *run) {
     for (int k = 0; k < n; k++) {
       dvbf_real far = (dvbf_real)fabs((double)(z[k] - centre[k]));
       if (!(far > limit[k])) continue;
-      double bent = (double)limit[k] * (1 + tanh((double)(far / limit[k]) - 1));
+      double bent = (double)limit[k] * (1 + dv_tanh((double)(far / limit[k]) - 1));
       z[k] = (dvbf_real)((double)centre[k] + copysign(bent, (double)(z[k] - centre[k])));
     }
 }

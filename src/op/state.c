@@ -13,6 +13,7 @@
  *   ln sigma_p   c (1 - (sigma_q^2 + d^2) / sigma_p^2)
  *
  * The reported kl is never annealed. */
+#include "base/arithmetic.h"
 #include "op/emit.h"
 #include "op/op.h"
 
@@ -47,7 +48,7 @@ static void sample_forward(const dvbf_op *op, dvbf_run *run) {
   for (int r = 0; r < rows; r++, z += n, eps += n) {
     const dvbf_real *head = head_of(run, op, r, false), factor = noise_factor(run, op, r);
     for (int k = 0; k < n; k++)
-      z[k] = head[k] + (dvbf_real)exp(dv_clamp(head[n + k], d->low, d->high)) * factor * eps[k];
+      z[k] = head[k] + (dvbf_real)dv_exp(dv_clamp(head[n + k], d->low, d->high)) * factor * eps[k];
   }
 }
 
@@ -61,7 +62,7 @@ static void sample_backward(const dvbf_op *op, dvbf_run *run) {
     for (int k = 0; k < n; k++) {
       back[k] += dz[k];
       if (head[n + k] < d->low || head[n + k] > d->high) continue;
-      back[n + k] += dz[k] * (dvbf_real)exp(head[n + k]) * factor * eps[k];
+      back[n + k] += dz[k] * (dvbf_real)dv_exp(head[n + k]) * factor * eps[k];
     }
   }
 }
@@ -132,7 +133,7 @@ static void state_kl_forward(const dvbf_op *op, dvbf_run *run) {
       const dvbf_real *q = head_at(run, op->in[0], t, r, false), *p = head_at(run, op->in[1], t, r, false);
       for (int k = 0; k < n; k++) {
         dvbf_real lq = dv_clamp(q[n + k], s->low, s->high), lp = dv_clamp(p[n + k], s->low, s->high);
-        dvbf_real d = (q[k] - p[k]) * (dvbf_real)exp(-lp), ratio = (dvbf_real)exp(2 * (lq - lp));
+        dvbf_real d = (q[k] - p[k]) * (dvbf_real)dv_exp(-lp), ratio = (dvbf_real)dv_exp(2 * (lq - lp));
         *kl += lp - lq + (dvbf_real)0.5 * (ratio + d * d - 1);
       }
     }
@@ -150,8 +151,8 @@ static void state_kl_backward(const dvbf_op *op, dvbf_run *run) {
       dvbf_real *dq = head_at(run, op->in[0], t, r, true), *dp = head_at(run, op->in[1], t, r, true);
       for (int k = 0; k < n; k++) {
         dvbf_real lq = dv_clamp(q[n + k], s->low, s->high), lp = dv_clamp(p[n + k], s->low, s->high);
-        dvbf_real d = q[k] - p[k], precision = (dvbf_real)exp(-2 * lp);
-        dvbf_real ratio = (dvbf_real)exp(2 * (lq - lp)), by_mean = *dkl * c * d * precision;
+        dvbf_real d = q[k] - p[k], precision = (dvbf_real)dv_exp(-2 * lp);
+        dvbf_real ratio = (dvbf_real)dv_exp(2 * (lq - lp)), by_mean = *dkl * c * d * precision;
         dq[k] += by_mean;
         dp[k] -= by_mean;
         if (q[n + k] >= s->low && q[n + k] <= s->high) dq[n + k] += *dkl * (c * ratio - 1);

@@ -1,5 +1,6 @@
 #include "search/crew.h"
 
+#include "base/arithmetic.h"
 #include "base/file.h"
 #include "base/locale.h"
 #include "base/memory.h"
@@ -20,6 +21,7 @@ typedef struct crew {
   pthread_cond_t changed;
   size_t next;      /* candidate to begin */
   unsigned running; /* threads */
+  bool portable;    /* arithmetic of who asked for the search */
   bool stop;
   char event[200]; /* the last that was not told yet; empty: none */
   dvbf_status status;
@@ -143,6 +145,7 @@ static dvbf_status try_one(job *j, size_t number, dvbf_error *error) {
 /* Takes candidates until none is left, in their order. */
 static void *work(void *user) {
   crew *w = user;
+  dv_portable = w->portable;
   dv_candidates *all = &w->search->candidates;
   pthread_mutex_lock(&w->lock);
   while (!w->stop && !w->status && w->next < all->count) {
@@ -186,7 +189,10 @@ static void wait_and_tell(crew *w) {
 }
 
 dvbf_status dv_crew_run(dv_search *s, dvbf_error *error) {
-  crew w = {.search = s, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+  crew w = {.search = s,
+            .lock = PTHREAD_MUTEX_INITIALIZER,
+            .changed = PTHREAD_COND_INITIALIZER,
+            .portable = dv_portable};
   unsigned threads = dvbf_settings_threads(s->settings), started = 0;
   if (threads > s->candidates.count) threads = (unsigned)s->candidates.count;
   pthread_t *list = dv_calloc(threads, sizeof *list);

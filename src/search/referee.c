@@ -1,5 +1,6 @@
 #include "search/referee.h"
 
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
@@ -123,6 +124,6 @@ dvbf_status dv_referee_score(dv_score *out, const dv_referee *r, size_t fold, co
   if (status) return status;
   out->free_run = ratio(far, r->linear[fold].free_run);
   out->one_step = ratio(near, r->linear[fold].one_step);
-  out->total = log(out->free_run) + ONE_STEP_SHARE * log(out->one_step);
+  out->total = dv_log(out->free_run) + ONE_STEP_SHARE * dv_log(out->one_step);
   return DVBF_OK;
 }

@@ -2,6 +2,7 @@
  * end. Until then each has left out a part of the data; the best few are trained once more on all of it, and
  * become a committee. Every step is recorded in the run folder, so that a search that was stopped can go on.
  */
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
@@ -475,6 +476,7 @@ static dvbf_status train_by_search(dvbf_model **out, const dvbf_settings *settin
 
 dvbf_status dvbf_train(dvbf_model **out, const dvbf_settings *settings, const dvbf_data *data,
                        const dvbf_train_options *options, dvbf_error *error) {
+  DV_COMPUTE(dv_settings_portable(settings));
   const dv_train_settings *s = dv_settings_train(settings, error);
   if (dv_settings_fit_model(settings, NULL, true, error)) return DVBF_ARGUMENT;
   if (*data->question) return dv_fail(error, DVBF_FORMAT, "data: %s", data->question);
@@ -492,12 +494,14 @@ dvbf_status dvbf_train(dvbf_model **out, const dvbf_settings *settings, const dv
 dvbf_status dvbf_train_with(dvbf_model **out, const dvbf_transition *transition,
                             const dvbf_settings *settings, const dvbf_data *data,
                             const dvbf_train_options *options, dvbf_error *error) {
+  DV_COMPUTE(dv_settings_portable(settings));
   if (dv_settings_fit_model(settings, NULL, true, error)) return DVBF_ARGUMENT;
   return dv_train(out, &(dv_own){.transition = transition}, settings, data, options, 0, error);
 }
 
 dvbf_status dvbf_train_own(dvbf_model **out, const dvbf_model_class *own, const dvbf_settings *settings,
                            const dvbf_data *data, const dvbf_train_options *options, dvbf_error *error) {
+  DV_COMPUTE(dv_settings_portable(settings));
   if (dv_settings_fit_model(settings, own, true, error)) return DVBF_ARGUMENT;
   return dv_train(out, &(dv_own){.type = own}, settings, data, options, 0, error);
 }

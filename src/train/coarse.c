@@ -1,5 +1,6 @@
 #include "train/coarse.h"
 
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -10,7 +11,7 @@
 
 /* The variance along axis j of data with power p, up to a factor. */
 static double variance_at(const dv_components *c, int j, double p) {
-  return c->variance[0] > 0 ? pow(fmax(0, c->variance[j]) / c->variance[0], 1 + 2 * p) : 0;
+  return c->variance[0] > 0 ? dv_pow(fmax(0, c->variance[j]) / c->variance[0], 1 + 2 * p) : 0;
 }
 
 /* (sum v)^2 / sum v^2: n axes of equal variance count n. */
@@ -82,7 +83,7 @@ static void make_filter(dvbf_real *out, dvbf_real *work, const dv_components *c,
   double gain = sqrt(before / after);
   for (size_t i = 0; i < n; i++)
     for (size_t j = 0; j < n; j++) {
-      double factor = gain * pow(fmax(0, c->variance[j]) / c->variance[0], p);
+      double factor = gain * dv_pow(fmax(0, c->variance[j]) / c->variance[0], p);
       work[i * n + j] = (dvbf_real)((double)c->rotation[i * n + j] * factor);
     }
   dv_kernels_best()->product->nt(out, false, work, c->rotation, c->count, c->count, c->count);

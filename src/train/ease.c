@@ -1,5 +1,6 @@
 #include "train/ease.h"
 
+#include "base/arithmetic.h"
 #include "base/locale.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@ size_t dv_ease_window(const dvbf_model *m, size_t steps) {
 }
 
 double dv_ease_rate(uint64_t times) {
-  return pow(0.5, (double)times);
+  return dv_pow(0.5, (double)times);
 }
 
 /* What is changed, and to what; a value is that of `base` where there is no reason to change it. */
@@ -24,7 +25,7 @@ static const char *const names[CHANGES] = {"scale-transition", "clip-norm", "con
 static void values_of(double out[CHANGES], const dvbf_model *m, const dvbf_settings *base, uint64_t times) {
   const dv_train_settings *s = dv_settings_train(base, NULL);
   dv_systems systems;
-  out[SCALE] = s->scale_transition * pow(0.3, (double)times);
+  out[SCALE] = s->scale_transition * dv_pow(0.3, (double)times);
   out[CLIP] = times && !(s->clip_norm > 0) ? 1 : s->clip_norm;
   out[CONTRACTION] = times && !(s->contraction > 0) && dv_model_systems(m, &systems) ? 1 : s->contraction;
 }

@@ -1,12 +1,14 @@
 #include "train/machine.h"
 
+#include "base/arithmetic.h"
 #include "kernel/kernels.h"
 
 const char *dv_machine_instructions(void) {
-  return dv_kernels_best()->name;
+  return dv_portable ? "any" : dv_kernels_best()->name;
 }
 
 const char *dv_machine_compiler(void) {
+  if (dv_portable) return "any";
 #if defined(__clang__)
   return "clang " __clang_version__;
 #elif defined(__GNUC__)

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* As "v4" and "gcc 12.2.0". */
+/* As "v4" and "gcc 12.2.0"; "any" with portable arithmetic. */
 const char *dv_machine_instructions(void);
 const char *dv_machine_compiler(void);
 

@@ -1,5 +1,6 @@
 #include "train/projection.h"
 
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -59,7 +60,7 @@ static addition addition_of(const dvbf_op *op, const dvbf_run *run, int frame) {
   const dropped *d = op->data;
   double log_sigma = (double)dvbf_at(run, op->in[1])[sigma_at(op, frame)],
          floor = dvbf_scalar_at(run, d->floor);
-  double ls = fmax(log_sigma, floor), square = d->square * exp(-2 * ls);
+  double ls = fmax(log_sigma, floor), square = d->square * dv_exp(-2 * ls);
   return (addition){-0.5 * square - d->count * (ls + 0.918938533204672741780),
                     log_sigma > floor ? square - d->count : 0};
 }

@@ -1,5 +1,6 @@
 #include "train/schedule.h"
 
+#include "base/arithmetic.h"
 #include "base/random.h"
 #include "model/density.h"
 
@@ -39,9 +40,9 @@ static double temperature(const dv_train_settings *s, uint64_t i) {
 /* The logarithm of the floor falls linearly. A fixed sigma has no floor. */
 static double log_sigma_floor(const dv_train_settings *s, uint64_t i) {
   if (s->sigma == DV_SIGMA_FIXED || !dv_density_of(s)->sigma) return -1000;
-  double share = ramp(i, s->sigma_floor_updates), end = log(s->sigma_floor);
-  double start = s->sigma_floor_updates ? fmax(log(s->sigma_start), end) : end;
-  if (in_filter_phase(s, i)) return end - log(16); /* nothing is left that a small sigma could mislead */
+  double share = ramp(i, s->sigma_floor_updates), end = dv_log(s->sigma_floor);
+  double start = s->sigma_floor_updates ? fmax(dv_log(s->sigma_start), end) : end;
+  if (in_filter_phase(s, i)) return end - dv_log(16); /* nothing is left that a small sigma could mislead */
   return start + share * (end - start);
 }
 
@@ -68,7 +69,7 @@ static double rate_share(const dv_train_settings *s, uint64_t i, int64_t updates
   if (s->decay == DV_DECAY_COSINE && rest > 0 && i >= (uint64_t)warm_up) {
     double done = fmin(1, (double)(i - (uint64_t)warm_up) / rest);
     share =
-        s->learning_rate_end + (1 - s->learning_rate_end) * 0.5 * (1 + cos(3.14159265358979323846 * done));
+        s->learning_rate_end + (1 - s->learning_rate_end) * 0.5 * (1 + dv_cos(3.14159265358979323846 * done));
   }
   return warm * share;
 }

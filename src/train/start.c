@@ -12,6 +12,7 @@
 #include "train/start.h"
 
 #include "base/algebra.h"
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "identify/fit.h"
@@ -195,7 +196,7 @@ static void put_gain(const start *p, double *square, double *vectors) {
     for (int i = 0; i < n_x; i++)
       for (int j = 0; j < n; j++)
         g[i * cols + k] += (dvbf_real)(vectors[k * n + j] * p->gain[j * n_x + i] / sqrt(value));
-    bias[m->n_w + k] = (dvbf_real)log(0.3);
+    bias[m->n_w + k] = (dvbf_real)dv_log(0.3);
   }
 }
 
@@ -240,7 +241,7 @@ static void set_emission(const start *p) {
   if (!sigma) sigma = values_of(p, "emission.log_sigma.bias", &cols);
   fill(p, "emission.log_sigma.h", 0);
   for (int i = 0; sigma && m->settings->sigma != DV_SIGMA_FIXED && i < cols; i++)
-    sigma[i] = (dvbf_real)(0.5 * log(fmax(cols > 1 ? s->r[i * (s->n_x + 1)] : mean, 1e-12)));
+    sigma[i] = (dvbf_real)(0.5 * dv_log(fmax(cols > 1 ? s->r[i * (s->n_x + 1)] : mean, 1e-12)));
 }
 
 /* ---- The initial network: ridge regression of z on the frames that follow, and z_1 = w_1 ---- */
@@ -301,7 +302,7 @@ static void set_uncertainty(const start *p, regression *g, dvbf_real *bias) {
         squares += apart * apart, rows += 1;
       }
     double left = rows > 0 ? sqrt(squares / rows) : 1;
-    bias[p->m->n_z + (int)k] = (dvbf_real)log(fmin(1, fmax(left, 1e-3)));
+    bias[p->m->n_z + (int)k] = (dvbf_real)dv_log(fmin(1, fmax(left, 1e-3)));
   }
 }
 

@@ -2,6 +2,7 @@
  * simulated systems and on recordings of real ones (docs/results.md). Every choice is reported with its
  * reason. */
 #include "train/suit.h"
+#include "base/arithmetic.h"
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -376,6 +377,7 @@ dvbf_status dv_settings_suit(dvbf_settings *settings, const dv_facts *f, dvbf_ch
 
 dvbf_status dvbf_settings_suit(dvbf_settings *settings, const dvbf_data *data, dvbf_choice_fn *each,
                                void *user_data, dvbf_error *error) {
+  DV_COMPUTE(dv_settings_portable(settings));
   dv_facts *f = NULL;
   const dv_train_settings *s = dv_settings_train(settings, error);
   if (!s) return DVBF_ARGUMENT;

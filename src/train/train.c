@@ -2,6 +2,7 @@
  * that the loop depends on stands in a dv_training, so that a run that goes on from its checkpoint is the run
  * that was never interrupted. */
 #include "train/train.h"
+#include "base/arithmetic.h"
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -148,7 +149,7 @@ static dvbf_status keep(trainer *t) {
  * both have a say: ln p of a frame in training, and in validation with the sigma that fits there. */
 static double filter_score(const trainer *t) {
   double one_step = t->at.scores.one_step, valid = t->at.scores.bound;
-  if (t->at.phase == DV_GAIN && one_step > 0) valid = -0.5 * t->model->n_x * log(one_step);
+  if (t->at.phase == DV_GAIN && one_step > 0) valid = -0.5 * t->model->n_x * dv_log(one_step);
   return t->at.bound + valid;
 }
 
@@ -200,7 +201,7 @@ static dvbf_status validate(trainer *t, bool *finite) {
   t->report.validated = true;
   t->report.learning_rate = dv_updater_rate(t->updater, last);
   t->report.temperature = dv_conditions_get(&conditions, DVBF_TEMPERATURE);
-  t->report.sigma_floor = exp(floor);
+  t->report.sigma_floor = dv_exp(floor);
   fill_report(t);
   status = t->options->folder ? dv_folder_add(&t->folder, &t->report, t->error) : DVBF_OK;
   tell(t, NULL);

@@ -1,5 +1,6 @@
 #include "train/updater.h"
 
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -232,7 +233,7 @@ static void step_span(dv_updater *u, const dv_kernels *k, dv_span span, uint64_t
   const dv_train_settings *s = u->model->settings;
   double t = (double)dv_phase_update(s, update) + 1;
   double rate = dv_updater_rate(u, update);
-  double correction = sqrt(1 - pow(s->beta2, t)), step = rate * correction / (1 - pow(s->beta1, t));
+  double correction = sqrt(1 - dv_pow(s->beta2, t)), step = rate * correction / (1 - dv_pow(s->beta1, t));
   dvbf_real *p = u->model->parameters.values + span.first, *m = u->m + span.first, *v = u->v + span.first;
   const dvbf_real *g = u->gradients[0] + span.first;
   if (s->optimizer == DV_ADAM)
