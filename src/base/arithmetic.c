@@ -165,7 +165,7 @@ double dv_portable_lgamma(double x) {
   if (isnan(x) || x == INFINITY) return x;
   if (x <= 0) return NAN;
   double product = 1;
-  for (; x < 12; x++) product *= x;
+  while (x < 12) product *= x++;
   double series = polynomial(a, sizeof a / sizeof *a, 1 / (x * x)) / x;
   return (x - 0.5) * dv_portable_log(x) - x + 0.91893853320467274178 + series - dv_portable_log(product);
 }
