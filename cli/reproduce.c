@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const systems[] = {"pendulum", "ball", "two-balls", "all", NULL};
+static const char *const systems[] = {"pendulum", "ball", "two-balls", "all", "zoo", NULL};
 
 static void print_table(const dvbf_table *t) {
   int width = t->columns > 8 ? 8 : 14;
@@ -90,7 +90,8 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 
 const cli_command cli_reproduce = {
     .name = "reproduce",
-    .synopsis = "pendulum|ball|two-balls|all -o FOLDER [--seeds COUNT] [--seed FIRST] [--SETTING VALUE ...]",
+    .synopsis =
+        "pendulum|ball|two-balls|all|zoo -o FOLDER [--seeds COUNT] [--seed FIRST] [--SETTING VALUE ...]",
     .help = "simulate, train and evaluate the paper's experiments, and set our numbers beside the paper's",
     .details =
         "\nFOLDER receives report.html, results.json and figures/; for each experiment data.h5, long.h5 "
@@ -98,7 +99,9 @@ const cli_command cli_reproduce = {
         "sequences of 45 frames) and run/, and for the pendulum a second run, of its rival. `all` gives\n"
         "each experiment a folder of its own. With several seeds each has its own folder seed-N; figures "
         "are\n"
-        "of the first. Without --preset every model is trained with ours; settings are on top of these.",
+        "of the first. Without --preset every model is trained with ours; settings are on top of these.\n"
+        "`zoo` learns all simulated systems as video of 32 x 32 pixels, with the settings that suit the "
+        "data.",
     .examples = {{"dvbf reproduce pendulum -o demo", "the paper's first experiment"},
                  {"dvbf reproduce all -o paper --seeds 3", "all of them, three times each"}},
     .arguments = {"SYSTEM"},

@@ -52,7 +52,7 @@ expect "" train --latent ""
 expect data.h5 train --quiet da
 expect data.h5 train --no-residual da
 expect "arm ball camera cart-pole dot pendulum planar textured-dot two-balls" simulate ""
-expect "all ball pendulum two-balls" reproduce ""
+expect "all ball pendulum two-balls zoo" reproduce ""
 expect "" unknown ""
 
 # Every option that help tells is offered.

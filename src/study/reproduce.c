@@ -3,6 +3,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "study/study.h"
+#include "study/zoo.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,8 +64,9 @@ static dvbf_status plan(dv_work *w, const char *system, dvbf_error *error) {
     status = plan_study(s, w->options, error);
   }
   if (!status && !w->n_studies)
-    status = dv_fail(error, DVBF_ARGUMENT,
-                     "%.60s: no such system; the known ones are: pendulum, ball, two-balls, all", system);
+    status =
+        dv_fail(error, DVBF_ARGUMENT,
+                "%.60s: no such system; the known ones are: pendulum, ball, two-balls, all, zoo", system);
   char seed[32] = "1";
   if (!status) status = dvbf_settings_get(w->studies[0].settings[0], "seed", seed, sizeof seed, error);
   w->first_seed = strtoull(seed, NULL, 10);
@@ -227,9 +229,10 @@ dvbf_status dvbf_reproduce(dvbf_reproduction **out, const char *system, const ch
                            const dvbf_reproduce_options *options, dvbf_error *error) {
   static const dvbf_reproduce_options none = {0};
   dvbf_error own; /* figures that fail are left out, and the report says why */
+  if (!error) error = &own;
+  if (!strcmp(system, "zoo")) return dv_zoo_run(out, folder, options ? options : &none, error);
   dv_work *w = dv_calloc(1, sizeof *w);
   if (!w) return dv_fail(error, DVBF_MEMORY, "out of memory for an experiment");
-  if (!error) error = &own;
   w->options = options ? options : &none;
   w->folder = folder;
   w->n_seeds = w->options->seeds ? w->options->seeds : 1;
