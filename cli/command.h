@@ -34,7 +34,7 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_filter, cli_smooth, cli_predict,
-    cli_sample, cli_report, cli_reproduce, cli_info, cli_export, cli_control;
+    cli_sample, cli_report, cli_reproduce, cli_info, cli_export, cli_control, cli_learn_control;
 
 /* Explains the arguments of several commands; their details begin with it. */
 #define CLI_HELP_RUN_DATA "\nRUN is a run folder or a model file, DATA a file of sequences.\n"

@@ -9,8 +9,8 @@
 #include <string.h>
 
 static const cli_command *const commands[] = {
-    &cli_simulate, &cli_train,   &cli_evaluate, &cli_filter, &cli_smooth,    &cli_predict, &cli_sample,
-    &cli_report,   &cli_control, &cli_export,   &cli_info,   &cli_reproduce, NULL};
+    &cli_simulate, &cli_train,   &cli_evaluate,      &cli_filter, &cli_smooth, &cli_predict,   &cli_sample,
+    &cli_report,   &cli_control, &cli_learn_control, &cli_export, &cli_info,   &cli_reproduce, NULL};
 
 enum { EXIT_WORK = 1, EXIT_USAGE = 2, EXIT_USELESS = 3, EXIT_SIGNAL = 128 };
 

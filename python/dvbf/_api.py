@@ -1182,6 +1182,64 @@ class dvbf_export_result(Structure):
     ]
 
 
+class dvbf_loop(Structure):
+    system: Any
+    train: Any
+    control: Any
+    loop: Any
+    model: Any
+    folder: Any
+    force: bool
+    progress: Any
+    tell: Any
+    user_data: Any
+    _fields_ = [
+        ("system", c_void_p),
+        ("train", c_void_p),
+        ("control", c_void_p),
+        ("loop", c_void_p),
+        ("model", c_void_p),
+        ("folder", c_char_p),
+        ("force", c_bool),
+        ("progress", dvbf_progress_fn),
+        ("tell", dvbf_remark_fn),
+        ("user_data", c_void_p),
+    ]
+
+
+class dvbf_loop_outcome(Structure):
+    episodes: int
+    steps: int
+    sequences: int
+    frames: int
+    seconds: float
+    share: float
+    reached: int
+    held: int
+    recovered: int
+    value: float
+    median: float
+    late: float
+    share_of: Any
+    value_of: Any
+    _fields_ = [
+        ("episodes", c_size_t),
+        ("steps", c_size_t),
+        ("sequences", c_size_t),
+        ("frames", c_size_t),
+        ("seconds", c_double),
+        ("share", c_double),
+        ("reached", c_size_t),
+        ("held", c_size_t),
+        ("recovered", c_size_t),
+        ("value", c_double),
+        ("median", c_double),
+        ("late", c_double),
+        ("share_of", c_void_p),
+        ("value_of", c_void_p),
+    ]
+
+
 #: Result and arguments of every function.
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_version": (c_char_p, ()),
@@ -1297,6 +1355,9 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_export_casadi": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_export_onnx": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_export_check": (c_int, (c_char_p, c_void_p)),
+    "dvbf_loop_system": (c_char_p, (c_size_t,)),
+    "dvbf_learn_control": (c_int, (POINTER(c_void_p), c_void_p, c_void_p)),
+    "dvbf_loop_outcome_free": (None, (c_void_p,)),
 }
 
 

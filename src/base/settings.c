@@ -21,6 +21,9 @@ static const dv_setting data_entries[] = {
 static const dv_setting control_entries[] = {
 #include "base/settings_control.def"
 };
+static const dv_setting loop_entries[] = {
+#include "base/settings_loop.def"
+};
 static const dv_setting evaluate_entries[] = {
 #include "base/settings_evaluate.def"
 };
@@ -57,6 +60,7 @@ static const dv_setting zoo_entries[] = {
 static const dv_table own_tables[] = {
     TABLE("data", data_entries, dv_data_settings),
     TABLE("control", control_entries, dv_control_settings),
+    TABLE("loop", loop_entries, dv_loop_settings),
     TABLE("evaluate", evaluate_entries, dv_evaluate_settings),
     TABLE("export", export_entries, dv_export_settings),
     TABLE("filter", filter_entries, dv_filter_settings),

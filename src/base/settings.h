@@ -33,6 +33,9 @@ enum { DV_TEXT = 512 }; /* bytes of a text setting */
 typedef struct dv_control_settings {
 #include "base/settings_control.def"
 } dv_control_settings;
+typedef struct dv_loop_settings {
+#include "base/settings_loop.def"
+} dv_loop_settings;
 typedef struct dv_data_settings {
 #include "base/settings_data.def"
 } dv_data_settings;
@@ -111,6 +114,7 @@ const dv_data_settings *dv_settings_data(const dvbf_settings *settings, dvbf_err
     return (const dv_##type##_settings *)dv_settings_values(s, table, error);                                \
   }
 DV_ACCESS(control, "control")
+DV_ACCESS(loop, "loop")
 DV_ACCESS(evaluate, "evaluate")
 DV_ACCESS(export, "export")
 DV_ACCESS(filter, "filter")

@@ -1,0 +1,98 @@
+/* dvbf learn-control: from random controls to a controller, in one command. */
+#include "inputs.h"
+#include "options.h"
+#include "training.h"
+
+#include <dvbf/loop.h>
+#include <stdio.h>
+
+static const char *const systems[] = {"pendulum", "cart-pole", NULL};
+
+static void on_sentence(const char *sentence, void *user_data) {
+  const cli_training *training = user_data;
+  if (!training->quiet) fprintf(stderr, "%s\n", sentence);
+}
+
+static void print(const dvbf_loop_outcome *o, const char *folder) {
+  if (o->sequences)
+    printf("trained on %zu sequences of %zu frames, in %.0f s\n", o->sequences, o->frames, o->seconds);
+  printf("%zu closed loops of %zu steps\n", o->episodes, o->steps);
+  printf("  steps in the goal region  %.1f %%\n", 100 * o->share);
+  printf("  came there                %zu\n", o->reached);
+  printf("  stayed, second half       %zu\n", o->held);
+  printf("  stayed, last quarter      %zu\n", o->recovered);
+  printf("  mean return               %.1f\n", o->value);
+  printf("  a step of the controller  %.0f us, 99 %% below %.0f us\n", o->median, o->late);
+  if (folder) printf("%s/control.html has a video\n", folder);
+}
+
+/* The settings of the four tables. */
+static dvbf_status read_settings(dvbf_settings *out[4], const cli_options *options, dvbf_error *error) {
+  const char *system = options->arguments[0], *preset = cli_option(options, "preset");
+  dvbf_status status = cli_options_settings_from(&out[0], options, system, NULL, error);
+  if (!preset && !cli_option(options, "config") && dvbf_preset_system(system)) preset = system;
+  if (!status) status = cli_options_settings_from(&out[1], options, "train", preset, error);
+  if (!status) status = cli_options_settings_from(&out[2], options, "control", NULL, error);
+  if (!status) status = cli_options_settings_from(&out[3], options, "loop", NULL, error);
+  return status;
+}
+
+static dvbf_status run(const cli_options *options, dvbf_error *error) {
+  dvbf_settings *settings[4] = {NULL};
+  dvbf_model *model = NULL;
+  dvbf_loop_outcome *outcome = NULL;
+  const char *folder = NULL, *given = cli_option(options, "model-of");
+  cli_training training = {0};
+  dvbf_status status = cli_check_system(options->arguments[0], systems, error);
+  if (!status) status = cli_option_needed(&folder, options, "output", error);
+  if (!status) status = read_settings(settings, options, error);
+  if (!status && given) status = cli_load_model(&model, given, error);
+  cli_training_begin(&training, cli_option(options, "quiet"));
+  dvbf_loop asked = {.system = settings[0],
+                     .train = settings[1],
+                     .control = settings[2],
+                     .loop = settings[3],
+                     .model = model,
+                     .folder = folder,
+                     .force = cli_option(options, "force"),
+                     .progress = cli_training_progress,
+                     .tell = on_sentence,
+                     .user_data = &training};
+  if (!status) status = dvbf_learn_control(&outcome, &asked, error);
+  cli_training_end(&training, NULL);
+  if (!status) print(outcome, folder);
+  dvbf_loop_outcome_free(outcome);
+  dvbf_model_free(model);
+  for (int i = 0; i < 4; i++) dvbf_settings_free(settings[i]);
+  return status;
+}
+
+const cli_command cli_learn_control = {
+    .name = "learn-control",
+    .synopsis = "SYSTEM -o FOLDER [--trainings N] [--SETTING VALUE ...]",
+    .help = "learn to hold a simulated system upright from pictures: collect, train, control, judge",
+    .details = "\nSequences with random controls are simulated and a model is trained on them; then the "
+               "controller of\n"
+               "`dvbf control`, with the picture of the system upright and at rest as its goal, runs closed "
+               "loops from\n"
+               "the start that first-angle names. With several trainings, each but the first has closed "
+               "loops of the\n"
+               "model before among its data. FOLDER receives the run of the last training, control.json,\n"
+               "control.html with videos and the latent space, a strip of pictures and a video.\n"
+               "The return is minus the sum of angle^2 + 0.1 velocity^2 + 0.001 u^2.",
+    .examples = {{"dvbf learn-control pendulum --torque 5 --horizon 200 -o swing",
+                  "a pendulum that one swing does not lift"},
+                 {"dvbf learn-control pendulum --torque 5 --model-of swing --lost 0.2 -o lost",
+                  "the same model, with a fifth of the frames lost"}},
+    .arguments = {"SYSTEM"},
+    .choices = systems,
+    .flags = {{'o', "output", "FOLDER", "folder to write"},
+              {0, "model-of", "RUN", "use the model of this run, and train none"},
+              CLI_FLAG_PRESET,
+              CLI_FLAG_CONFIG,
+              CLI_FLAG_FORCE,
+              CLI_FLAG_QUIET},
+    .tables = {"loop", "control", "pendulum", "cart-pole", "train"},
+    .presets = true,
+    .run = run,
+};

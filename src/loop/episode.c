@@ -1,0 +1,161 @@
+#include "loop/episode.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- Systems ---- */
+
+static const struct {
+  const char *name;
+  int angle, speed;
+} known[] = {{"pendulum", 0, 1}, {"cart-pole", 2, 3}};
+enum { KNOWN = sizeof known / sizeof *known };
+
+const char *dvbf_loop_system(size_t index) {
+  return index < KNOWN ? known[index].name : NULL;
+}
+
+dvbf_status dv_plant_of(dv_plant *out, const dvbf_settings *settings, dvbf_error *error) {
+  const char *name = dv_settings_table_name(settings);
+  *out = (dv_plant){.angle = -1};
+  for (size_t i = 0; i < KNOWN; i++)
+    if (!strcmp(known[i].name, name)) out->angle = known[i].angle, out->speed = known[i].speed;
+  if (out->angle < 0)
+    return dv_fail(error, DVBF_ARGUMENT, "%.60s: no goal is known for this system; %s and %s have one", name,
+                   known[0].name, known[1].name);
+  dvbf_status status = dv_system_of(&out->system, settings, error);
+  const dv_system *s = &out->system;
+  out->n_x = (size_t)s->size * (size_t)s->size * (size_t)s->channels;
+  return status;
+}
+
+static dvbf_status new_raster(dv_raster *out, const dv_plant *p, dvbf_error *error) {
+  size_t size = (size_t)p->system.size;
+  *out = (dv_raster){.size = size, .channels = (size_t)p->system.channels};
+  out->scratch = dv_calloc(2 * size, sizeof *out->scratch);
+  return out->scratch ? DVBF_OK : dv_fail_memory(error, "running closed loops");
+}
+
+dvbf_status dv_plant_goal(const dv_plant *p, float *x, dvbf_error *error) {
+  double state[DV_MOST_STATES] = {0};
+  dv_raster raster;
+  dvbf_status status = new_raster(&raster, p, error);
+  if (status) return status;
+  raster.pixel = x;
+  dv_raster_clear(&raster);
+  p->system.draw(&p->system, state, &raster);
+  dv_free(raster.scratch);
+  return DVBF_OK;
+}
+
+/* ---- Memory ---- */
+
+static bool allocate(dv_episodes *e) {
+  size_t all = e->count * e->steps;
+  e->x = dv_calloc(all, e->n_x * sizeof *e->x);
+  e->u = dv_calloc(all, e->n_u * sizeof *e->u);
+  e->truth = dv_calloc(all, e->n_s * sizeof *e->truth);
+  e->z = dv_calloc(all, e->n_z * sizeof *e->z);
+  e->ahead = dv_calloc(all, e->n_z * sizeof *e->ahead);
+  e->angle = dv_calloc(all, sizeof *e->angle);
+  e->speed = dv_calloc(all, sizeof *e->speed);
+  e->cost = dv_calloc(all, sizeof *e->cost);
+  e->time = dv_calloc(all, sizeof *e->time);
+  e->seen = dv_calloc(all, sizeof *e->seen);
+  return e->x && e->u && e->truth && e->z && e->ahead && e->angle && e->speed && e->cost && e->time &&
+         e->seen;
+}
+
+void dv_episodes_free(dv_episodes *e) {
+  DV_FREE(e->x, e->u, e->truth, e->z, e->ahead, e->angle, e->speed, e->cost, e->time, e->seen);
+  *e = (dv_episodes){0};
+}
+
+/* ---- Running ---- */
+
+static void begin(const dv_plant *p, const dv_loop_settings *s, dv_random *random, double *state) {
+  double far = s->first_angle + dv_random_symmetric(random, s->first_range);
+  memset(state, 0, DV_MOST_STATES * sizeof *state);
+  state[p->angle] = dv_random_uniform(random) < 0.5 ? far : -far;
+  state[p->speed] = dv_random_symmetric(random, s->first_velocity);
+}
+
+static double microseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return 1e6 * (double)now.tv_sec + 1e-3 * (double)now.tv_nsec;
+}
+
+/* The control of a step, and what the controller thinks, at place `at` of the arrays. */
+static void control(dv_episodes *e, size_t at, dvbf_controller *controller, const float *acted) {
+  dvbf_control c;
+  double start = microseconds();
+  dvbf_controller_step(controller, e->seen[at] ? e->x + at * e->n_x : NULL, acted, &c);
+  e->time[at] = microseconds() - start;
+  memcpy(e->u + at * e->n_u, c.u, e->n_u * sizeof *c.u);
+  e->cost[at] = (float)c.cost;
+  if (c.belief.ready) memcpy(e->z + at * e->n_z, c.belief.mean, e->n_z * sizeof *e->z);
+  if (c.ready) memcpy(e->ahead + at * e->n_z, c.plan_z + c.steps * e->n_z, e->n_z * sizeof *e->ahead);
+}
+
+/* Disturbs the control, within the limits. */
+static void explore(const dv_plant *p, float *u, double share, dv_random *random) {
+  for (int i = 0; i < p->system.n_u; i++) {
+    double value = (double)u[i] + share * p->system.limit * dv_random_normal(random);
+    u[i] = (float)fmax(-p->system.limit, fmin(p->system.limit, value));
+  }
+}
+
+static bool run_one(dv_episodes *e, size_t number, const dv_plant *p, dvbf_controller *controller,
+                    const dv_running *how, dv_raster *raster) {
+  const dv_loop_settings *s = how->settings;
+  dv_random random =
+      dv_random_at((uint64_t)s->loop_seed, DV_STREAM_SIMULATION, 1000 + how->stream, (uint32_t)number);
+  dv_random pixels =
+      dv_random_at((uint64_t)s->loop_seed, DV_STREAM_PIXELS, 1000 + how->stream, (uint32_t)number);
+  double state[DV_MOST_STATES];
+  begin(p, s, &random, state);
+  dvbf_controller_reset(controller);
+  for (size_t t = 0; t < e->steps; t++) {
+    size_t at = number * e->steps + t;
+    float *u = e->u + at * e->n_u;
+    raster->pixel = e->x + at * e->n_x;
+    dv_system_draw(&p->system, state, raster, &pixels);
+    p->system.tell(&p->system, state, e->truth + at * e->n_s);
+    e->angle[at] = (float)remainder(state[p->angle], 6.283185307179586477);
+    e->speed[at] = (float)state[p->speed];
+    e->seen[at] = !(dv_random_uniform(&random) < (how->lose ? s->lost : 0));
+    control(e, at, controller, t ? u - e->n_u : NULL);
+    if (how->explore > 0) explore(p, u, how->explore, &random);
+    if (!dv_system_step(&p->system, state, u, &pixels)) return false;
+    if (how->push && t == e->steps / 2) state[p->speed] += s->push;
+  }
+  return true;
+}
+
+dvbf_status dv_episodes_run(dv_episodes *out, size_t count, const dv_plant *p, dvbf_controller *controller,
+                            size_t n_z, const dv_running *how, dvbf_error *error) {
+  dv_raster raster;
+  *out = (dv_episodes){.count = count,
+                       .steps = (size_t)how->settings->horizon,
+                       .n_x = p->n_x,
+                       .n_u = (size_t)p->system.n_u,
+                       .n_s = (size_t)p->system.n_s,
+                       .n_z = n_z};
+  dvbf_status status = new_raster(&raster, p, error);
+  if (!status && !allocate(out)) status = dv_fail_memory(error, "running closed loops");
+  for (size_t i = 0; i < count && !status; i++)
+    if (!run_one(out, i, p, controller, how, &raster))
+      status = dv_fail(error, DVBF_ARGUMENT,
+                       "the motion grew beyond all numbers in closed loop %zu; a smaller dt or weaker forces "
+                       "follow it",
+                       i);
+  dv_free(raster.scratch);
+  if (status) dv_episodes_free(out);
+  return status;
+}

@@ -1,0 +1,47 @@
+/* Closed loops of a system and a controller. */
+#ifndef DV_EPISODE_H
+#define DV_EPISODE_H
+
+#include "base/settings.h"
+#include "env/env.h"
+
+#include <dvbf/loop.h>
+
+/* A system whose angle is to be 0. */
+typedef struct dv_plant {
+  dv_system system;
+  int angle, speed; /* their places in its state */
+  size_t n_x;
+} dv_plant;
+
+dvbf_status dv_plant_of(dv_plant *out, const dvbf_settings *settings, dvbf_error *error);
+/* x [n_x] of the system at rest where it is to be. */
+dvbf_status dv_plant_goal(const dv_plant *plant, float *x, dvbf_error *error);
+
+/* What happened, in `count` closed loops of `steps` steps. */
+typedef struct dv_episodes {
+  size_t count, steps, n_x, n_u, n_s, n_z;
+  float *x;             /* [count][steps][n_x] as it was, seen or not */
+  float *u;             /* [count][steps][n_u] that acted */
+  float *truth;         /* [count][steps][n_s] */
+  float *z, *ahead;     /* [count][steps][n_z] belief, and where the plan ends; 0 where there is none */
+  float *angle, *speed; /* [count][steps]; angles from -pi to pi */
+  float *cost;          /* [count][steps] of the plan; NaN where there is none */
+  double *time;         /* [count][steps] microseconds of the controller */
+  bool *seen;           /* [count][steps] */
+} dv_episodes;
+
+/* How they are run. */
+typedef struct dv_running {
+  const dv_loop_settings *settings;
+  uint32_t stream; /* closed loops of different streams differ */
+  double explore;  /* share of the limits by which controls are disturbed */
+  bool lose, push; /* frames are lost and the system is pushed, as the settings say */
+} dv_running;
+
+dvbf_status dv_episodes_run(dv_episodes *out, size_t count, const dv_plant *plant,
+                            dvbf_controller *controller, size_t n_z, const dv_running *how,
+                            dvbf_error *error);
+void dv_episodes_free(dv_episodes *episodes);
+
+#endif

@@ -1,0 +1,147 @@
+/* Closed loops from data to page, on a model of a moment's training. That control works is measured in
+ * bench/control; here it is that everything is done, that limits hold, and that it is the same again. */
+#include "base/file.h"
+#include "loop/judge.h"
+
+#include <dvbf/loop.h>
+#include <dvbf/report.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static dvbf_settings *settings_of(const char *table, const char *text) {
+  dvbf_settings *settings = NULL;
+  dvbf_error error;
+  char line[256], *rest = line;
+  assert_int_equal(dvbf_settings_new(&settings, table, &error), DVBF_OK);
+  snprintf(line, sizeof line, "%s", text);
+  for (char *word; (word = strsep(&rest, " "));) {
+    char *value = strchr(word, '=');
+    if (!value) continue;
+    *value++ = 0;
+    if (dvbf_settings_set(settings, word, value, &error)) fail_msg("%s", error.message);
+  }
+  return settings;
+}
+
+typedef struct asked {
+  dvbf_loop loop;
+  dvbf_settings *settings[4];
+} asked;
+
+static asked ask(const char *system, const char *physics, const char *loop, const char *folder) {
+  asked a = {.settings = {settings_of(system, physics),
+                          settings_of("train", "updates=20 hidden=8 systems=2 search=off starts=1 threads=1 "
+                                               "filter-updates=0"),
+                          settings_of("control", "plan=5 scouts=8"), settings_of("loop", loop)}};
+  a.loop = (dvbf_loop){.system = a.settings[0],
+                       .train = a.settings[1],
+                       .control = a.settings[2],
+                       .loop = a.settings[3],
+                       .folder = folder,
+                       .force = true};
+  return a;
+}
+
+static void forget(asked *a) {
+  for (int i = 0; i < 4; i++) dvbf_settings_free(a->settings[i]);
+}
+
+static const char small[] = "train=20 valid=10 test=10 steps=8 size=8";
+
+static void everything_is_written_and_the_same_again(void **state) {
+  (void)state;
+  char folder[] = "/tmp/dvbf-loop-XXXXXX";
+  static const char *const files[] = {"control.json", "control.html",      "control.png", "control.svg",
+                                      "control.apng", "model.safetensors", "settings.txt"};
+  assert_non_null(mkdtemp(folder));
+  asked a = ask("pendulum", small, "trainings=2 collect=3 horizon=20 episodes=3 lost=0.2 push=1", folder);
+  dvbf_loop_outcome *first = NULL, *second = NULL;
+  dvbf_error error;
+  if (dvbf_learn_control(&first, &a.loop, &error)) fail_msg("%s", error.message);
+  assert_int_equal(first->episodes, 3);
+  assert_int_equal(first->steps, 20);
+  assert_int_equal(first->sequences, 20 + 3 * (20 / 8));
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    dv_path path;
+    dv_join(path, folder, files[i]);
+    if (!dv_exists(path)) fail_msg("%s is missing", path);
+  }
+  a.loop.folder = NULL;
+  if (dvbf_learn_control(&second, &a.loop, &error)) fail_msg("%s", error.message);
+  assert_memory_equal(first->value_of, second->value_of, 3 * sizeof(double));
+  assert_true(first->value < 0 && isfinite(first->value) && first->median > 0 &&
+              first->late >= first->median);
+  dvbf_loop_outcome_free(first);
+  dvbf_loop_outcome_free(second);
+  forget(&a);
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    dv_path path;
+    dv_join(path, folder, files[i]);
+    unlink(path);
+  }
+  char command[64];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  assert_int_equal(system(command), 0);
+}
+
+static void other_systems_and_wrong_ones(void **state) {
+  (void)state;
+  dvbf_loop_outcome *outcome = NULL;
+  dvbf_error error;
+  asked a = ask("cart-pole", "train=20 valid=10 test=10 steps=8 size=8", "horizon=12 episodes=2", NULL);
+  if (dvbf_learn_control(&outcome, &a.loop, &error)) fail_msg("%s", error.message);
+  assert_int_equal(outcome->episodes, 2);
+  dvbf_loop_outcome_free(outcome);
+  forget(&a);
+  a = ask("ball", small, "", NULL);
+  assert_int_equal(dvbf_learn_control(&outcome, &a.loop, &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "no goal is known"));
+  forget(&a);
+  a = ask("pendulum", small, "trainings=2 horizon=5", NULL);
+  assert_int_equal(dvbf_learn_control(&outcome, &a.loop, &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "shorter"));
+  forget(&a);
+  assert_string_equal(dvbf_loop_system(0), "pendulum");
+  assert_null(dvbf_loop_system(2));
+}
+
+/* Two closed loops of eight steps, whose angles are known. */
+static void judgements_are_those_of_the_angles(void **state) {
+  (void)state;
+  float angle[16] = {3, 2, 1, 0.4F, 0.3F, 0.2F, 0.1F, 0, 3, 0.1F, 3, 0.1F, 2, 2, 0.1F, -0.1F};
+  float speed[16] = {0}, u[16] = {0};
+  double time[16];
+  for (int i = 0; i < 16; i++) time[i] = i;
+  speed[1] = 2;
+  u[2] = 10;
+  dv_episodes e = {.count = 2, .steps = 8, .n_u = 1, .angle = angle, .speed = speed, .u = u, .time = time};
+  dv_loop_settings s = {.region = 0.5};
+  dvbf_loop_outcome *o = calloc(1, sizeof *o);
+  dvbf_error error;
+  assert_int_equal(dv_loop_judge(o, &e, &s, &error), DVBF_OK);
+  assert_true(fabs(o->share - (5 + 4) / 16.0) < 1e-12);
+  assert_int_equal(o->reached, 2);
+  assert_int_equal(o->held, 1);
+  assert_int_equal(o->recovered, 2);
+  assert_true(fabs(o->value_of[0] + 9 + 4 + 1 + 0.16 + 0.09 + 0.04 + 0.01 + 0.1 * 4 + 0.001 * 100) < 1e-6);
+  assert_true(o->median == 8 && o->late == 14);
+  dvbf_loop_outcome_free(o);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(everything_is_written_and_the_same_again),
+      cmocka_unit_test(other_systems_and_wrong_ones),
+      cmocka_unit_test(judgements_are_those_of_the_angles),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
