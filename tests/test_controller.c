@@ -176,9 +176,9 @@ static double cost_of(const dvbf_control *c, const float *goal, const float *bef
   for (size_t i = 0; i < c->n_z; i++)
     sum += 0.5 * 2 * 3 * pow((double)c->plan_z[c->steps * c->n_z + i] - (double)goal[i], 2);
   for (size_t t = 0; t < c->steps; t++)
-    for (size_t i = 0; i < c->n_u; i++) {
-      double u = (double)c->plan_u[t * c->n_u + i];
-      double last = (double)(t ? c->plan_u[(t - 1) * c->n_u + i] : before[i]);
+    for (size_t i = 0; i < N_U; i++) {
+      double u = (double)c->plan_u[t * N_U + i];
+      double last = (double)(t ? c->plan_u[(t - 1) * N_U + i] : before[i]);
       sum += 0.5 * (0.3 * u * u + 0.2 * (u - last) * (u - last)) / (half[i] * half[i]);
     }
   return sum;

@@ -162,8 +162,8 @@ static dv_problem problem_of_swing(swing *s) {
 /* Cost of controls u, and its gradient by the adjoint equations. */
 static double gradient_of(const dv_problem *o, const double *first, const double *u, double *gradient) {
   enum { MOST = 64 };
-  double z[(MOST + 1) * N], a[MOST * N * N], b[MOST * N * M], back[N], before[N], cost = 0;
-  double lz[N], lu[M], zz[N * N], uz[N * M], uu[M * M];
+  double z[(MOST + 1) * N] = {0}, a[MOST * N * N] = {0}, b[MOST * N * M] = {0}, back[N], before[N], cost = 0;
+  double lz[N] = {0}, lu[M] = {0}, zz[N * N], uz[N * M], uu[M * M];
   dv_expansion e = {lz, lu, zz, uz, uu};
   int n = o->n_z, m = o->n_u;
   memcpy(z, first, (size_t)n * sizeof *z);
@@ -371,13 +371,14 @@ static void plans_end_in_time_and_are_the_same_again(void **state) {
   dv_drawing drawing = {.rounds = 3, .spread = 1, .correlation = 0.8, .seed = 1, .number = 7};
   dv_plan a = dv_shoot_plan(m.shoot, first, &drawing, &much);
   dv_plan b = dv_shoot_plan(again.shoot, first, &drawing, &much);
-  assert_true(a.cost == b.cost && !memcmp(m.shoot->u, again.shoot->u, SWING * sizeof(double)));
+  assert_true(a.cost == b.cost);
+  assert_memory_equal(m.shoot->u, again.shoot->u, SWING * sizeof(double));
   memcpy(m.planner->u, m.shoot->u, SWING * sizeof(double));
   memcpy(again.planner->u, m.shoot->u, SWING * sizeof(double));
   plan = dv_ilqr_plan(m.planner, first, &much);
   dv_plan other = dv_ilqr_plan(again.planner, first, &much);
   assert_true(plan.cost == other.cost && plan.cost < a.cost);
-  assert_true(!memcmp(m.planner->u, again.planner->u, SWING * sizeof(double)));
+  assert_memory_equal(m.planner->u, again.planner->u, SWING * sizeof(double));
   assert_int_equal(dv_allocations(), allocations);
   free(m.memory);
   free(again.memory);

@@ -64,7 +64,8 @@ static void steepest(double *step, const double *gradient, const double *h, int 
 static bool descend(double *x, const double *step, const double *gradient, const double *h, const double *g,
                     const double *low, const double *high, int n, double *trial) {
   double before = value_of(x, h, g, n);
-  for (double length = 1; length > 1e-12; length *= 0.5) {
+  double length = 1;
+  for (int halved = 0; halved < 40; halved++, length *= 0.5) {
     double expected = 0;
     for (int i = 0; i < n; i++) trial[i] = x[i] + length * step[i];
     dv_into_limits(trial, low, high, n);

@@ -236,7 +236,7 @@ static void set_target(dvbf_controller *c, const dvbf_goal *goal, size_t g, cons
   const dvbf_model *m = c->model;
   double *target = t->target + g * (size_t)t->n_s;
   for (int s = 0; s < t->n_s; s++) {
-    if (c->looks) {
+    if (c->looks && goal->x) {
       float x = goal->x[g * (size_t)m->n_x + (size_t)s];
       target[s] = isfinite(x) ? ((double)x - (double)m->x.shift[s]) * (double)m->x.scale[s] : 0;
       if (!isfinite(x)) t->weight[s] = 0;

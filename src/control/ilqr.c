@@ -263,7 +263,7 @@ static bool improve(dv_ilqr *p, dv_plan *plan, double tolerance, bool *fresh) {
   double scale = tolerance * (fabs(plan->cost) + 1e-300);
   plan->end = DV_PLAN_CONVERGED;
   if (-(p->expected[0] + 0.5 * p->expected[1]) <= scale && p->regularisation < 1e-3) return false;
-  if (largest(p->k, (size_t)(o->steps * o->n_u)) == 0) return false;
+  if (largest(p->k, (size_t)o->steps * (size_t)o->n_u) == 0) return false;
   try_lengths(p, cost);
   int best = best_length(p, cost, plan->cost);
   plan->end = DV_PLAN_STUCK;

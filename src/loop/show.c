@@ -38,7 +38,9 @@ static dvbf_status new_looks(dv_looks **out, void **memory, const dvbf_model *m,
 /* x [n_x] of z [n_z], in units of the data. */
 static void draw_state(dv_looks *looks, const dvbf_model *m, const float *z, float *x, double *scratch) {
   double *state = scratch, *mean = scratch + m->n_z;
-  for (int i = 0; i < m->n_z; i++) state[i] = (double)z[i];
+  bool known = false; /* before the first belief z is 0, and the picture black */
+  for (int i = 0; i < m->n_z; i++) state[i] = (double)z[i], known = known || state[i] != 0;
+  if (!known) return;
   dv_looks_at(looks, state, mean);
   for (int i = 0; i < m->n_x; i++) {
     double value = mean[i] / (double)m->x.scale[i] + (double)m->x.shift[i];
