@@ -36,6 +36,9 @@ file(GLOB CLI_SOURCES CONFIGURE_DEPENDS cli/*.c)
 add_executable(dvbf_cli ${CLI_SOURCES})
 target_link_libraries(dvbf_cli PRIVATE dvbf_static)
 set_target_properties(dvbf_cli PROPERTIES OUTPUT_NAME dvbf RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+# CMake ends the search path of what it builds with a colon, which stands for the working directory: a library among
+# the data would be loaded. All that these need is where the system looks anyway.
+set_target_properties(dvbf_cli dvbf_shared PROPERTIES SKIP_BUILD_RPATH ON)
 
 # The program writes its manual pages and its completion itself, from the tables behind --help.
 set(DVBF_MANUAL ${PROJECT_BINARY_DIR}/manual)
