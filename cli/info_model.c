@@ -279,14 +279,21 @@ static dvbf_status print_json(const view *v, dvbf_error *error) {
 
 /* ---- Both ---- */
 
-/* If the metrics are damaged, a line says so; the model is described anyway. */
-static void read_metrics(view *v) {
+/* If the metrics are damaged, a line says so; the model is described anyway. Metrics that are there and
+ * cannot be read now are a failure: a script would take the run for one without. */
+static dvbf_status read_metrics(view *v, dvbf_error *error) {
   cli_path path;
-  dvbf_error error = {0};
-  if (!cli_is_folder(v->path)) return;
+  if (!cli_is_folder(v->path)) return DVBF_OK;
   cli_join(path, v->path, CLI_METRICS);
-  if (!cli_exists(path) || !dvbf_metrics_read(&v->metrics, path, &error)) return;
-  fprintf(stderr, "dvbf: %s\n", error.message);
+  if (!cli_exists(path)) return DVBF_OK;
+  dvbf_error reason = {0};
+  dvbf_status status = dvbf_metrics_read(&v->metrics, path, &reason);
+  if (status == DVBF_FORMAT) {
+    fprintf(stderr, "dvbf: %s\n", reason.message);
+    return DVBF_OK;
+  }
+  if (status && error) *error = reason;
+  return status;
 }
 
 dvbf_status cli_info_model(const char *path, const cli_options *options, dvbf_error *error) {
@@ -297,10 +304,10 @@ dvbf_status cli_info_model(const char *path, const cli_options *options, dvbf_er
   if (!status) {
     v.model = model;
     v.info = dvbf_model_describe(model);
-    read_metrics(&v);
-    if (cli_option(options, "json"))
+    status = read_metrics(&v, error);
+    if (!status && cli_option(options, "json"))
       status = print_json(&v, error);
-    else
+    else if (!status)
       print_text(&v);
   }
   dvbf_metrics_free(v.metrics);

@@ -61,10 +61,12 @@ dvbf_status dv_chapter_curves(dvbf_page *page, const dv_chapter *c, dvbf_error *
   }
   dv_join(path, c->run, DVBF_RUN_METRICS);
   if (!dv_exists(path)) return DVBF_OK; /* as after a search, which has a table instead */
-  if (dvbf_metrics_read(&metrics, path, &reason)) {
+  dvbf_status status = dvbf_metrics_read(&metrics, path, &reason);
+  if (status == DVBF_FORMAT) { /* damaged: the report has no curves and says why */
     dv_chapter_tell(c, reason.message);
     return DVBF_OK;
   }
+  if (status) return dv_fail(error, status, "%s", reason.message);
   if (metrics->n_runs == 1 && metrics->runs[0].count < 2) { /* one point is no curve */
     dvbf_metrics_free(metrics);
     return DVBF_OK;
@@ -74,7 +76,7 @@ dvbf_status dv_chapter_curves(dvbf_page *page, const dv_chapter *c, dvbf_error *
                                .kept = (double)dvbf_model_describe(c->model).updates,
                                .signals = !c->data->image_height};
   dv_chapter_figure_path(path, c, "curves", "");
-  dvbf_status status = dv_chapter_drawn(page, c, "curves", dvbf_draw_curves(&figure, path, error), error);
+  status = dv_chapter_drawn(page, c, "curves", dvbf_draw_curves(&figure, path, error), error);
   if (!status) status = dvbf_page_heading(page, 2, "Learning curves", error);
   if (!status) {
     dv_plot plot = dv_plot_begin(page, "against the number of updates", NULL, false);

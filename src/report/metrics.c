@@ -5,6 +5,7 @@
 #include "base/status.h"
 
 #include <dvbf/report.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,13 +74,17 @@ static dvbf_status read_rows(rows *all, FILE *file, const char *path, dvbf_error
   char line[1024];
   int at[COLUMNS];
   row one;
-  if (!fgets(line, sizeof line, file) || !find_columns(line, at))
+  bool any = fgets(line, sizeof line, file);
+  if (!any && ferror(file))
+    return dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", path, strerror(errno));
+  if (!any || !find_columns(line, at))
     return dv_fail(error, DVBF_FORMAT, "%.300s: its first line does not name the columns of a run", path);
   for (size_t number = 2; fgets(line, sizeof line, file); number++) {
     if (!read_row(line, at, one))
       return dv_fail(error, DVBF_FORMAT, "%.300s, line %zu: not a line of numbers", path, number);
     if (!add_row(all, one)) return dv_fail(error, DVBF_MEMORY, "out of memory for %.300s", path);
   }
+  if (ferror(file)) return dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", path, strerror(errno));
   if (!all->count) return dv_fail(error, DVBF_FORMAT, "%.300s: holds no validation", path);
   return DVBF_OK;
 }

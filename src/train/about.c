@@ -88,21 +88,30 @@ static bool take_all(dvbf_data *d, const json_t *all) {
          take_texts((void **)&d->u_units, all, "u_units", n_u, sizeof *d->u_units);
 }
 
+/* NULL without a failure: not JSON. */
+static json_t *read_file(const char *path, dvbf_status *status, dvbf_error *error) {
+  json_error_t reason;
+  FILE *file = dv_open_file(path, error);
+  if (!file) {
+    *status = DVBF_IO;
+    return NULL;
+  }
+  json_t *all = json_loadf(file, 0, &reason);
+  if (ferror(file)) *status = dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", path, strerror(errno));
+  fclose(file);
+  return all;
+}
+
 dvbf_status dvbf_run_data(dvbf_data **out, const char *folder, dvbf_error *error) {
   dv_path path;
-  json_error_t reason;
   dv_join(path, folder, DV_RUN_DATA);
   dvbf_data *data = dv_calloc(1, sizeof *data);
   if (!data) return dv_fail_memory(error, "reading what a run knows of its data");
-  bool there = dv_exists(path);
-  FILE *file = there ? dv_open_file(path, error) : NULL;
-  dvbf_status status = there && !file ? DVBF_IO : DVBF_OK;
-  json_t *all = file ? json_loadf(file, 0, &reason) : json_object();
-  if (file) fclose(file);
+  dvbf_status status = DVBF_OK;
+  json_t *all = dv_exists(path) ? read_file(path, &status, error) : json_object();
   if (!status && !json_is_object(all))
     status = dv_fail(error, DVBF_FORMAT, "%.300s: is not what training writes; remove it", path);
-  else if (!status && !take_all(data, all))
-    status = dv_fail_memory(error, "reading what a run knows of its data");
+  if (!status && !take_all(data, all)) status = dv_fail_memory(error, "reading what a run knows of its data");
   json_decref(all);
   if (status)
     dvbf_data_free(data);
