@@ -365,22 +365,31 @@ static dvbf_status take_best(dvbf_model **out, search *h, dvbf_error *error) {
 
 /* ---- All of it ---- */
 
+/* Writes the candidates before the settings. Which of these were given decides what the candidates change,
+ * and the file of settings does not tell: a search that has settings but no candidates would go on with
+ * others. */
+static dvbf_status write_first(search *h, dvbf_error *error) {
+  if (!h->base.file) return DVBF_OK;
+  dvbf_status status = dv_traces_remove(h->candidates, error);
+  if (!status) status = dv_folder_clear(&h->folder, error);
+  if (!status) status = write_file(h, error);
+  return status ? status : dv_folder_start(&h->folder, h->base.settings, error);
+}
+
 /* Begins, or goes on with the candidates of the file. */
 static dvbf_status begin(search *h, dvbf_error *error) {
   const dvbf_train_options *o = h->base.options;
   dv_candidates *all = &h->base.candidates;
-  if (o->folder && o->resume && dv_exists(h->file)) return dv_candidates_read(all, h->file, error);
-  dvbf_status status = DVBF_OK;
-  if (o->folder) status = dv_traces_remove(h->candidates, error);
-  if (!status && o->folder) status = dv_folder_begin(&h->folder, h->base.settings, error);
+  if (o->folder && o->resume && dv_exists(h->file) && dv_exists(h->folder.settings))
+    return dv_candidates_read(all, h->file, error);
   dv_facts *facts = NULL;
-  if (!status) status = dv_facts_new(&facts, h->base.data, dv_settings_interrupt(h->base.settings), error);
+  dvbf_status status = dv_facts_new(&facts, h->base.data, dv_settings_interrupt(h->base.settings), error);
   if (!status)
     status = dv_candidates_make(all, h->base.settings, facts, count_candidates(h->s, h->base.data), error);
   dv_facts_free(facts);
   for (size_t i = 0; i + 1 < all->count && !status; i++)
     status = round_of(h, &all->list[i], true, &all->list[i].target, error);
-  return status ? status : write_file(h, error);
+  return status ? status : write_first(h, error);
 }
 
 static bool is_finished(const search *h) {

@@ -115,8 +115,8 @@ void dv_folder_close(dv_folder *f) {
 
 void dv_folder_tidy(const dv_folder *f) {
   static const char *const names[] = {DVBF_RUN_SETTINGS ".tmp-", DVBF_RUN_METRICS ".tmp-",
-                                      DVBF_RUN_MODEL ".tmp-", DVBF_RUN_CHECKPOINT ".tmp-",
-                                      DV_RUN_DATA ".tmp-"};
+                                      DVBF_RUN_MODEL ".tmp-",    DVBF_RUN_CHECKPOINT ".tmp-",
+                                      DV_RUN_DATA ".tmp-",       ".dvbf-probe"};
   DIR *all = opendir(f->path);
   if (!all) return;
   for (const struct dirent *entry; (entry = readdir(all));)
@@ -130,9 +130,14 @@ static dvbf_status remove_former(const dv_folder *f, dvbf_error *error) {
   dv_join(search, f->path, DVBF_RUN_SEARCH);
   dv_join(about, f->path, DV_RUN_DATA);
   const char *const paths[] = {f->checkpoint, f->model, f->metrics, search, about};
-  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
-    if (unlink(paths[i]) && errno != ENOENT)
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    if (!unlink(paths[i])) {
+      /* After a power cut the checkpoint must not be back where what belongs to it is gone. */
+      if (!i) dv_sync(f->path);
+    } else if (errno != ENOENT) {
       return dv_fail(error, DVBF_IO, "%.300s: cannot be removed: %s", paths[i], strerror(errno));
+    }
+  }
   return DVBF_OK;
 }
 
@@ -140,17 +145,29 @@ static dvbf_status flush_rows(dv_folder *f, dvbf_error *error) {
   return fflush(f->rows) || ferror(f->rows) ? fail_writing(f->metrics, error) : DVBF_OK;
 }
 
+dvbf_status dv_folder_clear(dv_folder *f, dvbf_error *error) {
+  dv_folder_tidy(f);
+  dvbf_status status = remove_former(f, error);
+  if (status || !unlink(f->settings) || errno == ENOENT) return status;
+  return dv_fail(error, DVBF_IO, "%.300s: cannot be removed: %s", f->settings, strerror(errno));
+}
+
 dvbf_status dv_folder_begin(dv_folder *f, const dvbf_settings *settings, dvbf_error *error) {
   dv_folder_tidy(f);
   dvbf_status status = remove_former(f, error);
-  if (!status) status = dvbf_settings_write(settings, f->settings, error);
-  if (status) return status;
+  return status ? status : dv_folder_start(f, settings, error);
+}
+
+/* The settings come last: their folder is synced then, and a search reads no metrics when it goes on. */
+dvbf_status dv_folder_start(dv_folder *f, const dvbf_settings *settings, dvbf_error *error) {
   int descriptor = dv_create_at(f->at, DVBF_RUN_METRICS);
   f->rows = descriptor < 0 ? NULL : fdopen(descriptor, "w");
   if (!f->rows && descriptor >= 0) close(descriptor);
   if (!f->rows) return fail_writing(f->metrics, error);
   fputs(HEAD, f->rows);
-  return flush_rows(f, error);
+  dvbf_status status = flush_rows(f, error);
+  if (!status) status = dv_folder_sync(f, error);
+  return status ? status : dvbf_settings_write(settings, f->settings, error);
 }
 
 /* Offset of the end of line `lines`; -1 if there are fewer or the first is not the head of the metrics. */

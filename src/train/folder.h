@@ -27,6 +27,10 @@ void dv_folder_tidy(const dv_folder *folder);
 /* Removes the files of an earlier run, its checkpoint first, and writes the settings and the head of the
  * metrics. */
 dvbf_status dv_folder_begin(dv_folder *folder, const dvbf_settings *settings, dvbf_error *error);
+/* The same in two parts, for what must be there before the settings say that a run has begun. The first
+ * removes the files of a former run with its settings. */
+dvbf_status dv_folder_clear(dv_folder *folder, dvbf_error *error);
+dvbf_status dv_folder_start(dv_folder *folder, const dvbf_settings *settings, dvbf_error *error);
 /* Continues after `rows` rows of the metrics; cuts later rows, which a killed run may have left. */
 dvbf_status dv_folder_go_on(dv_folder *folder, uint64_t rows, dvbf_error *error);
 /* Appends a row to the metrics. */
