@@ -1,0 +1,181 @@
+"""Commands on tiny data, run in folders of their own, and what a folder holds afterwards."""
+import hashlib
+import math
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+DVBF = SUPERVISE = MEMORY = ""  # set by begin
+HERE = os.path.dirname(os.path.abspath(__file__))
+TIMEOUT = 60
+# The loader looks for libraries in the working directory where LD_LIBRARY_PATH has an empty part.
+PLAIN = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
+
+SMALL = "--hidden 4 --latent 2 --batch-size 4 --window 8 --validate-every 2 --threads 1 --quiet --no-verdict".split()
+LEARN = ["--updates", "6", "--filter-updates", "0", "--checkpoint-every", "0", *SMALL]
+TRAIN = ["train", "data.csv", "--search", "off", *LEARN]
+SEARCH = ["train", "data.csv", "--search", "on", "--candidates", "2", "--members", "2", *LEARN]
+
+
+class Case:
+    """A command, how to do it again after a failure, and the files that it writes."""
+
+    def __init__(self, name, arguments, again=None, prepare=None, run=None, slow=False):
+        self.name, self.arguments, self.prepare, self.run = name, arguments, prepare, run
+        self.slow = slow  # tried only where it is named
+        self.again = again or [*arguments, "--force"]
+
+
+def half(folder):
+    """A run that was killed in its middle."""
+    supervised(folder, [*TRAIN, "-o", "new"], ["--kill", "40"])
+
+
+def whole(folder):
+    plain(folder, [*TRAIN, "-o", "new"])
+
+
+def cases():
+    quick = ["--quiet", "--samples", "2"]
+    out = [
+        Case("simulate", ["simulate", "pendulum", "-o", "new.h5", "--train", "2", "--valid", "1", "--test", "1",
+                          "--steps", "4", "--size", "4", "--quiet"]),
+        Case("train", [*TRAIN, "-o", "new"], [*TRAIN, "-o", "new", "--resume"], run="new"),
+        Case("train-threads", [*TRAIN, "-o", "new", "--threads", "2"],
+             [*TRAIN, "-o", "new", "--resume", "--threads", "2"], run="new"),
+        Case("resume", [*TRAIN, "-o", "new", "--resume"], [*TRAIN, "-o", "new", "--resume"], half, "new"),
+        Case("extend", [*TRAIN, "-o", "new", "--resume", "--updates", "10"],
+             [*TRAIN, "-o", "new", "--resume", "--updates", "10"], whole, "new"),
+        Case("replace", [*TRAIN, "-o", "new", "--force"], [*TRAIN, "-o", "new", "--force"], whole, "new"),
+        Case("search", [*SEARCH, "-o", "new"], [*SEARCH, "-o", "new", "--resume"], run="new"),
+        Case("linear", ["train", "data.csv", "--model", "linear", "--latent", "1", "--quiet", "-o", "new"],
+             ["train", "data.csv", "--model", "linear", "--latent", "1", "--quiet", "-o", "new", "--resume"], run="new"),
+        Case("evaluate", ["evaluate", "run", "data.csv", "--json", *quick], ["evaluate", "run", "data.csv", "--json", *quick]),
+        Case("evaluate-h5", ["evaluate", "run-h5", "data.h5", "--json", *quick],
+             ["evaluate", "run-h5", "data.h5", "--json", *quick]),
+        Case("info-data", ["info", "data.npz"], ["info", "data.npz"]),
+        Case("info-run", ["info", "run", "--json"], ["info", "run", "--json"]),
+    ]
+    for ending in "csv", "npz", "h5", "mat":
+        out.append(Case("filter-" + ending, ["filter", "run", "data.csv", "-o", "new." + ending, *quick]))
+    out += [
+        Case("smooth", ["smooth", "run", "data.csv", "-o", "new.csv", *quick]),
+        Case("predict", ["predict", "run", "data.csv", "-o", "new.npz", *quick]),
+        Case("sample", ["sample", "run", "-o", "new.csv", "--count", "2", "--steps", "4", "--quiet"]),
+        Case("report", ["report", "run", "data.csv", "-o", "new.html", *quick]),
+        Case("reproduce", ["reproduce", "pendulum", "-o", "new", "--updates", "2", "--hidden", "4", "--quiet", "--threads", "1",
+                           "--batch-size", "20", "--validate-every", "1"], slow=True),
+    ]
+    for ending in "c", "fmu", "py", "onnx":
+        out.append(Case("export-" + ending, ["export", "run", "-o", "new." + ending, "--quiet"]))
+    return out
+
+
+def begin(dvbf, supervise, memory):
+    global DVBF, SUPERVISE, MEMORY
+    DVBF, SUPERVISE, MEMORY = (os.path.abspath(path) for path in (dvbf, supervise, memory))
+
+
+def scratch():
+    """Memory, where there is a file system in it: syncs cost nothing there."""
+    return tempfile.mkdtemp(prefix="dvbf-faults-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+
+
+class Outcome:
+    def __init__(self, status, stdout, stderr, told):
+        self.status, self.stdout, self.stderr, self.told = status, stdout, stderr, told
+
+    @property
+    def done(self):
+        return self.status in (0, 3)
+
+
+def execute(folder, words):
+    process = subprocess.Popen(words, cwd=folder, env=PLAIN, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        stdout, stderr = process.communicate(timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.kill()
+        process.communicate()
+        return Outcome("timeout", b"", b"", {})
+    return Outcome(process.returncode, stdout, stderr.decode(errors="replace"), {})
+
+
+def plain(folder, arguments):
+    return execute(folder, [DVBF, *arguments])
+
+
+def supervised(folder, arguments, how, environment=None):
+    """With a fault; negative status: the signal that ended it."""
+    tell = folder + ".tell"
+    for name, value in (environment or {}).items():
+        how = [*how, "--environment", f"{name}={value}"]
+    outcome = execute(folder, [SUPERVISE, "--tell", tell, *how, DVBF, *arguments])
+    if outcome.status == 77:
+        raise SystemExit(77)
+    if outcome.status == "timeout":
+        return outcome
+    with open(tell) as file:
+        outcome.told = {line.split()[0]: int(line.split()[1]) for line in file}
+    os.unlink(tell)
+    outcome.status = -outcome.told["signal"] if "signal" in outcome.told else outcome.told["exit"]
+    return outcome
+
+
+def make_base(folder):
+    """Data and models that the commands need."""
+    os.makedirs(folder)
+    random.seed(1)
+    x = 0.0
+    with open(os.path.join(folder, "data.csv"), "w") as file:
+        file.write("t,u,x\n")
+        for t in range(90):
+            u = math.sin(t * t * 0.7)
+            x = 0.8 * x + 0.3 * u + random.gauss(0, 0.02)
+            file.write(f"{t * 0.1:.1f},{u:.3f},{x:.3f}\n")
+    for arguments in (["simulate", "pendulum", "-o", "data.h5", "--train", "4", "--valid", "2", "--test", "2", "--steps", "6",
+                       "--size", "4", "--quiet"],
+                      [*TRAIN, "-o", "run"],
+                      ["train", "data.h5", "--search", "off", *LEARN, "-o", "run-h5"],
+                      ["sample", "run", "-o", "data.npz", "--count", "3", "--steps", "8", "--quiet"]):
+        outcome = plain(folder, arguments)
+        if not outcome.done:
+            raise SystemExit(f"{arguments}: {outcome.status} {outcome.stderr}")
+
+
+def normal(name, content):
+    """What must be the same: all but the times that training took."""
+    base = os.path.basename(name)
+    if base == "metrics.csv":
+        return b"\n".join(b",".join(f for i, f in enumerate(line.split(b",")) if i != 2) for line in content.split(b"\n"))
+    if base == "checkpoint.safetensors":
+        return b""
+    return re.sub(rb'"?\bseconds"?[:,=] ?[0-9.e+-]+', b"seconds", content)
+
+
+def state(folder):
+    """Every file of the folder, as a hash of what must be the same in it."""
+    out = {}
+    for path, _, names in os.walk(folder):
+        for name in names:
+            whole_name = os.path.join(path, name)
+            if name == ".lock" or not os.path.isfile(whole_name):
+                continue
+            with open(whole_name, "rb") as file:
+                out[os.path.relpath(whole_name, folder)] = hashlib.sha256(normal(name, file.read())).hexdigest()
+    return out
+
+
+def is_temporary(name):
+    return ".tmp-" in name or ".dvbf-probe" in name or os.path.basename(name).startswith(".tmp")
+
+
+def copy(base, folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(base, folder)
