@@ -380,8 +380,10 @@ static dvbf_status write_first(search *h, dvbf_error *error) {
 static dvbf_status begin(search *h, dvbf_error *error) {
   const dvbf_train_options *o = h->base.options;
   dv_candidates *all = &h->base.candidates;
-  if (o->folder && o->resume && dv_exists(h->file) && dv_exists(h->folder.settings))
+  if (o->folder && o->resume && dv_exists(h->file) && dv_exists(h->folder.settings)) {
+    dv_folder_tidy(&h->folder);
     return dv_candidates_read(all, h->file, error);
+  }
   dv_facts *facts = NULL;
   dvbf_status status = dv_facts_new(&facts, h->base.data, dv_settings_interrupt(h->base.settings), error);
   if (!status)

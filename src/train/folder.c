@@ -114,9 +114,13 @@ void dv_folder_close(dv_folder *f) {
 /* ---- Beginning and going on ---- */
 
 void dv_folder_tidy(const dv_folder *f) {
-  static const char *const names[] = {DVBF_RUN_SETTINGS ".tmp-", DVBF_RUN_METRICS ".tmp-",
-                                      DVBF_RUN_MODEL ".tmp-",    DVBF_RUN_CHECKPOINT ".tmp-",
-                                      DV_RUN_DATA ".tmp-",       ".dvbf-probe"};
+  static const char *const names[] = {DVBF_RUN_SETTINGS ".tmp-",
+                                      DVBF_RUN_METRICS ".tmp-",
+                                      DVBF_RUN_MODEL ".tmp-",
+                                      DVBF_RUN_CHECKPOINT ".tmp-",
+                                      DV_RUN_DATA ".tmp-",
+                                      DVBF_RUN_SEARCH ".tmp-",
+                                      ".dvbf-probe"};
   DIR *all = opendir(f->path);
   if (!all) return;
   for (const struct dirent *entry; (entry = readdir(all));)
