@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "format/foreign.h"
+#include "format/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -121,6 +122,7 @@ dvbf_status dv_archive_add(dv_archive *a, const dv_array *array, dvbf_error *err
   *to = *array;
   const char *size = count_elements(to);
   if (size) to->trouble = size;
+  if (to->unpacked == DV_WHOLE) to->unpacked = to->elements * sizeof(float);
   to->name = dv_strdup(array->name);
   if (!to->name) return dv_fail_memory(error, "reading data");
   a->count++;
@@ -160,6 +162,47 @@ void dv_archive_use(dv_archive *a, const char *name, const char *as) {
 
 /* ---- Opening ---- */
 
+/* A megabyte of compressed zeros may be gigabytes of memory. What is stored as it is takes no more than its
+ * file. */
+static void refuse_inflated(dv_archive *a, size_t megabytes) {
+  enum { ALWAYS = 64 }; /* megabytes, which any memory has */
+  size_t most = (megabytes > ALWAYS ? megabytes : ALWAYS) << 20;
+  for (size_t i = 0; i < a->count; i++)
+    if (!a->arrays[i].trouble && a->arrays[i].unpacked > most)
+      a->arrays[i].trouble =
+          "is compressed, and unpacked it needs more than memory allows; set memory = "
+          "MEGABYTES to what it needs, or store it uncompressed, as numpy.savez does: it is "
+          "then read piece by piece";
+}
+
+dvbf_status dv_format_open(dv_archive **out, dv_format format, const char *path, int descriptor,
+                           dvbf_error *error) {
+  switch (format) {
+  case DV_FORMAT_HDF5: return dv_hdf5_open(out, path, descriptor, error);
+  case DV_FORMAT_MATLAB: return dv_matlab_open(out, path, descriptor, error);
+  default: return dv_npz_open(out, path, descriptor, error);
+  }
+}
+
+/* In a process of its own, where that is wanted and possible. */
+static dvbf_status open_guarded(dv_archive **out, dv_format format, const char *path, int descriptor,
+                                const dv_data_settings *how, dvbf_error *error) {
+  dvbf_error why = {.message = "this build has none"};
+  bool started = false;
+  if (how->sandbox != DV_SANDBOX_OFF && dv_sandbox_possible()) {
+    dvbf_status status = dv_sandbox_open(out, format, path, descriptor, how, &started, &why);
+    if (started && status && error) *error = why;
+    if (started) return status;
+    dv_archive_release(*out);
+    *out = NULL;
+  }
+  if (how->sandbox == DV_SANDBOX_ON)
+    return dv_fail(error, DVBF_IO,
+                   "%.200s: is not read, as there is no sandbox: %.200s; with sandbox = off it is", path,
+                   why.message);
+  return dv_format_open(out, format, path, descriptor, error);
+}
+
 static dvbf_status open_any(dv_archive **out, const char *path, int descriptor, const dv_data_settings *how,
                             dvbf_error *error) {
   unsigned char magic[16] = {0};
@@ -167,9 +210,11 @@ static dvbf_status open_any(dv_archive **out, const char *path, int descriptor, 
   if (size < 0) return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", path, strerror(errno));
   if (size == 0) return dv_fail(error, DVBF_FORMAT, "%.200s: is empty; make or copy the file again", path);
   if (!memcmp(magic, "\x93NUMPY", 6)) return dv_npy_open(out, path, descriptor, error);
-  if (!memcmp(magic, "PK\3\4", 4) || !memcmp(magic, "PK\5\6", 4)) return dv_npz_open(out, path, error);
-  if (size == sizeof magic && !memcmp(magic, "MATLAB 5.0", 10)) return dv_matlab_open(out, path, error);
-  if (dv_hdf5_recognises(path)) return dv_hdf5_open(out, path, error);
+  if (!memcmp(magic, "PK\3\4", 4) || !memcmp(magic, "PK\5\6", 4))
+    return open_guarded(out, DV_FORMAT_ZIP, path, descriptor, how, error);
+  if (size == sizeof magic && !memcmp(magic, "MATLAB 5.0", 10))
+    return open_guarded(out, DV_FORMAT_MATLAB, path, descriptor, how, error);
+  if (dv_hdf5_recognises(descriptor)) return open_guarded(out, DV_FORMAT_HDF5, path, descriptor, how, error);
   const char *foreign = dv_foreign(magic, (size_t)size);
   if (foreign) return dv_fail(error, DVBF_FORMAT, "%.200s: %s", path, foreign);
   return dv_csv_open(out, path, descriptor, how, error);
@@ -199,6 +244,7 @@ dvbf_status dv_archive_open(dv_archive **out, const char *path, const dv_data_se
   dv_archive *a = NULL;
   dvbf_status status = open_file(&a, path, how, error);
   if (!status) status = dv_archive_sort(a, error);
+  if (!status) refuse_inflated(a, (size_t)how->memory);
   if (status)
     dv_archive_release(a);
   else

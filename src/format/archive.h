@@ -9,6 +9,9 @@
 enum { DV_RANK = 8, DV_NAME = 512 };
 #define DV_MAX_ELEMENTS ((size_t)1 << 40) /* more than any memory holds, but far from an overflow */
 
+#define DV_WHOLE                                                                                             \
+  SIZE_MAX /* dv_array.unpacked of one that is unpacked as a whole; dv_archive_add counts its bytes */
+
 typedef struct dv_array {
   char *name; /* path inside the file, as train/x */
   int rank;
@@ -18,6 +21,7 @@ typedef struct dv_array {
   bool bytes;          /* unsigned integers of 8 bits, which may be pixels */
   bool text;           /* strings, which only `text` below reads */
   bool seekable;       /* a part can be read without reading what comes before it */
+  size_t unpacked;     /* bytes that must be unpacked at once to read of it; 0: it is not compressed */
   const char *trouble; /* why it cannot be used, to follow its name in a message; NULL: it can */
   size_t place;        /* its number in the file's format */
 } dv_array;
@@ -98,13 +102,20 @@ void dv_array_reorder(void *to, const void *from, const dv_array *array, size_t 
 /* A vector of MATLAB, which has two dimensions, gets one; a number none. */
 void dv_array_squeeze(dv_array *array);
 
-dvbf_status dv_hdf5_open(dv_archive **out, const char *path, dvbf_error *error);
+/* Formats that libraries of others parse. */
+typedef enum dv_format { DV_FORMAT_HDF5, DV_FORMAT_MATLAB, DV_FORMAT_ZIP } dv_format;
+
+/* Opens such a file in this process. `path` is for messages. */
+dvbf_status dv_format_open(dv_archive **out, dv_format format, const char *path, int descriptor,
+                           dvbf_error *error);
+
+dvbf_status dv_hdf5_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error);
 dvbf_status dv_npy_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error);
-dvbf_status dv_matlab_open(dv_archive **out, const char *path, dvbf_error *error);
-dvbf_status dv_npz_open(dv_archive **out, const char *path, dvbf_error *error);
+dvbf_status dv_matlab_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error);
+dvbf_status dv_npz_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error);
 dvbf_status dv_csv_open(dv_archive **out, const char *path, int descriptor, const dv_data_settings *how,
                         dvbf_error *error);
-/* Whether the HDF5 library recognises the file. */
-bool dv_hdf5_recognises(const char *path);
+/* Whether the file has the signature of HDF5, which may stand behind a block of the user's. */
+bool dv_hdf5_recognises(int descriptor);
 
 #endif

@@ -15,6 +15,11 @@ typedef struct dv_hdf5_printing {
 dv_hdf5_printing dv_hdf5_enter(void);
 void dv_hdf5_leave(dv_hdf5_printing saved);
 
+/* A driver of HDF5 that reads from an open descriptor, for as long as it is registered; negative on failure.
+ * dv_hdf5_open_descriptor opens a file by it. */
+hid_t dv_hdf5_driver(void);
+hid_t dv_hdf5_open_descriptor(hid_t driver, int descriptor);
+
 /* A creation list of that class that stores no time of writing, so that the same data give the same bytes. */
 hid_t dv_hdf5_timeless(hid_t class);
 

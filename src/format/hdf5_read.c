@@ -6,23 +6,28 @@
 #include "format/csv_names.h"
 #include "format/foreign.h"
 #include "format/hdf5_file.h"
+#include "format/sandbox.h"
 
 #include <string.h>
+#include <unistd.h>
 
 typedef struct hdf5_file {
   dv_archive base;
-  hid_t file;
+  hid_t file, driver;
+  int descriptor;
   bool matlab; /* arrays are stored with their dimensions in reverse, in Fortran order */
   double *
       *turned; /* [arrays] those that were brought into C order, NULL where not yet; NULL: not of MATLAB */
   hid_t *open; /* [arrays] datasets that stay open, negative where closed; NULL where there are too many */
 } hdf5_file;
 
-bool dv_hdf5_recognises(const char *path) {
-  dv_hdf5_printing saved = dv_hdf5_enter();
-  bool known = H5Fis_hdf5(path) > 0;
-  dv_hdf5_leave(saved);
-  return known;
+bool dv_hdf5_recognises(int descriptor) {
+  enum { BLOCK = 512 };
+  char signature[8];
+  for (off_t at = 0; pread(descriptor, signature, sizeof signature, at) == sizeof signature;
+       at = at ? 2 * at : BLOCK)
+    if (!memcmp(signature, "\x89HDF\r\n\x1a\n", sizeof signature)) return true;
+  return false;
 }
 
 /* ---- What the arrays are ---- */
@@ -71,6 +76,20 @@ static const char *storage_trouble(hid_t id, const dv_array *array) {
   return NULL;
 }
 
+/* Bytes of a chunk that is compressed: it is unpacked as a whole. 0: chunks are stored as they are. */
+static size_t unpacked_chunk(hid_t id, hid_t type) {
+  hsize_t dims[H5S_MAX_RANK];
+  hid_t creation = H5Dget_create_plist(id);
+  size_t bytes = 0;
+  bool chunked = creation >= 0 && H5Pget_layout(creation) == H5D_CHUNKED && H5Pget_nfilters(creation) > 0;
+  int rank = chunked ? H5Pget_chunk(creation, H5S_MAX_RANK, dims) : 0;
+  if (rank > 0) bytes = H5Tget_size(type);
+  for (int i = 0; i < rank && i < H5S_MAX_RANK; i++)
+    if (!dv_multiply(bytes, dims[i], &bytes)) bytes = DV_WHOLE - 1;
+  if (creation >= 0) H5Pclose(creation);
+  return bytes;
+}
+
 static void describe(hid_t id, dv_array *array) {
   hsize_t dims[H5S_MAX_RANK];
   hid_t type = H5Dget_type(id), space = H5Dget_space(id);
@@ -83,6 +102,7 @@ static void describe(hid_t id, dv_array *array) {
   else
     for (array->rank = 0; array->rank < rank; array->rank++) array->dims[array->rank] = dims[array->rank];
   if (!array->trouble) array->trouble = storage_trouble(id, array);
+  array->unpacked = unpacked_chunk(id, type);
   array->seekable = true;
   H5Sclose(space);
   H5Tclose(type);
@@ -124,6 +144,7 @@ static void turn(walk *w, dv_array *array, const char *class) {
   size_t dims[DV_RANK] = {0};
   w->file->matlab = true;
   array->seekable = false;
+  if (array->unpacked) array->unpacked = DV_WHOLE;
   if (!strcmp(class, "cell"))
     array->trouble = "is a cell array; in MATLAB: x = vertcat(c{:}); length = cellfun(@(a) size(a, 1), c); "
                      "save('new.mat', 'x', 'length')";
@@ -231,8 +252,9 @@ static hid_t open_dataset(hdf5_file *f, const dv_array *array) {
   enum { SLOTS = 521, CACHE = 8 << 20 };
   if (f->open && f->open[array->place] >= 0) return f->open[array->place];
   hid_t list = H5Pcreate(H5P_DATASET_ACCESS);
-  H5Pset_chunk_cache(list, SLOTS, CACHE,
-                     0); /* the chunk longest unused goes; 1 would keep all read in part */
+  /* A chunk that is compressed must fit, or each piece would unpack it anew. The chunk longest unused goes; 1
+   * would keep all read in part. */
+  H5Pset_chunk_cache(list, SLOTS, array->unpacked > CACHE ? array->unpacked : CACHE, 0);
   hid_t id = H5Dopen2(f->file, array->name, list);
   H5Pclose(list);
   if (f->open) f->open[array->place] = id;
@@ -367,6 +389,8 @@ static void hdf5_close(dv_archive *a) {
   hdf5_file *f = (hdf5_file *)a;
   dv_hdf5_printing saved = dv_hdf5_enter();
   if (f->file >= 0) H5Fclose(f->file); /* and the objects left open in it */
+  if (f->driver >= 0) H5FDunregister(f->driver);
+  if (f->descriptor >= 0) close(f->descriptor);
   dv_hdf5_leave(saved);
   for (size_t i = 0; f->turned && i < a->count; i++) dv_free(f->turned[i]);
   DV_FREE(f->open, f->turned);
@@ -389,15 +413,7 @@ static dvbf_status list_arrays(hdf5_file *f, dvbf_error *error) {
   return DVBF_OK;
 }
 
-static hid_t open_file(const char *path) {
-  hid_t access_list = H5Pcreate(H5P_FILE_ACCESS);
-  H5Pset_fclose_degree(access_list, H5F_CLOSE_STRONG);
-  hid_t file = H5Fopen(path, H5F_ACC_RDONLY, access_list);
-  H5Pclose(access_list);
-  return file;
-}
-
-dvbf_status dv_hdf5_open(dv_archive **out, const char *path, dvbf_error *error) {
+dvbf_status dv_hdf5_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error) {
   hdf5_file *f = (hdf5_file *)dv_archive_new(sizeof *f, path);
   if (!f) return dv_fail_memory(error, "reading data");
   f->base.read = hdf5_read;
@@ -407,7 +423,10 @@ dvbf_status dv_hdf5_open(dv_archive **out, const char *path, dvbf_error *error) 
   f->base.close = hdf5_close;
   *out = &f->base;
   dv_hdf5_printing saved = dv_hdf5_enter();
-  f->file = open_file(path);
+  f->descriptor = dup(descriptor);
+  f->driver = dv_hdf5_driver();
+  f->file = f->driver >= 0 && dv_sandbox_enter() ? dv_hdf5_open_descriptor(f->driver, f->descriptor)
+                                                 : H5I_INVALID_HID;
   dvbf_status status =
       f->file < 0
           ? dv_fail(error, DVBF_FORMAT,

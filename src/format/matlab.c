@@ -2,7 +2,7 @@
  * when they are used; what a file says of their size is compared with its own before. */
 #include "base/memory.h"
 #include "base/status.h"
-#include "format/archive.h"
+#include "format/sandbox.h"
 
 #ifdef DV_MATIO
 #include <matio.h>
@@ -10,10 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 typedef struct matlab_file {
   dv_archive base;
   mat_t *file;
+  bool compressed;      /* some variable is */
   pthread_mutex_t lock; /* of all reading */
   double **values;      /* [arrays] in C order, NULL where not yet read */
 } matlab_file;
@@ -112,20 +114,19 @@ static uint32_t word(const unsigned char *at, bool big) {
 
 /* Whether the variables, each of which begins with its kind and its size, fill the file to its end. libmatio
  * reads zeros where a file was cut short. */
-static bool is_whole(const char *path, off_t size) {
+static bool is_whole(int descriptor, off_t size, bool *compressed) {
   enum { HEAD = 128, MATRIX = 14, COMPRESSED = 15 };
   unsigned char head[HEAD], tag[8];
-  FILE *file = fopen(path, "rb");
-  bool good = file && fread(head, 1, HEAD, file) == HEAD;
+  bool good = pread(descriptor, head, HEAD, 0) == HEAD;
   off_t at = HEAD;
   bool big = good && head[126] == 'M';
   while (good && at < size) {
-    good = fseeko(file, at, SEEK_SET) == 0 && fread(tag, 1, sizeof tag, file) == sizeof tag;
+    good = pread(descriptor, tag, sizeof tag, at) == sizeof tag;
     uint32_t kind = good ? word(tag, big) : 0, length = good ? word(tag + 4, big) : 0;
+    *compressed = *compressed || kind == COMPRESSED;
     good = good && (kind == MATRIX || kind == COMPRESSED) && (off_t)length <= size - at - (off_t)sizeof tag;
     at += (off_t)sizeof tag + (off_t)length;
   }
-  if (file) fclose(file);
   return good;
 }
 
@@ -149,6 +150,7 @@ static dvbf_status add(matlab_file *f, const matvar_t *v, const char *prefix, do
   else
     for (; array.rank < v->rank; array.rank++) array.dims[array.rank] = v->dims[array.rank];
   if (!array.trouble) array.trouble = size_trouble(&array, bytes);
+  if (f->compressed) array.unpacked = DV_WHOLE;
   dv_array_squeeze(&array);
   return dv_archive_add(&f->base, &array, error);
 }
@@ -191,24 +193,26 @@ static void matlab_close(dv_archive *a) {
   pthread_mutex_destroy(&f->lock);
 }
 
-dvbf_status dv_matlab_open(dv_archive **out, const char *path, dvbf_error *error) {
+dvbf_status dv_matlab_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error) {
   struct stat about;
+  char open_file[32];
   matlab_file *f = (matlab_file *)dv_archive_new(sizeof *f, path);
   if (!f) return dv_fail_memory(error, "reading data");
   f->base.read = matlab_read;
   f->base.close = matlab_close;
   pthread_mutex_init(&f->lock, NULL);
   *out = &f->base;
-  bool whole = !stat(path, &about) && is_whole(path, about.st_size);
-  if (whole) f->file = Mat_Open(path, MAT_ACC_RDONLY);
-  if (!f->file)
+  bool whole = !fstat(descriptor, &about) && is_whole(descriptor, about.st_size, &f->compressed);
+  snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", descriptor);
+  if (whole) f->file = Mat_Open(access(open_file, R_OK) ? path : open_file, MAT_ACC_RDONLY);
+  if (!dv_sandbox_enter() || !f->file)
     return dv_fail(error, DVBF_FORMAT,
                    "%.200s: is a file of MATLAB that is damaged or cut short; save or copy it again", path);
   return list_variables(f, (double)about.st_size, error);
 }
 #else
-dvbf_status dv_matlab_open(dv_archive **out, const char *path, dvbf_error *error) {
-  (void)out;
+dvbf_status dv_matlab_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error) {
+  (void)out, (void)descriptor;
   return dv_fail(
       error, DVBF_FORMAT,
       "%.200s: is a file of MATLAB, and dvbf was built without libmatio, which reads it; in MATLAB: "

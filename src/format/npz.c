@@ -3,10 +3,13 @@
 #include "base/status.h"
 #include "format/foreign.h"
 #include "format/npy.h"
+#include "format/sandbox.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zip.h>
 
 enum { MOST_ENTRIES = 1 << 20 };
@@ -164,11 +167,12 @@ static dvbf_status add_entry(npz_file *f, zip_uint64_t index, zip_uint64_t *tota
   *total += about.valid & ZIP_STAT_COMP_SIZE && about.comp_size < SIZE_MAX / 4 ? about.comp_size : 0;
   if (!array.trouble) dv_npy_describe(&e->npy, &array, entry_bytes, e, about.size);
   close_entry(e);
+  if (!e->stored) array.unpacked = DV_WHOLE;
   array.seekable = e->stored && (!e->npy.fortran || array.rank < 2);
   return dv_archive_add(&f->base, &array, error);
 }
 
-static dvbf_status add_entries(npz_file *f, const char *path, dvbf_error *error) {
+static dvbf_status add_entries(npz_file *f, int descriptor, dvbf_error *error) {
   struct stat about;
   zip_int64_t count = zip_get_num_entries(f->zip, 0);
   zip_uint64_t total = 0;
@@ -180,23 +184,41 @@ static dvbf_status add_entries(npz_file *f, const char *path, dvbf_error *error)
   dvbf_status status = DVBF_OK;
   for (zip_int64_t i = 0; i < count && !status; i++) status = add_entry(f, (zip_uint64_t)i, &total, error);
   /* Entries that share their bytes would make much of little. */
-  if (!status && (stat(path, &about) || total > (zip_uint64_t)about.st_size))
+  if (!status && (fstat(descriptor, &about) || total > (zip_uint64_t)about.st_size))
     status = dv_fail(error, DVBF_FORMAT,
                      "%.200s: its arrays overlap in the file; make it again with numpy.savez", f->base.path);
   return status;
 }
 
-dvbf_status dv_npz_open(dv_archive **out, const char *path, dvbf_error *error) {
-  int code = 0;
+/* The file as libzip reads it; NULL: memory is short. */
+static zip_source_t *source_of(int descriptor) {
+  zip_error_t code;
+  int own = dup(descriptor);
+  FILE *stream = own < 0 ? NULL : fdopen(own, "rb");
+  zip_error_init(&code);
+  zip_source_t *source = stream ? zip_source_filep_create(stream, 0, -1, &code) : NULL;
+  zip_error_fini(&code);
+  if (source) return source;
+  if (stream)
+    fclose(stream);
+  else if (own >= 0)
+    close(own);
+  return NULL;
+}
+
+dvbf_status dv_npz_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error) {
   npz_file *f = (npz_file *)dv_archive_new(sizeof *f, path);
   if (!f) return dv_fail_memory(error, "reading data");
   f->base.read = npz_read;
   f->base.close = npz_close;
   pthread_mutex_init(&f->lock, NULL);
   *out = &f->base;
-  f->zip = zip_open(path, ZIP_RDONLY, &code);
+  zip_source_t *source = source_of(descriptor);
+  if (!source) return dv_fail_memory(error, "reading data");
+  if (dv_sandbox_enter()) f->zip = zip_open_from_source(source, ZIP_RDONLY, NULL);
+  if (!f->zip) zip_source_free(source);
   if (!f->zip)
     return dv_fail(error, DVBF_FORMAT,
                    "%.200s: is an archive that is damaged or cut short; make or copy it again", path);
-  return add_entries(f, path, error);
+  return add_entries(f, descriptor, error);
 }

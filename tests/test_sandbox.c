@@ -1,0 +1,226 @@
+/* The process that parses files of strangers: what it reads is what is read without it, nothing can be done
+ * inside but that, a crash is a sentence, and its lies are not believed. This program is that process too:
+ * the library starts it once more, and dv_reader_probe below then acts as what a hostile file has made of the
+ * parser. */
+#include "arrays.h"
+#include "files.h"
+
+#include "format/sandbox.h"
+#include "given.h"
+#include "hdf5_files.h"
+#include "malformed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+/* ---- Inside ---- */
+
+/* What was denied goes on; what was not ends the process, so that nothing is read. */
+static void assert_denied(long result) {
+  if (result >= 0 || errno != EPERM) __builtin_trap();
+}
+
+static void try_everything(void) {
+  char *const words[] = {(char *)(uintptr_t) "/bin/true", NULL};
+  assert_denied(open("/etc/passwd", O_RDONLY));
+  assert_denied(open("/tmp/dvbf-escaped", O_WRONLY | O_CREAT, 0600));
+  assert_denied(socket(AF_INET, SOCK_STREAM, 0));
+  assert_denied(socket(AF_UNIX, SOCK_STREAM, 0));
+  assert_denied(execve(words[0], words, NULL));
+  assert_denied(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+  assert_denied(kill(getppid(), 0));
+  assert_denied(unlinkat(AT_FDCWD, "/tmp/dvbf-escaped", 0));
+  assert_denied(ftruncate(DV_READER_WINDOW, 0));
+  assert_denied(write(DV_READER_WINDOW, "x", 1));
+  assert_denied(access("/etc/passwd", R_OK));
+  void *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_denied(code == MAP_FAILED ? -1 : 0);
+}
+
+/* Address space without end is not to be had. */
+static void take_memory(void) {
+  for (int i = 0; i < 64; i++)
+    if (mmap(NULL, (size_t)1 << 30, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) return;
+  __builtin_trap();
+}
+
+static void lie(const char *how) {
+  dv_reader_greeting greeting = {.locked = 1, .count = 1};
+  dv_reader_array array = {.rank = 3, .dims = {2, 3, 4}, .real = 7, .seekable = 1};
+  memset(greeting.message, 'm', sizeof greeting.message);
+  memset(array.name, 'n', sizeof array.name);
+  memset(array.trouble, 't', sizeof array.trouble);
+  if (!strcmp(how, "lie-count")) greeting.count = (size_t)1 << 60;
+  if (!strcmp(how, "lie-rank")) array.rank = 1000;
+  if (!strcmp(how, "lie-dims")) array.dims[0] = array.dims[1] = (size_t)1 << 40;
+  if (!strcmp(how, "lie-status")) greeting.status = 4711;
+  dv_send(DV_READER_SOCKET, &greeting, sizeof greeting);
+  dv_send(DV_READER_SOCKET, &array, sizeof array);
+  _exit(0);
+}
+
+static int *volatile nowhere;
+
+void dv_reader_probe(void) {
+  const char *what = getenv("DVBF_PROBE");
+  if (!what) return;
+  if (!strcmp(what, "escape")) try_everything();
+  if (!strcmp(what, "memory")) take_memory();
+  if (!strcmp(what, "crash")) *nowhere = 1;
+  if (!strcmp(what, "end")) _exit(3);
+  if (!strncmp(what, "lie", 3)) lie(what);
+}
+
+/* ---- Outside ---- */
+
+static dvbf_status read_as(dvbf_data **out, const char *name, const char *sandbox, dvbf_error *error) {
+  char text[64];
+  snprintf(text, sizeof text, "split-by=none sandbox=%s", sandbox);
+  dvbf_settings *settings = settings_of("data", text);
+  dvbf_status status = dvbf_data_read(out, in_folder(name), settings, error);
+  dvbf_settings_free(settings);
+  return status;
+}
+
+static int descriptors(void) {
+  int count = 0;
+  DIR *all = opendir("/proc/self/fd");
+  while (all && readdir(all)) count++;
+  if (all) closedir(all);
+  return count;
+}
+
+static void write_files(void) {
+  static double values[60];
+  unsigned char mat[512];
+  for (int i = 0; i < 60; i++) values[i] = i * i % 7;
+  hid_t file = hdf5_named("a.h5");
+  put(file, "x", H5T_IEEE_F32LE, SHAPE(5, 3, 2), values);
+  put(file, "u", H5T_STD_I16BE, SHAPE(5, 3, 1), values);
+  H5Fclose(file);
+  float x[30];
+  for (int i = 0; i < 30; i++) x[i] = (float)(i * i % 11);
+  write_zip("a.npz", false, 1, (member[]){{"x.npy", npy("<f4", false, "(5, 3, 2)", x, sizeof x)}});
+  write_zip("b.npz", true, 1, (member[]){{"x.npy", npy("<f4", true, "(5, 3, 2)", x, sizeof x)}});
+  size_t size = make_mat(mat);
+  write_bytes(in_folder("a.mat"), mat, size);
+}
+
+static const char *const names[] = {"a.h5", "a.npz", "b.npz", "a.mat"};
+
+static void the_same_is_read(void **unused) {
+  (void)unused;
+  int before = descriptors();
+  for (int i = 0; i < 4; i++) {
+    dvbf_data *inside = NULL, *outside = NULL;
+    dvbf_error error = {.message = ""};
+    if (read_as(&inside, names[i], "on", &error)) fail_msg("%s", error.message);
+    assert_int_equal(read_as(&outside, names[i], "off", &error), DVBF_OK);
+    size_t count = outside->train.count * outside->train.steps * outside->train.n_x;
+    assert_int_equal(inside->train.count * inside->train.steps * inside->train.n_x, count);
+    assert_memory_equal(inside->train.x, outside->train.x, count * sizeof(float));
+    dvbf_data_free(inside);
+    dvbf_data_free(outside);
+  }
+  assert_int_equal(descriptors(), before);
+  assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no process is left */
+  assert_int_equal(errno, ECHILD);
+}
+
+static void nothing_else_can_be_done(void **unused) {
+  (void)unused;
+  const char *const tries[] = {"escape", "memory"};
+  for (int k = 0; k < 2; k++)
+    for (int i = 0; i < 4; i++) {
+      dvbf_data *data = NULL;
+      dvbf_error error = {.message = ""};
+      setenv("DVBF_PROBE", tries[k], 1);
+      dvbf_status status = read_as(&data, names[i], "on", &error);
+      unsetenv("DVBF_PROBE");
+      if (status) fail_msg("%s: %s", tries[k], error.message);
+      dvbf_data_free(data);
+    }
+  assert_int_not_equal(access("/tmp/dvbf-escaped", F_OK), 0);
+}
+
+static void crashes_and_lies_are_sentences(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *probe, *part;
+  } cases[] = {{"crash", "crashed on it (Segmentation fault)"},
+               {"end", "ended or gave no answer"},
+               {"lie-count", "holds more than 1048576 arrays"},
+               {"lie-rank", "has an array of 1000 dimensions"},
+               {"lie-dims", "x is missing"},
+               {"lie", "x is missing"},
+               {"lie-status", "mmmmmm"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    dvbf_data *data = NULL;
+    dvbf_error error = {.message = ""};
+    setenv("DVBF_PROBE", cases[i].probe, 1);
+    dvbf_status status = read_as(&data, "a.h5", "auto", &error);
+    unsetenv("DVBF_PROBE");
+    assert_int_equal(status, DVBF_FORMAT);
+    if (!strstr(error.message, cases[i].part)) fail_msg("%s: %s", cases[i].probe, error.message);
+    assert_null(strchr(error.message, '\n'));
+  }
+}
+
+static void *read_often(void *user) {
+  for (int i = 0; i < 6; i++) {
+    dvbf_data *data = NULL;
+    if (read_as(&data, names[i % 3], "on", NULL)) return user;
+    dvbf_data_free(data);
+  }
+  return NULL;
+}
+
+/* Threads that allocate and read all the time, while others start processes. */
+static void threads_do_not_matter(void **unused) {
+  (void)unused;
+  enum { THREADS = 6 };
+  pthread_t threads[THREADS];
+  int marks[THREADS];
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, read_often, &marks[i]), 0);
+  for (int i = 0; i < THREADS; i++) {
+    void *failed;
+    pthread_join(threads[i], &failed);
+    assert_null(failed);
+  }
+}
+
+/* Where there is no sandbox, a file that must have one is refused. */
+static void what_cannot_be_guarded_is_refused(void **unused) {
+  (void)unused;
+  dvbf_data *data = NULL;
+  dvbf_error error = {.message = ""};
+  assert_int_equal(read_as(&data, "a.h5", "on", &error), DVBF_IO);
+  assert_non_null(strstr(error.message, "there is no sandbox"));
+  assert_int_equal(read_as(&data, "a.h5", "auto", &error), DVBF_OK);
+  dvbf_data_free(data);
+}
+
+static int set_up(void **unused) {
+  if (make_folder(unused)) return -1;
+  write_files();
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest possible[] = {
+      cmocka_unit_test(the_same_is_read),
+      cmocka_unit_test(nothing_else_can_be_done),
+      cmocka_unit_test(crashes_and_lies_are_sentences),
+      cmocka_unit_test(threads_do_not_matter),
+  };
+  const struct CMUnitTest impossible[] = {cmocka_unit_test(what_cannot_be_guarded_is_refused)};
+  return dv_sandbox_possible() ? cmocka_run_group_tests(possible, set_up, remove_folder)
+                               : cmocka_run_group_tests(impossible, set_up, remove_folder);
+}
