@@ -205,6 +205,17 @@ static dvbf_status copy_whole(dv_tensor_file *f, const dv_tensor_bytes *from, dv
   return DVBF_OK;
 }
 
+/* A format is a name and a version, as "dvbf checkpoint 1". Whether `found` is of the same name and a later
+ * version. */
+static bool is_later(const char *found, const char *format) {
+  const char *blank = strrchr(format, ' ');
+  size_t name = blank ? (size_t)(blank - format) + 1 : 0;
+  const char *digits = found + name;
+  if (!name || strncmp(found, format, name) != 0 || !*digits || strlen(digits) > 9) return false;
+  if (strspn(digits, "0123456789") != strlen(digits)) return false;
+  return strtol(digits, NULL, 10) > strtol(format + name, NULL, 10);
+}
+
 dvbf_status dv_tensors_open(dv_tensor_file *f, const char *path, const dv_tensor_bytes *bytes,
                             const char *format, const char *what, dvbf_error *error) {
   json_error_t trouble;
@@ -222,6 +233,11 @@ dvbf_status dv_tensors_open(dv_tensor_file *f, const char *path, const dv_tensor
     return dv_fail(error, DVBF_FORMAT, "%s: its safetensors header cannot be read: %.100s", path,
                    f->header ? "no __metadata__" : trouble.text);
   const char *found = dv_meta_get(f, "format");
+  if (found && format && is_later(found, format))
+    return dv_fail(error, DVBF_FORMAT,
+                   "%s: is %s of the format \"%.40s\", and dvbf " DVBF_VERSION
+                   " reads formats up to \"%s\"; use a newer dvbf",
+                   path, what, found, format);
   if (!found || (format && strcmp(found, format) != 0))
     return dv_fail(error, DVBF_FORMAT, "%s: is a safetensors file but not %s of dvbf (format \"%.40s\")",
                    path, what, found ? found : "none");
