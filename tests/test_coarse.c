@@ -58,6 +58,63 @@ static void levels(void **state) {
   free_data(&data);
 }
 
+/* The numbers of a model's program: what the networks that read x make of a frame, by their weights alone. */
+static void read_frame(double *out, const dvbf_model *m, const char *name, const float *x, int n) {
+  const dv_parameter *p = dv_parameters_find(&m->parameters, name);
+  assert_non_null(p);
+  for (int j = 0; j < p->cols; j++) {
+    out[j] = 0;
+    for (int i = 0; i < n; i++)
+      out[j] += (double)x[i] * (double)m->parameters.values[p->offset + (size_t)(i * p->cols + j)];
+  }
+}
+
+/* What is read of a picture stays the same from level to level, and an emission that had learned all of it
+ * makes it of the other level. */
+static void models_change_with_their_data(void **state) {
+  (void)state;
+  enum { HIDDEN = 4 };
+  dvbf_data data = make_data(1e-4f);
+  dvbf_settings *s = settings_of("hidden 4");
+  dvbf_model *whole = NULL, *m = NULL;
+  dv_projection p;
+  dv_coarse c;
+  double coarse[HIDDEN], fine[HIDDEN];
+  assert_int_equal(dv_model_new(&whole, s, NULL, &data.train, 5, NULL), DVBF_OK);
+  assert_int_equal(dv_projection_init(&p, whole, &data, NULL), DVBF_OK);
+  assert_int_equal(dv_projection_model(&m, &p, STEPS, 5, NULL), DVBF_OK);
+  assert_int_equal(dv_coarse_init(&c, &p, 1.5, NULL), DVBF_OK);
+  int n = p.components.count;
+  const dv_parameter *bias = dv_parameters_find(&m->parameters, "emission.mean.bias");
+  const dv_parameter *log_sigma = dv_parameters_find(&m->parameters, "emission.log_sigma");
+  assert_true(bias && log_sigma && bias->cols == n);
+  dvbf_real *mean = m->parameters.values + bias->offset;
+  assert_int_equal(dv_coarse_set(&c, 4, NULL), DVBF_OK);
+  read_frame(coarse, m, "recognition.hidden.x", p.data.train.x, n);
+  for (int i = 0; i < n; i++) mean[i] = (dvbf_real)p.data.train.x[i];
+  m->parameters.values[log_sigma->offset] = (dvbf_real)log(1e-5);
+  assert_int_equal(dv_coarse_refocus(&c, m, 4, 0, NULL), DVBF_OK);
+  assert_int_equal(dv_coarse_set(&c, 0, NULL), DVBF_OK);
+  read_frame(fine, m, "recognition.hidden.x", p.data.train.x, n);
+  double most = 0, missed = 0, all = 0;
+  for (int j = 0; j < HIDDEN; j++) {
+    most = fmax(most, fabs(fine[j]));
+    assert_true(fabs(fine[j] - coarse[j]) < 1e-4);
+  }
+  assert_true(most > 1e-2);
+  for (int i = 0; i < n; i++) {
+    missed += pow((double)mean[i] - (double)p.data.train.x[i], 2);
+    all += pow((double)p.data.train.x[i], 2);
+  }
+  assert_true(missed < 0.01 * all);
+  assert_true((double)m->parameters.values[log_sigma->offset] > log(1e-5));
+  dv_coarse_clear(&c);
+  dvbf_model_free(m);
+  dv_projection_clear(&p);
+  dvbf_settings_free(s);
+  free_data(&data);
+}
+
 /* From all levels to none, never up, and only where validation is due. */
 static void schedule(void **state) {
   (void)state;
@@ -119,6 +176,7 @@ static void runs_go_on(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(levels),
+      cmocka_unit_test(models_change_with_their_data),
       cmocka_unit_test(schedule),
       cmocka_unit_test(runs_go_on),
   };

@@ -21,7 +21,7 @@ typedef struct dv_coarse {
   double power;              /* p at first */
   unsigned level;            /* of the data now: p is that share of `power`, in parts of DV_COARSE_LEVELS */
 } dv_coarse;
-enum { DV_COARSE_LEVELS = 16 };
+enum { DV_COARSE_LEVELS = 8 };
 
 /* `directions`: how many the first data shall have, (sum v)^2 / sum v^2 over their variances v. Data that
  * have no more than that stay as they are. */
@@ -30,6 +30,11 @@ void dv_coarse_clear(dv_coarse *coarse);
 
 /* The level of update i; it changes only where validation is due, so that scores belong to one of them. */
 unsigned dv_coarse_level(const dv_train_settings *s, uint64_t i);
+/* Lets a model of data of one level read and emit those of another: what networks read of a picture stays the
+ * same function of it, so that the state does not change; of the emission those components are scaled that it
+ * had learned, and sigma grows by what it had not. */
+dvbf_status dv_coarse_refocus(const dv_coarse *coarse, dvbf_model *model, unsigned from, unsigned to,
+                              dvbf_error *error);
 /* Makes the data those of a level; 0: as they are. */
 dvbf_status dv_coarse_set(dv_coarse *coarse, unsigned level, dvbf_error *error);
 

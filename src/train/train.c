@@ -115,13 +115,27 @@ static void describe_model(const trainer *t, dvbf_model *m) {
   if (m->updates) m->log_sigma_floor = best ? t->at.best_floor : floor_reached(t);
 }
 
+/* Lets the model, whose values are those of the best or, where there is none, of the last update, read x as
+ * it is. */
+static dvbf_status sharpen(trainer *t) {
+  uint64_t update = t->at.best_update ? t->at.best_update : updates_of(t);
+  return update ? dv_coarse_refocus(&t->coarse, t->model, dv_coarse_level(t->s, update - 1), 0, t->error)
+                : DVBF_OK;
+}
+
 static dvbf_status save_model(trainer *t) {
   dvbf_real *values = t->model->parameters.values;
-  if (t->at.best_update) t->model->parameters.values = t->at.best;
+  size_t size = t->model->parameters.size * sizeof *values;
+  dvbf_real *copy = dv_calloc_aligned(size, 1);
+  if (!copy) return dv_fail_memory(t->error, "saving a model");
+  memcpy(copy, t->at.best_update ? t->at.best : values, size);
+  t->model->parameters.values = copy;
+  dvbf_status status = sharpen(t);
   dvbf_model *m = dv_projection_fold(&t->projection, t->model);
   describe_model(t, m);
-  dvbf_status status = dvbf_model_save(m, t->folder.model, t->error);
+  if (!status) status = dvbf_model_save(m, t->folder.model, t->error);
   t->model->parameters.values = values;
+  dv_free(copy);
   if (!status) t->unsaved = false;
   return status;
 }
@@ -224,8 +238,11 @@ static const double LOWEST_SCORE = -1e300;
 static dvbf_status focus(trainer *t, uint64_t at) {
   unsigned level = dv_coarse_level(t->s, at);
   if (!(t->coarse.power > 0)) return DVBF_OK;
-  if (at && level != dv_coarse_level(t->s, at - 1)) t->at.best_score = LOWEST_SCORE;
-  return dv_coarse_set(&t->coarse, level, t->error);
+  unsigned before = at ? dv_coarse_level(t->s, at - 1) : level;
+  dvbf_status status = dv_coarse_refocus(&t->coarse, t->model, before, level, t->error);
+  if (before != level) dv_updater_forget(t->updater);
+  if (before != level) t->at.best_score = LOWEST_SCORE;
+  return status ? status : dv_coarse_set(&t->coarse, level, t->error);
 }
 
 /* Some updates, and the validation that is due after them. */
@@ -713,14 +730,17 @@ static dvbf_status begin(trainer *t, const dvbf_settings *settings) {
 }
 
 /* Leaves the best model, or what there is when training was stopped before there was one. */
-static dvbf_model *finish(trainer *t) {
+static dvbf_status finish(trainer *t, dvbf_model **out) {
   dv_parameters *p = &t->model->parameters;
   if (t->at.best_update) memcpy(p->values, t->at.best, p->size * sizeof *t->at.best);
+  dvbf_status status = sharpen(t);
+  if (status) return status;
   dvbf_model *m = dv_projection_fold(&t->projection, t->model);
   describe_model(t, m);
   *(m == t->model ? &t->model : &t->projection.whole) = NULL; /* the caller owns it now */
   m->seconds = now() - t->began;
-  return m;
+  *out = m;
+  return DVBF_OK;
 }
 
 static void clear(trainer *t) {
@@ -781,7 +801,7 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
   if (!status) status = begin(&t, settings);
   if (!status && t.projection.whole) tell_projection(&t);
   if (!status) status = run(&t);
-  if (!status) *out = finish(&t);
+  if (!status) status = finish(&t, out);
   clear(&t);
   return status;
 }
