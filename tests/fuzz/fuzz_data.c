@@ -1,6 +1,7 @@
 /* Readers of data. BEGINNING is how files of the format begin that this program tries: others are not its
  * subject. */
 #include "input.h"
+#include "mutate.h"
 
 #include <dvbf/dvbf.h>
 #include <stdlib.h>
@@ -41,3 +42,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   dvbf_settings_free(how);
   return 0;
 }
+
+#if defined FUZZING && defined MUTATE
+/* The last byte says how to read. */
+size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t most, unsigned seed) {
+  if (size < 2 || seed % 32 == 0) return LLVMFuzzerMutate(bytes, size, most);
+  uint8_t how = seed / 32 % 8 ? bytes[size - 1] : (uint8_t)(seed / 256);
+  size_t now = MUTATE(bytes, size - 1, most - 1, seed / 65536);
+  bytes[now] = how;
+  return now + 1;
+}
+#endif

@@ -1,12 +1,17 @@
 /* Model files, and what is exported of those that can be read. */
 #include "input.h"
+#include "mutate.h"
 
 #include <dvbf/export.h>
 #include <stdlib.h>
 
-enum { EVERY = 64 }; /* exports of which one is compiled */
+#ifdef FUZZING
+enum { EVERY = 4096 }; /* exports of which one is compiled */
+#else
+enum { EVERY = 1 };
+#endif
 
-static char folder[] = "/tmp/dvbf-fuzz-XXXXXX", file[64];
+static char folder[] = "/dev/shm/dvbf-fuzz-XXXXXX", file[64];
 static dvbf_settings *settings;
 
 static void clear(void) {
@@ -50,3 +55,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   dvbf_model_free(model);
   return 0;
 }
+
+#ifdef FUZZING
+size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t most, unsigned seed) {
+  return mutate_safetensors(bytes, size, most, seed);
+}
+#endif
