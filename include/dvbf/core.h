@@ -144,6 +144,37 @@ DVBF_API size_t dvbf_name_distance(const char *a, const char *b);
 /* Makes a folder and those above it, and proves by a file that it can be written, before the work is done. */
 DVBF_API dvbf_status dvbf_folder_make(const char *path, dvbf_error *error);
 
+/* ---- Ranks ----------------------------------------------------------------------------------------------
+ * Processes that mpirun has started and that train one model together: each has read the same data and calls
+ * the same functions. The model has the same bytes for any number of ranks and threads. NULL is one rank
+ * alone. */
+
+typedef struct dvbf_ranks dvbf_ranks;
+
+/* What the launcher of this process says: its number, and how many there are; 0 and 1 where there is none. */
+DVBF_API void dvbf_ranks_told(int *rank, int *count);
+/* Joins the other ranks, over MPI, which a plug-in knows (libdvbf-mpi.so). Gives NULL where the launcher has
+ * started one process only, or where there is no launcher. */
+DVBF_API dvbf_status dvbf_ranks_join(dvbf_ranks **out, dvbf_error *error);
+DVBF_API unsigned dvbf_ranks_number(const dvbf_ranks *ranks);
+DVBF_API unsigned dvbf_ranks_count(const dvbf_ranks *ranks);
+/* The largest of the values that the ranks give; all must call it. */
+DVBF_API int dvbf_ranks_largest(dvbf_ranks *ranks, int value);
+/* Training with these settings is shared by the ranks, which must outlive it; copies of the settings have
+ * none. Rank 0 alone writes the run folder and decides what depends on the clock. A rank that fails returns
+ * as usual; the others wait for it until it calls dvbf_ranks_free. */
+DVBF_API void dvbf_settings_ranks(dvbf_settings *settings, dvbf_ranks *ranks);
+/* When *flag has become other than 0, as a signal handler may do, this rank waits for others no longer than
+ * ten seconds at a time: whoever has sent the signal may have ended them. NULL: none. */
+DVBF_API void dvbf_ranks_hurry(dvbf_ranks *ranks, const volatile int *flag);
+/* Comes to the end with the status that the process is to exit with, and waits for the others, after a
+ * failure no more than two seconds. Returns false where a rank with a lower number has failed too: it is the
+ * one to say so. */
+DVBF_API bool dvbf_ranks_meet(dvbf_ranks *ranks, int exit_status);
+/* Leaves, after dvbf_ranks_meet. Where this rank has failed and others are still at work, it ends them all
+ * with this status, and does not return. */
+DVBF_API void dvbf_ranks_free(dvbf_ranks *ranks, int exit_status);
+
 /* ---- Sequences ------------------------------------------------------------------------------------------
  */
 

@@ -86,6 +86,7 @@ struct dvbf_settings {
   bool named[DV_MOST_SETTINGS];  /* and has named it: it is not only part of a whole recipe */
   bool open[DV_MOST_SETTINGS];   /* training itself finds the value, so that it is not written */
   const volatile int *interrupt; /* the caller's; copies have none, as they may outlive it */
+  dvbf_ranks *ranks;             /* likewise */
   _Alignas(double) unsigned char values[];
 };
 
@@ -294,6 +295,7 @@ dvbf_status dvbf_settings_copy(dvbf_settings **out, const dvbf_settings *from, d
   if (!s) return dv_fail_memory(error, "copying settings");
   memcpy(s, from, size);
   s->interrupt = NULL;
+  s->ranks = NULL;
   *out = s;
   return DVBF_OK;
 }
@@ -407,6 +409,14 @@ void dvbf_settings_interrupt(dvbf_settings *s, const volatile int *flag) {
 
 const volatile int *dv_settings_interrupt(const dvbf_settings *s) {
   return s->interrupt;
+}
+
+void dvbf_settings_ranks(dvbf_settings *s, dvbf_ranks *ranks) {
+  s->ranks = ranks;
+}
+
+dvbf_ranks *dv_settings_ranks(const dvbf_settings *s) {
+  return s->ranks;
 }
 
 /* Applies one `name = value` line; blank lines and comments are skipped. */

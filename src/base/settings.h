@@ -145,6 +145,9 @@ static inline bool dv_interrupted(const volatile int *flag) {
   return flag && __atomic_load_n(flag, __ATOMIC_RELAXED);
 }
 
+/* The ranks that share work with these settings; NULL: none. */
+dvbf_ranks *dv_settings_ranks(const dvbf_settings *settings);
+
 /* A value that nobody has chosen and that training finds: files leave it out, so that a run that begins anew
  * with these settings finds it too. */
 void dv_settings_leave_open(dvbf_settings *settings, const char *name);

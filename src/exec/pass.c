@@ -42,7 +42,10 @@ static void run_shards(void *argument, int worker) {
   w->run.conditions = j->conditions;
   w->run.sequence = index;
   size_t workers = (size_t)dv_pool_size(pass->pool), rows = (size_t)pass->program.rows;
-  for (size_t shard = (size_t)worker; shard < dv_pass_shards(pass, j->sequences); shard += workers) {
+  const dv_team *team = dv_pool_team(pass->pool);
+  size_t shards = dv_pass_shards(pass, j->sequences), from = dv_team_first(team, shards, dv_team_rank(team));
+  size_t until = dv_team_first(team, shards, dv_team_rank(team) + 1);
+  for (size_t shard = from + (size_t)worker; shard < until; shard += workers) {
     size_t first = shard * rows, left = j->sequences->count - first;
     int count = (int)(left < rows ? left : rows);
     for (int r = 0; r < pass->program.rows; r++) index[r] = (uint32_t)(first + (size_t)(r < count ? r : 0));

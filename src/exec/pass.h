@@ -21,9 +21,10 @@ void dv_pass_clear(dv_pass *pass);
 /* After the shard of sequences first .. first + count - 1 was run; called on any worker, each shard once. */
 typedef void dv_pass_fn(void *user, const dv_worker *worker, size_t shard, size_t first, int count);
 
-/* Runs over all sequences, those it was recorded for or others like them, with the parameters of the model.
- * Fails where frames could not be read, as these look missing to the model, and where the flag of the pool
- * was set. Allocates nothing. */
+/* Runs over all sequences, or those of this rank where the pool has a team: shards shared out as by
+ * dv_team_first, which the caller gathers. They are those it was recorded for or others like them, with the
+ * parameters of the model. Fails where frames could not be read, as these look missing to the model, and
+ * where the flag of the pool was set. Allocates nothing. */
 dvbf_status dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_conditions *conditions,
                         dv_pass_fn *collect, void *user, dvbf_error *error);
 size_t dv_pass_shards(const dv_pass *pass, const dvbf_sequences *sequences);

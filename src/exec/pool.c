@@ -36,6 +36,7 @@ struct dv_pool {
   bool portable; /* arithmetic of the job, that of the caller */
   bool leaving;
   const volatile int *interrupt;
+  dv_team *team;
 };
 
 static inline void relax(void) {
@@ -156,6 +157,14 @@ void dv_pool_stop_by(dv_pool *pool, const volatile int *interrupt) {
 
 const volatile int *dv_pool_interrupt(const dv_pool *pool) {
   return pool->interrupt;
+}
+
+void dv_pool_join(dv_pool *pool, dv_team *team) {
+  pool->team = team;
+}
+
+dv_team *dv_pool_team(const dv_pool *pool) {
+  return pool->team;
 }
 
 typedef struct items {

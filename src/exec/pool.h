@@ -2,7 +2,7 @@
 #ifndef DV_POOL_H
 #define DV_POOL_H
 
-#include <dvbf/core.h>
+#include "exec/team.h"
 
 typedef struct dv_pool dv_pool;
 
@@ -15,6 +15,11 @@ int dv_pool_size(const dv_pool *pool);
  * none. */
 void dv_pool_stop_by(dv_pool *pool, const volatile int *interrupt);
 const volatile int *dv_pool_interrupt(const dv_pool *pool);
+
+/* The ranks of which each has such a pool and does its share of the work; NULL, as at first: this one alone.
+ */
+void dv_pool_join(dv_pool *pool, dv_team *team);
+dv_team *dv_pool_team(const dv_pool *pool);
 
 /* Calls job(user, worker) on every worker and returns when all are done. */
 void dv_pool_run(dv_pool *pool, void (*job)(void *user, int worker), void *user);

@@ -493,7 +493,7 @@ dvbf_status dvbf_train(dvbf_model **out, const dvbf_settings *settings, const dv
   if (*data->question) return dv_fail(error, DVBF_FORMAT, "data: %s", data->question);
   dvbf_status status = s->search ? train_by_search(out, settings, data, options, error)
                                  : dv_train(out, NULL, settings, data, options, 0, error);
-  if (status || !options || !options->folder) return status;
+  if (status || !options || !options->folder || dvbf_ranks_number(dv_settings_ranks(settings))) return status;
   status = dv_about_write(data, options->folder, error);
   if (!status) return DVBF_OK;
   dvbf_model_free(*out);

@@ -144,6 +144,19 @@ static int list_tensors(const dv_training *s, const dvbf_model *m, dv_tensor out
   return n;
 }
 
+void dv_training_share(dv_training *s, dv_team *team, size_t parameters, size_t snapshot) {
+  dv_training own = *s;
+  dv_team_broadcast(team, s, sizeof *s);
+  s->best = own.best;
+  s->now = own.now;
+  s->good = own.good;
+  s->judged = own.judged;
+  dv_team_broadcast(team, s->best, parameters * sizeof *s->best);
+  dv_team_broadcast(team, s->now, snapshot);
+  dv_team_broadcast(team, s->good, snapshot);
+  dv_team_broadcast(team, s->judged, snapshot);
+}
+
 bool dv_training_sound(const dv_training *s, const dvbf_model *m) {
   dv_tensor tensors[TENSORS];
   int n = list_tensors(s, m, tensors);

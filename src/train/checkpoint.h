@@ -39,6 +39,8 @@ typedef struct dv_training {
 /* Allocates the arrays; `snapshot` is the size of a snapshot in bytes. Call clear also after a failure. */
 dvbf_status dv_training_init(dv_training *state, size_t parameters, size_t snapshot, dvbf_error *error);
 void dv_training_clear(dv_training *state);
+/* Gives all ranks the state of the first; sizes as above. */
+void dv_training_share(dv_training *state, dv_team *team, size_t parameters, size_t snapshot);
 
 /* False if a parameter is not finite. Such a state is not saved: training is about to go back to an earlier
  * one. */

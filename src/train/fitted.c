@@ -110,6 +110,9 @@ static dvbf_status run(fitting *f, dvbf_model **m, dv_fit_fn *fit, const dvbf_se
 
 dvbf_status dv_train_fitted(dvbf_model **out, dv_fit_fn *fit, const dvbf_settings *settings,
                             const dvbf_data *data, const dvbf_train_options *options, dvbf_error *error) {
+  dvbf_train_options alone = *options; /* ranks fit alike, and the first alone writes */
+  if (dv_team_rank(dv_settings_ranks(settings))) alone.folder = NULL;
+  options = &alone;
   fitting f = {.options = options, .began = now(), .interrupt = dv_settings_interrupt(settings)};
   dvbf_settings *open = NULL;
   dvbf_model *m = NULL;

@@ -44,6 +44,10 @@ dvbf_status dv_innovation_moments(double *e, const dvbf_model *m, dv_pool *pool,
   dv_conditions conditions = dv_model_conditions(m, (uint64_t)m->settings->seed);
   conditions.noise_free = true;
   if (!status) status = dv_pass_run(&pass, train, &conditions, collect, &s, error);
+  if (!status) {
+    dv_team_gather(dv_pool_team(pool), s.squares, n * sizeof *s.squares, shards);
+    dv_team_gather(dv_pool_team(pool), s.frames, sizeof *s.frames, shards);
+  }
   double frames = 0;
   memset(e, 0, n * sizeof *e);
   for (size_t i = 0; i < shards && !status; i++) {

@@ -65,6 +65,8 @@ dvbf_status dv_range_measure(dv_range *r, dvbf_model *m, dvbf_error *error) {
     dv_conditions conditions = dv_model_conditions(m, (uint64_t)m->settings->seed + k);
     status = dv_pass_run(&r->pass, &r->sequences, &conditions, collect, r, error);
   }
+  dv_team_gather(dv_pool_team(r->pass.pool), r->low, n * sizeof *r->low, shards);
+  dv_team_gather(dv_pool_team(r->pass.pool), r->high, n * sizeof *r->high, shards);
   for (size_t i = 1; i < shards; i++) {
     widen(r->low, r->high, r->low + i * n, m->n_z);
     widen(r->low, r->high, r->high + i * n, m->n_z);

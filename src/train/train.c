@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "model/density.h"
+#include "train/alike.h"
 #include "train/check.h"
 #include "train/checkpoint.h"
 #include "train/coarse.h"
@@ -34,6 +35,8 @@ typedef struct trainer {
   dvbf_model *model;           /* in training */
   dv_projection projection;    /* where the model is one of components */
   dv_coarse coarse;            /* where it sees them blurred at first */
+  dv_team *team;               /* NULL: one rank alone */
+  bool first;                  /* of the ranks: it alone writes */
   dv_pool *pool;
   dv_updater *updater;
   dv_validator validator;
@@ -47,7 +50,8 @@ typedef struct trainer {
   bool unsaved;             /* the best model is not in its file yet */
   uint64_t pause;           /* update to end at; 0: none */
   const volatile int *interrupt;
-  bool stopped;
+  bool asked;   /* to stop, by the user of this rank */
+  bool stopped; /* all ranks have heard of it */
   dvbf_error *error;
 } trainer;
 
@@ -93,10 +97,19 @@ static void tell(trainer *t, const char *event) {
   fill_report(t);
   t->report.event = event;
   t->told = now();
-  if (o->progress && !o->progress(&t->report, o->user_data)) t->stopped = true;
-  if (dv_interrupted(t->interrupt)) t->stopped = true;
+  if (o->progress && !o->progress(&t->report, o->user_data)) t->asked = true;
+  if (dv_interrupted(t->interrupt)) t->asked = true;
   t->report.event = NULL;
   t->report.validated = false;
+}
+
+/* What depends on clocks and users becomes the same on all ranks: a stop that any of them was asked for, and
+ * whether a checkpoint is due. Returns the latter. */
+static bool agree(trainer *t, bool due) {
+  enum { STOP = 2, DUE = 1 };
+  int all = dv_team_largest(t->team, t->asked ? STOP : due && t->first ? DUE : 0);
+  t->stopped = t->stopped || all == STOP;
+  return all == DUE;
 }
 
 /* ---- Checkpoints ---- */
@@ -145,12 +158,13 @@ static dvbf_status save_model(trainer *t) {
 static dvbf_status keep(trainer *t) {
   t->kept = now();
   if (!t->options->folder) return DVBF_OK;
+  dv_updater_save(t->updater, t->at.now);
+  if (!t->first) return DVBF_OK;
   bool last = t->stopped || t->at.phase == DV_FINISHED; /* even a model that was never validated */
   bool worth = t->at.best_update ? t->unsaved : last;
   dvbf_status status = dv_folder_ours(&t->folder, t->error);
   if (!status && worth) status = save_model(t);
   if (!status) status = dv_folder_sync(&t->folder, t->error);
-  dv_updater_save(t->updater, t->at.now);
   t->at.seconds = now() - t->began;
   if (status || !dv_training_sound(&t->at, t->model)) return status;
   return dv_checkpoint_write(&t->at, t->model, t->base, t->fingerprint, t->folder.checkpoint, t->error);
@@ -217,7 +231,7 @@ static dvbf_status validate(trainer *t, bool *finite) {
   t->report.temperature = dv_conditions_get(&conditions, DVBF_TEMPERATURE);
   t->report.sigma_floor = dv_exp(floor);
   fill_report(t);
-  status = t->options->folder ? dv_folder_add(&t->folder, &t->report, t->error) : DVBF_OK;
+  status = t->options->folder && t->first ? dv_folder_add(&t->folder, &t->report, t->error) : DVBF_OK;
   tell(t, NULL);
   return status;
 }
@@ -272,10 +286,11 @@ static dvbf_status run_until(trainer *t, uint64_t until) {
          t->at.phase == phase) {
     bool due = false;
     status = run_chunk(t, until, &due);
-    due = due || now() - t->kept >= t->s->checkpoint_every;
-    bool same = !status && t->at.begun == begun && t->at.phase == phase;
-    if (same && due && !t->stopped && dv_updater_updates(t->updater) < until) status = keep(t);
-    if (!status && (now() - t->told > 0.2 || dv_interrupted(t->interrupt))) tell(t, NULL);
+    if (status) break;
+    if (now() - t->told > 0.2 || dv_interrupted(t->interrupt)) tell(t, NULL);
+    due = agree(t, due || now() - t->kept >= t->s->checkpoint_every);
+    bool same = t->at.begun == begun && t->at.phase == phase;
+    if (same && due && dv_updater_updates(t->updater) < until) status = keep(t);
   }
   return status;
 }
@@ -610,6 +625,7 @@ static dvbf_status next_phase(trainer *t) {
 /* A pause at the end of the first phase or later is none: the last one is part of a training to the end. */
 static dvbf_status run(trainer *t) {
   dvbf_status status = DVBF_OK;
+  agree(t, false);
   while (!status && !t->stopped && t->at.phase != DV_FINISHED) {
     uint64_t until = end_of_phase(t);
     bool pausing = t->pause && t->pause < until && t->pause < (uint64_t)t->s->updates;
@@ -619,6 +635,7 @@ static dvbf_status run(trainer *t) {
       t->stopped = true;
     else if (arrived)
       status = next_phase(t);
+    if (!status) agree(t, false);
     if (!status) status = keep(t);
   }
   return status;
@@ -650,6 +667,7 @@ static void tell_projection(trainer *t) {
 
 static dvbf_status prepare(trainer *t) {
   dvbf_status status = dv_pool_new(&t->pool, (unsigned)t->s->threads, t->error);
+  if (!status) dv_pool_join(t->pool, t->team);
   if (!status) status = dvbf_settings_copy(&t->base, t->model->settings_object, t->error);
   if (!status && t->s->filter_updates) status = dv_gain_check(t->model, t->error);
   if (!status) status = make_tools(t);
@@ -661,8 +679,8 @@ static dvbf_status prepare(trainer *t) {
  * settings are written first, so that the run knows that it is not finished wherever it is interrupted. */
 static dvbf_status go_beyond(trainer *t, const dvbf_settings *settings) {
   char event[160];
-  dvbf_status status = dvbf_settings_write(settings, t->folder.settings, t->error);
-  if (!status) status = dv_folder_go_on(&t->folder, t->at.validations, t->error);
+  dvbf_status status = t->first ? dvbf_settings_write(settings, t->folder.settings, t->error) : DVBF_OK;
+  if (!status && t->first) status = dv_folder_go_on(&t->folder, t->at.validations, t->error);
   if (status) return status;
   t->at.phase = DV_TRAINING;
   t->at.retries_left = (uint64_t)t->s->retries;
@@ -688,24 +706,34 @@ static dvbf_status go_on_finished(trainer *t, const dvbf_settings *settings) {
         "version wrote it; begin anew in another folder or with --force",
         (long long)t->s->updates, t->folder.path);
   tell(t, "this run is finished: nothing is left to do; more updates would extend it");
-  return t->unsaved ? save_model(t) : DVBF_OK;
+  return t->unsaved && t->first ? save_model(t) : DVBF_OK;
+}
+
+/* The first rank reads the state, as others may not see the folder. */
+static dvbf_status read_state(trainer *t) {
+  dvbf_status status =
+      t->first ? dv_checkpoint_read(&t->at, t->model, t->fingerprint, t->folder.checkpoint, t->error)
+               : DVBF_OK;
+  if (!status)
+    dv_training_share(&t->at, t->team, t->model->parameters.size, dv_updater_snapshot_size(t->updater));
+  return status;
 }
 
 /* Takes the state of the checkpoint. */
 static dvbf_status go_on(trainer *t, const dvbf_settings *settings) {
   char event[200];
-  dvbf_status status = dv_checkpoint_read(&t->at, t->model, t->fingerprint, t->folder.checkpoint, t->error);
+  dvbf_status status = read_state(t);
   if (status) return status;
   if (t->at.window || t->at.eased) status = adapt(t);
   if (status) return status;
   t->began = now() - t->at.seconds;
-  t->unsaved = !dv_exists(t->folder.model);
-  dv_folder_tidy(&t->folder);
+  t->unsaved = t->first && !dv_exists(t->folder.model);
+  if (t->first) dv_folder_tidy(&t->folder);
   if (t->at.phase == DV_FINISHED) return go_on_finished(t, settings);
   if (filtering(t)) status = prepare_filtering(t);
   if (status) return status;
   dv_updater_restore(t->updater, t->at.now);
-  status = dv_folder_go_on(&t->folder, t->at.validations, t->error);
+  if (t->first) status = dv_folder_go_on(&t->folder, t->at.validations, t->error);
   if (status) return status;
   dv_print(event, sizeof event, "going on from update %llu of start %u%s", (unsigned long long)updates_of(t),
            (unsigned)t->at.start + 1,
@@ -721,9 +749,11 @@ static dvbf_status begin(trainer *t, const dvbf_settings *settings) {
   const dvbf_train_options *o = t->options;
   t->kept = now();
   if (!o->folder) return begin_start(t, 0);
-  dvbf_status status = dv_data_fingerprint(&t->fingerprint, t->data, t->error);
-  if (!status && o->resume && dv_exists(t->folder.checkpoint)) return go_on(t, settings);
-  if (!status) status = dv_folder_begin(&t->folder, settings, t->error);
+  dvbf_status status = t->first ? dv_data_fingerprint(&t->fingerprint, t->data, t->error) : DVBF_OK;
+  bool there = t->first && o->resume && dv_exists(t->folder.checkpoint);
+  if (!status) dv_team_broadcast(t->team, &there, sizeof there);
+  if (!status && there) return go_on(t, settings);
+  if (!status && t->first) status = dv_folder_begin(&t->folder, settings, t->error);
   if (!status) status = begin_start(t, 0);
   if (!status && o->resume) tell(t, "there is no checkpoint to go on from: beginning at the first update");
   return status;
@@ -757,7 +787,7 @@ static void clear(trainer *t) {
   dv_projection_clear(&t->projection);
   dvbf_settings_free(t->base);
   dvbf_model_free(t->model);
-  if (t->options->folder) dv_folder_close(&t->folder);
+  if (t->options->folder && t->first) dv_folder_close(&t->folder);
 }
 
 /* Refuses what cannot be trained, before anything is written. */
@@ -777,6 +807,8 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
       .options = options ? options : &none, .data = data, .began = now(), .pause = pause, .error = error};
   t.folder.lock = -1;
   if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
+  t.team = dv_settings_ranks(settings);
+  t.first = dv_team_rank(t.team) == 0;
   t.interrupt = dv_settings_interrupt(settings);
   dvbf_status status = dv_data_validate(data, "data", error);
   if (status) return status;
@@ -785,6 +817,7 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
   if (fit) return dv_train_fitted(out, fit, settings, data, t.options, error);
   status = cut(&t, s, data, error);
   if (!status) status = dv_measured_of(&t.measured, &data->train, error);
+  if (!status) status = dv_ranks_alike(t.team, settings, data, error);
   if (!status) status = check(&t, own, settings, error);
   if (!status) status = dv_model_of(&t.model, settings, own, &t.measured, &t.train, (uint64_t)s->seed, error);
   if (!status)
@@ -793,7 +826,7 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
   if (!status && data->valid.count) status = dv_density_check(t.model, &data->valid, error);
   if (!status) {
     t.model->sequences = count_sequences(&t);
-    if (t.options->folder) status = dv_folder_open(&t.folder, t.options, settings, error);
+    if (t.options->folder && t.first) status = dv_folder_open(&t.folder, t.options, settings, error);
   }
   if (!status) status = s->projection > 0 ? project(&t, s, data, error) : start_model(&t, t.model);
   if (!status) t.s = t.model->settings;

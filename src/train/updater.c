@@ -7,14 +7,11 @@
 #include "data/dataset.h"
 #include "exec/worker.h"
 #include "train/schedule.h"
+#include "train/sums.h"
 
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
-
-enum {
-  BLOCK = 4096
-}; /* parameters that a worker sums and updates at once; fixes the order of summation of the norm */
 
 struct dv_updater {
   dvbf_model *model;
@@ -23,17 +20,15 @@ struct dv_updater {
   dvbf_program program;
   bool one_step; /* the objective: see dv_updater_new */
   int batch, rows, shards;
-  double frames;                  /* valid steps of a sequence, on average */
-  dv_worker *workers;             /* one for each of the pool */
-  dvbf_real **gradients;          /* [shards][parameters]; their sum comes into the first */
-  dvbf_real *m, *v;               /* [parameters] optimiser state */
-  uint32_t *order;                /* [count] permutation of the epoch */
-  uint64_t epoch;                 /* of the permutation in `order`, plus 1; 0: none */
-  uint32_t *index;                /* [shards][rows] sequences of the minibatch */
-  double (*terms)[DV_MOST_TERMS]; /* [shards] */
-  double *squares;                /* [blocks] */
-  dv_span all;                    /* all parameters */
-  const dv_span *spans;           /* [n_spans] those that are trained */
+  double frames;        /* valid steps of a sequence, on average */
+  dv_worker *workers;   /* one for each of the pool */
+  dv_sums sums;         /* of the gradients of the shards */
+  dvbf_real *m, *v;     /* [parameters] optimiser state, right where this rank owns the parameters */
+  uint32_t *order;      /* [count] permutation of the epoch */
+  uint64_t epoch;       /* of the permutation in `order`, plus 1; 0: none */
+  uint32_t *index;      /* [shards][rows] sequences of the minibatch */
+  dv_span all;          /* all parameters */
+  const dv_span *spans; /* [n_spans] those that are trained */
   size_t n_spans;
   dv_systems systems; /* that are to contract; none: count = 0 */
   double *room;       /* [workers][dv_contract_room] */
@@ -59,25 +54,15 @@ static int shard_rows(const dv_train_settings *s) {
   return rows < batch ? rows : batch;
 }
 
-static size_t blocks_of(const dv_updater *u) {
-  return (u->model->parameters.size + BLOCK - 1) / BLOCK;
-}
-
 static bool allocate(dv_updater *u) {
   size_t n = u->model->parameters.size, shards = (size_t)u->shards, workers = (size_t)dv_pool_size(u->pool);
-  u->gradients = dv_calloc(shards, sizeof *u->gradients);
   u->m = dv_calloc_aligned(n, sizeof *u->m);
   u->v = dv_calloc_aligned(n, sizeof *u->v);
   u->order = dv_calloc(u->train->count, sizeof *u->order);
   u->index = dv_calloc(shards * (size_t)u->rows, sizeof *u->index);
-  u->terms = dv_calloc(shards, sizeof *u->terms);
-  u->squares = dv_calloc(blocks_of(u), sizeof *u->squares);
   if (u->systems.count) u->room = dv_calloc(workers, dv_contract_room(u->systems.n) * sizeof *u->room);
   if (u->systems.count && !u->room) return false;
-  if (!u->gradients || !u->m || !u->v || !u->order || !u->index || !u->terms || !u->squares) return false;
-  for (size_t i = 0; i < shards; i++)
-    if (!(u->gradients[i] = dv_calloc_aligned(n, sizeof **u->gradients))) return false;
-  return true;
+  return u->m && u->v && u->order && u->index;
 }
 
 dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, const dvbf_sequences *train,
@@ -100,6 +85,7 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, c
   dvbf_status status = dv_products_choose(&product, model->settings->products, error);
   if (!status) status = dv_program_record(&u->program, model, steps, u->rows, steps, flags, error);
   if (!status && !allocate(u)) status = dv_fail_memory(error, "preparing training");
+  if (!status) status = dv_sums_init(&u->sums, dv_pool_team(pool), u->shards, model->parameters.size, error);
   if (!status) status = dv_workers_new(&u->workers, dv_pool_size(pool), model, &u->program, train, error);
   for (int i = 0; i < dv_pool_size(pool) && !status; i++) {
     u->workers[i].run.product = product;
@@ -117,14 +103,11 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, c
 void dv_updater_free(dv_updater *u) {
   if (!u) return;
   dv_workers_free(u->workers, dv_pool_size(u->pool));
-  for (int i = 0; u->gradients && i < u->shards; i++) dv_free(u->gradients[i]);
-  dv_free(u->gradients);
+  dv_sums_clear(&u->sums);
   dv_free(u->m);
   dv_free(u->v);
   dv_free(u->order);
   dv_free(u->index);
-  dv_free(u->terms);
-  dv_free(u->squares);
   dv_free(u->room);
   dv_program_clear(&u->program);
   dv_free(u);
@@ -148,7 +131,7 @@ void dv_updater_reset(dv_updater *u, uint64_t seed) {
   u->epoch = 0;
 }
 
-/* ---- One update: shards | reduction | step, with a barrier after each ---- */
+/* ---- One update: shards | sums | step, with a barrier after each ---- */
 
 /* Sequence at position p of the endless stream of shuffled epochs. */
 static uint32_t sequence_at(dv_updater *u, uint64_t p) {
@@ -174,46 +157,75 @@ static void begin_update(dv_updater *u) {
 static void shard_phase(dv_updater *u, int worker) {
   dv_worker *w = &u->workers[worker];
   dvbf_run *run = &w->run;
-  for (int s = worker; s < u->shards; s += dv_pool_size(u->pool)) {
+  for (int s = u->sums.first_shard + worker; s < u->sums.last_shard; s += dv_pool_size(u->pool)) {
     int left = u->batch - s * u->rows, count = left < u->rows ? left : u->rows;
     const uint32_t *index = u->index + (size_t)s * (size_t)u->rows;
-    run->gradient = u->gradients[s];
+    run->gradient = u->sums.gradients[s];
     run->sequence = index;
     dv_worker_load(w, u->train, index, count, u->program.steps);
     dv_run_forward(run);
     dv_run_backward(run);
-    memcpy(u->terms[s], run->terms, sizeof run->terms);
+    memcpy(u->sums.terms[s], run->terms, sizeof run->terms);
   }
 }
 
 /* What of a block is in a span; its count is 0 where nothing is. */
 static dv_span common(dv_span span, size_t block) {
-  size_t first = block * BLOCK, last = first + BLOCK, end = span.first + span.count;
+  size_t first = block * DV_BLOCK, last = first + DV_BLOCK, end = span.first + span.count;
   if (first < span.first) first = span.first;
   if (last > end) last = end;
   return (dv_span){first, first < last ? last - first : 0};
 }
 
-/* First block of a worker; its last is before the first of the next. */
-static size_t first_block(const dv_updater *u, int worker) {
-  return blocks_of(u) * (size_t)worker / (size_t)dv_pool_size(u->pool);
+/* First of the blocks from .. until - 1 of a worker; its last is before the first of the next. */
+static size_t first_block(const dv_updater *u, size_t from, size_t until, int worker) {
+  return from + (until - from) * (size_t)worker / (size_t)dv_pool_size(u->pool);
+}
+
+/* The sums of this rank, of which others get what they own. */
+static void add_phase(dv_updater *u, int worker) {
+  const dv_kernels *k = u->workers[worker].run.k;
+  size_t blocks = u->sums.blocks;
+  for (size_t b = first_block(u, 0, blocks, worker); b < first_block(u, 0, blocks, worker + 1); b++)
+    for (size_t i = 0; i < u->n_spans; i++) {
+      dv_span part = common(u->spans[i], b);
+      if (part.count) dv_sums_add(&u->sums, k, part);
+    }
 }
 
 static void reduce_phase(dv_updater *u, int worker) {
   const dv_kernels *k = u->workers[worker].run.k;
-  for (size_t b = first_block(u, worker); b < first_block(u, worker + 1); b++) {
-    u->squares[b] = 0;
+  size_t from = u->sums.first_block, until = u->sums.last_block;
+  for (size_t b = first_block(u, from, until, worker); b < first_block(u, from, until, worker + 1); b++) {
+    u->sums.squares[b] = 0;
     for (size_t i = 0; i < u->n_spans; i++) {
       dv_span part = common(u->spans[i], b);
-      if (part.count) u->squares[b] += k->reduce(u->gradients, part.first, part.count, u->shards);
+      if (part.count) u->sums.squares[b] += dv_sums_complete(&u->sums, k, part);
     }
   }
+}
+
+/* The sum of all gradients, and its squares, over workers and ranks. Messages are the first worker's. */
+static void sum_phase(dv_updater *u, int worker) {
+  bool together = dv_team_size(u->sums.team) > 1;
+  dv_pool_barrier(u->pool);
+  if (together) {
+    add_phase(u, worker);
+    dv_pool_barrier(u->pool);
+    if (worker == 0) dv_sums_exchange(&u->sums);
+    dv_pool_barrier(u->pool);
+  }
+  reduce_phase(u, worker);
+  dv_pool_barrier(u->pool);
+  if (!together) return;
+  if (worker == 0) dv_sums_tell(&u->sums);
+  dv_pool_barrier(u->pool);
 }
 
 /* Every worker sums the same numbers in the same order. */
 static double gradient_norm(const dv_updater *u) {
   double sum = 0;
-  for (size_t b = 0; b < blocks_of(u); b++) sum += u->squares[b];
+  for (size_t b = 0; b < u->sums.blocks; b++) sum += u->sums.squares[b];
   return sqrt(sum);
 }
 
@@ -235,7 +247,7 @@ static void step_span(dv_updater *u, const dv_kernels *k, dv_span span, uint64_t
   double rate = dv_updater_rate(u, update);
   double correction = sqrt(1 - dv_pow(s->beta2, t)), step = rate * correction / (1 - dv_pow(s->beta1, t));
   dvbf_real *p = u->model->parameters.values + span.first, *m = u->m + span.first, *v = u->v + span.first;
-  const dvbf_real *g = u->gradients[0] + span.first;
+  const dvbf_real *g = dv_sums_at(&u->sums, span.first);
   if (s->optimizer == DV_ADAM)
     k->adam(p, g, m, v, span.count, (dvbf_real)step, (dvbf_real)s->beta1, (dvbf_real)s->beta2,
             (dvbf_real)(s->epsilon * correction), (dvbf_real)clip);
@@ -244,13 +256,19 @@ static void step_span(dv_updater *u, const dv_kernels *k, dv_span span, uint64_t
                 (dvbf_real)clip);
 }
 
+/* Each rank steps the parameters that it owns, and then has those of the others. */
 static void step_phase(dv_updater *u, int worker, uint64_t update, double clip) {
   const dv_kernels *k = u->workers[worker].run.k;
-  for (size_t b = first_block(u, worker); b < first_block(u, worker + 1); b++)
+  size_t from = u->sums.first_block, until = u->sums.last_block;
+  for (size_t b = first_block(u, from, until, worker); b < first_block(u, from, until, worker + 1); b++)
     for (size_t i = 0; i < u->n_spans; i++) {
       dv_span part = common(u->spans[i], b);
       if (part.count) step_span(u, k, part, update, clip);
     }
+  dv_pool_barrier(u->pool);
+  if (dv_team_size(u->sums.team) == 1) return;
+  if (worker == 0) dv_sums_gather(&u->sums, u->model->parameters.values);
+  dv_pool_barrier(u->pool);
 }
 
 /* Brings the systems back that a step has led beyond their limit. Gradients do not flow back from there, as
@@ -265,7 +283,7 @@ static void contract_phase(dv_updater *u, int worker) {
 static void end_update(dv_updater *u, double usual_norm) {
   double bound = 0;
   u->at.usual_norm = usual_norm;
-  for (int s = 0; s < u->shards; s++) bound += dv_graph_bound(u->program.graph, u->terms[s]);
+  for (int s = 0; s < u->shards; s++) bound += dv_graph_bound(u->program.graph, u->sums.terms[s]);
   u->bound_sum += bound * u->conditions.scale;
   u->at.update++;
   u->done++;
@@ -279,9 +297,7 @@ static void updates_job(void *argument, int worker) {
   double usual = u->at.usual_norm;
   for (uint64_t i = 0; i < u->wanted; i++) {
     shard_phase(u, worker);
-    dv_pool_barrier(u->pool);
-    reduce_phase(u, worker);
-    dv_pool_barrier(u->pool);
+    sum_phase(u, worker);
     double norm = gradient_norm(u), longest = longest_gradient(u->model->settings, usual);
     if (!isfinite(norm)) return; /* all workers see the same norm and leave together */
     double clip = norm > longest ? longest / norm : 1;
@@ -291,7 +307,6 @@ static void updates_job(void *argument, int worker) {
       if (u->done < u->wanted) begin_update(u);
     }
     step_phase(u, worker, first + i, clip);
-    dv_pool_barrier(u->pool);
     if (!u->systems.count) continue;
     contract_phase(u, worker);
     dv_pool_barrier(u->pool);
@@ -324,6 +339,10 @@ void dv_updater_skip_to(dv_updater *u, uint64_t update) {
   u->at.update = update;
 }
 
+double dv_updater_bytes(const dv_updater *u) {
+  return dv_sums_bytes(&u->sums);
+}
+
 double dv_updater_flops(const dv_updater *u) {
   return dv_graph_flops(u->program.graph) * u->shards;
 }
@@ -337,6 +356,8 @@ size_t dv_updater_snapshot_size(const dv_updater *u) {
 void dv_updater_save(const dv_updater *u, void *snapshot) {
   unsigned char *to = snapshot;
   size_t bytes = u->model->parameters.size * sizeof(dvbf_real);
+  dv_sums_gather(&u->sums, u->m);
+  dv_sums_gather(&u->sums, u->v);
   memcpy(to, &u->at, sizeof u->at);
   memcpy(to + sizeof u->at, u->model->parameters.values, bytes);
   memcpy(to + sizeof u->at + bytes, u->m, bytes);

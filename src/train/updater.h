@@ -1,5 +1,6 @@
 /* Gradient updates: workers process shards of the minibatch, gradients are summed in a fixed order, and one
- * optimiser step follows. The result is the same, bit for bit, for any number of workers. */
+ * optimiser step follows. The result is the same, bit for bit, for any number of workers, and of ranks where
+ * the pool has a team: then all ranks call these functions in the same order. */
 #ifndef DV_UPDATER_H
 #define DV_UPDATER_H
 
@@ -37,8 +38,11 @@ void dv_updater_skip_to(dv_updater *u, uint64_t update);
 double dv_updater_rate(const dv_updater *u, uint64_t update);
 /* Matrix products of one update, in floating-point operations. */
 double dv_updater_flops(const dv_updater *u);
+/* What this rank sends to others in one update. */
+double dv_updater_bytes(const dv_updater *u);
 
-/* A snapshot holds parameters, optimiser state and counters. Its size is in bytes; save and restore copy. */
+/* A snapshot holds parameters, optimiser state and counters. Its size is in bytes; save and restore copy. All
+ * ranks save together. */
 size_t dv_updater_snapshot_size(const dv_updater *u);
 void dv_updater_save(const dv_updater *u, void *snapshot);
 void dv_updater_restore(dv_updater *u, const void *snapshot);

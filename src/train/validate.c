@@ -126,6 +126,7 @@ static dvbf_status measure_errors(double *out, dv_validator *v, dv_pass *pass, d
   conditions.noise_free = true;
   dvbf_status status = dv_pass_run(pass, v->sequences, &conditions, collect, v, error);
   size_t shards = dv_pass_shards(&v->filter, v->sequences);
+  dv_team_gather(dv_pool_team(pass->pool), v->errors, sizeof *v->errors, shards);
   for (size_t i = 0; i < shards; i++) sum += v->errors[i][0], units += v->errors[i][1];
   *out = units > 0 ? sum / units : NAN;
   return status;
@@ -139,6 +140,7 @@ dvbf_status dv_validator_run(dv_scores *out, dv_validator *v, double log_sigma_f
   double per_frame = v->frames > 0 ? 1 / v->frames : 0;
   size_t shards = dv_pass_shards(&v->filter, v->sequences);
   dvbf_status status = dv_pass_run(&v->filter, v->sequences, &conditions, collect_terms, v, error);
+  dv_team_gather(dv_pool_team(v->filter.pool), v->terms, sizeof *v->terms, shards);
   for (size_t i = 0; i < shards; i++) {
     s.reconstruction += term_of(v, i, DVBF_RECONSTRUCTION) * per_frame;
     s.kl_w += term_of(v, i, DVBF_KL_W) * per_frame;

@@ -26,7 +26,9 @@ typedef struct dv_validator {
 dvbf_status dv_validator_init(dv_validator *v, dvbf_model *model, dv_pool *pool,
                               const dvbf_sequences *sequences, double log_jacobian, dvbf_error *error);
 void dv_validator_clear(dv_validator *v);
-/* Scores with the floor of sigma that training has reached. Allocates nothing. */
+/* Scores with the floor of sigma that training has reached, shared by the ranks of the pool. Allocates
+ * nothing.
+ */
 dvbf_status dv_validator_run(dv_scores *out, dv_validator *v, double log_sigma_floor, dvbf_error *error);
 
 #endif

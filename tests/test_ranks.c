@@ -1,0 +1,171 @@
+/* Ranks that share the shards of minibatches come to the bytes of one alone, whatever their number and that
+ * of their threads. Here ranks are threads of this process; tests/ranks.sh has real ones. */
+#include "small_model.h"
+#include "threads_carrier.h"
+#include "train/sums.h"
+#include "train/train.h"
+#include "train/validate.h"
+
+#include <math.h>
+
+#include <cmocka.h>
+
+/* ---- Messages ---- */
+
+static void share_things(dv_team *team, void *user) {
+  bool *wrong = user;
+  int rank = dv_team_rank(team), size = dv_team_size(team);
+  int word = rank ? 0 : 42, items[23] = {0};
+  dv_team_broadcast(team, &word, sizeof word);
+  for (size_t i = dv_team_first(team, 23, rank); i < dv_team_first(team, 23, rank + 1); i++)
+    items[i] = (int)i;
+  dv_team_gather(team, items, sizeof *items, 23);
+  *wrong |= word != 42 || dv_team_largest(team, -rank) != 0 || dv_team_largest(team, 7 + rank) != 6 + size;
+  for (int i = 0; i < 23; i++) *wrong |= items[i] != i;
+  dvbf_error error = {0};
+  *wrong |= dv_team_agrees(team, 5, "numbers", &error) != DVBF_OK;
+  if (size > 1) {
+    *wrong |= dv_team_agrees(team, (uint64_t)rank, "numbers", &error) != DVBF_ARGUMENT;
+    *wrong |= strcmp(error.message, "ranks 0 and 1 differ in numbers; start all of them alike") != 0;
+  }
+}
+
+static void what_is_shared_is_known_to_all(void **state) {
+  (void)state;
+  bool wrong = false;
+  share_things(NULL, &wrong);
+  assert_false(wrong);
+  for (int size = 1; size <= 8; size++) run_ranks(size, share_things, &wrong);
+  assert_false(wrong);
+}
+
+/* ---- The sum ---- */
+
+enum { PARAMETERS = 3 * DV_BLOCK + 77 };
+
+typedef struct summing {
+  int shards;
+  double squares; /* of all blocks */
+  dvbf_real sum[PARAMETERS];
+  bool wrong;
+} summing;
+
+static void sum_once(dv_team *team, void *user) {
+  summing *wanted = user;
+  dv_sums s;
+  const dv_kernels *k = dv_kernels_best();
+  dvbf_real *all = calloc(PARAMETERS, sizeof *all);
+  if (!all || dv_sums_init(&s, team, wanted->shards, PARAMETERS, NULL)) exit(1);
+  for (int i = s.first_shard; i < s.last_shard; i++) {
+    dv_random r = dv_random_at(3, DV_STREAM_SIMULATION, (uint32_t)i, 0);
+    for (size_t j = 0; j < PARAMETERS; j++) s.gradients[i][j] = (dvbf_real)dv_random_normal(&r);
+    s.terms[i][1] = i;
+  }
+  dv_sums_add(&s, k, (dv_span){0, PARAMETERS});
+  dv_sums_exchange(&s);
+  for (size_t b = s.first_block; b < s.last_block; b++) {
+    size_t first = b * DV_BLOCK, count = PARAMETERS - first < DV_BLOCK ? PARAMETERS - first : DV_BLOCK;
+    s.squares[b] = dv_sums_complete(&s, k, (dv_span){first, count});
+    memcpy(all + first, dv_sums_at(&s, first), count * sizeof *all);
+  }
+  dv_sums_tell(&s);
+  dv_sums_gather(&s, all);
+  double squares = 0;
+  for (size_t b = 0; b < s.blocks; b++) squares += s.squares[b];
+  bool wrong = false;
+  for (int i = 0; i < s.shards; i++) wrong |= s.terms[i][1] != i;
+  if (!team) { /* the one that others must be like */
+    wanted->squares = squares;
+    memcpy(wanted->sum, all, sizeof wanted->sum);
+  }
+  wrong |= squares != wanted->squares || memcmp(all, wanted->sum, sizeof wanted->sum) != 0;
+  wrong |= dv_team_size(team) == 1 && dv_sums_bytes(&s) != 0;
+  if (wrong) wanted->wrong = true;
+  dv_sums_clear(&s);
+  free(all);
+}
+
+/* Also where there are fewer shards or blocks than ranks. */
+static void any_ranks_make_the_same_sum(void **state) {
+  (void)state;
+  summing *wanted = calloc(1, sizeof *wanted);
+  assert_non_null(wanted);
+  for (wanted->shards = 1; wanted->shards <= 17; wanted->shards++) {
+    sum_once(NULL, wanted);
+    for (int size = 1; size <= 9; size++) run_ranks(size, sum_once, wanted);
+    assert_false(wanted->wrong);
+  }
+  free(wanted);
+}
+
+/* ---- Updates and validation ---- */
+
+enum { UPDATES = 7 };
+
+typedef struct updating {
+  const char *settings;
+  unsigned threads;
+  size_t bytes;
+  unsigned char *snapshot; /* of one rank alone */
+  dv_scores scores;
+  bool wrong;
+} updating;
+
+static void update_together(dv_team *team, void *user) {
+  updating *wanted = user;
+  fixture f;
+  dv_updater *updater = NULL;
+  dv_validator validator;
+  dv_scores scores;
+  begin(&f, wanted->settings);
+  dv_pool *pool = new_pool(wanted->threads);
+  dv_pool_join(pool, team);
+  if (dv_updater_new(&updater, f.model, pool, &f.sequences, false, NULL)) exit(1);
+  if (dv_validator_init(&validator, f.model, pool, &f.sequences, 0, NULL)) exit(1);
+  size_t bytes = dv_updater_snapshot_size(updater);
+  unsigned char *snapshot = calloc(1, bytes);
+  bool wrong = dv_updater_run(updater, UPDATES) != UPDATES;
+  wrong |= dv_validator_run(&scores, &validator, -2, NULL) != DVBF_OK;
+  dv_updater_save(updater, snapshot);
+  if (!team) {
+    free(wanted->snapshot);
+    wanted->snapshot = snapshot;
+    wanted->bytes = bytes;
+    wanted->scores = scores;
+  } else {
+    wrong |= memcmp(snapshot, wanted->snapshot, bytes) != 0;
+    wrong |= memcmp(&scores, &wanted->scores, sizeof scores) != 0;
+    free(snapshot);
+  }
+  if (wrong) wanted->wrong = true;
+  dv_validator_clear(&validator);
+  dv_updater_free(updater);
+  dv_pool_free(pool);
+  end(&f);
+}
+
+static void any_ranks_make_the_same_updates(void **state) {
+  (void)state;
+  static const char *const settings[] = {"clip-norm=1 hidden=70 batch-size=43", "model=dkf batch-size=43",
+                                         "optimizer=adadelta batch-size=60 contraction=0.9"};
+  updating wanted = {.threads = 1};
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+    wanted.settings = settings[i];
+    update_together(NULL, &wanted);
+    for (int size = 1; size <= 8; size = size < 4 ? size + 1 : 2 * size)
+      for (wanted.threads = 1; wanted.threads <= 2; wanted.threads++)
+        run_ranks(size, update_together, &wanted);
+    wanted.threads = 1;
+    assert_false(wanted.wrong);
+  }
+  free(wanted.snapshot);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_is_shared_is_known_to_all),
+      cmocka_unit_test(any_ranks_make_the_same_sum),
+      cmocka_unit_test(any_ranks_make_the_same_updates),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
