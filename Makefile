@@ -20,9 +20,9 @@ demo: build
 	@$(BUILD)/dvbf reproduce pendulum -o demo --force
 
 # The Python package is tested by pytest, the report in a browser, the manual pages by groff, the headers in C++, a decimal
-# comma in a locale made from `locales`.
+# comma in a locale made from `locales`, ranks over Open MPI.
 test:
-	@scripts/setup g++ binutils groff-base chromium chromium-driver curl jq locales python3-numpy python3-pytest
+	@scripts/setup libopenmpi-dev openmpi-bin g++ binutils groff-base chromium chromium-driver curl jq locales python3-numpy python3-pytest
 	@$(MAKE) --no-print-directory build
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
@@ -46,9 +46,9 @@ install: build
 uninstall:
 	@DESTDIR="$(DESTDIR)" cmake -DBUILD="$(BUILD)" -P cmake/uninstall.cmake
 
-# Debian packages, in build-deb/: dvbf, libdvbf0, libdvbf-core0, libdvbf-dev, python3-dvbf, and their source package.
+# Debian packages, in build-deb/: dvbf, dvbf-mpi, libdvbf0, libdvbf-core0, libdvbf-dev, python3-dvbf, and their source package.
 deb: setup
-	@scripts/setup build-essential debhelper dh-python dpkg-dev fakeroot
+	@scripts/setup libopenmpi-dev build-essential debhelper dh-python dpkg-dev fakeroot
 	@JOBS=$(JOBS) scripts/deb build-deb
 
 clean:

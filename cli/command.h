@@ -30,6 +30,7 @@ typedef struct cli_command {
   cli_flag flags[12];
   const char *tables[8]; /* tables whose settings are flags too */
   bool presets;          /* takes --preset and --config, which `flags` must list */
+  bool shared;           /* ranks do it together; of all else the first does the work */
   dvbf_status (*run)(const cli_options *options, dvbf_error *error);
 } cli_command;
 
@@ -50,6 +51,8 @@ extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_filter, cli_
   { 0, "force", NULL, "replace results that are already there" }
 #define CLI_FLAG_ARRAYS                                                                                      \
   { 'o', "output", "FILE", "file to write: .csv (a row for each step), .npz (NumPy), .h5 or .mat (MATLAB)" }
+#define CLI_FLAG_RANKS                                                                                       \
+  { 0, "ranks", "N", "share the work between N processes, which mpirun starts" }
 #define CLI_FLAG_QUIET                                                                                       \
   { 0, "quiet", NULL, "print no progress" }
 

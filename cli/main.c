@@ -2,11 +2,13 @@
 #include "describe.h"
 #include "flags.h"
 #include "options.h"
+#include "ranks.h"
 #include "terminal.h"
 #include "training.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const cli_command *const commands[] = {
     &cli_simulate, &cli_train,   &cli_evaluate,      &cli_filter, &cli_smooth, &cli_predict,   &cli_sample,
@@ -19,12 +21,18 @@ static void print_overview(FILE *out) {
   cli_describe_all(commands, &cli_help_writer, out);
 }
 
+static int exit_status(const dvbf_error *error) {
+  return error->status == DVBF_ARGUMENT ? EXIT_USAGE : EXIT_WORK;
+}
+
 static int report(const dvbf_error *error) {
   fflush(stdout);
-  char message[2 * sizeof error->message];
+  char message[2 * sizeof error->message], host[64] = "", who[96] = "";
   cli_flags(message, sizeof message, error->message);
-  fprintf(stderr, "dvbf: %s\n", message);
-  return error->status == DVBF_ARGUMENT ? EXIT_USAGE : EXIT_WORK;
+  if (cli_rank() && !gethostname(host, sizeof host - 1))
+    snprintf(who, sizeof who, "rank %d on %s: ", cli_rank(), host);
+  fprintf(stderr, "dvbf: %s%s\n", who, message);
+  return exit_status(error);
 }
 
 static const cli_command *find_command(const char *name, dvbf_error *error) {
@@ -55,9 +63,17 @@ static int run_command(const cli_command *command, int argc, char **argv) {
   dvbf_error error = {0};
   cli_options options;
   dvbf_status status = cli_options_parse(&options, command, argc, argv, &error);
-  if (!status) status = command->run(&options, &error);
+  if (!status) status = cli_ranks_start(&options, argc, argv, &error);
+  if (!status) status = cli_ranks_join(command->shared, &error);
+  if (!status && (cli_ranks() || !cli_rank())) status = command->run(&options, &error);
   cli_options_free(&options);
-  if (status) return report(&error);
+  /* What all ranks have to say, the first says. */
+  int code = status ? exit_status(&error) : 0;
+  bool tells = cli_ranks() ? dvbf_ranks_meet(cli_ranks(), code) : !cli_rank();
+  if (status && tells) report(&error);
+  fflush(stdout);
+  dvbf_ranks_free(cli_ranks(), code);
+  if (status) return code;
   if (cli_stop_signal()) return EXIT_SIGNAL + cli_stop_signal();
   return cli_is_useless() ? EXIT_USELESS : 0;
 }

@@ -2,6 +2,7 @@
 #include "files.h"
 #include "flags.h"
 #include "options.h"
+#include "ranks.h"
 #include "results.h"
 #include "training.h"
 #include "verdict.h"
@@ -102,13 +103,32 @@ static dvbf_status read_settings(dvbf_settings **out, const cli_options *options
              : cli_options_settings(out, options, "train", error);
 }
 
+/* The candidates of a search are not shared yet: the first rank trains them all. */
+static bool is_search(const dvbf_settings *settings) {
+  char text[64] = "";
+  return !dvbf_settings_get(settings, "search", text, sizeof text, NULL) && !strcmp(text, "on");
+}
+
+/* Trains together with the other ranks, where there are any. */
+static dvbf_status train(dvbf_model **out, dvbf_settings *settings, const dvbf_data *data,
+                         const dvbf_train_options *how, cli_training *training, bool quiet,
+                         dvbf_error *error) {
+  bool together = !is_search(settings);
+  if (together) dvbf_settings_ranks(settings, cli_ranks());
+  cli_training_begin(training, quiet);
+  dvbf_status status = dvbf_train(out, settings, data, how, error);
+  if (!status && together) cli_share_signal();
+  cli_training_end(training, status || cli_rank() ? NULL : how->folder);
+  return status;
+}
+
 static dvbf_status run(const cli_options *options, dvbf_error *error) {
   cli_training training = {0};
   dvbf_train_options how = {.progress = cli_training_progress,
                             .user_data = &training,
                             .resume = cli_option(options, "resume"),
                             .force = cli_option(options, "force")};
-  bool quiet = cli_option(options, "quiet");
+  bool first = cli_rank() == 0, quiet = !first || cli_option(options, "quiet");
   dvbf_settings *settings = NULL;
   dvbf_data *data = NULL;
   dvbf_model *model = NULL;
@@ -116,19 +136,19 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   dvbf_status status = cli_option_needed(&how.folder, options, "output", error);
   if (!status) status = refuse_former(&how, error);
   if (!status) status = read_settings(&settings, options, &how, error);
+  if (!status && !first && is_search(settings)) {
+    dvbf_settings_free(settings);
+    return DVBF_OK;
+  }
   if (!status) status = dvbf_settings_check(settings, error);
   if (!status) status = dvbf_data_read(&data, options->arguments[0], settings, error);
   if (!status && *data->question)
     status = cli_fail(error, DVBF_FORMAT, "%.200s: %s", options->arguments[0], data->question);
-  if (!status) status = dvbf_folder_make(how.folder, error);
+  if (!status && first) status = dvbf_folder_make(how.folder, error);
   if (!status) status = suit(settings, data, quiet, error);
-  if (!status) {
-    cli_training_begin(&training, quiet);
-    status = dvbf_train(&model, settings, data, &how, error);
-    cli_training_end(&training, status ? NULL : how.folder);
-  }
-  if (!status) status = judge(&verdict, options, model, data, how.folder, settings, error);
-  if (!status && cli_option(options, "json"))
+  if (!status) status = train(&model, settings, data, &how, &training, quiet, error);
+  if (!status && first) status = judge(&verdict, options, model, data, how.folder, settings, error);
+  if (!status && first && cli_option(options, "json"))
     status = print_json(model, &training.last, settings, verdict, error);
   if (!status && verdict) tell_verdict(verdict, how.folder, quiet);
   if (!status && verdict && !verdict->useful) cli_exit_useless();
@@ -165,7 +185,8 @@ const cli_command cli_train = {
                  {"dvbf train own.npz -o run", "data of your own: what is chosen for them is printed"},
                  {"dvbf train bench.csv -o run --outputs y --inputs u1,u2", "columns of a CSV file"},
                  {"dvbf train own.npz -o run --resume", "go on after a stop"},
-                 {"dvbf train own.npz -o run --resume --updates 20000", "extend a finished run"}},
+                 {"dvbf train own.npz -o run --resume --updates 20000", "extend a finished run"},
+                 {"mpirun -n 8 dvbf train own.h5 -o run", "on several machines, to the same bytes"}},
     .arguments = {"DATA"},
     .flags = {{'o', "output", "FOLDER",
                "run folder: " CLI_MODEL ", " CLI_METRICS ", " CLI_SETTINGS ", " DVBF_RUN_CHECKPOINT},
@@ -176,8 +197,10 @@ const cli_command cli_train = {
               CLI_FLAG_CONFIG,
               CLI_FLAG_JSON,
               CLI_FLAG_FORCE,
+              CLI_FLAG_RANKS,
               CLI_FLAG_QUIET},
     .tables = {"train"},
     .presets = true,
+    .shared = true,
     .run = run,
 };

@@ -1,4 +1,5 @@
 #include "training.h"
+#include "ranks.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,6 +12,10 @@ static void on_signal(int number) {
 
 int cli_stop_signal(void) {
   return stop_signal;
+}
+
+void cli_share_signal(void) {
+  stop_signal = dvbf_ranks_largest(cli_ranks(), stop_signal);
 }
 
 static bool useless;
@@ -30,6 +35,7 @@ void cli_training_begin(cli_training *t, bool quiet) {
                       .running = true,
                       .progress = cli_progress_new(),
                       .last = {.valid_bound = NAN, .valid_prediction = NAN}};
+  dvbf_ranks_hurry(cli_ranks(), &stop_signal);
   sigaction(SIGINT, &action, &t->before[0]);
   sigaction(SIGTERM, &action, &t->before[1]);
 }

@@ -26,6 +26,8 @@ void cli_training_end(cli_training *training, const char *folder);
 
 /* The signal that ended training, 0 when none did. */
 int cli_stop_signal(void);
+/* Lets all ranks know of a signal that any of them has got. All must call it. */
+void cli_share_signal(void);
 
 /* The exit status is to say that the model is no better than the mean. */
 void cli_exit_useless(void);

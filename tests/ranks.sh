@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Processes that mpirun starts train one model to the bytes of a single one: with other numbers of them and of threads, on
+# data that stay in their file and on data with gaps, killed and gone on with by another number, stopped by a signal.
+# Failures end all of them with one sentence. Usage: tests/ranks.sh DVBF PLUGIN   (exit status 77: MPI is not there)
+set -euo pipefail
+dvbf=$1 plugin=${2-} mpirun=${MPIRUN:-mpirun}
+skip() { echo "skipped: $*"; exit 77; }
+fail() { echo "FAILED: $*" >&2; cat err >&2 2>/dev/null || true; exit 1; }
+[ -n "$plugin" ] && [ -f "$plugin" ] || skip "the plug-in for MPI was not built, as MPI is not installed (libopenmpi-dev)"
+command -v "$mpirun" >/dev/null || skip "$mpirun is not installed (openmpi-bin)"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+# For Open MPI in a container: root, more processes than cores, a signal that leaves time for a checkpoint, no banner.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+  OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_odls_base_sigkill_timeout=2 OMPI_MCA_orte_execute_quiet=1 \
+  OMPI_MCA_hwloc_base_binding_policy=none DVBF_MPI=$plugin DVBF_PATIENCE=60
+ranks() { timeout -k 5 100 "$mpirun" -n "$@" 2>err; } # NUMBER COMMAND...
+results() { cat "$1/model.safetensors"; cut -d, -f1,2,4- "$1/metrics.csv"; }
+same() { cmp <(results "$1") <(results "$2") || fail "$2 differs from $1"; }
+
+"$dvbf" simulate pendulum -o data.h5 --train 60 --valid 60 --test 5 --seed 2 2>/dev/null
+# Some readings are missing.
+awk 'BEGIN { print "t,u,y"; for (i = 0; i < 600; i++) { x = 0.9 * x + 0.3 * sin(i / 7)
+  print i "," sin(i / 7) "," (i % 11 == 3 ? "" : x) } }' >gaps.csv
+small=(--hidden 16 --shard-size 4 --validate-every 10 --updates 30 --quiet --no-verdict)
+pictures=("$dvbf" train data.h5 "${small[@]}" --batch-size 30 --systems 4 --memory 0)
+filter=("$dvbf" train gaps.csv "${small[@]}" --outputs y --inputs u --window 20 --batch-size 18 --model dkf)
+
+"${pictures[@]}" -o alone --threads 2
+"${filter[@]}" -o alone-dkf --threads 1
+for n in 2 3; do
+  ranks "$n" "${pictures[@]}" -o "run$n" --threads $((n - 1)) || fail "$n ranks"
+  [ ! -s err ] || fail "something was printed"
+  same alone "run$n"
+  ranks "$n" "${filter[@]}" -o "dkf$n" --threads $((4 - n)) || fail "$n ranks"
+  same alone-dkf "dkf$n"
+done
+# The command starts them itself.
+"${pictures[@]}" --ranks 2 --threads 1 -o own 2>err || fail "--ranks"
+same alone own
+
+# A signal: a checkpoint, from which another number goes on.
+long=("${pictures[@]}" --updates 4000 --validate-every 1000)
+"$mpirun" -n 3 "${long[@]}" -o stopped --threads 1 2>err &
+process=$!
+for i in $(seq 200); do [ -s stopped/metrics.csv ] && break; sleep 0.05; done
+sleep 0.3
+kill -TERM $process
+status=0
+wait $process || status=$?
+[ $status != 0 ] && grep -q "stopped by SIGTERM after" err || fail "SIGTERM gave exit status $status"
+[ -s stopped/checkpoint.safetensors ] || fail "no checkpoint after SIGTERM"
+
+# A rank that is killed: the others end within seconds.
+killed=("${pictures[@]}" --updates 300 --checkpoint-every 0.05 -o killed --resume)
+"${pictures[@]}" --updates 300 -o long --threads 2
+for n in 2 3; do
+  "$mpirun" -n "$n" sh -c 'echo $$ >"pid${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"; exec "$@"' sh "${killed[@]}" --threads 1 2>err &
+  process=$!
+  for i in $(seq 200); do [ -s killed/checkpoint.safetensors ] && break; sleep 0.05; done
+  sleep 0.2
+  kill -KILL "$(cat "pid$((n - 2))")" 2>/dev/null || true
+  timeout 20 tail --pid=$process -f /dev/null || fail "ranks live on after one was killed"
+  wait $process || true
+done
+ranks 2 "${killed[@]}" --threads 2 || fail "going on after kills"
+same long killed
+
+# Failures: one sentence, an exit status, no rank that waits for ever.
+ranks 2 "$dvbf" train data.h5 -o bad --hidden nothing && fail "a bad value is accepted"
+[ "$(grep -c '^dvbf: ' err)" = 1 ] || fail "a bad value is told $(grep -c '^dvbf: ' err) times"
+ranks 2 "${pictures[@]}" -o alone && fail "an existing run is replaced"
+[ "$(grep -c '^dvbf: ' err)" = 1 ] || fail "an existing run is told of $(grep -c '^dvbf: ' err) times"
+status=0
+ranks 2 sh -c 'd=data.h5; [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || d=none.h5; cmd=$1; shift 3; exec "$cmd" train $d "$@"' \
+  sh "${pictures[@]}" -o unread || status=$?
+[ $status != 0 ] && [ "$(grep -c '^dvbf: rank 1 on .*none.h5' err)" = 1 ] || fail "a rank cannot read its data: $status"
+echo "1, 2 and 3 ranks: the same bytes"
