@@ -1,8 +1,8 @@
 /* Diagrams of a report: signals, and tracks of what moves in pictures. */
 #include "small_model.h"
 
-#include "report/page_signals.h"
 #include "evaluate/track.h"
+#include "report/page_signals.h"
 
 #include <math.h>
 

@@ -89,6 +89,36 @@ static void reproduce_says_what_it_cannot_measure(void **state) {
   json_decref(all);
 }
 
+/* Models beyond those of the paper's tables have closer bounds, regressions by a network and places of
+ * objects. */
+static void reproduce_sets_models_side_by_side(void **state) {
+  (void)state;
+  assert_int_equal(dvbf("reproduce pendulum -o some --models vae,e2c" BRIEF), 0);
+  json_t *all = json_loads(out, 0, NULL);
+  const json_t *models = json_object_get(all, "pendulum");
+  assert_int_equal(json_array_size(models), 2);
+  for (size_t m = 0; m < 2; m++) {
+    const json_t *model = json_array_get(models, m);
+    assert_string_equal(json_string_value(json_object_get(model, "model")), m ? "VAE" : "E2C");
+    const json_t *summary = json_object_get(json_array_get(json_object_get(model, "seeds"), 0), "summary");
+    assert_true(number(summary, "sin_r2_network") <= 1 && number(summary, "distance_6_45") > 0);
+    assert_true(number(summary, "valid_steps") >= 0);
+    assert_int_equal(json_is_null(json_object_get(summary, "particles")), !m);
+    if (m) assert_true(number(summary, "particles") > number(summary, "elbo"));
+  }
+  json_decref(all);
+  static const char *const names[] = {
+      "run-vae/model.safetensors",   "run-e2c/model.safetensors",      "report.html",
+      "figures/pendulum-latent.svg", "figures/pendulum-walks-VAE.svg", NULL};
+  expect_files("some", names);
+  assert_int_equal(dvbf("reproduce pendulum -o no --models vae,vea"), 2);
+  assert_refused("models = vae,vea: must be paper, all, or names of models of pendulum");
+  assert_int_equal(dvbf("reproduce two-balls -o no --models all"), 2);
+  assert_refused("two-balls has the models of the paper alone");
+  assert_int_equal(dvbf("reproduce ball -o no --models all --preset ball"), 2);
+  assert_refused("leave preset = ball out");
+}
+
 static int set_up(void **state) {
   (void)state;
   return enter_folder();
@@ -99,6 +129,7 @@ int main(void) {
       cmocka_unit_test(reproduce_writes_everything),
       cmocka_unit_test(reproduce_takes_presets_and_seeds),
       cmocka_unit_test(reproduce_says_what_it_cannot_measure),
+      cmocka_unit_test(reproduce_sets_models_side_by_side),
   };
   return cmocka_run_group_tests_name("reproduce", tests, set_up, tear_down);
 }

@@ -313,8 +313,8 @@ typedef struct dvbf_evaluation {
   double pixel_variance; /* per pixel, of the evaluated sequences */
   dvbf_stability *stability;
   dvbf_verdict *verdict; /* NULL: the settings leave it out */
-  /* Where images show one object, or few that are close: [horizon] distance in pixels of its centre in the mean
-   * prediction, and in the last frame again, from the true one; NULL: they do not. */
+  /* Where images show one object, or few that are close: [horizon] distance in pixels of its centre in the
+   * mean prediction, and in the last frame again, from the true one; NULL: they do not. */
   double *distance, *distance_repeat;
   double steps_near; /* mean number of predicted frames before the first that is further away than a pixel */
 } dvbf_evaluation;

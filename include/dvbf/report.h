@@ -94,6 +94,9 @@ typedef struct dvbf_reproduce_options {
   dvbf_stage_fn *stage;
   dvbf_note_fn *note;
   void *user_data; /* handed to all three */
+  /* For pendulum and ball: "all" that the paper names side by side, or names of models with commas between;
+   * NULL or "paper": those of its tables. */
+  const char *models;
 } dvbf_reproduce_options;
 
 typedef struct dvbf_experiment_results {
@@ -112,8 +115,8 @@ typedef struct dvbf_reproduction {
 /* Simulates "pendulum", "ball", "two-balls" or "all", trains, evaluates, and writes into `folder`
  * report.html, results.json and figures/; for each experiment data.h5, long.h5 (test sequences of 45 frames)
  * and a run folder for each model. "all" gives each experiment a folder of its own, several seeds give each
- * seed its own; figures are of the first. "zoo" learns every simulated system as video of 32 x 32 pixels with the
- * settings that suit its data, and gives one table. */
+ * seed its own; figures are of the first. "zoo" learns every simulated system as video of 32 x 32 pixels with
+ * the settings that suit its data, and gives one table. */
 DVBF_API dvbf_status dvbf_reproduce(dvbf_reproduction **out, const char *system, const char *folder,
                                     const dvbf_reproduce_options *options, dvbf_error *error);
 DVBF_API void dvbf_reproduction_free(dvbf_reproduction *reproduction);

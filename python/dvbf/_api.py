@@ -1100,6 +1100,7 @@ class dvbf_reproduce_options(Structure):
     stage: Any
     note: Any
     user_data: Any
+    models: Any
     _fields_ = [
         ("preset", c_char_p),
         ("settings", c_void_p),
@@ -1109,6 +1110,7 @@ class dvbf_reproduce_options(Structure):
         ("stage", dvbf_stage_fn),
         ("note", dvbf_note_fn),
         ("user_data", c_void_p),
+        ("models", c_char_p),
     ]
 
 

@@ -18,8 +18,8 @@ typedef struct dv_machine {
   dvbf_program program;
   dvbf_run run;
 } dv_machine;
-/* Counts, or packs a recorded program, which may be cleared afterwards; parameters, conditions and keys are the
- * caller's to set. One that was recorded with DV_DERIVATIVES can run back, too. */
+/* Counts, or packs a recorded program, which may be cleared afterwards; parameters, conditions and keys are
+ * the caller's to set. One that was recorded with DV_DERIVATIVES can run back, too. */
 void dv_machine_place(dv_room *room, dv_machine *machine, const dvbf_program *recorded);
 
 typedef struct dv_online {

@@ -4,7 +4,7 @@
 
 #include <dvbf/dvbf.h>
 
-enum { DV_EXPERIMENTS = 3, DV_MODELS = 2, DV_QUANTITIES = 24 };
+enum { DV_EXPERIMENTS = 5, DV_MODELS = 8, DV_QUANTITIES = 32 };
 
 typedef enum dv_quantity_kind {
   DV_OF_TITLE,      /* no quantity: a new table begins */
@@ -19,8 +19,14 @@ typedef enum dv_quantity_kind {
   DV_OF_WHOLE,       /* share of the generated last frames with exactly `first` bright regions, without noise
                       */
   DV_OF_WHOLE_TRUTH, /* the same of the true last frames */
-  DV_OF_WALK,    /* distance between the ends of a generative and a filtering walk, over the spread of z */
-  DV_OF_SECONDS, /* of training */
+  DV_OF_WALK,       /* distance between the ends of a generative and a filtering walk, over the spread of z */
+  DV_OF_R2_NETWORK, /* of the regression of a state on z by a small network */
+  DV_OF_PARTICLES,  /* a closer bound than the bound: the better of weighted paths and a particle filter */
+  DV_OF_VALID,      /* steps ahead until the error of a prediction is half of the variance */
+  DV_OF_CLOSE,      /* steps ahead until the object is more than a pixel away from where it should be */
+  DV_OF_DISTANCE,   /* of the two centres in pixels, over the first ten steps ahead */
+  DV_OF_DISTANCE_FAR, /* the same over all steps ahead */
+  DV_OF_SECONDS,      /* of training */
   DV_OF_STARTS
 } dv_quantity_kind;
 
@@ -37,12 +43,15 @@ typedef struct dv_quantity {
 typedef struct dv_contender {
   const char *name, *model; /* in the tables, and as the setting */
   const char *preset;
-  const char *run; /* its folder */
+  const char *run;      /* its folder */
+  const char *settings; /* over those of the preset, as lines of a configuration; NULL: none */
+  bool no_particles;    /* paths cannot be weighed, or need not be */
 } dv_contender;
 
 typedef struct dv_experiment {
   const char *system, *title, *remark;
-  dv_contender contender[DV_MODELS]; /* the second may be unnamed: none */
+  bool all_models;                   /* that dvbf has, not those of the paper's tables alone */
+  dv_contender contender[DV_MODELS]; /* ends at the first without a name */
   dv_quantity quantity[DV_QUANTITIES];
 } dv_experiment;
 

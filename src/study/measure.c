@@ -3,6 +3,7 @@
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "evaluate/network.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -127,6 +128,45 @@ static dvbf_status measure_generated(double *share, const dv_subject *from, size
   return status;
 }
 
+/* ---- Regression by a network ---- */
+
+/* Of all states at once; fills the quantities that name one of them. */
+static dvbf_status measure_network(double *values, const dv_experiment *e, const dv_subject *from,
+                                   const dv_paths *paths, dvbf_error *error) {
+  const dvbf_sequences *s = &from->data->test;
+  if (dv_quantity_of(e, DV_OF_R2_NETWORK) == DV_QUANTITIES || !s->n_s) return DVBF_OK;
+  double *r2 = dv_calloc(s->n_s, sizeof *r2);
+  dvbf_status status =
+      r2 ? dv_network_regress(r2, paths->z, s->count * s->steps, paths->n_z, s->state, s->n_s, error)
+         : dv_fail_memory(error, "a regression by a network");
+  for (size_t i = 0; !status && i < dv_quantities(e); i++)
+    for (size_t k = 0; e->quantity[i].kind == DV_OF_R2_NETWORK && k < s->n_s; k++)
+      if (!strcmp(from->data->state_names[k], e->quantity[i].state)) values[i] = r2[k];
+  dv_free(r2);
+  return status;
+}
+
+/* ---- Centres ---- */
+
+static dvbf_status measure_centres(double *values, const dv_experiment *e, const dv_subject *from,
+                                   dvbf_error *error) {
+  if (dv_quantity_of(e, DV_OF_VALID) == DV_QUANTITIES) return DVBF_OK;
+  dv_paths *paths = NULL;
+  dv_centres c = {0};
+  dv_path_options options = {.observe = from->observed, .noise_free = true, .threads = from->threads};
+  dvbf_status status = dv_paths_of(&paths, from->model, &from->long_data->test, &options, error);
+  if (!status) dv_centres_measure(&c, from->long_data, paths->x, from->observed);
+  for (size_t i = 0; !status && i < dv_quantities(e); i++) {
+    dv_quantity_kind kind = e->quantity[i].kind;
+    if (kind == DV_OF_VALID) values[i] = c.valid;
+    if (kind == DV_OF_CLOSE) values[i] = c.close;
+    if (kind == DV_OF_DISTANCE) values[i] = c.near;
+    if (kind == DV_OF_DISTANCE_FAR) values[i] = c.far;
+  }
+  dv_paths_free(paths);
+  return status;
+}
+
 dvbf_status dv_measure(double *values, const dv_experiment *e, const dv_subject *from, dvbf_error *error) {
   dv_paths *paths = NULL;
   dv_path_options options = {.seed = from->seed, .threads = from->threads};
@@ -139,6 +179,8 @@ dvbf_status dv_measure(double *values, const dv_experiment *e, const dv_subject 
     if (q->kind == DV_OF_WHOLE_TRUTH)
       status = measure_whole(&values[i], from->long_data, from->long_data->test.x, q->first, error);
   }
+  if (!status) status = measure_network(values, e, from, paths, error);
+  if (!status) status = measure_centres(values, e, from, error);
   dv_paths_free(paths);
   return status;
 }

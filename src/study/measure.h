@@ -17,9 +17,19 @@ typedef struct dv_subject {
 } dv_subject;
 
 /* Fills those entries of values [DV_QUANTITIES]: regressions away from bounces, distances of walks, and
- * shares of images that are whole, which are those of the long sequences. */
+ * shares of images that are whole and places of objects, which are those of the long sequences. */
 dvbf_status dv_measure(double *values, const dv_experiment *experiment, const dv_subject *source,
                        dvbf_error *error);
+
+/* ---- Where objects are in predictions (centres.c) ---- */
+
+typedef struct dv_centres {
+  double valid,
+      close;        /* steps ahead until the error is half of the variance; until centres are a pixel apart */
+  double near, far; /* mean distance of the centres over the first ten steps ahead, and over all */
+} dv_centres;
+/* Of x [count][steps][n_x], predicted for the test set of `data` from so many frames. */
+void dv_centres_measure(dv_centres *out, const dvbf_data *data, const float *x, size_t observed);
 
 /* ---- Walks of a pendulum that nothing drives, from one state to rest ---- */
 

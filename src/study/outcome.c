@@ -41,7 +41,8 @@ static double steps_ahead(const dvbf_evaluation *e) {
 
 /* Others are measured (measure.c) or known from training. */
 static bool from_evaluation(dv_quantity_kind kind) {
-  return kind >= DV_OF_LIKELIHOOD && kind <= DV_OF_STEPS_AHEAD && kind != DV_OF_R2_AWAY;
+  return (kind >= DV_OF_LIKELIHOOD && kind <= DV_OF_STEPS_AHEAD && kind != DV_OF_R2_AWAY) ||
+         kind == DV_OF_PARTICLES;
 }
 
 static double value_of(const dv_result *t, const dv_quantity *q) {
@@ -54,6 +55,7 @@ static double value_of(const dv_result *t, const dv_quantity *q) {
   case DV_OF_KL: return t->test->kl_w + t->test->kl_v;
   case DV_OF_ERROR: return error_of(t, q->first, q->last);
   case DV_OF_STEPS_AHEAD: return steps_ahead(t->far);
+  case DV_OF_PARTICLES: return fmax(t->test->importance_bound, t->test->particle_bound);
   default: return NAN;
   }
 }

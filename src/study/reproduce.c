@@ -10,6 +10,19 @@
 
 /* ---- The plan ---- */
 
+/* Sets what lines `name = value` say; NULL: nothing. */
+static dvbf_status lay_lines(dvbf_settings *settings, const char *lines, dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  while (!status && lines && *lines) {
+    char name[64] = "", value[64] = "";
+    sscanf(lines, "%63s = %63s", name, value);
+    status = dvbf_settings_set(settings, name, value, error);
+    lines += strcspn(lines, "\n");
+    lines += strspn(lines, "\n");
+  }
+  return status;
+}
+
 /* A preset of the user's stands for its model alone; without one all models of the experiment have ours, and
  * settings on top of these must leave each the model that it is. */
 static dvbf_status plan_model(dv_study *s, const dvbf_reproduce_options *o, int which, const char *preset,
@@ -18,6 +31,8 @@ static dvbf_status plan_model(dv_study *s, const dvbf_reproduce_options *o, int 
   size_t m = s->n_models++;
   dvbf_status status = dvbf_settings_new(&s->settings[m], "train", error);
   if (!status) status = dvbf_settings_preset(s->settings[m], preset, error);
+  if (!status && !o->preset)
+    status = lay_lines(s->settings[m], s->experiment->contender[which].settings, error);
   if (!status && o->settings) status = dv_settings_lay(s->settings[m], o->settings, error);
   if (!status) status = dvbf_settings_get(s->settings[m], "model", model, sizeof model, error);
   if (status) return status;
@@ -36,17 +51,52 @@ static dvbf_status plan_model(dv_study *s, const dvbf_reproduce_options *o, int 
   return DVBF_OK;
 }
 
+/* Models are asked for that are not in the paper's tables. */
+static bool beyond_tables(const dvbf_reproduce_options *o) {
+  return o->models && strcmp(o->models, "paper") != 0;
+}
+
+/* Whether a list of names with commas between has that one. */
+static bool lists(const char *list, const char *name) {
+  size_t length = strlen(name);
+  for (const char *at = list; at; at = strchr(at, ',')) {
+    at += *at == ',';
+    if (!strncmp(at, name, length) && (!at[length] || at[length] == ',')) return true;
+  }
+  return false;
+}
+
+static bool is_wanted(const dvbf_reproduce_options *o, const char *model) {
+  return !beyond_tables(o) || !strcmp(o->models, "all") || lists(o->models, model);
+}
+
+/* As many models as names. */
+static dvbf_status check_names(const dv_study *s, const dvbf_reproduce_options *o, dvbf_error *error) {
+  size_t names = 1;
+  if (!beyond_tables(o) || !strcmp(o->models, "all")) return DVBF_OK;
+  for (const char *at = o->models; *at; at++) names += *at == ',';
+  if (names == s->n_models) return DVBF_OK;
+  return dv_fail(
+      error, DVBF_ARGUMENT,
+      "models = %.100s: must be paper, all, or names of models of %s, each once, with commas between",
+      o->models, s->experiment->system);
+}
+
 static dvbf_status plan_study(dv_study *s, const dvbf_reproduce_options *o, dvbf_error *error) {
   const dv_contender *c = s->experiment->contender;
   const char *for_system = o->preset ? dvbf_preset_system(o->preset) : NULL;
+  if (o->preset && beyond_tables(o))
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "models = %.60s: every model has a preset of its own; leave preset = %s out", o->models,
+                   o->preset);
   if (for_system && strcmp(for_system, s->experiment->system) != 0)
     return dv_fail(error, DVBF_ARGUMENT, "preset = %s: it is for %s; name that system to reproduce",
                    o->preset, for_system);
   if (o->preset) return plan_model(s, o, 0, o->preset, error);
   dvbf_status status = DVBF_OK;
   for (int i = 0; !status && i < DV_MODELS && c[i].name; i++)
-    status = plan_model(s, o, i, c[i].preset, error);
-  return status;
+    if (is_wanted(o, c[i].model)) status = plan_model(s, o, i, c[i].preset, error);
+  return status ? status : check_names(s, o, error);
 }
 
 static dvbf_status plan(dv_work *w, const char *system, dvbf_error *error) {
@@ -54,7 +104,7 @@ static dvbf_status plan(dv_work *w, const char *system, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   for (int i = 0; !status && i < DV_EXPERIMENTS; i++) {
     const dv_experiment *e = &dv_experiments[i];
-    if (!all && strcmp(system, e->system) != 0) continue;
+    if (e->all_models != beyond_tables(w->options) || (!all && strcmp(system, e->system) != 0)) continue;
     dv_study *s = &w->studies[w->n_studies++];
     s->experiment = e;
     if (all)
@@ -63,6 +113,11 @@ static dvbf_status plan(dv_work *w, const char *system, dvbf_error *error) {
       snprintf(s->folder, sizeof s->folder, "%s", w->folder);
     status = plan_study(s, w->options, error);
   }
+  if (!status && !w->n_studies && beyond_tables(w->options) && !strcmp(system, "two-balls"))
+    status =
+        dv_fail(error, DVBF_ARGUMENT,
+                "models = %.60s: two-balls has the models of the paper alone; pendulum and ball have more",
+                w->options->models);
   if (!status && !w->n_studies)
     status =
         dv_fail(error, DVBF_ARGUMENT,

@@ -17,24 +17,30 @@ static dv_chapter shared_chapter(const dv_study *s, const dv_work *w) {
                       .user_data = w->options->user_data};
 }
 
-static dvbf_status add_latent(dv_work *w, const dv_study *s, const dv_points *points, dvbf_error *error) {
-  dvbf_figure_latent figure = {.models = s->n_models};
+/* Of models first and first + 1, as far as they are there. */
+static dvbf_status add_latent(dv_work *w, const dv_study *s, const dv_points *points, size_t first,
+                              dvbf_error *error) {
+  size_t models = s->n_models - first < 2 ? s->n_models - first : 2;
+  dvbf_figure_latent figure = {.models = models};
   dv_chapter chapter = shared_chapter(s, w);
   dv_path bare;
-  for (size_t m = 0; m < s->n_models; m++) {
+  char name[32] = "latent";
+  if (first) snprintf(name, sizeof name, "latent-%zu", first / 2 + 1);
+  points += first;
+  for (size_t m = 0; m < models; m++) {
     const dv_column *angle = dv_points_column(&points[m], "angle"),
                     *velocity = dv_points_column(&points[m], "velocity");
-    figure.model[m] = (dvbf_latent_model){.title = dv_study_contender(s, m)->name,
+    figure.model[m] = (dvbf_latent_model){.title = dv_study_contender(s, first + m)->name,
                                           .points = points[m].count,
                                           .n_z = points[m].n_z,
                                           .z = points[m].z,
                                           .angle = angle ? angle->values : NULL,
                                           .velocity = velocity ? velocity->values : NULL};
   }
-  dv_chapter_figure_path(bare, &chapter, "latent", "");
+  dv_chapter_figure_path(bare, &chapter, name, "");
   dvbf_status drawn = dvbf_draw_latent(&figure, bare, error);
   return dv_chapter_embed(
-      w->page, &chapter, "latent", drawn, false,
+      w->page, &chapter, name, drawn, false,
       "Latent samples along the directions that predict the state, coloured by angle and by velocity; "
       "below, what the regressions predict.",
       "Latent spaces side by side with regression scatters", error);
@@ -68,7 +74,7 @@ static dvbf_status add_comparison(const dv_trial *t, dv_work *w, dvbf_error *err
     dv_path_options sample = {.seed = t->seed, .threads = subject[m].threads};
     status = dv_points_sample(&points[m], t->model[m], t->data, &t->data->test, &sample, error);
   }
-  if (!status) status = add_latent(w, s, points, error);
+  for (size_t m = 0; !status && m < s->n_models; m += 2) status = add_latent(w, s, points, m, error);
   for (size_t m = 0; !status && m < s->n_models; m++)
     status = add_walk(w, s, &subject[m], dv_study_contender(s, m)->name, &points[m], error);
   for (size_t m = 0; m < DV_MODELS; m++) dv_points_free(&points[m]);
@@ -127,6 +133,8 @@ dvbf_status dv_trial_show(const dv_trial *t, dv_work *w, dvbf_error *error) {
   if (!status) status = dvbf_page_text(w->page, s->experiment->remark, error);
   for (size_t i = 0; !status && i < s->n_tables; i++) status = dvbf_page_table(w->page, &s->tables[i], error);
   if (!status && pendulum) status = add_comparison(t, w, error);
-  for (size_t m = 0; !status && m < s->n_models; m++) status = add_chapter(t, m, w, pendulum && !m, error);
+  /* `dvbf report` makes the chapter of a single model; eight of them would hide the comparison. */
+  for (size_t m = 0; !status && !s->experiment->all_models && m < s->n_models; m++)
+    status = add_chapter(t, m, w, pendulum && !m, error);
   return status;
 }

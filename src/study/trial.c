@@ -5,7 +5,11 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { LONG_STEPS = 45, LONG_SEED = 1000000 }; /* the long sequences are of no training set's seed */
+enum {
+  LONG_STEPS = 45,
+  LONG_SEED = 1000000,
+  PARTICLES = 64
+}; /* the long sequences are of no training set's seed */
 
 void dv_trial_clear(dv_trial *t) {
   for (int m = 0; m < DV_MODELS; m++) dvbf_model_free(t->model[m]);
@@ -145,7 +149,11 @@ dv_subject dv_trial_subject(const dv_trial *t, size_t m, const dv_result *result
 
 static dvbf_status evaluate(dv_trial *t, size_t m, dv_result *result, dvbf_error *error) {
   const dvbf_model *model = t->model[m];
-  dvbf_status status = evaluate_one(&result->test, &result->test_json, t, model, t->data, error);
+  bool weigh = dv_quantity_of(t->study->experiment, DV_OF_PARTICLES) < DV_QUANTITIES &&
+               !dv_study_contender(t->study, m)->no_particles;
+  dvbf_status status = set_number(t->evaluation, "particles", weigh ? PARTICLES : 0, error);
+  if (!status) status = evaluate_one(&result->test, &result->test_json, t, model, t->data, error);
+  if (!status) status = set_number(t->evaluation, "particles", 0, error);
   if (!status) status = evaluate_one(&result->far, &result->far_json, t, model, t->long_data, error);
   if (status) return status;
   dv_result_compare(result, t->study->experiment);
