@@ -1,5 +1,6 @@
 #include "evaluate/network.h"
 
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -64,7 +65,7 @@ static void predict(network *net, const float *x) {
   memcpy(net->h, w + k * UNITS, UNITS * sizeof *net->h);
   for (size_t j = 0; j < k; j++)
     for (size_t i = 0; i < UNITS; i++) net->h[i] += net->x[j] * w[j * UNITS + i];
-  for (size_t i = 0; i < UNITS; i++) net->h[i] = tanh(net->h[i]);
+  for (size_t i = 0; i < UNITS; i++) net->h[i] = dv_tanh(net->h[i]);
   memcpy(net->y, v + (UNITS + k) * m, m * sizeof *net->y);
   for (size_t i = 0; i < UNITS + k; i++)
     for (size_t o = 0; o < m; o++) net->y[o] += (i < UNITS ? net->h[i] : net->x[i - UNITS]) * v[i * m + o];
@@ -91,7 +92,7 @@ static void learn(network *net, const float *y) {
 
 /* A step of Adam, and all gradients 0. */
 static void step(network *net, double rate, size_t number) {
-  double first = 1 - pow(0.9, (double)number), second = 1 - pow(0.999, (double)number);
+  double first = 1 - dv_pow(0.9, (double)number), second = 1 - dv_pow(0.999, (double)number);
   for (size_t i = 0; i < net->size; i++) {
     double g = net->gradient[i] / BATCH;
     net->first[i] += 0.1 * (g - net->first[i]);

@@ -1,5 +1,6 @@
 /* How long a prediction stays valid, and how far the object in it is from where it should be: of noise-free
  * predictions of the long sequences, by their images. */
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "study/measure.h"
@@ -28,7 +29,7 @@ static double distance_of(const dvbf_data *data, const float *a, const float *b)
   double p[2] = {0}, q[2] = {0};
   size_t height = data->image_height, width = data->image_width;
   bool seen = centre_of(p, a, height, width) && centre_of(q, b, height, width);
-  double apart = hypot(p[0] - q[0], p[1] - q[1]);
+  double apart = dv_hypot(p[0] - q[0], p[1] - q[1]);
   return seen && isfinite(apart) ? apart : (double)height;
 }
 
