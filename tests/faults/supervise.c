@@ -431,16 +431,19 @@ static int arguments_of(char **argv) {
 int main(int argc, char **argv) {
   int first = argc > 1 ? arguments_of(argv) : 0, listener = -1, status = 0;
   if (!first || !getcwd(root, sizeof root)) return usage();
-  FILE *tell = fopen(plan.tell, "we");
-  pid_t child = tell ? start(argv + first, &listener) : -1;
+  pid_t child = start(argv + first, &listener);
   if (child < 0) return 1;
   if (listener < 0) return SKIPPED;
   answer_all(listener, child, &status);
+  FILE *tell = fopen(plan.tell, "we");
+  if (!tell) return 1;
   for (int i = 0; i < CLASSES; i++) fprintf(tell, "%s %lu\n", classes[i].name, seen.count[i]);
   fprintf(tell, "changes %lu\nspace %llu\nstruck %lu\n", seen.changes, seen.bytes, seen.struck);
   if (WIFSIGNALED(status))
     fprintf(tell, "signal %d\n", WTERMSIG(status));
   else
     fprintf(tell, "exit %d\n", WEXITSTATUS(status));
-  return fclose(tell) || (plan.log && fclose(plan.log)) ? 1 : 0;
+  bool failed = fclose(tell);
+  if (plan.log && fclose(plan.log)) failed = true;
+  return failed;
 }
