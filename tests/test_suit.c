@@ -186,6 +186,34 @@ static void test_outliers(void **unused) {
   dvbf_sequences_free(&data.train);
 }
 
+/* Large images that move are learned by components, coarse first, from windows; small ones as before, and
+ * what is given stays. */
+static void test_videos(void **unused) {
+  (void)unused;
+  static const struct {
+    size_t side;
+    const char *name, *given;
+    double projection, coarse, window, latent;
+  } cases[] = {{32, "seed", "1", 1e-4, 5, 15, 8},    {32, "network", "conv", 0, 0, 15, 8},
+               {32, "mean", "sigmoid", 0, 0, 15, 8}, {32, "latent", "3", 1e-4, 5, 15, 3},
+               {32, "model", "dkf", 0, 0, 0, 4},     {16, "seed", "1", 0, 0, 0, 4}};
+  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    size_t side = cases[k].side;
+    dvbf_data data = data_of(4, 30, side * side, 2);
+    data.image_height = data.image_width = side;
+    for (size_t i = 0; i < 4 * 30 * side * side; i++) data.train.x[i] = (float)(i % 11) / 10;
+    dvbf_settings *s = suited(&data, cases[k].name, cases[k].given);
+    assert_true(value(s, "projection") == cases[k].projection);
+    assert_true(value(s, "coarse") == cases[k].coarse);
+    assert_true(value(s, "window") == cases[k].window);
+    assert_true(value(s, "latent") == cases[k].latent);
+    assert_true(value(s, "coarse-hold") <= value(s, "coarse-updates"));
+    assert_true(value(s, "coarse-updates") < value(s, "updates"));
+    dvbf_settings_free(s);
+    dvbf_sequences_free(&data.train);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_any_length),
@@ -195,6 +223,7 @@ int main(void) {
       cmocka_unit_test(test_bits_and_gaps),
       cmocka_unit_test(test_presets_are_left_alone),
       cmocka_unit_test(test_outliers),
+      cmocka_unit_test(test_videos),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

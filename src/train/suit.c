@@ -30,6 +30,7 @@ struct dv_facts {
   bool gaps;            /* more than a few values of a column are missing */
   bool constant;        /* a column does not vary */
   bool picture;         /* many values between 0 and 1 */
+  bool video;           /* sequences of large images */
   bool notes;   /* columns of 0 and 1 that nothing is known to drive, and no image: as notes of music */
   bool sensors; /* neither that nor bits or counts */
   bool far;     /* sensors that can be predicted far ahead: inputs drive them, or they go on as they began */
@@ -153,6 +154,39 @@ static void picture(chooser *c, const facts *f) {
   choose_number(c, "image-width", (double)f->width, "as the images are");
 }
 
+enum { WINDOW_OF_VIDEO = 15 };
+
+/* Large images of something that moves. Training on components makes them as fast as small ones, and coarse
+ * ones first find the motion of things that are small in them. Windows that begin everywhere show the initial
+ * network many beginnings, and a mixture that does not look at the controls cannot learn those of few
+ * sequences by heart. */
+static void video(chooser *c, const facts *f) {
+  static const char why[] = "x is a video";
+  const dv_train_settings *s = now(c);
+  choose(c, "latent", "8", why);
+  choose(c, "scale-emission", "2", "images change fast with the state");
+  choose(c, "affine", "on", why);
+  choose(c, "mixing-hidden", "64", why);
+  choose(c, "mixing-control", "off", why);
+  choose(c, "filter-dropout", "0.5", why);
+  choose(c, "filter-dropout-end", "0.4", why);
+  choose(c, "keep-by", "prediction", why);
+  choose(c, "updates", "5000", why);
+  choose(c, "restart-above", "2", "early predictions of a video tell little");
+  if (f->steps > WINDOW_OF_VIDEO) {
+    choose_number(c, "window", WINDOW_OF_VIDEO, "training begins anywhere in a video");
+    choose(c, "stride", "1", "training begins anywhere in a video");
+  }
+  bool normal = dv_density_of(s)->normal && s->mean == DV_MEAN_IDENTITY &&
+                (s->sigma == DV_SIGMA_FIXED || s->sigma == DV_SIGMA_GLOBAL);
+  if (!normal || s->network != DV_NETWORK_DENSE || (f->gaps && !f->x.whole)) return;
+  choose(c, "projection", "1e-4", why);
+  choose(c, "components", "160", why);
+  choose(c, "coarse", "5", "what moves may be small");
+  choose_number(c, "coarse-hold", round(0.4 * (double)s->updates), "0.4 of the updates");
+  choose_number(c, "coarse-updates", round(0.7 * (double)s->updates), "0.7 of the updates");
+}
+
 /* A mixture of linear systems goes on in a straight line where the data have never been. */
 static void stability(chooser *c, const facts *f) {
   if (!f->picture && f->steps > 1) choose(c, "state-limit", "2", "predictions must stay near what was seen");
@@ -163,7 +197,9 @@ enum { LATENT = 16 };
 
 static void sizes(chooser *c, const facts *f) {
   notes(c, f);
-  if (f->picture) {
+  if (f->video && dv_model_class_of(now(c))->takes_transition) {
+    video(c, f);
+  } else if (f->picture) {
     choose(c, "latent", "4", "x is a picture");
   } else {
     double latent = fmin(LATENT, 2 + 2 * (double)f->directions);
@@ -193,7 +229,7 @@ static void time(chooser *c, const facts *f) {
   if (f->steps > 2 * WINDOW) choose_number(c, "window", WINDOW, "sequences are long");
   const dv_train_settings *s = now(c);
   size_t steps = s->window && (size_t)s->window < f->steps ? (size_t)s->window : f->steps;
-  if (s->window && f->steps > (size_t)s->window)
+  if (s->window && f->steps > (size_t)s->window && !f->video)
     choose_number(c, "stride", fmax(1, floor((double)steps / 10)), "a tenth of the window");
   /* Keeps the initial growth of z over a window, about exp(steps * scale * sqrt(latent)), below e^2. */
   double growth = (double)steps * sqrt((double)now(c)->latent);
@@ -304,7 +340,7 @@ static dvbf_status look_at_lengths(facts *f, const dvbf_data *data, dvbf_error *
 static dvbf_status look(facts *f, const dvbf_data *data, bool further, const volatile int *interrupt,
                         dvbf_error *error) {
   const dvbf_sequences *train = &data->train;
-  enum { SHORT = 20 };
+  enum { SHORT = 20, LARGE = 512, MOVES = 5 };
   if (!train->count || !train->n_x)
     return dv_fail(error, DVBF_FORMAT,
                    "data: train/x is empty; at least one sequence with one column is needed");
@@ -325,6 +361,7 @@ static dvbf_status look(facts *f, const dvbf_data *data, bool further, const vol
   }
   f->notes = f->x.binary && !f->n_u && !data->image_height && f->steps > 1;
   f->picture = !f->notes && f->n_x >= 16 && f->x.low >= 0 && f->x.high <= 1;
+  f->video = f->picture && f->height && f->n_x >= LARGE && f->steps >= 2 * MOVES;
   status = dv_check_varies(&f->x, f->n_x, error);
   if (!status) status = look_at_lengths(f, data, error);
   if (status) return status;
