@@ -170,16 +170,16 @@ static void steps_are_within_limits_and_the_same_again(void **state) {
 /* The cost of a plan as its definition has it, from what the controller tells. */
 static double cost_of(const dvbf_control *c, const float *goal, const float *before) {
   double sum = 0, half[N_U] = {1, 1.25};
-  for (size_t t = 0; t <= c->steps; t++)
+  for (size_t t = 0; t <= c->steps; t++) {
+    double weight = pow(0.8, (double)t) * 0.5 * 3 * (t == c->steps ? 3 : 1);
     for (size_t i = 0; i < c->n_z; i++)
-      sum += 0.5 * 3 * pow((double)c->plan_z[t * c->n_z + i] - (double)goal[i], 2);
-  for (size_t i = 0; i < c->n_z; i++)
-    sum += 0.5 * 2 * 3 * pow((double)c->plan_z[c->steps * c->n_z + i] - (double)goal[i], 2);
+      sum += weight * pow((double)c->plan_z[t * c->n_z + i] - (double)goal[i], 2);
+  }
   for (size_t t = 0; t < c->steps; t++)
     for (size_t i = 0; i < N_U; i++) {
       double u = (double)c->plan_u[t * N_U + i];
       double last = (double)(t ? c->plan_u[(t - 1) * N_U + i] : before[i]);
-      sum += 0.5 * (0.3 * u * u + 0.2 * (u - last) * (u - last)) / (half[i] * half[i]);
+      sum += pow(0.8, (double)t) * 0.5 * (0.3 * u * u + 0.2 * (u - last) * (u - last)) / (half[i] * half[i]);
     }
   return sum;
 }
@@ -189,8 +189,9 @@ static void costs_are_what_they_are_said_to_be(void **state) {
   fixture f;
   begin(&f, "");
   dvbf_goal goal = {.count = 1, .x = f.sequences.x};
-  made m = make(f.model, &goal,
-                "goal-weight=3 control-weight=0.3 change-weight=0.2 terminal=weight terminal-weight=2");
+  made m = make(
+      f.model, &goal,
+      "goal-weight=3 control-weight=0.3 change-weight=0.2 terminal=weight terminal-weight=2 discount=0.8");
   const float *z = dvbf_controller_goal(m.controller);
   float before[N_U] = {0};
   for (size_t t = 0; t < STEPS; t++) {

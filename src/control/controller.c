@@ -147,6 +147,7 @@ static void set_controls(dvbf_controller *c) {
   dv_into_limits(t->rest, t->low, t->high, t->n_u);
   t->goal_weight = c->settings.goal_weight;
   t->terminal_weight = c->settings.terminal_weight;
+  t->discount = c->settings.discount;
 }
 
 dvbf_status dvbf_controller_init(dvbf_controller **out, void *memory, size_t size, const dvbf_model *model,

@@ -12,7 +12,8 @@ dv_task *dv_task_place(dv_room *room, const dv_task *like) {
   struct {
     double **at;
     size_t size;
-  } all[] = {{&parts.map, s * (n + 1)},
+  } all[] = {{&parts.later, (size_t)like->steps + 1},
+             {&parts.map, s * (n + 1)},
              {&parts.weight, s},
              {&parts.target, g * s},
              {&parts.centre, g * n},
@@ -89,22 +90,39 @@ static void weigh(const dv_task *t) {
   }
 }
 
-void dv_task_terminal(dv_task *task, int kind) {
-  int n = task->n_z, m = task->n_u;
-  size_t size = (size_t)n * (size_t)n;
-  task->steers = true;
-  memset(task->r, 0, (size_t)m * (size_t)m * sizeof *task->r);
-  for (int i = 0; i < m; i++) task->r[i * m + i] = fmax(task->control[i] + task->change[i], 1e-12);
-  for (int g = 0; g < task->goals; g++) {
-    double *p = task->p + (size_t)g * size, *gain = task->gain + (size_t)g * (size_t)(m * n);
-    const dv_regulator at_goal = {n, m, task->a, task->b, task->q, task->r};
-    const double *centre = task->centre + (size_t)g * (size_t)n;
-    dv_moves_derive(task->moves, 1, centre, task->rest, task->a, task->b, n);
-    look_closely(task, centre);
-    weigh(task);
-    bool found = dv_riccati(p, gain, &at_goal, task->scratch);
-    task->steers = task->steers && found;
-    if (!found || kind == DV_TASK_STEP) memcpy(p, task->q, size * sizeof *p);
+static void scale(double *v, size_t n, double factor) {
+  for (size_t i = 0; i < n; i++) v[i] *= factor;
+}
+
+/* p and gain of one goal; false where there is no solution, and then p is that of a step. A model may have a
+ * direction at the goal that neither decays nor answers to controls, along which p would be huge: the
+ * discount keeps it small. */
+static bool solve_goal(dv_task *t, int goal) {
+  int n = t->n_z, m = t->n_u;
+  size_t size = (size_t)n * (size_t)n, width = (size_t)n * (size_t)m;
+  double *p = t->p + (size_t)goal * size, *gain = t->gain + (size_t)goal * width;
+  const double *centre = t->centre + (size_t)goal * (size_t)n;
+  dv_moves_derive(t->moves, 1, centre, t->rest, t->a, t->b, n);
+  scale(t->a, size, sqrt(t->discount));
+  scale(t->b, width, sqrt(t->discount));
+  look_closely(t, centre);
+  weigh(t);
+  bool found = dv_riccati(p, gain, &(dv_regulator){n, m, t->a, t->b, t->q, t->r}, t->scratch);
+  if (!found) memcpy(p, t->q, size * sizeof *p);
+  return found;
+}
+
+void dv_task_terminal(dv_task *t, int kind) {
+  int m = t->n_u;
+  size_t size = (size_t)t->n_z * (size_t)t->n_z;
+  t->steers = true;
+  for (int i = 0; i <= t->steps; i++) t->later[i] = i ? t->later[i - 1] * t->discount : 1;
+  memset(t->r, 0, (size_t)m * (size_t)m * sizeof *t->r);
+  for (int i = 0; i < m; i++) t->r[i * m + i] = fmax(t->control[i] + t->change[i], 1e-12);
+  for (int g = 0; g < t->goals; g++) {
+    double *p = t->p + (size_t)g * size;
+    t->steers = solve_goal(t, g) && t->steers;
+    if (kind == DV_TASK_STEP) memcpy(p, t->q, size * sizeof *p);
     if (kind == DV_TASK_NOTHING) memset(p, 0, size * sizeof *p);
   }
 }
@@ -143,13 +161,12 @@ static double cost(void *user, int step, const double *z, const double *u) {
   int goal;
   look(t, z);
   double sum = nearest(t, &goal);
-  if (!u) return sum + terminal(t, goal, z);
+  if (!u) return t->later[step] * (sum + terminal(t, goal, z));
   for (int i = 0; i < t->n_u; i++) {
     double off = u[i] - t->rest[i], change = u[i] - z[t->n_z + i];
     sum += 0.5 * (t->control[i] * off * off + t->change[i] * change * change);
   }
-  (void)step;
-  return sum;
+  return t->later[step] * sum;
 }
 
 /* Adds the terminal cost to the derivatives. */
@@ -180,7 +197,6 @@ static void expand_controls(const dv_task *t, const double *z, const double *u, 
 static void expand(void *user, int step, const double *z, const double *u, dv_expansion *out) {
   const dv_task *t = user;
   int n = t->n_z, all = n + t->n_u, goal;
-  (void)step;
   look_closely(t, z);
   weigh(t);
   nearest(t, &goal);
@@ -196,6 +212,12 @@ static void expand(void *user, int step, const double *z, const double *u, dv_ex
     expand_controls(t, z, u, out);
   else
     expand_terminal(t, goal, z, out);
+  size_t n_u = (size_t)t->n_u, wide = (size_t)all;
+  scale(out->z, wide, t->later[step]);
+  scale(out->zz, wide * wide, t->later[step]);
+  scale(out->u, u ? n_u : 0, t->later[step]);
+  scale(out->uu, u ? n_u * n_u : 0, t->later[step]);
+  scale(out->uz, u ? n_u * wide : 0, t->later[step]);
 }
 
 static void steer(void *user, const double *z, double *u) {

@@ -11,7 +11,8 @@ typedef struct dv_task {
   dv_moves *moves;
   dv_looks *looks; /* NULL: s is linear in z */
   int n_z, n_u, steps, n_s, goals;
-  double goal_weight, terminal_weight;
+  double goal_weight, terminal_weight, discount;
+  double *later;  /* [steps + 1] discount^t, the weight of each step */
   double *map;    /* [n_s][n_z + 1] what is compared with a goal: s = map (z, 1), or x of z with looks */
   double *weight; /* [n_s] */
   double *target; /* [goals][n_s] */
@@ -30,8 +31,8 @@ typedef struct dv_task {
 /* Counts, or places the arrays; `like` has the sizes. */
 dv_task *dv_task_place(dv_room *room, const dv_task *like);
 
-/* Solves Riccati's equation at every goal, with u at rest, for the gains; and makes p: 0, that of a step, or
- * the solution, where there is one, and else that of a step. */
+/* Makes `later`, and solves Riccati's equation at every goal, with u at rest and the discount, for the gains;
+ * and makes p: 0, that of a step, or the solution, where there is one, and else that of a step. */
 enum { DV_TASK_NOTHING, DV_TASK_STEP, DV_TASK_RICCATI };
 void dv_task_terminal(dv_task *task, int kind);
 

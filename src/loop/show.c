@@ -187,7 +187,7 @@ static dvbf_status write_page(const dv_loop_shown *s, const pictures *p, dvbf_er
 
 static dvbf_status write_json(const dv_loop_shown *s, dvbf_error *error) {
   const dvbf_loop_outcome *o = s->outcome;
-  dv_atomic_file file;
+  dv_atomic_file file = {0};
   dv_path path;
   char *text = NULL;
   json_t *json = json_pack(

@@ -157,7 +157,7 @@ static dvbf_status put_all(FILE *stream, const dv_video *v, cairo_surface_t *sur
 
 dvbf_status dv_apng_write(const char *path, const dv_video *v, dvbf_error *error) {
   size_t side = factor_of(v) * v->size, width = v->columns * (side + GAP) - GAP;
-  dv_atomic_file file;
+  dv_atomic_file file = {0};
   cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)width, (int)side);
   dvbf_status status = cairo_surface_status(surface) ? dv_fail_memory(error, "writing a video") : DVBF_OK;
   if (!status) status = dv_atomic_open(&file, path, error);
