@@ -9,12 +9,17 @@ fail() { echo "FAILED: $*" >&2; cat err >&2 2>/dev/null || true; exit 1; }
 [ -n "$plugin" ] && [ -f "$plugin" ] || skip "the plug-in for MPI was not built, as MPI is not installed (libopenmpi-dev)"
 command -v "$mpirun" >/dev/null || skip "$mpirun is not installed (openmpi-bin)"
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+process=
+finish() {
+  [ -z "$process" ] || kill -KILL $process 2>/dev/null || true
+  rm -rf "$folder"
+}
+trap finish EXIT
 cd "$folder"
 # For Open MPI in a container: root, more processes than cores, a signal that leaves time for a checkpoint, no banner.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
   OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_odls_base_sigkill_timeout=2 OMPI_MCA_orte_execute_quiet=1 \
-  OMPI_MCA_hwloc_base_binding_policy=none DVBF_MPI=$plugin DVBF_PATIENCE=60
+  OMPI_MCA_hwloc_base_binding_policy=none DVBF_MPI=$plugin DVBF_MPIRUN=$mpirun DVBF_PATIENCE=60
 ranks() { timeout -k 5 100 "$mpirun" -n "$@" 2>err; } # NUMBER COMMAND...
 results() { cat "$1/model.safetensors"; cut -d, -f1,2,4- "$1/metrics.csv"; }
 same() { cmp <(results "$1") <(results "$2") || fail "$2 differs from $1"; }
@@ -49,6 +54,7 @@ sleep 0.3
 kill -TERM $process
 status=0
 wait $process || status=$?
+process=
 [ $status != 0 ] && grep -q "stopped by SIGTERM after" err || fail "SIGTERM gave exit status $status"
 [ -s stopped/checkpoint.safetensors ] || fail "no checkpoint after SIGTERM"
 
@@ -56,13 +62,18 @@ wait $process || status=$?
 killed=("${pictures[@]}" --updates 300 --checkpoint-every 0.05 -o killed --resume)
 "${pictures[@]}" --updates 300 -o long --threads 2
 for n in 2 3; do
+  rm -f pid*
+  before=$(stat -c %Y.%i killed/checkpoint.safetensors 2>/dev/null || true)
   "$mpirun" -n "$n" sh -c 'echo $$ >"pid${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"; exec "$@"' sh "${killed[@]}" --threads 1 2>err &
   process=$!
-  for i in $(seq 200); do [ -s killed/checkpoint.safetensors ] && break; sleep 0.05; done
-  sleep 0.2
+  for i in $(seq 400); do
+    [ "$(stat -c %Y.%i killed/checkpoint.safetensors 2>/dev/null || true)" = "$before" ] || break
+    sleep 0.05
+  done
   kill -KILL "$(cat "pid$((n - 2))")" 2>/dev/null || true
-  timeout 20 tail --pid=$process -f /dev/null || fail "ranks live on after one was killed"
+  timeout 30 tail --pid=$process -f /dev/null || fail "ranks live on after one was killed"
   wait $process || true
+  process=
 done
 ranks 2 "${killed[@]}" --threads 2 || fail "going on after kills"
 same long killed
