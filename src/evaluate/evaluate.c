@@ -154,12 +154,12 @@ static dvbf_status measure_data(evaluator *v, dvbf_error *error) {
 
 dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *m, const dvbf_data *data,
                           const dvbf_sequences *s, const dvbf_settings *settings, dvbf_error *error) {
-  DV_COMPUTE(dv_model_portable(m));
   evaluator v = {.model = m, .data = data, .sequences = s, .settings = dv_settings_evaluate(settings, error)};
   if (!v.settings) return DVBF_ARGUMENT;
   if (!s->count) return dv_fail(error, DVBF_FORMAT, "there are no sequences to evaluate in this split");
   if (s->n_s && !data->state_names)
     return dv_fail(error, DVBF_FORMAT, "the columns of state have no names; fill state_names");
+  DV_COMPUTE(dv_model_portable(m));
   v.out = dv_calloc(1, sizeof *v.out);
   dvbf_status status = v.out ? dv_model_takes(m, s, error) : dv_fail_memory(error, "evaluating");
   if (!status) status = measure_data(&v, error);
