@@ -49,10 +49,11 @@ void dv_track_centre(const float *image, size_t height, size_t width, bool dark,
   double sum = 0, x = 0, y = 0;
   for (size_t i = 0; i < pixels; i++) {
     double weight = w.factor * (double)image[i] - w.offset;
+    size_t line = i / width, column = i % width;
     if (!(weight > 0)) continue;
     sum += weight;
-    x += weight * (double)(i % width);
-    y += weight * (double)(i / width);
+    x += weight * (double)column;
+    y += weight * (double)line;
   }
   *across = sum > 0 ? x / sum : NAN;
   *down = sum > 0 ? y / sum : NAN;
@@ -65,7 +66,8 @@ double dv_track_spread(const float *image, size_t height, size_t width, bool dar
   double sum = 0, squares = 0;
   for (size_t i = 0; i < pixels; i++) {
     double weight = w.factor * (double)image[i] - w.offset;
-    double x = (double)(i % width) - across, y = (double)(i / width) - down;
+    size_t line = i / width, column = i % width;
+    double x = (double)column - across, y = (double)line - down;
     if (!(weight > 0)) continue;
     sum += weight;
     squares += weight * (x * x + y * y);
