@@ -220,10 +220,9 @@ static bool change_weights(const change *c, const dv_parameters *p, const dv_par
 
 dvbf_status dv_coarse_refocus(const dv_coarse *coarse, dvbf_model *m, unsigned from, unsigned to,
                               dvbf_error *error) {
-  const dv_components *components = &coarse->projection->components;
-  const dv_parameters *p = &m->parameters, *whole;
   if (!(coarse->power > 0) || from == to) return DVBF_OK;
-  whole = &coarse->projection->whole->parameters;
+  const dv_components *components = &coarse->projection->components;
+  const dv_parameters *p = &m->parameters, *whole = &coarse->projection->whole->parameters;
   change c;
   bool room = make_change(&c, components->count);
   if (room) {
