@@ -84,6 +84,7 @@ int dv_box_solve(double *x, bool *held, double *factor, const double *h, const d
   double *gradient = scratch, *step = scratch + n, *trial = scratch + 2 * n;
   bool before[DV_BOX_SIZE];
   int count = -1;
+  if (n < 1) return 0;
   dv_into_limits(x, low, high, n);
   for (int i = 0; i < MOST_STEPS; i++) {
     gradient_of(gradient, x, h, g, n);

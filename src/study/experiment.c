@@ -62,7 +62,8 @@ const dv_experiment dv_experiments[DV_EXPERIMENTS] = {
      .remark =
          "500 + 500 + 500 sequences of 15 images, as in the paper. Bounds depend on the images, which are "
          "not the paper's, and on how far the standard deviation of the emission may fall.",
-     .contender = {{"DVBF-LL", "dvbf", "pendulum", "run"}, {"DKF", "dkf", "dkf-pendulum", "run-dkf"}},
+     .contender = {{.name = "DVBF-LL", .model = "dvbf", .preset = "pendulum", .run = "run"},
+                   {.name = "DKF", .model = "dkf", .preset = "dkf-pendulum", .run = "run-dkf"}},
      .quantity =
          {
              TABLE("Table 1: " ABOUT_REGRESSION),
@@ -90,7 +91,7 @@ const dv_experiment dv_experiments[DV_EXPERIMENTS] = {
      .remark =
          "The paper trains on 500 sequences and shows pictures only. Our preset simulates 10,000, paper-ball "
          "500. A frame is away from bounces when no wall is met in the step before or after it.",
-     .contender = {{"DVBF-LL", "dvbf", "ball", "run"}},
+     .contender = {{.name = "DVBF-LL", .model = "dvbf", .preset = "ball", .run = "run"}},
      .quantity =
          {
              TABLE("R^2 of the " ABOUT_REGRESSION),
@@ -115,7 +116,7 @@ const dv_experiment dv_experiments[DV_EXPERIMENTS] = {
          "The paper trains on 2000 sequences and shows pictures only. Our preset simulates 20,000, "
          "paper-two-balls 2000. The balls are interchangeable, so the regressions are on quantities that do "
          "not depend on which ball is which.",
-     .contender = {{"DVBF-LL", "dvbf", "two-balls", "run"}},
+     .contender = {{.name = "DVBF-LL", .model = "dvbf", .preset = "two-balls", .run = "run"}},
      .quantity =
          {
              TABLE("R^2 of the " ABOUT_REGRESSION),
