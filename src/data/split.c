@@ -142,7 +142,10 @@ dvbf_status dv_data_split(dvbf_data *data, const dvbf_sequences *all, const dv_d
   if (!status) status = fill_parts(parts, all, data->sample_time, how, where, error);
   for (int k = 0; k < 3; k++) status ? dv_windows_free(parts[k]) : close_part(parts[k]);
   if (status) return status;
-  if (!split[0].count) return dv_fail(error, DVBF_FORMAT, "%.200s: no sequence has 2 steps", where);
+  if (!split[0].count) {
+    for (int k = 1; k < 3; k++) dv_windows_free(parts[k]);
+    return dv_fail(error, DVBF_FORMAT, "%.200s: no sequence has 2 steps", where);
+  }
   data->train = split[0];
   data->valid = split[1];
   data->test = split[2];
