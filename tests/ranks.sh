@@ -16,10 +16,11 @@ finish() {
 }
 trap finish EXIT
 cd "$folder"
-# For Open MPI in a container: root, more processes than cores, a signal that leaves time for a checkpoint, no banner.
+# For Open MPI in a container: root, more processes than cores, a signal that leaves time for a checkpoint, no banner, and
+# no word of hwloc about a missing /sys.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
   OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_odls_base_sigkill_timeout=2 OMPI_MCA_orte_execute_quiet=1 \
-  OMPI_MCA_hwloc_base_binding_policy=none DVBF_MPI=$plugin DVBF_MPIRUN=$mpirun DVBF_PATIENCE=60
+  OMPI_MCA_hwloc_base_binding_policy=none HWLOC_HIDE_ERRORS=2 DVBF_MPI=$plugin DVBF_MPIRUN=$mpirun DVBF_PATIENCE=60
 ranks() { timeout -k 5 100 "$mpirun" -n "$@" 2>err; } # NUMBER COMMAND...
 results() { cat "$1/model.safetensors"; cut -d, -f1,2,4- "$1/metrics.csv"; }
 same() { cmp <(results "$1") <(results "$2") || fail "$2 differs from $1"; }
