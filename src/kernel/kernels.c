@@ -106,7 +106,9 @@ static inline float exp1(float x) {
   p = p * r + 0.5f;
   p = p * r + 1.0f;
   p = p * r + 1.0f;
-  return p * bits_float(((uint32_t)((int32_t)n + 127)) << 23);
+  /* 1.5 2^23 + n has n in its low bits; unlike a conversion this is defined for NaN too, and p is NaN then.
+   */
+  return p * bits_float((float_bits(n + 12582912.0f) - 0x4b400000u + 127u) << 23);
 }
 
 /* ln of a positive normal number: x = 2^e m, m in [sqrt 1/2, sqrt 2); ln m = 2 atanh((m - 1) / (m + 1)). */
