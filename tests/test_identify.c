@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "data/dataset.h"
 #include "files.h"
+#include "given.h"
 #include "identify/stable.h"
 #include "kalman/filter.h"
 #include "model/linear.h"
@@ -31,26 +32,11 @@ static dvbf_sequences make_sequences(size_t count, size_t steps, size_t n_x, siz
   return s;
 }
 
-static dvbf_settings *make_settings(const char *table, const char *text) {
-  dvbf_settings *settings = NULL;
-  dvbf_error error;
-  char line[256], *rest = line;
-  assert_int_equal(dvbf_settings_new(&settings, table, &error), DVBF_OK);
-  snprintf(line, sizeof line, "%s", text);
-  for (char *word; (word = strsep(&rest, " "));) {
-    char *value = strchr(word, '=');
-    if (!value) continue;
-    *value++ = 0;
-    if (dvbf_settings_set(settings, word, value, &error)) fail_msg("%s", error.message);
-  }
-  return settings;
-}
-
 static dvbf_status try_to_train(dvbf_model **out, const dvbf_sequences *s, const char *text,
                                 dvbf_error *error) {
   dvbf_data data = {.train = *s};
-  dvbf_settings *settings = make_settings("train", "model=linear threads=1");
-  dvbf_settings *more = make_settings("train", text);
+  dvbf_settings *settings = settings_of("train", "model=linear threads=1");
+  dvbf_settings *more = settings_of("train", text);
   assert_int_equal(dv_settings_lay(settings, more, NULL), DVBF_OK);
   dvbf_status status = dvbf_settings_suit(settings, &data, NULL, NULL, error);
   if (!status) status = dvbf_train(out, settings, &data, NULL, error);
@@ -77,7 +63,7 @@ static dvbf_estimates *estimate(const dvbf_model *m, const dvbf_sequences *s, co
                                 const char *text) {
   dvbf_estimates *e = NULL;
   dvbf_error error;
-  dvbf_settings *settings = make_settings(table, text);
+  dvbf_settings *settings = settings_of(table, text);
   if (dvbf_estimate(&e, m, s, settings, &error)) fail_msg("%s: %s", table, error.message);
   dvbf_settings_free(settings);
   return e;
@@ -263,7 +249,7 @@ static double log_p_of(const dvbf_model *m, const dv_system *system, const dvbf_
 
 static void check_bound(const dvbf_model *m, const dv_system *system, const dvbf_sequences *s) {
   dvbf_data data = {.train = *s};
-  dvbf_settings *settings = make_settings("evaluate", "samples=2 threads=1");
+  dvbf_settings *settings = settings_of("evaluate", "samples=2 threads=1");
   dvbf_evaluation *e = NULL;
   dvbf_error error;
   if (dvbf_evaluate(&e, m, &data, s, settings, &error)) fail_msg("%s", error.message);
@@ -551,9 +537,9 @@ static void run(const dvbf_settings *settings, const dvbf_sequences *s, watcher 
 static void a_stopped_run_goes_on(void **state) {
   (void)state;
   dvbf_sequences s = simulate_through(1, 300, 0, false);
-  dvbf_settings *given = make_settings("train",
-                                       "model=linear linear-fit=em em-iterations=30 x-scaling=standardise"),
-                *read = make_settings("train", "");
+  dvbf_settings *given =
+                    settings_of("train", "model=linear linear-fit=em em-iterations=30 x-scaling=standardise"),
+                *read = settings_of("train", "");
   size_t size;
   run(given, &s, (watcher){0}, false);
   unsigned char *whole = read_bytes(in_folder(DVBF_RUN_MODEL), &size);

@@ -1,6 +1,7 @@
-/* Closed loops from data to page, on a model of a moment's training. That control works is measured in
- * bench/control; here it is that everything is done, that limits hold, and that it is the same again. */
+/* Closed loops from data to page, on a model of a moment's training. That control works is measured
+ * (docs/control.md); here it is that everything is done, that limits hold, and that it is the same again. */
 #include "base/file.h"
+#include "given.h"
 #include "loop/judge.h"
 
 #include <dvbf/loop.h>
@@ -16,21 +17,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-static dvbf_settings *settings_of(const char *table, const char *text) {
-  dvbf_settings *settings = NULL;
-  dvbf_error error;
-  char line[256], *rest = line;
-  assert_int_equal(dvbf_settings_new(&settings, table, &error), DVBF_OK);
-  snprintf(line, sizeof line, "%s", text);
-  for (char *word; (word = strsep(&rest, " "));) {
-    char *value = strchr(word, '=');
-    if (!value) continue;
-    *value++ = 0;
-    if (dvbf_settings_set(settings, word, value, &error)) fail_msg("%s", error.message);
-  }
-  return settings;
-}
 
 typedef struct asked {
   dvbf_loop loop;
