@@ -29,10 +29,6 @@ static void step(const dv_system *s, double *state, const double *u) {
   }
 }
 
-static void tell(const dv_system *s, const double *state, float *truth) {
-  for (int i = 0; i < s->n_s; i++) truth[i] = (float)state[i];
-}
-
 /* y points up. */
 static void draw(const dv_system *s, const double *state, dv_raster *to) {
   const dv_ball_settings *p = s->settings;
@@ -57,7 +53,7 @@ dvbf_status dv_system_ball(dv_system *out, const dvbf_settings *settings, dvbf_e
                      .state_names = state_names,
                      .reset = reset,
                      .step = step,
-                     .tell = tell,
+                     .tell = dv_tell_state,
                      .draw = draw};
   return DVBF_OK;
 }

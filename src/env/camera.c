@@ -15,15 +15,7 @@ static void reset(const dv_system *s, dv_random *random, double *state) {
 
 static void step(const dv_system *s, double *state, const double *u) {
   (void)s;
-  for (int a = 0; a < AXES; a++) {
-    state[AXES + a] = keeps * state[AXES + a] + gain * u[a];
-    state[a] += state[AXES + a];
-    dv_reflect(&state[a], &state[AXES + a], 0, extent - 1);
-  }
-}
-
-static void tell(const dv_system *s, const double *state, float *truth) {
-  for (int i = 0; i < s->n_s; i++) truth[i] = (float)state[i];
+  dv_glide(state, u, keeps, gain, 0, extent - 1);
 }
 
 /* y points down, as rows do. */
@@ -35,6 +27,6 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
 dvbf_status dv_system_camera(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
   dvbf_status status = dv_system_zoo(out, settings, 1, 1, error);
   out->n_state = STATES, out->n_u = AXES, out->n_s = STATES, out->state_names = state_names;
-  out->reset = reset, out->step = step, out->tell = tell, out->draw = draw;
+  out->reset = reset, out->step = step, out->tell = dv_tell_state, out->draw = draw;
   return status;
 }

@@ -1,4 +1,4 @@
-/* Simulated systems with known states. A new system is a file with a dv_system_fn and one line in simulate.c;
+/* Simulated systems with known states. A new system is a file with a dv_system_fn and one line in system.c;
  * it takes the settings that most of them share, settings_zoo.def, or a table of its own. */
 #ifndef DV_ENV_H
 #define DV_ENV_H
@@ -63,6 +63,13 @@ dvbf_status dv_system_zoo(dv_system *out, const dvbf_settings *settings, double 
 /* One step h of the classical Runge-Kutta method of order 4 for state' = slope(state, u). */
 typedef void dv_slope_fn(const dv_system *s, const double *state, const double *u, double *slope);
 void dv_runge_kutta(const dv_system *s, dv_slope_fn *slope, double *state, const double *u, double h);
+
+/* `tell` of a system whose state is all that is told. */
+void dv_tell_state(const dv_system *s, const double *state, float *truth);
+
+/* One step of something in the plane, whose state is its position and then its velocity per step: u times
+ * `gain` speeds it up, friction leaves the share `keeps`, and walls at `low` and `high` reflect it. */
+void dv_glide(double state[4], const double u[2], double keeps, double gain, double low, double high);
 
 /* A wall at `low` and one at `high` reflect a position that has passed them. */
 void dv_reflect(double *position, double *velocity, double low, double high);

@@ -29,10 +29,6 @@ static void step(const dv_system *s, double *state, const double *u) {
   for (int a = 0; a < AXES; a++) state[a] += u[a];
 }
 
-static void tell(const dv_system *s, const double *state, float *truth) {
-  for (int i = 0; i < s->n_s; i++) truth[i] = (float)state[i];
-}
-
 /* y points up. */
 static dv_spot spot_of(const dv_system *s, const double *at) {
   double size = (double)s->size;
@@ -52,6 +48,6 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
 dvbf_status dv_system_planar(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
   dvbf_status status = dv_system_zoo(out, settings, 1, move_limit, error);
   out->n_state = AXES, out->n_u = AXES, out->n_s = AXES, out->state_names = state_names;
-  out->reset = reset, out->step = step, out->tell = tell, out->draw = draw;
+  out->reset = reset, out->step = step, out->tell = dv_tell_state, out->draw = draw;
   return status;
 }

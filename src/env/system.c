@@ -95,6 +95,19 @@ void dv_reflect(double *position, double *velocity, double low, double high) {
   }
 }
 
+void dv_glide(double state[4], const double u[2], double keeps, double gain, double low, double high) {
+  for (int a = 0; a < 2; a++) {
+    double *position = &state[a], *velocity = &state[2 + a];
+    *velocity = keeps * *velocity + gain * u[a];
+    *position += *velocity;
+    dv_reflect(position, velocity, low, high);
+  }
+}
+
+void dv_tell_state(const dv_system *s, const double *state, float *truth) {
+  for (int i = 0; i < s->n_s; i++) truth[i] = (float)state[i];
+}
+
 /* ---- Images ---- */
 
 void dv_system_draw(const dv_system *s, const double *state, dv_raster *to, dv_random *random) {
