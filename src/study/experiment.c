@@ -51,6 +51,24 @@
       BOUND(DV_OF_RECONSTRUCTION, "reconstr.", "reconstruction", 0), BOUND(DV_OF_KL, "KL", "kl", 0),         \
       BOUND(DV_OF_PARTICLES, "closer", "particles", 0)
 
+/* The pendulum. */
+#define FAR_ROWS                                                                                             \
+  TABLE(ABOUT_PREDICTION), ERROR("frames 6-15", "error_6_15", 6, 15),                                        \
+      ERROR("frames 6-45", "error_6_45", 6, 45)
+#define WALK_ROWS                                                                                            \
+  TABLE("Walk of 100 steps without torque: distance between the ends of generation and filtering, over the " \
+        "spread of z"),                                                                                      \
+      COUNT(DV_OF_WALK, "distance", "walk_distance", 4)
+/* The ball. */
+#define BALL_ROWS                                                                                            \
+  TABLE("R^2 of the " ABOUT_REGRESSION), REGRESSION(DV_OF_R2, "x", "x_r2", 4, "x", 0),                       \
+      REGRESSION(DV_OF_R2, "y", "y_r2", 4, "y", 0),                                                          \
+      REGRESSION(DV_OF_R2, "velocity x", "velocity_x_r2", 4, "velocity x", 0),                               \
+      REGRESSION(DV_OF_R2, "velocity y", "velocity_y_r2", 4, "velocity y", 0)
+#define BOUNCE_ROWS                                                                                          \
+  TABLE(ABOUT_PREDICTION), ERROR("frames 6-15", "error_6_15", 6, 15), ERROR("frame 27", "error_27", 27, 27), \
+      COUNT(DV_OF_STEPS_AHEAD, "steps < 1", "steps_ahead", 0)
+
 /* Settings of models that have no preset of their own. The budget is that of the preset. */
 #define BALL_RIVAL(model_)                                                                                   \
   "model = " model_ "\nprojection = 1e-4\nstarts = 1\nupdates = 10000\nsigma-floor-updates = 5000\n"
@@ -78,12 +96,8 @@ const dv_experiment dv_experiments[DV_EXPERIMENTS] = {
              BOUND(DV_OF_BOUND, "bound", "elbo", 798.56, 784.70),
              BOUND(DV_OF_RECONSTRUCTION, "reconstr.", "reconstruction", 802.06, 788.58),
              BOUND(DV_OF_KL, "KL", "kl", 3.50, 3.88),
-             TABLE(ABOUT_PREDICTION),
-             ERROR("frames 6-15", "error_6_15", 6, 15),
-             ERROR("frames 6-45", "error_6_45", 6, 45),
-             TABLE("Walk of 100 steps without torque: distance between the ends of generation and filtering, "
-                   "over the spread of z"),
-             COUNT(DV_OF_WALK, "distance", "walk_distance", 4),
+             FAR_ROWS,
+             WALK_ROWS,
              TRAINING_ROWS,
          }},
     {.system = "ball",
@@ -94,18 +108,11 @@ const dv_experiment dv_experiments[DV_EXPERIMENTS] = {
      .contender = {{.name = "DVBF-LL", .model = "dvbf", .preset = "ball", .run = "run"}},
      .quantity =
          {
-             TABLE("R^2 of the " ABOUT_REGRESSION),
-             REGRESSION(DV_OF_R2, "x", "x_r2", 4, "x", 0),
-             REGRESSION(DV_OF_R2, "y", "y_r2", 4, "y", 0),
-             REGRESSION(DV_OF_R2, "velocity x", "velocity_x_r2", 4, "velocity x", 0),
-             REGRESSION(DV_OF_R2, "velocity y", "velocity_y_r2", 4, "velocity y", 0),
+             BALL_ROWS,
              REGRESSION(DV_OF_R2_AWAY, "vel. x away", "velocity_x_r2_away", 4, "velocity x", 0),
              REGRESSION(DV_OF_R2_AWAY, "vel. y away", "velocity_y_r2_away", 4, "velocity y", 0),
              BOUND_ROWS,
-             TABLE(ABOUT_PREDICTION),
-             ERROR("frames 6-15", "error_6_15", 6, 15),
-             ERROR("frame 27", "error_27", 27, 27),
-             COUNT(DV_OF_STEPS_AHEAD, "steps < 1", "steps_ahead", 0),
+             BOUNCE_ROWS,
              TABLE(ABOUT_WHOLE),
              WHOLE(DV_OF_WHOLE, "one ball at 45", "one_ball_45", 1),
              TRAINING_ROWS,
@@ -163,13 +170,9 @@ const dv_experiment dv_experiments[DV_EXPERIMENTS] = {
              NETWORK("cos", "cos_r2_network", "cos"),
              NETWORK("velocity", "velocity_r2_network", "velocity"),
              LIKELIHOOD_ROWS,
-             TABLE(ABOUT_PREDICTION),
-             ERROR("frames 6-15", "error_6_15", 6, 15),
-             ERROR("frames 6-45", "error_6_45", 6, 45),
+             FAR_ROWS,
              CENTRE_ROWS,
-             TABLE("Walk of 100 steps without torque: distance between the ends of generation and filtering, "
-                   "over the spread of z"),
-             COUNT(DV_OF_WALK, "distance", "walk_distance", 4),
+             WALK_ROWS,
              TRAINING_ROWS,
          }},
     {.system = "ball",
@@ -192,21 +195,14 @@ const dv_experiment dv_experiments[DV_EXPERIMENTS] = {
                    {"linear", "linear", "ball", "run-linear", "model = linear\nlatent = 8\n", true}},
      .quantity =
          {
-             TABLE("R^2 of the " ABOUT_REGRESSION),
-             REGRESSION(DV_OF_R2, "x", "x_r2", 4, "x", 0),
-             REGRESSION(DV_OF_R2, "y", "y_r2", 4, "y", 0),
-             REGRESSION(DV_OF_R2, "velocity x", "velocity_x_r2", 4, "velocity x", 0),
-             REGRESSION(DV_OF_R2, "velocity y", "velocity_y_r2", 4, "velocity y", 0),
+             BALL_ROWS,
              TABLE(ABOUT_NETWORK),
              NETWORK("x", "x_r2_network", "x"),
              NETWORK("y", "y_r2_network", "y"),
              NETWORK("velocity x", "velocity_x_r2_network", "velocity x"),
              NETWORK("velocity y", "velocity_y_r2_network", "velocity y"),
              LIKELIHOOD_ROWS,
-             TABLE(ABOUT_PREDICTION),
-             ERROR("frames 6-15", "error_6_15", 6, 15),
-             ERROR("frame 27", "error_27", 27, 27),
-             COUNT(DV_OF_STEPS_AHEAD, "steps < 1", "steps_ahead", 0),
+             BOUNCE_ROWS,
              CENTRE_ROWS,
              TRAINING_ROWS,
          }},
