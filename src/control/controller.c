@@ -270,10 +270,7 @@ dvbf_status dvbf_controller_aim(dvbf_controller *c, const dvbf_goal *goal, dvbf_
     for (size_t i = 0; i < n_z; i++) t->centre[g * n_z + i] = (double)z[i];
     set_target(c, goal, g, z);
   }
-  const int kinds[] = {[DV_TERMINAL_NONE] = DV_TASK_NOTHING,
-                       [DV_TERMINAL_WEIGHT] = DV_TASK_STEP,
-                       [DV_TERMINAL_RICCATI] = DV_TASK_RICCATI};
-  if (!status) dv_task_terminal(t, kinds[c->settings.terminal]);
+  if (!status) dv_task_terminal(t, c->settings.terminal);
   dvbf_controller_reset(c);
   return status;
 }

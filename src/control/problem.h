@@ -1,8 +1,8 @@
 /* A problem of optimal control over a finite number of steps, which planners solve without knowing what
  * moves:
  *
- *   minimise  sum_{t < steps} l_t(z_t, u_t) + l_steps(z_steps)   with  z_{t+1} = f(z_t, u_t),  low <= u <=
- * high
+ *   minimise  sum_{t < steps} l_t(z_t, u_t) + l_steps(z_steps)
+ *   with      z_{t+1} = f(z_t, u_t),  low <= u <= high
  */
 #ifndef DV_PROBLEM_H
 #define DV_PROBLEM_H

@@ -1,6 +1,7 @@
 #include "control/task.h"
 
 #include "base/algebra.h"
+#include "base/settings.h"
 #include "control/riccati.h"
 
 #include <math.h>
@@ -112,7 +113,7 @@ static bool solve_goal(dv_task *t, int goal) {
   return found;
 }
 
-void dv_task_terminal(dv_task *t, int kind) {
+void dv_task_terminal(dv_task *t, int64_t kind) {
   int m = t->n_u;
   size_t size = (size_t)t->n_z * (size_t)t->n_z;
   t->steers = true;
@@ -122,8 +123,8 @@ void dv_task_terminal(dv_task *t, int kind) {
   for (int g = 0; g < t->goals; g++) {
     double *p = t->p + (size_t)g * size;
     t->steers = solve_goal(t, g) && t->steers;
-    if (kind == DV_TASK_STEP) memcpy(p, t->q, size * sizeof *p);
-    if (kind == DV_TASK_NOTHING) memset(p, 0, size * sizeof *p);
+    if (kind == DV_TERMINAL_WEIGHT) memcpy(p, t->q, size * sizeof *p);
+    if (kind == DV_TERMINAL_NONE) memset(p, 0, size * sizeof *p);
   }
 }
 

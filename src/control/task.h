@@ -33,8 +33,7 @@ dv_task *dv_task_place(dv_room *room, const dv_task *like);
 
 /* Makes `later`, and solves Riccati's equation at every goal, with u at rest and the discount, for the gains;
  * and makes p: 0, that of a step, or the solution, where there is one, and else that of a step. */
-enum { DV_TASK_NOTHING, DV_TASK_STEP, DV_TASK_RICCATI };
-void dv_task_terminal(dv_task *task, int kind);
+void dv_task_terminal(dv_task *task, int64_t kind /* the setting `terminal` */);
 
 /* The problem, of which `rows` states move at once. */
 dv_problem dv_task_problem(dv_task *task, int rows);

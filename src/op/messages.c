@@ -21,11 +21,15 @@
  * Gradients: d of a value is that of the objective by it, Y symmetric where the value is. Backwards in time,
  * from dz, dm, dP and k = d kl_t with the temperature c on all but ln det K:
  *
- *   dw = L'dz    v = L'h - G'y    dv = X dw    dX += dw v'    dU -= U'^-1 dw (U^-1 eps)'    dL += dz w' + h
- * dv' dh += L dv   dG -= y dv'      dy = dz - G dv       the same of the mean, where de = L'dm + c k e dB =
- * F'dP F + c k N N' / 2, N = G X    dF = 2 dP F B    dL += 2 dP L X - dF G X dX += L'dP L - L'dF G + c k (G'B
- * N + I / 2)        dG += c k B N X - dF'L X        dK += k X / 2 dA += da m' + dy z' + 2 dB A P    dc = da +
- * dy     and of t - 1: dz = A'dy, dm = A'da, dP = A'dB A
+ *   dw = L'dz                v = L'h - G'y          dv = X dw
+ *   dX += dw v'              dU -= U'^-1 dw (U^-1 eps)'
+ *   dL += dz w' + h dv'      dh += L dv             dG -= y dv'         dy = dz - G dv
+ *   the same of the mean, where de = L'dm + c k e
+ *   dB = F'dP F + c k N N' / 2, N = G X             dF = 2 dP F B
+ *   dL += 2 dP L X - dF G X                         dG += c k B N X - dF'L X
+ *   dX += L'dP L - L'dF G + c k (G'B N + I / 2)     dK += k X / 2
+ *   dA += da m' + dy z' + 2 dB A P                  dc = da + dy
+ *   of t - 1: dz = A'dy, dm = A'da, dP = A'dB A
  *
  * Then forwards in time, along the messages:
  *
@@ -118,7 +122,8 @@ static dvbf_real *back_at(const chain *c, dvbf_value v, int t) {
 }
 
 static bool is_seen(const chain *c, int t) {
-  return t<c->op->in[HEAD].steps && * at(c, c->op->in[USE], t)> 0;
+  const dvbf_value *in = c->op->in;
+  return t < in[HEAD].steps && at(c, in[USE], t)[0] > 0;
 }
 
 static void add_reals(double *out, const dvbf_real *from, int n) {
