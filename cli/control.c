@@ -5,7 +5,6 @@
 #include "stream.h"
 
 #include <dvbf/control.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,15 +104,6 @@ static void free_steering(steering *s) {
 
 /* ---- Writing ---- */
 
-static void put_numbers(const float *values, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    if (values && isfinite(values[i]))
-      printf(",%.9g", (double)values[i]);
-    else
-      printf(",");
-  }
-}
-
 static void put_csv(const steering *s, const dvbf_control *c) {
   if (s->step == 0) {
     printf("step");
@@ -125,43 +115,26 @@ static void put_csv(const steering *s, const dvbf_control *c) {
   }
   float cost = (float)c->cost;
   printf("%zu", s->step);
-  put_numbers(c->u, c->n_u);
+  cli_put_numbers(c->u, c->n_u);
   printf(",%d", c->ready);
-  put_numbers(&cost, 1);
+  cli_put_numbers(&cost, 1);
   printf(",%d", c->iterations);
-  put_numbers(c->belief.ready ? c->belief.mean : NULL, c->n_z);
-  put_numbers(c->belief.ready ? c->belief.deviation : NULL, c->n_z);
+  cli_put_numbers(c->belief.ready ? c->belief.mean : NULL, c->n_z);
+  cli_put_numbers(c->belief.ready ? c->belief.deviation : NULL, c->n_z);
   printf("\n");
-}
-
-static json_t *list_of(const float *values, size_t count) {
-  json_t *list = json_array();
-  for (size_t i = 0; i < count; i++) json_array_append_new(list, cli_number((double)values[i]));
-  return list;
-}
-
-static json_t *table_of(const float *values, size_t rows, size_t columns) {
-  json_t *table = json_array();
-  for (size_t t = 0; t < rows; t++) json_array_append_new(table, list_of(values + t * columns, columns));
-  return table;
 }
 
 static void put_json(const steering *s, const dvbf_control *c) {
-  json_t *line = json_pack("{s:I, s:o, s:b}", "step", (json_int_t)s->step, "u", list_of(c->u, c->n_u),
+  json_t *line = json_pack("{s:I, s:o, s:b}", "step", (json_int_t)s->step, "u", cli_list(c->u, c->n_u),
                            "ready", c->ready);
   if (c->reason) json_object_set_new(line, "reason", json_string(c->reason));
-  if (c->belief.ready)
-    json_object_set_new(line, "z",
-                        json_pack("{s:o, s:o}", "mean", list_of(c->belief.mean, c->n_z), "std",
-                                  list_of(c->belief.deviation, c->n_z)));
+  if (c->belief.ready) json_object_set_new(line, "z", cli_belief(&c->belief, c->n_z));
   if (c->ready)
     json_object_set_new(line, "plan",
                         json_pack("{s:o, s:i, s:o, s:o}", "cost", cli_number(c->cost), "iterations",
-                                  c->iterations, "u", table_of(c->plan_u, c->steps, c->n_u), "z",
-                                  table_of(c->plan_z, c->steps + 1, c->n_z)));
-  json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-  printf("\n");
-  json_decref(line);
+                                  c->iterations, "u", cli_table(c->plan_u, c->steps, c->n_u), "z",
+                                  cli_table(c->plan_z, c->steps + 1, c->n_z)));
+  cli_put_line(line);
 }
 
 /* ---- Following ---- */
@@ -171,12 +144,10 @@ static dvbf_status follow_line(steering *s, dvbf_error *error) {
   dvbf_controller_step(s->controller, s->stream.x, s->stream.n_u ? s->stream.u : NULL, &control);
   (s->json ? put_json : put_csv)(s, &control);
   s->step++;
-  if (fflush(stdout)) return cli_fail(error, DVBF_IO, "standard output cannot be written");
-  return DVBF_OK;
+  return cli_answer(error);
 }
 
-static dvbf_status prepare(steering *s, const cli_options *options, char *outputs, char *inputs,
-                           dvbf_error *error) {
+static dvbf_status prepare(steering *s, const cli_options *options, dvbf_error *error) {
   const char *goal = NULL;
   dvbf_status status = cli_option_needed(&goal, options, "goal", error);
   if (!status && !cli_option(options, "follow"))
@@ -187,18 +158,15 @@ static dvbf_status prepare(steering *s, const cli_options *options, char *output
   s->info = dvbf_model_describe(s->model);
   status = read_goal(s, goal, error);
   if (!status) status = make_controller(s, error);
-  if (!status) status = dvbf_settings_get(dvbf_model_settings(s->model), "outputs", outputs, 512, error);
-  if (!status) status = dvbf_settings_get(dvbf_model_settings(s->model), "inputs", inputs, 512, error);
   size_t n_u = cli_option(options, "applied") ? s->info.n_u : 0;
-  if (!status) status = cli_stream_open(&s->stream, stdin, s->info.n_x, n_u, outputs, inputs, error);
+  if (!status) status = cli_stream_open(&s->stream, s->model, n_u, error);
   return status;
 }
 
 static dvbf_status run(const cli_options *options, dvbf_error *error) {
   steering s = {0};
-  char outputs[512] = "", inputs[512] = "";
   bool more = true;
-  dvbf_status status = prepare(&s, options, outputs, inputs, error);
+  dvbf_status status = prepare(&s, options, error);
   while (!status && more) {
     status = cli_stream_next(&s.stream, &more, error);
     s.json = s.stream.json || cli_option(options, "json");

@@ -91,16 +91,6 @@ static void free_follower(follower *f) {
 
 /* ---- Writing ---- */
 
-/* As many digits as a float has. */
-static void put_numbers(const float *values, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    if (values && isfinite(values[i]))
-      printf(",%.9g", (double)values[i]);
-    else
-      printf(",");
-  }
-}
-
 static void put_header(const follower *f) {
   const dvbf_ahead *a = &f->ahead;
   printf("step");
@@ -122,51 +112,34 @@ static void put_csv(const follower *f, const dvbf_belief *belief) {
   bool ready = belief->ready;
   if (f->step == 0) put_header(f);
   printf("%zu", f->step);
-  put_numbers(ready ? belief->mean : NULL, n_z);
-  put_numbers(ready ? belief->deviation : NULL, n_z);
+  cli_put_numbers(ready ? belief->mean : NULL, n_z);
+  cli_put_numbers(ready ? belief->deviation : NULL, n_z);
   for (size_t t = 0; t < a->steps; t++) {
-    put_numbers(ready ? a->x + t * n_x : NULL, n_x);
-    put_numbers(ready ? a->x_std + t * n_x : NULL, n_x);
+    cli_put_numbers(ready ? a->x + t * n_x : NULL, n_x);
+    cli_put_numbers(ready ? a->x_std + t * n_x : NULL, n_x);
     for (size_t q = 0; q < a->n_quantiles; q++)
-      put_numbers(ready ? a->x_quantiles + (q * a->steps + t) * n_x : NULL, n_x);
+      cli_put_numbers(ready ? a->x_quantiles + (q * a->steps + t) * n_x : NULL, n_x);
   }
   printf("\n");
-}
-
-static json_t *list_of(const float *values, size_t count) {
-  json_t *list = json_array();
-  for (size_t i = 0; i < count; i++) json_array_append_new(list, cli_number((double)values[i]));
-  return list;
-}
-
-/* [steps][n_x] */
-static json_t *table_of(const follower *f, const float *values) {
-  json_t *rows = json_array();
-  for (size_t t = 0; t < f->ahead.steps; t++)
-    json_array_append_new(rows, list_of(values + t * f->info.n_x, f->info.n_x));
-  return rows;
 }
 
 static void put_json(const follower *f, const dvbf_belief *belief) {
   const dvbf_ahead *a = &f->ahead;
+  size_t n_x = f->info.n_x;
   json_t *line = json_pack("{s:I, s:b}", "step", (json_int_t)f->step, "ready", belief->ready);
   if (belief->ready) {
-    json_object_set_new(line, "z",
-                        json_pack("{s:o, s:o}", "mean", list_of(belief->mean, f->info.n_z), "std",
-                                  list_of(belief->deviation, f->info.n_z)));
+    json_object_set_new(line, "z", cli_belief(belief, f->info.n_z));
     json_t *quantiles = json_object();
     for (size_t q = 0; q < a->n_quantiles; q++) {
       char name[32];
       snprintf(name, sizeof name, "%g", a->quantiles[q]);
-      json_object_set_new(quantiles, name, table_of(f, a->x_quantiles + q * a->steps * f->info.n_x));
+      json_object_set_new(quantiles, name, cli_table(a->x_quantiles + q * a->steps * n_x, a->steps, n_x));
     }
     json_object_set_new(line, "forecast",
-                        json_pack("{s:o, s:o, s:o}", "x", table_of(f, a->x), "std", table_of(f, a->x_std),
-                                  "quantiles", quantiles));
+                        json_pack("{s:o, s:o, s:o}", "x", cli_table(a->x, a->steps, n_x), "std",
+                                  cli_table(a->x_std, a->steps, n_x), "quantiles", quantiles));
   }
-  json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-  printf("\n");
-  json_decref(line);
+  cli_put_line(line);
 }
 
 /* ---- Following ---- */
@@ -202,8 +175,7 @@ static dvbf_status follow_line(follower *f, dvbf_error *error) {
   if (status) return status;
   (f->json ? put_json : put_csv)(f, &belief);
   f->step++;
-  if (fflush(stdout)) return cli_fail(error, DVBF_IO, "standard output cannot be written");
-  return DVBF_OK;
+  return cli_answer(error);
 }
 
 static dvbf_status number_of(const dvbf_settings *settings, const char *name, uint64_t *out,
@@ -214,8 +186,8 @@ static dvbf_status number_of(const dvbf_settings *settings, const char *name, ui
   return status;
 }
 
-static dvbf_status prepare(follower *f, const cli_options *options, dvbf_settings **settings, char *outputs,
-                           char *inputs, dvbf_error *error) {
+static dvbf_status prepare(follower *f, const cli_options *options, dvbf_settings **settings,
+                           dvbf_error *error) {
   uint64_t samples = 0, seed = 0;
   dvbf_status status = cli_options_settings(settings, options, "filter", error);
   if (!status) status = read_ahead(f, options, error);
@@ -227,18 +199,15 @@ static dvbf_status prepare(follower *f, const cli_options *options, dvbf_setting
   status = number_of(*settings, "samples", &samples, error);
   if (!status) status = number_of(*settings, "seed", &seed, error);
   if (!status) status = make_filter(f, (size_t)samples, seed, error);
-  if (!status) status = dvbf_settings_get(dvbf_model_settings(f->model), "outputs", outputs, 512, error);
-  if (!status) status = dvbf_settings_get(dvbf_model_settings(f->model), "inputs", inputs, 512, error);
-  if (!status) status = cli_stream_open(&f->stream, stdin, f->info.n_x, f->info.n_u, outputs, inputs, error);
+  if (!status) status = cli_stream_open(&f->stream, f->model, f->info.n_u, error);
   return status;
 }
 
 dvbf_status cli_follow(const cli_options *options, dvbf_error *error) {
   follower f = {0};
   dvbf_settings *settings = NULL;
-  char outputs[512] = "", inputs[512] = "";
   bool more = true;
-  dvbf_status status = prepare(&f, options, &settings, outputs, inputs, error);
+  dvbf_status status = prepare(&f, options, &settings, error);
   while (!status && more) {
     status = cli_stream_next(&f.stream, &more, error);
     f.json = f.stream.json || cli_option(options, "json");

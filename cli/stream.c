@@ -1,17 +1,21 @@
 #include "stream.h"
 
 #include "command.h"
+#include "results.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SEPARATORS ",;\t"
 
-dvbf_status cli_stream_open(cli_stream *s, FILE *from, size_t n_x, size_t n_u, const char *outputs,
-                            const char *inputs, dvbf_error *error) {
-  *s = (cli_stream){.from = from, .n_x = n_x, .n_u = n_u, .outputs = outputs, .inputs = inputs};
+dvbf_status cli_stream_open(cli_stream *s, const dvbf_model *model, size_t n_u, dvbf_error *error) {
+  size_t n_x = dvbf_model_describe(model).n_x;
+  *s = (cli_stream){.from = stdin, .n_x = n_x, .n_u = n_u};
+  const dvbf_settings *settings = dvbf_model_settings(model);
+  dvbf_status status = dvbf_settings_get(settings, "outputs", s->outputs, sizeof s->outputs, error);
+  if (!status) status = dvbf_settings_get(settings, "inputs", s->inputs, sizeof s->inputs, error);
+  if (status) return status;
   s->column = calloc(n_x + n_u, sizeof *s->column);
   s->names = calloc(n_x, sizeof *s->names);
   s->x = calloc(n_x, sizeof *s->x);
@@ -220,4 +224,44 @@ dvbf_status cli_stream_next(cli_stream *s, bool *more, dvbf_error *error) {
   for (size_t i = 0; i < s->n_u; i++) s->u[i] = NAN;
   s->n_future = 0;
   return s->json ? read_json(s, error) : read_csv(s, error);
+}
+
+/* ---- Answers ---- */
+
+/* As many digits as a float has. */
+void cli_put_numbers(const float *values, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (values && isfinite(values[i]))
+      printf(",%.9g", (double)values[i]);
+    else
+      printf(",");
+  }
+}
+
+json_t *cli_list(const float *values, size_t columns) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < columns; i++) json_array_append_new(list, cli_number((double)values[i]));
+  return list;
+}
+
+json_t *cli_table(const float *values, size_t rows, size_t columns) {
+  json_t *table = json_array();
+  for (size_t t = 0; t < rows; t++) json_array_append_new(table, cli_list(values + t * columns, columns));
+  return table;
+}
+
+json_t *cli_belief(const dvbf_belief *belief, size_t n_z) {
+  return json_pack("{s:o, s:o}", "mean", cli_list(belief->mean, n_z), "std",
+                   cli_list(belief->deviation, n_z));
+}
+
+void cli_put_line(json_t *line) {
+  json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+  printf("\n");
+  json_decref(line);
+}
+
+dvbf_status cli_answer(dvbf_error *error) {
+  if (fflush(stdout)) return cli_fail(error, DVBF_IO, "standard output cannot be written");
+  return DVBF_OK;
 }

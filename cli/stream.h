@@ -1,15 +1,16 @@
-/* Observations that come in line by line, as CSV or as JSON. */
+/* Observations that come in line by line, as CSV or as JSON, and the lines that answer them. */
 #ifndef CLI_STREAM_H
 #define CLI_STREAM_H
 
 #include <dvbf/dvbf.h>
+#include <jansson.h>
 #include <stdio.h>
 
 typedef struct cli_stream {
   FILE *from;
   size_t n_x, n_u;
-  const char *outputs,
-      *inputs; /* names of the columns of x and u in a CSV file, with commas; "": by position */
+  /* Names of the columns of x and u in a CSV file, with commas; "": by position. */
+  char outputs[512], inputs[512];
   size_t line; /* number of the line that was read last */
   bool begun, json;
   size_t fields;     /* of a line of CSV */
@@ -22,12 +23,26 @@ typedef struct cli_stream {
   size_t n_future;
 } cli_stream;
 
-/* Free with cli_stream_close, also after a failure. The texts must outlive it. */
-dvbf_status cli_stream_open(cli_stream *out, FILE *from, size_t n_x, size_t n_u, const char *outputs,
-                            const char *inputs, dvbf_error *error);
+/* Standard input with the observations of this model, and n_u controls a line. Free with cli_stream_close,
+ * also after a failure. */
+dvbf_status cli_stream_open(cli_stream *out, const dvbf_model *model, size_t n_u, dvbf_error *error);
 void cli_stream_close(cli_stream *s);
 
 /* Reads the next observation; *more is false at the end. Blank lines are passed. */
 dvbf_status cli_stream_next(cli_stream *s, bool *more, dvbf_error *error);
+
+/* Fields of a line of CSV, each behind a comma; empty without `values` and where one is not finite. */
+void cli_put_numbers(const float *values, size_t count);
+
+/* Lists of `columns` numbers; one list, and a table of them. */
+json_t *cli_list(const float *values, size_t columns);
+json_t *cli_table(const float *values, size_t rows, size_t columns);
+json_t *cli_belief(const dvbf_belief *belief, size_t n_z);
+
+/* Writes a line of JSON and releases it. */
+void cli_put_line(json_t *line);
+
+/* Sends the answer on its way. */
+dvbf_status cli_answer(dvbf_error *error);
 
 #endif
