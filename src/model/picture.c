@@ -108,6 +108,24 @@ dv_sight dv_sight_of(dvbf_program *p, const dvbf_model *m, int first, int steps)
   return (dv_sight){"sight", dvbf_steps(p->sight, first, steps), p->sight.cols};
 }
 
+void dv_recognise_frames(dvbf_program *p, const dvbf_model *m, dvbf_value head, int first, bool path) {
+  dvbf_graph *g = p->graph;
+  const dv_train_settings *s = m->settings;
+  dvbf_value told = dv_mask_input(p, m), none = DVBF_NONE;
+  dv_sight sight = dv_sight_of(p, m, first, head.steps);
+  dv_stack hidden =
+      dv_hidden(g, s, "recognition", head.steps, (dvbf_first){0},
+                (dv_dense_in[4]){{sight.name, sight.value, 1 / sqrt(sight.spread), false},
+                                 {"mask", told.buffer < 0 ? none : dvbf_steps(told, first, head.steps),
+                                  s->scale_recognition, false}});
+  dvbf_layer output =
+      dv_dense(g, "recognition.output", head, DVBF_LINEAR, (dvbf_first){0},
+               (dv_dense_in[4]){{"x", path ? dv_linear_path(m, sight.value) : none, 0, false},
+                                {"h", dv_stack_top(&hidden), 1 / sqrt((double)s->hidden), false}});
+  dv_stack_whole(g, &hidden);
+  dvbf_layer_whole(g, &output);
+}
+
 void dv_record_picture(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_activation activation) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;

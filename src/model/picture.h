@@ -1,4 +1,4 @@
-/* Images in and out of the networks of a model, where these are convolutions (network = conv). */
+/* Frames in and out of the networks of a model, also where these are convolutions (network = conv). */
 #ifndef DV_PICTURE_H
 #define DV_PICTURE_H
 
@@ -13,6 +13,10 @@ typedef struct dv_sight {
   double spread;    /* its mean squared length, which sets first weights */
 } dv_sight;
 dv_sight dv_sight_of(dvbf_program *p, const dvbf_model *m, int first, int steps);
+
+/* head[t] of each frame alone, from the step `first` on, by the network "recognition"; with `path`, also by a
+ * linear path where the settings ask for these. */
+void dv_recognise_frames(dvbf_program *p, const dvbf_model *m, dvbf_value head, int first, bool path);
 
 /* p->output from the emission's hidden units by transposed convolutions. */
 void dv_record_picture(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_activation activation);

@@ -2,9 +2,9 @@
  * controls:
  *
  *   z_1 = m + L_1 w_1    z_{t+1} = A z_t + B u_t + b + L w_t    w_t ~ N(0, I)      prior
- *   psi(z_t | x_t) = N(mu_t; z_t, diag(sigma_t^2))                                 recognition, frame by
- * frame q(z) ~ p(z | u) prod_t psi(z_t | x_t)                                          exact, by message
- * passing p(x_t | z_t)                                                                   emission
+ *   psi(z_t | x_t) = N(mu_t; z_t, diag(sigma_t^2))                                 recognition of a frame
+ *   q(z) ~ p(z | u) prod_t psi(z_t | x_t)                                          exact, by messages
+ *   p(x_t | z_t)                                                                   emission
  *
  *   bound = sum_t E ln p(x_t | z_t) - KL(q(z) || p(z | u))
  *
@@ -28,22 +28,9 @@ static int latent(const dvbf_model *m) {
 
 /* (mu, ln sigma) of `steps` frames from `first` on; none where there are none. */
 static dvbf_value potentials(dvbf_program *p, const dvbf_model *m, int first, int steps) {
-  dvbf_graph *g = p->graph;
-  const dv_train_settings *s = m->settings;
   if (!steps) return DVBF_NONE;
-  dvbf_value told = dv_mask_input(p, m), none = DVBF_NONE, head = dvbf_slab(g, steps, 2 * latent(m));
-  dv_sight sight = dv_sight_of(p, m, first, steps);
-  dv_stack hidden =
-      dv_hidden(g, s, "recognition", steps, (dvbf_first){0},
-                (dv_dense_in[4]){{sight.name, sight.value, 1 / sqrt(sight.spread), false},
-                                 {"mask", told.buffer < 0 ? none : dvbf_steps(told, first, steps),
-                                  s->scale_recognition, false}});
-  dvbf_layer output =
-      dv_dense(g, "recognition.output", head, DVBF_LINEAR, (dvbf_first){0},
-               (dv_dense_in[4]){{"x", dv_linear_path(m, sight.value), 0, false},
-                                {"h", dv_stack_top(&hidden), 1 / sqrt((double)s->hidden), false}});
-  dv_stack_whole(g, &hidden);
-  dvbf_layer_whole(g, &output);
+  dvbf_value head = dvbf_slab(p->graph, steps, 2 * latent(m));
+  dv_recognise_frames(p, m, head, first, true);
   return head;
 }
 

@@ -8,13 +8,10 @@
  * A frame that is not seen has z_t from the prior. */
 #include "model/picture.h"
 
-#include <math.h>
-
 /* z and kl of `steps` steps from `first` on, of which `seen` may be seen. */
 static dvbf_drawn encode(dvbf_program *p, const dvbf_model *m, int first, int steps, int seen) {
   dvbf_graph *g = p->graph;
-  const dv_train_settings *s = m->settings;
-  dvbf_value told = dv_mask_input(p, m), none = DVBF_NONE;
+  dvbf_value none = DVBF_NONE;
   dvbf_drawn d = {.value = dvbf_steps(p->z, first, steps), .head = none, .prior = none};
   d.noise = dvbf_slab_constant(g, steps, m->n_z);
   d.use = dvbf_steps(p->mask, first, steps);
@@ -22,17 +19,7 @@ static dvbf_drawn encode(dvbf_program *p, const dvbf_model *m, int first, int st
   if (seen) {
     /* Steps past those that may be seen have a head too, which nothing uses. */
     d.head = dvbf_slab(g, steps, 2 * m->n_z);
-    dv_sight sight = dv_sight_of(p, m, first, steps);
-    dv_stack hidden =
-        dv_hidden(g, s, "recognition", steps, (dvbf_first){0},
-                  (dv_dense_in[4]){{sight.name, sight.value, 1 / sqrt(sight.spread), false},
-                                   {"mask", told.buffer < 0 ? none : dvbf_steps(told, first, steps),
-                                    s->scale_recognition, false}});
-    dvbf_layer output =
-        dv_dense(g, "recognition.output", d.head, DVBF_LINEAR, (dvbf_first){0},
-                 (dv_dense_in[4]){{"h", dv_stack_top(&hidden), 1 / sqrt((double)s->hidden), false}});
-    dv_stack_whole(g, &hidden);
-    dvbf_layer_whole(g, &output);
+    dv_recognise_frames(p, m, d.head, first, false);
   }
   dvbf_innovation z = dv_innovation_of(m, &d, dvbf_steps(p->kl, first, steps));
   dvbf_innovation_step(g, &z, -1);
