@@ -89,7 +89,7 @@ static dv_ticks linear_ticks(const dv_scale *scale, size_t wanted) {
 static dv_ticks logarithmic_ticks(const dv_scale *scale, size_t wanted) {
   dv_ticks ticks = {0};
   int low = (int)floor(log10(scale->low)), high = (int)ceil(log10(scale->high));
-  double decades = log10(scale->high / scale->low);
+  double decades = log10(scale->high) - log10(scale->low); /* their ratio may be too large for a number */
   int every = (int)fmax(1, ceil(decades / (double)wanted));
   for (int k = low; k <= high; k++) {
     for (int digit = 1; digit <= 9; digit++) {
