@@ -13,6 +13,15 @@ static uint64_t data; /* fingerprint */
 static uint8_t *own;  /* the run's checkpoint */
 static size_t own_size;
 
+/* Times are of the clock: each becomes one second, so that the same seed changes the same file. */
+static void set_times(void) {
+  static const char key[] = "seconds\":\"", one[] = "3ff0000000000000";
+  const size_t length = sizeof key - 1;
+  for (uint8_t *at = own, *end = own + own_size;
+       (at = memmem(at, (size_t)(end - at), key, length)) && end - at > 32; at += length)
+    memcpy(at + length, one, sizeof one - 1);
+}
+
 static void begin(void) {
   static const char key[] = "\"data\":\"";
   char path[128];
@@ -20,6 +29,7 @@ static void begin(void) {
   own = read_all(run_file(path, DVBF_RUN_CHECKPOINT), &own_size);
   uint8_t *found = own ? memmem(own, own_size, key, sizeof key - 1) : NULL;
   if (!found || dvbf_model_load(&model, run_file(path, DVBF_RUN_MODEL), NULL)) abort();
+  set_times();
   data = strtoull((char *)found + sizeof key - 1, NULL, 16);
   size_t count = model->parameters.size;
   if (dv_training_init(&state, count, sizeof(dv_counters) + 3 * count * sizeof(dvbf_real), NULL)) abort();
