@@ -4,6 +4,7 @@
 #include "files.h"
 #include "model/model.h"
 #include "search/candidates.h"
+#include "search/referee.h"
 #include "search/traces.h"
 
 #include <dvbf/dvbf.h>
@@ -209,6 +210,14 @@ static void the_linear_model_competes(void **state) {
   dvbf_model_free(m);
 }
 
+/* Few frames leave doubt about a learned filter, many do not. */
+static void doubt_falls_with_frames(void **state) {
+  (void)state;
+  assert_true(dv_referee_clearly(0) == 0.5 && dv_referee_clearly(4000) == 0.5);
+  assert_true(dv_referee_clearly(16000) == 0.75 && dv_referee_clearly(64000) == 0.875);
+  assert_true(dv_referee_clearly(UINT64_MAX) <= 1);
+}
+
 static void damaged_lists_are_refused(void **state) {
   (void)state;
   static const char head[] = "candidate,name,data,target,updates,free_run,one_step,score,rank,settings\n";
@@ -256,6 +265,7 @@ int main(void) {
       cmocka_unit_test(no_folder_is_needed),       cmocka_unit_test(one_member_is_the_best),
       cmocka_unit_test(given_values_stay),         cmocka_unit_test(the_linear_model_competes),
       cmocka_unit_test(damaged_lists_are_refused), cmocka_unit_test(diverged_candidates_are_dropped),
+      cmocka_unit_test(doubt_falls_with_frames),
   };
   return cmocka_run_group_tests_name("search", tests, begin, end);
 }

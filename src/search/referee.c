@@ -127,3 +127,10 @@ dvbf_status dv_referee_score(dv_score *out, const dv_referee *r, size_t fold, co
   out->total = dv_log(out->free_run) + ONE_STEP_SHARE * dv_log(out->one_step);
   return DVBF_OK;
 }
+
+/* Up to 4000 frames the error must be half that of the linear model; from there on the doubt falls with
+ * the square root of their number, as the error of an estimate does. */
+double dv_referee_clearly(uint64_t frames) {
+  const double doubt = 0.5, few = 4000;
+  return 1 - doubt * sqrt(few / fmax(few, (double)frames));
+}

@@ -35,4 +35,9 @@ void dv_referee_clear(dv_referee *r);
 dvbf_status dv_referee_score(dv_score *out, const dv_referee *r, size_t fold, const dvbf_model *model,
                              dvbf_error *error);
 
+/* A learned filter may lose its way in states that the data never reached; a linear one does not. So learned
+ * filters forecast one step ahead only where the best of them has less than this part of the linear model's
+ * error. More frames leave fewer such states, and the part rises towards 1. */
+double dv_referee_clearly(uint64_t frames);
+
 #endif

@@ -24,10 +24,8 @@ static const double FIRST = 0.25;
 /* A member of a committee may have this much more error than the best one, as a difference of logarithms. */
 static const double MARGIN = 0.7;
 
-/* A learned filter may lose its way in states that the data never reached; a linear one does not. So it alone
- * forecasts one step ahead, unless the best of the others has less than CLEARLY of its error; then those
- * within NEAR of the best do. */
-static const double CLEARLY = 0.5, NEAR = 1.1;
+/* Where learned filters are clearly better than the linear one, those within this of the best forecast. */
+static const double NEAR = 1.1;
 /* A free run must be better than that of the linear model by so much, as a difference of logarithms, to
  * count. */
 static const double BETTER = 0.1;
@@ -190,12 +188,12 @@ static dvbf_status any_finished(const search *h, bool *out, dvbf_error *error) {
 static void share_forecasts(search *h) {
   const dv_candidates *all = &h->base.candidates;
   dv_candidate *linear = &all->list[all->count - 1];
-  double best = INFINITY;
+  double best = INFINITY, clearly = dv_referee_clearly(dv_sequences_frames(&h->base.data->train));
   for (size_t i = 0; i < all->count; i++)
     if (all->list[i].rank) best = fmin(best, all->list[i].score.one_step);
   for (size_t i = 0; i < all->count; i++) {
     dv_candidate *c = &all->list[i];
-    if (c->rank) c->model->no_forecasts = best > CLEARLY ? c != linear : c->score.one_step > NEAR * best;
+    if (c->rank) c->model->no_forecasts = best > clearly ? c != linear : c->score.one_step > NEAR * best;
   }
   if (!linear->model->no_forecasts || !linear->model->no_predictions) return;
   linear->rank = 0;
