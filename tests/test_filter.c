@@ -103,6 +103,9 @@ static void compare(const char *initial, const char *frames, size_t first, const
   dvbf_filter *filter = make_filter(model, SAMPLES, 9, &memory);
   for (size_t i = 0; path && i < model->parameters.size; i++) /* linear paths start at 0 */
     model->parameters.values[i] += 0.05f * (float)sin((double)i);
+  const dv_parameter *later = dv_model_find(model, "recognition.hidden.later"); /* a filter sees no such */
+  for (int i = 0; later && i < later->rows * later->cols; i++)
+    model->parameters.values[later->offset + (size_t)i] = 0;
   dvbf_real *range = dv_model_range(model);
   for (int k = 0; range && k < N_Z; k++) range[N_Z + k] = 0.3f;
   offline(model, &data, SEEN, mean, variance);
@@ -161,6 +164,44 @@ static void agrees_with_inference_waiting(void **state) {
   (void)state;
   compare("mlp", "5", 5, "recognition-waits", "on");
   compare("birnn", "3", 3, "recognition-waits", "on");
+}
+
+static void agrees_with_inference_smoothing(void **state) {
+  (void)state;
+  compare("mlp", "5", 5, "recognition", "smoothing");
+}
+
+/* z of a few steps on the way, without noise, given the first `observe` frames. */
+static void path(const dvbf_model *model, const dvbf_sequences *data, size_t observe, float z[STEPS * N_Z]) {
+  dv_path_options options = {.observe = observe, .seed = 1, .threads = 1};
+  dv_paths *paths = NULL;
+  assert_int_equal(dv_paths_of(&paths, model, data, &options, NULL), DVBF_OK);
+  memcpy(z, paths->z, STEPS * N_Z * sizeof *z);
+  dv_paths_free(paths);
+}
+
+/* With smoothing an early state depends on a late frame, and on none that may not be seen. */
+static void smoothing_sees_what_it_may(void **state) {
+  (void)state;
+  dvbf_sequences data = make_data();
+  dvbf_model *model = make_model_with(&data, "mlp", "3", "recognition", "smoothing");
+  dvbf_model *causal = make_model_with(&data, "mlp", "3", "recognition", "filtering");
+  float before[3][STEPS * N_Z], after[3][STEPS * N_Z];
+  path(model, &data, SEEN, before[0]);
+  path(model, &data, SEEN - 1, before[1]);
+  path(causal, &data, SEEN, before[2]);
+  for (int i = 0; i < N_X; i++) data.x[(SEEN - 1) * N_X + i] += 1;
+  path(model, &data, SEEN, after[0]);
+  path(model, &data, SEEN - 1, after[1]);
+  path(causal, &data, SEEN, after[2]);
+  assert_memory_equal(before[0], after[0], N_Z * sizeof(float)); /* z_1 is made from three frames */
+  for (size_t t = 1; t < SEEN; t++)
+    for (size_t i = 0; i < N_Z; i++) assert_true(before[0][t * N_Z + i] != after[0][t * N_Z + i]);
+  assert_memory_equal(before[1], after[1], sizeof before[1]);
+  assert_memory_equal(before[2], after[2], (SEEN - 1) * N_Z * sizeof(float));
+  dvbf_model_free(model);
+  dvbf_model_free(causal);
+  dvbf_sequences_free(&data);
 }
 
 static void same_inputs_same_bytes_no_allocation(void **state) {
@@ -281,6 +322,8 @@ int main(void) {
       cmocka_unit_test(agrees_with_inference_innovation),
       cmocka_unit_test(agrees_with_inference_feedthrough),
       cmocka_unit_test(agrees_with_inference_waiting),
+      cmocka_unit_test(agrees_with_inference_smoothing),
+      cmocka_unit_test(smoothing_sees_what_it_may),
       cmocka_unit_test(same_inputs_same_bytes_no_allocation),
       cmocka_unit_test(samples_stand_alone),
       cmocka_unit_test(missing_values),

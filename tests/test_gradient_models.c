@@ -96,6 +96,7 @@ static void begin(fixture *f, const model_case *c) {
       (dv_conditions){.seed = 8, .stream = DV_STREAM_NOISE, .update = 2, .scale = 1.0 / (COUNT * STEPS)};
   dv_conditions_set(&f->conditions, DVBF_TEMPERATURE, c->temperature > 0 ? c->temperature : 1);
   dv_conditions_set(&f->conditions, DVBF_LOG_SIGMA_FLOOR, -2);
+  dv_conditions_set(&f->conditions, DVBF_LOOK_AHEAD_DROPOUT, f->model->settings->look_ahead_dropout);
   dv_conditions_set(&f->conditions, DVBF_FILTER_DROPOUT, f->model->settings->filter_dropout);
   dv_conditions_set(&f->conditions, DVBF_FILTER_DROPOUT_ZERO, f->model->settings->dropped == DV_DROPPED_ZERO);
   dv_conditions_set(&f->conditions, DVBF_SEQUENCES, f->model->sequences);
@@ -411,6 +412,18 @@ static void paths(void **state) {
        .settings = "recognition-sees=innovation mean=sigmoid sigma=state",
        .n_u = 1},
       {.name = "innovation, state limit", .settings = "recognition-sees=innovation state-limit=2", .n_u = 1},
+      {.name = "smoothing",
+       .settings = "recognition=smoothing look-ahead-dropout=0",
+       .n_u = 2,
+       .ragged = true},
+      {.name = "smoothing of the innovation, birnn",
+       .settings = "recognition=smoothing look-ahead-dropout=0 recognition-sees=innovation initial=birnn "
+                   "initial-frames=0",
+       .n_u = 0},
+      {.name = "smoothing, gaps, two layers, some rows without",
+       .settings = "recognition=smoothing look-ahead-dropout=0.4 mask-input=step layers=2 filter-dropout=0.3",
+       .n_u = 2,
+       .gaps = true},
       {.name = "feedthrough", .settings = "feedthrough=on", .n_u = 2},
       {.name = "feedthrough, no control", .settings = "feedthrough=on", .n_u = 0},
       {.name = "feedthrough, dkf", .settings = "feedthrough=on model=dkf", .n_u = 2},

@@ -197,6 +197,7 @@ DVBF_API double dvbf_scalar_at(const dvbf_run *run, int scalar);
 #define DVBF_FILTER_DROPOUT_RUN "dropout-run"   /* mean number of such steps in a row */
 #define DVBF_FILTER_DROPOUT_ZERO "dropout-zero" /* 1: w of such steps is 0 instead */
 #define DVBF_FILTER_WAIT "filter-wait"          /* steps of the program before which q is not used */
+#define DVBF_LOOK_AHEAD_DROPOUT "look-ahead"    /* share of the sequences whose q(w) sees no later frames */
 #define DVBF_SEQUENCES "sequences"              /* N, the number of sequences in the data */
 
 /* A term of the objective: training minimises the sum over terms of factor * term. Returns its number; the

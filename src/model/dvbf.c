@@ -2,8 +2,8 @@
  *
  *   sum_t ln p(x_t | z_t) - KL(q(w_1)) - sum_t KL(q(w_t)) - KL(q(v) || p(v)) / N
  *
- * Recognition q(w_t | z_t, x_{t+1}, u_t) = N(mu, sigma^2), universal parameters q(v), and the transition's
- * steps z_{t+1} = f(z_t, u_t, w_t, v). */
+ * Recognition q(w_t | z_t, x_{t+1}, u_t) = N(mu, sigma^2), also of later frames (later.c), universal
+ * parameters q(v), and the transition's steps z_{t+1} = f(z_t, u_t, w_t, v). */
 #include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -100,7 +100,9 @@ typedef struct recognition {
   dvbf_layer outer;
 } recognition;
 
-static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *x) {
+/* What a sequence has beyond the next frame is known where the sequence is. */
+static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *x,
+                                    bool whole_sequence) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   recognition r = {.innovates = s->recognition_sees == DV_SEES_INNOVATION};
@@ -113,11 +115,15 @@ static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const 
   /* Where nothing of x is seen, q is not used: only values within a frame need be told. */
   dvbf_value mask =
       s->mask_input == DV_MASK_DIMENSION && m->n_x > 1 ? dvbf_steps(p->seen, 1, x->steps) : DVBF_NONE;
-  r.inner = dv_hidden(g, s, "recognition", x->steps, (dvbf_first){0},
-                      (dv_dense_in[4]){sees,
-                                       {"z", z, s->scale_recognition, true},
-                                       {"u", u, s->scale_recognition, false},
-                                       {"mask", mask, s->scale_recognition, false}});
+  dv_dense_in more = {"mask", mask, s->scale_recognition, false};
+  if (s->recognition == DV_SMOOTHING && whole_sequence)
+    more = (dv_dense_in){"later", dv_record_later(p, m), 0.5 / sqrt((double)s->hidden), false};
+  if (s->recognition == DV_SMOOTHING && mask.buffer >= 0)
+    dvbf_refuse(g, "recognition = smoothing takes mask-input = off or step, not dimension");
+  r.inner =
+      dv_hidden(g, s, "recognition", x->steps, (dvbf_first){0},
+                (dv_dense_in[4]){
+                    sees, {"z", z, s->scale_recognition, true}, {"u", u, s->scale_recognition, false}, more});
   /* An input that all rows share must be the first of a layer. */
   r.outer = dv_dense(g, "recognition.output", p->later.head, DVBF_LINEAR, (dvbf_first){0},
                      (dv_dense_in[4]){{sees.name, dv_linear_path(m, sees.x), 0, sees.sequential},
@@ -132,7 +138,7 @@ static void step_recognition(dvbf_program *p, const dvbf_model *m, const recogni
 }
 
 /* Recognition and transition: z[1 .. T-1] and their kl. q is not used in the first `wait` steps. */
-static void dynamics(dvbf_program *p, const dvbf_model *m, int wait) {
+static void dynamics(dvbf_program *p, const dvbf_model *m, int wait, bool whole_sequence) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   int steps = p->steps - 1;
@@ -140,7 +146,7 @@ static void dynamics(dvbf_program *p, const dvbf_model *m, int wait) {
   dvbf_value noise = dvbf_slab_constant(g, steps, m->n_w), use = dvbf_slab_constant(g, steps, 1);
   dvbf_transition_values values = values_of(p, m, dvbf_slab(g, steps, m->n_w));
   p->later = (dvbf_drawn){.value = values.w, .head = head, .noise = noise, .use = use, .prior = DVBF_NONE};
-  recognition q = open_recognition(p, m, &values);
+  recognition q = open_recognition(p, m, &values, whole_sequence);
   dvbf_innovation innovation = dv_innovation_of(m, &p->later, dvbf_steps(p->kl, 1, steps));
   dvbf_noise(g, noise, false);
   dvbf_filter_use(g, use, dvbf_steps(p->mask, 1, steps));
@@ -161,7 +167,7 @@ static void dynamics(dvbf_program *p, const dvbf_model *m, int wait) {
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
   dv_record_initial(p, m);
-  dynamics(p, m, dv_model_recognises_from(m) - 1);
+  dynamics(p, m, dv_model_recognises_from(m) - 1, true);
 }
 
 static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
@@ -171,7 +177,7 @@ static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_mode
 
 static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
-  dynamics(p, m, 0);
+  dynamics(p, m, 0, false);
 }
 
 static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {

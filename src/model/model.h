@@ -218,6 +218,10 @@ dvbf_value dv_mask_input(const dvbf_program *p, const dvbf_model *m);
 /* That of the settings, with one layer, on the first `frames` frames and, if wanted, their controls. */
 dv_birnn dv_birnn_on(dvbf_program *p, const dvbf_model *m, const char *name, int frames, bool control);
 dv_birnn_states dv_record_birnn(dvbf_graph *g, const dv_birnn *net);
+/* Backwards alone, without fast dropout: the states of every step and, behind the last, the zero state. */
+dvbf_value dv_record_backward(dvbf_graph *g, const dv_birnn *net);
+/* What q(w_t) of the steps 0 .. T - 2 sees of frames after t + 1, [T - 1][rows][hidden] (later.c). */
+dvbf_value dv_record_later(dvbf_program *p, const dvbf_model *m);
 /* head [steps][rows][2n] = (mu, ln sigma) from the states, which may be a view of some steps. Parameters are
  * NAME.output.forward, .backward and .bias or, where sigma^2 is propagated, .h and .bias of (h_t + g_t) W +
  * b. */

@@ -76,12 +76,16 @@ static dvbf_value states_of(dvbf_graph *g, const dv_birnn *net, bool reverse) {
   return states;
 }
 
-/* One direction of one layer. Returns the states of all steps. */
+static moments room_of(dvbf_graph *g, const dv_birnn *net, bool reverse) {
+  dvbf_value mean = states_of(g, net, reverse);
+  return (moments){mean, net->fast_dropout ? states_of(g, net, reverse) : DVBF_NONE};
+}
+
+/* One direction of one layer, into that room. Returns the states of all steps. */
 static moments direction(dvbf_graph *g, const dv_birnn *net, const char *name, const source in[3],
-                         bool reverse) {
+                         bool reverse, moments all) {
   bool fast = net->fast_dropout;
   int n = net->hidden, frames = net->x.steps, now = reverse ? 0 : 1, before = reverse ? 1 : 0;
-  moments all = {states_of(g, net, reverse), fast ? states_of(g, net, reverse) : DVBF_NONE};
   moments h = {dvbf_steps(all.mean, now, frames), dvbf_steps(all.variance, now, frames)};
   moments last = {dvbf_steps(all.mean, before, frames), dvbf_steps(all.variance, before, frames)};
   dvbf_value mu = fast ? dvbf_slab(g, frames, n) : h.mean, nu = fast ? dvbf_slab(g, frames, n) : DVBF_NONE;
@@ -113,7 +117,8 @@ static dv_birnn_states both(dvbf_graph *g, const dv_birnn *net, const char *numb
   char forward[64], backward[64];
   snprintf(forward, sizeof forward, "%s.forward%s", net->name, number);
   snprintf(backward, sizeof backward, "%s.backward%s", net->name, number);
-  moments h = direction(g, net, forward, in, false), b = direction(g, net, backward, in, true);
+  moments h = direction(g, net, forward, in, false, room_of(g, net, false));
+  moments b = direction(g, net, backward, in, true, room_of(g, net, true));
   return (dv_birnn_states){h.mean, b.mean, h.variance, b.variance};
 }
 
@@ -138,6 +143,18 @@ dv_birnn_states dv_record_birnn(dvbf_graph *g, const dv_birnn *net) {
               (source[3]){{"forward", {s.forward, s.forward_variance}, scale},
                           {"backward", {s.backward, s.backward_variance}, scale},
                           {NULL, {DVBF_NONE, DVBF_NONE}, 0}});
+}
+
+dvbf_value dv_record_backward(dvbf_graph *g, const dv_birnn *net) {
+  char name[64];
+  snprintf(name, sizeof name, "%s.backward", net->name);
+  moments all = room_of(g, net, true);
+  direction(g, net, name,
+            (source[3]){{"x", {net->x, DVBF_NONE}, net->scale_x},
+                        {"u", {net->u, DVBF_NONE}, net->scale_u},
+                        {"mask", {net->mask, DVBF_NONE}, net->scale_u}},
+            true, all);
+  return all.mean;
 }
 
 /* a + b */

@@ -9,7 +9,7 @@ enum { CHUNK = 256 }; /* Philox blocks turned into normals at once */
 typedef struct noise_data {
   uint32_t number;              /* of this stream of noise in the program */
   bool shared;                  /* by all sequences */
-  int dropout, run, zero, wait; /* scalars of filter dropout */
+  int dropout, run, zero, wait; /* scalars */
 } noise_data;
 
 /* A block of random bits is keyed by the number of the stream in 8 bits and the step in 24. */
@@ -105,4 +105,57 @@ void dvbf_filter_use(dvbf_graph *g, dvbf_value use, dvbf_value mask) {
   data.wait = dvbf_scalar(g, DVBF_FILTER_WAIT, 0);
   data.zero = dvbf_scalar(g, DVBF_FILTER_DROPOUT_ZERO, 0);
   dvbf_record(g, &use_class, 1, &mask, 1, &use, &data, sizeof data);
+}
+
+/* ---- A row left out: out = k x, d x += k d out, k = 0 or 1 for all steps of a row ---- */
+
+static bool is_left_out(const dvbf_run *run, const noise_data *d, int row) {
+  double dropout = run->scalars[d->dropout];
+  return dropout > 0 && dv_uniform_of(block_at(run, d->number, 0, row, false, 0).word[0]) < dropout;
+}
+
+static void row_dropout_forward(const dvbf_op *op, dvbf_run *run) {
+  dvbf_value v = op->out[0];
+  size_t n = (size_t)v.cols;
+  const dvbf_real *x = dv_at(run, op->in[0]);
+  dvbf_real *out = dv_at(run, v);
+  for (int r = 0; r < v.rows; r++) {
+    bool left_out = is_left_out(run, op->data, r);
+    for (int t = 0; t < v.steps; t++) {
+      size_t at = ((size_t)t * (size_t)v.rows + (size_t)r) * n;
+      if (left_out)
+        memset(out + at, 0, n * sizeof *out);
+      else
+        memcpy(out + at, x + at, n * sizeof *out);
+    }
+  }
+}
+
+static void row_dropout_backward(const dvbf_op *op, dvbf_run *run) {
+  dvbf_value v = op->out[0];
+  size_t n = (size_t)v.cols;
+  const dvbf_real *d = dvbf_gradient_at(run, v);
+  dvbf_real *d_x = dvbf_gradient_at(run, op->in[0]);
+  for (int r = 0; r < v.rows; r++) {
+    if (is_left_out(run, op->data, r)) continue;
+    for (int t = 0; t < v.steps; t++) {
+      size_t at = ((size_t)t * (size_t)v.rows + (size_t)r) * n;
+      for (size_t i = at; i < at + n; i++) d_x[i] += d[i];
+    }
+  }
+}
+
+static void row_dropout_emit(const dvbf_op *op, dvbf_code *code) {
+  dv_emit(code, op->out[0], dv_read(code, op->in[0]));
+}
+
+static const dvbf_op_class row_dropout_class = {"row-dropout", row_dropout_forward, row_dropout_backward,
+                                                row_dropout_emit};
+
+void dv_record_row_dropout(dvbf_graph *g, dvbf_value out, dvbf_value x, const char *scalar) {
+  noise_data data = new_noise(g, out, false);
+  data.dropout = dvbf_scalar(g, scalar, 0);
+  if (x.steps != out.steps || x.rows != out.rows || x.cols != out.cols)
+    dvbf_refuse(g, "%d steps of %d do not fit %d of %d", x.steps, x.cols, out.steps, out.cols);
+  dvbf_record(g, &row_dropout_class, 1, &x, 1, &out, &data, sizeof data);
 }

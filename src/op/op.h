@@ -43,6 +43,11 @@ void dv_record_columns(dvbf_graph *g, dvbf_value out, dvbf_value x, int first);
 void dv_record_reset(dvbf_graph *g, dvbf_value out, dvbf_value gates, dvbf_value h);
 void dv_record_blend(dvbf_graph *g, dvbf_value next, dvbf_value gates, dvbf_value h, dvbf_value c);
 
+/* ---- Noise (op/noise.c) ---- */
+
+/* out = x, or 0 in all steps of a row with the probability that the scalar has. */
+void dv_record_row_dropout(dvbf_graph *g, dvbf_value out, dvbf_value x, const char *scalar);
+
 /* ---- Locally linear steps (op/local.c) ---- */
 
 /* next = A z + B u + o of one step; parts [1][rows][(3 + n_u) n] = (v, r, o, B), A = I + v r'. u may be none.

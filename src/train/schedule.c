@@ -57,6 +57,7 @@ dv_conditions dv_schedule_at(const dv_train_settings *s, uint64_t i, uint64_t se
   dv_conditions_set(&c, DVBF_TEMPERATURE, temperature(s, i));
   dv_conditions_set(&c, DVBF_LOG_SIGMA_FLOOR, log_sigma_floor(s, i));
   dv_conditions_set(&c, DVBF_FILTER_DROPOUT, in_filter_phase(s, i) ? 0 : filter_dropout(s, i));
+  dv_conditions_set(&c, DVBF_LOOK_AHEAD_DROPOUT, s->look_ahead_dropout);
   dv_conditions_set(&c, DVBF_FILTER_DROPOUT_RUN, s->filter_dropout_run);
   dv_conditions_set(&c, DVBF_FILTER_DROPOUT_ZERO, s->dropped == DV_DROPPED_ZERO);
   return c;
