@@ -24,6 +24,8 @@ typedef struct dv_array {
   size_t unpacked;     /* bytes that must be unpacked at once to read of it; 0: it is not compressed */
   const char *trouble; /* why it cannot be used, to follow its name in a message; NULL: it can */
   size_t place;        /* its number in the file's format */
+  uint64_t
+      plain; /* where float32 (`real`) or `bytes` lie in the file as they are in memory; 0: they do not */
 } dv_array;
 
 typedef struct dv_archive dv_archive;
@@ -55,7 +57,8 @@ struct dv_archive {
   bool asks;          /* nobody has said whether some columns of x are inputs */
   char (*notes)[256]; /* [n_notes] what the user should know */
   size_t n_notes;
-  dvbf_use *uses; /* [n_uses] what each part of the file was taken for */
+  const char *lost; /* why nothing more can be parsed of it; NULL: it can */
+  dvbf_use *uses;   /* [n_uses] what each part of the file was taken for */
   size_t n_uses;
   void (*close)(dv_archive *a); /* frees all but the arrays and itself */
 };

@@ -90,6 +90,13 @@ static size_t unpacked_chunk(hid_t id, hid_t type) {
   return bytes;
 }
 
+/* Where values lie in the file that can be taken from there without HDF5; 0: nowhere. */
+static uint64_t plain_place(hid_t id, hid_t type, const dv_array *array) {
+  haddr_t at = H5Dget_offset(id); /* known only of those in one piece */
+  bool plain = array->bytes || H5Tequal(type, H5T_NATIVE_FLOAT) > 0;
+  return plain && at != HADDR_UNDEF ? at : 0;
+}
+
 static void describe(hid_t id, dv_array *array) {
   hsize_t dims[H5S_MAX_RANK];
   hid_t type = H5Dget_type(id), space = H5Dget_space(id);
@@ -103,6 +110,7 @@ static void describe(hid_t id, dv_array *array) {
     for (array->rank = 0; array->rank < rank; array->rank++) array->dims[array->rank] = dims[array->rank];
   if (!array->trouble) array->trouble = storage_trouble(id, array);
   array->unpacked = unpacked_chunk(id, type);
+  array->plain = plain_place(id, type, array);
   array->seekable = true;
   H5Sclose(space);
   H5Tclose(type);
@@ -144,6 +152,7 @@ static void turn(walk *w, dv_array *array, const char *class) {
   size_t dims[DV_RANK] = {0};
   w->file->matlab = true;
   array->seekable = false;
+  array->plain = 0;
   if (array->unpacked) array->unpacked = DV_WHOLE;
   if (!strcmp(class, "cell"))
     array->trouble = "is a cell array; in MATLAB: x = vertcat(c{:}); length = cellfun(@(a) size(a, 1), c); "

@@ -264,6 +264,9 @@ dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_se
   look_at_bytes(l, f, f->x.arrays[0]->rank >= lead + 2);
   if (!status) status = look_at_mark(l, f);
   if (!status) status = read_all_names(l, f);
+  if (l->archive->lost)
+    status = dv_fail(l->error, DVBF_FORMAT, "%.200s: names and units cannot be read; %s", l->archive->path,
+                     l->archive->lost);
   if (!status) status = dv_frames_load(s, f, l->archive, l->how, l->error);
   if (!status) dv_sequences_clear_padding(s);
   return status;

@@ -224,10 +224,10 @@ typedef struct npy_file {
   dv_npy npy;
 } npy_file;
 
-static const char *file_bytes(void *from, uint64_t offset, size_t n, unsigned char *out) {
-  npy_file *f = from;
+const char *dv_npy_file_bytes(void *from, uint64_t offset, size_t n, unsigned char *out) {
+  const int *descriptor = from;
   while (n) {
-    ssize_t got = pread(f->descriptor, out, n, (off_t)offset);
+    ssize_t got = pread(*descriptor, out, n, (off_t)offset);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return "the file was cut short while in use, or the disk fails";
     out += got;
@@ -240,7 +240,7 @@ static const char *file_bytes(void *from, uint64_t offset, size_t n, unsigned ch
 static const char *file_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                              double *doubles) {
   npy_file *f = (npy_file *)a;
-  return dv_npy_read(&f->npy, array, file_bytes, f, first, n, floats, doubles);
+  return dv_npy_read(&f->npy, array, dv_npy_file_bytes, &f->descriptor, first, n, floats, doubles);
 }
 
 static void file_close(dv_archive *a) {
@@ -261,7 +261,7 @@ dvbf_status dv_npy_open(dv_archive **out, const char *path, int descriptor, dvbf
     return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", path, strerror(errno));
   char name[] = "x"; /* an array without a name is the one that is needed */
   dv_array array = {.name = name};
-  dv_npy_describe(&f->npy, &array, file_bytes, f, (uint64_t)about.st_size);
+  dv_npy_describe(&f->npy, &array, dv_npy_file_bytes, &f->descriptor, (uint64_t)about.st_size);
   array.seekable = !f->npy.fortran || array.rank < 2;
   return dv_archive_add(&f->base, &array, error);
 }

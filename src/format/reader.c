@@ -4,7 +4,9 @@
 #include "format/sandbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +62,7 @@ static bool describe_all(const dv_archive *a) {
     const dv_array *from = &a->arrays[i];
     dv_reader_array to = {.rank = from->rank,
                           .unpacked = from->unpacked,
+                          .plain = from->plain,
                           .real = from->real,
                           .bytes = from->bytes,
                           .text = from->text,
@@ -103,6 +106,16 @@ static void serve(dv_archive *a, void *window) {
   }
 }
 
+/* The limit counts what the process has of others: libraries, and in a copy what the program had. */
+static size_t address_space(void) {
+  char text[32] = "";
+  int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  ssize_t size = read(file, text, sizeof text - 1);
+  close(file);
+  return size > 0 ? strtoull(text, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
 static void run(void) {
   dv_reader_order order;
   dv_reader_greeting greeting = {0};
@@ -111,7 +124,7 @@ static void run(void) {
   void *window = mmap(NULL, DV_WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, DV_READER_WINDOW, 0);
   if (window == MAP_FAILED || !dv_receive(DV_READER_SOCKET, &order, sizeof order, 0)) return;
   self.reads = true;
-  self.bytes = order.bytes;
+  self.bytes = order.bytes + address_space();
   order.path[sizeof order.path - 1] = 0;
   greeting.status = (int32_t)dv_format_open(&a, order.format, order.path, DV_READER_FILE, &error);
   greeting.locked = dv_sandbox_enter(); /* also where it was refused before */
@@ -122,12 +135,38 @@ static void run(void) {
     serve(a, window);
 }
 
+/* Whether `descriptor`, which is above those of a process that reads, became `wanted`. */
+static bool becomes(int descriptor, int wanted) {
+  return dup2(descriptor, wanted) == wanted;
+}
+
+void dv_reader_become(int socket, int window, int file) {
+  const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGINT, SIGHUP};
+  sigset_t none;
+  int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) signal(crashes[i], SIG_DFL);
+  sigemptyset(&none);
+  if (!setpgid(0, 0) && !sigprocmask(SIG_SETMASK, &none, NULL) && becomes(nothing, 0) &&
+      becomes(nothing, 1) && becomes(nothing, 2) && becomes(socket, DV_READER_SOCKET) &&
+      becomes(window, DV_READER_WINDOW) && becomes(file, DV_READER_FILE) &&
+      !dv_close_from(DV_READER_FILE + 1))
+    run();
+  _exit(0);
+}
+
+int dv_close_from(int first) {
+#ifdef SYS_close_range
+  return (int)syscall(SYS_close_range, (unsigned)first, ~0U, 0);
+#else
+  (void)first;
+  return -1;
+#endif
+}
+
 /* Nothing that the program has open is needed, and nothing of it must be within reach. */
 __attribute__((constructor)) static void read_if_asked(void) {
   if (!dv_sandbox_possible() || !secure_getenv(DV_READER)) return;
-#ifdef SYS_close_range
-  syscall(SYS_close_range, DV_READER_FILE + 1, ~0U, 0);
-#endif
+  dv_close_from(DV_READER_FILE + 1);
   unsetenv(DV_READER);
   run();
   _exit(0);

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "format/csv_names.h"
+#include "format/npy.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -48,11 +49,11 @@ typedef struct proxy {
   dv_archive base;
   pid_t child;
   int socket;
+  int file;                    /* for values that need no parser */
   const unsigned char *window; /* [DV_WINDOW] */
   pthread_mutex_t lock;        /* of a request and its answer */
   char (*troubles)[512];       /* [arrays] "": none */
-  char remedy[512];            /* of the last failure */
-  bool dead;
+  char remedy[512];            /* of the last failure; base.lost: the process is gone */
 } proxy;
 
 /* The environment of the process: ours, that it is to read, and the library if the program does not hold it.
@@ -106,6 +107,20 @@ static bool spawn(pid_t *child, int their_end, int window, int file) {
   return started;
 }
 
+/* Whether this thread is the only one, so that a copy of the process is whole. */
+static bool is_alone(void) {
+  struct stat tasks; /* a folder for each thread */
+  return !stat("/proc/self/task", &tasks) && tasks.st_nlink == 3;
+}
+
+/* The copy has what this program has open and must be able to close it. */
+static bool copy_self(pid_t *child, int their_end, int window, int file) {
+  if (!is_alone() || dv_close_from(INT_MAX)) return false;
+  *child = fork();
+  if (!*child) dv_reader_become(their_end, window, file);
+  return *child > 0;
+}
+
 /* Memory that both see, and that the process cannot take away. */
 static int make_window(const unsigned char **out) {
   int window = above(memfd_create("dvbf-window", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -122,17 +137,18 @@ static int make_window(const unsigned char **out) {
 }
 
 static bool start(proxy *p, int descriptor) {
-  int ends[2] = {-1, -1}, window = make_window(&p->window), file = above(dup(descriptor));
+  int ends[2] = {-1, -1}, window = make_window(&p->window);
   bool started = false;
-  if (window >= 0 && file >= 0 && !socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
+  p->file = above(dup(descriptor));
+  if (window >= 0 && p->file >= 0 && !socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
     ends[1] = above(ends[1]);
-    started = ends[1] >= 0 && spawn(&p->child, ends[1], window, file);
+    started = ends[1] >= 0 &&
+              (copy_self(&p->child, ends[1], window, p->file) || spawn(&p->child, ends[1], window, p->file));
     p->socket = ends[0];
   }
   if (!started) p->child = 0;
   if (ends[1] >= 0) close(ends[1]);
   if (window >= 0) close(window);
-  if (file >= 0) close(file);
   return started;
 }
 
@@ -158,7 +174,7 @@ static const char *lost(proxy *p) {
   struct timespec moment = {.tv_nsec = 20000000}; /* until the system knows of its end */
   nanosleep(&moment, NULL);
   int signal = end_process(p);
-  p->dead = true;
+  p->base.lost = p->remedy;
   if (signal == SIGKILL)
     snprintf(p->remedy, sizeof p->remedy, "the process that read it was killed, perhaps for want of memory");
   else if (signal)
@@ -179,6 +195,7 @@ static const char *lost(proxy *p) {
 static void proxy_close(dv_archive *a) {
   proxy *p = (proxy *)a;
   end_process(p);
+  if (p->file >= 0) close(p->file);
   if (p->window) munmap((void *)(uintptr_t)p->window, DV_WINDOW);
   pthread_mutex_destroy(&p->lock);
   dv_free(p->troubles);
@@ -189,12 +206,12 @@ static void proxy_close(dv_archive *a) {
 /* Requests and answers, under the lock. Nothing that the process says is believed: texts end, and it chooses
  * no size. */
 static bool ask(proxy *p, const dv_reader_request *r) {
-  return !p->dead && dv_send(p->socket, r, sizeof *r);
+  return !p->base.lost && dv_send(p->socket, r, sizeof *r);
 }
 
 static const char *hear(proxy *p, bool asked) {
   dv_reader_answer to;
-  if (p->dead) return p->remedy;
+  if (p->base.lost) return p->base.lost;
   if (!asked || !dv_receive(p->socket, &to, sizeof to, SECONDS)) return lost(p);
   if (to.done) return NULL;
   to.remedy[sizeof to.remedy - 1] = 0;
@@ -203,10 +220,18 @@ static const char *hear(proxy *p, bool asked) {
   return p->remedy;
 }
 
+/* From the file; wherever the process says that they lie, no more than bytes of the file are read. */
+static const char *read_plain(proxy *p, const dv_array *array, size_t first, size_t n, float *floats,
+                              double *doubles) {
+  dv_npy values = {.type = array->bytes ? DV_UINT8 : DV_FLOAT32, .header = array->plain};
+  return dv_npy_read(&values, array, dv_npy_file_bytes, &p->file, first, n, floats, doubles);
+}
+
 /* The process reads the next piece into one half of the window while this one copies the other. */
 static const char *proxy_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                               double *doubles) {
   proxy *p = (proxy *)a;
+  if (array->plain) return read_plain(p, array, first, n, floats, doubles);
   size_t size = floats ? sizeof *floats : sizeof *doubles, piece = DV_HALF / size;
   unsigned char *out = floats ? (unsigned char *)floats : (unsigned char *)doubles;
   dv_reader_request r = {DV_WISH_VALUES, array->place, first, n < piece ? n : piece, !floats, false};
@@ -273,6 +298,7 @@ static dvbf_status add_array(proxy *p, dv_reader_array *from, dvbf_error *error)
                  .text = from->text != 0,
                  .seekable = from->seekable != 0,
                  .unpacked = from->unpacked,
+                 .plain = from->plain,
                  .trouble = *from->trouble ? p->troubles[i] : NULL,
                  .place = i};
   memcpy(to.dims, from->dims, sizeof to.dims);
@@ -325,7 +351,7 @@ dvbf_status dv_sandbox_open(dv_archive **out, dv_format format, const char *path
   *started = false;
   if (!p) return dv_fail_memory(error, "reading data");
   pthread_mutex_init(&p->lock, NULL);
-  p->socket = -1;
+  p->socket = p->file = -1;
   p->base.read = proxy_read;
   p->base.text = proxy_text;
   p->base.named = proxy_named;

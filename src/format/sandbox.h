@@ -6,10 +6,13 @@
  *   reader.c    the other side: opens the file and answers
  *   lockdown.c  limits, and the list of system calls that are left
  *
- * A program with threads may not go on in a copy of itself, so the process is a new one: the program that
- * runs, started once more. The library's constructor (reader.c) sees in the environment that it is to read,
- * and main is never reached. Where the library is a shared one, it is preloaded, so that this holds in Python
- * too. */
+ * Where the program has one thread, the process is a copy of it. A program with more threads may not go on in
+ * a copy of itself; there the process is a new one: the program that runs, started once more. The library's
+ * constructor (reader.c) sees in the environment that it is to read, and main is never reached. Where the
+ * library is a shared one, it is preloaded, so that this holds in Python too.
+ *
+ * Values that lie in the file as they are in memory are not sent: the process tells where, and the program
+ * reads them there. */
 #ifndef DV_SANDBOX_H
 #define DV_SANDBOX_H
 
@@ -26,6 +29,12 @@ dvbf_status dv_sandbox_open(dv_archive **out, dv_format format, const char *path
 /* Formats call this when the file is open and nothing of it was parsed. In a process that reads for others it
  * takes away all that is not needed any more; in all others it does nothing. False: it could not. */
 bool dv_sandbox_enter(void);
+
+/* Makes a copy of the program, which has one thread, the process that reads; does not return. The descriptors
+ * are above those that it gets. */
+_Noreturn void dv_reader_become(int socket, int window, int file);
+/* Closes all descriptors from `first` on; not 0: the system cannot. */
+int dv_close_from(int first);
 
 /* The limits of a process that reads. `bytes` is the address space. */
 bool dv_lock_down(size_t bytes);
@@ -48,7 +57,7 @@ typedef enum dv_wish { DV_WISH_VALUES, DV_WISH_TEXT, DV_WISH_NAMED, DV_WISH_UNIT
 /* The first message. */
 typedef struct dv_reader_order {
   dv_format format;
-  size_t bytes; /* of address space */
+  size_t bytes; /* of address space, beyond what it has at first */
   char path[512];
 } dv_reader_order;
 
@@ -64,6 +73,7 @@ typedef struct dv_reader_array {
   char name[DV_NAME], trouble[512];
   int rank;
   size_t dims[DV_RANK], unpacked;
+  uint64_t plain;
   uint8_t real, bytes, text, seekable;
 } dv_reader_array;
 
