@@ -47,6 +47,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   if (!status) status = cli_option_needed(&folder, options, "output", error);
   if (!status) status = read_settings(settings, options, error);
   if (!status && given) status = cli_load_model(&model, given, error);
+  if (!status) dvbf_settings_interrupt(settings[1], cli_stop_flag());
   cli_training_begin(&training, cli_option(options, "quiet"));
   dvbf_loop asked = {.system = settings[0],
                      .train = settings[1],

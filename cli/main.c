@@ -22,6 +22,7 @@ static void print_overview(FILE *out) {
 }
 
 static int exit_status(const dvbf_error *error) {
+  if (error->status == DVBF_STOPPED && cli_stop_signal()) return EXIT_SIGNAL + cli_stop_signal();
   return error->status == DVBF_ARGUMENT ? EXIT_USAGE : EXIT_WORK;
 }
 

@@ -115,6 +115,7 @@ static dvbf_status train(dvbf_model **out, dvbf_settings *settings, const dvbf_d
                          dvbf_error *error) {
   bool together = !is_search(settings);
   if (together) dvbf_settings_ranks(settings, cli_ranks());
+  if (!cli_ranks()) dvbf_settings_interrupt(settings, cli_stop_flag()); /* ranks agree on an end themselves */
   cli_training_begin(training, quiet);
   dvbf_status status = dvbf_train(out, settings, data, how, error);
   if (!status && together) cli_share_signal();

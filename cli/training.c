@@ -14,6 +14,10 @@ int cli_stop_signal(void) {
   return stop_signal;
 }
 
+const volatile int *cli_stop_flag(void) {
+  return &stop_signal;
+}
+
 void cli_share_signal(void) {
   stop_signal = dvbf_ranks_largest(cli_ranks(), stop_signal);
 }

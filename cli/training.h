@@ -26,6 +26,8 @@ void cli_training_end(cli_training *training, const char *folder);
 
 /* The signal that ended training, 0 when none did. */
 int cli_stop_signal(void);
+/* It, as a flag for dvbf_settings_interrupt. */
+const volatile int *cli_stop_flag(void);
 /* Lets all ranks know of a signal that any of them has got. All must call it. */
 void cli_share_signal(void);
 

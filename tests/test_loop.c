@@ -79,6 +79,30 @@ static void everything_is_written_and_the_same_again(void **state) {
   assert_int_equal(system(command), 0);
 }
 
+static bool stop_at_once(const dvbf_progress *progress, void *user_data) {
+  (void)progress;
+  (void)user_data;
+  return false;
+}
+
+/* What was stopped in training is not judged. */
+static void a_stop_is_the_end(void **state) {
+  (void)state;
+  dvbf_loop_outcome *outcome = NULL;
+  dvbf_error error;
+  volatile int flag = 1;
+  asked a = ask("pendulum", small, "horizon=12 episodes=2", NULL);
+  a.loop.progress = stop_at_once;
+  assert_int_equal(dvbf_learn_control(&outcome, &a.loop, &error), DVBF_STOPPED);
+  assert_non_null(strstr(error.message, "stopped in training"));
+  assert_null(outcome);
+  a.loop.progress = NULL;
+  dvbf_settings_interrupt(a.settings[1], &flag);
+  assert_int_equal(dvbf_learn_control(&outcome, &a.loop, &error), DVBF_STOPPED);
+  assert_null(outcome);
+  forget(&a);
+}
+
 static void other_systems_and_wrong_ones(void **state) {
   (void)state;
   dvbf_loop_outcome *outcome = NULL;
@@ -126,6 +150,7 @@ static void judgements_are_those_of_the_angles(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(everything_is_written_and_the_same_again),
+      cmocka_unit_test(a_stop_is_the_end),
       cmocka_unit_test(other_systems_and_wrong_ones),
       cmocka_unit_test(judgements_are_those_of_the_angles),
   };

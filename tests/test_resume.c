@@ -61,6 +61,47 @@ static void signals_leave_a_model(void **state) {
   signal_leaves_a_model(SIGTERM, "terminated");
 }
 
+/* A recording of ten outputs, whose linear model takes seconds to find. */
+static void write_recording(const char *path) {
+  enum { OUTPUTS = 10, ROWS = 3000 };
+  double x[OUTPUTS] = {0};
+  uint32_t noise = 1;
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fprintf(file, "u");
+  for (int i = 0; i < OUTPUTS; i++) fprintf(file, ",y%d", i);
+  for (int t = 0; t < ROWS; t++) {
+    double u = sin(0.7 * t * t), first = x[0];
+    fprintf(file, "\n%.4f", u);
+    for (int i = 0; i < OUTPUTS; i++) {
+      noise = noise * 1664525 + 1013904223;
+      x[i] = 0.8 * x[i] + 0.1 * (i + 1 < OUTPUTS ? x[i + 1] : first) + 0.1 * u + 1e-11 * (noise >> 2);
+      fprintf(file, ",%.4f", x[i]);
+    }
+  }
+  fclose(file);
+}
+
+/* Before there is a model, a signal ends a run at once. */
+static void signals_end_what_has_no_model(void **state) {
+  (void)state;
+  write_recording("ten.csv");
+  pid_t child = fork();
+  if (!child) {
+    if (!freopen("stderr.txt", "w", stderr)) _exit(99);
+    execl(getenv("DVBF_COMMAND"), "dvbf", "train", "ten.csv", "--inputs", "u", "--model", "linear", "-o",
+          "ten", "--quiet", (char *)NULL);
+    _exit(99);
+  }
+  for (int i = 0; i < 2000 && !exists("ten/settings.txt"); i++)
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  kill(child, SIGTERM);
+  assert_int_equal(wait_for_exit(child), 128 + SIGTERM);
+  read_file("stderr.txt", err, sizeof err);
+  assert_string_equal(err, "dvbf: stopped, as was asked\n");
+  assert_false(exists("ten/model.safetensors"));
+}
+
 /* ---- Going on ---- */
 
 /* Metrics without the column of seconds. */
@@ -198,9 +239,13 @@ static void a_full_disk_is_said_and_survived(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(signals_leave_a_model),       cmocka_unit_test(signals_and_resume_change_nothing),
-      cmocka_unit_test(finished_runs_are_extended),  cmocka_unit_test(resume_begins_where_nothing_is),
-      cmocka_unit_test(a_second_process_is_refused), cmocka_unit_test(a_full_disk_is_said_and_survived),
+      cmocka_unit_test(signals_leave_a_model),
+      cmocka_unit_test(signals_end_what_has_no_model),
+      cmocka_unit_test(signals_and_resume_change_nothing),
+      cmocka_unit_test(finished_runs_are_extended),
+      cmocka_unit_test(resume_begins_where_nothing_is),
+      cmocka_unit_test(a_second_process_is_refused),
+      cmocka_unit_test(a_full_disk_is_said_and_survived),
   };
   return cmocka_run_group_tests_name("resume", tests, enter_folder_with_run, tear_down);
 }

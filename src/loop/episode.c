@@ -150,7 +150,9 @@ dvbf_status dv_episodes_run(dv_episodes *out, size_t count, const dv_plant *p, d
   dvbf_status status = new_raster(&raster, p, error);
   if (!status && !allocate(out)) status = dv_fail_memory(error, "running closed loops");
   for (size_t i = 0; i < count && !status; i++)
-    if (!run_one(out, i, p, controller, how, &raster))
+    if (dv_interrupted(how->interrupt))
+      status = dv_fail_stopped(error);
+    else if (!run_one(out, i, p, controller, how, &raster))
       status = dv_fail(error, DVBF_ARGUMENT,
                        "the motion grew beyond all numbers in closed loop %zu; a smaller dt or weaker forces "
                        "follow it",

@@ -34,9 +34,10 @@ typedef struct dv_episodes {
 /* How they are run. */
 typedef struct dv_running {
   const dv_loop_settings *settings;
-  uint32_t stream; /* closed loops of different streams differ */
-  double explore;  /* share of the limits by which controls are disturbed */
-  bool lose, push; /* frames are lost and the system is pushed, as the settings say */
+  uint32_t stream;               /* closed loops of different streams differ */
+  double explore;                /* share of the limits by which controls are disturbed */
+  bool lose, push;               /* frames are lost and the system is pushed, as the settings say */
+  const volatile int *interrupt; /* NULL, or a flag that ends it with DVBF_STOPPED */
 } dv_running;
 
 dvbf_status dv_episodes_run(dv_episodes *out, size_t count, const dv_plant *plant,

@@ -25,6 +25,8 @@ typedef struct learning {
   void *memory;
   dvbf_controller *controller;
   dvbf_loop_outcome *outcome;
+  const volatile int *interrupt; /* of the settings for training */
+  bool stopped;                  /* by the caller's function */
 } learning;
 
 __attribute__((format(printf, 2, 3))) static void tell(const learning *l, const char *format, ...) {
@@ -76,20 +78,27 @@ static dvbf_status add_episodes(dvbf_sequences *train, const dv_episodes *e, dvb
 
 /* ---- Model and controller ---- */
 
+static bool watch(const dvbf_progress *progress, void *user) {
+  learning *l = user;
+  if (l->asked->progress && !l->asked->progress(progress, l->asked->user_data)) l->stopped = true;
+  return !l->stopped;
+}
+
 static dvbf_status train(learning *l, bool last, dvbf_error *error) {
   dvbf_settings *settings = NULL;
-  dvbf_train_options how = {.progress = l->asked->progress,
-                            .user_data = l->asked->user_data,
-                            .folder = last ? l->asked->folder : NULL,
-                            .force = l->asked->force};
+  dvbf_train_options how = {
+      .progress = watch, .user_data = l, .folder = last ? l->asked->folder : NULL, .force = l->asked->force};
   dvbf_model *model = NULL;
   dvbf_status status = dvbf_settings_copy(&settings, l->asked->train, error);
   if (!status) status = dvbf_settings_suit(settings, l->data, NULL, NULL, error);
+  if (!status) dvbf_settings_interrupt(settings, l->interrupt);
   if (!status) status = dvbf_train(&model, settings, l->data, &how, error);
   dvbf_settings_free(settings);
   if (status) return status;
   dvbf_model_free(l->own);
   l->model = l->own = model;
+  if (l->stopped || dv_interrupted(l->interrupt))
+    return dv_fail(error, DVBF_STOPPED, "stopped in training; a model that is not finished is not judged");
   l->outcome->seconds += dvbf_model_describe(model).seconds;
   l->outcome->sequences = l->data->train.count;
   l->outcome->frames = l->data->train.steps;
@@ -130,7 +139,8 @@ static dvbf_status set_limits(learning *l, dvbf_error *error) {
 
 static dvbf_status collect(learning *l, uint32_t round, dvbf_error *error) {
   dv_episodes episodes;
-  dv_running how = {.settings = l->settings, .stream = round, .explore = l->settings->explore};
+  dv_running how = {
+      .settings = l->settings, .stream = round, .explore = l->settings->explore, .interrupt = l->interrupt};
   tell(l, "collecting %lld closed loops", (long long)l->settings->collect);
   dvbf_status status = make_controller(l, error);
   if (!status)
@@ -162,7 +172,7 @@ static dvbf_status learn(learning *l, dvbf_error *error) {
 
 static dvbf_status judge(learning *l, dvbf_error *error) {
   dv_episodes episodes;
-  dv_running how = {.settings = l->settings, .lose = true, .push = true};
+  dv_running how = {.settings = l->settings, .lose = true, .push = true, .interrupt = l->interrupt};
   tell(l, "running %lld closed loops", (long long)l->settings->episodes);
   dvbf_status status = make_controller(l, error);
   if (!status)
@@ -191,7 +201,7 @@ static dvbf_status prepare(learning *l, dvbf_error *error) {
 }
 
 dvbf_status dvbf_learn_control(dvbf_loop_outcome **out, const dvbf_loop *asked, dvbf_error *error) {
-  learning l = {.asked = asked};
+  learning l = {.asked = asked, .interrupt = asked->train ? dv_settings_interrupt(asked->train) : NULL};
   dvbf_status status = prepare(&l, error);
   if (!status) status = learn(&l, error);
   if (!status) status = judge(&l, error);
