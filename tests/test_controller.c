@@ -48,6 +48,27 @@ static void compare_moves(const dvbf_model *m, dv_moves *moves, dvbf_linear *lin
   free(z), free(next), free(a), free(b), free(z_single);
 }
 
+/* z' = f(z, u) + C(z, u) w, and without w afterwards as before. */
+static void compare_noise(const dvbf_model *m, dv_moves *moves, int n_w) {
+  enum { ROWS = 3 };
+  int n_z = m->n_z;
+  dv_random random = dv_random_at(8, DV_STREAM_SIMULATION, 0, 0);
+  double z[ROWS * 8], u[ROWS * N_U], w[ROWS * 8], quiet[ROWS * 8], one[ROWS * 8], other[ROWS * 8], most = 0;
+  assert_true(n_z <= 8 && n_w > 0 && n_w <= 8);
+  for (int i = 0; i < ROWS * n_z; i++) z[i] = dv_random_normal(&random);
+  for (int i = 0; i < ROWS * m->n_u; i++) u[i] = dv_random_normal(&random);
+  for (int i = 0; i < ROWS * n_w; i++) w[i] = dv_random_normal(&random);
+  dv_moves_stir(moves, ROWS, z, u, w, one, n_z);
+  for (int i = 0; i < ROWS * n_w; i++) w[i] = -w[i];
+  dv_moves_stir(moves, ROWS, z, u, w, other, n_z);
+  dv_moves_go(moves, ROWS, z, u, quiet, n_z);
+  for (int i = 0; i < ROWS * n_z; i++) {
+    near(0.5 * (one[i] + other[i]), quiet[i]);
+    most = fmax(most, fabs(one[i] - quiet[i]));
+  }
+  assert_true(most > 1e-3);
+}
+
 static void compare_looks(const dvbf_model *m, dv_looks *looks, dvbf_linear *linear) {
   size_t n_z = (size_t)m->n_z;
   dv_random random = dv_random_at(9, DV_STREAM_SIMULATION, 0, 0);
@@ -75,17 +96,19 @@ static void its_model_is_that_of_the_filter(void **state) {
     dvbf_linear *linear = NULL;
     dv_moves *moves = NULL;
     dv_looks *looks = NULL;
+    int n_w = -1;
     dv_room room = {0};
     begin(&f, variants[v]);
     assert_int_equal(dvbf_linear_new(&linear, f.model, &error), DVBF_OK);
-    assert_int_equal(dv_moves_place(&moves, &room, f.model, 4, 16, 5, &error), DVBF_OK);
+    assert_int_equal(dv_moves_place(&moves, &room, f.model, 4, 16, 5, &n_w, &error), DVBF_OK);
     assert_int_equal(dv_looks_place(&looks, &room, f.model, &error), DVBF_OK);
     assert_null(moves);
     void *memory = aligned_alloc(64, room.used);
     room = (dv_room){.at = memory};
-    assert_int_equal(dv_moves_place(&moves, &room, f.model, 4, 16, 5, &error), DVBF_OK);
+    assert_int_equal(dv_moves_place(&moves, &room, f.model, 4, 16, 5, &n_w, &error), DVBF_OK);
     assert_int_equal(dv_looks_place(&looks, &room, f.model, &error), DVBF_OK);
     compare_moves(f.model, moves, linear);
+    if (!v) compare_noise(f.model, moves, n_w);
     compare_looks(f.model, looks, linear);
     dvbf_linear_free(linear);
     free(memory);
@@ -139,9 +162,17 @@ static void within_limits(const dvbf_control *c) {
 
 static void steps_are_within_limits_and_the_same_again(void **state) {
   (void)state;
-  static const char *const ways[] = {"",         "planner=sampling", "goal-in=x",     "change-weight=1",
-                                     "scouts=0", "terminal=weight",  "terminal=none", "samples=5",
-                                     "rounds=3"};
+  static const char *const ways[] = {"",
+                                     "planner=sampling",
+                                     "goal-in=x",
+                                     "change-weight=1",
+                                     "scouts=0",
+                                     "terminal=weight",
+                                     "terminal=none",
+                                     "samples=5",
+                                     "rounds=3",
+                                     "risk=1 futures=4",
+                                     "risk=0.5 planner=sampling"};
   fixture f;
   begin(&f, "");
   dvbf_goal goal = {.count = 2, .x = f.sequences.x};
@@ -287,6 +318,7 @@ static void what_cannot_work_is_refused(void **state) {
   refused(f.model, &goal, "low=", "missing");
   refused(f.model, &goal, "goal-in=state", "regression");
   refused(f.model, &goal, "planner=sampling scouts=0", "scouts");
+  refused(f.model, &goal, "risk=1 scouts=0", "scouts");
   refused(f.model, &empty, "", "the goal is empty");
   refused(f.model, &unseen, "", "no value at all");
   refused(f.model, &weighed, "", "must be at least 0");

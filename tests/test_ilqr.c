@@ -403,6 +403,67 @@ static void random_plans_swing_up(void **state) {
   free(m.memory);
 }
 
+/* Two goals on a line: 1 is nearer, but beyond 0.2 there is `noise`. */
+typedef struct shore {
+  double low, high, noise;
+} shore;
+enum { WALK = 8 };
+
+static void stir_walk(void *user, int rows, const double *z, const double *u, const double *noise,
+                      double *next) {
+  const shore *s = user;
+  for (int r = 0; r < rows; r++) next[r] = z[r] + 0.5 * u[r] + (z[r] > 0.2 ? s->noise * noise[r] : 0);
+}
+
+static void walk(void *user, int rows, const double *z, const double *u, double *next) {
+  (void)user;
+  for (int r = 0; r < rows; r++) next[r] = z[r] + 0.5 * u[r];
+}
+
+static double cost_of_walk(void *user, int t, const double *z, const double *u) {
+  (void)user, (void)t, (void)u;
+  return fmin((z[0] - 1) * (z[0] - 1), (z[0] + 1.2) * (z[0] + 1.2));
+}
+
+static void stay(void *user, int t, const double *z, double *u) {
+  (void)user, (void)t, (void)z;
+  u[0] = 0;
+}
+
+static void risk_leads_where_there_is_no_noise(void **state) {
+  (void)state;
+  shore s = {-1, 1, 0.4};
+  dv_problem problem = {.n_z = 1,
+                        .n_u = 1,
+                        .n_w = 1,
+                        .steps = WALK,
+                        .rows = 32,
+                        .low = &s.low,
+                        .high = &s.high,
+                        .user = &s,
+                        .move = walk,
+                        .stir = stir_walk,
+                        .cost = cost_of_walk};
+  dv_drawing drawing = {.rounds = 4, .spread = 1, .correlation = 0.8, .seed = 1, .risk = 2};
+  double first = 0, end[2];
+  for (int futures = 0; futures < 2; futures++) {
+    made m = make(&problem, 256);
+    unsigned long allocations = dv_allocations();
+    drawing.futures = futures ? 32 : 0;
+    dv_plan plan = dv_shoot_plan(m.shoot, &first, &drawing, &much);
+    end[futures] = 0;
+    for (int t = 0; t < WALK; t++) end[futures] += 0.5 * m.shoot->u[t];
+    /* From -1.2 on nothing is uncertain, and from 1 on it is. */
+    double still = -1.2, shaken = 1;
+    if (futures) assert_true(dv_shoot_judge(m.shoot, &still, &drawing, stay, NULL) == 0);
+    if (futures) assert_true(dv_shoot_judge(m.shoot, &shaken, &drawing, stay, NULL) > plan.cost);
+    assert_int_equal(dv_allocations(), allocations);
+    free(m.memory);
+  }
+  assert_true(fabs(end[0] - 1) < 0.2);
+  assert_true(fabs(end[1] + 1.2) < 0.2);
+}
+
 /* ---- Boxes and regulators ---- */
 
 static void boxes_satisfy_their_conditions(void **state) {
@@ -475,6 +536,7 @@ int main(void) {
       cmocka_unit_test(limits_may_leave_nothing),
       cmocka_unit_test(plans_end_in_time_and_are_the_same_again),
       cmocka_unit_test(random_plans_swing_up),
+      cmocka_unit_test(risk_leads_where_there_is_no_noise),
       cmocka_unit_test(boxes_satisfy_their_conditions),
       cmocka_unit_test(regulators_solve_riccati),
   };

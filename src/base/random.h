@@ -22,7 +22,8 @@ typedef enum dv_stream {
   DV_STREAM_PARTICLES,      /* seeds of sequences, resampling, v */
   DV_STREAM_GAPS,           /* frames that simulators mark as missing */
   DV_STREAM_PIXELS,         /* noise of images, and what disturbs simulated controls */
-  DV_STREAM_PLANS           /* plans that are tried */
+  DV_STREAM_PLANS,          /* plans that are tried */
+  DV_STREAM_FUTURES         /* noise that they are tried with */
 } dv_stream;
 
 typedef struct dv_block {

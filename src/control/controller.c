@@ -1,10 +1,10 @@
 /* Filter, planner and what joins them. */
+#include "control/controller.h"
 #include "base/algebra.h"
 #include "base/arithmetic.h"
 #include "base/status.h"
 #include "control/ilqr.h"
 #include "control/shoot.h"
-#include "control/task.h"
 #include "control/wish.h"
 #include "infer/filter.h"
 
@@ -67,7 +67,7 @@ static dvbf_status place_filter(dv_room *room, dvbf_controller *c, dvbf_error *e
   return status;
 }
 
-static void place_planners(dv_room *room, dvbf_controller *c, const dvbf_goal *goal) {
+static void place_planners(dv_room *room, dvbf_controller *c, const dvbf_goal *goal, int n_w) {
   const dvbf_model *m = c->model;
   int scouts = (int)c->settings.scouts, rows = scouts > DV_LENGTHS ? scouts : DV_LENGTHS;
   size_t n_s = c->settings.space == DV_GOAL_STATE ? goal->n_s
@@ -77,6 +77,7 @@ static void place_planners(dv_room *room, dvbf_controller *c, const dvbf_goal *g
                   .looks = c->looks,
                   .n_z = m->n_z,
                   .n_u = m->n_u,
+                  .n_w = n_w,
                   .steps = (int)c->settings.steps,
                   .n_s = (int)n_s,
                   .goals = (int)goal->count};
@@ -91,14 +92,14 @@ static dvbf_status lay_out(dvbf_controller **out, dv_room *room, const dvbf_cont
                            const dvbf_goal *goal, dvbf_error *error) {
   dvbf_controller *c = dv_room_take(room, 1, sizeof *c), parts = *like;
   int scouts = (int)like->settings.scouts, rows = scouts > DV_LENGTHS ? scouts : DV_LENGTHS;
-  dvbf_status status =
-      dv_moves_place(&parts.moves, room, like->model, DV_LENGTHS, rows, (int)like->settings.steps, error);
+  int n_w = 0, steps = (int)like->settings.steps;
+  dvbf_status status = dv_moves_place(&parts.moves, room, like->model, DV_LENGTHS, rows, steps, &n_w, error);
   if (!status && like->settings.space == DV_GOAL_X)
     status = dv_looks_place(&parts.looks, room, like->model, error);
   if (!status) status = place_filter(room, &parts, error);
   if (status) return status;
   place_arrays(room, &parts, goal->count);
-  place_planners(room, &parts, goal);
+  place_planners(room, &parts, goal, n_w);
   if (c) *c = parts;
   *out = c;
   return DVBF_OK;
@@ -114,6 +115,9 @@ static dvbf_status begin(dvbf_controller *like, const dvbf_model *model, const d
   if (!status) status = dv_goal_check(goal, s, model, error);
   if (!status && s->planner == DV_PLANNER_SAMPLING && s->scouts < 2)
     status = dv_fail(error, DVBF_ARGUMENT, "planner = sampling needs scouts = 2 or more");
+  if (!status && s->risk > 0 && s->scouts < 2)
+    status = dv_fail(error, DVBF_ARGUMENT, "risk = %g chooses among random plans: scouts must be 2 or more",
+                     s->risk);
   return status;
 }
 
@@ -279,6 +283,24 @@ const float *dvbf_controller_goal(const dvbf_controller *c) {
   return c->goal_z;
 }
 
+const dv_task *dv_controller_task(const dvbf_controller *c) {
+  return c->task;
+}
+
+double dv_controller_effort(const dvbf_controller *c) {
+  const dv_task *t = c->task;
+  double most = t->steers ? 0 : INFINITY;
+  for (int i = 0; i < t->goals * t->n_u; i++) {
+    const double *gain = t->gain + (size_t)i * (size_t)t->n_z;
+    most = fmax(most, sqrt(dv_dot(gain, gain, (size_t)t->n_z)) / half_width(c, i % t->n_u));
+  }
+  return most;
+}
+
+const dv_control_settings *dv_controller_settings(const dvbf_controller *c) {
+  return &c->settings;
+}
+
 /* ---- Stepping ---- */
 
 static bool is_late(void *user) {
@@ -313,23 +335,42 @@ static const float *visible(dvbf_controller *c, const float *x) {
   return any ? c->x : NULL;
 }
 
+static void control_by_plan(void *user, int t, const double *z, double *u) {
+  dv_ilqr_control(user, t, z, u);
+}
+
+/* Improves the plan that is there. With a risk to weigh, a plan that is better without noise is dropped where
+ * it is worse with noise than `before`. */
+static dv_plan improve_plan(dvbf_controller *c, const dv_effort *effort, const dv_drawing *drawing,
+                            const dv_plan *before) {
+  const dv_effort none = {0};
+  dv_plan plan = dv_ilqr_plan(c->ilqr, c->first, effort);
+  if (!drawing->futures || !effort->iterations || before->end == DV_PLAN_FAILED) return plan;
+  if (dv_shoot_judge(c->shoot, c->first, drawing, control_by_plan, c->ilqr) <= before->cost) return plan;
+  memcpy(c->ilqr->u, c->shoot->u, (size_t)c->task->steps * (size_t)c->task->n_u * sizeof *c->ilqr->u);
+  return dv_ilqr_plan(c->ilqr, c->first, &none);
+}
+
 static dv_plan make_plan(dvbf_controller *c) {
   dv_effort effort = effort_of(c);
   dv_drawing drawing = {.rounds = (int)c->settings.rounds,
                         .spread = c->settings.spread,
                         .correlation = c->settings.correlation,
                         .seed = (unsigned long long)c->settings.seed,
-                        .number = c->number};
+                        .number = c->number,
+                        .futures = c->settings.risk > 0 ? (int)c->settings.futures : 0,
+                        .risk = c->settings.risk};
+  dv_plan drawn = {.end = DV_PLAN_FAILED};
   size_t size = (size_t)c->task->steps * (size_t)c->task->n_u * sizeof *c->ilqr->u;
   if (c->planned) dv_ilqr_resume(c->ilqr, c->first);
   c->number++;
   if (c->shoot) {
     memcpy(c->shoot->u, c->ilqr->u, size);
-    dv_plan drawn = dv_shoot_plan(c->shoot, c->first, &drawing, &effort);
+    drawn = dv_shoot_plan(c->shoot, c->first, &drawing, &effort);
     if (drawn.end != DV_PLAN_FAILED) memcpy(c->ilqr->u, c->shoot->u, size);
   }
   if (c->settings.planner == DV_PLANNER_SAMPLING) effort.iterations = 0;
-  return dv_ilqr_plan(c->ilqr, c->first, &effort);
+  return improve_plan(c, &effort, &drawing, &drawn);
 }
 
 /* Where a plan begins: the mean of the belief and the control that acts now. */

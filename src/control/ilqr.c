@@ -162,6 +162,10 @@ static void choose_control(const dv_ilqr *p, int t, double length, const double 
   dv_into_limits(u, o->low, o->high, m);
 }
 
+void dv_ilqr_control(const dv_ilqr *p, int t, const double *z, double *u) {
+  choose_control(p, t, 0, z, u);
+}
+
 /* Follows the new controls with steps of all lengths at once; cost [DV_LENGTHS]. */
 static void try_lengths(dv_ilqr *p, double *cost) {
   const dv_problem *o = &p->problem;

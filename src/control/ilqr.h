@@ -41,6 +41,9 @@ dv_ilqr *dv_ilqr_place(dv_room *room, const dv_problem *problem);
  * little off the path. */
 void dv_ilqr_resume(dv_ilqr *planner, const double *z);
 
+/* u of step t of the plan, adapted to the state z [n_z] by the gains. */
+void dv_ilqr_control(const dv_ilqr *planner, int t, const double *z, double *u);
+
 /* Plans from z [n_z], beginning with the controls that are in planner->u; there the plan is afterwards, and
  * its path in planner->z. */
 dv_plan dv_ilqr_plan(dv_ilqr *planner, const double *z, const dv_effort *effort);

@@ -56,13 +56,14 @@ static void prepare(dv_moves *m) {
 }
 
 dvbf_status dv_moves_place(dv_moves **out, dv_room *room, const dvbf_model *model, int few, int many,
-                           int steps, dvbf_error *error) {
+                           int steps, int *n_w, dvbf_error *error) {
   dvbf_program programs[PROGRAMS] = {{0}};
   dvbf_status status = check(model, error);
   if (status) return status;
   int points = MOST_ROWS / model->n_z < steps ? MOST_ROWS / model->n_z : steps;
   dv_moves like = {.model = model, .few = few, .many = many, .points = points > 0 ? points : 1};
   status = record(programs, &like, error);
+  *n_w = like.n_w = status ? 0 : programs[WALK].later.noise.cols;
   dv_moves *m = status ? NULL : place(room, &like, programs);
   for (int i = 0; i < PROGRAMS; i++) dv_program_clear(&programs[i]);
   if (m) prepare(m);
@@ -84,6 +85,20 @@ static void fill(const dv_moves *m, dv_machine *machine, int count, int copies, 
       for (int i = 0; i < n_z; i++) *to_z++ = (dvbf_real)z[i];
       for (int i = 0; i < n_u; i++) *to_u++ = (dvbf_real)((u[i] - (double)shift[i]) * (double)scale[i]);
     }
+}
+
+/* The noise of the first rows; NULL: none, as it was before. */
+static void set_noise(const dv_moves *m, dv_machine *machine, int rows, const double *noise) {
+  dvbf_real *to = dv_at(&machine->run, machine->program.later.noise);
+  for (int i = 0; i < rows * m->n_w; i++) to[i] = noise ? (dvbf_real)noise[i] : 0;
+}
+
+void dv_moves_stir(dv_moves *m, int rows, const double *z, const double *u, const double *noise, double *next,
+                   int stride) {
+  dv_machine *machine = rows <= m->few ? &m->walk : &m->crowd;
+  set_noise(m, machine, rows, noise);
+  dv_moves_go(m, rows, z, u, next, stride);
+  set_noise(m, machine, rows, NULL);
 }
 
 void dv_moves_go(dv_moves *m, int rows, const double *z, const double *u, double *next, int stride) {

@@ -32,6 +32,10 @@ typedef struct dv_problem {
   /* u of a simple controller that keeps the system at its goal, once it is there; NULL: none is known. Random
    * plans end with it. */
   void (*steer)(void *user, const double *z, double *u);
+  /* As `move`, with the noise of the system: noise [rows][n_w] of standard normal numbers. NULL: it has none.
+   */
+  void (*stir)(void *user, int rows, const double *z, const double *u, const double *noise, double *next);
+  int n_w;
 } dv_problem;
 
 /* How planning ended. */

@@ -19,6 +19,9 @@ dv_shoot *dv_shoot_place(dv_room *room, const dv_problem *problem, int count) {
   parts.z = dv_room_take(room, rows * n_z, sizeof(double));
   parts.next = dv_room_take(room, rows * n_z, sizeof(double));
   parts.row_u = dv_room_take(room, rows * n_u, sizeof(double));
+  parts.noise = dv_room_take(room, rows * (size_t)problem->n_w, sizeof(double));
+  parts.sum = dv_room_take(room, (size_t)count, sizeof(double));
+  parts.squares = dv_room_take(room, (size_t)count, sizeof(double));
   if (planner) *planner = parts;
   return planner;
 }
@@ -58,8 +61,29 @@ static void draw(dv_shoot *p, const dv_drawing *d, int round) {
     dv_into_limits(p->drawn + (size_t)k * (size_t)o->n_u, o->low, o->high, o->n_u);
 }
 
-/* Costs of plans first .. first + rows - 1. */
-static void follow(dv_shoot *p, const double *from, int first, int rows) {
+/* The noise of step t in one future, the same for all rows. */
+static void set_noise(dv_shoot *p, const dv_drawing *d, int future, int t, int rows) {
+  int n = p->problem.n_w;
+  dv_random random = dv_random_at(d->seed, DV_STREAM_FUTURES, (uint32_t)future, (uint32_t)t);
+  for (int i = 0; i < n; i++) p->noise[i] = dv_random_normal(&random);
+  for (int i = n; i < rows * n; i++) p->noise[i] = p->noise[i - n];
+}
+
+/* Moves rows, with the noise of a future or, where it is below 0, without. */
+static void go_on(dv_shoot *p, const dv_drawing *d, int future, int t, int rows) {
+  const dv_problem *o = &p->problem;
+  if (future >= 0) {
+    set_noise(p, d, future, t, rows);
+    o->stir(o->user, rows, p->z, p->row_u, p->noise, p->next);
+  } else {
+    o->move(o->user, rows, p->z, p->row_u, p->next);
+  }
+  memcpy(p->z, p->next, (size_t)rows * (size_t)o->n_z * sizeof *p->z);
+}
+
+/* Costs of plans first .. first + rows - 1 in one future. What the simple controller does without noise
+ * becomes part of the plan. */
+static void follow(dv_shoot *p, const double *from, const dv_drawing *d, int future, int first, int rows) {
   const dv_problem *o = &p->problem;
   size_t n_z = (size_t)o->n_z, n_u = (size_t)o->n_u, size = (size_t)o->steps * n_u;
   for (int r = 0; r < rows; r++) {
@@ -70,18 +94,36 @@ static void follow(dv_shoot *p, const double *from, int first, int rows) {
     for (int r = 0; r < rows; r++) {
       double *u = p->row_u + (size_t)r * n_u,
              *drawn = p->drawn + (size_t)(first + r) * size + (size_t)t * n_u;
-      if (o->steer && t >= p->until[first + r]) {
-        o->steer(o->user, p->z + (size_t)r * n_z, drawn);
-        dv_into_limits(drawn, o->low, o->high, o->n_u);
-      }
       memcpy(u, drawn, n_u * sizeof *u);
+      if (o->steer && t >= p->until[first + r]) {
+        o->steer(o->user, p->z + (size_t)r * n_z, u);
+        dv_into_limits(u, o->low, o->high, o->n_u);
+        if (future < 0) memcpy(drawn, u, n_u * sizeof *u);
+      }
       p->cost[first + r] += o->cost(o->user, t, p->z + (size_t)r * n_z, u);
     }
-    o->move(o->user, rows, p->z, p->row_u, p->next);
-    memcpy(p->z, p->next, (size_t)rows * n_z * sizeof *p->z);
+    go_on(p, d, future, t, rows);
   }
   for (int r = 0; r < rows; r++)
     p->cost[first + r] += o->cost(o->user, o->steps, p->z + (size_t)r * n_z, NULL);
+}
+
+/* Mean over the futures, and what the risk adds. */
+static double weigh(double sum, double squares, const dv_drawing *d) {
+  double mean = sum / d->futures, variance = squares / d->futures - mean * mean;
+  return mean + d->risk * (variance > 0 ? sqrt(variance) : variance < 0 ? 0 : variance);
+}
+
+static void judge(dv_shoot *p, const double *from, const dv_drawing *d, int first, int rows) {
+  for (int f = 0; f < d->futures; f++) {
+    follow(p, from, d, f, first, rows);
+    for (int r = first; r < first + rows; r++) {
+      p->sum[r] = (f ? p->sum[r] : 0) + p->cost[r];
+      p->squares[r] = (f ? p->squares[r] : 0) + p->cost[r] * p->cost[r];
+    }
+  }
+  follow(p, from, d, -1, first, rows);
+  for (int r = first; r < first + rows && d->futures; r++) p->cost[r] = weigh(p->sum[r], p->squares[r], d);
 }
 
 /* The elites come first in `order`, the best of all first; what is not finite counts as worst. */
@@ -123,7 +165,7 @@ dv_plan dv_shoot_plan(dv_shoot *p, const double *z, const dv_drawing *drawing, c
   for (int round = 0; round < drawing->rounds; round++) {
     draw(p, drawing, round);
     for (int first = 0; first < p->count; first += o->rows)
-      follow(p, z, first, p->count - first < o->rows ? p->count - first : o->rows);
+      judge(p, z, drawing, first, p->count - first < o->rows ? p->count - first : o->rows);
     sort(p);
     plan.iterations++;
     if (p->cost[p->order[0]] < plan.cost) {
@@ -135,4 +177,21 @@ dv_plan dv_shoot_plan(dv_shoot *p, const double *z, const dv_drawing *drawing, c
     if (effort->late && effort->late(effort->user)) break;
   }
   return plan;
+}
+
+double dv_shoot_judge(dv_shoot *p, const double *z, const dv_drawing *d, dv_control_fn *control, void *user) {
+  const dv_problem *o = &p->problem;
+  double sum = 0, squares = 0;
+  for (int f = 0; f < d->futures; f++) {
+    double cost = 0;
+    memcpy(p->z, z, (size_t)o->n_z * sizeof *z);
+    for (int t = 0; t < o->steps; t++) {
+      control(user, t, p->z, p->row_u);
+      cost += o->cost(o->user, t, p->z, p->row_u);
+      go_on(p, d, f, t, 1);
+    }
+    cost += o->cost(o->user, o->steps, p->z, NULL);
+    sum += cost, squares += cost * cost;
+  }
+  return weigh(sum, squares, d);
 }

@@ -19,6 +19,8 @@ typedef struct dv_shoot {
   int *order;               /* [count] */
   int *until;               /* [count] steps before the simple controller takes over */
   double *z, *next, *row_u; /* [rows][n_z], [rows][n_z], [rows][n_u] */
+  double *noise;            /* [rows][n_w] */
+  double *sum, *squares;    /* [count] over futures */
 } dv_shoot;
 
 /* Counts bytes, or places the planner; it stays NULL while counting. count is at least 2. */
@@ -27,6 +29,10 @@ dv_shoot *dv_shoot_place(dv_room *room, const dv_problem *problem, int count);
 /* How plans are drawn. */
 typedef struct dv_drawing {
   int rounds;
+  /* With futures above 0 the cost of a plan is its mean over that many samples of the noise, which are the
+   * same for all plans, and `risk` times its standard deviation over them. */
+  int futures;
+  double risk;
   double spread; /* first deviation over the half width of the limits, or itself where they are infinite */
   double correlation;              /* from step to step, in [0, 1) */
   unsigned long long seed, number; /* the same numbers give the same draws */
@@ -34,5 +40,10 @@ typedef struct dv_drawing {
 
 /* Plans from z [n_z] and planner->u, where the plan is afterwards. */
 dv_plan dv_shoot_plan(dv_shoot *planner, const double *z, const dv_drawing *drawing, const dv_effort *effort);
+
+/* The cost, over the futures of the same drawing, of the controls that `control` chooses. */
+typedef void dv_control_fn(void *user, int t, const double *z, double *u);
+double dv_shoot_judge(dv_shoot *planner, const double *z, const dv_drawing *drawing, dv_control_fn *control,
+                      void *user);
 
 #endif

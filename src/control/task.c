@@ -138,6 +138,14 @@ static void move(void *user, int rows, const double *z, const double *u, double 
     memcpy(next + (size_t)r * (size_t)(n + m) + n, u + (size_t)r * (size_t)m, (size_t)m * sizeof *u);
 }
 
+static void stir(void *user, int rows, const double *z, const double *u, const double *noise, double *next) {
+  const dv_task *t = user;
+  int n = t->n_z, m = t->n_u;
+  dv_moves_stir(t->moves, rows, z, u, noise, next, n + m);
+  for (int r = 0; r < rows; r++)
+    memcpy(next + (size_t)r * (size_t)(n + m) + n, u + (size_t)r * (size_t)m, (size_t)m * sizeof *u);
+}
+
 static void derive(void *user, const double *z, const double *u, double *a, double *b) {
   const dv_task *t = user;
   int n = t->n_z, m = t->n_u, all = n + m;
@@ -245,5 +253,7 @@ dv_problem dv_task_problem(dv_task *t, int rows) {
                       .derive = derive,
                       .cost = cost,
                       .expand = expand,
-                      .steer = steer};
+                      .steer = steer,
+                      .stir = stir,
+                      .n_w = t->n_w};
 }

@@ -10,7 +10,7 @@
 typedef struct dv_task {
   dv_moves *moves;
   dv_looks *looks; /* NULL: s is linear in z */
-  int n_z, n_u, steps, n_s, goals;
+  int n_z, n_u, n_w, steps, n_s, goals;
   double goal_weight, terminal_weight, discount;
   double *later;  /* [steps + 1] discount^t, the weight of each step */
   double *map;    /* [n_s][n_z + 1] what is compared with a goal: s = map (z, 1), or x of z with looks */
