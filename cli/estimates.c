@@ -2,6 +2,7 @@
 
 #include "files.h"
 #include "progress.h"
+#include "ranks.h"
 
 #include <stdio.h>
 
@@ -29,8 +30,9 @@ dvbf_status cli_estimate(cli_inputs *in, dvbf_estimates **out, const cli_options
   if (!status && path) status = dvbf_estimates_check_path(path, error);
   if (!status && path) status = cli_refuse_existing(path, cli_option(options, "force"), error);
   if (!status) status = cli_inputs_read(in, options, error);
-  if (!status) status = estimate(in, out, cli_option(options, "quiet"), error);
-  if (!status && path) status = write(*out, in, options, path, error);
+  if (!status) dvbf_settings_ranks(in->settings, cli_ranks());
+  if (!status) status = estimate(in, out, cli_rank() || cli_option(options, "quiet"), error);
+  if (!status && path && !cli_rank()) status = write(*out, in, options, path, error);
   return status;
 }
 

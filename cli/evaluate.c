@@ -1,5 +1,6 @@
 /* dvbf evaluate: the numbers of the paper's tables for a trained model. */
 #include "inputs.h"
+#include "ranks.h"
 #include "results.h"
 #include "verdict.h"
 
@@ -82,14 +83,15 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   cli_inputs in;
   dvbf_evaluation *evaluation = NULL;
   char *json = NULL;
-  bool as_json = cli_option(options, "json");
+  bool as_json = cli_option(options, "json"), first = !cli_rank();
   dvbf_status status = cli_inputs_read(&in, options, error);
+  if (!status) dvbf_settings_ranks(in.settings, cli_ranks());
   if (!status) status = dvbf_evaluate(&evaluation, in.model, in.data, in.sequences, in.settings, error);
-  if (!status && as_json)
+  if (!status && as_json && first)
     status = dvbf_evaluation_json(&json, evaluation, in.model, in.settings, seconds_now() - began, error);
-  if (!status && as_json)
+  if (!status && first && as_json)
     puts(json);
-  else if (!status)
+  else if (!status && first)
     print_text(evaluation, &in.info);
   dvbf_text_free(json);
   dvbf_evaluation_free(evaluation);
@@ -117,7 +119,8 @@ const cli_command cli_evaluate = {
                  {"dvbf evaluate run own.h5 --split all --observe 10 --json",
                   "all of a file without splits, for scripts"}},
     .arguments = {"RUN", "DATA"},
-    .flags = {CLI_FLAG_JSON, CLI_FLAG_QUIET},
+    .flags = {CLI_FLAG_JSON, CLI_FLAG_RANKS, CLI_FLAG_QUIET},
+    .shared = true,
     .tables = {"evaluate", "data"},
     .run = run,
 };

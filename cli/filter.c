@@ -1,14 +1,18 @@
 /* dvbf filter: where the state is, as the frames come in. */
 #include "estimates.h"
 #include "follow.h"
+#include "ranks.h"
 
+/* One line after the other is no work for several ranks. */
 static dvbf_status run(const cli_options *options, dvbf_error *error) {
-  return (cli_option(options, "follow") ? cli_follow : cli_estimate_only)(options, error);
+  if (!cli_option(options, "follow")) return cli_estimate_only(options, error);
+  return cli_rank() ? DVBF_OK : cli_follow(options, error);
 }
 
 const cli_command cli_filter = {
     .name = "filter",
-    .synopsis = "RUN DATA -o FILE [--SETTING VALUE ...] | RUN --follow [--ahead STEPS] [--SETTING VALUE ...]",
+    .synopsis =
+        "RUN DATA -o FILE [--SETTING VALUE ...] | RUN --follow [--ahead STEPS] [--SETTING VALUE ...]",
     .help = "estimate the state at each step from the frames up to it",
     .details = CLI_HELP_RUN_DATA
     "A step knows the frames up to its own, but that the first state is made from the first\n"
@@ -40,7 +44,9 @@ const cli_command cli_filter = {
               {0, "quantiles", "LIST", "with --follow: of the forecast, or none; default: 0.05,0.5,0.95"},
               {0, "json", NULL, "with --follow: write lines of JSON, also where CSV is read"},
               CLI_FLAG_FORCE,
+              CLI_FLAG_RANKS,
               CLI_FLAG_QUIET},
     .tables = {"filter", "data"},
+    .shared = true,
     .run = run,
 };

@@ -1,5 +1,6 @@
 /* dvbf predict: what follows the observed frames, and how far that is from what followed. */
 #include "estimates.h"
+#include "ranks.h"
 #include "results.h"
 #include "verdict.h"
 
@@ -68,8 +69,9 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   dvbf_status status = cli_estimate(&in, &estimates, options, ahead, error);
   if (!status) status = measure(&r, estimates, in.sequences, error);
   if (!status && !ahead) status = cli_judge(&verdict, in.model, in.data, in.sequences, in.settings, error);
-  if (!status && as_json) status = print_json(&r, estimates, verdict, error);
-  if (!status && !as_json && !ahead) {
+  bool first = !cli_rank();
+  if (!status && first && as_json) status = print_json(&r, estimates, verdict, error);
+  if (!status && first && !as_json && !ahead) {
     print_errors(&r, estimates, in.data->x_names);
     printf("\n");
     cli_print_verdict(verdict);
@@ -105,7 +107,8 @@ const cli_command cli_predict = {
                  {"dvbf predict run bench.csv --observe 50 --steps 200 -o future.npz",
                   "the predictions themselves, for NumPy"}},
     .arguments = {"RUN", "DATA"},
-    .flags = {CLI_FLAG_ARRAYS, CLI_FLAG_JSON, CLI_FLAG_FORCE, CLI_FLAG_QUIET},
+    .flags = {CLI_FLAG_ARRAYS, CLI_FLAG_JSON, CLI_FLAG_FORCE, CLI_FLAG_RANKS, CLI_FLAG_QUIET},
     .tables = {"predict", "data"},
+    .shared = true,
     .run = run,
 };

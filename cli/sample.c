@@ -25,7 +25,9 @@ const cli_command cli_sample = {
     .flags = {CLI_FLAG_ARRAYS,
               {0, "from", "DATA", "continue sequences of this file instead of starting from the prior"},
               CLI_FLAG_FORCE,
+              CLI_FLAG_RANKS,
               CLI_FLAG_QUIET},
     .tables = {"sample", "data"},
+    .shared = true,
     .run = cli_estimate_only,
 };

@@ -15,7 +15,8 @@ const cli_command cli_smooth = {
                  {"dvbf smooth run pendulum.h5 -o states.npz --particles 200 --samples 20",
                   "faster and less exact"}},
     .arguments = {"RUN", "DATA"},
-    .flags = {CLI_FLAG_ARRAYS, CLI_FLAG_FORCE, CLI_FLAG_QUIET},
+    .flags = {CLI_FLAG_ARRAYS, CLI_FLAG_FORCE, CLI_FLAG_RANKS, CLI_FLAG_QUIET},
     .tables = {"smooth", "data"},
+    .shared = true,
     .run = cli_estimate_only,
 };

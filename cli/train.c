@@ -63,7 +63,7 @@ static dvbf_status add_linear(dvbf_model *model, const dvbf_data *data, const ch
   bool added;
   dvbf_status status = dvbf_model_add_linear(&added, model, data, NULL, error);
   cli_join(path, folder, CLI_MODEL);
-  return status || !added ? status : dvbf_model_save(model, path, error);
+  return status || !added || cli_rank() ? status : dvbf_model_save(model, path, error);
 }
 
 /* A run that was stopped is judged when it goes on to its end. */
@@ -103,22 +103,15 @@ static dvbf_status read_settings(dvbf_settings **out, const cli_options *options
              : cli_options_settings(out, options, "train", error);
 }
 
-/* The candidates of a search are not shared yet: the first rank trains them all. */
-static bool is_search(const dvbf_settings *settings) {
-  char text[64] = "";
-  return !dvbf_settings_get(settings, "search", text, sizeof text, NULL) && !strcmp(text, "on");
-}
-
 /* Trains together with the other ranks, where there are any. */
 static dvbf_status train(dvbf_model **out, dvbf_settings *settings, const dvbf_data *data,
                          const dvbf_train_options *how, cli_training *training, bool quiet,
                          dvbf_error *error) {
-  bool together = !is_search(settings);
-  if (together) dvbf_settings_ranks(settings, cli_ranks());
+  dvbf_settings_ranks(settings, cli_ranks());
   if (!cli_ranks()) dvbf_settings_interrupt(settings, cli_stop_flag()); /* ranks agree on an end themselves */
   cli_training_begin(training, quiet);
   dvbf_status status = dvbf_train(out, settings, data, how, error);
-  if (!status && together) cli_share_signal();
+  if (!status) cli_share_signal();
   cli_training_end(training, status || cli_rank() ? NULL : how->folder);
   return status;
 }
@@ -137,10 +130,6 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   dvbf_status status = cli_option_needed(&how.folder, options, "output", error);
   if (!status) status = refuse_former(&how, error);
   if (!status) status = read_settings(&settings, options, &how, error);
-  if (!status && !first && is_search(settings)) {
-    dvbf_settings_free(settings);
-    return DVBF_OK;
-  }
   if (!status) status = dvbf_settings_check(settings, error);
   if (!status) status = dvbf_data_read(&data, options->arguments[0], settings, error);
   if (!status && *data->question)
@@ -148,10 +137,10 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   if (!status && first) status = dvbf_folder_make(how.folder, error);
   if (!status) status = suit(settings, data, quiet, error);
   if (!status) status = train(&model, settings, data, &how, &training, quiet, error);
-  if (!status && first) status = judge(&verdict, options, model, data, how.folder, settings, error);
+  if (!status) status = judge(&verdict, options, model, data, how.folder, settings, error);
   if (!status && first && cli_option(options, "json"))
     status = print_json(model, &training.last, settings, verdict, error);
-  if (!status && verdict) tell_verdict(verdict, how.folder, quiet);
+  if (!status && verdict && first) tell_verdict(verdict, how.folder, quiet);
   if (!status && verdict && !verdict->useful) cli_exit_useless();
   dvbf_verdict_free(verdict);
   dvbf_model_free(model);
@@ -162,7 +151,8 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 
 const cli_command cli_train = {
     .name = "train",
-    .synopsis = "DATA -o FOLDER [--resume] [--preset NAME] [--config FILE] [--json] [--SETTING VALUE ...]",
+    .synopsis =
+        "DATA -o FOLDER [--resume] [--preset NAME] [--config FILE] [--json] [--SETTING VALUE ...]",
     .help = "learn a model from the sequences of a file: HDF5, NPZ, NPY or CSV",
     .details =
         "\nSIGINT (Ctrl-C) and SIGTERM end training early: the best model so far and a checkpoint are "

@@ -1,6 +1,7 @@
 #include "verdict.h"
 
 #include "command.h"
+#include "ranks.h"
 
 #include <dvbf/report.h>
 #include <math.h>
@@ -104,6 +105,7 @@ dvbf_status cli_judge(dvbf_verdict **out, const dvbf_model *model, const dvbf_da
   dvbf_status status = dvbf_settings_new(&settings, "evaluate", error);
   if (!status) status = dvbf_settings_get(like, "threads", threads, sizeof threads, error);
   if (!status) status = dvbf_settings_set(settings, "threads", threads, error);
+  if (!status) dvbf_settings_ranks(settings, cli_ranks());
   if (!status) status = dvbf_judge(out, model, data, sequences, settings, error);
   dvbf_settings_free(settings);
   return status;

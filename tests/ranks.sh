@@ -46,6 +46,34 @@ done
 "${pictures[@]}" --ranks 2 --threads 1 -o own 2>err || fail "--ranks"
 same alone own
 
+# What is made of a model, and a search. Frames stay in their file, values are missing.
+alike() { # NAME RANKS COMMAND...: prints and writes the same as alone
+  "${@:3}" -o "$1-1.npz" --threads 2 --quiet >"$1-1" 2>err || fail "$1"
+  ranks "$2" "${@:3}" -o "$1-$2.npz" --threads 1 --quiet >"$1-$2" || fail "$1 by $2 ranks"
+  [ ! -s err ] || fail "something was printed by $1"
+  cmp "$1-1" "$1-$2" && cmp "$1-1.npz" "$1-$2.npz" || fail "$1 by $2 ranks differs"
+}
+alike predicted 3 "$dvbf" predict alone data.h5 --observe 5 --memory 0
+alike smoothed 2 "$dvbf" smooth alone-dkf gaps.csv --split all --particles 20 --samples 5
+"$dvbf" evaluate alone data.h5 --split valid --samples 2 --particles 5 --threads 1 >evaluated
+ranks 2 "$dvbf" evaluate alone data.h5 --split valid --samples 2 --particles 5 --memory 0 >evaluated-2 || fail "evaluate"
+cmp evaluated evaluated-2 || fail "evaluation by 2 ranks differs"
+searching=("$dvbf" train gaps.csv "${small[@]}" --outputs y --inputs u --window 20 --batch-size 16 --search on --candidates 3
+  --members 2)
+"${searching[@]}" -o searched --threads 2
+ranks 2 "${searching[@]}" -o searched-2 --threads 1 || fail "a search by 2 ranks"
+"$mpirun" -n 3 "${searching[@]}" -o searched-3 --threads 1 2>err &
+process=$!
+for i in $(seq 400); do [ -d searched-3/search ] && break; sleep 0.05; done
+kill -TERM $process 2>/dev/null || true
+wait $process || true
+process=
+ranks 2 "${searching[@]}" -o searched-3 --threads 1 --resume || fail "going on with a search"
+for n in 2 3; do
+  cmp searched/search.csv "searched-$n/search.csv" && cmp searched/model.safetensors "searched-$n/model.safetensors" ||
+    fail "a search by ranks differs"
+done
+
 # A signal: a checkpoint, from which another number goes on.
 long=("${pictures[@]}" --updates 4000 --validate-every 1000)
 "$mpirun" -n 3 "${long[@]}" -o stopped --threads 1 2>err &
@@ -88,4 +116,9 @@ status=0
 ranks 2 sh -c 'd=data.h5; [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || d=none.h5; cmd=$1; shift 3; exec "$cmd" train $d "$@"' \
   sh "${pictures[@]}" -o unread || status=$?
 [ $status != 0 ] && [ "$(grep -c '^dvbf: rank 1 on .*none.h5' err)" = 1 ] || fail "a rank cannot read its data: $status"
+ranks 2 sh -c 'd=data.h5; [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || d=none.h5; exec "$1" evaluate alone $d' sh "$dvbf" &&
+  fail "a rank without data evaluates"
+[ "$(grep -c '^dvbf: rank 1 on .*none.h5' err)" = 1 ] || fail "a rank that cannot read is not told of"
+ranks 2 "$dvbf" predict alone data.h5 --quiet -o nowhere/out.npz >/dev/null && fail "a file in no folder is written"
+[ "$(grep -c '^dvbf: .*nowhere' err)" = 1 ] || fail "a file that cannot be written is told of $(grep -c '^dvbf: ' err) times"
 echo "1, 2 and 3 ranks: the same bytes"

@@ -5,7 +5,7 @@
 #include "data/dataset.h"
 #include "kernel/kernels.h"
 #include "runs.h"
-#include "train/machine.h"
+#include "exec/machine.h"
 
 /* ---- The checksum of data ---- */
 

@@ -1,5 +1,6 @@
 /* Ranks that share the shards of minibatches come to the bytes of one alone, whatever their number and that
  * of their threads. Here ranks are threads of this process; tests/ranks.sh has real ones. */
+#include "given.h"
 #include "small_model.h"
 #include "threads_carrier.h"
 #include "train/sums.h"
@@ -161,11 +162,158 @@ static void any_ranks_make_the_same_updates(void **state) {
   free(wanted.snapshot);
 }
 
+/* ---- Estimates and evaluation ---- */
+
+typedef struct asking {
+  const char *model, *table, *settings;
+  unsigned threads;
+  dvbf_estimates *alone;
+  dvbf_evaluation *evaluation;
+  bool wrong;
+} asking;
+
+static bool same_floats(const float *a, const float *b, size_t count) {
+  return !a == !b && (!a || !memcmp(a, b, count * sizeof *a));
+}
+
+static bool same_estimates(const dvbf_estimates *a, const dvbf_estimates *b) {
+  size_t z = a->count * a->steps * a->n_z, x = a->count * a->steps * a->n_x;
+  return a->count == b->count && a->steps == b->steps && same_floats(a->z, b->z, a->samples * z) &&
+         same_floats(a->z_mean, b->z_mean, z) && same_floats(a->z_std, b->z_std, z) &&
+         same_floats(a->x, b->x, x) && same_floats(a->x_std, b->x_std, x) &&
+         same_floats(a->x_samples, b->x_samples, a->samples * x) &&
+         same_floats(a->x_quantiles, b->x_quantiles, a->n_quantiles * x);
+}
+
+/* Some frames of some sequences are missing. */
+static void begin_with_gaps(fixture *f, const char *settings) {
+  begin(f, settings);
+  f->sequences.gaps = true;
+  f->sequences.count = 37;
+  for (size_t i = 0; i < 37; i += 2)
+    for (size_t k = 0; k < N_X; k++) f->sequences.x[(i * STEPS + 5) * N_X + k] = NAN;
+}
+
+static void estimate_together(dv_team *team, void *user) {
+  asking *a = user;
+  fixture f;
+  dvbf_estimates *e = NULL;
+  dvbf_error error = {0};
+  begin_with_gaps(&f, a->model);
+  dvbf_settings *settings = settings_of(a->table, a->settings);
+  if (dv_settings_give(settings, "threads", a->threads == 1 ? "1" : "2", &error)) exit(1);
+  dvbf_settings_ranks(settings, team);
+  if (dvbf_estimate(&e, f.model, &f.sequences, settings, &error)) {
+    fprintf(stderr, "%s\n", error.message);
+    exit(1);
+  }
+  if (!team)
+    a->alone = e;
+  else if (!same_estimates(e, a->alone))
+    a->wrong = true;
+  if (team) dvbf_estimates_free(e);
+  dvbf_settings_free(settings);
+  end(&f);
+}
+
+static void any_ranks_make_the_same_estimates(void **state) {
+  (void)state;
+  static const char *const asked[][3] = {
+      {"", "filter", "samples=4 x-samples=on"},
+      {"", "filter", "samples=4 particles=10"},
+      {"", "filter", "samples=4 forecast=on"},
+      {"", "smooth", "samples=4 particles=10"},
+      {"model=dkf", "smooth", "samples=4 particles=10"},
+      {"universal=point", "predict", "samples=4 observe=4 x-samples=on"},
+      {"", "sample", "count=11 steps=6"},
+  };
+  for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+    asking a = {.model = asked[i][0], .table = asked[i][1], .settings = asked[i][2], .threads = 1};
+    estimate_together(NULL, &a);
+    for (int size = 2; size <= 3; size++) {
+      a.threads = (unsigned)size - 1;
+      run_ranks(size, estimate_together, &a);
+    }
+    dvbf_estimates_free(a.alone);
+    if (a.wrong) fail_msg("%s %s %s differs", a.model, a.table, a.settings);
+  }
+}
+
+static bool same_numbers(const double *a, const double *b, size_t count) {
+  return !memcmp(a, b, count * sizeof *a);
+}
+
+static void evaluate_together(dv_team *team, void *user) {
+  asking *a = user;
+  fixture f;
+  dvbf_evaluation *e = NULL;
+  dvbf_error error = {0};
+  begin_with_gaps(&f, a->model);
+  dvbf_data data = {.train = f.sequences, .test = f.sequences};
+  dvbf_settings *settings = settings_of("evaluate", "samples=2 particles=8 threads=1");
+  dvbf_settings_ranks(settings, team);
+  if (dvbf_evaluate(&e, f.model, &data, &data.test, settings, &error)) {
+    fprintf(stderr, "%s\n", error.message);
+    exit(1);
+  }
+  const dvbf_evaluation *w = team ? a->evaluation : e;
+  double mine[] = {e->elbo, e->importance_bound, e->verdict->one_step.score[DVBF_BY_LEARNED].rmse,
+                   e->verdict->free_run.score[DVBF_BY_LEARNED].rmse};
+  double wanted[] = {w->elbo, w->importance_bound, w->verdict->one_step.score[DVBF_BY_LEARNED].rmse,
+                     w->verdict->free_run.score[DVBF_BY_LEARNED].rmse};
+  if (!same_numbers(mine, wanted, 4) || !same_numbers(e->mse, w->mse, e->horizon) ||
+      !same_numbers(e->mse_mean_path, w->mse_mean_path, e->horizon) ||
+      !same_numbers(e->mse_repeat, w->mse_repeat, e->horizon))
+    a->wrong = true;
+  if (team)
+    dvbf_evaluation_free(e);
+  else
+    a->evaluation = e;
+  dvbf_settings_free(settings);
+  end(&f);
+}
+
+static void any_ranks_make_the_same_evaluation(void **state) {
+  (void)state;
+  asking a = {.model = ""};
+  evaluate_together(NULL, &a);
+  for (int size = 2; size <= 3; size++) run_ranks(size, evaluate_together, &a);
+  dvbf_evaluation_free(a.evaluation);
+  assert_false(a.wrong);
+}
+
+/* Ranks with another model would otherwise give a mixture of both. */
+static void ask_with_others(dv_team *team, void *user) {
+  asking *a = user;
+  fixture f;
+  dvbf_estimates *e = NULL;
+  dvbf_error error = {0};
+  begin(&f, "");
+  dvbf_settings *settings = settings_of("filter", "samples=2");
+  dvbf_settings_ranks(settings, team);
+  if (dv_team_rank(team)) f.model->parameters.values[0] += 1;
+  if (dvbf_estimate(&e, f.model, &f.sequences, settings, &error) != DVBF_ARGUMENT ||
+      !strstr(error.message, "ranks 0 and 1 differ in the model"))
+    a->wrong = true;
+  dvbf_settings_free(settings);
+  end(&f);
+}
+
+static void ranks_with_other_models_are_refused(void **state) {
+  (void)state;
+  asking a = {0};
+  run_ranks(2, ask_with_others, &a);
+  assert_false(a.wrong);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_shared_is_known_to_all),
       cmocka_unit_test(any_ranks_make_the_same_sum),
       cmocka_unit_test(any_ranks_make_the_same_updates),
+      cmocka_unit_test(any_ranks_make_the_same_estimates),
+      cmocka_unit_test(any_ranks_make_the_same_evaluation),
+      cmocka_unit_test(ranks_with_other_models_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,5 +126,7 @@ bool dv_statistics_vary(const dv_statistics *statistics, size_t column);
 /* A checksum of what training sees, train and valid: their sizes and all values of x and u. It is the same
  * wherever x is read from. */
 dvbf_status dv_data_fingerprint(uint64_t *out, const dvbf_data *data, dvbf_error *error);
+/* The same of some sequences. */
+dvbf_status dv_sequences_fingerprint(uint64_t *out, const dvbf_sequences *s, dvbf_error *error);
 
 #endif

@@ -27,8 +27,15 @@ static dvbf_status mix_sequences(uint64_t *hash, const dvbf_sequences *s, dvbf_e
   return DVBF_OK;
 }
 
+static const uint64_t basis = 0xcbf29ce484222325;
+
+dvbf_status dv_sequences_fingerprint(uint64_t *out, const dvbf_sequences *s, dvbf_error *error) {
+  *out = basis;
+  return mix_sequences(out, s, error);
+}
+
 dvbf_status dv_data_fingerprint(uint64_t *out, const dvbf_data *data, dvbf_error *error) {
-  uint64_t hash = 0xcbf29ce484222325;
+  uint64_t hash = basis;
   dvbf_status status = mix_sequences(&hash, &data->train, error);
   if (!status) status = mix_sequences(&hash, &data->valid, error);
   if (!status) *out = hash;

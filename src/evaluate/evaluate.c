@@ -9,6 +9,7 @@
 #include "evaluate/likelihood.h"
 #include "evaluate/paths.h"
 #include "evaluate/regression.h"
+#include "exec/alike.h"
 
 #include <math.h>
 #include <string.h>
@@ -165,6 +166,8 @@ dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *m, const dvbf
   if (!status) status = measure_data(&v, error);
   if (!status) status = dv_pool_new(&v.pool, (unsigned)v.settings->threads, error);
   if (!status) dv_pool_stop_by(v.pool, dv_settings_interrupt(settings));
+  if (!status) dv_pool_join(v.pool, dv_settings_ranks(settings));
+  if (!status) status = dv_ranks_use_alike(dv_settings_ranks(settings), settings, m, s, error);
   if (!status) status = dv_paths_new(&v.paths, m, s, false, error);
   if (!status) status = filter(&v, error);
   if (!status) status = tighten(&v, error);

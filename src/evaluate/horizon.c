@@ -77,6 +77,11 @@ static void collect(void *user, const dv_worker *w, size_t shard, size_t first, 
   }
 }
 
+static void gather(const scoring *c, const dv_pass *pass, const frame_errors *e) {
+  dv_pass_gather(pass, c->sequences, e->square, c->horizon * sizeof *e->square);
+  dv_pass_gather(pass, c->sequences, e->values, c->horizon * sizeof *e->values);
+}
+
 /* out[h] += share * mean over all sequences of the squared error per value. */
 static void add_up(double *out, const frame_errors *e, size_t count, size_t horizon, double share) {
   for (size_t h = 0; h < horizon; h++) {
@@ -109,15 +114,20 @@ static dvbf_status run(dvbf_evaluation *out, scoring *c, dv_pass *pass, const dv
     dv_conditions conditions = dv_model_conditions(pass->model, (uint64_t)(o->seed + i));
     conditions.noise_free = c->noise_free = i == o->samples; /* the last one */
     status = dv_pass_run(pass, c->sequences, &conditions, collect, c, error);
+    if (!status) gather(c, pass, &c->model);
     add_up(c->noise_free ? out->mse_mean_path : out->mse, &c->model, count, c->horizon,
            c->noise_free ? 1 : 1 / (double)o->samples);
   }
+  if (status) return status;
+  gather(c, pass, &c->persistence);
   add_up(out->mse_repeat, &c->persistence, count, c->horizon, 1);
-  if (!c->pixels) return status;
+  if (!c->pixels) return DVBF_OK;
+  gather(c, pass, &c->moved);
+  gather(c, pass, &c->stayed);
   add_up(out->distance, &c->moved, count, c->horizon, 1);
   add_up(out->distance_repeat, &c->stayed, count, c->horizon, 1);
   out->steps_near = steps_near(c);
-  return status;
+  return DVBF_OK;
 }
 
 /* Distances are measured where images show an object. */

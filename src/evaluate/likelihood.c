@@ -62,7 +62,11 @@ dvbf_status dv_likelihoods_of(dv_likelihoods *out, const dvbf_model *m, const dv
     return dv_fail_memory(error, "measuring likelihoods");
   job j = {m, s, out, particles, seed, dv_pool_interrupt(pool)};
   status = dv_pool_each(pool, &work, s->count, &j, error);
-  return status ? status : dv_sequences_intact(s, error);
+  if (!status) status = dv_sequences_intact(s, error);
+  if (status) return status;
+  dv_team_gather_blocks(dv_pool_team(pool), out->importance, sizeof *out->importance, s->count, 1);
+  dv_team_gather_blocks(dv_pool_team(pool), out->particle, sizeof *out->particle, s->count, 1);
+  return DVBF_OK;
 }
 
 void dv_likelihoods_free(dv_likelihoods *l) {

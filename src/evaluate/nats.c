@@ -155,6 +155,7 @@ static dvbf_status score_model(dv_nats *out, const dvbf_model *m, const dvbf_seq
   dv_likelihoods l = {0};
   dvbf_status status = dv_pool_new(&pool, (unsigned)how->threads, error);
   if (!status) dv_pool_stop_by(pool, dv_settings_interrupt(settings));
+  if (!status) dv_pool_join(pool, dv_settings_ranks(settings));
   if (!status)
     status =
         dv_likelihoods_of(&l, m, s, PARTICLES, !dv_model_can_filter(m), (uint64_t)how->seed, pool, error);

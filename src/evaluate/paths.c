@@ -55,7 +55,13 @@ dvbf_status dv_paths_draw(dv_paths *paths, dv_pass *pass, const dvbf_sequences *
   collection c = {paths, dv_model_log_jacobian(pass->model)};
   dv_conditions conditions = dv_model_conditions(pass->model, seed);
   conditions.noise_free = noise_free;
-  return dv_pass_run(pass, s, &conditions, collect, &c, error);
+  dvbf_status status = dv_pass_run(pass, s, &conditions, collect, &c, error);
+  if (status) return status;
+  dv_pass_gather(pass, s, paths->z, paths->steps * paths->n_z * sizeof *paths->z);
+  dv_pass_gather(pass, s, paths->x, paths->steps * paths->n_x * sizeof *paths->x);
+  dv_pass_gather(pass, s, paths->log_likelihood, paths->steps * sizeof *paths->log_likelihood);
+  dv_pass_gather(pass, s, paths->kl, paths->steps * sizeof *paths->kl);
+  return DVBF_OK;
 }
 
 dvbf_status dv_paths_of(dv_paths **out, const dvbf_model *model, const dvbf_sequences *s,

@@ -82,6 +82,7 @@ static dvbf_status predict(dv_rolling *r, dvbf_way way, const dvbf_model *m, boo
   if (!status && free_run) status = dvbf_settings_set(settings, "quantiles", "none", error);
   if (!status && !free_run) status = dvbf_settings_set(settings, "forecast", "on", error);
   if (!status) dvbf_settings_interrupt(settings, dv_settings_interrupt(judging));
+  if (!status) dvbf_settings_ranks(settings, dv_settings_ranks(judging));
   if (!status) status = dvbf_estimate(&r->by[way], m, &r->views, settings, error);
   dvbf_settings_free(settings);
   return status;

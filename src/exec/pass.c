@@ -68,3 +68,7 @@ size_t dv_pass_shards(const dv_pass *pass, const dvbf_sequences *sequences) {
   size_t rows = (size_t)pass->program.rows;
   return (sequences->count + rows - 1) / rows;
 }
+
+void dv_pass_gather(const dv_pass *pass, const dvbf_sequences *sequences, void *data, size_t unit) {
+  dv_team_gather_blocks(dv_pool_team(pass->pool), data, unit, sequences->count, (size_t)pass->program.rows);
+}

@@ -28,5 +28,7 @@ typedef void dv_pass_fn(void *user, const dv_worker *worker, size_t shard, size_
 dvbf_status dv_pass_run(dv_pass *pass, const dvbf_sequences *sequences, const dv_conditions *conditions,
                         dv_pass_fn *collect, void *user, dvbf_error *error);
 size_t dv_pass_shards(const dv_pass *pass, const dvbf_sequences *sequences);
+/* What was made of each sequence, `unit` bytes, is then known to all ranks. */
+void dv_pass_gather(const dv_pass *pass, const dvbf_sequences *sequences, void *data, size_t unit);
 
 #endif

@@ -169,8 +169,8 @@ dv_team *dv_pool_team(const dv_pool *pool) {
 
 typedef struct items {
   const dv_each *work;
-  unsigned char *own; /* [workers][size] */
-  size_t workers, count;
+  unsigned char *own;          /* [workers][size] */
+  size_t workers, first, last; /* items of this rank */
   void *user;
   const volatile int *interrupt;
 } items;
@@ -178,14 +178,16 @@ typedef struct items {
 static void run_items(void *user, int worker) {
   const items *all = user;
   void *own = all->own + (size_t)worker * all->work->size;
-  for (size_t i = (size_t)worker; i < all->count && !dv_interrupted(all->interrupt); i += all->workers)
+  for (size_t i = all->first + (size_t)worker; i < all->last && !dv_interrupted(all->interrupt);
+       i += all->workers)
     all->work->run(own, all->user, i);
 }
 
 dvbf_status dv_pool_each(dv_pool *pool, const dv_each *work, size_t count, void *user, dvbf_error *error) {
   items all = {.work = work,
                .workers = (size_t)dv_pool_size(pool),
-               .count = count,
+               .first = dv_team_first(pool->team, count, dv_team_rank(pool->team)),
+               .last = dv_team_first(pool->team, count, dv_team_rank(pool->team) + 1),
                .user = user,
                .interrupt = pool->interrupt};
   all.own = dv_calloc(all.workers, work->size);

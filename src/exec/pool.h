@@ -24,7 +24,8 @@ dv_team *dv_pool_team(const dv_pool *pool);
 /* Calls job(user, worker) on every worker and returns when all are done. */
 void dv_pool_run(dv_pool *pool, void (*job)(void *user, int worker), void *user);
 /* Work on items 0 .. count - 1 for which every worker has a struct of its own, of `size` bytes that are 0 at
- * first. Item i is done by worker i modulo their number. Fails with DVBF_STOPPED where the flag was set. */
+ * first. Where the pool has a team they are shared out as by dv_team_first, and the caller gathers what was
+ * made of them; the workers of a rank take turns. Fails with DVBF_STOPPED where the flag was set. */
 typedef struct dv_each {
   size_t size;
   dvbf_status (*init)(void *own, void *user, dvbf_error *error);

@@ -192,10 +192,17 @@ void dv_team_gather_parts(dv_team *t, void *data, size_t unit, const size_t *fir
   if (t) t->carrier->gather(t->state, data, unit, first);
 }
 
-void dv_team_gather(dv_team *t, void *data, size_t unit, size_t count) {
-  if (!t) return;
-  for (int r = 0; r <= t->size; r++) t->first[r] = dv_team_first(t, count, r);
+void dv_team_gather_blocks(dv_team *t, void *data, size_t unit, size_t count, size_t block) {
+  if (!t || !data) return;
+  for (int r = 0; r <= t->size; r++) {
+    size_t first = dv_team_first(t, (count + block - 1) / block, r) * block;
+    t->first[r] = first < count ? first : count;
+  }
   dv_team_gather_parts(t, data, unit, t->first);
+}
+
+void dv_team_gather(dv_team *t, void *data, size_t unit, size_t count) {
+  dv_team_gather_blocks(t, data, unit, count, 1);
 }
 
 void dv_team_broadcast(dv_team *t, void *data, size_t bytes) {

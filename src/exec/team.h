@@ -52,6 +52,8 @@ int dv_team_size(const dv_team *team);
 size_t dv_team_first(const dv_team *team, size_t count, int rank);
 /* Items of `unit` bytes that were shared out so are then known to all. */
 void dv_team_gather(dv_team *team, void *data, size_t unit, size_t count);
+/* The same where blocks of `block` items were shared out. */
+void dv_team_gather_blocks(dv_team *team, void *data, size_t unit, size_t count, size_t block);
 /* The same with parts of other sizes; first[size + 1]. */
 void dv_team_gather_parts(dv_team *team, void *data, size_t unit, const size_t *first);
 void dv_team_broadcast(dv_team *team, void *data, size_t bytes);

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
+#include "exec/alike.h"
 
 #include <math.h>
 #include <string.h>
@@ -138,6 +139,20 @@ static dvbf_status check_count(const dv_request *q, dvbf_error *error) {
                  q->frames.count, UINT32_MAX / q->frames.count);
 }
 
+/* All ranks know then what each has made of its sequences. u is known to all before. */
+static void gather(dvbf_estimates *e, dv_team *team, size_t block) {
+  size_t z = e->steps * e->n_z * sizeof *e->z, x = e->steps * e->n_x * sizeof *e->x;
+  const struct {
+    float *values;
+    size_t unit;
+  } all[] = {{e->z, e->samples * z},        {e->z_mean, z}, {e->z_std, z}, {e->x, x}, {e->x_std, x},
+             {e->x_samples, e->samples * x}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    dv_team_gather_blocks(team, all[i].values, all[i].unit, e->count, block);
+  for (size_t k = 0; k < e->n_quantiles; k++)
+    dv_team_gather_blocks(team, e->x_quantiles + k * e->count * e->steps * e->n_x, x, e->count, block);
+}
+
 static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_estimates *callers,
                             dvbf_error *error) {
   dv_pool *pool = NULL;
@@ -145,6 +160,7 @@ static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_esti
   dvbf_status status = check_count(q, error);
   if (!status) status = dv_pool_new(&pool, q->threads, error);
   if (!status) dv_pool_stop_by(pool, q->interrupt);
+  if (!status) dv_pool_join(pool, q->team);
   if (!status) status = new_estimates(&e, q, callers, error);
   if (!status)
     status = (q->model->type->exact ? dv_estimate_exact
@@ -153,6 +169,8 @@ static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_esti
                                     : dv_estimate_samples)(e, q, pool, error);
   if (!status) status = dv_sequences_intact(&q->frames, error);
   if (!status && dv_interrupted(q->interrupt)) status = dv_fail_stopped(error);
+  bool blocks = !q->model->type->exact && !q->forecast && !q->weighted;
+  if (!status) gather(e, q->team, blocks ? dv_estimate_samples_block(q) : 1);
   dv_pool_free(pool);
   if (!status) {
     *out = e;
@@ -211,7 +229,10 @@ static dvbf_status estimate_all(dvbf_estimates **out, dvbf_estimates *callers, c
   dvbf_estimates *first = NULL, *members[DV_MOST_MEMBERS] = {0};
   dv_request asked;
   if (watch) divide(watch, model);
-  dvbf_status status = estimate_member(&first, &asked, model, 0, sequences, settings, callers, watch, error);
+  dv_team *team = settings ? dv_settings_ranks(settings) : NULL;
+  dvbf_status status = dv_ranks_use_alike(team, settings, model, sequences, error);
+  if (status) return status;
+  status = estimate_member(&first, &asked, model, 0, sequences, settings, callers, watch, error);
   size_t n = 0;
   bool forecast = !status && asked.forecast;
   if (!status && dv_model_takes_part(model, forecast)) members[n++] = first;

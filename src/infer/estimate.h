@@ -5,9 +5,13 @@
 
 #include "infer/request.h"
 
+/* Where the pool has a team, each rank fills those of its sequences: blocks of them, of 1 where nothing else
+ * is said, are shared out as by dv_team_first. */
+
 /* Samples of the recognition model where x is seen and of the prior where not. */
 dvbf_status dv_estimate_samples(dvbf_estimates *out, const dv_request *request, dv_pool *pool,
                                 dvbf_error *error);
+size_t dv_estimate_samples_block(const dv_request *request);
 /* x of each step as expected from the steps before it. */
 dvbf_status dv_estimate_forecasts(dvbf_estimates *out, const dv_request *request, dv_pool *pool,
                                   dvbf_error *error);

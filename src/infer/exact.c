@@ -12,6 +12,7 @@ typedef struct job {
   const dv_request *request;
   dvbf_estimates *out;
   int workers;
+  size_t first, last;  /* sequences of this rank */
   float **frames;      /* [workers] room for x of one sequence, where it is read from a file */
   dvbf_status *status; /* [workers] */
   dvbf_error *errors;  /* [workers] */
@@ -74,15 +75,17 @@ static dvbf_status run_one(const job *j, size_t i, float *frames, dvbf_error *er
 
 static void run_sequences(void *user, int number) {
   job *j = user;
-  for (size_t i = (size_t)number;
-       i < j->out->count && !j->status[number] && !dv_interrupted(j->request->interrupt);
-       i += (size_t)j->workers)
+  for (size_t i = j->first + (size_t)number;
+       i < j->last && !j->status[number] && !dv_interrupted(j->request->interrupt); i += (size_t)j->workers)
     j->status[number] = run_one(j, i, j->frames[number], &j->errors[number]);
 }
 
 dvbf_status dv_estimate_exact(dvbf_estimates *out, const dv_request *q, dv_pool *pool, dvbf_error *error) {
   job j = {.request = q, .out = out, .workers = dv_pool_size(pool)};
+  const dv_team *ranks = dv_pool_team(pool);
   size_t n = (size_t)j.workers;
+  j.first = dv_team_first(ranks, out->count, dv_team_rank(ranks));
+  j.last = dv_team_first(ranks, out->count, dv_team_rank(ranks) + 1);
   j.frames = dv_calloc(n, sizeof *j.frames);
   j.status = dv_calloc(n, sizeof *j.status);
   j.errors = dv_calloc(n, sizeof *j.errors);

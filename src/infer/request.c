@@ -319,6 +319,7 @@ dvbf_status dv_request_make(dv_request *q, const dvbf_model *model, int member, 
   const char *table = settings ? dv_settings_table_name(settings) : "none";
   *q = (dv_request){.model = dv_model_member(model, member), .all = model};
   if (settings) q->interrupt = dv_settings_interrupt(settings);
+  if (settings) q->team = dv_settings_ranks(settings);
   if (!s && !strcmp(table, "sample")) return make_sample(q, NULL, settings, error);
   if (!s) return dv_fail(error, DVBF_ARGUMENT, "sequences are needed, as only samples begin without any");
   dvbf_status status = dv_model_takes(q->model, s, error);

@@ -32,6 +32,7 @@ typedef struct dv_request {
   unsigned threads;
   const volatile int *interrupt; /* NULL, or a flag that ends the work */
   dv_watch *watch;               /* NULL: nobody wants to know how far it is */
+  dv_team *team;                 /* ranks that share the sequences; NULL: one alone */
 } dv_request;
 
 /* What is asked of that member of a committee (0: of the model itself). Free with dv_request_clear, also

@@ -89,7 +89,7 @@ static void run_block(void *own, void *user, size_t number) {
 /* ---- Making ---- */
 
 /* Sequences of a block: they depend on the request alone, as results must not depend on the threads. */
-static size_t block_of(const dv_request *q) {
+size_t dv_estimate_samples_block(const dv_request *q) {
   double share = (double)q->frames.count / BLOCKS, most = MOST_ROWS;
   double room = (1 << 22) / ((double)q->samples * (double)q->window * (double)q->model->n_x);
   return (size_t)fmax(1, fmin(most, fmin(share, room)));
@@ -123,7 +123,7 @@ static void clear(void *own) {
 
 dvbf_status dv_estimate_samples(dvbf_estimates *out, const dv_request *q, dv_pool *pool, dvbf_error *error) {
   static const dv_each work = {sizeof(sampler), init, run_block, clear};
-  job j = {.request = q, .out = out, .block = block_of(q)};
+  job j = {.request = q, .out = out, .block = dv_estimate_samples_block(q)};
   dvbf_status status = dv_program_record(&j.program, q->model, q->steps, rows_of(q, j.block), q->initial,
                                          dv_gaps_of(&q->frames), error);
   size_t blocks = (q->frames.count + j.block - 1) / j.block;

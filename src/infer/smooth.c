@@ -156,19 +156,19 @@ static void clear(void *own) {
   DV_FREE(w->weight, w->index, w->z);
 }
 
-/* Units of work of all sequences. */
-static uint64_t work_of(const dv_request *q) {
+/* Units of work of sequences first .. last - 1, which are those of this rank. */
+static uint64_t work_of(const dv_request *q, size_t first, size_t last) {
   uint64_t steps = 0;
-  for (size_t i = 0; i < q->frames.count; i++) steps += dvbf_sequence_length(&q->frames, i);
+  for (size_t i = first; i < last; i++) steps += dvbf_sequence_length(&q->frames, i);
   return steps * (DV_WATCH_FORTH + (q->smooth ? DV_WATCH_BACK : 0));
 }
 
 /* One worker, which others help; it computes as they do. */
-static dvbf_status run_with_team(job *j, dvbf_error *error) {
+static dvbf_status run_with_team(job *j, size_t first, size_t last, dvbf_error *error) {
   sampler w = {0};
   unsigned before = dv_flush_tiny_numbers();
   dvbf_status status = init(&w, j, error);
-  for (size_t i = 0; i < j->request->frames.count && !status; i++) run(&w, j, i);
+  for (size_t i = first; i < last && !status; i++) run(&w, j, i);
   clear(&w);
   dv_restore_tiny_numbers(before);
   return status;
@@ -178,8 +178,12 @@ dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *q, dv_p
                                   dvbf_error *error) {
   static const dv_each work = {sizeof(sampler), init, run, clear};
   job j = {.request = q, .out = out, .conditions = dv_model_conditions(q->model, q->seed)};
-  bool together = q->smooth && !whole_paths(q) && q->frames.count < (size_t)dv_pool_size(pool);
+  const dv_team *ranks = dv_pool_team(pool);
+  size_t first = dv_team_first(ranks, q->frames.count, dv_team_rank(ranks));
+  size_t last = dv_team_first(ranks, q->frames.count, dv_team_rank(ranks) + 1);
+  bool together = q->smooth && !whole_paths(q) && last - first < (size_t)dv_pool_size(pool);
   if (together) j.team = pool;
-  dv_watch_begin(q->watch, work_of(q));
-  return together ? run_with_team(&j, error) : dv_pool_each(pool, &work, q->frames.count, &j, error);
+  dv_watch_begin(q->watch, work_of(q, first, last));
+  return together ? run_with_team(&j, first, last, error)
+                  : dv_pool_each(pool, &work, q->frames.count, &j, error);
 }

@@ -17,6 +17,7 @@
 /* What the threads share; `lock` guards all of it, and the candidates. */
 typedef struct crew {
   dv_search *search;
+  dv_shares shares; /* of the ranks; only the thread that began the search exchanges them */
   pthread_mutex_t lock;
   pthread_cond_t changed;
   size_t next;      /* candidate to begin */
@@ -103,6 +104,18 @@ static dvbf_status train_one(dvbf_model **out, job *j, size_t number, dvbf_error
   return status == DVBF_NUMERIC || status == DVBF_STOPPED ? DVBF_OK : status;
 }
 
+/* Says that a candidate was judged, and writes it down. */
+static dvbf_status record(crew *w, size_t number, dvbf_error *error) {
+  const dv_search *s = w->search;
+  const dv_candidate *c = &s->candidates.list[number];
+  dv_print(w->event, sizeof w->event,
+           "candidate %zu of %zu, %s, %llu updates: error of the free run %.3g, one step %.3g of the linear "
+           "model's",
+           number + 1, s->candidates.count, c->name, (unsigned long long)c->updates, c->score.free_run,
+           c->score.one_step);
+  return s->file ? dv_candidates_write(&s->candidates, s->file, error) : DVBF_OK;
+}
+
 static dvbf_status try_one(job *j, size_t number, dvbf_error *error) {
   dvbf_model *model = NULL;
   dv_score score = {INFINITY, INFINITY, INFINITY};
@@ -128,14 +141,7 @@ static dvbf_status try_one(job *j, size_t number, dvbf_error *error) {
   if (!j->cut) {
     c->score = score;
     c->updates = c->done = c->target;
-    dv_print(
-        j->crew->event, sizeof j->crew->event,
-        "candidate %zu of %zu, %s, %llu updates: error of the free run %.3g, one step %.3g of the linear "
-        "model's",
-        number + 1, j->crew->search->candidates.count, c->name, (unsigned long long)c->updates,
-        score.free_run, score.one_step);
-    if (j->crew->search->file)
-      status = dv_candidates_write(&j->crew->search->candidates, j->crew->search->file, error);
+    status = record(j->crew, number, error);
   }
   pthread_mutex_unlock(&j->crew->lock);
   dvbf_model_free(model);
@@ -152,7 +158,7 @@ static void *work(void *user) {
     size_t number = w->next++;
     job j = {.crew = w, .candidate = &all->list[number]};
     dvbf_error error;
-    if (j.candidate->updates >= j.candidate->target) continue;
+    if (j.candidate->updates >= j.candidate->target || !dv_shares_mine(&w->shares, number)) continue;
     pthread_mutex_unlock(&w->lock);
     dvbf_status status = try_one(&j, number, &error);
     pthread_mutex_lock(&w->lock);
@@ -171,9 +177,26 @@ static void *work(void *user) {
 
 /* ---- All of them ---- */
 
+/* Ranks tell each other how far they are; false: none is at work any more. A rank that has failed says no
+ * more, and ends the others when it ends. */
+static bool take_turn(crew *w) {
+  dv_turn turn = {.busy = w->running, .stop = w->stop};
+  if (!w->shares.team || w->status) return w->running;
+  dv_shares_note(&w->shares, &w->search->candidates);
+  pthread_mutex_unlock(&w->lock);
+  dv_shares_tell(&w->shares, &turn);
+  pthread_mutex_lock(&w->lock);
+  dv_shares_take(&w->shares, &w->search->candidates, &turn);
+  w->stop = w->stop || turn.stop;
+  w->search->stopped = w->search->stopped || turn.stop;
+  if (turn.judged < w->search->candidates.count) w->status = record(w, turn.judged, &w->error);
+  w->stop = w->stop || w->status;
+  return turn.busy;
+}
+
 /* Tells a few times a second, on the thread that the user has called from. */
 static void wait_and_tell(crew *w) {
-  while (w->running) {
+  while (take_turn(w)) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += 200000000;
@@ -195,15 +218,23 @@ dvbf_status dv_crew_run(dv_search *s, dvbf_error *error) {
             .portable = dv_portable};
   unsigned threads = dvbf_settings_threads(s->settings), started = 0;
   if (threads > s->candidates.count) threads = (unsigned)s->candidates.count;
-  pthread_t *list = dv_calloc(threads, sizeof *list);
-  if (!list) return dv_fail_memory(error, "starting to search");
+  dvbf_status status = dv_shares_deal(&w.shares, s->team, &s->candidates, error);
+  pthread_t *list = status ? NULL : dv_calloc(threads, sizeof *list);
+  if (!list) {
+    dv_shares_clear(&w.shares);
+    return status ? status : dv_fail_memory(error, "starting to search");
+  }
   pthread_mutex_lock(&w.lock);
   while (started < threads && !pthread_create(&list[started], NULL, work, &w)) started++, w.running++;
   wait_and_tell(&w);
   pthread_mutex_unlock(&w.lock);
   for (unsigned i = 0; i < started; i++) pthread_join(list[i], NULL);
   dv_free(list);
-  if (!started && threads) return dv_fail(error, DVBF_MEMORY, "no thread could be started for the search");
   if (w.status && error) *error = w.error;
-  return w.status;
+  status = w.status;
+  if (!status && !started && threads)
+    status = dv_fail(error, DVBF_MEMORY, "no thread could be started for the search");
+  if (!status) status = dv_shares_collect(&w.shares, &s->candidates, error);
+  dv_shares_clear(&w.shares);
+  return status;
 }

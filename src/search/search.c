@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
+#include "exec/alike.h"
 #include "identify/fit.h"
 #include "search/crew.h"
 #include "search/traces.h"
@@ -34,7 +35,8 @@ typedef struct search {
   dv_search base;
   const dv_train_settings *s;
   dvbf_model *linear; /* the best linear model; NULL: there is none */
-  dv_folder folder;   /* of the run, where options->folder is not NULL */
+  bool first;         /* the rank that decides and writes; others train */
+  dv_folder folder;   /* of the run, where options->folder is not NULL, of the first rank */
   dv_path file, candidates;
 } search;
 
@@ -284,14 +286,21 @@ static dvbf_status add_finals(search *h, bool *more, dvbf_error *error) {
   return status || !*more ? status : write_file(h, error);
 }
 
+/* What comes next; the first rank decides. */
+static dvbf_status decide(search *h, bool *more, dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  if (h->first && !h->base.stopped) status = promote(h, more, error);
+  if (h->first && !status && !h->base.stopped && !*more) status = add_finals(h, more, error);
+  if (!status) status = dv_share_list(h->base.team, &h->base.candidates, more, &h->base.stopped, error);
+  return !status && *more ? plan(h, error) : status;
+}
+
 static dvbf_status run_rounds(search *h, dvbf_error *error) {
   bool more = true;
   dvbf_status status = plan(h, error);
   while (!status && more && !h->base.stopped) {
     status = dv_crew_run(&h->base, error);
-    if (!status && !h->base.stopped) status = promote(h, &more, error);
-    if (!status && !h->base.stopped && !more) status = add_finals(h, &more, error);
-    if (!status && more) status = plan(h, error);
+    if (!status) status = decide(h, &more, error);
   }
   return status;
 }
@@ -425,14 +434,19 @@ static dvbf_status find_linear(search *h, dvbf_error *error) {
   return status;
 }
 
+static dvbf_status load_finished(dvbf_model **out, search *h, dvbf_error *error) {
+  dv_search_tell(&h->base, "this run is finished: nothing is left to do");
+  dvbf_status status = h->first ? dv_traces_remove(h->candidates, error) : DVBF_OK;
+  if (!status && h->first) status = dvbf_model_load(out, h->folder.model, error);
+  return status;
+}
+
 static dvbf_status run(dvbf_model **out, search *h, dvbf_error *error) {
-  dvbf_status status = begin(h, error);
+  bool more = true;
+  dvbf_status status = h->first ? begin(h, error) : DVBF_OK;
+  if (!status) status = dv_share_list(h->base.team, &h->base.candidates, &more, &h->base.stopped, error);
   if (status) return status;
-  if (is_finished(h)) {
-    dv_search_tell(&h->base, "this run is finished: nothing is left to do");
-    status = dv_traces_remove(h->candidates, error);
-    return status ? status : dvbf_model_load(out, h->folder.model, error);
-  }
+  if (is_finished(h)) return load_finished(out, h, error);
   status = find_linear(h, error);
   if (!status) status = dv_referee_init(&h->base.referee, h->base.settings, h->base.data, error);
   if (!status) status = run_rounds(h, error);
@@ -440,8 +454,8 @@ static dvbf_status run(dvbf_model **out, search *h, dvbf_error *error) {
     h->base.stopped = true;
     status = DVBF_OK;
   }
-  if (!status) status = take_best(out, h, error);
-  if (!status) status = keep(h, *out, error);
+  if (!status && h->first) status = take_best(out, h, error);
+  if (!status && h->first) status = keep(h, *out, error);
   return status;
 }
 
@@ -451,26 +465,32 @@ static dvbf_status train_by_search(dvbf_model **out, const dvbf_settings *settin
   search h = {.base = {.settings = settings,
                        .data = data,
                        .options = options ? options : &none,
+                       .team = dv_settings_ranks(settings),
                        .began = dv_search_clock()},
               .s = dv_settings_train(settings, error)};
   dvbf_model *m = NULL;
   h.folder.lock = -1;
+  h.first = dv_team_rank(h.base.team) == 0;
+  uint64_t print = 0;
   dvbf_status status = dv_data_validate(data, "data", error);
   size_t steps = data->train.steps;
   if (h.s->window && (size_t)h.s->window < steps) steps = (size_t)h.s->window;
   if (!status) status = dv_check_length(dv_model_class_of(h.s), settings, steps, "training", error);
+  if (!status && h.base.team) status = dv_data_fingerprint(&print, data, error);
+  if (!status) status = dv_ranks_alike(h.base.team, settings, print, error);
   if (status) return status;
   const char *folder = h.base.options->folder;
-  if (folder) status = dv_folder_open(&h.folder, h.base.options, settings, error);
+  if (folder && h.first) status = dv_folder_open(&h.folder, h.base.options, settings, error);
   if (folder) {
     dv_join(h.file, folder, DVBF_RUN_SEARCH);
     dv_join(h.candidates, folder, "search");
-    h.base.file = h.file;
+    h.base.file = h.first ? h.file : NULL;
     h.base.folder = h.candidates;
   }
   if (!status) status = run(&m, &h, error);
+  if (!status) status = dv_share_model(h.base.team, &m, error);
   if (!status) m->seconds = dv_search_clock() - h.base.began;
-  if (folder) dv_folder_close(&h.folder);
+  if (folder && h.first) dv_folder_close(&h.folder);
   dvbf_model_free(h.linear);
   dv_referee_clear(&h.base.referee);
   dv_candidates_free(&h.base.candidates);

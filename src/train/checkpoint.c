@@ -5,8 +5,8 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "exec/machine.h"
 #include "model/safetensors.h"
-#include "train/machine.h"
 #include "train/schedule.h"
 
 #include <inttypes.h>

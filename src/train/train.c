@@ -6,8 +6,8 @@
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "exec/alike.h"
 #include "model/density.h"
-#include "train/alike.h"
 #include "train/check.h"
 #include "train/checkpoint.h"
 #include "train/coarse.h"
@@ -810,6 +810,7 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
   t.team = dv_settings_ranks(settings);
   t.first = dv_team_rank(t.team) == 0;
   t.interrupt = dv_settings_interrupt(settings);
+  uint64_t print = 0;
   dvbf_status status = dv_data_validate(data, "data", error);
   if (status) return status;
   const dv_train_settings *s = dv_settings_train(settings, NULL);
@@ -817,7 +818,8 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
   if (fit) return dv_train_fitted(out, fit, settings, data, t.options, error);
   status = cut(&t, s, data, error);
   if (!status) status = dv_measured_of(&t.measured, &data->train, error);
-  if (!status) status = dv_ranks_alike(t.team, settings, data, error);
+  if (!status && t.team) status = dv_data_fingerprint(&print, data, error);
+  if (!status) status = dv_ranks_alike(t.team, settings, print, error);
   if (!status) status = check(&t, own, settings, error);
   if (!status) status = dv_model_of(&t.model, settings, own, &t.measured, &t.train, (uint64_t)s->seed, error);
   if (!status)

@@ -1,4 +1,4 @@
-#include "train/machine.h"
+#include "exec/machine.h"
 
 #include "base/arithmetic.h"
 #include "kernel/kernels.h"
