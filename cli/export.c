@@ -1,10 +1,12 @@
 /* dvbf export: a trained filter as code for a robot or a simulator. */
 #include "files.h"
+#include "goal.h"
 #include "inputs.h"
 
 #include <dvbf/export.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void tell_c(const char *path, const dvbf_export_result *r) {
@@ -55,6 +57,40 @@ static const format *format_of(const char *path, dvbf_error *error) {
   return NULL;
 }
 
+/* Settings of the controller. --samples is that of the exported filter, and no flag of the controller here.
+ */
+static dvbf_status read_control(dvbf_settings **out, const cli_options *options, dvbf_error *error) {
+  cli_options others = *options;
+  others.pairs = calloc(options->n_pairs + 1, sizeof *others.pairs);
+  if (!others.pairs) return cli_fail(error, DVBF_MEMORY, "out of memory while reading settings");
+  others.n_pairs = 0;
+  for (size_t i = 0; i < options->n_pairs; i++)
+    if (strcmp(options->pairs[i].name, "samples") != 0) others.pairs[others.n_pairs++] = options->pairs[i];
+  dvbf_status status = cli_options_settings(out, &others, "control", error);
+  free(others.pairs);
+  return status;
+}
+
+/* The filter and, with a goal, a controller on it. A known state is regressed on the training sequences. */
+static dvbf_status write(const format *of, const char *path, const cli_inputs *in, const cli_options *options,
+                         const dvbf_export_options *how, dvbf_export_result *result, dvbf_error *error) {
+  const char *goal = cli_option(options, "goal");
+  dvbf_settings *control = NULL;
+  cli_goal wanted = {0};
+  if (!goal) return of->write(path, in->model, in->settings, how, result, error);
+  if (of->write != dvbf_export_c)
+    return cli_fail(error, DVBF_ARGUMENT, "a controller (--goal) is exported as C: %.200s must end in .c",
+                    path);
+  const dvbf_sequences *known = in->data && !cli_option(options, "split") ? &in->data->train : in->sequences;
+  dvbf_status status = read_control(&control, options, error);
+  if (!status) status = cli_goal_read(&wanted, goal, in->model, control, known, error);
+  if (!status)
+    status = dvbf_export_controller(path, in->model, &wanted.goal, control, in->settings, how, result, error);
+  cli_goal_free(&wanted);
+  dvbf_settings_free(control);
+  return status;
+}
+
 static dvbf_status run(const cli_options *options, dvbf_error *error) {
   const char *path = NULL, *given = options->arguments[0];
   cli_inputs in = {0};
@@ -69,7 +105,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
                              .sequences = in.sequences,
                              .data_path = cli_option(options, "data"),
                              .force = cli_option(options, "force")};
-  if (!status) status = of->write(path, in.model, in.settings, &how, &result, error);
+  if (!status) status = write(of, path, &in, options, &how, &result, error);
   if (!status && !quiet) of->tell(path, &result);
   if (!status && check) status = dvbf_export_check(path, error);
   if (!status && check && !quiet)
@@ -91,6 +127,9 @@ const cli_command cli_export = {
         "  NAME_sampled_...         the same with samples of z, as this library filters\n"
         "  NAME_transition          the next z with its derivatives by z and u\n"
         "  NAME_observe             x at z with its derivative\n\n"
+        "With --goal and the limits --low and --high, as `dvbf control` has them, NAME_control.c is a "
+        "controller\n"
+        "on this filter with that goal: NAME_control_reset, NAME_control_step.\n\n"
         "NAME.fmu is an FMU of FMI 2.0 for Co-Simulation: the filter, or the system itself (--as).\n"
         "NAME.py has transition and observation as functions of CasADi. NAME.onnx is a step of the filter.\n"
         "The same run and settings give the same bytes. A model that cannot filter is refused.",
@@ -99,17 +138,20 @@ const cli_command cli_export = {
                  {"dvbf export run -o plant.fmu --as plant --sample-time 0.01",
                   "the learned system, for Simulink and others"},
                  {"dvbf export run -o filter.c --weights int8 --data bench.csv",
-                  "a quarter of the flash, and what that costs in accuracy"}},
+                  "a quarter of the flash, and what that costs in accuracy"},
+                 {"dvbf export run -o swing.c --goal goal.npz --low -5 --high 5 --check",
+                  "the controller of `dvbf control`, too"}},
     .arguments = {"RUN"},
     .flags =
         {{'o', "output", "FILE",
           "file to write: NAME.c, with its header and its test beside it, or NAME.fmu, NAME.py, NAME.onnx"},
          {0, "data", "DATA",
           "file of sequences: names of columns, inputs of the test, what rounded weights lose"},
+         CLI_FLAG_GOAL,
          {0, "check", NULL,
           "compile and run the test of NAME.c with the C compiler of the system (CC, or cc)"},
          CLI_FLAG_FORCE,
          CLI_FLAG_QUIET},
-    .tables = {"export", "data"},
+    .tables = {"export", "data", "control"},
     .run = run,
 };

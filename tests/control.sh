@@ -46,6 +46,23 @@ done
 exec 3>&- 4<&-
 wait
 
+# A known state as the goal: the regression is that of the data. Of the velocity nothing is asked.
+"$dvbf" simulate pendulum -o swing.h5 --train 30 --valid 10 --test 10 --steps 20 --size 6 --quiet
+"$dvbf" train swing.h5 -o swing --preset pendulum --hidden 8 --updates 20 --filter-updates 0 --starts 1 --threads 1 --quiet --no-verdict || [ $? = 3 ]
+printf '{"x": [%s]}\n' "$(seq -s, 0.01 0.01 0.36)" >frame.json
+for i in 1 2 3 4 5 6 7 8; do cat frame.json; done >frames.json
+state="--goal-in state --data swing.h5 --low -2 --high 2 --plan 4"
+"$dvbf" control swing --goal 0,1,nan $state --follow <frames.json >state.out
+tail -1 state.out | grep -q '"ready":true' || fail "no plan for a state: $(tail -1 state.out)"
+"$dvbf" control swing --goal 1,0,nan $state --follow <frames.json | cmp -s - state.out && fail "another state is the same goal"
+
+# The controller as C, which gives the same controls.
+"$dvbf" export run -o tank.c --goal 0.5,0.25 $limits --plan 6 --check 2>err || fail "$(cat err)"
+grep -q 'int tank_control_step(' tank_control.h || fail "no controller was exported"
+"$dvbf" export swing -o state.c --goal 0,1,nan $state --samples 0 --check 2>err || fail "$(cat err)"
+! "$dvbf" export run -o tank.fmu --goal 0.5,0.25 $limits 2>err || fail "a controller as an FMU"
+grep -q 'must end in .c' err || fail "$(cat err)"
+
 # Refusals.
 says() { # WORDS ARGUMENTS...
   words=$1
@@ -54,6 +71,8 @@ says() { # WORDS ARGUMENTS...
   grep -q -- "$words" err || fail "\"$words\" is not said: $(cat err)"
 }
 says "3 numbers" run --goal 1,2,3 $limits --follow
+says "known states" run --goal 0.5 --goal-in state --data data.csv $limits --follow
+says "regression" run --goal 0.5,0.25 --goal-in state $limits --follow
 says "no such file" run --goal none.npz $limits --follow
 says "no value is left" run --goal 0.5,0.25 --low 1 --high 0 --follow
 says "low and high" run --goal 0.5,0.25 --follow

@@ -298,6 +298,12 @@ typedef struct dvbf_regression {
 DVBF_API dvbf_status dvbf_regress(dvbf_regression *out, const float *z, size_t points, size_t n_z,
                                   const float *y, size_t stride, dvbf_error *error);
 
+/* The same of every column of the known state on what the model's filter believes z to be, as coefficients:
+ * state = map (z, 1), map [n_s][n_z + 1]. With it a goal of a controller may be such a state. r2 [n_s] may be
+ * NULL. */
+DVBF_API dvbf_status dvbf_state_map(float *map, double *r2, const dvbf_model *model,
+                                    const dvbf_sequences *sequences, dvbf_error *error);
+
 typedef struct dvbf_evaluation {
   size_t n_regressions;
   dvbf_regression *regressions;            /* [n_regressions] one for each column of state */

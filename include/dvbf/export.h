@@ -7,6 +7,7 @@
 #ifndef DVBF_EXPORT_H
 #define DVBF_EXPORT_H
 
+#include <dvbf/control.h>
 #include <dvbf/dvbf.h>
 
 #ifdef __cplusplus
@@ -44,6 +45,15 @@ DVBF_API dvbf_status dvbf_export_c(const char *path, const dvbf_model *model, co
                                    const dvbf_export_options *options, dvbf_export_result *result,
                                    dvbf_error *error);
 
+/* The same, and the controller of dvbf/control.h on that filter, with a goal and limits that do not change:
+ * NAME_control.c, its header and its test, beside NAME.c, which they need. `control` is of the table
+ * "control"; a deadline and samples of z are refused, and so is a committee, of which the setting `member`
+ * exports one model. */
+DVBF_API dvbf_status dvbf_export_controller(const char *path, const dvbf_model *model, const dvbf_goal *goal,
+                                            const dvbf_settings *control, const dvbf_settings *settings,
+                                            const dvbf_export_options *options, dvbf_export_result *result,
+                                            dvbf_error *error);
+
 /* Writes PATH, which must end in .fmu: an FMU of FMI 2.0 for Co-Simulation, with sources and, where there is
  * a C compiler (CC, or cc), a binary for Linux. The setting `as` tells which: the filter, or the system
  * itself. It computes in double; the settings samples, deviation, real, libm and vectors do not apply. */
@@ -65,7 +75,8 @@ DVBF_API dvbf_status dvbf_export_onnx(const char *path, const dvbf_model *model,
                                       dvbf_export_result *result, dvbf_error *error);
 
 /* Compiles what dvbf_export_c has written as PATH, in a temporary folder, by the compiler that the
- * environment variable CC names or cc, and runs the test. Fails with what it says. */
+ * environment variable CC names or cc, and runs the test; and that of NAME_control.c, where it is beside it.
+ * Fails with what they say. */
 DVBF_API dvbf_status dvbf_export_check(const char *path, dvbf_error *error);
 
 #ifdef __cplusplus

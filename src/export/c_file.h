@@ -53,6 +53,9 @@ DV_TEMPLATE(test_c_in)
 DV_TEMPLATE(plant_h_in)
 DV_TEMPLATE(plant_c_in)
 DV_TEMPLATE(fmu_c_in)
+DV_TEMPLATE(control_h_in)
+DV_TEMPLATE(control_c_in)
+DV_TEMPLATE(control_test_c_in)
 /* Fills in a template: dv_put(text, filter_c_in, words). */
 #define dv_put(text, name, words) dv_text_template(text, dv_##name, dv_##name##_size, words)
 
