@@ -6,7 +6,7 @@
 #include <dvbf/loop.h>
 #include <stdio.h>
 
-static const char *const systems[] = {"pendulum", "cart-pole", NULL};
+static const char *const systems[] = {"pendulum", "cart-pole", "arm", "planar", NULL};
 
 static void on_sentence(const char *sentence, void *user_data) {
   const cli_training *training = user_data;
@@ -71,16 +71,20 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 const cli_command cli_learn_control = {
     .name = "learn-control",
     .synopsis = "SYSTEM -o FOLDER [--trainings N] [--SETTING VALUE ...]",
-    .help = "learn to hold a simulated system upright from pictures: collect, train, control, judge",
-    .details = "\nSequences with random controls are simulated and a model is trained on them; then the "
-               "controller of\n"
-               "`dvbf control`, with the picture of the system upright and at rest as its goal, runs closed "
-               "loops from\n"
-               "the start that first-angle names. With several trainings, each but the first has closed "
-               "loops of the\n"
-               "model before among its data. FOLDER receives the run of the last training, control.json,\n"
-               "control.html with videos and the latent space, a strip of pictures and a video.\n"
-               "The return is minus the sum of angle^2 + 0.1 velocity^2 + 0.001 u^2.",
+    .help = "learn to bring a simulated system to its goal from pictures: collect, train, control, judge",
+    .details =
+        "\nSequences with random controls are simulated and a model is trained on them; then the "
+        "controller of\n"
+        "`dvbf control`, with the picture of the system upright and at rest, or at its goal, runs closed "
+        "loops from\n"
+        "the start that first-angle names, or from anywhere (arm, planar). With several trainings, each but "
+        "the first has closed "
+        "loops of the\n"
+        "model before among its data; one more follows, up to most-trainings, where by the model\n"
+        "controls hardly hold it at the goal. FOLDER receives the run of the last training, control.json,\n"
+        "control.html with videos and the latent space, a strip of pictures and a video.\n"
+        "The return is minus the sum of distance^2 + 0.1 velocity^2 + 0.001 u^2, of an angle where it has "
+        "one.",
     .examples = {{"dvbf learn-control pendulum --torque 5 --horizon 200 -o swing",
                   "a pendulum that one swing does not lift"},
                  {"dvbf learn-control pendulum --torque 5 --model-of swing --lost 0.2 -o lost",
@@ -93,7 +97,7 @@ const cli_command cli_learn_control = {
               CLI_FLAG_CONFIG,
               CLI_FLAG_FORCE,
               CLI_FLAG_QUIET},
-    .tables = {"loop", "control", "pendulum", "cart-pole", "train"},
+    .tables = {"loop", "control", "pendulum", "cart-pole", "arm", "planar", "train"},
     .presets = true,
     .run = run,
 };

@@ -107,12 +107,16 @@ static void other_systems_and_wrong_ones(void **state) {
   (void)state;
   dvbf_loop_outcome *outcome = NULL;
   dvbf_error error;
-  asked a = ask("cart-pole", "train=20 valid=10 test=10 steps=8 size=8", "horizon=12 episodes=2", NULL);
-  if (dvbf_learn_control(&outcome, &a.loop, &error)) fail_msg("%s", error.message);
-  assert_int_equal(outcome->episodes, 2);
-  dvbf_loop_outcome_free(outcome);
-  forget(&a);
-  a = ask("ball", small, "", NULL);
+  static const char *const others[] = {"cart-pole", "arm", "planar"};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    asked b = ask(others[i], small, "horizon=12 episodes=2 most-trainings=1 push=1", NULL);
+    if (dvbf_learn_control(&outcome, &b.loop, &error)) fail_msg("%s: %s", others[i], error.message);
+    assert_int_equal(outcome->episodes, 2);
+    assert_string_equal(dvbf_loop_system(i + 1), others[i]);
+    dvbf_loop_outcome_free(outcome);
+    forget(&b);
+  }
+  asked a = ask("ball", small, "", NULL);
   assert_int_equal(dvbf_learn_control(&outcome, &a.loop, &error), DVBF_ARGUMENT);
   assert_non_null(strstr(error.message, "no goal is known"));
   forget(&a);
@@ -121,7 +125,32 @@ static void other_systems_and_wrong_ones(void **state) {
   assert_non_null(strstr(error.message, "shorter"));
   forget(&a);
   assert_string_equal(dvbf_loop_system(0), "pendulum");
-  assert_null(dvbf_loop_system(2));
+  assert_null(dvbf_loop_system(4));
+}
+
+static void keep_sentence(const char *sentence, void *user_data) {
+  strncat(user_data, sentence, 2000 - strlen(user_data) - 1);
+}
+
+/* Limits of a millionth of a control hold nothing, so all trainings that are allowed are made. */
+static void models_that_cannot_hold_are_trained_again(void **state) {
+  (void)state;
+  for (int weak = 0; weak < 2; weak++) {
+    dvbf_loop_outcome *outcome = NULL;
+    dvbf_error error;
+    char told[2000] = "";
+    asked a = ask("pendulum", small, "collect=2 horizon=16 episodes=1 most-trainings=2", NULL);
+    a.loop.tell = keep_sentence;
+    a.loop.user_data = told;
+    const char *limit = weak ? "1e-6" : "1e6", *below = weak ? "-1e-6" : "-1e6";
+    assert_int_equal(dvbf_settings_set(a.settings[2], "low", below, &error), DVBF_OK);
+    assert_int_equal(dvbf_settings_set(a.settings[2], "high", limit, &error), DVBF_OK);
+    if (dvbf_learn_control(&outcome, &a.loop, &error)) fail_msg("%s", error.message);
+    assert_int_equal(outcome->sequences, weak ? 20 + 2 * (16 / 8) : 20);
+    assert_true((strstr(told, "hardly hold") != NULL) == (weak != 0));
+    dvbf_loop_outcome_free(outcome);
+    forget(&a);
+  }
 }
 
 /* Two closed loops of eight steps, whose angles are known. */
@@ -133,11 +162,17 @@ static void judgements_are_those_of_the_angles(void **state) {
   for (int i = 0; i < 16; i++) time[i] = i;
   speed[1] = 2;
   u[2] = 10;
-  dv_episodes e = {.count = 2, .steps = 8, .n_u = 1, .angle = angle, .speed = speed, .u = u, .time = time};
-  dv_loop_settings s = {.region = 0.5};
+  dv_episodes e = {.count = 2,
+                   .steps = 8,
+                   .n_u = 1,
+                   .region = 0.5,
+                   .distance = angle,
+                   .speed = speed,
+                   .u = u,
+                   .time = time};
   dvbf_loop_outcome *o = calloc(1, sizeof *o);
   dvbf_error error;
-  assert_int_equal(dv_loop_judge(o, &e, &s, &error), DVBF_OK);
+  assert_int_equal(dv_loop_judge(o, &e, &error), DVBF_OK);
   assert_true(fabs(o->share - (5 + 4) / 16.0) < 1e-12);
   assert_int_equal(o->reached, 2);
   assert_int_equal(o->held, 1);
@@ -152,6 +187,7 @@ int main(void) {
       cmocka_unit_test(everything_is_written_and_the_same_again),
       cmocka_unit_test(a_stop_is_the_end),
       cmocka_unit_test(other_systems_and_wrong_ones),
+      cmocka_unit_test(models_that_cannot_hold_are_trained_again),
       cmocka_unit_test(judgements_are_those_of_the_angles),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-/* Name of a system that can be held upright, by index: "pendulum", "cart-pole"; NULL past the last. */
+/* Name of a system whose goal is known, by index: "pendulum", "cart-pole", "arm", "planar"; NULL past the
+ * last. */
 DVBF_API const char *dvbf_loop_system(size_t index);
 
 /* What is to be done. */
@@ -39,15 +40,15 @@ typedef struct dvbf_loop_outcome {
   size_t reached,
       held;            /* closed loops that came there, and that were there during all of their second half */
   size_t recovered;    /* with a push: those that were there during the last quarter of their steps */
-  double value;        /* mean over closed loops of - sum (angle^2 + 0.1 velocity^2 + 0.001 u^2) */
+  double value;        /* mean over closed loops of - sum (distance^2 + 0.1 velocity^2 + 0.001 u^2) */
   double median, late; /* microseconds of a step of the controller: median, and 99 % are below the second */
   double *share_of;    /* [episodes] the same of each closed loop */
   double *value_of;    /* [episodes] */
 } dvbf_loop_outcome;
 
 /* Collects data, trains, controls, and judges; with several trainings, each but the first has closed loops of
- * the model before it among its data. The same settings give the same outcome, but for times. Free *out with
- * dvbf_loop_outcome_free. */
+ * the model before it among its data. One more follows where by the model controls hardly hold it at the
+ * goal. The same settings give the same outcome, but for times. Free *out with dvbf_loop_outcome_free. */
 DVBF_API dvbf_status dvbf_learn_control(dvbf_loop_outcome **out, const dvbf_loop *asked, dvbf_error *error);
 DVBF_API void dvbf_loop_outcome_free(dvbf_loop_outcome *outcome);
 

@@ -10,10 +10,37 @@
 
 /* ---- Systems ---- */
 
+static double angle_of(const dv_plant *p, const double *state) {
+  return remainder(state[p->angle], 6.283185307179586477);
+}
+
+/* Between the first two numbers that are told. */
+static double apart(const dv_plant *p, const double *state, int first) {
+  float is[DV_MOST_TRUTHS], wanted[DV_MOST_TRUTHS];
+  p->system.tell(&p->system, state, is);
+  p->system.tell(&p->system, p->goal, wanted);
+  double one = (double)(is[first] - wanted[first]), other = (double)(is[first + 1] - wanted[first + 1]);
+  return sqrt(one * one + other * other);
+}
+
+/* That of the tip, in lengths of a link. */
+static double distance_of_arm(const dv_plant *p, const double *state) {
+  return apart(p, state, 2);
+}
+
+static double distance_of_point(const dv_plant *p, const double *state) {
+  return apart(p, state, 0);
+}
+
 static const struct {
-  const char *name;
+  const char *name, *measure;
   int angle, speed;
-} known[] = {{"pendulum", 0, 1}, {"cart-pole", 2, 3}};
+  double region, goal[2];
+  double (*distance)(const dv_plant *plant, const double *state);
+} known[] = {{"pendulum", "angle", 0, 1, 0.523598775598299, {0}, angle_of},
+             {"cart-pole", "angle", 2, 3, 0.523598775598299, {0}, angle_of},
+             {"arm", "distance of the tip", -1, 2, 0.25, {0.9, 0.7}, distance_of_arm},
+             {"planar", "distance", -1, -1, 0.1, {0.9, 0.9}, distance_of_point}};
 enum { KNOWN = sizeof known / sizeof *known };
 
 const char *dvbf_loop_system(size_t index) {
@@ -22,12 +49,19 @@ const char *dvbf_loop_system(size_t index) {
 
 dvbf_status dv_plant_of(dv_plant *out, const dvbf_settings *settings, dvbf_error *error) {
   const char *name = dv_settings_table_name(settings);
-  *out = (dv_plant){.angle = -1};
+  *out = (dv_plant){0};
   for (size_t i = 0; i < KNOWN; i++)
-    if (!strcmp(known[i].name, name)) out->angle = known[i].angle, out->speed = known[i].speed;
-  if (out->angle < 0)
-    return dv_fail(error, DVBF_ARGUMENT, "%.60s: no goal is known for this system; %s and %s have one", name,
-                   known[0].name, known[1].name);
+    if (!strcmp(known[i].name, name))
+      *out = (dv_plant){.measure = known[i].measure,
+                        .goal = {known[i].goal[0], known[i].goal[1]},
+                        .region = known[i].region,
+                        .angle = known[i].angle,
+                        .speed = known[i].speed,
+                        .distance = known[i].distance};
+  if (!out->distance)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "%.60s: no goal is known for this system; pendulum, cart-pole, arm and planar have one",
+                   name);
   dvbf_status status = dv_system_of(&out->system, settings, error);
   const dv_system *s = &out->system;
   out->n_x = (size_t)s->size * (size_t)s->size * (size_t)s->channels;
@@ -42,13 +76,12 @@ static dvbf_status new_raster(dv_raster *out, const dv_plant *p, dvbf_error *err
 }
 
 dvbf_status dv_plant_goal(const dv_plant *p, float *x, dvbf_error *error) {
-  double state[DV_MOST_STATES] = {0};
   dv_raster raster;
   dvbf_status status = new_raster(&raster, p, error);
   if (status) return status;
   raster.pixel = x;
   dv_raster_clear(&raster);
-  p->system.draw(&p->system, state, &raster);
+  p->system.draw(&p->system, p->goal, &raster);
   dv_free(raster.scratch);
   return DVBF_OK;
 }
@@ -62,25 +95,29 @@ static bool allocate(dv_episodes *e) {
   e->truth = dv_calloc(all, e->n_s * sizeof *e->truth);
   e->z = dv_calloc(all, e->n_z * sizeof *e->z);
   e->ahead = dv_calloc(all, e->n_z * sizeof *e->ahead);
-  e->angle = dv_calloc(all, sizeof *e->angle);
+  e->distance = dv_calloc(all, sizeof *e->distance);
   e->speed = dv_calloc(all, sizeof *e->speed);
   e->cost = dv_calloc(all, sizeof *e->cost);
   e->time = dv_calloc(all, sizeof *e->time);
   e->seen = dv_calloc(all, sizeof *e->seen);
-  return e->x && e->u && e->truth && e->z && e->ahead && e->angle && e->speed && e->cost && e->time &&
+  return e->x && e->u && e->truth && e->z && e->ahead && e->distance && e->speed && e->cost && e->time &&
          e->seen;
 }
 
 void dv_episodes_free(dv_episodes *e) {
-  DV_FREE(e->x, e->u, e->truth, e->z, e->ahead, e->angle, e->speed, e->cost, e->time, e->seen);
+  DV_FREE(e->x, e->u, e->truth, e->z, e->ahead, e->distance, e->speed, e->cost, e->time, e->seen);
   *e = (dv_episodes){0};
 }
 
 /* ---- Running ---- */
 
 static void begin(const dv_plant *p, const dv_loop_settings *s, dv_random *random, double *state) {
-  double far = s->first_angle + dv_random_symmetric(random, s->first_range);
   memset(state, 0, DV_MOST_STATES * sizeof *state);
+  if (p->angle < 0) {
+    dv_system_reset(&p->system, random, state);
+    return;
+  }
+  double far = s->first_angle + dv_random_symmetric(random, s->first_range);
   state[p->angle] = dv_random_uniform(random) < 0.5 ? far : -far;
   state[p->speed] = dv_random_symmetric(random, s->first_velocity);
 }
@@ -127,13 +164,13 @@ static bool run_one(dv_episodes *e, size_t number, const dv_plant *p, dvbf_contr
     raster->pixel = e->x + at * e->n_x;
     dv_system_draw(&p->system, state, raster, &pixels);
     p->system.tell(&p->system, state, e->truth + at * e->n_s);
-    e->angle[at] = (float)remainder(state[p->angle], 6.283185307179586477);
-    e->speed[at] = (float)state[p->speed];
+    e->distance[at] = (float)p->distance(p, state);
+    e->speed[at] = p->speed < 0 ? 0 : (float)state[p->speed];
     e->seen[at] = !(dv_random_uniform(&random) < (how->lose ? s->lost : 0));
     control(e, at, controller, t ? u - e->n_u : NULL);
     if (how->explore > 0) explore(p, u, how->explore, &random);
     if (!dv_system_step(&p->system, state, u, &pixels)) return false;
-    if (how->push && t == e->steps / 2) state[p->speed] += s->push;
+    if (how->push && t == e->steps / 2 && p->speed >= 0) state[p->speed] += s->push;
   }
   return true;
 }
@@ -146,7 +183,8 @@ dvbf_status dv_episodes_run(dv_episodes *out, size_t count, const dv_plant *p, d
                        .n_x = p->n_x,
                        .n_u = (size_t)p->system.n_u,
                        .n_s = (size_t)p->system.n_s,
-                       .n_z = n_z};
+                       .n_z = n_z,
+                       .region = how->settings->region > 0 ? how->settings->region : p->region};
   dvbf_status status = new_raster(&raster, p, error);
   if (!status && !allocate(out)) status = dv_fail_memory(error, "running closed loops");
   for (size_t i = 0; i < count && !status; i++)

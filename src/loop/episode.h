@@ -7,12 +7,18 @@
 
 #include <dvbf/loop.h>
 
-/* A system whose angle is to be 0. */
-typedef struct dv_plant {
+/* A system, and where it is to be. */
+typedef struct dv_plant dv_plant;
+struct dv_plant {
   dv_system system;
-  int angle, speed; /* their places in its state */
+  const char *measure;         /* what the distance is: "angle", ... */
+  double goal[DV_MOST_STATES]; /* the state at the goal */
+  double region;               /* distance from it that is small */
+  int angle, speed; /* their places in a state that begins at an angle; angle = -1: it begins anywhere */
+  /* Distance of a state from the goal. */
+  double (*distance)(const dv_plant *plant, const double *state);
   size_t n_x;
-} dv_plant;
+};
 
 dvbf_status dv_plant_of(dv_plant *out, const dvbf_settings *settings, dvbf_error *error);
 /* x [n_x] of the system at rest where it is to be. */
@@ -21,14 +27,16 @@ dvbf_status dv_plant_goal(const dv_plant *plant, float *x, dvbf_error *error);
 /* What happened, in `count` closed loops of `steps` steps. */
 typedef struct dv_episodes {
   size_t count, steps, n_x, n_u, n_s, n_z;
-  float *x;             /* [count][steps][n_x] as it was, seen or not */
-  float *u;             /* [count][steps][n_u] that acted */
-  float *truth;         /* [count][steps][n_s] */
-  float *z, *ahead;     /* [count][steps][n_z] belief, and where the plan ends; 0 where there is none */
-  float *angle, *speed; /* [count][steps]; angles from -pi to pi */
-  float *cost;          /* [count][steps] of the plan; NaN where there is none */
-  double *time;         /* [count][steps] microseconds of the controller */
-  bool *seen;           /* [count][steps] */
+  double region;    /* distances that count as at the goal */
+  float *x;         /* [count][steps][n_x] as it was, seen or not */
+  float *u;         /* [count][steps][n_u] that acted */
+  float *truth;     /* [count][steps][n_s] */
+  float *z, *ahead; /* [count][steps][n_z] belief, and where the plan ends; 0 where there is none */
+  float *distance;  /* [count][steps] from the goal; of an angle from -pi to pi */
+  float *speed;     /* [count][steps] 0 where it has none */
+  float *cost;      /* [count][steps] of the plan; NaN where there is none */
+  double *time;     /* [count][steps] microseconds of the controller */
+  bool *seen;       /* [count][steps] */
 } dv_episodes;
 
 /* How they are run. */

@@ -31,9 +31,10 @@ static dvbf_status judge_time(dvbf_loop_outcome *out, const dv_episodes *e, dvbf
 }
 
 /* Steps of a closed loop in the goal region, from `first` on. */
-static size_t inside(const dv_episodes *e, size_t number, size_t first, double region) {
+static size_t inside(const dv_episodes *e, size_t number, size_t first) {
   size_t count = 0;
-  for (size_t t = first; t < e->steps; t++) count += fabs((double)e->angle[number * e->steps + t]) <= region;
+  for (size_t t = first; t < e->steps; t++)
+    count += fabs((double)e->distance[number * e->steps + t]) <= e->region;
   return count;
 }
 
@@ -41,16 +42,15 @@ static double value_of(const dv_episodes *e, size_t number) {
   double sum = 0;
   for (size_t t = 0; t < e->steps; t++) {
     size_t at = number * e->steps + t;
-    double angle = (double)e->angle[at], speed = (double)e->speed[at];
-    sum += angle * angle + 0.1 * speed * speed;
+    double distance = (double)e->distance[at], speed = (double)e->speed[at];
+    sum += distance * distance + 0.1 * speed * speed;
     for (size_t i = 0; i < e->n_u; i++)
       sum += 0.001 * (double)e->u[at * e->n_u + i] * (double)e->u[at * e->n_u + i];
   }
   return -sum;
 }
 
-dvbf_status dv_loop_judge(dvbf_loop_outcome *out, const dv_episodes *e, const dv_loop_settings *s,
-                          dvbf_error *error) {
+dvbf_status dv_loop_judge(dvbf_loop_outcome *out, const dv_episodes *e, dvbf_error *error) {
   size_t half = e->steps / 2, last = e->steps - e->steps / 4;
   out->episodes = e->count;
   out->steps = e->steps;
@@ -58,14 +58,14 @@ dvbf_status dv_loop_judge(dvbf_loop_outcome *out, const dv_episodes *e, const dv
   out->value_of = dv_calloc(e->count, sizeof *out->value_of);
   if (!out->share_of || !out->value_of) return dv_fail_memory(error, "judging closed loops");
   for (size_t i = 0; i < e->count; i++) {
-    size_t count = inside(e, i, 0, s->region);
+    size_t count = inside(e, i, 0);
     out->share_of[i] = (double)count / (double)e->steps;
     out->value_of[i] = value_of(e, i);
     out->share += out->share_of[i] / (double)e->count;
     out->value += out->value_of[i] / (double)e->count;
     out->reached += count > 0;
-    out->held += inside(e, i, half, s->region) == e->steps - half;
-    out->recovered += inside(e, i, last, s->region) == e->steps - last;
+    out->held += inside(e, i, half) == e->steps - half;
+    out->recovered += inside(e, i, last) == e->steps - last;
   }
   return judge_time(out, e, error);
 }

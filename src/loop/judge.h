@@ -5,7 +5,6 @@
 #include "loop/episode.h"
 
 /* Fills what closed loops tell; share_of and value_of are the caller's to free. */
-dvbf_status dv_loop_judge(dvbf_loop_outcome *out, const dv_episodes *episodes,
-                          const dv_loop_settings *settings, dvbf_error *error);
+dvbf_status dv_loop_judge(dvbf_loop_outcome *out, const dv_episodes *episodes, dvbf_error *error);
 
 #endif

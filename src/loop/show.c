@@ -151,7 +151,7 @@ static dvbf_status add_film(dvbf_page *page, const dv_loop_shown *s, const pictu
 static dvbf_status add_space(dvbf_page *page, const dv_loop_shown *s, const pictures *p, dvbf_error *error) {
   const dv_episodes *e = s->episodes;
   const dvbf_space_column columns[] = {
-      {.name = "angle", .values = e->angle, .cyclic = true},
+      {.name = s->plant->measure, .values = e->distance, .cyclic = s->plant->angle >= 0},
       {.name = "velocity", .values = e->speed},
       {.name = "control", .values = e->u, .stride = e->n_u, .group = "inputs"},
       {.name = "cost of the plan", .values = e->cost, .group = "plan"}};
