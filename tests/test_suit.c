@@ -54,6 +54,21 @@ static void test_any_length(void **unused) {
   }
 }
 
+/* The more columns there are, the fewer frames the initial network sees. */
+static void test_initial_frames(void **unused) {
+  (void)unused;
+  static const double cases[][2] = {{1, 20}, {12, 20}, {24, 10}, {48, 5}, {100, 5}};
+  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    size_t n_x = (size_t)cases[k][0];
+    dvbf_data data = data_of(10, 60, n_x, 0);
+    for (size_t i = 0; i < 600 * n_x; i++) data.train.x[i] += 3; /* counts, which no linear model looks at */
+    dvbf_settings *s = suited(&data, NULL, NULL);
+    assert_true(value(s, "initial-frames") == cases[k][1] && value(s, "predict-from") == cases[k][1]);
+    dvbf_settings_free(s);
+    dvbf_sequences_free(&data.train);
+  }
+}
+
 static void test_what_is_given_stays(void **unused) {
   (void)unused;
   dvbf_data data = data_of(2, 500, 2, 1);
@@ -216,6 +231,7 @@ static void test_videos(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_initial_frames),
       cmocka_unit_test(test_any_length),
       cmocka_unit_test(test_what_is_given_stays),
       cmocka_unit_test(test_phases_are_for_models_with_a_gain),

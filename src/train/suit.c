@@ -223,6 +223,14 @@ static double most_initial(size_t steps) {
   return fmax(1, fmax(floor((double)steps / 3), (double)steps - 5));
 }
 
+/* Frames for the initial network: at most 20, and so many that it does not see more than VALUES in all. Of
+ * many columns it would learn the beginnings of the sequences by heart, and a few frames of them tell the
+ * state. */
+static double few_values(const facts *f) {
+  enum { VALUES = 240 };
+  return fmin(20, fmax(5, floor(VALUES / (double)f->n_x)));
+}
+
 /* Long recordings need windows, and a transition that neither diverges nor forgets over that many steps. */
 static void time(chooser *c, const facts *f) {
   enum { WINDOW = 100 };
@@ -236,7 +244,8 @@ static void time(chooser *c, const facts *f) {
   if (growth > 20) choose_number(c, "scale-transition", 2 / growth, "windows are long");
   double most = most_initial(f->common);
   if (steps >= 60 && !f->notes) {
-    choose_number(c, "initial-frames", fmin(f->x.frames < 600 ? 10 : 20, most), "windows are long");
+    choose_number(c, "initial-frames", fmin(f->x.frames < 600 ? 10 : few_values(f), most),
+                  "windows are long");
     if (!now(c)->modes) {
       choose(c, "filter-dropout", "0.7", "windows are long");
       choose(c, "filter-dropout-end", "0.7", "windows are long");
