@@ -3,6 +3,7 @@
 #include "command.h"
 #include "results.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,7 +212,9 @@ static bool is_blank(const char *line) {
 dvbf_status cli_stream_next(cli_stream *s, bool *more, dvbf_error *error) {
   for (;;) {
     *more = getline(&s->text, &s->room, s->from) >= 0;
-    if (!*more) return ferror(s->from) ? cli_fail(error, DVBF_IO, "standard input cannot be read") : DVBF_OK;
+    if (!*more && !feof(s->from))
+      return cli_fail(error, DVBF_IO, "standard input cannot be read: %s", strerror(errno));
+    if (!*more) return DVBF_OK;
     s->line++;
     if (is_blank(s->text)) continue;
     bool first = !s->begun;

@@ -21,6 +21,8 @@ enum { KILLED = 99 }; /* exit status of a process that ended at its fault */
 /* Counts down to the fault, on one thread; 0: none is planned. */
 static struct {
   unsigned long memory, files;
+  unsigned long space; /* one more than the bytes that the disk has left; 0: without end */
+  bool full;           /* a write had no place on it */
   bool deadly;
 } fault;
 
@@ -129,6 +131,17 @@ static bool refused(int reason) {
   return true;
 }
 
+/* Bytes of a write that the disk takes. */
+static size_t taken(size_t size) {
+  if (!fault.space) return size;
+  if (size >= fault.space) {
+    fault.full = true;
+    size = fault.space - 1;
+  }
+  fault.space -= size;
+  return size;
+}
+
 /* A stream whose writes reach the system one by one; half of a write that fails is on the disk. */
 static ssize_t stream_write(void *cookie, const char *from, size_t size) {
   FILE *file = cookie;
@@ -137,7 +150,9 @@ static ssize_t stream_write(void *cookie, const char *from, size_t size) {
     fflush(file);
   }
   if (refused(ENOSPC)) return 0;
-  return fwrite(from, 1, size, file) == size && !fflush(file) ? (ssize_t)size : 0;
+  size_t most = taken(size);
+  if (most < size) errno = ENOSPC;
+  return fwrite(from, 1, most, file) == size && !fflush(file) ? (ssize_t)size : 0;
 }
 
 static ssize_t stream_read(void *cookie, char *to, size_t size) {

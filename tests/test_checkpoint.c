@@ -110,7 +110,9 @@ static bool on_progress(const dvbf_progress *p, void *user_data) {
 }
 
 static char message[512];
-static struct { unsigned long memory, files; } planned; /* faults of the next training */
+static struct {
+  unsigned long memory, files, space;
+} planned; /* faults of the next training; 0 if they struck */
 
 /* Trains in a run folder; the sentence of a failure goes into `message`. */
 static dvbf_status train(const char *run, const char *text, bool resume, watch *w) {
@@ -121,10 +123,13 @@ static dvbf_status train(const char *run, const char *text, bool resume, watch *
       .folder = run, .resume = resume, .progress = w ? on_progress : NULL, .user_data = w};
   fault.memory = planned.memory;
   fault.files = planned.files;
+  fault.space = planned.space;
+  fault.full = false;
   dvbf_status status = dvbf_train(&model, settings, &data, &options, &error);
   planned.memory = fault.memory;
   planned.files = fault.files;
-  fault.memory = fault.files = 0;
+  planned.space = fault.full ? 0 : fault.space;
+  fault.memory = fault.files = fault.space = 0;
   assert_int_equal(status, error.status);
   assert_true((model != NULL) == !status);
   snprintf(message, sizeof message, "%s", error.message);
@@ -482,6 +487,10 @@ static void full_disks_are_survived(void **state) {
   full_disk_is_survived((failing){&planned.files, BRIEF, "begun", "brief", 0}, 1);
   full_disk_is_survived((failing){&planned.files, SMALL, NULL, "small", 0}, 3 * STRIDE);
   full_disk_is_survived((failing){&planned.files, SMALL, "middle", "small", 0}, 3 * STRIDE);
+  /* A disk that is full after so many bytes. scripts/faults tries every number of them. */
+  unsigned long every = getenv("DVBF_EVERY_BYTE") ? 1 : 331 * STRIDE;
+  full_disk_is_survived((failing){&planned.space, BRIEF, NULL, "brief", 0}, every);
+  full_disk_is_survived((failing){&planned.space, BRIEF, "begun", "brief", 0}, every);
 }
 
 static void lack_of_memory_is_survived(void **state) {

@@ -105,8 +105,11 @@ static const char *count_elements(dv_array *array) {
   return NULL;
 }
 
+const char dv_no_memory[] = "memory is short";
+
 dvbf_status dv_archive_add(dv_archive *a, const dv_array *array, dvbf_error *error) {
   enum { MOST = 1 << 20 };
+  if (array->trouble == dv_no_memory) return dv_fail_memory(error, "reading data");
   if (strlen(array->name) >= DV_NAME) return DVBF_OK;
   if (a->count == MOST)
     return dv_fail(error, DVBF_FORMAT, "%.200s: holds more than %d arrays; split it over several files",
@@ -143,6 +146,7 @@ dvbf_status dv_archive_sort(dv_archive *a, dvbf_error *error) {
 void dv_archive_note(dv_archive *a, const char *format, ...) {
   DV_PLAIN_NUMBERS;
   char(*notes)[256] = dv_realloc(a->notes, a->n_notes + 1, sizeof *notes);
+  a->forgot = a->forgot || !notes;
   if (!notes) return;
   va_list arguments;
   a->notes = notes;
@@ -154,6 +158,7 @@ void dv_archive_note(dv_archive *a, const char *format, ...) {
 
 void dv_archive_use(dv_archive *a, const char *name, const char *as) {
   dvbf_use *uses = dv_realloc(a->uses, a->n_uses + 1, sizeof *uses);
+  a->forgot = a->forgot || !uses;
   if (!uses) return;
   a->uses = uses;
   snprintf(uses[a->n_uses].name, sizeof uses->name, "%.63s", name);

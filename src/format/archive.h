@@ -60,10 +60,11 @@ struct dv_archive {
   const char *lost; /* why nothing more can be parsed of it; NULL: it can */
   dvbf_use *uses;   /* [n_uses] what each part of the file was taken for */
   size_t n_uses;
+  bool forgot;                  /* a note or a use, for want of memory */
   void (*close)(dv_archive *a); /* frees all but the arrays and itself */
 };
 
-/* Adds a sentence, or what a part of the file was taken for. What has no memory is left out. */
+/* Adds a sentence, or what a part of the file was taken for. Where memory is short, `forgot` says so. */
 __attribute__((format(printf, 2, 3))) void dv_archive_note(dv_archive *a, const char *format, ...);
 void dv_archive_use(dv_archive *a, const char *name, const char *as);
 
@@ -93,7 +94,7 @@ dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, 
 /* A new archive of `size` bytes that begins with a dv_archive; NULL if there is no memory. */
 dv_archive *dv_archive_new(size_t size, const char *path);
 /* Adds an array; copies its name and counts its elements. An array that is too large gets a `trouble`. One
- * whose name is too long is left out. */
+ * whose name is too long is left out. The trouble dv_no_memory is a failure. */
 dvbf_status dv_archive_add(dv_archive *a, const dv_array *array, dvbf_error *error);
 
 /* After the last one. */
@@ -104,6 +105,8 @@ dvbf_status dv_archive_sort(dv_archive *a, dvbf_error *error);
 void dv_array_reorder(void *to, const void *from, const dv_array *array, size_t size);
 /* A vector of MATLAB, which has two dimensions, gets one; a number none. */
 void dv_array_squeeze(dv_array *array);
+
+extern const char dv_no_memory[];
 
 /* Formats that libraries of others parse. */
 typedef enum dv_format { DV_FORMAT_HDF5, DV_FORMAT_MATLAB, DV_FORMAT_ZIP } dv_format;

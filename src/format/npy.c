@@ -153,7 +153,7 @@ static const char *read_header(dv_npy *npy, dv_array *array, dv_npy_bytes *bytes
   }
   if (length > LONGEST || length > size - before) return bad_header;
   char *text = dv_calloc(length + 1, 1);
-  if (!text) return "memory is short";
+  if (!text) return dv_no_memory;
   const char *trouble = bytes(from, before, length, (unsigned char *)text);
   if (!trouble) trouble = read_dictionary(text, length, npy, array);
   dv_free(text);

@@ -43,7 +43,7 @@ static void close_entry(entry *e) {
 static const char *remedy_of(zip_error_t *reason) {
   switch (zip_error_code_zip(reason)) {
   case ZIP_ER_CRC: return "its checksum is wrong: the file is damaged, so make or copy it again";
-  case ZIP_ER_MEMORY: return "memory is short";
+  case ZIP_ER_MEMORY: return dv_no_memory;
   case ZIP_ER_NOPASSWD:
   case ZIP_ER_WRONGPASSWD: return "it is encrypted; store it without a password";
   default: return "the file is damaged, so make or copy it again";
@@ -178,9 +178,11 @@ static dvbf_status add_entries(npz_file *f, int descriptor, dvbf_error *error) {
   zip_uint64_t total = 0;
   if (count <= 0)
     return dv_fail(error, DVBF_FORMAT, "%.200s: is an empty archive; numpy.savez fills one", f->base.path);
-  if (count > MOST_ENTRIES || !(f->entries = dv_calloc((size_t)count, sizeof *f->entries)))
+  if (count > MOST_ENTRIES)
     return dv_fail(error, DVBF_FORMAT, "%.200s: holds more than %d arrays; split it over several files",
                    f->base.path, MOST_ENTRIES);
+  f->entries = dv_calloc((size_t)count, sizeof *f->entries);
+  if (!f->entries) return dv_fail_memory(error, "reading data");
   dvbf_status status = DVBF_OK;
   for (zip_int64_t i = 0; i < count && !status; i++) status = add_entry(f, (zip_uint64_t)i, &total, error);
   /* Entries that share their bytes would make much of little. */

@@ -249,6 +249,7 @@ dvbf_status dv_layout_tell(const dv_layout *l) {
   dvbf_status status = a->asks ? ask_for_inputs(l) : DVBF_OK;
   if (status) return status;
   if (!a->table) tell_arrays(l);
+  if (a->forgot) return dv_fail_memory(l->error, "describing the data");
   if (a->n_notes) {
     char(*notes)[256] = dv_realloc(data->notes, data->n_notes + a->n_notes, sizeof *notes);
     if (!notes) return dv_fail_memory(l->error, "describing the data");

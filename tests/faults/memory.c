@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,6 +30,7 @@ static struct {
   int caller;
   uint64_t at;
   bool on, record;
+  int depth; /* frames of the command that make a stack */
 } plan = {.caller = CALLERS};
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 
@@ -70,6 +72,8 @@ __attribute__((constructor)) static void begin(void) {
   plan.at = at;
   plan.on = !strcmp(on, "on");
   plan.record = !what;
+  const char *frames = getenv("FAULT_DEPTH");
+  plan.depth = frames ? (int)strtol(frames, NULL, 10) : INT_MAX;
   int descriptor = file ? open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : -1;
   if (descriptor >= 0 && !ftruncate(descriptor, sizeof(counts))) {
     void *map = mmap(NULL, sizeof(counts), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -85,8 +89,8 @@ static void record(uint64_t number) {
   inside = true;
   int depth = backtrace(frames, 24);
   inside = false;
-  for (int i = 0; i < depth; i++)
-    if ((uintptr_t)frames[i] >= own_from && (uintptr_t)frames[i] < own_to)
+  for (int i = 0, own = 0; i < depth && own < plan.depth; i++)
+    if ((uintptr_t)frames[i] >= own_from && (uintptr_t)frames[i] < own_to && own++ < plan.depth)
       hash = (hash ^ ((uintptr_t)frames[i] - own_from)) * 0x9e3779b97f4a7c15u;
   shared->stack[number - 1] = hash;
 }

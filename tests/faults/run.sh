@@ -10,6 +10,10 @@ python3 "$here/sweep.py" "$@" --sample 2
 python3 "$here/sweep.py" "$@" --classes rename --first 3 search
 # Metrics that cannot be read now are not taken for none.
 python3 "$here/sweep.py" "$@" --classes open,read info-run
+# Lines that cannot be read for want of memory are not taken for the end.
+python3 "$here/sweep.py" "$@" --classes libc control
+# What has no place in memory is not left out of what is told.
+python3 "$here/sweep.py" "$@" --classes own --depth 2 --sample 60 info-data
 python3 "$here/sweep.py" "$@" --classes space --most 5 train
 python3 "$here/power.py" "$@" --most 12 train search
 python3 "$here/kills.py" "$@" --kills 12 train search report

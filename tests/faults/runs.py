@@ -19,13 +19,18 @@ SMALL = "--hidden 4 --latent 2 --batch-size 4 --window 8 --validate-every 2 --th
 LEARN = ["--updates", "6", "--filter-updates", "0", "--checkpoint-every", "0", *SMALL]
 TRAIN = ["train", "data.csv", "--search", "off", *LEARN]
 SEARCH = ["train", "data.csv", "--search", "on", "--candidates", "2", "--members", "2", *LEARN]
+CONTROL = ("control run --goal 0.2 --goal-in x --low -1 --high 1 --follow --plan 3 --scouts 2 --iterations 1").split()
+LEARN_CONTROL = ("learn-control pendulum -o new --train 4 --valid 2 --test 2 --steps 6 --size 4 --horizon 8 --episodes 1 "
+                 "--plan 3 --scouts 2 --iterations 1 --search off --updates 2 --filter-updates 0 --hidden 4 --latent 2 "
+                 "--batch-size 4 --starts 1 --threads 1 --quiet").split()
 
 
 class Case:
     """A command, how to do it again after a failure, and the files that it writes."""
 
-    def __init__(self, name, arguments, again=None, prepare=None, run=None, slow=False):
+    def __init__(self, name, arguments, again=None, prepare=None, run=None, slow=False, given=None):
         self.name, self.arguments, self.prepare, self.run = name, arguments, prepare, run
+        self.given = given  # the file that is standard input
         self.slow = slow  # tried only where it is named
         self.again = again or [*arguments, "--force"]
 
@@ -37,6 +42,11 @@ def half(folder):
 
 def whole(folder):
     plain(folder, [*TRAIN, "-o", "new"])
+
+
+def controlled(folder):
+    """A model that can control."""
+    plain(folder, [*TRAIN, "-o", "run", "--force", "--feedthrough", "off"])
 
 
 def cases():
@@ -58,6 +68,7 @@ def cases():
         Case("evaluate-h5", ["evaluate", "run-h5", "data.h5", "--json", *quick],
              ["evaluate", "run-h5", "data.h5", "--json", *quick]),
         Case("info-data", ["info", "data.npz"], ["info", "data.npz"]),
+        Case("info-h5", ["info", "data.h5"], ["info", "data.h5"]),
         Case("info-run", ["info", "run", "--json"], ["info", "run", "--json"]),
     ]
     for ending in "csv", "npz", "h5", "mat":
@@ -66,6 +77,10 @@ def cases():
         Case("smooth", ["smooth", "run", "data.csv", "-o", "new.csv", *quick]),
         Case("predict", ["predict", "run", "data.csv", "-o", "new.npz", *quick]),
         Case("sample", ["sample", "run", "-o", "new.csv", "--count", "2", "--steps", "4", "--quiet"]),
+        Case("control", CONTROL, CONTROL, controlled, given="lines.csv"),
+        Case("learn-control", LEARN_CONTROL, run="new"),
+        Case("ranks", [*TRAIN, "-o", "new", "--ranks", "2"], [*TRAIN, "-o", "new", "--ranks", "2", "--resume"], run="new",
+             slow=True),
         Case("report", ["report", "run", "data.csv", "-o", "new.html", *quick]),
         Case("reproduce", ["reproduce", "pendulum", "-o", "new", "--updates", "2", "--hidden", "4", "--quiet", "--threads", "1",
                            "--batch-size", "20", "--validate-every", "1"], slow=True),
@@ -94,9 +109,10 @@ class Outcome:
         return self.status in (0, 3)
 
 
-def execute(folder, words):
-    process = subprocess.Popen(words, cwd=folder, env=PLAIN, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+def execute(folder, words, given=None):
+    with open(os.path.join(folder, given) if given else os.devnull, "rb") as file:
+        process = subprocess.Popen(words, cwd=folder, env=PLAIN, stdin=file,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     try:
         stdout, stderr = process.communicate(timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
@@ -107,16 +123,16 @@ def execute(folder, words):
     return Outcome(process.returncode, stdout, stderr.decode(errors="replace"), {})
 
 
-def plain(folder, arguments):
-    return execute(folder, [DVBF, *arguments])
+def plain(folder, arguments, given=None):
+    return execute(folder, [DVBF, *arguments], given)
 
 
-def supervised(folder, arguments, how, environment=None):
+def supervised(folder, arguments, how, environment=None, given=None):
     """With a fault; negative status: the signal that ended it."""
     tell = folder + ".tell"
     for name, value in (environment or {}).items():
         how = [*how, "--environment", f"{name}={value}"]
-    outcome = execute(folder, [SUPERVISE, "--tell", tell, *how, DVBF, *arguments])
+    outcome = execute(folder, [SUPERVISE, "--tell", tell, *how, DVBF, *arguments], given)
     if outcome.status == 77:
         raise SystemExit(77)
     if outcome.status == "timeout":
@@ -139,6 +155,8 @@ def make_base(folder):
             u = math.sin(t * t * 0.7)
             x = 0.8 * x + 0.3 * u + random.gauss(0, 0.02)
             file.write(f"{t * 0.1:.1f},{u:.3f},{x:.3f}\n")
+    with open(os.path.join(folder, "lines.csv"), "w") as file:
+        file.write("0.1\n0.2\n\n0.15\n")
     for arguments in (["simulate", "pendulum", "-o", "data.h5", "--train", "4", "--valid", "2", "--test", "2", "--steps", "6",
                        "--size", "4", "--quiet"],
                       [*TRAIN, "-o", "run"],
@@ -154,8 +172,11 @@ def normal(name, content):
     base = os.path.basename(name)
     if base == "metrics.csv":
         return b"\n".join(b",".join(f for i, f in enumerate(line.split(b",")) if i != 2) for line in content.split(b"\n"))
+    if base in ("control.json", "control.html"):  # how long the steps of the controller took
+        return re.sub(rb'"[a-z0-9_]*(seconds|us)": [0-9.e+-]+|(median|are below)</th><td>[0-9]+', b"time", content)
     if base == "checkpoint.safetensors":
         return b""
+    content = re.sub(rb"\n  a step of the controller .*", b"", re.sub(rb", in [0-9.]+ s\n", b"\n", content))
     return re.sub(rb'"?\bseconds"?[:,=] ?[0-9.e+-]+', b"seconds", content)
 
 

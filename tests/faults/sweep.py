@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Lets every system call and every allocation of every command fail in turn, and looks at what is left.
 
-usage: sweep.py DVBF SUPERVISE MEMORY [--most N] [--first N] [--sample N] [--classes A,B] [--jobs N] [CASE...]
+usage: sweep.py DVBF SUPERVISE MEMORY [--most N] [--first N] [--sample N] [--depth N] [--classes A,B] [--jobs N] [CASE...]
 
 After each fault the command must have ended by itself, have said one sentence if its result is not there, and
 have left every file as it was, as it should become, or as a model that can be read. Done once more, without a
@@ -26,7 +26,7 @@ CALLERS = ["own", "libc", "foreign"]
 class Reference:
     """A case without faults: the state before and after, what it prints, and how many calls it makes."""
 
-    def __init__(self, case, top):
+    def __init__(self, case, top, depth=1 << 30):
         self.case, self.base = case, os.path.join(top, case.name)
         runs.copy(os.path.join(top, "base"), self.base)
         if case.prepare:
@@ -34,11 +34,12 @@ class Reference:
         self.before = runs.state(self.base)
         first, second = self.base + "-1", self.base + "-2"
         runs.copy(self.base, first)
-        outcome = runs.supervised(first, case.arguments, [])
+        outcome = runs.supervised(first, case.arguments, [], given=case.given)
         self.calls = outcome.told
         counts = self.base + ".counts"
         runs.copy(self.base, second)
-        again = runs.supervised(second, case.arguments, [], {"LD_PRELOAD": runs.MEMORY, "FAULT_COUNTS": counts})
+        environment = {"LD_PRELOAD": runs.MEMORY, "FAULT_COUNTS": counts, "FAULT_DEPTH": depth}
+        again = runs.supervised(second, case.arguments, [], environment, case.given)
         if not outcome.done or outcome.status != again.status:
             raise SystemExit(f"{case.name}: without faults: status {outcome.status}, {again.status}: {outcome.stderr}")
         self.after, self.stdout, self.status = runs.state(first), outcome.stdout, outcome.status
@@ -129,7 +130,7 @@ def check(reference, folder, outcome, kind):
     trouble = check_sentence(outcome) or check_files(reference, folder, kind)
     if trouble:
         return trouble
-    again = runs.plain(folder, case.again)
+    again = runs.plain(folder, case.again, case.given)
     if again.status != reference.status:
         return f"done again: exit status {again.status}: {again.stderr!r} (after {outcome.stderr!r})"
     now = {n: c for n, c in runs.state(folder).items() if not (runs.is_temporary(n) and kind in ("remove", "close"))}
@@ -153,13 +154,14 @@ def attempt(reference, top, fault):
         counts = folder + ".counts"
         outcome = runs.supervised(folder, reference.case.arguments, [],
                                   {"LD_PRELOAD": runs.MEMORY, "FAULT_COUNTS": counts,
-                                   "FAULT_MEMORY": f"{name} {n}" + (" on" if goes_on else "")})
+                                   "FAULT_MEMORY": f"{name} {n}" + (" on" if goes_on else "")},
+                                  reference.case.given)
         with open(counts, "rb") as file:
             struck = struct.unpack_from("<4Q", file.read())[3]
         os.unlink(counts)
     else:
         how = ["--space", str(n - 1)] if name == "space" else ["--fail", name, str(n)] + ["--on"] * goes_on
-        outcome = runs.supervised(folder, reference.case.arguments, how)
+        outcome = runs.supervised(folder, reference.case.arguments, how, given=reference.case.given)
         struck = outcome.told.get("struck", 1)
     trouble = check(reference, folder, outcome, name)
     shutil.rmtree(folder, ignore_errors=True)
@@ -167,7 +169,7 @@ def attempt(reference, top, fault):
 
 
 def sweep(case, top, options, pool):
-    reference = Reference(case, top)
+    reference = Reference(case, top, options.depth)
     faults = [f for f in reference.faults(options.classes, options.most) if f[1] <= options.first]
     if len(faults) > options.sample:
         faults = random.Random(1).sample(faults, options.sample)
@@ -196,6 +198,8 @@ def main():
     parser.add_argument("--most", type=int, default=1 << 30, help="faults of each class")
     parser.add_argument("--first", type=int, default=1 << 30, help="only the first so many calls of each class")
     parser.add_argument("--sample", type=int, default=1 << 30, help="faults of each command, at random")
+    parser.add_argument("--depth", type=int, default=1 << 30,
+                        help="allocations whose so many innermost calls are the same fail alike")
     parser.add_argument("--classes", type=lambda text: text.split(","), default=CLASSES + CALLERS)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("cases", nargs="*")
