@@ -15,6 +15,14 @@ typedef struct open_file {
   haddr_t used, size; /* what the library takes for the end, and the end */
 } open_file;
 
+static int failure; /* errno of a read; one thread at a time uses HDF5 */
+
+int dv_hdf5_failure(void) {
+  int last = failure;
+  failure = 0;
+  return last;
+}
+
 /* The name is the number of the descriptor, which stays the caller's. */
 static H5FD_t *driver_open(const char *name, unsigned flags, hid_t access_list, haddr_t most) {
   struct stat about;
@@ -64,7 +72,10 @@ static herr_t driver_read(H5FD_t *file, H5FD_mem_t type, hid_t list, haddr_t at,
   while (size) {
     ssize_t got = pread(f->descriptor, out, size, (off_t)at);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return -1;
+    if (got < 0) {
+      failure = errno;
+      return -1;
+    }
     if (!got) {
       while (size) out[--size] = 0;
       return 0;

@@ -353,6 +353,11 @@ static bool copy_strings(hid_t dataset, hid_t attribute, hid_t type, hid_t space
   return read;
 }
 
+/* Text that the disk does not give is not text that is not there. */
+static void notice_failure(hdf5_file *f) {
+  if (dv_hdf5_failure()) f->base.lost = "the disk fails, or the file was cut short while in use";
+}
+
 /* The strings of an array of text, or else of an attribute. */
 static bool read_text(dv_archive *a, const dv_array *array, const char *name, size_t count, char (*out)[32]) {
   hdf5_file *f = (hdf5_file *)a;
@@ -366,6 +371,7 @@ static bool read_text(dv_archive *a, const dv_array *array, const char *name, si
   if (type >= 0) H5Tclose(type);
   if (attribute >= 0) H5Aclose(attribute);
   close_dataset(f, id);
+  notice_failure(f);
   dv_hdf5_leave(saved);
   return done;
 }
@@ -388,6 +394,7 @@ static bool hdf5_named(dv_archive *a, const dv_array *array) {
   hid_t id = open_dataset(f, array);
   bool there = !array->text && H5Aexists(id, "names") > 0;
   close_dataset(f, id);
+  notice_failure(f);
   dv_hdf5_leave(saved);
   return there;
 }
@@ -432,6 +439,7 @@ dvbf_status dv_hdf5_open(dv_archive **out, const char *path, int descriptor, dvb
   f->base.close = hdf5_close;
   *out = &f->base;
   dv_hdf5_printing saved = dv_hdf5_enter();
+  dv_hdf5_failure();
   f->descriptor = dup(descriptor);
   f->driver = dv_hdf5_driver();
   f->file = f->driver >= 0 && dv_sandbox_enter() ? dv_hdf5_open_descriptor(f->driver, f->descriptor)
@@ -441,6 +449,8 @@ dvbf_status dv_hdf5_open(dv_archive **out, const char *path, int descriptor, dvb
           ? dv_fail(error, DVBF_FORMAT,
                     "%.200s: is truncated, damaged or being written; make or copy the file again", path)
           : list_arrays(f, error);
+  int reason = dv_hdf5_failure();
+  if (reason) status = dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", path, strerror(reason));
   dv_hdf5_leave(saved);
   return status;
 }

@@ -94,6 +94,9 @@ static void answer(dv_archive *a, const dv_reader_request *r, void *window, dv_r
   } else {
     out->done = a->units && a->units(a, array, r->count, window);
   }
+  if (a->lost) remedy = a->lost;
+  out->lost = a->lost != NULL;
+  out->done = out->done && !a->lost;
   snprintf(out->remedy, sizeof out->remedy, "%s", remedy ? remedy : "");
 }
 

@@ -154,13 +154,19 @@ static bool start(proxy *p, int descriptor) {
 
 /* ---- Its end ---- */
 
-/* Ends the process; returns the signal that had ended it before, 0: none. */
-static int end_process(proxy *p) {
+/* Ends the process, after a moment in which the system may come to know of its end; returns the signal that
+ * had ended it before, 0: none. */
+static int end_process(proxy *p, int moments) {
+  const struct timespec moment = {.tv_nsec = 10000000};
   int status = 0;
   if (p->socket >= 0) close(p->socket);
   p->socket = -1;
   if (!p->child) return 0;
   pid_t over = waitpid(p->child, &status, WNOHANG);
+  for (; !over && moments > 0; moments--) {
+    nanosleep(&moment, NULL);
+    over = waitpid(p->child, &status, WNOHANG);
+  }
   if (!over) {
     kill(p->child, SIGKILL);
     while (waitpid(p->child, NULL, 0) < 0 && errno == EINTR) {}
@@ -171,9 +177,7 @@ static int end_process(proxy *p) {
 
 /* The process is gone, or does not answer: what its end says, as the end of a sentence. */
 static const char *lost(proxy *p) {
-  struct timespec moment = {.tv_nsec = 20000000}; /* until the system knows of its end */
-  nanosleep(&moment, NULL);
-  int signal = end_process(p);
+  int signal = end_process(p, 200);
   p->base.lost = p->remedy;
   if (signal == SIGKILL)
     snprintf(p->remedy, sizeof p->remedy, "the process that read it was killed, perhaps for want of memory");
@@ -194,7 +198,7 @@ static const char *lost(proxy *p) {
 
 static void proxy_close(dv_archive *a) {
   proxy *p = (proxy *)a;
-  end_process(p);
+  end_process(p, 0);
   if (p->file >= 0) close(p->file);
   if (p->window) munmap((void *)(uintptr_t)p->window, DV_WINDOW);
   pthread_mutex_destroy(&p->lock);
@@ -217,6 +221,7 @@ static const char *hear(proxy *p, bool asked) {
   to.remedy[sizeof to.remedy - 1] = 0;
   dv_text_plain(to.remedy);
   memcpy(p->remedy, to.remedy, sizeof p->remedy);
+  if (to.lost) p->base.lost = p->remedy;
   return p->remedy;
 }
 
@@ -341,7 +346,9 @@ static dvbf_status greet(proxy *p, dv_format format, int descriptor, const dv_da
   *started = back.locked;
   if (!back.locked) return dv_fail(error, DVBF_IO, "the system refuses what a sandbox needs");
   if (back.status)
-    return dv_fail(error, back.status == DVBF_MEMORY ? DVBF_MEMORY : DVBF_FORMAT, "%s", back.message);
+    return dv_fail(
+        error, back.status == DVBF_MEMORY || back.status == DVBF_IO ? (dvbf_status)back.status : DVBF_FORMAT,
+        "%s", back.message);
   return add_arrays(p, back.count, error);
 }
 

@@ -86,7 +86,7 @@ typedef struct dv_reader_request {
 
 /* What was asked for lies in the window. */
 typedef struct dv_reader_answer {
-  uint8_t done;
+  uint8_t done, lost; /* lost: as dv_archive.lost, which is in `remedy` */
   char remedy[512];
 } dv_reader_answer;
 

@@ -10,6 +10,8 @@ python3 "$here/sweep.py" "$@" --sample 2
 python3 "$here/sweep.py" "$@" --classes rename --first 3 search
 # Metrics that cannot be read now are not taken for none.
 python3 "$here/sweep.py" "$@" --classes open,read info-run
+# What the disk does not give of an HDF5 file is not taken for what is not there.
+python3 "$here/sweep.py" "$@" --classes read --most 12 info-h5
 # Lines that cannot be read for want of memory are not taken for the end.
 python3 "$here/sweep.py" "$@" --classes libc control
 # What has no place in memory is not left out of what is told.
