@@ -25,6 +25,7 @@ typedef struct cli_command {
   const char *details;        /* further lines of help, or NULL */
   cli_example examples[8];    /* the manual of the program shows the first */
   const char *arguments[4];   /* names of the positional arguments */
+  bool many;                  /* the last argument is data, of which there may be several files */
   const char *instead;        /* a flag with which the last argument is left out; NULL: none */
   const char *const *choices; /* allowed values of the first argument; NULL: it is a file */
   cli_flag flags[12];
@@ -38,7 +39,9 @@ extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_filter, cli_
     cli_sample, cli_report, cli_reproduce, cli_info, cli_export, cli_control, cli_learn_control;
 
 /* Explains the arguments of several commands; their details begin with it. */
-#define CLI_HELP_RUN_DATA "\nRUN is a run folder or a model file, DATA a file of sequences.\n"
+#define CLI_HELP_RUN_DATA                                                                                    \
+  "\nRUN is a run folder or a model file, DATA a file of sequences, several\n"                               \
+  "files, a folder of them, or a pattern in quotes.\n"
 
 /* Flags of several commands, so that their help is the same everywhere. */
 #define CLI_FLAG_PRESET                                                                                      \

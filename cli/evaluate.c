@@ -101,7 +101,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 
 const cli_command cli_evaluate = {
     .name = "evaluate",
-    .synopsis = "RUN DATA [--json] [--SETTING VALUE ...]",
+    .synopsis = "RUN DATA ... [--json] [--SETTING VALUE ...]",
     .help = "measure the prediction error of a model, its bound and the regression on the true state",
     .details = CLI_HELP_RUN_DATA
     "With --particles the likelihood is also estimated by paths from the recognition model,\n"
@@ -119,6 +119,7 @@ const cli_command cli_evaluate = {
                  {"dvbf evaluate run own.h5 --split all --observe 10 --json",
                   "all of a file without splits, for scripts"}},
     .arguments = {"RUN", "DATA"},
+    .many = true,
     .flags = {CLI_FLAG_JSON, CLI_FLAG_RANKS, CLI_FLAG_QUIET},
     .shared = true,
     .tables = {"evaluate", "data"},

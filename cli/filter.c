@@ -12,7 +12,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 const cli_command cli_filter = {
     .name = "filter",
     .synopsis =
-        "RUN DATA -o FILE [--SETTING VALUE ...] | RUN --follow [--ahead STEPS] [--SETTING VALUE ...]",
+        "RUN DATA ... -o FILE [--SETTING VALUE ...] | RUN --follow [--ahead STEPS] [--SETTING VALUE ...]",
     .help = "estimate the state at each step from the frames up to it",
     .details = CLI_HELP_RUN_DATA
     "A step knows the frames up to its own, but that the first state is made from the first\n"
@@ -36,6 +36,7 @@ const cli_command cli_filter = {
                  {"sensor | dvbf filter run --follow --ahead 10",
                   "beliefs and forecasts while the data come in"}},
     .arguments = {"RUN", "DATA"},
+    .many = true,
     .instead = "follow",
     .flags = {CLI_FLAG_ARRAYS,
               {0, "follow", NULL,

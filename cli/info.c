@@ -2,6 +2,7 @@
 #include "info.h"
 
 #include "files.h"
+#include "training.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -17,18 +18,30 @@ static bool looks_like_model(const char *path) {
   return count == sizeof first && !first[4] && !first[5] && !first[6] && !first[7] && first[8] == '{';
 }
 
+/* A folder without a run may be one of data. */
+static bool holds_data(const char *folder) {
+  static const char *const names[] = {CLI_MODEL, DVBF_RUN_CHECKPOINT, CLI_SETTINGS, CLI_METRICS};
+  cli_path path;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    cli_join(path, folder, names[i]);
+    if (cli_exists(path)) return false;
+  }
+  return true;
+}
+
 static dvbf_status run(const cli_options *options, dvbf_error *error) {
   const char *path = options->arguments[0];
-  bool model = cli_is_folder(path) || looks_like_model(path);
+  bool model = looks_like_model(path) || (cli_is_folder(path) && (!options->n_more && !holds_data(path)));
   return model ? cli_info_model(path, options, error) : cli_info_data(path, options, error);
 }
 
 const cli_command cli_info = {
     .name = "info",
-    .synopsis = "FILE [--json] [--SETTING VALUE ...]",
+    .synopsis = "FILE ... [--json] [--SETTING VALUE ...]",
     .help = "tell what is in a file with data, a model file or a run folder",
     .details =
-        "\nOf data: for each split sequences, steps, columns, their range, mean and deviation, and what is\n"
+        "\nSeveral files of data, a folder of them or a pattern in quotes are one data set.\n\n"
+        "Of data: for each split sequences, steps, columns, their range, mean and deviation, and what is\n"
         "missing or constant, then the settings that `dvbf train` would choose. A file without splits is\n"
         "shown as `dvbf train` would split it. NaN counts as missing, unless --missing refuse is given.\n\n"
         "Of a model: sizes, parameters, scaling, settings, those that are not at their default first, "
@@ -38,6 +51,7 @@ const cli_command cli_info = {
                  {"dvbf info run", "sizes, settings and learning curve of a trained model"},
                  {"dvbf info run/model.safetensors --json", "the same of a model alone, for scripts"}},
     .arguments = {"FILE"},
+    .many = true,
     .flags = {CLI_FLAG_JSON},
     .tables = {"data"},
     .run = run,

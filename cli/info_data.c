@@ -1,5 +1,6 @@
 /* dvbf info of data. */
 #include "info.h"
+#include "inputs.h"
 #include "results.h"
 
 #include <stdio.h>
@@ -274,7 +275,7 @@ static dvbf_status read_data(dvbf_data **out, const char *path, const cli_option
   dvbf_status status = cli_options_settings(&how, options, "data", error);
   if (!status && !cli_option(options, "missing")) status = dvbf_settings_set(how, "missing", "nan", error);
   dvbf_error inner = {0};
-  if (!status && (status = dvbf_data_read(out, path, how, &inner))) {
+  if (!status && (status = cli_data_read(out, path, options, how, &inner))) {
     bool unknown = strstr(inner.message, "is not an HDF5 file") || strstr(inner.message, "is a text file");
     cli_fail(error, status, unknown ? "%.400s; nor is it a model or a run folder" : "%s", inner.message);
   }

@@ -3,6 +3,7 @@
 #include "files.h"
 #include "training.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 dvbf_status cli_load_model(dvbf_model **out, const char *run, dvbf_error *error) {
@@ -23,6 +24,17 @@ dvbf_status cli_load_model(dvbf_model **out, const char *run, dvbf_error *error)
                     "%.300s: holds no %s; RUN is a folder that `dvbf train -o` wrote, or a model file", run,
                     CLI_MODEL);
   return dvbf_model_load(out, path, error);
+}
+
+dvbf_status cli_data_read(dvbf_data **out, const char *path, const cli_options *options,
+                          const dvbf_settings *how, dvbf_error *error) {
+  const char **paths = calloc(options->n_more + 1, sizeof *paths);
+  if (!paths) return cli_fail(error, DVBF_MEMORY, "out of memory while reading data");
+  paths[0] = path;
+  for (size_t i = 0; i < options->n_more; i++) paths[i + 1] = options->more[i];
+  dvbf_status status = dvbf_data_read_files(out, paths, options->n_more + 1, how, error);
+  free((void *)paths);
+  return status;
 }
 
 /* Whether what follows the recordings is asked for. */
@@ -46,7 +58,7 @@ static dvbf_status read_data(cli_inputs *in, const cli_options *options, const c
     status = dvbf_settings_set(how, "missing", "nan", error);
   if (!status) status = dvbf_settings_get(in->settings, "split", split, sizeof split, error);
   if (!status && !strcmp(split, "all")) status = dvbf_settings_set(how, "split-by", "none", error);
-  if (!status) status = dvbf_data_read(&in->data, path, how, error);
+  if (!status) status = cli_data_read(&in->data, path, options, how, error);
   if (!status && end && in->data->test.count && !cli_option(options, "split"))
     status = dvbf_settings_set(in->settings, "split", "test", error);
   dvbf_settings_free(how);

@@ -17,6 +17,10 @@ typedef struct cli_inputs {
 dvbf_status cli_inputs_read(cli_inputs *out, const cli_options *options, dvbf_error *error);
 void cli_inputs_free(cli_inputs *inputs);
 
+/* Reads `path`, and the further files of the command where it is its last argument. */
+dvbf_status cli_data_read(dvbf_data **out, const char *path, const cli_options *options,
+                          const dvbf_settings *how, dvbf_error *error);
+
 /* Loads the model of a run folder or of a model file. */
 dvbf_status cli_load_model(dvbf_model **out, const char *run, dvbf_error *error);
 

@@ -145,6 +145,11 @@ static dvbf_status parse_short(parser *p, const char *text) {
 }
 
 static dvbf_status add_argument(parser *p, const char *text) {
+  cli_options *o = p->options;
+  if (p->command->many && !p->command->arguments[p->n_arguments]) {
+    o->more[o->n_more++] = text;
+    return DVBF_OK;
+  }
   if (!p->command->arguments[p->n_arguments])
     return cli_fail(p->error, DVBF_ARGUMENT, "%.200s: one argument too many; usage: dvbf %s %s", text,
                     p->command->name, p->command->synopsis);
@@ -154,8 +159,11 @@ static dvbf_status add_argument(parser *p, const char *text) {
 
 dvbf_status cli_options_parse(cli_options *out, const cli_command *command, int argc, char **argv,
                               dvbf_error *error) {
-  *out = (cli_options){.command = command, .pairs = calloc((size_t)argc + 1, sizeof *out->pairs)};
-  if (!out->pairs) return cli_fail(error, DVBF_MEMORY, "out of memory while reading the command line");
+  *out = (cli_options){.command = command,
+                       .pairs = calloc((size_t)argc + 1, sizeof *out->pairs),
+                       .more = calloc((size_t)argc + 1, sizeof *out->more)};
+  if (!out->pairs || !out->more)
+    return cli_fail(error, DVBF_MEMORY, "out of memory while reading the command line");
   parser p = {.options = out, .command = command, .argv = argv, .argc = argc, .error = error};
   bool flags = true;
   while (p.at < argc) {
@@ -185,6 +193,7 @@ dvbf_status cli_options_parse(cli_options *out, const cli_command *command, int 
 
 void cli_options_free(cli_options *options) {
   free(options->pairs);
+  free((void *)options->more);
 }
 
 const char *cli_option(const cli_options *options, const char *name) {

@@ -14,6 +14,8 @@ typedef struct cli_pair {
 struct cli_options {
   const cli_command *command;
   const char *arguments[CLI_ARGUMENTS]; /* as many as the command names */
+  const char **more; /* [n_more] further files after the last argument, where the command takes many */
+  size_t n_more;
   size_t n_pairs;
   cli_pair *pairs; /* [n_pairs] in the order given */
 };

@@ -86,7 +86,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 
 const cli_command cli_predict = {
     .name = "predict",
-    .synopsis = "RUN DATA [-o FILE] [--observe K] [--steps T] [--from end] [--SETTING VALUE ...]",
+    .synopsis = "RUN DATA ... [-o FILE] [--observe K] [--steps T] [--from end] [--SETTING VALUE ...]",
     .help = "predict what follows the first steps of each sequence, or what follows a recording",
     .details = CLI_HELP_RUN_DATA
     "The first K steps are observed, then T are predicted under the inputs in the data. The error of\n"
@@ -107,6 +107,7 @@ const cli_command cli_predict = {
                  {"dvbf predict run bench.csv --observe 50 --steps 200 -o future.npz",
                   "the predictions themselves, for NumPy"}},
     .arguments = {"RUN", "DATA"},
+    .many = true,
     .flags = {CLI_FLAG_ARRAYS, CLI_FLAG_JSON, CLI_FLAG_FORCE, CLI_FLAG_RANKS, CLI_FLAG_QUIET},
     .tables = {"predict", "data"},
     .shared = true,

@@ -47,11 +47,12 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 
 const cli_command cli_report = {
     .name = "report",
-    .synopsis = "RUN DATA -o FILE [--force] [--SETTING VALUE ...]",
+    .synopsis = "RUN DATA ... -o FILE [--force] [--SETTING VALUE ...]",
     .help = "describe a trained model in one HTML file: tables, figures, latent space, video",
     .details = CLI_HELP_RUN_DATA "FILE opens in any browser without a network.",
     .examples = {{"dvbf report run pendulum.h5 -o run/report.html", "a page to open in a browser"}},
     .arguments = {"RUN", "DATA"},
+    .many = true,
     .flags = {{'o', "output", "FILE",
                "HTML file to write; its figures also go into the folder figures beside it"},
               CLI_FLAG_FORCE,

@@ -3,7 +3,7 @@
 
 const cli_command cli_smooth = {
     .name = "smooth",
-    .synopsis = "RUN DATA -o FILE [--SETTING VALUE ...]",
+    .synopsis = "RUN DATA ... -o FILE [--SETTING VALUE ...]",
     .help = "estimate the state at each step from all frames of its sequence",
     .details = CLI_HELP_RUN_DATA
     "Paths are drawn from a particle filter that moves its particles by the recognition\n"
@@ -15,6 +15,7 @@ const cli_command cli_smooth = {
                  {"dvbf smooth run pendulum.h5 -o states.npz --particles 200 --samples 20",
                   "faster and less exact"}},
     .arguments = {"RUN", "DATA"},
+    .many = true,
     .flags = {CLI_FLAG_ARRAYS, CLI_FLAG_FORCE, CLI_FLAG_RANKS, CLI_FLAG_QUIET},
     .tables = {"smooth", "data"},
     .shared = true,

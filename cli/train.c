@@ -1,6 +1,7 @@
 /* dvbf train: data in, run folder out. */
 #include "files.h"
 #include "flags.h"
+#include "inputs.h"
 #include "options.h"
 #include "ranks.h"
 #include "results.h"
@@ -131,7 +132,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   if (!status) status = refuse_former(&how, error);
   if (!status) status = read_settings(&settings, options, &how, error);
   if (!status) status = dvbf_settings_check(settings, error);
-  if (!status) status = dvbf_data_read(&data, options->arguments[0], settings, error);
+  if (!status) status = cli_data_read(&data, options->arguments[0], options, settings, error);
   if (!status && *data->question)
     status = cli_fail(error, DVBF_FORMAT, "%.200s: %s", options->arguments[0], data->question);
   if (!status && first) status = dvbf_folder_make(how.folder, error);
@@ -152,10 +153,11 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 const cli_command cli_train = {
     .name = "train",
     .synopsis =
-        "DATA -o FOLDER [--resume] [--preset NAME] [--config FILE] [--json] [--SETTING VALUE ...]",
+        "DATA ... -o FOLDER [--resume] [--preset NAME] [--config FILE] [--json] [--SETTING VALUE ...]",
     .help = "learn a model from the sequences of a file: HDF5, NPZ, NPY or CSV",
     .details =
-        "\nSIGINT (Ctrl-C) and SIGTERM end training early: the best model so far and a checkpoint are "
+        "\nDATA is a file, several files, a folder of them or a pattern in quotes ('data/*.h5').\n\n"
+        "SIGINT (Ctrl-C) and SIGTERM end training early: the best model so far and a checkpoint are "
         "saved,\n"
         "and the exit status is 128 plus the signal (130, 143). Whatever ended a run, --resume goes on from "
         "its\n"
@@ -179,6 +181,7 @@ const cli_command cli_train = {
                  {"dvbf train own.npz -o run --resume --updates 20000", "extend a finished run"},
                  {"mpirun -n 8 dvbf train own.h5 -o run", "on several machines, to the same bytes"}},
     .arguments = {"DATA"},
+    .many = true,
     .flags = {{'o', "output", "FOLDER",
                "run folder: " CLI_MODEL ", " CLI_METRICS ", " CLI_SETTINGS ", " DVBF_RUN_CHECKPOINT},
               {0, "resume", NULL, "go on with the run in FOLDER, with its settings; begin if it has none"},

@@ -78,6 +78,11 @@ DVBF_API dvbf_status dvbf_numbers_read(float **out, size_t *count, const char *p
  * are and how they are split; NULL: all at their defaults. */
 DVBF_API dvbf_status dvbf_data_read(dvbf_data **out, const char *path, const dvbf_settings *how,
                                     dvbf_error *error);
+/* The same of several files, or of all in a folder, or of those whose names match a pattern as data/?.h5; one
+ * such path may also be given above. Sequences of all of them are one data set. Files must hold the same
+ * arrays, which differ in the number of sequences alone; a file of one recording is one sequence. */
+DVBF_API dvbf_status dvbf_data_read_files(dvbf_data **out, const char *const *paths, size_t count,
+                                          const dvbf_settings *how, dvbf_error *error);
 /* The same from arrays in memory, by the same names: x, u, state, mask and length; train/x and so on; or, for
  * sequences that are arrays of their own, 0/x, 0/u, 1/x, 1/u, ... They must stay as they are while the data
  * are used. Arrays of DVBF_FLOAT32 that hold all sequences are not copied. An x of other numbers, with a mask

@@ -1317,6 +1317,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_arrays_check_path": (c_int, (c_char_p, c_void_p)),
     "dvbf_numbers_read": (c_int, (POINTER(c_void_p), POINTER(c_size_t), c_char_p, c_char_p, c_void_p)),
     "dvbf_data_read": (c_int, (POINTER(c_void_p), c_char_p, c_void_p, c_void_p)),
+    "dvbf_data_read_files": (c_int, (POINTER(c_void_p), POINTER(c_char_p), c_size_t, c_void_p, c_void_p)),
     "dvbf_data_from": (c_int, (POINTER(c_void_p), c_void_p, c_size_t, c_void_p, c_void_p)),
     "dvbf_data_write": (c_int, (c_void_p, c_char_p, c_void_p)),
     "dvbf_estimates_write": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_char_p, c_void_p)),

@@ -18,8 +18,8 @@
 
 /* ---- Names ---- */
 
-/* By characters, but that numbers in them count as numbers: demo_9 stands before demo_10. */
-static int compare_names(const char *a, const char *b) {
+/* demo_9 stands before demo_10. */
+int dv_compare_names(const char *a, const char *b) {
   const char *p = a, *q = b;
   while (*p && *q) {
     if (*p >= '0' && *p <= '9' && *q >= '0' && *q <= '9') {
@@ -42,7 +42,7 @@ static int compare_names(const char *a, const char *b) {
 }
 
 static int compare_arrays(const void *a, const void *b) {
-  return compare_names(((const dv_array *)a)->name, ((const dv_array *)b)->name);
+  return dv_compare_names(((const dv_array *)a)->name, ((const dv_array *)b)->name);
 }
 
 const dv_array *dv_archive_find(const dv_archive *a, const char *name) {

@@ -51,6 +51,10 @@ struct dv_archive {
   bool (*units)(dv_archive *a, const dv_array *array, size_t count, char (*out)[16]);
   /* Where the sequences of x come from, `count` of them; NULL: nothing is known. */
   const dvbf_origin *(*origins)(dv_archive *a, const dv_array *x, size_t count);
+  size_t files; /* that it was joined of; 0: it is one file */
+  /* Rows (of the first dimension) of an array that are those of its piece `number`, counted over the files
+   * that have it; 0: there are no more. NULL where it is one file. */
+  size_t (*rows)(const dv_archive *a, const dv_array *array, size_t number);
   double sample_time; /* seconds, 0: unknown */
   bool dates;         /* times count from 1970 */
   bool gaps;          /* NaN in x is a value that is missing, without a setting that says so */
@@ -76,9 +80,14 @@ dvbf_status dv_archive_transpose(dv_archive **archive, dvbf_error *error);
 /* Opens a file by its content. `how` chooses the columns of a CSV. */
 dvbf_status dv_archive_open(dv_archive **out, const char *path, const dv_data_settings *how,
                             dvbf_error *error);
+/* Several files as one. */
+dvbf_status dv_archive_join(dv_archive **out, char *const *paths, size_t count, const dv_data_settings *how,
+                            dvbf_error *error);
 dv_archive *dv_archive_keep(dv_archive *a); /* one more user */
 void dv_archive_release(dv_archive *a);     /* drops a reference; the last one closes the archive */
 
+/* The order of names: by characters, but that numbers in them count as numbers. */
+int dv_compare_names(const char *a, const char *b);
 const dv_array *dv_archive_find(const dv_archive *a, const char *name);
 /* The shape as text: [500, 15, 256] */
 const char *dv_array_shape(const dv_array *array, char *out, size_t size);

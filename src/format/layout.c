@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "format/decimal.h"
+#include "format/listing.h"
 #include "format/planned.h"
 
 #include <math.h>
@@ -436,7 +437,7 @@ static dvbf_status read_plain(const dv_layout *l, plain *p, dv_frames *f, dvbf_s
   if (!status) status = decide_lead(l, p);
   if (!status) status = ask_to_transpose(l, p);
   if (!status && !p->lengths && p->lead == 1)
-    status = dv_layout_ends(l, p->groups[DV_ROLE_X].arrays[0]->dims[0], &p->lengths, &p->entries);
+    status = dv_layout_ends(l, p->groups[DV_ROLE_X].arrays[0], &p->lengths, &p->entries);
   if (!status) status = lay_out(l, p, f, s);
   if (!status && p->lengths && p->lead == 2) status = take_lengths(l, p, s);
   if (!status) status = dv_layout_origins(l, s, p->groups[DV_ROLE_X].arrays[0]);
@@ -630,20 +631,32 @@ static dvbf_status check_settings(const dv_layout *l) {
   return DVBF_OK;
 }
 
-/* Where data come from: a file or, where that is NULL, arrays. */
+/* Where data come from: files, folders or patterns or, where these are NULL, arrays. */
 typedef struct origin {
-  const char *path;
+  const char *const *paths;
   const dvbf_array *arrays;
   size_t count;
 } origin;
 
+static dvbf_status open_origin(dv_archive **out, const origin *from, const dv_data_settings *how,
+                               dvbf_error *error) {
+  dv_listing files = {0};
+  if (!from->paths) return dv_archive_of(out, from->arrays, from->count, error);
+  dvbf_status status = dv_listing_of(&files, from->paths, from->count, error);
+  if (!status && files.count < 2)
+    status = dv_archive_open(out, files.paths[0], how, error);
+  else if (!status)
+    status = dv_archive_join(out, files.paths, files.count, how, error);
+  dv_listing_free(&files);
+  return status;
+}
+
 static dvbf_status read_from(dvbf_data *data, const origin *from, const dv_data_settings *how,
                              dvbf_error *error) {
   dv_layout l = {.how = how, .data = data, .error = error};
-  dvbf_status status = from->path ? dv_archive_open(&l.archive, from->path, how, error)
-                                  : dv_archive_of(&l.archive, from->arrays, from->count, error);
+  dvbf_status status = open_origin(&l.archive, from, how, error);
   if (!status) status = check_settings(&l);
-  if (!status && how->transpose == DV_TRANSPOSE_ON && !l.archive->table)
+  if (!status && how->transpose == DV_TRANSPOSE_ON && !l.archive->table && !l.archive->files)
     status = dv_archive_transpose(&l.archive, error);
   if (!status && !(l.taken = dv_calloc(l.archive->count + 1, sizeof *l.taken)))
     status = dv_fail_memory(error, "reading data");
@@ -673,7 +686,13 @@ static dvbf_status make_data(dvbf_data **out, const origin *from, const dvbf_set
 }
 
 dvbf_status dvbf_data_read(dvbf_data **out, const char *path, const dvbf_settings *how, dvbf_error *error) {
-  return make_data(out, &(origin){.path = path}, how, error);
+  return make_data(out, &(origin){.paths = &path, .count = 1}, how, error);
+}
+
+dvbf_status dvbf_data_read_files(dvbf_data **out, const char *const *paths, size_t count,
+                                 const dvbf_settings *how, dvbf_error *error) {
+  if (!count) return dv_fail(error, DVBF_ARGUMENT, "data: no file is named; name at least one");
+  return make_data(out, &(origin){.paths = paths, .count = count}, how, error);
 }
 
 dvbf_status dvbf_data_from(dvbf_data **out, const dvbf_array *arrays, size_t count, const dvbf_settings *how,

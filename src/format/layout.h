@@ -59,9 +59,10 @@ dvbf_status dv_layout_follow(const dv_layout *l, dvbf_sequences *s, const size_t
 dvbf_status dv_layout_origins(const dv_layout *l, dvbf_sequences *s, const dv_array *x);
 /* Sets the sample time and the begin of sequences by arrays such as dt, fs and time. */
 dvbf_status dv_layout_time(const dv_layout *l);
-/* Lengths of sequences that follow each other in `rows` rows, by arrays that say where one ends (terminals,
- * timeouts) or which one a row belongs to (episode_id); *out stays NULL where there are none. */
-dvbf_status dv_layout_ends(const dv_layout *l, size_t rows, size_t **out, size_t *count);
+/* Lengths of sequences that follow each other in x, by arrays that say where one ends (terminals, timeouts)
+ * or which one a row belongs to (episode_id), and by where files end; *out stays NULL where there are none.
+ */
+dvbf_status dv_layout_ends(const dv_layout *l, const dv_array *x, size_t **out, size_t *count);
 /* Hands notes and uses over to the data. */
 dvbf_status dv_layout_tell(const dv_layout *l);
 

@@ -72,9 +72,15 @@ dvbf_status dv_layout_origins(const dv_layout *l, dvbf_sequences *s, const dv_ar
 /* A single number; NaN: there is none of that name. */
 static double scalar(const dv_layout *l, const char *name) {
   const dv_array *array = dv_archive_find(l->archive, name);
-  double value = NAN;
-  if (!array || array->trouble || array->elements != 1 || array->rank > 2) return NAN;
+  double value = NAN, other;
+  size_t files = l->archive->files ? l->archive->files : 1; /* each has one */
+  if (!array || array->trouble || array->elements != files || array->rank > 2) return NAN;
   if (dv_archive_read(l->archive, array, 0, 1, NULL, &value, NULL)) return NAN;
+  for (size_t i = 1; i < files; i++)
+    if (dv_archive_read(l->archive, array, i, 1, NULL, &other, NULL) || other != value) {
+      dv_archive_note(l->archive, "%.32s is not the same in all files, and is not used", array->name);
+      return NAN;
+    }
   dv_layout_mark(l, array, "sample time");
   return value;
 }
@@ -103,7 +109,11 @@ static dvbf_status find_times(const dv_layout *l) {
   double *times = dv_calloc(array->elements, sizeof *times);
   if (!times) return dv_fail_memory(l->error, "reading data");
   dvbf_status status = dv_archive_read(l->archive, array, 0, array->elements, NULL, times, l->error);
-  size_t n = array->elements, odd = 0;
+  size_t n = l->archive->rows ? l->archive->rows(l->archive, array, 0) : array->elements, odd = 0;
+  if (n < 3) {
+    dv_free(times);
+    return status;
+  }
   double step = (times[n - 1] - times[0]) / (double)(n - 1);
   for (size_t i = 1; i < n && !status; i++) odd += !(fabs(times[i] - times[i - 1] - step) <= 0.5 * step);
   if (!status && step > 0 && !odd) l->data->sample_time = step;
@@ -160,11 +170,19 @@ static bool mark_ends(const dv_layout *l, size_t rows, bool *ends) {
   return any;
 }
 
-dvbf_status dv_layout_ends(const dv_layout *l, size_t rows, size_t **out, size_t *count) {
+/* Marks the last row of x in each file. */
+static bool mark_files(const dv_archive *a, const dv_array *x, bool *ends) {
+  if (!a->rows) return false;
+  for (size_t k = 0, at = 0, own; (own = a->rows(a, x, k)); k++) ends[(at += own) - 1] = true;
+  return true;
+}
+
+dvbf_status dv_layout_ends(const dv_layout *l, const dv_array *x, size_t **out, size_t *count) {
+  size_t rows = x->dims[0];
   if (l->archive->table || rows < 2) return DVBF_OK;
   bool *ends = dv_calloc(rows, sizeof *ends);
   if (!ends) return dv_fail_memory(l->error, "reading data");
-  bool any = mark_ends(l, rows, ends);
+  bool told = mark_ends(l, rows, ends), any = mark_files(l->archive, x, ends) || told;
   size_t sequences = 0, n = 0;
   ends[rows - 1] = true;
   for (size_t i = 0; i < rows; i++) sequences += ends[i];
@@ -181,7 +199,7 @@ dvbf_status dv_layout_ends(const dv_layout *l, size_t rows, size_t **out, size_t
   dv_free(ends);
   if (!*out) return dv_fail_memory(l->error, "reading data");
   *count = n;
-  dv_archive_note(l->archive, "%zu sequences, as arrays of the file say where they end", n);
+  if (told) dv_archive_note(l->archive, "%zu sequences, as arrays of the file say where they end", n);
   return DVBF_OK;
 }
 
