@@ -21,7 +21,7 @@ cd "$folder"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
   OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_odls_base_sigkill_timeout=2 OMPI_MCA_orte_execute_quiet=1 \
   OMPI_MCA_hwloc_base_binding_policy=none HWLOC_HIDE_ERRORS=2 DVBF_MPI=$plugin DVBF_MPIRUN=$mpirun DVBF_PATIENCE=60
-ranks() { timeout -k 5 100 "$mpirun" -n "$@" 2>err; } # NUMBER COMMAND...
+ranks() { timeout -k 5 200 "$mpirun" -n "$@" 2>err; } # NUMBER COMMAND...
 results() { cat "$1/model.safetensors"; cut -d, -f1,2,4- "$1/metrics.csv"; }
 same() { cmp <(results "$1") <(results "$2") || fail "$2 differs from $1"; }
 

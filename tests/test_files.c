@@ -1,6 +1,7 @@
-/* Several files are one data set. */
+/* Several files are one data set, and data that are too large are looked at in part. */
 #include "data/dataset.h"
 #include "files.h"
+#include "format/cache.h"
 #include "given.h"
 
 #include <dvbf/dvbf.h>
@@ -221,6 +222,87 @@ static void test_the_odd_file_is_named(void **state) {
   expect_refusal("cannot be read", in_folder("none.h5"));
 }
 
+/* ---- What is kept of a file ---- */
+
+enum { WIDE = 1000, FRAMES = 3000 };
+
+typedef struct reading {
+  size_t frames; /* read so far */
+  bool fails;
+} reading;
+
+static bool count_up(void *user, size_t first, size_t count, float *out) {
+  reading *r = user;
+  r->frames += count;
+  for (size_t i = 0; i < count * WIDE; i++) out[i] = (float)(first * WIDE + i);
+  return !r->fails && first + count <= FRAMES;
+}
+
+static void test_a_cache_gives_what_was_read(void **state) {
+  (void)state;
+  reading r = {0};
+  dv_cache *cache = dv_cache_new(WIDE, FRAMES, FRAMES / 2 * WIDE * sizeof(float));
+  float *out = calloc(40 * WIDE, sizeof *out);
+  assert_non_null(cache);
+  for (size_t turn = 0; turn < 400; turn++) {
+    size_t first = turn * 7919 % (FRAMES - 40), count = 1 + turn % 40;
+    assert_true(dv_cache_read(cache, first, count, out, count_up, &r));
+    for (size_t i = 0; i < count * WIDE; i++) assert_true(out[i] == (float)(first * WIDE + i));
+  }
+  r.frames = 0;
+  assert_true(dv_cache_read(cache, 5, 3, out, count_up, &r) && dv_cache_read(cache, 5, 3, out, count_up, &r));
+  assert_true(r.frames <= 16);
+  r.fails = true; /* what could not be read is not kept */
+  assert_false(dv_cache_read(cache, FRAMES / 2 + 5, 3, out, count_up, &r));
+  r.fails = false;
+  assert_true(dv_cache_read(cache, FRAMES / 2 + 5, 3, out, count_up, &r));
+  assert_true(out[0] == (float)((FRAMES / 2 + 5) * WIDE));
+  dv_cache_free(cache);
+  assert_null(dv_cache_new(WIDE, FRAMES, 0));
+  assert_null(dv_cache_new(WIDE, FRAMES, FRAMES / 10 * WIDE * sizeof(float)));
+  free(out);
+}
+
+/* ---- Large data ---- */
+
+static void test_large_data_are_looked_at_in_part(void **state) {
+  (void)state;
+  enum { MANY = 4000, LONG = 50 };
+  clear_folder();
+  uint64_t before = dv_large;
+  float *values = calloc(MANY * LONG, sizeof *values);
+  for (size_t i = 0; i < MANY * LONG; i++) values[i] = sinf((float)i);
+  const dvbf_array array = {
+      .name = "x", .type = DVBF_FLOAT32, .rank = 3, .dims = {MANY, LONG, 1}, .values = values};
+  assert_int_equal(dvbf_arrays_write(in_folder("a.npz"), &array, 1, NULL), DVBF_OK);
+  dv_large = 80000;
+  dvbf_data *source = read_path(folder, "memory=0"), *memory = read_path(folder, "");
+  assert_int_equal(dv_sequences_thinned(&source->train), 160);
+  assert_int_equal(source->n_notes, 1);
+  assert_non_null(strstr(source->notes[0], "one piece in 160"));
+  dv_statistics s, m;
+  assert_int_equal(dv_statistics_of_x(&s, &source->train, NULL), DVBF_OK);
+  assert_int_equal(dv_statistics_of_x(&m, &memory->train, NULL), DVBF_OK);
+  assert_int_equal(s.rows, MANY * LONG);
+  assert_int_equal(s.seen[0], MANY * LONG);
+  assert_true(fabs(s.mean[0]) < 0.1 && fabs(s.variance[0] - 0.5) < 0.1);
+  assert_true(s.mean[0] == m.mean[0] && s.checksum[0] == m.checksum[0]);
+  dv_statistics_free(&s);
+  dv_statistics_free(&m);
+  uint64_t one = 0, other = 0;
+  assert_int_equal(dv_data_fingerprint(&one, source, NULL), DVBF_OK);
+  assert_int_equal(dv_data_fingerprint(&other, memory, NULL), DVBF_OK);
+  assert_true(one == other);
+  dvbf_sequences some = {0};
+  assert_int_equal(dv_sequences_some(&some, &source->train, 8, NULL), DVBF_OK);
+  assert_int_equal(some.count, 200);
+  dv_windows_free(&some);
+  dv_large = before;
+  dvbf_data_free(source);
+  dvbf_data_free(memory);
+  free(values);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_folder_is_one_data_set),
@@ -229,6 +311,8 @@ int main(void) {
       cmocka_unit_test(test_tables_follow_each_other),
       cmocka_unit_test(test_numbered_sequences_are_counted_on),
       cmocka_unit_test(test_the_odd_file_is_named),
+      cmocka_unit_test(test_a_cache_gives_what_was_read),
+      cmocka_unit_test(test_large_data_are_looked_at_in_part),
   };
   fill();
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

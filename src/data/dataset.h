@@ -41,8 +41,19 @@ dvbf_status dv_sequence_buffer(float **out, const dvbf_sequences *s, size_t step
 /* Whether all that was read from a source so far could be read. */
 dvbf_status dv_sequences_intact(const dvbf_sequences *s, dvbf_error *error);
 
+/* Data whose x has more numbers than this are large: nobody reads them through. What is measured, checked and
+ * compared is a part of them, a 64th of this many numbers in pieces that are spread evenly, and the same
+ * for all. Tests make it smaller. */
+extern uint64_t dv_large;
+/* One of how many pieces is looked at; 1: all of them. */
+size_t dv_sequences_thinned(const dvbf_sequences *s);
+/* *out = some sequences of large data, spread evenly, with about dv_large / divisor numbers of x; all of them
+ * where x is not large. It owns `start` and `length` alone: free with dv_windows_free. */
+dvbf_status dv_sequences_some(dvbf_sequences *out, const dvbf_sequences *s, uint64_t divisor,
+                              dvbf_error *error);
+
 /* Calls `each` with the rows [width] of all steps of all sequences, until one fails: those of `values`
- * [frames][width] or, where it is NULL, of x. */
+ * [frames][width] or, where it is NULL, of x, where that is large those of some pieces. */
 typedef dvbf_status dv_row_fn(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error);
 dvbf_status dv_each_row(const dvbf_sequences *s, const float *values, size_t width, dv_row_fn *each,
                         void *user, dvbf_error *error);

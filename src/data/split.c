@@ -152,6 +152,24 @@ dvbf_status dv_data_split(dvbf_data *data, const dvbf_sequences *all, const dv_d
   return DVBF_OK;
 }
 
+/* ---- Some ---- */
+
+dvbf_status dv_sequences_some(dvbf_sequences *out, const dvbf_sequences *s, uint64_t divisor,
+                              dvbf_error *error) {
+  double numbers = (double)dv_sequences_frames(s) * (double)s->n_x, wanted = (double)(dv_large / divisor);
+  size_t count = s->count;
+  if (dv_sequences_thinned(s) > 1) count = (size_t)(wanted / numbers * (double)s->count);
+  if (!count) count = 1;
+  dvbf_status status = part_of(out, s, count, error);
+  if (status) return status;
+  for (size_t k = 0; k < count; k++) {
+    size_t i = (size_t)((double)k * (double)s->count / (double)count);
+    add_piece(out, s, i, 0, dvbf_sequence_length(s, i), 0);
+  }
+  close_part(out);
+  return DVBF_OK;
+}
+
 /* ---- Windows ---- */
 
 /* Windows of one sequence: every `stride`, and one more at the end where that leaves steps over. */

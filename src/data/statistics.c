@@ -66,17 +66,20 @@ typedef struct measurement {
   dv_statistics *out;
   sums sums;
   size_t width;
-  uint64_t place; /* of the row among all */
+  const dvbf_sequences *sequences;
+  size_t sequence; /* of the last row */
+  uint64_t before; /* rows of the sequences before it */
   bool known;
 } measurement;
 
 static dvbf_status add_step(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error) {
-  (void)sequence, (void)step, (void)error;
+  (void)error;
   measurement *m = user;
   dv_statistics *s = m->out;
   size_t width = m->width, seen = 0, bits = 0, counts = 0;
   m->known = m->known || all_known(s, width);
-  add_to_checksums(s->checksum, row, width, m->place++);
+  while (m->sequence < sequence) m->before += dvbf_sequence_length(m->sequences, m->sequence++);
+  add_to_checksums(s->checksum, row, width, m->before + step);
   for (size_t k = 0; k < width; k++) seen += !isnan(row[k]);
   for (size_t k = 0; s->binary && k < width; k++) bits += row[k] == 0 || row[k] == 1;
   for (size_t k = 0; s->counts && k < width; k++) counts += row[k] >= 0 && row[k] == floorf(row[k]);
@@ -103,6 +106,15 @@ static void finish(dv_statistics *s, const sums *c, size_t width) {
   }
 }
 
+/* Of large data a part was counted: the rest is taken to be like it. */
+static void extrapolate(dv_statistics *s, size_t width, uint64_t rows) {
+  double times = s->rows ? (double)rows / (double)s->rows : 1;
+  if (s->rows == rows) return;
+  for (size_t k = 0; k < width; k++) s->seen[k] = (uint64_t)((double)s->seen[k] * times + 0.5);
+  s->frames = (uint64_t)((double)s->frames * times + 0.5);
+  s->rows = rows;
+}
+
 static bool allocate(dv_statistics *s, size_t width) {
   *s = (dv_statistics){.low = INFINITY, .high = -INFINITY, .whole = true, .binary = true, .counts = true};
   s->mean = dv_calloc(width, sizeof *s->mean);
@@ -118,16 +130,18 @@ static bool allocate(dv_statistics *s, size_t width) {
 static dvbf_status measure(dv_statistics *out, const dvbf_sequences *s, const float *values, size_t width,
                            dvbf_error *error) {
   double *columns = dv_calloc(width + 1, 3 * sizeof *columns);
-  measurement m = {.out = out, .width = width};
+  measurement m = {.out = out, .width = width, .sequences = s};
   m.sums = (sums){columns, columns ? columns + width : NULL, columns ? columns + 2 * width : NULL};
   dvbf_status status =
       allocate(out, width) && columns ? DVBF_OK : dv_fail_memory(error, "measuring the data");
   if (!status) status = dv_each_row(s, values, width, add_step, &m, error);
   if (!status && !values) status = dv_sequences_intact(s, error);
-  if (status)
+  if (status) {
     dv_statistics_free(out);
-  else
+  } else {
     finish(out, &m.sums, width);
+    extrapolate(out, width, dv_sequences_frames(s));
+  }
   dv_free(columns);
   return status;
 }

@@ -25,6 +25,7 @@ typedef struct columns {
   size_t states;      /* 0: chains would be too large */
   double *sum, *seen; /* [n][states + 1] of each column after each state; the last one is over all of them */
   float *before;      /* [n] the frame before */
+  size_t next;        /* the step that would follow it */
 } columns;
 
 /* Where the sums of a column after a state are; -1: over all states. */
@@ -46,8 +47,9 @@ static int state_of(const columns *c, size_t k) {
   return -1;
 }
 
-static void remember(columns *c, const float *row) {
+static void remember(columns *c, size_t step, const float *row) {
   memcpy(c->before, row, c->n * sizeof *row);
+  c->next = step + 1;
 }
 
 static void forget(columns *c) {
@@ -57,7 +59,7 @@ static void forget(columns *c) {
 static dvbf_status learn_row(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error) {
   (void)sequence, (void)error;
   columns *c = user;
-  if (!step) forget(c);
+  if (!step || step != c->next) forget(c);
   for (size_t k = 0; k < c->n; k++) {
     int state = state_of(c, k);
     if (isnan(row[k])) continue;
@@ -65,7 +67,7 @@ static dvbf_status learn_row(void *user, size_t sequence, size_t step, const flo
     c->sum[all] += (double)row[k], c->seen[all] += 1;
     if (state >= 0) c->sum[after] += (double)row[k], c->seen[after] += 1;
   }
-  remember(c, row);
+  remember(c, step, row);
   return DVBF_OK;
 }
 
@@ -121,7 +123,7 @@ static dvbf_status score_row(void *user, size_t sequence, size_t step, const flo
   scoring *s = user;
   columns *c = s->columns;
   size_t block = block_of(sequence, s->count), seen = 0;
-  if (!step) forget(c);
+  if (!step || step != c->next) forget(c);
   for (size_t k = 0; k < c->n; k++) {
     double x = (double)row[k];
     if (isnan(row[k])) continue;
@@ -130,7 +132,7 @@ static dvbf_status score_row(void *user, size_t sequence, size_t step, const flo
     s->out->last[block] += c->density->ln_value(x, mean_of(c, k, state_of(c, k)));
   }
   s->out->per_frame.frames += seen > 0;
-  remember(c, row);
+  remember(c, step, row);
   return DVBF_OK;
 }
 

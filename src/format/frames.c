@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "format/cache.h"
 
 #include <math.h>
 #include <string.h>
@@ -38,7 +39,8 @@ void dv_frames_free(dv_frames *f) {
 
 bool dv_array_is_bits(dv_archive *a, const dv_array *array) {
   float buffer[PIECE];
-  for (size_t k = 0; array->bytes && !array->trouble && k < array->elements; k += PIECE) {
+  size_t apart = array->elements > dv_large ? (size_t)(64 * array->elements / dv_large) * PIECE : PIECE;
+  for (size_t k = 0; array->bytes && !array->trouble && k < array->elements; k += apart) {
     size_t n = array->elements - k < PIECE ? array->elements - k : PIECE;
     if (dv_array_read(a, array, k, n, buffer, NULL)) return true;
     for (size_t i = 0; i < n; i++)
@@ -150,29 +152,45 @@ typedef struct frames_source {
   dvbf_source base;
   dv_archive *archive;
   dv_frames frames;
+  dv_cache *cache; /* NULL: none */
 } frames_source;
+
+static bool read_file(void *source, size_t first, size_t frames, float *out) {
+  frames_source *s = source;
+  return !read_x(s->archive, &s->frames, first, frames, out);
+}
 
 static bool source_read(dvbf_source *source, uint64_t first, size_t frames, float *out) {
   frames_source *s = (frames_source *)source;
-  return !read_x(s->archive, &s->frames, first, frames, out);
+  if (s->cache) return dv_cache_read(s->cache, first, frames, out, read_file, s);
+  return read_file(s, first, frames, out);
 }
 
 static void source_free(dvbf_source *source) {
   frames_source *s = (frames_source *)source;
   dv_frames_free(&s->frames);
   dv_archive_release(s->archive);
+  dv_cache_free(s->cache);
   dv_free(s);
 }
 
-static dvbf_status make_source(dvbf_sequences *s, dv_frames *f, dv_archive *a, dvbf_error *error) {
+static dvbf_status make_source(dvbf_sequences *s, dv_frames *f, dv_archive *a, size_t megabytes,
+                               dvbf_error *error) {
   frames_source *source = dv_calloc(1, sizeof *source);
   if (!source) return dv_fail_memory(error, "reading data");
   source->base = (dvbf_source){.read = source_read, .free = source_free};
   memcpy(source->base.path, a->path, sizeof source->base.path);
   source->archive = dv_archive_keep(a);
   source->frames = *f;
+  source->cache = dv_cache_new(f->x.width, f->count, megabytes << 20);
   *f = (dv_frames){0};
   s->source = &source->base;
+  size_t thinned = dv_sequences_thinned(s);
+  if (thinned > 1)
+    dv_archive_note(a,
+                    "x has %.3g numbers, more than %.3g, and is not read through: checks, statistics and the "
+                    "fingerprint are made of one piece in %zu, spread evenly",
+                    (double)dv_sequences_frames(s) * (double)s->n_x, (double)dv_large, thinned);
   return DVBF_OK;
 }
 
@@ -235,7 +253,7 @@ dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const
   }
   if (needed > (double)how->memory * 1048576 && all_seekable(&f->x, f->blocks) &&
       all_seekable(&f->mask, f->blocks))
-    return make_source(s, f, a, error);
+    return make_source(s, f, a, (size_t)how->memory, error);
   status = make_room(&s->x, f->count, f->x.width, error);
   const char *remedy = status ? NULL : read_x(a, f, 0, f->count, s->x);
   return remedy ? unreadable(a, "x", remedy, error) : status;

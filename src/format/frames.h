@@ -40,7 +40,8 @@ dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const
                            dvbf_error *error);
 
 /* Whether an array of bytes holds nothing but 0 and 1; true for other types. A single large value ends the
- * reading, so that only data of bits are read as a whole. What cannot be read is reported when it is used. */
+ * reading, so that only data of bits are read as a whole, or in part where they are large (dv_large). What
+ * cannot be read is reported when it is used. */
 bool dv_array_is_bits(dv_archive *a, const dv_array *array);
 
 /* Index of the last of `count` parts that begins at or before `place`. Their beginnings are sorted; they are

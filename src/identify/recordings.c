@@ -169,13 +169,20 @@ dvbf_status dv_recordings_refill(dv_recordings *r, const dv_system *s, dvbf_erro
 }
 
 dvbf_status dv_recordings_new(dv_recordings *out, const dvbf_data *data, dvbf_error *error) {
-  const dvbf_sequences *parts[] = {&data->train, &data->valid};
+  enum { PART = 128 }; /* of large data so much is enough for a linear model */
+  const dvbf_sequences *all[] = {&data->train, &data->valid};
+  dvbf_sequences parts[2] = {0};
   dv_recordings r = {.n_x = (int)data->train.n_x, .n_u = (int)data->train.n_u};
   size_t number = 0, frame = 0;
-  for (int i = 0; i < 2; i++) r.count += parts[i]->count, r.frames += dv_sequences_frames(parts[i]);
-  dvbf_status status = allocate(&r, error);
+  dvbf_status status = DVBF_OK;
+  for (int i = 0; i < 2 && !status; i++) {
+    if (all[i]->count) status = dv_sequences_some(&parts[i], all[i], PART, error);
+    r.count += parts[i].count, r.frames += dv_sequences_frames(&parts[i]);
+  }
+  if (!status) status = allocate(&r, error);
   for (int i = 0; i < 2 && !status; i++)
-    if (parts[i]->count) status = take(&r, parts[i], &number, &frame, error);
+    if (parts[i].count) status = take(&r, &parts[i], &number, &frame, error);
+  for (int i = 0; i < 2; i++) dv_windows_free(&parts[i]);
   if (status) {
     dv_recordings_clear(&r);
     return status;

@@ -27,6 +27,7 @@ struct dv_facts {
   size_t n_x, n_u;
   size_t directions;    /* of x that hold nearly all of its variance */
   size_t height, width; /* of images; 0: x is none */
+  bool large;           /* too much to be read through, or to be held in memory as components (dv_large) */
   bool gaps;            /* more than a few values of a column are missing */
   bool constant;        /* a column does not vary */
   bool picture;         /* many values between 0 and 1 */
@@ -175,11 +176,11 @@ static void video(chooser *c, const facts *f) {
   choose(c, "restart-above", "2", "early predictions of a video tell little");
   if (f->steps > WINDOW_OF_VIDEO) {
     choose_number(c, "window", WINDOW_OF_VIDEO, "training begins anywhere in a video");
-    choose(c, "stride", "1", "training begins anywhere in a video");
+    if (!f->large) choose(c, "stride", "1", "training begins anywhere in a video");
   }
   bool normal = dv_density_of(s)->normal && s->mean == DV_MEAN_IDENTITY &&
                 (s->sigma == DV_SIGMA_FIXED || s->sigma == DV_SIGMA_GLOBAL);
-  if (!normal || s->network != DV_NETWORK_DENSE || (f->gaps && !f->x.whole)) return;
+  if (f->large || !normal || s->network != DV_NETWORK_DENSE || (f->gaps && !f->x.whole)) return;
   choose(c, "projection", "1e-4", why);
   choose(c, "components", "160", why);
   choose(c, "coarse", "5", "what moves may be small");
@@ -363,6 +364,7 @@ static dvbf_status look(facts *f, const dvbf_data *data, bool further, const vol
   f->n_u = train->n_u;
   f->height = data->image_height;
   f->width = data->image_width;
+  f->large = dv_sequences_thinned(train) > 1;
   uint64_t frames = dv_sequences_frames(train);
   for (size_t k = 0; k < f->n_x; k++) {
     f->gaps |= frames - f->x.seen[k] > dv_rare(frames);

@@ -307,9 +307,14 @@ static dvbf_status cut(trainer *t, const dv_train_settings *s, const dvbf_data *
   size_t shorter = t->at.window && t->at.window < window ? (size_t)t->at.window : window;
   if (s->window == 1) return dv_fail(error, DVBF_ARGUMENT, "window = 1: must be 0 or at least 2 steps");
   if (!stride || stride > shorter) stride = shorter < 4 ? 1 : shorter / 4;
+  dvbf_sequences all = {0};
   dvbf_status status = dv_windows_cut(&t->train, &data->train, shorter, stride, error);
-  return status ? status
-                : dv_windows_cut(&t->valid, valid, VALID_WINDOWS * window, VALID_WINDOWS * window, error);
+  if (!status) status = dv_windows_cut(&all, valid, VALID_WINDOWS * window, VALID_WINDOWS * window, error);
+  if (status) return status;
+  enum { PART = 32 }; /* of large data so much is enough to validate by */
+  status = dv_sequences_some(&t->valid, &all, PART, error);
+  dv_windows_free(&all);
+  return status;
 }
 
 /* N. Overlapping windows show nothing new: it counts sequences of that length. */
