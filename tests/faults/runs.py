@@ -11,7 +11,7 @@ import tempfile
 
 DVBF = SUPERVISE = MEMORY = ""  # set by begin
 HERE = os.path.dirname(os.path.abspath(__file__))
-TIMEOUT = 60
+TIMEOUT = 300  # of a command that takes a second where nothing else runs
 # The loader looks for libraries in the working directory where LD_LIBRARY_PATH has an empty part.
 PLAIN = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
 
