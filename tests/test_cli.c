@@ -122,7 +122,7 @@ static void wrong_usage_is_status_2(void **state) {
       {"train data.h5 -o x --no-updates", "no such option or setting"},
       {"train data.h5 -o x -z", "-z: no such option"},
       {"train data.h5 -o x --preset pendulm", "the known ones are pendulum"},
-      {"train data.h5 more.h5 -o x", "more.h5: one argument too many"},
+      {"simulate pendulum ball -o x", "ball: one argument too many"},
       {"train data.h5", "--output is missing"},
       {"train -o x", "DATA is missing"},
       {"train data.h5 -o x --resume --force", "--resume goes on with a run and --force replaces it"},

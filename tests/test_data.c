@@ -292,7 +292,7 @@ static void test_not_a_readable_file(void **unused) {
   (void)unused;
   clear_folder();
   expect_refusal_of("none.h5", DVBF_IO, "No such file", "");
-  expect_refusal_of("", DVBF_IO, "not a file", "HDF5");
+  expect_refusal_of("", DVBF_IO, "a folder without data", ".hdf5");
   write_bytes(in_folder("other.h5"), "\x81\x04\x95\x00", 4);
   expect_refusal_of("other.h5", DVBF_FORMAT, "not an HDF5 file", "NPZ");
   write_bytes(in_folder("empty.h5"), "", 0);

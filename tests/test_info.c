@@ -153,7 +153,8 @@ static void info_refuses_the_rest(void **state) {
   assert_refused("none.h5: cannot be read");
   assert_int_equal(system("mkdir -p void && head -c 3000 run/model.safetensors > cut.safetensors"), 0);
   assert_int_equal(dvbf("info void"), 1);
-  assert_refused("void: holds no model.safetensors");
+  assert_refused("void: is a folder without data");
+  assert_has(err, "nor is it a model or a run folder");
   assert_int_equal(dvbf("info cut.safetensors"), 1);
   assert_refused("cut.safetensors: ");
   assert_int_equal(dvbf("info"), 2);

@@ -71,7 +71,7 @@ static dvbf_status add_folder(dv_listing *l, const char *folder, dvbf_error *err
   closedir(all);
   sort(l, from);
   if (!status && l->count == from)
-    status = dv_fail(error, DVBF_FORMAT,
+    status = dv_fail(error, DVBF_IO,
                      "%.200s: is a folder without data; name a file, or a folder with files that end in .h5, "
                      ".hdf5, .npy, .npz, .csv, .tsv or .mat",
                      folder);
