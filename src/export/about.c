@@ -29,15 +29,17 @@ uint64_t dv_model_fingerprint(const dvbf_model *m) {
   return hash;
 }
 
-/* As the checkpoint of the run has it; "" where it has not. */
-static void ask_checkpoint(char out[17], const char *run) {
+/* As the checkpoint of the run has it; "" where it has not, or is none of ours. */
+static dvbf_status ask_checkpoint(char out[17], const char *run, dvbf_error *error) {
   dv_path path;
   dv_tensor_file file = {0};
   dv_join(path, run, DVBF_RUN_CHECKPOINT);
-  bool open = dv_exists(path) && !dv_tensors_open(&file, path, NULL, NULL, "a checkpoint", NULL);
-  const char *text = open ? dv_meta_get(&file, "data") : NULL;
+  if (!dv_exists(path)) return DVBF_OK;
+  dvbf_status status = dv_tensors_open(&file, path, NULL, NULL, "a checkpoint", error);
+  const char *text = status ? NULL : dv_meta_get(&file, "data");
   if (text && strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16) snprintf(out, 17, "%s", text);
   dv_tensors_close(&file);
+  return status == DVBF_IO || status == DVBF_MEMORY ? status : DVBF_OK;
 }
 
 /* That of the training data: as the run knows it, or else of the data that are given; "" where there are
@@ -46,9 +48,9 @@ static void ask_checkpoint(char out[17], const char *run) {
 static dvbf_status find_data(char out[17], const dvbf_export_options *o, dvbf_error *error) {
   uint64_t hash;
   *out = 0;
-  if (o && o->run) ask_checkpoint(out, o->run);
-  if (*out || !o || !o->data) return DVBF_OK;
-  dvbf_status status = dv_data_fingerprint(&hash, o->data, error);
+  dvbf_status status = o && o->run ? ask_checkpoint(out, o->run, error) : DVBF_OK;
+  if (status || *out || !o || !o->data) return status;
+  status = dv_data_fingerprint(&hash, o->data, error);
   if (!status) snprintf(out, 17, "%016" PRIx64, hash);
   return status;
 }
