@@ -181,8 +181,11 @@ dvbf_status dv_temporary_name(char *out, size_t size, const char *path, dvbf_err
 dvbf_status dv_publish(const char *temporary, const char *path, dvbf_error *error) {
   dv_place place;
   const char *slash = strrchr(temporary, '/');
-  if (dv_place_find(&place, path))
-    return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s", path, strerror(errno));
+  if (dv_place_find(&place, path)) {
+    int refused = errno;
+    unlink(temporary);
+    return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s", path, strerror(refused));
+  }
   snprintf(place.temporary, sizeof place.temporary, "%s", slash ? slash + 1 : temporary);
   int descriptor = openat(place.folder, place.temporary, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   int reason = descriptor < 0 || fsync(descriptor) ? errno : 0;

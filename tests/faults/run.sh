@@ -14,6 +14,8 @@ python3 "$here/sweep.py" "$@" --classes open,read info-run
 python3 "$here/sweep.py" "$@" --classes read --most 12 info-h5
 # Lines that cannot be read for want of memory are not taken for the end.
 python3 "$here/sweep.py" "$@" --classes libc control
+# A folder that cannot be opened at the end leaves no temporary file.
+python3 "$here/sweep.py" "$@" --classes open filter-npz
 # A checkpoint that cannot be read now is not one that knows no data.
 python3 "$here/sweep.py" "$@" --classes libc export-py
 # What has no place in memory is not left out of what is told.
