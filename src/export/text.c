@@ -28,7 +28,7 @@ static bool make_room(dv_text *t, size_t more) {
 
 void dv_text_append(dv_text *t, const char *piece, size_t length) {
   if (!make_room(t, length)) return;
-  memcpy(t->at + t->used, piece, length);
+  if (length) memcpy(t->at + t->used, piece, length); /* a piece for which memory was short is NULL */
   t->used += length;
   t->at[t->used] = 0;
 }

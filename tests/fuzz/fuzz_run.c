@@ -1,10 +1,12 @@
 /* What a run folder holds besides models and settings: metrics.csv, search.csv, data.json. The first byte
  * says which. */
 #include "input.h"
+#include "mutate.h"
 #include "run.h"
 #include "search/candidates.h"
 
 #include <dvbf/report.h>
+#include <fcntl.h>
 
 static void read_metrics(const char *path, dvbf_error *error) {
   dvbf_metrics *metrics = NULL;
@@ -27,12 +29,15 @@ static void read_search(const char *path, dvbf_error *error) {
 }
 
 static void read_data(const uint8_t *bytes, size_t size, dvbf_error *error) {
-  static FILE *file;
+  static int file = -1;
   char path[128];
   dvbf_data *data = NULL;
-  if (!file) make_run_folder();
-  if (!file) file = fopen(run_file(path, "data.json"), "wb");
-  if (!file || ftruncate(fileno(file), 0) || pwrite(fileno(file), bytes, size, 0) != (ssize_t)size) abort();
+  if (file < 0) {
+    make_run_folder();
+    file = open(run_file(path, "data.json"), O_RDWR | O_CREAT, 0600);
+  }
+  if (file < 0 || ftruncate(file, 0) || pwrite(file, bytes, size, 0) != (ssize_t)size) abort();
+  begin_faults();
   if (dvbf_run_data(&data, run_folder, error) && !error->message[0]) abort();
   dvbf_data_free(data);
 }
@@ -49,3 +54,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   if (path && bytes[0] % 3 == 1) read_search(path, &error);
   return 0;
 }
+
+#ifdef FUZZING
+size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t most, unsigned seed) {
+  if (size < 2 || seed % 16 == 0) return LLVMFuzzerMutate(bytes, size, most);
+  mutate_fn *mutate = bytes[0] % 3 == 2 ? mutate_json : mutate_csv;
+  return 1 + mutate(bytes + 1, size - 1, most - 1, seed / 16);
+}
+#endif

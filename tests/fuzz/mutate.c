@@ -30,6 +30,24 @@ static void put(uint8_t *to, uint64_t value, int bytes) {
   for (int i = 0; i < bytes; i++) to[i] = (uint8_t)(value >> 8 * i);
 }
 
+/* ---- Texts ---- */
+
+static size_t replace(uint8_t *bytes, size_t size, size_t most, size_t from, size_t length,
+                      const char *text) {
+  size_t now = strlen(text);
+  if (size - length + now > most) return size;
+  memmove(bytes + from + now, bytes + from + length, size - from - length);
+  memcpy(bytes + from, text, now);
+  return size - length + now;
+}
+
+/* The piece of text around `at`, between two of the characters that end one. */
+static void find_piece(const uint8_t *bytes, size_t size, size_t at, const char *ends, size_t *from,
+                       size_t *to) {
+  for (*from = at; *from && !strchr(ends, bytes[*from - 1]);) --*from;
+  for (*to = at; *to < size && bytes[*to] && !strchr(ends, bytes[*to]);) ++*to;
+}
+
 /* ---- NPY ---- */
 
 size_t mutate_npy(uint8_t *bytes, size_t size, size_t most, unsigned seed) {
@@ -175,29 +193,59 @@ size_t mutate_npz(uint8_t *bytes, size_t size, size_t most, unsigned seed) {
 
 /* ---- Safetensors ---- */
 
+/* Changes the header, whose room is `most`; its new length. */
+static size_t mutate_header(uint8_t *header, size_t length, size_t most, unsigned seed) {
+  static const char *const words[] = {
+      "0",   "1",   "2",   "3",    "4",    "7",         "-1",      "16777216",  "1e30",        "0.5",
+      "on",  "off", "nan", "dvbf", "vae",  "linear",    "dkf",     "vrnn",      "storn",       "e2c",
+      "mlp", "F32", "I64", "U8",   "svae", "student-t", "poisson", "bernoulli", "categorical", ""};
+  size_t from, to;
+  if (!length) return length;
+  unsigned how = seed % 8, at = seed / 8;
+  if (how < 4) { /* a name, a number or a word */
+    find_piece(header, length, at % length, "\",:[]{}", &from, &to);
+    return replace(header, length, most, from, to - from, words[at / 64 % (sizeof words / sizeof *words)]);
+  }
+  find_piece(header, length, at % length, ",", &from, &to);
+  to += to < length;
+  if (how == 4) { /* one entry less */
+    memmove(header + from, header + to, length - to);
+    return length - (to - from);
+  }
+  if (how == 5 && to - from <= most - length) { /* one twice */
+    memmove(header + to, header + from, length - from);
+    return length + (to - from);
+  }
+  /* A short piece, so that most of it stays. */
+  size_t piece = length < 48 ? length : 48, first = length > piece ? at % (length - piece) : 0;
+  return mutate_part(header, length, first, &piece, most);
+}
+
+/* The first eight bytes are the length of the header; values follow it, whose number stays. */
 size_t mutate_safetensors(uint8_t *bytes, size_t size, size_t most, unsigned seed) {
+  static const uint32_t values[] = {0,          1,          0x80000000, 0x3f800000,
+                                    0x7f800000, 0xff800000, 0x7fc00000, 0x7f7fffff};
   if (size < 9 || seed % 16 == 0) return LLVMFuzzerMutate(bytes, size, most);
   uint64_t said = get(bytes, 8);
   size_t length = said < size - 8 ? (size_t)said : size - 8, rest = size - 8 - length;
-  if (seed % 16 > 12) return mutate_part(bytes, size, 8 + length, &rest, most);
-  /* A short piece of the header, so that most of it stays. */
-  size_t piece = length < 48 ? length : 48, at = length > piece ? seed / 16 % (length - piece) : 0,
-         before = piece;
-  size = mutate_part(bytes, size, 8 + at, &piece, most);
-  put(bytes, length - before + piece, 8);
-  return size;
+  seed /= 16;
+  if (seed % 8 < 2 && rest >= 4) {
+    put(bytes + 8 + length + seed / 64 % (rest / 4) * 4, values[seed / 8 % 8], 4);
+    return size;
+  }
+  if (seed % 8 == 2) return mutate_part(bytes, size, 8 + length, &rest, most);
+  uint8_t *header = malloc(length + (most - size) + 1);
+  if (!header) return size;
+  memcpy(header, bytes + 8, length);
+  size_t now = mutate_header(header, length, length + (most - size), seed / 8);
+  memmove(bytes + 8 + now, bytes + 8 + length, rest);
+  memcpy(bytes + 8, header, now);
+  put(bytes, now, 8);
+  free(header);
+  return 8 + now + rest;
 }
 
 /* ---- CSV ---- */
-
-static size_t replace(uint8_t *bytes, size_t size, size_t most, size_t from, size_t length,
-                      const char *text) {
-  size_t now = strlen(text);
-  if (size - length + now > most) return size;
-  memmove(bytes + from + now, bytes + from + length, size - from - length);
-  memcpy(bytes + from, text, now);
-  return size - length + now;
-}
 
 /* Gives a cell another value, or repeats a line. */
 size_t mutate_csv(uint8_t *bytes, size_t size, size_t most, unsigned seed) {
@@ -229,14 +277,45 @@ size_t mutate_csv(uint8_t *bytes, size_t size, size_t most, unsigned seed) {
                                        "inf",
                                        "sequence"};
   if (!size || seed % 4 == 0) return LLVMFuzzerMutate(bytes, size, most);
-  size_t at = seed / 4 % size, from = at, to = at;
-  const char *ends = seed % 4 == 1 ? "\n" : ",;\t\n";
-  while (from && !strchr(ends, bytes[from - 1])) from--;
-  while (to < size && bytes[to] && !strchr(ends, bytes[to])) to++;
+  size_t from, to;
+  find_piece(bytes, size, seed / 4 % size, seed % 4 == 1 ? "\n" : ",;\t\n", &from, &to);
   if (seed % 4 != 1)
     return replace(bytes, size, most, from, to - from, values[seed / 64 % (sizeof values / sizeof *values)]);
   size_t length = to - from + (to < size);
   if (size + length > most) return LLVMFuzzerMutate(bytes, size, most);
   memmove(bytes + from + length, bytes + from, size - from);
   return size + length;
+}
+
+/* ---- JSON ---- */
+
+/* Gives a name or a value another one. */
+size_t mutate_json(uint8_t *bytes, size_t size, size_t most, unsigned seed) {
+  static const char *const values[] = {"null",
+                                       "true",
+                                       "0",
+                                       "1",
+                                       "2",
+                                       "4",
+                                       "-1",
+                                       "1073741823",
+                                       "1073741824",
+                                       "9223372036854775807",
+                                       "1e308",
+                                       "0.1",
+                                       "[]",
+                                       "{}",
+                                       "[1, 2]",
+                                       "[2, 2]",
+                                       "\"\"",
+                                       "\"a\"",
+                                       "\"\\u0000\"",
+                                       "\"\\ud800\"",
+                                       "\"channels\": 3",
+                                       "\"dates\": true",
+                                       "\"u_units\": [\"A\"]"};
+  if (!size || seed % 4 == 0) return LLVMFuzzerMutate(bytes, size, most);
+  size_t from, to;
+  find_piece(bytes, size, seed / 4 % size, ",:[]{}", &from, &to);
+  return replace(bytes, size, most, from, to - from, values[seed / 64 % (sizeof values / sizeof *values)]);
 }

@@ -9,7 +9,7 @@
 /* Each changes bytes[size] in place, has room for `most` bytes, and returns the new size. */
 typedef size_t mutate_fn(uint8_t *bytes, size_t size, size_t most, unsigned seed);
 
-mutate_fn mutate_npy, mutate_npz, mutate_safetensors, mutate_csv;
+mutate_fn mutate_npy, mutate_npz, mutate_safetensors, mutate_csv, mutate_json;
 
 /* Of libFuzzer. */
 size_t LLVMFuzzerMutate(uint8_t *bytes, size_t size, size_t most);

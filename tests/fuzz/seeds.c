@@ -44,15 +44,21 @@ static void keep(const malformed *file) {
     copy_behind("keys", "x-key=x\nu-key=u,a\noutputs=1\n\n", file->name);
 }
 
+#define METRICS                                                                                              \
+  "update,start,seconds,bound,valid_bound,valid_reconstruction,valid_kl_w,valid_kl_v,valid_prediction,"      \
+  "learning_rate,temperature,sigma_floor,valid_one_step,phase\n"                                             \
+  "2,1,0.001,-1.5,-1.25,-1,0.25,0.125,0.5,0.001,1,0.1,0.5,1\n"
+#define SEARCH                                                                                               \
+  "candidate,name,data,target,updates,free_run,one_step,score,rank,settings\n"                               \
+  "1,small,part,4,4,0.5,0.25,-0.7,1,hidden=4 seed=3\n2,linear,all,0,0,1,1,0,0,\n"
+
 /* What `dvbf train` writes beside its models. */
 static void keep_run_files(void) {
-  keep_text(
-      "run",
-      "0update,start,seconds,bound,valid_bound,valid_reconstruction,valid_kl_w,valid_kl_v,valid_prediction,"
-      "learning_rate,temperature,sigma_floor,valid_one_step,phase\n"
-      "2,1,0.001,-1.5,-1.25,-1,0.25,0.125,0.5,0.001,1,0.1,0.5,1\n");
-  keep_text("run", "1candidate,name,data,target,updates,free_run,one_step,score,rank,settings\n"
-                   "1,small,part,4,4,0.5,0.25,-0.7,1,hidden=4 seed=3\n2,linear,all,0,0,1,1,0,0,\n");
+  keep_text("run", "0" METRICS);
+  keep_text("run", "1" SEARCH);
+  keep_text("report", "0" METRICS "4,1,0.002,-1.4,-1.2,-1,0.25,0.125,0.4,0.001,1,0.1,0.5,1\n"
+                      "2,2,0.003,-1.5,nan,-1,0.25,0.125,0.5,0.001,1,0.1,0.5,1\n");
+  keep_text("report", "1" SEARCH);
   keep_text("run", "2{\"n_x\": 4, \"n_u\": 1, \"image\": [2, 2], \"sample_time\": 0.1, \"dates\": true, "
                    "\"x_names\": [\"a\", \"b\", \"c\", \"d\"], \"x_units\": [\"m\", \"\", \"s\", \"\"], "
                    "\"u_names\": [\"v\"]}");
