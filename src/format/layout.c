@@ -604,8 +604,10 @@ static dvbf_status read_any(dv_layout *l) {
   if (!status && !splits && !episodes && !whole->count && !*l->how->x_key &&
       (whole->arrays[0] = only_array(l->archive)))
     whole->count = 1;
-  if (!splits && !episodes) l->bits = all_bits(l, sets);
-  if (!status && !splits && !episodes) status = whole->count ? read_whole(l, &sets[WHOLE]) : nothing_found(l);
+  if (!status && !splits && !episodes) {
+    l->bits = all_bits(l, sets);
+    status = whole->count ? read_whole(l, &sets[WHOLE]) : nothing_found(l);
+  }
   dv_free(sets);
   return status;
 }

@@ -41,6 +41,22 @@ static const char *read(dv_archive *a, const dv_array *array, size_t first, size
   return remedy;
 }
 
+/* Texts are those of the archive inside. */
+static bool text(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]) {
+  dv_archive *inner = ((transposed *)a)->inner;
+  return inner->text && inner->text(inner, &inner->arrays[array->place], count, out);
+}
+
+static bool named(dv_archive *a, const dv_array *array) {
+  dv_archive *inner = ((transposed *)a)->inner;
+  return inner->named && inner->named(inner, &inner->arrays[array->place]);
+}
+
+static bool units(dv_archive *a, const dv_array *array, size_t count, char (*out)[16]) {
+  dv_archive *inner = ((transposed *)a)->inner;
+  return inner->units && inner->units(inner, &inner->arrays[array->place], count, out);
+}
+
 static void close(dv_archive *a) {
   transposed *t = (transposed *)a;
   for (size_t i = 0; t->values && i < t->inner->count; i++) dv_free(t->values[i]);
@@ -56,6 +72,9 @@ dvbf_status dv_archive_transpose(dv_archive **archive, dvbf_error *error) {
   if (!t) return dv_fail_memory(error, "reading data");
   t->base.read = read;
   t->base.close = close;
+  t->base.text = text;
+  t->base.named = named;
+  t->base.units = units;
   t->inner = inner;
   *archive = &t->base;
   t->values = dv_calloc(inner->count, sizeof *t->values);
