@@ -4,11 +4,12 @@
 
 #include <dvbf/export.h>
 #include <stdlib.h>
+#include <string.h>
 
 #ifdef FUZZING
 enum { EVERY = 4096 }; /* exports of which one is compiled */
 #else
-enum { EVERY = 1 };
+enum { EVERY = 4 };
 #endif
 
 static char folder[] = "/dev/shm/dvbf-fuzz-XXXXXX", file[64];
@@ -46,11 +47,27 @@ static void export(const dvbf_model *model) {
   if (!may_fail() && exports++ % EVERY == 0 && system(line)) abort();
 }
 
+/* A model that was read makes the same bytes again and again. */
+static void turn(const dvbf_model *model) {
+  dvbf_model *copy = NULL;
+  void *bytes = NULL, *again = NULL;
+  size_t size = 0, more = 0;
+  dvbf_error error = {.message = ""};
+  bool failed = dvbf_model_to_bytes(&bytes, &size, model, &error) ||
+                dvbf_model_from_bytes(&copy, bytes, size, &error) ||
+                dvbf_model_to_bytes(&again, &more, copy, &error);
+  if (failed ? !may_fail() || !error.message[0] : size != more || memcmp(bytes, again, size)) abort();
+  dvbf_model_free(copy);
+  dvbf_bytes_free(bytes);
+  dvbf_bytes_free(again);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   dvbf_model *model = NULL;
   dvbf_error error = {.message = ""};
   const char *path = input_file(bytes, size);
   if (path && dvbf_model_load(&model, path, &error) && !error.message[0]) abort();
+  if (model) turn(model);
   if (model) export(model);
   dvbf_model_free(model);
   return 0;
