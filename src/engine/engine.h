@@ -65,6 +65,7 @@ typedef struct dv_buffer {
   bool keep, keep_gradient;
   size_t size;             /* reals */
   int first, last;         /* ops that mention it */
+  int segment;             /* that alone mentions it; -1: none */
   size_t offset, gradient; /* in the arena, or in the parameter vector */
   int shares; /* the first buffer with the same gradient: a parameter may be mentioned by name again */
 } dv_buffer;
@@ -97,6 +98,12 @@ void dv_graph_free(dvbf_graph *g);
 void dv_graph_fix_parameters(dvbf_graph *g);
 /* Like dvbf_refuse, for lack of memory. */
 void dv_graph_refuse_memory(dvbf_graph *g);
+/* Ops that are recorded between these two are a segment. They run forward once more before they run
+ * backward, so that a value which no other op mentions has memory only while its segment runs. Run again, ops
+ * must write what they wrote before: what one of them adds to must begin in the same segment. Nothing else
+ * changes: values, terms and gradients have the same bits as without segments. */
+void dv_graph_segment_begin(dvbf_graph *g);
+void dv_graph_segment_end(dvbf_graph *g);
 /* Number of the next stream of noise that an op asks for. */
 int dv_graph_noise_number(dvbf_graph *g);
 /* Ends recording: checks, lifetimes, arena. The sentence of a refused recording goes into error. */

@@ -10,6 +10,10 @@ typedef struct remembered {
   _Alignas(16) unsigned char content[];
 } remembered;
 
+typedef struct dv_segment {
+  int first, last; /* ops; the last is before the first of the next */
+} dv_segment;
+
 struct dvbf_graph {
   dv_parameters *parameters;
   int rows;
@@ -29,6 +33,9 @@ struct dvbf_graph {
   int n_buffers, room_buffers;
   dvbf_op *ops;
   int n_ops, room_ops;
+  dv_segment *segments;
+  int n_segments, room_segments;
+  bool in_segment; /* ops that are recorded now belong to the last of them */
   remembered *memory;
   size_t arena;
   dvbf_status refused;

@@ -77,11 +77,31 @@ void dv_graph_free(dvbf_graph *g) {
     dv_free(m);
     m = next;
   }
-  DV_FREE(g->buffers, g->ops, g);
+  DV_FREE(g->buffers, g->ops, g->segments, g);
 }
 
 void dv_graph_fix_parameters(dvbf_graph *g) {
   g->fixed = true;
+}
+
+void dv_graph_segment_begin(dvbf_graph *g) {
+  if (g->n_segments == g->room_segments) {
+    int room = g->room_segments ? 2 * g->room_segments : 16;
+    dv_segment *segments = dv_realloc(g->segments, (size_t)room, sizeof *segments);
+    if (!segments) {
+      dv_graph_refuse_memory(g);
+      return;
+    }
+    g->segments = segments;
+    g->room_segments = room;
+  }
+  g->segments[g->n_segments++] = (dv_segment){g->n_ops, g->n_ops};
+  g->in_segment = true;
+}
+
+void dv_graph_segment_end(dvbf_graph *g) {
+  if (g->in_segment) g->segments[g->n_segments - 1].last = g->n_ops;
+  g->in_segment = false;
 }
 
 int dv_graph_noise_number(dvbf_graph *g) {
@@ -271,6 +291,8 @@ dvbf_value dvbf_matrix(dvbf_value shared, size_t offset, int rows, int cols) {
 static void mention(dvbf_graph *g, dvbf_value value) {
   if (value.buffer < 0) return;
   dv_buffer *b = &g->buffers[value.buffer];
+  int segment = g->in_segment ? g->n_segments - 1 : -1;
+  b->segment = b->first < 0 || b->segment == segment ? segment : -1;
   if (b->first < 0) b->first = g->n_ops;
   b->last = g->n_ops;
 }

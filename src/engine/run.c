@@ -116,6 +116,15 @@ void dv_run_forward(dvbf_run *run) {
     run_op(run, &g->ops[i], g->ops[i].type->forward);
 }
 
+/* Its values are made anew; its terms count already. */
+static void run_again(dvbf_run *run, const dv_segment *segment) {
+  double terms[DV_MOST_TERMS];
+  memcpy(terms, run->terms, sizeof terms);
+  for (int i = segment->first; i < segment->last; i++)
+    run_op(run, &run->graph->ops[i], run->graph->ops[i].type->forward);
+  memcpy(run->terms, terms, sizeof terms);
+}
+
 void dv_run_backward_from(dvbf_run *run, const dv_seed *seeds, int count) {
   const dvbf_graph *g = run->graph;
   memset(run->begun, 0, (size_t)g->n_buffers * sizeof *run->begun);
@@ -123,7 +132,10 @@ void dv_run_backward_from(dvbf_run *run, const dv_seed *seeds, int count) {
     dvbf_value v = seeds[i].value;
     run->k->add(dvbf_gradient_at(run, v), seeds[i].gradient, (size_t)v.steps * v.stride);
   }
-  for (int i = g->n_ops - 1; i >= 0; i--) run_op(run, &g->ops[i], g->ops[i].type->backward);
+  for (int i = g->n_ops - 1, s = g->n_segments - 1; i >= 0; i--) {
+    for (; s >= 0 && g->segments[s].last > i; s--) run_again(run, &g->segments[s]);
+    run_op(run, &g->ops[i], g->ops[i].type->backward);
+  }
   for (int i = 0; i < g->n_buffers; i++)
     if (g->buffers[i].kind == DV_BUFFER_PARAMETER) dvbf_gradient_at(run, (dvbf_value){.buffer = i});
 }
