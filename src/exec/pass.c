@@ -4,12 +4,20 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "data/dataset.h"
+#include "model/blocks.h"
 
-enum { ROWS = 50 }; /* sequences of a shard, at most */
+enum { ROWS = 50, MOST = 1 << 23 }; /* sequences of a shard, and numbers of x in one of long sequences */
+
+/* Of long sequences fewer, as what is computed of x takes as much memory as x, several times over. */
+static int rows_of(const dvbf_sequences *s) {
+  size_t rows = s->count < ROWS ? s->count : ROWS, numbers = s->steps * s->n_x;
+  if (s->steps < 2 * DV_BLOCK_STEPS || numbers * rows <= MOST) return (int)rows;
+  return numbers < MOST ? (int)(MOST / numbers) : 1;
+}
 
 dvbf_status dv_pass_init(dv_pass *pass, const dvbf_model *model, dv_pool *pool, const dvbf_sequences *s,
                          int observe, dvbf_error *error) {
-  int steps = (int)s->steps, rows = s->count < ROWS ? (int)s->count : ROWS;
+  int steps = (int)s->steps, rows = rows_of(s);
   observe = observe && observe < steps ? observe : steps;
   *pass = (dv_pass){.model = model, .pool = pool, .observe = observe};
   dvbf_status status = dv_program_record(&pass->program, model, steps, rows, observe, dv_gaps_of(s), error);

@@ -99,10 +99,10 @@ static dvbf_value with_free_sigma(dvbf_program *p, const dvbf_model *m, dvbf_val
   dv_free_sigma f = {.own = own, .use = p->later.use};
   f.free = dvbf_parameter(p->graph, "emission.free_log_sigma", 1, s->sigma == DV_SIGMA_GLOBAL ? 1 : m->n_x,
                           (dvbf_first){.mean = dv_log(s->sigma_start)});
-  bool whole = f.use.buffer >= 0 && f.use.steps == p->steps - 1;
-  if (!whole || !(s->recognition_waits || dv_graph_training(p->graph))) return own;
+  if (f.use.buffer < 0 || !(s->recognition_waits || dv_graph_training(p->graph))) return own;
+  int before = (int)(p->mask.offset / p->mask.stride); /* frames of the sequence before these */
   f.out = dvbf_slab(p->graph, p->steps, m->n_x);
-  f.first = s->recognition_waits ? dv_model_recognises_from(m) : 0;
+  f.first = s->recognition_waits ? dv_model_recognises_from(m) - before : 0;
   dv_record_free_sigma(p->graph, &f);
   return f.out;
 }

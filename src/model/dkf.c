@@ -7,7 +7,7 @@
  *
  * The transition enters through the KL alone, but where a frame is not observed: there z_t comes from it. */
 #include "base/memory.h"
-#include "model/model.h"
+#include "model/blocks.h"
 
 #include <math.h>
 
@@ -55,7 +55,8 @@ static void add_residual(dvbf_graph *g, dvbf_layer *output, dvbf_value z) {
   dv_free(identity);
 }
 
-static transition make_transition(dvbf_program *p, const dvbf_model *m) {
+/* `prior` [steps] is where its output goes, for all steps but the first of the program. */
+static transition make_transition(dvbf_program *p, const dvbf_model *m, dvbf_value prior) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   int steps = p->steps - 1;
@@ -65,7 +66,7 @@ static transition make_transition(dvbf_program *p, const dvbf_model *m) {
   t.hidden = dv_hidden(
       g, s, "transition", steps, (dvbf_first){.scale = 0.5},
       (dv_dense_in[4]){{"z", z, s->scale_recognition, true}, {"u", u, s->scale_recognition, false}});
-  t.output = dv_dense(g, "transition.output", dvbf_slab(g, steps, 2 * m->n_z), DVBF_LINEAR, (dvbf_first){0},
+  t.output = dv_dense(g, "transition.output", prior, DVBF_LINEAR, (dvbf_first){0},
                       (dv_dense_in[4]){{"h", dv_stack_top(&t.hidden), scale, true}});
   if (s->residual) add_residual(g, &t.output, z);
   t.range = dvbf_state_range(g, m);
@@ -85,16 +86,47 @@ static bool all_from_q(const dvbf_program *p, const dv_train_settings *s) {
   return dv_graph_training(p->graph) && !p->gaps && s->filter_dropout <= 0 && s->filter_dropout_end <= 0;
 }
 
+/* The steps of a part of the program, whose states are `state`. */
+static void make_steps(dvbf_program *p, const dvbf_model *m, const dvbf_state *state) {
+  dvbf_graph *g = p->graph;
+  const dv_train_settings *s = m->settings;
+  transition f = make_transition(p, m, state->p);
+  if (all_from_q(p, s)) {
+    dv_stack_whole(g, &f.hidden);
+    dvbf_layer_whole(g, &f.output);
+    dvbf_saturate(g, f.output.out, f.range);
+    return;
+  }
+  dv_stack_open(g, &f.hidden);
+  dvbf_layer_open(g, &f.output);
+  for (int t = 0; t < state->z.steps; t++) {
+    step_transition(g, &f, t);
+    dvbf_state_sample(g, state, t);
+    if (s->clip_z > 0) dvbf_clip_gradient(g, dvbf_steps(state->z, t, 1), s->clip_z);
+  }
+}
+
+/* Those of a block. */
+static void make_block(const dvbf_program *p, const dvbf_model *m, const dvbf_state *all, dv_stretch s) {
+  dvbf_program part = dv_part_of(p, s.first, s.steps + 1);
+  dvbf_state state = *all;
+  dvbf_value *of[] = {&state.z, &state.kl, &state.p, &state.noise, &state.use};
+  for (int i = 0; i < 5; i++) *of[i] = dvbf_steps(*of[i], s.first, s.steps);
+  state.seen = all->seen - s.first < 0 ? 0 : all->seen - s.first < s.steps ? all->seen - s.first : s.steps;
+  state.q = state.seen ? dvbf_steps(all->q, s.first, state.seen) : DVBF_NONE;
+  make_steps(&part, m, &state);
+}
+
 static void later_states(dvbf_program *p, const dvbf_model *m, dvbf_value head) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   int steps = p->steps - 1, seen = p->observe > 1 ? p->observe - 1 : 0;
-  transition f = make_transition(p, m);
+  dv_blocks blocks = dv_blocks_of(g, m, steps);
   p->later = (dvbf_drawn){.value = dvbf_steps(p->z, 1, steps),
                           .head = seen ? dvbf_steps(head, 1, seen) : DVBF_NONE,
                           .noise = dvbf_slab_constant(g, steps, m->n_z),
                           .use = dvbf_slab_constant(g, steps, 1),
-                          .prior = f.output.out};
+                          .prior = dvbf_slab(g, steps, 2 * m->n_z)};
   dvbf_state state = {.z = p->later.value,
                       .kl = dvbf_steps(p->kl, 1, steps),
                       .q = p->later.head,
@@ -109,17 +141,11 @@ static void later_states(dvbf_program *p, const dvbf_model *m, dvbf_value head) 
   if (all_from_q(p, s)) {
     dvbf_state_sample(g, &state, -1);
     if (s->clip_z > 0) dvbf_clip_gradient(g, state.z, s->clip_z);
-    dv_stack_whole(g, &f.hidden);
-    dvbf_layer_whole(g, &f.output);
-    dvbf_saturate(g, f.output.out, f.range);
-  } else {
-    dv_stack_open(g, &f.hidden);
-    dvbf_layer_open(g, &f.output);
-    for (int t = 0; t < steps; t++) {
-      step_transition(g, &f, t);
-      dvbf_state_sample(g, &state, t);
-      if (s->clip_z > 0) dvbf_clip_gradient(g, dvbf_steps(state.z, t, 1), s->clip_z);
-    }
+  }
+  for (int i = 0; i < blocks.count; i++) {
+    dv_block_begin(g, &blocks);
+    make_block(p, m, &state, dv_block_at(&blocks, i));
+    dv_block_end(g, &blocks);
   }
   dvbf_state_kl(g, &state);
 }
@@ -135,9 +161,9 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
   (void)self;
   dvbf_graph *g = p->graph;
   int steps = p->steps - 1;
-  transition f = make_transition(p, m);
+  p->later.prior = dvbf_slab(g, steps, 2 * m->n_z);
+  transition f = make_transition(p, m, p->later.prior);
   p->later.noise = dvbf_slab_constant(g, steps, m->n_z);
-  p->later.prior = f.output.out;
   dvbf_state state = {.z = dvbf_steps(p->z, 1, steps),
                       .q = DVBF_NONE,
                       .p = f.output.out,

@@ -7,6 +7,7 @@
 #include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "model/blocks.h"
 #include "model/picture.h"
 
 #include <math.h>
@@ -100,14 +101,19 @@ typedef struct recognition {
   dvbf_layer outer;
 } recognition;
 
-/* What a sequence has beyond the next frame is known where the sequence is. */
+static bool innovates(const dvbf_model *m) {
+  return m->settings->recognition_sees == DV_SEES_INNOVATION;
+}
+
+/* What a sequence has beyond the next frame is known where the sequence is: `later` or, where it is none and
+ * the program is the whole sequence, recorded here. */
 static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *x,
-                                    bool whole_sequence) {
+                                    bool whole_sequence, dvbf_value later) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
-  recognition r = {.innovates = s->recognition_sees == DV_SEES_INNOVATION};
+  recognition r = {.innovates = innovates(m)};
   if (r.innovates) r.expected = dv_expected_open(p, m, x);
-  if (r.innovates) p->innovation = r.expected.e, p->predicted = r.expected.values.next;
+  if (r.innovates) p->innovation = r.expected.e;
   dv_sight sight = r.innovates ? (dv_sight){"e", r.expected.e, m->x_spread} : dv_sight_of(p, m, 1, x->steps);
   dv_dense_in sees = {sight.name, sight.value, 1 / sqrt(sight.spread), r.innovates};
   dvbf_value z = dvbf_steps(p->z, 0, x->steps);
@@ -117,7 +123,8 @@ static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const 
       s->mask_input == DV_MASK_DIMENSION && m->n_x > 1 ? dvbf_steps(p->seen, 1, x->steps) : DVBF_NONE;
   dv_dense_in more = {"mask", mask, s->scale_recognition, false};
   if (s->recognition == DV_SMOOTHING && whole_sequence)
-    more = (dv_dense_in){"later", dv_record_later(p, m), 0.5 / sqrt((double)s->hidden), false};
+    more = (dv_dense_in){"later", later.buffer < 0 ? dv_record_later(p, m) : later,
+                         0.5 / sqrt((double)s->hidden), false};
   if (s->recognition == DV_SMOOTHING && mask.buffer >= 0)
     dvbf_refuse(g, "recognition = smoothing takes mask-input = off or step, not dimension");
   r.inner =
@@ -137,31 +144,79 @@ static void step_recognition(dvbf_program *p, const dvbf_model *m, const recogni
   dvbf_layer_step(p->graph, &r->outer, t);
 }
 
+static void draw(dvbf_program *p) {
+  dvbf_noise(p->graph, p->later.noise, false);
+  dvbf_filter_use(p->graph, p->later.use, dvbf_steps(p->mask, 1, p->steps - 1));
+}
+
+/* All steps of a program whose noise is there. */
+static void make_steps(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *values,
+                       recognition *q, dvbf_value range) {
+  dvbf_graph *g = p->graph;
+  const dv_train_settings *s = m->settings;
+  dvbf_innovation innovation = dv_innovation_of(m, &p->later, dvbf_steps(p->kl, 1, values->steps));
+  if (p->rank) read_plane(p, &q->inner.layer[0]);
+  dv_stack_open(g, &q->inner);
+  dvbf_layer_open(g, &q->outer);
+  void *memory = m->transition->open(m->transition, g, m->settings_object, values);
+  for (int t = 0; t < values->steps; t++) {
+    step_recognition(p, m, q, t);
+    dvbf_innovation_step(g, &innovation, t);
+    m->transition->step(m->transition, g, values, memory, t);
+    dvbf_saturate(g, dvbf_steps(p->z, t + 1, 1), range);
+    if (s->clip_z > 0) dvbf_clip_gradient(g, dvbf_steps(p->z, t + 1, 1), s->clip_z);
+  }
+}
+
+/* Those of a block. */
+static void make_block(const dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *all,
+                       dvbf_value later, dvbf_value range, dv_stretch s) {
+  dvbf_program part = dv_part_of(p, s.first, s.steps + 1);
+  dvbf_transition_values values = *all;
+  values.steps = s.steps;
+  values.z = part.z;
+  values.next = dvbf_steps(all->next, s.first, s.steps);
+  values.u = part.u;
+  values.w = dvbf_steps(all->w, s.first, s.steps);
+  if (all->v.steps > 1) values.v = dvbf_steps(all->v, s.first, s.steps);
+  later = later.buffer < 0 ? later : dvbf_steps(later, s.first, s.steps);
+  recognition q = open_recognition(&part, m, &values, true, later);
+  make_steps(&part, m, &values, &q, range);
+}
+
+/* All blocks of a sequence of several. They share what convolutions make of x, and what is known of later
+ * frames. */
+static void make_blocks(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *values,
+                        dvbf_value range, const dv_blocks *blocks) {
+  bool smoothing = m->settings->recognition == DV_SMOOTHING;
+  if (!innovates(m)) dv_sight_of(p, m, 0, p->steps);
+  dvbf_value later = smoothing ? dv_record_later(p, m) : DVBF_NONE;
+  draw(p);
+  for (int i = 0; i < blocks->count; i++) {
+    dv_block_begin(p->graph, blocks);
+    make_block(p, m, values, later, range, dv_block_at(blocks, i));
+    dv_block_end(p->graph, blocks);
+  }
+}
+
 /* Recognition and transition: z[1 .. T-1] and their kl. q is not used in the first `wait` steps. */
 static void dynamics(dvbf_program *p, const dvbf_model *m, int wait, bool whole_sequence) {
   dvbf_graph *g = p->graph;
-  const dv_train_settings *s = m->settings;
   int steps = p->steps - 1;
+  dv_blocks blocks = dv_blocks_of(g, m, steps);
   dvbf_value head = dvbf_slab(g, steps, 2 * m->n_w), range = dvbf_state_range(g, m);
   dvbf_value noise = dvbf_slab_constant(g, steps, m->n_w), use = dvbf_slab_constant(g, steps, 1);
   dvbf_transition_values values = values_of(p, m, dvbf_slab(g, steps, m->n_w));
   p->later = (dvbf_drawn){.value = values.w, .head = head, .noise = noise, .use = use, .prior = DVBF_NONE};
-  recognition q = open_recognition(p, m, &values, whole_sequence);
-  dvbf_innovation innovation = dv_innovation_of(m, &p->later, dvbf_steps(p->kl, 1, steps));
-  dvbf_noise(g, noise, false);
-  dvbf_filter_use(g, use, dvbf_steps(p->mask, 1, steps));
-  dvbf_scalar(g, DVBF_FILTER_WAIT, wait);
-  if (p->rank) read_plane(p, &q.inner.layer[0]);
-  dv_stack_open(g, &q.inner);
-  dvbf_layer_open(g, &q.outer);
-  void *memory = m->transition->open(m->transition, g, m->settings_object, &values);
-  for (int t = 0; t < steps; t++) {
-    step_recognition(p, m, &q, t);
-    dvbf_innovation_step(g, &innovation, t);
-    m->transition->step(m->transition, g, &values, memory, t);
-    dvbf_saturate(g, dvbf_steps(p->z, t + 1, 1), range);
-    if (s->clip_z > 0) dvbf_clip_gradient(g, dvbf_steps(p->z, t + 1, 1), s->clip_z);
+  if (innovates(m)) p->predicted = dvbf_slab(g, steps, m->n_z);
+  if (blocks.count > 1)
+    make_blocks(p, m, &values, range, &blocks);
+  else {
+    recognition q = open_recognition(p, m, &values, whole_sequence, (dvbf_value)DVBF_NONE);
+    draw(p);
+    make_steps(p, m, &values, &q, range);
   }
+  dvbf_scalar(g, DVBF_FILTER_WAIT, wait);
 }
 
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {

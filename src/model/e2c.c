@@ -10,6 +10,7 @@
  * That is no bound on ln p(x): each frame counts twice, and the last term is weighted. What is reported as
  * bound is that of an autoencoder, ln p(x_t | z_t) - KL(q(z_t) || N(0, I)). Where a frame is not seen, z_t =
  * z'_t. */
+#include "model/blocks.h"
 #include "model/feedback.h"
 
 #include <math.h>
@@ -137,8 +138,7 @@ static void record_terms(dvbf_program *p, const dvbf_model *m, const transition 
                        .high = m->settings->log_sigma_max};
     dv_record_divergence(g, &d);
   }
-  dvbf_program ahead = dv_record_emission_of(p, m, 1, steps, f->next);
-  dvbf_sum(g, dvbf_term(g, "predicted", -1), ahead.ln_p, p->weight, dvbf_scalar(g, DVBF_TEMPERATURE, 1));
+  dv_record_ln_p(p, m, 1, steps, f->next, dvbf_term(g, "predicted", -1), dvbf_scalar(g, DVBF_TEMPERATURE, 1));
   dvbf_sum(g, dvbf_term(g, "transition", m->settings->transition_weight), kl, p->weight, -1);
 }
 

@@ -14,7 +14,7 @@ dv_expected dv_expected_open(dvbf_program *p, const dvbf_model *m, const dvbf_tr
   if (m->density->joint)
     dvbf_refuse(g, "recognition-sees = innovation needs a likelihood of single values, not of groups; "
                    "recognition-sees = frame takes any");
-  e.values.next = dvbf_slab(g, x->steps, m->n_z);
+  e.values.next = p->predicted;
   e.values.w = dvbf_slab_constant(g, x->steps, m->n_w);
   dvbf_zero(g, e.values.w);
   e.memory = m->transition->open(m->transition, g, m->settings_object, &e.values);

@@ -206,6 +206,7 @@ typedef struct dv_birnn {
   bool fast_dropout; /* of rate `dropout`, on x and on the states */
   bool propagated;   /* with fast dropout: the output's sigma is that of its propagated variance */
   double dropout;
+  const dvbf_model *model; /* whose settings say how long sequences are recorded (model/blocks.h) */
 } dv_birnn;
 
 /* States of every step, of the last layer. forward[frames - 1] and backward[0] have seen all frames. */

@@ -8,6 +8,8 @@
  * Recognition and the initial network see s_t in the place of x_t. */
 #include "model/picture.h"
 
+#include "model/blocks.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -108,7 +110,7 @@ dv_sight dv_sight_of(dvbf_program *p, const dvbf_model *m, int first, int steps)
   return (dv_sight){"sight", dvbf_steps(p->sight, first, steps), p->sight.cols};
 }
 
-void dv_recognise_frames(dvbf_program *p, const dvbf_model *m, dvbf_value head, int first, bool path) {
+static void recognise_block(dvbf_program *p, const dvbf_model *m, dvbf_value head, int first, bool path) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   dvbf_value told = dv_mask_input(p, m), none = DVBF_NONE;
@@ -124,6 +126,17 @@ void dv_recognise_frames(dvbf_program *p, const dvbf_model *m, dvbf_value head, 
                                 {"h", dv_stack_top(&hidden), 1 / sqrt((double)s->hidden), false}});
   dv_stack_whole(g, &hidden);
   dvbf_layer_whole(g, &output);
+}
+
+void dv_recognise_frames(dvbf_program *p, const dvbf_model *m, dvbf_value head, int first, bool path) {
+  dv_blocks blocks = dv_blocks_of(p->graph, m, head.steps);
+  dv_sight_of(p, m, first, head.steps); /* blocks share what convolutions make of x */
+  for (int i = 0; i < blocks.count; i++) {
+    dv_stretch b = dv_block_at(&blocks, i);
+    dv_block_begin(p->graph, &blocks);
+    recognise_block(p, m, dvbf_steps(head, b.first, b.steps), first + b.first, path);
+    dv_block_end(p->graph, &blocks);
+  }
 }
 
 void dv_record_picture(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_activation activation) {

@@ -3,6 +3,7 @@
  *   sum_t ln p(x_t | z_t) - KL of the first step - sum_t KL of step t [- KL(q(v) || p(v)) / N]
  *
  * A model records z and these KLs from the inputs (dvbf_model_class). */
+#include "model/blocks.h"
 #include "model/density.h"
 
 #include "base/status.h"
@@ -76,16 +77,35 @@ static void record_emission(dvbf_program *p, const dvbf_model *m) {
   p->z = state;
 }
 
-/* A part of the program: `steps` steps from `first` on, with that z. */
-static dvbf_program part_of(const dvbf_program *p, int first, int steps, dvbf_value z) {
-  dvbf_program part = *p;
-  part.steps = steps;
+dvbf_program dv_record_emission_of(const dvbf_program *p, const dvbf_model *m, int first, int steps,
+                                   dvbf_value z) {
+  dvbf_program part = dv_part_of(p, first, steps);
   part.z = z;
-  part.u = dvbf_steps(p->u, first, steps);
-  part.x = dvbf_steps(p->x, first, steps);
-  part.mask = dvbf_steps(p->mask, first, steps);
-  part.seen = dvbf_steps(p->seen, first, steps);
+  part.later.use = (dvbf_value)DVBF_NONE;
+  record_emission(&part, m);
   return part;
+}
+
+/* `use` of the steps into these frames, of which the first of all has none. */
+static dvbf_value use_of(const dvbf_program *p, int first, int steps) {
+  if (p->later.use.buffer < 0) return p->later.use;
+  return first ? dvbf_steps(p->later.use, first - 1, steps) : dvbf_steps(p->later.use, 0, steps - 1);
+}
+
+void dv_record_ln_p(const dvbf_program *p, const dvbf_model *m, int first, int steps, dvbf_value z, int term,
+                    int scalar) {
+  dvbf_graph *g = p->graph;
+  dv_blocks blocks = dv_blocks_of(g, m, steps);
+  for (int i = 0; i < blocks.count; i++) {
+    dv_stretch s = dv_block_at(&blocks, i);
+    dvbf_program part = dv_part_of(p, first + s.first, s.steps);
+    part.z = dvbf_steps(z, s.first, s.steps);
+    part.later.use = use_of(p, first + s.first, s.steps);
+    dv_block_begin(g, &blocks);
+    record_emission(&part, m);
+    dvbf_sum(g, term, part.ln_p, p->weight, scalar);
+    dv_block_end(g, &blocks);
+  }
 }
 
 /* ln p(x_{t+1} | f(z_t, u_t, w = 0)), summed over the steps into frames that the initial network has not
@@ -99,17 +119,19 @@ static void record_one_step(dvbf_program *p, const dvbf_model *m) {
   }
   int start = dv_model_start_frames(m), first = start > 1 && start < p->steps ? start : 1,
       steps = p->steps - first;
-  dvbf_program ahead = part_of(p, first, steps, dvbf_steps(p->predicted, first - 1, steps));
+  dvbf_program ahead = *p;
   ahead.later.use = (dvbf_value)DVBF_NONE;
-  record_emission(&ahead, m);
-  dvbf_sum(g, term, ahead.ln_p, p->weight, -1);
+  dv_record_ln_p(&ahead, m, first, steps, dvbf_steps(p->predicted, first - 1, steps), term, -1);
 }
 
 static void record_bound(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   int reconstruction = dvbf_term(g, DVBF_RECONSTRUCTION, -1), kl = dvbf_term(g, DVBF_KL_W, 1);
-  record_emission(p, m);
-  dvbf_sum(g, reconstruction, p->ln_p, p->weight, dvbf_scalar(g, DVBF_TEMPERATURE, 1));
+  if (m->type->emission || dv_blocks_of(g, m, p->steps).count == 1) {
+    record_emission(p, m);
+    dvbf_sum(g, reconstruction, p->ln_p, p->weight, dvbf_scalar(g, DVBF_TEMPERATURE, 1));
+  } else
+    dv_record_ln_p(p, m, 0, p->steps, p->z, reconstruction, dvbf_scalar(g, DVBF_TEMPERATURE, 1));
   dvbf_sum(g, kl, p->kl, p->weight, -1); /* the ops behind it anneal it */
 }
 
@@ -170,13 +192,6 @@ dvbf_status dv_program_record(dvbf_program *p, const dvbf_model *m, int steps, i
   p->observe = observe;
   record_whole(p, m, flags & DV_ONE_STEP);
   return end(p, error);
-}
-
-dvbf_program dv_record_emission_of(const dvbf_program *p, const dvbf_model *m, int first, int steps,
-                                   dvbf_value z) {
-  dvbf_program part = part_of(p, first, steps, z);
-  record_emission(&part, m);
-  return part;
 }
 
 /* The emission of step t alone. */

@@ -9,6 +9,7 @@
  * With fast dropout (op/moments.c) x and every state are dropped, anew at every step and by everyone
  * who uses them: either direction, the next step, the second layer, the output. u and biases are not, because
  * there are few controls and each is needed. A state is then a mean and the variance of the dropped state. */
+#include "model/blocks.h"
 #include "model/picture.h"
 
 #include <math.h>
@@ -29,7 +30,8 @@ dv_birnn dv_birnn_on(dvbf_program *p, const dvbf_model *m, const char *name, int
                     .activation = dv_hidden_activation(s),
                     .fast_dropout = fast,
                     .propagated = fast && s->initial_variance == DV_VARIANCE_PROPAGATED,
-                    .dropout = s->dropout};
+                    .dropout = s->dropout,
+                    .model = m};
 }
 
 /* A value and, with fast dropout, its variance when dropped; none where it is certain. */
@@ -76,21 +78,29 @@ static dvbf_value states_of(dvbf_graph *g, const dv_birnn *net, bool reverse) {
   return states;
 }
 
-static moments room_of(dvbf_graph *g, const dv_birnn *net, bool reverse) {
-  dvbf_value mean = states_of(g, net, reverse);
-  return (moments){mean, net->fast_dropout ? states_of(g, net, reverse) : DVBF_NONE};
+static moments some(moments of, int first, int steps) {
+  return (moments){dvbf_steps(of.mean, first, steps), dvbf_steps(of.variance, first, steps)};
 }
 
-/* One direction of one layer, into that room. Returns the states of all steps. */
-static moments direction(dvbf_graph *g, const dv_birnn *net, const char *name, const source in[3],
-                         bool reverse, moments all) {
+/* One direction of one layer. */
+typedef struct direction {
+  const char *name; /* of its parameters */
+  source in[3];
+  bool reverse;
+  moments h, last; /* the states of all steps, and those that each begins with */
+} direction;
+
+/* A block of its steps. From the zero state, with which the first begins, nothing comes, and nothing need go
+ * back to it. */
+static void make_states(dvbf_graph *g, const dv_birnn *net, const direction *d, dv_stretch s, bool begins) {
   bool fast = net->fast_dropout;
-  int n = net->hidden, frames = net->x.steps, now = reverse ? 0 : 1, before = reverse ? 1 : 0;
-  moments h = {dvbf_steps(all.mean, now, frames), dvbf_steps(all.variance, now, frames)};
-  moments last = {dvbf_steps(all.mean, before, frames), dvbf_steps(all.variance, before, frames)};
-  dvbf_value mu = fast ? dvbf_slab(g, frames, n) : h.mean, nu = fast ? dvbf_slab(g, frames, n) : DVBF_NONE;
+  int n = net->hidden;
+  moments h = some(d->h, s.first, s.steps), last = some(d->last, s.first, s.steps);
+  source in[3] = {d->in[0], d->in[1], d->in[2]};
+  for (int i = 0; i < 3; i++) in[i].from = some(in[i].from, s.first, s.steps);
+  dvbf_value mu = fast ? dvbf_slab(g, s.steps, n) : h.mean, nu = fast ? dvbf_slab(g, s.steps, n) : DVBF_NONE;
   dvbf_layer mean =
-      dv_dense(g, name, mu, fast ? DVBF_LINEAR : net->activation, (dvbf_first){0},
+      dv_dense(g, d->name, mu, fast ? DVBF_LINEAR : net->activation, (dvbf_first){0},
                (dv_dense_in[4]){
                    dense_in(in[0]), {"h", last.mean, 0.7 / sqrt(n), true}, dense_in(in[1]), dense_in(in[2])});
   dvbf_layer variance = {0};
@@ -101,24 +111,47 @@ static moments direction(dvbf_graph *g, const dv_birnn *net, const char *name, c
         g, &mean, nu, (dvbf_value[4]){in[0].from.variance, last.variance, in[1].from.variance, DVBF_NONE});
     dvbf_layer_open(g, &variance);
   }
-  for (int i = 0; i < frames; i++) {
-    int t = reverse ? frames - 1 - i : i;
-    /* nothing comes from the zero state, and nothing need go back to it */
-    mean.in[1].sequential = variance.in[1].sequential = i > 0;
+  for (int i = 0; i < s.steps; i++) {
+    int t = d->reverse ? s.steps - 1 - i : i;
+    mean.in[1].sequential = variance.in[1].sequential = i > 0 || !begins;
     dvbf_layer_step(g, &mean, t);
     if (!fast) continue;
     dvbf_layer_step(g, &variance, t);
     dv_record_moments(g, &f, t);
   }
-  return h;
+}
+
+static moments room_of(dvbf_graph *g, const dv_birnn *net, bool reverse) {
+  dvbf_value mean = states_of(g, net, reverse);
+  return (moments){mean, net->fast_dropout ? states_of(g, net, reverse) : DVBF_NONE};
+}
+
+/* All of its steps, into that room. Returns their states. Without fast dropout blocks have no values but
+ * these. */
+static moments record_direction(dvbf_graph *g, const dv_birnn *net, const char *name, const source in[3],
+                                bool reverse, moments all) {
+  int frames = net->x.steps;
+  dv_blocks blocks = dv_blocks_of(g, net->model, frames);
+  blocks.segments = blocks.segments && net->fast_dropout;
+  direction d = {.name = name,
+                 .in = {in[0], in[1], in[2]},
+                 .reverse = reverse,
+                 .h = some(all, reverse ? 0 : 1, frames),
+                 .last = some(all, reverse ? 1 : 0, frames)};
+  for (int i = 0; i < blocks.count; i++) {
+    dv_block_begin(g, &blocks);
+    make_states(g, net, &d, dv_block_at(&blocks, reverse ? blocks.count - 1 - i : i), i == 0);
+    dv_block_end(g, &blocks);
+  }
+  return d.h;
 }
 
 static dv_birnn_states both(dvbf_graph *g, const dv_birnn *net, const char *number, const source in[3]) {
   char forward[64], backward[64];
   snprintf(forward, sizeof forward, "%s.forward%s", net->name, number);
   snprintf(backward, sizeof backward, "%s.backward%s", net->name, number);
-  moments h = direction(g, net, forward, in, false, room_of(g, net, false));
-  moments b = direction(g, net, backward, in, true, room_of(g, net, true));
+  moments h = record_direction(g, net, forward, in, false, room_of(g, net, false));
+  moments b = record_direction(g, net, backward, in, true, room_of(g, net, true));
   return (dv_birnn_states){h.mean, b.mean, h.variance, b.variance};
 }
 
@@ -149,11 +182,11 @@ dvbf_value dv_record_backward(dvbf_graph *g, const dv_birnn *net) {
   char name[64];
   snprintf(name, sizeof name, "%s.backward", net->name);
   moments all = room_of(g, net, true);
-  direction(g, net, name,
-            (source[3]){{"x", {net->x, DVBF_NONE}, net->scale_x},
-                        {"u", {net->u, DVBF_NONE}, net->scale_u},
-                        {"mask", {net->mask, DVBF_NONE}, net->scale_u}},
-            true, all);
+  record_direction(g, net, name,
+                   (source[3]){{"x", {net->x, DVBF_NONE}, net->scale_x},
+                               {"u", {net->u, DVBF_NONE}, net->scale_u},
+                               {"mask", {net->mask, DVBF_NONE}, net->scale_u}},
+                   true, all);
   return all.mean;
 }
 

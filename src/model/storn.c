@@ -11,6 +11,7 @@
  * x_t once more: where it was not seen, one that the model makes itself (model/feedback.h). The recognition
  * network reads frames as they are, and zeros where nothing was seen: what it says of such steps is not used.
  */
+#include "model/blocks.h"
 #include "model/feedback.h"
 #include "model/gru.h"
 
@@ -150,11 +151,28 @@ static void later_states(dvbf_program *p, const dvbf_model *m, const states *s, 
   p->later = a.drawn;
 }
 
+/* The same block by block, of a sequence of several. */
+static void later_blocks(const dvbf_program *p, const dvbf_model *m, const states *all, bool feed,
+                         const dv_blocks *blocks) {
+  for (int i = 0; i < blocks->count; i++) {
+    dv_stretch s = dv_block_at(blocks, i);
+    dvbf_program block = dv_part_of(p, s.first, s.steps + 1);
+    states some = states_from(all, s.first, s.steps);
+    dv_block_begin(p->graph, blocks);
+    later_states(&block, m, &some, feed);
+    dv_block_end(p->graph, blocks);
+  }
+}
+
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
   states all = make_states(p->graph, m, p->steps), later = states_from(&all, 1, p->steps - 1);
+  dv_blocks blocks = dv_blocks_of(p->graph, m, p->steps - 1);
   first_state(p, m, &all);
-  later_states(p, m, &later, dv_feedback_needed(p));
+  if (blocks.count == 1)
+    later_states(p, m, &later, dv_feedback_needed(p));
+  else
+    later_blocks(p, m, &later, dv_feedback_needed(p), &blocks);
 }
 
 static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {

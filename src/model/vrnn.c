@@ -9,6 +9,7 @@
  *
  * The state of the program at t is (h_{t-1}, z_t), from which x_t is emitted. The step to t + 1 reads x_t
  * once more, for h_t: where x_t was not seen, one that the model makes itself (model/feedback.h). */
+#include "model/blocks.h"
 #include "model/feedback.h"
 #include "model/gru.h"
 
@@ -160,12 +161,28 @@ static void later_states(dvbf_program *p, const dvbf_model *m, dvbf_value h, dvb
   p->later = a.drawn;
 }
 
+/* The same block by block, of a sequence of several. */
+static void later_blocks(const dvbf_program *p, const dvbf_model *m, dvbf_value h, dvbf_value z, bool feed,
+                         const dv_blocks *blocks) {
+  for (int i = 0; i < blocks->count; i++) {
+    dv_stretch s = dv_block_at(blocks, i);
+    dvbf_program block = dv_part_of(p, s.first, s.steps + 1);
+    dv_block_begin(p->graph, blocks);
+    later_states(&block, m, dvbf_steps(h, s.first, s.steps + 1), dvbf_steps(z, s.first, s.steps + 1), feed);
+    dv_block_end(p->graph, blocks);
+  }
+}
+
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
   dvbf_value h = dvbf_slab(p->graph, p->steps, units(m)), z = dvbf_slab(p->graph, p->steps, latent(m));
+  dv_blocks blocks = dv_blocks_of(p->graph, m, p->steps - 1);
   first_state(p, m, h, z);
   join(p, h, z, 0, 1);
-  later_states(p, m, h, z, dv_feedback_needed(p));
+  if (blocks.count == 1)
+    later_states(p, m, h, z, dv_feedback_needed(p));
+  else
+    later_blocks(p, m, h, z, dv_feedback_needed(p), &blocks);
 }
 
 static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {

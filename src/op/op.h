@@ -121,8 +121,8 @@ typedef struct dv_free_sigma {
   dvbf_value out;  /* [T][rows][n] */
   dvbf_value own;  /* [1][1], [1][n] or [T][rows][n] */
   dvbf_value free; /* [1][1] or [1][n] */
-  dvbf_value use;  /* [T - 1][rows][1] of the steps into the second frame and later ones */
-  int first;       /* frames */
+  dvbf_value use;  /* [T][rows][1] of the steps into the frames, or [T - 1] where the first frame has none */
+  int first;       /* frames; none where it is below 1 */
 } dv_free_sigma;
 void dv_record_free_sigma(dvbf_graph *g, const dv_free_sigma *s);
 

@@ -15,11 +15,11 @@ static size_t place_of(dvbf_value from, int n, int r, int i) {
   return from.cols > 1 ? (size_t)i : 0;
 }
 
-/* Row r is of the frame after the step to which its `use` belongs. */
+/* Row r is of the frame after the step to which its `use` belongs. The first frames may have none. */
 static bool is_free(const dvbf_run *run, const dvbf_op *op, int r) {
   const free_sigma_data *d = op->data;
-  int rows = op->out[0].rows;
-  return r < d->first * rows || (r >= rows && dv_at(run, op->in[2])[r - rows] < 0);
+  int rows = op->out[0].rows, none = rows * (op->out[0].steps - op->in[2].steps);
+  return r < d->first * rows || (r >= none && dv_at(run, op->in[2])[r - none] < 0);
 }
 
 static void free_sigma_forward(const dvbf_op *op, dvbf_run *run) {
