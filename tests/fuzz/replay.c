@@ -55,8 +55,9 @@ static int replay_file(const char *path, bool faults) {
   uint8_t *copy = malloc(size + !size);
   for (size_t i = 0; copy && i < size; i++) copy[i] = bytes[i];
   if (done && copy) run(copy, size, 0, 0);
-  for (unsigned long n = 1; faults && done && copy && n < MOST_FAULTS && run(copy, size, n, 0);) n++;
-  for (unsigned long n = 1; faults && done && copy && n < MOST_FAULTS && run(copy, size, 0, n);) n++;
+  for (int kind = 0; faults && done && copy && kind < 2; kind++)
+    for (unsigned long n = 1; n < MOST_FAULTS && run(copy, size, kind ? 0 : n, kind ? n : 0);)
+      n += 1 + n / 32; /* later ones are mostly of loops */
   free(copy);
   return done;
 }
