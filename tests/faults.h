@@ -174,7 +174,8 @@ static int stream_close(void *cookie) {
 }
 
 static FILE *faulty(FILE *file, const char *mode) {
-  if (!fault.files) return file; /* nothing can fail, and libraries may ask for the descriptor */
+  if (!fault.files && !fault.space)
+    return file; /* nothing can fail, and libraries may ask for the descriptor */
   cookie_io_functions_t functions = {stream_read, stream_write, stream_seek, stream_close};
   FILE *stream = file ? fopencookie(file, mode, functions) : NULL;
   if (stream) setvbuf(stream, NULL, _IOFBF, 1 << 13);
