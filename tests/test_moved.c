@@ -3,9 +3,9 @@
 #include "files.h"
 
 #include "data/dataset.h"
+#include "exec/machine.h"
 #include "kernel/kernels.h"
 #include "runs.h"
-#include "exec/machine.h"
 
 /* ---- The checksum of data ---- */
 
