@@ -156,7 +156,8 @@ dvbf_status dv_data_split(dvbf_data *data, const dvbf_sequences *all, const dv_d
 
 dvbf_status dv_sequences_some(dvbf_sequences *out, const dvbf_sequences *s, uint64_t divisor,
                               dvbf_error *error) {
-  double numbers = (double)dv_sequences_frames(s) * (double)s->n_x, wanted = (double)(dv_large / divisor);
+  uint64_t most = dv_large / divisor;
+  double numbers = (double)dv_sequences_frames(s) * (double)s->n_x, wanted = (double)most;
   size_t count = s->count;
   if (dv_sequences_thinned(s) > 1) count = (size_t)(wanted / numbers * (double)s->count);
   if (!count) count = 1;

@@ -75,7 +75,7 @@ static dvbf_status borrow(dv_archive **out, joined *j, size_t file, dvbf_error *
   dvbf_status status = DVBF_OK;
   pthread_mutex_lock(&j->lock);
   if (!m->open) status = open_member(j, file, error);
-  if (!status && m->arrays && m->arrays != m->open->count)
+  if (!status && m->open && m->arrays && m->arrays != m->open->count)
     status = dv_fail(error, DVBF_IO, "%.200s: was changed while in use", m->path);
   m->used = ++j->turn;
   if (j->open > OPEN) close_oldest(j, file);
