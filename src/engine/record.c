@@ -84,17 +84,22 @@ void dv_graph_fix_parameters(dvbf_graph *g) {
   g->fixed = true;
 }
 
+/* The list with room for one entry more than its `count`; NULL where there is no memory, which is refused. */
+static void *with_room(dvbf_graph *g, void *list, int count, int *room, int least, size_t size) {
+  if (count < *room) return list;
+  int more = *room ? 2 * *room : least;
+  void *longer = dv_realloc(list, (size_t)more, size);
+  if (longer)
+    *room = more;
+  else
+    dv_graph_refuse_memory(g);
+  return longer;
+}
+
 void dv_graph_segment_begin(dvbf_graph *g) {
-  if (g->n_segments == g->room_segments) {
-    int room = g->room_segments ? 2 * g->room_segments : 16;
-    dv_segment *segments = dv_realloc(g->segments, (size_t)room, sizeof *segments);
-    if (!segments) {
-      dv_graph_refuse_memory(g);
-      return;
-    }
-    g->segments = segments;
-    g->room_segments = room;
-  }
+  dv_segment *segments = with_room(g, g->segments, g->n_segments, &g->room_segments, 16, sizeof *g->segments);
+  if (!segments) return;
+  g->segments = segments;
   g->segments[g->n_segments++] = (dv_segment){g->n_ops, g->n_ops};
   g->in_segment = true;
 }
@@ -193,16 +198,9 @@ void *dvbf_remember(dvbf_graph *g, const void *content, size_t size) {
 }
 
 static dvbf_value new_buffer(dvbf_graph *g, dv_buffer_kind kind, int steps, int rows, int cols) {
-  if (g->n_buffers == g->room_buffers) {
-    int room = g->room_buffers ? 2 * g->room_buffers : 64;
-    dv_buffer *buffers = dv_realloc(g->buffers, (size_t)room, sizeof *buffers);
-    if (!buffers) {
-      dv_graph_refuse_memory(g);
-      return DVBF_NONE;
-    }
-    g->buffers = buffers;
-    g->room_buffers = room;
-  }
+  dv_buffer *buffers = with_room(g, g->buffers, g->n_buffers, &g->room_buffers, 64, sizeof *g->buffers);
+  if (!buffers) return DVBF_NONE;
+  g->buffers = buffers;
   /* Ops count rows of all steps, and numbers of a row or two, as int. */
   const int64_t most = 1 << 30;
   size_t size, all;
@@ -304,16 +302,9 @@ void dvbf_record(dvbf_graph *g, const dvbf_op_class *type, int n_in, const dvbf_
     dvbf_refuse(g, "op %s has more than %d inputs or %d outputs", type->name, DVBF_MAX_IN, DVBF_MAX_OUT);
     return;
   }
-  if (g->n_ops == g->room_ops) {
-    int room = g->room_ops ? 2 * g->room_ops : 256;
-    dvbf_op *ops = dv_realloc(g->ops, (size_t)room, sizeof *ops);
-    if (!ops) {
-      dv_graph_refuse_memory(g);
-      return;
-    }
-    g->ops = ops;
-    g->room_ops = room;
-  }
+  dvbf_op *ops = with_room(g, g->ops, g->n_ops, &g->room_ops, 256, sizeof *g->ops);
+  if (!ops) return;
+  g->ops = ops;
   dvbf_op op = {.type = type, .n_in = n_in, .n_out = n_out, .number = g->n_ops};
   for (int i = 0; i < n_in; i++) mention(g, op.in[i] = in[i]);
   for (int i = 0; i < n_out; i++) mention(g, op.out[i] = out[i]);
