@@ -105,10 +105,9 @@ static bool innovates(const dvbf_model *m) {
   return m->settings->recognition_sees == DV_SEES_INNOVATION;
 }
 
-/* What a sequence has beyond the next frame is known where the sequence is: `later` or, where it is none and
- * the program is the whole sequence, recorded here. */
+/* `later` is what it sees of the frames behind the next; none: nothing. */
 static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *x,
-                                    bool whole_sequence, dvbf_value later) {
+                                    dvbf_value later) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
   recognition r = {.innovates = innovates(m)};
@@ -122,9 +121,7 @@ static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const 
   dvbf_value mask =
       s->mask_input == DV_MASK_DIMENSION && m->n_x > 1 ? dvbf_steps(p->seen, 1, x->steps) : DVBF_NONE;
   dv_dense_in more = {"mask", mask, s->scale_recognition, false};
-  if (s->recognition == DV_SMOOTHING && whole_sequence)
-    more = (dv_dense_in){"later", later.buffer < 0 ? dv_record_later(p, m) : later,
-                         0.5 / sqrt((double)s->hidden), false};
+  if (later.buffer >= 0) more = (dv_dense_in){"later", later, 0.5 / sqrt((double)s->hidden), false};
   if (s->recognition == DV_SMOOTHING && mask.buffer >= 0)
     dvbf_refuse(g, "recognition = smoothing takes mask-input = off or step, not dimension");
   r.inner =
@@ -180,17 +177,15 @@ static void make_block(const dvbf_program *p, const dvbf_model *m, const dvbf_tr
   values.w = dvbf_steps(all->w, s.first, s.steps);
   if (all->v.steps > 1) values.v = dvbf_steps(all->v, s.first, s.steps);
   later = later.buffer < 0 ? later : dvbf_steps(later, s.first, s.steps);
-  recognition q = open_recognition(&part, m, &values, true, later);
+  recognition q = open_recognition(&part, m, &values, later);
   make_steps(&part, m, &values, &q, range);
 }
 
 /* All blocks of a sequence of several. They share what convolutions make of x, and what is known of later
  * frames. */
 static void make_blocks(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *values,
-                        dvbf_value range, const dv_blocks *blocks) {
-  bool smoothing = m->settings->recognition == DV_SMOOTHING;
+                        dvbf_value later, dvbf_value range, const dv_blocks *blocks) {
   if (!innovates(m)) dv_sight_of(p, m, 0, p->steps);
-  dvbf_value later = smoothing ? dv_record_later(p, m) : DVBF_NONE;
   draw(p);
   for (int i = 0; i < blocks->count; i++) {
     dv_block_begin(p->graph, blocks);
@@ -209,10 +204,13 @@ static void dynamics(dvbf_program *p, const dvbf_model *m, int wait, bool whole_
   dvbf_transition_values values = values_of(p, m, dvbf_slab(g, steps, m->n_w));
   p->later = (dvbf_drawn){.value = values.w, .head = head, .noise = noise, .use = use, .prior = DVBF_NONE};
   if (innovates(m)) p->predicted = dvbf_slab(g, steps, m->n_z);
+  /* What a sequence has beyond the next frame is known where the sequence is. */
+  bool smoothing = whole_sequence && m->settings->recognition == DV_SMOOTHING;
+  dvbf_value later = smoothing ? dv_record_later(p, m) : DVBF_NONE;
   if (blocks.count > 1)
-    make_blocks(p, m, &values, range, &blocks);
+    make_blocks(p, m, &values, later, range, &blocks);
   else {
-    recognition q = open_recognition(p, m, &values, whole_sequence, (dvbf_value)DVBF_NONE);
+    recognition q = open_recognition(p, m, &values, later);
     draw(p);
     make_steps(p, m, &values, &q, range);
   }
