@@ -1,11 +1,12 @@
 /* A number that tells data from other data: a checksum of everything that training sees, not of samples. Each
  * value of x and u has a part in it that depends on its place, and so has the length of each sequence. It is
  * made of what is measured of the data anyway, so that a large file is not read again. */
+#include "base/hash.h"
 #include "data/dataset.h"
 
-/* FNV-1a over the bytes of a word, lowest first. */
+/* Over the bytes of a word, lowest first. */
 static uint64_t mix(uint64_t hash, uint64_t word) {
-  for (int i = 0; i < 8; i++) hash = (hash ^ (word >> (8 * i) & 255)) * 0x100000001b3;
+  for (int i = 0; i < 8; i++) hash = dv_hash_byte(hash, word >> (8 * i) & 255);
   return hash;
 }
 
@@ -27,15 +28,13 @@ static dvbf_status mix_sequences(uint64_t *hash, const dvbf_sequences *s, dvbf_e
   return DVBF_OK;
 }
 
-static const uint64_t basis = 0xcbf29ce484222325;
-
 dvbf_status dv_sequences_fingerprint(uint64_t *out, const dvbf_sequences *s, dvbf_error *error) {
-  *out = basis;
+  *out = dv_hash_start;
   return mix_sequences(out, s, error);
 }
 
 dvbf_status dv_data_fingerprint(uint64_t *out, const dvbf_data *data, dvbf_error *error) {
-  uint64_t hash = basis;
+  uint64_t hash = dv_hash_start;
   dvbf_status status = mix_sequences(&hash, &data->train, error);
   if (!status) status = mix_sequences(&hash, &data->valid, error);
   if (!status) *out = hash;

@@ -8,27 +8,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static uint64_t mix(uint64_t hash, const void *bytes, size_t size) {
-  const unsigned char *at = bytes;
-  for (size_t i = 0; i < size; i++) hash = (hash ^ at[i]) * 0x100000001b3;
-  return hash;
-}
-
-uint64_t dv_model_fingerprint(const dvbf_model *m) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (int k = 0; k < dv_model_members(m); k++) {
-    const dvbf_model *one = dv_model_member(m, k);
-    for (size_t i = 0; i < one->parameters.count; i++) {
-      const dv_parameter *p = &one->parameters.list[i];
-      hash = mix(hash, one->parameters.values + p->offset,
-                 (size_t)p->rows * (size_t)p->cols * sizeof *one->parameters.values);
-    }
-    hash = mix(hash, one->x.shift, (size_t)one->n_x * sizeof *one->x.shift);
-    hash = mix(hash, one->x.scale, (size_t)one->n_x * sizeof *one->x.scale);
-  }
-  return hash;
-}
-
 /* As the checkpoint of the run has it; "" where it has not, or is none of ours. */
 static dvbf_status ask_checkpoint(char out[17], const char *run, dvbf_error *error) {
   dv_path path;

@@ -12,7 +12,5 @@
  * `begin`, which is that of a comment. */
 dvbf_status dv_about(dv_text *text, const dvbf_model *model, const dvbf_export_options *options,
                      const char *begin, dvbf_error *error);
-/* FNV-1a over the numbers of the model and its members. */
-uint64_t dv_model_fingerprint(const dvbf_model *model);
 
 #endif

@@ -2,6 +2,7 @@
 #include "export/fmu.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "export/about.h"
@@ -72,9 +73,7 @@ static void put_wrapper(dv_text *t, const dv_fmu *f) {
 
 /* The same model and settings have the same identity. */
 static void set_guid(dv_fmu *f, const content *c) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (size_t i = 0; i < c->code.used; i++) hash = (hash ^ (unsigned char)c->code.at[i]) * 0x100000001b3;
-  hash ^= f->plant;
+  uint64_t hash = dv_hash(dv_hash_start, c->code.at, c->code.used) ^ f->plant;
   uint64_t model = dv_model_fingerprint(f->model);
   snprintf(f->guid, sizeof f->guid, "{%08x-%04x-%04x-%04x-%012" PRIx64 "}", (unsigned)(hash >> 32),
            (unsigned)(hash >> 16 & 0xffff), (unsigned)(hash & 0xffff), (unsigned)(model >> 48),

@@ -42,6 +42,9 @@ static inline bool dv_model_portable(const dvbf_model *m) {
 
 enum { DV_MOST_MEMBERS = 64 }; /* of a committee, the best one included */
 /* Members of the committee; number 0 is the model itself. */
+/* A checksum of the numbers of the model and its members (fingerprint.c). */
+uint64_t dv_model_fingerprint(const dvbf_model *model);
+
 static inline int dv_model_members(const dvbf_model *m) {
   return 1 + m->n_others;
 }
