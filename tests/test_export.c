@@ -381,6 +381,25 @@ static void names_do_no_harm(void **state) {
   clear_folder();
 }
 
+/* The test of an export has data of sequences too short for the initial network; it goes on with others. */
+static void short_sequences_suffice(void **state) {
+  (void)state;
+  dvbf_error error;
+  variant v = {"short", 3, 1, SMALL};
+  dvbf_model *model = make_variant(&v);
+  dvbf_sequences data = random_data(3, 1);
+  dvbf_settings *how = export_settings("samples=3");
+  data.steps = (size_t)dv_model_forecasts_from(model) - 1;
+  assert_true(data.steps > 0);
+  dvbf_export_options options = {.sequences = &data};
+  if (dvbf_export_c(in_folder("short.c"), model, how, &options, NULL, &error)) fail_msg("%s", error.message);
+  try_export("short");
+  dvbf_settings_free(how);
+  dvbf_sequences_free(&data);
+  dvbf_model_free(model);
+  clear_folder();
+}
+
 /* ---- A transition of a user's own ---- */
 
 static void own_forward(const dvbf_op *op, dvbf_run *run) {
@@ -454,11 +473,12 @@ static void own_transitions(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_model_agrees),  cmocka_unit_test(options_agree),
-      cmocka_unit_test(one_column_compiles), cmocka_unit_test(committees_are_pooled),
-      cmocka_unit_test(same_run_same_bytes), cmocka_unit_test(prefixes_keep_models_apart),
-      cmocka_unit_test(refusals_say_why),    cmocka_unit_test(names_do_no_harm),
-      cmocka_unit_test(own_transitions),     cmocka_unit_test(byte_order_does_not_matter),
+      cmocka_unit_test(every_model_agrees),         cmocka_unit_test(options_agree),
+      cmocka_unit_test(one_column_compiles),        cmocka_unit_test(committees_are_pooled),
+      cmocka_unit_test(same_run_same_bytes),        cmocka_unit_test(prefixes_keep_models_apart),
+      cmocka_unit_test(refusals_say_why),           cmocka_unit_test(names_do_no_harm),
+      cmocka_unit_test(short_sequences_suffice),    cmocka_unit_test(own_transitions),
+      cmocka_unit_test(byte_order_does_not_matter),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -28,8 +28,8 @@ struct dv_reference {
   const dvbf_model *m; /* &alone */
   dvbf_model alone;    /* the model without the other members of its committee */
   dv_parts parts;
-  int t; /* steps so far */
-  online quiet, sampled;
+  int t;                         /* steps so far */
+  online quiet, sampled, nudged; /* the last: sampled, on x that differ as by rounding */
   size_t samples;
   dvbf_linear *linear;
   spread spread;
@@ -112,6 +112,7 @@ static dvbf_status new_spread(dv_reference *r, dvbf_error *error) {
 static dvbf_status new_sampled(dv_reference *r, size_t samples, uint64_t seed, dvbf_error *error) {
   const dvbf_model *m = r->m;
   dvbf_status status = new_online(&r->sampled, m, samples, seed, error);
+  if (!status) status = new_online(&r->nudged, m, samples, seed, error);
   if (status || !m->type->move) return status;
   r->key = dv_calloc(samples, sizeof *r->key);
   if (!r->key) return dv_fail_memory(error, "exporting a model");
@@ -167,15 +168,10 @@ dvbf_status dv_reference_new(dv_reference **out, const dvbf_model *m, size_t sam
 void dv_reference_free(dv_reference *r) {
   if (!r) return;
   spread *s = &r->spread;
-  void *memory[] = {r->before,    r->quiet.memory,
-                    r->quiet.z,   r->sampled.memory,
-                    r->sampled.z, r->key,
-                    r->room,      r->kalman_x,
-                    r->kalman_u,  s->z,
-                    s->cov,       s->x,
-                    s->u,         s->mask,
-                    s->seen,      s->next,
-                    s->slopes,    s->scratch};
+  void *memory[] = {
+      r->before, r->quiet.memory, r->quiet.z,  r->sampled.memory, r->sampled.z, r->nudged.memory, r->nudged.z,
+      r->key,    r->room,         r->kalman_x, r->kalman_u,       s->z,         s->cov,           s->x,
+      s->u,      s->mask,         s->seen,     s->next,           s->slopes,    s->scratch};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) dv_free(memory[i]);
   dv_code_part *parts[] = {&s->first, &s->advance, &s->move, &s->emission};
   for (int i = 0; i < 4; i++) dv_code_part_clear(parts[i]);
@@ -190,6 +186,7 @@ void dv_reference_free(dv_reference *r) {
 void dv_reference_reset(dv_reference *r) {
   dvbf_filter_reset(r->quiet.filter);
   if (r->sampled.filter) dvbf_filter_reset(r->sampled.filter);
+  if (r->nudged.filter) dvbf_filter_reset(r->nudged.filter);
   if (exact(r)) r->kalman = dv_kalman_begin(&r->system, r->room);
   r->seen = false;
   r->t = 0;
@@ -430,6 +427,23 @@ static dvbf_status step_spread(dv_reference *r, const float *x, const float *u, 
   return status;
 }
 
+/* The sampled filter has no twin in double. How far rounding carries it is seen from another one, whose x
+ * differ by about the last bit. */
+static void step_sampled(dv_reference *r, const float *x, const float *u, dv_answer *out) {
+  const dvbf_model *m = r->m;
+  const double bit = 0x1p-23;
+  dvbf_belief belief;
+  float *nudged = r->nudged.z + r->samples * (size_t)m->n_z;
+  for (int i = 0; x && i < m->n_x; i++)
+    nudged[i] = (float)((double)x[i] + bit * (fabs((double)x[i]) + 1 / (double)m->x.scale[i]));
+  dvbf_filter_step(r->sampled.filter, x, u, &belief);
+  put_belief(&belief, &r->sampled, out);
+  dvbf_filter_step(r->nudged.filter, x ? nudged : NULL, u, &belief);
+  out->rounding = 0;
+  for (int i = 0; i < m->n_z && belief.ready; i++)
+    out->rounding = fmax(out->rounding, fabs(out->z[i] - (double)belief.mean[i]) / (1 + fabs(out->z[i])));
+}
+
 dvbf_status dv_reference_step(dv_reference *r, const float *x, const float *u, dv_answer *quiet,
                               dv_answer *sampled, dvbf_error *error) {
   const dvbf_model *m = r->m;
@@ -453,8 +467,7 @@ dvbf_status dv_reference_step(dv_reference *r, const float *x, const float *u, d
   quiet->ready = !belief.ready ? 0 : ahead ? 2 : 1;
   if (!status && r->samples) {
     if (ahead) forecast_samples(r, r->sampled.z, before, u, (uint32_t)r->t, sampled);
-    dvbf_filter_step(r->sampled.filter, any ? x : NULL, u, &belief);
-    put_belief(&belief, &r->sampled, sampled);
+    step_sampled(r, any ? x : NULL, u, sampled);
     sampled->ready = quiet->ready;
   }
   if (m->n_u) memcpy(r->before, u, (size_t)m->n_u * sizeof *u);

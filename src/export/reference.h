@@ -7,7 +7,7 @@
 
 /* As PREFIX_step tells it. */
 typedef struct dv_answer {
-  double rounding;   /* how far z is from z in double, as the largest share of 1 + size */
+  double rounding;   /* how far rounding has carried z, as the largest share of 1 + size */
   int ready;         /* 0: nothing, 1: z, 2: x too */
   double *z, *z_std; /* [n_z] */
   double *x, *x_std; /* [n_x] */

@@ -13,23 +13,20 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Filters are reset where rounding has carried a state in float so far from double, as a share of 1 + size.
- */
+/* Filters are reset where rounding in float has carried a state so far, as a share of 1 + size. */
 static const double CARRIED = 1e-6;
 
 enum { AHEAD = 6, LEAST = 20, MOST = 200, NUMBERS = 20000 };
 
 /* ---- Making ---- */
 
-static int steps_for(const dvbf_model *m, const dv_export_settings *s, const dvbf_sequences *given) {
+static int steps_for(const dvbf_model *m, const dv_export_settings *s) {
   int numbers = NUMBERS / (m->n_x + m->n_u), steps = numbers < LEAST  ? LEAST
                                                      : numbers > MOST ? MOST
                                                                       : numbers;
   int frames = dv_model_forecasts_from(m) + LEAST / 2;
   if (s->vectors) steps = (int)s->vectors;
   if (!s->vectors && steps < frames) steps = frames;
-  if (given && (size_t)steps + AHEAD > given->steps)
-    steps = given->steps > AHEAD + 1 ? (int)given->steps - AHEAD : 1;
   return steps;
 }
 
@@ -79,18 +76,19 @@ static size_t choose(const dvbf_sequences *s, size_t steps) {
   return best;
 }
 
-static dvbf_status take_data(dv_vectors *v, const dvbf_sequences *s, dvbf_error *error) {
-  size_t i = choose(s, (size_t)v->steps + AHEAD), length = dvbf_sequence_length(s, i), n_x = (size_t)v->n_x;
+/* Puts a sequence in place of what was made up. `rows`: as many steps as it has; the others stay made up, for
+ * a model that needs more frames than the sequence has would answer nothing. */
+static dvbf_status take_data(dv_vectors *v, const dvbf_sequences *s, int *rows, dvbf_error *error) {
+  size_t steps = (size_t)v->steps, i = choose(s, steps + AHEAD), length = dvbf_sequence_length(s, i);
+  size_t seen = length < steps ? length : steps, driven = length < steps + AHEAD ? length : steps + AHEAD;
   float *buffer = NULL;
   dvbf_status status = dv_sequence_buffer(&buffer, s, length, error);
   if (status) return status;
-  if (length < (size_t)v->steps + AHEAD) v->steps = length > AHEAD ? (int)length - AHEAD : (int)length;
-  const float *x = dv_sequence_x(s, i, 0, (size_t)v->steps, buffer);
-  memcpy(v->x, x, (size_t)v->steps * n_x * sizeof *x);
-  for (size_t k = 0; k < (size_t)v->steps * n_x; k++)
+  memcpy(v->x, dv_sequence_x(s, i, 0, seen, buffer), seen * (size_t)v->n_x * sizeof *v->x);
+  for (size_t k = 0; k < seen * (size_t)v->n_x; k++)
     if (isnan(v->x[k])) v->x[k] = 0, v->missing[k] = 1;
-  size_t rows = length < (size_t)v->steps + AHEAD ? length : (size_t)v->steps + AHEAD;
-  if (v->n_u) memcpy(v->u, s->u + dvbf_sequence_start(s, i) * s->n_u, rows * (size_t)v->n_u * sizeof *v->u);
+  if (v->n_u) memcpy(v->u, s->u + dvbf_sequence_start(s, i) * s->n_u, driven * (size_t)v->n_u * sizeof *v->u);
+  *rows = (int)seen;
   dv_free(buffer);
   return dv_sequences_intact(s, error);
 }
@@ -102,8 +100,8 @@ static double wander(double before, double shift, double scale, dv_random *rando
 }
 
 /* Controls like those of training, and gaps: whole frames and single values. */
-static void make_inputs(dv_vectors *v, const dvbf_model *m, bool controls, dv_random *random) {
-  for (int i = 0; i < (v->steps + AHEAD) * v->n_u && controls; i++) {
+static void make_inputs(dv_vectors *v, const dvbf_model *m, dv_random *random) {
+  for (int i = 0; i < (v->steps + AHEAD) * v->n_u; i++) {
     int k = i % v->n_u;
     float before = i < v->n_u ? m->u.shift[k] : v->u[i - v->n_u];
     v->u[i] = (float)wander((double)before, (double)m->u.shift[k], (double)m->u.scale[k], random);
@@ -173,7 +171,7 @@ static dvbf_status answer_step(dv_vectors *v, committee *c, int t, dvbf_error *e
     if (late && t) u -= v->n_u; /* nobody looks at one before the first */
     status = dv_reference_step(c->members[k], c->x, u, &c->answer[0][k], &c->answer[1][k], error);
     if (c->answer[0][k].ready < v->ready[t]) v->ready[t] = c->answer[0][k].ready;
-    rounding = fmax(rounding, c->answer[0][k].rounding);
+    rounding = fmax(rounding, fmax(c->answer[0][k].rounding, c->answer[1][k].rounding));
   }
   if (v->ready[t] < 1 && c->answer[0][0].ready) v->ready[t] = 1; /* the best has its z */
   v->tolerance = fmax(v->tolerance, 10 * rounding);
@@ -227,11 +225,12 @@ static dvbf_status answer_derivatives(dv_vectors *v, const dvbf_model *m, dvbf_e
   return status;
 }
 
-static dvbf_status answer(dv_vectors *v, committee *c, const dvbf_model *m, bool data, dv_random *random,
+/* x of the first `rows` steps is known, the others are made up. */
+static dvbf_status answer(dv_vectors *v, committee *c, const dvbf_model *m, int rows, dv_random *random,
                           dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   for (int t = 0; t < v->steps && !status; t++) {
-    if (!data) make_x(v, m, t, random);
+    if (t >= rows) make_x(v, m, t, random);
     for (int k = 0; k < c->count && v->restart[t]; k++) dv_reference_reset(c->members[k]);
     status = answer_step(v, c, t, error);
   }
@@ -286,12 +285,13 @@ dvbf_status dv_vectors_init(dv_vectors *v, const dvbf_model *m, const dv_export_
                     .deviation = s->deviation || all_exact};
   committee c = {0};
   dv_random random = dv_random_at((uint64_t)s->seed, DV_STREAM_SIMULATION, 0, 0);
-  v->steps = steps_for(m, s, given);
+  int rows = 0;
+  v->steps = steps_for(m, s);
   dvbf_status status = allocate(v) ? DVBF_OK : dv_fail_memory(error, "exporting a model");
-  if (!status) make_inputs(v, m, !given, &random);
-  if (!status && given) status = take_data(v, given, error);
+  if (!status) make_inputs(v, m, &random);
+  if (!status && given) status = take_data(v, given, &rows, error);
   if (!status) status = begin(&c, m, s, error);
-  if (!status) status = answer(v, &c, m, given, &random, error);
+  if (!status) status = answer(v, &c, m, rows, &random, error);
   end(&c);
   return status;
 }
