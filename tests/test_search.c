@@ -195,6 +195,21 @@ static void given_values_stay(void **state) {
   dvbf_settings_free(settings);
 }
 
+/* Windows longer than every sequence make no candidate of their own. */
+static void no_candidate_comes_twice(void **state) {
+  (void)state;
+  dv_candidates all = {0};
+  dvbf_settings *settings = NULL;
+  dv_facts *facts = NULL;
+  assert_int_equal(dvbf_settings_new(&settings, "train", NULL), DVBF_OK);
+  assert_int_equal(dv_facts_new(&facts, &data, NULL, NULL), DVBF_OK);
+  assert_int_equal(dv_candidates_make(&all, settings, facts, dv_candidates_lines(), NULL), DVBF_OK);
+  dv_facts_free(facts);
+  for (size_t i = 0; i < all.count; i++) assert_string_not_equal(all.list[i].name, "long-windows");
+  dv_candidates_free(&all);
+  dvbf_settings_free(settings);
+}
+
 /* On linear data nothing is better than the linear model. Then it is the result, and alone. */
 static void the_linear_model_competes(void **state) {
   (void)state;
@@ -265,7 +280,7 @@ int main(void) {
       cmocka_unit_test(no_folder_is_needed),       cmocka_unit_test(one_member_is_the_best),
       cmocka_unit_test(given_values_stay),         cmocka_unit_test(the_linear_model_competes),
       cmocka_unit_test(damaged_lists_are_refused), cmocka_unit_test(diverged_candidates_are_dropped),
-      cmocka_unit_test(doubt_falls_with_frames),
+      cmocka_unit_test(doubt_falls_with_frames),   cmocka_unit_test(no_candidate_comes_twice),
   };
   return cmocka_run_group_tests_name("search", tests, begin, end);
 }

@@ -79,6 +79,12 @@ static dvbf_status add_change(const char *name, const char *value, void *user) {
   return length < 0 || (size_t)length >= room ? DVBF_ARGUMENT : DVBF_OK;
 }
 
+/* Windows that cut no sequence are none: a candidate with them may be one that was there before. */
+static dvbf_status plain_windows(dvbf_settings *s, const dv_facts *facts, dvbf_error *error) {
+  size_t window = (size_t)dv_settings_train(s, error)->window;
+  return window && window >= dv_facts_steps(facts) ? dvbf_settings_set(s, "window", "0", error) : DVBF_OK;
+}
+
 /* Candidate number i: a line of the table and a seed. What follows from its settings is chosen anew. */
 static dvbf_status make_one(dv_candidate *c, size_t i, const dvbf_settings *settings, const dv_facts *facts,
                             dvbf_error *error) {
@@ -92,6 +98,7 @@ static dvbf_status make_one(dv_candidate *c, size_t i, const dvbf_settings *sett
   if (!status) status = dv_settings_lay(s, settings, error);
   if (!status) status = apply(s, table[i % LINES].changes, true, error);
   if (!status) status = dv_settings_suit(s, facts, NULL, NULL, error);
+  if (!status) status = plain_windows(s, facts, error);
   if (!status) status = dvbf_settings_set(s, "seed", seed, error);
   difference d = {settings, c};
   if (!status && dv_settings_each(s, add_change, &d))

@@ -406,6 +406,10 @@ void dv_facts_free(dv_facts *f) {
   dv_free(f);
 }
 
+size_t dv_facts_steps(const dv_facts *f) {
+  return f->steps;
+}
+
 dvbf_status dv_settings_suit(dvbf_settings *settings, const dv_facts *f, dvbf_choice_fn *each,
                              void *user_data, dvbf_error *error) {
   chooser c = {settings, each, user_data, DVBF_OK, error};

@@ -12,6 +12,9 @@ dvbf_status dv_facts_new(dv_facts **out, const dvbf_data *data, const volatile i
                          dvbf_error *error);
 void dv_facts_free(dv_facts *facts);
 
+/* Of the longest sequence that trains. */
+size_t dv_facts_steps(const dv_facts *facts);
+
 /* As dvbf_settings_suit. */
 dvbf_status dv_settings_suit(dvbf_settings *settings, const dv_facts *facts, dvbf_choice_fn *each,
                              void *user_data, dvbf_error *error);
