@@ -4,14 +4,13 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "data/dataset.h"
-#include "model/blocks.h"
 
-enum { ROWS = 50, MOST = 1 << 23 }; /* sequences of a shard, and numbers of x in one of long sequences */
+enum { ROWS = 50, MOST = 1 << 23 }; /* sequences of a shard, and numbers of x in one of several */
 
-/* Of long sequences fewer, as what is computed of x takes as much memory as x, several times over. */
+/* Of large sequences fewer, as what is computed of x takes as much memory as x, several times over. */
 static int rows_of(const dvbf_sequences *s) {
   size_t rows = s->count < ROWS ? s->count : ROWS, numbers = s->steps * s->n_x;
-  if (s->steps < 2 * DV_BLOCK_STEPS || numbers * rows <= MOST) return (int)rows;
+  if (numbers * rows <= MOST) return (int)rows;
   return numbers < MOST ? (int)(MOST / numbers) : 1;
 }
 
