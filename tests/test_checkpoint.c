@@ -477,8 +477,11 @@ static bool survives(failing *f, unsigned long n) {
 }
 
 static void full_disk_is_survived(failing f, unsigned long stride) {
-  for (unsigned long n = 1; survives(&f, n); n += stride) continue;
+  unsigned long n = 1, tried = 0;
+  for (; survives(&f, n); n += stride) tried++;
   assert_true(f.failures > 20 / STRIDE);
+  if (f.which == &planned.space)
+    print_message("full after each of %lu numbers of bytes below %lu\n", tried, n);
 }
 
 static void full_disks_are_survived(void **state) {

@@ -125,12 +125,13 @@ static void in_order(const dv_table *t, const dv_setting *out[DV_MOST_SETTINGS])
 
 /* ---- The nearest known name ---- */
 
+enum { NAME_LIMIT = 63 }; /* what follows is not compared */
+
 /* Optimal string alignment: three rows of the table of distances between beginnings of a and b. */
 size_t dvbf_name_distance(const char *a, const char *b) {
-  enum { LIMIT = 63 };
-  size_t rows[3][LIMIT + 1], n = strnlen(b, LIMIT), i = 0;
+  size_t rows[3][NAME_LIMIT + 1], n = strnlen(b, NAME_LIMIT), i = 0;
   for (size_t j = 0; j <= n; j++) rows[0][j] = j;
-  for (; i < LIMIT && a[i]; i++) {
+  for (; i < NAME_LIMIT && a[i]; i++) {
     size_t *row = rows[(i + 1) % 3], *above = rows[i % 3], *second = rows[(i + 2) % 3];
     row[0] = i + 1;
     for (size_t j = 1; j <= n; j++) {
@@ -147,8 +148,10 @@ size_t dvbf_name_distance(const char *a, const char *b) {
 
 static const char *nearest(const dv_table *t, const char *name) {
   const char *best = t->settings[0].name;
-  size_t distance = SIZE_MAX;
+  size_t distance = SIZE_MAX, length = strnlen(name, NAME_LIMIT);
   for (size_t i = 0; i < t->count; i++) {
+    size_t other = strnlen(t->settings[i].name, NAME_LIMIT);
+    if ((length < other ? other - length : length - other) >= distance) continue; /* it is no nearer */
     size_t d = dvbf_name_distance(name, t->settings[i].name);
     if (d < distance) distance = d, best = t->settings[i].name;
   }

@@ -50,11 +50,19 @@ dvbf_status dv_layout_keys(const dv_layout *l, dv_role role, dv_keys *out) {
   return DVBF_OK;
 }
 
+/* Whether any array is named after it, as few files have all names of splits. */
+static bool is_in_names(const dv_archive *a, const char *part) {
+  for (size_t i = 0; i < a->count; i++)
+    if (strstr(a->arrays[i].name, part)) return true;
+  return false;
+}
+
 /* An array of a split: train/x, train_x, x_train or x/train. */
 static const dv_array *find_in_split(const dv_layout *l, int split, const char *key) {
   if (split == WHOLE) return dv_archive_find(l->archive, key);
   for (int i = 0; i < 4 && split_names[split][i]; i++)
     for (int order = 0; order < 4; order++) {
+      if (!order && !is_in_names(l->archive, split_names[split][i])) break;
       char name[DV_TEXT + 16];
       const char *s = split_names[split][i], *between = order % 2 ? "_" : "/";
       snprintf(name, sizeof name, "%s%s%s", order < 2 ? s : key, between, order < 2 ? key : s);

@@ -25,8 +25,12 @@ static inline bool may_fail(void) {
   return input_fault && input_fault(false);
 }
 
+/* The same without the kernel (memory.c), where the fuzzers are built to be fast. */
+const char *memory_file(const uint8_t *bytes, size_t size) __attribute__((weak));
+
 /* The name of a file in memory that holds the bytes; it is there until the next call. */
 static inline const char *input_file(const uint8_t *bytes, size_t size) {
+  if (memory_file) return memory_file(bytes, size);
   static char path[64];
   static int descriptor = -1;
   if (descriptor < 0) descriptor = memfd_create("input", 0);
