@@ -279,6 +279,37 @@ static void lost_observations_are_predicted(void **state) {
   end(&f);
 }
 
+/* With a delay the belief is that of the controls that have acted, and the plan begins where those that have
+ * not lead. */
+static void plans_begin_where_controls_that_were_given_lead(void **state) {
+  (void)state;
+  enum { DELAY = 3 };
+  fixture f;
+  dvbf_error error;
+  dvbf_linear *linear = NULL;
+  begin(&f, "");
+  assert_int_equal(dvbf_linear_new(&linear, f.model, &error), DVBF_OK);
+  dvbf_goal goal = {.count = 1, .x = f.sequences.x};
+  made late = make(f.model, &goal, "delay=3"), told = make(f.model, &goal, "");
+  float given[DELAY + STEPS][N_U] = {{0}};
+  for (size_t t = 0; t < STEPS; t++) {
+    const float *x = t % 5 == 4 ? NULL : f.sequences.x + (t + 9) * N_X;
+    dvbf_control c, d;
+    dvbf_jacobians j = {0};
+    dvbf_controller_step(late.controller, x, NULL, &c);
+    dvbf_controller_step(told.controller, x, t ? given[t - 1] : NULL, &d);
+    memcpy(given[DELAY + t], c.u, sizeof given[0]);
+    if (!c.ready) continue;
+    assert_memory_equal(c.belief.mean, d.belief.mean, c.n_z * sizeof(float));
+    for (size_t k = 0; k < DELAY; k++) dvbf_linear_at(linear, k ? j.next : c.belief.mean, given[t + k], &j);
+    for (size_t i = 0; i < c.n_z; i++) near((double)c.plan_z[i], (double)j.next[i]);
+  }
+  dvbf_linear_free(linear);
+  discard(&late);
+  discard(&told);
+  end(&f);
+}
+
 /* Where 0 is not allowed, the nearest limit is safe. */
 static void what_is_safe_is_within_limits(void **state) {
   (void)state;
@@ -358,6 +389,7 @@ int main(void) {
       cmocka_unit_test(steps_are_within_limits_and_the_same_again),
       cmocka_unit_test(costs_are_what_they_are_said_to_be),
       cmocka_unit_test(lost_observations_are_predicted),
+      cmocka_unit_test(plans_begin_where_controls_that_were_given_lead),
       cmocka_unit_test(what_is_safe_is_within_limits),
       cmocka_unit_test(what_cannot_work_is_refused),
       cmocka_unit_test(goals_change_but_not_their_number),

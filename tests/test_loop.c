@@ -124,6 +124,10 @@ static void other_systems_and_wrong_ones(void **state) {
   assert_int_equal(dvbf_learn_control(&outcome, &a.loop, &error), DVBF_ARGUMENT);
   assert_non_null(strstr(error.message, "shorter"));
   forget(&a);
+  a = ask("planar", "size=8 near=0.5", "", NULL);
+  assert_int_equal(dvbf_learn_control(&outcome, &a.loop, &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "near = 0.5"));
+  forget(&a);
   assert_string_equal(dvbf_loop_system(0), "pendulum");
   assert_null(dvbf_loop_system(4));
 }
@@ -150,6 +154,47 @@ static void models_that_cannot_hold_are_trained_again(void **state) {
     assert_true((strstr(told, "hardly hold") != NULL) == (weak != 0));
     dvbf_loop_outcome_free(outcome);
     forget(&a);
+  }
+}
+
+static dvbf_loop_outcome *on_true_state(const char *system, const char *physics, const char *loop,
+                                        const char *folder) {
+  dvbf_loop_outcome *outcome = NULL;
+  dvbf_error error;
+  char text[256];
+  snprintf(text, sizeof text, "true-state=on episodes=2 %s", loop);
+  asked a = ask(system, physics, text, folder);
+  assert_int_equal(dvbf_settings_set(a.settings[2], "plan", "20", &error), DVBF_OK);
+  assert_int_equal(dvbf_settings_set(a.settings[2], "scouts", "32", &error), DVBF_OK);
+  if (dvbf_learn_control(&outcome, &a.loop, &error)) fail_msg("%s: %s", loop, error.message);
+  assert_int_equal(outcome->sequences, 0);
+  forget(&a);
+  return outcome;
+}
+
+/* Nothing is learned, so that these closed loops must work. A delay that the controller knows costs little,
+ * one that it does not know makes it fall. */
+static void the_true_state_brings_it_up(void **state) {
+  (void)state;
+  static const struct {
+    const char *system, *physics, *loop;
+    size_t held;
+  } cases[] = {
+      {"pendulum", "size=8 torque=5", "horizon=120", 2},
+      {"pendulum", "size=8 torque=5", "horizon=120 lost=0.3 loop-seed=3", 2},
+      {"pendulum", "size=8 torque=5", "horizon=120 frame-delay=1 control-delay=2", 2},
+      {"pendulum", "size=8 torque=5", "horizon=120 frame-delay=1 control-delay=2 tell-delay=off", 0},
+      {"pendulum", "size=8 torque=5 noise=0.1 disturbance=0.1", "horizon=120 push=2", 2},
+      {"cart-pole", "size=8 near=0.2", "horizon=60 first-angle=0.1 first-range=0.05", 2},
+      {"arm", "size=8", "horizon=80", 2},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    dvbf_loop_outcome *o = on_true_state(cases[i].system, cases[i].physics, cases[i].loop, NULL);
+    size_t held = strstr(cases[i].loop, "push") ? o->recovered : o->held;
+    if (held != cases[i].held)
+      fail_msg("%s, %s: %zu closed loops hold, and not %zu", cases[i].system, cases[i].loop, held,
+               cases[i].held);
+    dvbf_loop_outcome_free(o);
   }
 }
 
@@ -188,6 +233,7 @@ int main(void) {
       cmocka_unit_test(a_stop_is_the_end),
       cmocka_unit_test(other_systems_and_wrong_ones),
       cmocka_unit_test(models_that_cannot_hold_are_trained_again),
+      cmocka_unit_test(the_true_state_brings_it_up),
       cmocka_unit_test(judgements_are_those_of_the_angles),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

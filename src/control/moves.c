@@ -142,3 +142,21 @@ void dv_moves_derive(dv_moves *m, int steps, const double *z, const double *u, d
   }
   dv_restore_tiny_numbers(before);
 }
+
+static void go(void *user, int rows, const double *z, const double *u, double *next, int stride) {
+  dv_moves_go(user, rows, z, u, next, stride);
+}
+
+static void stir(void *user, int rows, const double *z, const double *u, const double *noise, double *next,
+                 int stride) {
+  dv_moves_stir(user, rows, z, u, noise, next, stride);
+}
+
+static void derive(void *user, int steps, const double *z, const double *u, double *a, double *b,
+                   int stride) {
+  dv_moves_derive(user, steps, z, u, a, b, stride);
+}
+
+dv_motion dv_moves_motion(dv_moves *moves) {
+  return (dv_motion){.user = moves, .go = go, .derive = derive, .stir = stir};
+}

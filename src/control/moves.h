@@ -3,6 +3,7 @@
 #ifndef DV_MOVES_H
 #define DV_MOVES_H
 
+#include "control/motion.h"
 #include "infer/online.h"
 
 typedef struct dv_moves {
@@ -31,5 +32,7 @@ void dv_moves_stir(dv_moves *moves, int rows, const double *z, const double *u, 
  * written. */
 void dv_moves_derive(dv_moves *moves, int steps, const double *z, const double *u, double *a, double *b,
                      int stride);
+/* The three as what a task moves by. */
+dv_motion dv_moves_motion(dv_moves *moves);
 
 #endif

@@ -103,7 +103,7 @@ static bool solve_goal(dv_task *t, int goal) {
   size_t size = (size_t)n * (size_t)n, width = (size_t)n * (size_t)m;
   double *p = t->p + (size_t)goal * size, *gain = t->gain + (size_t)goal * width;
   const double *centre = t->centre + (size_t)goal * (size_t)n;
-  dv_moves_derive(t->moves, 1, centre, t->rest, t->a, t->b, n);
+  t->motion.derive(t->motion.user, 1, centre, t->rest, t->a, t->b, n);
   scale(t->a, size, sqrt(t->discount));
   scale(t->b, width, sqrt(t->discount));
   look_closely(t, centre);
@@ -133,7 +133,7 @@ void dv_task_terminal(dv_task *t, int64_t kind) {
 static void move(void *user, int rows, const double *z, const double *u, double *next) {
   const dv_task *t = user;
   int n = t->n_z, m = t->n_u;
-  dv_moves_go(t->moves, rows, z, u, next, n + m);
+  t->motion.go(t->motion.user, rows, z, u, next, n + m);
   for (int r = 0; r < rows; r++)
     memcpy(next + (size_t)r * (size_t)(n + m) + n, u + (size_t)r * (size_t)m, (size_t)m * sizeof *u);
 }
@@ -141,7 +141,7 @@ static void move(void *user, int rows, const double *z, const double *u, double 
 static void stir(void *user, int rows, const double *z, const double *u, const double *noise, double *next) {
   const dv_task *t = user;
   int n = t->n_z, m = t->n_u;
-  dv_moves_stir(t->moves, rows, z, u, noise, next, n + m);
+  t->motion.stir(t->motion.user, rows, z, u, noise, next, n + m);
   for (int r = 0; r < rows; r++)
     memcpy(next + (size_t)r * (size_t)(n + m) + n, u + (size_t)r * (size_t)m, (size_t)m * sizeof *u);
 }
@@ -151,7 +151,7 @@ static void derive(void *user, const double *z, const double *u, double *a, doub
   int n = t->n_z, m = t->n_u, all = n + m;
   memset(a, 0, (size_t)t->steps * (size_t)all * (size_t)all * sizeof *a);
   memset(b, 0, (size_t)t->steps * (size_t)all * (size_t)m * sizeof *b);
-  dv_moves_derive(t->moves, t->steps, z, u, a, b, all);
+  t->motion.derive(t->motion.user, t->steps, z, u, a, b, all);
   for (int s = 0; s < t->steps; s++)
     for (int i = 0; i < m; i++) b[((size_t)s * (size_t)all + (size_t)(n + i)) * (size_t)m + (size_t)i] = 1;
 }

@@ -4,11 +4,11 @@
 #define DV_TASK_H
 
 #include "control/looks.h"
-#include "control/moves.h"
+#include "control/motion.h"
 #include "control/problem.h"
 
 typedef struct dv_task {
-  dv_moves *moves;
+  dv_motion motion;
   dv_looks *looks; /* NULL: s is linear in z */
   int n_z, n_u, n_w, steps, n_s, goals;
   double goal_weight, terminal_weight, discount;

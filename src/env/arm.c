@@ -25,10 +25,9 @@ static void slope(const dv_system *s, const double *state, const double *u, doub
 }
 
 static void reset(const dv_system *s, dv_random *random, double *state) {
-  (void)s;
-  state[FIRST] = dv_random_symmetric(random, 3.14159265358979);
-  state[SECOND] = dv_random_symmetric(random, 2);
-  for (int k = FIRST_TURN; k < STATE; k++) state[k] = dv_random_symmetric(random, 1.5);
+  state[FIRST] = dv_random_symmetric(random, s->near * 3.14159265358979);
+  state[SECOND] = dv_random_symmetric(random, s->near * 2);
+  for (int k = FIRST_TURN; k < STATE; k++) state[k] = dv_random_symmetric(random, s->near * 1.5);
 }
 
 static void step(const dv_system *s, double *state, const double *u) {
@@ -40,6 +39,15 @@ static void tell(const dv_system *s, const double *state, float *truth) {
   double both = state[FIRST] + state[SECOND], x = cos(state[FIRST]), y = sin(state[FIRST]);
   const double told[STATES] = {x, y, x + cos(both), y + sin(both), state[FIRST_TURN], state[SECOND_TURN]};
   for (int i = 0; i < s->n_s; i++) truth[i] = (float)told[i];
+}
+
+static void from(const dv_system *s, const double *truth, double *state) {
+  (void)s;
+  state[FIRST] = atan2(truth[1], truth[0]);
+  state[SECOND] =
+      remainder(atan2(truth[3] - truth[1], truth[2] - truth[0]) - state[FIRST], 6.283185307179586477);
+  state[FIRST_TURN] = truth[4];
+  state[SECOND_TURN] = truth[5];
 }
 
 static void draw(const dv_system *s, const double *state, dv_raster *to) {
@@ -55,6 +63,7 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
 dvbf_status dv_system_arm(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
   dvbf_status status = dv_system_zoo(out, settings, 0.1, torque_limit, error);
   out->n_state = STATE, out->n_u = 2, out->n_s = STATES, out->state_names = state_names;
-  out->reset = reset, out->step = step, out->tell = tell, out->draw = draw;
+  out->reset = reset, out->step = step, out->tell = tell, out->from = from, out->draw = draw,
+  out->heeds_near = true;
   return status;
 }

@@ -24,11 +24,10 @@ static void slope(const dv_system *s, const double *state, const double *u, doub
 }
 
 static void reset(const dv_system *s, dv_random *random, double *state) {
-  (void)s;
-  state[PLACE] = dv_random_symmetric(random, 0.7 * end);
-  state[SPEED] = dv_random_symmetric(random, 1);
-  state[ANGLE] = dv_random_symmetric(random, 3.14159265358979);
-  state[TURN] = dv_random_symmetric(random, 4);
+  state[PLACE] = dv_random_symmetric(random, s->near * 0.7 * end);
+  state[SPEED] = dv_random_symmetric(random, s->near);
+  state[ANGLE] = dv_random_symmetric(random, s->near * 3.14159265358979);
+  state[TURN] = dv_random_symmetric(random, s->near * 4);
 }
 
 static void step(const dv_system *s, double *state, const double *u) {
@@ -44,6 +43,14 @@ static void tell(const dv_system *s, const double *state, float *truth) {
   for (int i = 0; i < s->n_s; i++) truth[i] = (float)told[i];
 }
 
+static void from(const dv_system *s, const double *truth, double *state) {
+  (void)s;
+  state[PLACE] = truth[0];
+  state[ANGLE] = atan2(truth[1], truth[2]);
+  state[SPEED] = truth[3];
+  state[TURN] = truth[4];
+}
+
 static void draw(const dv_system *s, const double *state, dv_raster *to) {
   const dv_zoo_settings *p = s->settings;
   double size = (double)s->size, middle = (size - 1) / 2, thick = p->thickness * size;
@@ -57,6 +64,7 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
 dvbf_status dv_system_cart_pole(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
   dvbf_status status = dv_system_zoo(out, settings, 0.05, force_limit, error);
   out->n_state = STATE, out->n_u = 1, out->n_s = STATES, out->state_names = state_names;
-  out->reset = reset, out->step = step, out->tell = tell, out->draw = draw;
+  out->reset = reset, out->step = step, out->tell = tell, out->from = from, out->draw = draw,
+  out->heeds_near = true;
   return status;
 }

@@ -20,6 +20,8 @@ struct dv_system {
   double missing;                /* share of the frames that are missing */
   double noise;                  /* standard deviation of the noise of a pixel */
   double disturbance;            /* that of what disturbs the control, over `limit` */
+  double near;                   /* share of the ranges of first states; 0: the system has no such setting */
+  bool heeds_near;               /* it heeds `near` */
   const void *settings;          /* the system's own; they belong to the caller of dv_system_of */
   double dt, limit;              /* time between frames; controls are in plus or minus `limit` */
   int n_state, n_u, n_s;         /* numbers of the state, the control, and of what is told about the state */
@@ -27,6 +29,8 @@ struct dv_system {
   void (*reset)(const dv_system *s, dv_random *random, double *state /* [n_state] */);
   void (*step)(const dv_system *s, double *state /* [n_state] */, const double *u /* [n_u] */);
   void (*tell)(const dv_system *s, const double *state /* [n_state] */, float *truth /* [n_s] */);
+  /* The state of which this is told; NULL: the state itself is told. */
+  void (*from)(const dv_system *s, const double *truth /* [n_s] */, double *state /* [n_state] */);
   void (*draw)(const dv_system *s, const double *state /* [n_state] */, dv_raster *to);
 };
 

@@ -30,6 +30,12 @@ static void tell(const dv_system *s, const double *state, float *truth) {
   truth[VELOCITY] = (float)state[SPEED];
 }
 
+static void from(const dv_system *s, const double *truth, double *state) {
+  (void)s;
+  state[ANGLE] = atan2(truth[SIN], truth[COS]);
+  state[SPEED] = truth[VELOCITY];
+}
+
 static void draw(const dv_system *s, const double *state, dv_raster *to) {
   const dv_pendulum_settings *p = s->settings;
   double scale = (double)p->size / 16, middle = ((double)p->size - 1) / 2;
@@ -44,16 +50,9 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
 dvbf_status dv_system_pendulum(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
   const dv_pendulum_settings *p = dv_settings_pendulum(settings, error);
   if (!p) return DVBF_ARGUMENT;
-  *out = (dv_system){DV_SYSTEM_OF(p),
-                     .dt = p->dt,
-                     .limit = p->torque,
-                     .n_state = STATE,
-                     .n_u = 1,
-                     .n_s = STATES,
-                     .state_names = state_names,
-                     .reset = reset,
-                     .step = step,
-                     .tell = tell,
+  *out = (dv_system){DV_SYSTEM_OF(p),  .dt = p->dt,  .limit = p->torque, .disturbance = p->disturbance,
+                     .n_state = STATE, .n_u = 1,     .n_s = STATES,      .state_names = state_names,
+                     .reset = reset,   .step = step, .tell = tell,       .from = from,
                      .draw = draw};
   return DVBF_OK;
 }

@@ -34,6 +34,10 @@ dvbf_status dv_system_of(dv_system *out, const dvbf_settings *settings, dvbf_err
       dvbf_status status = systems[i].make(out, settings, error);
       if (!status && out->channels == 2)
         status = dv_fail(error, DVBF_ARGUMENT, "channels = 2: images have 1 (grey) or 3 (colour)");
+      if (!status && out->near > 0 && out->near < 1 && !out->heeds_near)
+        status = dv_fail(error, DVBF_ARGUMENT,
+                         "near = %g: first states of %.60s are anywhere; cart-pole and arm heed it",
+                         out->near, name);
       return status;
     }
     snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", systems[i].name);
@@ -46,7 +50,8 @@ dvbf_status dv_system_zoo(dv_system *out, const dvbf_settings *settings, double 
                           dvbf_error *error) {
   const dv_zoo_settings *p = dv_settings_values(settings, dv_settings_table_name(settings), error);
   if (!p) return DVBF_ARGUMENT;
-  *out = (dv_system){DV_SYSTEM_OF(p), .disturbance = p->disturbance, .dt = dt, .limit = limit * p->control};
+  *out = (dv_system){DV_SYSTEM_OF(p), .disturbance = p->disturbance, .near = p->near, .dt = dt,
+                     .limit = limit * p->control};
   return DVBF_OK;
 }
 

@@ -46,6 +46,9 @@ static dvbf_status check(const dvbf_model *m, const dv_control_settings *s, dvbf
                    "deadline = %" PRId64
                    ": exported code has no clock; iterations and scouts limit its time, so leave it out",
                    s->deadline);
+  if (s->delay)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "delay = %" PRId64 ": an exported controller answers at once; leave it out", s->delay);
   if (s->risk > 0)
     return dv_fail(error, DVBF_ARGUMENT,
                    "risk = %g: an exported controller plans without noise; leave it out", s->risk);

@@ -92,6 +92,7 @@ static bool allocate(dv_episodes *e) {
   size_t all = e->count * e->steps;
   e->x = dv_calloc(all, e->n_x * sizeof *e->x);
   e->u = dv_calloc(all, e->n_u * sizeof *e->u);
+  e->given = dv_calloc(all, e->n_u * sizeof *e->given);
   e->truth = dv_calloc(all, e->n_s * sizeof *e->truth);
   e->z = dv_calloc(all, e->n_z * sizeof *e->z);
   e->ahead = dv_calloc(all, e->n_z * sizeof *e->ahead);
@@ -100,12 +101,12 @@ static bool allocate(dv_episodes *e) {
   e->cost = dv_calloc(all, sizeof *e->cost);
   e->time = dv_calloc(all, sizeof *e->time);
   e->seen = dv_calloc(all, sizeof *e->seen);
-  return e->x && e->u && e->truth && e->z && e->ahead && e->distance && e->speed && e->cost && e->time &&
-         e->seen;
+  return e->x && e->u && e->given && e->truth && e->z && e->ahead && e->distance && e->speed && e->cost &&
+         e->time && e->seen;
 }
 
 void dv_episodes_free(dv_episodes *e) {
-  DV_FREE(e->x, e->u, e->truth, e->z, e->ahead, e->distance, e->speed, e->cost, e->time, e->seen);
+  DV_FREE(e->x, e->u, e->given, e->truth, e->z, e->ahead, e->distance, e->speed, e->cost, e->time, e->seen);
   *e = (dv_episodes){0};
 }
 
@@ -128,16 +129,38 @@ static double microseconds(void) {
   return 1e6 * (double)now.tv_sec + 1e-3 * (double)now.tv_nsec;
 }
 
-/* The control of a step, and what the controller thinks, at place `at` of the arrays. */
-static void control(dv_episodes *e, size_t at, dvbf_controller *controller, const float *acted) {
+static void reset_controller(void *user) {
+  dvbf_controller_reset(user);
+}
+
+static void step_controller(void *user, const float *seen, const float *acted, dv_flown *out) {
   dvbf_control c;
+  dvbf_controller_step(user, seen, acted, &c);
+  *out = (dv_flown){.u = c.u,
+                    .cost = c.cost,
+                    .z = c.belief.ready ? c.belief.mean : NULL,
+                    .ahead = c.ready ? c.plan_z + c.steps * c.n_z : NULL};
+}
+
+dv_pilot dv_controller_pilot(dvbf_controller *controller, size_t n_z) {
+  return (dv_pilot){.user = controller, .n_z = n_z, .reset = reset_controller, .step = step_controller};
+}
+
+/* The control that is given at step t, and what the controller thinks, at place `at` of the arrays. What
+ * reaches it now is the frame of `late` steps before; until the first has come it gives none. */
+static void control(dv_episodes *e, size_t at, size_t t, size_t late, const dv_pilot *pilot) {
+  size_t from = at - late;
+  dv_flown f;
+  e->cost[at] = NAN;
+  if (t < late) return;
+  const float *what = pilot->sees_state ? e->truth + from * e->n_s : e->x + from * e->n_x;
   double start = microseconds();
-  dvbf_controller_step(controller, e->seen[at] ? e->x + at * e->n_x : NULL, acted, &c);
+  pilot->step(pilot->user, e->seen[from] ? what : NULL, t > late ? e->u + (from - 1) * e->n_u : NULL, &f);
   e->time[at] = microseconds() - start;
-  memcpy(e->u + at * e->n_u, c.u, e->n_u * sizeof *c.u);
-  e->cost[at] = (float)c.cost;
-  if (c.belief.ready) memcpy(e->z + at * e->n_z, c.belief.mean, e->n_z * sizeof *e->z);
-  if (c.ready) memcpy(e->ahead + at * e->n_z, c.plan_z + c.steps * e->n_z, e->n_z * sizeof *e->ahead);
+  memcpy(e->given + at * e->n_u, f.u, e->n_u * sizeof *f.u);
+  e->cost[at] = (float)f.cost;
+  if (f.z) memcpy(e->z + at * e->n_z, f.z, e->n_z * sizeof *e->z);
+  if (f.ahead) memcpy(e->ahead + at * e->n_z, f.ahead, e->n_z * sizeof *e->ahead);
 }
 
 /* Disturbs the control, within the limits. */
@@ -148,7 +171,7 @@ static void explore(const dv_plant *p, float *u, double share, dv_random *random
   }
 }
 
-static bool run_one(dv_episodes *e, size_t number, const dv_plant *p, dvbf_controller *controller,
+static bool run_one(dv_episodes *e, size_t number, const dv_plant *p, const dv_pilot *pilot,
                     const dv_running *how, dv_raster *raster) {
   const dv_loop_settings *s = how->settings;
   dv_random random =
@@ -156,8 +179,9 @@ static bool run_one(dv_episodes *e, size_t number, const dv_plant *p, dvbf_contr
   dv_random pixels =
       dv_random_at((uint64_t)s->loop_seed, DV_STREAM_PIXELS, 1000 + how->stream, (uint32_t)number);
   double state[DV_MOST_STATES];
+  size_t slow = (size_t)s->control_delay;
   begin(p, s, &random, state);
-  dvbf_controller_reset(controller);
+  pilot->reset(pilot->user);
   for (size_t t = 0; t < e->steps; t++) {
     size_t at = number * e->steps + t;
     float *u = e->u + at * e->n_u;
@@ -167,7 +191,8 @@ static bool run_one(dv_episodes *e, size_t number, const dv_plant *p, dvbf_contr
     e->distance[at] = (float)p->distance(p, state);
     e->speed[at] = p->speed < 0 ? 0 : (float)state[p->speed];
     e->seen[at] = !(dv_random_uniform(&random) < (how->lose ? s->lost : 0));
-    control(e, at, controller, t ? u - e->n_u : NULL);
+    control(e, at, t, (size_t)s->frame_delay, pilot);
+    if (t >= slow) memcpy(u, e->given + (at - slow) * e->n_u, e->n_u * sizeof *u);
     if (how->explore > 0) explore(p, u, how->explore, &random);
     if (!dv_system_step(&p->system, state, u, &pixels)) return false;
     if (how->push && t == e->steps / 2 && p->speed >= 0) state[p->speed] += s->push;
@@ -175,22 +200,22 @@ static bool run_one(dv_episodes *e, size_t number, const dv_plant *p, dvbf_contr
   return true;
 }
 
-dvbf_status dv_episodes_run(dv_episodes *out, size_t count, const dv_plant *p, dvbf_controller *controller,
-                            size_t n_z, const dv_running *how, dvbf_error *error) {
+dvbf_status dv_episodes_run(dv_episodes *out, size_t count, const dv_plant *p, const dv_pilot *pilot,
+                            const dv_running *how, dvbf_error *error) {
   dv_raster raster;
   *out = (dv_episodes){.count = count,
                        .steps = (size_t)how->settings->horizon,
                        .n_x = p->n_x,
                        .n_u = (size_t)p->system.n_u,
                        .n_s = (size_t)p->system.n_s,
-                       .n_z = n_z,
+                       .n_z = pilot->n_z,
                        .region = how->settings->region > 0 ? how->settings->region : p->region};
   dvbf_status status = new_raster(&raster, p, error);
   if (!status && !allocate(out)) status = dv_fail_memory(error, "running closed loops");
   for (size_t i = 0; i < count && !status; i++)
     if (dv_interrupted(how->interrupt))
       status = dv_fail_stopped(error);
-    else if (!run_one(out, i, p, controller, how, &raster))
+    else if (!run_one(out, i, p, pilot, how, &raster))
       status = dv_fail(error, DVBF_ARGUMENT,
                        "the motion grew beyond all numbers in closed loop %zu; a smaller dt or weaker forces "
                        "follow it",

@@ -27,17 +27,37 @@ dvbf_status dv_plant_goal(const dv_plant *plant, float *x, dvbf_error *error);
 /* What happened, in `count` closed loops of `steps` steps. */
 typedef struct dv_episodes {
   size_t count, steps, n_x, n_u, n_s, n_z;
-  double region;    /* distances that count as at the goal */
-  float *x;         /* [count][steps][n_x] as it was, seen or not */
-  float *u;         /* [count][steps][n_u] that acted */
-  float *truth;     /* [count][steps][n_s] */
-  float *z, *ahead; /* [count][steps][n_z] belief, and where the plan ends; 0 where there is none */
+  double region; /* distances that count as at the goal */
+  float *x;      /* [count][steps][n_x] as it was, seen or not */
+  float *u;      /* [count][steps][n_u] that acted */
+  float *given;  /* [count][steps][n_u] by the controller, later ones of which have not acted with a delay */
+  float *truth;  /* [count][steps][n_s] */
+  float *z, *ahead; /* [count][steps][n_z] belief at a frame, and where the plan ends; 0: there is none */
   float *distance;  /* [count][steps] from the goal; of an angle from -pi to pi */
   float *speed;     /* [count][steps] 0 where it has none */
   float *cost;      /* [count][steps] of the plan; NaN where there is none */
   double *time;     /* [count][steps] microseconds of the controller */
   bool *seen;       /* [count][steps] */
 } dv_episodes;
+
+/* What a step gives. */
+typedef struct dv_flown {
+  const float *u;         /* [n_u] */
+  const float *z, *ahead; /* [n_z] belief and end of the plan; NULL: there is none */
+  double cost;            /* of the plan; NaN: there is none */
+} dv_flown;
+
+/* What controls. */
+typedef struct dv_pilot {
+  void *user;
+  size_t n_z;
+  bool sees_state; /* what it sees is what the system tells of its state, and not x */
+  void (*reset)(void *user);
+  /* seen is NULL where it is lost; `acted` is the control that acted until then, NULL: none did. */
+  void (*step)(void *user, const float *seen, const float *acted, dv_flown *out);
+} dv_pilot;
+
+dv_pilot dv_controller_pilot(dvbf_controller *controller, size_t n_z);
 
 /* How they are run. */
 typedef struct dv_running {
@@ -48,9 +68,8 @@ typedef struct dv_running {
   const volatile int *interrupt; /* NULL, or a flag that ends it with DVBF_STOPPED */
 } dv_running;
 
-dvbf_status dv_episodes_run(dv_episodes *out, size_t count, const dv_plant *plant,
-                            dvbf_controller *controller, size_t n_z, const dv_running *how,
-                            dvbf_error *error);
+dvbf_status dv_episodes_run(dv_episodes *out, size_t count, const dv_plant *plant, const dv_pilot *pilot,
+                            const dv_running *how, dvbf_error *error);
 void dv_episodes_free(dv_episodes *episodes);
 
 #endif

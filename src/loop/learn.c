@@ -7,6 +7,7 @@
 #include "data/dataset.h"
 #include "loop/judge.h"
 #include "loop/show.h"
+#include "loop/truth.h"
 #include "model/model.h"
 
 #include <stdarg.h>
@@ -25,6 +26,7 @@ typedef struct learning {
   float *goal; /* [n_x] */
   void *memory;
   dvbf_controller *controller;
+  dv_truth *truth; /* in the place of a model; NULL: there is a model */
   dvbf_loop_outcome *outcome;
   const volatile int *interrupt; /* of the settings for training */
   bool stopped;                  /* by the caller's function */
@@ -106,9 +108,14 @@ static dvbf_status train(learning *l, bool first, dvbf_error *error) {
   return DVBF_OK;
 }
 
+static dv_pilot pilot_of(const learning *l) {
+  return l->truth ? dv_truth_pilot(l->truth) : dv_controller_pilot(l->controller, (size_t)l->model->n_z);
+}
+
 static dvbf_status make_controller(learning *l, dvbf_error *error) {
   const dvbf_goal goal = {.count = 1, .x = l->goal};
   size_t size = 0;
+  if (l->truth) return DVBF_OK;
   if ((size_t)l->model->n_x != l->plant.n_x || l->model->n_u != l->plant.system.n_u)
     return dv_fail(error, DVBF_ARGUMENT,
                    "the model has %d numbers of x and %d of u, and the system %zu and %d; size and channels "
@@ -121,6 +128,14 @@ static dvbf_status make_controller(learning *l, dvbf_error *error) {
   l->memory = dv_calloc_aligned(size, 1);
   if (!l->memory) return dv_fail_memory(error, "preparing to control");
   return dvbf_controller_init(&l->controller, l->memory, size, l->model, &goal, l->control, error);
+}
+
+/* Delays that the controller is told of. */
+static dvbf_status set_delay(learning *l, dvbf_error *error) {
+  char text[32];
+  if (!l->settings->tell_delay || !(l->settings->frame_delay + l->settings->control_delay)) return DVBF_OK;
+  dv_print(text, sizeof text, "%lld", (long long)(l->settings->frame_delay + l->settings->control_delay));
+  return dvbf_settings_set(l->control, "delay", text, error);
 }
 
 /* Limits that nobody has given are those of the system. */
@@ -142,9 +157,10 @@ static dvbf_status collect(learning *l, uint32_t round, dvbf_error *error) {
   dv_episodes episodes;
   dv_running how = {
       .settings = l->settings, .stream = round, .explore = l->settings->explore, .interrupt = l->interrupt};
+  dv_pilot pilot = pilot_of(l);
   tell(l, "collecting %lld closed loops", (long long)l->settings->collect);
-  dvbf_status status = dv_episodes_run(&episodes, (size_t)l->settings->collect, &l->plant, l->controller,
-                                       (size_t)l->model->n_z, &how, error);
+  dvbf_status status =
+      dv_episodes_run(&episodes, (size_t)l->settings->collect, &l->plant, &pilot, &how, error);
   if (status) return status;
   status = add_episodes(&l->data->train, &episodes, error);
   dv_episodes_free(&episodes);
@@ -167,6 +183,7 @@ static bool goes_on(const learning *l, int64_t round) {
 static dvbf_status learn(learning *l, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   bool more = true;
+  if (l->settings->true_state) return dv_truth_new(&l->truth, &l->plant, l->control, error);
   if (l->asked->model) {
     l->model = l->asked->model;
     return DVBF_OK;
@@ -188,14 +205,15 @@ static dvbf_status judge(learning *l, dvbf_error *error) {
   dv_running how = {.settings = l->settings, .lose = true, .push = true, .interrupt = l->interrupt};
   tell(l, "running %lld closed loops", (long long)l->settings->episodes);
   dvbf_status status = make_controller(l, error);
-  if (!status)
-    status = dv_episodes_run(&episodes, (size_t)l->settings->episodes, &l->plant, l->controller,
-                             (size_t)l->model->n_z, &how, error);
+  if (status) return status;
+  dv_pilot pilot = pilot_of(l);
+  status = dv_episodes_run(&episodes, (size_t)l->settings->episodes, &l->plant, &pilot, &how, error);
   if (status) return status;
   status = dv_loop_judge(l->outcome, &episodes, error);
   if (!status && l->asked->folder)
     status = dv_loop_show(
-        &(dv_loop_shown){l->asked, &l->plant, l->model, l->control, &episodes, l->outcome, l->goal}, error);
+        &(dv_loop_shown){l->asked, &l->plant, l->model, l->truth, l->control, &episodes, l->outcome, l->goal},
+        error);
   dv_episodes_free(&episodes);
   return status;
 }
@@ -206,6 +224,7 @@ static dvbf_status prepare(learning *l, dvbf_error *error) {
   dvbf_status status = dv_plant_of(&l->plant, l->asked->system, error);
   if (!status && l->asked->folder) status = dvbf_folder_make(l->asked->folder, error);
   if (!status) status = set_limits(l, error);
+  if (!status) status = set_delay(l, error);
   if (status) return status;
   l->goal = dv_calloc(l->plant.n_x, sizeof *l->goal);
   l->outcome = dv_calloc(1, sizeof *l->outcome);
@@ -225,6 +244,7 @@ dvbf_status dvbf_learn_control(dvbf_loop_outcome **out, const dvbf_loop *asked, 
   dvbf_data_free(l.data);
   dvbf_model_free(l.own);
   dvbf_settings_free(l.control);
+  dv_truth_free(l.truth);
   DV_FREE(l.goal, l.memory);
   return status;
 }

@@ -48,24 +48,47 @@ static void draw_state(dv_looks *looks, const dvbf_model *m, const float *z, flo
   }
 }
 
-static dvbf_status draw_pictures(pictures *out, const dv_loop_shown *s, dvbf_error *error) {
+/* Pictures of true states. */
+static dvbf_status draw_truths(const pictures *p, const dv_loop_shown *s, dvbf_error *error) {
   const dv_episodes *e = s->episodes;
-  size_t count = e->count < MOST_SHOWN ? e->count : MOST_SHOWN, all = count * e->steps;
+  const dv_system *system = &s->plant->system;
+  size_t size = (size_t)system->size;
+  double *scratch = dv_calloc(2 * size, sizeof *scratch);
+  if (!scratch) return dv_fail_memory(error, "drawing closed loops");
+  for (size_t i = 0; i < p->count * e->steps; i++) {
+    dv_raster belief = {p->belief + i * e->n_x, size, (size_t)system->channels, scratch};
+    dv_raster plan = {p->plan + i * e->n_x, size, (size_t)system->channels, scratch};
+    dv_truth_draw(s->truth, e->z + i * e->n_z, &belief);
+    dv_truth_draw(s->truth, e->ahead + i * e->n_z, &plan);
+  }
+  dv_free(scratch);
+  return DVBF_OK;
+}
+
+/* Pictures of what a model believes. */
+static dvbf_status draw_beliefs(const pictures *p, const dv_loop_shown *s, dvbf_error *error) {
+  const dv_episodes *e = s->episodes;
   dv_looks *looks = NULL;
   void *memory = NULL;
   double *scratch = dv_calloc(e->n_z + e->n_x, sizeof *scratch);
-  *out = (pictures){.count = count,
-                    .belief = dv_calloc(all, e->n_x * sizeof(float)),
-                    .plan = dv_calloc(all, e->n_x * sizeof(float))};
-  dvbf_status status =
-      out->belief && out->plan && scratch ? DVBF_OK : dv_fail_memory(error, "drawing closed loops");
+  dvbf_status status = scratch ? DVBF_OK : dv_fail_memory(error, "drawing closed loops");
   if (!status) status = new_looks(&looks, &memory, s->model, error);
-  for (size_t i = 0; i < all && !status; i++) {
-    draw_state(looks, s->model, e->z + i * e->n_z, out->belief + i * e->n_x, scratch);
-    draw_state(looks, s->model, e->ahead + i * e->n_z, out->plan + i * e->n_x, scratch);
+  for (size_t i = 0; i < p->count * e->steps && !status; i++) {
+    draw_state(looks, s->model, e->z + i * e->n_z, p->belief + i * e->n_x, scratch);
+    draw_state(looks, s->model, e->ahead + i * e->n_z, p->plan + i * e->n_x, scratch);
   }
   DV_FREE(scratch, memory);
   return status;
+}
+
+static dvbf_status draw_pictures(pictures *out, const dv_loop_shown *s, dvbf_error *error) {
+  const dv_episodes *e = s->episodes;
+  size_t count = e->count < MOST_SHOWN ? e->count : MOST_SHOWN, all = count * e->steps;
+  *out = (pictures){.count = count,
+                    .belief = dv_calloc(all, e->n_x * sizeof(float)),
+                    .plan = dv_calloc(all, e->n_x * sizeof(float))};
+  if (!out->belief || !out->plan) return dv_fail_memory(error, "drawing closed loops");
+  return (s->model ? draw_beliefs : draw_truths)(out, s, error);
 }
 
 static dvbf_status write_strip(const dv_loop_shown *s, const pictures *p, dvbf_error *error) {

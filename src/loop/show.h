@@ -2,12 +2,13 @@
 #ifndef DV_SHOW_H
 #define DV_SHOW_H
 
-#include "loop/episode.h"
+#include "loop/truth.h"
 
 typedef struct dv_loop_shown {
   const dvbf_loop *asked;
   const dv_plant *plant;
-  const dvbf_model *model;
+  const dvbf_model *model;      /* NULL: the true state was known, */
+  const dv_truth *truth;        /* to this */
   const dvbf_settings *control; /* as it was used */
   const dv_episodes *episodes;
   const dvbf_loop_outcome *outcome;

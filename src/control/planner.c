@@ -1,0 +1,179 @@
+#include "control/planner.h"
+
+#include "base/status.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Making ---- */
+
+dvbf_status dv_planner_set(dv_planner *p, const dv_control_settings *s, int n_u, dvbf_error *error) {
+  *p = (dv_planner){.settings = *s};
+  dvbf_status status = dv_limits_read(&p->limits, s, n_u, error);
+  if (!status && s->planner == DV_PLANNER_SAMPLING && s->scouts < 2)
+    status = dv_fail(error, DVBF_ARGUMENT, "planner = sampling needs scouts = 2 or more");
+  if (!status && s->risk > 0 && s->scouts < 2)
+    status = dv_fail(error, DVBF_ARGUMENT, "risk = %g chooses among random plans: scouts must be 2 or more",
+                     s->risk);
+  return status;
+}
+
+int dv_planner_rows(const dv_control_settings *s) {
+  return s->scouts > DV_LENGTHS ? (int)s->scouts : DV_LENGTHS;
+}
+
+void dv_planner_place(dv_planner *p, dv_room *room, const dv_task *like) {
+  size_t n_u = (size_t)like->n_u;
+  p->task = dv_task_place(room, like);
+  dv_task sizes = *like;
+  dv_problem problem = dv_task_problem(p->task ? p->task : &sizes, dv_planner_rows(&p->settings));
+  p->ilqr = dv_ilqr_place(room, &problem);
+  if (p->settings.scouts > 1) p->shoot = dv_shoot_place(room, &problem, (int)p->settings.scouts);
+  p->first = dv_room_take(room, (size_t)like->n_z + n_u, sizeof *p->first);
+  p->sent_u = dv_room_take(room, n_u, sizeof *p->sent_u);
+  p->sent = dv_room_take(room, ((size_t)p->settings.delay + 1) * n_u, sizeof *p->sent);
+  p->u = p->sent ? p->sent + (size_t)p->settings.delay * n_u : NULL;
+}
+
+double dv_planner_half_width(const dv_planner *p, int i) {
+  double half = 0.5 * (p->limits.high[i] - p->limits.low[i]);
+  return half > 0 && isfinite(half) ? half : 1;
+}
+
+void dv_planner_set_task(dv_planner *p) {
+  dv_task *t = p->task;
+  for (int i = 0; i < t->n_u; i++) {
+    double half = dv_planner_half_width(p, i);
+    t->low[i] = p->limits.low[i];
+    t->high[i] = p->limits.high[i];
+    t->rest[i] = p->limits.rest[i];
+    t->control[i] = p->settings.control_weight / (half * half);
+    t->change[i] = p->settings.change_weight / (half * half);
+  }
+  dv_into_limits(t->rest, t->low, t->high, t->n_u);
+  t->goal_weight = p->settings.goal_weight;
+  t->terminal_weight = p->settings.terminal_weight;
+  t->discount = p->settings.discount;
+}
+
+void dv_planner_reset(dv_planner *p) {
+  size_t n_u = (size_t)p->task->n_u;
+  for (int t = 0; t < p->task->steps; t++)
+    memcpy(p->ilqr->u + (size_t)t * n_u, p->task->rest, n_u * sizeof *p->task->rest);
+  for (size_t i = 0; i < ((size_t)p->settings.delay + 1) * n_u; i++)
+    p->sent[i] = (float)p->task->rest[i % n_u];
+  p->begun = p->planned = false;
+  p->number = 0;
+}
+
+/* ---- Stepping ---- */
+
+static bool is_late(void *user) {
+  const struct timespec *deadline = user;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec != deadline->tv_sec ? now.tv_sec > deadline->tv_sec : now.tv_nsec >= deadline->tv_nsec;
+}
+
+void dv_planner_begin(dv_planner *p) {
+  if (!p->settings.deadline) return;
+  clock_gettime(CLOCK_MONOTONIC, &p->deadline);
+  int64_t nanoseconds = (int64_t)p->deadline.tv_nsec + p->settings.deadline * 1000;
+  p->deadline.tv_sec += (time_t)(nanoseconds / 1000000000);
+  p->deadline.tv_nsec = (long)(nanoseconds % 1000000000);
+}
+
+void dv_planner_acted(dv_planner *p, const float *u) {
+  for (int i = 0; i < p->task->n_u && u; i++)
+    if (isfinite(u[i])) p->sent[i] = u[i];
+}
+
+static dv_effort effort_of(dv_planner *p) {
+  dv_effort effort = {.iterations = (int)p->settings.iterations, .tolerance = 1e-7};
+  if (p->settings.deadline) effort.late = is_late, effort.user = &p->deadline;
+  return effort;
+}
+
+static void control_by_plan(void *user, int t, const double *z, double *u) {
+  dv_ilqr_control(user, t, z, u);
+}
+
+/* Improves the plan that is there. With a risk to weigh, a plan that is better without noise is dropped where
+ * it is worse with noise than `before`. */
+static dv_plan improve_plan(dv_planner *p, const dv_effort *effort, const dv_drawing *drawing,
+                            const dv_plan *before) {
+  const dv_effort none = {0};
+  dv_plan plan = dv_ilqr_plan(p->ilqr, p->first, effort);
+  if (!drawing->futures || !effort->iterations || before->end == DV_PLAN_FAILED) return plan;
+  if (dv_shoot_judge(p->shoot, p->first, drawing, control_by_plan, p->ilqr) <= before->cost) return plan;
+  memcpy(p->ilqr->u, p->shoot->u, (size_t)p->task->steps * (size_t)p->task->n_u * sizeof *p->ilqr->u);
+  return dv_ilqr_plan(p->ilqr, p->first, &none);
+}
+
+static dv_plan make_plan(dv_planner *p) {
+  dv_effort effort = effort_of(p);
+  dv_drawing drawing = {.rounds = (int)p->settings.rounds,
+                        .spread = p->settings.spread,
+                        .correlation = p->settings.correlation,
+                        .seed = (unsigned long long)p->settings.seed,
+                        .number = p->number,
+                        .futures = p->settings.risk > 0 ? (int)p->settings.futures : 0,
+                        .risk = p->settings.risk};
+  dv_plan drawn = {.end = DV_PLAN_FAILED};
+  size_t size = (size_t)p->task->steps * (size_t)p->task->n_u * sizeof *p->ilqr->u;
+  if (p->planned) dv_ilqr_resume(p->ilqr, p->first);
+  p->number++;
+  if (p->shoot) {
+    memcpy(p->shoot->u, p->ilqr->u, size);
+    drawn = dv_shoot_plan(p->shoot, p->first, &drawing, &effort);
+    if (drawn.end != DV_PLAN_FAILED) memcpy(p->ilqr->u, p->shoot->u, size);
+  }
+  if (p->settings.planner == DV_PLANNER_SAMPLING) effort.iterations = 0;
+  return improve_plan(p, &effort, &drawing, &drawn);
+}
+
+/* Where a plan begins: the state once all controls that were given have acted, and the last of these. */
+static void set_first(dv_planner *p, const float *z) {
+  const dv_task *t = p->task;
+  int n_z = t->n_z, n_u = t->n_u;
+  for (int i = 0; i < n_z; i++) p->first[i] = (double)z[i];
+  for (int64_t k = 1; k <= p->settings.delay; k++) {
+    for (int i = 0; i < n_u; i++) p->sent_u[i] = (double)p->sent[k * n_u + i];
+    t->motion.go(t->motion.user, 1, p->first, p->sent_u, p->first, n_z + n_u);
+  }
+  for (int i = 0; i < n_u; i++) p->first[n_z + i] = (double)p->u[i];
+}
+
+dv_plan dv_planner_plan(dv_planner *p, const float *z) {
+  set_first(p, z);
+  return make_plan(p);
+}
+
+/* The control where there is no plan. */
+static void be_safe(dv_planner *p) {
+  const dv_task *t = p->task;
+  for (int i = 0; i < t->n_u; i++) {
+    double u = p->settings.safe == DV_SAFE_HOLD && p->begun ? (double)p->u[i] : 0;
+    dv_into_limits(&u, t->low + i, t->high + i, 1);
+    p->u[i] = (float)u;
+    for (int s = 0; s < t->steps; s++) p->ilqr->u[s * t->n_u + i] = t->rest[i];
+  }
+}
+
+/* A float within limits that are doubles. */
+static void be_planned(dv_planner *p) {
+  for (int i = 0; i < p->task->n_u; i++) {
+    float u = (float)p->ilqr->u[i];
+    if ((double)u > p->task->high[i]) u = nextafterf(u, -INFINITY);
+    if ((double)u < p->task->low[i]) u = nextafterf(u, INFINITY);
+    p->u[i] = u;
+  }
+}
+
+void dv_planner_give(dv_planner *p, bool planned) {
+  size_t n_u = (size_t)p->task->n_u;
+  memmove(p->sent, p->sent + n_u, (size_t)p->settings.delay * n_u * sizeof *p->sent);
+  (planned ? be_planned : be_safe)(p);
+  p->begun = true;
+  p->planned = planned;
+}
