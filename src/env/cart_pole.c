@@ -24,8 +24,8 @@ static void slope(const dv_system *s, const double *state, const double *u, doub
 }
 
 static void reset(const dv_system *s, dv_random *random, double *state) {
-  state[PLACE] = dv_random_symmetric(random, s->near * 0.7 * end);
-  state[SPEED] = dv_random_symmetric(random, s->near);
+  state[PLACE] = dv_random_symmetric(random, 0.7 * end);
+  state[SPEED] = dv_random_symmetric(random, 1);
   state[ANGLE] = dv_random_symmetric(random, s->near * 3.14159265358979);
   state[TURN] = dv_random_symmetric(random, s->near * 4);
 }

@@ -20,7 +20,7 @@ struct dv_system {
   double missing;                /* share of the frames that are missing */
   double noise;                  /* standard deviation of the noise of a pixel */
   double disturbance;            /* that of what disturbs the control, over `limit` */
-  double near;                   /* share of the ranges of first states; 0: the system has no such setting */
+  double near;                   /* share of the ranges in which angles begin; 0: there is no such setting */
   bool heeds_near;               /* it heeds `near` */
   const void *settings;          /* the system's own; they belong to the caller of dv_system_of */
   double dt, limit;              /* time between frames; controls are in plus or minus `limit` */
