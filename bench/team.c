@@ -3,7 +3,7 @@
  * Usage: bench_team BATCH THREADS ROUNDS [SETTING VALUE]... */
 #include "bench.h"
 
-#include "exec/team.h"
+#include "base/team.h"
 
 enum { SIZES = 2, REPEATS = 200 };
 static const size_t sizes[SIZES] = {8, 4 << 20};

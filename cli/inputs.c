@@ -1,6 +1,7 @@
 #include "inputs.h"
 
 #include "files.h"
+#include "ranks.h"
 #include "training.h"
 
 #include <stdlib.h>
@@ -58,6 +59,7 @@ static dvbf_status read_data(cli_inputs *in, const cli_options *options, const c
     status = dvbf_settings_set(how, "missing", "nan", error);
   if (!status) status = dvbf_settings_get(in->settings, "split", split, sizeof split, error);
   if (!status && !strcmp(split, "all")) status = dvbf_settings_set(how, "split-by", "none", error);
+  if (!status) dvbf_settings_ranks(how, cli_ranks());
   if (!status) status = cli_data_read(&in->data, path, options, how, error);
   if (!status && end && in->data->test.count && !cli_option(options, "split"))
     status = dvbf_settings_set(in->settings, "split", "test", error);

@@ -108,7 +108,6 @@ static dvbf_status read_settings(dvbf_settings **out, const cli_options *options
 static dvbf_status train(dvbf_model **out, dvbf_settings *settings, const dvbf_data *data,
                          const dvbf_train_options *how, cli_training *training, bool quiet,
                          dvbf_error *error) {
-  dvbf_settings_ranks(settings, cli_ranks());
   if (!cli_ranks()) dvbf_settings_interrupt(settings, cli_stop_flag()); /* ranks agree on an end themselves */
   cli_training_begin(training, quiet);
   dvbf_status status = dvbf_train(out, settings, data, how, error);
@@ -132,6 +131,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   if (!status) status = refuse_former(&how, error);
   if (!status) status = read_settings(&settings, options, &how, error);
   if (!status) status = dvbf_settings_check(settings, error);
+  if (!status) dvbf_settings_ranks(settings, cli_ranks());
   if (!status) status = cli_data_read(&data, options->arguments[0], options, settings, error);
   if (!status && *data->question)
     status = cli_fail(error, DVBF_FORMAT, "%.200s: %s", options->arguments[0], data->question);

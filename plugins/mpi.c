@@ -1,9 +1,9 @@
 /* Messages between ranks over MPI. This file alone knows MPI; it is a library of its own that is loaded where
- * mpirun has started the process (src/exec/team.c).
+ * mpirun has started the process (src/base/team.c).
  *
  * Calls do not block inside MPI, whose waits would keep a core busy and would never end where a network is
  * cut: they are begun, and then asked about until they are done or patience is over. */
-#include "exec/team.h"
+#include "base/team.h"
 
 #include <limits.h>
 #include <mpi.h>

@@ -1,5 +1,7 @@
 /* Ranks that share the shards of minibatches come to the bytes of one alone, whatever their number and that
  * of their threads. Here ranks are threads of this process; tests/ranks.sh has real ones. */
+#include "base/memory.h"
+#include "data/outliers.h"
 #include "given.h"
 #include "small_model.h"
 #include "threads_carrier.h"
@@ -306,8 +308,108 @@ static void ranks_with_other_models_are_refused(void **state) {
   assert_false(a.wrong);
 }
 
+/* ---- Measuring data ---- */
+
+enum { SEQUENCES = 37, LENGTH = 13, WIDTH = 5, PROBED = 16 * LENGTH };
+
+/* Frames that stand in memory, read as if from a file. */
+typedef struct counted {
+  dvbf_source base;
+  const float *x;
+  uint64_t frames; /* that were read */
+} counted;
+
+static bool read_counted(dvbf_source *source, uint64_t first, size_t frames, float *out) {
+  counted *c = (counted *)source;
+  memcpy(out, c->x + first * WIDTH, frames * WIDTH * sizeof *out);
+  c->frames += frames;
+  return true;
+}
+
+typedef struct measuring {
+  float x[SEQUENCES * LENGTH * WIDTH];
+  dv_statistics alone;
+  dv_outliers outliers;
+  uint64_t print, read; /* frames that all ranks together have read */
+  int other;            /* rank with other data; -1: none */
+  bool wrong;
+} measuring;
+
+static dvbf_sequences sequences_of(float *x) {
+  return (dvbf_sequences){.count = SEQUENCES, .steps = LENGTH, .n_x = WIDTH, .x = x, .gaps = true};
+}
+
+static bool same_statistics(const dv_statistics *a, const dv_statistics *b) {
+  return !memcmp(a->mean, b->mean, WIDTH * 6 * sizeof *a->mean) && a->rows == b->rows &&
+         a->frames == b->frames && a->low == b->low && a->high == b->high && a->whole == b->whole &&
+         a->binary == b->binary && a->counts == b->counts;
+}
+
+static void measure_together(dv_team *team, void *user) {
+  measuring *m = user;
+  float own[SEQUENCES * LENGTH * WIDTH];
+  memcpy(own, m->x, sizeof own);
+  if (dv_team_rank(team) == m->other) own[LENGTH * WIDTH * (SEQUENCES * 5 / 16) + 3] = 7;
+  counted source = {.base = {.read = read_counted}, .x = own};
+  dvbf_sequences s = sequences_of(NULL);
+  dv_statistics x = {0};
+  dv_outliers found = {0};
+  uint64_t print = 0;
+  dvbf_error error = {0};
+  s.source = &source.base;
+  dvbf_status status = dv_statistics_together(&x, &s, team, &error);
+  if (m->other >= 0) {
+    if (status != DVBF_ARGUMENT ||
+        strcmp(error.message, "ranks 0 and 1 differ in the data; start all of them alike"))
+      m->wrong = true;
+    return;
+  }
+  uint64_t size = (uint64_t)dv_team_size(team),
+           share = SEQUENCES * LENGTH / size + 2 * LENGTH * (1 + 12 / LENGTH);
+  if (status || source.frames > share + PROBED || !same_statistics(&x, &m->alone)) m->wrong = true;
+  __atomic_fetch_add(&m->read, source.frames, __ATOMIC_SEQ_CST);
+  if (dv_sequences_fingerprint(&print, &s, &error) || print != m->print) m->wrong = true; /* reads nothing */
+  source.base.team = team;
+  if (dv_outliers_find(&found, &s, false, 50, &x, &error) || found.count != m->outliers.count ||
+      memcmp(found.list, m->outliers.list, found.count * sizeof *found.list))
+    m->wrong = true;
+  dv_free(found.list);
+  dv_statistics_free(&x);
+  dv_source_forget(&source.base);
+}
+
+static void any_ranks_measure_the_same(void **state) {
+  (void)state;
+  measuring m = {.other = -1};
+  dvbf_sequences s = sequences_of(m.x);
+  uint64_t usual = dv_chunk;
+  dv_chunk = 12 * WIDTH;
+  for (size_t i = 0; i < SEQUENCES * LENGTH * WIDTH; i++)
+    m.x[i] =
+        i % 17 == 4 || (i % WIDTH == 2 && i < 600) ? NAN : sinf((float)i) + (i % WIDTH == 1 ? 1000.0F : 0);
+  m.x[1003] = 1e6F;
+  m.x[2008] = -2e6F;
+  assert_return_code(dv_statistics_of_x(&m.alone, &s, NULL), 0);
+  assert_return_code(dv_sequences_fingerprint(&m.print, &s, NULL), 0);
+  assert_return_code(dv_outliers_find(&m.outliers, &s, false, 50, &m.alone, NULL), 0);
+  assert_int_equal(m.outliers.count, 1);
+  assert_int_equal(m.outliers.list[0].count, 2);
+  for (int size = 2; size <= 8; size++) {
+    m.read = 0;
+    run_ranks(size, measure_together, &m);
+    if (m.wrong || m.read != SEQUENCES * LENGTH + (uint64_t)size * PROBED) fail_msg("%d ranks differ", size);
+  }
+  m.other = 1;
+  run_ranks(2, measure_together, &m);
+  assert_false(m.wrong);
+  dv_chunk = usual;
+  dv_free(m.outliers.list);
+  dv_statistics_free(&m.alone);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(any_ranks_measure_the_same),
       cmocka_unit_test(what_is_shared_is_known_to_all),
       cmocka_unit_test(any_ranks_make_the_same_sum),
       cmocka_unit_test(any_ranks_make_the_same_updates),

@@ -2,7 +2,7 @@
 #ifndef THREADS_CARRIER_H
 #define THREADS_CARRIER_H
 
-#include "exec/team.h"
+#include "base/team.h"
 
 #include <pthread.h>
 #include <stdlib.h>

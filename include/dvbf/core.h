@@ -160,9 +160,9 @@ DVBF_API unsigned dvbf_ranks_number(const dvbf_ranks *ranks);
 DVBF_API unsigned dvbf_ranks_count(const dvbf_ranks *ranks);
 /* The largest of the values that the ranks give; all must call it. */
 DVBF_API int dvbf_ranks_largest(dvbf_ranks *ranks, int value);
-/* Training with these settings is shared by the ranks, which must outlive it; copies of the settings have
- * none. Rank 0 alone writes the run folder and decides what depends on the clock. A rank that fails returns
- * as usual; the others wait for it until it calls dvbf_ranks_free. */
+/* Reading data and training with these settings is shared by the ranks, which must outlive it; copies of the
+ * settings have none. Rank 0 alone writes the run folder and decides what depends on the clock. A rank that
+ * fails returns as usual; the others wait for it until it calls dvbf_ranks_free. */
 DVBF_API void dvbf_settings_ranks(dvbf_settings *settings, dvbf_ranks *ranks);
 /* When *flag has become other than 0, as a signal handler may do, this rank waits for others no longer than
  * ten seconds at a time: whoever has sent the signal may have ended them. NULL: none. */

@@ -196,41 +196,6 @@ dvbf_status dv_sequences_intact(const dvbf_sequences *s, dvbf_error *error) {
                  s->source->path);
 }
 
-enum { PIECE = 1 << 16 }; /* numbers looked at between two reads of a source */
-
-uint64_t dv_large = (uint64_t)1 << 31;
-
-size_t dv_sequences_thinned(const dvbf_sequences *s) {
-  double numbers = (double)dv_sequences_frames(s) * (double)s->n_x;
-  return numbers > (double)dv_large ? (size_t)(64 * numbers / (double)dv_large) : 1;
-}
-
-/* Whether piece number `piece` is one of those looked at, of which there is one in each run of `thinned`. Its
- * place there is drawn by its number, so that no rhythm of the data can hide from it. */
-static bool is_chosen(uint64_t piece, size_t thinned) {
-  uint64_t hash = (piece / thinned + 1) * 0x9e3779b97f4a7c15;
-  hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93;
-  return thinned < 2 || piece % thinned == (hash ^ hash >> 32) % thinned;
-}
-
-dvbf_status dv_each_row(const dvbf_sequences *s, const float *values, size_t width, dv_row_fn *each,
-                        void *user, dvbf_error *error) {
-  size_t piece = width < PIECE ? PIECE / width : 1, thinned = values ? 1 : dv_sequences_thinned(s);
-  uint64_t number = 0;
-  float *buffer = NULL;
-  dvbf_status status = values ? DVBF_OK : dv_sequence_buffer(&buffer, s, piece, error);
-  for (size_t i = 0; i < s->count && !status; i++)
-    for (size_t t = 0, length = dvbf_sequence_length(s, i); t < length && !status; t += piece) {
-      size_t steps = length - t < piece ? length - t : piece;
-      if (!is_chosen(number++, thinned)) continue;
-      const float *rows =
-          values ? values + (dvbf_sequence_start(s, i) + t) * width : dv_sequence_x(s, i, t, steps, buffer);
-      for (size_t k = 0; k < steps && !status; k++) status = each(user, i, t + k, rows + k * width, error);
-    }
-  dv_free(buffer);
-  return status;
-}
-
 /* ---- Checks ---- */
 
 dvbf_status dv_sequences_filled(const dvbf_sequences *s, const char *where, const char *prefix,

@@ -3,6 +3,7 @@
 #define DV_DATASET_H
 
 #include "base/settings.h"
+#include "base/team.h"
 
 /* Allocates the zeroed arrays of a dvbf_sequences whose five sizes are set; on failure it owns nothing. */
 dvbf_status dv_sequences_allocate(dvbf_sequences *s, bool with_length, dvbf_error *error);
@@ -28,6 +29,7 @@ struct dvbf_source {
   char path[512];         /* for the message */
   float *limits;          /* [2][n_x] least and largest: what is not between them is missing; NULL: none */
   struct dv_known *known; /* statistics of sequences that were read through once */
+  dv_team *team;          /* ranks that look at its frames together at this time; NULL: each for itself */
 };
 
 /* x of steps first .. first + steps - 1 of a sequence: where it lies in memory, or `buffer` [steps][n_x],
@@ -57,6 +59,26 @@ dvbf_status dv_sequences_some(dvbf_sequences *out, const dvbf_sequences *s, uint
 typedef dvbf_status dv_row_fn(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error);
 dvbf_status dv_each_row(const dvbf_sequences *s, const float *values, size_t width, dv_row_fn *each,
                         void *user, dvbf_error *error);
+
+/* What is found in rows, chunk by chunk of neighbouring rows, and joined in their order: it depends on the
+ * data alone, whoever has looked at which chunk. Data of no more than dv_chunk numbers, and all but the last
+ * chunk of others, are one; large data have 64. Tests make it smaller. */
+extern uint64_t dv_chunk;
+typedef struct dv_survey {
+  void *user;
+  void (*begin)(void *user); /* empties the part, which is what is found in one chunk */
+  dv_row_fn *row;            /* adds a row to it */
+  void (*end)(void *user);   /* no more rows come; NULL: nothing is to be done */
+  void (*join)(void *user, const void *part, bool first); /* to those before it, if it is not the first */
+  void *part;
+  size_t bytes; /* of it; other ranks get them as they are */
+} dv_survey;
+/* Where the source of x has a team, each rank reads its share of the chunks alone, and all then know the
+ * whole: all call this alike. One chunk is everyone's. */
+dvbf_status dv_survey_rows(const dvbf_sequences *s, const float *values, size_t width,
+                           const dv_survey *survey, dvbf_error *error);
+/* Rows of a chunk; as many as there are, or more, where there is only one. */
+uint64_t dv_rows_in_chunk(const dvbf_sequences *s, size_t width, bool of_x);
 
 /* Sets what stands behind the end of each sequence to 0, so that no padding can reach a sum. */
 void dv_sequences_clear_padding(dvbf_sequences *s);
@@ -115,6 +137,9 @@ dvbf_status dv_statistics_of_x(dv_statistics *out, const dvbf_sequences *s, dvbf
 dvbf_status dv_statistics_of_u(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
 dvbf_status dv_statistics_of_state(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
 void dv_statistics_free(dv_statistics *statistics);
+/* The first for ranks that do it together, if x is in a file: each reads its share. */
+dvbf_status dv_statistics_together(dv_statistics *out, const dvbf_sequences *s, dv_team *team,
+                                   dvbf_error *error);
 /* Forgets what is kept with a source. */
 void dv_source_forget(dvbf_source *source);
 

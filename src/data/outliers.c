@@ -4,6 +4,7 @@
 #include "base/status.h"
 
 #include <math.h>
+#include <string.h>
 
 /* A column that is looked at: values are left out from the outside, until those that are left have a
  * deviation beside which those left out are outliers. */
@@ -20,7 +21,7 @@ typedef struct trial {
 } trial;
 
 typedef struct search {
-  trial *list;
+  trial *list, *part; /* of all rows; of those of one chunk */
   size_t count;
 } search;
 
@@ -58,7 +59,7 @@ static dvbf_status look(void *user, size_t sequence, size_t step, const float *r
   (void)error;
   search *all = user;
   for (size_t i = 0; i < all->count; i++) {
-    trial *t = &all->list[i];
+    trial *t = &all->part[i];
     double value = (double)row[t->column];
     if (t->done || isnan(value)) continue;
     if (fabs(value - t->centre) > t->cut)
@@ -67,6 +68,49 @@ static dvbf_status look(void *user, size_t sequence, size_t step, const float *r
       take_in(t, value);
   }
   return DVBF_OK;
+}
+
+static void begin_chunk(void *user) {
+  search *all = user;
+  memcpy(all->part, all->list,
+         all->count * sizeof *all->part); /* what is asked for is the same in every chunk */
+  for (size_t i = 0; i < all->count; i++)
+    if (!all->part[i].done) begin(&all->part[i]);
+}
+
+/* Sums about the shift of `to`: sum of (e + d) and of (e + d)^2, where the shifts are d apart. */
+static void join(trial *to, const trial *from) {
+  double n = (double)from->inside, apart = from->shift - to->shift;
+  if (from->inside && !to->inside) {
+    to->shift = from->shift;
+    apart = 0;
+  }
+  if (from->inside) {
+    to->squares += from->squares + 2 * apart * from->sum + n * apart * apart;
+    to->sum += from->sum + n * apart;
+  }
+  if (from->outside && !to->outside) {
+    to->sequence = from->sequence;
+    to->step = from->step;
+    to->value = from->value;
+  }
+  to->least = fmin(to->least, from->least);
+  to->most = fmax(to->most, from->most);
+  to->nearest_below = fmax(to->nearest_below, from->nearest_below);
+  to->nearest_above = fmin(to->nearest_above, from->nearest_above);
+  to->inside += from->inside;
+  to->outside += from->outside;
+}
+
+static void join_chunk(void *user, const void *part, bool first) {
+  search *all = user;
+  const trial *from = part;
+  for (size_t i = 0; i < all->count; i++) {
+    if (first)
+      all->list[i] = from[i];
+    else if (!from[i].done)
+      join(&all->list[i], &from[i]);
+  }
 }
 
 /* ---- Which values ---- */
@@ -117,23 +161,28 @@ dvbf_status dv_outliers_find(dv_outliers *out, const dvbf_sequences *s, bool of_
   size_t width = of_u ? s->n_u : s->n_x;
   *out = (dv_outliers){0};
   if (!width || (x->low >= 0 && x->high <= 1)) return DVBF_OK;
-  search all = {.list = dv_calloc(width, sizeof *all.list)};
+  search all = {.list = dv_calloc(width, sizeof *all.list), .part = dv_calloc(width, sizeof *all.part)};
   out->list = dv_calloc(width, sizeof *out->list);
-  dvbf_status status = all.list && out->list ? DVBF_OK : dv_fail_memory(error, "looking for outliers");
+  bool made = all.list && all.part && out->list;
+  dvbf_status status = made ? DVBF_OK : dv_fail_memory(error, "looking for outliers");
   for (size_t k = 0; k < width && !status; k++) {
     trial t = {.column = k};
     if (x->seen[k] > 2 && dv_statistics_vary(x, k) &&
         narrow(&t, (double)x->seen[k], x->mean[k], x->variance[k], x->least[k], x->most[k]))
       all.list[all.count++] = t;
   }
+  dv_survey survey = {.user = &all,
+                      .begin = begin_chunk,
+                      .row = look,
+                      .join = join_chunk,
+                      .part = all.part,
+                      .bytes = all.count * sizeof *all.part};
   for (int pass = 0; pass < MOST_PASSES && !status && !all_done(&all); pass++) {
-    for (size_t i = 0; i < all.count; i++)
-      if (!all.list[i].done) begin(&all.list[i]);
-    status = dv_each_row(s, of_u ? s->u : NULL, width, look, &all, error);
+    status = dv_survey_rows(s, of_u ? s->u : NULL, width, &survey, error);
     for (size_t i = 0; i < all.count && !status; i++)
       if (!all.list[i].done) conclude(&all.list[i], times, out);
   }
-  dv_free(all.list);
+  DV_FREE(all.list, all.part);
   if (!status && !of_u) status = dv_sequences_intact(s, error);
   if (status) dv_free(out->list), *out = (dv_outliers){0};
   return status;

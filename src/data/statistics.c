@@ -1,4 +1,5 @@
 /* Statistics of the columns of x, u and state. */
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
@@ -62,8 +63,16 @@ static bool all_known(const dv_statistics *s, size_t width) {
   return true;
 }
 
+/* What of the statistics of a chunk is not an array. */
+typedef struct summary {
+  uint64_t rows, frames;
+  double low, high;
+  bool whole, binary, counts;
+} summary;
+
 typedef struct measurement {
-  dv_statistics *out;
+  dv_statistics *out, part;
+  summary *head; /* of the part, before its arrays */
   sums sums;
   size_t width;
   const dvbf_sequences *sequences;
@@ -75,7 +84,7 @@ typedef struct measurement {
 static dvbf_status add_step(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error) {
   (void)error;
   measurement *m = user;
-  dv_statistics *s = m->out;
+  dv_statistics *s = &m->part;
   size_t width = m->width, seen = 0, bits = 0, counts = 0;
   m->known = m->known || all_known(s, width);
   while (m->sequence < sequence) m->before += dvbf_sequence_length(m->sequences, m->sequence++);
@@ -115,34 +124,93 @@ static void extrapolate(dv_statistics *s, size_t width, uint64_t rows) {
   s->rows = rows;
 }
 
+enum { ARRAYS = 6 }; /* of each column */
+
+/* Its arrays in `room` [ARRAYS][width]. */
+static dv_statistics arranged(double *room, size_t width) {
+  dv_statistics s = {.low = INFINITY, .high = -INFINITY, .whole = true, .binary = true, .counts = true};
+  s.mean = room;
+  s.variance = room + width;
+  s.least = room + 2 * width;
+  s.most = room + 3 * width;
+  s.seen = (uint64_t *)(room + 4 * width);
+  s.checksum = (uint64_t *)(room + 5 * width);
+  return s;
+}
+
 static bool allocate(dv_statistics *s, size_t width) {
-  *s = (dv_statistics){.low = INFINITY, .high = -INFINITY, .whole = true, .binary = true, .counts = true};
-  s->mean = dv_calloc(width, sizeof *s->mean);
-  s->variance = dv_calloc(width, sizeof *s->variance);
-  s->least = dv_calloc(width, sizeof *s->least);
-  s->most = dv_calloc(width, sizeof *s->most);
-  s->seen = dv_calloc(width, sizeof *s->seen);
-  s->checksum = dv_calloc(width, sizeof *s->checksum);
-  return s->mean && s->variance && s->least && s->most && s->seen && s->checksum;
+  double *room = dv_calloc(width ? width : 1, ARRAYS * sizeof *room);
+  *s = room ? arranged(room, width) : (dv_statistics){0};
+  return room;
+}
+
+/* A copy in the arrays that it has. */
+static void become(dv_statistics *to, const dv_statistics *from, size_t width) {
+  dv_statistics own = arranged(memcpy(to->mean, from->mean, width * ARRAYS * sizeof *to->mean), width);
+  *to = *from;
+  to->mean = own.mean;
+  to->variance = own.variance;
+  to->least = own.least;
+  to->most = own.most;
+  to->seen = own.seen;
+  to->checksum = own.checksum;
+}
+
+/* ---- Chunks ---- */
+
+static void begin_chunk(void *user) {
+  measurement *m = user;
+  memset(m->part.mean, 0, m->width * ARRAYS * sizeof *m->part.mean);
+  memset(m->sums.shift, 0, m->width * 3 * sizeof *m->sums.shift);
+  m->part = arranged(m->part.mean, m->width);
+  m->known = false;
+}
+
+static void end_chunk(void *user) {
+  measurement *m = user;
+  const dv_statistics *s = &m->part;
+  finish(&m->part, &m->sums, m->width);
+  *m->head = (summary){s->rows, s->frames, s->low, s->high, s->whole, s->binary, s->counts};
+}
+
+static void join_chunk(void *user, const void *part, bool first) {
+  measurement *m = user;
+  const summary *head = part;
+  dv_statistics s = arranged((double *)(uintptr_t)(head + 1), m->width);
+  s.rows = head->rows;
+  s.frames = head->frames;
+  s.low = head->low;
+  s.high = head->high;
+  s.whole = head->whole;
+  s.binary = head->binary;
+  s.counts = head->counts;
+  if (first)
+    become(m->out, &s, m->width);
+  else
+    dv_statistics_join(m->out, &s, m->width);
 }
 
 /* `values` [frames][width]; NULL: x, in memory or in its file. */
 static dvbf_status measure(dv_statistics *out, const dvbf_sequences *s, const float *values, size_t width,
                            dvbf_error *error) {
-  double *columns = dv_calloc(width + 1, 3 * sizeof *columns);
   measurement m = {.out = out, .width = width, .sequences = s};
-  m.sums = (sums){columns, columns ? columns + width : NULL, columns ? columns + 2 * width : NULL};
+  size_t bytes = sizeof *m.head + width * ARRAYS * sizeof(double);
+  double *columns = dv_calloc(width + 1, 3 * sizeof *columns);
+  m.head = dv_calloc(1, bytes);
   dvbf_status status =
-      allocate(out, width) && columns ? DVBF_OK : dv_fail_memory(error, "measuring the data");
-  if (!status) status = dv_each_row(s, values, width, add_step, &m, error);
-  if (!status && !values) status = dv_sequences_intact(s, error);
-  if (status) {
-    dv_statistics_free(out);
-  } else {
-    finish(out, &m.sums, width);
-    extrapolate(out, width, dv_sequences_frames(s));
+      allocate(out, width) && columns && m.head ? DVBF_OK : dv_fail_memory(error, "measuring the data");
+  if (!status) {
+    m.sums = (sums){columns, columns + width, columns + 2 * width};
+    m.part = arranged((double *)(m.head + 1), width);
+    dv_survey survey = {&m, begin_chunk, add_step, end_chunk, join_chunk, m.head, bytes};
+    status = dv_survey_rows(s, values, width, &survey, error);
   }
-  dv_free(columns);
+  if (!status && !values) status = dv_sequences_intact(s, error);
+  if (status)
+    dv_statistics_free(out);
+  else
+    extrapolate(out, width, dv_sequences_frames(s));
+  DV_FREE(columns, m.head);
   return status;
 }
 
@@ -174,14 +242,7 @@ static dvbf_status copy(dv_statistics *out, const dv_statistics *from, size_t wi
     dv_statistics_free(out);
     return dv_fail_memory(error, "measuring the data");
   }
-  dv_statistics arrays = *out;
-  *out = *from;
-  out->mean = memcpy(arrays.mean, from->mean, width * sizeof *from->mean);
-  out->variance = memcpy(arrays.variance, from->variance, width * sizeof *from->variance);
-  out->least = memcpy(arrays.least, from->least, width * sizeof *from->least);
-  out->most = memcpy(arrays.most, from->most, width * sizeof *from->most);
-  out->seen = memcpy(arrays.seen, from->seen, width * sizeof *from->seen);
-  out->checksum = memcpy(arrays.checksum, from->checksum, width * sizeof *from->checksum);
+  become(out, from, width);
   return DVBF_OK;
 }
 
@@ -219,12 +280,43 @@ void dv_source_forget(dvbf_source *source) {
   source->known = NULL;
 }
 
+/* Before ranks read a part each, they make sure that they have the same data: sizes, and some frames that all
+ * of them read. */
+static dvbf_status is_shared(const dvbf_sequences *s, uint64_t key, dvbf_error *error) {
+  enum { PIECES = 16, NUMBERS = 1 << 14 };
+  dv_team *team = s->source->team;
+  float *buffer = NULL;
+  if (!team || dv_sequences_frames(s) <= dv_rows_in_chunk(s, s->n_x, true)) return DVBF_OK;
+  size_t most = s->n_x < NUMBERS ? NUMBERS / s->n_x : 1;
+  uint64_t hash = mix(mix(key, s->n_x), s->gaps);
+  dvbf_status status = dv_sequence_buffer(&buffer, s, most, error);
+  for (size_t i = 0; i < PIECES && !status; i++) {
+    size_t sequence = s->count * i / PIECES, length = dvbf_sequence_length(s, sequence);
+    size_t steps = length < most ? length : most;
+    const float *x = dv_sequence_x(s, sequence, (length - steps) * i / PIECES, steps, buffer);
+    hash = dv_hash(hash, x, steps * s->n_x * sizeof *x);
+  }
+  dv_free(buffer);
+  if (!status) status = dv_sequences_intact(s, error);
+  return status ? status : dv_team_agrees(team, hash, "the data", error);
+}
+
 dvbf_status dv_statistics_of_x(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   uint64_t key = s->source ? key_of(s) : 0;
   if (s->source && recall(out, s, key, &status, error)) return status;
-  status = measure(out, s, NULL, s->n_x, error);
+  if (s->source) status = is_shared(s, key, error);
+  if (!status) status = measure(out, s, NULL, s->n_x, error);
   if (!status && s->source) keep(out, s, key);
+  return status;
+}
+
+dvbf_status dv_statistics_together(dv_statistics *out, const dvbf_sequences *s, dv_team *team,
+                                   dvbf_error *error) {
+  if (!team || !s->source) return dv_statistics_of_x(out, s, error);
+  s->source->team = team;
+  dvbf_status status = dv_statistics_of_x(out, s, error);
+  s->source->team = NULL;
   return status;
 }
 
@@ -254,6 +346,7 @@ void dv_measured_free(dv_measured *measured) {
 void dv_statistics_join(dv_statistics *to, const dv_statistics *from, size_t width) {
   for (size_t k = 0; k < width; k++) {
     double a = (double)to->seen[k], b = (double)from->seen[k], n = a + b;
+    to->checksum[k] += from->checksum[k]; /* missing values count in it too */
     if (!from->seen[k]) continue;
     double apart = from->mean[k] - to->mean[k];
     to->least[k] = to->seen[k] ? fmin(to->least[k], from->least[k]) : from->least[k];
@@ -261,7 +354,6 @@ void dv_statistics_join(dv_statistics *to, const dv_statistics *from, size_t wid
     to->variance[k] = (a * to->variance[k] + b * from->variance[k]) / n + a * b * (apart / n) * (apart / n);
     to->mean[k] += b / n * apart;
     to->seen[k] += from->seen[k];
-    to->checksum[k] += from->checksum[k];
   }
   to->low = fmin(to->low, from->low);
   to->high = fmax(to->high, from->high);
@@ -290,11 +382,6 @@ bool dv_statistics_vary(const dv_statistics *s, size_t column) {
 }
 
 void dv_statistics_free(dv_statistics *s) {
-  dv_free(s->mean);
-  dv_free(s->variance);
-  dv_free(s->least);
-  dv_free(s->most);
-  dv_free(s->seen);
-  dv_free(s->checksum);
+  dv_free(s->mean); /* the first of its arrays, which are one */
   *s = (dv_statistics){0};
 }

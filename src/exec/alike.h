@@ -2,7 +2,7 @@
 #ifndef DV_ALIKE_H
 #define DV_ALIKE_H
 
-#include "exec/team.h"
+#include "base/team.h"
 
 #include <dvbf/core.h>
 

@@ -2,7 +2,7 @@
 #ifndef DV_POOL_H
 #define DV_POOL_H
 
-#include "exec/team.h"
+#include "base/team.h"
 
 typedef struct dv_pool dv_pool;
 

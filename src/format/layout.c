@@ -3,6 +3,7 @@
 #include "format/layout.h"
 
 #include "base/cursor.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "format/decimal.h"
@@ -260,6 +261,15 @@ static dvbf_status look_at_mark(const dv_layout *l, dv_frames *f) {
   return dv_fail(l->error, DVBF_ARGUMENT, "missing-value = %.60s: must be a number, as -999", text);
 }
 
+/* From here on ranks read a share of x each, so they must have the same sequences. */
+static dvbf_status share_source(const dv_layout *l, dvbf_sequences *s) {
+  const uint64_t sizes[] = {s->count, s->steps, s->n_x, s->n_u, s->gaps, s->source != NULL};
+  uint64_t hash = dv_hash(dv_hash_start, sizes, sizeof sizes);
+  if (s->length) hash = dv_hash(hash, s->length, s->count * sizeof *s->length);
+  if (s->source) s->source->team = l->team;
+  return dv_team_agrees(l->team, hash, "the data", l->error);
+}
+
 dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_sequences *s,
                              const char *prefix) {
   const dv_block *last = &f->block[f->blocks - 1];
@@ -278,6 +288,7 @@ dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_se
                      l->archive->lost);
   if (!status) status = dv_frames_load(s, f, l->archive, l->how, l->error);
   if (!status) dv_sequences_clear_padding(s);
+  if (!status) status = share_source(l, s);
   return status;
 }
 
@@ -587,11 +598,18 @@ static dvbf_status nothing_found(const dv_layout *l) {
 }
 
 /* Bytes are pixels, unless none of them, in any split, is above 1. */
-static bool all_bits(const dv_layout *l, const plain sets[4]) {
+static bool only_bits(const dv_layout *l, const plain sets[4]) {
   for (int i = 0; i < 4; i++)
     for (size_t k = 0; k < sets[i].groups[DV_ROLE_X].count; k++)
       if (!dv_array_is_bits(l->archive, sets[i].groups[DV_ROLE_X].arrays[k])) return false;
   return true;
+}
+
+/* One rank looks for all. */
+static bool all_bits(const dv_layout *l, const plain sets[4]) {
+  bool bits = dv_team_rank(l->team) == 0 && only_bits(l, sets);
+  dv_team_broadcast(l->team, &bits, sizeof bits);
+  return bits;
 }
 
 static dvbf_status read_any(dv_layout *l) {
@@ -661,9 +679,9 @@ static dvbf_status open_origin(dv_archive **out, const origin *from, const dv_da
   return status;
 }
 
-static dvbf_status read_from(dvbf_data *data, const origin *from, const dv_data_settings *how,
+static dvbf_status read_from(dvbf_data *data, const origin *from, const dv_data_settings *how, dv_team *team,
                              dvbf_error *error) {
-  dv_layout l = {.how = how, .data = data, .error = error};
+  dv_layout l = {.how = how, .data = data, .team = team, .error = error};
   dvbf_status status = open_origin(&l.archive, from, how, error);
   if (!status) status = check_settings(&l);
   if (!status && how->transpose == DV_TRANSPOSE_ON && !l.archive->table && !l.archive->files)
@@ -678,6 +696,22 @@ static dvbf_status read_from(dvbf_data *data, const origin *from, const dv_data_
   return status;
 }
 
+/* Ranks end to read together. What is kept of splits without outliers was measured with them: it is measured
+ * anew while the ranks still share that. */
+static dvbf_status part_ways(dvbf_data *data, dvbf_error *error) {
+  const dvbf_sequences *const splits[] = {&data->train, &data->valid, &data->test};
+  dvbf_status status = DVBF_OK;
+  for (int i = 0; i < 3 && !status; i++) {
+    dv_statistics x;
+    if (!splits[i]->source || !splits[i]->source->team) continue;
+    status = dv_statistics_of_x(&x, splits[i], error);
+    if (!status) dv_statistics_free(&x);
+  }
+  for (int i = 0; i < 3; i++)
+    if (splits[i]->source) splits[i]->source->team = NULL;
+  return status;
+}
+
 static dvbf_status make_data(dvbf_data **out, const origin *from, const dvbf_settings *how,
                              dvbf_error *error) {
   dvbf_settings *defaults = NULL;
@@ -686,7 +720,8 @@ static dvbf_status make_data(dvbf_data **out, const origin *from, const dvbf_set
   if (!status && !how) status = dvbf_settings_new(&defaults, "data", error);
   const dv_data_settings *values = status ? NULL : dv_settings_data(how ? how : defaults, error);
   if (!status && !values) status = DVBF_ARGUMENT;
-  if (!status) status = read_from(data, from, values, error);
+  if (!status) status = read_from(data, from, values, how ? dv_settings_ranks(how) : NULL, error);
+  if (!status) status = part_ways(data, error);
   dvbf_settings_free(defaults);
   if (status)
     dvbf_data_free(data);

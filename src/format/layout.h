@@ -17,6 +17,7 @@ typedef struct dv_layout {
   dv_archive *archive;
   const dv_data_settings *how;
   dvbf_data *data;
+  dv_team *team; /* ranks that open it together; NULL: one alone */
   dvbf_error *error;
   bool bits;          /* x of bytes holds nothing but 0 and 1, in all splits */
   const char **taken; /* [arrays of the archive] what each was taken for; NULL: nothing */

@@ -86,14 +86,14 @@ dvbf_status dv_referee_init(dv_referee *r, const dvbf_settings *settings, const 
   if (!status) status = dvbf_settings_set(r->how, "threads", "1", error);
   if (!status) status = dv_statistics_of_x(&x, &data->train, error);
   if (status) return status;
-  r->yardstick = (dv_yardstick){x.mean, x.variance};
-  x.mean = x.variance = NULL;
-  dv_statistics_free(&x);
-  for (size_t k = 0; k < r->n_x; k++) {
-    bool varies = dv_varies(r->yardstick.mean[k], r->yardstick.unit[k]);
-    r->yardstick.unit[k] = varies ? sqrt(r->yardstick.unit[k]) : 0;
+  r->yardstick = (dv_yardstick){dv_calloc(r->n_x, sizeof(double)), dv_calloc(r->n_x, sizeof(double))};
+  if (!r->yardstick.mean || !r->yardstick.unit) status = dv_fail_memory(error, "judging models");
+  for (size_t k = 0; k < r->n_x && !status; k++) {
+    r->yardstick.mean[k] = x.mean[k];
+    r->yardstick.unit[k] = dv_varies(x.mean[k], x.variance[k]) ? sqrt(x.variance[k]) : 0;
   }
-  status = dv_folds_make(&r->folds, data, error);
+  dv_statistics_free(&x);
+  if (!status) status = dv_folds_make(&r->folds, data, error);
   if (status) return status;
   r->linear = dv_calloc(r->folds.count + 1, sizeof *r->linear);
   if (!r->linear) return dv_fail_memory(error, "judging models");

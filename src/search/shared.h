@@ -3,7 +3,7 @@
 #ifndef DV_SHARED_H
 #define DV_SHARED_H
 
-#include "exec/team.h"
+#include "base/team.h"
 #include "search/candidates.h"
 
 /* What is to be trained in a round, and by whom. */

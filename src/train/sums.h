@@ -8,7 +8,7 @@
 #ifndef DV_SUMS_H
 #define DV_SUMS_H
 
-#include "exec/team.h"
+#include "base/team.h"
 #include "model/model.h"
 
 enum { DV_BLOCK = 4096 }; /* parameters that are summed and updated at once; fixes the order of the norm */

@@ -10,7 +10,7 @@
 /* Whatever scores are relative to. */
 static dvbf_status measure(dv_validator *v, const dvbf_model *m, double log_jacobian, dvbf_error *error) {
   dv_statistics x;
-  dvbf_status status = dv_statistics_of_x(&x, v->sequences, error);
+  dvbf_status status = dv_statistics_together(&x, v->sequences, dv_pool_team(v->filter.pool), error);
   if (status) return status;
   v->variance = dv_calloc((size_t)m->n_x, sizeof *v->variance);
   for (int i = 0; v->variance && i < m->n_x; i++)

@@ -1,4 +1,4 @@
-#include "exec/team.h"
+#include "base/team.h"
 
 #include "base/memory.h"
 #include "base/status.h"
