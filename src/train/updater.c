@@ -2,10 +2,10 @@
 
 #include "base/arithmetic.h"
 #include "base/memory.h"
-#include "base/random.h"
 #include "base/status.h"
 #include "data/dataset.h"
 #include "exec/worker.h"
+#include "train/order.h"
 #include "train/schedule.h"
 #include "train/sums.h"
 
@@ -24,9 +24,7 @@ struct dv_updater {
   dv_worker *workers;   /* one for each of the pool */
   dv_sums sums;         /* of the gradients of the shards */
   dvbf_real *m, *v;     /* [parameters] optimiser state, right where this rank owns the parameters */
-  uint32_t *order;      /* [count] permutation of the epoch */
-  uint64_t epoch;       /* of the permutation in `order`, plus 1; 0: none */
-  uint32_t *index;      /* [shards][rows] sequences of the minibatch */
+  dv_order *order;      /* of the sequences */
   dv_span all;          /* all parameters */
   const dv_span *spans; /* [n_spans] those that are trained */
   size_t n_spans;
@@ -55,14 +53,12 @@ static int shard_rows(const dv_train_settings *s) {
 }
 
 static bool allocate(dv_updater *u) {
-  size_t n = u->model->parameters.size, shards = (size_t)u->shards, workers = (size_t)dv_pool_size(u->pool);
+  size_t n = u->model->parameters.size, workers = (size_t)dv_pool_size(u->pool);
   u->m = dv_calloc_aligned(n, sizeof *u->m);
   u->v = dv_calloc_aligned(n, sizeof *u->v);
-  u->order = dv_calloc(u->train->count, sizeof *u->order);
-  u->index = dv_calloc(shards * (size_t)u->rows, sizeof *u->index);
   if (u->systems.count) u->room = dv_calloc(workers, dv_contract_room(u->systems.n) * sizeof *u->room);
   if (u->systems.count && !u->room) return false;
-  return u->m && u->v && u->order && u->index;
+  return u->m && u->v;
 }
 
 dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, const dvbf_sequences *train,
@@ -86,6 +82,9 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, c
   if (!status) status = dv_program_record(&u->program, model, steps, u->rows, steps, flags, error);
   if (!status && !allocate(u)) status = dv_fail_memory(error, "preparing training");
   if (!status) status = dv_sums_init(&u->sums, dv_pool_team(pool), u->shards, model->parameters.size, error);
+  if (!status)
+    status = dv_order_new(&u->order, train, model->settings, u->rows, u->sums.first_shard, u->sums.last_shard,
+                          error);
   if (!status) status = dv_workers_new(&u->workers, dv_pool_size(pool), model, &u->program, train, error);
   for (int i = 0; i < dv_pool_size(pool) && !status; i++) {
     u->workers[i].run.product = product;
@@ -106,8 +105,7 @@ void dv_updater_free(dv_updater *u) {
   dv_sums_clear(&u->sums);
   dv_free(u->m);
   dv_free(u->v);
-  dv_free(u->order);
-  dv_free(u->index);
+  dv_order_free(u->order);
   dv_free(u->room);
   dv_program_clear(&u->program);
   dv_free(u);
@@ -128,30 +126,16 @@ void dv_updater_forget(dv_updater *u) {
 void dv_updater_reset(dv_updater *u, uint64_t seed) {
   dv_updater_forget(u);
   u->at = (dv_counters){.seed = seed, .rate_factor = 1};
-  u->epoch = 0;
 }
 
 /* ---- One update: shards | sums | step, with a barrier after each ---- */
-
-/* Sequence at position p of the endless stream of shuffled epochs. */
-static uint32_t sequence_at(dv_updater *u, uint64_t p) {
-  uint64_t epoch = p / u->train->count;
-  if (u->epoch != epoch + 1) {
-    dv_random r = dv_random_at(u->at.seed, DV_STREAM_ORDER, (uint32_t)epoch, 0);
-    dv_random_permutation(&r, u->order, u->train->count);
-    u->epoch = epoch + 1;
-  }
-  return u->order[p % u->train->count];
-}
 
 static void begin_update(dv_updater *u) {
   u->conditions = dv_schedule_at(u->model->settings, u->at.update, u->at.seed);
   dv_conditions_set(&u->conditions, DVBF_SEQUENCES, u->model->sequences);
   u->conditions.noise_free = u->one_step;
   u->conditions.scale = 1.0 / ((double)u->batch * u->frames);
-  for (int i = 0; i < u->batch; i++)
-    u->index[i] = sequence_at(u, u->at.update * (uint64_t)u->batch + (uint64_t)i);
-  for (int i = u->batch; i < u->shards * u->rows; i++) u->index[i] = u->index[0];
+  dv_order_draw(u->order, u->at.seed, u->at.update);
 }
 
 static void shard_phase(dv_updater *u, int worker) {
@@ -159,10 +143,10 @@ static void shard_phase(dv_updater *u, int worker) {
   dvbf_run *run = &w->run;
   for (int s = u->sums.first_shard + worker; s < u->sums.last_shard; s += dv_pool_size(u->pool)) {
     int left = u->batch - s * u->rows, count = left < u->rows ? left : u->rows;
-    const uint32_t *index = u->index + (size_t)s * (size_t)u->rows;
+    const uint32_t *index = dv_order_shard(u->order, s);
     run->gradient = u->sums.gradients[s];
     run->sequence = index;
-    dv_worker_load(w, u->train, index, count, u->program.steps);
+    dv_worker_load(w, dv_order_sequences(u->order, s), index, count, u->program.steps);
     dv_run_forward(run);
     dv_run_backward(run);
     memcpy(u->sums.terms[s], run->terms, sizeof run->terms);
@@ -371,7 +355,6 @@ void dv_updater_restore(dv_updater *u, const void *snapshot) {
   memcpy(u->model->parameters.values, from + sizeof u->at, bytes);
   memcpy(u->m, from + sizeof u->at + bytes, bytes);
   memcpy(u->v, from + sizeof u->at + 2 * bytes, bytes);
-  u->epoch = 0;
 }
 
 dv_snapshot_parts dv_snapshot_open(void *snapshot, size_t parameters) {
