@@ -42,6 +42,16 @@ for n in 2 3; do
   ranks "$n" "${filter[@]}" -o "dkf$n" --threads $((4 - n)) || fail "$n ranks"
   same alone-dkf "dkf$n"
 done
+# Data of several chunks, of which each rank measures its share, and which are read in runs.
+{ printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': (11000, 8, 14, 14), }"
+  awk 'BEGIN { for (i = 0; i < 300000; i++) print "frames with some text in them" }'; } >chunks.npy
+truncate -s $((128 + 11000 * 8 * 14 * 14)) chunks.npy
+chunks=("$dvbf" train chunks.npy "${small[@]}" --memory 0 --updates 12 --batch-size 20 --latent 4 --read-run 6)
+"${chunks[@]}" -o alone-chunks --threads 2
+"${chunks[@]}" -o memory-chunks --threads 1 --memory 200
+same alone-chunks memory-chunks
+ranks 3 "${chunks[@]}" -o chunks3 --threads 1 || fail "3 ranks on chunks"
+same alone-chunks chunks3
 # The command starts them itself.
 "${pictures[@]}" --ranks 2 --threads 1 -o own 2>err || fail "--ranks"
 same alone own
@@ -104,8 +114,26 @@ for n in 2 3; do
   wait $process || true
   process=
 done
+# A full disk: one sentence, and the checkpoint stays as it was. (A file may not grow beyond some kilobytes.)
+cp killed/checkpoint.safetensors checkpoint-before
+ranks 3 sh -c "trap '' XFSZ; ulimit -f 32; exec \"\$@\"" sh "${killed[@]}" --threads 1 && fail "a full disk goes unnoticed"
+[ "$(grep -c '^dvbf: .*killed/' err)" = 1 ] || fail "a full disk is told of $(grep -c '^dvbf: ' err) times"
+cmp checkpoint-before killed/checkpoint.safetensors || fail "a full disk has changed the checkpoint"
 ranks 2 "${killed[@]}" --threads 2 || fail "going on after kills"
 same long killed
+
+# A file that one rank cannot read any more ends all of them.
+cp chunks.npy chunks-1.npy
+"$mpirun" -n 2 sh -c 'd=chunks.npy; [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || d=chunks-1.npy; cmd=$1; shift 3; exec "$cmd" train $d "$@"' \
+  sh "${chunks[@]}" --updates 100000 --checkpoint-every 0 -o cut --threads 1 2>err &
+process=$!
+for i in $(seq 400); do [ -s cut/checkpoint.safetensors ] && break; sleep 0.05; done
+truncate -s 1000000 chunks-1.npy
+timeout 60 tail --pid=$process -f /dev/null || fail "ranks go on without their data"
+status=0
+wait $process || status=$?
+process=
+[ $status != 0 ] && [ "$(grep -c '^dvbf: .*chunks-1.npy' err)" = 1 ] || fail "data that were cut off are told of $(grep -c '^dvbf: ' err) times"
 
 # Failures: one sentence, an exit status, no rank that waits for ever.
 ranks 2 "$dvbf" train data.h5 -o bad --hidden nothing && fail "a bad value is accepted"
