@@ -15,6 +15,7 @@
 #include "train/fitted.h"
 #include "train/folder.h"
 #include "train/innovations.h"
+#include "train/places.h"
 #include "train/projection.h"
 #include "train/range.h"
 #include "train/schedule.h"
@@ -35,6 +36,8 @@ typedef struct trainer {
   dvbf_model *model;           /* in training */
   dv_projection projection;    /* where the model is one of components */
   dv_coarse coarse;            /* where it sees them blurred at first */
+  dv_places places;            /* where a model of places comes first */
+  dv_part emission;            /* what is trained first after that */
   dv_team *team;               /* NULL: one rank alone */
   bool first;                  /* of the ranks: it alone writes */
   dv_pool *pool;
@@ -259,13 +262,25 @@ static dvbf_status focus(trainer *t, uint64_t at) {
   return status ? status : dv_coarse_set(&t->coarse, level, t->error);
 }
 
+/* At first the emission alone is trained, where the rest was learned from places. Returns how many updates
+ * that still lasts. */
+static uint64_t narrow(trainer *t, uint64_t at) {
+  uint64_t end = (uint64_t)t->s->emission_updates;
+  if (filtering(t) || !t->emission.count) return 0;
+  dv_updater_train_only(t->updater, at < end ? &t->emission : NULL);
+  if (at == end) dv_updater_forget(t->updater);
+  return at < end ? end - at : 0;
+}
+
 /* Some updates, and the validation that is due after them. */
 static dvbf_status run_chunk(trainer *t, uint64_t until, bool *validated) {
   uint64_t at = dv_updater_updates(t->updater), every = validations_apart(t);
   dvbf_status status = focus(t, at);
   if (status) return status;
+  uint64_t alone = narrow(t, at);
   uint64_t next = at / every * every + every, chunk = (next < until ? next : until) - at;
   if (chunk > 10) chunk = 10; /* so that an interrupt is heard soon */
+  if (chunk > alone && alone) chunk = alone;
   bool finite = dv_updater_run(t->updater, chunk) == chunk;
   status = dv_sequences_intact(&t->train, t->error);
   if (status) return status;
@@ -359,11 +374,28 @@ static uint64_t judgement(const trainer *t) {
   return judging ? (uint64_t)(t->s->restart_at * (double)t->s->updates) : 0;
 }
 
+/* What a checkpoint will put in their place is not learned; where there is a team all do the same. */
+static dvbf_status start_from_places(const trainer *t, dvbf_model *m, uint64_t seed) {
+  bool fresh = !t->at.begun, there = fresh && t->options->folder && t->options->resume && !t->team &&
+                                     dv_exists(t->folder.checkpoint);
+  dvbf_model *small = NULL;
+  if (there) return DVBF_OK;
+  dvbf_status status = dv_places_train(&small, &t->places, m, seed, fresh ? t->interrupt : NULL,
+                                       fresh ? t->options : NULL, t->error);
+  if (!status) status = dv_places_take(m, small, &t->places, t->error);
+  dvbf_model_free(small);
+  return status;
+}
+
 /* First values that do not come from the seed alone. An interrupt ends this only where there is no model to
  * lose yet. */
-static dvbf_status start_model(const trainer *t, dvbf_model *m) {
+static dvbf_status start_model(const trainer *t, dvbf_model *m, uint64_t seed) {
   const volatile int *interrupt = t->at.begun ? NULL : t->interrupt;
-  return m->settings->start == DV_START_LINEAR ? dv_start_linear(m, t->data, interrupt, t->error) : DVBF_OK;
+  switch (m->settings->start) {
+  case DV_START_LINEAR: return dv_start_linear(m, t->data, interrupt, t->error);
+  case DV_START_PLACES: return start_from_places(t, m, seed);
+  default: return DVBF_OK;
+  }
 }
 
 /* A model like that in training, with first values of that seed. */
@@ -374,7 +406,7 @@ static dvbf_status fresh_model(const trainer *t, dvbf_model **out, uint64_t seed
       t->projection.whole
           ? dv_projection_model(&m, &t->projection, t->train.steps, seed, t->error)
           : dv_model_of(&m, t->model->settings_object, &own, &t->measured, &t->train, seed, t->error);
-  if (!status) status = start_model(t, m);
+  if (!status) status = start_model(t, m, seed);
   if (status)
     dvbf_model_free(m);
   else
@@ -648,6 +680,12 @@ static dvbf_status run(trainer *t) {
 
 /* ---- All of it ---- */
 
+static dvbf_status look_at_places(trainer *t, const dvbf_data *data, dvbf_error *error) {
+  const dv_projection *p = &t->projection;
+  dv_pictures from = {data, p->whole, &p->components, &p->data.train};
+  return dv_places_init(&t->places, &from, (int)p->whole->settings->places, error);
+}
+
 /* Puts components in the place of x, and a model of them in the place of the model. */
 static dvbf_status project(trainer *t, const dv_train_settings *s, const dvbf_data *data, dvbf_error *error) {
   dvbf_status status = dv_projection_init(&t->projection, t->model, data, error);
@@ -657,6 +695,7 @@ static dvbf_status project(trainer *t, const dv_train_settings *s, const dvbf_da
   dv_windows_free(&t->valid);
   t->data = &t->projection.data;
   if (s->coarse > 0) status = dv_coarse_init(&t->coarse, &t->projection, s->coarse, error);
+  if (!status && s->start == DV_START_PLACES) status = look_at_places(t, data, error);
   if (!status) status = cut(t, s, t->data, error);
   return status ? status : fresh_model(t, &t->model, (uint64_t)s->seed);
 }
@@ -668,6 +707,11 @@ static void tell_projection(trainer *t) {
            "training on %d components of the %d dimensions of x, which leave out about %.1g of its variance",
            c->count, c->n_x, fmax(1e-7, c->left_out / t->projection.whole->x_spread));
   tell(t, event);
+  if (!t->places.order) return;
+  snprintf(event, sizeof event,
+           "it began with how %d moments of the images move: powers of the coordinates up to %d",
+           t->places.ramps.count, t->places.order);
+  tell(t, event);
 }
 
 static dvbf_status prepare(trainer *t) {
@@ -675,6 +719,7 @@ static dvbf_status prepare(trainer *t) {
   if (!status) dv_pool_join(t->pool, t->team);
   if (!status) status = dvbf_settings_copy(&t->base, t->model->settings_object, t->error);
   if (!status && t->s->filter_updates) status = dv_gain_check(t->model, t->error);
+  if (!status && t->places.order) status = dv_emission_part(&t->emission, t->model, t->error);
   if (!status) status = make_tools(t);
   if (status) return status;
   return dv_training_init(&t->at, t->model->parameters.size, dv_updater_snapshot_size(t->updater), t->error);
@@ -789,6 +834,8 @@ static void clear(trainer *t) {
   dv_windows_free(&t->valid);
   dv_measured_free(&t->measured);
   dv_coarse_clear(&t->coarse);
+  dv_places_clear(&t->places);
+  dv_part_clear(&t->emission);
   dv_projection_clear(&t->projection);
   dvbf_settings_free(t->base);
   dvbf_model_free(t->model);
@@ -835,7 +882,8 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
     t.model->sequences = count_sequences(&t);
     if (t.options->folder && t.first) status = dv_folder_open(&t.folder, t.options, settings, error);
   }
-  if (!status) status = s->projection > 0 ? project(&t, s, data, error) : start_model(&t, t.model);
+  if (!status)
+    status = s->projection > 0 ? project(&t, s, data, error) : start_model(&t, t.model, (uint64_t)s->seed);
   if (!status) t.s = t.model->settings;
   if (!status) status = prepare(&t);
   if (!status) status = begin(&t, settings);

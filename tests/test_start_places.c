@@ -1,0 +1,234 @@
+/* Models that begin with where things are: the moments of images, what is taken from a model of them, and
+ * that a run comes to the same model after a stop. */
+#include "pictures.h"
+
+#include "train/places.h"
+#include "train/projection.h"
+
+enum { HEIGHT = 8, WIDTH = 12 };
+
+static dvbf_data make_images(void) {
+  dvbf_data data = make_data(1e-4f);
+  data.image_height = HEIGHT;
+  data.image_width = WIDTH;
+  return data;
+}
+
+/* All that a model of places is made from. */
+typedef struct scene {
+  dvbf_settings *settings;
+  dv_projection projection;
+  dv_places places;
+} scene;
+
+static dv_pictures pictures_of(const scene *s, const dvbf_data *data) {
+  return (dv_pictures){data, s->projection.whole, &s->projection.components, &s->projection.data.train};
+}
+
+static void open_scene(scene *s, const dvbf_data *data, const char *settings, int order) {
+  dvbf_model *whole = NULL;
+  s->settings = settings_of(settings);
+  assert_int_equal(dv_model_new(&whole, s->settings, NULL, &data->train, 5, NULL), DVBF_OK);
+  assert_int_equal(dv_projection_init(&s->projection, whole, data, NULL), DVBF_OK);
+  dv_pictures from = pictures_of(s, data);
+  assert_int_equal(dv_places_init(&s->places, &from, order, NULL), DVBF_OK);
+}
+
+static void close_scene(scene *s) {
+  dv_places_clear(&s->places);
+  dv_projection_clear(&s->projection);
+  dvbf_settings_free(s->settings);
+}
+
+/* One dot that goes everywhere or, with `mirrored`, that and its mirror image beyond the centre. */
+static void draw(dvbf_sequences *s, bool mirrored) {
+  for (size_t f = 0; f < s->count * s->steps; f++)
+    for (int i = 0; i < N_X; i++) {
+      double row = i / WIDTH - 3.5, col = i % WIDTH - 5.5;
+      double y = 2.5 * sin(1.3 * (double)f), x = 4.5 * sin(0.7 * (double)f + 1);
+      s->x[f * N_X + (size_t)i] = (float)exp(-0.3 * (pow(row - y, 2) + pow(col - x, 2)));
+      if (mirrored) s->x[f * N_X + (size_t)i] += (float)exp(-0.3 * (pow(row + y, 2) + pow(col + x, 2)));
+    }
+}
+
+/* A dot is told by first moments; a pair around the centre, whose first moments stay, by more. */
+static void orders(void **state) {
+  (void)state;
+  for (int mirrored = 0; mirrored < 2; mirrored++) {
+    dvbf_data data = make_images();
+    scene s;
+    draw(&data.train, mirrored);
+    draw(&data.valid, mirrored);
+    open_scene(&s, &data, "projection 1e-3", 0);
+    assert_true(mirrored ? s.places.order > 1 : s.places.order == 1);
+    assert_int_equal(s.places.ramps.count, s.places.order * (s.places.order + 3) / 2);
+    close_scene(&s);
+    free_data(&data);
+  }
+}
+
+/* Against plain sums over pixels. */
+static void moments(void **state) {
+  (void)state;
+  dvbf_data data = make_images();
+  scene s;
+  open_scene(&s, &data, "", 2);
+  const float *frame = data.train.x + 5 * N_X, *shift = s.projection.whole->x.shift,
+              *scale = s.projection.whole->x.scale;
+  double sums[5] = {0};
+  for (int i = 0; i < N_X; i++) {
+    double x = (2 * (i % WIDTH) - 11) / 12., y = (2 * (i / WIDTH) - 7) / 12.;
+    double value = ((double)frame[i] - (double)shift[i]) * (double)scale[i];
+    const double counts[5] = {x, y, x * x, x * y, y * y};
+    for (int k = 0; k < 5; k++) sums[k] += value * counts[k];
+  }
+  assert_int_equal(s.places.data.train.n_x, 5);
+  assert_int_equal(s.places.data.valid.count, data.valid.count);
+  for (int k = 0; k < 5; k++) assert_true(fabs((double)s.places.data.train.x[5 * 5 + k] - sums[k]) < 1e-4);
+  close_scene(&s);
+  free_data(&data);
+}
+
+/* bias + x W of one frame, for weights that read `n` numbers of each. */
+static double read_frame(const dvbf_model *m, const double *x, int n, int unit) {
+  const dv_parameter *w = dv_parameters_find(&m->parameters, "recognition.hidden.x");
+  double sum = (double)dv_model_values(m, "recognition.hidden.bias")[unit];
+  assert_true(w && w->rows == n);
+  for (int i = 0; i < n; i++)
+    sum += x[i] * (double)m->parameters.values[w->offset + (size_t)(i * w->cols + unit)];
+  return sum;
+}
+
+/* Networks make of a picture what those of the small model make of its moments; the emission stays. */
+static void taken(void **state) {
+  (void)state;
+  dvbf_data data = make_images();
+  scene s;
+  dvbf_model *m = NULL, *small = NULL;
+  dvbf_error error = {0};
+  open_scene(&s, &data, "updates 5", 1);
+  assert_int_equal(dv_projection_model(&m, &s.projection, STEPS, 5, NULL), DVBF_OK);
+  if (dv_places_train(&small, &s.places, m, 7, NULL, NULL, &error)) fail_msg("%s", error.message);
+  dvbf_real emission = *dv_model_values(m, "emission.hidden.z");
+  if (dv_places_take(m, small, &s.places, &error)) fail_msg("%s", error.message);
+  int n = s.projection.components.count;
+  double x[N_X], y[2], most = 0;
+  for (int i = 0; i < n; i++) x[i] = (double)s.projection.data.train.x[9 * n + i];
+  for (int i = 0; i < 2; i++)
+    y[i] = ((double)s.places.data.train.x[9 * 2 + i] - (double)small->x.shift[i]) * (double)small->x.scale[i];
+  for (int unit = 0; unit < 9; unit++) {
+    double of_x = read_frame(m, x, n, unit), of_y = read_frame(small, y, 2, unit);
+    assert_true(fabs(of_x - of_y) < 2e-3);
+    most = fmax(most, fabs(of_y));
+  }
+  assert_true(most > 0.05);
+  assert_true(*dv_model_values(m, "universal.mean") == *dv_model_values(small, "universal.mean"));
+  assert_true(*dv_model_values(m, "emission.hidden.z") == emission);
+  dvbf_model_free(m);
+  dvbf_model_free(small);
+  close_scene(&s);
+  free_data(&data);
+}
+
+static dvbf_status train(dvbf_model **out, const char *more, const dvbf_train_options *o, dvbf_error *error) {
+  char text[400];
+  dvbf_data data = make_images();
+  snprintf(text, sizeof text,
+           "start places updates 12 validate-every 4 batch-size 12 shard-size 4 starts 1 projection 1e-5 "
+           "checkpoint-every 0 %s",
+           more);
+  dvbf_settings *s = settings_of(text);
+  dvbf_status status = dvbf_train(out, s, &data, o, error);
+  dvbf_settings_free(s);
+  free_data(&data);
+  return status;
+}
+
+/* While the emission is trained alone, the rate of training changes nothing else. */
+static void emission_alone(void **state) {
+  (void)state;
+  dvbf_model *m[3] = {NULL};
+  dvbf_error error = {0};
+  static const char *const more[] = {"emission-updates 12", "emission-updates 12 learning-rate 0.001",
+                                     "emission-updates 6"};
+  for (int i = 0; i < 3; i++)
+    if (train(&m[i], more[i], NULL, &error)) fail_msg("%s", error.message);
+  for (size_t i = 0; i < m[0]->parameters.count; i++) {
+    const dv_parameter *p = &m[0]->parameters.list[i];
+    size_t bytes = (size_t)p->rows * (size_t)p->cols * sizeof(dvbf_real);
+    bool emits = !strncmp(p->name, "emission.", 9), same[3];
+    for (int k = 1; k < 3; k++)
+      same[k] = !memcmp(m[0]->parameters.values + p->offset, m[k]->parameters.values + p->offset, bytes);
+    assert_true(same[1] == !emits);
+    if (!strcmp(p->name, "universal.mean")) assert_false(same[2]);
+  }
+  for (int i = 0; i < 3; i++) dvbf_model_free(m[i]);
+}
+
+static void refusals(void **state) {
+  (void)state;
+  dvbf_data data = make_data(1e-4f);
+  dvbf_model *m = NULL;
+  dvbf_error error = {0};
+  dvbf_settings *s = settings_of("start places updates 4");
+  assert_int_equal(dvbf_train(&m, s, &data, NULL, &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "x has to be images"));
+  dvbf_settings_free(s);
+  free_data(&data);
+  assert_int_equal(train(&m, "projection 0", NULL, &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "needs training on components"));
+  assert_int_equal(train(&m, "recognition-sees innovation linear-paths on initial birnn", NULL, &error),
+                   DVBF_OK);
+  dvbf_model_free(m);
+}
+
+/* The model of places has twice the updates. */
+static bool stop_later(const dvbf_progress *p, void *user) {
+  return p->updates != 12 || p->update < *(uint64_t *)user;
+}
+static bool stop_at_once(const dvbf_progress *p, void *user) {
+  (void)p, (void)user;
+  return false;
+}
+
+static const char *model_in(const char *run) {
+  char name[64];
+  snprintf(name, sizeof name, "%s/%s", run, DVBF_RUN_MODEL);
+  return in_folder(name);
+}
+
+static void runs_go_on(void **state) {
+  (void)state;
+  uint64_t at = 7;
+  dvbf_error error = {0};
+  static const char settings[] = "emission-updates 9";
+  static const char *const names[] = {"one", "stopped"};
+  for (int i = 0; i < 3; i++) {
+    dvbf_model *m = NULL;
+    char where[300];
+    snprintf(where, sizeof where, "%s", in_folder(names[i > 0]));
+    dvbf_train_options o = {.folder = where, .resume = i == 2, .user_data = &at};
+    if (i == 1) o.progress = stop_later;
+    if (train(&m, settings, &o, &error)) fail_msg("%s", error.message);
+    dvbf_model_free(m);
+  }
+  char one[300];
+  snprintf(one, sizeof one, "%s", model_in("one"));
+  assert_true(same_bytes(one, model_in("stopped")));
+  dvbf_model *m = NULL;
+  dvbf_train_options o = {.progress = stop_at_once};
+  assert_int_equal(train(&m, settings, &o, &error), DVBF_STOPPED);
+  for (int i = 0; i < 2; i++) {
+    char command[600];
+    snprintf(command, sizeof command, "rm -r '%s'", in_folder(names[i]));
+    assert_int_equal(system(command), 0);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(orders),         cmocka_unit_test(moments),  cmocka_unit_test(taken),
+      cmocka_unit_test(emission_alone), cmocka_unit_test(refusals), cmocka_unit_test(runs_go_on),
+  };
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
