@@ -5,8 +5,10 @@
  * cut: they are begun, and then asked about until they are done or patience is over. */
 #include "base/team.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <mpi.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,13 +119,54 @@ static void carry_close(void *state) {
   free(s);
 }
 
-static dvbf_status carry_open(void **state, int *rank, int *size, dvbf_error *error) {
+/* ---- Joining ---- */
+
+/* MPI waits for ever for ranks that die before they have joined, and cannot be asked meanwhile. */
+typedef struct guard {
+  pthread_t thread;
+  pthread_mutex_t lock;
+  pthread_cond_t over;
+  bool joined, watched;
+} guard;
+
+static void *watch(void *user) {
+  guard *g = user;
+  struct timespec until;
+  double limit = patience();
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += (time_t)limit;
+  pthread_mutex_lock(&g->lock);
+  while (!g->joined)
+    if (pthread_cond_timedwait(&g->over, &g->lock, &until) == ETIMEDOUT && !g->joined) {
+      fprintf(stderr,
+              "dvbf: the other ranks did not come within %g s (DVBF_PATIENCE), and this one ends; --resume "
+              "goes on\n",
+              limit);
+      fflush(NULL);
+      _exit(1);
+    }
+  pthread_mutex_unlock(&g->lock);
+  return NULL;
+}
+
+static void join_world(void) {
+  guard g = {.lock = PTHREAD_MUTEX_INITIALIZER, .over = PTHREAD_COND_INITIALIZER};
   int given = 0;
+  g.watched = !pthread_create(&g.thread, NULL, watch, &g);
+  MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given);
+  pthread_mutex_lock(&g.lock);
+  g.joined = true;
+  pthread_cond_signal(&g.over);
+  pthread_mutex_unlock(&g.lock);
+  if (g.watched) pthread_join(g.thread, NULL);
+}
+
+static dvbf_status carry_open(void **state, int *rank, int *size, dvbf_error *error) {
   mpi_state *s = calloc(1, sizeof *s);
   if (!s) return fail(error, "out of memory while joining the other ranks");
   /* A single copy needs rights that containers do not give, and says so. */
   setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
-  MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given);
+  join_world();
   MPI_Comm_dup(MPI_COMM_WORLD, &s->work);
   MPI_Comm_dup(MPI_COMM_WORLD, &s->end);
   MPI_Comm_rank(s->work, &s->rank);

@@ -84,6 +84,15 @@ for n in 2 3; do
     fail "a search by ranks differs"
 done
 
+# A search in which a learned candidate wins, as the input changes the sign of y.
+awk 'BEGIN { print "u,y"; y = 1; for (i = 0; i < 600; i++) { u = i * 7919 % 101 % 2 ? 1 : -1; print u "," y; y = 0.95 * u * y + 0.3 } }' >product.csv
+learning=("$dvbf" train product.csv "${small[@]}" --outputs y --inputs u --window 12 --batch-size 32 --learning-rate 0.01 --latent 3
+  --systems 4 --updates 120 --validate-every 60 --search on --candidates 2)
+"${learning[@]}" -o learned --threads 2
+awk -F, '$9 == 1 && $2 != "linear" { won = 1 } END { exit !won }' learned/search.csv || fail "no learned candidate wins"
+ranks 2 "${learning[@]}" -o learned-2 --threads 1 || fail "a search by 2 ranks in which a learned candidate wins"
+cmp learned/search.csv learned-2/search.csv && cmp learned/model.safetensors learned-2/model.safetensors || fail "a search by ranks differs"
+
 # A signal: a checkpoint, from which another number goes on.
 long=("${pictures[@]}" --updates 4000 --validate-every 1000)
 "$mpirun" -n 3 "${long[@]}" -o stopped --threads 1 2>err &
@@ -114,9 +123,10 @@ for n in 2 3; do
   wait $process || true
   process=
 done
-# A full disk: one sentence, and the checkpoint stays as it was. (A file may not grow beyond some kilobytes.)
+# A full disk: one sentence, and the checkpoint stays as it was. (No file may grow beyond some kilobytes, not even those by
+# which UCX shares memory.)
 cp killed/checkpoint.safetensors checkpoint-before
-ranks 3 sh -c "trap '' XFSZ; ulimit -f 32; exec \"\$@\"" sh "${killed[@]}" --threads 1 && fail "a full disk goes unnoticed"
+UCX_TLS=tcp,self ranks 3 sh -c "trap '' XFSZ; ulimit -f 32; exec \"\$@\"" sh "${killed[@]}" --threads 1 && fail "a full disk goes unnoticed"
 [ "$(grep -c '^dvbf: .*killed/' err)" = 1 ] || fail "a full disk is told of $(grep -c '^dvbf: ' err) times"
 cmp checkpoint-before killed/checkpoint.safetensors || fail "a full disk has changed the checkpoint"
 ranks 2 "${killed[@]}" --threads 2 || fail "going on after kills"

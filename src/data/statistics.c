@@ -133,8 +133,9 @@ static dv_statistics arranged(double *room, size_t width) {
   s.variance = room + width;
   s.least = room + 2 * width;
   s.most = room + 3 * width;
-  s.seen = (uint64_t *)(room + 4 * width);
-  s.checksum = (uint64_t *)(room + 5 * width);
+  void *counts = room + 4 * width;
+  s.seen = counts;
+  s.checksum = s.seen + width;
   return s;
 }
 

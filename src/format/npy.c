@@ -196,17 +196,16 @@ static const char *load(dv_npy *npy, const dv_array *array, dv_npy_bytes *bytes,
 
 const char *dv_npy_read(dv_npy *npy, const dv_array *array, dv_npy_bytes *bytes, void *from, size_t first,
                         size_t n, float *floats, double *doubles) {
-  enum { PIECE = 1 << 12 };
-  unsigned char buffer[PIECE * 8];
-  size_t size = dv_number_size(npy->type);
+  unsigned char buffer[1 << 15];
+  size_t size = dv_number_size(npy->type), most = sizeof buffer / size; /* numbers of a read */
   if (npy->fortran && array->rank > 1 && !npy->loaded) {
     const char *remedy = load(npy, array, bytes, from);
     if (remedy) return remedy;
   }
   if (floats && npy->type == DV_FLOAT32 && !npy->swapped && !npy->loaded)
     return bytes(from, npy->header + (uint64_t)first * size, n * size, (unsigned char *)floats);
-  for (size_t k = 0; k < n; k += PIECE) {
-    size_t part = n - k < PIECE ? n - k : PIECE, offset = (first + k) * size;
+  for (size_t k = 0; k < n; k += most) {
+    size_t part = n - k < most ? n - k : most, offset = (first + k) * size;
     const char *remedy =
         npy->loaded ? NULL : bytes(from, npy->header + (uint64_t)offset, part * size, buffer);
     if (remedy) return remedy;
