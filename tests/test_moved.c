@@ -168,6 +168,19 @@ static void other_instructions_are_refused(void **unused) {
   remove_run();
 }
 
+/* A set that there is not is not taken for another one. */
+static void unknown_instructions_are_refused(void **unused) {
+  (void)unused;
+  dvbf_error error = {0};
+  watch w = {0};
+  setenv("DVBF_ISA", "v9", 1);
+  dvbf_status status = train("", false, &w, &error);
+  unsetenv("DVBF_ISA");
+  assert_int_equal(status, DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "DVBF_ISA = v9: must be base, v3 or v4"));
+  remove_run();
+}
+
 static unsigned char *model_bytes(size_t *size) {
   char path[160];
   snprintf(path, sizeof path, "%s/run/" DVBF_RUN_MODEL, folder);
@@ -227,6 +240,7 @@ int main(void) {
       cmocka_unit_test(every_length_counts),
       cmocka_unit_test(other_machines_are_refused),
       cmocka_unit_test(other_instructions_are_refused),
+      cmocka_unit_test(unknown_instructions_are_refused),
       cmocka_unit_test(portable_runs_move),
       cmocka_unit_test(infinite_data_are_called_so),
   };

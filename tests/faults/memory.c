@@ -1,14 +1,15 @@
 /* Loaded before a command (LD_PRELOAD), lets one of its allocations fail. FAULT_MEMORY = "CALLER N" or
  * "CALLER N on" says which: CALLER is own (the command itself), libc or foreign (other libraries), and
  * allocations of each are counted from 1 on; with `on` those after it fail too. FAULT_COUNTS names a file
- * that gets three counts, how often one was refused, and for each allocation of the command itself the hash
- * of the stack that it came from. */
+ * that gets three counts, how often one was refused, the library in which a signal ended the process, and for
+ * each allocation of the command itself the hash of the stack that it came from. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,7 +21,9 @@
 enum { OWN, LIBC, FOREIGN, CALLERS, STACKS = 1 << 16 };
 
 typedef struct counts {
-  uint64_t count[CALLERS], struck, stack[STACKS];
+  uint64_t count[CALLERS], struck;
+  char where[64];
+  uint64_t stack[STACKS];
 } counts;
 
 static counts *shared;
@@ -56,6 +59,33 @@ static int find(struct dl_phdr_info *info, size_t size, void *user) {
   return 0;
 }
 
+/* ---- The end by a signal ---- */
+
+/* Tells the innermost library on the stack besides the C library, and lets the signal end the process. */
+static void end(int number) {
+  void *frames[24];
+  Dl_info about;
+  (void)number;
+  inside = true;
+  int depth = backtrace(frames, 24);
+  for (int i = 0; shared && i < depth; i++) {
+    uintptr_t at = (uintptr_t)frames[i];
+    if ((at >= libc_from && at < libc_to) || (at >= this_from && at < this_to)) continue;
+    if (!dladdr(frames[i], &about) || !about.dli_fname) continue;
+    const char *slash = strrchr(about.dli_fname, '/');
+    strncpy(shared->where, slash ? slash + 1 : about.dli_fname, sizeof shared->where - 1);
+    return;
+  }
+}
+
+static void await_end(void) {
+  static const int signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+  struct sigaction action = {.sa_handler = end, .sa_flags = (int)SA_RESETHAND};
+  for (int i = 0; i < 5; i++) sigaction(signals[i], &action, NULL);
+}
+
+/* ---- The beginning ---- */
+
 __attribute__((constructor)) static void begin(void) {
   static const char *const names[] = {"own", "libc", "foreign"};
   const char *file = getenv("FAULT_COUNTS"), *what = getenv("FAULT_MEMORY");
@@ -66,6 +96,7 @@ __attribute__((constructor)) static void begin(void) {
   inside = true;
   backtrace(frame, 1); /* loads what it needs */
   dl_iterate_phdr(find, &first);
+  await_end();
   if (what) sscanf(what, "%15s %llu %7s", caller, &at, on);
   for (int i = 0; i < CALLERS; i++)
     if (!strcmp(caller, names[i])) plan.caller = i;

@@ -6,8 +6,9 @@ usage: sweep.py DVBF SUPERVISE MEMORY [--most N] [--first N] [--sample N] [--dep
 After each fault the command must have ended by itself, have said one sentence if its result is not there, and
 have left every file as it was, as it should become, or as a model that can be read. Done once more, without a
 fault, it must come to the bytes of a run without faults. The class own is memory of the command itself, libc what the C
-library allocates for it, foreign what other libraries do: what these make of it is told and not judged. The class space
-is a disk that is full after n bytes; it is tried only where it is named."""
+library allocates for it, foreign what other libraries do. What these make of it is told and not judged, as long as they return;
+an end by a signal is a failure unless it came inside one of FOREIGN. The class space is a disk that is full after n bytes; it
+is tried only where it is named."""
 import argparse
 import concurrent.futures
 import os
@@ -21,6 +22,10 @@ import runs
 
 CLASSES = "open read write sync rename remove truncate mkdir list lock close map thread child print".split()
 CALLERS = ["own", "libc", "foreign"]
+# Libraries that are known to end the process where they get no memory.
+FOREIGN = ("libhdf5", "libcairo", "libfontconfig", "libfreetype", "libpixman", "libopenblas", "liblapack", "libblas", "libmpi",
+           "libopen-pal", "libopen-rte", "libpmix")
+HEAD = struct.Struct("<4Q64s")  # counts, how often one was refused, where a signal came
 
 
 class Reference:
@@ -54,9 +59,9 @@ class Reference:
     def read_counts(self, path):
         with open(path, "rb") as file:
             content = file.read()
-        counts = struct.unpack_from("<4Q", content)
+        counts = HEAD.unpack_from(content)
         self.allocations = dict(zip(CALLERS, counts))
-        stacks = struct.unpack_from(f"<{min(counts[0], 65536)}Q", content, 32)
+        stacks = struct.unpack_from(f"<{min(counts[0], 65536)}Q", content, HEAD.size)
         first, last = {}, {}
         for i, stack in enumerate(stacks):
             first.setdefault(stack, i + 1)
@@ -150,6 +155,7 @@ def attempt(reference, top, fault):
     name, n, goes_on = fault
     folder = os.path.join(top, f"t{threading.get_ident()}")
     runs.copy(reference.base, folder)
+    where = ""
     if name in CALLERS:
         counts = folder + ".counts"
         outcome = runs.supervised(folder, reference.case.arguments, [],
@@ -157,7 +163,8 @@ def attempt(reference, top, fault):
                                    "FAULT_MEMORY": f"{name} {n}" + (" on" if goes_on else "")},
                                   reference.case.given)
         with open(counts, "rb") as file:
-            struck = struct.unpack_from("<4Q", file.read())[3]
+            *_, struck, where = HEAD.unpack(file.read(HEAD.size))
+            where = where.rstrip(b"\0").decode(errors="replace")
         os.unlink(counts)
     else:
         how = ["--space", str(n - 1)] if name == "space" else ["--fail", name, str(n)] + ["--on"] * goes_on
@@ -165,7 +172,9 @@ def attempt(reference, top, fault):
         struck = outcome.told.get("struck", 1)
     trouble = check(reference, folder, outcome, name)
     shutil.rmtree(folder, ignore_errors=True)
-    return fault, struck, trouble
+    ended = isinstance(outcome.status, int) and outcome.status < 0
+    judged = not where.startswith(FOREIGN) if ended else name != "foreign"
+    return fault, struck, trouble and trouble + (f" in {where}" if ended and where else ""), judged
 
 
 def sweep(case, top, options, pool):
@@ -174,10 +183,10 @@ def sweep(case, top, options, pool):
     if len(faults) > options.sample:
         faults = random.Random(1).sample(faults, options.sample)
     counts, troubles, foreign = {}, [], 0
-    for (name, n, goes_on), struck, trouble in pool.map(lambda fault: attempt(reference, top, fault), faults):
+    for (name, n, goes_on), struck, trouble, judged in pool.map(lambda fault: attempt(reference, top, fault), faults):
         if struck:
             counts[name] = counts.get(name, 0) + 1
-        if trouble and name == "foreign":
+        if trouble and not judged:
             foreign += 1
         if trouble:
             troubles.append(f"{case.name}: {name} {n}{' and on' if goes_on else ''}: {trouble}")
