@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "faults.h"
+#include "model/model.h"
 #include "train/checkpoint.h"
 
 #include <dirent.h>
@@ -496,6 +497,64 @@ static void full_disks_are_survived(void **state) {
   full_disk_is_survived((failing){&planned.space, BRIEF, "begun", "brief", 0}, every);
 }
 
+/* The state of a run that was stopped, and the fingerprint of its data. */
+static void read_state(dv_training *out, dvbf_model **model, uint64_t *print, const char *run) {
+  static bytes file;
+  char path[256];
+  static const char key[] = "\"data\":\"";
+  read_bytes(&file, run, DVBF_RUN_CHECKPOINT);
+  const char *found = memmem(file.at, file.size, key, sizeof key - 1);
+  assert_non_null(found);
+  *print = strtoull(found + sizeof key - 1, NULL, 16);
+  snprintf(path, sizeof path, "%s/" DVBF_RUN_MODEL, run);
+  assert_int_equal(dvbf_model_load(model, path, NULL), DVBF_OK);
+  size_t count = (*model)->parameters.size;
+  size_t snapshot = sizeof(dv_counters) + 3 * count * sizeof(dvbf_real);
+  assert_int_equal(dv_training_init(out, count, snapshot, NULL), DVBF_OK);
+  snprintf(path, sizeof path, "%s/" DVBF_RUN_CHECKPOINT, run);
+  assert_int_equal(dv_checkpoint_read(out, *model, *print, path, NULL), DVBF_OK);
+}
+
+/* A disk that is full at any byte of a checkpoint leaves the one before it, and nothing else. Many bytes are
+ * tried, with DVBF_EVERY_BYTE all of them. */
+static void every_byte_of_a_checkpoint_may_be_the_last(void **state) {
+  (void)state;
+  static bytes before, now, next;
+  dvbf_model *model = NULL;
+  dv_training training;
+  uint64_t print;
+  read_state(&training, &model, &print, "begun");
+  dvbf_settings *settings = settings_of(BRIEF);
+  copy_run("brief", "full");
+  read_bytes(&before, "brief", DVBF_RUN_CHECKPOINT);
+  read_bytes(&next, "begun", DVBF_RUN_CHECKPOINT);
+  int entries = count_files("full");
+  size_t stride = getenv("DVBF_EVERY_BYTE") ? 1 : 7 * STRIDE, tried = 0;
+  for (size_t n = 0; n < next.size; n += stride, tried++) {
+    dvbf_error error = {.message = ""};
+    fault.full = false;
+    fault.space = n + 1;
+    dvbf_status status =
+        dv_checkpoint_write(&training, model, settings, print, "full/" DVBF_RUN_CHECKPOINT, &error);
+    fault.space = 0;
+    assert_int_equal(status, DVBF_IO);
+    assert_true(fault.full && error.message[0]);
+    read_bytes(&now, "full", DVBF_RUN_CHECKPOINT);
+    if (now.size != before.size || memcmp(now.at, before.at, now.size)) fail_msg("byte %zu", n);
+    assert_int_equal(count_files("full"), entries);
+  }
+  print_message("full at %zu of %zu bytes\n", tried, next.size);
+  assert_int_equal(dv_checkpoint_write(&training, model, settings, print, "full/" DVBF_RUN_CHECKPOINT, NULL),
+                   DVBF_OK);
+  read_bytes(&now, "full", DVBF_RUN_CHECKPOINT);
+  assert_int_equal(now.size, next.size);
+  assert_memory_equal(now.at, next.at, now.size);
+  dv_training_clear(&training);
+  dvbf_settings_free(settings);
+  dvbf_model_free(model);
+  remove_run("full");
+}
+
 static void lack_of_memory_is_survived(void **state) {
   (void)state;
   failing runs[] = {{&planned.memory, BRIEF, NULL, "brief", 0},
@@ -907,6 +966,7 @@ int main(void) {
       cmocka_unit_test(rate_is_what_is_said),
       cmocka_unit_test(starts_differ),
       cmocka_unit_test(full_disks_are_survived),
+      cmocka_unit_test(every_byte_of_a_checkpoint_may_be_the_last),
       cmocka_unit_test(lack_of_memory_is_survived),
       cmocka_unit_test(files_are_whole_or_not_there),
       cmocka_unit_test(other_settings_are_refused),
