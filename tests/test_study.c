@@ -107,6 +107,34 @@ static void splits_by_name(void **state) {
   dvbf_settings_free(all);
 }
 
+static unsigned long left; /* allocations of jansson before one that is refused */
+
+static void *scarce(size_t size) {
+  return left && !--left ? NULL : malloc(size);
+}
+
+/* What has no place in memory is not left out. */
+static void numbers_without_memory(void **state) {
+  (void)state;
+  dvbf_evaluation *e = NULL;
+  char *whole = NULL, *text = NULL;
+  unsigned long n = 0, refusals = 0;
+  good(dvbf_evaluate(&e, model, data, &data->valid, how, &error));
+  good(dvbf_evaluation_json(&whole, e, model, how, 2.5, &error));
+  json_set_alloc_funcs(scarce, free);
+  do {
+    left = ++n;
+    if (dvbf_evaluation_json(&text, e, model, how, 2.5, &error))
+      refusals++;
+    else
+      assert_string_equal(text, whole), dvbf_text_free(text);
+  } while (!left);
+  json_set_alloc_funcs(malloc, free);
+  assert_true(refusals > 100);
+  dvbf_text_free(whole);
+  dvbf_evaluation_free(e);
+}
+
 static void numbers_for_scripts(void **state) {
   (void)state;
   dvbf_evaluation *e = NULL;
@@ -271,6 +299,7 @@ int main(void) {
       cmocka_unit_test(a_report_of_a_run),
       cmocka_unit_test(splits_by_name),
       cmocka_unit_test(numbers_for_scripts),
+      cmocka_unit_test(numbers_without_memory),
       cmocka_unit_test(curves_of_a_run),
       cmocka_unit_test(an_experiment_from_data_to_report),
       cmocka_unit_test(an_experiment_that_is_stopped),

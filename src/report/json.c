@@ -10,10 +10,18 @@ json_t *dv_json_number(double value) {
   return isfinite(value) ? json_real(value) : json_null();
 }
 
+/* NULL becomes the failure of what it is packed into. */
+static json_t *whole_or_nothing(json_t *json, bool whole) {
+  if (whole) return json;
+  json_decref(json);
+  return NULL;
+}
+
 json_t *dv_json_numbers(const double *values, size_t count) {
   json_t *array = json_array();
-  for (size_t i = 0; i < count; i++) json_array_append_new(array, dv_json_number(values[i]));
-  return array;
+  bool whole = array;
+  for (size_t i = 0; i < count; i++) whole &= !json_array_append_new(array, dv_json_number(values[i]));
+  return whole_or_nothing(array, whole);
 }
 
 static json_t *regressions(const dvbf_evaluation *e) {
@@ -22,10 +30,7 @@ static json_t *regressions(const dvbf_evaluation *e) {
     const dvbf_regression *r = &e->regressions[i];
     json_t *entry = json_pack("{s:o, s:o}", "r2", dv_json_number(r->r2), "log_likelihood",
                               dv_json_number(r->log_likelihood));
-    if (json_object_set_new(object, r->name, entry)) {
-      json_decref(object);
-      return NULL;
-    }
+    if (json_object_set_new(object, r->name, entry)) return whole_or_nothing(object, false);
   }
   return object;
 }
@@ -40,18 +45,20 @@ static json_t *bound(const dvbf_evaluation *e) {
 
 static json_t *prediction(const dvbf_evaluation *e) {
   json_t *horizon = json_array();
-  for (size_t i = 0; i < e->horizon; i++) json_array_append_new(horizon, json_integer((json_int_t)i + 1));
+  bool whole = horizon;
+  for (size_t i = 0; i < e->horizon; i++)
+    whole &= !json_array_append_new(horizon, json_integer((json_int_t)i + 1));
   json_t *out = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "observed", (json_int_t)e->observed, "horizon",
-                          horizon, "mse", dv_json_numbers(e->mse, e->horizon), "mse_mean_path",
-                          dv_json_numbers(e->mse_mean_path, e->horizon), "mse_repeat",
+                          whole_or_nothing(horizon, whole), "mse", dv_json_numbers(e->mse, e->horizon),
+                          "mse_mean_path", dv_json_numbers(e->mse_mean_path, e->horizon), "mse_repeat",
                           dv_json_numbers(e->mse_repeat, e->horizon), "pixel_variance",
                           dv_json_number(e->pixel_variance));
-  if (out && e->distance) {
-    json_object_set_new(out, "distance", dv_json_numbers(e->distance, e->horizon));
-    json_object_set_new(out, "distance_repeat", dv_json_numbers(e->distance_repeat, e->horizon));
-    json_object_set_new(out, "steps_near", dv_json_number(e->steps_near));
-  }
-  return out;
+  if (!out || !e->distance) return out;
+  return whole_or_nothing(
+      out,
+      !json_object_set_new(out, "distance", dv_json_numbers(e->distance, e->horizon)) &&
+          !json_object_set_new(out, "distance_repeat", dv_json_numbers(e->distance_repeat, e->horizon)) &&
+          !json_object_set_new(out, "steps_near", dv_json_number(e->steps_near)));
 }
 
 json_t *dv_json_evaluation(const dvbf_evaluation *evaluation, const dvbf_model *model, double seconds,
@@ -73,7 +80,10 @@ dvbf_status dv_json_text(char **out, json_t *json, dvbf_error *error) {
   size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(10),
          length = json ? json_dumpb(json, NULL, 0, flags) : 0;
   char *text = length ? dv_calloc(length + 1, 1) : NULL;
-  if (text) json_dumpb(json, text, length, flags);
+  if (text && json_dumpb(json, text, length, flags) != length) {
+    dv_free(text);
+    text = NULL;
+  }
   json_decref(json);
   if (!text)
     return dv_fail(error, length ? DVBF_MEMORY : DVBF_FORMAT,

@@ -5,7 +5,8 @@
 #include <dvbf/dvbf.h>
 #include <jansson.h>
 
-/* A number, or null if it is not finite, which JSON cannot express; and an array of them. */
+/* A number, or null if it is not finite, which JSON cannot express; and an array of them. NULL when memory is
+ * short. */
 json_t *dv_json_number(double value);
 json_t *dv_json_numbers(const double *values, size_t count);
 
