@@ -144,7 +144,7 @@ static dvbf_status train(dvbf_model **out, const char *more, const dvbf_train_op
   return status;
 }
 
-/* While the emission is trained alone, the rate of training changes nothing else. */
+/* While the emission is trained alone, the rate of training changes nothing else; later all is trained. */
 static void emission_alone(void **state) {
   (void)state;
   dvbf_model *m[3] = {NULL};
@@ -201,7 +201,7 @@ static void runs_go_on(void **state) {
   (void)state;
   uint64_t at = 7;
   dvbf_error error = {0};
-  static const char settings[] = "emission-updates 9";
+  static const char settings[] = "emission-updates 9 starts 2 restart-above 0";
   static const char *const names[] = {"one", "stopped"};
   for (int i = 0; i < 3; i++) {
     dvbf_model *m = NULL;

@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Seeds of settings are below this. */
+#define SEEDS UINT64_C(9007199254740992)
+
 enum { HIGHEST = 3, MOMENTS = 9 }; /* moments of all orders from 1 to the highest */
 
 static int moments_of(int order) {
@@ -189,9 +192,7 @@ static dvbf_status settings_of(dvbf_settings **out, const dvbf_model *m, uint64_
                                 {"batch-size", "16"},
                                 {"learning-rate", "0.008"},
                                 {"clip-norm", "1"},
-                                {"starts", "3"},
-                                {"restart-at", "0.4"},
-                                {"restart-above", "0.03"}};
+                                {"starts", "1"}};
   dvbf_status status = dvbf_settings_copy(out, m->settings_object, error);
   for (size_t i = 0; i < sizeof set / sizeof *set && !status; i++)
     status = dv_settings_choose(*out, set[i][0], set[i][1], error);
@@ -203,11 +204,13 @@ static dvbf_status settings_of(dvbf_settings **out, const dvbf_model *m, uint64_
 typedef struct follower {
   const dvbf_train_options *options;
   bool stopped;
+  double prediction; /* the best that was validated */
 } follower;
 
 static bool follow(const dvbf_progress *p, void *user) {
   follower *f = user;
   dvbf_progress shown = *p;
+  if (p->validated && p->valid_prediction < f->prediction) f->prediction = p->valid_prediction;
   shown.validated = false;
   shown.event = NULL;
   if (f->options && f->options->progress && !f->options->progress(&shown, f->options->user_data))
@@ -272,26 +275,46 @@ dvbf_status dv_places_take(dvbf_model *m, const dvbf_model *small, const dv_plac
   return DVBF_OK;
 }
 
+static dvbf_status train_once(dvbf_model **out, const dv_places *places, const dvbf_model *m, uint64_t seed,
+                              const volatile int *interrupt, follower *user, dvbf_error *error) {
+  dvbf_settings *settings = NULL;
+  dvbf_train_options how = {.progress = follow, .user_data = user};
+  dvbf_status status = settings_of(&settings, m, seed, error);
+  if (!status) dvbf_settings_interrupt(settings, interrupt);
+  if (!status) status = dv_train(out, NULL, settings, &places->data, &how, 0, error);
+  if (!status && (user->stopped || dv_interrupted(interrupt)))
+    status = dv_fail(error, DVBF_STOPPED, "stopped while learning how places move");
+  dvbf_settings_free(settings);
+  return status;
+}
+
+/* Another seed for each start, whose number is in the highest bits, and for each training. */
+static uint64_t seed_of(uint64_t seed, int time) {
+  return (seed + (seed >> 53) * 3000017 + (uint64_t)time * 1000003) % SEEDS;
+}
+
+/* The seed decides much, and one training takes seconds: the best of some is taken. */
 dvbf_status dv_places_train(dvbf_model **out, const dv_places *places, const dvbf_model *m, uint64_t seed,
                             const volatile int *interrupt, const dvbf_train_options *options,
                             dvbf_error *error) {
-  dvbf_settings *settings = NULL;
-  follower user = {options, false};
-  dvbf_train_options how = {.progress = follow, .user_data = &user};
+  enum { TIMES = 3 };
+  double best = INFINITY;
+  dvbf_status status = DVBF_OK;
   if (!places->order)
     return dv_fail(
         error, DVBF_ARGUMENT,
         "start = places: it needs training on components, such as projection = 1e-4; or set start = "
         "random");
-  dvbf_status status = settings_of(&settings, m, seed, error);
-  if (!status) dvbf_settings_interrupt(settings, interrupt);
-  if (!status) status = dv_train(out, NULL, settings, &places->data, &how, 0, error);
-  if (!status && (user.stopped || dv_interrupted(interrupt))) {
-    dvbf_model_free(*out);
-    *out = NULL;
-    status = dv_fail(error, DVBF_STOPPED, "stopped while learning how places move");
+  for (int i = 0; i < TIMES && !status; i++) {
+    follower user = {options, false, INFINITY};
+    dvbf_model *model = NULL, *worse;
+    status = train_once(&model, places, m, seed_of(seed, i), interrupt, &user, error);
+    bool better = !status && (!*out || user.prediction < best);
+    worse = better ? *out : model;
+    if (better) *out = model, best = user.prediction;
+    dvbf_model_free(worse);
   }
-  dvbf_settings_free(settings);
+  if (status) dvbf_model_free(*out), *out = NULL;
   return status;
 }
 
