@@ -201,25 +201,34 @@ static void test_outliers(void **unused) {
   dvbf_sequences_free(&data.train);
 }
 
-/* Large images that move are learned by components, coarse first, from windows; small ones as before, and
- * what is given stays. */
+/* Large images that move are learned by components, few by places first, others coarse first,
+ * from windows; small ones as before, and what is given stays. */
 static void test_videos(void **unused) {
   (void)unused;
   static const struct {
     size_t side;
     const char *name, *given;
     double projection, coarse, window, latent;
-  } cases[] = {{32, "seed", "1", 1e-4, 5, 15, 8},    {32, "network", "conv", 0, 0, 15, 8},
-               {32, "mean", "sigmoid", 0, 0, 15, 8}, {32, "latent", "3", 1e-4, 5, 15, 3},
-               {32, "model", "dkf", 0, 0, 0, 4},     {16, "seed", "1", 0, 0, 0, 4}};
+  } cases[] = {{32, "seed", "1", 1e-4, 0, 15, 8},
+               {32, "start", "random", 1e-4, 5, 15, 8},
+               {24, "hidden", "64", 1e-4, 5, 15, 8},
+               {32, "coarse", "7", 1e-4, 7, 15, 8},
+               {32, "recognition", "smoothing", 1e-4, 5, 15, 8},
+               {32, "network", "conv", 0, 0, 15, 8},
+               {32, "mean", "sigmoid", 0, 0, 15, 8},
+               {32, "latent", "3", 1e-4, 0, 15, 3},
+               {32, "model", "dkf", 0, 0, 0, 4},
+               {16, "seed", "1", 0, 0, 0, 4}};
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     size_t side = cases[k].side;
-    dvbf_data data = data_of(4, 30, side * side, 2);
+    size_t count = side == 24 ? 200 : 4; /* many, or few */
+    dvbf_data data = data_of(count, 30, side * side, 2);
     data.image_height = data.image_width = side;
-    for (size_t i = 0; i < 4 * 30 * side * side; i++) data.train.x[i] = (float)(i % 11) / 10;
+    for (size_t i = 0; i < count * 30 * side * side; i++) data.train.x[i] = (float)(i % 11) / 10;
     dvbf_settings *s = suited(&data, cases[k].name, cases[k].given);
     assert_true(value(s, "projection") == cases[k].projection);
     assert_true(value(s, "coarse") == cases[k].coarse);
+    assert_true((value(s, "emission-updates") > 0) == (cases[k].projection > 0 && !cases[k].coarse));
     assert_true(value(s, "window") == cases[k].window);
     assert_true(value(s, "latent") == cases[k].latent);
     assert_true(value(s, "coarse-hold") <= value(s, "coarse-updates"));

@@ -155,12 +155,30 @@ static void picture(chooser *c, const facts *f) {
   choose_number(c, "image-width", (double)f->width, "as the images are");
 }
 
-enum { WINDOW_OF_VIDEO = 15 };
+/* Of fewer sequences than this the dynamics are better learned from places: so it was with 64, and not with
+ * 500 (docs/results.md). */
+enum { WINDOW_OF_VIDEO = 15, FEW_VIDEOS = 200 };
 
-/* Large images of something that moves. Training on components makes them as fast as small ones, and coarse
- * ones first find the motion of things that are small in them. Windows that begin everywhere show the initial
- * network many beginnings, and a mixture that does not look at the controls cannot learn those of few
- * sequences by heart. */
+/* The emission alone is learned from images: these would teach w to make every frame, and the transition to
+ * leave it to w. Windows overlap much, so that small batches do. */
+static void places(chooser *c) {
+  static const char why[] = "the dynamics are learned from places";
+  choose(c, "updates", "3000", why);
+  choose(c, "batch-size", "16", why);
+  choose_number(c, "emission-updates", (double)now(c)->updates, why);
+}
+
+static void coarse(chooser *c) {
+  double updates = (double)now(c)->updates;
+  choose(c, "coarse", "5", "what moves may be small");
+  choose_number(c, "coarse-hold", round(0.4 * updates), "0.4 of the updates");
+  choose_number(c, "coarse-updates", round(0.7 * updates), "0.7 of the updates");
+}
+
+/* Large images of something that moves. Training on components makes them as fast as small ones, and the
+ * motion of things that are small in them is found by coarse images or, of few sequences, by places first.
+ * Windows that begin everywhere show the initial network many beginnings, and a mixture that does not look at
+ * the controls cannot learn those of few sequences by heart. */
 static void video(chooser *c, const facts *f) {
   static const char why[] = "x is a video";
   const dv_train_settings *s = now(c);
@@ -183,9 +201,13 @@ static void video(chooser *c, const facts *f) {
   if (f->large || !normal || s->network != DV_NETWORK_DENSE || (f->gaps && !f->x.whole)) return;
   choose(c, "projection", "1e-4", why);
   choose(c, "components", "160", why);
-  choose(c, "coarse", "5", "what moves may be small");
-  choose_number(c, "coarse-hold", round(0.4 * (double)s->updates), "0.4 of the updates");
-  choose_number(c, "coarse-updates", round(0.7 * (double)s->updates), "0.7 of the updates");
+  if (f->sequences < FEW_VIDEOS && s->recognition == DV_FILTERING && s->initial == DV_INITIAL_MLP &&
+      !dv_settings_given(c->settings, "coarse"))
+    choose(c, "start", "places", "there are few videos");
+  if (s->start == DV_START_PLACES)
+    places(c);
+  else
+    coarse(c);
 }
 
 /* A mixture of linear systems goes on in a straight line where the data have never been. */
