@@ -14,6 +14,7 @@ static const char *const variants[] = {"",
                                        "transition=mlp transition-hidden=7",
                                        "transition=linear",
                                        "model=vrnn latent=2",
+                                       "model=e2c",
                                        "state-limit=2",
                                        "likelihood=bernoulli"};
 enum { VARIANTS = sizeof variants / sizeof *variants };

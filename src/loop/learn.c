@@ -10,6 +10,7 @@
 #include "loop/truth.h"
 #include "model/model.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -133,8 +134,9 @@ static dvbf_status make_controller(learning *l, dvbf_error *error) {
 /* Delays that the controller is told of. */
 static dvbf_status set_delay(learning *l, dvbf_error *error) {
   char text[32];
-  if (!l->settings->tell_delay || !(l->settings->frame_delay + l->settings->control_delay)) return DVBF_OK;
-  dv_print(text, sizeof text, "%lld", (long long)(l->settings->frame_delay + l->settings->control_delay));
+  int64_t delay = l->settings->frame_delay + l->settings->control_delay;
+  if (!l->settings->tell_delay || !delay) return DVBF_OK;
+  dv_print(text, sizeof text, "%" PRId64, delay);
   return dvbf_settings_set(l->control, "delay", text, error);
 }
 

@@ -124,12 +124,12 @@ dvbf_status dv_truth_new(dv_truth **out, const dv_plant *plant, const dvbf_setti
   if (status) return status;
   dv_room room = {0};
   dv_task sizes = {.n_z = s->n_s, .n_u = s->n_u, .n_s = s->n_s, .steps = (int)settings->steps, .goals = 1};
-  dv_truth *t = dv_room_take(&room, 1, sizeof *t);
+  (void)dv_room_take(&room, 1, sizeof(dv_truth));
   dv_planner_place(&like.planner, &room, &sizes);
   void *memory = dv_calloc_aligned(room.used, 1);
   if (!memory) return dv_fail_memory(error, "preparing to control");
   room = (dv_room){.at = memory};
-  t = dv_room_take(&room, 1, sizeof *t);
+  dv_truth *t = dv_room_take(&room, 1, sizeof *t);
   sizes.motion = (dv_motion){.user = t, .go = go, .derive = derive, .stir = stir};
   *t = like;
   dv_planner_place(&t->planner, &room, &sizes);
