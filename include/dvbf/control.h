@@ -66,7 +66,7 @@ typedef struct dvbf_control {
   size_t n_u, n_z, steps;
   const float *u;      /* [n_u] the control to give now, always within its limits */
   const float *plan_u; /* [steps][n_u] the plan, of which u is the first */
-  const float *plan_z; /* [steps + 1][n_z] where it is expected to lead */
+  const float *plan_z; /* [steps + 1][n_z] where it is expected to lead; it begins `delay` steps after x */
   double cost;         /* of the plan; NaN where there is none */
   int iterations;      /* that improved it */
   dvbf_belief belief;
@@ -83,8 +83,9 @@ DVBF_API dvbf_status dvbf_controller_init(dvbf_controller **out, void *memory, s
                                           const dvbf_model *model, const dvbf_goal *goal,
                                           const dvbf_settings *settings, dvbf_error *error);
 /* x [n_x] is the new observation, NULL if it is missing; values that are not finite count as missing. u [n_u]
- * is the control that acted since the step before, NULL: the one that was given then. Neither allocates nor
- * locks; the same observations give the same controls, bit for bit, unless there is a deadline. */
+ * is the control that acted between x and the observation before it, NULL: the one that was given for then,
+ * at the step before or `delay` steps before that. Neither allocates nor locks; the same
+ * observations give the same controls, bit for bit, unless there is a deadline. */
 DVBF_API void dvbf_controller_step(dvbf_controller *controller, const float *x, const float *u,
                                    dvbf_control *out);
 /* Forgets all observations and the plan: the next step is a first one. */
