@@ -44,7 +44,8 @@ static void close_scene(scene *s) {
 static void draw(dvbf_sequences *s, bool mirrored) {
   for (size_t f = 0; f < s->count * s->steps; f++)
     for (int i = 0; i < N_X; i++) {
-      double row = i / WIDTH - 3.5, col = i % WIDTH - 5.5;
+      int line = i / WIDTH;
+      double row = line - 3.5, col = i % WIDTH - 5.5;
       double y = 2.5 * sin(1.3 * (double)f), x = 4.5 * sin(0.7 * (double)f + 1);
       s->x[f * N_X + (size_t)i] = (float)exp(-0.3 * (pow(row - y, 2) + pow(col - x, 2)));
       if (mirrored) s->x[f * N_X + (size_t)i] += (float)exp(-0.3 * (pow(row + y, 2) + pow(col + x, 2)));
@@ -77,7 +78,8 @@ static void moments(void **state) {
               *scale = s.projection.whole->x.scale;
   double sums[5] = {0};
   for (int i = 0; i < N_X; i++) {
-    double x = (2 * (i % WIDTH) - 11) / 12., y = (2 * (i / WIDTH) - 7) / 12.;
+    int line = i / WIDTH;
+    double x = (2 * (i % WIDTH) - 11) / 12., y = (2 * line - 7) / 12.;
     double value = ((double)frame[i] - (double)shift[i]) * (double)scale[i];
     const double counts[5] = {x, y, x * x, x * y, y * y};
     for (int k = 0; k < 5; k++) sums[k] += value * counts[k];
