@@ -33,7 +33,7 @@ except ImportError as error:
 
 STEPS, ITERATIONS, LENGTHS, LIMIT = 10, 4, 8, 2.0
 GOAL_WEIGHT, CONTROL_WEIGHT, TOLERANCE = 1.0, 0.1 / LIMIT ** 2, 1e-7
-UNROLL = STEPS                                                 # steps of a scan that are written out: all of them are faster
+UNROLL = STEPS                                                 # steps of a scan that are written out
 FRAMES, SETTLING = 5, 30                                       # of the initial network; of a goal
 
 
