@@ -385,6 +385,28 @@ static void shapes(void **state) {
   CHECK_ALL(cases);
 }
 
+/* Groups of rows count as samples of one sequence each, whatever their sequences are. */
+static void several_samples(void **state) {
+  (void)state;
+  static const model_case cases[] = {
+      {.name = "3 samples", .settings = "importance-samples=3", .n_u = 2},
+      {.name = "2 samples, ragged, birnn, padded",
+       .settings = "importance-samples=2 initial=birnn",
+       .n_u = 1,
+       .ragged = true,
+       .rows = 4},
+      {.name = "3 samples, gaps, dropped",
+       .settings = "importance-samples=3 filter-dropout=0.4 likelihood=bernoulli x-scaling=none",
+       .n_u = 1,
+       .gaps = true},
+      {.name = "3 samples, dkf", .settings = "importance-samples=3 model=dkf", .n_u = 2},
+      {.name = "3 samples, vae", .settings = "importance-samples=3 model=vae", .n_u = 0},
+      {.name = "3 samples, vrnn", .settings = "importance-samples=3 model=vrnn units=4", .n_u = 1},
+      {.name = "3 samples, storn", .settings = "importance-samples=3 model=storn units=4", .n_u = 1},
+  };
+  CHECK_ALL(cases);
+}
+
 static void paths(void **state) {
   (void)state;
   static const model_case cases[] = {
@@ -747,6 +769,7 @@ int main(void) {
       cmocka_unit_test(emissions),
       cmocka_unit_test(universal_parameters),
       cmocka_unit_test(shapes),
+      cmocka_unit_test(several_samples),
       cmocka_unit_test(paths),
       cmocka_unit_test(phases),
       cmocka_unit_test(masks),

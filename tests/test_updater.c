@@ -86,6 +86,7 @@ static void threads_do_not_change_results(void **state) {
   expect_same_for_all_threads("optimizer=adadelta clip-norm=1");
   expect_same_for_all_threads("model=dkf");
   expect_same_for_all_threads("model=vrnn units=7");
+  expect_same_for_all_threads("importance-samples=3");
   expect_same_for_all_threads("model=storn units=7");
   expect_same_for_all_threads("model=svae latent=2");
   expect_same_for_all_threads("model=e2c");

@@ -203,6 +203,7 @@ DVBF_API double dvbf_scalar_at(const dvbf_run *run, int scalar);
 /* A term of the objective: training minimises the sum over terms of factor * term. Returns its number; the
  * same name is the same term. Those of the shipped models: */
 #define DVBF_RECONSTRUCTION "reconstruction" /* ln p(x | z), with factor -1 */
+#define DVBF_IMPORTANCE "importance"         /* ln of the mean weight of several samples, with factor -1 */
 #define DVBF_KL_W "kl_w"                     /* KL of w or z */
 #define DVBF_KL_V "kl_v"                     /* KL of v / N */
 #define DVBF_ONE_STEP "one_step"             /* ln p(x_{t+1} | z_{t+1} with w = 0), with factor -1 */

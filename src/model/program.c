@@ -124,8 +124,30 @@ static void record_one_step(dvbf_program *p, const dvbf_model *m) {
   dv_record_ln_p(&ahead, m, first, steps, dvbf_steps(p->predicted, first - 1, steps), term, -1);
 }
 
+static dvbf_value record_ratio(const dvbf_program *p, const dvbf_model *m, const dvbf_drawn *drawn) {
+  if (drawn->value.buffer < 0) return DVBF_NONE;
+  dvbf_value out = dvbf_slab(p->graph, drawn->value.steps, 1);
+  dv_record_ln_ratio(p->graph, out, drawn, m->settings->log_sigma_min, m->settings->log_sigma_max);
+  return out;
+}
+
+/* Of groups of rows, each of which are samples of one sequence. */
+static void record_importance(dvbf_program *p, const dvbf_model *m) {
+  dvbf_graph *g = p->graph;
+  int term = dvbf_term(g, DVBF_IMPORTANCE, -1), samples = dv_program_samples(m);
+  if (dv_blocks_of(g, m, p->steps).count > 1)
+    dvbf_refuse(g, "importance-samples takes sequences whole: segments must be off, or window below 512");
+  record_emission(p, m);
+  dvbf_value first = record_ratio(p, m, &p->first), later = record_ratio(p, m, &p->later);
+  dv_record_importance(g, term, samples, p->ln_p, first, later, p->weight);
+}
+
 static void record_bound(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
+  if (dv_graph_training(g) && dv_program_samples(m) > 1) {
+    record_importance(p, m);
+    return;
+  }
   int reconstruction = dvbf_term(g, DVBF_RECONSTRUCTION, -1), kl = dvbf_term(g, DVBF_KL_W, 1);
   if (m->type->emission || dv_blocks_of(g, m, p->steps).count == 1) {
     record_emission(p, m);
@@ -149,6 +171,10 @@ static void record_whole(dvbf_program *p, const dvbf_model *m, bool one_step) {
   keep_all(g, inputs, 8);
   if (!dv_graph_training(g)) keep_all(g, results, 5);
   if (!dv_graph_training(g)) keep_densities(p);
+}
+
+int dv_program_samples(const dvbf_model *m) {
+  return (int)m->settings->importance_samples;
 }
 
 dvbf_value dv_mask_input(const dvbf_program *p, const dvbf_model *m) {

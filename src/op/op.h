@@ -65,6 +65,16 @@ void dv_record_divergence(dvbf_graph *g, const dv_divergence *divergence);
 /* out = a where use > 0, else b; one step. */
 void dv_record_choose(dvbf_graph *g, dvbf_value out, dvbf_value a, dvbf_value b, dvbf_value use);
 
+/* ---- A bound of several samples (op/importance.c) ---- */
+
+/* out [steps][rows][1] = ln q - ln p of what was drawn, 0 where it is from the prior. ln sigma is kept inside
+ * [low, high]. */
+void dv_record_ln_ratio(dvbf_graph *g, dvbf_value out, const dvbf_drawn *drawn, double low, double high);
+/* Adds to the term, for each group of so many rows, the logarithm of the mean of their exp(sum of ln_p - sum
+ * of ln ratios), times the sum of their weights. `later` may be none. */
+void dv_record_importance(dvbf_graph *g, int term, int samples, dvbf_value ln_p, dvbf_value first,
+                          dvbf_value later, dvbf_value weight);
+
 /* ---- Linear systems with normal noise (op/messages.c, op/kalman.c) ---- */
 
 /* z_1 = m + L_1 w_1, z_t = A z_{t-1} + c_t + L w_t, and what frames say of z_t as N(mu; z_t, sigma^2).

@@ -20,11 +20,14 @@ struct dv_updater {
   dvbf_program program;
   bool one_step; /* the objective: see dv_updater_new */
   int batch, rows, shards;
+  int samples;          /* of each sequence: the program has so many times the rows of a shard */
   double frames;        /* valid steps of a sequence, on average */
   dv_worker *workers;   /* one for each of the pool */
   dv_sums sums;         /* of the gradients of the shards */
   dvbf_real *m, *v;     /* [parameters] optimiser state, right where this rank owns the parameters */
   dv_order *order;      /* of the sequences */
+  uint32_t *index;      /* [workers][rows][samples] sequences of a shard, each so many times */
+  uint32_t *key;        /* [workers][rows][samples] of their noise */
   dv_span all;          /* all parameters */
   const dv_span *spans; /* [n_spans] those that are trained */
   size_t n_spans;
@@ -56,9 +59,11 @@ static bool allocate(dv_updater *u) {
   size_t n = u->model->parameters.size, workers = (size_t)dv_pool_size(u->pool);
   u->m = dv_calloc_aligned(n, sizeof *u->m);
   u->v = dv_calloc_aligned(n, sizeof *u->v);
+  u->index = dv_calloc(workers * (size_t)u->rows, (size_t)u->samples * sizeof *u->index);
+  u->key = dv_calloc(workers * (size_t)u->rows, (size_t)u->samples * sizeof *u->key);
   if (u->systems.count) u->room = dv_calloc(workers, dv_contract_room(u->systems.n) * sizeof *u->room);
   if (u->systems.count && !u->room) return false;
-  return u->m && u->v;
+  return u->m && u->v && u->index && u->key;
 }
 
 dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, const dvbf_sequences *train,
@@ -75,11 +80,13 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, c
   u->frames = (double)dv_sequences_frames(train) / (double)train->count;
   u->shards = (u->batch + u->rows - 1) / u->rows;
   u->one_step = one_step;
+  u->samples = one_step ? 1 : dv_program_samples(model);
   int steps = (int)train->steps, flags = DV_BACKWARD | dv_gaps_of(train) | (one_step ? DV_ONE_STEP : 0);
   if (!(model->settings->contraction > 0) || !dv_model_systems(model, &u->systems)) u->systems.count = 0;
   const dv_products *product = NULL;
   dvbf_status status = dv_products_choose(&product, model->settings->products, error);
-  if (!status) status = dv_program_record(&u->program, model, steps, u->rows, steps, flags, error);
+  if (!status)
+    status = dv_program_record(&u->program, model, steps, u->rows * u->samples, steps, flags, error);
   if (!status && !allocate(u)) status = dv_fail_memory(error, "preparing training");
   if (!status) status = dv_sums_init(&u->sums, dv_pool_team(pool), u->shards, model->parameters.size, error);
   if (!status)
@@ -106,6 +113,8 @@ void dv_updater_free(dv_updater *u) {
   dv_free(u->m);
   dv_free(u->v);
   dv_order_free(u->order);
+  dv_free(u->index);
+  dv_free(u->key);
   dv_free(u->room);
   dv_program_clear(&u->program);
   dv_free(u);
@@ -138,15 +147,29 @@ static void begin_update(dv_updater *u) {
   dv_order_draw(u->order, u->at.seed, u->at.update);
 }
 
-static void shard_phase(dv_updater *u, int worker) {
+/* Puts the `count` sequences of a shard, and every sample of them, into the rows of the program. All samples
+ * of a sequence together weigh as much as one. */
+static void load_shard(dv_updater *u, int worker, int s, int count) {
   dv_worker *w = &u->workers[worker];
-  dvbf_run *run = &w->run;
+  const uint32_t *sequences = dv_order_shard(u->order, s);
+  uint32_t k = (uint32_t)u->samples, *index = u->index + (size_t)worker * (size_t)u->program.rows,
+           *key = u->key + (size_t)worker * (size_t)u->program.rows;
+  for (uint32_t r = 0; r < (uint32_t)u->program.rows; r++) {
+    index[r] = sequences[r / k];
+    key[r] = sequences[r / k] * k + r % k;
+  }
+  dv_worker_load(w, dv_order_sequences(u->order, s), index, count * u->samples, u->program.steps);
+  w->run.sequence = key;
+  dvbf_real *weight = dvbf_at(&w->run, u->program.weight);
+  for (int r = 0; r < u->program.rows && k > 1; r++) weight[r] /= (dvbf_real)k;
+}
+
+static void shard_phase(dv_updater *u, int worker) {
+  dvbf_run *run = &u->workers[worker].run;
   for (int s = u->sums.first_shard + worker; s < u->sums.last_shard; s += dv_pool_size(u->pool)) {
     int left = u->batch - s * u->rows, count = left < u->rows ? left : u->rows;
-    const uint32_t *index = dv_order_shard(u->order, s);
     run->gradient = u->sums.gradients[s];
-    run->sequence = index;
-    dv_worker_load(w, dv_order_sequences(u->order, s), index, count, u->program.steps);
+    load_shard(u, worker, s, count);
     dv_run_forward(run);
     dv_run_backward(run);
     memcpy(u->sums.terms[s], run->terms, sizeof run->terms);
