@@ -3,6 +3,7 @@
 #include "flags.h"
 #include "options.h"
 #include "ranks.h"
+#include "results.h"
 #include "terminal.h"
 #include "training.h"
 
@@ -122,7 +123,12 @@ static int dispatch(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   cli_terminal_protect();
+  cli_json_watch();
   int status = dispatch(argc ? argc - 1 : 0, argv + 1);
+  if (cli_json_short() && !status) {
+    fprintf(stderr, "dvbf: not enough memory for all of the JSON; what was printed is not whole\n");
+    status = EXIT_WORK;
+  }
   /* If output goes to a full disk, only this shows it. */
   if ((fflush(stdout) || ferror(stdout)) && !status) {
     perror("dvbf: standard output cannot be written");

@@ -2,6 +2,23 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+static bool json_short;
+
+static void *json_memory(size_t size) {
+  void *memory = malloc(size);
+  if (!memory) __atomic_store_n(&json_short, true, __ATOMIC_RELAXED);
+  return memory;
+}
+
+void cli_json_watch(void) {
+  json_set_alloc_funcs(json_memory, free);
+}
+
+bool cli_json_short(void) {
+  return __atomic_load_n(&json_short, __ATOMIC_RELAXED);
+}
 
 json_t *cli_number(double value) {
   return isfinite(value) ? json_real(value) : json_null();

@@ -6,6 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* From `watch` on, whether memory was short for JSON at any time: what jansson has no memory for it leaves
+ * out. */
+void cli_json_watch(void);
+bool cli_json_short(void);
+
 /* Prints to standard output and releases it. */
 void cli_print_json(json_t *json);
 

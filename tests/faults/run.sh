@@ -19,7 +19,7 @@ python3 "$here/sweep.py" "$@" --classes open filter-npz
 # A checkpoint that cannot be read now is not one that knows no data.
 python3 "$here/sweep.py" "$@" --classes libc export-py
 # What has no place in memory is not left out of what is told.
-python3 "$here/sweep.py" "$@" --classes own --depth 2 --sample 60 info-data
+python3 "$here/sweep.py" "$@" --classes own --depth 2 --sample 60 info-data info-run
 python3 "$here/sweep.py" "$@" --classes space --most 5 train
 python3 "$here/power.py" "$@" --most 12 train search
 python3 "$here/kills.py" "$@" --kills 12 train search report
