@@ -155,8 +155,9 @@ dvbf_status dv_c_write(dv_text *code, dv_text *header, dv_c_facts *facts, const 
   dv_text_put(code, "#include \"%s.h\"\n%s", name, s->libm ? "\n#include <math.h>\n" : "");
   dvbf_status status = dv_model_members(m) > 1 ? write_committee(code, header, facts, &w, error)
                                                : dv_c_model_write(code, header, facts, m, prefix, s, error);
-  if (!status && (code->failed || header->failed || w.bodies.failed))
-    status = dv_fail_memory(error, "exporting a model");
+  bool any = code->failed || header->failed || w.bodies.failed || w.headers.failed;
+  for (int i = 0; i < 2; i++) any |= w.states[i].failed || w.resets[i].failed || w.steps[i].failed;
+  if (!status && any) status = dv_fail_memory(error, "exporting a model");
   clear(&w);
   return status;
 }

@@ -413,6 +413,13 @@ static void clear(writer *w) {
   dv_system_clear(&w->system);
 }
 
+/* Whether memory was short for a text, which templates then take for an empty one. */
+static bool is_short(const writer *w) {
+  bool any = w->body.failed || w->file.constants.failed || w->derivatives.failed || w->state.failed;
+  for (int i = 0; i < FUNCTIONS; i++) any |= w->calls[i].failed;
+  return any;
+}
+
 dvbf_status dv_c_model_write(dv_text *code, dv_text *header, dv_c_facts *facts, const dvbf_model *m,
                              const char *prefix, const dv_export_settings *s, dvbf_error *error) {
   writer *w = dv_calloc(1, sizeof *w);
@@ -426,7 +433,7 @@ dvbf_status dv_c_model_write(dv_text *code, dv_text *header, dv_c_facts *facts, 
     write_code(code, w);
     write_header(header, w);
     add_facts(w);
-    if (w->body.failed || w->file.constants.failed) status = dv_fail_memory(error, "exporting a model");
+    if (is_short(w)) status = dv_fail_memory(error, "exporting a model");
   }
   clear(w);
   dv_free(w);
@@ -473,7 +480,7 @@ dvbf_status dv_c_plant_write(dv_text *code, dv_text *header, dv_c_facts *facts, 
   if (!status) {
     write_plant(code, header, w, start);
     add_facts(w);
-    if (w->body.failed || w->file.constants.failed) status = dv_fail_memory(error, "exporting a model");
+    if (is_short(w)) status = dv_fail_memory(error, "exporting a model");
   }
   clear(w);
   dv_free(w);
