@@ -17,4 +17,10 @@ static inline uint64_t dv_hash(uint64_t hash, const void *bytes, size_t size) {
   return hash;
 }
 
+/* A number, its lowest byte first. */
+static inline uint64_t dv_hash_number(uint64_t hash, uint64_t number) {
+  for (int i = 0; i < 64; i += 8) hash = dv_hash_byte(hash, (unsigned char)(number >> i));
+  return hash;
+}
+
 #endif

@@ -264,7 +264,8 @@ static dvbf_status look_at_mark(const dv_layout *l, dv_frames *f) {
 /* From here on ranks read a share of x each, so they must have the same sequences. */
 static dvbf_status share_source(const dv_layout *l, dvbf_sequences *s) {
   const uint64_t sizes[] = {s->count, s->steps, s->n_x, s->n_u, s->gaps, s->source != NULL};
-  uint64_t hash = dv_hash(dv_hash_start, sizes, sizeof sizes);
+  uint64_t hash = dv_hash_start;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) hash = dv_hash_number(hash, sizes[i]);
   if (s->length) hash = dv_hash(hash, s->length, s->count * sizeof *s->length);
   if (s->source) s->source->team = l->team;
   return dv_team_agrees(l->team, hash, "the data", l->error);

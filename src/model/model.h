@@ -219,7 +219,7 @@ typedef struct dv_birnn_states {
 } dv_birnn_states;
 /* What a network on x is told about its gaps; none where it is told nothing. */
 dvbf_value dv_mask_input(const dvbf_program *p, const dvbf_model *m);
-/* Rows of a training program that are samples of one sequence. */
+/* Rows of a training program that are samples of one sequence; 1 for models without that setting. */
 int dv_program_samples(const dvbf_model *m);
 /* That of the settings, with one layer, on the first `frames` frames and, if wanted, their controls. */
 dv_birnn dv_birnn_on(dvbf_program *p, const dvbf_model *m, const char *name, int frames, bool control);

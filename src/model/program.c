@@ -174,7 +174,7 @@ static void record_whole(dvbf_program *p, const dvbf_model *m, bool one_step) {
 }
 
 int dv_program_samples(const dvbf_model *m) {
-  return (int)m->settings->importance_samples;
+  return dv_model_class_lists(m->type, "samples") ? (int)m->settings->importance_samples : 1;
 }
 
 dvbf_value dv_mask_input(const dvbf_program *p, const dvbf_model *m) {

@@ -44,6 +44,10 @@ static bool has_word(const char *words, const char *word) {
   return false;
 }
 
+bool dv_model_class_lists(const dvbf_model_class *type, const char *set) {
+  return type->settings && has_word(type->settings, set);
+}
+
 static bool takes(const dvbf_model_class *type, const char *set) {
   return !set || !strcmp(set, "all") || !type->settings || has_word(type->settings, set);
 }

@@ -28,6 +28,9 @@ static inline bool dv_settings_portable(const dvbf_settings *settings) {
   return s && s->arithmetic == DV_ARITHMETIC_PORTABLE;
 }
 
+/* Whether a model of this class has said that it uses that set of settings. */
+bool dv_model_class_lists(const dvbf_model_class *type, const char *set);
+
 /* Refuses a setting that the user has named although a model of this class (NULL: that of the settings) does
  * not use it or, where the likelihood is chosen for good, although its density does not. */
 dvbf_status dv_settings_fit_model(const dvbf_settings *settings, const dvbf_model_class *type,

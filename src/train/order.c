@@ -68,7 +68,7 @@ static double covered(const dvbf_sequences *s) {
 /* Sequences of a run. It depends on the data alone, not on where they are or how much memory there is. */
 static size_t run_of(const dvbf_sequences *s, const dv_train_settings *settings) {
   size_t numbers = s->steps * s->n_x;
-  if (s->count < 2 * (size_t)settings->batch_size) return 1;
+  if (!numbers || s->count < 2 * (size_t)settings->batch_size) return 1;
   if (settings->read_run) return (size_t)settings->read_run;
   if (covered(s) * (double)s->n_x <= (double)dv_large || numbers >= NUMBERS) return 1;
   return NUMBERS / numbers;
