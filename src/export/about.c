@@ -97,5 +97,5 @@ dvbf_status dv_about(dv_text *t, const dvbf_model *m, const dvbf_export_options 
     if (dv_model_members(m) > 1) dv_text_put(t, "%s Member %d of a committee\n", begin, k + 1);
     put_model(t, dv_model_member(m, k), begin);
   }
-  return DVBF_OK;
+  return t->failed ? dv_fail_memory(error, "exporting a model") : DVBF_OK;
 }
