@@ -25,6 +25,20 @@ static inline const char *in_folder(const char *name) {
   return path[turn];
 }
 
+/* A file of a run there. */
+static inline const char *in_run(const char *run, const char *name) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/%s", run, name);
+  return in_folder(path);
+}
+
+/* Removes a run and all of its files. */
+static inline void discard_run(const char *run) {
+  char command[600];
+  snprintf(command, sizeof command, "rm -r '%s'", in_folder(run));
+  assert_int_equal(system(command), 0);
+}
+
 /* Removes all files; returns how many there were. */
 static inline int clear_folder(void) {
   int count = 0;

@@ -152,25 +152,15 @@ static void train(const char *where, const char *threads, uint64_t *stop, bool r
   free_data(&data);
 }
 
-static const char *model_in(const char *run) {
-  char name[64];
-  snprintf(name, sizeof name, "%s/%s", run, DVBF_RUN_MODEL);
-  return in_folder(name);
-}
-
 static void runs_go_on(void **state) {
   (void)state;
   uint64_t at = 33;
   train(in_folder("one"), "1", NULL, false);
   train(in_folder("stopped"), "2", &at, false);
   train(in_folder("stopped"), "2", NULL, true);
-  assert_true(same_bytes(model_in("one"), model_in("stopped")));
+  assert_true(same_bytes(in_run("one", DVBF_RUN_MODEL), in_run("stopped", DVBF_RUN_MODEL)));
   static const char *const names[] = {"one", "stopped"};
-  for (int i = 0; i < 2; i++) {
-    char command[600];
-    snprintf(command, sizeof command, "rm -r '%s'", in_folder(names[i]));
-    assert_int_equal(system(command), 0);
-  }
+  for (int i = 0; i < 2; i++) discard_run(names[i]);
 }
 
 int main(void) {

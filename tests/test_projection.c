@@ -67,18 +67,6 @@ static dvbf_model *train(const char *where, const char *threads, stop *when, boo
   return m;
 }
 
-static const char *model_in(const char *run) {
-  char name[64];
-  snprintf(name, sizeof name, "%s/%s", run, DVBF_RUN_MODEL);
-  return in_folder(name);
-}
-
-static void remove_run(const char *name) {
-  char command[600];
-  snprintf(command, sizeof command, "rm -r '%s'", in_folder(name));
-  assert_int_equal(system(command), 0);
-}
-
 /* The model is one of x itself; it is the same with any number of threads, and after a stop. */
 static void training(void **state) {
   (void)state;
@@ -88,11 +76,11 @@ static void training(void **state) {
   dvbf_model_free(train(in_folder("three"), "3", NULL, false));
   dvbf_model_free(train(in_folder("stopped"), "1", &(stop){30}, false));
   dvbf_model_free(train(in_folder("stopped"), "1", NULL, true));
-  assert_true(same_bytes(model_in("one"), model_in("three")));
-  assert_true(same_bytes(model_in("one"), model_in("stopped")));
-  remove_run("one");
-  remove_run("three");
-  remove_run("stopped");
+  assert_true(same_bytes(in_run("one", DVBF_RUN_MODEL), in_run("three", DVBF_RUN_MODEL)));
+  assert_true(same_bytes(in_run("one", DVBF_RUN_MODEL), in_run("stopped", DVBF_RUN_MODEL)));
+  discard_run("one");
+  discard_run("three");
+  discard_run("stopped");
 }
 
 /* Other kernels find other axes: weights along the first ones must not go on along those. */
@@ -115,7 +103,7 @@ static void resume_on_another_processor(void **state) {
   assert_int_equal(dvbf_train(&m, s, &data, &o, &error), DVBF_ARGUMENT);
   unsetenv("DVBF_ISA");
   assert_non_null(strstr(error.message, "other components"));
-  remove_run("moved");
+  discard_run("moved");
   dvbf_settings_free(s);
   free_data(&data);
 }

@@ -89,12 +89,6 @@ static dvbf_model *search(const char *run, const char *text, bool resume, follow
   return m;
 }
 
-static const char *in_run(const char *run, const char *name) {
-  char path[256];
-  snprintf(path, sizeof path, "%s/%s", run, name);
-  return in_folder(path);
-}
-
 static void expect_same_runs(const char *one, const char *other) {
   static const char *const names[] = {DVBF_RUN_MODEL, DVBF_RUN_SEARCH};
   for (int i = 0; i < 2; i++) {

@@ -193,12 +193,6 @@ static bool stop_at_once(const dvbf_progress *p, void *user) {
   return false;
 }
 
-static const char *model_in(const char *run) {
-  char name[64];
-  snprintf(name, sizeof name, "%s/%s", run, DVBF_RUN_MODEL);
-  return in_folder(name);
-}
-
 static void runs_go_on(void **state) {
   (void)state;
   uint64_t at = 7;
@@ -214,17 +208,11 @@ static void runs_go_on(void **state) {
     if (train(&m, settings, &o, &error)) fail_msg("%s", error.message);
     dvbf_model_free(m);
   }
-  char one[300];
-  snprintf(one, sizeof one, "%s", model_in("one"));
-  assert_true(same_bytes(one, model_in("stopped")));
+  assert_true(same_bytes(in_run("one", DVBF_RUN_MODEL), in_run("stopped", DVBF_RUN_MODEL)));
   dvbf_model *m = NULL;
   dvbf_train_options o = {.progress = stop_at_once};
   assert_int_equal(train(&m, settings, &o, &error), DVBF_STOPPED);
-  for (int i = 0; i < 2; i++) {
-    char command[600];
-    snprintf(command, sizeof command, "rm -r '%s'", in_folder(names[i]));
-    assert_int_equal(system(command), 0);
-  }
+  for (int i = 0; i < 2; i++) discard_run(names[i]);
 }
 
 int main(void) {

@@ -69,15 +69,20 @@ static inline double dv_random_normal(dv_random *r) {
   return radius * dv_cos(6.283185307179586477 * dv_random_uniform(r));
 }
 
-/* A random permutation of 0..count-1 (Fisher-Yates). */
-static inline void dv_random_permutation(dv_random *r, uint32_t *out, size_t count) {
-  for (size_t i = 0; i < count; i++) out[i] = (uint32_t)i;
+/* A random order of the values (Fisher-Yates). */
+static inline void dv_random_shuffle(dv_random *r, uint32_t *values, size_t count) {
   for (size_t i = count; i > 1; i--) {
     size_t j = (size_t)(((uint64_t)dv_random_word(r) * i) >> 32);
-    uint32_t swap = out[i - 1];
-    out[i - 1] = out[j];
-    out[j] = swap;
+    uint32_t swap = values[i - 1];
+    values[i - 1] = values[j];
+    values[j] = swap;
   }
+}
+
+/* A random permutation of 0..count-1. */
+static inline void dv_random_permutation(dv_random *r, uint32_t *out, size_t count) {
+  for (size_t i = 0; i < count; i++) out[i] = (uint32_t)i;
+  dv_random_shuffle(r, out, count);
 }
 
 #endif

@@ -4,22 +4,16 @@
 #include "base/hash.h"
 #include "data/dataset.h"
 
-/* Over the bytes of a word, lowest first. */
-static uint64_t mix(uint64_t hash, uint64_t word) {
-  for (int i = 0; i < 8; i++) hash = dv_hash_byte(hash, word >> (8 * i) & 255);
-  return hash;
-}
-
 static uint64_t mix_columns(uint64_t hash, const dv_statistics *s, size_t width) {
-  for (size_t k = 0; k < width; k++) hash = mix(mix(hash, s->checksum[k]), s->seen[k]);
+  for (size_t k = 0; k < width; k++) hash = dv_hash_number(dv_hash_number(hash, s->checksum[k]), s->seen[k]);
   return hash;
 }
 
 static dvbf_status mix_sequences(uint64_t *hash, const dvbf_sequences *s, dvbf_error *error) {
   const uint64_t sizes[] = {s->count, s->steps, s->n_x, s->n_u, s->gaps};
   dv_measured measured;
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) *hash = mix(*hash, sizes[i]);
-  for (size_t i = 0; i < s->count; i++) *hash = mix(*hash, dvbf_sequence_length(s, i));
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) *hash = dv_hash_number(*hash, sizes[i]);
+  for (size_t i = 0; i < s->count; i++) *hash = dv_hash_number(*hash, dvbf_sequence_length(s, i));
   if (!s->count) return DVBF_OK;
   dvbf_status status = dv_measured_of(&measured, s, error);
   if (status) return status;

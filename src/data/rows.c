@@ -32,10 +32,9 @@ typedef struct piece {
 
 typedef dvbf_status piece_fn(void *user, const piece *p, dvbf_error *error);
 
-/* Calls `each` with the pieces that are looked at. */
-static dvbf_status each_piece(const dvbf_sequences *s, size_t width, size_t thinned, piece_fn *each,
+/* Calls `each` with the pieces of at most so many rows that are looked at. */
+static dvbf_status each_piece(const dvbf_sequences *s, size_t most, size_t thinned, piece_fn *each,
                               void *user, dvbf_error *error) {
-  size_t most = width < PIECE ? PIECE / width : 1;
   uint64_t number = 0;
   piece p = {0};
   dvbf_status status = DVBF_OK;
@@ -72,7 +71,7 @@ static dvbf_status look(void *user, const piece *p, dvbf_error *error) {
 static dvbf_status walk(looking *l, piece_fn *each, void *user, dvbf_error *error) {
   size_t thinned = l->values ? 1 : dv_sequences_thinned(l->s), most = l->width < PIECE ? PIECE / l->width : 1;
   dvbf_status status = l->values ? DVBF_OK : dv_sequence_buffer(&l->buffer, l->s, most, error);
-  if (!status) status = each_piece(l->s, l->width, thinned, each, user, error);
+  if (!status) status = each_piece(l->s, most, thinned, each, user, error);
   dv_free(l->buffer);
   return status;
 }

@@ -204,13 +204,8 @@ static void shuffle_lane(dv_order *o, lane *l, uint32_t number, uint64_t epoch) 
       order[n++] = (uint32_t)(l->first + k);
   /* Groups begin at fixed places, so that a place tells its group; a run may be in two of them. */
   for (size_t from = 0; from < l->count; from += l->size) {
-    size_t left = l->count - from, count = left < l->size ? left : l->size;
-    for (size_t i = count; i > 1; i--) {
-      size_t j = (size_t)(((uint64_t)dv_random_word(&r) * i) >> 32);
-      uint32_t swap = order[from + i - 1];
-      order[from + i - 1] = order[from + j];
-      order[from + j] = swap;
-    }
+    size_t left = l->count - from;
+    dv_random_shuffle(&r, order + from, left < l->size ? left : l->size);
   }
   l->epoch = epoch + 1;
 }
