@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "identify/fit.h"
 #include "model/density.h"
+#include "train/ridge.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -248,44 +249,25 @@ static void set_emission(const start *p) {
 
 typedef struct regression {
   int frames, n_x, n_u; /* of each frame */
-  int size;             /* 1 + frames (n_x + n_u) */
-  double *total;        /* [size][size] */
-  double *coefficients; /* [size][n_z] */
-  double *row;          /* [size] */
-  double rows;
+  dv_ridge ridge;       /* 1 + frames (n_x + n_u) inputs, n_z targets */
 } regression;
 
 /* (1, x_t, x_{t+1}, ..., u_t, u_{t+1}, ...), where what is missing is 0, as in programs. */
 static void gather(const regression *g, const start *p, size_t t) {
   size_t n_x = (size_t)g->n_x, n_u = (size_t)g->n_u, frames = (size_t)g->frames;
-  double *to = g->row;
-  *to++ = 1;
+  double *to = g->ridge.row + 1;
   for (size_t i = 0; i < frames * n_x; i++) *to++ = isnan(p->r.x[t * n_x + i]) ? 0 : p->r.x[t * n_x + i];
   for (size_t i = 0; i < frames * n_u; i++) *to++ = p->r.u[t * (size_t)p->s.n_u + i];
 }
 
 static void add_rows(regression *g, const start *p, const dv_piece *piece, size_t every) {
-  size_t n = (size_t)p->s.n_z, size = (size_t)g->size;
+  size_t n = (size_t)p->s.n_z;
   size_t warm = piece->steps / 4 < 20 ? piece->steps / 4 : 20; /* until the filter has found the state */
   for (size_t t = warm; t + (size_t)g->frames <= piece->steps; t += every) {
     gather(g, p, piece->first + t);
-    for (size_t i = 0; i < size; i++) {
-      for (size_t j = i; j < size; j++) g->total[i * size + j] += g->row[i] * g->row[j];
-      for (size_t k = 0; k < n; k++)
-        g->coefficients[i * n + k] += g->row[i] * p->z[(piece->first + t) * n + k];
-    }
-    g->rows += 1;
+    memcpy(g->ridge.target, p->z + (piece->first + t) * n, n * sizeof *p->z);
+    dv_ridge_add(&g->ridge);
   }
-}
-
-static bool solve(regression *g, int n) {
-  const double ridge = 1e-3;
-  for (int i = 1; i < g->size; i++) g->total[(size_t)i * (size_t)(g->size + 1)] += ridge * (g->rows + 1);
-  g->total[0] += 1e-9;
-  if (!dv_cholesky(g->total, g->size)) return false;
-  dv_solve_lower(g->total, g->size, g->coefficients, n);
-  dv_solve_upper(g->total, g->size, g->coefficients, n);
-  return true;
 }
 
 /* What is left of z, as ln sigma of q(w_1). */
@@ -296,9 +278,7 @@ static void set_uncertainty(const start *p, regression *g, dvbf_real *bias) {
     for (size_t i = 0; i < p->r.count; i++)
       for (size_t t = 0; t + (size_t)g->frames <= p->r.whole[i].steps; t += 1 + p->r.whole[i].steps / 50) {
         gather(g, p, p->r.whole[i].first + t);
-        double guess = 0;
-        for (int j = 0; j < g->size; j++) guess += g->row[j] * g->coefficients[(size_t)j * n + k];
-        double apart = guess - p->z[(p->r.whole[i].first + t) * n + k];
+        double apart = dv_ridge_guess(&g->ridge, k) - p->z[(p->r.whole[i].first + t) * n + k];
         squares += apart * apart, rows += 1;
       }
     double left = rows > 0 ? sqrt(squares / rows) : 1;
@@ -308,13 +288,13 @@ static void set_uncertainty(const start *p, regression *g, dvbf_real *bias) {
 
 static void put_initial(const start *p, regression *g) {
   const dvbf_model *m = p->m;
-  int n = p->s.n_z, cols = 0;
+  int n = p->s.n_z, cols = 0, size = (int)g->ridge.inputs;
   dvbf_real *x = values_of(p, "initial.output.x", &cols), *u = values_of(p, "initial.output.u", NULL);
   dvbf_real *bias = values_of(p, "initial.output.bias", NULL),
             *w = values_of(p, "initial-transition.output.w", NULL);
-  for (int i = 0; i < g->size; i++)
+  for (int i = 0; i < size; i++)
     for (int k = 0; k < n; k++) {
-      dvbf_real value = (dvbf_real)g->coefficients[i * n + k];
+      dvbf_real value = (dvbf_real)g->ridge.coefficients[i * n + k];
       int at = i - 1, in_x = g->frames * g->n_x;
       if (!i) bias[k] = value;
       if (i && at < in_x) x[at * cols + k] = value;
@@ -337,20 +317,14 @@ static dvbf_status set_initial(const start *p, dvbf_error *error) {
   regression g = {.frames = (int)m->settings->initial_frames, .n_x = m->n_x};
   g.n_u = values_of(p, "initial.output.u", NULL) ? m->n_u : 0;
   while (g.frames > 1 && g.frames * (g.n_x + g.n_u) > MOST) g.frames--;
-  g.size = 1 + g.frames * (g.n_x + g.n_u);
-  g.total = dv_calloc((size_t)g.size, (size_t)g.size * sizeof *g.total);
-  g.coefficients = dv_calloc((size_t)g.size, (size_t)p->s.n_z * sizeof *g.coefficients);
-  g.row = dv_calloc((size_t)g.size, sizeof *g.row);
   for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) fill(p, zeros[i], 0);
-  bool room = g.total && g.coefficients && g.row;
-  for (size_t i = 0; i < p->r.count && room; i++) add_rows(&g, p, &p->r.whole[i], 1 + p->r.frames / ROWS);
-  if (room && !solve(&g, p->s.n_z))
-    memset(g.coefficients, 0, (size_t)g.size * (size_t)p->s.n_z * sizeof *g.coefficients);
-  if (room) put_initial(p, &g);
-  dv_free(g.total);
-  dv_free(g.coefficients);
-  dv_free(g.row);
-  return room ? DVBF_OK : dv_fail_memory(error, "starting from a linear model");
+  dvbf_status status =
+      dv_ridge_init(&g.ridge, 1 + (size_t)(g.frames * (g.n_x + g.n_u)), (size_t)p->s.n_z, error);
+  for (size_t i = 0; i < p->r.count && !status; i++) add_rows(&g, p, &p->r.whole[i], 1 + p->r.frames / ROWS);
+  if (!status) dv_ridge_solve(&g.ridge, 1e-3);
+  if (!status) put_initial(p, &g);
+  dv_ridge_clear(&g.ridge);
+  return status;
 }
 
 dvbf_status dv_start_linear(dvbf_model *m, const dvbf_data *data, const volatile int *interrupt,
