@@ -34,6 +34,9 @@ static const variant variants[] = {
     {"innovation", 3, 2,
      SMALL
      "recognition-sees=innovation linear-paths=on feedthrough=on state-limit=1 affine=on initial-control=on"},
+    {"prediction", 3, 2,
+     SMALL "recognition-sees=prediction linear-paths=on transition=mlp transition-paths=on emission-sees=2 "
+           "transition-hidden=20 residual=off universal=point activation=tanh"},
     {"limits", 2, 1, SMALL "state-limit=0.5 linear-paths=on mixing-hidden=7 innovation=2"},
     {"bernoulli", 4, 1, SMALL "likelihood=bernoulli recognition-sees=innovation initial-frames=2"},
     {"poisson", 3, 1, SMALL "likelihood=poisson recognition-sees=innovation"},

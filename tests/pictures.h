@@ -47,7 +47,7 @@ static inline void lose_frame(dvbf_sequences *s, size_t frame, size_t values) {
 
 /* Settings from "name value ...". */
 static inline dvbf_settings *settings_of(const char *text) {
-  char copy[512], *rest = copy;
+  char copy[1000], *rest = copy;
   dvbf_settings *s = NULL;
   dvbf_error error;
   snprintf(copy, sizeof copy,

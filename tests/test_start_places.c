@@ -22,7 +22,7 @@ typedef struct scene {
 } scene;
 
 static dv_pictures pictures_of(const scene *s, const dvbf_data *data) {
-  return (dv_pictures){data, s->projection.whole, &s->projection.components, &s->projection.data.train};
+  return (dv_pictures){data, s->projection.whole, &s->projection.components};
 }
 
 static void open_scene(scene *s, const dvbf_data *data, const char *settings, int order) {
@@ -91,54 +91,59 @@ static void moments(void **state) {
   free_data(&data);
 }
 
-/* bias + x W of one frame, for weights that read `n` numbers of each. */
-static double read_frame(const dvbf_model *m, const double *x, int n, int unit) {
-  const dv_parameter *w = dv_parameters_find(&m->parameters, "recognition.hidden.x");
-  double sum = (double)dv_model_values(m, "recognition.hidden.bias")[unit];
-  assert_true(w && w->rows == n);
-  for (int i = 0; i < n; i++)
-    sum += x[i] * (double)m->parameters.values[w->offset + (size_t)(i * w->cols + unit)];
-  return sum;
+/* The model needs these for first values of places. */
+#define PLACES                                                                                               \
+  "latent 4 transition mlp transition-hidden 8 transition-paths on universal point linear-paths on "         \
+  "recognition-sees prediction initial-control on "
+
+static double state_of(const dv_places *p, const float *y, int k) {
+  int n = p->ramps.count;
+  return k < n ? ((double)y[k] - p->mean[k]) / p->deviation[k]
+               : ((double)y[k - n] - (double)y[k - 2 * n]) / p->pace[k - n];
 }
 
-/* Networks make of a picture what those of the small model make of its moments; the emission stays. */
+/* Before any update the filter makes z the state of each frame, that is, its moments and how they changed.
+ * The emission stays. */
 static void taken(void **state) {
   (void)state;
   dvbf_data data = make_images();
   scene s;
-  dvbf_model *m = NULL, *small = NULL;
+  dvbf_model *m = NULL;
   dvbf_error error = {0};
-  open_scene(&s, &data, "updates 5", 1);
+  draw(&data.train, false);
+  draw(&data.valid, false);
+  open_scene(&s, &data, PLACES "projection 1e-3 updates 5", 1);
   assert_int_equal(dv_projection_model(&m, &s.projection, STEPS, 5, NULL), DVBF_OK);
-  if (dv_places_train(&small, &s.places, m, 7, NULL, NULL, &error)) fail_msg("%s", error.message);
   dvbf_real emission = *dv_model_values(m, "emission.hidden.z");
-  if (dv_places_take(m, small, &s.places, &error)) fail_msg("%s", error.message);
-  int n = s.projection.components.count;
-  double x[N_X], y[2], most = 0;
-  for (int i = 0; i < n; i++) x[i] = (double)s.projection.data.train.x[9 * n + i];
-  for (int i = 0; i < 2; i++)
-    y[i] = ((double)s.places.data.train.x[9 * 2 + i] - (double)small->x.shift[i]) * (double)small->x.scale[i];
-  for (int unit = 0; unit < 9; unit++) {
-    double of_x = read_frame(m, x, n, unit), of_y = read_frame(small, y, 2, unit);
-    assert_true(fabs(of_x - of_y) < 2e-3);
-    most = fmax(most, fabs(of_y));
-  }
-  assert_true(most > 0.05);
-  assert_true(*dv_model_values(m, "universal.mean") == *dv_model_values(small, "universal.mean"));
+  if (dv_start_places(m, &s.places, 7, NULL, NULL, &error)) fail_msg("%s", error.message);
   assert_true(*dv_model_values(m, "emission.hidden.z") == emission);
+  dvbf_settings *how = NULL;
+  dvbf_estimates *e = NULL;
+  assert_int_equal(dvbf_settings_new(&how, "filter", NULL), DVBF_OK);
+  if (dvbf_estimate(&e, m, &s.projection.data.train, how, &error)) fail_msg("%s", error.message);
+  for (size_t i = 0; i < 3; i++)
+    for (size_t t = 3; t < STEPS; t++)
+      for (int k = 0; k < 4; k++) {
+        const float *y = s.places.data.train.x + (i * STEPS + t) * 2;
+        assert_true(fabs((double)e->z_mean[(i * STEPS + t) * 4 + (size_t)k] - state_of(&s.places, y, k)) <
+                    0.05);
+      }
+  dvbf_estimates_free(e);
+  dvbf_settings_free(how);
   dvbf_model_free(m);
-  dvbf_model_free(small);
   close_scene(&s);
   free_data(&data);
 }
 
 static dvbf_status train(dvbf_model **out, const char *more, const dvbf_train_options *o, dvbf_error *error) {
-  char text[400];
+  char text[500];
   dvbf_data data = make_images();
-  snprintf(text, sizeof text,
-           "start places updates 12 validate-every 4 batch-size 12 shard-size 4 starts 1 projection 1e-5 "
-           "checkpoint-every 0 %s",
-           more);
+  snprintf(
+      text, sizeof text,
+      PLACES
+      "places 1 start places updates 12 validate-every 4 batch-size 12 shard-size 4 starts 1 projection 1e-5 "
+      "checkpoint-every 0 %s",
+      more);
   dvbf_settings *s = settings_of(text);
   dvbf_status status = dvbf_train(out, s, &data, o, error);
   dvbf_settings_free(s);
@@ -179,9 +184,10 @@ static void refusals(void **state) {
   free_data(&data);
   assert_int_equal(train(&m, "projection 0", NULL, &error), DVBF_ARGUMENT);
   assert_non_null(strstr(error.message, "needs training on components"));
-  assert_int_equal(train(&m, "recognition-sees innovation linear-paths on initial birnn", NULL, &error),
-                   DVBF_OK);
-  dvbf_model_free(m);
+  assert_int_equal(train(&m, "recognition-sees frame", NULL, &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "needs recognition-sees = prediction"));
+  assert_int_equal(train(&m, "latent 3", NULL, &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "so it needs 4"));
 }
 
 /* The model of places has twice the updates. */

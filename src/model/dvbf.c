@@ -96,6 +96,7 @@ static void read_plane(dvbf_program *p, dvbf_layer *l) {
 /* Recognition q(w_t | z_t, x_{t+1}, u_t) and what it sees of x_{t+1}. */
 typedef struct recognition {
   bool innovates; /* it sees the innovation, and not the frame */
+  bool foresees;  /* it sees what the transition predicts */
   dv_expected expected;
   dv_stack inner;
   dvbf_layer outer;
@@ -105,18 +106,26 @@ static bool innovates(const dvbf_model *m) {
   return m->settings->recognition_sees == DV_SEES_INNOVATION;
 }
 
+static bool foresees(const dvbf_model *m) {
+  return m->settings->recognition_sees != DV_SEES_FRAME;
+}
+
 /* `later` is what it sees of the frames behind the next; none: nothing. */
 static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *x,
                                     dvbf_value later) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
-  recognition r = {.innovates = innovates(m)};
-  if (r.innovates) r.expected = dv_expected_open(p, m, x);
+  recognition r = {.innovates = innovates(m), .foresees = foresees(m)};
+  if (r.foresees) r.expected = dv_expected_open(p, m, x);
   if (r.innovates) p->innovation = r.expected.e;
   dv_sight sight = r.innovates ? (dv_sight){"e", r.expected.e, m->x_spread} : dv_sight_of(p, m, 1, x->steps);
   dv_dense_in sees = {sight.name, sight.value, 1 / sqrt(sight.spread), r.innovates};
   dvbf_value z = dvbf_steps(p->z, 0, x->steps);
   dvbf_value u = m->n_u ? dvbf_steps(p->u, 0, x->steps) : DVBF_NONE;
+  /* By linear paths z and the z that is predicted too, so that w may be how far a frame is from either. */
+  bool both = r.foresees && !r.innovates;
+  dvbf_value before = both ? dv_linear_path(m, z) : DVBF_NONE,
+             after = both ? dv_linear_path(m, r.expected.values.next) : DVBF_NONE;
   /* Where nothing of x is seen, q is not used: only values within a frame need be told. */
   dvbf_value mask =
       s->mask_input == DV_MASK_DIMENSION && m->n_x > 1 ? dvbf_steps(p->seen, 1, x->steps) : DVBF_NONE;
@@ -131,12 +140,14 @@ static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const 
   /* An input that all rows share must be the first of a layer. */
   r.outer = dv_dense(g, "recognition.output", p->later.head, DVBF_LINEAR, (dvbf_first){0},
                      (dv_dense_in[4]){{sees.name, dv_linear_path(m, sees.x), 0, sees.sequential},
-                                      {"h", dv_stack_top(&r.inner), 0.1 / sqrt((double)s->hidden), true}});
+                                      {"h", dv_stack_top(&r.inner), 0.1 / sqrt((double)s->hidden), true},
+                                      {"z", before, 0, true},
+                                      {"predicted", after, 0, true}});
   return r;
 }
 
 static void step_recognition(dvbf_program *p, const dvbf_model *m, const recognition *r, int t) {
-  if (r->innovates) dv_expected_step(p, m, &r->expected, t);
+  if (r->foresees) dv_expected_step(p, m, &r->expected, t);
   dv_stack_step(p->graph, &r->inner, t);
   dvbf_layer_step(p->graph, &r->outer, t);
 }
@@ -203,7 +214,7 @@ static void dynamics(dvbf_program *p, const dvbf_model *m, int wait, bool whole_
   dvbf_value noise = dvbf_slab_constant(g, steps, m->n_w), use = dvbf_slab_constant(g, steps, 1);
   dvbf_transition_values values = values_of(p, m, dvbf_slab(g, steps, m->n_w));
   p->later = (dvbf_drawn){.value = values.w, .head = head, .noise = noise, .use = use, .prior = DVBF_NONE};
-  if (innovates(m)) p->predicted = dvbf_slab(g, steps, m->n_z);
+  if (foresees(m)) p->predicted = dvbf_slab(g, steps, m->n_z);
   /* What a sequence has beyond the next frame is known where the sequence is. */
   bool smoothing = whole_sequence && m->settings->recognition == DV_SMOOTHING;
   dvbf_value later = smoothing ? dv_record_later(p, m) : DVBF_NONE;
@@ -256,6 +267,12 @@ static int innovations(const dvbf_model_class *self, const dvbf_settings *settin
   return (int)(of(settings)->innovation ? of(settings)->innovation : of(settings)->latent);
 }
 
+static int emits(const dvbf_model_class *self, const dvbf_settings *settings) {
+  (void)self;
+  int64_t seen = of(settings)->emission_sees, all = of(settings)->latent;
+  return (int)(seen && seen < all ? seen : all);
+}
+
 static int start_frames(const dvbf_model_class *self, const dvbf_settings *settings) {
   (void)self;
   return (int)of(settings)->initial_frames;
@@ -287,6 +304,7 @@ const dvbf_model_class dv_model_dvbf = {.name = "dvbf",
                                         .settings = "networks training dynamics limits dvbf pictures samples",
                                         .takes_transition = true,
                                         .innovations = innovations,
+                                        .emits = emits,
                                         .start_frames = start_frames,
                                         .frames_needed = frames_needed,
                                         .rows_share = rows_share,

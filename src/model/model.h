@@ -286,8 +286,8 @@ bool dv_model_systems(const dvbf_model *m, dv_systems *out);
 /* Where they begin in its parameters: of a transition these are the means of v. */
 dvbf_real *dv_model_systems_at(const dvbf_model *m);
 
-/* The innovation e [T - 1][rows][n_x] that recognition sees with recognition-sees = innovation, recorded step
- * by step beside the transition, whose values are given. */
+/* What the transition predicts where recognition sees that, recorded step by step beside the transition,
+ * whose values are given; and with recognition-sees = innovation the innovation e [T - 1][rows][n_x]. */
 typedef struct dv_expected {
   dvbf_transition_values values; /* of the transition with w = 0 */
   void *memory;

@@ -155,13 +155,19 @@ static const dvbf_transition locally_linear = {
 static const dvbf_transition linear = {"linear",    NULL, linear_universal, linear_first,  linear_open,
                                        linear_step, true, linear_gain,      linear_systems};
 
-/* ---- Network: z' = [z +] f(z Z + u U + b) O + w C + c. v = (Z, U, O, C). ---- */
+/* ---- Network: z' = [z +] f(z Z + u U + b) O [+ z P + u Q] + w C + c. v = (Z, U, O, [P, Q,] C). ---- */
+
+/* Entries of P and Q, the linear paths. */
+static size_t mlp_paths(const dv_train_settings *s, int n_z, int n_u) {
+  return s->transition_paths ? ((size_t)n_z + (size_t)n_u) * (size_t)n_z : 0;
+}
 
 static size_t mlp_universal(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
                             int n_w) {
   (void)self;
-  size_t hidden = (size_t)values_of(settings)->transition_hidden;
-  return ((size_t)n_z + (size_t)n_u) * hidden + (hidden + (size_t)n_w) * (size_t)n_z;
+  const dv_train_settings *s = values_of(settings);
+  size_t hidden = (size_t)s->transition_hidden;
+  return ((size_t)n_z + (size_t)n_u) * hidden + (hidden + (size_t)n_w) * (size_t)n_z + mlp_paths(s, n_z, n_u);
 }
 
 static size_t mlp_gain(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
@@ -178,6 +184,8 @@ static void mlp_first(const dvbf_transition *self, const dvbf_settings *settings
   double out_scale = (s->residual ? s->scale_transition : 1) / sqrt((double)hidden);
   for (; k < inner; k++) mean[k] = s->scale_mixing * normal(k, random);
   for (; k < inner + hidden * (size_t)n_z; k++) mean[k] = out_scale * normal(k, random);
+  for (size_t path = 0, paths = mlp_paths(s, n_z, n_u); path < paths; path++, k++)
+    mean[k] = !s->residual && path % ((size_t)n_z + 1) == 0 && path < (size_t)n_z * (size_t)n_z ? 1 : 0;
   for (int i = 0; i < n_w; i++)
     for (int j = 0; j < n_z; j++, k++) mean[k] = i == j ? s->scale_innovation : 0;
 }
@@ -186,6 +194,19 @@ typedef struct mlp_memory {
   dvbf_layer hidden, output;
   bool residual;
 } mlp_memory;
+
+/* P and Q, which begin at entry `at` of v. */
+static void open_paths(dvbf_layer *output, const dvbf_transition_values *x, size_t at) {
+  dvbf_value z = dvbf_steps(x->z, 0, x->steps);
+  output->in[2].x = z;
+  output->in[2].w = dvbf_matrix(x->v, at, x->n_z, x->n_z);
+  output->in[2].sequential = true;
+  output->n_in = 3;
+  if (!x->n_u) return;
+  output->in[3].x = dvbf_steps(x->u, 0, x->steps);
+  output->in[3].w = dvbf_matrix(x->v, at + (size_t)x->n_z * (size_t)x->n_z, x->n_u, x->n_z);
+  output->n_in = 4;
+}
 
 static void *mlp_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_settings *settings,
                       const dvbf_transition_values *x) {
@@ -209,9 +230,11 @@ static void *mlp_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_set
   m.output.bias = dvbf_parameter(g, "transition.output.bias", 1, x->n_z, (dvbf_first){0});
   m.output.in[0].x = h;
   m.output.in[0].w = dvbf_matrix(x->v, (size_t)n_in * (size_t)n, n, x->n_z);
+  size_t at = (size_t)(n_in + x->n_z) * (size_t)n, paths = mlp_paths(s, x->n_z, x->n_u);
   m.output.in[1].x = x->w;
-  m.output.in[1].w = dvbf_matrix(x->v, (size_t)(n_in + x->n_z) * (size_t)n, x->n_w, x->n_z);
+  m.output.in[1].w = dvbf_matrix(x->v, at + paths, x->n_w, x->n_z);
   m.output.in[0].sequential = m.output.in[1].sequential = true;
+  if (paths) open_paths(&m.output, x, at);
   dvbf_layer_open(g, &m.hidden);
   dvbf_layer_open(g, &m.output);
   return dvbf_remember(g, &m, sizeof m);

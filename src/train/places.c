@@ -1,8 +1,11 @@
 #include "train/places.h"
 
+#include "base/arithmetic.h"
 #include "base/locale.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "train/ridge.h"
+#include "train/state.h"
 #include "train/train.h"
 
 #include <math.h>
@@ -14,7 +17,7 @@
 
 enum { HIGHEST = 3, MOMENTS = 9 }; /* moments of all orders from 1 to the highest */
 
-static int moments_of(int order) {
+int dv_places_moments(int order) {
   return order * (order + 3) / 2;
 }
 
@@ -38,17 +41,17 @@ static void fill_ramps(dvbf_real *axes, int order, int height, int width, int ch
       }
 }
 
-static dvbf_status make_ramps(dv_places *p, const dv_pictures *from, dvbf_error *error) {
-  size_t height = from->data->image_height, width = from->data->image_width;
-  size_t n_x = (size_t)from->whole->n_x, pixels = height * width;
+static dvbf_status make_ramps(dv_components *out, int order, size_t n_x, size_t height, size_t width,
+                              dvbf_error *error) {
+  size_t pixels = height * width;
   if (!height || !width || n_x % pixels)
     return dv_fail(error, DVBF_ARGUMENT,
                    "start = places: x has to be images, with their height and width in the data; or set "
                    "start = random");
-  p->ramps = (dv_components){.n_x = (int)n_x, .count = moments_of(p->order)};
-  p->ramps.axes = dv_calloc_aligned((size_t)p->ramps.count * n_x, sizeof *p->ramps.axes);
-  if (!p->ramps.axes) return dv_fail_memory(error, "looking at places");
-  fill_ramps(p->ramps.axes, p->order, (int)height, (int)width, (int)(n_x / pixels));
+  *out = (dv_components){.n_x = (int)n_x, .count = dv_places_moments(order)};
+  out->axes = dv_calloc_aligned((size_t)out->count * n_x, sizeof *out->axes);
+  if (!out->axes) return dv_fail_memory(error, "looking at places");
+  fill_ramps(out->axes, order, (int)height, (int)width, (int)(n_x / pixels));
   return DVBF_OK;
 }
 
@@ -62,137 +65,264 @@ static dvbf_status make_inside(dv_places *p, const dv_components *c, dvbf_error 
 
 /* ---- How many moments ---- */
 
-/* Frames that are compared: some of them with more of them. */
+/* Some frames, spread evenly, that are compared with each other. */
 typedef struct looks {
-  const dvbf_sequences *x; /* coordinates in the components */
-  const dvbf_sequences *y; /* all moments, of the same frames */
-  size_t every, more;      /* frames from one that is compared to the next */
-  double scale[MOMENTS];   /* one over the deviation */
+  size_t count, n_x;
+  float *x;              /* [count][n_x] */
+  double *y;             /* [count][MOMENTS] all moments, in units of their deviation */
+  size_t *sequence, *at; /* [count] where each stands */
+  double variance;       /* of a frame */
 } looks;
 
-static void scale_moments(looks *l) {
-  size_t n = l->y->n_x, frames = dv_sequences_frames(l->y);
-  for (size_t k = 0; k < n; k++) {
-    double sum = 0, squares = 0, seen = 0;
-    for (size_t f = 0; f < frames; f++) {
-      double v = (double)l->y->x[f * n + k];
-      if (!isnan(v)) sum += v, squares += v * v, seen += 1;
-    }
-    double variance = seen > 0 ? squares / seen - sum / seen * sum / seen : 0;
-    l->scale[k] = variance > 0 ? 1 / sqrt(variance) : 0;
-  }
-}
-
-static double apart(const float *a, const float *b, size_t n, const double *scale) {
+static double apart(const float *a, const float *b, size_t n) {
   double sum = 0;
   for (size_t i = 0; i < n; i++) {
-    double d = ((double)a[i] - (double)b[i]) * (scale ? scale[i] : 1);
+    double d = (double)a[i] - (double)b[i];
     sum += d * d;
   }
   return sum;
 }
 
-/* Squared distance in x from frame f to the one that is nearest by its first `moments` moments; 0 moments: by
- * x itself. Frames of the same sequence that are near in time do not count. Negative: there is none. */
-static double nearest(const looks *l, size_t f, size_t begin, size_t end, size_t moments) {
-  size_t n = l->x->n_x, n_y = l->y->n_x, frames = dv_sequences_frames(l->x), found = frames;
-  double least = INFINITY;
-  for (size_t g = 0; g < frames; g += l->more) {
-    double d = g >= begin && g < end ? INFINITY
-               : moments             ? apart(l->y->x + f * n_y, l->y->x + g * n_y, moments, l->scale)
-                                     : apart(l->x->x + f * n, l->x->x + g * n, n, NULL);
-    if (d < least) least = d, found = g;
-  }
-  return found < frames ? apart(l->x->x + f * n, l->x->x + found * n, n, NULL) : -1;
+static double apart_by(const double *a, const double *b, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return sum;
 }
 
-/* Mean of that over frames. */
-static double unlike(const looks *l, size_t moments) {
+/* Squared distance in x from frame f to the one that is nearest by its first `moments` moments; 0 moments: by
+ * x itself. Frames of the same sequence that are near in time do not count. Negative: there is none. */
+static double nearest(const looks *l, size_t f, size_t moments) {
   enum { NEAR = 50 };
+  size_t found = l->count;
+  double least = INFINITY;
+  for (size_t g = 0; g < l->count; g++) {
+    size_t between = l->at[f] > l->at[g] ? l->at[f] - l->at[g] : l->at[g] - l->at[f];
+    if (l->sequence[f] == l->sequence[g] && between < NEAR) continue;
+    double d = moments ? apart_by(l->y + f * MOMENTS, l->y + g * MOMENTS, moments)
+                       : apart(l->x + f * l->n_x, l->x + g * l->n_x, l->n_x);
+    if (d < least) least = d, found = g;
+  }
+  return found < l->count ? apart(l->x + f * l->n_x, l->x + found * l->n_x, l->n_x) : -1;
+}
+
+/* Mean of that over some of the frames. */
+static double unlike(const looks *l, size_t moments) {
+  enum { SOME = 200 };
   double sum = 0, count = 0;
-  size_t next = 0;
-  for (size_t i = 0; i < l->x->count; i++) {
-    size_t first = dvbf_sequence_start(l->x, i), end = first + dvbf_sequence_length(l->x, i);
-    for (; next < end; next += l->every) {
-      size_t low = next > first + NEAR ? next - NEAR : first, high = next + NEAR < end ? next + NEAR : end;
-      double d = nearest(l, next, low, high, moments);
-      if (d >= 0) sum += d, count += 1;
-    }
+  for (size_t f = 0; f < l->count; f += 1 + l->count / SOME) {
+    double d = nearest(l, f, moments);
+    if (d >= 0) sum += d, count += 1;
   }
   return count > 0 ? sum / count : 0;
 }
 
-/* The lowest order by whose moments frames are told apart nearly as well as by all their pixels. */
-static int choose_order(looks *l, double variance) {
-  enum { SOME = 300, MORE = 4000 };
-  size_t frames = dv_sequences_frames(l->x);
-  l->every = 1 + frames / SOME;
-  l->more = 1 + frames / MORE;
-  scale_moments(l);
+static void standardise(double *y, size_t rows, size_t n, size_t k) {
+  double sum = 0, squares = 0;
+  for (size_t f = 0; f < rows; f++) sum += y[f * n + k], squares += y[f * n + k] * y[f * n + k];
+  double mean = sum / (double)rows, variance = squares / (double)rows - mean * mean;
+  for (size_t f = 0; f < rows; f++) y[f * n + k] = variance > 0 ? (y[f * n + k] - mean) / sqrt(variance) : 0;
+}
+
+/* Takes the frames. What is missing counts as black. */
+static dvbf_status gather(looks *l, const dvbf_sequences *s, const dv_components *ramps, dvbf_error *error) {
+  size_t all = dv_sequences_frames(s), every = 1 + all / l->count, next = 0, before = 0, f = 0;
+  double squares = 0, *mean = dv_calloc(l->n_x, sizeof *mean);
+  dvbf_status status = mean ? DVBF_OK : dv_fail_memory(error, "looking at places");
+  for (size_t i = 0; i < s->count && !status; before += dvbf_sequence_length(s, i), i++)
+    for (; next < before + dvbf_sequence_length(s, i) && f < l->count; next += every, f++) {
+      float *x = l->x + f * l->n_x;
+      const float *from = dv_sequence_x(s, i, next - before, 1, x);
+      l->sequence[f] = i, l->at[f] = next - before;
+      for (size_t k = 0; k < l->n_x; k++) x[k] = isnan(from[k]) ? 0 : from[k];
+      for (size_t k = 0; k < l->n_x; k++) mean[k] += (double)x[k], squares += (double)x[k] * (double)x[k];
+      for (size_t m = 0; m < MOMENTS; m++) {
+        const dvbf_real *ramp = ramps->axes + m * l->n_x;
+        for (size_t k = 0; k < l->n_x; k++) l->y[f * MOMENTS + m] += (double)ramp[k] * (double)x[k];
+      }
+    }
+  l->count = f;
+  l->variance = squares / (double)f;
+  for (size_t k = 0; k < l->n_x && !status; k++) l->variance -= mean[k] / (double)f * mean[k] / (double)f;
+  for (size_t m = 0; m < MOMENTS; m++) standardise(l->y, f, MOMENTS, m);
+  dv_free(mean);
+  return status ? status : dv_sequences_intact(s, error);
+}
+
+/* Whether the first moments go round a centre, as those of what turns about a point: all are about as far
+ * from it. */
+static bool goes_round(const looks *l) {
+  double sum = 0, squares = 0, n = (double)l->count;
+  for (size_t f = 0; f < l->count; f++) {
+    double square = apart_by(l->y + f * MOMENTS, (double[2]){0}, 2);
+    sum += sqrt(square), squares += square;
+  }
+  double mean = sum / n;
+  return squares / n - mean * mean < 0.04 * mean * mean;
+}
+
+static int choose_order(const looks *l) {
   double best = unlike(l, 0);
   for (int order = 1; order < HIGHEST; order++)
-    if (unlike(l, (size_t)moments_of(order)) <= 2 * best + 0.05 * variance) return order;
+    if (unlike(l, (size_t)dv_places_moments(order)) <= 2 * best + 0.05 * l->variance) return order;
   return HIGHEST;
 }
 
-/* ---- All of it ---- */
+dvbf_status dv_places_order(int *out, bool *round, const dvbf_sequences *s, size_t height, size_t width,
+                            dvbf_error *error) {
+  enum { FRAMES = 2000, NUMBERS = 1 << 25 };
+  dv_components ramps = {0};
+  size_t most = NUMBERS / s->n_x < FRAMES ? NUMBERS / s->n_x : FRAMES;
+  looks l = {.count = most > 2 ? most : 2, .n_x = s->n_x};
+  dvbf_status status = make_ramps(&ramps, HIGHEST, s->n_x, height, width, error);
+  l.x = dv_calloc(l.count, l.n_x * sizeof *l.x);
+  l.y = dv_calloc(l.count, MOMENTS * sizeof *l.y);
+  l.sequence = dv_calloc(l.count, sizeof *l.sequence);
+  l.at = dv_calloc(l.count, sizeof *l.at);
+  if (!status && (!l.x || !l.y || !l.sequence || !l.at)) status = dv_fail_memory(error, "looking at places");
+  if (!status) status = gather(&l, s, &ramps, error);
+  if (!status) *out = choose_order(&l);
+  if (!status && round) *round = goes_round(&l);
+  dv_components_free(&ramps);
+  DV_FREE(l.x, l.y, l.sequence, l.at);
+  return status;
+}
+
+/* ---- Moments ---- */
 
 static dvbf_status find_moments(dv_places *p, const dv_pictures *from, dvbf_error *error) {
   const dvbf_data *data = from->data;
-  dvbf_status status = make_ramps(p, from, error);
+  dvbf_status status =
+      make_ramps(&p->ramps, p->order, (size_t)from->whole->n_x, data->image_height, data->image_width, error);
   if (!status) status = dv_components_project(&p->data.train, &p->ramps, &data->train, from->whole, error);
   if (!status && data->valid.count)
     status = dv_components_project(&p->data.valid, &p->ramps, &data->valid, from->whole, error);
   return status;
 }
 
-dvbf_status dv_places_init(dv_places *p, const dv_pictures *from, int order, dvbf_error *error) {
-  *p = (dv_places){.order = order ? order : HIGHEST};
-  dvbf_status status = find_moments(p, from, error);
-  if (!status && !order) {
-    looks l = {.x = from->projected, .y = &p->data.train};
-    int enough = choose_order(&l, from->whole->x_spread);
-    if (enough < HIGHEST) {
-      dv_places_clear(p);
-      p->order = enough;
-      status = find_moments(p, from, error);
+/* Moments of missing frames, on a line between those that are seen. */
+static void fill_gaps(dvbf_sequences *y) {
+  size_t n = y->n_x;
+  for (size_t i = 0; i < y->count && y->gaps; i++)
+    for (size_t k = 0; k < n; k++) {
+      float *at = y->x + dvbf_sequence_start(y, i) * n + k;
+      size_t steps = dvbf_sequence_length(y, i), seen = steps;
+      for (size_t t = 0; t <= steps; t++) {
+        if (t < steps && isnan(at[t * n])) continue;
+        for (size_t g = seen < steps ? seen + 1 : 0; g < t; g++) {
+          double after = t < steps ? (double)at[t * n] : NAN,
+                 before = seen < steps ? (double)at[seen * n] : after;
+          if (isnan(after)) after = before;
+          double share = seen < steps ? (double)(g - seen) / (double)(t - seen) : 0;
+          at[g * n] = isnan(before) ? 0 : (float)(before + share * (after - before));
+        }
+        seen = t;
+      }
+    }
+  y->gaps = false;
+}
+
+/* Mean and deviation of moment k, and the deviation of its changes. */
+static void measure(dv_places *p, size_t k) {
+  const dvbf_sequences *y = &p->data.train;
+  double sum = 0, squares = 0, frames = 0, change = 0, changes = 0;
+  for (size_t i = 0; i < y->count; i++) {
+    const float *at = y->x + dvbf_sequence_start(y, i) * y->n_x + k;
+    for (size_t t = 0; t < dvbf_sequence_length(y, i); t++) {
+      double v = (double)at[t * y->n_x], d = t ? v - (double)at[(t - 1) * y->n_x] : 0;
+      sum += v, squares += v * v, frames += 1;
+      change += d * d, changes += t ? 1 : 0;
     }
   }
-  return status ? status : make_inside(p, from->components, error);
+  double variance = squares / frames - sum / frames * sum / frames;
+  p->mean[k] = sum / frames;
+  p->deviation[k] = variance > 0 ? sqrt(variance) : 1;
+  p->pace[k] = change > 0 ? sqrt(change / changes) : 1;
+}
+
+dvbf_status dv_places_init(dv_places *p, const dv_pictures *from, int order, dvbf_error *error) {
+  const dvbf_data *data = from->data;
+  *p = (dv_places){.order = order};
+  dvbf_status status =
+      order ? DVBF_OK
+            : dv_places_order(&p->order, NULL, &data->train, data->image_height, data->image_width, error);
+  if (!status) status = find_moments(p, from, error);
+  if (!status) status = make_inside(p, from->components, error);
+  if (status) return status;
+  size_t n = (size_t)p->ramps.count;
+  p->mean = dv_calloc(3, n * sizeof *p->mean);
+  if (!p->mean) return dv_fail_memory(error, "looking at places");
+  p->deviation = p->mean + n;
+  p->pace = p->deviation + n;
+  fill_gaps(&p->data.train);
+  fill_gaps(&p->data.valid);
+  for (size_t k = 0; k < n; k++) measure(p, k);
+  return DVBF_OK;
 }
 
 void dv_places_clear(dv_places *p) {
   dv_components_free(&p->ramps);
   dvbf_sequences_free(&p->data.train);
   dvbf_sequences_free(&p->data.valid);
-  dv_free(p->inside);
+  DV_FREE(p->inside, p->mean);
   *p = (dv_places){0};
 }
 
-/* ---- The model of the moments ---- */
+/* ---- How moments move ---- */
 
-/* Its updates are cheap: twice as many of them, of small batches with large steps. */
+/* The state of a place: its moments, then how they changed since the frame before, in units of their
+ * deviations. One step of each sequence is lost. u is in units of the model. */
+static dvbf_status make_states(dvbf_sequences *out, const dv_places *p, const dvbf_sequences *y,
+                               const dvbf_model *m, dvbf_error *error) {
+  size_t n = y->n_x;
+  *out = (dvbf_sequences){.steps = y->steps - 1, .n_x = 2 * n, .n_u = y->n_u};
+  for (size_t i = 0; i < y->count; i++) out->count += dvbf_sequence_length(y, i) > 2;
+  if (!out->count)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "start = places: no sequence has 3 frames or more; or set start = random");
+  dvbf_status status = dv_sequences_allocate(out, true, error);
+  for (size_t i = 0, to = 0; i < y->count && !status; i++) {
+    size_t steps = dvbf_sequence_length(y, i), from = dvbf_sequence_start(y, i);
+    if (steps <= 2) continue;
+    out->length[to] = (uint32_t)(steps - 1);
+    for (size_t t = 1; t < steps; t++) {
+      size_t row = to * out->steps + t - 1;
+      const float *now = y->x + (from + t) * n, *before = now - n, *u = y->u + (from + t) * y->n_u;
+      for (size_t k = 0; k < n; k++) {
+        out->x[row * 2 * n + k] = (float)(((double)now[k] - p->mean[k]) / p->deviation[k]);
+        out->x[row * 2 * n + n + k] = (float)(((double)now[k] - (double)before[k]) / p->pace[k]);
+      }
+      for (size_t k = 0; k < y->n_u; k++) out->u[row * y->n_u + k] = (u[k] - m->u.shift[k]) * m->u.scale[k];
+    }
+    to++;
+  }
+  return status;
+}
+
+/* Free runs of stretches of the sequences, from states that are known. These updates are cheap: batches are
+ * large, and so are steps. */
 static dvbf_status settings_of(dvbf_settings **out, const dvbf_model *m, uint64_t seed, dvbf_error *error) {
   const dv_train_settings *s = m->settings;
-  char text[4][32];
-  const uint64_t numbers[] = {seed, 2 * (uint64_t)s->updates, 2 * (uint64_t)s->sigma_floor_updates,
-                              2 * (uint64_t)s->filter_dropout_updates};
-  for (int i = 0; i < 4; i++) dv_print(text[i], sizeof text[i], "%llu", (unsigned long long)numbers[i]);
-  const char *const set[][2] = {{"start", "random"},
-                                {"projection", "0"},
-                                {"components", "0"},
-                                {"coarse", "0"},
-                                {"x-scaling", "standardise"},
-                                {"emission-updates", "0"},
-                                {"search", "off"},
-                                {"seed", text[0]},
-                                {"updates", text[1]},
-                                {"sigma-floor-updates", text[2]},
-                                {"filter-dropout-updates", text[3]},
-                                {"batch-size", "16"},
-                                {"learning-rate", "0.008"},
-                                {"clip-norm", "1"},
-                                {"starts", "1"}};
+  enum { UPDATES = 4000 };
+  int64_t updates = s->updates < 100 ? 2 * s->updates : UPDATES; /* few are a trial of all of it */
+  char text[3][32];
+  dv_print(text[0], sizeof text[0], "%llu", (unsigned long long)seed);
+  dv_print(text[1], sizeof text[1], "%lld", (long long)updates);
+  dv_print(text[2], sizeof text[2], "%lld", (long long)(updates / 10 < 100 ? updates / 10 : 100));
+  const char *const set[][2] = {{"start", "state"},        {"projection", "0"},
+                                {"components", "0"},       {"coarse", "0"},
+                                {"x-scaling", "none"},     {"u-scaling", "none"},
+                                {"sigma", "fixed"},        {"emission-sees", "0"},
+                                {"mask-input", "off"},     {"recognition-sees", "frame"},
+                                {"initial-frames", "1"},   {"initial-control", "off"},
+                                {"predict-from", "1"},     {"keep-by", "prediction"},
+                                {"scale-transition", "0"}, {"scale-mixing", "1"},
+                                {"filter-dropout", "1"},   {"filter-dropout-end", "1"},
+                                {"dropped", "zero"},       {"emission-updates", "0"},
+                                {"filter-updates", "0"},   {"search", "off"},
+                                {"seed", text[0]},         {"updates", text[1]},
+                                {"warm-up", text[2]},      {"validate-every", text[1]},
+                                {"batch-size", "64"},      {"learning-rate", "0.01"},
+                                {"clip-norm", "1"},        {"starts", "1"}};
   dvbf_status status = dvbf_settings_copy(out, m->settings_object, error);
   for (size_t i = 0; i < sizeof set / sizeof *set && !status; i++)
     status = dv_settings_choose(*out, set[i][0], set[i][1], error);
@@ -218,70 +348,13 @@ static bool follow(const dvbf_progress *p, void *user) {
   return !f->stopped;
 }
 
-/* The layer of a parameter has the bias of this name. */
-static dvbf_real *bias_of(const dvbf_model *m, const char *name) {
-  char bias[96];
-  const char *dot = strrchr(name, '.');
-  if (!dot) return NULL;
-  snprintf(bias, sizeof bias, "%.*s.bias", (int)(dot - name), name);
-  return dv_model_values(m, bias);
-}
-
-/* Weights of y' = (y - shift) scale = (x G - shift) scale, for each frame that they read: those of x are
- * G scale W, and the bias gets -shift scale W. An innovation e is a difference and has no shift. */
-static void read_pictures(dvbf_model *m, const dv_parameter *to, const dvbf_model *small,
-                          const dv_parameter *from, const dv_places *p) {
-  int n = p->ramps.count, cols = to->cols, frames = from->rows / n;
-  bool shifted = strcmp(strrchr(to->name, '.'), ".e") != 0;
-  dvbf_real *w = m->parameters.values + to->offset, *bias = shifted ? bias_of(m, to->name) : NULL;
-  const dvbf_real *v = small->parameters.values + from->offset;
-  memset(w, 0, (size_t)to->rows * (size_t)cols * sizeof *w);
-  for (int f = 0; f < frames; f++)
-    for (int i = 0; i < n; i++, v += cols) {
-      dvbf_real scale = (dvbf_real)small->x.scale[i], shift = (dvbf_real)small->x.shift[i] * scale;
-      for (int j = 0; j < p->components; j++) {
-        dvbf_real g = p->inside[i * p->components + j] * scale;
-        dvbf_real *row = w + ((size_t)f * (size_t)p->components + (size_t)j) * (size_t)cols;
-        for (int k = 0; k < cols; k++) row[k] += g * v[k];
-      }
-      for (int k = 0; k < cols && bias; k++) bias[k] -= shift * v[k];
-    }
-}
-
-static bool emits(const dv_parameter *p) {
-  return !strncmp(p->name, "emission.", 9);
-}
-
-/* What has the same shape is taken as it is, biases too, before weights from x change these. */
-dvbf_status dv_places_take(dvbf_model *m, const dvbf_model *small, const dv_places *p, dvbf_error *error) {
-  for (int reading = 0; reading < 2; reading++)
-    for (size_t i = 0; i < m->parameters.count; i++) {
-      const dv_parameter *to = &m->parameters.list[i],
-                         *from = dv_parameters_find(&small->parameters, to->name);
-      if (emits(to)) continue;
-      bool same = from && from->rows == to->rows && from->cols == to->cols;
-      bool reads = from && !same && from->cols == to->cols && from->rows % p->ramps.count == 0 &&
-                   to->rows == from->rows / p->ramps.count * p->components && bias_of(m, to->name);
-      if (!same && !reads)
-        return dv_fail(error, DVBF_ARGUMENT,
-                       "start = places: %.60s of this model cannot be taken from one of places; set start = "
-                       "random, or initial = mlp and recognition-sees = frame",
-                       to->name);
-      if (reads && reading) read_pictures(m, to, small, from, p);
-      if (same && !reading)
-        memcpy(m->parameters.values + to->offset, small->parameters.values + from->offset,
-               (size_t)to->rows * (size_t)to->cols * sizeof *m->parameters.values);
-    }
-  return DVBF_OK;
-}
-
-static dvbf_status train_once(dvbf_model **out, const dv_places *places, const dvbf_model *m, uint64_t seed,
+static dvbf_status train_once(dvbf_model **out, const dvbf_data *states, const dvbf_model *m, uint64_t seed,
                               const volatile int *interrupt, follower *user, dvbf_error *error) {
   dvbf_settings *settings = NULL;
   dvbf_train_options how = {.progress = follow, .user_data = user};
   dvbf_status status = settings_of(&settings, m, seed, error);
   if (!status) dvbf_settings_interrupt(settings, interrupt);
-  if (!status) status = dv_train(out, NULL, settings, &places->data, &how, 0, error);
+  if (!status) status = dv_train(out, NULL, settings, states, &how, 0, error);
   if (!status && (user->stopped || dv_interrupted(interrupt)))
     status = dv_fail(error, DVBF_STOPPED, "stopped while learning how places move");
   dvbf_settings_free(settings);
@@ -293,22 +366,38 @@ static uint64_t seed_of(uint64_t seed, int time) {
   return (seed + (seed >> 53) * 3000017 + (uint64_t)time * 1000003) % SEEDS;
 }
 
-/* The seed decides much, and one training takes seconds: the best of some is taken. */
-dvbf_status dv_places_train(dvbf_model **out, const dv_places *places, const dvbf_model *m, uint64_t seed,
-                            const volatile int *interrupt, const dvbf_train_options *options,
-                            dvbf_error *error) {
-  enum { TIMES = 3 };
-  double best = INFINITY;
-  dvbf_status status = DVBF_OK;
-  if (!places->order)
+static dvbf_status check(const dv_places *p, const dvbf_model *m, dvbf_error *error) {
+  const dv_train_settings *s = m->settings;
+  int least = 2 * p->ramps.count;
+  if (!p->order)
     return dv_fail(
         error, DVBF_ARGUMENT,
         "start = places: it needs training on components, such as projection = 1e-4; or set start = "
         "random");
+  if (s->recognition_sees != DV_SEES_PREDICTION || !s->linear_paths || s->initial != DV_INITIAL_MLP)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "start = places: it needs recognition-sees = prediction, linear-paths = on and initial = "
+                   "mlp; or set start = random");
+  if (m->n_w < least || m->n_z < least)
+    return dv_fail(
+        error, DVBF_ARGUMENT,
+        "latent = %d, innovation = %d: start = places has two dimensions for each of %d moments, so "
+        "it needs %d; or set places = 1, which has 2 moments",
+        m->n_z, m->n_w, p->ramps.count, least);
+  return DVBF_OK;
+}
+
+/* The seed decides some, and one training takes seconds: the best of some is taken. */
+static dvbf_status train_best(dvbf_model **out, const dvbf_data *states, const dvbf_model *m, uint64_t seed,
+                              const volatile int *interrupt, const dvbf_train_options *options,
+                              dvbf_error *error) {
+  enum { TIMES = 2 };
+  double best = INFINITY;
+  dvbf_status status = DVBF_OK;
   for (int i = 0; i < TIMES && !status; i++) {
     follower user = {options, false, INFINITY};
     dvbf_model *model = NULL, *worse;
-    status = train_once(&model, places, m, seed_of(seed, i), interrupt, &user, error);
+    status = train_once(&model, states, m, seed_of(seed, i), interrupt, &user, error);
     bool better = !status && (!*out || user.prediction < best);
     worse = better ? *out : model;
     if (better) *out = model, best = user.prediction;
@@ -318,13 +407,147 @@ dvbf_status dv_places_train(dvbf_model **out, const dv_places *places, const dvb
   return status;
 }
 
-dvbf_status dv_emission_part(dv_part *out, const dvbf_model *m, dvbf_error *error) {
-  *out = (dv_part){.spans = dv_calloc(m->parameters.count, sizeof *out->spans)};
-  if (!out->spans) return dv_fail_memory(error, "preparing training");
-  for (size_t i = 0; i < m->parameters.count; i++) {
-    const dv_parameter *p = &m->parameters.list[i];
-    if (emits(p) && !p->frozen)
-      out->spans[out->count++] = (dv_span){p->offset, (size_t)p->rows * (size_t)p->cols};
+/* ---- What a model of pictures takes from it ---- */
+
+/* The networks read moments in units of their deviation, (x G - mean) / deviation. */
+static double read_by(const dv_places *p, int moment, int component) {
+  return (double)p->inside[moment * p->components + component] / p->deviation[moment];
+}
+
+/* Ridge regression of the state of a frame on the moments of the frames from it on and, where the initial
+ * network sees them, on u. */
+static dvbf_status set_initial(dvbf_model *m, const dv_places *p, const dvbf_sequences *states,
+                               dvbf_error *error) {
+  dv_ridge g = {0};
+  const dv_parameter *x = dv_model_find(m, "initial.output.x");
+  dvbf_real *to_x = m->parameters.values + x->offset, *to_u = dv_model_values(m, "initial.output.u"),
+            *bias = dv_model_values(m, "initial.output.bias");
+  size_t n = (size_t)p->ramps.count, frames = (size_t)m->settings->initial_frames,
+         n_u = to_u ? states->n_u : 0;
+  dvbf_status status = dv_ridge_init(&g, 1 + frames * (n + n_u), 2 * n, error);
+  for (size_t i = 0; i < states->count && !status; i++)
+    for (size_t t = 0; t + frames <= dvbf_sequence_length(states, i); t++) {
+      size_t at = i * states->steps + t;
+      for (size_t f = 0; f < frames; f++) {
+        for (size_t k = 0; k < n; k++) g.row[1 + f * n + k] = (double)states->x[(at + f) * 2 * n + k];
+        for (size_t k = 0; k < n_u; k++)
+          g.row[1 + frames * n + f * n_u + k] = (double)states->u[(at + f) * n_u + k];
+      }
+      for (size_t k = 0; k < 2 * n; k++) g.target[k] = (double)states->x[at * 2 * n + k];
+      dv_ridge_add(&g);
+    }
+  if (!status) dv_ridge_solve(&g, 1e-6);
+  dv_state_plain_start(m, 0.05);
+  for (size_t k = 0; k < 2 * n && !status; k++) {
+    bias[k] = (dvbf_real)g.coefficients[k];
+    for (size_t f = 0; f < frames; f++) {
+      for (size_t i = 0; i < n; i++) {
+        double weight = g.coefficients[(1 + f * n + i) * 2 * n + k];
+        bias[k] -= (dvbf_real)(weight * p->mean[i] / p->deviation[i]);
+        for (int j = 0; j < p->components; j++)
+          to_x[(f * (size_t)p->components + (size_t)j) * (size_t)x->cols + k] +=
+              (dvbf_real)(weight * read_by(p, (int)i, j));
+      }
+      for (size_t i = 0; i < n_u; i++)
+        to_u[(f * n_u + i) * (size_t)x->cols + k] =
+            (dvbf_real)g.coefficients[(1 + frames * n + f * n_u + i) * 2 * n + k];
+    }
   }
-  return DVBF_OK;
+  dv_ridge_clear(&g);
+  return status;
+}
+
+/* Deviations of what one step of the transition misses of each column of the states, by mean distances: few
+ * large ones, as at walls, do not count too much. */
+static dvbf_status one_step(double *out, const dvbf_model *motion, const dvbf_sequences *states,
+                            dvbf_error *error) {
+  enum { ROWS = 2000 };
+  dvbf_linear *linear = NULL;
+  dvbf_jacobians at;
+  size_t n = states->n_x, every = 1 + dv_sequences_frames(states) / ROWS, next = 0, rows = 0;
+  float *z = dv_calloc((size_t)motion->n_z, sizeof *z);
+  dvbf_status status =
+      z ? dvbf_linear_new(&linear, motion, error) : dv_fail_memory(error, "looking at places");
+  memset(out, 0, n * sizeof *out);
+  for (size_t i = 0; i < states->count && !status; i++)
+    for (size_t t = 0; t + 1 < dvbf_sequence_length(states, i); t++, next++) {
+      size_t row = i * states->steps + t;
+      if (next % every) continue;
+      memcpy(z, states->x + row * n, n * sizeof *z);
+      dvbf_linear_at(linear, z, states->n_u ? states->u + row * states->n_u : NULL, &at);
+      for (size_t k = 0; k < n; k++)
+        out[k] += fabs((double)states->x[(row + 1) * n + k] - (double)at.next[k]);
+      rows++;
+    }
+  for (size_t k = 0; k < n; k++) out[k] = fmax(1e-3, 1.2533 * out[k] / (double)(rows ? rows : 1));
+  dvbf_linear_free(linear);
+  dv_free(z);
+  return status;
+}
+
+static dvbf_real *cleared(dvbf_model *m, const char *name, size_t *cols) {
+  const dv_parameter *p = dv_model_find(m, name);
+  dvbf_real *values = m->parameters.values + p->offset;
+  memset(values, 0, (size_t)p->rows * (size_t)p->cols * sizeof *values);
+  if (cols) *cols = (size_t)p->cols;
+  return values;
+}
+
+/* w is how far the state of a frame, its moments and how they changed since those in z, is from the state
+ * that was predicted, over the deviation of that, `e`. The filter makes it the state of the frame. */
+static void set_gain(dvbf_model *m, const dv_places *p, const double *e) {
+  const dv_parameter *v = dv_model_find(m, "universal.mean");
+  size_t n_z = (size_t)m->n_z, n_w = (size_t)m->n_w, n = (size_t)p->ramps.count, cols;
+  dvbf_real *x = cleared(m, "recognition.output.x", &cols), *z = cleared(m, "recognition.output.z", NULL),
+            *predicted = cleared(m, "recognition.output.predicted", NULL),
+            *bias = cleared(m, "recognition.output.bias", NULL);
+  dvbf_real *c = m->parameters.values + v->offset + (size_t)v->cols - n_w * n_z;
+  const double sure = 0.1;
+  cleared(m, "recognition.output.h", NULL);
+  memset(c, 0, n_w * n_z * sizeof *c);
+  for (size_t w = 0; w < 2 * n; w++) {
+    size_t k = w % n;
+    double scale = (w < n ? 1 : p->deviation[k] / p->pace[k]) / e[w];
+    bias[w] = (dvbf_real)(-p->mean[k] / p->deviation[k] * scale);
+    bias[n_w + w] = (dvbf_real)dv_log(sure);
+    c[w * n_z + w] = (dvbf_real)e[w];
+    predicted[w * cols + w] = (dvbf_real)(-1 / e[w]);
+    if (w >= n) z[k * cols + w] = (dvbf_real)-scale;
+    for (int j = 0; j < p->components; j++)
+      x[(size_t)j * cols + w] = (dvbf_real)(read_by(p, (int)k, j) * scale);
+  }
+}
+
+static bool moves(const dv_parameter *p) {
+  return !strncmp(p->name, "universal.", 10) || !strncmp(p->name, "transition.", 11);
+}
+
+static dvbf_status take(dvbf_model *m, const dvbf_model *motion, const dv_places *p,
+                        const dvbf_sequences *states, dvbf_error *error) {
+  double e[2 * MOMENTS];
+  for (size_t i = 0; i < m->parameters.count; i++) {
+    const dv_parameter *to = &m->parameters.list[i],
+                       *from = dv_parameters_find(&motion->parameters, to->name);
+    if (from && moves(to))
+      memcpy(m->parameters.values + to->offset, motion->parameters.values + from->offset,
+             (size_t)to->rows * (size_t)to->cols * sizeof *m->parameters.values);
+  }
+  dvbf_status status = one_step(e, motion, states, error);
+  if (!status) set_gain(m, p, e);
+  return status ? status : set_initial(m, p, states, error);
+}
+
+dvbf_status dv_start_places(dvbf_model *m, const dv_places *p, uint64_t seed, const volatile int *interrupt,
+                            const dvbf_train_options *options, dvbf_error *error) {
+  dvbf_model *motion = NULL;
+  dvbf_data states = {0};
+  dvbf_status status = check(p, m, error);
+  if (!status) status = make_states(&states.train, p, &p->data.train, m, error);
+  if (!status && p->data.valid.count) status = make_states(&states.valid, p, &p->data.valid, m, error);
+  if (!status) status = train_best(&motion, &states, m, seed, interrupt, options, error);
+  if (!status) status = take(m, motion, p, &states.train, error);
+  dvbf_model_free(motion);
+  dvbf_sequences_free(&states.train);
+  dvbf_sequences_free(&states.valid);
+  return status;
 }

@@ -11,6 +11,7 @@
 #include "model/density.h"
 #include "train/check.h"
 #include "train/directions.h"
+#include "train/places.h"
 
 #include <dvbf/dvbf.h>
 #include <math.h>
@@ -155,14 +156,29 @@ static void picture(chooser *c, const facts *f) {
   choose_number(c, "image-width", (double)f->width, "as the images are");
 }
 
-/* Of fewer sequences than this the dynamics are better learned from places: so it was with 64, and not with
- * 500 (docs/results.md). */
-enum { WINDOW_OF_VIDEO = 15, FEW_VIDEOS = 200 };
+enum { WINDOW_OF_VIDEO = 15 };
 
 /* The emission alone is learned from images: these would teach w to make every frame, and the transition to
- * leave it to w. Windows overlap much, so that small batches do. */
-static void places(chooser *c) {
+ * leave it to w. It sees states that the filter knows well, so that nothing is dropped. Windows overlap much,
+ * so that small batches do. */
+static void places(chooser *c, const facts *f) {
   static const char why[] = "the dynamics are learned from places";
+  int order = (int)now(c)->places;
+  if (!order && !c->status)
+    c->status = dv_places_order(&order, NULL, f->train, f->height, f->width, c->error);
+  choose_number(c, "places", order, "so many powers of the coordinates tell the images apart");
+  choose_number(c, "latent", 2 * dv_places_moments(order), "two for each moment of the images");
+  choose_number(c, "emission-sees", dv_places_moments(order), "an image shows where things are");
+  choose(c, "hidden", "256", "images change fast with the state");
+  choose(c, "transition", "mlp", why);
+  choose(c, "transition-hidden", "256", why);
+  choose(c, "transition-paths", "on", why);
+  choose(c, "universal", "point", why);
+  choose(c, "linear-paths", "on", why);
+  choose(c, "recognition-sees", "prediction", why);
+  choose(c, "filter-dropout", "0", why);
+  choose(c, "filter-dropout-end", "0", why);
+  choose(c, "state-limit", "2", "predictions must stay near what was seen");
   choose(c, "updates", "3000", why);
   choose(c, "batch-size", "16", why);
   choose_number(c, "emission-updates", (double)now(c)->updates, why);
@@ -175,22 +191,43 @@ static void coarse(chooser *c) {
   choose_number(c, "coarse-updates", round(0.7 * updates), "0.7 of the updates");
 }
 
-/* Large images of something that moves. Training on components makes them as fast as small ones, and the
- * motion of things that are small in them is found by coarse images or, of few sequences, by places first.
- * Windows that begin everywhere show the initial network many beginnings, and a mixture that does not look at
- * the controls cannot learn those of few sequences by heart. */
-static void video(chooser *c, const facts *f) {
+/* A mixture that does not look at the controls cannot learn those of few sequences by heart. */
+static void mixture(chooser *c, bool components) {
   static const char why[] = "x is a video";
-  const dv_train_settings *s = now(c);
   choose(c, "latent", "8", why);
-  choose(c, "scale-emission", "2", "images change fast with the state");
   choose(c, "affine", "on", why);
   choose(c, "mixing-hidden", "64", why);
   choose(c, "mixing-control", "off", why);
   choose(c, "filter-dropout", "0.5", why);
   choose(c, "filter-dropout-end", "0.4", why);
-  choose(c, "keep-by", "prediction", why);
   choose(c, "updates", "5000", why);
+  if (components) coarse(c);
+}
+
+/* Whether images are told apart by where their light is, as those of one thing on a plane. Of more than that
+ * the emission is not learned well, and of what turns about a point the velocity is not linear in such a
+ * state (docs/results.md). What the user has said of some settings would not be heeded. */
+static bool suits_places(chooser *c, const facts *f) {
+  static const char *const said[] = {"coarse", "transition", "systems", "latent"};
+  const dv_train_settings *s = now(c);
+  bool round = false;
+  int order = 0;
+  for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+    if (dv_settings_given(c->settings, said[i])) return false;
+  if (f->common <= 2 || s->recognition != DV_FILTERING || s->initial != DV_INITIAL_MLP || c->status)
+    return false;
+  c->status = dv_places_order(&order, &round, f->train, f->height, f->width, c->error);
+  return !c->status && order == 1 && !round;
+}
+
+/* Large images of something that moves. Training on components makes them as fast as small ones, and the
+ * motion of things that are small in them is found by places first, or by coarse images. Windows that begin
+ * everywhere show many beginnings. */
+static void video(chooser *c, const facts *f) {
+  static const char why[] = "x is a video";
+  const dv_train_settings *s = now(c);
+  choose(c, "scale-emission", "2", "images change fast with the state");
+  choose(c, "keep-by", "prediction", why);
   choose(c, "restart-above", "2", "early predictions of a video tell little");
   if (f->steps > WINDOW_OF_VIDEO) {
     choose_number(c, "window", WINDOW_OF_VIDEO, "training begins anywhere in a video");
@@ -198,16 +235,16 @@ static void video(chooser *c, const facts *f) {
   }
   bool normal = dv_density_of(s)->normal && s->mean == DV_MEAN_IDENTITY &&
                 (s->sigma == DV_SIGMA_FIXED || s->sigma == DV_SIGMA_GLOBAL);
-  if (f->large || !normal || s->network != DV_NETWORK_DENSE || (f->gaps && !f->x.whole)) return;
-  choose(c, "projection", "1e-4", why);
-  choose(c, "components", "160", why);
-  if (f->sequences < FEW_VIDEOS && s->recognition == DV_FILTERING && s->initial == DV_INITIAL_MLP &&
-      !dv_settings_given(c->settings, "coarse"))
-    choose(c, "start", "places", "there are few videos");
+  bool components = !f->large && normal && s->network == DV_NETWORK_DENSE && !(f->gaps && !f->x.whole);
+  if (components) {
+    choose(c, "projection", "1e-4", why);
+    choose(c, "components", "160", why);
+    if (suits_places(c, f)) choose(c, "start", "places", "one thing moves on a plane");
+  }
   if (s->start == DV_START_PLACES)
-    places(c);
+    places(c, f);
   else
-    coarse(c);
+    mixture(c, components);
 }
 
 /* A mixture of linear systems goes on in a straight line where the data have never been. */

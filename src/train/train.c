@@ -20,6 +20,7 @@
 #include "train/range.h"
 #include "train/schedule.h"
 #include "train/start.h"
+#include "train/state.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ typedef struct trainer {
   dv_projection projection;    /* where the model is one of components */
   dv_coarse coarse;            /* where it sees them blurred at first */
   dv_places places;            /* where a model of places comes first */
-  dv_part emission;            /* what is trained first after that */
+  dv_part alone;               /* what is trained alone at first, as the rest is known */
   dv_team *team;               /* NULL: one rank alone */
   bool first;                  /* of the ranks: it alone writes */
   dv_pool *pool;
@@ -262,12 +263,13 @@ static dvbf_status focus(trainer *t, uint64_t at) {
   return status ? status : dv_coarse_set(&t->coarse, level, t->error);
 }
 
-/* At first the emission alone is trained, where the rest was learned from places. Returns how many updates
- * that still lasts. */
+/* At first the emission alone is trained, where the rest was learned from places, and the motion alone where
+ * x is the state. Returns how many updates that still lasts. */
 static uint64_t narrow(trainer *t, uint64_t at) {
-  uint64_t end = (uint64_t)t->s->emission_updates;
-  if (filtering(t) || !t->emission.count) return 0;
-  dv_updater_train_only(t->updater, at < end ? &t->emission : NULL);
+  bool state = t->s->start == DV_START_STATE;
+  uint64_t end = state ? (uint64_t)t->s->updates : (uint64_t)t->s->emission_updates;
+  if (filtering(t) || !t->alone.count) return 0;
+  dv_updater_train_only(t->updater, at < end ? &t->alone : NULL);
   if (at == end) dv_updater_forget(t->updater);
   return at < end ? end - at : 0;
 }
@@ -378,13 +380,9 @@ static uint64_t judgement(const trainer *t) {
 static dvbf_status start_from_places(const trainer *t, dvbf_model *m, uint64_t seed) {
   bool fresh = !t->at.begun, there = fresh && t->options->folder && t->options->resume && !t->team &&
                                      dv_exists(t->folder.checkpoint);
-  dvbf_model *small = NULL;
   if (there) return DVBF_OK;
-  dvbf_status status = dv_places_train(&small, &t->places, m, seed, fresh ? t->interrupt : NULL,
-                                       fresh ? t->options : NULL, t->error);
-  if (!status) status = dv_places_take(m, small, &t->places, t->error);
-  dvbf_model_free(small);
-  return status;
+  return dv_start_places(m, &t->places, seed, fresh ? t->interrupt : NULL, fresh ? t->options : NULL,
+                         t->error);
 }
 
 /* First values that do not come from the seed alone. An interrupt ends this only where there is no model to
@@ -394,6 +392,7 @@ static dvbf_status start_model(const trainer *t, dvbf_model *m, uint64_t seed) {
   switch (m->settings->start) {
   case DV_START_LINEAR: return dv_start_linear(m, t->data, interrupt, t->error);
   case DV_START_PLACES: return start_from_places(t, m, seed);
+  case DV_START_STATE: return dv_start_state(m, &t->data->train, t->error);
   default: return DVBF_OK;
   }
 }
@@ -682,7 +681,7 @@ static dvbf_status run(trainer *t) {
 
 static dvbf_status look_at_places(trainer *t, const dvbf_data *data, dvbf_error *error) {
   const dv_projection *p = &t->projection;
-  dv_pictures from = {data, p->whole, &p->components, &p->data.train};
+  dv_pictures from = {data, p->whole, &p->components};
   return dv_places_init(&t->places, &from, (int)p->whole->settings->places, error);
 }
 
@@ -719,7 +718,10 @@ static dvbf_status prepare(trainer *t) {
   if (!status) dv_pool_join(t->pool, t->team);
   if (!status) status = dvbf_settings_copy(&t->base, t->model->settings_object, t->error);
   if (!status && t->s->filter_updates) status = dv_gain_check(t->model, t->error);
-  if (!status && t->places.order) status = dv_emission_part(&t->emission, t->model, t->error);
+  static const char *const emission[] = {"emission.", NULL}, *const motion[] = {"universal.", "transition.",
+                                                                                "emission.log_", NULL};
+  if (!status && t->places.order) status = dv_part_named(&t->alone, t->model, emission, t->error);
+  if (!status && t->s->start == DV_START_STATE) status = dv_part_named(&t->alone, t->model, motion, t->error);
   if (!status) status = make_tools(t);
   if (status) return status;
   return dv_training_init(&t->at, t->model->parameters.size, dv_updater_snapshot_size(t->updater), t->error);
@@ -835,7 +837,7 @@ static void clear(trainer *t) {
   dv_measured_free(&t->measured);
   dv_coarse_clear(&t->coarse);
   dv_places_clear(&t->places);
-  dv_part_clear(&t->emission);
+  dv_part_clear(&t->alone);
   dv_projection_clear(&t->projection);
   dvbf_settings_free(t->base);
   dvbf_model_free(t->model);
