@@ -93,13 +93,14 @@ static void moments(void **state) {
 
 /* The model needs these for first values of places. */
 #define PLACES                                                                                               \
-  "latent 4 transition mlp transition-hidden 8 transition-paths on universal point linear-paths on "         \
+  "latent 6 transition mlp transition-hidden 8 transition-paths on universal point linear-paths on "         \
   "recognition-sees prediction initial-control on "
 
 static double state_of(const dv_places *p, const float *y, int k) {
   int n = p->ramps.count;
+  const float *before = y - (k >= 2 * n ? n : 0) + k % n;
   return k < n ? ((double)y[k] - p->mean[k]) / p->deviation[k]
-               : ((double)y[k - n] - (double)y[k - 2 * n]) / p->pace[k - n];
+               : ((double)before[0] - (double)before[-n]) / p->pace[k % n];
 }
 
 /* Before any update the filter makes z the state of each frame, that is, its moments and how they changed.
@@ -122,10 +123,10 @@ static void taken(void **state) {
   assert_int_equal(dvbf_settings_new(&how, "filter", NULL), DVBF_OK);
   if (dvbf_estimate(&e, m, &s.projection.data.train, how, &error)) fail_msg("%s", error.message);
   for (size_t i = 0; i < 3; i++)
-    for (size_t t = 3; t < STEPS; t++)
-      for (int k = 0; k < 4; k++) {
+    for (size_t t = 4; t < STEPS; t++)
+      for (int k = 0; k < 6; k++) {
         const float *y = s.places.data.train.x + (i * STEPS + t) * 2;
-        assert_true(fabs((double)e->z_mean[(i * STEPS + t) * 4 + (size_t)k] - state_of(&s.places, y, k)) <
+        assert_true(fabs((double)e->z_mean[(i * STEPS + t) * 6 + (size_t)k] - state_of(&s.places, y, k)) <
                     0.05);
       }
   dvbf_estimates_free(e);
@@ -186,8 +187,8 @@ static void refusals(void **state) {
   assert_non_null(strstr(error.message, "needs training on components"));
   assert_int_equal(train(&m, "recognition-sees frame", NULL, &error), DVBF_ARGUMENT);
   assert_non_null(strstr(error.message, "needs recognition-sees = prediction"));
-  assert_int_equal(train(&m, "latent 3", NULL, &error), DVBF_ARGUMENT);
-  assert_non_null(strstr(error.message, "so it needs 4"));
+  assert_int_equal(train(&m, "latent 5", NULL, &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "so it needs 6"));
 }
 
 /* The model of places has twice the updates. */

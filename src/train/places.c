@@ -15,7 +15,13 @@
 /* Seeds of settings are below this. */
 #define SEEDS UINT64_C(9007199254740992)
 
-enum { HIGHEST = 3, MOMENTS = 9 }; /* moments of all orders from 1 to the highest */
+/* Moments of all orders from 1 to the highest. A state has them, how they changed since the frame before, and
+ * how they had changed then: after a wall the last change alone does not tell the velocity. */
+enum { HIGHEST = 3, MOMENTS = 9, BLOCKS = 3 };
+
+int dv_places_state(int order) {
+  return BLOCKS * dv_places_moments(order);
+}
 
 int dv_places_moments(int order) {
   return order * (order + 3) / 2;
@@ -269,28 +275,37 @@ void dv_places_clear(dv_places *p) {
 
 /* ---- How moments move ---- */
 
-/* The state of a place: its moments, then how they changed since the frame before, in units of their
- * deviations. One step of each sequence is lost. u is in units of the model. */
+/* The state of frame t [BLOCKS n], in units of deviations, from y = its moments [n], which those of two
+ * frames stand before. */
+static void put_state(float *to, const dv_places *p, const float *y) {
+  size_t n = (size_t)p->ramps.count;
+  for (size_t k = 0; k < n; k++) {
+    const float *now = y + k, *before = now - n, *long_before = before - n;
+    to[k] = (float)(((double)*now - p->mean[k]) / p->deviation[k]);
+    to[n + k] = (float)(((double)*now - (double)*before) / p->pace[k]);
+    to[2 * n + k] = (float)(((double)*before - (double)*long_before) / p->pace[k]);
+  }
+}
+
+/* Two steps of each sequence are lost. u is in units of the model. */
 static dvbf_status make_states(dvbf_sequences *out, const dv_places *p, const dvbf_sequences *y,
                                const dvbf_model *m, dvbf_error *error) {
+  enum { BEFORE = BLOCKS - 1 };
   size_t n = y->n_x;
-  *out = (dvbf_sequences){.steps = y->steps - 1, .n_x = 2 * n, .n_u = y->n_u};
-  for (size_t i = 0; i < y->count; i++) out->count += dvbf_sequence_length(y, i) > 2;
+  *out = (dvbf_sequences){.steps = y->steps - BEFORE, .n_x = BLOCKS * n, .n_u = y->n_u};
+  for (size_t i = 0; i < y->count; i++) out->count += dvbf_sequence_length(y, i) > BEFORE + 1;
   if (!out->count)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "start = places: no sequence has 3 frames or more; or set start = random");
+                   "start = places: no sequence has 4 frames or more; or set start = random");
   dvbf_status status = dv_sequences_allocate(out, true, error);
   for (size_t i = 0, to = 0; i < y->count && !status; i++) {
     size_t steps = dvbf_sequence_length(y, i), from = dvbf_sequence_start(y, i);
-    if (steps <= 2) continue;
-    out->length[to] = (uint32_t)(steps - 1);
-    for (size_t t = 1; t < steps; t++) {
-      size_t row = to * out->steps + t - 1;
-      const float *now = y->x + (from + t) * n, *before = now - n, *u = y->u + (from + t) * y->n_u;
-      for (size_t k = 0; k < n; k++) {
-        out->x[row * 2 * n + k] = (float)(((double)now[k] - p->mean[k]) / p->deviation[k]);
-        out->x[row * 2 * n + n + k] = (float)(((double)now[k] - (double)before[k]) / p->pace[k]);
-      }
+    if (steps <= BEFORE + 1) continue;
+    out->length[to] = (uint32_t)(steps - BEFORE);
+    for (size_t t = BEFORE; t < steps; t++) {
+      size_t row = to * out->steps + t - BEFORE;
+      const float *u = y->u + (from + t) * y->n_u;
+      put_state(out->x + row * out->n_x, p, y->x + (from + t) * n);
       for (size_t k = 0; k < y->n_u; k++) out->u[row * y->n_u + k] = (u[k] - m->u.shift[k]) * m->u.scale[k];
     }
     to++;
@@ -308,21 +323,37 @@ static dvbf_status settings_of(dvbf_settings **out, const dvbf_model *m, uint64_
   dv_print(text[0], sizeof text[0], "%llu", (unsigned long long)seed);
   dv_print(text[1], sizeof text[1], "%lld", (long long)updates);
   dv_print(text[2], sizeof text[2], "%lld", (long long)(updates / 10 < 100 ? updates / 10 : 100));
-  const char *const set[][2] = {{"start", "state"},        {"projection", "0"},
-                                {"components", "0"},       {"coarse", "0"},
-                                {"x-scaling", "none"},     {"u-scaling", "none"},
-                                {"sigma", "fixed"},        {"emission-sees", "0"},
-                                {"mask-input", "off"},     {"recognition-sees", "frame"},
-                                {"initial-frames", "1"},   {"initial-control", "off"},
-                                {"predict-from", "1"},     {"keep-by", "prediction"},
-                                {"scale-transition", "0"}, {"scale-mixing", "1"},
-                                {"filter-dropout", "1"},   {"filter-dropout-end", "1"},
-                                {"dropped", "zero"},       {"emission-updates", "0"},
-                                {"filter-updates", "0"},   {"search", "off"},
-                                {"seed", text[0]},         {"updates", text[1]},
-                                {"warm-up", text[2]},      {"validate-every", text[1]},
-                                {"batch-size", "64"},      {"learning-rate", "0.01"},
-                                {"clip-norm", "1"},        {"starts", "1"}};
+  const char *const set[][2] = {{"start", "state"},
+                                {"projection", "0"},
+                                {"components", "0"},
+                                {"coarse", "0"},
+                                {"x-scaling", "none"},
+                                {"u-scaling", "none"},
+                                {"sigma", "fixed"},
+                                {"emission-sees", "0"},
+                                {"state-limit", "0"},
+                                {"mask-input", "off"},
+                                {"recognition-sees", "frame"},
+                                {"initial-frames", "1"},
+                                {"initial-control", "off"},
+                                {"predict-from", "1"},
+                                {"keep-by", "prediction"},
+                                {"scale-transition", "0"},
+                                {"scale-mixing", "1"},
+                                {"filter-dropout", "1"},
+                                {"filter-dropout-end", "1"},
+                                {"dropped", "zero"},
+                                {"emission-updates", "0"},
+                                {"filter-updates", "0"},
+                                {"search", "off"},
+                                {"seed", text[0]},
+                                {"updates", text[1]},
+                                {"warm-up", text[2]},
+                                {"validate-every", text[1]},
+                                {"batch-size", "64"},
+                                {"learning-rate", "0.02"},
+                                {"clip-norm", "1"},
+                                {"starts", "1"}};
   dvbf_status status = dvbf_settings_copy(out, m->settings_object, error);
   for (size_t i = 0; i < sizeof set / sizeof *set && !status; i++)
     status = dv_settings_choose(*out, set[i][0], set[i][1], error);
@@ -368,7 +399,7 @@ static uint64_t seed_of(uint64_t seed, int time) {
 
 static dvbf_status check(const dv_places *p, const dvbf_model *m, dvbf_error *error) {
   const dv_train_settings *s = m->settings;
-  int least = 2 * p->ramps.count;
+  int least = BLOCKS * p->ramps.count;
   if (!p->order)
     return dv_fail(
         error, DVBF_ARGUMENT,
@@ -381,7 +412,7 @@ static dvbf_status check(const dv_places *p, const dvbf_model *m, dvbf_error *er
   if (m->n_w < least || m->n_z < least)
     return dv_fail(
         error, DVBF_ARGUMENT,
-        "latent = %d, innovation = %d: start = places has two dimensions for each of %d moments, so "
+        "latent = %d, innovation = %d: start = places has three dimensions for each of %d moments, so "
         "it needs %d; or set places = 1, which has 2 moments",
         m->n_z, m->n_w, p->ramps.count, least);
   return DVBF_OK;
@@ -391,7 +422,7 @@ static dvbf_status check(const dv_places *p, const dvbf_model *m, dvbf_error *er
 static dvbf_status train_best(dvbf_model **out, const dvbf_data *states, const dvbf_model *m, uint64_t seed,
                               const volatile int *interrupt, const dvbf_train_options *options,
                               dvbf_error *error) {
-  enum { TIMES = 2 };
+  enum { TIMES = 3 };
   double best = INFINITY;
   dvbf_status status = DVBF_OK;
   for (int i = 0; i < TIMES && !status; i++) {
@@ -422,27 +453,27 @@ static dvbf_status set_initial(dvbf_model *m, const dv_places *p, const dvbf_seq
   const dv_parameter *x = dv_model_find(m, "initial.output.x");
   dvbf_real *to_x = m->parameters.values + x->offset, *to_u = dv_model_values(m, "initial.output.u"),
             *bias = dv_model_values(m, "initial.output.bias");
-  size_t n = (size_t)p->ramps.count, frames = (size_t)m->settings->initial_frames,
+  size_t n = (size_t)p->ramps.count, all = states->n_x, frames = (size_t)m->settings->initial_frames,
          n_u = to_u ? states->n_u : 0;
-  dvbf_status status = dv_ridge_init(&g, 1 + frames * (n + n_u), 2 * n, error);
+  dvbf_status status = dv_ridge_init(&g, 1 + frames * (n + n_u), all, error);
   for (size_t i = 0; i < states->count && !status; i++)
     for (size_t t = 0; t + frames <= dvbf_sequence_length(states, i); t++) {
       size_t at = i * states->steps + t;
       for (size_t f = 0; f < frames; f++) {
-        for (size_t k = 0; k < n; k++) g.row[1 + f * n + k] = (double)states->x[(at + f) * 2 * n + k];
+        for (size_t k = 0; k < n; k++) g.row[1 + f * n + k] = (double)states->x[(at + f) * all + k];
         for (size_t k = 0; k < n_u; k++)
           g.row[1 + frames * n + f * n_u + k] = (double)states->u[(at + f) * n_u + k];
       }
-      for (size_t k = 0; k < 2 * n; k++) g.target[k] = (double)states->x[at * 2 * n + k];
+      for (size_t k = 0; k < all; k++) g.target[k] = (double)states->x[at * all + k];
       dv_ridge_add(&g);
     }
   if (!status) dv_ridge_solve(&g, 1e-6);
   dv_state_plain_start(m, 0.05);
-  for (size_t k = 0; k < 2 * n && !status; k++) {
+  for (size_t k = 0; k < all && !status; k++) {
     bias[k] = (dvbf_real)g.coefficients[k];
     for (size_t f = 0; f < frames; f++) {
       for (size_t i = 0; i < n; i++) {
-        double weight = g.coefficients[(1 + f * n + i) * 2 * n + k];
+        double weight = g.coefficients[(1 + f * n + i) * all + k];
         bias[k] -= (dvbf_real)(weight * p->mean[i] / p->deviation[i]);
         for (int j = 0; j < p->components; j++)
           to_x[(f * (size_t)p->components + (size_t)j) * (size_t)x->cols + k] +=
@@ -450,7 +481,7 @@ static dvbf_status set_initial(dvbf_model *m, const dv_places *p, const dvbf_seq
       }
       for (size_t i = 0; i < n_u; i++)
         to_u[(f * n_u + i) * (size_t)x->cols + k] =
-            (dvbf_real)g.coefficients[(1 + frames * n + f * n_u + i) * 2 * n + k];
+            (dvbf_real)g.coefficients[(1 + frames * n + f * n_u + i) * all + k];
     }
   }
   dv_ridge_clear(&g);
@@ -505,14 +536,16 @@ static void set_gain(dvbf_model *m, const dv_places *p, const double *e) {
   const double sure = 0.1;
   cleared(m, "recognition.output.h", NULL);
   memset(c, 0, n_w * n_z * sizeof *c);
-  for (size_t w = 0; w < 2 * n; w++) {
-    size_t k = w % n;
-    double scale = (w < n ? 1 : p->deviation[k] / p->pace[k]) / e[w];
-    bias[w] = (dvbf_real)(-p->mean[k] / p->deviation[k] * scale);
+  for (size_t w = 0; w < BLOCKS * n; w++) {
+    size_t k = w % n, block = w / n;
+    double scale = (block ? p->deviation[k] / p->pace[k] : 1) / e[w];
     bias[n_w + w] = (dvbf_real)dv_log(sure);
     c[w * n_z + w] = (dvbf_real)e[w];
     predicted[w * cols + w] = (dvbf_real)(-1 / e[w]);
-    if (w >= n) z[k * cols + w] = (dvbf_real)-scale;
+    if (block == 1) z[k * cols + w] = (dvbf_real)-scale;
+    if (block == 2) z[(n + k) * cols + w] = (dvbf_real)(1 / e[w]);
+    if (block == 2) continue; /* the frame says nothing of it */
+    bias[w] = (dvbf_real)(-p->mean[k] / p->deviation[k] * scale);
     for (int j = 0; j < p->components; j++)
       x[(size_t)j * cols + w] = (dvbf_real)(read_by(p, (int)k, j) * scale);
   }
@@ -524,7 +557,7 @@ static bool moves(const dv_parameter *p) {
 
 static dvbf_status take(dvbf_model *m, const dvbf_model *motion, const dv_places *p,
                         const dvbf_sequences *states, dvbf_error *error) {
-  double e[2 * MOMENTS];
+  double e[BLOCKS * MOMENTS];
   for (size_t i = 0; i < m->parameters.count; i++) {
     const dv_parameter *to = &m->parameters.list[i],
                        *from = dv_parameters_find(&motion->parameters, to->name);

@@ -3,8 +3,8 @@
  * The picture of a small thing has nothing in common with that of the same thing elsewhere, so that no
  * gradient says where it went. The moments of a picture, sums of its pixels times powers of their
  * coordinates, change steadily with the place instead, and they are linear in x. Moments, and how they
- * changed since the frame before, are a state that is known in every frame: a network learns how it moves, by
- * free runs from known states (start = state). The model of pictures takes that transition, an initial
+ * changed in the two steps before, are a state that is known in every frame: a network learns how it moves,
+ * by free runs from known states (start = state). The model of pictures takes that transition, an initial
  * network and a gain that read moments, y = x G, by their linear paths; only its emission has to be learned.
  */
 #ifndef DV_PLACES_H
@@ -31,8 +31,9 @@ typedef struct dv_pictures {
   const dv_components *components;
 } dv_pictures;
 
-/* Moments of all orders from 1 to this one. */
+/* Moments of all orders from 1 to this one, and dimensions of the state that is made of them. */
 int dv_places_moments(int order);
+int dv_places_state(int order);
 /* The lowest order by whose moments frames are told apart nearly as well as by all their pixels; and whether
  * the first moments go round a centre, which may be NULL. */
 dvbf_status dv_places_order(int *out, bool *round, const dvbf_sequences *s, size_t height, size_t width,

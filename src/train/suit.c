@@ -167,7 +167,7 @@ static void places(chooser *c, const facts *f) {
   if (!order && !c->status)
     c->status = dv_places_order(&order, NULL, f->train, f->height, f->width, c->error);
   choose_number(c, "places", order, "so many powers of the coordinates tell the images apart");
-  choose_number(c, "latent", 2 * dv_places_moments(order), "two for each moment of the images");
+  choose_number(c, "latent", dv_places_state(order), "three for each moment of the images");
   choose_number(c, "emission-sees", dv_places_moments(order), "an image shows where things are");
   choose(c, "hidden", "256", "images change fast with the state");
   choose(c, "transition", "mlp", why);
@@ -214,7 +214,7 @@ static bool suits_places(chooser *c, const facts *f) {
   int order = 0;
   for (size_t i = 0; i < sizeof said / sizeof *said; i++)
     if (dv_settings_given(c->settings, said[i])) return false;
-  if (f->common <= 2 || s->recognition != DV_FILTERING || s->initial != DV_INITIAL_MLP || c->status)
+  if (f->common <= 3 || s->recognition != DV_FILTERING || s->initial != DV_INITIAL_MLP || c->status)
     return false;
   c->status = dv_places_order(&order, &round, f->train, f->height, f->width, c->error);
   return !c->status && order == 1 && !round;
