@@ -364,6 +364,11 @@ static void refusals_say_why(void **state) {
   model->x.scale[0] = 4.5e-41F;
   refuse(model, "a.c", "", "not finite");
   dvbf_model_free(model);
+  /* So would be the scale of what is filtered. */
+  model = make_variant(&variants[0]);
+  model->x.scale[0] = 1e-44F;
+  refuse(model, "a.c", "", "value that is not finite");
+  dvbf_model_free(model);
 }
 
 /* Names of columns stand in comments, and must not end them. */
