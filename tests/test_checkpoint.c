@@ -115,11 +115,25 @@ static struct {
   unsigned long memory, files, space;
 } planned; /* faults of the next training; 0 if they struck */
 
+static bool as_command; /* a run goes on with the settings of its folder, as `dvbf train --resume` does */
+
+static dvbf_settings *settings_of_run(const char *run) {
+  char path[256];
+  dvbf_error error;
+  dvbf_settings *settings = NULL;
+  snprintf(path, sizeof path, "%s/%s", run, DVBF_RUN_SETTINGS);
+  if (access(path, R_OK)) return NULL;
+  assert_int_equal(dvbf_settings_new(&settings, "train", &error), DVBF_OK);
+  if (dvbf_settings_read(settings, path, &error)) fail_msg("%s", error.message);
+  return settings;
+}
+
 /* Trains in a run folder; the sentence of a failure goes into `message`. */
 static dvbf_status train(const char *run, const char *text, bool resume, watch *w) {
   dvbf_error error = {0};
   dvbf_model *model = NULL;
-  dvbf_settings *settings = settings_of(text);
+  dvbf_settings *settings = resume && as_command ? settings_of_run(run) : NULL;
+  if (!settings) settings = settings_of(text);
   dvbf_train_options options = {
       .folder = run, .resume = resume, .progress = w ? on_progress : NULL, .user_data = w};
   fault.memory = planned.memory;
@@ -267,6 +281,10 @@ static void stops_change_nothing(void **state) {
   for (int every = 1; every < 6; every++) stop_and_go(EASED, "eased", every);
   for (int every = 1; every < 6; every++) stop_and_go(returning, "returning", every);
   for (int every = 1; every < 4; every++) stop_and_go(PHASES, "phases", every);
+  as_command = true;
+  for (int every = 1; every < 6; every += 2) stop_and_go(EASED, "eased", every);
+  for (int every = 1; every < 6; every += 2) stop_and_go(returning, "returning", every);
+  as_command = false;
 }
 
 /* The factor on the learning rate of the last recovery. */
