@@ -39,12 +39,12 @@ class Reference:
         self.before = runs.state(self.base)
         first, second = self.base + "-1", self.base + "-2"
         runs.copy(self.base, first)
-        outcome = runs.supervised(first, case.arguments, [], given=case.given)
+        outcome = runs.supervised(first, case.arguments, [], given=case.given, rank=case.rank)
         self.calls = outcome.told
         counts = self.base + ".counts"
         runs.copy(self.base, second)
         environment = {"LD_PRELOAD": runs.MEMORY, "FAULT_COUNTS": counts, "FAULT_DEPTH": depth}
-        again = runs.supervised(second, case.arguments, [], environment, case.given)
+        again = runs.supervised(second, case.arguments, [], environment, case.given, case.rank)
         if not outcome.done or outcome.status != again.status:
             raise SystemExit(f"{case.name}: without faults: status {outcome.status}, {again.status}: {outcome.stderr}")
         self.after, self.stdout, self.status = runs.state(first), outcome.stdout, outcome.status
@@ -161,14 +161,15 @@ def attempt(reference, top, fault):
         outcome = runs.supervised(folder, reference.case.arguments, [],
                                   {"LD_PRELOAD": runs.MEMORY, "FAULT_COUNTS": counts,
                                    "FAULT_MEMORY": f"{name} {n}" + (" on" if goes_on else "")},
-                                  reference.case.given)
+                                  reference.case.given, reference.case.rank)
         with open(counts, "rb") as file:
             *_, struck, where = HEAD.unpack(file.read(HEAD.size))
             where = where.rstrip(b"\0").decode(errors="replace")
         os.unlink(counts)
     else:
         how = ["--space", str(n - 1)] if name == "space" else ["--fail", name, str(n)] + ["--on"] * goes_on
-        outcome = runs.supervised(folder, reference.case.arguments, how, given=reference.case.given)
+        outcome = runs.supervised(folder, reference.case.arguments, how, given=reference.case.given,
+                                  rank=reference.case.rank)
         struck = outcome.told.get("struck", 1)
     trouble = check(reference, folder, outcome, name)
     shutil.rmtree(folder, ignore_errors=True)
