@@ -590,6 +590,28 @@ static void lack_of_memory_is_survived(void **state) {
   }
 }
 
+/* Whichever allocation fails where a finished run is given more updates, that is what is said. */
+static void lack_of_memory_is_no_other_setting(void **state) {
+  (void)state;
+  dvbf_status status = DVBF_MEMORY;
+  allocations.count = 0;
+  allocations.recording = true;
+  copy_run("brief", "more");
+  planned.memory = ULONG_MAX;
+  train_well("more", BRIEF "updates 5 ", true, NULL);
+  planned.memory = 0;
+  allocations.recording = false;
+  for (size_t n = 0; n < allocations.count; n++) {
+    if (!is_worth_failing(n)) continue;
+    copy_run("brief", "more");
+    planned.memory = n + 1;
+    status = train("more", BRIEF "updates 5 ", true, NULL);
+    planned.memory = 0;
+    if (status && status != DVBF_MEMORY) fail_msg("allocation %zu: %s", n + 1, message);
+  }
+  remove_run("more");
+}
+
 /* Every failure of a function that writes one file is said, and leaves the former file. */
 static void writes_are_whole(dvbf_status (*write)(const char *path, dvbf_error *error)) {
   static bytes before, after;
@@ -986,6 +1008,7 @@ int main(void) {
       cmocka_unit_test(full_disks_are_survived),
       cmocka_unit_test(every_byte_of_a_checkpoint_may_be_the_last),
       cmocka_unit_test(lack_of_memory_is_survived),
+      cmocka_unit_test(lack_of_memory_is_no_other_setting),
       cmocka_unit_test(files_are_whole_or_not_there),
       cmocka_unit_test(other_settings_are_refused),
       cmocka_unit_test(other_data_are_refused),

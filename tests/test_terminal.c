@@ -99,6 +99,15 @@ static void write_table(const char *path, const char *head) {
   fclose(file);
 }
 
+/* What is printed besides sentences. */
+static void names_of_files_do_not_steer(void **state) {
+  (void)state;
+  write_table("b\x1b[31m.csv", "x,u,v,w");
+  assert_int_equal(dvbf("info \"$(printf 'b\\033[31m.csv')\""), 0);
+  assert_plain(out), assert_plain(err);
+  assert_non_null(strstr(out, "b?[31m.csv"));
+}
+
 /* Two columns of the state with one name: both are in the JSON. */
 static void equal_columns_stay_two(void **state) {
   (void)state;
@@ -139,6 +148,7 @@ int main(void) {
       cmocka_unit_test(sentences_are_plain),
       cmocka_unit_test(names_of_arrays_do_not_steer),
       cmocka_unit_test(arguments_do_not_steer),
+      cmocka_unit_test(names_of_files_do_not_steer),
       cmocka_unit_test(equal_columns_stay_two),
       cmocka_unit_test(cut_names_are_text),
   };

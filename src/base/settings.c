@@ -620,13 +620,15 @@ dvbf_status dv_settings_each(const dvbf_settings *s,
   return DVBF_OK;
 }
 
-bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, dv_setting_change *out) {
+bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, const char *besides,
+                        dv_setting_change *out) {
   for (size_t i = 0; i < one->table->count; i++) {
     const dv_setting *e = &one->table->settings[i];
     if (one->open[i]) continue;
     get_entry(one->values, e, out->one, sizeof out->one);
     get_entry(other->values, e, out->other, sizeof out->other);
     out->name = e->name;
+    if (besides && !strcmp(e->name, besides)) continue;
     if (!is_running(e) && strcmp(out->one, out->other) != 0) return true;
   }
   return false;

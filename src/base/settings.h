@@ -171,11 +171,13 @@ dvbf_status dv_settings_each(const dvbf_settings *settings,
                              dvbf_status (*each)(const char *name, const char *value, void *user),
                              void *user);
 
-/* Finds the first such setting that differs between two of the same table; false if there is none. */
+/* Finds the first such setting that differs between two of the same table, besides the one of that name,
+ * which may be NULL; false if there is none. */
 typedef struct dv_setting_change {
   const char *name;
   char one[DV_TEXT], other[DV_TEXT]; /* the values as text */
 } dv_setting_change;
-bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, dv_setting_change *out);
+bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, const char *besides,
+                        dv_setting_change *out);
 
 #endif
