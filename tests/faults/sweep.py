@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Lets every system call and every allocation of every command fail in turn, and looks at what is left.
 
-usage: sweep.py DVBF SUPERVISE MEMORY [--most N] [--first N] [--sample N] [--depth N] [--classes A,B] [--jobs N] [CASE...]
+usage: sweep.py DVBF SUPERVISE MEMORY [--most N] [--first N] [--sample N] [--depth N] [--classes A,B] [--jobs N]
+       [--judge-foreign] [CASE...]
 
 After each fault the command must have ended by itself, have said one sentence if its result is not there, and
 have left every file as it was, as it should become, or as a model that can be read. Done once more, without a
@@ -151,7 +152,7 @@ def leftovers_only(reference, folder, kind):
     return kind in ("remove", "close") and now == reference.after
 
 
-def attempt(reference, top, fault):
+def attempt(reference, top, fault, judge_foreign=False):
     name, n, goes_on = fault
     folder = os.path.join(top, f"t{threading.get_ident()}")
     runs.copy(reference.base, folder)
@@ -174,7 +175,7 @@ def attempt(reference, top, fault):
     trouble = check(reference, folder, outcome, name)
     shutil.rmtree(folder, ignore_errors=True)
     ended = isinstance(outcome.status, int) and outcome.status < 0
-    judged = not where.startswith(FOREIGN) if ended else name != "foreign"
+    judged = not where.startswith(FOREIGN) if ended else name != "foreign" or judge_foreign
     return fault, struck, trouble and trouble + (f" in {where}" if ended and where else ""), judged
 
 
@@ -184,7 +185,8 @@ def sweep(case, top, options, pool):
     if len(faults) > options.sample:
         faults = random.Random(1).sample(faults, options.sample)
     counts, troubles, foreign = {}, [], 0
-    for (name, n, goes_on), struck, trouble, judged in pool.map(lambda fault: attempt(reference, top, fault), faults):
+    for (name, n, goes_on), struck, trouble, judged in pool.map(
+            lambda fault: attempt(reference, top, fault, options.judge_foreign), faults):
         if struck:
             counts[name] = counts.get(name, 0) + 1
         if trouble and not judged:
@@ -211,6 +213,7 @@ def main():
     parser.add_argument("--depth", type=int, default=1 << 30,
                         help="allocations whose so many innermost calls are the same fail alike")
     parser.add_argument("--classes", type=lambda text: text.split(","), default=CLASSES + CALLERS)
+    parser.add_argument("--judge-foreign", action="store_true", help="what is made of other libraries' lack of memory, too")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("cases", nargs="*")
     options = parser.parse_intermixed_args()
