@@ -23,6 +23,10 @@ python3 "$here/sweep.py" "$@" --classes own --depth 2 --sample 60 info-data info
 # An array that libzip has no memory for is not called another format.
 python3 "$here/sweep.py" "$@" --classes foreign --judge-foreign info-data
 python3 "$here/sweep.py" "$@" --classes space --most 5 train
+# A rank that ends before it could meet the others says why.
+if [ -e "$(dirname "$1")/libdvbf-mpi.so" ] && mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
+  python3 "$here/sweep.py" "$@" --classes own --first 1 ranks-second
+fi
 # With little address space the command ends; OpenBLAS, which it once called, waited for more.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -29,7 +29,7 @@ LEARN_CONTROL = ("learn-control pendulum -o new --train 4 --valid 2 --test 2 --s
 # For Open MPI in a container, as in tests/ranks.sh.
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
        "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_orte_execute_quiet": "1",
-       "OMPI_MCA_hwloc_base_binding_policy": "none", "HWLOC_HIDE_ERRORS": "2", "DVBF_PATIENCE": "20"}
+       "OMPI_MCA_hwloc_base_binding_policy": "none", "HWLOC_HIDE_ERRORS": "2", "DVBF_PATIENCE": "10"}
 
 
 class Case:
