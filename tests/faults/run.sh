@@ -20,6 +20,8 @@ python3 "$here/sweep.py" "$@" --classes open filter-npz
 python3 "$here/sweep.py" "$@" --classes libc export-py
 # What has no place in memory is not left out of what is told.
 python3 "$here/sweep.py" "$@" --classes own --depth 2 --sample 60 info-data info-run
+# A compiler that cannot be started now is not taken for none.
+python3 "$here/sweep.py" "$@" --classes child --first 1 export-fmu
 # An array that libzip has no memory for is not called another format.
 python3 "$here/sweep.py" "$@" --classes foreign --judge-foreign info-data
 python3 "$here/sweep.py" "$@" --classes space --most 5 train
