@@ -22,8 +22,8 @@ python3 "$here/sweep.py" "$@" --classes libc export-py
 python3 "$here/sweep.py" "$@" --classes own --depth 2 --sample 60 info-data info-run
 # A compiler that cannot be started now is not taken for none.
 python3 "$here/sweep.py" "$@" --classes child --first 1 export-fmu
-# An array that libzip has no memory for is not called another format.
-python3 "$here/sweep.py" "$@" --classes foreign --judge-foreign info-data
+# Arrays that libzip and libhdf5 have no memory for are not called another format, nor left out.
+python3 "$here/sweep.py" "$@" --classes foreign --judge-foreign info-data info-h5
 python3 "$here/sweep.py" "$@" --classes space --most 5 train
 # A rank that ends before it could meet the others says why.
 if [ -e "$(dirname "$1")/libdvbf-mpi.so" ] && mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
