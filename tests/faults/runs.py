@@ -199,6 +199,7 @@ def normal(name, content):
                          content, flags=re.DOTALL)
     if base == "checkpoint.safetensors":
         return b""
+    content = re.sub(rb"(\n  [A-Z][-A-Za-z]+ seed [0-9]+ +)[0-9.]+( +[0-9]+)(?=\n)", rb"\1\2", content)  # of `reproduce`
     content = re.sub(rb"\n  a step of the controller .*", b"", re.sub(rb", in [0-9.]+ s\n", b"\n", content))
     return re.sub(rb'"?\bseconds"?[:,=] ?[0-9.e+-]+', b"seconds", content)
 
