@@ -69,9 +69,9 @@ static int run_command(const cli_command *command, int argc, char **argv) {
   if (!status) status = cli_ranks_join(command->shared, &error);
   if (!status && (cli_ranks() || !cli_rank())) status = command->run(&options, &error);
   cli_options_free(&options);
-  /* What all ranks have to say, the first says. */
+  /* What all ranks have to say, the first says. Of a rank without memory it may never hear. */
   int code = status ? exit_status(&error) : 0;
-  bool tells = cli_ranks() ? dvbf_ranks_meet(cli_ranks(), code) : !cli_rank();
+  bool tells = cli_ranks() ? dvbf_ranks_meet(cli_ranks(), code) : !cli_rank() || status == DVBF_MEMORY;
   if (status && tells) report(&error);
   fflush(stdout);
   dvbf_ranks_free(cli_ranks(), code);

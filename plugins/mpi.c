@@ -257,11 +257,10 @@ static void carry_gather(void *state, void *data, size_t unit, const size_t *fir
 
 static bool carry_meet(void *state, int mine, int *all, double seconds) {
   mpi_state *s = state;
-  MPI_Request request;
   for (int r = 0; r < s->size; r++) s->room[r] = -1;
   s->room[s->rank] = mine;
-  MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, s->room, 1, MPI_INT, s->end, &request);
-  bool met = wait_for(s, &request, 1, seconds);
+  MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, s->room, 1, MPI_INT, s->end, s->requests);
+  bool met = wait_for(s, s->requests, 1, seconds);
   for (int r = 0; r < s->size; r++) all[r] = s->room[r];
   return met;
 }

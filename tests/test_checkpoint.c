@@ -115,11 +115,25 @@ static struct {
   unsigned long memory, files, space;
 } planned; /* faults of the next training; 0 if they struck */
 
+static bool as_command; /* a run goes on with the settings of its folder, as `dvbf train --resume` does */
+
+static dvbf_settings *settings_of_run(const char *run) {
+  char path[256];
+  dvbf_error error;
+  dvbf_settings *settings = NULL;
+  snprintf(path, sizeof path, "%s/%s", run, DVBF_RUN_SETTINGS);
+  if (access(path, R_OK)) return NULL;
+  assert_int_equal(dvbf_settings_new(&settings, "train", &error), DVBF_OK);
+  if (dvbf_settings_read(settings, path, &error)) fail_msg("%s", error.message);
+  return settings;
+}
+
 /* Trains in a run folder; the sentence of a failure goes into `message`. */
 static dvbf_status train(const char *run, const char *text, bool resume, watch *w) {
   dvbf_error error = {0};
   dvbf_model *model = NULL;
-  dvbf_settings *settings = settings_of(text);
+  dvbf_settings *settings = resume && as_command ? settings_of_run(run) : NULL;
+  if (!settings) settings = settings_of(text);
   dvbf_train_options options = {
       .folder = run, .resume = resume, .progress = w ? on_progress : NULL, .user_data = w};
   fault.memory = planned.memory;
@@ -267,6 +281,10 @@ static void stops_change_nothing(void **state) {
   for (int every = 1; every < 6; every++) stop_and_go(EASED, "eased", every);
   for (int every = 1; every < 6; every++) stop_and_go(returning, "returning", every);
   for (int every = 1; every < 4; every++) stop_and_go(PHASES, "phases", every);
+  as_command = true;
+  for (int every = 1; every < 6; every += 2) stop_and_go(EASED, "eased", every);
+  for (int every = 1; every < 6; every += 2) stop_and_go(returning, "returning", every);
+  as_command = false;
 }
 
 /* The factor on the learning rate of the last recovery. */
@@ -570,6 +588,28 @@ static void lack_of_memory_is_survived(void **state) {
       if (is_worth_failing(n)) assert_true(survives(f, n + 1));
     assert_true(f->failures > 100);
   }
+}
+
+/* Whichever allocation fails where a finished run is given more updates, that is what is said. */
+static void lack_of_memory_is_no_other_setting(void **state) {
+  (void)state;
+  dvbf_status status = DVBF_MEMORY;
+  allocations.count = 0;
+  allocations.recording = true;
+  copy_run("brief", "more");
+  planned.memory = ULONG_MAX;
+  train_well("more", BRIEF "updates 5 ", true, NULL);
+  planned.memory = 0;
+  allocations.recording = false;
+  for (size_t n = 0; n < allocations.count; n++) {
+    if (!is_worth_failing(n)) continue;
+    copy_run("brief", "more");
+    planned.memory = n + 1;
+    status = train("more", BRIEF "updates 5 ", true, NULL);
+    planned.memory = 0;
+    if (status && status != DVBF_MEMORY) fail_msg("allocation %zu: %s", n + 1, message);
+  }
+  remove_run("more");
 }
 
 /* Every failure of a function that writes one file is said, and leaves the former file. */
@@ -968,6 +1008,7 @@ int main(void) {
       cmocka_unit_test(full_disks_are_survived),
       cmocka_unit_test(every_byte_of_a_checkpoint_may_be_the_last),
       cmocka_unit_test(lack_of_memory_is_survived),
+      cmocka_unit_test(lack_of_memory_is_no_other_setting),
       cmocka_unit_test(files_are_whole_or_not_there),
       cmocka_unit_test(other_settings_are_refused),
       cmocka_unit_test(other_data_are_refused),

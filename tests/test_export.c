@@ -359,6 +359,16 @@ static void refusals_say_why(void **state) {
   refuse(model, "a.c", "as=plant", "as is set, but means nothing");
   refuse(model, "a.c", "sample-time=2", "sample-time is set");
   dvbf_model_free(model);
+  /* Inputs of the test would be infinite in float. */
+  model = make_variant(variant_named("kalman"));
+  model->x.scale[0] = 4.5e-41F;
+  refuse(model, "a.c", "", "not finite");
+  dvbf_model_free(model);
+  /* So would be the scale of what is filtered. */
+  model = make_variant(&variants[0]);
+  model->x.scale[0] = 1e-44F;
+  refuse(model, "a.c", "", "value that is not finite");
+  dvbf_model_free(model);
 }
 
 /* Names of columns stand in comments, and must not end them. */

@@ -290,6 +290,12 @@ static void test_reads_stay_inside(void **unused) {
   assert_non_null(dv_array_read(a, &a->arrays[0], 12, 1, &value, NULL));
   assert_non_null(dv_array_read(a, &a->arrays[0], 11, SIZE_MAX, &value, NULL));
   dv_archive_release(a);
+  write_zip("a.npz", true, 1, (member[]){floats("x.npy", "(4, 3)", waves(), 12)});
+  assert_int_equal(dv_archive_open(&a, in_folder("a.npz"), dv_settings_data(how, NULL), NULL), DVBF_OK);
+  assert_null(dv_array_read(a, &a->arrays[0], 11, 1, &value, NULL));
+  const char *said = dv_array_read(a, &a->arrays[0], 12, 1, &value, NULL);
+  assert_true(said && strstr(said, "fewer numbers than are needed"));
+  dv_archive_release(a);
   dvbf_settings_free(how);
 }
 

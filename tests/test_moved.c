@@ -116,8 +116,10 @@ static void edit_checkpoint(const char *old, const char *new) {
   snprintf(path, sizeof path, "%s/run/" DVBF_RUN_CHECKPOINT, folder);
   unsigned char *bytes = read_bytes(path, &size);
   unsigned char *at = memmem(bytes, size, old, length);
-  if (!at) fail_msg("the checkpoint has no %s", old);
-  memcpy(at, new, length);
+  if (at)
+    memcpy(at, new, length);
+  else
+    fail_msg("the checkpoint has no %s", old);
   write_bytes(path, bytes, size);
   free(bytes);
 }

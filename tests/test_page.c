@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include "faults.h"
+
 #include <dirent.h>
 #include <dvbf/page.h>
 #include <jansson.h>
@@ -302,6 +304,28 @@ static void space_leaves_out_what_is_not_finite(void **state) {
   test_free(c);
 }
 
+/* Whichever allocation fails, the page has all axes, or none is written. */
+static void space_is_whole_without_memory(void **state) {
+  (void)state;
+  cloud *c = make_cloud();
+  dvbf_error error = {0};
+  dvbf_status status = DVBF_MEMORY;
+  c->space.points = 50;
+  for (unsigned long n = 1; status; n++) {
+    dvbf_page *page = new_page("space");
+    fault.memory = n;
+    status = dvbf_page_space(page, &c->space, &error);
+    fault.memory = 0;
+    if (status && status != DVBF_MEMORY) fail_msg("allocation %lu: %s", n, error.message);
+    if (status) dvbf_page_free(page);
+    if (!status) finish(page);
+  }
+  json_t *data = data_of("space");
+  assert_int_equal(json_array_size(json_object_get(data, "axes")), N_Z + 3 + 1);
+  json_decref(data);
+  test_free(c);
+}
+
 /* ---- Film ---- */
 
 static void film_keeps_its_pixels(void **state) {
@@ -389,6 +413,7 @@ int main(void) {
       cmocka_unit_test(pictures_are_embedded),
       cmocka_unit_test(space_keeps_its_points),
       cmocka_unit_test(space_leaves_out_what_is_not_finite),
+      cmocka_unit_test(space_is_whole_without_memory),
       cmocka_unit_test(film_keeps_its_pixels),
       cmocka_unit_test(file_appears_whole_or_not_at_all),
       cmocka_unit_test(wrong_arguments_are_refused),

@@ -194,6 +194,12 @@ static void figures_are_collected(void **state) {
   cairo_surface_destroy(all);
   assert_int_equal(dv_figure_collect(path_of("no/all.png"), 4, paths, &error), DVBF_IO);
   assert_int_not_equal(dv_figure_collect(path_of("none.png"), 1, &paths[2], NULL), DVBF_OK);
+  FILE *cut = fopen(paths[2], "wb"); /* there, but cut short */
+  assert_non_null(cut);
+  fputs("\x89PNG\r\n", cut);
+  fclose(cut);
+  assert_int_equal(dv_figure_collect(path_of("all.png"), 4, paths, &error), DVBF_IO);
+  unlink(paths[2]);
   assert_int_equal(access(path_of("none.png"), F_OK), -1);
 }
 

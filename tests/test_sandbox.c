@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -316,12 +317,38 @@ static int set_up(void **unused) {
   return 0;
 }
 
+/* A process that has no room to begin has seen nothing of the file: that is read without it, where this is
+ * allowed. */
+static void what_does_not_begin_is_no_fault_of_the_file(void **state) {
+  (void)state;
+  struct rlimit before, now;
+  dvbf_data *data = NULL;
+  dvbf_error error = {.message = ""};
+  char text[64] = "";
+  FILE *file = fopen("/proc/self/statm", "r");
+  assert_non_null(file);
+  assert_non_null(fgets(text, sizeof text, file));
+  fclose(file);
+  assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+  now = before;
+  now.rlim_cur = strtoull(text, NULL, 10) * (rlim_t)sysconf(_SC_PAGESIZE) + DV_WINDOW + DV_HALF;
+  assert_int_equal(setrlimit(RLIMIT_AS, &now), 0);
+  dvbf_status refused = read_as(&data, "a.npz", "on", &error), status = DVBF_OK;
+  if (refused) status = read_as(&data, "a.npz", "auto", NULL);
+  assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+  assert_int_equal(refused, DVBF_IO);
+  if (!strstr(error.message, "ends at once")) fail_msg("%s", error.message);
+  assert_int_equal(status, DVBF_OK);
+  dvbf_data_free(data);
+}
+
 int main(void) {
   const struct CMUnitTest possible[] = {
       BOTH(the_same_is_read),
       BOTH(nothing_else_can_be_done),
       BOTH(crashes_and_lies_are_sentences),
       BOTH(what_crashes_libhdf5_is_a_sentence),
+      cmocka_unit_test(what_does_not_begin_is_no_fault_of_the_file),
       cmocka_unit_test(threads_do_not_matter),
   };
   const struct CMUnitTest impossible[] = {cmocka_unit_test(what_cannot_be_guarded_is_refused)};

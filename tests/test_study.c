@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/dvbf-study-XXXXXX";
@@ -88,6 +89,16 @@ static void a_report_of_a_run(void **state) {
   good(dvbf_report_write("new/folders/page.html", model, data, how, &options, NULL));
   assert_non_null(strstr(left_out, "no settings.txt"));
   refused(dvbf_report_write("run", model, data, how, &options, &error), DVBF_IO, "run: is a folder");
+  /* Settings that are not there are told of; those that cannot be read now are not left out. */
+  options.run = "run";
+  assert_int_equal(rename("run/" DVBF_RUN_SETTINGS, "away"), 0);
+  good(dvbf_report_write("new/folders/page.html", model, data, how, &options, NULL));
+  assert_non_null(strstr(left_out, "settings.txt"));
+  assert_int_equal(mkdir("run/" DVBF_RUN_SETTINGS, 0700), 0);
+  refused(dvbf_report_write("new/folders/page.html", model, data, how, &options, &error), DVBF_IO,
+          "settings.txt");
+  assert_int_equal(rmdir("run/" DVBF_RUN_SETTINGS), 0);
+  assert_int_equal(rename("away", "run/" DVBF_RUN_SETTINGS), 0);
   refused(dvbf_report_write("x.html", model, data, dvbf_model_settings(model), NULL, &error), DVBF_ARGUMENT,
           "train");
   assert_int_equal(access("x.html", F_OK), -1);

@@ -40,14 +40,14 @@ static void plain_text(void **state) {
 static void equal_names_are_told_apart(void **state) {
   (void)state;
   char names[5][12] = {"a", "a", "a", "a (2)", "123456789\xc3\xa4"};
-  char cut[2][12] = {"123456789\xc3\xa4", "123456789\xc3\xa4"};
+  char cut[2][12] = {"123456\xc3\xa4xyz", "123456\xc3\xa4xyz"}; /* the cut goes through a character */
   dv_names_tell_apart(names[0], 5, sizeof *names, sizeof *names);
   assert_string_equal(names[0], "a");
   assert_string_equal(names[1], "a (2)");
   assert_string_equal(names[2], "a (3)");
   assert_string_equal(names[3], "a (2) (2)");
   dv_names_tell_apart(cut[0], 2, sizeof *cut, sizeof *cut);
-  assert_string_equal(cut[1], "1234567 (2)");
+  assert_string_equal(cut[1], "123456 (2)");
 }
 
 static void sentences_are_plain(void **state) {
@@ -99,6 +99,15 @@ static void write_table(const char *path, const char *head) {
   fclose(file);
 }
 
+/* What is printed besides sentences. */
+static void names_of_files_do_not_steer(void **state) {
+  (void)state;
+  write_table("b\x1b[31m.csv", "x,u,v,w");
+  assert_int_equal(dvbf("info \"$(printf 'b\\033[31m.csv')\""), 0);
+  assert_plain(out), assert_plain(err);
+  assert_non_null(strstr(out, "b?[31m.csv"));
+}
+
 /* Two columns of the state with one name: both are in the JSON. */
 static void equal_columns_stay_two(void **state) {
   (void)state;
@@ -139,6 +148,7 @@ int main(void) {
       cmocka_unit_test(sentences_are_plain),
       cmocka_unit_test(names_of_arrays_do_not_steer),
       cmocka_unit_test(arguments_do_not_steer),
+      cmocka_unit_test(names_of_files_do_not_steer),
       cmocka_unit_test(equal_columns_stay_two),
       cmocka_unit_test(cut_names_are_text),
   };

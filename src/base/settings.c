@@ -84,6 +84,7 @@ struct dvbf_settings {
   const dv_table *table;
   bool given[DV_MOST_SETTINGS];  /* somebody has chosen the value, so that nothing else may */
   bool named[DV_MOST_SETTINGS];  /* and has named it: it is not only part of a whole recipe */
+  bool left[DV_MOST_SETTINGS];   /* given by the file of a run, in which training may change it */
   bool open[DV_MOST_SETTINGS];   /* training itself finds the value, so that it is not written */
   const volatile int *interrupt; /* the caller's; copies have none, as they may outlive it */
   dvbf_ranks *ranks;             /* likewise */
@@ -320,7 +321,7 @@ dvbf_status dv_settings_give(dvbf_settings *s, const char *name, const char *val
   const dv_setting *e = entry_or_refusal(s, name, error);
   if (!e) return DVBF_ARGUMENT;
   dvbf_status status = set_entry(s->values, e, value, error);
-  if (!status) s->given[e - s->table->settings] = true;
+  if (!status) s->given[e - s->table->settings] = true, s->left[e - s->table->settings] = false;
   return status;
 }
 
@@ -333,6 +334,11 @@ dvbf_status dvbf_settings_set(dvbf_settings *s, const char *name, const char *va
 bool dv_settings_given(const dvbf_settings *s, const char *name) {
   const dv_setting *e = find_entry(s->table, name);
   return !e || s->given[e - s->table->settings];
+}
+
+bool dv_settings_fixed(const dvbf_settings *s, const char *name) {
+  const dv_setting *e = find_entry(s->table, name);
+  return dv_settings_given(s, name) && !(e && s->left[e - s->table->settings]);
 }
 
 bool dv_settings_all_given(const dvbf_settings *s) {
@@ -464,38 +470,55 @@ dvbf_status dvbf_settings_preset(dvbf_settings *s, const char *preset, dvbf_erro
   }
   /* A preset is a whole recipe. */
   memset(s->given, true, sizeof s->given);
+  memset(s->left, false, sizeof s->left);
   memcpy(s->named, named, sizeof named);
   return DVBF_OK;
 }
 
-/* The next line without its end and its comment, which may be of any length; false behind the last. A line
- * too long for `out` fills it. */
-static bool next_line(FILE *file, char *out, size_t size, dv_cursor *line) {
+/* Behind a value in the file of a run: the user has not chosen it, and training may change it (train/ease.h).
+ */
+static const char LEFT[] = "# left to training";
+
+/* The next line without its end and its comment, which may be of any length and is told by its beginning;
+ * false behind the last. A line too long for `out` fills it. */
+static bool next_line(FILE *file, char *out, size_t size, dv_cursor *line, char comment[sizeof LEFT]) {
   int c = getc(file);
-  size_t length = 0;
-  bool any = c != EOF, comment = false;
+  size_t length = 0, told = 0;
+  bool any = c != EOF, inside = false;
   for (; c != EOF && c != '\n'; c = getc(file)) {
-    comment = comment || c == '#';
-    if (!comment && length < size) out[length++] = (char)c;
+    inside = inside || c == '#';
+    if (!inside && length < size) out[length++] = (char)c;
+    if (inside && told < sizeof LEFT - 1) comment[told++] = (char)c;
   }
+  comment[told] = 0;
   *line = (dv_cursor){out, out + length};
   return any;
+}
+
+/* Remembers that the value of this line, which was taken, is left to training. */
+static void leave(dvbf_settings *s, dv_cursor line) {
+  char name[DV_TEXT];
+  bool known = dv_cursor_copy(dv_cursor_trim(dv_cursor_until(&line, '='), BLANKS), name, sizeof name);
+  const dv_setting *e = known ? find_entry(s->table, name) : NULL;
+  if (e) s->left[e - s->table->settings] = true;
 }
 
 dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *error) {
   FILE *file = dv_open_file(path, error);
   if (!file) return DVBF_IO;
-  char text[1024] = "";
+  char text[1024] = "", comment[sizeof LEFT];
   dv_cursor line;
   bool named[DV_MOST_SETTINGS];
   dvbf_status status = DVBF_OK;
   memcpy(named, s->named, sizeof named);
   memset(s->named, false, sizeof s->named);
-  for (size_t number = 1; !status && next_line(file, text, sizeof text, &line); number++)
+  for (size_t number = 1; !status && next_line(file, text, sizeof text, &line, comment); number++) {
     status = dv_cursor_left(&line) < sizeof text
                  ? apply_line(s, line, path, number, error)
                  : dv_fail(error, DVBF_FORMAT, "%s, line %zu: has more than %zu characters; make it shorter",
                            path, number, sizeof text - 1);
+    if (!status && !strcmp(comment, LEFT)) leave(s, line);
+  }
   if (!status && ferror(file))
     status = dv_fail(error, DVBF_IO, "%s: cannot be read: %s", path, strerror(errno));
   fclose(file);
@@ -507,7 +530,18 @@ dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *e
   return status;
 }
 
+static bool is_listed(const char *name, const char *const *list) {
+  for (; list && *list; list++)
+    if (!strcmp(name, *list)) return true;
+  return false;
+}
+
 dvbf_status dvbf_settings_write(const dvbf_settings *s, const char *path, dvbf_error *error) {
+  return dv_settings_write(s, path, NULL, error);
+}
+
+dvbf_status dv_settings_write(const dvbf_settings *s, const char *path, const char *const *changes,
+                              dvbf_error *error) {
   dv_atomic_file file;
   dvbf_status status = dv_atomic_open(&file, path, error);
   if (status) return status;
@@ -517,10 +551,12 @@ dvbf_status dvbf_settings_write(const dvbf_settings *s, const char *path, dvbf_e
   for (size_t i = 0; i < s->table->count; i++) {
     const dv_setting *e = list[i];
     char value[DV_TEXT];
-    if (!is_written(s, e)) continue;
+    bool changes_it = is_listed(e->name, changes), fixed = dv_settings_fixed(s, e->name);
+    if (!is_written(s, e) && !(changes_it && fixed)) continue;
     get_entry(s->values, e, value, sizeof value);
     if (strcmp(group, e->group)) fprintf(file.stream, "%s# %s\n", i ? "\n" : "", group = e->group);
-    fprintf(file.stream, "%s =%s%s\n", e->name, *value ? " " : "", value);
+    fprintf(file.stream, "%s =%s%s%s%s\n", e->name, *value ? " " : "", value, changes_it && !fixed ? " " : "",
+            changes_it && !fixed ? LEFT : "");
   }
   return dv_atomic_commit(&file, error);
 }
@@ -584,13 +620,15 @@ dvbf_status dv_settings_each(const dvbf_settings *s,
   return DVBF_OK;
 }
 
-bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, dv_setting_change *out) {
+bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, const char *besides,
+                        dv_setting_change *out) {
   for (size_t i = 0; i < one->table->count; i++) {
     const dv_setting *e = &one->table->settings[i];
     if (one->open[i]) continue;
     get_entry(one->values, e, out->one, sizeof out->one);
     get_entry(other->values, e, out->other, sizeof out->other);
     out->name = e->name;
+    if (besides && !strcmp(e->name, besides)) continue;
     if (!is_running(e) && strcmp(out->one, out->other) != 0) return true;
   }
   return false;

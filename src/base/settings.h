@@ -128,6 +128,8 @@ DV_ACCESS(two_balls, "two-balls")
 /* Whether the user has chosen a value: by name, by a preset (all values) or by a file. */
 bool dv_settings_given(const dvbf_settings *settings, const char *name);
 bool dv_settings_all_given(const dvbf_settings *settings);
+/* The same, but not for a value that the file of a run leaves to training (dv_settings_write). */
+bool dv_settings_fixed(const dvbf_settings *settings, const char *name);
 /* Finds the first setting that the user has named, by itself or in a file that names few, and of whose set
  * `uses` says no; NULL: there is none. */
 typedef bool dv_uses_fn(const char *set, const void *user);
@@ -138,6 +140,11 @@ dvbf_status dv_settings_give(dvbf_settings *settings, const char *name, const ch
 /* Sets a value without marking it as chosen by the user. */
 dvbf_status dv_settings_choose(dvbf_settings *settings, const char *name, const char *value,
                                dvbf_error *error);
+
+/* Writes the file of a run. `changes`, which ends with NULL, are the settings that training may change where
+ * the user has not given them: the file tells which they are, so that a run that goes on changes the same. */
+dvbf_status dv_settings_write(const dvbf_settings *settings, const char *path, const char *const *changes,
+                              dvbf_error *error);
 
 /* The caller's flag that ends work with these settings; NULL: none. */
 const volatile int *dv_settings_interrupt(const dvbf_settings *settings);
@@ -164,11 +171,13 @@ dvbf_status dv_settings_each(const dvbf_settings *settings,
                              dvbf_status (*each)(const char *name, const char *value, void *user),
                              void *user);
 
-/* Finds the first such setting that differs between two of the same table; false if there is none. */
+/* Finds the first such setting that differs between two of the same table, besides the one of that name,
+ * which may be NULL; false if there is none. */
 typedef struct dv_setting_change {
   const char *name;
   char one[DV_TEXT], other[DV_TEXT]; /* the values as text */
 } dv_setting_change;
-bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, dv_setting_change *out);
+bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, const char *besides,
+                        dv_setting_change *out);
 
 #endif

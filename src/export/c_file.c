@@ -319,16 +319,14 @@ static void put_products(dv_text *t, writer *w) {
 
 /* ---- The file ---- */
 
-static dvbf_status check_finite(const dvbf_model *m, dvbf_error *error) {
-  bool finite = isfinite(m->log_sigma_floor);
-  for (size_t i = 0; i < m->parameters.size; i++) finite &= isfinite((double)m->parameters.values[i]);
-  for (int i = 0; i < m->n_x; i++)
-    finite &= isfinite((double)m->x.shift[i]) && isfinite((double)m->x.scale[i]);
-  for (int i = 0; i < m->n_u; i++)
-    finite &= isfinite((double)m->u.shift[i]) && isfinite((double)m->u.scale[i]);
-  if (finite) return DVBF_OK;
-  return dv_fail(error, DVBF_FORMAT,
-                 "the model holds a value that is not finite, which C cannot write; train it anew");
+/* Those that the functions take for constants, and those of a linear system. */
+static dvbf_status check_finite(const writer *w, dvbf_error *error) {
+  const dvbf_model *m = w->model;
+  dvbf_status status = dv_check_finite(&m->log_sigma_floor, 1, error);
+  if (!status) status = dv_constants_check(&w->file.constants, error);
+  if (!status && exact(w))
+    status = dv_check_finite(w->system.a, dv_system_size(m->n_z, m->n_u, m->n_x), error);
+  return status;
 }
 
 /* Bytes of the struct, but for padding. */
@@ -344,8 +342,7 @@ static size_t state_size(const writer *w) {
 
 static dvbf_status prepare(writer *w, dvbf_error *error) {
   const dvbf_model *m = w->model;
-  dvbf_status status = check_finite(m, error);
-  if (!status) status = dv_parts_init(&w->parts, m, w->plant, error);
+  dvbf_status status = dv_parts_init(&w->parts, m, w->plant, error);
   if (!status && exact(w)) status = dv_system_new(&w->system, m->n_z, m->n_u, m->n_x, error);
   if (status) return status;
   if (exact(w)) m->type->exact_system(m, &w->system);
@@ -359,7 +356,7 @@ static dvbf_status prepare(writer *w, dvbf_error *error) {
   for (int i = 0; i < FUNCTIONS && !status; i++)
     if (is_wanted(w, &functions[i])) status = write_function(w, i, error);
   set_uses(w);
-  return status;
+  return status ? status : check_finite(w, error);
 }
 
 static void write_code(dv_text *t, writer *w) {
@@ -477,6 +474,7 @@ dvbf_status dv_c_plant_write(dv_text *code, dv_text *header, dv_c_facts *facts, 
   w->file.prefix = w->words.prefix = prefix;
   dvbf_status status = prepare(w, error);
   if (!status) status = find_start(w, start, error);
+  if (!status) status = dv_check_finite(start, (size_t)m->n_z, error);
   if (!status) {
     write_plant(code, header, w, start);
     add_facts(w);

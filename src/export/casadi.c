@@ -243,6 +243,7 @@ static dvbf_status put_start(dv_text *t, const dv_parts *parts, dvbf_error *erro
   } else if (!status) {
     status = dv_code_part_run(&parts->first, nothing, values, NULL, NULL, error);
   }
+  if (!status) status = dv_check_finite(values, (size_t)m->n_z, error);
   if (!status) put_numbers(t, "z_start", values, m->n_z);
   for (int i = 0; i < m->n_u && !status; i++) values[i] = (double)m->u.shift[i];
   if (!status && m->n_u) put_numbers(t, "u_shift", values, m->n_u);
@@ -262,6 +263,7 @@ static dvbf_status write(dv_text *t, const dvbf_model *m, const dvbf_export_opti
   if (!status) status = put_start(&start, &parts, error);
   if (!status) status = put_function(&w, &parts.move, m, "transition", error);
   if (!status) status = put_function(&w, &parts.emission, m, "observe", error);
+  if (!status) status = dv_constants_check(&w.constants, error);
   if (!status) {
     dv_text_put(t,
                 "#\n# transition(z, u) is the next state without noise, observe(z) the mean of x; u and x "

@@ -2,6 +2,7 @@
 
 #include "base/locale.h"
 #include "base/memory.h"
+#include "base/status.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -180,6 +181,26 @@ static void put_array(dv_text *t, const dv_constant *k, const char *prefix) {
     put_float(t, (double)factor_of(k->values, k->rows, k->cols, i));
   }
   dv_text_put(t, "};\n");
+}
+
+dvbf_status dv_check_finite(const double *values, size_t n, dvbf_error *error) {
+  for (size_t i = 0; i < n; i++)
+    if (!isfinite(values[i]))
+      return dv_fail(error, DVBF_FORMAT,
+                     "the model holds a value that is not finite, which code cannot hold; train it anew");
+  return DVBF_OK;
+}
+
+dvbf_status dv_constants_check(const dv_constants *c, dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  for (int i = 0; i < c->count; i++) {
+    const dv_constant *k = &c->list[i];
+    for (size_t j = 0; j < k->rows * k->cols && !status; j++) {
+      double x = (double)k->values[j];
+      status = dv_check_finite(&x, 1, error);
+    }
+  }
+  return status;
 }
 
 void dv_constants_write(dv_text *t, const dv_constants *c, const char *prefix) {

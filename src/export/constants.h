@@ -32,6 +32,10 @@ const dv_constant *dv_constants_take(dv_constants *c, const dvbf_real *values, s
 /* Adds an array whatever others hold. */
 const dv_constant *dv_constants_add(dv_constants *c, const dvbf_real *values, size_t rows, size_t cols,
                                     bool weight, const char *name);
+/* Refuses numbers that are not finite, which C and Python have no text for; those of arrays may come from
+ * others by division. */
+dvbf_status dv_check_finite(const double *values, size_t n, dvbf_error *error);
+dvbf_status dv_constants_check(const dv_constants *c, dvbf_error *error);
 /* Writes all arrays, with names behind `prefix_`. */
 void dv_constants_write(dv_text *text, const dv_constants *c, const char *prefix);
 /* Bytes of all arrays. */

@@ -201,7 +201,9 @@ static dvbf_status make(const char *path, dv_fmu *f, const dvbf_export_options *
   snprintf(wrapper, sizeof wrapper, "%s_fmu.c", f->prefix);
   const char *const sources[] = {code, wrapper, NULL};
   dvbf_status status = write_sources(&c, f, o, sources, error);
-  if (!status && dv_compiler_exists()) status = compile(&c, f, sources, error);
+  bool compiler = false;
+  if (!status) status = dv_compiler_exists(&compiler, error);
+  if (compiler) status = compile(&c, f, sources, error);
   if (!status) status = write_zip(path, &c, f, error);
   result->sample_time = f->sample_time;
   result->binary = c.binary;

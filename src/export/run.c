@@ -45,6 +45,7 @@ dvbf_status dv_run_program(const char *const *words, const char *log, int *code,
   posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   int reason = posix_spawnp(&child, words[0], &actions, NULL, (char *const *)words, environ);
   posix_spawn_file_actions_destroy(&actions);
+  if (reason == ENOENT || reason == EACCES) *code = DV_NO_PROGRAM;
   if (reason)
     return dv_fail(error, DVBF_IO, "%.100s: cannot be run: %s; install a C compiler, or name one in CC",
                    words[0], strerror(reason));
@@ -64,13 +65,20 @@ void dv_first_line(char *out, size_t size, const char *path) {
     if ((unsigned char)*at < 32) *at = '.';
 }
 
-bool dv_compiler_exists(void) {
+dvbf_status dv_compiler_exists(bool *exists, dvbf_error *error) {
   const char *given = getenv("CC");
   char first[256];
   int code;
   snprintf(first, sizeof first, "%s", given && *given ? given : "cc");
   first[strcspn(first, " ")] = 0;
-  return !dv_run_program((const char *const[]){first, "--version", NULL}, "/dev/null", &code, NULL) && !code;
+  dvbf_status status =
+      dv_run_program((const char *const[]){first, "--version", NULL}, "/dev/null", &code, error);
+  *exists = !status && !code;
+  if (status && code == DV_NO_PROGRAM) return DVBF_OK;
+  if (!status && code)
+    status =
+        dv_fail(error, DVBF_IO, "the C compiler (%.60s) fails: mend it, or name another one in CC", first);
+  return status;
 }
 
 dvbf_status dv_run_compiler(const char *const *words, const dv_scratch *scratch, dvbf_error *error) {

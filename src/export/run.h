@@ -11,11 +11,13 @@ typedef struct dv_scratch {
 dvbf_status dv_scratch_make(dv_scratch *scratch, dvbf_error *error);
 void dv_scratch_remove(const dv_scratch *scratch);
 
+enum { DV_NO_PROGRAM = 127 };
 /* Runs a program, found by PATH, with its output going to the file `log`; words end with NULL. *code is its
- * exit status, or -1 where it could not be started or was killed. */
+ * exit status; where it could not be started DV_NO_PROGRAM if there is none, else -1 as where it was killed.
+ */
 dvbf_status dv_run_program(const char *const *words, const char *log, int *code, dvbf_error *error);
-/* Whether there is a C compiler. */
-bool dv_compiler_exists(void);
+/* Whether there is a C compiler; that it cannot be started now is a failure. */
+dvbf_status dv_compiler_exists(bool *exists, dvbf_error *error);
 /* Runs the C compiler: the words of the variable CC, or cc, and then these. Fails with the beginning of what
  * it prints. */
 dvbf_status dv_run_compiler(const char *const *words, const dv_scratch *scratch, dvbf_error *error);

@@ -267,6 +267,29 @@ static void end(committee *c) {
   dv_free(c->x);
 }
 
+static bool all_finite(const double *values, int n) {
+  for (int i = 0; i < n; i++)
+    if (!isfinite(values[i])) return false;
+  return true;
+}
+
+/* C has no number for what is not finite, and a comparison with it would tell nothing. */
+static dvbf_status check_finite(const dv_vectors *v, dvbf_error *error) {
+  int all = v->moves ? v->steps + v->ahead : 0, states = v->steps * v->n_z, frames = all * v->n_x;
+  bool finite = isfinite(v->tolerance);
+  for (int i = 0; i < v->steps * v->n_x; i++) finite &= isfinite((double)v->x[i]);
+  for (int i = 0; i < (v->steps + v->ahead) * v->n_u; i++) finite &= isfinite((double)v->u[i]);
+  for (int w = 0; w < 2; w++)
+    finite &= all_finite(v->z[w], states) && all_finite(v->z_std[w], states) &&
+              all_finite(v->mean[w], frames) && all_finite(v->std[w], frames);
+  finite &= all_finite(v->next, v->n_z) && all_finite(v->a, v->n_z * v->n_z) && all_finite(v->at, v->n_x) &&
+            all_finite(v->b, v->n_z * v->n_u) && all_finite(v->h, v->n_x * v->n_z) &&
+            all_finite(v->d, v->n_x * v->n_u);
+  if (finite) return DVBF_OK;
+  return dv_fail(error, DVBF_FORMAT,
+                 "the model filters the inputs of its test to values that are not finite; train it anew");
+}
+
 dvbf_status dv_vectors_init(dv_vectors *v, const dvbf_model *m, const dv_export_settings *s,
                             const dvbf_sequences *given, dvbf_error *error) {
   bool all_exact = true, all_move = true;
@@ -292,6 +315,7 @@ dvbf_status dv_vectors_init(dv_vectors *v, const dvbf_model *m, const dv_export_
   if (!status && given) status = take_data(v, given, &rows, error);
   if (!status) status = begin(&c, m, s, error);
   if (!status) status = answer(v, &c, m, rows, &random, error);
+  if (!status) status = check_finite(v, error);
   end(&c);
   return status;
 }

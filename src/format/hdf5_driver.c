@@ -15,7 +15,11 @@ typedef struct open_file {
   haddr_t used, size; /* what the library takes for the end, and the end */
 } open_file;
 
-static int failure; /* errno of a read; one thread at a time uses HDF5 */
+static int failure; /* errno of a read, or ENOMEM; one thread at a time uses HDF5 */
+
+void dv_hdf5_fail(int reason) {
+  failure = reason;
+}
 
 int dv_hdf5_failure(void) {
   int last = failure;

@@ -9,12 +9,28 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+static herr_t look_for_memory(unsigned depth, const H5E_error2_t *error, void *user) {
+  bool *found = user;
+  (void)depth;
+  *found |= error->min_num == H5E_NOSPACE || error->min_num == H5E_CANTALLOC;
+  return 0;
+}
+
+/* In the place of printing. What HDF5 has no memory for would else be taken for what is not in the file. */
+static herr_t notice(hid_t stack, void *user) {
+  bool found = false;
+  (void)user;
+  H5Ewalk2(stack, H5E_WALK_DOWNWARD, look_for_memory, &found);
+  if (found) dv_hdf5_fail(ENOMEM);
+  return 0;
+}
+
 dv_hdf5_printing dv_hdf5_enter(void) {
   dv_hdf5_printing saved = {NULL, NULL};
   pthread_mutex_lock(&lock);
   H5dont_atexit();
   H5Eget_auto2(H5E_DEFAULT, &saved.function, &saved.data);
-  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+  H5Eset_auto2(H5E_DEFAULT, notice, NULL);
   return saved;
 }
 

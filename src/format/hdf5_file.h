@@ -19,9 +19,10 @@ void dv_hdf5_leave(dv_hdf5_printing saved);
  * dv_hdf5_open_descriptor opens a file by it. */
 hid_t dv_hdf5_driver(void);
 hid_t dv_hdf5_open_descriptor(hid_t driver, int descriptor);
-/* Why the system refused a read by such a driver since the last call (errno); 0: it refused none. The library
- * passes over objects that it cannot read. */
+/* Why the system refused a read by such a driver, or memory to the library, since the last call (errno); 0:
+ * it refused none. The library passes over objects that it cannot read. */
 int dv_hdf5_failure(void);
+void dv_hdf5_fail(int reason);
 
 /* A creation list of that class that stores no time of writing, so that the same data give the same bytes. */
 hid_t dv_hdf5_timeless(hid_t class);

@@ -8,6 +8,7 @@
 #include "format/hdf5_file.h"
 #include "format/sandbox.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -353,9 +354,11 @@ static bool copy_strings(hid_t dataset, hid_t attribute, hid_t type, hid_t space
   return read;
 }
 
-/* Text that the disk does not give is not text that is not there. */
+/* Text that the disk does not give, or that there is no memory for, is not text that is not there. */
 static void notice_failure(hdf5_file *f) {
-  if (dv_hdf5_failure()) f->base.lost = "the disk fails, or the file was cut short while in use";
+  int reason = dv_hdf5_failure();
+  if (reason == ENOMEM) f->base.lost = dv_no_memory;
+  if (reason && reason != ENOMEM) f->base.lost = "the disk fails, or the file was cut short while in use";
 }
 
 /* The strings of an array of text, or else of an attribute. */

@@ -142,13 +142,16 @@ static const char *read_dictionary(const char *text, size_t length, dv_npy *npy,
 static const char *read_header(dv_npy *npy, dv_array *array, dv_npy_bytes *bytes, void *from, uint64_t size) {
   enum { LONGEST = 1 << 16 };
   unsigned char start[12];
-  if (size < 10 || bytes(from, 0, 10, start) || memcmp(start, "\x93NUMPY", 6))
+  const char *failed = size < 10 ? "" : bytes(from, 0, 10, start);
+  if (failed == dv_no_memory) return failed; /* which tells nothing of the file */
+  if (failed || memcmp(start, "\x93NUMPY", 6))
     return "is not an array in NPY format; numpy.save and numpy.savez write it";
   if (start[6] < 1 || start[6] > 3)
     return "has an NPY header of a version other than 1.0, 2.0 or 3.0; save it with another NumPy";
   size_t before = start[6] == 1 ? 10 : 12, length = start[8] + 256U * start[9];
   if (before == 12) {
-    if (size < 12 || bytes(from, 10, 2, start + 10)) return bad_header;
+    failed = size < 12 ? "" : bytes(from, 10, 2, start + 10);
+    if (failed) return failed == dv_no_memory ? failed : bad_header;
     length += 65536U * start[10] + (size_t)16777216U * start[11];
   }
   if (length > LONGEST || length > size - before) return bad_header;

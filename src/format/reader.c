@@ -126,6 +126,7 @@ static void run(void) {
   dv_archive *a = NULL;
   void *window = mmap(NULL, DV_WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, DV_READER_WINDOW, 0);
   if (window == MAP_FAILED || !dv_receive(DV_READER_SOCKET, &order, sizeof order, 0)) return;
+  if (!dv_send(DV_READER_SOCKET, "", 1)) return; /* it is there, and the file comes next */
   self.reads = true;
   self.bytes = order.bytes + address_space();
   order.path[sizeof order.path - 1] = 0;

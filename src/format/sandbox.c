@@ -338,9 +338,16 @@ static dvbf_status greet(proxy *p, dv_format format, int descriptor, const dv_da
                          bool *started, dvbf_error *error) {
   dv_reader_order order = {.format = format, .bytes = space_for(descriptor, how)};
   dv_reader_greeting back;
+  char up;
   memcpy(order.path, p->base.path, sizeof order.path);
+  /* Before it says that it is there it has seen nothing of the file, so that its end is not the file's doing.
+   */
+  if (!dv_send(p->socket, &order, sizeof order) || !dv_receive(p->socket, &up, 1, SECONDS)) {
+    end_process(p, 0);
+    return dv_fail(error, DVBF_IO, "the process of a sandbox ends at once");
+  }
   *started = true;
-  if (!dv_send(p->socket, &order, sizeof order) || !dv_receive(p->socket, &back, sizeof back, SECONDS))
+  if (!dv_receive(p->socket, &back, sizeof back, SECONDS))
     return dv_fail(error, DVBF_FORMAT, "%.200s: cannot be read; %s", p->base.path, lost(p));
   back.message[sizeof back.message - 1] = 0;
   *started = back.locked;

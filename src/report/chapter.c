@@ -1,5 +1,8 @@
 #include "report/chapter.h"
 
+#include "base/file.h"
+#include "base/status.h"
+
 #include <stdio.h>
 
 /* Most pixels in a row of the video, over all sequences: they keep the page small. */
@@ -108,8 +111,13 @@ static dvbf_status add_settings(dvbf_page *page, const dv_chapter *c, dvbf_error
   dv_join(path, c->run, DVBF_RUN_SETTINGS);
   dvbf_status status = dvbf_settings_new(&settings, "train", error);
   if (status) return status;
-  if (dvbf_settings_read(settings, path, &reason)) {
+  bool there = dv_exists(path);
+  status = dvbf_settings_read(settings, path, &reason);
+  if (status == DVBF_FORMAT || status == DVBF_ARGUMENT || (status && !there)) {
     dv_chapter_tell(c, reason.message);
+    status = DVBF_OK;
+  } else if (status) { /* another time it can be read */
+    status = dv_fail(error, status, "%s", reason.message);
   } else {
     status = dvbf_page_heading(page, 2, "Settings", error);
     if (!status) status = dvbf_page_settings(page, "All settings of training", settings, error);

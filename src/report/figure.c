@@ -27,17 +27,27 @@ dvbf_status dv_figure_write(const char *path, double width, double height, dv_fi
 }
 
 static void paint(cairo_t *cr, cairo_surface_t *picture, double x, double y) {
-  if (cairo_surface_status(picture)) return; /* it could not be read */
+  if (cairo_surface_status(picture)) return; /* it is not there */
   cairo_set_source_surface(cr, picture, x, y);
   cairo_paint(cr);
+}
+
+/* A picture that cannot be read is a failure; one that is not there is 0 x 0. */
+static dvbf_status read_picture(cairo_surface_t **out, const char *path, dvbf_error *error) {
+  *out = cairo_image_surface_create_from_png(path);
+  cairo_status_t status = cairo_surface_status(*out);
+  if (!status || status == CAIRO_STATUS_FILE_NOT_FOUND) return DVBF_OK;
+  if (status == CAIRO_STATUS_NO_MEMORY) return dv_fail_memory(error, "reading a picture");
+  return dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", path, cairo_status_to_string(status));
 }
 
 dvbf_status dv_figure_collect(const char *path, size_t count, const dv_path *figures, dvbf_error *error) {
   enum { MOST = 8 };
   cairo_surface_t *pictures[MOST] = {0};
   double wide[MOST] = {0}, below = 0, top = 0, height = 0;
-  for (size_t i = 0; i < count && i < MOST; i++) { /* a missing one is 0 x 0 */
-    pictures[i] = cairo_image_surface_create_from_png(figures[i]);
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; i < count && i < MOST && !status; i++) {
+    status = read_picture(&pictures[i], figures[i], error);
     double high = cairo_image_surface_get_height(pictures[i]);
     wide[i] = cairo_image_surface_get_width(pictures[i]);
     if (!i) top = high;
@@ -45,14 +55,14 @@ dvbf_status dv_figure_collect(const char *path, size_t count, const dv_path *fig
   }
   dv_canvas canvas;
   double width = fmax(wide[0], below), scale = 1.0 / DV_CANVAS_SCALE, x = (width - below) / 2;
-  dvbf_status status = dv_canvas_open(&canvas, path, width * scale, (top + height) * scale, error);
+  if (!status) status = dv_canvas_open(&canvas, path, width * scale, (top + height) * scale, error);
   if (!status) {
     cairo_scale(canvas.cr, scale, scale);
     paint(canvas.cr, pictures[0], (width - wide[0]) / 2, 0);
     for (size_t i = 1; i < count && i < MOST; x += wide[i++]) paint(canvas.cr, pictures[i], x, top);
     status = dv_canvas_close(&canvas, error);
   }
-  for (size_t i = 0; i < count && i < MOST; i++) cairo_surface_destroy(pictures[i]);
+  for (size_t i = 0; i < count && i < MOST; i++) cairo_surface_destroy(pictures[i]); /* NULL is none */
   return status;
 }
 

@@ -58,9 +58,8 @@ typedef struct fit_room {
   double *beta; /* [n_z + 1], the intercept last */
 } fit_room;
 
-/* Fills room->beta from the points whose value is finite; false when they are too few or there is no
- * solution. */
-static bool fit(const dvbf_space *s, const float *values, fit_room *room) {
+/* Fills room->beta from the points whose value is finite. DVBF_FORMAT: they are too few. */
+static dvbf_status fit(const dvbf_space *s, const float *values, fit_room *room, dvbf_error *error) {
   size_t n = 0;
   double r2, likelihood;
   for (size_t i = 0; i < s->points; i++) {
@@ -68,12 +67,14 @@ static bool fit(const dvbf_space *s, const float *values, fit_room *room) {
     memcpy(room->z + n * s->n_z, s->z + i * s->n_z, s->n_z * sizeof *room->z);
     room->y[n++] = values[i];
   }
-  return !dv_regress(room->z, n, s->n_z, room->y, 1, &r2, &likelihood, room->beta, NULL);
+  return dv_regress(room->z, n, s->n_z, room->y, 1, &r2, &likelihood, room->beta, error);
 }
 
 static dvbf_status add_regression(dv_page_axes *axes, const dvbf_space *s, const dvbf_space_column *column,
                                   fit_room *room, dvbf_error *error) {
-  if (column->cyclic || !fit(s, column->values, room)) return DVBF_OK;
+  if (column->cyclic) return DVBF_OK;
+  dvbf_status status = fit(s, column->values, room, error);
+  if (status) return status == DVBF_FORMAT ? DVBF_OK : status;
   dv_page_axis *axis = next_axis(axes, "regression on z");
   if (!axis) return dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
   snprintf(axis->name, sizeof axis->name, "%.60s read off z", column->name);

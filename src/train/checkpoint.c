@@ -255,7 +255,7 @@ static dvbf_status read_fields(const dv_tensor_file *file, const field *fields, 
 dvbf_status dv_refuse_change(const dvbf_settings *given, const dvbf_settings *of_run, const char *where,
                              dvbf_error *error) {
   dv_setting_change change;
-  if (!dv_settings_differ(given, of_run, &change)) return DVBF_OK;
+  if (!dv_settings_differ(given, of_run, NULL, &change)) return DVBF_OK;
   const dv_train_settings *run = dv_settings_train(of_run, NULL);
   if (!strcmp(change.name, "updates") && run->search &&
       dv_settings_train(given, NULL)->updates > run->updates)
@@ -271,16 +271,10 @@ dvbf_status dv_refuse_change(const dvbf_settings *given, const dvbf_settings *of
 }
 
 bool dv_extends(const dvbf_settings *given, const dvbf_settings *of_run) {
-  dvbf_settings *copy = NULL;
   dv_setting_change change;
-  char updates[DV_TEXT];
   const dv_train_settings *run = dv_settings_train(of_run, NULL), *more = dv_settings_train(given, NULL);
-  bool can = more->updates > run->updates && !run->search;
-  can = can && !dvbf_settings_copy(&copy, of_run, NULL) &&
-        !dvbf_settings_get(given, "updates", updates, sizeof updates, NULL) &&
-        !dv_settings_choose(copy, "updates", updates, NULL) && !dv_settings_differ(given, copy, &change);
-  dvbf_settings_free(copy);
-  return can;
+  return more->updates > run->updates && !run->search &&
+         !dv_settings_differ(given, of_run, "updates", &change);
 }
 
 /* More updates are for a run that has come to its end. */

@@ -20,7 +20,7 @@ double dv_ease_rate(uint64_t times) {
 
 /* What is changed, and to what; a value is that of `base` where there is no reason to change it. */
 enum { SCALE, CLIP, CONTRACTION, CHANGES };
-static const char *const names[CHANGES] = {"scale-transition", "clip-norm", "contraction"};
+const char *const dv_ease_names[CHANGES + 1] = {"scale-transition", "clip-norm", "contraction", NULL};
 
 static void values_of(double out[CHANGES], const dvbf_model *m, const dvbf_settings *base, uint64_t times) {
   const dv_train_settings *s = dv_settings_train(base, NULL);
@@ -36,9 +36,9 @@ dvbf_status dv_ease_settings(dvbf_model *m, const dvbf_settings *base, uint64_t 
   values_of(values, m, base, times);
   for (int i = 0; i < CHANGES && !status; i++) {
     char text[32];
-    if (dv_settings_given(base, names[i])) continue;
+    if (dv_settings_fixed(base, dv_ease_names[i])) continue;
     dv_print(text, sizeof text, "%.17g", values[i]);
-    status = dv_settings_choose(m->settings_object, names[i], text, error);
+    status = dv_settings_choose(m->settings_object, dv_ease_names[i], text, error);
   }
   return status;
 }
@@ -51,7 +51,7 @@ void dv_ease_describe(const dvbf_model *m, const dvbf_settings *base, uint64_t t
   dv_print(out, size, "%g of the learning rate", dv_ease_rate(times));
   for (int i = 0; i < CHANGES; i++) {
     size_t used = strlen(out);
-    if (!dv_settings_given(base, names[i]) && values[i] != before[i])
-      dv_print(out + used, size - used, ", %s = %.3g", names[i], values[i]);
+    if (!dv_settings_fixed(base, dv_ease_names[i]) && values[i] != before[i])
+      dv_print(out + used, size - used, ", %s = %.3g", dv_ease_names[i], values[i]);
   }
 }

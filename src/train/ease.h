@@ -8,6 +8,8 @@
  * The same where there are no shorter ones. */
 size_t dv_ease_window(const dvbf_model *model, size_t steps);
 
+/* The settings that it changes, and NULL. */
+extern const char *const dv_ease_names[];
 /* Settings for a start after `times` others have diverged to the end, on top of those of `base`, which are
  * left alone where the user has given them: smaller first systems, shorter gradients, contraction where the
  * model is made of linear systems. 0: those of base. */

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "train/about.h"
 #include "train/checkpoint.h"
+#include "train/ease.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -171,7 +172,7 @@ dvbf_status dv_folder_start(dv_folder *f, const dvbf_settings *settings, dvbf_er
   fputs(HEAD, f->rows);
   dvbf_status status = flush_rows(f, error);
   if (!status) status = dv_folder_sync(f, error);
-  return status ? status : dvbf_settings_write(settings, f->settings, error);
+  return status ? status : dv_settings_write(settings, f->settings, dv_ease_names, error);
 }
 
 /* Offset of the end of line `lines`; -1 if there are fewer or the first is not the head of the metrics. */

@@ -731,7 +731,8 @@ static dvbf_status prepare(trainer *t) {
  * settings are written first, so that the run knows that it is not finished wherever it is interrupted. */
 static dvbf_status go_beyond(trainer *t, const dvbf_settings *settings) {
   char event[160];
-  dvbf_status status = t->first ? dvbf_settings_write(settings, t->folder.settings, t->error) : DVBF_OK;
+  dvbf_status status =
+      t->first ? dv_settings_write(settings, t->folder.settings, dv_ease_names, t->error) : DVBF_OK;
   if (!status && t->first) status = dv_folder_go_on(&t->folder, t->at.validations, t->error);
   if (status) return status;
   t->at.phase = DV_TRAINING;

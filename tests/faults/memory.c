@@ -73,14 +73,20 @@ static void end(int number) {
     if ((at >= libc_from && at < libc_to) || (at >= this_from && at < this_to)) continue;
     if (!dladdr(frames[i], &about) || !about.dli_fname) continue;
     const char *slash = strrchr(about.dli_fname, '/');
+    if (strstr(about.dli_fname, "/libgcc_s.so")) continue; /* backtrace calls it */
     strncpy(shared->where, slash ? slash + 1 : about.dli_fname, sizeof shared->where - 1);
     return;
   }
 }
 
+/* On a stack of its own, as that of the process may be full: libhdf5 reports the failure of its reports for
+ * ever. */
 static void await_end(void) {
   static const int signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
-  struct sigaction action = {.sa_handler = end, .sa_flags = (int)SA_RESETHAND};
+  static char room[1 << 16];
+  const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
+  struct sigaction action = {.sa_handler = end, .sa_flags = (int)(SA_RESETHAND | SA_ONSTACK)};
+  sigaltstack(&stack, NULL);
   for (int i = 0; i < 5; i++) sigaction(signals[i], &action, NULL);
 }
 

@@ -15,6 +15,18 @@ static void use(const dvbf_data *data) {
   }
 }
 
+/* What was read can be given as arrays in memory, as a program does, which are not copied. */
+static void use_again(const dvbf_data *data, const dvbf_settings *how) {
+  const dvbf_sequences *s = &data->train;
+  const dvbf_array arrays[] = {{"x", DVBF_FLOAT32, 3, {s->count, s->steps, s->n_x}, s->x},
+                               {"u", DVBF_FLOAT32, 3, {s->count, s->steps, s->n_u}, s->u}};
+  dvbf_data *again = NULL;
+  dvbf_error error = {.message = ""};
+  if (!s->x || s->length || !s->count) return;
+  if (dvbf_data_from(&again, arrays, s->n_u ? 2 : 1, how, &error) && !error.message[0]) abort();
+  dvbf_data_free(again);
+}
+
 /* The last byte chooses between ways of reading. They are kept, as making them takes longer than reading most
  * files. */
 static const dvbf_settings *settings_of(uint8_t choice) {
@@ -44,6 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   if (path) {
     dvbf_status status = dvbf_data_read(&data, path, how, &error);
     if (!status) use(data);
+    if (!status) use_again(data, how);
     if (status && (!error.message[0] || strlen(error.message) >= sizeof error.message)) abort();
   }
   dvbf_data_free(data);

@@ -100,6 +100,7 @@ int __wrap_cairo_surface_write_to_png_stream(void *surface,
 
 /* Memory that was freed is kept for the next file. */
 __attribute__((constructor)) static void keep_memory(void) {
+  mallopt(M_MMAP_THRESHOLD, 1 << 25); /* else pictures are mapped and cleared anew for each file */
   mallopt(M_TRIM_THRESHOLD, 1 << 28);
   mallopt(M_TOP_PAD, 1 << 22);
 }
