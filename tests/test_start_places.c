@@ -158,7 +158,7 @@ static void emission_alone(void **state) {
   dvbf_model *m[3] = {NULL};
   dvbf_error error = {0};
   static const char *const more[] = {"emission-updates 12", "emission-updates 12 learning-rate 0.001",
-                                     "emission-updates 6"};
+                                     "emission-updates 6 validate-every 12"};
   for (int i = 0; i < 3; i++)
     if (train(&m[i], more[i], NULL, &error)) fail_msg("%s", error.message);
   for (size_t i = 0; i < m[0]->parameters.count; i++) {
