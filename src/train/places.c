@@ -445,46 +445,62 @@ static double read_by(const dv_places *p, int moment, int component) {
   return (double)p->inside[moment * p->components + component] / p->deviation[moment];
 }
 
+/* What the initial network reads: moments and u of so many frames. */
+typedef struct beginning {
+  size_t frames, n, n_u; /* moments and, where it sees them, controls of each frame */
+  dv_ridge ridge;        /* of the state of the first of them */
+} beginning;
+
+static void add_rows(beginning *b, const dvbf_sequences *states) {
+  size_t n = b->n, n_u = b->n_u, all = states->n_x;
+  for (size_t i = 0; i < states->count; i++)
+    for (size_t t = 0; t + b->frames <= dvbf_sequence_length(states, i); t++) {
+      size_t at = i * states->steps + t;
+      double *x = b->ridge.row + 1, *u = x + b->frames * n;
+      for (size_t f = 0; f < b->frames; f++) {
+        for (size_t k = 0; k < n; k++) x[f * n + k] = (double)states->x[(at + f) * all + k];
+        for (size_t k = 0; k < n_u; k++) u[f * n_u + k] = (double)states->u[(at + f) * n_u + k];
+      }
+      for (size_t k = 0; k < all; k++) b->ridge.target[k] = (double)states->x[at * all + k];
+      dv_ridge_add(&b->ridge);
+    }
+}
+
+/* Coefficient i of dimension k of the state, from moments of x and from u. */
+static void put_initial(const beginning *b, const dvbf_model *m, const dv_places *p, size_t i, size_t k) {
+  const dv_parameter *x = dv_model_find(m, "initial.output.x");
+  size_t in_x = b->frames * b->n, cols = (size_t)x->cols, components = (size_t)p->components;
+  double value = b->ridge.coefficients[i * b->ridge.targets + k];
+  dvbf_real *bias = dv_model_values(m, "initial.output.bias") + k;
+  if (i > in_x) {
+    dv_model_values(m, "initial.output.u")[(i - 1 - in_x) * cols + k] = (dvbf_real)value;
+    return;
+  }
+  if (!i) {
+    *bias += (dvbf_real)value;
+    return;
+  }
+  size_t frame = (i - 1) / b->n, moment = (i - 1) % b->n;
+  dvbf_real *to = m->parameters.values + x->offset + frame * components * cols + k;
+  *bias -= (dvbf_real)(value * p->mean[moment] / p->deviation[moment]);
+  for (size_t j = 0; j < components; j++)
+    to[j * cols] += (dvbf_real)(value * read_by(p, (int)moment, (int)j));
+}
+
 /* Ridge regression of the state of a frame on the moments of the frames from it on and, where the initial
  * network sees them, on u. */
 static dvbf_status set_initial(dvbf_model *m, const dv_places *p, const dvbf_sequences *states,
                                dvbf_error *error) {
-  dv_ridge g = {0};
-  const dv_parameter *x = dv_model_find(m, "initial.output.x");
-  dvbf_real *to_x = m->parameters.values + x->offset, *to_u = dv_model_values(m, "initial.output.u"),
-            *bias = dv_model_values(m, "initial.output.bias");
-  size_t n = (size_t)p->ramps.count, all = states->n_x, frames = (size_t)m->settings->initial_frames,
-         n_u = to_u ? states->n_u : 0;
-  dvbf_status status = dv_ridge_init(&g, 1 + frames * (n + n_u), all, error);
-  for (size_t i = 0; i < states->count && !status; i++)
-    for (size_t t = 0; t + frames <= dvbf_sequence_length(states, i); t++) {
-      size_t at = i * states->steps + t;
-      for (size_t f = 0; f < frames; f++) {
-        for (size_t k = 0; k < n; k++) g.row[1 + f * n + k] = (double)states->x[(at + f) * all + k];
-        for (size_t k = 0; k < n_u; k++)
-          g.row[1 + frames * n + f * n_u + k] = (double)states->u[(at + f) * n_u + k];
-      }
-      for (size_t k = 0; k < all; k++) g.target[k] = (double)states->x[at * all + k];
-      dv_ridge_add(&g);
-    }
-  if (!status) dv_ridge_solve(&g, 1e-6);
-  dv_state_plain_start(m, 0.05);
-  for (size_t k = 0; k < all && !status; k++) {
-    bias[k] = (dvbf_real)g.coefficients[k];
-    for (size_t f = 0; f < frames; f++) {
-      for (size_t i = 0; i < n; i++) {
-        double weight = g.coefficients[(1 + f * n + i) * all + k];
-        bias[k] -= (dvbf_real)(weight * p->mean[i] / p->deviation[i]);
-        for (int j = 0; j < p->components; j++)
-          to_x[(f * (size_t)p->components + (size_t)j) * (size_t)x->cols + k] +=
-              (dvbf_real)(weight * read_by(p, (int)i, j));
-      }
-      for (size_t i = 0; i < n_u; i++)
-        to_u[(f * n_u + i) * (size_t)x->cols + k] =
-            (dvbf_real)g.coefficients[(1 + frames * n + f * n_u + i) * all + k];
-    }
-  }
-  dv_ridge_clear(&g);
+  const double sure = 0.05;
+  beginning b = {.frames = (size_t)m->settings->initial_frames, .n = (size_t)p->ramps.count};
+  b.n_u = dv_model_values(m, "initial.output.u") ? states->n_u : 0;
+  dvbf_status status = dv_ridge_init(&b.ridge, 1 + b.frames * (b.n + b.n_u), states->n_x, error);
+  if (!status) add_rows(&b, states);
+  if (!status) dv_ridge_solve(&b.ridge, 1e-6);
+  dv_state_plain_start(m, sure);
+  for (size_t i = 0; i < b.ridge.inputs && !status; i++)
+    for (size_t k = 0; k < states->n_x; k++) put_initial(&b, m, p, i, k);
+  dv_ridge_clear(&b.ridge);
   return status;
 }
 

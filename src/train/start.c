@@ -18,6 +18,7 @@
 #include "identify/fit.h"
 #include "model/density.h"
 #include "train/ridge.h"
+#include "train/state.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -287,11 +288,9 @@ static void set_uncertainty(const start *p, regression *g, dvbf_real *bias) {
 }
 
 static void put_initial(const start *p, regression *g) {
-  const dvbf_model *m = p->m;
   int n = p->s.n_z, cols = 0, size = (int)g->ridge.inputs;
   dvbf_real *x = values_of(p, "initial.output.x", &cols), *u = values_of(p, "initial.output.u", NULL);
-  dvbf_real *bias = values_of(p, "initial.output.bias", NULL),
-            *w = values_of(p, "initial-transition.output.w", NULL);
+  dvbf_real *bias = values_of(p, "initial.output.bias", NULL);
   for (int i = 0; i < size; i++)
     for (int k = 0; k < n; k++) {
       dvbf_real value = (dvbf_real)g->ridge.coefficients[i * n + k];
@@ -301,23 +300,15 @@ static void put_initial(const start *p, regression *g) {
       if (i && at >= in_x && u) u[(at - in_x) * cols + k] = value;
     }
   set_uncertainty(p, g, bias);
-  for (int k = 0; k < m->n_z; k++) w[k * (m->n_z + 1)] = 1;
 }
 
 static dvbf_status set_initial(const start *p, dvbf_error *error) {
   enum { MOST = 600, ROWS = 20000 };
-  static const char *const zeros[] = {"initial.output.x",
-                                      "initial.output.u",
-                                      "initial.output.h",
-                                      "initial.output.bias",
-                                      "initial-transition.output.h",
-                                      "initial-transition.output.w",
-                                      "initial-transition.output.bias"};
   const dvbf_model *m = p->m;
   regression g = {.frames = (int)m->settings->initial_frames, .n_x = m->n_x};
   g.n_u = values_of(p, "initial.output.u", NULL) ? m->n_u : 0;
   while (g.frames > 1 && g.frames * (g.n_x + g.n_u) > MOST) g.frames--;
-  for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) fill(p, zeros[i], 0);
+  dv_state_plain_start(m, 1);
   dvbf_status status =
       dv_ridge_init(&g.ridge, 1 + (size_t)(g.frames * (g.n_x + g.n_u)), (size_t)p->s.n_z, error);
   for (size_t i = 0; i < p->r.count && !status; i++) add_rows(&g, p, &p->r.whole[i], 1 + p->r.frames / ROWS);
