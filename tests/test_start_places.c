@@ -116,7 +116,8 @@ static void taken(void **state) {
   open_scene(&s, &data, PLACES "projection 1e-3 updates 5", 1);
   assert_int_equal(dv_projection_model(&m, &s.projection, STEPS, 5, NULL), DVBF_OK);
   dvbf_real emission = *dv_model_values(m, "emission.hidden.z");
-  if (dv_start_places(m, &s.places, 7, NULL, NULL, &error)) fail_msg("%s", error.message);
+  if (dv_start_places(m, &s.places, &s.projection.data.train, 7, NULL, NULL, &error))
+    fail_msg("%s", error.message);
   assert_true(*dv_model_values(m, "emission.hidden.z") == emission);
   dvbf_settings *how = NULL;
   dvbf_estimates *e = NULL;

@@ -247,7 +247,7 @@ static void measure(dv_places *p, size_t k) {
 
 dvbf_status dv_places_init(dv_places *p, const dv_pictures *from, int order, dvbf_error *error) {
   const dvbf_data *data = from->data;
-  *p = (dv_places){.order = order};
+  *p = (dv_places){.order = order, .left_out = from->components->left_out};
   dvbf_status status =
       order ? DVBF_OK
             : dv_places_order(&p->order, NULL, &data->train, data->image_height, data->image_width, error);
@@ -567,6 +567,82 @@ static void set_gain(dvbf_model *m, const dv_places *p, const double *e) {
   }
 }
 
+/* ---- The emission ---- */
+
+/* Hidden units of a place z [n]. */
+static void put_units(double *to, const dvbf_real *w, const dvbf_real *bias, const double *z, size_t n,
+                      size_t units) {
+  for (size_t j = 0; j < units; j++) {
+    double sum = (double)bias[j];
+    for (size_t k = 0; k < n; k++) sum += z[k] * (double)w[k * units + j];
+    to[j] = fmax(0, sum);
+  }
+}
+
+/* Adds pictures to the regression or, once it is solved, returns the mean square of what it leaves of some of
+ * them. */
+static double look_at_pictures(dv_ridge *g, const dvbf_model *m, const dv_places *p, const dvbf_sequences *x,
+                               bool solved) {
+  const size_t most = solved ? 500 : 6000;
+  const dvbf_sequences *y = &p->data.train;
+  const dvbf_real *w = dv_model_values(m, "emission.hidden.z"),
+                  *bias = dv_model_values(m, "emission.hidden.bias");
+  size_t n = y->n_x, n_x = x->n_x, units = g->inputs - 1 - n, every = 1 + dv_sequences_frames(y) / most,
+         next = 0;
+  double *z = g->row + 1 + units, left = 0, rows = 0;
+  for (size_t i = 0; i < y->count; i++)
+    for (size_t t = 0; t < dvbf_sequence_length(y, i); t++, next++) {
+      const float *place = y->x + (dvbf_sequence_start(y, i) + t) * n,
+                  *picture = x->x + (dvbf_sequence_start(x, i) + t) * n_x;
+      if (next % every || isnan(picture[0])) continue;
+      for (size_t k = 0; k < n; k++) z[k] = ((double)place[k] - p->mean[k]) / p->deviation[k];
+      put_units(g->row + 1, w, bias, z, n, units);
+      for (size_t j = 0; j < n_x; j++)
+        g->target[j] = ((double)picture[j] - (double)m->x.shift[j]) * (double)m->x.scale[j];
+      if (!solved) dv_ridge_add(g);
+      for (size_t j = 0; j < n_x && solved; j++) {
+        double e = g->target[j] - dv_ridge_guess(g, j);
+        left += e * e;
+      }
+      rows += 1;
+    }
+  return rows > 0 ? left / rows : 0;
+}
+
+/* Of a pixel, from the mean square of what is left of it. */
+static void set_sigma(const dvbf_model *m, double square) {
+  const dv_parameter *sigma = dv_model_find(m, "emission.log_sigma");
+  for (int i = 0; sigma && !sigma->frozen && i < sigma->cols; i++)
+    m->parameters.values[sigma->offset + (size_t)i] = (dvbf_real)(0.5 * dv_log(fmax(square, 1e-12)));
+}
+
+/* Ridge regression of pictures on hidden units, which are as they were drawn but for biases: these bend all
+ * over the plane, since units that bend near its centre alone cannot make a small thing elsewhere. */
+static dvbf_status set_emission(dvbf_model *m, const dv_places *p, const dvbf_sequences *x,
+                                dvbf_error *error) {
+  const double apart = 8;
+  const dv_parameter *h = dv_model_find(m, "emission.mean.h"), *w = dv_model_find(m, "emission.hidden.z"),
+                     *b = dv_model_find(m, "emission.hidden.bias");
+  size_t n = (size_t)p->ramps.count, n_x = (size_t)m->n_x;
+  if (!h || !w || !b || h->rows != w->cols || w->rows != p->ramps.count ||
+      m->settings->activation != DV_HIDDEN_RELU)
+    return DVBF_OK;
+  size_t units = (size_t)w->cols;
+  dv_ridge g = {0};
+  for (size_t j = 0; j < units; j++) m->parameters.values[b->offset + j] *= (dvbf_real)apart;
+  dvbf_status status = dv_ridge_init(&g, 1 + units + n, n_x, error);
+  if (!status) look_at_pictures(&g, m, p, x, false);
+  if (!status) dv_ridge_solve(&g, 1e-6);
+  dvbf_real *to[] = {dv_model_values(m, "emission.mean.bias"), m->parameters.values + h->offset,
+                     dv_model_values(m, "emission.mean.z")};
+  const size_t rows[] = {1, units, n};
+  for (size_t k = 0, at = 0; k < 3 && !status; at += rows[k++] * n_x)
+    for (size_t i = 0; i < rows[k] * n_x; i++) to[k][i] = (dvbf_real)g.coefficients[at + i];
+  if (!status) set_sigma(m, (look_at_pictures(&g, m, p, x, true) + p->left_out) / (double)p->ramps.n_x);
+  dv_ridge_clear(&g);
+  return status;
+}
+
 static bool moves(const dv_parameter *p) {
   return !strncmp(p->name, "universal.", 10) || !strncmp(p->name, "transition.", 11);
 }
@@ -586,8 +662,9 @@ static dvbf_status take(dvbf_model *m, const dvbf_model *motion, const dv_places
   return status ? status : set_initial(m, p, states, error);
 }
 
-dvbf_status dv_start_places(dvbf_model *m, const dv_places *p, uint64_t seed, const volatile int *interrupt,
-                            const dvbf_train_options *options, dvbf_error *error) {
+dvbf_status dv_start_places(dvbf_model *m, const dv_places *p, const dvbf_sequences *train, uint64_t seed,
+                            const volatile int *interrupt, const dvbf_train_options *options,
+                            dvbf_error *error) {
   dvbf_model *motion = NULL;
   dvbf_data states = {0};
   dvbf_status status = check(p, m, error);
@@ -595,6 +672,7 @@ dvbf_status dv_start_places(dvbf_model *m, const dv_places *p, uint64_t seed, co
   if (!status && p->data.valid.count) status = make_states(&states.valid, p, &p->data.valid, m, error);
   if (!status) status = train_best(&motion, &states, m, seed, interrupt, options, error);
   if (!status) status = take(m, motion, p, &states.train, error);
+  if (!status) status = set_emission(m, p, train, error);
   dvbf_model_free(motion);
   dvbf_sequences_free(&states.train);
   dvbf_sequences_free(&states.valid);

@@ -21,6 +21,7 @@ typedef struct dv_places {
   dvbf_data data;      /* the moments of the scaled frames; valid may be empty */
   dvbf_real *inside;   /* [count][components] the moments of the axes of the components */
   int components;
+  double left_out;                 /* mean square of the part of a picture that is outside of these */
   double *mean, *deviation, *pace; /* [count] of the moments; root mean square of their changes */
 } dv_places;
 
@@ -44,11 +45,11 @@ dvbf_status dv_places_order(int *out, bool *round, const dvbf_sequences *s, size
 dvbf_status dv_places_init(dv_places *out, const dv_pictures *from, int order, dvbf_error *error);
 void dv_places_clear(dv_places *places);
 
-/* Learns how moments move, and sets all parameters but the emission's of `m`, a new model of the components.
- * Whoever follows the training by `options`, which may be NULL, follows this one too; a stop ends it with
- * DVBF_STOPPED. */
-dvbf_status dv_start_places(dvbf_model *m, const dv_places *places, uint64_t seed,
-                            const volatile int *interrupt, const dvbf_train_options *options,
+/* Learns how moments move, and sets the parameters of `m`, a new model of the components, on which `train` is
+ * what it trains. Whoever follows the training by `options`, which may be NULL, follows this one too; a stop
+ * ends it with DVBF_STOPPED. */
+dvbf_status dv_start_places(dvbf_model *m, const dv_places *places, const dvbf_sequences *train,
+                            uint64_t seed, const volatile int *interrupt, const dvbf_train_options *options,
                             dvbf_error *error);
 
 #endif

@@ -169,7 +169,7 @@ static void places(chooser *c, const facts *f) {
   choose_number(c, "places", order, "so many powers of the coordinates tell the images apart");
   choose_number(c, "latent", dv_places_state(order), "three for each moment of the images");
   choose_number(c, "emission-sees", dv_places_moments(order), "an image shows where things are");
-  choose(c, "hidden", "256", "images change fast with the state");
+  choose(c, "hidden", "512", "images change fast with the state");
   choose(c, "transition", "mlp", why);
   choose(c, "transition-hidden", "256", why);
   choose(c, "transition-paths", "on", why);
@@ -179,8 +179,10 @@ static void places(chooser *c, const facts *f) {
   choose(c, "filter-dropout", "0", why);
   choose(c, "filter-dropout-end", "0", why);
   choose(c, "state-limit", "2", "predictions must stay near what was seen");
-  choose(c, "updates", "3000", why);
+  choose(c, "updates", "2000", why);
   choose(c, "batch-size", "16", why);
+  choose(c, "learning-rate", "0.0005", "the emission begins as a regression");
+  choose(c, "sigma-floor-updates", "0", "the emission begins as a regression");
   choose_number(c, "emission-updates", (double)now(c)->updates, why);
 }
 
@@ -352,7 +354,7 @@ static void schedules(chooser *c, const facts *f) {
                   "there are many sequences");
   double updates = (double)now(c)->updates;
   if (updates < 1) return;
-  if (now(c)->start != DV_START_LINEAR)
+  if (now(c)->start != DV_START_LINEAR && now(c)->start != DV_START_PLACES)
     choose_number(c, "sigma-floor-updates", round(0.45 * updates), "0.45 of the updates");
   choose_number(c, "filter-dropout-updates", round(0.5 * updates), "half of the updates");
   choose_number(c, "warm-up", round(fmin(100, 0.1 * updates)), "at most a tenth of the updates");

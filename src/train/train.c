@@ -381,8 +381,8 @@ static dvbf_status start_from_places(const trainer *t, dvbf_model *m, uint64_t s
   bool fresh = !t->at.begun, there = fresh && t->options->folder && t->options->resume && !t->team &&
                                      dv_exists(t->folder.checkpoint);
   if (there) return DVBF_OK;
-  return dv_start_places(m, &t->places, seed, fresh ? t->interrupt : NULL, fresh ? t->options : NULL,
-                         t->error);
+  return dv_start_places(m, &t->places, &t->data->train, seed, fresh ? t->interrupt : NULL,
+                         fresh ? t->options : NULL, t->error);
 }
 
 /* First values that do not come from the seed alone. An interrupt ends this only where there is no model to
