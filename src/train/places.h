@@ -14,6 +14,10 @@
 
 #include <dvbf/dvbf.h>
 
+/* Moments of all orders from 1 to 3. A state has them, how they changed since the frame before, and how they
+ * had changed then: after a wall the last change alone does not tell the velocity. */
+enum { DV_PLACES_MOMENTS = 9, DV_PLACES_BLOCKS = 3 };
+
 /* All zeros: none. */
 typedef struct dv_places {
   int order;           /* largest power of the coordinates */
