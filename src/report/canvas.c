@@ -24,9 +24,10 @@ static bool ends_in_svg(const char *path) {
 /* cairo says only that writing failed; errno, when it is set, says why. */
 static dvbf_status refuse(const dv_canvas *canvas, cairo_status_t status, int reason, dvbf_error *error) {
   if (status == CAIRO_STATUS_NO_MEMORY) return dv_fail_memory(error, "drawing a picture");
-  bool writing = status == CAIRO_STATUS_WRITE_ERROR;
-  return dv_fail(error, status == CAIRO_STATUS_INVALID_SIZE ? DVBF_ARGUMENT : DVBF_IO,
-                 "%s: the picture cannot be %s: %s", canvas->path, writing ? "written" : "drawn",
+  bool writing = status == CAIRO_STATUS_WRITE_ERROR,
+       asked = status == CAIRO_STATUS_INVALID_SIZE || status == CAIRO_STATUS_INVALID_STRING;
+  return dv_fail(error, asked ? DVBF_ARGUMENT : DVBF_IO, "%s: the picture cannot be %s: %s", canvas->path,
+                 writing ? "written" : "drawn",
                  writing && reason ? strerror(reason) : cairo_status_to_string(status));
 }
 
