@@ -407,6 +407,25 @@ static void several_samples(void **state) {
   CHECK_ALL(cases);
 }
 
+static void predictions(void **state) {
+  (void)state;
+  static const model_case cases[] = {
+      {.name = "prediction",
+       .settings = "recognition-sees=prediction linear-paths=on",
+       .n_u = 2,
+       .ragged = true,
+       .gaps = true},
+      {.name = "prediction, network with paths, emission of a part",
+       .settings = "recognition-sees=prediction linear-paths=on transition=mlp transition-paths=on "
+                   "emission-sees=2",
+       .n_u = 1},
+      {.name = "network with paths, not residual, noise per step",
+       .settings = "transition=mlp transition-paths=on residual=off universal-noise=step",
+       .n_u = 0},
+  };
+  CHECK_ALL(cases);
+}
+
 static void paths(void **state) {
   (void)state;
   static const model_case cases[] = {
@@ -433,18 +452,6 @@ static void paths(void **state) {
       {.name = "innovation, squashed",
        .settings = "recognition-sees=innovation mean=sigmoid sigma=state",
        .n_u = 1},
-      {.name = "prediction",
-       .settings = "recognition-sees=prediction linear-paths=on",
-       .n_u = 2,
-       .ragged = true,
-       .gaps = true},
-      {.name = "prediction, network with paths, emission of a part",
-       .settings = "recognition-sees=prediction linear-paths=on transition=mlp transition-paths=on "
-                   "emission-sees=2",
-       .n_u = 1},
-      {.name = "network with paths, not residual, noise per step",
-       .settings = "transition=mlp transition-paths=on residual=off universal-noise=step",
-       .n_u = 0},
       {.name = "innovation, state limit", .settings = "recognition-sees=innovation state-limit=2", .n_u = 1},
       {.name = "smoothing",
        .settings = "recognition=smoothing look-ahead-dropout=0",
@@ -783,6 +790,7 @@ int main(void) {
       cmocka_unit_test(shapes),
       cmocka_unit_test(several_samples),
       cmocka_unit_test(paths),
+      cmocka_unit_test(predictions),
       cmocka_unit_test(phases),
       cmocka_unit_test(masks),
       cmocka_unit_test(deep_kalman_filters),
