@@ -119,6 +119,7 @@ static void refusals(void **state) {
                                          {"linear-paths off", "linear-paths = on"},
                                          {"latent 1", "latent is smaller"},
                                          {"emission-sees 1", "emission-sees = 0"},
+                                         {"network conv image-height 1 image-width 2", "network = dense"},
                                          {"likelihood poisson", "likelihood = gaussian"}};
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     dvbf_data data = {.train = make_sequences(0)};
