@@ -274,25 +274,17 @@ static dvbf_status one_step(double *out, const dvbf_model *motion, const dvbf_se
   return status;
 }
 
-static dvbf_real *cleared(dvbf_model *m, const char *name, size_t *cols) {
-  const dv_parameter *p = dv_model_find(m, name);
-  dvbf_real *values = m->parameters.values + p->offset;
-  memset(values, 0, (size_t)p->rows * (size_t)p->cols * sizeof *values);
-  if (cols) *cols = (size_t)p->cols;
-  return values;
-}
-
 /* w is how far the state of a frame, its moments and how they changed since those in z, is from the state
  * that was predicted, over the deviation of that, `e`. The filter makes it the state of the frame. */
 static void set_gain(dvbf_model *m, const dv_places *p, const double *e) {
   const dv_parameter *v = dv_model_find(m, "universal.mean");
-  size_t n_z = (size_t)m->n_z, n_w = (size_t)m->n_w, n = (size_t)p->ramps.count, cols;
-  dvbf_real *x = cleared(m, "recognition.output.x", &cols), *z = cleared(m, "recognition.output.z", NULL),
-            *predicted = cleared(m, "recognition.output.predicted", NULL),
-            *bias = cleared(m, "recognition.output.bias", NULL);
+  size_t n_z = (size_t)m->n_z, n_w = (size_t)m->n_w, n = (size_t)p->ramps.count, cols = 2 * n_w;
+  dvbf_real *x = dv_state_clear(m, "recognition.output.x"), *z = dv_state_clear(m, "recognition.output.z"),
+            *predicted = dv_state_clear(m, "recognition.output.predicted"),
+            *bias = dv_state_clear(m, "recognition.output.bias");
   dvbf_real *c = m->parameters.values + v->offset + (size_t)v->cols - n_w * n_z;
   const double sure = 0.1;
-  cleared(m, "recognition.output.h", NULL);
+  dv_state_clear(m, "recognition.output.h");
   memset(c, 0, n_w * n_z * sizeof *c);
   for (size_t w = 0; w < DV_PLACES_BLOCKS * n; w++) {
     size_t k = w % n, block = w / n;

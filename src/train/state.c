@@ -44,9 +44,11 @@ dvbf_status dv_part_named(dv_part *out, const dvbf_model *m, const char *const *
   return DVBF_OK;
 }
 
-static void clear(const dvbf_model *m, const char *name) {
+dvbf_real *dv_state_clear(const dvbf_model *m, const char *name) {
   const dv_parameter *p = dv_model_find(m, name);
-  if (p) memset(m->parameters.values + p->offset, 0, (size_t)p->rows * (size_t)p->cols * sizeof(dvbf_real));
+  if (!p) return NULL;
+  dvbf_real *values = m->parameters.values + p->offset;
+  return memset(values, 0, (size_t)p->rows * (size_t)p->cols * sizeof *values);
 }
 
 void dv_state_plain_start(const dvbf_model *m, double deviation) {
@@ -57,7 +59,7 @@ void dv_state_plain_start(const dvbf_model *m, double deviation) {
                                       "initial-transition.output.h",
                                       "initial-transition.output.w",
                                       "initial-transition.output.bias"};
-  for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) clear(m, zeros[i]);
+  for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) dv_state_clear(m, zeros[i]);
   dvbf_real *bias = dv_model_values(m, "initial.output.bias"),
             *w = dv_model_values(m, "initial-transition.output.w");
   for (int k = 0; k < m->n_z; k++) {
@@ -77,10 +79,10 @@ static void set_identity(const dvbf_model *m) {
   dv_state_plain_start(m, exact);
   const dv_parameter *first = dv_model_find(m, "initial.output.x");
   dvbf_real *x = m->parameters.values + first->offset, *h = dv_model_values(m, "emission.mean.z");
-  clear(m, "emission.mean.h");
-  clear(m, "emission.mean.u");
-  clear(m, "emission.mean.bias");
-  clear(m, "emission.mean.z");
+  dv_state_clear(m, "emission.mean.h");
+  dv_state_clear(m, "emission.mean.u");
+  dv_state_clear(m, "emission.mean.bias");
+  dv_state_clear(m, "emission.mean.z");
   for (int k = 0; k < m->n_x; k++) {
     x[k * first->cols + k] = 1;
     h[k * (m->n_x + 1)] = 1;

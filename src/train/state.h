@@ -13,6 +13,8 @@ dvbf_status dv_start_state(dvbf_model *m, const dvbf_sequences *train, dvbf_erro
 dvbf_status dv_part_named(dv_part *out, const dvbf_model *m, const char *const *beginnings,
                           dvbf_error *error);
 
+/* Sets a parameter to 0 and returns its values; NULL: there is none of the name. */
+dvbf_real *dv_state_clear(const dvbf_model *m, const char *name);
 /* z_1 = w_1, whose mean is 0 where nothing is put into initial.output, with that deviation. */
 void dv_state_plain_start(const dvbf_model *m, double deviation);
 /* First entry of v that is a linear path of the mlp transition, from z, then from u: [n_z + n_u][n_z]. */

@@ -157,6 +157,7 @@ static void picture(chooser *c, const facts *f) {
 }
 
 enum { WINDOW_OF_VIDEO = 15 };
+static const char PLACES_WHY[] = "so many powers of the coordinates tell the images apart";
 
 /* The emission alone is learned from images: these would teach w to make every frame, and the transition to
  * leave it to w. It sees states that the filter knows well, so that nothing is dropped. Windows overlap much,
@@ -166,7 +167,7 @@ static void places(chooser *c, const facts *f) {
   int order = (int)now(c)->places;
   if (!order && !c->status)
     c->status = dv_places_order(&order, NULL, f->train, f->height, f->width, c->error);
-  choose_number(c, "places", order, "so many powers of the coordinates tell the images apart");
+  choose_number(c, "places", order, PLACES_WHY);
   choose_number(c, "latent", dv_places_state(order), "three for each moment of the images");
   choose_number(c, "emission-sees", dv_places_moments(order), "an image shows where things are");
   choose(c, "hidden", "512", "images change fast with the state");
@@ -219,7 +220,9 @@ static bool suits_places(chooser *c, const facts *f) {
   if (f->common <= 3 || s->recognition != DV_FILTERING || s->initial != DV_INITIAL_MLP || c->status)
     return false;
   c->status = dv_places_order(&order, &round, f->train, f->height, f->width, c->error);
-  return !c->status && order == 1 && !round;
+  if (c->status || order != 1 || round) return false;
+  choose_number(c, "places", order, PLACES_WHY); /* so that nobody looks again */
+  return true;
 }
 
 /* Large images of something that moves. Training on components makes them as fast as small ones, and the
