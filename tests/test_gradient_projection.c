@@ -184,7 +184,7 @@ static void components(void **state) {
   dvbf_error error;
   dv_components c;
   assert_int_equal(dv_model_new(&m, s, NULL, &data.train, 5, &error), DVBF_OK);
-  assert_int_equal(dv_components_find(&c, &data.train, m, 1e-3, 0, &error), DVBF_OK);
+  assert_int_equal(dv_components_find(&c, &data.train, m, 1e-3, 0, NULL, &error), DVBF_OK);
   assert_int_equal(c.count, 16);
   for (int i = 0; i < c.count; i++)
     for (int j = 0; j <= i; j++) {
@@ -210,7 +210,7 @@ static void components(void **state) {
   dvbf_sequences_free(&inside);
   dv_components_free(&c);
   /* Less than the remainder cannot be left out. */
-  assert_int_equal(dv_components_find(&c, &data.train, m, 1e-9, 0, &error), DVBF_ARGUMENT);
+  assert_int_equal(dv_components_find(&c, &data.train, m, 1e-9, 0, NULL, &error), DVBF_ARGUMENT);
   assert_non_null(strstr(error.message, "more than 48 of the 96 dimensions"));
   dvbf_model_free(m);
   dvbf_settings_free(s);

@@ -193,6 +193,23 @@ static dvbf_status run_search(search *s, const dvbf_sequences *from, const dvbf_
   return status ? status : each_chunk(from, m, add_squares, s, error);
 }
 
+/* Puts other directions in the place of the last of those that are kept, and measures all again. */
+static dvbf_status take_in(search *s, int kept, const dv_components *also, const dvbf_sequences *from,
+                           const dvbf_model *m, double *left_out, dvbf_error *error) {
+  size_t width = (size_t)s->n, first = (size_t)(kept - also->count) * width;
+  for (size_t i = 0; i < (size_t)s->directions * width; i++) s->wide[i] = (double)s->q[i];
+  for (size_t i = 0; i < (size_t)also->count * width; i++) s->wide[first + i] = (double)also->axes[i];
+  dv_orthonormalise(s->wide, kept, s->n);
+  for (size_t i = 0; i < (size_t)kept * width; i++) s->q[i] = (dvbf_real)s->wide[i];
+  memset(s->values, 0, (size_t)s->directions * sizeof *s->values);
+  s->all = 0, s->frames = 0;
+  dvbf_status status = each_chunk(from, m, add_squares, s, error);
+  double left = s->all;
+  for (int i = 0; i < kept; i++) left -= s->values[i];
+  if (!status) *left_out = fmax(0, left / (double)s->frames);
+  return status;
+}
+
 /* The smallest multiple of MULTIPLE such that so many directions leave out at most `allowed`; 0: more
  * directions are needed. */
 static int enough(const search *s, double allowed, double *left_out) {
@@ -240,7 +257,7 @@ static dvbf_status refuse_few(const dvbf_model *m, double share, dvbf_error *err
 }
 
 dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, const dvbf_model *m,
-                               double share, int limit, dvbf_error *error) {
+                               double share, int limit, const dv_components *also, dvbf_error *error) {
   int most = m->n_x / 2 / MULTIPLE * MULTIPLE, kept = 0;
   if (most > MOST) most = MOST;
   if (limit && limit < most) most = limit / MULTIPLE * MULTIPLE > 0 ? limit / MULTIPLE * MULTIPLE : MULTIPLE;
@@ -253,6 +270,8 @@ dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, c
     status = room ? run_search(&s, from, m, error) : dv_fail_memory(error, "finding the components of x");
     if (!status) kept = enough(&s, share * m->x_spread, &out->left_out);
     if (!status && !kept && limit && d == most) kept = most;
+    if (!status && also && kept > also->count)
+      status = take_in(&s, kept, also, from, m, &out->left_out, error);
     if (kept && !mix_axes(&s, kept, out)) status = dv_fail_memory(error, "finding the components of x");
     if (!status && !kept && d == most) status = refuse_many(m, most, share, error);
     out->count = kept;

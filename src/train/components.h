@@ -16,14 +16,15 @@ typedef struct dv_components {
 /* Finds so many components of the scaled frames, about 0, that they leave out at most `share` of the variance
  * of a frame. Their number is a multiple of 16, which makes products fast, and at most 512 and n_x / 2; with
  * more there would be nothing to gain. `limit` is a lower one, at which so many are taken, whatever they
- * leave out; 0: none.
+ * leave out; 0: none. The axes of `also`, which may be NULL and of which there are fewer, are combinations of
+ * them: they take the place of those with the least variance.
  *
  * Coordinates are c = axes x. The axes span the plane of the principal components, but are rotated at random
  * within it. Steps of Adam have the same length in every coordinate. Along the principal axes, steps in
  * directions with hardly any variance would be as long as those that matter; after the rotation every
  * coordinate has a similar share of the variance, as pixels have. */
 dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *s, const dvbf_model *model,
-                               double share, int limit, dvbf_error *error);
+                               double share, int limit, const dv_components *also, dvbf_error *error);
 void dv_components_free(dv_components *components);
 
 /* *out = the same sequences in memory, with the coordinates of the scaled frames instead of x. Missing frames

@@ -1,12 +1,11 @@
 #include "train/places.h"
 
+#include "base/algebra.h"
 #include "base/memory.h"
 #include "base/status.h"
 
 #include <math.h>
 #include <string.h>
-
-enum { HIGHEST = 3 };
 
 int dv_places_state(int order) {
   return DV_PLACES_BLOCKS * dv_places_moments(order);
@@ -50,6 +49,13 @@ static dvbf_status make_ramps(dv_components *out, int order, size_t n_x, size_t 
   return DVBF_OK;
 }
 
+dvbf_status dv_places_ramps(dv_components *out, const dvbf_model *whole, const dvbf_data *data,
+                            dvbf_error *error) {
+  int order = (int)whole->settings->places;
+  return make_ramps(out, order ? order : DV_PLACES_HIGHEST, (size_t)whole->n_x, data->image_height,
+                    data->image_width, error);
+}
+
 static dvbf_status make_inside(dv_places *p, const dv_components *c, dvbf_error *error) {
   p->components = c->count;
   p->inside = dv_calloc_aligned((size_t)p->ramps.count * (size_t)c->count, sizeof *p->inside);
@@ -67,6 +73,8 @@ typedef struct looks {
   double *y;             /* [count][DV_PLACES_MOMENTS] all moments, in units of their deviation */
   size_t *sequence, *at; /* [count] where each stands */
   double variance;       /* of a frame */
+  double *light;         /* [count] the sum of a frame */
+  double moving;         /* how far frames are from their mean, summed over pixels */
 } looks;
 
 static double apart(const float *a, const float *b, size_t n) {
@@ -129,7 +137,10 @@ static dvbf_status gather(looks *l, const dvbf_sequences *s, const dv_components
       const float *from = dv_sequence_x(s, i, next - before, 1, x);
       l->sequence[f] = i, l->at[f] = next - before;
       for (size_t k = 0; k < l->n_x; k++) x[k] = isnan(from[k]) ? 0 : from[k];
-      for (size_t k = 0; k < l->n_x; k++) mean[k] += (double)x[k], squares += (double)x[k] * (double)x[k];
+      for (size_t k = 0; k < l->n_x; k++) {
+        mean[k] += (double)x[k], squares += (double)x[k] * (double)x[k];
+        l->light[f] += (double)x[k];
+      }
       for (size_t m = 0; m < DV_PLACES_MOMENTS; m++) {
         const dvbf_real *ramp = ramps->axes + m * l->n_x;
         for (size_t k = 0; k < l->n_x; k++) l->y[f * DV_PLACES_MOMENTS + m] += (double)ramp[k] * (double)x[k];
@@ -137,7 +148,11 @@ static dvbf_status gather(looks *l, const dvbf_sequences *s, const dv_components
     }
   l->count = f;
   l->variance = squares / (double)f;
-  for (size_t k = 0; k < l->n_x && !status; k++) l->variance -= mean[k] / (double)f * mean[k] / (double)f;
+  for (size_t k = 0; k < l->n_x && !status; k++) {
+    mean[k] /= (double)f;
+    l->variance -= mean[k] * mean[k];
+    for (size_t i = 0; i < f; i++) l->moving += fabs((double)l->x[i * l->n_x + k] - mean[k]) / (double)f;
+  }
   for (size_t m = 0; m < DV_PLACES_MOMENTS; m++) standardise(l->y, f, DV_PLACES_MOMENTS, m);
   dv_free(mean);
   return status ? status : dv_sequences_intact(s, error);
@@ -155,30 +170,38 @@ static bool goes_round(const looks *l) {
   return squares / n - mean * mean < 0.04 * mean * mean;
 }
 
-static int choose_order(const looks *l) {
-  double best = unlike(l, 0);
-  for (int order = 1; order < HIGHEST; order++)
-    if (unlike(l, (size_t)dv_places_moments(order)) <= 2 * best + 0.05 * l->variance) return order;
-  return HIGHEST;
+/* Whether all frames have the same light, so that their first moments are those of what moves: before a
+ * texture, or with obstacles, they tell of what is covered too. */
+static bool is_steady(const looks *l) {
+  double sum = 0, squares = 0, n = (double)l->count;
+  for (size_t f = 0; f < l->count; f++) sum += l->light[f], squares += l->light[f] * l->light[f];
+  return sqrt(fmax(0, squares / n - sum / n * sum / n)) < 0.015 * l->moving;
 }
 
-dvbf_status dv_places_order(int *out, bool *round, const dvbf_sequences *s, size_t height, size_t width,
+static int choose_order(const looks *l) {
+  double enough = 2 * unlike(l, 0) + 0.05 * l->variance;
+  if (unlike(l, (size_t)dv_places_moments(1)) <= enough && is_steady(l) && !goes_round(l)) return 1;
+  return unlike(l, (size_t)dv_places_moments(DV_PLACES_HIGHEST)) <= enough ? DV_PLACES_HIGHEST : 0;
+}
+
+dvbf_status dv_places_order(int *out, const dvbf_sequences *s, size_t height, size_t width,
                             dvbf_error *error) {
   enum { FRAMES = 2000, NUMBERS = 1 << 25 };
   dv_components ramps = {0};
   size_t most = NUMBERS / s->n_x < FRAMES ? NUMBERS / s->n_x : FRAMES;
   looks l = {.count = most > 2 ? most : 2, .n_x = s->n_x};
-  dvbf_status status = make_ramps(&ramps, HIGHEST, s->n_x, height, width, error);
+  dvbf_status status = make_ramps(&ramps, DV_PLACES_HIGHEST, s->n_x, height, width, error);
   l.x = dv_calloc(l.count, l.n_x * sizeof *l.x);
   l.y = dv_calloc(l.count, DV_PLACES_MOMENTS * sizeof *l.y);
   l.sequence = dv_calloc(l.count, sizeof *l.sequence);
   l.at = dv_calloc(l.count, sizeof *l.at);
-  if (!status && (!l.x || !l.y || !l.sequence || !l.at)) status = dv_fail_memory(error, "looking at places");
+  l.light = dv_calloc(l.count, sizeof *l.light);
+  if (!status && (!l.x || !l.y || !l.sequence || !l.at || !l.light))
+    status = dv_fail_memory(error, "looking at places");
   if (!status) status = gather(&l, s, &ramps, error);
   if (!status) *out = choose_order(&l);
-  if (!status && round) *round = goes_round(&l);
   dv_components_free(&ramps);
-  DV_FREE(l.x, l.y, l.sequence, l.at);
+  DV_FREE(l.x, l.y, l.sequence, l.at, l.light);
   return status;
 }
 
@@ -216,6 +239,57 @@ static void fill_gaps(dvbf_sequences *y) {
   y->gaps = false;
 }
 
+/* Rotates moments to the axes along which they do not go together: powers of the same coordinates do, and
+ * then what tells images apart is small beside what does not. `work` is [n]. */
+static void rotate(float *y, size_t rows, const double *vectors, double *work, size_t n) {
+  for (; rows--; y += n) {
+    for (size_t k = 0; k < n; k++) {
+      work[k] = 0;
+      for (size_t j = 0; j < n; j++) work[k] += vectors[k * n + j] * (double)y[j];
+    }
+    for (size_t k = 0; k < n; k++) y[k] = (float)work[k];
+  }
+}
+
+/* Their products, about the means, summed over all frames. */
+static void add_up(double *products, double *mean, const dvbf_sequences *y) {
+  size_t n = y->n_x;
+  double rows = (double)dv_sequences_frames(y);
+  for (int round = 0; round < 2; round++)
+    for (size_t i = 0; i < y->count; i++) {
+      const float *at = y->x + dvbf_sequence_start(y, i) * n;
+      for (size_t t = 0; t < dvbf_sequence_length(y, i); t++, at += n)
+        for (size_t k = 0; k < n; k++) {
+          if (!round) mean[k] += (double)at[k] / rows;
+          for (size_t j = 0; round && j < n; j++)
+            products[k * n + j] += ((double)at[k] - mean[k]) * ((double)at[j] - mean[j]);
+        }
+    }
+}
+
+/* Moments, and what each pixel counts in them, along their principal axes. */
+static dvbf_status straighten(dv_places *p, dvbf_error *error) {
+  size_t n = (size_t)p->ramps.count, n_x = (size_t)p->ramps.n_x;
+  double *products = dv_calloc(2 * n + 2, n * sizeof *products), *vectors = products + n * n,
+         *work = vectors + n * n;
+  float *column = dv_calloc(n_x, n * sizeof *column);
+  if (!products || !column) {
+    DV_FREE(products, column);
+    return dv_fail_memory(error, "looking at places");
+  }
+  add_up(products, work, &p->data.train);
+  dv_diagonalise(products, vectors, (int)n);
+  rotate(p->data.train.x, dv_sequences_frames(&p->data.train), vectors, work, n);
+  rotate(p->data.valid.x, dv_sequences_frames(&p->data.valid), vectors, work, n);
+  for (size_t k = 0; k < n; k++)
+    for (size_t i = 0; i < n_x; i++) column[i * n + k] = (float)p->ramps.axes[k * n_x + i];
+  rotate(column, n_x, vectors, work, n);
+  for (size_t k = 0; k < n; k++)
+    for (size_t i = 0; i < n_x; i++) p->ramps.axes[k * n_x + i] = (dvbf_real)column[i * n + k];
+  DV_FREE(products, column);
+  return DVBF_OK;
+}
+
 /* Mean and deviation of moment k, and the deviation of its changes. */
 static void measure(dv_places *p, size_t k) {
   const dvbf_sequences *y = &p->data.train;
@@ -230,8 +304,19 @@ static void measure(dv_places *p, size_t k) {
   }
   double variance = squares / frames - sum / frames * sum / frames;
   p->mean[k] = sum / frames;
-  p->deviation[k] = variance > 0 ? sqrt(variance) : 1;
-  p->pace[k] = change > 0 ? sqrt(change / changes) : 1;
+  p->deviation[k] = variance > 0 ? sqrt(variance) : 0;
+  p->pace[k] = change > 0 ? sqrt(change / changes) : 0;
+}
+
+/* What hardly varies beside the others is noise, which is not blown up. */
+static void limit(dv_places *p, size_t n) {
+  const double least = 0.01;
+  double most = 0;
+  for (size_t k = 0; k < n; k++) most = fmax(most, p->deviation[k]);
+  for (size_t k = 0; k < n; k++) {
+    p->deviation[k] = fmax(p->deviation[k], most > 0 ? least * most : 1);
+    p->pace[k] = fmax(p->pace[k], least * p->deviation[k]);
+  }
 }
 
 dvbf_status dv_places_init(dv_places *p, const dv_pictures *from, int order, dvbf_error *error) {
@@ -239,8 +324,13 @@ dvbf_status dv_places_init(dv_places *p, const dv_pictures *from, int order, dvb
   *p = (dv_places){.order = order, .left_out = from->components->left_out};
   dvbf_status status =
       order ? DVBF_OK
-            : dv_places_order(&p->order, NULL, &data->train, data->image_height, data->image_width, error);
+            : dv_places_order(&p->order, &data->train, data->image_height, data->image_width, error);
+  if (!p->order) p->order = DV_PLACES_HIGHEST;
   if (!status) status = find_moments(p, from, error);
+  if (status) return status;
+  fill_gaps(&p->data.train);
+  fill_gaps(&p->data.valid);
+  status = straighten(p, error);
   if (!status) status = make_inside(p, from->components, error);
   if (status) return status;
   size_t n = (size_t)p->ramps.count;
@@ -248,9 +338,8 @@ dvbf_status dv_places_init(dv_places *p, const dv_pictures *from, int order, dvb
   if (!p->mean) return dv_fail_memory(error, "looking at places");
   p->deviation = p->mean + n;
   p->pace = p->deviation + n;
-  fill_gaps(&p->data.train);
-  fill_gaps(&p->data.valid);
   for (size_t k = 0; k < n; k++) measure(p, k);
+  limit(p, n);
   return DVBF_OK;
 }
 

@@ -16,7 +16,7 @@
 
 /* Moments of all orders from 1 to 3. A state has them, how they changed since the frame before, and how they
  * had changed then: after a wall the last change alone does not tell the velocity. */
-enum { DV_PLACES_MOMENTS = 9, DV_PLACES_BLOCKS = 3 };
+enum { DV_PLACES_HIGHEST = 3, DV_PLACES_MOMENTS = 9, DV_PLACES_BLOCKS = 3 };
 
 /* All zeros: none. */
 typedef struct dv_places {
@@ -39,9 +39,15 @@ typedef struct dv_pictures {
 /* Moments of all orders from 1 to this one, and dimensions of the state that is made of them. */
 int dv_places_moments(int order);
 int dv_places_state(int order);
-/* The lowest order by whose moments frames are told apart nearly as well as by all their pixels; and whether
- * the first moments go round a centre, which may be NULL. */
-dvbf_status dv_places_order(int *out, bool *round, const dvbf_sequences *s, size_t height, size_t width,
+/* 1 where first moments tell frames apart nearly as well as all their pixels do, and are places: all frames
+ * have the same light, and what moves does not turn about a point. Else the highest order, or 0 where its
+ * moments do not tell frames apart. */
+dvbf_status dv_places_order(int *out, const dvbf_sequences *s, size_t height, size_t width,
+                            dvbf_error *error);
+
+/* What each pixel counts in the moments that `whole`, a model of the images of `data`, is to begin with; of
+ * the highest order where that is left to the data. */
+dvbf_status dv_places_ramps(dv_components *out, const dvbf_model *whole, const dvbf_data *data,
                             dvbf_error *error);
 
 /* Finds the moments of the training and the validation data. `order` 0: that of dv_places_order. Call clear

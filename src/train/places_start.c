@@ -15,6 +15,8 @@
 /* Seeds of settings are below this. */
 #define SEEDS UINT64_C(9007199254740992)
 
+enum { BEFORE = DV_PLACES_BLOCKS - 1 }; /* frames that a state needs before its own */
+
 /* ---- How moments move ---- */
 
 /* The state of frame t [DV_PLACES_BLOCKS n], in units of deviations, from y = its moments [n], which those of
@@ -32,7 +34,6 @@ static void put_state(float *to, const dv_places *p, const float *y) {
 /* Two steps of each sequence are lost. u is in units of the model. */
 static dvbf_status make_states(dvbf_sequences *out, const dv_places *p, const dvbf_sequences *y,
                                const dvbf_model *m, dvbf_error *error) {
-  enum { BEFORE = DV_PLACES_BLOCKS - 1 };
   size_t n = y->n_x;
   *out = (dvbf_sequences){.steps = y->steps - BEFORE, .n_x = DV_PLACES_BLOCKS * n, .n_u = y->n_u};
   for (size_t i = 0; i < y->count; i++) out->count += dvbf_sequence_length(y, i) > BEFORE + 1;
@@ -59,12 +60,13 @@ static dvbf_status make_states(dvbf_sequences *out, const dv_places *p, const dv
  * large, and so are steps. */
 static dvbf_status settings_of(dvbf_settings **out, const dvbf_model *m, uint64_t seed, dvbf_error *error) {
   const dv_train_settings *s = m->settings;
-  enum { UPDATES = 4000 };
+  enum { UPDATES = 3000 };
   int64_t updates = s->updates < 100 ? 2 * s->updates : UPDATES; /* few are a trial of all of it */
-  char text[3][32];
+  char text[4][32];
   dv_print(text[0], sizeof text[0], "%llu", (unsigned long long)seed);
   dv_print(text[1], sizeof text[1], "%lld", (long long)updates);
   dv_print(text[2], sizeof text[2], "%lld", (long long)(updates / 10 < 100 ? updates / 10 : 100));
+  dv_print(text[3], sizeof text[3], "%.4f", 1 / sqrt((double)(m->n_z + m->n_u)));
   const char *const set[][2] = {{"start", "state"},
                                 {"projection", "0"},
                                 {"components", "0"},
@@ -81,7 +83,7 @@ static dvbf_status settings_of(dvbf_settings **out, const dvbf_model *m, uint64_
                                 {"predict-from", "1"},
                                 {"keep-by", "prediction"},
                                 {"scale-transition", "0"},
-                                {"scale-mixing", "1"},
+                                {"scale-mixing", text[3]},
                                 {"filter-dropout", "1"},
                                 {"filter-dropout-end", "1"},
                                 {"dropped", "zero"},
@@ -93,7 +95,7 @@ static dvbf_status settings_of(dvbf_settings **out, const dvbf_model *m, uint64_
                                 {"warm-up", text[2]},
                                 {"validate-every", text[1]},
                                 {"batch-size", "64"},
-                                {"learning-rate", "0.02"},
+                                {"learning-rate", "0.005"},
                                 {"clip-norm", "1"},
                                 {"starts", "1"}};
   dvbf_status status = dvbf_settings_copy(out, m->settings_object, error);
@@ -160,14 +162,14 @@ static dvbf_status check(const dv_places *p, const dvbf_model *m, dvbf_error *er
   return DVBF_OK;
 }
 
-/* The seed decides some, and one training takes seconds: the best of some is taken. */
+/* The seed decides some, and one training takes seconds: the best of some is taken, of larger ones fewer. */
 static dvbf_status train_best(dvbf_model **out, const dvbf_data *states, const dvbf_model *m, uint64_t seed,
                               const volatile int *interrupt, const dvbf_train_options *options,
                               dvbf_error *error) {
-  enum { TIMES = 3 };
+  int times = m->n_z > dv_places_state(1) ? 2 : 3;
   double best = INFINITY;
   dvbf_status status = DVBF_OK;
-  for (int i = 0; i < TIMES && !status; i++) {
+  for (int i = 0; i < times && !status; i++) {
     follower user = {options, false, INFINITY};
     dvbf_model *model = NULL, *worse;
     status = train_once(&model, states, m, seed_of(seed, i), interrupt, &user, error);
@@ -313,34 +315,71 @@ static void put_units(double *to, const dvbf_real *w, const dvbf_real *bias, con
   }
 }
 
-/* Adds pictures to the regression or, once it is solved, returns the mean square of what it leaves of some of
- * them. */
-static double look_at_pictures(dv_ridge *g, const dvbf_model *m, const dv_places *p, const dvbf_sequences *x,
-                               bool solved) {
-  const size_t most = solved ? 500 : 6000;
+/* A regression of pictures on places, and the mean square of what it leaves of those that it did not see. */
+typedef struct gallery {
+  dv_ridge ridge;
+  const dvbf_model *model;
+  const dvbf_sequences *pictures;
+  bool solved;
+  double left, rows;
+} gallery;
+
+/* The picture of step t of sequence i, at place z [n], in units of deviations. */
+static void show(gallery *g, const float *z, size_t n, size_t i, size_t t) {
+  const dvbf_model *m = g->model;
+  const dvbf_sequences *x = g->pictures;
+  const float *picture = x->x + (dvbf_sequence_start(x, i) + t) * x->n_x;
+  dv_ridge *r = &g->ridge;
+  size_t units = r->inputs - 1 - n;
+  double *place = r->row + 1 + units;
+  if (isnan(picture[0])) return;
+  for (size_t k = 0; k < n; k++) place[k] = (double)z[k];
+  put_units(r->row + 1, dv_model_values(m, "emission.hidden.z"), dv_model_values(m, "emission.hidden.bias"),
+            place, n, units);
+  for (size_t j = 0; j < x->n_x; j++)
+    r->target[j] = ((double)picture[j] - (double)m->x.shift[j]) * (double)m->x.scale[j];
+  if (!g->solved) dv_ridge_add(r);
+  for (size_t j = 0; j < x->n_x && g->solved; j++) {
+    double e = r->target[j] - dv_ridge_guess(r, j);
+    g->left += e * e;
+  }
+  g->rows += 1;
+}
+
+/* Pictures at the places where they are, and where a free run of AHEAD steps would have them: an emission
+ * that has seen none of these makes nonsense of places that are a little off. */
+static dvbf_status walk(gallery *g, const dv_places *p, const dvbf_model *motion,
+                        const dvbf_sequences *states, dvbf_error *error) {
+  enum { AHEAD = 15, MOST = 8000, SOME = 500 };
   const dvbf_sequences *y = &p->data.train;
-  const dvbf_real *w = dv_model_values(m, "emission.hidden.z"),
-                  *bias = dv_model_values(m, "emission.hidden.bias");
-  size_t n = y->n_x, n_x = x->n_x, units = g->inputs - 1 - n, every = 1 + dv_sequences_frames(y) / most,
-         next = 0;
-  double *z = g->row + 1 + units, left = 0, rows = 0;
-  for (size_t i = 0; i < y->count; i++)
-    for (size_t t = 0; t < dvbf_sequence_length(y, i); t++, next++) {
-      const float *place = y->x + (dvbf_sequence_start(y, i) + t) * n,
-                  *picture = x->x + (dvbf_sequence_start(x, i) + t) * n_x;
-      if (next % every || isnan(picture[0])) continue;
-      for (size_t k = 0; k < n; k++) z[k] = ((double)place[k] - p->mean[k]) / p->deviation[k];
-      put_units(g->row + 1, w, bias, z, n, units);
-      for (size_t j = 0; j < n_x; j++)
-        g->target[j] = ((double)picture[j] - (double)m->x.shift[j]) * (double)m->x.scale[j];
-      if (!solved) dv_ridge_add(g);
-      for (size_t j = 0; j < n_x && solved; j++) {
-        double e = g->target[j] - dv_ridge_guess(g, j);
-        left += e * e;
+  size_t n = y->n_x, most = g->solved ? SOME : MOST,
+         every = 1 + dv_sequences_frames(states) / AHEAD * AHEAD / most, next = 0;
+  dvbf_linear *linear = NULL;
+  dvbf_jacobians at;
+  float *z = dv_calloc((size_t)motion->n_z, sizeof *z);
+  dvbf_status status =
+      z ? dvbf_linear_new(&linear, motion, error) : dv_fail_memory(error, "looking at places");
+  for (size_t i = 0, row = 0; i < y->count && !status; i++) {
+    if (dvbf_sequence_length(y, i) <= BEFORE + 1) continue; /* has no states */
+    const float *state = states->x + row * states->steps * states->n_x,
+                *u = states->n_u ? states->u + row * states->steps * states->n_u : NULL;
+    size_t length = dvbf_sequence_length(states, row++);
+    for (size_t t = 0; t < length; t++) {
+      if (t % AHEAD == 0) next++;
+      if (next % every) continue;
+      if (t % AHEAD) {
+        dvbf_linear_at(linear, z, u ? u + (t - 1) * states->n_u : NULL, &at);
+        memcpy(z, at.next, states->n_x * sizeof *z);
+        show(g, z, n, i, t + BEFORE);
+      } else {
+        memcpy(z, state + t * states->n_x, states->n_x * sizeof *z);
       }
-      rows += 1;
+      show(g, state + t * states->n_x, n, i, t + BEFORE);
     }
-  return rows > 0 ? left / rows : 0;
+  }
+  dvbf_linear_free(linear);
+  dv_free(z);
+  return status;
 }
 
 /* Of a pixel, from the mean square of what is left of it. */
@@ -353,8 +392,7 @@ static void set_sigma(const dvbf_model *m, double square) {
 /* Ridge regression of pictures on hidden units, which are as they were drawn but for biases: these bend all
  * over the plane, since units that bend near its centre alone cannot make a small thing elsewhere. */
 static dvbf_status set_emission(dvbf_model *m, const dv_places *p, const dvbf_sequences *x,
-                                dvbf_error *error) {
-  const double apart = 8;
+                                const dvbf_model *motion, const dvbf_sequences *states, dvbf_error *error) {
   const dv_parameter *h = dv_model_find(m, "emission.mean.h"), *w = dv_model_find(m, "emission.hidden.z"),
                      *b = dv_model_find(m, "emission.hidden.bias");
   dvbf_real *path = dv_model_values(m, "emission.mean.z"), *bias = dv_model_values(m, "emission.mean.bias");
@@ -363,17 +401,20 @@ static dvbf_status set_emission(dvbf_model *m, const dv_places *p, const dvbf_se
       m->settings->activation != DV_HIDDEN_RELU)
     return DVBF_OK;
   size_t units = (size_t)w->cols;
-  dv_ridge g = {0};
+  double apart = 8 * sqrt(2 / (double)n);
+  gallery g = {.model = m, .pictures = x};
   for (size_t j = 0; j < units; j++) m->parameters.values[b->offset + j] *= (dvbf_real)apart;
-  dvbf_status status = dv_ridge_init(&g, 1 + units + n, n_x, error);
-  if (!status) look_at_pictures(&g, m, p, x, false);
-  if (!status) dv_ridge_solve(&g, 1e-6);
+  dvbf_status status = dv_ridge_init(&g.ridge, 1 + units + n, n_x, error);
+  if (!status) status = walk(&g, p, motion, states, error);
+  if (!status) dv_ridge_solve(&g.ridge, 1e-6);
   dvbf_real *const to[] = {bias, m->parameters.values + h->offset, path};
   const size_t rows[] = {1, units, n};
   for (size_t k = 0, at = 0; k < 3 && !status; at += rows[k++] * n_x)
-    for (size_t i = 0; i < rows[k] * n_x; i++) to[k][i] = (dvbf_real)g.coefficients[at + i];
-  if (!status) set_sigma(m, (look_at_pictures(&g, m, p, x, true) + p->left_out) / (double)p->ramps.n_x);
-  dv_ridge_clear(&g);
+    for (size_t i = 0; i < rows[k] * n_x; i++) to[k][i] = (dvbf_real)g.ridge.coefficients[at + i];
+  g.solved = true, g.rows = 0;
+  if (!status) status = walk(&g, p, motion, states, error);
+  if (!status) set_sigma(m, (g.left / fmax(1, g.rows) + p->left_out) / (double)p->ramps.n_x);
+  dv_ridge_clear(&g.ridge);
   return status;
 }
 
@@ -406,7 +447,7 @@ dvbf_status dv_start_places(dvbf_model *m, const dv_places *p, const dvbf_sequen
   if (!status && p->data.valid.count) status = make_states(&states.valid, p, &p->data.valid, m, error);
   if (!status) status = train_best(&motion, &states, m, seed, interrupt, options, error);
   if (!status) status = take(m, motion, p, &states.train, error);
-  if (!status) status = set_emission(m, p, train, error);
+  if (!status) status = set_emission(m, p, train, motion, &states.train, error);
   dvbf_model_free(motion);
   dvbf_sequences_free(&states.train);
   dvbf_sequences_free(&states.valid);

@@ -3,6 +3,7 @@
 #include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "train/places.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -109,10 +110,14 @@ dvbf_status dv_projection_init(dv_projection *p, dvbf_model *whole, const dvbf_d
                                dvbf_error *error) {
   *p = (dv_projection){.density = *whole->density, .whole = whole};
   p->density.record = record;
+  dv_components ramps = {0};
+  bool places = whole->settings->start == DV_START_PLACES;
   dvbf_status status = check(whole, error);
+  if (!status && places) status = dv_places_ramps(&ramps, whole, data, error);
   if (!status)
     status = dv_components_find(&p->components, &data->train, whole, whole->settings->projection,
-                                (int)whole->settings->components, error);
+                                (int)whole->settings->components, places ? &ramps : NULL, error);
+  dv_components_free(&ramps);
   if (!status) status = dv_components_project(&p->data.train, &p->components, &data->train, whole, error);
   if (!status && data->valid.count)
     status = dv_components_project(&p->data.valid, &p->components, &data->valid, whole, error);

@@ -165,14 +165,14 @@ static const char PLACES_WHY[] = "so many powers of the coordinates tell the ima
 static void places(chooser *c, const facts *f) {
   static const char why[] = "the dynamics are learned from places";
   int order = (int)now(c)->places;
-  if (!order && !c->status)
-    c->status = dv_places_order(&order, NULL, f->train, f->height, f->width, c->error);
+  if (!order && !c->status) c->status = dv_places_order(&order, f->train, f->height, f->width, c->error);
+  if (!order) order = DV_PLACES_HIGHEST;
   choose_number(c, "places", order, PLACES_WHY);
   choose_number(c, "latent", dv_places_state(order), "three for each moment of the images");
   choose_number(c, "emission-sees", dv_places_moments(order), "an image shows where things are");
   choose(c, "hidden", "512", "images change fast with the state");
   choose(c, "transition", "mlp", why);
-  choose(c, "transition-hidden", "256", why);
+  choose(c, "transition-hidden", "512", why);
   choose(c, "transition-paths", "on", why);
   choose(c, "universal", "point", why);
   choose(c, "linear-paths", "on", why);
@@ -180,7 +180,7 @@ static void places(chooser *c, const facts *f) {
   choose(c, "filter-dropout", "0", why);
   choose(c, "filter-dropout-end", "0", why);
   choose(c, "state-limit", "2", "predictions must stay near what was seen");
-  choose(c, "updates", "2000", why);
+  choose(c, "updates", "500", why);
   choose(c, "batch-size", "16", why);
   choose(c, "learning-rate", "0.0005", "the emission begins as a regression");
   choose(c, "sigma-floor-updates", "0", "the emission begins as a regression");
@@ -207,20 +207,18 @@ static void mixture(chooser *c, bool components) {
   if (components) coarse(c);
 }
 
-/* Whether images are told apart by where their light is, as those of one thing on a plane. Of more than that
- * the emission is not learned well, and of what turns about a point the velocity is not linear in such a
- * state (docs/results.md). What the user has said of some settings would not be heeded. */
+/* Whether images are told apart by where their light is. What the user has said of some settings would not be
+ * heeded. */
 static bool suits_places(chooser *c, const facts *f) {
   static const char *const said[] = {"coarse", "transition", "systems", "latent"};
   const dv_train_settings *s = now(c);
-  bool round = false;
   int order = 0;
   for (size_t i = 0; i < sizeof said / sizeof *said; i++)
     if (dv_settings_given(c->settings, said[i])) return false;
   if (f->common <= 3 || s->recognition != DV_FILTERING || s->initial != DV_INITIAL_MLP || c->status)
     return false;
-  c->status = dv_places_order(&order, &round, f->train, f->height, f->width, c->error);
-  if (c->status || order != 1 || round) return false;
+  c->status = dv_places_order(&order, f->train, f->height, f->width, c->error);
+  if (c->status || !order) return false;
   choose_number(c, "places", order, PLACES_WHY); /* so that nobody looks again */
   return true;
 }
@@ -244,7 +242,7 @@ static void video(chooser *c, const facts *f) {
   if (components) {
     choose(c, "projection", "1e-4", why);
     choose(c, "components", "160", why);
-    if (suits_places(c, f)) choose(c, "start", "places", "one thing moves on a plane");
+    if (suits_places(c, f)) choose(c, "start", "places", "images are told apart by where their light is");
   }
   if (s->start == DV_START_PLACES)
     places(c, f);
