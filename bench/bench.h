@@ -94,6 +94,17 @@ static inline int updates_in(double slice, double usual) {
   return n > 2 ? (int)fmin(n, 10000) : 2;
 }
 
+/* VmHWM of this process, in MiB. */
+static inline double peak_mib(void) {
+  char line[256];
+  double kilobytes = 0;
+  FILE *f = fopen("/proc/self/status", "r");
+  while (f && fgets(line, sizeof line, f))
+    if (!strncmp(line, "VmHWM:", 6)) kilobytes = strtod(line + 6, NULL);
+  if (f) fclose(f);
+  return kilobytes / 1024;
+}
+
 /* ---- Figures ---- */
 
 typedef struct sample {
