@@ -43,12 +43,13 @@ struct dv_updater {
 /* ---- Making ---- */
 
 /* Shards of about 25 to 64 sequences: large enough for fast products, small enough for the cache and for
- * several workers. The size depends only on the batch, not on the machine. */
+ * several workers. Convolutions have long products from few sequences, and large images. The size depends
+ * only on the settings, not on the machine. */
 static int shard_rows(const dv_train_settings *s) {
-  int batch = (int)s->batch_size, rows = (int)s->shard_size;
+  int batch = (int)s->batch_size, rows = (int)s->shard_size, least = s->network == DV_NETWORK_CONV ? 13 : 25;
   if (!rows) {
     rows = (batch + 7) / 8;
-    rows = rows < 25 ? 25 : rows > 64 ? 64 : rows;
+    rows = rows < least ? least : rows > 64 ? 64 : rows;
     int shards = (batch + rows - 1) / rows;
     rows = (batch + shards - 1) / shards;
   }
