@@ -149,9 +149,9 @@ static void notes(chooser *c, const facts *f) {
   choose(c, "updates", "6000", why);
 }
 
-/* Convolutions have to know where the pixels are. */
+/* Convolutions, and who moves images, have to know where the pixels are. */
 static void picture(chooser *c, const facts *f) {
-  if (now(c)->network != DV_NETWORK_CONV || !f->height) return;
+  if ((now(c)->network != DV_NETWORK_CONV && !now(c)->shift) || !f->height) return;
   choose_number(c, "image-height", (double)f->height, "as the images are");
   choose_number(c, "image-width", (double)f->width, "as the images are");
 }
@@ -240,7 +240,8 @@ static void video(chooser *c, const facts *f) {
   }
   bool normal = dv_density_of(s)->normal && s->mean == DV_MEAN_IDENTITY &&
                 (s->sigma == DV_SIGMA_FIXED || s->sigma == DV_SIGMA_GLOBAL);
-  bool components = !f->large && normal && s->network == DV_NETWORK_DENSE && !(f->gaps && !f->x.whole);
+  bool components =
+      !f->large && normal && s->network == DV_NETWORK_DENSE && !s->shift && !(f->gaps && !f->x.whole);
   if (components) {
     choose(c, "projection", "1e-4", why);
     choose(c, "components", "160", why);
