@@ -16,7 +16,7 @@ static inline dvbf_sequences picture_data(const picture_shape *s) {
 /* Settings as name, value, .., NULL. */
 typedef struct picture_settings {
   char side[16];
-  const char *list[9];
+  const char *list[7];
 } picture_settings;
 
 static inline void picture_set(picture_settings *s, const picture_shape *shape, const char *network) {

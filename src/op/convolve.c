@@ -28,7 +28,7 @@ typedef struct convolution_data {
 } convolution_data;
 
 enum { X, W, BIAS, N_IN };
-enum { OUT, PANEL, N_OUT };
+enum { OUT, PANEL, TRANSFORMED, N_OUT };
 enum { PANEL_REALS = 1 << 15 };
 
 /* a b c, or 0 where that is too large for any value. */
@@ -251,10 +251,18 @@ static void run_patches(const convolution_data *d, const dv_windows_job *job, dv
   }
 }
 
+/* Only parameters can be kept: an op's output changes from run to run even when the weights do not. */
+static bool transformed_before(const dvbf_op *op, const dvbf_run *run) {
+  dv_buffer_kind kind = run->buffers[op->in[W].buffer].kind;
+  return run->same_weights && (kind == DV_BUFFER_PARAMETER || kind == DV_BUFFER_FROZEN);
+}
+
 static void run_job(const dvbf_op *op, dvbf_run *run, dv_windows_job job) {
   const convolution_data *d = op->data;
   dvbf_real *panel = dv_at(run, op->out[PANEL]);
   job.w = dv_at(run, op->in[W]);
+  job.u = dv_at(run, op->out[TRANSFORMED]);
+  job.u_is_there = transformed_before(op, run);
   job.images = images_of(op->in[X]);
   if (d->by_windows)
     dv_windows_run(&d->windows, &job, run, panel);
@@ -340,7 +348,11 @@ void dvbf_convolve(dvbf_graph *g, const dvbf_convolution *c) {
   int weights = product_of(patch_of(&d), c->channels + 1, 1);
   int room = d.by_windows ? dv_windows_room(&d.windows) : d.lines * line + weights;
   dvbf_value in[N_IN] = {[X] = c->x, [W] = c->w, [BIAS] = c->bias};
-  dvbf_value out[N_OUT] = {[OUT] = c->out, [PANEL] = dvbf_slab_shared_constant(g, 1, room)};
+  dvbf_value out[N_OUT] = {
+      [OUT] = c->out, [PANEL] = dvbf_slab_shared_constant(g, 1, room), [TRANSFORMED] = DVBF_NONE};
+  if (d.by_windows) out[TRANSFORMED] = dvbf_slab_shared_constant(g, 1, dv_windows_weights(&d.windows));
+  if (d.by_windows && !dv_graph_training(g))
+    dvbf_keep(g, out[TRANSFORMED]); /* for runs with the same weights */
   double flops = 2.0 * (double)all * line * c->channels;
   bool back = dv_graph_has_gradient(g, c->x);
   dv_graph_count_flops(g, flops * (dv_graph_training(g) ? 2 + back : 1));

@@ -62,11 +62,11 @@ static size_t widest_of(const dv_windows *w) {
   return (size_t)(4 * w->large.channels > w->small.channels ? 4 * w->large.channels : w->small.channels);
 }
 
-static parts parts_of(const dv_windows *w, dvbf_real *room) {
+static parts parts_of(const dv_windows *w, dvbf_real *room, dvbf_real *u) {
   parts p = {.v = room};
   p.m = p.v + 9 * seen_of(w);
-  p.u = p.m + 9 * made_of(w);
-  p.du = p.u + 9 * weights_of(w);
+  p.u = u;
+  p.du = p.m + 9 * made_of(w);
   p.zeros = p.du + 9 * weights_of(w);
   p.nothing = p.zeros + widest_of(w);
   memset(p.zeros, 0, widest_of(w) * sizeof *p.zeros);
@@ -74,8 +74,12 @@ static parts parts_of(const dv_windows *w, dvbf_real *room) {
 }
 
 int dv_windows_room(const dv_windows *w) {
-  size_t all = 9 * (seen_of(w) + made_of(w)) + 18 * weights_of(w) + 2 * widest_of(w);
+  size_t all = 9 * (seen_of(w) + made_of(w)) + 9 * weights_of(w) + 2 * widest_of(w);
   return all > 1 << 30 ? 0 : (int)all;
+}
+
+int dv_windows_weights(const dv_windows *w) {
+  return 9 * weights_of(w) > 1 << 30 ? 0 : (int)(9 * weights_of(w));
 }
 
 /* ---- Pixels of a window ---- */
@@ -233,10 +237,12 @@ static void run_panel(const panel *p, const dv_windows_job *job, const dv_produc
 }
 
 void dv_windows_run(const dv_windows *w, const dv_windows_job *job, const dvbf_run *run, dvbf_real *room) {
-  panel p = {.w = w, .k = run->k->window, .room = parts_of(w, room)};
+  panel p = {.w = w, .k = run->k->window, .room = parts_of(w, room, job->u)};
   size_t all = (size_t)job->images * (size_t)w->down * (size_t)w->across, most = (size_t)w->panel;
-  if (job->to_small || job->to_large) transform_weights(&p, job->w);
-  if (job->to_large) transpose_weights(&p);
+  if ((job->to_small || job->to_large) && !job->u_is_there) {
+    transform_weights(&p, job->w);
+    if (job->to_large) transpose_weights(&p);
+  }
   for (p.first = 0; p.first < all; p.first += most) {
     p.count = (int)(all - p.first < most ? all - p.first : most);
     run_panel(&p, job, run->product);

@@ -15,8 +15,9 @@ typedef struct dv_windows {
 bool dv_windows_suit(dvbf_image large, dvbf_image small, int size, int stride);
 /* For so many images. */
 dv_windows dv_windows_of(dvbf_image large, dvbf_image small, int padding, int images);
-/* Reals of scratch memory; 0 where that is too much. */
+/* Reals of scratch memory, and of transformed weights; 0 where that is too much. */
 int dv_windows_room(const dv_windows *w);
+int dv_windows_weights(const dv_windows *w);
 
 /* What is computed, for `images` images side by side. Results are added to what is there. */
 typedef struct dv_windows_job {
@@ -25,6 +26,8 @@ typedef struct dv_windows_job {
   dvbf_real *to_small;            /* the convolution of large, or NULL */
   dvbf_real *to_large;            /* the transposed convolution of small, or NULL; not both */
   dvbf_real *dw;                  /* gradient of w from large and small, or NULL */
+  dvbf_real *u;                   /* room for transformed weights */
+  bool u_is_there;                /* they are in it, from the same job with the same weights */
   int images;
 } dv_windows_job;
 
