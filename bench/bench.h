@@ -13,10 +13,14 @@
 #include <string.h>
 #include <time.h>
 
-static inline double now(void) {
+static inline double clock_seconds(clockid_t which) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(which, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static inline double now(void) {
+  return clock_seconds(CLOCK_MONOTONIC);
 }
 
 static inline void must(dvbf_status status, const dvbf_error *error) {

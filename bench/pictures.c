@@ -19,6 +19,7 @@ static const char help[] =
     "  --channels N      of a pixel (default 1)\n"
     "  --rounds N        each contender in turn, so often (default 7)\n"
     "  --threads N       time N threads alone (default 1 and 2)\n"
+    "  --processor       processor time of one thread, where others want the cores too\n"
     "  --peers FOLDER    of the twins' scripts\n"
     "  --torch PYTHON    an interpreter that has PyTorch\n"
     "  --jax PYTHON      one that has JAX\n"
@@ -29,7 +30,7 @@ enum { THREADS = TWIN_THREADS };
 typedef struct options {
   int side, frames, batch, channels, rounds, threads;
   const char *peers, *torch_python, *jax_python;
-  bool alone;
+  bool alone, processor;
 } options;
 
 /* One shape and batch: ours and the twins. */
@@ -45,11 +46,18 @@ static bool wanted(const options *o, int n) {
   return !o->threads || o->threads == n + 1;
 }
 
-static double ask_update(twin *t, const cell *c, int threads, int updates) {
+/* Seconds of an update, by the clock or of the processor. */
+static double ask_update(const options *o, twin *t, const cell *c, int threads, int updates) {
   char *answer = twin_ask(t, "update %d %d %d %d %d %d\n", c->shape.side, c->shape.channels, c->shape.frames,
                           c->batch, threads, updates);
-  double seconds = answer ? strtod(answer, NULL) : 0;
+  double seconds = answer ? strtod(answer, &answer) : 0;
+  if (answer && o->processor) seconds = strtod(answer, NULL);
   return seconds > 0 ? seconds / updates : (double)NAN;
+}
+
+static double time_ours(const options *o, contender *c, int updates) {
+  double began = clock_seconds(CLOCK_PROCESS_CPUTIME_ID), seconds = contender_time(c, updates);
+  return o->processor ? (clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - began) / updates : seconds;
 }
 
 static contender make_ours(const cell *c, const dvbf_sequences *data, int threads) {
@@ -71,7 +79,7 @@ static void prepare(const options *o, cell *c, const dvbf_sequences *data, twin 
       if (!twin_there(&twins[i])) continue;
       progress("%s compiles and warms up: side %d, %d frames, batch %d, %d threads", twins[i].name,
                c->shape.side, c->shape.frames, c->batch, n + 1);
-      c->usual[i][n] = ask_update(&twins[i], c, n + 1, 2);
+      c->usual[i][n] = ask_update(o, &twins[i], c, n + 1, 2);
     }
   }
 }
@@ -82,10 +90,10 @@ static void measure(const options *o, cell *c, twin *twins) {
              o->rounds);
     for (int n = 0; n < THREADS; n++) {
       if (!wanted(o, n)) continue;
-      put(&c->ours_seconds[n], contender_time(&c->ours[n], updates_of(c->ours[n].usual)));
+      put(&c->ours_seconds[n], time_ours(o, &c->ours[n], updates_of(c->ours[n].usual)));
       for (int i = 0; i < TWINS; i++)
         if (twin_there(&twins[i]))
-          put(&c->seconds[i][n], ask_update(&twins[i], c, n + 1, updates_of(c->usual[i][n])));
+          put(&c->seconds[i][n], ask_update(o, &twins[i], c, n + 1, updates_of(c->usual[i][n])));
     }
   }
   progress_end();
@@ -176,12 +184,20 @@ static void run_alone(const options *o) {
 
 static options parse(int count, char **arguments) {
   options o = {.channels = 1, .rounds = 7, .peers = "."};
-  enum { SIDE = 1, FRAMES, BATCH, CHANNELS, ROUNDS, THREAD, PEERS, TORCH, JAX, ALONE, HELP };
-  static const struct option known[] = {
-      {"side", 1, NULL, SIDE},         {"frames", 1, NULL, FRAMES}, {"batch", 1, NULL, BATCH},
-      {"channels", 1, NULL, CHANNELS}, {"rounds", 1, NULL, ROUNDS}, {"threads", 1, NULL, THREAD},
-      {"peers", 1, NULL, PEERS},       {"torch", 1, NULL, TORCH},   {"jax", 1, NULL, JAX},
-      {"alone", 0, NULL, ALONE},       {"help", 0, NULL, HELP},     {0}};
+  enum { SIDE = 1, FRAMES, BATCH, CHANNELS, ROUNDS, THREAD, PEERS, TORCH, JAX, ALONE, PROCESSOR, HELP };
+  static const struct option known[] = {{"side", 1, NULL, SIDE},
+                                        {"frames", 1, NULL, FRAMES},
+                                        {"batch", 1, NULL, BATCH},
+                                        {"channels", 1, NULL, CHANNELS},
+                                        {"rounds", 1, NULL, ROUNDS},
+                                        {"threads", 1, NULL, THREAD},
+                                        {"peers", 1, NULL, PEERS},
+                                        {"torch", 1, NULL, TORCH},
+                                        {"jax", 1, NULL, JAX},
+                                        {"alone", 0, NULL, ALONE},
+                                        {"processor", 0, NULL, PROCESSOR},
+                                        {"help", 0, NULL, HELP},
+                                        {0}};
   int *const numbers[] = {[SIDE] = &o.side,         [FRAMES] = &o.frames, [BATCH] = &o.batch,
                           [CHANNELS] = &o.channels, [ROUNDS] = &o.rounds, [THREAD] = &o.threads};
   for (int which; (which = getopt_long(count, arguments, "", known, NULL)) != -1;) {
@@ -190,6 +206,7 @@ static options parse(int count, char **arguments) {
     if (which == TORCH) o.torch_python = optarg;
     if (which == JAX) o.jax_python = optarg;
     if (which == ALONE) o.alone = true;
+    if (which == PROCESSOR) o.processor = true, o.threads = 1;
     if (which == HELP) exit(fputs(help, stdout) < 0);
     if (which == '?') exit(2);
   }

@@ -105,13 +105,13 @@ class PictureTrainer:
         self.of = {}
 
     def time(self, batch, updates):
-        """Seconds for so many updates; the first call for a batch compiles and warms up."""
+        """Seconds for so many updates, by the clock and of the processor; the first call for a batch compiles and warms up."""
         if batch not in self.of:
             self.of[batch] = new_state(pictures.first_values(1, self.shape), 1), Batches(1, batch, pictures.SEQUENCES)
             self.run(batch, 2)
-        start = time.perf_counter()
+        start, processor = time.perf_counter(), time.process_time()
         value = self.run(batch, updates)
-        seconds = time.perf_counter() - start
+        seconds = time.perf_counter() - start, time.process_time() - processor
         if not math.isfinite(value):
             sys.exit("jax_pictures: the loss is no longer finite")
         return seconds
@@ -139,7 +139,7 @@ class PictureChildren(Children):
         return [sys.executable, os.path.abspath(__file__), "--serve"]
 
     def serve(self):
-        pictures.serve(self.who, lambda *sizes: float(self.ask(sizes[4], "update", *sizes)),
+        pictures.serve(self.who, lambda *sizes: [float(s) for s in self.ask(sizes[4], "update", *sizes).split()],
                        lambda: max(float(self.ask(threads, "memory")) for threads in self.of_threads))
 
 

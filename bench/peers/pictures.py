@@ -130,14 +130,15 @@ def parse(description, add=None):
 def serve(who, update, peak_mib):
     """Say who answers; then answer each line of standard input with a line.
 
-    update SIDE CHANNELS FRAMES BATCH THREADS UPDATES    seconds for all of them; what the first ones compile is not counted
+    update SIDE CHANNELS FRAMES BATCH THREADS UPDATES    seconds for all of them, by the clock and of the processor; what the
+                                                         first ones compile is not counted
     memory                                               MiB that were resident at most
     """
     print(who, flush=True)
     for line in sys.stdin:
         what, *fields = line.split() or [""]
         if what == "update" and len(fields) == 6:
-            print(f"{update(*(int(field) for field in fields)):.6f}", flush=True)
+            print(*(f"{seconds:.6f}" for seconds in update(*(int(field) for field in fields))), flush=True)
         elif what == "memory" and not fields:
             print(f"{peak_mib():.1f}", flush=True)
         else:
@@ -147,5 +148,6 @@ def serve(who, update, peak_mib):
 def print_time(options, seconds, **more):
     rss, peak = resident_mib()
     print(json.dumps({"side": options.side, "channels": options.channels, "frames": options.frames, "batch": options.batch,
-                      "threads": options.threads, "seconds_per_update": seconds / options.updates, "rss_mib": rss,
+                      "threads": options.threads, "seconds_per_update": seconds[0] / options.updates,
+                      "processor_seconds_per_update": seconds[1] / options.updates, "rss_mib": rss,
                       "peak_rss_mib": peak, **more}))
