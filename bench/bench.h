@@ -13,10 +13,14 @@
 #include <string.h>
 #include <time.h>
 
-static inline double now(void) {
+static inline double clock_seconds(clockid_t which) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(which, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static inline double now(void) {
+  return clock_seconds(CLOCK_MONOTONIC);
 }
 
 static inline void must(dvbf_status status, const dvbf_error *error) {
@@ -92,6 +96,17 @@ static inline void contender_free(contender *c) {
 static inline int updates_in(double slice, double usual) {
   double n = slice / usual;
   return n > 2 ? (int)fmin(n, 10000) : 2;
+}
+
+/* VmHWM of this process, in MiB. */
+static inline double peak_mib(void) {
+  char line[256];
+  double kilobytes = 0;
+  FILE *f = fopen("/proc/self/status", "r");
+  while (f && fgets(line, sizeof line, f))
+    if (!strncmp(line, "VmHWM:", 6)) kilobytes = strtod(line + 6, NULL);
+  if (f) fclose(f);
+  return kilobytes / 1024;
 }
 
 /* ---- Figures ---- */

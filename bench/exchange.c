@@ -1,8 +1,9 @@
 /* Writes one gradient computation of DVBF-LL with everything that goes in and comes out, as NPY files, so
  * that a twin in another framework can be shown to compute the same: parameters, a minibatch, the noise; the
- * terms of the bound and the gradient of every parameter. Usage: bench_exchange FOLDER [BATCH [INITIAL]],
- * with the initial network "birnn" or "mlp" */
-#include "bench.h"
+ * terms of the bound and the gradient of every parameter. Usage: bench_exchange FOLDER [BATCH [INITIAL [SIDE
+ * CHANNELS]]], with the initial network "birnn" or "mlp"; with SIDE, convolutions of such images */
+#include "picture_model.h"
+
 #include "exec/worker.h"
 #include "train/schedule.h"
 
@@ -43,18 +44,36 @@ static void write_parameters(const char *folder, const dv_parameters *p, const f
   }
 }
 
+/* Reconstruction, KL of w, KL of v, in nats per frame. */
+static void write_terms(const char *folder, const dvbf_graph *graph, const dvbf_run *run, double scale) {
+  static const char *const names[] = {DVBF_RECONSTRUCTION, DVBF_KL_W, DVBF_KL_V};
+  float terms[3];
+  for (int i = 0; i < 3; i++) terms[i] = (float)(run->terms[dv_graph_term(graph, names[i])] * scale);
+  write_npy(folder, "terms", terms, 1, 1, 3);
+}
+
+/* Noise, and a model of it: of the pendulum's size, or of images of side x side x channels. */
+static dvbf_model *make(dvbf_sequences *data, const char *folder, const char *initial, int batch, int side,
+                        int channels) {
+  picture_shape shape = {side, channels, 15};
+  *data = side ? picture_data(&shape) : bench_data(500, 15, 256);
+  if (side) write_npy(folder, "image", (float[]){0, (float)side, (float)channels}, 1, 1, 3);
+  return side ? picture_model(data, &shape, initial, batch) : bench_model(data, initial, batch, NULL);
+}
+
 int main(int count, char **arguments) {
   if (count < 2) {
-    fprintf(stderr, "usage: bench_exchange FOLDER [BATCH [INITIAL]]\n");
+    fprintf(stderr, "usage: bench_exchange FOLDER [BATCH [INITIAL [SIDE CHANNELS]]]\n");
     return 2;
   }
   const char *folder = arguments[1], *initial = count > 3 ? arguments[3] : "birnn";
   int batch = count > 2 ? atoi(arguments[2]) : 20;
-  if (batch < 1 || batch > 500) batch = 20;
+  if (batch < 1 || batch > (count > 4 ? 100 : 500)) batch = 20;
   mkdir(folder, 0777);
   dvbf_error error;
-  dvbf_sequences data = bench_data(500, 15, 256);
-  dvbf_model *model = bench_model(&data, initial, batch, NULL);
+  dvbf_sequences data;
+  dvbf_model *model = make(&data, folder, initial, batch, count > 4 ? atoi(arguments[4]) : 0,
+                           count > 5 ? atoi(arguments[5]) : 1);
   dvbf_program program;
   dv_worker worker;
   dvbf_run *run = &worker.run;
@@ -79,9 +98,7 @@ int main(int count, char **arguments) {
   write_value(folder, "noise.w", run, program.later.noise);
   write_value(folder, "noise.v", run, program.noise_v);
   write_parameters(folder, &model->parameters, run->gradient);
-  float terms[3];
-  for (int i = 0; i < 3; i++) terms[i] = (float)(run->terms[i] * conditions.scale);
-  write_npy(folder, "terms", terms, 1, 1, 3); /* reconstruction, KL of w, KL of v, in nats per frame */
+  write_terms(folder, program.graph, run, conditions.scale);
   dv_free(run->gradient);
   dv_free(index);
   dv_worker_clear(&worker);

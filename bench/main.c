@@ -10,7 +10,6 @@
 #include <libgen.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <unistd.h>
 
 typedef struct section {
@@ -43,24 +42,6 @@ static const char help[] =
     "  --help            this text\n";
 
 /* ---- What the sections share ---- */
-
-/* Where it is no terminal, a line now and then. */
-void progress(const char *format, ...) {
-  static double last;
-  bool terminal = isatty(2);
-  if (!terminal && now() < last + 15) return;
-  last = now();
-  va_list arguments;
-  va_start(arguments, format);
-  if (terminal) fputs("\r", stderr);
-  vfprintf(stderr, format, arguments);
-  fputs(terminal ? "\033[K" : "\n", stderr);
-  va_end(arguments);
-}
-
-void progress_end(void) {
-  if (isatty(2)) fputs("\r\033[K", stderr);
-}
 
 json_t *json_number(double value) {
   return isfinite(value) ? json_real(value) : json_null();
@@ -212,7 +193,7 @@ int main(int count, char **arguments) {
   enter_build_folder();
   if (!json) json = absolute("bench.json");
   setvbuf(stdout, NULL, _IOLBF, 0);
-  twins_prepare(b.twins, peers, o.torch_python, o.jax_python);
+  twins_prepare(b.twins, peers, "twin", o.torch_python, o.jax_python);
   json_t *all =
       json_pack("{s:o, s:i, s:b}", "machine", describe_machine(), "rounds", b.rounds, "quick", b.quick);
   printf("Medians of %d interleaved rounds, in brackets what 10 %% and 90 %% of them are below.\n", b.rounds);

@@ -2,17 +2,6 @@
  * bench_train INITIAL BATCH THREADS UPDATES [SETTING VALUE]... */
 #include "bench.h"
 
-/* VmHWM of this process, in MiB. */
-static double peak_mib(void) {
-  char line[256];
-  double kilobytes = 0;
-  FILE *f = fopen("/proc/self/status", "r");
-  while (f && fgets(line, sizeof line, f))
-    if (!strncmp(line, "VmHWM:", 6)) kilobytes = strtod(line + 6, NULL);
-  if (f) fclose(f);
-  return kilobytes / 1024;
-}
-
 int main(int count, char **arguments) {
   if (count < 5 || count % 2 == 0) {
     fprintf(stderr, "usage: bench_train INITIAL BATCH THREADS UPDATES [SETTING VALUE]...\n");

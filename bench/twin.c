@@ -7,7 +7,8 @@
 /* A compiled twin may take a minute for one shape, on a busy machine several. */
 static const double patience = 600;
 
-void twins_prepare(twin *twins, const char *peers, const char *torch_python, const char *jax_python) {
+void twins_prepare(twin *twins, const char *peers, const char *what, const char *torch_python,
+                   const char *jax_python) {
   const twin all[TWINS] = {
       {.name = "PyTorch eager", .key = "torch_eager", .filter_name = "PyTorch script", .import = "torch"},
       {.name = "PyTorch compiled",
@@ -22,7 +23,7 @@ void twins_prepare(twin *twins, const char *peers, const char *torch_python, con
     *t = all[i];
     bool torch = !strcmp(t->import, "torch");
     t->python = torch ? torch_python : jax_python;
-    snprintf(t->script, sizeof t->script, "%s/%s_twin.py", peers, t->import);
+    snprintf(t->script, sizeof t->script, "%s/%s_%s.py", peers, t->import, what);
   }
 }
 

@@ -20,8 +20,10 @@ typedef struct twin {
   process process;
 } twin;
 
-/* Fills twins [TWINS]; a python may be NULL. `peers` is the folder of the scripts. */
-void twins_prepare(twin *twins, const char *peers, const char *torch_python, const char *jax_python);
+/* Fills twins [TWINS]; a python may be NULL. `peers` is the folder of the scripts, `what` the end of their
+ * names: "twin", or "pictures". */
+void twins_prepare(twin *twins, const char *peers, const char *what, const char *torch_python,
+                   const char *jax_python);
 void twins_end(twin *twins);
 void twin_end(twin *t);
 

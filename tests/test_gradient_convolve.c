@@ -93,6 +93,11 @@ static void convolutions(void **state) {
       {3, 1, {4, 4, 3}, 2, 4, 4, 0, false, true, false, DVBF_RELU},
       {1, 2, {3, 3, 1}, 1, 1, 1, 0, false, true, false, DVBF_LINEAR},
       {1, 1, {2, 3, 1}, 2, 5, 3, 4, false, true, false, DVBF_TANH}, /* places that see nothing of the image */
+      /* by windows */
+      {2, 1, {8, 8, 8}, 8, 4, 2, 1, false, true, false, DVBF_TANH},
+      {1, 2, {7, 10, 9}, 11, 4, 2, 1, false, true, true, DVBF_SIGMOID},
+      {1, 1, {6, 4, 8}, 9, 4, 2, 0, false, false, false, DVBF_LINEAR},
+      {1, 1, {3, 5, 10}, 8, 4, 2, 3, false, true, false, DVBF_RELU},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     convolution_case c = cases[i];
@@ -102,12 +107,13 @@ static void convolutions(void **state) {
   }
 }
 
-/* More lines of places than fit into a panel, of several images. */
+/* More lines of places, or windows, than fit into a panel, of several images. */
 static void panels(void **state) {
   (void)state;
-  convolution_case c = {2, 1, {40, 40, 4}, 4, 7, 1, 3, false, true, false, DVBF_TANH};
-  for (int transposed = 0; transposed < 2; transposed++) {
-    c.transposed = transposed;
+  for (int i = 0; i < 4; i++) {
+    convolution_case c = {2, 1, {40, 40, 4}, 4, 7, 1, 3, false, true, false, DVBF_TANH};
+    if (i >= 2) c = (convolution_case){2, 1, {38, 36, 16}, 20, 4, 2, 1, false, true, false, DVBF_TANH};
+    c.transposed = i % 2;
     bench b;
     bench_begin(&b, c.rows);
     dvbf_convolution v = make(&b, &c);

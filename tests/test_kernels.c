@@ -990,6 +990,84 @@ static void moments_of_extremes(void **state) {
   }
 }
 
+/* ---- Transforms for convolutions by windows ---- */
+
+enum { CHANNELS = 21, APART = 4 * CHANNELS + 3 };
+
+static const double see_line[3][3] = {{1, -1, 0}, {0, 1, 0}, {0, -1, 1}}; /* B' */
+static const double make_line[3][2] = {{1, 0}, {1, 1}, {0, 1}};           /* A and G */
+
+/* Whole numbers, whose sums are exact. */
+static void fill_whole(dvbf_real *to, size_t n, int seed) {
+  for (size_t i = 0; i < n; i++) to[i] = (dvbf_real)((int)(i * 7 + (size_t)seed) % 23 - 11);
+}
+
+/* v[9][4][channels] = B' d B of each phase, and back. */
+static void window_kernels(void **state) {
+  (void)state;
+  dvbf_real pixels[36][CHANNELS], sum[36][CHANNELS], v[9 * APART];
+  dvbf_real *at[36];
+  EACH_SET(k) {
+    fill_whole(&pixels[0][0], 36 * CHANNELS, set_);
+    for (int i = 0; i < 36; i++) at[i] = pixels[i];
+    k->window->see(v, APART, (const dvbf_real *const *)at, CHANNELS);
+    for (int r = 0; r < 9; r++)
+      for (int q = 0; q < 4 * CHANNELS; q++) {
+        int phase = q / CHANNELS, c = q % CHANNELS;
+        double expected = 0;
+        for (int i = 0; i < 9; i++)
+          expected += see_line[r / 3][i / 3] * see_line[r % 3][i % 3] *
+                      (double)pixels[6 * (2 * (i / 3) + phase / 2) + 2 * (i % 3) + phase % 2][c];
+        assert_true((double)v[r * APART + q] == expected);
+      }
+    fill_whole(v, 9 * APART, 3);
+    fill_whole(&sum[0][0], 36 * CHANNELS, 5);
+    for (int i = 0; i < 36; i++) at[i] = memcpy(pixels[i], sum[i], sizeof sum[i]);
+    k->window->show(at, v, APART, CHANNELS);
+    for (int i = 0; i < 36; i++)
+      for (int c = 0; c < CHANNELS; c++) {
+        int phase = 2 * (i / 6 % 2) + i % 2;
+        double expected = (double)sum[i][c];
+        for (int r = 0; r < 9; r++)
+          expected += see_line[r / 3][i / 12] * see_line[r % 3][i % 6 / 2] *
+                      (double)v[r * APART + phase * CHANNELS + c];
+        assert_true((double)pixels[i][c] == expected);
+      }
+  }
+}
+
+/* m[9][channels] = A s A', and back; weights do the same for pixels that are apart. */
+static void block_kernels(void **state) {
+  (void)state;
+  dvbf_real w[16][CHANNELS], sum[16][CHANNELS], m[9 * APART];
+  EACH_SET(k) {
+    for (int own = 0; own < 2; own++) {
+      dvbf_real *at[4] = {w[0], w[2], w[8], w[10]};
+      fill_whole(&w[0][0], 16 * CHANNELS, set_);
+      memset(m, 0, sizeof m);
+      own ? k->window->weights(m, APART, w[0], CHANNELS, CHANNELS)
+          : k->window->spread(m, APART, (const dvbf_real *const *)at, CHANNELS);
+      for (int r = 0; r < 9; r++)
+        for (int c = 0; c < CHANNELS; c++) {
+          double expected = 0;
+          for (int i = 0; i < 4; i++)
+            expected += make_line[r / 3][i / 2] * make_line[r % 3][i % 2] * (double)at[i][c];
+          assert_true((double)m[r * APART + c] == expected);
+        }
+      memcpy(sum, w, sizeof w);
+      own ? k->window->weights_backward(w[0], CHANNELS, m, APART, CHANNELS)
+          : k->window->collect(at, m, APART, CHANNELS);
+      for (int i = 0; i < 4; i++)
+        for (int c = 0; c < CHANNELS; c++) {
+          double expected = (double)sum[8 * (i / 2) + 2 * (i % 2)][c];
+          for (int r = 0; r < 9; r++)
+            expected += make_line[r / 3][i / 2] * make_line[r % 3][i % 2] * (double)m[r * APART + c];
+          assert_true((double)at[i][c] == expected);
+        }
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sets_are_chosen),
@@ -1022,6 +1100,8 @@ int main(void) {
       cmocka_unit_test(reduce_kernel),
       cmocka_unit_test(adam_kernel),
       cmocka_unit_test(adadelta_kernel),
+      cmocka_unit_test(window_kernels),
+      cmocka_unit_test(block_kernels),
       cmocka_unit_test(moments),
       cmocka_unit_test(moments_of_extremes),
   };

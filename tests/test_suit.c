@@ -236,6 +236,37 @@ static void test_videos(void **unused) {
   }
 }
 
+/* network = auto: components or a layer of weights, and convolutions for what neither is for. */
+static void test_networks(void **unused) {
+  (void)unused;
+  static const struct {
+    size_t side;
+    bool images, mean;
+    const char *network;
+  } cases[] = {{32, true, false, "dense"},
+               {184, true, false, "dense"},
+               {180, true, true, "dense"},
+               {184, true, true, "conv"},
+               {184, false, true, "dense"}};
+  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    size_t side = cases[k].side, n = side * side;
+    dvbf_data data = data_of(2, 12, n, 0);
+    if (cases[k].images) data.image_height = data.image_width = side;
+    for (size_t i = 0; i < 24 * n; i++) data.train.x[i] = (float)(i * 7 % 11) / 11;
+    dvbf_settings *s = NULL;
+    char text[32];
+    assert_int_equal(dvbf_settings_new(&s, "train", NULL), DVBF_OK);
+    assert_int_equal(dv_settings_give(s, "network", "auto", NULL), DVBF_OK);
+    if (cases[k].mean) assert_int_equal(dv_settings_give(s, "mean", "sigmoid", NULL), DVBF_OK);
+    assert_int_equal(dvbf_settings_suit(s, &data, NULL, NULL, NULL), DVBF_OK);
+    assert_int_equal(dvbf_settings_get(s, "network", text, sizeof text, NULL), DVBF_OK);
+    assert_string_equal(text, cases[k].network);
+    assert_true(value(s, "image-height") == (strcmp(text, "conv") ? 0 : (double)side));
+    dvbf_settings_free(s);
+    dvbf_sequences_free(&data.train);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_initial_frames),
@@ -247,6 +278,7 @@ int main(void) {
       cmocka_unit_test(test_presets_are_left_alone),
       cmocka_unit_test(test_outliers),
       cmocka_unit_test(test_videos),
+      cmocka_unit_test(test_networks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -194,13 +194,17 @@ def update(state, x, u, rows, rate, floor, dropout, unroll):
     use = None if dropout is None else jax.random.uniform(for_use, (T - 1, B, 1)) >= dropout
     inputs = x[:, rows], u[:, rows], jax.random.normal(for_eps, (T, B, W)), jax.random.normal(for_v, (S, Z, M))
     (value, _), gradient = jax.value_and_grad(loss, has_aux=True)(state["p"], *inputs, floor, use, unroll)
+    return adam_step(state, gradient, key, rate), value
+
+
+def adam_step(state, gradient, key, rate):
     i = state["i"] + 1
     m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, state["m"], gradient)
     v = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, state["v"], gradient)
     correction = jnp.sqrt(1 - 0.999 ** i)
     step = rate * correction / (1 - 0.9 ** i)
     p = jax.tree.map(lambda p, m, v: p - step * m / (jnp.sqrt(v) + 1e-8 * correction), state["p"], m, v)
-    return {"p": p, "m": m, "v": v, "i": i, "key": key}, value
+    return {"p": p, "m": m, "v": v, "i": i, "key": key}
 
 
 def jitted_update(unroll):
@@ -314,11 +318,13 @@ class Children:
         self.options, self.of_threads = options, {}
         self.who = self.child(1)[1]
 
+    def command(self):
+        return [sys.executable, os.path.abspath(__file__), "--serve", "--unroll", str(self.options.unroll)]
+
     def child(self, threads):
         """A child and what it said first."""
         if threads not in self.of_threads:
-            command = [sys.executable, os.path.abspath(__file__), "--serve", "--unroll", str(self.options.unroll)]
-            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            child = subprocess.Popen(self.command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                      env=environment(threads))
             self.of_threads[threads] = child, self.answer(child, threads)
         return self.of_threads[threads]

@@ -23,7 +23,8 @@ typedef enum dv_stream {
   DV_STREAM_GAPS,           /* frames that simulators mark as missing */
   DV_STREAM_PIXELS,         /* noise of images, and what disturbs simulated controls */
   DV_STREAM_PLANS,          /* plans that are tried */
-  DV_STREAM_FUTURES         /* noise that they are tried with */
+  DV_STREAM_FUTURES,        /* noise that they are tried with */
+  DV_STREAM_SHIFT           /* pixels that images are moved by in training */
 } dv_stream;
 
 typedef struct dv_block {

@@ -2,13 +2,14 @@
 #ifndef DV_WORKER_H
 #define DV_WORKER_H
 
-#include "model/model.h"
+#include "exec/shift.h"
 
 typedef struct dv_worker {
   const dvbf_model *model;
   const dvbf_program *program;
   dvbf_run run;  /* with the model's parameters; its conditions and the keys of its noise are the caller's */
   float *frames; /* [steps][n_x] room for x of one sequence where it is read from a file, else NULL */
+  const dv_shift *shift; /* moves the images that are loaded; NULL: they stay as they are */
 } dv_worker;
 
 /* For a program of `model` and sequences like those of `s`, NULL where none are loaded. All must outlive it.

@@ -593,15 +593,19 @@ static double reduce(real *const *shards, size_t offset, size_t n, int count) {
 #ifdef DV_PORTABLE
 #define KERNELS JOIN(dv_kernels_portable_, DV_ISA)
 #define PRODUCTS JOIN(dv_products_portable_, DV_ISA)
+#define WINDOWS JOIN(dv_window_kernels_portable_, DV_ISA)
 #else
 #define KERNELS JOIN(dv_kernels_, DV_ISA)
 #define PRODUCTS JOIN(dv_products_, DV_ISA)
+#define WINDOWS JOIN(dv_window_kernels_, DV_ISA)
 #endif
 extern const dv_products PRODUCTS;
+extern const dv_window_kernels WINDOWS;
 extern const dv_kernels KERNELS;
 const dv_kernels KERNELS = {
     .name = TEXT(DV_ISA),
     .product = &PRODUCTS,
+    .window = &WINDOWS,
     .activate = activate,
     .activate_backward = activate_backward,
     .column_sum = column_sum,

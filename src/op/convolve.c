@@ -11,8 +11,9 @@
  *   convolution   dW += P^T dS      dP = dS W^T, added to dL at their places
  *   transposed    dW += P(dL)^T S   dS += P(dL) W
  *
- * No more than a panel of P is in memory at a time: some lines of places. */
-#include "engine/engine.h"
+ * No more than a panel of P is in memory at a time: some lines of places. Where both images have several
+ * channels, patches of 4 x 4 pixels with stride 2 have a faster way (windows.c). */
+#include "op/windows.h"
 
 #include <string.h>
 
@@ -22,10 +23,12 @@ typedef struct convolution_data {
   bool transposed;
   dvbf_activation activation;
   int lines; /* of places in a panel */
+  bool by_windows;
+  dv_windows windows;
 } convolution_data;
 
 enum { X, W, BIAS, N_IN };
-enum { OUT, PANEL, N_OUT };
+enum { OUT, PANEL, TRANSFORMED, N_OUT };
 enum { PANEL_REALS = 1 << 15 };
 
 /* a b c, or 0 where that is too large for any value. */
@@ -44,61 +47,128 @@ static int patch_of(const convolution_data *d) {
   return product_of(d->size, d->size, d->large.channels);
 }
 
-/* Line i of the patch at place x, and what of it lies in the image. */
-typedef struct strip {
-  size_t in_patch, in_image; /* where it begins */
-  size_t count;              /* reals; 0: it lies outside of the image */
-} strip;
-
-static strip strip_at(const convolution_data *d, int line, int x, int i) {
-  int left = x * d->stride - d->padding, right = left + d->size;
-  int from = left < 0 ? -left : 0, to = right > d->large.width ? d->size - (right - d->large.width) : d->size;
-  size_t c = (size_t)d->large.channels;
-  if (line < 0 || from >= to) return (strip){0};
-  return (strip){.in_patch = ((size_t)i * (size_t)d->size + (size_t)from) * c,
-                 .in_image = ((size_t)line * (size_t)d->large.width + (size_t)(left + from)) * c,
-                 .count = (size_t)(to - from) * c};
-}
-
 /* The line of the large image that line i of the patches of line y sees; negative: none. */
 static int line_seen(const convolution_data *d, int y, int i) {
   int line = y * d->stride + i - d->padding;
   return line < d->large.height ? line : -1;
 }
 
+/* What of a line of the patch at place x lies in the image. */
+typedef struct strip {
+  int from, count; /* pixels of the patch; count = 0: none */
+} strip;
+
+static strip strip_at(const convolution_data *d, int x) {
+  int left = x * d->stride - d->padding, right = left + d->size;
+  int from = left < 0 ? -left : 0, to = right > d->large.width ? d->size - (right - d->large.width) : d->size;
+  return from < to ? (strip){from, to - from} : (strip){0};
+}
+
+/* First place whose patch begins inside of a line, and the first one behind it whose patch ends outside. */
+static void inner_places(const convolution_data *d, int *first, int *last) {
+  int room = d->large.width + d->padding - d->size;
+  *first = (d->padding + d->stride - 1) / d->stride;
+  *last = room < 0 ? 0 : room / d->stride + 1;
+  if (*last > d->small.width) *last = d->small.width;
+  if (*first > *last) *first = *last;
+}
+
+/* Copies strips of `width` numbers; few of them are not worth a call each. */
+static void copy_strips(dvbf_real *to, size_t apart, const dvbf_real *from, size_t step, int count,
+                        size_t width) {
+  for (int x = 0; x < count && width == 4; x++)
+    memcpy(to + (size_t)x * apart, from + (size_t)x * step, 4 * sizeof *to);
+  for (int x = 0; x < count && width == 12; x++)
+    memcpy(to + (size_t)x * apart, from + (size_t)x * step, 12 * sizeof *to);
+  for (int x = 0; x < count && width != 4 && width != 12; x++)
+    memcpy(to + (size_t)x * apart, from + (size_t)x * step, width * sizeof *to);
+}
+
+/* Adds strips to neighbouring places of an image, which may overlap. */
+static void add_strips(dvbf_real *to, size_t step, const dvbf_real *from, size_t apart, int count,
+                       size_t width) {
+  for (int x = 0; x < count; x++, to += step, from += apart) {
+    size_t k = 0;
+    for (; k + 4 <= width; k += 4) {
+      dvbf_real some[4];
+      memcpy(some, to + k, sizeof some);
+      for (int i = 0; i < 4; i++) some[i] += from[k + (size_t)i];
+      memcpy(to + k, some, sizeof some);
+    }
+    for (; k < width; k++) to[k] += from[k];
+  }
+}
+
+/* One line of the large image and line i of the patches that see it: where place x is in both. */
+typedef struct sights {
+  dvbf_real *patch;   /* of place 0 */
+  dvbf_real *image;   /* of the first pixel of the line */
+  size_t apart, step; /* of places in the panel, and in the line */
+  size_t channels;
+} sights;
+
+static sights sights_of(const convolution_data *d, dvbf_real *panel, const dvbf_real *large, int line,
+                        int i) {
+  size_t c = (size_t)d->large.channels;
+  return (sights){.patch = panel + (size_t)i * (size_t)d->size * c,
+                  .image = (dvbf_real *)large + (size_t)line * (size_t)d->large.width * c,
+                  .apart = (size_t)patch_of(d),
+                  .step = (size_t)d->stride * c,
+                  .channels = c};
+}
+
+/* The strip of one place at the edge of the image, copied or added. */
+static void edge_place(const convolution_data *d, const sights *s, int x, bool gathers) {
+  strip part = strip_at(d, x);
+  size_t width = (size_t)d->size * s->channels, count = (size_t)part.count * s->channels;
+  dvbf_real *patch = s->patch + (size_t)x * s->apart, *in_patch = patch + (size_t)part.from * s->channels;
+  dvbf_real *in_image =
+      s->image + (ptrdiff_t)(x * d->stride - d->padding + part.from) * (ptrdiff_t)s->channels;
+  if (gathers) memset(patch, 0, width * sizeof *patch);
+  if (!part.count) return;
+  gathers ? copy_strips(in_patch, s->apart, in_image, s->step, 1, count)
+          : add_strips(in_image, s->step, in_patch, s->apart, 1, count);
+}
+
+/* Between a line of the image and line i of the patches: copied to the patches, or added to the image. */
+static void pass_line(const convolution_data *d, const sights *s, bool gathers) {
+  int first, last;
+  inner_places(d, &first, &last);
+  size_t width = (size_t)d->size * s->channels;
+  for (int x = 0; x < first; x++) edge_place(d, s, x, gathers);
+  if (first < last) {
+    dvbf_real *patch = s->patch + (size_t)first * s->apart;
+    dvbf_real *image = s->image + (size_t)(first * d->stride - d->padding) * s->channels;
+    gathers ? copy_strips(patch, s->apart, image, s->step, last - first, width)
+            : add_strips(image, s->step, patch, s->apart, last - first, width);
+  }
+  for (int x = last; x < d->small.width; x++) edge_place(d, s, x, gathers);
+}
+
 /* panel = the patches of a line of places. */
 static void gather(const convolution_data *d, dvbf_real *panel, const dvbf_real *large, int y) {
-  size_t patch = (size_t)patch_of(d), width = (size_t)d->size * (size_t)d->large.channels;
+  size_t width = (size_t)d->size * (size_t)d->large.channels;
   for (int i = 0; i < d->size; i++) {
     int line = line_seen(d, y, i);
-    dvbf_real *to = panel;
-    for (int x = 0; x < d->small.width; x++, to += patch) {
-      strip s = strip_at(d, line, x, i);
-      if (s.count < width) memset(to + (size_t)i * width, 0, width * sizeof *to);
-      if (s.count == 4) /* a single channel, which a call would not be worth */
-        memcpy(to + s.in_patch, large + s.in_image, 4 * sizeof *to);
-      else if (s.count)
-        memcpy(to + s.in_patch, large + s.in_image, s.count * sizeof *to);
-    }
+    sights s = sights_of(d, panel, large, line < 0 ? 0 : line, i);
+    for (int x = 0; x < d->small.width && line < 0; x++)
+      memset(s.patch + (size_t)x * s.apart, 0, width * sizeof *panel);
+    if (line >= 0) pass_line(d, &s, true);
   }
 }
 
 /* Adds the patches of a line of places to the image. */
-static void scatter(const convolution_data *d, const dvbf_real *panel, dvbf_real *large, int y) {
-  size_t patch = (size_t)patch_of(d);
+static void scatter(const convolution_data *d, dvbf_real *panel, dvbf_real *large, int y) {
   for (int i = 0; i < d->size; i++) {
     int line = line_seen(d, y, i);
-    const dvbf_real *from = panel;
-    for (int x = 0; x < d->small.width && line >= 0; x++, from += patch) {
-      strip s = strip_at(d, line, x, i);
-      for (size_t k = 0; k < s.count; k++) large[s.in_image + k] += from[s.in_patch + k];
-    }
+    sights s = sights_of(d, panel, large, line < 0 ? 0 : line, i);
+    if (line >= 0) pass_line(d, &s, false);
   }
 }
 
-/* Some lines of places of one or several images of a step, and what belongs to them. */
+/* Some lines of places of one or several images, and what belongs to them. */
 typedef struct piece {
-  int first, lines; /* counted through all images of the step */
+  int first, lines; /* counted through the images of all steps */
   int places;
 } piece;
 
@@ -116,8 +186,7 @@ static void gather_piece(const convolution_data *d, const piece *p, dvbf_real *p
   }
 }
 
-static void scatter_piece(const convolution_data *d, const piece *p, const dvbf_real *panel,
-                          dvbf_real *large) {
+static void scatter_piece(const convolution_data *d, const piece *p, dvbf_real *panel, dvbf_real *large) {
   size_t line = (size_t)d->small.width * (size_t)patch_of(d), image = (size_t)pixels_of(d->large);
   for (int l = 0; l < p->lines; l++) {
     int at = p->first + l;
@@ -131,96 +200,74 @@ static size_t in_small(const convolution_data *d, const piece *p) {
   return (size_t)p->first * (size_t)d->small.width * (size_t)d->small.channels;
 }
 
+/* Images of all steps, which lie side by side. */
+static int images_of(dvbf_value x) {
+  return x.steps * x.rows;
+}
+
 static int lines_of(const convolution_data *d, dvbf_value x) {
-  return x.rows * d->small.height;
+  return images_of(x) * d->small.height;
 }
 
-/* Fills y with a bias for each pixel, or with 0 where there is none; false where each channel has one. */
-static bool begin_with_bias(const dvbf_op *op, dvbf_run *run, dvbf_value y) {
-  const dvbf_real *bias = dv_at(run, op->in[BIAS]);
-  size_t width = (size_t)y.cols * sizeof *bias;
-  dvbf_real *to = dv_at(run, y);
-  if (bias && op->in[BIAS].cols != y.cols) return false;
-  for (int r = 0; r < y.rows; r++, to += y.cols) bias ? memcpy(to, bias, width) : memset(to, 0, width);
-  return true;
+/* Fills y [count][width] with a row. */
+static void fill_rows(dvbf_real *y, const dvbf_real *row, size_t count, size_t width) {
+  for (size_t i = 0; i < count; i++, y += width) memcpy(y, row, width * sizeof *y);
 }
 
-/* ---- Convolution ---- */
+/* Fills the output with its bias, of each pixel or each channel, or with 0 where there is none. */
+static void begin_with_bias(const dvbf_op *op, dvbf_run *run) {
+  dvbf_value y = op->out[OUT], b = op->in[BIAS];
+  size_t all = (size_t)images_of(y) * (size_t)y.cols, width = (size_t)b.cols;
+  if (b.buffer < 0)
+    memset(dv_at(run, y), 0, all * sizeof(dvbf_real));
+  else
+    fill_rows(dv_at(run, y), dv_at(run, b), all / width, width);
+}
 
-static void forward_step(const dvbf_op *op, dvbf_run *run, int t) {
-  const convolution_data *d = op->data;
-  dvbf_value y = dvbf_steps(op->out[OUT], t, 1);
-  const dvbf_real *large = dv_at(run, dvbf_steps(op->in[X], t, 1)), *bias = dv_at(run, op->in[BIAS]);
-  dvbf_real *small = dv_at(run, y), *panel = dv_at(run, op->out[PANEL]);
-  if (begin_with_bias(op, run, y)) bias = NULL;
-  for (int l = 0, all = lines_of(d, y); l < all; l += d->lines) {
+/* The weights the other way round, [channels of small][patch]. */
+static void transpose(const convolution_data *d, dvbf_real *to, const dvbf_real *w) {
+  int patch = patch_of(d), channels = d->small.channels;
+  for (int i = 0; i < patch; i++)
+    for (int c = 0; c < channels; c++) to[c * patch + i] = w[i * channels + c];
+}
+
+/* The same as dv_windows_run, for any size and stride. */
+static void run_patches(const convolution_data *d, const dv_windows_job *job, dvbf_run *run,
+                        dvbf_real *panel) {
+  int patch = patch_of(d), channels = d->small.channels, all = job->images * d->small.height;
+  dvbf_real *turned = panel + (size_t)d->lines * (size_t)d->small.width * (size_t)patch;
+  dvbf_real *zeros = turned + (size_t)patch * (size_t)channels;
+  memset(zeros, 0, (size_t)patch * sizeof *zeros);
+  if (job->to_large) transpose(d, turned, job->w);
+  for (int l = 0; l < all; l += d->lines) {
     piece p = piece_at(d, l, all);
-    gather_piece(d, &p, panel, large);
-    run->product->nn(small + in_small(d, &p), bias, panel, dv_at(run, op->in[W]), p.places, d->small.channels,
-                     patch_of(d));
+    size_t at = in_small(d, &p);
+    if (job->large) gather_piece(d, &p, panel, job->large);
+    if (job->dw) run->product->tn(job->dw, true, panel, job->small + at, p.places, channels, patch);
+    if (job->to_small) run->product->nn(job->to_small + at, NULL, panel, job->w, p.places, channels, patch);
+    if (!job->to_large) continue;
+    run->product->nn(panel, zeros, job->small + at, turned, p.places, patch, channels);
+    scatter_piece(d, &p, panel, job->to_large);
   }
 }
 
-static void backward_step(const dvbf_op *op, dvbf_run *run, int t) {
+/* Only parameters can be kept: an op's output changes from run to run even when the weights do not. */
+static bool transformed_before(const dvbf_op *op, const dvbf_run *run) {
+  dv_buffer_kind kind = run->buffers[op->in[W].buffer].kind;
+  return run->same_weights && (kind == DV_BUFFER_PARAMETER || kind == DV_BUFFER_FROZEN);
+}
+
+static void run_job(const dvbf_op *op, dvbf_run *run, dv_windows_job job) {
   const convolution_data *d = op->data;
-  dvbf_value x = dvbf_steps(op->in[X], t, 1);
-  const dvbf_real *large = dv_at(run, x), *w = dv_at(run, op->in[W]);
-  const dvbf_real *d_small = dvbf_gradient_at(run, dvbf_steps(op->out[OUT], t, 1));
-  dvbf_real *d_large = dvbf_gradient_at(run, x), *dw = dvbf_gradient_at(run, op->in[W]);
   dvbf_real *panel = dv_at(run, op->out[PANEL]);
-  for (int l = 0, all = lines_of(d, x); l < all; l += d->lines) {
-    piece p = piece_at(d, l, all);
-    const dvbf_real *from = d_small + in_small(d, &p);
-    if (dw) {
-      gather_piece(d, &p, panel, large);
-      run->product->tn(dw, true, panel, from, p.places, d->small.channels, patch_of(d));
-    }
-    if (!d_large) continue;
-    run->product->nt(panel, false, from, w, p.places, d->small.channels, patch_of(d));
-    scatter_piece(d, &p, panel, d_large);
-  }
-}
-
-/* ---- Its transpose ---- */
-
-static void transposed_step(const dvbf_op *op, dvbf_run *run, int t) {
-  const convolution_data *d = op->data;
-  dvbf_value y = dvbf_steps(op->out[OUT], t, 1);
-  const dvbf_real *small = dv_at(run, dvbf_steps(op->in[X], t, 1)), *bias = dv_at(run, op->in[BIAS]);
-  dvbf_real *large = dv_at(run, y), *panel = dv_at(run, op->out[PANEL]);
-  size_t channels = (size_t)d->large.channels, pixels = (size_t)y.rows * (size_t)y.cols / channels;
-  if (!begin_with_bias(op, run, y))
-    for (size_t i = 0; i < pixels; i++) memcpy(large + i * channels, bias, channels * sizeof *large);
-  for (int l = 0, all = lines_of(d, y); l < all; l += d->lines) {
-    piece p = piece_at(d, l, all);
-    run->product->nt(panel, false, small + in_small(d, &p), dv_at(run, op->in[W]), p.places,
-                     d->small.channels, patch_of(d));
-    scatter_piece(d, &p, panel, large);
-  }
-}
-
-static void transposed_backward_step(const dvbf_op *op, dvbf_run *run, int t) {
-  const convolution_data *d = op->data;
-  dvbf_value x = dvbf_steps(op->in[X], t, 1);
-  const dvbf_real *small = dv_at(run, x), *w = dv_at(run, op->in[W]);
-  const dvbf_real *d_large = dvbf_gradient_at(run, dvbf_steps(op->out[OUT], t, 1));
-  dvbf_real *d_small = dvbf_gradient_at(run, x), *dw = dvbf_gradient_at(run, op->in[W]);
-  dvbf_real *panel = dv_at(run, op->out[PANEL]);
-  for (int l = 0, all = lines_of(d, x); l < all; l += d->lines) {
-    piece p = piece_at(d, l, all);
-    gather_piece(d, &p, panel, d_large);
-    if (dw)
-      run->product->tn(dw, true, panel, small + in_small(d, &p), p.places, d->small.channels, patch_of(d));
-    if (d_small)
-      run->product->nn(d_small + in_small(d, &p), NULL, panel, w, p.places, d->small.channels, patch_of(d));
-  }
-}
-
-/* ---- Both ---- */
-
-/* Numbers of pixels of all images of the output, and their channels. */
-static int places_of(const convolution_data *d, dvbf_value y) {
-  return y.rows * y.cols / (d->transposed ? d->large.channels : d->small.channels);
+  job.w = dv_at(run, op->in[W]);
+  job.u = dv_at(run, op->out[TRANSFORMED]);
+  job.u_is_there = transformed_before(op, run);
+  job.images = images_of(op->in[X]);
+  if (d->by_windows)
+    dv_windows_run(&d->windows, &job, run, panel);
+  else
+    run_patches(d, &job, run, panel);
 }
 
 static int channels_of(const convolution_data *d) {
@@ -229,25 +276,28 @@ static int channels_of(const convolution_data *d) {
 
 static void forward(const dvbf_op *op, dvbf_run *run) {
   const convolution_data *d = op->data;
-  for (int t = 0; t < op->out[OUT].steps; t++) {
-    dvbf_value y = dvbf_steps(op->out[OUT], t, 1);
-    d->transposed ? transposed_step(op, run, t) : forward_step(op, run, t);
-    run->k->activate(d->activation, dv_at(run, y), places_of(d, y), channels_of(d));
-  }
+  dvbf_value y = op->out[OUT];
+  begin_with_bias(op, run);
+  const dvbf_real *x = dv_at(run, op->in[X]);
+  run_job(op, run,
+          d->transposed ? (dv_windows_job){.small = x, .to_large = dv_at(run, y)}
+                        : (dv_windows_job){.large = x, .to_small = dv_at(run, y)});
+  run->k->activate(d->activation, dv_at(run, y), images_of(y) * (y.cols / channels_of(d)), channels_of(d));
 }
 
 static void backward(const dvbf_op *op, dvbf_run *run) {
   const convolution_data *d = op->data;
-  dvbf_real *db = dvbf_gradient_at(run, op->in[BIAS]);
-  for (int t = 0; t < op->out[OUT].steps; t++) {
-    dvbf_value y = dvbf_steps(op->out[OUT], t, 1);
-    dvbf_real *dy = dvbf_gradient_at(run, y);
-    run->k->activate_backward(d->activation, dy, dv_at(run, y), places_of(d, y), channels_of(d));
-    bool by_pixel = op->in[BIAS].cols == y.cols;
-    if (db)
-      run->k->column_sum(db, dy, by_pixel ? y.rows : places_of(d, y), by_pixel ? y.cols : channels_of(d));
-    d->transposed ? transposed_backward_step(op, run, t) : backward_step(op, run, t);
-  }
+  dvbf_value y = op->out[OUT], b = op->in[BIAS];
+  dvbf_real *dy = dvbf_gradient_at(run, y), *dx = dvbf_gradient_at(run, op->in[X]);
+  dvbf_real *dw = dvbf_gradient_at(run, op->in[W]), *db = dvbf_gradient_at(run, b);
+  const dvbf_real *x = dv_at(run, op->in[X]);
+  run->k->activate_backward(d->activation, dy, dv_at(run, y), images_of(y) * (y.cols / channels_of(d)),
+                            channels_of(d));
+  if (db) run->k->column_sum(db, dy, images_of(y) * (y.cols / b.cols), b.cols);
+  if (!dw && !dx) return;
+  run_job(op, run,
+          d->transposed ? (dv_windows_job){.large = dy, .small = dw ? x : NULL, .to_small = dx, .dw = dw}
+                        : (dv_windows_job){.large = dw ? x : NULL, .small = dy, .to_large = dx, .dw = dw});
 }
 
 static const dvbf_op_class convolution_class = {"convolution", forward, backward, NULL};
@@ -286,16 +336,24 @@ void dvbf_convolve(dvbf_graph *g, const dvbf_convolution *c) {
                         .activation = c->activation};
   if (!fits(g, c, &d)) return;
   int line = product_of(d.small.width, patch_of(&d), 1), all = lines_of(&d, c->x);
-  if (!line) {
+  if (!line || !product_of(patch_of(&d), c->channels + 1, 1)) {
     dvbf_refuse(g, "a convolution of patches of %d numbers at %d places is too large", patch_of(&d),
                 d.small.width);
     return;
   }
+  d.by_windows = dv_windows_suit(d.large, d.small, d.size, d.stride);
+  d.windows = dv_windows_of(d.large, d.small, d.padding, images_of(c->x));
   d.lines = line > PANEL_REALS ? 1 : PANEL_REALS / line;
   if (d.lines > all) d.lines = all;
+  int weights = product_of(patch_of(&d), c->channels + 1, 1);
+  int room = d.by_windows ? dv_windows_room(&d.windows) : d.lines * line + weights;
   dvbf_value in[N_IN] = {[X] = c->x, [W] = c->w, [BIAS] = c->bias};
-  dvbf_value out[N_OUT] = {[OUT] = c->out, [PANEL] = dvbf_slab_shared_constant(g, 1, d.lines * line)};
-  double flops = 2.0 * c->x.steps * (double)all * line * c->channels;
+  dvbf_value out[N_OUT] = {
+      [OUT] = c->out, [PANEL] = dvbf_slab_shared_constant(g, 1, room), [TRANSFORMED] = DVBF_NONE};
+  if (d.by_windows) out[TRANSFORMED] = dvbf_slab_shared_constant(g, 1, dv_windows_weights(&d.windows));
+  if (d.by_windows && !dv_graph_training(g))
+    dvbf_keep(g, out[TRANSFORMED]); /* for runs with the same weights */
+  double flops = 2.0 * (double)all * line * c->channels;
   bool back = dv_graph_has_gradient(g, c->x);
   dv_graph_count_flops(g, flops * (dv_graph_training(g) ? 2 + back : 1));
   dvbf_record(g, &convolution_class, N_IN, in, N_OUT, out, &d, sizeof d);

@@ -149,9 +149,33 @@ static void notes(chooser *c, const facts *f) {
   choose(c, "updates", "6000", why);
 }
 
-/* Convolutions have to know where the pixels are. */
+/* Whether a model of components is one of x (train/projection.c), and all frames can be read. */
+static bool has_components(const chooser *c, const facts *f) {
+  const dv_train_settings *s = now(c);
+  bool normal = dv_density_of(s)->normal && s->mean == DV_MEAN_IDENTITY &&
+                (s->sigma == DV_SIGMA_FIXED || s->sigma == DV_SIGMA_GLOBAL);
+  return f->video && !f->large && normal && s->network != DV_NETWORK_CONV && !s->shift &&
+         !(f->gaps && !f->x.whole);
+}
+
+/* What the user has left open by network = auto. A layer of weights learns sooner than convolutions, on
+ * components and on pixels, as far as both were tried (bench/SPEED.md); but of large images it takes
+ * gigabytes. */
+static void network(chooser *c, const facts *f) {
+  enum { VALUES = 32768 };
+  if (now(c)->network != DV_NETWORK_AUTO || c->status) return;
+  bool components = has_components(c, f), conv = !components && f->height && f->n_x >= VALUES;
+  const char *why = conv         ? "images are large, and there are no components"
+                    : components ? "images are learned on components"
+                                 : "x is no large image";
+  c->status = dv_settings_choose(c->settings, "network", conv ? "conv" : "dense", c->error);
+  if (!c->status && c->each) c->each("network", conv ? "conv" : "dense", "auto", why, c->user_data);
+}
+
+/* Convolutions, and who moves images, have to know where the pixels are. */
 static void picture(chooser *c, const facts *f) {
-  if (now(c)->network != DV_NETWORK_CONV || !f->height) return;
+  network(c, f);
+  if ((now(c)->network != DV_NETWORK_CONV && !now(c)->shift) || !f->height) return;
   choose_number(c, "image-height", (double)f->height, "as the images are");
   choose_number(c, "image-width", (double)f->width, "as the images are");
 }
@@ -236,9 +260,7 @@ static void video(chooser *c, const facts *f) {
     choose_number(c, "window", WINDOW_OF_VIDEO, "training begins anywhere in a video");
     if (!f->large) choose(c, "stride", "1", "training begins anywhere in a video");
   }
-  bool normal = dv_density_of(s)->normal && s->mean == DV_MEAN_IDENTITY &&
-                (s->sigma == DV_SIGMA_FIXED || s->sigma == DV_SIGMA_GLOBAL);
-  bool components = !f->large && normal && s->network == DV_NETWORK_DENSE && !(f->gaps && !f->x.whole);
+  bool components = has_components(c, f);
   if (components) {
     choose(c, "projection", "1e-4", why);
     choose(c, "components", "160", why);

@@ -23,6 +23,7 @@ struct dv_updater {
   int samples;          /* of each sequence: the program has so many times the rows of a shard */
   double frames;        /* valid steps of a sequence, on average */
   dv_worker *workers;   /* one for each of the pool */
+  dv_shift *shifts;     /* [workers] of images; NULL: they are not moved */
   dv_sums sums;         /* of the gradients of the shards */
   dvbf_real *m, *v;     /* [parameters] optimiser state, right where this rank owns the parameters */
   dv_order *order;      /* of the sequences */
@@ -43,12 +44,13 @@ struct dv_updater {
 /* ---- Making ---- */
 
 /* Shards of about 25 to 64 sequences: large enough for fast products, small enough for the cache and for
- * several workers. The size depends only on the batch, not on the machine. */
+ * several workers. Convolutions have long products from few sequences, and large images. The size depends
+ * only on the settings, not on the machine. */
 static int shard_rows(const dv_train_settings *s) {
-  int batch = (int)s->batch_size, rows = (int)s->shard_size;
+  int batch = (int)s->batch_size, rows = (int)s->shard_size, least = s->network == DV_NETWORK_CONV ? 13 : 25;
   if (!rows) {
     rows = (batch + 7) / 8;
-    rows = rows < 25 ? 25 : rows > 64 ? 64 : rows;
+    rows = rows < least ? least : rows > 64 ? 64 : rows;
     int shards = (batch + rows - 1) / rows;
     rows = (batch + shards - 1) / shards;
   }
@@ -64,6 +66,20 @@ static bool allocate(dv_updater *u) {
   if (u->systems.count) u->room = dv_calloc(workers, dv_contract_room(u->systems.n) * sizeof *u->room);
   if (u->systems.count && !u->room) return false;
   return u->m && u->v && u->index && u->key;
+}
+
+/* Images that are moved, where the settings ask for it. */
+static dvbf_status make_shifts(dv_updater *u, dvbf_error *error) {
+  int workers = dv_pool_size(u->pool);
+  if (!u->model->settings->shift) return DVBF_OK;
+  u->shifts = dv_calloc((size_t)workers, sizeof *u->shifts);
+  if (!u->shifts) return dv_fail_memory(error, "preparing training");
+  dvbf_status status = DVBF_OK;
+  for (int i = 0; i < workers && !status; i++) {
+    status = dv_shift_init(&u->shifts[i], u->model, u->program.rows, error);
+    u->workers[i].shift = &u->shifts[i];
+  }
+  return status;
 }
 
 dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, const dvbf_sequences *train,
@@ -93,6 +109,7 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, c
     status = dv_order_new(&u->order, train, model->settings, u->rows, u->sums.first_shard, u->sums.last_shard,
                           error);
   if (!status) status = dv_workers_new(&u->workers, dv_pool_size(pool), model, &u->program, train, error);
+  if (!status) status = make_shifts(u, error);
   for (int i = 0; i < dv_pool_size(pool) && !status; i++) {
     u->workers[i].run.product = product;
     u->workers[i].run.conditions = &u->conditions;
@@ -109,6 +126,8 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, c
 void dv_updater_free(dv_updater *u) {
   if (!u) return;
   dv_workers_free(u->workers, dv_pool_size(u->pool));
+  for (int i = 0; u->shifts && i < dv_pool_size(u->pool); i++) dv_shift_clear(&u->shifts[i]);
+  dv_free(u->shifts);
   dv_sums_clear(&u->sums);
   dv_free(u->m);
   dv_free(u->v);
@@ -157,6 +176,8 @@ static void load_shard(dv_updater *u, int worker, int s, int count) {
   for (uint32_t r = 0; r < (uint32_t)u->program.rows; r++) {
     index[r] = sequences[r / k];
     key[r] = sequences[r / k] * k + r % k;
+    if (u->shifts)
+      dv_shift_draw(&u->shifts[worker], (int)r, u->at.seed, u->at.update, (uint32_t)(s * u->rows) + r / k);
   }
   dv_worker_load(w, dv_order_sequences(u->order, s), index, count * u->samples, u->program.steps);
   w->run.sequence = key;
