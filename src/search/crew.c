@@ -97,9 +97,9 @@ static dvbf_status train_one(dvbf_model **out, job *j, size_t number, size_t fol
   if (s->folder && fold == dv_candidate_fold(s, number)) how.folder = path;
   dvbf_status status = dv_candidate_settings(&settings, j->candidate, s->settings, error);
   if (!status) dvbf_settings_interrupt(settings, interrupt);
-  if (!status)
-    status =
-        dv_train(out, NULL, settings, &s->referee.folds.list[fold].data, &how, j->candidate->target, error);
+  dvbf_data known = s->referee.folds.list[fold].data;
+  if (dv_candidate_fitted(j->candidate)) known.valid = (dvbf_sequences){0}; /* a fit would learn from it */
+  if (!status) status = dv_train(out, NULL, settings, &known, &how, j->candidate->target, error);
   dvbf_settings_free(settings);
   j->cut = j->cut || dv_interrupted(interrupt);
   if (dv_candidate_fitted(j->candidate) && !dv_failed_outside(status)) return DVBF_OK; /* data without one */
