@@ -266,12 +266,13 @@ static dvbf_status set_noise(far *a, dvbf_error *error) {
 }
 
 /* K = S R^-1 of the system in innovation form; 0 where it has none or A was moved too far for it. */
-static void first_gain(far *a) {
+static dvbf_status first_gain(far *a, dvbf_error *error) {
   const dv_system *s = &a->system;
   size_t n_z = (size_t)s->n_z, n_x = (size_t)s->n_x;
-  double *r = dv_calloc(n_x * (n_x + n_z), sizeof *r), *to = r + n_x * n_x;
+  double *r = dv_calloc(n_x * (n_x + n_z), sizeof *r);
+  if (!r) return dv_fail_memory(error, "fitting free runs");
+  double *to = r + n_x * n_x;
   memset(a->gain, 0, n_z * n_x * sizeof *a->gain);
-  if (!r) return; /* a gain of 0 does as well, with more steps */
   memcpy(r, s->r, n_x * n_x * sizeof *r);
   dv_transpose(to, s->s, s->n_z, s->n_x);
   if (dv_cholesky(r, s->n_x)) {
@@ -281,11 +282,11 @@ static void first_gain(far *a) {
   }
   if (!forgets(a->gain, a)) memset(a->gain, 0, n_z * n_x * sizeof *a->gain);
   dv_free(r);
+  return DVBF_OK;
 }
 
 static dvbf_status find_gain(far *a, const volatile int *interrupt, dvbf_error *error) {
   int n = a->system.n_z * a->system.n_x;
-  first_gain(a);
   dv_levenberg how = {.n = n,
                       .rows = a->rows,
                       .steps = 40,
@@ -295,7 +296,8 @@ static dvbf_status find_gain(far *a, const volatile int *interrupt, dvbf_error *
                       .allowed = forgets,
                       .interrupt = interrupt,
                       .user = a};
-  dvbf_status status = dv_levenberg_run(a->gain, NULL, &how, error);
+  dvbf_status status = first_gain(a, error);
+  if (!status) status = dv_levenberg_run(a->gain, NULL, &how, error);
   return status ? status : set_noise(a, error);
 }
 

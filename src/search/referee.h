@@ -39,9 +39,9 @@ double dv_referee_total(double free_run, double one_step);
 dvbf_status dv_referee_score(dv_score *out, const dv_referee *r, size_t fold, const dvbf_model *model,
                              dvbf_error *error);
 
-/* The error of its free runs over the part alone that the fold leaves out, over that of the mean; 0 for the
- * fold that leaves out nothing. A model that knows its part of a short recording by heart has a good score
- * and no good prediction. */
+/* The error of its free runs over the part alone that the fold leaves out, in units of the deviation; 0 for
+ * the fold that leaves out nothing. A model that knows its part of a short recording by heart has a good
+ * score and no good prediction. */
 dvbf_status dv_referee_unseen(double *out, const dv_referee *r, size_t fold, const dvbf_model *model,
                               dvbf_error *error);
 
