@@ -71,6 +71,9 @@ dvbf_status dv_candidate_settings(dvbf_settings **out, const dv_candidate *c, co
   dvbf_status status = dvbf_settings_copy(&s, of_run, error);
   if (!status) status = apply(s, c->changes, false, error);
   if (!status) status = apply(s, ALONE, false, error);
+  /* A fit finds these itself; those of the run are of networks, and given where a run goes on. */
+  if (!status && dv_candidate_fitted(c))
+    dv_settings_ungive(s, "latent"), dv_settings_ungive(s, "feedthrough");
   if (status)
     dvbf_settings_free(s);
   else

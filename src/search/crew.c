@@ -85,24 +85,27 @@ static bool follow(const dvbf_progress *p, void *user) {
   return !j->cut;
 }
 
-/* Trains to the target. A training that diverges, or is stopped before it begins, leaves no model and is no
- * failure of the search. */
-static dvbf_status train_one(dvbf_model **out, job *j, size_t number, size_t fold, dvbf_error *error) {
+/* Trains to the target; what is kept is in the candidate's folder. A training that diverges, or is stopped
+ * before it begins, leaves no model and is no failure of the search. */
+static dvbf_status train_one(dvbf_model **out, job *j, size_t number, size_t fold, bool kept,
+                             dvbf_error *error) {
   const dv_search *s = j->crew->search;
   const volatile int *interrupt = dv_settings_interrupt(s->settings);
   dvbf_settings *settings = NULL;
   char path[4096];
-  dvbf_train_options how = {.progress = follow, .user_data = j, .resume = s->folder};
+  bool anew = dv_candidate_fitted(j->candidate); /* fits take seconds, and do not go on */
+  dvbf_train_options how = {
+      .progress = follow, .user_data = j, .resume = s->folder && !anew, .force = s->folder && anew};
   if (s->folder) dv_candidate_folder(path, sizeof path, s->folder, number);
-  if (s->folder && fold == dv_candidate_fold(s, number)) how.folder = path;
+  if (s->folder && kept) how.folder = path;
   dvbf_status status = dv_candidate_settings(&settings, j->candidate, s->settings, error);
   if (!status) dvbf_settings_interrupt(settings, interrupt);
   dvbf_data known = s->referee.folds.list[fold].data;
-  if (dv_candidate_fitted(j->candidate)) known.valid = (dvbf_sequences){0}; /* a fit would learn from it */
+  if (anew) known.valid = (dvbf_sequences){0}; /* a fit would learn from it */
   if (!status) status = dv_train(out, NULL, settings, &known, &how, j->candidate->target, error);
   dvbf_settings_free(settings);
   j->cut = j->cut || dv_interrupted(interrupt);
-  if (dv_candidate_fitted(j->candidate) && !dv_failed_outside(status)) return DVBF_OK; /* data without one */
+  if (anew && !dv_failed_outside(status)) return DVBF_OK; /* data without one */
   return status == DVBF_NUMERIC || status == DVBF_STOPPED ? DVBF_OK : status;
 }
 
@@ -114,7 +117,7 @@ static dvbf_status judge_fitted(dv_score *out, job *j, size_t number, dvbf_error
   for (size_t f = 0; f < r->folds.count && !status && !j->cut; f++) {
     dvbf_model *model = NULL;
     dv_score score = {INFINITY, INFINITY, INFINITY};
-    status = train_one(&model, j, number, f, error);
+    status = train_one(&model, j, number, f, false, error);
     if (!status && model) status = dv_referee_score(&score, r, f, model, error);
     dvbf_model_free(model);
     double a = r->linear[f].free_run, b = r->linear[f].one_step;
@@ -152,7 +155,7 @@ static dvbf_status record(crew *w, size_t number, dvbf_error *error) {
 static dvbf_status try_one(job *j, size_t number, dvbf_error *error) {
   dvbf_model *model = NULL;
   dv_score score;
-  dvbf_status status = train_one(&model, j, number, dv_candidate_fold(j->crew->search, number), error);
+  dvbf_status status = train_one(&model, j, number, dv_candidate_fold(j->crew->search, number), true, error);
   if (!status) status = judge(&score, j, number, model, error);
   if (status == DVBF_STOPPED) {
     j->cut = true;
