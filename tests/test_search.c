@@ -102,14 +102,14 @@ static void threads_do_not_matter(void **state) {
   (void)state;
   follower f = {0};
   dvbf_model *one = search("one", "threads=1", false, &f), *two = search("two", "threads=2", false, &f);
-  assert_int_equal(f.updates,
-                   5 * 100 + 2 * 340 + 2 * 440); /* halving: two of five go on, and are trained on all data */
+  assert_int_equal(f.updates, 5 * 100 + 2 * 340 + 2 * 440 + 1); /* halving: two of five go on, and are trained
+                                                                   on all data; and a fit */
   expect_same_runs("one", "two");
   assert_int_equal(dv_model_members(one), 2);
   assert_non_null(one->linear);
   dv_candidates all = {0};
   assert_int_equal(dv_candidates_read(&all, in_run("one", DVBF_RUN_SEARCH), NULL), DVBF_OK);
-  assert_int_equal(all.count, 8); /* with two finals and the linear model */
+  assert_int_equal(all.count, 9); /* with one that is fitted, two finals and the linear model */
   int kept = 0, finished = 0;
   for (size_t i = 0; i < all.count; i++) {
     kept += all.list[i].rank > 0;
@@ -173,7 +173,8 @@ static void given_values_stay(void **state) {
   assert_int_equal(dv_facts_new(&facts, &data, NULL, NULL), DVBF_OK);
   assert_int_equal(dv_candidates_make(&all, settings, facts, 4, NULL), DVBF_OK);
   dv_facts_free(facts);
-  assert_int_equal(all.count, 5);
+  assert_int_equal(all.count, 6);
+  assert_true(dv_candidate_fitted(&all.list[4]));
   for (size_t i = 0; i < 4; i++) {
     dvbf_settings *own = NULL;
     assert_int_equal(dv_candidate_settings(&own, &all.list[i], settings, NULL), DVBF_OK);

@@ -368,6 +368,11 @@ void dv_settings_leave_open(dvbf_settings *s, const char *name) {
   if (e && !s->given[e - s->table->settings]) s->open[e - s->table->settings] = true;
 }
 
+void dv_settings_ungive(dvbf_settings *s, const char *name) {
+  const dv_setting *e = find_entry(s->table, name);
+  if (e) s->given[e - s->table->settings] = false;
+}
+
 dvbf_status dvbf_settings_get(const dvbf_settings *s, const char *name, char *out, size_t size,
                               dvbf_error *error) {
   const dv_setting *e = entry_or_refusal(s, name, error);

@@ -158,6 +158,8 @@ dvbf_ranks *dv_settings_ranks(const dvbf_settings *settings);
 /* A value that nobody has chosen and that training finds: files leave it out, so that a run that begins anew
  * with these settings finds it too. */
 void dv_settings_leave_open(dvbf_settings *settings, const char *name);
+/* From now on a value that nobody has given. */
+void dv_settings_ungive(dvbf_settings *settings, const char *name);
 
 /* Copies the values that the user has chosen in `over`, which must belong to the same table. */
 dvbf_status dv_settings_lay(dvbf_settings *settings, const dvbf_settings *over, dvbf_error *error);

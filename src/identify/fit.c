@@ -8,6 +8,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "identify/em.h"
+#include "identify/free_run.h"
 #include "model/density.h"
 #include "model/linear.h"
 
@@ -37,7 +38,7 @@ static void change_units(dv_system *s, const dv_recordings *r, const dvbf_model 
 typedef struct fitting {
   int order;       /* 0: any */
   int feedthrough; /* -1: either */
-  bool em;
+  int64_t by;      /* DV_FIT_... */
   int iterations;
   dv_fit_watch watch;
   const volatile int *interrupt;
@@ -52,6 +53,8 @@ typedef struct fitting {
 /* The settings of the model: those of `like`, with what was found. */
 static dvbf_status settle(dvbf_settings **out, const dvbf_settings *like, const fitting *f,
                           dvbf_error *error) {
+  static const char *const names[] = {
+      [DV_FIT_SUBSPACE] = "subspace", [DV_FIT_EM] = "em", [DV_FIT_FREE_RUN] = "free-run"};
   char text[16];
   dv_print(text, sizeof text, "%d", f->choice.order);
   const char *const values[][2] = {{"model", dv_model_linear.name},
@@ -59,7 +62,7 @@ static dvbf_status settle(dvbf_settings **out, const dvbf_settings *like, const 
                                    {"mean", "identity"},
                                    {"latent", text},
                                    {"feedthrough", f->choice.feedthrough ? "on" : "off"},
-                                   {"linear-fit", f->em ? "em" : "subspace"}};
+                                   {"linear-fit", names[f->by]}};
   dvbf_status status = dvbf_settings_copy(out, like, error);
   for (size_t i = 0; i < sizeof values / sizeof *values && !status; i++)
     status = dv_settings_choose(*out, values[i][0], values[i][1], error);
@@ -175,7 +178,7 @@ static void tell(const fitting *f, char *told, size_t size) {
       c->order, c->order < f->order ? " (these data allow no higher one)" : "", c->past,
       c->feedthrough ? ", with feedthrough" : "", c->errors.one_step, c->errors.free_run);
   size_t used = strlen(told);
-  if (f->em)
+  if (f->by == DV_FIT_EM)
     dv_print(told + used, size - used, "; then %d iterations of EM: ln p from %.4g to %.4g nats per frame",
              f->last.iteration, per_frame(f, &f->first), per_frame(f, &f->last));
 }
@@ -185,7 +188,9 @@ static dvbf_status fit(dvbf_model **out, fitting *f, const dvbf_settings *settin
   dvbf_status status = dv_recordings_new(&f->r, data, error);
   if (!status)
     status = dv_linear_choose(&f->system, &f->choice, &f->r, f->order, f->feedthrough, f->interrupt, error);
-  if (!status) status = f->em ? improve(f, error) : find_start(f, error);
+  if (!status && f->by == DV_FIT_FREE_RUN)
+    status = dv_free_run_refine(&f->system, &f->choice, &f->r, f->order, f->interrupt, error);
+  if (!status) status = f->by == DV_FIT_EM ? improve(f, error) : find_start(f, error);
   if (!status) status = make_model(out, settings, data, f, error);
   if (!status && told) tell(f, told, size);
   dv_system_clear(&f->system);
@@ -274,7 +279,7 @@ static dvbf_status fit_linear(dvbf_model **out, const dvbf_settings *settings, c
                    "mean identity; leave them out");
   fitting f = {.order = dv_settings_given(settings, "latent") ? (int)s->latent : 0,
                .feedthrough = dv_settings_given(settings, "feedthrough") ? (int)s->feedthrough : -1,
-               .em = s->linear_fit == DV_FIT_EM,
+               .by = s->linear_fit,
                .iterations = (int)s->em_iterations,
                .watch = watch,
                .interrupt = dv_settings_interrupt(settings)};

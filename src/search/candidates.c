@@ -12,18 +12,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
+typedef struct entry {
   const char *name, *changes;
-} table[] = {
+} entry;
+
+static const entry table[] = {
 #define CANDIDATE(name, changes) {name, changes},
 #include "search/candidates.def"
 #undef CANDIDATE
 };
 
-enum { LINES = sizeof table / sizeof *table, LONGEST = 4096 };
+static const entry fitted[] = {
+#define FITTED(name, changes) {name, changes},
+#include "search/candidates.def"
+#undef FITTED
+};
+
+enum { LINES = sizeof table / sizeof *table, FITTED_LINES = sizeof fitted / sizeof *fitted, LONGEST = 4096 };
 
 size_t dv_candidates_lines(void) {
   return LINES;
+}
+
+bool dv_candidate_fitted(const dv_candidate *c) {
+  for (size_t i = 0; i < FITTED_LINES; i++)
+    if (!strcmp(c->name, fitted[i].name)) return true;
+  return false;
 }
 
 void dv_candidates_free(dv_candidates *c) {
@@ -57,6 +71,9 @@ dvbf_status dv_candidate_settings(dvbf_settings **out, const dv_candidate *c, co
   dvbf_status status = dvbf_settings_copy(&s, of_run, error);
   if (!status) status = apply(s, c->changes, false, error);
   if (!status) status = apply(s, ALONE, false, error);
+  /* A fit finds these itself; those of the run are of networks, and given where a run goes on. */
+  if (!status && dv_candidate_fitted(c))
+    dv_settings_ungive(s, "latent"), dv_settings_ungive(s, "feedthrough");
   if (status)
     dvbf_settings_free(s);
   else
@@ -113,6 +130,14 @@ static bool is_new(const dv_candidates *c, const char *changes) {
   return true;
 }
 
+static void add_fitted(dv_candidates *out, const dvbf_settings *settings) {
+  for (size_t i = 0; i < FITTED_LINES && !dv_settings_given(settings, "model"); i++) {
+    dv_candidate *c = &out->list[out->count++];
+    snprintf(c->name, sizeof c->name, "%s", fitted[i].name);
+    snprintf(c->changes, sizeof c->changes, "%s", fitted[i].changes);
+  }
+}
+
 dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dv_facts *facts,
                                size_t count, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
@@ -123,6 +148,7 @@ dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings
     status = make_one(&c, i, settings, facts, error);
     if (!status && is_new(out, c.changes)) out->list[out->count++] = c;
   }
+  add_fitted(out, settings);
   dv_candidate *linear = &out->list[out->count++];
   *linear = (dv_candidate){.score = {.free_run = 1, .one_step = 1}};
   snprintf(linear->name, sizeof linear->name, "%s", dv_linear_name());

@@ -26,7 +26,8 @@ typedef struct dv_candidates {
 } dv_candidates;
 
 /* `count` candidates for these settings and data; fewer where the user has given the settings in which they
- * would differ. The last one is the best linear model, without a target. */
+ * would differ; and those that are fitted, where the user has not given the class. The last one is the best
+ * linear model, without a target. */
 dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dv_facts *facts,
                                size_t count, dvbf_error *error);
 /* Adds candidate i once more, to be trained on all data to its target. */
@@ -34,8 +35,10 @@ void dv_candidates_add_final(dv_candidates *c, size_t i);
 /* The one that a final was made from, or NULL. */
 dv_candidate *dv_candidate_origin(const dv_candidates *c, const dv_candidate *final);
 void dv_candidates_free(dv_candidates *c);
-/* Lines of the table. */
+/* Lines of the table, without those that are fitted. */
 size_t dv_candidates_lines(void);
+/* Whether it is fitted, and not trained by gradients. */
+bool dv_candidate_fitted(const dv_candidate *c);
 
 /* The settings of one candidate: those of the run with its changes, for one thread and a single start. */
 dvbf_status dv_candidate_settings(dvbf_settings **out, const dv_candidate *c, const dvbf_settings *of_run,

@@ -35,9 +35,9 @@ double dv_search_clock(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The fold of candidate i (from 0). The candidates of one line of the table, which stand as far apart as the
+/* The candidates of one line of the table, which stand as far apart as the
  * table has lines, take different folds; finals have the one that leaves out nothing. */
-static size_t fold_of(const dv_search *s, size_t i) {
+size_t dv_candidate_fold(const dv_search *s, size_t i) {
   size_t count = s->referee.folds.count;
   return s->candidates.list[i].final ? count : (i + i / dv_candidates_lines()) % count;
 }
@@ -85,23 +85,59 @@ static bool follow(const dvbf_progress *p, void *user) {
   return !j->cut;
 }
 
-/* Trains to the target. A training that diverges, or is stopped before it begins, leaves no model and is no
- * failure of the search. */
-static dvbf_status train_one(dvbf_model **out, job *j, size_t number, dvbf_error *error) {
+/* Trains to the target; what is kept is in the candidate's folder. A training that diverges, or is stopped
+ * before it begins, leaves no model and is no failure of the search. */
+static dvbf_status train_one(dvbf_model **out, job *j, size_t number, size_t fold, bool kept,
+                             dvbf_error *error) {
   const dv_search *s = j->crew->search;
   const volatile int *interrupt = dv_settings_interrupt(s->settings);
   dvbf_settings *settings = NULL;
   char path[4096];
-  dvbf_train_options how = {.progress = follow, .user_data = j, .resume = s->folder};
+  bool anew = dv_candidate_fitted(j->candidate); /* fits take seconds, and do not go on */
+  dvbf_train_options how = {
+      .progress = follow, .user_data = j, .resume = s->folder && !anew, .force = s->folder && anew};
   if (s->folder) dv_candidate_folder(path, sizeof path, s->folder, number);
-  if (s->folder) how.folder = path;
+  if (s->folder && kept) how.folder = path;
   dvbf_status status = dv_candidate_settings(&settings, j->candidate, s->settings, error);
-  const dv_fold *fold = &s->referee.folds.list[fold_of(s, number)];
   if (!status) dvbf_settings_interrupt(settings, interrupt);
-  if (!status) status = dv_train(out, NULL, settings, &fold->data, &how, j->candidate->target, error);
+  dvbf_data known = s->referee.folds.list[fold].data;
+  if (anew) known.valid = (dvbf_sequences){0}; /* a fit would learn from it */
+  if (!status) status = dv_train(out, NULL, settings, &known, &how, j->candidate->target, error);
   dvbf_settings_free(settings);
   j->cut = j->cut || dv_interrupted(interrupt);
+  if (anew && !dv_failed_outside(status)) return DVBF_OK; /* data without one */
   return status == DVBF_NUMERIC || status == DVBF_STOPPED ? DVBF_OK : status;
+}
+
+/* Judges one that is fitted by all folds: fits take little time, and one fold alone says little. */
+static dvbf_status judge_fitted(dv_score *out, job *j, size_t number, dvbf_error *error) {
+  const dv_referee *r = &j->crew->search->referee;
+  double far = 0, near = 0, linear_far = 0, linear_near = 0;
+  dvbf_status status = DVBF_OK;
+  for (size_t f = 0; f < r->folds.count && !status && !j->cut; f++) {
+    dvbf_model *model = NULL;
+    dv_score score = {INFINITY, INFINITY, INFINITY};
+    status = train_one(&model, j, number, f, false, error);
+    if (!status && model) status = dv_referee_score(&score, r, f, model, error);
+    dvbf_model_free(model);
+    double a = r->linear[f].free_run, b = r->linear[f].one_step;
+    far += score.free_run * score.free_run * a * a, linear_far += a * a;
+    near += score.one_step * score.one_step * b * b, linear_near += b * b;
+  }
+  out->free_run = sqrt(far / linear_far);
+  out->one_step = sqrt(near / linear_near);
+  out->total = dv_referee_total(out->free_run, out->one_step);
+  return status;
+}
+
+static dvbf_status judge(dv_score *out, job *j, size_t number, const dvbf_model *model, dvbf_error *error) {
+  const dv_search *s = j->crew->search;
+  const dv_candidate *c = j->candidate;
+  *out = (dv_score){INFINITY, INFINITY, INFINITY};
+  if (!model || j->cut) return DVBF_OK;
+  if (!dv_candidate_fitted(c) || c->final)
+    return dv_referee_score(out, &s->referee, dv_candidate_fold(s, number), model, error);
+  return judge_fitted(out, j, number, error);
 }
 
 /* Says that a candidate was judged, and writes it down. */
@@ -118,11 +154,9 @@ static dvbf_status record(crew *w, size_t number, dvbf_error *error) {
 
 static dvbf_status try_one(job *j, size_t number, dvbf_error *error) {
   dvbf_model *model = NULL;
-  dv_score score = {INFINITY, INFINITY, INFINITY};
-  dvbf_status status = train_one(&model, j, number, error);
-  const dv_search *s = j->crew->search;
-  if (!status && model && !j->cut)
-    status = dv_referee_score(&score, &s->referee, fold_of(s, number), model, error);
+  dv_score score;
+  dvbf_status status = train_one(&model, j, number, dv_candidate_fold(j->crew->search, number), true, error);
+  if (!status) status = judge(&score, j, number, model, error);
   if (status == DVBF_STOPPED) {
     j->cut = true;
     status = DVBF_OK;

@@ -20,6 +20,9 @@ typedef struct dv_search {
 
 double dv_search_clock(void);
 
+/* The fold of candidate i (from 0). */
+size_t dv_candidate_fold(const dv_search *search, size_t i);
+
 /* Where it trains. */
 void dv_candidate_folder(char *out, size_t size, const char *folder, size_t i);
 

@@ -44,17 +44,28 @@ static double root(const sums *s, const double *unit, size_t n) {
   return columns > 0 ? sqrt(sum / columns) : 0;
 }
 
-static dvbf_status measure(double *out, const dv_referee *r, size_t fold, const dvbf_model *m, bool free_run,
-                           dvbf_error *error) {
+/* The weight of what training has seen may be 0. */
+static dvbf_status measure_with(double *out, const dv_referee *r, size_t fold, const dvbf_model *m,
+                                bool free_run, double seen, dvbf_error *error) {
   const dv_fold *f = &r->folds.list[fold];
   sums s = {dv_calloc(r->n_x, sizeof *s.square), dv_calloc(r->n_x, sizeof *s.count)};
   dvbf_status status = s.square && s.count ? DVBF_OK : dv_fail_memory(error, "judging a model");
-  if (!status) status = add_split(&s, r, m, &f->data.train, free_run, 1, error);
+  if (!status && seen > 0) status = add_split(&s, r, m, &f->data.train, free_run, seen, error);
   if (!status) status = add_split(&s, r, m, &f->part, free_run, UNSEEN, error);
   if (!status) *out = root(&s, r->yardstick.unit, r->n_x);
   dv_free(s.square);
   dv_free(s.count);
   return status;
+}
+
+static dvbf_status measure(double *out, const dv_referee *r, size_t fold, const dvbf_model *m, bool free_run,
+                           dvbf_error *error) {
+  return measure_with(out, r, fold, m, free_run, 1, error);
+}
+
+dvbf_status dv_referee_unseen(double *out, const dv_referee *r, size_t fold, const dvbf_model *m,
+                              dvbf_error *error) {
+  return measure_with(out, r, fold, m, true, 0, error);
 }
 
 /* Where no linear model can be found, models are judged without one. */
@@ -64,7 +75,7 @@ static dvbf_status measure_linear(dv_referee *r, size_t fold, const dvbf_setting
   dvbf_error inner = {0};
   dvbf_data known = r->folds.list[fold].data;
   known.valid = (dvbf_sequences){0}; /* it holds the part that the linear model must not see */
-  r->linear[fold].free_run = r->linear[fold].one_step = 1;
+  r->linear[fold].free_run = r->linear[fold].one_step = r->linear[fold].unseen = 1;
   dvbf_status status = dv_linear_best(&linear, settings, &known, &inner);
   if (status) {
     if (!dv_failed_outside(status)) return DVBF_OK;
@@ -73,6 +84,7 @@ static dvbf_status measure_linear(dv_referee *r, size_t fold, const dvbf_setting
   }
   status = measure(&r->linear[fold].free_run, r, fold, linear, true, error);
   if (!status) status = measure(&r->linear[fold].one_step, r, fold, linear, false, error);
+  if (!status) status = dv_referee_unseen(&r->linear[fold].unseen, r, fold, linear, error);
   dvbf_model_free(linear);
   return status;
 }
@@ -116,6 +128,10 @@ static double ratio(double error, double of_linear) {
   return isfinite(error) ? fmax(error, least) / fmax(of_linear, least) : INFINITY;
 }
 
+double dv_referee_total(double free_run, double one_step) {
+  return dv_log(free_run) + ONE_STEP_SHARE * dv_log(one_step);
+}
+
 dvbf_status dv_referee_score(dv_score *out, const dv_referee *r, size_t fold, const dvbf_model *m,
                              dvbf_error *error) {
   double far = 0, near = 0;
@@ -124,7 +140,7 @@ dvbf_status dv_referee_score(dv_score *out, const dv_referee *r, size_t fold, co
   if (status) return status;
   out->free_run = ratio(far, r->linear[fold].free_run);
   out->one_step = ratio(near, r->linear[fold].one_step);
-  out->total = dv_log(out->free_run) + ONE_STEP_SHARE * dv_log(out->one_step);
+  out->total = dv_referee_total(out->free_run, out->one_step);
   return DVBF_OK;
 }
 

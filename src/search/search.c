@@ -72,6 +72,8 @@ static size_t count_candidates(const dv_train_settings *s, const dvbf_data *data
 static dvbf_status round_of(const search *h, const dv_candidate *c, bool first, uint64_t *out,
                             dvbf_error *error) {
   dvbf_settings *settings = NULL;
+  *out = 1; /* that a fit counts for */
+  if (dv_candidate_fitted(c)) return DVBF_OK;
   dvbf_status status = dv_candidate_settings(&settings, c, h->base.settings, error);
   if (status) return status;
   const dv_train_settings *s = dv_settings_train(settings, error);
@@ -103,8 +105,10 @@ static dv_candidate **sorted(const search *h) {
 }
 
 static size_t survivors(const search *h) {
-  size_t third = (h->base.candidates.count + 1) / 3,
-         /* without the linear model */ members = (size_t)h->s->members;
+  size_t count = h->base.candidates.count, members = (size_t)h->s->members;
+  for (size_t i = 0; i < h->base.candidates.count; i++)
+    count -= dv_candidate_fitted(&h->base.candidates.list[i]);
+  size_t third = (count + 1) / 3; /* without the linear model */
   return third > members ? third : members;
 }
 
@@ -121,10 +125,10 @@ static dvbf_status promote(search *h, bool *more, dvbf_error *error) {
   for (size_t i = 0; i < n && !status; i++) {
     uint64_t last = 0;
     status = round_of(h, best[i], false, &last, error);
-    if (best[i]->target && best[i]->target == last) *more = false;
+    if (!dv_candidate_fitted(best[i]) && best[i]->target && best[i]->target == last) *more = false;
   }
   for (size_t i = 0; i < n && *more && going < survivors(h) && !status; i++)
-    if (best[i]->updates && isfinite(best[i]->score.total)) {
+    if (best[i]->updates && isfinite(best[i]->score.total) && !dv_candidate_fitted(best[i])) {
       status = round_of(h, best[i], false, &best[i]->target, error);
       going++;
     }
@@ -164,11 +168,21 @@ static dvbf_status load(search *h, dv_candidate *c, dvbf_error *error) {
   return dv_exists(path) ? dvbf_model_load(&c->model, path, error) : DVBF_OK;
 }
 
-/* Whether a candidate may be part of the result: better than the linear model and trained to the end. Where
- * the search was ended before any was, all that were judged may. */
-static bool eligible(const search *h, const dv_candidate *c, bool to_the_end, uint64_t last) {
-  if (!c->model || c->final || !c->updates || !isfinite(c->score.total)) return false;
-  return (!h->linear || c->score.total < -BETTER) && (!to_the_end || c->updates == last);
+/* What candidates must be to become part of the result. */
+typedef struct demands {
+  bool to_the_end; /* trained; not where the search was ended before any was */
+  bool fitted;     /* not trained by gradients */
+} demands;
+
+static bool judged(const dv_candidate *c, demands d, uint64_t last) {
+  return c->model && !c->final && c->updates && isfinite(c->score.total) &&
+         (!d.to_the_end || c->updates == last);
+}
+
+/* Whether a candidate may be part of the result, which it may if it is better than the linear model. */
+static bool eligible(const search *h, const dv_candidate *c, demands d, uint64_t last) {
+  if (d.fitted && !dv_candidate_fitted(c)) return false;
+  return judged(c, d, last) && (!h->linear || c->score.total < -BETTER);
 }
 
 /* *out: whether any candidate was trained to the end and judged. */
@@ -179,8 +193,30 @@ static dvbf_status any_finished(const search *h, bool *out, dvbf_error *error) {
   *out = false;
   for (size_t i = 0; i < all->count && !status; i++) {
     status = round_of(h, &all->list[i], false, &last, error);
-    if (all->list[i].updates == last) *out = true;
+    if (!dv_candidate_fitted(&all->list[i]) && all->list[i].updates == last) *out = true;
   }
+  return status;
+}
+
+/* Whether learned models are, on average, better than the linear one on the parts that they have not seen.
+ * Each alone has too short a part to tell, and the best of many may be lucky. Candidates that are fitted have
+ * too few parameters to know the rest by heart. */
+static dvbf_status learned_hold(const search *h, dv_candidate **best, demands d, bool *out,
+                                dvbf_error *error) {
+  const dv_referee *r = &h->base.referee;
+  double squares = 0, of_linear = 0;
+  uint64_t last = 0;
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; i < h->base.candidates.count && !status; i++) {
+    size_t fold = dv_candidate_fold(&h->base, (size_t)(best[i] - h->base.candidates.list));
+    double unseen = 0;
+    status = round_of(h, best[i], false, &last, error);
+    if (status || dv_candidate_fitted(best[i]) || !judged(best[i], d, last)) continue;
+    status = dv_referee_unseen(&unseen, r, fold, best[i]->model, error);
+    squares += unseen * unseen;
+    of_linear += r->linear[fold].unseen * r->linear[fold].unseen;
+  }
+  *out = !(squares > of_linear * dv_exp(-2 * BETTER));
   return status;
 }
 
@@ -206,18 +242,20 @@ static void share_forecasts(search *h) {
 /* Ranks the best, up to `members`, in the order of `best`. No other test is needed, since pooled predictions
  * are better than those of the members on average. *limit: the largest error that a member may have. */
 static dvbf_status rank(search *h, dv_candidate **best, double *limit, dvbf_error *error) {
-  bool to_the_end = false;
+  demands d = {0};
+  bool hold = true;
   uint64_t last = 0;
   int rank = 0;
   *limit = INFINITY;
-  dvbf_status status = any_finished(h, &to_the_end, error);
+  dvbf_status status = any_finished(h, &d.to_the_end, error);
+  for (size_t i = 0; i < h->base.candidates.count && !status; i++) status = load(h, best[i], error);
+  if (!status && h->linear) status = learned_hold(h, best, d, &hold, error);
+  d.fitted = !hold;
   for (size_t i = 0; i < h->base.candidates.count && !status; i++) {
     dv_candidate *c = best[i];
     c->rank = 0;
     status = round_of(h, c, false, &last, error);
-    if (!status) status = load(h, c, error);
-    if (status || rank == (int)h->s->members || !eligible(h, c, to_the_end, last) || c->score.total > *limit)
-      continue;
+    if (status || rank == (int)h->s->members || !eligible(h, c, d, last) || c->score.total > *limit) continue;
     c->rank = ++rank;
     if (rank == 1) *limit = c->score.total + MARGIN;
   }

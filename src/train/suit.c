@@ -147,6 +147,7 @@ static void notes(chooser *c, const facts *f) {
   choose(c, "batch-size", "16", why);
   choose(c, "clip-norm", "1", why);
   choose(c, "updates", "6000", why);
+  choose(c, "starts", "1", why); /* predictions far ahead, by which starts are judged, tell nothing */
 }
 
 /* Whether a model of components is one of x (train/projection.c), and all frames can be read. */
