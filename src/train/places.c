@@ -179,9 +179,12 @@ static bool is_steady(const looks *l) {
 }
 
 static int choose_order(const looks *l) {
-  double enough = 2 * unlike(l, 0) + 0.05 * l->variance;
-  if (unlike(l, (size_t)dv_places_moments(1)) <= enough && is_steady(l) && !goes_round(l)) return 1;
-  return unlike(l, (size_t)dv_places_moments(DV_PLACES_HIGHEST)) <= enough ? DV_PLACES_HIGHEST : 0;
+  double best = unlike(l, 0), one = unlike(l, (size_t)dv_places_moments(1)),
+         all = unlike(l, (size_t)dv_places_moments(DV_PLACES_HIGHEST));
+  bool told = one <= 2 * best + 0.05 * l->variance;
+  if (told && goes_round(l)) return 0;
+  if (told && is_steady(l)) return 1;
+  return all <= 4 * best + 0.1 * l->variance ? DV_PLACES_HIGHEST : 0;
 }
 
 dvbf_status dv_places_order(int *out, const dvbf_sequences *s, size_t height, size_t width,

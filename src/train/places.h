@@ -39,9 +39,9 @@ typedef struct dv_pictures {
 /* Moments of all orders from 1 to this one, and dimensions of the state that is made of them. */
 int dv_places_moments(int order);
 int dv_places_state(int order);
-/* 1 where first moments tell frames apart nearly as well as all their pixels do, and are places: all frames
- * have the same light, and what moves does not turn about a point. Else the highest order, or 0 where its
- * moments do not tell frames apart. */
+/* 1 where first moments tell frames apart nearly as well as all their pixels do, and are places, since all
+ * frames have the same light. Else the highest order. 0 where its moments do not tell frames apart, and where
+ * one thing turns about a point: its velocity is not linear in moments and their changes. */
 dvbf_status dv_places_order(int *out, const dvbf_sequences *s, size_t height, size_t width,
                             dvbf_error *error);
 

@@ -60,7 +60,7 @@ static dvbf_status make_states(dvbf_sequences *out, const dv_places *p, const dv
  * large, and so are steps. */
 static dvbf_status settings_of(dvbf_settings **out, const dvbf_model *m, uint64_t seed, dvbf_error *error) {
   const dv_train_settings *s = m->settings;
-  enum { UPDATES = 3000 };
+  enum { UPDATES = 4000 };
   int64_t updates = s->updates < 100 ? 2 * s->updates : UPDATES; /* few are a trial of all of it */
   char text[4][32];
   dv_print(text[0], sizeof text[0], "%llu", (unsigned long long)seed);
@@ -162,14 +162,14 @@ static dvbf_status check(const dv_places *p, const dvbf_model *m, dvbf_error *er
   return DVBF_OK;
 }
 
-/* The seed decides some, and one training takes seconds: the best of some is taken, of larger ones fewer. */
+/* The seed decides some, and one training takes seconds: the best of some is taken. */
 static dvbf_status train_best(dvbf_model **out, const dvbf_data *states, const dvbf_model *m, uint64_t seed,
                               const volatile int *interrupt, const dvbf_train_options *options,
                               dvbf_error *error) {
-  int times = m->n_z > dv_places_state(1) ? 2 : 3;
+  enum { TIMES = 3 };
   double best = INFINITY;
   dvbf_status status = DVBF_OK;
-  for (int i = 0; i < times && !status; i++) {
+  for (int i = 0; i < TIMES && !status; i++) {
     follower user = {options, false, INFINITY};
     dvbf_model *model = NULL, *worse;
     status = train_once(&model, states, m, seed_of(seed, i), interrupt, &user, error);
