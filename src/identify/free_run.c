@@ -144,8 +144,9 @@ static void begin(far *a, const run *w) {
   dv_solve_upper(a->square, s->n_z, a->z, 1);
 }
 
-/* Errors of the free runs [rows], over the root of their number; those of missing values are 0. */
-static void run_free(double *out, far *a) {
+/* Errors of the runs [rows], over the root of their number; those of missing values are 0. With a gain they
+ * are one step ahead, without one free. */
+static void run_on(double *out, far *a, const double *gain) {
   size_t n_x = (size_t)a->system.n_x, n_u = (size_t)a->system.n_u;
   double by = 1 / sqrt((double)a->rows);
   look_back(a);
@@ -156,7 +157,9 @@ static void run_free(double *out, far *a) {
       const double *u = a->r->u + (w->first + t) * n_u, *x = a->r->x + (w->first + t) * n_x;
       dv_system_emit(&a->system, a->z, u, a->x);
       move(a, u);
-      for (size_t k = 0; k < n_x && t >= SEEN; k++) *out++ = isnan(x[k]) ? 0 : by * (a->x[k] - x[k]);
+      for (size_t k = 0; k < n_x; k++) a->x[k] = isnan(x[k]) ? 0 : x[k] - a->x[k];
+      if (gain) dv_apply(a->z, gain, a->x, a->system.n_z, a->system.n_x);
+      for (size_t k = 0; k < n_x && t >= SEEN; k++) *out++ = by * a->x[k];
     }
   }
 }
@@ -185,7 +188,7 @@ static void set_parameters(far *a, const double *theta) {
 static void free_residuals(double *out, const double *theta, void *user) {
   far *a = user;
   set_parameters(a, theta);
-  run_free(out, a);
+  run_on(out, a, NULL);
 }
 
 /* A is the first of the parameters. */
@@ -220,24 +223,8 @@ static dvbf_status refine(far *a, const volatile int *interrupt, dvbf_error *err
 
 /* ---- The gain ---- */
 
-/* Errors one step ahead, as run_free. */
 static void gain_residuals(double *out, const double *gain, void *user) {
-  far *a = user;
-  size_t n_x = (size_t)a->system.n_x, n_u = (size_t)a->system.n_u;
-  double by = 1 / sqrt((double)a->rows);
-  look_back(a);
-  for (size_t i = 0; i < a->count; i++) {
-    const run *w = &a->runs[i];
-    begin(a, w);
-    for (size_t t = 0; t < w->steps; t++) {
-      const double *u = a->r->u + (w->first + t) * n_u, *x = a->r->x + (w->first + t) * n_x;
-      dv_system_emit(&a->system, a->z, u, a->x);
-      move(a, u);
-      for (size_t k = 0; k < n_x; k++) a->x[k] = isnan(x[k]) ? 0 : x[k] - a->x[k];
-      dv_apply(a->z, gain, a->x, a->system.n_z, a->system.n_x);
-      for (size_t k = 0; k < n_x && t >= SEEN; k++) *out++ = by * a->x[k];
-    }
-  }
+  run_on(out, user, gain);
 }
 
 /* Whether the filter forgets its first state: A - K H. */
@@ -337,7 +324,7 @@ static dvbf_status judge(far *a, int fold, double *squares, double *count, dvbf_
   double *errors = status ? NULL : dv_calloc(a->rows, sizeof *errors);
   if (!status && !errors) status = dv_fail_memory(error, "fitting free runs");
   if (!status && a->rows) {
-    run_free(errors, a);
+    run_on(errors, a, NULL);
     *squares += dv_dot(errors, errors, a->rows) * (double)a->rows;
     *count += (double)a->rows;
   }
