@@ -273,11 +273,11 @@ static void add_up(double *products, double *mean, const dvbf_sequences *y) {
 /* Moments, and what each pixel counts in them, along their principal axes. */
 static dvbf_status straighten(dv_places *p, dvbf_error *error) {
   size_t n = (size_t)p->ramps.count, n_x = (size_t)p->ramps.n_x;
-  double *products = dv_calloc(2 * n + 2, n * sizeof *products), *vectors = products + n * n,
-         *work = vectors + n * n;
+  double *products = dv_calloc(n, n * sizeof *products), *vectors = dv_calloc(n, n * sizeof *vectors),
+         *work = dv_calloc(n, sizeof *work);
   float *column = dv_calloc(n_x, n * sizeof *column);
-  if (!products || !column) {
-    DV_FREE(products, column);
+  if (!products || !vectors || !work || !column) {
+    DV_FREE(products, vectors, work, column);
     return dv_fail_memory(error, "looking at places");
   }
   add_up(products, work, &p->data.train);
@@ -289,7 +289,7 @@ static dvbf_status straighten(dv_places *p, dvbf_error *error) {
   rotate(column, n_x, vectors, work, n);
   for (size_t k = 0; k < n; k++)
     for (size_t i = 0; i < n_x; i++) p->ramps.axes[k * n_x + i] = (dvbf_real)column[i * n + k];
-  DV_FREE(products, column);
+  DV_FREE(products, vectors, work, column);
   return DVBF_OK;
 }
 
