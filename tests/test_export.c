@@ -313,6 +313,26 @@ static void one_column_compiles(void **state) {
   clear_folder();
 }
 
+/* Hidden units whose weights are all 0 further on are not written, and nothing else changes. */
+static void idle_units_are_left_out(void **state) {
+  (void)state;
+  dvbf_model *model = make_variant(&variants[0]);
+  const dv_parameter *p = dv_model_find(model, "recognition.output.h");
+  assert_non_null(p);
+  size_t size[2];
+  for (int idle = 0; idle < 2; idle++) {
+    export_as(model, "units", "");
+    free(read_bytes(in_folder("units.c"), &size[idle]));
+    memset(model->parameters.values + p->offset, 0,
+           (size_t)p->rows * (size_t)p->cols * sizeof *model->parameters.values);
+  }
+  assert_true(size[1] < size[0]);
+  run_or_fail("! grep -q recognition_hidden %s/units.c", folder);
+  try_export("units");
+  dvbf_model_free(model);
+  clear_folder();
+}
+
 /* Two models live in one program. */
 static void prefixes_keep_models_apart(void **state) {
   (void)state;
@@ -488,7 +508,7 @@ int main(void) {
       cmocka_unit_test(same_run_same_bytes),        cmocka_unit_test(prefixes_keep_models_apart),
       cmocka_unit_test(refusals_say_why),           cmocka_unit_test(names_do_no_harm),
       cmocka_unit_test(short_sequences_suffice),    cmocka_unit_test(own_transitions),
-      cmocka_unit_test(byte_order_does_not_matter),
+      cmocka_unit_test(byte_order_does_not_matter), cmocka_unit_test(idle_units_are_left_out),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -74,7 +74,7 @@ dvbf_status dv_code_part_run(const dv_code_part *part, const double *const in[DV
 
 /* Computes at once what depends on constants alone. */
 dvbf_status dv_code_part_fold(dv_code_part *part, dvbf_error *error);
-/* Removes statements that no output slot needs. */
+/* Removes statements that no output slot needs, and products with weights that are all 0. */
 dvbf_status dv_code_part_prune(dv_code_part *part, dvbf_error *error);
 /* Whether a statement reads the slot. */
 bool dv_code_part_reads(const dv_code_part *part, dv_slot_name slot);

@@ -120,6 +120,17 @@ static bool take_written(live *l, const dv_statement *s) {
   return any;
 }
 
+/* Products are added to what stands there; weights that are all 0, as those of hidden units that a model does
+ * without, add nothing. */
+static bool adds_nothing(const dvbf_code *c, const dv_statement *s) {
+  const dvbf_real *w = s->kind == DV_PRODUCT ? c->buffers[s->w.buffer].constant : NULL;
+  if (!w || s->w_by_direction) return false;
+  for (size_t k = 0; k < (size_t)s->inner; k++)
+    for (size_t j = 0; j < (size_t)s->cols; j++)
+      if (w[s->w.offset + k * s->w.by_row + j * s->w.by_col] != 0) return false;
+  return true;
+}
+
 dvbf_status dv_code_part_prune(dv_code_part *part, dvbf_error *error) {
   dvbf_code *c = part->code;
   live l = {.code = c, .of = dv_calloc((size_t)c->n_buffers, sizeof *l.of)};
@@ -130,7 +141,7 @@ dvbf_status dv_code_part_prune(dv_code_part *part, dvbf_error *error) {
     if (s->size) mark(&l, (dvbf_place){s->buffer, s->offset, 0, 1}, 0, 1, (int)s->size);
   }
   for (int i = c->n_statements - 1; i >= 0 && !l.failed; i--) {
-    wanted[i] = take_written(&l, &c->statements[i]);
+    wanted[i] = !adds_nothing(c, &c->statements[i]) && take_written(&l, &c->statements[i]);
     l.directions = c->statements[i].directions;
     if (wanted[i]) dv_statement_reads(c, &c->statements[i], mark, &l);
   }
