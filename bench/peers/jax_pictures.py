@@ -157,15 +157,8 @@ def answer_pictures():
 
 def main_pictures():
     options = pictures.parse("JAX twin of DVBF-LL with convolutions, for timing.")
-    if THREADS_SET not in os.environ:
-        if not options.serve:
-            os.execve(sys.executable, [sys.executable, *sys.argv], environment(options.threads))
-        children = PictureChildren(options)
-        children.serve()
-        children.end()
+    if not begins(options, PictureChildren):
         return
-    keep_memory()
-    start_xla(int(os.environ[THREADS_SET]))
     if options.exchange:
         sys.exit(not exchange_pictures(options.exchange))
     if options.serve:

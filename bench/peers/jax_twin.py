@@ -369,18 +369,25 @@ def answers(unroll):
     serve(f"JAX {jax.__version__}", update, filter_times, lambda: resident_mib()[1])
 
 
-def main():
-    options = parse("JAX twin of DVBF-LL, for timing.", lambda parser: parser.add_argument(
-        "--unroll", type=int, default=1, help="time steps in one turn of a scan's loop (default %(default)s)"))
+def begins(options, children_class):
+    """Whether this process has the threads that were asked for; if not, another has done the work."""
     if THREADS_SET not in os.environ:
         if not options.serve:
             os.execve(sys.executable, [sys.executable, *sys.argv], environment(options.threads))
-        children = Children(options)
+        children = children_class(options)
         children.serve()
         children.end()
-        return
+        return False
     keep_memory()
     start_xla(int(os.environ[THREADS_SET]))
+    return True
+
+
+def main():
+    options = parse("JAX twin of DVBF-LL, for timing.", lambda parser: parser.add_argument(
+        "--unroll", type=int, default=1, help="time steps in one turn of a scan's loop (default %(default)s)"))
+    if not begins(options, Children):
+        return
     if options.exchange:
         sys.exit(not exchange(options.exchange, options.unroll))
     if options.until_r2:

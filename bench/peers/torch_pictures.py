@@ -127,13 +127,7 @@ class PictureTrainer:
         self.warm = set()
 
     def update(self, batch):
-        rows = torch.randperm(pictures.SEQUENCES)[:batch]
-        x, u = self.x.index_select(1, rows), self.u.index_select(1, rows)
-        self.flat.grad.zero_()
-        loss = self.loss(x, u, torch.randn(self.shape.frames, batch, W), torch.randn(M * S, Z))
-        loss.backward()
-        self.optimiser.step()
-        return loss.detach()
+        return step(self, torch.randperm(pictures.SEQUENCES)[:batch])
 
     def time(self, batch, threads, updates):
         """Seconds for so many updates, by the clock and of the processor; the first call for a batch and number of threads compiles and warms up."""

@@ -279,6 +279,16 @@ def adam(flat):
         return torch.optim.Adam([flat], lr=1e-3)
 
 
+def step(trainer, rows):
+    """One update of a trainer on these of its sequences."""
+    x, u = trainer.x.index_select(1, rows), trainer.u.index_select(1, rows)
+    trainer.flat.grad.zero_()
+    loss = trainer.loss(x, u, torch.randn(len(x), len(rows), W), torch.randn(M * S, Z))
+    loss.backward()
+    trainer.optimiser.step()
+    return loss.detach()
+
+
 class Trainer:
     """A timed model, on noise for data."""
 
@@ -293,13 +303,7 @@ class Trainer:
 
     def update(self, batch):
         """One update on a minibatch drawn without replacement (with, when it exceeds N)."""
-        rows = torch.randperm(N)[:batch] if batch <= N else torch.randint(N, (batch,))
-        x, u = self.x.index_select(1, rows), self.u.index_select(1, rows)
-        self.flat.grad.zero_()
-        loss = self.loss(x, u, torch.randn(T, batch, W), torch.randn(M * S, Z))
-        loss.backward()
-        self.optimiser.step()
-        return loss.detach()
+        return step(self, torch.randperm(N)[:batch] if batch <= N else torch.randint(N, (batch,)))
 
     def time(self, batch, threads, updates):
         """Seconds for so many updates; the first call for a batch and number of threads warms up."""

@@ -315,7 +315,7 @@ static void put_units(double *to, const dvbf_real *w, const dvbf_real *bias, con
   }
 }
 
-/* A regression of pictures on places, and the mean square of what it leaves of those that it did not see. */
+/* A regression of pictures on places and, once it is solved, the sum of squares of what it leaves of some. */
 typedef struct gallery {
   dv_ridge ridge;
   const dvbf_model *model;
