@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "identify/em.h"
 #include "identify/free_run.h"
+#include "identify/reduce.h"
 #include "model/density.h"
 #include "model/linear.h"
 
@@ -16,8 +17,8 @@
 #include <string.h>
 
 /* From the units of the recordings to those of the model, in place: x' = gain x + shift and u = gain u' +
- * shift. */
-static void change_units(dv_system *s, const dv_recordings *r, const dvbf_model *m) {
+ * shift. Without `x` the recordings are of x' already, but for what was taken out of each column. */
+static void change_units(dv_system *s, const dv_recordings *r, const dvbf_model *m, const dv_scaling *x) {
   size_t n_z = (size_t)s->n_z, n_u = (size_t)s->n_u, n_x = (size_t)s->n_x;
   for (size_t k = 0; k < n_u; k++) {
     double gain = 1 / ((double)m->u.scale[k] * r->u_deviation[k]);
@@ -26,11 +27,11 @@ static void change_units(dv_system *s, const dv_recordings *r, const dvbf_model 
     for (size_t i = 0; i < n_x; i++) s->shift_x[i] += s->d[i * n_u + k] * shift, s->d[i * n_u + k] *= gain;
   }
   for (size_t k = 0; k < n_x; k++) {
-    double gain = (double)m->x.scale[k] * r->x_deviation[k];
+    double scale = x ? (double)x->scale[k] : 1, gain = scale * r->x_deviation[k];
     for (size_t i = 0; i < n_z; i++) s->h[k * n_z + i] *= gain, s->s[i * n_x + k] *= gain;
     for (size_t i = 0; i < n_u; i++) s->d[k * n_u + i] *= gain;
     for (size_t i = 0; i < n_x; i++) s->r[k * n_x + i] *= gain, s->r[i * n_x + k] *= gain;
-    s->shift_x[k] = s->shift_x[k] * gain + (r->x_mean[k] - (double)m->x.shift[k]) * (double)m->x.scale[k];
+    s->shift_x[k] = s->shift_x[k] * gain + (r->x_mean[k] - (x ? (double)x->shift[k] : 0)) * scale;
   }
 }
 
@@ -42,11 +43,13 @@ typedef struct fitting {
   int iterations;
   dv_fit_watch watch;
   const volatile int *interrupt;
-  dv_recordings r;
+  dv_reduction reduction;
+  dv_recordings r; /* of x, or of its components */
   dv_system system;
   dv_linear_choice choice;
   double frames; /* with any value */
   double scale;  /* ln p in the units of the data less that in those of the recordings */
+  double added;  /* to ln p of a frame, of what is outside of the components */
   dv_em_progress first, last;
 } fitting;
 
@@ -80,25 +83,38 @@ static void round_stably(dv_system *s, double *scratch) {
   }
 }
 
+static dvbf_status new_model(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,
+                             const fitting *f, dvbf_error *error) {
+  dvbf_settings *settings = NULL;
+  dvbf_status status = settle(&settings, like, f, error);
+  if (!status) status = dv_model_new(out, settings, NULL, &data->train, 1, error);
+  dvbf_settings_free(settings);
+  return status;
+}
+
+/* The system in the units of the model. */
+static dvbf_status give_units(fitting *f, const dvbf_model *m, dvbf_error *error) {
+  bool reduced = f->reduction.components.count;
+  change_units(&f->system, &f->r, m, reduced ? NULL : &m->x);
+  return reduced ? dv_reduction_lift(&f->system, &f->reduction, error) : DVBF_OK;
+}
+
 static dvbf_status make_model(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data, fitting *f,
                               dvbf_error *error) {
-  dvbf_settings *settings = NULL;
   dvbf_model *m = NULL;
-  dv_system *system = &f->system;
-  size_t both = (size_t)system->n_x + (size_t)system->n_z;
+  size_t both = (size_t)data->train.n_x + (size_t)f->system.n_z;
   double *scratch = dv_calloc(3 * both, both * sizeof *scratch);
-  dvbf_status status = scratch ? settle(&settings, like, f, error) : dv_fail_memory(error, "making a model");
-  if (!status) status = dv_model_new(&m, settings, NULL, &data->train, 1, error);
-  if (!status) status = dv_linear_measure(m, system, &f->r, error);
+  dvbf_status status =
+      scratch ? new_model(&m, like, data, f, error) : dv_fail_memory(error, "making a model");
+  if (!status) status = dv_linear_measure(m, &f->system, &f->r, error);
+  if (!status) status = give_units(f, m, error);
   if (!status) {
-    change_units(system, &f->r, m);
-    round_stably(system, scratch);
-    dv_linear_set(m, system, scratch);
+    round_stably(&f->system, scratch);
+    dv_linear_set(m, &f->system, scratch);
     m->updates = f->last.iteration > 1 ? (uint64_t)f->last.iteration : 1;
     *out = m;
   }
   if (status) dvbf_model_free(m);
-  dvbf_settings_free(settings);
   dv_free(scratch);
   return status;
 }
@@ -106,7 +122,7 @@ static dvbf_status make_model(dvbf_model **out, const dvbf_settings *like, const
 /* ---- EM ---- */
 
 static double per_frame(const fitting *f, const dv_em_progress *p) {
-  return (p->log_p + f->scale) / f->frames;
+  return (p->log_p + f->scale) / f->frames + f->added;
 }
 
 static bool watch(const dv_em_progress *p, void *user) {
@@ -169,6 +185,19 @@ static dvbf_status improve(fitting *f, dvbf_error *error) {
 
 /* ---- All of it ---- */
 
+/* What is looked at: x, or its components where there are many columns. */
+static dvbf_status look(fitting *f, const dvbf_settings *settings, const dvbf_data *data, dvbf_error *error) {
+  dvbf_model *scaling = NULL;
+  f->choice.order = 1;
+  dvbf_status status = new_model(&scaling, settings, data, f, error);
+  if (!status) status = dv_reduction_init(&f->reduction, scaling, data, error);
+  bool reduced = f->reduction.components.count;
+  if (!status) status = dv_recordings_new(&f->r, reduced ? &f->reduction.data : data, error);
+  if (!status && reduced) f->added = dv_reduction_log_p(&f->reduction) + dv_model_log_jacobian(scaling);
+  dvbf_model_free(scaling);
+  return status;
+}
+
 static void tell(const fitting *f, char *told, size_t size) {
   const dv_linear_choice *c = &f->choice;
   dv_print(
@@ -185,7 +214,7 @@ static void tell(const fitting *f, char *told, size_t size) {
 
 static dvbf_status fit(dvbf_model **out, fitting *f, const dvbf_settings *settings, const dvbf_data *data,
                        char *told, size_t size, dvbf_error *error) {
-  dvbf_status status = dv_recordings_new(&f->r, data, error);
+  dvbf_status status = look(f, settings, data, error);
   if (!status)
     status = dv_linear_choose(&f->system, &f->choice, &f->r, f->order, f->feedthrough, f->interrupt, error);
   if (!status && f->by == DV_FIT_FREE_RUN)
@@ -195,6 +224,7 @@ static dvbf_status fit(dvbf_model **out, fitting *f, const dvbf_settings *settin
   if (!status && told) tell(f, told, size);
   dv_system_clear(&f->system);
   dv_recordings_clear(&f->r);
+  dv_reduction_clear(&f->reduction);
   return status;
 }
 
@@ -225,7 +255,7 @@ dvbf_status dv_linear_system(dv_system *out, dv_recordings *r, const dvbf_model 
     status = dv_linear_choose(out, &c, r, m->n_z, feedthrough, interrupt, error);
   }
   if (status) return status;
-  change_units(out, r, m);
+  change_units(out, r, m, &m->x);
   change_recordings(r, m);
   dv_free(r->filled); /* it would still be in units of deviations */
   r->filled = NULL;

@@ -10,7 +10,7 @@
 #ifndef DV_PLACES_H
 #define DV_PLACES_H
 
-#include "train/components.h"
+#include "identify/components.h"
 
 #include <dvbf/dvbf.h>
 

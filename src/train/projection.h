@@ -13,7 +13,7 @@
 #define DV_PROJECTION_H
 
 #include "model/density.h"
-#include "train/components.h"
+#include "identify/components.h"
 
 /* All zeros: nothing is projected. */
 typedef struct dv_projection {

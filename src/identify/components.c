@@ -2,7 +2,7 @@
  * of C = sum over frames of x x^T. C itself, [n_x][n_x], is never computed: C Q = X^T (X Q) is summed over
  * chunks of frames, so x may be large and in a file. Then Q is rotated to the eigenvectors of Q^T C Q, and
  * another pass over the frames measures the variance along each. */
-#include "train/components.h"
+#include "identify/components.h"
 
 #include "base/algebra.h"
 #include "base/memory.h"
