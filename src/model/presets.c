@@ -79,6 +79,8 @@ static const preset presets[] = {
     {"e2c-pendulum", "ours for embed to control on the pendulum",
      "model = e2c\n"
      "transition-weight = 1\n"
+     "learning-rate = 0.001\n"
+     "state-limit = 2\n"
      "projection = 1e-4\n"
      "keep-by = prediction\n"
      "starts = 1\n",
@@ -128,6 +130,22 @@ static const preset presets[] = {
      "filter-dropout-end = 0.4\n"
      "learning-rate = 0.003\n"
      "updates = 40000\n"
+     "validate-every = 1000\n"
+     "restart-above = 0.25\n",
+     "ball", NULL},
+    {"innovation-ball", "ours for the bouncing ball with the best predictions: a network as transition",
+     "latent = 6\n"
+     "transition = mlp\n"
+     "linear-paths = on\n"
+     "recognition-sees = innovation\n"
+     "initial-control = on\n"
+     "projection = 1e-4\n"
+     "sigma-floor = 0.02\n"
+     "sigma-floor-updates = 30000\n"
+     "filter-dropout = 0.5\n"
+     "filter-dropout-end = 0.4\n"
+     "learning-rate = 0.003\n"
+     "updates = 60000\n"
      "validate-every = 1000\n"
      "restart-above = 0.25\n",
      "ball", NULL},
