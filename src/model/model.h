@@ -98,6 +98,9 @@ enum { DV_BACKWARD = 1, DV_GAPS = 2, DV_PARTICLES = 4, DV_ONE_X = 8, DV_DERIVATI
  * makes z_1 from the prior. `flags` are those above. */
 dvbf_status dv_program_record(dvbf_program *program, const dvbf_model *model, int steps, int rows,
                               int observe, int flags, dvbf_error *error);
+/* The bound of a particle filter, whose particles are groups of `samples` rows. */
+dvbf_status dv_program_record_particles(dvbf_program *program, const dvbf_model *model, int steps, int rows,
+                                        int samples, int flags, dvbf_error *error);
 /* One step of the recurrence for `rows` samples of one sequence: z[0] is given, z[1] is the result, with v at
  * its mean. With DV_PARTICLES v is given, and output and ln_p [1][rows][...] belong to z[1]. */
 dvbf_status dv_program_record_step(dvbf_program *program, const dvbf_model *model, int rows, int rank,
@@ -221,6 +224,8 @@ typedef struct dv_birnn_states {
 dvbf_value dv_mask_input(const dvbf_program *p, const dvbf_model *m);
 /* Rows of a training program that are samples of one sequence; 1 for models without that setting. */
 int dv_program_samples(const dvbf_model *m);
+/* Whether they are drawn anew at every step. */
+bool dv_program_resamples(const dvbf_model *m);
 /* That of the settings, with one layer, on the first `frames` frames and, if wanted, their controls. */
 dv_birnn dv_birnn_on(dvbf_program *p, const dvbf_model *m, const char *name, int frames, bool control);
 dv_birnn_states dv_record_birnn(dvbf_graph *g, const dv_birnn *net);
