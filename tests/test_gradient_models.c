@@ -342,6 +342,11 @@ static void emissions(void **state) {
   check_model(&(model_case){.name = "bernoulli", .settings = "likelihood=bernoulli", .n_u = 1});
   check_model(&(model_case){
       .name = "categorical", .settings = "likelihood=categorical categories=3,4", .n_u = 1, .gaps = true});
+  check_model(&(model_case){.name = "patterns", .settings = "likelihood=patterns patterns=3", .n_u = 1});
+  check_model(&(model_case){.name = "patterns, gaps",
+                            .settings = "likelihood=patterns patterns=3 model=vrnn units=4",
+                            .n_u = 1,
+                            .gaps = true});
   check_model(&(model_case){.name = "poisson", .settings = "likelihood=poisson", .n_u = 1, .gaps = true});
   check_model(&(model_case){.name = "student-t", .settings = "likelihood=student-t", .n_u = 1, .gaps = true});
   check_model(&(model_case){.name = "standardised",

@@ -21,8 +21,9 @@ struct dvbf_model {
   const struct dv_density *density;  /* of x given z (density.h) */
   int n_x, n_u, n_z, n_w;
   dv_scaling x, u;
-  double x_spread;      /* total variance of a scaled frame, which sets first weights */
-  double *first_output; /* [n_x] of the emission: that of the mean frame, its first bias */
+  double x_spread;        /* total variance of a scaled frame, which sets first weights */
+  double *first_patterns; /* [n_x][patterns] of a density that has such; NULL: it starts without */
+  double *first_output;   /* [n_x] of the emission: that of the mean frame, its first bias */
   dv_parameters parameters;
   uint64_t updates;       /* done */
   double sequences;       /* N, in training */

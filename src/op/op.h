@@ -150,6 +150,17 @@ typedef struct dv_value_density {
 void dv_record_values(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value parameter, dvbf_value mask,
                       dv_value_density density);
 
+/* A mixture of a network's own frame and of patterns that all frames share (op/patterns.c). */
+enum { DV_MOST_PATTERNS = 1024, DV_PATTERN_GAIN = 10 };
+typedef struct dv_patterns {
+  dvbf_value own;      /* [steps][rows][n] logits */
+  dvbf_value scores;   /* [steps][rows][1 + M] of the own frame, and of the patterns */
+  dvbf_value patterns; /* [n][M] logits over DV_PATTERN_GAIN */
+} dv_patterns;
+/* out [steps][rows][1] = ln p(x), and out [steps][rows][n] = mean of x. */
+void dv_record_patterns(dvbf_graph *g, dvbf_value out, const dv_patterns *p, dvbf_value x, dvbf_value mask);
+void dv_record_patterns_mean(dvbf_graph *g, dvbf_value out, const dv_patterns *p);
+
 /* One step of e = x - mean(output) where mask [..][1 or n] is not 0, else 0; mean = NULL: the output is the
  * mean. emit_mean says the same in code. */
 void dv_record_residual(dvbf_graph *g, dvbf_value e, dvbf_value x, dvbf_value output, dvbf_value mask,

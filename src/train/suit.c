@@ -83,7 +83,8 @@ static void advise(chooser *c, const char *name, const char *why) {
 static void density(chooser *c, const facts *f) {
   const char *name, *why = NULL;
   const dv_density *d;
-  for (size_t i = 0; !why && (d = dv_density_at(i, &name)); i++) why = d->suits(f->train, &f->x);
+  for (size_t i = 0; !why && (d = dv_density_at(i, &name)); i++)
+    if (f->notes || !d->notes) why = d->suits(f->train, &f->x);
   if (why && d->on_request) advise(c, name, why);
   if (why && !d->on_request) choose(c, "likelihood", name, why);
   d = dv_density_of(now(c));
