@@ -52,6 +52,12 @@ static bool takes_transition(const dvbf_model_class *type) {
   return type->takes_transition;
 }
 
+const dvbf_model_class *dv_model_reading(void) {
+  size_t i = 0;
+  while (!shipped[i]->reads_frame) i++;
+  return shipped[i];
+}
+
 const char *dv_model_timeless(void) {
   return model_that(is_timeless);
 }

@@ -128,6 +128,8 @@ static inline int dv_gaps_of(const dvbf_sequences *s) {
 /* Shipped model number `index`; NULL behind the last. That of the setting `model`. */
 const dvbf_model_class *dv_model_class_at(size_t index);
 const dvbf_model_class *dv_model_class_of(const dv_train_settings *s);
+/* One that reads its frames back to go on from them. */
+const dvbf_model_class *dv_model_reading(void);
 /* Name of one whose sequences may have a single step. */
 const char *dv_model_timeless(void);
 /* Steps that a sequence must have at least. */
