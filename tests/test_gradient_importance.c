@@ -88,9 +88,57 @@ static void rows_must_be_whole_groups(void **state) {
   bench_end(&b);
 }
 
+/* ---- Rows drawn anew ---- */
+
+/* z of the rows that were chosen, with these weights. */
+static dvbf_value record_resample(bench *b, const double *weight, dvbf_value *z) {
+  b->conditions.noise_free = true; /* the numbers of the groups are 1/2 */
+  dvbf_value s = constant(b, 1, 1, weight), out = dvbf_slab(b->graph, 1, N);
+  *z = input(b, 1, N);
+  dv_record_resample(b->graph, out, *z, s, SAMPLES);
+  dvbf_keep(b->graph, out);
+  dvbf_keep(b->graph, *z);
+  project(b, out);
+  return out;
+}
+
+static void expect_rows(const bench *b, dvbf_value out, dvbf_value z, const int *rows) {
+  for (int r = 0; r < ROWS; r++)
+    assert_memory_equal(dvbf_at(&b->run, out) + r * N, dvbf_at(&b->run, z) + rows[r] * N,
+                        N * sizeof(dvbf_real));
+}
+
+/* The second row of the first group has nearly all of its weight, the third of the second most of it. */
+static void rows_are_drawn_by_weight(void **state) {
+  (void)state;
+  const double weight[ROWS] = {1e-9, 1, 1e-9, 0.05, 0, 0.25};
+  bench b;
+  dvbf_value z, out;
+  bench_begin(&b, ROWS);
+  out = record_resample(&b, weight, &z);
+  assert_gradients(&b, "resample");
+  dv_run_forward(&b.run);
+  expect_rows(&b, out, z, (const int[ROWS]){1, 1, 1, 3, 5, 5});
+  bench_end(&b);
+}
+
+static void rows_of_equal_weight_stay(void **state) {
+  (void)state;
+  const double weight[ROWS] = {0.2, 0.2, 0.2, 0, 0, 0}; /* a group that fills up a shard has none */
+  bench b;
+  dvbf_value z, out;
+  bench_begin(&b, ROWS);
+  out = record_resample(&b, weight, &z);
+  assert_gradients(&b, "resample, equal weights");
+  dv_run_forward(&b.run);
+  expect_rows(&b, out, z, (const int[ROWS]){0, 1, 2, 3, 4, 5});
+  bench_end(&b);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(ratios_of_what_is_drawn),
-                                     cmocka_unit_test(groups_of_samples),
-                                     cmocka_unit_test(rows_must_be_whole_groups)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(ratios_of_what_is_drawn), cmocka_unit_test(groups_of_samples),
+      cmocka_unit_test(rows_must_be_whole_groups), cmocka_unit_test(rows_are_drawn_by_weight),
+      cmocka_unit_test(rows_of_equal_weight_stay)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -342,6 +342,11 @@ static void emissions(void **state) {
   check_model(&(model_case){.name = "bernoulli", .settings = "likelihood=bernoulli", .n_u = 1});
   check_model(&(model_case){
       .name = "categorical", .settings = "likelihood=categorical categories=3,4", .n_u = 1, .gaps = true});
+  check_model(&(model_case){.name = "patterns", .settings = "likelihood=patterns patterns=3", .n_u = 1});
+  check_model(&(model_case){.name = "patterns, gaps",
+                            .settings = "likelihood=patterns patterns=3 model=vrnn units=4",
+                            .n_u = 1,
+                            .gaps = true});
   check_model(&(model_case){.name = "poisson", .settings = "likelihood=poisson", .n_u = 1, .gaps = true});
   check_model(&(model_case){.name = "student-t", .settings = "likelihood=student-t", .n_u = 1, .gaps = true});
   check_model(&(model_case){.name = "standardised",
@@ -403,6 +408,47 @@ static void several_samples(void **state) {
       {.name = "3 samples, vae", .settings = "importance-samples=3 model=vae", .n_u = 0},
       {.name = "3 samples, vrnn", .settings = "importance-samples=3 model=vrnn units=4", .n_u = 1},
       {.name = "3 samples, storn", .settings = "importance-samples=3 model=storn units=4", .n_u = 1},
+  };
+  CHECK_ALL(cases);
+}
+
+/* The same, drawn anew at every step. Small steps of the differences do not change what is drawn. */
+static void particles(void **state) {
+  (void)state;
+  static const model_case cases[] = {
+      {.name = "3 particles",
+       .step = 1e-5,
+       .settings = "importance-samples=3 resample=on universal=point",
+       .n_u = 2},
+      {.name = "2 particles, ragged, birnn, padded",
+       .step = 1e-5,
+       .settings = "importance-samples=2 resample=on universal=point initial=birnn",
+       .n_u = 1,
+       .ragged = true,
+       .rows = 4},
+      {.name = "3 particles, gaps, dropped, waiting",
+       .step = 1e-5,
+       .settings = "importance-samples=3 resample=on universal=point filter-dropout=0.4 "
+                   "likelihood=bernoulli x-scaling=none recognition-waits=on",
+       .n_u = 1,
+       .gaps = true},
+      {.name = "3 particles, innovation",
+       .step = 1e-5,
+       .settings = "importance-samples=3 resample=on universal=point recognition-sees=innovation",
+       .n_u = 1},
+      {.name = "3 particles, vrnn",
+       .step = 1e-5,
+       .settings = "importance-samples=3 resample=on model=vrnn units=4",
+       .n_u = 1},
+      {.name = "3 particles, storn",
+       .step = 1e-5,
+       .settings = "importance-samples=3 resample=on model=storn units=4",
+       .n_u = 0},
+      {.name = "3 particles, vrnn, gaps",
+       .step = 1e-5,
+       .settings = "importance-samples=3 resample=on model=vrnn units=4",
+       .n_u = 1,
+       .gaps = true},
   };
   CHECK_ALL(cases);
 }
@@ -789,6 +835,7 @@ int main(void) {
       cmocka_unit_test(universal_parameters),
       cmocka_unit_test(shapes),
       cmocka_unit_test(several_samples),
+      cmocka_unit_test(particles),
       cmocka_unit_test(paths),
       cmocka_unit_test(predictions),
       cmocka_unit_test(phases),

@@ -5,6 +5,7 @@
 #include "data/dataset.h"
 #include "evaluate/likelihood.h"
 #include "evaluate/paths.h"
+#include "exec/pass.h"
 #include "kalman.h"
 #include "model/model.h"
 
@@ -437,6 +438,37 @@ static void likelihoods_rise_to_the_exact_one(void **unused) {
   dvbf_sequences_free(&s);
 }
 
+static void add_terms(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
+  (void)shard, (void)first, (void)count;
+  *(double *)user += w->run.terms[dv_graph_term(w->program->graph, DVBF_IMPORTANCE)];
+}
+
+/* What training by particles raises: their bound as one program of whole sequences. */
+static void the_bound_of_training_rises_too(void **unused) {
+  (void)unused;
+  dvbf_sequences s = make_data(&dense);
+  dvbf_model *m = make_dvbf(&s, &dense);
+  kalman_belief b[K_STEPS];
+  double gap[2], truth = 0;
+  dv_pool *pool = NULL;
+  assert_int_equal(dv_pool_new(&pool, 1, NULL), DVBF_OK);
+  for (size_t i = 0; i < COUNT; i++) truth += exact(&dense, &s, i, false, b) / COUNT;
+  for (int i = 0; i < 2; i++) {
+    dv_pass pass;
+    dv_conditions conditions = dv_model_conditions(m, 5);
+    double sum = 0;
+    assert_int_equal(dv_pass_init_particles(&pass, m, pool, &s, i ? 512 : 4, NULL), DVBF_OK);
+    assert_int_equal(dv_pass_run(&pass, &s, &conditions, add_terms, &sum, NULL), DVBF_OK);
+    dv_pass_clear(&pass);
+    gap[i] = truth - sum / COUNT - K_STEPS * dv_model_log_jacobian(m);
+  }
+  print_message("ln p less the bound of 4 and of 512 particles: %.4f, %.4f\n", gap[0], gap[1]);
+  assert_true(gap[0] > gap[1] + 0.1 && fabs(gap[1]) < 0.15);
+  dv_pool_free(pool);
+  dvbf_model_free(m);
+  dvbf_sequences_free(&s);
+}
+
 /* With one path both are the bound of the sample, whose mean dvbf_evaluate tells too. */
 static void one_path_is_the_bound(void **unused) {
   (void)unused;
@@ -487,6 +519,7 @@ int main(void) {
       cmocka_unit_test(own_transitions_are_believed),
       cmocka_unit_test(likelihoods_rise_to_the_exact_one),
       cmocka_unit_test(one_path_is_the_bound),
+      cmocka_unit_test(the_bound_of_training_rises_too),
       cmocka_unit_test(dkf_is_weighted_too),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

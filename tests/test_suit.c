@@ -140,7 +140,7 @@ static void note(const char *name, const char *chosen, const char *was, const ch
 static void test_bits_and_gaps(void **unused) {
   (void)unused;
   dvbf_data data = data_of(20, 12, 20, 0);
-  for (size_t i = 0; i < 20 * 12 * 20; i++) data.train.x[i] = i % 3 == 0;
+  for (size_t i = 0; i < 20 * 12 * 20; i++) data.train.x[i] = ((uint32_t)i * 2654435761U >> 16) % 3 == 0;
   dvbf_settings *s = suited(&data, NULL, NULL);
   char text[32];
   assert_int_equal(dvbf_settings_get(s, "likelihood", text, sizeof text, NULL), DVBF_OK);
@@ -161,6 +161,24 @@ static void test_bits_and_gaps(void **unused) {
   s = suited(&data, NULL, NULL);
   assert_int_equal(dv_settings_train(s, NULL)->mask_input, DV_MASK_DIMENSION);
   dvbf_settings_free(s);
+  dvbf_sequences_free(&data.train);
+}
+
+/* Frames of three kinds. A setting of the dvbf alone keeps the model. */
+static void test_recurring_frames(void **unused) {
+  (void)unused;
+  dvbf_data data = data_of(20, 12, 20, 0);
+  for (size_t i = 0; i < 20 * 12 * 20; i++) data.train.x[i] = i % 20 % (i / 20 % 3 + 2) == 0;
+  for (int given = 0; given < 2; given++) {
+    dvbf_settings *s = suited(&data, given ? "systems" : NULL, given ? "8" : NULL);
+    char text[32];
+    assert_int_equal(dvbf_settings_get(s, "likelihood", text, sizeof text, NULL), DVBF_OK);
+    assert_string_equal(text, "patterns");
+    assert_true(value(s, "patterns") == 3);
+    assert_int_equal(dvbf_settings_get(s, "model", text, sizeof text, NULL), DVBF_OK);
+    assert_string_equal(text, given ? "dvbf" : "vrnn");
+    dvbf_settings_free(s);
+  }
   dvbf_sequences_free(&data.train);
 }
 
@@ -276,6 +294,7 @@ int main(void) {
       cmocka_unit_test(test_phases_are_for_models_with_a_gain),
       cmocka_unit_test(test_columns_that_follow_each_other),
       cmocka_unit_test(test_bits_and_gaps),
+      cmocka_unit_test(test_recurring_frames),
       cmocka_unit_test(test_presets_are_left_alone),
       cmocka_unit_test(test_outliers),
       cmocka_unit_test(test_videos),

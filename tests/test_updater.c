@@ -88,6 +88,7 @@ static void threads_do_not_change_results(void **state) {
   expect_same_for_all_threads("model=dkf");
   expect_same_for_all_threads("model=vrnn units=7");
   expect_same_for_all_threads("importance-samples=3");
+  expect_same_for_all_threads("importance-samples=3 resample=on universal=point");
   expect_same_for_all_threads("model=storn units=7");
   expect_same_for_all_threads("model=svae latent=2");
   expect_same_for_all_threads("model=e2c");

@@ -106,6 +106,11 @@ void dv_graph_segment_begin(dvbf_graph *g);
 void dv_graph_segment_end(dvbf_graph *g);
 /* Number of the next stream of noise that an op asks for. */
 int dv_graph_noise_number(dvbf_graph *g);
+/* Streams asked for so far. Those that follow are numbered from `number` on again and begin at that step of
+ * theirs, so that steps which are recorded one after the other share streams. */
+int dv_graph_noise_count(const dvbf_graph *g);
+void dv_graph_noise_from(dvbf_graph *g, int number, int step);
+int dv_graph_noise_step(const dvbf_graph *g);
 /* Ends recording: checks, lifetimes, arena. The sentence of a refused recording goes into error. */
 dvbf_status dv_graph_plan(dvbf_graph *g, dvbf_error *error);
 size_t dv_graph_arena_size(const dvbf_graph *g); /* in reals */

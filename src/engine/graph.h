@@ -18,7 +18,7 @@ struct dvbf_graph {
   dv_parameters *parameters;
   int rows;
   bool training, fixed; /* fixed: parameters have no gradient */
-  int noise_numbers;
+  int noise_numbers, noise_step;
   int n_scalars, n_terms;
   struct {
     char name[DV_NAME];

@@ -113,6 +113,19 @@ int dv_graph_noise_number(dvbf_graph *g) {
   return g->noise_numbers++;
 }
 
+int dv_graph_noise_count(const dvbf_graph *g) {
+  return g->noise_numbers;
+}
+
+void dv_graph_noise_from(dvbf_graph *g, int number, int step) {
+  g->noise_numbers = number;
+  g->noise_step = step;
+}
+
+int dv_graph_noise_step(const dvbf_graph *g) {
+  return g->noise_step;
+}
+
 bool dv_graph_training(const dvbf_graph *g) {
   return g->training;
 }

@@ -10,12 +10,17 @@ typedef struct dv_pass {
   dv_pool *pool;
   dvbf_program program;
   int observe;
+  int samples;        /* rows of each sequence */
   dv_worker *workers; /* one for each of the pool */
 } dv_pass;
 
 /* Records for these sequences, of whose steps `observe` are seen (0: all). */
 dvbf_status dv_pass_init(dv_pass *pass, const dvbf_model *model, dv_pool *pool,
                          const dvbf_sequences *sequences, int observe, dvbf_error *error);
+/* The bound of a particle filter, whose particles are `samples` rows of each sequence, all of which is seen.
+ */
+dvbf_status dv_pass_init_particles(dv_pass *pass, const dvbf_model *model, dv_pool *pool,
+                                   const dvbf_sequences *sequences, int samples, dvbf_error *error);
 void dv_pass_clear(dv_pass *pass);
 
 /* After the shard of sequences first .. first + count - 1 was run; called on any worker, each shard once. */

@@ -27,6 +27,8 @@ typedef struct dv_density {
    * output that gives this mean, with which the bias of the emission starts. */
   double (*mean)(double output);
   double (*first_output)(const dv_train_settings *s, double mean);
+  /* Looks at the data for further first values; NULL: it needs none. */
+  dvbf_status (*look)(dvbf_model *m, const dvbf_sequences *train, dvbf_error *error);
   /* For export, in code: that mean, and the variance of each value of x as the model sees it, from its mean
    * and p->shape. emit_mean is NULL where `mean` is. */
   dvbf_expr (*emit_mean)(dvbf_code *code, dvbf_expr output);
@@ -53,6 +55,7 @@ typedef struct dv_density {
   /* Whether what was measured of x is enough to know that no frame is refused; NULL: it never is. */
   bool (*accepts)(const dv_statistics *x);
   bool joint;      /* a mean depends on the outputs of other values too */
+  bool notes;      /* it is chosen for columns that noise drives, and no others */
   bool on_request; /* it is never chosen: where it suits, the user is told */
   bool sigma;      /* it has a sigma, with a floor, and the settings named sigma */
   bool normal;     /* x is normal, so that its principal components can have it too, and a linear system */

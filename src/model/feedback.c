@@ -104,6 +104,10 @@ void dv_record_feedback(dvbf_program *p, const dvbf_model *m, dvbf_value out, in
   dvbf_record(g, &feedback_class, 5, in, 2, to, &data, sizeof data);
 }
 
+bool dv_feedback_of_step(const dvbf_program *p) {
+  return !dv_graph_training(p->graph) || dv_feedback_needed(p);
+}
+
 bool dv_feedback_needed(const dvbf_program *p) {
   return p->gaps || p->observe < p->steps;
 }

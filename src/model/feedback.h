@@ -12,5 +12,7 @@ void dv_record_feedback(dvbf_program *p, const dvbf_model *m, dvbf_value out, in
 /* Whether a program of whole sequences may meet frames that are not seen before its last. (Past the end of a
  * short sequence nothing counts.) */
 bool dv_feedback_needed(const dvbf_program *p);
+/* The same of a program of a single step: with gradients, it is a step of training on whole sequences. */
+bool dv_feedback_of_step(const dvbf_program *p);
 
 #endif

@@ -52,6 +52,12 @@ static bool takes_transition(const dvbf_model_class *type) {
   return type->takes_transition;
 }
 
+const dvbf_model_class *dv_model_reading(void) {
+  size_t i = 0;
+  while (!shipped[i]->reads_frame) i++;
+  return shipped[i];
+}
+
 const char *dv_model_timeless(void) {
   return model_that(is_timeless);
 }
@@ -220,7 +226,8 @@ dvbf_status dv_model_of(dvbf_model **out, const dvbf_settings *settings, const d
   m->sequences = (double)train->count;
   m->log_sigma_floor = dv_log(m->settings->sigma_floor);
   learn_scaling(m, data);
-  if (m->type->settle) status = m->type->settle(m->type, m->settings_object, train->steps, error);
+  if (m->density->look) status = m->density->look(m, train, error);
+  if (!status && m->type->settle) status = m->type->settle(m->type, m->settings_object, train->steps, error);
   if (!status) status = dv_model_first_values(m, train->steps, seed, error);
   if (status) {
     dvbf_model_free(m);
@@ -283,6 +290,7 @@ void dvbf_model_free(dvbf_model *m) {
   dv_free(m->u.shift);
   dv_free(m->u.scale);
   dv_free(m->first_output);
+  dv_free(m->first_patterns);
   dv_parameters_free(&m->parameters);
   dv_free(m);
 }

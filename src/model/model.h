@@ -21,8 +21,9 @@ struct dvbf_model {
   const struct dv_density *density;  /* of x given z (density.h) */
   int n_x, n_u, n_z, n_w;
   dv_scaling x, u;
-  double x_spread;      /* total variance of a scaled frame, which sets first weights */
-  double *first_output; /* [n_x] of the emission: that of the mean frame, its first bias */
+  double x_spread;        /* total variance of a scaled frame, which sets first weights */
+  double *first_patterns; /* [n_x][patterns] of a density that has such; NULL: it starts without */
+  double *first_output;   /* [n_x] of the emission: that of the mean frame, its first bias */
   dv_parameters parameters;
   uint64_t updates;       /* done */
   double sequences;       /* N, in training */
@@ -98,6 +99,9 @@ enum { DV_BACKWARD = 1, DV_GAPS = 2, DV_PARTICLES = 4, DV_ONE_X = 8, DV_DERIVATI
  * makes z_1 from the prior. `flags` are those above. */
 dvbf_status dv_program_record(dvbf_program *program, const dvbf_model *model, int steps, int rows,
                               int observe, int flags, dvbf_error *error);
+/* The bound of a particle filter, whose particles are groups of `samples` rows. */
+dvbf_status dv_program_record_particles(dvbf_program *program, const dvbf_model *model, int steps, int rows,
+                                        int samples, int flags, dvbf_error *error);
 /* One step of the recurrence for `rows` samples of one sequence: z[0] is given, z[1] is the result, with v at
  * its mean. With DV_PARTICLES v is given, and output and ln_p [1][rows][...] belong to z[1]. */
 dvbf_status dv_program_record_step(dvbf_program *program, const dvbf_model *model, int rows, int rank,
@@ -124,6 +128,8 @@ static inline int dv_gaps_of(const dvbf_sequences *s) {
 /* Shipped model number `index`; NULL behind the last. That of the setting `model`. */
 const dvbf_model_class *dv_model_class_at(size_t index);
 const dvbf_model_class *dv_model_class_of(const dv_train_settings *s);
+/* One that reads its frames back to go on from them. */
+const dvbf_model_class *dv_model_reading(void);
 /* Name of one whose sequences may have a single step. */
 const char *dv_model_timeless(void);
 /* Steps that a sequence must have at least. */
@@ -221,6 +227,8 @@ typedef struct dv_birnn_states {
 dvbf_value dv_mask_input(const dvbf_program *p, const dvbf_model *m);
 /* Rows of a training program that are samples of one sequence; 1 for models without that setting. */
 int dv_program_samples(const dvbf_model *m);
+/* Whether they are drawn anew at every step. */
+bool dv_program_resamples(const dvbf_model *m);
 /* That of the settings, with one layer, on the first `frames` frames and, if wanted, their controls. */
 dv_birnn dv_birnn_on(dvbf_program *p, const dvbf_model *m, const char *name, int frames, bool control);
 dv_birnn_states dv_record_birnn(dvbf_graph *g, const dv_birnn *net);

@@ -5,6 +5,7 @@
  * A model records z and these KLs from the inputs (dvbf_model_class). */
 #include "model/blocks.h"
 #include "model/density.h"
+#include "model/weighted.h"
 
 #include "base/status.h"
 #include "data/dataset.h"
@@ -124,30 +125,16 @@ static void record_one_step(dvbf_program *p, const dvbf_model *m) {
   dv_record_ln_p(&ahead, m, first, steps, dvbf_steps(p->predicted, first - 1, steps), term, -1);
 }
 
-static dvbf_value record_ratio(const dvbf_program *p, const dvbf_model *m, const dvbf_drawn *drawn) {
-  if (drawn->value.buffer < 0) return DVBF_NONE;
-  dvbf_value out = dvbf_slab(p->graph, drawn->value.steps, 1);
-  dv_record_ln_ratio(p->graph, out, drawn, m->settings->log_sigma_min, m->settings->log_sigma_max);
-  return out;
-}
-
-/* Of groups of rows, each of which are samples of one sequence. */
-static void record_importance(dvbf_program *p, const dvbf_model *m) {
-  dvbf_graph *g = p->graph;
-  int term = dvbf_term(g, DVBF_IMPORTANCE, -1), samples = dv_program_samples(m);
-  if (dv_blocks_of(g, m, p->steps).count > 1)
-    dvbf_refuse(g, "importance-samples takes sequences whole: segments must be off, or window below 512");
-  record_emission(p, m);
-  dvbf_value first = record_ratio(p, m, &p->first), later = record_ratio(p, m, &p->later);
-  dv_record_importance(g, term, samples, p->ln_p, first, later, p->weight);
-}
-
 static void record_bound(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   if (dv_graph_training(g) && dv_program_samples(m) > 1) {
-    record_importance(p, m);
+    record_emission(p, m);
+    dv_record_paths(p, m, dv_program_samples(m));
     return;
   }
+  if (dv_graph_training(g) && m->settings->resample)
+    dvbf_refuse(g,
+                "resample = on has nothing to choose from with importance-samples = 1; 8 are a good number");
   int reconstruction = dvbf_term(g, DVBF_RECONSTRUCTION, -1), kl = dvbf_term(g, DVBF_KL_W, 1);
   if (m->type->emission || dv_blocks_of(g, m, p->steps).count == 1) {
     record_emission(p, m);
@@ -171,6 +158,17 @@ static void record_whole(dvbf_program *p, const dvbf_model *m, bool one_step) {
   keep_all(g, inputs, 8);
   if (!dv_graph_training(g)) keep_all(g, results, 5);
   if (!dv_graph_training(g)) keep_densities(p);
+}
+
+/* The bound of a particle filter, of groups of so many rows. */
+static void record_particles(dvbf_program *p, const dvbf_model *m, int samples) {
+  record_inputs(p, m);
+  dv_record_particles(p, m, samples);
+  keep_all(p->graph, (dvbf_value[]){p->x, p->u, p->mask, p->seen, p->weight}, 5);
+}
+
+bool dv_program_resamples(const dvbf_model *m) {
+  return m->settings->resample && dv_program_samples(m) > 1;
 }
 
 int dv_program_samples(const dvbf_model *m) {
@@ -216,7 +214,19 @@ dvbf_status dv_program_record(dvbf_program *p, const dvbf_model *m, int steps, i
   dvbf_status status = begin(p, m, steps, rows, flags, error);
   if (status) return status;
   p->observe = observe;
-  record_whole(p, m, flags & DV_ONE_STEP);
+  if (flags & DV_BACKWARD && !(flags & DV_ONE_STEP) && dv_program_resamples(m))
+    record_particles(p, m, dv_program_samples(m));
+  else
+    record_whole(p, m, flags & DV_ONE_STEP);
+  return end(p, error);
+}
+
+dvbf_status dv_program_record_particles(dvbf_program *p, const dvbf_model *m, int steps, int rows,
+                                        int samples, int flags, dvbf_error *error) {
+  dvbf_status status = begin(p, m, steps, rows, flags, error);
+  if (status) return status;
+  p->observe = steps;
+  record_particles(p, m, samples);
   return end(p, error);
 }
 

@@ -192,7 +192,7 @@ static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
   (void)self;
   states s = make_states(p->graph, m, 1);
   take_apart(p, &s);
-  later_states(p, m, &s, true);
+  later_states(p, m, &s, dv_feedback_of_step(p));
 }
 
 /* x_t is one that the model makes, and z_{t+1} comes from the prior. The recognition network, which only

@@ -203,7 +203,7 @@ static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
   (void)self;
   dvbf_value h = dvbf_slab(p->graph, 2, units(m)), z = dvbf_slab(p->graph, 2, latent(m));
   take_apart(p, h, z);
-  later_states(p, m, h, z, true);
+  later_states(p, m, h, z, dv_feedback_of_step(p));
 }
 
 /* x_t is one that the model makes, and z_{t+1} comes from the prior. */

@@ -138,10 +138,11 @@ static void groups_backward(const dvbf_op *op, dvbf_run *run) {
 
 static const dvbf_op_class groups_class = {"importance", groups_forward, groups_backward, NULL};
 
-void dv_record_importance(dvbf_graph *g, int term, int samples, dvbf_value ln_p, dvbf_value first,
-                          dvbf_value later, dvbf_value weight) {
+dvbf_value dv_record_importance(dvbf_graph *g, int term, int samples, dvbf_value ln_p, dvbf_value first,
+                                dvbf_value later, dvbf_value weight) {
   groups_data data = {samples, term, dvbf_scalar(g, DVBF_TEMPERATURE, 1)};
   dvbf_value in[] = {ln_p, first, later, weight}, out = dvbf_slab_constant(g, 1, 1);
   if (weight.rows % samples) dvbf_refuse(g, "%d rows are not groups of %d samples", weight.rows, samples);
   dvbf_record(g, &groups_class, 4, in, 1, &out, &data, sizeof data);
+  return out;
 }

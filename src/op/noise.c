@@ -8,6 +8,7 @@ enum { CHUNK = 256 }; /* Philox blocks turned into normals at once */
 
 typedef struct noise_data {
   uint32_t number;              /* of this stream of noise in the program */
+  int step;                     /* of the stream, of the first step of the value */
   bool shared;                  /* by all sequences */
   int dropout, run, zero, wait; /* scalars */
 } noise_data;
@@ -16,17 +17,20 @@ typedef struct noise_data {
 enum { MOST_NUMBERS = 1 << 8, MOST_STEPS = 1 << 24 };
 
 static noise_data new_noise(dvbf_graph *g, dvbf_value out, bool shared) {
-  noise_data data = {.number = (uint32_t)dv_graph_noise_number(g), .shared = shared};
-  if (data.number >= MOST_NUMBERS || out.steps > MOST_STEPS)
+  noise_data data = {
+      .number = (uint32_t)dv_graph_noise_number(g), .step = dv_graph_noise_step(g), .shared = shared};
+  if (data.number >= MOST_NUMBERS || out.steps > MOST_STEPS - data.step)
     dvbf_refuse(g, "a program has at most %d streams of noise of %d steps; stream %u has %d", MOST_NUMBERS,
                 MOST_STEPS, data.number, out.steps);
   return data;
 }
 
-static dv_block block_at(const dvbf_run *run, uint32_t number, int t, int row, bool shared, uint32_t index) {
+/* Block `index` of step t of a value. */
+static dv_block block_at(const dvbf_run *run, const noise_data *d, int t, int row, uint32_t index) {
   const dv_conditions *s = run->conditions;
-  uint32_t sequence = shared ? UINT32_MAX : run->sequence[row];
-  return dv_random_block(s->seed, s->stream | index << 8, sequence, number << 24 | (uint32_t)t, s->update);
+  uint32_t sequence = d->shared ? UINT32_MAX : run->sequence[row];
+  return dv_random_block(s->seed, s->stream | index << 8, sequence, d->number << 24 | (uint32_t)(d->step + t),
+                         s->update);
 }
 
 /* Rows are dealt with in chunks that fit the stack: bits first, then all normals of the chunk in one sweep.
@@ -44,7 +48,7 @@ static void noise_forward(const dvbf_op *op, dvbf_run *run) {
   while (row < rows) {
     int first_row = row, first_block = block, n = 0;
     for (; n < CHUNK && row < rows; n++) {
-      dv_block bits = block_at(run, d->number, row / v.rows, row % v.rows, d->shared, (uint32_t)block);
+      dv_block bits = block_at(run, d, row / v.rows, row % v.rows, (uint32_t)block);
       memcpy(words + 4 * n, bits.word, sizeof bits.word);
       if (++block == blocks) block = 0, row++;
     }
@@ -84,8 +88,8 @@ static void use_forward(const dvbf_op *op, dvbf_run *run) {
     for (int t = 0; t < v.steps; t++) {
       int i = t * v.rows + r;
       double threshold = !t ? dropout : dropped ? stay : begin;
-      dropped = dropout > 0 && dv_uniform_of(block_at(run, d->number, t, r, false, 0).word[0]) < threshold;
-      use[i] = !(mask[i] > 0) || t < wait ? 0 : dropped ? taken : 1;
+      dropped = dropout > 0 && dv_uniform_of(block_at(run, d, t, r, 0).word[0]) < threshold;
+      use[i] = !(mask[i] > 0) || d->step + t < wait ? 0 : dropped ? taken : 1;
     }
   }
 }
@@ -111,7 +115,7 @@ void dvbf_filter_use(dvbf_graph *g, dvbf_value use, dvbf_value mask) {
 
 static bool is_left_out(const dvbf_run *run, const noise_data *d, int row) {
   double dropout = run->scalars[d->dropout];
-  return dropout > 0 && dv_uniform_of(block_at(run, d->number, 0, row, false, 0).word[0]) < dropout;
+  return dropout > 0 && dv_uniform_of(block_at(run, d, 0, row, 0).word[0]) < dropout;
 }
 
 static void row_dropout_forward(const dvbf_op *op, dvbf_run *run) {
@@ -158,4 +162,23 @@ void dv_record_row_dropout(dvbf_graph *g, dvbf_value out, dvbf_value x, const ch
   if (x.steps != out.steps || x.rows != out.rows || x.cols != out.cols)
     dvbf_refuse(g, "%d steps of %d do not fit %d of %d", x.steps, x.cols, out.steps, out.cols);
   dvbf_record(g, &row_dropout_class, 1, &x, 1, &out, &data, sizeof data);
+}
+
+/* ---- out = numbers in (0, 1); 1/2 in a run without noise ---- */
+
+static void uniform_forward(const dvbf_op *op, dvbf_run *run) {
+  const noise_data *d = op->data;
+  dvbf_value v = op->out[0];
+  dvbf_real *out = dv_at(run, v);
+  for (int i = 0; i < v.steps * v.rows; i++)
+    out[i] = run->conditions->noise_free
+                 ? (dvbf_real)0.5
+                 : (dvbf_real)dv_uniform_of(block_at(run, d, i / v.rows, i % v.rows, 0).word[0]);
+}
+
+static const dvbf_op_class uniform_class = {"uniform", uniform_forward, NULL, NULL};
+
+void dv_record_uniform(dvbf_graph *g, dvbf_value out) {
+  noise_data data = new_noise(g, out, false);
+  dvbf_record(g, &uniform_class, 0, NULL, 1, &out, &data, sizeof data);
 }

@@ -47,6 +47,8 @@ void dv_record_blend(dvbf_graph *g, dvbf_value next, dvbf_value gates, dvbf_valu
 
 /* out = x, or 0 in all steps of a row with the probability that the scalar has. */
 void dv_record_row_dropout(dvbf_graph *g, dvbf_value out, dvbf_value x, const char *scalar);
+/* out [steps][rows][1] = numbers in (0, 1), keyed as normal ones are; 1/2 in a run without noise. */
+void dv_record_uniform(dvbf_graph *g, dvbf_value out);
 
 /* ---- Locally linear steps (op/local.c) ---- */
 
@@ -71,9 +73,12 @@ void dv_record_choose(dvbf_graph *g, dvbf_value out, dvbf_value a, dvbf_value b,
  * [low, high]. */
 void dv_record_ln_ratio(dvbf_graph *g, dvbf_value out, const dvbf_drawn *drawn, double low, double high);
 /* Adds to the term, for each group of so many rows, the logarithm of the mean of their exp(sum of ln_p - sum
- * of ln ratios), times the sum of their weights. `later` may be none. */
-void dv_record_importance(dvbf_graph *g, int term, int samples, dvbf_value ln_p, dvbf_value first,
-                          dvbf_value later, dvbf_value weight);
+ * of ln ratios), times the sum of their weights. `later` may be none. Returns the share of each row in its
+ * group, times that sum, [1][rows][1]. */
+dvbf_value dv_record_importance(dvbf_graph *g, int term, int samples, dvbf_value ln_p, dvbf_value first,
+                                dvbf_value later, dvbf_value weight);
+/* out [1][rows][n] = rows of z, each drawn from its group by the weights s [1][rows][1] (op/resample.c). */
+void dv_record_resample(dvbf_graph *g, dvbf_value out, dvbf_value z, dvbf_value s, int samples);
 
 /* ---- Linear systems with normal noise (op/messages.c, op/kalman.c) ---- */
 
@@ -144,6 +149,17 @@ typedef struct dv_value_density {
 } dv_value_density;
 void dv_record_values(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value parameter, dvbf_value mask,
                       dv_value_density density);
+
+/* A mixture of a network's own frame and of patterns that all frames share (op/patterns.c). */
+enum { DV_MOST_PATTERNS = 1024, DV_PATTERN_GAIN = 10 };
+typedef struct dv_patterns {
+  dvbf_value own;      /* [steps][rows][n] logits */
+  dvbf_value scores;   /* [steps][rows][1 + M] of the own frame, and of the patterns */
+  dvbf_value patterns; /* [n][M] logits over DV_PATTERN_GAIN */
+} dv_patterns;
+/* out [steps][rows][1] = ln p(x), and out [steps][rows][n] = mean of x. */
+void dv_record_patterns(dvbf_graph *g, dvbf_value out, const dv_patterns *p, dvbf_value x, dvbf_value mask);
+void dv_record_patterns_mean(dvbf_graph *g, dvbf_value out, const dv_patterns *p);
 
 /* One step of e = x - mean(output) where mask [..][1 or n] is not 0, else 0; mean = NULL: the output is the
  * mean. emit_mean says the same in code. */

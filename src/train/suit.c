@@ -83,7 +83,8 @@ static void advise(chooser *c, const char *name, const char *why) {
 static void density(chooser *c, const facts *f) {
   const char *name, *why = NULL;
   const dv_density *d;
-  for (size_t i = 0; !why && (d = dv_density_at(i, &name)); i++) why = d->suits(f->train, &f->x);
+  for (size_t i = 0; !why && (d = dv_density_at(i, &name)); i++)
+    if (f->notes || !d->notes) why = d->suits(f->train, &f->x);
   if (why && d->on_request) advise(c, name, why);
   if (why && !d->on_request) choose(c, "likelihood", name, why);
   d = dv_density_of(now(c));
@@ -132,21 +133,55 @@ static void far(chooser *c, const facts *f) {
                 "the filter is learned when the dynamics are known");
 }
 
+/* Frames that come again and again tell the state: a model that reads them back need not put them into
+ * noise, which would cost likelihood. Settings of the user that it would not heed keep the model. */
+static void reading(chooser *c, const facts *f) {
+  const dvbf_model_class *type = dv_model_reading();
+  if (c->status || !f->notes || !dv_density_of(now(c))->notes) return;
+  if (dv_settings_given(c->settings, "model") || dv_settings_given(c->settings, "importance-samples")) return;
+  if (dv_settings_fit_model(c->settings, type, false, NULL)) return;
+  choose(c, "model", type->name, "frames that come again and again tell the state");
+}
+
+static bool reads_patterns(const chooser *c, const facts *f) {
+  return f->notes && dv_density_of(now(c))->notes && dv_model_class_of(now(c))->reads_frame;
+}
+
+/* Such models learn fast, and learn by heart soon: small networks, short windows, few updates, and the best
+ * of many looks. */
+static void patterns(chooser *c, const facts *f) {
+  static const char why[] = "a few frames come again and again";
+  enum { WINDOW = 20, FRAMES = 10000 };
+  if (!reads_patterns(c, f)) return;
+  double more = fmin(5, fmax(1, (double)f->x.frames / FRAMES));
+  choose_number(c, "updates", round(8 * more) * 100, "as there are frames");
+  choose_number(c, "validate-every", round((double)now(c)->updates / 16), why);
+  if (f->x.frames < 2 * FRAMES) {
+    choose(c, "units", "32", "there are few frames");
+    choose(c, "hidden", "64", "there are few frames");
+  }
+  if (f->steps <= WINDOW) return;
+  choose_number(c, "window", WINDOW, why);
+  choose_number(c, "stride", WINDOW / 4, why);
+}
+
 /* What noise drives may go anywhere at each step: w decides, and is judged by the likelihood one step ahead.
  * So nothing is dropped, the state is large, and many systems follow from it. */
 static void notes(chooser *c, const facts *f) {
   static const char why[] = "noise drives columns of 0 and 1";
   if (!f->notes) return;
-  choose(c, "systems", "32", why);
-  choose(c, "mixing-hidden", "64", why);
-  choose(c, "universal", "point", why);
-  choose(c, "filter-dropout", "0", why);
-  choose(c, "filter-dropout-end", "0", why);
-  choose(c, "initial-frames", "3", why);
+  if (!reads_patterns(c, f)) {
+    choose(c, "systems", "32", why);
+    choose(c, "mixing-hidden", "64", why);
+    choose(c, "universal", "point", why);
+    choose(c, "filter-dropout", "0", why);
+    choose(c, "filter-dropout-end", "0", why);
+    choose(c, "initial-frames", "3", why);
+    choose(c, "updates", "6000", why);
+  }
   choose(c, "keep-by", "bound", why);
   choose(c, "batch-size", "16", why);
   choose(c, "clip-norm", "1", why);
-  choose(c, "updates", "6000", why);
   choose(c, "starts", "1", why); /* predictions far ahead, by which starts are judged, tell nothing */
 }
 
@@ -499,6 +534,7 @@ dvbf_status dv_settings_suit(dvbf_settings *settings, const dv_facts *f, dvbf_ch
                              void *user_data, dvbf_error *error) {
   chooser c = {settings, each, user_data, DVBF_OK, error};
   emission(&c, f);
+  reading(&c, f);
   stability(&c, f);
   if (!dv_fit_of(dv_model_class_of(now(&c)))) { /* otherwise the fit itself finds what there is to choose */
     picture(&c, f);
@@ -508,6 +544,7 @@ dvbf_status dv_settings_suit(dvbf_settings *settings, const dv_facts *f, dvbf_ch
     phases(&c);
     schedules(&c, f);
     search(&c, f);
+    patterns(&c, f);
   }
   return c.status;
 }

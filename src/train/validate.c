@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { PARTICLES = 64 };
+
 /* Whatever scores are relative to. */
 static dvbf_status measure(dv_validator *v, const dvbf_model *m, double log_jacobian, dvbf_error *error) {
   dv_statistics x;
@@ -29,9 +31,11 @@ dvbf_status dv_validator_init(dv_validator *v, dvbf_model *model, dv_pool *pool,
   dvbf_status status = dv_pass_init(&v->filter, model, pool, sequences, 0, error);
   if (!status && observe < (int)sequences->steps && !model->type->timeless)
     status = dv_pass_init(&v->predict, model, pool, sequences, observe, error);
+  if (!status && dv_program_resamples(model))
+    status = dv_pass_init_particles(&v->particles, model, pool, sequences, PARTICLES, error);
   if (!status) status = measure(v, model, log_jacobian, error);
   if (!status) {
-    size_t shards = dv_pass_shards(&v->filter, sequences);
+    size_t shards = dv_pass_shards(v->particles.workers ? &v->particles : &v->filter, sequences);
     v->terms = dv_calloc(shards, sizeof *v->terms);
     v->errors = dv_calloc(shards, sizeof *v->errors);
     if (!v->terms || !v->errors) status = dv_fail_memory(error, "preparing validation");
@@ -43,6 +47,7 @@ dvbf_status dv_validator_init(dv_validator *v, dvbf_model *model, dv_pool *pool,
 void dv_validator_clear(dv_validator *v) {
   dv_pass_clear(&v->filter);
   dv_pass_clear(&v->predict);
+  dv_pass_clear(&v->particles);
   dv_free(v->variance);
   dv_free(v->terms);
   dv_free(v->errors);
@@ -56,8 +61,8 @@ static void collect_terms(void *user, const dv_worker *w, size_t shard, size_t f
 }
 
 /* A term of the bound of one shard; 0 where the model has none of that name. */
-static double term_of(const dv_validator *v, size_t shard, const char *name) {
-  int term = dv_graph_term(v->filter.program.graph, name);
+static double term_of(const dv_validator *v, const dv_pass *pass, size_t shard, const char *name) {
+  int term = dv_graph_term(pass->program.graph, name);
   return term < 0 ? 0 : v->terms[shard][term];
 }
 
@@ -132,6 +137,18 @@ static dvbf_status measure_errors(double *out, dv_validator *v, dv_pass *pass, d
   return status;
 }
 
+/* The bound of a particle filter, in nats per frame. */
+static dvbf_status weigh_particles(double *bound, dv_validator *v, const dv_conditions *conditions,
+                                   dvbf_error *error) {
+  size_t shards = dv_pass_shards(&v->particles, v->sequences);
+  double sum = v->jacobian;
+  dvbf_status status = dv_pass_run(&v->particles, v->sequences, conditions, collect_terms, v, error);
+  dv_team_gather(dv_pool_team(v->particles.pool), v->terms, sizeof *v->terms, shards);
+  for (size_t i = 0; i < shards; i++) sum += term_of(v, &v->particles, i, DVBF_IMPORTANCE);
+  *bound = v->frames > 0 ? sum / v->frames : 0;
+  return status;
+}
+
 dvbf_status dv_validator_run(dv_scores *out, dv_validator *v, double log_sigma_floor, dvbf_error *error) {
   const dvbf_model *m = v->filter.model;
   dv_conditions conditions = dv_model_conditions(m, (uint64_t)m->settings->seed);
@@ -142,12 +159,13 @@ dvbf_status dv_validator_run(dv_scores *out, dv_validator *v, double log_sigma_f
   dvbf_status status = dv_pass_run(&v->filter, v->sequences, &conditions, collect_terms, v, error);
   dv_team_gather(dv_pool_team(v->filter.pool), v->terms, sizeof *v->terms, shards);
   for (size_t i = 0; i < shards; i++) {
-    s.reconstruction += term_of(v, i, DVBF_RECONSTRUCTION) * per_frame;
-    s.kl_w += term_of(v, i, DVBF_KL_W) * per_frame;
-    s.kl_v += term_of(v, i, DVBF_KL_V) * per_frame;
+    s.reconstruction += term_of(v, &v->filter, i, DVBF_RECONSTRUCTION) * per_frame;
+    s.kl_w += term_of(v, &v->filter, i, DVBF_KL_W) * per_frame;
+    s.kl_v += term_of(v, &v->filter, i, DVBF_KL_V) * per_frame;
   }
   s.reconstruction += v->jacobian * per_frame;
   s.bound = s.reconstruction - s.kl_w - s.kl_v;
+  if (!status && v->particles.workers) status = weigh_particles(&s.bound, v, &conditions, error);
   if (!status && v->predict.workers)
     status = measure_errors(&s.prediction, v, &v->predict, conditions, collect_errors, error);
   if (!status && v->one_step && v->filter.program.innovation.buffer >= 0)

@@ -5,7 +5,7 @@
 #include "exec/pass.h"
 
 typedef struct dv_scores {
-  double bound, reconstruction, kl_w, kl_v; /* nats per frame */
+  double bound, reconstruction, kl_w, kl_v; /* nats per frame; the bound that training raises, or near it */
   double prediction;                        /* squared error over pixel variance; NaN: nothing to predict */
   double
       one_step; /* the same of the noise-free filter one step ahead, column by column; NaN: not asked for */
@@ -13,6 +13,7 @@ typedef struct dv_scores {
 
 typedef struct dv_validator {
   dv_pass filter, predict;
+  dv_pass particles; /* where training resamples; else it has no workers */
   const dvbf_sequences *sequences;
   double *variance;               /* [n_x] of scaled values */
   double frames;                  /* with a value that is seen */
