@@ -5,6 +5,7 @@
 
 #include <dvbf/loop.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *const systems[] = {"pendulum", "cart-pole", "arm", "planar", NULL};
 
@@ -26,11 +27,13 @@ static void print(const dvbf_loop_outcome *o, const char *folder) {
   if (folder) printf("%s/control.html has a video\n", folder);
 }
 
-/* The settings of the four tables. */
+/* The settings of the four tables. A preset that is for another system has none for this one's data. */
 static dvbf_status read_settings(dvbf_settings *out[4], const cli_options *options, dvbf_error *error) {
   const char *system = options->arguments[0], *preset = cli_option(options, "preset");
-  dvbf_status status = cli_options_settings_from(&out[0], options, system, NULL, error);
   if (!preset && !cli_option(options, "config") && dvbf_preset_system(system)) preset = system;
+  const char *made_for = preset ? dvbf_preset_system(preset) : NULL;
+  bool data = made_for && !strcmp(made_for, system);
+  dvbf_status status = cli_options_settings_from(&out[0], options, system, data ? preset : NULL, error);
   if (!status) status = cli_options_settings_from(&out[1], options, "train", preset, error);
   if (!status) status = cli_options_settings_from(&out[2], options, "control", NULL, error);
   if (!status) status = cli_options_settings_from(&out[3], options, "loop", NULL, error);
@@ -85,10 +88,14 @@ const cli_command cli_learn_control = {
         "control.html with videos and the latent space, a strip of pictures and a video.\n"
         "The return is minus the sum of distance^2 + 0.1 velocity^2 + 0.001 u^2, of an angle where it has "
         "one.",
-    .examples = {{"dvbf learn-control pendulum --torque 5 --horizon 200 -o swing",
-                  "a pendulum that one swing does not lift"},
-                 {"dvbf learn-control pendulum --torque 5 --model-of swing --lost 0.2 -o lost",
-                  "the same model, with a fifth of the frames lost"}},
+    .examples =
+        {{"dvbf learn-control pendulum --torque 5 --horizon 200 -o swing",
+          "a pendulum that one swing does not lift"},
+         {"dvbf learn-control pendulum --torque 5 --model-of swing --lost 0.2 -o lost",
+          "the same model, with a fifth of the frames lost"},
+         {"dvbf learn-control cart-pole --first-angle 0.15 --first-range 0.05 --plan 15 --discount 0.9 "
+          "--control-weight 1 -o held",
+          "a pole that begins near upright, held by pushing its cart"}},
     .arguments = {"SYSTEM"},
     .choices = systems,
     .flags = {{'o', "output", "FOLDER", "folder to write"},

@@ -56,6 +56,15 @@ state="--goal-in state --data swing.h5 --low -2 --high 2 --plan 4"
 tail -1 state.out | grep -q '"ready":true' || fail "no plan for a state: $(tail -1 state.out)"
 "$dvbf" control swing --goal 1,0,nan $state --follow <frames.json | cmp -s - state.out && fail "another state is the same goal"
 
+# learn-control takes the preset of its system, for data and training; flags win, and another system's preset is for training alone.
+short="--quiet --force --train 40 --size 8 --updates 2 --hidden 8 --projection 0 --episodes 1 --horizon 4 --plan 2 --scouts 0 --most-trainings 1"
+"$dvbf" learn-control cart-pole -o held $short >held.out
+grep -q 'trained on 40 sequences of 10 frames' held.out || fail "not the data of the preset: $(head -1 held.out)"
+grep -q '^latent = 16$' held/settings.txt || fail "not the settings of the preset"
+"$dvbf" learn-control cart-pole -o other --preset innovation-pendulum --steps 12 $short >other.out
+grep -q 'trained on 40 sequences of 12 frames' other.out || fail "$(head -1 other.out)"
+grep -q '^latent = 3$' other/settings.txt || fail "not the settings of another system's preset"
+
 # The controller as C, which gives the same controls.
 "$dvbf" export run -o tank.c --goal 0.5,0.25 $limits --plan 6 --check 2>err || fail "$(cat err)"
 grep -q 'int tank_control_step(' tank_control.h || fail "no controller was exported"

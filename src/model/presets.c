@@ -151,6 +151,22 @@ static const preset presets[] = {
      "ball", NULL},
     {"paper-ball", "the paper's appendix for the bouncing ball, on 500 sequences", PAPER_DVBF "latent = 4\n",
      "ball", "train = 500\n"},
+    {"cart-pole", "ours for a pole that a cart balances, from few frames near upright",
+     "latent = 16\n"
+     "initial-frames = 2\n"
+     "universal = point\n"
+     "linear-paths = on\n"
+     "recognition-sees = innovation\n"
+     "projection = 1e-4\n"
+     "sigma-floor = 0.002\n"
+     "sigma-floor-updates = 5000\n"
+     "updates = 20000\n"
+     "starts = 1\n",
+     "cart-pole",
+     "near = 0.05\n"
+     "thickness = 0.1\n"
+     "steps = 10\n"
+     "train = 1400\n"},
     {"two-balls", "ours for two bouncing balls, on more sequences than the paper's 2000",
      "latent = 10\n"
      "systems = 64\n"
