@@ -64,6 +64,9 @@ grep -q '^latent = 16$' held/settings.txt || fail "not the settings of the prese
 "$dvbf" learn-control cart-pole -o other --preset innovation-pendulum --steps 12 $short >other.out
 grep -q 'trained on 40 sequences of 12 frames' other.out || fail "$(head -1 other.out)"
 grep -q '^latent = 3$' other/settings.txt || fail "not the settings of another system's preset"
+"$dvbf" learn-control cart-pole -o kept --keep-data on --trainings 2 --collect 3 $short --horizon 20 >kept.out
+kept=$("$dvbf" info kept/data.h5 --json | sed -n 's/.*"sequences": *\([0-9]*\).*/\1/p' | head -1)
+[ "$kept" -gt 40 ] || fail "closed loops are not among the data that are kept: $kept sequences"
 
 # The controller as C, which gives the same controls.
 "$dvbf" export run -o tank.c --goal 0.5,0.25 $limits --plan 6 --check 2>err || fail "$(cat err)"

@@ -230,6 +230,44 @@ static void test_two_channels_are_refused(void **unused) {
   dvbf_settings_free(settings);
 }
 
+/* Changes of sign of a control in a part of a sequence. */
+static int signs(const dvbf_sequences *s, size_t sequence, size_t control, size_t first, size_t last) {
+  int changes = 0;
+  for (size_t t = first + 1; t < last; t++) {
+    size_t row = sequence * s->steps + t;
+    changes += (s->u[row * s->n_u + control] > 0) != (s->u[(row - 1) * s->n_u + control] > 0);
+  }
+  return changes;
+}
+
+/* Swept controls keep to the limits, are slow at one end of a sequence and fast at the other, at either end,
+ * and are as strong in one direction as in the other. */
+static void test_controls_sweep_through_frequencies(void **unused) {
+  (void)unused;
+  static const char *const names[] = {"pendulum", "ball", "cart-pole", "planar"};
+  static const char *const swept[][2] = {{"sweep", "on"}, {"size", "8"}, {NULL, NULL}};
+  for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+    dvbf_settings *settings = settings_of(names[k], swept);
+    dvbf_data *data = simulate(names[k], swept);
+    const dvbf_sequences *s = &data->train;
+    dv_system system;
+    int rising = 0, falling = 0;
+    assert_int_equal(dv_system_of(&system, settings, NULL), DVBF_OK);
+    for (size_t i = 0; i < s->count * s->steps * s->n_u; i++)
+      assert_true(fabs((double)s->u[i]) <= system.limit);
+    for (size_t i = 0; i < s->count; i++)
+      for (size_t c = 0; c < s->n_u; c++) {
+        int first = signs(s, i, c, 0, s->steps / 2), last = signs(s, i, c, s->steps / 2, s->steps);
+        assert_true(first <= 3 || last <= 3);
+        assert_true(first >= 5 || last >= 5);
+        rising += first<last, falling += first> last;
+      }
+    assert_true(rising && falling);
+    dvbf_data_free(data);
+    dvbf_settings_free(settings);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_all_systems_make_images),
@@ -238,6 +276,7 @@ int main(void) {
       cmocka_unit_test(test_arm_loses_energy),
       cmocka_unit_test(test_noise_and_disturbance_change_what_they_should),
       cmocka_unit_test(test_steps_by_hand_are_those_of_the_data),
+      cmocka_unit_test(test_controls_sweep_through_frequencies),
       cmocka_unit_test(test_objects_are_found),
       cmocka_unit_test(test_colour_survives_a_file),
       cmocka_unit_test(test_two_channels_are_refused),

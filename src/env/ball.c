@@ -47,6 +47,7 @@ dvbf_status dv_system_ball(dv_system *out, const dvbf_settings *settings, dvbf_e
   *out = (dv_system){DV_SYSTEM_OF(p),
                      .dt = p->dt,
                      .limit = 1,
+                     .sweep = p->sweep,
                      .n_state = STATES,
                      .n_u = AXES,
                      .n_s = STATES,

@@ -22,6 +22,7 @@ struct dv_system {
   double disturbance;            /* that of what disturbs the control, over `limit` */
   double near;                   /* share of the ranges in which angles begin; 0: there is no such setting */
   bool heeds_near;               /* it heeds `near` */
+  bool sweep;                    /* controls of data sweep through frequencies, and are not random */
   const void *settings;          /* the system's own; they belong to the caller of dv_system_of */
   double dt, limit;              /* time between frames; controls are in plus or minus `limit` */
   int n_state, n_u, n_s;         /* numbers of the state, the control, and of what is told about the state */

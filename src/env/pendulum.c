@@ -50,9 +50,19 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
 dvbf_status dv_system_pendulum(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
   const dv_pendulum_settings *p = dv_settings_pendulum(settings, error);
   if (!p) return DVBF_ARGUMENT;
-  *out = (dv_system){DV_SYSTEM_OF(p),  .dt = p->dt,  .limit = p->torque, .disturbance = p->disturbance,
-                     .n_state = STATE, .n_u = 1,     .n_s = STATES,      .state_names = state_names,
-                     .reset = reset,   .step = step, .tell = tell,       .from = from,
+  *out = (dv_system){DV_SYSTEM_OF(p),
+                     .dt = p->dt,
+                     .limit = p->torque,
+                     .disturbance = p->disturbance,
+                     .sweep = p->sweep,
+                     .n_state = STATE,
+                     .n_u = 1,
+                     .n_s = STATES,
+                     .state_names = state_names,
+                     .reset = reset,
+                     .step = step,
+                     .tell = tell,
+                     .from = from,
                      .draw = draw};
   return DVBF_OK;
 }

@@ -1,4 +1,5 @@
-/* Data sets of simulated systems, with random controls. */
+/* Data sets of simulated systems, with controls that are random or sweep through frequencies. */
+#include "base/arithmetic.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "data/dataset.h"
@@ -16,6 +17,31 @@ static void lose_frames(dvbf_sequences *s, const dv_system *m, uint32_t split, s
   }
 }
 
+/* A sine whose frequency rises, or falls, by the same factor from frame to frame, between one swing in a
+ * sequence and a period of four frames. */
+typedef struct sweep {
+  double strength, phase, frequency, factor;
+} sweep;
+
+static void begin_sweeps(sweep *out, const dv_system *m, dv_random *random) {
+  const double turn = 6.283185307179586477, fastest = 0.25, slowest = 1 / fmax(8, (double)m->steps);
+  double factor = dv_pow(fastest / slowest, 1 / (double)m->steps);
+  for (int k = 0; k < m->n_u; k++) {
+    bool rises = dv_random_uniform(random) < 0.5;
+    out[k] = (sweep){.strength = m->limit * (0.3 + 0.7 * dv_random_uniform(random)),
+                     .phase = turn * dv_random_uniform(random),
+                     .frequency = turn * (rises ? slowest : fastest),
+                     .factor = rises ? factor : 1 / factor};
+  }
+}
+
+static double next_of(sweep *s) {
+  double value = s->strength * dv_sin(s->phase);
+  s->phase += s->frequency;
+  s->frequency *= s->factor;
+  return value;
+}
+
 /* One sequence. Its motion uses u as it is stored, rounded to float. False: the state is not finite. */
 static bool simulate_sequence(dvbf_sequences *s, const dv_system *m, uint32_t split, size_t sequence,
                               double *scratch) {
@@ -23,14 +49,17 @@ static bool simulate_sequence(dvbf_sequences *s, const dv_system *m, uint32_t sp
   dv_random noise = dv_random_at((uint64_t)m->seed, DV_STREAM_PIXELS, split, (uint32_t)sequence);
   double state[DV_MOST_STATES];
   float u[DV_MOST_CONTROLS];
+  sweep sweeps[DV_MOST_CONTROLS];
   dv_system_reset(m, &random, state);
+  if (m->sweep) begin_sweeps(sweeps, m, &random);
   for (size_t t = 0, row = sequence * s->steps; t < s->steps; t++, row++) {
     dv_raster image = {s->x + row * s->n_x, (size_t)m->size, (size_t)m->channels, scratch};
     dv_system_draw(m, state, &image, &noise);
     m->tell(m, state, s->state + row * s->n_s);
     for (size_t k = 0; k < s->n_s; k++)
       if (!isfinite(s->state[row * s->n_s + k])) return false;
-    for (size_t k = 0; k < s->n_u; k++) u[k] = (float)dv_random_symmetric(&random, m->limit);
+    for (size_t k = 0; k < s->n_u; k++)
+      u[k] = (float)(m->sweep ? next_of(&sweeps[k]) : dv_random_symmetric(&random, m->limit));
     if (s->u) memcpy(s->u + row * s->n_u, u, s->n_u * sizeof *u);
     if (!dv_system_step(m, state, u, &noise)) return false;
   }

@@ -50,8 +50,8 @@ dvbf_status dv_system_zoo(dv_system *out, const dvbf_settings *settings, double 
                           dvbf_error *error) {
   const dv_zoo_settings *p = dv_settings_values(settings, dv_settings_table_name(settings), error);
   if (!p) return DVBF_ARGUMENT;
-  *out = (dv_system){DV_SYSTEM_OF(p), .disturbance = p->disturbance, .near = p->near, .dt = dt,
-                     .limit = limit * p->control};
+  *out = (dv_system){DV_SYSTEM_OF(p),   .disturbance = p->disturbance, .near = p->near, .dt = dt,
+                     .sweep = p->sweep, .limit = limit * p->control};
   return DVBF_OK;
 }
 

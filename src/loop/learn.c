@@ -182,6 +182,14 @@ static bool goes_on(const learning *l, int64_t round) {
   return true;
 }
 
+/* The sequences of the last training, for whoever wants to train on them again. */
+static dvbf_status keep_data(const learning *l, dvbf_error *error) {
+  dv_path path;
+  if (!l->settings->keep_data || !l->asked->folder || !l->data) return DVBF_OK;
+  dv_join(path, l->asked->folder, "data.h5");
+  return dvbf_data_write(l->data, path, error);
+}
+
 static dvbf_status learn(learning *l, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   bool more = true;
@@ -199,7 +207,7 @@ static dvbf_status learn(learning *l, dvbf_error *error) {
     if (!status) status = make_controller(l, error);
     if (!status) more = goes_on(l, round);
   }
-  return status;
+  return status ? status : keep_data(l, error);
 }
 
 static dvbf_status judge(learning *l, dvbf_error *error) {
