@@ -41,6 +41,7 @@ static const variant variants[] = {
     {"bernoulli", 4, 1, SMALL "likelihood=bernoulli recognition-sees=innovation initial-frames=2"},
     {"poisson", 3, 1, SMALL "likelihood=poisson recognition-sees=innovation"},
     {"categorical", 5, 1, SMALL "likelihood=categorical categories=2,3"},
+    {"patterns", 4, 1, SMALL "likelihood=patterns patterns=3 initial-frames=2"},
     {"student_t", 3, 1, SMALL "likelihood=student-t sigma=state"},
     {"squashed", 3, 1, SMALL "mean=sigmoid sigma=dimension"},
     {"single", 1, 0, SMALL "mask-input=step initial-frames=4"},

@@ -76,6 +76,7 @@ static void derivatives_are_differences(void **state) {
                                          "activation=tanh linear-paths=on recognition-sees=innovation",
                                          "activation=tanh feedthrough=on u-scaling=standardise",
                                          "activation=tanh likelihood=bernoulli u-scaling=standardise",
+                                         "activation=tanh likelihood=patterns patterns=3",
                                          "activation=sigmoid x-scaling=standardise sigma=state layers=2"};
   for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
     fixture f;

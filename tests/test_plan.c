@@ -1,4 +1,5 @@
 /* Memory of a program that is used again changes no value. */
+#include "engine/graph.h"
 #include "exec/worker.h"
 #include "small_model.h"
 
@@ -91,9 +92,57 @@ static void plans_do_not_change_values(void **state) {
   expect_same_plans("model=dkf layers=2 filter-dropout=0 filter-dropout-end=0", false);
 }
 
+/* ---- Long programs ---- */
+
+static void nothing(const dvbf_op *op, dvbf_run *run) {
+  (void)op, (void)run;
+}
+
+/* Values of different sizes; one of three is read long after it was written, by up to 150 ops. */
+static void record_chain(dvbf_graph *g, int count, dvbf_value *values) {
+  static const dvbf_op_class nothing_class = {"nothing", nothing, nothing, NULL};
+  dv_random random = dv_random_at(6, DV_STREAM_SIMULATION, 0, 0);
+  for (int i = 0; i < count; i++) {
+    int back = i % 3 ? 1 : 1 + (int)(150 * dv_random_uniform(&random));
+    values[i] = dvbf_slab(g, 1, 1 + (int)(100 * dv_random_uniform(&random)));
+    dvbf_record(g, &nothing_class, i > 0, &values[i > back ? i - back : 0], 1, &values[i], NULL, 0);
+  }
+}
+
+static bool share_memory(const dv_buffer *a, const dv_buffer *b) {
+  return a->offset < b->offset + b->size && b->offset < a->offset + a->size;
+}
+
+static bool share_time(const dv_buffer *a, const dv_buffer *b) {
+  return a->first <= b->last && b->first <= a->last;
+}
+
+/* No two values that are alive together share memory, and ten times as many ops need no more of it. */
+static void long_programs_use_memory_again(void **state) {
+  (void)state;
+  enum { FEW = 3000, MANY = 10 * FEW };
+  static dvbf_value values[MANY];
+  size_t arena[2];
+  for (int k = 0; k < 2; k++) {
+    int count = k ? MANY : FEW;
+    dv_parameters none = {0};
+    dvbf_graph *g = dv_graph_new(&none, 1, 0);
+    record_chain(g, count, values);
+    assert_int_equal(dv_graph_plan(g, NULL), DVBF_OK);
+    arena[k] = dv_graph_arena_size(g);
+    for (int i = 0; i < g->n_buffers; i++)
+      for (int j = i > 400 ? i - 400 : 0; j < i; j++)
+        if (share_time(&g->buffers[i], &g->buffers[j]))
+          assert_false(share_memory(&g->buffers[i], &g->buffers[j]));
+    dv_graph_free(g);
+  }
+  assert_true(arena[1] < arena[0] * 5 / 4);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(plans_do_not_change_values),
+      cmocka_unit_test(long_programs_use_memory_again),
   };
   return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
 }

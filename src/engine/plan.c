@@ -50,16 +50,60 @@ static bool alive_together(const span *a, const span *b) {
          overlap(a->again, a->until, b->birth, b->death) || overlap(a->again, a->until, b->again, b->until);
 }
 
-/* Lowest offset at which spans[i] meets none of the placed spans 0 .. i-1 that are alive with it. */
-static size_t first_fit(const span *spans, int i) {
+/* Those of a program that runs forward alone mostly live for a few ops, and a long sequence has hundreds of
+ * thousands: each is compared with those that live in the same moments, and with those that live long. */
+enum { MOMENTS = 64 }; /* of a stretch; spans that live in more than two neighbouring ones live long */
+
+typedef struct placed {
+  const span *spans;
+  int *head; /* [stretches] link of the span that was placed last in each, or -1 */
+  int *next; /* [2 * spans] link 2 i is that of span i in its first stretch, 2 i + 1 in its last */
+  int *near; /* [5 * spans] candidates: the long ones, and whom list_near puts behind them */
+  int longs;
+} placed;
+
+static bool lives_short(const span *s) {
+  return s->birth == s->again && s->death == s->until && s->death - s->birth < MOMENTS;
+}
+
+static void put(placed *p, int i) {
+  const span *s = &p->spans[i];
+  if (!lives_short(s)) {
+    p->near[p->longs++] = i;
+    return;
+  }
+  for (int k = 0; k < 2; k++) {
+    int *head = &p->head[(k ? s->death : s->birth) / MOMENTS];
+    p->next[2 * i + k] = *head;
+    *head = 2 * i + k;
+  }
+}
+
+static int list_between(const placed *p, int birth, int death, int count) {
+  for (int at = birth / MOMENTS; at <= death / MOMENTS; at++)
+    for (int link = p->head[at]; link >= 0; link = p->next[link]) p->near[count++] = link / 2;
+  return count;
+}
+
+/* Lists who may be alive together with the span; some may come twice in each of its lives. */
+static int list_near(const placed *p, const span *s) {
+  int count = list_between(p, s->birth, s->death, p->longs);
+  return s->again == s->birth ? count : list_between(p, s->again, s->until, count);
+}
+
+/* Lowest offset at which spans[i] meets none of the placed spans that are alive with it. */
+static size_t first_fit(const placed *p, int i) {
+  const span *s = &p->spans[i];
+  int count = list_near(p, s);
   size_t at = 0;
   for (bool moved = true; moved;) {
     moved = false;
-    for (int j = 0; j < i; j++) {
-      size_t other = *spans[j].offset;
-      bool meet = at < other + spans[j].size && other < at + spans[i].size;
-      if (meet && alive_together(&spans[i], &spans[j])) {
-        at = other + spans[j].size;
+    for (int j = 0; j < count; j++) {
+      const span *other = &p->spans[p->near[j]];
+      size_t from = *other->offset;
+      bool meet = at < from + other->size && from < at + s->size;
+      if (meet && alive_together(s, other)) {
+        at = from + other->size;
         moved = true;
       }
     }
@@ -70,6 +114,24 @@ static size_t first_fit(const span *spans, int i) {
 static int by_size(const void *a, const void *b) {
   size_t x = ((const span *)a)->size, y = ((const span *)b)->size;
   return x > y ? -1 : x < y;
+}
+
+static dvbf_status place_all(dvbf_graph *g, span *spans, int count) {
+  size_t n = (size_t)count, stretches = 2 * (size_t)g->n_ops / MOMENTS + 1;
+  placed p = {.spans = spans, .head = dv_calloc(stretches, sizeof *p.head)};
+  p.next = dv_calloc(2 * n + 1, sizeof *p.next);
+  p.near = dv_calloc(5 * n + 1, sizeof *p.near);
+  bool there = p.head && p.next && p.near;
+  for (size_t i = 0; i < stretches && there; i++) p.head[i] = -1;
+  qsort(spans, n, sizeof *spans, by_size);
+  for (int i = 0; i < count && there; i++) {
+    size_t at = first_fit(&p, i);
+    *spans[i].offset = at;
+    if (at + spans[i].size > g->arena) g->arena = at + spans[i].size;
+    put(&p, i);
+  }
+  DV_FREE(p.head, p.next, p.near);
+  return there ? DVBF_OK : DVBF_MEMORY;
 }
 
 /* Memory for ops that were not recorded; of a long sequence there are many. */
@@ -85,15 +147,9 @@ dvbf_status dv_graph_plan(dvbf_graph *g, dvbf_error *error) {
   dvbf_status status = dv_kernels_check(error);
   if (status) return status;
   span *spans = dv_calloc(2 * (size_t)g->n_buffers, sizeof *spans);
-  if (!spans) return dv_fail_memory(error, "planning the model's memory");
-  int count = list_spans(g, spans);
-  qsort(spans, (size_t)count, sizeof *spans, by_size);
-  for (int i = 0; i < count; i++) {
-    size_t at = first_fit(spans, i);
-    *spans[i].offset = at;
-    if (at + spans[i].size > g->arena) g->arena = at + spans[i].size;
-  }
+  status = spans ? place_all(g, spans, list_spans(g, spans)) : DVBF_MEMORY;
   dv_free(spans);
+  if (status) return dv_fail_memory(error, "planning the model's memory");
   give_back(g);
   return DVBF_OK;
 }

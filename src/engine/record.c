@@ -255,6 +255,14 @@ void dvbf_keep_gradient(dvbf_graph *g, dvbf_value value) {
   if (value.buffer >= 0) g->buffers[value.buffer].keep_gradient = true;
 }
 
+/* The first buffer of the same parameter as `buffer`. Steps of a long sequence ask for one again and again,
+ * but all of them were there in the first. */
+static int first_of(const dvbf_graph *g, int buffer) {
+  int i = 0;
+  while (g->buffers[i].kind != DV_BUFFER_PARAMETER || g->buffers[i].offset != g->buffers[buffer].offset) i++;
+  return i;
+}
+
 dvbf_value dvbf_parameter(dvbf_graph *g, const char *name, int rows, int cols, dvbf_first first) {
   if (strlen(name) >= sizeof g->parameters->list->name) {
     dvbf_refuse(g, "the parameter name %.60s is longer than %zu characters", name,
@@ -286,9 +294,7 @@ dvbf_value dvbf_parameter(dvbf_graph *g, const char *name, int rows, int cols, d
   }
   dv_buffer *b = &g->buffers[value.buffer];
   b->offset = b->gradient = p->offset;
-  for (int i = value.buffer - 1; i >= 0; i--)
-    if (g->buffers[i].kind == b->kind && b->kind == DV_BUFFER_PARAMETER && g->buffers[i].offset == p->offset)
-      b->shares = i;
+  if (b->kind == DV_BUFFER_PARAMETER) b->shares = first_of(g, value.buffer);
   return value;
 }
 

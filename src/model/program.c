@@ -133,8 +133,8 @@ static void record_bound(dvbf_program *p, const dvbf_model *m) {
     return;
   }
   if (dv_graph_training(g) && m->settings->resample)
-    dvbf_refuse(g,
-                "resample = on has nothing to choose from with importance-samples = 1; 8 are a good number");
+    dvbf_refuse(g, "resample = on has nothing to choose from with importance-samples = 1, which must be 2 to "
+                   "256; 8 are a good number");
   int reconstruction = dvbf_term(g, DVBF_RECONSTRUCTION, -1), kl = dvbf_term(g, DVBF_KL_W, 1);
   if (m->type->emission || dv_blocks_of(g, m, p->steps).count == 1) {
     record_emission(p, m);

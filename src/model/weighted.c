@@ -30,9 +30,10 @@ void dv_record_paths(dvbf_program *p, const dvbf_model *m, int samples) {
 static bool can_resample(dvbf_program *p, const dvbf_model *m) {
   const dv_train_settings *s = m->settings;
   if (!m->type->start || !m->type->step || m->type->no_weights)
-    dvbf_refuse(p->graph, "resample = on needs a model that can filter, which %s cannot", m->type->name);
+    dvbf_refuse(p->graph, "resample = on needs a model that can filter, which %s cannot: leave it off",
+                m->type->name);
   else if (m->type->rows_share && m->type->rows_share(m->type, m->settings_object))
-    dvbf_refuse(p->graph, "resample = on takes universal = point");
+    dvbf_refuse(p->graph, "resample = on takes universal = point, and not a distribution");
   else if (s->recognition == DV_SMOOTHING)
     dvbf_refuse(p->graph,
                 "resample = on takes recognition = filtering: a particle filter sees no later frames");

@@ -119,14 +119,15 @@ static void patterns_forward(const dvbf_op *op, dvbf_run *run) {
   }
 }
 
-/* d V of row k, without what all rows have in common: its share g r_m is added to `shares`. */
+/* d V of row k, without what all rows have in common: its share g r_m is added to `shares`. Parameters that
+ * are fixed have no gradient. */
 static void patterns_back(const dvbf_op *op, dvbf_run *run, size_t k, double g, const dvbf_real *r,
                           dvbf_real *d_v, double *shares) {
   size_t n = (size_t)op->in[X].cols, count = (size_t)op->in[V].cols;
   const dvbf_real *x = dv_at(run, op->in[X]) + k * n, *seen = dv_at(run, op->in[MASK]);
   const dvbf_real *v = dv_at(run, op->in[V]);
   for (size_t m = 0; m < count; m++) shares[m] += g * (double)r[m];
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = 0; i < n && d_v; i++) {
     dvbf_real *d = d_v + i * count, by = DV_PATTERN_GAIN * (dvbf_real)g * x[i];
     if (!is_seen(op, seen, k, i))
       for (size_t m = 0; m < count; m++)
@@ -165,7 +166,7 @@ static void patterns_backward(const dvbf_op *op, dvbf_run *run) {
   }
   if (!in_part(op))
     run->k->bernoulli_backward(d_o, own, dv_at(run, x), dv_at(run, op->in[O]), (int)rows, x.cols);
-  for (size_t i = 0; i < (size_t)x.cols; i++)
+  for (size_t i = 0; i < (size_t)x.cols && d_v; i++)
     for (size_t m = 0; m < count; m++)
       d_v[i * count + m] -= (dvbf_real)(DV_PATTERN_GAIN * shares[m] * sigmoid(logit(v, i * count + m)));
 }
@@ -229,7 +230,7 @@ static void mean_backward(const dvbf_op *op, dvbf_run *run) {
       for (size_t m = 0; m < count; m++) {
         double at = (double)p[i * count + m];
         q[m + 1] += by * at;
-        d_v[i * count + m] += (dvbf_real)(DV_PATTERN_GAIN * by * (double)pi[m + 1] * at * (1 - at));
+        if (d_v) d_v[i * count + m] += (dvbf_real)(DV_PATTERN_GAIN * by * (double)pi[m + 1] * at * (1 - at));
       }
     }
     for (size_t m = 0; m <= count; m++) mean += (double)pi[m] * q[m];

@@ -151,7 +151,7 @@ static bool reads_patterns(const chooser *c, const facts *f) {
  * of many looks. */
 static void patterns(chooser *c, const facts *f) {
   static const char why[] = "a few frames come again and again";
-  enum { WINDOW = 20, FRAMES = 10000 };
+  enum { WINDOW = 20, STRIDE = WINDOW / 4, FRAMES = 10000 };
   if (!reads_patterns(c, f)) return;
   double more = fmin(5, fmax(1, (double)f->x.frames / FRAMES));
   choose_number(c, "updates", round(8 * more) * 100, "as there are frames");
@@ -162,7 +162,7 @@ static void patterns(chooser *c, const facts *f) {
   }
   if (f->steps <= WINDOW) return;
   choose_number(c, "window", WINDOW, why);
-  choose_number(c, "stride", WINDOW / 4, why);
+  choose_number(c, "stride", STRIDE, why);
 }
 
 /* What noise drives may go anywhere at each step: w decides, and is judged by the likelihood one step ahead.

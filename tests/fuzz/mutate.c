@@ -196,9 +196,10 @@ size_t mutate_npz(uint8_t *bytes, size_t size, size_t most, unsigned seed) {
 /* Changes the header, whose room is `most`; its new length. */
 static size_t mutate_header(uint8_t *header, size_t length, size_t most, unsigned seed) {
   static const char *const words[] = {
-      "0",   "1",   "2",   "3",    "4",    "7",         "-1",      "16777216",  "1e30",        "0.5",
-      "on",  "off", "nan", "dvbf", "vae",  "linear",    "dkf",     "vrnn",      "storn",       "e2c",
-      "mlp", "F32", "I64", "U8",   "svae", "student-t", "poisson", "bernoulli", "categorical", ""};
+      "0",    "1",         "2",       "3",         "4",           "7",        "-1",  "16777216",
+      "1e30", "0.5",       "on",      "off",       "nan",         "dvbf",     "vae", "linear",
+      "dkf",  "vrnn",      "storn",   "e2c",       "mlp",         "F32",      "I64", "U8",
+      "svae", "student-t", "poisson", "bernoulli", "categorical", "patterns", ""};
   size_t from, to;
   if (!length) return length;
   unsigned how = seed % 8, at = seed / 8;
