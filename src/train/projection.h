@@ -12,8 +12,8 @@
 #ifndef DV_PROJECTION_H
 #define DV_PROJECTION_H
 
-#include "model/density.h"
 #include "identify/components.h"
+#include "model/density.h"
 
 /* All zeros: nothing is projected. */
 typedef struct dv_projection {
