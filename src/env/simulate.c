@@ -49,7 +49,7 @@ static bool simulate_sequence(dvbf_sequences *s, const dv_system *m, uint32_t sp
   dv_random noise = dv_random_at((uint64_t)m->seed, DV_STREAM_PIXELS, split, (uint32_t)sequence);
   double state[DV_MOST_STATES];
   float u[DV_MOST_CONTROLS];
-  sweep sweeps[DV_MOST_CONTROLS];
+  sweep sweeps[DV_MOST_CONTROLS] = {{0}};
   dv_system_reset(m, &random, state);
   if (m->sweep) begin_sweeps(sweeps, m, &random);
   for (size_t t = 0, row = sequence * s->steps; t < s->steps; t++, row++) {
