@@ -1,6 +1,7 @@
 /* Linear models of many columns: the lifted system is that of the components and nothing else, and a model
  * that is found on components is as good as the system that made the data allows. */
 #include "base/algebra.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "data/dataset.h"
 #include "given.h"
@@ -39,11 +40,12 @@ static dv_system some_system(dv_random *r) {
 /* Rows of `all` are orthonormal; the first COUNT are the axes. */
 static dv_reduction some_reduction(double all[N_X][N_X], dv_random *r) {
   dv_reduction out = {.components = {.n_x = N_X, .count = COUNT, .left_out = 0.8}};
-  out.components.axes = calloc(COUNT * N_X, sizeof *out.components.axes);
-  out.components.variance = calloc(COUNT, sizeof *out.components.variance);
+  out.components.axes = dv_calloc(COUNT * N_X, sizeof *out.components.axes);
+  out.components.variance = dv_calloc(COUNT, sizeof *out.components.variance);
   fill(all[0], (size_t)N_X * N_X, r);
   dv_orthonormalise(all[0], N_X, N_X);
-  for (int i = 0; i < COUNT * N_X; i++) out.components.axes[i] = (dvbf_real)all[0][i];
+  for (int i = 0; i < COUNT; i++)
+    for (int j = 0; j < N_X; j++) out.components.axes[i * N_X + j] = (dvbf_real)all[i][j];
   for (int i = 0; i < COUNT; i++) out.components.variance[i] = 1;
   return out;
 }
