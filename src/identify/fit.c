@@ -188,6 +188,7 @@ static dvbf_status improve(fitting *f, dvbf_error *error) {
 /* What is looked at: x, or its components where there are many columns. */
 static dvbf_status look(fitting *f, const dvbf_settings *settings, const dvbf_data *data, dvbf_error *error) {
   dvbf_model *scaling = NULL;
+  if (!dv_reduction_helps(data->train.n_x)) return dv_recordings_new(&f->r, data, error);
   f->choice.order = 1;
   dvbf_status status = new_model(&scaling, settings, data, f, error);
   if (!status) status = dv_reduction_init(&f->reduction, scaling, data, error);

@@ -23,11 +23,14 @@ static dvbf_status project(dv_reduction *r, const dvbf_model *scaling, const dvb
   return status;
 }
 
+bool dv_reduction_helps(size_t n_x) {
+  return n_x > MANY;
+}
+
 dvbf_status dv_reduction_init(dv_reduction *out, const dvbf_model *scaling, const dvbf_data *data,
                               dvbf_error *error) {
   dvbf_error inner = {0};
   *out = (dv_reduction){0};
-  if (scaling->n_x <= MANY) return DVBF_OK;
   dvbf_status status = project(out, scaling, data, &inner);
   if (status == DVBF_ARGUMENT) { /* frames that are seen in part */
     dv_reduction_clear(out);

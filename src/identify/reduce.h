@@ -21,7 +21,9 @@ typedef struct dv_reduction {
   dvbf_data data; /* the coordinates c of the training and the validation data; valid may be empty */
 } dv_reduction;
 
-/* Nothing is reduced where there are few columns, or frames that are seen in part. `scaling` is a model of x
+/* Whether there are so many columns that they are. */
+bool dv_reduction_helps(size_t n_x);
+/* Nothing is reduced where frames are seen in part. `scaling` is a model of x
  * that scales it. Call clear also after a failure. */
 dvbf_status dv_reduction_init(dv_reduction *out, const dvbf_model *scaling, const dvbf_data *data,
                               dvbf_error *error);
