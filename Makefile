@@ -10,21 +10,28 @@ all: build
 setup:
 	@scripts/setup
 
+# The command, the libraries and the plug-in for MPI; tests too once `make test` has asked for them.
 build: setup
-	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
-	@rm -f $(BUILD).log
+	@$(CONFIGURE)
 	@cmake --build $(BUILD) -j $(JOBS)
 
+TESTS := $(shell sed -n 's/^BUILD_TESTING:BOOL=//p' $(BUILD)/CMakeCache.txt 2>/dev/null)
+CONFIGURE = cmake -S . -B $(BUILD) -DBUILD_TESTING=$(or $(TESTS),OFF) $(CMAKE_FLAGS) > $(BUILD).log 2>&1 || \
+	{ cat $(BUILD).log; exit 1; }; rm -f $(BUILD).log
+
 # Simulates the pendulum, trains DVBF and its rival, prints the paper's tables beside ours, writes demo/report.html.
-demo: build
+demo: setup
+	@$(CONFIGURE)
+	@cmake --build $(BUILD) -j $(JOBS) --target dvbf_cli
 	@$(BUILD)/dvbf reproduce pendulum -o demo --force
 
-# The Python package is tested by pytest, the report in a browser, the manual pages by groff, the headers in C++, a decimal
+# Programs are tested with cmocka, algebra against LAPACK. The Python package is tested by pytest, the report in a browser, the manual pages by groff, the headers in C++, a decimal
 # comma in a locale made from `locales`, ranks over Open MPI.
 test:
-	@scripts/setup libopenmpi-dev openmpi-bin g++ binutils groff-base chromium chromium-driver curl jq locales python3-numpy python3-pytest
-	@$(MAKE) --no-print-directory build
-	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+	@scripts/setup libcmocka-dev liblapacke-dev libopenmpi-dev openmpi-bin g++ binutils groff-base chromium chromium-driver \
+	  curl jq locales python3-numpy python3-pytest
+	@$(MAKE) --no-print-directory build TESTS=ON
+	@scripts/tests $(BUILD) -j $(JOBS)
 
 bench:
 	@scripts/setup libopenblas-dev
@@ -53,6 +60,7 @@ deb: setup
 
 # Slower checks before a release; a step that cannot be done here says why. STEPS=--skip root,fuzz leaves some out.
 release-check: setup
+	@scripts/setup libcmocka-dev liblapacke-dev python3-numpy
 	@scripts/release-check $(STEPS)
 
 clean:

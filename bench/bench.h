@@ -3,8 +3,8 @@
 #define DV_BENCH_H
 
 #include "base/memory.h"
-#include "base/random.h"
 #include "data/dataset.h"
+#include "math/random.h"
 #include "train/updater.h"
 
 #include <math.h>
@@ -63,7 +63,7 @@ static inline dvbf_model *bench_model(const dvbf_sequences *data, const char *in
 
 typedef struct contender {
   dvbf_model *model;
-  dv_pool *pool;
+  dv_threads *pool;
   dv_updater *updater;
   double usual; /* seconds per update when it was made */
 } contender;
@@ -79,7 +79,7 @@ static inline contender contender_new(const dvbf_sequences *data, const char *in
                                       const char *const *more) {
   dvbf_error error;
   contender c = {.model = bench_model(data, initial, batch, more)};
-  must(dv_pool_new(&c.pool, (unsigned)threads, &error), &error);
+  must(dv_threads_new(&c.pool, (unsigned)threads, &error), &error);
   must(dv_updater_new(&c.updater, c.model, c.pool, data, false, &error), &error);
   dv_updater_run(c.updater, 2);
   c.usual = contender_time(&c, 2);
@@ -88,7 +88,7 @@ static inline contender contender_new(const dvbf_sequences *data, const char *in
 
 static inline void contender_free(contender *c) {
   dv_updater_free(c->updater);
-  dv_pool_free(c->pool);
+  dv_threads_free(c->pool);
   dvbf_model_free(c->model);
 }
 

@@ -4,8 +4,8 @@
  * CHANNELS]]], with the initial network "birnn" or "mlp"; with SIDE, convolutions of such images */
 #include "picture_model.h"
 
-#include "exec/worker.h"
-#include "train/schedule.h"
+#include "model/batches.h"
+#include "train/updater.h"
 
 #include <string.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
  * Everything that is compared is measured in turn in the same rounds, because the machine may be shared. */
 #include "section.h"
 
-#include "kernel/kernels.h"
+#include "engine/kernels.h"
 #include "sgemm.h"
 
 #include <getopt.h>

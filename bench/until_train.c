@@ -3,9 +3,9 @@
  * [SETTING VALUE]... */
 #include "bench.h"
 
-#include "evaluate/regression.h"
-#include "exec/pass.h"
-#include "train/projection.h"
+#include "evaluate/evaluate.h"
+#include "model/batches.h"
+#include "train/pca_training.h"
 
 enum { FIRST_CHECK = 300, CHECK_EVERY = 50, STATES = 3 };
 static const double paper[STATES] = {0.961, 0.982, 0.916}; /* sin, cos, velocity: Table 1 */
@@ -109,12 +109,12 @@ static int train(const dvbf_data *data, const dvbf_settings *settings, uint64_t 
   dvbf_error error;
   dvbf_model *model = NULL;
   dv_projection projection;
-  dv_pool *pool = NULL;
+  dv_threads *pool = NULL;
   dv_updater *updater = NULL;
   make_model(&model, &projection, settings, data, seed);
   const dvbf_sequences *seen = projection.whole ? &projection.data.train : &data->train;
   held_out held = {&data->valid, projection.whole ? &projection.data.valid : &data->valid, {0}, NULL};
-  must(dv_pool_new(&pool, (unsigned)model->settings->threads, &error), &error);
+  must(dv_threads_new(&pool, (unsigned)model->settings->threads, &error), &error);
   must(dv_updater_new(&updater, model, pool, seen, false, &error), &error);
   dv_updater_reset(updater, seed);
   must(dv_pass_init(&held.pass, model, pool, held.seen, 0, &error), &error);
@@ -136,7 +136,7 @@ static int train(const dvbf_data *data, const dvbf_settings *settings, uint64_t 
   dv_free(held.z);
   dv_pass_clear(&held.pass);
   dv_updater_free(updater);
-  dv_pool_free(pool);
+  dv_threads_free(pool);
   dvbf_model_free(model);
   dv_projection_clear(&projection);
   return !passed;

@@ -1,4 +1,4 @@
-/* How a command of `dvbf` is declared, and what all commands share. */
+/* How a command of `dvbf` is declared, and helpers of all commands. */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 

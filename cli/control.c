@@ -1,8 +1,8 @@
-/* dvbf control: controls as observations come in. */
-#include "goal.h"
+/* dvbf control: reads observations line by line and answers each with a control, as CSV or JSON, by a
+ * controller on a trained model and a goal. */
+#include "follow.h"
 #include "inputs.h"
-#include "results.h"
-#include "stream.h"
+#include "output.h"
 
 #include <dvbf/control.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ typedef struct steering {
   size_t step; /* lines so far */
 } steering;
 
-/* ---- Making ---- */
+/* ---- Controller ---- */
 
 static dvbf_status make_controller(steering *s, dvbf_error *error) {
   size_t size = 0;

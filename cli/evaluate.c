@@ -1,8 +1,8 @@
-/* dvbf evaluate: the numbers of the paper's tables for a trained model. */
+/* dvbf evaluate: regressions on known states, bounds, errors of prediction, stability and verdict of a
+ * trained model, as text or JSON. */
 #include "inputs.h"
+#include "output.h"
 #include "ranks.h"
-#include "results.h"
-#include "verdict.h"
 
 #include <dvbf/report.h>
 #include <math.h>
@@ -16,19 +16,25 @@ static void print_regressions(const dvbf_evaluation *e) {
   }
   printf("Linear regression of the true state on z\n");
   printf("  %-20s %16s %10s\n", "", "log-likelihood", "R^2");
-  for (size_t i = 0; i < e->n_regressions; i++)
-    printf("  %-20s %16.1f %10.4f\n", e->regressions[i].name, e->regressions[i].log_likelihood,
-           e->regressions[i].r2);
+  for (size_t i = 0; i < e->n_regressions; i++) {
+    const dvbf_regression *r = &e->regressions[i];
+    char likelihood[CLI_RESULT], r2[CLI_RESULT];
+    printf("  %-20s %16s %10s\n", r->name, cli_result(likelihood, "%.1f", r->log_likelihood),
+           cli_result(r2, "%.4f", r->r2));
+  }
 }
 
 static void print_bound(const dvbf_evaluation *e, const dvbf_model_info *model) {
   printf("\nLower bound in nats per frame\n");
   printf("  %-20s %16s %10s %10s\n", "bound", "= reconstruction", model->n_w ? "- KL of w" : "- KL of z",
          "- KL of v");
-  char bound[64];
-  snprintf(bound, sizeof bound, "%.2f +- %.2f", e->elbo, e->elbo_deviation);
-  printf("  %-20s %16.2f %10.2f %10.2f\n", bound, e->reconstruction, e->kl_w, e->kl_v);
-  if (e->particles) printf("  %-20.2f by %zu weighted paths\n", e->importance_bound, e->particles);
+  const double values[] = {e->elbo, e->elbo_deviation, e->reconstruction,
+                           e->kl_w, e->kl_v,           e->importance_bound};
+  char text[6][CLI_RESULT], bound[2 * CLI_RESULT + 8];
+  for (int i = 0; i < 6; i++) cli_result(text[i], "%.2f", values[i]);
+  snprintf(bound, sizeof bound, "%s +- %s", text[0], text[1]);
+  printf("  %-20s %16s %10s %10s\n", bound, text[2], text[3], text[4]);
+  if (e->particles) printf("  %-20s by %zu weighted paths\n", text[5], e->particles);
   if (isfinite(e->particle_bound))
     printf("  %-20.2f by a particle filter of %zu\n", e->particle_bound, e->particles);
 }
@@ -39,15 +45,19 @@ static void print_prediction(const dvbf_evaluation *e) {
     return;
   }
   double unit = e->pixel_variance > 0 ? e->pixel_variance : 1;
+  char text[3][CLI_RESULT];
   printf("\nSquared error of prediction from %zu frames, over the variance of x, %.4g\n", e->observed,
          e->pixel_variance);
   printf("  %-12s %12s %12s %12s%s\n", "steps ahead", "samples", "noise-free", "persistence",
          e->distance ? "       distance  persistence" : "");
   for (size_t i = 0; i < e->horizon; i++) {
     if (!cli_shown(i + 1, e->horizon)) continue;
-    printf("  %-12zu %12.4f %12.4f %12.4f", i + 1, e->mse[i] / unit, e->mse_mean_path[i] / unit,
-           e->mse_repeat[i] / unit);
-    if (e->distance) printf("   %12.2f %12.2f", e->distance[i], e->distance_repeat[i]);
+    printf("  %-12zu %12s %12s %12s", i + 1, cli_result(text[0], "%.4f", e->mse[i] / unit),
+           cli_result(text[1], "%.4f", e->mse_mean_path[i] / unit),
+           cli_result(text[2], "%.4f", e->mse_repeat[i] / unit));
+    if (e->distance)
+      printf("   %12s %12s", cli_result(text[0], "%.2f", e->distance[i]),
+             cli_result(text[1], "%.2f", e->distance_repeat[i]));
     printf("\n");
   }
   if (e->distance)

@@ -1,7 +1,7 @@
-/* dvbf export: a trained filter as code for a robot or a simulator. */
-#include "files.h"
-#include "goal.h"
+/* dvbf export: a trained filter or controller as code for a robot or a simulator. The ending of the file's
+ * name selects the format. */
 #include "inputs.h"
+#include "options.h"
 
 #include <dvbf/export.h>
 #include <math.h>
@@ -36,7 +36,7 @@ typedef dvbf_status export_fn(const char *path, const dvbf_model *model, const d
                               const dvbf_export_options *options, dvbf_export_result *result,
                               dvbf_error *error);
 
-/* The ending of a file tells what it is to be. */
+/* The format selected by a file's ending. */
 typedef struct format {
   const char *ending;
   export_fn *write;
@@ -57,8 +57,7 @@ static const format *format_of(const char *path, dvbf_error *error) {
   return NULL;
 }
 
-/* Settings of the controller. --samples is that of the exported filter, and no flag of the controller here.
- */
+/* Settings of the controller. Here --samples belongs to the exported filter, not to the controller. */
 static dvbf_status read_control(dvbf_settings **out, const cli_options *options, dvbf_error *error) {
   cli_options others = *options;
   others.pairs = calloc(options->n_pairs + 1, sizeof *others.pairs);

@@ -1,10 +1,12 @@
+/* Settings as the command line spells them: `name = value` in the library's sentences becomes --name value
+ * (cli_flags), and names that other programs use are answered with the flag here (cli_name_of_the_field). */
 #include "flags.h"
 
 #include <dvbf/dvbf.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Names in sentences ---- */
+/* ---- Flags in sentences ---- */
 
 static bool is_setting(const char *name, size_t length) {
   static const char *const tables[] = {"train",  "predict",  "filter", "smooth",
@@ -21,8 +23,7 @@ static bool in_word(char c) {
          (c && strchr("-_./", c));
 }
 
-/* Letters of a word that names a setting; what follows it, if that is " = ", is passed too. 0: it names none.
- */
+/* Length of a word that names a setting; a following " = " is passed too. 0: it names none. */
 static size_t setting_at(const char *at, size_t *passed) {
   size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789-");
   bool value = !strncmp(at + length, " = ", 3);
@@ -48,7 +49,7 @@ void cli_flags(char *out, size_t size, const char *sentence) {
   out[used] = 0;
 }
 
-/* ---- Names of the field ---- */
+/* ---- Names of other programs ---- */
 
 typedef struct field_name {
   const char *name, *sentence;

@@ -4,11 +4,11 @@
 
 #include <stddef.h>
 
-/* The library speaks of settings as `name = value`, or by a name with a hyphen, as C and Python use them.
- * Writes the sentence with flags in their place, --name value, into out[size]. */
+/* The library writes settings as `name = value`, or by a name with a hyphen, as C and Python use them. Writes
+ * the sentence with flags instead, --name value, into out[size]. */
 void cli_flags(char *out, size_t size, const char *sentence);
 
-/* What a name that other programs use is called here, as a sentence with flags; NULL: it is not known. */
+/* For a name that other programs use, a sentence with our flags; NULL: unknown. */
 const char *cli_name_of_the_field(const char *name);
 
 #endif

@@ -1,12 +1,18 @@
+/* `dvbf filter --follow` (cli_follow): beliefs and forecasts as observations come in; and the stream that it
+ * shares with dvbf control: observations line by line as CSV or JSON, and the lines that answer them
+ * (cli_stream_*). */
 #include "follow.h"
 
+#include "command.h"
 #include "inputs.h"
-#include "results.h"
-#include "stream.h"
+#include "output.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Steps ---- */
 
 enum { MOST_QUANTILES = 32 };
 
@@ -21,11 +27,9 @@ typedef struct follower {
   size_t step;     /* lines so far */
   float *u;        /* [n_u] the control that acts now: that of the last line which had one */
   float *controls; /* [ahead][n_u] of the steps ahead */
-  dvbf_ahead ahead;
+  dvbf_forecast_request ahead;
   double quantiles[MOST_QUANTILES];
 } follower;
-
-/* ---- Making ---- */
 
 static dvbf_status read_ahead(follower *f, const cli_options *options, dvbf_error *error) {
   const char *text = cli_option(options, "ahead");
@@ -56,7 +60,7 @@ static dvbf_status read_quantiles(follower *f, const cli_options *options, dvbf_
   return DVBF_OK;
 }
 
-/* *out = room for that many floats; a failure shows in `done`. */
+/* *out = that many floats; a failure shows in `done`. */
 static void make_room(float **out, size_t a, size_t b, size_t c, bool *done) {
   *out = calloc(a * b * c + 1, sizeof **out);
   *done = *done && *out;
@@ -92,7 +96,7 @@ static void free_follower(follower *f) {
 /* ---- Writing ---- */
 
 static void put_header(const follower *f) {
-  const dvbf_ahead *a = &f->ahead;
+  const dvbf_forecast_request *a = &f->ahead;
   printf("step");
   for (size_t i = 0; i < f->info.n_z; i++) printf(",z%zu", i);
   for (size_t i = 0; i < f->info.n_z; i++) printf(",z%zu_std", i);
@@ -107,7 +111,7 @@ static void put_header(const follower *f) {
 }
 
 static void put_csv(const follower *f, const dvbf_belief *belief) {
-  const dvbf_ahead *a = &f->ahead;
+  const dvbf_forecast_request *a = &f->ahead;
   size_t n_x = f->info.n_x, n_z = f->info.n_z;
   bool ready = belief->ready;
   if (f->step == 0) put_header(f);
@@ -124,7 +128,7 @@ static void put_csv(const follower *f, const dvbf_belief *belief) {
 }
 
 static void put_json(const follower *f, const dvbf_belief *belief) {
-  const dvbf_ahead *a = &f->ahead;
+  const dvbf_forecast_request *a = &f->ahead;
   size_t n_x = f->info.n_x;
   json_t *line = json_pack("{s:I, s:b}", "step", (json_int_t)f->step, "ready", belief->ready);
   if (belief->ready) {
@@ -144,14 +148,14 @@ static void put_json(const follower *f, const dvbf_belief *belief) {
 
 /* ---- Following ---- */
 
-/* The control that acts from now on; one that is missing goes on as it was. */
+/* The control that acts from now on; a missing one stays as it was. */
 static void take_control(follower *f) {
   for (size_t i = 0; i < f->info.n_u; i++)
     if (isfinite(f->stream.u[i])) f->u[i] = f->stream.u[i];
 }
 
-/* Controls ahead: the one that acts now, unless it belongs to this line, then those that are announced, and
- * the last of them again and again. */
+/* Controls ahead: the one that acts now, unless it belongs to this line, then those announced, and the last
+ * of them repeated. */
 static void plan_controls(follower *f) {
   size_t n_u = f->info.n_u, now = f->same_row ? 0 : 1;
   for (size_t t = 0; n_u && t < f->ahead.steps; t++) {
@@ -216,4 +220,267 @@ dvbf_status cli_follow(const cli_options *options, dvbf_error *error) {
   free_follower(&f);
   dvbf_settings_free(settings);
   return status;
+}
+
+/* ---- Stream of observations ---- */
+
+#define SEPARATORS ",;\t"
+
+dvbf_status cli_stream_open(cli_stream *s, const dvbf_model *model, size_t n_u, dvbf_error *error) {
+  size_t n_x = dvbf_model_describe(model).n_x;
+  *s = (cli_stream){.from = stdin, .n_x = n_x, .n_u = n_u};
+  const dvbf_settings *settings = dvbf_model_settings(model);
+  dvbf_status status = dvbf_settings_get(settings, "outputs", s->outputs, sizeof s->outputs, error);
+  if (!status) status = dvbf_settings_get(settings, "inputs", s->inputs, sizeof s->inputs, error);
+  if (status) return status;
+  s->column = calloc(n_x + n_u, sizeof *s->column);
+  s->names = calloc(n_x, sizeof *s->names);
+  s->x = calloc(n_x, sizeof *s->x);
+  s->u = calloc(n_u + 1, sizeof *s->u);
+  if (!s->column || !s->names || !s->x || !s->u)
+    return cli_fail(error, DVBF_MEMORY, "out of memory while preparing to follow");
+  for (size_t i = 0; i < n_x + n_u; i++) s->column[i] = i;
+  for (size_t i = 0; i < n_x; i++) snprintf(s->names[i], sizeof s->names[i], "x%zu", i);
+  s->fields = n_x + n_u;
+  return DVBF_OK;
+}
+
+void cli_stream_close(cli_stream *s) {
+  free(s->column);
+  free(s->names);
+  free(s->text);
+  free(s->x);
+  free(s->u);
+  free(s->future);
+  *s = (cli_stream){0};
+}
+
+static dvbf_status malformed(const cli_stream *s, const char *what, dvbf_error *error) {
+  return cli_fail(error, DVBF_FORMAT, "standard input, line %zu: %s", s->line, what);
+}
+
+/* ---- CSV ---- */
+
+/* A field without blanks and quotes around it. */
+typedef struct field {
+  const char *at;
+  size_t length;
+} field;
+
+/* The next field of the line at *rest, which becomes NULL behind the last. */
+static field next_field(const char **rest) {
+  const char *from = *rest;
+  size_t length = strcspn(from, SEPARATORS "\r\n");
+  *rest = from[length] && strchr(SEPARATORS, from[length]) ? from + length + 1 : NULL;
+  while (length && strchr(" \"'", *from)) from++, length--;
+  while (length && strchr(" \"'", from[length - 1])) length--;
+  return (field){from, length};
+}
+
+static bool is_word(field f, const char *word) {
+  return f.length == strlen(word) && !strncasecmp(f.at, word, f.length);
+}
+
+/* A number; NaN if the field is empty or says so. False: it is something else. */
+static bool number_in(field f, float *out) {
+  char *end = NULL;
+  *out = NAN;
+  if (!f.length || is_word(f, "nan") || is_word(f, "na") || is_word(f, "null")) return true;
+  *out = strtof(f.at, &end);
+  return end == f.at + f.length && isfinite(*out);
+}
+
+static bool is_header(const char *line) {
+  float value;
+  for (const char *rest = line; rest;)
+    if (!number_in(next_field(&rest), &value)) return true;
+  return false;
+}
+
+/* The field of that name, or -1. */
+static long find_field(const char *line, field name) {
+  long i = 0;
+  for (const char *rest = line; rest; i++) {
+    field f = next_field(&rest);
+    if (f.length == name.length && !memcmp(f.at, name.at, f.length)) return i;
+  }
+  return -1;
+}
+
+/* Finds the columns that the model was trained on; true if all have names in the header. */
+static bool find_columns(cli_stream *s, const char *line) {
+  const char *lists[] = {s->outputs, s->inputs};
+  size_t counts[] = {s->n_x, s->n_u}, at = 0;
+  for (int k = 0; k < 2; k++) {
+    size_t found = 0;
+    for (const char *rest = counts[k] ? lists[k] : NULL; rest; found++) {
+      long column = find_field(line, next_field(&rest));
+      if (column < 0 || found == counts[k]) return false;
+      s->column[at++] = (size_t)column;
+    }
+    if (found != counts[k]) return false;
+  }
+  return true;
+}
+
+/* Bytes of a name that is cut to 31, not through a character of UTF-8. */
+static int whole_characters(field f) {
+  size_t n = f.length < 31 ? f.length : 31;
+  while (n && n < f.length && ((unsigned char)f.at[n] & 0xc0) == 0x80) n--;
+  return (int)n;
+}
+
+static void read_header(cli_stream *s, const char *line) {
+  s->fields = 0;
+  for (const char *rest = line; rest; s->fields++) next_field(&rest);
+  if (!find_columns(s, line))
+    for (size_t i = 0; i < s->n_x + s->n_u; i++) s->column[i] = i;
+  size_t number = 0;
+  for (const char *rest = line; rest; number++) {
+    field f = next_field(&rest);
+    for (size_t i = 0; i < s->n_x; i++)
+      if (s->column[i] == number && f.length)
+        snprintf(s->names[i], sizeof s->names[i], "%.*s", whole_characters(f), f.at);
+  }
+}
+
+static dvbf_status read_csv(cli_stream *s, dvbf_error *error) {
+  size_t number = 0;
+  for (const char *rest = s->text; rest; number++) {
+    char what[160];
+    field f = next_field(&rest);
+    float value;
+    if (!number_in(f, &value)) {
+      snprintf(what, sizeof what, "\"%.*s\" is no number; an empty field marks a missing value",
+               (int)(f.length < 40 ? f.length : 40), f.at);
+      return malformed(s, what, error);
+    }
+    for (size_t i = 0; i < s->n_x + s->n_u; i++)
+      if (s->column[i] == number) *(i < s->n_x ? s->x + i : s->u + i - s->n_x) = value;
+  }
+  if (number == s->fields) return DVBF_OK;
+  char what[200];
+  snprintf(what, sizeof what,
+           "has %zu fields and must have %zu: %zu of x, then %zu of u, or as many as the header names",
+           number, s->fields, s->n_x, s->n_u);
+  return malformed(s, what, error);
+}
+
+/* ---- JSON ---- */
+
+/* Numbers of a value in the order in which they stand there, nested as they like; null is missing. Returns
+ * how many there are, of which at most `count` are kept. */
+static size_t flatten(const json_t *value, float *out, size_t count, size_t at) {
+  if (json_is_array(value)) {
+    for (size_t i = 0; i < json_array_size(value); i++)
+      at = flatten(json_array_get(value, i), out, count, at);
+    return at;
+  }
+  if (at < count) out[at] = json_is_number(value) ? (float)json_number_value(value) : NAN;
+  return at + 1;
+}
+
+static dvbf_status read_values(cli_stream *s, const json_t *line, const char *name, float *out, size_t count,
+                               dvbf_error *error) {
+  const json_t *value = json_object_get(line, name);
+  if (!value || json_is_null(value)) return DVBF_OK; /* all of it is missing */
+  size_t found = flatten(value, out, count, 0);
+  char what[120];
+  snprintf(what, sizeof what, "\"%s\" has %zu numbers, and the model takes %zu", name, found, count);
+  return found == count ? DVBF_OK : malformed(s, what, error);
+}
+
+static dvbf_status read_future(cli_stream *s, const json_t *line, dvbf_error *error) {
+  const json_t *value = json_object_get(line, "future");
+  size_t found = value && s->n_u ? flatten(value, NULL, 0, 0) : 0;
+  if (!found) return DVBF_OK;
+  if (found % s->n_u) return malformed(s, "\"future\" must hold all controls of each step", error);
+  float *larger = realloc(s->future, found * sizeof *larger);
+  if (!larger) return cli_fail(error, DVBF_MEMORY, "out of memory while following");
+  s->future = larger;
+  s->n_future = found / s->n_u;
+  flatten(value, s->future, found, 0);
+  for (size_t i = 0; i < found; i++)
+    if (!isfinite(s->future[i])) return malformed(s, "\"future\" holds something that is no number", error);
+  return DVBF_OK;
+}
+
+static dvbf_status read_json(cli_stream *s, dvbf_error *error) {
+  json_error_t trouble;
+  json_t *line = json_loads(s->text, 0, &trouble);
+  char what[160];
+  snprintf(what, sizeof what, "is no object as {\"x\": [1, null], \"u\": [0]}: %.80s",
+           line ? "it is something else" : trouble.text);
+  dvbf_status status = json_is_object(line) ? DVBF_OK : malformed(s, what, error);
+  if (!status) status = read_values(s, line, "x", s->x, s->n_x, error);
+  if (!status) status = read_values(s, line, "u", s->u, s->n_u, error);
+  if (!status) status = read_future(s, line, error);
+  json_decref(line);
+  return status;
+}
+
+/* ---- Lines ---- */
+
+static bool is_blank(const char *line) {
+  return !line[strspn(line, " \r\n")];
+}
+
+dvbf_status cli_stream_next(cli_stream *s, bool *more, dvbf_error *error) {
+  for (;;) {
+    *more = getline(&s->text, &s->room, s->from) >= 0;
+    if (!*more && !feof(s->from))
+      return cli_fail(error, DVBF_IO, "standard input cannot be read: %s", strerror(errno));
+    if (!*more) return DVBF_OK;
+    s->line++;
+    if (is_blank(s->text)) continue;
+    bool first = !s->begun;
+    s->begun = true;
+    if (first) s->json = s->text[strspn(s->text, " ")] == '{';
+    if (!first || s->json || !is_header(s->text)) break;
+    read_header(s, s->text);
+  }
+  for (size_t i = 0; i < s->n_x; i++) s->x[i] = NAN;
+  for (size_t i = 0; i < s->n_u; i++) s->u[i] = NAN;
+  s->n_future = 0;
+  return s->json ? read_json(s, error) : read_csv(s, error);
+}
+
+/* ---- Answers ---- */
+
+/* As many digits as a float has. */
+void cli_put_numbers(const float *values, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (values && isfinite(values[i]))
+      printf(",%.9g", (double)values[i]);
+    else
+      printf(",");
+  }
+}
+
+json_t *cli_list(const float *values, size_t columns) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < columns; i++) json_array_append_new(list, cli_number((double)values[i]));
+  return list;
+}
+
+json_t *cli_table(const float *values, size_t rows, size_t columns) {
+  json_t *table = json_array();
+  for (size_t t = 0; t < rows; t++) json_array_append_new(table, cli_list(values + t * columns, columns));
+  return table;
+}
+
+json_t *cli_belief(const dvbf_belief *belief, size_t n_z) {
+  return json_pack("{s:o, s:o}", "mean", cli_list(belief->mean, n_z), "std",
+                   cli_list(belief->deviation, n_z));
+}
+
+void cli_put_line(json_t *line) {
+  json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+  printf("\n");
+  json_decref(line);
+}
+
+dvbf_status cli_answer(dvbf_error *error) {
+  if (fflush(stdout)) return cli_fail(error, DVBF_IO, "standard output cannot be written");
+  return DVBF_OK;
 }

@@ -1,6 +1,15 @@
-#include "describe.h"
+/* One description of all commands (cli_describe) and three writers of it: help for a terminal, manual pages
+ * (roff, man(7)), and completion for bash. No page has a date, so the same program makes the same pages. */
+#include "help.h"
 
+#include "options.h"
+#include "train.h"
+
+#include <ctype.h>
+#include <errno.h>
 #include <string.h>
+
+/* ---- Help for a terminal ---- */
 
 enum { OPTION_COLUMN = 34, WORD_COLUMN = 22, WIDTH = 100 }; /* where the explanations begin */
 
@@ -50,4 +59,444 @@ const cli_writer cli_help_writer = {print_heading, print_item, print_text};
 void cli_help(const cli_command *command, bool all) {
   printf("usage: dvbf %s %s\n\n%s\n", command->name, command->synopsis, command->help);
   cli_describe(command, all, &cli_help_writer, stdout);
+}
+
+/* ---- Description ---- */
+
+typedef struct walk {
+  const cli_writer *writer;
+  FILE *out;
+} walk;
+
+static void heading(const walk *w, const char *title) {
+  if (w->writer->heading) w->writer->heading(w->out, title);
+}
+
+static void text(const walk *w, const char *words) {
+  if (w->writer->text && words) w->writer->text(w->out, words + strspn(words, "\n"));
+}
+
+static void item(const walk *w, cli_item one) {
+  if (w->writer->item) w->writer->item(w->out, &one);
+}
+
+static void flags(const walk *w, const cli_flag *list) {
+  heading(w, "Options");
+  for (; list->name; list++)
+    item(w, (cli_item){true, list->letter, list->name, list->value, list->help, NULL, NULL, NULL});
+  item(w, (cli_item){true, 'h', "help", NULL, "print what is used most, and do nothing", NULL, NULL, NULL});
+  item(w, (cli_item){true, 0, "help-all", NULL, "print all settings, and do nothing", NULL, NULL, NULL});
+}
+
+/* Short help lists the settings of a table that are marked as common; all, if none is. */
+static bool has_common(const char *name) {
+  dvbf_setting_info info;
+  for (size_t i = 0; dvbf_settings_table(name, i, &info); i++)
+    if (info.common) return true;
+  return false;
+}
+
+/* Returns the number left out. */
+static size_t common_of_table(const walk *w, const char *name, const char *title) {
+  dvbf_setting_info info;
+  char line[160];
+  size_t left_out = 0;
+  snprintf(line, sizeof line, "%s%ssettings that most people need", title, *title ? ": " : "");
+  *line = (char)toupper((unsigned char)*line);
+  heading(w, line);
+  for (size_t i = 0; dvbf_settings_table(name, i, &info); i++) {
+    left_out += !info.common;
+    if (info.common)
+      item(w, (cli_item){true, 0, info.name, info.kind, info.help, info.range, info.initial, info.users});
+  }
+  return left_out;
+}
+
+/* `title` names the owner of the settings, for a command with several tables. */
+static void table(const walk *w, const char *name, const char *title) {
+  dvbf_setting_info info;
+  char group[64] = "", line[160];
+  bool switches = false;
+  for (size_t i = 0; dvbf_settings_table(name, i, &info); i++) {
+    snprintf(line, sizeof line, "%s%s%s settings", title, *title ? ": " : "", info.group);
+    if (strcmp(group, info.group) != 0) heading(w, line);
+    snprintf(group, sizeof group, "%s", info.group);
+    item(w, (cli_item){true, 0, info.name, info.kind, info.help, info.range, info.initial, info.users});
+    switches |= !strcmp(info.kind, "switch");
+  }
+  if (switches) text(w, "A switch alone (--NAME) means on, --no-NAME off.");
+}
+
+static void presets(const walk *w) {
+  const char *help;
+  heading(w, "Presets");
+  for (size_t i = 0; dvbf_preset_name(i, &help); i++)
+    item(w, (cli_item){.name = dvbf_preset_name(i, NULL), .help = help});
+  text(w, "--preset takes one of these. A flag wins over the config file, which wins over the preset, which\n"
+          "wins over the defaults.");
+}
+
+static void examples(const walk *w, const cli_example *list) {
+  if (!list->line) return;
+  heading(w, "Examples");
+  for (; list->line; list++) item(w, (cli_item){.name = list->line, .help = list->help});
+}
+
+void cli_describe(const cli_command *command, bool all, const cli_writer *writer, FILE *out) {
+  walk w = {writer, out};
+  char line[160];
+  size_t left_out = 0;
+  text(&w, command->details);
+  flags(&w, command->flags);
+  for (const char *const *name = command->tables; *name; name++) {
+    const char *title = command->tables[1] ? *name : "";
+    if (all || !has_common(*name))
+      table(&w, *name, title);
+    else
+      left_out += common_of_table(&w, *name, title);
+  }
+  if (command->presets && all) presets(&w);
+  examples(&w, command->examples);
+  snprintf(line, sizeof line, "`dvbf help %s --all` lists %zu more settings by group%s.", command->name,
+           left_out, command->presets ? ", and the presets" : "");
+  if (left_out) text(&w, line);
+}
+
+void cli_describe_all(const cli_command *const *commands, const cli_writer *writer, FILE *out) {
+  static const cli_item statuses[] = {
+      {.name = "0", .help = "done"},
+      {.name = "1", .help = "the work failed; a sentence on standard error says why"},
+      {.name = "2", .help = "wrong usage; a sentence on standard error says what would be right"},
+      {.name = "3", .help = "trained, but the model is not better than the mean of the data"},
+      {.name = "128 + N", .help = "stopped by signal N; what was reached is saved"},
+  };
+  walk w = {writer, out};
+  text(&w, "Learns a latent state-space model from raw sequences, then filters and predicts with it.");
+  heading(&w, "Commands");
+  for (; *commands; commands++) item(&w, (cli_item){.name = (*commands)->name, .help = (*commands)->help});
+  text(&w, "`dvbf help COMMAND` says what it takes, `dvbf help COMMAND --all` lists every setting with its "
+           "default,\n"
+           "`dvbf version` names the version.");
+  heading(&w, "Exit status");
+  for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) item(&w, statuses[i]);
+}
+
+/* ---- Manual pages ---- */
+
+/* ---- Text as roff ---- */
+
+static const char *escape(char letter) {
+  switch (letter) {
+  case '\\': return "\\e";
+  case '-': return "\\-"; /* a minus can be copied, a hyphen cannot */
+  case '\'': return "\\(aq";
+  case '"': return "\\(dq";
+  case '^': return "\\(ha";
+  case '~': return "\\(ti";
+  default: return NULL;
+  }
+}
+
+/* What stands between backquotes becomes bold; `bold`: whether the text begins, and then ends, inside. */
+static void put(FILE *out, const char *text, size_t length, bool *bold) {
+  if (length && *text == '.') fputs("\\&", out); /* a point would begin a macro */
+  for (size_t i = 0; i < length; i++) {
+    const char *escaped = escape(text[i]);
+    if (text[i] == '`')
+      fputs((*bold = !*bold) ? "\\fB" : "\\fR", out);
+    else if (escaped)
+      fputs(escaped, out);
+    else
+      putc(text[i], out);
+  }
+}
+
+static void put_line(FILE *out, const char *text) {
+  bool bold = false;
+  put(out, text, strlen(text), &bold);
+  fputs(bold ? "\\fR\n" : "\n", out);
+}
+
+/* ---- Parts of a page ---- */
+
+static void write_heading(FILE *out, const char *title) {
+  fputs(".SH ", out);
+  for (; *title; title++) putc(toupper((unsigned char)*title), out);
+  putc('\n', out);
+}
+
+static void write_item(FILE *out, const cli_item *item) {
+  bool bold = false;
+  fputs(".TP\n", out);
+  if (item->letter) fprintf(out, "\\fB\\-%c\\fR, ", item->letter);
+  fputs(item->option ? "\\fB\\-\\-" : "\\fB", out);
+  put(out, item->name, strlen(item->name), &bold);
+  fprintf(out, "\\fR%s%s%s\n", item->value ? " \\fI" : "", item->value ? item->value : "",
+          item->value ? "\\fR" : "");
+  put_line(out, item->help);
+  if (!item->range) return;
+  fputs(".br\n", out);
+  put(out, item->range, strlen(item->range), &bold);
+  if (*item->initial) fputs("; default ", out);
+  put(out, item->initial, strlen(item->initial), &bold);
+  if (item->users) fputs(*item->range || *item->initial ? "; for " : "for ", out);
+  put_line(out, item->users ? item->users : "");
+}
+
+static void write_text(FILE *out, const char *text) {
+  bool bold = false, plain = false;
+  fputs(".PP\n", out);
+  for (size_t length; *text; text += length + (text[length] == '\n')) {
+    length = strcspn(text, "\n");
+    if ((*text == ' ') != plain) fputs(plain ? ".fi\n" : ".nf\n", out);
+    plain = *text == ' ';
+    if (!length) {
+      fputs(".PP\n", out);
+      continue;
+    }
+    put(out, text, length, &bold);
+    putc('\n', out);
+  }
+  if (plain) fputs(".fi\n", out);
+  if (bold) fputs("\\fR\n", out);
+}
+
+static const cli_writer writer = {write_heading, write_item, write_text};
+
+/* ---- Pages ---- */
+
+/* `name` is "" on the page of the program itself. */
+static void begin(FILE *out, const char *name, const char *help, const char *synopsis) {
+  char title[64], line[256];
+  snprintf(title, sizeof title, "dvbf%s%s", *name ? "-" : "", name);
+  fprintf(out, ".TH \"");
+  for (const char *c = title; *c; c++) putc(toupper((unsigned char)*c), out);
+  fprintf(out, "\" \"1\" \"\" \"dvbf %s\" \"User Commands\"\n.SH NAME\n", DVBF_VERSION);
+  snprintf(line, sizeof line, "%s - %s", title, help);
+  put_line(out, line);
+  fprintf(out, ".SH SYNOPSIS\n\\fBdvbf%s%s\\fR ", *name ? " " : "", name);
+  put_line(out, synopsis);
+  fputs(".SH DESCRIPTION\n", out);
+}
+
+/* All pages but the one that is called `but`. */
+static void see_also(FILE *out, const cli_command *const *commands, const char *but) {
+  fputs(".SH SEE ALSO\n", out);
+  if (*but) fprintf(out, "\\fBdvbf\\fR(1)");
+  for (bool first = !*but; *commands; commands++) {
+    if (!strcmp((*commands)->name, but)) continue;
+    fprintf(out, "%s\\fBdvbf\\-%s\\fR(1)", first ? "" : ",\n", (*commands)->name);
+    first = false;
+  }
+  putc('\n', out);
+}
+
+static void write_files(FILE *out) {
+  static const cli_item files[] = {
+      {.name = "FOLDER/" CLI_MODEL, .help = "the best model: its parameters, scaling and settings"},
+      {.name = "FOLDER/" CLI_METRICS,
+       .help =
+           "a line for each validation: update, start, seconds, bounds and their parts in nats per frame, "
+           "prediction error over the variance of x, rates"},
+      {.name = "FOLDER/" CLI_SETTINGS, .help = "every setting of the run; --config takes it"},
+      {.name = "FOLDER/data.json",
+       .help =
+           "names and units of columns, shape of images and sample time of the data, where they are known"},
+      {.name = "FOLDER/" DVBF_RUN_CHECKPOINT, .help = "all that `dvbf train --resume` needs to go on"},
+      {.name = "FOLDER/" DVBF_RUN_SEARCH,
+       .help = "what a search has tried: settings that differ, errors over those of the linear model, rank"},
+  };
+  write_heading(out, "Files");
+  write_text(out, "The folder of a run, written by `dvbf train -o FOLDER`, holds");
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) write_item(out, &files[i]);
+}
+
+static void write_environment(FILE *out) {
+  const cli_item isa = {.name = "DVBF_ISA",
+                        .help =
+                            "base, v3 or v4: the instruction set to use, which the processor must have; by "
+                            "default the best that it has"};
+  write_heading(out, "Environment");
+  write_item(out, &isa);
+}
+
+static void write_program(FILE *out, const cli_command *const *commands) {
+  begin(out, "", "learn latent state-space models from sequences, filter and predict with them",
+        "COMMAND [ARGUMENTS] [--OPTION VALUE ...]");
+  cli_describe_all(commands, &writer, out);
+  write_files(out);
+  write_environment(out);
+  write_heading(out, "Examples");
+  for (const cli_command *const *c = commands; *c; c++) {
+    const cli_example *first = (*c)->examples;
+    if (first->line) write_item(out, &(cli_item){.name = first->line, .help = first->help});
+  }
+  see_also(out, commands, "");
+}
+
+static void write_command(FILE *out, const cli_command *command, const cli_command *const *commands) {
+  begin(out, command->name, command->help, command->synopsis);
+  if (!command->details) write_text(out, command->help);
+  cli_describe(command, true, &writer, out);
+  see_also(out, commands, command->name);
+}
+
+/* ---- Files ---- */
+
+static FILE *open_in(const char *folder, const char *name, cli_path path, dvbf_error *error) {
+  cli_join(path, folder, name);
+  FILE *file = fopen(path, "w");
+  if (!file) cli_fail(error, DVBF_IO, "%.300s: cannot be written: %s", path, strerror(errno));
+  return file;
+}
+
+static dvbf_status close_file(FILE *file, const char *path, dvbf_error *error) {
+  bool failed = ferror(file);
+  if (fclose(file)) failed = true;
+  return failed ? cli_fail(error, DVBF_IO, "%.300s: cannot be written", path) : DVBF_OK;
+}
+
+/* The page of a command; NULL: of the program. */
+static dvbf_status page(const cli_command *command, const cli_command *const *commands, const char *folder,
+                        dvbf_error *error) {
+  char name[64];
+  cli_path path;
+  snprintf(name, sizeof name, "dvbf%s%s.1", command ? "-" : "", command ? command->name : "");
+  FILE *file = open_in(folder, name, path, error);
+  if (!file) return error->status;
+  if (command)
+    write_command(file, command, commands);
+  else
+    write_program(file, commands);
+  return close_file(file, path, error);
+}
+
+dvbf_status cli_manual(const cli_command *const *commands, const char *folder, dvbf_error *error) {
+  cli_path path;
+  dvbf_status status = dvbf_folder_make(folder, error);
+  if (!status) status = page(NULL, commands, folder, error);
+  for (const cli_command *const *c = commands; !status && *c; c++) status = page(*c, commands, folder, error);
+  if (status) return status;
+  FILE *file = open_in(folder, "dvbf.bash", path, error);
+  if (!file) return error->status;
+  cli_completion(commands, file);
+  return close_file(file, path, error);
+}
+
+/* ---- Completion for bash ---- */
+
+/* Shell patterns with the options of each command, and a function that chooses among them. */
+
+/* ---- Patterns ---- */
+
+/* --name and, for a switch, --no-name. */
+static void put_name(FILE *out, const cli_item *item) {
+  if (!item->option) return;
+  fprintf(out, " --%s", item->name);
+  if (item->range && !strcmp(item->value, "switch")) fprintf(out, " --no-%s", item->name);
+}
+
+static void put_presets(FILE *out) {
+  for (size_t i = 0; dvbf_preset_name(i, NULL); i++)
+    fprintf(out, "%s%s", i ? " " : "", dvbf_preset_name(i, NULL));
+}
+
+/* "a | b | c" without the bars. */
+static void put_choices(FILE *out, const char *range) {
+  for (; *range; range++)
+    if (*range != '|' && !(range[0] == ' ' && range[1] == '|')) putc(*range, out);
+}
+
+/* The values that may follow an option, or <FILE> and the like; nothing for a number or a text. */
+static void put_values(FILE *out, const cli_item *item) {
+  bool choice = item->range && !strcmp(item->value, "choice");
+  bool lone = item->range && !strcmp(item->value, "switch"); /* its value is optional */
+  if (!item->option || (item->range && !choice && !lone)) return;
+  fputs("    ", out);
+  if (item->letter) fprintf(out, "-%c | ", item->letter);
+  fprintf(out, "--%s) %s", item->name, !item->value ? "" : lone ? "words='" : "values='");
+  if (item->range)
+    put_choices(out, item->range);
+  else if (!strcmp(item->name, "preset"))
+    put_presets(out);
+  else if (item->value)
+    fprintf(out, "<%s>", item->value);
+  fputs(item->value ? "' ;;\n" : ";;\n", out);
+}
+
+static const cli_writer names = {.item = put_name}, values = {.item = put_values};
+
+static void put_command(FILE *out, const cli_command *command) {
+  fprintf(out, "  %s)\n    options='", command->name);
+  cli_describe(command, true, &names, out);
+  fputs("'\n", out);
+  if (command->choices) {
+    fputs("    first='", out);
+    for (size_t i = 0; command->choices[i]; i++) fprintf(out, "%s%s", i ? " " : "", command->choices[i]);
+    fputs("'\n", out);
+  }
+  fputs("    case $before in\n", out);
+  cli_describe(command, true, &values, out);
+  fputs("    -- | --no-*) ;;\n    -*) values='<>' ;;\n    esac ;;\n", out);
+}
+
+/* ---- Function ---- */
+
+static const char beginning[] =
+    "# Completion of dvbf for bash, made by `dvbf manual` from the program's own tables.\n"
+    "\n"
+    "# What the command line takes next. `values` follow an option that needs one of them, `words` one that "
+    "may\n"
+    "# stand alone; `first` is what a command's first argument may be.\n"
+    "_dvbf() {\n"
+    "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i\n"
+    "  local options='' values='' words='' first=''\n"
+    "  if [[ $word == '=' ]]; then\n"
+    "    word=''\n"
+    "  elif [[ $before == '=' && $COMP_CWORD -gt 2 ]]; then\n"
+    "    before=${COMP_WORDS[COMP_CWORD - 2]}\n"
+    "  fi\n"
+    "  COMPREPLY=()\n"
+    "  if ((COMP_CWORD == 1)) || [[ $COMP_CWORD -eq 2 && ${COMP_WORDS[1]} == help ]]; then\n";
+
+static const char middle[] = "    return\n"
+                             "  fi\n"
+                             "  case ${COMP_WORDS[1]} in\n";
+
+static const char ending[] =
+    "  *) return ;;\n"
+    "  esac\n"
+    "  case $values in\n"
+    "  '')\n"
+    "    for ((i = 2; i < COMP_CWORD; i++)); do\n"
+    "      [[ \" $first \" == *\" ${COMP_WORDS[i]} \"* ]] && first=''\n"
+    "    done\n"
+    "    if [[ $word == -* ]]; then\n"
+    "      mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$word\")\n"
+    "    elif [[ $first ]]; then\n"
+    "      mapfile -t COMPREPLY < <(compgen -W \"$words $first\" -- \"$word\")\n"
+    "    else\n"
+    "      compopt -o filenames 2>/dev/null\n"
+    "      mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\"; compgen -f -- \"$word\")\n"
+    "    fi ;;\n"
+    "  '<FILE>' | '<DATA>' | '<RUN>')\n"
+    "    compopt -o filenames 2>/dev/null\n"
+    "    mapfile -t COMPREPLY < <(compgen -f -- \"$word\") ;;\n"
+    "  '<FOLDER>')\n"
+    "    compopt -o filenames 2>/dev/null\n"
+    "    mapfile -t COMPREPLY < <(compgen -d -- \"$word\") ;;\n"
+    "  '<'*) ;;\n"
+    "  *) mapfile -t COMPREPLY < <(compgen -W \"$values\" -- \"$word\") ;;\n"
+    "  esac\n"
+    "}\n"
+    "complete -F _dvbf dvbf\n";
+
+void cli_completion(const cli_command *const *commands, FILE *out) {
+  fputs(beginning, out);
+  fputs("    mapfile -t COMPREPLY < <(compgen -W '", out);
+  for (const cli_command *const *c = commands; *c; c++) fprintf(out, "%s ", (*c)->name);
+  fputs("help version --help --version' -- \"$word\")\n", out);
+  fputs(middle, out);
+  for (const cli_command *const *c = commands; *c; c++) put_command(out, *c);
+  fputs(ending, out);
 }

@@ -1,8 +1,12 @@
-/* The inputs of most commands: a trained model and data. */
+/* The inputs of most commands: a trained model, data, and goals of controllers. */
 #ifndef CLI_INPUTS_H
 #define CLI_INPUTS_H
 
 #include "options.h"
+
+#include <dvbf/control.h>
+
+/* ---- Inputs ---- */
 
 typedef struct cli_inputs {
   dvbf_settings *settings; /* of the command's table */
@@ -17,11 +21,28 @@ typedef struct cli_inputs {
 dvbf_status cli_inputs_read(cli_inputs *out, const cli_options *options, dvbf_error *error);
 void cli_inputs_free(cli_inputs *inputs);
 
-/* Reads `path`, and the further files of the command where it is its last argument. */
+/* Reads `path`, and the further files of the command if it is its last argument. */
 dvbf_status cli_data_read(dvbf_data **out, const char *path, const cli_options *options,
                           const dvbf_settings *how, dvbf_error *error);
 
 /* Loads the model of a run folder or of a model file. */
 dvbf_status cli_load_model(dvbf_model **out, const char *run, dvbf_error *error);
+
+/* ---- Goals ---- */
+
+typedef struct cli_goal {
+  dvbf_goal goal;
+  float *arrays[5]; /* of the goal, to be freed: x, z, state, map, weights */
+} cli_goal;
+
+/* `text` is a file, or numbers with commas between. `settings` is of the table "control"; with goal-in =
+ * state the regression of the state on z is that of the sequences, which may be NULL, or that of the file.
+ * Free with cli_goal_free, also after a failure. */
+dvbf_status cli_goal_read(cli_goal *out, const char *text, const dvbf_model *model,
+                          const dvbf_settings *settings, const dvbf_sequences *sequences, dvbf_error *error);
+void cli_goal_free(cli_goal *goal);
+
+#define CLI_FLAG_GOAL                                                                                        \
+  { 0, "goal", "GOAL", "file with the goal, or its numbers with commas between" }
 
 #endif

@@ -1,9 +1,11 @@
-/* dvbf learn-control: from random controls to a controller, in one command. */
+/* dvbf learn-control: from random controls to a controller for a simulated system, in one command; prints how
+ * the closed loops went. */
 #include "inputs.h"
 #include "options.h"
-#include "training.h"
+#include "output.h"
+#include "train.h"
 
-#include <dvbf/loop.h>
+#include <dvbf/report.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,16 +16,18 @@ static void on_sentence(const char *sentence, void *user_data) {
   if (!training->quiet) fprintf(stderr, "%s\n", sentence);
 }
 
-static void print(const dvbf_loop_outcome *o, const char *folder) {
+static void print(const dvbf_loop_result *o, const char *folder) {
   if (o->sequences)
     printf("trained on %zu sequences of %zu frames, in %.0f s\n", o->sequences, o->frames, o->seconds);
   printf("%zu closed loops of %zu steps\n", o->episodes, o->steps);
-  printf("  steps in the goal region  %.1f %%\n", 100 * o->share);
+  char text[2][CLI_RESULT];
+  printf("  steps in the goal region  %s\n", cli_result(text[0], "%.1f %%", 100 * o->share));
   printf("  came there                %zu\n", o->reached);
   printf("  stayed, second half       %zu\n", o->held);
   printf("  stayed, last quarter      %zu\n", o->recovered);
-  printf("  mean return               %.1f\n", o->value);
-  printf("  a step of the controller  %.0f us, 99 %% below %.0f us\n", o->median, o->late);
+  printf("  mean return               %s\n", cli_result(text[0], "%.1f", o->value));
+  printf("  a step of the controller  %s us, 99 %% below %s us\n", cli_result(text[0], "%.0f", o->median),
+         cli_result(text[1], "%.0f", o->late));
   if (folder) printf("%s/control.html has a video\n", folder);
 }
 
@@ -43,7 +47,7 @@ static dvbf_status read_settings(dvbf_settings *out[4], const cli_options *optio
 static dvbf_status run(const cli_options *options, dvbf_error *error) {
   dvbf_settings *settings[4] = {NULL};
   dvbf_model *model = NULL;
-  dvbf_loop_outcome *outcome = NULL;
+  dvbf_loop_result *outcome = NULL;
   const char *folder = NULL, *given = cli_option(options, "model-of");
   cli_training training = {0};
   dvbf_status status = cli_check_system(options->arguments[0], systems, error);
@@ -65,7 +69,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   if (!status) status = dvbf_learn_control(&outcome, &asked, error);
   cli_training_end(&training, NULL);
   if (!status) print(outcome, folder);
-  dvbf_loop_outcome_free(outcome);
+  dvbf_loop_result_free(outcome);
   dvbf_model_free(model);
   for (int i = 0; i < 4; i++) dvbf_settings_free(settings[i]);
   return status;

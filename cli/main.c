@@ -1,11 +1,12 @@
-/* The command `dvbf`. Results go to standard output, progress and messages to standard error. */
-#include "describe.h"
+/* The command `dvbf`: finds and runs a command, prints help, and turns failures into a sentence and an exit
+ * status. Results go to standard output, progress and messages to standard error. */
 #include "flags.h"
+#include "help.h"
 #include "options.h"
+#include "output.h"
+#include "progress.h"
 #include "ranks.h"
-#include "results.h"
-#include "terminal.h"
-#include "training.h"
+#include "train.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -69,9 +70,9 @@ static int run_command(const cli_command *command, int argc, char **argv) {
   if (!status) status = cli_ranks_join(command->shared, &error);
   if (!status && (cli_ranks() || !cli_rank())) status = command->run(&options, &error);
   cli_options_free(&options);
-  /* What all ranks have to say, the first says. Of a rank without memory it may never hear. */
+  /* A failure of all ranks is printed by the first. It may never hear of a rank without memory. */
   int code = status ? exit_status(&error) : 0;
-  bool tells = cli_ranks() ? dvbf_ranks_meet(cli_ranks(), code) : !cli_rank() || status == DVBF_MEMORY;
+  bool tells = cli_ranks() ? dvbf_ranks_finish(cli_ranks(), code) : !cli_rank() || status == DVBF_MEMORY;
   if (status && tells) report(&error);
   fflush(stdout);
   dvbf_ranks_free(cli_ranks(), code);

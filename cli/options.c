@@ -1,13 +1,18 @@
+/* The command line of one command: its flags, settings as flags, and arguments (cli_options_parse), and
+ * settings made from defaults, preset, config file and flags in that order (cli_options_settings); and paths.
+ * Public headers only, so small helpers such as cli_join repeat those of src/base. */
 #include "options.h"
 
+#include "command.h"
 #include "flags.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-/* ---- What all commands share ---- */
+/* ---- Failures ---- */
 
 dvbf_status cli_fail(dvbf_error *error, dvbf_status status, const char *format, ...) {
   va_list arguments;
@@ -232,7 +237,7 @@ static dvbf_status make_settings(dvbf_settings **out, const cli_options *options
                                  dvbf_error *error) {
   dvbf_settings *settings = NULL;
   dvbf_status status = dvbf_settings_new(&settings, table, error);
-  if (!status && first) status = dvbf_settings_take(settings, first, error);
+  if (!status && first) status = dvbf_settings_inherit(settings, first, error);
   if (!status && below) status = dvbf_settings_read(settings, below, error);
   if (!status) status = apply(settings, options, table, preset, error);
   if (!status) {
@@ -265,4 +270,28 @@ dvbf_status cli_options_settings(dvbf_settings **out, const cli_options *options
 dvbf_status cli_options_settings_over(dvbf_settings **out, const cli_options *options, const char *table,
                                       const char *file, dvbf_error *error) {
   return make_settings(out, options, table, NULL, file, preset_of(options), error);
+}
+
+/* ---- Paths ---- */
+
+void cli_join(cli_path out, const char *folder, const char *name) {
+  size_t length = strlen(folder);
+  const char *slash = length && folder[length - 1] == '/' ? "" : "/";
+  if (snprintf(out, sizeof(cli_path), "%s%s%s", folder, slash, name) < 0) out[0] = 0;
+}
+
+bool cli_exists(const char *path) {
+  struct stat info;
+  return !lstat(path, &info);
+}
+
+bool cli_is_folder(const char *path) {
+  struct stat info;
+  return !stat(path, &info) && S_ISDIR(info.st_mode);
+}
+
+dvbf_status cli_refuse_existing(const char *path, bool force, dvbf_error *error) {
+  if (force || !cli_exists(path)) return DVBF_OK;
+  return cli_fail(error, DVBF_IO,
+                  "%.300s: exists already and is left as it is; choose another name or add --force", path);
 }

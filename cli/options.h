@@ -1,8 +1,14 @@
-/* The command line of one command: its own flags, settings as flags, and positional arguments. */
+/* The command line of one command, settings made from it, and paths. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
 #include "command.h"
+
+#include <dvbf/dvbf.h>
+
+#include <limits.h>
+
+/* ---- Options ---- */
 
 enum { CLI_ARGUMENTS = 4 };
 
@@ -37,12 +43,25 @@ dvbf_status cli_options_settings(dvbf_settings **out, const cli_options *options
 /* The same with the preset of the caller instead of --preset; NULL: none. */
 dvbf_status cli_options_settings_from(dvbf_settings **out, const cli_options *options, const char *table,
                                       const char *preset, dvbf_error *error);
-/* The same, but defaults come from other settings, such as those of a model, where names agree. */
+/* The same, with defaults from other settings, such as those of a model, where names agree. */
 dvbf_status cli_options_settings_upon(dvbf_settings **out, const cli_options *options, const char *table,
                                       const dvbf_settings *first, dvbf_error *error);
 
 /* The same with the values of a file instead of the defaults. */
 dvbf_status cli_options_settings_over(dvbf_settings **out, const cli_options *options, const char *table,
                                       const char *file, dvbf_error *error);
+
+/* ---- Paths ---- */
+
+typedef char cli_path[PATH_MAX];
+
+/* Writes folder/name. A path that is too long is cut, and then refused when it is used. */
+void cli_join(cli_path out, const char *folder, const char *name);
+
+bool cli_exists(const char *path);
+bool cli_is_folder(const char *path);
+
+/* Refuses a path that exists, unless `force`. */
+dvbf_status cli_refuse_existing(const char *path, bool force, dvbf_error *error);
 
 #endif

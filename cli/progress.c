@@ -1,8 +1,11 @@
+/* Progress on standard error (cli_progress_show, cli_share_show): on a terminal one line that is redrawn,
+ * else one line per validation or tenth of the work. And protection of the terminal: control characters in
+ * names from files are printed as '?' (cli_terminal_protect). */
 #include "progress.h"
 
-#include "terminal.h"
-
+#include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -10,6 +13,7 @@
 #include <unistd.h>
 
 enum { BAR = 10, LINE = 256 };
+static const double LOG_EVERY = 10; /* seconds between the lines of a log */
 
 cli_progress cli_progress_new(void) {
   return (cli_progress){.terminal = isatty(STDERR_FILENO)};
@@ -17,7 +21,7 @@ cli_progress cli_progress_new(void) {
 
 /* Updates per second since this start began, or since training went back to an earlier update or start. */
 static double rate(cli_progress *progress, const dvbf_progress *report) {
-  if (!progress->start && report->event) { /* a run that goes on counts from there */
+  if (!progress->start && report->event) { /* a resumed run counts from there */
     progress->start = report->start;
     progress->from_update = report->update;
     progress->from_seconds = report->seconds;
@@ -47,18 +51,32 @@ static void bar_text(int full, char out[BAR + 1]) {
   out[BAR] = 0;
 }
 
-/* The numbers of a line; what is not known yet is left out. */
-static void numbers_text(cli_progress *progress, const dvbf_progress *report, char *out, size_t size) {
-  char left[32], start[32] = "", valid[96] = "";
+/* Adds "  NAME VALUE"; what is not known yet is left out. */
+static void add_number(char *out, const char *name, const char *format, double value) {
+  size_t used = strlen(out);
+  char number[32];
+  if (isnan(value)) return;
+  snprintf(number, sizeof number, isfinite(value) ? format : "diverged", value);
+  snprintf(out + used, LINE - used, "  %s %s", name, number);
+}
+
+/* The numbers of a line. A search has no bound of its own; its candidates are events. */
+static void numbers_text(cli_progress *progress, const dvbf_progress *report, char out[LINE]) {
+  char left[32], start[32] = "";
   time_text(report->seconds_left, left, sizeof left);
   if (report->start > 1) snprintf(start, sizeof start, "  start %u of %u", report->start, report->starts);
-  if (progress->validated && isnan(progress->valid_prediction))
-    snprintf(valid, sizeof valid, "  valid %.1f", progress->valid_bound);
-  else if (progress->validated)
-    snprintf(valid, sizeof valid, "  valid %.1f  prediction error %.3f", progress->valid_bound,
-             progress->valid_prediction);
-  snprintf(out, size, "%llu/%llu%s  %.0f/s  left %s  bound %.1f%s", (unsigned long long)report->update,
-           (unsigned long long)report->updates, start, rate(progress, report), left, report->bound, valid);
+  snprintf(out, LINE, "%llu/%llu updates%s  %.0f/s  left %s", (unsigned long long)report->update,
+           (unsigned long long)report->updates, start, rate(progress, report), left);
+  add_number(out, "bound", "%.1f", report->bound);
+  if (!progress->validated) return;
+  add_number(out, "valid", "%.1f", progress->valid_bound);
+  add_number(out, "prediction error", "%.3f", progress->valid_prediction);
+}
+
+static void write_line(cli_progress *progress, double seconds) {
+  fprintf(stderr, "%s\n", progress->numbers);
+  progress->told = seconds;
+  progress->due = false;
 }
 
 /* Redraws the line, cut to the terminal's width: a wrapped line could not be redrawn. */
@@ -73,25 +91,27 @@ static void draw(int full, const char *numbers) {
 }
 
 void cli_progress_show(cli_progress *progress, const dvbf_progress *report) {
-  char numbers[LINE];
+  if (!*progress->numbers) progress->told = report->seconds; /* a run that goes on counts from there */
   if (report->validated) {
     progress->validated = true;
     progress->valid_bound = report->valid_bound;
     progress->valid_prediction = report->valid_prediction;
   }
-  numbers_text(progress, report, numbers, sizeof numbers);
+  numbers_text(progress, report, progress->numbers);
+  progress->due = !progress->terminal && (progress->due || report->validated);
   if (report->event && progress->terminal) fprintf(cli_terminal_own(), "\r\033[K");
   if (report->event) fprintf(stderr, "%s\n", report->event);
   if (progress->terminal) {
-    draw(report->updates ? (int)(report->update * BAR / report->updates) : BAR, numbers);
+    draw(report->updates ? (int)(report->update * BAR / report->updates) : BAR, progress->numbers);
     progress->drawn = true;
-  } else if (report->validated) {
-    fprintf(stderr, "%s\n", numbers);
+  } else if (report->seconds >= progress->told + LOG_EVERY) {
+    write_line(progress, report->seconds);
   }
 }
 
 void cli_progress_end(cli_progress *progress) {
   if (progress->drawn) fprintf(stderr, "\n");
+  if (progress->due) write_line(progress, progress->told);
   progress->drawn = false;
 }
 
@@ -107,16 +127,16 @@ cli_share cli_share_new(void) {
   return (cli_share){.terminal = isatty(STDERR_FILENO), .began = now()};
 }
 
-/* What is done in the first second is not worth a line. */
+/* Work that takes less than a second needs no line. */
 void cli_share_show(double done, void *user) {
   cli_share *share = user;
   double seconds = now() - share->began;
   char left[32], numbers[LINE];
-  bool due = share->terminal ? seconds > 1 : seconds > 10 && done >= share->told + 0.1;
+  bool due = share->terminal ? seconds > 1 : seconds >= share->told + LOG_EVERY;
   if (!due || !(done > 0)) return;
   time_text(seconds / done * (1 - done), left, sizeof left);
   snprintf(numbers, sizeof numbers, "%.0f %%  left %s", 100 * done, left);
-  share->told = done;
+  share->told = seconds;
   share->drawn = share->terminal;
   if (share->terminal)
     draw((int)(done * BAR), numbers);
@@ -127,4 +147,66 @@ void cli_share_show(double done, void *user) {
 void cli_share_end(cli_share *share) {
   if (share->drawn) fprintf(cli_terminal_own(), "\r\033[K");
   share->drawn = false;
+}
+
+/* ---- Terminal ---- */
+
+enum { PIECE = 4096 };
+
+/* A stream of text to a descriptor. */
+typedef struct channel {
+  int descriptor;
+  bool after_c2; /* the last byte was 0xc2, with which control characters of two bytes begin */
+} channel;
+
+static channel channels[2] = {{STDOUT_FILENO, false}, {STDERR_FILENO, false}};
+static FILE *own;
+
+/* 0xc2 0x80 to 0xc2 0x9f are control characters too; 0xc2 0xbf is an inverted question mark. */
+static char plain(channel *c, unsigned char byte) {
+  bool second = c->after_c2 && byte < 0xa0 && byte >= 0x80;
+  c->after_c2 = byte == 0xc2;
+  if (second) return (char)0xbf;
+  return (byte < ' ' && byte != '\n' && byte != '\t') || byte == 127 ? '?' : (char)byte;
+}
+
+static bool write_all(int descriptor, const char *bytes, size_t size) {
+  while (size) {
+    ssize_t done = write(descriptor, bytes, size);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return false;
+    bytes += done;
+    size -= (size_t)done;
+  }
+  return true;
+}
+
+static ssize_t write_plain(void *cookie, const char *bytes, size_t size) {
+  channel *c = cookie;
+  char piece[PIECE];
+  for (size_t at = 0; at < size;) {
+    size_t n = 0;
+    for (; n < PIECE && at + n < size; n++) piece[n] = plain(c, (unsigned char)bytes[at + n]);
+    if (!write_all(c->descriptor, piece, n)) return 0;
+    at += n;
+  }
+  return (ssize_t)size;
+}
+
+static FILE *stream_to(channel *c, int buffering) {
+  FILE *stream = fopencookie(c, "w", (cookie_io_functions_t){.write = write_plain});
+  if (stream) setvbuf(stream, NULL, buffering, BUFSIZ);
+  return stream;
+}
+
+void cli_terminal_protect(void) {
+  FILE *out = stream_to(&channels[0], isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF);
+  FILE *messages = stream_to(&channels[1], _IOLBF);
+  own = stderr;
+  if (out) stdout = out;
+  if (messages) stderr = messages;
+}
+
+FILE *cli_terminal_own(void) {
+  return own ? own : stderr;
 }

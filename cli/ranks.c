@@ -1,3 +1,5 @@
+/* Processes that share the work of one command: with --ranks mpirun replaces this process and starts it again
+ * as several (cli_ranks_start), which then join (cli_ranks_join). */
 #include "ranks.h"
 
 #include "options.h"
@@ -19,7 +21,7 @@ dvbf_ranks *cli_ranks(void) {
 
 int cli_rank(void) {
   int rank, count;
-  dvbf_ranks_told(&rank, &count);
+  dvbf_ranks_from_launcher(&rank, &count);
   return rank;
 }
 
@@ -27,8 +29,8 @@ dvbf_status cli_ranks_join(bool shared, dvbf_error *error) {
   return shared ? dvbf_ranks_join(&joined, error) : DVBF_OK;
 }
 
-/* What Open MPI would otherwise refuse or complain about on a single machine: the user has asked for exactly
- * this many processes, also in a container, where he is root. A signal leaves time for a checkpoint. */
+/* Settings without which Open MPI refuses or complains on a single machine: the user has asked for exactly
+ * this many processes, also as root in a container. A signal leaves time for a checkpoint. */
 static void prepare_launcher(void) {
   static const char *const values[][2] = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
                                           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
@@ -83,7 +85,7 @@ dvbf_status cli_ranks_start(const cli_options *options, int argc, char **argv, d
   long n = strtol(count, &end, 10);
   if (*end || end == count || n < 1 || n > MOST)
     return cli_fail(error, DVBF_ARGUMENT, "--ranks %.40s: must be a whole number from 1 to %d", count, MOST);
-  dvbf_ranks_told(&rank, &there);
+  dvbf_ranks_from_launcher(&rank, &there);
   if (there > 1)
     return cli_fail(error, DVBF_ARGUMENT,
                     "--ranks %s: mpirun has started %d processes already; leave out --ranks", count, there);

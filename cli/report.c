@@ -1,6 +1,7 @@
-/* dvbf report: all about a trained model in one HTML file. */
-#include "files.h"
+/* dvbf report: everything about a trained model in one HTML file, with its figures in a folder next to it.
+ * Parts that are left out are reported on standard error. */
 #include "inputs.h"
+#include "options.h"
 
 #include <dvbf/report.h>
 #include <stdio.h>

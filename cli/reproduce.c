@@ -1,6 +1,7 @@
-/* dvbf reproduce: the paper's experiments from data to report. */
+/* dvbf reproduce: the paper's experiments from data to report, for one or several seeds; prints a table of
+ * results next to the paper's. */
 #include "options.h"
-#include "training.h"
+#include "train.h"
 
 #include <dvbf/report.h>
 #include <stdio.h>

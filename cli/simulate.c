@@ -1,10 +1,9 @@
-/* dvbf simulate: sequences of a known system, with ground truth. */
-#include "files.h"
+/* dvbf simulate: sequences of a simulated system, with its true states, as an HDF5 file. A system's name is
+ * also that of its table of settings. */
 #include "options.h"
 
 #include <stdio.h>
 
-/* A system's name is also the name of its table of settings. */
 static const char *const systems[] = {"pendulum", "ball", "two-balls",    "cart-pole", "arm",
                                       "planar",   "dot",  "textured-dot", "camera",    NULL};
 

@@ -1,13 +1,15 @@
-/* dvbf train: data in, run folder out. */
-#include "files.h"
+/* dvbf train: data in, run folder out. Warns about data, chooses settings that the user left open, trains or
+ * resumes, and judges the model. The first SIGINT or SIGTERM ends training with a checkpoint
+ * (cli_training_*). */
+#include "train.h"
+
 #include "flags.h"
 #include "inputs.h"
 #include "options.h"
+#include "output.h"
 #include "ranks.h"
-#include "results.h"
-#include "training.h"
-#include "verdict.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,14 +28,14 @@ static void tell_choice(const char *name, const char *value, const char *was, co
   fprintf(stderr, "  %s = %s (%s)\n", name, value, why);
 }
 
-/* Says what is odd about the data. Values that nobody gave are chosen to suit them, and said. */
+/* Reports warnings about the data, and chooses and reports values that the user left open. */
 static dvbf_status suit(dvbf_settings *settings, const dvbf_data *data, bool quiet, dvbf_error *error) {
   bool any = false;
-  dvbf_status status = quiet ? DVBF_OK : dvbf_data_remarks(data, tell_remark, NULL, error);
-  return status ? status : dvbf_settings_suit(settings, data, quiet ? NULL : tell_choice, &any, error);
+  dvbf_status status = quiet ? DVBF_OK : dvbf_data_warnings(data, tell_remark, NULL, error);
+  return status ? status : dvbf_settings_choose(settings, data, quiet ? NULL : tell_choice, &any, error);
 }
 
-/* For scripts: how the run went. `updates` are those of the model that was kept. */
+/* For scripts: the course of the run. `updates` are those of the model that was kept. */
 static dvbf_status print_json(const dvbf_model *model, const dvbf_progress *last,
                               const dvbf_settings *settings, const dvbf_verdict *verdict, dvbf_error *error) {
   dvbf_model_info info = dvbf_model_describe(model);
@@ -50,7 +52,7 @@ static dvbf_status print_json(const dvbf_model *model, const dvbf_progress *last
   return status;
 }
 
-/* The last line. That a model is useless is worth one even to those who want no progress. */
+/* The last line. A useless model is reported even without progress. */
 static void tell_verdict(const dvbf_verdict *v, const char *folder, bool quiet) {
   if (v->useful && quiet) return;
   fprintf(stderr, "%s%s%s: %s\n", quiet ? "dvbf: " : "", quiet ? folder : "verdict",
@@ -67,7 +69,7 @@ static dvbf_status add_linear(dvbf_model *model, const dvbf_data *data, const ch
   return status || !added || cli_rank() ? status : dvbf_model_save(model, path, error);
 }
 
-/* A run that was stopped is judged when it goes on to its end. */
+/* A stopped run is judged when it is resumed to its end. */
 static dvbf_status judge(dvbf_verdict **out, const cli_options *options, dvbf_model *model,
                          const dvbf_data *data, const char *folder, const dvbf_settings *settings,
                          dvbf_error *error) {
@@ -76,7 +78,7 @@ static dvbf_status judge(dvbf_verdict **out, const cli_options *options, dvbf_mo
   return status ? status : cli_judge(out, model, data, NULL, settings, error);
 }
 
-/* Looks before data are read. */
+/* Refuses an existing run before data are read. */
 static dvbf_status refuse_former(const dvbf_train_options *run, dvbf_error *error) {
   static const char *const names[] = {CLI_MODEL, DVBF_RUN_CHECKPOINT, CLI_METRICS, CLI_SETTINGS};
   cli_path path;
@@ -94,7 +96,7 @@ static dvbf_status refuse_former(const dvbf_train_options *run, dvbf_error *erro
   return DVBF_OK;
 }
 
-/* A run that goes on has its own settings, on top of which given ones may not change it. */
+/* A resumed run keeps its settings; given ones may not change it. */
 static dvbf_status read_settings(dvbf_settings **out, const cli_options *options,
                                  const dvbf_train_options *run, dvbf_error *error) {
   cli_path path;
@@ -104,7 +106,7 @@ static dvbf_status read_settings(dvbf_settings **out, const cli_options *options
              : cli_options_settings(out, options, "train", error);
 }
 
-/* Trains together with the other ranks, where there are any. */
+/* Trains together with the other ranks, if there are any. */
 static dvbf_status train(dvbf_model **out, dvbf_settings *settings, const dvbf_data *data,
                          const dvbf_train_options *how, cli_training *training, bool quiet,
                          dvbf_error *error) {
@@ -198,3 +200,71 @@ const cli_command cli_train = {
     .shared = true,
     .run = run,
 };
+
+/* ---- Training ---- */
+
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int number) {
+  stop_signal = number;
+}
+
+int cli_stop_signal(void) {
+  return stop_signal;
+}
+
+const volatile int *cli_stop_flag(void) {
+  return &stop_signal;
+}
+
+void cli_share_signal(void) {
+  stop_signal = dvbf_ranks_largest(cli_ranks(), stop_signal);
+}
+
+static bool useless;
+
+void cli_exit_useless(void) {
+  useless = true;
+}
+
+bool cli_is_useless(void) {
+  return useless;
+}
+
+/* The first signal ends training with a checkpoint; a second one has its usual effect. */
+void cli_training_begin(cli_training *t, bool quiet) {
+  struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESTART | SA_RESETHAND)};
+  *t = (cli_training){.quiet = quiet,
+                      .running = true,
+                      .progress = cli_progress_new(),
+                      .last = {.valid_bound = NAN, .valid_prediction = NAN}};
+  dvbf_ranks_set_interrupt(cli_ranks(), &stop_signal);
+  sigaction(SIGINT, &action, &t->before[0]);
+  sigaction(SIGTERM, &action, &t->before[1]);
+}
+
+bool cli_training_progress(const dvbf_progress *progress, void *training) {
+  cli_training *t = training;
+  t->last = *progress;
+  if (!t->quiet) cli_progress_show(&t->progress, progress);
+  return !stop_signal;
+}
+
+/* An early end is reported even without progress. */
+void cli_training_end(cli_training *t, const char *folder) {
+  unsigned long long update = t->last.update;
+  if (!t->running) return;
+  t->running = false;
+  sigaction(SIGINT, &t->before[0], NULL);
+  sigaction(SIGTERM, &t->before[1], NULL);
+  cli_progress_end(&t->progress);
+  if (!folder) return;
+  if (stop_signal)
+    fprintf(stderr,
+            "dvbf: stopped by %s after %llu updates; the best model so far is saved in %s; "
+            "`dvbf train DATA -o %s --resume` goes on\n",
+            stop_signal == SIGINT ? "SIGINT" : "SIGTERM", update, folder, folder);
+  else if (!t->quiet)
+    fprintf(stderr, "%llu updates in %.1f s; the best model is saved in %s\n", update, t->last.seconds,
+            folder);
+}

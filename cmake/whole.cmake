@@ -9,7 +9,7 @@ pkg_check_modules(MATIO IMPORTED_TARGET matio)
 if(MATIO_FOUND)
   list(APPEND DVBF_LIBRARIES PkgConfig::MATIO)
   set(DVBF_MATIO_PACKAGE " matio")
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/format/matlab.c PROPERTIES COMPILE_DEFINITIONS DV_MATIO)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/io/matlab.c PROPERTIES COMPILE_DEFINITIONS DV_MATIO)
 endif()
 
 # dvbf_embed(NAME FILES...): the files become C arrays in ${NAME}.c of the build.

@@ -1,9 +1,9 @@
 /* Messages between ranks over MPI. This file alone knows MPI; it is a library of its own that is loaded where
- * mpirun has started the process (src/base/team.c).
+ * mpirun has started the process (src/base/ranks.c).
  *
  * Calls do not block inside MPI, whose waits would keep a core busy and would never end where a network is
  * cut: they are begun, and then asked about until they are done or patience is over. */
-#include "base/team.h"
+#include "base/ranks.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -270,7 +270,7 @@ static void carry_hurry(void *state, const volatile int *flag) {
   s->hurry = flag;
 }
 
-static const dv_carrier mpi_carrier = {
+static const dv_ranks_transport mpi_carrier = {
     .version = DVBF_VERSION,
     .open = carry_open,
     .close = carry_close,
@@ -282,7 +282,7 @@ static const dv_carrier mpi_carrier = {
     .abort = end_all,
 };
 
-DVBF_API const dv_carrier *dvbf_carrier(void);
-const dv_carrier *dvbf_carrier(void) {
+DVBF_API const dv_ranks_transport *dvbf_ranks_transport(void);
+const dv_ranks_transport *dvbf_ranks_transport(void) {
   return &mpi_carrier;
 }

@@ -2,8 +2,8 @@
  *
  * A model *records* its equations once, as coarse ops over slabs of values [steps][rows][cols] (time,
  * sequence, dimension). The graph then plans one arena, and running is a loop over the ops; backward is the
- * same loop reversed. Recording functions do not return failures: the first one sticks to the graph and ends
- * up in the error of whoever asked for the recording, so equations read without checks between them.
+ * same loop reversed. Recording functions do not return failures: the graph keeps the first one and reports
+ * it to the caller that started the recording, so equations need no checks between them.
  *
  *   dvbf_value h = dvbf_slab(g, T, 64);
  *   dvbf_layer layer = {.out = h, .activation = DVBF_RELU, .bias = b, .n_in = 1, .in = {{.x = z, .w = w}}};
@@ -52,9 +52,8 @@ DVBF_API dvbf_value dvbf_slab_shared(dvbf_graph *g, int steps, int count);
 DVBF_API dvbf_value dvbf_slab_shared_constant(dvbf_graph *g, int steps, int count);
 /* Keeps the buffer readable after a forward run; otherwise its memory may be used again. */
 DVBF_API void dvbf_keep(dvbf_graph *g, dvbf_value value);
-/* Keeps the gradient during the whole backward run and readable after it: where gradients are seeded and
- * read.
- */
+/* Keeps the gradient during the whole backward run and readable after it, for gradients that are seeded or
+ * read. */
 DVBF_API void dvbf_keep_gradient(dvbf_graph *g, dvbf_value value);
 
 /* Steps first .. first + count - 1 of a value. */
@@ -66,15 +65,15 @@ static inline dvbf_value dvbf_steps(dvbf_value value, int first, int count) {
 /* The matrix [rows][cols] that begins `offset` reals into each step of a shared slab. */
 DVBF_API dvbf_value dvbf_matrix(dvbf_value shared, size_t offset, int rows, int cols);
 
-/* First values of a parameter: normal with standard deviation `scale` around `mean`. A scale of 0 is exact.
- */
+/* Initial values of a parameter: normal with mean `mean` and standard deviation `scale`; exactly `mean` if
+ * the scale is 0. */
 typedef struct dvbf_first {
   double mean, scale;
   bool frozen;          /* never trained */
   const double *values; /* [rows][cols] instead of `mean` for each entry, or NULL; read while recording */
 } dvbf_first;
 
-/* A parameter of the model, found by name when a program of another shape is recorded for the same model. */
+/* A parameter of the model. Programs of other shapes recorded for the same model find it by name. */
 DVBF_API dvbf_value dvbf_parameter(dvbf_graph *g, const char *name, int rows, int cols, dvbf_first first);
 
 /* Makes the recording fail with a sentence. */
@@ -89,8 +88,8 @@ typedef struct dvbf_op dvbf_op;
 typedef struct dvbf_code dvbf_code;
 
 /* forward writes the values of `out` from those of `in`; backward *adds* to the gradients of `in` from those
- * of `out`. Either may be NULL. emit says in simple statements what forward does for one row (see "Export"
- * below); without it a program that has the op cannot be exported. */
+ * of `out`. Either may be NULL. emit describes forward for one row in simple statements (see "Export"
+ * below); a program with an op without it cannot be exported. */
 typedef struct dvbf_op_class {
   const char *name;
   void (*forward)(const dvbf_op *op, dvbf_run *run);
@@ -106,8 +105,9 @@ struct dvbf_op {
   dvbf_value in[DVBF_MAX_IN], out[DVBF_MAX_OUT];
 };
 
-/* Records an op. in and out list every value the op reads or writes, forward or backward, and it finds them
- * there when it runs: a debug build ends the process where an op touches another one. data may be NULL. */
+/* Records an op. in and out list every value that the op reads or writes, forward or backward, and it must
+ * take them from there when it runs: a debug build ends the process if an op touches another value. data may
+ * be NULL. */
 DVBF_API void dvbf_record(dvbf_graph *g, const dvbf_op_class *type, int n_in, const dvbf_value *in, int n_out,
                           const dvbf_value *out, const void *data, size_t data_size);
 
@@ -119,9 +119,9 @@ DVBF_API dvbf_real *dvbf_gradient_at(const dvbf_run *run, dvbf_value value);
  */
 
 /* A trained program can be written in another language, as a list of simple statements over tables of
- * numbers. `emit` of an op adds those of the op, for a program of one row, so that a value [steps][1][cols]
- * is a table of `steps` rows. Derivatives are found from the statements. Like recording functions, these
- * return no failures: the first one sticks to the code. What only training needs, such as a KL, is left out.
+ * numbers. `emit` adds the statements of an op, for a program of one row, so a value [steps][1][cols] is a
+ * table of `steps` rows. Derivatives are computed from the statements. Like recording functions, these return
+ * no failures: the code keeps the first one. Values used only in training, such as a KL, are left out.
  *
  *   static void double_emit(const dvbf_op *op, dvbf_code *code) {    // out = 2 x
  *     dvbf_expr x = dvbf_code_read(code, dvbf_place_of(op->in[0])), two = dvbf_code_number(code, 2);
@@ -130,7 +130,7 @@ DVBF_API dvbf_real *dvbf_gradient_at(const dvbf_run *run, dvbf_value value);
  *   }
  */
 
-/* Where the numbers of a table stand: (r, c) is `offset + r * by_row + c * by_col` reals into a buffer. */
+/* Location of a table: (r, c) is `offset + r * by_row + c * by_col` reals into a buffer. */
 typedef struct dvbf_place {
   int buffer;
   size_t offset, by_row, by_col;
@@ -140,10 +140,10 @@ static inline dvbf_place dvbf_place_of(dvbf_value value) {
   dvbf_place place = {value.buffer, value.offset, value.stride, 1};
   return place;
 }
-/* A table for results that no value of the program holds. */
+/* A temporary table, not part of any value of the program. */
 DVBF_API dvbf_place dvbf_code_room(dvbf_code *code, int rows, int cols);
 
-/* An expression in the numbers at (r, c) of some tables. */
+/* An expression in the numbers at (r, c) of several tables. */
 typedef int dvbf_expr;
 
 typedef enum dvbf_function {
@@ -152,7 +152,7 @@ typedef enum dvbf_function {
   DVBF_MULTIPLY,
   DVBF_DIVIDE,
   DVBF_LARGER,
-  DVBF_SMALLER, /* the larger and the smaller of two numbers; from here on functions of one number */
+  DVBF_SMALLER, /* DVBF_LARGER, _SMALLER: maximum and minimum; the following functions have one argument */
   DVBF_EXP_OF,
   DVBF_LOG_OF,
   DVBF_SQRT_OF,
@@ -167,15 +167,15 @@ DVBF_API dvbf_expr dvbf_code_read(dvbf_code *code, dvbf_place place);
 DVBF_API dvbf_expr dvbf_code_number(dvbf_code *code, double number);
 DVBF_API dvbf_expr dvbf_code_unary(dvbf_code *code, dvbf_function function, dvbf_expr a);
 DVBF_API dvbf_expr dvbf_code_binary(dvbf_code *code, dvbf_function function, dvbf_expr a, dvbf_expr b);
-/* yes where test > 0, else no. */
+/* yes if test > 0, else no. */
 DVBF_API dvbf_expr dvbf_code_choose(dvbf_code *code, dvbf_expr test, dvbf_expr yes, dvbf_expr no);
 
 /* out(r, c) = e(r, c). `out` may be read at the same (r, c). */
 DVBF_API void dvbf_code_each(dvbf_code *code, dvbf_place out, int rows, int cols, dvbf_expr e);
-/* out(r, 0) = sum over c of e(r, c), and the largest of them; `out` must not be read. */
+/* out(r, 0) = sum, or maximum, over c of e(r, c); `out` must not be read. */
 DVBF_API void dvbf_code_sum(dvbf_code *code, dvbf_place out, int rows, int cols, dvbf_expr e);
 DVBF_API void dvbf_code_most(dvbf_code *code, dvbf_place out, int rows, int cols, dvbf_expr e);
-/* out [rows][n] += x [rows][m] w [m][n]. Entries of w stand side by side, row after row. */
+/* out [rows][n] += x [rows][m] w [m][n]. w is contiguous, row after row. */
 DVBF_API void dvbf_code_product(dvbf_code *code, dvbf_place out, dvbf_place x, dvbf_place w, int rows, int m,
                                 int n);
 /* out [steps][1][n] are standard normal numbers of stream `number` of the program. */
@@ -186,22 +186,22 @@ DVBF_API void dvbf_code_refuse(dvbf_code *code, const char *format, ...);
 /* ---- Scalars and terms ----------------------------------------------------------------------------------
  */
 
-/* A number that changes from run to run. Returns its number in the program, by which an op asks for it when
- * it runs. Where nobody gives it a value it is `otherwise`. */
+/* A number that changes between runs. Returns its index in the program, by which an op asks for it when it
+ * runs. It is `otherwise` unless a value is given. */
 DVBF_API int dvbf_scalar(dvbf_graph *g, const char *name, double otherwise);
 DVBF_API double dvbf_scalar_at(const dvbf_run *run, int scalar);
-/* Those that training sets. */
+/* Scalars set by training. */
 #define DVBF_TEMPERATURE "temperature"          /* c of the annealed bound */
 #define DVBF_LOG_SIGMA_FLOOR "log-sigma-floor"  /* lowest ln sigma of the emission */
-#define DVBF_FILTER_DROPOUT "filter-dropout"    /* share of the steps whose w comes from the prior */
-#define DVBF_FILTER_DROPOUT_RUN "dropout-run"   /* mean number of such steps in a row */
-#define DVBF_FILTER_DROPOUT_ZERO "dropout-zero" /* 1: w of such steps is 0 instead */
-#define DVBF_FILTER_WAIT "filter-wait"          /* steps of the program before which q is not used */
-#define DVBF_LOOK_AHEAD_DROPOUT "look-ahead"    /* share of the sequences whose q(w) sees no later frames */
-#define DVBF_SEQUENCES "sequences"              /* N, the number of sequences in the data */
+#define DVBF_FILTER_DROPOUT "filter-dropout"    /* fraction of the steps whose w comes from the prior */
+#define DVBF_FILTER_DROPOUT_RUN "dropout-run"   /* mean number of dropped steps in a row */
+#define DVBF_FILTER_DROPOUT_ZERO "dropout-zero" /* 1: w of dropped steps is 0 instead */
+#define DVBF_FILTER_WAIT "filter-wait"          /* first step at which q is used */
+#define DVBF_LOOK_AHEAD_DROPOUT "look-ahead" /* fraction of the sequences whose q(w) sees no later frames */
+#define DVBF_SEQUENCES "sequences"           /* N, the number of sequences in the data */
 
-/* A term of the objective: training minimises the sum over terms of factor * term. Returns its number; the
- * same name is the same term. Those of the shipped models: */
+/* A term of the objective: training minimises the sum over terms of factor * term. Returns its index; the
+ * same name gives the same term. Terms of the built-in models: */
 #define DVBF_RECONSTRUCTION "reconstruction" /* ln p(x | z), with factor -1 */
 #define DVBF_IMPORTANCE "importance"         /* ln of the mean weight of several samples, with factor -1 */
 #define DVBF_KL_W "kl_w"                     /* KL of w or z */
@@ -209,14 +209,14 @@ DVBF_API double dvbf_scalar_at(const dvbf_run *run, int scalar);
 #define DVBF_ONE_STEP "one_step"             /* ln p(x_{t+1} | z_{t+1} with w = 0), with factor -1 */
 DVBF_API int dvbf_term(dvbf_graph *g, const char *name, double factor);
 /* Adds value [steps][rows][1], weighted by weight [1][rows][1], to a term. In the objective it is multiplied
- * by the scalar of that number; -1: by none. */
+ * by the scalar with that index; -1: by none. */
 DVBF_API void dvbf_sum(dvbf_graph *g, int term, dvbf_value value, dvbf_value weight, int scalar);
-/* For ops that belong to a term: adds to it when running forward, and what the objective has for each unit of
- * the term when running backward. */
+/* For ops that contribute to a term: dvbf_term_add adds to it in the forward run; dvbf_term_factor is the
+ * derivative of the objective with respect to the term, for the backward run. */
 DVBF_API void dvbf_term_add(dvbf_run *run, int term, double value);
 DVBF_API double dvbf_term_factor(const dvbf_run *run, int term);
 
-/* ---- Shipped ops ----------------------------------------------------------------------------------------
+/* ---- Built-in ops ----------------------------------------------------------------------------------------
  */
 
 typedef enum dvbf_activation {
@@ -228,15 +228,16 @@ typedef enum dvbf_activation {
 } dvbf_activation;
 
 /* out = activation(bias + sum_k x_k w_k), step by step or for all steps at once, without concatenation.
- * A sequential input is multiplied when its step runs; all others for all steps at once, when the layer
- * opens. A weight of more than one step has a matrix for each step. */
+ * A sequential input is multiplied when its step runs, all others for all steps at once when the layer
+ * opens. A weight of more than one step has one matrix per step. */
 typedef struct dvbf_layer {
   dvbf_value out;  /* [steps][rows][n] */
   dvbf_value bias; /* [1][n] or none */
   dvbf_activation activation;
   int n_in;
   struct {
-    dvbf_value x; /* [steps][rows][m]; the first, without training and beside a bias, also [steps][1][m] */
+    dvbf_value x; /* [steps][rows][m]; the first may be [steps][1][m] in programs without gradients whose
+                     layer has a bias */
     dvbf_value w; /* [m][n] */
     bool sequential;
     dvbf_value transposed; /* of w; made when the layer is recorded */
@@ -248,13 +249,13 @@ DVBF_API void dvbf_layer_whole(dvbf_graph *g, dvbf_layer *layer);
 DVBF_API void dvbf_layer_open(dvbf_graph *g, dvbf_layer *layer);
 DVBF_API void dvbf_layer_step(dvbf_graph *g, const dvbf_layer *layer, int t);
 
-/* Pixels of an image stand in the columns of a value, line by line, the channels of a pixel side by side. */
+/* The pixels of an image are the columns of a value, line by line, with the channels of a pixel adjacent. */
 typedef struct dvbf_image {
   int height, width, channels;
 } dvbf_image;
 
-/* out = activation(bias + w * x), a strided convolution of the image `large` with `channels` results at each
- * place, or its transpose, from that small image to the large one. */
+/* out = activation(bias + w * x): a strided convolution from the image `large` to a small image with
+ * `channels` channels, or its transpose, from the small image to the large one. */
 typedef struct dvbf_convolution {
   dvbf_value x, out; /* [steps][rows][pixels of one image], [steps][rows][pixels of the other] */
   dvbf_value w;      /* [size * size * channels of the large image][channels] */
@@ -266,7 +267,7 @@ typedef struct dvbf_convolution {
   dvbf_activation activation; /* not softmax */
 } dvbf_convolution;
 
-/* The small image. */
+/* Size of the small image. */
 DVBF_API dvbf_image dvbf_convolved(dvbf_image large, int size, int stride, int padding, int channels);
 DVBF_API void dvbf_convolve(dvbf_graph *g, const dvbf_convolution *convolution);
 
@@ -291,12 +292,12 @@ DVBF_API void dvbf_add(dvbf_graph *g, dvbf_value out, dvbf_value a, dvbf_value b
 DVBF_API void dvbf_zero(dvbf_graph *g, dvbf_value out);
 /* Limits each entry of the gradient that flows back through `value` to plus or minus `limit`. */
 DVBF_API void dvbf_clip_gradient(dvbf_graph *g, dvbf_value value, double limit);
-/* Keeps the first n columns of `value` within twice the limits of range [2][n], its centre c and limit L, in
- * place: the identity (bit for bit) within L of c, bent smoothly and monotonically beyond. An op that writes
- * `value` before must not read it when running backward (mixtures, sums and linear layers do not). Does
- * nothing where range is none. */
+/* Limits the first n columns of `value` in place, by range [2][n] with centre c and limit L: the identity
+ * (bit for bit) within L of c, bent smoothly and monotonically beyond, never further than 2 L. An op that
+ * writes `value` before must not read it in the backward run (mixtures, sums and linear layers do not). Does
+ * nothing if range is none. */
 DVBF_API void dvbf_saturate(dvbf_graph *g, dvbf_value value, dvbf_value range);
-/* out[b] = (x[0][b], x[1][b], ...): the steps of a slab side by side, [1][rows][steps * cols]. */
+/* out[b] = (x[0][b], x[1][b], ...): concatenates the steps of a slab, [1][rows][steps * cols]. */
 DVBF_API void dvbf_side_by_side(dvbf_graph *g, dvbf_value out, dvbf_value x);
 
 /* ---- Ops of a bound -------------------------------------------------------------------------------------
@@ -306,13 +307,14 @@ DVBF_API void dvbf_side_by_side(dvbf_graph *g, dvbf_value out, dvbf_value x);
  * shared: the same for all sequences. 0 in a run without noise. */
 DVBF_API void dvbf_noise(dvbf_graph *g, dvbf_value out, bool shared);
 
-/* use [steps][rows][1] = 1 where q sees an observation (mask = 1) and filter dropout spares it, -1 where
- * filter dropout takes it and w is to be 0, else 0, as in the first steps where it waits. */
+/* use [steps][rows][1] = 1 if q sees an observation (mask = 1) and filter dropout does not drop the step; -1
+ * if filter dropout drops it and w is to be 0; else 0, also in the first steps that wait (DVBF_FILTER_WAIT).
+ */
 DVBF_API void dvbf_filter_use(dvbf_graph *g, dvbf_value use, dvbf_value mask);
 
 /* A Gaussian innovation: head [steps][rows][2n] = (mu, ln sigma), ln sigma kept inside [low, high].
  *   w = mu + sigma eps      kl = sum_n (mu^2 + sigma^2 - 1) / 2 - ln sigma
- * and where use = 0, or without a head: w = eps, from the prior, and kl = 0; where use < 0: w = 0, kl = 0. */
+ * With use = 0, or without a head: w = eps, from the prior, and kl = 0. With use < 0: w = 0, kl = 0. */
 typedef struct dvbf_innovation {
   dvbf_value w, kl;            /* [steps][rows][n], [steps][rows][1] */
   dvbf_value head, noise, use; /* use may be none: always from q */
@@ -321,7 +323,7 @@ typedef struct dvbf_innovation {
 /* Step t, or all steps with t < 0. */
 DVBF_API void dvbf_innovation_step(dvbf_graph *g, const dvbf_innovation *innovation, int t);
 
-/* A Gaussian state whose prior has a head too, p [steps][rows][2n] = (mu_p, ln sigma_p), beside that of q;
+/* A Gaussian state. q and its prior p have heads: p [steps][rows][2n] = (mu_p, ln sigma_p), q likewise;
  * every ln sigma is kept inside [low, high].
  *   use = 1:  z = mu_q + sigma_q eps    kl = KL(N(mu_q, sigma_q^2) || N(mu_p, sigma_p^2))
  *   use = 0:  z = mu_p + sigma_p eps    kl = 0
@@ -329,13 +331,19 @@ DVBF_API void dvbf_innovation_step(dvbf_graph *g, const dvbf_innovation *innovat
 typedef struct dvbf_state {
   dvbf_value z, kl; /* [steps][rows][n], [steps][rows][1] */
   dvbf_value q, p, noise, use;
-  int seen; /* q has heads for steps 0 .. seen - 1; later ones come from p, whatever `use` says */
+  int seen; /* q has heads for steps 0 .. seen - 1; later steps come from p, whatever `use` is */
   double low, high;
 } dvbf_state;
-/* z of step t; t < 0: z of all steps, from q alone, which needs no p and takes no notice of `use`. */
+/* z of step t. With t < 0: z of all steps from q alone, without p and `use`. */
 DVBF_API void dvbf_state_sample(dvbf_graph *g, const dvbf_state *state, int t);
 /* kl of all steps. */
 DVBF_API void dvbf_state_kl(dvbf_graph *g, const dvbf_state *state);
+
+/* ln_p [steps][rows][1] = sum_i ln N(x_i; mean_i, sigma_i^2), 0 where mask = 0, with ln sigma = log_sigma
+ * ([1][1], [1][n] or as x), but never below the scalar DVBF_LOG_SIGMA_FLOOR. mask is [steps][rows][1], or as
+ * x where a frame may be seen in part. x and mask have no gradient. */
+DVBF_API void dvbf_gaussian(dvbf_graph *g, dvbf_value ln_p, dvbf_value x, dvbf_value mean,
+                            dvbf_value log_sigma, dvbf_value mask);
 
 /* Universal parameters: v [1 or steps][1][n] = mu + sigma eps, with KL(q(v) || p(v)) / N as the term "kl_v"
  * of the objective. prior [1][2] = (m, ln s). */
@@ -348,10 +356,10 @@ DVBF_API void dvbf_universal_sample(dvbf_graph *g, const dvbf_universal *univers
 /* ---- Transitions ----------------------------------------------------------------------------------------
  */
 
-/* What a transition sees. Step t reads z[t], u[t] and w[t] and writes next[t], which is z[t + 1], or a
- * prediction of it where w is 0. */
+/* Values of a transition. Step t reads z[t], u[t] and w[t] and writes next[t], which is z[t + 1], or its
+ * prediction if w is 0. */
 typedef struct dvbf_transition_values {
-  int steps; /* to make: T - 1 */
+  int steps; /* to record: T - 1 */
   int n_z, n_u, n_w;
   dvbf_value z;    /* [T][rows][n_z] */
   dvbf_value next; /* [steps][rows][n_z] */
@@ -363,155 +371,160 @@ typedef struct dvbf_transition_values {
 /* Dynamics z' = f(z, u, w, v) as a plug-in. */
 typedef struct dvbf_transition {
   const char *name;
-  void *user_data; /* handed to the functions below */
+  void *user_data; /* passed to the functions below */
   /* Number n_v of universal parameters, may be 0. `settings` is of the table "train". */
   size_t (*universal)(const struct dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
                       int n_w);
-  /* First means of v; normal(k) is a fixed standard normal number for entry k. NULL when n_v = 0. */
+  /* Initial means of v; normal(k) is a fixed standard normal number for entry k. NULL if n_v = 0. */
   void (*first)(const struct dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u, int n_w,
                 double *mean, double (*normal)(size_t k, void *random), void *random);
-  /* Records what all steps share. Returns memory for `step`, from dvbf_remember, or NULL. */
+  /* Records what all steps share. Returns memory for `step`, allocated by dvbf_remember, or NULL. */
   void *(*open)(const struct dvbf_transition *self, dvbf_graph *g, const dvbf_settings *settings,
                 const dvbf_transition_values *values);
   /* Records step t, which writes step t of values->next. */
   void (*step)(const struct dvbf_transition *self, dvbf_graph *g, const dvbf_transition_values *values,
                void *memory, int t);
-  /* z' is an affine function of w for given z, u and v. Then smoothing knows p(z' | z, u, v) where w has as
+  /* z' is an affine function of w for given z, u and v. Smoothing then knows p(z' | z, u, v) if w has as
    * many dimensions as z. */
   bool affine_in_w;
-  /* How many of the last entries of v have no effect where w = 0, as those of C; NULL: none. The last phase
-   * of training (filter-updates) trains these and leaves the others as they are. */
+  /* Number of the last entries of v that have no effect if w = 0, such as those of C; NULL: none. The last
+   * phase of training (filter-updates) trains these alone. */
   size_t (*gain)(const struct dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
                  int n_w);
-  /* Number M of linear systems, where z' = sum_i alpha_i S_i z + terms without z, alpha_i >= 0 add up to 1,
-   * and v begins with A_1 .. A_M as [n_z][n_z][M] (z' = z A_i, z being a row): S_i = A_i or, with the setting
+  /* Number M of linear systems, if z' = sum_i alpha_i S_i z + terms without z, the alpha_i >= 0 add up to 1,
+   * and v begins with A_1 .. A_M as [n_z][n_z][M] (z' = z A_i with z a row): S_i = A_i or, with the setting
    * `residual`, I + A_i. The setting `contraction` then bounds them. NULL: there are none. */
   int (*systems)(const struct dvbf_transition *self, const dvbf_settings *settings);
 } dvbf_transition;
 
-/* Memory that lives as long as the graph. Never NULL for a size that fits; NULL makes the recording fail. */
+/* Memory that lives as long as the graph. Never NULL for a valid size; NULL makes the recording fail. */
 DVBF_API void *dvbf_remember(dvbf_graph *g, const void *content, size_t size);
 
-/* Loads a model that was trained with a transition of one's own (dvbf_train_with of <dvbf/dvbf.h>). It must
- * outlive the model. */
+/* Loads a model that was trained with a custom transition (dvbf_train_with of <dvbf/dvbf.h>). The transition
+ * must outlive the model. */
 DVBF_API dvbf_status dvbf_model_load_with(dvbf_model **out, const dvbf_transition *transition,
                                           const char *path, dvbf_error *error);
 
 /* ---- Models ---------------------------------------------------------------------------------------------
  */
 
-/* What a model draws at every step: from q where x is seen, from the prior where not. */
+/* What a model draws at every step: from q if x is observed, else from the prior. */
 typedef struct dvbf_drawn {
   dvbf_value value; /* [steps][rows][n] */
-  dvbf_value head;  /* (mu, ln sigma) of q, [steps or fewer][rows][2n]; none: all is from the prior */
+  dvbf_value head;  /* (mu, ln sigma) of q, [steps or fewer][rows][2n]; none: always from the prior */
   dvbf_value noise; /* [steps][rows][n] standard normal */
-  dvbf_value use;   /* [steps][rows][1], > 0 where it is from q; none: always */
+  dvbf_value use;   /* [steps][rows][1], > 0 if drawn from q; none: always */
   dvbf_value prior; /* (mu, ln sigma), [steps][rows][2n]; none: N(0, I) */
 } dvbf_drawn;
 
-/* A model's equations for sequences of T steps. The recorder of a model finds the inputs here and puts its
- * results beside them; what it does not have stays none. */
+/* A model's equations for sequences of T steps. The recording functions of a model read the inputs
+ * and write the results here; results that a model does not have stay none. */
 typedef struct dvbf_program {
   dvbf_graph *graph;
   int steps, rows; /* T, and sequences of a shard */
-  int observe;     /* frames that may be seen: x of later steps is not to be used; 0: none */
+  int observe;     /* frames that may be observed: x of later steps must not be used; 0: none */
   bool mean_v;     /* v stays at its mean */
   bool given_v;    /* v is an input */
-  bool gaps;       /* frames may be seen in part */
-  bool one_x;      /* the same for all rows */
-  int rank;        /* of the plane of x that is read, through plane_in and plane_out; 0: all of x */
+  bool gaps;       /* frames may be partly observed */
+  bool one_x;      /* x is the same for all rows */
+  int rank;        /* of the low-rank input layer plane_in, plane_out; 0: all of x is read */
   /* Inputs. */
   dvbf_value x;      /* [T][rows][n_x], or [T][1][n_x] */
   dvbf_value u;      /* [T][rows][n_u] or none */
   dvbf_value mask;   /* [T][rows][1], 1 where any of x is observed */
-  dvbf_value seen;   /* [T][rows][n_x], 1 for each value that is observed; none where nobody asks */
-  dvbf_value weight; /* [1][rows][1], 0 for rows that fill up a shard */
-  dvbf_value sight;  /* what convolutions make of x, [T][rows][...]; none where nobody has asked yet */
+  dvbf_value seen;   /* [T][rows][n_x], 1 for each observed value; none unless requested */
+  dvbf_value weight; /* [1][rows][1], 0 for rows that pad a shard */
+  dvbf_value sight;  /* convolutional features of x, [T][rows][...]; none until requested */
   /* Results: z must be written, kl unless the model has none. */
-  dvbf_value z;            /* [T][rows][n_z] */
-  dvbf_value kl;           /* [T][rows][1] of what is drawn at each step */
-  dvbf_drawn first, later; /* at step 0, and at steps 1 .. T - 1 */
-  dvbf_value v, noise_v;   /* universal parameters [1][1][n_v] where they are given, else their noise */
+  dvbf_value z;                   /* [T][rows][n_z] */
+  dvbf_value kl;                  /* [T][rows][1] of what is drawn at each step */
+  dvbf_drawn first, later;        /* at step 0, and at steps 1 .. T - 1 */
+  dvbf_value v, noise_v;          /* universal parameters [1][1][n_v] if given, else their noise */
   dvbf_value plane_in, plane_out; /* [n_x][rank] and [rank][hidden], each in one row */
-  /* Where recognition sees the innovation: z_{t+1} [T - 1][rows][n_z] with w = 0, and x_{t+1} less the mean
-   * of its emission, [T - 1][rows][n_x]. */
+  /* If recognition sees the innovation: z_{t+1} [T - 1][rows][n_z] with w = 0, and x_{t+1} minus the mean of
+   * its emission, [T - 1][rows][n_x]. */
   dvbf_value predicted, innovation;
-  /* The emission's, which the library records. */
-  dvbf_value output;   /* [T][rows][n_x]: means or, by the density, what gives them */
-  dvbf_value shape[2]; /* further parameters of the density: one frame for all, or one for each */
+  /* Values of the emission, which the library records. */
+  dvbf_value output;   /* [T][rows][n_x]: means, or what the density computes them from */
+  dvbf_value shape[2]; /* further parameters of the density: one frame for all steps, or one per step */
   dvbf_value ln_p;     /* [T][rows][1] */
 } dvbf_program;
 
-/* The range [2][n_z] of z, for dvbf_saturate: a parameter that training measures and no gradient moves. None
- * where the setting `state-limit` is 0. */
+/* The range [2][n_z] of z, for dvbf_saturate: a parameter that training measures and no gradient changes.
+ * None if the setting `state-limit` is 0. */
 DVBF_API dvbf_value dvbf_state_range(dvbf_graph *g, const dvbf_model *m);
 
-/* Which observations z_t and x_t are given. */
+/* The observations that z_t and x_t are conditioned on. */
 typedef enum dvbf_given {
   DVBF_GIVEN_BEFORE, /* x of the steps before t */
-  DVBF_GIVEN_UP_TO,  /* and x_t */
+  DVBF_GIVEN_UP_TO,  /* x of the steps up to t */
   DVBF_GIVEN_ALL     /* x of all steps */
 } dvbf_given;
 
-/* What exact inference is asked about one sequence. x is in units of the data, u too. */
+/* A request for exact inference on one sequence. x and u are in units of the data. */
 typedef struct dvbf_exact {
   const float *x; /* [observe][n_x], NaN where missing */
   const float *u; /* [steps][n_u] */
   int steps, observe;
-  int first; /* results are of steps first .. steps - 1 */
+  int first; /* results are for steps first .. steps - 1 */
   dvbf_given given;
-  bool noise;           /* x_deviation and x_samples are with the noise of x */
-  size_t samples, room; /* paths to draw, and the steps that each has room for in z and x_samples */
+  bool noise;           /* x_deviation and x_samples include the observation noise */
+  size_t samples, room; /* paths to draw, and steps allocated for each in z and x_samples */
   uint64_t seed;
   uint32_t sequence; /* part of the key of the samples */
-  /* Results; what is NULL is not wanted. */
+  /* Results; arrays that are NULL are not computed. */
   float *z_mean, *z_deviation; /* [steps - first][n_z] */
   float *x_mean, *x_deviation; /* [steps - first][n_x] */
   float *z, *x_samples;        /* [samples][room][n_z], [samples][room][n_x] */
-  double *ln_p;                /* [steps - first] ln p(x_t | x before t), 0 where nothing is seen */
+  double *ln_p;                /* [steps - first] ln p(x_t | x before t), 0 without an observation */
 } dvbf_exact;
 
 struct dv_system; /* inside the library */
 
-/* A model: how z follows from x and u. The emission, the bound, training and inference are the library's. */
+/* A model class: how z follows from x and u. The library adds the emission, the bound, training and
+ * inference. */
 typedef struct dvbf_model_class {
   const char *name; /* as in --model */
   void *user_data;
-  /* Sets of settings that it uses, with spaces between, as `SET` and `FOR` name them in the tables of
-   * settings: "networks", "training", "dynamics". A setting of another set is refused where a user names it.
+  /* Sets of settings that it uses, separated by spaces, as `SET` and `FOR` name them in the tables of
+   * settings: "networks", "training", "dynamics". A setting of another set is refused if the user names it.
    * NULL: it may use all. */
   const char *settings;
-  bool timeless;         /* frames are not joined by time: a sequence may have one step */
+  bool timeless;         /* the model has no dynamics: a sequence may have one step */
   bool takes_transition; /* a dvbf_transition can be plugged in */
   const char *system;    /* parameter A [n_z][n_z] of a model with z' = z A + terms without z; NULL: none */
-  /* Why it cannot filter, where `step` is NULL: the end of the sentence "a NAME cannot filter: ..." */
+  /* If `step` is NULL, the reason why it cannot filter: the end of the sentence "a NAME cannot filter: ..."
+   */
   const char *no_filter;
   /* Dimension of the innovation w; NULL: there is none, and z itself is drawn. */
   int (*innovations)(const struct dvbf_model_class *self, const dvbf_settings *settings);
-  /* Frames that z_1 is made from; NULL or 0: any number. Frames that must be seen before anything can be
-   * predicted; NULL: 1. */
+  /* Number of frames that z_1 is computed from; NULL or 0: any number. Number of frames to observe before
+   * anything can be predicted; NULL: 1. */
   int (*start_frames)(const struct dvbf_model_class *self, const dvbf_settings *settings);
   int (*frames_needed)(const struct dvbf_model_class *self, const dvbf_settings *settings);
-  /* Whether rows of a program share what is drawn, as one v; NULL: they do not. */
+  /* Whether the rows of a program share a draw, such as one v; NULL: they do not. */
   bool (*rows_share)(const struct dvbf_model_class *self, const dvbf_settings *settings);
-  /* Settles what depends on the training data, of so many steps; may be NULL. */
+  /* Completes settings that depend on the training data, whose sequences have up to `steps` steps; may be
+   * NULL. */
   dvbf_status (*settle)(const struct dvbf_model_class *self, dvbf_settings *settings, size_t steps,
                         dvbf_error *error);
-  /* Record: a whole sequence; z[0] from all frames of the program; z[1] from z[0], u[0] and x[1]; z[1] from
-   * z[0], u[0] and later.noise, which it makes and the caller fills. All but the first may be NULL. */
+  /* Recording functions. whole: a whole sequence. start: z[0] from all frames of the program. step: z[1]
+   * from z[0], u[0] and x[1]. move: z[1] from z[0], u[0] and later.noise, which it creates and the caller
+   * fills. All but the first may be NULL. */
   void (*whole)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
   void (*start)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
   void (*step)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
   void (*move)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
-  /* Records p->output from z and u, where the emission is not the library's network; then `whole` records
-   * ln_p too, and `exact` must be there. */
+  /* Records p->output from z and u, if the emission is not the library's network. It also records p->ln_p
+   * and p->shape, as the density wants them: `gaussian` has ln sigma in shape[0]. Beside `exact` it leaves
+   * these out, and `whole` records ln_p. */
   void (*emission)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
-  /* Exact inference, for a model that needs no samples; then these five are all there. The filter that goes
-   * on in real time lives in memory of the caller, of `online_size` bytes: it begins, and takes x [n_x], NULL
-   * where it is missing, and u [n_u], as dvbf_filter_step does: the control since the step before or, with
-   * the setting feedthrough, that of the same row. Results are mean [n_z], deviation [n_z] and z
-   * [samples][n_z] of z_t. `online_ahead` goes on by one step without x, and gives moments of z and of x, the
-   * latter with its noise where that is asked for. The caller puts the memory back as it was. */
+  /* Exact inference, for a model that needs no samples; all five functions are then required. The online
+   * filter lives in `online_size` bytes of memory of the caller. online_begin initialises it. online_step
+   * takes x [n_x], NULL if missing, and u [n_u], as dvbf_filter_step does: the control since the previous
+   * step or, with the setting feedthrough, that of the same row; results are mean [n_z], deviation [n_z] and
+   * samples z [samples][n_z] of z_t. online_ahead advances by one step without x and gives moments of z and
+   * of x, the latter with observation noise on request. The caller restores the memory afterwards. */
   dvbf_status (*exact)(const struct dvbf_model_class *self, const dvbf_model *m, const dvbf_exact *asked,
                        dvbf_error *error);
   size_t (*online_size)(const struct dvbf_model_class *self, const dvbf_model *m);
@@ -520,20 +533,20 @@ typedef struct dvbf_model_class {
                       const float *u, size_t samples, float *mean, float *deviation, float *z);
   void (*online_ahead)(const struct dvbf_model_class *self, const dvbf_model *m, void *memory, const float *u,
                        bool noise, float *mean, float *deviation, double *x_mean, double *x_variance);
-  /* Of a shipped model that is a linear system with normal noise: that system, for export. */
+  /* For built-in models that are linear systems with normal noise: that system, for export. */
   void (*exact_system)(const dvbf_model *m, struct dv_system *out);
-  /* Dimension of the state z; NULL: the setting `latent`. The emission sees the first `emits` of it; NULL:
-   * all. */
+  /* Dimension of the state z; NULL: the setting `latent`. The emission sees the first `emits` dimensions;
+   * NULL: all. */
   int (*states)(const struct dvbf_model_class *self, const dvbf_settings *settings);
   int (*emits)(const struct dvbf_model_class *self, const dvbf_settings *settings);
-  /* `step` reads x[0] too, which z[0] was made from. */
+  /* `step` also reads x[0], from which z[0] was computed. */
   bool reads_frame;
-  /* Why paths cannot be weighed, so that there are no particles: the end of the sentence "a NAME has no
-   * particles: ..." NULL: they can. */
+  /* The reason why paths cannot be weighted, so that there are no particles: the end of the sentence "a NAME
+   * has no particles: ..." NULL: they can. */
   const char *no_weights;
 } dvbf_model_class;
 
-/* Loads a model of one's own (dvbf_train_own of <dvbf/dvbf.h>). It must outlive the model. */
+/* Loads a model of a custom class (dvbf_train_own of <dvbf/dvbf.h>). The class must outlive the model. */
 DVBF_API dvbf_status dvbf_model_load_own(dvbf_model **out, const dvbf_model_class *own, const char *path,
                                          dvbf_error *error);
 

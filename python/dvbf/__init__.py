@@ -46,7 +46,7 @@ __version__: str = _api.DVBF_VERSION
 
 def describe() -> Abilities:
     """What the library can do here."""
-    found = _lib.dvbf_describe()
+    found = _lib.dvbf_get_capabilities()
     return Abilities(found.version.decode(), found.instructions.decode(), found.tiles, found.cores)
 
 

@@ -27,7 +27,7 @@ from typing import Any
 DVBF_VERSION = "0.1.0"
 
 
-class dvbf_abilities(Structure):
+class dvbf_capabilities(Structure):
     version: Any
     instructions: Any
     tiles: bool
@@ -226,7 +226,7 @@ class dvbf_sequences_info(Structure):
         ("state", dvbf_columns),
     ]
 
-dvbf_remark_fn = CFUNCTYPE(None, c_char_p, c_void_p)
+dvbf_message_fn = CFUNCTYPE(None, c_char_p, c_void_p)
 
 
 class dvbf_model_info(Structure):
@@ -319,7 +319,7 @@ class dvbf_estimates(Structure):
         ("quantiles", c_void_p),
     ]
 
-dvbf_share_fn = CFUNCTYPE(None, c_double, c_void_p)
+dvbf_fraction_fn = CFUNCTYPE(None, c_double, c_void_p)
 
 
 class dvbf_jacobians(Structure):
@@ -362,7 +362,7 @@ class dvbf_belief(Structure):
     ]
 
 
-class dvbf_ahead(Structure):
+class dvbf_forecast_request(Structure):
     steps: int
     u: Any
     n_quantiles: int
@@ -587,7 +587,7 @@ class dvbf_whiteness(Structure):
     ]
 
 
-class dvbf_nats(Structure):
+class dvbf_discrete_likelihood(Structure):
     mean: float
     last: float
     learned: float
@@ -617,7 +617,7 @@ class dvbf_verdict(Structure):
         ("one_step", dvbf_rolling),
         ("free_run", dvbf_rolling),
         ("whiteness", dvbf_whiteness),
-        ("nats", dvbf_nats),
+        ("nats", dvbf_discrete_likelihood),
         ("useful", c_bool),
         ("sentence", c_char * 512),
     ]
@@ -1142,6 +1142,64 @@ class dvbf_reproduction(Structure):
     ]
 
 
+class dvbf_loop(Structure):
+    system: Any
+    train: Any
+    control: Any
+    loop: Any
+    model: Any
+    folder: Any
+    force: bool
+    progress: Any
+    tell: Any
+    user_data: Any
+    _fields_ = [
+        ("system", c_void_p),
+        ("train", c_void_p),
+        ("control", c_void_p),
+        ("loop", c_void_p),
+        ("model", c_void_p),
+        ("folder", c_char_p),
+        ("force", c_bool),
+        ("progress", dvbf_progress_fn),
+        ("tell", dvbf_message_fn),
+        ("user_data", c_void_p),
+    ]
+
+
+class dvbf_loop_result(Structure):
+    episodes: int
+    steps: int
+    sequences: int
+    frames: int
+    seconds: float
+    share: float
+    reached: int
+    held: int
+    recovered: int
+    value: float
+    median: float
+    late: float
+    share_of: Any
+    value_of: Any
+    _fields_ = [
+        ("episodes", c_size_t),
+        ("steps", c_size_t),
+        ("sequences", c_size_t),
+        ("frames", c_size_t),
+        ("seconds", c_double),
+        ("share", c_double),
+        ("reached", c_size_t),
+        ("held", c_size_t),
+        ("recovered", c_size_t),
+        ("value", c_double),
+        ("median", c_double),
+        ("late", c_double),
+        ("share_of", c_void_p),
+        ("value_of", c_void_p),
+    ]
+
+
 class dvbf_export_options(Structure):
     run: Any
     data: Any
@@ -1184,74 +1242,16 @@ class dvbf_export_result(Structure):
     ]
 
 
-class dvbf_loop(Structure):
-    system: Any
-    train: Any
-    control: Any
-    loop: Any
-    model: Any
-    folder: Any
-    force: bool
-    progress: Any
-    tell: Any
-    user_data: Any
-    _fields_ = [
-        ("system", c_void_p),
-        ("train", c_void_p),
-        ("control", c_void_p),
-        ("loop", c_void_p),
-        ("model", c_void_p),
-        ("folder", c_char_p),
-        ("force", c_bool),
-        ("progress", dvbf_progress_fn),
-        ("tell", dvbf_remark_fn),
-        ("user_data", c_void_p),
-    ]
-
-
-class dvbf_loop_outcome(Structure):
-    episodes: int
-    steps: int
-    sequences: int
-    frames: int
-    seconds: float
-    share: float
-    reached: int
-    held: int
-    recovered: int
-    value: float
-    median: float
-    late: float
-    share_of: Any
-    value_of: Any
-    _fields_ = [
-        ("episodes", c_size_t),
-        ("steps", c_size_t),
-        ("sequences", c_size_t),
-        ("frames", c_size_t),
-        ("seconds", c_double),
-        ("share", c_double),
-        ("reached", c_size_t),
-        ("held", c_size_t),
-        ("recovered", c_size_t),
-        ("value", c_double),
-        ("median", c_double),
-        ("late", c_double),
-        ("share_of", c_void_p),
-        ("value_of", c_void_p),
-    ]
-
-
 #: Result and arguments of every function.
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_version": (c_char_p, ()),
-    "dvbf_describe": (dvbf_abilities, ()),
+    "dvbf_get_capabilities": (dvbf_capabilities, ()),
     "dvbf_settings_new": (c_int, (POINTER(c_void_p), c_char_p, c_void_p)),
     "dvbf_settings_copy": (c_int, (POINTER(c_void_p), c_void_p, c_void_p)),
     "dvbf_settings_free": (None, (c_void_p,)),
     "dvbf_settings_set": (c_int, (c_void_p, c_char_p, c_char_p, c_void_p)),
     "dvbf_settings_get": (c_int, (c_void_p, c_char_p, c_char_p, c_size_t, c_void_p)),
-    "dvbf_settings_take": (c_int, (c_void_p, c_void_p, c_void_p)),
+    "dvbf_settings_inherit": (c_int, (c_void_p, c_void_p, c_void_p)),
     "dvbf_settings_threads": (c_uint, (c_void_p,)),
     "dvbf_settings_interrupt": (None, (c_void_p, c_void_p)),
     "dvbf_settings_preset": (c_int, (c_void_p, c_char_p, c_void_p)),
@@ -1263,14 +1263,14 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_preset_system": (c_char_p, (c_char_p,)),
     "dvbf_name_distance": (c_size_t, (c_char_p, c_char_p)),
     "dvbf_folder_make": (c_int, (c_char_p, c_void_p)),
-    "dvbf_ranks_told": (None, (c_void_p, c_void_p)),
+    "dvbf_ranks_from_launcher": (None, (c_void_p, c_void_p)),
     "dvbf_ranks_join": (c_int, (POINTER(c_void_p), c_void_p)),
     "dvbf_ranks_number": (c_uint, (c_void_p,)),
     "dvbf_ranks_count": (c_uint, (c_void_p,)),
     "dvbf_ranks_largest": (c_int, (c_void_p, c_int)),
     "dvbf_settings_ranks": (None, (c_void_p, c_void_p)),
-    "dvbf_ranks_hurry": (None, (c_void_p, c_void_p)),
-    "dvbf_ranks_meet": (c_bool, (c_void_p, c_int)),
+    "dvbf_ranks_set_interrupt": (None, (c_void_p, c_void_p)),
+    "dvbf_ranks_finish": (c_bool, (c_void_p, c_int)),
     "dvbf_ranks_free": (None, (c_void_p, c_int)),
     "dvbf_sequences_copy": (c_int, (c_void_p, c_void_p, c_size_t, c_size_t, c_void_p)),
     "dvbf_sequences_free": (None, (c_void_p,)),
@@ -1279,7 +1279,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_data_split": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p)),
     "dvbf_sequences_describe": (c_int, (POINTER(c_void_p), c_void_p, c_void_p)),
     "dvbf_sequences_info_free": (None, (c_void_p,)),
-    "dvbf_data_remarks": (c_int, (c_void_p, dvbf_remark_fn, c_void_p, c_void_p)),
+    "dvbf_data_warnings": (c_int, (c_void_p, dvbf_message_fn, c_void_p, c_void_p)),
     "dvbf_model_load": (c_int, (POINTER(c_void_p), c_char_p, c_void_p)),
     "dvbf_model_save": (c_int, (c_void_p, c_char_p, c_void_p)),
     "dvbf_model_free": (None, (c_void_p,)),
@@ -1293,14 +1293,14 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_model_linear": (c_void_p, (c_void_p,)),
     "dvbf_model_settings": (c_void_p, (c_void_p,)),
     "dvbf_estimate": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p)),
-    "dvbf_estimate_with": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p, dvbf_share_fn, c_void_p, c_void_p)),
+    "dvbf_estimate_with": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p, dvbf_fraction_fn, c_void_p, c_void_p)),
     "dvbf_estimates_free": (None, (c_void_p,)),
     "dvbf_estimates_sizes": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_estimate_into": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_estimates_rmse": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
-    "dvbf_linear_new": (c_int, (POINTER(c_void_p), c_void_p, c_void_p)),
-    "dvbf_linear_free": (None, (c_void_p,)),
-    "dvbf_linear_at": (None, (c_void_p, c_void_p, c_void_p, c_void_p)),
+    "dvbf_jacobian_new": (c_int, (POINTER(c_void_p), c_void_p, c_void_p)),
+    "dvbf_jacobian_free": (None, (c_void_p,)),
+    "dvbf_jacobian_at": (None, (c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_filter_memsize": (c_int, (POINTER(c_size_t), c_void_p, c_size_t, c_void_p)),
     "dvbf_filter_init": (c_int, (POINTER(c_void_p), c_void_p, c_size_t, c_void_p, c_size_t, c_uint64, c_void_p)),
     "dvbf_filter_step": (None, (c_void_p, c_void_p, c_void_p, c_void_p)),
@@ -1323,13 +1323,13 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_estimates_write": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_char_p, c_void_p)),
     "dvbf_estimates_check_path": (c_int, (c_char_p, c_void_p)),
     "dvbf_simulate": (c_int, (POINTER(c_void_p), c_void_p, c_void_p)),
-    "dvbf_settings_suit": (c_int, (c_void_p, c_void_p, dvbf_choice_fn, c_void_p, c_void_p)),
+    "dvbf_settings_choose": (c_int, (c_void_p, c_void_p, dvbf_choice_fn, c_void_p, c_void_p)),
     "dvbf_train": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_run_data": (c_int, (POINTER(c_void_p), c_char_p, c_void_p)),
     "dvbf_train_with": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_train_own": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_model_add_linear": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
-    "dvbf_judge": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
+    "dvbf_verdict_new": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_verdict_free": (None, (c_void_p,)),
     "dvbf_stability_of": (c_int, (POINTER(c_void_p), c_void_p, c_void_p)),
     "dvbf_stability_free": (None, (c_void_p,)),
@@ -1363,15 +1363,15 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_metrics_free": (None, (c_void_p,)),
     "dvbf_reproduce": (c_int, (POINTER(c_void_p), c_char_p, c_char_p, c_void_p, c_void_p)),
     "dvbf_reproduction_free": (None, (c_void_p,)),
+    "dvbf_loop_system": (c_char_p, (c_size_t,)),
+    "dvbf_learn_control": (c_int, (POINTER(c_void_p), c_void_p, c_void_p)),
+    "dvbf_loop_result_free": (None, (c_void_p,)),
     "dvbf_export_c": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_export_controller": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_export_fmu": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_export_casadi": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_export_onnx": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_export_check": (c_int, (c_char_p, c_void_p)),
-    "dvbf_loop_system": (c_char_p, (c_size_t,)),
-    "dvbf_learn_control": (c_int, (POINTER(c_void_p), c_void_p, c_void_p)),
-    "dvbf_loop_outcome_free": (None, (c_void_p,)),
 }
 
 

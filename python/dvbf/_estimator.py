@@ -14,11 +14,11 @@ from ._settings import table
 class Dvbf:
     """An estimator: parameters in the constructor, `fit`, then `transform`, `predict` and `score`.
 
-    Parameters are the settings of `dvbf train`, with underscores, and `preset`, `random_state` and `progress`. `model_` is
+    Parameters are the settings of `dvbf train`, with underscores, and `preset`, `random_state` and `verbose`. `model_` is
     the trained `Model`.
     """
 
-    _own = ("preset", "random_state", "progress")
+    _own = ("preset", "random_state", "verbose")
 
     def __init__(
         self,
@@ -26,14 +26,14 @@ class Dvbf:
         *,
         preset: str | None = None,
         random_state: Any = None,
-        progress: bool | None = None,
+        verbose: bool | None = None,
         **settings: Any,
     ) -> None:
         self._names = ["latent", *self._own]
         self.latent = latent
         self.preset = preset
         self.random_state = random_state
-        self.progress = progress
+        self.verbose = verbose
         self.set_params(**settings)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from ._data import Sequences
 from ._errors import InterruptedTraining
 from ._library import call, create, lib, run
 from ._model import Model, progress_of
-from ._progress import Bar, Line, new_line
+from ._progress import Bar, Line, Log, new_line
 from ._results import Choice, Progress
 from ._settings import Settings
 
@@ -50,7 +50,7 @@ def _settings(
 def _remarks(data: Sequences) -> list[str]:
     """What is odd about the data."""
     remarks: list[str] = []
-    call(lib.dvbf_data_remarks, data.handle, _api.dvbf_remark_fn(lambda text, _: remarks.append(text.decode())), None)
+    call(lib.dvbf_data_warnings, data.handle, _api.dvbf_message_fn(lambda text, _: remarks.append(text.decode())), None)
     for remark in remarks:
         log.warning("%s", remark)
     return remarks
@@ -63,7 +63,7 @@ def _suit(settings: Settings, data: Sequences) -> list[Choice]:
     def each(name: bytes, value: bytes, was: bytes, why: bytes, _: Any) -> None:
         choices.append(Choice(name.decode(), value.decode(), was.decode(), why.decode()))
 
-    call(lib.dvbf_settings_suit, settings.handle, data.handle, _api.dvbf_choice_fn(each), None)
+    call(lib.dvbf_settings_choose, settings.handle, data.handle, _api.dvbf_choice_fn(each), None)
     for choice in choices:
         log.info("%s = %s (%s)", choice.name, choice.value, choice.why)
     return choices
@@ -74,7 +74,7 @@ class _Watch:
 
     def __init__(self, wanted: bool | None, callback: Callable[[Progress], Any] | None) -> None:
         self.wanted = wanted
-        self.line: Line | Bar | None = None  # made when there is something to show
+        self.line: Line | Bar | Log | None = None  # made when there is something to show
         self.shown = False
         self.callback = callback
         self.history: list[Progress] = []
@@ -111,7 +111,7 @@ def fit(
     resume: bool = False,
     force: bool = False,
     random_state: Any = None,
-    progress: bool | None = None,
+    verbose: bool | None = None,
     callback: Callable[[Progress], Any] | None = None,
     **settings: Any,
 ) -> Model:
@@ -124,14 +124,15 @@ def fit(
 
     Every setting of `dvbf train` is an argument, with underscores: learning_rate=0.001. What is not given is chosen to
     suit the data (`choices`); `remarks` say what is odd about them. The same seed gives the same bytes as the command, with
-    --no-verdict. With `run_folder` the run is kept on disk and can be resumed. `callback` hears of the progress, and ends
+    --no-verdict. With `run_folder` the run is kept on disk and can be resumed. `verbose` shows the
+    progress: a bar in a terminal or a notebook, elsewhere a line every ten seconds; by default the bar alone. `callback` hears of the progress, and ends
     training by returning False. So does Ctrl-C: the model is then the best one so far, and a warning says so; before there
     is any, KeyboardInterrupt is raised.
     """
     folder = os.fspath(run_folder) if run_folder is not None else None
     given = {"latent": latent, "seed": seed_of(random_state), **settings}
     how = _settings(given, preset, config, folder, resume)
-    watch, interrupt = _Watch(progress, callback), how.stoppable()
+    watch, interrupt = _Watch(verbose, callback), how.stoppable()
     options = _api.dvbf_train_options(resume=resume, force=force)
     options.folder = os.fsencode(folder) if folder is not None else None
     options.progress = _api.dvbf_progress_fn(watch.hear)

@@ -454,7 +454,7 @@ class Model:
             if x is None:
                 added = ctypes.byref(ctypes.c_bool())
                 call(lib.dvbf_model_add_linear, added, self.handle, data.handle, settings.handle)
-            return create(lib.dvbf_judge, self.handle, data.handle, held, settings.handle)
+            return create(lib.dvbf_verdict_new, self.handle, data.handle, held, settings.handle)
 
         handle: int = run(work, settings.stoppable())
         try:
@@ -563,17 +563,17 @@ class Model:
             acting[...] = to_numpy(u, "u")
         if points.ndim not in (1, 2) or points.shape[-1] != self.latent:
             raise ValueError(f"z has the shape {list(points.shape)}; it must be [{self.latent}] or [n, {self.latent}]")
-        handle = create(lib.dvbf_linear_new, self.handle)
+        handle = create(lib.dvbf_jacobian_new, self.handle)
         try:
             found = [self._linearise(handle, a, b) for a, b in zip(np.atleast_2d(points), np.atleast_2d(acting))]
         finally:
-            lib.dvbf_linear_free(handle)
+            lib.dvbf_jacobian_free(handle)
         stacked = [np.stack([getattr(one, name) for one in found]) for name in ("A", "B", "H", "D", "next", "x")]
         return Linearisation(*(stacked if points.ndim == 2 else [each[0] for each in stacked]))
 
     def _linearise(self, handle: int, z: Array, u: Array) -> Linearisation:
         z, u, out = np.ascontiguousarray(z), np.ascontiguousarray(u), _api.dvbf_jacobians()
-        lib.dvbf_linear_at(handle, z.ctypes.data, u.ctypes.data, ctypes.byref(out))
+        lib.dvbf_jacobian_at(handle, z.ctypes.data, u.ctypes.data, ctypes.byref(out))
         n_z, n_u, n_x = self.latent, self.controls, self.columns
         shapes = {"a": (n_z, n_z), "b": (n_z, n_u), "h": (n_x, n_z), "d": (n_x, n_u), "next": (n_z,), "x": (n_x,)}
         return Linearisation(*(view(getattr(out, name), shape, np.float32) for name, shape in shapes.items()))

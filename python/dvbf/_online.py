@@ -101,7 +101,7 @@ class Online:
         x, x_std = np.empty((2, steps, model.columns), np.float32)
         z_mean, z_std = np.empty((2, steps, model.latent), np.float32)
         x_quantiles = np.empty((len(shares), steps, model.columns), np.float32)
-        ask = _api.dvbf_ahead()
+        ask = _api.dvbf_forecast_request()
         ask.steps, ask.noise_free = steps, not noise
         ask.u = controls.ctypes.data if controls is not None else None
         ask.n_quantiles, ask.quantiles = len(shares), shares.ctypes.data

@@ -1,4 +1,4 @@
-"""A line that shows how training goes: by tqdm where that is installed, else our own."""
+"""How training goes: a line by tqdm where that is installed, else our own; in a log a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ def _clock(seconds: float) -> str:
 
 def _numbers(p: Progress) -> str:
     parts = []
+    if math.isfinite(p.bound):
+        parts.append(f"bound {p.bound:.1f}")
     if math.isfinite(p.valid_bound):
         parts.append(f"valid {p.valid_bound:.1f}")
     if math.isfinite(p.valid_prediction):
@@ -43,6 +45,36 @@ class Line:
         self._to.flush()
 
 
+class Log:
+    """Where nobody watches: a line every ten seconds, and the last one."""
+
+    EVERY = 10.0
+
+    def __init__(self, to: TextIO) -> None:
+        self._to = to
+        self._told: float | None = None
+        self._text = ""
+
+    def show(self, p: Progress) -> None:
+        if p.event:
+            self._to.write(p.event + "\n")
+        self._text = f"{p.update}/{p.updates} updates  left {_clock(p.seconds_left)}  {_numbers(p)}".rstrip() + "\n"
+        if self._told is None:
+            self._told = p.seconds
+        if p.seconds >= self._told + self.EVERY:
+            self._told = p.seconds
+            self._write()
+
+    def _write(self) -> None:
+        self._to.write(self._text)
+        self._to.flush()
+        self._text = ""
+
+    def close(self) -> None:
+        if self._text:
+            self._write()
+
+
 class Bar:
     """A bar of tqdm."""
 
@@ -65,12 +97,13 @@ def in_notebook() -> bool:
     return shell is not None and "zmq" in type(shell).__module__
 
 
-def new_line(wanted: bool | None) -> Line | Bar | None:
-    """None: only where somebody watches, in a terminal or in a notebook."""
-    if wanted is None:
-        wanted = sys.stderr.isatty() or in_notebook()
-    if not wanted:
+def new_line(wanted: bool | None) -> Line | Bar | Log | None:
+    """None: only where somebody watches, in a terminal or in a notebook. True: there, or else as lines of a log."""
+    watched = sys.stderr.isatty() or in_notebook()
+    if wanted is False or (wanted is None and not watched):
         return None
+    if not watched:
+        return Log(sys.stderr)
     try:
         from tqdm.auto import tqdm  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError:

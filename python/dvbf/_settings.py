@@ -103,7 +103,7 @@ class Settings:
                 self.set(name, value)
 
     def take(self, other: Settings) -> None:
-        call(lib.dvbf_settings_take, self.handle, other.handle)
+        call(lib.dvbf_settings_inherit, self.handle, other.handle)
 
     def read(self, path: str | PathLike[str]) -> None:
         call(lib.dvbf_settings_read, self.handle, str(path).encode())

@@ -1,6 +1,9 @@
+/* Files and folders: paths, opening for reading, and files that appear whole or not at all. A file is written
+ * under an unguessable temporary name in the folder it goes to, synced, and renamed (dv_atomic_open,
+ * dv_atomic_commit; dv_temporary_name and dv_publish for libraries that open files themselves). */
 #include "base/file.h"
 
-#include "base/status.h"
+#include "base/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +32,7 @@ dvbf_status dv_refuse_existing(const char *path, bool force, dvbf_error *error) 
                  "%.300s: exists already and is left as it is; choose another name or add --force", path);
 }
 
-/* Some file systems refuse to sync a folder: what was renamed in it stays whole nevertheless. */
+/* Some file systems cannot sync a folder. Files renamed in it are whole nevertheless. */
 static void sync_folder_of(const char *path) {
   char folder[4096];
   snprintf(folder, sizeof folder, "%s", path);
@@ -58,7 +61,7 @@ dvbf_status dv_make_folder(const char *path, dvbf_error *error) {
   while (length > 1 && part[length - 1] == '/') part[--length] = 0;
   for (char *slash = part + 1; (slash = strchr(slash, '/')); slash++) {
     *slash = 0;
-    make_one(part); /* whatever is wrong with a folder above shows at the last one */
+    make_one(part); /* an error in a parent folder shows at the last one */
     *slash = '/';
   }
   if (!make_one(part) && errno != EEXIST)
@@ -68,15 +71,15 @@ dvbf_status dv_make_folder(const char *path, dvbf_error *error) {
 
 dvbf_status dvbf_folder_make(const char *path, dvbf_error *error) {
   dv_path probe;
-  dv_place place;
+  dv_new_file place;
   dvbf_status status = dv_make_folder(path, error);
   if (status) return status;
   dv_join(probe, path, ".dvbf-probe");
-  int descriptor = dv_place_find(&place, probe) ? -1 : dv_place_create(&place);
+  int descriptor = dv_new_file_find(&place, probe) ? -1 : dv_new_file_create(&place);
   if (descriptor < 0 || write(descriptor, "", 1) != 1)
     status = dv_fail(error, DVBF_IO, "%.300s: the folder cannot be written: %s", path, strerror(errno));
   if (descriptor >= 0) close(descriptor), unlinkat(place.folder, place.temporary, 0);
-  dv_place_leave(&place);
+  dv_new_file_leave(&place);
   return status;
 }
 
@@ -97,10 +100,10 @@ FILE *dv_open_file(const char *path, dvbf_error *error) {
   return NULL;
 }
 
-/* ---- Places for new files ---- */
+/* ---- New files ---- */
 
-/* A name that nobody can guess and prepare. */
-static void choose_temporary(dv_place *place) {
+/* An unguessable name. */
+static void choose_temporary(dv_new_file *place) {
   uint64_t number = 0;
   if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
     struct timespec now;
@@ -111,7 +114,7 @@ static void choose_temporary(dv_place *place) {
            (unsigned long long)number);
 }
 
-int dv_place_find(dv_place *place, const char *path) {
+int dv_new_file_find(dv_new_file *place, const char *path) {
   dv_path folder;
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   size_t before = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
@@ -132,7 +135,7 @@ int dv_create_at(int folder, const char *name) {
   return openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 }
 
-int dv_place_create(dv_place *place) {
+int dv_new_file_create(dv_new_file *place) {
   enum { TRIES = 8 };
   int descriptor = -1;
   for (int i = 0; i < TRIES && descriptor < 0; i++) {
@@ -143,15 +146,15 @@ int dv_place_create(dv_place *place) {
   return descriptor;
 }
 
-void dv_place_leave(dv_place *place) {
+void dv_new_file_leave(dv_new_file *place) {
   int reason = errno;
   if (place->folder >= 0) close(place->folder);
   place->folder = -1;
   errno = reason;
 }
 
-/* What was written becomes the file of its name, and that is on the disk. */
-static dvbf_status publish(const dv_place *place, const char *path, int reason, dvbf_error *error) {
+/* Renames the written file to its name and syncs it. */
+static dvbf_status publish(const dv_new_file *place, const char *path, int reason, dvbf_error *error) {
   if (!reason && renameat(place->folder, place->temporary, place->folder, place->name)) reason = errno;
   if (!reason) {
     fsync(place->folder); /* some file systems refuse it: the rename itself stays atomic */
@@ -162,26 +165,26 @@ static dvbf_status publish(const dv_place *place, const char *path, int reason, 
                  strerror(reason));
 }
 
-/* ---- Files of libraries that open them themselves ---- */
+/* ---- Temporary names for other libraries ---- */
 
 dvbf_status dv_temporary_name(char *out, size_t size, const char *path, dvbf_error *error) {
-  dv_place place;
+  dv_new_file place;
   dvbf_status status = DVBF_OK;
   const char *slash = strrchr(path, '/');
   int before = slash ? (int)(slash - path) + 1 : 0, length = -1;
-  if (!dv_place_find(&place, path)) length = snprintf(out, size, "%.*s%s", before, path, place.temporary);
+  if (!dv_new_file_find(&place, path)) length = snprintf(out, size, "%.*s%s", before, path, place.temporary);
   if (place.folder < 0)
     status = dv_fail(error, DVBF_IO, "%.200s: cannot be created: %s", path, strerror(errno));
   else if (length < 0 || (size_t)length >= size)
     status = dv_fail(error, DVBF_ARGUMENT, "%.64s...: the path is longer than %zu characters", path, size);
-  dv_place_leave(&place);
+  dv_new_file_leave(&place);
   return status;
 }
 
 dvbf_status dv_publish(const char *temporary, const char *path, dvbf_error *error) {
-  dv_place place;
+  dv_new_file place;
   const char *slash = strrchr(temporary, '/');
-  if (dv_place_find(&place, path)) {
+  if (dv_new_file_find(&place, path)) {
     int refused = errno;
     unlink(temporary);
     return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s", path, strerror(refused));
@@ -191,7 +194,7 @@ dvbf_status dv_publish(const char *temporary, const char *path, dvbf_error *erro
   int reason = descriptor < 0 || fsync(descriptor) ? errno : 0;
   if (descriptor >= 0) close(descriptor);
   dvbf_status status = publish(&place, path, reason, error);
-  dv_place_leave(&place);
+  dv_new_file_leave(&place);
   return status;
 }
 
@@ -212,7 +215,7 @@ dvbf_status dv_atomic_open(dv_atomic_file *file, const char *path, dvbf_error *e
     return dv_fail(error, DVBF_ARGUMENT, "%.64s...: the path is longer than %zu characters", path,
                    sizeof file->path);
   strcpy(file->path, path);
-  file->descriptor = dv_place_find(&file->place, path) ? -1 : dv_place_create(&file->place);
+  file->descriptor = dv_new_file_find(&file->place, path) ? -1 : dv_new_file_create(&file->place);
   if (file->descriptor >= 0) file->stream = fdopen(file->descriptor, "wb");
   if (file->stream) return DVBF_OK;
   int reason = errno;
@@ -220,7 +223,7 @@ dvbf_status dv_atomic_open(dv_atomic_file *file, const char *path, dvbf_error *e
     close(file->descriptor);
     unlinkat(file->place.folder, file->place.temporary, 0);
   }
-  dv_place_leave(&file->place);
+  dv_new_file_leave(&file->place);
   return dv_fail(error, DVBF_IO, "%.200s: cannot be created: %s", path, strerror(reason));
 }
 
@@ -233,7 +236,7 @@ dvbf_status dv_atomic_commit(dv_atomic_file *file, dvbf_error *error) {
   if (fclose(file->stream) && !reason) reason = errno;
   file->stream = NULL;
   dvbf_status status = publish(&file->place, file->path, reason, error);
-  dv_place_leave(&file->place);
+  dv_new_file_leave(&file->place);
   return status;
 }
 
@@ -242,5 +245,5 @@ void dv_atomic_abandon(dv_atomic_file *file) {
   fclose(file->stream);
   file->stream = NULL;
   unlinkat(file->place.folder, file->place.temporary, 0);
-  dv_place_leave(&file->place);
+  dv_new_file_leave(&file->place);
 }

@@ -1,6 +1,6 @@
 /* Paths, folders, and files that appear whole or not at all. */
-#ifndef DV_FILE_H
-#define DV_FILE_H
+#ifndef DV_BASE_FILE_H
+#define DV_BASE_FILE_H
 
 #include <dvbf/core.h>
 #include <stdio.h>
@@ -17,37 +17,38 @@ dvbf_status dv_refuse_existing(const char *path, bool force, dvbf_error *error);
 /* Makes the folder and those above it. */
 dvbf_status dv_make_folder(const char *path, dvbf_error *error);
 
-/* Opens a file for reading; NULL with a sentence where it is none, but a folder, a pipe or a device. */
+/* Opens a regular file for reading; NULL with a sentence if it is a folder, a pipe or a device. */
 FILE *dv_open_file(const char *path, dvbf_error *error);
 
-/* ---- Places for new files ---- */
+/* ---- New files ---- */
 
-/* Where a file is made: its folder, which stays the same though its path may come to mean another, the name
- * that the file gets at the end, and a temporary one that nobody can guess. */
-typedef struct dv_place {
+/* Where a file is made: its folder (held open, so that a renamed path does no harm), its final name, and an
+ * unguessable temporary name. */
+typedef struct dv_new_file {
   int folder; /* descriptor, -1: none */
   char name[256], temporary[288];
-} dv_place;
+} dv_new_file;
 
 /* Returns 0, or -1 with errno. Leave it in any case. */
-int dv_place_find(dv_place *place, const char *path);
-void dv_place_leave(dv_place *place);
+int dv_new_file_find(dv_new_file *place, const char *path);
+void dv_new_file_leave(dv_new_file *place);
 /* Every new file is opened here: it must not exist, and no link is followed. Returns the descriptor, or -1
  * with errno. */
 int dv_create_at(int folder, const char *name);
 /* The same under the place's temporary name. */
-int dv_place_create(dv_place *place);
+int dv_new_file_create(dv_new_file *place);
 
 /* ---- Files that appear whole or not at all ---- */
 
 typedef struct dv_atomic_file {
   FILE *stream;
   int descriptor; /* of the stream */
-  dv_place place;
+  dv_new_file place;
   dv_path path;
 } dv_atomic_file;
 
-/* Opens a temporary file beside `path`. Write to ->stream, then commit (sync, rename) or abandon (remove). */
+/* Opens a temporary file in the folder of `path`. Write to ->stream, then commit (sync, rename) or abandon
+ * (remove). */
 dvbf_status dv_atomic_open(dv_atomic_file *file, const char *path, dvbf_error *error);
 dvbf_status dv_atomic_commit(dv_atomic_file *file, dvbf_error *error);
 void dv_atomic_abandon(dv_atomic_file *file);

@@ -1,3 +1,5 @@
+/* Checked allocation, zeroed unless an array grows. The library allocates only here, so that tests can count
+ * allocations and let them fail. Entry points: memory.h. */
 #include "base/memory.h"
 
 #include <stdatomic.h>

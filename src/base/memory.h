@@ -1,7 +1,7 @@
 /* Allocation with checked sizes. The library allocates only here, so tests can count allocations and make
  * them fail. */
-#ifndef DV_MEMORY_H
-#define DV_MEMORY_H
+#ifndef DV_BASE_MEMORY_H
+#define DV_BASE_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,11 +1,14 @@
+/* Settings: objects that hold the values of one table, and everything that reads, checks, prints or compares
+ * values by name. The tables come from settings_*.def (settings.h). Each value also records its origin: given
+ * by the user, named by the user, or left for training to find. This file knows tables and no model; the
+ * table "train" is assembled in model/train_settings.c. Public functions: dvbf/core.h; inside the library:
+ * dv_settings_*. */
 #include "base/settings.h"
 
-#include "base/cursor.h"
+#include "base/error.h"
 #include "base/file.h"
-#include "base/locale.h"
 #include "base/memory.h"
-#include "base/presets.h"
-#include "base/status.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,45 +17,45 @@
 #include <string.h>
 
 #define DV_LINES 3 /* entries */
-#include "base/setting_lines.h"
+#include "base/settings_lines.h"
 static const dv_setting data_entries[] = {
-#include "base/settings_data.def"
+#include "data/settings_data.def"
 };
 static const dv_setting control_entries[] = {
-#include "base/settings_control.def"
+#include "control/settings_control.def"
 };
 static const dv_setting loop_entries[] = {
-#include "base/settings_loop.def"
+#include "experiments/settings_loop.def"
 };
 static const dv_setting evaluate_entries[] = {
-#include "base/settings_evaluate.def"
+#include "evaluate/settings_evaluate.def"
 };
 static const dv_setting export_entries[] = {
-#include "base/settings_export.def"
+#include "export/settings_export.def"
 };
 static const dv_setting filter_entries[] = {
-#include "base/settings_filter.def"
+#include "infer/settings_filter.def"
 };
 static const dv_setting smooth_entries[] = {
-#include "base/settings_smooth.def"
+#include "infer/settings_smooth.def"
 };
 static const dv_setting predict_entries[] = {
-#include "base/settings_predict.def"
+#include "infer/settings_predict.def"
 };
 static const dv_setting sample_entries[] = {
-#include "base/settings_sample.def"
+#include "infer/settings_sample.def"
 };
 static const dv_setting pendulum_entries[] = {
-#include "base/settings_pendulum.def"
+#include "experiments/settings_pendulum.def"
 };
 static const dv_setting ball_entries[] = {
-#include "base/settings_ball.def"
+#include "experiments/settings_ball.def"
 };
 static const dv_setting two_balls_entries[] = {
-#include "base/settings_two_balls.def"
+#include "experiments/settings_two_balls.def"
 };
 static const dv_setting zoo_entries[] = {
-#include "base/settings_zoo.def"
+#include "experiments/settings_zoo.def"
 };
 
 #define TABLE(called, entries, type)                                                                         \
@@ -70,7 +73,7 @@ static const dv_table own_tables[] = {
     TABLE("pendulum", pendulum_entries, dv_pendulum_settings),
     TABLE("ball", ball_entries, dv_ball_settings),
     TABLE("two-balls", two_balls_entries, dv_two_balls_settings),
-    /* The same under each name, and under one for all of them, which help uses. */
+    /* Shared by several systems, under each name and under one for all, which help uses. */
     TABLE("zoo", zoo_entries, dv_zoo_settings),
     TABLE("cart-pole", zoo_entries, dv_zoo_settings),
     TABLE("arm", zoo_entries, dv_zoo_settings),
@@ -82,7 +85,7 @@ static const dv_table own_tables[] = {
 
 struct dvbf_settings {
   const dv_table *table;
-  bool given[DV_MOST_SETTINGS];  /* somebody has chosen the value, so that nothing else may */
+  bool given[DV_MOST_SETTINGS];  /* the value is chosen, and nothing else may change it */
   bool named[DV_MOST_SETTINGS];  /* and has named it: it is not only part of a whole recipe */
   bool left[DV_MOST_SETTINGS];   /* given by the file of a run, in which training may change it */
   bool open[DV_MOST_SETTINGS];   /* training itself finds the value, so that it is not written */
@@ -110,8 +113,8 @@ static bool same(const char *a, const char *b) {
   return a && b ? !strcmp(a, b) : a == b;
 }
 
-/* The settings of a table in the order of files and of help: each stands behind the one that it names, or
- * behind the line before it. The first line of another set begins at the end. */
+/* The settings of a table in the order of files and help: each follows the setting it names, or the line
+ * before it. The first line of another set begins at the end. */
 static void in_order(const dv_table *t, const dv_setting *out[DV_MOST_SETTINGS]) {
   size_t at = 0;
   for (size_t i = 0; i < t->count; i++) {
@@ -124,11 +127,11 @@ static void in_order(const dv_table *t, const dv_setting *out[DV_MOST_SETTINGS])
   }
 }
 
-/* ---- The nearest known name ---- */
+/* ---- Suggesting the nearest name ---- */
 
 enum { NAME_LIMIT = 63 }; /* what follows is not compared */
 
-/* Optimal string alignment: three rows of the table of distances between beginnings of a and b. */
+/* Optimal string alignment distance, with three rows of its table. */
 size_t dvbf_name_distance(const char *a, const char *b) {
   size_t rows[3][NAME_LIMIT + 1], n = strnlen(b, NAME_LIMIT), i = 0;
   for (size_t j = 0; j <= n; j++) rows[0][j] = j;
@@ -159,7 +162,7 @@ static const char *nearest(const dv_table *t, const char *name) {
   return best;
 }
 
-/* ---- Values and text ---- */
+/* ---- Values as text ---- */
 
 /* Position of `value` in "a|b|c", or -1. */
 static int64_t choice_index(const char *choices, const char *value) {
@@ -263,8 +266,8 @@ static void get_entry(const unsigned char *values, const dv_setting *e, char *ou
     snprintf(out, size, "%lld", (long long)value);
 }
 
-/* Settings of groups that came later are written only where they are not the default, so that the files of
- * models without them do not change when one is added. */
+/* Settings of later groups are written only if they differ from the default, so that adding one does not
+ * change the files of models without it. */
 static bool is_written(const dvbf_settings *s, const dv_setting *e) {
   char value[DV_TEXT];
   if (s->open[e - s->table->settings] && !s->given[e - s->table->settings]) return false;
@@ -357,7 +360,7 @@ const dv_setting *dv_settings_unused(const dvbf_settings *s, dv_uses_fn *uses, c
   return NULL;
 }
 
-dvbf_status dv_settings_choose(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
+dvbf_status dv_settings_set_chosen(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
   const dv_setting *e = entry_or_refusal(s, name, error);
   if (e) s->open[e - s->table->settings] = false;
   return e ? set_entry(s->values, e, value, error) : DVBF_ARGUMENT;
@@ -381,7 +384,7 @@ dvbf_status dvbf_settings_get(const dvbf_settings *s, const char *name, char *ou
   return DVBF_OK;
 }
 
-dvbf_status dvbf_settings_take(dvbf_settings *s, const dvbf_settings *from, dvbf_error *error) {
+dvbf_status dvbf_settings_inherit(dvbf_settings *s, const dvbf_settings *from, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; i < s->table->count && !status; i++) {
     const dv_setting *to = &s->table->settings[i], *e = find_entry(from->table, to->name);
@@ -473,19 +476,18 @@ dvbf_status dvbf_settings_preset(dvbf_settings *s, const char *preset, dvbf_erro
     if (status) return status;
     dv_cursor_take(&text, '\n');
   }
-  /* A preset is a whole recipe. */
+  /* A preset counts as a complete set of values. */
   memset(s->given, true, sizeof s->given);
   memset(s->left, false, sizeof s->left);
   memcpy(s->named, named, sizeof named);
   return DVBF_OK;
 }
 
-/* Behind a value in the file of a run: the user has not chosen it, and training may change it (train/ease.h).
- */
+/* Marks a value in the file of a run that the user has not chosen, so that recovery may change it. */
 static const char LEFT[] = "# left to training";
 
-/* The next line without its end and its comment, which may be of any length and is told by its beginning;
- * false behind the last. A line too long for `out` fills it. */
+/* The next line without its end and its comment, which may have any length and is returned by its beginning;
+ * false after the last line. A line too long for `out` fills it. */
 static bool next_line(FILE *file, char *out, size_t size, dv_cursor *line, char comment[sizeof LEFT]) {
   int c = getc(file);
   size_t length = 0, told = 0;
@@ -500,7 +502,7 @@ static bool next_line(FILE *file, char *out, size_t size, dv_cursor *line, char 
   return any;
 }
 
-/* Remembers that the value of this line, which was taken, is left to training. */
+/* Marks the value of this line as one that training may change. */
 static void leave(dvbf_settings *s, dv_cursor line) {
   char name[DV_TEXT];
   bool known = dv_cursor_copy(dv_cursor_trim(dv_cursor_until(&line, '='), BLANKS), name, sizeof name);
@@ -527,7 +529,7 @@ dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *e
   if (!status && ferror(file))
     status = dv_fail(error, DVBF_IO, "%s: cannot be read: %s", path, strerror(errno));
   fclose(file);
-  /* A file that has most settings is the whole recipe of a run. */
+  /* A file with most settings is the complete set of a run. */
   size_t count = 0;
   for (size_t i = 0; i < s->table->count; i++) count += s->named[i];
   for (size_t i = 0; i < s->table->count; i++)
@@ -604,7 +606,7 @@ const char *dv_settings_table_name(const dvbf_settings *s) {
   return s->table->name;
 }
 
-/* Says how, not what is trained. */
+/* Settings of how training runs, not of what is trained. */
 static bool is_running(const dv_setting *e) {
   return !strcmp(e->group, "Running");
 }

@@ -1,7 +1,8 @@
-/* The tables of settings. A setting is declared once, in settings_*.def; the struct field, default, range
- * check, command-line flag, help, config file, model metadata and manual all come from there. */
-#ifndef DV_SETTINGS_H
-#define DV_SETTINGS_H
+/* Settings: the tables they are declared in, objects with their values, and presets. A setting is declared
+ * once, in settings_*.def; the struct field, default, range check, command-line flag, help, config file,
+ * model metadata and manual all come from there. */
+#ifndef DV_BASE_SETTINGS_H
+#define DV_BASE_SETTINGS_H
 
 #include <dvbf/core.h>
 
@@ -11,65 +12,66 @@
 #define DV_CONTROLS                                                                                          \
   OF(DV_CONTROLS_REFUSE, "refuse")                                                                           \
   OF(DV_CONTROLS_ZERO, "zero") OF(DV_CONTROLS_HOLD, "hold") OF(DV_CONTROLS_RANDOM, "random")
+#define DV_PRODUCTS OF(DV_FLOAT, "float") OF(DV_BFLOAT16X3, "bfloat16x3") OF(DV_BFLOAT16, "bfloat16")
 #define DV_FROM OF(DV_FROM_START, "start") OF(DV_FROM_END, "end")
 
 /* Names for all choices, in their order. */
 #define DV_LINES 1 /* choices */
-#include "base/setting_lines.h"
+#include "base/settings_lines.h"
 enum { DV_SPLITS };
 enum { DV_CONTROLS };
 enum { DV_FROM };
-#include "base/settings_control.def"
-#include "base/settings_data.def"
-#include "base/settings_export.def"
-#include "base/settings_pendulum.def"
-#include "base/settings_train.def"
+enum { DV_PRODUCTS };
+#include "control/settings_control.def"
+#include "data/settings_data.def"
+#include "experiments/settings_pendulum.def"
+#include "export/settings_export.def"
 
 enum { DV_TEXT = 512 }; /* bytes of a text setting */
 
-/* The values of each table. That of "train" stands beside the models (model/settings.h). */
+/* The values of each table. That of "train" is in model/train_settings.h. */
 #define DV_LINES 2 /* fields */
-#include "base/setting_lines.h"
+#include "base/settings_lines.h"
 typedef struct dv_control_settings {
-#include "base/settings_control.def"
+#include "control/settings_control.def"
 } dv_control_settings;
 typedef struct dv_loop_settings {
-#include "base/settings_loop.def"
+#include "experiments/settings_loop.def"
 } dv_loop_settings;
 typedef struct dv_data_settings {
-#include "base/settings_data.def"
+#include "data/settings_data.def"
 } dv_data_settings;
 typedef struct dv_evaluate_settings {
-#include "base/settings_evaluate.def"
+#include "evaluate/settings_evaluate.def"
 } dv_evaluate_settings;
 typedef struct dv_export_settings {
-#include "base/settings_export.def"
+#include "export/settings_export.def"
 } dv_export_settings;
 typedef struct dv_filter_settings {
-#include "base/settings_filter.def"
+#include "infer/settings_filter.def"
 } dv_filter_settings;
 typedef struct dv_smooth_settings {
-#include "base/settings_smooth.def"
+#include "infer/settings_smooth.def"
 } dv_smooth_settings;
 typedef struct dv_predict_settings {
-#include "base/settings_predict.def"
+#include "infer/settings_predict.def"
 } dv_predict_settings;
 typedef struct dv_sample_settings {
-#include "base/settings_sample.def"
+#include "infer/settings_sample.def"
 } dv_sample_settings;
 typedef struct dv_pendulum_settings {
-#include "base/settings_pendulum.def"
+#include "experiments/settings_pendulum.def"
 } dv_pendulum_settings;
 typedef struct dv_ball_settings {
-#include "base/settings_ball.def"
+#include "experiments/settings_ball.def"
 } dv_ball_settings;
 typedef struct dv_two_balls_settings {
-#include "base/settings_two_balls.def"
+#include "experiments/settings_two_balls.def"
 } dv_two_balls_settings;
 typedef struct dv_zoo_settings {
-#include "base/settings_zoo.def"
+#include "experiments/settings_zoo.def"
 } dv_zoo_settings;
-#include "base/setting_lines.h"
+#include "base/settings_lines.h"
 
 /* ---- Tables ---- */
 
@@ -80,7 +82,7 @@ typedef struct dv_setting {
   dv_kind kind;
   bool common; /* what most people need: short help lists it */
   const char *name, *initial, *group, *help;
-  const char *choices;   /* as "a|b|c", NULL where there are none */
+  const char *choices;   /* as "a|b|c", NULL if there are none */
   const char *of, *only; /* set of settings that its file, and that the line itself, names; NULL: none */
   const char *after;     /* name of the setting that it stands behind; NULL: the line before */
   size_t offset;         /* of the value */
@@ -100,12 +102,12 @@ typedef struct dv_table {
 
 enum { DV_MOST_SETTINGS = 160 }; /* of a table */
 
-/* The table "train": the settings of all models and of their training (model/settings.c). */
+/* The table "train": the settings of all models and of their training (model/train_settings.c). */
 extern const dv_table dv_train_table;
 
 /* ---- Values ---- */
 
-/* The values, or NULL and a message if `settings` belongs to another table. */
+/* The values, or NULL and a message if `settings` is of another table. */
 const void *dv_settings_values(const dvbf_settings *settings, const char *table, dvbf_error *error);
 /* The values of the table "data", or of the same part of "train". */
 const dv_data_settings *dv_settings_data(const dvbf_settings *settings, dvbf_error *error);
@@ -130,19 +132,19 @@ bool dv_settings_given(const dvbf_settings *settings, const char *name);
 bool dv_settings_all_given(const dvbf_settings *settings);
 /* The same, but not for a value that the file of a run leaves to training (dv_settings_write). */
 bool dv_settings_fixed(const dvbf_settings *settings, const char *name);
-/* Finds the first setting that the user has named, by itself or in a file that names few, and of whose set
- * `uses` says no; NULL: there is none. */
+/* Finds the first setting that the user has named (directly or in a file with few settings) and whose set
+ * `uses` rejects; NULL if there is none. */
 typedef bool dv_uses_fn(const char *set, const void *user);
 const dv_setting *dv_settings_unused(const dvbf_settings *settings, dv_uses_fn *uses, const void *user);
-/* Sets a value as part of a whole recipe, such as that of a model file: it counts as chosen by the user, who
- * has not named it. */
+/* Sets a value as part of a complete set, such as that of a model file: it counts as chosen by the user, but
+ * not as named. */
 dvbf_status dv_settings_give(dvbf_settings *settings, const char *name, const char *value, dvbf_error *error);
 /* Sets a value without marking it as chosen by the user. */
-dvbf_status dv_settings_choose(dvbf_settings *settings, const char *name, const char *value,
-                               dvbf_error *error);
+dvbf_status dv_settings_set_chosen(dvbf_settings *settings, const char *name, const char *value,
+                                   dvbf_error *error);
 
-/* Writes the file of a run. `changes`, which ends with NULL, are the settings that training may change where
- * the user has not given them: the file tells which they are, so that a run that goes on changes the same. */
+/* Writes the file of a run. `changes`, ending with NULL, are the settings that training may change unless the
+ * user has given them; the file marks them, so that a resumed run does the same. */
 dvbf_status dv_settings_write(const dvbf_settings *settings, const char *path, const char *const *changes,
                               dvbf_error *error);
 
@@ -155,10 +157,9 @@ static inline bool dv_interrupted(const volatile int *flag) {
 /* The ranks that share work with these settings; NULL: none. */
 dvbf_ranks *dv_settings_ranks(const dvbf_settings *settings);
 
-/* A value that nobody has chosen and that training finds: files leave it out, so that a run that begins anew
- * with these settings finds it too. */
+/* A value that training finds: files leave it out, so that a new run with these settings finds it again. */
 void dv_settings_leave_open(dvbf_settings *settings, const char *name);
-/* From now on a value that nobody has given. */
+/* From now on the value counts as not given. */
 void dv_settings_ungive(dvbf_settings *settings, const char *name);
 
 /* Copies the values that the user has chosen in `over`, which must belong to the same table. */
@@ -167,19 +168,24 @@ dvbf_status dv_settings_lay(dvbf_settings *settings, const dvbf_settings *over, 
 /* Name of the table. */
 const char *dv_settings_table_name(const dvbf_settings *settings);
 
-/* Calls `each` with name and text of every setting that belongs into a model file (all but group "Running").
- */
+/* Calls `each` with name and text of every setting that a model file holds (all but group "Running"). */
 dvbf_status dv_settings_each(const dvbf_settings *settings,
                              dvbf_status (*each)(const char *name, const char *value, void *user),
                              void *user);
 
-/* Finds the first such setting that differs between two of the same table, besides the one of that name,
- * which may be NULL; false if there is none. */
+/* Finds the first such setting that differs between two of the same table, except the one of that name, which
+ * may be NULL; false if there is none. */
 typedef struct dv_setting_change {
   const char *name;
   char one[DV_TEXT], other[DV_TEXT]; /* the values as text */
 } dv_setting_change;
 bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, const char *besides,
                         dv_setting_change *out);
+
+/* ---- Presets ---- */
+
+/* Named sets of settings. */
+/* The preset's `name = value` lines for a table; NULL if it sets nothing there. */
+const char *dv_preset_lines(const char *preset, const char *table);
 
 #endif

@@ -1,5 +1,9 @@
+/* Text from outside made printable and distinct (dv_text_plain, dv_names_tell_apart), and printing in the
+ * locale "C" whatever the locale of the calling program (dv_locale_enter, dv_print). */
 #include "base/text.h"
 
+#include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +25,7 @@ size_t dv_character(const char *text, size_t left) {
   return surrogate || longer || beyond ? 0 : n;
 }
 
-/* Whether `left` bytes, of which the first begins a character, are too few for it. */
+/* Whether a character is cut after `left` bytes. */
 static bool is_cut(const char *at, size_t left) {
   unsigned char first = (unsigned char)*at;
   size_t needed = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 1;
@@ -73,4 +77,30 @@ void dv_names_tell_apart(char *names, size_t count, size_t apart, size_t size) {
       memcpy(name, next, strlen(next) + 1);
     }
   }
+}
+
+/* ---- Locale ---- */
+
+locale_t dv_locale_enter(void) {
+  locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* the C library keeps it ready: no allocation */
+  return plain ? uselocale(plain) : (locale_t)0;
+}
+
+void dv_locale_leave(const locale_t *before) {
+  if (*before) freelocale(uselocale(*before));
+}
+
+void dv_print(char *out, size_t size, const char *format, ...) {
+  DV_PLAIN_NUMBERS;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(out, size, format, arguments);
+  va_end(arguments);
+}
+
+const char *dv_result_text(char out[DV_RESULT], const char *format, double value) {
+  if (isfinite(value) && fabs(value) >= 1e9) format = strstr(format, "%%") ? "%.3g %%" : "%.3g";
+  if (!isfinite(value)) format = isnan(value) ? "unknown" : "diverged";
+  dv_print(out, DV_RESULT, format, value);
+  return out;
 }

@@ -1,11 +1,13 @@
-/* Filter, planner and what joins them. */
+/* The online controller: the filter of a model, the regression or encoding that places goals, the task and
+ * the planner, in one block of the caller's memory (dvbf_controller_memsize, _init, _step). A goal given as x
+ * is encoded by showing it to the filter until its belief no longer changes. Steps allocate nothing. */
 #include "control/controller.h"
-#include "base/algebra.h"
-#include "base/arithmetic.h"
-#include "base/status.h"
-#include "control/moves.h"
+#include "base/error.h"
+#include "control/model_derivatives.h"
 #include "control/planner.h"
 #include "infer/filter.h"
+#include "math/algebra.h"
+#include "math/portable.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,16 +18,16 @@ struct dvbf_controller {
   const dvbf_model *model;
   dv_planner planner;
   dvbf_filter *filter;
-  dv_moves *moves;
-  dv_looks *looks;        /* with goal-in = x, else NULL */
-  float *x;               /* [n_x] what is seen of the observation */
-  float *rest;            /* [n_u] */
-  float *plan_u, *plan_z; /* [steps][n_u], [steps + 1][n_z] */
-  float *goal_z;          /* [goals][n_z] */
-  int64_t blind;          /* steps in a row without an observation */
+  dv_transition_batch *moves;
+  dv_emission_jacobian *looks; /* with goal-in = x, else NULL */
+  float *x;                    /* [n_x] what is seen of the observation */
+  float *rest;                 /* [n_u] */
+  float *plan_u, *plan_z;      /* [steps][n_u], [steps + 1][n_z] */
+  float *goal_z;               /* [goals][n_z] */
+  int64_t blind;               /* steps in a row without an observation */
 };
 
-/* ---- Making ---- */
+/* ---- Memory ---- */
 
 static dvbf_status check(const dvbf_model *m, dvbf_error *error) {
   if (!dv_model_same_row(m)) return DVBF_OK;
@@ -35,20 +37,20 @@ static dvbf_status check(const dvbf_model *m, dvbf_error *error) {
       "from then on; train with feedthrough = off");
 }
 
-static void place_arrays(dv_room *room, dvbf_controller *c, size_t goals) {
+static void place_arrays(dv_workspace *room, dvbf_controller *c, size_t goals) {
   size_t n_x = (size_t)c->model->n_x, n_u = (size_t)c->model->n_u, n_z = (size_t)c->model->n_z;
   size_t steps = (size_t)c->planner.settings.steps;
-  c->x = dv_room_take(room, n_x, sizeof *c->x);
-  c->rest = dv_room_take(room, n_u, sizeof *c->rest);
-  c->plan_u = dv_room_take(room, steps * n_u, sizeof *c->plan_u);
-  c->plan_z = dv_room_take(room, (steps + 1) * n_z, sizeof *c->plan_z);
-  c->goal_z = dv_room_take(room, goals * n_z, sizeof *c->goal_z);
+  c->x = dv_workspace_take(room, n_x, sizeof *c->x);
+  c->rest = dv_workspace_take(room, n_u, sizeof *c->rest);
+  c->plan_u = dv_workspace_take(room, steps * n_u, sizeof *c->plan_u);
+  c->plan_z = dv_workspace_take(room, (steps + 1) * n_z, sizeof *c->plan_z);
+  c->goal_z = dv_workspace_take(room, goals * n_z, sizeof *c->goal_z);
 }
 
-static dvbf_status place_filter(dv_room *room, dvbf_controller *c, dvbf_error *error) {
+static dvbf_status place_filter(dv_workspace *room, dvbf_controller *c, dvbf_error *error) {
   size_t size = 0, samples = (size_t)c->planner.settings.samples;
   dvbf_status status = dvbf_filter_memsize(&size, c->model, samples, error);
-  void *memory = status ? NULL : dv_room_take(room, 1, size);
+  void *memory = status ? NULL : dv_workspace_take(room, 1, size);
   if (status || !memory) return status;
   status = dvbf_filter_init(&c->filter, memory, size, c->model, samples, (uint64_t)c->planner.settings.seed,
                             error);
@@ -56,11 +58,11 @@ static dvbf_status place_filter(dv_room *room, dvbf_controller *c, dvbf_error *e
   return status;
 }
 
-static void place_planner(dv_room *room, dvbf_controller *c, const dvbf_goal *goal, int n_w) {
+static void place_planner(dv_workspace *room, dvbf_controller *c, const dvbf_goal *goal, int n_w) {
   const dvbf_model *m = c->model;
   int64_t space = c->planner.settings.space;
   size_t n_s = space == DV_GOAL_STATE ? goal->n_s : space == DV_GOAL_X ? (size_t)m->n_x : (size_t)m->n_z;
-  dv_task like = {.motion = dv_moves_motion(c->moves),
+  dv_cost like = {.motion = dv_transition_batch_dynamics(c->moves),
                   .looks = c->looks,
                   .n_z = m->n_z,
                   .n_u = m->n_u,
@@ -68,17 +70,19 @@ static void place_planner(dv_room *room, dvbf_controller *c, const dvbf_goal *go
                   .steps = (int)c->planner.settings.steps,
                   .n_s = (int)n_s,
                   .goals = (int)goal->count};
-  dv_planner_place(&c->planner, room, &like);
+  dv_planner_lay_out(&c->planner, room, &like);
 }
 
 /* Counts bytes or places all parts. */
-static dvbf_status lay_out(dvbf_controller **out, dv_room *room, const dvbf_controller *like,
+static dvbf_status lay_out(dvbf_controller **out, dv_workspace *room, const dvbf_controller *like,
                            const dvbf_goal *goal, dvbf_error *error) {
-  dvbf_controller *c = dv_room_take(room, 1, sizeof *c), parts = *like;
+  dvbf_controller *c = dv_workspace_take(room, 1, sizeof *c), parts = *like;
   const dv_control_settings *s = &like->planner.settings;
   int n_w = 0, steps = (int)s->steps, rows = dv_planner_rows(s);
-  dvbf_status status = dv_moves_place(&parts.moves, room, like->model, DV_LENGTHS, rows, steps, &n_w, error);
-  if (!status && s->space == DV_GOAL_X) status = dv_looks_place(&parts.looks, room, like->model, error);
+  dvbf_status status =
+      dv_transition_batch_lay_out(&parts.moves, room, like->model, DV_LENGTHS, rows, steps, &n_w, error);
+  if (!status && s->space == DV_GOAL_X)
+    status = dv_emission_jacobian_lay_out(&parts.looks, room, like->model, error);
   if (!status) status = place_filter(room, &parts, error);
   if (status) return status;
   place_arrays(room, &parts, goal->count);
@@ -103,7 +107,7 @@ dvbf_status dvbf_controller_memsize(size_t *out, const dvbf_model *model, const 
                                     const dvbf_settings *settings, dvbf_error *error) {
   DV_COMPUTE(dv_model_portable(model));
   dvbf_controller like, *none = NULL;
-  dv_room room = {0};
+  dv_workspace room = {0};
   dvbf_status status = begin(&like, model, goal, settings, error);
   if (!status) status = lay_out(&none, &room, &like, goal, error);
   if (!status) *out = room.used;
@@ -121,10 +125,10 @@ dvbf_status dvbf_controller_init(dvbf_controller **out, void *memory, size_t siz
   if (!memory || (uintptr_t)memory % 64 || size < needed)
     return dv_fail(error, DVBF_ARGUMENT, "this controller needs %zu bytes at a multiple of 64, not %zu at %p",
                    needed, size, memory);
-  dv_room room = {.at = memory};
+  dv_workspace room = {.at = memory};
   status = lay_out(&c, &room, &like, goal, error);
   if (status) return status;
-  dv_planner_set_task(&c->planner);
+  dv_planner_set_cost(&c->planner);
   status = dvbf_controller_aim(c, goal, error);
   if (!status) *out = c;
   return status;
@@ -138,7 +142,7 @@ void dvbf_controller_reset(dvbf_controller *c) {
 
 /* ---- Goals ---- */
 
-/* z of a system that rests where it looks like x: what the filter believes after it has seen x for long. */
+/* z of a system at rest at x: the filter's belief after it has seen x for long. */
 static dvbf_status encode(dvbf_controller *c, const float *x, float *z, dvbf_error *error) {
   dvbf_belief belief = {0};
   int frames = dv_model_predicts_from(c->model) + SETTLING;
@@ -153,9 +157,9 @@ static dvbf_status encode(dvbf_controller *c, const float *x, float *z, dvbf_err
   return DVBF_OK;
 }
 
-/* z that comes nearest to a state by the regression, with a small preference for small z. */
+/* The z whose regression is nearest to the state, with a small preference for small z. */
 static void invert_map(const dvbf_controller *c, const float *target, float *z) {
-  const dv_task *t = c->planner.task;
+  const dv_cost *t = c->planner.task;
   int n = t->n_z;
   double *h = t->a, *b = t->scratch; /* free until Riccati */
   for (int i = 0; i < n; i++) {
@@ -174,9 +178,9 @@ static void invert_map(const dvbf_controller *c, const float *target, float *z) 
   for (int i = 0; i < n; i++) z[i] = (float)b[i];
 }
 
-/* What is compared with the goals, and how much each column of it counts. */
+/* The map that is compared with the goals, and the weight of each of its columns. */
 static void set_map(dvbf_controller *c, const dvbf_goal *goal) {
-  dv_task *t = c->planner.task;
+  dv_cost *t = c->planner.task;
   bool by_state = c->planner.settings.space == DV_GOAL_STATE;
   int width = t->n_z + 1;
   for (int s = 0; s < t->n_s; s++) {
@@ -186,10 +190,10 @@ static void set_map(dvbf_controller *c, const dvbf_goal *goal) {
   }
 }
 
-/* The goal in the space in which distances are measured; z [n_z] is its state. What is not known of x in one
- * goal counts in none. */
+/* The goal in the space of distances; z [n_z] is its state. A column of x that one goal leaves open counts in
+ * none. */
 static void set_target(dvbf_controller *c, const dvbf_goal *goal, size_t g, const float *z) {
-  dv_task *t = c->planner.task;
+  dv_cost *t = c->planner.task;
   const dvbf_model *m = c->model;
   double *target = t->target + g * (size_t)t->n_s;
   for (int s = 0; s < t->n_s; s++) {
@@ -206,7 +210,7 @@ static void set_target(dvbf_controller *c, const dvbf_goal *goal, size_t g, cons
 
 dvbf_status dvbf_controller_aim(dvbf_controller *c, const dvbf_goal *goal, dvbf_error *error) {
   DV_COMPUTE(dv_model_portable(c->model));
-  dv_task *t = c->planner.task;
+  dv_cost *t = c->planner.task;
   bool by_state = c->planner.settings.space == DV_GOAL_STATE;
   size_t n_z = (size_t)t->n_z, n_x = (size_t)c->model->n_x;
   dvbf_status status = dv_goal_check(goal, &c->planner.settings, c->model, error);
@@ -226,7 +230,7 @@ dvbf_status dvbf_controller_aim(dvbf_controller *c, const dvbf_goal *goal, dvbf_
     for (size_t i = 0; i < n_z; i++) t->centre[g * n_z + i] = (double)z[i];
     set_target(c, goal, g, z);
   }
-  if (!status) dv_task_terminal(t, c->planner.settings.terminal);
+  if (!status) dv_cost_terminal(t, c->planner.settings.terminal);
   dvbf_controller_reset(c);
   return status;
 }
@@ -235,12 +239,12 @@ const float *dvbf_controller_goal(const dvbf_controller *c) {
   return c->goal_z;
 }
 
-const dv_task *dv_controller_task(const dvbf_controller *c) {
+const dv_cost *dv_controller_cost(const dvbf_controller *c) {
   return c->planner.task;
 }
 
 double dv_controller_effort(const dvbf_controller *c) {
-  const dv_task *t = c->planner.task;
+  const dv_cost *t = c->planner.task;
   double most = t->steers ? 0 : INFINITY;
   for (int i = 0; i < t->goals * t->n_u; i++) {
     const double *gain = t->gain + (size_t)i * (size_t)t->n_z;
@@ -256,7 +260,7 @@ const dv_control_settings *dv_controller_settings(const dvbf_controller *c) {
 
 /* ---- Stepping ---- */
 
-/* What is finite of x, or NULL where nothing is. */
+/* The finite values of x, or NULL if there are none. */
 static const float *visible(dvbf_controller *c, const float *x) {
   bool any = false;
   for (int i = 0; x && i < c->model->n_x; i++) {
@@ -268,7 +272,7 @@ static const float *visible(dvbf_controller *c, const float *x) {
 }
 
 static void keep_plan(dvbf_controller *c) {
-  const dv_task *t = c->planner.task;
+  const dv_cost *t = c->planner.task;
   const dv_ilqr *planned = c->planner.ilqr;
   size_t n_z = (size_t)t->n_z, n_u = (size_t)t->n_u, steps = (size_t)t->steps;
   for (size_t i = 0; i < steps * n_u; i++) c->plan_u[i] = (float)planned->u[i];

@@ -1,18 +1,18 @@
-/* What a controller is made of, for those who write it down. */
-#ifndef DV_CONTROLLER_H
-#define DV_CONTROLLER_H
+/* Parts of a controller, for the export of its code. */
+#ifndef DV_CONTROL_CONTROLLER_H
+#define DV_CONTROL_CONTROLLER_H
 
 #include "base/settings.h"
-#include "control/task.h"
+#include "control/cost.h"
 
 #include <dvbf/control.h>
 
-const dv_task *dv_controller_task(const dvbf_controller *controller);
+const dv_cost *dv_controller_cost(const dvbf_controller *controller);
 const dv_control_settings *dv_controller_settings(const dvbf_controller *controller);
 
-/* How strongly the linear controller at a goal answers, in half widths of the limits for a unit of z, at most
- * over goals and controls; infinite where there is none. A large number says that by the model the state at
- * the goal hardly answers to controls while it grows. */
+/* Largest gain of the linear controller at a goal, in half widths of the limits per unit of z, over goals and
+ * controls; infinite if there is none. If it is large, the state at the goal grows in this model and hardly
+ * answers to controls. */
 double dv_controller_effort(const dvbf_controller *controller);
 
 #endif

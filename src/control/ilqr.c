@@ -1,50 +1,54 @@
-#include "control/ilqr.h"
+/* Differential dynamic programming with box limits (Tassa, Mansard and Todorov 2014) and dynamics to first
+ * order, known as iLQR; equations in optimal_control.h. The forward pass tries all step lengths at once.
+ * dv_ilqr_resume moves a plan on by its gains rather than its controls, which alone would lead an unstable
+ * system away. No allocation. */
+#include "control/optimal_control.h"
 
-#include "base/algebra.h"
-#include "control/box.h"
+#include "math/algebra.h"
+#include "math/box_qp.h"
 
 #include <math.h>
 #include <string.h>
 
 static const double least_mu = 1e-8, most_mu = 1e10, factor_of_mu = 1.6;
 
-/* ---- Making ---- */
+/* ---- Memory ---- */
 
-static void place_expansion(dv_room *room, dv_expansion *e, size_t n_z, size_t n_u) {
-  e->z = dv_room_take(room, n_z, sizeof *e->z);
-  e->u = dv_room_take(room, n_u, sizeof *e->u);
-  e->zz = dv_room_take(room, n_z * n_z, sizeof *e->zz);
-  e->uz = dv_room_take(room, n_u * n_z, sizeof *e->uz);
-  e->uu = dv_room_take(room, n_u * n_u, sizeof *e->uu);
+static void place_expansion(dv_workspace *room, dv_expansion *e, size_t n_z, size_t n_u) {
+  e->z = dv_workspace_take(room, n_z, sizeof *e->z);
+  e->u = dv_workspace_take(room, n_u, sizeof *e->u);
+  e->zz = dv_workspace_take(room, n_z * n_z, sizeof *e->zz);
+  e->uz = dv_workspace_take(room, n_u * n_z, sizeof *e->uz);
+  e->uu = dv_workspace_take(room, n_u * n_u, sizeof *e->uu);
 }
 
-static void place_path(dv_room *room, dv_ilqr *p, size_t n_z, size_t n_u, size_t steps) {
-  p->z = dv_room_take(room, (steps + 1) * n_z, sizeof *p->z);
-  p->u = dv_room_take(room, steps * n_u, sizeof *p->u);
-  p->a = dv_room_take(room, steps * n_z * n_z, sizeof *p->a);
-  p->b = dv_room_take(room, steps * n_z * n_u, sizeof *p->b);
-  p->k = dv_room_take(room, steps * n_u, sizeof *p->k);
-  p->gain = dv_room_take(room, steps * n_u * n_z, sizeof *p->gain);
-  p->trial_z = dv_room_take(room, (steps + 1) * DV_LENGTHS * n_z, sizeof *p->trial_z);
-  p->trial_u = dv_room_take(room, steps * DV_LENGTHS * n_u, sizeof *p->trial_u);
+static void place_path(dv_workspace *room, dv_ilqr *p, size_t n_z, size_t n_u, size_t steps) {
+  p->z = dv_workspace_take(room, (steps + 1) * n_z, sizeof *p->z);
+  p->u = dv_workspace_take(room, steps * n_u, sizeof *p->u);
+  p->a = dv_workspace_take(room, steps * n_z * n_z, sizeof *p->a);
+  p->b = dv_workspace_take(room, steps * n_z * n_u, sizeof *p->b);
+  p->k = dv_workspace_take(room, steps * n_u, sizeof *p->k);
+  p->gain = dv_workspace_take(room, steps * n_u * n_z, sizeof *p->gain);
+  p->trial_z = dv_workspace_take(room, (steps + 1) * DV_LENGTHS * n_z, sizeof *p->trial_z);
+  p->trial_u = dv_workspace_take(room, steps * DV_LENGTHS * n_u, sizeof *p->trial_u);
 }
 
-dv_ilqr *dv_ilqr_place(dv_room *room, const dv_problem *problem) {
+dv_ilqr *dv_ilqr_lay_out(dv_workspace *room, const dv_problem *problem) {
   size_t n_z = (size_t)problem->n_z, n_u = (size_t)problem->n_u;
-  dv_ilqr *planner = dv_room_take(room, 1, sizeof *planner), parts = {.problem = *problem};
+  dv_ilqr *planner = dv_workspace_take(room, 1, sizeof *planner), parts = {.problem = *problem};
   place_path(room, &parts, n_z, n_u, (size_t)problem->steps);
   place_expansion(room, &parts.l, n_z, n_u);
   place_expansion(room, &parts.q, n_z, n_u);
-  parts.v_z = dv_room_take(room, n_z, sizeof(double));
-  parts.v_zz = dv_room_take(room, n_z * n_z, sizeof(double));
-  parts.va = dv_room_take(room, n_z * n_z, sizeof(double));
-  parts.vb = dv_room_take(room, n_z * n_u, sizeof(double));
-  parts.factor = dv_room_take(room, n_u * n_u, sizeof(double));
-  parts.packed = dv_room_take(room, n_u * n_z, sizeof(double));
-  parts.low = dv_room_take(room, n_u, sizeof(double));
-  parts.high = dv_room_take(room, n_u, sizeof(double));
-  parts.scratch = dv_room_take(room, dv_box_scratch(problem->n_u), sizeof(double));
-  parts.held = dv_room_take(room, n_u, sizeof(bool));
+  parts.v_z = dv_workspace_take(room, n_z, sizeof(double));
+  parts.v_zz = dv_workspace_take(room, n_z * n_z, sizeof(double));
+  parts.va = dv_workspace_take(room, n_z * n_z, sizeof(double));
+  parts.vb = dv_workspace_take(room, n_z * n_u, sizeof(double));
+  parts.factor = dv_workspace_take(room, n_u * n_u, sizeof(double));
+  parts.packed = dv_workspace_take(room, n_u * n_z, sizeof(double));
+  parts.low = dv_workspace_take(room, n_u, sizeof(double));
+  parts.high = dv_workspace_take(room, n_u, sizeof(double));
+  parts.scratch = dv_workspace_take(room, dv_box_scratch(problem->n_u), sizeof(double));
+  parts.held = dv_workspace_take(room, n_u, sizeof(bool));
   if (planner) *planner = parts;
   return planner;
 }
@@ -91,7 +95,7 @@ static void solve_gain(dv_ilqr *p, double *gain, int count) {
   }
 }
 
-/* k and K of step t; false where Q_uu is not positive definite. */
+/* k and K of step t; false if Q_uu is not positive definite. */
 static bool solve_step(dv_ilqr *p, int t) {
   const dv_problem *o = &p->problem;
   int m = o->n_u;
@@ -184,7 +188,7 @@ static void try_lengths(dv_ilqr *p, double *cost) {
   for (size_t r = 0; r < DV_LENGTHS; r++) cost[r] += o->cost(o->user, o->steps, last + r * n, NULL);
 }
 
-/* The best of the trials; -1 where none is better than `before` by a share of what was expected. */
+/* The best of the trials; -1 if none improves on `before` by a share of the expected decrease. */
 static int best_length(const dv_ilqr *p, const double *cost, double before) {
   int best = -1;
   double length = 1;
@@ -205,9 +209,9 @@ static void accept(dv_ilqr *p, size_t row) {
     memcpy(p->u + t * m, p->trial_u + (t * DV_LENGTHS + row) * m, m * sizeof *p->u);
 }
 
-/* ---- All of it ---- */
+/* ---- Iterations ---- */
 
-/* The path of the controls that are there, and its cost. */
+/* The path under the present controls, and its cost. */
 static double roll_out(dv_ilqr *p, const double *first) {
   const dv_problem *o = &p->problem;
   size_t n = (size_t)o->n_z, m = (size_t)o->n_u;
@@ -255,8 +259,8 @@ static double largest(const double *v, size_t n) {
   return most;
 }
 
-/* One iteration; false where planning has ended. `fresh`: the path is new, so its derivatives are not known.
- */
+/* One iteration; false when planning has ended. `fresh`: the path is new, so its derivatives are not
+ * known. */
 static bool improve(dv_ilqr *p, dv_plan *plan, double tolerance, bool *fresh) {
   const dv_problem *o = &p->problem;
   double cost[DV_LENGTHS];

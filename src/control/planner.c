@@ -1,11 +1,14 @@
+/* Planning step by step: takes a known state through the controls that are given but have not acted yet,
+ * improves the plan from there by iLQR or cross-entropy within the time limit, and returns its first control
+ * or the safe one (dv_planner_begin, _acted, _plan, _give). */
 #include "control/planner.h"
 
-#include "base/status.h"
+#include "base/error.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- Making ---- */
+/* ---- Settings and memory ---- */
 
 dvbf_status dv_planner_set(dv_planner *p, const dv_control_settings *s, int n_u, dvbf_error *error) {
   *p = (dv_planner){.settings = *s};
@@ -22,16 +25,16 @@ int dv_planner_rows(const dv_control_settings *s) {
   return s->scouts > DV_LENGTHS ? (int)s->scouts : DV_LENGTHS;
 }
 
-void dv_planner_place(dv_planner *p, dv_room *room, const dv_task *like) {
+void dv_planner_lay_out(dv_planner *p, dv_workspace *room, const dv_cost *like) {
   size_t n_u = (size_t)like->n_u;
-  p->task = dv_task_place(room, like);
-  dv_task sizes = *like;
-  dv_problem problem = dv_task_problem(p->task ? p->task : &sizes, dv_planner_rows(&p->settings));
-  p->ilqr = dv_ilqr_place(room, &problem);
-  if (p->settings.scouts > 1) p->shoot = dv_shoot_place(room, &problem, (int)p->settings.scouts);
-  p->first = dv_room_take(room, (size_t)like->n_z + n_u, sizeof *p->first);
-  p->sent_u = dv_room_take(room, n_u, sizeof *p->sent_u);
-  p->sent = dv_room_take(room, ((size_t)p->settings.delay + 1) * n_u, sizeof *p->sent);
+  p->task = dv_cost_lay_out(room, like);
+  dv_cost sizes = *like;
+  dv_problem problem = dv_cost_problem(p->task ? p->task : &sizes, dv_planner_rows(&p->settings));
+  p->ilqr = dv_ilqr_lay_out(room, &problem);
+  if (p->settings.scouts > 1) p->shoot = dv_cross_entropy_lay_out(room, &problem, (int)p->settings.scouts);
+  p->first = dv_workspace_take(room, (size_t)like->n_z + n_u, sizeof *p->first);
+  p->sent_u = dv_workspace_take(room, n_u, sizeof *p->sent_u);
+  p->sent = dv_workspace_take(room, ((size_t)p->settings.delay + 1) * n_u, sizeof *p->sent);
   p->u = p->sent ? p->sent + (size_t)p->settings.delay * n_u : NULL;
 }
 
@@ -40,8 +43,8 @@ double dv_planner_half_width(const dv_planner *p, int i) {
   return half > 0 && isfinite(half) ? half : 1;
 }
 
-void dv_planner_set_task(dv_planner *p) {
-  dv_task *t = p->task;
+void dv_planner_set_cost(dv_planner *p) {
+  dv_cost *t = p->task;
   for (int i = 0; i < t->n_u; i++) {
     double half = dv_planner_half_width(p, i);
     t->low[i] = p->limits.low[i];
@@ -98,14 +101,15 @@ static void control_by_plan(void *user, int t, const double *z, double *u) {
   dv_ilqr_control(user, t, z, u);
 }
 
-/* Improves the plan that is there. With a risk to weigh, a plan that is better without noise is dropped where
- * it is worse with noise than `before`. */
+/* Improves the present plan. With a risk, a plan that is better without noise but worse with it than `before`
+ * is dropped. */
 static dv_plan improve_plan(dv_planner *p, const dv_effort *effort, const dv_drawing *drawing,
                             const dv_plan *before) {
   const dv_effort none = {0};
   dv_plan plan = dv_ilqr_plan(p->ilqr, p->first, effort);
   if (!drawing->futures || !effort->iterations || before->end == DV_PLAN_FAILED) return plan;
-  if (dv_shoot_judge(p->shoot, p->first, drawing, control_by_plan, p->ilqr) <= before->cost) return plan;
+  if (dv_cross_entropy_score(p->shoot, p->first, drawing, control_by_plan, p->ilqr) <= before->cost)
+    return plan;
   memcpy(p->ilqr->u, p->shoot->u, (size_t)p->task->steps * (size_t)p->task->n_u * sizeof *p->ilqr->u);
   return dv_ilqr_plan(p->ilqr, p->first, &none);
 }
@@ -125,16 +129,16 @@ static dv_plan make_plan(dv_planner *p) {
   p->number++;
   if (p->shoot) {
     memcpy(p->shoot->u, p->ilqr->u, size);
-    drawn = dv_shoot_plan(p->shoot, p->first, &drawing, &effort);
+    drawn = dv_cross_entropy_plan(p->shoot, p->first, &drawing, &effort);
     if (drawn.end != DV_PLAN_FAILED) memcpy(p->ilqr->u, p->shoot->u, size);
   }
   if (p->settings.planner == DV_PLANNER_SAMPLING) effort.iterations = 0;
   return improve_plan(p, &effort, &drawing, &drawn);
 }
 
-/* Where a plan begins: the state once all controls that were given have acted, and the last of these. */
+/* The state in which a plan begins, once all given controls have acted, and the last of these. */
 static void set_first(dv_planner *p, const float *z) {
-  const dv_task *t = p->task;
+  const dv_cost *t = p->task;
   int n_z = t->n_z, n_u = t->n_u;
   for (int i = 0; i < n_z; i++) p->first[i] = (double)z[i];
   for (int64_t k = 1; k <= p->settings.delay; k++) {
@@ -149,9 +153,9 @@ dv_plan dv_planner_plan(dv_planner *p, const float *z) {
   return make_plan(p);
 }
 
-/* The control where there is no plan. */
+/* The control without a plan. */
 static void be_safe(dv_planner *p) {
-  const dv_task *t = p->task;
+  const dv_cost *t = p->task;
   for (int i = 0; i < t->n_u; i++) {
     double u = p->settings.safe == DV_SAFE_HOLD && p->begun ? (double)p->u[i] : 0;
     dv_into_limits(&u, t->low + i, t->high + i, 1);

@@ -1,53 +1,52 @@
-/* What a controller does once it knows a state: controls that were given but have not acted yet take it on,
- * and a plan from there is made. It does not know what moves: a model, or a system itself. */
-#ifndef DV_PLANNER_H
-#define DV_PLANNER_H
+/* Plans from a known state, with delays: controls that were given but have not acted yet first take the state
+ * on. It does not know whether a model or a system moves. */
+#ifndef DV_CONTROL_PLANNER_H
+#define DV_CONTROL_PLANNER_H
 
-#include "control/ilqr.h"
-#include "control/shoot.h"
-#include "control/task.h"
-#include "control/wish.h"
+#include "control/cost.h"
+#include "control/optimal_control.h"
 
 #include <time.h>
 
 typedef struct dv_planner {
   dv_control_settings settings;
   dv_limits limits;
-  dv_task *task;
+  dv_cost *task;
   dv_ilqr *ilqr;
-  dv_shoot *shoot; /* NULL: no random plans */
-  double *first;   /* [n_z + n_u] where a plan begins, and the control that was given last */
-  double *sent_u;  /* [n_u] */
-  float *sent;     /* [delay + 1][n_u] controls that were given, the first of which has acted last */
-  float *u;        /* [n_u] the last of them */
-  bool begun;      /* `u` was given */
-  bool planned;    /* there is a plan of the step before */
-  uint32_t number; /* of the plan */
+  dv_cross_entropy *shoot; /* NULL: no random plans */
+  double *first;           /* [n_z + n_u] where a plan begins, and the control that was given last */
+  double *sent_u;          /* [n_u] */
+  float *sent;             /* [delay + 1][n_u] controls that were given, the first of which has acted last */
+  float *u;                /* [n_u] the last of them */
+  bool begun;              /* `u` was given */
+  bool planned;            /* there is a plan of the step before */
+  uint32_t number;         /* of the plan */
   struct timespec deadline;
 } dv_planner;
 
-/* States that move at once with these settings, at most. */
+/* Largest number of states moved at once with these settings. */
 int dv_planner_rows(const dv_control_settings *settings);
 
 /* Settings, and limits for n_u controls; refuses those that make no sense. */
 dvbf_status dv_planner_set(dv_planner *planner, const dv_control_settings *settings, int n_u,
                            dvbf_error *error);
 /* Counts bytes, or places all parts, after dv_planner_set; `like` has the sizes of the task. */
-void dv_planner_place(dv_planner *planner, dv_room *room, const dv_task *like);
+void dv_planner_lay_out(dv_planner *planner, dv_workspace *room, const dv_cost *like);
 /* Weights and limits of the task, in units of half the width of the limits. */
-void dv_planner_set_task(dv_planner *planner);
+void dv_planner_set_cost(dv_planner *planner);
 /* Half the width of the limits of control i, by which controls are measured. */
 double dv_planner_half_width(const dv_planner *planner, int i);
 /* Forgets controls and plan. */
 void dv_planner_reset(dv_planner *planner);
 
-/* A step: begin, tell what acted, plan from a state or do what is safe. The control is then in planner->u. */
+/* A step: begin, report what acted, then plan from a state or take the safe control. The result is in
+ * planner->u. */
 void dv_planner_begin(dv_planner *planner);
 /* u [n_u] is what acted until the observation of this step was made; NULL, NaN: what was given for then. */
 void dv_planner_acted(dv_planner *planner, const float *u);
-/* Plans from where the state z [n_z] of this observation is when the next control acts. */
+/* Plans from the state that z [n_z] of this observation becomes until the next control acts. */
 dv_plan dv_planner_plan(dv_planner *planner, const float *z);
-/* The first control of the plan, or, where there is none, the safe one. */
+/* The first control of the plan, or the safe one if there is no plan. */
 void dv_planner_give(dv_planner *planner, bool planned);
 
 #endif

@@ -1,8 +1,12 @@
+/* Sequences in memory: making, copying, naming, reading x from memory or from a file, validating, and
+ * visiting all rows in an order that threads and ranks do not change (dv_visit_rows, dv_survey_rows). Data
+ * with more than dv_large numbers are sampled here, in dv_visit_rows itself, so that no caller can read them
+ * whole by mistake. */
 #include "data/dataset.h"
 
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/random.h"
-#include "base/status.h"
+#include "math/random.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -28,7 +32,7 @@ void dvbf_sequences_free(dvbf_sequences *s) {
   *s = (dvbf_sequences){0};
 }
 
-/* Forgets the arrays that `s` shares with `other`, which will free them. */
+/* Drops the arrays shared with `other`, which will free them. */
 static void forget_shared(dvbf_sequences *s, const dvbf_sequences *other) {
   if (s->x == other->x) s->x = NULL;
   if (s->u == other->u) s->u = NULL;
@@ -227,7 +231,7 @@ dvbf_status dv_sequences_check_sizes(const dvbf_sequences *s, const char *where,
   return DVBF_OK;
 }
 
-/* What is wrong with a value, as the end of a sentence; NULL: nothing. u has no gaps. */
+/* The fault of a value, as the end of a sentence, or NULL. u has no gaps. */
 static const char *fault(float value, bool gaps, bool may_have_gaps) {
   if (isfinite(value) || (gaps && isnan(value))) return NULL;
   return isnan(value) && may_have_gaps
@@ -260,7 +264,7 @@ static dvbf_status check_row(void *user, size_t sequence, size_t step, const flo
   return DVBF_OK;
 }
 
-/* A file is measured when it is checked, as that takes no longer. */
+/* A file is measured while it is checked, which takes no longer. */
 static dvbf_status is_complete(bool *out, const dvbf_sequences *s, dvbf_error *error) {
   dv_statistics x;
   dvbf_status status = dv_statistics_of_x(&x, s, error);
@@ -277,20 +281,20 @@ dvbf_status dv_sequences_validate(const dvbf_sequences *s, const char *where, co
   dvbf_status status = dv_sequences_check_sizes(s, where, prefix, error);
   bool complete = false;
   if (!status && s->source) status = is_complete(&complete, s, error);
-  if (!status && !complete) status = dv_each_row(s, NULL, s->n_x, check_row, &x, error);
-  dvbf_status read = dv_sequences_intact(s, error); /* what could not be read looks missing */
+  if (!status && !complete) status = dv_visit_rows(s, NULL, s->n_x, check_row, &x, error);
+  dvbf_status read = dv_sequences_intact(s, error); /* unreadable values look missing */
   if (read) return read;
-  if (!status && s->n_u) status = dv_each_row(s, s->u, s->n_u, check_row, &u, error);
-  if (!status && s->n_s) status = dv_each_row(s, s->state, s->n_s, check_row, &state, error);
+  if (!status && s->n_u) status = dv_visit_rows(s, s->u, s->n_u, check_row, &u, error);
+  if (!status && s->n_s) status = dv_visit_rows(s, s->state, s->n_s, check_row, &state, error);
   return status;
 }
 
 dvbf_status dv_sequences_recheck(const dvbf_sequences *s, const char *where, dvbf_error *error) {
   array x = {s->n_x, s->gaps, where, "", "x"}, u = {s->n_u, false, where, "", "u"};
-  dvbf_status status = dv_each_row(s, NULL, s->n_x, check_row, &x, error);
+  dvbf_status status = dv_visit_rows(s, NULL, s->n_x, check_row, &x, error);
   dvbf_status read = dv_sequences_intact(s, error);
   if (read) return read;
-  return status || !s->n_u ? status : dv_each_row(s, s->u, s->n_u, check_row, &u, error);
+  return status || !s->n_u ? status : dv_visit_rows(s, s->u, s->n_u, check_row, &u, error);
 }
 
 static dvbf_status columns_differ(const char *where, const char *prefix, const char *name, size_t found,
@@ -326,4 +330,151 @@ dvbf_status dv_data_validate(const dvbf_data *data, const char *where, dvbf_erro
                    data->image_height, data->image_width, dv_image_channels(data),
                    dv_image_channels(data) == 1 ? "" : "s", train->n_x);
   return DVBF_OK;
+}
+
+/* ---- Rows ---- */
+
+enum { PIECE = 1 << 16 }; /* numbers looked at between two reads of a source */
+
+uint64_t dv_large = (uint64_t)1 << 31;
+uint64_t dv_chunk = (uint64_t)1 << 24;
+
+size_t dv_sequences_thinned(const dvbf_sequences *s) {
+  double numbers = (double)dv_sequences_frames(s) * (double)s->n_x;
+  return numbers > (double)dv_large ? (size_t)(64 * numbers / (double)dv_large) : 1;
+}
+
+/* Whether this piece is read: one in each run of `thinned`, drawn by its number, so that no rhythm of the
+ * data can hide from it. */
+static bool is_chosen(uint64_t piece, size_t thinned) {
+  uint64_t hash = (piece / thinned + 1) * 0x9e3779b97f4a7c15;
+  hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93;
+  return thinned < 2 || piece % thinned == (hash ^ hash >> 32) % thinned;
+}
+
+/* ---- Pieces ---- */
+
+/* The rows of a piece: steps first .. first + count - 1 of a sequence, `before` rows after the first of all.
+ */
+typedef struct piece {
+  size_t sequence, first, count;
+  uint64_t before;
+} piece;
+
+typedef dvbf_status piece_fn(void *user, const piece *p, dvbf_error *error);
+
+/* Calls `each` with the chosen pieces, of at most this many rows. */
+static dvbf_status each_piece(const dvbf_sequences *s, size_t most, size_t thinned, piece_fn *each,
+                              void *user, dvbf_error *error) {
+  uint64_t number = 0;
+  piece p = {0};
+  dvbf_status status = DVBF_OK;
+  for (p.sequence = 0; p.sequence < s->count && !status; p.sequence++) {
+    size_t length = dvbf_sequence_length(s, p.sequence);
+    for (p.first = 0; p.first < length && !status; p.first += most, p.before += p.count) {
+      p.count = length - p.first < most ? length - p.first : most;
+      if (is_chosen(number++, thinned)) status = each(user, &p, error);
+    }
+  }
+  return status;
+}
+
+typedef struct looking {
+  const dvbf_sequences *s;
+  const float *values; /* [frames][width]; NULL: x */
+  size_t width;
+  float *buffer; /* of x in a file */
+  dv_row_fn *each;
+  void *user;
+} looking;
+
+static dvbf_status look(void *user, const piece *p, dvbf_error *error) {
+  const looking *l = user;
+  const float *rows = l->values ? l->values + (dvbf_sequence_start(l->s, p->sequence) + p->first) * l->width
+                                : dv_sequence_x(l->s, p->sequence, p->first, p->count, l->buffer);
+  dvbf_status status = DVBF_OK;
+  for (size_t k = 0; k < p->count && !status; k++)
+    status = l->each(l->user, p->sequence, p->first + k, rows + k * l->width, error);
+  return status;
+}
+
+/* Calls `each` with pieces while `l` is ready to read them. */
+static dvbf_status walk(looking *l, piece_fn *each, void *user, dvbf_error *error) {
+  size_t thinned = l->values ? 1 : dv_sequences_thinned(l->s), most = l->width < PIECE ? PIECE / l->width : 1;
+  dvbf_status status = l->values ? DVBF_OK : dv_sequence_buffer(&l->buffer, l->s, most, error);
+  if (!status) status = each_piece(l->s, most, thinned, each, user, error);
+  dv_free(l->buffer);
+  return status;
+}
+
+dvbf_status dv_visit_rows(const dvbf_sequences *s, const float *values, size_t width, dv_row_fn *each,
+                          void *user, dvbf_error *error) {
+  looking l = {s, values, width, NULL, each, user};
+  return walk(&l, look, &l, error);
+}
+
+/* ---- Chunks ---- */
+
+uint64_t dv_csv_rows_in_chunk(const dvbf_sequences *s, size_t width, bool of_x) {
+  enum { CHUNKS = 64 };
+  if (of_x && dv_sequences_thinned(s) > 1) return (dv_sequences_frames(s) + CHUNKS - 1) / CHUNKS;
+  return width < dv_chunk ? dv_chunk / width : 1;
+}
+
+/* Chunk c belongs to rank c % size. After each round of chunks the ranks exchange what they found. */
+typedef struct surveying {
+  looking looking;
+  const dv_survey *survey;
+  dv_ranks *team;
+  uint64_t rows;  /* of a chunk */
+  uint64_t chunk; /* that is open */
+  size_t *first;  /* [size + 1] */
+  void *other;    /* room for what another rank found */
+} surveying;
+
+static bool is_own(const surveying *f) {
+  return (int)(f->chunk % (uint64_t)dv_ranks_size(f->team)) == dv_ranks_rank(f->team);
+}
+
+/* Joins the findings in chunks from .. from + count - 1, rank after rank. */
+static void join_round(const surveying *f, uint64_t from, int count) {
+  const dv_survey *survey = f->survey;
+  int size = dv_ranks_size(f->team);
+  for (int rank = 0; rank < count; rank++) {
+    void *part = rank == dv_ranks_rank(f->team) ? survey->part : f->other;
+    for (int r = 0; r <= size; r++) f->first[r] = r > rank;
+    dv_ranks_gather_parts(f->team, part, survey->bytes, f->first);
+    survey->join(survey->user, part, from + (uint64_t)rank == 0);
+  }
+}
+
+/* Ends the open chunk, and its round if it is the last of it. */
+static void close_chunk(surveying *f, bool last) {
+  uint64_t size = (uint64_t)dv_ranks_size(f->team), turn = f->chunk % size;
+  if (is_own(f) && f->survey->end) f->survey->end(f->survey->user);
+  if (turn + 1 == size || last) join_round(f, f->chunk - turn, (int)turn + 1);
+  f->chunk++;
+  if (is_own(f) && !last) f->survey->begin(f->survey->user);
+}
+
+static dvbf_status survey_piece(void *user, const piece *p, dvbf_error *error) {
+  surveying *f = user;
+  while (p->before / f->rows > f->chunk) close_chunk(f, false);
+  return is_own(f) ? look(&f->looking, p, error) : DVBF_OK;
+}
+
+dvbf_status dv_survey_rows(const dvbf_sequences *s, const float *values, size_t width,
+                           const dv_survey *survey, dvbf_error *error) {
+  surveying f = {.looking = {s, values, width, NULL, survey->row, survey->user}, .survey = survey};
+  f.rows = dv_csv_rows_in_chunk(s, width, !values);
+  if (!values && s->source && dv_sequences_frames(s) > f.rows) f.team = s->source->team;
+  f.first = dv_calloc((size_t)dv_ranks_size(f.team) + 1, sizeof *f.first);
+  f.other = f.team ? dv_calloc(1, survey->bytes) : NULL;
+  bool made = f.first && (f.other || !f.team);
+  dvbf_status status = made ? DVBF_OK : dv_fail_memory(error, "looking at the data");
+  if (!status && is_own(&f)) survey->begin(survey->user);
+  if (!status) status = walk(&f.looking, survey_piece, &f, error);
+  if (!status) close_chunk(&f, true);
+  DV_FREE(f.first, f.other);
+  return status;
 }

@@ -1,14 +1,14 @@
-/* Sequences: making, checking, cutting, splitting and describing them. */
-#ifndef DV_DATASET_H
-#define DV_DATASET_H
+/* Sequences of observations and controls: making, checking, cutting, splitting and describing them. */
+#ifndef DV_DATA_DATASET_H
+#define DV_DATA_DATASET_H
 
+#include "base/ranks.h"
 #include "base/settings.h"
-#include "base/team.h"
 
 /* Allocates the zeroed arrays of a dvbf_sequences whose five sizes are set; on failure it owns nothing. */
 dvbf_status dv_sequences_allocate(dvbf_sequences *s, bool with_length, dvbf_error *error);
 
-/* Numbers of a pixel; 1 where x is no image. */
+/* Numbers of a pixel; 1 if x is no image. */
 static inline size_t dv_image_channels(const dvbf_data *data) {
   return data->image_channels > 1 ? data->image_channels : 1;
 }
@@ -21,7 +21,7 @@ static inline size_t dv_sequences_frames(const dvbf_sequences *s) {
 }
 
 /* Reads frames of x; several threads may do so at once. What cannot be read becomes NaN, and the first
- * failure is kept. Whoever makes one fills the functions and puts its own data behind it. */
+ * failure is kept. An implementation fills in the functions and stores its own data after this struct. */
 struct dvbf_source {
   bool (*read)(dvbf_source *source, uint64_t first, size_t frames, float *out);
   void (*free)(dvbf_source *source);
@@ -29,40 +29,40 @@ struct dvbf_source {
   char path[512];         /* for the message */
   float *limits;          /* [2][n_x] least and largest: what is not between them is missing; NULL: none */
   struct dv_known *known; /* statistics of sequences that were read through once */
-  dv_team *team;          /* ranks that look at its frames together at this time; NULL: each for itself */
+  dv_ranks *team;         /* ranks that look at its frames together at this time; NULL: each for itself */
 };
 
-/* x of steps first .. first + steps - 1 of a sequence: where it lies in memory, or `buffer` [steps][n_x],
- * which is needed where there is a source, filled from it. */
+/* x of steps first .. first + steps - 1 of a sequence: in memory, or read from a source into `buffer`
+ * [steps][n_x]. */
 const float *dv_sequence_x(const dvbf_sequences *s, size_t sequence, size_t first, size_t steps,
                            float *buffer);
 /* Copies x of its first steps into out [steps][n_x], from memory or straight from its file. */
 void dv_sequence_read(const dvbf_sequences *s, size_t sequence, size_t steps, float *out);
-/* Room for such a piece; NULL where it is not needed, which is not a failure. */
+/* Memory for such a piece; NULL, without an error, if none is needed. */
 dvbf_status dv_sequence_buffer(float **out, const dvbf_sequences *s, size_t steps, dvbf_error *error);
 /* Whether all that was read from a source so far could be read. */
 dvbf_status dv_sequences_intact(const dvbf_sequences *s, dvbf_error *error);
 
-/* Data whose x has more numbers than this are large: nobody reads them through. What is measured, checked and
- * compared is a part of them, a 64th of this many numbers in pieces that are spread evenly, and the same
- * for all. Tests make it smaller. */
+/* Data whose x has more numbers than this are large: nobody reads them whole. A sample, a 64th of this many
+ * numbers in evenly spread pieces, is measured, checked and compared, the same for all callers. Tests make it
+ * smaller. */
 extern uint64_t dv_large;
-/* One of how many pieces is looked at; 1: all of them. */
+/* One of this many pieces is read; 1: all of them. */
 size_t dv_sequences_thinned(const dvbf_sequences *s);
 /* *out = some sequences of large data, spread evenly, with about dv_large / divisor numbers of x; all of them
- * where x is not large. It owns `start` and `length` alone: free with dv_windows_free. */
+ * if x is not large. It owns `start` and `length` alone: free with dv_windows_free. */
 dvbf_status dv_sequences_some(dvbf_sequences *out, const dvbf_sequences *s, uint64_t divisor,
                               dvbf_error *error);
 
-/* Calls `each` with the rows [width] of all steps of all sequences, until one fails: those of `values`
- * [frames][width] or, where it is NULL, of x, where that is large those of some pieces. */
+/* Calls `each` with the rows [width] of all steps until one fails: those of `values` [frames][width] or, if
+ * it is NULL, of x; of large x, the rows of some pieces. */
 typedef dvbf_status dv_row_fn(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error);
-dvbf_status dv_each_row(const dvbf_sequences *s, const float *values, size_t width, dv_row_fn *each,
-                        void *user, dvbf_error *error);
+dvbf_status dv_visit_rows(const dvbf_sequences *s, const float *values, size_t width, dv_row_fn *each,
+                          void *user, dvbf_error *error);
 
-/* What is found in rows, chunk by chunk of neighbouring rows, and joined in their order: it depends on the
- * data alone, whoever has looked at which chunk. Data of no more than dv_chunk numbers, and all but the last
- * chunk of others, are one; large data have 64. Tests make it smaller. */
+/* Findings from rows, made chunk by chunk and joined in order, so that they depend on the data and not on who
+ * read which chunk. Data of at most dv_chunk numbers are one chunk; large data have 64. Tests make it
+ * smaller. */
 extern uint64_t dv_chunk;
 typedef struct dv_survey {
   void *user;
@@ -73,21 +73,21 @@ typedef struct dv_survey {
   void *part;
   size_t bytes; /* of it; other ranks get them as they are */
 } dv_survey;
-/* Where the source of x has a team, each rank reads its share of the chunks alone, and all then know the
- * whole: all call this alike. One chunk is everyone's. */
+/* If the source of x has ranks, each rank reads its share of the chunks and all get the whole result: all
+ * must call this alike. A single chunk is read by everyone. */
 dvbf_status dv_survey_rows(const dvbf_sequences *s, const float *values, size_t width,
                            const dv_survey *survey, dvbf_error *error);
-/* Rows of a chunk; as many as there are, or more, where there is only one. */
-uint64_t dv_rows_in_chunk(const dvbf_sequences *s, size_t width, bool of_x);
+/* Rows of a chunk; as many as there are, or more, if there is only one. */
+uint64_t dv_csv_rows_in_chunk(const dvbf_sequences *s, size_t width, bool of_x);
 
-/* Sets what stands behind the end of each sequence to 0, so that no padding can reach a sum. */
+/* Sets the padding of each sequence to 0, so that it cannot reach a sum. */
 void dv_sequences_clear_padding(dvbf_sequences *s);
 
-/* Refuses sequences that lack an array though its width says that it is there. */
+/* Refuses sequences without an array that their width promises. */
 dvbf_status dv_sequences_filled(const dvbf_sequences *s, const char *where, const char *prefix,
                                 dvbf_error *error);
 
-/* The same, and that sizes and lengths are such as can be. */
+/* The same, and checks sizes and lengths. */
 dvbf_status dv_sequences_check_sizes(const dvbf_sequences *s, const char *where, const char *prefix,
                                      dvbf_error *error);
 
@@ -96,15 +96,15 @@ dvbf_status dv_sequences_check_sizes(const dvbf_sequences *s, const char *where,
 dvbf_status dv_sequences_validate(const dvbf_sequences *s, const char *where, const char *prefix,
                                   dvbf_error *error);
 
-/* Looks at all values of x and u once more, also at those in a file: they may have changed since. */
+/* Reads all values of x and u once more, also from a file: they may have changed. */
 dvbf_status dv_sequences_recheck(const dvbf_sequences *s, const char *where, dvbf_error *error);
 
 /* The same for all splits, and that they fit each other. valid and test may be empty, train may not. */
 dvbf_status dv_data_validate(const dvbf_data *data, const char *where, dvbf_error *error);
 
-/* Finds outliers of x and u of `s`, of the split that `prefix` names ("" or "train/"), and leaves out those
- * that are `times` deviations away or more; a note tells of each column that has any. 0: none is left out.
- * `parts` are all of its parts, or itself. */
+/* Finds outliers of x and u of `s`, the split that `prefix` names ("" or "train/"), and removes those at
+ * least `times` deviations away (0: none); a note reports each column that has any. `parts` are all its
+ * parts, or `s` itself. */
 dvbf_status dv_data_without_outliers(dvbf_data *data, dvbf_sequences *s, dvbf_sequences *const *parts,
                                      size_t n_parts, const char *prefix, double times, dvbf_error *error);
 
@@ -119,7 +119,7 @@ dvbf_status dv_windows_cut(dvbf_sequences *out, const dvbf_sequences *s, size_t 
                            dvbf_error *error);
 void dv_windows_free(dvbf_sequences *windows);
 
-/* Mean and variance of each column over what is seen of it. */
+/* Mean and variance of each column over its observed values. */
 typedef struct dv_statistics {
   double *mean, *variance; /* [width] */
   double *least, *most;    /* [width] smallest and largest value of each column that has any */
@@ -137,15 +137,15 @@ dvbf_status dv_statistics_of_x(dv_statistics *out, const dvbf_sequences *s, dvbf
 dvbf_status dv_statistics_of_u(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
 dvbf_status dv_statistics_of_state(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
 void dv_statistics_free(dv_statistics *statistics);
-/* The first for ranks that do it together, if x is in a file: each reads its share. */
-dvbf_status dv_statistics_together(dv_statistics *out, const dvbf_sequences *s, dv_team *team,
+/* The first, by ranks together if x is in a file: each reads its share. */
+dvbf_status dv_statistics_together(dv_statistics *out, const dvbf_sequences *s, dv_ranks *team,
                                    dvbf_error *error);
-/* Forgets what is kept with a source. */
+/* Drops the statistics kept with a source. */
 void dv_source_forget(dvbf_source *source);
 
-/* Adds what was found on other sequences with as many columns. */
+/* Adds statistics of other sequences with as many columns. */
 void dv_statistics_join(dv_statistics *to, const dv_statistics *from, size_t width);
-/* Whether every value is finite, or missing where that is allowed. */
+/* Whether every value is finite, or missing if that is allowed. */
 bool dv_statistics_complete(const dv_statistics *statistics, size_t width, bool gaps);
 
 /* Both, of the same sequences. */
@@ -159,7 +159,7 @@ void dv_measured_free(dv_measured *measured);
 bool dv_varies(double mean, double variance);
 bool dv_statistics_vary(const dv_statistics *statistics, size_t column);
 
-/* A checksum of what training sees, train and valid: their sizes and all values of x and u. It is the same
+/* A checksum of the training and validation data: their sizes and all values of x and u. It is the same
  * wherever x is read from. */
 dvbf_status dv_data_fingerprint(uint64_t *out, const dvbf_data *data, dvbf_error *error);
 /* The same of some sequences. */

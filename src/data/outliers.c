@@ -1,13 +1,17 @@
-#include "data/outliers.h"
+/* Outliers: single values so far from their column that standardising would flatten the rest
+ * (dv_outliers_find), and their removal (dv_outliers_remove). Passes over the data leave out the outermost
+ * values until the deviation of the remaining ones decides. Chunks are joined in order, so ranks find the
+ * same. */
+#include "data/checks.h"
 
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A column that is looked at: values are left out from the outside, until those that are left have a
- * deviation beside which those left out are outliers. */
+/* A column under test. Values are left out from the outside until the rest have a deviation by which those
+ * left out are outliers. */
 typedef struct trial {
   size_t column;
   double centre, cut;                  /* values further than `cut` from `centre` are left out */
@@ -113,10 +117,9 @@ static void join_chunk(void *user, const void *part, bool first) {
   }
 }
 
-/* ---- Which values ---- */
+/* ---- Choosing values ---- */
 
-/* Values beyond half of the largest distance are left out next, where these few may be most of the variance.
- */
+/* Values beyond half of the largest distance are left out next, if these few may be most of the variance. */
 static bool narrow(trial *t, double n, double mean, double variance, double least, double most) {
   double far = fmax(most - mean, mean - least), rare = (double)dv_rare((uint64_t)n);
   t->centre = mean;
@@ -124,7 +127,7 @@ static bool narrow(trial *t, double n, double mean, double variance, double leas
   return far * far * 4 * rare > n * variance;
 }
 
-/* After a pass: keeps what was left out where these are outliers, and narrows. */
+/* After a pass: accepts the values left out if they are outliers, and narrows. */
 static void conclude(trial *t, double times, dv_outliers *found) {
   double n = (double)t->inside, mean = t->shift + t->sum / n;
   double variance = fmax(0, t->squares / n - t->sum / n * (t->sum / n)), deviation = sqrt(variance);
@@ -188,13 +191,13 @@ dvbf_status dv_outliers_find(dv_outliers *out, const dvbf_sequences *s, bool of_
   return status;
 }
 
-/* ---- Without them ---- */
+/* ---- Removing ---- */
 
 static bool is_outlier(const dv_outlier *o, float value) {
   return !((double)value >= o->low && (double)value <= o->high);
 }
 
-/* The value before, or the first good one behind for the first steps of a sequence. */
+/* The value before or, at the start of a sequence, the first good one after it. */
 static void bridge(const dvbf_sequences *s, size_t sequence, const dv_outlier *o) {
   size_t steps = dvbf_sequence_length(s, sequence), n = s->n_u, first = 0;
   float *u = s->u + dvbf_sequence_start(s, sequence) * n + o->column;
@@ -212,7 +215,7 @@ static void clear(const dvbf_sequences *s, size_t sequence, const dv_outlier *o)
     if (is_outlier(o, x[t * s->n_x])) x[t * s->n_x] = NAN;
 }
 
-/* A source leaves them out of what it reads. */
+/* A source then reads them as missing. */
 static dvbf_status limit(dvbf_source *source, size_t width, const dv_outliers *outliers, dvbf_error *error) {
   float *limits = dv_calloc(2 * width, sizeof *limits);
   if (!limits) return dv_fail_memory(error, "leaving out outliers");

@@ -1,8 +1,10 @@
-/* Parts of sequences that share their arrays: train, valid and test, and the windows that training sees. */
+/* Parts of sequences that share their arrays: splits into train, valid and test (dv_data_split,
+ * dvbf_data_split), windows for training (dv_windows_cut) and evenly spread samples of large data
+ * (dv_sequences_some). Parts own their starts and lengths alone. */
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/random.h"
-#include "base/status.h"
 #include "data/dataset.h"
+#include "math/random.h"
 
 #include <math.h>
 #include <string.h>
@@ -40,7 +42,7 @@ static void add_piece(dvbf_sequences *to, const dvbf_sequences *all, size_t sequ
   if (steps > to->steps) to->steps = steps;
 }
 
-/* Drops the lengths where all are equal. An empty part owns and shares nothing. */
+/* Drops the lengths if all are equal. An empty part owns and shares nothing. */
 static void close_part(dvbf_sequences *to) {
   bool shorter = false;
   for (size_t i = 0; i < to->count; i++) shorter |= to->length[i] < to->steps;
@@ -59,7 +61,7 @@ void dv_windows_free(dvbf_sequences *windows) {
 
 /* ---- Splits ---- */
 
-/* How many of `n` go to valid and test: a share that is asked for is never empty while enough is left. */
+/* Sizes of valid and test among `n`: a positive share is never empty while enough is left. */
 static void shares_of(size_t n, const dv_data_settings *how, size_t least, size_t counts[3]) {
   double shares[] = {how->valid_share, how->test_share};
   for (int i = 0; i < 2; i++) {
@@ -106,8 +108,8 @@ static dvbf_status split_time(dvbf_sequences *parts[3], const dvbf_sequences *al
   return DVBF_OK;
 }
 
-/* A few long recordings are split by time, as each may be the only one of its kind; so are those that are too
- * few for three splits. */
+/* A few long recordings are split by time, since each may be the only one of its kind; so are those too few
+ * for three splits. */
 static int64_t best_way(const dvbf_sequences *all) {
   enum { TOO_FEW = 3, FEW = 10, LONG = 100 };
   if (all->count < TOO_FEW) return DV_SPLIT_TIME;
@@ -125,7 +127,7 @@ static dvbf_status fill_parts(dvbf_sequences *parts[3], const dvbf_sequences *al
   uint32_t *order = dv_calloc(all->count, sizeof *order);
   if (!order) return dv_fail_memory(error, "splitting data");
   for (size_t i = 0; i < all->count; i++) order[i] = (uint32_t)i;
-  /* Training draws its orders at small counters: the largest one keeps the split apart from them. */
+  /* Training draws its orders at small counters, so the split uses the largest one. */
   dv_random random = dv_random_at((uint64_t)how->split_seed, DV_STREAM_ORDER, UINT32_MAX, UINT32_MAX);
   if (by == DV_SPLIT_SEED) dv_random_permutation(&random, order, all->count);
   dvbf_status status = split_sequences(parts, all, order, by == DV_SPLIT_NONE ? &none : how, where, error);
@@ -152,7 +154,7 @@ dvbf_status dv_data_split(dvbf_data *data, const dvbf_sequences *all, const dv_d
   return DVBF_OK;
 }
 
-/* ---- Some ---- */
+/* ---- Samples of large data ---- */
 
 dvbf_status dv_sequences_some(dvbf_sequences *out, const dvbf_sequences *s, uint64_t divisor,
                               dvbf_error *error) {
@@ -173,7 +175,7 @@ dvbf_status dv_sequences_some(dvbf_sequences *out, const dvbf_sequences *s, uint
 
 /* ---- Windows ---- */
 
-/* Windows of one sequence: every `stride`, and one more at the end where that leaves steps over. */
+/* Windows of one sequence: every `stride`, and one at the end if steps remain. */
 static size_t windows_in(size_t length, size_t window, size_t stride) {
   return length <= window ? 1 : (length - window + stride - 1) / stride + 1;
 }

@@ -1,22 +1,25 @@
-/* Statistics of the columns of x, u and state. */
-#include "base/hash.h"
+/* Statistics of the columns of x, u and state: moments, ranges and checksums, measured once per file and kept
+ * with it (dv_statistics_*), the description that dvbf_sequences_describe gives to users, and the fingerprint
+ * that tells data from other data when a run is resumed. Sums are joined chunk by chunk in order, so that
+ * ranks get the same bits. */
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
+#include "base/text.h"
 #include "data/dataset.h"
 
 #include <math.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Sums of a column after its first value is subtracted; otherwise rounding would destroy the variance of
- * values far from 0. */
+/* Sums of a column less its first value; otherwise rounding would destroy the variance of values far from 0.
+ */
 typedef struct sums {
   double *shift, *sum, *squares; /* [width] */
 } sums;
 
-/* Adds the bits of each value, times a number that depends on the place in time: columns with the same values
- * have the same checksum, and others all but never. 0 and -0 are the same, and so is all that is missing,
- * which has bits that no value has. */
+/* Adds the bits of each value, times a number for its place in time: equal columns have equal checksums,
+ * others almost never. 0 and -0 count as equal, and so do all missing values. */
 static void add_to_checksums(uint64_t *sum, const float *row, size_t width, uint64_t place) {
   uint64_t factor = (place + 1) * 0x9e3779b97f4a7c15; /* its bits, well mixed */
   factor = (factor ^ factor >> 32) * 0xd6e8feb86659fd93;
@@ -30,7 +33,7 @@ static void add_to_checksums(uint64_t *sum, const float *row, size_t width, uint
   }
 }
 
-/* The usual row: no value is missing, and every column had a value before. There are no branches. */
+/* The usual row without missing values, in which every column had a value before. No branches. */
 static void add_whole_step(dv_statistics *s, sums *c, const float *row, size_t width) {
   for (size_t k = 0; k < width; k++) {
     double value = (double)row[k], e = value - c->shift[k];
@@ -63,7 +66,7 @@ static bool all_known(const dv_statistics *s, size_t width) {
   return true;
 }
 
-/* What of the statistics of a chunk is not an array. */
+/* The parts of a chunk's statistics that are no arrays. */
 typedef struct summary {
   uint64_t rows, frames;
   double low, high;
@@ -115,7 +118,7 @@ static void finish(dv_statistics *s, const sums *c, size_t width) {
   }
 }
 
-/* Of large data a part was counted: the rest is taken to be like it. */
+/* Large data were sampled: the rest is assumed to be like the sample. */
 static void extrapolate(dv_statistics *s, size_t width, uint64_t rows) {
   double times = s->rows ? (double)rows / (double)s->rows : 1;
   if (s->rows == rows) return;
@@ -145,7 +148,7 @@ static bool allocate(dv_statistics *s, size_t width) {
   return room;
 }
 
-/* A copy in the arrays that it has. */
+/* Copies into the existing arrays. */
 static void become(dv_statistics *to, const dv_statistics *from, size_t width) {
   dv_statistics own = arranged(memcpy(to->mean, from->mean, width * ARRAYS * sizeof *to->mean), width);
   *to = *from;
@@ -192,8 +195,8 @@ static void join_chunk(void *user, const void *part, bool first) {
 }
 
 /* `values` [frames][width]; NULL: x, in memory or in its file. */
-static dvbf_status measure(dv_statistics *out, const dvbf_sequences *s, const float *values, size_t width,
-                           dvbf_error *error) {
+static dvbf_status measure_columns(dv_statistics *out, const dvbf_sequences *s, const float *values,
+                                   size_t width, dvbf_error *error) {
   measurement m = {.out = out, .width = width, .sequences = s};
   size_t bytes = sizeof *m.head + width * ARRAYS * sizeof(double);
   double *columns = dv_calloc(width + 1, 3 * sizeof *columns);
@@ -215,7 +218,7 @@ static dvbf_status measure(dv_statistics *out, const dvbf_sequences *s, const fl
   return status;
 }
 
-/* ---- What is known of a file ---- */
+/* ---- Statistics kept with a file ---- */
 
 /* The statistics of some of the sequences of a source. */
 struct dv_known {
@@ -247,7 +250,7 @@ static dvbf_status copy(dv_statistics *out, const dv_statistics *from, size_t wi
   return DVBF_OK;
 }
 
-/* What is known already; status says whether the copy failed. */
+/* Known statistics; status is that of the copy. */
 static bool recall(dv_statistics *out, const dvbf_sequences *s, uint64_t key, dvbf_status *status,
                    dvbf_error *error) {
   pthread_mutex_lock(&lock);
@@ -258,7 +261,7 @@ static bool recall(dv_statistics *out, const dvbf_sequences *s, uint64_t key, dv
   return known;
 }
 
-/* Keeps a copy. Where memory is short, the file is measured again the next time. */
+/* Keeps a copy. If memory is short, the file is measured again the next time. */
 static void keep(const dv_statistics *x, const dvbf_sequences *s, uint64_t key) {
   struct dv_known *known = dv_calloc(1, sizeof *known);
   if (!known || copy(&known->x, x, s->n_x, NULL)) {
@@ -281,13 +284,13 @@ void dv_source_forget(dvbf_source *source) {
   source->known = NULL;
 }
 
-/* Before ranks read a part each, they make sure that they have the same data: sizes, and some frames that all
- * of them read. */
+/* Before ranks read a part each, they check that they have the same data: sizes, and some frames that all
+ * read. */
 static dvbf_status is_shared(const dvbf_sequences *s, uint64_t key, dvbf_error *error) {
   enum { PIECES = 16, NUMBERS = 1 << 14 };
-  dv_team *team = s->source->team;
+  dv_ranks *team = s->source->team;
   float *buffer = NULL;
-  if (!team || dv_sequences_frames(s) <= dv_rows_in_chunk(s, s->n_x, true)) return DVBF_OK;
+  if (!team || dv_sequences_frames(s) <= dv_csv_rows_in_chunk(s, s->n_x, true)) return DVBF_OK;
   size_t most = s->n_x < NUMBERS ? NUMBERS / s->n_x : 1;
   uint64_t hash = mix(mix(key, s->n_x), s->gaps);
   dvbf_status status = dv_sequence_buffer(&buffer, s, most, error);
@@ -299,7 +302,7 @@ static dvbf_status is_shared(const dvbf_sequences *s, uint64_t key, dvbf_error *
   }
   dv_free(buffer);
   if (!status) status = dv_sequences_intact(s, error);
-  return status ? status : dv_team_agrees(team, hash, "the data", error);
+  return status ? status : dv_ranks_agree(team, hash, "the data", error);
 }
 
 dvbf_status dv_statistics_of_x(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error) {
@@ -307,12 +310,12 @@ dvbf_status dv_statistics_of_x(dv_statistics *out, const dvbf_sequences *s, dvbf
   uint64_t key = s->source ? key_of(s) : 0;
   if (s->source && recall(out, s, key, &status, error)) return status;
   if (s->source) status = is_shared(s, key, error);
-  if (!status) status = measure(out, s, NULL, s->n_x, error);
+  if (!status) status = measure_columns(out, s, NULL, s->n_x, error);
   if (!status && s->source) keep(out, s, key);
   return status;
 }
 
-dvbf_status dv_statistics_together(dv_statistics *out, const dvbf_sequences *s, dv_team *team,
+dvbf_status dv_statistics_together(dv_statistics *out, const dvbf_sequences *s, dv_ranks *team,
                                    dvbf_error *error) {
   if (!team || !s->source) return dv_statistics_of_x(out, s, error);
   s->source->team = team;
@@ -322,14 +325,14 @@ dvbf_status dv_statistics_together(dv_statistics *out, const dvbf_sequences *s, 
 }
 
 dvbf_status dv_statistics_of_u(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error) {
-  return measure(out, s, s->u, s->n_u, error);
+  return measure_columns(out, s, s->u, s->n_u, error);
 }
 
 dvbf_status dv_statistics_of_state(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error) {
-  return measure(out, s, s->state, s->n_s, error);
+  return measure_columns(out, s, s->state, s->n_s, error);
 }
 
-/* ---- Using them ---- */
+/* ---- Use ---- */
 
 dvbf_status dv_measured_of(dv_measured *out, const dvbf_sequences *s, dvbf_error *error) {
   *out = (dv_measured){0};
@@ -385,4 +388,125 @@ bool dv_statistics_vary(const dv_statistics *s, size_t column) {
 void dv_statistics_free(dv_statistics *s) {
   dv_free(s->mean); /* the first of its arrays, which are one */
   *s = (dv_statistics){0};
+}
+
+/* ---- Description for users ---- */
+
+static dvbf_column column_of(const dv_statistics *s, size_t k) {
+  if (!s->seen[k]) return (dvbf_column){0, NAN, NAN, NAN, NAN};
+  return (dvbf_column){s->seen[k], s->least[k], s->most[k], s->mean[k], sqrt(s->variance[k])};
+}
+
+/* The moments of all columns together: the mean of the means and, about it, that of the squares,
+ * m = sum_k n_k m_k / n,  v = sum_k n_k (v_k + (m_k - m)^2) / n. */
+static dvbf_column together(const dv_statistics *s, size_t width) {
+  double n = 0, mean = 0, variance = 0;
+  uint64_t seen = 0;
+  for (size_t k = 0; k < width; k++) seen += s->seen[k];
+  if (!seen) return (dvbf_column){0, NAN, NAN, NAN, NAN};
+  n = (double)seen;
+  for (size_t k = 0; k < width; k++) mean += (double)s->seen[k] / n * s->mean[k];
+  for (size_t k = 0; k < width; k++) {
+    double e = s->mean[k] - mean;
+    variance += (double)s->seen[k] / n * (s->variance[k] + e * e);
+  }
+  return (dvbf_column){seen, s->low, s->high, mean, sqrt(variance)};
+}
+
+typedef dvbf_status measure_fn(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
+
+static dvbf_status describe(dvbf_columns *out, const dvbf_sequences *s, size_t width, measure_fn *measured_by,
+                            dvbf_error *error) {
+  dv_statistics all;
+  if (!width) return DVBF_OK;
+  dvbf_status status = measured_by(&all, s, error);
+  if (status) return status;
+  dvbf_column *column = dv_calloc(width, sizeof *column);
+  if (column) {
+    for (size_t k = 0; k < width; k++) column[k] = column_of(&all, k);
+    *out = (dvbf_columns){width, together(&all, width), column, all.whole, false};
+    out->binary = all.binary && out->all.seen;
+  }
+  dv_statistics_free(&all);
+  return column ? DVBF_OK : dv_fail_memory(error, "describing the data");
+}
+
+static int compare(const void *a, const void *b) {
+  size_t x = *(const size_t *)a, y = *(const size_t *)b;
+  return (x > y) - (x < y);
+}
+
+static dvbf_status describe_lengths(dvbf_sequences_info *info, const dvbf_sequences *s, dvbf_error *error) {
+  size_t n = s->count, *sorted = dv_calloc(n, sizeof *sorted);
+  if (!n || !sorted) {
+    dv_free(sorted);
+    return sorted ? DVBF_OK : dv_fail_memory(error, "describing the data");
+  }
+  for (size_t i = 0; i < n; i++) sorted[i] = dvbf_sequence_length(s, i);
+  qsort(sorted, n, sizeof *sorted, compare);
+  info->frames = dv_sequences_frames(s);
+  info->shortest = sorted[0];
+  info->longest = sorted[n - 1];
+  size_t below = sorted[(n - 1) / 2], above = sorted[n / 2]; /* the same if n is odd */
+  info->median = ((double)below + (double)above) / 2;
+  dv_free(sorted);
+  return DVBF_OK;
+}
+
+dvbf_status dvbf_sequences_describe(dvbf_sequences_info **out, const dvbf_sequences *s, dvbf_error *error) {
+  dvbf_status status = dv_sequences_filled(s, "data", "", error);
+  if (status) return status;
+  dvbf_sequences_info *info = dv_calloc(1, sizeof *info);
+  if (!info) return dv_fail_memory(error, "describing the data");
+  status = describe_lengths(info, s, error);
+  if (!status) status = describe(&info->x, s, s->n_x, dv_statistics_of_x, error);
+  if (!status) status = describe(&info->u, s, s->n_u, dv_statistics_of_u, error);
+  if (!status) status = describe(&info->state, s, s->n_s, dv_statistics_of_state, error);
+  if (status)
+    dvbf_sequences_info_free(info);
+  else
+    *out = info;
+  return status;
+}
+
+void dvbf_sequences_info_free(dvbf_sequences_info *info) {
+  if (!info) return;
+  DV_FREE(info->x.column, info->u.column, info->state.column, info);
+}
+
+/* ---- Fingerprint ---- */
+
+/* A checksum of everything that training sees: each value of x and u counts with its place, and so does the
+ * length of each sequence. It comes from statistics that are measured anyway, so a large file is not read
+ * again. */
+
+static uint64_t mix_columns(uint64_t hash, const dv_statistics *s, size_t width) {
+  for (size_t k = 0; k < width; k++) hash = dv_hash_number(dv_hash_number(hash, s->checksum[k]), s->seen[k]);
+  return hash;
+}
+
+static dvbf_status mix_sequences(uint64_t *hash, const dvbf_sequences *s, dvbf_error *error) {
+  const uint64_t sizes[] = {s->count, s->steps, s->n_x, s->n_u, s->gaps};
+  dv_measured measured;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) *hash = dv_hash_number(*hash, sizes[i]);
+  for (size_t i = 0; i < s->count; i++) *hash = dv_hash_number(*hash, dvbf_sequence_length(s, i));
+  if (!s->count) return DVBF_OK;
+  dvbf_status status = dv_measured_of(&measured, s, error);
+  if (status) return status;
+  *hash = mix_columns(mix_columns(*hash, &measured.x, s->n_x), &measured.u, s->n_u);
+  dv_measured_free(&measured);
+  return DVBF_OK;
+}
+
+dvbf_status dv_sequences_fingerprint(uint64_t *out, const dvbf_sequences *s, dvbf_error *error) {
+  *out = dv_hash_start;
+  return mix_sequences(out, s, error);
+}
+
+dvbf_status dv_data_fingerprint(uint64_t *out, const dvbf_data *data, dvbf_error *error) {
+  uint64_t hash = dv_hash_start;
+  dvbf_status status = mix_sequences(&hash, &data->train, error);
+  if (!status) status = mix_sequences(&hash, &data->valid, error);
+  if (!status) *out = hash;
+  return status;
 }

@@ -1,8 +1,9 @@
-/* Record → plan → run. See include/dvbf/graph.h for how a program is recorded; this is how it is run. */
-#ifndef DV_ENGINE_H
-#define DV_ENGINE_H
+/* The engine: a program is recorded (include/dvbf/graph.h), planned, and run. This header has parameters,
+ * programs, planning, runs and seeds for backward. */
+#ifndef DV_ENGINE_ENGINE_H
+#define DV_ENGINE_ENGINE_H
 
-#include "kernel/kernels.h"
+#include "engine/kernels.h"
 
 #include <dvbf/graph.h>
 
@@ -30,10 +31,10 @@ dv_parameter *dv_parameters_find(const dv_parameters *parameters, const char *na
 
 /* ---- A program ---- */
 
-enum { DV_MOST_SCALARS = 12, DV_MOST_TERMS = 8, DV_NAME = 24 };
+enum { DV_MOST_SCALARS = 12, DV_MOST_TERMS = 8, DV_GRAPH_NAME = 24 };
 
-/* What a run is told besides its values. Ops refer to scalars by name (dvbf_scalar); a scalar that is not
- * listed here has the value that the op gave when it was recorded. */
+/* Inputs of a run besides its values. Ops refer to scalars by name (dvbf_scalar); a scalar not listed here
+ * keeps the value given when it was recorded. */
 typedef struct dv_conditions {
   uint64_t seed; /* noise is keyed by seed, stream and update */
   uint32_t stream, update;
@@ -48,7 +49,7 @@ typedef struct dv_conditions {
 
 /* Sets a scalar, whose name must outlive the conditions; there is room for DV_MOST_SCALARS. */
 void dv_conditions_set(dv_conditions *conditions, const char *name, double value);
-/* 0 where it is not set. */
+/* 0 if it is not set. */
 double dv_conditions_get(const dv_conditions *conditions, const char *name);
 
 typedef enum dv_buffer_kind {
@@ -98,13 +99,13 @@ void dv_graph_free(dvbf_graph *g);
 void dv_graph_fix_parameters(dvbf_graph *g);
 /* Like dvbf_refuse, for lack of memory. */
 void dv_graph_refuse_memory(dvbf_graph *g);
-/* Ops that are recorded between these two are a segment. They run forward once more before they run
- * backward, so that a value which no other op mentions has memory only while its segment runs. Run again, ops
- * must write what they wrote before: what one of them adds to must begin in the same segment. Nothing else
- * changes: values, terms and gradients have the same bits as without segments. */
+/* Ops recorded between these two form a segment. It runs forward again just before it runs backward, so that
+ * a value used in it alone needs memory only while it runs. Ops run again must write what they wrote before:
+ * whatever one of them adds to must begin in the same segment. Results have the same bits as without
+ * segments. */
 void dv_graph_segment_begin(dvbf_graph *g);
 void dv_graph_segment_end(dvbf_graph *g);
-/* Number of the next stream of noise that an op asks for. */
+/* Number of the next noise stream of an op. */
 int dv_graph_noise_number(dvbf_graph *g);
 /* Streams asked for so far. Those that follow are numbered from `number` on again and begin at that step of
  * theirs, so that steps which are recorded one after the other share streams. */
@@ -130,7 +131,7 @@ dvbf_run dv_run_in(const dvbf_graph *g, dvbf_real *arena);
 dvbf_status dv_run_init(dvbf_run *run, const dvbf_graph *g, dvbf_error *error);
 void dv_run_clear(dvbf_run *run);
 void dv_run_forward(dvbf_run *run);
-/* Writes run->gradient, zeros where no op reaches; that of frozen parameters is left as it is. */
+/* Writes run->gradient, zeros for parameters that no op reaches; frozen parameters keep theirs. */
 void dv_run_backward(dvbf_run *run);
 
 /* The same for sum over seeds of (gradient, value) in place of the objective, whose scale must be 0.
@@ -142,12 +143,12 @@ typedef struct dv_seed {
 } dv_seed;
 void dv_run_backward_from(dvbf_run *run, const dv_seed *seeds, int count);
 
-/* Number of a term, -1 where the program has none of that name. */
+/* Number of a term, -1 if the program has none of that name. */
 int dv_graph_term(const dvbf_graph *g, const char *name);
 /* What training maximises, from run->terms of one or several runs: minus the sum of factor times term. */
 double dv_graph_bound(const dvbf_graph *g, const double terms[DV_MOST_TERMS]);
-/* dvbf_gradient_at for an op that can write a gradient as well as add to it: where *add is false, what is
- * there counts for nothing and all of it must be written. */
+/* dvbf_gradient_at for an op that can either write or add a gradient: if *add is false, it must write all of
+ * it. */
 dvbf_real *dv_gradient_into(const dvbf_run *run, dvbf_value value, bool *add);
 
 /* With DV_CHECK_OPS, as in debug builds and in the double-precision library of the tests, an op that touches
@@ -160,8 +161,8 @@ static inline void dv_check_listed(const dvbf_run *run, dvbf_value value) {
 }
 #endif
 
-/* dvbf_at for ops of the library: inlined, because a small program spends more time on finding values than on
- * computing with them. */
+/* dvbf_at inlined for ops of the library, because a small program spends more time finding values than
+ * computing. */
 static inline dvbf_real *dv_at(const dvbf_run *run, dvbf_value value) {
 #ifdef __clang_analyzer__
   return dvbf_at(run, value); /* seen inside, any value might be none to the analyser */

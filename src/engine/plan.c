@@ -1,8 +1,10 @@
-/* Planning: each value and gradient gets a place in the arena for as long as it lives. */
-#include "engine/graph.h"
+/* Planning: each value and gradient gets a place in one arena for as long as it lives, largest first at the
+ * lowest free offset, so that a forward program reuses nearly all memory (dv_graph_plan). Packing copies a
+ * planned program into one block of memory for runs that must not allocate (dv_graph_pack). */
+#include "engine/graph_internal.h"
 
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,8 +52,8 @@ static bool alive_together(const span *a, const span *b) {
          overlap(a->again, a->until, b->birth, b->death) || overlap(a->again, a->until, b->again, b->until);
 }
 
-/* Those of a program that runs forward alone mostly live for a few ops, and a long sequence has hundreds of
- * thousands: each is compared with those that live in the same moments, and with those that live long. */
+/* In a forward program most values live for a few ops, and a long sequence has hundreds of thousands of them:
+ * each is compared only with those of the same moments and with the long-lived ones. */
 enum { MOMENTS = 64 }; /* of a stretch; spans that live in more than two neighbouring ones live long */
 
 typedef struct placed {
@@ -85,7 +87,7 @@ static int list_between(const placed *p, int birth, int death, int count) {
   return count;
 }
 
-/* Lists who may be alive together with the span; some may come twice in each of its lives. */
+/* Lists values that may be alive together with the span; some may be listed once for each of its lives. */
 static int list_near(const placed *p, const span *s) {
   int count = list_between(p, s->birth, s->death, p->longs);
   return s->again == s->birth ? count : list_between(p, s->again, s->until, count);

@@ -1,8 +1,11 @@
-/* Recording: parameters, values and ops of a program. */
-#include "engine/graph.h"
+/* Recording: parameters, scalars, terms, values and ops of a program (dvbf_slab, dvbf_parameter, dvbf_record;
+ * public in dvbf/graph.h). A program is recorded once per shape from a few coarse ops over slabs
+ * [steps][rows][cols]; the first failure is kept and reported when recording ends. Parameters live in one
+ * vector, each aligned to a cache line. */
+#include "engine/graph_internal.h"
 
 #include "base/memory.h"
-#include "base/random.h"
+#include "math/random.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,7 +87,7 @@ void dv_graph_fix_parameters(dvbf_graph *g) {
   g->fixed = true;
 }
 
-/* The list with room for one entry more than its `count`; NULL where there is no memory, which is refused. */
+/* The list with room for one more entry; NULL, refusing the program, if memory is short. */
 static void *with_room(dvbf_graph *g, void *list, int count, int *room, int least, size_t size) {
   if (count < *room) return list;
   int more = *room ? 2 * *room : least;
@@ -136,15 +139,15 @@ bool dv_graph_has_gradient(const dvbf_graph *g, dvbf_value value) {
   return g->training && (kind == DV_BUFFER_VALUE || kind == DV_BUFFER_PARAMETER);
 }
 
-/* Adds a name to a list of `count` entries of `stride` bytes that begin with one; returns its number, also
- * where it was there before, or -1. */
+/* Adds a name to a list of `count` entries of `stride` bytes that begin with one; returns its number, new or
+ * old, or -1. */
 static int intern(dvbf_graph *g, const char *what, const char *name, void *list, size_t stride, int *count,
                   int most) {
   for (int i = 0; i < *count; i++)
     if (!strcmp((const char *)list + (size_t)i * stride, name)) return i;
-  if (*count == most || strlen(name) >= DV_NAME) {
+  if (*count == most || strlen(name) >= DV_GRAPH_NAME) {
     dvbf_refuse(g, "the %s %.40s: a program has at most %d, with names below %d letters", what, name, most,
-                DV_NAME);
+                DV_GRAPH_NAME);
     return -1;
   }
   strcpy((char *)list + (size_t)*count * stride, name);

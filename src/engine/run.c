@@ -1,9 +1,11 @@
-/* Running a planned program, forward and backward. */
-#include "engine/graph.h"
+/* Running a planned program: dv_run_forward loops over the ops, dv_run_backward over the same ops in reverse.
+ * A gradient is zeroed on its first use unless that op overwrites it. A segment runs forward again just
+ * before it runs backward. With DV_CHECK_OPS an op that touches an unlisted value ends the process. */
+#include "engine/graph_internal.h"
 
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/settings.h"
-#include "base/status.h"
 
 #ifdef DV_CHECK_OPS
 #include <stdio.h>
@@ -32,7 +34,7 @@ dvbf_real *dvbf_at(const dvbf_run *run, dvbf_value value) {
   return dv_at(run, value);
 }
 
-/* The whole gradient of a buffer, NULL where it has none. */
+/* The whole gradient of a buffer, NULL if it has none. */
 static dvbf_real *whole_gradient(const dvbf_run *run, const dv_buffer *b) {
   if (!run->graph->training) return NULL;
   return b->kind == DV_BUFFER_VALUE       ? run->arena + b->gradient
@@ -40,7 +42,7 @@ static dvbf_real *whole_gradient(const dvbf_run *run, const dv_buffer *b) {
                                           : NULL;
 }
 
-/* A gradient is zeroed when it is asked for first on the way back, while it is about to be used, ... */
+/* A gradient is zeroed on its first use in the backward pass, while it is about to be used, ... */
 dvbf_real *dvbf_gradient_at(const dvbf_run *run, dvbf_value value) {
   if (value.buffer < 0) return NULL;
   dv_check_listed(run, value);
@@ -52,7 +54,7 @@ dvbf_real *dvbf_gradient_at(const dvbf_run *run, dvbf_value value) {
   return whole + value.offset;
 }
 
-/* ... or not at all, if whoever asks first writes the whole of it. */
+/* ... or not at all, if its first user writes the whole of it. */
 dvbf_real *dv_gradient_into(const dvbf_run *run, dvbf_value value, bool *add) {
   *add = true;
   if (value.buffer < 0) return NULL;
@@ -95,7 +97,7 @@ double dvbf_term_factor(const dvbf_run *run, int term) {
   return run->graph->terms[term].factor * run->conditions->scale;
 }
 
-/* ---- The two ways through a program ---- */
+/* ---- Forward and backward ---- */
 
 static void run_op(dvbf_run *run, const dvbf_op *op, void (*way)(const dvbf_op *op, dvbf_run *run)) {
 #ifdef DV_CHECK_OPS
@@ -116,7 +118,7 @@ void dv_run_forward(dvbf_run *run) {
     run_op(run, &g->ops[i], g->ops[i].type->forward);
 }
 
-/* Its values are made anew; its terms count already. */
+/* Recomputes its values; its terms count already. */
 static void run_again(dvbf_run *run, const dv_segment *segment) {
   double terms[DV_MOST_TERMS];
   memcpy(terms, run->terms, sizeof terms);

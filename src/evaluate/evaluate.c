@@ -1,15 +1,16 @@
-/* The paper's tables for one set of sequences, and the error of prediction by horizon. */
-#include "base/arithmetic.h"
+/* The paper's tables for one set of sequences (dvbf_evaluate): known states regressed on latent samples, the
+ * bound, and error of prediction by horizon. Also closer bounds from weighted paths and particles
+ * (dv_likelihoods_of), and one latent path per sequence for evaluation and figures (dv_paths_of). */
+#include "evaluate/evaluate.h"
+
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/settings.h"
-#include "base/status.h"
 #include "base/text.h"
 #include "data/dataset.h"
-#include "evaluate/horizon.h"
-#include "evaluate/likelihood.h"
-#include "evaluate/paths.h"
-#include "evaluate/regression.h"
-#include "exec/alike.h"
+#include "infer/particles.h"
+#include "math/portable.h"
+#include "model/batches.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,22 +23,22 @@ void dvbf_evaluation_free(dvbf_evaluation *e) {
   dv_free(e);
 }
 
-/* What one evaluation works with. */
+/* Memory of one evaluation. */
 typedef struct evaluator {
   const dvbf_model *model;
   const dvbf_data *data;
   const dvbf_sequences *sequences;
   const dv_evaluate_settings *settings;
-  dv_pool *pool;
+  dv_threads *pool;
   dv_paths *paths; /* drawn anew for each sample */
   double frames;   /* with a value that is seen */
   dvbf_evaluation *out;
 } evaluator;
 
-/* ---- Table 1: each column of the ground truth on latent samples ---- */
+/* ---- Table 1: regression of the true state on latent samples ---- */
 
-/* Copies latent samples and one column of the truth, of the frames where it is known; returns their number.
- */
+/* Copies latent samples and one column of the true state, of the frames where it is known; returns their
+ * number. */
 static size_t gather_frames(const evaluator *v, size_t column, float *z, float *y) {
   const dvbf_sequences *s = v->sequences;
   size_t n = 0, n_z = v->paths->n_z;
@@ -139,7 +140,7 @@ static dvbf_status tighten(evaluator *v, dvbf_error *error) {
   return status;
 }
 
-/* ---- All of it ---- */
+/* ---- Evaluation ---- */
 
 static dvbf_status measure_data(evaluator *v, dvbf_error *error) {
   dv_statistics x = {0};
@@ -164,21 +165,174 @@ dvbf_status dvbf_evaluate(dvbf_evaluation **out, const dvbf_model *m, const dvbf
   v.out = dv_calloc(1, sizeof *v.out);
   dvbf_status status = v.out ? dv_model_takes(m, s, error) : dv_fail_memory(error, "evaluating");
   if (!status) status = measure_data(&v, error);
-  if (!status) status = dv_pool_new(&v.pool, (unsigned)v.settings->threads, error);
-  if (!status) dv_pool_stop_by(v.pool, dv_settings_interrupt(settings));
-  if (!status) dv_pool_join(v.pool, dv_settings_ranks(settings));
+  if (!status) status = dv_threads_new(&v.pool, (unsigned)v.settings->threads, error);
+  if (!status) dv_threads_stop_by(v.pool, dv_settings_interrupt(settings));
+  if (!status) dv_threads_join(v.pool, dv_settings_ranks(settings));
   if (!status) status = dv_ranks_use_alike(dv_settings_ranks(settings), settings, m, s, error);
   if (!status) status = dv_paths_new(&v.paths, m, s, false, error);
   if (!status) status = filter(&v, error);
   if (!status) status = tighten(&v, error);
   if (!status) status = dv_horizon_errors(v.out, m, s, data, v.settings, v.pool, error);
   if (!status) status = dvbf_stability_of(&v.out->stability, m, error);
-  if (!status && v.settings->verdict) status = dvbf_judge(&v.out->verdict, m, data, s, settings, error);
+  if (!status && v.settings->verdict) status = dvbf_verdict_new(&v.out->verdict, m, data, s, settings, error);
   dv_paths_free(v.paths);
-  dv_pool_free(v.pool);
+  dv_threads_free(v.pool);
   if (status)
     dvbf_evaluation_free(v.out);
   else
     *out = v.out;
+  return status;
+}
+
+/* ---- Closer bounds ---- */
+
+typedef struct estimator {
+  dv_importance importance;
+  dv_particles particles;
+} estimator;
+
+typedef struct job {
+  const dvbf_model *model;
+  const dvbf_sequences *sequences;
+  dv_likelihoods *out;
+  size_t particles;
+  uint64_t seed;
+  const volatile int *interrupt;
+} job;
+
+static dvbf_status init(void *own, void *user, dvbf_error *error) {
+  estimator *w = own;
+  const job *j = user;
+  const dvbf_sequences *s = j->sequences;
+  dvbf_status status = DVBF_OK;
+  if (j->out->importance)
+    status = dv_importance_init(&w->importance, j->model, s, j->particles, false, error);
+  w->importance.worker.run.interrupt = j->interrupt;
+  if (status || !j->out->particle) return status;
+  status = dv_particles_init(&w->particles, j->model, s, j->particles, (int)s->steps, error);
+  w->particles.interrupt = j->interrupt;
+  return status;
+}
+
+static void run(void *own, void *user, size_t i) {
+  estimator *w = own;
+  const job *j = user;
+  if (j->out->importance) j->out->importance[i] = dv_importance_run(&w->importance, j->sequences, i, j->seed);
+  if (!j->out->particle) return;
+  dv_particles_run(&w->particles, j->sequences, i, j->seed);
+  j->out->particle[i] = w->particles.log_likelihood;
+}
+
+static void clear(void *own) {
+  estimator *w = own;
+  dv_importance_clear(&w->importance);
+  dv_particles_clear(&w->particles);
+}
+
+dvbf_status dv_likelihoods_of(dv_likelihoods *out, const dvbf_model *m, const dvbf_sequences *s,
+                              size_t particles, bool paths, uint64_t seed, dv_threads *pool,
+                              dvbf_error *error) {
+  static const dv_each work = {sizeof(estimator), init, run, clear};
+  bool filter = dv_model_can_filter(m);
+  *out = (dv_likelihoods){0};
+  dvbf_status status = dv_model_needs_weights(m, error);
+  if (status) return status;
+  *out = (dv_likelihoods){paths ? dv_calloc(s->count, sizeof *out->importance) : NULL,
+                          filter ? dv_calloc(s->count, sizeof *out->particle) : NULL};
+  if ((paths && !out->importance) || (filter && !out->particle))
+    return dv_fail_memory(error, "measuring likelihoods");
+  job j = {m, s, out, particles, seed, dv_threads_interrupt(pool)};
+  status = dv_threads_each(pool, &work, s->count, &j, error);
+  if (!status) status = dv_sequences_intact(s, error);
+  if (status) return status;
+  dv_ranks_gather_blocks(dv_threads_ranks(pool), out->importance, sizeof *out->importance, s->count, 1);
+  dv_ranks_gather_blocks(dv_threads_ranks(pool), out->particle, sizeof *out->particle, s->count, 1);
+  return DVBF_OK;
+}
+
+void dv_likelihoods_free(dv_likelihoods *l) {
+  DV_FREE(l->importance, l->particle);
+  *l = (dv_likelihoods){0};
+}
+
+/* ---- Paths ---- */
+
+dvbf_status dv_paths_new(dv_paths **out, const dvbf_model *m, const dvbf_sequences *s, bool x,
+                         dvbf_error *error) {
+  dv_paths *p = dv_calloc(1, sizeof *p);
+  size_t frames = s->count * s->steps, n_z = (size_t)m->n_z;
+  if (!p) return dv_fail_memory(error, "making room for paths");
+  *p = (dv_paths){.count = s->count, .steps = s->steps, .n_z = n_z, .n_x = s->n_x};
+  p->z = dv_calloc(frames, n_z * sizeof *p->z);
+  if (x) p->x = dv_calloc(frames, s->n_x * sizeof *p->x);
+  p->log_likelihood = dv_calloc(frames, sizeof *p->log_likelihood);
+  p->kl = dv_calloc(frames, sizeof *p->kl);
+  if (!p->z || (x && !p->x) || !p->log_likelihood || !p->kl) {
+    dv_paths_free(p);
+    return dv_fail_memory(error, "making room for paths");
+  }
+  *out = p;
+  return DVBF_OK;
+}
+
+void dv_paths_free(dv_paths *p) {
+  if (!p) return;
+  DV_FREE(p->z, p->x, p->log_likelihood, p->kl, p);
+}
+
+typedef struct collection {
+  dv_paths *paths;
+  double jacobian; /* of a whole frame */
+} collection;
+
+static void collect(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
+  (void)shard;
+  const dvbf_program *p = w->program;
+  const dvbf_run *run = &w->run;
+  collection *c = user;
+  dv_paths *out = c->paths;
+  const dvbf_real *z = dvbf_at(run, p->z), *output = dvbf_at(run, p->output), *ln_p = dvbf_at(run, p->ln_p);
+  const dvbf_real *kl = dvbf_at(run, p->kl);
+  for (int r = 0; r < count; r++)
+    for (int t = 0; t < p->steps; t++) {
+      size_t to = (first + (size_t)r) * out->steps + (size_t)t, from = (size_t)t * p->rows + r;
+      for (size_t i = 0; i < out->n_z; i++) out->z[to * out->n_z + i] = (float)z[from * out->n_z + i];
+      if (out->x) dv_model_unscale(w->model, output + from * out->n_x, out->x + to * out->n_x);
+      out->log_likelihood[to] = (double)ln_p[from] + dv_frame_jacobian(w, c->jacobian, t, r);
+      out->kl[to] = (double)kl[from];
+    }
+}
+
+dvbf_status dv_paths_draw(dv_paths *paths, dv_pass *pass, const dvbf_sequences *s, uint64_t seed,
+                          bool noise_free, dvbf_error *error) {
+  collection c = {paths, dv_model_log_jacobian(pass->model)};
+  dv_conditions conditions = dv_model_conditions(pass->model, seed);
+  conditions.noise_free = noise_free;
+  dvbf_status status = dv_pass_run(pass, s, &conditions, collect, &c, error);
+  if (status) return status;
+  dv_pass_gather(pass, s, paths->z, paths->steps * paths->n_z * sizeof *paths->z);
+  dv_pass_gather(pass, s, paths->x, paths->steps * paths->n_x * sizeof *paths->x);
+  dv_pass_gather(pass, s, paths->log_likelihood, paths->steps * sizeof *paths->log_likelihood);
+  dv_pass_gather(pass, s, paths->kl, paths->steps * sizeof *paths->kl);
+  return DVBF_OK;
+}
+
+dvbf_status dv_paths_of(dv_paths **out, const dvbf_model *model, const dvbf_sequences *s,
+                        const dv_path_options *options, dvbf_error *error) {
+  dv_threads *pool = NULL;
+  dv_pass pass = {0};
+  dv_paths *paths = NULL;
+  dvbf_status status = dv_model_takes(model, s, error);
+  if (!status) status = dv_threads_new(&pool, options->threads, error);
+  if (!status) dv_threads_stop_by(pool, options->interrupt);
+  if (!status) status = dv_pass_init(&pass, model, pool, s, (int)options->observe, error);
+  if (!status) status = dv_paths_new(&paths, model, s, true, error);
+  if (!status) status = dv_paths_draw(paths, &pass, s, options->seed, options->noise_free, error);
+  dv_pass_clear(&pass);
+  dv_threads_free(pool);
+  if (status)
+    dv_paths_free(paths);
+  else
+    *out = paths;
   return status;
 }

@@ -1,14 +1,17 @@
-#include "evaluate/horizon.h"
-
+/* Error of prediction by number of steps ahead: from the first frames of each sequence (dv_horizon_errors,
+ * also for data larger than memory, and with distances of objects in images), and from many origins compared
+ * with baselines (dv_horizon_origins_of). */
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
 #include "data/dataset.h"
-#include "evaluate/distance.h"
+#include "evaluate/evaluate.h"
+#include "evaluate/rolling.h"
+#include "evaluate/tracking.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Squared errors of all predicted frames of one way to predict. */
+/* Squared errors of all predicted frames of one method. */
 typedef struct frame_errors {
   double *square; /* [count][horizon] summed over the values of a frame that are there */
   double *values; /* [count][horizon] number of these */
@@ -38,8 +41,8 @@ static void free_room(frame_errors *e) {
 static void score(const frame_errors *e, size_t frame, const float *x, const float *guess, size_t n) {
   double sum = 0, values = 0;
   for (size_t k = 0; k < n; k++) {
-    double apart = (double)(x[k] - guess[k]);
-    if (isnan(apart)) continue;
+    if (isnan(x[k])) continue;
+    double apart = isfinite(guess[k]) ? (double)(x[k] - guess[k]) : INFINITY;
     sum += apart * apart;
     values += 1;
   }
@@ -94,7 +97,7 @@ static void add_up(double *out, const frame_errors *e, size_t count, size_t hori
   }
 }
 
-/* Mean number of predicted frames before the first whose object is further away than a pixel. */
+/* Mean number of predicted frames before the first whose object is more than a pixel away. */
 static double steps_near(const scoring *c) {
   double sum = 0;
   for (size_t i = 0; i < c->sequences->count; i++)
@@ -130,7 +133,7 @@ static dvbf_status run(dvbf_evaluation *out, scoring *c, dv_pass *pass, const dv
   return DVBF_OK;
 }
 
-/* Distances are measured where images show an object. */
+/* Prepares distances if the images show an object. */
 static dvbf_status prepare_distances(scoring *c, dvbf_evaluation *out, const dvbf_data *data,
                                      dvbf_error *error) {
   size_t frames = 0;
@@ -146,7 +149,7 @@ static dvbf_status prepare_distances(scoring *c, dvbf_evaluation *out, const dvb
 }
 
 dvbf_status dv_horizon_errors(dvbf_evaluation *out, const dvbf_model *model, const dvbf_sequences *s,
-                              const dvbf_data *data, const dv_evaluate_settings *o, dv_pool *pool,
+                              const dvbf_data *data, const dv_evaluate_settings *o, dv_threads *pool,
                               dvbf_error *error) {
   size_t needed = (size_t)dv_model_frames_needed(model), asked = (size_t)o->observe, frames;
   scoring c = {.sequences = s, .observed = asked > needed ? asked : needed};
@@ -172,5 +175,107 @@ dvbf_status dv_horizon_errors(dvbf_evaluation *out, const dvbf_model *model, con
   free_room(&c.moved);
   free_room(&c.stayed);
   dv_free(c.guess);
+  return status;
+}
+
+/* ---- Many origins ---- */
+
+/* Number of ORIGINS, for smooth curves, and the largest HORIZON. */
+enum { ORIGINS = 200, HORIZON = 100 };
+
+void dv_horizon_origins_clear(dv_horizon_origins *a) {
+  for (int way = 0; way < DVBF_WAYS; way++) dv_free(a->rmse[way]);
+  *a = (dv_horizon_origins){0};
+}
+
+/* Sums over the origins; the curves are filled with sums first, then with roots. */
+typedef struct adding {
+  dv_horizon_origins *out;
+  const dv_rolling *r;
+  const dv_baseline *yardstick;
+  double *count; /* [1 + columns][horizon] */
+  float *last;   /* [n_x] that were seen before the prediction */
+} adding;
+
+static dvbf_status make_curves(adding *a, dvbf_error *error) {
+  dv_horizon_origins *out = a->out;
+  size_t values = (1 + out->columns) * out->horizon;
+  a->count = dv_calloc(values, sizeof *a->count);
+  a->last = dv_calloc(a->r->views.n_x, sizeof *a->last);
+  bool room = a->count && a->last;
+  for (int way = 0; way < DVBF_WAYS; way++)
+    if (way < DVBF_BY_LINEAR || a->r->by[way])
+      room = (out->rmse[way] = dv_calloc(values, sizeof *out->rmse[way])) && room;
+  return room ? DVBF_OK : dv_fail_memory(error, "adding up errors by horizon");
+}
+
+/* One value, h steps ahead of view i. */
+static void add_value(adding *a, size_t i, size_t h, size_t k, double x) {
+  const dv_rolling *r = a->r;
+  dv_horizon_origins *out = a->out;
+  double mean = a->yardstick->mean[k], unit = a->yardstick->unit[k];
+  for (int way = 0; way < DVBF_WAYS; way++) {
+    const dvbf_estimates *e = r->by[way];
+    if (!out->rmse[way]) continue;
+    double guess = way == DVBF_BY_MEAN ? mean
+                   : way == DVBF_BY_LAST
+                       ? (isnan(a->last[k]) ? mean : (double)a->last[k])
+                       : (double)e->x[(i * e->steps + r->first + h - e->first) * e->n_x + k];
+    double error = isfinite(guess) ? x - guess : INFINITY;
+    if (unit > 0) out->rmse[way][h] += error * error / (unit * unit);
+    if (out->columns) out->rmse[way][(1 + k) * out->horizon + h] += error * error;
+  }
+  a->count[h] += unit > 0;
+  if (out->columns) a->count[(1 + k) * out->horizon + h] += 1;
+}
+
+static void add_view(adding *a, size_t i, const float *x) {
+  const dvbf_sequences *v = &a->r->views;
+  size_t n = v->n_x, first = a->r->first;
+  for (size_t k = 0; k < n; k++) a->last[k] = NAN;
+  for (size_t t = 0; t < dvbf_sequence_length(v, i); t++)
+    for (size_t k = 0; k < n; k++) {
+      float value = x[t * n + k];
+      if (isnan(value)) continue;
+      if (t < first)
+        a->last[k] = value;
+      else
+        add_value(a, i, t - first, k, (double)value);
+    }
+}
+
+static dvbf_status add_origins(adding *a, dvbf_error *error) {
+  const dvbf_sequences *v = &a->r->views;
+  float *buffer = NULL;
+  dvbf_status status = dv_sequence_buffer(&buffer, v, v->steps, error);
+  for (size_t i = 0; i < v->count && !status; i++)
+    add_view(a, i, dv_sequence_x(v, i, 0, dvbf_sequence_length(v, i), buffer));
+  dv_free(buffer);
+  for (int way = 0; way < DVBF_WAYS && !status; way++)
+    for (size_t j = 0; a->out->rmse[way] && j < (1 + a->out->columns) * a->out->horizon; j++)
+      a->out->rmse[way][j] = sqrt(a->out->rmse[way][j] / a->count[j]); /* 0 / 0 is NaN: unknown */
+  return status ? status : dv_sequences_intact(v, error);
+}
+
+dvbf_status dv_horizon_origins_of(dv_horizon_origins *out, const dvbf_model *model, const dvbf_data *data,
+                                  const dvbf_sequences *sequences, const dvbf_settings *settings,
+                                  dvbf_error *error) {
+  dv_rolling r = {0};
+  dv_baseline yardstick = {0};
+  *out = (dv_horizon_origins){0};
+  dv_rolling_plan plan = {.free_run = true, .origins = ORIGINS, .horizon = HORIZON};
+  dvbf_status status = dv_baseline_of(&yardstick, model, data, sequences, error);
+  if (!status) status = dv_rolling_run(&r, model, sequences, plan, &yardstick, settings, error);
+  if (!status && r.views.count) {
+    adding a = {.out = out, .r = &r, .yardstick = &yardstick};
+    out->origins = r.views.count;
+    out->horizon = r.views.steps - r.first;
+    out->columns = r.views.n_x <= DV_AHEAD_COLUMNS ? r.views.n_x : 0;
+    status = make_curves(&a, error);
+    if (!status) status = add_origins(&a, error);
+    DV_FREE(a.count, a.last);
+  }
+  dv_rolling_clear(&r);
+  dv_baseline_clear(&yardstick);
   return status;
 }

@@ -1,7 +1,11 @@
+/* Errors over rolling origins (dv_rolling_run): forecasts one step ahead of every step, and free runs from
+ * the start of each sequence and, in a few long recordings, from later origins, for the model and its
+ * baselines on the same values. It calls dvbf_estimate, so that what is judged is what users get. Also the
+ * units of the errors (dv_baseline_of). */
 #include "evaluate/rolling.h"
 
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
 #include "data/dataset.h"
 #include "model/density.h"
 
@@ -10,7 +14,7 @@
 #include <string.h>
 
 /* Free runs begin at up to ORIGINS places of long recordings. SAMPLES makes the central 50 % and 90 % whole
- * numbers of ranks; WIDE data, such as pictures, get fewer. ROW_STEPS bounds the time, VALUES the memory. */
+ * numbers of ranks; WIDE data, such as images, get fewer. ROW_STEPS bounds the time, VALUES the memory. */
 enum { ORIGINS = 10, SAMPLES = 39, FEW = 9, WIDE = 64, LEAST = 20, ROW_STEPS = 1 << 20, VALUES = 1 << 25 };
 enum { MOST_RANKS = 1 << 22 }; /* counts that are kept by column */
 
@@ -32,8 +36,8 @@ static void add_view(dvbf_sequences *to, const dvbf_sequences *s, size_t i, size
   if (steps > to->steps) to->steps = steps;
 }
 
-/* Evenly spread sequences longer than `first`, each from its start and, where there are only a few long ones,
- * from later origins as well: to its end, or over `horizon` steps. What goes beyond the budget is cut off. */
+/* Evenly spread sequences longer than `first`, each from its start and, if there are only a few long ones,
+ * also from later origins, to its end or over `horizon` steps. The budget cuts off the rest. */
 static dvbf_status choose_views(dvbf_sequences *out, const dvbf_sequences *s, size_t first, size_t origins,
                                 size_t horizon, dvbf_error *error) {
   size_t longest = horizon && first + horizon < s->steps ? first + horizon : s->steps;
@@ -68,7 +72,6 @@ static dvbf_status set_number(dvbf_settings *settings, const char *name, size_t 
   return dvbf_settings_set(settings, name, text, error);
 }
 
-/* Asks dvbf_estimate, so that what is judged is what users get. */
 static dvbf_status predict(dv_rolling *r, dvbf_way way, const dvbf_model *m, bool free_run,
                            const dvbf_settings *judging, dvbf_error *error) {
   const dv_evaluate_settings *how = dv_settings_evaluate(judging, error);
@@ -124,8 +127,8 @@ static void rank(dv_rolling *r, size_t i, size_t t, size_t k, double x) {
   if (r->rank) r->rank[k * r->n_ranks + (size_t)below] += 1;
 }
 
-/* One value by all ways; a prediction that is not finite is infinitely wrong. */
-static void score(dv_rolling *r, const dv_yardstick *y, size_t i, size_t t, size_t k, double x, double last,
+/* One value by all methods; a prediction that is not finite has an infinite error. */
+static void score(dv_rolling *r, const dv_baseline *y, size_t i, size_t t, size_t k, double x, double last,
                   size_t block) {
   double unit = y->unit[k] > 0 ? y->unit[k] : INFINITY;
   for (int way = 0; way < DVBF_WAYS; way++) {
@@ -141,7 +144,7 @@ static void score(dv_rolling *r, const dv_yardstick *y, size_t i, size_t t, size
   r->count[k] += 1;
 }
 
-static void score_view(dv_rolling *r, const dv_yardstick *y, size_t i, const float *x, float *last,
+static void score_view(dv_rolling *r, const dv_baseline *y, size_t i, const float *x, float *last,
                        bool free_run, size_t done, size_t all) {
   size_t n = r->views.n_x;
   for (size_t k = 0; k < n; k++) last[k] = NAN;
@@ -155,7 +158,7 @@ static void score_view(dv_rolling *r, const dv_yardstick *y, size_t i, const flo
     }
 }
 
-static dvbf_status score_all(dv_rolling *r, const dv_yardstick *y, bool free_run, dvbf_error *error) {
+static dvbf_status score_all(dv_rolling *r, const dv_baseline *y, bool free_run, dvbf_error *error) {
   const dvbf_sequences *v = &r->views;
   float *buffer = NULL, *last = dv_calloc(v->n_x, sizeof *last);
   size_t done = 0, all = dv_sequences_frames(v);
@@ -170,7 +173,7 @@ static dvbf_status score_all(dv_rolling *r, const dv_yardstick *y, bool free_run
   return status ? status : dv_sequences_intact(v, error);
 }
 
-/* ---- All of it ---- */
+/* ---- Rolling errors ---- */
 
 void dv_rolling_clear(dv_rolling *r) {
   for (int way = 0; way < DVBF_WAYS; way++) {
@@ -192,7 +195,7 @@ static dvbf_status make_room(dv_rolling *r, size_t n_x, dvbf_error *error) {
 }
 
 dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *m, const dvbf_sequences *s, dv_rolling_plan plan,
-                           const dv_yardstick *y, const dvbf_settings *settings, dvbf_error *error) {
+                           const dv_baseline *y, const dvbf_settings *settings, dvbf_error *error) {
   const dv_evaluate_settings *how = dv_settings_evaluate(settings, error);
   const dvbf_model *linear = m->linear;
   bool free_run = plan.free_run;
@@ -210,10 +213,10 @@ dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *m, const dvbf_sequen
   return status ? status : score_all(r, y, free_run, error);
 }
 
-/* ---- Adding up ---- */
+/* ---- Totals ---- */
 
-/* Of columns in units of the yardstick, those that vary. */
-static double overall(const dv_rolling *r, const dv_yardstick *y, int way) {
+/* Over the columns that vary, in units of the baseline. */
+static double overall(const dv_rolling *r, const dv_baseline *y, int way) {
   double sum = 0, columns = 0;
   for (size_t k = 0; k < r->views.n_x; k++) {
     if (!(y->unit[k] > 0) || !(r->count[k] > 0)) continue;
@@ -227,7 +230,7 @@ static double fit_of(double error, double of_mean) {
   return of_mean > 0 ? 100 * (1 - error / of_mean) : NAN;
 }
 
-bool dv_rolling_scores(dvbf_rolling *out, const dv_rolling *r, const dv_yardstick *y) {
+bool dv_rolling_scores(dvbf_rolling *out, const dv_rolling *r, const dv_baseline *y) {
   size_t n = r->views.n_x;
   *out = (dvbf_rolling){.origins = r->views.count, .coverage_50 = NAN, .coverage_90 = NAN};
   for (size_t i = 0; i < r->views.count; i++) {
@@ -253,4 +256,32 @@ bool dv_rolling_scores(dvbf_rolling *out, const dv_rolling *r, const dv_yardstic
   if (out->ranks) memcpy(out->ranks, r->rank, n * r->n_ranks * sizeof *out->ranks);
   if (r->ranked > 0) out->coverage_50 = r->inside_50 / r->ranked, out->coverage_90 = r->inside_90 / r->ranked;
   return true;
+}
+
+/* ---- Baselines ---- */
+
+void dv_baseline_clear(dv_baseline *y) {
+  DV_FREE(y->mean, y->unit);
+  *y = (dv_baseline){0};
+}
+
+/* The training mean is the model's own if it has one; the data at hand may be others than it saw. */
+dvbf_status dv_baseline_of(dv_baseline *out, const dvbf_model *m, const dvbf_data *data,
+                           const dvbf_sequences *sequences, dvbf_error *error) {
+  size_t n = (size_t)m->n_x;
+  dv_statistics x = {0};
+  *out = (dv_baseline){0};
+  dvbf_status status = dv_statistics_of_x(&x, data->train.count ? &data->train : sequences, error);
+  if (status) return status;
+  *out = (dv_baseline){dv_calloc(n, sizeof(double)), dv_calloc(n, sizeof(double))};
+  bool room = out->mean && out->unit, scales = m->density->scales(m->settings);
+  for (size_t k = 0; room && k < n; k++) {
+    bool centred = scales && m->settings->x_scaling != DV_SCALING_NONE;
+    bool scaled = scales && m->settings->x_scaling == DV_SCALING_STANDARDISE;
+    out->mean[k] = centred ? (double)m->x.shift[k] : x.mean[k];
+    if (!dv_statistics_vary(&x, k)) continue;
+    out->unit[k] = scaled ? 1 / (double)m->x.scale[k] : sqrt(x.variance[k]);
+  }
+  dv_statistics_free(&x);
+  return room ? DVBF_OK : dv_fail_memory(error, "judging the model");
 }

@@ -1,22 +1,25 @@
-/* Errors of prediction over many origins: one step ahead, and free runs under the recorded controls. */
-#ifndef DV_ROLLING_H
-#define DV_ROLLING_H
+/* Errors over rolling origins with their baselines, likelihoods of discrete data, and the verdict that they
+ * support. */
+#ifndef DV_EVALUATE_ROLLING_H
+#define DV_EVALUATE_ROLLING_H
 
 #include "base/settings.h"
 #include "model/model.h"
 
 #include <dvbf/dvbf.h>
 
-/* What columns are measured by, of the training data. */
-typedef struct dv_yardstick {
+/* ---- Rolling origins ---- */
+
+/* Baseline: mean and deviation of each column in training. */
+typedef struct dv_baseline {
   double *mean; /* [n_x] */
   double *unit; /* [n_x] standard deviation; 0: the column does not vary and is not scored */
-} dv_yardstick;
+} dv_baseline;
 
 enum { DV_ROLLING_BLOCKS = 16 };
 
-/* Squared errors in units of the yardstick, of consecutive parts of all that is scored: they tell the spread
- * of a comparison. */
+/* Squared errors in units of the baseline, of consecutive parts of all scored values: their spread is that of
+ * a comparison. */
 typedef struct dv_blocks {
   double square[DVBF_WAYS][DV_ROLLING_BLOCKS];
 } dv_blocks;
@@ -25,7 +28,7 @@ typedef struct dv_blocks {
 typedef struct dv_rolling {
   dvbf_sequences views;          /* the parts of the data that are predicted; they share its arrays */
   size_t first;                  /* step of a view that is the first one to be scored */
-  dvbf_estimates *by[DVBF_WAYS]; /* of the linear and the learned model; NULL where there are none */
+  dvbf_estimates *by[DVBF_WAYS]; /* of the linear and the learned model; NULL if there are none */
   double *square[DVBF_WAYS];     /* [n_x] sums of squared errors */
   double *count;                 /* [n_x] values that were scored */
   dv_blocks blocks;
@@ -36,7 +39,7 @@ typedef struct dv_rolling {
   double *rank; /* [n_x][n_ranks] values with so many samples below them; NULL: too large */
 } dv_rolling;
 
-/* What is predicted. */
+/* The predictions. */
 typedef struct dv_rolling_plan {
   bool free_run;  /* else one step ahead */
   size_t origins; /* of free runs, at most; 0: the usual number */
@@ -44,26 +47,58 @@ typedef struct dv_rolling_plan {
 } dv_rolling_plan;
 
 /* Fills them, with settings of the table "evaluate"; free with dv_rolling_clear, also after a failure. No
- * origin is left where sequences are too short, or where the model cannot do it. */
+ * origin is left if sequences are too short or the model cannot predict them. */
 dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *model, const dvbf_sequences *s,
-                           dv_rolling_plan plan, const dv_yardstick *yardstick, const dvbf_settings *settings,
+                           dv_rolling_plan plan, const dv_baseline *yardstick, const dvbf_settings *settings,
                            dvbf_error *error);
 void dv_rolling_clear(dv_rolling *r);
 
-/* The yardstick for a model: mean and deviation of the training data, or of `sequences` where `data` has
- * none; those of the model where it keeps them. Free with dv_yardstick_clear, also after a failure. */
-dvbf_status dv_yardstick_of(dv_yardstick *out, const dvbf_model *model, const dvbf_data *data,
-                            const dvbf_sequences *sequences, dvbf_error *error);
-void dv_yardstick_clear(dv_yardstick *yardstick);
+/* The baseline of a model: mean and deviation of the training data, or of `sequences` if `data` has none;
+ * those of the model if it keeps them. Free with dv_baseline_clear, also after a failure. */
+dvbf_status dv_baseline_of(dv_baseline *out, const dvbf_model *model, const dvbf_data *data,
+                           const dvbf_sequences *sequences, dvbf_error *error);
+void dv_baseline_clear(dv_baseline *yardstick);
 
 /* How much of a value with `below` of n samples below it is inside the central share of them. A value like
  * the samples has each rank equally often, so that the shares come out exact on average. */
 double dv_rank_inside(double below, double n, double share);
 
 /* Adds the errors up; false when there is no memory. */
-bool dv_rolling_scores(dvbf_rolling *out, const dv_rolling *r, const dv_yardstick *yardstick);
+bool dv_rolling_scores(dvbf_rolling *out, const dv_rolling *r, const dv_baseline *yardstick);
 
 /* The autocorrelations of the errors of the learned model one step ahead. */
 dvbf_status dv_whiteness_of(dvbf_whiteness *out, const dv_rolling *r, dvbf_error *error);
+
+/* ---- Discrete data ---- */
+
+/* Likelihood of binary, categorical or count data: by a model, by independent columns, and by a Markov chain
+ * per column. */
+
+/* ln p of consecutive parts of all scored values: their spread is that of a comparison. NaN for unknown
+ * methods. */
+typedef struct dv_discrete_likelihood {
+  dvbf_discrete_likelihood per_frame;
+  double mean[DV_ROLLING_BLOCKS], last[DV_ROLLING_BLOCKS], learned[DV_ROLLING_BLOCKS];
+} dv_discrete_likelihood;
+
+/* All is NaN if the model's density is not one of these. `train` gives the columns' means and transitions;
+ * `settings` are of the table "evaluate". */
+dvbf_status dv_discrete_likelihood_of(dv_discrete_likelihood *out, const dvbf_model *model,
+                                      const dvbf_sequences *train, const dvbf_sequences *s,
+                                      const dvbf_settings *settings, dvbf_error *error);
+
+/* ---- Verdict ---- */
+
+/* Further evidence besides the scores, for the decision and the advice. */
+typedef struct dv_evidence {
+  dv_blocks one_step, free_run;
+  dv_discrete_likelihood nats;
+  size_t n_u, frames, updates; /* columns of u, steps of the training data, updates of the model */
+  const char *model;           /* name of its class */
+  bool timeless;
+} dv_evidence;
+
+/* Fills `useful` and `sentence` from the scores. */
+void dv_verdict_decide(dvbf_verdict *verdict, const dv_evidence *evidence);
 
 #endif

@@ -1,14 +1,17 @@
-/* Certificates: a norm in which no mixture of the linear systems of a model stretches anything, or else what
- * the setting state-limit promises. */
-#include "base/algebra.h"
-#include "base/arithmetic.h"
-#include "base/locale.h"
+/* Certificates of stability (dvbf_stability_of): a norm in which no mixture of a model's linear systems
+ * stretches anything, the Euclidean one or the best quadratic one found (dv_common_norm), or else the bound
+ * that state-limit gives. The result is computed anew from the norm, so a bad search may miss a certificate
+ * but never invents one. */
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
-#include "evaluate/norm.h"
+#include "base/text.h"
+#include "evaluate/evaluate.h"
+#include "math/algebra.h"
+#include "math/portable.h"
 #include "model/model.h"
 
 #include <dvbf/dvbf.h>
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,9 +23,9 @@ void dvbf_stability_free(dvbf_stability *s) {
   dv_free(s);
 }
 
-/* ---- Lengths ---- */
+/* ---- Norms of the systems ---- */
 
-/* What a member is measured with. */
+/* Memory for measuring a member. */
 typedef struct ruler {
   const dvbf_model *model;
   dv_systems systems;
@@ -104,7 +107,7 @@ static dvbf_status measure_mean(dvbf_member_stability *out, ruler *r, dvbf_error
   return dv_common_norm(&out->length, r->t, r->inverse, r->matrices, s->count, s->n, true, error);
 }
 
-/* Fewer of large systems: about a second in all. */
+/* Fewer draws for large systems: about a second in all. */
 static void measure_draws(dvbf_member_stability *out, ruler *r) {
   double work = 60. * r->systems.count * dv_pow(r->systems.n, 3);
   if (!dv_universal_drawn(r->model)) return;
@@ -117,7 +120,7 @@ static void measure_draws(dvbf_member_stability *out, ruler *r) {
   }
 }
 
-/* ---- Words ---- */
+/* ---- Sentences ---- */
 
 static double worst_of(const dvbf_member_stability *s) {
   return s->draws ? fmax(s->length, s->drawn) : s->length;
@@ -135,24 +138,26 @@ static double largest_reach(const dvbf_member_stability *s) {
 }
 
 static void describe_lengths(const dvbf_member_stability *s, char *out, size_t size) {
-  char drawn[96] = "", which[64] = "its linear system";
-  if (s->draws) dv_print(drawn, sizeof drawn, ", %.5g over %zu draws of v", s->drawn, s->draws);
+  char drawn[96] = "", which[64] = "its linear system", length[DV_RESULT], most[DV_RESULT];
+  dv_result_text(length, "%.5g", s->length);
+  if (s->draws)
+    snprintf(drawn, sizeof drawn, ", %s over %zu draws of v", dv_result_text(most, "%.5g", s->drawn),
+             s->draws);
   if (s->systems > 1) snprintf(which, sizeof which, "every mixture of its %zu systems", s->systems);
   const char *norm = !strcmp(s->measure, "euclidean") ? "longest in the Euclidean norm"
                      : *s->measure == 'q'             ? "longest in the best quadratic norm found"
                                                       : s->measure;
   if (s->contracts && shrinks(worst_of(s)))
-    dv_print(out, size,
-             "contracts: %s shrinks differences of states by at least %.2g %% per step (%s: %.5g%s)", which,
-             100 * (1 - worst_of(s)), norm, s->length, drawn);
+    dv_print(out, size, "contracts: %s shrinks differences of states by at least %.2g %% per step (%s: %s%s)",
+             which, 100 * (1 - worst_of(s)), norm, length, drawn);
   else if (s->contracts)
     dv_print(out, size,
-             "does not expand: %s leaves differences of states as they are or shrinks them (%s: %.5g%s)",
-             which, norm, s->length, drawn);
+             "does not expand: %s leaves differences of states as they are or shrinks them (%s: %s%s)", which,
+             norm, length, drawn);
   else if (s->length <= 1)
-    dv_print(out, size, "contracts only with v at its mean (%s: %.5g%s)", norm, s->length, drawn);
+    dv_print(out, size, "contracts only with v at its mean (%s: %s%s)", norm, length, drawn);
   else
-    dv_print(out, size, "no certificate of contraction (%s: %.5g%s)", norm, s->length, drawn);
+    dv_print(out, size, "no certificate of contraction (%s: %s%s)", norm, length, drawn);
 }
 
 static void describe(dvbf_member_stability *s, const dvbf_model *m) {
@@ -173,7 +178,7 @@ static void describe(dvbf_member_stability *s, const dvbf_model *m) {
     snprintf(to, size, "%s%s", first, s->bounded ? "" : "; nothing bounds its states: state-limit is 0");
 }
 
-/* ---- Members and all ---- */
+/* ---- Members and committee ---- */
 
 static dvbf_status find_reach(dvbf_member_stability *out, const dvbf_model *m, dvbf_error *error) {
   const dvbf_real *range = dv_model_range(m);
@@ -250,4 +255,157 @@ dvbf_status dvbf_stability_of(dvbf_stability **out, const dvbf_model *m, dvbf_er
   describe_all(s);
   *out = s;
   return DVBF_OK;
+}
+
+/* ---- Search of a norm ---- */
+
+/* A descent. In the coordinates of the present T, with singular values s and vectors u, v of all matrices,
+ *
+ *   f_p = ln (sum s^2p) / 2p      which approaches the largest ln s for large p,
+ *
+ * falls fastest along T exp(t G), G = sum w (u u' - v v'), w = s^2p / sum s^2p, and is convex in t along
+ * every such path, so steps along G lead to the best norm; p grows on the way. */
+
+/* Matrices in the coordinates of some T. */
+typedef struct place {
+  double *t;        /* [n][n] */
+  double *matrices; /* [count][n][n] T^-1 S_i T */
+  double *slope;    /* [n][n] G */
+  double f, length; /* f_p, and the largest singular value */
+} place;
+
+typedef struct descent {
+  int n, count;
+  place now, next;
+  double *scratch; /* [5][n][n] */
+  double *best;    /* [n][n] the T with the smallest length so far */
+  double least;    /* that length */
+} descent;
+
+static size_t size_of_square(const descent *d) {
+  return (size_t)d->n * (size_t)d->n;
+}
+
+/* Fills f, length and slope. `unit` is a length near the largest singular value, against overflow. */
+static void measure_norm(const descent *d, place *at, double p, double unit) {
+  size_t n = (size_t)d->n, square = size_of_square(d);
+  double *u = d->scratch, *v = u + square, *s = v + square, sum = 0;
+  memset(at->slope, 0, square * sizeof *at->slope);
+  at->length = 0;
+  for (int i = 0; i < d->count; i++) {
+    dv_singular_values(at->matrices + (size_t)i * square, d->n, u, s, v);
+    at->length = fmax(at->length, s[0]);
+    for (size_t k = 0; k < n; k++) {
+      double w = dv_pow(s[k] / unit, 2 * p);
+      sum += w;
+      for (size_t a = 0; a < n && w > 1e-12; a++)
+        for (size_t b = 0; b < n; b++)
+          at->slope[a * n + b] += w * (u[k * n + a] * u[k * n + b] - v[k * n + a] * v[k * n + b]);
+    }
+  }
+  at->f = sum > 0 ? dv_log(unit) + dv_log(sum) / (2 * p) : -INFINITY;
+  for (size_t k = 0; k < square && sum > 0; k++) at->slope[k] /= sum;
+}
+
+/* next = now with T exp(by G) in the place of T. */
+static void step(descent *d, double by) {
+  size_t n = (size_t)d->n, square = size_of_square(d);
+  double *values = d->scratch, *vectors = values + square, *there = vectors + square, *back = there + square,
+         *product = back + square;
+  memcpy(values, d->now.slope, square * sizeof *values);
+  dv_diagonalise(values, vectors, d->n);
+  memset(there, 0, 2 * square * sizeof *there);
+  for (size_t k = 0; k < n; k++)
+    for (size_t a = 0; a < n; a++)
+      for (size_t b = 0; b < n; b++) {
+        double outer = vectors[k * n + a] * vectors[k * n + b];
+        there[a * n + b] += dv_exp(by * values[k * (n + 1)]) * outer;
+        back[a * n + b] += dv_exp(-by * values[k * (n + 1)]) * outer;
+      }
+  dv_product(d->next.t, d->now.t, there, d->n, d->n, d->n);
+  for (size_t i = 0; i < (size_t)d->count; i++) {
+    dv_product(product, back, d->now.matrices + i * square, d->n, d->n, d->n);
+    dv_product(d->next.matrices + i * square, product, there, d->n, d->n, d->n);
+  }
+}
+
+/* Takes the next place if f is smaller there; false if not. */
+static bool go(descent *d, double p, double by) {
+  step(d, by);
+  measure_norm(d, &d->next, p, d->now.length);
+  if (!(d->next.f < d->now.f)) return false;
+  place swap = d->now;
+  d->now = d->next;
+  d->next = swap;
+  if (d->now.length < d->least) {
+    d->least = d->now.length;
+    memcpy(d->best, d->now.t, size_of_square(d) * sizeof *d->best);
+  }
+  return true;
+}
+
+/* At most this many steps with one p. */
+static void descend(descent *d, double p, int steps) {
+  double by = 1 / p;
+  measure_norm(d, &d->now, p, d->now.length);
+  for (int k = 0; k < steps && by > 1e-4 / p && d->now.length > 0; k++) {
+    double before = d->now.f;
+    bool better = go(d, p, by);
+    by *= better ? 1.5 : 0.3;
+    if (better && before - d->now.f < 1e-7) break;
+  }
+}
+
+double dv_length_in(const double *s, const double *t, const double *inverse, int n, double *scratch) {
+  size_t square = (size_t)n * (size_t)n;
+  double *product = scratch, *matrix = scratch + square, *u = matrix + square, *v = u + square;
+  dv_product(product, inverse, s, n, n, n);
+  dv_product(matrix, product, t, n, n, n);
+  dv_singular_values(matrix, n, u, v + square, v);
+  return isnan(v[square]) ? INFINITY : v[square];
+}
+
+/* The largest of the lengths in the norm of t, computed from the systems themselves. */
+static double longest_under(const descent *d, const double *systems, const double *t, double *inverse,
+                            int *order) {
+  size_t square = size_of_square(d);
+  double most = 0;
+  memcpy(inverse, t, square * sizeof *t);
+  if (!isfinite(dv_invert(inverse, d->n, 1e-150, order))) return INFINITY;
+  for (size_t i = 0; i < (size_t)d->count; i++)
+    most = fmax(most, dv_length_in(systems + i * square, t, inverse, d->n, d->scratch));
+  return most;
+}
+
+/* Large systems get fewer steps: about a second in all. */
+static void search(descent *d, const double *systems) {
+  static const double powers[] = {1, 4, 16, 64};
+  double work = 60. * d->count * dv_pow(d->n, 3), steps = fmin(100, 4e8 / work);
+  size_t square = size_of_square(d);
+  memcpy(d->now.matrices, systems, (size_t)d->count * square * sizeof *systems);
+  memcpy(d->now.t, d->best, square * sizeof *d->best);
+  d->now.length = d->least;
+  for (int i = 0; i < 4 && d->least > 0 && isfinite(d->least); i++) descend(d, powers[i], (int)steps);
+}
+
+dvbf_status dv_common_norm(double *length, double *t, double *inverse, const double *systems, int count,
+                           int n, bool wanted, dvbf_error *error) {
+  descent d = {.n = n, .count = count, .best = t};
+  size_t square = size_of_square(&d), all = (size_t)count * square;
+  double *memory = dv_calloc(2 * all + 9 * square, sizeof *memory);
+  int *order = dv_calloc((size_t)n, sizeof *order);
+  if (memory && order) {
+    d.now = (place){memory, memory + square, memory + square + all, 0, 0};
+    d.next =
+        (place){memory + 2 * square + all, memory + 3 * square + all, memory + 3 * square + 2 * all, 0, 0};
+    d.scratch = memory + 4 * square + 2 * all;
+    for (size_t k = 0; k < square; k++) t[k] = k % ((size_t)n + 1) == 0;
+    d.least = longest_under(&d, systems, t, inverse, order);
+    if (wanted) search(&d, systems);
+    *length = longest_under(&d, systems, t, inverse, order);
+  }
+  dvbf_status status = memory && order ? DVBF_OK : dv_fail_memory(error, "measuring linear systems");
+  dv_free(memory);
+  dv_free(order);
+  return status;
 }

@@ -1,12 +1,86 @@
-/* A model as one C file and its header. */
-#ifndef DV_C_FILE_H
-#define DV_C_FILE_H
+/* Writing C: constants, functions, the file of a model, and models with rounded weights. */
+#ifndef DV_EXPORT_C_FILE_H
+#define DV_EXPORT_C_FILE_H
 
-#include "export/c_part.h"
+#include "base/settings.h"
+#include "export/export.h"
+#include "export/part.h"
+#include "model/model.h"
 
 #include <dvbf/dvbf.h>
+#include <dvbf/graph.h>
 
-/* What was written. */
+/* ---- Constants ---- */
+
+/* An array. A weight is a matrix [rows][cols], written transposed if the result is narrow; in int8 it has a
+ * factor for each column. */
+typedef struct dv_constant {
+  char name[64];
+  const dvbf_real *values;
+  size_t rows, cols;
+  bool weight, transposed;
+  int format; /* DV_WEIGHTS_FLOAT, ... */
+} dv_constant;
+
+typedef struct dv_constants {
+  dv_constant *list;
+  int count, room;
+  bool failed; /* memory was short */
+  int format;  /* of weights that are matrices */
+} dv_constants;
+
+void dv_constants_clear(dv_constants *c);
+/* The array with these numbers, added if there is none; NULL if memory is short. `name` is that of a
+ * parameter, or NULL. */
+const dv_constant *dv_constants_take(dv_constants *c, const dvbf_real *values, size_t rows, size_t cols,
+                                     bool weight, const char *name);
+/* Adds an array even if another is equal. */
+const dv_constant *dv_constants_add(dv_constants *c, const dvbf_real *values, size_t rows, size_t cols,
+                                    bool weight, const char *name);
+/* Refuses numbers that are not finite, which C and Python cannot write; arrays may get them by division. */
+dvbf_status dv_check_finite(const double *values, size_t n, dvbf_error *error);
+dvbf_status dv_constants_check(const dv_constants *c, dvbf_error *error);
+/* Writes all arrays, with names behind `prefix_`. */
+void dv_constants_write(dv_text *text, const dv_constants *c, const char *prefix);
+/* Bytes of all arrays. */
+size_t dv_constants_bytes(const dv_constants *c);
+
+/* Rounds a matrix to what its format can hold, in place. */
+void dv_weights_round(dvbf_real *values, size_t rows, size_t cols, int format);
+/* Whether a weight of this shape is written transposed, and whether in the format of weights. */
+bool dv_weights_narrow(size_t rows, size_t cols);
+bool dv_weights_small(size_t rows, size_t cols);
+
+/* ---- Functions ---- */
+
+/* A part as a function of C. */
+
+/* State shared by the functions of a file. */
+typedef struct dv_c_file {
+  const char *prefix;
+  bool wide;  /* numbers are double */
+  bool plain; /* without <math.h> */
+  dv_constants constants;
+  bool products[3][2];              /* [format][transposed] that are used */
+  bool functions[DVBF_SIZE_OF + 1]; /* of dvbf_function that are used */
+  size_t most_room;                 /* bytes of the largest table of results in between */
+} dv_c_file;
+
+/* Writes `static void PREFIX_NAME(arguments)`. The arguments are the slots that the part uses, in their
+ * order. */
+void dv_c_part_write(dv_text *text, dv_c_file *file, const dv_code_part *part, const char *name);
+/* Writes the call, with the same arguments by the names of the slots: x, u, now, mask, seen, z, noise, out,
+ * variance, slopes. */
+void dv_c_part_call(dv_text *text, const dv_c_file *file, const dv_code_part *part, const char *name);
+
+/* A number of C. */
+void dv_c_number(dv_text *text, const dv_c_file *file, double number);
+
+/* ---- File ---- */
+
+/* A model as one C file and its header. */
+
+/* Facts about the written file. */
 typedef struct dv_c_facts {
   double multiplications; /* of a step without forecast and without samples */
   size_t constants;       /* bytes */
@@ -25,8 +99,8 @@ dvbf_status dv_c_write(dv_text *code, dv_text *header, dv_c_facts *facts, const 
                        const char *prefix, const char *name, const dv_export_settings *settings,
                        dvbf_error *error);
 
-/* A model that is simulated and does not filter: its transition and its observations; writes the file and its
- * header, and the state start [n_z] to begin with. */
+/* A model to be simulated: its transition and observations; writes the file and its header, and its first
+ * state start [n_z]. */
 dvbf_status dv_c_plant_write(dv_text *code, dv_text *header, dv_c_facts *facts, const dvbf_model *model,
                              const char *prefix, const dv_export_settings *settings, double *start,
                              dvbf_error *error);
@@ -58,5 +132,18 @@ DV_TEMPLATE(control_c_in)
 DV_TEMPLATE(control_test_c_in)
 /* Fills in a template: dv_put(text, filter_c_in, words). */
 #define dv_put(text, name, words) dv_text_template(text, dv_##name, dv_##name##_size, words)
+
+/* ---- Rounding ---- */
+
+/* Weights of fewer bits: a model with the weights that the exported file can hold. */
+
+/* A copy of the model and its members with rounded weights; it shares all else with the model and must not
+ * outlive it. Free with dv_rounded_free. */
+dvbf_status dv_rounded_new(dvbf_model **out, const dvbf_model *model, int format, dvbf_error *error);
+void dv_rounded_free(dvbf_model *rounded);
+
+/* Root mean square error of forecasts one step ahead, in units of the standard deviation of each column. */
+dvbf_status dv_rounding_error(double *out, const dvbf_model *model, const dvbf_sequences *sequences,
+                              dvbf_error *error);
 
 #endif

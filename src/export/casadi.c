@@ -1,18 +1,18 @@
-/* The model without noise as functions of CasADi, in one Python file: z' = f(z, u) and x = g(z). */
-#include "base/locale.h"
+/* The model without noise as CasADi functions in one Python file (dvbf_export_casadi): z' = f(z, u) and x =
+ * g(z). Statements of a part become expressions over whole vectors. */
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
-#include "export/about.h"
-#include "export/constants.h"
-#include "export/files.h"
+#include "base/text.h"
+#include "export/c_file.h"
+#include "export/export.h"
 #include "export/part.h"
-#include "kalman/system.h"
+#include "math/kalman.h"
 
 #include <dvbf/export.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A part on its way into a Python function. */
+/* State of writing a part. */
 typedef struct writer {
   dv_text *text, *numbers; /* the function, and the constants before it */
   dv_constants constants;
@@ -57,7 +57,7 @@ static const char *constant_at(writer *w, dvbf_place p, size_t rows, size_t cols
 
 /* ---- Places ---- */
 
-/* start, start + by, ... of n numbers; `r` is added where rows are counted. */
+/* start, start + by, ... of n numbers; `r` is added if rows are counted. */
 static void put_slice(writer *w, size_t offset, size_t by_row, size_t by_col, int rows, int n) {
   char row[48] = "";
   if (rows > 1 && by_row) snprintf(row, sizeof row, " + %zu * r", by_row);
@@ -131,7 +131,7 @@ static void put_expr(writer *w, const dv_statement *s, dvbf_expr e) {
 
 /* ---- Statements ---- */
 
-/* Whether a statement gives a table all of its numbers in their order, so that it is the table. */
+/* Whether a statement writes a whole table in order, so that its result is the table. */
 static bool is_whole(const writer *w, const dv_statement *s) {
   size_t offset = s->out.offset, size = table_size(w, s->out.buffer, offset);
   int slot = dv_code_part_slot_at(&w->part, s->out.buffer, offset);
@@ -139,7 +139,7 @@ static bool is_whole(const writer *w, const dv_statement *s) {
   return !offset && s->rows == 1 && s->out.by_col == 1 && (size_t)s->cols == size;
 }
 
-/* The left side of an assignment; a table that is written in parts is made before. */
+/* The left side of an assignment; a table written in parts is allocated before. */
 static void put_left(writer *w, const dv_statement *s, int n, bool whole) {
   size_t offset = s->out.offset, at = offset;
   if (!whole && !w->made[s->out.buffer]) {
@@ -228,7 +228,7 @@ static void put_numbers(dv_text *t, const char *name, const double *values, int 
   dv_text_put(t, "])\n");
 }
 
-/* Where z begins, and the scaling of u. */
+/* The first z, and the scaling of u. */
 static dvbf_status put_start(dv_text *t, const dv_parts *parts, dvbf_error *error) {
   const dvbf_model *m = parts->model;
   const double *const nothing[DV_INPUTS] = {0};
@@ -259,7 +259,7 @@ static dvbf_status write(dv_text *t, const dvbf_model *m, const dvbf_export_opti
   dv_text functions = {0}, numbers = {0}, start = {0};
   writer w = {.text = &functions, .numbers = &numbers};
   dvbf_status status = dv_parts_init(&parts, m, true, error);
-  if (!status) status = dv_about(t, m, o, "#", error);
+  if (!status) status = dv_file_header(t, m, o, "#", error);
   if (!status) status = put_start(&start, &parts, error);
   if (!status) status = put_function(&w, &parts.move, m, "transition", error);
   if (!status) status = put_function(&w, &parts.emission, m, "observe", error);

@@ -1,21 +1,58 @@
-/* An FMU: a zip of description, sources and a binary of this machine. */
-#include "export/fmu.h"
-
+/* A model as a functional mock-up unit (dvbf_export_fmu, FMI 2.0): a zip of modelDescription.xml, C sources
+ * and a binary of this machine, or none without a compiler. Variables are named by columns of the data. Times
+ * in the zip are fixed, so the same model gives the same bytes. */
+#include "base/error.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/memory.h"
-#include "base/status.h"
-#include "export/about.h"
+#include "base/settings.h"
+#include "base/text.h"
 #include "export/c_file.h"
-#include "export/files.h"
-#include "export/run.h"
+#include "export/export.h"
+#include "model/model.h"
 
+#include <dvbf/export.h>
+
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <zip.h>
 
-/* What goes into the zip. */
+/* Names and description of an FMU. */
+
+enum { DV_VARIABLE_NAME = 80 };
+
+typedef enum dv_variable_kind { DV_INPUT, DV_OUTPUT, DV_PARAMETER } dv_variable_kind;
+
+/* A Real variable, whose value reference is its number. */
+typedef struct dv_variable {
+  char name[DV_VARIABLE_NAME], description[DV_VARIABLE_NAME + 64];
+  dv_variable_kind kind;
+  double start; /* of an input or a parameter */
+} dv_variable;
+
+typedef struct dv_fmu {
+  const dvbf_model *model;
+  const dv_export_settings *settings;
+  char prefix[64], guid[40];
+  double sample_time;
+  dv_variable *variables; /* inputs first, parameters last */
+  int count, inputs, parameters;
+  bool plant, moves, direct;
+} dv_fmu;
+
+/* Names the variables by the columns of the data, or by those of the settings of the model, or x1, x2, ...
+ * `start` [n_z] is the state that a plant begins with. Free with dv_fmu_clear, also after a failure. */
+dvbf_status dv_fmu_variables(dv_fmu *fmu, const dvbf_export_options *options, const double *start,
+                             dvbf_error *error);
+void dv_fmu_clear(dv_fmu *fmu);
+/* modelDescription.xml. */
+void dv_fmu_describe(dv_text *text, const dv_fmu *fmu, const char *const *sources);
+
+/* ---- Fmu ---- */
+
+/* Contents of the zip. */
 typedef struct content {
   dv_text code, header, wrapper, description;
   unsigned char *binary;
@@ -103,7 +140,7 @@ static dvbf_status write_sources(content *c, dv_fmu *f, const dvbf_export_option
   return status;
 }
 
-/* ---- The binary ---- */
+/* ---- Binary ---- */
 
 static dvbf_status read_binary(content *c, const char *path, dvbf_error *error) {
   FILE *file = fopen(path, "rb");
@@ -116,7 +153,7 @@ static dvbf_status read_binary(content *c, const char *path, dvbf_error *error) 
   return done ? DVBF_OK : dv_fail(error, DVBF_IO, "what the compiler has made cannot be read");
 }
 
-/* Compiles the sources in a folder of their own. Where there is no compiler the FMU has none. */
+/* Compiles the sources in a temporary folder. Without a compiler the FMU has no binary. */
 static dvbf_status compile(content *c, const dv_fmu *f, const char *const *sources, dvbf_error *error) {
   dv_scratch scratch = {{0}};
   dvbf_status status = dv_scratch_make(&scratch, error);
@@ -138,7 +175,7 @@ static dvbf_status compile(content *c, const dv_fmu *f, const char *const *sourc
   return status;
 }
 
-/* ---- The zip ---- */
+/* ---- Zip ---- */
 
 /* A member that copies nothing: its bytes must stay until the zip is closed. Times are fixed, so that the
  * same model gives the same bytes. */
@@ -183,7 +220,7 @@ static dvbf_status write_zip(const char *path, const content *c, const dv_fmu *f
   return dv_publish(temporary, path, error);
 }
 
-/* ---- All of it ---- */
+/* ---- The whole FMU ---- */
 
 static void choose_settings(dv_export_settings *to, const dv_export_settings *from) {
   *to = *from;
@@ -245,4 +282,220 @@ dvbf_status dvbf_export_fmu(const char *path, const dvbf_model *m, const dvbf_se
   dv_subject_clear(&of);
   if (!status && result) *result = facts;
   return status;
+}
+
+/* ---- Variables ---- */
+
+/* ---- Names ---- */
+
+/* Printable ASCII; other bytes, and blanks at the ends, are no part of a name. */
+static void clean(char out[DV_VARIABLE_NAME], const char *from) {
+  size_t n = 0;
+  for (; *from && n + 1 < 48; from++) {
+    unsigned char c = (unsigned char)*from;
+    out[n++] = c >= 32 && c < 127 ? *from : '_';
+  }
+  while (n && out[n - 1] == ' ') n--;
+  out[n] = 0;
+  size_t blanks = strspn(out, " ");
+  memmove(out, out + blanks, n - blanks + 1);
+}
+
+/* Word k of a list with commas, if the list has n words and none of them is a number or a range. */
+static bool word_of(char out[DV_VARIABLE_NAME], const char *list, int n, int k) {
+  int count = 0;
+  bool found = false;
+  for (const char *at = list; *at && count <= n; count++) {
+    size_t length = strcspn(at, ",");
+    char word[DV_VARIABLE_NAME];
+    snprintf(word, sizeof word, "%.*s", (int)(length < 47 ? length : 47), at);
+    if (!*word || strspn(word, "0123456789- ") == strlen(word)) return false;
+    if (count == k) clean(out, word), found = *out != 0;
+    at += length + (at[length] == ',');
+  }
+  return found && count == n;
+}
+
+/* The name of column k of x or u. */
+static void column_name(char out[DV_VARIABLE_NAME], const dv_fmu *f, const dvbf_export_options *o, bool of_x,
+                        int k) {
+  const dv_data_settings *d = &f->model->settings->data;
+  int n = of_x ? f->model->n_x : f->model->n_u;
+  char(*names)[32] = !o || !o->data ? NULL : of_x ? o->data->x_names : o->data->u_names;
+  *out = 0;
+  if (names) clean(out, names[k]);
+  if (!*out && !word_of(out, of_x ? d->outputs : d->inputs, n, k)) *out = 0;
+  if (!*out) snprintf(out, DV_VARIABLE_NAME, "%c%d", of_x ? 'x' : 'u', k + 1);
+}
+
+static bool is_taken(const dv_fmu *f, const char *name) {
+  for (int i = 0; i < f->count; i++)
+    if (!strcmp(f->variables[i].name, name)) return true;
+  return !strcmp(name, "missing") || !strcmp(name, "ready") || !strcmp(name, "time");
+}
+
+/* Adds a variable; a name that is taken gets a number. */
+static dv_variable *add(dv_fmu *f, dv_variable_kind kind, const char *name, const char *ending) {
+  dv_variable *v = &f->variables[f->count];
+  *v = (dv_variable){.kind = kind};
+  snprintf(v->name, sizeof v->name, "%.60s%s", name, ending);
+  for (int i = 2; is_taken(f, v->name); i++) snprintf(v->name, sizeof v->name, "%.60s%s_%d", name, ending, i);
+  f->count++;
+  return v;
+}
+
+/* ---- Variables ---- */
+
+static void add_inputs(dv_fmu *f, const dvbf_export_options *o) {
+  const dvbf_model *m = f->model;
+  char name[DV_VARIABLE_NAME];
+  for (int i = 0; i < m->n_x && !f->plant; i++) {
+    column_name(name, f, o, true, i);
+    dv_variable *v = add(f, DV_INPUT, name, "");
+    v->start = (double)m->x.shift[i];
+    snprintf(v->description, sizeof v->description, "observation %d; NaN where it is missing", i + 1);
+  }
+  for (int i = 0; i < m->n_u; i++) {
+    column_name(name, f, o, false, i);
+    dv_variable *v = add(f, DV_INPUT, name, "");
+    v->start = (double)m->u.shift[i];
+    snprintf(v->description, sizeof v->description, "control %d", i + 1);
+  }
+  f->inputs = f->count;
+}
+
+static void add_filter_outputs(dv_fmu *f, const dvbf_export_options *o) {
+  char name[DV_VARIABLE_NAME];
+  for (int i = 0; i < f->model->n_z; i++) {
+    snprintf(name, sizeof name, "z%d", i + 1);
+    snprintf(add(f, DV_OUTPUT, name, "")->description, DV_VARIABLE_NAME, "mean of state %d", i + 1);
+    snprintf(add(f, DV_OUTPUT, name, "_std")->description, DV_VARIABLE_NAME, "standard deviation of state %d",
+             i + 1);
+  }
+  for (int i = 0; i < f->model->n_x && f->moves; i++) {
+    column_name(name, f, o, true, i);
+    snprintf(add(f, DV_OUTPUT, name, "_forecast")->description, DV_VARIABLE_NAME,
+             "observation %d as the samples before let expect", i + 1);
+    snprintf(add(f, DV_OUTPUT, name, "_forecast_std")->description, DV_VARIABLE_NAME,
+             "standard deviation of observation %d around it", i + 1);
+  }
+}
+
+static void add_plant_outputs(dv_fmu *f, const dvbf_export_options *o, const double *start) {
+  char name[DV_VARIABLE_NAME];
+  for (int i = 0; i < f->model->n_x; i++) {
+    column_name(name, f, o, true, i);
+    snprintf(add(f, DV_OUTPUT, name, "")->description, DV_VARIABLE_NAME, "observation %d", i + 1);
+  }
+  for (int i = 0; i < f->model->n_z; i++) {
+    snprintf(name, sizeof name, "z%d", i + 1);
+    snprintf(add(f, DV_OUTPUT, name, "")->description, DV_VARIABLE_NAME, "state %d", i + 1);
+  }
+  for (int i = 0; i < f->model->n_z; i++) {
+    snprintf(name, sizeof name, "z%d_start", i + 1);
+    dv_variable *v = add(f, DV_PARAMETER, name, "");
+    v->start = start[i];
+    snprintf(v->description, sizeof v->description, "state %d at the beginning", i + 1);
+  }
+  f->parameters = f->model->n_z;
+}
+
+dvbf_status dv_fmu_variables(dv_fmu *f, const dvbf_export_options *o, const double *start,
+                             dvbf_error *error) {
+  const dvbf_model *m = f->model;
+  f->variables = dv_calloc(4 * ((size_t)m->n_x + (size_t)m->n_u + (size_t)m->n_z), sizeof *f->variables);
+  if (!f->variables) return dv_fail_memory(error, "exporting a model");
+  add_inputs(f, o);
+  if (f->plant)
+    add_plant_outputs(f, o, start);
+  else
+    add_filter_outputs(f, o);
+  return DVBF_OK;
+}
+
+void dv_fmu_clear(dv_fmu *f) {
+  dv_free(f->variables);
+  f->variables = NULL;
+}
+
+/* ---- Description ---- */
+
+/* Text as an attribute. */
+static void put_attribute_text(dv_text *t, const char *text) {
+  for (; *text; text++) {
+    switch (*text) {
+    case '&': dv_text_append(t, "&amp;", 5); break;
+    case '<': dv_text_append(t, "&lt;", 4); break;
+    case '>': dv_text_append(t, "&gt;", 4); break;
+    case '"': dv_text_append(t, "&quot;", 6); break;
+    default: dv_text_append(t, text, 1);
+    }
+  }
+}
+
+static void put_variable(dv_text *t, const dv_variable *v, int number) {
+  static const char *const causality[] = {"input", "output", "parameter"};
+  dv_text_put(t, "    <ScalarVariable name=\"");
+  put_attribute_text(t, v->name);
+  dv_text_put(t, "\" valueReference=\"%d\" description=\"%s\" causality=\"%s\" variability=\"%s\"", number,
+              v->description, causality[v->kind], v->kind == DV_PARAMETER ? "fixed" : "discrete");
+  if (v->kind == DV_PARAMETER) dv_text_put(t, " initial=\"exact\"");
+  if (v->kind == DV_OUTPUT) dv_text_put(t, " initial=\"calculated\"");
+  if (v->kind == DV_OUTPUT)
+    dv_text_put(t, ">\n      <Real/>\n    </ScalarVariable>\n");
+  else
+    dv_text_put(t, ">\n      <Real start=\"%.17g\"/>\n    </ScalarVariable>\n", v->start);
+}
+
+static void put_variables(dv_text *t, const dv_fmu *f) {
+  dv_text_put(t, "  <ModelVariables>\n");
+  for (int i = 0; i < f->count; i++) put_variable(t, &f->variables[i], i);
+  if (!f->plant)
+    dv_text_put(
+        t,
+        "    <ScalarVariable name=\"missing\" valueReference=\"%d\" description=\"there is no observation in "
+        "this sample\" causality=\"input\" variability=\"discrete\">\n      <Boolean start=\"false\"/>\n    "
+        "</ScalarVariable>\n"
+        "    <ScalarVariable name=\"ready\" valueReference=\"%d\" description=\"0: no estimate yet, 1: of "
+        "the "
+        "state, 2: of all\" causality=\"output\" variability=\"discrete\" initial=\"calculated\">\n      "
+        "<Integer/>\n    </ScalarVariable>\n",
+        f->count, f->count + 1);
+  dv_text_put(t, "  </ModelVariables>\n");
+}
+
+/* Outputs by their place in the list, from 1 on. */
+static void put_unknowns(dv_text *t, const dv_fmu *f, const char *name) {
+  dv_text_put(t, "    <%s>\n", name);
+  for (int i = 0; i < f->count; i++)
+    if (f->variables[i].kind == DV_OUTPUT) dv_text_put(t, "      <Unknown index=\"%d\"/>\n", i + 1);
+  if (!f->plant) dv_text_put(t, "      <Unknown index=\"%d\"/>\n", f->count + 2);
+  dv_text_put(t, "    </%s>\n", name);
+}
+
+void dv_fmu_describe(dv_text *t, const dv_fmu *f, const char *const *sources) {
+  DV_PLAIN_NUMBERS;
+  dv_text_put(t,
+              "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+              "<fmiModelDescription fmiVersion=\"2.0\" modelName=\"%s\" guid=\"%s\" description=\"%s\" "
+              "generationTool=\"dvbf %s\" variableNamingConvention=\"flat\">\n",
+              f->prefix, f->guid,
+              f->plant ? "a learned system: controls in, observations out"
+                       : "a learned filter: observations and controls in, states and forecasts out",
+              DVBF_VERSION);
+  dv_text_put(
+      t,
+      "  <CoSimulation modelIdentifier=\"%s\" canHandleVariableCommunicationStepSize=\"true\" "
+      "canGetAndSetFMUstate=\"true\" canSerializeFMUstate=\"true\" providesDirectionalDerivative=\"true\">\n"
+      "    <SourceFiles>\n",
+      f->prefix);
+  for (; *sources; sources++) dv_text_put(t, "      <File name=\"%s\"/>\n", *sources);
+  dv_text_put(
+      t, "    </SourceFiles>\n  </CoSimulation>\n  <DefaultExperiment startTime=\"0\" stepSize=\"%.17g\"/>\n",
+      f->sample_time);
+  put_variables(t, f);
+  dv_text_put(t, "  <ModelStructure>\n");
+  put_unknowns(t, f, "Outputs");
+  put_unknowns(t, f, "InitialUnknowns");
+  dv_text_put(t, "  </ModelStructure>\n</fmiModelDescription>\n");
 }

@@ -1,12 +1,11 @@
-/* The filter without noise as ONNX: one step with an explicit state, and the first state from the first
- * frames. */
+/* The filter without noise as ONNX (dvbf_export_onnx): one step with an explicit state, and the first state
+ * from the first frames, each a file. An exact model has one step that starts from zeros. */
 #include "export/onnx_graph.h"
 
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
-#include "export/about.h"
-#include "export/files.h"
-#include "export/kalman_part.h"
+#include "export/export.h"
+#include "export/part.h"
 
 #include <dvbf/export.h>
 #include <stdio.h>
@@ -16,7 +15,7 @@ enum { MOST_EXACT = 32 }; /* columns of x of an exact model, whose values are ta
 
 static const dv_onnx_name none = {""};
 
-/* ---- Inputs as the model sees them ---- */
+/* ---- Scaled inputs ---- */
 
 static dv_onnx_name scaled(dv_onnx *g, dv_onnx_name a, const float *shift, const float *scale, int n) {
   dv_onnx_name s = dv_onnx_constant(g, shift, 0, (size_t)n, "shift");
@@ -32,7 +31,7 @@ static dv_onnx_name unscaled(dv_onnx *g, dv_onnx_name a, const dvbf_model *m, bo
   return dv_onnx_node(g, "Add", x, dv_onnx_constant(g, m->x.shift, 0, (size_t)m->n_x, "shift"), none, none);
 }
 
-/* 1 where something is seen, else 0; and x there, else 0, whatever it is. */
+/* 1 for observed values, else 0; and x there, else 0. */
 static dv_onnx_name clear_gaps(dv_onnx *g, dv_onnx_name a, dv_onnx_name seen) {
   dv_onnx_name zero = dv_onnx_number(g, 0);
   return dv_onnx_node(g, "Where", dv_onnx_node(g, "Greater", seen, zero, none, none), a, zero, none);
@@ -80,7 +79,7 @@ static dvbf_status write_step(dv_onnx *g, const dv_parts *p, dvbf_error *error) 
   return status;
 }
 
-/* The mask of each frame from what is seen of it. */
+/* The mask of each frame, from those of its values. */
 static dv_onnx_name masks(dv_onnx *g, dv_onnx_name seen, int frames, int n_x) {
   dv_onnx_name *each = dv_calloc((size_t)frames, sizeof *each), all = none;
   for (int t = 0; each && t < frames; t++)
@@ -108,7 +107,7 @@ static dvbf_status write_start(dv_onnx *g, const dv_parts *p, dvbf_error *error)
   return status;
 }
 
-/* sqrt of what is not negative. */
+/* sqrt, with negative numbers as 0. */
 static dv_onnx_name root(dv_onnx *g, dv_onnx_name a) {
   return dv_onnx_node(g, "Sqrt", dv_onnx_node(g, "Max", a, dv_onnx_number(g, 0), none, none), none, none,
                       none);
@@ -157,7 +156,7 @@ static dvbf_status write_file(const char *path, const char *name, const dvbf_mod
   dv_parts parts = {0};
   dv_text about = {0}, file = {0};
   dvbf_status status = dv_parts_init(&parts, m, false, error);
-  if (!status) status = dv_about(&about, m, o, "", error);
+  if (!status) status = dv_file_header(&about, m, o, "", error);
   if (!status)
     status = m->type->exact_system ? write_exact(&g, m, error)
              : start               ? write_start(&g, &parts, error)

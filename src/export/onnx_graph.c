@@ -1,8 +1,10 @@
+/* An ONNX graph in memory (dv_onnx_node, dv_onnx_part, dv_onnx_file): nodes, constants, shapes, and the
+ * conversion of a part's statements, and the few protocol buffers messages that a file needs, written by
+ * hand. */
 #include "export/onnx_graph.h"
 
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
-#include "export/protobuf.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -184,7 +186,7 @@ void dv_onnx_output(dv_onnx *g, dv_onnx_name from, const char *name, size_t n) {
   add_value(&g->outputs, 12, name, 0, n);
 }
 
-/* ---- Parts: tables become pieces, each a tensor of its own, as a tensor cannot be written to ---- */
+/* ---- Parts (tables become pieces, as a tensor cannot be written to) ---- */
 
 typedef struct piece {
   size_t offset, size;
@@ -220,7 +222,7 @@ static void insert(lowering *l, table *t, int at, piece p) {
   t->count++;
 }
 
-/* Numbers offset .. offset + size - 1 are `name` from now on; what they cover of other pieces is cut. */
+/* Numbers offset .. offset + size - 1 are `name` from now on; pieces that they cover are cut. */
 static void store(lowering *l, int buffer, size_t offset, size_t size, dv_onnx_name name) {
   table *t = &l->tables[buffer];
   size_t end = offset + size;
@@ -265,7 +267,7 @@ static dv_onnx_name fetch(lowering *l, int buffer, size_t offset, size_t size) {
   return dv_onnx_concat(l->g, parts, count);
 }
 
-/* What a row of a statement reads: n numbers, or one for all. */
+/* Inputs of a row of a statement: n numbers, or one for all. */
 static dv_onnx_name read_row(lowering *l, dvbf_place p, size_t row, size_t n) {
   const dv_code_buffer *b = &l->code->buffers[p.buffer];
   size_t offset = p.offset + row * p.by_row, extent = p.by_col ? (n - 1) * p.by_col + 1 : 1;
@@ -291,7 +293,7 @@ static dv_onnx_name lower(lowering *l, dvbf_expr e, size_t row, size_t n) {
   return dv_onnx_node(l->g, ops[node->kind], a, b, none, none);
 }
 
-/* A vector of n numbers, also where the expression is one number for all. */
+/* A vector of n numbers, also if the expression is one number for all. */
 static dv_onnx_name lower_row(lowering *l, const dv_statement *s, size_t row) {
   dv_onnx_name e = lower(l, s->expr, row, (size_t)s->cols);
   return dv_onnx_node(l->g, "Expand", e, number(l->g, s->cols, true), none, none);

@@ -1,10 +1,15 @@
-/* A graph of ONNX as it grows: nodes, constants, inputs and outputs. Every tensor is a vector of floats, but
- * for weights. */
-#ifndef DV_ONNX_GRAPH_H
-#define DV_ONNX_GRAPH_H
+/* A graph of ONNX in memory, and messages of protocol buffers. */
+#ifndef DV_EXPORT_ONNX_GRAPH_H
+#define DV_EXPORT_ONNX_GRAPH_H
 
+#include "export/export.h"
 #include "export/part.h"
-#include "export/text.h"
+
+#include <string.h>
+
+/* ---- Graph ---- */
+
+/* Every tensor is a vector of floats, except weights. */
 
 enum { DV_ONNX_NAME = 64 };
 typedef struct dv_onnx_name {
@@ -45,10 +50,47 @@ void dv_onnx_output(dv_onnx *g, dv_onnx_name from, const char *name, size_t n);
 /* The tensor as a vector. */
 dv_onnx_name dv_onnx_flat(dv_onnx *g, dv_onnx_name from);
 
-/* Adds a part whose inputs are these vectors, "" where it has none; returns its result. */
+/* Adds a part whose inputs are these vectors, "" if it has none; returns its result. */
 dvbf_status dv_onnx_part(dv_onnx *g, const dv_code_part *part, const dv_onnx_name in[DV_INPUTS],
                          dv_onnx_name *out, dvbf_error *error);
 /* The whole file. */
 void dv_onnx_file(dv_text *out, dv_onnx *g, const char *name, const char *about);
+
+/* ---- Protocol buffers ---- */
+
+/* Written by hand: an ONNX file needs a dozen kinds of fields. */
+
+static inline void dv_pb_varint(dv_text *t, uint64_t n) {
+  for (; n > 127; n >>= 7) {
+    char byte = (char)((n & 127) | 128);
+    dv_text_append(t, &byte, 1);
+  }
+  char last = (char)n;
+  dv_text_append(t, &last, 1);
+}
+
+/* Field `number` that holds a whole number. */
+static inline void dv_pb_int(dv_text *t, int number, int64_t value) {
+  dv_pb_varint(t, (uint64_t)number << 3);
+  dv_pb_varint(t, (uint64_t)value);
+}
+
+/* Field `number` that holds bytes: a text, a message, or packed numbers. */
+static inline void dv_pb_bytes(dv_text *t, int number, const void *bytes, size_t size) {
+  dv_pb_varint(t, (uint64_t)number << 3 | 2);
+  dv_pb_varint(t, size);
+  if (size) dv_text_append(t, bytes, size);
+}
+
+static inline void dv_pb_text(dv_text *t, int number, const char *text) {
+  dv_pb_bytes(t, number, text, strlen(text));
+}
+
+/* Adds a message as a field, and frees it. */
+static inline void dv_pb_message(dv_text *t, int number, dv_text *message) {
+  dv_pb_bytes(t, number, message->at, message->used);
+  t->failed |= message->failed;
+  dv_text_free(message);
+}
 
 #endif

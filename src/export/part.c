@@ -1,9 +1,11 @@
-/* Recording the parts of a model. */
+/* Parts of a model for export (dv_parts_init): the programs of the online filter (start, step, move,
+ * emission) walked over once as statements, with the parameters as constants, folded, pruned and checked. Ops
+ * supply their own statements (`emit`), so a new op is not written again for C. */
 #include "export/part.h"
 
-#include "base/status.h"
+#include "base/error.h"
 #include "model/density.h"
-#include "op/emit.h"
+#include "ops/emit.h"
 
 static dv_slot slot_of(dvbf_value v) {
   if (v.buffer < 0 || !v.steps) return (dv_slot){0};
@@ -46,7 +48,7 @@ typedef struct check {
   bool inside;
 } check;
 
-/* What stands in a buffer of slots must stand in one of them. */
+/* Every read of a slot's buffer must lie within one slot. */
 static void check_place(void *user, dvbf_place p, size_t by_direction, int rows, int cols) {
   (void)by_direction;
   check *c = user;
@@ -131,8 +133,7 @@ static dvbf_status record_move(dv_parts *parts, dvbf_error *error) {
   return status;
 }
 
-/* Mean and variance in units of the data, where the class of the model leaves the emission to the density. A
- * class with an emission of its own says the rest itself. */
+/* Mean and variance in units of the data. A class with exact inference says the variance itself. */
 static void emit_density(dv_code_part *part, const dvbf_program *p, const dvbf_model *m) {
   dvbf_code *c = part->code;
   const dv_density *d = m->density;
@@ -143,7 +144,7 @@ static void emit_density(dv_code_part *part, const dvbf_program *p, const dvbf_m
   dvbf_expr shift = dvbf_code_read(c, dv_code_constant(c, m->x.shift, m->n_x, "x.shift"));
   dv_emit(c, out, dv_plus(c, dv_over(c, dv_read(c, mean), scale), shift));
   part->slot[DV_SLOT_OUT] = slot_of(out);
-  if (m->type->emission) return;
+  if (m->type->exact) return;
   /* In a table of its own it is folded where it is constant. */
   dvbf_value spread = dv_emit_room(c, 1, m->n_x), variance = dv_emit_room(c, 1, m->n_x);
   dv_emit(c, spread, dv_over(c, d->emit_variance(c, p, m, dv_read(c, mean)), dv_times(c, scale, scale)));

@@ -1,11 +1,13 @@
-/* The functions that a model is made of, as code: what they read, what they write. */
-#ifndef DV_PART_H
-#define DV_PART_H
+/* Parts of a model as statements, ready to be written in another language: what they read and write, how they
+ * are differentiated, simplified and run. */
+#ifndef DV_EXPORT_PART_H
+#define DV_EXPORT_PART_H
 
-#include "engine/code.h"
+#include "engine/statements.h"
+#include "math/kalman.h"
 #include "model/model.h"
 
-/* What a part reads and writes. U is the control that acts from z to the next z, NOW the one that x of the
+/* Inputs and outputs of a part. U is the control that acts from z to the next z, NOW the one that x of the
  * new step depends on with feedthrough. */
 typedef enum dv_slot_name {
   DV_SLOT_Z,
@@ -32,7 +34,7 @@ typedef struct dv_code_part {
   const char *name;
   dvbf_code *code; /* NULL: the model has no such part */
   dv_slot slot[DV_SLOTS];
-  int noise_number; /* of the stream, where it has noise */
+  int noise_number; /* of the stream, if it has noise */
   int directions;   /* of SLOPES */
 } dv_code_part;
 
@@ -46,8 +48,8 @@ typedef struct dv_parts {
   dv_code_part emission; /* mean and variance of x from z, with feedthrough from NOW */
 } dv_parts;
 
-/* Parts of a model that can filter; with `simulate` of one that can move, whose `first` sees no frames. They
- * point to parameters and settings of the model, which must outlive them. Clear also after a failure. */
+/* Parts of a model that can filter; with `simulate`, of one with a transition, whose `first` sees no frames.
+ * They point to parameters and settings of the model, which must outlive them. Clear also after a failure. */
 dvbf_status dv_parts_init(dv_parts *parts, const dvbf_model *model, bool simulate, dvbf_error *error);
 void dv_parts_clear(dv_parts *parts);
 
@@ -58,7 +60,7 @@ typedef struct dv_derivation {
   bool rows;          /* derivatives may read rows of weights, which then are there as numbers */
   bool by[DV_INPUTS]; /* inputs by which OUT is differentiated, in the order of the slots */
 } dv_derivation;
-/* A simpler part that computes the same, with derivatives where they are wanted. `from` must outlive it. */
+/* A simpler part that computes the same, with derivatives if wanted. `from` must outlive it. */
 dvbf_status dv_code_part_derive(dv_code_part *out, const dv_code_part *from, const dv_derivation *how,
                                 dvbf_error *error);
 void dv_code_part_clear(dv_code_part *part);
@@ -72,7 +74,7 @@ double dv_code_evaluate(const dvbf_code *code, double *const *tables, dvbf_expr 
 dvbf_status dv_code_part_run(const dv_code_part *part, const double *const in[DV_INPUTS], double *out,
                              double *variance, double *slopes, dvbf_error *error);
 
-/* Computes at once what depends on constants alone. */
+/* Folds statements that depend on constants alone. */
 dvbf_status dv_code_part_fold(dv_code_part *part, dvbf_error *error);
 /* Removes statements that no output slot needs, and products with weights that are all 0. */
 dvbf_status dv_code_part_prune(dv_code_part *part, dvbf_error *error);
@@ -82,5 +84,21 @@ bool dv_code_part_reads(const dv_code_part *part, dv_slot_name slot);
 int dv_code_part_slot_at(const dv_code_part *part, int buffer, size_t offset);
 /* Multiplications of one run. */
 double dv_code_part_multiplications(const dv_code_part *part);
+
+/* ---- Kalman filter ---- */
+
+/* The Kalman filter of a linear system as a part, for languages without loops over observed values. */
+
+/* Numbers of the state, which is all 0 before the first step: mean and covariance of the next z, how many
+ * values of x were seen last, and whether there was a step. Without feedthrough the mean lacks B u. */
+static inline size_t dv_kalman_part_state(int n_z) {
+  return (size_t)n_z + (size_t)n_z * (size_t)n_z + 2;
+}
+
+/* Slots: Z is the state, U the control since the step before or, with feedthrough, that of this step, X and
+ * SEEN the observation. OUT is the next state, then mean and variance of z given x, and of x before it was
+ * observed, all in the model's units. range [2][n_z] are centres and limits of the states, or NULL. */
+dvbf_status dv_kalman_part(dv_code_part *out, const dv_system *system, bool feedthrough,
+                           const dvbf_real *range, dvbf_error *error);
 
 #endif

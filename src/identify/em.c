@@ -1,10 +1,14 @@
-#include "identify/em.h"
+/* Expectation maximisation for a linear system with independent noises (dv_em; Ghahramani and Hinton 1996),
+ * from the subspace model (dv_em_begin). Equations and the two weak priors are in identify.h. Steps in A end
+ * before an eigenvalue leaves the unit circle, so every iteration raises the likelihood. In long sequences
+ * the covariances become constant and are not computed again. */
+#include "identify/identify.h"
 
-#include "base/algebra.h"
-#include "base/arithmetic.h"
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
-#include "kalman/smooth.h"
+#include "math/algebra.h"
+#include "math/kalman.h"
+#include "math/portable.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,7 +22,7 @@ typedef struct regression {
   double *oo; /* [n_o][n_o] */
 } regression;
 
-/* A frame whose missing values are x = G z + g + N(0, C); G and C are 0 where they are seen. */
+/* A frame whose missing values are x = G z + g + N(0, C); G and C are 0 if they are seen. */
 typedef struct frame {
   double *g;        /* [n_x] */
   double *slope;    /* [n_x][n_z] G */
@@ -108,7 +112,7 @@ static void clear(em *e) {
   dv_free(e->memory);
 }
 
-/* ---- Expectation ---- */
+/* ---- Expectation step ---- */
 
 /* to [n][m] += a [n] b [m]' */
 static void add_outer(double *to, size_t width, const double *a, int n, const double *b, int m) {
@@ -139,7 +143,7 @@ static void add_move(em *e, size_t t) {
   add_block(g->oo, n, e->smoothed.cov + (t + 1) * n * n, g->n_o);
 }
 
-/* Finds what is missing of x, and how it depends on z. False where nothing is seen. */
+/* Missing values of x given z and the rest of the frame. False if nothing is observed. */
 static bool complete(em *e, const double *x, const double *u) {
   const dv_system *s = e->s;
   frame *f = &e->frame;
@@ -226,7 +230,7 @@ static void forget(regression *g) {
   g->rows = 0;
 }
 
-/* All sums, and ln p(x); NaN where there is none. */
+/* All sums, and ln p(x); NaN if there is none. */
 static double expect(em *e) {
   size_t n = (size_t)e->s->n_z;
   double log_p = 0;
@@ -248,7 +252,7 @@ static double expect(em *e) {
 
 /* ---- Priors ---- */
 
-/* tr C^-1 M and ln det C; false where C is singular. M = NULL: the identity. */
+/* tr C^-1 M and ln det C; false if C is singular. M = NULL: the identity. */
 static bool trace(const double *c, const double *m, int n, double *scratch, double *out, double *log_det) {
   double *factor = scratch, *solved = scratch + n * n;
   memcpy(factor, c, (size_t)n * (size_t)n * sizeof *c);
@@ -264,7 +268,7 @@ static bool trace(const double *c, const double *m, int n, double *scratch, doub
   return true;
 }
 
-/* What the priors add to ln p; NaN where a covariance is singular that may not be. */
+/* The priors' part of ln p; NaN if a covariance is singular that may not be. */
 static double log_prior(em *e) {
   const dv_system *s = e->s;
   int n = s->n_z;
@@ -285,10 +289,10 @@ static double log_prior(em *e) {
   return sum - e->o->starts / 2 * (n * dv_log(2 * M_PI) + log_det + value);
 }
 
-/* ---- Maximisation ---- */
+/* ---- Maximisation step ---- */
 
-/* new = old + (oy - old yy) (yy + ridge)^-1 over the first n_y regressors: least squares, where regressors
- * that depend on each other keep what they have. */
+/* new = old + (oy - old yy) (yy + ridge)^-1 over the first n_y regressors: least squares in which dependent
+ * regressors keep their coefficients. */
 static void solve(const em *e, const regression *g, int n_y) {
   double *normal = e->scratch, *right = normal + n_y * n_y, largest = 0;
   for (int i = 0; i < n_y; i++) largest = fmax(largest, g->yy[i * (g->n_y + 1)]);
@@ -339,7 +343,7 @@ static void join(double *all, int n_o, int n_y, double *z, int n_z, double *shif
     }
 }
 
-/* The line from the old A to the new one improves the likelihood all the way. It ends before an eigenvalue
+/* The likelihood rises all along the line from the old A to the new one; the step ends before an eigenvalue
  * leaves the unit circle. */
 static void stay_stable(em *e, int n_y) {
   int n = e->s->n_z, all = n * n_y;
@@ -390,7 +394,7 @@ static void maximise(em *e) {
   set_start(e);
 }
 
-/* ---- All of it ---- */
+/* ---- Iterations ---- */
 
 static void keep_prior(em *e) {
   int n = e->s->n_z;
@@ -444,7 +448,7 @@ dvbf_status dv_em(dv_system *system, const dv_recordings *r, const dv_em_options
   return status;
 }
 
-/* ---- The first system ---- */
+/* ---- First system ---- */
 
 static double log_likelihood(const dv_system *s, const dv_recordings *r, double *memory) {
   double sum = 0;

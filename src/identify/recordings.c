@@ -1,9 +1,13 @@
-#include "identify/recordings.h"
+/* Recordings for identification (dv_recordings_new): training and validation sequences together, standardised
+ * in double precision, with folds of blocks for cross-validation. If fewer than half of the frames are
+ * complete together with a few before them, gaps of up to 30 frames are filled by straight lines, later by a
+ * smoother; only observed values are scored. */
+#include "identify/identify.h"
 
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
 #include "data/dataset.h"
-#include "kalman/smooth.h"
+#include "math/kalman.h"
 
 #include <math.h>
 #include <string.h>
@@ -55,8 +59,8 @@ static dvbf_status take(dv_recordings *r, const dvbf_sequences *s, size_t *numbe
   return status ? status : dv_sequences_intact(s, error);
 }
 
-/* Takes mean and deviation out of a column of values [frames][n]; true where it varies. Two passes, because
- * the mean may be large beside the deviation. */
+/* Standardises a column of values [frames][n]; true if it varies. Two passes, because the mean may be large
+ * compared with the deviation. */
 static bool standardise(double *values, size_t frames, size_t n, double *mean, double *deviation) {
   double sum = 0, squares = 0, count = 0;
   for (size_t t = 0; t < frames; t++)
@@ -72,7 +76,7 @@ static bool standardise(double *values, size_t frames, size_t n, double *mean, d
   return varies;
 }
 
-/* Many sequences are dealt out to the folds; few are each cut into as many blocks. */
+/* Many sequences are divided among the folds; few are each cut into as many blocks. */
 static void cut(dv_recordings *r) {
   enum { MANY = 12, SHORT = 6 };
   for (size_t i = 0; i < r->count; i++) {
@@ -97,8 +101,8 @@ bool dv_frame_complete(const dv_recordings *r, size_t frame) {
   return true;
 }
 
-/* Whether less than half of the frames are complete together with a few before them. Then sensors are read at
- * different rates, or values are missing here and there, and leaving such frames out would leave little. */
+/* Whether fewer than half of the frames are complete together with a few before them, because sensors have
+ * different rates or values are missing here and there: leaving such frames out would leave little. */
 static bool gaps_matter(const dv_recordings *r) {
   enum { PAST = 4 };
   size_t all = 0, complete = 0;
@@ -113,8 +117,8 @@ static bool gaps_matter(const dv_recordings *r) {
   return 2 * complete < all;
 }
 
-/* A column x [steps], n apart, of one sequence: straight lines between what is seen, at the ends the nearest
- * value. Long gaps stay. */
+/* A column x [steps], n apart, of one sequence: straight lines between known values, the nearest value at the
+ * ends. Long gaps stay. */
 static void fill_column(double *x, size_t steps, size_t n) {
   enum { LONGEST = 30 };
   size_t from = 0; /* of a gap */

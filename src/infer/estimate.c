@@ -1,14 +1,18 @@
-/* Filtering, smoothing, prediction and generation: what they have in common. */
+/* Estimates of states: filtering, smoothing, prediction and samples through one function (dvbf_estimate, also
+ * into arrays of the caller). They differ only in what is observed, which steps are reported and whether
+ * samples are weighted. A committee's members are asked one after the other and their samples of x pooled.
+ * Ranks share sequences, whose noise is keyed by their number. */
 #include "infer/estimate.h"
 
-#include "base/arithmetic.h"
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
 #include "data/dataset.h"
-#include "exec/alike.h"
+#include "math/portable.h"
+#include "model/batches.h"
 
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 void dvbf_estimates_free(dvbf_estimates *e) {
   if (!e) return;
@@ -26,9 +30,9 @@ void dvbf_estimates_free(dvbf_estimates *e) {
   dv_free(e);
 }
 
-/* ---- Room ---- */
+/* ---- Memory ---- */
 
-/* *out = zeroed [a][b][c][d], where it lies already or in memory of its own; false when there is no room. */
+/* *out = zeroed [a][b][c][d], in the caller's array or its own memory; false if memory is short. */
 static bool make_room(float **out, size_t a, size_t b, size_t c, size_t d) {
   size_t count;
   if (!dv_multiply(a, b, &count) || !dv_multiply(count, c, &count) || !dv_multiply(count, d, &count))
@@ -48,7 +52,7 @@ static void list_arrays(dvbf_estimates *e, float **list[ARRAYS]) {
   memcpy((void *)list, (void *)all, sizeof all);
 }
 
-/* Forgets the arrays that are those of the caller. */
+/* Drops the arrays that belong to the caller. */
 static void let_go(dvbf_estimates *e, dvbf_estimates *callers) {
   float **ours[ARRAYS], **theirs[ARRAYS];
   list_arrays(e, ours);
@@ -105,7 +109,7 @@ static dvbf_estimates sizes_of(const dv_request *q) {
                           .first = (size_t)q->first};
 }
 
-/* In arrays of the caller, where there are any; `callers` may be NULL. */
+/* In arrays of the caller if there are any; `callers` may be NULL. */
 static dvbf_status new_estimates(dvbf_estimates **out, const dv_request *q, dvbf_estimates *callers,
                                  dvbf_error *error) {
   dvbf_estimates *e = dv_calloc(1, sizeof *e);
@@ -139,8 +143,8 @@ static dvbf_status check_count(const dv_request *q, dvbf_error *error) {
                  q->frames.count, UINT32_MAX / q->frames.count);
 }
 
-/* All ranks know then what each has made of its sequences. u is known to all before. */
-static void gather(dvbf_estimates *e, dv_team *team, size_t block) {
+/* Gathers on all ranks the results of each for its sequences. u is known to all. */
+static void gather(dvbf_estimates *e, dv_ranks *team, size_t block) {
   size_t z = e->steps * e->n_z * sizeof *e->z, x = e->steps * e->n_x * sizeof *e->x;
   const struct {
     float *values;
@@ -148,19 +152,19 @@ static void gather(dvbf_estimates *e, dv_team *team, size_t block) {
   } all[] = {{e->z, e->samples * z},        {e->z_mean, z}, {e->z_std, z}, {e->x, x}, {e->x_std, x},
              {e->x_samples, e->samples * x}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-    dv_team_gather_blocks(team, all[i].values, all[i].unit, e->count, block);
+    dv_ranks_gather_blocks(team, all[i].values, all[i].unit, e->count, block);
   for (size_t k = 0; k < e->n_quantiles; k++)
-    dv_team_gather_blocks(team, e->x_quantiles + k * e->count * e->steps * e->n_x, x, e->count, block);
+    dv_ranks_gather_blocks(team, e->x_quantiles + k * e->count * e->steps * e->n_x, x, e->count, block);
 }
 
 static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_estimates *callers,
                             dvbf_error *error) {
-  dv_pool *pool = NULL;
+  dv_threads *pool = NULL;
   dvbf_estimates *e = NULL;
   dvbf_status status = check_count(q, error);
-  if (!status) status = dv_pool_new(&pool, q->threads, error);
-  if (!status) dv_pool_stop_by(pool, q->interrupt);
-  if (!status) dv_pool_join(pool, q->team);
+  if (!status) status = dv_threads_new(&pool, q->threads, error);
+  if (!status) dv_threads_stop_by(pool, q->interrupt);
+  if (!status) dv_threads_join(pool, q->team);
   if (!status) status = new_estimates(&e, q, callers, error);
   if (!status)
     status = (q->model->type->exact ? dv_estimate_exact
@@ -171,7 +175,7 @@ static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_esti
   if (!status && dv_interrupted(q->interrupt)) status = dv_fail_stopped(error);
   bool blocks = !q->model->type->exact && !q->forecast && !q->weighted;
   if (!status) gather(e, q->team, blocks ? dv_estimate_samples_block(q) : 1);
-  dv_pool_free(pool);
+  dv_threads_free(pool);
   if (!status) {
     *out = e;
     return DVBF_OK;
@@ -181,7 +185,7 @@ static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_esti
   return status;
 }
 
-/* Refuses arrays of other sizes, and leaves out those that nothing is asked for. */
+/* Refuses arrays of other sizes, and drops those that are not requested. */
 static dvbf_status check_sizes(dvbf_estimates *callers, const dv_request *q, dvbf_error *error) {
   dvbf_estimates needed = sizes_of(q);
   if (callers->count != needed.count || callers->samples != needed.samples ||
@@ -197,10 +201,10 @@ static dvbf_status check_sizes(dvbf_estimates *callers, const dv_request *q, dvb
   return DVBF_OK;
 }
 
-/* *asked is what the user asked for; frames of it are freed. */
+/* *asked is the user's request; frames of it are freed. */
 static dvbf_status estimate_member(dvbf_estimates **out, dv_request *asked, const dvbf_model *model,
                                    int member, const dvbf_sequences *sequences, const dvbf_settings *settings,
-                                   dvbf_estimates *callers, dv_watch *watch, dvbf_error *error) {
+                                   dvbf_estimates *callers, dv_estimate_progress *watch, dvbf_error *error) {
   dv_request q;
   dvbf_status status = dv_request_make(&q, model, member, sequences, settings, error);
   q.watch = watch;
@@ -212,24 +216,24 @@ static dvbf_status estimate_member(dvbf_estimates **out, dv_request *asked, cons
   return status;
 }
 
-/* Divides what is told among the members that smooth. */
-static void divide(dv_watch *watch, const dvbf_model *model) {
+/* Divides the progress among the members that smooth. */
+static void divide(dv_estimate_progress *watch, const dvbf_model *model) {
   int asked = 1;
   for (int i = 1; i < dv_model_members(model); i++)
     asked += dv_model_takes_part(dv_model_member(model, i), false);
   watch->part = 1 / (double)asked;
 }
 
-/* The best member is always asked, because z is its own, and is in arrays of the caller where there are any.
- * x is pooled over those that take part. `watch` may be NULL. */
+/* The best member is always asked, because z is its own, and uses the caller's arrays if there are any. x is
+ * pooled over those that take part. `watch` may be NULL. */
 static dvbf_status estimate_all(dvbf_estimates **out, dvbf_estimates *callers, const dvbf_model *model,
                                 const dvbf_sequences *sequences, const dvbf_settings *settings,
-                                dv_watch *watch, dvbf_error *error) {
+                                dv_estimate_progress *watch, dvbf_error *error) {
   DV_COMPUTE(dv_model_portable(model));
   dvbf_estimates *first = NULL, *members[DV_MOST_MEMBERS] = {0};
   dv_request asked;
   if (watch) divide(watch, model);
-  dv_team *team = settings ? dv_settings_ranks(settings) : NULL;
+  dv_ranks *team = settings ? dv_settings_ranks(settings) : NULL;
   dvbf_status status = dv_ranks_use_alike(team, settings, model, sequences, error);
   if (status) return status;
   status = estimate_member(&first, &asked, model, 0, sequences, settings, callers, watch, error);
@@ -241,7 +245,7 @@ static dvbf_status estimate_all(dvbf_estimates **out, dvbf_estimates *callers, c
     if (watch) watch->first += watch->part;
     status = estimate_member(&members[n++], &asked, model, i, sequences, settings, NULL, watch, error);
   }
-  if (!status && model->n_others) status = dv_estimates_pool(first, members, n, &asked, error);
+  if (!status && model->n_others) status = dv_estimates_threads(first, members, n, &asked, error);
   for (size_t i = 0; i < n; i++)
     if (members[i] != first) dvbf_estimates_free(members[i]);
   if (status && first && callers) let_go(first, callers);
@@ -258,9 +262,9 @@ dvbf_status dvbf_estimate(dvbf_estimates **out, const dvbf_model *model, const d
 }
 
 dvbf_status dvbf_estimate_with(dvbf_estimates **out, const dvbf_model *model, const dvbf_sequences *sequences,
-                               const dvbf_settings *settings, dvbf_share_fn *tell, void *user_data,
+                               const dvbf_settings *settings, dvbf_fraction_fn *tell, void *user_data,
                                dvbf_error *error) {
-  dv_watch watch = {.tell = tell, .user = user_data};
+  dv_estimate_progress watch = {.tell = tell, .user = user_data};
   return estimate_all(out, NULL, model, sequences, settings, tell ? &watch : NULL, error);
 }
 
@@ -290,15 +294,16 @@ dvbf_status dvbf_estimate_into(dvbf_estimates *out, const dvbf_model *model, con
   return DVBF_OK;
 }
 
-/* ---- Against the truth ---- */
+/* ---- Errors ---- */
 
 /* Adds the squared errors of sequence i, and their numbers, to sums [columns + steps] of each. */
 static void add_squares(const dvbf_estimates *e, size_t i, const float *truth /* [known][n_x] */,
                         size_t known, double *squares, double *counts) {
   for (size_t t = 0; t < known; t++)
     for (size_t k = 0; k < e->n_x; k++) {
-      double apart = (double)(e->x[(i * e->steps + t) * e->n_x + k] - truth[t * e->n_x + k]);
-      if (isnan(apart)) continue;
+      float guess = e->x[(i * e->steps + t) * e->n_x + k], x = truth[t * e->n_x + k];
+      if (isnan(x)) continue;
+      double apart = isfinite(guess) ? (double)(guess - x) : INFINITY;
       squares[k] += apart * apart;
       squares[e->n_x + t] += apart * apart;
       counts[k] += 1;
@@ -338,4 +343,83 @@ dvbf_status dvbf_estimates_rmse(double *all, double *by_column, double *by_step,
   dv_free(buffer);
   dv_free(squares);
   return status;
+}
+
+/* ---- Committee ---- */
+
+/* The mean of the members' means, and the deviation of all their samples together:
+ * variance = mean of (deviation^2 + mean^2) - (mean of means)^2, without the loss of digits. */
+static void pool_moments(dvbf_estimates *out, dvbf_estimates *const *members, size_t n) {
+  for (size_t i = 0; i < out->count * out->steps * out->n_x; i++) {
+    double mean = 0, variance = 0;
+    for (size_t k = 0; k < n; k++) mean += (double)members[k]->x[i] / (double)n;
+    for (size_t k = 0; k < n; k++) {
+      double apart = (double)members[k]->x[i] - mean, deviation = (double)members[k]->x_std[i];
+      variance += (apart * apart + deviation * deviation) / (double)n;
+    }
+    out->x[i] = (float)mean;
+    out->x_std[i] = (float)sqrt(variance);
+  }
+}
+
+static dvbf_status pool_quantiles(dvbf_estimates *out, dvbf_estimates *const *members, size_t n,
+                                  dvbf_error *error) {
+  size_t samples = out->samples, values = out->steps * out->n_x;
+  const float **rows = dv_calloc(n * samples, sizeof *rows);
+  float *columns = dv_calloc(n * samples, DV_SORTED * sizeof *columns);
+  for (size_t i = 0; rows && columns && i < out->count; i++) {
+    for (size_t r = 0; r < n * samples; r++)
+      rows[r] = members[r / samples]->x_samples + (i * samples + r % samples) * values;
+    dv_quantiles_of(out->x_quantiles + i * values, out->count * values, out->quantiles, out->n_quantiles,
+                    rows, n * samples, values, columns);
+  }
+  dvbf_status status = rows && columns ? DVBF_OK : dv_fail_memory(error, "pooling quantiles");
+  DV_FREE(rows, columns);
+  return status;
+}
+
+/* Members take turns, sequence by sequence and sample by sample. */
+static void pool_samples(dvbf_estimates *out, dvbf_estimates *const *members, size_t n) {
+  size_t values = out->steps * out->n_x;
+  for (size_t s = 0; s < out->count * out->samples; s++)
+    if (members[s % n] != out)
+      memcpy(out->x_samples + s * values, members[s % n]->x_samples + s * values, values * sizeof(float));
+}
+
+dvbf_status dv_estimates_threads(dvbf_estimates *out, dvbf_estimates *const *members, size_t n,
+                                 const dv_request *asked, dvbf_error *error) {
+  dvbf_status status = out->n_quantiles ? pool_quantiles(out, members, n, error) : DVBF_OK;
+  if (!asked->single) pool_moments(out, members, n);
+  if (asked->keep_x) pool_samples(out, members, n);
+  if (asked->single) memcpy(out->x, out->x_samples, out->count * out->steps * out->n_x * sizeof *out->x);
+  if (!asked->keep_x) {
+    dv_free(out->x_samples);
+    out->x_samples = NULL;
+  }
+  return status;
+}
+
+/* ---- Progress ---- */
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void dv_estimate_progress_begin(dv_estimate_progress *w, uint64_t all) {
+  if (!w) return;
+  w->all = all;
+  w->done = 0;
+  w->teller = pthread_self();
+  w->told = now();
+}
+
+void dv_estimate_progress_add(dv_estimate_progress *w, uint64_t units) {
+  const double pause = 0.1;
+  if (!w) return;
+  uint64_t done = __atomic_add_fetch(&w->done, units, __ATOMIC_RELAXED);
+  if (!pthread_equal(pthread_self(), w->teller) || now() - w->told < pause) return;
+  w->told = now();
+  w->tell(w->first + w->part * (double)done / (double)w->all, w->user);
 }

@@ -1,32 +1,145 @@
-/* The ways to estimate states; each fills estimates that have been allocated. What members of a committee
- * estimate is pooled. */
-#ifndef DV_ESTIMATE_H
-#define DV_ESTIMATE_H
+/* Estimating states: progress reports, requests made from settings, the ways to estimate, and reported
+ * moments and quantiles of samples. */
+#ifndef DV_INFER_ESTIMATE_H
+#define DV_INFER_ESTIMATE_H
 
-#include "infer/request.h"
+#include "engine/threads.h"
+#include "model/model.h"
 
-/* Where the pool has a team, each rank fills those of its sequences: blocks of them, of 1 where nothing else
- * is said, are shared out as by dv_team_first. */
+#include <dvbf/core.h>
 
-/* Samples of the recognition model where x is seen and of the prior where not. */
-dvbf_status dv_estimate_samples(dvbf_estimates *out, const dv_request *request, dv_pool *pool,
+#include <pthread.h>
+
+/* ---- Progress ---- */
+
+/* Reports the progress of a long computation now and then, on the thread that began it. */
+
+/* Units of work: of a step of the particle filter, and of a step back of the smoother, which takes longer. */
+enum { DV_WATCH_FORTH = 1, DV_WATCH_BACK = 3 };
+
+typedef struct dv_estimate_progress {
+  dvbf_fraction_fn *tell;
+  void *user;
+  double first, part; /* what was done before, and the part of all that is watched now */
+  uint64_t all, done; /* units of that part */
+  pthread_t teller;   /* the thread that reports */
+  double told;        /* seconds on the clock */
+} dv_estimate_progress;
+
+/* Begins a part of `all` units. It may be NULL here and below. */
+void dv_estimate_progress_begin(dv_estimate_progress *watch, uint64_t all);
+/* Adds finished units, on any thread. The thread that began it reports them. */
+void dv_estimate_progress_add(dv_estimate_progress *watch, uint64_t units);
+
+/* ---- Request ---- */
+
+/* A request, made from the settings of any command that estimates states. */
+
+enum { DV_MOST_QUANTILES = 32 };
+
+typedef struct dv_request {
+  const dvbf_model *model; /* a member of `all` */
+  const dvbf_model *all;
+  dvbf_sequences frames; /* what is seen, and the controls of all steps */
+  bool owned;            /* frames were made for the request */
+  bool forecast;         /* x of a step is what the steps before it let expect */
+  bool weighted;         /* a particle filter weighs the samples */
+  bool smooth;           /* by what comes after a step too */
+  size_t samples;
+  int particles;
+  int steps;         /* of the recurrence */
+  int observe;       /* steps whose x is seen; 0: z_1 comes from the prior */
+  int initial;       /* frames that may be seen when z_1 is made */
+  int first, window; /* the steps to report: first .. first + window - 1 */
+  uint32_t *begin;   /* [frames.count] step of the data that `first` is; NULL: it is `first` */
+  bool noise;        /* of the emission */
+  bool keep_x;       /* x of every sample */
+  bool single;       /* each path stands for itself: nothing is averaged over members of a committee */
+  size_t n_quantiles;
+  double quantiles[DV_MOST_QUANTILES];
+  uint64_t seed;
+  unsigned threads;
+  const volatile int *interrupt; /* NULL, or a flag that ends the work */
+  dv_estimate_progress *watch;   /* NULL: no reports */
+  dv_ranks *team;                /* ranks that share the sequences; NULL: one alone */
+} dv_request;
+
+/* The request for one member of a committee (0: the model itself). Free with dv_request_clear, also after a
+ * failure. `sequences` may be NULL for the table "sample". */
+dvbf_status dv_request_make(dv_request *out, const dvbf_model *model, int member,
+                            const dvbf_sequences *sequences, const dvbf_settings *settings,
+                            dvbf_error *error);
+void dv_request_clear(dv_request *request);
+
+/* ---- Ways to estimate ---- */
+
+/* Each fills estimates that have been allocated; those of a committee's members are pooled. */
+
+/* With ranks, each fills the estimates of its sequences: blocks (of 1 unless stated) divided as by
+ * dv_ranks_first. */
+
+/* Samples of the recognition model if x is seen, else of the prior. */
+dvbf_status dv_estimate_samples(dvbf_estimates *out, const dv_request *request, dv_threads *pool,
                                 dvbf_error *error);
 size_t dv_estimate_samples_block(const dv_request *request);
-/* x of each step as expected from the steps before it. */
-dvbf_status dv_estimate_forecasts(dvbf_estimates *out, const dv_request *request, dv_pool *pool,
+/* Forecasts of x at each step from the steps before it. */
+dvbf_status dv_estimate_forecasts(dvbf_estimates *out, const dv_request *request, dv_threads *pool,
                                   dvbf_error *error);
-/* Weighted samples: of a particle filter and smoother, or of whole paths where the model cannot filter. */
-dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *request, dv_pool *pool,
+/* Weighted samples: of a particle filter and smoother, or of whole paths if the model cannot filter. */
+dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *request, dv_threads *pool,
                                   dvbf_error *error);
 /* Exact means, deviations and quantiles, for a model that has them; samples are drawn from the same
  * distributions. */
-dvbf_status dv_estimate_exact(dvbf_estimates *out, const dv_request *request, dv_pool *pool,
+dvbf_status dv_estimate_exact(dvbf_estimates *out, const dv_request *request, dv_threads *pool,
                               dvbf_error *error);
 
-/* What members of a committee estimate [n] becomes what all of them say, in `out`, which may be one of them:
- * means, deviations and quantiles of x over the samples of all, which have x_samples where there are
- * quantiles. `asked` is of any member. z stays as it is. */
-dvbf_status dv_estimates_pool(dvbf_estimates *out, dvbf_estimates *const *members, size_t n,
-                              const dv_request *asked, dvbf_error *error);
+/* Pools the members' estimates [n] in `out`, which may be one of them: means, deviations and quantiles of x
+ * over all samples, which must have x_samples if there are quantiles. `asked` is of any member. z stays as it
+ * is. */
+dvbf_status dv_estimates_threads(dvbf_estimates *out, dvbf_estimates *const *members, size_t n,
+                                 const dv_request *asked, dvbf_error *error);
+
+/* ---- Moments and quantiles of samples ---- */
+
+/* The samples of one sequence, with their reported moments and quantiles. */
+
+typedef struct dv_draws {
+  float *x;           /* [samples][window][n_x] mean of the emission, in units of the data */
+  float *noisy;       /* [samples][window][n_x] with its noise; the same as x without */
+  double *variance;   /* [window][n_x] of that noise, summed over the samples */
+  float *columns;     /* [samples][DV_SORTED] scratch */
+  const float **rows; /* [samples] where the samples of `noisy` begin */
+  size_t steps;       /* of the window that the sequence has */
+} dv_draws;
+
+enum { DV_SORTED = 64 }; /* entries that are dealt with at once */
+
+/* Quantile k of each of the first entries over samples, of which sample s begins at rows[s]. It goes to out +
+ * k * apart. `columns` is scratch of [samples][DV_SORTED]. */
+void dv_quantiles_of(float *out, size_t apart, const double *shares, size_t n_shares,
+                     const float *const *rows, size_t samples, size_t entries, float *columns);
+
+/* The quantile of a standard normal variable. */
+double dv_normal_quantile(double share);
+
+/* Free with dv_draws_clear, also after a failure. */
+dvbf_status dv_draws_init(dv_draws *draws, const dv_request *request, dvbf_error *error);
+void dv_draws_clear(dv_draws *draws);
+
+/* Begins a sequence of which draws->steps are wanted; steps past its end stay 0. */
+void dv_draws_begin(dv_draws *draws, const dv_request *request, size_t sequence);
+
+/* Where one frame of one sample goes to and comes from. */
+typedef struct dv_draw {
+  size_t sequence, sample, t;  /* t counts in the window */
+  const dvbf_real *z;          /* [n_z] */
+  const dvbf_program *program; /* with an emission */
+  const dvbf_run *run;
+  int step, row; /* of the emission in the program */
+} dv_draw;
+void dv_draws_put(dv_draws *draws, const dv_request *request, dvbf_estimates *out, const dv_draw *draw);
+
+/* Ends a sequence: fills its reported values. */
+void dv_draws_end(dv_draws *draws, const dv_request *request, dvbf_estimates *out, size_t sequence);
 
 #endif

@@ -1,49 +1,53 @@
+/* The online filter (dvbf_filter_memsize, _init, _step, _predict): the members of a committee side by side,
+ * each one a dv_online, in memory of the caller. Predictions move the members' samples on as if frames were
+ * missing and pool them at each step; afterwards the belief is restored. Steps and predictions allocate
+ * nothing. */
 #include "infer/filter.h"
 
-#include "base/arithmetic.h"
-#include "base/status.h"
-#include "base/tiny.h"
-#include "infer/draws.h"
+#include "base/error.h"
+#include "infer/estimate.h"
+#include "math/portable.h"
 
+#include <math.h>
 #include <string.h>
 
-/* ---- Making ---- */
+/* ---- Memory ---- */
 
-/* The planes of the members. They are found once and looked at twice: when bytes are counted and placed. */
+/* The low-rank factors of the members, found once and used twice: to count bytes and to place them. */
 typedef struct planes {
-  dv_plane of[DV_MOST_MEMBERS];
+  dv_low_rank of[DV_MOST_MEMBERS];
 } planes;
 
 static dvbf_status find_planes(planes *p, const dvbf_model *model, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   *p = (planes){0};
   for (int i = 0; i < dv_model_members(model) && !status; i++)
-    status = dv_plane_find(&p->of[i], dv_model_member(model, i), error);
+    status = dv_low_rank_find(&p->of[i], dv_model_member(model, i), error);
   return status;
 }
 
 static void free_planes(planes *p) {
-  for (int i = 0; i < DV_MOST_MEMBERS; i++) dv_plane_free(&p->of[i]);
+  for (int i = 0; i < DV_MOST_MEMBERS; i++) dv_low_rank_free(&p->of[i]);
 }
 
-static dvbf_filter *place(dv_room *room, const dvbf_model *model, size_t samples) {
-  dvbf_filter *f = dv_room_take(room, 1, sizeof *f);
+static dvbf_filter *place(dv_workspace *room, const dvbf_model *model, size_t samples) {
+  dvbf_filter *f = dv_workspace_take(room, 1, sizeof *f);
   size_t members = (size_t)dv_model_members(model), n_x = (size_t)model->n_x, rows = members * samples;
   dvbf_filter parts = {.model = model, .members = (int)members, .samples = samples};
-  parts.member = dv_room_take(room, members, sizeof(dv_online *));
-  parts.last = dv_room_take(room, (size_t)model->n_u, sizeof *parts.last);
-  parts.mean = dv_room_take(room, members * n_x, sizeof *parts.mean);
-  parts.variance = dv_room_take(room, members * n_x, sizeof *parts.variance);
-  parts.x = dv_room_take(room, rows * n_x, sizeof *parts.x);
-  parts.rows = dv_room_take(room, rows, sizeof(float *));
-  parts.columns = dv_room_take(room, rows * DV_SORTED, sizeof *parts.columns);
+  parts.member = dv_workspace_take(room, members, sizeof(dv_online *));
+  parts.last = dv_workspace_take(room, (size_t)model->n_u, sizeof *parts.last);
+  parts.mean = dv_workspace_take(room, members * n_x, sizeof *parts.mean);
+  parts.variance = dv_workspace_take(room, members * n_x, sizeof *parts.variance);
+  parts.x = dv_workspace_take(room, rows * n_x, sizeof *parts.x);
+  parts.rows = dv_workspace_take(room, rows, sizeof(float *));
+  parts.columns = dv_workspace_take(room, rows * DV_SORTED, sizeof *parts.columns);
   if (!f) return NULL;
   *f = parts;
   return f;
 }
 
 /* Counts bytes or places all parts. */
-static dvbf_status lay_out(dvbf_filter **out, dv_room *room, const dvbf_model *model, size_t samples,
+static dvbf_status lay_out(dvbf_filter **out, dv_workspace *room, const dvbf_model *model, size_t samples,
                            uint64_t seed, const planes *p, dvbf_error *error) {
   if (samples < 1 || samples > 65536)
     return dv_fail(error, DVBF_ARGUMENT, "samples = %zu: must be in [1, 65536]; 16 works well", samples);
@@ -51,8 +55,8 @@ static dvbf_status lay_out(dvbf_filter **out, dv_room *room, const dvbf_model *m
   dvbf_status status = DVBF_OK;
   for (int i = 0; i < dv_model_members(model) && !status; i++) {
     dv_online *member = NULL;
-    status = dv_online_place(&member, room, dv_model_member(model, i), samples, seed + (uint64_t)i, &p->of[i],
-                             error);
+    status = dv_online_lay_out(&member, room, dv_model_member(model, i), samples, seed + (uint64_t)i,
+                               &p->of[i], error);
     if (status || !f) continue;
     f->member[i] = member;
     f->same_row = f->same_row || dv_online_feeds_through(member);
@@ -63,7 +67,7 @@ static dvbf_status lay_out(dvbf_filter **out, dv_room *room, const dvbf_model *m
 
 static dvbf_status count_bytes(size_t *out, const dvbf_model *model, size_t samples, const planes *p,
                                dvbf_error *error) {
-  dv_room room = {0};
+  dv_workspace room = {0};
   dvbf_filter *none = NULL;
   dvbf_status status = lay_out(&none, &room, model, samples, 0, p, error);
   if (!status) *out = room.used;
@@ -88,7 +92,7 @@ static dvbf_status init(dvbf_filter **out, void *memory, size_t size, const dvbf
     return dv_fail(error, DVBF_ARGUMENT,
                    "a filter of %zu samples needs %zu bytes at a multiple of 64, not %zu at %p", samples,
                    needed, size, memory);
-  dv_room room = {.at = memory};
+  dv_workspace room = {.at = memory};
   return lay_out(out, &room, model, samples, seed, p, error);
 }
 
@@ -114,8 +118,8 @@ void dvbf_filter_quiet(dvbf_filter *f, bool quiet) {
 
 /* ---- Stepping ---- */
 
-/* A member without feedthrough takes the control since the step before, which came with that step where
- * another member has feedthrough. */
+/* A member without feedthrough takes the control since the step before, which came with that step if another
+ * member has feedthrough. */
 static const float *control_for(const dvbf_filter *f, const dv_online *member, const float *u) {
   if (!f->same_row || dv_online_feeds_through(member)) return u;
   return f->controlled ? f->last : NULL;
@@ -125,12 +129,12 @@ void dvbf_filter_step(dvbf_filter *f, const float *x, const float *u, dvbf_belie
   DV_COMPUTE(dv_model_portable(f->model));
   const dv_online *best = f->member[0];
   bool ready = true;
-  unsigned before = dv_flush_tiny_numbers();
+  unsigned before = dv_flush_denormals();
   for (int i = 0; i < f->members; i++) {
     dv_online_step(f->member[i], x, control_for(f, f->member[i], u));
     ready = ready && dv_online_ready(f->member[i]);
   }
-  dv_restore_tiny_numbers(before);
+  dv_restore_denormals(before);
   f->controlled = f->same_row && u;
   if (f->controlled) memcpy(f->last, u, (size_t)f->model->n_u * sizeof *u);
   *belief = (dvbf_belief){.ready = ready,
@@ -139,4 +143,123 @@ void dvbf_filter_step(dvbf_filter *f, const float *x, const float *u, dvbf_belie
                           .mean = best->mean,
                           .deviation = best->deviation,
                           .z = best->z};
+}
+
+/* ---- Predictions ---- */
+
+/* The first step is a forecast, those after it are predictions; the members that take part in a step count
+ * alike. */
+
+static dvbf_status check(const dvbf_filter *f, const dvbf_forecast_request *ask, dvbf_error *error) {
+  for (int i = 0; i < f->members; i++)
+    if (!dv_online_ready(f->member[i]))
+      return dv_fail(error, DVBF_ARGUMENT,
+                     "there is no belief yet to predict from: the model needs %d frames and has seen %d; "
+                     "predict once `ready` is true",
+                     f->member[i]->frames, f->member[i]->seen);
+  if (ask->steps < 1 || ask->steps > 1000000)
+    return dv_fail(error, DVBF_ARGUMENT, "steps = %zu: must be in [1, 1000000]", ask->steps);
+  if (f->model->n_u && !ask->u)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "the model has %d controls, so predictions need u of all %zu steps; give zeros where "
+                   "nothing acts",
+                   f->model->n_u, ask->steps);
+  for (size_t i = 0; i < ask->n_quantiles; i++)
+    if (!(ask->quantiles[i] > 0 && ask->quantiles[i] < 1))
+      return dv_fail(error, DVBF_ARGUMENT, "quantile %g: must be in (0, 1)", ask->quantiles[i]);
+  return DVBF_OK;
+}
+
+/* A single model with exact distributions needs no samples. */
+static bool knows_quantiles(const dvbf_filter *f) {
+  return f->members == 1 && f->member[0]->exact;
+}
+
+/* Moves member i to step t and fills its mean, variance and samples of x. The control of a step is as
+ * dvbf_filter_step takes it. */
+static void expect(dvbf_filter *f, int i, const dvbf_forecast_request *ask, size_t t) {
+  size_t n_x = (size_t)f->model->n_x, n_u = (size_t)f->model->n_u;
+  const float *u = n_u ? ask->u + t * n_u : NULL;
+  bool late = f->same_row && !dv_online_feeds_through(f->member[i]);
+  bool wanted = ask->x_quantiles && ask->n_quantiles && !knows_quantiles(f);
+  dv_expected_x out = {.noise = !ask->noise_free,
+                       .mean = f->mean + (size_t)i * n_x,
+                       .variance = f->variance + (size_t)i * n_x,
+                       .samples = wanted ? f->x + (size_t)i * f->samples * n_x : NULL};
+  if (late) u = t ? u - n_u : f->controlled ? f->last : NULL;
+  dv_online_forecast(f->member[i], (uint32_t)t, u, &out);
+}
+
+/* Members that take part at step t. */
+typedef struct pool {
+  size_t which[DV_MOST_MEMBERS], count;
+} pool;
+
+static pool pool_at(const dvbf_filter *f, size_t t) {
+  pool p = {.count = 0};
+  for (int i = 0; i < f->members; i++)
+    if (dv_model_takes_part(f->member[i]->model, t == 0)) p.which[p.count++] = (size_t)i;
+  return p;
+}
+
+/* Members that take part in the forecast alone need not be moved further. z is that of the best. */
+static bool is_needed(const dvbf_filter *f, int i, size_t t) {
+  return i == 0 || t == 0 || dv_model_takes_part(f->member[i]->model, false);
+}
+
+/* The mean of the members' means, and the deviation of all their samples together. */
+static void put_moments(const dvbf_filter *f, const pool *p, const dvbf_forecast_request *ask, size_t t) {
+  size_t n_x = (size_t)f->model->n_x;
+  double n = (double)p->count;
+  for (size_t i = 0; i < n_x; i++) {
+    double mean = 0, variance = 0;
+    for (size_t k = 0; k < p->count; k++) mean += f->mean[p->which[k] * n_x + i] / n;
+    for (size_t k = 0; k < p->count; k++) {
+      double apart = f->mean[p->which[k] * n_x + i] - mean;
+      variance += (apart * apart + f->variance[p->which[k] * n_x + i]) / n;
+    }
+    if (ask->x) ask->x[t * n_x + i] = (float)mean;
+    if (ask->x_std) ask->x_std[t * n_x + i] = (float)sqrt(variance);
+  }
+}
+
+static void put_quantiles(dvbf_filter *f, const pool *p, const dvbf_forecast_request *ask, size_t t) {
+  size_t n_x = (size_t)f->model->n_x, apart = ask->steps * n_x, rows = p->count * f->samples;
+  float *to = ask->x_quantiles + t * n_x;
+  if (!knows_quantiles(f)) {
+    for (size_t i = 0; i < rows; i++)
+      f->rows[i] = f->x + (p->which[i / f->samples] * f->samples + i % f->samples) * n_x;
+    dv_quantiles_of(to, apart, ask->quantiles, ask->n_quantiles, f->rows, rows, n_x, f->columns);
+    return;
+  }
+  for (size_t k = 0; k < ask->n_quantiles; k++) {
+    double away = dv_normal_quantile(ask->quantiles[k]);
+    for (size_t i = 0; i < n_x; i++) to[k * apart + i] = (float)(f->mean[i] + away * sqrt(f->variance[i]));
+  }
+}
+
+static void put_z(const dvbf_filter *f, const dvbf_forecast_request *ask, size_t t) {
+  const dv_online *best = f->member[0];
+  size_t n_z = (size_t)f->model->n_z;
+  if (ask->z_mean) memcpy(ask->z_mean + t * n_z, best->mean, n_z * sizeof *best->mean);
+  if (ask->z_std) memcpy(ask->z_std + t * n_z, best->deviation, n_z * sizeof *best->deviation);
+}
+
+dvbf_status dvbf_filter_predict(dvbf_filter *f, const dvbf_forecast_request *ask, dvbf_error *error) {
+  DV_COMPUTE(dv_model_portable(f->model));
+  dvbf_status status = check(f, ask, error);
+  if (status) return status;
+  unsigned before = dv_flush_denormals();
+  for (int i = 0; i < f->members; i++) dv_online_forecast_begin(f->member[i]);
+  for (size_t t = 0; t < ask->steps; t++) {
+    for (int i = 0; i < f->members; i++)
+      if (is_needed(f, i, t)) expect(f, i, ask, t);
+    pool p = pool_at(f, t);
+    put_moments(f, &p, ask, t);
+    if (ask->x_quantiles && ask->n_quantiles) put_quantiles(f, &p, ask, t);
+    put_z(f, ask, t);
+  }
+  for (int i = 0; i < f->members; i++) dv_online_forecast_end(f->member[i]);
+  dv_restore_denormals(before);
+  return DVBF_OK;
 }

@@ -1,6 +1,6 @@
 /* The online filter: the members of a committee side by side. */
-#ifndef DV_FILTER_H
-#define DV_FILTER_H
+#ifndef DV_INFER_FILTER_H
+#define DV_INFER_FILTER_H
 
 #include "infer/online.h"
 

@@ -1,9 +1,8 @@
-/* One step ahead: at each step x is forecast from the belief of the step before, then it is seen. The samples
- * of a sequence are the rows of two programs, the start and one step; a worker takes a sequence at a time.
- * Universal parameters are at their mean, as in the online filter. */
+/* Forecasts one step ahead: at each step x is predicted from the belief of the step before, then observed
+ * (dv_estimate_forecasts). The samples of a sequence are the rows of two programs, the start and one step; a
+ * worker takes one sequence at a time. v is at its mean, as in the online filter. */
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
-#include "infer/draws.h"
 #include "infer/estimate.h"
 #include "infer/particles.h"
 
@@ -33,7 +32,7 @@ static void run_start(forecaster *w, const dvbf_sequences *s, size_t bytes) {
   memcpy(w->z, dvbf_at(&w->start.run, g->z), bytes);
 }
 
-/* The step into t; where x_t is not seen, w comes from the prior. */
+/* The step into t; if x_t is missing, w comes from the prior. */
 static void run_step(forecaster *w, const dvbf_sequences *s, size_t t, bool seen, size_t bytes) {
   const dvbf_program *g = &w->step_program;
   dvbf_sequences view = dv_view(s, t - 1, 2);
@@ -79,7 +78,7 @@ static void run(void *own, void *user, size_t i) {
   dv_draws_end(&w->draws, q, j->out, i);
 }
 
-/* ---- Making ---- */
+/* ---- Memory ---- */
 
 static dvbf_status init(void *own, void *user, dvbf_error *error) {
   forecaster *w = own;
@@ -114,8 +113,8 @@ static void clear(void *own) {
   DV_FREE(w->zeros, w->key, w->z);
 }
 
-dvbf_status dv_estimate_forecasts(dvbf_estimates *out, const dv_request *q, dv_pool *pool,
+dvbf_status dv_estimate_forecasts(dvbf_estimates *out, const dv_request *q, dv_threads *pool,
                                   dvbf_error *error) {
   static const dv_each work = {sizeof(forecaster), init, run, clear};
-  return dv_pool_each(pool, &work, q->frames.count, &(job){q, out}, error);
+  return dv_threads_each(pool, &work, q->frames.count, &(job){q, out}, error);
 }

@@ -1,8 +1,12 @@
+/* One model of an online filter in the caller's memory: the initial network once its frames are there, then
+ * one step of the packed program per observation, for a few samples of z side by side (dv_online_step);
+ * models with exact inference use their own hooks. Between dv_online_forecast_begin and _end the belief moves
+ * on without observations. Derived weights are computed once. */
 #include "infer/online.h"
 
-#include "base/random.h"
-#include "base/status.h"
+#include "base/error.h"
 #include "infer/particles.h"
+#include "math/random.h"
 #include "model/density.h"
 
 #include <math.h>
@@ -10,20 +14,20 @@
 
 enum { MOST_EMITTED = 32 }; /* samples whose x is made at once */
 
-/* ---- Making ---- */
+/* ---- Memory ---- */
 
-void *dv_room_take(dv_room *room, size_t count, size_t size) {
+void *dv_workspace_take(dv_workspace *room, size_t count, size_t size) {
   void *here = room->at ? room->at + room->used : NULL;
   room->used += (count * size + 63) / 64 * 64;
   return here;
 }
 
-void dv_machine_place(dv_room *room, dv_machine *m, const dvbf_program *recorded) {
+void dv_program_memory_lay_out(dv_workspace *room, dv_program_memory *m, const dvbf_program *recorded) {
   size_t reals = dv_graph_arena_size(recorded->graph);
   bool back = dv_graph_training(recorded->graph);
-  void *graph = dv_room_take(room, 1, dv_graph_packed_size(recorded->graph));
-  void *arena = dv_room_take(room, reals, sizeof(dvbf_real));
-  void *begun = back ? dv_room_take(room, dv_graph_buffers(recorded->graph), sizeof(bool)) : NULL;
+  void *graph = dv_workspace_take(room, 1, dv_graph_packed_size(recorded->graph));
+  void *arena = dv_workspace_take(room, reals, sizeof(dvbf_real));
+  void *begun = back ? dv_workspace_take(room, dv_graph_buffers(recorded->graph), sizeof(bool)) : NULL;
   if (!room->at) return;
   m->program = *recorded;
   m->program.graph = NULL; /* the heap's copy is freed; runs use the packed one */
@@ -32,7 +36,7 @@ void dv_machine_place(dv_room *room, dv_machine *m, const dvbf_program *recorded
   memset(arena, 0, reals * sizeof(dvbf_real));
 }
 
-static void fill(dv_machine *m, dvbf_value value, const dvbf_real *from) {
+static void fill(dv_program_memory *m, dvbf_value value, const dvbf_real *from) {
   memcpy(dv_at(&m->run, value), from, (size_t)value.cols * sizeof *from);
 }
 
@@ -53,34 +57,35 @@ static size_t belief_size(const dv_online *o) {
 }
 
 /* Arrays that every model needs. */
-static void place_arrays(dv_room *room, dv_online *o) {
+static void place_arrays(dv_workspace *room, dv_online *o) {
   size_t n_x = (size_t)o->model->n_x, n_u = (size_t)o->model->n_u, n_z = (size_t)o->model->n_z;
   size_t n = (size_t)o->frames;
-  o->number = dv_room_take(room, o->samples, sizeof *o->number);
-  o->x = dv_room_take(room, n * n_x, sizeof *o->x);
-  o->u = dv_room_take(room, n * n_u, sizeof *o->u);
-  o->missing = dv_room_take(room, n, sizeof *o->missing);
-  o->z = dv_room_take(room, belief_size(o), sizeof *o->z);
-  o->kept = dv_room_take(room, belief_size(o), sizeof *o->kept);
-  o->kept_u = dv_room_take(room, n_u, sizeof *o->kept_u);
-  o->frame = dv_room_take(room, n_x, sizeof *o->frame);
-  if (o->model->type->reads_frame) o->before = dv_room_take(room, n_x, sizeof *o->before);
+  o->number = dv_workspace_take(room, o->samples, sizeof *o->number);
+  o->x = dv_workspace_take(room, n * n_x, sizeof *o->x);
+  o->u = dv_workspace_take(room, n * n_u, sizeof *o->u);
+  o->missing = dv_workspace_take(room, n, sizeof *o->missing);
+  o->z = dv_workspace_take(room, belief_size(o), sizeof *o->z);
+  o->kept = dv_workspace_take(room, belief_size(o), sizeof *o->kept);
+  o->kept_u = dv_workspace_take(room, n_u, sizeof *o->kept_u);
+  o->frame = dv_workspace_take(room, n_x, sizeof *o->frame);
+  if (o->model->type->reads_frame) o->before = dv_workspace_take(room, n_x, sizeof *o->before);
   if (!room->at) return;
   o->mean = o->z + o->samples * n_z;
   o->deviation = o->mean + n_z;
 }
 
-static dv_online *place(dv_room *room, const dv_online *like, const dvbf_program programs[PROGRAMS],
-                        const dv_plane *plane) {
+static dv_online *place(dv_workspace *room, const dv_online *like, const dvbf_program programs[PROGRAMS],
+                        const dv_low_rank *plane) {
   const dvbf_model_class *type = like->model->type;
-  dv_online parts = *like, *o = dv_room_take(room, 1, sizeof *o);
-  dv_machine *machines[PROGRAMS] = {&parts.start, &parts.step, &parts.emission};
+  dv_online parts = *like, *o = dv_workspace_take(room, 1, sizeof *o);
+  dv_program_memory *machines[PROGRAMS] = {&parts.start, &parts.step, &parts.emission};
   place_arrays(room, &parts);
   if (type->online_step) {
-    parts.exact = dv_room_take(room, 1, type->online_size(type, like->model));
-    parts.kept_exact = dv_room_take(room, 1, type->online_size(type, like->model));
+    parts.exact = dv_workspace_take(room, 1, type->online_size(type, like->model));
+    parts.kept_exact = dv_workspace_take(room, 1, type->online_size(type, like->model));
   }
-  for (int i = 0; i < PROGRAMS && !type->online_step; i++) dv_machine_place(room, machines[i], &programs[i]);
+  for (int i = 0; i < PROGRAMS && !type->online_step; i++)
+    dv_program_memory_lay_out(room, machines[i], &programs[i]);
   if (!o) return NULL;
   if (plane->rank) fill(&parts.step, programs[STEP].plane_in, plane->in);
   if (plane->rank) fill(&parts.step, programs[STEP].plane_out, plane->out);
@@ -89,7 +94,7 @@ static dv_online *place(dv_room *room, const dv_online *like, const dvbf_program
 }
 
 static void prepare(dv_online *o, uint64_t seed) {
-  dv_machine *machines[PROGRAMS] = {&o->start, &o->step, &o->emission};
+  dv_program_memory *machines[PROGRAMS] = {&o->start, &o->step, &o->emission};
   o->conditions = dv_model_conditions(o->model, seed);
   o->conditions.n_scalars = 0; /* no result depends on one that is set: nothing to look up in each step */
   for (size_t i = 0; i < o->samples; i++) o->number[i] = (uint32_t)i;
@@ -101,8 +106,8 @@ static void prepare(dv_online *o, uint64_t seed) {
   dv_online_reset(o);
 }
 
-dvbf_status dv_online_place(dv_online **out, dv_room *room, const dvbf_model *model, size_t samples,
-                            uint64_t seed, const dv_plane *plane, dvbf_error *error) {
+dvbf_status dv_online_lay_out(dv_online **out, dv_workspace *room, const dvbf_model *model, size_t samples,
+                              uint64_t seed, const dv_low_rank *plane, dvbf_error *error) {
   dvbf_program programs[PROGRAMS] = {{0}};
   dvbf_status status = dv_model_needs_filter(model, "", error);
   if (status) return status;
@@ -132,7 +137,7 @@ static void repeat(dvbf_real *first, int rows, int n) {
 }
 
 /* The observation of step t; NULL: missing. */
-static void set_x(dv_online *o, dv_machine *m, int t, const float *x) {
+static void set_x(dv_online *o, dv_program_memory *m, int t, const float *x) {
   dvbf_value values = dvbf_steps(m->program.x, t, 1);
   int n = values.cols;
   dvbf_real *to = dv_at(&m->run, values), *mask = dv_at(&m->run, dvbf_steps(m->program.mask, t, 1));
@@ -146,7 +151,7 @@ static void set_x(dv_online *o, dv_machine *m, int t, const float *x) {
 }
 
 /* The control of step t; NULL: zeros. */
-static void set_u(dv_online *o, dv_machine *m, int t, const float *u) {
+static void set_u(dv_online *o, dv_program_memory *m, int t, const float *u) {
   if (!o->model->n_u) return;
   dvbf_value values = dvbf_steps(m->program.u, t, 1);
   dvbf_real *to = dv_at(&m->run, values);
@@ -157,7 +162,7 @@ static void set_u(dv_online *o, dv_machine *m, int t, const float *u) {
   repeat(to, values.rows, values.cols);
 }
 
-static void run(dv_machine *m) {
+static void run(dv_program_memory *m) {
   dv_run_forward(&m->run);
   m->run.same_weights = true;
 }
@@ -167,16 +172,16 @@ static void copy_z(dv_online *o, const dvbf_real *z) {
   for (int i = 0; i < count; i++) o->z[i] = (float)z[i];
 }
 
-/* Keeps a frame for a model that reads it in the step after, too. */
+/* Keeps a frame for a model that also reads it in the next step. */
 static void keep_before(dv_online *o, const float *x) {
   o->before_missing = !x;
   if (x && o->before) memcpy(o->before, x, (size_t)o->model->n_x * sizeof *x);
 }
 
-/* z <- f(z, u, w), w from q where x is seen and from the prior where not. `now` is the control that x depends
+/* z <- f(z, u, w), w from q if x is observed and from the prior if not. `now` is the control that x depends
  * on with feedthrough. */
 static void advance(dv_online *o, const float *x, const float *u, const float *now) {
-  dv_machine *m = &o->step;
+  dv_program_memory *m = &o->step;
   int count = m->program.rows * o->model->n_z;
   dvbf_real *z = dv_at(&m->run, m->program.z);
   for (int i = 0; i < count; i++) z[i] = (dvbf_real)o->z[i];
@@ -274,13 +279,13 @@ void dv_online_step(dv_online *o, const float *x, const float *u) {
   if (!o->exact && dv_online_ready(o)) summarise(o);
 }
 
-/* ---- Steps ahead ---- */
+/* ---- Predictions ---- */
 
-void dv_online_ahead_begin(dv_online *o) {
+void dv_online_forecast_begin(dv_online *o) {
   const dvbf_model_class *type = o->model->type;
   o->kept_conditions = o->conditions;
   o->kept_missing = o->before_missing;
-  /* Noise of its own for every step that predictions are made from. */
+  /* Separate noise for every step that predictions start from. */
   o->conditions.seed = dv_sequence_seed(o->conditions.seed, o->conditions.update);
   o->conditions.update = 0;
   memcpy(o->kept, o->z, belief_size(o) * sizeof *o->kept);
@@ -288,7 +293,7 @@ void dv_online_ahead_begin(dv_online *o) {
   if (o->exact) memcpy(o->kept_exact, o->exact, type->online_size(type, o->model));
 }
 
-void dv_online_ahead_end(dv_online *o) {
+void dv_online_forecast_end(dv_online *o) {
   const dvbf_model_class *type = o->model->type;
   o->conditions = o->kept_conditions;
   o->before_missing = o->kept_missing; /* what is before stays as it is while nothing is seen */
@@ -324,7 +329,7 @@ static void add_sample(dv_online *o, uint32_t t, int row, size_t sample, const d
 }
 
 static void expect_x(dv_online *o, uint32_t t, const float *now, const dv_expected_x *out) {
-  dv_machine *m = &o->emission;
+  dv_program_memory *m = &o->emission;
   size_t n_z = (size_t)o->model->n_z, n_x = (size_t)o->model->n_x, rows = (size_t)m->program.rows;
   memset(out->mean, 0, n_x * sizeof *out->mean);
   memset(out->variance, 0, n_x * sizeof *out->variance);
@@ -349,7 +354,7 @@ static void draw_exact(dv_online *o, uint32_t t, const dv_expected_x *out) {
   }
 }
 
-void dv_online_ahead(dv_online *o, uint32_t t, const float *u, const dv_expected_x *out) {
+void dv_online_forecast(dv_online *o, uint32_t t, const float *u, const dv_expected_x *out) {
   const dvbf_model *m = o->model;
   if (o->exact) {
     m->type->online_ahead(m->type, m, o->exact, u, out->noise, o->mean, o->deviation, out->mean,

@@ -1,30 +1,49 @@
-/* One model of an online filter: the initial network once it has its frames, then one step of the recurrence
- * per observation, for a few samples of z side by side. Its programs are packed into the caller's memory. */
-#ifndef DV_ONLINE_H
-#define DV_ONLINE_H
+/* One model of an online filter, with its programs packed into the caller's memory, and low-rank weights of
+ * recognition. */
+#ifndef DV_INFER_ONLINE_H
+#define DV_INFER_ONLINE_H
 
-#include "model/plane.h"
+#include "model/model.h"
 
-/* The same walk over the parts counts bytes (at = NULL) and places them. */
-typedef struct dv_room {
+/* ---- Low-rank weights ---- */
+
+/* Recognition trained on principal components has weights from x of low rank, W = in * out with few columns
+ * of `in`: two small products then replace a large one. */
+
+typedef struct dv_low_rank {
+  int rank;       /* 0: there is none that would save work */
+  dvbf_real *in;  /* [n_x][rank] */
+  dvbf_real *out; /* [rank][hidden] */
+} dv_low_rank;
+
+/* Exact to a millionth of the length of W. */
+dvbf_status dv_low_rank_find(dv_low_rank *plane, const dvbf_model *model, dvbf_error *error);
+void dv_low_rank_free(dv_low_rank *plane);
+
+/* ---- Online filter ---- */
+
+/* A filter takes one step of the recurrence per observation, for a few samples of z side by side. */
+
+/* Counts bytes (at = NULL) or places the parts. */
+typedef struct dv_workspace {
   unsigned char *at;
   size_t used;
-} dv_room;
+} dv_workspace;
 /* [count] of `size` bytes, aligned to 64; NULL while counting. */
-void *dv_room_take(dv_room *room, size_t count, size_t size);
+void *dv_workspace_take(dv_workspace *room, size_t count, size_t size);
 
 /* A packed program, and a run with its arena behind it. */
-typedef struct dv_machine {
+typedef struct dv_program_memory {
   dvbf_program program;
   dvbf_run run;
-} dv_machine;
+} dv_program_memory;
 /* Counts, or packs a recorded program, which may be cleared afterwards; parameters, conditions and keys are
  * the caller's to set. One that was recorded with DV_DERIVATIVES can run back, too. */
-void dv_machine_place(dv_room *room, dv_machine *machine, const dvbf_program *recorded);
+void dv_program_memory_lay_out(dv_workspace *room, dv_program_memory *machine, const dvbf_program *recorded);
 
 typedef struct dv_online {
   const dvbf_model *model;
-  dv_machine start, step, emission;
+  dv_program_memory start, step, emission;
   int frames;   /* that the initial network sees */
   int seen;     /* frames so far, up to `frames` */
   bool through; /* feedthrough */
@@ -37,15 +56,15 @@ typedef struct dv_online {
   float *before; /* [n_x] the frame before, where the model reads it in a step, and whether it was missing */
   bool before_missing, kept_missing;
   void *exact; /* the filter of a model with exact inference, which needs no programs; else NULL */
-  /* While predictions run: what is put back afterwards, and the mean of x of one sample. */
+  /* During predictions: the belief to restore, and the mean of x of one sample. */
   dv_conditions kept_conditions;
   float *kept, *kept_u, *frame; /* as z, mean and deviation; [n_u]; [n_x] */
   void *kept_exact;
 } dv_online;
 
 /* Counts, or places a filter into the room and prepares it; it stays NULL while counting. */
-dvbf_status dv_online_place(dv_online **out, dv_room *room, const dvbf_model *model, size_t samples,
-                            uint64_t seed, const dv_plane *plane, dvbf_error *error);
+dvbf_status dv_online_lay_out(dv_online **out, dv_workspace *room, const dvbf_model *model, size_t samples,
+                              uint64_t seed, const dv_low_rank *plane, dvbf_error *error);
 /* Forgets all observations. */
 void dv_online_reset(dv_online *o);
 /* With feedthrough u belongs to the frame that it comes with, else to the frame before. */
@@ -55,7 +74,7 @@ void dv_online_step(dv_online *o, const float *x, const float *u);
 /* Whether there is a belief. */
 bool dv_online_ready(const dv_online *o);
 
-/* What x of one step ahead is expected to be. */
+/* Expected x of one step ahead. */
 typedef struct dv_expected_x {
   bool noise;              /* with the noise of the emission */
   double *mean, *variance; /* [n_x] */
@@ -63,9 +82,9 @@ typedef struct dv_expected_x {
 } dv_expected_x;
 
 /* Between begin and end the belief moves on without observations; end puts it back. */
-void dv_online_ahead_begin(dv_online *o);
+void dv_online_forecast_begin(dv_online *o);
 /* The step number t, counted from 0. u is as in dv_online_step. */
-void dv_online_ahead(dv_online *o, uint32_t t, const float *u, const dv_expected_x *out);
-void dv_online_ahead_end(dv_online *o);
+void dv_online_forecast(dv_online *o, uint32_t t, const float *u, const dv_expected_x *out);
+void dv_online_forecast_end(dv_online *o);
 
 #endif

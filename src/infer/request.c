@@ -1,11 +1,13 @@
-#include "infer/request.h"
+/* Requests for estimates (dv_request_make): turns the settings of filter, smooth, predict or sample into
+ * frames to observe, steps to report, quantiles, and frames past the end of the data with their controls.
+ * Controls past the end must be chosen by the user. */
+#include "infer/estimate.h"
 
-#include "base/cursor.h"
-#include "base/locale.h"
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/random.h"
-#include "base/status.h"
+#include "base/text.h"
 #include "data/dataset.h"
+#include "math/random.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -34,7 +36,7 @@ static dvbf_status read_quantiles(dv_request *q, const char *text, dvbf_error *e
 
 /* ---- Frames past the end of the data ---- */
 
-/* How far the data may go, and what is done past that. */
+/* How the data are extended. */
 typedef struct extension {
   const dvbf_sequences *from; /* NULL: there are none */
   size_t observe, needed;     /* steps whose x is seen, and whose u is used */
@@ -44,7 +46,7 @@ typedef struct extension {
   const uint32_t *begin; /* [from->count] step behind those whose x is seen; NULL: `observe` */
 } extension;
 
-/* Steps of sequence i that come before those that are seen, and are left out. */
+/* Leading steps of sequence i that are not used. */
 static size_t left_out(const extension *e, size_t i) {
   return e->begin ? e->begin[i] - e->observe : 0;
 }
@@ -127,8 +129,8 @@ static void take_all(dv_request *q, const dvbf_sequences *s) {
   q->steps = q->observe = q->initial = q->window = (int)s->steps;
 }
 
-/* Forecasts: at each step x as it is expected from the steps before, not as it is seen. The first steps,
- * which the model needs to begin, have none. */
+/* Forecasts: x of each step from the steps before it. The first steps, which the model needs to begin, have
+ * none. */
 static dvbf_status make_forecast(dv_request *q, const dvbf_sequences *s, const dv_filter_settings *o,
                                  dvbf_error *error) {
   int start = dv_model_start_frames(q->model);
@@ -185,20 +187,19 @@ static void take_later(dv_request *q, int64_t observe, int64_t steps) {
   q->steps = observe + steps > 2 ? (int)(observe + steps) : 2; /* a program has two steps at least */
 }
 
-/* Steps to observe: as many as asked for, or, where nobody asked, at least what every member needs. */
+/* Steps to observe: the number asked for or, by default, at least what every member needs. */
 static int64_t observed(const dv_request *q, const dvbf_settings *settings, int64_t observe) {
   int64_t needed = dv_model_predicts_from(q->all);
   return !dv_settings_given(settings, "observe") && observe < needed ? needed : observe;
 }
 
-/* Steps at the end whose control changes nothing that is asked for: the last, unless its x depends on it. */
+/* Steps at the end whose control has no effect on the result: the last one, without feedthrough. */
 static size_t idle(const dv_request *q) {
   return q->model->settings->feedthrough ? 0 : 1;
 }
 
-/* Steps up to the last one of which any x is known. */
-static size_t known_steps(const dvbf_sequences *s, size_t i,
-                          float *buffer /* [n_x] where there is a source */) {
+/* Steps up to the last one with any known x. */
+static size_t known_steps(const dvbf_sequences *s, size_t i, float *buffer /* [n_x] if there is a source */) {
   size_t steps = dvbf_sequence_length(s, i);
   for (; s->gaps && steps; steps--) {
     const float *x = dv_sequence_x(s, i, steps - 1, 1, buffer);
@@ -208,7 +209,7 @@ static size_t known_steps(const dvbf_sequences *s, size_t i,
   return steps;
 }
 
-/* Where each sequence ends, and the longest plan of what follows. */
+/* The end of each sequence, and the longest plan that follows. */
 typedef struct ends {
   size_t shortest, which, plan; /* known steps of the shortest sequence, its number, steps of u beyond */
 } ends;
@@ -229,7 +230,7 @@ static dvbf_status find_ends(ends *out, dv_request *q, const dvbf_sequences *s, 
   return status ? status : dv_sequences_intact(s, error);
 }
 
-/* What follows the last known x of each sequence. */
+/* The steps after the last known x of each sequence. */
 static dvbf_status from_end(dv_request *q, const dvbf_sequences *s, const dvbf_settings *settings,
                             int64_t *observe, int64_t *steps, dvbf_error *error) {
   enum { ENOUGH = 1000 };
@@ -258,8 +259,8 @@ static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, const dv
                                 dvbf_error *error) {
   const dv_predict_settings *o = dv_settings_predict(settings, error);
   int64_t observe = observed(q, settings, o->observe), steps = o->steps;
-  /* No controls are made up for predictions up to the end of the data; a short sequence needs none past its
-   * own end. */
+  /* Predictions up to the end of the data need no made-up controls, also beyond the end of a short
+   * sequence. */
   bool end = o->from == DV_FROM_END, to_the_end = !end && !steps;
   dvbf_status status = end ? from_end(q, s, settings, &observe, &steps, error) : DVBF_OK;
   if (status) return status;

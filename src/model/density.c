@@ -1,10 +1,12 @@
+/* Densities p(x | z): the list made from densities.def (dv_density_at), the check of data against a density,
+ * and parts that several densities share: output layer, sigma, random words, exported code. */
 #include "model/density.h"
 
-#include "base/arithmetic.h"
-#include "base/random.h"
-#include "base/status.h"
-#include "model/picture.h"
-#include "op/emit.h"
+#include "base/error.h"
+#include "math/portable.h"
+#include "math/random.h"
+#include "model/networks.h"
+#include "ops/emit.h"
 
 #include <math.h>
 #include <string.h>
@@ -41,7 +43,7 @@ static dvbf_status check_frame(void *user, size_t sequence, size_t step, const f
       (double)x[column], sequence, step, column, name, m->density->needs);
 }
 
-/* A file was measured before, and need not be read again where that tells enough. */
+/* A file was measured before and is not read again if its statistics suffice. */
 static dvbf_status is_accepted(bool *out, const dvbf_model *m, const dvbf_sequences *s, dvbf_error *error) {
   dv_statistics x;
   *out = !m->density->refuses;
@@ -57,7 +59,7 @@ dvbf_status dv_density_check(const dvbf_model *m, const dvbf_sequences *s, dvbf_
   bool accepted;
   dvbf_status status = is_accepted(&accepted, m, s, error);
   if (status || accepted) return status;
-  status = dv_each_row(s, NULL, s->n_x, check_frame, (void *)m, error);
+  status = dv_visit_rows(s, NULL, s->n_x, check_frame, (void *)m, error);
   return status ? status : dv_sequences_intact(s, error);
 }
 
@@ -65,9 +67,8 @@ static dvbf_activation activation_of(const dvbf_model *m) {
   return m->density->activation ? m->density->activation(m->settings) : DVBF_LINEAR;
 }
 
-/* scale-picture is small, so that the first pictures are all but the mean frame. With larger weights the
- * first thing to learn is to undo them, and by then w has taken over the encoding of each frame: the bad
- * optimum. */
+/* scale-picture is small, so that the first images are nearly the mean frame. With larger weights training
+ * first undoes them, and by then w encodes each frame: the bad optimum. */
 dvbf_layer dv_output_layer(dvbf_graph *g, const dvbf_model *m, dvbf_value out, dvbf_value hidden,
                            dvbf_value z, dvbf_value u) {
   const dv_train_settings *s = m->settings;
@@ -88,9 +89,9 @@ void dv_record_output(dvbf_program *p, const dvbf_model *m, dvbf_value hidden) {
   dvbf_layer_whole(p->graph, &layer);
 }
 
-/* What the filter does not see is predicted less well. Without a sigma of its own it would spoil that of the
- * emission, or be fitted at the price of all else. Only training drops steps; programs of single steps do not
- * tell the first frames from others. */
+/* Unobserved frames are predicted less well. Without a sigma of their own they would spoil that of the
+ * emission, or be fitted at the price of all else. Only training drops steps; programs of single steps have
+ * no first frames. */
 static dvbf_value with_free_sigma(dvbf_program *p, const dvbf_model *m, dvbf_value own) {
   const dv_train_settings *s = m->settings;
   bool drops = s->dropped == DV_DROPPED_ZERO;
@@ -124,7 +125,7 @@ dvbf_value dv_record_log_sigma(dvbf_program *p, const dvbf_model *m, dvbf_value 
   return with_free_sigma(p, m, own_log_sigma(p, m, hidden));
 }
 
-/* That of the frame, of a parameter that all frames share or that each has. */
+/* The frame's row of a parameter that all frames share or that each has. */
 static const dvbf_real *row_of(const dv_density_frame *f, dvbf_value v) {
   if (v.steps == 1 && v.rows == 1) return dvbf_at(f->run, v);
   return dvbf_at(f->run, dvbf_steps(v, f->step, 1)) + (size_t)f->row * (size_t)v.cols;

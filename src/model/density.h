@@ -1,7 +1,7 @@
-/* A density p(x | parameters), whose parameters the emission network gives. Each is one object in its own
- * file and one line in densities.def; nobody else asks which one a model has. */
-#ifndef DV_DENSITY_H
-#define DV_DENSITY_H
+/* Densities p(x | z). A density is one object in a file of its own and one line in densities.def; emission,
+ * prediction, validation and the choice of settings use the object and never ask which one it is. */
+#ifndef DV_MODEL_DENSITY_H
+#define DV_MODEL_DENSITY_H
 
 #include "data/dataset.h"
 #include "model/model.h"
@@ -19,44 +19,44 @@ typedef struct dv_density_frame {
 
 typedef struct dv_density {
   /* Records the parameters, p->output and p->shape, from the hidden units [T][rows][hidden] of the emission,
-   * and p->ln_p. mask [T][rows][1 or n_x] says what is seen. */
+   * and p->ln_p. mask [T][rows][1 or n_x] marks observed values. */
   void (*record)(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask);
-  /* Of the emission's output; NULL: linear. */
+  /* Activation of the emission's output; NULL: linear. */
   dvbf_activation (*activation)(const dv_train_settings *s);
-  /* The mean of one value of x, as the model sees it, from its output, NULL where that is the mean; and the
-   * output that gives this mean, with which the bias of the emission starts. */
+  /* The mean of one value of x, as the model sees it, from its output (NULL: the output itself); and the
+   * output with this mean, from which the emission's bias starts. */
   double (*mean)(double output);
   double (*first_output)(const dv_train_settings *s, double mean);
-  /* Looks at the data for further first values; NULL: it needs none. */
+  /* Takes further first values from the data; NULL: there are none. */
   dvbf_status (*look)(dvbf_model *m, const dvbf_sequences *train, dvbf_error *error);
   /* For export, in code: that mean, and the variance of each value of x as the model sees it, from its mean
-   * and p->shape. emit_mean is NULL where `mean` is. */
+   * and p->shape. emit_mean is NULL if `mean` is. */
   dvbf_expr (*emit_mean)(dvbf_code *code, dvbf_expr output);
   dvbf_expr (*emit_variance)(dvbf_code *code, const dvbf_program *p, const dvbf_model *m, dvbf_expr mean);
   /* Adds the variance of each value of x to variance [n_x], and draws x [n_x], in units of the data. */
   void (*add_variance)(const dv_density_frame *frame, double *variance);
   void (*draw)(const dv_density_frame *frame, float *x);
-  /* Whether x may be shifted and scaled as x-scaling says; otherwise it is taken as it is. */
+  /* Whether x may be shifted and scaled by x-scaling. */
   bool (*scales)(const dv_train_settings *s);
-  /* Why it suits the data better than the default, in a few words; NULL: it does not. */
+  /* Why it suits the data better than the default, in a few words; NULL if it does not. */
   const char *(*suits)(const dvbf_sequences *train, const dv_statistics *x);
   /* A setting of its own that follows from the data, and the text of its value; NULL: none. */
   const char *setting;
   void (*choose)(const dvbf_sequences *train, const dv_statistics *x, char *value, size_t size);
   /* The column of a frame x [n_x] whose value it cannot have, or -1; NaN is missing and may be anywhere.
-   * NULL: x may be anything. `needs` says what x must be, for the message. */
+   * NULL: x may be anything. `needs` describes valid x, for the message. */
   int (*refuses)(const dvbf_model *m, const float *x);
   const char *needs;
-  /* ln p of one value whose mean is this, for data that are judged by their likelihood; NULL: they are judged
-   * by squared errors. */
+  /* ln p of one value with this mean, for data judged by likelihood; NULL: they are judged by squared
+   * errors. */
   double (*ln_value)(double x, double mean);
   /* first [n_x]: the first column of the group that each column belongs to; NULL: each stands alone. */
   void (*groups)(const dvbf_model *m, int *first);
-  /* Whether what was measured of x is enough to know that no frame is refused; NULL: it never is. */
+  /* Whether statistics of x suffice to know that no frame is refused; NULL: they never do. */
   bool (*accepts)(const dv_statistics *x);
   bool joint;      /* a mean depends on the outputs of other values too */
   bool notes;      /* it is chosen for columns that noise drives, and no others */
-  bool on_request; /* it is never chosen: where it suits, the user is told */
+  bool on_request; /* never chosen automatically, only recommended */
   bool sigma;      /* it has a sigma, with a floor, and the settings named sigma */
   bool normal;     /* x is normal, so that its principal components can have it too, and a linear system */
 } dv_density;
@@ -76,7 +76,7 @@ const dv_density *dv_density_at(size_t index, const char **name);
 /* Refuses sequences with a value that the density of the model cannot have. */
 dvbf_status dv_density_check(const dvbf_model *model, const dvbf_sequences *s, dvbf_error *error);
 
-/* ---- For those who write densities ---- */
+/* ---- Parts of densities ---- */
 
 /* p->output [T][rows][n_x] = activation(hidden W + b), plus z H with linear paths and u D with feedthrough.
  */

@@ -1,8 +1,9 @@
-/* x is 1 with probability sigmoid(output), else 0, each value for itself. */
+/* The density bernoulli: x is 1 with probability sigmoid(output), else 0, each value independently. Grey
+ * values between 0 and 1 are accepted as probabilities. */
 #include "model/density.h"
 
-#include "base/arithmetic.h"
-#include "base/random.h"
+#include "math/portable.h"
+#include "math/random.h"
 
 #include <math.h>
 
@@ -38,7 +39,7 @@ static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
   return x->binary ? "every value of x is 0 or 1" : NULL;
 }
 
-/* Values between count as probabilities: grey pictures are trained so. */
+/* Values between 0 and 1 count as probabilities. */
 static int refuses(const dvbf_model *m, const float *x) {
   for (int i = 0; i < m->n_x; i++)
     if (x[i] < 0 || x[i] > 1) return i;

@@ -1,15 +1,15 @@
-/* x is one or several groups of columns, in each of which one value is 1 and the others are 0. The network
- * gives scores s; the output is ln p of each value being the 1 of its group,
+/* The density categorical: x has one or several groups of columns, each with a single 1. The network gives
+ * scores s; the output is ln p of each value being the 1 of its group,
  *
  *   l_i = s_i - ln sum_{j in group} exp s_j        ln p(x) = sum_i x_i l_i
  *
  * A group whose 1 is missing does not count. */
 #include "model/density.h"
 
-#include "base/arithmetic.h"
 #include "base/memory.h"
-#include "base/random.h"
-#include "op/emit.h"
+#include "math/portable.h"
+#include "math/random.h"
+#include "ops/emit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 /* ---- Groups ---- */
 
-/* A walk over the groups of columns that the setting `categories` names. */
+/* Iterates over the groups of columns in the setting `categories`. */
 typedef struct group {
   const char *rest;
   int first, size, n_x;
@@ -181,14 +181,14 @@ static int refuses(const dvbf_model *m, const float *x) {
   return -1;
 }
 
-/* Where groups may end: behind a column up to which all frames have the same sum. */
+/* Possible ends of groups: columns up to which all frames have the same sum. */
 typedef struct ends {
   size_t n;
   int *sum; /* [n] of the columns up to this one; negative: it is not the same in all frames */
   bool begun;
 } ends;
 
-/* Fails where the sum of all columns differs: then there are no groups. */
+/* Fails if the sum of all columns differs: then there are no groups. */
 static dvbf_status look_at(void *user, size_t sequence, size_t step, const float *x, dvbf_error *error) {
   (void)sequence, (void)step, (void)error;
   ends *e = user;
@@ -221,11 +221,11 @@ static size_t write_groups(const ends *e, char *text, size_t size) {
   return first == e->n ? count : 0;
 }
 
-/* Data of 0 and 1 alone are looked at. */
+/* Only binary data are examined. */
 static size_t find_groups(const dvbf_sequences *train, char *text, size_t size) {
   ends e = {.n = train->n_x, .sum = dv_calloc(train->n_x, sizeof *e.sum)};
   size_t count = 0;
-  if (e.sum && !dv_each_row(train, NULL, e.n, look_at, &e, NULL)) count = write_groups(&e, text, size);
+  if (e.sum && !dv_visit_rows(train, NULL, e.n, look_at, &e, NULL)) count = write_groups(&e, text, size);
   dv_free(e.sum);
   return count;
 }

@@ -1,5 +1,5 @@
-/* x ~ N(mean, sigma^2), each value for itself. The mean is the output of the emission network, or its
- * sigmoid; shape[0] is ln sigma. */
+/* The density gaussian: x ~ N(mean, sigma^2), each value independently. The mean is the output of the
+ * emission network, or its sigmoid; shape[0] is ln sigma. */
 #include "model/density.h"
 
 static bool squashed(const dv_train_settings *s) {
@@ -17,7 +17,7 @@ static dvbf_activation activation(const dv_train_settings *s) {
 static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf_value mask) {
   dv_record_output(p, m, hidden);
   p->shape[0] = dv_record_log_sigma(p, m, hidden);
-  dv_record_gaussian(p->graph, p->ln_p, p->x, p->output, p->shape[0], mask);
+  dvbf_gaussian(p->graph, p->ln_p, p->x, p->output, p->shape[0], mask);
 }
 
 static double first_output(const dv_train_settings *s, double x) {

@@ -1,15 +1,15 @@
-/* Values of x are 0 or 1, and not independent given z: x is, with probabilities that follow from z, one of
- * some patterns that are the same for all frames, or a frame that follows from z as in the density bernoulli.
- * In each of these the values are independent. So what lies between two chords is one of both, and not a
- * chord of notes of both. */
+/* The density patterns: binary values that are not independent given z. x is one of some patterns shared by
+ * all frames, or a frame of its own as in the density bernoulli, with probabilities that follow from z. So
+ * between two chords x is one or the other, and not a mixture of their notes. Patterns start from the most
+ * frequent frames. */
 #include "model/density.h"
 
-#include "base/arithmetic.h"
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/random.h"
-#include "base/status.h"
-#include "data/recurring.h"
-#include "op/op.h"
+#include "data/checks.h"
+#include "math/portable.h"
+#include "math/random.h"
+#include "ops/ops.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 enum { MOST = 256 }; /* patterns that are chosen */
 
-/* Logits of frames that come often, or noise around the mean frame: alike, patterns would stay alike. */
+/* Logits of frequent frames, or noise around the mean frame: equal patterns would stay equal. */
 static dvbf_value record_patterns(dvbf_program *p, const dvbf_model *m) {
   size_t count = (size_t)m->settings->patterns, n = (size_t)m->n_x;
   double *first = m->first_patterns ? NULL : dv_calloc(n * count, sizeof *first);
@@ -34,7 +34,7 @@ static dvbf_value record_patterns(dvbf_program *p, const dvbf_model *m) {
   return v;
 }
 
-/* The frames that come most often; where there are fewer, the others begin at the mean frame, with noise. */
+/* The most frequent frames; further patterns begin at the mean frame, with noise. */
 static dvbf_status look(dvbf_model *m, const dvbf_sequences *train, dvbf_error *error) {
   const double sure = 6.0 / DV_PATTERN_GAIN;
   size_t count = (size_t)m->settings->patterns, n = (size_t)m->n_x;
@@ -81,7 +81,7 @@ static double first_output(const dv_train_settings *s, double mean) {
   return dv_logit(mean);
 }
 
-/* Which of the mixture a number in (0, 1) chooses: 0 is the own frame. */
+/* The component that a number in (0, 1) chooses: 0 is the own frame. */
 static size_t chosen(const dvbf_real *scores, size_t count, double u) {
   double most = -INFINITY, sum = 0;
   size_t at = 0;
@@ -119,7 +119,7 @@ static double ln_value(double x, double mean) {
   return x * dv_log(p) + (1 - x) * dv_log1p(-p);
 }
 
-/* Few columns of 0 and 1 have few different frames, whatever they are. */
+/* Few binary columns have few different frames in any case. */
 static bool recur(const dvbf_sequences *train, const dv_statistics *x, size_t *count) {
   enum { COLUMNS = 16 };
   dv_recurring often;

@@ -1,13 +1,13 @@
-/* x is a count: x ~ Poisson(rate), ln rate = output, each value for itself.
+/* The density poisson: counts x ~ Poisson(rate), ln rate = output, each value independently.
  *
  *   ln p(x) = x l - exp l - ln x!        d / dl = x - exp l
  *
- * Above l = 30, a rate of 1e13, exp l goes on as its tangent, so that nothing leaves the range of numbers. */
+ * Above l = 30, a rate of 1e13, exp l continues as its tangent, so that nothing overflows. */
 #include "model/density.h"
 
-#include "base/arithmetic.h"
-#include "base/random.h"
-#include "op/emit.h"
+#include "math/portable.h"
+#include "math/random.h"
+#include "ops/emit.h"
 
 #include <math.h>
 
@@ -54,9 +54,9 @@ static void add_variance(const dv_density_frame *f, double *variance) {
   for (int i = 0; i < f->model->n_x; i++) variance[i] += (double)f->mean[i];
 }
 
-/* A Poisson number from one uniform number u: probabilities are taken off u, that of the mode first and then
- * of its neighbours on both sides, until nothing is left. That takes about sqrt(rate) steps; from a million
- * on, a rounded normal number is as good. */
+/* A Poisson number from one uniform number u: probabilities are subtracted from u, that of the mode first and
+ * then of its neighbours on both sides, until nothing is left. That takes about sqrt(rate) steps; from a
+ * million on, a rounded normal number is as good. */
 static double count_of(double rate, double u) {
   if (!(rate > 0)) return 0;
   double mode = floor(rate), low = mode, high = mode;
@@ -85,7 +85,7 @@ static void draw(const dv_density_frame *f, float *x) {
   }
 }
 
-/* Whole numbers may also be readings of a sensor. Those are often large, or vary less than counts do. */
+/* Whole numbers may also be sensor readings, which are often large or vary less than counts do. */
 static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
   bool counts = x->counts && !x->binary && x->high <= 100;
   for (size_t k = 0; k < train->n_x && counts; k++)

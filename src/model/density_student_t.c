@@ -1,18 +1,20 @@
-/* x = mean + sigma t, each value for itself, where t has Student's distribution with n degrees of freedom:
- * like a Gaussian, but for outliers. With e = (x - mean) / sigma,
+/* The density student-t: x = mean + sigma t, each value independently, with n degrees of freedom: a Gaussian
+ * with outliers. n is one learned number for all of x. */
+
+/* With e = (x - mean) / sigma,
  *
  *   ln p(x)     = c(n) - ln sigma - (n + 1) / 2 ln(1 + e^2 / n)
  *   c(n)        = ln G((n + 1) / 2) - ln G(n / 2) - ln(pi n) / 2
  *   d / d mean  = (n + 1) e / (n + e^2) / sigma        d / d ln sigma = (n + 1) e^2 / (n + e^2) - 1
  *   d / dn      = c'(n) - ln(1 + e^2 / n) / 2 + (n + 1) e^2 / (2 n (n + e^2))
  *
- * ln sigma = max(shape[0], floor). n = 2 + exp(shape[1]), so that x has a variance, sigma^2 n / (n - 2); n is
- * one number for all of x. Beyond their limits neither has a gradient. */
+ * ln sigma = max(shape[0], floor). n = 2 + exp(shape[1]), so that x has a variance, sigma^2 n / (n - 2).
+ * Beyond their limits neither has a gradient. */
 #include "model/density.h"
 
-#include "base/arithmetic.h"
-#include "base/random.h"
-#include "op/emit.h"
+#include "math/portable.h"
+#include "math/random.h"
+#include "ops/emit.h"
 
 #include <math.h>
 
@@ -47,7 +49,7 @@ static double constant_slope(double n) {
 
 /* ---- ln p ---- */
 
-/* What the op works with. */
+/* Inputs of the op. */
 typedef struct numbers {
   const dvbf_real *x, *mean, *log_sigma, *mask;
   size_t rows, n;
@@ -130,7 +132,7 @@ static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf
   dvbf_record(p->graph, &student_class, 5, in, 1, &p->ln_p, &floor, sizeof floor);
 }
 
-/* ---- x ---- */
+/* ---- Mean, variance and samples ---- */
 
 static double freedom_in(const dv_density_frame *f) {
   return freedom_of((double)*dvbf_at(f->run, f->program->shape[1]));

@@ -1,13 +1,13 @@
-/* The Deep Kalman Filter of Krishnan, Shalit and Sontag (2015):
+/* The Deep Kalman Filter (Krishnan, Shalit and Sontag 2015). z_t comes from q(z_t | all frames), and the
+ * transition enters through the KL alone, so without filter dropout all z are drawn at once and each of its
+ * layers is one product. Unobserved steps come from the transition. It uses later frames, so it cannot
+ * filter; it has no w and no v.
  *
  *   p(z_1) = N(0, I)    p(z_t | z_{t-1}, u_{t-1}) = N(mu_p, sigma_p^2)        transition network
  *   q(z_t | x_1 .. x_K, u_1 .. u_K) = N(mu_q, sigma_q^2)                      recurrent network
- *
- *   bound = sum_t ln p(x_t | z_t) - KL(q(z_1) || p(z_1)) - sum_t KL(q(z_t) || p(z_t | z_{t-1}, u_{t-1}))
- *
- * The transition enters through the KL alone, but where a frame is not observed: there z_t comes from it. */
+ *   bound = sum_t ln p(x_t | z_t) - KL(q(z_1) || p(z_1)) - sum_t KL(q(z_t) || p(z_t | z_{t-1}, u_{t-1})) */
 #include "base/memory.h"
-#include "model/blocks.h"
+#include "model/program.h"
 
 #include <math.h>
 
@@ -39,7 +39,7 @@ typedef struct transition {
   dvbf_value range;  /* that mu_p keeps to, so that z never leaves it by more than its noise */
 } transition;
 
-/* Where the form is residual, mu_p = z + net(z, u): z goes to the output through the fixed matrix (I, 0). */
+/* In residual form mu_p = z + net(z, u): z is added to the output through the fixed matrix (I, 0). */
 static void add_residual(dvbf_graph *g, dvbf_layer *output, dvbf_value z) {
   size_t n = (size_t)z.cols;
   double *identity = dv_calloc(n, 2 * n * sizeof *identity);
@@ -55,7 +55,7 @@ static void add_residual(dvbf_graph *g, dvbf_layer *output, dvbf_value z) {
   dv_free(identity);
 }
 
-/* `prior` [steps] is where its output goes, for all steps but the first of the program. */
+/* `prior` [steps] receives its output, for all steps but the first of the program. */
 static transition make_transition(dvbf_program *p, const dvbf_model *m, dvbf_value prior) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
@@ -106,7 +106,7 @@ static void make_steps(dvbf_program *p, const dvbf_model *m, const dvbf_state *s
   }
 }
 
-/* Those of a block. */
+/* The steps of a block. */
 static void make_block(const dvbf_program *p, const dvbf_model *m, const dvbf_state *all, dv_stretch s) {
   dvbf_program part = dv_part_of(p, s.first, s.steps + 1);
   dvbf_state state = *all;

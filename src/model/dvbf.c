@@ -1,14 +1,15 @@
-/* The Deep Variational Bayes Filter. Its bound:
+/* The Deep Variational Bayes Filter (Karl et al. 2017): recognition q(w_t | z_t, x_{t+1}, u_t) = N(mu,
+ * sigma^2), also of later frames, universal parameters q(v), and the transition's steps z_{t+1} = f(z_t, u_t,
+ * w_t, v). Its bound:
  *
  *   sum_t ln p(x_t | z_t) - KL(q(w_1)) - sum_t KL(q(w_t)) - KL(q(v) || p(v)) / N
  *
- * Recognition q(w_t | z_t, x_{t+1}, u_t) = N(mu, sigma^2), also of later frames (later.c), universal
- * parameters q(v), and the transition's steps z_{t+1} = f(z_t, u_t, w_t, v). */
-#include "base/arithmetic.h"
+ * The parts are recorded by networks.c and transition.c; dv_model_dvbf is the class. */
 #include "base/memory.h"
-#include "base/random.h"
-#include "model/blocks.h"
-#include "model/picture.h"
+#include "math/portable.h"
+#include "math/random.h"
+#include "model/networks.h"
+#include "model/program.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ static double first_normal(size_t k, void *random) {
   return dv_random_normal(&r);
 }
 
-/* v ~ q(v) = N(mean, sigma^2) per entry, or v = mean; none where the transition has no universal parameters.
+/* v ~ q(v) = N(mean, sigma^2) per entry, or v = mean; none if the transition has no universal parameters.
  */
 static dvbf_value universal(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
@@ -54,7 +55,7 @@ static dvbf_value universal(dvbf_program *p, const dvbf_model *m) {
   return u.v;
 }
 
-/* v with its linear systems contracted, for those who draw it and those who are given it alike. */
+/* v with its linear systems contracted, whether it is drawn or given. */
 static dvbf_value contracted(dvbf_program *p, const dvbf_model *m, dvbf_value v) {
   dv_systems systems;
   if (!(m->settings->contraction > 0) || v.buffer < 0 || !dv_model_systems(m, &systems)) return v;
@@ -63,7 +64,7 @@ static dvbf_value contracted(dvbf_program *p, const dvbf_model *m, dvbf_value v)
   return out;
 }
 
-/* What the transition sees, with that w. */
+/* Inputs of the transition, with that w. */
 static dvbf_transition_values values_of(dvbf_program *p, const dvbf_model *m, dvbf_value w) {
   int steps = p->steps - 1;
   return (dvbf_transition_values){.steps = steps,
@@ -77,7 +78,7 @@ static dvbf_transition_values values_of(dvbf_program *p, const dvbf_model *m, dv
                                   .v = contracted(p, m, universal(p, m))};
 }
 
-/* The layer reads x through a plane: first the coordinates in it, then what they give. */
+/* The layer reads x in low rank: first the coordinates, then what they give. */
 static void read_plane(dvbf_program *p, dvbf_layer *l) {
   dvbf_graph *g = p->graph;
   dvbf_value x = l->in[0].x, inside = dvbf_slab_shared(g, x.steps, p->rank);
@@ -93,7 +94,7 @@ static void read_plane(dvbf_program *p, dvbf_layer *l) {
   dvbf_keep(g, p->plane_out);
 }
 
-/* Recognition q(w_t | z_t, x_{t+1}, u_t) and what it sees of x_{t+1}. */
+/* Recognition q(w_t | z_t, x_{t+1}, u_t) and its input from x_{t+1}. */
 typedef struct recognition {
   bool innovates; /* it sees the innovation, and not the frame */
   bool foresees;  /* it sees what the transition predicts */
@@ -110,7 +111,7 @@ static bool foresees(const dvbf_model *m) {
   return m->settings->recognition_sees != DV_SEES_FRAME;
 }
 
-/* `later` is what it sees of the frames behind the next; none: nothing. */
+/* `later` is its input from frames after the next, or none. */
 static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *x,
                                     dvbf_value later) {
   dvbf_graph *g = p->graph;
@@ -118,15 +119,16 @@ static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const 
   recognition r = {.innovates = innovates(m), .foresees = foresees(m)};
   if (r.foresees) r.expected = dv_expected_open(p, m, x);
   if (r.innovates) p->innovation = r.expected.e;
-  dv_sight sight = r.innovates ? (dv_sight){"e", r.expected.e, m->x_spread} : dv_sight_of(p, m, 1, x->steps);
+  dv_image_encoder sight = r.innovates ? (dv_image_encoder){"e", r.expected.e, m->x_spread}
+                                       : dv_image_encoder_of(p, m, 1, x->steps);
   dv_dense_in sees = {sight.name, sight.value, 1 / sqrt(sight.spread), r.innovates};
   dvbf_value z = dvbf_steps(p->z, 0, x->steps);
   dvbf_value u = m->n_u ? dvbf_steps(p->u, 0, x->steps) : DVBF_NONE;
-  /* By linear paths z and the z that is predicted too, so that w may be how far a frame is from either. */
+  /* With linear paths also z and the predicted z, so that w may be the distance of a frame from either. */
   bool both = r.foresees && !r.innovates;
   dvbf_value before = both ? dv_linear_path(m, z) : DVBF_NONE,
              after = both ? dv_linear_path(m, r.expected.values.next) : DVBF_NONE;
-  /* Where nothing of x is seen, q is not used: only values within a frame need be told. */
+  /* If nothing of x is seen, q is not used: only gaps within a frame matter. */
   dvbf_value mask =
       s->mask_input == DV_MASK_DIMENSION && m->n_x > 1 ? dvbf_steps(p->seen, 1, x->steps) : DVBF_NONE;
   dv_dense_in more = {"mask", mask, s->scale_recognition, false};
@@ -157,7 +159,7 @@ static void draw(dvbf_program *p) {
   dvbf_filter_use(p->graph, p->later.use, dvbf_steps(p->mask, 1, p->steps - 1));
 }
 
-/* All steps of a program whose noise is there. */
+/* All steps of a program that has its noise. */
 static void make_steps(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *values,
                        recognition *q, dvbf_value range) {
   dvbf_graph *g = p->graph;
@@ -176,7 +178,7 @@ static void make_steps(dvbf_program *p, const dvbf_model *m, const dvbf_transiti
   }
 }
 
-/* Those of a block. */
+/* The steps of a block. */
 static void make_block(const dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *all,
                        dvbf_value later, dvbf_value range, dv_stretch s) {
   dvbf_program part = dv_part_of(p, s.first, s.steps + 1);
@@ -192,11 +194,11 @@ static void make_block(const dvbf_program *p, const dvbf_model *m, const dvbf_tr
   make_steps(&part, m, &values, &q, range);
 }
 
-/* All blocks of a sequence of several. They share what convolutions make of x, and what is known of later
+/* All blocks of a long sequence. They share the convolutional features of x, and what is known of later
  * frames. */
 static void make_blocks(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *values,
                         dvbf_value later, dvbf_value range, const dv_blocks *blocks) {
-  if (!innovates(m)) dv_sight_of(p, m, 0, p->steps);
+  if (!innovates(m)) dv_image_encoder_of(p, m, 0, p->steps);
   draw(p);
   for (int i = 0; i < blocks->count; i++) {
     dv_block_begin(p->graph, blocks);
@@ -215,9 +217,9 @@ static void dynamics(dvbf_program *p, const dvbf_model *m, int wait, bool whole_
   dvbf_transition_values values = values_of(p, m, dvbf_slab(g, steps, m->n_w));
   p->later = (dvbf_drawn){.value = values.w, .head = head, .noise = noise, .use = use, .prior = DVBF_NONE};
   if (foresees(m)) p->predicted = dvbf_slab(g, steps, m->n_z);
-  /* What a sequence has beyond the next frame is known where the sequence is. */
+  /* Later frames are known in programs of whole sequences. */
   bool smoothing = whole_sequence && m->settings->recognition == DV_SMOOTHING;
-  dvbf_value later = smoothing ? dv_record_later(p, m) : DVBF_NONE;
+  dvbf_value later = smoothing ? dv_record_backward_network(p, m) : DVBF_NONE;
   if (blocks.count > 1)
     make_blocks(p, m, &values, later, range, &blocks);
   else {
@@ -248,7 +250,7 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
   (void)self;
   dvbf_transition_values values = values_of(p, m, dvbf_slab_constant(p->graph, p->steps - 1, m->n_w));
   dvbf_value range = dvbf_state_range(p->graph, m);
-  p->later.noise = values.w; /* w is a standard normal number where nothing is seen */
+  p->later.noise = values.w; /* w is a standard normal number if nothing is seen */
   void *memory = m->transition->open(m->transition, p->graph, m->settings_object, &values);
   for (int t = 0; t < values.steps; t++) {
     m->transition->step(m->transition, p->graph, &values, memory, t);
@@ -256,7 +258,7 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
   }
 }
 
-/* ---- What it is like ---- */
+/* ---- Properties ---- */
 
 static const dv_train_settings *of(const dvbf_settings *settings) {
   return dv_settings_train(settings, NULL);

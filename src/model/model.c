@@ -1,9 +1,15 @@
-#include "model/density.h"
+/* A model as an object: its class, making one for data (dv_model_new: scaling, first values), committee
+ * members and the linear model, descriptions, and access to its linear systems, universal parameters and
+ * state range. The numbers are in one vector of parameters; equations are recorded by the model classes, and
+ * files are written by model_file.c. */
+#include "model/model.h"
 
-#include "base/arithmetic.h"
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/random.h"
-#include "base/status.h"
+#include "base/text.h"
+#include "math/portable.h"
+#include "math/random.h"
+#include "model/density.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +39,7 @@ const dvbf_model_class *dv_model_class_of(const dv_train_settings *s) {
   return shipped[s->model];
 }
 
-/* Name of the first shipped model that `can`; there is one for each question asked here. */
+/* Name of the first shipped model that `can`; one exists for each question asked here. */
 static const char *model_that(bool (*can)(const dvbf_model_class *type)) {
   for (size_t i = 0; i < sizeof shipped / sizeof shipped[0]; i++)
     if (can(shipped[i])) return shipped[i]->name;
@@ -121,9 +127,9 @@ dvbf_status dv_model_needs_weights(const dvbf_model *m, dvbf_error *error) {
                  m->type->name, m->type->no_weights);
 }
 
-/* ---- Making ---- */
+/* ---- Making a model ---- */
 
-/* Safety that is asked for and not to be had is no matter to pass over. */
+/* A contraction that was asked for but is impossible is refused. */
 static dvbf_status check_contraction(const dvbf_model *m, dvbf_error *error) {
   dv_systems systems;
   if (!(m->settings->contraction > 0) || dv_model_systems(m, &systems)) return DVBF_OK;
@@ -134,7 +140,7 @@ static dvbf_status check_contraction(const dvbf_model *m, dvbf_error *error) {
       m->settings->contraction, m->transition ? m->transition->name : m->type->name);
 }
 
-/* The own transition, which must be one that the model takes, or that of the settings. */
+/* The user's own transition, which the model must take, or that of the settings. */
 static dvbf_status choose_transition(dvbf_model *m, const dv_own *own, dvbf_error *error) {
   const dvbf_transition *given = own ? own->transition : NULL;
   if (given && !m->type->takes_transition)
@@ -247,7 +253,7 @@ dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const 
   return status;
 }
 
-/* ---- Parts ---- */
+/* ---- Members and descriptions ---- */
 
 static dvbf_status check_part(const dvbf_model *m, const dvbf_model *part, dvbf_error *error) {
   if (part->n_x == m->n_x && part->n_u == m->n_u && !part->n_others && !part->linear) return DVBF_OK;
@@ -399,4 +405,124 @@ double dv_model_log_jacobian_of(const dvbf_model *m, const uint64_t *seen) {
   double sum = 0;
   for (int i = 0; i < m->n_x; i++) sum += (double)seen[i] * dv_log((double)m->x.scale[i]);
   return sum;
+}
+
+/* ---- Linear systems ---- */
+
+bool dv_model_systems(const dvbf_model *m, dv_systems *out) {
+  const dvbf_transition *f = m->transition;
+  int count = f && f->systems ? f->systems(f, m->settings_object) : m->type->system ? 1 : 0;
+  *out = (dv_systems){m->n_z, count, f && m->settings->residual, m->settings->contraction};
+  return count > 0;
+}
+
+dvbf_real *dv_model_systems_at(const dvbf_model *m) {
+  const char *name = m->type->system ? m->type->system : "universal.mean";
+  for (size_t i = 0; i < m->parameters.count; i++)
+    if (!strcmp(m->parameters.list[i].name, name)) return m->parameters.values + m->parameters.list[i].offset;
+  return NULL;
+}
+
+/* ---- Fingerprint ---- */
+
+uint64_t dv_model_fingerprint(const dvbf_model *m) {
+  uint64_t hash = dv_hash_start;
+  for (int k = 0; k < dv_model_members(m); k++) {
+    const dvbf_model *one = dv_model_member(m, k);
+    for (size_t i = 0; i < one->parameters.count; i++) {
+      const dv_parameter *p = &one->parameters.list[i];
+      hash = dv_hash(hash, one->parameters.values + p->offset,
+                     (size_t)p->rows * (size_t)p->cols * sizeof *one->parameters.values);
+    }
+    hash = dv_hash(hash, one->x.shift, (size_t)one->n_x * sizeof *one->x.shift);
+    hash = dv_hash(hash, one->x.scale, (size_t)one->n_x * sizeof *one->x.scale);
+  }
+  return hash;
+}
+
+/* ---- Universal parameters ---- */
+
+/* q(v) = N(mean, sigma^2) per entry, p(v) = N(m, s^2). */
+
+bool dv_universal_drawn(const dvbf_model *m) {
+  return dv_model_find(m, "universal.log_sigma");
+}
+
+bool dv_universal_each_step(const dvbf_model *m) {
+  return dv_universal_drawn(m) && m->settings->universal_noise == DV_PER_STEP;
+}
+
+double dv_universal_kl(const dvbf_model *m) {
+  const dvbf_real *mean = dv_model_values(m, "universal.mean"),
+                  *prior = dv_model_values(m, "universal.prior");
+  const dvbf_real *log_sigma = dv_model_values(m, "universal.log_sigma");
+  if (!mean || !log_sigma || !prior) return 0;
+  double kl = 0, precision = dv_exp(-2 * (double)prior[1]);
+  for (int k = 0; k < dv_parameters_find(&m->parameters, "universal.mean")->cols; k++) {
+    double sigma = dv_exp((double)log_sigma[k]), apart = (double)(mean[k] - prior[0]);
+    kl += (double)(prior[1] - log_sigma[k]) + 0.5 * precision * (sigma * sigma + apart * apart) - 0.5;
+  }
+  return kl / m->sequences;
+}
+
+void dv_universal_draw(const dvbf_model *m, uint64_t seed, uint32_t step, dvbf_real *v, size_t n_v) {
+  const dvbf_real *mean = dv_model_values(m, "universal.mean");
+  const dvbf_real *log_sigma = dv_model_values(m, "universal.log_sigma");
+  dv_random random = dv_random_at(seed, DV_STREAM_PARTICLES, 1, step);
+  for (size_t k = 0; mean && k < n_v; k++)
+    v[k] = mean[k] + (log_sigma ? (dvbf_real)(dv_exp((double)log_sigma[k]) * dv_random_normal(&random)) : 0);
+}
+
+void dv_universal_mean(const dvbf_model *m, dvbf_real *v, size_t n_v) {
+  const dvbf_real *mean = dv_model_values(m, "universal.mean");
+  if (mean) memcpy(v, mean, n_v * sizeof *v);
+}
+
+/* ---- State range ---- */
+
+/* Centre and limit of each dimension of z, which training measures and no gradient moves. */
+
+static const char NAME[] = "state.range";
+
+/* Before training has seen any z: so wide that it only prevents overflow. */
+enum { FIRST_LIMIT = 1000 };
+
+dvbf_value dvbf_state_range(dvbf_graph *g, const dvbf_model *m) {
+  double first[2 * DV_MOST_LATENT] = {0};
+  if (!(m->settings->state_limit > 0)) return DVBF_NONE;
+  for (int k = 0; k < m->n_z; k++) first[m->n_z + k] = FIRST_LIMIT;
+  return dvbf_parameter(g, NAME, 2, m->n_z, (dvbf_first){.frozen = true, .values = first});
+}
+
+dvbf_real *dv_model_range(const dvbf_model *m) {
+  return dv_model_values(m, NAME);
+}
+
+void dv_model_set_range(dvbf_model *m, const dvbf_real *low, const dvbf_real *high, double multiple) {
+  dvbf_real *centre = dv_model_range(m), *limit = centre + m->n_z;
+  double widest = 0;
+  for (int k = 0; k < m->n_z; k++) {
+    if (!(low[k] <= high[k])) return; /* nothing was seen, or nothing finite */
+    widest = fmax(widest, ((double)high[k] - (double)low[k]) / 2);
+  }
+  if (!isfinite(widest)) return;
+  for (int k = 0; k < m->n_z; k++) {
+    double half = ((double)high[k] - (double)low[k]) / 2;
+    centre[k] = (dvbf_real)((double)low[k] + half);
+    limit[k] = (dvbf_real)(multiple * fmax(half, fmax(0.01 * widest, 1e-6)));
+  }
+}
+
+void dv_range_bend(const dvbf_real *range, double *z, int n) {
+  for (int k = 0; range && k < n; k++) {
+    double centre = (double)range[k], limit = (double)range[n + k], far = fabs(z[k] - centre);
+    if (far > limit) z[k] = centre + copysign(limit * (1 + dv_tanh(far / limit - 1)), z[k] - centre);
+  }
+}
+
+void dv_range_narrow(const dvbf_real *range, double *cov, int n) {
+  for (int k = 0; range && k < n; k++) {
+    double by = (double)range[n + k] / sqrt(cov[k * n + k]);
+    for (int i = 0; i < n && by < 1; i++) cov[k * n + i] *= by, cov[i * n + k] *= by;
+  }
 }

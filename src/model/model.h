@@ -1,10 +1,10 @@
 /* A model: settings, parameters, scaling of the data; and the programs that record its equations. */
-#ifndef DV_MODEL_H
-#define DV_MODEL_H
+#ifndef DV_MODEL_MODEL_H
+#define DV_MODEL_MODEL_H
 
 #include "data/dataset.h"
-#include "model/settings.h"
-#include "op/op.h"
+#include "model/train_settings.h"
+#include "ops/ops.h"
 
 #include <dvbf/graph.h>
 
@@ -43,7 +43,7 @@ static inline bool dv_model_portable(const dvbf_model *m) {
 
 enum { DV_MOST_MEMBERS = 64 }; /* of a committee, the best one included */
 /* Members of the committee; number 0 is the model itself. */
-/* A checksum of the numbers of the model and its members (fingerprint.c). */
+/* A checksum of the numbers of the model and its members (model.c). */
 uint64_t dv_model_fingerprint(const dvbf_model *model);
 
 static inline int dv_model_members(const dvbf_model *m) {
@@ -52,25 +52,25 @@ static inline int dv_model_members(const dvbf_model *m) {
 static inline const dvbf_model *dv_model_member(const dvbf_model *m, int number) {
   return number ? m->others[number - 1] : m;
 }
-/* Whether a member takes part in what is asked for. */
+/* Whether a member serves this kind of request. */
 static inline bool dv_model_takes_part(const dvbf_model *member, bool forecast) {
   return forecast ? !member->no_forecasts : !member->no_predictions;
 }
-/* Takes over a member, or the best linear model in place of a former one, also after a failure. It must have
- * no parts of its own, and the same n_x and n_u. */
+/* Takes ownership of a member, or of the best linear model in place of a former one, also after a failure. It
+ * must have no user-defined parts and the same n_x and n_u. */
 dvbf_status dv_model_add_member(dvbf_model *model, dvbf_model *other, dvbf_error *error);
 dvbf_status dv_model_set_linear(dvbf_model *model, dvbf_model *linear, dvbf_error *error);
 
-/* Parts of a model that are a user's own; NULL: that of the settings. */
+/* User-defined parts of a model; NULL: those of the settings. */
 typedef struct dv_own {
   const dvbf_model_class *type;
   const dvbf_transition *transition;
 } dv_own;
-/* Those of a model that are not shipped. */
+/* The user-defined parts of a model. */
 dv_own dv_model_own(const dvbf_model *model);
 
-/* A model for sequences like `train`, which may be windows, with first values. It scales x and u by what was
- * measured of the training data. `own` may be NULL. */
+/* A model for sequences like `train` (or windows of them), with first values, scaled by statistics of the
+ * training data. `own` may be NULL. */
 dvbf_status dv_model_of(dvbf_model **out, const dvbf_settings *settings, const dv_own *own,
                         const dv_measured *data, const dvbf_sequences *train, uint64_t seed,
                         dvbf_error *error);
@@ -87,12 +87,12 @@ static inline dvbf_real *dv_model_values(const dvbf_model *m, const char *name) 
   return p ? m->parameters.values + p->offset : NULL;
 }
 
-/* Records the model once, for sequences of so many steps, which makes its parameters with first values. */
+/* Records the model once, for sequences of this many steps, which makes its parameters with first values. */
 dvbf_status dv_model_first_values(dvbf_model *model, size_t steps, uint64_t seed, dvbf_error *error);
 
-/* Gradients of parameters are wanted; frames may be seen in part; v is given and emission and densities are
- * wanted; all rows of a step see the same x; derivatives by z and u are wanted, and none by parameters; the
- * objective is ln p of each frame as predicted from the one before, and not the bound. */
+/* Flags of a program: gradients of parameters; frames with gaps; v given, with emission and densities; all
+ * rows of a step see the same x; derivatives by z and u, none by parameters; the objective is ln p of each
+ * frame as predicted from the one before, instead of the bound. */
 enum { DV_BACKWARD = 1, DV_GAPS = 2, DV_PARTICLES = 4, DV_ONE_X = 8, DV_DERIVATIVES = 16, DV_ONE_STEP = 32 };
 
 /* `observe` is the number of frames that may be seen (T in training): the initial network sees no more. 0
@@ -128,21 +128,21 @@ static inline int dv_gaps_of(const dvbf_sequences *s) {
 /* Shipped model number `index`; NULL behind the last. That of the setting `model`. */
 const dvbf_model_class *dv_model_class_at(size_t index);
 const dvbf_model_class *dv_model_class_of(const dv_train_settings *s);
-/* One that reads its frames back to go on from them. */
+/* A model that reads its frames back. */
 const dvbf_model_class *dv_model_reading(void);
-/* Name of one whose sequences may have a single step. */
+/* Name of a model whose sequences may have a single step. */
 const char *dv_model_timeless(void);
 /* Steps that a sequence must have at least. */
 int dv_model_least_steps(const dvbf_model *m);
-/* What the class of the model says of frames (dvbf_model_class), with its defaults. */
+/* Properties of the model's class (dvbf_model_class), with defaults. */
 int dv_model_frames_needed(const dvbf_model *m);
 int dv_model_start_frames(const dvbf_model *m);
-/* The first frame, counted from 0, that recognition sees. Programs of single steps do not know which they
- * make: their scalar DVBF_FILTER_WAIT must be 1 before that frame, and 0 from then on. */
+/* The first frame, counted from 0, that recognition sees. In programs of single steps the scalar
+ * DVBF_FILTER_WAIT must be 1 before that frame, and 0 from then on. */
 int dv_model_recognises_from(const dvbf_model *m);
 /* x_t depends on u_t directly: an online filter takes x and u of the same row of the data. */
 bool dv_model_feeds_through(const dvbf_model *m);
-/* The same of a committee, where a member does. */
+/* The same for a committee: whether any member does. */
 bool dv_model_same_row(const dvbf_model *m);
 bool dv_model_can_filter(const dvbf_model *m);
 /* Steps that must be seen before all members of a committee can predict, or forecast one step ahead. */
@@ -158,7 +158,7 @@ dv_conditions dv_model_conditions(const dvbf_model *model, uint64_t seed);
 
 /* Back to the units of the data: the mean x [n_x] of one frame from the emission's output. */
 void dv_model_unscale(const dvbf_model *model, const dvbf_real *output, float *x);
-/* What scaling adds to ln p(x) of a whole frame: sum of ln scale. */
+/* The scaling term of ln p(x) of a whole frame: sum of ln scale. */
 double dv_model_log_jacobian(const dvbf_model *model);
 /* The same for frames of which seen[i] values are there: sum of seen_i ln scale_i. */
 double dv_model_log_jacobian_of(const dvbf_model *model, const uint64_t *seen /* [n_x] */);
@@ -178,7 +178,7 @@ typedef struct dv_dense_in {
 dvbf_layer dv_dense(dvbf_graph *g, const char *layer, dvbf_value out, dvbf_activation activation,
                     dvbf_first bias, const dv_dense_in in[4]);
 dvbf_activation dv_hidden_activation(const dv_train_settings *s);
-/* The value as a further input of a network's output, where the networks have linear paths; else none. */
+/* The value as a further input of a network's output, if the networks have linear paths; else none. */
 dvbf_value dv_linear_path(const dvbf_model *m, dvbf_value value);
 
 /* The controls that the emission of steps first .. first + steps - 1 sees: none without feedthrough. */
@@ -188,7 +188,7 @@ dvbf_value dv_emission_control(const dvbf_program *p, const dvbf_model *m, int f
  * values are in the program returned. */
 dvbf_program dv_record_emission_of(const dvbf_program *p, const dvbf_model *m, int first, int steps,
                                    dvbf_value z);
-/* Refuses a model whose paths cannot be weighed. */
+/* Refuses a model whose paths have no weights. */
 dvbf_status dv_model_needs_weights(const dvbf_model *m, dvbf_error *error);
 
 /* The hidden layers of a network, `layers` of them on top of each other: NAME.hidden, NAME.hidden-2. */
@@ -215,7 +215,7 @@ typedef struct dv_birnn {
   bool fast_dropout; /* of rate `dropout`, on x and on the states */
   bool propagated;   /* with fast dropout: the output's sigma is that of its propagated variance */
   double dropout;
-  const dvbf_model *model; /* whose settings say how long sequences are recorded (model/blocks.h) */
+  const dvbf_model *model; /* whose settings say how long sequences are recorded (model/program.h) */
 } dv_birnn;
 
 /* States of every step, of the last layer. forward[frames - 1] and backward[0] have seen all frames. */
@@ -223,21 +223,22 @@ typedef struct dv_birnn_states {
   dvbf_value forward, backward;                   /* [frames][rows][hidden], means with fast dropout */
   dvbf_value forward_variance, backward_variance; /* of the dropped states, or none */
 } dv_birnn_states;
-/* What a network on x is told about its gaps; none where it is told nothing. */
+/* The mask that a network on x reads; none if it reads none. */
 dvbf_value dv_mask_input(const dvbf_program *p, const dvbf_model *m);
 /* Rows of a training program that are samples of one sequence; 1 for models without that setting. */
 int dv_program_samples(const dvbf_model *m);
-/* Whether they are drawn anew at every step. */
+/* Whether they are resampled at every step. */
 bool dv_program_resamples(const dvbf_model *m);
-/* That of the settings, with one layer, on the first `frames` frames and, if wanted, their controls. */
+/* The network of the settings, with one layer, on the first `frames` frames and, if wanted, their
+ * controls. */
 dv_birnn dv_birnn_on(dvbf_program *p, const dvbf_model *m, const char *name, int frames, bool control);
 dv_birnn_states dv_record_birnn(dvbf_graph *g, const dv_birnn *net);
 /* Backwards alone, without fast dropout: the states of every step and, behind the last, the zero state. */
 dvbf_value dv_record_backward(dvbf_graph *g, const dv_birnn *net);
-/* What q(w_t) of the steps 0 .. T - 2 sees of frames after t + 1, [T - 1][rows][hidden] (later.c). */
-dvbf_value dv_record_later(dvbf_program *p, const dvbf_model *m);
+/* Input of q(w_t) of steps 0 .. T - 2 from frames after t + 1, [T - 1][rows][hidden]. */
+dvbf_value dv_record_backward_network(dvbf_program *p, const dvbf_model *m);
 /* head [steps][rows][2n] = (mu, ln sigma) from the states, which may be a view of some steps. Parameters are
- * NAME.output.forward, .backward and .bias or, where sigma^2 is propagated, .h and .bias of (h_t + g_t) W +
+ * NAME.output.forward, .backward and .bias or, if sigma^2 is propagated, .h and .bias of (h_t + g_t) W +
  * b. */
 void dv_record_birnn_output(dvbf_graph *g, const dv_birnn *net, const dv_birnn_states *states,
                             dvbf_value head);
@@ -248,11 +249,11 @@ void dv_record_birnn_output(dvbf_graph *g, const dv_birnn *net, const dv_birnn_s
 
 /* Most dimensions of z (setting `latent`). */
 enum { DV_MOST_LATENT = 1024 };
-/* Centre and limit of every dimension of z, [2][n_z] (dvbf_state_range); NULL where the state has no limits.
+/* Centre and limit of every dimension of z, [2][n_z] (dvbf_state_range); NULL if the state has no limits.
  */
 dvbf_real *dv_model_range(const dvbf_model *m);
-/* Sets them so that z is left as it is within `multiple` times the range low .. high [n_z] around its middle.
- * A dimension that hardly moves gets a hundredth of the widest one, so that training can still use it. */
+/* Sets them so that z is unchanged within `multiple` times the range low .. high [n_z] around its middle. A
+ * dimension that hardly moves gets a hundredth of the widest one, so that training can still use it. */
 void dv_model_set_range(dvbf_model *m, const dvbf_real *low, const dvbf_real *high, double multiple);
 
 /* The parameter of that name; NULL: there is none. */
@@ -269,33 +270,34 @@ typedef struct dv_part {
 /* Frees the spans. */
 void dv_part_clear(dv_part *part);
 
-/* The linear gain of a filter (gain.c). Refuses a model that has none. */
-dvbf_status dv_gain_check(const dvbf_model *m, dvbf_error *error);
+/* The linear gain of a filter (filter_gain.c). Refuses a model without one. */
+dvbf_status dv_filter_gain_check(const dvbf_model *m, dvbf_error *error);
 /* Its parameters and the spread of x; and, once it is there, those of the spread of q(w) and of x. Free runs
  * without noise depend on none of them. */
-dvbf_status dv_gain_part(dv_part *out, const dvbf_model *m, dvbf_error *error);
+dvbf_status dv_filter_gain_part(dv_part *out, const dvbf_model *m, dvbf_error *error);
 dvbf_status dv_spread_part(dv_part *out, const dvbf_model *m, dvbf_error *error);
-/* Where the training of a gain begins: with that of a linear start, as training has left it, or with none. */
-void dv_gain_begin(dvbf_model *m);
+/* Before the training of a gain: keeps the gain of a linear start, as training left it, or starts with
+ * none. */
+void dv_filter_gain_begin(dvbf_model *m);
 /* No gain, from which a gain can be learned: the mean of q(w) is e, as far as w has dimensions, and C = 0. */
-void dv_gain_clear(dvbf_model *m);
+void dv_filter_gain_clear(dvbf_model *m);
 /* Makes the variance of the mean of q(w) 1, as that of the prior, and changes C so that the gain stays the
  * same; spreads get first values. e [n_x][n_x] are the second moments of the innovation. */
-void dv_gain_normalise(dvbf_model *m, const double *e);
+void dv_filter_gain_normalise(dvbf_model *m, const double *e);
 
-/* What dvbf_saturate does, for a z [n] of double precision; the deviations of a covariance [n][n] become at
- * most the limits, and its correlations stay. Nothing where range is NULL. */
+/* The same as dvbf_saturate, for a z [n] of double precision; the deviations of a covariance [n][n] become at
+ * most the limits, and its correlations stay. Nothing if range is NULL. */
 void dv_range_bend(const dvbf_real *range, double *z, int n);
 void dv_range_narrow(const dvbf_real *range, double *cov, int n);
 
-/* The linear systems that make z' from z, and their limit, the setting `contraction`; false where the model
+/* The linear systems that make z' from z, and their limit, the setting `contraction`; false if the model
  * is not made of such. */
 bool dv_model_systems(const dvbf_model *m, dv_systems *out);
 /* Where they begin in its parameters: of a transition these are the means of v. */
 dvbf_real *dv_model_systems_at(const dvbf_model *m);
 
-/* What the transition predicts where recognition sees that, recorded step by step beside the transition,
- * whose values are given; and with recognition-sees = innovation the innovation e [T - 1][rows][n_x]. */
+/* The transition's prediction if recognition sees it, recorded step by step; with recognition-sees =
+ * innovation also the innovation e [T - 1][rows][n_x]. */
 typedef struct dv_expected {
   dvbf_transition_values values; /* of the transition with w = 0 */
   void *memory;
@@ -306,18 +308,18 @@ typedef struct dv_expected {
 dv_expected dv_expected_open(dvbf_program *p, const dvbf_model *m, const dvbf_transition_values *values);
 void dv_expected_step(dvbf_program *p, const dvbf_model *m, const dv_expected *expected, int t);
 
-/* ---- Universal parameters outside of any program (universal.c) ---- */
+/* ---- Universal parameters outside of any program ---- */
 
-/* Whether the model has a distribution q(v), and whether v is drawn from it anew at every step. */
+/* Whether the model has a distribution q(v), and whether v is drawn from it at every step. */
 bool dv_universal_drawn(const dvbf_model *model);
 bool dv_universal_each_step(const dvbf_model *model);
 /* KL(q(v) || p(v)) / N, the share of one sequence; 0 for point estimates. */
 double dv_universal_kl(const dvbf_model *model);
-/* v [n_v] ~ q(v), a draw of its own for each seed and step; the means where v is a point. */
+/* v [n_v] ~ q(v), a draw of its own for each seed and step; the means if v is a point. */
 void dv_universal_draw(const dvbf_model *model, uint64_t seed, uint32_t step, dvbf_real *v, size_t n_v);
 void dv_universal_mean(const dvbf_model *model, dvbf_real *v, size_t n_v);
 
-/* How what is drawn follows from its head and noise, with limits of the settings. */
+/* How a draw follows from its head and noise, with limits of the settings. */
 dvbf_innovation dv_innovation_of(const dvbf_model *m, const dvbf_drawn *drawn, dvbf_value kl);
 
 /* DVBF's initial network and initial transition: z[0] and its kl. */

@@ -1,4 +1,6 @@
-#include "base/presets.h"
+/* Presets: named sets of settings, such as those of the paper's experiments, as text in the form of config
+ * files (dv_preset_lines, dvbf_preset_name). A preset may also name a simulated system. */
+#include "base/settings.h"
 
 #include <dvbf/core.h>
 #include <string.h>
@@ -10,7 +12,7 @@ typedef struct preset {
   const char *data;   /* lines for the table of that system; NULL: its defaults */
 } preset;
 
-/* What the appendix says about all experiments with DVBF and Adadelta. */
+/* Common to all of the paper's experiments with DVBF and Adadelta (its appendix). */
 #define PAPER_DVBF                                                                                           \
   "systems = 16\n"                                                                                           \
   "hidden = 128\n"                                                                                           \

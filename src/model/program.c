@@ -1,14 +1,15 @@
-/* What all models share: inputs, emission, and the bound for sequences of T steps,
+/* Programs of a model (dv_program_record and its variants): inputs, emission and the bound, which all models
+ * share; a model class records z and the KLs between them (dvbf_model_class). Also blocks of long sequences
+ * and bounds of several samples (program.h). The bound for sequences of T steps:
  *
- *   sum_t ln p(x_t | z_t) - KL of the first step - sum_t KL of step t [- KL(q(v) || p(v)) / N]
- *
- * A model records z and these KLs from the inputs (dvbf_model_class). */
-#include "model/blocks.h"
-#include "model/density.h"
-#include "model/weighted.h"
+ *   sum_t ln p(x_t | z_t) - KL of the first step - sum_t KL of step t [- KL(q(v) || p(v)) / N] */
+#include "model/program.h"
 
-#include "base/status.h"
+#include "base/error.h"
 #include "data/dataset.h"
+#include "engine/engine.h"
+#include "model/density.h"
+#include "ops/ops.h"
 
 #include <math.h>
 #include <string.h>
@@ -47,7 +48,7 @@ dvbf_value dv_emission_control(const dvbf_program *p, const dvbf_model *m, int f
   return m->settings->feedthrough && m->n_u ? dvbf_steps(p->u, first, steps) : DVBF_NONE;
 }
 
-/* What the emission sees of z. */
+/* The part of z that the emission sees. */
 static dvbf_value emitted(dvbf_program *p, const dvbf_model *m) {
   int n = m->type->emits ? m->type->emits(m->type, m->settings_object) : m->n_z;
   if (n == m->n_z) return p->z;
@@ -56,7 +57,7 @@ static dvbf_value emitted(dvbf_program *p, const dvbf_model *m) {
   return part;
 }
 
-/* p(x_t | z_t): hidden layers, on which the density puts its parameters. A larger state than the setting
+/* p(x_t | z_t): hidden layers, to which the density adds its parameters. A state larger than the setting
  * `latent` has smaller first weights. */
 static void record_emission(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
@@ -109,8 +110,7 @@ void dv_record_ln_p(const dvbf_program *p, const dvbf_model *m, int first, int s
   }
 }
 
-/* ln p(x_{t+1} | f(z_t, u_t, w = 0)), summed over the steps into frames that the initial network has not
- * seen. */
+/* ln p(x_{t+1} | f(z_t, u_t, w = 0)), summed over steps into frames that the initial network has not seen. */
 static void record_one_step(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   int term = dvbf_term(g, DVBF_ONE_STEP, -1);
@@ -180,8 +180,8 @@ dvbf_value dv_mask_input(const dvbf_program *p, const dvbf_model *m) {
   return kind == DV_MASK_STEP ? p->mask : kind == DV_MASK_DIMENSION ? p->seen : DVBF_NONE;
 }
 
-/* A program in which nothing has a value yet. Recording adds parameters only to a model that is not complete,
- * so everyone else may hand over one that they only read. */
+/* A program without values. Recording adds parameters only to an incomplete model, so a complete one is only
+ * read. */
 static dvbf_status begin(dvbf_program *p, const dvbf_model *m, int steps, int rows, int flags,
                          dvbf_error *error) {
   const dvbf_value none = DVBF_NONE;
@@ -238,7 +238,7 @@ static void record_emission_at(dvbf_program *p, const dvbf_model *m, int t) {
   memcpy(p->shape, one.shape, sizeof p->shape);
 }
 
-/* What derivatives are taken of and by. */
+/* Values that derivatives are taken of and by. */
 static void keep_gradients(const dvbf_program *p) {
   dvbf_keep_gradient(p->graph, p->z);
   dvbf_keep_gradient(p->graph, p->u);
@@ -307,4 +307,120 @@ dvbf_status dv_program_record_emission(dvbf_program *p, const dvbf_model *m, int
 void dv_program_clear(dvbf_program *p) {
   dv_graph_free(p->graph);
   *p = (dvbf_program){0};
+}
+
+/* ---- Blocks of long sequences ---- */
+
+dv_blocks dv_blocks_of(const dvbf_graph *g, const dvbf_model *m, int steps) {
+  int count = dv_graph_training(g) && steps >= 2 * DV_BLOCK_STEPS ? steps / DV_BLOCK_STEPS : 1;
+  return (dv_blocks){count, steps, count > 1 && m->settings->segments};
+}
+
+static int first_of(const dv_blocks *b, int i) {
+  return (int)((int64_t)b->steps * i / b->count);
+}
+
+dv_stretch dv_block_at(const dv_blocks *b, int i) {
+  int first = first_of(b, i);
+  return (dv_stretch){first, first_of(b, i + 1) - first};
+}
+
+void dv_block_begin(dvbf_graph *g, const dv_blocks *b) {
+  if (b->segments) dv_graph_segment_begin(g);
+}
+
+void dv_block_end(dvbf_graph *g, const dv_blocks *b) {
+  if (b->segments) dv_graph_segment_end(g);
+}
+
+/* Some steps of a value, if there is any. */
+static dvbf_value some(dvbf_value value, int first, int steps) {
+  return value.buffer < 0 ? value : dvbf_steps(value, first, steps);
+}
+
+dvbf_program dv_part_of(const dvbf_program *p, int first, int steps) {
+  dvbf_program part = *p;
+  part.steps = steps;
+  dvbf_value *inputs[] = {&part.x, &part.u, &part.mask, &part.seen, &part.sight, &part.z, &part.kl};
+  dvbf_value *moves[] = {&part.later.value, &part.later.head, &part.later.noise,
+                         &part.later.use,   &part.predicted,  &part.innovation};
+  for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) *inputs[i] = some(*inputs[i], first, steps);
+  for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++) *moves[i] = some(*moves[i], first, steps - 1);
+  return part;
+}
+
+/* ---- Bounds of several samples ---- */
+
+/* One of whole paths, and one of a particle filter (Maddison et al. 2017, Le et al. 2018, Naesseth et al.
+ * 2018),
+ *
+ *   sum_t ln 1/K sum_k p(x_t | z_t^k) p(w_t^k) / q(w_t^k),
+ *
+ * in which every step begins at rows resampled by their weights. The latter is recorded as start and steps of
+ * the model, as a filter runs them. */
+
+static dvbf_value record_ratio(const dvbf_program *p, const dvbf_model *m, const dvbf_drawn *drawn) {
+  if (drawn->value.buffer < 0) return DVBF_NONE;
+  dvbf_value out = dvbf_slab(p->graph, drawn->value.steps, 1);
+  dv_record_ln_ratio(p->graph, out, drawn, m->settings->log_sigma_min, m->settings->log_sigma_max);
+  return out;
+}
+
+void dv_record_paths(dvbf_program *p, const dvbf_model *m, int samples) {
+  dvbf_graph *g = p->graph;
+  int term = dvbf_term(g, DVBF_IMPORTANCE, -1);
+  if (dv_blocks_of(g, m, p->steps).count > 1)
+    dvbf_refuse(g, "importance-samples takes sequences whole: segments must be off, or window below 512");
+  dvbf_value first = record_ratio(p, m, &p->first), later = record_ratio(p, m, &p->later);
+  dv_record_importance(g, term, samples, p->ln_p, first, later, p->weight);
+}
+
+static bool can_resample(dvbf_program *p, const dvbf_model *m) {
+  const dv_train_settings *s = m->settings;
+  if (!m->type->start || !m->type->step || m->type->no_weights)
+    dvbf_refuse(p->graph, "resample = on needs a model that can filter, which %s cannot: leave it off",
+                m->type->name);
+  else if (m->type->rows_share && m->type->rows_share(m->type, m->settings_object))
+    dvbf_refuse(p->graph, "resample = on takes universal = point, and not a distribution");
+  else if (s->recognition == DV_SMOOTHING)
+    dvbf_refuse(p->graph,
+                "resample = on takes recognition = filtering: a particle filter sees no later frames");
+  else
+    return true;
+  return false;
+}
+
+/* Adds the term of the weights of rows at step t of the part, and returns the weights. */
+static dvbf_value weigh(const dvbf_program *part, const dvbf_model *m, const dvbf_drawn *drawn, int t,
+                        int samples) {
+  dvbf_graph *g = part->graph;
+  dvbf_program one = dv_record_emission_of(part, m, t, 1, dvbf_steps(part->z, t, 1));
+  dvbf_value none = DVBF_NONE;
+  return dv_record_importance(g, dvbf_term(g, DVBF_IMPORTANCE, -1), samples, one.ln_p,
+                              record_ratio(part, m, drawn), none, part->weight);
+}
+
+void dv_record_particles(dvbf_program *p, const dvbf_model *m, int samples) {
+  dvbf_graph *g = p->graph;
+  if (!can_resample(p, m)) return;
+  int asked = dv_model_start_frames(m), frames = asked && asked < p->steps ? asked : p->steps;
+  dvbf_program part = dv_part_of(p, 0, frames);
+  part.mean_v = true;
+  part.observe = frames;
+  part.z = dvbf_slab(g, 1, m->n_z);
+  m->type->start(m->type, &part, m);
+  dvbf_value z = part.z, s = weigh(&part, m, &part.first, 0, samples);
+  int streams = dv_graph_noise_count(g);
+  for (int t = 0; t + 1 < p->steps; t++) {
+    part = dv_part_of(p, t, 2);
+    part.mean_v = true;
+    part.observe = 2;
+    part.z = dvbf_slab(g, 2, m->n_z);
+    dv_graph_noise_from(g, streams, t);
+    dv_record_resample(g, dvbf_steps(part.z, 0, 1), z, s, samples);
+    m->type->step(m->type, &part, m);
+    z = dvbf_steps(part.z, 1, 1);
+    s = weigh(&part, m, &part.later, 1, samples);
+  }
+  dvbf_scalar(g, DVBF_FILTER_WAIT, dv_model_recognises_from(m) - 1);
 }

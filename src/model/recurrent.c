@@ -1,24 +1,31 @@
-/* Bidirectional recurrent networks over K frames, one layer or two:
- *
- *   forward   h_t = f(x_t W + u_t U + h_{t-1} R + b)      from h_0     = 0
- *   backward  g_t = f(x_t W' + u_t U' + g_{t+1} R' + b')  from g_{K+1} = 0
- *
- * The second layer has the same form with (h_t, g_t) of the first in the place of (x_t, u_t), so that each
- * of its states has seen all K frames.
- *
- * With fast dropout (op/moments.c) x and every state are dropped, anew at every step and by everyone
- * who uses them: either direction, the next step, the second layer, the output. u and biases are not, because
- * there are few controls and each is needed. A state is then a mean and the variance of the dropped state. */
-#include "model/blocks.h"
-#include "model/picture.h"
+/* Recurrent parts of models: bidirectional networks over K frames with one or two layers and fast dropout
+ * (dv_record_birnn), gated recurrent units (dv_gru_open, dv_gru_step), and frames that a model reads back,
+ * generated where they were not observed (dv_record_imputation). */
+#include "engine/engine.h"
+#include "math/random.h"
+#include "model/networks.h"
+#include "model/program.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+
+/* ---- Bidirectional networks ---- */
+
+/* forward   h_t = f(x_t W + u_t U + h_{t-1} R + b)      from h_0     = 0
+ *   backward  g_t = f(x_t W' + u_t U' + g_{t+1} R' + b')  from g_{K+1} = 0
+ *
+ * The second layer has (h_t, g_t) of the first in place of (x_t, u_t), so each of its states has seen all K
+ * frames. This is how we read the paper's "Fast dropout BiRNN" with two hidden layers.
+ *
+ * With fast dropout (ops/fast_dropout.c) x and every state are dropped, independently at every step and for
+ * every reader. u and biases are not: there are few controls and each is needed. A state is then a mean and
+ * the variance of the dropped state. */
 
 dv_birnn dv_birnn_on(dvbf_program *p, const dvbf_model *m, const char *name, int frames, bool control) {
   const dv_train_settings *s = m->settings;
   bool fast = s->initial == DV_INITIAL_FAST_DROPOUT;
-  dv_sight sight = dv_sight_of(p, m, 0, frames);
+  dv_image_encoder sight = dv_image_encoder_of(p, m, 0, frames);
   return (dv_birnn){.name = name,
                     .x = sight.value,
                     .u = control && m->n_u ? dvbf_steps(p->u, 0, frames) : DVBF_NONE,
@@ -34,7 +41,7 @@ dv_birnn dv_birnn_on(dvbf_program *p, const dvbf_model *m, const char *name, int
                     .model = m};
 }
 
-/* A value and, with fast dropout, its variance when dropped; none where it is certain. */
+/* A value and, with fast dropout, its variance when dropped; none if it is certain. */
 typedef struct moments {
   dvbf_value mean, variance;
 } moments;
@@ -90,8 +97,7 @@ typedef struct direction {
   moments h, last; /* the states of all steps, and those that each begins with */
 } direction;
 
-/* A block of its steps. From the zero state, with which the first begins, nothing comes, and nothing need go
- * back to it. */
+/* A block of its steps. The zero state, with which the first begins, adds nothing and gets no gradient. */
 static void make_states(dvbf_graph *g, const dv_birnn *net, const direction *d, dv_stretch s, bool begins) {
   bool fast = net->fast_dropout;
   int n = net->hidden;
@@ -126,8 +132,8 @@ static moments room_of(dvbf_graph *g, const dv_birnn *net, bool reverse) {
   return (moments){mean, net->fast_dropout ? states_of(g, net, reverse) : DVBF_NONE};
 }
 
-/* All of its steps, into that room. Returns their states. Without fast dropout blocks have no values but
- * these. */
+/* All of its steps, into that memory. Returns their states, the only values of blocks without fast
+ * dropout. */
 static moments record_direction(dvbf_graph *g, const dv_birnn *net, const char *name, const source in[3],
                                 bool reverse, moments all) {
   int frames = net->x.steps;
@@ -222,4 +228,144 @@ void dv_record_birnn_output(dvbf_graph *g, const dv_birnn *net, const dv_birnn_s
   dvbf_layer_whole(g, &mean);
   dvbf_layer_whole(g, &spread);
   dv_record_moments_head(g, head, mu, nu);
+}
+
+/* ---- Gated recurrent units ---- */
+
+static dvbf_layer layer_of(dvbf_graph *g, const dv_gru *u, const char *part, dvbf_value out, dvbf_value h,
+                           dvbf_activation activation) {
+  char name[40];
+  snprintf(name, sizeof name, "%s.%s", u->name, part);
+  return dv_dense(g, name, out, activation, (dvbf_first){0},
+                  (dv_dense_in[4]){{"x", u->x, u->scale_x, u->x_step},
+                                   {"u", u->u, u->scale_in, false},
+                                   {"z", u->z, u->scale_in, u->z_step},
+                                   {"h", h, 1 / sqrt((double)h.cols), true}});
+}
+
+void dv_gru_open(dvbf_graph *g, dv_gru *u) {
+  int steps = u->h.steps - 1, n = u->h.cols;
+  dvbf_value before = dvbf_steps(u->h, 0, steps);
+  u->reset = dvbf_slab(g, steps, n);
+  u->gates = layer_of(g, u, "gates", dvbf_slab(g, steps, 2 * n), before, DVBF_SIGMOID);
+  u->candidate = layer_of(g, u, "candidate", dvbf_slab(g, steps, n), u->reset, DVBF_TANH);
+  dvbf_layer_open(g, &u->gates);
+  dvbf_layer_open(g, &u->candidate);
+}
+
+void dv_gru_step(dvbf_graph *g, const dv_gru *u, int t) {
+  dvbf_value gates = dvbf_steps(u->gates.out, t, 1), h = dvbf_steps(u->h, t, 1);
+  dvbf_layer_step(g, &u->gates, t);
+  dv_record_reset(g, dvbf_steps(u->reset, t, 1), gates, h);
+  dvbf_layer_step(g, &u->candidate, t);
+  dv_record_blend(g, dvbf_steps(u->h, t + 1, 1), gates, h, dvbf_steps(u->candidate.out, t, 1));
+}
+
+/* ---- Imputed frames ---- */
+
+/* A value that was not observed is drawn from p(x_t | z_t), as the model would generate it, or its mean in
+ * programs with gradients and in runs without noise.
+ *
+ *   out = x where seen, else mean(output) or a draw      d output += mean'(output) d out where not seen */
+
+typedef struct feedback_data {
+  const dvbf_model *model;
+  int t;      /* step of the program, which keys the draw */
+  bool draws; /* as far as the run has noise */
+} feedback_data;
+
+/* in: output, shape[0], shape[1], x, seen; out: the frame, work. Without x nothing is seen. */
+enum { OUTPUT, SHAPE, X = 3, SEEN };
+
+static bool is_seen(const dvbf_run *run, const dvbf_op *op, int r, int i) {
+  dvbf_value seen = op->in[SEEN];
+  const dvbf_real *mask = dv_at(run, seen);
+  return mask && mask[(size_t)r * (size_t)seen.cols + (size_t)(seen.cols > 1 ? i : 0)] > 0;
+}
+
+static bool all_seen(const dvbf_run *run, const dvbf_op *op, int r) {
+  int i = 0;
+  while (i < op->out[0].cols && is_seen(run, op, r, i)) i++;
+  return i == op->out[0].cols;
+}
+
+/* x as the density draws it, as the model sees it: work = (mean, x), floats in units of the data. */
+static void draw(const dvbf_op *op, dvbf_run *run, int r, const dvbf_real *output, dvbf_real *to) {
+  const feedback_data *d = op->data;
+  const dvbf_model *m = d->model;
+  void *work = dv_at(run, op->out[1]);
+  float *mean = work, *x = mean + m->n_x;
+  dvbf_program program = {.output = op->in[OUTPUT], .shape = {op->in[SHAPE], op->in[SHAPE + 1]}};
+  const dv_conditions *c = run->conditions;
+  dv_density_frame frame = {.model = m,
+                            .program = &program,
+                            .run = run,
+                            .row = r,
+                            .mean = mean,
+                            .seed = c->seed ^ ((uint64_t)DV_STREAM_EMISSION << 32),
+                            .sequence = run->sequence[r],
+                            .sample = c->update,
+                            .t = (uint32_t)d->t};
+  dv_model_unscale(m, output, mean);
+  m->density->draw(&frame, x);
+  for (int i = 0; i < m->n_x; i++)
+    if (!is_seen(run, op, r, i)) to[i] = (dvbf_real)((x[i] - m->x.shift[i]) * m->x.scale[i]);
+}
+
+static void feedback_forward(const dvbf_op *op, dvbf_run *run) {
+  const feedback_data *d = op->data;
+  const dvbf_model *m = d->model;
+  dvbf_value out = op->out[0];
+  const dvbf_real *output = dv_at(run, op->in[OUTPUT]), *x = dv_at(run, op->in[X]);
+  dvbf_real *to = dv_at(run, out);
+  for (int r = 0; r < out.rows; r++, to += out.cols, output += out.cols) {
+    const dvbf_real *row = x ? x + (op->in[X].rows > 1 ? (size_t)r * (size_t)out.cols : 0) : NULL;
+    for (int i = 0; i < out.cols; i++)
+      to[i] =
+          row && is_seen(run, op, r, i) ? row[i] : (dvbf_real)dv_density_mean(m->density, (double)output[i]);
+    if (d->draws && !run->conditions->noise_free && !all_seen(run, op, r)) draw(op, run, r, output, to);
+  }
+}
+
+/* Every mean is smooth, and differences are exact to 1e-9. */
+static dvbf_real slope_of(const dv_density *density, double output) {
+  const double step = 1e-4;
+  if (!density->mean) return 1;
+  return (dvbf_real)((density->mean(output + step) - density->mean(output - step)) / (2 * step));
+}
+
+static void feedback_backward(const dvbf_op *op, dvbf_run *run) {
+  const feedback_data *d = op->data;
+  dvbf_value out = op->out[0];
+  const dvbf_real *output = dv_at(run, op->in[OUTPUT]), *g = dvbf_gradient_at(run, out);
+  dvbf_real *back = dvbf_gradient_at(run, op->in[OUTPUT]);
+  for (int r = 0; r < out.rows; r++, output += out.cols, g += out.cols, back += out.cols)
+    for (int i = 0; i < out.cols; i++)
+      if (!is_seen(run, op, r, i)) back[i] += slope_of(d->model->density, (double)output[i]) * g[i];
+}
+
+static const dvbf_op_class feedback_class = {"feedback", feedback_forward, feedback_backward, NULL};
+
+void dv_record_imputation(dvbf_program *p, const dvbf_model *m, dvbf_value out, int t, bool unseen) {
+  dvbf_graph *g = p->graph;
+  dvbf_program any = *p;
+  if (p->one_x) { /* ln p, which nobody reads here, is of one frame for each row */
+    any.x = dvbf_slab_constant(g, p->steps, m->n_x);
+    dvbf_zero(g, any.x);
+  }
+  dvbf_program one = dv_record_emission_of(&any, m, t, 1, dvbf_steps(p->z, t, 1));
+  feedback_data data = {m, t, !dv_graph_training(g)};
+  dvbf_value none = DVBF_NONE, seen = dvbf_steps(p->gaps ? p->seen : p->mask, t, 1);
+  dvbf_value in[] = {one.output, one.shape[0], one.shape[1], unseen ? none : dvbf_steps(p->x, t, 1),
+                     unseen ? none : seen};
+  dvbf_value to[] = {out, dvbf_slab_shared_constant(g, 1, 2 * m->n_x)};
+  dvbf_record(g, &feedback_class, 5, in, 2, to, &data, sizeof data);
+}
+
+bool dv_imputation_of_step(const dvbf_program *p) {
+  return !dv_graph_training(p->graph) || dv_imputation_needed(p);
+}
+
+bool dv_imputation_needed(const dvbf_program *p) {
+  return p->gaps || p->observe < p->steps;
 }

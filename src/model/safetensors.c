@@ -1,9 +1,12 @@
+/* Reading and writing safetensors files: named float32 tensors with JSON metadata (dv_tensors_write,
+ * dv_tensors_open, dv_tensors_read). Files are written atomically and little-endian on every machine. When
+ * reading, sizes, shapes, overlaps and values are checked before anything is used. */
 #include "model/safetensors.h"
 
+#include "base/error.h"
 #include "base/file.h"
-#include "base/locale.h"
 #include "base/memory.h"
-#include "base/status.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -187,8 +190,8 @@ static uint64_t get_word(const unsigned char *from, int bytes) {
   return word;
 }
 
-/* Jansson's reader (2.14) writes past its strings when these find no memory to grow, so some is tried first.
- * NULL when there is none or the text is no JSON; only the latter leaves a text in `trouble`. */
+/* Jansson's reader (2.14) writes past its strings if they find no memory to grow, so some is tried first.
+ * NULL if there is none or the text is no JSON; only the latter leaves a text in `trouble`. */
 static json_t *read_json(const char *text, size_t length, json_error_t *trouble) {
   void *trial = dv_calloc(length, 32);
   trouble->text[0] = 0;
@@ -205,8 +208,8 @@ static dvbf_status copy_whole(dv_tensor_file *f, const dv_tensor_bytes *from, dv
   return DVBF_OK;
 }
 
-/* A format is a name and a version, as "dvbf checkpoint 1". Whether `found` is of the same name and a later
- * version. */
+/* A format is a name and a version, such as "dvbf checkpoint 1". Whether `found` has the same name and a
+ * later version. */
 static bool is_later(const char *found, const char *format) {
   const char *blank = strrchr(format, ' ');
   size_t name = blank ? (size_t)(blank - format) + 1 : 0;

@@ -1,8 +1,8 @@
 /* Files of named tensors with metadata: safetensors. 8 bytes of little-endian header length, a JSON header,
  * raw little-endian float32. Models and checkpoints are such files; `format` in the metadata tells them
  * apart. */
-#ifndef DV_SAFETENSORS_H
-#define DV_SAFETENSORS_H
+#ifndef DV_MODEL_SAFETENSORS_H
+#define DV_MODEL_SAFETENSORS_H
 
 #include <dvbf/graph.h>
 #include <jansson.h>
@@ -20,7 +20,7 @@ typedef struct dv_tensor {
 dv_tensor dv_tensor_real(const char *name, size_t rows, size_t cols, dvbf_real *at);
 dv_tensor dv_tensor_single(const char *name, size_t cols, float *at);
 
-/* Where the tensor first holds a value that it may not hold; its size when there is none. */
+/* Index of the first value that the tensor may not hold; its size if there is none. */
 size_t dv_tensor_flaw(const dv_tensor *t);
 
 /* Sets a text of the metadata; false when memory is short, also that for `meta` itself. */
@@ -35,7 +35,7 @@ dvbf_status dv_tensors_write(const char *path, json_t *meta, const dv_tensor *te
 dvbf_status dv_tensors_write_bytes(void **bytes, size_t *size, json_t *meta, const dv_tensor *tensors, int n,
                                    dvbf_error *error);
 
-/* A file that is being read: nothing in it is believed before it is checked. */
+/* A file being read; nothing in it is trusted before it is checked. */
 typedef struct dv_tensor_file {
   const char *path;
   unsigned char *bytes; /* the whole file */
@@ -65,7 +65,7 @@ dvbf_status dv_meta_number(const dv_tensor_file *file, const char *key, double l
 /* Fills the tensors; each must be there in its shape, finite, and each byte must belong to one of them. */
 dvbf_status dv_tensors_read(const dv_tensor_file *file, dv_tensor *tensors, int n, dvbf_error *error);
 
-/* ---- What models and checkpoints say alike (file.c) ---- */
+/* ---- Metadata of models and checkpoints (model_file.c) ---- */
 
 /* Format, transition, n_x and n_u of a model; its settings, but for those of the group "Running". */
 bool dv_meta_set_kind(json_t *meta, const dvbf_model *model, const char *format);

@@ -1,19 +1,19 @@
-/* The stochastic recurrent network of Bayer and Osendorfer (2014), with controls:
- *
- *   p(z_t) = N(0, I)                                        at every step
- *   h_t = GRU(h_{t-1}; x_{t-1}, z_t, u_{t-1})               generating network, from h_0 = 0, x_0 = 0, u_0 =
- * 0 p(x_t | h_t)                                            emission g_t = GRU(g_{t-1}; x_t, u_{t-1})
- * recognition network, from g_0 = 0 q(z_t | x_1 .. x_t, u_1 .. u_{t-1}) = N(mu, sigma^2)    from g_t
- *
+/* The stochastic recurrent network of Bayer and Osendorfer (2014), with controls: z_t ~ N(0, I) at every step
+ * and a recurrent unit h carries the past. A second unit g reads the frames for recognition. The paper's
+ * recognition may look ahead; this one does not, so that it can filter. */
+
+/*   p(z_t) = N(0, I)                                                        at every step
+ *   h_t = GRU(h_{t-1}; x_{t-1}, z_t, u_{t-1})                               generating network, from zeros
+ *   p(x_t | h_t)                                                            emission
+ *   g_t = GRU(g_{t-1}; x_t, u_{t-1})                                        recognition network, from g_0 = 0
+ *   q(z_t | x_1 .. x_t, u_1 .. u_{t-1}) = N(mu, sigma^2)                    from g_t
  *   bound = sum_t ln p(x_t | h_t) - KL(q(z_t) || N(0, I))
  *
- * The state of the program at t is (h_t, z_t, g_t), of which the emission sees h_t. The step to t + 1 reads
- * x_t once more: where it was not seen, one that the model makes itself (model/feedback.h). The recognition
- * network reads frames as they are, and zeros where nothing was seen: what it says of such steps is not used.
- */
-#include "model/blocks.h"
-#include "model/feedback.h"
-#include "model/gru.h"
+ * The state of the program is (h_t, z_t, g_t), of which the emission sees h_t. The step to t + 1 reads x_t
+ * once more, or, if it was not observed, a frame that the model generates. The recognition network reads
+ * zeros for unobserved frames, since q of such steps is not used. */
+#include "model/networks.h"
+#include "model/program.h"
 
 #include <math.h>
 
@@ -25,7 +25,7 @@ static int units(const dvbf_model *m) {
   return (int)m->settings->units;
 }
 
-/* The states of a program of some steps; h and g have a step more in front, which is 0 or given. */
+/* States of some steps; h and g have one more step in front, which is 0 or given. */
 typedef struct states {
   dvbf_value h, z, g; /* [steps + 1], [steps], [steps + 1] */
 } states;
@@ -36,7 +36,7 @@ static states make_states(dvbf_graph *g, const dvbf_model *m, int steps) {
                   .g = dvbf_slab(g, steps + 1, units(m))};
 }
 
-/* What is recorded of steps first .. first + steps - 1 of the program. */
+/* Parts recorded for steps first .. first + steps - 1 of the program. */
 typedef struct part {
   int first, steps;
   states s;
@@ -62,8 +62,7 @@ static void open_generating(dvbf_program *p, const dvbf_model *m, part *a) {
   dv_gru_open(p->graph, &a->generating);
 }
 
-/* Its input that all rows share is the first of a layer, as it must be. In the place of z it reads what it is
- * told about gaps. */
+/* Its input that all rows share comes first in the layer, as it must. In place of z it reads the mask. */
 static void open_recognition(dvbf_program *p, const dvbf_model *m, part *a) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
@@ -130,8 +129,7 @@ static void first_state(dvbf_program *p, const dvbf_model *m, const states *s) {
   join(p, s, 0, 0, 1);
 }
 
-/* Steps 1 .. T - 1. `s` begins with the state of step 0. With `feed` what is not seen of a frame is made up.
- */
+/* Steps 1 .. T - 1. `s` begins with the state of step 0. With `feed` unobserved values are generated. */
 static void later_states(dvbf_program *p, const dvbf_model *m, const states *s, bool feed) {
   dvbf_graph *g = p->graph;
   int steps = p->steps - 1;
@@ -143,7 +141,7 @@ static void later_states(dvbf_program *p, const dvbf_model *m, const states *s, 
             .x_step = feed};
   open_part(p, m, &a);
   for (int t = 0; t < steps; t++) {
-    if (feed) dv_record_feedback(p, m, dvbf_steps(a.x, t, 1), t, false);
+    if (feed) dv_record_imputation(p, m, dvbf_steps(a.x, t, 1), t, false);
     step_part(g, &a, t);
     if (feed) join(p, s, t + 1, t, 1);
   }
@@ -170,9 +168,9 @@ static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_mode
   dv_blocks blocks = dv_blocks_of(p->graph, m, p->steps - 1);
   first_state(p, m, &all);
   if (blocks.count == 1)
-    later_states(p, m, &later, dv_feedback_needed(p));
+    later_states(p, m, &later, dv_imputation_needed(p));
   else
-    later_blocks(p, m, &later, dv_feedback_needed(p), &blocks);
+    later_blocks(p, m, &later, dv_imputation_needed(p), &blocks);
 }
 
 static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
@@ -192,11 +190,11 @@ static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
   (void)self;
   states s = make_states(p->graph, m, 1);
   take_apart(p, &s);
-  later_states(p, m, &s, dv_feedback_of_step(p));
+  later_states(p, m, &s, dv_imputation_of_step(p));
 }
 
-/* x_t is one that the model makes, and z_{t+1} comes from the prior. The recognition network, which only
- * serves to filter, reads nothing. */
+/* x_t is generated by the model, and z_{t+1} comes from the prior. The recognition network, which only serves
+ * to filter, reads nothing. */
 static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
   dvbf_graph *g = p->graph;
@@ -213,7 +211,7 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
                            .h = s.g};
   dvbf_zero(g, a.recognition.x);
   dv_gru_open(g, &a.recognition);
-  dv_record_feedback(p, m, a.x, 0, true);
+  dv_record_imputation(p, m, a.x, 0, true);
   p->later.noise = dvbf_slab_constant(g, 1, latent(m));
   dvbf_innovation drawn = {.w = s.z,
                            .kl = dvbf_slab(g, 1, 1),

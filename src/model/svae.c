@@ -1,22 +1,21 @@
-/* The structured variational autoencoder of Johnson et al. (2016) with a linear dynamical system, with
- * controls:
- *
- *   z_1 = m + L_1 w_1    z_{t+1} = A z_t + B u_t + b + L w_t    w_t ~ N(0, I)      prior
+/* The structured variational autoencoder of Johnson et al. (2016) with a linear dynamical system and
+ * controls. The exact posterior of prior and recognised potentials comes from messages
+ * (ops/message_passing.c); whole sequences are smoothed, and a filter goes on by Kalman steps
+ * (ops/kalman_step.c). The system has plain gradients, exact and scaled by Adam, instead of the paper's
+ * natural ones. */
+
+/*   z_1 = m + L_1 w_1    z_{t+1} = A z_t + B u_t + b + L w_t    w_t ~ N(0, I)      prior
  *   psi(z_t | x_t) = N(mu_t; z_t, diag(sigma_t^2))                                 recognition of a frame
  *   q(z) ~ p(z | u) prod_t psi(z_t | x_t)                                          exact, by messages
  *   p(x_t | z_t)                                                                   emission
- *
  *   bound = sum_t E ln p(x_t | z_t) - KL(q(z) || p(z | u))
  *
- * Messages, their gradients and the KL are op/messages.c; the system is trained by plain gradients like all
- * else, not by the natural ones of the paper: they are exact, and Adam scales them. The state of the program
- * is z_t and mean and covariance of q(z_t), so that a filter can go on from it: q(z_t | x_1 .. x_t) is that
- * of a Kalman filter (op/kalman.c). The emission sees z_t. */
-#include "base/arithmetic.h"
+ * The state of the program is z_t and mean and covariance of q(z_t); the emission sees z_t. */
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
-#include "model/picture.h"
-#include "op/chain.h"
+#include "math/portable.h"
+#include "model/networks.h"
+#include "ops/chain.h"
 
 #include <math.h>
 
@@ -26,7 +25,7 @@ static int latent(const dvbf_model *m) {
   return (int)m->settings->latent;
 }
 
-/* (mu, ln sigma) of `steps` frames from `first` on; none where there are none. */
+/* (mu, ln sigma) of `steps` frames from `first` on; none if there are none. */
 static dvbf_value potentials(dvbf_program *p, const dvbf_model *m, int first, int steps) {
   if (!steps) return DVBF_NONE;
   dvbf_value head = dvbf_slab(p->graph, steps, 2 * latent(m));
@@ -71,7 +70,7 @@ static linear_system record_system(dvbf_program *p, const dvbf_model *m) {
 
 /* ---- Recorders ---- */
 
-/* What is drawn at steps first .. first + steps - 1 of values that hold more. */
+/* Samples of steps first .. first + steps - 1, as views. */
 static dvbf_drawn drawn_at(const dvbf_drawn *all, int first, int steps) {
   return (dvbf_drawn){.value = dvbf_steps(all->value, first, steps),
                       .head = dvbf_steps(all->head, first, steps),
@@ -90,7 +89,7 @@ static dvbf_drawn make_drawn(dvbf_graph *g, int steps, int n, bool noise) {
   return d;
 }
 
-/* A whole sequence; or its first frame, where that is all of the program. */
+/* A whole sequence, or its first frame if the program has no more. */
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self;
   dvbf_graph *g = p->graph;
@@ -116,7 +115,7 @@ static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_mode
   if (p->steps > 1) p->later = drawn_at(&all, 1, p->steps - 1);
 }
 
-/* From z[0] to z[1], with what the frame says or, without `frame`, by the system alone. */
+/* From z[0] to z[1], with the frame or, without `frame`, by the system alone. */
 static void one_step(dvbf_program *p, const dvbf_model *m, bool frame) {
   dvbf_graph *g = p->graph;
   dvbf_drawn drawn = make_drawn(g, 1, latent(m), frame);

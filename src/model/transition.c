@@ -1,8 +1,8 @@
-/* The shipped transitions z' = f(z, u, w, v). One of a user's own is written the same way, outside the
- * library. */
+/* The shipped transitions z' = f(z, u, w, v): mixtures of linear systems, a single one, and a network
+ * (dv_transition_of). A user's own is written in the same way, outside the library. */
 #include "model/model.h"
 
-#include "base/arithmetic.h"
+#include "math/portable.h"
 
 #include <math.h>
 
@@ -10,8 +10,8 @@ static const dv_train_settings *values_of(const dvbf_settings *settings) {
   return dv_settings_train(settings, NULL);
 }
 
-/* ---- Locally linear: z' = [z +] sum_i alpha_i (A_i z + B_i u + b_i + C_i w), alpha = softmax(net(z, u)).
- * `linear` is the same with one system. v = [n_z + n_u + affine + n_w][n_z][M]. ---- */
+/* ---- Locally linear: z' = [z +] sum_i alpha_i (A_i z + B_i u + b_i + C_i w), alpha = softmax(net(z, u))
+ * ---- */
 
 static int systems_of(const dv_train_settings *s) {
   return s->transition == DV_LINEAR ? 1 : (int)s->systems;
@@ -41,10 +41,10 @@ static double spread(double normal, double low, double high) {
   return low * dv_pow(high / low, 0.5 * dv_erfc(-normal / sqrt(2)));
 }
 
-/* Modes of many kinds: z[j] alone decays, or z[j] and z[j + 1] oscillate together. Each has its own time
- * constant and frequency, in steps, and answers to white controls of variance 1 with a variance of about 1.
- * Where A is near the identity instead, z hardly answers to u at first, and what depends on it by no straight
- * line, such as the size of an oscillation, is not found. */
+/* Random modes: z[j] alone decays, or z[j] and z[j + 1] oscillate together, each with its own time constant
+ * and frequency, and answers white controls of variance 1 with a variance of about 1. With A near the
+ * identity instead, z hardly answers to u at first, and nonlinear functions of it, such as an amplitude, are
+ * not found. */
 typedef struct mode {
   double cosine, sine; /* of the matrix [cosine -sine; sine cosine]; a sine of 0: a decay */
   double gain;         /* of the controls */
@@ -62,7 +62,7 @@ static mode mode_at(int j, int n_z, double (*normal)(size_t k, void *random), vo
                 sqrt(1 - radius * radius), alone ? j : pair + (j == pair)};
 }
 
-/* What z[j] or u, in row `row`, adds to z[j]: of the form that is not residual. */
+/* The entry that z[j] or u, in row `row`, has for z[j], in the form that is not residual. */
 static double of_mode(mode m, int row, int j, int n_z, double drawn) {
   if (row >= n_z) return m.gain * drawn;
   return row == j ? m.cosine : row == m.partner ? m.sine : 0;

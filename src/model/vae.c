@@ -1,12 +1,11 @@
-/* The variational autoencoder of Kingma and Welling (2014), frame by frame: nothing joins a frame to the
- * next.
+/* The variational autoencoder of Kingma and Welling (2014), frame by frame; sequences may have a single step.
  *
  *   q(z_t | x_t) = N(mu, sigma^2)        p(z_t) = N(0, I)
  *
  *   bound = sum_t ln p(x_t | z_t) - KL(q(z_t | x_t) || N(0, I))
  *
  * A frame that is not seen has z_t from the prior. */
-#include "model/picture.h"
+#include "model/networks.h"
 
 /* z and kl of `steps` steps from `first` on, of which `seen` may be seen. */
 static dvbf_drawn encode(dvbf_program *p, const dvbf_model *m, int first, int steps, int seen) {

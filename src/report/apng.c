@@ -1,10 +1,10 @@
-/* Cairo writes each frame as a PNG; its compressed pixels become a frame of the animation, between the chunks
- * acTL, fcTL and fdAT of the APNG specification. */
-#include "report/apng.h"
+/* Animated PNG files (dv_apng_write). Cairo writes each frame as a PNG; its compressed pixels become a frame
+ * of the animation, between the chunks acTL, fcTL and fdAT of the APNG specification. */
+#include "report/drawing.h"
 
+#include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/status.h"
 
 #include <cairo.h>
 #include <math.h>
@@ -123,7 +123,7 @@ static void put_count(FILE *stream, const dv_video *v) {
   close_chunk(&c);
 }
 
-/* Copies what is needed of a PNG: its head, of the first frame, and its pixels. */
+/* Copies a PNG's head, of the first frame, and its pixels. */
 static void put_frame(FILE *stream, const dv_video *v, const picture *p, size_t frame, uint32_t *number) {
   uint32_t width = number_at(p->bytes + 16), height = number_at(p->bytes + 20);
   if (!frame) fwrite(p->bytes, 1, 8 + 25, stream); /* the signature and IHDR */

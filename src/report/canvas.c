@@ -1,9 +1,15 @@
-#include "report/canvas.h"
-
+/* Pages to draw on with cairo, written as PNG or SVG (dv_canvas_open, dv_canvas_close). In SVG labels stay
+ * text, and ids begin with the file's name, so that several files fit into one HTML page. Also text, and the
+ * two colour maps of all figures. */
+#include "base/error.h"
 #include "base/file.h"
-#include "base/status.h"
+#include "report/drawing.h"
 
+#include <cairo-svg.h>
+#include <ctype.h>
 #include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The outlines of letters are left as they are: rounding them to pixels would tear words at small sizes. */
@@ -92,4 +98,245 @@ dvbf_status dv_canvas_close(dv_canvas *canvas, dvbf_error *error) {
     failed = dv_svg_write(&canvas->svg, canvas->path, error);
   release(canvas);
   return failed;
+}
+
+/* ---- SVG ---- */
+
+static const cairo_user_data_key_t key;
+
+/* With two decimals and a point, whatever the locale says. */
+static void put_number(dv_markup *out, double value) {
+  long hundredths = lround(100 * value);
+  char digits[48];
+  snprintf(digits, sizeof digits, "%s%ld.%02ld", hundredths < 0 ? "-" : "", labs(hundredths) / 100,
+           labs(hundredths) % 100);
+  dv_markup_raw(out, digits);
+}
+
+/* Text as XML wants it; control characters are not allowed there. */
+static void put_escaped(dv_markup *out, const char *text) {
+  for (; *text; text++) {
+    if (*text == '&')
+      dv_markup_raw(out, "&amp;");
+    else if (*text == '<')
+      dv_markup_raw(out, "&lt;");
+    else if (*text == '>')
+      dv_markup_raw(out, "&gt;");
+    else if ((unsigned char)*text >= 32)
+      dv_markup_bytes(out, text, 1);
+  }
+}
+
+/* ---- Surface of an SVG ---- */
+
+static cairo_status_t receive(void *closure, const unsigned char *data, unsigned int length) {
+  dv_markup *out = closure;
+  dv_markup_bytes(out, data, length);
+  return out->failed ? CAIRO_STATUS_NO_MEMORY : CAIRO_STATUS_SUCCESS;
+}
+
+cairo_surface_t *dv_svg_surface(dv_svg *svg, double width, double height) {
+  memset(svg, 0, sizeof *svg);
+  return cairo_svg_surface_create_for_stream(receive, &svg->drawing, width, height);
+}
+
+void dv_svg_free(dv_svg *svg) {
+  dv_markup_free(&svg->drawing);
+  dv_markup_free(&svg->words);
+}
+
+void dv_svg_attach(dv_svg *svg, cairo_t *cr) {
+  cairo_set_user_data(cr, &key, svg, NULL); /* a failure makes cr fail */
+}
+
+dv_svg *dv_svg_of(cairo_t *cr) {
+  return cairo_get_user_data(cr, &key);
+}
+
+void dv_svg_text(dv_svg *svg, double x, double y, double size, bool bold, bool upwards, const char *anchor,
+                 const char *text) {
+  dv_markup *out = &svg->words;
+  dv_markup_raw(out, "<text x=\"");
+  put_number(out, x);
+  dv_markup_raw(out, "\" y=\"");
+  put_number(out, y);
+  dv_markup_raw(out, "\" font-size=\"");
+  put_number(out, size);
+  dv_markup_raw(out, "\" text-anchor=\"");
+  dv_markup_raw(out, anchor);
+  if (bold) dv_markup_raw(out, "\" font-weight=\"bold");
+  if (upwards) {
+    dv_markup_raw(out, "\" transform=\"rotate(-90 ");
+    put_number(out, x);
+    dv_markup_raw(out, " ");
+    put_number(out, y);
+    dv_markup_raw(out, ")");
+  }
+  dv_markup_raw(out, "\">");
+  put_escaped(out, text);
+  dv_markup_raw(out, "</text>\n");
+}
+
+/* ---- SVG file ---- */
+
+/* The name of the file as the start of an id: letters, digits and hyphens, a letter first. */
+static void name_of(char *out, size_t size, const char *path) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  size_t n = 0;
+  out[n++] = 'f';
+  out[n++] = '-';
+  for (; *name && *name != '.' && n + 2 < size; name++)
+    out[n++] = isalnum((unsigned char)*name) ? *name : '-';
+  out[n++] = '-';
+  out[n] = 0;
+}
+
+/* Copies cairo's output with `name` before every id and every reference to one. */
+static void write_drawing(FILE *file, const char *data, size_t length, const char *name) {
+  static const char *const marks[] = {" id=\"", "\"#", "url(#"};
+  size_t start = 0, i = 0;
+  while (i < length) {
+    size_t mark = 0;
+    for (size_t k = 0; k < 3 && !mark; k++) {
+      size_t n = strlen(marks[k]);
+      if (length - i >= n && !memcmp(data + i, marks[k], n)) mark = n;
+    }
+    i += mark ? mark : 1;
+    if (!mark) continue;
+    fwrite(data + start, 1, i - start, file);
+    fputs(name, file);
+    start = i;
+  }
+  fwrite(data + start, 1, length - start, file);
+}
+
+dvbf_status dv_svg_write(const dv_svg *svg, const char *path, dvbf_error *error) {
+  static const char end[] = "</svg>\n";
+  const dv_markup *drawing = &svg->drawing, *words = &svg->words;
+  size_t tail = sizeof end - 1;
+  if (drawing->failed || words->failed) return dv_fail_memory(error, "drawing a picture");
+  if (drawing->length < tail || memcmp(drawing->text + drawing->length - tail, end, tail))
+    return dv_fail(error, DVBF_NUMERIC,
+                   "%.200s: cairo wrote an SVG that does not end; the PNG is not affected", path);
+  char name[64];
+  name_of(name, sizeof name, path);
+  dv_atomic_file file;
+  dvbf_status status = dv_atomic_open(&file, path, error);
+  if (status) return status;
+  write_drawing(file.stream, drawing->text, drawing->length - tail, name);
+  fputs("<g font-family=\"sans-serif\" fill=\"#212126\">\n", file.stream); /* dv_colour_ink */
+  fwrite(words->text ? words->text : "", 1, words->length, file.stream);
+  fprintf(file.stream, "</g>\n%s", end);
+  return dv_atomic_commit(&file, error);
+}
+
+/* ---- Text ---- */
+
+static void select_font(cairo_t *cr, dv_text_style style) {
+  cairo_select_font_face(cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL,
+                         style.bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
+  cairo_set_font_size(cr, style.size);
+}
+
+double dv_text_length(cairo_t *cr, dv_text_style style, const char *text) {
+  cairo_text_extents_t extents;
+  select_font(cr, style);
+  cairo_text_extents(cr, text, &extents);
+  return extents.x_advance;
+}
+
+/* Writes text whose base line is `drop` below the given point, seen in the direction of writing. */
+static void write_words(dv_svg *svg, cairo_t *cr, double x, double y, dv_text_style style, double drop,
+                        const char *text) {
+  const char *anchor = style.across < 0.25 ? "start" : style.across > 0.75 ? "end" : "middle";
+  cairo_user_to_device(cr, &x, &y);
+  dv_svg_text(svg, style.upwards ? x + drop : x, style.upwards ? y : y + drop, style.size, style.bold,
+              style.upwards, anchor, text);
+}
+
+void dv_text(cairo_t *cr, double x, double y, dv_text_style style, const char *text) {
+  double length = dv_text_length(cr, style, text);
+  if (style.longest > 0 && length > style.longest) {
+    style.size *= style.longest / length;
+    length = dv_text_length(cr, style, text);
+  }
+  /* Digits and capitals are about 0.73 of the size high: this centres them, whatever letters the text has. */
+  double drop = 0.365 * style.size;
+  if (dv_svg_of(cr)) {
+    write_words(dv_svg_of(cr), cr, x, y, style, drop, text);
+    return;
+  }
+  cairo_save(cr);
+  cairo_translate(cr, x, y);
+  if (style.upwards) cairo_rotate(cr, -1.5707963267948966);
+  cairo_move_to(cr, -style.across * length, drop);
+  dv_colour_set(cr, dv_colour_ink);
+  cairo_show_text(cr, text);
+  cairo_restore(cr);
+  cairo_new_path(cr);
+}
+
+/* ---- Colours ---- */
+
+const dv_colour dv_colour_ink = {0.13, 0.13, 0.15};
+const dv_colour dv_colour_faint = {0.87, 0.87, 0.88};
+const dv_colour dv_colour_missing = {0.72, 0.72, 0.72};
+const dv_colour dv_colour_bar = {0.84, 0.10, 0.12};
+const dv_colour dv_colour_observe = {0.10, 0.42, 0.85};
+
+/* Different in lightness and in hue, also to the colour-blind: blue, orange, green, purple, sky blue, brown.
+ */
+const dv_colour dv_colour_lines[DV_COLOUR_LINES] = {{0.05, 0.30, 0.66}, {0.93, 0.55, 0.05},
+                                                    {0.20, 0.62, 0.42}, {0.55, 0.15, 0.50},
+                                                    {0.40, 0.72, 0.92}, {0.42, 0.26, 0.10}};
+
+/* Both maps are curves in CIE L*a*b*, where distance is nearly the difference that is seen. The idea is that
+ * of Smith and van der Walt's viridis (2015) and Kovesi's "Good Colour Maps" (2015); the curves are our own.
+ */
+
+static double cube_or_line(double f) {
+  const double knee = 6.0 / 29;
+  return f > knee ? f * f * f : 3 * knee * knee * (f - 4.0 / 29);
+}
+
+/* Linear light to sRGB. */
+static double encode(double light) {
+  if (light <= 0.0031308) return light <= 0 ? 0 : 12.92 * light;
+  return light >= 1 ? 1 : 1.055 * pow(light, 1 / 2.4) - 0.055;
+}
+
+/* L*a*b* under D65, as IEC 61966-2-1 and CIE 15 define the way to sRGB. */
+static dv_colour from_lab(double lightness, double a, double b) {
+  double y = (lightness + 16) / 116;
+  double X = 0.95047 * cube_or_line(y + a / 500);
+  double Y = cube_or_line(y);
+  double Z = 1.08883 * cube_or_line(y - b / 200);
+  return (dv_colour){.red = encode(3.2404542 * X - 1.5371385 * Y - 0.4985314 * Z),
+                     .green = encode(-0.9692660 * X + 1.8760108 * Y + 0.0415560 * Z),
+                     .blue = encode(0.0556434 * X - 0.2040259 * Y + 1.0572252 * Z)};
+}
+
+static double bezier(double t, double p0, double p1, double p2, double p3) {
+  double s = 1 - t;
+  return s * s * s * p0 + 3 * s * s * t * p1 + 3 * s * t * t * p2 + t * t * t * p3;
+}
+
+dv_colour dv_colour_sequential(double t) {
+  if (!isfinite(t)) return dv_colour_missing;
+  t = fmin(fmax(t, 0), 1);
+  /* It ends below white, so that the last points still show on paper. */
+  return from_lab(16 + 73 * t, bezier(t, 30, 5, -75, -12), bezier(t, -38, -45, 5, 80));
+}
+
+dv_colour dv_colour_cyclic(double t) {
+  if (!isfinite(t)) return dv_colour_missing;
+  /* A circle, moved off the grey axis because sRGB has little room in cyan, and tilted in lightness: lightest
+   * in the middle (t = 1/2), darkest where the ends meet. */
+  const double crest = 95 * M_PI / 180;
+  double turn = 2 * M_PI * (t - 0.5);
+  return from_lab(62 + 14 * cos(turn), 9 + 42 * cos(crest + turn), 9 + 42 * sin(crest + turn));
+}
+
+void dv_colour_set(cairo_t *cr, dv_colour colour) {
+  cairo_set_source_rgb(cr, colour.red, colour.green, colour.blue);
 }

@@ -1,20 +1,18 @@
-/* What the paper's figures share. */
-#ifndef DV_FIGURE_H
-#define DV_FIGURE_H
+/* Shared by the paper's figures: writing, titles, legends, scales and strokes. */
+#ifndef DV_REPORT_FIGURE_H
+#define DV_REPORT_FIGURE_H
 
 #include "base/file.h"
-#include "report/legend.h"
-#include "report/scatter.h"
-#include "report/text.h"
+#include "report/drawing.h"
 
-#include <dvbf/figures.h>
+#include <dvbf/report.h>
 
 /* If the page is printed 5.5 inches wide, ticks have 6 points and labels 6.6 points. */
 #define DV_FIGURE_WIDTH 1080
 #define DV_FIGURE_MARGIN 16
 #define DV_FIGURE_TITLE 46 /* height of the title, when there is one */
 
-/* Draws `figure`, a structure of include/dvbf/figures.h, or what was computed from it. */
+/* Draws `figure`, a structure of include/dvbf/report.h, or what was computed from it. */
 typedef void dv_figure_fn(cairo_t *cr, const void *figure);
 
 /* Writes path.png and path.svg. */

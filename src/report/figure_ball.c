@@ -1,8 +1,9 @@
-/* Position and velocity of a ball in the latent space. */
+/* Figure of a ball (dvbf_draw_ball): true position and velocity as colours in the latent space, on planes of
+ * regression directions. */
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
 #include "report/figure.h"
-#include "report/view.h"
+#include "report/plots.h"
 
 #include <math.h>
 #include <string.h>
@@ -59,7 +60,7 @@ static dvbf_status colour(plan *p, dvbf_error *error) {
   return DVBF_OK;
 }
 
-/* Adds the view of a pair of true values [points][2]; `copies` views of it differ in colours alone. */
+/* Adds the view of a pair of true values [points][2]; `copies` differ in colours alone. */
 static dvbf_status add_views(plan *p, const float *truth, const char *const names[2], size_t copies,
                              dvbf_error *error) {
   const dvbf_figure_ball *f = p->figure;

@@ -1,6 +1,7 @@
-/* Learning curves. */
-#include "base/status.h"
-#include "report/curve.h"
+/* Figure of learning curves (dvbf_draw_curves): one panel per quantity, with the runs of a training in
+ * each. */
+#include "base/error.h"
+#include "report/drawing.h"
 #include "report/figure.h"
 
 #include <math.h>
@@ -91,7 +92,7 @@ static void draw_panel(cairo_t *cr, const dvbf_figure_curves *f, const panel *p,
   dv_axes_draw_frame(cr, &axes);
 }
 
-/* One entry for each run that has a name, as many as fit a few rows, and what the dashes mean. */
+/* One entry for each run that has a name, as many as fit a few rows, and the meaning of the dashes. */
 static size_t list_entries(const dvbf_figure_curves *f, dv_legend_entry out[]) {
   size_t count = 0;
   for (size_t r = 0; r < f->runs && count < 2 * DV_COLOUR_LINES; r++)

@@ -1,6 +1,7 @@
-/* Prediction error by horizon. */
-#include "base/status.h"
-#include "report/curve.h"
+/* Figure of the prediction error by number of steps ahead (dvbf_draw_errors), for models and baselines.
+ * Logarithmic if the errors spread over more than a factor of ten. */
+#include "base/error.h"
+#include "report/drawing.h"
 #include "report/figure.h"
 
 #include <math.h>
@@ -63,7 +64,7 @@ static dv_stroke stroke_of(size_t k, bool mean_path) {
   return stroke;
 }
 
-/* Only what is drawn is named. */
+/* Lists only the curves that are drawn. */
 static size_t list_entries(const dvbf_figure_errors *f, dv_legend_entry out[]) {
   size_t count = 0;
   bool sampled = false, mean_path = false;

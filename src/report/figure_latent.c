@@ -1,10 +1,12 @@
-/* The latent space of a pendulum, of one model or of two side by side. */
-#include "base/locale.h"
+/* Figure of the latent space of a pendulum, of one model or of two side by side (dvbf_draw_latent). It shows
+ * regression directions and not principal axes, which show where a space varies and not what it encodes; R^2
+ * is printed with each. */
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
-#include "report/curve.h"
+#include "base/text.h"
+#include "report/drawing.h"
 #include "report/figure.h"
-#include "report/view.h"
+#include "report/plots.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
-/* Measured and predicted signals over time. */
+/* Figure of measured and predicted signals over time, with the band of the prediction (dvbf_draw_signals),
+ * one panel for each column. */
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
-#include "report/curve.h"
+#include "report/drawing.h"
 #include "report/figure.h"
 
 #include <math.h>

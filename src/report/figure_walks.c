@@ -1,11 +1,11 @@
-/* Walks through a latent space. */
-#include "base/locale.h"
+/* Figure of walks through a latent space (dvbf_draw_walks): paths over the latent samples, and the distance
+ * between their ends, on planes of regressions or principal axes. */
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
-#include "report/cloud.h"
-#include "report/curve.h"
+#include "base/text.h"
+#include "report/drawing.h"
 #include "report/figure.h"
-#include "report/view.h"
+#include "report/plots.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -143,7 +143,7 @@ static dvbf_status read_views(plan *p, dvbf_error *error) {
 }
 
 /* The first principal axis against the second and the third; of two dimensions the coordinates, and of one
- * the coordinate against time, where samples have no place. */
+ * the coordinate against time, without the samples. */
 static dvbf_status plain_views(plan *p, dvbf_error *error) {
   dv_cloud cloud;
   dvbf_status status = dv_cloud_make(&cloud, p->z, p->total, p->figure->n_z, error);

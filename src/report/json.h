@@ -1,6 +1,6 @@
 /* Results as JSON, by jansson. */
-#ifndef DV_JSON_H
-#define DV_JSON_H
+#ifndef DV_REPORT_JSON_H
+#define DV_REPORT_JSON_H
 
 #include <dvbf/dvbf.h>
 #include <jansson.h>

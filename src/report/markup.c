@@ -1,7 +1,9 @@
+/* A growing HTML text (dv_markup_*): escaped text, elements, base64, and JSON that cannot end its script. The
+ * first failure is kept, and nothing is added after it. */
 #include "report/markup.h"
 
-#include "base/locale.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -13,7 +15,7 @@ void dv_markup_free(dv_markup *markup) {
   *markup = (dv_markup){0};
 }
 
-/* Room for `count` more bytes; NULL when there is none. */
+/* Memory for `count` more bytes, or NULL. */
 static char *reserve(dv_markup *m, size_t count) {
   if (m->failed) return NULL;
   if (count > m->room - m->length) {

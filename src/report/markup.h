@@ -1,6 +1,6 @@
 /* A growing text of HTML. Text is escaped; data are embedded as JSON. */
-#ifndef DV_MARKUP_H
-#define DV_MARKUP_H
+#ifndef DV_REPORT_MARKUP_H
+#define DV_REPORT_MARKUP_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,8 +1,9 @@
-/* Reads the learning curves of a run from metrics.csv. */
+/* Learning curves of a run from metrics.csv (dvbf_metrics_read), as one array for each quantity and start.
+ * Columns are found by name. */
+#include "base/error.h"
 #include "base/file.h"
-#include "base/locale.h"
 #include "base/memory.h"
-#include "base/status.h"
+#include "base/text.h"
 
 #include <dvbf/report.h>
 #include <errno.h>

@@ -1,18 +1,23 @@
+/* HTML pages (dvbf_page_new, dvbf_page_write): text, tables, settings, pictures and videos in one file that
+ * needs no network. Script, style, images and data are inside, and its content security policy makes the
+ * browser refuse every request. The figures are data URLs of <img>, where an SVG cannot run scripts. An
+ * addition that fails is removed as a whole. */
 #include "report/page.h"
 
+#include "base/error.h"
 #include "base/file.h"
-#include "base/locale.h"
 #include "base/memory.h"
 #include "base/settings.h"
-#include "base/status.h"
-#include "report/colour.h"
+#include "base/text.h"
+#include "report/drawing.h"
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Adding ---- */
+/* ---- Additions ---- */
 
 dv_page_mark dv_page_begin(const dvbf_page *page) {
   return (dv_page_mark){page->body.length, page->contents.length, page->chapters};
@@ -47,7 +52,7 @@ void dvbf_page_free(dvbf_page *page) {
   DV_FREE(page->title, page);
 }
 
-/* ---- Words ---- */
+/* ---- Text ---- */
 
 dvbf_status dvbf_page_heading(dvbf_page *page, unsigned level, const char *text, dvbf_error *error) {
   if (level < 1 || level > 3)
@@ -137,6 +142,11 @@ void dv_table_put(dvbf_table *t, size_t row, size_t column, const char *format, 
   va_end(arguments);
 }
 
+void dv_table_number(dvbf_table *t, size_t row, size_t column, const char *format, double value) {
+  char text[DV_RESULT];
+  dv_table_put(t, row, column, "%s", isnan(value) ? "–" : dv_result_text(text, format, value));
+}
+
 /* A wide table scrolls inside its own frame, which the keyboard reaches too; the caption stays put. */
 static void begin_table(dvbf_page *page, const char *caption) {
   dv_markup *m = &page->body;
@@ -174,7 +184,7 @@ dvbf_status dvbf_page_table(dvbf_page *page, const dvbf_table *table, dvbf_error
   return dv_page_end(page, mark, DVBF_OK, error);
 }
 
-/* As numbers where both are: 1e-3 is 0.001. */
+/* As numbers if both are: 1e-3 is 0.001. */
 static bool same_value(const char *a, const char *b) {
   DV_PLAIN_NUMBERS;
   char *end_a, *end_b;
@@ -225,9 +235,9 @@ dvbf_status dvbf_page_settings(dvbf_page *page, const char *caption, const dvbf_
   return dv_page_end(page, mark, DVBF_OK, error);
 }
 
-/* ---- The file ---- */
+/* ---- The page's file ---- */
 
-/* One map as hexadecimal digits rrggbb, `steps` of them, so that the page has the colours of the figures. */
+/* One colour map as hexadecimal digits rrggbb, `steps` of them. */
 static void add_map(dv_markup *m, const char *name, dv_colour_map *map, size_t steps) {
   dv_markup_format(m, "\"%s\":\"", name);
   for (size_t i = 0; i < steps; i++) {
@@ -296,4 +306,202 @@ dvbf_status dvbf_page_write(const dvbf_page *page, const char *path, dvbf_error 
   dv_markup_free(&head);
   dv_markup_free(&foot);
   return status;
+}
+
+/* ---- Numbers in 16 bits ---- */
+
+enum { STEPS = 65534, MISSING = 65535 }; /* steps from the lowest to the highest value */
+
+static json_t *number(double value) {
+  return value == rint(value) && fabs(value) < 1e9 ? json_integer((json_int_t)value) : json_real(value);
+}
+
+static void extremes(const double *values, size_t count, double *low, double *high) {
+  double least = INFINITY, most = -INFINITY;
+  for (size_t i = 0; i < count; i++)
+    if (isfinite(values[i])) least = fmin(least, values[i]), most = fmax(most, values[i]);
+  *low = least <= most ? least : 0;
+  *high = least <= most ? most : 0;
+}
+
+void dv_page_coded(dv_markup *m, json_t *about, const double *values, size_t count, double low, double high) {
+  unsigned char *coded = dv_calloc(count + 1, 2);
+  if (isnan(low)) extremes(values, count, &low, &high);
+  double unit = high > low ? STEPS / (high - low) : 0;
+  for (size_t i = 0; coded && i < count; i++) { /* low byte first on every machine */
+    long code = isfinite(values[i]) ? lround((values[i] - low) * unit) : MISSING;
+    coded[2 * i] = code & 255, coded[2 * i + 1] = (unsigned char)(code >> 8);
+  }
+  bool added = coded && !json_object_set_new(about, "low", number(low)) &&
+               !json_object_set_new(about, "high", number(high)) &&
+               !json_object_set_new(about, "values", dv_markup_json_bytes(coded, 2 * count));
+  if (!added) json_decref(about);
+  dv_markup_json(m, added ? about : NULL);
+  dv_free(coded);
+}
+
+/* ---- Pictures ---- */
+
+/* Pictures are data URLs of <img>: there an SVG cannot run scripts, and its ids cannot clash with those of
+ * another. */
+
+enum { MOST_BYTES = 16 << 20 };
+
+static const char *type_of(const char *path) {
+  const char *dot = strrchr(path, '.');
+  if (dot && !strcmp(dot, ".svg")) return "image/svg+xml";
+  if (dot && !strcmp(dot, ".png")) return "image/png";
+  return NULL;
+}
+
+/* Reads a whole file into *out, which the caller frees. */
+static dvbf_status read_all(unsigned char **out, size_t *size, const char *path, dvbf_error *error) {
+  FILE *file = dv_open_file(path, error);
+  if (!file) return DVBF_IO;
+  unsigned char *bytes = dv_calloc(MOST_BYTES + 1, 1);
+  size_t count = bytes ? fread(bytes, 1, MOST_BYTES + 1, file) : 0;
+  bool failed = ferror(file);
+  fclose(file);
+  dvbf_status status = DVBF_OK;
+  if (!bytes)
+    status = dv_fail(error, DVBF_MEMORY, "out of memory while reading %.200s", path);
+  else if (failed)
+    status = dv_fail(error, DVBF_IO, "%.200s: cannot be read", path);
+  else if (!count || count > MOST_BYTES)
+    status = dv_fail(error, DVBF_FORMAT, "%.200s: a picture of 1 to %d bytes is needed", path, MOST_BYTES);
+  if (status) {
+    dv_free(bytes);
+    return status;
+  }
+  *out = bytes;
+  *size = count;
+  return DVBF_OK;
+}
+
+/* Adds a picture as a data URL. */
+static dvbf_status add_url(dv_markup *m, const char *path, dvbf_error *error) {
+  const char *type = type_of(path);
+  unsigned char *bytes = NULL;
+  size_t size = 0;
+  if (!type) return dv_fail(error, DVBF_ARGUMENT, "%.200s: a picture's name must end in .svg or .png", path);
+  dvbf_status status = read_all(&bytes, &size, path, error);
+  if (status) return status;
+  dv_markup_format(m, "data:%s;base64,", type);
+  dv_markup_base64(m, bytes, size);
+  dv_free(bytes);
+  return DVBF_OK;
+}
+
+dvbf_status dv_page_picture(dvbf_page *page, const char *path, const char *narrow, const char *caption,
+                            const char *alternative, dvbf_error *error) {
+  dv_page_mark mark = dv_page_begin(page);
+  dv_markup *m = &page->body;
+  dvbf_status status = DVBF_OK;
+  dv_markup_raw(m, narrow
+                       ? "<figure class=\"picture\"><picture><source media=\"(max-width: 34rem)\" srcset=\""
+                       : "<figure class=\"picture\">");
+  if (narrow) {
+    status = add_url(m, narrow, error);
+    dv_markup_raw(m, "\">");
+  }
+  dv_markup_raw(m, "<img alt=\"");
+  dv_markup_text(m, alternative);
+  dv_markup_raw(m, "\" src=\"");
+  if (!status) status = add_url(m, path, error);
+  dv_markup_raw(m, narrow ? "\"></picture>\n" : "\">\n");
+  dv_markup_element(m, "figcaption", caption);
+  dv_markup_raw(m, "</figure>\n");
+  return dv_page_end(page, mark, status, error);
+}
+
+dvbf_status dvbf_page_picture(dvbf_page *page, const char *path, const char *caption, const char *alternative,
+                              dvbf_error *error) {
+  return dv_page_picture(page, path, NULL, caption, alternative, error);
+}
+
+/* ---- Videos ---- */
+
+/* Image sequences with 8 bits per pixel. */
+
+static size_t channels_of(const dvbf_film *f) {
+  return f->channels == 3 ? 3 : 1;
+}
+
+/* Values of one row; 0 if there is nothing to show. */
+static size_t pixels_of(const dvbf_film *f) {
+  size_t pixels, image, sequence, all;
+  bool fits = dv_multiply(f->height, f->width, &pixels) && dv_multiply(pixels, channels_of(f), &image) &&
+              dv_multiply(image, f->frames, &sequence) && dv_multiply(sequence, f->sequences, &all);
+  return fits && f->rows && f->row ? all : 0;
+}
+
+static dvbf_status check_finite(const dvbf_film *f, size_t pixels, dvbf_error *error) {
+  for (size_t r = 0; r < f->rows; r++)
+    for (size_t i = 0; i < pixels; i++)
+      if (!isfinite(f->row[r].images[i]))
+        return dv_fail(error, DVBF_ARGUMENT, "a video: the row \"%.60s\" holds a pixel that is not finite",
+                       f->row[r].label);
+  return DVBF_OK;
+}
+
+static void extremes_of_film(const float *values, size_t count, float *low, float *high) {
+  *low = *high = values[0];
+  for (size_t i = 1; i < count; i++) {
+    if (values[i] < *low) *low = values[i];
+    if (values[i] > *high) *high = values[i];
+  }
+}
+
+static void add_row(dv_markup *m, const dvbf_film_row *row, unsigned char *bytes, size_t pixels, double black,
+                    double white) {
+  for (size_t i = 0; i < pixels; i++) {
+    double light = (row->images[i] - black) / (white - black);
+    bytes[i] = (unsigned char)lround(255 * fmin(fmax(light, 0), 1));
+  }
+  dv_markup_json(m, json_pack("{s:o, s:I, s:o}", "label", dv_markup_json_text(row->label), "observed",
+                              (json_int_t)row->observed, "pixels", dv_markup_json_bytes(bytes, pixels)));
+}
+
+static void add_film(dv_markup *m, const dvbf_film *f, unsigned char *bytes, size_t pixels) {
+  float black = f->black, white = f->white;
+  if (black == 0 && white == 0) extremes_of_film(f->row[0].images, pixels, &black, &white);
+  if (white == black) white = black + 1;
+  dv_markup_format(m,
+                   "<figure class=\"film\"><script type=\"application/json\">{\"sequences\":%zu,"
+                   "\"frames\":%zu,\"height\":%zu,\"width\":%zu,\"channels\":%zu,\"training\":%zu,"
+                   "\"length\":[",
+                   f->sequences, f->frames, f->height, f->width, channels_of(f), f->training_steps);
+  for (size_t i = 0; i < f->sequences; i++) {
+    size_t length = f->length && f->length[i] < f->frames ? f->length[i] : f->frames;
+    dv_markup_format(m, "%s%zu", i ? "," : "", length ? length : 1);
+  }
+  dv_markup_raw(m, "],\"names\":[");
+  for (size_t i = 0; f->names && i < f->sequences; i++) {
+    dv_markup_raw(m, i ? "," : "");
+    dv_markup_json(m, dv_markup_json_text(f->names[i]));
+  }
+  dv_markup_raw(m, "],\"rows\":[");
+  for (size_t r = 0; r < f->rows; r++) {
+    dv_markup_raw(m, r ? ",\n" : "");
+    add_row(m, &f->row[r], bytes, pixels, black, white);
+  }
+  dv_markup_raw(m, "]}</script>\n");
+  dv_markup_element(m, "figcaption", f->caption);
+  dv_markup_raw(m, "</figure>\n");
+}
+
+dvbf_status dvbf_page_film(dvbf_page *page, const dvbf_film *film, dvbf_error *error) {
+  size_t pixels = pixels_of(film);
+  if (!pixels)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "a video of %zu rows, %zu sequences, %zu frames of %zu x %zu: none of these may be 0",
+                   film->rows, film->sequences, film->frames, film->height, film->width);
+  dvbf_status status = check_finite(film, pixels, error);
+  if (status) return status;
+  unsigned char *bytes = dv_calloc(pixels, 1);
+  if (!bytes) return dv_fail(error, DVBF_MEMORY, "out of memory while making the video");
+  dv_page_mark mark = dv_page_begin(page);
+  add_film(&page->body, film, bytes, pixels);
+  dv_free(bytes);
+  return dv_page_end(page, mark, DVBF_OK, error);
 }

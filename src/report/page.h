@@ -1,10 +1,12 @@
-/* Internals of the page builder. */
-#ifndef DV_PAGE_H
-#define DV_PAGE_H
+/* Building HTML pages inside the library: text and tables, coded numbers, diagrams drawn by the page's
+ * script, signals, and axes of a latent space. */
+#ifndef DV_REPORT_PAGE_H
+#define DV_REPORT_PAGE_H
 
 #include "report/markup.h"
+#include "report/signals.h"
 
-#include <dvbf/page.h>
+#include <dvbf/report.h>
 
 struct dvbf_page {
   char *title;
@@ -27,7 +29,7 @@ dvbf_status dv_page_picture(dvbf_page *page, const char *path, const char *narro
 
 /* A paragraph that stands out in the colour of its kind: "good", "fair" or "bad". */
 dvbf_status dv_page_verdict(dvbf_page *page, const char *kind, const char *text, dvbf_error *error);
-/* What is added between the two is folded away under `summary`. */
+/* Additions between the two are folded away under `summary`. */
 dvbf_status dv_page_fold(dvbf_page *page, const char *summary, dvbf_error *error);
 dvbf_status dv_page_unfold(dvbf_page *page, dvbf_error *error);
 
@@ -38,11 +40,116 @@ void dv_table_clear(dvbf_table *table);
 /* Writes a cell, of at most 39 bytes. */
 void dv_table_put(dvbf_table *table, size_t row, size_t column, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* Writes a number; NaN is a dash, and what is infinite has "diverged". */
+void dv_table_number(dvbf_table *table, size_t row, size_t column, const char *format, double value);
 
 /* The scripts and the style of src/report as C arrays, which the build makes. */
 extern const unsigned char dv_page_js[], dv_page_plot_js[], dv_page_signals_js[], dv_page_space_js[],
     dv_page_video_js[], dv_page_css[];
 extern const size_t dv_page_js_size, dv_page_plot_js_size, dv_page_signals_js_size, dv_page_space_js_size,
     dv_page_video_js_size, dv_page_css_size;
+
+/* ---- Numbers in 16 bits ---- */
+
+/* Adds the JSON object `about`, which it takes over, with "low", "high" and "values": base64 of 16 bits for
+ * each value v, low byte first, round(65534 (v - low) / (high - low)), or 65535 where v is not finite. If low
+ * is NaN, both are the extremes of the values. */
+void dv_page_coded(dv_markup *markup, json_t *about, const double *values, size_t count, double low,
+                   double high);
+
+/* ---- Diagrams ---- */
+
+/* Diagrams of a page, drawn by its script to fit the window: panels, of which the reader may choose. */
+
+/* Colours of series and marks: black or white, then colours that can be told apart. */
+enum {
+  DV_PLOT_MEASURED,
+  DV_PLOT_LEARNED,
+  DV_PLOT_LINEAR,
+  DV_PLOT_LAST,
+  DV_PLOT_MEAN,
+  DV_PLOT_BOUNDARY,
+  DV_PLOT_KEPT
+};
+
+typedef enum dv_series_kind {
+  DV_SERIES_LINE,
+  DV_SERIES_DASHED,
+  DV_SERIES_BARS,
+  DV_SERIES_STEMS
+} dv_series_kind;
+
+typedef struct dv_series {
+  const char *name; /* in the legend, the same in all panels; NULL: none */
+  dv_series_kind kind;
+  int colour;
+  size_t count;
+  const double *y;    /* [count], a gap if it is not finite */
+  const double *x;    /* [count], NULL: first, first + step, ... */
+  double first, step; /* a step of 0 counts as 1 */
+} dv_series;
+
+/* A line across a panel. */
+typedef struct dv_plot_mark {
+  const char *name; /* in the legend */
+  double at;
+  bool level; /* a value of y, not of x */
+  int colour;
+} dv_plot_mark;
+
+typedef struct dv_panel {
+  const char *up, *across; /* what is shown, with its unit */
+  bool logarithmic;        /* y */
+  bool zero;               /* y begins at 0 if no value is below */
+  bool robust;             /* a few values far from the others are cut off */
+  bool seconds;            /* x is time in seconds */
+  size_t n_series, n_marks;
+  const dv_series *series;
+  const dv_plot_mark *marks;
+} dv_panel;
+
+/* A diagram that is being added. A failure is kept until the end and then removes all of it. */
+typedef struct dv_plot {
+  dvbf_page *page;
+  dv_page_mark mark;
+  size_t views, panels;
+} dv_plot;
+
+/* `about` describes it for screen readers. With several views the reader chooses one from a list called
+ * `chooser`. `stacked` panels stay above each other on wide windows too. */
+dv_plot dv_plot_begin(dvbf_page *page, const char *about, const char *chooser, bool stacked);
+/* Begins a view; `text` stands below it, NULL: nothing. */
+void dv_plot_view(dv_plot *plot, const char *name, const char *text);
+void dv_plot_panel(dv_plot *plot, const dv_panel *panel);
+dvbf_status dv_plot_end(dv_plot *plot, const char *caption, dvbf_error *error);
+
+/* ---- Signals ---- */
+
+/* Signals of a page: the reader chooses sequence, column and kind of prediction. */
+
+/* `data` has names, units and times. */
+dvbf_status dv_page_signals(dvbf_page *page, const dv_signals *signals, const dvbf_data *data,
+                            const char *caption, dvbf_error *error);
+
+/* ---- Axes of a latent space ---- */
+
+/* The axes that a reader can choose for the view of a latent space. */
+
+enum { DV_PAGE_LATENT_AXES = 12 }; /* further latent dimensions show only in the principal axes */
+
+typedef struct dv_page_axis {
+  char name[80];
+  const char *group; /* "latent dimensions", "principal axes" or "regression on z" */
+  double *at;        /* [points] */
+} dv_page_axis;
+
+typedef struct dv_page_axes {
+  size_t points, count;
+  dv_page_axis *list; /* [count] */
+} dv_page_axes;
+
+/* `space` holds finite points only, with strides of 1. Free with dv_page_axes_free, also after a failure. */
+dvbf_status dv_page_axes_make(dv_page_axes *out, const dvbf_space *space, dvbf_error *error);
+void dv_page_axes_free(dv_page_axes *axes);
 
 #endif

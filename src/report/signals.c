@@ -1,8 +1,11 @@
+/* Signals for a report (dv_signals_*): measured and predicted values of a few sequences, at most 8 and as
+ * many steps as keep the page below 3 MB, with mean, band and error of each kind of prediction; and names of
+ * columns and sequences. */
 #include "report/signals.h"
 
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/settings.h"
-#include "base/status.h"
 #include "evaluate/rolling.h"
 
 #include <math.h>
@@ -10,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A few sequences, as many values as keep the page small, and as many steps as take little time. */
 enum { SEQUENCES = 8, VALUES = 450000, STEPS = 20000, LEAST = 60, SAMPLES = 60 };
 
 void dv_signals_clear(dv_signals *s) {
@@ -59,7 +61,7 @@ double dv_signal_start(const dvbf_data *data, const dvbf_sequences *s, size_t i)
   return data->sample_time > 0 ? s->origin[i].time : (double)s->origin[i].step;
 }
 
-/* ---- What is shown ---- */
+/* ---- Choice of sequences ---- */
 
 /* Copies the first sequences, no more than `most` steps of each. */
 static dvbf_status copy_beginnings(dv_signals *out, const dvbf_sequences *from, size_t count, size_t most,
@@ -101,7 +103,7 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The q-quantile of sorted[n], between the two samples that it falls between. */
+/* The q-quantile of sorted[n], interpolated between two samples. */
 static float quantile(const float *sorted, size_t n, double q) {
   double at = q * (double)(n - 1), share = at - floor(at);
   size_t i = (size_t)at;
@@ -121,7 +123,7 @@ static void fill_quantiles(dv_signal_use *u, const dvbf_estimates *e, float sort
 }
 
 /* Root mean square error and fit of each column of each sequence. */
-static void score(const dv_signals *s, dv_signal_use *u, const dv_yardstick *y) {
+static void score(const dv_signals *s, dv_signal_use *u, const dv_baseline *y) {
   size_t n = s->shown.n_x;
   for (size_t i = 0; i < s->shown.count; i++)
     for (size_t k = 0; k < n; k++) {
@@ -157,7 +159,7 @@ static dvbf_status ask(dvbf_estimates **out, const dvbf_model *model, const dvbf
   return status;
 }
 
-static dvbf_status keep(dv_signals *s, const dvbf_estimates *e, const dv_yardstick *y, bool free_run,
+static dvbf_status keep(dv_signals *s, const dvbf_estimates *e, const dv_baseline *y, bool free_run,
                         dvbf_error *error) {
   dv_signal_use *u = &s->use[s->n_uses++];
   size_t values = e->count * e->steps * e->n_x, columns = e->count * e->n_x;
@@ -178,8 +180,8 @@ static dvbf_status keep(dv_signals *s, const dvbf_estimates *e, const dv_yardsti
   return DVBF_OK;
 }
 
-/* What the model cannot do is no failure. */
-static dvbf_status add_use(dv_signals *s, const dvbf_model *model, size_t observed, const dv_yardstick *y,
+/* A prediction that the model cannot make is no failure. */
+static dvbf_status add_use(dv_signals *s, const dvbf_model *model, size_t observed, const dv_baseline *y,
                            const dvbf_settings *settings, dvbf_error *error) {
   dvbf_estimates *e = NULL;
   dvbf_status status = ask(&e, model, &s->shown, observed, settings, error);
@@ -191,12 +193,12 @@ static dvbf_status add_use(dv_signals *s, const dvbf_model *model, size_t observ
 dvbf_status dv_signals_of(dv_signals *out, const dvbf_model *model, const dvbf_data *data,
                           const dvbf_sequences *sequences, size_t observed, const dvbf_settings *settings,
                           dvbf_error *error) {
-  dv_yardstick y = {0};
+  dv_baseline y = {0};
   *out = (dv_signals){0};
   dvbf_status status = choose(out, sequences, error);
-  if (!status) status = dv_yardstick_of(&y, model, data, sequences, error);
+  if (!status) status = dv_baseline_of(&y, model, data, sequences, error);
   if (!status && observed) status = add_use(out, model, observed, &y, settings, error);
   if (!status) status = add_use(out, model, 0, &y, settings, error);
-  dv_yardstick_clear(&y);
+  dv_baseline_clear(&y);
   return status;
 }

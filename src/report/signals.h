@@ -1,6 +1,6 @@
 /* Measured and predicted signals of a few sequences, for figures and pages. */
-#ifndef DV_SIGNALS_H
-#define DV_SIGNALS_H
+#ifndef DV_REPORT_SIGNALS_H
+#define DV_REPORT_SIGNALS_H
 
 #include <dvbf/dvbf.h>
 
@@ -11,7 +11,7 @@ typedef struct dv_signal_use {
   const char *name, *mark;  /* in lists; what is before the first prediction */
   size_t first, steps;      /* the first step that is predicted, and how many are */
   float *mean, *low, *high; /* [count][steps][n_x]; the quantiles 0.05 and 0.95 */
-  double *rmse, *fit;       /* [count][n_x] NaN where unknown */
+  double *rmse, *fit;       /* [count][n_x] NaN if unknown */
 } dv_signal_use;
 
 typedef struct dv_signals {
@@ -22,8 +22,8 @@ typedef struct dv_signals {
 } dv_signals;
 
 /* Predicts the first sequences with a model: free runs from `observed` steps (0: none) and one step ahead,
- * each where the model can do it. `settings` is of the table "evaluate". Free with dv_signals_clear, also
- * after a failure. */
+ * each if the model can do it. `settings` is of the table "evaluate". Free with dv_signals_clear, also after
+ * a failure. */
 dvbf_status dv_signals_of(dv_signals *out, const dvbf_model *model, const dvbf_data *data,
                           const dvbf_sequences *sequences, size_t observed, const dvbf_settings *settings,
                           dvbf_error *error);
@@ -36,9 +36,9 @@ size_t dv_signal_steps(const dv_signals *signals, const dv_signal_use *use, size
 void dv_signal_label(char out[64], const dvbf_data *data, bool input, size_t k);
 const char *dv_signal_name(char room[32], const dvbf_data *data, bool input, size_t k);
 const char *dv_signal_unit(const dvbf_data *data, bool input, size_t k);
-/* What a sequence is called in lists. */
+/* Label of a sequence in lists. */
 void dv_signal_sequence(char out[96], const dvbf_sequences *sequences, size_t i);
-/* Where it begins: seconds, or steps where no sample time is known. */
+/* Its beginning: in seconds, or in steps without a sample time. */
 double dv_signal_start(const dvbf_data *data, const dvbf_sequences *sequences, size_t i);
 
 #endif

@@ -1,8 +1,6 @@
-#include "report/strip.h"
-
-#include "report/canvas.h"
-#include "report/colour.h"
-#include "report/text.h"
+/* Rows of small images, one column per frame, with marks along time (dv_strips_*): layout, wrapping into
+ * lines, and drawing. */
+#include "report/drawing.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,13 +1,14 @@
-/* A checkpoint is a file of tensors, like a model, with counters as metadata. Whole numbers are decimal. Real
- * numbers are the 16 hexadecimal digits of their bits, which is exact, also for NaN, and does not depend on
- * the locale. */
-#include "train/checkpoint.h"
+/* Checkpoints: the complete state of training between two updates (dv_training), written to and read from a
+ * safetensors file (dv_checkpoint_write, dv_checkpoint_read). Counters are decimal and real numbers the
+ * hexadecimal digits of their bits, so a resumed run ends like an uninterrupted one. Other settings or data
+ * are refused, and other instructions or compilers unless the user allows them. */
+#include "train/run_folder.h"
 
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
-#include "exec/machine.h"
+#include "engine/kernels.h"
 #include "model/safetensors.h"
-#include "train/schedule.h"
+#include "train/updater.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -35,7 +36,7 @@ void dv_training_clear(dv_training *s) {
   dv_free(s->judged);
 }
 
-/* ---- What is in the file ---- */
+/* ---- Fields ---- */
 
 /* A number of the state: `count` or `real`, in [low, high]. */
 typedef struct field {
@@ -44,7 +45,7 @@ typedef struct field {
   double *real;
   double low, high;
   bool nan;      /* may be NaN */
-  bool optional; /* is 0 where it is missing, and missing where it is 0 */
+  bool optional; /* is 0 if it is missing, and missing if it is 0 */
 } field;
 
 static const double HUGE_COUNT = 9e15, HUGE_REAL = 1e300;
@@ -144,17 +145,17 @@ static int list_tensors(const dv_training *s, const dvbf_model *m, dv_tensor out
   return n;
 }
 
-void dv_training_share(dv_training *s, dv_team *team, size_t parameters, size_t snapshot) {
+void dv_training_share(dv_training *s, dv_ranks *team, size_t parameters, size_t snapshot) {
   dv_training own = *s;
-  dv_team_broadcast(team, s, sizeof *s);
+  dv_ranks_broadcast(team, s, sizeof *s);
   s->best = own.best;
   s->now = own.now;
   s->good = own.good;
   s->judged = own.judged;
-  dv_team_broadcast(team, s->best, parameters * sizeof *s->best);
-  dv_team_broadcast(team, s->now, snapshot);
-  dv_team_broadcast(team, s->good, snapshot);
-  dv_team_broadcast(team, s->judged, snapshot);
+  dv_ranks_broadcast(team, s->best, parameters * sizeof *s->best);
+  dv_ranks_broadcast(team, s->now, snapshot);
+  dv_ranks_broadcast(team, s->good, snapshot);
+  dv_ranks_broadcast(team, s->judged, snapshot);
 }
 
 bool dv_training_sound(const dv_training *s, const dvbf_model *m) {
@@ -197,8 +198,8 @@ dvbf_status dv_checkpoint_write(const dv_training *state, const dvbf_model *m, c
   dv_tensor tensors[TENSORS];
   json_t *meta = json_object();
   bool done = dv_meta_set_kind(meta, m, FORMAT) && dv_meta_set(meta, "data", "%016" PRIx64, data) &&
-              dv_meta_set(meta, "instructions", "%s", dv_machine_instructions()) &&
-              dv_meta_set(meta, "compiler", "%s", dv_machine_compiler()) &&
+              dv_meta_set(meta, "instructions", "%s", dv_build_instructions()) &&
+              dv_meta_set(meta, "compiler", "%s", dv_build_compiler()) &&
               set_fields(meta, fields, list_all(&s, m, fields)) && dv_meta_set_settings(meta, settings);
   if (!done) {
     json_decref(meta);
@@ -277,7 +278,8 @@ bool dv_extends(const dvbf_settings *given, const dvbf_settings *of_run) {
          !dv_settings_differ(given, of_run, "updates", &change);
 }
 
-/* More updates are for a run that has come to its end. */
+/* Only a finished run may get more updates. It keeps the state at the end of the first phase, goes on from
+ * there with the schedule of the new number, and repeats the last phase. */
 static dvbf_status refuse_other_settings(uint64_t *planned, const dv_tensor_file *file, const dvbf_model *m,
                                          dvbf_error *error) {
   dvbf_settings *settings = NULL;
@@ -298,7 +300,7 @@ static dvbf_status refuse_other_settings(uint64_t *planned, const dv_tensor_file
   return status;
 }
 
-/* What is the same and what is not known has no say: older checkpoints tell neither. */
+/* Equal or unknown values do not differ: older checkpoints have neither. */
 static bool differs(const dv_tensor_file *file, const char *key, const char *here) {
   const char *there = dv_meta_get(file, key);
   return there && strcmp(there, here) != 0;
@@ -307,7 +309,7 @@ static bool differs(const dv_tensor_file *file, const char *key, const char *her
 /* Rounding depends on the order of operations, which instructions and compilers choose. */
 static dvbf_status refuse_other_machine(bool *moved, const dv_tensor_file *file, const dvbf_model *m,
                                         dvbf_error *error) {
-  const char *instructions = dv_machine_instructions(), *compiler = dv_machine_compiler();
+  const char *instructions = dv_build_instructions(), *compiler = dv_build_compiler();
   bool other = differs(file, "instructions", instructions), made = differs(file, "compiler", compiler);
   *moved = other || made;
   if (!*moved || m->settings->elsewhere) return DVBF_OK;

@@ -1,13 +1,16 @@
+/* Gradient updates (dv_updater_run): shards of a minibatch on all threads, sums in a fixed order, one
+ * optimiser step, with a barrier after each; also schedules (dv_schedule_at) and snapshots. Shards depend on
+ * the settings alone and the norm is summed over fixed blocks, so results depend neither on threads nor on
+ * ranks. Updates allocate nothing. */
 #include "train/updater.h"
 
-#include "base/arithmetic.h"
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
 #include "data/dataset.h"
-#include "exec/worker.h"
-#include "train/order.h"
-#include "train/schedule.h"
-#include "train/sums.h"
+#include "math/portable.h"
+#include "math/random.h"
+#include "model/batches.h"
+#include "model/density.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -15,7 +18,7 @@
 
 struct dv_updater {
   dvbf_model *model;
-  dv_pool *pool;
+  dv_threads *pool;
   const dvbf_sequences *train;
   dvbf_program program;
   bool one_step; /* the objective: see dv_updater_new */
@@ -41,7 +44,7 @@ struct dv_updater {
   dv_conditions conditions;
 };
 
-/* ---- Making ---- */
+/* ---- Memory ---- */
 
 /* Shards of about 25 to 64 sequences: large enough for fast products, small enough for the cache and for
  * several workers. Convolutions have long products from few sequences, and large images. The size depends
@@ -58,7 +61,7 @@ static int shard_rows(const dv_train_settings *s) {
 }
 
 static bool allocate(dv_updater *u) {
-  size_t n = u->model->parameters.size, workers = (size_t)dv_pool_size(u->pool);
+  size_t n = u->model->parameters.size, workers = (size_t)dv_threads_size(u->pool);
   u->m = dv_calloc_aligned(n, sizeof *u->m);
   u->v = dv_calloc_aligned(n, sizeof *u->v);
   u->index = dv_calloc(workers * (size_t)u->rows, (size_t)u->samples * sizeof *u->index);
@@ -68,9 +71,9 @@ static bool allocate(dv_updater *u) {
   return u->m && u->v && u->index && u->key;
 }
 
-/* Images that are moved, where the settings ask for it. */
+/* Shifted images, if the settings ask for them. */
 static dvbf_status make_shifts(dv_updater *u, dvbf_error *error) {
-  int workers = dv_pool_size(u->pool);
+  int workers = dv_threads_size(u->pool);
   if (!u->model->settings->shift) return DVBF_OK;
   u->shifts = dv_calloc((size_t)workers, sizeof *u->shifts);
   if (!u->shifts) return dv_fail_memory(error, "preparing training");
@@ -82,7 +85,7 @@ static dvbf_status make_shifts(dv_updater *u, dvbf_error *error) {
   return status;
 }
 
-dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, const dvbf_sequences *train,
+dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_threads *pool, const dvbf_sequences *train,
                            bool one_step, dvbf_error *error) {
   dv_updater *u = dv_calloc(1, sizeof *u);
   if (!u) return dv_fail_memory(error, "preparing training");
@@ -104,13 +107,14 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, c
   if (!status)
     status = dv_program_record(&u->program, model, steps, u->rows * u->samples, steps, flags, error);
   if (!status && !allocate(u)) status = dv_fail_memory(error, "preparing training");
-  if (!status) status = dv_sums_init(&u->sums, dv_pool_team(pool), u->shards, model->parameters.size, error);
+  if (!status)
+    status = dv_sums_init(&u->sums, dv_threads_ranks(pool), u->shards, model->parameters.size, error);
   if (!status)
     status = dv_order_new(&u->order, train, model->settings, u->rows, u->sums.first_shard, u->sums.last_shard,
                           error);
-  if (!status) status = dv_workers_new(&u->workers, dv_pool_size(pool), model, &u->program, train, error);
+  if (!status) status = dv_workers_new(&u->workers, dv_threads_size(pool), model, &u->program, train, error);
   if (!status) status = make_shifts(u, error);
-  for (int i = 0; i < dv_pool_size(pool) && !status; i++) {
+  for (int i = 0; i < dv_threads_size(pool) && !status; i++) {
     u->workers[i].run.product = product;
     u->workers[i].run.conditions = &u->conditions;
   }
@@ -125,8 +129,8 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_pool *pool, c
 
 void dv_updater_free(dv_updater *u) {
   if (!u) return;
-  dv_workers_free(u->workers, dv_pool_size(u->pool));
-  for (int i = 0; u->shifts && i < dv_pool_size(u->pool); i++) dv_shift_clear(&u->shifts[i]);
+  dv_workers_free(u->workers, dv_threads_size(u->pool));
+  for (int i = 0; u->shifts && i < dv_threads_size(u->pool); i++) dv_shift_clear(&u->shifts[i]);
   dv_free(u->shifts);
   dv_sums_clear(&u->sums);
   dv_free(u->m);
@@ -156,7 +160,7 @@ void dv_updater_reset(dv_updater *u, uint64_t seed) {
   u->at = (dv_counters){.seed = seed, .rate_factor = 1};
 }
 
-/* ---- One update: shards | sums | step, with a barrier after each ---- */
+/* ---- One update ---- */
 
 static void begin_update(dv_updater *u) {
   u->conditions = dv_schedule_at(u->model->settings, u->at.update, u->at.seed);
@@ -187,7 +191,7 @@ static void load_shard(dv_updater *u, int worker, int s, int count) {
 
 static void shard_phase(dv_updater *u, int worker) {
   dvbf_run *run = &u->workers[worker].run;
-  for (int s = u->sums.first_shard + worker; s < u->sums.last_shard; s += dv_pool_size(u->pool)) {
+  for (int s = u->sums.first_shard + worker; s < u->sums.last_shard; s += dv_threads_size(u->pool)) {
     int left = u->batch - s * u->rows, count = left < u->rows ? left : u->rows;
     run->gradient = u->sums.gradients[s];
     load_shard(u, worker, s, count);
@@ -197,7 +201,7 @@ static void shard_phase(dv_updater *u, int worker) {
   }
 }
 
-/* What of a block is in a span; its count is 0 where nothing is. */
+/* The part of a block in a span; its count is 0 if there is none. */
 static dv_span common(dv_span span, size_t block) {
   size_t first = block * DV_BLOCK, last = first + DV_BLOCK, end = span.first + span.count;
   if (first < span.first) first = span.first;
@@ -207,10 +211,10 @@ static dv_span common(dv_span span, size_t block) {
 
 /* First of the blocks from .. until - 1 of a worker; its last is before the first of the next. */
 static size_t first_block(const dv_updater *u, size_t from, size_t until, int worker) {
-  return from + (until - from) * (size_t)worker / (size_t)dv_pool_size(u->pool);
+  return from + (until - from) * (size_t)worker / (size_t)dv_threads_size(u->pool);
 }
 
-/* The sums of this rank, of which others get what they own. */
+/* The sums of this rank, to be sent to their owners. */
 static void add_phase(dv_updater *u, int worker) {
   const dv_kernels *k = u->workers[worker].run.k;
   size_t blocks = u->sums.blocks;
@@ -235,19 +239,19 @@ static void reduce_phase(dv_updater *u, int worker) {
 
 /* The sum of all gradients, and its squares, over workers and ranks. Messages are the first worker's. */
 static void sum_phase(dv_updater *u, int worker) {
-  bool together = dv_team_size(u->sums.team) > 1;
-  dv_pool_barrier(u->pool);
+  bool together = dv_ranks_size(u->sums.team) > 1;
+  dv_threads_barrier(u->pool);
   if (together) {
     add_phase(u, worker);
-    dv_pool_barrier(u->pool);
+    dv_threads_barrier(u->pool);
     if (worker == 0) dv_sums_exchange(&u->sums);
-    dv_pool_barrier(u->pool);
+    dv_threads_barrier(u->pool);
   }
   reduce_phase(u, worker);
-  dv_pool_barrier(u->pool);
+  dv_threads_barrier(u->pool);
   if (!together) return;
   if (worker == 0) dv_sums_tell(&u->sums);
-  dv_pool_barrier(u->pool);
+  dv_threads_barrier(u->pool);
 }
 
 /* Every worker sums the same numbers in the same order. */
@@ -293,18 +297,18 @@ static void step_phase(dv_updater *u, int worker, uint64_t update, double clip) 
       dv_span part = common(u->spans[i], b);
       if (part.count) step_span(u, k, part, update, clip);
     }
-  dv_pool_barrier(u->pool);
-  if (dv_team_size(u->sums.team) == 1) return;
+  dv_threads_barrier(u->pool);
+  if (dv_ranks_size(u->sums.team) == 1) return;
   if (worker == 0) dv_sums_gather(&u->sums, u->model->parameters.values);
-  dv_pool_barrier(u->pool);
+  dv_threads_barrier(u->pool);
 }
 
-/* Brings the systems back that a step has led beyond their limit. Gradients do not flow back from there, as
- * every singular value above the limit acts like one at it. */
+/* Contracts systems that a step led beyond their limit. Gradients cannot, as every singular value above the
+ * limit acts like one at it. */
 static void contract_phase(dv_updater *u, int worker) {
   double *room = u->room + (size_t)worker * dv_contract_room(u->systems.n);
   dvbf_real *v = dv_model_systems_at(u->model);
-  for (int i = worker; i < u->systems.count; i += dv_pool_size(u->pool))
+  for (int i = worker; i < u->systems.count; i += dv_threads_size(u->pool))
     dv_contract_system(&u->systems, i, v, v, room);
 }
 
@@ -337,7 +341,7 @@ static void updates_job(void *argument, int worker) {
     step_phase(u, worker, first + i, clip);
     if (!u->systems.count) continue;
     contract_phase(u, worker);
-    dv_pool_barrier(u->pool);
+    dv_threads_barrier(u->pool);
   }
 }
 
@@ -347,7 +351,7 @@ uint64_t dv_updater_run(dv_updater *u, uint64_t count) {
   u->bound_sum = 0;
   if (!count) return 0;
   begin_update(u);
-  dv_pool_run(u->pool, updates_job, u);
+  dv_threads_run(u->pool, updates_job, u);
   return u->done;
 }
 
@@ -405,4 +409,84 @@ dv_snapshot_parts dv_snapshot_open(void *snapshot, size_t parameters) {
   dv_counters *at = snapshot;
   dvbf_real *first = (dvbf_real *)(at + 1);
   return (dv_snapshot_parts){at, {first, first + parameters, first + 2 * parameters}};
+}
+
+/* ---- Schedules ---- */
+
+/* Whether update i belongs to the last phase, which trains the filter alone. */
+static bool in_filter_phase(const dv_train_settings *s, uint64_t i) {
+  return s->filter_updates > 0 && i >= (uint64_t)s->updates;
+}
+
+/* A quarter of the last phase is enough for the spread, which has few parameters. */
+uint64_t dv_filter_gain_updates(const dv_train_settings *s) {
+  return dv_all_updates(s) - (uint64_t)s->filter_updates / 4;
+}
+
+uint64_t dv_phase_update(const dv_train_settings *s, uint64_t i) {
+  if (!in_filter_phase(s, i)) return i;
+  return i < dv_filter_gain_updates(s) ? i - (uint64_t)s->updates : i - dv_filter_gain_updates(s);
+}
+
+uint64_t dv_all_updates(const dv_train_settings *s) {
+  return (uint64_t)s->updates + (uint64_t)s->filter_updates;
+}
+
+/* From 0 to 1 over `updates` updates. */
+static double ramp(uint64_t i, int64_t updates) {
+  return updates > 0 && i < (uint64_t)updates ? (double)i / (double)updates : 1;
+}
+
+/* c = min(1, c_0 + i / T_A), changed every `temperature-every` updates (the paper prints max). The reported
+ * bound is never annealed. */
+static double temperature(const dv_train_settings *s, uint64_t i) {
+  if (!s->temperature_updates) return 1;
+  uint64_t held = i - i % (uint64_t)s->temperature_every;
+  return fmin(1, s->temperature_start + (double)held / (double)s->temperature_updates);
+}
+
+/* The logarithm of the floor falls linearly. A fixed sigma has no floor. */
+static double log_sigma_floor(const dv_train_settings *s, uint64_t i) {
+  if (s->sigma == DV_SIGMA_FIXED || !dv_density_of(s)->sigma) return -1000;
+  double share = ramp(i, s->sigma_floor_updates), end = dv_log(s->sigma_floor);
+  double start = s->sigma_floor_updates ? fmax(dv_log(s->sigma_start), end) : end;
+  if (in_filter_phase(s, i)) return end - dv_log(16); /* nothing is left that a small sigma could mislead */
+  return start + share * (end - start);
+}
+
+static double filter_dropout(const dv_train_settings *s, uint64_t i) {
+  uint64_t hold = (uint64_t)s->filter_dropout_hold;
+  double share = i < hold ? 0 : ramp(i - hold, s->filter_dropout_updates);
+  return s->filter_dropout + share * (s->filter_dropout_end - s->filter_dropout);
+}
+
+dv_conditions dv_schedule_at(const dv_train_settings *s, uint64_t i, uint64_t seed) {
+  dv_conditions c = {.seed = seed, .stream = DV_STREAM_NOISE, .update = (uint32_t)i};
+  dv_conditions_set(&c, DVBF_TEMPERATURE, temperature(s, i));
+  dv_conditions_set(&c, DVBF_LOG_SIGMA_FLOOR, log_sigma_floor(s, i));
+  dv_conditions_set(&c, DVBF_FILTER_DROPOUT, in_filter_phase(s, i) ? 0 : filter_dropout(s, i));
+  dv_conditions_set(&c, DVBF_LOOK_AHEAD_DROPOUT, s->look_ahead_dropout);
+  dv_conditions_set(&c, DVBF_FILTER_DROPOUT_RUN, s->filter_dropout_run);
+  dv_conditions_set(&c, DVBF_FILTER_DROPOUT_ZERO, s->dropped == DV_DROPPED_ZERO);
+  return c;
+}
+
+/* The share of the rate at update i of `updates`, the first `warm_up` of which are slower. */
+static double rate_share(const dv_train_settings *s, uint64_t i, int64_t updates, int64_t warm_up) {
+  double warm = warm_up > 0 && i < (uint64_t)warm_up ? (double)(i + 1) / (double)warm_up : 1;
+  double rest = (double)(updates - warm_up), share = 1;
+  if (s->decay == DV_DECAY_COSINE && rest > 0 && i >= (uint64_t)warm_up) {
+    double done = fmin(1, (double)(i - (uint64_t)warm_up) / rest);
+    share =
+        s->learning_rate_end + (1 - s->learning_rate_end) * 0.5 * (1 + dv_cos(3.14159265358979323846 * done));
+  }
+  return warm * share;
+}
+
+double dv_learning_rate_at(const dv_train_settings *s, uint64_t i) {
+  if (!in_filter_phase(s, i)) return s->learning_rate * rate_share(s, i, s->updates, s->warm_up);
+  uint64_t gain = dv_filter_gain_updates(s), first = i < gain ? (uint64_t)s->updates : gain;
+  int64_t updates = (int64_t)((i < gain ? gain : dv_all_updates(s)) - first);
+  int64_t warm_up = s->warm_up < updates / 10 ? s->warm_up : updates / 10;
+  return s->filter_rate * rate_share(s, i - first, updates, warm_up);
 }

@@ -1,18 +1,22 @@
-#include "train/validate.h"
-
+/* Validation scores (dv_validator_run: bound, prediction error, error one step ahead), the range of the state
+ * over the training data (dv_range_measure), and second moments of the innovation (dv_innovation_moments).
+ * Each is a forward pass without gradients, shared by threads and ranks. */
+#include "base/error.h"
 #include "base/memory.h"
-#include "base/status.h"
+#include "data/dataset.h"
+#include "model/batches.h"
 #include "model/density.h"
+#include "train/trainer.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { PARTICLES = 64 };
 
-/* Whatever scores are relative to. */
+/* Units of the scores. */
 static dvbf_status measure(dv_validator *v, const dvbf_model *m, double log_jacobian, dvbf_error *error) {
   dv_statistics x;
-  dvbf_status status = dv_statistics_together(&x, v->sequences, dv_pool_team(v->filter.pool), error);
+  dvbf_status status = dv_statistics_together(&x, v->sequences, dv_threads_ranks(v->filter.pool), error);
   if (status) return status;
   v->variance = dv_calloc((size_t)m->n_x, sizeof *v->variance);
   for (int i = 0; v->variance && i < m->n_x; i++)
@@ -23,7 +27,7 @@ static dvbf_status measure(dv_validator *v, const dvbf_model *m, double log_jaco
   return v->variance ? DVBF_OK : dv_fail_memory(error, "measuring validation data");
 }
 
-dvbf_status dv_validator_init(dv_validator *v, dvbf_model *model, dv_pool *pool,
+dvbf_status dv_validator_init(dv_validator *v, dvbf_model *model, dv_threads *pool,
                               const dvbf_sequences *sequences, double log_jacobian, dvbf_error *error) {
   *v = (dv_validator){.sequences = sequences};
   int asked = (int)model->settings->predict_from, needed = dv_model_frames_needed(model);
@@ -60,13 +64,13 @@ static void collect_terms(void *user, const dv_worker *w, size_t shard, size_t f
   memcpy(v->terms[shard], w->run.terms, sizeof w->run.terms);
 }
 
-/* A term of the bound of one shard; 0 where the model has none of that name. */
+/* A term of the bound of one shard; 0 if the model has none of that name. */
 static double term_of(const dv_validator *v, const dv_pass *pass, size_t shard, const char *name) {
   int term = dv_graph_term(pass->program.graph, name);
   return term < 0 ? 0 : v->terms[shard][term];
 }
 
-/* Squared error of one predicted frame, over the values that are there; adds their variance. */
+/* Squared error of one predicted frame over its observed values; adds their variance. */
 static double frame_error(const dv_validator *v, const dvbf_model *m, const dvbf_real *output, const float *x,
                           double *variance) {
   double sum = 0;
@@ -99,7 +103,7 @@ static void collect_errors(void *user, const dv_worker *w, size_t shard, size_t 
   v->errors[shard][1] = variance;
 }
 
-/* Errors one step ahead, of what the initial network has not seen, in units of their columns. */
+/* Errors one step ahead of frames that the initial network has not seen, in units of their columns. */
 static void collect_innovations(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
   dv_validator *v = user;
   const dvbf_model *m = w->model;
@@ -124,14 +128,14 @@ static void collect_innovations(void *user, const dv_worker *w, size_t shard, si
   v->errors[shard][1] = values;
 }
 
-/* The ratio of what `collect` has put into the errors over a pass without noise; NaN: there is nothing. */
+/* The relative error collected in a pass without noise; NaN if there is nothing. */
 static dvbf_status measure_errors(double *out, dv_validator *v, dv_pass *pass, dv_conditions conditions,
                                   dv_pass_fn *collect, dvbf_error *error) {
   double sum = 0, units = 0;
   conditions.noise_free = true;
   dvbf_status status = dv_pass_run(pass, v->sequences, &conditions, collect, v, error);
   size_t shards = dv_pass_shards(&v->filter, v->sequences);
-  dv_team_gather(dv_pool_team(pass->pool), v->errors, sizeof *v->errors, shards);
+  dv_ranks_gather(dv_threads_ranks(pass->pool), v->errors, sizeof *v->errors, shards);
   for (size_t i = 0; i < shards; i++) sum += v->errors[i][0], units += v->errors[i][1];
   *out = units > 0 ? sum / units : NAN;
   return status;
@@ -143,7 +147,7 @@ static dvbf_status weigh_particles(double *bound, dv_validator *v, const dv_cond
   size_t shards = dv_pass_shards(&v->particles, v->sequences);
   double sum = v->jacobian;
   dvbf_status status = dv_pass_run(&v->particles, v->sequences, conditions, collect_terms, v, error);
-  dv_team_gather(dv_pool_team(v->particles.pool), v->terms, sizeof *v->terms, shards);
+  dv_ranks_gather(dv_threads_ranks(v->particles.pool), v->terms, sizeof *v->terms, shards);
   for (size_t i = 0; i < shards; i++) sum += term_of(v, &v->particles, i, DVBF_IMPORTANCE);
   *bound = v->frames > 0 ? sum / v->frames : 0;
   return status;
@@ -157,7 +161,7 @@ dvbf_status dv_validator_run(dv_scores *out, dv_validator *v, double log_sigma_f
   double per_frame = v->frames > 0 ? 1 / v->frames : 0;
   size_t shards = dv_pass_shards(&v->filter, v->sequences);
   dvbf_status status = dv_pass_run(&v->filter, v->sequences, &conditions, collect_terms, v, error);
-  dv_team_gather(dv_pool_team(v->filter.pool), v->terms, sizeof *v->terms, shards);
+  dv_ranks_gather(dv_threads_ranks(v->filter.pool), v->terms, sizeof *v->terms, shards);
   for (size_t i = 0; i < shards; i++) {
     s.reconstruction += term_of(v, &v->filter, i, DVBF_RECONSTRUCTION) * per_frame;
     s.kl_w += term_of(v, &v->filter, i, DVBF_KL_W) * per_frame;
@@ -171,5 +175,136 @@ dvbf_status dv_validator_run(dv_scores *out, dv_validator *v, double log_sigma_f
   if (!status && v->one_step && v->filter.program.innovation.buffer >= 0)
     status = measure_errors(&s.one_step, v, &v->filter, conditions, collect_innovations, error);
   if (!status) *out = s;
+  return status;
+}
+
+/* ---- State range ---- */
+
+enum {
+  MOST_WINDOWS = 256, /* are filtered: enough to see the range, and little work beside the updates */
+  PASSES = 4,         /* over these windows, each with noise of its own */
+  ROOM = 10           /* while training, limits are this many times wider */
+};
+
+dvbf_status dv_range_init(dv_range *r, const dvbf_model *model, dv_threads *pool, const dvbf_sequences *train,
+                          size_t window, dvbf_error *error) {
+  *r = (dv_range){0};
+  if (!dv_model_range(model)) return DVBF_OK;
+  dvbf_status status = dv_windows_cut(&r->sequences, train, window, window, error);
+  if (status) return status;
+  size_t every = (r->sequences.count + MOST_WINDOWS - 1) / MOST_WINDOWS, kept = 0;
+  for (size_t i = 0; i < r->sequences.count; i += every, kept++) {
+    r->sequences.start[kept] = r->sequences.start[i];
+    if (r->sequences.length) r->sequences.length[kept] = r->sequences.length[i];
+  }
+  r->sequences.count = kept;
+  status = dv_pass_init(&r->pass, model, pool, &r->sequences, 0, error);
+  if (status) return status;
+  size_t n = dv_pass_shards(&r->pass, &r->sequences) * (size_t)model->n_z;
+  r->low = dv_calloc(n, sizeof *r->low);
+  r->high = dv_calloc(n, sizeof *r->high);
+  return r->low && r->high ? DVBF_OK : dv_fail_memory(error, "preparing to measure states");
+}
+
+void dv_range_clear(dv_range *r) {
+  dv_pass_clear(&r->pass);
+  dv_windows_free(&r->sequences);
+  DV_FREE(r->low, r->high);
+  *r = (dv_range){0};
+}
+
+static void widen(dvbf_real *low, dvbf_real *high, const dvbf_real *z, int n) {
+  for (int k = 0; k < n; k++) {
+    low[k] = z[k] < low[k] ? z[k] : low[k];
+    high[k] = z[k] > high[k] ? z[k] : high[k];
+  }
+}
+
+static void collect_range(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
+  dv_range *r = user;
+  int n = w->model->n_z;
+  dvbf_real *low = r->low + shard * (size_t)n, *high = r->high + shard * (size_t)n;
+  for (int i = 0; i < count; i++)
+    for (size_t t = 0; t < dvbf_sequence_length(&r->sequences, first + (size_t)i); t++)
+      widen(low, high, dvbf_at(&w->run, dvbf_steps(w->program->z, (int)t, 1)) + (size_t)i * (size_t)n, n);
+}
+
+dvbf_status dv_range_measure(dv_range *r, dvbf_model *m, dvbf_error *error) {
+  if (!r->low) return DVBF_OK;
+  dvbf_status status = DVBF_OK;
+  size_t shards = dv_pass_shards(&r->pass, &r->sequences), n = (size_t)m->n_z;
+  for (size_t i = 0; i < shards * n; i++) r->low[i] = (dvbf_real)INFINITY, r->high[i] = (dvbf_real)-INFINITY;
+  for (uint64_t k = 0; k < PASSES && !status; k++) {
+    dv_conditions conditions = dv_model_conditions(m, (uint64_t)m->settings->seed + k);
+    status = dv_pass_run(&r->pass, &r->sequences, &conditions, collect_range, r, error);
+  }
+  dv_ranks_gather(dv_threads_ranks(r->pass.pool), r->low, n * sizeof *r->low, shards);
+  dv_ranks_gather(dv_threads_ranks(r->pass.pool), r->high, n * sizeof *r->high, shards);
+  for (size_t i = 1; i < shards; i++) {
+    widen(r->low, r->high, r->low + i * n, m->n_z);
+    widen(r->low, r->high, r->high + i * n, m->n_z);
+  }
+  if (!status) dv_model_set_range(m, r->low, r->high, m->settings->state_limit);
+  return status;
+}
+
+void dv_range_widen(dvbf_model *m) {
+  dvbf_real *range = dv_model_range(m);
+  for (int k = 0; range && k < m->n_z; k++) range[m->n_z + k] *= ROOM;
+}
+
+/* ---- Innovations ---- */
+
+typedef struct sums {
+  const dvbf_sequences *sequences;
+  double *squares; /* [shards][n_x][n_x] */
+  double *frames;  /* [shards] */
+} sums;
+
+static void collect_start_innovations(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
+  sums *s = user;
+  dvbf_value e = w->program->innovation;
+  size_t n = (size_t)e.cols;
+  double *to = s->squares + shard * n * n;
+  memset(to, 0, n * n * sizeof *to);
+  s->frames[shard] = 0;
+  for (int r = 0; r < count; r++) {
+    int length = (int)dvbf_sequence_length(s->sequences, first + (size_t)r),
+        from = dv_model_start_frames(w->model);
+    for (int t = from > 1 ? from : 1; t < length; t++) {
+      const dvbf_real *at = dvbf_at(&w->run, dvbf_steps(e, t - 1, 1)) + (size_t)r * n;
+      for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++) to[i * n + j] += (double)at[i] * (double)at[j];
+      s->frames[shard] += 1;
+    }
+  }
+}
+
+dvbf_status dv_innovation_moments(double *e, const dvbf_model *m, dv_threads *pool,
+                                  const dvbf_sequences *train, dvbf_error *error) {
+  dv_pass pass = {0};
+  size_t n = (size_t)m->n_x * (size_t)m->n_x;
+  dvbf_status status = dv_pass_init(&pass, m, pool, train, 0, error);
+  if (status) return status;
+  size_t shards = dv_pass_shards(&pass, train);
+  sums s = {train, dv_calloc(shards, n * sizeof *s.squares), dv_calloc(shards, sizeof *s.frames)};
+  status = s.squares && s.frames ? DVBF_OK : dv_fail_memory(error, "measuring innovations");
+  dv_conditions conditions = dv_model_conditions(m, (uint64_t)m->settings->seed);
+  conditions.noise_free = true;
+  if (!status) status = dv_pass_run(&pass, train, &conditions, collect_start_innovations, &s, error);
+  if (!status) {
+    dv_ranks_gather(dv_threads_ranks(pool), s.squares, n * sizeof *s.squares, shards);
+    dv_ranks_gather(dv_threads_ranks(pool), s.frames, sizeof *s.frames, shards);
+  }
+  double frames = 0;
+  memset(e, 0, n * sizeof *e);
+  for (size_t i = 0; i < shards && !status; i++) {
+    frames += s.frames[i];
+    for (size_t k = 0; k < n; k++) e[k] += s.squares[i * n + k];
+  }
+  for (size_t k = 0; k < n && frames > 0; k++) e[k] /= frames;
+  dv_free(s.squares);
+  dv_free(s.frames);
+  dv_pass_clear(&pass);
   return status;
 }

@@ -3,7 +3,7 @@
 # Usage: run.sh DVBF SUPERVISE MEMORY
 set -eu
 here=$(dirname "$0")
-command -v python3 >/dev/null || exit 77
+command -v python3 >/dev/null || { echo "skipped: python3 is not installed"; exit 77; }
 export PYTHONDONTWRITEBYTECODE=1
 python3 "$here/sweep.py" "$@" --sample 2
 # A search that ended when its settings were written goes on with the same candidates.

@@ -2,7 +2,7 @@
 #include "input.h"
 #include "mutate.h"
 #include "run.h"
-#include "train/checkpoint.h"
+#include "train/run_folder.h"
 
 #include <stdlib.h>
 #include <string.h>

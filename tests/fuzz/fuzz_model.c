@@ -1,5 +1,5 @@
 /* Model files, and what is exported of those that can be read. */
-#include "base/hash.h"
+#include "base/text.h"
 #include "input.h"
 #include "mutate.h"
 

@@ -2,8 +2,8 @@
  * says which. */
 #include "input.h"
 #include "mutate.h"
-#include "report/chapter.h"
 #include "report/page.h"
+#include "report/report.h"
 #include "run.h"
 
 static dvbf_model *model;
@@ -35,14 +35,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   const dvbf_data data = {0};
   if (size < 2) return 0;
   if (!model) begin(), atexit(end);
-  const dv_chapter chapter = {
+  const dv_section chapter = {
       .name = "run", .model = model, .data = &data, .run = run_folder, .figures = run_folder};
   bool search = bytes[0] % 2;
   write_input(search ? DVBF_RUN_SEARCH : DVBF_RUN_METRICS, bytes + 1, size - 1);
   if (dvbf_page_new(&page, "run", &error)) abort();
   begin_faults();
   bool failed =
-      search ? dv_chapter_search(page, &chapter, &error) : dv_chapter_curves(page, &chapter, &error);
+      search ? dv_section_search(page, &chapter, &error) : dv_section_curves(page, &chapter, &error);
   /* What cannot be read or drawn is left out; the report goes on. */
   if (failed && (!may_fail() || !error.message[0])) abort();
   check(&page->body);

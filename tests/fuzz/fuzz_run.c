@@ -3,7 +3,7 @@
 #include "input.h"
 #include "mutate.h"
 #include "run.h"
-#include "search/candidates.h"
+#include "train/search.h"
 
 #include <dvbf/report.h>
 #include <fcntl.h>

@@ -1,14 +1,15 @@
-/* Gives every file of the folders named on the command line to a fuzzer's function: what once was found stays
- * mended, in builds without a fuzzer too. With --faults each file is read again and again on a machine that
- * fails: without the memory that it asks for at the n-th time, or unable to open or read at the n-th time. */
+/* Gives every file of the archives named on the command line to a fuzzer's function: what once was found
+ * stays mended, in builds without a fuzzer too. With --faults each file is read again and again on a machine
+ * that fails: without the memory that it asks for at the n-th time, or unable to open or read at the n-th
+ * time. */
 #include "faults.h"
 #include "input.h"
 
-#include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <zip.h>
 
-enum { LARGEST = 1 << 20, MOST_FAULTS = 400 };
+enum { MOST_FAULTS = 400 };
 
 /* ---- Reads that fail ---- */
 
@@ -45,40 +46,36 @@ static bool run(const uint8_t *bytes, size_t size, unsigned long memory, unsigne
   return struck;
 }
 
-static int replay_file(const char *path, bool faults) {
-  static uint8_t bytes[LARGEST];
-  FILE *file = fopen(path, "rb");
-  if (!file) return 0;
-  size_t size = fread(bytes, 1, sizeof bytes, file);
-  int done = !ferror(file) && !fclose(file);
-  /* A copy of the right size, so that sanitizers see what is read behind it. */
-  uint8_t *copy = malloc(size + !size);
-  for (size_t i = 0; copy && i < size; i++) copy[i] = bytes[i];
-  if (done && copy) run(copy, size, 0, 0);
-  for (int kind = 0; faults && done && copy && kind < 2; kind++)
-    for (unsigned long n = 1; n < MOST_FAULTS && run(copy, size, kind ? 0 : n, kind ? n : 0);)
+/* In a block of its size, so that sanitizers see what is read behind it. */
+static bool replay_file(zip_t *archive, zip_uint64_t index, bool faults) {
+  zip_stat_t about;
+  zip_file_t *file = zip_fopen_index(archive, index, 0);
+  if (!file || zip_stat_index(archive, index, 0, &about)) return false;
+  uint8_t *bytes = malloc(about.size + !about.size);
+  bool read = bytes && zip_fread(file, bytes, about.size) == (zip_int64_t)about.size;
+  zip_fclose(file);
+  if (read) run(bytes, about.size, 0, 0);
+  for (int kind = 0; faults && read && kind < 2; kind++)
+    for (unsigned long n = 1; n < MOST_FAULTS && run(bytes, about.size, kind ? 0 : n, kind ? n : 0);)
       n += 1 + n / 32; /* later ones are mostly of loops */
-  free(copy);
-  return done;
+  free(bytes);
+  return read;
 }
 
-int main(int count, char **folders) {
-  unsigned files = 0;
-  bool faults = count > 1 && !strcmp(folders[1], "--faults");
+int main(int count, char **paths) {
+  zip_int64_t files = 0;
+  bool faults = count > 1 && !strcmp(paths[1], "--faults");
   for (int i = 1 + faults; i < count; i++) {
-    DIR *all = opendir(folders[i]);
-    if (!all) {
-      perror(folders[i]);
+    zip_t *archive = zip_open(paths[i], ZIP_RDONLY, NULL);
+    zip_int64_t entries = archive ? zip_get_num_entries(archive, 0) : 0;
+    for (zip_int64_t k = 0; k < entries; k++, files++)
+      if (!replay_file(archive, (zip_uint64_t)k, faults)) entries = 0;
+    if (!entries) {
+      fprintf(stderr, "%s: is empty or cannot be read\n", paths[i]);
       return 1;
     }
-    for (const struct dirent *entry; (entry = readdir(all));) {
-      char path[4096];
-      if (entry->d_name[0] == '.') continue;
-      if (snprintf(path, sizeof path, "%s/%s", folders[i], entry->d_name) >= (int)sizeof path) continue;
-      files += (unsigned)replay_file(path, faults);
-    }
-    closedir(all);
+    zip_discard(archive);
   }
-  printf("%u files\n", files);
+  printf("%ld files\n", (long)files);
   return files ? 0 : 1;
 }

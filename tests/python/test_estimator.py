@@ -20,7 +20,7 @@ def clone(estimator):
 
 def test_parameters():
     e = dvbf.Dvbf(latent=4, hidden=16, random_state=2)
-    assert e.get_params() == {"latent": 4, "preset": None, "random_state": 2, "progress": None, "hidden": 16}
+    assert e.get_params() == {"latent": 4, "preset": None, "random_state": 2, "verbose": None, "hidden": 16}
     assert e.set_params(hidden=8, learning_rate=0.01) is e and e.hidden == 8
     assert clone(e).get_params() == e.get_params()
     assert repr(e) == "Dvbf(latent=4, random_state=2, hidden=8, learning_rate=0.01)"

@@ -119,7 +119,7 @@ def test_progress_is_told(data, caplog, capsys):
     x, u = data
     heard = []
     with caplog.at_level(logging.INFO, logger="dvbf"):
-        model = dvbf.fit(x, u, callback=heard.append, progress=True, validate_every=5, **SMALL)
+        model = dvbf.fit(x, u, callback=heard.append, verbose=True, validate_every=5, **SMALL)
     assert [p.update for p in model.history] == [5, 10, 15, 20] == [p.update for p in heard if p.validated]
     assert all(np.isfinite(p.valid_bound) for p in model.history)
     assert {c.name for c in model.choices} >= {"x-scaling", "u-scaling"}

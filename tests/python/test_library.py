@@ -29,7 +29,7 @@ def test_structs_are_those_of_the_headers(tmp_path):
         lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
         lines += [f'printf("{name}.{f[0]} %zu\\n", offsetof({name}, {f[0]}));' for f in struct._fields_]
     program = tmp_path / "sizes.c"
-    names = ("dvbf/export.h", "dvbf/loop.h", "dvbf/report.h", "stdio.h")
+    names = ("dvbf/export.h", "dvbf/report.h", "stdio.h")
     headers = "".join(f"#include <{name}>\n" for name in names)
     program.write_text(headers + "int main(void) {\n" + "\n".join(lines) + "\nreturn 0;\n}\n")
     out = tmp_path / "sizes"
@@ -90,15 +90,31 @@ def progress(**given):
 def test_lines_of_progress(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    line = _progress.new_line(True)
+    line = _progress.Line(sys.stderr)
     line.show(progress())
     line.show(progress(updates=0, seconds_left=float("nan"), valid_bound=float("nan")))
     line.show(progress(seconds_left=61.0))
     line.close()
     text = capsys.readouterr().err
-    assert "5/10  left 1:06:40  valid 1.5  prediction error 0.250" in text and "left ?" in text and "left 1:01" in text
+    assert "5/10  left 1:06:40  bound 0.0  valid 1.5  prediction error 0.250" in text and "left ?" in text and "left 1:01" in text
     assert _progress.new_line(False) is None
     assert _progress.new_line(None) is None or sys.stderr.isatty()
+
+
+def test_logs_have_a_line_every_ten_seconds(monkeypatch, capsys):
+    monkeypatch.setattr(_progress, "in_notebook", lambda: False)
+    line = _progress.new_line(True)
+    assert isinstance(line, _progress.Log)
+    for quarter in range(101):
+        event = "candidate 1/8 wild: diverged" if quarter == 60 else None
+        line.show(progress(update=quarter, updates=200, seconds=quarter / 4, bound=float("nan"), event=event))
+    line.close()
+    assert capsys.readouterr().err.splitlines() == [
+        "40/200 updates  left 1:06:40  valid 1.5  prediction error 0.250",
+        "candidate 1/8 wild: diverged",
+        "80/200 updates  left 1:06:40  valid 1.5  prediction error 0.250",
+        "100/200 updates  left 1:06:40  valid 1.5  prediction error 0.250",
+    ]
 
 
 def test_bars_of_tqdm(monkeypatch):
@@ -119,10 +135,11 @@ def test_bars_of_tqdm(monkeypatch):
     module.tqdm = Fake
     monkeypatch.setitem(sys.modules, "tqdm", types.ModuleType("tqdm"))
     monkeypatch.setitem(sys.modules, "tqdm.auto", module)
+    monkeypatch.setattr(_progress, "in_notebook", lambda: True)
     bar = _progress.new_line(True)
     bar.show(progress())
     bar.show(progress(update=2))
-    assert (bar._bar.total, bar._bar.n, bar._bar.said) == (10, 2, "valid 1.5  prediction error 0.250")
+    assert (bar._bar.total, bar._bar.n, bar._bar.said) == (10, 2, "bound 0.0  valid 1.5  prediction error 0.250")
     bar.close()
     assert bar._bar.closed
 

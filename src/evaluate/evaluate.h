@@ -1,0 +1,124 @@
+/* Measures of a model: bounds on the likelihood, latent paths, regressions, errors by number of steps ahead,
+ * and a norm that certifies stability. */
+#ifndef DV_EVALUATE_EVALUATE_H
+#define DV_EVALUATE_EVALUATE_H
+
+#include "base/settings.h"
+#include "engine/threads.h"
+#include "model/batches.h"
+#include "model/model.h"
+
+#include <dvbf/core.h>
+#include <dvbf/dvbf.h>
+
+/* ---- Closer bounds ---- */
+
+/* Estimates of ln p(x) of each sequence, all too low on average and closer the more paths; given one v ~ q(v)
+ * for each sequence, so that KL(q(v) || p(v)) / N is still to be taken off. */
+typedef struct dv_likelihoods {
+  double *importance; /* [count] from whole paths; NULL if they are not asked for */
+  double *particle;   /* [count] from a particle filter; NULL for a model that cannot filter */
+} dv_likelihoods;
+
+/* `paths`: also from whole paths. Free with dv_likelihoods_free, also after a failure. */
+dvbf_status dv_likelihoods_of(dv_likelihoods *out, const dvbf_model *model, const dvbf_sequences *s,
+                              size_t particles, bool paths, uint64_t seed, dv_threads *pool,
+                              dvbf_error *error);
+void dv_likelihoods_free(dv_likelihoods *likelihoods);
+
+/* ---- Paths ---- */
+
+/* One path through the latent space per sequence: filtered while x is observed, predicted afterwards. For
+ * evaluation and figures; dvbf_estimate is for users. */
+
+typedef struct dv_paths {
+  size_t count, steps, n_z, n_x;
+  float *z;               /* [count][steps][n_z] */
+  float *x;               /* [count][steps][n_x] mean of the emission, in units of the data; may be NULL */
+  double *log_likelihood; /* [count][steps] ln p(x_t | z_t), 0 if not observed */
+  double *kl;             /* [count][steps] KL of w_t, or of z_t if there is no w; entry 0 belongs to the
+                             first step, entry t to the step into t */
+} dv_paths;
+
+/* Makes room for paths through these sequences, and for their x if it is wanted. */
+dvbf_status dv_paths_new(dv_paths **out, const dvbf_model *model, const dvbf_sequences *sequences, bool x,
+                         dvbf_error *error);
+void dv_paths_free(dv_paths *paths);
+
+/* Fills them by one run of a pass over the sequences. noise_free: every noise is at its mean, so that w = 0
+ * if it is predicted. Allocates nothing. */
+dvbf_status dv_paths_draw(dv_paths *paths, dv_pass *pass, const dvbf_sequences *sequences, uint64_t seed,
+                          bool noise_free, dvbf_error *error);
+
+typedef struct dv_path_options {
+  size_t observe; /* steps whose x is seen; 0: all */
+  bool noise_free;
+  uint64_t seed;
+  unsigned threads;              /* 0: all cores */
+  const volatile int *interrupt; /* NULL, or a flag that ends the work */
+} dv_path_options;
+
+/* Checks the sequences, makes a pass over them and draws paths, once. Free with dv_paths_free. */
+dvbf_status dv_paths_of(dv_paths **out, const dvbf_model *model, const dvbf_sequences *sequences,
+                        const dv_path_options *options, dvbf_error *error);
+
+/* ---- Regression ---- */
+
+/* Ordinary least squares, as in the paper's Table 1. */
+
+/* y[n] on x[n][k] with intercept: R^2 and the log-likelihood at the maximum-likelihood variance,
+ * -n/2 (ln(2 pi RSS / n) + 1). `stride` is the distance between entries of y. `coefficients` [k + 1], the
+ * intercept last, may be NULL. */
+dvbf_status dv_regress(const float *x, size_t n, size_t k, const float *y, size_t stride, double *r2,
+                       double *log_likelihood, double *coefficients, dvbf_error *error);
+
+/* ---- Regression by a network ---- */
+
+/* Finds what a latent state holds nonlinearly. */
+
+/* y [n][m] on x [n][k] by 32 tanh units and a linear path, learned from the first half of the rows; r2 [m] is
+ * that of the second half, which it has not seen. The same input gives the same numbers. */
+dvbf_status dv_network_regress(double *r2, const float *x, size_t n, size_t k, const float *y, size_t m,
+                               dvbf_error *error);
+
+/* ---- Errors from the first frames ---- */
+
+/* Fills observed, horizon and the squared errors of *out by number of steps ahead; horizon stays 0 if nothing
+ * is left to predict. Predicted x are not kept, so data may be larger than memory. */
+dvbf_status dv_horizon_errors(dvbf_evaluation *out, const dvbf_model *model, const dvbf_sequences *sequences,
+                              const dvbf_data *data, const dv_evaluate_settings *settings, dv_threads *pool,
+                              dvbf_error *error);
+
+/* ---- Errors from many origins ---- */
+
+/* Errors by number of steps ahead, over many origins, compared with simpler predictions. */
+
+enum { DV_AHEAD_COLUMNS = 64 }; /* that have curves of their own */
+
+typedef struct dv_horizon_origins {
+  size_t origins, horizon; /* 0: nothing can be predicted */
+  size_t columns;          /* n_x, or 0 if there are too many */
+  /* [1 + columns][horizon] root mean square errors: of all columns that vary in units of their deviation in
+   * training, then of each column in its own unit. NaN if no value is known; NULL if a way cannot
+   * predict. */
+  double *rmse[DVBF_WAYS];
+} dv_horizon_origins;
+
+/* `settings` is of the table "evaluate". Free with dv_horizon_origins_clear, also after a failure. */
+dvbf_status dv_horizon_origins_of(dv_horizon_origins *out, const dvbf_model *model, const dvbf_data *data,
+                                  const dvbf_sequences *sequences, const dvbf_settings *settings,
+                                  dvbf_error *error);
+void dv_horizon_origins_clear(dv_horizon_origins *ahead);
+
+/* ---- Common norm ---- */
+
+/* Searches an invertible T with which the largest singular value of all T^-1 S_i T is small. A row z then has
+ * the norm |z T|, and no z S_i, nor any mixture of them, is longer than *length times z. systems is
+ * [count][n][n]; t [n][n] becomes T and inverse [n][n] its inverse. Without `search` T stays the identity. */
+dvbf_status dv_common_norm(double *length, double *t, double *inverse, const double *systems, int count,
+                           int n, bool search, dvbf_error *error);
+
+/* The largest singular value of T^-1 S T; scratch is [5 n n]. */
+double dv_length_in(const double *s, const double *t, const double *inverse, int n, double *scratch);
+
+#endif

@@ -1,0 +1,60 @@
+/* A ball in the unit box. Each step adds u to the velocity; then the ball moves freely, and walls reflect it.
+ * It is the system of the paper's second experiment. */
+#include "base/error.h"
+#include "experiments/system.h"
+
+enum { AXES = 2, STATES = 2 * AXES }; /* positions, then velocities */
+static const char state_names[STATES][32] = {"x", "y", "velocity x", "velocity y"};
+
+/* Moves the ball without walls, then folds its position back into [0, 1]. Reflections repeat with period 2;
+ * each one reverses the velocity. */
+static void fly(double *position, double *velocity, double dt) {
+  double end = *position + *velocity * dt, folded = fmod(end, 2);
+  if (folded < 0) folded += 2;
+  *position = folded > 1 ? 2 - folded : folded;
+  if (folded > 1) *velocity = -*velocity;
+}
+
+static void reset(const dv_system *s, dv_random *random, double *state) {
+  const dv_ball_settings *p = s->settings;
+  for (int a = 0; a < AXES; a++) state[a] = dv_random_uniform(random);
+  for (int a = 0; a < AXES; a++) state[AXES + a] = dv_random_symmetric(random, p->velocity);
+}
+
+static void step(const dv_system *s, double *state, const double *u) {
+  const dv_ball_settings *p = s->settings;
+  for (int a = 0; a < AXES; a++) {
+    state[AXES + a] += p->control * u[a];
+    fly(&state[a], &state[AXES + a], p->dt);
+  }
+}
+
+/* y points up. */
+static void draw(const dv_system *s, const double *state, dv_raster *to) {
+  const dv_ball_settings *p = s->settings;
+  double scale = (double)p->size / 16, margin = p->margin * scale, room = (double)p->size - 1 - 2 * margin;
+  dv_spot at = {margin + room * (1 - state[1]), margin + room * state[0]};
+  dv_raster_blob(to, at, p->blob * scale, DV_INK_RED);
+}
+
+dvbf_status dv_system_ball(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
+  const dv_ball_settings *p = dv_settings_ball(settings, error);
+  if (!p) return DVBF_ARGUMENT;
+  double most = 8 * ((double)p->size - 1) / (double)p->size;
+  if (p->margin >= most)
+    return dv_fail(error, DVBF_ARGUMENT, "margin = %g: leaves no room between the walls; it must be below %g",
+                   p->margin, most);
+  *out = (dv_system){DV_SYSTEM_OF(p),
+                     .dt = p->dt,
+                     .limit = 1,
+                     .sweep = p->sweep,
+                     .n_state = STATES,
+                     .n_u = AXES,
+                     .n_s = STATES,
+                     .state_names = state_names,
+                     .reset = reset,
+                     .step = step,
+                     .tell = dv_tell_state,
+                     .draw = draw};
+  return DVBF_OK;
+}

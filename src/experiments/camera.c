@@ -1,0 +1,32 @@
+/* A camera that pans over a fixed scene which is wider than its view: u accelerates it, friction slows it,
+ * and it bounces where the scene ends. */
+#include "experiments/system.h"
+
+enum { AXES = 2, STATES = 2 * AXES }; /* positions in views, then velocities per step */
+static const char state_names[STATES][32] = {"x", "y", "velocity x", "velocity y"};
+
+static const double extent = 1.8, keeps = 0.95, gain = 0.02, first_speed = 0.04;
+
+static void reset(const dv_system *s, dv_random *random, double *state) {
+  (void)s;
+  for (int a = 0; a < AXES; a++) state[a] = (extent - 1) * dv_random_uniform(random);
+  for (int a = 0; a < AXES; a++) state[AXES + a] = dv_random_symmetric(random, first_speed);
+}
+
+static void step(const dv_system *s, double *state, const double *u) {
+  (void)s;
+  dv_glide(state, u, keeps, gain, 0, extent - 1);
+}
+
+/* y points down, as rows do. */
+static void draw(const dv_system *s, const double *state, dv_raster *to) {
+  const dv_zoo_settings *p = s->settings;
+  dv_raster_texture(to, (dv_spot){state[1], state[0]}, extent, fmin(1, 2 * p->texture));
+}
+
+dvbf_status dv_system_camera(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
+  dvbf_status status = dv_system_zoo(out, settings, 1, 1, error);
+  out->n_state = STATES, out->n_u = AXES, out->n_s = STATES, out->state_names = state_names;
+  out->reset = reset, out->step = step, out->tell = dv_tell_state, out->draw = draw;
+  return status;
+}

@@ -1,0 +1,46 @@
+/* A small dot in the unit square that actions accelerate, with friction and walls; on black, or in front of a
+ * texture that does not move. */
+#include "experiments/system.h"
+
+enum { AXES = 2, STATES = 2 * AXES }; /* positions, then velocities per step */
+static const char state_names[STATES][32] = {"x", "y", "velocity x", "velocity y"};
+
+static const double margin = 0.1, keeps = 0.98, gain = 0.0125, first_speed = 0.03;
+
+static void reset(const dv_system *s, dv_random *random, double *state) {
+  (void)s;
+  for (int a = 0; a < AXES; a++) state[a] = margin + (1 - 2 * margin) * dv_random_uniform(random);
+  for (int a = 0; a < AXES; a++) state[AXES + a] = dv_random_symmetric(random, first_speed);
+}
+
+static void step(const dv_system *s, double *state, const double *u) {
+  (void)s;
+  dv_glide(state, u, keeps, gain, margin, 1 - margin);
+}
+
+/* y points up. */
+static void draw(const dv_system *s, const double *state, dv_raster *to) {
+  const dv_zoo_settings *p = s->settings;
+  double size = (double)s->size;
+  dv_spot at = {(1 - state[1]) * size - 0.5, state[0] * size - 0.5};
+  dv_raster_blob(to, at, p->thickness * size, DV_INK_WHITE);
+}
+
+static void draw_textured(const dv_system *s, const double *state, dv_raster *to) {
+  const dv_zoo_settings *p = s->settings;
+  dv_raster_texture(to, (dv_spot){0, 0}, 1, p->texture);
+  draw(s, state, to);
+}
+
+dvbf_status dv_system_dot(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
+  dvbf_status status = dv_system_zoo(out, settings, 1, 1, error);
+  out->n_state = STATES, out->n_u = AXES, out->n_s = STATES, out->state_names = state_names;
+  out->reset = reset, out->step = step, out->tell = dv_tell_state, out->draw = draw;
+  return status;
+}
+
+dvbf_status dv_system_textured_dot(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
+  dvbf_status status = dv_system_dot(out, settings, error);
+  out->draw = draw_textured;
+  return status;
+}

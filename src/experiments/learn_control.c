@@ -1,0 +1,260 @@
+/* Learning to control (dvbf_learn_control): collects data with random controls, trains, runs closed loops,
+ * adds them to the data and trains again while that may help; then scores the controller. With a given model,
+ * or with the true state, it only scores. */
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "control/controller.h"
+#include "data/dataset.h"
+#include "experiments/closed_loop.h"
+#include "model/model.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* State of the procedure. */
+typedef struct learning {
+  const dvbf_loop *asked;
+  const dv_loop_settings *settings;
+  dv_plant plant;
+  dvbf_settings *control; /* with limits */
+  dvbf_data *data;        /* to train with */
+  dvbf_model *own;        /* trained here */
+  const dvbf_model *model;
+  float *goal; /* [n_x] */
+  void *memory;
+  dvbf_controller *controller;
+  dv_true_state *truth; /* in the place of a model; NULL: there is a model */
+  dvbf_loop_result *outcome;
+  const volatile int *interrupt; /* of the settings for training */
+  bool stopped;                  /* by the caller's function */
+} learning;
+
+__attribute__((format(printf, 2, 3))) static void tell(const learning *l, const char *format, ...) {
+  char text[256];
+  va_list list;
+  if (!l->asked->tell) return;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  l->asked->tell(text, l->asked->user_data);
+}
+
+/* ---- Data ---- */
+
+/* Copies sequence `from` of closed loops, cut into pieces as long as those of training, behind the others. */
+static void append(dvbf_sequences *to, size_t first, const dv_episodes *e) {
+  size_t pieces = e->steps / to->steps, frames = to->steps;
+  for (size_t i = 0; i < e->count; i++)
+    for (size_t k = 0; k < pieces; k++) {
+      size_t at = (first + i * pieces + k) * frames, from = i * e->steps + k * frames;
+      memcpy(to->x + at * to->n_x, e->x + from * e->n_x, frames * e->n_x * sizeof *e->x);
+      memcpy(to->u + at * to->n_u, e->u + from * e->n_u, frames * e->n_u * sizeof *e->u);
+      memcpy(to->state + at * to->n_s, e->truth + from * e->n_s, frames * e->n_s * sizeof *e->truth);
+    }
+}
+
+static dvbf_status add_episodes(dvbf_sequences *train, const dv_episodes *e, dvbf_error *error) {
+  size_t pieces = e->steps / train->steps;
+  dvbf_sequences more = {.count = train->count + e->count * pieces,
+                         .steps = train->steps,
+                         .n_x = train->n_x,
+                         .n_u = train->n_u,
+                         .n_s = train->n_s,
+                         .gaps = train->gaps};
+  if (!pieces)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "horizon = %zu: closed loops are shorter than sequences of %zu steps", e->steps,
+                   train->steps);
+  dvbf_status status = dv_sequences_allocate(&more, false, error);
+  if (status) return status;
+  memcpy(more.x, train->x, train->count * train->steps * train->n_x * sizeof *more.x);
+  memcpy(more.u, train->u, train->count * train->steps * train->n_u * sizeof *more.u);
+  memcpy(more.state, train->state, train->count * train->steps * train->n_s * sizeof *more.state);
+  append(&more, train->count, e);
+  dvbf_sequences_free(train);
+  *train = more;
+  return DVBF_OK;
+}
+
+/* ---- Model and controller ---- */
+
+static bool watch(const dvbf_progress *progress, void *user) {
+  learning *l = user;
+  if (l->asked->progress && !l->asked->progress(progress, l->asked->user_data)) l->stopped = true;
+  return !l->stopped;
+}
+
+static dvbf_status train(learning *l, bool first, dvbf_error *error) {
+  dvbf_settings *settings = NULL;
+  dvbf_train_options how = {
+      .progress = watch, .user_data = l, .folder = l->asked->folder, .force = l->asked->force || !first};
+  dvbf_model *model = NULL;
+  dvbf_status status = dvbf_settings_copy(&settings, l->asked->train, error);
+  if (!status) status = dvbf_settings_choose(settings, l->data, NULL, NULL, error);
+  if (!status) dvbf_settings_interrupt(settings, l->interrupt);
+  if (!status) status = dvbf_train(&model, settings, l->data, &how, error);
+  dvbf_settings_free(settings);
+  if (status) return status;
+  dvbf_model_free(l->own);
+  l->model = l->own = model;
+  if (l->stopped || dv_interrupted(l->interrupt))
+    return dv_fail(error, DVBF_STOPPED, "stopped in training; a model that is not finished is not judged");
+  l->outcome->seconds += dvbf_model_describe(model).seconds;
+  l->outcome->sequences = l->data->train.count;
+  l->outcome->frames = l->data->train.steps;
+  return DVBF_OK;
+}
+
+static dv_pilot pilot_of(const learning *l) {
+  return l->truth ? dv_true_state_pilot(l->truth) : dv_controller_pilot(l->controller, (size_t)l->model->n_z);
+}
+
+static dvbf_status make_controller(learning *l, dvbf_error *error) {
+  const dvbf_goal goal = {.count = 1, .x = l->goal};
+  size_t size = 0;
+  if (l->truth) return DVBF_OK;
+  if ((size_t)l->model->n_x != l->plant.n_x || l->model->n_u != l->plant.system.n_u)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "the model has %d numbers of x and %d of u, and the system %zu and %d; size and channels "
+                   "change the pictures",
+                   l->model->n_x, l->model->n_u, l->plant.n_x, l->plant.system.n_u);
+  dv_free(l->memory);
+  l->memory = NULL;
+  dvbf_status status = dvbf_controller_memsize(&size, l->model, &goal, l->control, error);
+  if (status) return status;
+  l->memory = dv_calloc_aligned(size, 1);
+  if (!l->memory) return dv_fail_memory(error, "preparing to control");
+  return dvbf_controller_init(&l->controller, l->memory, size, l->model, &goal, l->control, error);
+}
+
+/* Delays that the controller knows. */
+static dvbf_status set_delay(learning *l, dvbf_error *error) {
+  char text[32];
+  int64_t delay = l->settings->frame_delay + l->settings->control_delay;
+  if (!l->settings->tell_delay || !delay) return DVBF_OK;
+  dv_print(text, sizeof text, "%" PRId64, delay);
+  return dvbf_settings_set(l->control, "delay", text, error);
+}
+
+/* Limits not given by the user are those of the system. */
+static dvbf_status set_limits(learning *l, dvbf_error *error) {
+  char low[64], high[64], given[64] = "";
+  dv_print(low, sizeof low, "%.17g", -l->plant.system.limit);
+  dv_print(high, sizeof high, "%.17g", l->plant.system.limit);
+  dvbf_status status = dvbf_settings_copy(&l->control, l->asked->control, error);
+  if (!status) status = dvbf_settings_get(l->control, "low", given, sizeof given, error);
+  if (!status && !*given) status = dvbf_settings_set(l->control, "low", low, error);
+  if (!status) status = dvbf_settings_get(l->control, "high", given, sizeof given, error);
+  if (!status && !*given) status = dvbf_settings_set(l->control, "high", high, error);
+  return status;
+}
+
+/* ---- Rounds ---- */
+
+static dvbf_status collect(learning *l, uint32_t round, dvbf_error *error) {
+  dv_episodes episodes;
+  dv_running how = {
+      .settings = l->settings, .stream = round, .explore = l->settings->explore, .interrupt = l->interrupt};
+  dv_pilot pilot = pilot_of(l);
+  tell(l, "collecting %lld closed loops", (long long)l->settings->collect);
+  dvbf_status status =
+      dv_episodes_run(&episodes, (size_t)l->settings->collect, &l->plant, &pilot, &how, error);
+  if (status) return status;
+  status = add_episodes(&l->data->train, &episodes, error);
+  dv_episodes_free(&episodes);
+  return status;
+}
+
+enum { MOST_EFFORT = 100 };
+
+/* Whether to train again. A model may have a direction at the goal that grows and that controls hardly reach,
+ * so that a hundredth of a unit of z takes all the control there is. This is an error of the model where it
+ * has seen little data, which closed loops provide. */
+static bool goes_on(const learning *l, int64_t round) {
+  const dv_loop_settings *s = l->settings;
+  if (round < s->rounds) return true;
+  if (round >= s->most || !s->collect || dv_controller_effort(l->controller) < MOST_EFFORT) return false;
+  tell(l, "by this model controls hardly hold it at the goal: closed loops of it are to mend that");
+  return true;
+}
+
+/* Keeps the sequences of the last training, for further trainings. */
+static dvbf_status keep_data(const learning *l, dvbf_error *error) {
+  dv_path path;
+  if (!l->settings->keep_data || !l->asked->folder || !l->data) return DVBF_OK;
+  dv_join(path, l->asked->folder, "data.h5");
+  return dvbf_data_write(l->data, path, error);
+}
+
+static dvbf_status learn(learning *l, dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  bool more = true;
+  if (l->settings->true_state) return dv_true_state_new(&l->truth, &l->plant, l->control, error);
+  if (l->asked->model) {
+    l->model = l->asked->model;
+    return DVBF_OK;
+  }
+  tell(l, "simulating sequences with random controls");
+  status = dvbf_simulate(&l->data, l->asked->system, error);
+  for (int64_t round = 1; more && !status; round++) {
+    if (round > 1 && l->settings->collect) status = collect(l, (uint32_t)round, error);
+    if (!status) tell(l, "training %lld, on %zu sequences", (long long)round, l->data->train.count);
+    if (!status) status = train(l, round == 1, error);
+    if (!status) status = make_controller(l, error);
+    if (!status) more = goes_on(l, round);
+  }
+  return status ? status : keep_data(l, error);
+}
+
+static dvbf_status judge(learning *l, dvbf_error *error) {
+  dv_episodes episodes;
+  dv_running how = {.settings = l->settings, .lose = true, .push = true, .interrupt = l->interrupt};
+  tell(l, "running %lld closed loops", (long long)l->settings->episodes);
+  dvbf_status status = make_controller(l, error);
+  if (status) return status;
+  dv_pilot pilot = pilot_of(l);
+  status = dv_episodes_run(&episodes, (size_t)l->settings->episodes, &l->plant, &pilot, &how, error);
+  if (status) return status;
+  status = dv_loop_score(l->outcome, &episodes, error);
+  if (!status && l->asked->folder)
+    status = dv_loop_show(
+        &(dv_loop_shown){l->asked, &l->plant, l->model, l->truth, l->control, &episodes, l->outcome, l->goal},
+        error);
+  dv_episodes_free(&episodes);
+  return status;
+}
+
+static dvbf_status prepare(learning *l, dvbf_error *error) {
+  l->settings = dv_settings_loop(l->asked->loop, error);
+  if (!l->settings) return DVBF_ARGUMENT;
+  dvbf_status status = dv_plant_of(&l->plant, l->asked->system, error);
+  if (!status && l->asked->folder) status = dvbf_folder_make(l->asked->folder, error);
+  if (!status) status = set_limits(l, error);
+  if (!status) status = set_delay(l, error);
+  if (status) return status;
+  l->goal = dv_calloc(l->plant.n_x, sizeof *l->goal);
+  l->outcome = dv_calloc(1, sizeof *l->outcome);
+  if (!l->goal || !l->outcome) return dv_fail_memory(error, "preparing closed loops");
+  return dv_plant_goal(&l->plant, l->goal, error);
+}
+
+dvbf_status dvbf_learn_control(dvbf_loop_result **out, const dvbf_loop *asked, dvbf_error *error) {
+  learning l = {.asked = asked, .interrupt = asked->train ? dv_settings_interrupt(asked->train) : NULL};
+  dvbf_status status = prepare(&l, error);
+  if (!status) status = learn(&l, error);
+  if (!status) status = judge(&l, error);
+  if (status)
+    dvbf_loop_result_free(l.outcome);
+  else
+    *out = l.outcome;
+  dvbf_data_free(l.data);
+  dvbf_model_free(l.own);
+  dvbf_settings_free(l.control);
+  dv_true_state_free(l.truth);
+  DV_FREE(l.goal, l.memory);
+  return status;
+}

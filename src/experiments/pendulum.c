@@ -1,0 +1,69 @@
+/* A pendulum driven by a torque: m l^2 phi'' = -mu phi' + m g l sin phi + u, where phi = 0 is upright. It is
+ * the system of the paper's first experiment. */
+#include "experiments/system.h"
+
+enum { ANGLE, SPEED, STATE };
+enum { SIN, COS, VELOCITY, STATES };
+static const char state_names[STATES][32] = {"sin", "cos", "velocity"};
+
+static void slope(const dv_system *s, const double *state, const double *u, double *out) {
+  const dv_pendulum_settings *p = s->settings;
+  double torque = -p->damping * state[SPEED] + p->mass * p->gravity * p->length * sin(state[ANGLE]) + u[0];
+  out[ANGLE] = state[SPEED];
+  out[SPEED] = torque / (p->mass * p->length * p->length);
+}
+
+static void reset(const dv_system *s, dv_random *random, double *state) {
+  const dv_pendulum_settings *p = s->settings;
+  state[ANGLE] = dv_random_symmetric(random, p->angle);
+  state[SPEED] = dv_random_symmetric(random, p->velocity);
+}
+
+static void step(const dv_system *s, double *state, const double *u) {
+  const dv_pendulum_settings *p = s->settings;
+  for (int64_t i = 0; i < p->substeps; i++) dv_runge_kutta(s, slope, state, u, p->dt / (double)p->substeps);
+}
+
+static void tell(const dv_system *s, const double *state, float *truth) {
+  (void)s;
+  truth[SIN] = (float)sin(state[ANGLE]);
+  truth[COS] = (float)cos(state[ANGLE]);
+  truth[VELOCITY] = (float)state[SPEED];
+}
+
+static void from(const dv_system *s, const double *truth, double *state) {
+  (void)s;
+  state[ANGLE] = atan2(truth[SIN], truth[COS]);
+  state[SPEED] = truth[VELOCITY];
+}
+
+static void draw(const dv_system *s, const double *state, dv_raster *to) {
+  const dv_pendulum_settings *p = s->settings;
+  double scale = (double)p->size / 16, middle = ((double)p->size - 1) / 2;
+  dv_spot bob = {middle - p->radius * scale * cos(state[ANGLE]),
+                 middle + p->radius * scale * sin(state[ANGLE])};
+  if (p->shape == DV_SHAPE_ROD)
+    dv_raster_rod(to, (dv_spot){middle, middle}, bob, p->blob * scale / 2, DV_INK_RED);
+  else
+    dv_raster_blob(to, bob, p->blob * scale, DV_INK_RED);
+}
+
+dvbf_status dv_system_pendulum(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
+  const dv_pendulum_settings *p = dv_settings_pendulum(settings, error);
+  if (!p) return DVBF_ARGUMENT;
+  *out = (dv_system){DV_SYSTEM_OF(p),
+                     .dt = p->dt,
+                     .limit = p->torque,
+                     .disturbance = p->disturbance,
+                     .sweep = p->sweep,
+                     .n_state = STATE,
+                     .n_u = 1,
+                     .n_s = STATES,
+                     .state_names = state_names,
+                     .reset = reset,
+                     .step = step,
+                     .tell = tell,
+                     .from = from,
+                     .draw = draw};
+  return DVBF_OK;
+}

@@ -1,0 +1,242 @@
+/* The table of simulated systems and what they share: motion with limits and noise, drawing, and data sets
+ * with random or sweeping controls (dvbf_simulate). A sequence depends on its seed and number alone. */
+#include "experiments/system.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "data/dataset.h"
+#include "math/portable.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+  const char *name; /* of the system and of its table of settings */
+  dv_system_fn *make;
+} systems[] = {
+    {"pendulum", dv_system_pendulum},
+    {"ball", dv_system_ball},
+    {"two-balls", dv_system_two_balls},
+    {"cart-pole", dv_system_cart_pole},
+    {"arm", dv_system_arm},
+    {"planar", dv_system_planar},
+    {"dot", dv_system_dot},
+    {"textured-dot", dv_system_textured_dot},
+    {"camera", dv_system_camera},
+};
+enum { SYSTEMS = sizeof systems / sizeof *systems };
+
+const char *dv_system_name(size_t i) {
+  return i < SYSTEMS ? systems[i].name : NULL;
+}
+
+dvbf_status dv_system_of(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
+  const char *name = dv_settings_table_name(settings);
+  char known[256] = "";
+  *out = (dv_system){0};
+  for (size_t i = 0; i < SYSTEMS; i++) {
+    if (!strcmp(systems[i].name, name)) {
+      dvbf_status status = systems[i].make(out, settings, error);
+      if (!status && out->channels == 2)
+        status = dv_fail(error, DVBF_ARGUMENT, "channels = 2: images have 1 (grey) or 3 (colour)");
+      if (!status && out->near > 0 && out->near < 1 && !out->heeds_near)
+        status = dv_fail(error, DVBF_ARGUMENT,
+                         "near = %g: first states of %.60s are anywhere; cart-pole and arm heed it",
+                         out->near, name);
+      return status;
+    }
+    snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", systems[i].name);
+  }
+  return dv_fail(error, DVBF_ARGUMENT, "there is no system named %.60s to simulate; the known ones are: %s",
+                 name, known);
+}
+
+dvbf_status dv_system_zoo(dv_system *out, const dvbf_settings *settings, double dt, double limit,
+                          dvbf_error *error) {
+  const dv_zoo_settings *p = dv_settings_values(settings, dv_settings_table_name(settings), error);
+  if (!p) return DVBF_ARGUMENT;
+  *out = (dv_system){DV_SYSTEM_OF(p),   .disturbance = p->disturbance, .near = p->near, .dt = dt,
+                     .sweep = p->sweep, .limit = limit * p->control};
+  return DVBF_OK;
+}
+
+/* ---- Motion ---- */
+
+void dv_system_reset(const dv_system *s, dv_random *random, double *state) {
+  s->reset(s, random, state);
+}
+
+bool dv_system_step(const dv_system *s, double *state, const float *u, dv_random *random) {
+  double force[DV_MOST_CONTROLS] = {0};
+  for (int k = 0; k < s->n_u; k++) {
+    force[k] = fmax(-s->limit, fmin(s->limit, u[k]));
+    if (s->disturbance > 0) force[k] += s->limit * s->disturbance * dv_random_normal(random);
+  }
+  s->step(s, state, force);
+  for (int k = 0; k < s->n_state; k++)
+    if (!isfinite(state[k])) return false;
+  return true;
+}
+
+static void moved(double *out, const double *state, const double *slope, double h, int n) {
+  for (int k = 0; k < n; k++) out[k] = state[k] + h * slope[k];
+}
+
+void dv_runge_kutta(const dv_system *s, dv_slope_fn *slope, double *state, const double *u, double h) {
+  double a[DV_MOST_STATES], b[DV_MOST_STATES], c[DV_MOST_STATES], d[DV_MOST_STATES], at[DV_MOST_STATES];
+  int n = s->n_state;
+  slope(s, state, u, a);
+  moved(at, state, a, h / 2, n);
+  slope(s, at, u, b);
+  moved(at, state, b, h / 2, n);
+  slope(s, at, u, c);
+  moved(at, state, c, h, n);
+  slope(s, at, u, d);
+  for (int k = 0; k < n; k++) state[k] += h * ((a[k] + 2 * b[k] + 2 * c[k] + d[k]) / 6);
+}
+
+void dv_reflect(double *position, double *velocity, double low, double high) {
+  if (*position < low) {
+    *position = fmin(high, 2 * low - *position);
+    *velocity = fabs(*velocity);
+  } else if (*position > high) {
+    *position = fmax(low, 2 * high - *position);
+    *velocity = -fabs(*velocity);
+  }
+}
+
+void dv_glide(double state[4], const double u[2], double keeps, double gain, double low, double high) {
+  for (int a = 0; a < 2; a++) {
+    double *position = &state[a], *velocity = &state[2 + a];
+    *velocity = keeps * *velocity + gain * u[a];
+    *position += *velocity;
+    dv_reflect(position, velocity, low, high);
+  }
+}
+
+void dv_tell_state(const dv_system *s, const double *state, float *truth) {
+  for (int i = 0; i < s->n_s; i++) truth[i] = (float)state[i];
+}
+
+/* ---- Images ---- */
+
+void dv_system_draw(const dv_system *s, const double *state, dv_raster *to, dv_random *random) {
+  dv_raster_clear(to);
+  s->draw(s, state, to);
+  if (!(s->noise > 0)) return;
+  for (size_t i = 0; i < to->size * to->size * to->channels; i++) {
+    double value = to->pixel[i] + s->noise * dv_random_normal(random);
+    to->pixel[i] = (float)fmax(0, fmin(1, value));
+  }
+}
+
+/* ---- Data sets ---- */
+
+/* Random frames become NaN. The other frames are the same as without missing ones. */
+static void lose_frames(dvbf_sequences *s, const dv_system *m, uint32_t split, size_t sequence) {
+  dv_random random = dv_random_at((uint64_t)m->seed, DV_STREAM_GAPS, split, (uint32_t)sequence);
+  for (size_t t = 0; t < s->steps; t++) {
+    float *frame = s->x + (sequence * s->steps + t) * s->n_x;
+    if (!(dv_random_uniform(&random) < m->missing)) continue;
+    for (size_t k = 0; k < s->n_x; k++) frame[k] = NAN;
+  }
+}
+
+/* A sine whose frequency rises, or falls, by the same factor from frame to frame, between one swing in a
+ * sequence and a period of four frames. */
+typedef struct sweep {
+  double strength, phase, frequency, factor;
+} sweep;
+
+static void begin_sweeps(sweep *out, const dv_system *m, dv_random *random) {
+  const double turn = 6.283185307179586477, fastest = 0.25, slowest = 1 / fmax(8, (double)m->steps);
+  double factor = dv_pow(fastest / slowest, 1 / (double)m->steps);
+  for (int k = 0; k < m->n_u; k++) {
+    bool rises = dv_random_uniform(random) < 0.5;
+    out[k] = (sweep){.strength = m->limit * (0.3 + 0.7 * dv_random_uniform(random)),
+                     .phase = turn * dv_random_uniform(random),
+                     .frequency = turn * (rises ? slowest : fastest),
+                     .factor = rises ? factor : 1 / factor};
+  }
+}
+
+static double next_of(sweep *s) {
+  double value = s->strength * dv_sin(s->phase);
+  s->phase += s->frequency;
+  s->frequency *= s->factor;
+  return value;
+}
+
+/* One sequence. Its motion uses the stored u, rounded to float. False: the state is not finite. */
+static bool simulate_sequence(dvbf_sequences *s, const dv_system *m, uint32_t split, size_t sequence,
+                              double *scratch) {
+  dv_random random = dv_random_at((uint64_t)m->seed, DV_STREAM_SIMULATION, split, (uint32_t)sequence);
+  dv_random noise = dv_random_at((uint64_t)m->seed, DV_STREAM_PIXELS, split, (uint32_t)sequence);
+  double state[DV_MOST_STATES];
+  float u[DV_MOST_CONTROLS];
+  sweep sweeps[DV_MOST_CONTROLS] = {{0}};
+  dv_system_reset(m, &random, state);
+  if (m->sweep) begin_sweeps(sweeps, m, &random);
+  for (size_t t = 0, row = sequence * s->steps; t < s->steps; t++, row++) {
+    dv_raster image = {s->x + row * s->n_x, (size_t)m->size, (size_t)m->channels, scratch};
+    dv_system_draw(m, state, &image, &noise);
+    m->tell(m, state, s->state + row * s->n_s);
+    for (size_t k = 0; k < s->n_s; k++)
+      if (!isfinite(s->state[row * s->n_s + k])) return false;
+    for (size_t k = 0; k < s->n_u; k++)
+      u[k] = (float)(m->sweep ? next_of(&sweeps[k]) : dv_random_symmetric(&random, m->limit));
+    if (s->u) memcpy(s->u + row * s->n_u, u, s->n_u * sizeof *u);
+    if (!dv_system_step(m, state, u, &noise)) return false;
+  }
+  return true;
+}
+
+/* Each sequence has its own random numbers, so it does not depend on how many others there are. */
+static dvbf_status simulate_split(dvbf_sequences *s, const dv_system *m, uint32_t split, int64_t count,
+                                  double *scratch, dvbf_error *error) {
+  *s = (dvbf_sequences){.count = (size_t)count,
+                        .steps = (size_t)m->steps,
+                        .n_x = (size_t)(m->size * m->size * m->channels),
+                        .n_u = (size_t)m->n_u,
+                        .n_s = (size_t)m->n_s};
+  dvbf_status status = dv_sequences_allocate(s, false, error);
+  s->gaps = m->missing > 0;
+  for (size_t i = 0; !status && i < s->count; i++) {
+    if (!simulate_sequence(s, m, split, i, scratch))
+      status = dv_fail(error, DVBF_ARGUMENT,
+                       "the motion grew beyond all numbers in sequence %zu; a smaller dt, more substeps or "
+                       "weaker forces follow it",
+                       i);
+    else if (s->gaps)
+      lose_frames(s, m, split, i);
+  }
+  return status;
+}
+
+static dvbf_status simulate_splits(dvbf_data *data, const dv_system *m, dvbf_error *error) {
+  double *scratch = dv_calloc(2 * (size_t)m->size, sizeof *scratch);
+  data->state_names = dv_calloc((size_t)m->n_s, sizeof *data->state_names);
+  dvbf_status status = scratch && data->state_names ? DVBF_OK : dv_fail_memory(error, "simulating");
+  data->image_height = data->image_width = (size_t)m->size;
+  data->image_channels = (size_t)m->channels;
+  if (!status) memcpy(data->state_names, m->state_names, (size_t)m->n_s * sizeof *data->state_names);
+  if (!status) status = simulate_split(&data->train, m, DV_SPLIT_TRAIN, m->train, scratch, error);
+  if (!status) status = simulate_split(&data->valid, m, DV_SPLIT_VALID, m->valid, scratch, error);
+  if (!status) status = simulate_split(&data->test, m, DV_SPLIT_TEST, m->test, scratch, error);
+  dv_free(scratch);
+  return status;
+}
+
+dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_error *error) {
+  dv_system system;
+  dvbf_status status = dv_system_of(&system, settings, error);
+  if (status) return status;
+  dvbf_data *data = dv_calloc(1, sizeof *data);
+  if (!data) return dv_fail_memory(error, "simulating");
+  status = simulate_splits(data, &system, error);
+  if (status)
+    dvbf_data_free(data);
+  else
+    *out = data;
+  return status;
+}

@@ -1,0 +1,250 @@
+/* Order selection for linear systems (dv_identify_order): order, window, ridge and feedthrough by blocked
+ * cross-validation of one step and free run, with the subspace method. The simpler candidate is kept unless
+ * another is better by a hundredth. Filled gaps are filled twice more by the smoother of the chosen
+ * system. */
+#include "identify/identify.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/settings.h"
+
+#include <math.h>
+#include <string.h>
+
+static const int windows[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
+static const int orders[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40};
+static const double ridges[] = {1e-6, 1e-3};
+enum {
+  WINDOWS = sizeof windows / sizeof *windows,
+  ORDERS = sizeof orders / sizeof *orders,
+  RIDGES = sizeof ridges / sizeof *ridges
+};
+
+/* Memory of the search over one window. */
+typedef struct search {
+  const dv_recordings *r;
+  int order, feedthrough; /* as asked for */
+  dv_moments_past all, fold[DV_FOLDS], rest;
+  dv_linear_choice best;
+  bool any;
+  const volatile int *interrupt;
+} search;
+
+/* ---- Windows ---- */
+
+/* Frames that are complete together with their past. */
+static double rows_for(const dv_recordings *r, int past) {
+  double rows = 0;
+  for (size_t i = 0; i < r->blocks; i++) {
+    int run = 0;
+    for (size_t t = 0; t < r->block[i].steps; t++) {
+      run = dv_frame_complete(r, r->block[i].first + t) ? run + 1 : 0;
+      rows += run > past;
+    }
+  }
+  return rows;
+}
+
+/* Windows that the data allow within a second or two. The first is always tried. */
+static bool worth(const dv_recordings *r, int past) {
+  double size = 1 + (past + 1) * (r->n_x + r->n_u), rows = rows_for(r, past);
+  if (past == windows[0]) return true;
+  return size < 2000 && 0.75 * rows > 1.5 * size && rows * size * size < 4e9 && size * size * size < 1e9;
+}
+
+static void clear(search *s) {
+  dv_moments_past_clear(&s->all);
+  dv_moments_past_clear(&s->rest);
+  for (int f = 0; f < DV_FOLDS; f++) dv_moments_past_clear(&s->fold[f]);
+}
+
+static dvbf_status look(search *s, int past, dvbf_error *error) {
+  dvbf_status status = dv_moments_past_new(&s->all, s->r, past, error);
+  if (!status) status = dv_moments_past_new(&s->rest, s->r, past, error);
+  for (int f = 0; f < DV_FOLDS && !status; f++) status = dv_moments_past_new(&s->fold[f], s->r, past, error);
+  for (size_t i = 0; i < s->r->blocks && !status; i++)
+    dv_moments_past_add(&s->fold[s->r->block[i].fold], s->r, &s->r->block[i]);
+  for (int f = 0; f < DV_FOLDS && !status; f++) dv_moments_past_combine(&s->all, &s->all, 1, &s->fold[f]);
+  return status;
+}
+
+/* ---- Candidates of one window ---- */
+
+static int most_order(const search *s, int past) {
+  int most = s->order, room = dv_subspace_most(s->r->n_x, past);
+  if (!most) {
+    int data = (int)fmax(1, 0.75 * rows_for(s->r, past) / 8);
+    most = 12 + 2 * s->r->n_x;
+    if (most > orders[ORDERS - 1]) most = orders[ORDERS - 1];
+    if (most > data) most = data;
+  }
+  return most < room ? most : room;
+}
+
+/* Adds the errors of the system on fold f, in which no piece has more than `steps` steps to filter. */
+static dvbf_status score_system(const search *s, const dv_system *system, int f, size_t steps,
+                                dv_fit_score *score, dvbf_error *error) {
+  dv_kalman_gains gains = {0};
+  double *memory = dv_calloc(dv_fit_score_memory(system), sizeof *memory);
+  dvbf_status status = memory ? DVBF_OK : dv_fail_memory(error, "judging linear models");
+  if (!status) status = dv_kalman_gains_new(&gains, system, steps, error);
+  for (size_t b = 0; b < s->r->blocks && !status; b++)
+    if (s->r->block[b].fold == f) dv_fit_score_add(score, &gains, s->r, &s->r->block[b], memory);
+  dv_kalman_gains_clear(&gains);
+  dv_free(memory);
+  return status;
+}
+
+/* Adds the errors on fold f of the systems of all orders to scores [ORDERS]. An order without a system counts
+ * as the mean. */
+static dvbf_status score_fold(const search *s, const dv_subspace *space, int f, const int *list, int count,
+                              dv_fit_score *scores, dvbf_error *error) {
+  double *scratch = dv_calloc(dv_subspace_scratch(space), sizeof *scratch);
+  dvbf_status status = scratch ? DVBF_OK : dv_fail_memory(error, "judging linear models");
+  size_t longest = 0; /* where gaps are many, hardly any piece has none */
+  for (size_t b = 0; b < s->r->blocks && !s->r->filled; b++) {
+    size_t steps = s->r->block[b].fold == f ? dv_fit_score_steps(s->r, &s->r->block[b]) : 0;
+    if (steps > longest) longest = steps;
+  }
+  for (int i = 0; i < count && !status; i++) {
+    dv_system system = {0};
+    status = dv_interrupted(s->interrupt) ? dv_fail_stopped(error)
+                                          : dv_system_new(&system, list[i], s->r->n_u, s->r->n_x, error);
+    if (status) break;
+    if (!dv_subspace_system(space, &system, scratch))
+      memset(system.a, 0, dv_system_size(list[i], s->r->n_u, s->r->n_x) * sizeof *system.a);
+    status = score_system(s, &system, f, longest, &scores[i], error);
+    dv_system_clear(&system);
+  }
+  dv_free(scratch);
+  return status;
+}
+
+/* The simpler one is kept unless the other is better by a hundredth. A requested order comes first. */
+static void compare(search *s, dv_linear_choice c) {
+  const double margin = 0.01;
+  c.judgement = dv_fit_judge(c.errors);
+  bool nearer = s->order && c.order > s->best.order, farther = s->order && c.order < s->best.order;
+  if (s->any && (farther || (!nearer && !(c.judgement < s->best.judgement - margin)))) return;
+  s->best = c;
+  s->any = true;
+}
+
+static dvbf_status try(search *s, int past, bool feedthrough, double ridge, dvbf_error *error) {
+  dv_fit_score scores[ORDERS] = {{0}};
+  int list[ORDERS], count = 0, most = most_order(s, past);
+  if (s->order) list[count++] = s->order < most ? s->order : most;
+  for (int i = 0; i < ORDERS && !s->order; i++)
+    if (orders[i] <= most) list[count++] = orders[i];
+  dvbf_status status = DVBF_OK;
+  for (int i = 0; i < count && !status; i++) status = dv_fit_score_new(&scores[i], s->r->n_x, error);
+  for (int f = 0; f < DV_FOLDS && !status; f++) {
+    dv_subspace space = {0};
+    dv_moments_past_combine(&s->rest, &s->all, -1, &s->fold[f]);
+    status = dv_subspace_new(&space, &s->rest, feedthrough, ridge, list[count - 1], error);
+    if (!status) status = score_fold(s, &space, f, list, count, scores, error);
+    dv_subspace_clear(&space);
+  }
+  for (int i = 0; i < count && !status; i++)
+    compare(s, (dv_linear_choice){.order = list[i],
+                                  .past = past,
+                                  .feedthrough = feedthrough,
+                                  .ridge = ridge,
+                                  .errors = dv_fit_score_errors(&scores[i], s->r)});
+  for (int i = 0; i < count; i++) dv_fit_score_clear(&scores[i]);
+  return status;
+}
+
+static dvbf_status try_window(search *s, int past, dvbf_error *error) {
+  dvbf_status status = look(s, past, error);
+  for (int d = 0; d < 2 && !status; d++) {
+    if ((d && !s->r->n_u) || (s->feedthrough >= 0 && d != s->feedthrough && s->r->n_u)) continue;
+    for (int i = 0; i < RIDGES && !status; i++) status = try(s, past, d, ridges[i], error);
+  }
+  clear(s);
+  return status;
+}
+
+/* ---- The chosen system, from all data ---- */
+
+static dvbf_status fit_chosen(dv_system *out, const dv_recordings *r, const dv_linear_choice *c,
+                              dvbf_error *error) {
+  dv_moments_past all = {0};
+  dv_subspace space = {0};
+  double *scratch = NULL;
+  dvbf_status status = dv_system_new(out, c->order, r->n_u, r->n_x, error);
+  if (!status) status = dv_moments_past_new(&all, r, c->past, error);
+  for (size_t i = 0; i < r->count && !status; i++) dv_moments_past_add(&all, r, &r->whole[i]);
+  if (!status) status = dv_subspace_new(&space, &all, c->feedthrough, c->ridge, c->order, error);
+  if (!status) scratch = dv_calloc(dv_subspace_scratch(&space), sizeof *scratch);
+  if (!status && !scratch) status = dv_fail_memory(error, "looking for a linear model");
+  if (!status && !dv_subspace_system(&space, out, scratch)) /* the mean, with the noise of the data */
+    for (int i = 0; i < r->n_x; i++) out->r[i * (r->n_x + 1)] = r->varies[i] ? 1 : DV_NOISE_FLOOR;
+  dv_free(scratch);
+  dv_subspace_clear(&space);
+  dv_moments_past_clear(&all);
+  return status;
+}
+
+/* Filled values have no noise, so the system's noise is too small. It is scaled until the filter's errors at
+ * observed values are as large as the system claims. */
+static dvbf_status scale_noise(dv_system *s, const dv_recordings *r, dvbf_error *error) {
+  double squares = 0, count = 0, *memory = dv_calloc(dv_kalman_size(s->n_z, s->n_x), sizeof *memory);
+  if (!memory) return dv_fail_memory(error, "looking for a linear model");
+  for (size_t i = 0; i < r->count; i++) {
+    dv_kalman k = dv_kalman_begin(s, memory);
+    for (size_t t = 0; t < r->whole[i].steps; t++) {
+      size_t frame = r->whole[i].first + t;
+      const double *u = r->u + frame * (size_t)r->n_u;
+      if (!dv_kalman_observe(&k, r->x + frame * (size_t)r->n_x, u)) break;
+      for (int e = 0; e < k.seen; e++) squares += k.innovation[e] * k.innovation[e], count++;
+      dv_kalman_move(&k, u);
+    }
+  }
+  dv_free(memory);
+  double by = squares / count;
+  if (!(count > 0) || !(by > 1) || !isfinite(by)) return DVBF_OK;
+  for (int i = 0; i < s->n_z * s->n_z; i++) s->q[i] *= by;
+  for (int i = 0; i < s->n_z * s->n_x; i++) s->s[i] *= by;
+  for (int i = 0; i < s->n_x * s->n_x; i++) s->r[i] *= by;
+  return DVBF_OK;
+}
+
+/* Tries all windows, or those near one. */
+static dvbf_status choose(dv_system *out, dv_linear_choice *choice, const dv_recordings *r, int order,
+                          int feedthrough, int near, const volatile int *interrupt, dvbf_error *error) {
+  search s = {.r = r, .order = order, .feedthrough = feedthrough, .interrupt = interrupt};
+  dvbf_status status = DVBF_OK;
+  dv_system found = {0};
+  for (int i = 0; i < WINDOWS && !status; i++) {
+    bool close =
+        windows[i] == near || (i && windows[i - 1] == near) || (i + 1 < WINDOWS && windows[i + 1] == near);
+    if ((!near || close) && worth(r, windows[i])) status = try_window(&s, windows[i], error);
+  }
+  if (!status) status = fit_chosen(&found, r, &s.best, error);
+  if (status) {
+    dv_system_clear(&found);
+    return status;
+  }
+  *out = found;
+  *choice = s.best;
+  return DVBF_OK;
+}
+
+dvbf_status dv_identify_order(dv_system *out, dv_linear_choice *choice, dv_recordings *r, int order,
+                              int feedthrough, const volatile int *interrupt, dvbf_error *error) {
+  enum { REFILLS = 2 };
+  dv_system found = {0};
+  dvbf_status status = choose(&found, choice, r, order, feedthrough, 0, interrupt, error);
+  for (int i = 0; i < REFILLS && r->filled && !status; i++) {
+    status = dv_recordings_refill(r, &found, error);
+    dv_system_clear(&found);
+    if (!status) status = choose(&found, choice, r, order, feedthrough, choice->past, interrupt, error);
+  }
+  if (!status && r->filled) status = scale_noise(&found, r, error);
+  if (status)
+    dv_system_clear(&found);
+  else
+    *out = found;
+  return status;
+}

@@ -1,0 +1,505 @@
+/* The prediction-error method for linear systems (dv_prediction_error_refine): least squares over free runs
+ * of up to LONGEST steps from about RUNS origins by Levenberg-Marquardt, with a weak ridge that makes the
+ * basis of the state unique and no steps to an unstable A; then the gain, by forecasts one step ahead. The
+ * order is chosen anew on unseen blocks. Also scores of systems on recordings (dv_fit_score_*). */
+#include "base/error.h"
+#include "base/memory.h"
+#include "identify/identify.h"
+#include "math/algebra.h"
+#include "math/least_squares.h"
+#include "math/portable.h"
+
+#include <math.h>
+#include <string.h>
+
+/* SEEN frames determine the first state of a run; a run has LEAST to LONGEST frames, and all data have about
+ * RUNS origins. */
+enum { SEEN = 10, LEAST = 40, LONGEST = 400, RUNS = 25, MOST_VALUES = 40000, MOST_PARAMETERS = 120 };
+enum { EVERYTHING = -1 }; /* no fold */
+
+static const int orders[] = {1, 2, 3, 4, 6};
+enum { ORDERS = sizeof orders / sizeof *orders };
+
+/* Frames of the recordings. */
+typedef struct run {
+  size_t first, steps;
+} run;
+
+/* A system under refinement, with its data. */
+typedef struct far {
+  const dv_recordings *r;
+  run *runs;
+  size_t count, rows; /* rows: residuals of all runs */
+  dv_system system;
+  bool feedthrough;
+  double *gain;                    /* [n_z][n_x] */
+  double *z, *next, *x, *f, *open; /* [n_z] twice, [n_x], [SEEN][n_x] and [SEEN][n_x][n_z] */
+  double *square, *scratch;        /* [n_z][n_z] and three times as much */
+} far;
+
+/* ---- Origins ---- */
+
+/* Adds the runs of frames first .. first + steps, or only counts them. */
+static size_t add_runs(run *to, size_t count, size_t first, size_t steps, size_t stride) {
+  for (size_t o = 0; o + LEAST <= steps; o += stride, count++)
+    if (to) to[count] = (run){first + o, steps - o < LONGEST ? steps - o : LONGEST};
+  return count;
+}
+
+/* Runs in the blocks of a fold, or in those of all others. Blocks that follow each other are one piece. */
+static size_t all_runs(run *to, const dv_recordings *r, int fold, bool inside, size_t stride) {
+  size_t count = 0, first = 0, steps = 0;
+  for (size_t b = 0; b < r->blocks; b++) {
+    const dv_piece *p = &r->block[b];
+    bool take = fold == EVERYTHING || (p->fold == fold) == inside, joins = steps && p->before && take;
+    if (!joins) count = add_runs(to, count, first, steps, stride);
+    if (!joins) first = p->first, steps = 0;
+    if (take) steps += p->steps;
+  }
+  return add_runs(to, count, first, steps, stride);
+}
+
+/* Spreads the origins until the runs are few enough. */
+static dvbf_status take_runs(far *a, int fold, bool inside, dvbf_error *error) {
+  size_t stride = a->r->frames / RUNS + 1, n_x = (size_t)a->r->n_x, most = 0;
+  size_t count = all_runs(NULL, a->r, fold, inside, stride);
+  run *runs = dv_calloc(count, sizeof *runs);
+  if (!runs) return dv_fail_memory(error, "fitting free runs");
+  all_runs(runs, a->r, fold, inside, stride);
+  for (size_t i = 0; i < count; i++) most = runs[i].steps > most ? runs[i].steps : most;
+  size_t room = most ? MOST_VALUES / (most * n_x) : 0, kept = count < room ? count : room;
+  a->rows = 0;
+  for (size_t i = 0; i < kept; i++) {
+    runs[i] = runs[i * count / kept];
+    a->rows += (runs[i].steps - SEEN) * n_x;
+  }
+  dv_free(a->runs);
+  a->runs = runs;
+  a->count = kept;
+  return DVBF_OK;
+}
+
+static dvbf_status far_new(far *a, const dv_recordings *r, int order, bool feedthrough, dvbf_error *error) {
+  size_t n_z = (size_t)order, n_x = (size_t)r->n_x;
+  *a = (far){.r = r, .feedthrough = feedthrough};
+  dvbf_status status = dv_system_new(&a->system, order, r->n_u, r->n_x, error);
+  if (status) return status;
+  a->gain = dv_calloc(n_z * n_x + 2 * n_z + n_x + SEEN * n_x * (1 + n_z) + 4 * n_z * n_z, sizeof *a->gain);
+  if (!a->gain) return dv_fail_memory(error, "fitting free runs");
+  a->z = a->gain + n_z * n_x;
+  a->next = a->z + n_z;
+  a->x = a->next + n_z;
+  a->f = a->x + n_x;
+  a->open = a->f + SEEN * n_x;
+  a->square = a->open + SEEN * n_x * n_z;
+  a->scratch = a->square + n_z * n_z;
+  return DVBF_OK;
+}
+
+static void far_clear(far *a) {
+  dv_system_clear(&a->system);
+  dv_free(a->gain);
+  dv_free(a->runs);
+  *a = (far){0};
+}
+
+/* ---- Free runs ---- */
+
+static void move(far *a, const double *u) {
+  dv_system_move(&a->system, a->z, u, a->next);
+  memcpy(a->z, a->next, (size_t)a->system.n_z * sizeof *a->z);
+}
+
+/* open: the observability matrix H A^t of the first frames. */
+static void look_back(far *a) {
+  const dv_system *s = &a->system;
+  size_t part = (size_t)s->n_x * (size_t)s->n_z;
+  memcpy(a->open, s->h, part * sizeof *s->h);
+  for (int t = 1; t < SEEN; t++)
+    dv_product(a->open + (size_t)t * part, a->open + (size_t)(t - 1) * part, s->a, s->n_x, s->n_z, s->n_z);
+}
+
+/* z: the first state, by least squares over the frames that are seen. */
+static void begin(far *a, const run *w) {
+  const double ridge = 1e-2;
+  const dv_system *s = &a->system;
+  size_t n_z = (size_t)s->n_z, n_x = (size_t)s->n_x, n_u = (size_t)s->n_u;
+  memset(a->z, 0, n_z * sizeof *a->z);
+  memset(a->square, 0, n_z * n_z * sizeof *a->square);
+  for (size_t t = 0; t < SEEN; t++) {
+    const double *u = a->r->u + (w->first + t) * n_u;
+    dv_system_emit(s, a->z, u, a->f + t * n_x);
+    move(a, u);
+  }
+  memset(a->z, 0, n_z * sizeof *a->z);
+  for (size_t k = 0; k < SEEN * n_x; k++) {
+    double apart = a->r->x[w->first * n_x + k] - a->f[k];
+    const double *row = a->open + k * n_z;
+    if (isnan(apart)) continue;
+    for (size_t i = 0; i < n_z; i++) {
+      a->z[i] += row[i] * apart;
+      for (size_t j = i; j < n_z; j++) a->square[i * n_z + j] += row[i] * row[j];
+    }
+  }
+  for (size_t i = 0; i < n_z; i++) a->square[i * (n_z + 1)] += ridge;
+  if (!dv_cholesky(a->square, s->n_z)) return;
+  dv_solve_lower(a->square, s->n_z, a->z, 1);
+  dv_solve_upper(a->square, s->n_z, a->z, 1);
+}
+
+/* Errors of the runs [rows], over the root of their number; those of missing values are 0. With a gain they
+ * are one step ahead, without one free. */
+static void run_on(double *out, far *a, const double *gain) {
+  size_t n_x = (size_t)a->system.n_x, n_u = (size_t)a->system.n_u;
+  double by = 1 / sqrt((double)a->rows);
+  look_back(a);
+  for (size_t i = 0; i < a->count; i++) {
+    const run *w = &a->runs[i];
+    begin(a, w);
+    for (size_t t = 0; t < w->steps; t++) {
+      const double *u = a->r->u + (w->first + t) * n_u, *x = a->r->x + (w->first + t) * n_x;
+      dv_system_emit(&a->system, a->z, u, a->x);
+      move(a, u);
+      for (size_t k = 0; k < n_x; k++) a->x[k] = isnan(x[k]) ? 0 : x[k] - a->x[k];
+      if (gain) dv_apply(a->z, gain, a->x, a->system.n_z, a->system.n_x);
+      for (size_t k = 0; k < n_x && t >= SEEN; k++) *out++ = by * a->x[k];
+    }
+  }
+}
+
+/* Parameters are the numbers of the system up to the noise, less D if there is no feedthrough. */
+static size_t skipped(const far *a) {
+  return a->feedthrough ? 0 : (size_t)a->system.n_x * (size_t)a->system.n_u;
+}
+
+static int parameters(const far *a) {
+  return (int)((size_t)(a->system.q - a->system.a) - skipped(a));
+}
+
+static void get_parameters(const far *a, double *theta) {
+  size_t before = (size_t)(a->system.d - a->system.a), after = (size_t)parameters(a) - before;
+  memcpy(theta, a->system.a, before * sizeof *theta);
+  memcpy(theta + before, a->system.d + skipped(a), after * sizeof *theta);
+}
+
+static void set_parameters(far *a, const double *theta) {
+  size_t before = (size_t)(a->system.d - a->system.a), after = (size_t)parameters(a) - before;
+  memcpy(a->system.a, theta, before * sizeof *theta);
+  memcpy(a->system.d + skipped(a), theta + before, after * sizeof *theta);
+}
+
+static void free_residuals(double *out, const double *theta, void *user) {
+  far *a = user;
+  set_parameters(a, theta);
+  run_on(out, a, NULL);
+}
+
+/* A is the first of the parameters. */
+static bool is_stable(const double *theta, void *user) {
+  far *a = user;
+  return dv_spectral_radius(theta, a->system.n_z, a->scratch) <= 1;
+}
+
+static bool feasible(const far *a) {
+  return a->rows && parameters(a) <= MOST_PARAMETERS;
+}
+
+static dvbf_status refine(far *a, const volatile int *interrupt, dvbf_error *error) {
+  int n = parameters(a);
+  double *theta = dv_calloc((size_t)n, sizeof *theta);
+  if (!theta) return dv_fail_memory(error, "fitting free runs");
+  get_parameters(a, theta);
+  dv_levenberg how = {.n = n,
+                      .rows = a->rows,
+                      .steps = 40,
+                      .ridge = 1e-3,
+                      .enough = 1e-4,
+                      .residuals = free_residuals,
+                      .allowed = is_stable,
+                      .interrupt = interrupt,
+                      .user = a};
+  dvbf_status status = dv_levenberg_run(theta, NULL, &how, error);
+  set_parameters(a, theta);
+  dv_free(theta);
+  return status;
+}
+
+/* ---- Gain ---- */
+
+static void gain_residuals(double *out, const double *gain, void *user) {
+  run_on(out, user, gain);
+}
+
+/* Whether the filter forgets its first state: A - K H. */
+static bool forgets(const double *gain, void *user) {
+  far *a = user;
+  int n = a->system.n_z;
+  dv_product(a->square, gain, a->system.h, n, a->system.n_x, n);
+  for (int i = 0; i < n * n; i++) a->square[i] = a->system.a[i] - a->square[i];
+  return dv_spectral_radius(a->square, n, a->scratch) < 1;
+}
+
+/* R of the errors one step ahead, and the other noises with the gain. */
+static dvbf_status set_noise(far *a, dvbf_error *error) {
+  size_t n_x = (size_t)a->system.n_x;
+  double *errors = dv_calloc(a->rows, sizeof *errors), *r = a->system.r;
+  if (!errors) return dv_fail_memory(error, "fitting free runs");
+  gain_residuals(errors, a->gain, a);
+  memset(r, 0, n_x * n_x * sizeof *r);
+  for (size_t k = 0; k < a->rows; k += n_x)
+    for (size_t i = 0; i < n_x; i++)
+      for (size_t j = 0; j < n_x; j++) r[i * n_x + j] += errors[k + i] * errors[k + j] * (double)n_x;
+  for (size_t i = 0; i < n_x; i++) r[i * (n_x + 1)] += DV_NOISE_FLOOR;
+  dv_system_set_gain(&a->system, a->gain);
+  dv_free(errors);
+  return DVBF_OK;
+}
+
+/* K = S R^-1 of the system in innovation form; 0 if it has none or A was moved too far for it. */
+static dvbf_status first_gain(far *a, dvbf_error *error) {
+  const dv_system *s = &a->system;
+  size_t n_z = (size_t)s->n_z, n_x = (size_t)s->n_x;
+  double *r = dv_calloc(n_x * (n_x + n_z), sizeof *r);
+  if (!r) return dv_fail_memory(error, "fitting free runs");
+  double *to = r + n_x * n_x;
+  memset(a->gain, 0, n_z * n_x * sizeof *a->gain);
+  memcpy(r, s->r, n_x * n_x * sizeof *r);
+  dv_transpose(to, s->s, s->n_z, s->n_x);
+  if (dv_cholesky(r, s->n_x)) {
+    dv_solve_lower(r, s->n_x, to, s->n_z);
+    dv_solve_upper(r, s->n_x, to, s->n_z);
+    dv_transpose(a->gain, to, s->n_x, s->n_z);
+  }
+  if (!forgets(a->gain, a)) memset(a->gain, 0, n_z * n_x * sizeof *a->gain);
+  dv_free(r);
+  return DVBF_OK;
+}
+
+static dvbf_status find_gain(far *a, const volatile int *interrupt, dvbf_error *error) {
+  int n = a->system.n_z * a->system.n_x;
+  dv_levenberg how = {.n = n,
+                      .rows = a->rows,
+                      .steps = 40,
+                      .ridge = 1e-9,
+                      .enough = 1e-4,
+                      .residuals = gain_residuals,
+                      .allowed = forgets,
+                      .interrupt = interrupt,
+                      .user = a};
+  dvbf_status status = first_gain(a, error);
+  if (!status) status = dv_levenberg_run(a->gain, NULL, &how, error);
+  return status ? status : set_noise(a, error);
+}
+
+/* ---- Order ---- */
+
+/* The window of the subspace model to refine: longer than the best one for forecasts, if data allow it. */
+static int past_of(const dv_recordings *r, const dv_linear_choice *c) {
+  enum { PAST = 12, EACH = 10 };
+  size_t size = 1 + (PAST + 1) * (size_t)(r->n_x + r->n_u);
+  return c->past < PAST && r->frames >= EACH * size ? PAST : c->past;
+}
+
+/* The subspace model of all blocks but those of a fold; *any is false if they have none. */
+static dvbf_status start(far *a, bool *any, const dv_linear_choice *c, int fold, dvbf_error *error) {
+  dv_moments_past moments = {0};
+  dv_subspace space = {0};
+  const dv_recordings *r = a->r;
+  int order = a->system.n_z;
+  *any = false;
+  dvbf_status status = dv_moments_past_new(&moments, r, past_of(r, c), error);
+  for (size_t b = 0; b < r->blocks && !status; b++)
+    if (r->block[b].fold != fold) dv_moments_past_add(&moments, r, &r->block[b]);
+  if (!status) status = dv_subspace_new(&space, &moments, c->feedthrough, c->ridge, order, error);
+  double *scratch = status ? NULL : dv_calloc(dv_subspace_scratch(&space), sizeof *scratch);
+  if (!status && !scratch) status = dv_fail_memory(error, "fitting free runs");
+  if (!status) *any = dv_subspace_system(&space, &a->system, scratch);
+  dv_free(scratch);
+  dv_subspace_clear(&space);
+  dv_moments_past_clear(&moments);
+  return status;
+}
+
+/* Adds the squared errors of the system's free runs in a fold, and their number. */
+static dvbf_status judge(far *a, int fold, double *squares, double *count, dvbf_error *error) {
+  dvbf_status status = take_runs(a, fold, true, error);
+  double *errors = status ? NULL : dv_calloc(a->rows, sizeof *errors);
+  if (!status && !errors) status = dv_fail_memory(error, "fitting free runs");
+  if (!status && a->rows) {
+    run_on(errors, a, NULL);
+    *squares += dv_dot(errors, errors, a->rows) * (double)a->rows;
+    *count += (double)a->rows;
+  }
+  dv_free(errors);
+  return status;
+}
+
+/* A refined system of the order, of all data but a fold; *any is false if there is none. */
+static dvbf_status fit(far *a, bool *any, int order, const dv_recordings *r, const dv_linear_choice *c,
+                       int fold, const volatile int *interrupt, dvbf_error *error) {
+  dvbf_status status = far_new(a, r, order, c->feedthrough, error);
+  if (!status) status = take_runs(a, fold, false, error);
+  *any = !status && feasible(a) && order <= dv_subspace_most(r->n_x, past_of(r, c));
+  if (!status && *any) status = start(a, any, c, fold, error);
+  return !status && *any ? refine(a, interrupt, error) : status;
+}
+
+/* *out: the root mean square error of refined systems in free runs that they have not seen. */
+static dvbf_status try_order(double *out, int order, const dv_recordings *r, const dv_linear_choice *c,
+                             const volatile int *interrupt, dvbf_error *error) {
+  double squares = 0, count = 0;
+  bool any = true;
+  dvbf_status status = DVBF_OK;
+  for (int f = 0; f < DV_FOLDS && any && !status; f++) {
+    far a = {0};
+    status = fit(&a, &any, order, r, c, f, interrupt, error);
+    if (!status && any) status = judge(&a, f, &squares, &count, error);
+    far_clear(&a);
+  }
+  *out = any && count > 0 ? sqrt(squares / count) : INFINITY;
+  return status;
+}
+
+/* The order with the least error; unchanged if none can be refined. */
+static dvbf_status choose_order(int *order, double *least, const dv_recordings *r, const dv_linear_choice *c,
+                                const volatile int *interrupt, dvbf_error *error) {
+  const double margin = 0.99; /* the lower order stays unless another is a hundredth better */
+  dvbf_status status = DVBF_OK;
+  *least = INFINITY;
+  for (int i = 0; i < ORDERS && !status; i++) {
+    double found = INFINITY;
+    status = try_order(&found, orders[i], r, c, interrupt, error);
+    if (status || !(found < margin * *least)) continue;
+    *least = found;
+    *order = orders[i];
+  }
+  return status;
+}
+
+dvbf_status dv_prediction_error_refine(dv_system *system, dv_linear_choice *choice, const dv_recordings *r,
+                                       int order, const volatile int *interrupt, dvbf_error *error) {
+  double least = INFINITY;
+  bool any = false;
+  far a = {0};
+  dvbf_status status = order ? try_order(&least, order, r, choice, interrupt, error)
+                             : choose_order(&order, &least, r, choice, interrupt, error);
+  if (status || !isfinite(least)) return status;
+  status = fit(&a, &any, order, r, choice, EVERYTHING, interrupt, error);
+  if (!status && any) status = find_gain(&a, interrupt, error);
+  if (!status && any) {
+    dv_system_clear(system);
+    *system = a.system;
+    a.system = (dv_system){0};
+    choice->order = order;
+    choice->errors.free_run = least;
+  }
+  far_clear(&a);
+  return status;
+}
+
+/* ---- Scores ---- */
+
+dvbf_status dv_fit_score_new(dv_fit_score *out, int n_x, dvbf_error *error) {
+  size_t n = (size_t)n_x;
+  double *all = dv_calloc(4 * n, sizeof *all);
+  if (!all) return dv_fail_memory(error, "judging linear models");
+  *out = (dv_fit_score){n_x, all, all + n, all + 2 * n, all + 3 * n};
+  return DVBF_OK;
+}
+
+void dv_fit_score_clear(dv_fit_score *s) {
+  dv_free(s->one_step);
+  *s = (dv_fit_score){0};
+}
+
+size_t dv_fit_score_memory(const dv_system *s) {
+  return dv_kalman_size(s->n_z, s->n_x) + 2 * (size_t)s->n_z + 2 * (size_t)s->n_x;
+}
+
+/* Adds squared errors of a guess [n_x], and of 0, the mean. */
+static void add(double *errors, double *of_mean, const double *x, const double *guess, int n_x) {
+  for (int i = 0; i < n_x; i++) {
+    if (isnan(x[i])) continue;
+    double apart = x[i] - guess[i], square = apart * apart;
+    errors[i] += isfinite(square) ? square : 1e30;
+    of_mean[i] += x[i] * x[i];
+  }
+}
+
+/* First frames of filter and free run, and the frames that count. */
+typedef struct span {
+  size_t start, free_from, first, last;
+} span;
+
+static span span_of(const dv_recordings *r, const dv_piece *piece) {
+  enum { WARM = 20 };
+  /* With gaps the covariances never become constant, and a step takes many times as long. */
+  size_t most = r->filled ? 400 : 2000, back = piece->before < most / 2 ? piece->before : most / 2;
+  size_t steps = piece->steps < most ? piece->steps : most, quarter = (back + steps + 3) / 4;
+  span p = {.start = piece->first - back, .last = piece->first + steps};
+  p.free_from = p.start + (quarter < WARM ? quarter : WARM);
+  p.first = p.free_from > piece->first ? p.free_from : piece->first;
+  return p;
+}
+
+size_t dv_fit_score_steps(const dv_recordings *r, const dv_piece *piece) {
+  span p = span_of(r, piece);
+  return p.last - p.start;
+}
+
+static bool complete(const dv_recordings *r, const span *p) {
+  size_t n_x = (size_t)r->n_x;
+  for (size_t i = p->start * n_x; i < p->last * n_x; i++)
+    if (isnan(r->x[i])) return false;
+  return true;
+}
+
+void dv_fit_score_add(dv_fit_score *score, const dv_kalman_gains *gains, const dv_recordings *r,
+                      const dv_piece *piece, double *memory) {
+  const dv_system *s = gains->system;
+  size_t n_x = (size_t)s->n_x, n_u = (size_t)s->n_u;
+  span p = span_of(r, piece);
+  bool quick = dv_kalman_gains_reach(gains, p.last - p.start) && complete(r, &p);
+  dv_kalman k = dv_kalman_begin(s, memory);
+  double *z = memory + dv_kalman_size(s->n_z, s->n_x), *next = z + s->n_z, *guess = next + s->n_z,
+         *free_guess = guess + s->n_x;
+  for (size_t frame = p.start; frame < p.last; frame++) {
+    const double *x = r->x + frame * n_x, *u = r->u + frame * n_u;
+    if (frame == p.free_from) memcpy(z, k.mean, (size_t)s->n_z * sizeof *z);
+    dv_system_emit(s, k.mean, u, guess);
+    if (frame >= p.first) {
+      add(score->one_step, score->one_mean, x, guess, s->n_x);
+      dv_system_emit(s, z, u, free_guess);
+      add(score->free_run, score->free_mean, x, free_guess, s->n_x);
+    }
+    if (frame >= p.free_from) {
+      dv_system_move(s, z, u, next);
+      memcpy(z, next, (size_t)s->n_z * sizeof *z);
+    }
+    if (quick) {
+      for (size_t i = 0; i < n_x; i++) guess[i] = x[i] - guess[i];
+      dv_kalman_gains_move(gains, frame - p.start, k.mean, guess, u, next);
+    } else {
+      if (!dv_kalman_observe(&k, x, u)) dv_kalman_observe(&k, NULL, u); /* without noise there is no filter */
+      dv_kalman_move(&k, u);
+    }
+  }
+}
+
+dv_fit_errors dv_fit_score_errors(const dv_fit_score *s, const dv_recordings *r) {
+  dv_fit_errors out = {0};
+  double count = 0;
+  for (int i = 0; i < s->n_x; i++) {
+    if (!r->varies[i] || !(s->one_mean[i] > 0)) continue;
+    out.one_step += fmin(1e6, sqrt(s->one_step[i] / s->one_mean[i]));
+    out.free_run += fmin(1e6, sqrt(s->free_run[i] / s->free_mean[i]));
+    count++;
+  }
+  if (!(count > 0)) return (dv_fit_errors){1, 1};
+  return (dv_fit_errors){out.one_step / count, out.free_run / count};
+}
+
+double dv_fit_judge(dv_fit_errors e) {
+  const double enough = 1e-3;
+  return (dv_log(e.one_step + enough) + dv_log(e.free_run + enough)) / 2;
+}

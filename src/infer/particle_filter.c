@@ -1,0 +1,354 @@
+/* The particle filter (dv_particles_run): recognition proposes w, weights correct it, and the particles of a
+ * sequence are the rows of one program. It resamples when 1 / sum W^2 falls below half of their number. The
+ * product of the mean weights is an unbiased estimate of p(x). Also importance weights of whole paths
+ * (dv_importance_run), for every model. */
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/settings.h"
+#include "data/dataset.h"
+#include "infer/particles.h"
+#include "math/portable.h"
+#include "math/random.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Particle filter ---- */
+
+/* ---- Memory ---- */
+
+static dvbf_status allocate(dv_particles *p, dvbf_error *error) {
+  size_t n_z = (size_t)p->model->n_z;
+  p->zeros = dv_calloc(p->count, sizeof *p->zeros);
+  p->key = dv_calloc(p->count, sizeof *p->key);
+  p->log_weight = dv_calloc(p->count, sizeof *p->log_weight);
+  p->v = p->n_v ? dv_calloc(p->n_v, sizeof *p->v) : NULL;
+  size_t all;
+  if (dv_multiply(p->most, p->count, &all)) {
+    p->z = dv_calloc(all, n_z * sizeof *p->z);
+    p->weight = dv_calloc(all, sizeof *p->weight);
+    p->parent = dv_calloc(all, sizeof *p->parent);
+  }
+  if (p->zeros && p->key && p->log_weight && (p->v || !p->n_v) && p->z && p->weight && p->parent)
+    return DVBF_OK;
+  return dv_fail(error, DVBF_MEMORY, "out of memory for %zu particles over %zu steps; fewer need less",
+                 p->count, p->most);
+}
+
+dvbf_status dv_particles_init(dv_particles *p, const dvbf_model *model, const dvbf_sequences *s, size_t count,
+                              int initial, dvbf_error *error) {
+  int asked = dv_model_start_frames(model);
+  int frames = asked && asked < initial ? asked : initial, flags = DV_PARTICLES | dv_gaps_of(s);
+  *p = (dv_particles){.model = model, .count = count, .most = s->steps};
+  p->jacobian = dv_model_log_jacobian(model);
+  dvbf_status status = dv_program_record_start(&p->start_program, model, (int)count, frames, flags, error);
+  if (!status) status = dv_program_record_step(&p->step_program, model, (int)count, 0, flags, error);
+  if (!status) status = dv_worker_init(&p->start, model, &p->start_program, s, error);
+  if (!status) status = dv_worker_init(&p->step, model, &p->step_program, NULL, error);
+  p->n_v = p->step_program.v.buffer >= 0 ? (size_t)p->step_program.v.cols : 0;
+  if (!status) status = allocate(p, error);
+  if (status) return status;
+  for (size_t i = 0; i < count; i++) p->key[i] = (uint32_t)i;
+  p->start.run.conditions = p->step.run.conditions = &p->conditions;
+  p->start.run.sequence = p->step.run.sequence = p->key;
+  return DVBF_OK;
+}
+
+void dv_particles_clear(dv_particles *p) {
+  dv_worker_clear(&p->start);
+  dv_worker_clear(&p->step);
+  dv_program_clear(&p->start_program);
+  dv_program_clear(&p->step_program);
+  dv_free(p->zeros);
+  dv_free(p->key);
+  dv_free(p->v);
+  dv_free(p->log_weight);
+  dv_free(p->z);
+  dv_free(p->weight);
+  dv_free(p->parent);
+  *p = (dv_particles){0};
+}
+
+/* ---- Running ---- */
+
+uint64_t dv_sequence_seed(uint64_t seed, size_t sequence) {
+  dv_block b =
+      dv_random_block(seed, DV_STREAM_PARTICLES, (uint32_t)sequence, (uint32_t)((uint64_t)sequence >> 32), 0);
+  return (uint64_t)b.word[0] << 32 | b.word[1];
+}
+
+dvbf_sequences dv_view(const dvbf_sequences *s, size_t t, size_t count) {
+  dvbf_sequences view = *s;
+  view.steps = count;
+  view.x = s->x + t * s->n_x;
+  view.u = s->n_u ? s->u + t * s->n_u : NULL;
+  return view;
+}
+
+dvbf_sequences dv_sequence_alone(const dvbf_sequences *s, size_t i, float *buffer) {
+  size_t steps = dvbf_sequence_length(s, i);
+  const float *u = s->n_u ? s->u + dvbf_sequence_start(s, i) * s->n_u : NULL;
+  return (dvbf_sequences){.count = 1,
+                          .steps = steps,
+                          .n_x = s->n_x,
+                          .n_u = s->n_u,
+                          .x = (float *)(uintptr_t)dv_sequence_x(s, i, 0, steps, buffer),
+                          .u = (float *)(uintptr_t)u,
+                          .gaps = s->gaps};
+}
+
+static void begin(dv_particles *p, const dvbf_sequences *s, size_t i, uint64_t seed) {
+  p->sequence = dv_sequence_alone(s, i, p->start.frames);
+  p->steps = p->sequence.steps;
+  p->seed = dv_sequence_seed(seed, i);
+  p->conditions = dv_model_conditions(p->model, p->seed);
+  p->log_likelihood = 0;
+  if (p->v) dv_universal_draw(p->model, p->seed, 0, p->v, p->n_v);
+}
+
+void dv_particles_universal(dv_particles *p, size_t t) {
+  if (p->v && dv_universal_each_step(p->model))
+    dv_universal_draw(p->model, p->seed, (uint32_t)t, p->v, p->n_v);
+}
+
+/* Turns log weights of step t into weights; their sum is p(x_t | past). */
+static void weigh(dv_particles *p, size_t t) {
+  p->log_likelihood += dv_normalise(p->log_weight, p->weight + t * p->count, p->count);
+}
+
+/* z_1 ~ q(w_1), weight p(w_1) p(x_1 | z_1) / q(w_1). */
+static void start(dv_particles *p) {
+  const dvbf_program *g = &p->start_program;
+  dvbf_sequences view = dv_view(&p->sequence, 0, p->steps);
+  p->conditions.update = 0;
+  dv_worker_load(&p->start, &view, p->zeros, g->rows, g->steps);
+  dv_run_forward(&p->start.run);
+  double jacobian = dv_frame_jacobian(&p->start, p->jacobian, 0, 0);
+  const dvbf_real *ln_p = dvbf_at(&p->start.run, g->ln_p);
+  memcpy(p->z, dvbf_at(&p->start.run, g->z), p->count * (size_t)p->model->n_z * sizeof *p->z);
+  for (size_t r = 0; r < p->count; r++) {
+    p->log_weight[r] =
+        dv_log_ratio_first(&p->start, (int)r) + (double)ln_p[r] + jacobian - dv_log((double)p->count);
+    p->parent[r] = (uint32_t)r;
+  }
+  weigh(p, 0);
+}
+
+/* Chooses the parents of step t: the particles of the step before or, if their weights have become uneven,
+ * resampled ones. log_weight becomes that of the parents. */
+static void choose_parents(dv_particles *p, size_t t) {
+  const double *weight = p->weight + (t - 1) * p->count;
+  uint32_t *parent = p->parent + t * p->count;
+  double squares = 0, n = (double)p->count;
+  for (size_t i = 0; i < p->count; i++) squares += weight[i] * weight[i];
+  bool uneven = 1 / squares < n / 2; /* the effective number of particles */
+  if (uneven) {
+    dv_random random = dv_random_at(p->seed, DV_STREAM_PARTICLES, 2, (uint32_t)t);
+    dv_resample(weight, p->count, dv_random_uniform(&random), parent, p->count);
+  }
+  for (size_t i = 0; i < p->count; i++) {
+    if (!uneven) parent[i] = (uint32_t)i;
+    p->log_weight[i] = uneven ? -dv_log(n) : dv_log(weight[i]);
+  }
+}
+
+/* z_t ~ q(w_{t-1} | z_{t-1}, x_t, u_{t-1}), weight p(w_{t-1}) p(x_t | z_t) / q(w_{t-1}). */
+static void advance(dv_particles *p, size_t t) {
+  const dvbf_program *g = &p->step_program;
+  size_t n_z = (size_t)p->model->n_z;
+  dvbf_sequences view = dv_view(&p->sequence, t - 1, 2);
+  dvbf_real *z = dvbf_at(&p->step.run, g->z);
+  const dvbf_real *before = p->z + (t - 1) * p->count * n_z;
+  choose_parents(p, t);
+  for (size_t r = 0; r < p->count; r++)
+    memcpy(z + r * n_z, before + p->parent[t * p->count + r] * n_z, n_z * sizeof *z);
+  dv_particles_universal(p, t - 1);
+  if (p->v) memcpy(dvbf_at(&p->step.run, g->v), p->v, p->n_v * sizeof *p->v);
+  p->conditions.update = (uint32_t)t;
+  dv_conditions_set(&p->conditions, DVBF_FILTER_WAIT, (int)t < dv_model_recognises_from(p->model));
+  dv_worker_load(&p->step, &view, p->zeros, g->rows, 2);
+  dv_run_forward(&p->step.run);
+  double jacobian = dv_frame_jacobian(&p->step, p->jacobian, 1, 0);
+  const dvbf_real *ln_p = dvbf_at(&p->step.run, g->ln_p);
+  memcpy(p->z + t * p->count * n_z, dvbf_at(&p->step.run, dvbf_steps(g->z, 1, 1)),
+         p->count * n_z * sizeof *z);
+  for (size_t r = 0; r < p->count; r++)
+    p->log_weight[r] += dv_log_ratio(&p->step, 0, (int)r) + (double)ln_p[r] + jacobian;
+  weigh(p, t);
+}
+
+void dv_particles_run(dv_particles *p, const dvbf_sequences *s, size_t i, uint64_t seed) {
+  begin(p, s, i, seed);
+  start(p);
+  for (size_t t = 1; t < p->steps && !dv_interrupted(p->interrupt); t++) {
+    advance(p, t);
+    dv_estimate_progress_add(p->watch, DV_WATCH_FORTH);
+  }
+}
+
+/* ---- Densities ---- */
+
+/* sum_k ln N(eps_k; 0, 1) - ln sigma_k, less n/2 ln 2 pi: ln q of what eps gave. head = (mu, ln sigma). */
+static double log_q(const dvbf_model *m, const dvbf_real *head, const dvbf_real *eps, int n) {
+  const dv_train_settings *s = m->settings;
+  double sum = 0;
+  for (int k = 0; k < n; k++)
+    sum -= 0.5 * (double)eps[k] * (double)eps[k] +
+           (double)dv_clamp(head[n + k], s->log_sigma_min, s->log_sigma_max);
+  return sum;
+}
+
+/* ln N(x; 0, I), less n/2 ln 2 pi. */
+static double log_standard(const dvbf_real *x, int n) {
+  double sum = 0;
+  for (int k = 0; k < n; k++) sum -= 0.5 * (double)x[k] * (double)x[k];
+  return sum;
+}
+
+/* ln N(z; mu, sigma^2) with head = (mu, ln sigma), less n/2 ln 2 pi. */
+static double log_state(const dvbf_model *m, const dvbf_real *z, const dvbf_real *head, int n) {
+  double sum = 0;
+  for (int k = 0; k < n; k++) {
+    double ls = (double)dv_clamp(head[n + k], m->settings->log_sigma_min, m->settings->log_sigma_max);
+    double apart = ((double)z[k] - (double)head[k]) * dv_exp(-ls);
+    sum -= 0.5 * apart * apart + ls;
+  }
+  return sum;
+}
+
+/* Row r of step t of a value. */
+static const dvbf_real *row_of(const dvbf_run *run, dvbf_value value, int t, int r) {
+  return dvbf_at(run, dvbf_steps(value, t, 1)) + (size_t)r * (size_t)value.cols;
+}
+
+/* ln prior - ln q of row r of step t of a draw; 0 if it comes from the prior. */
+static double log_ratio(const dvbf_drawn *d, const dv_worker *w, int t, int r) {
+  const dvbf_run *run = &w->run;
+  const dvbf_model *m = w->model;
+  int n = d->value.cols;
+  bool from_q =
+      d->head.buffer >= 0 && t < d->head.steps && (d->use.buffer < 0 || *row_of(run, d->use, t, r) > 0);
+  if (!from_q) return 0;
+  const dvbf_real *value = row_of(run, d->value, t, r);
+  double prior =
+      d->prior.buffer < 0 ? log_standard(value, n) : log_state(m, value, row_of(run, d->prior, t, r), n);
+  return prior - log_q(m, row_of(run, d->head, t, r), row_of(run, d->noise, t, r), n);
+}
+
+double dv_log_ratio_first(const dv_worker *w, int r) {
+  return log_ratio(&w->program->first, w, 0, r);
+}
+
+double dv_log_ratio(const dv_worker *w, int t, int r) {
+  return log_ratio(&w->program->later, w, t, r);
+}
+
+double dv_frame_jacobian(const dv_worker *w, double whole, int t, int r) {
+  const dvbf_program *p = w->program;
+  const dvbf_model *m = w->model;
+  size_t n = (size_t)m->n_x, frame = (size_t)t * (size_t)p->rows + (size_t)r;
+  if (!(dvbf_at(&w->run, p->mask)[frame] > 0)) return 0;
+  if (!p->gaps || n == 1) return whole;
+  const dvbf_real *seen = dvbf_at(&w->run, p->seen) + frame * n;
+  double sum = 0;
+  for (size_t i = 0; i < n; i++)
+    if (seen[i] > 0) sum += dv_log((double)m->x.scale[i]);
+  return sum;
+}
+
+/* ---- Weights ---- */
+
+double dv_log_sum_exp(const double *x, size_t n) {
+  double most = -INFINITY, sum = 0;
+  for (size_t i = 0; i < n; i++)
+    if (x[i] > most) most = x[i];
+  if (!isfinite(most)) return most;
+  for (size_t i = 0; i < n; i++)
+    if (!isnan(x[i])) sum += dv_exp(x[i] - most);
+  return most + dv_log(sum);
+}
+
+double dv_normalise(const double *x, double *weight, size_t n) {
+  double all = dv_log_sum_exp(x, n);
+  for (size_t i = 0; i < n; i++)
+    weight[i] = !isfinite(all) ? 1 / (double)n : isnan(x[i]) ? 0 : dv_exp(x[i] - all);
+  return all;
+}
+
+void dv_resample(const double *weight, size_t n, double uniform, uint32_t *index, size_t m) {
+  double sum = 0, total = 0;
+  size_t at = 0;
+  for (size_t i = 0; i < n; i++) total += weight[i];
+  sum = weight[0];
+  for (size_t i = 0; i < m; i++) {
+    double place = ((double)i + uniform) / (double)m * total;
+    while (place > sum && at + 1 < n) sum += weight[++at];
+    index[i] = (uint32_t)at;
+  }
+}
+
+/* ---- Importance weighting ---- */
+
+enum { MOST_ROWS = 64 };
+
+dvbf_status dv_importance_init(dv_importance *m, const dvbf_model *model, const dvbf_sequences *s,
+                               size_t paths, bool keep_z, dvbf_error *error) {
+  int rows = paths < MOST_ROWS ? (int)paths : MOST_ROWS, steps = (int)s->steps;
+  size_t all;
+  *m = (dv_importance){.model = model, .paths = paths, .most = s->steps};
+  m->jacobian = dv_model_log_jacobian(model);
+  m->index = dv_calloc((size_t)rows, sizeof *m->index);
+  m->key = dv_calloc((size_t)rows, sizeof *m->key);
+  m->log_weight = dv_calloc(paths, sizeof *m->log_weight);
+  if (keep_z && dv_multiply(paths, m->most, &all)) m->z = dv_calloc(all, (size_t)model->n_z * sizeof *m->z);
+  if (!m->index || !m->key || !m->log_weight || (keep_z && !m->z))
+    return dv_fail(error, DVBF_MEMORY, "out of memory for %zu weighted paths; fewer need less", paths);
+  dvbf_status status = dv_program_record(&m->program, model, steps, rows, steps, dv_gaps_of(s), error);
+  if (!status) status = dv_worker_init(&m->worker, model, &m->program, s, error);
+  m->worker.run.conditions = &m->conditions;
+  m->worker.run.sequence = m->key;
+  return status;
+}
+
+void dv_importance_clear(dv_importance *m) {
+  dv_worker_clear(&m->worker);
+  dv_program_clear(&m->program);
+  DV_FREE(m->index, m->key, m->log_weight, m->z);
+  *m = (dv_importance){0};
+}
+
+/* ln p(x, w) - ln q(w) of row r. */
+static double log_weight_of(const dv_importance *m, int r) {
+  const dvbf_program *p = &m->program;
+  const dvbf_real *ln_p = dvbf_at(&m->worker.run, p->ln_p);
+  double sum = dv_log_ratio_first(&m->worker, r);
+  for (int t = 0; t < p->steps; t++) {
+    sum += (double)ln_p[(size_t)t * (size_t)p->rows + (size_t)r] +
+           dv_frame_jacobian(&m->worker, m->jacobian, t, r);
+    if (t + 1 < p->steps) sum += dv_log_ratio(&m->worker, t, r);
+  }
+  return sum;
+}
+
+static void copy_path(const dv_importance *m, int r, dvbf_real *z /* [most][n_z] */) {
+  size_t n = (size_t)m->model->n_z;
+  for (int t = 0; t < m->program.steps; t++)
+    memcpy(z + (size_t)t * n, dvbf_at(&m->worker.run, dvbf_steps(m->program.z, t, 1)) + (size_t)r * n,
+           n * sizeof *z);
+}
+
+double dv_importance_run(dv_importance *m, const dvbf_sequences *s, size_t i, uint64_t seed) {
+  size_t rows = (size_t)m->program.rows;
+  m->conditions = dv_model_conditions(m->model, dv_sequence_seed(seed, i));
+  for (size_t r = 0; r < rows; r++) m->index[r] = (uint32_t)i;
+  dv_worker_load(&m->worker, s, m->index, (int)rows, m->program.steps);
+  for (size_t first = 0; first < m->paths && !dv_interrupted(m->worker.run.interrupt); first += rows) {
+    for (size_t r = 0; r < rows; r++) m->key[r] = (uint32_t)(first + r);
+    dv_run_forward(&m->worker.run);
+    for (size_t r = 0; r < rows && first + r < m->paths; r++) {
+      m->log_weight[first + r] = log_weight_of(m, (int)r);
+      if (m->z) copy_path(m, (int)r, m->z + (first + r) * m->most * (size_t)m->model->n_z);
+    }
+  }
+  return dv_log_sum_exp(m->log_weight, m->paths) - dv_log((double)m->paths);
+}

@@ -1,0 +1,625 @@
+/* Data files as sets of named arrays (dv_archive_open, dv_archive_read): recognises a format by its content,
+ * and opens it in a sandbox if a foreign library parses it. Also arrays of the caller as an archive
+ * (dv_archive_of), so that names, shapes and refusals are the same in memory and in files; swapped
+ * dimensions; numbers of files; and sentences about formats that are not read. */
+#include "io/archive.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "io/sandbox.h"
+
+#include <dvbf/dvbf.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- Names ---- */
+
+/* demo_9 stands before demo_10. */
+int dv_compare_names(const char *a, const char *b) {
+  const char *p = a, *q = b;
+  while (*p && *q) {
+    if (*p >= '0' && *p <= '9' && *q >= '0' && *q <= '9') {
+      size_t zeros_p = strspn(p, "0"), zeros_q = strspn(q, "0");
+      const char *m = p + zeros_p, *n = q + zeros_q;
+      size_t digits_m = strspn(m, "0123456789"), digits_n = strspn(n, "0123456789");
+      if (digits_m != digits_n) return digits_m < digits_n ? -1 : 1;
+      int order = memcmp(m, n, digits_m);
+      if (order) return order;
+      p = m + digits_m;
+      q = n + digits_n;
+    } else if (*p != *q) {
+      return (unsigned char)*p < (unsigned char)*q ? -1 : 1;
+    } else {
+      p++, q++;
+    }
+  }
+  if (*p || *q) return *p ? 1 : -1;
+  return strcmp(a, b); /* 01 and 1 are two names */
+}
+
+static int compare_arrays(const void *a, const void *b) {
+  return dv_compare_names(((const dv_array *)a)->name, ((const dv_array *)b)->name);
+}
+
+const dv_array *dv_archive_find(const dv_archive *a, const char *name) {
+  dv_array wanted = {.name = (char *)(uintptr_t)name};
+  return a->count ? bsearch(&wanted, a->arrays, a->count, sizeof *a->arrays, compare_arrays) : NULL;
+}
+
+const char *dv_array_shape(const dv_array *array, char *out, size_t size) {
+  size_t used = (size_t)snprintf(out, size, "[");
+  for (int i = 0; i < array->rank && used + 24 < size; i++)
+    used += (size_t)snprintf(out + used, size - used, "%s%zu", i ? ", " : "", array->dims[i]);
+  snprintf(out + used, size - used, "]");
+  return out;
+}
+
+/* ---- Fortran order ---- */
+
+void dv_array_reorder(void *to, const void *from, const dv_array *array, size_t size) {
+  size_t index[DV_RANK] = {0}, strides[DV_RANK] = {0}, at = 0, stride = size;
+  unsigned char *out = to;
+  for (int i = 0; i < array->rank; i++) {
+    strides[i] = stride;
+    stride *= array->dims[i];
+  }
+  for (size_t k = 0; k < array->elements; k++, out += size) {
+    memcpy(out, (const unsigned char *)from + at, size);
+    for (int i = array->rank - 1; i >= 0; i--) {
+      at += strides[i];
+      if (++index[i] < array->dims[i]) break;
+      at -= strides[i] * array->dims[i];
+      index[i] = 0;
+    }
+  }
+}
+
+void dv_array_squeeze(dv_array *array) {
+  if (array->rank != 2 || (array->dims[0] != 1 && array->dims[1] != 1)) return;
+  array->rank = array->dims[0] == 1 && array->dims[1] == 1 ? 0 : 1;
+  if (array->dims[0] == 1) array->dims[0] = array->dims[1];
+}
+
+/* ---- Building ---- */
+
+dv_archive *dv_archive_new(size_t size, const char *path) {
+  dv_archive *a = dv_calloc(1, size);
+  if (!a) return NULL;
+  snprintf(a->path, sizeof a->path, "%s", path);
+  a->references = 1;
+  return a;
+}
+
+/* Elements of all dimensions together, or the trouble with them. */
+static const char *count_elements(dv_array *array) {
+  array->elements = 1;
+  for (int i = 0; i < array->rank; i++) {
+    if (array->dims[i] == 0) return "is empty; each dimension must be 1 or more";
+    if (!dv_multiply(array->elements, array->dims[i], &array->elements) || array->elements > DV_MAX_ELEMENTS)
+      return "is too large; it must have below 2^40 numbers, so split it over several files";
+  }
+  return NULL;
+}
+
+const char dv_no_memory[] = "memory is short";
+
+dvbf_status dv_archive_add(dv_archive *a, const dv_array *array, dvbf_error *error) {
+  enum { MOST = 1 << 20 };
+  if (array->trouble == dv_no_memory) return dv_fail_memory(error, "reading data");
+  if (strlen(array->name) >= DV_ARRAY_NAME) return DVBF_OK;
+  if (a->count == MOST)
+    return dv_fail(error, DVBF_FORMAT, "%.200s: holds more than %d arrays; split it over several files",
+                   a->path, MOST);
+  if (a->count == a->room) {
+    size_t room = a->room ? 2 * a->room : 16;
+    dv_array *larger = dv_realloc(a->arrays, room, sizeof *larger);
+    if (!larger) return dv_fail_memory(error, "reading data");
+    a->arrays = larger;
+    a->room = room;
+  }
+  dv_array *to = &a->arrays[a->count];
+  *to = *array;
+  const char *size = count_elements(to);
+  if (size) to->trouble = size;
+  if (to->unpacked == DV_WHOLE) to->unpacked = to->elements * sizeof(float);
+  to->name = dv_strdup(array->name);
+  if (!to->name) return dv_fail_memory(error, "reading data");
+  a->count++;
+  return DVBF_OK;
+}
+
+dvbf_status dv_archive_sort(dv_archive *a, dvbf_error *error) {
+  if (a->count) qsort(a->arrays, a->count, sizeof *a->arrays, compare_arrays);
+  for (size_t i = 1; i < a->count; i++)
+    if (!strcmp(a->arrays[i].name, a->arrays[i - 1].name))
+      return dv_fail(error, DVBF_FORMAT, "%.200s: holds two arrays named %.64s; make the file anew", a->path,
+                     a->arrays[i].name);
+  return DVBF_OK;
+}
+
+/* ---- Notes ---- */
+
+void dv_archive_note(dv_archive *a, const char *format, ...) {
+  DV_PLAIN_NUMBERS;
+  char(*notes)[256] = dv_realloc(a->notes, a->n_notes + 1, sizeof *notes);
+  a->forgot = a->forgot || !notes;
+  if (!notes) return;
+  va_list arguments;
+  a->notes = notes;
+  va_start(arguments, format);
+  vsnprintf(notes[a->n_notes], sizeof *notes, format, arguments);
+  va_end(arguments);
+  dv_text_plain(notes[a->n_notes++]);
+}
+
+void dv_archive_use(dv_archive *a, const char *name, const char *as) {
+  dvbf_use *uses = dv_realloc(a->uses, a->n_uses + 1, sizeof *uses);
+  a->forgot = a->forgot || !uses;
+  if (!uses) return;
+  a->uses = uses;
+  snprintf(uses[a->n_uses].name, sizeof uses->name, "%.63s", name);
+  snprintf(uses[a->n_uses++].role, sizeof uses->role, "%.127s", as);
+}
+
+/* ---- Opening ---- */
+
+/* A megabyte of compressed zeros may be gigabytes of memory. Stored values take no more than their file. */
+static void refuse_inflated(dv_archive *a, size_t megabytes) {
+  enum { ALWAYS = 64 }; /* megabytes, which any memory has */
+  size_t most = (megabytes > ALWAYS ? megabytes : ALWAYS) << 20;
+  for (size_t i = 0; i < a->count; i++)
+    if (!a->arrays[i].trouble && a->arrays[i].unpacked > most)
+      a->arrays[i].trouble =
+          "is compressed, and unpacked it needs more than memory allows; set memory = "
+          "MEGABYTES to what it needs, or store it uncompressed, as numpy.savez does: it is "
+          "then read piece by piece";
+}
+
+dvbf_status dv_format_open(dv_archive **out, dv_format format, const char *path, int descriptor,
+                           dvbf_error *error) {
+  switch (format) {
+  case DV_FORMAT_HDF5: return dv_hdf5_open(out, path, descriptor, error);
+  case DV_FORMAT_MATLAB: return dv_matlab_open(out, path, descriptor, error);
+  default: return dv_npz_open(out, path, descriptor, error);
+  }
+}
+
+/* In a process of its own, if that is wanted and possible. */
+static dvbf_status open_guarded(dv_archive **out, dv_format format, const char *path, int descriptor,
+                                const dv_data_settings *how, dvbf_error *error) {
+  dvbf_error why = {.message = "this build has none"};
+  bool started = false;
+  if (how->sandbox != DV_SANDBOX_OFF && dv_sandbox_possible()) {
+    dvbf_status status = dv_sandbox_open(out, format, path, descriptor, how, &started, &why);
+    if (started && status && error) *error = why;
+    if (started) return status;
+    dv_archive_release(*out);
+    *out = NULL;
+  }
+  if (how->sandbox == DV_SANDBOX_ON)
+    return dv_fail(error, DVBF_IO,
+                   "%.200s: is not read, as there is no sandbox: %.200s; with sandbox = off it is", path,
+                   why.message);
+  return dv_format_open(out, format, path, descriptor, error);
+}
+
+static dvbf_status open_any(dv_archive **out, const char *path, int descriptor, const dv_data_settings *how,
+                            dvbf_error *error) {
+  unsigned char magic[16] = {0};
+  ssize_t size = pread(descriptor, magic, sizeof magic, 0);
+  if (size < 0) return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", path, strerror(errno));
+  if (size == 0) return dv_fail(error, DVBF_FORMAT, "%.200s: is empty; make or copy the file again", path);
+  if (!memcmp(magic, "\x93NUMPY", 6)) return dv_npy_open(out, path, descriptor, error);
+  if (!memcmp(magic, "PK\3\4", 4) || !memcmp(magic, "PK\5\6", 4))
+    return open_guarded(out, DV_FORMAT_ZIP, path, descriptor, how, error);
+  if (size == sizeof magic && !memcmp(magic, "MATLAB 5.0", 10))
+    return open_guarded(out, DV_FORMAT_MATLAB, path, descriptor, how, error);
+  if (dv_hdf5_recognises(descriptor)) return open_guarded(out, DV_FORMAT_HDF5, path, descriptor, how, error);
+  const char *foreign = dv_foreign(magic, (size_t)size);
+  if (foreign) return dv_fail(error, DVBF_FORMAT, "%.200s: %s", path, foreign);
+  return dv_csv_open(out, path, descriptor, how, error);
+}
+
+/* A format that goes on reading from the descriptor duplicates it. */
+static dvbf_status open_file(dv_archive **out, const char *path, const dv_data_settings *how,
+                             dvbf_error *error) {
+  struct stat about;
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0 || fstat(descriptor, &about)) {
+    int reason = errno;
+    if (descriptor >= 0) close(descriptor);
+    return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", path, strerror(reason));
+  }
+  dvbf_status status =
+      S_ISREG(about.st_mode)
+          ? open_any(out, path, descriptor, how, error)
+          : dv_fail(error, DVBF_IO, "%.200s: is not a file; name an HDF5, NPZ, NPY, MATLAB or CSV file",
+                    path);
+  close(descriptor);
+  return status;
+}
+
+dvbf_status dv_archive_open(dv_archive **out, const char *path, const dv_data_settings *how,
+                            dvbf_error *error) {
+  dv_archive *a = NULL;
+  dvbf_status status = open_file(&a, path, how, error);
+  if (!status) status = dv_archive_sort(a, error);
+  if (!status) refuse_inflated(a, (size_t)how->memory);
+  if (status)
+    dv_archive_release(a);
+  else
+    *out = a;
+  return status;
+}
+
+dv_archive *dv_archive_keep(dv_archive *a) {
+  __atomic_add_fetch(&a->references, 1, __ATOMIC_RELAXED);
+  return a;
+}
+
+void dv_archive_release(dv_archive *a) {
+  if (!a || __atomic_sub_fetch(&a->references, 1, __ATOMIC_ACQ_REL)) return;
+  if (a->close) a->close(a);
+  for (size_t i = 0; i < a->count; i++) dv_free(a->arrays[i].name);
+  DV_FREE(a->arrays, a->notes, a->uses);
+  dv_free(a);
+}
+
+/* ---- Reading ---- */
+
+const char *dv_array_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
+                          double *doubles) {
+  if (first > array->elements || n > array->elements - first) return "it has fewer numbers than are needed";
+  return a->read(a, array, first, n, floats, doubles);
+}
+
+dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
+                            double *doubles, dvbf_error *error) {
+  const char *remedy = dv_array_read(a, array, first, n, floats, doubles);
+  if (!remedy) return DVBF_OK;
+  return dv_fail(error, DVBF_FORMAT, "%.200s: %.64s cannot be read; %s", a->path, array->name, remedy);
+}
+
+/* ---- Arrays of the caller ---- */
+
+typedef struct memory_archive {
+  dv_archive base;
+  dvbf_array *given; /* [count], in the order of the caller; dv_array.place is the number of one */
+} memory_archive;
+
+/* Types in the order of dvbf_type. */
+static const dv_number types[] = {[DVBF_FLOAT32] = DV_FLOAT32,
+                                  [DVBF_FLOAT64] = DV_FLOAT64,
+                                  [DVBF_UINT32] = DV_UINT32,
+                                  [DVBF_INT64] = DV_INT64,
+                                  [DVBF_UINT8] = DV_UINT8};
+
+static const dvbf_array *given_of(const dv_archive *a, const dv_array *array) {
+  return &((const memory_archive *)a)->given[array->place];
+}
+
+static const char *read_memory(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
+                               double *doubles) {
+  const dvbf_array *given = given_of(a, array);
+  const unsigned char *from = given->values;
+  size_t size = dv_number_size(types[given->type]);
+  if (floats && given->type == DVBF_FLOAT32)
+    memcpy(floats, from + first * size, n * size);
+  else
+    dv_numbers_convert(from + first * size, types[given->type], false, n, floats, doubles);
+  return NULL;
+}
+
+static const float *floats(dv_archive *a, const dv_array *array) {
+  const dvbf_array *given = given_of(a, array);
+  return given->type == DVBF_FLOAT32 ? given->values : NULL;
+}
+
+static void close_memory(dv_archive *a) {
+  dv_free(((memory_archive *)a)->given);
+}
+
+static dvbf_status add(dv_archive *a, const dvbf_array *given, size_t number, dvbf_error *error) {
+  char name[DV_ARRAY_NAME];
+  if (!given->name || !*given->name || strlen(given->name) >= sizeof name)
+    return dv_fail(error, DVBF_ARGUMENT, "data: array %zu needs a name of 1 to %zu bytes, as x or u", number,
+                   sizeof name - 1);
+  if ((size_t)given->type >= sizeof types / sizeof *types || given->rank < 0 || given->rank > DVBF_MAX_RANK ||
+      !given->values)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "data: %.64s cannot be read; it needs a known type, values, and a rank in [0, %d]",
+                   given->name, DVBF_MAX_RANK);
+  strcpy(name, given->name);
+  dv_array array = {.name = name,
+                    .rank = given->rank,
+                    .real = given->type == DVBF_FLOAT32 || given->type == DVBF_FLOAT64,
+                    .bytes = given->type == DVBF_UINT8,
+                    .seekable = true,
+                    .place = number};
+  for (int i = 0; i < given->rank; i++) array.dims[i] = given->dims[i];
+  return dv_archive_add(a, &array, error);
+}
+
+dvbf_status dv_archive_of(dv_archive **out, const dvbf_array *arrays, size_t count, dvbf_error *error) {
+  memory_archive *m = (memory_archive *)dv_archive_new(sizeof *m, "data");
+  if (!m) return dv_fail_memory(error, "reading data");
+  m->base.read = read_memory;
+  m->base.floats = floats;
+  m->base.close = close_memory;
+  m->given = dv_calloc(count, sizeof *m->given);
+  dvbf_status status = m->given ? DVBF_OK : dv_fail_memory(error, "reading data");
+  if (!status && count) memcpy(m->given, arrays, count * sizeof *arrays);
+  for (size_t i = 0; i < count && !status; i++) status = add(&m->base, &arrays[i], i, error);
+  if (!status) status = dv_archive_sort(&m->base, error);
+  if (status)
+    dv_archive_release(&m->base);
+  else
+    *out = &m->base;
+  return status;
+}
+
+/* ---- Swapped dimensions ---- */
+
+typedef struct transposed {
+  dv_archive base;
+  dv_archive *inner;
+  float **values; /* [arrays], NULL if not yet read */
+} transposed;
+
+/* Reads an array whole and swaps its last two dimensions; `array` has the new ones. */
+static const char *load(transposed *t, const dv_array *array) {
+  size_t n = array->elements, rows = array->dims[array->rank - 2], columns = array->dims[array->rank - 1];
+  float *stored = dv_calloc(n, sizeof *stored), *to = dv_calloc(n, sizeof *to);
+  const dv_array *from = &t->inner->arrays[array->place];
+  const char *remedy = stored && to ? dv_array_read(t->inner, from, 0, n, stored, NULL) : "memory is short";
+  for (size_t at = 0; at < n && !remedy; at += rows * columns)
+    for (size_t i = 0; i < rows; i++)
+      for (size_t k = 0; k < columns; k++) to[at + i * columns + k] = stored[at + k * rows + i];
+  dv_free(stored);
+  if (remedy)
+    dv_free(to);
+  else
+    t->values[array->place] = to;
+  return remedy;
+}
+
+static const char *read_transposed(dv_archive *a, const dv_array *array, size_t first, size_t n,
+                                   float *floats, double *doubles) {
+  transposed *t = (transposed *)a;
+  const dv_array *from = &t->inner->arrays[array->place];
+  if (array->seekable) return dv_array_read(t->inner, from, first, n, floats, doubles);
+  const char *remedy = t->values[array->place] ? NULL : load(t, array);
+  for (size_t k = 0; k < n && !remedy; k++) {
+    if (floats)
+      floats[k] = t->values[array->place][first + k];
+    else
+      doubles[k] = (double)t->values[array->place][first + k];
+  }
+  return remedy;
+}
+
+/* Texts come from the inner archive. */
+static bool text(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]) {
+  dv_archive *inner = ((transposed *)a)->inner;
+  return inner->text && inner->text(inner, &inner->arrays[array->place], count, out);
+}
+
+static bool named(dv_archive *a, const dv_array *array) {
+  dv_archive *inner = ((transposed *)a)->inner;
+  return inner->named && inner->named(inner, &inner->arrays[array->place]);
+}
+
+static bool units(dv_archive *a, const dv_array *array, size_t count, char (*out)[16]) {
+  dv_archive *inner = ((transposed *)a)->inner;
+  return inner->units && inner->units(inner, &inner->arrays[array->place], count, out);
+}
+
+static void close_transposed(dv_archive *a) {
+  transposed *t = (transposed *)a;
+  for (size_t i = 0; t->values && i < t->inner->count; i++) dv_free(t->values[i]);
+  dv_free(t->values);
+  dv_archive_release(t->inner);
+}
+
+/* Arrays of the highest rank are swapped: those with fewer dimensions have no columns. */
+dvbf_status dv_archive_transpose(dv_archive **archive, dvbf_error *error) {
+  dv_archive *inner = *archive;
+  transposed *t = (transposed *)dv_archive_new(sizeof *t, inner->path);
+  int highest = 0;
+  if (!t) return dv_fail_memory(error, "reading data");
+  t->base.read = read_transposed;
+  t->base.close = close_transposed;
+  t->base.text = text;
+  t->base.named = named;
+  t->base.units = units;
+  t->inner = inner;
+  *archive = &t->base;
+  t->values = dv_calloc(inner->count, sizeof *t->values);
+  dvbf_status status = t->values ? DVBF_OK : dv_fail_memory(error, "reading data");
+  for (size_t i = 0; i < inner->count; i++)
+    if (!inner->arrays[i].trouble && inner->arrays[i].rank > highest) highest = inner->arrays[i].rank;
+  for (size_t i = 0; i < inner->count && !status; i++) {
+    dv_array array = inner->arrays[i];
+    array.place = i;
+    array.seekable = array.rank != highest || highest < 2;
+    if (!array.seekable) {
+      array.dims[array.rank - 1] = inner->arrays[i].dims[array.rank - 2];
+      array.dims[array.rank - 2] = inner->arrays[i].dims[array.rank - 1];
+    }
+    status = dv_archive_add(&t->base, &array, error);
+  }
+  return status ? status : dv_archive_sort(&t->base, error);
+}
+
+/* ---- Numbers of files ---- */
+
+size_t dv_number_size(dv_number type) {
+  static const size_t sizes[] = {2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8};
+  return sizes[type];
+}
+
+/* Binary16: 1 bit of sign, 5 of exponent with bias 15, 10 of fraction. */
+static float from_half(uint16_t bits) {
+  int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  float size = exponent == 31 ? (fraction ? NAN : INFINITY)
+               : exponent     ? ldexpf((float)(1024 + fraction), exponent - 25)
+                              : ldexpf((float)fraction, -24);
+  return bits >> 15 ? -size : size;
+}
+
+static uint16_t swap2(uint16_t v, bool swapped) {
+  return swapped ? __builtin_bswap16(v) : v;
+}
+
+static uint32_t swap4(uint32_t v, bool swapped) {
+  return swapped ? __builtin_bswap32(v) : v;
+}
+
+static uint64_t swap8(uint64_t v, bool swapped) {
+  return swapped ? __builtin_bswap64(v) : v;
+}
+
+static float as_float(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+static double as_double(uint64_t bits) {
+  double value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/* One loop for a type of words, whose value is the expression of `v`. */
+#define EACH(word, bits_of, value)                                                                           \
+  for (size_t i = 0; i < n; i++) {                                                                           \
+    word v;                                                                                                  \
+    memcpy(&v, from + i * sizeof v, sizeof v);                                                               \
+    v = bits_of;                                                                                             \
+    if (floats)                                                                                              \
+      floats[i] = (float)(value);                                                                            \
+    else                                                                                                     \
+      doubles[i] = (double)(value);                                                                          \
+  }                                                                                                          \
+  break
+
+void dv_numbers_convert(const unsigned char *from, dv_number type, bool swapped, size_t n, float *floats,
+                        double *doubles) {
+  switch (type) {
+  case DV_FLOAT16: EACH(uint16_t, swap2(v, swapped), from_half(v));
+  case DV_FLOAT32: EACH(uint32_t, swap4(v, swapped), as_float(v));
+  case DV_FLOAT64: EACH(uint64_t, swap8(v, swapped), as_double(v));
+  case DV_INT8: EACH(uint8_t, v, (int8_t)v);
+  case DV_INT16: EACH(uint16_t, swap2(v, swapped), (int16_t)v);
+  case DV_INT32: EACH(uint32_t, swap4(v, swapped), (int32_t)v);
+  case DV_INT64: EACH(uint64_t, swap8(v, swapped), (int64_t)v);
+  case DV_UINT8: EACH(uint8_t, v, v);
+  case DV_UINT16: EACH(uint16_t, swap2(v, swapped), v);
+  case DV_UINT32: EACH(uint32_t, swap4(v, swapped), v);
+  case DV_UINT64: EACH(uint64_t, swap8(v, swapped), v);
+  }
+}
+
+/* ---- Formats that are not read ---- */
+
+typedef struct beginning {
+  size_t offset, length;
+  const char *bytes, *sentence;
+} beginning;
+
+#define PANDAS(read) "; convert it in Python: pandas." read ".to_csv(\"data.csv\", index=False)"
+
+static const beginning known[] = {
+    {0, 4, "PAR1", "is a Parquet file" PANDAS("read_parquet(FILE)")},
+    {0, 6, "ARROW1", "is a Feather or Arrow file" PANDAS("read_feather(FILE)")},
+    {0, 4, "FEA1", "is a Feather file" PANDAS("read_feather(FILE)")},
+    {0, 8, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+     "is an old Excel file; in Excel or LibreOffice, save it as CSV"},
+    {0, 2, "\x1f\x8b", "is compressed by gzip; unpack it: gunzip FILE"},
+    {0, 3, "BZh", "is compressed by bzip2; unpack it: bunzip2 FILE"},
+    {0, 6,
+     "\xfd"
+     "7zXZ",
+     "is compressed by xz; unpack it: unxz FILE"},
+    {0, 4, "\x28\xb5\x2f\xfd", "is compressed by zstd; unpack it: unzstd FILE"},
+    {0, 2, "\x80\x02",
+     "is a pickle of Python, perhaps of PyTorch; in Python: x = torch.load(FILE) or "
+     "pickle.load(open(FILE, \"rb\")), then numpy.savez(\"data.npz\", x=x)"},
+    {0, 2, "\x80\x03",
+     "is a pickle of Python; in Python: x = pickle.load(open(FILE, \"rb\")), then "
+     "numpy.savez(\"data.npz\", x=x)"},
+    {0, 2, "\x80\x04",
+     "is a pickle of Python; in Python: x = pickle.load(open(FILE, \"rb\")), then "
+     "numpy.savez(\"data.npz\", x=x)"},
+    {0, 2, "\x80\x05",
+     "is a pickle of Python; in Python: x = pickle.load(open(FILE, \"rb\")), then "
+     "numpy.savez(\"data.npz\", x=x)"},
+    {0, 15, "SQLite format 3",
+     "is an SQLite database; export a table: sqlite3 -header -csv FILE \"select * "
+     "from TABLE\" > data.csv"},
+    {0, 4, "TDSm",
+     "is a TDMS file of LabVIEW; in Python: nptdms.TdmsFile(FILE).as_dataframe()"
+     ".to_csv(\"data.csv\", index=False)"},
+    {0, 3, "MDF",
+     "is an MDF file; in Python: asammdf.MDF(FILE).to_dataframe(raster=0.01).to_csv(\"data.csv\")"},
+    {0, 7, "#ROSBAG", "is a ROS bag; write a topic as CSV: rostopic echo -b FILE -p /TOPIC > data.csv"},
+    {0, 5, "\x89MCAP", "is an MCAP file; write its topics as CSV or store them by numpy.savez"},
+    {4, 4, "ftyp",
+     "is a video; store its frames: numpy.savez(\"data.npz\", x=frames), [1, steps, height, width]"},
+    {8, 4, "AVI ",
+     "is a video; store its frames: numpy.savez(\"data.npz\", x=frames), [1, steps, height, width]"},
+    {8, 4, "WAVE",
+     "is a sound; in Python: rate, x = scipy.io.wavfile.read(FILE), then numpy.savez(\"data.npz\", "
+     "x=x, fs=rate)"},
+    {0, 4, "\x89PNG",
+     "is an image; stack images as [1, steps, height, width]: numpy.savez(\"data.npz\", x=images)"},
+    {0, 3, "\xff\xd8\xff",
+     "is an image; stack images as [1, steps, height, width]: numpy.savez(\"data.npz\", x=images)"},
+    {0, 4, "%PDF", "is a PDF document; export its table as CSV"},
+};
+
+const char *dv_foreign(const unsigned char *bytes, size_t size) {
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    const beginning *b = &known[i];
+    if (b->offset + b->length <= size && !memcmp(bytes + b->offset, b->bytes, b->length)) return b->sentence;
+  }
+  return NULL;
+}
+
+static int ends_in(const char *name, const char *end) {
+  size_t length = strlen(name), n = strlen(end);
+  return length >= n && !strcmp(name + length - n, end);
+}
+
+const char *dv_foreign_entry(const char *name) {
+  if (!strcmp(name, "xl/workbook.xml"))
+    return "is an Excel file; in Excel or LibreOffice, save it as CSV, or in Python: "
+           "pandas.read_excel(FILE).to_csv(\"data.csv\", index=False)";
+  if (!strcmp(name, "META-INF/manifest.xml"))
+    return "is a spreadsheet of LibreOffice; save it as CSV there, or: soffice --convert-to csv FILE";
+  if (ends_in(name, "/data.pkl"))
+    return "is a file of PyTorch; in Python: x = torch.load(FILE), then numpy.savez(\"data.npz\", "
+           "x=x.numpy())";
+  if (ends_in(name, ".zarray") || ends_in(name, "zarr.json"))
+    return "is a Zarr archive; in Python: numpy.savez(\"data.npz\", **zarr.open(FILE))";
+  return NULL;
+}
+
+const char *dv_foreign_array(const char *name) {
+  const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+  if (slash && (!strcmp(last, "block0_values") || !strcmp(last, "table")))
+    return "was written by pandas; convert it in Python: pandas.read_hdf(FILE).to_csv(\"data.csv\", "
+           "index=False)";
+  return NULL;
+}

@@ -1,0 +1,190 @@
+/* An archive: a data file of any format as a set of named arrays; what formats implement, and what readers
+ * use. */
+#ifndef DV_IO_ARCHIVE_H
+#define DV_IO_ARCHIVE_H
+
+#include "base/settings.h"
+
+#include <dvbf/core.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { DV_RANK = 8, DV_ARRAY_NAME = 512 };
+#define DV_MAX_ELEMENTS ((size_t)1 << 40) /* more than any memory holds, but far from an overflow */
+
+#define DV_WHOLE                                                                                             \
+  SIZE_MAX /* dv_array.unpacked of one that is unpacked as a whole; dv_archive_add counts its bytes */
+
+typedef struct dv_array {
+  char *name; /* path inside the file, as train/x */
+  int rank;
+  size_t dims[DV_RANK]; /* [rank], each 1 or more */
+  size_t elements;
+  bool real;           /* floating-point numbers */
+  bool bytes;          /* unsigned integers of 8 bits, which may be pixels */
+  bool text;           /* strings, which only `text` below reads */
+  bool seekable;       /* a part can be read without reading what comes before it */
+  size_t unpacked;     /* bytes that must be unpacked at once to read of it; 0: it is not compressed */
+  const char *trouble; /* why it cannot be used, to follow its name in a message; NULL: it can */
+  size_t place;        /* its number in the file's format */
+  uint64_t
+      plain; /* where float32 (`real`) or `bytes` lie in the file as they are in memory; 0: they do not */
+} dv_array;
+
+typedef struct dv_archive dv_archive;
+
+/* A format fills in the functions and stores its own data after this struct. */
+struct dv_archive {
+  char path[512];
+  dv_array *arrays; /* [count] sorted by name, with 9 before 10 */
+  size_t count, room;
+  bool table; /* of a CSV file: its columns are already sorted into x, u, state and length */
+  unsigned references;
+  /* Reads elements first .. first + n - 1 in C order into `floats` or, if that is NULL, `doubles`. Several
+   * threads may read a seekable array at once. Returns NULL or, after a failure, the remedy. */
+  const char *(*read)(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
+                      double *doubles);
+  /* Reads the strings of an array of text or, for an array of numbers, the names of its columns; false if
+   * there are not `count` of them. NULL if the format has no text. */
+  bool (*text)(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]);
+  bool (*named)(dv_archive *a, const dv_array *array); /* whether its columns have names */
+  /* An array's floats in memory, valid as long as the archive; NULL: it is not in memory. */
+  const float *(*floats)(dv_archive *a, const dv_array *array);
+  /* Units of the columns of an array; false: none is known. NULL if the format has none. */
+  bool (*units)(dv_archive *a, const dv_array *array, size_t count, char (*out)[16]);
+  /* Origins of the `count` sequences of x; NULL: unknown. */
+  const dvbf_origin *(*origins)(dv_archive *a, const dv_array *x, size_t count);
+  size_t files; /* that it was joined of; 0: it is one file */
+  /* Rows (of the first dimension) in piece `number` of an array, over the files that have it; 0: there are no
+   * more. NULL for one file. */
+  size_t (*rows)(const dv_archive *a, const dv_array *array, size_t number);
+  double sample_time; /* seconds, 0: unknown */
+  bool dates;         /* times count from 1970 */
+  bool gaps;          /* NaN in x is a value that is missing, without a setting that says so */
+  bool asks;          /* no setting says which columns of x are inputs */
+  char (*notes)[256]; /* [n_notes] sentences for the user */
+  size_t n_notes;
+  const char *lost; /* why nothing more can be parsed of it; NULL: it can */
+  dvbf_use *uses;   /* [n_uses] use of each part of the file */
+  size_t n_uses;
+  bool forgot;                  /* a note or a use, for want of memory */
+  void (*close)(dv_archive *a); /* frees all but the arrays and itself */
+};
+
+/* Adds a note, or the use of a part of the file. If memory is short, `forgot` is set. */
+__attribute__((format(printf, 2, 3))) void dv_archive_note(dv_archive *a, const char *format, ...);
+void dv_archive_use(dv_archive *a, const char *name, const char *as);
+
+/* Arrays of the caller as an archive; their values must stay as they are. */
+struct dvbf_array;
+dvbf_status dv_archive_of(dv_archive **out, const struct dvbf_array *arrays, size_t count, dvbf_error *error);
+/* Replaces an archive by one whose arrays have steps and columns swapped. */
+dvbf_status dv_archive_transpose(dv_archive **archive, dvbf_error *error);
+/* Opens a file by its content. `how` chooses the columns of a CSV. */
+dvbf_status dv_archive_open(dv_archive **out, const char *path, const dv_data_settings *how,
+                            dvbf_error *error);
+/* Several files as one. */
+dvbf_status dv_archive_join(dv_archive **out, char *const *paths, size_t count, const dv_data_settings *how,
+                            dvbf_error *error);
+dv_archive *dv_archive_keep(dv_archive *a); /* one more user */
+void dv_archive_release(dv_archive *a);     /* drops a reference; the last one closes the archive */
+
+/* The order of names: by characters, with numbers in them compared as numbers. */
+int dv_compare_names(const char *a, const char *b);
+const dv_array *dv_archive_find(const dv_archive *a, const char *name);
+/* The shape as text: [500, 15, 256] */
+const char *dv_array_shape(const dv_array *array, char *out, size_t size);
+/* Calls `read`, and refuses elements outside of the array. */
+const char *dv_array_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
+                          double *doubles);
+/* The same, with a message after a failure. */
+dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
+                            double *doubles, dvbf_error *error);
+
+/* ---- For implementations of formats ---- */
+
+/* A new archive of `size` bytes that begins with a dv_archive; NULL if there is no memory. */
+dv_archive *dv_archive_new(size_t size, const char *path);
+/* Adds an array; copies its name and counts its elements. An array that is too large gets a `trouble`. One
+ * whose name is too long is left out. The trouble dv_no_memory is a failure. */
+dvbf_status dv_archive_add(dv_archive *a, const dv_array *array, dvbf_error *error);
+
+/* After the last one. */
+dvbf_status dv_archive_sort(dv_archive *a, dvbf_error *error);
+
+/* The values of an array from Fortran order to C order, where the last index runs fastest; `size` bytes each.
+ */
+void dv_array_reorder(void *to, const void *from, const dv_array *array, size_t size);
+/* A vector of MATLAB, which has two dimensions, gets one; a number none. */
+void dv_array_squeeze(dv_array *array);
+
+extern const char dv_no_memory[];
+
+/* Formats that foreign libraries parse. */
+typedef enum dv_format { DV_FORMAT_HDF5, DV_FORMAT_MATLAB, DV_FORMAT_ZIP } dv_format;
+
+/* Opens such a file in this process. `path` is for messages. */
+dvbf_status dv_format_open(dv_archive **out, dv_format format, const char *path, int descriptor,
+                           dvbf_error *error);
+
+dvbf_status dv_hdf5_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error);
+dvbf_status dv_npy_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error);
+dvbf_status dv_matlab_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error);
+dvbf_status dv_npz_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error);
+dvbf_status dv_csv_open(dv_archive **out, const char *path, int descriptor, const dv_data_settings *how,
+                        dvbf_error *error);
+/* Whether the file has the signature of HDF5, which may follow a user block. */
+bool dv_hdf5_recognises(int descriptor);
+
+/* ---- Numbers ---- */
+
+/* Numbers as files store them: types, widths and byte orders. */
+
+typedef enum dv_number {
+  DV_FLOAT16,
+  DV_FLOAT32,
+  DV_FLOAT64,
+  DV_INT8,
+  DV_INT16,
+  DV_INT32,
+  DV_INT64,
+  DV_UINT8,
+  DV_UINT16,
+  DV_UINT32,
+  DV_UINT64
+} dv_number;
+
+size_t dv_number_size(dv_number type);
+
+/* Converts n numbers from bytes, which need no alignment, to `floats` or, if that is NULL, `doubles`. Each is
+ * rounded once. `swapped`: the byte order is not the machine's. */
+void dv_numbers_convert(const unsigned char *from, dv_number type, bool swapped, size_t n, float *floats,
+                        double *doubles);
+
+/* ---- Formats that are not read ---- */
+
+/* Advice on converting them. */
+
+/* By how a file begins: the rest of a sentence that begins with its name; NULL: it is none of those known. */
+const char *dv_foreign(const unsigned char *bytes, size_t size);
+/* The same for a zip archive, by the name of a file in it. */
+const char *dv_foreign_entry(const char *name);
+/* For HDF5, by the name of an array in it. */
+const char *dv_foreign_array(const char *name);
+
+/* ---- Listing of files ---- */
+
+/* The files that a user names: files, folders, or patterns with * and ?. */
+
+typedef struct dv_listing {
+  char **paths; /* [count] */
+  size_t count, room;
+} dv_listing;
+
+/* The files that `given` stand for, in the order given and by name within a folder or pattern, with 9 before
+ * 10. Free with dv_listing_free, also after a failure. */
+dvbf_status dv_listing_of(dv_listing *out, const char *const *given, size_t count, dvbf_error *error);
+void dv_listing_free(dv_listing *listing);
+
+#endif

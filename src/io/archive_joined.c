@@ -1,0 +1,635 @@
+/* Several files as one archive (dv_archive_join): arrays of the same name follow each other by their first
+ * dimension, in which alone they may differ; numbered sequences (data/demo_7/obs, arr_7) are counted on from
+ * file to file. Only a few files are open at a time. The end of a file is the end of a recording. Also the
+ * list of files that a user names (dv_listing_of). */
+#include "base/error.h"
+#include "base/memory.h"
+#include "io/archive.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+enum { OPEN = 64 /* files at a time */, MOST_NOTES = 16 };
+
+typedef struct member {
+  char *path;
+  dv_archive *open; /* NULL: not now */
+  size_t arrays;    /* in it */
+  uint64_t used;    /* when it was used last, in turns */
+} member;
+
+/* An array of one file. */
+typedef struct piece {
+  char *name; /* in the joined archive */
+  size_t file, array, rows;
+  dv_array about; /* its name is not used */
+  double *own;    /* [rows] lengths that a table does not say, as it is one sequence; NULL: in the file */
+} piece;
+
+typedef struct joined {
+  dv_archive base;
+  dv_data_settings how;
+  member *files; /* [count] */
+  size_t count, open;
+  uint64_t turn;
+  pthread_mutex_t lock; /* of what is open */
+  piece *pieces;        /* by name, then by file */
+  size_t n_pieces, room;
+  size_t *first; /* [arrays + 1] of each array in `pieces`; dv_array.place is the number of one */
+  char **troubles;
+  size_t n_troubles;
+  dvbf_origin *origins;
+} joined;
+
+/* ---- Files ---- */
+
+static dvbf_status open_member(joined *j, size_t file, dvbf_error *error) {
+  member *m = &j->files[file];
+  dvbf_status status = dv_archive_open(&m->open, m->path, &j->how, error);
+  if (!status && j->how.transpose == DV_TRANSPOSE_ON && !m->open->table)
+    status = dv_archive_transpose(&m->open, error);
+  if (status && m->open) dv_archive_release(m->open);
+  if (status) m->open = NULL;
+  if (!status) j->open++;
+  return status;
+}
+
+/* Tables stay open: their rows are in memory anyway. */
+static void close_oldest(joined *j, size_t but) {
+  member *oldest = NULL;
+  for (size_t i = 0; i < j->count; i++) {
+    member *m = &j->files[i];
+    if (i != but && m->open && !m->open->table && (!oldest || m->used < oldest->used)) oldest = m;
+  }
+  if (!oldest) return;
+  dv_archive_release(oldest->open);
+  oldest->open = NULL;
+  j->open--;
+}
+
+/* The archive of a file, to be released. */
+static dvbf_status borrow(dv_archive **out, joined *j, size_t file, dvbf_error *error) {
+  member *m = &j->files[file];
+  dvbf_status status = DVBF_OK;
+  pthread_mutex_lock(&j->lock);
+  if (!m->open) status = open_member(j, file, error);
+  if (!status && m->open && m->arrays && m->arrays != m->open->count)
+    status = dv_fail(error, DVBF_IO, "%.200s: was changed while in use", m->path);
+  m->used = ++j->turn;
+  if (j->open > OPEN) close_oldest(j, file);
+  if (!status) *out = dv_archive_keep(m->open);
+  pthread_mutex_unlock(&j->lock);
+  return status;
+}
+
+/* ---- Reading ---- */
+
+static size_t row_of(const dv_array *array) {
+  return array->dims[0] ? array->elements / array->dims[0] : 0;
+}
+
+static const char *read_piece(joined *j, const piece *p, size_t first, size_t n, float *floats,
+                              double *doubles) {
+  dv_archive *a = NULL;
+  for (size_t i = 0; p->own && i < n; i++) {
+    if (floats)
+      floats[i] = (float)p->own[first + i];
+    else
+      doubles[i] = p->own[first + i];
+  }
+  if (p->own) return NULL;
+  if (borrow(&a, j, p->file, NULL)) return "one of its files was changed or removed while in use";
+  const char *remedy = dv_array_read(a, &a->arrays[p->array], first, n, floats, doubles);
+  dv_archive_release(a);
+  return remedy;
+}
+
+static const char *joined_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
+                               double *doubles) {
+  joined *j = (joined *)a;
+  size_t row = row_of(array), at = 0;
+  for (size_t k = j->first[array->place]; n && k < j->first[array->place + 1]; k++) {
+    const piece *p = &j->pieces[k];
+    size_t size = p->rows * row;
+    if (first < at + size) {
+      size_t from = first - at, part = size - from < n ? size - from : n;
+      const char *remedy = read_piece(j, p, from, part, floats, doubles);
+      if (remedy) return remedy;
+      floats = floats ? floats + part : NULL;
+      doubles = doubles ? doubles + part : NULL;
+      first += part;
+      n -= part;
+    }
+    at += size;
+  }
+  return n ? "it has fewer numbers than are needed" : NULL;
+}
+
+/* Strings of an array of text follow each other; names of columns are those of the first file. */
+static bool joined_text(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]) {
+  joined *j = (joined *)a;
+  bool good = true;
+  size_t at = 0;
+  for (size_t k = j->first[array->place]; good && at < count && k < j->first[array->place + 1]; k++) {
+    const piece *p = &j->pieces[k];
+    dv_archive *from = NULL;
+    size_t n = array->text ? p->about.elements : count;
+    if (n > count - at || borrow(&from, j, p->file, NULL)) return false;
+    good = from->text && from->text(from, &from->arrays[p->array], n, out + at);
+    dv_archive_release(from);
+    at += n;
+  }
+  return good && at == count;
+}
+
+static bool joined_named(dv_archive *a, const dv_array *array) {
+  joined *j = (joined *)a;
+  const piece *p = &j->pieces[j->first[array->place]];
+  dv_archive *from = NULL;
+  if (borrow(&from, j, p->file, NULL)) return false;
+  bool named = from->named && from->named(from, &from->arrays[p->array]);
+  dv_archive_release(from);
+  return named;
+}
+
+static bool joined_units(dv_archive *a, const dv_array *array, size_t count, char (*out)[16]) {
+  joined *j = (joined *)a;
+  const piece *p = &j->pieces[j->first[array->place]];
+  dv_archive *from = NULL;
+  if (borrow(&from, j, p->file, NULL)) return false;
+  bool known = from->units && from->units(from, &from->arrays[p->array], count, out);
+  dv_archive_release(from);
+  return known;
+}
+
+static size_t joined_rows(const dv_archive *a, const dv_array *array, size_t number) {
+  const joined *j = (const joined *)a;
+  size_t k = j->first[array->place] + number;
+  return k < j->first[array->place + 1] ? j->pieces[k].rows : 0;
+}
+
+/* ---- Origins of sequences ---- */
+
+static const char *last_part(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* Sequences of a piece of x: those of a table, or one per row if all rows are `count` sequences, else one. */
+static size_t sequences_of(const joined *j, const piece *x, bool by_rows) {
+  if (!j->base.table) return by_rows ? x->rows : 1;
+  const char *slash = strrchr(x->name, '/');
+  size_t folder = slash ? (size_t)(slash + 1 - x->name) : 0;
+  for (size_t k = 0; k < j->n_pieces; k++) {
+    const piece *p = &j->pieces[k];
+    if (p->file == x->file && !strncmp(p->name, x->name, folder) && !strcmp(p->name + folder, "length"))
+      return p->rows;
+  }
+  return 1;
+}
+
+static void copy_origins(joined *j, const piece *x, dvbf_origin *out, size_t count, size_t before) {
+  dv_archive *a = NULL;
+  const dvbf_origin *known = NULL;
+  if (!borrow(&a, j, x->file, NULL) && a->origins) known = a->origins(a, &a->arrays[x->array], count);
+  for (size_t i = 0; i < count; i++) {
+    if (known) out[i] = known[i];
+    out[i].sequence = before + i;
+    if (!*out[i].name) snprintf(out[i].name, sizeof out[i].name, "%.31s", last_part(j->files[x->file].path));
+  }
+  dv_archive_release(a);
+}
+
+static const dvbf_origin *joined_origins(dv_archive *a, const dv_array *x, size_t count) {
+  joined *j = (joined *)a;
+  size_t n = 0, from = j->first[x->place], until = j->first[x->place + 1];
+  bool by_rows = !a->table && count == x->dims[0];
+  for (size_t k = from; k < until; k++) n += sequences_of(j, &j->pieces[k], by_rows);
+  if (n != count) return NULL; /* what arrays tell of their ends counts */
+  dv_free(j->origins);
+  j->origins = dv_calloc(count, sizeof *j->origins);
+  n = 0;
+  for (size_t k = from; j->origins && k < until; k++) {
+    size_t own = sequences_of(j, &j->pieces[k], by_rows);
+    copy_origins(j, &j->pieces[k], j->origins + n, own, n);
+    n += own;
+  }
+  return j->origins;
+}
+
+/* ---- Names ---- */
+
+/* Place of an episode's number in a path such as data/demo_7/obs or arr_7; 0 digits: there is none. */
+static size_t number_in(const char *path, bool list, size_t *digits) {
+  const char *end = list ? path + strlen(path) : NULL;
+  for (const char *slash = strchr(path, '/'); slash && !end; slash = strchr(slash + 1, '/'))
+    if (slash > path && slash[-1] >= '0' && slash[-1] <= '9') end = slash;
+  *digits = 0;
+  if (!end) return 0;
+  while (end - *digits > path && end[-1 - (ptrdiff_t)*digits] >= '0' && end[-1 - (ptrdiff_t)*digits] <= '9')
+    ++*digits;
+  return (size_t)(end - path) - *digits;
+}
+
+static bool is_list(const dv_archive *a) {
+  for (size_t i = 0; i < a->count; i++)
+    if (strncmp(a->arrays[i].name, "arr_", 4)) return false;
+  return a->count > 1;
+}
+
+/* The name in the joined archive: episodes are counted on, *episodes of them so far. The arrays of a file are
+ * in the order of their names, so that those of an episode stand together. */
+static char *rename_array(const dv_archive *a, size_t i, bool list, size_t *episodes) {
+  char name[DV_ARRAY_NAME + 32];
+  const char *own = a->arrays[i].name, *before = i ? a->arrays[i - 1].name : "";
+  size_t digits, at = number_in(own, list, &digits);
+  if (!digits) return dv_strdup(own);
+  if (strncmp(own, before, at + digits + !list)) ++*episodes;
+  snprintf(name, sizeof name, "%.*s%zu%s", (int)at, own, *episodes - 1, own + at + digits);
+  return dv_strdup(name);
+}
+
+/* ---- Joining ---- */
+
+static dvbf_status add_piece(joined *j, piece *p, dvbf_error *error) {
+  if (!p->name) return dv_fail_memory(error, "reading data");
+  if (j->n_pieces == j->room) {
+    size_t room = j->room ? 2 * j->room : 64;
+    piece *larger = dv_realloc(j->pieces, room, sizeof *larger);
+    if (!larger) {
+      dv_free(p->name);
+      return dv_fail_memory(error, "reading data");
+    }
+    j->pieces = larger;
+    j->room = room;
+  }
+  j->pieces[j->n_pieces++] = *p;
+  return DVBF_OK;
+}
+
+/* A table of one sequence has no array of lengths; here it needs one. */
+static dvbf_status add_length(joined *j, const dv_archive *a, const piece *x, dvbf_error *error) {
+  char name[DV_ARRAY_NAME + 8];
+  const char *slash = strrchr(x->name, '/');
+  snprintf(name, sizeof name, "%.*slength", slash ? (int)(slash + 1 - x->name) : 0, x->name);
+  if (dv_archive_find(a, name)) return DVBF_OK;
+  piece p = {.name = dv_strdup(name), .file = x->file, .rows = 1};
+  p.about = (dv_array){.rank = 1, .dims = {1}, .elements = 1, .real = true};
+  p.own = dv_calloc(1, sizeof *p.own);
+  if (!p.own) {
+    dv_free(p.name);
+    return dv_fail_memory(error, "reading data");
+  }
+  p.own[0] = (double)x->rows;
+  dvbf_status status = add_piece(j, &p, error);
+  if (status) dv_free(p.own);
+  return status;
+}
+
+static bool is_x(const char *name) {
+  return !strcmp(last_part(name), "x");
+}
+
+static dvbf_status add_file(joined *j, size_t file, size_t *episodes, dvbf_error *error) {
+  dv_archive *a = NULL;
+  dvbf_status status = borrow(&a, j, file, error);
+  if (status) return status;
+  bool list = is_list(a);
+  for (size_t i = 0; i < a->count && !status; i++) {
+    const dv_array *array = &a->arrays[i];
+    if (array->text && !strncmp(array->name, "mask/", 5)) continue; /* names of episodes, which change */
+    piece p = {.name = rename_array(a, i, list, episodes), .file = file, .array = i, .about = *array};
+    p.about.name = NULL;
+    p.rows = array->rank ? array->dims[0] : 1;
+    status = add_piece(j, &p, error);
+    if (!status && a->table && is_x(array->name))
+      status = add_length(j, a, &j->pieces[j->n_pieces - 1], error);
+  }
+  j->files[file].arrays = a->count;
+  dv_archive_release(a);
+  return status;
+}
+
+static int by_name(const void *a, const void *b) {
+  const piece *p = a, *q = b;
+  int order = dv_compare_names(p->name, q->name);
+  return order ? order : (p->file > q->file) - (p->file < q->file);
+}
+
+/* ---- Agreement of files ---- */
+
+/* Keeps a sentence that follows the name of an array. */
+static const char *trouble_of(joined *j, const char *sentence) {
+  char **larger = dv_realloc((void *)j->troubles, j->n_troubles + 1, sizeof *larger);
+  if (!larger) return "cannot be used: memory is short";
+  j->troubles = larger;
+  j->troubles[j->n_troubles] = dv_strdup(sentence);
+  return j->troubles[j->n_troubles] ? j->troubles[j->n_troubles++] : "cannot be used: memory is short";
+}
+
+static const char *path_of(const joined *j, const piece *p) {
+  return j->files[p->file].path;
+}
+
+/* Names of the columns of a piece; false: it has none. */
+static bool names_of(joined *j, const piece *p, size_t count, char (*out)[32]) {
+  dv_archive *a = NULL;
+  if (p->own || borrow(&a, j, p->file, NULL)) return false;
+  const dv_array *array = &a->arrays[p->array];
+  bool good = a->named && a->named(a, array) && a->text(a, array, count, out);
+  dv_archive_release(a);
+  return good;
+}
+
+/* The columns must be the same, in the same order. */
+static const char *compare_columns(joined *j, const piece *first, const piece *p) {
+  enum { MOST = 256 };
+  char one[MOST][32], other[MOST][32], sentence[400];
+  size_t n = first->about.rank > 1 ? first->about.dims[first->about.rank - 1] : 0;
+  if (!n || n > MOST || first->about.text) return NULL;
+  if (!names_of(j, first, n, one) || !names_of(j, p, n, other)) return NULL;
+  for (size_t i = 0; i < n; i++) {
+    if (!strcmp(one[i], other[i])) continue;
+    snprintf(sentence, sizeof sentence,
+             "has the column %s in %.120s where %.120s has %s; give all files the same columns in one order",
+             other[i], path_of(j, p), path_of(j, first), one[i]);
+    return trouble_of(j, sentence);
+  }
+  return NULL;
+}
+
+static const char *kind_of(const dv_array *array) {
+  return array->bytes ? "bytes" : array->text ? "text" : "numbers";
+}
+
+static const char *compare_shapes(joined *j, const piece *first, const piece *p) {
+  char sentence[500], one[96], other[96];
+  const dv_array *a = &first->about, *b = &p->about;
+  bool same = a->rank == b->rank && a->bytes == b->bytes && a->text == b->text;
+  for (int i = 1; same && i < a->rank; i++) same = a->dims[i] == b->dims[i];
+  if (same) return compare_columns(j, first, p);
+  snprintf(sentence, sizeof sentence,
+           "is %s of %s in %.120s and %s of %s in %.120s; files of one data set may differ in the first "
+           "dimension alone",
+           dv_array_shape(b, other, sizeof other), kind_of(b), path_of(j, p),
+           dv_array_shape(a, one, sizeof one), kind_of(a), path_of(j, first));
+  return trouble_of(j, sentence);
+}
+
+/* Whether a file has any array in the folder of this name, as train/ of train/x. */
+static bool has_folder(const joined *j, size_t file, const char *name) {
+  const char *slash = strrchr(name, '/');
+  size_t n = slash ? (size_t)(slash + 1 - name) : 0;
+  for (size_t k = 0; k < j->n_pieces; k++)
+    if (j->pieces[k].file == file && !strncmp(j->pieces[k].name, name, n)) return true;
+  return false;
+}
+
+/* The first file without an array whose folder it has; a file may lack a whole split. */
+static const char *find_missing(joined *j, size_t from, size_t until) {
+  const char *name = j->pieces[from].name;
+  char sentence[400];
+  size_t digits;
+  number_in(name, !strncmp(name, "arr_", 4), &digits);
+  for (size_t file = 0, k = from; file < j->count && !digits; file++) {
+    if (k < until && j->pieces[k].file == file) {
+      k++;
+      continue;
+    }
+    if (!has_folder(j, file, name)) continue;
+    snprintf(sentence, sizeof sentence,
+             "is missing in %.150s, though %.150s has it; all files of a data set must hold the same arrays",
+             j->files[file].path, path_of(j, &j->pieces[from]));
+    return trouble_of(j, sentence);
+  }
+  return NULL;
+}
+
+/* One array of the pieces from .. until - 1. */
+static dvbf_status join_array(joined *j, size_t from, size_t until, dvbf_error *error) {
+  const piece *first = &j->pieces[from];
+  dv_array array = first->about;
+  array.name = first->name;
+  array.place = j->base.count;
+  array.rank = array.rank ? array.rank : 1; /* numbers become a list of them */
+  array.dims[0] = 0;
+  array.trouble = find_missing(j, from, until);
+  for (size_t k = from; k < until; k++) {
+    const dv_array *part = &j->pieces[k].about;
+    array.dims[0] += j->pieces[k].rows;
+    array.seekable = array.seekable && part->seekable;
+    if (part->unpacked > array.unpacked) array.unpacked = part->unpacked;
+    if (!array.trouble) array.trouble = part->trouble;
+    if (!array.trouble && k > from) array.trouble = compare_shapes(j, first, &j->pieces[k]);
+  }
+  j->first[j->base.count] = from;
+  j->first[j->base.count + 1] = until;
+  return dv_archive_add(&j->base, &array, error);
+}
+
+static dvbf_status join_arrays(joined *j, dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  if (j->n_pieces) qsort(j->pieces, j->n_pieces, sizeof *j->pieces, by_name);
+  j->first = dv_calloc(j->n_pieces + 1, sizeof *j->first);
+  if (!j->first) return dv_fail_memory(error, "reading data");
+  for (size_t k = 0, until; k < j->n_pieces && !status; k = until) {
+    for (until = k + 1; until < j->n_pieces && !strcmp(j->pieces[k].name, j->pieces[until].name);) until++;
+    status = join_array(j, k, until, error);
+  }
+  return status;
+}
+
+/* ---- Notes and sample times ---- */
+
+static bool is_told(const joined *j, const char *note) {
+  for (size_t i = 0; i < j->base.n_notes; i++)
+    if (!strcmp(j->base.notes[i], note)) return true;
+  return false;
+}
+
+static dvbf_status check_pace(const joined *j, const dv_archive *a, dvbf_error *error) {
+  double one = j->base.sample_time, other = a->sample_time;
+  if (!a->table || fabs(one - other) <= 0.01 * fmax(one, other)) return DVBF_OK;
+  return dv_fail(error, DVBF_FORMAT,
+                 "%.200s: a step takes %g s, and %g s in %.200s; sample-time = SECONDS puts both on one grid",
+                 a->path, other, one, j->files[0].path);
+}
+
+static dvbf_status take_told(joined *j, size_t file, dvbf_error *error) {
+  dv_archive *a = NULL;
+  dvbf_status status = borrow(&a, j, file, error);
+  if (status) return status;
+  if (!file) {
+    j->base.table = a->table;
+    j->base.sample_time = a->sample_time;
+    j->base.dates = a->dates;
+    for (size_t i = 0; i < a->n_uses; i++) dv_archive_use(&j->base, a->uses[i].name, a->uses[i].role);
+  }
+  if (a->table != j->base.table)
+    status =
+        dv_fail(error, DVBF_FORMAT, "%.200s: is %s, and %.200s is %s; files of one data set must be alike",
+                a->path, a->table ? "a table" : "no table", j->files[0].path, j->base.table ? "one" : "none");
+  if (!status) status = check_pace(j, a, error);
+  j->base.gaps = j->base.gaps || a->gaps;
+  j->base.asks = j->base.asks || a->asks;
+  for (size_t i = 0; i < a->n_notes && j->base.n_notes < MOST_NOTES; i++)
+    if (!is_told(j, a->notes[i])) dv_archive_note(&j->base, "%s", a->notes[i]);
+  dv_archive_release(a);
+  return status;
+}
+
+/* ---- Joining files ---- */
+
+static void joined_close(dv_archive *a) {
+  joined *j = (joined *)a;
+  for (size_t i = 0; j->files && i < j->count; i++) {
+    dv_archive_release(j->files[i].open);
+    dv_free(j->files[i].path);
+  }
+  for (size_t i = 0; i < j->n_pieces; i++) DV_FREE(j->pieces[i].name, j->pieces[i].own);
+  for (size_t i = 0; i < j->n_troubles; i++) dv_free(j->troubles[i]);
+  DV_FREE(j->files, j->pieces, j->first, (void *)j->troubles, j->origins);
+  pthread_mutex_destroy(&j->lock);
+}
+
+static dvbf_status join(joined *j, char *const *paths, dvbf_error *error) {
+  size_t episodes = 0;
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; i < j->count && !status; i++)
+    if (!(j->files[i].path = dv_strdup(paths[i]))) status = dv_fail_memory(error, "reading data");
+  for (size_t i = 0; i < j->count && !status; i++) {
+    status = take_told(j, i, error);
+    if (!status) status = add_file(j, i, &episodes, error);
+  }
+  return status ? status : join_arrays(j, error);
+}
+
+dvbf_status dv_archive_join(dv_archive **out, char *const *paths, size_t count, const dv_data_settings *how,
+                            dvbf_error *error) {
+  char name[sizeof((dv_archive *)0)->path];
+  snprintf(name, sizeof name, "%.400s and %zu further file%s", paths[0], count - 1, count == 2 ? "" : "s");
+  joined *j = (joined *)dv_archive_new(sizeof *j, name);
+  if (!j) return dv_fail_memory(error, "reading data");
+  j->how = *how;
+  j->base.read = joined_read;
+  j->base.text = joined_text;
+  j->base.named = joined_named;
+  j->base.units = joined_units;
+  j->base.rows = joined_rows;
+  j->base.origins = joined_origins;
+  j->base.close = joined_close;
+  j->base.files = count;
+  pthread_mutex_init(&j->lock, NULL);
+  j->count = count;
+  j->files = dv_calloc(count, sizeof *j->files);
+  dvbf_status status = j->files ? join(j, paths, error) : dv_fail_memory(error, "reading data");
+  if (!status) status = dv_archive_sort(&j->base, error);
+  if (status)
+    dv_archive_release(&j->base);
+  else
+    *out = &j->base;
+  return status;
+}
+
+/* ---- Listing of files ---- */
+
+enum { MOST = 1 << 16 }; /* files of a data set */
+
+void dv_listing_free(dv_listing *l) {
+  for (size_t i = 0; i < l->count; i++) dv_free(l->paths[i]);
+  dv_free((void *)l->paths);
+  *l = (dv_listing){0};
+}
+
+static dvbf_status add(dv_listing *l, const char *path, dvbf_error *error) {
+  if (l->count == MOST)
+    return dv_fail(error, DVBF_FORMAT, "%.200s: is more than the %d files that data may have; join some",
+                   path, MOST);
+  if (l->count == l->room) {
+    size_t room = l->room ? 2 * l->room : 16;
+    char **larger = dv_realloc((void *)l->paths, room, sizeof *larger);
+    if (!larger) return dv_fail_memory(error, "listing files");
+    l->paths = larger;
+    l->room = room;
+  }
+  l->paths[l->count] = dv_strdup(path);
+  if (!l->paths[l->count]) return dv_fail_memory(error, "listing files");
+  l->count++;
+  return DVBF_OK;
+}
+
+static int by_path(const void *a, const void *b) {
+  return dv_compare_names(*(char *const *)a, *(char *const *)b);
+}
+
+static void sort(dv_listing *l, size_t from) {
+  if (l->count > from) qsort((void *)(l->paths + from), l->count - from, sizeof *l->paths, by_path);
+}
+
+/* A folder may hold other things too. */
+static bool is_data(const char *name) {
+  static const char *const endings[] = {".h5", ".hdf5", ".npy", ".npz", ".csv", ".tsv", ".mat"};
+  const char *dot = strrchr(name, '.');
+  for (size_t i = 0; dot && *name != '.' && i < sizeof endings / sizeof *endings; i++)
+    if (!strcasecmp(dot, endings[i])) return true;
+  return false;
+}
+
+static dvbf_status add_folder(dv_listing *l, const char *folder, dvbf_error *error) {
+  size_t from = l->count, length = strlen(folder);
+  DIR *all = opendir(folder);
+  dvbf_status status = DVBF_OK;
+  if (!all) return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", folder, strerror(errno));
+  for (const struct dirent *entry; !status && (entry = readdir(all));) {
+    char path[PATH_MAX];
+    if (!is_data(entry->d_name)) continue;
+    int n = snprintf(path, sizeof path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/",
+                     entry->d_name);
+    if (n > 0 && (size_t)n < sizeof path) status = add(l, path, error);
+  }
+  closedir(all);
+  sort(l, from);
+  if (!status && l->count == from)
+    status = dv_fail(error, DVBF_IO,
+                     "%.200s: is a folder without data; name a file, or a folder with files that end in .h5, "
+                     ".hdf5, .npy, .npz, .csv, .tsv or .mat",
+                     folder);
+  return status;
+}
+
+static dvbf_status add_pattern(dv_listing *l, const char *pattern, dvbf_error *error) {
+  glob_t found = {0};
+  size_t from = l->count;
+  dvbf_status status = DVBF_OK;
+  if (glob(pattern, GLOB_NOSORT, NULL, &found))
+    status = dv_fail(error, DVBF_IO, "%.200s: is no file, and no file has such a name", pattern);
+  for (size_t i = 0; !status && i < found.gl_pathc; i++) status = add(l, found.gl_pathv[i], error);
+  globfree(&found);
+  sort(l, from);
+  return status;
+}
+
+dvbf_status dv_listing_of(dv_listing *l, const char *const *given, size_t count, dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  *l = (dv_listing){0};
+  for (size_t i = 0; i < count && !status; i++) {
+    struct stat about;
+    bool there = !stat(given[i], &about);
+    if (there && S_ISDIR(about.st_mode))
+      status = add_folder(l, given[i], error);
+    else if (!there && strpbrk(given[i], "*?["))
+      status = add_pattern(l, given[i], error);
+    else
+      status = add(l, given[i], error);
+  }
+  return status;
+}

@@ -1,0 +1,410 @@
+/* Text tables (CSV, with commas, semicolons, tabs or blanks) as an archive (dv_csv_open). Rows are read in
+ * one pass; the columns in use become the arrays x, u, state and length, in train/, valid/ and test/ if a
+ * column gives the split. Parts of the reader: csv_lexer.c, csv_detect.c, csv_columns.c, csv_rows.c. */
+#include "io/csv.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct csv_file {
+  dv_archive base;
+  dv_csv_columns columns;
+  dv_csv_rows splits[DV_CSV_SPLITS];
+} csv_file;
+
+/* State while rows are read. */
+typedef struct table_reading {
+  csv_file *file;
+  float *row; /* [columns] numbers of this line */
+  char sequence[256];
+  int split;
+  bool begun;
+  double stamp, clock; /* of this row */
+  double time[2];      /* of the row before, and of the first row of the sequence */
+  double days;         /* seconds that were added as a clock has passed midnight */
+} table_reading;
+
+/* ---- Fields ---- */
+
+/* train, valid, test: 0, 1, 2; else -1. */
+static int split_named(dv_cursor field) {
+  static const char *const names[] = {"train", "valid", "test", "val", "validation"};
+  static const int splits[] = {0, 1, 2, 1, 1};
+  for (int i = 0; i < 5; i++)
+    if (dv_cursor_equals(field, names[i])) return splits[i];
+  return -1;
+}
+
+static dvbf_status bad_field(const dv_lines *in, const dv_csv_columns *c, size_t column, dv_cursor field,
+                             const char *remedy, dvbf_error *error) {
+  char text[41], name[64];
+  dv_name_copy(field, text, sizeof text);
+  return dv_fail(error, DVBF_FORMAT, "%.200s, line %zu, column %s: \"%s\" %s", in->path, in->number,
+                 dv_csv_column_name(c, column, name, sizeof name), text, remedy);
+}
+
+/* The message names the setting that can exclude the column. */
+static dvbf_status not_a_number(const dv_lines *in, const dv_csv_columns *c, size_t column, dv_cursor field,
+                                dvbf_error *error) {
+  static const char *const settings[] = {"outputs", "inputs", "states"};
+  char remedy[80];
+  int role = 0;
+  for (int i = 0; i < 3; i++)
+    for (size_t k = 0; k < c->chosen[i]; k++)
+      if (c->choice[i][k] == column) role = i;
+  snprintf(remedy, sizeof remedy, "is not a number; mend it, or choose the columns by --%s", settings[role]);
+  return bad_field(in, c, column, field, remedy, error);
+}
+
+/* The time, as a number or a date. */
+static dvbf_status take_time(table_reading *t, const dv_lines *in, size_t column, dv_cursor field,
+                             dvbf_error *error) {
+  const dv_csv_columns *c = &t->file->columns;
+  bool good;
+  double *to = column == c->time ? &t->stamp : &t->clock;
+  if (column == c->clock || (!c->time_unit && !c->dates))
+    good = dv_read_clock(field, to);
+  else if (!c->time_unit)
+    good = dv_read_date(field, to);
+  else if ((good = dv_read_double(field, c->separator != ',', to)))
+    *to *= c->time_unit;
+  return good ? DVBF_OK
+              : bad_field(in, c, column, field,
+                          "is not a time like those before; mend it, or leave the time out with "
+                          "--time-column none",
+                          error);
+}
+
+/* One field into the row, or its time, sequence or split. */
+static dvbf_status take_field(table_reading *t, const dv_lines *in, size_t column, dv_cursor field,
+                              bool *change, dvbf_error *error) {
+  const dv_csv_columns *c = &t->file->columns;
+  bool used = c->column[column].used;
+  if (used && !dv_csv_number(c, field, &t->row[column])) return not_a_number(in, c, column, field, error);
+  if (used && isinf(t->row[column]))
+    return bad_field(in, c, column, field,
+                     "is beyond 3.4e38, the range of 32-bit numbers; mend it, or scale that column", error);
+  if (column == c->sequence) {
+    *change = *change || !dv_cursor_equals(field, t->sequence);
+    if (!dv_cursor_copy(field, t->sequence, sizeof t->sequence))
+      return bad_field(in, c, column, field, "is too long", error);
+  }
+  if (column == c->split) {
+    int split = split_named(field);
+    if (split < 0) return bad_field(in, c, column, field, "must be train, valid or test", error);
+    *change = *change || split != t->split;
+    t->split = split;
+  }
+  if (column == c->time || column == c->clock) return take_time(t, in, column, field, error);
+  return DVBF_OK;
+}
+
+/* ---- Rows ---- */
+
+/* A time that restarts begins a new sequence, unless a column tells sequences apart. A clock may pass
+ * midnight. */
+static dvbf_status check_time(table_reading *t, const dv_lines *in, double *time, bool *change,
+                              dvbf_error *error) {
+  const dv_csv_columns *c = &t->file->columns;
+  const double half_a_day = 43200;
+  bool clock = !c->dates && !c->time_unit;
+  char name[64];
+  *time = t->stamp + t->clock + t->days;
+  if (*change || !t->begun || *time >= t->time[0]) return DVBF_OK;
+  if (clock && t->time[0] - *time > half_a_day) {
+    t->days += 2 * half_a_day;
+    *time += 2 * half_a_day;
+    return DVBF_OK;
+  }
+  *change = c->sequence == DV_CSV_NONE && *time <= t->time[1];
+  if (*change) return DVBF_OK;
+  return dv_fail(error, DVBF_FORMAT,
+                 "%.200s, line %zu, column %s: the time goes back; sort the rows, name a column that tells "
+                 "sequences apart by --sequence-column, or leave the time out with --time-column none",
+                 in->path, in->number, dv_csv_column_name(c, c->time, name, sizeof name));
+}
+
+static dvbf_status add_row(table_reading *t, const dv_lines *in, bool change, dvbf_error *error) {
+  dv_csv_columns *c = &t->file->columns;
+  dv_csv_rows *r = &t->file->splits[c->split == DV_CSV_NONE ? DV_CSV_WHOLE : t->split];
+  double time = 0;
+  float *to;
+  dvbf_status status = c->time == DV_CSV_NONE ? DVBF_OK : check_time(t, in, &time, &change, error);
+  if (!status && (change || !t->begun)) {
+    char name[32];
+    dv_name_copy(dv_cursor_of(t->sequence), name, sizeof name);
+    status = dv_csv_rows_begin(r, name, time, error);
+    t->time[1] = time;
+  }
+  if (!status) status = dv_csv_rows_add(r, &to, time, error);
+  if (status) return status;
+  for (int role = 0; role < 3; role++)
+    for (size_t k = 0; k < c->chosen[role]; k++) *to++ = t->row[c->choice[role][k]];
+  t->time[0] = time;
+  t->begun = true;
+  return DVBF_OK;
+}
+
+static dvbf_status read_row(table_reading *t, const dv_lines *in, dv_cursor line, dvbf_error *error) {
+  const dv_csv_columns *c = &t->file->columns;
+  dv_fields f = dv_fields_of(line, c->separator);
+  dv_cursor field;
+  size_t n = 0;
+  bool change = false;
+  while (dv_fields_next(&f, &field)) {
+    if (f.open) return dv_csv_bad_quotes(in->path, in->number, error);
+    if (n == c->count && !dv_cursor_left(&field) && !f.more) break; /* a separator at the end of the line */
+    dvbf_status status = n < c->count ? take_field(t, in, n, field, &change, error) : DVBF_OK;
+    if (status) return status;
+    n++;
+  }
+  if (n != c->count)
+    return dv_fail(error, DVBF_FORMAT,
+                   "%.200s, line %zu: has %zu fields, but the first line has %zu; mend it", in->path,
+                   in->number, n, c->count);
+  return add_row(t, in, change, error);
+}
+
+static dvbf_status read_rows(csv_file *f, dv_lines *in, dvbf_error *error) {
+  table_reading t = {.file = f, .split = -1};
+  dv_cursor line = {NULL, NULL};
+  for (int i = 0; i < DV_CSV_SPLITS; i++) {
+    f->splits[i].width = dv_csv_width(&f->columns);
+    f->splits[i].timed = f->columns.time != DV_CSV_NONE;
+  }
+  t.row = dv_calloc(f->columns.count, sizeof *t.row);
+  dvbf_status status = t.row ? dv_lines_next(in, &line, error) : dv_fail_memory(error, "reading data");
+  for (size_t i = 0; i < f->columns.before && !status; i++) status = dv_lines_next(in, &line, error);
+  while (!status && line.at) {
+    status = read_row(&t, in, line, error);
+    if (!status) status = dv_lines_next(in, &line, error);
+  }
+  dv_free(t.row);
+  if (!status && !t.begun)
+    status = dv_fail(error, DVBF_FORMAT, "%.200s: has names of columns but no rows", in->path);
+  return status;
+}
+
+/* ---- Time ---- */
+
+static void tell_grid(csv_file *f, const dv_pace *pace, double step, bool given, const dv_gridded *done) {
+  char merged[64] = "", cut[96] = "";
+  if (done->merged) snprintf(merged, sizeof merged, ", %zu rows share a step with another", done->merged);
+  if (done->cut)
+    snprintf(cut, sizeof cut, ", and behind a gap of more than %d steps a new sequence begins (%zu times)",
+             DV_LONGEST_GAP, done->cut);
+  dv_archive_note(&f->base, "%s: rows are put on a grid of %.6g s%s; %zu steps are missing%s%s",
+                  given             ? "sample-time is given"
+                  : pace->multiples ? "some rows are missing"
+                                    : "the times of the rows are irregular",
+                  step, given ? "" : " (--sample-time chooses another)", done->empty, merged, cut);
+}
+
+/* Puts the rows on a grid, if their times require one. */
+static dvbf_status keep_pace(csv_file *f, const dv_data_settings *how, dvbf_error *error) {
+  dv_pace pace;
+  dv_gridded done = {0};
+  dvbf_status status = dv_pace_of(&pace, f->splits, DV_CSV_SPLITS, error);
+  if (status) return status;
+  bool given = how->sample_time > 0 && fabs(how->sample_time - pace.step) > 0.01 * pace.step;
+  double step = how->sample_time > 0 ? how->sample_time : pace.step;
+  f->base.sample_time = step;
+  f->base.dates = f->columns.dates;
+  if (pace.coarse)
+    dv_archive_note(
+        &f->base, "most rows have the same time as the row before: all steps are taken as %.6g s long", step);
+  if (pace.coarse || step <= 0 || (pace.regular && !given)) return DVBF_OK;
+  for (int i = 0; i < DV_CSV_SPLITS && !status; i++)
+    if (f->splits[i].count)
+      status = dv_csv_rows_grid(&f->splits[i], step, pace.multiples && !given, &done, error);
+  if (!status) tell_grid(f, &pace, step, given, &done);
+  return status;
+}
+
+/* With times, sensors may have different rates: empty fields of x are missing, and inputs keep their
+ * value. */
+static void fill_gaps(csv_file *f) {
+  const dv_csv_columns *c = &f->columns;
+  size_t missing = 0, held = 0;
+  for (int i = 0; i < DV_CSV_SPLITS; i++) {
+    dv_csv_rows *r = &f->splits[i];
+    for (size_t row = 0; row < r->count; row++)
+      for (size_t k = 0; k < c->chosen[0]; k++) missing += isnan(r->values[row * r->width + k]) != 0;
+    if (c->chosen[1]) held += dv_csv_rows_hold(r, c->chosen[0], c->chosen[1]);
+  }
+  f->base.gaps = missing;
+  if (missing)
+    dv_archive_note(&f->base, "%zu values of the outputs are missing%s", missing,
+                    held ? "; inputs keep their value where they have none" : "");
+  else if (held)
+    dv_archive_note(&f->base, "inputs keep their value in %zu steps where they have none", held);
+}
+
+static dvbf_status look_at_time(csv_file *f, const dv_data_settings *how, dvbf_error *error) {
+  f->base.sample_time = how->sample_time > 0 ? how->sample_time : f->columns.sample_time;
+  if (f->columns.time == DV_CSV_NONE) return DVBF_OK;
+  dvbf_status status = keep_pace(f, how, error);
+  if (!status) fill_gaps(f);
+  return status;
+}
+
+/* ---- Notes ---- */
+
+/* A column named like a time that holds something else. */
+static void tell_times(csv_file *f) {
+  const dv_csv_columns *c = &f->columns;
+  for (size_t i = 0; c->header && i < c->count && c->time == DV_CSV_NONE; i++) {
+    const dv_csv_column *column = &c->column[i];
+    if (column->says != DV_NAME_TIME || !column->others || column->used) continue;
+    dv_archive_note(
+        &f->base,
+        "column %.31s holds no times that are known, as \"%s\"; written as 2024-01-31 13:00:00 it would "
+        "tell the time of the rows",
+        column->label, column->text);
+    return;
+  }
+}
+
+static void tell_columns(csv_file *f, const dv_data_settings *how) {
+  const dv_csv_columns *c = &f->columns;
+  char name[64], list[128] = "";
+  for (size_t i = 0; i < c->count; i++) {
+    const dv_csv_column *column = &c->column[i];
+    dv_csv_column_name(c, i, name, sizeof name);
+    if (i < 256) dv_archive_use(&f->base, name, dv_csv_use(c, i, how));
+    if (!column->used && column->others && 2 * column->others < column->numbers &&
+        column->says == DV_NAME_OTHER)
+      dv_archive_note(&f->base,
+                      "column %s is not used, as %zu of its first rows hold text; mend them, or see "
+                      "where by --outputs %s",
+                      name, column->others, name);
+  }
+  tell_times(f);
+  for (size_t k = 0; c->by_name && k < c->chosen[1] && strlen(list) + 34 < sizeof list; k++) {
+    size_t used = strlen(list);
+    snprintf(list + used, sizeof list - used, "%s%.31s", k ? "," : "", c->column[c->choice[1][k]].label);
+  }
+  if (c->by_name)
+    dv_archive_note(
+        &f->base, "inputs by their names: %s (--inputs chooses others, --inputs none: there are none)", list);
+  if (c->sequence != DV_CSV_NONE && !*how->sequence_column &&
+      strcasecmp(c->column[c->sequence].label, "sequence"))
+    dv_archive_note(&f->base, "column %s tells sequences apart (--sequence-column none: it does not)",
+                    dv_csv_column_name(c, c->sequence, name, sizeof name));
+  if (c->decimal)
+    dv_archive_note(&f->base, "%s group digits, as in %s", c->decimal == ',' ? "dots" : "commas",
+                    c->decimal == ',' ? "1.234,5" : "1,234.5");
+}
+
+/* ---- The arrays ---- */
+
+enum { LENGTH = 3, ARRAYS = 4 };
+
+static const char *csv_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
+                            double *doubles) {
+  const csv_file *f = (const csv_file *)a;
+  const dv_csv_rows *r = &f->splits[array->place / ARRAYS];
+  size_t role = array->place % ARRAYS, at = 0;
+  for (size_t i = 0; i < role && role < LENGTH; i++) at += f->columns.chosen[i];
+  for (size_t k = first; k < first + n; k++) {
+    double value = role == LENGTH
+                       ? r->lengths[k]
+                       : (double)r->values[k / array->dims[1] * r->width + at + k % array->dims[1]];
+    if (floats)
+      floats[k - first] = (float)value;
+    else
+      doubles[k - first] = value;
+  }
+  return NULL;
+}
+
+static bool csv_named(dv_archive *a, const dv_array *array) {
+  return ((const csv_file *)a)->columns.header && array->place % ARRAYS != LENGTH;
+}
+
+static bool csv_text(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]) {
+  const dv_csv_columns *c = &((const csv_file *)a)->columns;
+  size_t role = array->place % ARRAYS;
+  for (size_t i = 0; i < count; i++)
+    dv_name_copy(dv_cursor_of(c->column[c->choice[role][i]].label), out[i], sizeof out[i]);
+  return true;
+}
+
+static bool csv_units(dv_archive *a, const dv_array *array, size_t count, char (*out)[16]) {
+  const dv_csv_columns *c = &((const csv_file *)a)->columns;
+  size_t role = array->place % ARRAYS;
+  bool any = false;
+  for (size_t i = 0; i < count; i++) {
+    memcpy(out[i], c->column[c->choice[role][i]].unit, sizeof out[i]);
+    any |= *out[i] != 0;
+  }
+  return any;
+}
+
+static const dvbf_origin *csv_origins(dv_archive *a, const dv_array *x, size_t count) {
+  const dv_csv_rows *r = &((const csv_file *)a)->splits[x->place / ARRAYS];
+  return r->sequences == count ? r->origins : NULL;
+}
+
+static void csv_close(dv_archive *a) {
+  csv_file *f = (csv_file *)a;
+  for (int i = 0; i < DV_CSV_SPLITS; i++) dv_csv_rows_free(&f->splits[i]);
+  dv_csv_columns_free(&f->columns);
+}
+
+static dvbf_status add_arrays(csv_file *f, dvbf_error *error) {
+  static const char *const prefixes[] = {"train/", "valid/", "test/", ""};
+  static const char *const names[] = {"x", "u", "state", "length"};
+  const dv_csv_columns *c = &f->columns;
+  for (size_t i = 0; i < DV_CSV_SPLITS; i++) {
+    const dv_csv_rows *r = &f->splits[i];
+    char column[64] = "sequence";
+    if (c->sequence != DV_CSV_NONE) dv_csv_column_name(c, c->sequence, column, sizeof column);
+    if (r->count > 1 && r->sequences == r->count)
+      return dv_fail(error, DVBF_FORMAT,
+                     "%.200s: the column %s is another one in every row; a sequence needs at least 2 rows",
+                     f->base.path, column);
+    for (size_t role = 0; r->count && role < ARRAYS; role++) {
+      char name[16];
+      snprintf(name, sizeof name, "%s%s", prefixes[i], names[role]);
+      dv_array array = {.name = name, .rank = 2, .real = true, .place = i * ARRAYS + role};
+      array.dims[0] = role == LENGTH ? r->sequences : r->count;
+      array.dims[1] = role == LENGTH ? 1 : c->chosen[role];
+      if (role == LENGTH) array.rank = 1;
+      if (role == LENGTH ? r->sequences == 1 : !array.dims[1]) continue;
+      dvbf_status status = dv_archive_add(&f->base, &array, error);
+      if (status) return status;
+    }
+  }
+  return DVBF_OK;
+}
+
+dvbf_status dv_csv_open(dv_archive **out, const char *path, int descriptor, const dv_data_settings *how,
+                        dvbf_error *error) {
+  csv_file *f = (csv_file *)dv_archive_new(sizeof *f, path);
+  if (!f) return dv_fail_memory(error, "reading data");
+  f->base.table = true;
+  f->base.read = csv_read;
+  f->base.text = csv_text;
+  f->base.named = csv_named;
+  f->base.units = csv_units;
+  f->base.origins = csv_origins;
+  f->base.close = csv_close;
+  *out = &f->base;
+  dv_lines in = {.path = path, .descriptor = descriptor};
+  dvbf_status status = dv_csv_look(&f->columns, &in, error);
+  if (!status) status = dv_csv_choose(&f->columns, path, how, error);
+  if (!status) {
+    dv_lines_rewind(&in);
+    status = read_rows(f, &in, error);
+  }
+  if (!status) status = look_at_time(f, how, error);
+  if (!status) tell_columns(f, how);
+  f->base.asks = !status && f->columns.rest && f->columns.chosen[0] > 1;
+  if (!status) status = add_arrays(f, error);
+  dv_free(in.buffer);
+  return status;
+}

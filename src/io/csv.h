@@ -1,0 +1,228 @@
+/* Reading text tables: names, columns, lines and fields, numbers, times, and rows. */
+#ifndef DV_IO_CSV_H
+#define DV_IO_CSV_H
+
+#include "base/text.h"
+#include "io/archive.h"
+
+#include <dvbf/dvbf.h>
+
+#include <sys/types.h>
+
+/* ---- Names of columns ---- */
+
+/* Meaning of a column's name. */
+
+typedef enum dv_name_kind {
+  DV_NAME_OTHER,
+  DV_NAME_X,        /* x, x0, y_2 */
+  DV_NAME_U,        /* u, u1, action_0, valve_cmd */
+  DV_NAME_STATE,    /* state, state_angle */
+  DV_NAME_TIME,     /* time, timestamp, t_ms */
+  DV_NAME_STEP,     /* ts, dt: perhaps the time between two rows */
+  DV_NAME_COUNTER,  /* index, step, frame */
+  DV_NAME_SEQUENCE, /* episode, traj_id, run */
+  DV_NAME_SPLIT
+} dv_name_kind;
+
+enum { DV_UNIT = 16 };
+
+/* The name without its unit. */
+dv_name_kind dv_name_says(const char *name);
+/* Whether a name for sequences may mean something else, as run or id. */
+bool dv_name_is_vague(const char *name);
+
+/* Cuts the unit off a name: "level [mm]" becomes "level", and unit "mm"; false: it has none. */
+bool dv_name_cut_unit(char *name, char unit[DV_UNIT]);
+/* Seconds of one unit of a time column, by its unit or the end of its name, as time_ms; 0: unknown. */
+double dv_name_time_unit(const char *name, const char *unit);
+
+/* Copies text as UTF-8 of fewer than `size` bytes. Bytes that are not UTF-8 are taken as Latin-1; control
+ * characters become '?'. */
+void dv_name_copy(dv_cursor text, char *out, size_t size);
+
+/* ---- Choice of columns ---- */
+
+/* Which columns of a table are x, u and state, and which give the time, the sequence and the split. */
+
+#define DV_CSV_NONE SIZE_MAX
+enum { DV_CSV_WHOLE = 3, DV_CSV_SPLITS = 4 }; /* train, valid, test, or all in one */
+
+/* Contents of the first rows of a column. */
+typedef struct dv_csv_column {
+  char *name;  /* as the file has it, "" if there is no name */
+  char *label; /* without its unit */
+  char unit[DV_UNIT];
+  dv_name_kind says;                            /* by its label */
+  bool used;                                    /* it is one of x, u and state */
+  size_t numbers, dates, clocks, empty, others; /* fields of each kind */
+  size_t changes, falls; /* how often the value changes, and how often a number falls */
+  double last;
+  char text[32]; /* the last one that was seen */
+} dv_csv_column;
+
+typedef struct dv_csv_columns {
+  char separator;
+  char decimal;  /* '.' or ',' where the other one groups digits; 0: numbers have no groups */
+  bool header;   /* a line names the columns */
+  bool units;    /* the line below it holds their units */
+  size_t before; /* lines in front of the first one */
+  size_t count, room;
+  dv_csv_column *column;        /* [count] */
+  size_t *choice[3], chosen[3]; /* columns of x, u and state, and how many */
+  size_t sequence, split;       /* columns, or DV_CSV_NONE */
+  size_t time, clock;           /* that of the time, and that of the time of day where `time` is a date */
+  double time_unit;             /* seconds, where the time is a number; 0: it is a date */
+  bool dates;                   /* the time counts from 1970 */
+  double sample_time;           /* given by a column; 0: by none */
+  bool by_name;                 /* u was chosen by names like action_0 */
+  bool rest;                    /* x is all that was left, and nobody has said which columns are inputs */
+} dv_csv_columns;
+
+/* Adds a column of that name; `quoted`: two quotes in it stand for one. */
+dvbf_status dv_csv_add_column(dv_csv_columns *c, dv_cursor name, bool quoted, dvbf_error *error);
+void dv_csv_drop_last(dv_csv_columns *c);
+void dv_csv_columns_free(dv_csv_columns *c);
+/* After the last one: cuts units off the names, unless two would have the same name then. */
+void dv_csv_label(dv_csv_columns *c);
+
+/* Reads a number as this table writes them. */
+bool dv_csv_number(const dv_csv_columns *c, dv_cursor field, float *out);
+
+/* Chooses columns by the settings, or else by their names, or else all columns of numbers except times. */
+dvbf_status dv_csv_choose(dv_csv_columns *c, const char *path, const dv_data_settings *how,
+                          dvbf_error *error);
+/* The use of a column, as the end of a sentence. */
+const char *dv_csv_use(const dv_csv_columns *c, size_t column, const dv_data_settings *how);
+
+/* How many numbers of a row are used. */
+static inline size_t dv_csv_width(const dv_csv_columns *c) {
+  return c->chosen[0] + c->chosen[1] + c->chosen[2];
+}
+
+/* Its name, or its number from 1. */
+const char *dv_csv_column_name(const dv_csv_columns *c, size_t column, char *out, size_t size);
+
+/* ---- Lines and fields ---- */
+
+/* The lines of a text file, and the fields of a line. */
+
+typedef struct dv_lines {
+  const char *path;
+  int descriptor;
+  off_t offset; /* in the file, behind what is in the buffer */
+  char *buffer; /* [room], of which begin .. end is not yet used */
+  size_t room, begin, end;
+  size_t number;    /* of the last line, from 1 */
+  dv_cursor remark; /* the last comment before the line that was read, without its #; at = NULL: none */
+  bool ended;
+  enum { DV_BYTES, DV_UTF16_LITTLE, DV_UTF16_BIG } code;
+} dv_lines;
+
+/* Begins again at the first line; the buffer stays. */
+void dv_lines_rewind(dv_lines *in);
+/* Reads more into the buffer. UTF-16 becomes UTF-8. */
+dvbf_status dv_lines_fill(dv_lines *in, dvbf_error *error);
+/* The next line that holds anything but blanks or a comment, without its end; at = NULL behind the last. */
+dvbf_status dv_lines_next(dv_lines *in, dv_cursor *line, dvbf_error *error);
+
+typedef struct dv_fields {
+  dv_cursor line;
+  char separator; /* ' ' stands for any run of blanks and tabs */
+  bool more;      /* a field is left */
+  bool open;      /* a quote was not closed */
+  bool quoted;    /* the last field was in quotes */
+} dv_fields;
+
+dv_fields dv_fields_of(dv_cursor line, char separator);
+/* The next field, without blanks and quotes around it; false behind the last. In quotes, "" stands for a
+ * quote and stays two characters. */
+bool dv_fields_next(dv_fields *f, dv_cursor *out);
+/* Number of fields, without an empty one after a separator at the end. */
+size_t dv_fields_count(dv_cursor line, char separator);
+
+/* ---- Detection of the format ---- */
+
+/* Fills in all of *c but the choice of columns, by the first thousand lines. */
+dvbf_status dv_csv_look(dv_csv_columns *c, dv_lines *in, dvbf_error *error);
+dvbf_status dv_csv_bad_quotes(const char *path, size_t line, dvbf_error *error);
+
+/* ---- Decimal numbers ---- */
+
+/* *out = the float nearest to the number; false if the text is not a number. If `comma` is true, a decimal
+ * comma is allowed. Empty text, NaN, NA, null or a dash means that the value is missing and gives NaN. */
+bool dv_decimal(dv_cursor text, bool comma, float *out);
+
+/* A number whose digits are grouped in threes: 1,234.5 or, with a decimal comma, 1.234,5; blanks and
+ * apostrophes may group them too. `decimal` is '.' or ','. */
+bool dv_decimal_grouped(dv_cursor text, char decimal, float *out);
+/* Possible meanings of the commas and dots of a number. */
+typedef struct dv_marks {
+  bool decimal_comma, decimal_dot; /* it can be nothing but that */
+  bool comma, dot;                 /* there is one */
+} dv_marks;
+dv_marks dv_decimal_marks(dv_cursor text);
+
+/* ---- Times ---- */
+
+/* A date such as 2024-01-31, 2024/01/31 or 31.01.2024, with an optional time of day after a blank or a T and
+ * an optional Z or +01:00: seconds since 1970-01-01 00:00, in UTC by default. */
+bool dv_read_date(dv_cursor text, double *seconds);
+/* A time of day, as 12:00 or 12:00:00.25: seconds since midnight. */
+bool dv_read_clock(dv_cursor text, double *seconds);
+/* A number with all digits of a double; false: it is none. `comma`: a decimal comma will do. */
+bool dv_read_double(dv_cursor text, bool comma, double *out);
+
+/* Seconds of one unit, as "ms" or "min"; 0: it is no unit of time. */
+double dv_seconds_of(const char *unit);
+/* Seconds per unit of a number that counts from 1970, by its size; 0: it does not. */
+double dv_epoch_unit(double value);
+
+/* ---- Rows ---- */
+
+/* Rows of a table and their times. */
+
+/* Rows of one split, sequence by sequence. */
+typedef struct dv_csv_rows {
+  float *values; /* [count][width] */
+  double *times; /* [count] seconds, where `timed` */
+  size_t count, room, width;
+  bool timed;
+  double *lengths;      /* [sequences] rows of each */
+  dvbf_origin *origins; /* [sequences] */
+  size_t sequences, sequences_room;
+} dv_csv_rows;
+
+/* Begins a sequence, which has no rows yet. */
+dvbf_status dv_csv_rows_begin(dv_csv_rows *r, const char *name, double time, dvbf_error *error);
+/* One more row of the last sequence; the caller fills it. */
+dvbf_status dv_csv_rows_add(dv_csv_rows *r, float **values, double time, dvbf_error *error);
+void dv_csv_rows_free(dv_csv_rows *r);
+
+/* Sample time of all splits. */
+typedef struct dv_pace {
+  double step;    /* seconds from row to row: the median, or the mean of steps that are like it; 0: unknown */
+  bool coarse;    /* most rows have the time of the row before: the clock is too coarse to tell them apart */
+  bool regular;   /* all steps are like it, up to jitter */
+  bool multiples; /* or whole multiples of it: some rows are missing */
+} dv_pace;
+dvbf_status dv_pace_of(dv_pace *out, const dv_csv_rows *splits, size_t count, dvbf_error *error);
+
+/* Result of putting rows on a grid. */
+typedef struct dv_gridded {
+  size_t empty;  /* steps without a row */
+  size_t merged; /* rows that share a step with another */
+  size_t cut;    /* sequences that begin behind a long gap */
+} dv_gridded;
+
+enum { DV_LONGEST_GAP = 100 };
+
+/* Puts the rows on steps of `step` seconds: each step has the mean of its rows, and NaN if there are none.
+ * Behind a gap of more than DV_LONGEST_GAP steps a new sequence begins. `multiples`: times are counted from
+ * row to row, so that a slow drift of the clock does not matter. */
+dvbf_status dv_csv_rows_grid(dv_csv_rows *r, double step, bool multiples, dv_gridded *out, dvbf_error *error);
+/* Columns first .. first + count - 1 keep their value until the next one. Returns the number of filled
+ * values. */
+size_t dv_csv_rows_hold(dv_csv_rows *r, size_t first, size_t count);
+
+#endif

@@ -1,0 +1,350 @@
+/* Roles of the columns of a table (dv_csv_choose): x, u, state, time, sequence and split, by the settings,
+ * else by their names, else all numbers except times. Also labels, units and the numbers of a field. */
+#include "io/csv.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+enum { MOST = 1 << 20, X = 0, U = 1, STATE = 2 };
+
+/* ---- List of columns ---- */
+
+static bool make_room(dv_csv_columns *c) {
+  size_t room = c->room ? 2 * c->room : 16;
+  dv_csv_column *larger = dv_realloc(c->column, room, sizeof *larger);
+  if (!larger) return false;
+  c->column = larger;
+  c->room = room;
+  return true;
+}
+
+dvbf_status dv_csv_add_column(dv_csv_columns *c, dv_cursor name, bool quoted, dvbf_error *error) {
+  if (c->count == MOST) return dv_fail(error, DVBF_FORMAT, "a table may have at most %d columns", MOST);
+  if (c->count == c->room && !make_room(c)) return dv_fail_memory(error, "reading data");
+  size_t room = 2 * dv_cursor_left(&name) + 1, used = 0; /* Latin-1 may become twice as long */
+  char *raw = dv_calloc(room, 1), *copy = dv_calloc(room, 1);
+  dv_csv_column *column = &c->column[c->count];
+  *column = (dv_csv_column){.name = copy, .label = copy ? dv_calloc(room, 1) : NULL};
+  for (const char *at = name.at; raw && at < name.end; at++) {
+    raw[used++] = *at;
+    if (quoted && *at == '"' && at + 1 < name.end && at[1] == '"') at++;
+  }
+  if (raw && column->label) {
+    dv_name_copy((dv_cursor){raw, raw + used}, copy, room);
+    strcpy(column->label, copy);
+    column->says = dv_name_says(copy);
+    c->count++;
+  } else {
+    DV_FREE(copy, column->label);
+  }
+  dv_free(raw);
+  return column->label ? DVBF_OK : dv_fail_memory(error, "reading data");
+}
+
+void dv_csv_drop_last(dv_csv_columns *c) {
+  dv_csv_column *last = &c->column[--c->count];
+  DV_FREE(last->name, last->label);
+}
+
+void dv_csv_columns_free(dv_csv_columns *c) {
+  while (c->count) dv_csv_drop_last(c);
+  for (int role = 0; role < 3; role++) dv_free(c->choice[role]);
+  dv_free(c->column);
+}
+
+/* Whether a label is that of another column too. */
+static bool is_taken(const dv_csv_columns *c, size_t column) {
+  for (size_t i = 0; i < c->count; i++)
+    if (i != column && !strcasecmp(c->column[i].label, c->column[column].label)) return true;
+  return false;
+}
+
+void dv_csv_label(dv_csv_columns *c) {
+  enum { MANY = 4096 }; /* tables with so many columns have no units, and comparing all would take long */
+  if (!c->header || c->count > MANY) return;
+  for (size_t i = 0; i < c->count; i++) {
+    char unit[DV_UNIT] = "";
+    if (dv_name_cut_unit(c->column[i].label, unit) && !*c->column[i].unit) strcpy(c->column[i].unit, unit);
+  }
+  /* acc (x) and acc (y) keep their names; labels that were cut come back one by one. */
+  for (bool again = true; again;) {
+    again = false;
+    for (size_t i = 0; i < c->count; i++)
+      if (strcmp(c->column[i].label, c->column[i].name) && is_taken(c, i)) {
+        strcpy(c->column[i].label, c->column[i].name);
+        *c->column[i].unit = 0;
+        again = true;
+      }
+  }
+  for (size_t i = 0; i < c->count; i++) c->column[i].says = dv_name_says(c->column[i].label);
+}
+
+const char *dv_csv_column_name(const dv_csv_columns *c, size_t column, char *out, size_t size) {
+  if (c->header && *c->column[column].name)
+    dv_name_copy(dv_cursor_of(c->column[column].name), out, size < 41 ? size : 41);
+  else
+    snprintf(out, size, "%zu", column + 1);
+  return out;
+}
+
+/* A failure that names the columns. */
+static dvbf_status unclear(const dv_csv_columns *c, const char *path, const char *problem,
+                           dvbf_error *error) {
+  char list[200] = "", name[64];
+  for (size_t i = 0, used = 0; i < c->count && used + 50 < sizeof list; i++)
+    used += (size_t)snprintf(list + used, sizeof list - used, "%s%s%s", i ? ", " : "",
+                             dv_csv_column_name(c, i, name, sizeof name),
+                             used > 90 && i + 1 < c->count ? ", ..." : "");
+  return dv_fail(error, DVBF_FORMAT, "%.200s: %s; its %zu columns are %s", path, problem, c->count, list);
+}
+
+bool dv_csv_number(const dv_csv_columns *c, dv_cursor field, float *out) {
+  const char other = c->decimal == ',' ? '.' : ',';
+  if (!c->decimal)
+    return dv_decimal(field, c->separator != ',', out) ||
+           (c->separator == ','
+                ? dv_decimal_grouped(field, '.', out)
+                : !memchr(field.at, '.', dv_cursor_left(&field)) && dv_decimal_grouped(field, ',', out));
+  if (!memchr(field.at, other, dv_cursor_left(&field)))
+    return dv_decimal(field, c->decimal == ',', out) || dv_decimal_grouped(field, c->decimal, out);
+  return dv_decimal_grouped(field, c->decimal, out);
+}
+
+/* ---- Choice by settings ---- */
+
+static size_t column_named(const dv_csv_columns *c, const char *name) {
+  for (int way = 0; way < 4; way++) /* the name, then the label, each in these letters, then in any */
+    for (size_t i = 0; c->header && i < c->count; i++) {
+      const char *text = way < 2 ? c->column[i].name : c->column[i].label;
+      if (!(way % 2 ? strcasecmp(text, name) : strcmp(text, name))) return i;
+    }
+  return DV_CSV_NONE;
+}
+
+/* Columns first .. last by name, number or range of numbers; false: there are no such. */
+static bool find_columns(const dv_csv_columns *c, const char *text, size_t *first, size_t *last) {
+  unsigned from = 0, to = 0;
+  int used = 0;
+  *first = *last = column_named(c, text);
+  if (*first != DV_CSV_NONE) return true;
+  if (text[strspn(text, "0123456789- ")] || strlen(text) > 20) return false;
+  if (sscanf(text, "%9u - %9u%n", &from, &to, &used) != 2 || text[used]) {
+    if (sscanf(text, "%9u%n", &from, &used) != 1 || text[used]) return false;
+    to = from;
+  }
+  *first = from - 1U;
+  *last = to - 1U;
+  return from >= 1 && from <= to && to <= c->count;
+}
+
+static dvbf_status choose_column(dv_csv_columns *c, int role, size_t column, dvbf_error *error) {
+  if (!c->choice[role]) c->choice[role] = dv_calloc(c->count, sizeof **c->choice);
+  if (!c->choice[role]) return dv_fail_memory(error, "reading data");
+  for (size_t i = 0; c->column[column].used && i < c->chosen[role]; i++)
+    if (c->choice[role][i] == column) return DVBF_OK;
+  c->choice[role][c->chosen[role]++] = column;
+  c->column[column].used = true;
+  return DVBF_OK;
+}
+
+static dvbf_status no_column(const dv_csv_columns *c, const char *path, const char *wanted,
+                             const char *setting, dvbf_error *error) {
+  char problem[128];
+  snprintf(problem, sizeof problem, "has no column %.40s, which %s names (numbers count from 1)", wanted,
+           setting);
+  return unclear(c, path, problem, error);
+}
+
+static bool is_none(const char *text) {
+  return !strcasecmp(text, "none");
+}
+
+static dvbf_status choose_named(dv_csv_columns *c, const char *path, int role, const char *text,
+                                const char *setting, dvbf_error *error) {
+  dv_cursor list = dv_cursor_of(text), item;
+  if (role == U && is_none(text) && column_named(c, text) == DV_CSV_NONE) return DVBF_OK;
+  while (dv_cursor_item(&list, &item)) {
+    char wanted[DV_TEXT] = "";
+    size_t first, last;
+    if (!dv_cursor_copy(item, wanted, sizeof wanted) || !find_columns(c, wanted, &first, &last))
+      return no_column(c, path, wanted, setting, error);
+    for (size_t i = first; i <= last; i++) {
+      dvbf_status status = choose_column(c, role, i, error);
+      if (status) return status;
+    }
+  }
+  return DVBF_OK;
+}
+
+/* ---- Time, sequence and split ---- */
+
+/* A single column named by a setting; *out is unchanged if the setting is empty. */
+static dvbf_status choose_single(const dv_csv_columns *c, const char *path, const char *text,
+                                 const char *setting, size_t *out, dvbf_error *error) {
+  size_t first, last;
+  if (!*text) return DVBF_OK;
+  *out = DV_CSV_NONE;
+  if (is_none(text)) return DVBF_OK;
+  if (!find_columns(c, text, &first, &last) || first != last) return no_column(c, path, text, setting, error);
+  *out = first;
+  return DVBF_OK;
+}
+
+/* Whether a column whose name may tell sequences apart does so: its value stays for a while and does not
+ * return. A binary column named run is a switch; an id that differs in every row counts rows. */
+static bool tells_sequences(const dv_csv_column *column) {
+  size_t rows = column->numbers + column->dates + column->clocks + column->empty + column->others;
+  if (!dv_name_is_vague(column->label)) return true;
+  return !column->falls && 2 * column->changes <= rows && !column->empty;
+}
+
+static size_t sequence_column(const dv_csv_columns *c) {
+  for (int sure = 1; sure >= 0; sure--)
+    for (size_t i = 0; c->header && i < c->count; i++) {
+      const dv_csv_column *column = &c->column[i];
+      if (column->says == DV_NAME_SEQUENCE && !column->used && sure != dv_name_is_vague(column->label) &&
+          tells_sequences(column))
+        return i;
+    }
+  return DV_CSV_NONE;
+}
+
+/* Whether the first rows are times: dates, or numbers that rise. A single letter, as T, may be a
+ * temperature. */
+static bool is_time(const dv_csv_columns *c, const dv_csv_column *column) {
+  size_t rows = column->numbers + column->dates + column->clocks;
+  if (!rows || column->others || column->used) return false;
+  if (column->says == DV_NAME_STEP) return column->numbers > 1 && column->changes && !column->falls;
+  if (column->says != DV_NAME_TIME) return false;
+  bool sequences = c->sequence != DV_CSV_NONE;
+  return column->dates || column->clocks || sequences || !column->falls ||
+         (strlen(column->label) > 1 && 4 * column->falls < column->changes);
+}
+
+/* The time of the rows, and how to read it. */
+static void find_time(dv_csv_columns *c, bool none) {
+  for (size_t i = 0; c->header && !none && i < c->count && c->time == DV_CSV_NONE; i++)
+    if (is_time(c, &c->column[i])) c->time = i;
+  if (c->time == DV_CSV_NONE) return;
+  dv_csv_column *time = &c->column[c->time];
+  for (size_t i = 0; c->header && i < c->count; i++) {
+    dv_csv_column *other = &c->column[i];
+    if (i == c->time || !is_time(c, other)) continue;
+    if (time->dates && other->clocks) c->clock = i;
+    if (time->clocks && other->dates) { /* date and time of day in two columns */
+      c->clock = c->time;
+      c->time = i;
+      time = other;
+    }
+  }
+  c->dates = time->dates;
+  if (time->dates || time->clocks) return;
+  double epoch = dv_epoch_unit(time->last);
+  c->time_unit = dv_name_time_unit(time->label, time->unit);
+  if (!c->time_unit) c->time_unit = epoch ? epoch : 1;
+  c->dates = epoch && epoch == c->time_unit;
+}
+
+/* A column named Ts or dt that has one value, perhaps in the first row alone, is the sample time. */
+static void find_sample_time(dv_csv_columns *c) {
+  for (size_t i = 0; c->header && i < c->count; i++) {
+    const dv_csv_column *column = &c->column[i];
+    if (column->says != DV_NAME_STEP || column->used || column->others || !column->numbers) continue;
+    if (column->numbers > 1 && column->changes) continue;
+    double unit = dv_name_time_unit(column->label, column->unit);
+    if (column->last > 0) c->sample_time = column->last * (unit ? unit : 1);
+  }
+}
+
+/* ---- Choice by names ---- */
+
+static bool is_free(const dv_csv_columns *c, size_t column) {
+  return !c->column[column].used && column != c->sequence && column != c->split && column != c->time &&
+         column != c->clock;
+}
+
+static dvbf_status choose_usual(dv_csv_columns *c, int role, dvbf_error *error) {
+  static const dv_name_kind kinds[] = {DV_NAME_X, DV_NAME_U, DV_NAME_STATE};
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; c->header && i < c->count && !status; i++) {
+    const dv_csv_column *column = &c->column[i];
+    if (!is_free(c, i) || column->says != kinds[role]) continue;
+    if (role == U && !column->numbers && (*column->label | 32) != 'u') continue; /* action: left, right */
+    status = choose_column(c, role, i, error);
+    c->by_name |= role == U && strcasecmp(column->label, "u");
+  }
+  return status;
+}
+
+/* Whether a column of numbers has no other role and does not count rows or time. */
+static bool is_measured(const dv_csv_columns *c, size_t i) {
+  const dv_csv_column *column = &c->column[i];
+  if (!is_free(c, i) || !column->numbers || column->others || column->dates || column->clocks) return false;
+  if (!c->header) return true;
+  dv_name_kind says = column->says;
+  if (says == DV_NAME_SEQUENCE) return dv_name_is_vague(column->label) && strcasecmp(column->label, "id");
+  bool letter = says == DV_NAME_TIME && strlen(column->label) == 1 && column->falls;
+  return letter || !(says == DV_NAME_TIME || says == DV_NAME_STEP || says == DV_NAME_COUNTER);
+}
+
+static dvbf_status choose_rest(dv_csv_columns *c, dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; i < c->count && !status; i++)
+    if (is_measured(c, i)) status = choose_column(c, X, i, error);
+  return status;
+}
+
+dvbf_status dv_csv_choose(dv_csv_columns *c, const char *path, const dv_data_settings *how,
+                          dvbf_error *error) {
+  const char *const texts[] = {how->outputs, how->inputs, how->states};
+  static const char *const settings[] = {"outputs", "inputs", "states"};
+  dvbf_status status = DVBF_OK;
+  c->split = column_named(c, "split");
+  c->sequence = c->time = c->clock = DV_CSV_NONE;
+  for (int role = 0; role < 3 && !status; role++)
+    status = choose_named(c, path, role, texts[role], settings[role], error);
+  if (status) return status;
+  c->sequence = sequence_column(c);
+  status = choose_single(c, path, how->sequence_column, "sequence-column", &c->sequence, error);
+  if (!status) status = choose_single(c, path, how->time_column, "time-column", &c->time, error);
+  if (status) return status;
+  find_time(c, is_none(how->time_column));
+  find_sample_time(c);
+  for (int role = 2; role >= 0 && !status; role--)
+    if (!c->chosen[role] && !(role == U && *how->inputs)) status = choose_usual(c, role, error);
+  if (!status && !c->chosen[X]) {
+    status = choose_rest(c, error);
+    c->rest = !c->chosen[U] && !*how->inputs;
+  }
+  if (!status && !c->chosen[X])
+    status = unclear(
+        c, path,
+        "is a text file, but has no column of numbers that could be x; name the columns of x by --outputs",
+        error);
+  return status;
+}
+
+/* ---- Notes ---- */
+
+const char *dv_csv_use(const dv_csv_columns *c, size_t column, const dv_data_settings *how) {
+  static const char *const roles[] = {"output (x)", "input (u)", "true state"};
+  const dv_csv_column *about = &c->column[column];
+  for (int role = 0; role < 3; role++)
+    for (size_t k = 0; about->used && k < c->chosen[role]; k++)
+      if (c->choice[role][k] == column) return roles[role];
+  if (column == c->time) return c->dates ? "time (dates)" : "time";
+  if (column == c->clock) return "time of day";
+  if (column == c->sequence) return "tells sequences apart";
+  if (column == c->split) return "split";
+  if (c->sample_time && about->says == DV_NAME_STEP) return "sample time";
+  if (about->others && !about->numbers) return "not used: it holds text";
+  if (about->others) return "not used: it holds text beside numbers";
+  if (!about->numbers && !about->dates && !about->clocks) return "not used: its first rows are empty";
+  if (about->says == DV_NAME_COUNTER || about->says == DV_NAME_SEQUENCE) return "not used: it counts rows";
+  if (about->says == DV_NAME_TIME || about->says == DV_NAME_STEP) return "not used: its name is one of times";
+  if (*how->outputs) return "not used: --outputs names others";
+  return "not used: columns named x or y are the outputs; --outputs chooses others";
+}

@@ -1,0 +1,395 @@
+/* Frames of sequences read from the arrays of a file (dv_frames_load): parts side by side, masks as NaN,
+ * bytes as pixels. If x needs more than `memory`, it stays in the file behind a source with a cache of
+ * decoded blocks (dv_cache_read), and several workers may read at once. Inputs that continue beyond the
+ * outputs extend the sequences (dv_plan_extend). */
+#include "io/frames.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+enum { PIECE = 4096 }; /* numbers on the way from one place to another */
+
+/* ---- Memory ---- */
+
+dvbf_status dv_frames_allocate(dv_frames *f, size_t blocks, dvbf_error *error) {
+  f->blocks = blocks;
+  f->block = dv_calloc(blocks, sizeof *f->block);
+  return f->block ? DVBF_OK : dv_fail_memory(error, "reading data");
+}
+
+dvbf_status dv_columns_allocate(dv_columns *c, size_t blocks, size_t parts, dvbf_error *error) {
+  size_t arrays;
+  c->parts = parts;
+  c->widths = dv_calloc(parts, sizeof *c->widths);
+  c->arrays = dv_multiply(blocks, parts, &arrays) ? dv_calloc(arrays, sizeof(dv_array *)) : NULL;
+  return c->widths && c->arrays ? DVBF_OK : dv_fail_memory(error, "reading data");
+}
+
+void dv_frames_free(dv_frames *f) {
+  dv_columns *all[] = {&f->x, &f->u, &f->state, &f->mask};
+  for (int i = 0; i < 4; i++) {
+    dv_free(all[i]->widths);
+    dv_free((void *)all[i]->arrays);
+  }
+  dv_free(f->block);
+  *f = (dv_frames){0};
+}
+
+/* ---- Bytes ---- */
+
+bool dv_array_is_bits(dv_archive *a, const dv_array *array) {
+  float buffer[PIECE];
+  size_t apart = array->elements > dv_large ? (size_t)(64 * array->elements / dv_large) * PIECE : PIECE;
+  for (size_t k = 0; array->bytes && !array->trouble && k < array->elements; k += apart) {
+    size_t n = array->elements - k < PIECE ? array->elements - k : PIECE;
+    if (dv_array_read(a, array, k, n, buffer, NULL)) return true;
+    for (size_t i = 0; i < n; i++)
+      if (buffer[i] > 1) return false;
+  }
+  return true;
+}
+
+/* ---- Rows ---- */
+
+static const char *read_part(dv_archive *a, const dv_array *array, size_t row, size_t rows, size_t width,
+                             bool pixels, float *out) {
+  const char *remedy = dv_array_read(a, array, row * width, rows * width, out, NULL);
+  for (size_t k = 0; pixels && array->bytes && !remedy && k < rows * width; k++) out[k] /= 255;
+  return remedy;
+}
+
+/* The same into columns `at` .. of out [rows][stride]: narrow parts through a buffer, else row by row. */
+static const char *read_beside(dv_archive *a, const dv_array *array, size_t row, size_t rows, size_t width,
+                               bool pixels, float *out, size_t stride, size_t at) {
+  float buffer[PIECE];
+  size_t piece = width < PIECE ? PIECE / width : 1;
+  const char *remedy = NULL;
+  for (size_t k = 0; k < rows && !remedy; k += piece) {
+    size_t n = rows - k < piece ? rows - k : piece;
+    float *to = out + k * stride + at;
+    remedy = read_part(a, array, row + k, n, width, pixels, piece > 1 ? buffer : to);
+    for (size_t i = 0; piece > 1 && !remedy && i < n; i++)
+      memcpy(to + i * stride, buffer + i * width, width * sizeof *to);
+  }
+  return remedy;
+}
+
+/* Rows row .. of the arrays of one block into out [rows][width]. */
+static const char *read_rows(dv_archive *a, const dv_columns *c, size_t block, size_t row, size_t rows,
+                             bool pixels, float *out) {
+  const dv_array *const *arrays = c->arrays + block * c->parts;
+  if (c->parts == 1) return read_part(a, arrays[0], row, rows, c->width, pixels, out);
+  const char *remedy = NULL;
+  for (size_t k = 0, at = 0; k < c->parts && !remedy; at += c->widths[k++])
+    remedy = read_beside(a, arrays[k], row, rows, c->widths[k], pixels, out, c->width, at);
+  return remedy;
+}
+
+/* x becomes NaN where the mask, with a value per frame or column, is 0. */
+static const char *apply_mask(dv_archive *a, const dv_frames *f, size_t block, size_t row, size_t rows,
+                              float *x) {
+  float buffer[PIECE];
+  size_t width = f->mask.width, spread = width ? f->x.width / width : 0;
+  const dv_array *mask = width ? f->mask.arrays[block] : NULL;
+  for (size_t k = 0; k < rows * width; k += PIECE) {
+    size_t n = rows * width - k < PIECE ? rows * width - k : PIECE;
+    const char *remedy = dv_array_read(a, mask, row * width + k, n, buffer, NULL);
+    if (remedy) return remedy;
+    for (size_t i = 0; i < n; i++)
+      for (size_t j = 0; buffer[i] == 0 && j < spread; j++) x[(k + i) * spread + j] = NAN;
+  }
+  return NULL;
+}
+
+size_t dv_part_at(const size_t *first, size_t apart, size_t count, size_t place) {
+  size_t low = 0, high = count;
+  while (high - low > 1) {
+    size_t middle = low + (high - low) / 2;
+    if (*(const size_t *)((const char *)first + middle * apart) <= place)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* x of frames first .. first + n - 1. */
+static const char *read_x(dv_archive *a, const dv_frames *f, size_t first, size_t n, float *out) {
+  const char *remedy = NULL;
+  size_t block = dv_part_at(&f->block[0].first, sizeof *f->block, f->blocks, first);
+  for (; n && !remedy; block++) {
+    size_t row = first - f->block[block].first, rows = f->block[block].count * f->block[block].steps - row;
+    if (rows > n) rows = n;
+    remedy = read_rows(a, &f->x, block, row, rows, !f->numbers, out);
+    for (size_t k = 0; f->marked && !remedy && k < rows * f->x.width; k++)
+      if (out[k] == f->mark) out[k] = NAN;
+    if (!remedy) remedy = apply_mask(a, f, block, row, rows, out);
+    out += rows * f->x.width;
+    first += rows;
+    n -= rows;
+  }
+  return remedy;
+}
+
+/* u or state of all frames. If each sequence has a step less, its last row stays 0; steps beyond x are left
+ * out. */
+static const char *read_all(dv_archive *a, const dv_frames *f, const dv_columns *c, float *out) {
+  const char *remedy = NULL;
+  for (size_t block = 0; block < f->blocks && !remedy; block++) {
+    const dv_block *r = &f->block[block];
+    size_t rows = c->arrays[block * c->parts]->elements / c->widths[0], each = rows / r->count;
+    if (each == r->steps) remedy = read_rows(a, c, block, 0, rows, false, out + r->first * c->width);
+    size_t taken = each < r->steps ? each : r->steps;
+    for (size_t i = 0; each != r->steps && i < r->count && !remedy; i++)
+      remedy = read_rows(a, c, block, i * each, taken, false, out + (r->first + i * r->steps) * c->width);
+  }
+  return remedy;
+}
+
+/* ---- Larger than memory ---- */
+
+typedef struct frames_source {
+  dvbf_source base;
+  dv_archive *archive;
+  dv_frames frames;
+  dv_cache *cache; /* NULL: none */
+} frames_source;
+
+static bool read_file(void *source, size_t first, size_t frames, float *out) {
+  frames_source *s = source;
+  return !read_x(s->archive, &s->frames, first, frames, out);
+}
+
+static bool source_read(dvbf_source *source, uint64_t first, size_t frames, float *out) {
+  frames_source *s = (frames_source *)source;
+  if (s->cache) return dv_cache_read(s->cache, first, frames, out, read_file, s);
+  return read_file(s, first, frames, out);
+}
+
+static void source_free(dvbf_source *source) {
+  frames_source *s = (frames_source *)source;
+  dv_frames_free(&s->frames);
+  dv_archive_release(s->archive);
+  dv_cache_free(s->cache);
+  dv_free(s);
+}
+
+static dvbf_status make_source(dvbf_sequences *s, dv_frames *f, dv_archive *a, size_t megabytes,
+                               dvbf_error *error) {
+  frames_source *source = dv_calloc(1, sizeof *source);
+  if (!source) return dv_fail_memory(error, "reading data");
+  source->base = (dvbf_source){.read = source_read, .free = source_free};
+  memcpy(source->base.path, a->path, sizeof source->base.path);
+  source->archive = dv_archive_keep(a);
+  source->frames = *f;
+  source->cache = dv_cache_new(f->x.width, f->count, megabytes << 20);
+  *f = (dv_frames){0};
+  s->source = &source->base;
+  size_t thinned = dv_sequences_thinned(s);
+  if (thinned > 1)
+    dv_archive_note(a,
+                    "x has %.3g numbers, more than %.3g, and is not read through: checks, statistics and the "
+                    "fingerprint are made of one piece in %zu, spread evenly",
+                    (double)dv_sequences_frames(s) * (double)s->n_x, (double)dv_large, thinned);
+  return DVBF_OK;
+}
+
+static bool all_seekable(const dv_columns *c, size_t blocks) {
+  for (size_t i = 0; i < blocks * c->parts; i++)
+    if (!c->arrays[i]->seekable) return false;
+  return true;
+}
+
+/* ---- Loading ---- */
+
+static dvbf_status unreadable(const dv_archive *a, const char *name, const char *remedy, dvbf_error *error) {
+  return dv_fail(error, DVBF_FORMAT, "%.200s: %s cannot be read; %s", a->path, name, remedy);
+}
+
+/* *out = zeroed [frames][width] */
+static dvbf_status make_room(float **out, size_t frames, size_t width, dvbf_error *error) {
+  size_t size;
+  *out = dv_multiply(frames, width, &size) ? dv_calloc(size, sizeof **out) : NULL;
+  return *out ? DVBF_OK : dv_fail_memory(error, "reading data");
+}
+
+/* Frames in memory that can be used in place, else NULL. Padding must be zero, which the caller's array need
+ * not have. */
+static float *in_place(const dvbf_sequences *s, const dv_frames *f, const dv_columns *c, dv_archive *a) {
+  bool padded = s->length && !s->start;
+  if (!a->floats || f->blocks != 1 || c->parts != 1 || padded) return NULL;
+  if (c->arrays[0]->elements != f->count * c->width) return NULL; /* controls of a step less */
+  return (float *)(uintptr_t)a->floats(a, c->arrays[0]);
+}
+
+static dvbf_status load_beside(dvbf_sequences *s, unsigned borrowed, float **out, size_t *width,
+                               const dv_frames *f, const dv_columns *c, const char *name, dv_archive *a,
+                               dvbf_error *error) {
+  if (!c->width) return DVBF_OK;
+  *width = c->width;
+  *out = in_place(s, f, c, a);
+  if (*out) {
+    s->borrowed |= borrowed;
+    return DVBF_OK;
+  }
+  dvbf_status status = make_room(out, f->count, c->width, error);
+  const char *remedy = status ? NULL : read_all(a, f, c, *out);
+  return remedy ? unreadable(a, name, remedy, error) : status;
+}
+
+dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const dv_data_settings *how,
+                           dvbf_error *error) {
+  double needed = (double)f->count * (double)f->x.width * sizeof(float);
+  s->n_x = f->x.width;
+  s->gaps = f->mask.width || f->marked || a->gaps || how->missing == DV_MISSING_NAN;
+  dvbf_status status = load_beside(s, DVBF_BORROWED_U, &s->u, &s->n_u, f, &f->u, "u", a, error);
+  if (!status)
+    status = load_beside(s, DVBF_BORROWED_STATE, &s->state, &s->n_s, f, &f->state, "state", a, error);
+  if (status) return status;
+  s->x = f->mask.width || f->marked ? NULL : in_place(s, f, &f->x, a);
+  if (s->x) {
+    s->borrowed |= DVBF_BORROWED_X;
+    return DVBF_OK;
+  }
+  if (needed > (double)how->memory * 1048576 && all_seekable(&f->x, f->blocks) &&
+      all_seekable(&f->mask, f->blocks))
+    return make_source(s, f, a, (size_t)how->memory, error);
+  status = make_room(&s->x, f->count, f->x.width, error);
+  const char *remedy = status ? NULL : read_x(a, f, 0, f->count, s->x);
+  return remedy ? unreadable(a, "x", remedy, error) : status;
+}
+
+/* ---- Planned inputs ---- */
+
+dv_plan dv_plan_of(const dv_frames *f, int lead) {
+  dv_plan p = {.parts = f->u.parts};
+  if (!f->u.parts || f->blocks != 1 || f->u.parts > DV_MOST_PARTS) return (dv_plan){0};
+  size_t steps = f->u.arrays[0]->dims[lead - 1];
+  if (steps <= f->block[0].steps) return (dv_plan){0};
+  p.steps = steps;
+  for (size_t k = 0; k < p.parts; k++) {
+    p.arrays[k] = f->u.arrays[k];
+    p.widths[k] = f->u.widths[k];
+  }
+  return p;
+}
+
+/* *values = [count][steps][width]: the old values begin each sequence, the others are NaN. */
+static dvbf_status lengthen(float **values, const dvbf_sequences *s, size_t steps, size_t width,
+                            bool borrowed, dvbf_error *error) {
+  size_t size;
+  if (!width) return DVBF_OK;
+  float *longer = dv_multiply(s->count, steps, &size) && dv_multiply(size, width, &size)
+                      ? dv_calloc(size, sizeof *longer)
+                      : NULL;
+  if (!longer) return dv_fail_memory(error, "reading data");
+  for (size_t k = 0; k < size; k++) longer[k] = NAN;
+  for (size_t i = 0; i < s->count; i++)
+    memcpy(longer + i * steps * width, *values + i * s->steps * width, s->steps * width * sizeof *longer);
+  if (!borrowed) dv_free(*values);
+  *values = longer;
+  return DVBF_OK;
+}
+
+static dvbf_status read_plan(dvbf_sequences *s, const dv_plan *p, dv_archive *a, dvbf_error *error) {
+  for (size_t k = 0, at = 0; k < p->parts; at += p->widths[k++]) {
+    size_t width = p->widths[k], rows = s->count * p->steps;
+    float *part = dv_calloc(rows * width, sizeof *part);
+    dvbf_status status = part ? dv_archive_read(a, p->arrays[k], 0, rows * width, part, NULL, error)
+                              : dv_fail_memory(error, "reading data");
+    for (size_t i = 0; i < rows && !status; i++)
+      memcpy(s->u + i * s->n_u + at, part + i * width, width * sizeof *part);
+    dv_free(part);
+    if (status) return status;
+  }
+  return DVBF_OK;
+}
+
+dvbf_status dv_plan_extend(dvbf_sequences *s, const dv_plan *p, dv_archive *a, dvbf_error *error) {
+  if (!p->steps) return DVBF_OK;
+  if (s->source || s->start || s->length || p->steps > UINT32_MAX)
+    return dv_fail(error, DVBF_FORMAT,
+                   "%.200s: %.64s has more steps than x, which is for sequences of one length that fit into "
+                   "memory; raise memory, or store each recording in a file of its own",
+                   a->path, p->arrays[0]->name);
+  dvbf_status status = lengthen(&s->x, s, p->steps, s->n_x, s->borrowed & DVBF_BORROWED_X, error);
+  if (!status) s->borrowed &= ~(unsigned)DVBF_BORROWED_X;
+  if (!status) status = lengthen(&s->u, s, p->steps, s->n_u, s->borrowed & DVBF_BORROWED_U, error);
+  if (!status) s->borrowed &= ~(unsigned)DVBF_BORROWED_U;
+  if (!status) status = lengthen(&s->state, s, p->steps, s->n_s, s->borrowed & DVBF_BORROWED_STATE, error);
+  if (!status) s->borrowed &= ~(unsigned)DVBF_BORROWED_STATE;
+  if (status) return status;
+  s->steps = p->steps;
+  s->gaps = true;
+  return read_plan(s, p, a, error);
+}
+
+/* ---- Cache ---- */
+
+/* Numbers of a block, large enough for an efficient read. With less than one block in LEAST kept, the cache
+ * is not worth the extra reading. */
+enum { NUMBERS = 1 << 14, LEAST = 8, LOCKS = 64 };
+
+/* A block has one possible slot, by its number. */
+struct dv_cache {
+  size_t width, frames, per_block, slots;
+  size_t *block;                /* [slots] number of the block + 1; 0: none */
+  float *values;                /* [slots][per_block][width] */
+  pthread_mutex_t locks[LOCKS]; /* of slots modulo LOCKS */
+};
+
+dv_cache *dv_cache_new(size_t width, size_t frames, size_t bytes) {
+  size_t per_block = width < NUMBERS ? NUMBERS / width : 1, blocks = (frames + per_block - 1) / per_block;
+  size_t slots = bytes / sizeof(float) / width / per_block;
+  if (slots > blocks) slots = blocks;
+  if (!slots || slots < blocks / LEAST) return NULL;
+  dv_cache *c = dv_calloc(1, sizeof *c);
+  if (!c) return NULL;
+  *c = (dv_cache){.width = width, .frames = frames, .per_block = per_block, .slots = slots};
+  c->block = dv_calloc(slots, sizeof *c->block);
+  c->values = dv_calloc(slots, per_block * width * sizeof *c->values);
+  for (int i = 0; i < LOCKS; i++) pthread_mutex_init(&c->locks[i], NULL);
+  if (c->block && c->values) return c;
+  dv_cache_free(c);
+  return NULL;
+}
+
+void dv_cache_free(dv_cache *c) {
+  if (!c) return;
+  for (int i = 0; i < LOCKS; i++) pthread_mutex_destroy(&c->locks[i]);
+  DV_FREE(c->block, c->values, c);
+}
+
+/* Frames from .. from + count - 1 of one block. */
+static bool read_block(dv_cache *c, size_t block, size_t from, size_t count, float *out, dv_cache_fn *read,
+                       void *user) {
+  size_t slot = block % c->slots, first = block * c->per_block, left = c->frames - first;
+  float *values = c->values + slot * c->per_block * c->width;
+  pthread_mutex_t *lock = &c->locks[slot % LOCKS];
+  pthread_mutex_lock(lock);
+  bool there = c->block[slot] == block + 1;
+  if (!there) {
+    there = read(user, first, left < c->per_block ? left : c->per_block, values);
+    c->block[slot] = there ? block + 1 : 0;
+  }
+  if (there) memcpy(out, values + from * c->width, count * c->width * sizeof *out);
+  pthread_mutex_unlock(lock);
+  return there;
+}
+
+bool dv_cache_read(dv_cache *c, size_t first, size_t count, float *out, dv_cache_fn *read, void *user) {
+  bool good = true;
+  while (count && good) {
+    size_t block = first / c->per_block, from = first % c->per_block, part = c->per_block - from;
+    if (part > count) part = count;
+    good = read_block(c, block, from, part, out, read, user);
+    out += part * c->width;
+    first += part;
+    count -= part;
+  }
+  return good;
+}

@@ -1,0 +1,187 @@
+/* Writing HDF5 files: data sets with names, units, origins and times (dvbf_data_write), and named arrays
+ * (dv_arrays_write_hdf5). A file is built in memory and stored atomically, because HDF5 crashes on a full
+ * disk; equal data give equal bytes. */
+#include "base/error.h"
+#include "base/memory.h"
+#include "data/dataset.h"
+#include "io/hdf5.h"
+#include "io/write_arrays.h"
+
+#include <string.h>
+
+/* ---- Data sets ---- */
+
+static const char *const split_names[] = {"train", "valid", "test"};
+
+static bool write_floats(hid_t group, const char *name, int rank, const hsize_t *dims, const float *values) {
+  return dv_hdf5_write(group, name, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, rank, dims, values);
+}
+
+/* Strings of `size` bytes as an attribute of an array; NULL: there are none to write. */
+static bool write_texts(hid_t group, const char *array, const char *name, hsize_t count, size_t size,
+                        const void *texts /* [count][size] */) {
+  if (!texts || !count) return true;
+  hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate_simple(1, &count, NULL);
+  H5Tset_size(type, size);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  hid_t attribute = H5Acreate_by_name(group, array, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  bool done = H5Awrite(attribute, type, texts) >= 0;
+  done &= H5Aclose(attribute) >= 0;
+  H5Sclose(space);
+  H5Tclose(type);
+  return done;
+}
+
+static bool write_names(hid_t group, hsize_t count, char (*names)[32] /* [count] */) {
+  hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate_simple(1, &count, NULL);
+  H5Tset_size(type, sizeof *names);
+  hid_t attribute =
+      H5Acreate_by_name(group, "state", "names", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  bool done = H5Awrite(attribute, type, names) >= 0;
+  done &= H5Aclose(attribute) >= 0;
+  H5Sclose(space);
+  H5Tclose(type);
+  return done;
+}
+
+/* Names of sequences as an array of strings, if any has one. */
+static bool write_sequence_names(hid_t group, const dvbf_sequences *s) {
+  hsize_t count = s->count;
+  char(*names)[32] = dv_calloc(s->count, sizeof *names);
+  bool any = false, done = names;
+  for (size_t i = 0; names && i < s->count; i++) {
+    memcpy(names[i], s->origin[i].name, sizeof *names);
+    any |= *names[i] != 0;
+  }
+  hid_t type = H5Tcopy(H5T_C_S1);
+  H5Tset_size(type, sizeof *names);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  if (any) done = dv_hdf5_write(group, "sequence_name", type, type, 1, &count, names);
+  H5Tclose(type);
+  dv_free(names);
+  return done;
+}
+
+/* Origins of sequences: sequence_number, sequence_step, sequence_time and sequence_name. */
+static bool write_origins(hid_t group, const dvbf_sequences *s) {
+  static const char *const names[] = {"sequence_number", "sequence_step", "sequence_time"};
+  hsize_t count = s->count;
+  if (!s->origin) return true;
+  double *values = dv_calloc(s->count, sizeof *values);
+  bool done = values;
+  for (int k = 0; k < 3 && done; k++) {
+    for (size_t i = 0; i < s->count; i++) {
+      const dvbf_origin *o = &s->origin[i];
+      values[i] = k == 0 ? (double)o->sequence : k == 1 ? (double)o->step : o->time;
+    }
+    done = dv_hdf5_write(group, names[k], H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE, 1, &count, values);
+  }
+  dv_free(values);
+  return done && write_sequence_names(group, s);
+}
+
+static bool write_columns(hid_t group, const dvbf_sequences *s, const dvbf_data *data) {
+  return write_texts(group, "x", "names", s->n_x, sizeof *data->x_names, data->x_names) &&
+         write_texts(group, "x", "units", s->n_x, sizeof *data->x_units, data->x_units) &&
+         write_texts(group, "u", "names", s->n_u, sizeof *data->u_names, data->u_names) &&
+         write_texts(group, "u", "units", s->n_u, sizeof *data->u_units, data->u_units);
+}
+
+/* Sample time, and whether times count from 1970, if they are known. */
+static bool write_time(hid_t file, const dvbf_data *data) {
+  double dates = 1;
+  if (!(data->sample_time > 0)) return true;
+  return dv_hdf5_write(file, "sample_time", H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE, 0, NULL, &data->sample_time) &&
+         (!data->dates || dv_hdf5_write(file, "dates", H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE, 0, NULL, &dates));
+}
+
+/* s is laid out [count][steps]. */
+static bool write_split(hid_t file, const char *name, const dvbf_sequences *s, const dvbf_data *data) {
+  hid_t creation = dv_hdf5_timeless(H5P_GROUP_CREATE);
+  hid_t group = H5Gcreate2(file, name, H5P_DEFAULT, creation, H5P_DEFAULT);
+  hsize_t columns[] = {s->count, s->steps, s->n_x};
+  hsize_t pixels[] = {s->count, s->steps, data->image_height, data->image_width, dv_image_channels(data)};
+  bool image = data->image_height;
+  int rank = dv_image_channels(data) > 1 ? 5 : 4;
+  bool done = write_floats(group, "x", image ? rank : 3, image ? pixels : columns, s->x);
+  columns[2] = s->n_u;
+  if (s->n_u) done = done && write_floats(group, "u", 3, columns, s->u);
+  columns[2] = s->n_s;
+  if (s->n_s)
+    done = done && write_floats(group, "state", 3, columns, s->state) &&
+           write_names(group, s->n_s, data->state_names);
+  if (s->length)
+    done = done && dv_hdf5_write(group, "length", H5T_NATIVE_UINT32, H5T_STD_U32LE, 1, columns, s->length);
+  done = done && write_columns(group, s, data) && write_origins(group, s);
+  done &= H5Gclose(group) >= 0;
+  H5Pclose(creation);
+  return done;
+}
+
+static bool write_any(hid_t file, const char *name, const dvbf_sequences *s, const dvbf_data *data) {
+  dvbf_sequences copy = {0};
+  bool scattered = s->start || s->source;
+  if (scattered && dvbf_sequences_copy(&copy, s, 0, s->count, NULL)) return false;
+  bool done = write_split(file, name, scattered ? &copy : s, data);
+  dvbf_sequences_free(&copy);
+  return done;
+}
+
+dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error *error) {
+  if (!data->valid.count || !data->test.count)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "%.200s: cannot be written: %s has no sequences; each split needs one", path,
+                   data->valid.count ? "test" : "valid");
+  dvbf_status status = dv_data_validate(data, "data to be written", error);
+  if (status) return status;
+  dv_hdf5_printing saved = dv_hdf5_enter();
+  const dvbf_sequences *splits[] = {&data->train, &data->valid, &data->test};
+  hid_t file = dv_hdf5_memory_file();
+  bool done = file >= 0 && write_time(file, data);
+  for (size_t i = 0; done && i < 3; i++) done = write_any(file, split_names[i], splits[i], data);
+  status = done ? dv_hdf5_store(file, path, error) : dv_fail_memory(error, "writing data");
+  H5Fclose(file);
+  dv_hdf5_leave(saved);
+  return status;
+}
+
+/* ---- Named arrays ---- */
+
+/* Texts of a fixed size, filled up with zeros. */
+static bool write_text(hid_t file, const dvbf_array *a, const hsize_t *dims) {
+  hid_t type = H5Tcopy(H5T_C_S1);
+  bool done = type >= 0 && H5Tset_size(type, dv_text_width(a) ? dv_text_width(a) : 1) >= 0 &&
+              H5Tset_strpad(type, H5T_STR_NULLPAD) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0 &&
+              dv_hdf5_write(file, a->name, type, type, a->rank - 1, dims, a->values);
+  if (type >= 0) H5Tclose(type);
+  return done;
+}
+
+static bool write_one(hid_t file, const dvbf_array *a) {
+  hid_t native[] = {[DVBF_FLOAT32] = H5T_NATIVE_FLOAT,
+                    [DVBF_FLOAT64] = H5T_NATIVE_DOUBLE,
+                    [DVBF_UINT32] = H5T_NATIVE_UINT32,
+                    [DVBF_INT64] = H5T_NATIVE_INT64,
+                    [DVBF_UINT8] = H5T_NATIVE_UINT8};
+  hid_t stored[] = {[DVBF_FLOAT32] = H5T_IEEE_F32LE,
+                    [DVBF_FLOAT64] = H5T_IEEE_F64LE,
+                    [DVBF_UINT32] = H5T_STD_U32LE,
+                    [DVBF_INT64] = H5T_STD_I64LE,
+                    [DVBF_UINT8] = H5T_STD_U8LE};
+  hsize_t dims[DVBF_MAX_RANK];
+  for (int i = 0; i < a->rank; i++) dims[i] = a->dims[i];
+  if (a->type == DVBF_TEXT) return write_text(file, a, dims);
+  return dv_hdf5_write(file, a->name, native[a->type], stored[a->type], a->rank, dims, a->values);
+}
+
+dvbf_status dv_arrays_write_hdf5(const char *path, const dvbf_array *arrays, size_t count,
+                                 dvbf_error *error) {
+  dv_hdf5_printing saved = dv_hdf5_enter();
+  hid_t file = dv_hdf5_memory_file();
+  bool done = file >= 0;
+  for (size_t i = 0; i < count && done; i++) done = write_one(file, &arrays[i]);
+  dvbf_status status = done ? dv_hdf5_store(file, path, error) : dv_fail_memory(error, "writing arrays");
+  H5Fclose(file);
+  dv_hdf5_leave(saved);
+  return status;
+}

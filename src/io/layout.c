@@ -1,0 +1,748 @@
+/* From named arrays to data (dvbf_data_read, dvbf_data_read_files, dvbf_data_from): finds the arrays of each
+ * role, decides how sequences are laid out (stacked, one recording, or several behind each other; whole or in
+ * the splits train, valid and test), checks shapes, and splits. Splitting comes before values are read, so
+ * that a large file is read once. */
+#include "io/layout.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "io/archive.h"
+#include "io/csv.h"
+#include "io/frames.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Names ---- */
+
+/* Default names of the roles, the first found. */
+static const char *const usual_names[DV_ROLES][5] = {{"x", "y", "obs", "observations"},
+                                                     {"u", "actions", "action"},
+                                                     {"state", "states"},
+                                                     {"mask"},
+                                                     {"length", "lengths"}};
+
+enum { TRAIN, VALID, TEST, WHOLE };
+static const char *const split_names[][4] = {{"train"}, {"valid", "val", "validation"}, {"test"}};
+
+static const char *setting_text(const dv_layout *l, dv_role role) {
+  const dv_data_settings *how = l->how;
+  const char *const texts[] = {how->x_key, how->u_key, how->state_key, how->mask_key, how->length_key};
+  return texts[role];
+}
+
+const char *dv_layout_setting(dv_role role) {
+  static const char *const names[] = {"x-key", "u-key", "state-key", "mask-key", "length-key"};
+  return names[role];
+}
+
+dvbf_status dv_layout_keys(const dv_layout *l, dv_role role, dv_keys *out) {
+  dv_cursor list = dv_cursor_of(setting_text(l, role)), item;
+  out->count = 0;
+  while (dv_cursor_item(&list, &item)) {
+    dv_cursor_skip(&item, " /");
+    if (out->count == DV_MOST_KEYS || !dv_cursor_left(&item) ||
+        !dv_cursor_copy(item, out->names[out->count], sizeof out->names[0]))
+      return dv_fail(l->error, DVBF_ARGUMENT, "%s = %.60s: must be 1 to %d names with commas between them",
+                     dv_layout_setting(role), setting_text(l, role), DV_MOST_KEYS);
+    out->count++;
+  }
+  return DVBF_OK;
+}
+
+/* Whether any array has the name; few files have all names of splits. */
+static bool is_in_names(const dv_archive *a, const char *part) {
+  for (size_t i = 0; i < a->count; i++)
+    if (strstr(a->arrays[i].name, part)) return true;
+  return false;
+}
+
+/* An array of a split: train/x, train_x, x_train or x/train. */
+static const dv_array *find_in_split(const dv_layout *l, int split, const char *key) {
+  if (split == WHOLE) return dv_archive_find(l->archive, key);
+  for (int i = 0; i < 4 && split_names[split][i]; i++)
+    for (int order = 0; order < 4; order++) {
+      if (!order && !is_in_names(l->archive, split_names[split][i])) break;
+      char name[DV_TEXT + 16];
+      const char *s = split_names[split][i], *between = order % 2 ? "_" : "/";
+      snprintf(name, sizeof name, "%s%s%s", order < 2 ? s : key, between, order < 2 ? key : s);
+      const dv_array *found = dv_archive_find(l->archive, name);
+      if (found) return found;
+    }
+  return NULL;
+}
+
+/* The arrays of a role; it may have none, but not some of several. */
+static dvbf_status find_role(const dv_layout *l, int split, dv_role role, dv_group *out) {
+  dv_keys keys;
+  dvbf_status status = dv_layout_keys(l, role, &keys);
+  out->count = 0;
+  if (status) return status;
+  for (int i = 0; !keys.count && !out->count && i < 5 && usual_names[role][i]; i++)
+    if ((out->arrays[0] = find_in_split(l, split, usual_names[role][i]))) out->count = 1;
+  for (size_t i = 0; i < keys.count; i++) {
+    out->arrays[i] = find_in_split(l, split, keys.names[i]);
+    if (out->arrays[i]) out->count++;
+    if (out->count && out->count <= i)
+      return dv_fail(l->error, DVBF_FORMAT, "%.200s: %s names %.64s and %.64s, but only one of them is there",
+                     l->archive->path, dv_layout_setting(role), keys.names[0], keys.names[i]);
+  }
+  return DVBF_OK;
+}
+
+dvbf_status dv_layout_unclear(const dv_layout *l, const char *prefix, const char *problem) {
+  char list[200] = "", shape[96];
+  size_t used = 0, length = strlen(prefix);
+  for (size_t i = 0; i < l->archive->count && used + 40 < sizeof list; i++) {
+    const dv_array *array = &l->archive->arrays[i];
+    if (strncmp(array->name, prefix, length)) continue;
+    used += (size_t)snprintf(list + used, sizeof list - used, "%s%s %s", used ? ", " : "",
+                             array->name + length, dv_array_shape(array, shape, sizeof shape));
+    if (used >= sizeof list - 5) memcpy(list + sizeof list - 4, "...", 4);
+  }
+  return dv_fail(l->error, DVBF_FORMAT, "%.200s: %s; it holds %s", l->archive->path, problem,
+                 *list ? list : "no array");
+}
+
+/* ---- Shapes ---- */
+
+dvbf_status dv_layout_check(const dv_layout *l, const dv_array *array) {
+  char shape[96];
+  if (!array->trouble) return DVBF_OK;
+  return dv_fail(l->error, DVBF_FORMAT, "%.200s: %.64s %s (its shape is %s)", l->archive->path, array->name,
+                 array->trouble, dv_array_shape(array, shape, sizeof shape));
+}
+
+static dvbf_status wrong_shape(const dv_layout *l, const dv_array *array, const char *needed) {
+  char shape[128];
+  return dv_fail(l->error, DVBF_FORMAT, "%.200s: %.64s has the shape %s; it must be %s", l->archive->path,
+                 array->name, dv_array_shape(array, shape, sizeof shape), needed);
+}
+
+static dv_columns *columns_of(dv_frames *f, dv_role role) {
+  dv_columns *all[] = {&f->x, &f->u, &f->state, &f->mask};
+  return all[role];
+}
+
+dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_role role, size_t part,
+                           const dv_array *array, int lead) {
+  dv_columns *c = columns_of(f, role);
+  const dv_block *r = &f->block[block];
+  dvbf_status status = dv_layout_check(l, array);
+  if (status) return status;
+  size_t rows = array->rank >= lead ? array->dims[lead - 1] : 0, width = 1;
+  bool fits = rows == r->steps || (role == DV_ROLE_U && rows && rows + 1 == r->steps);
+  /* Where x may be missing, inputs may be planned beyond its end. */
+  fits = fits || (role == DV_ROLE_U && rows > r->steps && !block && l->how->missing == DV_MISSING_NAN);
+  fits = fits && (lead == 1 || array->dims[0] == r->count);
+  fits = fits && (role == DV_ROLE_X || role == DV_ROLE_MASK || array->rank <= lead + 1);
+  for (int i = lead; i < array->rank; i++) width *= array->dims[i]; /* within `elements` */
+  if (!fits) {
+    char count[32] = "", needed[160];
+    if (lead == 2) snprintf(count, sizeof count, "%zu, ", r->count);
+    snprintf(needed, sizeof needed, "[%s%zu, columns] to match %.64s; reshape or pad it", count, r->steps,
+             f->x.arrays[block * f->x.parts]->name);
+    return wrong_shape(l, array, needed);
+  }
+  if (block && width != c->widths[part])
+    return dv_fail(l->error, DVBF_FORMAT,
+                   "%.200s: %.64s has %zu columns but %.64s has %zu; all must have the same",
+                   l->archive->path, array->name, width, c->arrays[part]->name, c->widths[part]);
+  const dv_array *first = c->arrays[block * c->parts];
+  if (part && rows != first->dims[lead - 1])
+    return dv_fail(
+        l->error, DVBF_FORMAT,
+        "%.200s: %.64s has %zu steps but %.64s, which %s names beside it, has %zu; all must have the same",
+        l->archive->path, array->name, rows, first->name, dv_layout_setting(role), first->dims[lead - 1]);
+  c->widths[part] = width;
+  c->arrays[block * c->parts + part] = array;
+  static const char *const uses[] = {"observations (x)", "inputs (u)", "true state", "mask"};
+  dv_layout_mark_used(l, array, uses[role]);
+  return DVBF_OK;
+}
+
+/* x of one part with [height, width], or that and one channel or three behind the steps, is an image. */
+static void image_of(const dv_frames *f, int lead, size_t image[3]) {
+  const dv_array *x = f->x.arrays[0];
+  int inner = x->rank - lead;
+  size_t channels = inner == 3 ? x->dims[x->rank - 1] : 1;
+  bool is = f->x.parts == 1 && (inner == 2 || inner == 3) && (channels == 1 || channels == 3);
+  image[0] = is ? x->dims[lead] : 0;
+  image[1] = is ? x->dims[lead + 1] : 0;
+  image[2] = is ? channels : 0;
+}
+
+/* The same image in all splits. */
+static dvbf_status take_image(const dv_layout *l, const dv_frames *f, int lead, const char *prefix) {
+  size_t image[3];
+  dvbf_data *data = l->data;
+  image_of(f, lead, image);
+  if (!data->train.x && !data->train.source)
+    data->image_height = image[0], data->image_width = image[1], data->image_channels = image[2];
+  if (image[0] == data->image_height && image[1] == data->image_width && image[2] == data->image_channels)
+    return DVBF_OK;
+  return dv_fail(l->error, DVBF_FORMAT, "%.200s: the images of %sx and train/x differ in shape; reshape one",
+                 l->archive->path, prefix);
+}
+
+/* Names of the columns of part k, as the file gives them or after the array. */
+static bool name_part(const dv_layout *l, const dv_columns *c, size_t k, char (*names)[32]) {
+  dv_archive *a = l->archive;
+  const char *slash = strrchr(c->arrays[k]->name, '/'), *last = slash ? slash + 1 : c->arrays[k]->name;
+  if (a->named && a->named(a, c->arrays[k])) return a->text(a, c->arrays[k], c->widths[k], names);
+  for (size_t i = 0; i < c->widths[k] && c->parts > 1; i++)
+    snprintf(names[i], sizeof names[i], c->widths[k] > 1 ? "%.20s%u" : "%.20s", last, (unsigned)i);
+  return true;
+}
+
+/* Names of columns: those that the file gives, or ROLE0, ROLE1, ... Only state must have some. */
+static dvbf_status read_names(const dv_layout *l, const dv_columns *c, const char *role, bool needed,
+                              char (**out)[32]) {
+  dv_archive *a = l->archive;
+  bool given = c->parts > 1; /* the arrays have names */
+  for (size_t k = 0; k < c->parts; k++) given |= a->named && a->named(a, c->arrays[k]);
+  if (!c->width || *out || !(given || needed)) return DVBF_OK;
+  char(*names)[32] = *out = dv_calloc(c->width, sizeof *names);
+  if (!names) return dv_fail_memory(l->error, "reading data");
+  for (size_t i = 0; i < c->width; i++) snprintf(names[i], sizeof names[i], "%s%zu", role, i);
+  for (size_t k = 0, at = 0; k < c->parts; at += c->widths[k++])
+    if (!name_part(l, c, k, names + at))
+      return dv_fail(l->error, DVBF_FORMAT,
+                     "%.200s: the attribute names of %.64s must be %zu strings, one for each column", a->path,
+                     c->arrays[k]->name, c->widths[k]);
+  return DVBF_OK;
+}
+
+/* Units of columns; *out stays NULL if none is known. */
+static dvbf_status read_units(const dv_layout *l, const dv_columns *c, char (**out)[16]) {
+  dv_archive *a = l->archive;
+  bool any = false;
+  if (!c->width || *out || !a->units) return DVBF_OK;
+  char(*units)[16] = dv_calloc(c->width, sizeof *units);
+  if (!units) return dv_fail_memory(l->error, "reading data");
+  for (size_t k = 0, at = 0; k < c->parts; at += c->widths[k++])
+    any |= a->units(a, c->arrays[k], c->widths[k], units + at);
+  if (any)
+    *out = units;
+  else
+    dv_free(units);
+  return DVBF_OK;
+}
+
+static dvbf_status read_all_names(const dv_layout *l, const dv_frames *f) {
+  dvbf_data *data = l->data;
+  dvbf_status status = read_names(l, &f->x, "x", false, &data->x_names);
+  if (!status) status = read_names(l, &f->u, "u", false, &data->u_names);
+  if (!status) status = read_units(l, &f->x, &data->x_units);
+  if (!status) status = read_units(l, &f->u, &data->u_units);
+  return status ? status : read_names(l, &f->state, "state", true, &data->state_names);
+}
+
+/* Bytes are pixels if x is an image, or has enough columns to be one; a few columns of bytes are numbers, as
+ * of counters and switches. */
+static void look_at_bytes(const dv_layout *l, dv_frames *f, bool image) {
+  enum { PIXELS = 16 };
+  bool bytes = false;
+  for (size_t k = 0; k < f->x.parts; k++) bytes |= f->x.arrays[k]->bytes;
+  f->numbers = l->bits || !(image || f->x.width >= PIXELS);
+  if (bytes && !f->numbers && !image && !l->data->train.count)
+    dv_archive_note(l->archive,
+                    "x holds bytes in %zu columns: they are taken as pixels and divided by 255; "
+                    "store them as another type to keep them as they are",
+                    f->x.width);
+}
+
+/* The number that marks missing values. */
+static dvbf_status look_at_mark(const dv_layout *l, dv_frames *f) {
+  const char *text = l->how->missing_value;
+  f->marked = *text;
+  if (!f->marked || (dv_decimal(dv_cursor_of(text), false, &f->mark) && !isnan(f->mark))) return DVBF_OK;
+  return dv_fail(l->error, DVBF_ARGUMENT, "missing-value = %.60s: must be a number, as -999", text);
+}
+
+/* From here on ranks read a share of x each, so they must have the same sequences. */
+static dvbf_status share_source(const dv_layout *l, dvbf_sequences *s) {
+  const uint64_t sizes[] = {s->count, s->steps, s->n_x, s->n_u, s->gaps, s->source != NULL};
+  uint64_t hash = dv_hash_start;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) hash = dv_hash_number(hash, sizes[i]);
+  if (s->length) hash = dv_hash(hash, s->length, s->count * sizeof *s->length);
+  if (s->source) s->source->team = l->team;
+  return dv_ranks_agree(l->team, hash, "the data", l->error);
+}
+
+dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_sequences *s,
+                             const char *prefix) {
+  const dv_block *last = &f->block[f->blocks - 1];
+  dv_columns *all[] = {&f->x, &f->u, &f->state, &f->mask};
+  f->count = last->first + last->count * last->steps;
+  for (int i = 0; i < 4; i++)
+    for (size_t k = 0; k < all[i]->parts; k++) all[i]->width += all[i]->widths[k];
+  if (f->mask.width > 1 && f->mask.width != f->x.width)
+    return wrong_shape(l, f->mask.arrays[0], "one number for each step or each value of x; reshape it");
+  dvbf_status status = take_image(l, f, lead, prefix);
+  look_at_bytes(l, f, f->x.arrays[0]->rank >= lead + 2);
+  if (!status) status = look_at_mark(l, f);
+  if (!status) status = read_all_names(l, f);
+  if (l->archive->lost)
+    status = dv_fail(l->error, DVBF_FORMAT, "%.200s: names and units cannot be read; %s", l->archive->path,
+                     l->archive->lost);
+  if (!status) status = dv_frames_load(s, f, l->archive, l->how, l->error);
+  if (!status) dv_sequences_clear_padding(s);
+  if (!status) status = share_source(l, s);
+  return status;
+}
+
+dvbf_status dv_layout_follow(const dv_layout *l, dvbf_sequences *s, const size_t *lengths, size_t count) {
+  size_t at = 0;
+  bool equal = true;
+  s->count = count;
+  for (size_t i = 0; i < count; i++) {
+    if (lengths[i] > s->steps) s->steps = lengths[i];
+    equal = equal && lengths[i] == lengths[0];
+  }
+  if (equal || s->steps > UINT32_MAX) return DVBF_OK; /* what is too long is refused later */
+  s->start = dv_calloc(count, sizeof *s->start);
+  s->length = dv_calloc(count, sizeof *s->length);
+  if (!s->start || !s->length) return dv_fail_memory(l->error, "reading data");
+  for (size_t i = 0; i < count; at += lengths[i++]) {
+    s->start[i] = at;
+    s->length[i] = (uint32_t)lengths[i];
+  }
+  return DVBF_OK;
+}
+
+/* ---- Sequences stacked in one array ---- */
+
+typedef struct plain {
+  dv_group groups[DV_ROLES];
+  size_t *lengths; /* [entries] as the file has them, NULL: none */
+  size_t entries, total;
+  int lead; /* dimensions that count frames: 1 [steps], 2 [sequences, steps] */
+} plain;
+
+/* The numbers of steps, which are whole. */
+static dvbf_status read_lengths(const dv_layout *l, plain *p) {
+  const dv_array *array = p->groups[DV_ROLE_LENGTH].arrays[0], *x = p->groups[DV_ROLE_X].arrays[0];
+  dvbf_status status = dv_layout_check(l, array);
+  if (status) return status;
+  if (array->rank != 1 || p->groups[DV_ROLE_LENGTH].count > 1 || array->elements > x->dims[0])
+    return wrong_shape(l, array, "one integer for each sequence");
+  double *raw = dv_calloc(array->elements, sizeof *raw);
+  p->lengths = dv_calloc(array->elements, sizeof *p->lengths);
+  p->entries = array->elements;
+  dv_layout_mark_used(l, array, "lengths of sequences");
+  status = raw && p->lengths ? dv_archive_read(l->archive, array, 0, array->elements, NULL, raw, l->error)
+                             : dv_fail_memory(l->error, "reading data");
+  for (size_t i = 0; i < p->entries && !status; i++) {
+    if (!(raw[i] >= 1 && raw[i] <= (double)DV_MAX_ELEMENTS && raw[i] == floor(raw[i])))
+      status = dv_fail(
+          l->error, DVBF_FORMAT,
+          "%.200s: %.64s is %g for sequence %zu (counted from 0); it must be a whole number of steps, "
+          "1 or more",
+          l->archive->path, array->name, raw[i], i);
+    else
+      p->lengths[i] = (size_t)raw[i];
+    p->total += status ? 0 : p->lengths[i];
+  }
+  dv_free(raw);
+  return status;
+}
+
+/* What u, state or mask imply about x: 1 or 2 leading dimensions, 0: nothing. u may have a step less. */
+static int lead_beside(const dv_array *x, const dv_group *group, dv_role role) {
+  const dv_array *beside = group->count ? group->arrays[0] : NULL;
+  if (!beside || !beside->rank || (role == DV_ROLE_MASK && beside->rank == x->rank)) return 0;
+  size_t less = role == DV_ROLE_U;
+  bool first = beside->dims[0] == x->dims[0] || beside->dims[0] + less == x->dims[0];
+  bool second = beside->rank > 1 && (beside->dims[1] == x->dims[1] || beside->dims[1] + less == x->dims[1]);
+  if (beside->rank > 2) return role == DV_ROLE_MASK ? 0 : 2;
+  if (beside->rank == 2 && x->rank > 2 && second) return 2;
+  return first ? 1 : 0;
+}
+
+/* Whether x begins with [sequences, steps] or with [steps]. */
+static dvbf_status decide_lead(const dv_layout *l, plain *p) {
+  const dv_array *x = p->groups[DV_ROLE_X].arrays[0];
+  p->lead = x->rank < 2 ? 1 : 0;
+  if (p->lengths) {
+    bool follow = p->total == x->dims[0] && p->entries != x->dims[0];
+    if (!follow && (x->rank < 2 || p->entries != x->dims[0]))
+      return dv_fail(
+          l->error, DVBF_FORMAT,
+          "%.200s: %.64s must be %zu integers, one for each sequence of %.64s, or sum to %zu, its rows; it "
+          "has %zu that sum to %zu",
+          l->archive->path, p->groups[DV_ROLE_LENGTH].arrays[0]->name, x->dims[0], x->name, x->dims[0],
+          p->entries, p->total);
+    p->lead = follow ? 1 : 2;
+  }
+  for (int role = DV_ROLE_U; !p->lead && role <= DV_ROLE_MASK; role++)
+    p->lead = lead_beside(x, &p->groups[role], role);
+  if (!p->lead) p->lead = x->rank == 2 ? 1 : 2;
+  return DVBF_OK;
+}
+
+/* Asks about arrays whose columns seem to stand before their steps. */
+static dvbf_status ask_to_transpose(const dv_layout *l, const plain *p) {
+  enum { FEW_STEPS = 16, FEW_IN_SEQUENCES = 4, MANY = 50 };
+  const dv_array *x = p->groups[DV_ROLE_X].arrays[0];
+  const dv_array *u = p->groups[DV_ROLE_U].count ? p->groups[DV_ROLE_U].arrays[0] : NULL;
+  if (l->archive->table || l->how->transpose != DV_TRANSPOSE_ASK || x->rank != p->lead + 1) return DVBF_OK;
+  if (l->archive->floats) return DVBF_OK; /* a program knows its arrays */
+  size_t steps = x->dims[x->rank - 2], columns = x->dims[x->rank - 1];
+  bool few =
+      steps <= (p->lead == 1 ? FEW_STEPS : FEW_IN_SEQUENCES) && columns >= MANY && columns >= 10 * steps;
+  bool by_u = u && u->rank == x->rank && u->dims[u->rank - 1] == columns && u->dims[u->rank - 2] != steps;
+  char shape[96];
+  if (!by_u && (!few || u)) return DVBF_OK;
+  return dv_fail(
+      l->error, DVBF_FORMAT,
+      "%.200s: %.64s has the shape %s, which means %zu steps of %zu columns; --transpose on makes it "
+      "%zu steps of %zu columns, --transpose off leaves it as it is",
+      l->archive->path, x->name, dv_array_shape(x, shape, sizeof shape), steps, columns, columns, steps);
+}
+
+static dvbf_status check_x(const dv_layout *l, const dv_array *x) {
+  dvbf_status status = dv_layout_check(l, x);
+  if (status || (x->rank >= 1 && x->rank <= 5)) return status;
+  return wrong_shape(
+      l, x,
+      "[sequences, steps, columns], [sequences, steps, height, width] or, for one recording, [steps, "
+      "columns]; reshape it");
+}
+
+/* The frames and the sequences that they form. */
+static dvbf_status lay_out(const dv_layout *l, plain *p, dv_frames *f, dvbf_sequences *s) {
+  const dv_array *x = p->groups[DV_ROLE_X].arrays[0];
+  dvbf_status status = dv_frames_allocate(f, 1, l->error);
+  for (int role = 0; role < DV_ROLE_LENGTH && !status; role++)
+    if (p->groups[role].count)
+      status = dv_columns_allocate(columns_of(f, role), 1, p->groups[role].count, l->error);
+  if (status) return status;
+  f->block[0] = (dv_block){.count = p->lead == 2 ? x->dims[0] : 1, .steps = x->dims[p->lead - 1]};
+  for (int role = 0; role < DV_ROLE_LENGTH && !status; role++)
+    for (size_t k = 0; k < p->groups[role].count && !status; k++)
+      status = dv_layout_take(l, f, 0, role, k, p->groups[role].arrays[k], p->lead);
+  if (status) return status;
+  if (p->lengths && p->lead == 1) return dv_layout_follow(l, s, p->lengths, p->entries);
+  s->count = f->block[0].count;
+  s->steps = f->block[0].steps;
+  return DVBF_OK;
+}
+
+/* Lengths of sequences that are padded to the same number of steps. */
+static dvbf_status take_lengths(const dv_layout *l, const plain *p, dvbf_sequences *s) {
+  bool shorter = false;
+  for (size_t i = 0; i < p->entries; i++) {
+    if (p->lengths[i] > s->steps || p->lengths[i] > UINT32_MAX)
+      return dv_fail(
+          l->error, DVBF_FORMAT,
+          "%.200s: %.64s is %zu for sequence %zu (counted from 0); it must be in [1, %zu], the steps of x",
+          l->archive->path, p->groups[DV_ROLE_LENGTH].arrays[0]->name, p->lengths[i], i, s->steps);
+    shorter |= p->lengths[i] < s->steps;
+  }
+  if (!shorter) return DVBF_OK;
+  s->length = dv_calloc(s->count, sizeof *s->length);
+  if (!s->length) return dv_fail_memory(l->error, "reading data");
+  for (size_t i = 0; i < s->count; i++) s->length[i] = (uint32_t)p->lengths[i];
+  return DVBF_OK;
+}
+
+static dvbf_status read_plain(const dv_layout *l, plain *p, dv_frames *f, dvbf_sequences *s,
+                              const char *prefix) {
+  dvbf_status status = check_x(l, p->groups[DV_ROLE_X].arrays[0]);
+  if (!status && p->groups[DV_ROLE_MASK].count > 1)
+    status = dv_fail(l->error, DVBF_ARGUMENT, "mask-key = %.60s: must be one name", l->how->mask_key);
+  if (!status && p->groups[DV_ROLE_LENGTH].count) status = read_lengths(l, p);
+  if (!status) status = decide_lead(l, p);
+  if (!status) status = ask_to_transpose(l, p);
+  if (!status && !p->lengths && p->lead == 1)
+    status = dv_layout_ends(l, p->groups[DV_ROLE_X].arrays[0], &p->lengths, &p->entries);
+  if (!status) status = lay_out(l, p, f, s);
+  if (!status && p->lengths && p->lead == 2) status = take_lengths(l, p, s);
+  if (!status) status = dv_layout_origins(l, s, p->groups[DV_ROLE_X].arrays[0]);
+  dv_plan plan = {0};
+  if (!status) plan = dv_plan_of(f, p->lead);
+  if (!status) status = dv_layout_finish(l, f, p->lead, s, prefix);
+  return status ? status : dv_plan_extend(s, &plan, l->archive, l->error);
+}
+
+/* One set of sequences. Read values stay in *s on failure too, for the caller to free. */
+static dvbf_status read_set(const dv_layout *l, plain *p, dvbf_sequences *s, const char *prefix) {
+  dv_frames f = {0};
+  dvbf_status status = read_plain(l, p, &f, s, prefix);
+  dv_frames_free(&f);
+  dv_free(p->lengths);
+  return status;
+}
+
+/* Finds the other arrays of a split with x. A key that was asked for must be there. */
+static dvbf_status find_beside(const dv_layout *l, int split, plain *p) {
+  for (int role = DV_ROLE_U; role < DV_ROLES; role++) {
+    dvbf_status status = find_role(l, split, role, &p->groups[role]);
+    if (status) return status;
+    if (!p->groups[role].count && *setting_text(l, role) && !l->archive->table) {
+      char problem[160];
+      snprintf(problem, sizeof problem, "there is no array %.60s%s, which %s names", setting_text(l, role),
+               split == WHOLE ? "" : " in every split", dv_layout_setting(role));
+      return dv_layout_unclear(l, "", problem);
+    }
+  }
+  return DVBF_OK;
+}
+
+/* Checks the parts, into which all was split. A message counts sequences and steps as the file does. */
+static dvbf_status check_parts(const dv_layout *l, const dvbf_sequences *all, dvbf_sequences *const *parts,
+                               size_t n_parts, const char *prefix) {
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; i < n_parts && !status; i++)
+    status = dv_sequences_validate(parts[i], l->archive->path, prefix, l->error);
+  dvbf_status of_all = status ? dv_sequences_validate(all, l->archive->path, prefix, l->error) : DVBF_OK;
+  return of_all ? of_all : status;
+}
+
+/* Splits before values are read, so that a large file is read once, for each of its splits. */
+dvbf_status dv_layout_split(const dv_layout *l, dvbf_sequences *all, const char *prefix) {
+  dvbf_data *data = l->data;
+  dvbf_sequences *splits[] = {&data->train, &data->valid, &data->test}, *parts[3];
+  size_t n_parts = 0;
+  dvbf_status status = dv_sequences_check_sizes(all, l->archive->path, prefix, l->error);
+  if (!status) status = dv_data_split(data, all, l->how, l->archive->path, l->error);
+  for (int i = 0; i < 3 && !status; i++)
+    if (splits[i]->count) parts[n_parts++] = splits[i];
+  if (!status) status = check_parts(l, all, parts, n_parts, prefix);
+  if (!status)
+    status = dv_data_without_outliers(data, all, parts, n_parts, prefix, l->how->outliers, l->error);
+  if (status) {
+    for (size_t i = 0; i < n_parts; i++) dv_windows_free(parts[i]);
+    dvbf_sequences_free(all);
+    return status;
+  }
+  DV_FREE(all->length, all->start, all->origin);
+  return DVBF_OK;
+}
+
+/* For a split that is stored as one. */
+static dvbf_status without_outliers(const dv_layout *l, dvbf_sequences *split, const char *prefix) {
+  if (!split->count) return DVBF_OK;
+  return dv_data_without_outliers(l->data, split, &split, 1, prefix, l->how->outliers, l->error);
+}
+
+dvbf_status dv_layout_complete(const dv_layout *l) {
+  dvbf_data *data = l->data;
+  dv_data_settings how = *l->how;
+  bool own = true; /* splits of their own */
+  how.test_share = 0;
+  if (!data->valid.count) {
+    dv_layout train = *l;
+    train.how = &how;
+    dvbf_sequences all = data->train, test = data->test;
+    data->train = data->test = (dvbf_sequences){0};
+    dvbf_status status = dv_layout_split(&train, &all, "train/");
+    data->test = test;
+    if (status) return status;
+    own = false;
+  }
+  dvbf_status status = dv_data_validate(data, l->archive->path, l->error);
+  if (!status && own) status = without_outliers(l, &data->train, "train/");
+  if (!status && own) status = without_outliers(l, &data->valid, "valid/");
+  if (!status) status = without_outliers(l, &data->test, "test/");
+  return status;
+}
+
+static dvbf_status read_whole(const dv_layout *l, plain *p) {
+  dvbf_sequences all = {0};
+  dvbf_status status = find_beside(l, WHOLE, p);
+  if (!status) status = read_set(l, p, &all, "");
+  if (!status) return dv_layout_split(l, &all, "");
+  dvbf_sequences_free(&all);
+  return status;
+}
+
+static dvbf_status read_splits(const dv_layout *l, plain splits[3]) {
+  dvbf_sequences *sequences[] = {&l->data->train, &l->data->valid, &l->data->test};
+  for (int i = 0; i < 3; i++) {
+    char prefix[8];
+    snprintf(prefix, sizeof prefix, "%s/", split_names[i][0]);
+    if (!splits[i].groups[DV_ROLE_X].count) continue;
+    dvbf_status status = find_beside(l, i, &splits[i]);
+    if (!status) status = read_set(l, &splits[i], sequences[i], prefix);
+    if (status) return status;
+  }
+  return dv_layout_complete(l);
+}
+
+/* ---- Files and arrays ---- */
+
+/* The only array of numbers is x. */
+static const dv_array *only_array(const dv_archive *a) {
+  const dv_array *only = NULL;
+  for (size_t i = 0; i < a->count; i++) {
+    if (a->arrays[i].trouble) continue;
+    if (only) return NULL;
+    only = &a->arrays[i];
+  }
+  return only;
+}
+
+static dvbf_status nothing_found(const dv_layout *l) {
+  char problem[200];
+  if (*l->how->x_key)
+    snprintf(problem, sizeof problem,
+             "there is no array %.60s, which x-key names, at the root or in train, valid and test",
+             l->how->x_key);
+  else
+    snprintf(
+        problem, sizeof problem,
+        "x is missing at the root and in train, valid and test; --x-key names the array of the observations");
+  return dv_layout_unclear(l, "", problem);
+}
+
+/* Bytes are pixels, unless none of them, in any split, is above 1. */
+static bool only_bits(const dv_layout *l, const plain sets[4]) {
+  for (int i = 0; i < 4; i++)
+    for (size_t k = 0; k < sets[i].groups[DV_ROLE_X].count; k++)
+      if (!dv_array_is_bits(l->archive, sets[i].groups[DV_ROLE_X].arrays[k])) return false;
+  return true;
+}
+
+/* One rank looks for all. */
+static bool all_bits(const dv_layout *l, const plain sets[4]) {
+  bool bits = dv_ranks_rank(l->team) == 0 && only_bits(l, sets);
+  dv_ranks_broadcast(l->team, &bits, sizeof bits);
+  return bits;
+}
+
+static dvbf_status read_any(dv_layout *l) {
+  plain *sets = dv_calloc(4, sizeof *sets); /* train, valid, test and the whole */
+  if (!sets) return dv_fail_memory(l->error, "reading data");
+  bool splits = false, episodes = false;
+  dvbf_status status = DVBF_OK;
+  for (int i = 0; i < 4 && !status; i++) {
+    status = find_role(l, i, DV_ROLE_X, &sets[i].groups[DV_ROLE_X]);
+    splits |= i < 3 && sets[i].groups[DV_ROLE_X].count;
+  }
+  dv_group *whole = &sets[WHOLE].groups[DV_ROLE_X];
+  if (!status && splits && !sets[TRAIN].groups[DV_ROLE_X].count)
+    status = dv_layout_unclear(l, "", "x of train is missing, though that of another split is there");
+  else if (!status && splits)
+    l->bits = all_bits(l, sets), status = read_splits(l, sets);
+  if (!status && !splits && !whole->count) status = dv_layout_episodes(l, &episodes);
+  if (!status && !splits && !episodes && !whole->count && !*l->how->x_key &&
+      (whole->arrays[0] = only_array(l->archive)))
+    whole->count = 1;
+  if (!status && !splits && !episodes) {
+    l->bits = all_bits(l, sets);
+    status = whole->count ? read_whole(l, &sets[WHOLE]) : nothing_found(l);
+  }
+  dv_free(sets);
+  return status;
+}
+
+/* Columns are for tables, keys for arrays. */
+static dvbf_status check_settings(const dv_layout *l) {
+  const dv_data_settings *how = l->how;
+  const char *const columns[] = {how->outputs, how->inputs, how->states};
+  static const char *const column_names[] = {"outputs", "inputs", "states"};
+  for (int i = 0; i < 3 && !l->archive->table; i++)
+    if (*columns[i])
+      return dv_fail(l->error, DVBF_ARGUMENT,
+                     "%s = %.60s: columns are chosen in CSV files only, and %.200s holds arrays; give an "
+                     "empty one and name an array by --%s",
+                     column_names[i], columns[i], l->archive->path, dv_layout_setting(i));
+  for (int i = 0; i < DV_ROLES && l->archive->table; i++)
+    if (*setting_text(l, i))
+      return dv_fail(
+          l->error, DVBF_ARGUMENT, "%s = %.60s: %.200s is a CSV file, which has no arrays; %s",
+          dv_layout_setting(i), setting_text(l, i), l->archive->path,
+          i < 3 ? "name its columns by --outputs, --inputs and --states"
+                : "an empty field marks what is missing, a column named sequence tells sequences apart");
+  return DVBF_OK;
+}
+
+/* The origin of data: files, folders or patterns or, if these are NULL, arrays. */
+typedef struct origin {
+  const char *const *paths;
+  const dvbf_array *arrays;
+  size_t count;
+} origin;
+
+static dvbf_status open_origin(dv_archive **out, const origin *from, const dv_data_settings *how,
+                               dvbf_error *error) {
+  dv_listing files = {0};
+  if (!from->paths) return dv_archive_of(out, from->arrays, from->count, error);
+  dvbf_status status = dv_listing_of(&files, from->paths, from->count, error);
+  if (!status && files.count < 2)
+    status = dv_archive_open(out, files.paths[0], how, error);
+  else if (!status)
+    status = dv_archive_join(out, files.paths, files.count, how, error);
+  dv_listing_free(&files);
+  return status;
+}
+
+static dvbf_status read_from(dvbf_data *data, const origin *from, const dv_data_settings *how, dv_ranks *team,
+                             dvbf_error *error) {
+  dv_layout l = {.how = how, .data = data, .team = team, .error = error};
+  dvbf_status status = open_origin(&l.archive, from, how, error);
+  if (!status) status = check_settings(&l);
+  if (!status && how->transpose == DV_TRANSPOSE_ON && !l.archive->table && !l.archive->files)
+    status = dv_archive_transpose(&l.archive, error);
+  if (!status && !(l.taken = dv_calloc(l.archive->count + 1, sizeof *l.taken)))
+    status = dv_fail_memory(error, "reading data");
+  if (!status) status = dv_layout_time(&l);
+  if (!status) status = read_any(&l);
+  if (!status) status = dv_layout_report_usage(&l);
+  dv_free((void *)l.taken);
+  dv_archive_release(l.archive);
+  return status;
+}
+
+/* Ends the ranks' common reading. Statistics of splits without outliers are measured anew while ranks still
+ * share that. */
+static dvbf_status part_ways(dvbf_data *data, dvbf_error *error) {
+  const dvbf_sequences *const splits[] = {&data->train, &data->valid, &data->test};
+  dvbf_status status = DVBF_OK;
+  for (int i = 0; i < 3 && !status; i++) {
+    dv_statistics x;
+    if (!splits[i]->source || !splits[i]->source->team) continue;
+    status = dv_statistics_of_x(&x, splits[i], error);
+    if (!status) dv_statistics_free(&x);
+  }
+  for (int i = 0; i < 3; i++)
+    if (splits[i]->source) splits[i]->source->team = NULL;
+  return status;
+}
+
+static dvbf_status make_data(dvbf_data **out, const origin *from, const dvbf_settings *how,
+                             dvbf_error *error) {
+  dvbf_settings *defaults = NULL;
+  dvbf_data *data = dv_calloc(1, sizeof *data);
+  dvbf_status status = data ? DVBF_OK : dv_fail_memory(error, "reading data");
+  if (!status && !how) status = dvbf_settings_new(&defaults, "data", error);
+  const dv_data_settings *values = status ? NULL : dv_settings_data(how ? how : defaults, error);
+  if (!status && !values) status = DVBF_ARGUMENT;
+  if (!status) status = read_from(data, from, values, how ? dv_settings_ranks(how) : NULL, error);
+  if (!status) status = part_ways(data, error);
+  dvbf_settings_free(defaults);
+  if (status)
+    dvbf_data_free(data);
+  else
+    *out = data;
+  return status;
+}
+
+dvbf_status dvbf_data_read(dvbf_data **out, const char *path, const dvbf_settings *how, dvbf_error *error) {
+  return make_data(out, &(origin){.paths = &path, .count = 1}, how, error);
+}
+
+dvbf_status dvbf_data_read_files(dvbf_data **out, const char *const *paths, size_t count,
+                                 const dvbf_settings *how, dvbf_error *error) {
+  if (!count) return dv_fail(error, DVBF_ARGUMENT, "data: no file is named; name at least one");
+  return make_data(out, &(origin){.paths = paths, .count = count}, how, error);
+}
+
+dvbf_status dvbf_data_from(dvbf_data **out, const dvbf_array *arrays, size_t count, const dvbf_settings *how,
+                           dvbf_error *error) {
+  return make_data(out, &(origin){.arrays = arrays, .count = count}, how, error);
+}

@@ -1,0 +1,287 @@
+/* Metadata of data: origins of sequences, sample time, ends of sequences (dv_layout_origins, dv_layout_time,
+ * dv_layout_ends), and notes on what each array was taken for, with the question which columns are inputs
+ * (dv_layout_report_usage). */
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "data/checks.h"
+#include "io/layout.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+void dv_layout_mark_used(const dv_layout *l, const dv_array *array, const char *as) {
+  if (l->taken) l->taken[array - l->archive->arrays] = as;
+}
+
+/* ---- Origins ---- */
+
+/* Numbers of an array next to x, one for each sequence; NULL: there is none. */
+static double *read_beside(const dv_layout *l, const dv_array *x, const char *key, size_t count) {
+  char name[DV_ARRAY_NAME + 32];
+  const char *slash = strrchr(x->name, '/');
+  snprintf(name, sizeof name, "%.*s%s", slash ? (int)(slash + 1 - x->name) : 0, x->name, key);
+  const dv_array *array = dv_archive_find(l->archive, name);
+  if (!array || array->trouble || array->rank != 1 || array->elements != count) return NULL;
+  double *values = dv_calloc(count, sizeof *values);
+  if (values && dv_archive_read(l->archive, array, 0, count, NULL, values, NULL)) {
+    dv_free(values);
+    return NULL;
+  }
+  dv_layout_mark_used(l, array, "where sequences come from");
+  return values;
+}
+
+/* Names of sequences, next to x. */
+static void read_names(const dv_layout *l, const dv_array *x, dvbf_sequences *s) {
+  char name[DV_ARRAY_NAME + 32];
+  const char *slash = strrchr(x->name, '/');
+  dv_archive *a = l->archive;
+  snprintf(name, sizeof name, "%.*ssequence_name", slash ? (int)(slash + 1 - x->name) : 0, x->name);
+  const dv_array *array = dv_archive_find(a, name);
+  if (!array || !array->text || !a->text || array->rank != 1 || array->elements != s->count) return;
+  char(*names)[32] = dv_calloc(s->count, sizeof *names);
+  if (names && a->text(a, array, s->count, names))
+    for (size_t i = 0; i < s->count; i++) memcpy(s->origin[i].name, names[i], sizeof names[i]);
+  dv_layout_mark_used(l, array, "names of sequences");
+  dv_free(names);
+}
+
+dvbf_status dv_layout_origins(const dv_layout *l, dvbf_sequences *s, const dv_array *x) {
+  dv_archive *a = l->archive;
+  const dvbf_origin *known = a->origins ? a->origins(a, x, s->count) : NULL;
+  double *time = a->table ? NULL : read_beside(l, x, "sequence_time", s->count);
+  double *step = a->table ? NULL : read_beside(l, x, "sequence_step", s->count);
+  double *number = a->table ? NULL : read_beside(l, x, "sequence_number", s->count);
+  if (known || time || step || number) s->origin = dv_calloc(s->count, sizeof *s->origin);
+  bool failed = (known || time || step || number) && !s->origin;
+  for (size_t i = 0; s->origin && i < s->count; i++) {
+    s->origin[i] = known ? known[i] : (dvbf_origin){.sequence = i};
+    if (time && isfinite(time[i])) s->origin[i].time = time[i];
+    if (step && step[i] >= 0 && step[i] < (double)DV_MAX_ELEMENTS) s->origin[i].step = (uint64_t)step[i];
+    if (number && number[i] >= 0 && number[i] < (double)DV_MAX_ELEMENTS)
+      s->origin[i].sequence = (uint64_t)number[i];
+  }
+  if (s->origin && !known) read_names(l, x, s);
+  DV_FREE(time, step, number);
+  return failed ? dv_fail_memory(l->error, "reading data") : DVBF_OK;
+}
+
+/* ---- Time ---- */
+
+/* A single number; NaN: there is none of that name. */
+static double scalar(const dv_layout *l, const char *name) {
+  const dv_array *array = dv_archive_find(l->archive, name);
+  double value = NAN, other;
+  size_t files = l->archive->files ? l->archive->files : 1; /* each has one */
+  if (!array || array->trouble || array->elements != files || array->rank > 2) return NAN;
+  if (dv_archive_read(l->archive, array, 0, 1, NULL, &value, NULL)) return NAN;
+  for (size_t i = 1; i < files; i++)
+    if (dv_archive_read(l->archive, array, i, 1, NULL, &other, NULL) || other != value) {
+      dv_archive_note(l->archive, "%.32s is not the same in all files, and is not used", array->name);
+      return NAN;
+    }
+  dv_layout_mark_used(l, array, "sample time");
+  return value;
+}
+
+static void find_sample_time(const dv_layout *l) {
+  static const char *const steps[] = {"sample_time", "dt", "Ts", "Delta_t", NULL};
+  static const char *const rates[] = {"fs", "Fs", "fps", "sample_rate", NULL};
+  for (int i = 0; steps[i] && !(l->data->sample_time > 0); i++) {
+    double value = scalar(l, steps[i]);
+    if (value > 0 && value < 1e9) l->data->sample_time = value;
+  }
+  for (int i = 0; rates[i] && !(l->data->sample_time > 0); i++) {
+    double value = scalar(l, rates[i]);
+    if (value > 1e-9 && value < 1e12) l->data->sample_time = 1 / value;
+  }
+}
+
+/* An array of times [steps]: its mean step, if all steps are alike. */
+static dvbf_status find_times(const dv_layout *l) {
+  static const char *const names[] = {"time", "t", "times", "timestamps", "timestamp", NULL};
+  const dv_array *array = NULL;
+  for (int i = 0; names[i] && !array; i++) array = dv_archive_find(l->archive, names[i]);
+  bool vector = array && !array->trouble && array->elements > 2 &&
+                (array->rank == 1 || (array->rank == 2 && array->dims[1] == 1));
+  if (!vector || l->data->sample_time > 0) return DVBF_OK;
+  double *times = dv_calloc(array->elements, sizeof *times);
+  if (!times) return dv_fail_memory(l->error, "reading data");
+  dvbf_status status = dv_archive_read(l->archive, array, 0, array->elements, NULL, times, l->error);
+  size_t n = l->archive->rows ? l->archive->rows(l->archive, array, 0) : array->elements, odd = 0;
+  if (n < 3) {
+    dv_free(times);
+    return status;
+  }
+  double step = (times[n - 1] - times[0]) / (double)(n - 1);
+  for (size_t i = 1; i < n && !status; i++) odd += !(fabs(times[i] - times[i - 1] - step) <= 0.5 * step);
+  if (!status && step > 0 && !odd) l->data->sample_time = step;
+  if (!status && odd)
+    dv_archive_note(l->archive,
+                    "%.32s: %zu of its steps are not like the others; steps are taken as equally long, a CSV "
+                    "file with that column would be put on a grid",
+                    array->name, odd);
+  dv_layout_mark_used(l, array, odd ? "time, which is irregular" : "time");
+  dv_free(times);
+  return status;
+}
+
+dvbf_status dv_layout_time(const dv_layout *l) {
+  dvbf_data *data = l->data;
+  data->sample_time = l->archive->sample_time;
+  data->dates = l->archive->dates;
+  if (l->archive->table) return DVBF_OK;
+  if (l->how->sample_time > 0) data->sample_time = l->how->sample_time;
+  find_sample_time(l);
+  double dates = scalar(l, "dates");
+  data->dates = dates == 1;
+  return find_times(l);
+}
+
+/* ---- Ends ---- */
+
+/* A column of numbers next to x, one for each of `rows` rows; NULL: there is none. */
+static double *read_column(const dv_layout *l, const char *name, size_t rows) {
+  const dv_array *array = dv_archive_find(l->archive, name);
+  if (!array || array->trouble || array->elements != rows || array->dims[0] != rows) return NULL;
+  double *values = dv_calloc(rows, sizeof *values);
+  if (values && !dv_archive_read(l->archive, array, 0, rows, NULL, values, NULL)) return values;
+  dv_free(values);
+  return NULL;
+}
+
+/* Marks the last row of each sequence by flags, or by numbers that change behind it. */
+static bool mark_ends(const dv_layout *l, size_t rows, bool *ends) {
+  static const char *const flags[] = {"terminals",   "timeouts",   "dones",     "done", "terminations",
+                                      "truncations", "terminated", "truncated", NULL};
+  static const char *const numbers[] = {"episode_id", "episode_ids", "episode",  "episode_index",
+                                        "traj_id",    "traj_index",  "sequence", NULL};
+  bool any = false;
+  for (int kind = 0; kind < 2; kind++)
+    for (const char *const *name = kind ? numbers : flags; *name && !(kind && any); name++) {
+      double *values = read_column(l, *name, rows);
+      for (size_t i = 0; values && i < rows; i++)
+        ends[i] |= kind ? i + 1 < rows && values[i + 1] != values[i] : values[i] != 0;
+      any |= values != NULL;
+      if (values) dv_layout_mark_used(l, dv_archive_find(l->archive, *name), "ends of sequences");
+      dv_free(values);
+    }
+  return any;
+}
+
+/* Marks the last row of x in each file. */
+static bool mark_files(const dv_archive *a, const dv_array *x, bool *ends) {
+  if (!a->rows) return false;
+  for (size_t k = 0, at = 0, own; (own = a->rows(a, x, k)); k++) ends[(at += own) - 1] = true;
+  return true;
+}
+
+dvbf_status dv_layout_ends(const dv_layout *l, const dv_array *x, size_t **out, size_t *count) {
+  size_t rows = x->dims[0];
+  if (l->archive->table || rows < 2) return DVBF_OK;
+  bool *ends = dv_calloc(rows, sizeof *ends);
+  if (!ends) return dv_fail_memory(l->error, "reading data");
+  bool told = mark_ends(l, rows, ends), any = mark_files(l->archive, x, ends) || told;
+  size_t sequences = 0, n = 0;
+  ends[rows - 1] = true;
+  for (size_t i = 0; i < rows; i++) sequences += ends[i];
+  if (!any || sequences == 1 || sequences == rows) {
+    dv_free(ends);
+    return DVBF_OK;
+  }
+  *out = dv_calloc(sequences, sizeof **out);
+  for (size_t i = 0, begin = 0; *out && i < rows; i++)
+    if (ends[i]) {
+      (*out)[n++] = i + 1 - begin;
+      begin = i + 1;
+    }
+  dv_free(ends);
+  if (!*out) return dv_fail_memory(l->error, "reading data");
+  *count = n;
+  if (told) dv_archive_note(l->archive, "%zu sequences, as arrays of the file say where they end", n);
+  return DVBF_OK;
+}
+
+/* ---- Use of arrays and columns ---- */
+
+static void tell_arrays(const dv_layout *l) {
+  enum { MOST = 64 };
+  dv_archive *a = l->archive;
+  for (size_t i = 0; i < a->count && i < MOST; i++) {
+    char as[128], shape[96];
+    const dv_array *array = &a->arrays[i];
+    const char *taken = l->taken[i];
+    dv_array_shape(array, shape, sizeof shape);
+    if (taken)
+      snprintf(as, sizeof as, "%.40s, %.80s", taken, shape);
+    else
+      snprintf(as, sizeof as, "not used: %.70s, %.40s",
+               array->trouble ? array->trouble : "its name is none of those known", shape);
+    dv_archive_use(a, array->name, as);
+  }
+  if (a->count > MOST) dv_archive_use(a, "...", "and further arrays");
+}
+
+/* Columns come in pairs, as uEst and yEst: that of u is an input. */
+static void mark_pairs(const dvbf_data *data, bool *inputs) {
+  size_t n = data->x_names ? data->train.n_x : 0;
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < n; k++) {
+      const char *u = data->x_names[i], *y = data->x_names[k];
+      if (*u == 'u' && *y == 'y' && u[1] && !strcmp(u + 1, y + 1)) inputs[i] = true;
+    }
+}
+
+/* Asks which columns are inputs, if some of a table look like inputs and no setting names them. */
+static dvbf_status ask_for_inputs(const dv_layout *l) {
+  dvbf_data *data = l->data;
+  size_t n = data->train.n_x, count = 0, used = 0;
+  bool *inputs = dv_calloc(n, sizeof *inputs);
+  char list[120] = "";
+  dvbf_status status =
+      inputs ? dv_exogenous(inputs, &data->train, l->error) : dv_fail_memory(l->error, "reading data");
+  if (!status && n <= 64) mark_pairs(data, inputs);
+  for (size_t k = 0; k < n && !status; k++) {
+    if (!inputs[k] || used + 34 > sizeof list) continue;
+    char name[32];
+    if (data->x_names)
+      memcpy(name, data->x_names[k], sizeof name);
+    else
+      snprintf(name, sizeof name, "%zu", k + 1);
+    used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", count++ ? "," : "", name);
+  }
+  if (count)
+    snprintf(
+        data->question, sizeof data->question,
+        "some columns look like inputs, as they drive the others and are not driven by them; say --inputs "
+        "%.119s, or --inputs none",
+        list);
+  dv_free(inputs);
+  return status;
+}
+
+dvbf_status dv_layout_report_usage(const dv_layout *l) {
+  dv_archive *a = l->archive;
+  dvbf_data *data = l->data;
+  dvbf_status status = a->asks ? ask_for_inputs(l) : DVBF_OK;
+  if (status) return status;
+  if (!a->table) tell_arrays(l);
+  if (a->forgot) return dv_fail_memory(l->error, "describing the data");
+  if (a->n_notes) {
+    char(*notes)[256] = dv_realloc(data->notes, data->n_notes + a->n_notes, sizeof *notes);
+    if (!notes) return dv_fail_memory(l->error, "describing the data");
+    memcpy(notes + data->n_notes, a->notes, a->n_notes * sizeof *notes);
+    data->notes = notes;
+    data->n_notes += a->n_notes;
+  }
+  data->uses = a->uses;
+  data->n_uses = a->n_uses;
+  if (data->uses)
+    dv_names_tell_apart(data->uses->name, data->n_uses, sizeof *data->uses, sizeof data->uses->name);
+  a->uses = NULL;
+  a->n_uses = 0;
+  return DVBF_OK;
+}

@@ -1,0 +1,457 @@
+/* MATLAB files up to version 7: reading through libmatio (dv_matlab_open), and writing level 5 files
+ * (dv_arrays_write_mat). Sizes in a file are compared with its own before anything is allocated. The writer
+ * is our own, so that equal data give equal bytes whatever the version of libmatio; the header holds no time.
+ * Version 7.3 is HDF5. */
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "io/sandbox.h"
+#include "io/write_arrays.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#ifdef DV_MATIO
+#include <matio.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct matlab_file {
+  dv_archive base;
+  mat_t *file;
+  bool compressed;      /* some variable is */
+  pthread_mutex_t lock; /* of all reading */
+  double **values;      /* [arrays] in C order, NULL if not yet read */
+} matlab_file;
+
+static const char damage[] = "the file is damaged, so make or copy it again";
+
+/* ---- Types ---- */
+
+static bool is_number(enum matio_classes class) {
+  return class >= MAT_C_DOUBLE && class <= MAT_C_UINT64;
+}
+
+static const char *trouble_of(const matvar_t *v) {
+  if (v->class_type == MAT_C_CELL)
+    return "is a cell array; in MATLAB: x = vertcat(c{:}); length = cellfun(@(a) size(a, 1), c); "
+           "save('new.mat', 'x', 'length')";
+  if (v->class_type == MAT_C_CHAR) return "holds text; store numbers";
+  if (v->class_type == MAT_C_OBJECT || v->class_type == MAT_C_OPAQUE || v->class_type == MAT_C_FUNCTION)
+    return "is an object; in MATLAB: store its numbers, as x = z.OutputData; u = z.InputData; "
+           "save('new.mat', 'x', 'u')";
+  if (v->class_type == MAT_C_STRUCT) return "is a structure of several; store its fields as variables";
+  if (v->class_type == MAT_C_SPARSE) return "is sparse; in MATLAB: x = full(x)";
+  if (!is_number(v->class_type)) return "is of a class that is not read; store numbers";
+  return v->isComplex ? "holds complex numbers; store their parts apart" : NULL;
+}
+
+#define EACH(type)                                                                                           \
+  for (size_t i = 0; i < n; i++) out[i] = (double)((const type *)v->data)[i];                                \
+  break
+
+/* Values as doubles; false if there are not as many as the shape says. */
+static bool convert(const matvar_t *v, double *out, size_t n) {
+  if (!v->data || v->data_size <= 0 || v->nbytes / (size_t)v->data_size < n) return false;
+  switch (v->class_type) {
+  case MAT_C_DOUBLE: EACH(double);
+  case MAT_C_SINGLE: EACH(float);
+  case MAT_C_INT8: EACH(mat_int8_t);
+  case MAT_C_UINT8: EACH(mat_uint8_t);
+  case MAT_C_INT16: EACH(mat_int16_t);
+  case MAT_C_UINT16: EACH(mat_uint16_t);
+  case MAT_C_INT32: EACH(mat_int32_t);
+  case MAT_C_UINT32: EACH(mat_uint32_t);
+  case MAT_C_INT64: EACH(mat_int64_t);
+  case MAT_C_UINT64: EACH(mat_uint64_t);
+  default: return false;
+  }
+  return true;
+}
+
+/* ---- Values ---- */
+
+/* The variable of an array: NAME, or NAME/FIELD of a structure. *whole must be freed. */
+static matvar_t *read_variable(matlab_file *f, const char *path, matvar_t **whole) {
+  char name[DV_ARRAY_NAME];
+  const char *slash = strchr(path, '/');
+  snprintf(name, sizeof name, "%.*s", slash ? (int)(slash - path) : (int)strlen(path), path);
+  *whole = Mat_VarRead(f->file, name);
+  if (!*whole || !slash) return *whole;
+  return (*whole)->class_type == MAT_C_STRUCT ? Mat_VarGetStructFieldByName(*whole, slash + 1, 0) : NULL;
+}
+
+static const char *load(matlab_file *f, const dv_array *array) {
+  matvar_t *whole = NULL, *v = read_variable(f, array->name, &whole);
+  size_t n = array->elements;
+  double *all = dv_calloc(n, sizeof *all), *ordered = dv_calloc(n, sizeof *ordered);
+  bool done = v && all && ordered && convert(v, all, n);
+  if (done) dv_array_reorder(ordered, all, array, sizeof *all);
+  f->values[array->place] = done ? ordered : NULL;
+  if (!done) dv_free(ordered);
+  dv_free(all);
+  if (whole) Mat_VarFree(whole);
+  return done ? NULL : damage;
+}
+
+static const char *matlab_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
+                               double *doubles) {
+  matlab_file *f = (matlab_file *)a;
+  pthread_mutex_lock(&f->lock);
+  const char *remedy = f->values[array->place] ? NULL : load(f, array);
+  pthread_mutex_unlock(&f->lock);
+  for (size_t k = 0; k < n && !remedy; k++) {
+    if (floats)
+      floats[k] = (float)f->values[array->place][first + k];
+    else
+      doubles[k] = f->values[array->place][first + k];
+  }
+  return remedy;
+}
+
+/* ---- Opening ---- */
+
+static uint32_t word(const unsigned char *at, bool big) {
+  return big ? (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]
+             : (uint32_t)at[3] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | at[0];
+}
+
+/* Whether the variables, each beginning with kind and size, fill the file. libmatio reads zeros from a
+ * truncated file. */
+static bool is_whole(int descriptor, off_t size, bool *compressed) {
+  enum { HEAD = 128, MATRIX = 14, COMPRESSED = 15 };
+  unsigned char head[HEAD], tag[8];
+  bool good = pread(descriptor, head, HEAD, 0) == HEAD;
+  off_t at = HEAD;
+  bool big = good && head[126] == 'M';
+  while (good && at < size) {
+    good = pread(descriptor, tag, sizeof tag, at) == sizeof tag;
+    uint32_t kind = good ? word(tag, big) : 0, length = good ? word(tag + 4, big) : 0;
+    *compressed = *compressed || kind == COMPRESSED;
+    good = good && (kind == MATRIX || kind == COMPRESSED) && (off_t)length <= size - at - (off_t)sizeof tag;
+    at += (off_t)sizeof tag + (off_t)length;
+  }
+  return good;
+}
+
+/* A variable cannot have more numbers than its file could hold, compressed by at most 1032 to 1. */
+static const char *size_trouble(const dv_array *array, double bytes) {
+  double numbers = 1;
+  for (int i = 0; i < array->rank; i++) numbers *= (double)array->dims[i];
+  return numbers > 1032 * bytes ? damage : NULL;
+}
+
+static dvbf_status add(matlab_file *f, const matvar_t *v, const char *prefix, double bytes,
+                       dvbf_error *error) {
+  char name[2 * DV_ARRAY_NAME + 2];
+  dv_array array = {.name = name, .trouble = trouble_of(v), .place = f->base.count};
+  if (!v->name || strlen(v->name) >= DV_ARRAY_NAME || strlen(prefix) >= DV_ARRAY_NAME) return DVBF_OK;
+  snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "/" : "", v->name);
+  array.real = v->class_type == MAT_C_DOUBLE || v->class_type == MAT_C_SINGLE;
+  array.bytes = v->class_type == MAT_C_UINT8 && !v->isLogical;
+  if (v->rank < 1 || v->rank > DV_RANK || !v->dims)
+    array.trouble = "has more than 8 dimensions; reshape it";
+  else
+    for (; array.rank < v->rank; array.rank++) array.dims[array.rank] = v->dims[array.rank];
+  if (!array.trouble) array.trouble = size_trouble(&array, bytes);
+  if (f->compressed) array.unpacked = DV_WHOLE;
+  dv_array_squeeze(&array);
+  return dv_archive_add(&f->base, &array, error);
+}
+
+/* The fields of a structure of one element. */
+static dvbf_status add_fields(matlab_file *f, matvar_t *v, double bytes, dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  unsigned count = Mat_VarGetNumberOfFields(v);
+  for (unsigned i = 0; i < count && !status; i++) {
+    const matvar_t *field = Mat_VarGetStructFieldByIndex(v, i, 0);
+    if (field) status = add(f, field, v->name, bytes, error);
+  }
+  return status;
+}
+
+static dvbf_status list_variables(matlab_file *f, double bytes, dvbf_error *error) {
+  enum { MOST = 100000 };
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; i < MOST && !status; i++) {
+    matvar_t *v = Mat_VarReadNextInfo(f->file);
+    if (!v) break;
+    bool single =
+        v->class_type == MAT_C_STRUCT && v->rank == 2 && v->dims && v->dims[0] == 1 && v->dims[1] == 1;
+    if (v->name) status = single ? add_fields(f, v, bytes, error) : add(f, v, "", bytes, error);
+    Mat_VarFree(v);
+  }
+  if (!status && !f->base.count)
+    status =
+        dv_fail(error, DVBF_FORMAT, "%.200s: holds no variables, or is damaged; save it again", f->base.path);
+  if (!status && !(f->values = dv_calloc(f->base.count, sizeof *f->values)))
+    status = dv_fail_memory(error, "reading data");
+  return status;
+}
+
+static void matlab_close(dv_archive *a) {
+  matlab_file *f = (matlab_file *)a;
+  if (f->file) Mat_Close(f->file);
+  for (size_t i = 0; f->values && i < a->count; i++) dv_free(f->values[i]);
+  dv_free(f->values);
+  pthread_mutex_destroy(&f->lock);
+}
+
+dvbf_status dv_matlab_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error) {
+  struct stat about;
+  char open_file[32];
+  matlab_file *f = (matlab_file *)dv_archive_new(sizeof *f, path);
+  if (!f) return dv_fail_memory(error, "reading data");
+  f->base.read = matlab_read;
+  f->base.close = matlab_close;
+  pthread_mutex_init(&f->lock, NULL);
+  *out = &f->base;
+  bool whole = !fstat(descriptor, &about) && is_whole(descriptor, about.st_size, &f->compressed);
+  snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", descriptor);
+  if (whole) f->file = Mat_Open(access(open_file, R_OK) ? path : open_file, MAT_ACC_RDONLY);
+  if (!dv_sandbox_enter() || !f->file)
+    return dv_fail(error, DVBF_FORMAT,
+                   "%.200s: is a file of MATLAB that is damaged or cut short; save or copy it again", path);
+  return list_variables(f, (double)about.st_size, error);
+}
+#else
+dvbf_status dv_matlab_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error) {
+  (void)out, (void)descriptor;
+  return dv_fail(
+      error, DVBF_FORMAT,
+      "%.200s: is a file of MATLAB, and dvbf was built without libmatio, which reads it; in MATLAB: "
+      "save('new.mat', 'x', 'u', '-v7.3'), or build dvbf where libmatio-dev is installed",
+      path);
+}
+#endif
+
+/* ---- Elements ---- */
+
+/* A file is a header of 128 bytes and elements: type, number of bytes, content, padded to a multiple of 8. A
+ * variable is an element that holds others: class, dimensions, name and values, the first dimension fastest.
+ * Texts become a cell array, a single one an array of characters. */
+
+/* Types of elements, and classes of variables. */
+enum { INT8 = 1, UINT8 = 2, INT32 = 5, UINT32 = 6, SINGLE = 7, DOUBLE = 9, INT64 = 12 };
+enum { MATRIX = 14, UTF8 = 16 };
+enum { CLASS_CELL = 1, CLASS_CHAR = 4, CLASS_DOUBLE = 6, CLASS_SINGLE, CLASS_UINT8 = 9, CLASS_UINT32 = 13 };
+enum { CLASS_INT64 = 14 };
+
+static const struct {
+  uint32_t type, class;
+  size_t size;
+} kinds[] = {
+    [DVBF_FLOAT32] = {SINGLE, CLASS_SINGLE, 4}, [DVBF_FLOAT64] = {DOUBLE, CLASS_DOUBLE, 8},
+    [DVBF_UINT32] = {UINT32, CLASS_UINT32, 4},  [DVBF_INT64] = {INT64, CLASS_INT64, 8},
+    [DVBF_UINT8] = {UINT8, CLASS_UINT8, 1},
+};
+
+enum { HEADER = 128, LONGEST_NAME = 63, PIECE = 1 << 16 };
+
+static size_t padded(size_t bytes) {
+  return (bytes + 7) / 8 * 8;
+}
+
+/* ---- Sizes of elements ---- */
+
+/* The shape that MATLAB sees: two dimensions at least, a vector is a column. Texts of a list stand in a
+ * column of cells. */
+typedef struct shape {
+  int rank;
+  uint32_t dims[DVBF_MAX_RANK + 1];
+} shape;
+
+static shape shape_of(const dvbf_array *a) {
+  shape s = {.rank = a->rank - (a->type == DVBF_TEXT)};
+  for (int i = 0; i < s.rank; i++) s.dims[i] = (uint32_t)a->dims[i];
+  while (s.rank < 2) s.dims[s.rank++] = 1;
+  return s;
+}
+
+/* A text in the file: UTF-8 and the number of its characters. Programs count characters beyond 16 bits
+ * differently, so these become question marks. */
+typedef struct text {
+  size_t characters, bytes;
+} text;
+
+/* Writes into `out` [width], which may be NULL. */
+static text text_of(const char *from, size_t width, char *out) {
+  const char *at = from, *end = from + width;
+  text t = {0, 0};
+  for (;;) {
+    const char *first = at;
+    uint32_t c = dv_next_character(&at, end);
+    if (!c) return t;
+    bool odd = c >= 0x10000 || c == 0xFFFD;
+    size_t bytes = odd ? 1 : (size_t)(at - first);
+    if (out) memcpy(out + t.bytes, odd ? "?" : first, bytes);
+    t.bytes += bytes;
+    t.characters++;
+  }
+}
+
+/* Bytes of flags, dimensions and name, each with its tag. */
+static size_t begin_bytes(int rank, size_t name) {
+  return 16 + 8 + padded(4 * (size_t)rank) + 8 + padded(name);
+}
+
+static size_t text_bytes(size_t name, text t) {
+  return begin_bytes(2, name) + 8 + padded(t.bytes);
+}
+
+/* Bytes behind the tag of a variable. */
+static size_t variable_bytes(const dvbf_array *a) {
+  size_t name = strlen(a->name);
+  if (a->type != DVBF_TEXT) return begin_bytes(shape_of(a).rank, name) + 8 + padded(dv_array_bytes(a));
+  const char *values = a->values;
+  size_t width = dv_text_width(a), bytes = begin_bytes(shape_of(a).rank, name);
+  if (a->rank == 1) return text_bytes(name, text_of(values, width, NULL));
+  for (size_t i = 0; i < dv_text_count(a); i++)
+    bytes += 8 + text_bytes(0, text_of(values + i * width, width, NULL));
+  return bytes;
+}
+
+static dvbf_status check(const char *path, const dvbf_array *a, dvbf_error *error) {
+  bool named = strlen(a->name) <= LONGEST_NAME && isalpha((unsigned char)*a->name);
+  for (const char *c = a->name; *c; c++) named = named && (isalnum((unsigned char)*c) || *c == '_');
+  if (!named)
+    return dv_fail(
+        error, DVBF_ARGUMENT,
+        "%.200s: MATLAB has no variable named \"%.64s\"; a name has 1 to %d letters, digits and _, "
+        "and begins with a letter",
+        path, a->name, LONGEST_NAME);
+  bool fits = dv_array_bytes(a) < INT32_MAX / 2;
+  for (int i = 0; i < a->rank; i++) fits = fits && a->dims[i] <= INT32_MAX;
+  if (fits) return DVBF_OK;
+  return dv_fail(error, DVBF_ARGUMENT,
+                 "%.200s: %.64s is larger than the 1 GB that a variable of such a file may have; write .h5, "
+                 "which MATLAB reads too (h5read)",
+                 path, a->name);
+}
+
+/* ---- Writing ---- */
+
+static void put32(FILE *out, uint32_t value) {
+  fwrite(&value, sizeof value, 1, out);
+}
+
+static void put_tag(FILE *out, uint32_t type, size_t bytes) {
+  put32(out, type);
+  put32(out, (uint32_t)bytes);
+}
+
+static void fill_up(FILE *out, size_t bytes) {
+  static const char zeros[8] = "";
+  fwrite(zeros, 1, padded(bytes) - bytes, out);
+}
+
+static void put_begin(FILE *out, uint32_t class, const shape *s, const char *name) {
+  put_tag(out, UINT32, 8);
+  put32(out, class);
+  put32(out, 0);
+  put_tag(out, INT32, 4 * (size_t)s->rank);
+  fwrite(s->dims, 4, (size_t)s->rank, out);
+  fill_up(out, 4 * (size_t)s->rank);
+  put_tag(out, INT8, strlen(name));
+  fputs(name, out);
+  fill_up(out, strlen(name));
+}
+
+/* A variable of characters; `room` [width] is for the caller to provide. */
+static void put_text(FILE *out, const char *name, const char *from, size_t width, char *room) {
+  text t = text_of(from, width, room);
+  shape s = {.rank = 2, .dims = {1, (uint32_t)t.characters}};
+  put_tag(out, MATRIX, text_bytes(strlen(name), t));
+  put_begin(out, CLASS_CHAR, &s, name);
+  put_tag(out, UTF8, t.bytes);
+  fwrite(room, 1, t.bytes, out);
+  fill_up(out, t.bytes);
+}
+
+/* A list of texts. Lists of lists are not needed, so their order is that of C. */
+static bool put_texts(FILE *out, const dvbf_array *a) {
+  size_t width = dv_text_width(a);
+  char *room = dv_calloc(width + 1, 1);
+  shape s = shape_of(a);
+  if (!room) return false;
+  if (a->rank > 1) {
+    put_tag(out, MATRIX, variable_bytes(a));
+    put_begin(out, CLASS_CELL, &s, a->name);
+  }
+  for (size_t i = 0; i < dv_text_count(a); i++)
+    put_text(out, a->rank > 1 ? "" : a->name, (const char *)a->values + i * width, width, room);
+  dv_free(room);
+  return true;
+}
+
+/* Moves `index` [rank] to the next element in the order of MATLAB and returns its place in C's order. */
+static size_t next_place(const dvbf_array *a, size_t *index, const size_t *stride, size_t place) {
+  for (int i = 0; i < a->rank; i++) {
+    place += stride[i];
+    if (++index[i] < a->dims[i]) break;
+    place -= stride[i] * index[i];
+    index[i] = 0;
+  }
+  return place;
+}
+
+static bool put_values(FILE *out, const dvbf_array *a) {
+  size_t size = kinds[a->type].size, count = dv_array_bytes(a) / size, index[DVBF_MAX_RANK] = {0};
+  size_t stride[DVBF_MAX_RANK] = {0}, place = 0, held = 0;
+  unsigned char *piece = dv_calloc(PIECE, size);
+  if (!piece) return false;
+  for (int i = a->rank; i-- > 0;) stride[i] = i + 1 < a->rank ? stride[i + 1] * a->dims[i + 1] : 1;
+  for (size_t k = 0; k < count; k++) {
+    memcpy(piece + held++ * size, (const unsigned char *)a->values + place * size, size);
+    place = next_place(a, index, stride, place);
+    if (held < PIECE && k + 1 < count) continue;
+    fwrite(piece, size, held, out);
+    held = 0;
+  }
+  dv_free(piece);
+  return true;
+}
+
+static bool put_variable(FILE *out, const dvbf_array *a) {
+  if (a->type == DVBF_TEXT) return put_texts(out, a);
+  shape s = shape_of(a);
+  size_t bytes = dv_array_bytes(a);
+  put_tag(out, MATRIX, variable_bytes(a));
+  put_begin(out, kinds[a->type].class, &s, a->name);
+  put_tag(out, kinds[a->type].type, bytes);
+  if (!put_values(out, a)) return false;
+  fill_up(out, bytes);
+  return true;
+}
+
+/* A line of text, where no time stands, then version and order of bytes. */
+static void put_header(FILE *out) {
+  char line[HEADER - 4];
+  uint16_t version = 0x0100, order = 'M' << 8 | 'I';
+  memset(line, ' ', sizeof line - 8);
+  memset(line + sizeof line - 8, 0, 8);
+  memcpy(line, "MATLAB 5.0 MAT-file, written by dvbf", 36);
+  fwrite(line, 1, sizeof line, out);
+  fwrite(&version, sizeof version, 1, out);
+  fwrite(&order, sizeof order, 1, out);
+}
+
+dvbf_status dv_arrays_write_mat(const char *path, const dvbf_array *arrays, size_t count, dvbf_error *error) {
+  dv_atomic_file file;
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; i < count && !status; i++) status = check(path, &arrays[i], error);
+  if (!status) status = dv_atomic_open(&file, path, error);
+  if (status) return status;
+  bool room = true;
+  put_header(file.stream);
+  for (size_t i = 0; i < count && room; i++) room = put_variable(file.stream, &arrays[i]);
+  if (room && !ferror(file.stream)) return dv_atomic_commit(&file, error);
+  int reason = errno;
+  dv_atomic_abandon(&file);
+  if (!room) return dv_fail_memory(error, "writing arrays");
+  return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; what was there before is unchanged", path,
+                 strerror(reason));
+}

@@ -1,0 +1,26 @@
+/* Arrays in NPY format, in their own file or in an archive. */
+#ifndef DV_IO_NPY_H
+#define DV_IO_NPY_H
+
+#include "io/archive.h"
+
+typedef struct dv_npy {
+  dv_number type;
+  bool swapped, fortran;
+  size_t header;         /* bytes before the values */
+  unsigned char *loaded; /* all values in C order, loaded on demand if the file has another order */
+} dv_npy;
+
+/* Reads `n` bytes from `offset` on. Returns NULL or, after a failure, the remedy. */
+typedef const char *dv_npy_bytes(void *from, uint64_t offset, size_t n, unsigned char *out);
+
+/* Of the file with the descriptor `from` (const int *). */
+dv_npy_bytes dv_npy_file_bytes;
+
+/* Reads the header of an array; the file has `size` bytes. Problems are put into array->trouble. */
+void dv_npy_describe(dv_npy *npy, dv_array *array, dv_npy_bytes *bytes, void *from, uint64_t size);
+/* As dv_archive.read. */
+const char *dv_npy_read(dv_npy *npy, const dv_array *array, dv_npy_bytes *bytes, void *from, size_t first,
+                        size_t n, float *floats, double *doubles);
+
+#endif

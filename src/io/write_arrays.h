@@ -1,0 +1,28 @@
+/* Writing named arrays: shared by the formats. */
+#ifndef DV_IO_WRITE_ARRAYS_H
+#define DV_IO_WRITE_ARRAYS_H
+
+#include <dvbf/dvbf.h>
+
+/* Bytes of the values of a checked array. */
+size_t dv_array_bytes(const dvbf_array *array);
+
+/* The formats; arrays are checked. */
+dvbf_status dv_arrays_write_hdf5(const char *path, const dvbf_array *arrays, size_t count, dvbf_error *error);
+dvbf_status dv_arrays_write_npz(const char *path, const dvbf_array *arrays, size_t count, dvbf_error *error);
+dvbf_status dv_arrays_write_mat(const char *path, const dvbf_array *arrays, size_t count, dvbf_error *error);
+
+/* Number of texts in an array, and the bytes of each. */
+static inline size_t dv_text_width(const dvbf_array *a) {
+  return a->dims[a->rank - 1];
+}
+static inline size_t dv_text_count(const dvbf_array *a) {
+  size_t count = 1;
+  for (int i = 0; i + 1 < a->rank; i++) count *= a->dims[i];
+  return count;
+}
+
+/* The next character of UTF-8 text before `end`; what is none counts as U+FFFD. 0 at the end. */
+uint32_t dv_next_character(const char **at, const char *end);
+
+#endif

@@ -1,0 +1,452 @@
+/* Estimates to files (dvbf_estimates_write): as named arrays, or as a CSV table with a row for each step,
+ * together with names, units, times and origins of the data. */
+#include "io/write_estimates.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "data/dataset.h"
+#include "io/write_arrays.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+/* ---- Names, times and origins ---- */
+
+/* A path may stand for a sequence several times, as samples do. */
+static size_t sequence_of(const dv_estimate_file *o, size_t i) {
+  return i % o->sequences->count;
+}
+
+dvbf_origin dv_estimate_file_origin(const dv_estimate_file *o, size_t i) {
+  const dvbf_sequences *s = o->sequences;
+  size_t begin = dvbf_estimates_begin(o->e, i);
+  if (!s) return (dvbf_origin){.sequence = i, .step = begin};
+  size_t sequence = sequence_of(o, i);
+  dvbf_origin out = s->origin ? s->origin[sequence] : (dvbf_origin){.sequence = sequence};
+  out.step += begin;
+  return out;
+}
+
+size_t dv_estimate_file_steps(const dv_estimate_file *o, size_t i) {
+  return o->e->length && o->e->length[i] < o->e->steps ? o->e->length[i] : o->e->steps;
+}
+
+double dv_estimate_file_time(const dv_estimate_file *o, size_t i, size_t t) {
+  const dvbf_sequences *s = o->sequences;
+  if (!o->data || !s || !(o->data->sample_time > 0)) return NAN;
+  double first = s->origin ? s->origin[sequence_of(o, i)].time : 0;
+  return first + (double)(dvbf_estimates_begin(o->e, i) + t) * o->data->sample_time;
+}
+
+const char *dv_estimate_file_split(const dv_estimate_file *o) {
+  const dvbf_data *d = o->data;
+  if (!d || !o->sequences) return "";
+  if (o->sequences == &d->valid) return "valid";
+  if (o->sequences == &d->test) return "test";
+  return d->valid.count || d->test.count ? "train" : "all";
+}
+
+void dv_estimate_file_truth(const dv_estimate_file *o, size_t i, float *out) {
+  const dvbf_sequences *s = o->sequences;
+  size_t n_x = o->e->n_x, first = dvbf_estimates_begin(o->e, i), sequence = s ? sequence_of(o, i) : 0;
+  size_t length = s ? dvbf_sequence_length(s, sequence) : 0, known = length > first ? length - first : 0;
+  if (known > o->e->steps) known = o->e->steps;
+  if (known) memcpy(out, dv_sequence_x(s, sequence, first, known, o->buffer), known * n_x * sizeof *out);
+  for (size_t k = known * n_x; k < o->e->steps * n_x; k++) out[k] = NAN;
+}
+
+void dv_estimate_file_name(const dv_estimate_file *o, char array, size_t k, char out[32]) {
+  char(*names)[32] = !o->data ? NULL : array == 'x' ? o->data->x_names : o->data->u_names;
+  if (names)
+    memcpy(out, names[k], 32);
+  else
+    snprintf(out, 32, "%c%zu", array, k);
+}
+
+const char *dv_estimate_file_unit(const dv_estimate_file *o, char array, size_t k) {
+  char(*units)[16] = !o->data ? NULL : array == 'x' ? o->data->x_units : o->data->u_units;
+  return units ? units[k] : "";
+}
+
+/* ---- Arrays ---- */
+
+enum { MOST_ARRAYS = 32 };
+
+typedef struct list {
+  const dv_estimate_file *o;
+  dvbf_array arrays[MOST_ARRAYS];
+  size_t count;
+  void *made[MOST_ARRAYS]; /* to be freed */
+  size_t n_made;
+  bool failed; /* memory is short */
+  double sample_time;
+} list;
+
+/* Adds an array unless it has no values. `last` is the number of entries of the last dimension, 0: none. */
+static dvbf_array *add(list *l, const char *name, dvbf_type type, const void *values, size_t a, size_t b,
+                       size_t last) {
+  dvbf_array *array = &l->arrays[l->count];
+  *array = (dvbf_array){.name = name, .type = type, .values = values};
+  size_t dims[] = {a, b, last};
+  for (int i = 0; i < 3; i++)
+    if (dims[i]) array->dims[array->rank++] = dims[i];
+  if (values) l->count++;
+  return array;
+}
+
+/* Inserts a dimension of `size` at position `at`. */
+static void insert(dvbf_array *array, int at, size_t size) {
+  for (int i = array->rank++; i > at; i--) array->dims[i] = array->dims[i - 1];
+  array->dims[at] = size;
+}
+
+/* Observations keep the shape of images. */
+static dvbf_array *add_x(list *l, const char *name, const float *values) {
+  const dvbf_data *data = l->o->data;
+  dvbf_array *array = add(l, name, DVBF_FLOAT32, values, l->o->e->count, l->o->e->steps, l->o->e->n_x);
+  if (data && data->image_height) {
+    array->dims[2] = data->image_height;
+    insert(array, 3, data->image_width);
+    if (dv_image_channels(data) > 1) insert(array, 4, dv_image_channels(data));
+  }
+  return array;
+}
+
+/* Zeroed room for a [count][size] that lives as long as the list; NULL: memory is short. */
+static void *make(list *l, size_t count, size_t size) {
+  void *room = dv_calloc(count ? count : 1, size);
+  if (room) l->made[l->n_made++] = room;
+  l->failed = l->failed || !room;
+  return room;
+}
+
+static void add_estimates(list *l) {
+  const dvbf_estimates *e = l->o->e;
+  size_t n = e->count, t = e->steps;
+  if (l->o->samples) { /* with one sample for each sequence x has the shape of data files */
+    add(l, "z", DVBF_FLOAT32, e->z, n, t, e->n_z);
+    add_x(l, "x", e->x_samples);
+    return;
+  }
+  insert(add(l, "z", DVBF_FLOAT32, e->z, n, t, e->n_z), 1, e->samples);
+  add(l, "z_mean", DVBF_FLOAT32, e->z_mean, n, t, e->n_z);
+  add(l, "z_std", DVBF_FLOAT32, e->z_std, n, t, e->n_z);
+  add_x(l, "x", e->x);
+  add_x(l, "x_std", e->x_std);
+  insert(add_x(l, "x_quantiles", e->x_quantiles), 0, e->n_quantiles);
+  add(l, "quantiles", DVBF_FLOAT64, e->quantiles, e->n_quantiles, 0, 0);
+  insert(add_x(l, "x_samples", e->x_samples), 1, e->samples);
+  add(l, "length", DVBF_UINT32, e->length, n, 0, 0);
+}
+
+static void add_truth(list *l) {
+  const dvbf_estimates *e = l->o->e;
+  size_t size, each = e->steps * e->n_x;
+  float *truth = dv_multiply(e->count, each, &size) ? make(l, size, sizeof *truth) : NULL;
+  l->failed = l->failed || !truth;
+  for (size_t i = 0; truth && i < e->count; i++) dv_estimate_file_truth(l->o, i, truth + i * each);
+  add_x(l, "x_true", truth);
+}
+
+/* Origins of the estimates. */
+static void add_origins(list *l) {
+  const dvbf_estimates *e = l->o->e;
+  int64_t *sequence = make(l, e->count, sizeof *sequence), *step = make(l, e->count, sizeof *step);
+  char(*name)[32] = make(l, e->count, sizeof *name);
+  bool named = false;
+  if (!sequence || !step || !name) return;
+  for (size_t i = 0; i < e->count; i++) {
+    dvbf_origin origin = dv_estimate_file_origin(l->o, i);
+    sequence[i] = (int64_t)origin.sequence;
+    step[i] = (int64_t)origin.step;
+    memcpy(name[i], origin.name, sizeof name[i]);
+    named = named || *origin.name;
+  }
+  add(l, "sequence", DVBF_INT64, sequence, e->count, 0, 0);
+  add(l, "step", DVBF_INT64, step, e->count, 0, 0);
+  if (named) add(l, "name", DVBF_TEXT, name, e->count, sizeof *name, 0);
+  const char *split = dv_estimate_file_split(l->o);
+  add(l, "split", DVBF_TEXT, split, strlen(split), 0, 0);
+}
+
+static void add_times(list *l) {
+  static const char seconds[] = "s", dates[] = "s since 1970-01-01";
+  const dvbf_estimates *e = l->o->e;
+  size_t size;
+  double *time = dv_multiply(e->count, e->steps, &size) ? make(l, size, sizeof *time) : NULL;
+  const char *unit = l->o->data->dates ? dates : seconds;
+  if (!time) return;
+  for (size_t k = 0; k < size; k++) time[k] = dv_estimate_file_time(l->o, k / e->steps, k % e->steps);
+  l->sample_time = l->o->data->sample_time;
+  add(l, "time", DVBF_FLOAT64, time, e->count, e->steps, 0);
+  add(l, "time_unit", DVBF_TEXT, unit, strlen(unit), 0, 0);
+  add(l, "sample_time", DVBF_FLOAT64, &l->sample_time, 0, 0, 0);
+}
+
+static void add_columns(list *l) {
+  const dvbf_data *d = l->o->data;
+  const dvbf_estimates *e = l->o->e;
+  add(l, "x_names", DVBF_TEXT, d->x_names, e->n_x, sizeof *d->x_names, 0);
+  add(l, "x_units", DVBF_TEXT, d->x_units, e->n_x, sizeof *d->x_units, 0);
+  if (!e->n_u) return;
+  add(l, "u_names", DVBF_TEXT, d->u_names, e->n_u, sizeof *d->u_names, 0);
+  add(l, "u_units", DVBF_TEXT, d->u_units, e->n_u, sizeof *d->u_units, 0);
+}
+
+static dvbf_status write_arrays(const dv_estimate_file *o, const char *path, dvbf_error *error) {
+  list l = {.o = o};
+  const dvbf_estimates *e = o->e;
+  add_estimates(&l);
+  add(&l, "u", DVBF_FLOAT32, e->u, e->count, e->steps, e->n_u);
+  if (o->sequences && !o->samples) add_truth(&l);
+  if (o->sequences) add_origins(&l);
+  if (o->sequences && o->data && o->data->sample_time > 0) add_times(&l);
+  if (o->data) add_columns(&l);
+  dvbf_status status = l.failed ? dv_fail_memory(error, "writing estimates")
+                                : dvbf_arrays_write(path, l.arrays, l.count, error);
+  for (size_t i = 0; i < l.n_made; i++) dv_free(l.made[i]);
+  return status;
+}
+
+/* ---- Writing ---- */
+
+static bool is_csv(const char *path) {
+  size_t length = strlen(path);
+  return length > 4 && !strcasecmp(path + length - 4, ".csv");
+}
+
+dvbf_status dvbf_estimates_check_path(const char *path, dvbf_error *error) {
+  if (is_csv(path) || !dvbf_arrays_check_path(path, NULL)) return DVBF_OK;
+  return dv_fail(
+      error, DVBF_ARGUMENT,
+      "%.200s: its ending names no format; .csv makes it a table, .h5 or .hdf5 HDF5, .npz an archive "
+      "for NumPy, .mat a file for MATLAB",
+      path);
+}
+
+static dvbf_status check(const dv_estimate_file *o, const char *work, dvbf_error *error) {
+  static const char *const known[] = {"filter", "smooth", "predict", "sample"};
+  bool found = false;
+  for (int i = 0; i < 4; i++) found = found || !strcmp(work, known[i]);
+  if (!found)
+    return dv_fail(
+        error, DVBF_ARGUMENT,
+        "estimates are of the work \"filter\", \"smooth\", \"predict\" or \"sample\", not \"%.40s\"", work);
+  if (o->samples && !o->e->x_samples)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "samples need x_samples, as the table \"sample\" of settings makes them");
+  if (o->sequences && (!o->sequences->count || o->sequences->n_x != o->e->n_x))
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "x of the estimates has %zu columns, x of the data %zu; they must be the same", o->e->n_x,
+                   o->sequences->n_x);
+  if (o->data && !o->sequences && o->data->train.n_x &&
+      (o->data->train.n_x != o->e->n_x || o->data->train.n_u != o->e->n_u))
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "the estimates have %zu columns of x and %zu of u, the data %zu and %zu", o->e->n_x,
+                   o->e->n_u, o->data->train.n_x, o->data->train.n_u);
+  size_t pixels = o->data ? o->data->image_height * o->data->image_width * dv_image_channels(o->data) : 0;
+  if (pixels && pixels != o->e->n_x)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "x of the estimates has %zu columns, and an image of the data %zu x %zu", o->e->n_x,
+                   o->data->image_height, o->data->image_width);
+  return DVBF_OK;
+}
+
+dvbf_status dvbf_estimates_write(const dvbf_estimates *estimates, const char *work, const dvbf_data *data,
+                                 const dvbf_sequences *sequences, const char *path, dvbf_error *error) {
+  dv_estimate_file o = {.e = estimates, .data = data, .sequences = sequences};
+  o.samples = !strcmp(work, "sample");
+  o.states = strcmp(work, "predict") != 0;
+  dvbf_status status = check(&o, work, error);
+  if (!status) status = dvbf_estimates_check_path(path, error);
+  if (!status && sequences) status = dv_sequence_buffer(&o.buffer, sequences, estimates->steps, error);
+  if (!status) status = (is_csv(path) ? dv_estimate_file_write_csv : write_arrays)(&o, path, error);
+  if (!status && sequences) status = dv_sequences_intact(sequences, error);
+  dv_free(o.buffer);
+  return status;
+}
+
+/* ---- CSV ---- */
+
+/* Spreadsheets take a text that begins with = for a formula, so such names get an apostrophe. */
+
+/* A text, in quotes if it needs them. */
+static void put_text(FILE *out, const char *text) {
+  bool formula = *text && strchr("=+-@", *text), quotes = strpbrk(text, ",\"") || *text == ' ';
+  if (quotes) putc('"', out);
+  if (formula) putc('\'', out);
+  for (; *text; text++) {
+    if (*text == '"') putc('"', out);
+    putc((unsigned char)*text < ' ' || *text == 127 ? '?' : *text, out);
+  }
+  if (quotes) putc('"', out);
+}
+
+/* A value that is not known is an empty field. */
+static void put_number(FILE *out, double value, int digits) {
+  putc(',', out);
+  if (!isnan(value)) fprintf(out, "%.*g", digits, value);
+}
+
+/* As few digits as identify the number, so that 0.1 stays 0.1. */
+static void put_float(FILE *out, float value) {
+  char text[32] = "";
+  for (int digits = 6; digits <= 9 && !isnan(value); digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, (double)value);
+    if (strtof(text, NULL) == value) break;
+  }
+  fprintf(out, ",%s", text);
+}
+
+/* Digits of the fraction of a second that all times need. */
+static int fraction_of(const dv_estimate_file *o) {
+  int digits = 0;
+  for (size_t i = 0; i < o->e->count && i < 1000; i++)
+    for (size_t t = 0; t < 2; t++) {
+      double time = dv_estimate_file_time(o, i, t);
+      while (digits < 6 && fabs(time * pow(10, digits) - nearbyint(time * pow(10, digits))) > 1e-3)
+        digits += 3;
+    }
+  return digits;
+}
+
+static void put_date(FILE *out, double time, int digits) {
+  double unit = pow(10, digits), ticks = nearbyint(time * unit), whole = floor(ticks / unit);
+  time_t seconds = (time_t)whole;
+  struct tm date;
+  char text[40];
+  putc(',', out);
+  if (!isfinite(time) || !gmtime_r(&seconds, &date) ||
+      !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &date))
+    return;
+  fputs(text, out);
+  if (digits) fprintf(out, ".%0*.0f", digits, ticks - whole * unit);
+}
+
+/* ---- First line ---- */
+
+/* NAME, NAME_std and so on, with its unit in brackets. */
+static void put_head(FILE *out, const char *name, const char *ending, const char *unit) {
+  char text[128];
+  bool known = *unit;
+  snprintf(text, sizeof text, "%s%s%s%s%s", name, ending, known ? " [" : "", unit, known ? "]" : "");
+  putc(',', out);
+  put_text(out, text);
+}
+
+static void put_x_heads(FILE *out, const dv_estimate_file *o, size_t k) {
+  const dvbf_estimates *e = o->e;
+  const char *unit = dv_estimate_file_unit(o, 'x', k);
+  char name[32], ending[40];
+  dv_estimate_file_name(o, 'x', k, name);
+  put_head(out, name, "", unit);
+  if (o->samples) return;
+  put_head(out, name, "_std", unit);
+  for (size_t q = 0; q < e->n_quantiles; q++) {
+    double percent = 100 * e->quantiles[q];
+    bool whole = fabs(percent - nearbyint(percent)) < 1e-9;
+    snprintf(ending, sizeof ending, whole ? "_q%02.0f" : "_q%g", percent);
+    put_head(out, name, ending, unit);
+  }
+  if (o->sequences) put_head(out, name, "_true", unit);
+}
+
+static void put_heads(FILE *out, const dv_estimate_file *o) {
+  char name[32];
+  fputs("sequence,name,split,step,time", out);
+  for (size_t k = 0; k < o->e->n_x; k++) put_x_heads(out, o, k);
+  for (size_t k = 0; k < o->e->n_u; k++) {
+    dv_estimate_file_name(o, 'u', k, name);
+    put_head(out, name, "", dv_estimate_file_unit(o, 'u', k));
+  }
+  for (size_t k = 0; o->states && k < o->e->n_z; k++) {
+    snprintf(name, sizeof name, "z%zu", k);
+    put_head(out, name, "", "");
+    if (!o->samples) put_head(out, name, "_std", "");
+  }
+  putc('\n', out);
+}
+
+/* ---- Rows ---- */
+
+typedef struct table {
+  const dv_estimate_file *o;
+  FILE *out;
+  float *truth; /* [steps][n_x] of the sequence */
+  int fraction; /* digits */
+} table;
+
+static void put_row(const table *w, size_t i, size_t t) {
+  const dvbf_estimates *e = w->o->e;
+  size_t row = i * e->steps + t, apart = e->count * e->steps * e->n_x;
+  for (size_t k = 0; k < e->n_x; k++) {
+    size_t at = row * e->n_x + k;
+    if (w->o->samples && e->x_samples) {
+      put_float(w->out, e->x_samples[at]);
+      continue;
+    }
+    put_float(w->out, e->x[at]);
+    put_float(w->out, e->x_std[at]);
+    for (size_t q = 0; q < e->n_quantiles; q++) put_float(w->out, e->x_quantiles[q * apart + at]);
+    if (w->o->sequences) put_float(w->out, w->truth[t * e->n_x + k]);
+  }
+  for (size_t k = 0; k < e->n_u; k++) put_float(w->out, e->u[row * e->n_u + k]);
+  for (size_t k = 0; w->o->states && k < e->n_z; k++) {
+    size_t at = row * e->n_z + k;
+    put_float(w->out, w->o->samples ? e->z[at] : e->z_mean[at]);
+    if (!w->o->samples) put_float(w->out, e->z_std[at]);
+  }
+  putc('\n', w->out);
+}
+
+static void put_rows(const table *w, size_t i) {
+  const dv_estimate_file *o = w->o;
+  dvbf_origin origin = dv_estimate_file_origin(o, i);
+  if (o->sequences && !o->samples) dv_estimate_file_truth(o, i, w->truth);
+  for (size_t t = 0; t < dv_estimate_file_steps(o, i); t++) {
+    double time = dv_estimate_file_time(o, i, t);
+    fprintf(w->out, "%llu,", (unsigned long long)origin.sequence);
+    put_text(w->out, origin.name);
+    fprintf(w->out, ",%s,%llu", dv_estimate_file_split(o), (unsigned long long)origin.step + t);
+    if (o->data && o->data->dates)
+      put_date(w->out, time, w->fraction);
+    else
+      put_number(w->out, time, 14);
+    put_row(w, i, t);
+  }
+}
+
+dvbf_status dv_estimate_file_write_csv(const dv_estimate_file *o, const char *path, dvbf_error *error) {
+  DV_PLAIN_NUMBERS;
+  dv_atomic_file file;
+  size_t size = o->e->steps * o->e->n_x;
+  if (o->e->x_samples && !o->samples)
+    return dv_fail(
+        error, DVBF_ARGUMENT,
+        "%.200s: a table with a row for each step has no room for x-samples; leave them out, or write "
+        ".h5, .npz or .mat",
+        path);
+  table w = {.o = o, .truth = dv_calloc(size ? size : 1, sizeof *w.truth), .fraction = fraction_of(o)};
+  dvbf_status status =
+      w.truth ? dv_atomic_open(&file, path, error) : dv_fail_memory(error, "writing estimates");
+  if (status) {
+    dv_free(w.truth);
+    return status;
+  }
+  w.out = file.stream;
+  put_heads(w.out, o);
+  for (size_t i = 0; i < o->e->count && !ferror(w.out); i++) put_rows(&w, i);
+  dv_free(w.truth);
+  if (!ferror(w.out)) return dv_atomic_commit(&file, error);
+  int reason = errno;
+  dv_atomic_abandon(&file);
+  return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; what was there before is unchanged", path,
+                 strerror(reason));
+}

@@ -1,0 +1,50 @@
+/* Blocks of long sequences, and bounds of several samples, for programs of a model. */
+#ifndef DV_MODEL_PROGRAM_H
+#define DV_MODEL_PROGRAM_H
+
+#include "model/model.h"
+
+/* ---- Blocks ---- */
+
+/* From 512 steps on, programs with gradients are recorded in blocks. Values of single steps, such as hidden
+ * units, belong to a block; z and what else passes between steps to the whole sequence. With the setting
+ * `segments` each block is a segment (dv_graph_segment_begin), recomputed in the backward pass, so that all
+ * blocks share memory.
+ *
+ * Blocks depend on the number of steps alone, so a gradient, which is summed block after block, has the same
+ * bits with and without segments. */
+
+enum { DV_BLOCK_STEPS = 256 }; /* of a block, at least; fewer than twice as many steps are one block */
+
+typedef struct dv_blocks {
+  int count, steps; /* blocks, and steps of all of them */
+  bool segments;
+} dv_blocks;
+
+dv_blocks dv_blocks_of(const dvbf_graph *g, const dvbf_model *m, int steps);
+/* Steps first .. first + steps - 1 of them are block i. */
+typedef struct dv_stretch {
+  int first, steps;
+} dv_stretch;
+dv_stretch dv_block_at(const dv_blocks *blocks, int i);
+/* Enclose the recording of a block. */
+void dv_block_begin(dvbf_graph *g, const dv_blocks *blocks);
+void dv_block_end(dvbf_graph *g, const dv_blocks *blocks);
+
+/* Steps first .. first + steps - 1 of a program, as a program. `later` has the draws of all but the first of
+ * them. */
+dvbf_program dv_part_of(const dvbf_program *p, int first, int steps);
+
+/* Records the emission of `steps` steps from `first` on, with that z, and adds ln p(x_t | z_t) to a term. In
+ * the objective it is multiplied by the scalar of that number; -1: by none. */
+void dv_record_ln_p(const dvbf_program *p, const dvbf_model *m, int first, int steps, dvbf_value z, int term,
+                    int scalar);
+
+/* ---- Bounds of several samples ---- */
+
+/* The bound of whole paths, for a program with z and the emission. */
+void dv_record_paths(dvbf_program *p, const dvbf_model *m, int samples);
+/* The bound of a particle filter, for a program with inputs alone. */
+void dv_record_particles(dvbf_program *p, const dvbf_model *m, int samples);
+
+#endif

@@ -1,0 +1,38 @@
+/* The table "train": the settings of all models and of their training. */
+#ifndef DV_MODEL_TRAIN_SETTINGS_H
+#define DV_MODEL_TRAIN_SETTINGS_H
+
+#include "base/settings.h"
+
+#include <dvbf/graph.h>
+
+/* Choices of models; those of training and data are in base/settings.h. */
+#define DV_LINES 1 /* choices */
+#include "base/settings_lines.h"
+
+#include "model/settings_train.def"
+
+#define DV_LINES 2 /* fields */
+#include "base/settings_lines.h"
+typedef struct dv_train_settings {
+#include "model/settings_train.def"
+  dv_data_settings data;
+} dv_train_settings;
+#include "base/settings_lines.h"
+DV_ACCESS(train, "train")
+
+/* For DV_COMPUTE. */
+static inline bool dv_settings_portable(const dvbf_settings *settings) {
+  const dv_train_settings *s = dv_settings_train(settings, NULL);
+  return s && s->arithmetic == DV_ARITHMETIC_PORTABLE;
+}
+
+/* Whether models of this class use that set of settings. */
+bool dv_model_class_lists(const dvbf_model_class *type, const char *set);
+
+/* Refuses a setting that the user has named but that a model of this class (NULL: that of the settings) or,
+ * if the likelihood is final, its density does not use. */
+dvbf_status dv_settings_fit_model(const dvbf_settings *settings, const dvbf_model_class *type,
+                                  bool with_density, dvbf_error *error);
+
+#endif

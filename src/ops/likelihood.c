@@ -1,0 +1,300 @@
+/* Likelihood ops: ln p of Gaussian and Bernoulli frames, whole or partly observed (dv_record_gaussian,
+ * dv_record_bernoulli), the choice between two sigmas (dv_record_free_sigma), and the innovation x - mean
+ * (dv_record_residual). */
+#include "math/portable.h"
+#include "ops/emit.h"
+#include "ops/ops.h"
+
+#include <math.h>
+
+/*   Gaussian:   -sum_i [ (x_i - mean_i)^2 / (2 sigma_i^2) + ln sigma_i + ln(2 pi) / 2 ],
+ *               ln sigma = max(log_sigma, floor); below the floor it has no gradient
+ *   Bernoulli:   sum_i [ x_i l_i - ln(1 + exp l_i) ]
+ *
+ * The mask has one entry for a row or, if rows may be partly observed, one for each x_i. Such rows have plain
+ * loops here, since few data have them; all others go through the kernels. */
+
+static int all_rows(dvbf_value v) {
+  return v.steps * v.rows;
+}
+
+static size_t count_of(dvbf_value v) {
+  return (size_t)v.steps * v.stride;
+}
+
+/* The lowest ln sigma of a Gaussian, whose data is the scalar. */
+static double floor_of(const dvbf_op *op, const dvbf_run *run) {
+  return run->scalars[*(const int *)op->data];
+}
+
+static void apply_mask(dvbf_real *out, const dvbf_real *mask, int rows) {
+  for (int r = 0; r < rows; r++)
+    if (!(mask[r] > 0)) out[r] = 0;
+}
+
+/* ---- Partly observed rows ---- */
+
+static bool in_part(dvbf_value x, dvbf_value mask) {
+  return mask.cols == x.cols && x.cols > 1;
+}
+
+/* ln sigma of entry i of row r, from one number, one for each column, or one for each entry. */
+static size_t sigma_at(dvbf_value log_sigma, int n, int r, int i) {
+  size_t count = count_of(log_sigma);
+  return count == 1 ? 0 : count > (size_t)n ? (size_t)r * (size_t)n + (size_t)i : (size_t)i;
+}
+
+static void gaussian_part_forward(const dvbf_op *op, dvbf_run *run) {
+  int n = op->in[0].cols;
+  const dvbf_real *x = dv_at(run, op->in[0]), *mean = dv_at(run, op->in[1]);
+  const dvbf_real *log_sigma = dv_at(run, op->in[2]), *seen = dv_at(run, op->in[3]);
+  dvbf_real *out = dv_at(run, op->out[0]);
+  for (int r = 0; r < all_rows(op->in[0]); r++, x += n, mean += n, seen += n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+      if (!(seen[i] > 0)) continue;
+      double ls = fmax((double)log_sigma[sigma_at(op->in[2], n, r, i)], floor_of(op, run));
+      double e = (double)(x[i] - mean[i]) * dv_exp(-ls);
+      sum -= 0.5 * e * e + ls + 0.918938533204672741780;
+    }
+    out[r] = (dvbf_real)sum;
+  }
+}
+
+static void gaussian_part_backward(const dvbf_op *op, dvbf_run *run) {
+  int n = op->in[0].cols;
+  double floor = floor_of(op, run);
+  const dvbf_real *x = dv_at(run, op->in[0]), *mean = dv_at(run, op->in[1]);
+  const dvbf_real *log_sigma = dv_at(run, op->in[2]), *seen = dv_at(run, op->in[3]);
+  const dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
+  dvbf_real *d_mean = dvbf_gradient_at(run, op->in[1]), *d_log_sigma = dvbf_gradient_at(run, op->in[2]);
+  for (int r = 0; r < all_rows(op->in[0]); r++, x += n, mean += n, seen += n, d_mean += n)
+    for (int i = 0; i < n; i++) {
+      if (!(seen[i] > 0)) continue;
+      size_t at = sigma_at(op->in[2], n, r, i);
+      double inverse = dv_exp(-fmax((double)log_sigma[at], floor)), e = (double)(x[i] - mean[i]) * inverse;
+      d_mean[i] += (dvbf_real)((double)g[r] * e * inverse);
+      if (d_log_sigma && (double)log_sigma[at] > floor)
+        d_log_sigma[at] += (dvbf_real)((double)g[r] * (e * e - 1));
+    }
+}
+
+static void bernoulli_part_forward(const dvbf_op *op, dvbf_run *run) {
+  int n = op->in[0].cols;
+  const dvbf_real *x = dv_at(run, op->in[0]), *logit = dv_at(run, op->in[1]), *seen;
+  dvbf_real *out = dv_at(run, op->out[0]);
+  seen = dv_at(run, op->in[2]);
+  for (int r = 0; r < all_rows(op->in[0]); r++, x += n, logit += n, seen += n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+      double l = (double)logit[i];
+      if (seen[i] > 0) sum += (double)x[i] * l - fmax(l, 0) - dv_log1p(dv_exp(-fabs(l)));
+    }
+    out[r] = (dvbf_real)sum;
+  }
+}
+
+static void bernoulli_part_backward(const dvbf_op *op, dvbf_run *run) {
+  int n = op->in[0].cols;
+  const dvbf_real *x = dv_at(run, op->in[0]), *logit = dv_at(run, op->in[1]), *seen;
+  const dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
+  dvbf_real *d = dvbf_gradient_at(run, op->in[1]);
+  seen = dv_at(run, op->in[2]);
+  for (int r = 0; r < all_rows(op->in[0]); r++, x += n, logit += n, seen += n, d += n)
+    for (int i = 0; i < n; i++)
+      if (seen[i] > 0) d[i] += g[r] * (x[i] - (dvbf_real)(1 / (1 + dv_exp(-(double)logit[i]))));
+}
+
+/* ---- Whole rows ---- */
+
+/* in: x, mean, log_sigma, mask; out: ln p. */
+static void gaussian_forward(const dvbf_op *op, dvbf_run *run) {
+  dvbf_value x = op->in[0];
+  dvbf_real *out = dv_at(run, op->out[0]);
+  if (in_part(x, op->in[3])) {
+    gaussian_part_forward(op, run);
+    return;
+  }
+  run->k->gaussian(out, dv_at(run, x), dv_at(run, op->in[1]), dv_at(run, op->in[2]), count_of(op->in[2]),
+                   (dvbf_real)floor_of(op, run), all_rows(x), x.cols);
+  apply_mask(out, dv_at(run, op->in[3]), all_rows(x));
+}
+
+static void gaussian_backward(const dvbf_op *op, dvbf_run *run) {
+  dvbf_value x = op->in[0];
+  dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
+  if (in_part(x, op->in[3])) {
+    gaussian_part_backward(op, run);
+    return;
+  }
+  bool add;
+  dvbf_real *d_mean = dv_gradient_into(run, op->in[1], &add);
+  apply_mask(g, dv_at(run, op->in[3]), all_rows(x));
+  run->k->gaussian_backward(d_mean, add, dvbf_gradient_at(run, op->in[2]), g, dv_at(run, x),
+                            dv_at(run, op->in[1]), dv_at(run, op->in[2]), count_of(op->in[2]),
+                            (dvbf_real)floor_of(op, run), all_rows(x), x.cols);
+}
+
+static const dvbf_op_class gaussian_class = {"gaussian", gaussian_forward, gaussian_backward, NULL};
+
+void dvbf_gaussian(dvbf_graph *g, dvbf_value ln_p, dvbf_value x, dvbf_value mean, dvbf_value log_sigma,
+                   dvbf_value mask) {
+  dvbf_value in[] = {x, mean, log_sigma, mask};
+  int floor = dvbf_scalar(g, DVBF_LOG_SIGMA_FLOOR, -1000);
+  dvbf_record(g, &gaussian_class, 4, in, 1, &ln_p, &floor, sizeof floor);
+}
+
+/* in: x, logits, mask; out: ln p. */
+static void bernoulli_forward(const dvbf_op *op, dvbf_run *run) {
+  dvbf_value x = op->in[0];
+  dvbf_real *out = dv_at(run, op->out[0]);
+  if (in_part(x, op->in[2])) {
+    bernoulli_part_forward(op, run);
+    return;
+  }
+  run->k->bernoulli(out, dv_at(run, x), dv_at(run, op->in[1]), all_rows(x), x.cols);
+  apply_mask(out, dv_at(run, op->in[2]), all_rows(x));
+}
+
+static void bernoulli_backward(const dvbf_op *op, dvbf_run *run) {
+  dvbf_value x = op->in[0];
+  dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
+  if (in_part(x, op->in[2])) {
+    bernoulli_part_backward(op, run);
+    return;
+  }
+  apply_mask(g, dv_at(run, op->in[2]), all_rows(x));
+  run->k->bernoulli_backward(dvbf_gradient_at(run, op->in[1]), g, dv_at(run, x), dv_at(run, op->in[1]),
+                             all_rows(x), x.cols);
+}
+
+static const dvbf_op_class bernoulli_class = {"bernoulli", bernoulli_forward, bernoulli_backward, NULL};
+
+void dv_record_bernoulli(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value logits, dvbf_value mask) {
+  dvbf_value in[] = {x, logits, mask};
+  dvbf_record(g, &bernoulli_class, 3, in, 1, &out, NULL, 0);
+}
+
+/* ---- Sigma of frames that the filter has not seen ---- */
+
+/*   out_i = free_i where use < 0, and in the first frames, else own_i
+ *   d free_i, d own_i += d out_i, whichever it was */
+
+typedef struct free_sigma_data {
+  int first; /* frames at the beginning that are free */
+} free_sigma_data;
+
+/* in: own, free, use. Entry (r, i), rows counted over all steps, comes from a number for all, one for each
+ * column, or one for each value. */
+static size_t place_of(dvbf_value from, int n, int r, int i) {
+  if (from.steps * from.rows > 1) return (size_t)r * (size_t)n + (size_t)i;
+  return from.cols > 1 ? (size_t)i : 0;
+}
+
+/* Row r is of the frame after the step to which its `use` belongs. The first frames may have none. */
+static bool is_free(const dvbf_run *run, const dvbf_op *op, int r) {
+  const free_sigma_data *d = op->data;
+  int rows = op->out[0].rows, none = rows * (op->out[0].steps - op->in[2].steps);
+  return r < d->first * rows || (r >= none && dv_at(run, op->in[2])[r - none] < 0);
+}
+
+static void free_sigma_forward(const dvbf_op *op, dvbf_run *run) {
+  dvbf_value out = op->out[0];
+  dvbf_real *to = dv_at(run, out);
+  for (int r = 0; r < out.steps * out.rows; r++, to += out.cols) {
+    dvbf_value source = op->in[is_free(run, op, r) ? 1 : 0];
+    const dvbf_real *from = dv_at(run, source);
+    for (int i = 0; i < out.cols; i++) to[i] = from[place_of(source, out.cols, r, i)];
+  }
+}
+
+static void free_sigma_backward(const dvbf_op *op, dvbf_run *run) {
+  dvbf_value out = op->out[0];
+  const dvbf_real *g = dvbf_gradient_at(run, out);
+  for (int r = 0; r < out.steps * out.rows; r++, g += out.cols) {
+    dvbf_value source = op->in[is_free(run, op, r) ? 1 : 0];
+    dvbf_real *to = dvbf_gradient_at(run, source);
+    for (int i = 0; i < out.cols; i++) to[place_of(source, out.cols, r, i)] += g[i];
+  }
+}
+
+/* Programs of single steps, which are those that are exported, have no such frames. */
+static const dvbf_op_class free_sigma_class = {"free-sigma", free_sigma_forward, free_sigma_backward, NULL};
+
+void dv_record_free_sigma(dvbf_graph *g, const dv_free_sigma *s) {
+  free_sigma_data data = {s->first};
+  dvbf_value in[] = {s->own, s->free, s->use};
+  dvbf_record(g, &free_sigma_class, 3, in, 1, &s->out, &data, sizeof data);
+}
+
+/* ---- Innovation ---- */
+
+/* e = x - mean(output) of observed values, else 0:   d output -= mean'(output) d e */
+
+/* in: x, output, mask; out: e. The data of the op is the function `mean`, twice; NULL: the output is the
+ * mean. */
+typedef struct residual_data {
+  double (*mean)(double output);
+  dvbf_expr (*emit_mean)(dvbf_code *code, dvbf_expr output);
+} residual_data;
+
+/* x may be the same for all rows, mask one value for a whole frame. */
+static const dvbf_real *row_of(const dvbf_run *run, dvbf_value value, int r) {
+  return dv_at(run, value) + (value.rows > 1 ? (size_t)r * (size_t)value.cols : 0);
+}
+
+static bool is_seen(const dvbf_real *mask, int cols, int i) {
+  return mask[cols > 1 ? i : 0] > 0;
+}
+
+static void residual_forward(const dvbf_op *op, dvbf_run *run) {
+  const residual_data *d = op->data;
+  dvbf_value e = op->out[0];
+  dvbf_real *to = dv_at(run, e);
+  const dvbf_real *output = dv_at(run, op->in[1]);
+  for (int r = 0; r < e.rows; r++, to += e.cols, output += e.cols) {
+    const dvbf_real *x = row_of(run, op->in[0], r), *mask = row_of(run, op->in[2], r);
+    for (int i = 0; i < e.cols; i++) {
+      dvbf_real mean = d->mean ? (dvbf_real)d->mean((double)output[i]) : output[i];
+      to[i] = is_seen(mask, op->in[2].cols, i) ? x[i] - mean : 0;
+    }
+  }
+}
+
+/* Every mean is smooth, and differences are exact to 1e-9. */
+static dvbf_real slope_of(double (*mean)(double), double output) {
+  const double step = 1e-4;
+  return mean ? (dvbf_real)((mean(output + step) - mean(output - step)) / (2 * step)) : 1;
+}
+
+static void residual_backward(const dvbf_op *op, dvbf_run *run) {
+  const residual_data *d = op->data;
+  dvbf_value e = op->out[0];
+  dvbf_real *d_output = dvbf_gradient_at(run, op->in[1]);
+  const dvbf_real *g = dvbf_gradient_at(run, e), *output = dv_at(run, op->in[1]);
+  if (!d_output) return;
+  for (int r = 0; r < e.rows; r++, g += e.cols, output += e.cols, d_output += e.cols) {
+    const dvbf_real *mask = row_of(run, op->in[2], r);
+    for (int i = 0; i < e.cols; i++)
+      if (is_seen(mask, op->in[2].cols, i)) d_output[i] -= slope_of(d->mean, (double)output[i]) * g[i];
+  }
+}
+
+static void residual_emit(const dvbf_op *op, dvbf_code *code) {
+  const residual_data *d = op->data;
+  dvbf_value mask = op->in[2];
+  dvbf_expr output = dv_read(code, op->in[1]), mean = d->mean ? d->emit_mean(code, output) : output;
+  dvbf_expr seen = mask.cols > 1 ? dv_read(code, mask) : dv_read_column(code, mask);
+  dv_emit(code, op->out[0],
+          dvbf_code_choose(code, seen, dv_minus(code, dv_read(code, op->in[0]), mean), dv_number(code, 0)));
+}
+
+static const dvbf_op_class residual_class = {"residual", residual_forward, residual_backward, residual_emit};
+
+void dv_record_residual(dvbf_graph *g, dvbf_value e, dvbf_value x, dvbf_value output, dvbf_value mask,
+                        double (*mean)(double output),
+                        dvbf_expr (*emit_mean)(dvbf_code *code, dvbf_expr output)) {
+  residual_data data = {mean, emit_mean};
+  dvbf_value in[] = {x, output, mask};
+  dvbf_record(g, &residual_class, 3, in, 1, &e, &data, sizeof data);
+}

@@ -1,0 +1,290 @@
+/* Drawing with cairo: canvas, text, colours, scales, axes, legends, curves, scatter plots, image strips and
+ * animations. */
+#ifndef DV_REPORT_DRAWING_H
+#define DV_REPORT_DRAWING_H
+
+#include "report/markup.h"
+
+#include <dvbf/core.h>
+#include <dvbf/dvbf.h>
+#include <dvbf/report.h>
+
+#include <cairo.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* ---- SVG ---- */
+
+/* SVG files that fit into an HTML page: labels stay text, and ids start with the name of the file. */
+
+typedef struct dv_svg {
+  dv_markup drawing; /* what cairo wrote */
+  dv_markup words;   /* <text> elements, which go on top of it */
+} dv_svg;
+
+/* A surface that writes into `svg`, which must stay where it is and be freed after the surface. */
+cairo_surface_t *dv_svg_surface(dv_svg *svg, double width, double height);
+void dv_svg_free(dv_svg *svg);
+
+/* From now on dv_text on `cr` adds text elements to `svg`. */
+void dv_svg_attach(dv_svg *svg, cairo_t *cr);
+
+/* The SVG that gets the text of `cr`; NULL if `cr` draws pixels. */
+dv_svg *dv_svg_of(cairo_t *cr);
+
+/* Adds text at a place of the page; `anchor` is start, middle or end. */
+void dv_svg_text(dv_svg *svg, double x, double y, double size, bool bold, bool upwards, const char *anchor,
+                 const char *text);
+
+/* Writes the file, atomically, once the surface is finished. */
+dvbf_status dv_svg_write(const dv_svg *svg, const char *path, dvbf_error *error);
+
+/* ---- Canvas ---- */
+
+/* A white page to draw on. Its file appears whole or not at all. */
+
+/* Pixels of a PNG for each unit of the page: text stays sharp in print. */
+#define DV_CANVAS_SCALE 2
+
+typedef struct dv_canvas {
+  cairo_t *cr; /* draw here, in units of the page */
+  cairo_surface_t *surface;
+  const char *path; /* of the caller */
+  bool vector;
+  dv_svg svg; /* when vector */
+} dv_canvas;
+
+/* A page for `path`: SVG when that ends in .svg, PNG otherwise. `path` and `canvas` must stay where they are
+ * until the page is closed. */
+dvbf_status dv_canvas_open(dv_canvas *canvas, const char *path, double width, double height,
+                           dvbf_error *error);
+
+/* Writes the file and frees the page. */
+dvbf_status dv_canvas_close(dv_canvas *canvas, dvbf_error *error);
+
+/* ---- Text ---- */
+
+/* Sizes that every figure shares, in units of the page. */
+#define DV_TEXT_HEADING 21
+#define DV_TEXT_LABEL 18
+#define DV_TEXT_TICK 16
+
+typedef struct dv_text_style {
+  double size;
+  double across; /* which part of the text is at x: 0 its left end, 0.5 its middle, 1 its right end */
+  bool bold;
+  bool upwards;   /* rotated by 90 degrees to the left; `across` then counts from the lower end */
+  double longest; /* longer text is shrunk to this length; 0: never */
+} dv_text_style;
+
+/* Writes text whose line is centred at height y (at x when upwards). */
+void dv_text(cairo_t *cr, double x, double y, dv_text_style style, const char *text);
+
+/* Length of the text. */
+double dv_text_length(cairo_t *cr, dv_text_style style, const char *text);
+
+/* ---- Colours ---- */
+
+/* Two maps, and the few plain colours that every figure shares. */
+
+typedef struct dv_colour {
+  double red, green, blue; /* sRGB, 0 to 1 */
+} dv_colour;
+
+/* A colour for `t`; a value that is not finite gives dv_colour_missing. */
+typedef dv_colour dv_colour_map(double t);
+
+/* From dark violet over teal to yellow for t in [0, 1], clamped. CIE L* rises linearly, so that it reads in
+ * grey. */
+dv_colour dv_colour_sequential(double t);
+
+/* Once around for t in [0, 1), periodic. Equal steps of t look equally large. */
+dv_colour dv_colour_cyclic(double t);
+
+extern const dv_colour dv_colour_ink, dv_colour_faint, dv_colour_missing;
+extern const dv_colour dv_colour_bar;     /* the end of the training length */
+extern const dv_colour dv_colour_observe; /* the end of observation */
+enum { DV_COLOUR_LINES = 6 };
+extern const dv_colour dv_colour_lines[DV_COLOUR_LINES];
+
+void dv_colour_set(cairo_t *cr, dv_colour colour);
+
+/* ---- Scales ---- */
+
+/* Scales map values to lengths on the page; ticks are round numbers along them. */
+
+enum { DV_TICKS = 48 };
+
+typedef struct dv_scale {
+  double low, high; /* low < high; both > 0 when logarithmic */
+  bool logarithmic;
+  bool whole; /* ticks are whole numbers */
+} dv_scale;
+
+typedef struct dv_ticks {
+  size_t count;
+  struct {
+    double value;
+    char label[24]; /* empty for a small tick */
+  } at[DV_TICKS];
+} dv_ticks;
+
+/* An empty scale. dv_scale_include widens it and ignores values that it cannot show. */
+dv_scale dv_scale_empty(bool logarithmic);
+void dv_scale_include(dv_scale *scale, double value);
+
+/* Adds a margin on both sides, `share` of the whole, and makes an empty or flat scale usable. */
+void dv_scale_finish(dv_scale *scale, double share);
+
+/* Position of `value`: 0 at low, 1 at high, NaN if the scale cannot show it. */
+double dv_scale_place(const dv_scale *scale, double value);
+
+/* Round numbers inside the scale, about `wanted` of them with labels. */
+dv_ticks dv_scale_ticks(const dv_scale *scale, size_t wanted);
+
+/* Quarters of the circle from -pi to pi. */
+dv_ticks dv_scale_ticks_angle(void);
+
+/* ---- Axes ---- */
+
+/* A box with labelled axes, into which curves and points are drawn. */
+
+/* Space that the labels of an axis need outside of the box. */
+#define DV_AXES_LEFT 84
+#define DV_AXES_BELOW 58
+
+typedef struct dv_axes {
+  double x, y, width, height; /* the box; y is its upper edge */
+  dv_scale across, up;
+  const char *across_label, *up_label; /* NULL: none */
+  double up_room;                      /* from the box to the middle of the up label; 0: 72 */
+  size_t ticks;                        /* most labels along each axis; 0: as many as are easily read */
+} dv_axes;
+
+/* Draw in this order: back (grid, ticks, labels), content, frame. */
+void dv_axes_draw_back(cairo_t *cr, const dv_axes *axes);
+void dv_axes_draw_frame(cairo_t *cr, const dv_axes *axes);
+
+/* Ticks at round numbers: as many as fit side by side along `length`, at most `most`. */
+dv_ticks dv_axes_ticks(cairo_t *cr, const dv_scale *scale, double length, size_t most);
+
+/* Position of a pair of values on the page; false if the scales cannot show it. */
+bool dv_axes_place(const dv_axes *axes, double across, double up, double *x, double *y);
+
+/* ---- Legends ---- */
+
+/* Rows of entries outside of the plot. */
+
+typedef struct dv_stroke {
+  dv_colour colour;
+  double width;
+  double dash; /* 0: an unbroken line */
+} dv_stroke;
+
+typedef struct dv_legend_entry {
+  const char *label;
+  dv_stroke stroke;
+  bool upright; /* the key is an upright bar, like the mark in the figure */
+} dv_legend_entry;
+
+void dv_stroke_set(cairo_t *cr, dv_stroke stroke);
+
+/* Draws the entries from x on, centred at height y. A new row begins where an entry would pass `right`. */
+void dv_legend_draw(cairo_t *cr, double x, double y, double right, const dv_legend_entry *entries,
+                    size_t count);
+
+/* Number of rows if the width is `room`, and the height of a row. */
+#define DV_LEGEND_ROW 24
+size_t dv_legend_rows(cairo_t *cr, double room, const dv_legend_entry *entries, size_t count);
+
+/* Width of the entries in one row. */
+double dv_legend_length(cairo_t *cr, const dv_legend_entry *entries, size_t count);
+
+/* ---- Curves ---- */
+
+/* Draws values[i] at at[i], or at i + 1 when `at` is NULL. A value that cannot be shown leaves a gap. */
+void dv_curve_draw(cairo_t *cr, const dv_axes *axes, const double *at, const double *values, size_t count,
+                   dv_stroke stroke);
+
+/* Straight lines across the box, if they are inside it. */
+void dv_curve_level(cairo_t *cr, const dv_axes *axes, double value, dv_stroke stroke);
+void dv_curve_bar(cairo_t *cr, const dv_axes *axes, double value, dv_stroke stroke);
+
+/* ---- Scatter plots ---- */
+
+/* Scatter plots: points coloured by a third value, and their colour bar. */
+
+/* Room that a colour bar needs to the right of its axes. */
+#define DV_SCATTER_BAR 104
+
+typedef struct dv_hue {
+  dv_colour_map *map; /* NULL: one colour for all points */
+  dv_scale scale;     /* its range is mapped to the whole colour map */
+  bool angle;         /* in radians: the map and its bar run from -pi to pi */
+  const char *label;
+} dv_hue;
+
+/* The colouring for `values` by magnitude, and for angles. */
+dv_hue dv_hue_values(const float *values, size_t count, const char *label);
+dv_hue dv_hue_angle(const char *label);
+
+/* Draws points across[i], up[i] in the colour of values[i] (NULL: all in the first). Points that are not
+ * finite are left out, as are those outside the box; those whose colour is not finite are grey. Of more than
+ * some thousand points a uniform subset is drawn, a smaller one in SVG files, which must stay small. */
+void dv_scatter_draw(cairo_t *cr, const dv_axes *axes, const double *across, const double *up,
+                     const float *values, size_t count, const dv_hue *hue);
+
+/* Draws the colour bar to the right of the axes. */
+void dv_scatter_draw_bar(cairo_t *cr, const dv_axes *axes, const dv_hue *hue);
+
+/* Draws it horizontally, with its upper left corner at x, y. */
+#define DV_SCATTER_LYING 60 /* height with labels */
+void dv_scatter_draw_lying_bar(cairo_t *cr, double x, double y, double length, const dv_hue *hue);
+
+/* ---- Image strips ---- */
+
+/* Rows of small images, grey or in colour, one column per frame, with marks along time. */
+
+enum { DV_STRIP_ROWS = 8, DV_STRIP_MOST = 60 }; /* rows, and frames that are shown */
+
+typedef struct dv_strips {
+  size_t rows, frames, height, width, channels;
+  dvbf_strip_row row[DV_STRIP_ROWS];
+  size_t bar;  /* a red bar through all rows follows this many frames; 0: none */
+  double x, y; /* upper left corner */
+  double room; /* how wide labels and images may be together */
+} dv_strips;
+
+/* Positions on the page. Many frames are wrapped into lines, each with all rows; of very many only every n-th
+ * is shown. */
+typedef struct dv_strip_layout {
+  size_t every, shown, lines, columns; /* every `every`-th frame is shown */
+  size_t pixel_width, pixel_height;    /* of an image in the PNG */
+  double image_width, image_height;    /* the same on the page */
+  double left, pitch_x, pitch_y, line_pitch;
+  double height; /* of all */
+} dv_strip_layout;
+
+dv_strip_layout dv_strips_place(const dv_strips *strips);
+
+/* Upper left corner of shown frame k (of frame k * every) of a row. */
+void dv_strips_corner(const dv_strips *strips, const dv_strip_layout *layout, size_t row, size_t k, double *x,
+                      double *y);
+
+void dv_strips_draw(cairo_t *cr, const dv_strips *strips, const dv_strip_layout *layout);
+
+/* ---- Animated PNG ---- */
+
+/* Animated PNG files, which browsers and image viewers play. */
+
+/* Image sequences side by side. */
+typedef struct dv_video {
+  size_t frames, size, channels, columns;
+  const float *const *images; /* [columns], each [frames][size][size][channels] in [0, 1] */
+  double seconds;             /* that each frame is shown */
+} dv_video;
+
+/* Writes it atomically; small images are enlarged. */
+dvbf_status dv_apng_write(const char *path, const dv_video *video, dvbf_error *error);
+
+#endif

@@ -1,0 +1,626 @@
+/* Parts of a report about errors: learning curves, error by number of steps ahead, residuals and coverage of
+ * quantiles, signals, and tracks of what moves in a video. */
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "evaluate/evaluate.h"
+#include "evaluate/rolling.h"
+#include "evaluate/tracking.h"
+#include "report/page.h"
+#include "report/report.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* ---- Learning curves ---- */
+
+enum { STARTS = 8 }; /* that are shown, the last ones */
+
+/* One curve of all runs; the last run is the one that counts. */
+static size_t list_series(dv_series *out, const dvbf_metrics *m, size_t first, size_t curve,
+                          const char *name) {
+  size_t count = 0;
+  for (size_t r = first; r < m->n_runs; r++) {
+    const dvbf_learning_run *run = &m->runs[r];
+    const double *const curves[] = {run->train_bound, run->valid_bound, run->prediction, run->kl};
+    bool last = r + 1 == m->n_runs;
+    dv_series one = {.name = last ? name : "earlier starts",
+                     .kind = curve ? DV_SERIES_LINE : DV_SERIES_DASHED,
+                     .colour = last ? DV_PLOT_LEARNED : DV_PLOT_BOUNDARY,
+                     .count = run->count,
+                     .x = run->update,
+                     .y = curves[curve]};
+    out[count++] = one;
+  }
+  return count;
+}
+
+static void add_panels(dv_plot *plot, const dv_section *c, const dvbf_metrics *m) {
+  dv_series series[2 * STARTS];
+  size_t first = m->n_runs > STARTS ? m->n_runs - STARTS : 0;
+  bool pictures = c->data->image_height;
+  dv_plot_mark kept = {"update that was kept", (double)dvbf_model_describe(c->model).updates, false,
+                       DV_PLOT_KEPT};
+  dv_panel panel = {
+      .across = "updates", .robust = true, .series = series, .n_marks = kept.at > 0, .marks = &kept};
+  panel.up = pictures ? "bound (nats per frame)" : "bound (nats per step)";
+  panel.n_series = list_series(series, m, m->n_runs - 1, 0, "training");
+  panel.n_series += list_series(series + panel.n_series, m, first, 1, "validation");
+  dv_plot_panel(plot, &panel);
+  panel.up = "squared error of prediction / variance";
+  panel.logarithmic = true;
+  panel.robust = false;
+  panel.n_series = list_series(series, m, first, 2, "validation");
+  dv_plot_panel(plot, &panel);
+  panel.up = pictures ? "KL (nats per frame)" : "KL (nats per step)";
+  panel.logarithmic = false;
+  panel.zero = panel.robust = true;
+  panel.n_series = list_series(series, m, first, 3, "validation");
+  dv_plot_panel(plot, &panel);
+}
+
+dvbf_status dv_section_curves(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+  dv_path path;
+  dvbf_metrics *metrics = NULL;
+  dvbf_error reason;
+  if (!c->run) {
+    dv_section_message(c, "A model file alone has no metrics.csv beside it to draw.");
+    return DVBF_OK;
+  }
+  dv_join(path, c->run, DVBF_RUN_METRICS);
+  if (!dv_exists(path)) return DVBF_OK; /* as after a search, which has a table instead */
+  dvbf_status status = dvbf_metrics_read(&metrics, path, &reason);
+  if (status == DVBF_FORMAT) { /* damaged: the report has no curves and says why */
+    dv_section_message(c, reason.message);
+    return DVBF_OK;
+  }
+  if (status) return dv_fail(error, status, "%s", reason.message);
+  if (metrics->n_runs == 1 && metrics->runs[0].count < 2) { /* one point is no curve */
+    dvbf_metrics_free(metrics);
+    return DVBF_OK;
+  }
+  dvbf_figure_curves figure = {.runs = metrics->n_runs,
+                               .run = metrics->runs,
+                               .kept = (double)dvbf_model_describe(c->model).updates,
+                               .signals = !c->data->image_height};
+  dv_section_figure_path(path, c, "curves", "");
+  status = dv_section_drawn(page, c, "curves", dvbf_draw_curves(&figure, path, error), error);
+  if (!status) status = dvbf_page_heading(page, 2, "Learning curves", error);
+  if (!status) {
+    dv_plot plot = dv_plot_begin(page, "against the number of updates", NULL, false);
+    dv_plot_view(&plot, "all", NULL);
+    add_panels(&plot, c, metrics);
+    status = dv_plot_end(
+        &plot, "Training: the bound, the error of predictions on validation data, and the KL.", error);
+  }
+  dvbf_metrics_free(metrics);
+  return status;
+}
+
+/* ---- Error by number of steps ahead ---- */
+
+bool dv_section_round_horizon(size_t h, size_t last) {
+  size_t unit = 1;
+  while (unit * 10 <= h) unit *= 10;
+  return h == last || h == unit || h == 2 * unit || h == 5 * unit;
+}
+
+static size_t rows_of(size_t horizon) {
+  size_t rows = 1;
+  for (size_t h = 1; h <= horizon; h++) rows += dv_section_round_horizon(h, horizon);
+  return rows;
+}
+
+/* ---- Signals (from rolling origins) ---- */
+
+static const char *const ways[DVBF_WAYS] = {"mean", "last value", "best linear model", "learned"};
+static const int way_colours[DVBF_WAYS] = {DV_PLOT_MEAN, DV_PLOT_LAST, DV_PLOT_LINEAR, DV_PLOT_LEARNED};
+
+static void add_horizon_view(dv_plot *plot, const dv_section *c, const dv_horizon_origins *a, size_t curve,
+                             const char *name, const char *up) {
+  dv_series series[DVBF_WAYS];
+  double time = c->data->sample_time;
+  dv_panel panel = {.up = up,
+                    .across = time > 0 ? "time ahead" : "steps ahead",
+                    .seconds = time > 0,
+                    .zero = true,
+                    .series = series};
+  for (int way = 0; way < DVBF_WAYS; way++)
+    if (a->rmse[way])
+      series[panel.n_series++] = (dv_series){.name = ways[way],
+                                             .kind = way < DVBF_BY_LINEAR ? DV_SERIES_DASHED : DV_SERIES_LINE,
+                                             .colour = way_colours[way],
+                                             .count = a->horizon,
+                                             .y = a->rmse[way] + curve * a->horizon,
+                                             .first = time > 0 ? time : 1,
+                                             .step = time > 0 ? time : 1};
+  dv_plot_view(plot, name, NULL);
+  dv_plot_panel(plot, &panel);
+}
+
+static dvbf_status add_horizon_plot(dvbf_page *page, const dv_section *c, const dv_horizon_origins *a,
+                                    dvbf_error *error) {
+  char label[64], up[96], caption[256];
+  dv_plot plot = dv_plot_begin(page, "against the number of steps ahead", "Column", true);
+  if (a->columns != 1) add_horizon_view(&plot, c, a, 0, "all", "RMSE / standard deviation");
+  for (size_t k = 0; k < a->columns; k++) {
+    dv_signal_label(label, c->data, false, k);
+    snprintf(up, sizeof up, "RMSE of %s", label);
+    add_horizon_view(&plot, c, a, k + 1, label, up);
+  }
+  snprintf(caption, sizeof caption,
+           "Root mean square error of free runs by the number of steps ahead, over %zu origin%s.", a->origins,
+           a->origins == 1 ? "" : "s");
+  return dv_plot_end(&plot, caption, error);
+}
+
+static dvbf_status add_table(dvbf_page *page, const dv_horizon_origins *a, dvbf_error *error) {
+  dvbf_table t;
+  size_t columns = 1;
+  for (int way = 0; way < DVBF_WAYS; way++) columns += a->rmse[way] != NULL;
+  dvbf_status status =
+      dv_table_init(&t, "Root mean square error by the number of steps ahead, in standard deviations",
+                    rows_of(a->horizon), columns, error);
+  if (status) return status;
+  dv_table_put(&t, 0, 0, "steps ahead");
+  for (int way = 0, column = 1; way < DVBF_WAYS; way++)
+    if (a->rmse[way]) dv_table_put(&t, 0, (size_t)column++, "%s", ways[way]);
+  for (size_t h = 1, row = 1; h <= a->horizon; h++) {
+    if (!dv_section_round_horizon(h, a->horizon)) continue;
+    dv_table_put(&t, row, 0, "%zu", h);
+    for (int way = 0, column = 1; way < DVBF_WAYS; way++)
+      if (a->rmse[way]) dv_table_number(&t, row, (size_t)column++, "%.3f", a->rmse[way][h - 1]);
+    row++;
+  }
+  status = dvbf_page_table(page, &t, error);
+  dv_table_clear(&t);
+  return status;
+}
+
+static dvbf_status add_signals(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+  dv_horizon_origins a;
+  dvbf_status status = dv_horizon_origins_of(&a, c->model, c->data, c->sequences, c->settings, error);
+  if (!status && a.horizon) {
+    status = dvbf_page_heading(page, 2, "Error by horizon", error);
+    if (!status) status = add_horizon_plot(page, c, &a, error);
+    if (!status) status = add_table(page, &a, error);
+  }
+  dv_horizon_origins_clear(&a);
+  return status;
+}
+
+/* ---- Images (from the first frames) ---- */
+
+/* The errors over the variance: sampled, without noise, persistence. */
+static double *relative_errors(const dvbf_evaluation *e) {
+  double *over = dv_calloc(3 * e->horizon, sizeof *over),
+         unit = e->pixel_variance > 0 ? e->pixel_variance : 1;
+  for (size_t h = 0; over && h < e->horizon; h++) {
+    over[h] = e->mse[h] / unit;
+    over[e->horizon + h] = e->mse_mean_path[h] / unit;
+    over[2 * e->horizon + h] = e->mse_repeat[h] / unit;
+  }
+  return over;
+}
+
+static dvbf_status draw_horizon(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                                const double *over, dvbf_error *error) {
+  const dvbf_evaluation *e = dv_section_far(c);
+  dv_path path;
+  dvbf_error_curve curve = {c->name, e->horizon, over, over + e->horizon};
+  dvbf_figure_errors figure = {.models = 1,
+                               .model = &curve,
+                               .repeat_horizon = e->horizon,
+                               .repeat = over + 2 * e->horizon,
+                               .observed = e->observed,
+                               .training_steps = dv_section_training_steps(c, shown),
+                               .signals = !c->data->image_height};
+  dv_section_figure_path(path, c, "errors", "");
+  return dv_section_drawn(page, c, "errors", dvbf_draw_errors(&figure, path, error), error);
+}
+
+static dvbf_status add_picture_plot(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                                    const double *over, dvbf_error *error) {
+  const dvbf_evaluation *e = dv_section_far(c);
+  size_t training = dv_section_training_steps(c, shown);
+  char caption[256];
+  const dv_series series[] = {
+      {"persistence", DV_SERIES_DASHED, DV_PLOT_LAST, e->horizon, over + 2 * e->horizon, NULL, 1, 1},
+      {"prediction without noise", DV_SERIES_DASHED, DV_PLOT_LEARNED, e->horizon, over + e->horizon, NULL, 1,
+       1},
+      {"sampled prediction", DV_SERIES_LINE, DV_PLOT_LEARNED, e->horizon, over, NULL, 1, 1}};
+  const dv_plot_mark marks[] = {
+      {"mean image", 1, true, DV_PLOT_MEAN},
+      {"end of the training length", (double)training - (double)e->observed + 0.5, false, DV_PLOT_BOUNDARY}};
+  dv_panel panel = {.up = "squared error / pixel variance",
+                    .across = "frames ahead",
+                    .logarithmic = true,
+                    .series = series,
+                    .n_series = 3,
+                    .marks = marks,
+                    .n_marks = training > e->observed ? 2 : 1};
+  dv_plot plot = dv_plot_begin(page, "against the number of frames ahead", NULL, true);
+  dv_plot_view(&plot, "all", NULL);
+  dv_plot_panel(&plot, &panel);
+  snprintf(caption, sizeof caption,
+           "Prediction error by horizon, after %zu observed frames, over the variance of the pixels.",
+           e->observed);
+  return dv_plot_end(&plot, caption, error);
+}
+
+static dvbf_status add_picture_table(dvbf_page *page, const dvbf_evaluation *e, const double *over,
+                                     dvbf_error *error) {
+  static const char *const heads[] = {"frames ahead", "sampled", "without noise", "persistence",
+                                      "mean image"};
+  char caption[256];
+  dvbf_table t;
+  dv_print(caption, sizeof caption,
+           "Squared error of prediction from %zu observed frames, over the variance %.4g of the pixels",
+           e->observed, e->pixel_variance);
+  dvbf_status status = dv_table_init(&t, caption, rows_of(e->horizon), 5, error);
+  if (status) return status;
+  for (size_t k = 0; k < 5; k++) dv_table_put(&t, 0, k, "%s", heads[k]);
+  for (size_t h = 1, row = 1; h <= e->horizon; h++) {
+    if (!dv_section_round_horizon(h, e->horizon)) continue;
+    dv_table_put(&t, row, 0, "%zu", h);
+    for (size_t k = 0; k < 3; k++) dv_table_number(&t, row, k + 1, "%.4f", over[k * e->horizon + h - 1]);
+    dv_table_put(&t, row++, 4, "%.4f", 1.0);
+  }
+  status = dvbf_page_table(page, &t, error);
+  dv_table_clear(&t);
+  return status;
+}
+
+dvbf_status dv_section_horizon(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                               dvbf_error *error) {
+  const dvbf_evaluation *e = dv_section_far(c);
+  dvbf_status status = DVBF_OK;
+  if (!c->data->image_height) status = add_signals(page, c, error);
+  if (status || !e->horizon) return status;
+  double *over = relative_errors(e);
+  if (!over) return dv_fail_memory(error, "drawing errors");
+  if (c->data->image_height) {
+    status = dvbf_page_heading(page, 2, "Error by horizon", error);
+    if (!status) status = add_picture_plot(page, c, shown, over, error);
+    if (!status) status = add_picture_table(page, e, over, error);
+  }
+  if (!status) status = draw_horizon(page, c, shown, over, error);
+  dv_free(over);
+  return status;
+}
+
+/* ---- Residuals ---- */
+
+enum { COLUMNS = 64, SHARES = 19 }; /* central shares of 5 %, 10 %, ... 95 % */
+
+static void add_autocorrelation(dv_plot *plot, const dv_section *c, const dvbf_whiteness *w, size_t k) {
+  double time = c->data->sample_time > 0 ? c->data->sample_time : 1;
+  const dv_series series = {.kind = DV_SERIES_STEMS,
+                            .colour = DV_PLOT_LEARNED,
+                            .count = DVBF_LAGS,
+                            .y = w->autocorrelation[k],
+                            .first = time,
+                            .step = time};
+  const dv_plot_mark marks[] = {{"95 % band of white noise", w->band, true, DV_PLOT_BOUNDARY},
+                                {"95 % band of white noise", -w->band, true, DV_PLOT_BOUNDARY}};
+  dv_panel panel = {.up = "autocorrelation of the innovations",
+                    .across = "lag",
+                    .seconds = c->data->sample_time > 0,
+                    .series = &series,
+                    .n_series = 1,
+                    .marks = marks,
+                    .n_marks = 2};
+  if (c->data->sample_time <= 0) panel.across = "lag (steps)";
+  dv_plot_panel(plot, &panel);
+}
+
+/* Of one column, or of all that vary. */
+static void add_histogram(dv_plot *plot, const dvbf_verdict *v, size_t from, size_t to) {
+  enum { FINE = 161 };
+  double share[DVBF_BINS] = {0}, normal[FINE], sum = 0, wide = 8.0 / DVBF_BINS;
+  for (size_t k = from; k < to; k++)
+    for (size_t b = 0; b < DVBF_BINS; b++) share[b] += v->whiteness.histogram[k][b];
+  for (size_t b = 0; b < DVBF_BINS; b++) sum += share[b];
+  if (!(sum > 0)) return;
+  for (size_t b = 0; b < DVBF_BINS; b++) share[b] /= sum * wide;
+  for (size_t i = 0; i < FINE; i++) normal[i] = exp(-0.5 * pow(-4 + 0.05 * (double)i, 2)) / sqrt(2 * M_PI);
+  const dv_series series[] = {{.name = "innovations",
+                               .kind = DV_SERIES_BARS,
+                               .colour = DV_PLOT_LEARNED,
+                               .count = DVBF_BINS,
+                               .y = share,
+                               .first = -4 + wide / 2,
+                               .step = wide},
+                              {.name = "normal distribution",
+                               .colour = DV_PLOT_MEASURED,
+                               .count = FINE,
+                               .y = normal,
+                               .first = -4,
+                               .step = 0.05}};
+  dv_plot_panel(plot, &(dv_panel){.up = "density of the innovations",
+                                  .across = "innovation / its expected deviation",
+                                  .zero = true,
+                                  .series = series,
+                                  .n_series = 2});
+}
+
+/* Shares of the values inside central intervals, in %. */
+static bool coverage(double out[SHARES], const dvbf_rolling *r, size_t from, size_t to) {
+  double all = 0, inside[SHARES] = {0};
+  for (size_t k = from; r->ranks && k < to; k++)
+    for (size_t rank = 0; rank < r->n_ranks; rank++) {
+      double count = r->ranks[k * r->n_ranks + rank], n = (double)r->n_ranks - 1;
+      all += count;
+      for (size_t i = 0; i < SHARES; i++)
+        inside[i] += count * dv_rank_inside((double)rank, n, 0.05 * (double)(i + 1));
+    }
+  for (size_t i = 0; i < SHARES; i++) out[i] = 100 * inside[i] / all;
+  return all > 0;
+}
+
+static void add_coverage(dv_plot *plot, const dvbf_verdict *v, size_t from, size_t to) {
+  double one[SHARES], far[SHARES], ideal[] = {0, 100};
+  dv_series series[3] = {{.name = "ideal",
+                          .kind = DV_SERIES_DASHED,
+                          .colour = DV_PLOT_MEASURED,
+                          .count = 2,
+                          .y = ideal,
+                          .step = 100}};
+  dv_panel panel = {.up = "values inside the interval (%)",
+                    .across = "central interval (%)",
+                    .zero = true,
+                    .series = series,
+                    .n_series = 1};
+  dv_series line = {.count = SHARES, .first = 5, .step = 5};
+  if (coverage(one, &v->one_step, from, to)) {
+    line.name = "one step ahead", line.y = one, line.colour = DV_PLOT_LEARNED;
+    series[panel.n_series++] = line;
+  }
+  if (coverage(far, &v->free_run, from, to)) {
+    line.name = "free run", line.y = far, line.colour = DV_PLOT_LINEAR;
+    series[panel.n_series++] = line;
+  }
+  if (panel.n_series > 1) dv_plot_panel(plot, &panel);
+}
+
+/* ---- Views of residuals ---- */
+
+static void add_residual_view(dv_plot *plot, const dv_section *c, const dvbf_verdict *v, size_t k) {
+  char label[64], text[128] = "";
+  double p = v->whiteness.p[k];
+  dv_signal_label(label, c->data, false, k);
+  if (!isnan(p))
+    dv_print(text, sizeof text,
+             p < 0.001 ? "Ljung-Box test of %d lags: p < 0.001, not white"
+                       : "Ljung-Box test of %d lags: p = %.2g",
+             DVBF_LAGS, p);
+  dv_plot_view(plot, label, text);
+  add_autocorrelation(plot, c, &v->whiteness, k);
+  add_histogram(plot, v, k, k + 1);
+  add_coverage(plot, v, k, k + 1);
+}
+
+static dvbf_status add_residual_plot(dvbf_page *page, const dv_section *c, const dvbf_verdict *v,
+                                     dvbf_error *error) {
+  char caption[640];
+  bool white = !isnan(v->whiteness.outside) && !c->data->image_height;
+  dv_plot plot = dv_plot_begin(page, "", c->data->image_height ? "Pixels" : "Column", false);
+  if (v->n_x != 1) {
+    dv_plot_view(&plot, "all", NULL);
+    add_histogram(&plot, v, 0, v->n_x);
+    add_coverage(&plot, v, 0, v->n_x);
+  }
+  for (size_t k = 0; white && k < v->n_x && v->n_x <= COLUMNS; k++) add_residual_view(&plot, c, v, k);
+  int n =
+      snprintf(caption, sizeof caption,
+               "Innovations are the errors one step ahead. Those of a perfect filter are white and, over the "
+               "deviation that it expects, normal; and a central interval of p %% holds p %% of the values.");
+  if (white)
+    dv_print(
+        caption + n, sizeof caption - (size_t)n,
+        " Of the autocorrelations up to lag %d, %.0f %% are outside the band that holds 95 %% of those of "
+        "white noise: the more, the more of the past is left unused.",
+        DVBF_LAGS, 100 * v->whiteness.outside);
+  return dv_plot_end(&plot, caption, error);
+}
+
+dvbf_status dv_section_residuals(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+  const dvbf_verdict *v = c->evaluation->verdict;
+  if (!v || !(v->one_step.ranks || v->free_run.ranks) || !(v->one_step.origins + v->free_run.origins))
+    return DVBF_OK;
+  dvbf_status status = dvbf_page_heading(page, 2, "Innovations and calibration", error);
+  return status ? status : add_residual_plot(page, c, v, error);
+}
+
+/* ---- Signals ---- */
+
+/* The first sequence as a figure. */
+static dvbf_status draw_signals(dvbf_page *page, const dv_section *c, const dv_signals *s,
+                                dvbf_error *error) {
+  const dv_signal_use *u = &s->use[0];
+  dv_path path;
+  size_t n = s->shown.n_x, steps = dvbf_sequence_length(&s->shown, 0), values = s->shown.steps * n;
+  float *room = dv_calloc(values, 3 * sizeof *room);
+  if (!room) return dv_fail_memory(error, "drawing signals");
+  for (size_t i = 0; i < steps * n; i++) {
+    bool known = i >= u->first * n;
+    size_t at = known ? i - u->first * n : 0;
+    room[i] = known ? u->mean[at] : NAN;
+    room[values + i] = known ? u->low[at] : NAN;
+    room[2 * values + i] = known ? u->high[at] : NAN;
+  }
+  dvbf_figure_signals figure = {.steps = steps,
+                                .columns = n,
+                                .truth = s->shown.x,
+                                .prediction = room,
+                                .names = c->data->x_names,
+                                .observed = u->first,
+                                .low = room + values,
+                                .high = room + 2 * values,
+                                .units = c->data->x_units,
+                                .start = dv_signal_start(c->data, &s->shown, 0),
+                                .sample_time = c->data->dates ? 0 : c->data->sample_time};
+  if (c->data->dates) figure.start = 0;
+  dv_section_figure_path(path, c, "signals", "");
+  dvbf_status drawn = dvbf_draw_signals(&figure, path, error);
+  dv_free(room);
+  return dv_section_drawn(page, c, "signals", drawn, error);
+}
+
+dvbf_status dv_section_signals(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                               dvbf_error *error) {
+  const dv_signals *s = &shown->signals;
+  char caption[720];
+  if (c->data->image_height || !s->n_uses || !s->shown.count) return DVBF_OK;
+  int n = snprintf(caption, sizeof caption,
+                   "Measured, and predicted with the interval that holds 90 %% of what the model expects. ");
+  if (shown->observed)
+    n += snprintf(caption + n, sizeof caption - (size_t)n,
+                  "Free run: from the first %zu steps to the end, from the inputs alone. ", shown->observed);
+  n += snprintf(caption + n, sizeof caption - (size_t)n,
+                "One step ahead: each step from those before it. Fit: 100 %% (1 − RMSE / RMSE of the mean).");
+  if (s->shown.count > 1)
+    n += snprintf(caption + n, sizeof caption - (size_t)n,
+                  " Sequences without a name have the number that they have in the data, from 0 on.");
+  if (s->shown.count < c->sequences->count)
+    n += snprintf(caption + n, sizeof caption - (size_t)n, " Shown are %zu of %zu sequences.", s->shown.count,
+                  c->sequences->count);
+  if (s->cut)
+    n += snprintf(caption + n, sizeof caption - (size_t)n,
+                  " Of long sequences the first %zu steps are shown.", s->shown.steps);
+  if (s->shown.n_x > DV_SIGNAL_COLUMNS)
+    snprintf(caption + n, sizeof caption - (size_t)n, " Of %zu columns the first %d can be chosen.",
+             s->shown.n_x, DV_SIGNAL_COLUMNS);
+  dvbf_status status = dvbf_page_heading(page, 2, "Signals", error);
+  if (!status) status = dv_page_signals(page, s, c->data, caption, error);
+  return status ? status : draw_signals(page, c, s, error);
+}
+
+/* ---- Tracks ---- */
+
+/* The centre of brightness in a video, measured and predicted. */
+
+enum { ROWS = 3 }; /* ground truth, reconstruction, prediction */
+
+/* Tracks of all rows: [ROWS][2][sequences][frames]. */
+typedef struct tracks {
+  const dv_shown *shown;
+  size_t rows, frames;
+  double *at, *distance; /* distance: [sequences][frames] of the last row from the first */
+} tracks;
+
+static double *track_of(const tracks *t, size_t row, size_t axis, size_t sequence) {
+  return t->at + ((row * 2 + axis) * t->shown->film.count + sequence) * t->frames;
+}
+
+/* Whether objects are dark in most frames of the video. room: [2][pixels]. */
+static bool is_dark(const dv_shown *s, float *room) {
+  size_t pixels = s->data->image_height * s->data->image_width, frames = s->film.count * s->film.steps;
+  size_t dark = 0;
+  for (size_t f = 0; f < frames; f++) {
+    dv_track_grey(room + pixels, s->film.x + f * s->film.n_x, pixels, s->film.n_x / pixels);
+    dark += dv_track_dark(room + pixels, 1, pixels, room);
+  }
+  return 2 * dark > frames;
+}
+
+static dvbf_status follow(tracks *t, dvbf_error *error) {
+  const dv_shown *s = t->shown;
+  size_t height = s->data->image_height, width = s->data->image_width, count = s->film.count;
+  const float *rows[ROWS] = {s->film.x, s->reconstruction->x, s->prediction ? s->prediction->x : NULL};
+  size_t pixels = height * width, channels = s->film.n_x / pixels;
+  t->at = dv_calloc(ROWS * 2 * count, t->frames * sizeof *t->at);
+  t->distance = dv_calloc(count, t->frames * sizeof *t->distance);
+  float *room = dv_calloc(2 * pixels, sizeof *room), *grey = room + pixels;
+  dvbf_status status = t->at && t->distance && room ? DVBF_OK : dv_fail_memory(error, "following what moves");
+  bool dark = !status && is_dark(s, room);
+  for (size_t r = 0; r < t->rows && !status; r++)
+    for (size_t i = 0; i < count; i++)
+      for (size_t f = 0; f < t->frames; f++) {
+        double *across = track_of(t, r, 0, i) + f, *down = track_of(t, r, 1, i) + f;
+        *across = *down = NAN;
+        if (f >= dvbf_sequence_length(&s->film, i)) continue;
+        dv_track_grey(grey, rows[r] + (i * t->frames + f) * pixels * channels, pixels, channels);
+        dv_track_centre(grey, height, width, dark, room, across, down);
+      }
+  for (size_t i = 0; i < count && !status; i++)
+    for (size_t f = 0; f < t->frames; f++)
+      t->distance[i * t->frames + f] = hypot(track_of(t, t->rows - 1, 0, i)[f] - track_of(t, 0, 0, i)[f],
+                                             track_of(t, t->rows - 1, 1, i)[f] - track_of(t, 0, 1, i)[f]);
+  dv_free(room);
+  return status;
+}
+
+static void add_track_view(dv_plot *plot, const tracks *t, size_t i) {
+  static const char *const names[ROWS] = {"measured", "reconstructed", "predicted"};
+  static const int colours[ROWS] = {DV_PLOT_MEASURED, DV_PLOT_LAST, DV_PLOT_LEARNED};
+  static const char *const axes[] = {"centre, from the left (pixels)", "centre, from above (pixels)"};
+  size_t observed = t->shown->observed;
+  const dv_plot_mark mark = {"end of observation", (double)observed + 0.5, false, DV_PLOT_BOUNDARY};
+  dv_series series[ROWS];
+  dv_panel panel = {.across = "frame", .series = series, .marks = &mark, .n_marks = t->rows == ROWS};
+  dv_plot_view(plot, t->shown->names[i], NULL);
+  for (size_t axis = 0; axis < 2; axis++) {
+    panel.up = axes[axis];
+    panel.n_series = 0;
+    for (size_t r = 0; r < t->rows; r++)
+      series[panel.n_series++] = (dv_series){.name = names[r],
+                                             .kind = r == 1 ? DV_SERIES_DASHED : DV_SERIES_LINE,
+                                             .colour = colours[r],
+                                             .count = t->frames,
+                                             .y = track_of(t, r, axis, i),
+                                             .first = 1};
+    dv_plot_panel(plot, &panel);
+  }
+  panel.up = "distance of the centres (pixels)";
+  panel.zero = true;
+  panel.n_series = 1;
+  series[0] = (dv_series){.name = t->rows == ROWS ? "predicted" : "reconstructed",
+                          .colour = t->rows == ROWS ? DV_PLOT_LEARNED : DV_PLOT_LAST,
+                          .count = t->frames,
+                          .y = t->distance + i * t->frames,
+                          .first = 1};
+  dv_plot_panel(plot, &panel);
+}
+
+/* The mean distance over all that is predicted (DST), and the mean number of frames until it is above a pixel
+ * (VPD). */
+static void describe(char *out, size_t size, const tracks *t) {
+  double sum = 0, count = 0, steps = 0;
+  const dvbf_sequences *film = &t->shown->film;
+  for (size_t i = 0; i < film->count; i++) {
+    bool near = true;
+    for (size_t f = t->shown->observed; f < dvbf_sequence_length(film, i); f++) {
+      double d = t->distance[i * t->frames + f];
+      if (isnan(d)) continue;
+      sum += d, count += 1;
+      near = near && d <= 1;
+      steps += near;
+    }
+  }
+  int n =
+      snprintf(out, size, "Centre of what is brighter than the background, or darker where that is rare.");
+  if (t->rows == ROWS && count > 0 && isfinite(sum))
+    dv_print(
+        out + n, size - (size_t)n,
+        " Over the %zu sequence%s shown the predicted centre is on average %.2f pixels from the measured one "
+        "(DST), and within one pixel for the first %.1f predicted frames (VPD).",
+        film->count, film->count == 1 ? "" : "s", sum / count, steps / (double)film->count);
+}
+
+dvbf_status dv_section_tracks(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                              dvbf_error *error) {
+  tracks t = {.shown = shown, .rows = shown->prediction ? ROWS : 2, .frames = shown->film.steps};
+  char caption[480];
+  if (!c->data->image_height || !shown->film.count || shown->film.gaps) return DVBF_OK;
+  dvbf_status status = follow(&t, error);
+  if (!status) status = dvbf_page_heading(page, 2, "Tracks", error);
+  if (!status) {
+    dv_plot plot = dv_plot_begin(page, "by frame", "Sequence", false);
+    for (size_t i = 0; i < shown->film.count; i++) add_track_view(&plot, &t, i);
+    describe(caption, sizeof caption, &t);
+    status = dv_plot_end(&plot, caption, error);
+  }
+  DV_FREE(t.at, t.distance);
+  return status;
+}

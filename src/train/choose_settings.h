@@ -1,0 +1,35 @@
+/* Settings chosen for the data, and the facts about data that the choices follow from. */
+#ifndef DV_TRAIN_CHOOSE_SETTINGS_H
+#define DV_TRAIN_CHOOSE_SETTINGS_H
+
+#include "data/dataset.h"
+
+#include <dvbf/dvbf.h>
+
+/* ---- Facts and choices ---- */
+
+/* Facts about data, shared by the choices of several settings. */
+typedef struct dv_facts dv_facts;
+
+/* The data must stay. */
+dvbf_status dv_facts_new(dv_facts **out, const dvbf_data *data, const volatile int *interrupt,
+                         dvbf_error *error);
+void dv_facts_free(dv_facts *facts);
+
+/* Of the longest sequence that trains. */
+size_t dv_facts_steps(const dv_facts *facts);
+
+/* As dvbf_settings_choose. */
+dvbf_status dv_choose_settings(dvbf_settings *settings, const dv_facts *facts, dvbf_choice_fn *each,
+                               void *user_data, dvbf_error *error);
+
+/* ---- Directions of x ---- */
+
+/* *out = number of principal components that together hold `share` of the variance of the standardised
+ * columns; a missing value counts as the mean of its column. Of large data a few thousand frames are used. Of
+ * more than DV_DIRECTIONS_MOST columns, all count. */
+enum { DV_DIRECTIONS_MOST = 256 };
+dvbf_status dv_directions(size_t *out, const dvbf_sequences *s, const dv_statistics *x, double share,
+                          dvbf_error *error);
+
+#endif

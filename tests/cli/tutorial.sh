@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# The commands of docs/tutorial.md, in their order, on small data in the shape of the tutorial's and with few updates:
+# each must do its work. NPZ files come from `dvbf sample`, as the Python of the tutorial is not run here.
+# Usage: tests/cli/tutorial.sh DVBF TUTORIAL
+set -euo pipefail
+dvbf=$1 tutorial=$(realpath "$2")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+fail() { echo "FAILED: $*" >&2; exit 1; }
+
+# Two tanks: columns as in the benchmark, with the sampling time in the first row alone and a comma at the end.
+awk 'BEGIN {
+  print "\"uEst\",\"uVal\",\"yEst\",\"yVal\",\"Ts\","
+  for (t = 0; t < 400; t++) {
+    u[0] = 3 + 2 * sin(t / 17) * cos(t / 41); u[1] = 3 + 2 * cos(t / 23) * sin(t / 31)
+    printf "%.5g,%.5g,%.5g,%.5g,%s,\n", u[0], u[1], y[0], y[1], t ? "" : "4"
+    for (i = 0; i < 2; i++) {
+      x[i] += 0.1 * (u[i] - x[i]); y[i] += 0.1 * (x[i] - y[i])
+    }
+  }
+}' >dataBenchmark.csv
+
+quick=(--threads 1 --quiet)
+"$dvbf" train dataBenchmark.csv --outputs yEst,yVal --inputs uEst -o maker --search off --updates 5 --filter-updates 5 --no-verdict "${quick[@]}"
+for file in mine masked; do "$dvbf" sample maker --count 60 --steps 70 -o $file.npz "${quick[@]}"; done
+
+count=0
+while IFS= read -r line; do
+  read -ra words <<<"$line"
+  [ "${words[0]}" = dvbf ] || fail "not a command of ours: $line"
+  case "${words[1]}" in
+    train)
+      words+=(--no-verdict) # so few updates make a useless model
+      [[ $line == *--resume* ]] || words+=(--updates 20 --filter-updates 5 --candidates 2) ;;
+    smooth) words+=(--particles 10 --samples 5) ;;
+  esac
+  [ "${words[1]}" = info ] || words+=(--threads 1)
+  "$dvbf" "${words[@]:1}" >output 2>&1 || { cat output >&2; fail "$line"; }
+  count=$((count + 1))
+done < <(sed -n '/^```sh$/,/^```$/{/^```/d;p}' "$tutorial")
+[ $count -ge 10 ] || fail "only $count commands were found"
+for file in tanks/model.safetensors mine/model.safetensors future.npz latent.npz smooth.npz dreams.npz report.html; do
+  [ -s $file ] || fail "$file was not written"
+done
