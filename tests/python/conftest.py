@@ -43,7 +43,7 @@ def train(data: Path, run: Path, verdict: bool = False, **settings) -> bytes:
 
 
 def join(model: dvbf.Model, parts: dict[str, dvbf.Model]) -> bytes:
-    """The file of a committee: that of its best member, and those of other parts with prefixes (docs/formats.md)."""
+    """The file of a committee: that of its best member, and those of other parts with prefixes (docs/data-formats.md)."""
     header: dict = {"__metadata__": {"members": "2", "linear": "1"}}
     values = b""
     for prefix, part in {"": model, **parts}.items():

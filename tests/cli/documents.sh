@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The commands of docs/tutorial.md, in their order, on small data in the shape of the tutorial's and with few updates:
-# each must do its work. NPZ files come from `dvbf sample`, as the Python of the tutorial is not run here.
-# Usage: tests/cli/tutorial.sh DVBF TUTORIAL
+# Runs the commands of docs/manual.md in their order, on small data of the same shape and with few updates. NPZ files come
+# from `dvbf sample`: the Python of the manual is not run here.
+# Usage: tests/cli/documents.sh DVBF MANUAL
 set -euo pipefail
-dvbf=$1 tutorial=$(realpath "$2")
+dvbf=$1 manual=$(realpath "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -38,7 +38,7 @@ while IFS= read -r line; do
   [ "${words[1]}" = info ] || words+=(--threads 1)
   "$dvbf" "${words[@]:1}" >output 2>&1 || { cat output >&2; fail "$line"; }
   count=$((count + 1))
-done < <(sed -n '/^```sh$/,/^```$/{/^```/d;p}' "$tutorial")
+done < <(sed -n '/^```sh$/,/^```$/{/^```/d;p}' "$manual")
 [ $count -ge 10 ] || fail "only $count commands were found"
 for file in tanks/model.safetensors mine/model.safetensors future.npz latent.npz smooth.npz dreams.npz report.html; do
   [ -s $file ] || fail "$file was not written"
