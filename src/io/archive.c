@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "io/csv.h"
 #include "io/sandbox.h"
 
 #include <dvbf/dvbf.h>
@@ -271,6 +272,7 @@ void dv_archive_release(dv_archive *a) {
   if (!a || __atomic_sub_fetch(&a->references, 1, __ATOMIC_ACQ_REL)) return;
   if (a->close) a->close(a);
   for (size_t i = 0; i < a->count; i++) dv_free(a->arrays[i].name);
+  if (a->table) dv_csv_table_free(a->table);
   DV_FREE(a->arrays, a->notes, a->uses);
   dv_free(a);
 }
@@ -434,6 +436,7 @@ static void close_transposed(dv_archive *a) {
 /* Arrays of the highest rank are swapped: those with fewer dimensions have no columns. */
 dvbf_status dv_archive_transpose(dv_archive **archive, dvbf_error *error) {
   dv_archive *inner = *archive;
+  if (inner->table) return DVBF_OK;
   transposed *t = (transposed *)dv_archive_new(sizeof *t, inner->path);
   int highest = 0;
   if (!t) return dv_fail_memory(error, "reading data");

@@ -32,6 +32,8 @@ typedef struct dv_array {
       plain; /* where float32 (`real`) or `bytes` lie in the file as they are in memory; 0: they do not */
 } dv_array;
 
+typedef enum dv_role { DV_ROLE_X, DV_ROLE_U, DV_ROLE_STATE, DV_ROLE_MASK, DV_ROLE_LENGTH, DV_ROLES } dv_role;
+
 typedef struct dv_archive dv_archive;
 
 /* A format fills in the functions and stores its own data after this struct. */
@@ -39,7 +41,7 @@ struct dv_archive {
   char path[512];
   dv_array *arrays; /* [count] sorted by name, with 9 before 10 */
   size_t count, room;
-  bool table; /* of a CSV file: its columns are already sorted into x, u, state and length */
+  struct dv_csv_table *table; /* of a CSV file, which has no arrays (csv.h); NULL: it has arrays */
   unsigned references;
   /* Reads elements first .. first + n - 1 in C order into `floats` or, if that is NULL, `doubles`. Several
    * threads may read a seekable array at once. Returns NULL or, after a failure, the remedy. */
@@ -53,16 +55,10 @@ struct dv_archive {
   const float *(*floats)(dv_archive *a, const dv_array *array);
   /* Units of the columns of an array; false: none is known. NULL if the format has none. */
   bool (*units)(dv_archive *a, const dv_array *array, size_t count, char (*out)[16]);
-  /* Origins of the `count` sequences of x; NULL: unknown. */
-  const dvbf_origin *(*origins)(dv_archive *a, const dv_array *x, size_t count);
   size_t files; /* that it was joined of; 0: it is one file */
-  /* Rows (of the first dimension) in piece `number` of an array, over the files that have it; 0: there are no
-   * more. NULL for one file. */
-  size_t (*rows)(const dv_archive *a, const dv_array *array, size_t number);
-  double sample_time; /* seconds, 0: unknown */
-  bool dates;         /* times count from 1970 */
-  bool gaps;          /* NaN in x is a value that is missing, without a setting that says so */
-  bool asks;          /* no setting says which columns of x are inputs */
+  /* Rows (of the first dimension) in piece `number` of an array, over the files that have it, and the file's
+   * path; 0: there are no more. NULL for one file. */
+  size_t (*piece)(const dv_archive *a, const dv_array *array, size_t number, const char **path);
   char (*notes)[256]; /* [n_notes] sentences for the user */
   size_t n_notes;
   const char *lost; /* why nothing more can be parsed of it; NULL: it can */

@@ -5,12 +5,12 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "io/archive.h"
+#include "io/csv.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,6 @@ typedef struct piece {
   char *name; /* in the joined archive */
   size_t file, array, rows;
   dv_array about; /* its name is not used */
-  double *own;    /* [rows] lengths that a table does not say, as it is one sequence; NULL: in the file */
 } piece;
 
 typedef struct joined {
@@ -47,7 +46,6 @@ typedef struct joined {
   size_t *first; /* [arrays + 1] of each array in `pieces`; dv_array.place is the number of one */
   char **troubles;
   size_t n_troubles;
-  dvbf_origin *origins;
 } joined;
 
 /* ---- Files ---- */
@@ -55,20 +53,18 @@ typedef struct joined {
 static dvbf_status open_member(joined *j, size_t file, dvbf_error *error) {
   member *m = &j->files[file];
   dvbf_status status = dv_archive_open(&m->open, m->path, &j->how, error);
-  if (!status && j->how.transpose == DV_TRANSPOSE_ON && !m->open->table)
-    status = dv_archive_transpose(&m->open, error);
+  if (!status && j->how.transpose == DV_TRANSPOSE_ON) status = dv_archive_transpose(&m->open, error);
   if (status && m->open) dv_archive_release(m->open);
   if (status) m->open = NULL;
   if (!status) j->open++;
   return status;
 }
 
-/* Tables stay open: their rows are in memory anyway. */
 static void close_oldest(joined *j, size_t but) {
   member *oldest = NULL;
   for (size_t i = 0; i < j->count; i++) {
     member *m = &j->files[i];
-    if (i != but && m->open && !m->open->table && (!oldest || m->used < oldest->used)) oldest = m;
+    if (i != but && m->open && (!oldest || m->used < oldest->used)) oldest = m;
   }
   if (!oldest) return;
   dv_archive_release(oldest->open);
@@ -100,13 +96,6 @@ static size_t row_of(const dv_array *array) {
 static const char *read_piece(joined *j, const piece *p, size_t first, size_t n, float *floats,
                               double *doubles) {
   dv_archive *a = NULL;
-  for (size_t i = 0; p->own && i < n; i++) {
-    if (floats)
-      floats[i] = (float)p->own[first + i];
-    else
-      doubles[i] = p->own[first + i];
-  }
-  if (p->own) return NULL;
   if (borrow(&a, j, p->file, NULL)) return "one of its files was changed or removed while in use";
   const char *remedy = dv_array_read(a, &a->arrays[p->array], first, n, floats, doubles);
   dv_archive_release(a);
@@ -171,59 +160,12 @@ static bool joined_units(dv_archive *a, const dv_array *array, size_t count, cha
   return known;
 }
 
-static size_t joined_rows(const dv_archive *a, const dv_array *array, size_t number) {
+static size_t joined_piece(const dv_archive *a, const dv_array *array, size_t number, const char **path) {
   const joined *j = (const joined *)a;
   size_t k = j->first[array->place] + number;
-  return k < j->first[array->place + 1] ? j->pieces[k].rows : 0;
-}
-
-/* ---- Origins of sequences ---- */
-
-static const char *last_part(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
-/* Sequences of a piece of x: those of a table, or one per row if all rows are `count` sequences, else one. */
-static size_t sequences_of(const joined *j, const piece *x, bool by_rows) {
-  if (!j->base.table) return by_rows ? x->rows : 1;
-  const char *slash = strrchr(x->name, '/');
-  size_t folder = slash ? (size_t)(slash + 1 - x->name) : 0;
-  for (size_t k = 0; k < j->n_pieces; k++) {
-    const piece *p = &j->pieces[k];
-    if (p->file == x->file && !strncmp(p->name, x->name, folder) && !strcmp(p->name + folder, "length"))
-      return p->rows;
-  }
-  return 1;
-}
-
-static void copy_origins(joined *j, const piece *x, dvbf_origin *out, size_t count, size_t before) {
-  dv_archive *a = NULL;
-  const dvbf_origin *known = NULL;
-  if (!borrow(&a, j, x->file, NULL) && a->origins) known = a->origins(a, &a->arrays[x->array], count);
-  for (size_t i = 0; i < count; i++) {
-    if (known) out[i] = known[i];
-    out[i].sequence = before + i;
-    if (!*out[i].name) snprintf(out[i].name, sizeof out[i].name, "%.31s", last_part(j->files[x->file].path));
-  }
-  dv_archive_release(a);
-}
-
-static const dvbf_origin *joined_origins(dv_archive *a, const dv_array *x, size_t count) {
-  joined *j = (joined *)a;
-  size_t n = 0, from = j->first[x->place], until = j->first[x->place + 1];
-  bool by_rows = !a->table && count == x->dims[0];
-  for (size_t k = from; k < until; k++) n += sequences_of(j, &j->pieces[k], by_rows);
-  if (n != count) return NULL; /* what arrays tell of their ends counts */
-  dv_free(j->origins);
-  j->origins = dv_calloc(count, sizeof *j->origins);
-  n = 0;
-  for (size_t k = from; j->origins && k < until; k++) {
-    size_t own = sequences_of(j, &j->pieces[k], by_rows);
-    copy_origins(j, &j->pieces[k], j->origins + n, own, n);
-    n += own;
-  }
-  return j->origins;
+  if (k >= j->first[array->place + 1]) return 0;
+  *path = j->files[j->pieces[k].file].path;
+  return j->pieces[k].rows;
 }
 
 /* ---- Names ---- */
@@ -276,29 +218,6 @@ static dvbf_status add_piece(joined *j, piece *p, dvbf_error *error) {
   return DVBF_OK;
 }
 
-/* A table of one sequence has no array of lengths; here it needs one. */
-static dvbf_status add_length(joined *j, const dv_archive *a, const piece *x, dvbf_error *error) {
-  char name[DV_ARRAY_NAME + 8];
-  const char *slash = strrchr(x->name, '/');
-  snprintf(name, sizeof name, "%.*slength", slash ? (int)(slash + 1 - x->name) : 0, x->name);
-  if (dv_archive_find(a, name)) return DVBF_OK;
-  piece p = {.name = dv_strdup(name), .file = x->file, .rows = 1};
-  p.about = (dv_array){.rank = 1, .dims = {1}, .elements = 1, .real = true};
-  p.own = dv_calloc(1, sizeof *p.own);
-  if (!p.own) {
-    dv_free(p.name);
-    return dv_fail_memory(error, "reading data");
-  }
-  p.own[0] = (double)x->rows;
-  dvbf_status status = add_piece(j, &p, error);
-  if (status) dv_free(p.own);
-  return status;
-}
-
-static bool is_x(const char *name) {
-  return !strcmp(last_part(name), "x");
-}
-
 static dvbf_status add_file(joined *j, size_t file, size_t *episodes, dvbf_error *error) {
   dv_archive *a = NULL;
   dvbf_status status = borrow(&a, j, file, error);
@@ -311,8 +230,6 @@ static dvbf_status add_file(joined *j, size_t file, size_t *episodes, dvbf_error
     p.about.name = NULL;
     p.rows = array->rank ? array->dims[0] : 1;
     status = add_piece(j, &p, error);
-    if (!status && a->table && is_x(array->name))
-      status = add_length(j, a, &j->pieces[j->n_pieces - 1], error);
   }
   j->files[file].arrays = a->count;
   dv_archive_release(a);
@@ -343,7 +260,7 @@ static const char *path_of(const joined *j, const piece *p) {
 /* Names of the columns of a piece; false: it has none. */
 static bool names_of(joined *j, const piece *p, size_t count, char (*out)[32]) {
   dv_archive *a = NULL;
-  if (p->own || borrow(&a, j, p->file, NULL)) return false;
+  if (borrow(&a, j, p->file, NULL)) return false;
   const dv_array *array = &a->arrays[p->array];
   bool good = a->named && a->named(a, array) && a->text(a, array, count, out);
   dv_archive_release(a);
@@ -448,7 +365,7 @@ static dvbf_status join_arrays(joined *j, dvbf_error *error) {
   return status;
 }
 
-/* ---- Notes and sample times ---- */
+/* ---- Notes and tables ---- */
 
 static bool is_told(const joined *j, const char *note) {
   for (size_t i = 0; i < j->base.n_notes; i++)
@@ -456,33 +373,22 @@ static bool is_told(const joined *j, const char *note) {
   return false;
 }
 
-static dvbf_status check_pace(const joined *j, const dv_archive *a, dvbf_error *error) {
-  double one = j->base.sample_time, other = a->sample_time;
-  if (!a->table || fabs(one - other) <= 0.01 * fmax(one, other)) return DVBF_OK;
-  return dv_fail(error, DVBF_FORMAT,
-                 "%.200s: a step takes %g s, and %g s in %.200s; sample-time = SECONDS puts both on one grid",
-                 a->path, other, one, j->files[0].path);
-}
-
 static dvbf_status take_told(joined *j, size_t file, dvbf_error *error) {
   dv_archive *a = NULL;
+  const char *first = j->files[0].path;
   dvbf_status status = borrow(&a, j, file, error);
   if (status) return status;
-  if (!file) {
-    j->base.table = a->table;
-    j->base.sample_time = a->sample_time;
-    j->base.dates = a->dates;
-    for (size_t i = 0; i < a->n_uses; i++) dv_archive_use(&j->base, a->uses[i].name, a->uses[i].role);
-  }
-  if (a->table != j->base.table)
-    status =
-        dv_fail(error, DVBF_FORMAT, "%.200s: is %s, and %.200s is %s; files of one data set must be alike",
-                a->path, a->table ? "a table" : "no table", j->files[0].path, j->base.table ? "one" : "none");
-  if (!status) status = check_pace(j, a, error);
-  j->base.gaps = j->base.gaps || a->gaps;
-  j->base.asks = j->base.asks || a->asks;
+  bool table = a->table, like_first = !file || table == (j->base.table != NULL);
+  for (size_t i = 0; !file && i < a->n_uses; i++) dv_archive_use(&j->base, a->uses[i].name, a->uses[i].role);
   for (size_t i = 0; i < a->n_notes && j->base.n_notes < MOST_NOTES; i++)
     if (!is_told(j, a->notes[i])) dv_archive_note(&j->base, "%s", a->notes[i]);
+  if (!like_first)
+    status =
+        dv_fail(error, DVBF_FORMAT, "%.200s: is %s, and %.200s is %s; files of one data set must be alike",
+                a->path, table ? "a table" : "no table", first, table ? "none" : "one");
+  else if (!file && table && !(j->base.table = dv_calloc(1, sizeof *j->base.table)))
+    status = dv_fail_memory(error, "reading data");
+  if (!status && table) status = dv_csv_table_append(j->base.table, first, a, error);
   dv_archive_release(a);
   return status;
 }
@@ -495,9 +401,9 @@ static void joined_close(dv_archive *a) {
     dv_archive_release(j->files[i].open);
     dv_free(j->files[i].path);
   }
-  for (size_t i = 0; i < j->n_pieces; i++) DV_FREE(j->pieces[i].name, j->pieces[i].own);
+  for (size_t i = 0; i < j->n_pieces; i++) dv_free(j->pieces[i].name);
   for (size_t i = 0; i < j->n_troubles; i++) dv_free(j->troubles[i]);
-  DV_FREE(j->files, j->pieces, j->first, (void *)j->troubles, j->origins);
+  DV_FREE(j->files, j->pieces, j->first, (void *)j->troubles);
   pthread_mutex_destroy(&j->lock);
 }
 
@@ -524,8 +430,7 @@ dvbf_status dv_archive_join(dv_archive **out, char *const *paths, size_t count, 
   j->base.text = joined_text;
   j->base.named = joined_named;
   j->base.units = joined_units;
-  j->base.rows = joined_rows;
-  j->base.origins = joined_origins;
+  j->base.piece = joined_piece;
   j->base.close = joined_close;
   j->base.files = count;
   pthread_mutex_init(&j->lock, NULL);

@@ -1,6 +1,6 @@
-/* Text tables (CSV, with commas, semicolons, tabs or blanks) as an archive (dv_csv_open). Rows are read in
- * one pass; the columns in use become the arrays x, u, state and length, in train/, valid/ and test/ if a
- * column gives the split. Parts of the reader: csv_lexer.c, csv_detect.c, csv_columns.c, csv_rows.c. */
+/* Text tables (CSV, with commas, semicolons, tabs or blanks): dv_csv_open reads the rows of the columns in
+ * use in one pass, in train, valid and test if a column gives the split; dv_csv_table_append joins several
+ * files. Parts of the reader: csv_lexer.c, csv_detect.c, csv_columns.c, csv_rows.c. */
 #include "io/csv.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -9,15 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct csv_file {
-  dv_archive base;
-  dv_csv_columns columns;
-  dv_csv_rows splits[DV_CSV_SPLITS];
-} csv_file;
-
 /* State while rows are read. */
 typedef struct table_reading {
-  csv_file *file;
+  dv_csv_table *table;
   float *row; /* [columns] numbers of this line */
   char sequence[256];
   int split;
@@ -62,7 +56,7 @@ static dvbf_status not_a_number(const dv_lines *in, const dv_csv_columns *c, siz
 /* The time, as a number or a date. */
 static dvbf_status take_time(table_reading *t, const dv_lines *in, size_t column, dv_cursor field,
                              dvbf_error *error) {
-  const dv_csv_columns *c = &t->file->columns;
+  const dv_csv_columns *c = &t->table->columns;
   bool good;
   double *to = column == c->time ? &t->stamp : &t->clock;
   if (column == c->clock || (!c->time_unit && !c->dates))
@@ -81,7 +75,7 @@ static dvbf_status take_time(table_reading *t, const dv_lines *in, size_t column
 /* One field into the row, or its time, sequence or split. */
 static dvbf_status take_field(table_reading *t, const dv_lines *in, size_t column, dv_cursor field,
                               bool *change, dvbf_error *error) {
-  const dv_csv_columns *c = &t->file->columns;
+  const dv_csv_columns *c = &t->table->columns;
   bool used = c->column[column].used;
   if (used && !dv_csv_number(c, field, &t->row[column])) return not_a_number(in, c, column, field, error);
   if (used && isinf(t->row[column]))
@@ -108,7 +102,7 @@ static dvbf_status take_field(table_reading *t, const dv_lines *in, size_t colum
  * midnight. */
 static dvbf_status check_time(table_reading *t, const dv_lines *in, double *time, bool *change,
                               dvbf_error *error) {
-  const dv_csv_columns *c = &t->file->columns;
+  const dv_csv_columns *c = &t->table->columns;
   const double half_a_day = 43200;
   bool clock = !c->dates && !c->time_unit;
   char name[64];
@@ -128,8 +122,8 @@ static dvbf_status check_time(table_reading *t, const dv_lines *in, double *time
 }
 
 static dvbf_status add_row(table_reading *t, const dv_lines *in, bool change, dvbf_error *error) {
-  dv_csv_columns *c = &t->file->columns;
-  dv_csv_rows *r = &t->file->splits[c->split == DV_CSV_NONE ? DV_CSV_WHOLE : t->split];
+  dv_csv_columns *c = &t->table->columns;
+  dv_csv_rows *r = &t->table->splits[c->split == DV_CSV_NONE ? DV_CSV_WHOLE : t->split];
   double time = 0;
   float *to;
   dvbf_status status = c->time == DV_CSV_NONE ? DVBF_OK : check_time(t, in, &time, &change, error);
@@ -149,7 +143,7 @@ static dvbf_status add_row(table_reading *t, const dv_lines *in, bool change, dv
 }
 
 static dvbf_status read_row(table_reading *t, const dv_lines *in, dv_cursor line, dvbf_error *error) {
-  const dv_csv_columns *c = &t->file->columns;
+  const dv_csv_columns *c = &t->table->columns;
   dv_fields f = dv_fields_of(line, c->separator);
   dv_cursor field;
   size_t n = 0;
@@ -168,16 +162,16 @@ static dvbf_status read_row(table_reading *t, const dv_lines *in, dv_cursor line
   return add_row(t, in, change, error);
 }
 
-static dvbf_status read_rows(csv_file *f, dv_lines *in, dvbf_error *error) {
-  table_reading t = {.file = f, .split = -1};
+static dvbf_status read_rows(dv_csv_table *table, dv_lines *in, dvbf_error *error) {
+  table_reading t = {.table = table, .split = -1};
   dv_cursor line = {NULL, NULL};
   for (int i = 0; i < DV_CSV_SPLITS; i++) {
-    f->splits[i].width = dv_csv_width(&f->columns);
-    f->splits[i].timed = f->columns.time != DV_CSV_NONE;
+    table->splits[i].width = dv_csv_width(&table->columns);
+    table->splits[i].timed = table->columns.time != DV_CSV_NONE;
   }
-  t.row = dv_calloc(f->columns.count, sizeof *t.row);
+  t.row = dv_calloc(table->columns.count, sizeof *t.row);
   dvbf_status status = t.row ? dv_lines_next(in, &line, error) : dv_fail_memory(error, "reading data");
-  for (size_t i = 0; i < f->columns.before && !status; i++) status = dv_lines_next(in, &line, error);
+  for (size_t i = 0; i < table->columns.before && !status; i++) status = dv_lines_next(in, &line, error);
   while (!status && line.at) {
     status = read_row(&t, in, line, error);
     if (!status) status = dv_lines_next(in, &line, error);
@@ -190,13 +184,13 @@ static dvbf_status read_rows(csv_file *f, dv_lines *in, dvbf_error *error) {
 
 /* ---- Time ---- */
 
-static void tell_grid(csv_file *f, const dv_pace *pace, double step, bool given, const dv_gridded *done) {
+static void tell_grid(dv_archive *a, const dv_pace *pace, double step, bool given, const dv_gridded *done) {
   char merged[64] = "", cut[96] = "";
   if (done->merged) snprintf(merged, sizeof merged, ", %zu rows share a step with another", done->merged);
   if (done->cut)
     snprintf(cut, sizeof cut, ", and behind a gap of more than %d steps a new sequence begins (%zu times)",
              DV_LONGEST_GAP, done->cut);
-  dv_archive_note(&f->base, "%s: rows are put on a grid of %.6g s%s; %zu steps are missing%s%s",
+  dv_archive_note(a, "%s: rows are put on a grid of %.6g s%s; %zu steps are missing%s%s",
                   given             ? "sample-time is given"
                   : pace->multiples ? "some rows are missing"
                                     : "the times of the rows are irregular",
@@ -204,63 +198,62 @@ static void tell_grid(csv_file *f, const dv_pace *pace, double step, bool given,
 }
 
 /* Puts the rows on a grid, if their times require one. */
-static dvbf_status keep_pace(csv_file *f, const dv_data_settings *how, dvbf_error *error) {
+static dvbf_status keep_pace(dv_archive *a, const dv_data_settings *how, dvbf_error *error) {
   dv_pace pace;
   dv_gridded done = {0};
-  dvbf_status status = dv_pace_of(&pace, f->splits, DV_CSV_SPLITS, error);
+  dvbf_status status = dv_pace_of(&pace, a->table->splits, DV_CSV_SPLITS, error);
   if (status) return status;
   bool given = how->sample_time > 0 && fabs(how->sample_time - pace.step) > 0.01 * pace.step;
   double step = how->sample_time > 0 ? how->sample_time : pace.step;
-  f->base.sample_time = step;
-  f->base.dates = f->columns.dates;
+  a->table->sample_time = step;
   if (pace.coarse)
-    dv_archive_note(
-        &f->base, "most rows have the same time as the row before: all steps are taken as %.6g s long", step);
+    dv_archive_note(a, "most rows have the same time as the row before: all steps are taken as %.6g s long",
+                    step);
   if (pace.coarse || step <= 0 || (pace.regular && !given)) return DVBF_OK;
   for (int i = 0; i < DV_CSV_SPLITS && !status; i++)
-    if (f->splits[i].count)
-      status = dv_csv_rows_grid(&f->splits[i], step, pace.multiples && !given, &done, error);
-  if (!status) tell_grid(f, &pace, step, given, &done);
+    if (a->table->splits[i].count)
+      status = dv_csv_rows_grid(&a->table->splits[i], step, pace.multiples && !given, &done, error);
+  if (!status) tell_grid(a, &pace, step, given, &done);
   return status;
 }
 
 /* With times, sensors may have different rates: empty fields of x are missing, and inputs keep their
  * value. */
-static void fill_gaps(csv_file *f) {
-  const dv_csv_columns *c = &f->columns;
+static void fill_gaps(dv_archive *a) {
+  const dv_csv_columns *c = &a->table->columns;
   size_t missing = 0, held = 0;
   for (int i = 0; i < DV_CSV_SPLITS; i++) {
-    dv_csv_rows *r = &f->splits[i];
+    dv_csv_rows *r = &a->table->splits[i];
     for (size_t row = 0; row < r->count; row++)
       for (size_t k = 0; k < c->chosen[0]; k++) missing += isnan(r->values[row * r->width + k]) != 0;
     if (c->chosen[1]) held += dv_csv_rows_hold(r, c->chosen[0], c->chosen[1]);
   }
-  f->base.gaps = missing;
+  a->table->gaps = missing;
   if (missing)
-    dv_archive_note(&f->base, "%zu values of the outputs are missing%s", missing,
+    dv_archive_note(a, "%zu values of the outputs are missing%s", missing,
                     held ? "; inputs keep their value where they have none" : "");
   else if (held)
-    dv_archive_note(&f->base, "inputs keep their value in %zu steps where they have none", held);
+    dv_archive_note(a, "inputs keep their value in %zu steps where they have none", held);
 }
 
-static dvbf_status look_at_time(csv_file *f, const dv_data_settings *how, dvbf_error *error) {
-  f->base.sample_time = how->sample_time > 0 ? how->sample_time : f->columns.sample_time;
-  if (f->columns.time == DV_CSV_NONE) return DVBF_OK;
-  dvbf_status status = keep_pace(f, how, error);
-  if (!status) fill_gaps(f);
+static dvbf_status look_at_time(dv_archive *a, const dv_data_settings *how, dvbf_error *error) {
+  a->table->sample_time = how->sample_time > 0 ? how->sample_time : a->table->columns.sample_time;
+  if (a->table->columns.time == DV_CSV_NONE) return DVBF_OK;
+  dvbf_status status = keep_pace(a, how, error);
+  if (!status) fill_gaps(a);
   return status;
 }
 
 /* ---- Notes ---- */
 
 /* A column named like a time that holds something else. */
-static void tell_times(csv_file *f) {
-  const dv_csv_columns *c = &f->columns;
+static void tell_times(dv_archive *a) {
+  const dv_csv_columns *c = &a->table->columns;
   for (size_t i = 0; c->header && i < c->count && c->time == DV_CSV_NONE; i++) {
     const dv_csv_column *column = &c->column[i];
     if (column->says != DV_NAME_TIME || !column->others || column->used) continue;
     dv_archive_note(
-        &f->base,
+        a,
         "column %.31s holds no times that are known, as \"%s\"; written as 2024-01-31 13:00:00 it would "
         "tell the time of the rows",
         column->label, column->text);
@@ -268,143 +261,154 @@ static void tell_times(csv_file *f) {
   }
 }
 
-static void tell_columns(csv_file *f, const dv_data_settings *how) {
-  const dv_csv_columns *c = &f->columns;
+static void tell_columns(dv_archive *a, const dv_data_settings *how) {
+  const dv_csv_columns *c = &a->table->columns;
   char name[64], list[128] = "";
   for (size_t i = 0; i < c->count; i++) {
     const dv_csv_column *column = &c->column[i];
     dv_csv_column_name(c, i, name, sizeof name);
-    if (i < 256) dv_archive_use(&f->base, name, dv_csv_use(c, i, how));
+    if (i < 256) dv_archive_use(a, name, dv_csv_use(c, i, how));
     if (!column->used && column->others && 2 * column->others < column->numbers &&
         column->says == DV_NAME_OTHER)
-      dv_archive_note(&f->base,
+      dv_archive_note(a,
                       "column %s is not used, as %zu of its first rows hold text; mend them, or see "
                       "where by --outputs %s",
                       name, column->others, name);
   }
-  tell_times(f);
+  tell_times(a);
   for (size_t k = 0; c->by_name && k < c->chosen[1] && strlen(list) + 34 < sizeof list; k++) {
     size_t used = strlen(list);
     snprintf(list + used, sizeof list - used, "%s%.31s", k ? "," : "", c->column[c->choice[1][k]].label);
   }
   if (c->by_name)
-    dv_archive_note(
-        &f->base, "inputs by their names: %s (--inputs chooses others, --inputs none: there are none)", list);
+    dv_archive_note(a, "inputs by their names: %s (--inputs chooses others, --inputs none: there are none)",
+                    list);
   if (c->sequence != DV_CSV_NONE && !*how->sequence_column &&
       strcasecmp(c->column[c->sequence].label, "sequence"))
-    dv_archive_note(&f->base, "column %s tells sequences apart (--sequence-column none: it does not)",
+    dv_archive_note(a, "column %s tells sequences apart (--sequence-column none: it does not)",
                     dv_csv_column_name(c, c->sequence, name, sizeof name));
   if (c->decimal)
-    dv_archive_note(&f->base, "%s group digits, as in %s", c->decimal == ',' ? "dots" : "commas",
+    dv_archive_note(a, "%s group digits, as in %s", c->decimal == ',' ? "dots" : "commas",
                     c->decimal == ',' ? "1.234,5" : "1,234.5");
 }
 
-/* ---- The arrays ---- */
+/* ---- Opening ---- */
 
-enum { LENGTH = 3, ARRAYS = 4 };
-
-static const char *csv_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
-                            double *doubles) {
-  const csv_file *f = (const csv_file *)a;
-  const dv_csv_rows *r = &f->splits[array->place / ARRAYS];
-  size_t role = array->place % ARRAYS, at = 0;
-  for (size_t i = 0; i < role && role < LENGTH; i++) at += f->columns.chosen[i];
-  for (size_t k = first; k < first + n; k++) {
-    double value = role == LENGTH
-                       ? r->lengths[k]
-                       : (double)r->values[k / array->dims[1] * r->width + at + k % array->dims[1]];
-    if (floats)
-      floats[k - first] = (float)value;
-    else
-      doubles[k - first] = value;
-  }
-  return NULL;
+void dv_csv_table_free(dv_csv_table *t) {
+  for (int i = 0; i < DV_CSV_SPLITS; i++) dv_csv_rows_free(&t->splits[i]);
+  dv_csv_columns_free(&t->columns);
+  dv_free(t);
 }
 
-static bool csv_named(dv_archive *a, const dv_array *array) {
-  return ((const csv_file *)a)->columns.header && array->place % ARRAYS != LENGTH;
-}
-
-static bool csv_text(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]) {
-  const dv_csv_columns *c = &((const csv_file *)a)->columns;
-  size_t role = array->place % ARRAYS;
-  for (size_t i = 0; i < count; i++)
-    dv_name_copy(dv_cursor_of(c->column[c->choice[role][i]].label), out[i], sizeof out[i]);
-  return true;
-}
-
-static bool csv_units(dv_archive *a, const dv_array *array, size_t count, char (*out)[16]) {
-  const dv_csv_columns *c = &((const csv_file *)a)->columns;
-  size_t role = array->place % ARRAYS;
-  bool any = false;
-  for (size_t i = 0; i < count; i++) {
-    memcpy(out[i], c->column[c->choice[role][i]].unit, sizeof out[i]);
-    any |= *out[i] != 0;
-  }
-  return any;
-}
-
-static const dvbf_origin *csv_origins(dv_archive *a, const dv_array *x, size_t count) {
-  const dv_csv_rows *r = &((const csv_file *)a)->splits[x->place / ARRAYS];
-  return r->sequences == count ? r->origins : NULL;
-}
-
-static void csv_close(dv_archive *a) {
-  csv_file *f = (csv_file *)a;
-  for (int i = 0; i < DV_CSV_SPLITS; i++) dv_csv_rows_free(&f->splits[i]);
-  dv_csv_columns_free(&f->columns);
-}
-
-static dvbf_status add_arrays(csv_file *f, dvbf_error *error) {
-  static const char *const prefixes[] = {"train/", "valid/", "test/", ""};
-  static const char *const names[] = {"x", "u", "state", "length"};
-  const dv_csv_columns *c = &f->columns;
+/* A column that tells sequences apart must not do so in every row. */
+static dvbf_status check_sequences(const dv_archive *a, dvbf_error *error) {
+  const dv_csv_columns *c = &a->table->columns;
   for (size_t i = 0; i < DV_CSV_SPLITS; i++) {
-    const dv_csv_rows *r = &f->splits[i];
+    const dv_csv_rows *r = &a->table->splits[i];
     char column[64] = "sequence";
+    if (r->count < 2 || r->sequences < r->count) continue;
     if (c->sequence != DV_CSV_NONE) dv_csv_column_name(c, c->sequence, column, sizeof column);
-    if (r->count > 1 && r->sequences == r->count)
-      return dv_fail(error, DVBF_FORMAT,
-                     "%.200s: the column %s is another one in every row; a sequence needs at least 2 rows",
-                     f->base.path, column);
-    for (size_t role = 0; r->count && role < ARRAYS; role++) {
-      char name[16];
-      snprintf(name, sizeof name, "%s%s", prefixes[i], names[role]);
-      dv_array array = {.name = name, .rank = 2, .real = true, .place = i * ARRAYS + role};
-      array.dims[0] = role == LENGTH ? r->sequences : r->count;
-      array.dims[1] = role == LENGTH ? 1 : c->chosen[role];
-      if (role == LENGTH) array.rank = 1;
-      if (role == LENGTH ? r->sequences == 1 : !array.dims[1]) continue;
-      dvbf_status status = dv_archive_add(&f->base, &array, error);
-      if (status) return status;
-    }
+    return dv_fail(error, DVBF_FORMAT,
+                   "%.200s: the column %s is another one in every row; a sequence needs at least 2 rows",
+                   a->path, column);
   }
   return DVBF_OK;
 }
 
 dvbf_status dv_csv_open(dv_archive **out, const char *path, int descriptor, const dv_data_settings *how,
                         dvbf_error *error) {
-  csv_file *f = (csv_file *)dv_archive_new(sizeof *f, path);
-  if (!f) return dv_fail_memory(error, "reading data");
-  f->base.table = true;
-  f->base.read = csv_read;
-  f->base.text = csv_text;
-  f->base.named = csv_named;
-  f->base.units = csv_units;
-  f->base.origins = csv_origins;
-  f->base.close = csv_close;
-  *out = &f->base;
+  dv_archive *a = *out = dv_archive_new(sizeof *a, path);
+  dv_csv_table *t = a ? a->table = dv_calloc(1, sizeof *t) : NULL;
+  if (!t) return dv_fail_memory(error, "reading data");
   dv_lines in = {.path = path, .descriptor = descriptor};
-  dvbf_status status = dv_csv_look(&f->columns, &in, error);
-  if (!status) status = dv_csv_choose(&f->columns, path, how, error);
+  dvbf_status status = dv_csv_look(&t->columns, &in, error);
+  if (!status) status = dv_csv_choose(&t->columns, path, how, error);
   if (!status) {
     dv_lines_rewind(&in);
-    status = read_rows(f, &in, error);
+    status = read_rows(t, &in, error);
   }
-  if (!status) status = look_at_time(f, how, error);
-  if (!status) tell_columns(f, how);
-  f->base.asks = !status && f->columns.rest && f->columns.chosen[0] > 1;
-  if (!status) status = add_arrays(f, error);
+  if (!status) status = look_at_time(a, how, error);
+  if (!status) tell_columns(a, how);
+  if (!status) status = check_sequences(a, error);
   dv_free(in.buffer);
+  return status;
+}
+
+/* ---- Use of tables ---- */
+
+float *dv_csv_table_values(const dv_csv_table *t, int split, dv_role role) {
+  const dv_csv_rows *r = &t->splits[split];
+  size_t n = t->columns.chosen[role], first = 0, size;
+  float *out = dv_multiply(r->count, n, &size) ? dv_calloc(size, sizeof *out) : NULL;
+  for (int k = 0; k < (int)role; k++) first += t->columns.chosen[k];
+  for (size_t i = 0; out && i < r->count; i++)
+    memcpy(out + i * n, r->values + i * r->width + first, n * sizeof *out);
+  return out;
+}
+
+/* Files of one data set have the same columns, in the same order. */
+static dvbf_status compare_columns(const dv_csv_columns *a, const char *first, const dv_csv_columns *b,
+                                   const char *path, dvbf_error *error) {
+  static const char *const roles[] = {"outputs", "inputs", "states"};
+  if ((a->split == DV_CSV_NONE) != (b->split == DV_CSV_NONE))
+    return dv_fail(error, DVBF_FORMAT,
+                   "%.200s: %s a column split, unlike %.200s; give all files the same columns", path,
+                   b->split == DV_CSV_NONE ? "lacks" : "has", first);
+  for (int role = 0; role < 3; role++) {
+    if (a->chosen[role] != b->chosen[role])
+      return dv_fail(error, DVBF_FORMAT,
+                     "%.200s: has %zu %s, and %.200s has %zu; give all files the same columns", path,
+                     b->chosen[role], roles[role], first, a->chosen[role]);
+    for (size_t k = 0; a->header && b->header && k < a->chosen[role]; k++) {
+      const char *one = a->column[a->choice[role][k]].label, *other = b->column[b->choice[role][k]].label;
+      if (strcmp(one, other) != 0)
+        return dv_fail(
+            error, DVBF_FORMAT,
+            "%.150s: has the column %.31s where %.150s has %.31s; give all files the same columns in "
+            "one order",
+            path, other, first, one);
+    }
+  }
+  return DVBF_OK;
+}
+
+/* Sequences without a name get that of their file. */
+static dvbf_status append_rows(dv_csv_rows *to, dv_csv_rows *from, const char *name, dvbf_error *error) {
+  dvbf_status status = DVBF_OK;
+  to->width = from->width;
+  for (size_t i = 0, row = 0; i < from->sequences && !status; i++) {
+    const dvbf_origin *origin = &from->origins[i];
+    status = dv_csv_rows_begin(to, *origin->name ? origin->name : name, origin->time, error);
+    for (size_t k = 0; k < from->lengths[i] && !status; k++, row++) {
+      float *values;
+      status = dv_csv_rows_add(to, &values, 0, error);
+      if (!status) memcpy(values, from->values + row * from->width, from->width * sizeof *values);
+    }
+  }
+  dv_csv_rows_free(from);
+  return status;
+}
+
+dvbf_status dv_csv_table_append(dv_csv_table *to, const char *first, dv_archive *from, dvbf_error *error) {
+  dv_csv_table *t = from->table;
+  const char *slash = strrchr(from->path, '/');
+  double one = to->sample_time, other = t->sample_time;
+  dvbf_status status = DVBF_OK;
+  if (!to->columns.count) {
+    to->columns = t->columns;
+    to->sample_time = t->sample_time;
+    t->columns = (dv_csv_columns){0};
+  } else if (fabs(one - other) > 0.01 * fmax(one, other)) {
+    status =
+        dv_fail(error, DVBF_FORMAT,
+                "%.200s: a step takes %g s, and %g s in %.200s; sample-time = SECONDS puts both on one grid",
+                from->path, other, one, first);
+  } else {
+    status = compare_columns(&to->columns, first, &t->columns, from->path, error);
+  }
+  to->gaps = to->gaps || t->gaps;
+  to->columns.rest = to->columns.rest || t->columns.rest;
+  for (int i = 0; i < DV_CSV_SPLITS && !status; i++)
+    status = append_rows(&to->splits[i], &t->splits[i], slash ? slash + 1 : from->path, error);
   return status;
 }

@@ -188,7 +188,7 @@ typedef struct dv_csv_rows {
   double *times; /* [count] seconds, where `timed` */
   size_t count, room, width;
   bool timed;
-  double *lengths;      /* [sequences] rows of each */
+  size_t *lengths;      /* [sequences] rows of each */
   dvbf_origin *origins; /* [sequences] */
   size_t sequences, sequences_room;
 } dv_csv_rows;
@@ -224,5 +224,22 @@ dvbf_status dv_csv_rows_grid(dv_csv_rows *r, double step, bool multiples, dv_gri
 /* Columns first .. first + count - 1 keep their value until the next one. Returns the number of filled
  * values. */
 size_t dv_csv_rows_hold(dv_csv_rows *r, size_t first, size_t count);
+
+/* ---- Tables ---- */
+
+/* A CSV file: its columns, which know their roles, and its rows. */
+typedef struct dv_csv_table {
+  dv_csv_columns columns;
+  dv_csv_rows splits[DV_CSV_SPLITS];
+  double sample_time; /* seconds, 0: unknown */
+  bool gaps;          /* NaN in x is a value that is missing, without a setting that says so */
+} dv_csv_table;
+
+void dv_csv_table_free(dv_csv_table *t);
+/* x, u or state of a split, [rows][columns of that role]; NULL: memory is short. */
+float *dv_csv_table_values(const dv_csv_table *t, int split, dv_role role);
+/* Moves the rows of another file behind those of `to`, which is empty or begins with the file `first`. Its
+ * columns must be the same, and so must its sample time. */
+dvbf_status dv_csv_table_append(dv_csv_table *to, const char *first, dv_archive *from, dvbf_error *error);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-enum { MOST = 1 << 20, X = 0, U = 1, STATE = 2 };
+enum { MOST = 1 << 20 };
 
 /* ---- List of columns ---- */
 
@@ -165,7 +165,7 @@ static bool is_none(const char *text) {
 static dvbf_status choose_named(dv_csv_columns *c, const char *path, int role, const char *text,
                                 const char *setting, dvbf_error *error) {
   dv_cursor list = dv_cursor_of(text), item;
-  if (role == U && is_none(text) && column_named(c, text) == DV_CSV_NONE) return DVBF_OK;
+  if (role == DV_ROLE_U && is_none(text) && column_named(c, text) == DV_CSV_NONE) return DVBF_OK;
   while (dv_cursor_item(&list, &item)) {
     char wanted[DV_TEXT] = "";
     size_t first, last;
@@ -272,9 +272,10 @@ static dvbf_status choose_usual(dv_csv_columns *c, int role, dvbf_error *error) 
   for (size_t i = 0; c->header && i < c->count && !status; i++) {
     const dv_csv_column *column = &c->column[i];
     if (!is_free(c, i) || column->says != kinds[role]) continue;
-    if (role == U && !column->numbers && (*column->label | 32) != 'u') continue; /* action: left, right */
+    if (role == DV_ROLE_U && !column->numbers && (*column->label | 32) != 'u')
+      continue; /* action: left, right */
     status = choose_column(c, role, i, error);
-    c->by_name |= role == U && strcasecmp(column->label, "u");
+    c->by_name |= role == DV_ROLE_U && strcasecmp(column->label, "u");
   }
   return status;
 }
@@ -293,7 +294,7 @@ static bool is_measured(const dv_csv_columns *c, size_t i) {
 static dvbf_status choose_rest(dv_csv_columns *c, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; i < c->count && !status; i++)
-    if (is_measured(c, i)) status = choose_column(c, X, i, error);
+    if (is_measured(c, i)) status = choose_column(c, DV_ROLE_X, i, error);
   return status;
 }
 
@@ -314,12 +315,12 @@ dvbf_status dv_csv_choose(dv_csv_columns *c, const char *path, const dv_data_set
   find_time(c, is_none(how->time_column));
   find_sample_time(c);
   for (int role = 2; role >= 0 && !status; role--)
-    if (!c->chosen[role] && !(role == U && *how->inputs)) status = choose_usual(c, role, error);
-  if (!status && !c->chosen[X]) {
+    if (!c->chosen[role] && !(role == DV_ROLE_U && *how->inputs)) status = choose_usual(c, role, error);
+  if (!status && !c->chosen[DV_ROLE_X]) {
     status = choose_rest(c, error);
-    c->rest = !c->chosen[U] && !*how->inputs;
+    c->rest = !c->chosen[DV_ROLE_U] && !*how->inputs;
   }
-  if (!status && !c->chosen[X])
+  if (!status && !c->chosen[DV_ROLE_X])
     status = unclear(
         c, path,
         "is a text file, but has no column of numbers that could be x; name the columns of x by --outputs",

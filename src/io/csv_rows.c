@@ -16,7 +16,7 @@
 dvbf_status dv_csv_rows_begin(dv_csv_rows *r, const char *name, double time, dvbf_error *error) {
   if (r->sequences == r->sequences_room) {
     size_t room = r->sequences_room ? 2 * r->sequences_room : 64;
-    double *lengths = dv_realloc(r->lengths, room, sizeof *lengths);
+    size_t *lengths = dv_realloc(r->lengths, room, sizeof *lengths);
     if (lengths) r->lengths = lengths;
     dvbf_origin *origins = dv_realloc(r->origins, room, sizeof *origins);
     if (origins) r->origins = origins;
@@ -53,9 +53,9 @@ void dv_csv_rows_free(dv_csv_rows *r) {
 
 size_t dv_csv_rows_hold(dv_csv_rows *r, size_t first, size_t count) {
   size_t filled = 0, row = 0;
-  for (size_t s = 0; s < r->sequences; row += (size_t)r->lengths[s++])
+  for (size_t s = 0; s < r->sequences; row += r->lengths[s++])
     for (size_t k = first; k < first + count; k++) {
-      size_t length = (size_t)r->lengths[s], known = length;
+      size_t length = r->lengths[s], known = length;
       float *column = r->values + row * r->width + k;
       for (size_t i = 0; i < length; i++) {
         float *value = column + i * r->width;
@@ -81,8 +81,8 @@ static int compare(const void *a, const void *b) {
 /* Calls `each` with every step from row to row within a sequence. */
 typedef void step_fn(void *user, double step);
 static void each_step(const dv_csv_rows *r, step_fn *each, void *user) {
-  for (size_t s = 0, row = 0; r->timed && s < r->sequences; row += (size_t)r->lengths[s++])
-    for (size_t i = 1; i < (size_t)r->lengths[s]; i++) each(user, r->times[row + i] - r->times[row + i - 1]);
+  for (size_t s = 0, row = 0; r->timed && s < r->sequences; row += r->lengths[s++])
+    for (size_t i = 1; i < r->lengths[s]; i++) each(user, r->times[row + i] - r->times[row + i - 1]);
 }
 
 typedef struct steps {
@@ -181,7 +181,7 @@ static dvbf_status grid_sequence(grid *g, const dv_csv_rows *r, size_t sequence,
   double begin = r->times[row], at = 0; /* of this piece, and the step that is open */
   dvbf_status status = dv_csv_rows_begin(&g->to, origin->name, begin, error);
   if (!status) status = open_step(g, begin, error);
-  for (size_t i = 0; i < (size_t)r->lengths[sequence] && !status; i++) {
+  for (size_t i = 0; i < r->lengths[sequence] && !status; i++) {
     const double *time = &r->times[row + i];
     double place = i == 0         ? 0
                    : g->multiples ? at + round((time[0] - time[-1]) / g->step)
@@ -209,7 +209,7 @@ dvbf_status dv_csv_rows_grid(dv_csv_rows *r, double step, bool multiples, dv_gri
   grid g = {.to = {.width = r->width, .timed = true}, .step = step, .multiples = multiples};
   g.hits = dv_calloc(r->width, sizeof *g.hits);
   dvbf_status status = g.hits ? DVBF_OK : dv_fail_memory(error, "reading data");
-  for (size_t s = 0, row = 0; s < r->sequences && !status; row += (size_t)r->lengths[s++])
+  for (size_t s = 0, row = 0; s < r->sequences && !status; row += r->lengths[s++])
     status = grid_sequence(&g, r, s, row, error);
   dv_free(g.hits);
   if (status) {

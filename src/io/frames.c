@@ -245,7 +245,7 @@ dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const
                            dvbf_error *error) {
   double needed = (double)f->count * (double)f->x.width * sizeof(float);
   s->n_x = f->x.width;
-  s->gaps = f->mask.width || f->marked || a->gaps || how->missing == DV_MISSING_NAN;
+  s->gaps = f->mask.width || f->marked || how->missing == DV_MISSING_NAN;
   dvbf_status status = load_beside(s, DVBF_BORROWED_U, &s->u, &s->n_u, f, &f->u, "u", a, error);
   if (!status)
     status = load_beside(s, DVBF_BORROWED_STATE, &s->state, &s->n_s, f, &f->state, "state", a, error);

@@ -255,10 +255,10 @@ static void look_at_bytes(const dv_layout *l, dv_frames *f, bool image) {
 }
 
 /* The number that marks missing values. */
-static dvbf_status look_at_mark(const dv_layout *l, dv_frames *f) {
+static dvbf_status look_at_mark(const dv_layout *l, bool *marked, float *mark) {
   const char *text = l->how->missing_value;
-  f->marked = *text;
-  if (!f->marked || (dv_decimal(dv_cursor_of(text), false, &f->mark) && !isnan(f->mark))) return DVBF_OK;
+  *marked = *text;
+  if (!*marked || (dv_decimal(dv_cursor_of(text), false, mark) && !isnan(*mark))) return DVBF_OK;
   return dv_fail(l->error, DVBF_ARGUMENT, "missing-value = %.60s: must be a number, as -999", text);
 }
 
@@ -283,7 +283,7 @@ dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_se
     return wrong_shape(l, f->mask.arrays[0], "one number for each step or each value of x; reshape it");
   dvbf_status status = take_image(l, f, lead, prefix);
   look_at_bytes(l, f, f->x.arrays[0]->rank >= lead + 2);
-  if (!status) status = look_at_mark(l, f);
+  if (!status) status = look_at_mark(l, &f->marked, &f->mark);
   if (!status) status = read_all_names(l, f);
   if (l->archive->lost)
     status = dv_fail(l->error, DVBF_FORMAT, "%.200s: names and units cannot be read; %s", l->archive->path,
@@ -388,7 +388,7 @@ static dvbf_status ask_to_transpose(const dv_layout *l, const plain *p) {
   enum { FEW_STEPS = 16, FEW_IN_SEQUENCES = 4, MANY = 50 };
   const dv_array *x = p->groups[DV_ROLE_X].arrays[0];
   const dv_array *u = p->groups[DV_ROLE_U].count ? p->groups[DV_ROLE_U].arrays[0] : NULL;
-  if (l->archive->table || l->how->transpose != DV_TRANSPOSE_ASK || x->rank != p->lead + 1) return DVBF_OK;
+  if (l->how->transpose != DV_TRANSPOSE_ASK || x->rank != p->lead + 1) return DVBF_OK;
   if (l->archive->floats) return DVBF_OK; /* a program knows its arrays */
   size_t steps = x->dims[x->rank - 2], columns = x->dims[x->rank - 1];
   bool few =
@@ -482,7 +482,7 @@ static dvbf_status find_beside(const dv_layout *l, int split, plain *p) {
   for (int role = DV_ROLE_U; role < DV_ROLES; role++) {
     dvbf_status status = find_role(l, split, role, &p->groups[role]);
     if (status) return status;
-    if (!p->groups[role].count && *setting_text(l, role) && !l->archive->table) {
+    if (!p->groups[role].count && *setting_text(l, role)) {
       char problem[160];
       snprintf(problem, sizeof problem, "there is no array %.60s%s, which %s names", setting_text(l, role),
                split == WHOLE ? "" : " in every split", dv_layout_setting(role));
@@ -573,6 +573,72 @@ static dvbf_status read_splits(const dv_layout *l, plain splits[3]) {
   return dv_layout_complete(l);
 }
 
+/* ---- Tables ---- */
+
+/* The columns of a role have names if the file has, and state always. */
+static dvbf_status name_columns(const dv_layout *l, dv_role role, char (**names)[32], char (**units)[16]) {
+  const dv_csv_columns *c = &l->archive->table->columns;
+  size_t n = c->chosen[role];
+  bool measured = false;
+  for (size_t k = 0; units && k < n; k++) measured |= *c->column[c->choice[role][k]].unit != 0;
+  bool named = n && (c->header || role == DV_ROLE_STATE);
+  if (named) *names = dv_calloc(n, sizeof **names);
+  if (measured) *units = dv_calloc(n, sizeof **units);
+  if ((named && !*names) || (measured && !*units)) return dv_fail_memory(l->error, "reading data");
+  for (size_t k = 0; k < n; k++) {
+    const dv_csv_column *column = &c->column[c->choice[role][k]];
+    if (c->header) dv_name_copy(dv_cursor_of(column->label), (*names)[k], sizeof **names);
+    if (named && !c->header) snprintf((*names)[k], sizeof **names, "state%zu", k);
+    if (measured) memcpy((*units)[k], column->unit, sizeof **units);
+  }
+  return DVBF_OK;
+}
+
+/* The rows of a split as sequences. */
+static dvbf_status take_rows(const dv_layout *l, int split, dvbf_sequences *s) {
+  dv_csv_table *t = l->archive->table;
+  dv_csv_rows *r = &t->splits[split];
+  const size_t *widths = t->columns.chosen;
+  float **arrays[] = {&s->x, &s->u, &s->state}, mark = 0;
+  bool marked = false;
+  if (!r->count) return DVBF_OK;
+  s->n_x = widths[DV_ROLE_X];
+  s->n_u = widths[DV_ROLE_U];
+  s->n_s = widths[DV_ROLE_STATE];
+  dvbf_status status = look_at_mark(l, &marked, &mark);
+  if (!status) status = dv_layout_follow(l, s, r->lengths, r->sequences);
+  for (int role = 0; role <= DV_ROLE_STATE && !status; role++)
+    if (widths[role] && !(*arrays[role] = dv_csv_table_values(t, split, role)))
+      status = dv_fail_memory(l->error, "reading data");
+  if (status) return status;
+  s->gaps = marked || t->gaps || l->how->missing == DV_MISSING_NAN;
+  for (size_t k = 0; marked && k < r->count * s->n_x; k++)
+    if (s->x[k] == mark) s->x[k] = NAN;
+  s->origin = r->origins;
+  r->origins = NULL;
+  dv_csv_rows_free(r);
+  return share_source(l, s);
+}
+
+static dvbf_status read_table(const dv_layout *l) {
+  dvbf_data *data = l->data;
+  const dv_csv_columns *c = &l->archive->table->columns;
+  dvbf_sequences all = {0}, *splits[] = {&data->train, &data->valid, &data->test, &all};
+  data->sample_time = l->archive->table->sample_time;
+  data->dates = c->dates;
+  dvbf_status status = name_columns(l, DV_ROLE_X, &data->x_names, &data->x_units);
+  if (!status) status = name_columns(l, DV_ROLE_U, &data->u_names, &data->u_units);
+  if (!status) status = name_columns(l, DV_ROLE_STATE, &data->state_names, NULL);
+  for (int i = TRAIN; i <= WHOLE && !status; i++) status = take_rows(l, i, splits[i]);
+  if (!status && c->split == DV_CSV_NONE) return dv_layout_split(l, &all, "");
+  if (!status && !data->train.count)
+    status = dv_fail(l->error, DVBF_FORMAT, "%.200s: no row has the split train, though others have one",
+                     l->archive->path);
+  if (!status) return dv_layout_complete(l);
+  dvbf_sequences_free(&all);
+  return status;
+}
+
 /* ---- Files and arrays ---- */
 
 /* The only array of numbers is x. */
@@ -614,11 +680,12 @@ static bool all_bits(const dv_layout *l, const plain sets[4]) {
   return bits;
 }
 
-static dvbf_status read_any(dv_layout *l) {
+static dvbf_status read_arrays(dv_layout *l) {
+  dvbf_status status = dv_layout_time(l);
+  if (status) return status;
   plain *sets = dv_calloc(4, sizeof *sets); /* train, valid, test and the whole */
   if (!sets) return dv_fail_memory(l->error, "reading data");
   bool splits = false, episodes = false;
-  dvbf_status status = DVBF_OK;
   for (int i = 0; i < 4 && !status; i++) {
     status = find_role(l, i, DV_ROLE_X, &sets[i].groups[DV_ROLE_X]);
     splits |= i < 3 && sets[i].groups[DV_ROLE_X].count;
@@ -686,12 +753,11 @@ static dvbf_status read_from(dvbf_data *data, const origin *from, const dv_data_
   dv_layout l = {.how = how, .data = data, .team = team, .error = error};
   dvbf_status status = open_origin(&l.archive, from, how, error);
   if (!status) status = check_settings(&l);
-  if (!status && how->transpose == DV_TRANSPOSE_ON && !l.archive->table && !l.archive->files)
+  if (!status && how->transpose == DV_TRANSPOSE_ON && !l.archive->files)
     status = dv_archive_transpose(&l.archive, error);
   if (!status && !(l.taken = dv_calloc(l.archive->count + 1, sizeof *l.taken)))
     status = dv_fail_memory(error, "reading data");
-  if (!status) status = dv_layout_time(&l);
-  if (!status) status = read_any(&l);
+  if (!status) status = l.archive->table ? read_table(&l) : read_arrays(&l);
   if (!status) status = dv_layout_report_usage(&l);
   dv_free((void *)l.taken);
   dv_archive_release(l.archive);

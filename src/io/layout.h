@@ -9,8 +9,6 @@
 
 #include <dvbf/dvbf.h>
 
-typedef enum dv_role { DV_ROLE_X, DV_ROLE_U, DV_ROLE_STATE, DV_ROLE_MASK, DV_ROLE_LENGTH, DV_ROLES } dv_role;
-
 enum { DV_MOST_KEYS = 64 };
 
 /* The file and the findings about it. */

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/checks.h"
+#include "io/csv.h"
 #include "io/layout.h"
 
 #include <math.h>
@@ -49,24 +50,38 @@ static void read_names(const dv_layout *l, const dv_array *x, dvbf_sequences *s)
   dv_free(names);
 }
 
+/* Of several files, each file or each row of x may be a sequence, which gets the file's name. */
+static bool name_by_files(const dv_archive *a, const dv_array *x, dvbf_sequences *s) {
+  const char *path;
+  size_t files = 0, n = 0;
+  while (a->piece && a->piece(a, x, files, &path)) files++;
+  bool by_rows = s->count == x->dims[0];
+  if (!files || (!by_rows && s->count != files)) return false;
+  for (size_t k = 0; k < files; k++) {
+    size_t rows = a->piece(a, x, k, &path);
+    const char *slash = strrchr(path, '/');
+    for (size_t i = 0; i < (by_rows ? rows : 1); i++)
+      snprintf(s->origin[n++].name, sizeof s->origin->name, "%.31s", slash ? slash + 1 : path);
+  }
+  return true;
+}
+
 dvbf_status dv_layout_origins(const dv_layout *l, dvbf_sequences *s, const dv_array *x) {
-  dv_archive *a = l->archive;
-  const dvbf_origin *known = a->origins ? a->origins(a, x, s->count) : NULL;
-  double *time = a->table ? NULL : read_beside(l, x, "sequence_time", s->count);
-  double *step = a->table ? NULL : read_beside(l, x, "sequence_step", s->count);
-  double *number = a->table ? NULL : read_beside(l, x, "sequence_number", s->count);
-  if (known || time || step || number) s->origin = dv_calloc(s->count, sizeof *s->origin);
-  bool failed = (known || time || step || number) && !s->origin;
+  double *time = read_beside(l, x, "sequence_time", s->count);
+  double *step = read_beside(l, x, "sequence_step", s->count);
+  double *number = read_beside(l, x, "sequence_number", s->count);
+  bool any = l->archive->piece || time || step || number;
+  if (any) s->origin = dv_calloc(s->count, sizeof *s->origin);
   for (size_t i = 0; s->origin && i < s->count; i++) {
-    s->origin[i] = known ? known[i] : (dvbf_origin){.sequence = i};
+    s->origin[i].sequence = i;
     if (time && isfinite(time[i])) s->origin[i].time = time[i];
     if (step && step[i] >= 0 && step[i] < (double)DV_MAX_ELEMENTS) s->origin[i].step = (uint64_t)step[i];
     if (number && number[i] >= 0 && number[i] < (double)DV_MAX_ELEMENTS)
       s->origin[i].sequence = (uint64_t)number[i];
   }
-  if (s->origin && !known) read_names(l, x, s);
+  if (s->origin && !name_by_files(l->archive, x, s)) read_names(l, x, s);
   DV_FREE(time, step, number);
-  return failed ? dv_fail_memory(l->error, "reading data") : DVBF_OK;
+  return any && !s->origin ? dv_fail_memory(l->error, "reading data") : DVBF_OK;
 }
 
 /* ---- Time ---- */
@@ -111,7 +126,8 @@ static dvbf_status find_times(const dv_layout *l) {
   double *times = dv_calloc(array->elements, sizeof *times);
   if (!times) return dv_fail_memory(l->error, "reading data");
   dvbf_status status = dv_archive_read(l->archive, array, 0, array->elements, NULL, times, l->error);
-  size_t n = l->archive->rows ? l->archive->rows(l->archive, array, 0) : array->elements, odd = 0;
+  const char *path;
+  size_t n = l->archive->piece ? l->archive->piece(l->archive, array, 0, &path) : array->elements, odd = 0;
   if (n < 3) {
     dv_free(times);
     return status;
@@ -131,9 +147,6 @@ static dvbf_status find_times(const dv_layout *l) {
 
 dvbf_status dv_layout_time(const dv_layout *l) {
   dvbf_data *data = l->data;
-  data->sample_time = l->archive->sample_time;
-  data->dates = l->archive->dates;
-  if (l->archive->table) return DVBF_OK;
   if (l->how->sample_time > 0) data->sample_time = l->how->sample_time;
   find_sample_time(l);
   double dates = scalar(l, "dates");
@@ -174,14 +187,15 @@ static bool mark_ends(const dv_layout *l, size_t rows, bool *ends) {
 
 /* Marks the last row of x in each file. */
 static bool mark_files(const dv_archive *a, const dv_array *x, bool *ends) {
-  if (!a->rows) return false;
-  for (size_t k = 0, at = 0, own; (own = a->rows(a, x, k)); k++) ends[(at += own) - 1] = true;
+  const char *path;
+  if (!a->piece) return false;
+  for (size_t k = 0, at = 0, own; (own = a->piece(a, x, k, &path)); k++) ends[(at += own) - 1] = true;
   return true;
 }
 
 dvbf_status dv_layout_ends(const dv_layout *l, const dv_array *x, size_t **out, size_t *count) {
   size_t rows = x->dims[0];
-  if (l->archive->table || rows < 2) return DVBF_OK;
+  if (rows < 2) return DVBF_OK;
   bool *ends = dv_calloc(rows, sizeof *ends);
   if (!ends) return dv_fail_memory(l->error, "reading data");
   bool told = mark_ends(l, rows, ends), any = mark_files(l->archive, x, ends) || told;
@@ -266,9 +280,10 @@ static dvbf_status ask_for_inputs(const dv_layout *l) {
 dvbf_status dv_layout_report_usage(const dv_layout *l) {
   dv_archive *a = l->archive;
   dvbf_data *data = l->data;
-  dvbf_status status = a->asks ? ask_for_inputs(l) : DVBF_OK;
+  bool asks = a->table && a->table->columns.rest && data->train.n_x > 1;
+  dvbf_status status = asks ? ask_for_inputs(l) : DVBF_OK;
   if (status) return status;
-  if (!a->table) tell_arrays(l);
+  tell_arrays(l);
   if (a->forgot) return dv_fail_memory(l->error, "describing the data");
   if (a->n_notes) {
     char(*notes)[256] = dv_realloc(data->notes, data->n_notes + a->n_notes, sizeof *notes);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "io/archive.h"
+#include "io/csv.h"
 
 #include <dvbf/dvbf.h>
 
@@ -114,6 +115,15 @@ dvbf_status dvbf_arrays_write(const char *path, const dvbf_array *arrays, size_t
 
 /* ---- Reading one array ---- */
 
+/* All rows of the columns of a role. */
+static dvbf_status read_columns(float **out, size_t *count, const dv_csv_table *t, dv_role role,
+                                dvbf_error *error) {
+  const dv_csv_rows *rows = &t->splits[DV_CSV_WHOLE];
+  *count = rows->count * t->columns.chosen[role];
+  if (*count) *out = dv_csv_table_values(t, DV_CSV_WHOLE, role);
+  return *out || !*count ? DVBF_OK : dv_fail_memory(error, "reading an array");
+}
+
 dvbf_status dvbf_numbers_read(float **out, size_t *count, const char *path, const char *name,
                               dvbf_error *error) {
   dv_archive *archive = NULL;
@@ -132,6 +142,9 @@ dvbf_status dvbf_numbers_read(float **out, size_t *count, const char *path, cons
     status = values ? dv_archive_read(archive, array, 0, found, values, NULL, error)
                     : dv_fail_memory(error, "reading an array");
   }
+  for (int role = 0; !status && archive->table && role <= DV_ROLE_STATE; role++)
+    if (!strcmp(name, (const char *const[]){"x", "u", "state"}[role]))
+      status = read_columns(&values, &found, archive->table, role, error);
   dv_archive_release(archive);
   dvbf_settings_free(how);
   if (status) {

@@ -181,7 +181,11 @@ static void test_tables_follow_each_other(void **state) {
   write_text("c.csv", "time,y,u\n0,1,1\n0.5,2,2\n1,3,3\n");
   expect_refusal("c.csv: a step takes 0.5 s, and 1 s in", folder);
   write_text("c.csv", "time,u,v\n0,1,1\n1,2,2\n2,3,3\n");
-  expect_refusal("has the column v in", folder);
+  expect_refusal("c.csv: has the column v where", folder);
+  write_text("c.csv", "time,y\n0,1\n1,2\n2,3\n");
+  expect_refusal("c.csv: has 0 inputs, and", folder);
+  write_text("c.csv", "time,split,u,y\n0,train,1,1\n1,train,2,2\n2,train,3,3\n");
+  expect_refusal("c.csv: has a column split, unlike", folder);
 }
 
 static void test_numbered_sequences_are_counted_on(void **state) {
