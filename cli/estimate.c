@@ -1,5 +1,5 @@
-/* dvbf filter, smooth, predict and sample: from settings and files to estimates in a file (cli_estimate),
- * with the errors of a prediction and its verdict. `filter --follow` is in follow.c. */
+/* dvbf filter, smooth, predict and sample: from settings and files to estimates in a file
+ * (estimate_and_write), with the errors of a prediction and its verdict. `filter --follow` is in follow.c. */
 #include "follow.h"
 #include "inputs.h"
 #include "options.h"
@@ -11,14 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Reads the inputs, estimates, and writes the arrays if --output is given; `needed`: it must be. Free with
- * cli_inputs_free and dvbf_estimates_free, also after a failure. */
-dvbf_status cli_estimate(cli_inputs *in, dvbf_estimates **out, const cli_options *options, bool needed,
-                         dvbf_error *error);
-
-/* The whole work of a command that prints no results. */
-dvbf_status cli_estimate_only(const cli_options *options, dvbf_error *error);
 
 /* Help on the contents of result files. */
 #define CLI_HELP_FILE                                                                                        \
@@ -55,8 +47,10 @@ static dvbf_status estimate(const cli_inputs *in, dvbf_estimates **out, bool qui
   return status;
 }
 
-dvbf_status cli_estimate(cli_inputs *in, dvbf_estimates **out, const cli_options *options, bool needed,
-                         dvbf_error *error) {
+/* Reads the inputs, estimates, and writes the arrays if --output is given; `needed`: it must be. Free with
+ * cli_inputs_free and dvbf_estimates_free, also after a failure. */
+static dvbf_status estimate_and_write(cli_inputs *in, dvbf_estimates **out, const cli_options *options,
+                                      bool needed, dvbf_error *error) {
   const char *path = cli_option(options, "output");
   *in = (cli_inputs){0};
   dvbf_status status = needed ? cli_option_needed(&path, options, "output", error) : DVBF_OK;
@@ -69,10 +63,11 @@ dvbf_status cli_estimate(cli_inputs *in, dvbf_estimates **out, const cli_options
   return status;
 }
 
-dvbf_status cli_estimate_only(const cli_options *options, dvbf_error *error) {
+/* The whole work of a command that prints no results. */
+static dvbf_status run_estimate(const cli_options *options, dvbf_error *error) {
   cli_inputs in;
   dvbf_estimates *estimates = NULL;
-  dvbf_status status = cli_estimate(&in, &estimates, options, true, error);
+  dvbf_status status = estimate_and_write(&in, &estimates, options, true, error);
   dvbf_estimates_free(estimates);
   cli_inputs_free(&in);
   return status;
@@ -139,15 +134,23 @@ static dvbf_status run_predict(const cli_options *options, dvbf_error *error) {
   const char *from = cli_option(options, "from");
   /* Past the end of the recordings there are no errors: the file is the only result. */
   bool as_json = cli_option(options, "json"), ahead = from && !strcmp(from, "end");
-  dvbf_status status = cli_estimate(&in, &estimates, options, ahead, error);
+  if (ahead && cli_option(options, "verdict"))
+    return cli_fail(
+        error, DVBF_ARGUMENT,
+        "--verdict compares with known values, and behind the end there are none; leave out one of "
+        "--verdict and --from end");
+  dvbf_status status = estimate_and_write(&in, &estimates, options, ahead, error);
   if (!status) status = measure(&r, estimates, in.sequences, error);
-  if (!status && !ahead) status = cli_judge(&verdict, in.model, in.data, in.sequences, in.settings, error);
+  if (!status && cli_option(options, "verdict"))
+    status = cli_judge(&verdict, in.model, in.data, in.sequences, in.settings, error);
   bool first = !cli_rank();
   if (!status && first && as_json) status = print_json(&r, estimates, verdict, error);
   if (!status && first && !as_json && !ahead) {
     print_errors(&r, estimates, in.data->x_names);
-    printf("\n");
-    cli_print_verdict(verdict);
+    if (verdict) {
+      printf("\n");
+      cli_print_verdict(verdict);
+    }
   }
   dvbf_verdict_free(verdict);
   free(r.by_column);
@@ -163,8 +166,8 @@ const cli_command cli_predict = {
     .help = "predict what follows the first steps of each sequence, or what follows a recording",
     .details = CLI_HELP_RUN_DATA
     "The first K steps are observed, then T are predicted under the inputs in the data. The error of\n"
-    "the mean prediction against the data, in their units, goes to standard output, and then how the\n"
-    "model does from many origins beside simpler ways to predict (see evaluate).\n\n"
+    "the mean prediction against the data, in their units, goes to standard output. With --verdict,\n"
+    "the model is also compared with the baselines (see evaluate).\n\n"
     "With --from end the prediction begins behind the last known output of each recording: a forecast.\n"
     "The inputs of the steps to forecast are planned in DATA: rows of a CSV file whose output cells are\n"
     "empty, or an array u that is longer than x. Where DATA end with the outputs, say how far with\n"
@@ -181,7 +184,13 @@ const cli_command cli_predict = {
                   "the predictions themselves, for NumPy"}},
     .arguments = {"RUN", "DATA"},
     .many = true,
-    .flags = {CLI_FLAG_ARRAYS, CLI_FLAG_JSON, CLI_FLAG_FORCE, CLI_FLAG_RANKS, CLI_FLAG_QUIET},
+    .flags = {CLI_FLAG_ARRAYS,
+              {0, "verdict", NULL,
+               "compare the model with the mean, the last value and the best linear model"},
+              CLI_FLAG_JSON,
+              CLI_FLAG_FORCE,
+              CLI_FLAG_RANKS,
+              CLI_FLAG_QUIET},
     .tables = {"predict", "data"},
     .shared = true,
     .run = run_predict,
@@ -191,7 +200,7 @@ const cli_command cli_predict = {
 
 /* Work line by line cannot be shared by ranks. */
 static dvbf_status run_filter(const cli_options *options, dvbf_error *error) {
-  if (!cli_option(options, "follow")) return cli_estimate_only(options, error);
+  if (!cli_option(options, "follow")) return run_estimate(options, error);
   return cli_rank() ? DVBF_OK : cli_follow(options, error);
 }
 
@@ -258,7 +267,7 @@ const cli_command cli_smooth = {
     .flags = {CLI_FLAG_ARRAYS, CLI_FLAG_FORCE, CLI_FLAG_RANKS, CLI_FLAG_QUIET},
     .tables = {"smooth", "data"},
     .shared = true,
-    .run = cli_estimate_only,
+    .run = run_estimate,
 };
 
 /* ---- sample ---- */
@@ -291,5 +300,5 @@ const cli_command cli_sample = {
               CLI_FLAG_QUIET},
     .tables = {"sample", "data"},
     .shared = true,
-    .run = cli_estimate_only,
+    .run = run_estimate,
 };

@@ -159,6 +159,16 @@ void dv_measured_free(dv_measured *measured);
 bool dv_varies(double mean, double variance);
 bool dv_statistics_vary(const dv_statistics *statistics, size_t column);
 
+/* Units of errors: mean and deviation of each column. */
+typedef struct dv_baseline {
+  double *mean; /* [n_x] */
+  double *unit; /* [n_x] standard deviation; 0: the column does not vary and is not scored */
+} dv_baseline;
+
+/* Those of x. Free with dv_baseline_clear, also after a failure. */
+dvbf_status dv_baseline_of_x(dv_baseline *out, const dvbf_sequences *s, dvbf_error *error);
+void dv_baseline_clear(dv_baseline *baseline);
+
 /* A checksum of the training and validation data: their sizes and all values of x and u. It is the same
  * wherever x is read from. */
 dvbf_status dv_data_fingerprint(uint64_t *out, const dvbf_data *data, dvbf_error *error);

@@ -385,6 +385,25 @@ bool dv_statistics_vary(const dv_statistics *s, size_t column) {
   return s->seen[column] && dv_varies(s->mean[column], s->variance[column]);
 }
 
+void dv_baseline_clear(dv_baseline *b) {
+  DV_FREE(b->mean, b->unit);
+  *b = (dv_baseline){0};
+}
+
+dvbf_status dv_baseline_of_x(dv_baseline *out, const dvbf_sequences *s, dvbf_error *error) {
+  dv_statistics x;
+  *out = (dv_baseline){0};
+  dvbf_status status = dv_statistics_of_x(&x, s, error);
+  if (status) return status;
+  *out = (dv_baseline){dv_calloc(s->n_x, sizeof(double)), dv_calloc(s->n_x, sizeof(double))};
+  for (size_t k = 0; out->mean && out->unit && k < s->n_x; k++) {
+    out->mean[k] = x.mean[k];
+    out->unit[k] = dv_statistics_vary(&x, k) ? sqrt(x.variance[k]) : 0;
+  }
+  dv_statistics_free(&x);
+  return out->mean && out->unit ? DVBF_OK : dv_fail_memory(error, "measuring errors");
+}
+
 void dv_statistics_free(dv_statistics *s) {
   dv_free(s->mean); /* the first of its arrays, which are one */
   *s = (dv_statistics){0};

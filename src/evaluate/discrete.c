@@ -153,16 +153,14 @@ static dvbf_status score_columns(dv_discrete_likelihood *out, const dvbf_model *
 /* ---- The model ---- */
 
 static dvbf_status score_model(dv_discrete_likelihood *out, const dvbf_model *m, const dvbf_sequences *s,
-                               const dvbf_settings *settings, dvbf_error *error) {
-  const dv_evaluate_settings *how = dv_settings_evaluate(settings, error);
+                               const dv_evaluate_request *ask, dvbf_error *error) {
   dv_threads *pool = NULL;
   dv_likelihoods l = {0};
-  dvbf_status status = dv_threads_new(&pool, (unsigned)how->threads, error);
-  if (!status) dv_threads_stop_by(pool, dv_settings_interrupt(settings));
-  if (!status) dv_threads_join(pool, dv_settings_ranks(settings));
+  dvbf_status status = dv_threads_new(&pool, ask->threads, error);
+  if (!status) dv_threads_stop_by(pool, ask->interrupt);
+  if (!status) dv_threads_join(pool, ask->ranks);
   if (!status)
-    status =
-        dv_likelihoods_of(&l, m, s, PARTICLES, !dv_model_can_filter(m), (uint64_t)how->seed, pool, error);
+    status = dv_likelihoods_of(&l, m, s, PARTICLES, !dv_model_can_filter(m), ask->seed, pool, error);
   double kl_v = dv_universal_kl(m);
   for (size_t i = 0; i < s->count && !status; i++) {
     double ln_p = l.particle ? l.particle[i] : l.importance[i];
@@ -203,13 +201,13 @@ static double per_frame(const double *blocks, size_t frames) {
 
 dvbf_status dv_discrete_likelihood_of(dv_discrete_likelihood *out, const dvbf_model *m,
                                       const dvbf_sequences *train, const dvbf_sequences *s,
-                                      const dvbf_settings *settings, dvbf_error *error) {
+                                      const dv_evaluate_request *ask, dvbf_error *error) {
   dvbf_sequences views = {0};
   *out = (dv_discrete_likelihood){.per_frame = {NAN, NAN, NAN, 0}};
   if (!m->density->ln_value || m->type->timeless || m->type->no_weights) return DVBF_OK;
   dvbf_status status = choose(&views, s, error);
   if (!status) status = score_columns(out, m, train, &views, error);
-  if (!status) status = score_model(out, m, &views, settings, error);
+  if (!status) status = score_model(out, m, &views, ask, error);
   if (!status) {
     dvbf_discrete_likelihood *n = &out->per_frame;
     n->mean = per_frame(out->mean, n->frames);

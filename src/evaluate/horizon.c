@@ -264,8 +264,10 @@ dvbf_status dv_horizon_origins_of(dv_horizon_origins *out, const dvbf_model *mod
   dv_baseline yardstick = {0};
   *out = (dv_horizon_origins){0};
   dv_rolling_plan plan = {.free_run = true, .origins = ORIGINS, .horizon = HORIZON};
-  dvbf_status status = dv_baseline_of(&yardstick, model, data, sequences, error);
-  if (!status) status = dv_rolling_run(&r, model, sequences, plan, &yardstick, settings, error);
+  dv_evaluate_request ask;
+  dvbf_status status = dv_evaluate_request_of(&ask, settings, error);
+  if (!status) status = dv_baseline_of(&yardstick, model, data, sequences, error);
+  if (!status) status = dv_rolling_run(&r, model, sequences, plan, &yardstick, &ask, error);
   if (!status && r.views.count) {
     adding a = {.out = out, .r = &r, .yardstick = &yardstick};
     out->origins = r.views.count;

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "data/dataset.h"
 #include "evaluate/evaluate.h"
+#include "infer/estimate.h"
 #include "math/algebra.h"
 #include "math/portable.h"
 #include "math/random.h"
@@ -80,22 +81,14 @@ static void gather(points *p, const dvbf_estimates *e, const dvbf_sequences *s) 
   }
 }
 
-static dvbf_status filter(dvbf_estimates **out, const dvbf_model *m, const dvbf_sequences *s,
-                          dvbf_error *error) {
-  dvbf_settings *how = NULL;
-  dvbf_status status = dvbf_settings_new(&how, "filter", error);
-  if (!status) status = dvbf_estimate(out, m, s, how, error);
-  dvbf_settings_free(how);
-  return status;
-}
-
 dvbf_status dvbf_state_map(float *map, double *r2, const dvbf_model *m, const dvbf_sequences *s,
                            dvbf_error *error) {
   dvbf_estimates *e = NULL;
   points p = {.n_z = (size_t)m->n_z, .n_s = s->n_s};
   if (!s->n_s || !s->state)
     return dv_fail(error, DVBF_ARGUMENT, "these data have no known states to regress on z");
-  dvbf_status status = filter(&e, m, s, error);
+  const dv_estimate_request ask = {.kind = DV_FILTER, .samples = 100, .seed = 1};
+  dvbf_status status = dv_estimate(&e, m, s, &ask, error);
   double *row = dv_calloc(p.n_z + 1, sizeof *row), likelihood, one;
   if (!status) {
     p.z = dv_calloc(e->count * e->steps * p.n_z + 1, sizeof *p.z);

@@ -1,16 +1,16 @@
 /* Errors over rolling origins (dv_rolling_run): forecasts one step ahead of every step, and free runs from
  * the start of each sequence and, in a few long recordings, from later origins, for the model and its
- * baselines on the same values. It calls dvbf_estimate, so that what is judged is what users get. Also the
+ * baselines on the same values. It calls dv_estimate, so that what is judged is what users get. Also the
  * units of the errors (dv_baseline_of). */
 #include "evaluate/rolling.h"
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/dataset.h"
+#include "base/settings.h"
+#include "infer/estimate.h"
 #include "model/density.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Free runs begin at up to ORIGINS places of long recordings. SAMPLES makes the central 50 % and 90 % whole
@@ -66,29 +66,31 @@ static dvbf_status choose_views(dvbf_sequences *out, const dvbf_sequences *s, si
 
 /* ---- Predicting ---- */
 
-static dvbf_status set_number(dvbf_settings *settings, const char *name, size_t value, dvbf_error *error) {
-  char text[32];
-  snprintf(text, sizeof text, "%zu", value);
-  return dvbf_settings_set(settings, name, text, error);
+dvbf_status dv_evaluate_request_of(dv_evaluate_request *out, const dvbf_settings *settings,
+                                   dvbf_error *error) {
+  const dv_evaluate_settings *o = dv_settings_evaluate(settings, error);
+  if (!o) return DVBF_ARGUMENT;
+  *out = (dv_evaluate_request){.observe = (size_t)o->observe,
+                               .seed = (uint64_t)o->seed,
+                               .threads = (unsigned)o->threads,
+                               .interrupt = dv_settings_interrupt(settings),
+                               .ranks = dv_settings_ranks(settings)};
+  return DVBF_OK;
 }
 
 static dvbf_status predict(dv_rolling *r, dvbf_way way, const dvbf_model *m, bool free_run,
-                           const dvbf_settings *judging, dvbf_error *error) {
-  const dv_evaluate_settings *how = dv_settings_evaluate(judging, error);
-  dvbf_settings *settings = NULL;
-  dvbf_status status = dvbf_settings_new(&settings, free_run ? "predict" : "filter", error);
-  if (!status) status = set_number(settings, "samples", samples_for(&r->views), error);
-  if (!status) status = set_number(settings, "seed", (size_t)how->seed, error);
-  if (!status) status = set_number(settings, "threads", (size_t)how->threads, error);
-  if (!status) status = dvbf_settings_set(settings, "x-samples", "on", error);
-  if (!status && free_run) status = set_number(settings, "observe", r->first, error);
-  if (!status && free_run) status = dvbf_settings_set(settings, "quantiles", "none", error);
-  if (!status && !free_run) status = dvbf_settings_set(settings, "forecast", "on", error);
-  if (!status) dvbf_settings_interrupt(settings, dv_settings_interrupt(judging));
-  if (!status) dvbf_settings_ranks(settings, dv_settings_ranks(judging));
-  if (!status) status = dvbf_estimate(&r->by[way], m, &r->views, settings, error);
-  dvbf_settings_free(settings);
-  return status;
+                           const dv_evaluate_request *ask, dvbf_error *error) {
+  const dv_estimate_request request = {.kind = free_run ? DV_PREDICT : DV_FILTER,
+                                       .forecast = !free_run,
+                                       .noise = true,
+                                       .x_samples = true,
+                                       .observe = r->first,
+                                       .samples = samples_for(&r->views),
+                                       .seed = ask->seed,
+                                       .threads = ask->threads,
+                                       .interrupt = ask->interrupt,
+                                       .ranks = ask->ranks};
+  return dv_estimate(&r->by[way], m, &r->views, &request, error);
 }
 
 /* Steps that all members of a committee must see before they can predict. */
@@ -195,8 +197,7 @@ static dvbf_status make_room(dv_rolling *r, size_t n_x, dvbf_error *error) {
 }
 
 dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *m, const dvbf_sequences *s, dv_rolling_plan plan,
-                           const dv_baseline *y, const dvbf_settings *settings, dvbf_error *error) {
-  const dv_evaluate_settings *how = dv_settings_evaluate(settings, error);
+                           const dv_baseline *y, const dv_evaluate_request *ask, dvbf_error *error) {
   const dvbf_model *linear = m->linear;
   bool free_run = plan.free_run;
   *r = (dv_rolling){.first = needed_by(m, free_run), .views.n_x = s->n_x, .ranks = m->density->sigma};
@@ -204,12 +205,12 @@ dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *m, const dvbf_sequen
   dvbf_status status = make_room(r, s->n_x, error);
   if (status || !can_predict(m, free_run)) return status;
   if (linear && needed_by(linear, free_run) > r->first) r->first = needed_by(linear, free_run);
-  if (free_run && (size_t)how->observe > r->first) r->first = (size_t)how->observe;
+  if (free_run && ask->observe > r->first) r->first = ask->observe;
   size_t origins = !free_run ? 1 : plan.origins ? plan.origins : ORIGINS;
   status = choose_views(&r->views, s, r->first, origins, plan.horizon, error);
   if (status || !r->views.count) return status;
-  status = predict(r, DVBF_BY_LEARNED, m, free_run, settings, error);
-  if (!status && linear) status = predict(r, DVBF_BY_LINEAR, linear, free_run, settings, error);
+  status = predict(r, DVBF_BY_LEARNED, m, free_run, ask, error);
+  if (!status && linear) status = predict(r, DVBF_BY_LINEAR, linear, free_run, ask, error);
   return status ? status : score_all(r, y, free_run, error);
 }
 
@@ -260,28 +261,15 @@ bool dv_rolling_scores(dvbf_rolling *out, const dv_rolling *r, const dv_baseline
 
 /* ---- Baselines ---- */
 
-void dv_baseline_clear(dv_baseline *y) {
-  DV_FREE(y->mean, y->unit);
-  *y = (dv_baseline){0};
-}
-
 /* The training mean is the model's own if it has one; the data at hand may be others than it saw. */
 dvbf_status dv_baseline_of(dv_baseline *out, const dvbf_model *m, const dvbf_data *data,
                            const dvbf_sequences *sequences, dvbf_error *error) {
-  size_t n = (size_t)m->n_x;
-  dv_statistics x = {0};
-  *out = (dv_baseline){0};
-  dvbf_status status = dv_statistics_of_x(&x, data->train.count ? &data->train : sequences, error);
-  if (status) return status;
-  *out = (dv_baseline){dv_calloc(n, sizeof(double)), dv_calloc(n, sizeof(double))};
-  bool room = out->mean && out->unit, scales = m->density->scales(m->settings);
-  for (size_t k = 0; room && k < n; k++) {
-    bool centred = scales && m->settings->x_scaling != DV_SCALING_NONE;
-    bool scaled = scales && m->settings->x_scaling == DV_SCALING_STANDARDISE;
-    out->mean[k] = centred ? (double)m->x.shift[k] : x.mean[k];
-    if (!dv_statistics_vary(&x, k)) continue;
-    out->unit[k] = scaled ? 1 / (double)m->x.scale[k] : sqrt(x.variance[k]);
+  dvbf_status status = dv_baseline_of_x(out, data->train.count ? &data->train : sequences, error);
+  bool scales = m->density->scales(m->settings);
+  for (int k = 0; k < m->n_x && scales && !status; k++) {
+    if (m->settings->x_scaling != DV_SCALING_NONE) out->mean[k] = (double)m->x.shift[k];
+    if (m->settings->x_scaling == DV_SCALING_STANDARDISE && out->unit[k] > 0)
+      out->unit[k] = 1 / (double)m->x.scale[k];
   }
-  dv_statistics_free(&x);
-  return room ? DVBF_OK : dv_fail_memory(error, "judging the model");
+  return status;
 }

@@ -3,18 +3,26 @@
 #ifndef DV_EVALUATE_ROLLING_H
 #define DV_EVALUATE_ROLLING_H
 
-#include "base/settings.h"
+#include "base/ranks.h"
+#include "data/dataset.h"
 #include "model/model.h"
 
 #include <dvbf/dvbf.h>
 
 /* ---- Rolling origins ---- */
 
-/* Baseline: mean and deviation of each column in training. */
-typedef struct dv_baseline {
-  double *mean; /* [n_x] */
-  double *unit; /* [n_x] standard deviation; 0: the column does not vary and is not scored */
-} dv_baseline;
+/* How to evaluate. */
+typedef struct dv_evaluate_request {
+  size_t observe; /* steps before a free run, at least; the model may need more */
+  uint64_t seed;
+  unsigned threads;              /* 0: all cores */
+  const volatile int *interrupt; /* NULL, or a flag that ends the work */
+  dv_ranks *ranks;               /* that share it; NULL: one alone */
+} dv_evaluate_request;
+
+/* From settings of the table "evaluate". */
+dvbf_status dv_evaluate_request_of(dv_evaluate_request *out, const dvbf_settings *settings,
+                                   dvbf_error *error);
 
 enum { DV_ROLLING_BLOCKS = 16 };
 
@@ -46,10 +54,10 @@ typedef struct dv_rolling_plan {
   size_t horizon; /* steps of each free run; 0: to the end of its sequence */
 } dv_rolling_plan;
 
-/* Fills them, with settings of the table "evaluate"; free with dv_rolling_clear, also after a failure. No
- * origin is left if sequences are too short or the model cannot predict them. */
+/* Fills them; free with dv_rolling_clear, also after a failure. No origin is left if sequences are too short
+ * or the model cannot predict them. */
 dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *model, const dvbf_sequences *s,
-                           dv_rolling_plan plan, const dv_baseline *yardstick, const dvbf_settings *settings,
+                           dv_rolling_plan plan, const dv_baseline *baseline, const dv_evaluate_request *ask,
                            dvbf_error *error);
 void dv_rolling_clear(dv_rolling *r);
 
@@ -57,14 +65,13 @@ void dv_rolling_clear(dv_rolling *r);
  * those of the model if it keeps them. Free with dv_baseline_clear, also after a failure. */
 dvbf_status dv_baseline_of(dv_baseline *out, const dvbf_model *model, const dvbf_data *data,
                            const dvbf_sequences *sequences, dvbf_error *error);
-void dv_baseline_clear(dv_baseline *yardstick);
 
 /* How much of a value with `below` of n samples below it is inside the central share of them. A value like
  * the samples has each rank equally often, so that the shares come out exact on average. */
 double dv_rank_inside(double below, double n, double share);
 
 /* Adds the errors up; false when there is no memory. */
-bool dv_rolling_scores(dvbf_rolling *out, const dv_rolling *r, const dv_baseline *yardstick);
+bool dv_rolling_scores(dvbf_rolling *out, const dv_rolling *r, const dv_baseline *baseline);
 
 /* The autocorrelations of the errors of the learned model one step ahead. */
 dvbf_status dv_whiteness_of(dvbf_whiteness *out, const dv_rolling *r, dvbf_error *error);
@@ -81,11 +88,10 @@ typedef struct dv_discrete_likelihood {
   double mean[DV_ROLLING_BLOCKS], last[DV_ROLLING_BLOCKS], learned[DV_ROLLING_BLOCKS];
 } dv_discrete_likelihood;
 
-/* All is NaN if the model's density is not one of these. `train` gives the columns' means and transitions;
- * `settings` are of the table "evaluate". */
+/* All is NaN if the model's density is not one of these. `train` gives the columns' means and transitions. */
 dvbf_status dv_discrete_likelihood_of(dv_discrete_likelihood *out, const dvbf_model *model,
                                       const dvbf_sequences *train, const dvbf_sequences *s,
-                                      const dvbf_settings *settings, dvbf_error *error);
+                                      const dv_evaluate_request *ask, dvbf_error *error);
 
 /* ---- Verdict ---- */
 

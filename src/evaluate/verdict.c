@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/dataset.h"
 #include "evaluate/rolling.h"
 #include "math/portable.h"
+#include "model/batches.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@ typedef struct judge {
   const dvbf_model *model;
   const dvbf_data *data;
   const dvbf_sequences *sequences;
-  const dvbf_settings *settings; /* of the table "evaluate" */
+  dv_evaluate_request ask;
   dv_baseline yardstick;
   dv_evidence evidence;
   dvbf_verdict *out;
@@ -57,7 +57,7 @@ static dvbf_status name_columns(judge *j, dvbf_error *error) {
 static dvbf_status roll(judge *j, dv_blocks *blocks, dvbf_rolling *out, bool free_run, dvbf_error *error) {
   dv_rolling r;
   dvbf_status status = dv_rolling_run(&r, j->model, j->sequences, (dv_rolling_plan){.free_run = free_run},
-                                      &j->yardstick, j->settings, error);
+                                      &j->yardstick, &j->ask, error);
   if (!status && !dv_rolling_scores(out, &r, &j->yardstick))
     status = dv_fail_memory(error, "judging the model");
   if (!status && !free_run) status = dv_whiteness_of(&j->out->whiteness, &r, error);
@@ -99,19 +99,20 @@ dvbf_status dvbf_verdict_new(dvbf_verdict **out, const dvbf_model *model, const 
                              const dvbf_sequences *sequences, const dvbf_settings *settings,
                              dvbf_error *error) {
   DV_COMPUTE(dv_model_portable(model));
-  judge j = {.model = model, .data = data, .sequences = sequences, .settings = settings};
-  if (!dv_settings_evaluate(settings, error)) return DVBF_ARGUMENT;
+  judge j = {.model = model, .data = data, .sequences = sequences};
+  dvbf_status status = dv_evaluate_request_of(&j.ask, settings, error);
+  if (status) return status;
   j.out = dv_calloc(1, sizeof *j.out);
   if (!j.out) return dv_fail_memory(error, "judging the model");
-  dvbf_status status = choose_split(&j, error);
+  status = choose_split(&j, error);
+  if (!status) status = dv_ranks_use_alike(j.ask.ranks, settings, model, j.sequences, error);
   if (!status) status = name_columns(&j, error);
   if (!status) status = dv_baseline_of(&j.yardstick, model, data, j.sequences, error);
   if (!status) status = roll(&j, &j.evidence.one_step, &j.out->one_step, false, error);
   if (!status) status = roll(&j, &j.evidence.free_run, &j.out->free_run, true, error);
   if (!status)
-    status =
-        dv_discrete_likelihood_of(&j.evidence.nats, model, data->train.count ? &data->train : j.sequences,
-                                  j.sequences, j.settings, error);
+    status = dv_discrete_likelihood_of(
+        &j.evidence.nats, model, data->train.count ? &data->train : j.sequences, j.sequences, &j.ask, error);
   if (!status) {
     weigh(&j);
     dv_verdict_decide(j.out, &j.evidence);

@@ -203,11 +203,11 @@ static dvbf_status check_sizes(dvbf_estimates *callers, const dv_request *q, dvb
 
 /* *asked is the user's request; frames of it are freed. */
 static dvbf_status estimate_member(dvbf_estimates **out, dv_request *asked, const dvbf_model *model,
-                                   int member, const dvbf_sequences *sequences, const dvbf_settings *settings,
-                                   dvbf_estimates *callers, dv_estimate_progress *watch, dvbf_error *error) {
+                                   int member, const dvbf_sequences *sequences,
+                                   const dv_estimate_request *ask, dvbf_estimates *callers,
+                                   dvbf_error *error) {
   dv_request q;
-  dvbf_status status = dv_request_make(&q, model, member, sequences, settings, error);
-  q.watch = watch;
+  dvbf_status status = dv_request_make(&q, model, member, sequences, ask, error);
   *asked = q;
   if (!status && callers) status = check_sizes(callers, &q, error);
   q.keep_x = q.keep_x || (model->n_others && q.n_quantiles); /* to pool quantiles */
@@ -225,25 +225,21 @@ static void divide(dv_estimate_progress *watch, const dvbf_model *model) {
 }
 
 /* The best member is always asked, because z is its own, and uses the caller's arrays if there are any. x is
- * pooled over those that take part. `watch` may be NULL. */
+ * pooled over those that take part. */
 static dvbf_status estimate_all(dvbf_estimates **out, dvbf_estimates *callers, const dvbf_model *model,
-                                const dvbf_sequences *sequences, const dvbf_settings *settings,
-                                dv_estimate_progress *watch, dvbf_error *error) {
+                                const dvbf_sequences *sequences, const dv_estimate_request *ask,
+                                dvbf_error *error) {
   DV_COMPUTE(dv_model_portable(model));
   dvbf_estimates *first = NULL, *members[DV_MOST_MEMBERS] = {0};
   dv_request asked;
-  if (watch) divide(watch, model);
-  dv_ranks *team = settings ? dv_settings_ranks(settings) : NULL;
-  dvbf_status status = dv_ranks_use_alike(team, settings, model, sequences, error);
-  if (status) return status;
-  status = estimate_member(&first, &asked, model, 0, sequences, settings, callers, watch, error);
+  if (ask->watch) divide(ask->watch, model);
+  dvbf_status status = estimate_member(&first, &asked, model, 0, sequences, ask, callers, error);
   size_t n = 0;
-  bool forecast = !status && asked.forecast;
-  if (!status && dv_model_takes_part(model, forecast)) members[n++] = first;
+  if (!status && dv_model_takes_part(model, ask->forecast)) members[n++] = first;
   for (int i = 1; i < dv_model_members(model) && !status; i++) {
-    if (!dv_model_takes_part(dv_model_member(model, i), forecast)) continue;
-    if (watch) watch->first += watch->part;
-    status = estimate_member(&members[n++], &asked, model, i, sequences, settings, NULL, watch, error);
+    if (!dv_model_takes_part(dv_model_member(model, i), ask->forecast)) continue;
+    if (ask->watch) ask->watch->first += ask->watch->part;
+    status = estimate_member(&members[n++], &asked, model, i, sequences, ask, NULL, error);
   }
   if (!status && model->n_others) status = dv_estimates_threads(first, members, n, &asked, error);
   for (size_t i = 0; i < n; i++)
@@ -256,23 +252,42 @@ static dvbf_status estimate_all(dvbf_estimates **out, dvbf_estimates *callers, c
   return status;
 }
 
+dvbf_status dv_estimate(dvbf_estimates **out, const dvbf_model *model, const dvbf_sequences *sequences,
+                        const dv_estimate_request *ask, dvbf_error *error) {
+  return estimate_all(out, NULL, model, sequences, ask, error);
+}
+
+static dvbf_status estimate_by_settings(dvbf_estimates **out, dvbf_estimates *callers,
+                                        const dvbf_model *model, const dvbf_sequences *sequences,
+                                        const dvbf_settings *settings, dv_estimate_progress *watch,
+                                        dvbf_error *error) {
+  dv_estimate_request ask;
+  dvbf_status status = dv_estimate_request_of(&ask, settings, error);
+  if (status) return status;
+  ask.watch = watch;
+  status = dv_ranks_use_alike(ask.ranks, settings, model, sequences, error);
+  return status ? status : estimate_all(out, callers, model, sequences, &ask, error);
+}
+
 dvbf_status dvbf_estimate(dvbf_estimates **out, const dvbf_model *model, const dvbf_sequences *sequences,
                           const dvbf_settings *settings, dvbf_error *error) {
-  return estimate_all(out, NULL, model, sequences, settings, NULL, error);
+  return estimate_by_settings(out, NULL, model, sequences, settings, NULL, error);
 }
 
 dvbf_status dvbf_estimate_with(dvbf_estimates **out, const dvbf_model *model, const dvbf_sequences *sequences,
                                const dvbf_settings *settings, dvbf_fraction_fn *tell, void *user_data,
                                dvbf_error *error) {
   dv_estimate_progress watch = {.tell = tell, .user = user_data};
-  return estimate_all(out, NULL, model, sequences, settings, tell ? &watch : NULL, error);
+  return estimate_by_settings(out, NULL, model, sequences, settings, tell ? &watch : NULL, error);
 }
 
 dvbf_status dvbf_estimates_sizes(dvbf_estimates *out, const dvbf_model *model,
                                  const dvbf_sequences *sequences, const dvbf_settings *settings,
                                  dvbf_error *error) {
-  dv_request q;
-  dvbf_status status = dv_request_make(&q, model, 0, sequences, settings, error);
+  dv_estimate_request ask;
+  dv_request q = {0};
+  dvbf_status status = dv_estimate_request_of(&ask, settings, error);
+  if (!status) status = dv_request_make(&q, model, 0, sequences, &ask, error);
   if (!status) *out = sizes_of(&q);
   dv_request_clear(&q);
   return status;
@@ -281,7 +296,7 @@ dvbf_status dvbf_estimates_sizes(dvbf_estimates *out, const dvbf_model *model,
 dvbf_status dvbf_estimate_into(dvbf_estimates *out, const dvbf_model *model, const dvbf_sequences *sequences,
                                const dvbf_settings *settings, dvbf_error *error) {
   dvbf_estimates *e = NULL, callers = *out;
-  dvbf_status status = estimate_all(&e, &callers, model, sequences, settings, NULL, error);
+  dvbf_status status = estimate_by_settings(&e, &callers, model, sequences, settings, NULL, error);
   if (status) return status;
   out->first = e->first;
   for (size_t i = 0; out->begin && i < e->count; i++) out->begin[i] = (uint32_t)dvbf_estimates_begin(e, i);

@@ -33,10 +33,38 @@ void dv_estimate_progress_add(dv_estimate_progress *watch, uint64_t units);
 
 /* ---- Request ---- */
 
-/* A request, made from the settings of any command that estimates states. */
-
 enum { DV_MOST_QUANTILES = 32 };
 
+/* What is asked of a model. Numbers that a kind does not name are not read by it. */
+typedef struct dv_estimate_request {
+  enum { DV_FILTER = 1, DV_SMOOTH, DV_PREDICT, DV_SAMPLE } kind;
+  bool forecast;    /* filter: x of a step is what the steps before it let expect */
+  bool from_end;    /* predict: from the last known x of each sequence */
+  bool noise;       /* predict, sample: of the emission */
+  bool x_samples;   /* filter, predict: x of every sample */
+  int64_t controls; /* predict, sample: DV_CONTROLS_... */
+  size_t observe;   /* predict, sample: steps; 0: at least what the model needs */
+  size_t steps;     /* predict, sample: steps after these; 0: to the end */
+  size_t count;     /* sample: sequences */
+  size_t samples, particles;
+  size_t n_quantiles;
+  double quantiles[DV_MOST_QUANTILES];
+  uint64_t seed;
+  unsigned threads;              /* 0: all cores */
+  const volatile int *interrupt; /* NULL, or a flag that ends the work */
+  dv_estimate_progress *watch;   /* NULL: no reports */
+  dv_ranks *ranks;               /* that share the sequences; NULL: one alone */
+} dv_estimate_request;
+
+/* From settings of the table "filter", "smooth", "predict" or "sample". */
+dvbf_status dv_estimate_request_of(dv_estimate_request *out, const dvbf_settings *settings,
+                                   dvbf_error *error);
+
+/* dvbf_estimate without settings. `sequences` may be NULL for samples. */
+dvbf_status dv_estimate(dvbf_estimates **out, const dvbf_model *model, const dvbf_sequences *sequences,
+                        const dv_estimate_request *ask, dvbf_error *error);
+
+/* A request on sequences, worked out for one model. */
 typedef struct dv_request {
   const dvbf_model *model; /* a member of `all` */
   const dvbf_model *all;
@@ -65,9 +93,9 @@ typedef struct dv_request {
 } dv_request;
 
 /* The request for one member of a committee (0: the model itself). Free with dv_request_clear, also after a
- * failure. `sequences` may be NULL for the table "sample". */
+ * failure. */
 dvbf_status dv_request_make(dv_request *out, const dvbf_model *model, int member,
-                            const dvbf_sequences *sequences, const dvbf_settings *settings,
+                            const dvbf_sequences *sequences, const dv_estimate_request *ask,
                             dvbf_error *error);
 void dv_request_clear(dv_request *request);
 

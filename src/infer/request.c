@@ -1,6 +1,6 @@
-/* Requests for estimates (dv_request_make): turns the settings of filter, smooth, predict or sample into
- * frames to observe, steps to report, quantiles, and frames past the end of the data with their controls.
- * Controls past the end must be chosen by the user. */
+/* Requests for estimates: from the settings of filter, smooth, predict or sample (dv_estimate_request_of),
+ * and worked out for the sequences at hand (dv_request_make): frames to observe, steps to report, and frames
+ * past the end of the data with their controls, which must be chosen by the user. */
 #include "infer/estimate.h"
 
 #include "base/error.h"
@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Quantiles ---- */
+/* ---- Settings ---- */
 
 /* "0.05, 0.5" or "none". */
-static dvbf_status read_quantiles(dv_request *q, const char *text, dvbf_error *error) {
+static dvbf_status read_quantiles(dv_estimate_request *ask, const char *text, dvbf_error *error) {
   DV_PLAIN_NUMBERS;
   dv_cursor list = dv_cursor_of(text), item;
   if (!strcmp(text, "none")) return DVBF_OK;
@@ -24,14 +24,66 @@ static dvbf_status read_quantiles(dv_request *q, const char *text, dvbf_error *e
     char number[32] = "", *end = number;
     bool there = dv_cursor_item(&list, &item) && dv_cursor_copy(item, number, sizeof number);
     double value = strtod(number, &end);
-    if (!there || end == number || *end || !(value > 0 && value < 1) || q->n_quantiles == DV_MOST_QUANTILES)
+    if (!there || end == number || *end || !(value > 0 && value < 1) || ask->n_quantiles == DV_MOST_QUANTILES)
       return dv_fail(error, DVBF_ARGUMENT,
                      "quantiles = %.60s: must be at most %d numbers in (0, 1) with commas between, or none; "
                      "the default is 0.05,0.5,0.95",
                      text, DV_MOST_QUANTILES);
-    q->quantiles[q->n_quantiles++] = value;
+    ask->quantiles[ask->n_quantiles++] = value;
   } while (dv_cursor_left(&list));
   return DVBF_OK;
+}
+
+/* What all tables have. */
+#define BASIC(o)                                                                                             \
+  .samples = (size_t)(o)->samples, .seed = (uint64_t)(o)->seed, .threads = (unsigned)(o)->threads
+
+dvbf_status dv_estimate_request_of(dv_estimate_request *out, const dvbf_settings *settings,
+                                   dvbf_error *error) {
+  const char *table = settings ? dv_settings_table_name(settings) : "none";
+  dvbf_status status = DVBF_OK;
+  if (!strcmp(table, "filter")) {
+    const dv_filter_settings *o = dv_settings_filter(settings, error);
+    *out = (dv_estimate_request){.kind = DV_FILTER,
+                                 BASIC(o),
+                                 .particles = (size_t)o->particles,
+                                 .forecast = o->forecast,
+                                 .x_samples = o->keep_x};
+  } else if (!strcmp(table, "smooth")) {
+    const dv_smooth_settings *o = dv_settings_smooth(settings, error);
+    *out = (dv_estimate_request){.kind = DV_SMOOTH, BASIC(o), .particles = (size_t)o->particles};
+  } else if (!strcmp(table, "predict")) {
+    const dv_predict_settings *o = dv_settings_predict(settings, error);
+    *out = (dv_estimate_request){.kind = DV_PREDICT,
+                                 BASIC(o),
+                                 .from_end = o->from == DV_FROM_END,
+                                 .noise = o->noise,
+                                 .x_samples = o->keep_x,
+                                 .controls = o->controls,
+                                 .observe = dv_settings_given(settings, "observe") ? (size_t)o->observe : 0,
+                                 .steps = (size_t)o->steps};
+    status = read_quantiles(out, o->quantiles, error);
+  } else if (!strcmp(table, "sample")) {
+    const dv_sample_settings *o = dv_settings_sample(settings, error);
+    *out = (dv_estimate_request){.kind = DV_SAMPLE,
+                                 .samples = 1,
+                                 .seed = (uint64_t)o->seed,
+                                 .threads = (unsigned)o->threads,
+                                 .noise = o->noise,
+                                 .x_samples = true,
+                                 .controls = o->controls,
+                                 .observe = dv_settings_given(settings, "observe") ? (size_t)o->observe : 0,
+                                 .steps = (size_t)o->steps,
+                                 .count = (size_t)o->count};
+  } else {
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "settings of the table \"filter\", \"smooth\", \"predict\" or \"sample\" are needed here, "
+                   "not \"%.40s\"",
+                   table);
+  }
+  out->interrupt = dv_settings_interrupt(settings);
+  out->ranks = dv_settings_ranks(settings);
+  return status;
 }
 
 /* ---- Frames past the end of the data ---- */
@@ -121,7 +173,7 @@ static dvbf_status extend(dv_request *q, const extension *e, size_t count, dvbf_
   return e->from ? dv_sequences_intact(e->from, error) : DVBF_OK;
 }
 
-/* ---- The tables ---- */
+/* ---- Kinds ---- */
 
 /* All frames, with the lengths that the data have. */
 static void take_all(dv_request *q, const dvbf_sequences *s) {
@@ -131,13 +183,12 @@ static void take_all(dv_request *q, const dvbf_sequences *s) {
 
 /* Forecasts: x of each step from the steps before it. The first steps, which the model needs to begin, have
  * none. */
-static dvbf_status make_forecast(dv_request *q, const dvbf_sequences *s, const dv_filter_settings *o,
-                                 dvbf_error *error) {
+static dvbf_status make_forecast(dv_request *q, const dvbf_sequences *s, dvbf_error *error) {
   int start = dv_model_start_frames(q->model);
-  if (o->particles)
+  if (q->particles)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "particles = %lld: a forecast weighs no samples; leave out particles or forecast",
-                   (long long)o->particles);
+                   "particles = %d: a forecast weighs no samples; leave out particles or forecast",
+                   q->particles);
   if (start && start < q->initial) q->initial = start;
   q->first = q->initial;
   if (q->all->n_others && q->first < dv_model_forecasts_from(q->all))
@@ -152,7 +203,7 @@ static dvbf_status make_forecast(dv_request *q, const dvbf_sequences *s, const d
   return DVBF_OK;
 }
 
-static dvbf_status make_filter(dv_request *q, const dvbf_sequences *s, const dv_filter_settings *o,
+static dvbf_status make_filter(dv_request *q, const dvbf_sequences *s, const dv_estimate_request *ask,
                                dvbf_error *error) {
   dvbf_status status = dv_model_needs_filter(q->model, ", and smooth works with any", error);
   if (status) return status;
@@ -160,24 +211,8 @@ static dvbf_status make_filter(dv_request *q, const dvbf_sequences *s, const dv_
   /* A recurrent network would take all frames: the filter gives it as many as prediction starts from. */
   int64_t from = q->model->settings->predict_from;
   if (!dv_model_start_frames(q->model) && from < q->steps) q->initial = (int)from;
-  q->samples = (size_t)o->samples;
-  q->particles = (int)o->particles;
-  q->weighted = o->particles;
-  q->keep_x = o->keep_x;
-  if (o->forecast) status = make_forecast(q, s, o, error);
-  q->seed = (uint64_t)o->seed;
-  q->threads = (unsigned)o->threads;
-  return status;
-}
-
-static dvbf_status make_smooth(dv_request *q, const dvbf_sequences *s, const dv_smooth_settings *o) {
-  take_all(q, s);
-  q->samples = (size_t)o->samples;
-  q->particles = (int)o->particles;
-  q->weighted = q->smooth = true;
-  q->seed = (uint64_t)o->seed;
-  q->threads = (unsigned)o->threads;
-  return DVBF_OK;
+  q->weighted = q->particles;
+  return ask->forecast ? make_forecast(q, s, error) : DVBF_OK;
 }
 
 /* The steps after those that are observed. */
@@ -187,10 +222,12 @@ static void take_later(dv_request *q, int64_t observe, int64_t steps) {
   q->steps = observe + steps > 2 ? (int)(observe + steps) : 2; /* a program has two steps at least */
 }
 
+enum { OBSERVED = 5, OBSERVED_BEFORE_END = 1000 }; /* steps, where none are asked for */
+
 /* Steps to observe: the number asked for or, by default, at least what every member needs. */
-static int64_t observed(const dv_request *q, const dvbf_settings *settings, int64_t observe) {
+static int64_t observed(const dv_request *q, size_t asked, int64_t usual) {
   int64_t needed = dv_model_predicts_from(q->all);
-  return !dv_settings_given(settings, "observe") && observe < needed ? needed : observe;
+  return asked ? (int64_t)asked : needed > usual ? needed : usual;
 }
 
 /* Steps at the end whose control has no effect on the result: the last one, without feedthrough. */
@@ -231,22 +268,19 @@ static dvbf_status find_ends(ends *out, dv_request *q, const dvbf_sequences *s, 
 }
 
 /* The steps after the last known x of each sequence. */
-static dvbf_status from_end(dv_request *q, const dvbf_sequences *s, const dvbf_settings *settings,
-                            int64_t *observe, int64_t *steps, dvbf_error *error) {
-  enum { ENOUGH = 1000 };
+static dvbf_status from_end(dv_request *q, const dvbf_sequences *s, size_t asked, int64_t *observe,
+                            int64_t *steps, dvbf_error *error) {
   ends found;
   dvbf_status status = find_ends(&found, q, s, error);
   if (status) return status;
-  bool given = dv_settings_given(settings, "observe");
-  int64_t needed = dv_model_predicts_from(q->all), shortest = (int64_t)found.shortest;
-  if (!given) *observe = shortest > ENOUGH ? ENOUGH : shortest;
-  if (!given && *observe < needed) *observe = needed;
+  int64_t shortest = (int64_t)found.shortest;
+  *observe = observed(q, asked, shortest > OBSERVED_BEFORE_END ? OBSERVED_BEFORE_END : shortest);
   if (!*steps) *steps = (int64_t)found.plan;
   if (*observe > shortest)
     return dv_fail(error, DVBF_ARGUMENT,
                    "%s%lld: sequence %zu (counted from 0) has only %zu steps whose x is known; %s",
-                   given ? "observe = " : "steps that the model must see: ", (long long)*observe, found.which,
-                   found.shortest, given ? "observe fewer" : "give it longer sequences");
+                   asked ? "observe = " : "steps that the model must see: ", (long long)*observe, found.which,
+                   found.shortest, asked ? "observe fewer" : "give it longer sequences");
   if (*steps < 1)
     return dv_fail(
         error, DVBF_ARGUMENT,
@@ -255,14 +289,13 @@ static dvbf_status from_end(dv_request *q, const dvbf_sequences *s, const dvbf_s
   return DVBF_OK;
 }
 
-static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, const dvbf_settings *settings,
+static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, const dv_estimate_request *ask,
                                 dvbf_error *error) {
-  const dv_predict_settings *o = dv_settings_predict(settings, error);
-  int64_t observe = observed(q, settings, o->observe), steps = o->steps;
+  int64_t observe = observed(q, ask->observe, OBSERVED), steps = (int64_t)ask->steps;
   /* Predictions up to the end of the data need no made-up controls, also beyond the end of a short
    * sequence. */
-  bool end = o->from == DV_FROM_END, to_the_end = !end && !steps;
-  dvbf_status status = end ? from_end(q, s, settings, &observe, &steps, error) : DVBF_OK;
+  bool to_the_end = !ask->from_end && !steps;
+  dvbf_status status = ask->from_end ? from_end(q, s, ask->observe, &observe, &steps, error) : DVBF_OK;
   if (status) return status;
   if (to_the_end) steps = (int64_t)s->steps - observe;
   if (steps < 1)
@@ -272,61 +305,59 @@ static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, const dv
         "fewer or say how many with steps",
         (long long)observe, s->steps);
   take_later(q, observe, steps);
-  q->samples = (size_t)o->samples;
-  q->noise = o->noise;
-  q->keep_x = o->keep_x;
-  q->seed = (uint64_t)o->seed;
-  q->threads = (unsigned)o->threads;
+  q->noise = ask->noise;
   extension e = {.from = s,
                  .observe = (size_t)observe,
                  .needed = (size_t)(observe + steps) - idle(q),
                  .idle = idle(q),
-                 .controls = to_the_end && o->controls == DV_CONTROLS_REFUSE ? DV_CONTROLS_ZERO : o->controls,
+                 .controls =
+                     to_the_end && ask->controls == DV_CONTROLS_REFUSE ? DV_CONTROLS_ZERO : ask->controls,
                  .seed = q->seed,
                  .begin = q->begin};
-  status = read_quantiles(q, o->quantiles, error);
-  return status ? status : extend(q, &e, s->count, error);
+  return extend(q, &e, s->count, error);
 }
 
-static dvbf_status make_sample(dv_request *q, const dvbf_sequences *s, const dvbf_settings *settings,
+static dvbf_status make_sample(dv_request *q, const dvbf_sequences *s, const dv_estimate_request *ask,
                                dvbf_error *error) {
-  const dv_sample_settings *o = dv_settings_sample(settings, error);
-  size_t observe = s ? (size_t)observed(q, settings, o->observe) : 0;
-  take_later(q, (int64_t)observe, o->steps);
-  q->samples = 1;
-  q->noise = o->noise;
-  q->keep_x = q->single = true;
-  q->seed = (uint64_t)o->seed;
-  q->threads = (unsigned)o->threads;
-  extension e = {s, observe, observe + (size_t)o->steps - idle(q), idle(q), o->controls, q->seed, NULL};
-  return extend(q, &e, (size_t)o->count, error);
+  size_t observe = s ? (size_t)observed(q, ask->observe, OBSERVED) : 0;
+  take_later(q, (int64_t)observe, (int64_t)ask->steps);
+  q->noise = ask->noise;
+  q->single = true;
+  extension e = {s, observe, observe + ask->steps - idle(q), idle(q), ask->controls, q->seed, NULL};
+  return extend(q, &e, ask->count, error);
 }
 
 /* A request on sequences that fit the model. */
-static dvbf_status make(dv_request *q, const char *table, const dvbf_sequences *s,
-                        const dvbf_settings *settings, dvbf_error *error) {
-  if (!strcmp(table, "filter")) return make_filter(q, s, dv_settings_filter(settings, error), error);
-  if (!strcmp(table, "smooth")) return make_smooth(q, s, dv_settings_smooth(settings, error));
-  if (!strcmp(table, "predict")) return make_predict(q, s, settings, error);
-  if (!strcmp(table, "sample")) return make_sample(q, s, settings, error);
-  return dv_fail(error, DVBF_ARGUMENT,
-                 "settings of the table \"filter\", \"smooth\", \"predict\" or \"sample\" are needed here, "
-                 "not \"%.40s\"",
-                 table);
+static dvbf_status make(dv_request *q, const dvbf_sequences *s, const dv_estimate_request *ask,
+                        dvbf_error *error) {
+  if (ask->kind == DV_FILTER) return make_filter(q, s, ask, error);
+  if (ask->kind == DV_PREDICT) return make_predict(q, s, ask, error);
+  if (ask->kind == DV_SAMPLE) return make_sample(q, s, ask, error);
+  take_all(q, s);
+  q->weighted = q->smooth = true;
+  return DVBF_OK;
 }
 
 dvbf_status dv_request_make(dv_request *q, const dvbf_model *model, int member, const dvbf_sequences *s,
-                            const dvbf_settings *settings, dvbf_error *error) {
-  const char *table = settings ? dv_settings_table_name(settings) : "none";
-  *q = (dv_request){.model = dv_model_member(model, member), .all = model};
-  if (settings) q->interrupt = dv_settings_interrupt(settings);
-  if (settings) q->team = dv_settings_ranks(settings);
-  if (!s && !strcmp(table, "sample")) return make_sample(q, NULL, settings, error);
+                            const dv_estimate_request *ask, dvbf_error *error) {
+  *q = (dv_request){.model = dv_model_member(model, member),
+                    .all = model,
+                    .samples = ask->samples,
+                    .particles = (int)ask->particles,
+                    .keep_x = ask->x_samples,
+                    .n_quantiles = ask->n_quantiles,
+                    .seed = ask->seed,
+                    .threads = ask->threads,
+                    .interrupt = ask->interrupt,
+                    .watch = ask->watch,
+                    .team = ask->ranks};
+  memcpy(q->quantiles, ask->quantiles, sizeof q->quantiles);
+  if (!s && ask->kind == DV_SAMPLE) return make_sample(q, NULL, ask, error);
   if (!s) return dv_fail(error, DVBF_ARGUMENT, "sequences are needed, as only samples begin without any");
   dvbf_status status = dv_model_takes(q->model, s, error);
   if (!status && s->steps > 16777216)
     status = dv_fail(error, DVBF_FORMAT, "sequences of %zu steps are too long; cut them", s->steps);
-  if (!status) status = make(q, table, s, settings, error);
+  if (!status) status = make(q, s, ask, error);
   return !status && q->weighted ? dv_model_needs_weights(q->model, error) : status;
 }
 

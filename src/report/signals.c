@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/settings.h"
 #include "evaluate/rolling.h"
+#include "infer/estimate.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -140,25 +141,6 @@ static void score(const dv_signals *s, dv_signal_use *u, const dv_baseline *y) {
     }
 }
 
-static dvbf_status ask(dvbf_estimates **out, const dvbf_model *model, const dvbf_sequences *s,
-                       size_t observed, const dvbf_settings *how, dvbf_error *error) {
-  dvbf_settings *settings = NULL;
-  char number[32];
-  dvbf_status status = dvbf_settings_new(&settings, observed ? "predict" : "filter", error);
-  snprintf(number, sizeof number, "%d", SAMPLES);
-  if (!status) status = dvbf_settings_set(settings, "samples", number, error);
-  snprintf(number, sizeof number, "%u", dvbf_settings_threads(how));
-  if (!status) status = dvbf_settings_set(settings, "threads", number, error);
-  if (!status) status = dvbf_settings_set(settings, "x-samples", "on", error);
-  snprintf(number, sizeof number, "%zu", observed);
-  if (!status && observed) status = dvbf_settings_set(settings, "observe", number, error);
-  if (!status && !observed) status = dvbf_settings_set(settings, "forecast", "on", error);
-  if (!status) dvbf_settings_interrupt(settings, dv_settings_interrupt(how));
-  if (!status) status = dvbf_estimate(out, model, s, settings, error);
-  dvbf_settings_free(settings);
-  return status;
-}
-
 static dvbf_status keep(dv_signals *s, const dvbf_estimates *e, const dv_baseline *y, bool free_run,
                         dvbf_error *error) {
   dv_signal_use *u = &s->use[s->n_uses++];
@@ -184,7 +166,16 @@ static dvbf_status keep(dv_signals *s, const dvbf_estimates *e, const dv_baselin
 static dvbf_status add_use(dv_signals *s, const dvbf_model *model, size_t observed, const dv_baseline *y,
                            const dvbf_settings *settings, dvbf_error *error) {
   dvbf_estimates *e = NULL;
-  dvbf_status status = ask(&e, model, &s->shown, observed, settings, error);
+  const dv_estimate_request ask = {.kind = observed ? DV_PREDICT : DV_FILTER,
+                                   .forecast = !observed,
+                                   .noise = true,
+                                   .x_samples = true,
+                                   .observe = observed,
+                                   .samples = SAMPLES,
+                                   .seed = 1,
+                                   .threads = dvbf_settings_threads(settings),
+                                   .interrupt = dv_settings_interrupt(settings)};
+  dvbf_status status = dv_estimate(&e, model, &s->shown, &ask, error);
   if (!status && e->steps && e->x_samples) status = keep(s, e, y, observed > 0, error);
   dvbf_estimates_free(e);
   return status == DVBF_ARGUMENT || status == DVBF_FORMAT ? DVBF_OK : status;

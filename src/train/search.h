@@ -45,8 +45,8 @@ typedef struct dv_score {
 typedef struct dv_scorer {
   dv_folds folds;
   size_t n_x;
-  dv_baseline yardstick;
-  dvbf_settings *how; /* to evaluate, on one thread */
+  dv_baseline baseline;
+  dv_evaluate_request ask; /* on one thread */
   struct {
     double free_run, one_step;
     double unseen; /* of the free run over the part that the fold leaves out */

@@ -25,7 +25,7 @@ static dvbf_status add_split(sums *to, const dv_scorer *r, const dvbf_model *m, 
   dv_rolling rolling = {0};
   if (!s->count) return DVBF_OK;
   dvbf_status status =
-      dv_rolling_run(&rolling, m, s, (dv_rolling_plan){.free_run = free_run}, &r->yardstick, r->how, error);
+      dv_rolling_run(&rolling, m, s, (dv_rolling_plan){.free_run = free_run}, &r->baseline, &r->ask, error);
   for (size_t k = 0; k < s->n_x && !status; k++) {
     to->square[k] += weight * rolling.square[DVBF_BY_LEARNED][k];
     to->count[k] += weight * rolling.count[k];
@@ -53,7 +53,7 @@ static dvbf_status measure_with(double *out, const dv_scorer *r, size_t fold, co
   dvbf_status status = s.square && s.count ? DVBF_OK : dv_fail_memory(error, "judging a model");
   if (!status && seen > 0) status = add_split(&s, r, m, &f->data.train, free_run, seen, error);
   if (!status) status = add_split(&s, r, m, &f->part, free_run, UNSEEN, error);
-  if (!status) *out = root(&s, r->yardstick.unit, r->n_x);
+  if (!status) *out = root(&s, r->baseline.unit, r->n_x);
   dv_free(s.square);
   dv_free(s.count);
   return status;
@@ -92,20 +92,10 @@ static dvbf_status measure_linear(dv_scorer *r, size_t fold, const dvbf_settings
 
 dvbf_status dv_scorer_init(dv_scorer *r, const dvbf_settings *settings, const dvbf_data *data,
                            dvbf_error *error) {
-  dv_statistics x = {0};
-  *r = (dv_scorer){.n_x = data->train.n_x};
-  dvbf_status status = dvbf_settings_new(&r->how, "evaluate", error);
-  if (!status) dvbf_settings_interrupt(r->how, dv_settings_interrupt(settings));
-  if (!status) status = dvbf_settings_set(r->how, "threads", "1", error);
-  if (!status) status = dv_statistics_of_x(&x, &data->train, error);
-  if (status) return status;
-  r->yardstick = (dv_baseline){dv_calloc(r->n_x, sizeof(double)), dv_calloc(r->n_x, sizeof(double))};
-  if (!r->yardstick.mean || !r->yardstick.unit) status = dv_fail_memory(error, "judging models");
-  for (size_t k = 0; k < r->n_x && !status; k++) {
-    r->yardstick.mean[k] = x.mean[k];
-    r->yardstick.unit[k] = dv_varies(x.mean[k], x.variance[k]) ? sqrt(x.variance[k]) : 0;
-  }
-  dv_statistics_free(&x);
+  *r = (dv_scorer){
+      .n_x = data->train.n_x,
+      .ask = {.observe = 5, .seed = 1, .threads = 1, .interrupt = dv_settings_interrupt(settings)}};
+  dvbf_status status = dv_baseline_of_x(&r->baseline, &data->train, error);
   if (!status) status = dv_folds_make(&r->folds, data, error);
   if (status) return status;
   r->linear = dv_calloc(r->folds.count + 1, sizeof *r->linear);
@@ -115,9 +105,7 @@ dvbf_status dv_scorer_init(dv_scorer *r, const dvbf_settings *settings, const dv
 }
 
 void dv_scorer_clear(dv_scorer *r) {
-  dv_free(r->yardstick.mean);
-  dv_free(r->yardstick.unit);
-  dvbf_settings_free(r->how);
+  dv_baseline_clear(&r->baseline);
   dv_free(r->linear);
   dv_folds_free(&r->folds);
   *r = (dv_scorer){0};

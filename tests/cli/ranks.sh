@@ -63,7 +63,7 @@ alike() { # NAME RANKS COMMAND...: prints and writes the same as alone
   [ ! -s err ] || fail "something was printed by $1"
   cmp "$1-1" "$1-$2" && cmp "$1-1.npz" "$1-$2.npz" || fail "$1 by $2 ranks differs"
 }
-alike predicted 3 "$dvbf" predict alone data.h5 --observe 5 --memory 0
+alike predicted 3 "$dvbf" predict alone data.h5 --observe 5 --memory 0 --verdict
 alike smoothed 2 "$dvbf" smooth alone-dkf gaps.csv --split all --particles 20 --samples 5
 "$dvbf" evaluate alone data.h5 --split valid --samples 2 --particles 5 --threads 1 >evaluated
 ranks 2 "$dvbf" evaluate alone data.h5 --split valid --samples 2 --particles 5 --memory 0 >evaluated-2 || fail "evaluate"

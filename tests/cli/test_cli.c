@@ -341,8 +341,10 @@ static void a_useless_model_is_status_3(void **state) {
   assert_string_equal(err, "");
   assert_int_equal(dvbf("evaluate noise noise.csv --json"), 0);
   expect_verdict();
-  assert_int_equal(dvbf("predict noise noise.csv --json"), 0);
+  assert_int_equal(dvbf("predict noise noise.csv --json --verdict"), 0);
   expect_verdict();
+  assert_int_equal(dvbf("predict noise noise.csv --json"), 0);
+  assert_null(strstr(out, "verdict")); /* only if it is asked for */
   assert_int_equal(dvbf("evaluate noise noise.csv"), 0);
   assert_has(out, "\n  last value ");
   assert_has(out, "\n  best linear model ");

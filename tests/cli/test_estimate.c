@@ -75,6 +75,8 @@ static void wrong_usage_is_status_2(void **state) {
       {"predict run data.h5 -o x.h5 --quantiles 0.5,1", "numbers in (0, 1)"},
       {"predict run data.h5 -o x.h5 --quantiles 0.5:0.6", "with commas between"},
       {"predict run data.h5 -o x.h5 --quantiles ,", "numbers in (0, 1)"},
+      {"predict run data.h5 -o x.h5 --from end --steps 3 --verdict",
+       "leave out one of --verdict and --from end"},
       {"sample run -o x.h5 --controls refuse",
        "controls are needed for 99 steps but the data have them for 0"},
       {"sample run -o x.h5 --controls loud", "refuse | zero | hold | random"},
@@ -292,8 +294,12 @@ static void predictions_are_complete(void **state) {
 
 static void predictions_say_how_good_they_are(void **state) {
   (void)state;
+  assert_int_equal(dvbf("predict point plain.h5 --samples 5 --steps 2 --verdict"), 0);
+  assert_has(out, "2 sequences predicted from 5 steps");
+  assert_has(out, "\nVerdict: ");
   assert_int_equal(dvbf("predict point plain.h5 --samples 5 --steps 2"), 0);
   assert_has(out, "2 sequences predicted from 5 steps");
+  assert_null(strstr(out, "Verdict"));
   assert_has(out, "  x2 ");
   assert_has(out, "\n  2 ");
   assert_int_equal(dvbf("predict point plain.h5 --samples 5 --observe 8 --steps 3 --controls zero"), 0);

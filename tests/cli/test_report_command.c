@@ -134,7 +134,7 @@ static void no_result_is_inf_or_nan(void **state) {
                         "--threads 1 --updates 0 --filter-updates 0"),
                    3);
   assert_no_such_number(err);
-  static const char *const commands[] = {"evaluate wild wild.csv", "predict wild wild.csv",
+  static const char *const commands[] = {"evaluate wild wild.csv", "predict wild wild.csv --verdict",
                                          "report wild wild.csv -o wild.html"};
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
     assert_int_equal(dvbf("%s --threads 1", commands[i]), 0);
