@@ -2,6 +2,9 @@
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
+#include "base/error.h"
+#include "base/file.h"
+
 #include <dvbf/dvbf.h>
 
 typedef struct cli_options cli_options;
@@ -23,45 +26,41 @@ typedef struct cli_example {
 typedef struct cli_command {
   const char *name, *synopsis, *help;
   const char *details;        /* further lines of help, or NULL */
-  cli_example examples[8];    /* the manual of the program shows the first */
+  cli_example examples[8];    /* the manual page of the program shows the first one */
   const char *arguments[4];   /* names of the positional arguments */
-  bool many;                  /* the last argument is data, of which there may be several files */
-  const char *instead;        /* a flag with which the last argument is left out; NULL: none */
+  bool many;                  /* the last argument is data, possibly several files */
+  const char *instead;        /* a flag that replaces the last argument; NULL: none */
   const char *const *choices; /* allowed values of the first argument; NULL: it is a file */
   cli_flag flags[12];
   const char *tables[8]; /* tables whose settings are flags too */
   bool presets;          /* takes --preset and --config, which `flags` must list */
-  bool shared;           /* ranks do it together; of all else the first does the work */
+  bool shared;           /* ranks share the work; otherwise the first one does all of it */
   dvbf_status (*run)(const cli_options *options, dvbf_error *error);
 } cli_command;
 
 extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_filter, cli_smooth, cli_predict,
     cli_sample, cli_report, cli_reproduce, cli_info, cli_export, cli_control, cli_learn_control;
 
-/* Explains the arguments of several commands; their details begin with it. */
+/* Arguments of several commands; their details begin with it. */
 #define CLI_HELP_RUN_DATA                                                                                    \
-  "\nRUN is a run folder or a model file, DATA a file of sequences, several\n"                               \
-  "files, a folder of them, or a pattern in quotes.\n"
+  "\nRUN is a run folder or a model file. DATA is one or several files of sequences, a folder of\n"          \
+  "files, or a pattern in quotes.\n"
 
 /* Flags of several commands, so that their help is the same everywhere. */
 #define CLI_FLAG_PRESET                                                                                      \
-  { 0, "preset", "NAME", "start from these values instead of the defaults" }
+  { 0, "preset", "NAME", "preset whose values replace the defaults" }
 #define CLI_FLAG_CONFIG                                                                                      \
-  { 0, "config", "FILE", "lines `name = value`, on top of the preset; flags win over it" }
+  { 0, "config", "FILE", "file of `name = value` lines; overrides the preset, is overridden by flags" }
 #define CLI_FLAG_JSON                                                                                        \
   { 0, "json", NULL, "print the results as JSON" }
 #define CLI_FLAG_FORCE                                                                                       \
-  { 0, "force", NULL, "replace results that are already there" }
+  { 0, "force", NULL, "replace existing results" }
 #define CLI_FLAG_ARRAYS                                                                                      \
-  { 'o', "output", "FILE", "file to write: .csv (a row for each step), .npz (NumPy), .h5 or .mat (MATLAB)" }
+  { 'o', "output", "FILE", "file to write: .csv (one row per step), .npz (NumPy), .h5 or .mat (MATLAB)" }
 #define CLI_FLAG_RANKS                                                                                       \
-  { 0, "ranks", "N", "share the work between N processes, which mpirun starts" }
+  { 0, "ranks", "N", "share the work between N processes, started by mpirun" }
 #define CLI_FLAG_QUIET                                                                                       \
   { 0, "quiet", NULL, "print no progress" }
-
-/* Fills *error and returns `status`. */
-dvbf_status cli_fail(dvbf_error *error, dvbf_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* Refuses a system that is not in `known`, which ends with NULL; the message lists the known ones. */
 dvbf_status cli_check_system(const char *name, const char *const *known, dvbf_error *error);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct steering {
-  cli_inputs in; /* data are there for the regression of a state */
+  cli_inputs in; /* with data for the regression of a state */
   cli_goal goal;
   void *memory;
   dvbf_controller *controller;
@@ -25,7 +25,7 @@ static dvbf_status make_controller(steering *s, dvbf_error *error) {
   dvbf_status status = dvbf_controller_memsize(&size, s->in.model, &s->goal.goal, s->in.settings, error);
   if (status) return status;
   s->memory = aligned_alloc(64, size);
-  if (!s->memory) return cli_fail(error, DVBF_MEMORY, "out of memory while preparing to control");
+  if (!s->memory) return dv_fail(error, DVBF_MEMORY, "out of memory while preparing to control");
   return dvbf_controller_init(&s->controller, s->memory, size, s->in.model, &s->goal.goal, s->in.settings,
                               error);
 }
@@ -86,7 +86,8 @@ static dvbf_status prepare(steering *s, const cli_options *options, dvbf_error *
   const char *goal = NULL;
   dvbf_status status = cli_option_needed(&goal, options, "goal", error);
   if (!status && !cli_option(options, "follow"))
-    status = cli_fail(error, DVBF_ARGUMENT, "control needs --follow: it answers each line of standard input");
+    status =
+        dv_fail(error, DVBF_ARGUMENT, "control needs --follow, which reads observations from standard input");
   if (!status) status = cli_inputs_read(&s->in, options, error);
   if (!status) status = cli_goal_read(&s->goal, goal, s->in.model, s->in.settings, s->in.sequences, error);
   if (!status) status = make_controller(s, error);
@@ -111,36 +112,35 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 const cli_command cli_control = {
     .name = "control",
     .synopsis = "RUN --goal GOAL --low LIST --high LIST --follow [--SETTING VALUE ...]",
-    .help = "bring the system to a goal: a control for each observation that comes in",
+    .help = "control a system online: a control for each incoming observation",
     .details =
         "\nRUN is a run folder or a model file of a system with inputs.\n"
-        "GOAL is a file with an array x, an observation of the system at rest where it is to be (several "
-        "are\n"
-        "several goals, of which the nearest counts), or z, a latent state, or the numbers of an "
-        "observation\n"
-        "with commas between. With --goal-in state it is a known state, an array `state` or the numbers, of "
-        "which\n"
-        "nan counts nothing; its regression on z is that of --data, which has known states, or an array map\n"
-        "[columns, latent + 1] of the file, with the intercept last. An array `weights` says how much each\n"
-        "column of the distance counts.\n\n"
-        "Each line of standard input is an observation: fields of CSV, or those that the header names as in\n"
-        "training; or JSON as {\"x\": [0.5, null]}. An empty field, nan or null is a missing value. With\n"
-        "--applied a line also has the control that acted since the line before (u). After each line\n"
-        "the control to apply is written and flushed, in the same format, with the cost of the plan and the\n"
-        "belief; JSON has the whole plan. The control is the safe one where `ready` is 0.",
+        "GOAL is a list of numbers separated by commas, or a file with an array x, an observation of the\n"
+        "system at rest at the goal, or z, a latent state; of several goals the nearest one counts. With\n"
+        "--goal-in state it is a known state: an array `state`, or a list with nan for columns that do not\n"
+        "matter. The state is a linear function of z, fitted to --data or given as an array `map`\n"
+        "[columns, latent + 1], intercept last. An array `weights` weights the columns of the distance.\n"
+        "\n"
+        "Each line of standard input is an observation: CSV fields in the order of training, or named by a\n"
+        "header line; or JSON such as {\"x\": [0.5, null]}. An empty field, nan or null is a missing value.\n"
+        "With --applied each line also contains the control that acted since the previous line (u). For "
+        "each\n"
+        "line, the control to apply is written and flushed in the same format, with the cost of the plan "
+        "and\n"
+        "the belief; JSON contains the whole plan. While `ready` is 0 the control is the safe one.",
     .examples =
         {{"sensor | dvbf control run --goal goal.npz --low -5 --high 5 --follow",
-          "controls while observations come in"},
+          "controls for a stream of observations"},
          {"sensor | dvbf control run --goal 0.4 --goal-in x --low 0 --high 10 --follow",
-          "a model of one column: x is to be 0.4"},
+          "hold the only column of x at 0.4"},
          {"sensor | dvbf control run --goal 0,1,0 --goal-in state --data d.h5 --low -5 --high 5 --follow",
-          "sin, cos and velocity of a pendulum are to be 0, 1, 0"}},
+          "hold a pendulum upright: sin, cos and velocity at 0, 1, 0"}},
     .arguments = {"RUN"},
     .flags = {CLI_FLAG_GOAL,
-              {0, "data", "DATA", "with --goal-in state: file of sequences with known states"},
+              {0, "data", "DATA", "with --goal-in state: sequences with known states"},
               {0, "follow", NULL, "read observations from standard input, line by line"},
-              {0, "applied", NULL, "lines have the control that acted, too"},
-              {0, "json", NULL, "write lines of JSON, also where CSV is read"}},
+              {0, "applied", NULL, "lines also contain the control that acted"},
+              {0, "json", NULL, "write JSON lines even if the input is CSV"}},
     .tables = {"control", "data"},
     .run = run,
 };

@@ -31,8 +31,8 @@
 
 /* ---- Estimates ---- */
 
-static dvbf_status write(const dvbf_estimates *e, const cli_inputs *in, const cli_options *options,
-                         const char *path, dvbf_error *error) {
+static dvbf_status write_file(const dvbf_estimates *e, const cli_inputs *in, const cli_options *options,
+                              const char *path, dvbf_error *error) {
   dvbf_status status = dvbf_estimates_write(e, options->command->name, in->data, in->sequences, path, error);
   if (status || cli_option(options, "quiet")) return status;
   fprintf(stderr, "%s: %zu sequence%s of %zu steps\n", path, e->count, e->count == 1 ? "" : "s", e->steps);
@@ -55,11 +55,11 @@ static dvbf_status estimate_and_write(cli_inputs *in, dvbf_estimates **out, cons
   *in = (cli_inputs){0};
   dvbf_status status = needed ? cli_option_needed(&path, options, "output", error) : DVBF_OK;
   if (!status && path) status = dvbf_estimates_check_path(path, error);
-  if (!status && path) status = cli_refuse_existing(path, cli_option(options, "force"), error);
+  if (!status && path) status = dv_refuse_existing(path, cli_option(options, "force"), error);
   if (!status) status = cli_inputs_read(in, options, error);
   if (!status) dvbf_settings_ranks(in->settings, cli_ranks());
   if (!status) status = estimate(in, out, cli_rank() || cli_option(options, "quiet"), error);
-  if (!status && path && !cli_rank()) status = write(*out, in, options, path, error);
+  if (!status && path && !cli_rank()) status = write_file(*out, in, options, path, error);
   return status;
 }
 
@@ -85,7 +85,7 @@ static dvbf_status measure(errors *r, const dvbf_estimates *e, const dvbf_sequen
   r->by_column = calloc(e->n_x, sizeof *r->by_column);
   r->by_step = calloc(e->steps, sizeof *r->by_step);
   if (!r->by_column || !r->by_step)
-    return cli_fail(error, DVBF_MEMORY, "out of memory while comparing with the data");
+    return dv_fail(error, DVBF_MEMORY, "out of memory while comparing with the data");
   return dvbf_estimates_rmse(&r->all, r->by_column, r->by_step, e, s, error);
 }
 
@@ -135,7 +135,7 @@ static dvbf_status run_predict(const cli_options *options, dvbf_error *error) {
   /* Past the end of the recordings there are no errors: the file is the only result. */
   bool as_json = cli_option(options, "json"), ahead = from && !strcmp(from, "end");
   if (ahead && cli_option(options, "verdict"))
-    return cli_fail(
+    return dv_fail(
         error, DVBF_ARGUMENT,
         "--verdict compares with known values, and behind the end there are none; leave out one of "
         "--verdict and --from end");

@@ -11,7 +11,7 @@
 
 static void print_regressions(const dvbf_evaluation *e) {
   if (!e->n_regressions) {
-    printf("No ground truth in the data, so no regression on it.\n");
+    printf("No ground truth in the data, so no regression on the true state.\n");
     return;
   }
   printf("Linear regression of the true state on z\n");
@@ -41,7 +41,7 @@ static void print_bound(const dvbf_evaluation *e, const dvbf_model_info *model) 
 
 static void print_prediction(const dvbf_evaluation *e) {
   if (!e->horizon) {
-    printf("\nThe sequences are not longer than the observed frames, so nothing is predicted.\n");
+    printf("\nNo predictions: the sequences have no frames after the observed ones.\n");
     return;
   }
   double unit = e->pixel_variance > 0 ? e->pixel_variance : 1;
@@ -61,8 +61,7 @@ static void print_prediction(const dvbf_evaluation *e) {
     printf("\n");
   }
   if (e->distance)
-    printf("The distance is that of the object from its true place, in pixels. It stays below one for %.1f "
-           "predicted frames.\n",
+    printf("Distance of the object from its true position, in pixels: below one for %.1f predicted frames.\n",
            e->steps_near);
 }
 
@@ -112,22 +111,23 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 const cli_command cli_evaluate = {
     .name = "evaluate",
     .synopsis = "RUN DATA ... [--json] [--SETTING VALUE ...]",
-    .help = "measure the prediction error of a model, its bound and the regression on the true state",
+    .help = "measure a model: prediction errors, likelihood bounds, regression on the true state",
     .details = CLI_HELP_RUN_DATA
-    "With --particles the likelihood is also estimated by paths from the recognition model,\n"
-    "weighted by how much likelier they are under the model, and by a particle filter (where\n"
-    "the model can filter). Both are bounds too, and closer with more of them.\n\n"
-    "The verdict sets the model beside the mean of the training data, the last value and, where\n"
-    "training found one, the best linear model: one step ahead at every step, and in free runs\n"
-    "under the recorded controls, from the first steps of each sequence and from up to ten places\n"
-    "of a long recording. Large data are judged in part.\n\n"
-    "Stability says whether predictions can explode. A model of linear systems contracts if there\n"
-    "is a norm in which no mixture of them stretches the difference of two states; --contraction\n"
-    "of dvbf train makes it so. Otherwise --state-limit bounds its states, or nothing does.",
-    .examples = {{"dvbf evaluate run pendulum.h5", "on the test sequences"},
-                 {"dvbf evaluate run pendulum.h5 --particles 1000", "and closer bounds on the likelihood"},
+    "With --particles the likelihood is also estimated from weighted paths of the recognition model and,\n"
+    "if the model can filter, by a particle filter. Both are lower bounds too, tighter with more particles.\n"
+    "\n"
+    "The verdict compares the model with the mean of the training data, the last value and, if training\n"
+    "found one, the best linear model: one step ahead at every step, and in free runs under the recorded\n"
+    "controls, from the first steps of each sequence and from up to ten origins in a long recording. Of\n"
+    "large data only a part is used.\n"
+    "\n"
+    "Stability: can predictions explode? A model of linear systems contracts if in some norm no mixture\n"
+    "of them increases the difference of two states, which --contraction of dvbf train ensures. Otherwise\n"
+    "its states are bounded by --state-limit, or not at all.",
+    .examples = {{"dvbf evaluate run pendulum.h5", "evaluate on the test sequences"},
+                 {"dvbf evaluate run pendulum.h5 --particles 1000", "add tighter bounds on the likelihood"},
                  {"dvbf evaluate run own.h5 --split all --observe 10 --json",
-                  "all of a file without splits, for scripts"}},
+                  "all of a file without splits, as JSON"}},
     .arguments = {"RUN", "DATA"},
     .many = true,
     .flags = {CLI_FLAG_JSON, CLI_FLAG_RANKS, CLI_FLAG_QUIET},

@@ -53,7 +53,7 @@ static const format *format_of(const char *path, dvbf_error *error) {
   const char *dot = strrchr(path, '.');
   for (size_t i = 0; dot && i < FORMATS; i++)
     if (!strcmp(dot, formats[i].ending)) return &formats[i];
-  cli_fail(error, DVBF_ARGUMENT, "%.200s: the name of the file must end in .c, .fmu, .py or .onnx", path);
+  dv_report(error, DVBF_ARGUMENT, "%.200s: the name of the file must end in .c, .fmu, .py or .onnx", path);
   return NULL;
 }
 
@@ -61,7 +61,7 @@ static const format *format_of(const char *path, dvbf_error *error) {
 static dvbf_status read_control(dvbf_settings **out, const cli_options *options, dvbf_error *error) {
   cli_options others = *options;
   others.pairs = calloc(options->n_pairs + 1, sizeof *others.pairs);
-  if (!others.pairs) return cli_fail(error, DVBF_MEMORY, "out of memory while reading settings");
+  if (!others.pairs) return dv_fail(error, DVBF_MEMORY, "out of memory while reading settings");
   others.n_pairs = 0;
   for (size_t i = 0; i < options->n_pairs; i++)
     if (strcmp(options->pairs[i].name, "samples") != 0) others.pairs[others.n_pairs++] = options->pairs[i];
@@ -78,8 +78,8 @@ static dvbf_status write(const format *of, const char *path, const cli_inputs *i
   cli_goal wanted = {0};
   if (!goal) return of->write(path, in->model, in->settings, how, result, error);
   if (of->write != dvbf_export_c)
-    return cli_fail(error, DVBF_ARGUMENT, "a controller (--goal) is exported as C: %.200s must end in .c",
-                    path);
+    return dv_fail(error, DVBF_ARGUMENT, "a controller (--goal) is exported as C: %.200s must end in .c",
+                   path);
   const dvbf_sequences *known = in->data && !cli_option(options, "split") ? &in->data->train : in->sequences;
   dvbf_status status = read_control(&control, options, error);
   if (!status) status = cli_goal_read(&wanted, goal, in->model, control, known, error);

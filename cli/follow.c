@@ -1,6 +1,5 @@
-/* `dvbf filter --follow` (cli_follow): beliefs and forecasts as observations come in; and the stream that it
- * shares with dvbf control: observations line by line as CSV or JSON, and the lines that answer them
- * (cli_stream_*). */
+/* dvbf filter --follow (cli_follow): beliefs and forecasts for a stream of observations. The stream itself,
+ * shared with dvbf control: observations line by line as CSV or JSON, and lines of output (cli_stream_*). */
 #include "follow.h"
 
 #include "command.h"
@@ -19,13 +18,13 @@ enum { MOST_QUANTILES = 32 };
 typedef struct follower {
   dvbf_model *model;
   dvbf_model_info info;
-  bool same_row; /* x depends on u of its own line */
+  bool same_row; /* feedthrough: x depends on u of the same line */
   dvbf_filter *filter;
   void *memory;
   cli_stream stream;
   bool json;       /* what is written */
   size_t step;     /* lines so far */
-  float *u;        /* [n_u] the control that acts now: that of the last line which had one */
+  float *u;        /* [n_u] the control that acts now, from the last line that had one */
   float *controls; /* [ahead][n_u] of the steps ahead */
   dvbf_forecast_request ahead;
   double quantiles[MOST_QUANTILES];
@@ -36,7 +35,8 @@ static dvbf_status read_ahead(follower *f, const cli_options *options, dvbf_erro
   char *end = NULL;
   long steps = text ? strtol(text, &end, 10) : 1;
   if (text && (end == text || *end || steps < 0 || steps > 100000))
-    return cli_fail(error, DVBF_ARGUMENT, "ahead = %.40s: must be a number of steps in [0, 100000]", text);
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "--ahead %.40s: must be a whole number in [0, 100000]; the default is 1", text);
   f->ahead.steps = (size_t)steps;
   return DVBF_OK;
 }
@@ -49,9 +49,9 @@ static dvbf_status read_quantiles(follower *f, const cli_options *options, dvbf_
     double share = strtod(rest, &end);
     if (end == rest || (*end && *end != ',') || !(share > 0 && share < 1) ||
         f->ahead.n_quantiles == MOST_QUANTILES)
-      return cli_fail(error, DVBF_ARGUMENT,
-                      "quantiles = %.60s: must be at most %d numbers in (0, 1) with commas between, or none",
-                      text, MOST_QUANTILES);
+      return dv_fail(error, DVBF_ARGUMENT,
+                     "--quantiles %.60s: must be none, or at most %d numbers in (0, 1) separated by commas",
+                     text, MOST_QUANTILES);
     f->quantiles[f->ahead.n_quantiles++] = share;
     if (!*end) break;
     rest = end + 1;
@@ -60,7 +60,7 @@ static dvbf_status read_quantiles(follower *f, const cli_options *options, dvbf_
   return DVBF_OK;
 }
 
-/* *out = that many floats; a failure shows in `done`. */
+/* Allocates a * b * c floats; clears *done on failure. */
 static void make_room(float **out, size_t a, size_t b, size_t c, bool *done) {
   *out = calloc(a * b * c + 1, sizeof **out);
   *done = *done && *out;
@@ -77,7 +77,7 @@ static dvbf_status make_filter(follower *f, size_t samples, uint64_t seed, dvbf_
   make_room(&f->ahead.x, 1, steps, f->info.n_x, &done);
   make_room(&f->ahead.x_std, 1, steps, f->info.n_x, &done);
   make_room(&f->ahead.x_quantiles, f->ahead.n_quantiles, steps, f->info.n_x, &done);
-  if (!f->memory || !done) return cli_fail(error, DVBF_MEMORY, "out of memory while preparing to follow");
+  if (!f->memory || !done) return dv_fail(error, DVBF_MEMORY, "out of memory while preparing the filter");
   f->ahead.u = f->info.n_u ? f->controls : NULL;
   return dvbf_filter_init(&f->filter, f->memory, size, f->model, samples, seed, error);
 }
@@ -148,18 +148,18 @@ static void put_json(const follower *f, const dvbf_belief *belief) {
 
 /* ---- Following ---- */
 
-/* The control that acts from now on; a missing one stays as it was. */
+/* The control that acts from now on; a missing value keeps the previous one. */
 static void take_control(follower *f) {
   for (size_t i = 0; i < f->info.n_u; i++)
     if (isfinite(f->stream.u[i])) f->u[i] = f->stream.u[i];
 }
 
-/* Controls ahead: the one that acts now, unless it belongs to this line, then those announced, and the last
- * of them repeated. */
+/* Controls ahead: the one that acts now, unless it belongs to this line; then the announced ones; then the
+ * last of these, repeated. */
 static void plan_controls(follower *f) {
   size_t n_u = f->info.n_u, now = f->same_row ? 0 : 1;
   for (size_t t = 0; n_u && t < f->ahead.steps; t++) {
-    size_t later = t - now; /* only where t >= now */
+    size_t later = t - now; /* if t >= now */
     const float *from = t < now                      ? f->u
                         : later < f->stream.n_future ? f->stream.future + later * n_u
                         : t                          ? f->controls + (t - 1) * n_u
@@ -238,7 +238,7 @@ dvbf_status cli_stream_open(cli_stream *s, const dvbf_model *model, size_t n_u, 
   s->x = calloc(n_x, sizeof *s->x);
   s->u = calloc(n_u + 1, sizeof *s->u);
   if (!s->column || !s->names || !s->x || !s->u)
-    return cli_fail(error, DVBF_MEMORY, "out of memory while preparing to follow");
+    return dv_fail(error, DVBF_MEMORY, "out of memory while preparing the filter");
   for (size_t i = 0; i < n_x + n_u; i++) s->column[i] = i;
   for (size_t i = 0; i < n_x; i++) snprintf(s->names[i], sizeof s->names[i], "x%zu", i);
   s->fields = n_x + n_u;
@@ -256,18 +256,18 @@ void cli_stream_close(cli_stream *s) {
 }
 
 static dvbf_status malformed(const cli_stream *s, const char *what, dvbf_error *error) {
-  return cli_fail(error, DVBF_FORMAT, "standard input, line %zu: %s", s->line, what);
+  return dv_fail(error, DVBF_FORMAT, "standard input, line %zu: %s", s->line, what);
 }
 
 /* ---- CSV ---- */
 
-/* A field without blanks and quotes around it. */
+/* A field, without surrounding blanks and quotes. */
 typedef struct field {
   const char *at;
   size_t length;
 } field;
 
-/* The next field of the line at *rest, which becomes NULL behind the last. */
+/* The next field of the line at *rest, which becomes NULL after the last. */
 static field next_field(const char **rest) {
   const char *from = *rest;
   size_t length = strcspn(from, SEPARATORS "\r\n");
@@ -281,7 +281,7 @@ static bool is_word(field f, const char *word) {
   return f.length == strlen(word) && !strncasecmp(f.at, word, f.length);
 }
 
-/* A number; NaN if the field is empty or says so. False: it is something else. */
+/* Reads a number, or NaN for a missing value. False: the field is something else. */
 static bool number_in(field f, float *out) {
   char *end = NULL;
   *out = NAN;
@@ -297,7 +297,7 @@ static bool is_header(const char *line) {
   return false;
 }
 
-/* The field of that name, or -1. */
+/* Index of the field of that name, or -1. */
 static long find_field(const char *line, field name) {
   long i = 0;
   for (const char *rest = line; rest; i++) {
@@ -307,7 +307,7 @@ static long find_field(const char *line, field name) {
   return -1;
 }
 
-/* Finds the columns that the model was trained on; true if all have names in the header. */
+/* Finds the columns that the model was trained on; false unless the header names all of them. */
 static bool find_columns(cli_stream *s, const char *line) {
   const char *lists[] = {s->outputs, s->inputs};
   size_t counts[] = {s->n_x, s->n_u}, at = 0;
@@ -323,7 +323,7 @@ static bool find_columns(cli_stream *s, const char *line) {
   return true;
 }
 
-/* Bytes of a name that is cut to 31, not through a character of UTF-8. */
+/* Bytes of a name cut to 31 without splitting a UTF-8 character. */
 static int whole_characters(field f) {
   size_t n = f.length < 31 ? f.length : 31;
   while (n && n < f.length && ((unsigned char)f.at[n] & 0xc0) == 0x80) n--;
@@ -351,7 +351,7 @@ static dvbf_status read_csv(cli_stream *s, dvbf_error *error) {
     field f = next_field(&rest);
     float value;
     if (!number_in(f, &value)) {
-      snprintf(what, sizeof what, "\"%.*s\" is no number; an empty field marks a missing value",
+      snprintf(what, sizeof what, "\"%.*s\" is not a number; leave the field empty if the value is missing",
                (int)(f.length < 40 ? f.length : 40), f.at);
       return malformed(s, what, error);
     }
@@ -361,15 +361,15 @@ static dvbf_status read_csv(cli_stream *s, dvbf_error *error) {
   if (number == s->fields) return DVBF_OK;
   char what[200];
   snprintf(what, sizeof what,
-           "has %zu fields and must have %zu: %zu of x, then %zu of u, or as many as the header names",
-           number, s->fields, s->n_x, s->n_u);
+           "has %zu fields instead of %zu: %zu of x, then %zu of u, or those named by the header", number,
+           s->fields, s->n_x, s->n_u);
   return malformed(s, what, error);
 }
 
 /* ---- JSON ---- */
 
-/* Numbers of a value in the order in which they stand there, nested as they like; null is missing. Returns
- * how many there are, of which at most `count` are kept. */
+/* Flattens nested arrays of numbers; null is a missing value. Returns their number; at most `count` are kept.
+ */
 static size_t flatten(const json_t *value, float *out, size_t count, size_t at) {
   if (json_is_array(value)) {
     for (size_t i = 0; i < json_array_size(value); i++)
@@ -383,10 +383,10 @@ static size_t flatten(const json_t *value, float *out, size_t count, size_t at) 
 static dvbf_status read_values(cli_stream *s, const json_t *line, const char *name, float *out, size_t count,
                                dvbf_error *error) {
   const json_t *value = json_object_get(line, name);
-  if (!value || json_is_null(value)) return DVBF_OK; /* all of it is missing */
+  if (!value || json_is_null(value)) return DVBF_OK; /* all values are missing */
   size_t found = flatten(value, out, count, 0);
   char what[120];
-  snprintf(what, sizeof what, "\"%s\" has %zu numbers, and the model takes %zu", name, found, count);
+  snprintf(what, sizeof what, "\"%s\" has %zu numbers instead of %zu", name, found, count);
   return found == count ? DVBF_OK : malformed(s, what, error);
 }
 
@@ -394,14 +394,15 @@ static dvbf_status read_future(cli_stream *s, const json_t *line, dvbf_error *er
   const json_t *value = json_object_get(line, "future");
   size_t found = value && s->n_u ? flatten(value, NULL, 0, 0) : 0;
   if (!found) return DVBF_OK;
-  if (found % s->n_u) return malformed(s, "\"future\" must hold all controls of each step", error);
+  if (found % s->n_u) return malformed(s, "\"future\" must contain all controls of each step", error);
   float *larger = realloc(s->future, found * sizeof *larger);
-  if (!larger) return cli_fail(error, DVBF_MEMORY, "out of memory while following");
+  if (!larger) return dv_fail(error, DVBF_MEMORY, "out of memory while reading controls");
   s->future = larger;
   s->n_future = found / s->n_u;
   flatten(value, s->future, found, 0);
   for (size_t i = 0; i < found; i++)
-    if (!isfinite(s->future[i])) return malformed(s, "\"future\" holds something that is no number", error);
+    if (!isfinite(s->future[i]))
+      return malformed(s, "\"future\" contains a value that is not a number", error);
   return DVBF_OK;
 }
 
@@ -409,8 +410,8 @@ static dvbf_status read_json(cli_stream *s, dvbf_error *error) {
   json_error_t trouble;
   json_t *line = json_loads(s->text, 0, &trouble);
   char what[160];
-  snprintf(what, sizeof what, "is no object as {\"x\": [1, null], \"u\": [0]}: %.80s",
-           line ? "it is something else" : trouble.text);
+  snprintf(what, sizeof what, "is not an object such as {\"x\": [1, null], \"u\": [0]}%s%.80s",
+           line ? "" : ": ", line ? "" : trouble.text);
   dvbf_status status = json_is_object(line) ? DVBF_OK : malformed(s, what, error);
   if (!status) status = read_values(s, line, "x", s->x, s->n_x, error);
   if (!status) status = read_values(s, line, "u", s->u, s->n_u, error);
@@ -429,7 +430,7 @@ dvbf_status cli_stream_next(cli_stream *s, bool *more, dvbf_error *error) {
   for (;;) {
     *more = getline(&s->text, &s->room, s->from) >= 0;
     if (!*more && !feof(s->from))
-      return cli_fail(error, DVBF_IO, "standard input cannot be read: %s", strerror(errno));
+      return dv_fail(error, DVBF_IO, "standard input cannot be read: %s", strerror(errno));
     if (!*more) return DVBF_OK;
     s->line++;
     if (is_blank(s->text)) continue;
@@ -447,7 +448,7 @@ dvbf_status cli_stream_next(cli_stream *s, bool *more, dvbf_error *error) {
 
 /* ---- Answers ---- */
 
-/* As many digits as a float has. */
+/* Nine digits, as many as a float has. */
 void cli_put_numbers(const float *values, size_t count) {
   for (size_t i = 0; i < count; i++) {
     if (values && isfinite(values[i]))
@@ -481,6 +482,6 @@ void cli_put_line(json_t *line) {
 }
 
 dvbf_status cli_answer(dvbf_error *error) {
-  if (fflush(stdout)) return cli_fail(error, DVBF_IO, "standard output cannot be written");
+  if (fflush(stdout)) return dv_fail(error, DVBF_IO, "standard output cannot be written");
   return DVBF_OK;
 }

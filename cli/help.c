@@ -3,7 +3,7 @@
 #include "help.h"
 
 #include "options.h"
-#include "train.h"
+#include "progress.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,13 +11,13 @@
 
 /* ---- Help for a terminal ---- */
 
-enum { OPTION_COLUMN = 34, WORD_COLUMN = 22, WIDTH = 100 }; /* where the explanations begin */
+enum { OPTION_COLUMN = 34, WORD_COLUMN = 22, WIDTH = 100 }; /* columns where explanations begin */
 
 static void print_heading(FILE *out, const char *title) {
   fprintf(out, "\n%s\n", title);
 }
 
-/* Words in lines that end before the column WIDTH; the first begins where the cursor is, in `column`. */
+/* Prints words in lines of WIDTH columns, indented to `column`, where the cursor is. */
 static void print_words(FILE *out, const char *words, int column) {
   for (int at = column; *words;) {
     int length = (int)strcspn(words, " ");
@@ -31,7 +31,7 @@ static void print_words(FILE *out, const char *words, int column) {
   fprintf(out, "\n");
 }
 
-/* An explanation that has no room beside the name begins on the next line. */
+/* After a long name, the explanation begins on the next line. */
 static void print_item(FILE *out, const cli_item *item) {
   char left[256], letter[8] = "";
   if (item->option && !item->range) strcpy(letter, "    ");
@@ -84,11 +84,11 @@ static void flags(const walk *w, const cli_flag *list) {
   heading(w, "Options");
   for (; list->name; list++)
     item(w, (cli_item){true, list->letter, list->name, list->value, list->help, NULL, NULL, NULL});
-  item(w, (cli_item){true, 'h', "help", NULL, "print what is used most, and do nothing", NULL, NULL, NULL});
-  item(w, (cli_item){true, 0, "help-all", NULL, "print all settings, and do nothing", NULL, NULL, NULL});
+  item(w, (cli_item){true, 'h', "help", NULL, "print the most common options and exit", NULL, NULL, NULL});
+  item(w, (cli_item){true, 0, "help-all", NULL, "print all options and exit", NULL, NULL, NULL});
 }
 
-/* Short help lists the settings of a table that are marked as common; all, if none is. */
+/* Short help lists the common settings of a table; all, if none is marked as common. */
 static bool has_common(const char *name) {
   dvbf_setting_info info;
   for (size_t i = 0; dvbf_settings_table(name, i, &info); i++)
@@ -96,12 +96,12 @@ static bool has_common(const char *name) {
   return false;
 }
 
-/* Returns the number left out. */
+/* Returns the number of settings left out. */
 static size_t common_of_table(const walk *w, const char *name, const char *title) {
   dvbf_setting_info info;
   char line[160];
   size_t left_out = 0;
-  snprintf(line, sizeof line, "%s%ssettings that most people need", title, *title ? ": " : "");
+  snprintf(line, sizeof line, "%s%scommon settings", title, *title ? ": " : "");
   *line = (char)toupper((unsigned char)*line);
   heading(w, line);
   for (size_t i = 0; dvbf_settings_table(name, i, &info); i++) {
@@ -124,7 +124,7 @@ static void table(const walk *w, const char *name, const char *title) {
     item(w, (cli_item){true, 0, info.name, info.kind, info.help, info.range, info.initial, info.users});
     switches |= !strcmp(info.kind, "switch");
   }
-  if (switches) text(w, "A switch alone (--NAME) means on, --no-NAME off.");
+  if (switches) text(w, "A switch: --NAME means on, --no-NAME off.");
 }
 
 static void presets(const walk *w) {
@@ -132,8 +132,7 @@ static void presets(const walk *w) {
   heading(w, "Presets");
   for (size_t i = 0; dvbf_preset_name(i, &help); i++)
     item(w, (cli_item){.name = dvbf_preset_name(i, NULL), .help = help});
-  text(w, "--preset takes one of these. A flag wins over the config file, which wins over the preset, which\n"
-          "wins over the defaults.");
+  text(w, "Use one with --preset. Flags override the config file, which overrides the preset.");
 }
 
 static void examples(const walk *w, const cli_example *list) {
@@ -165,18 +164,17 @@ void cli_describe(const cli_command *command, bool all, const cli_writer *writer
 void cli_describe_all(const cli_command *const *commands, const cli_writer *writer, FILE *out) {
   static const cli_item statuses[] = {
       {.name = "0", .help = "done"},
-      {.name = "1", .help = "the work failed; a sentence on standard error says why"},
-      {.name = "2", .help = "wrong usage; a sentence on standard error says what would be right"},
-      {.name = "3", .help = "trained, but the model is not better than the mean of the data"},
-      {.name = "128 + N", .help = "stopped by signal N; what was reached is saved"},
+      {.name = "1", .help = "failure; a sentence on standard error gives the reason"},
+      {.name = "2", .help = "wrong usage; a sentence on standard error gives the remedy"},
+      {.name = "3", .help = "trained, but the model is no better than the mean of the data"},
+      {.name = "128 + N", .help = "stopped by signal N; the state of training is saved"},
   };
   walk w = {writer, out};
-  text(&w, "Learns a latent state-space model from raw sequences, then filters and predicts with it.");
+  text(&w, "Learns a latent state-space model from sequences and uses it to filter, forecast and control.");
   heading(&w, "Commands");
   for (; *commands; commands++) item(&w, (cli_item){.name = (*commands)->name, .help = (*commands)->help});
-  text(&w, "`dvbf help COMMAND` says what it takes, `dvbf help COMMAND --all` lists every setting with its "
-           "default,\n"
-           "`dvbf version` names the version.");
+  text(&w, "`dvbf help COMMAND` describes a command, `dvbf help COMMAND --all` all of its settings;\n"
+           "`dvbf version` prints the version.");
   heading(&w, "Exit status");
   for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) item(&w, statuses[i]);
 }
@@ -197,9 +195,9 @@ static const char *escape(char letter) {
   }
 }
 
-/* What stands between backquotes becomes bold; `bold`: whether the text begins, and then ends, inside. */
+/* Text between backquotes becomes bold; *bold is the state before and after. */
 static void put(FILE *out, const char *text, size_t length, bool *bold) {
-  if (length && *text == '.') fputs("\\&", out); /* a point would begin a macro */
+  if (length && *text == '.') fputs("\\&", out); /* a period would begin a macro */
   for (size_t i = 0; i < length; i++) {
     const char *escaped = escape(text[i]);
     if (text[i] == '`')
@@ -265,7 +263,7 @@ static const cli_writer writer = {write_heading, write_item, write_text};
 
 /* ---- Pages ---- */
 
-/* `name` is "" on the page of the program itself. */
+/* `name` is "" for the page of the program itself. */
 static void begin(FILE *out, const char *name, const char *help, const char *synopsis) {
   char title[64], line[256];
   snprintf(title, sizeof title, "dvbf%s%s", *name ? "-" : "", name);
@@ -279,7 +277,7 @@ static void begin(FILE *out, const char *name, const char *help, const char *syn
   fputs(".SH DESCRIPTION\n", out);
 }
 
-/* All pages but the one that is called `but`. */
+/* All pages except `but`. */
 static void see_also(FILE *out, const cli_command *const *commands, const char *but) {
   fputs(".SH SEE ALSO\n", out);
   if (*but) fprintf(out, "\\fBdvbf\\fR(1)");
@@ -293,35 +291,32 @@ static void see_also(FILE *out, const cli_command *const *commands, const char *
 
 static void write_files(FILE *out) {
   static const cli_item files[] = {
-      {.name = "FOLDER/" CLI_MODEL, .help = "the best model: its parameters, scaling and settings"},
-      {.name = "FOLDER/" CLI_METRICS,
-       .help =
-           "a line for each validation: update, start, seconds, bounds and their parts in nats per frame, "
-           "prediction error over the variance of x, rates"},
-      {.name = "FOLDER/" CLI_SETTINGS, .help = "every setting of the run; --config takes it"},
+      {.name = "FOLDER/" DVBF_RUN_MODEL, .help = "the best model: its parameters, scaling and settings"},
+      {.name = "FOLDER/" DVBF_RUN_METRICS,
+       .help = "one line per validation: update, start, seconds, bounds and their terms in nats per frame, "
+               "prediction error over the variance of x, schedules"},
+      {.name = "FOLDER/" DVBF_RUN_SETTINGS, .help = "all settings of the run, in the format of --config"},
       {.name = "FOLDER/data.json",
-       .help =
-           "names and units of columns, shape of images and sample time of the data, where they are known"},
-      {.name = "FOLDER/" DVBF_RUN_CHECKPOINT, .help = "all that `dvbf train --resume` needs to go on"},
+       .help = "names and units of the columns, image size and sample time, if known"},
+      {.name = "FOLDER/" DVBF_RUN_CHECKPOINT, .help = "everything that `dvbf train --resume` needs"},
       {.name = "FOLDER/" DVBF_RUN_SEARCH,
-       .help = "what a search has tried: settings that differ, errors over those of the linear model, rank"},
+       .help = "candidates of a search: changed settings, errors relative to the linear model, rank"},
   };
   write_heading(out, "Files");
-  write_text(out, "The folder of a run, written by `dvbf train -o FOLDER`, holds");
+  write_text(out, "A run folder, written by `dvbf train -o FOLDER`, contains");
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) write_item(out, &files[i]);
 }
 
 static void write_environment(FILE *out) {
   const cli_item isa = {.name = "DVBF_ISA",
-                        .help =
-                            "base, v3 or v4: the instruction set to use, which the processor must have; by "
-                            "default the best that it has"};
+                        .help = "instruction set to use: base, v3 or v4 (of x86-64); by default the best "
+                                "that the processor supports"};
   write_heading(out, "Environment");
   write_item(out, &isa);
 }
 
 static void write_program(FILE *out, const cli_command *const *commands) {
-  begin(out, "", "learn latent state-space models from sequences, filter and predict with them",
+  begin(out, "", "learn latent state-space models from sequences, filter and forecast with them",
         "COMMAND [ARGUMENTS] [--OPTION VALUE ...]");
   cli_describe_all(commands, &writer, out);
   write_files(out);
@@ -341,51 +336,7 @@ static void write_command(FILE *out, const cli_command *command, const cli_comma
   see_also(out, commands, command->name);
 }
 
-/* ---- Files ---- */
-
-static FILE *open_in(const char *folder, const char *name, cli_path path, dvbf_error *error) {
-  cli_join(path, folder, name);
-  FILE *file = fopen(path, "w");
-  if (!file) cli_fail(error, DVBF_IO, "%.300s: cannot be written: %s", path, strerror(errno));
-  return file;
-}
-
-static dvbf_status close_file(FILE *file, const char *path, dvbf_error *error) {
-  bool failed = ferror(file);
-  if (fclose(file)) failed = true;
-  return failed ? cli_fail(error, DVBF_IO, "%.300s: cannot be written", path) : DVBF_OK;
-}
-
-/* The page of a command; NULL: of the program. */
-static dvbf_status page(const cli_command *command, const cli_command *const *commands, const char *folder,
-                        dvbf_error *error) {
-  char name[64];
-  cli_path path;
-  snprintf(name, sizeof name, "dvbf%s%s.1", command ? "-" : "", command ? command->name : "");
-  FILE *file = open_in(folder, name, path, error);
-  if (!file) return error->status;
-  if (command)
-    write_command(file, command, commands);
-  else
-    write_program(file, commands);
-  return close_file(file, path, error);
-}
-
-dvbf_status cli_manual(const cli_command *const *commands, const char *folder, dvbf_error *error) {
-  cli_path path;
-  dvbf_status status = dvbf_folder_make(folder, error);
-  if (!status) status = page(NULL, commands, folder, error);
-  for (const cli_command *const *c = commands; !status && *c; c++) status = page(*c, commands, folder, error);
-  if (status) return status;
-  FILE *file = open_in(folder, "dvbf.bash", path, error);
-  if (!file) return error->status;
-  cli_completion(commands, file);
-  return close_file(file, path, error);
-}
-
 /* ---- Completion for bash ---- */
-
-/* Shell patterns with the options of each command, and a function that chooses among them. */
 
 /* ---- Patterns ---- */
 
@@ -407,7 +358,7 @@ static void put_choices(FILE *out, const char *range) {
     if (*range != '|' && !(range[0] == ' ' && range[1] == '|')) putc(*range, out);
 }
 
-/* The values that may follow an option, or <FILE> and the like; nothing for a number or a text. */
+/* The values of an option, or a placeholder such as <FILE>; nothing for a number or a text. */
 static void put_values(FILE *out, const cli_item *item) {
   bool choice = item->range && !strcmp(item->value, "choice");
   bool lone = item->range && !strcmp(item->value, "switch"); /* its value is optional */
@@ -443,11 +394,10 @@ static void put_command(FILE *out, const cli_command *command) {
 /* ---- Function ---- */
 
 static const char beginning[] =
-    "# Completion of dvbf for bash, made by `dvbf manual` from the program's own tables.\n"
+    "# Bash completion of dvbf, generated by `dvbf manual`.\n"
     "\n"
-    "# What the command line takes next. `values` follow an option that needs one of them, `words` one that "
-    "may\n"
-    "# stand alone; `first` is what a command's first argument may be.\n"
+    "# `values`: those of the option before the cursor, which needs one; `words`: the same, optional;\n"
+    "# `first`: choices of the first argument of a command.\n"
     "_dvbf() {\n"
     "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i\n"
     "  local options='' values='' words='' first=''\n"
@@ -491,7 +441,7 @@ static const char ending[] =
     "}\n"
     "complete -F _dvbf dvbf\n";
 
-void cli_completion(const cli_command *const *commands, FILE *out) {
+static void write_completion(const cli_command *const *commands, FILE *out) {
   fputs(beginning, out);
   fputs("    mapfile -t COMPREPLY < <(compgen -W '", out);
   for (const cli_command *const *c = commands; *c; c++) fprintf(out, "%s ", (*c)->name);
@@ -499,4 +449,46 @@ void cli_completion(const cli_command *const *commands, FILE *out) {
   fputs(middle, out);
   for (const cli_command *const *c = commands; *c; c++) put_command(out, *c);
   fputs(ending, out);
+}
+
+/* ---- Files ---- */
+
+static FILE *open_in(const char *folder, const char *name, dv_path path, dvbf_error *error) {
+  dv_join(path, folder, name);
+  FILE *file = fopen(path, "w");
+  if (!file) dv_report(error, DVBF_IO, "%.300s: cannot be written: %s", path, strerror(errno));
+  return file;
+}
+
+static dvbf_status close_file(FILE *file, const char *path, dvbf_error *error) {
+  bool failed = ferror(file);
+  if (fclose(file)) failed = true;
+  return failed ? dv_fail(error, DVBF_IO, "%.300s: cannot be written", path) : DVBF_OK;
+}
+
+/* The page of a command, or of the program if it is NULL. */
+static dvbf_status page(const cli_command *command, const cli_command *const *commands, const char *folder,
+                        dvbf_error *error) {
+  char name[64];
+  dv_path path;
+  snprintf(name, sizeof name, "dvbf%s%s.1", command ? "-" : "", command ? command->name : "");
+  FILE *file = open_in(folder, name, path, error);
+  if (!file) return error->status;
+  if (command)
+    write_command(file, command, commands);
+  else
+    write_program(file, commands);
+  return close_file(file, path, error);
+}
+
+dvbf_status cli_manual(const cli_command *const *commands, const char *folder, dvbf_error *error) {
+  dv_path path;
+  dvbf_status status = dvbf_folder_make(folder, error);
+  if (!status) status = page(NULL, commands, folder, error);
+  for (const cli_command *const *c = commands; !status && *c; c++) status = page(*c, commands, folder, error);
+  if (status) return status;
+  FILE *file = open_in(folder, "dvbf.bash", path, error);
+  if (!file) return error->status;
+  write_completion(commands, file);
+  return close_file(file, path, error);
 }

@@ -1,9 +1,9 @@
-/* dvbf info: what is in a file of data (columns, ranges, gaps, chosen settings) or in a model (sizes,
+/* dvbf info: the contents of data files (columns, ranges, gaps, chosen settings) or of a model (sizes,
  * settings, history of its run), as text or as JSON. */
 #include "inputs.h"
 #include "options.h"
 #include "output.h"
-#include "train.h"
+#include "progress.h"
 
 #include <dvbf/report.h>
 
@@ -39,8 +39,8 @@ typedef struct data_view {
   choice choices[MOST_CHOICES];
   size_t n_choices;
   json_t *remarks; /* an array of sentences about all of the data */
-  bool marked;     /* NaN may mark what is missing, as this was read with missing = nan */
-  bool lost;       /* one of them was not added, as memory was short or a name is not UTF-8 */
+  bool marked;     /* read with missing = nan, so NaN may mark missing values */
+  bool lost;       /* a sentence was not added: out of memory, or a name is not UTF-8 */
 } data_view;
 
 static const dvbf_columns *array_of(const dvbf_sequences_info *info, int array) {
@@ -48,7 +48,7 @@ static const dvbf_columns *array_of(const dvbf_sequences_info *info, int array) 
   return arrays[array];
 }
 
-/* Names of the columns of an array; NULL: they have none. */
+/* Names of the columns of an array; NULL: none. */
 static char (*names_of(const data_view *v, int array))[32] {
   char(*names[ARRAYS])[32] = {v->data->x_names, v->data->u_names, v->data->state_names};
   return names[array];
@@ -101,7 +101,7 @@ static void print_constant(const data_view *v, int array, const dvbf_columns *a)
   if (count) printf("\n");
 }
 
-/* A name and its unit in brackets, in not much more than 20 characters. */
+/* A name and its unit in brackets. */
 static void labelled(char *out, size_t size, const char *before, const char *name, const char *unit) {
   snprintf(out, size, *unit ? "%s%s [%s]" : "%s%s", before, name, unit);
 }
@@ -127,11 +127,10 @@ static void print_facts(const data_view *v, int split) {
   for (int i = 0; i < ARRAYS; i++) print_constant(v, i, array_of(info, i));
   if (info->x.binary) printf("  x is binary: every value is 0 or 1\n");
   if (info->x.all.seen < info->frames * info->x.width)
-    printf("  where x is missing, %s%s\n",
-           info->x.whole ? "it is for whole steps" : "it may be so for single values of a step",
-           v->marked ? "; where NaN marks it, training needs --missing nan" : "");
-  if (v->sequences[split]->source)
-    printf("  x is larger than --memory allows and is read from the file piece by piece\n");
+    printf("  if x is missing, %s%s\n",
+           info->x.whole ? "it is missing for whole steps" : "it may be missing for single values of a step",
+           v->marked ? "; if NaN marks missing values, train with --missing nan" : "");
+  if (v->sequences[split]->source) printf("  x exceeds --memory and is read from the file piece by piece\n");
 }
 
 static void print_split(const data_view *v, int split) {
@@ -143,21 +142,21 @@ static void print_split(const data_view *v, int split) {
   else
     printf("%zu to %zu steps, median %g, %llu in all\n", info->shortest, info->longest, info->median,
            (unsigned long long)info->frames);
-  printf("  %-20s %11s %11s %11s %11s %9s\n", "", "least", "most", "mean", "deviation", "missing");
+  printf("  %-20s %11s %11s %11s %11s %9s\n", "", "min", "max", "mean", "deviation", "missing");
   for (int i = 0; i < ARRAYS; i++)
     if (array_of(info, i)->width) print_array(v, i, array_of(info, i), (double)info->frames);
   print_facts(v, split);
 }
 
 static void print_remarks(const data_view *v) {
-  if (json_array_size(v->remarks)) printf("\nRemarks\n");
+  if (json_array_size(v->remarks)) printf("\nWarnings\n");
   for (size_t i = 0; i < json_array_size(v->remarks); i++)
     printf("  %s\n", json_string_value(json_array_get(v->remarks, i)));
 }
 
 static void print_choices(const data_view *v) {
   if (!v->n_choices) return;
-  printf("\nWhat `dvbf train` chooses for these data, if not told otherwise\n");
+  printf("\nSettings that `dvbf train` chooses from these data\n");
   for (size_t i = 0; i < v->n_choices; i++)
     printf("  %s = %s (%s; default %s)\n", v->choices[i].name, v->choices[i].value, v->choices[i].why,
            v->choices[i].was);
@@ -166,7 +165,7 @@ static void print_choices(const data_view *v) {
 /* Sample time, and the use of each part of the file. */
 static void print_parts(const dvbf_data *d) {
   if (d->sample_time > 0) printf("sample time %g s\n", d->sample_time);
-  if (d->n_uses) printf("\nWhat was taken for what\n");
+  if (d->n_uses) printf("\nUse of each part of the file\n");
   for (size_t i = 0; i < d->n_uses; i++) printf("  %-20s %s\n", d->uses[i].name, d->uses[i].role);
 }
 
@@ -279,12 +278,12 @@ static dvbf_status print_data_json(const data_view *v, dvbf_error *error) {
     return DVBF_OK;
   }
   json_decref(json);
-  return cli_fail(error, DVBF_FORMAT, "%.300s: cannot be told as JSON; is a name in it not UTF-8?", v->path);
+  return dv_fail(error, DVBF_FORMAT, "%.300s: cannot be written as JSON: a name in it is not UTF-8", v->path);
 }
 
 /* ---- Both ---- */
 
-/* NaN is accepted, because gaps are to be shown, unless the user refuses it. */
+/* NaN is accepted, since gaps are reported, unless the user refuses it. */
 static dvbf_status read_data(dvbf_data **out, const char *path, const cli_options *options,
                              dvbf_error *error) {
   dvbf_settings *how = NULL;
@@ -296,7 +295,8 @@ static dvbf_status read_data(dvbf_data **out, const char *path, const cli_option
     bool unknown = false;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
       unknown = unknown || strstr(inner.message, others[i]);
-    cli_fail(error, status, unknown ? "%.400s; nor is it a model or a run folder" : "%s", inner.message);
+    dv_report(error, status, unknown ? "%.400s; it is not a model or a run folder either" : "%s",
+              inner.message);
   }
   dvbf_settings_free(how);
   return status;
@@ -324,13 +324,13 @@ static dvbf_status choose_settings(data_view *v, dvbf_error *error) {
   dvbf_status suits = status ? DVBF_OK : dvbf_settings_choose(settings, v->data, add_choice, v, &inner);
   dvbf_settings_free(settings);
   if (suits == DVBF_FORMAT || suits == DVBF_ARGUMENT)
-    add_remark(inner.message, v); /* still worth a look */
+    add_remark(inner.message, v); /* the rest is still worth showing */
   else if (suits && error)
     *error = inner, status = suits;
   return status;
 }
 
-/* Rows that have times may have gaps. */
+/* Rows with times may have gaps. */
 static bool has_time(const dvbf_data *data) {
   for (size_t i = 0; i < data->n_uses; i++)
     if (!strncmp(data->uses[i].role, "time", 4)) return true;
@@ -381,7 +381,7 @@ typedef struct setting {
   bool changed;
 } setting;
 
-/* The next setting from `*next` on that belongs to a model; running settings do not. */
+/* The next setting from `*next` on that belongs to a model, not to running it. */
 static bool next_setting(const model_view *v, size_t *next, setting *out) {
   while (dvbf_settings_table("train", (*next)++, &out->info)) {
     if (!strcmp(out->info.group, "Running")) continue;
@@ -444,8 +444,8 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The bound of a start's validations as a line of bars. The first updates are far below the others, so the
- * lowest tenth has the same height. */
+/* The validation bounds of a start as a line of bars. The lowest tenth has the same height, since the first
+ * updates are far below the others. */
 static void print_spark(const dvbf_learning_run *r) {
   static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   enum { HEIGHTS = 8, WIDTH = 60 };
@@ -516,7 +516,7 @@ static void print_settings(const model_view *v) {
   setting s;
   size_t changed = 0;
   char group[64] = "";
-  printf("\nSettings that are not at their default\n");
+  printf("\nSettings that differ from their default\n");
   for (size_t i = 0; next_setting(v, &i, &s);)
     if (s.changed) printf("  %s = %s  (%s)\n", s.info.name, s.value, s.initial), changed++;
   if (!changed) printf("  none\n");
@@ -531,7 +531,8 @@ static void print_history(const model_view *v) {
   row rows[ROWS];
   size_t count = find_rows(v->metrics, kept_by_prediction(v->model), rows);
   if (!count) return;
-  printf("\nValidations: %zu, in nats per frame and as error over the variance of x\n  %-6s", count, "");
+  printf("\nValidations: %zu; bounds in nats per frame, prediction error over the variance of x\n  %-6s",
+         count, "");
   for (int k = 0; k < FIELDS; k++) printf(" %16s", field_names[k]);
   printf("\n");
   for (int i = 0; i < ROWS; i++) {
@@ -624,21 +625,21 @@ static dvbf_status print_model_json(const model_view *v, dvbf_error *error) {
       scaling_json(i->x_shift, i->x_scale, i->n_x), "u", scaling_json(i->u_shift, i->u_scale, i->n_u),
       "changed", settings_json(v, true), "settings", settings_json(v, false), "history", history_json(v));
   if (!json)
-    return cli_fail(error, DVBF_FORMAT, "%.300s: cannot be told as JSON; is a setting in it not UTF-8?",
-                    v->path);
+    return dv_fail(error, DVBF_FORMAT, "%.300s: cannot be written as JSON: a setting in it is not UTF-8",
+                   v->path);
   cli_print_json(json);
   return DVBF_OK;
 }
 
 /* ---- Both ---- */
 
-/* If the metrics are damaged, a line says so; the model is described anyway. Metrics that are there and
- * cannot be read now are a failure: a script would take the run for one without. */
+/* Damaged metrics are reported, and the model is described anyway. Metrics that exist but cannot be read are
+ * a failure: a script would take the run for one without them. */
 static dvbf_status read_metrics(model_view *v, dvbf_error *error) {
-  cli_path path;
+  dv_path path;
   if (!cli_is_folder(v->path)) return DVBF_OK;
-  cli_join(path, v->path, CLI_METRICS);
-  if (!cli_exists(path)) return DVBF_OK;
+  dv_join(path, v->path, DVBF_RUN_METRICS);
+  if (!dv_exists(path)) return DVBF_OK;
   dvbf_error reason = {0};
   dvbf_status status = dvbf_metrics_read(&v->metrics, path, &reason);
   if (status == DVBF_FORMAT) {
@@ -682,13 +683,14 @@ static bool looks_like_model(const char *path) {
   return count == sizeof first && !first[4] && !first[5] && !first[6] && !first[7] && first[8] == '{';
 }
 
-/* A folder without a run may be one of data. */
+/* A folder without a run may contain data. */
 static bool holds_data(const char *folder) {
-  static const char *const names[] = {CLI_MODEL, DVBF_RUN_CHECKPOINT, CLI_SETTINGS, CLI_METRICS};
-  cli_path path;
+  static const char *const names[] = {DVBF_RUN_MODEL, DVBF_RUN_CHECKPOINT, DVBF_RUN_SETTINGS,
+                                      DVBF_RUN_METRICS};
+  dv_path path;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    cli_join(path, folder, names[i]);
-    if (cli_exists(path)) return false;
+    dv_join(path, folder, names[i]);
+    if (dv_exists(path)) return false;
   }
   return true;
 }
@@ -702,18 +704,21 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 const cli_command cli_info = {
     .name = "info",
     .synopsis = "FILE ... [--json] [--SETTING VALUE ...]",
-    .help = "tell what is in a file with data, a model file or a run folder",
+    .help = "describe a data file, a model file or a run folder",
     .details =
-        "\nSeveral files of data, a folder of them or a pattern in quotes are one data set.\n\n"
-        "Of data: for each split sequences, steps, columns, their range, mean and deviation, and what is\n"
-        "missing or constant, then the settings that `dvbf train` would choose. A file without splits is\n"
-        "shown as `dvbf train` would split it. NaN counts as missing, unless --missing refuse is given.\n\n"
-        "Of a model: sizes, parameters, scaling, settings, those that are not at their default first, "
+        "\nSeveral data files, a folder of them or a pattern in quotes form one data set.\n"
+        "\n"
+        "For data: sequences, steps and columns of each split, with range, mean, deviation, missing and\n"
+        "constant values; then the settings that `dvbf train` would choose. A file without splits is shown "
+        "as\n"
+        "`dvbf train` would split it. NaN counts as missing, unless --missing refuse is given.\n"
+        "\n"
+        "For a model: sizes, parameters, scaling, settings (those that differ from their default first), "
         "and\n"
         "the validations of its run.",
     .examples = {{"dvbf info own.h5", "look at data before training"},
                  {"dvbf info run", "sizes, settings and learning curve of a trained model"},
-                 {"dvbf info run/model.safetensors --json", "the same of a model alone, for scripts"}},
+                 {"dvbf info run/model.safetensors --json", "the same for a model file, as JSON"}},
     .arguments = {"FILE"},
     .many = true,
     .flags = {CLI_FLAG_JSON},

@@ -21,7 +21,7 @@ typedef struct cli_inputs {
 dvbf_status cli_inputs_read(cli_inputs *out, const cli_options *options, dvbf_error *error);
 void cli_inputs_free(cli_inputs *inputs);
 
-/* Reads `path`, and the further files of the command if it is its last argument. */
+/* Reads `path` and the further data files of the command line. */
 dvbf_status cli_data_read(dvbf_data **out, const char *path, const cli_options *options,
                           const dvbf_settings *how, dvbf_error *error);
 
@@ -35,14 +35,14 @@ typedef struct cli_goal {
   float *arrays[5]; /* of the goal, to be freed: x, z, state, map, weights */
 } cli_goal;
 
-/* `text` is a file, or numbers with commas between. `settings` is of the table "control"; with goal-in =
- * state the regression of the state on z is that of the sequences, which may be NULL, or that of the file.
- * Free with cli_goal_free, also after a failure. */
+/* `text` is a file, or a list of numbers. `settings` is of the table "control"; with goal-in = state the map
+ * from z to the state is fitted to the sequences, or read from the file if they are NULL. Free with
+ * cli_goal_free, also after a failure. */
 dvbf_status cli_goal_read(cli_goal *out, const char *text, const dvbf_model *model,
                           const dvbf_settings *settings, const dvbf_sequences *sequences, dvbf_error *error);
 void cli_goal_free(cli_goal *goal);
 
 #define CLI_FLAG_GOAL                                                                                        \
-  { 0, "goal", "GOAL", "file with the goal, or its numbers with commas between" }
+  { 0, "goal", "GOAL", "file with the goal, or a list of numbers separated by commas" }
 
 #endif

@@ -1,9 +1,9 @@
-/* dvbf learn-control: from random controls to a controller for a simulated system, in one command; prints how
- * the closed loops went. */
+/* dvbf learn-control: from random controls to a controller for a simulated system, in one command; prints the
+ * results of its closed loops. */
 #include "inputs.h"
 #include "options.h"
 #include "output.h"
-#include "train.h"
+#include "progress.h"
 
 #include <dvbf/report.h>
 #include <stdio.h>
@@ -22,16 +22,16 @@ static void print(const dvbf_loop_result *o, const char *folder) {
   printf("%zu closed loops of %zu steps\n", o->episodes, o->steps);
   char text[2][CLI_RESULT];
   printf("  steps in the goal region  %s\n", cli_result(text[0], "%.1f %%", 100 * o->share));
-  printf("  came there                %zu\n", o->reached);
+  printf("  reached the goal          %zu\n", o->reached);
   printf("  stayed, second half       %zu\n", o->held);
   printf("  stayed, last quarter      %zu\n", o->recovered);
   printf("  mean return               %s\n", cli_result(text[0], "%.1f", o->value));
-  printf("  a step of the controller  %s us, 99 %% below %s us\n", cli_result(text[0], "%.0f", o->median),
+  printf("  controller step           %s us median, %s us 99 %%\n", cli_result(text[0], "%.0f", o->median),
          cli_result(text[1], "%.0f", o->late));
-  if (folder) printf("%s/control.html has a video\n", folder);
+  if (folder) printf("report with videos: %s/control.html\n", folder);
 }
 
-/* The settings of the four tables. A preset that is for another system has none for this one's data. */
+/* The settings of the four tables. A preset for another system has no values for the data of this one. */
 static dvbf_status read_settings(dvbf_settings *out[4], const cli_options *options, dvbf_error *error) {
   const char *system = options->arguments[0], *preset = cli_option(options, "preset");
   if (!preset && !cli_option(options, "config") && dvbf_preset_system(system)) preset = system;
@@ -78,32 +78,30 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 const cli_command cli_learn_control = {
     .name = "learn-control",
     .synopsis = "SYSTEM -o FOLDER [--trainings N] [--SETTING VALUE ...]",
-    .help = "learn to bring a simulated system to its goal from pictures: collect, train, control, judge",
+    .help = "learn to control a simulated system from images: collect, train, control, evaluate",
     .details =
-        "\nSequences with random controls are simulated and a model is trained on them; then the "
-        "controller of\n"
-        "`dvbf control`, with the picture of the system upright and at rest, or at its goal, runs closed "
-        "loops from\n"
-        "the start that first-angle names, or from anywhere (arm, planar). With several trainings, each but "
-        "the first has closed "
-        "loops of the\n"
-        "model before among its data; one more follows, up to most-trainings, where by the model\n"
-        "controls hardly hold it at the goal. FOLDER receives the run of the last training, control.json,\n"
-        "control.html with videos and the latent space, a strip of pictures and a video.\n"
-        "The return is minus the sum of distance^2 + 0.1 velocity^2 + 0.001 u^2, of an angle where it has "
-        "one.",
+        "\nSequences with random controls are simulated and a model is trained on them. The controller of\n"
+        "`dvbf control` then runs closed loops with the image of the system at its goal (upright and at "
+        "rest),\n"
+        "starting at --first-angle, or anywhere (arm, planar). With several trainings, each but the first "
+        "adds\n"
+        "closed loops of the previous model to its data; one more follows, up to --most-trainings, if the\n"
+        "controls that the model plans hardly hold it at the goal. FOLDER receives the run of the last\n"
+        "training, control.json, control.html with videos and the latent space, a strip of images and a "
+        "video.\n"
+        "The return is -sum(distance^2 + 0.1 velocity^2 + 0.001 u^2); for an angle, of the angle.",
     .examples =
         {{"dvbf learn-control pendulum --torque 5 --horizon 200 -o swing",
-          "a pendulum that one swing does not lift"},
+          "a pendulum that needs several swings"},
          {"dvbf learn-control pendulum --torque 5 --model-of swing --lost 0.2 -o lost",
-          "the same model, with a fifth of the frames lost"},
+          "the same model, with a fifth of the frames dropped"},
          {"dvbf learn-control cart-pole --first-angle 0.15 --first-range 0.05 --plan 15 --discount 0.9 "
           "--control-weight 1 -o held",
-          "a pole that begins near upright, held by pushing its cart"}},
+          "balance a pole on a cart, starting near upright"}},
     .arguments = {"SYSTEM"},
     .choices = systems,
     .flags = {{'o', "output", "FOLDER", "folder to write"},
-              {0, "model-of", "RUN", "use the model of this run, and train none"},
+              {0, "model-of", "RUN", "use the model of this run instead of training"},
               CLI_FLAG_PRESET,
               CLI_FLAG_CONFIG,
               CLI_FLAG_FORCE,

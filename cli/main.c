@@ -1,12 +1,10 @@
 /* The command `dvbf`: finds and runs a command, prints help, and turns failures into a sentence and an exit
  * status. Results go to standard output, progress and messages to standard error. */
-#include "flags.h"
 #include "help.h"
 #include "options.h"
 #include "output.h"
 #include "progress.h"
 #include "ranks.h"
-#include "train.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,8 +45,8 @@ static const cli_command *find_command(const char *name, dvbf_error *error) {
       best = commands[i];
     snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", commands[i]->name);
   }
-  cli_fail(error, DVBF_ARGUMENT, "%.60s: no such command; did you mean %s? The commands are %s", name,
-           best->name, known);
+  dv_report(error, DVBF_ARGUMENT, "%.60s: no such command; did you mean %s? Commands: %s", name, best->name,
+            known);
   return NULL;
 }
 
@@ -70,10 +68,10 @@ static int run_command(const cli_command *command, int argc, char **argv) {
   if (!status) status = cli_ranks_join(command->shared, &error);
   if (!status && (cli_ranks() || !cli_rank())) status = command->run(&options, &error);
   cli_options_free(&options);
-  /* A failure of all ranks is printed by the first. It may never hear of a rank without memory. */
+  /* The first rank reports a failure of all. It may not learn that another is out of memory. */
   int code = status ? exit_status(&error) : 0;
-  bool tells = cli_ranks() ? dvbf_ranks_finish(cli_ranks(), code) : !cli_rank() || status == DVBF_MEMORY;
-  if (status && tells) report(&error);
+  bool reports = cli_ranks() ? dvbf_ranks_finish(cli_ranks(), code) : !cli_rank() || status == DVBF_MEMORY;
+  if (status && reports) report(&error);
   fflush(stdout);
   dvbf_ranks_free(cli_ranks(), code);
   if (status) return code;
@@ -81,7 +79,7 @@ static int run_command(const cli_command *command, int argc, char **argv) {
   return cli_is_useless() ? EXIT_USELESS : 0;
 }
 
-/* The name of a command may be missing; --all may stand before or behind it. */
+/* The name of a command is optional; --all may come before or after it. */
 static int help(int argc, char **argv) {
   dvbf_error error = {0};
   bool all = has(argc, argv, "--all") || has(argc, argv, "--help-all");
@@ -98,7 +96,7 @@ static int help(int argc, char **argv) {
 /* For the build: `dvbf manual FOLDER` writes manual pages and completion. */
 static int manual(int argc, char **argv) {
   dvbf_error error = {0};
-  if (argc != 1) cli_fail(&error, DVBF_ARGUMENT, "usage: dvbf manual FOLDER");
+  if (argc != 1) dv_report(&error, DVBF_ARGUMENT, "usage: dvbf manual FOLDER");
   if (argc != 1 || cli_manual(commands, argv[0], &error)) return report(&error);
   return 0;
 }
@@ -127,10 +125,10 @@ int main(int argc, char **argv) {
   cli_json_watch();
   int status = dispatch(argc ? argc - 1 : 0, argv + 1);
   if (cli_json_short() && !status) {
-    fprintf(stderr, "dvbf: not enough memory for all of the JSON; what was printed is not whole\n");
+    fprintf(stderr, "dvbf: out of memory while writing JSON; the output is incomplete\n");
     status = EXIT_WORK;
   }
-  /* If output goes to a full disk, only this shows it. */
+  /* Only this detects output to a full disk. */
   if ((fflush(stdout) || ferror(stdout)) && !status) {
     perror("dvbf: standard output cannot be written");
     status = EXIT_WORK;

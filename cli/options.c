@@ -1,26 +1,14 @@
-/* The command line of one command: its flags, settings as flags, and arguments (cli_options_parse), and
- * settings made from defaults, preset, config file and flags in that order (cli_options_settings); and paths.
- * Public headers only, so small helpers such as cli_join repeat those of src/base. */
+/* The command line of one command: its flags, settings as flags, and arguments (cli_options_parse); settings
+ * made from defaults, preset, config file and flags, in that order (cli_options_settings); and the library's
+ * messages with settings written as flags (cli_flags). */
 #include "options.h"
 
 #include "command.h"
-#include "flags.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* ---- Failures ---- */
-
-dvbf_status cli_fail(dvbf_error *error, dvbf_status status, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(error->message, sizeof error->message, format, arguments);
-  va_end(arguments);
-  return error->status = status;
-}
 
 dvbf_status cli_check_system(const char *name, const char *const *known, dvbf_error *error) {
   char list[256] = "";
@@ -28,7 +16,7 @@ dvbf_status cli_check_system(const char *name, const char *const *known, dvbf_er
     if (!strcmp(known[i], name)) return DVBF_OK;
     snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", known[i]);
   }
-  return cli_fail(error, DVBF_ARGUMENT, "%.60s: no such system; the known ones are: %s", name, list);
+  return dv_fail(error, DVBF_ARGUMENT, "%.60s: no such system; choose one of: %s", name, list);
 }
 
 /* ---- Parsing ---- */
@@ -70,7 +58,7 @@ static bool find_setting(const cli_command *command, const char *name, dvbf_sett
 
 static dvbf_status unknown(const parser *p, const char *name) {
   const char *usual = cli_name_of_the_field(name);
-  if (usual) return cli_fail(p->error, DVBF_ARGUMENT, "--%.60s: no such option or setting; %s", name, usual);
+  if (usual) return dv_fail(p->error, DVBF_ARGUMENT, "--%.60s: no such option or setting; %s", name, usual);
   char best[64] = "help";
   size_t distance = dvbf_name_distance(name, best);
   for (const cli_flag *flag = p->command->flags; flag->name; flag++) {
@@ -83,8 +71,8 @@ static dvbf_status unknown(const parser *p, const char *name) {
       size_t d = dvbf_name_distance(name, info.name);
       if (d < distance) distance = d, snprintf(best, sizeof best, "%s", info.name);
     }
-  return cli_fail(p->error, DVBF_ARGUMENT, "--%.60s: no such option or setting; did you mean --%s?", name,
-                  best);
+  return dv_fail(p->error, DVBF_ARGUMENT, "--%.60s: no such option or setting; did you mean --%s?", name,
+                 best);
 }
 
 static void add_pair(parser *p, const char *name, const char *value) {
@@ -97,7 +85,7 @@ static void add_pair(parser *p, const char *name, const char *value) {
 static dvbf_status add_with_value(parser *p, const char *name, const char *value, const char *wanted) {
   /* One dash may begin a negative number; two always begin the next flag. */
   if (!value && p->at < p->argc && strncmp(p->argv[p->at], "--", 2) != 0) value = p->argv[p->at++];
-  if (!value) return cli_fail(p->error, DVBF_ARGUMENT, "--%s: its value is missing (%s)", name, wanted);
+  if (!value) return dv_fail(p->error, DVBF_ARGUMENT, "--%s: needs a value (%s)", name, wanted);
   add_pair(p, name, value);
   return DVBF_OK;
 }
@@ -105,10 +93,11 @@ static dvbf_status add_with_value(parser *p, const char *name, const char *value
 static dvbf_status add_flag(parser *p, const cli_flag *flag, const char *value) {
   for (size_t i = 0; flag->value && i < p->options->n_pairs; i++)
     if (!strcmp(p->options->pairs[i].name, flag->name))
-      return cli_fail(p->error, DVBF_ARGUMENT, "--%s: given twice; `dvbf help %s` lists similar ones",
-                      flag->name, p->command->name);
+      return dv_fail(p->error, DVBF_ARGUMENT,
+                     "--%s: given twice; `dvbf help %s` lists options with similar names", flag->name,
+                     p->command->name);
   if (flag->value) return add_with_value(p, flag->name, value, flag->value);
-  if (value) return cli_fail(p->error, DVBF_ARGUMENT, "--%s: takes no value", flag->name);
+  if (value) return dv_fail(p->error, DVBF_ARGUMENT, "--%s: takes no value", flag->name);
   add_pair(p, flag->name, "");
   return DVBF_OK;
 }
@@ -135,7 +124,7 @@ static dvbf_status parse_long(parser *p, const char *text) {
   if (flag) return add_flag(p, flag, value);
   if (find_setting(p->command, name, &info)) return add_setting(p, &info, value);
   if (!strncmp(name, "no-", 3) && find_setting(p->command, name + 3, &info) && !strcmp(info.kind, "switch")) {
-    if (value) return cli_fail(p->error, DVBF_ARGUMENT, "--%s: takes no value", name);
+    if (value) return dv_fail(p->error, DVBF_ARGUMENT, "--%s: takes no value", name);
     add_pair(p, info.name, "off");
     return DVBF_OK;
   }
@@ -145,8 +134,8 @@ static dvbf_status parse_long(parser *p, const char *text) {
 static dvbf_status parse_short(parser *p, const char *text) {
   const cli_flag *flag = text[2] ? NULL : find_letter(p->command, text[1]);
   if (flag) return add_flag(p, flag, NULL);
-  return cli_fail(p->error, DVBF_ARGUMENT, "%.60s: no such option; `dvbf help %s` lists them", text,
-                  p->command->name);
+  return dv_fail(p->error, DVBF_ARGUMENT, "%.60s: no such option; `dvbf help %s` lists them", text,
+                 p->command->name);
 }
 
 static dvbf_status add_argument(parser *p, const char *text) {
@@ -156,8 +145,8 @@ static dvbf_status add_argument(parser *p, const char *text) {
     return DVBF_OK;
   }
   if (!p->command->arguments[p->n_arguments])
-    return cli_fail(p->error, DVBF_ARGUMENT, "%.200s: one argument too many; usage: dvbf %s %s", text,
-                    p->command->name, p->command->synopsis);
+    return dv_fail(p->error, DVBF_ARGUMENT, "%.200s: too many arguments; usage: dvbf %s %s", text,
+                   p->command->name, p->command->synopsis);
   p->options->arguments[p->n_arguments++] = text;
   return DVBF_OK;
 }
@@ -168,7 +157,7 @@ dvbf_status cli_options_parse(cli_options *out, const cli_command *command, int 
                        .pairs = calloc((size_t)argc + 1, sizeof *out->pairs),
                        .more = calloc((size_t)argc + 1, sizeof *out->more)};
   if (!out->pairs || !out->more)
-    return cli_fail(error, DVBF_MEMORY, "out of memory while reading the command line");
+    return dv_fail(error, DVBF_MEMORY, "out of memory while reading the command line");
   parser p = {.options = out, .command = command, .argv = argv, .argc = argc, .error = error};
   bool flags = true;
   while (p.at < argc) {
@@ -187,12 +176,12 @@ dvbf_status cli_options_parse(cli_options *out, const cli_command *command, int 
   const char *missing = command->arguments[p.n_arguments];
   bool instead = command->instead && cli_option(out, command->instead);
   if (instead && !missing)
-    return cli_fail(error, DVBF_ARGUMENT, "--%s stands in the place of %s; leave out one of them",
-                    command->instead, command->arguments[p.n_arguments - 1]);
+    return dv_fail(error, DVBF_ARGUMENT, "--%s replaces %s; leave out one of them", command->instead,
+                   command->arguments[p.n_arguments - 1]);
   if (instead) missing = command->arguments[p.n_arguments + 1];
   if (missing)
-    return cli_fail(error, DVBF_ARGUMENT, "%s is missing; usage: dvbf %s %s", missing, command->name,
-                    command->synopsis);
+    return dv_fail(error, DVBF_ARGUMENT, "%s is missing; usage: dvbf %s %s", missing, command->name,
+                   command->synopsis);
   return DVBF_OK;
 }
 
@@ -212,8 +201,8 @@ dvbf_status cli_option_needed(const char **out, const cli_options *options, cons
   const char *value = cli_option(options, name);
   const cli_command *command = options->command;
   if (!value || !*value)
-    return cli_fail(error, DVBF_ARGUMENT, "--%s is missing; usage: dvbf %s %s", name, command->name,
-                    command->synopsis);
+    return dv_fail(error, DVBF_ARGUMENT, "--%s is missing; usage: dvbf %s %s", name, command->name,
+                   command->synopsis);
   *out = value;
   return DVBF_OK;
 }
@@ -272,26 +261,137 @@ dvbf_status cli_options_settings_over(dvbf_settings **out, const cli_options *op
   return make_settings(out, options, table, NULL, file, preset_of(options), error);
 }
 
-/* ---- Paths ---- */
-
-void cli_join(cli_path out, const char *folder, const char *name) {
-  size_t length = strlen(folder);
-  const char *slash = length && folder[length - 1] == '/' ? "" : "/";
-  if (snprintf(out, sizeof(cli_path), "%s%s%s", folder, slash, name) < 0) out[0] = 0;
-}
-
-bool cli_exists(const char *path) {
-  struct stat info;
-  return !lstat(path, &info);
-}
-
 bool cli_is_folder(const char *path) {
   struct stat info;
   return !stat(path, &info) && S_ISDIR(info.st_mode);
 }
 
-dvbf_status cli_refuse_existing(const char *path, bool force, dvbf_error *error) {
-  if (force || !cli_exists(path)) return DVBF_OK;
-  return cli_fail(error, DVBF_IO,
-                  "%.300s: exists already and is left as it is; choose another name or add --force", path);
+/* ---- Settings in sentences ---- */
+
+static bool is_setting(const char *name, size_t length) {
+  static const char *const tables[] = {"train",  "predict",  "filter", "smooth",
+                                       "sample", "evaluate", "export"};
+  dvbf_setting_info info;
+  for (size_t k = 0; k < sizeof tables / sizeof *tables; k++)
+    for (size_t i = 0; dvbf_settings_table(tables[k], i, &info); i++)
+      if (strlen(info.name) == length && !strncmp(info.name, name, length)) return true;
+  return false;
+}
+
+static bool in_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         (c && strchr("-_./", c));
+}
+
+/* Length of a word that names a setting, or 0; *passed includes a following " = ". */
+static size_t setting_at(const char *at, size_t *passed) {
+  size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789-");
+  bool value = !strncmp(at + length, " = ", 3);
+  *passed = length + (value ? 2 : 0); /* the blank before the value stays */
+  if (!length || *at == '-' || (!value && in_word(at[length]) && at[length] != '.')) return 0;
+  if (!value && !memchr(at, '-', length)) return 0; /* a word like any other */
+  return is_setting(at, length) ? length : 0;
+}
+
+void cli_flags(char *out, size_t size, const char *sentence) {
+  size_t used = 0;
+  for (const char *at = sentence; *at && used + 1 < size;) {
+    size_t passed = 1, length = at == sentence || !in_word(at[-1]) ? setting_at(at, &passed) : 0;
+    if (!length) {
+      out[used++] = *at++;
+      continue;
+    }
+    int written = snprintf(out + used, size - used, "--%.*s", (int)length, at);
+    used += written > 0 ? (size_t)written : 0;
+    if (used >= size) used = size - 1;
+    at += passed;
+  }
+  out[used] = 0;
+}
+
+/* ---- Names of other programs ---- */
+
+typedef struct field_name {
+  const char *name, *sentence;
+} field_name;
+
+static const field_name field_names[] = {
+    {"epochs", "the length of training is given in updates, one per minibatch: --updates"},
+    {"epoch", "the length of training is given in updates, one per minibatch: --updates"},
+    {"max-epochs", "the length of training is given in updates, one per minibatch: --updates"},
+    {"iterations", "did you mean --updates?"},
+    {"iters", "did you mean --updates?"},
+    {"max-iter", "did you mean --updates?"},
+    {"max-steps", "did you mean --updates?"},
+    {"num-steps", "did you mean --updates, or --steps of predict?"},
+    {"lr", "did you mean --learning-rate?"},
+    {"rate", "did you mean --learning-rate?"},
+    {"step-size", "did you mean --learning-rate?"},
+    {"batch", "did you mean --batch-size?"},
+    {"bs", "did you mean --batch-size?"},
+    {"minibatch", "did you mean --batch-size?"},
+    {"hidden-size", "did you mean --hidden?"},
+    {"hidden-dim", "did you mean --hidden?"},
+    {"hidden-units", "did you mean --hidden?"},
+    {"units", "did you mean --hidden?"},
+    {"width", "did you mean --hidden?"},
+    {"depth", "did you mean --layers?"},
+    {"num-layers", "did you mean --layers?"},
+    {"latent-dim", "did you mean --latent?"},
+    {"latent-size", "did you mean --latent?"},
+    {"z-dim", "did you mean --latent?"},
+    {"state-dim", "did you mean --latent?"},
+    {"order", "did you mean --latent?"},
+    {"input", "select the input columns with --inputs"},
+    {"control", "select the input columns with --inputs"},
+    {"exogenous", "select the input columns with --inputs"},
+    {"target", "select the columns to predict with --outputs; -o names the folder or file to write"},
+    {"targets", "select the columns to predict with --outputs; -o names the folder or file to write"},
+    {"columns", "select columns with --outputs and --inputs"},
+    {"horizon", "`dvbf predict` has --steps for the steps to predict; training needs none"},
+    {"ahead", "`dvbf predict` has --steps for the steps to predict"},
+    {"forecast-steps", "`dvbf predict` has --steps for the steps to predict"},
+    {"context", "`dvbf predict` has --observe for the observed steps"},
+    {"sequence-length", "did you mean --window?"},
+    {"seq-len", "did you mean --window?"},
+    {"device", "dvbf runs on the CPU only, on all cores: --threads"},
+    {"gpu", "dvbf runs on the CPU only, on all cores: --threads"},
+    {"cuda", "dvbf runs on the CPU only, on all cores: --threads"},
+    {"workers", "did you mean --threads?"},
+    {"jobs", "did you mean --threads?"},
+    {"n-jobs", "did you mean --threads?"},
+    {"verbose", "progress is shown unless --quiet is given; --json prints results for scripts"},
+    {"debug", "progress is shown unless --quiet is given; --json prints results for scripts"},
+    {"silent", "did you mean --quiet?"},
+    {"overwrite", "did you mean --force?"},
+    {"continue", "did you mean --resume?"},
+    {"random-state", "did you mean --seed?"},
+    {"random-seed", "did you mean --seed?"},
+    {"validation-split", "did you mean --valid-share?"},
+    {"val-split", "did you mean --valid-share?"},
+    {"test-size", "did you mean --test-share?"},
+    {"test-split", "did you mean --test-share?"},
+    {"ensemble", "did you mean --search, which keeps the best --members?"},
+    {"early-stopping", "the best model in validation is kept anyway; --updates limits the time"},
+    {"patience", "the best model in validation is kept anyway; --updates limits the time"},
+    {"normalize", "did you mean --x-scaling?"},
+    {"standardize", "did you mean --x-scaling?"},
+    {"beta", "the weight of the KL divergence is annealed by --temperature-start and --temperature-updates"},
+    {"kl-weight",
+     "the weight of the KL divergence is annealed by --temperature-start and --temperature-updates"},
+    {"loss", "choose the emission with --likelihood"},
+    {"emission", "choose the emission with --likelihood"},
+    {"out", "did you mean --output?"},
+    {"outdir", "did you mean --output?"},
+    {"save", "did you mean --output?"},
+};
+
+const char *cli_name_of_the_field(const char *name) {
+  char plain[64];
+  snprintf(plain, sizeof plain, "%s", name);
+  for (char *c = plain; *c; c++)
+    if (*c == '_') *c = '-';
+  for (size_t i = 0; i < sizeof field_names / sizeof *field_names; i++)
+    if (!strcmp(field_names[i].name, plain)) return field_names[i].sentence;
+  return NULL;
 }

@@ -1,12 +1,10 @@
-/* The command line of one command, settings made from it, and paths. */
+/* The command line of one command, and settings made from it. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
 #include "command.h"
 
 #include <dvbf/dvbf.h>
-
-#include <limits.h>
 
 /* ---- Options ---- */
 
@@ -19,8 +17,8 @@ typedef struct cli_pair {
 
 struct cli_options {
   const cli_command *command;
-  const char *arguments[CLI_ARGUMENTS]; /* as many as the command names */
-  const char **more; /* [n_more] further files after the last argument, where the command takes many */
+  const char *arguments[CLI_ARGUMENTS]; /* those that the command declares */
+  const char **more;                    /* [n_more] further data files */
   size_t n_more;
   size_t n_pairs;
   cli_pair *pairs; /* [n_pairs] in the order given */
@@ -31,9 +29,9 @@ dvbf_status cli_options_parse(cli_options *out, const cli_command *command, int 
                               dvbf_error *error);
 void cli_options_free(cli_options *options);
 
-/* The last value given for a flag or setting, NULL when it was not given. */
+/* The last value given for a flag or setting; NULL: not given. */
 const char *cli_option(const cli_options *options, const char *name);
-/* The same; refuses if it was not given, and names the flag. */
+/* The same; fails if it was not given. */
 dvbf_status cli_option_needed(const char **out, const cli_options *options, const char *name,
                               dvbf_error *error);
 
@@ -51,17 +49,15 @@ dvbf_status cli_options_settings_upon(dvbf_settings **out, const cli_options *op
 dvbf_status cli_options_settings_over(dvbf_settings **out, const cli_options *options, const char *table,
                                       const char *file, dvbf_error *error);
 
-/* ---- Paths ---- */
-
-typedef char cli_path[PATH_MAX];
-
-/* Writes folder/name. A path that is too long is cut, and then refused when it is used. */
-void cli_join(cli_path out, const char *folder, const char *name);
-
-bool cli_exists(const char *path);
 bool cli_is_folder(const char *path);
 
-/* Refuses a path that exists, unless `force`. */
-dvbf_status cli_refuse_existing(const char *path, bool force, dvbf_error *error);
+/* ---- Settings in sentences ---- */
+
+/* The library writes settings as `name = value`, or as a name with a hyphen. Copies the sentence to out[size]
+ * with flags instead: --name value. */
+void cli_flags(char *out, size_t size, const char *sentence);
+
+/* For an option of other programs, a sentence that names ours; NULL: unknown. */
+const char *cli_name_of_the_field(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
-/* Results as text or JSON, and the verdict that `train`, `evaluate` and `predict` print (cli_judge,
- * cli_print_verdict). JSON is watched for lack of memory, since jansson would leave parts out. */
+/* Results as text or JSON, and the verdict printed by train, evaluate and predict (cli_judge,
+ * cli_print_verdict). Lack of memory for JSON is recorded, since jansson silently leaves parts out. */
 #include "output.h"
 
 #include "command.h"
@@ -89,7 +89,7 @@ static void print_ways(const dvbf_verdict *v) {
   }
 }
 
-/* Of the learned model, in units of the columns. */
+/* Errors of the learned model, in units of the columns. */
 static void print_columns(const dvbf_verdict *v) {
   const dvbf_score *one = &v->one_step.score[DVBF_BY_LEARNED], *far = &v->free_run.score[DVBF_BY_LEARNED];
   if (v->n_x > SHOWN) return;
@@ -114,26 +114,26 @@ static void print_calibration(const dvbf_verdict *v) {
     }
   }
   if (!isnan(v->whiteness.outside) && isfinite(one->score[DVBF_BY_LEARNED].rmse))
-    printf(
-        "  Of the autocorrelations of its errors one step ahead, up to lag %d, %.0f %% are outside the band\n"
-        "  +-%.2g that holds 95 %% of those of white noise.\n",
-        DVBF_LAGS, 100 * v->whiteness.outside, v->whiteness.band);
+    printf("  Autocorrelations of the one-step errors up to lag %d: %.0f %% are outside +-%.2g, the 95 %% "
+           "band of white\n"
+           "  noise.\n",
+           DVBF_LAGS, 100 * v->whiteness.outside, v->whiteness.band);
 }
 
 void cli_print_verdict(const dvbf_verdict *v) {
   if (v->one_step.origins || v->free_run.origins) {
-    printf("Error over the deviation of each column in training, and fit over the mean\n");
+    printf("Error in standard deviations of the training data, and fit relative to the mean\n");
     printf("  %-22s %21s   %21s\n  %-22s", "", "one step", "free run", "");
     printf(" %10s %10s   %10s %10s\n", "error", "fit", "error", "fit");
     print_ways(v);
     print_columns(v);
     print_calibration(v);
     if (v->free_run.origins)
-      printf("  Free runs begin at %zu origin%s and take up to %zu steps.\n", v->free_run.origins,
+      printf("  Free runs start at %zu origin%s and last up to %zu steps.\n", v->free_run.origins,
              v->free_run.origins == 1 ? "" : "s", v->free_run.steps);
   }
   if (!isnan(v->nats.learned)) {
-    printf("Nats per frame, of %zu frames\n", v->nats.frames);
+    printf("Negative log-likelihood in nats per frame, over %zu frames\n", v->nats.frames);
     char text[CLI_RESULT];
     printf("  %-22s %10s\n", "independent columns", cli_result(text, "%.4g", v->nats.mean));
     if (!isnan(v->nats.last))
@@ -151,7 +151,7 @@ dvbf_status cli_add_verdict(json_t *json, const dvbf_verdict *verdict, dvbf_erro
   bool good = more && !json_object_update(json, more);
   json_decref(more);
   dvbf_text_free(text);
-  return good ? DVBF_OK : cli_fail(error, DVBF_MEMORY, "out of memory for the verdict");
+  return good ? DVBF_OK : dv_fail(error, DVBF_MEMORY, "out of memory while writing the verdict");
 }
 
 dvbf_status cli_judge(dvbf_verdict **out, const dvbf_model *model, const dvbf_data *data,

@@ -10,8 +10,7 @@
 
 /* ---- JSON and tables ---- */
 
-/* Whether memory was short for JSON at any time since `watch`: jansson leaves out parts it has no memory
- * for. */
+/* Whether JSON was incomplete for lack of memory at any time since `watch`. */
 void cli_json_watch(void);
 bool cli_json_short(void);
 
@@ -22,18 +21,16 @@ void cli_print_json(json_t *json);
 json_t *cli_number(double value);
 json_t *cli_numbers(const double *values, size_t count);
 
-/* A number as text; "-" where it is unknown and "diverged" where it is infinite: inf and nan are no results.
- * Returns `out`; `format` takes one double. */
+/* A number as text: "-" if it is NaN, "diverged" if it is infinite. Returns `out`; `format` takes one
+ * double. */
 enum { CLI_RESULT = 32 };
 const char *cli_result(char out[CLI_RESULT], const char *format, double value);
 
-/* Whether a table of steps 1 .. count shows this step. A short table shows all; a long one shows the first
- * ten, then 20, 30, 50, 100, 200, ..., and the last. JSON has all steps. */
+/* Whether a table of steps 1 .. count shows this step: all up to 25; otherwise the first ten, 20, 30, 50,
+ * 100, 200, ... and the last. JSON has all steps. */
 bool cli_shown(size_t step, size_t count);
 
 /* ---- Verdict ---- */
-
-/* The verdict on a model, for `train`, `evaluate` and `predict`. */
 
 /* Prints the table of errors, calibration and the sentence to standard output. */
 void cli_print_verdict(const dvbf_verdict *verdict);

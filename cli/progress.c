@@ -1,7 +1,9 @@
 /* Progress on standard error (cli_progress_show, cli_share_show): on a terminal one line that is redrawn,
- * else one line per validation or tenth of the work. And protection of the terminal: control characters in
- * names from files are printed as '?' (cli_terminal_protect). */
+ * otherwise a line every ten seconds. The signals that end a training (cli_training_*). Protection of the
+ * terminal: control characters in names from files are printed as '?' (cli_terminal_protect). */
 #include "progress.h"
+
+#include "ranks.h"
 
 #include <errno.h>
 #include <math.h>
@@ -19,7 +21,7 @@ cli_progress cli_progress_new(void) {
   return (cli_progress){.terminal = isatty(STDERR_FILENO)};
 }
 
-/* Updates per second since this start began, or since training went back to an earlier update or start. */
+/* Updates per second since this start began, or since training returned to an earlier update or start. */
 static double rate(cli_progress *progress, const dvbf_progress *report) {
   if (!progress->start && report->event) { /* a resumed run counts from there */
     progress->start = report->start;
@@ -60,7 +62,7 @@ static void add_number(char *out, const char *name, const char *format, double v
   snprintf(out + used, LINE - used, "  %s %s", name, number);
 }
 
-/* The numbers of a line. A search has no bound of its own; its candidates are events. */
+/* The numbers of a line. A search has no bound of its own; candidates are reported as events. */
 static void numbers_text(cli_progress *progress, const dvbf_progress *report, char out[LINE]) {
   char left[32], start[32] = "";
   time_text(report->seconds_left, left, sizeof left);
@@ -75,7 +77,7 @@ static void numbers_text(cli_progress *progress, const dvbf_progress *report, ch
 
 static void write_line(cli_progress *progress, double seconds) {
   fprintf(stderr, "%s\n", progress->numbers);
-  progress->told = seconds;
+  progress->shown_at = seconds;
   progress->due = false;
 }
 
@@ -91,7 +93,7 @@ static void draw(int full, const char *numbers) {
 }
 
 void cli_progress_show(cli_progress *progress, const dvbf_progress *report) {
-  if (!*progress->numbers) progress->told = report->seconds; /* a run that goes on counts from there */
+  if (!*progress->numbers) progress->shown_at = report->seconds; /* a resumed run counts from there */
   if (report->validated) {
     progress->validated = true;
     progress->valid_bound = report->valid_bound;
@@ -104,14 +106,14 @@ void cli_progress_show(cli_progress *progress, const dvbf_progress *report) {
   if (progress->terminal) {
     draw(report->updates ? (int)(report->update * BAR / report->updates) : BAR, progress->numbers);
     progress->drawn = true;
-  } else if (report->seconds >= progress->told + LOG_EVERY) {
+  } else if (report->seconds >= progress->shown_at + LOG_EVERY) {
     write_line(progress, report->seconds);
   }
 }
 
 void cli_progress_end(cli_progress *progress) {
   if (progress->drawn) fprintf(stderr, "\n");
-  if (progress->due) write_line(progress, progress->told);
+  if (progress->due) write_line(progress, progress->shown_at);
   progress->drawn = false;
 }
 
@@ -127,16 +129,16 @@ cli_share cli_share_new(void) {
   return (cli_share){.terminal = isatty(STDERR_FILENO), .began = now()};
 }
 
-/* Work that takes less than a second needs no line. */
+/* On a terminal, the first line comes after a second. */
 void cli_share_show(double done, void *user) {
   cli_share *share = user;
   double seconds = now() - share->began;
   char left[32], numbers[LINE];
-  bool due = share->terminal ? seconds > 1 : seconds >= share->told + LOG_EVERY;
+  bool due = share->terminal ? seconds > 1 : seconds >= share->shown_at + LOG_EVERY;
   if (!due || !(done > 0)) return;
   time_text(seconds / done * (1 - done), left, sizeof left);
   snprintf(numbers, sizeof numbers, "%.0f %%  left %s", 100 * done, left);
-  share->told = seconds;
+  share->shown_at = seconds;
   share->drawn = share->terminal;
   if (share->terminal)
     draw((int)(done * BAR), numbers);
@@ -147,6 +149,74 @@ void cli_share_show(double done, void *user) {
 void cli_share_end(cli_share *share) {
   if (share->drawn) fprintf(cli_terminal_own(), "\r\033[K");
   share->drawn = false;
+}
+
+/* ---- Training ---- */
+
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int number) {
+  stop_signal = number;
+}
+
+int cli_stop_signal(void) {
+  return stop_signal;
+}
+
+const volatile int *cli_stop_flag(void) {
+  return &stop_signal;
+}
+
+void cli_share_signal(void) {
+  stop_signal = dvbf_ranks_largest(cli_ranks(), stop_signal);
+}
+
+static bool useless;
+
+void cli_exit_useless(void) {
+  useless = true;
+}
+
+bool cli_is_useless(void) {
+  return useless;
+}
+
+/* The first signal ends training with a checkpoint; a second one has its usual effect. */
+void cli_training_begin(cli_training *t, bool quiet) {
+  struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESTART | SA_RESETHAND)};
+  *t = (cli_training){.quiet = quiet,
+                      .running = true,
+                      .progress = cli_progress_new(),
+                      .last = {.valid_bound = NAN, .valid_prediction = NAN}};
+  dvbf_ranks_set_interrupt(cli_ranks(), &stop_signal);
+  sigaction(SIGINT, &action, &t->before[0]);
+  sigaction(SIGTERM, &action, &t->before[1]);
+}
+
+bool cli_training_progress(const dvbf_progress *progress, void *training) {
+  cli_training *t = training;
+  t->last = *progress;
+  if (!t->quiet) cli_progress_show(&t->progress, progress);
+  return !stop_signal;
+}
+
+/* An early end is reported even with --quiet. */
+void cli_training_end(cli_training *t, const char *folder) {
+  unsigned long long update = t->last.update;
+  if (!t->running) return;
+  t->running = false;
+  sigaction(SIGINT, &t->before[0], NULL);
+  sigaction(SIGTERM, &t->before[1], NULL);
+  cli_progress_end(&t->progress);
+  if (!folder) return;
+  if (stop_signal)
+    fprintf(stderr,
+            "dvbf: stopped by %s after %llu updates; the best model so far is saved in %s; "
+            "`dvbf train DATA -o %s --resume` continues\n",
+            stop_signal == SIGINT ? "SIGINT" : "SIGTERM", update, folder, folder);
+  else if (!t->quiet)
+    fprintf(stderr, "%llu updates in %.1f s; the best model is saved in %s\n", update, t->last.seconds,
+            folder);
 }
 
 /* ---- Terminal ---- */

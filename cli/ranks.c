@@ -29,8 +29,8 @@ dvbf_status cli_ranks_join(bool shared, dvbf_error *error) {
   return shared ? dvbf_ranks_join(&joined, error) : DVBF_OK;
 }
 
-/* Settings without which Open MPI refuses or complains on a single machine: the user has asked for exactly
- * this many processes, also as root in a container. A signal leaves time for a checkpoint. */
+/* Without these settings Open MPI refuses or complains on a single machine: the user wants exactly this many
+ * processes, even as root in a container, and time for a checkpoint after a signal. */
 static void prepare_launcher(void) {
   static const char *const values[][2] = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
                                           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
@@ -59,7 +59,7 @@ static dvbf_status start(const char *count, const char *command, int argc, char 
   static char self[PATH_MAX];
   const char *launcher = getenv("DVBF_MPIRUN");
   char **list = calloc((size_t)argc + 8, sizeof *list);
-  if (!list) return cli_fail(error, DVBF_MEMORY, "out of memory while starting ranks");
+  if (!list) return dv_fail(error, DVBF_MEMORY, "out of memory while starting ranks");
   ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
   if (length <= 0) strcpy(self, "dvbf");
   if (!launcher || !*launcher) launcher = "mpirun";
@@ -70,11 +70,10 @@ static dvbf_status start(const char *count, const char *command, int argc, char 
   execvp(launcher, list);
   int why = errno;
   free(list);
-  return cli_fail(
-      error, DVBF_IO,
-      "--ranks %s: %.100s cannot be run (%s); install an MPI (openmpi-bin or mpich), or leave out "
-      "--ranks to use the cores of this machine",
-      count, launcher, strerror(why));
+  return dv_fail(error, DVBF_IO,
+                 "--ranks %s: %.100s cannot be run (%s); install an MPI (openmpi-bin or mpich), or leave out "
+                 "--ranks to use the cores of this machine",
+                 count, launcher, strerror(why));
 }
 
 dvbf_status cli_ranks_start(const cli_options *options, int argc, char **argv, dvbf_error *error) {
@@ -84,10 +83,10 @@ dvbf_status cli_ranks_start(const cli_options *options, int argc, char **argv, d
   if (!count) return DVBF_OK;
   long n = strtol(count, &end, 10);
   if (*end || end == count || n < 1 || n > MOST)
-    return cli_fail(error, DVBF_ARGUMENT, "--ranks %.40s: must be a whole number from 1 to %d", count, MOST);
+    return dv_fail(error, DVBF_ARGUMENT, "--ranks %.40s: must be a whole number from 1 to %d", count, MOST);
   dvbf_ranks_from_launcher(&rank, &there);
   if (there > 1)
-    return cli_fail(error, DVBF_ARGUMENT,
-                    "--ranks %s: mpirun has started %d processes already; leave out --ranks", count, there);
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "--ranks %s: mpirun has already started %d processes; leave out --ranks", count, there);
   return n > 1 ? start(count, options->command->name, argc, argv, error) : DVBF_OK;
 }

@@ -1,5 +1,5 @@
-/* dvbf report: everything about a trained model in one HTML file, with its figures in a folder next to it.
- * Parts that are left out are reported on standard error. */
+/* dvbf report: a trained model in one HTML file, with its figures in a folder next to it. Parts that are left
+ * out are reported on standard error. */
 #include "inputs.h"
 #include "options.h"
 
@@ -15,7 +15,7 @@ static void last_part(char *out, size_t size, const char *path) {
   snprintf(out, size, "%.*s", (int)(end - begin), path + begin);
 }
 
-static void tell_left_out(const char *name, const char *text, void *user_data) {
+static void print_left_out(const char *name, const char *text, void *user_data) {
   (void)user_data;
   fprintf(stderr, "%s: %s\n", name, text);
 }
@@ -29,12 +29,12 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
                              .name = name,
                              .run = cli_is_folder(given) ? given : NULL,
                              .force = cli_option(options, "force"),
-                             .note = quiet ? NULL : tell_left_out};
+                             .note = quiet ? NULL : print_left_out};
   last_part(name, sizeof name, given);
   last_part(title, sizeof title, options->arguments[1]);
   snprintf(title + strlen(title), sizeof title - strlen(title), ": report on %.100s", name);
   dvbf_status status = cli_option_needed(&path, options, "output", error);
-  if (!status && !cli_is_folder(path)) status = cli_refuse_existing(path, how.force, error);
+  if (!status && !cli_is_folder(path)) status = dv_refuse_existing(path, how.force, error);
   if (!status) status = cli_inputs_read(&in, options, error);
   if (!status) status = dvbf_report_write(path, in.model, in.data, in.settings, &how, error);
   if (!status && !quiet) {
@@ -50,12 +50,12 @@ const cli_command cli_report = {
     .name = "report",
     .synopsis = "RUN DATA ... -o FILE [--force] [--SETTING VALUE ...]",
     .help = "describe a trained model in one HTML file: tables, figures, latent space, video",
-    .details = CLI_HELP_RUN_DATA "FILE opens in any browser without a network.",
+    .details = CLI_HELP_RUN_DATA "FILE opens in any browser, without a network.",
     .examples = {{"dvbf report run pendulum.h5 -o run/report.html", "a page to open in a browser"}},
     .arguments = {"RUN", "DATA"},
     .many = true,
     .flags = {{'o', "output", "FILE",
-               "HTML file to write; its figures also go into the folder figures beside it"},
+               "HTML file to write; figures are also written to the folder figures next to it"},
               CLI_FLAG_FORCE,
               CLI_FLAG_QUIET},
     .tables = {"evaluate", "data"},

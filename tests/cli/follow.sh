@@ -77,14 +77,14 @@ refused() { # STATUS SENTENCE ARGUMENTS...
   [ $got = "$status" ] || fail "$*: status $got"
   grep -q -e "$sentence" message || fail "$*: $(cat message)"
 }
-refused 1 'standard input, line 2: "a" is no number' run --follow < <(printf '1,2,3\n1,a,3\n')
-refused 1 'line 1: has 2 fields and must have 3' run --follow < <(printf '1,2\n')
-refused 1 'line 1: is no object as' run --follow < <(printf '{"x": \n')
-refused 1 'line 2: "x" has 1 numbers, and the model takes 2' run --follow < <(printf '{"x": [1, 2]}\n{"x": 1}\n')
-refused 1 '"future" holds something' run --follow < <(printf '{"x": [1, 2], "future": [null]}\n')
-refused 2 'ahead = -1: must be' run --follow --ahead=-1 </dev/null
+refused 1 'standard input, line 2: "a" is not a number' run --follow < <(printf '1,2,3\n1,a,3\n')
+refused 1 'line 1: has 2 fields instead of 3' run --follow < <(printf '1,2\n')
+refused 1 'line 1: is not an object such as' run --follow < <(printf '{"x": \n')
+refused 1 'line 2: "x" has 1 numbers instead of 2' run --follow < <(printf '{"x": [1, 2]}\n{"x": 1}\n')
+refused 1 '"future" contains a value' run --follow < <(printf '{"x": [1, 2], "future": [null]}\n')
+refused 2 '--ahead -1: must be' run --follow --ahead=-1 </dev/null
 refused 2 '--quantiles 2: must be' run --follow --quantiles 2 </dev/null
-refused 2 'stands in the place of DATA' run data.csv --follow </dev/null
+refused 2 'replaces DATA' run data.csv --follow </dev/null
 refused 2 'DATA is missing' run </dev/null
-refused 1 'holds no model' . --follow </dev/null
+refused 1 'contains no model' . --follow </dev/null
 "$dvbf" filter run --follow </dev/null >empty.out && [ ! -s empty.out ] || fail "no input, no output"

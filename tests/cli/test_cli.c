@@ -78,15 +78,15 @@ static void short_help_is_short(void **state) {
 static void words_of_the_field_are_known(void **state) {
   (void)state;
   static const char *const cases[][2] = {
-      {"--epochs 5", "--epochs: no such option or setting; training is counted in updates, one for each "
-                     "minibatch: --updates"},
+      {"--epochs 5", "--epochs: no such option or setting; the length of training is given in updates, "
+                     "one per minibatch: --updates"},
       {"--lr 0.1", "did you mean --learning-rate?"},
       {"--batch 5", "did you mean --batch-size?"},
       {"--hidden_size 5", "did you mean --hidden?"},
       {"--latent-dim 5", "did you mean --latent?"},
-      {"--input u", "the columns of the inputs are chosen by --inputs"},
-      {"--horizon 5", "takes the steps to predict as --steps"},
-      {"--device cuda", "on all its cores: --threads"},
+      {"--input u", "select the input columns with --inputs"},
+      {"--horizon 5", "has --steps for the steps to predict"},
+      {"--device cuda", "on all cores: --threads"},
       {"--verbose", "progress is shown unless --quiet is given"},
       {"--learning-rate 5", "dvbf: --learning-rate 5: must be a number in"},
       {"--valid-share 2", "dvbf: --valid-share 2: must be"},
@@ -115,27 +115,27 @@ static void wrong_usage_is_status_2(void **state) {
       {"train data.h5 -o x --model linear --updates 5",
        "updates = 5: model = linear does not use this setting, which belongs to dvbf, dkf, vae, vrnn, storn, "
        "e2c, svae"},
-      {"train data.h5 -o x --updates", "--updates: its value is missing"},
-      {"train data.h5 -o x --updates --quiet", "--updates: its value is missing"},
+      {"train data.h5 -o x --updates", "--updates: needs a value"},
+      {"train data.h5 -o x --updates --quiet", "--updates: needs a value"},
       {"train data.h5 -o x --quiet=1", "--quiet: takes no value"},
       {"train data.h5 -o x --no-residual=on", "takes no value"},
       {"train data.h5 -o x --no-updates", "no such option or setting"},
       {"train data.h5 -o x -z", "-z: no such option"},
       {"train data.h5 -o x --preset pendulm", "the known ones are pendulum"},
-      {"simulate pendulum ball -o x", "ball: one argument too many"},
+      {"simulate pendulum ball -o x", "ball: too many arguments"},
       {"train data.h5", "--output is missing"},
       {"train -o x", "DATA is missing"},
-      {"train data.h5 -o x --resume --force", "--resume goes on with a run and --force replaces it"},
-      {"simulate bowl -o x", "the known ones are: pendulum"},
+      {"train data.h5 -o x --resume --force", "--resume continues a run and --force replaces it"},
+      {"simulate bowl -o x", "choose one of: pendulum"},
       {"simulate pendulum -o x --steps 1", "steps = 1: must be a whole number in [2, 100000]"},
-      {"reproduce bowl -o x", "the known ones are: pendulum, ball, two-balls, all, zoo"},
+      {"reproduce bowl -o x", "choose one of: pendulum, ball, two-balls, all, zoo"},
       {"reproduce zoo -o x --preset pendulum", "the zoo is learned with the settings that suit its data"},
       {"reproduce ball -o x --preset paper-pendulum", "preset = paper-pendulum: it is for pendulum"},
       {"reproduce pendulum -o x --model dkf", "model = dkf: pendulum is compared with its rival"},
       {"reproduce ball -o x --preset ball --model dkf", "model = dkf: the paper has none for ball"},
       {"reproduce pendulum -o x --model vae", "model = vae: the paper has none for pendulum"},
       {"reproduce all -o x --preset bowl", "no such preset; the known ones are pendulum"},
-      {"reproduce pendulum -o x --seeds 0", "seeds = 0: must be a whole number in [1, 1000]"},
+      {"reproduce pendulum -o x --seeds 0", "--seeds 0: must be a whole number in [1, 1000]"},
       {"evaluate run", "DATA is missing"},
       {"report run data.h5", "--output is missing"},
       {"report run data.h5 -o x/x.html --split some", "train | valid | test"},
@@ -267,7 +267,7 @@ static void progress_tells_of_a_restart(void **state) {
   (void)state;
   assert_int_equal(dvbf("train data.h5 -o restart --updates 10 --restart-above 0" TINY " --starts 2"), 0);
   assert_has(err, "\nstart 1 predicts badly");
-  assert_has(err, "\n2/10  start 2 of 2");
+  assert_has(err, "\n10/10 updates  start 2 of 2");
   assert_string_equal(out, "");
 }
 

@@ -80,7 +80,7 @@ static void wrong_usage_is_status_2(void **state) {
       {"sample run -o x.h5 --controls refuse",
        "controls are needed for 99 steps but the data have them for 0"},
       {"sample run -o x.h5 --controls loud", "refuse | zero | hold | random"},
-      {"sample run data.h5 -o x.h5", "one argument too many"},
+      {"sample run data.h5 -o x.h5", "too many arguments"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     int status = dvbf("%s", cases[i].arguments);

@@ -66,10 +66,10 @@ static void info_tells_of_a_model(void **state) {
   (void)state;
   assert_int_equal(dvbf("info run"), 0);
   assert_has(out, "run: a dvbf model after ");
-  assert_has(out, "\nValidations: 4, ");
+  assert_has(out, "\nValidations: 4; ");
   assert_has(out, "start 1, bound of the validations from ");
   assert_has(out, "\n  emission.log_sigma ");
-  const char *changed_part = strstr(out, "\nSettings that are not at their default\n");
+  const char *changed_part = strstr(out, "\nSettings that differ from their default\n");
   assert_non_null(changed_part);
   assert_has(changed_part, "\n  hidden = 8  (128)\n");
   assert_has(changed_part, "\n\nModel settings\n  model = dvbf\n");
@@ -131,7 +131,7 @@ static void info_survives_strange_metrics(void **state) {
     fclose(file);
     assert_int_equal(dvbf("info odd"), 0);
     assert_has(err, cases[i][1]);
-    assert_has(out, "Settings that are");
+    assert_has(out, "Settings that differ");
   }
   FILE *file = fopen("odd/metrics.csv", "w");
   fprintf(file, "%s1e300,nan,1,nan,1,1,1\ninf,-1,1,7,1,1,1\n2,-1,1,7,1,1,inf\n", columns);
@@ -148,13 +148,13 @@ static void info_refuses_the_rest(void **state) {
   (void)state;
   assert_int_equal(dvbf("info run/settings.txt"), 1);
   assert_refused("run/settings.txt: is a text file");
-  assert_has(err, "nor is it a model or a run folder");
+  assert_has(err, "it is not a model or a run folder either");
   assert_int_equal(dvbf("info none.h5"), 1);
   assert_refused("none.h5: cannot be read");
   assert_int_equal(system("mkdir -p void && head -c 3000 run/model.safetensors > cut.safetensors"), 0);
   assert_int_equal(dvbf("info void"), 1);
   assert_refused("void: is a folder without data");
-  assert_has(err, "nor is it a model or a run folder");
+  assert_has(err, "it is not a model or a run folder either");
   assert_int_equal(dvbf("info cut.safetensors"), 1);
   assert_refused("cut.safetensors: ");
   assert_int_equal(dvbf("info"), 2);

@@ -106,9 +106,9 @@ static void report_refuses_before_working(void **state) {
   }
   assert_int_equal(system("mkdir hollow"), 0);
   assert_int_equal(dvbf("report hollow data.h5 -o new/report.html"), 1);
-  assert_refused("hollow: holds no model.safetensors");
+  assert_refused("hollow: contains no model.safetensors");
   assert_int_equal(dvbf("evaluate hollow data.h5"), 1);
-  assert_refused("hollow: holds no model.safetensors");
+  assert_refused("hollow: contains no model.safetensors");
 }
 
 /* Words of numbers that are none: "inf" and "nan", as a word or a cell of its own. */

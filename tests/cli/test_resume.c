@@ -51,7 +51,7 @@ static void signal_leaves_a_model(int number, const char *name) {
   assert_int_equal(wait_for_exit(child), 128 + number);
   read_file("stderr.txt", err, sizeof err);
   assert_has(err, "the best model so far is saved in");
-  assert_has(err, "--resume` goes on");
+  assert_has(err, "--resume` continues");
   assert_int_equal(dvbf("evaluate %s data.h5 --samples 1", name), 0);
 }
 

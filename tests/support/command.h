@@ -3,7 +3,7 @@
 #ifndef COMMAND_H
 #define COMMAND_H
 
-#include "../../cli/flags.c"
+#include "../../cli/options.c"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

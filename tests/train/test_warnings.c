@@ -161,7 +161,7 @@ static void info_tells_of_them(void **state) {
   (void)state;
   write_odd(&oddities[0]);
   assert_int_equal(dvbf("info odd.csv"), 0);
-  assert_has(out, "\nRemarks\n  y3 (7.3) is constant: it counts in no score\n");
+  assert_has(out, "\nWarnings\n  y3 (7.3) is constant: it counts in no score\n");
   write_odd(&oddities[4]);
   assert_int_equal(dvbf("info odd.csv --json"), 0);
   json_t *all = json_loads(out, 0, NULL), *remarks = json_object_get(all, "remarks");
