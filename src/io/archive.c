@@ -1,7 +1,7 @@
 /* Data files as sets of named arrays (dv_archive_open, dv_archive_read): recognises a format by its content,
  * and opens it in a sandbox if a foreign library parses it. Also arrays of the caller as an archive
- * (dv_archive_of), so that names, shapes and refusals are the same in memory and in files; swapped
- * dimensions; numbers of files; and sentences about formats that are not read. */
+ * (dv_archive_of), so that names, shapes and refusals are the same in memory and in files; values in another
+ * order than that of C; numbers of files; and sentences about formats that are not read. */
 #include "io/archive.h"
 
 #include "base/error.h"
@@ -65,33 +65,13 @@ const char *dv_array_shape(const dv_array *array, char *out, size_t size) {
   return out;
 }
 
-/* ---- Fortran order ---- */
-
-void dv_array_reorder(void *to, const void *from, const dv_array *array, size_t size) {
-  size_t index[DV_RANK] = {0}, strides[DV_RANK] = {0}, at = 0, stride = size;
-  unsigned char *out = to;
-  for (int i = 0; i < array->rank; i++) {
-    strides[i] = stride;
-    stride *= array->dims[i];
-  }
-  for (size_t k = 0; k < array->elements; k++, out += size) {
-    memcpy(out, (const unsigned char *)from + at, size);
-    for (int i = array->rank - 1; i >= 0; i--) {
-      at += strides[i];
-      if (++index[i] < array->dims[i]) break;
-      at -= strides[i] * array->dims[i];
-      index[i] = 0;
-    }
-  }
-}
+/* ---- Building ---- */
 
 void dv_array_squeeze(dv_array *array) {
   if (array->rank != 2 || (array->dims[0] != 1 && array->dims[1] != 1)) return;
   array->rank = array->dims[0] == 1 && array->dims[1] == 1 ? 0 : 1;
   if (array->dims[0] == 1) array->dims[0] = array->dims[1];
 }
-
-/* ---- Building ---- */
 
 dv_archive *dv_archive_new(size_t size, const char *path) {
   dv_archive *a = dv_calloc(1, size);
@@ -132,6 +112,9 @@ dvbf_status dv_archive_add(dv_archive *a, const dv_array *array, dvbf_error *err
   *to = *array;
   const char *size = count_elements(to);
   if (size) to->trouble = size;
+  to->seekable = to->seekable && !to->fortran;
+  to->ordered = NULL;
+  to->width = 0;
   if (to->unpacked == DV_WHOLE) to->unpacked = to->elements * sizeof(float);
   to->name = dv_strdup(array->name);
   if (!to->name) return dv_fail_memory(error, "reading data");
@@ -271,7 +254,7 @@ dv_archive *dv_archive_keep(dv_archive *a) {
 void dv_archive_release(dv_archive *a) {
   if (!a || __atomic_sub_fetch(&a->references, 1, __ATOMIC_ACQ_REL)) return;
   if (a->close) a->close(a);
-  for (size_t i = 0; i < a->count; i++) dv_free(a->arrays[i].name);
+  for (size_t i = 0; i < a->count; i++) DV_FREE(a->arrays[i].name, a->arrays[i].ordered);
   if (a->table) dv_csv_table_free(a->table);
   DV_FREE(a->arrays, a->notes, a->uses);
   dv_free(a);
@@ -279,10 +262,76 @@ void dv_archive_release(dv_archive *a) {
 
 /* ---- Reading ---- */
 
+/* Values in C order from those that are stored, `size` bytes each. */
+static void reorder(unsigned char *to, const unsigned char *from, const dv_array *array, size_t size) {
+  const int rank = array->rank, last = rank - 1;
+  size_t index[DV_RANK] = {0}, strides[DV_RANK] = {0}, at = 0, stride = size;
+  for (int k = 0; k < rank; k++) {
+    int stored = array->fortran ? k : last - k;
+    int i = array->swapped && stored >= rank - 2 ? 2 * rank - 3 - stored : stored;
+    strides[i] = stride;
+    stride *= array->dims[i];
+  }
+  for (size_t k = 0; k < array->elements; k++, to += size) {
+    memcpy(to, from + at, size);
+    for (int i = last; i >= 0; i--) {
+      at += strides[i];
+      if (++index[i] < array->dims[i]) break;
+      at -= strides[i] * array->dims[i];
+      index[i] = 0;
+    }
+  }
+}
+
+/* Reads an array whole, as floats or doubles by `width`, and keeps it in C order. */
+static const char *load(dv_archive *a, dv_array *array, size_t width) {
+  void *stored = dv_calloc(array->elements, width), *ordered = dv_calloc(array->elements, width);
+  const char *remedy = !stored || !ordered      ? dv_no_memory
+                       : width == sizeof(float) ? a->read(a, array, 0, array->elements, stored, NULL)
+                                                : a->read(a, array, 0, array->elements, NULL, stored);
+  if (!remedy) {
+    reorder(ordered, stored, array, width);
+    dv_free(array->ordered);
+    array->ordered = ordered;
+    array->width = width;
+  } else {
+    dv_free(ordered);
+  }
+  dv_free(stored);
+  return remedy;
+}
+
 const char *dv_array_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                           double *doubles) {
+  size_t width = floats ? sizeof *floats : sizeof *doubles;
   if (first > array->elements || n > array->elements - first) return "it has fewer numbers than are needed";
-  return a->read(a, array, first, n, floats, doubles);
+  if (!array->fortran && !array->swapped) return a->read(a, array, first, n, floats, doubles);
+  dv_array *own = &a->arrays[array - a->arrays];
+  const char *remedy = own->width < width ? load(a, own, width) : NULL;
+  if (!remedy && own->width == width)
+    memcpy(floats ? (void *)floats : (void *)doubles, (const char *)own->ordered + first * width, n * width);
+  else
+    for (size_t k = 0; !remedy && k < n; k++) floats[k] = (float)((const double *)own->ordered)[first + k];
+  return remedy;
+}
+
+dv_found dv_array_strings(dv_archive *a, const dv_array *array, dv_strings which, size_t count, size_t size,
+                          char *out) {
+  return a->strings ? a->strings(a, array, which, count, size, out) : DV_FOUND_NONE;
+}
+
+void dv_archive_transpose(dv_archive *a) {
+  int rank = 2;
+  for (size_t i = 0; i < a->count; i++)
+    if (!a->arrays[i].trouble && a->arrays[i].rank > rank) rank = a->arrays[i].rank;
+  for (size_t i = 0; i < a->count; i++) {
+    size_t *dims = a->arrays[i].dims, rows = dims[rank - 1];
+    if (a->arrays[i].rank != rank) continue;
+    dims[rank - 1] = dims[rank - 2];
+    dims[rank - 2] = rows;
+    a->arrays[i].swapped = true;
+    a->arrays[i].seekable = false;
+  }
 }
 
 dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
@@ -368,100 +417,6 @@ dvbf_status dv_archive_of(dv_archive **out, const dvbf_array *arrays, size_t cou
   else
     *out = &m->base;
   return status;
-}
-
-/* ---- Swapped dimensions ---- */
-
-typedef struct transposed {
-  dv_archive base;
-  dv_archive *inner;
-  float **values; /* [arrays], NULL if not yet read */
-} transposed;
-
-/* Reads an array whole and swaps its last two dimensions; `array` has the new ones. */
-static const char *load(transposed *t, const dv_array *array) {
-  size_t n = array->elements, rows = array->dims[array->rank - 2], columns = array->dims[array->rank - 1];
-  float *stored = dv_calloc(n, sizeof *stored), *to = dv_calloc(n, sizeof *to);
-  const dv_array *from = &t->inner->arrays[array->place];
-  const char *remedy = stored && to ? dv_array_read(t->inner, from, 0, n, stored, NULL) : "memory is short";
-  for (size_t at = 0; at < n && !remedy; at += rows * columns)
-    for (size_t i = 0; i < rows; i++)
-      for (size_t k = 0; k < columns; k++) to[at + i * columns + k] = stored[at + k * rows + i];
-  dv_free(stored);
-  if (remedy)
-    dv_free(to);
-  else
-    t->values[array->place] = to;
-  return remedy;
-}
-
-static const char *read_transposed(dv_archive *a, const dv_array *array, size_t first, size_t n,
-                                   float *floats, double *doubles) {
-  transposed *t = (transposed *)a;
-  const dv_array *from = &t->inner->arrays[array->place];
-  if (array->seekable) return dv_array_read(t->inner, from, first, n, floats, doubles);
-  const char *remedy = t->values[array->place] ? NULL : load(t, array);
-  for (size_t k = 0; k < n && !remedy; k++) {
-    if (floats)
-      floats[k] = t->values[array->place][first + k];
-    else
-      doubles[k] = (double)t->values[array->place][first + k];
-  }
-  return remedy;
-}
-
-/* Texts come from the inner archive. */
-static bool text(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]) {
-  dv_archive *inner = ((transposed *)a)->inner;
-  return inner->text && inner->text(inner, &inner->arrays[array->place], count, out);
-}
-
-static bool named(dv_archive *a, const dv_array *array) {
-  dv_archive *inner = ((transposed *)a)->inner;
-  return inner->named && inner->named(inner, &inner->arrays[array->place]);
-}
-
-static bool units(dv_archive *a, const dv_array *array, size_t count, char (*out)[16]) {
-  dv_archive *inner = ((transposed *)a)->inner;
-  return inner->units && inner->units(inner, &inner->arrays[array->place], count, out);
-}
-
-static void close_transposed(dv_archive *a) {
-  transposed *t = (transposed *)a;
-  for (size_t i = 0; t->values && i < t->inner->count; i++) dv_free(t->values[i]);
-  dv_free(t->values);
-  dv_archive_release(t->inner);
-}
-
-/* Arrays of the highest rank are swapped: those with fewer dimensions have no columns. */
-dvbf_status dv_archive_transpose(dv_archive **archive, dvbf_error *error) {
-  dv_archive *inner = *archive;
-  if (inner->table) return DVBF_OK;
-  transposed *t = (transposed *)dv_archive_new(sizeof *t, inner->path);
-  int highest = 0;
-  if (!t) return dv_fail_memory(error, "reading data");
-  t->base.read = read_transposed;
-  t->base.close = close_transposed;
-  t->base.text = text;
-  t->base.named = named;
-  t->base.units = units;
-  t->inner = inner;
-  *archive = &t->base;
-  t->values = dv_calloc(inner->count, sizeof *t->values);
-  dvbf_status status = t->values ? DVBF_OK : dv_fail_memory(error, "reading data");
-  for (size_t i = 0; i < inner->count; i++)
-    if (!inner->arrays[i].trouble && inner->arrays[i].rank > highest) highest = inner->arrays[i].rank;
-  for (size_t i = 0; i < inner->count && !status; i++) {
-    dv_array array = inner->arrays[i];
-    array.place = i;
-    array.seekable = array.rank != highest || highest < 2;
-    if (!array.seekable) {
-      array.dims[array.rank - 1] = inner->arrays[i].dims[array.rank - 2];
-      array.dims[array.rank - 2] = inner->arrays[i].dims[array.rank - 1];
-    }
-    status = dv_archive_add(&t->base, &array, error);
-  }
-  return status ? status : dv_archive_sort(&t->base, error);
 }
 
 /* ---- Numbers of files ---- */

@@ -25,16 +25,24 @@ typedef struct dv_array {
   bool bytes;          /* unsigned integers of 8 bits, which may be pixels */
   bool text;           /* strings, which only `text` below reads */
   bool seekable;       /* a part can be read without reading what comes before it */
+  bool fortran;        /* the file has the first index run fastest; `read` then gets all values at once */
+  bool swapped;        /* the same where the file has the last two dimensions in the other order */
   size_t unpacked;     /* bytes that must be unpacked at once to read of it; 0: it is not compressed */
   const char *trouble; /* why it cannot be used, to follow its name in a message; NULL: it can */
   size_t place;        /* its number in the file's format */
   uint64_t
-      plain; /* where float32 (`real`) or `bytes` lie in the file as they are in memory; 0: they do not */
+      plain;     /* where float32 (`real`) or `bytes` lie in the file as they are in memory; 0: they do not */
+  void *ordered; /* [elements] of `width` bytes in C order, where the file has another and they were read */
+  size_t width;
 } dv_array;
 
 typedef enum dv_role { DV_ROLE_X, DV_ROLE_U, DV_ROLE_STATE, DV_ROLE_MASK, DV_ROLE_LENGTH, DV_ROLES } dv_role;
 
 typedef struct dv_archive dv_archive;
+
+/* Strings of an array: those of one of text, or the names and units of the columns of one of numbers. */
+typedef enum dv_strings { DV_STRINGS_VALUES, DV_STRINGS_NAMES, DV_STRINGS_UNITS } dv_strings;
+typedef enum dv_found { DV_FOUND_NONE, DV_FOUND, DV_FOUND_UNREADABLE } dv_found;
 
 /* A format fills in the functions and stores its own data after this struct. */
 struct dv_archive {
@@ -43,18 +51,15 @@ struct dv_archive {
   size_t count, room;
   struct dv_csv_table *table; /* of a CSV file, which has no arrays (csv.h); NULL: it has arrays */
   unsigned references;
-  /* Reads elements first .. first + n - 1 in C order into `floats` or, if that is NULL, `doubles`. Several
-   * threads may read a seekable array at once. Returns NULL or, after a failure, the remedy. */
+  /* Reads elements first .. first + n - 1 as they are stored into `floats` or, if that is NULL, `doubles`.
+   * Several threads may read a seekable array at once. Returns NULL or, after a failure, the remedy. */
   const char *(*read)(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                       double *doubles);
-  /* Reads the strings of an array of text or, for an array of numbers, the names of its columns; false if
-   * there are not `count` of them. NULL if the format has no text. */
-  bool (*text)(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]);
-  bool (*named)(dv_archive *a, const dv_array *array); /* whether its columns have names */
+  /* Reads `count` strings into out [count][size]. NULL if the format has none. */
+  dv_found (*strings)(dv_archive *a, const dv_array *array, dv_strings which, size_t count, size_t size,
+                      char *out);
   /* An array's floats in memory, valid as long as the archive; NULL: it is not in memory. */
   const float *(*floats)(dv_archive *a, const dv_array *array);
-  /* Units of the columns of an array; false: none is known. NULL if the format has none. */
-  bool (*units)(dv_archive *a, const dv_array *array, size_t count, char (*out)[16]);
   size_t files; /* that it was joined of; 0: it is one file */
   /* Rows (of the first dimension) in piece `number` of an array, over the files that have it, and the file's
    * path; 0: there are no more. NULL for one file. */
@@ -75,8 +80,8 @@ void dv_archive_use(dv_archive *a, const char *name, const char *as);
 /* Arrays of the caller as an archive; their values must stay as they are. */
 struct dvbf_array;
 dvbf_status dv_archive_of(dv_archive **out, const struct dvbf_array *arrays, size_t count, dvbf_error *error);
-/* Replaces an archive by one whose arrays have steps and columns swapped. */
-dvbf_status dv_archive_transpose(dv_archive **archive, dvbf_error *error);
+/* Swaps steps and columns of the arrays of the highest rank: those with fewer dimensions have no columns. */
+void dv_archive_transpose(dv_archive *a);
 /* Opens a file by its content. `how` chooses the columns of a CSV. */
 dvbf_status dv_archive_open(dv_archive **out, const char *path, const dv_data_settings *how,
                             dvbf_error *error);
@@ -91,7 +96,11 @@ int dv_compare_names(const char *a, const char *b);
 const dv_array *dv_archive_find(const dv_archive *a, const char *name);
 /* The shape as text: [500, 15, 256] */
 const char *dv_array_shape(const dv_array *array, char *out, size_t size);
-/* Calls `read`, and refuses elements outside of the array. */
+/* Calls `strings` if the format has it. */
+dv_found dv_array_strings(dv_archive *a, const dv_array *array, dv_strings which, size_t count, size_t size,
+                          char *out);
+/* Elements in C order; refuses those outside of the array. Only one thread may read an array that the file
+ * has in another order. */
 const char *dv_array_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                           double *doubles);
 /* The same, with a message after a failure. */
@@ -109,9 +118,6 @@ dvbf_status dv_archive_add(dv_archive *a, const dv_array *array, dvbf_error *err
 /* After the last one. */
 dvbf_status dv_archive_sort(dv_archive *a, dvbf_error *error);
 
-/* The values of an array from Fortran order to C order, where the last index runs fastest; `size` bytes each.
- */
-void dv_array_reorder(void *to, const void *from, const dv_array *array, size_t size);
 /* A vector of MATLAB, which has two dimensions, gets one; a number none. */
 void dv_array_squeeze(dv_array *array);
 

@@ -53,7 +53,7 @@ typedef struct joined {
 static dvbf_status open_member(joined *j, size_t file, dvbf_error *error) {
   member *m = &j->files[file];
   dvbf_status status = dv_archive_open(&m->open, m->path, &j->how, error);
-  if (!status && j->how.transpose == DV_TRANSPOSE_ON) status = dv_archive_transpose(&m->open, error);
+  if (!status && j->how.transpose == DV_TRANSPOSE_ON) dv_archive_transpose(m->open);
   if (status && m->open) dv_archive_release(m->open);
   if (status) m->open = NULL;
   if (!status) j->open++;
@@ -123,41 +123,23 @@ static const char *joined_read(dv_archive *a, const dv_array *array, size_t firs
   return n ? "it has fewer numbers than are needed" : NULL;
 }
 
-/* Strings of an array of text follow each other; names of columns are those of the first file. */
-static bool joined_text(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]) {
+/* Strings of an array of text follow each other; names and units of columns are those of the first file. */
+static dv_found joined_strings(dv_archive *a, const dv_array *array, dv_strings which, size_t count,
+                               size_t size, char *out) {
   joined *j = (joined *)a;
-  bool good = true;
+  dv_found found = DV_FOUND;
   size_t at = 0;
-  for (size_t k = j->first[array->place]; good && at < count && k < j->first[array->place + 1]; k++) {
+  for (size_t k = j->first[array->place]; at < count && k < j->first[array->place + 1]; k++) {
     const piece *p = &j->pieces[k];
     dv_archive *from = NULL;
-    size_t n = array->text ? p->about.elements : count;
-    if (n > count - at || borrow(&from, j, p->file, NULL)) return false;
-    good = from->text && from->text(from, &from->arrays[p->array], n, out + at);
+    size_t n = which == DV_STRINGS_VALUES ? p->about.elements : count;
+    if (n > count - at || borrow(&from, j, p->file, NULL)) return DV_FOUND_UNREADABLE;
+    found = dv_array_strings(from, &from->arrays[p->array], which, n, size, out + at * size);
     dv_archive_release(from);
+    if (found != DV_FOUND) return found;
     at += n;
   }
-  return good && at == count;
-}
-
-static bool joined_named(dv_archive *a, const dv_array *array) {
-  joined *j = (joined *)a;
-  const piece *p = &j->pieces[j->first[array->place]];
-  dv_archive *from = NULL;
-  if (borrow(&from, j, p->file, NULL)) return false;
-  bool named = from->named && from->named(from, &from->arrays[p->array]);
-  dv_archive_release(from);
-  return named;
-}
-
-static bool joined_units(dv_archive *a, const dv_array *array, size_t count, char (*out)[16]) {
-  joined *j = (joined *)a;
-  const piece *p = &j->pieces[j->first[array->place]];
-  dv_archive *from = NULL;
-  if (borrow(&from, j, p->file, NULL)) return false;
-  bool known = from->units && from->units(from, &from->arrays[p->array], count, out);
-  dv_archive_release(from);
-  return known;
+  return at == count ? DV_FOUND : DV_FOUND_UNREADABLE;
 }
 
 static size_t joined_piece(const dv_archive *a, const dv_array *array, size_t number, const char **path) {
@@ -261,10 +243,9 @@ static const char *path_of(const joined *j, const piece *p) {
 static bool names_of(joined *j, const piece *p, size_t count, char (*out)[32]) {
   dv_archive *a = NULL;
   if (borrow(&a, j, p->file, NULL)) return false;
-  const dv_array *array = &a->arrays[p->array];
-  bool good = a->named && a->named(a, array) && a->text(a, array, count, out);
+  dv_found found = dv_array_strings(a, &a->arrays[p->array], DV_STRINGS_NAMES, count, sizeof *out, *out);
   dv_archive_release(a);
-  return good;
+  return found == DV_FOUND;
 }
 
 /* The columns must be the same, in the same order. */
@@ -335,6 +316,7 @@ static const char *find_missing(joined *j, size_t from, size_t until) {
 static dvbf_status join_array(joined *j, size_t from, size_t until, dvbf_error *error) {
   const piece *first = &j->pieces[from];
   dv_array array = first->about;
+  array.fortran = array.swapped = false; /* as read from the files */
   array.name = first->name;
   array.place = j->base.count;
   array.rank = array.rank ? array.rank : 1; /* numbers become a list of them */
@@ -427,9 +409,7 @@ dvbf_status dv_archive_join(dv_archive **out, char *const *paths, size_t count, 
   if (!j) return dv_fail_memory(error, "reading data");
   j->how = *how;
   j->base.read = joined_read;
-  j->base.text = joined_text;
-  j->base.named = joined_named;
-  j->base.units = joined_units;
+  j->base.strings = joined_strings;
   j->base.piece = joined_piece;
   j->base.close = joined_close;
   j->base.files = count;

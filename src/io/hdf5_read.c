@@ -22,9 +22,7 @@ typedef struct hdf5_file {
   dv_archive base;
   hid_t file, driver;
   int descriptor;
-  bool matlab;     /* arrays are stored with their dimensions in reverse, in Fortran order */
-  double **turned; /* [arrays] those that were brought into C order, NULL if not yet; NULL: not of MATLAB */
-  hid_t *open;     /* [arrays] datasets that stay open, negative if closed; NULL if there are too many */
+  hid_t *open; /* [arrays] datasets that stay open, negative if closed; NULL if there are too many */
 } hdf5_file;
 
 bool dv_hdf5_recognises(int descriptor) {
@@ -154,10 +152,9 @@ static void matlab_class(hid_t id, char out[32]) {
 
 /* MATLAB's first dimension runs fastest, so HDF5 has the dimensions reversed. Vectors have two dimensions,
  * one of them 1. */
-static void turn(walk *w, dv_array *array, const char *class) {
+static void turn(dv_array *array, const char *class) {
   size_t dims[DV_RANK] = {0};
-  w->file->matlab = true;
-  array->seekable = false;
+  array->fortran = true;
   array->plain = 0;
   if (array->unpacked) array->unpacked = DV_WHOLE;
   if (!strcmp(class, "cell"))
@@ -174,7 +171,7 @@ static void visit_dataset(walk *w, hid_t id) {
   dv_array array = {.name = w->path, .place = w->file->base.count};
   describe(id, &array);
   matlab_class(id, class);
-  if (*class && array.rank) turn(w, &array, class);
+  if (*class && array.rank) turn(&array, class);
   const char *foreign = dv_foreign_array(w->path);
   if (foreign && (array.trouble || strstr(w->path, "block0_values"))) {
     w->status = dv_fail(w->error, DVBF_FORMAT, "%.200s: %s", w->file->base.path, foreign);
@@ -244,7 +241,8 @@ static bool read_slab(reading *r, int fixed, size_t first, size_t rows) {
 }
 
 static bool read_range(reading *r, int fixed, size_t first, size_t n) {
-  if (r->array->rank == 0) return H5Dread(r->id, r->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, r->out) >= 0;
+  if (r->array->rank == 0 || r->array->fortran)
+    return H5Dread(r->id, r->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, r->out) >= 0;
   size_t below = 1; /* elements of one index of dimension `fixed` */
   for (int i = fixed + 1; i < r->array->rank; i++) below *= r->array->dims[i];
   size_t head = first % below ? below - first % below : 0;
@@ -280,8 +278,8 @@ static void close_dataset(hdf5_file *f, hid_t id) {
   if (!f->open && id >= 0) H5Dclose(id);
 }
 
-static const char *read_plain(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
-                              double *doubles) {
+static const char *hdf5_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
+                             double *doubles) {
   hdf5_file *f = (hdf5_file *)a;
   dv_hdf5_printing saved = dv_hdf5_enter();
   hid_t id = open_dataset(f, array), space = H5Dget_space(id);
@@ -298,36 +296,6 @@ static const char *read_plain(dv_archive *a, const dv_array *array, size_t first
   return done ? NULL : damage;
 }
 
-/* Reads an array of MATLAB whole and brings it into C order. */
-static const char *load_turned(hdf5_file *f, const dv_array *array) {
-  double *all = dv_calloc(array->elements, sizeof *all), *turned = dv_calloc(array->elements, sizeof *turned);
-  dv_hdf5_printing saved = dv_hdf5_enter();
-  hid_t id = open_dataset(f, array);
-  bool done =
-      all && turned && id >= 0 && H5Dread(id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, all) >= 0;
-  close_dataset(f, id);
-  dv_hdf5_leave(saved);
-  if (done) dv_array_reorder(turned, all, array, sizeof *all);
-  f->turned[array->place] = done ? turned : NULL;
-  if (!done) dv_free(turned);
-  dv_free(all);
-  return done ? NULL : damage;
-}
-
-static const char *hdf5_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
-                             double *doubles) {
-  hdf5_file *f = (hdf5_file *)a;
-  if (!f->turned || array->seekable) return read_plain(a, array, first, n, floats, doubles);
-  const char *remedy = f->turned[array->place] ? NULL : load_turned(f, array);
-  for (size_t k = 0; k < n && !remedy; k++) {
-    if (floats)
-      floats[k] = (float)f->turned[array->place][first + k];
-    else
-      doubles[k] = f->turned[array->place][first + k];
-  }
-  return remedy;
-}
-
 /* ---- Text ---- */
 
 /* Reads strings of an attribute or, if that is negative, of a dataset. */
@@ -337,8 +305,9 @@ static bool read_strings(hid_t dataset, hid_t attribute, hid_t memory_type, void
 }
 
 /* Either type of text, as UTF-8. */
-static bool copy_strings(hid_t dataset, hid_t attribute, hid_t type, hid_t space, size_t count,
-                         char (*out)[32] /* [count] */) {
+static bool copy_strings(hid_t dataset, hid_t attribute, hid_t type, hid_t space, size_t count, size_t size,
+                         char *out /* [count][size] */) {
+  enum { LONGEST = 128 };
   bool variable = H5Tis_variable_str(type) > 0;
   size_t width = variable ? sizeof(char *) : 32;
   if (H5Tget_class(type) != H5T_STRING || H5Sget_simple_extent_npoints(space) != (hssize_t)count)
@@ -350,8 +319,8 @@ static bool copy_strings(hid_t dataset, hid_t attribute, hid_t type, hid_t space
               read_strings(dataset, attribute, memory_type, raw);
   for (size_t i = 0; read && i < count; i++) {
     const char *name = variable ? ((char **)(void *)raw)[i] : raw + i * width;
-    size_t length = name ? strnlen(name, variable ? 4 * sizeof out[i] : width) : 0;
-    dv_name_copy((dv_cursor){name, name + length}, out[i], sizeof out[i]);
+    size_t length = name ? strnlen(name, variable ? LONGEST : width) : 0;
+    dv_name_copy((dv_cursor){name, name + length}, out + i * size, size);
   }
   if (read && variable) H5Dvlen_reclaim(memory_type, space, H5P_DEFAULT, raw);
   dv_free(raw);
@@ -366,45 +335,32 @@ static void notice_failure(hdf5_file *f) {
   if (reason && reason != ENOMEM) f->base.lost = "the disk fails, or the file was cut short while in use";
 }
 
-/* The strings of an array of text, or else of an attribute. */
-static bool read_text(dv_archive *a, const dv_array *array, const char *name, size_t count, char (*out)[32]) {
-  hdf5_file *f = (hdf5_file *)a;
-  dv_hdf5_printing saved = dv_hdf5_enter();
-  hid_t id = open_dataset(f, array);
-  hid_t attribute = array->text ? H5I_INVALID_HID : H5Aopen(id, name, H5P_DEFAULT);
-  hid_t type = array->text ? H5Dget_type(id) : H5Aget_type(attribute);
-  hid_t space = array->text ? H5Dget_space(id) : H5Aget_space(attribute);
-  bool done = type >= 0 && space >= 0 && copy_strings(id, attribute, type, space, count, out);
+/* The strings of an array of text, or of an attribute of another. */
+static dv_found read_object(hid_t id, const dv_array *array, dv_strings which, size_t count, size_t size,
+                            char *out) {
+  const char *name = which == DV_STRINGS_UNITS ? "units" : "names";
+  bool values = which == DV_STRINGS_VALUES;
+  if (array->text != values || (!values && H5Aexists(id, name) <= 0)) return DV_FOUND_NONE;
+  hid_t attribute = values ? H5I_INVALID_HID : H5Aopen(id, name, H5P_DEFAULT);
+  hid_t type = values ? H5Dget_type(id) : H5Aget_type(attribute);
+  hid_t space = values ? H5Dget_space(id) : H5Aget_space(attribute);
+  bool done = type >= 0 && space >= 0 && copy_strings(id, attribute, type, space, count, size, out);
   if (space >= 0) H5Sclose(space);
   if (type >= 0) H5Tclose(type);
   if (attribute >= 0) H5Aclose(attribute);
-  close_dataset(f, id);
-  notice_failure(f);
-  dv_hdf5_leave(saved);
-  return done;
+  return done ? DV_FOUND : DV_FOUND_UNREADABLE;
 }
 
-static bool hdf5_text(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]) {
-  return read_text(a, array, "names", count, out);
-}
-
-static bool hdf5_units(dv_archive *a, const dv_array *array, size_t count, char (*out)[16]) {
-  char(*texts)[32] = array->text ? NULL : dv_calloc(count, sizeof *texts);
-  bool known = texts && read_text(a, array, "units", count, texts);
-  for (size_t i = 0; known && i < count; i++) dv_name_copy(dv_cursor_of(texts[i]), out[i], sizeof out[i]);
-  dv_free(texts);
-  return known;
-}
-
-static bool hdf5_named(dv_archive *a, const dv_array *array) {
+static dv_found hdf5_strings(dv_archive *a, const dv_array *array, dv_strings which, size_t count,
+                             size_t size, char *out) {
   hdf5_file *f = (hdf5_file *)a;
   dv_hdf5_printing saved = dv_hdf5_enter();
   hid_t id = open_dataset(f, array);
-  bool there = !array->text && H5Aexists(id, "names") > 0;
+  dv_found found = read_object(id, array, which, count, size, out);
   close_dataset(f, id);
   notice_failure(f);
   dv_hdf5_leave(saved);
-  return there;
+  return found;
 }
 
 /* ---- Opening ---- */
@@ -416,8 +372,7 @@ static void hdf5_close(dv_archive *a) {
   if (f->driver >= 0) H5FDunregister(f->driver);
   if (f->descriptor >= 0) close(f->descriptor);
   dv_hdf5_leave(saved);
-  for (size_t i = 0; f->turned && i < a->count; i++) dv_free(f->turned[i]);
-  DV_FREE(f->open, f->turned);
+  dv_free(f->open);
 }
 
 static dvbf_status list_arrays(hdf5_file *f, dvbf_error *error) {
@@ -428,8 +383,6 @@ static dvbf_status list_arrays(hdf5_file *f, dvbf_error *error) {
     w.status =
         dv_fail(error, DVBF_FORMAT, "%.200s: its list of arrays cannot be read; %s", f->base.path, damage);
   if (root >= 0) H5Gclose(root);
-  if (!w.status && f->matlab && !(f->turned = dv_calloc(f->base.count, sizeof *f->turned)))
-    w.status = dv_fail_memory(error, "reading data");
   if (w.status || f->base.count > FEW) return w.status;
   f->open = dv_calloc(f->base.count, sizeof *f->open);
   if (!f->open) return dv_fail_memory(error, "reading data");
@@ -441,9 +394,7 @@ dvbf_status dv_hdf5_open(dv_archive **out, const char *path, int descriptor, dvb
   hdf5_file *f = (hdf5_file *)dv_archive_new(sizeof *f, path);
   if (!f) return dv_fail_memory(error, "reading data");
   f->base.read = hdf5_read;
-  f->base.text = hdf5_text;
-  f->base.named = hdf5_named;
-  f->base.units = hdf5_units;
+  f->base.strings = hdf5_strings;
   f->base.close = hdf5_close;
   *out = &f->base;
   dv_hdf5_printing saved = dv_hdf5_enter();

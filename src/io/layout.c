@@ -187,47 +187,47 @@ static dvbf_status take_image(const dv_layout *l, const dv_frames *f, int lead, 
                  l->archive->path, prefix);
 }
 
-/* Names of the columns of part k, as the file gives them or after the array. */
-static bool name_part(const dv_layout *l, const dv_columns *c, size_t k, char (*names)[32]) {
-  dv_archive *a = l->archive;
-  const char *slash = strrchr(c->arrays[k]->name, '/'), *last = slash ? slash + 1 : c->arrays[k]->name;
-  if (a->named && a->named(a, c->arrays[k])) return a->text(a, c->arrays[k], c->widths[k], names);
-  for (size_t i = 0; i < c->widths[k] && c->parts > 1; i++)
-    snprintf(names[i], sizeof names[i], c->widths[k] > 1 ? "%.20s%u" : "%.20s", last, (unsigned)i);
-  return true;
-}
-
-/* Names of columns: those that the file gives, or ROLE0, ROLE1, ... Only state must have some. */
+/* Names of columns: those that the file gives, or those of their arrays, or ROLE0, ROLE1, ... Only state must
+ * have some. */
 static dvbf_status read_names(const dv_layout *l, const dv_columns *c, const char *role, bool needed,
                               char (**out)[32]) {
-  dv_archive *a = l->archive;
-  bool given = c->parts > 1; /* the arrays have names */
-  for (size_t k = 0; k < c->parts; k++) given |= a->named && a->named(a, c->arrays[k]);
-  if (!c->width || *out || !(given || needed)) return DVBF_OK;
+  bool given = needed || c->parts > 1;
+  if (!c->width || *out) return DVBF_OK;
   char(*names)[32] = *out = dv_calloc(c->width, sizeof *names);
   if (!names) return dv_fail_memory(l->error, "reading data");
-  for (size_t i = 0; i < c->width; i++) snprintf(names[i], sizeof names[i], "%s%zu", role, i);
-  for (size_t k = 0, at = 0; k < c->parts; at += c->widths[k++])
-    if (!name_part(l, c, k, names + at))
+  for (size_t k = 0, at = 0; k < c->parts; at += c->widths[k++]) {
+    const char *slash = strrchr(c->arrays[k]->name, '/'), *last = slash ? slash + 1 : c->arrays[k]->name;
+    dv_found found =
+        dv_array_strings(l->archive, c->arrays[k], DV_STRINGS_NAMES, c->widths[k], sizeof *names, names[at]);
+    given |= found == DV_FOUND;
+    if (found == DV_FOUND_UNREADABLE)
       return dv_fail(l->error, DVBF_FORMAT,
-                     "%.200s: the attribute names of %.64s must be %zu strings, one for each column", a->path,
-                     c->arrays[k]->name, c->widths[k]);
+                     "%.200s: the attribute names of %.64s must be %zu strings, one for each column",
+                     l->archive->path, c->arrays[k]->name, c->widths[k]);
+    for (size_t i = 0; found == DV_FOUND_NONE && i < c->widths[k]; i++)
+      if (c->parts == 1)
+        snprintf(names[i], sizeof *names, "%s%zu", role, i);
+      else
+        snprintf(names[at + i], sizeof *names, c->widths[k] > 1 ? "%.20s%u" : "%.20s", last, (unsigned)i);
+  }
+  if (given) return DVBF_OK;
+  dv_free(names);
+  *out = NULL;
   return DVBF_OK;
 }
 
 /* Units of columns; *out stays NULL if none is known. */
 static dvbf_status read_units(const dv_layout *l, const dv_columns *c, char (**out)[16]) {
-  dv_archive *a = l->archive;
   bool any = false;
-  if (!c->width || *out || !a->units) return DVBF_OK;
-  char(*units)[16] = dv_calloc(c->width, sizeof *units);
+  if (!c->width || *out) return DVBF_OK;
+  char(*units)[16] = *out = dv_calloc(c->width, sizeof *units);
   if (!units) return dv_fail_memory(l->error, "reading data");
   for (size_t k = 0, at = 0; k < c->parts; at += c->widths[k++])
-    any |= a->units(a, c->arrays[k], c->widths[k], units + at);
-  if (any)
-    *out = units;
-  else
-    dv_free(units);
+    any |= dv_array_strings(l->archive, c->arrays[k], DV_STRINGS_UNITS, c->widths[k], sizeof *units,
+                            units[at]) == DV_FOUND;
+  if (any) return DVBF_OK;
+  dv_free(units);
+  *out = NULL;
   return DVBF_OK;
 }
 
@@ -753,8 +753,7 @@ static dvbf_status read_from(dvbf_data *data, const origin *from, const dv_data_
   dv_layout l = {.how = how, .data = data, .team = team, .error = error};
   dvbf_status status = open_origin(&l.archive, from, how, error);
   if (!status) status = check_settings(&l);
-  if (!status && how->transpose == DV_TRANSPOSE_ON && !l.archive->files)
-    status = dv_archive_transpose(&l.archive, error);
+  if (!status && how->transpose == DV_TRANSPOSE_ON && !l.archive->files) dv_archive_transpose(l.archive);
   if (!status && !(l.taken = dv_calloc(l.archive->count + 1, sizeof *l.taken)))
     status = dv_fail_memory(error, "reading data");
   if (!status) status = l.archive->table ? read_table(&l) : read_arrays(&l);

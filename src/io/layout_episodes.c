@@ -246,7 +246,8 @@ static dvbf_status mark(const dv_layout *l, const dv_array *list, const episodes
                         bool *chosen) {
   dv_archive *a = l->archive;
   char(*names)[32] = list->rank == 1 ? dv_calloc(list->elements, sizeof *names) : NULL;
-  if (!names || !a->text || !a->text(a, list, list->elements, names)) {
+  if (!names ||
+      dv_array_strings(a, list, DV_STRINGS_VALUES, list->elements, sizeof *names, *names) != DV_FOUND) {
     dv_free(names);
     return dv_fail(l->error, DVBF_FORMAT, "%.200s: %.64s cannot be read as a list of names of episodes",
                    a->path, list->name);

@@ -42,9 +42,9 @@ static void read_names(const dv_layout *l, const dv_array *x, dvbf_sequences *s)
   dv_archive *a = l->archive;
   snprintf(name, sizeof name, "%.*ssequence_name", slash ? (int)(slash + 1 - x->name) : 0, x->name);
   const dv_array *array = dv_archive_find(a, name);
-  if (!array || !array->text || !a->text || array->rank != 1 || array->elements != s->count) return;
+  if (!array || !array->text || array->rank != 1 || array->elements != s->count) return;
   char(*names)[32] = dv_calloc(s->count, sizeof *names);
-  if (names && a->text(a, array, s->count, names))
+  if (names && dv_array_strings(a, array, DV_STRINGS_VALUES, s->count, sizeof *names, *names) == DV_FOUND)
     for (size_t i = 0; i < s->count; i++) memcpy(s->origin[i].name, names[i], sizeof names[i]);
   dv_layout_mark_used(l, array, "names of sequences");
   dv_free(names);

@@ -14,7 +14,6 @@
 
 #ifdef DV_MATIO
 #include <matio.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,9 +21,7 @@
 typedef struct matlab_file {
   dv_archive base;
   mat_t *file;
-  bool compressed;      /* some variable is */
-  pthread_mutex_t lock; /* of all reading */
-  double **values;      /* [arrays] in C order, NULL if not yet read */
+  bool compressed; /* some variable is */
 } matlab_file;
 
 static const char damage[] = "the file is damaged, so make or copy it again";
@@ -49,27 +46,18 @@ static const char *trouble_of(const matvar_t *v) {
   return v->isComplex ? "holds complex numbers; store their parts apart" : NULL;
 }
 
-#define EACH(type)                                                                                           \
-  for (size_t i = 0; i < n; i++) out[i] = (double)((const type *)v->data)[i];                                \
-  break
+/* Types by class. */
+static const dv_number number_of[] = {
+    [MAT_C_DOUBLE] = DV_FLOAT64, [MAT_C_SINGLE] = DV_FLOAT32, [MAT_C_INT8] = DV_INT8,
+    [MAT_C_UINT8] = DV_UINT8,    [MAT_C_INT16] = DV_INT16,    [MAT_C_UINT16] = DV_UINT16,
+    [MAT_C_INT32] = DV_INT32,    [MAT_C_UINT32] = DV_UINT32,  [MAT_C_INT64] = DV_INT64,
+    [MAT_C_UINT64] = DV_UINT64};
 
-/* Values as doubles; false if there are not as many as the shape says. */
-static bool convert(const matvar_t *v, double *out, size_t n) {
-  if (!v->data || v->data_size <= 0 || v->nbytes / (size_t)v->data_size < n) return false;
-  switch (v->class_type) {
-  case MAT_C_DOUBLE: EACH(double);
-  case MAT_C_SINGLE: EACH(float);
-  case MAT_C_INT8: EACH(mat_int8_t);
-  case MAT_C_UINT8: EACH(mat_uint8_t);
-  case MAT_C_INT16: EACH(mat_int16_t);
-  case MAT_C_UINT16: EACH(mat_uint16_t);
-  case MAT_C_INT32: EACH(mat_int32_t);
-  case MAT_C_UINT32: EACH(mat_uint32_t);
-  case MAT_C_INT64: EACH(mat_int64_t);
-  case MAT_C_UINT64: EACH(mat_uint64_t);
-  default: return false;
-  }
-  return true;
+/* Whether the variable has `n` numbers: there may not be as many as its shape says. */
+static bool holds(const matvar_t *v, size_t n) {
+  if (!v || !is_number(v->class_type) || !v->data || v->data_size <= 0) return false;
+  size_t size = (size_t)v->data_size;
+  return size == dv_number_size(number_of[v->class_type]) && v->nbytes / size >= n;
 }
 
 /* ---- Values ---- */
@@ -84,32 +72,14 @@ static matvar_t *read_variable(matlab_file *f, const char *path, matvar_t **whol
   return (*whole)->class_type == MAT_C_STRUCT ? Mat_VarGetStructFieldByName(*whole, slash + 1, 0) : NULL;
 }
 
-static const char *load(matlab_file *f, const dv_array *array) {
-  matvar_t *whole = NULL, *v = read_variable(f, array->name, &whole);
-  size_t n = array->elements;
-  double *all = dv_calloc(n, sizeof *all), *ordered = dv_calloc(n, sizeof *ordered);
-  bool done = v && all && ordered && convert(v, all, n);
-  if (done) dv_array_reorder(ordered, all, array, sizeof *all);
-  f->values[array->place] = done ? ordered : NULL;
-  if (!done) dv_free(ordered);
-  dv_free(all);
-  if (whole) Mat_VarFree(whole);
-  return done ? NULL : damage;
-}
-
+/* All values at once. */
 static const char *matlab_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                                double *doubles) {
-  matlab_file *f = (matlab_file *)a;
-  pthread_mutex_lock(&f->lock);
-  const char *remedy = f->values[array->place] ? NULL : load(f, array);
-  pthread_mutex_unlock(&f->lock);
-  for (size_t k = 0; k < n && !remedy; k++) {
-    if (floats)
-      floats[k] = (float)f->values[array->place][first + k];
-    else
-      doubles[k] = f->values[array->place][first + k];
-  }
-  return remedy;
+  matvar_t *whole = NULL, *v = read_variable((matlab_file *)a, array->name, &whole);
+  bool done = !first && holds(v, n);
+  if (done) dv_numbers_convert(v->data, number_of[v->class_type], false, n, floats, doubles);
+  if (whole) Mat_VarFree(whole);
+  return done ? NULL : damage;
 }
 
 /* ---- Opening ---- */
@@ -147,7 +117,7 @@ static const char *size_trouble(const dv_array *array, double bytes) {
 static dvbf_status add(matlab_file *f, const matvar_t *v, const char *prefix, double bytes,
                        dvbf_error *error) {
   char name[2 * DV_ARRAY_NAME + 2];
-  dv_array array = {.name = name, .trouble = trouble_of(v), .place = f->base.count};
+  dv_array array = {.name = name, .fortran = true, .trouble = trouble_of(v)};
   if (!v->name || strlen(v->name) >= DV_ARRAY_NAME || strlen(prefix) >= DV_ARRAY_NAME) return DVBF_OK;
   snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "/" : "", v->name);
   array.real = v->class_type == MAT_C_DOUBLE || v->class_type == MAT_C_SINGLE;
@@ -187,17 +157,12 @@ static dvbf_status list_variables(matlab_file *f, double bytes, dvbf_error *erro
   if (!status && !f->base.count)
     status =
         dv_fail(error, DVBF_FORMAT, "%.200s: holds no variables, or is damaged; save it again", f->base.path);
-  if (!status && !(f->values = dv_calloc(f->base.count, sizeof *f->values)))
-    status = dv_fail_memory(error, "reading data");
   return status;
 }
 
 static void matlab_close(dv_archive *a) {
   matlab_file *f = (matlab_file *)a;
   if (f->file) Mat_Close(f->file);
-  for (size_t i = 0; f->values && i < a->count; i++) dv_free(f->values[i]);
-  dv_free(f->values);
-  pthread_mutex_destroy(&f->lock);
 }
 
 dvbf_status dv_matlab_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error) {
@@ -207,7 +172,6 @@ dvbf_status dv_matlab_open(dv_archive **out, const char *path, int descriptor, d
   if (!f) return dv_fail_memory(error, "reading data");
   f->base.read = matlab_read;
   f->base.close = matlab_close;
-  pthread_mutex_init(&f->lock, NULL);
   *out = &f->base;
   bool whole = !fstat(descriptor, &about) && is_whole(descriptor, about.st_size, &f->compressed);
   snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", descriptor);

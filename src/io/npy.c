@@ -123,8 +123,8 @@ static const char *read_dictionary(const char *text, size_t length, dv_npy *npy,
       type = !h.failed ? read_type(value, npy, array) : NULL;
     } else if (!strcmp(key, "fortran_order")) {
       order++;
-      npy->fortran = next_is(&h, "True");
-      if (!npy->fortran) expect(&h, "False");
+      array->fortran = next_is(&h, "True");
+      if (!array->fortran) expect(&h, "False");
     } else if (!strcmp(key, "shape") && !shape++) {
       read_shape(&h, array);
     } else {
@@ -176,44 +176,25 @@ void dv_npy_describe(dv_npy *npy, dv_array *array, dv_npy_bytes *bytes, void *fr
   const char *trouble = read_header(npy, array, bytes, from, size);
   if (trouble) array->trouble = trouble;
   if (trouble == bad_header) array->rank = 0;
+  array->fortran = array->fortran && array->rank > 1;
   if (!array->trouble && cut_short(npy, array, size))
     array->trouble = "is cut short: its shape needs more values than there are; make or copy the file again";
 }
 
 /* ---- Values ---- */
 
-static const char *load(dv_npy *npy, const dv_array *array, dv_npy_bytes *bytes, void *from) {
-  size_t size = dv_number_size(npy->type);
-  unsigned char *raw = dv_calloc(array->elements, size), *ordered = dv_calloc(array->elements, size);
-  const char *remedy = raw && ordered ? bytes(from, npy->header, array->elements * size, raw)
-                                      : "memory is short; store it in C order, which is read piece by piece";
-  if (!remedy) {
-    dv_array_reorder(ordered, raw, array, size);
-    npy->loaded = ordered;
-  } else {
-    dv_free(ordered);
-  }
-  dv_free(raw);
-  return remedy;
-}
-
-const char *dv_npy_read(dv_npy *npy, const dv_array *array, dv_npy_bytes *bytes, void *from, size_t first,
-                        size_t n, float *floats, double *doubles) {
+const char *dv_npy_read(const dv_npy *npy, dv_npy_bytes *bytes, void *from, size_t first, size_t n,
+                        float *floats, double *doubles) {
   unsigned char buffer[1 << 15];
   size_t size = dv_number_size(npy->type), most = sizeof buffer / size; /* numbers of a read */
-  if (npy->fortran && array->rank > 1 && !npy->loaded) {
-    const char *remedy = load(npy, array, bytes, from);
-    if (remedy) return remedy;
-  }
-  if (floats && npy->type == DV_FLOAT32 && !npy->swapped && !npy->loaded)
+  if (floats && npy->type == DV_FLOAT32 && !npy->swapped)
     return bytes(from, npy->header + (uint64_t)first * size, n * size, (unsigned char *)floats);
   for (size_t k = 0; k < n; k += most) {
     size_t part = n - k < most ? n - k : most, offset = (first + k) * size;
-    const char *remedy =
-        npy->loaded ? NULL : bytes(from, npy->header + (uint64_t)offset, part * size, buffer);
+    const char *remedy = bytes(from, npy->header + (uint64_t)offset, part * size, buffer);
     if (remedy) return remedy;
-    dv_numbers_convert(npy->loaded ? npy->loaded + offset : buffer, npy->type, npy->swapped, part,
-                       floats ? floats + k : NULL, floats ? NULL : doubles + k);
+    dv_numbers_convert(buffer, npy->type, npy->swapped, part, floats ? floats + k : NULL,
+                       floats ? NULL : doubles + k);
   }
   return NULL;
 }
@@ -242,13 +223,13 @@ const char *dv_npy_file_bytes(void *from, uint64_t offset, size_t n, unsigned ch
 static const char *file_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                              double *doubles) {
   npy_file *f = (npy_file *)a;
-  return dv_npy_read(&f->npy, array, dv_npy_file_bytes, &f->descriptor, first, n, floats, doubles);
+  (void)array;
+  return dv_npy_read(&f->npy, dv_npy_file_bytes, &f->descriptor, first, n, floats, doubles);
 }
 
 static void file_close(dv_archive *a) {
   npy_file *f = (npy_file *)a;
   if (f->descriptor >= 0) close(f->descriptor);
-  dv_free(f->npy.loaded);
 }
 
 dvbf_status dv_npy_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error) {
@@ -262,8 +243,7 @@ dvbf_status dv_npy_open(dv_archive **out, const char *path, int descriptor, dvbf
   if (f->descriptor < 0 || fstat(f->descriptor, &about))
     return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", path, strerror(errno));
   char name[] = "x"; /* an array without a name is the one that is needed */
-  dv_array array = {.name = name};
+  dv_array array = {.name = name, .seekable = true};
   dv_npy_describe(&f->npy, &array, dv_npy_file_bytes, &f->descriptor, (uint64_t)about.st_size);
-  array.seekable = !f->npy.fortran || array.rank < 2;
   return dv_archive_add(&f->base, &array, error);
 }

@@ -6,9 +6,8 @@
 
 typedef struct dv_npy {
   dv_number type;
-  bool swapped, fortran;
-  size_t header;         /* bytes before the values */
-  unsigned char *loaded; /* all values in C order, loaded on demand if the file has another order */
+  bool swapped;  /* the bytes of each number */
+  size_t header; /* bytes before the values */
 } dv_npy;
 
 /* Reads `n` bytes from `offset` on. Returns NULL or, after a failure, the remedy. */
@@ -20,7 +19,7 @@ dv_npy_bytes dv_npy_file_bytes;
 /* Reads the header of an array; the file has `size` bytes. Problems are put into array->trouble. */
 void dv_npy_describe(dv_npy *npy, dv_array *array, dv_npy_bytes *bytes, void *from, uint64_t size);
 /* As dv_archive.read. */
-const char *dv_npy_read(dv_npy *npy, const dv_array *array, dv_npy_bytes *bytes, void *from, size_t first,
-                        size_t n, float *floats, double *doubles);
+const char *dv_npy_read(const dv_npy *npy, dv_npy_bytes *bytes, void *from, size_t first, size_t n,
+                        float *floats, double *doubles);
 
 #endif

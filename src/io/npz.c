@@ -116,15 +116,12 @@ static const char *entry_bytes(void *from, uint64_t offset, size_t n, unsigned c
 static const char *npz_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                             double *doubles) {
   entry *e = &((npz_file *)a)->entries[array->place];
-  return dv_npy_read(&e->npy, array, entry_bytes, e, first, n, floats, doubles);
+  return dv_npy_read(&e->npy, entry_bytes, e, first, n, floats, doubles);
 }
 
 static void npz_close(dv_archive *a) {
   npz_file *f = (npz_file *)a;
-  for (size_t i = 0; i < f->count; i++) {
-    close_entry(&f->entries[i]);
-    dv_free(f->entries[i].npy.loaded);
-  }
+  for (size_t i = 0; i < f->count; i++) close_entry(&f->entries[i]);
   if (f->zip) zip_discard(f->zip);
   pthread_mutex_destroy(&f->lock);
   dv_free(f->entries);
@@ -172,7 +169,7 @@ static dvbf_status add_entry(npz_file *f, zip_uint64_t index, zip_uint64_t *tota
   if (!array.trouble) dv_npy_describe(&e->npy, &array, entry_bytes, e, about.size);
   close_entry(e);
   if (!e->stored) array.unpacked = DV_WHOLE;
-  array.seekable = e->stored && (!e->npy.fortran || array.rank < 2);
+  array.seekable = e->stored;
   return dv_archive_add(&f->base, &array, error);
 }
 

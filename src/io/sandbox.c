@@ -215,10 +215,11 @@ static bool ask(proxy *p, const dv_reader_request *r) {
   return !p->base.lost && dv_send(p->socket, r, sizeof *r);
 }
 
-static const char *hear(proxy *p, bool asked) {
+static const char *hear(proxy *p, bool asked, dv_found *found) {
   dv_reader_answer to;
   if (p->base.lost) return p->base.lost;
   if (!asked || !dv_receive(p->socket, &to, sizeof to, SECONDS)) return lost(p);
+  *found = to.found == DV_FOUND || to.found == DV_FOUND_NONE ? (dv_found)to.found : DV_FOUND_UNREADABLE;
   if (to.done) return NULL;
   to.remedy[sizeof to.remedy - 1] = 0;
   dv_text_plain(to.remedy);
@@ -231,7 +232,7 @@ static const char *hear(proxy *p, bool asked) {
 static const char *read_plain(proxy *p, const dv_array *array, size_t first, size_t n, float *floats,
                               double *doubles) {
   dv_npy values = {.type = array->bytes ? DV_UINT8 : DV_FLOAT32, .header = array->plain};
-  return dv_npy_read(&values, array, dv_npy_file_bytes, &p->file, first, n, floats, doubles);
+  return dv_npy_read(&values, dv_npy_file_bytes, &p->file, first, n, floats, doubles);
 }
 
 /* The process reads the next piece into one half of the window while this one copies the other. */
@@ -241,14 +242,15 @@ static const char *proxy_read(dv_archive *a, const dv_array *array, size_t first
   if (array->plain) return read_plain(p, array, first, n, floats, doubles);
   size_t size = floats ? sizeof *floats : sizeof *doubles, piece = DV_HALF / size;
   unsigned char *out = floats ? (unsigned char *)floats : (unsigned char *)doubles;
-  dv_reader_request r = {DV_READER_VALUES, array->place, first, n < piece ? n : piece, !floats, false};
+  dv_reader_request r = {.array = array->place, .first = first, .count = n < piece ? n : piece, .size = size};
+  dv_found found;
   pthread_mutex_lock(&p->lock);
   bool asked = n && ask(p, &r);
   const char *remedy = NULL;
   for (size_t k = 0; k < n && !remedy;) {
     size_t count = r.count;
     const unsigned char *from = p->window + (r.second ? DV_HALF : 0);
-    remedy = hear(p, asked);
+    remedy = hear(p, asked, &found);
     if (remedy) break;
     r.first += count;
     r.count = n - k - count < piece ? n - k - count : piece;
@@ -261,32 +263,22 @@ static const char *proxy_read(dv_archive *a, const dv_array *array, size_t first
   return remedy;
 }
 
-/* `count` texts of `size` bytes. */
-static bool ask_texts(proxy *p, dv_reader_wanted wanted, const dv_array *array, size_t count, size_t size,
-                      char *out) {
-  dv_reader_request r = {wanted, array->place, 0, count, false, false};
-  if (count > DV_HALF / size) return false;
+static dv_found proxy_strings(dv_archive *a, const dv_array *array, dv_strings which, size_t count,
+                              size_t size, char *out) {
+  proxy *p = (proxy *)a;
+  dv_reader_request r = {
+      .strings = true, .which = which, .array = array->place, .count = count, .size = size};
+  dv_found found = DV_FOUND_UNREADABLE;
+  char text[64];
+  if (size > sizeof text || count > DV_HALF / size) return found;
   pthread_mutex_lock(&p->lock);
-  bool done = !hear(p, ask(p, &r));
-  for (size_t i = 0; i < count && done; i++) {
-    char text[64];
+  const char *remedy = hear(p, ask(p, &r), &found);
+  for (size_t i = 0; i < count && !remedy && found == DV_FOUND; i++) {
     memcpy(text, p->window + i * size, size);
     dv_name_copy((dv_cursor){text, text + strnlen(text, size)}, out + i * size, size);
   }
   pthread_mutex_unlock(&p->lock);
-  return done;
-}
-
-static bool proxy_text(dv_archive *a, const dv_array *array, size_t count, char (*out)[32]) {
-  return ask_texts((proxy *)a, DV_READER_TEXT, array, count, sizeof *out, (char *)out);
-}
-
-static bool proxy_units(dv_archive *a, const dv_array *array, size_t count, char (*out)[16]) {
-  return ask_texts((proxy *)a, DV_READER_UNITS, array, count, sizeof *out, (char *)out);
-}
-
-static bool proxy_named(dv_archive *a, const dv_array *array) {
-  return ask_texts((proxy *)a, DV_READER_NAMED, array, 0, 1, NULL);
+  return p->base.lost ? DV_FOUND_UNREADABLE : found;
 }
 
 /* ---- Opening ---- */
@@ -369,9 +361,7 @@ dvbf_status dv_sandbox_open(dv_archive **out, dv_format format, const char *path
   pthread_mutex_init(&p->lock, NULL);
   p->socket = p->file = -1;
   p->base.read = proxy_read;
-  p->base.text = proxy_text;
-  p->base.named = proxy_named;
-  p->base.units = proxy_units;
+  p->base.strings = proxy_strings;
   p->base.close = proxy_close;
   *out = &p->base;
   if (!start(p, descriptor)) return dv_fail(error, DVBF_IO, "the process of a sandbox cannot be started");

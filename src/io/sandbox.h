@@ -49,13 +49,6 @@ enum {
 enum { DV_WINDOW = 2 << 20, DV_HALF = DV_WINDOW / 2 }; /* bytes of memory that both see; of an answer */
 #define DV_READER "DVBF_READER"                        /* in its environment */
 
-typedef enum dv_reader_wanted {
-  DV_READER_VALUES,
-  DV_READER_TEXT,
-  DV_READER_NAMED,
-  DV_READER_UNITS
-} dv_reader_wanted;
-
 /* The first message. */
 typedef struct dv_reader_order {
   dv_format format;
@@ -80,15 +73,15 @@ typedef struct dv_reader_array {
 } dv_reader_array;
 
 typedef struct dv_reader_request {
-  dv_reader_wanted wanted;
-  size_t array, first, count; /* values, or columns */
-  bool doubles;
+  size_t array, first, count, size; /* values of 4 or 8 bytes, or strings */
+  bool strings;
+  dv_strings which;
   bool second; /* the answer goes to the second half of the window */
 } dv_reader_request;
 
 /* The requested values are in the window. */
 typedef struct dv_reader_answer {
-  uint8_t done, lost; /* lost: as dv_archive.lost, which is in `remedy` */
+  uint8_t done, found, lost; /* lost: as dv_archive.lost, which is in `remedy` */
   char remedy[512];
 } dv_reader_answer;
 

@@ -81,26 +81,17 @@ static bool describe_all(const dv_archive *a) {
 
 static void answer(dv_archive *a, const dv_reader_request *r, void *window, dv_reader_answer *out) {
   const dv_array *array = &a->arrays[r->array];
-  size_t size = r->wanted == DV_READER_UNITS  ? 16
-                : r->wanted == DV_READER_TEXT ? 32
-                : r->doubles                  ? sizeof(double)
-                                              : sizeof(float);
-  const char *remedy = "";
-  if (r->count > DV_HALF / size) return;
-  if (r->wanted == DV_READER_VALUES) {
-    remedy =
-        dv_array_read(a, array, r->first, r->count, r->doubles ? NULL : window, r->doubles ? window : NULL);
-    out->done = !remedy;
-  } else if (r->wanted == DV_READER_NAMED) {
-    out->done = a->named && a->named(a, array);
-  } else if (r->wanted == DV_READER_TEXT) {
-    out->done = a->text && a->text(a, array, r->count, window);
-  } else {
-    out->done = a->units && a->units(a, array, r->count, window);
-  }
+  const char *remedy = NULL;
+  if (!r->size || r->count > DV_HALF / r->size) return;
+  if (r->strings)
+    out->found = (uint8_t)dv_array_strings(a, array, r->which, r->count, r->size, window);
+  else if (r->size == sizeof(float))
+    remedy = dv_array_read(a, array, r->first, r->count, window, NULL);
+  else
+    remedy = dv_array_read(a, array, r->first, r->count, NULL, window);
   if (a->lost) remedy = a->lost;
   out->lost = a->lost != NULL;
-  out->done = out->done && !a->lost;
+  out->done = !remedy;
   snprintf(out->remedy, sizeof out->remedy, "%s", remedy ? remedy : "");
 }
 
