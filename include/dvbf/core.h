@@ -179,6 +179,8 @@ DVBF_API void dvbf_ranks_free(dvbf_ranks *ranks, int exit_status);
 
 /* Reads x piece by piece from a file that is larger than memory. */
 typedef struct dvbf_source dvbf_source;
+/* What is known about sequences. */
+typedef struct dvbf_facts dvbf_facts;
 
 /* Origin of a sequence: its place in the data that it was taken from. */
 typedef struct dvbf_origin {
@@ -200,6 +202,7 @@ typedef struct dvbf_sequences {
   bool gaps;           /* NaN in x or state marks a missing value; without gaps NaN is refused */
   dvbf_source *source; /* NULL: x is in memory */
   dvbf_origin *origin; /* [count], NULL: sequence i is number i of its file, from its first step */
+  dvbf_facts *facts;   /* what is known about the arrays, so that it is found once; NULL: nothing is kept */
   unsigned borrowed;   /* arrays owned by the caller, which are not freed: DVBF_BORROWED_... */
 } dvbf_sequences;
 enum { DVBF_BORROWED_X = 1, DVBF_BORROWED_U = 2, DVBF_BORROWED_STATE = 4 };

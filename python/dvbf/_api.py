@@ -105,6 +105,7 @@ class dvbf_sequences(Structure):
     gaps: bool
     source: Any
     origin: Any
+    facts: Any
     borrowed: int
     _fields_ = [
         ("count", c_size_t),
@@ -120,6 +121,7 @@ class dvbf_sequences(Structure):
         ("gaps", c_bool),
         ("source", c_void_p),
         ("origin", POINTER(dvbf_origin)),
+        ("facts", c_void_p),
         ("borrowed", c_uint),
     ]
 

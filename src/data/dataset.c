@@ -17,7 +17,6 @@
 static void free_source(dvbf_source *source) {
   if (!source) return;
   dv_free(source->limits);
-  dv_source_forget(source);
   source->free(source);
 }
 
@@ -29,6 +28,7 @@ void dvbf_sequences_free(dvbf_sequences *s) {
   dv_free(s->length);
   dv_free(s->origin);
   free_source(s->source);
+  dv_facts_free(s->facts);
   *s = (dvbf_sequences){0};
 }
 
@@ -38,6 +38,7 @@ static void forget_shared(dvbf_sequences *s, const dvbf_sequences *other) {
   if (s->u == other->u) s->u = NULL;
   if (s->state == other->state) s->state = NULL;
   if (s->source == other->source) s->source = NULL;
+  if (s->facts == other->facts) s->facts = NULL;
 }
 
 void dvbf_data_free(dvbf_data *data) {
@@ -94,6 +95,7 @@ dvbf_status dv_sequences_allocate(dvbf_sequences *s, bool with_length, dvbf_erro
   s->start = NULL;
   s->source = NULL;
   s->origin = NULL;
+  s->facts = NULL;
   s->length = with_length ? dv_calloc(s->count, sizeof *s->length) : NULL;
   if ((with_length && !s->length) || !allocate_array(&s->x, s, s->n_x) || !allocate_array(&s->u, s, s->n_u) ||
       !allocate_array(&s->state, s, s->n_s)) {
@@ -241,10 +243,14 @@ static const char *fault(float value, bool gaps, bool may_have_gaps) {
                         : "mend or scale it, or leave out that sequence";
 }
 
+typedef dvbf_status measure_fn(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
+
 typedef struct array {
+  const float *values; /* NULL: x */
   size_t width;
   bool gaps;
   const char *where, *prefix, *name;
+  measure_fn *measure;
 } array;
 
 static dvbf_status check_row(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error) {
@@ -264,33 +270,38 @@ static dvbf_status check_row(void *user, size_t sequence, size_t step, const flo
   return DVBF_OK;
 }
 
-/* A file is measured while it is checked, which takes no longer. */
-static dvbf_status is_complete(bool *out, const dvbf_sequences *s, dvbf_error *error) {
-  dv_statistics x;
-  dvbf_status status = dv_statistics_of_x(&x, s, error);
-  if (status) return status;
-  *out = dv_statistics_complete(&x, s->n_x, s->gaps);
-  dv_statistics_free(&x);
-  return DVBF_OK;
+/* Statistics that are kept, or those of a file, which take no longer, tell whether rows need to be checked.
+ */
+static dvbf_status check_array(const dvbf_sequences *s, array *a, dvbf_error *error) {
+  dv_statistics found;
+  bool complete = false;
+  dvbf_status status = DVBF_OK;
+  if (!a->width) return DVBF_OK;
+  if (s->facts || (s->source && !a->values)) {
+    status = a->measure(&found, s, error);
+    if (status) return status;
+    complete = dv_statistics_complete(&found, a->width, a->gaps);
+    dv_statistics_free(&found);
+  }
+  return complete ? DVBF_OK : dv_visit_rows(s, a->values, a->width, check_row, a, error);
 }
 
 dvbf_status dv_sequences_validate(const dvbf_sequences *s, const char *where, const char *prefix,
                                   dvbf_error *error) {
-  array x = {s->n_x, s->gaps, where, prefix, "x"}, u = {s->n_u, false, where, prefix, "u"};
-  array state = {s->n_s, s->gaps, where, prefix, "state"};
+  array x = {NULL, s->n_x, s->gaps, where, prefix, "x", dv_statistics_of_x};
+  array u = {s->u, s->n_u, false, where, prefix, "u", dv_statistics_of_u};
+  array state = {s->state, s->n_s, s->gaps, where, prefix, "state", dv_statistics_of_state};
   dvbf_status status = dv_sequences_check_sizes(s, where, prefix, error);
-  bool complete = false;
-  if (!status && s->source) status = is_complete(&complete, s, error);
-  if (!status && !complete) status = dv_visit_rows(s, NULL, s->n_x, check_row, &x, error);
+  if (!status) status = check_array(s, &x, error);
   dvbf_status read = dv_sequences_intact(s, error); /* unreadable values look missing */
   if (read) return read;
-  if (!status && s->n_u) status = dv_visit_rows(s, s->u, s->n_u, check_row, &u, error);
-  if (!status && s->n_s) status = dv_visit_rows(s, s->state, s->n_s, check_row, &state, error);
-  return status;
+  if (!status) status = check_array(s, &u, error);
+  return status ? status : check_array(s, &state, error);
 }
 
 dvbf_status dv_sequences_recheck(const dvbf_sequences *s, const char *where, dvbf_error *error) {
-  array x = {s->n_x, s->gaps, where, "", "x"}, u = {s->n_u, false, where, "", "u"};
+  array x = {.width = s->n_x, .gaps = s->gaps, .where = where, .prefix = "", .name = "x"};
+  array u = {.width = s->n_u, .where = where, .prefix = "", .name = "u"};
   dvbf_status status = dv_visit_rows(s, NULL, s->n_x, check_row, &x, error);
   dvbf_status read = dv_sequences_intact(s, error);
   if (read) return read;

@@ -26,10 +26,9 @@ struct dvbf_source {
   bool (*read)(dvbf_source *source, uint64_t first, size_t frames, float *out);
   void (*free)(dvbf_source *source);
   bool failed;
-  char path[512];         /* for the message */
-  float *limits;          /* [2][n_x] least and largest: what is not between them is missing; NULL: none */
-  struct dv_known *known; /* statistics of sequences that were read through once */
-  dv_ranks *team;         /* ranks that look at its frames together at this time; NULL: each for itself */
+  char path[512]; /* for the message */
+  float *limits;  /* [2][n_x] least and largest: what is not between them is missing; NULL: none */
+  dv_ranks *team; /* ranks that look at its frames together at this time; NULL: each for itself */
 };
 
 /* x of steps first .. first + steps - 1 of a sequence: in memory, or read from a source into `buffer`
@@ -119,6 +118,26 @@ dvbf_status dv_windows_cut(dvbf_sequences *out, const dvbf_sequences *s, size_t 
                            dvbf_error *error);
 void dv_windows_free(dvbf_sequences *windows);
 
+/* ---- Facts ---- */
+
+/* Facts that take long to find are kept with the arrays of sequences, for them and for all parts that share
+ * these. A key tells sequences and values apart, so a fact is found anew where values have changed; x in a
+ * file counts as unchanged until dv_facts_forget. */
+
+/* Sequences whose arrays they own keep facts from now on. */
+dvbf_status dv_facts_begin(dvbf_sequences *s, dvbf_error *error);
+void dv_facts_free(dvbf_facts *facts);
+/* Nobody may hold a fact meanwhile. */
+void dv_facts_forget(dvbf_facts *facts);
+/* Of some sequences, x and u. False: they keep no facts. */
+bool dv_facts_key(uint64_t *out, const dvbf_sequences *s);
+/* The fact of that kind and key, which stays as long as the facts; NULL: it is not known. */
+const void *dv_facts_find(const dvbf_sequences *s, const void *kind, uint64_t key);
+/* Hands over a fact, or frees it if there are too many. */
+void dv_facts_keep(const dvbf_sequences *s, const void *kind, uint64_t key, void *fact, void (*free)(void *));
+
+/* ---- Statistics ---- */
+
 /* Mean and variance of each column over its observed values. */
 typedef struct dv_statistics {
   double *mean, *variance; /* [width] */
@@ -132,7 +151,7 @@ typedef struct dv_statistics {
   bool counts;             /* every value is a whole number, none is negative */
 } dv_statistics;
 
-/* Those of x in a file are kept with its source, so that it is read through once for the same sequences. */
+/* Found once for the same sequences, and the same values, if they keep facts. */
 dvbf_status dv_statistics_of_x(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
 dvbf_status dv_statistics_of_u(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
 dvbf_status dv_statistics_of_state(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);
@@ -140,9 +159,6 @@ void dv_statistics_free(dv_statistics *statistics);
 /* The first, by ranks together if x is in a file: each reads its share. */
 dvbf_status dv_statistics_together(dv_statistics *out, const dvbf_sequences *s, dv_ranks *team,
                                    dvbf_error *error);
-/* Drops the statistics kept with a source. */
-void dv_source_forget(dvbf_source *source);
-
 /* Adds statistics of other sequences with as many columns. */
 void dv_statistics_join(dv_statistics *to, const dv_statistics *from, size_t width);
 /* Whether every value is finite, or missing if that is allowed. */

@@ -227,13 +227,13 @@ static dvbf_status limit(dvbf_source *source, size_t width, const dv_outliers *o
   }
   dv_free(source->limits);
   source->limits = limits;
-  dv_source_forget(source);
   return DVBF_OK;
 }
 
 dvbf_status dv_outliers_remove(const dv_outliers *outliers, dvbf_sequences *s, bool of_u, dvbf_error *error) {
   if (!outliers->count) return DVBF_OK;
   if (!of_u) s->gaps = true;
+  dv_facts_forget(s->facts);
   if (!of_u && s->source) return limit(s->source, s->n_x, outliers, error);
   for (size_t i = 0; i < outliers->count; i++)
     for (size_t k = 0; k < s->count; k++)

@@ -1,7 +1,7 @@
-/* Statistics of the columns of x, u and state: moments, ranges and checksums, measured once per file and kept
- * with it (dv_statistics_*), the description that dvbf_sequences_describe gives to users, and the fingerprint
- * that tells data from other data when a run is resumed. Sums are joined chunk by chunk in order, so that
- * ranks get the same bits. */
+/* Statistics of the columns of x, u and state: moments, ranges and checksums, found once and kept with the
+ * arrays (dv_facts_*, dv_statistics_*), the description that dvbf_sequences_describe gives to users, and the
+ * fingerprint that tells data from other data when a run is resumed. Sums are joined chunk by chunk in order,
+ * so that ranks get the same bits. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -218,77 +218,128 @@ static dvbf_status measure_columns(dv_statistics *out, const dvbf_sequences *s, 
   return status;
 }
 
-/* ---- Statistics kept with a file ---- */
+/* ---- Facts kept with the arrays ---- */
 
-/* The statistics of some of the sequences of a source. */
-struct dv_known {
-  uint64_t key; /* of where they begin and how long they are */
-  dv_statistics x;
-  struct dv_known *next;
+struct fact {
+  const void *kind;
+  uint64_t key;
+  void *what;
+  void (*free)(void *what);
+  struct fact *next;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all such lists; never held while reading */
+struct dvbf_facts {
+  pthread_mutex_t lock; /* of the list */
+  struct fact *first;
+  size_t count;
+};
+
+dvbf_status dv_facts_begin(dvbf_sequences *s, dvbf_error *error) {
+  s->facts = dv_calloc(1, sizeof *s->facts);
+  if (!s->facts) return dv_fail_memory(error, "looking at the data");
+  pthread_mutex_init(&s->facts->lock, NULL);
+  return DVBF_OK;
+}
+
+void dv_facts_forget(dvbf_facts *facts) {
+  for (struct fact *f = facts ? facts->first : NULL, *next; f; f = next) {
+    next = f->next;
+    f->free(f->what);
+    dv_free(f);
+  }
+  if (facts) facts->first = NULL, facts->count = 0;
+}
+
+void dv_facts_free(dvbf_facts *facts) {
+  dv_facts_forget(facts);
+  if (facts) pthread_mutex_destroy(&facts->lock);
+  dv_free(facts);
+}
+
+const void *dv_facts_find(const dvbf_sequences *s, const void *kind, uint64_t key) {
+  pthread_mutex_lock(&s->facts->lock);
+  const struct fact *f = s->facts->first;
+  while (f && (f->kind != kind || f->key != key)) f = f->next;
+  pthread_mutex_unlock(&s->facts->lock);
+  return f ? f->what : NULL;
+}
+
+void dv_facts_keep(const dvbf_sequences *s, const void *kind, uint64_t key, void *fact,
+                   void (*free)(void *)) {
+  enum { MOST = 256 };
+  struct fact *f = dv_calloc(1, sizeof *f);
+  pthread_mutex_lock(&s->facts->lock);
+  bool room = f && s->facts->count < MOST;
+  if (room) {
+    *f = (struct fact){kind, key, fact, free, s->facts->first};
+    s->facts->first = f;
+    s->facts->count++;
+  }
+  pthread_mutex_unlock(&s->facts->lock);
+  if (room) return;
+  free(fact);
+  dv_free(f);
+}
 
 static uint64_t mix(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * 0xd6e8feb86659fd93;
   return hash ^ hash >> 32;
 }
 
-static uint64_t key_of(const dvbf_sequences *s) {
-  uint64_t hash = mix(1, s->count);
-  for (size_t i = 0; i < s->count; i++)
-    hash = mix(mix(hash, dvbf_sequence_start(s, i)), dvbf_sequence_length(s, i));
+/* The bits of values, in four lanes, as fast as memory is read. */
+static uint64_t mix_values(uint64_t hash, const float *values, size_t count) {
+  enum { LANES = 4, BLOCK = LANES * sizeof(uint64_t) / sizeof(float) };
+  uint64_t lanes[LANES] = {hash, 1, 2, 3}, words[LANES];
+  for (; count >= BLOCK; count -= BLOCK, values += BLOCK) {
+    memcpy(words, values, sizeof words);
+    for (int i = 0; i < LANES; i++) lanes[i] = mix(lanes[i], words[i]);
+  }
+  memset(words, 0, sizeof words);
+  if (count) memcpy(words, values, count * sizeof *values);
+  for (int i = 0; i < LANES; i++) hash = mix(mix(hash, lanes[i]), words[i]);
   return hash;
 }
 
-static dvbf_status copy(dv_statistics *out, const dv_statistics *from, size_t width, dvbf_error *error) {
-  if (!allocate(out, width)) {
-    dv_statistics_free(out);
-    return dv_fail_memory(error, "measuring the data");
+/* Where sequences begin, how long they are and, unless they are NULL, the values [frames][width]. */
+static uint64_t key_of(const dvbf_sequences *s, const float *values, size_t width) {
+  uint64_t hash = mix(1, s->count);
+  for (size_t i = 0; i < s->count; i++) {
+    size_t start = dvbf_sequence_start(s, i), length = dvbf_sequence_length(s, i);
+    hash = mix(mix(hash, start), length);
+    if (values) hash = mix_values(hash, values + start * width, length * width);
   }
+  return hash;
+}
+
+/* Large data in memory would take long to compare. */
+static bool keeps_facts(const dvbf_sequences *s) {
+  return s->facts && (s->source || dv_sequences_thinned(s) == 1);
+}
+
+bool dv_facts_key(uint64_t *out, const dvbf_sequences *s) {
+  if (!keeps_facts(s)) return false;
+  *out = mix(key_of(s, s->x, s->n_x), s->n_u ? key_of(s, s->u, s->n_u) : 0);
+  return true;
+}
+
+/* ---- Statistics, found once ---- */
+
+static void free_statistics(void *statistics) {
+  dv_statistics_free(statistics);
+  dv_free(statistics);
+}
+
+static dvbf_status copy(dv_statistics *out, const dv_statistics *from, size_t width, dvbf_error *error) {
+  if (!allocate(out, width)) return dv_fail_memory(error, "measuring the data");
   become(out, from, width);
   return DVBF_OK;
-}
-
-/* Known statistics; status is that of the copy. */
-static bool recall(dv_statistics *out, const dvbf_sequences *s, uint64_t key, dvbf_status *status,
-                   dvbf_error *error) {
-  pthread_mutex_lock(&lock);
-  const struct dv_known *known = s->source->known;
-  while (known && known->key != key) known = known->next;
-  if (known) *status = copy(out, &known->x, s->n_x, error);
-  pthread_mutex_unlock(&lock);
-  return known;
-}
-
-/* Keeps a copy. If memory is short, the file is measured again the next time. */
-static void keep(const dv_statistics *x, const dvbf_sequences *s, uint64_t key) {
-  struct dv_known *known = dv_calloc(1, sizeof *known);
-  if (!known || copy(&known->x, x, s->n_x, NULL)) {
-    dv_free(known);
-    return;
-  }
-  known->key = key;
-  pthread_mutex_lock(&lock);
-  known->next = s->source->known;
-  s->source->known = known;
-  pthread_mutex_unlock(&lock);
-}
-
-void dv_source_forget(dvbf_source *source) {
-  for (struct dv_known *known = source->known, *next; known; known = next) {
-    next = known->next;
-    dv_statistics_free(&known->x);
-    dv_free(known);
-  }
-  source->known = NULL;
 }
 
 /* Before ranks read a part each, they check that they have the same data: sizes, and some frames that all
  * read. */
 static dvbf_status is_shared(const dvbf_sequences *s, uint64_t key, dvbf_error *error) {
   enum { PIECES = 16, NUMBERS = 1 << 14 };
-  dv_ranks *team = s->source->team;
+  dv_ranks *team = s->source ? s->source->team : NULL;
   float *buffer = NULL;
   if (!team || dv_sequences_frames(s) <= dv_csv_rows_in_chunk(s, s->n_x, true)) return DVBF_OK;
   size_t most = s->n_x < NUMBERS ? NUMBERS / s->n_x : 1;
@@ -305,14 +356,35 @@ static dvbf_status is_shared(const dvbf_sequences *s, uint64_t key, dvbf_error *
   return status ? status : dv_ranks_agree(team, hash, "the data", error);
 }
 
-dvbf_status dv_statistics_of_x(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error) {
-  dvbf_status status = DVBF_OK;
-  uint64_t key = s->source ? key_of(s) : 0;
-  if (s->source && recall(out, s, key, &status, error)) return status;
-  if (s->source) status = is_shared(s, key, error);
-  if (!status) status = measure_columns(out, s, NULL, s->n_x, error);
-  if (!status && s->source) keep(out, s, key);
+static const char STATISTICS[] = "statistics"; /* the kind of fact */
+
+/* Those of `values`; NULL: of x in a file. If memory is short, they are measured again the next time. */
+static dvbf_status statistics_of(dv_statistics *out, const dvbf_sequences *s, const float *values,
+                                 size_t width, dvbf_error *error) {
+  bool kept = keeps_facts(s);
+  uint64_t key = kept || !values ? mix(key_of(s, values, width), width) : 0;
+  const dv_statistics *known = kept ? dv_facts_find(s, STATISTICS, key) : NULL;
+  if (known) return copy(out, known, width, error);
+  dvbf_status status = values ? DVBF_OK : is_shared(s, key, error);
+  if (!status) status = measure_columns(out, s, values == s->x ? NULL : values, width, error);
+  dv_statistics *fact = !status && kept ? dv_calloc(1, sizeof *fact) : NULL;
+  if (fact && copy(fact, out, width, NULL))
+    dv_free(fact);
+  else if (fact)
+    dv_facts_keep(s, STATISTICS, key, fact, free_statistics);
   return status;
+}
+
+dvbf_status dv_statistics_of_x(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error) {
+  return statistics_of(out, s, s->x, s->n_x, error);
+}
+
+dvbf_status dv_statistics_of_u(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error) {
+  return statistics_of(out, s, s->u, s->n_u, error);
+}
+
+dvbf_status dv_statistics_of_state(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error) {
+  return statistics_of(out, s, s->state, s->n_s, error);
 }
 
 dvbf_status dv_statistics_together(dv_statistics *out, const dvbf_sequences *s, dv_ranks *team,
@@ -322,14 +394,6 @@ dvbf_status dv_statistics_together(dv_statistics *out, const dvbf_sequences *s, 
   dvbf_status status = dv_statistics_of_x(out, s, error);
   s->source->team = NULL;
   return status;
-}
-
-dvbf_status dv_statistics_of_u(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error) {
-  return measure_columns(out, s, s->u, s->n_u, error);
-}
-
-dvbf_status dv_statistics_of_state(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error) {
-  return measure_columns(out, s, s->state, s->n_s, error);
 }
 
 /* ---- Use ---- */

@@ -200,6 +200,7 @@ static dvbf_status simulate_split(dvbf_sequences *s, const dv_system *m, uint32_
                         .n_u = (size_t)m->n_u,
                         .n_s = (size_t)m->n_s};
   dvbf_status status = dv_sequences_allocate(s, false, error);
+  if (!status) status = dv_facts_begin(s, error);
   s->gaps = m->missing > 0;
   for (size_t i = 0; !status && i < s->count; i++) {
     if (!simulate_sequence(s, m, split, i, scratch))

@@ -210,6 +210,12 @@ typedef struct dv_linear_choice {
 dvbf_status dv_identify_order(dv_system *out, dv_linear_choice *choice, dv_recordings *r, int order,
                               int feedthrough, const volatile int *interrupt, dvbf_error *error);
 
+/* The recordings of the data and the best system for them. That of any order is found once, and kept with the
+ * data. Clear all three, also after a failure. */
+dvbf_status dv_identify_data(dv_system *out, dv_linear_choice *choice, dv_recordings *r,
+                             const dvbf_data *data, int order, int feedthrough, const volatile int *interrupt,
+                             dvbf_error *error);
+
 /* ---- Prediction-error refinement ---- */
 
 /* Subspace models forecast the next frame best, which says little about hundreds of steps under inputs alone.

@@ -190,18 +190,22 @@ static dvbf_status improve(fitting *f, dvbf_error *error) {
 
 /* ---- Fitting ---- */
 
-/* Recordings of x, or of its components if there are many columns. */
-static dvbf_status look(fitting *f, const dvbf_settings *settings, const dvbf_data *data, dvbf_error *error) {
+/* Identifies the system of x, or of its components if there are many columns. */
+static dvbf_status identify(fitting *f, const dvbf_settings *settings, const dvbf_data *data,
+                            dvbf_error *error) {
   dvbf_model *scaling = NULL;
-  if (!dv_reduction_helps(data->train.n_x)) return dv_recordings_new(&f->r, data, error);
-  f->choice.order = 1;
-  dvbf_status status = new_model(&scaling, settings, data, f, error);
-  if (!status) status = dv_reduction_init(&f->reduction, scaling, data, error);
+  dvbf_status status = DVBF_OK;
+  if (dv_reduction_helps(data->train.n_x)) {
+    f->choice.order = 1;
+    status = new_model(&scaling, settings, data, f, error);
+    if (!status) status = dv_reduction_init(&f->reduction, scaling, data, error);
+  }
   bool reduced = f->reduction.components.count;
-  if (!status) status = dv_recordings_new(&f->r, reduced ? &f->reduction.data : data, error);
   if (!status && reduced) f->added = dv_reduction_log_p(&f->reduction) + dv_model_log_jacobian(scaling);
   dvbf_model_free(scaling);
-  return status;
+  if (status) return status;
+  return dv_identify_data(&f->system, &f->choice, &f->r, reduced ? &f->reduction.data : data, f->order,
+                          f->feedthrough, f->interrupt, error);
 }
 
 static void tell(const fitting *f, char *told, size_t size) {
@@ -223,9 +227,7 @@ static void tell(const fitting *f, char *told, size_t size) {
 
 static dvbf_status fit(dvbf_model **out, fitting *f, const dvbf_settings *settings, const dvbf_data *data,
                        char *told, size_t size, dvbf_error *error) {
-  dvbf_status status = look(f, settings, data, error);
-  if (!status)
-    status = dv_identify_order(&f->system, &f->choice, &f->r, f->order, f->feedthrough, f->interrupt, error);
+  dvbf_status status = identify(f, settings, data, error);
   if (!status && f->by == DV_FIT_FREE_RUN)
     status = dv_prediction_error_refine(&f->system, &f->choice, &f->r, f->order, f->interrupt, error);
   if (!status) status = f->by == DV_FIT_EM ? improve(f, error) : find_start(f, error);
@@ -257,8 +259,7 @@ dvbf_status dv_linear_system(dv_system *out, dv_recordings *r, const dvbf_model 
   dv_linear_choice c;
   int feedthrough = m->settings->feedthrough ? -1 : 0; /* allowed, but chosen only where it helps */
   dvbf_data known = {.train = data->train};            /* validation data stay unseen */
-  dvbf_status status = dv_recordings_new(r, &known, error);
-  if (!status) status = dv_identify_order(out, &c, r, 0, feedthrough, interrupt, error);
+  dvbf_status status = dv_identify_data(out, &c, r, &known, 0, feedthrough, interrupt, error);
   if (!status && c.order > m->n_z) {
     dv_system_clear(out);
     status = dv_identify_order(out, &c, r, m->n_z, feedthrough, interrupt, error);
@@ -299,8 +300,7 @@ dvbf_status dv_identify_summary(dv_linear_facts *out, const dvbf_data *data, con
     frames += s->length[i];
   }
   s->count = i;
-  dvbf_status status = dv_recordings_new(&r, &part, error);
-  if (!status) status = dv_identify_order(&system, &c, &r, 0, -1, interrupt, error);
+  dvbf_status status = dv_identify_data(&system, &c, &r, &part, 0, -1, interrupt, error);
   for (int k = 0; k < r.n_x && !status; k++) sum += system.r[k * (r.n_x + 1)] / r.n_x;
   *out = (dv_linear_facts){c.order, c.feedthrough, sqrt(sum), c.errors.free_run};
   dv_system_clear(&system);

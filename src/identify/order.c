@@ -1,12 +1,13 @@
 /* Order selection for linear systems (dv_identify_order): order, window, ridge and feedthrough by blocked
  * cross-validation of one step and free run, with the subspace method. The simpler candidate is kept unless
- * another is better by a hundredth. Filled gaps are filled twice more by the smoother of the chosen
- * system. */
+ * another is better by a hundredth. Filled gaps are filled twice more by the smoother of the chosen system.
+ * The best system is kept with the data (dv_identify_data). */
 #include "identify/identify.h"
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/settings.h"
+#include "data/dataset.h"
 
 #include <math.h>
 #include <string.h>
@@ -246,5 +247,69 @@ dvbf_status dv_identify_order(dv_system *out, dv_linear_choice *choice, dv_recor
     dv_system_clear(&found);
   else
     *out = found;
+  return status;
+}
+
+/* ---- The best system of data, found once ---- */
+
+typedef struct best {
+  dv_system system;
+  dv_linear_choice choice;
+  double *filled; /* of the recordings; NULL: no gaps were filled */
+} best;
+
+static const char KINDS[][24] = {"best linear system", "without feedthrough"}; /* of facts */
+
+static void free_best(void *fact) {
+  best *b = fact;
+  dv_system_clear(&b->system);
+  dv_free(b->filled);
+  dv_free(b);
+}
+
+static double *copy_filled(const double *filled, const dv_recordings *r) {
+  size_t values = r->frames * (size_t)r->n_x;
+  double *to = filled ? dv_calloc(values, sizeof *to) : NULL;
+  if (to) memcpy(to, filled, values * sizeof *to);
+  return to;
+}
+
+/* If memory is short, the system is found again the next time. */
+static void keep(const dvbf_data *data, const char *kind, uint64_t key, const dv_system *s,
+                 const dv_linear_choice *choice, const dv_recordings *r) {
+  best *b = dv_calloc(1, sizeof *b);
+  if (!b) return;
+  b->choice = *choice;
+  b->filled = copy_filled(r->filled, r);
+  if (dv_system_copy(&b->system, s, NULL) || (r->filled && !b->filled))
+    free_best(b);
+  else
+    dv_facts_keep(&data->train, kind, key, b, free_best);
+}
+
+static dvbf_status recall(dv_system *out, dv_linear_choice *choice, dv_recordings *r, const best *b,
+                          dvbf_error *error) {
+  *choice = b->choice;
+  if (b->filled) {
+    dv_free(r->filled);
+    r->filled = copy_filled(b->filled, r);
+    if (!r->filled) return dv_fail_memory(error, "looking for a linear model");
+  }
+  return dv_system_copy(out, &b->system, error);
+}
+
+dvbf_status dv_identify_data(dv_system *out, dv_linear_choice *choice, dv_recordings *r,
+                             const dvbf_data *data, int order, int feedthrough, const volatile int *interrupt,
+                             dvbf_error *error) {
+  const char *kind = KINDS[!feedthrough && data->train.n_u];
+  uint64_t key = 0, of_valid = 0;
+  bool kept = !order && dv_facts_key(&key, &data->train);
+  if (kept && data->valid.count) kept = dv_facts_key(&of_valid, &data->valid);
+  key ^= of_valid * 3; /* different from that of other data */
+  const best *known = kept && feedthrough < 1 ? dv_facts_find(&data->train, kind, key) : NULL;
+  dvbf_status status = dv_recordings_new(r, data, error);
+  if (!status && known) return recall(out, choice, r, known, error);
+  if (!status) status = dv_identify_order(out, choice, r, order, feedthrough, interrupt, error);
+  if (!status && kept && feedthrough < 1) keep(data, kind, key, out, choice, r);
   return status;
 }

@@ -289,6 +289,7 @@ dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_se
     status = dv_fail(l->error, DVBF_FORMAT, "%.200s: names and units cannot be read; %s", l->archive->path,
                      l->archive->lost);
   if (!status) status = dv_frames_load(s, f, l->archive, l->how, l->error);
+  if (!status) status = dv_facts_begin(s, l->error);
   if (!status) dv_sequences_clear_padding(s);
   if (!status) status = share_source(l, s);
   return status;

@@ -24,7 +24,7 @@
 #include <string.h>
 
 /* Facts that the rules use. */
-struct dv_facts {
+struct dv_profile {
   const dvbf_sequences *train;
   dv_statistics x;
   size_t sequences, steps; /* training sequences before windows are cut; steps of the longest */
@@ -42,7 +42,7 @@ struct dv_facts {
   bool far;     /* sensors that can be predicted far ahead: inputs drive them, or they go on as they began */
   dv_linear_facts linear; /* order 0: unknown */
 };
-typedef dv_facts facts;
+typedef dv_profile facts;
 
 typedef struct chooser {
   dvbf_settings *settings;
@@ -506,33 +506,33 @@ static dvbf_status look(facts *f, const dvbf_data *data, bool further, const vol
   return further && f->sensors && f->steps >= SHORT ? look_further(f, data, interrupt, error) : DVBF_OK;
 }
 
-static dvbf_status make_facts(dv_facts **out, const dvbf_data *data, bool further,
+static dvbf_status make_facts(dv_profile **out, const dvbf_data *data, bool further,
                               const volatile int *interrupt, dvbf_error *error) {
-  dv_facts *f = dv_calloc(1, sizeof *f);
+  dv_profile *f = dv_calloc(1, sizeof *f);
   dvbf_status status =
       f ? look(f, data, further, interrupt, error) : dv_fail_memory(error, "looking at the data");
   if (status)
-    dv_facts_free(f);
+    dv_profile_free(f);
   else
     *out = f;
   return status;
 }
 
-dvbf_status dv_facts_new(dv_facts **out, const dvbf_data *data, const volatile int *interrupt,
-                         dvbf_error *error) {
+dvbf_status dv_profile_new(dv_profile **out, const dvbf_data *data, const volatile int *interrupt,
+                           dvbf_error *error) {
   return make_facts(out, data, true, interrupt, error);
 }
 
-void dv_facts_free(dv_facts *f) {
+void dv_profile_free(dv_profile *f) {
   if (f) dv_statistics_free(&f->x);
   dv_free(f);
 }
 
-size_t dv_facts_steps(const dv_facts *f) {
+size_t dv_profile_steps(const dv_profile *f) {
   return f->steps;
 }
 
-dvbf_status dv_choose_settings(dvbf_settings *settings, const dv_facts *f, dvbf_choice_fn *each,
+dvbf_status dv_choose_settings(dvbf_settings *settings, const dv_profile *f, dvbf_choice_fn *each,
                                void *user_data, dvbf_error *error) {
   chooser c = {settings, each, user_data, DVBF_OK, error};
   emission(&c, f);
@@ -554,7 +554,7 @@ dvbf_status dv_choose_settings(dvbf_settings *settings, const dv_facts *f, dvbf_
 dvbf_status dvbf_settings_choose(dvbf_settings *settings, const dvbf_data *data, dvbf_choice_fn *each,
                                  void *user_data, dvbf_error *error) {
   DV_COMPUTE(dv_settings_portable(settings));
-  dv_facts *f = NULL;
+  dv_profile *f = NULL;
   const dv_train_settings *s = dv_settings_train(settings, error);
   if (!s) return DVBF_ARGUMENT;
   if (dv_settings_all_given(settings)) return DVBF_OK; /* by a preset, or by the run that is resumed */
@@ -562,7 +562,7 @@ dvbf_status dvbf_settings_choose(dvbf_settings *settings, const dvbf_data *data,
   bool further = !dv_fit_of(dv_model_class_of(s));
   dvbf_status status = make_facts(&f, data, further, dv_settings_interrupt(settings), error);
   if (!status) status = dv_choose_settings(settings, f, each, user_data, error);
-  dv_facts_free(f);
+  dv_profile_free(f);
   return status;
 }
 

@@ -9,18 +9,18 @@
 /* ---- Facts and choices ---- */
 
 /* Facts about data, shared by the choices of several settings. */
-typedef struct dv_facts dv_facts;
+typedef struct dv_profile dv_profile;
 
 /* The data must stay. */
-dvbf_status dv_facts_new(dv_facts **out, const dvbf_data *data, const volatile int *interrupt,
-                         dvbf_error *error);
-void dv_facts_free(dv_facts *facts);
+dvbf_status dv_profile_new(dv_profile **out, const dvbf_data *data, const volatile int *interrupt,
+                           dvbf_error *error);
+void dv_profile_free(dv_profile *facts);
 
 /* Of the longest sequence that trains. */
-size_t dv_facts_steps(const dv_facts *facts);
+size_t dv_profile_steps(const dv_profile *facts);
 
 /* As dvbf_settings_choose. */
-dvbf_status dv_choose_settings(dvbf_settings *settings, const dv_facts *facts, dvbf_choice_fn *each,
+dvbf_status dv_choose_settings(dvbf_settings *settings, const dv_profile *facts, dvbf_choice_fn *each,
                                void *user_data, dvbf_error *error);
 
 /* ---- Directions of x ---- */

@@ -427,11 +427,11 @@ static dvbf_status begin(search *h, dvbf_error *error) {
     dv_run_folder_tidy(&h->folder);
     return dv_candidates_read(all, h->file, error);
   }
-  dv_facts *facts = NULL;
-  dvbf_status status = dv_facts_new(&facts, h->base.data, dv_settings_interrupt(h->base.settings), error);
+  dv_profile *facts = NULL;
+  dvbf_status status = dv_profile_new(&facts, h->base.data, dv_settings_interrupt(h->base.settings), error);
   if (!status)
     status = dv_candidates_make(all, h->base.settings, facts, count_candidates(h->s, h->base.data), error);
-  dv_facts_free(facts);
+  dv_profile_free(facts);
   for (size_t i = 0; i + 1 < all->count && !status; i++)
     status = round_of(h, &all->list[i], true, &all->list[i].target, error);
   return status ? status : write_first(h, error);

@@ -107,7 +107,7 @@ typedef struct dv_candidates {
 /* `count` candidates for these settings and data, fewer if the user has given the settings in which they
  * would differ; and fitted ones, unless the user has given the class. The last is the best linear model,
  * without a target. */
-dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dv_facts *facts,
+dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dv_profile *facts,
                                size_t count, dvbf_error *error);
 /* Adds candidate i once more, to be trained on all data to its target. */
 void dv_candidates_add_final(dv_candidates *c, size_t i);

@@ -116,13 +116,13 @@ static dvbf_status add_change(const char *name, const char *value, void *user) {
 }
 
 /* Windows that cut no sequence count as none, so that such candidates are recognised as duplicates. */
-static dvbf_status plain_windows(dvbf_settings *s, const dv_facts *facts, dvbf_error *error) {
+static dvbf_status plain_windows(dvbf_settings *s, const dv_profile *facts, dvbf_error *error) {
   size_t window = (size_t)dv_settings_train(s, error)->window;
-  return window && window >= dv_facts_steps(facts) ? dvbf_settings_set(s, "window", "0", error) : DVBF_OK;
+  return window && window >= dv_profile_steps(facts) ? dvbf_settings_set(s, "window", "0", error) : DVBF_OK;
 }
 
 /* Candidate number i: a line of the table and a seed. Settings that follow from these are chosen again. */
-static dvbf_status make_one(dv_candidate *c, size_t i, const dvbf_settings *settings, const dv_facts *facts,
+static dvbf_status make_one(dv_candidate *c, size_t i, const dvbf_settings *settings, const dv_profile *facts,
                             dvbf_error *error) {
   dvbf_settings *s = NULL;
   char seed[32];
@@ -157,7 +157,7 @@ static void add_fitted(dv_candidates *out, const dvbf_settings *settings) {
   }
 }
 
-dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dv_facts *facts,
+dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dv_profile *facts,
                                size_t count, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   *out = (dv_candidates){.list = dv_calloc(DV_MOST_CANDIDATES + 1, sizeof *out->list)};

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "data/dataset.h"
 
 #include <math.h>
@@ -90,7 +91,6 @@ static void test_read_piece_by_piece(void **unused) {
   assert_column(&info->x.all, 300, 0, 299, 149.5, (300.0 * 300 - 1) / 12);
   dvbf_sequences_info_free(info);
   info = NULL;
-  dv_source_forget(&c.base);
   c.frames = 250; /* the file was cut short meanwhile */
   assert_int_equal(dvbf_sequences_describe(&info, &s, &error), DVBF_IO);
   assert_null(info);
@@ -108,6 +108,8 @@ static void test_read_once(void **unused) {
   same.length = lengths;
   dvbf_sequences_info *info = NULL;
   dv_statistics x;
+  assert_int_equal(dv_facts_begin(&s, NULL), DVBF_OK);
+  same.facts = s.facts;
   assert_int_equal(dv_sequences_validate(&s, "data", "", NULL), DVBF_OK);
   assert_int_equal(dvbf_sequences_describe(&info, &s, NULL), DVBF_OK);
   dvbf_sequences_info_free(info);
@@ -120,7 +122,37 @@ static void test_read_once(void **unused) {
   assert_true(x.rows == 250 && x.most[0] == 249);
   dv_statistics_free(&x);
   assert_int_equal(c.read, 550);
-  dv_source_forget(&c.base);
+  dv_facts_free(s.facts);
+}
+
+/* In memory too, until a value changes. */
+static void test_measured_once_until_values_change(void **unused) {
+  (void)unused;
+  enum { COPY = 1 }; /* the only allocation where statistics are known */
+  float x[64], u[64] = {0};
+  for (int t = 0; t < 64; t++) x[t] = (float)t;
+  dvbf_sequences s = {.count = 4, .steps = 16, .n_x = 1, .n_u = 1, .x = x, .u = u}, part = s;
+  assert_int_equal(dv_facts_begin(&s, NULL), DVBF_OK);
+  part = s;
+  part.count = 2;
+  for (int round = 0; round < 3; round++) {
+    dv_statistics statistics;
+    if (round) x[20] = 1000.0F * (float)round;
+    assert_int_equal(dv_sequences_validate(&s, "data", "", NULL), DVBF_OK);
+    unsigned long before = dv_allocations();
+    assert_int_equal(dv_statistics_of_x(&statistics, &s, NULL), DVBF_OK);
+    assert_int_equal(dv_allocations() - before, COPY);
+    assert_true(statistics.most[0] == (round ? 1000.0 * round : 63));
+    dv_statistics_free(&statistics);
+    assert_int_equal(dv_statistics_of_x(&statistics, &part, NULL), DVBF_OK);
+    assert_true(statistics.rows == 32 && statistics.most[0] == (round ? 1000.0 * round : 31));
+    dv_statistics_free(&statistics);
+  }
+  dvbf_error error;
+  u[63] = NAN; /* data that were sound once are checked again */
+  assert_int_equal(dv_sequences_validate(&s, "data", "", &error), DVBF_FORMAT);
+  assert_non_null(strstr(error.message, "u is nan at sequence 3, step 15"));
+  dv_facts_free(s.facts);
 }
 
 static void test_joined_statistics_are_those_of_both(void **unused) {
@@ -154,6 +186,7 @@ int main(void) {
       cmocka_unit_test(test_far_from_zero),
       cmocka_unit_test(test_read_piece_by_piece),
       cmocka_unit_test(test_read_once),
+      cmocka_unit_test(test_measured_once_until_values_change),
       cmocka_unit_test(test_joined_statistics_are_those_of_both),
   };
   return cmocka_run_group_tests_name("describe", tests, NULL, NULL);

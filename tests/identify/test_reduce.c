@@ -176,8 +176,44 @@ static void many_columns_are_as_good_as_few(void **state) {
   dvbf_sequences_free(&test);
 }
 
+/* The best system of the same data is found once, however often it is asked for; gaps are filled alike. */
+static void the_best_system_is_found_once(void **unused) {
+  (void)unused;
+  enum { FEW = 40 }; /* allocations, where a search needs thousands */
+  dvbf_sequences s = simulate(2);
+  s.n_x = 2; /* of the values, whatever they mean then */
+  s.gaps = true;
+  for (size_t i = 0; i < 1200; i += 3) s.x[2 * i + i % 2] = NAN;
+  assert_int_equal(dv_facts_begin(&s, NULL), DVBF_OK);
+  dvbf_data data = {.train = s};
+  dv_system first = {0}, again = {0};
+  dv_linear_choice choice[2];
+  dv_recordings r[2] = {0};
+  assert_int_equal(dv_identify_data(&first, &choice[0], &r[0], &data, 0, -1, NULL, NULL), DVBF_OK);
+  unsigned long before = dv_allocations();
+  assert_int_equal(dv_identify_data(&again, &choice[1], &r[1], &data, 0, -1, NULL, NULL), DVBF_OK);
+  assert_true(dv_allocations() - before < FEW);
+  size_t size = dv_system_size(first.n_z, first.n_u, first.n_x);
+  assert_int_equal(first.n_z, again.n_z);
+  assert_memory_equal(first.a, again.a, size * sizeof *first.a);
+  assert_non_null(r[0].filled);
+  assert_memory_equal(r[0].filled, r[1].filled, r[0].frames * 2 * sizeof *r[0].filled);
+  assert_true(choice[0].past == choice[1].past && choice[0].judgement == choice[1].judgement);
+  dv_system_clear(&again);
+  dv_recordings_clear(&r[1]);
+  s.x[1001] += 1;
+  before = dv_allocations();
+  assert_int_equal(dv_identify_data(&again, &choice[1], &r[1], &data, 0, -1, NULL, NULL), DVBF_OK);
+  assert_true(dv_allocations() - before > FEW);
+  for (int i = 0; i < 2; i++) dv_recordings_clear(&r[i]);
+  dv_system_clear(&first);
+  dv_system_clear(&again);
+  dvbf_sequences_free(&s);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_lifted_system_is_that_of_the_components),
-                                     cmocka_unit_test(many_columns_are_as_good_as_few)};
+                                     cmocka_unit_test(many_columns_are_as_good_as_few),
+                                     cmocka_unit_test(the_best_system_is_found_once)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,7 +54,6 @@ static unsigned run(const char *table, const dvbf_model *model, unsigned fails_a
   dvbf_evaluation_free(evaluation);
   dvbf_estimates_free(estimates);
   dvbf_settings_free(settings);
-  dv_source_forget(&source.base);
   return source.reads;
 }
 

@@ -356,11 +356,13 @@ static void measure_together(dv_ranks *team, void *user) {
   uint64_t print = 0;
   dvbf_error error = {0};
   s.source = &source.base;
+  if (dv_facts_begin(&s, &error)) m->wrong = true;
   dvbf_status status = dv_statistics_together(&x, &s, team, &error);
   if (m->other >= 0) {
     if (status != DVBF_ARGUMENT ||
         strcmp(error.message, "ranks 0 and 1 differ in the data; start all of them alike"))
       m->wrong = true;
+    dv_facts_free(s.facts);
     return;
   }
   uint64_t size = (uint64_t)dv_ranks_size(team),
@@ -374,7 +376,7 @@ static void measure_together(dv_ranks *team, void *user) {
     m->wrong = true;
   dv_free(found.list);
   dv_statistics_free(&x);
-  dv_source_forget(&source.base);
+  dv_facts_free(s.facts);
 }
 
 static void any_ranks_measure_the_same(void **state) {

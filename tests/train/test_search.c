@@ -167,10 +167,10 @@ static void given_values_stay(void **state) {
   (void)state;
   dv_candidates all = {0};
   dvbf_settings *settings = settings_of("transition=mlp filter-dropout=0.3 filter-dropout-end=0.2 affine=on");
-  dv_facts *facts = NULL;
-  assert_int_equal(dv_facts_new(&facts, &data, NULL, NULL), DVBF_OK);
+  dv_profile *facts = NULL;
+  assert_int_equal(dv_profile_new(&facts, &data, NULL, NULL), DVBF_OK);
   assert_int_equal(dv_candidates_make(&all, settings, facts, 4, NULL), DVBF_OK);
-  dv_facts_free(facts);
+  dv_profile_free(facts);
   assert_int_equal(all.count, 6);
   assert_true(dv_candidate_fitted(&all.list[4]));
   for (size_t i = 0; i < 4; i++) {
@@ -193,11 +193,11 @@ static void no_candidate_comes_twice(void **state) {
   (void)state;
   dv_candidates all = {0};
   dvbf_settings *settings = NULL;
-  dv_facts *facts = NULL;
+  dv_profile *facts = NULL;
   assert_int_equal(dvbf_settings_new(&settings, "train", NULL), DVBF_OK);
-  assert_int_equal(dv_facts_new(&facts, &data, NULL, NULL), DVBF_OK);
+  assert_int_equal(dv_profile_new(&facts, &data, NULL, NULL), DVBF_OK);
   assert_int_equal(dv_candidates_make(&all, settings, facts, dv_candidates_lines(), NULL), DVBF_OK);
-  dv_facts_free(facts);
+  dv_profile_free(facts);
   for (size_t i = 0; i < all.count; i++) assert_string_not_equal(all.list[i].name, "long-windows");
   dv_candidates_free(&all);
   dvbf_settings_free(settings);
