@@ -9,20 +9,18 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 fail() { echo "FAILED: $*" >&2; exit 1; }
 
-# Two tanks: columns as in the benchmark, with the sampling time in the first row alone and a comma at the end.
+# Two tanks: a recording to train on and one to test, as bench/tanks writes them.
 awk 'BEGIN {
-  print "\"uEst\",\"uVal\",\"yEst\",\"yVal\",\"Ts\","
-  for (t = 0; t < 400; t++) {
-    u[0] = 3 + 2 * sin(t / 17) * cos(t / 41); u[1] = 3 + 2 * cos(t / 23) * sin(t / 31)
-    printf "%.5g,%.5g,%.5g,%.5g,%s,\n", u[0], u[1], y[0], y[1], t ? "" : "4"
-    for (i = 0; i < 2; i++) {
-      x[i] += 0.1 * (u[i] - x[i]); y[i] += 0.1 * (x[i] - y[i])
-    }
+  print "split,time,voltage [V],level [V]"
+  for (i = 0; i < 2; i++) for (t = 0; t < 400; t++) {
+    u = i ? 3 + 2 * cos(t / 23) * sin(t / 31) : 3 + 2 * sin(t / 17) * cos(t / 41)
+    printf "%s,%d,%.5g,%.5g\n", i ? "test" : "train", 4 * t, u, y[i]
+    x[i] += 0.1 * (u - x[i]); y[i] += 0.1 * (x[i] - y[i])
   }
-}' >dataBenchmark.csv
+}' >tanks.csv
 
 quick=(--threads 1 --quiet)
-"$dvbf" train dataBenchmark.csv --outputs yEst,yVal --inputs uEst -o maker --search off --updates 5 --filter-updates 5 --no-verdict "${quick[@]}"
+"$dvbf" train tanks.csv --outputs level,voltage --inputs none -o maker --search off --updates 5 --filter-updates 5 --no-verdict "${quick[@]}"
 for file in mine masked; do "$dvbf" sample maker --count 60 --steps 70 -o $file.npz "${quick[@]}"; done
 
 count=0
@@ -40,6 +38,6 @@ while IFS= read -r line; do
   count=$((count + 1))
 done < <(sed -n '/^```sh$/,/^```$/{/^```/d;p}' "$manual")
 [ $count -ge 10 ] || fail "only $count commands were found"
-for file in tanks/model.safetensors mine/model.safetensors future.npz latent.npz smooth.npz dreams.npz report.html; do
+for file in tanks/model.safetensors mine/model.safetensors forecast.csv next.csv states.csv latent.npz smooth.npz samples.npz report.html; do
   [ -s $file ] || fail "$file was not written"
 done
