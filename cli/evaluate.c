@@ -44,22 +44,31 @@ static void print_prediction(const dvbf_evaluation *e) {
     printf("\nNo predictions: the sequences have no frames after the observed ones.\n");
     return;
   }
-  double unit = e->pixel_variance > 0 ? e->pixel_variance : 1;
-  char text[3][CLI_RESULT];
-  printf("\nSquared error of prediction from %zu frames, over the variance of x, %.4g\n", e->observed,
-         e->pixel_variance);
-  printf("  %-12s %12s %12s %12s%s\n", "steps ahead", "samples", "noise-free", "persistence",
-         e->distance ? "       distance  persistence" : "");
+  const struct {
+    const char *name, *format;
+    const double *values;
+    double unit;
+  } columns[] = {{"samples", "%.4f", e->mse, e->pixel_variance},
+                 {"noise-free", "%.4f", e->mse_mean_path, e->pixel_variance},
+                 {"persistence", "%.4f", e->mse_repeat, e->pixel_variance},
+                 {"linear", "%.4f", e->mse_linear, e->pixel_variance},
+                 {"distance", "%.2f", e->distance, 1},
+                 {"persistence", "%.2f", e->distance_repeat, 1}};
+  size_t count = sizeof columns / sizeof *columns;
+  char text[CLI_RESULT];
+  printf("\nSquared error of prediction from %zu frames, over the variance of x, %.4g\n  %-12s %8s",
+         e->observed, e->pixel_variance, "steps ahead", "origins");
+  for (size_t k = 0; k < count; k++)
+    if (columns[k].values) printf(" %12s", columns[k].name);
   for (size_t i = 0; i < e->horizon; i++) {
     if (!cli_shown(i + 1, e->horizon)) continue;
-    printf("  %-12zu %12s %12s %12s", i + 1, cli_result(text[0], "%.4f", e->mse[i] / unit),
-           cli_result(text[1], "%.4f", e->mse_mean_path[i] / unit),
-           cli_result(text[2], "%.4f", e->mse_repeat[i] / unit));
-    if (e->distance)
-      printf("   %12s %12s", cli_result(text[0], "%.2f", e->distance[i]),
-             cli_result(text[1], "%.2f", e->distance_repeat[i]));
-    printf("\n");
+    printf("\n  %-12zu %8zu", i + 1, e->origins[i]);
+    for (size_t k = 0; k < count; k++)
+      if (columns[k].values)
+        printf(" %12s", cli_result(text, columns[k].format,
+                                   columns[k].values[i] / (columns[k].unit > 0 ? columns[k].unit : 1)));
   }
+  printf("\n");
   if (e->distance)
     printf("Distance of the object from its true position, in pixels: below one for %.1f predicted frames.\n",
            e->steps_near);

@@ -318,9 +318,13 @@ typedef struct dvbf_evaluation {
   double importance_bound;                 /* nats per frame: bound from that many weighted paths */
   double particle_bound;                   /* the same by a particle filter; NaN if the model cannot filter */
   size_t observed, horizon;                /* predicted steps observed+1 .. observed+horizon */
-  /* [horizon] squared error per pixel: of sampled predictions, of the noise-free prediction, of persistence
-   * (the last frame repeated) */
-  double *mse, *mse_mean_path, *mse_repeat;
+  size_t columns;                          /* n_x; 0: there are no errors of single columns, as of images */
+  size_t *
+      origins; /* [horizon] predictions that were scored: of signals in few sequences also from later steps */
+  /* [1 + columns][horizon] squared error of all columns together, then of each: of sampled predictions, of
+   * the noise-free prediction, of persistence (the last value repeated), of the mean of training, and of the
+   * linear model, NULL without one. NaN: unknown. */
+  double *mse, *mse_mean_path, *mse_repeat, *mse_mean, *mse_linear;
   double pixel_variance; /* per pixel, of the evaluated sequences */
   dvbf_stability *stability;
   dvbf_verdict *verdict; /* NULL: disabled by the settings */

@@ -691,9 +691,13 @@ class dvbf_evaluation(Structure):
     particle_bound: float
     observed: int
     horizon: int
+    columns: int
+    origins: Any
     mse: Any
     mse_mean_path: Any
     mse_repeat: Any
+    mse_mean: Any
+    mse_linear: Any
     pixel_variance: float
     stability: Any
     verdict: Any
@@ -713,9 +717,13 @@ class dvbf_evaluation(Structure):
         ("particle_bound", c_double),
         ("observed", c_size_t),
         ("horizon", c_size_t),
+        ("columns", c_size_t),
+        ("origins", c_void_p),
         ("mse", c_void_p),
         ("mse_mean_path", c_void_p),
         ("mse_repeat", c_void_p),
+        ("mse_mean", c_void_p),
+        ("mse_linear", c_void_p),
         ("pixel_variance", c_double),
         ("stability", POINTER(dvbf_stability)),
         ("verdict", POINTER(dvbf_verdict)),

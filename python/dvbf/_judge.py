@@ -38,7 +38,8 @@ def verdict_of(v: _api.dvbf_verdict) -> Verdict:
 
 def evaluation_of(e: _api.dvbf_evaluation) -> Evaluation:
     regressions = [e.regressions[i] for i in range(e.n_regressions)]
-    curves = {name: view(getattr(e, name), (e.horizon,), np.float64) for name in ("mse", "mse_mean_path", "mse_repeat")}
+    names = ("mse", "mse_mean_path", "mse_repeat", "mse_mean") + (("mse_linear",) if e.mse_linear else ())
+    curves = {name: view(getattr(e, name), (e.horizon,), np.float64) for name in names}
     return Evaluation(
         elbo=e.elbo,
         elbo_std=e.elbo_deviation,
@@ -48,6 +49,7 @@ def evaluation_of(e: _api.dvbf_evaluation) -> Evaluation:
         importance_bound=e.importance_bound,
         particle_bound=e.particle_bound,
         observed=e.observed,
+        origins=view(e.origins, (e.horizon,), np.uintp),
         pixel_variance=e.pixel_variance,
         regressions={r.name.decode(): Regression(r.r2, r.log_likelihood) for r in regressions},
         verdict=verdict_of(e.verdict.contents) if e.verdict else None,

@@ -179,9 +179,12 @@ class Evaluation:
     mse: Doubles  #: [horizon] of sampled predictions
     mse_mean_path: Doubles  #: [horizon] of predictions without noise
     mse_repeat: Doubles  #: [horizon] of repeating the last frame
+    mse_mean: Doubles  #: [horizon] of the mean of the training data
+    origins: np.ndarray  #: [horizon] predictions that these are of
     pixel_variance: float
     regressions: dict[str, Regression]  #: by column of the state
     verdict: Verdict | None
+    mse_linear: Doubles | None = None  #: [horizon] of the best linear model, where training found one
 
 
 @dataclass(frozen=True)

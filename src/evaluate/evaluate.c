@@ -17,7 +17,8 @@
 
 void dvbf_evaluation_free(dvbf_evaluation *e) {
   if (!e) return;
-  DV_FREE(e->regressions, e->mse, e->mse_mean_path, e->mse_repeat, e->distance, e->distance_repeat);
+  DV_FREE(e->regressions, e->origins, e->mse, e->mse_mean_path, e->mse_repeat, e->mse_mean, e->mse_linear,
+          e->distance, e->distance_repeat);
   dvbf_stability_free(e->stability);
   dvbf_verdict_free(e->verdict);
   dv_free(e);

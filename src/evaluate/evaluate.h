@@ -81,34 +81,13 @@ dvbf_status dv_regress(const float *x, size_t n, size_t k, const float *y, size_
 dvbf_status dv_network_regress(double *r2, const float *x, size_t n, size_t k, const float *y, size_t m,
                                dvbf_error *error);
 
-/* ---- Errors from the first frames ---- */
+/* ---- Errors by horizon ---- */
 
-/* Fills observed, horizon and the squared errors of *out by number of steps ahead; horizon stays 0 if nothing
- * is left to predict. Predicted x are not kept, so data may be larger than memory. */
+/* Fills observed, horizon, the squared errors and distances of *out; horizon stays 0 if nothing is left to
+ * predict. */
 dvbf_status dv_horizon_errors(dvbf_evaluation *out, const dvbf_model *model, const dvbf_sequences *sequences,
                               const dvbf_data *data, const dv_evaluate_settings *settings, dv_threads *pool,
                               dvbf_error *error);
-
-/* ---- Errors from many origins ---- */
-
-/* Errors by number of steps ahead, over many origins, compared with simpler predictions. */
-
-enum { DV_AHEAD_COLUMNS = 64 }; /* that have curves of their own */
-
-typedef struct dv_horizon_origins {
-  size_t origins, horizon; /* 0: nothing can be predicted */
-  size_t columns;          /* n_x, or 0 if there are too many */
-  /* [1 + columns][horizon] root mean square errors: of all columns that vary in units of their deviation in
-   * training, then of each column in its own unit. NaN if no value is known; NULL if a way cannot
-   * predict. */
-  double *rmse[DVBF_WAYS];
-} dv_horizon_origins;
-
-/* `settings` is of the table "evaluate". Free with dv_horizon_origins_clear, also after a failure. */
-dvbf_status dv_horizon_origins_of(dv_horizon_origins *out, const dvbf_model *model, const dvbf_data *data,
-                                  const dvbf_sequences *sequences, const dvbf_settings *settings,
-                                  dvbf_error *error);
-void dv_horizon_origins_clear(dv_horizon_origins *ahead);
 
 /* ---- Common norm ---- */
 

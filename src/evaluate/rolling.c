@@ -36,10 +36,8 @@ static void add_view(dvbf_sequences *to, const dvbf_sequences *s, size_t i, size
   if (steps > to->steps) to->steps = steps;
 }
 
-/* Evenly spread sequences longer than `first`, each from its start and, if there are only a few long ones,
- * also from later origins, to its end or over `horizon` steps. The budget cuts off the rest. */
-static dvbf_status choose_views(dvbf_sequences *out, const dvbf_sequences *s, size_t first, size_t origins,
-                                size_t horizon, dvbf_error *error) {
+dvbf_status dv_views_choose(dvbf_sequences *out, const dvbf_sequences *s, size_t first, size_t origins,
+                            size_t horizon, bool later, dvbf_error *error) {
   size_t longest = horizon && first + horizon < s->steps ? first + horizon : s->steps;
   size_t budget = budget_of(s), fit = budget / (longest ? longest : 1);
   size_t most = fit < origins ? origins : fit;
@@ -55,7 +53,7 @@ static dvbf_status choose_views(dvbf_sequences *out, const dvbf_sequences *s, si
   if (cap <= first + 1) cap = first + 1;
   for (size_t j = 0; j < chosen; j++) {
     size_t i = j * s->count / chosen, length = dvbf_sequence_length(s, i);
-    for (size_t o = 0; o < each; o++) {
+    for (size_t o = later; o < each; o++) {
       size_t offset = o * length / each, rest = length - offset;
       if (rest <= first || (o && rest < first + LEAST)) break;
       add_view(out, s, i, offset, rest < cap ? rest : cap);
@@ -196,18 +194,17 @@ static dvbf_status make_room(dv_rolling *r, size_t n_x, dvbf_error *error) {
   return room ? DVBF_OK : dv_fail_memory(error, "scoring predictions");
 }
 
-dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *m, const dvbf_sequences *s, dv_rolling_plan plan,
+dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *m, const dvbf_sequences *s, bool free_run,
                            const dv_baseline *y, const dv_evaluate_request *ask, dvbf_error *error) {
   const dvbf_model *linear = m->linear;
-  bool free_run = plan.free_run;
   *r = (dv_rolling){.first = needed_by(m, free_run), .views.n_x = s->n_x, .ranks = m->density->sigma};
   r->n_ranks = samples_for(s) + 1;
   dvbf_status status = make_room(r, s->n_x, error);
   if (status || !can_predict(m, free_run)) return status;
   if (linear && needed_by(linear, free_run) > r->first) r->first = needed_by(linear, free_run);
   if (free_run && ask->observe > r->first) r->first = ask->observe;
-  size_t origins = !free_run ? 1 : plan.origins ? plan.origins : ORIGINS;
-  status = choose_views(&r->views, s, r->first, origins, plan.horizon, error);
+  size_t origins = free_run ? ORIGINS : 1;
+  status = dv_views_choose(&r->views, s, r->first, origins, 0, false, error);
   if (status || !r->views.count) return status;
   status = predict(r, DVBF_BY_LEARNED, m, free_run, ask, error);
   if (!status && linear) status = predict(r, DVBF_BY_LINEAR, linear, free_run, ask, error);

@@ -47,18 +47,16 @@ typedef struct dv_rolling {
   double *rank; /* [n_x][n_ranks] values with so many samples below them; NULL: too large */
 } dv_rolling;
 
-/* The predictions. */
-typedef struct dv_rolling_plan {
-  bool free_run;  /* else one step ahead */
-  size_t origins; /* of free runs, at most; 0: the usual number */
-  size_t horizon; /* steps of each free run; 0: to the end of its sequence */
-} dv_rolling_plan;
+/* Evenly spread sequences longer than `first`, each from its start (unless only `later` origins are wanted)
+ * and, if there are few, from later origins too, to its end or, if not 0, over `horizon` steps. A budget cuts
+ * off the rest. Free with dv_windows_free, also after a failure. */
+dvbf_status dv_views_choose(dvbf_sequences *out, const dvbf_sequences *s, size_t first, size_t origins,
+                            size_t horizon, bool later, dvbf_error *error);
 
-/* Fills them; free with dv_rolling_clear, also after a failure. No origin is left if sequences are too short
- * or the model cannot predict them. */
-dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *model, const dvbf_sequences *s,
-                           dv_rolling_plan plan, const dv_baseline *baseline, const dv_evaluate_request *ask,
-                           dvbf_error *error);
+/* Predicts one step ahead or in free runs, from up to ten origins; free with dv_rolling_clear, also after a
+ * failure. No origin is left if sequences are too short or the model cannot predict them. */
+dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *model, const dvbf_sequences *s, bool free_run,
+                           const dv_baseline *baseline, const dv_evaluate_request *ask, dvbf_error *error);
 void dv_rolling_clear(dv_rolling *r);
 
 /* The baseline of a model: mean and deviation of the training data, or of `sequences` if `data` has none;

@@ -56,8 +56,7 @@ static dvbf_status name_columns(judge *j, dvbf_error *error) {
 /* Both uses, one after the other, as their samples take memory. */
 static dvbf_status roll(judge *j, dv_blocks *blocks, dvbf_rolling *out, bool free_run, dvbf_error *error) {
   dv_rolling r;
-  dvbf_status status = dv_rolling_run(&r, j->model, j->sequences, (dv_rolling_plan){.free_run = free_run},
-                                      &j->yardstick, &j->ask, error);
+  dvbf_status status = dv_rolling_run(&r, j->model, j->sequences, free_run, &j->yardstick, &j->ask, error);
   if (!status && !dv_rolling_scores(out, &r, &j->yardstick))
     status = dv_fail_memory(error, "judging the model");
   if (!status && !free_run) status = dv_whiteness_of(&j->out->whiteness, &r, error);

@@ -47,21 +47,28 @@ static json_t *bound(const dvbf_evaluation *e) {
 }
 
 static json_t *prediction(const dvbf_evaluation *e) {
-  json_t *horizon = json_array();
-  bool whole = horizon;
+  const struct {
+    const char *name;
+    const double *values;
+  } curves[] = {{"mse", e->mse},
+                {"mse_mean_path", e->mse_mean_path},
+                {"mse_repeat", e->mse_repeat},
+                {"mse_mean", e->mse_mean},
+                {"mse_linear", e->mse_linear},
+                {"distance", e->distance},
+                {"distance_repeat", e->distance_repeat}};
+  json_t *horizon = json_array(), *origins = json_array();
+  bool whole = horizon && origins;
   for (size_t i = 0; i < e->horizon; i++)
-    whole &= !json_array_append_new(horizon, json_integer((json_int_t)i + 1));
-  json_t *out = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "observed", (json_int_t)e->observed, "horizon",
-                          whole_or_nothing(horizon, whole), "mse", dv_json_numbers(e->mse, e->horizon),
-                          "mse_mean_path", dv_json_numbers(e->mse_mean_path, e->horizon), "mse_repeat",
-                          dv_json_numbers(e->mse_repeat, e->horizon), "pixel_variance",
-                          dv_json_number(e->pixel_variance));
-  if (!out || !e->distance) return out;
-  return whole_or_nothing(
-      out,
-      !json_object_set_new(out, "distance", dv_json_numbers(e->distance, e->horizon)) &&
-          !json_object_set_new(out, "distance_repeat", dv_json_numbers(e->distance_repeat, e->horizon)) &&
-          !json_object_set_new(out, "steps_near", dv_json_number(e->steps_near)));
+    whole &= !json_array_append_new(horizon, json_integer((json_int_t)i + 1)) &&
+             !json_array_append_new(origins, json_integer((json_int_t)e->origins[i]));
+  json_t *out = json_pack("{s:I, s:o, s:o, s:o}", "observed", (json_int_t)e->observed, "horizon", horizon,
+                          "origins", origins, "pixel_variance", dv_json_number(e->pixel_variance));
+  for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
+    if (curves[i].values || i < 4)
+      whole &= !json_object_set_new(out, curves[i].name, dv_json_numbers(curves[i].values, e->horizon));
+  if (e->distance) whole &= !json_object_set_new(out, "steps_near", dv_json_number(e->steps_near));
+  return whole_or_nothing(out, whole);
 }
 
 json_t *dv_json_evaluation(const dvbf_evaluation *evaluation, const dvbf_model *model, double seconds,

@@ -91,8 +91,6 @@ dvbf_status dv_section_tables(dvbf_page *page, const dv_section *c, dvbf_error *
 /* Nothing if the run was no search. */
 dvbf_status dv_section_search(dvbf_page *page, const dv_section *c, dvbf_error *error);
 
-/* 1, 2, 5, 10, 20, 50, ... and the last. */
-bool dv_section_round_horizon(size_t h, size_t last);
 /* "pixel" or "column", "frame" or "step". */
 const char *dv_section_column(const dv_section *c);
 const char *dv_section_step(const dv_section *c);

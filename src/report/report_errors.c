@@ -99,7 +99,8 @@ dvbf_status dv_section_curves(dvbf_page *page, const dv_section *c, dvbf_error *
 
 /* ---- Error by number of steps ahead ---- */
 
-bool dv_section_round_horizon(size_t h, size_t last) {
+/* 1, 2, 5, 10, 20, 50, ... and the last. */
+static bool is_round(size_t h, size_t last) {
   size_t unit = 1;
   while (unit * 10 <= h) unit *= 10;
   return h == last || h == unit || h == 2 * unit || h == 5 * unit;
@@ -107,69 +108,145 @@ bool dv_section_round_horizon(size_t h, size_t last) {
 
 static size_t rows_of(size_t horizon) {
   size_t rows = 1;
-  for (size_t h = 1; h <= horizon; h++) rows += dv_section_round_horizon(h, horizon);
+  for (size_t h = 1; h <= horizon; h++) rows += is_round(h, horizon);
   return rows;
 }
 
-/* ---- Signals (from rolling origins) ---- */
+enum { WAYS = 5 };
 
-static const char *const ways[DVBF_WAYS] = {"mean", "last value", "best linear model", "learned"};
-static const int way_colours[DVBF_WAYS] = {DV_PLOT_MEAN, DV_PLOT_LAST, DV_PLOT_LINEAR, DV_PLOT_LEARNED};
+typedef struct horizon_way {
+  const char *name;
+  dv_series_kind kind;
+  int colour;
+  const double *mse; /* of the evaluation */
+  double *shown;     /* [1 + columns][horizon] */
+} horizon_way;
 
-static void add_horizon_view(dv_plot *plot, const dv_section *c, const dv_horizon_origins *a, size_t curve,
-                             const char *name, const char *up) {
-  dv_series series[DVBF_WAYS];
-  double time = c->data->sample_time;
+typedef struct horizon_errors {
+  const dvbf_evaluation *evaluation;
+  bool pictures; /* squared errors over the variance, else root mean squares */
+  size_t n_ways;
+  horizon_way way[WAYS];
+} horizon_errors;
+
+static horizon_errors list_ways(const dvbf_evaluation *e, bool pictures) {
+  const horizon_way all[WAYS] = {
+      {pictures ? "mean image" : "mean", DV_SERIES_DASHED, DV_PLOT_MEAN, e->mse_mean, NULL},
+      {pictures ? "persistence" : "last value", DV_SERIES_DASHED, DV_PLOT_LAST, e->mse_repeat, NULL},
+      {"best linear model", DV_SERIES_LINE, DV_PLOT_LINEAR, e->mse_linear, NULL},
+      {pictures ? "without noise" : "learned", pictures ? DV_SERIES_DASHED : DV_SERIES_LINE, DV_PLOT_LEARNED,
+       e->mse_mean_path, NULL},
+      {"sampled", DV_SERIES_LINE, DV_PLOT_LEARNED, pictures ? e->mse : NULL, NULL}};
+  horizon_errors out = {.evaluation = e, .pictures = pictures};
+  for (size_t i = 0; i < WAYS; i++)
+    if (all[i].mse) out.way[out.n_ways++] = all[i];
+  return out;
+}
+
+/* The root mean square over the columns that vary, in their deviations. */
+static double in_deviations(const dvbf_evaluation *e, const double *mse, const double *unit, size_t h) {
+  double sum = 0, columns = 0;
+  for (size_t k = 0; k < e->columns; k++)
+    if (unit[k] > 0) sum += mse[(1 + k) * e->horizon + h] / (unit[k] * unit[k]), columns += 1;
+  return sqrt(e->columns ? sum / columns : mse[h] / e->pixel_variance);
+}
+
+static dvbf_status fill_ways(horizon_errors *all, const dv_section *c, dvbf_error *error) {
+  const dvbf_evaluation *e = all->evaluation;
+  dv_baseline baseline;
+  dvbf_status status = dv_baseline_of(&baseline, c->model, c->data, c->sequences, error);
+  for (size_t i = 0; i < all->n_ways && !status; i++) {
+    horizon_way *w = &all->way[i];
+    w->shown = dv_calloc((1 + e->columns) * e->horizon, sizeof *w->shown);
+    if (!w->shown) status = dv_fail_memory(error, "drawing errors");
+    for (size_t h = 0; h < e->horizon && !status; h++)
+      w->shown[h] = all->pictures ? w->mse[h] / (e->pixel_variance > 0 ? e->pixel_variance : 1)
+                                  : in_deviations(e, w->mse, baseline.unit, h);
+    for (size_t j = e->horizon; j < (1 + e->columns) * e->horizon && !status; j++)
+      w->shown[j] = sqrt(w->mse[j]);
+  }
+  dv_baseline_clear(&baseline);
+  return status;
+}
+
+/* Of all columns for curve 0, else of one. */
+static void add_horizon_view(dv_plot *plot, const dv_section *c, const horizon_errors *all, size_t training,
+                             size_t curve) {
+  const dvbf_evaluation *e = all->evaluation;
+  double time = c->data->sample_time > 0 && !all->pictures ? c->data->sample_time : 0;
+  char label[64] = "all", up[96];
+  dv_series series[WAYS];
+  const dv_plot_mark mark = {"end of the training length", (double)training - (double)e->observed + 0.5,
+                             false, DV_PLOT_BOUNDARY};
   dv_panel panel = {.up = up,
-                    .across = time > 0 ? "time ahead" : "steps ahead",
+                    .across = time > 0        ? "time ahead"
+                              : all->pictures ? "frames ahead"
+                                              : "steps ahead",
                     .seconds = time > 0,
-                    .zero = true,
-                    .series = series};
-  for (int way = 0; way < DVBF_WAYS; way++)
-    if (a->rmse[way])
-      series[panel.n_series++] = (dv_series){.name = ways[way],
-                                             .kind = way < DVBF_BY_LINEAR ? DV_SERIES_DASHED : DV_SERIES_LINE,
-                                             .colour = way_colours[way],
-                                             .count = a->horizon,
-                                             .y = a->rmse[way] + curve * a->horizon,
-                                             .first = time > 0 ? time : 1,
-                                             .step = time > 0 ? time : 1};
-  dv_plot_view(plot, name, NULL);
+                    .zero = !all->pictures,
+                    .logarithmic = all->pictures,
+                    .series = series,
+                    .n_series = all->n_ways,
+                    .marks = &mark,
+                    .n_marks = all->pictures && training > e->observed};
+  if (curve) dv_signal_label(label, c->data, false, curve - 1);
+  snprintf(up, sizeof up,
+           all->pictures ? "squared error / pixel variance"
+           : curve       ? "RMSE of %s"
+                         : "RMSE / standard deviation",
+           label);
+  for (size_t i = 0; i < all->n_ways; i++)
+    series[i] = (dv_series){.name = all->way[i].name,
+                            .kind = all->way[i].kind,
+                            .colour = all->way[i].colour,
+                            .count = e->horizon,
+                            .y = all->way[i].shown + curve * e->horizon,
+                            .first = time > 0 ? time : 1,
+                            .step = time > 0 ? time : 1};
+  dv_plot_view(plot, label, NULL);
   dv_plot_panel(plot, &panel);
 }
 
-static dvbf_status add_horizon_plot(dvbf_page *page, const dv_section *c, const dv_horizon_origins *a,
-                                    dvbf_error *error) {
-  char label[64], up[96], caption[256];
-  dv_plot plot = dv_plot_begin(page, "against the number of steps ahead", "Column", true);
-  if (a->columns != 1) add_horizon_view(&plot, c, a, 0, "all", "RMSE / standard deviation");
-  for (size_t k = 0; k < a->columns; k++) {
-    dv_signal_label(label, c->data, false, k);
-    snprintf(up, sizeof up, "RMSE of %s", label);
-    add_horizon_view(&plot, c, a, k + 1, label, up);
-  }
+static dvbf_status add_horizon_plot(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                                    const horizon_errors *all, dvbf_error *error) {
+  const dvbf_evaluation *e = all->evaluation;
+  size_t training = dv_section_training_steps(c, shown);
+  char caption[256];
+  dv_plot plot = dv_plot_begin(
+      page, all->pictures ? "against the number of frames ahead" : "against the number of steps ahead",
+      e->columns > 1 ? "Column" : NULL, true);
+  for (size_t curve = e->columns == 1; curve <= e->columns; curve++)
+    add_horizon_view(&plot, c, all, training, curve);
   snprintf(caption, sizeof caption,
-           "Root mean square error of free runs by the number of steps ahead, over %zu origin%s.", a->origins,
-           a->origins == 1 ? "" : "s");
+           all->pictures
+               ? "Prediction error by horizon, after %zu observed frames, over the variance of the pixels."
+               : "Root mean square error of free runs from %zu observed steps, by the number of steps "
+                 "ahead; from %zu place%s.",
+           e->observed, e->origins[0], e->origins[0] == 1 ? "" : "s");
   return dv_plot_end(&plot, caption, error);
 }
 
-static dvbf_status add_table(dvbf_page *page, const dv_horizon_origins *a, dvbf_error *error) {
+static dvbf_status add_horizon_table(dvbf_page *page, const horizon_errors *all, dvbf_error *error) {
+  const dvbf_evaluation *e = all->evaluation;
+  char caption[256];
   dvbf_table t;
-  size_t columns = 1;
-  for (int way = 0; way < DVBF_WAYS; way++) columns += a->rmse[way] != NULL;
-  dvbf_status status =
-      dv_table_init(&t, "Root mean square error by the number of steps ahead, in standard deviations",
-                    rows_of(a->horizon), columns, error);
+  dv_print(caption, sizeof caption,
+           all->pictures
+               ? "Squared error of prediction from %zu observed frames, over the variance %.4g of the pixels"
+               : "Root mean square error by the number of steps ahead of %zu observed ones, in standard "
+                 "deviations",
+           e->observed, e->pixel_variance);
+  dvbf_status status = dv_table_init(&t, caption, rows_of(e->horizon), 2 + all->n_ways, error);
   if (status) return status;
-  dv_table_put(&t, 0, 0, "steps ahead");
-  for (int way = 0, column = 1; way < DVBF_WAYS; way++)
-    if (a->rmse[way]) dv_table_put(&t, 0, (size_t)column++, "%s", ways[way]);
-  for (size_t h = 1, row = 1; h <= a->horizon; h++) {
-    if (!dv_section_round_horizon(h, a->horizon)) continue;
+  dv_table_put(&t, 0, 0, all->pictures ? "frames ahead" : "steps ahead");
+  dv_table_put(&t, 0, 1, "origins");
+  for (size_t i = 0; i < all->n_ways; i++) dv_table_put(&t, 0, 2 + i, "%s", all->way[i].name);
+  for (size_t h = 1, row = 1; h <= e->horizon; h++) {
+    if (!is_round(h, e->horizon)) continue;
     dv_table_put(&t, row, 0, "%zu", h);
-    for (int way = 0, column = 1; way < DVBF_WAYS; way++)
-      if (a->rmse[way]) dv_table_number(&t, row, (size_t)column++, "%.3f", a->rmse[way][h - 1]);
+    dv_table_put(&t, row, 1, "%zu", e->origins[h - 1]);
+    for (size_t i = 0; i < all->n_ways; i++)
+      dv_table_number(&t, row, 2 + i, all->pictures ? "%.4f" : "%.3f", all->way[i].shown[h - 1]);
     row++;
   }
   status = dvbf_page_table(page, &t, error);
@@ -177,36 +254,16 @@ static dvbf_status add_table(dvbf_page *page, const dv_horizon_origins *a, dvbf_
   return status;
 }
 
-static dvbf_status add_signals(dvbf_page *page, const dv_section *c, dvbf_error *error) {
-  dv_horizon_origins a;
-  dvbf_status status = dv_horizon_origins_of(&a, c->model, c->data, c->sequences, c->settings, error);
-  if (!status && a.horizon) {
-    status = dvbf_page_heading(page, 2, "Error by horizon", error);
-    if (!status) status = add_horizon_plot(page, c, &a, error);
-    if (!status) status = add_table(page, &a, error);
-  }
-  dv_horizon_origins_clear(&a);
-  return status;
-}
-
-/* ---- Images (from the first frames) ---- */
-
-/* The errors over the variance: sampled, without noise, persistence. */
-static double *relative_errors(const dvbf_evaluation *e) {
+/* Of sampled predictions, of those without noise, and of persistence, over the variance. */
+static dvbf_status draw_horizon(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                                dvbf_error *error) {
+  const dvbf_evaluation *e = dv_section_far(c);
+  const double *const curves[] = {e->mse, e->mse_mean_path, e->mse_repeat};
   double *over = dv_calloc(3 * e->horizon, sizeof *over),
          unit = e->pixel_variance > 0 ? e->pixel_variance : 1;
-  for (size_t h = 0; over && h < e->horizon; h++) {
-    over[h] = e->mse[h] / unit;
-    over[e->horizon + h] = e->mse_mean_path[h] / unit;
-    over[2 * e->horizon + h] = e->mse_repeat[h] / unit;
-  }
-  return over;
-}
-
-static dvbf_status draw_horizon(dvbf_page *page, const dv_section *c, const dv_shown *shown,
-                                const double *over, dvbf_error *error) {
-  const dvbf_evaluation *e = dv_section_far(c);
   dv_path path;
+  if (!over) return dv_fail_memory(error, "drawing errors");
+  for (size_t j = 0; j < 3 * e->horizon; j++) over[j] = curves[j / e->horizon][j % e->horizon] / unit;
   dvbf_error_curve curve = {c->name, e->horizon, over, over + e->horizon};
   dvbf_figure_errors figure = {.models = 1,
                                .model = &curve,
@@ -216,76 +273,21 @@ static dvbf_status draw_horizon(dvbf_page *page, const dv_section *c, const dv_s
                                .training_steps = dv_section_training_steps(c, shown),
                                .signals = !c->data->image_height};
   dv_section_figure_path(path, c, "errors", "");
-  return dv_section_drawn(page, c, "errors", dvbf_draw_errors(&figure, path, error), error);
-}
-
-static dvbf_status add_picture_plot(dvbf_page *page, const dv_section *c, const dv_shown *shown,
-                                    const double *over, dvbf_error *error) {
-  const dvbf_evaluation *e = dv_section_far(c);
-  size_t training = dv_section_training_steps(c, shown);
-  char caption[256];
-  const dv_series series[] = {
-      {"persistence", DV_SERIES_DASHED, DV_PLOT_LAST, e->horizon, over + 2 * e->horizon, NULL, 1, 1},
-      {"prediction without noise", DV_SERIES_DASHED, DV_PLOT_LEARNED, e->horizon, over + e->horizon, NULL, 1,
-       1},
-      {"sampled prediction", DV_SERIES_LINE, DV_PLOT_LEARNED, e->horizon, over, NULL, 1, 1}};
-  const dv_plot_mark marks[] = {
-      {"mean image", 1, true, DV_PLOT_MEAN},
-      {"end of the training length", (double)training - (double)e->observed + 0.5, false, DV_PLOT_BOUNDARY}};
-  dv_panel panel = {.up = "squared error / pixel variance",
-                    .across = "frames ahead",
-                    .logarithmic = true,
-                    .series = series,
-                    .n_series = 3,
-                    .marks = marks,
-                    .n_marks = training > e->observed ? 2 : 1};
-  dv_plot plot = dv_plot_begin(page, "against the number of frames ahead", NULL, true);
-  dv_plot_view(&plot, "all", NULL);
-  dv_plot_panel(&plot, &panel);
-  snprintf(caption, sizeof caption,
-           "Prediction error by horizon, after %zu observed frames, over the variance of the pixels.",
-           e->observed);
-  return dv_plot_end(&plot, caption, error);
-}
-
-static dvbf_status add_picture_table(dvbf_page *page, const dvbf_evaluation *e, const double *over,
-                                     dvbf_error *error) {
-  static const char *const heads[] = {"frames ahead", "sampled", "without noise", "persistence",
-                                      "mean image"};
-  char caption[256];
-  dvbf_table t;
-  dv_print(caption, sizeof caption,
-           "Squared error of prediction from %zu observed frames, over the variance %.4g of the pixels",
-           e->observed, e->pixel_variance);
-  dvbf_status status = dv_table_init(&t, caption, rows_of(e->horizon), 5, error);
-  if (status) return status;
-  for (size_t k = 0; k < 5; k++) dv_table_put(&t, 0, k, "%s", heads[k]);
-  for (size_t h = 1, row = 1; h <= e->horizon; h++) {
-    if (!dv_section_round_horizon(h, e->horizon)) continue;
-    dv_table_put(&t, row, 0, "%zu", h);
-    for (size_t k = 0; k < 3; k++) dv_table_number(&t, row, k + 1, "%.4f", over[k * e->horizon + h - 1]);
-    dv_table_put(&t, row++, 4, "%.4f", 1.0);
-  }
-  status = dvbf_page_table(page, &t, error);
-  dv_table_clear(&t);
+  dvbf_status status = dv_section_drawn(page, c, "errors", dvbf_draw_errors(&figure, path, error), error);
+  dv_free(over);
   return status;
 }
 
 dvbf_status dv_section_horizon(dvbf_page *page, const dv_section *c, const dv_shown *shown,
                                dvbf_error *error) {
-  const dvbf_evaluation *e = dv_section_far(c);
-  dvbf_status status = DVBF_OK;
-  if (!c->data->image_height) status = add_signals(page, c, error);
-  if (status || !e->horizon) return status;
-  double *over = relative_errors(e);
-  if (!over) return dv_fail_memory(error, "drawing errors");
-  if (c->data->image_height) {
-    status = dvbf_page_heading(page, 2, "Error by horizon", error);
-    if (!status) status = add_picture_plot(page, c, shown, over, error);
-    if (!status) status = add_picture_table(page, e, over, error);
-  }
-  if (!status) status = draw_horizon(page, c, shown, over, error);
-  dv_free(over);
+  if (!dv_section_far(c)->horizon) return DVBF_OK;
+  horizon_errors all = list_ways(dv_section_far(c), c->data->image_height > 0);
+  dvbf_status status = fill_ways(&all, c, error);
+  if (!status) status = dvbf_page_heading(page, 2, "Error by horizon", error);
+  if (!status) status = add_horizon_plot(page, c, shown, &all, error);
+  if (!status) status = add_horizon_table(page, &all, error);
+  if (!status) status = draw_horizon(page, c, shown, error);
+  for (size_t i = 0; i < all.n_ways; i++) dv_free(all.way[i].shown);
   return status;
 }
 

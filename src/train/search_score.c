@@ -24,8 +24,7 @@ static dvbf_status add_split(sums *to, const dv_scorer *r, const dvbf_model *m, 
                              bool free_run, double weight, dvbf_error *error) {
   dv_rolling rolling = {0};
   if (!s->count) return DVBF_OK;
-  dvbf_status status =
-      dv_rolling_run(&rolling, m, s, (dv_rolling_plan){.free_run = free_run}, &r->baseline, &r->ask, error);
+  dvbf_status status = dv_rolling_run(&rolling, m, s, free_run, &r->baseline, &r->ask, error);
   for (size_t k = 0; k < s->n_x && !status; k++) {
     to->square[k] += weight * rolling.square[DVBF_BY_LEARNED][k];
     to->count[k] += weight * rolling.count[k];

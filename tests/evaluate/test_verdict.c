@@ -379,26 +379,35 @@ static void whiteness_finds_correlation(void **unused) {
 
 /* ---- Errors by horizon ---- */
 
+static dvbf_evaluation *evaluated(const fixture *f, const dvbf_data *data, const dvbf_sequences *s) {
+  dvbf_evaluation *e = NULL;
+  dvbf_error error;
+  dvbf_settings *settings = table("evaluate");
+  assert_int_equal(dvbf_settings_set(settings, "verdict", "off", NULL), DVBF_OK);
+  if (dvbf_evaluate(&e, f->model, data, s, settings, &error)) fail_msg("%s", error.message);
+  dvbf_settings_free(settings);
+  return e;
+}
+
 /* Of the mean and the last value, of every sequence from its fifth step on. */
 static void errors_by_horizon_are_as_here(void **unused) {
   (void)unused;
   enum { FIRST = 5 };
+  size_t ended[STEPS - FIRST] = {0};
   fixture f;
-  dv_horizon_origins a;
-  dvbf_error error;
   begin(&f, "x-scaling=none");
   f.sequences.gaps = true;
   f.sequences.x[6 * N_X + 1] = NAN; /* sequence 0, two steps ahead */
   dvbf_data data = {.train = f.sequences};
-  dvbf_settings *settings = table("evaluate");
-  if (dv_horizon_origins_of(&a, f.model, &data, &f.sequences, settings, &error))
-    fail_msg("%s", error.message);
-  assert_int_equal(a.origins, COUNT);
-  assert_int_equal(a.horizon, STEPS - FIRST);
-  assert_int_equal(a.columns, N_X);
-  assert_null(a.rmse[DVBF_BY_LINEAR]);
+  dvbf_evaluation *e = evaluated(&f, &data, &f.sequences);
+  assert_int_equal(e->observed, FIRST);
+  assert_int_equal(e->horizon, STEPS - FIRST);
+  assert_int_equal(e->columns, N_X);
+  assert_null(e->mse_linear);
+  for (size_t i = 0; i < COUNT; i++)
+    for (size_t h = 0; h < e->horizon; h++) ended[h] += FIRST + h >= f.sequences.length[i];
   for (size_t k = 0; k < N_X; k++)
-    for (size_t h = 0; h < a.horizon; h++) {
+    for (size_t h = 0; h < e->horizon; h++) {
       double mean = 0, seen = 0, square = 0, count = 0, last = 0;
       for (size_t i = 0; i < COUNT; i++)
         for (size_t t = 0; t < f.sequences.length[i]; t++) {
@@ -414,12 +423,31 @@ static void errors_by_horizon_are_as_here(void **unused) {
         last += pow(value - (double)x[(FIRST - 1) * N_X], 2);
         count += 1;
       }
-      assert_float_equal(a.rmse[DVBF_BY_MEAN][(1 + k) * a.horizon + h], sqrt(square / count), 1e-5);
-      assert_float_equal(a.rmse[DVBF_BY_LAST][(1 + k) * a.horizon + h], sqrt(last / count), 1e-5);
-      assert_true(a.rmse[DVBF_BY_LEARNED][(1 + k) * a.horizon + h] > 0);
+      assert_int_equal(e->origins[h], COUNT - ended[h]);
+      assert_float_equal(e->mse_mean[(1 + k) * e->horizon + h], square / count, 1e-5);
+      assert_float_equal(e->mse_repeat[(1 + k) * e->horizon + h], last / count, 1e-5);
+      assert_true(e->mse[(1 + k) * e->horizon + h] > 0 && e->mse_mean_path[(1 + k) * e->horizon + h] > 0);
     }
-  dv_horizon_origins_clear(&a);
-  dvbf_settings_free(settings);
+  dvbf_evaluation_free(e);
+  end(&f);
+}
+
+/* A single long sequence is predicted from later steps too, but not as far. */
+static void long_sequences_have_many_origins(void **unused) {
+  (void)unused;
+  enum { ALL = COUNT * STEPS };
+  fixture f;
+  begin(&f, "x-scaling=none");
+  dvbf_sequences one = f.sequences;
+  one.count = 1, one.steps = ALL;
+  one.length = NULL;
+  dvbf_data data = {.train = one};
+  dvbf_evaluation *e = evaluated(&f, &data, &one);
+  assert_int_equal(e->horizon, ALL - e->observed);
+  assert_true(e->origins[0] > 100 && e->origins[0] <= 200);
+  assert_int_equal(e->origins[e->horizon - 1], 1);
+  for (size_t h = 1; h < e->horizon; h++) assert_true(e->origins[h] <= e->origins[h - 1]);
+  dvbf_evaluation_free(e);
   end(&f);
 }
 
@@ -680,6 +708,7 @@ int main(void) {
       cmocka_unit_test(noise_is_covered_and_white),
       cmocka_unit_test(whiteness_finds_correlation),
       cmocka_unit_test(errors_by_horizon_are_as_here),
+      cmocka_unit_test(long_sequences_have_many_origins),
       cmocka_unit_test(bits_are_judged_by_their_likelihood),
       cmocka_unit_test(categories_and_counts_have_chains),
       cmocka_unit_test(the_sentence_tells_nats),

@@ -92,7 +92,8 @@ def test_evaluation(model, data):
     x, u = data
     found = model.evaluate(x, u, state=x, samples=2, particles=20)
     assert set(found.regressions) == {"state0", "state1"}
-    assert found.mse.shape == found.mse_repeat.shape == (40 - found.observed,)
+    assert found.mse.shape == found.mse_repeat.shape == found.origins.shape == (40 - found.observed,)
+    assert (found.origins >= len(x)).all() and found.mse_mean[0] > 0
     assert found.elbo < found.particle_bound and np.isfinite(found.importance_bound)
     assert found.verdict is not None and found.verdict.one_step.learned is not None
     assert found.verdict.free_run.mean.rmse_by_column.shape == (2,)
