@@ -30,9 +30,14 @@ typedef struct cli_command {
   const char *arguments[4];   /* names of the positional arguments */
   bool many;                  /* the last argument is data, possibly several files */
   const char *instead;        /* a flag that replaces the last argument; NULL: none */
-  const char *const *choices; /* allowed values of the first argument; NULL: it is a file */
+  const char *const *choices; /* allowed values of the first argument; NULL: it is a file, */
+  enum {
+    CLI_NO_SYSTEM,
+    CLI_SYSTEMS,
+    CLI_GOAL_SYSTEMS
+  } systems; /* or a simulated system, all or with a goal */
   cli_flag flags[12];
-  const char *tables[8]; /* tables whose settings are flags too */
+  const char *tables[8]; /* tables whose settings are flags too; those of systems are added */
   bool presets;          /* takes --preset and --config, which `flags` must list */
   bool shared;           /* ranks share the work; otherwise the first one does all of it */
   dvbf_status (*run)(const cli_options *options, dvbf_error *error);
@@ -62,8 +67,13 @@ extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_filter, cli_
 #define CLI_FLAG_QUIET                                                                                       \
   { 0, "quiet", NULL, "print no progress" }
 
-/* Refuses a system that is not in `known`, which ends with NULL; the message lists the known ones. */
-dvbf_status cli_check_system(const char *name, const char *const *known, dvbf_error *error);
+/* Allowed value `index` of the first argument; NULL past the last. */
+const char *cli_choice(const cli_command *command, size_t index);
+/* Table `index` whose settings are flags; NULL past the last. Of systems with the same settings only the
+ * first counts; `owners`, if not NULL, becomes the names of all. */
+const char *cli_flag_table(const cli_command *command, size_t index, char owners[128]);
+/* Refuses a first argument that is not allowed; the message lists the allowed ones. */
+dvbf_status cli_check_system(const cli_options *options, dvbf_error *error);
 
 /* Prints the help of one command to standard output; `all`: with every setting. */
 void cli_help(const cli_command *command, bool all);

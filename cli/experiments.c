@@ -9,9 +9,6 @@
 
 /* ---- Simulate ---- */
 
-static const char *const simulated[] = {"pendulum", "ball", "two-balls",    "cart-pole", "arm",
-                                        "planar",   "dot",  "textured-dot", "camera",    NULL};
-
 static void print_size(const dvbf_data *data, const char *path) {
   fprintf(stderr, "%s: %zu + %zu + %zu sequences (train, valid, test) of %zu frames with %zu numbers\n", path,
           data->train.count, data->valid.count, data->test.count, data->train.steps, data->train.n_x);
@@ -21,7 +18,7 @@ static dvbf_status run_simulate(const cli_options *options, dvbf_error *error) {
   const char *system = options->arguments[0], *path = NULL;
   dvbf_settings *settings = NULL;
   dvbf_data *data = NULL;
-  dvbf_status status = cli_check_system(system, simulated, error);
+  dvbf_status status = cli_check_system(options, error);
   if (!status) status = cli_option_needed(&path, options, "output", error);
   if (!status) status = cli_options_settings(&settings, options, system, error);
   if (!status) status = dv_refuse_existing(path, cli_option(options, "force"), error);
@@ -40,16 +37,13 @@ const cli_command cli_simulate = {
     .examples = {{"dvbf simulate pendulum -o pendulum.h5", "the data of the paper's first experiment"},
                  {"dvbf simulate ball -o ball.h5 --train 5000 --steps 30", "more and longer sequences"},
                  {"dvbf simulate cart-pole -o cart.h5 --size 64 --channels 3", "larger images, in colour"}},
-    .details =
-        "\nThe table \"zoo\" has the settings of cart-pole, arm, planar, dot, textured-dot and camera.\n",
     .arguments = {"SYSTEM"},
-    .choices = simulated,
+    .systems = CLI_SYSTEMS,
     .flags = {{'o', "output", "FILE", "HDF5 file to write"},
               CLI_FLAG_PRESET,
               CLI_FLAG_CONFIG,
               CLI_FLAG_FORCE,
               CLI_FLAG_QUIET},
-    .tables = {"pendulum", "ball", "two-balls", "zoo"},
     .presets = true,
     .run = run_simulate,
 };
@@ -120,7 +114,7 @@ static dvbf_status run_reproduce(const cli_options *options, dvbf_error *error) 
                                 .stage = on_stage,
                                 .note = on_note,
                                 .user_data = &training};
-  dvbf_status status = cli_check_system(options->arguments[0], experiments, error);
+  dvbf_status status = cli_check_system(options, error);
   if (!status) status = cli_option_needed(&folder, options, "output", error);
   if (!status) status = cli_options_settings_from(&settings, options, "train", NULL, error);
   if (!status) status = read_seeds(&how.seeds, options, error);

@@ -147,13 +147,14 @@ void cli_describe(const cli_command *command, bool all, const cli_writer *writer
   size_t left_out = 0;
   text(&w, command->details);
   flags(&w, command->flags);
-  for (const char *const *name = command->tables; *name; name++) {
-    const char *title = command->tables[1] ? *name : "";
-    if (all || !has_common(*name))
-      table(&w, *name, title);
+  const char *name;
+  char owners[128];
+  bool several = cli_flag_table(command, 1, NULL);
+  for (size_t i = 0; (name = cli_flag_table(command, i, owners)); i++)
+    if (all || !has_common(name))
+      table(&w, name, several ? owners : "");
     else
-      left_out += common_of_table(&w, *name, title);
-  }
+      left_out += common_of_table(&w, name, several ? owners : "");
   if (command->presets && all) presets(&w);
   examples(&w, command->examples);
   snprintf(line, sizeof line, "`dvbf help %s --all` lists %zu more settings by group%s.", command->name,
@@ -381,9 +382,10 @@ static void put_command(FILE *out, const cli_command *command) {
   fprintf(out, "  %s)\n    options='", command->name);
   cli_describe(command, true, &names, out);
   fputs("'\n", out);
-  if (command->choices) {
+  if (cli_choice(command, 0)) {
+    const char *choice;
     fputs("    first='", out);
-    for (size_t i = 0; command->choices[i]; i++) fprintf(out, "%s%s", i ? " " : "", command->choices[i]);
+    for (size_t i = 0; (choice = cli_choice(command, i)); i++) fprintf(out, "%s%s", i ? " " : "", choice);
     fputs("'\n", out);
   }
   fputs("    case $before in\n", out);

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const systems[] = {"pendulum", "cart-pole", "arm", "planar", NULL};
-
 static void on_sentence(const char *sentence, void *user_data) {
   const cli_training *training = user_data;
   if (!training->quiet) fprintf(stderr, "%s\n", sentence);
@@ -50,7 +48,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   dvbf_loop_result *outcome = NULL;
   const char *folder = NULL, *given = cli_option(options, "model-of");
   cli_training training = {0};
-  dvbf_status status = cli_check_system(options->arguments[0], systems, error);
+  dvbf_status status = cli_check_system(options, error);
   if (!status) status = cli_option_needed(&folder, options, "output", error);
   if (!status) status = read_settings(settings, options, error);
   if (!status && given) status = cli_load_model(&model, given, error);
@@ -99,14 +97,14 @@ const cli_command cli_learn_control = {
           "--control-weight 1 -o held",
           "balance a pole on a cart, starting near upright"}},
     .arguments = {"SYSTEM"},
-    .choices = systems,
+    .systems = CLI_GOAL_SYSTEMS,
     .flags = {{'o', "output", "FOLDER", "folder to write"},
               {0, "model-of", "RUN", "use the model of this run instead of training"},
               CLI_FLAG_PRESET,
               CLI_FLAG_CONFIG,
               CLI_FLAG_FORCE,
               CLI_FLAG_QUIET},
-    .tables = {"loop", "control", "pendulum", "cart-pole", "arm", "planar", "train"},
+    .tables = {"loop", "control", "train"},
     .presets = true,
     .run = run,
 };

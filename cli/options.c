@@ -10,11 +10,53 @@
 #include <string.h>
 #include <sys/stat.h>
 
-dvbf_status cli_check_system(const char *name, const char *const *known, dvbf_error *error) {
+/* ---- Systems ---- */
+
+static bool takes(const cli_command *command, const dvbf_system_info *system) {
+  return command->systems == CLI_SYSTEMS || (command->systems == CLI_GOAL_SYSTEMS && system->has_goal);
+}
+
+const char *cli_choice(const cli_command *command, size_t index) {
+  dvbf_system_info info;
+  if (command->choices) return command->choices[index];
+  for (size_t i = 0; dvbf_system(i, &info); i++)
+    if (takes(command, &info) && !index--) return info.name;
+  return NULL;
+}
+
+/* Appends the names of the systems of the command with these settings; returns the first. */
+static const char *list_owners(const cli_command *command, const char *settings, char owners[128]) {
+  const char *first = NULL;
+  dvbf_system_info info;
+  *owners = 0;
+  for (size_t i = 0; dvbf_system(i, &info); i++) {
+    if (!takes(command, &info) || strcmp(info.settings, settings) != 0) continue;
+    snprintf(owners + strlen(owners), 128 - strlen(owners), "%s%s", first ? ", " : "", info.name);
+    if (!first) first = info.name;
+  }
+  return first;
+}
+
+const char *cli_flag_table(const cli_command *command, size_t index, char owners[128]) {
+  char names[128];
+  dvbf_system_info info;
+  for (const char *const *table = command->tables; *table; table++)
+    if (!index--) {
+      if (owners) snprintf(owners, 128, "%s", *table);
+      return *table;
+    }
+  for (size_t i = 0; command->systems && dvbf_system(i, &info); i++)
+    if (list_owners(command, info.settings, owners ? owners : names) == info.name && !index--)
+      return info.name;
+  return NULL;
+}
+
+dvbf_status cli_check_system(const cli_options *options, dvbf_error *error) {
+  const char *name = options->arguments[0], *known;
   char list[256] = "";
-  for (size_t i = 0; known[i]; i++) {
-    if (!strcmp(known[i], name)) return DVBF_OK;
-    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", known[i]);
+  for (size_t i = 0; (known = cli_choice(options->command, i)); i++) {
+    if (!strcmp(known, name)) return DVBF_OK;
+    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", known);
   }
   return dv_fail(error, DVBF_ARGUMENT, "%.60s: no such system; choose one of: %s", name, list);
 }
@@ -50,8 +92,9 @@ static bool in_table(const char *table, const char *name) {
 }
 
 static bool find_setting(const cli_command *command, const char *name, dvbf_setting_info *info) {
-  for (const char *const *table = command->tables; *table; table++)
-    for (size_t i = 0; dvbf_settings_table(*table, i, info); i++)
+  const char *table;
+  for (size_t k = 0; (table = cli_flag_table(command, k, NULL)); k++)
+    for (size_t i = 0; dvbf_settings_table(table, i, info); i++)
       if (!strcmp(info->name, name)) return true;
   return false;
 }
@@ -66,8 +109,9 @@ static dvbf_status unknown(const parser *p, const char *name) {
     if (d < distance) distance = d, snprintf(best, sizeof best, "%s", flag->name);
   }
   dvbf_setting_info info;
-  for (const char *const *table = p->command->tables; *table; table++)
-    for (size_t i = 0; dvbf_settings_table(*table, i, &info); i++) {
+  const char *table;
+  for (size_t k = 0; (table = cli_flag_table(p->command, k, NULL)); k++)
+    for (size_t i = 0; dvbf_settings_table(table, i, &info); i++) {
       size_t d = dvbf_name_distance(name, info.name);
       if (d < distance) distance = d, snprintf(best, sizeof best, "%s", info.name);
     }

@@ -105,8 +105,17 @@ DVBF_API dvbf_status dvbf_estimates_write(const dvbf_estimates *estimates, const
 /* Refuses a name with another ending, before any work is done. */
 DVBF_API dvbf_status dvbf_estimates_check_path(const char *path, dvbf_error *error);
 
-/* Simulates a system; `settings` is of the table of that name: "pendulum", "ball", "two-balls", "cart-pole",
- * "arm", "planar", "dot", "textured-dot" or "camera". */
+/* A simulated system, whose table of settings has its name. */
+typedef struct dvbf_system_info {
+  const char *name;     /* "pendulum" */
+  const char *settings; /* the first system with the same settings */
+  bool has_goal;        /* that closed loops can reach (dvbf_learn_control) */
+} dvbf_system_info;
+
+/* System `index`; false past the last. */
+DVBF_API bool dvbf_system(size_t index, dvbf_system_info *info);
+
+/* Simulates the system whose table of settings it is. */
 DVBF_API dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_error *error);
 
 /* ---- Training -------------------------------------------------------------------------------------------

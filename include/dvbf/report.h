@@ -408,13 +408,9 @@ DVBF_API void dvbf_reproduction_free(dvbf_reproduction *reproduction);
 
 /* Closed loops: a simulated system, a model trained on images of it, and a controller that uses the model. */
 
-/* Name of a system with a known goal, by index: "pendulum", "cart-pole", "arm", "planar"; NULL past the
- * last. */
-DVBF_API const char *dvbf_loop_system(size_t index);
-
 /* A task. */
 typedef struct dvbf_loop {
-  const dvbf_settings *system;  /* of the table of the system, also used to simulate the first data */
+  const dvbf_settings *system;  /* of a system with a goal (dvbf_system), also to simulate the first data */
   const dvbf_settings *train;   /* of the table "train" */
   const dvbf_settings *control; /* of the table "control"; missing limits are those of the system */
   const dvbf_settings *loop;    /* of the table "loop" */

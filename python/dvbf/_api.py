@@ -459,6 +459,17 @@ class dvbf_array(Structure):
     ]
 
 
+class dvbf_system_info(Structure):
+    name: Any
+    settings: Any
+    has_goal: bool
+    _fields_ = [
+        ("name", c_char_p),
+        ("settings", c_char_p),
+        ("has_goal", c_bool),
+    ]
+
+
 class dvbf_progress(Structure):
     update: int
     updates: int
@@ -1332,6 +1343,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_data_write": (c_int, (c_void_p, c_char_p, c_void_p)),
     "dvbf_estimates_write": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_char_p, c_void_p)),
     "dvbf_estimates_check_path": (c_int, (c_char_p, c_void_p)),
+    "dvbf_system": (c_bool, (c_size_t, c_void_p)),
     "dvbf_simulate": (c_int, (POINTER(c_void_p), c_void_p, c_void_p)),
     "dvbf_settings_choose": (c_int, (c_void_p, c_void_p, dvbf_choice_fn, c_void_p, c_void_p)),
     "dvbf_train": (c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p)),
@@ -1373,7 +1385,6 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_metrics_free": (None, (c_void_p,)),
     "dvbf_reproduce": (c_int, (POINTER(c_void_p), c_char_p, c_char_p, c_void_p, c_void_p)),
     "dvbf_reproduction_free": (None, (c_void_p,)),
-    "dvbf_loop_system": (c_char_p, (c_size_t,)),
     "dvbf_learn_control": (c_int, (POINTER(c_void_p), c_void_p, c_void_p)),
     "dvbf_loop_result_free": (None, (c_void_p,)),
     "dvbf_export_c": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),

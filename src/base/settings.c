@@ -45,18 +45,7 @@ static const dv_setting predict_entries[] = {
 static const dv_setting sample_entries[] = {
 #include "infer/settings_sample.def"
 };
-static const dv_setting pendulum_entries[] = {
-#include "experiments/settings_pendulum.def"
-};
-static const dv_setting ball_entries[] = {
-#include "experiments/settings_ball.def"
-};
-static const dv_setting two_balls_entries[] = {
-#include "experiments/settings_two_balls.def"
-};
-static const dv_setting zoo_entries[] = {
-#include "experiments/settings_zoo.def"
-};
+#include "experiments/settings_systems.def"
 
 #define TABLE(called, entries, type)                                                                         \
   { .name = called, .settings = entries, .count = sizeof entries / sizeof *entries, .size = sizeof(type) }
@@ -70,17 +59,8 @@ static const dv_table own_tables[] = {
     TABLE("smooth", smooth_entries, dv_smooth_settings),
     TABLE("predict", predict_entries, dv_predict_settings),
     TABLE("sample", sample_entries, dv_sample_settings),
-    TABLE("pendulum", pendulum_entries, dv_pendulum_settings),
-    TABLE("ball", ball_entries, dv_ball_settings),
-    TABLE("two-balls", two_balls_entries, dv_two_balls_settings),
-    /* Shared by several systems, under each name and under one for all, which help uses. */
-    TABLE("zoo", zoo_entries, dv_zoo_settings),
-    TABLE("cart-pole", zoo_entries, dv_zoo_settings),
-    TABLE("arm", zoo_entries, dv_zoo_settings),
-    TABLE("planar", zoo_entries, dv_zoo_settings),
-    TABLE("dot", zoo_entries, dv_zoo_settings),
-    TABLE("textured-dot", zoo_entries, dv_zoo_settings),
-    TABLE("camera", zoo_entries, dv_zoo_settings),
+#define SYSTEM(called, object, type) TABLE(called, type##_entries, dv_##type##_settings),
+#include "experiments/systems.def"
 };
 
 struct dvbf_settings {

@@ -24,7 +24,7 @@ enum { DV_FROM };
 enum { DV_PRODUCTS };
 #include "control/settings_control.def"
 #include "data/settings_data.def"
-#include "experiments/settings_pendulum.def"
+#include "experiments/settings_systems.def"
 #include "export/settings_export.def"
 
 enum { DV_TEXT = 512 }; /* bytes of a text setting */
@@ -59,18 +59,8 @@ typedef struct dv_predict_settings {
 typedef struct dv_sample_settings {
 #include "infer/settings_sample.def"
 } dv_sample_settings;
-typedef struct dv_pendulum_settings {
-#include "experiments/settings_pendulum.def"
-} dv_pendulum_settings;
-typedef struct dv_ball_settings {
-#include "experiments/settings_ball.def"
-} dv_ball_settings;
-typedef struct dv_two_balls_settings {
-#include "experiments/settings_two_balls.def"
-} dv_two_balls_settings;
-typedef struct dv_zoo_settings {
-#include "experiments/settings_zoo.def"
-} dv_zoo_settings;
+#include "experiments/settings_systems.def"
+
 #include "base/settings_lines.h"
 
 /* ---- Tables ---- */
@@ -123,9 +113,6 @@ DV_ACCESS(filter, "filter")
 DV_ACCESS(smooth, "smooth")
 DV_ACCESS(predict, "predict")
 DV_ACCESS(sample, "sample")
-DV_ACCESS(pendulum, "pendulum")
-DV_ACCESS(ball, "ball")
-DV_ACCESS(two_balls, "two-balls")
 
 /* Whether the user has chosen a value: by name, by a preset (all values) or by a file. */
 bool dv_settings_given(const dvbf_settings *settings, const char *name);

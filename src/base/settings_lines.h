@@ -14,6 +14,8 @@
 #undef COMMON
 #undef SET
 #undef BEGIN
+#undef OPEN
+#undef CLOSE
 
 #if DV_LINES == 1
 #define INT(...)
@@ -23,6 +25,8 @@
 #define LISTED(...)
 #define CHOICE(field, name, initial, choices, ...) enum { choices };
 #define OF(number, text) number,
+#define OPEN(type)
+#define CLOSE(type)
 #endif
 
 #if DV_LINES == 2
@@ -32,6 +36,11 @@
 #define TEXT(field, ...) char field[DV_TEXT];
 #define LISTED(field, ...) int64_t field;
 #define CHOICE(field, ...) int64_t field;
+/* The struct of a file with several. */
+#define OPEN(type) typedef struct dv_##type##_settings {
+#define CLOSE(type)                                                                                          \
+  }                                                                                                          \
+  dv_##type##_settings;
 #endif
 
 /* Entries: a dv_setting each, whose value lies in the struct that its file names, BEGIN bytes behind the
@@ -57,6 +66,10 @@
 #define FOR(set, heading) heading, .only = set
 #define AFTER(called, heading) heading, .after = called
 #define COMMON(heading) heading, .common = true /* short help lists it */
+#define OPEN(type) static const dv_setting type##_entries[] = {
+#define CLOSE(type)                                                                                          \
+  }                                                                                                          \
+  ;
 #define SET NULL
 #define BEGIN 0
 #endif

@@ -7,7 +7,7 @@ enum { STATES = 6 };
 static const char state_names[STATES][32] = {"elbow x", "elbow y",           "tip x",
                                              "tip y",   "shoulder velocity", "elbow velocity"};
 
-static const double length = 1, mass = 1, friction = 0.6, torque_limit = 3;
+static const double length = 1, mass = 1, friction = 0.6;
 
 /* Two uniform rods: M(q) q'' + c(q, q') = u - friction q'. */
 static void slope(const dv_system *s, const double *state, const double *u, double *out) {
@@ -51,8 +51,9 @@ static void from(const dv_system *s, const double *truth, double *state) {
 }
 
 static void draw(const dv_system *s, const double *state, dv_raster *to) {
-  const dv_zoo_settings *p = s->settings;
-  double size = (double)s->size, middle = (size - 1) / 2, reach = 0.22 * size, thick = p->thickness * size;
+  const dv_shared_settings *p = s->settings;
+  double size = (double)s->data.size, middle = (size - 1) / 2, reach = 0.22 * size,
+         thick = p->thickness * size;
   double both = state[FIRST] + state[SECOND];
   dv_spot elbow = {middle - reach * sin(state[FIRST]), middle + reach * cos(state[FIRST])};
   dv_spot tip = {elbow.row - reach * sin(both), elbow.column + reach * cos(both)};
@@ -60,10 +61,16 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
   dv_raster_rod(to, elbow, tip, thick / 2, DV_INK_RED);
 }
 
-dvbf_status dv_system_arm(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
-  dvbf_status status = dv_system_zoo(out, settings, 0.1, torque_limit, error);
-  out->n_state = STATE, out->n_u = 2, out->n_s = STATES, out->state_names = state_names;
-  out->reset = reset, out->step = step, out->tell = tell, out->from = from, out->draw = draw,
-  out->heeds_near = true;
-  return status;
-}
+const dv_system dv_system_arm = {DV_SYSTEM(STATE, 2, STATES),
+                                 .dt = 0.1,
+                                 .limit = 3,
+                                 .uses_near = true,
+                                 .tell = tell,
+                                 .from = from,
+                                 .draw = draw,
+                                 .goal = {.measure = "distance of the tip",
+                                          .state = {0.9, 0.7},
+                                          .region = 0.25,
+                                          .angle = -1,
+                                          .speed = FIRST_TURN,
+                                          .position = 2}};

@@ -37,24 +37,16 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
   dv_raster_blob(to, at, p->blob * scale, DV_INK_RED);
 }
 
-dvbf_status dv_system_ball(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
-  const dv_ball_settings *p = dv_settings_ball(settings, error);
-  if (!p) return DVBF_ARGUMENT;
+static dvbf_status prepare(dv_system *s, dvbf_error *error) {
+  const dv_ball_settings *p = s->settings;
   double most = 8 * ((double)p->size - 1) / (double)p->size;
   if (p->margin >= most)
     return dv_fail(error, DVBF_ARGUMENT, "margin = %g: leaves no room between the walls; it must be below %g",
                    p->margin, most);
-  *out = (dv_system){DV_SYSTEM_OF(p),
-                     .dt = p->dt,
-                     .limit = 1,
-                     .sweep = p->sweep,
-                     .n_state = STATES,
-                     .n_u = AXES,
-                     .n_s = STATES,
-                     .state_names = state_names,
-                     .reset = reset,
-                     .step = step,
-                     .tell = dv_tell_state,
-                     .draw = draw};
+  s->dt = p->dt;
+  s->sweep = p->sweep;
   return DVBF_OK;
 }
+
+const dv_system dv_system_ball = {DV_SYSTEM(STATES, AXES, STATES), .limit = 1, .prepare = prepare,
+                                  .tell = dv_tell_state, .draw = draw};

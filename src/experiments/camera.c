@@ -20,13 +20,9 @@ static void step(const dv_system *s, double *state, const double *u) {
 
 /* y points down, as rows do. */
 static void draw(const dv_system *s, const double *state, dv_raster *to) {
-  const dv_zoo_settings *p = s->settings;
+  const dv_shared_settings *p = s->settings;
   dv_raster_texture(to, (dv_spot){state[1], state[0]}, extent, fmin(1, 2 * p->texture));
 }
 
-dvbf_status dv_system_camera(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
-  dvbf_status status = dv_system_zoo(out, settings, 1, 1, error);
-  out->n_state = STATES, out->n_u = AXES, out->n_s = STATES, out->state_names = state_names;
-  out->reset = reset, out->step = step, out->tell = dv_tell_state, out->draw = draw;
-  return status;
-}
+const dv_system dv_system_camera = {DV_SYSTEM(STATES, AXES, STATES), .dt = 1, .limit = 1,
+                                    .tell = dv_tell_state, .draw = draw};

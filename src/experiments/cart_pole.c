@@ -7,7 +7,7 @@ enum { STATES = 5 };
 static const char state_names[STATES][32] = {"cart", "sin", "cos", "cart velocity", "pole velocity"};
 
 static const double cart_mass = 1, pole_mass = 0.3, half_length = 0.5, gravity = 9.81, end = 1;
-static const double cart_friction = 0.5, pole_friction = 0.02, force_limit = 6;
+static const double cart_friction = 0.5, pole_friction = 0.02;
 
 static void slope(const dv_system *s, const double *state, const double *u, double *out) {
   double sine = sin(state[ANGLE]), cosine = cos(state[ANGLE]), mass = cart_mass + pole_mass;
@@ -52,8 +52,8 @@ static void from(const dv_system *s, const double *truth, double *state) {
 }
 
 static void draw(const dv_system *s, const double *state, dv_raster *to) {
-  const dv_zoo_settings *p = s->settings;
-  double size = (double)s->size, middle = (size - 1) / 2, thick = p->thickness * size;
+  const dv_shared_settings *p = s->settings;
+  double size = (double)s->data.size, middle = (size - 1) / 2, thick = p->thickness * size;
   dv_spot cart = {0.55 * size, middle + 0.3 * size * state[PLACE] / end};
   dv_spot tip = {cart.row - 0.32 * size * cos(state[ANGLE]), cart.column + 0.32 * size * sin(state[ANGLE])};
   dv_raster_box(to, (dv_spot){cart.row, middle}, 0.25, size, (dv_ink){0.2, 0.2, 0.2, 0.2});
@@ -61,10 +61,12 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
   dv_raster_rod(to, cart, tip, thick / 2, DV_INK_RED);
 }
 
-dvbf_status dv_system_cart_pole(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
-  dvbf_status status = dv_system_zoo(out, settings, 0.05, force_limit, error);
-  out->n_state = STATE, out->n_u = 1, out->n_s = STATES, out->state_names = state_names;
-  out->reset = reset, out->step = step, out->tell = tell, out->from = from, out->draw = draw,
-  out->heeds_near = true;
-  return status;
-}
+const dv_system dv_system_cart_pole = {
+    DV_SYSTEM(STATE, 1, STATES),
+    .dt = 0.05,
+    .limit = 6,
+    .uses_near = true,
+    .tell = tell,
+    .from = from,
+    .draw = draw,
+    .goal = {.measure = "angle", .region = DV_THIRTY_DEGREES, .angle = ANGLE, .speed = TURN}};

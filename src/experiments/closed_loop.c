@@ -12,80 +12,34 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- Plants ---- */
+/* ---- Goals ---- */
 
-static double angle_of(const dv_plant *p, const double *state) {
-  return remainder(state[p->angle], 6.283185307179586477);
+dvbf_status dv_goal_system_of(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
+  dvbf_system_info info;
+  char known[256] = "";
+  dvbf_status status = dv_system_of(out, settings, error);
+  if (status || out->goal.measure) return status;
+  for (size_t i = 0; dvbf_system(i, &info); i++)
+    if (info.has_goal)
+      snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", *known ? ", " : "", info.name);
+  return dv_fail(error, DVBF_ARGUMENT, "%.60s: this system has no goal; those with one are: %s",
+                 dv_settings_table_name(settings), known);
 }
 
-/* Distance in the first two reported numbers. */
-static double apart(const dv_plant *p, const double *state, int first) {
-  float is[DV_MOST_TRUTHS], wanted[DV_MOST_TRUTHS];
-  p->system.tell(&p->system, state, is);
-  p->system.tell(&p->system, p->goal, wanted);
-  double one = (double)(is[first] - wanted[first]), other = (double)(is[first + 1] - wanted[first + 1]);
-  return sqrt(one * one + other * other);
-}
-
-/* Distance of the tip, in lengths of a link. */
-static double distance_of_arm(const dv_plant *p, const double *state) {
-  return apart(p, state, 2);
-}
-
-static double distance_of_point(const dv_plant *p, const double *state) {
-  return apart(p, state, 0);
-}
-
-static const struct {
-  const char *name, *measure;
-  int angle, speed;
-  double region, goal[2];
-  double (*distance)(const dv_plant *plant, const double *state);
-} known[] = {{"pendulum", "angle", 0, 1, 0.523598775598299, {0}, angle_of},
-             {"cart-pole", "angle", 2, 3, 0.523598775598299, {0}, angle_of},
-             {"arm", "distance of the tip", -1, 2, 0.25, {0.9, 0.7}, distance_of_arm},
-             {"planar", "distance", -1, -1, 0.1, {0.9, 0.9}, distance_of_point}};
-enum { KNOWN = sizeof known / sizeof *known };
-
-const char *dvbf_loop_system(size_t index) {
-  return index < KNOWN ? known[index].name : NULL;
-}
-
-dvbf_status dv_plant_of(dv_plant *out, const dvbf_settings *settings, dvbf_error *error) {
-  const char *name = dv_settings_table_name(settings);
-  *out = (dv_plant){0};
-  for (size_t i = 0; i < KNOWN; i++)
-    if (!strcmp(known[i].name, name))
-      *out = (dv_plant){.measure = known[i].measure,
-                        .goal = {known[i].goal[0], known[i].goal[1]},
-                        .region = known[i].region,
-                        .angle = known[i].angle,
-                        .speed = known[i].speed,
-                        .distance = known[i].distance};
-  if (!out->distance)
-    return dv_fail(error, DVBF_ARGUMENT,
-                   "%.60s: no goal is known for this system; pendulum, cart-pole, arm and planar have one",
-                   name);
-  dvbf_status status = dv_system_of(&out->system, settings, error);
-  const dv_system *s = &out->system;
-  out->n_x = (size_t)s->size * (size_t)s->size * (size_t)s->channels;
-  return status;
-}
-
-static dvbf_status new_raster(dv_raster *out, const dv_plant *p, dvbf_error *error) {
-  size_t size = (size_t)p->system.size;
-  *out = (dv_raster){.size = size, .channels = (size_t)p->system.channels};
+static dvbf_status new_raster(dv_raster *out, const dv_system *s, dvbf_error *error) {
+  size_t size = (size_t)s->data.size;
+  *out = (dv_raster){.size = size, .channels = (size_t)s->data.channels};
   out->scratch = dv_calloc(2 * size, sizeof *out->scratch);
   return out->scratch ? DVBF_OK : dv_fail_memory(error, "running closed loops");
 }
 
-dvbf_status dv_plant_goal(const dv_plant *p, float *x, dvbf_error *error) {
+dvbf_status dv_goal_draw(const dv_system *s, float *x, dvbf_error *error) {
   dv_raster raster;
-  dvbf_status status = new_raster(&raster, p, error);
+  dvbf_status status = new_raster(&raster, s, error);
   if (status) return status;
   raster.pixel = x;
   dv_raster_clear(&raster);
-  p->system.draw(&p->system, p->goal, &raster);
+  s->draw(s, s->goal.state, &raster);
   dv_free(raster.scratch);
   return DVBF_OK;
 }
@@ -116,15 +70,15 @@ void dv_episodes_free(dv_episodes *e) {
 
 /* ---- Running ---- */
 
-static void begin(const dv_plant *p, const dv_loop_settings *s, dv_random *random, double *state) {
+static void begin(const dv_system *p, const dv_loop_settings *s, dv_random *random, double *state) {
   memset(state, 0, DV_MOST_STATES * sizeof *state);
-  if (p->angle < 0) {
-    dv_system_reset(&p->system, random, state);
+  if (p->goal.angle < 0) {
+    dv_system_reset(p, random, state);
     return;
   }
   double far = s->first_angle + dv_random_symmetric(random, s->first_range);
-  state[p->angle] = dv_random_uniform(random) < 0.5 ? far : -far;
-  state[p->speed] = dv_random_symmetric(random, s->first_velocity);
+  state[p->goal.angle] = dv_random_uniform(random) < 0.5 ? far : -far;
+  state[p->goal.speed] = dv_random_symmetric(random, s->first_velocity);
 }
 
 static double microseconds(void) {
@@ -168,14 +122,14 @@ static void control(dv_episodes *e, size_t at, size_t t, size_t late, const dv_p
 }
 
 /* Disturbs the control, within the limits. */
-static void explore(const dv_plant *p, float *u, double share, dv_random *random) {
-  for (int i = 0; i < p->system.n_u; i++) {
-    double value = (double)u[i] + share * p->system.limit * dv_random_normal(random);
-    u[i] = (float)fmax(-p->system.limit, fmin(p->system.limit, value));
+static void explore(const dv_system *p, float *u, double share, dv_random *random) {
+  for (int i = 0; i < p->n_u; i++) {
+    double value = (double)u[i] + share * p->limit * dv_random_normal(random);
+    u[i] = (float)fmax(-p->limit, fmin(p->limit, value));
   }
 }
 
-static bool run_one(dv_episodes *e, size_t number, const dv_plant *p, const dv_pilot *pilot,
+static bool run_one(dv_episodes *e, size_t number, const dv_system *p, const dv_pilot *pilot,
                     const dv_running *how, dv_raster *raster) {
   const dv_loop_settings *s = how->settings;
   dv_random random =
@@ -190,30 +144,30 @@ static bool run_one(dv_episodes *e, size_t number, const dv_plant *p, const dv_p
     size_t at = number * e->steps + t;
     float *u = e->u + at * e->n_u;
     raster->pixel = e->x + at * e->n_x;
-    dv_system_draw(&p->system, state, raster, &pixels);
-    p->system.tell(&p->system, state, e->truth + at * e->n_s);
-    e->distance[at] = (float)p->distance(p, state);
-    e->speed[at] = p->speed < 0 ? 0 : (float)state[p->speed];
+    dv_system_draw(p, state, raster, &pixels);
+    p->tell(p, state, e->truth + at * e->n_s);
+    e->distance[at] = (float)dv_system_distance(p, state);
+    e->speed[at] = p->goal.speed < 0 ? 0 : (float)state[p->goal.speed];
     e->seen[at] = !(dv_random_uniform(&random) < (how->lose ? s->lost : 0));
     control(e, at, t, (size_t)s->frame_delay, pilot);
     if (t >= slow) memcpy(u, e->given + (at - slow) * e->n_u, e->n_u * sizeof *u);
     if (how->explore > 0) explore(p, u, how->explore, &random);
-    if (!dv_system_step(&p->system, state, u, &pixels)) return false;
-    if (how->push && t == e->steps / 2 && p->speed >= 0) state[p->speed] += s->push;
+    if (!dv_system_step(p, state, u, &pixels)) return false;
+    if (how->push && t == e->steps / 2 && p->goal.speed >= 0) state[p->goal.speed] += s->push;
   }
   return true;
 }
 
-dvbf_status dv_episodes_run(dv_episodes *out, size_t count, const dv_plant *p, const dv_pilot *pilot,
+dvbf_status dv_episodes_run(dv_episodes *out, size_t count, const dv_system *p, const dv_pilot *pilot,
                             const dv_running *how, dvbf_error *error) {
   dv_raster raster;
   *out = (dv_episodes){.count = count,
                        .steps = (size_t)how->settings->horizon,
-                       .n_x = p->n_x,
-                       .n_u = (size_t)p->system.n_u,
-                       .n_s = (size_t)p->system.n_s,
+                       .n_x = dv_system_pixels(p),
+                       .n_u = (size_t)p->n_u,
+                       .n_s = (size_t)p->n_s,
                        .n_z = pilot->n_z,
-                       .region = how->settings->region > 0 ? how->settings->region : p->region};
+                       .region = how->settings->region > 0 ? how->settings->region : p->goal.region};
   dvbf_status status = new_raster(&raster, p, error);
   if (!status && !allocate(out)) status = dv_fail_memory(error, "running closed loops");
   for (size_t i = 0; i < count && !status; i++)

@@ -8,22 +8,10 @@
 
 #include <dvbf/report.h>
 
-/* A system and its goal. */
-typedef struct dv_plant dv_plant;
-struct dv_plant {
-  dv_system system;
-  const char *measure;         /* what the distance is: "angle", ... */
-  double goal[DV_MOST_STATES]; /* the state at the goal */
-  double region;               /* distance from it that is small */
-  int angle, speed; /* their places in a state that begins at an angle; angle = -1: it begins anywhere */
-  /* Distance of a state from the goal. */
-  double (*distance)(const dv_plant *plant, const double *state);
-  size_t n_x;
-};
-
-dvbf_status dv_plant_of(dv_plant *out, const dvbf_settings *settings, dvbf_error *error);
+/* A system of which a goal is known. */
+dvbf_status dv_goal_system_of(dv_system *out, const dvbf_settings *settings, dvbf_error *error);
 /* x [n_x] of the system at rest at its goal. */
-dvbf_status dv_plant_goal(const dv_plant *plant, float *x, dvbf_error *error);
+dvbf_status dv_goal_draw(const dv_system *system, float *x, dvbf_error *error);
 
 /* Records of `count` closed loops of `steps` steps. */
 typedef struct dv_episodes {
@@ -69,7 +57,7 @@ typedef struct dv_running {
   const volatile int *interrupt; /* NULL, or a flag that ends it with DVBF_STOPPED */
 } dv_running;
 
-dvbf_status dv_episodes_run(dv_episodes *out, size_t count, const dv_plant *plant, const dv_pilot *pilot,
+dvbf_status dv_episodes_run(dv_episodes *out, size_t count, const dv_system *system, const dv_pilot *pilot,
                             const dv_running *how, dvbf_error *error);
 void dv_episodes_free(dv_episodes *episodes);
 
@@ -86,8 +74,8 @@ dvbf_status dv_loop_score(dvbf_loop_result *out, const dv_episodes *episodes, dv
 
 typedef struct dv_true_state dv_true_state;
 
-/* The plant must outlive it. */
-dvbf_status dv_true_state_new(dv_true_state **out, const dv_plant *plant, const dvbf_settings *control,
+/* The system must outlive it. */
+dvbf_status dv_true_state_new(dv_true_state **out, const dv_system *system, const dvbf_settings *control,
                               dvbf_error *error);
 void dv_true_state_free(dv_true_state *truth);
 dv_pilot dv_true_state_pilot(dv_true_state *truth);
@@ -100,7 +88,7 @@ void dv_true_state_draw(const dv_true_state *truth, const float *z, dv_raster *t
 
 typedef struct dv_loop_shown {
   const dvbf_loop *asked;
-  const dv_plant *plant;
+  const dv_system *system;
   const dvbf_model *model;      /* NULL: the true state was known, */
   const dv_true_state *truth;   /* to this */
   const dvbf_settings *control; /* as it was used */

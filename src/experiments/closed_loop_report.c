@@ -53,13 +53,13 @@ static void draw_state(dv_emission_jacobian *looks, const dvbf_model *m, const f
 /* Images of true states. */
 static dvbf_status draw_truths(const pictures *p, const dv_loop_shown *s, dvbf_error *error) {
   const dv_episodes *e = s->episodes;
-  const dv_system *system = &s->plant->system;
-  size_t size = (size_t)system->size;
+  const dv_system *system = s->system;
+  size_t size = (size_t)system->data.size;
   double *scratch = dv_calloc(2 * size, sizeof *scratch);
   if (!scratch) return dv_fail_memory(error, "drawing closed loops");
   for (size_t i = 0; i < p->count * e->steps; i++) {
-    dv_raster belief = {p->belief + i * e->n_x, size, (size_t)system->channels, scratch};
-    dv_raster plan = {p->plan + i * e->n_x, size, (size_t)system->channels, scratch};
+    dv_raster belief = {p->belief + i * e->n_x, size, (size_t)system->data.channels, scratch};
+    dv_raster plan = {p->plan + i * e->n_x, size, (size_t)system->data.channels, scratch};
     dv_true_state_draw(s->truth, e->z + i * e->n_z, &belief);
     dv_true_state_draw(s->truth, e->ahead + i * e->n_z, &plan);
   }
@@ -95,7 +95,7 @@ static dvbf_status draw_pictures(pictures *out, const dv_loop_shown *s, dvbf_err
 
 static dvbf_status write_strip(const dv_loop_shown *s, const pictures *p, dvbf_error *error) {
   const dv_episodes *e = s->episodes;
-  size_t size = (size_t)s->plant->system.size;
+  size_t size = (size_t)s->system->data.size;
   dv_path path;
   dvbf_strip_row rows[ROWS] = {
       {"camera", e->x, 0}, {"belief", p->belief, 0}, {"end of the plan", p->plan, 0}};
@@ -105,7 +105,7 @@ static dvbf_status write_strip(const dv_loop_shown *s, const pictures *p, dvbf_e
                                .width = size,
                                .rows = ROWS,
                                .row = rows,
-                               .channels = (size_t)s->plant->system.channels};
+                               .channels = (size_t)s->system->data.channels};
   dv_join(path, s->asked->folder, "control");
   return dvbf_draw_strips(&figure, path, error);
 }
@@ -115,11 +115,11 @@ static dvbf_status write_video(const dv_loop_shown *s, const pictures *p, dvbf_e
   dv_path path;
   const float *rows[ROWS] = {e->x, p->belief, p->plan};
   dv_video video = {.frames = e->steps < MOST_FRAMES ? e->steps : MOST_FRAMES,
-                    .size = (size_t)s->plant->system.size,
-                    .channels = (size_t)s->plant->system.channels,
+                    .size = (size_t)s->system->data.size,
+                    .channels = (size_t)s->system->data.channels,
                     .columns = ROWS,
                     .images = rows,
-                    .seconds = s->plant->system.dt};
+                    .seconds = s->system->dt};
   dv_join(path, s->asked->folder, "control.apng");
   return dv_apng_write(path, &video, error);
 }
@@ -154,7 +154,7 @@ static dvbf_status add_table(dvbf_page *page, const dv_loop_shown *s, dvbf_error
 }
 
 static dvbf_status add_film(dvbf_page *page, const dv_loop_shown *s, const pictures *p, dvbf_error *error) {
-  size_t size = (size_t)s->plant->system.size;
+  size_t size = (size_t)s->system->data.size;
   dvbf_film_row rows[ROWS] = {
       {"camera", s->episodes->x, 0}, {"belief", p->belief, 0}, {"end of the plan", p->plan, 0}};
   dvbf_film film = {
@@ -169,14 +169,14 @@ static dvbf_status add_film(dvbf_page *page, const dv_loop_shown *s, const pictu
       .row = rows,
       .black = 0,
       .white = 1,
-      .channels = (size_t)s->plant->system.channels};
+      .channels = (size_t)s->system->data.channels};
   return dvbf_page_film(page, &film, error);
 }
 
 static dvbf_status add_space(dvbf_page *page, const dv_loop_shown *s, const pictures *p, dvbf_error *error) {
   const dv_episodes *e = s->episodes;
   const dvbf_space_column columns[] = {
-      {.name = s->plant->measure, .values = e->distance, .cyclic = s->plant->angle >= 0},
+      {.name = s->system->goal.measure, .values = e->distance, .cyclic = s->system->goal.angle >= 0},
       {.name = "velocity", .values = e->speed},
       {.name = "control", .values = e->u, .stride = e->n_u, .group = "inputs"},
       {.name = "cost of the plan", .values = e->cost, .group = "plan"}};

@@ -20,27 +20,18 @@ static void step(const dv_system *s, double *state, const double *u) {
 
 /* y points up. */
 static void draw(const dv_system *s, const double *state, dv_raster *to) {
-  const dv_zoo_settings *p = s->settings;
-  double size = (double)s->size;
+  const dv_shared_settings *p = s->settings;
+  double size = (double)s->data.size;
   dv_spot at = {(1 - state[1]) * size - 0.5, state[0] * size - 0.5};
   dv_raster_blob(to, at, p->thickness * size, DV_INK_WHITE);
 }
 
 static void draw_textured(const dv_system *s, const double *state, dv_raster *to) {
-  const dv_zoo_settings *p = s->settings;
+  const dv_shared_settings *p = s->settings;
   dv_raster_texture(to, (dv_spot){0, 0}, 1, p->texture);
   draw(s, state, to);
 }
 
-dvbf_status dv_system_dot(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
-  dvbf_status status = dv_system_zoo(out, settings, 1, 1, error);
-  out->n_state = STATES, out->n_u = AXES, out->n_s = STATES, out->state_names = state_names;
-  out->reset = reset, out->step = step, out->tell = dv_tell_state, out->draw = draw;
-  return status;
-}
-
-dvbf_status dv_system_textured_dot(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
-  dvbf_status status = dv_system_dot(out, settings, error);
-  out->draw = draw_textured;
-  return status;
-}
+#define DOT(drawing)                                                                                         \
+  DV_SYSTEM(STATES, AXES, STATES), .dt = 1, .limit = 1, .tell = dv_tell_state, .draw = drawing
+const dv_system dv_system_dot = {DOT(draw)}, dv_system_textured_dot = {DOT(draw_textured)};

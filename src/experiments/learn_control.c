@@ -19,7 +19,7 @@
 typedef struct learning {
   const dvbf_loop *asked;
   const dv_loop_settings *settings;
-  dv_plant plant;
+  dv_system system;
   dvbf_settings *control; /* with limits */
   dvbf_data *data;        /* to train with */
   dvbf_model *own;        /* trained here */
@@ -117,11 +117,11 @@ static dvbf_status make_controller(learning *l, dvbf_error *error) {
   const dvbf_goal goal = {.count = 1, .x = l->goal};
   size_t size = 0;
   if (l->truth) return DVBF_OK;
-  if ((size_t)l->model->n_x != l->plant.n_x || l->model->n_u != l->plant.system.n_u)
+  if ((size_t)l->model->n_x != dv_system_pixels(&l->system) || l->model->n_u != l->system.n_u)
     return dv_fail(error, DVBF_ARGUMENT,
                    "the model has %d numbers of x and %d of u, and the system %zu and %d; size and channels "
                    "change the pictures",
-                   l->model->n_x, l->model->n_u, l->plant.n_x, l->plant.system.n_u);
+                   l->model->n_x, l->model->n_u, dv_system_pixels(&l->system), l->system.n_u);
   dv_free(l->memory);
   l->memory = NULL;
   dvbf_status status = dvbf_controller_memsize(&size, l->model, &goal, l->control, error);
@@ -143,8 +143,8 @@ static dvbf_status set_delay(learning *l, dvbf_error *error) {
 /* Limits not given by the user are those of the system. */
 static dvbf_status set_limits(learning *l, dvbf_error *error) {
   char low[64], high[64], given[64] = "";
-  dv_print(low, sizeof low, "%.17g", -l->plant.system.limit);
-  dv_print(high, sizeof high, "%.17g", l->plant.system.limit);
+  dv_print(low, sizeof low, "%.17g", -l->system.limit);
+  dv_print(high, sizeof high, "%.17g", l->system.limit);
   dvbf_status status = dvbf_settings_copy(&l->control, l->asked->control, error);
   if (!status) status = dvbf_settings_get(l->control, "low", given, sizeof given, error);
   if (!status && !*given) status = dvbf_settings_set(l->control, "low", low, error);
@@ -162,7 +162,7 @@ static dvbf_status collect(learning *l, uint32_t round, dvbf_error *error) {
   dv_pilot pilot = pilot_of(l);
   tell(l, "collecting %lld closed loops", (long long)l->settings->collect);
   dvbf_status status =
-      dv_episodes_run(&episodes, (size_t)l->settings->collect, &l->plant, &pilot, &how, error);
+      dv_episodes_run(&episodes, (size_t)l->settings->collect, &l->system, &pilot, &how, error);
   if (status) return status;
   status = add_episodes(&l->data->train, &episodes, error);
   dv_episodes_free(&episodes);
@@ -193,7 +193,7 @@ static dvbf_status keep_data(const learning *l, dvbf_error *error) {
 static dvbf_status learn(learning *l, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   bool more = true;
-  if (l->settings->true_state) return dv_true_state_new(&l->truth, &l->plant, l->control, error);
+  if (l->settings->true_state) return dv_true_state_new(&l->truth, &l->system, l->control, error);
   if (l->asked->model) {
     l->model = l->asked->model;
     return DVBF_OK;
@@ -217,13 +217,13 @@ static dvbf_status judge(learning *l, dvbf_error *error) {
   dvbf_status status = make_controller(l, error);
   if (status) return status;
   dv_pilot pilot = pilot_of(l);
-  status = dv_episodes_run(&episodes, (size_t)l->settings->episodes, &l->plant, &pilot, &how, error);
+  status = dv_episodes_run(&episodes, (size_t)l->settings->episodes, &l->system, &pilot, &how, error);
   if (status) return status;
   status = dv_loop_score(l->outcome, &episodes, error);
   if (!status && l->asked->folder)
-    status = dv_loop_show(
-        &(dv_loop_shown){l->asked, &l->plant, l->model, l->truth, l->control, &episodes, l->outcome, l->goal},
-        error);
+    status = dv_loop_show(&(dv_loop_shown){l->asked, &l->system, l->model, l->truth, l->control, &episodes,
+                                           l->outcome, l->goal},
+                          error);
   dv_episodes_free(&episodes);
   return status;
 }
@@ -231,15 +231,15 @@ static dvbf_status judge(learning *l, dvbf_error *error) {
 static dvbf_status prepare(learning *l, dvbf_error *error) {
   l->settings = dv_settings_loop(l->asked->loop, error);
   if (!l->settings) return DVBF_ARGUMENT;
-  dvbf_status status = dv_plant_of(&l->plant, l->asked->system, error);
+  dvbf_status status = dv_goal_system_of(&l->system, l->asked->system, error);
   if (!status && l->asked->folder) status = dvbf_folder_make(l->asked->folder, error);
   if (!status) status = set_limits(l, error);
   if (!status) status = set_delay(l, error);
   if (status) return status;
-  l->goal = dv_calloc(l->plant.n_x, sizeof *l->goal);
+  l->goal = dv_calloc(dv_system_pixels(&l->system), sizeof *l->goal);
   l->outcome = dv_calloc(1, sizeof *l->outcome);
   if (!l->goal || !l->outcome) return dv_fail_memory(error, "preparing closed loops");
-  return dv_plant_goal(&l->plant, l->goal, error);
+  return dv_goal_draw(&l->system, l->goal, error);
 }
 
 dvbf_status dvbf_learn_control(dvbf_loop_result **out, const dvbf_loop *asked, dvbf_error *error) {

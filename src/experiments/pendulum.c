@@ -48,22 +48,20 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
     dv_raster_blob(to, bob, p->blob * scale, DV_INK_RED);
 }
 
-dvbf_status dv_system_pendulum(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
-  const dv_pendulum_settings *p = dv_settings_pendulum(settings, error);
-  if (!p) return DVBF_ARGUMENT;
-  *out = (dv_system){DV_SYSTEM_OF(p),
-                     .dt = p->dt,
-                     .limit = p->torque,
-                     .disturbance = p->disturbance,
-                     .sweep = p->sweep,
-                     .n_state = STATE,
-                     .n_u = 1,
-                     .n_s = STATES,
-                     .state_names = state_names,
-                     .reset = reset,
-                     .step = step,
-                     .tell = tell,
-                     .from = from,
-                     .draw = draw};
+static dvbf_status prepare(dv_system *s, dvbf_error *error) {
+  const dv_pendulum_settings *p = s->settings;
+  (void)error;
+  s->dt = p->dt;
+  s->limit = p->torque;
+  s->disturbance = p->disturbance;
+  s->sweep = p->sweep;
   return DVBF_OK;
 }
+
+const dv_system dv_system_pendulum = {
+    DV_SYSTEM(STATE, 1, STATES),
+    .prepare = prepare,
+    .tell = tell,
+    .from = from,
+    .draw = draw,
+    .goal = {.measure = "angle", .region = DV_THIRTY_DEGREES, .angle = ANGLE, .speed = SPEED}};

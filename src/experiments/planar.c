@@ -5,7 +5,7 @@
 enum { AXES = 2 };
 static const char state_names[AXES][32] = {"x", "y"};
 
-static const double move_limit = 0.1, margin = 0.06, obstacle = 0.09;
+static const double margin = 0.06, obstacle = 0.09;
 static const double obstacles[][AXES] = {{0.25, 0.3}, {0.7, 0.25}, {0.5, 0.55}, {0.22, 0.75}, {0.78, 0.72}};
 enum { OBSTACLES = sizeof obstacles / sizeof *obstacles };
 
@@ -31,13 +31,13 @@ static void step(const dv_system *s, double *state, const double *u) {
 
 /* y points up. */
 static dv_spot spot_of(const dv_system *s, const double *at) {
-  double size = (double)s->size;
+  double size = (double)s->data.size;
   return (dv_spot){(1 - at[1]) * size - 0.5, at[0] * size - 0.5};
 }
 
 static void draw(const dv_system *s, const double *state, dv_raster *to) {
-  const dv_zoo_settings *p = s->settings;
-  double size = (double)s->size;
+  const dv_shared_settings *p = s->settings;
+  double size = (double)s->data.size;
   for (int i = 0; i < OBSTACLES; i++) {
     dv_spot at = spot_of(s, obstacles[i]);
     dv_raster_rod(to, at, at, obstacle * size, DV_INK_GREEN);
@@ -45,9 +45,10 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
   dv_raster_blob(to, spot_of(s, state), p->thickness * size, DV_INK_WHITE);
 }
 
-dvbf_status dv_system_planar(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
-  dvbf_status status = dv_system_zoo(out, settings, 1, move_limit, error);
-  out->n_state = AXES, out->n_u = AXES, out->n_s = AXES, out->state_names = state_names;
-  out->reset = reset, out->step = step, out->tell = dv_tell_state, out->draw = draw;
-  return status;
-}
+const dv_system dv_system_planar = {
+    DV_SYSTEM(AXES, AXES, AXES),
+    .dt = 1,
+    .limit = 0.1,
+    .tell = dv_tell_state,
+    .draw = draw,
+    .goal = {.measure = "distance", .state = {0.9, 0.9}, .region = 0.1, .angle = -1, .speed = -1}};

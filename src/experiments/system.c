@@ -10,40 +10,57 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SYSTEM(called, object, type) extern const dv_system dv_system_##object;
+#include "experiments/systems.def"
+#undef SYSTEM
+#define SYSTEM(called, object, type) {called, #type, &dv_system_##object},
 static const struct {
-  const char *name; /* of the system and of its table of settings */
-  dv_system_fn *make;
+  const char *name;     /* of the system and of its table of settings */
+  const char *settings; /* struct of these */
+  const dv_system *system;
 } systems[] = {
-    {"pendulum", dv_system_pendulum},
-    {"ball", dv_system_ball},
-    {"two-balls", dv_system_two_balls},
-    {"cart-pole", dv_system_cart_pole},
-    {"arm", dv_system_arm},
-    {"planar", dv_system_planar},
-    {"dot", dv_system_dot},
-    {"textured-dot", dv_system_textured_dot},
-    {"camera", dv_system_camera},
+#include "experiments/systems.def"
 };
 enum { SYSTEMS = sizeof systems / sizeof *systems };
 
-const char *dv_system_name(size_t i) {
-  return i < SYSTEMS ? systems[i].name : NULL;
+bool dvbf_system(size_t index, dvbf_system_info *info) {
+  size_t first = 0;
+  if (index >= SYSTEMS) return false;
+  while (strcmp(systems[first].settings, systems[index].settings) != 0) first++;
+  *info = (dvbf_system_info){.name = systems[index].name,
+                             .settings = systems[first].name,
+                             .has_goal = systems[index].system->goal.measure};
+  return true;
+}
+
+static void take_shared_settings(dv_system *s) {
+  const dv_shared_settings *p = s->settings;
+  s->disturbance = p->disturbance;
+  s->near = p->near;
+  s->sweep = p->sweep;
+  s->limit *= p->control;
+}
+
+static dvbf_status prepare(dv_system *s, const char *name, dvbf_error *error) {
+  memcpy(&s->data, s->settings, sizeof s->data);
+  if (s->data.channels == 2)
+    return dv_fail(error, DVBF_ARGUMENT, "channels = 2: images have 1 (grey) or 3 (colour)");
+  if (s->prepare) return s->prepare(s, error);
+  take_shared_settings(s);
+  if (s->near < 1 && !s->uses_near)
+    return dv_fail(error, DVBF_ARGUMENT, "near = %g: %.60s has no angles, and begins anywhere; leave it out",
+                   s->near, name);
+  return DVBF_OK;
 }
 
 dvbf_status dv_system_of(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
   const char *name = dv_settings_table_name(settings);
   char known[256] = "";
-  *out = (dv_system){0};
   for (size_t i = 0; i < SYSTEMS; i++) {
     if (!strcmp(systems[i].name, name)) {
-      dvbf_status status = systems[i].make(out, settings, error);
-      if (!status && out->channels == 2)
-        status = dv_fail(error, DVBF_ARGUMENT, "channels = 2: images have 1 (grey) or 3 (colour)");
-      if (!status && out->near > 0 && out->near < 1 && !out->heeds_near)
-        status = dv_fail(error, DVBF_ARGUMENT,
-                         "near = %g: first states of %.60s are anywhere; cart-pole and arm heed it",
-                         out->near, name);
-      return status;
+      *out = *systems[i].system;
+      out->settings = dv_settings_values(settings, name, error);
+      return prepare(out, name, error);
     }
     snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", systems[i].name);
   }
@@ -51,13 +68,19 @@ dvbf_status dv_system_of(dv_system *out, const dvbf_settings *settings, dvbf_err
                  name, known);
 }
 
-dvbf_status dv_system_zoo(dv_system *out, const dvbf_settings *settings, double dt, double limit,
-                          dvbf_error *error) {
-  const dv_zoo_settings *p = dv_settings_values(settings, dv_settings_table_name(settings), error);
-  if (!p) return DVBF_ARGUMENT;
-  *out = (dv_system){DV_SYSTEM_OF(p),   .disturbance = p->disturbance, .near = p->near, .dt = dt,
-                     .sweep = p->sweep, .limit = limit * p->control};
-  return DVBF_OK;
+size_t dv_system_pixels(const dv_system *s) {
+  return (size_t)(s->data.size * s->data.size * s->data.channels);
+}
+
+double dv_system_distance(const dv_system *s, const double *state) {
+  const dv_system_goal *g = &s->goal;
+  float is[DV_MOST_TRUTHS], wanted[DV_MOST_TRUTHS];
+  if (g->angle >= 0) return remainder(state[g->angle], 6.283185307179586477);
+  s->tell(s, state, is);
+  s->tell(s, g->state, wanted);
+  double one = (double)(is[g->position] - wanted[g->position]);
+  double other = (double)(is[g->position + 1] - wanted[g->position + 1]);
+  return sqrt(one * one + other * other);
 }
 
 /* ---- Motion ---- */
@@ -123,9 +146,9 @@ void dv_tell_state(const dv_system *s, const double *state, float *truth) {
 void dv_system_draw(const dv_system *s, const double *state, dv_raster *to, dv_random *random) {
   dv_raster_clear(to);
   s->draw(s, state, to);
-  if (!(s->noise > 0)) return;
+  if (!(s->data.noise > 0)) return;
   for (size_t i = 0; i < to->size * to->size * to->channels; i++) {
-    double value = to->pixel[i] + s->noise * dv_random_normal(random);
+    double value = to->pixel[i] + s->data.noise * dv_random_normal(random);
     to->pixel[i] = (float)fmax(0, fmin(1, value));
   }
 }
@@ -134,10 +157,10 @@ void dv_system_draw(const dv_system *s, const double *state, dv_raster *to, dv_r
 
 /* Random frames become NaN. The other frames are the same as without missing ones. */
 static void lose_frames(dvbf_sequences *s, const dv_system *m, uint32_t split, size_t sequence) {
-  dv_random random = dv_random_at((uint64_t)m->seed, DV_STREAM_GAPS, split, (uint32_t)sequence);
+  dv_random random = dv_random_at((uint64_t)m->data.seed, DV_STREAM_GAPS, split, (uint32_t)sequence);
   for (size_t t = 0; t < s->steps; t++) {
     float *frame = s->x + (sequence * s->steps + t) * s->n_x;
-    if (!(dv_random_uniform(&random) < m->missing)) continue;
+    if (!(dv_random_uniform(&random) < m->data.missing)) continue;
     for (size_t k = 0; k < s->n_x; k++) frame[k] = NAN;
   }
 }
@@ -149,8 +172,8 @@ typedef struct sweep {
 } sweep;
 
 static void begin_sweeps(sweep *out, const dv_system *m, dv_random *random) {
-  const double turn = 6.283185307179586477, fastest = 0.25, slowest = 1 / fmax(8, (double)m->steps);
-  double factor = dv_pow(fastest / slowest, 1 / (double)m->steps);
+  const double turn = 6.283185307179586477, fastest = 0.25, slowest = 1 / fmax(8, (double)m->data.steps);
+  double factor = dv_pow(fastest / slowest, 1 / (double)m->data.steps);
   for (int k = 0; k < m->n_u; k++) {
     bool rises = dv_random_uniform(random) < 0.5;
     out[k] = (sweep){.strength = m->limit * (0.3 + 0.7 * dv_random_uniform(random)),
@@ -170,15 +193,15 @@ static double next_of(sweep *s) {
 /* One sequence. Its motion uses the stored u, rounded to float. False: the state is not finite. */
 static bool simulate_sequence(dvbf_sequences *s, const dv_system *m, uint32_t split, size_t sequence,
                               double *scratch) {
-  dv_random random = dv_random_at((uint64_t)m->seed, DV_STREAM_SIMULATION, split, (uint32_t)sequence);
-  dv_random noise = dv_random_at((uint64_t)m->seed, DV_STREAM_PIXELS, split, (uint32_t)sequence);
+  dv_random random = dv_random_at((uint64_t)m->data.seed, DV_STREAM_SIMULATION, split, (uint32_t)sequence);
+  dv_random noise = dv_random_at((uint64_t)m->data.seed, DV_STREAM_PIXELS, split, (uint32_t)sequence);
   double state[DV_MOST_STATES];
   float u[DV_MOST_CONTROLS];
   sweep sweeps[DV_MOST_CONTROLS] = {{0}};
   dv_system_reset(m, &random, state);
   if (m->sweep) begin_sweeps(sweeps, m, &random);
   for (size_t t = 0, row = sequence * s->steps; t < s->steps; t++, row++) {
-    dv_raster image = {s->x + row * s->n_x, (size_t)m->size, (size_t)m->channels, scratch};
+    dv_raster image = {s->x + row * s->n_x, (size_t)m->data.size, (size_t)m->data.channels, scratch};
     dv_system_draw(m, state, &image, &noise);
     m->tell(m, state, s->state + row * s->n_s);
     for (size_t k = 0; k < s->n_s; k++)
@@ -195,13 +218,13 @@ static bool simulate_sequence(dvbf_sequences *s, const dv_system *m, uint32_t sp
 static dvbf_status simulate_split(dvbf_sequences *s, const dv_system *m, uint32_t split, int64_t count,
                                   double *scratch, dvbf_error *error) {
   *s = (dvbf_sequences){.count = (size_t)count,
-                        .steps = (size_t)m->steps,
-                        .n_x = (size_t)(m->size * m->size * m->channels),
+                        .steps = (size_t)m->data.steps,
+                        .n_x = dv_system_pixels(m),
                         .n_u = (size_t)m->n_u,
                         .n_s = (size_t)m->n_s};
   dvbf_status status = dv_sequences_allocate(s, false, error);
   if (!status) status = dv_facts_begin(s, error);
-  s->gaps = m->missing > 0;
+  s->gaps = m->data.missing > 0;
   for (size_t i = 0; !status && i < s->count; i++) {
     if (!simulate_sequence(s, m, split, i, scratch))
       status = dv_fail(error, DVBF_ARGUMENT,
@@ -215,15 +238,15 @@ static dvbf_status simulate_split(dvbf_sequences *s, const dv_system *m, uint32_
 }
 
 static dvbf_status simulate_splits(dvbf_data *data, const dv_system *m, dvbf_error *error) {
-  double *scratch = dv_calloc(2 * (size_t)m->size, sizeof *scratch);
+  double *scratch = dv_calloc(2 * (size_t)m->data.size, sizeof *scratch);
   data->state_names = dv_calloc((size_t)m->n_s, sizeof *data->state_names);
   dvbf_status status = scratch && data->state_names ? DVBF_OK : dv_fail_memory(error, "simulating");
-  data->image_height = data->image_width = (size_t)m->size;
-  data->image_channels = (size_t)m->channels;
+  data->image_height = data->image_width = (size_t)m->data.size;
+  data->image_channels = (size_t)m->data.channels;
   if (!status) memcpy(data->state_names, m->state_names, (size_t)m->n_s * sizeof *data->state_names);
-  if (!status) status = simulate_split(&data->train, m, DV_SPLIT_TRAIN, m->train, scratch, error);
-  if (!status) status = simulate_split(&data->valid, m, DV_SPLIT_VALID, m->valid, scratch, error);
-  if (!status) status = simulate_split(&data->test, m, DV_SPLIT_TEST, m->test, scratch, error);
+  if (!status) status = simulate_split(&data->train, m, DV_SPLIT_TRAIN, m->data.train, scratch, error);
+  if (!status) status = simulate_split(&data->valid, m, DV_SPLIT_VALID, m->data.valid, scratch, error);
+  if (!status) status = simulate_split(&data->test, m, DV_SPLIT_TEST, m->data.test, scratch, error);
   dv_free(scratch);
   return status;
 }

@@ -1,5 +1,6 @@
-/* Simulated systems with known states. A new system is a file with a dv_system_fn and one line in system.c;
- * it takes the settings that most of them share, settings_zoo.def, or a table of its own. */
+/* Simulated systems with known states. A new one is a file NAME.c with its object dv_system_NAME and one line
+ * in systems.def; it has the settings that most of them share, or a block of its own in settings_systems.def.
+ */
 #ifndef DV_EXPERIMENTS_SYSTEM_H
 #define DV_EXPERIMENTS_SYSTEM_H
 
@@ -11,39 +12,54 @@
 
 enum { DV_MOST_STATES = 8, DV_MOST_CONTROLS = 4, DV_MOST_TRUTHS = 8 }; /* of a system */
 
+/* The settings that all systems have, the first of each struct of settings_systems.def. */
+typedef struct dv_system_data {
+  int64_t train, valid, test, steps, size, channels;
+  double noise, missing; /* standard deviation of the noise of a pixel; share of the missing frames */
+  int64_t seed;
+} dv_system_data;
+
 typedef struct dv_system dv_system;
 
-/* A system with the settings of its user. One may step it by hand, for closed loops: dv_system_reset,
- * dv_system_draw, dv_system_step. */
+/* What a closed loop is to reach. */
+typedef struct dv_system_goal {
+  const char *measure;          /* what the distance is: "angle", ...; NULL: no goal is known */
+  double state[DV_MOST_STATES]; /* at the goal */
+  double region;                /* distance from it that is small */
+  int angle, speed; /* their places in a state that begins at an angle; angle = -1: it begins anywhere, */
+  int position;     /* and the distance is that of two reported numbers, of which this is the first */
+} dv_system_goal;
+
+/* A system: constants of its kind, and the settings of its user (dv_system_of). One may step it by hand, for
+ * closed loops: dv_system_reset, dv_system_draw, dv_system_step. */
 struct dv_system {
-  int64_t train, valid, test, steps, size, channels, seed;
-  double missing;                /* share of the frames that are missing */
-  double noise;                  /* standard deviation of the noise of a pixel */
-  double disturbance;            /* that of what disturbs the control, over `limit` */
-  double near;                   /* share of the ranges in which angles begin; 0: there is no such setting */
-  bool heeds_near;               /* it heeds `near` */
-  bool sweep;                    /* controls of data sweep through frequencies, and are not random */
-  const void *settings;          /* the system's own; they belong to the caller of dv_system_of */
   double dt, limit;              /* time between frames; controls are in plus or minus `limit` */
   int n_state, n_u, n_s;         /* numbers of the state, the control, and of what is told about the state */
   const char (*state_names)[32]; /* [n_s] */
+  bool uses_near;                /* it has the setting `near` */
+  /* Takes the system's own settings and refuses impossible ones; NULL: it has the shared ones. */
+  dvbf_status (*prepare)(dv_system *s, dvbf_error *error);
   void (*reset)(const dv_system *s, dv_random *random, double *state /* [n_state] */);
   void (*step)(const dv_system *s, double *state /* [n_state] */, const double *u /* [n_u] */);
   void (*tell)(const dv_system *s, const double *state /* [n_state] */, float *truth /* [n_s] */);
   /* Internal state for a reported one; NULL: they are the same. */
   void (*from)(const dv_system *s, const double *truth /* [n_s] */, double *state /* [n_state] */);
   void (*draw)(const dv_system *s, const double *state /* [n_state] */, dv_raster *to);
-};
+  dv_system_goal goal;
 
-/* Fills *out, zero before, and refuses impossible settings. */
-typedef dvbf_status dv_system_fn(dv_system *out, const dvbf_settings *settings, dvbf_error *error);
-dv_system_fn dv_system_pendulum, dv_system_ball, dv_system_two_balls, dv_system_cart_pole, dv_system_arm,
-    dv_system_planar, dv_system_dot, dv_system_textured_dot, dv_system_camera;
+  dv_system_data data;
+  double disturbance;   /* standard deviation of what disturbs the control, over `limit` */
+  double near;          /* share of the ranges in which angles begin */
+  bool sweep;           /* controls of data sweep through frequencies, and are not random */
+  const void *settings; /* the struct of settings_systems.def; it belongs to the caller of dv_system_of */
+};
 
 /* The system whose name is that of the settings' table. */
 dvbf_status dv_system_of(dv_system *out, const dvbf_settings *settings, dvbf_error *error);
-/* Name of system i; NULL: there are no more. */
-const char *dv_system_name(size_t i);
+/* Distance of a state from the goal: its angle in plus or minus pi, or that of its position. */
+double dv_system_distance(const dv_system *s, const double *state);
+/* Numbers of an image. */
+size_t dv_system_pixels(const dv_system *s);
 
 void dv_system_reset(const dv_system *s, dv_random *random, double *state);
 /* Moves the state by dt under the control u, which is first limited and disturbed. False: the state is not
@@ -54,16 +70,11 @@ void dv_system_draw(const dv_system *s, const double *state, dv_raster *to, dv_r
 
 /* ---- For systems ---- */
 
-/* The settings that all systems have. */
-#define DV_SYSTEM_OF(p)                                                                                      \
-  .train = (p)->train, .valid = (p)->valid, .test = (p)->test, .steps = (p)->steps, .size = (p)->size,       \
-  .channels = (p)->channels, .seed = (p)->seed, .missing = (p)->missing, .noise = (p)->noise,                \
-  .settings = (p)
+/* Sizes, and the functions of the file that every system has. */
+#define DV_SYSTEM(state_, u_, s_)                                                                            \
+  .n_state = state_, .n_u = u_, .n_s = s_, .state_names = state_names, .reset = reset, .step = step
 
-/* Fills values from settings_zoo.def, for systems without a table of their own. `limit` is that of the
- * system's control, which the user scales. */
-dvbf_status dv_system_zoo(dv_system *out, const dvbf_settings *settings, double dt, double limit,
-                          dvbf_error *error);
+#define DV_THIRTY_DEGREES 0.523598775598299
 
 /* One step h of the classical Runge-Kutta method of order 4 for state' = slope(state, u). */
 typedef void dv_slope_fn(const dv_system *s, const double *state, const double *u, double *slope);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct dv_true_state {
-  const dv_plant *plant;
+  const dv_system *system;
   dv_planner planner;
   double scale[DV_MOST_TRUTHS]; /* of a column of the truth: z = truth / scale */
   float z[DV_MOST_TRUTHS];      /* the state, seen or predicted */
@@ -21,7 +21,7 @@ struct dv_true_state {
 /* ---- Motion ---- */
 
 static void state_of(const dv_true_state *t, const double *z, double *state) {
-  const dv_system *s = &t->plant->system;
+  const dv_system *s = t->system;
   double told[DV_MOST_TRUTHS];
   for (int i = 0; i < s->n_s; i++) told[i] = z[i] * t->scale[i];
   if (s->from)
@@ -31,7 +31,7 @@ static void state_of(const dv_true_state *t, const double *z, double *state) {
 }
 
 static void move_one(const dv_true_state *t, const double *z, const double *u, double *next) {
-  const dv_system *s = &t->plant->system;
+  const dv_system *s = t->system;
   double state[DV_MOST_STATES];
   float told[DV_MOST_TRUTHS];
   state_of(t, z, state);
@@ -42,8 +42,7 @@ static void move_one(const dv_true_state *t, const double *z, const double *u, d
 
 static void go(void *user, int rows, const double *z, const double *u, double *next, int stride) {
   const dv_true_state *t = user;
-  for (int r = 0; r < rows; r++, z += stride, next += stride, u += t->plant->system.n_u)
-    move_one(t, z, u, next);
+  for (int r = 0; r < rows; r++, z += stride, next += stride, u += t->system->n_u) move_one(t, z, u, next);
 }
 
 /* The system is known without noise. */
@@ -63,13 +62,13 @@ static void slope(const dv_true_state *t, double *v, int j, double h, const doub
   v[j] = kept - h;
   move_one(t, z, u, down);
   v[j] = kept;
-  for (int i = 0; i < t->plant->system.n_s; i++) out[i * width + j] = (up[i] - down[i]) / (2 * h);
+  for (int i = 0; i < t->system->n_s; i++) out[i * width + j] = (up[i] - down[i]) / (2 * h);
 }
 
 static void derive(void *user, int steps, const double *z, const double *u, double *a, double *b,
                    int stride) {
   const dv_true_state *t = user;
-  int n_z = t->plant->system.n_s, n_u = t->plant->system.n_u;
+  int n_z = t->system->n_s, n_u = t->system->n_u;
   double at[DV_MOST_TRUTHS], by[DV_MOST_CONTROLS];
   for (int k = 0; k < steps; k++, z += stride, u += n_u, a += stride * stride, b += stride * n_u) {
     memcpy(at, z, (size_t)n_z * sizeof *at);
@@ -85,7 +84,7 @@ static void derive(void *user, int steps, const double *z, const double *u, doub
 /* Standard deviations of reported first states. */
 static void set_scale(dv_true_state *t) {
   enum { STARTS = 1000 };
-  const dv_system *s = &t->plant->system;
+  const dv_system *s = t->system;
   double sum[DV_MOST_TRUTHS] = {0}, squares[DV_MOST_TRUTHS] = {0}, state[DV_MOST_STATES];
   float told[DV_MOST_TRUTHS];
   dv_random random = dv_random_at(1, DV_STREAM_SIMULATION, 2000, 0);
@@ -104,10 +103,10 @@ static void set_scale(dv_true_state *t) {
 }
 
 static void set_goal(dv_true_state *t) {
-  const dv_system *s = &t->plant->system;
+  const dv_system *s = t->system;
   dv_cost *task = t->planner.task;
   float told[DV_MOST_TRUTHS];
-  s->tell(s, t->plant->goal, told);
+  s->tell(s, t->system->goal.state, told);
   for (int i = 0; i < s->n_s; i++) {
     task->target[i] = task->centre[i] = (double)told[i] / t->scale[i];
     task->weight[i] = 1;
@@ -116,12 +115,11 @@ static void set_goal(dv_true_state *t) {
   dv_cost_terminal(task, t->planner.settings.terminal);
 }
 
-dvbf_status dv_true_state_new(dv_true_state **out, const dv_plant *plant, const dvbf_settings *control,
+dvbf_status dv_true_state_new(dv_true_state **out, const dv_system *s, const dvbf_settings *control,
                               dvbf_error *error) {
   const dv_control_settings *settings = dv_settings_control(control, error);
   if (!settings) return DVBF_ARGUMENT;
-  const dv_system *s = &plant->system;
-  dv_true_state like = {.plant = plant};
+  dv_true_state like = {.system = s};
   dvbf_status status = dv_planner_set(&like.planner, settings, s->n_u, error);
   if (status) return status;
   dv_workspace room = {0};
@@ -189,15 +187,15 @@ static void step(void *user, const float *seen, const float *acted, dv_flown *ou
 
 dv_pilot dv_true_state_pilot(dv_true_state *t) {
   return (dv_pilot){
-      .user = t, .n_z = (size_t)t->plant->system.n_s, .sees_state = true, .reset = reset, .step = step};
+      .user = t, .n_z = (size_t)t->system->n_s, .sees_state = true, .reset = reset, .step = step};
 }
 
 void dv_true_state_draw(const dv_true_state *t, const float *z, dv_raster *to) {
   double wide[DV_MOST_TRUTHS], state[DV_MOST_STATES];
   bool known = false; /* before the first frame z is 0, and the image black */
-  for (int i = 0; i < t->plant->system.n_s; i++) wide[i] = (double)z[i], known = known || wide[i] != 0;
+  for (int i = 0; i < t->system->n_s; i++) wide[i] = (double)z[i], known = known || wide[i] != 0;
   dv_raster_clear(to);
   if (!known) return;
   state_of(t, wide, state);
-  t->plant->system.draw(&t->plant->system, state, to);
+  t->system->draw(t->system, state, to);
 }

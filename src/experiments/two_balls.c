@@ -135,21 +135,13 @@ static void step(const dv_system *s, double *state, const double *u) {
   keep(m, state);
 }
 
-dvbf_status dv_system_two_balls(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
-  const dv_two_balls_settings *p = dv_settings_two_balls(settings, error);
-  if (!p) return DVBF_ARGUMENT;
-  if (p->box < 5 * p->radius)
-    return dv_fail(error, DVBF_ARGUMENT,
-                   "box = %g: two balls of radius %g find no room; at least %g (five radii) is needed",
-                   p->box, p->radius, 5 * p->radius);
-  *out = (dv_system){DV_SYSTEM_OF(p),
-                     .dt = 1,
-                     .n_state = 2 * BALLS * AXES,
-                     .n_s = STATES,
-                     .state_names = state_names,
-                     .reset = reset,
-                     .step = step,
-                     .tell = tell,
-                     .draw = draw};
-  return DVBF_OK;
+static dvbf_status prepare(dv_system *s, dvbf_error *error) {
+  const dv_two_balls_settings *p = s->settings;
+  if (p->box >= 5 * p->radius) return DVBF_OK;
+  return dv_fail(error, DVBF_ARGUMENT,
+                 "box = %g: two balls of radius %g find no room; at least %g (five radii) is needed", p->box,
+                 p->radius, 5 * p->radius);
 }
+
+const dv_system dv_system_two_balls = {DV_SYSTEM(2 * BALLS * AXES, 0, STATES), .dt = 1, .prepare = prepare,
+                                       .tell = tell, .draw = draw};

@@ -36,10 +36,11 @@ static const char *const colour[][2] = {{"channels", "3"}, {"size", "24"}, {NULL
 /* Every system in grey and in colour: values of images, shapes, controls within limits, images that move. */
 static void test_all_systems_make_images(void **unused) {
   (void)unused;
-  for (size_t k = 0; dv_system_name(k); k++)
+  dvbf_system_info info;
+  for (size_t k = 0; dvbf_system(k, &info); k++)
     for (int in_colour = 0; in_colour < 2; in_colour++) {
-      dvbf_settings *settings = settings_of(dv_system_name(k), in_colour ? colour : NULL);
-      dvbf_data *data = simulate(dv_system_name(k), in_colour ? colour : NULL);
+      dvbf_settings *settings = settings_of(info.name, in_colour ? colour : NULL);
+      dvbf_data *data = simulate(info.name, in_colour ? colour : NULL);
       dv_system system;
       assert_int_equal(dv_system_of(&system, settings, NULL), DVBF_OK);
       const dvbf_sequences *s = &data->train;
@@ -58,7 +59,7 @@ static void test_all_systems_make_images(void **unused) {
         assert_true(fabs((double)s->u[i]) <= system.limit);
       assert_true(moved > 1);
       /* The planar point and the dot are white; the obstacles of the one are not. */
-      if (in_colour && strcmp(dv_system_name(k), "dot") != 0) assert_true(differ > 1);
+      if (in_colour && strcmp(info.name, "dot") != 0) assert_true(differ > 1);
       dvbf_data_free(data);
       dvbf_settings_free(settings);
     }
