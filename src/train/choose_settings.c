@@ -1,7 +1,7 @@
 /* Settings chosen for the data (dvbf_settings_choose): rules look at a few facts about the training data
  * (columns, steps, range, gaps, a linear model) and set what the user has left open; every choice is reported
- * with its reason. The rules are rough, found on simulated systems and recordings (docs/results.md). The
- * order of the rules matters: later ones read what earlier ones have set. Also the number of directions of x
+ * with its reason. The rules are rough, found on simulated systems and recordings (docs/results.md). Their
+ * order matters: later ones read what earlier ones have set. Also the number of directions of x
  * (dv_directions). */
 #include "train/choose_settings.h"
 
@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Facts that the rules use. */
+/* The facts about data that conditions and numbers below use. */
 struct dv_profile {
   const dvbf_sequences *train;
   dv_statistics x;
@@ -42,17 +42,22 @@ struct dv_profile {
   bool far;     /* sensors that can be predicted far ahead: inputs drive them, or they go on as they began */
   dv_linear_facts linear; /* order 0: unknown */
 };
-typedef dv_profile facts;
 
 typedef struct chooser {
   dvbf_settings *settings;
+  const dv_profile *facts;
+  int order; /* of the moments that tell images apart; 0: none do */
   dvbf_choice_fn *each;
   void *user_data;
   dvbf_status status;
   dvbf_error *error;
 } chooser;
 
-/* Sets a value without marking it as chosen by the user. Values of the user are never changed. */
+static const dv_train_settings *now(const chooser *c) {
+  return dv_settings_train(c->settings, NULL);
+}
+
+/* Sets a value that the user has not set, without marking it as set by the user. */
 static void choose(chooser *c, const char *name, const char *value, const char *why) {
   char was[DV_TEXT];
   if (c->status || dv_settings_given(c->settings, name)) return;
@@ -68,11 +73,181 @@ static void choose_number(chooser *c, const char *name, double value, const char
   choose(c, name, text, why);
 }
 
-static const dv_train_settings *now(const chooser *c) {
-  return dv_settings_train(c->settings, NULL);
+/* ---- Conditions ---- */
+
+/* clang-format off */
+typedef enum condition {
+  ALWAYS, COLUMNS_HAVE_SCALES, THERE_ARE_INPUTS, COLUMN_IS_CONSTANT, STEPS_ARE_MISSING, VALUES_ARE_MISSING,
+  FRAMES_RECUR, STATES_GROW, NEEDS_SHAPE, NOISE_DRIVES_BITS, NOISE_WITHOUT_PATTERNS, VIDEO,
+  VIDEO_IN_WINDOWS, VIDEO_IN_MEMORY, COMPONENTS, MOMENTS_TELL, BY_MOMENTS, BY_MIXTURE,
+  MIXTURE_OF_COMPONENTS, PICTURE, FEW_DIRECTIONS, MANY_DIRECTIONS, LITTLE_DATA, FAR_AHEAD, FEEDTHROUGH,
+  LONG_SEQUENCES, WINDOWS_CUT, WINDOWS_LET_GROW, LONG_WINDOWS, LONG_WINDOWS_WITHOUT_MODES, TOO_FEW_STEPS,
+  INITIAL_FRAMES, LINEAR_START, HIGHER_ORDER, SMALLER_ERRORS, GAIN_APART, MANY_SEQUENCES, TRAINED, FLOOR_FALLS,
+  SENSORS, PATTERNS, FEW_PATTERNS, PATTERNS_IN_WINDOWS
+} condition;
+/* clang-format on */
+
+enum { WINDOW = 100, WINDOW_OF_VIDEO = 15, WINDOW_OF_PATTERNS = 20, FRAMES_OF_PATTERNS = 10000, LATENT = 16 };
+
+/* Steps that are trained at once. */
+static size_t steps_of(const chooser *c) {
+  size_t window = (size_t)now(c)->window, steps = c->facts->steps;
+  return window && window < steps ? window : steps;
 }
 
-/* ---- Rules ---- */
+static double growth(const chooser *c) {
+  return (double)steps_of(c) * sqrt((double)now(c)->latent);
+}
+
+/* The most frames that leave some to predict in the sequences that train, validate or test. */
+static double most_initial(const dv_profile *f) {
+  return fmax(1, fmax(floor((double)f->common / 3), (double)f->common - 5));
+}
+
+/* Whether a model of components is one of x (train/pca_training.c), and all frames can be read. */
+static bool has_components(const chooser *c) {
+  const dv_train_settings *s = now(c);
+  const dv_profile *f = c->facts;
+  bool normal = dv_density_of(s)->normal && s->mean == DV_MEAN_IDENTITY &&
+                (s->sigma == DV_SIGMA_FIXED || s->sigma == DV_SIGMA_GLOBAL);
+  return f->video && !f->large && normal && s->network != DV_NETWORK_CONV && !s->shift &&
+         !(f->gaps && !f->x.whole);
+}
+
+static bool reads_patterns(const chooser *c) {
+  return c->facts->notes && dv_density_of(now(c))->notes && dv_model_class_of(now(c))->reads_frame;
+}
+
+/* Whether the model is one that reads recurring frames back, and nothing that the user has set is against it.
+ */
+static bool may_read(const chooser *c) {
+  if (!c->facts->notes || !dv_density_of(now(c))->notes) return false;
+  if (dv_settings_given(c->settings, "model") || dv_settings_given(c->settings, "importance-samples"))
+    return false;
+  return !dv_settings_fit_model(c->settings, dv_model_reading(), false, NULL);
+}
+
+/* The number of starts is the user's choice where any of these is given. */
+static bool starts_given(const chooser *c) {
+  return dv_settings_given(c->settings, "starts") || dv_settings_given(c->settings, "restart-at") ||
+         dv_settings_given(c->settings, "restart-above");
+}
+
+static bool holds(const chooser *c, condition which) {
+  const dv_profile *f = c->facts;
+  const dv_train_settings *s = now(c);
+  const dv_density *density = dv_density_of(s);
+  const dvbf_model_class *type = dv_model_class_of(s);
+  bool video = f->video && type->takes_transition, places = s->start == DV_START_PLACES;
+  bool long_windows = steps_of(c) >= 60 && !f->notes;
+  switch (which) {
+  case ALWAYS: return true;
+  case COLUMNS_HAVE_SCALES: return !f->picture && !f->x.binary && density->scales(s);
+  case THERE_ARE_INPUTS: return f->n_u;
+  case COLUMN_IS_CONSTANT: return f->constant && !f->picture && density->sigma;
+  case STEPS_ARE_MISSING: return f->gaps && f->x.whole;
+  case VALUES_ARE_MISSING: return f->gaps && !f->x.whole;
+  case FRAMES_RECUR: return may_read(c);
+  case STATES_GROW: return !f->picture && f->steps > 1;
+  case NEEDS_SHAPE: return (s->network == DV_NETWORK_CONV || s->shift) && f->height;
+  case NOISE_DRIVES_BITS: return f->notes;
+  case NOISE_WITHOUT_PATTERNS: return f->notes && !reads_patterns(c);
+  case VIDEO: return video;
+  case VIDEO_IN_WINDOWS: return f->steps > WINDOW_OF_VIDEO;
+  case VIDEO_IN_MEMORY: return f->steps > WINDOW_OF_VIDEO && !f->large;
+  case COMPONENTS: return video && has_components(c);
+  case MOMENTS_TELL: return video && c->order;
+  case BY_MOMENTS: return video && places;
+  case BY_MIXTURE: return video && !places;
+  case MIXTURE_OF_COMPONENTS: return video && !places && has_components(c);
+  case PICTURE: return f->picture && !video;
+  case FEW_DIRECTIONS: return !f->picture && !video && f->directions < f->n_x;
+  case MANY_DIRECTIONS: return !f->picture && !video && f->directions >= f->n_x;
+  case LITTLE_DATA: return f->x.frames < 500 && !f->far;
+  case FAR_AHEAD: return f->far && (type->takes_transition || type->exact);
+  case FEEDTHROUGH: return f->linear.feedthrough && f->n_u;
+  case LONG_SEQUENCES: return f->steps > 2 * WINDOW;
+  case WINDOWS_CUT: return s->window && f->steps > (size_t)s->window && !f->video;
+  case WINDOWS_LET_GROW: return growth(c) > 20;
+  case LONG_WINDOWS: return long_windows;
+  case LONG_WINDOWS_WITHOUT_MODES: return long_windows && !s->modes;
+  case TOO_FEW_STEPS: return (double)s->initial_frames > most_initial(f);
+  case INITIAL_FRAMES: return s->initial_frames > 0;
+  case LINEAR_START: return s->start == DV_START_LINEAR;
+  case HIGHER_ORDER: return f->linear.order > s->latent;
+  case SMALLER_ERRORS: return f->linear.order && s->sigma_floor > 0.3 * f->linear.sigma;
+  case GAIN_APART: return s->filter_updates && type->takes_transition;
+  case MANY_SEQUENCES: return f->sequences > 2000 && f->steps <= 200;
+  case TRAINED: return s->updates > 0;
+  case FLOOR_FALLS: return s->start != DV_START_LINEAR && !places;
+  case SENSORS:
+    return f->sensors && f->steps > 1 && density->scales(s) && type->takes_transition && !starts_given(c);
+  case PATTERNS: return reads_patterns(c);
+  case FEW_PATTERNS: return f->x.frames < 2 * FRAMES_OF_PATTERNS;
+  case PATTERNS_IN_WINDOWS: return f->steps > WINDOW_OF_PATTERNS;
+  }
+  return false;
+}
+
+/* ---- Numbers ---- */
+
+/* clang-format off */
+typedef enum number {
+  NONE, LATENT_OF_X, LATENT_OF_MOMENTS, LATENT_OF_LINEAR, IMAGE_HEIGHT, IMAGE_WIDTH, MOMENTS, MOMENTS_SEEN,
+  HIDDEN_FAR, SYSTEMS_FAR, UPDATES_FAR, UPDATES_OF_GAIN, UPDATES_OF_SEQUENCES, UPDATES_OF_PATTERNS,
+  UPDATES_ALL, UPDATES_0_4, UPDATES_0_45, UPDATES_HALF, UPDATES_0_7, UPDATES_A_TENTH, UPDATES_A_FIFTH,
+  UPDATES_A_SIXTEENTH, STRIDE_A_TENTH, SCALE_BY_GROWTH, FRAMES_TO_BEGIN, FRAMES_AT_MOST, FRAMES_SET,
+  FLOOR_BELOW_LINEAR
+} number;
+/* clang-format on */
+
+/* Frames for the initial network: at most 20, with at most VALUES values in all. From many columns it would
+ * memorise the beginnings of the sequences, and a few frames of them determine the state. */
+static double frames_to_begin(const dv_profile *f) {
+  enum { VALUES = 240 };
+  double few = f->x.frames < 600 ? 10 : fmin(20, fmax(5, floor(VALUES / (double)f->n_x)));
+  return fmin(few, most_initial(f));
+}
+
+static double value_of(const chooser *c, number which) {
+  const dv_profile *f = c->facts;
+  const dv_train_settings *s = now(c);
+  double frames = (double)f->x.frames, updates = (double)s->updates;
+  bool many = f->x.frames >= 5000;
+  switch (which) {
+  case NONE: break;
+  case LATENT_OF_X: return fmin(LATENT, 2 + 2 * (double)f->directions);
+  case LATENT_OF_MOMENTS: return dv_image_moments_state(c->order);
+  case LATENT_OF_LINEAR: return f->linear.order;
+  case IMAGE_HEIGHT: return (double)f->height;
+  case IMAGE_WIDTH: return (double)f->width;
+  case MOMENTS: return c->order;
+  case MOMENTS_SEEN: return dv_image_moments_moments(c->order);
+  case HIDDEN_FAR: return many ? 128 : 64;
+  case SYSTEMS_FAR: return many ? 16 : 12;
+  case UPDATES_FAR: return 3000 * floor(fmin(4, fmax(1, sqrt(frames / 1000))));
+  case UPDATES_OF_GAIN: return fmin(600, ceil(updates / 5));
+  case UPDATES_OF_SEQUENCES: return fmin(16000, round(4000 * sqrt((double)f->sequences / 500) / 1000) * 1000);
+  case UPDATES_OF_PATTERNS: return round(8 * fmin(5, fmax(1, frames / FRAMES_OF_PATTERNS))) * 100;
+  case UPDATES_ALL: return updates;
+  case UPDATES_0_4: return round(0.4 * updates);
+  case UPDATES_0_45: return round(0.45 * updates);
+  case UPDATES_HALF: return round(0.5 * updates);
+  case UPDATES_0_7: return round(0.7 * updates);
+  case UPDATES_A_TENTH: return round(fmin(100, 0.1 * updates));
+  case UPDATES_A_FIFTH: return fmax(1, fmin(200, round(updates / 5)));
+  case UPDATES_A_SIXTEENTH: return round(updates / 16);
+  case STRIDE_A_TENTH: return fmax(1, floor((double)steps_of(c) / 10));
+  case SCALE_BY_GROWTH: return 2 / growth(c);
+  case FRAMES_TO_BEGIN: return frames_to_begin(f);
+  case FRAMES_AT_MOST: return most_initial(f);
+  case FRAMES_SET: return (double)s->initial_frames;
+  case FLOOR_BELOW_LINEAR: return fmax(1e-6, 0.3 * f->linear.sigma);
+  }
+  return 0;
+}
+
+/* ---- Choices that need more than a line ---- */
 
 /* Recommends a density that nobody asked for. */
 static void advise(chooser *c, const char *name, const char *why) {
@@ -84,7 +259,8 @@ static void advise(chooser *c, const char *name, const char *why) {
 }
 
 /* The first that suits the data; otherwise the default stays. */
-static void density(chooser *c, const facts *f) {
+static void density(chooser *c) {
+  const dv_profile *f = c->facts;
   const char *name, *why = NULL;
   const dv_density *d;
   for (size_t i = 0; !why && (d = dv_density_at(i, &name)); i++)
@@ -98,111 +274,17 @@ static void density(chooser *c, const facts *f) {
   choose(c, d->setting, value, "as the data are");
 }
 
-static void emission(chooser *c, const facts *f) {
-  density(c, f);
-  if (!f->picture && !f->x.binary && dv_density_of(now(c))->scales(now(c)))
-    choose(c, "x-scaling", "standardise", "columns of x have scales of their own");
-  if (f->n_u) choose(c, "u-scaling", "standardise", "controls have scales of their own");
-  /* It is predicted without error and would make a sigma shared by all columns too small. */
-  if (f->constant && !f->picture && dv_density_of(now(c))->sigma)
-    choose(c, "sigma", "dimension", "a column of x is constant");
-  if (f->gaps && f->x.whole) choose(c, "mask-input", "step", "steps of x are missing");
-  if (f->gaps && !f->x.whole) choose(c, "mask-input", "dimension", "values of x are missing");
-}
-
-/* Sensors that can be predicted far ahead: the dynamics are learned from long unobserved stretches, in small
- * batches of overlapping windows; then the gain of the filter. The systems start as oscillating modes,
- * because nonlinear effects of u, such as an amplitude, are not found from systems near the identity. */
-static void far(chooser *c, const facts *f) {
-  double more = fmin(4, fmax(1, sqrt((double)f->x.frames / 1000)));
-  bool many = f->x.frames >= 5000;
-  const dvbf_model_class *type = dv_model_class_of(now(c));
-  /* Other models have no separate gain: they learn the filter with the dynamics. */
-  if (!f->far || !(type->takes_transition || type->exact)) return;
-  choose(c, "modes", "on", "x can be predicted far ahead");
-  choose(c, "affine", "on", "x can be predicted far ahead");
-  choose(c, "filter-dropout", "0.9", "the dynamics are learned by free runs");
-  choose(c, "filter-dropout-end", "0.9", "the dynamics are learned by free runs");
-  choose(c, "filter-dropout-run", "30", "the dynamics are learned by free runs");
-  choose(c, "dropped", "zero", "the dynamics are learned by free runs");
-  choose(c, "keep-by", "prediction", "the dynamics are learned by free runs");
-  choose(c, "hidden", many ? "128" : "64", "as there are frames");
-  choose(c, "systems", many ? "16" : "12", "as there are frames");
-  choose(c, "batch-size", "16", "windows overlap much");
-  choose(c, "learning-rate", "0.008", "batches are small");
-  choose(c, "clip-norm", "1", "free runs may explode");
-  choose_number(c, "updates", 3000 * floor(more), "as there are frames");
-  choose_number(c, "filter-updates", fmin(600, ceil((double)now(c)->updates / 5)),
-                "the filter is learned when the dynamics are known");
-}
-
-/* Recurring frames determine the state: a model that reads them back need not encode them in noise, which
- * would cost likelihood. Settings of the user that it would ignore keep the model. */
-static void reading(chooser *c, const facts *f) {
-  const dvbf_model_class *type = dv_model_reading();
-  if (c->status || !f->notes || !dv_density_of(now(c))->notes) return;
-  if (dv_settings_given(c->settings, "model") || dv_settings_given(c->settings, "importance-samples")) return;
-  if (dv_settings_fit_model(c->settings, type, false, NULL)) return;
-  choose(c, "model", type->name, "frames that come again and again tell the state");
-}
-
-static bool reads_patterns(const chooser *c, const facts *f) {
-  return f->notes && dv_density_of(now(c))->notes && dv_model_class_of(now(c))->reads_frame;
-}
-
-/* Such models learn fast and soon overfit: small networks, short windows, few updates, and frequent
- * validation. */
-static void patterns(chooser *c, const facts *f) {
-  static const char why[] = "a few frames come again and again";
-  enum { WINDOW = 20, STRIDE = WINDOW / 4, FRAMES = 10000 };
-  if (!reads_patterns(c, f)) return;
-  double more = fmin(5, fmax(1, (double)f->x.frames / FRAMES));
-  choose_number(c, "updates", round(8 * more) * 100, "as there are frames");
-  choose_number(c, "validate-every", round((double)now(c)->updates / 16), why);
-  if (f->x.frames < 2 * FRAMES) {
-    choose(c, "units", "32", "there are few frames");
-    choose(c, "hidden", "64", "there are few frames");
-  }
-  if (f->steps <= WINDOW) return;
-  choose_number(c, "window", WINDOW, why);
-  choose_number(c, "stride", STRIDE, why);
-}
-
-/* Data driven by noise may go anywhere at each step: w decides, judged by the likelihood one step ahead. So
- * nothing is dropped, the state is large, and many systems follow from it. */
-static void notes(chooser *c, const facts *f) {
-  static const char why[] = "noise drives columns of 0 and 1";
-  if (!f->notes) return;
-  if (!reads_patterns(c, f)) {
-    choose(c, "systems", "32", why);
-    choose(c, "mixing-hidden", "64", why);
-    choose(c, "universal", "point", why);
-    choose(c, "filter-dropout", "0", why);
-    choose(c, "filter-dropout-end", "0", why);
-    choose(c, "initial-frames", "3", why);
-    choose(c, "updates", "6000", why);
-  }
-  choose(c, "keep-by", "bound", why);
-  choose(c, "batch-size", "16", why);
-  choose(c, "clip-norm", "1", why);
-  choose(c, "starts", "1", why); /* predictions far ahead, by which starts are judged, tell nothing */
-}
-
-/* Whether a model of components is one of x (train/pca_training.c), and all frames can be read. */
-static bool has_components(const chooser *c, const facts *f) {
-  const dv_train_settings *s = now(c);
-  bool normal = dv_density_of(s)->normal && s->mean == DV_MEAN_IDENTITY &&
-                (s->sigma == DV_SIGMA_FIXED || s->sigma == DV_SIGMA_GLOBAL);
-  return f->video && !f->large && normal && s->network != DV_NETWORK_CONV && !s->shift &&
-         !(f->gaps && !f->x.whole);
+static void reading_model(chooser *c) {
+  choose(c, "model", dv_model_reading()->name, "frames that come again and again tell the state");
 }
 
 /* For network = auto. A dense layer learns sooner than convolutions, on components and on pixels
  * (bench/SPEED.md), but needs gigabytes for large images. */
-static void network(chooser *c, const facts *f) {
+static void network(chooser *c) {
   enum { VALUES = 32768 };
+  const dv_profile *f = c->facts;
   if (now(c)->network != DV_NETWORK_AUTO || c->status) return;
-  bool components = has_components(c, f), conv = !components && f->height && f->n_x >= VALUES;
+  bool components = has_components(c), conv = !components && f->height && f->n_x >= VALUES;
   const char *why = conv         ? "images are large, and there are no components"
                     : components ? "images are learned on components"
                                  : "x is no large image";
@@ -210,233 +292,274 @@ static void network(chooser *c, const facts *f) {
   if (!c->status && c->each) c->each("network", conv ? "conv" : "dense", "auto", why, c->user_data);
 }
 
-/* Convolutions and shifts need the shape of the image. */
-static void picture(chooser *c, const facts *f) {
-  network(c, f);
-  if ((now(c)->network != DV_NETWORK_CONV && !now(c)->shift) || !f->height) return;
-  choose_number(c, "image-height", (double)f->height, "as the images are");
-  choose_number(c, "image-width", (double)f->width, "as the images are");
-}
-
-enum { WINDOW_OF_VIDEO = 15 };
-static const char PLACES_WHY[] = "so many powers of the coordinates tell the images apart";
-
-/* Only the emission is learned from images: otherwise w would learn to make every frame, and the transition
- * nothing. It sees states that the filter knows well, so nothing is dropped. Windows overlap, so small
- * batches suffice. */
-static void places(chooser *c, const facts *f) {
-  static const char why[] = "the dynamics are learned from places";
-  int order = (int)now(c)->places;
-  if (!order && !c->status)
-    c->status = dv_image_moments_order(&order, f->train, f->height, f->width, c->error);
-  if (!order) order = DV_PLACES_HIGHEST;
-  choose_number(c, "places", order, PLACES_WHY);
-  choose_number(c, "latent", dv_image_moments_state(order), "three for each moment of the images");
-  choose_number(c, "emission-sees", dv_image_moments_moments(order), "an image shows where things are");
-  choose(c, "hidden", "512", "images change fast with the state");
-  choose(c, "transition", "mlp", why);
-  choose(c, "transition-hidden", "512", why);
-  choose(c, "transition-paths", "on", why);
-  choose(c, "universal", "point", why);
-  choose(c, "linear-paths", "on", why);
-  choose(c, "recognition-sees", "prediction", why);
-  choose(c, "filter-dropout", "0", why);
-  choose(c, "filter-dropout-end", "0", why);
-  choose(c, "state-limit", "2", "predictions must stay near what was seen");
-  choose(c, "updates", "500", why);
-  choose(c, "batch-size", "16", why);
-  choose(c, "learning-rate", "0.0005", "the emission begins as a regression");
-  choose(c, "sigma-floor-updates", "0", "the emission begins as a regression");
-  choose_number(c, "emission-updates", (double)now(c)->updates, why);
-}
-
-static void coarse(chooser *c) {
-  double updates = (double)now(c)->updates;
-  choose(c, "coarse", "5", "what moves may be small");
-  choose_number(c, "coarse-hold", round(0.4 * updates), "0.4 of the updates");
-  choose_number(c, "coarse-updates", round(0.7 * updates), "0.7 of the updates");
-}
-
-/* A mixture that does not read the controls cannot memorise those of few sequences. */
-static void mixture(chooser *c, bool components) {
-  static const char why[] = "x is a video";
-  choose(c, "latent", "8", why);
-  choose(c, "affine", "on", why);
-  choose(c, "mixing-hidden", "64", why);
-  choose(c, "mixing-control", "off", why);
-  choose(c, "filter-dropout", "0.5", why);
-  choose(c, "filter-dropout-end", "0.4", why);
-  choose(c, "updates", "5000", why);
-  if (components) coarse(c);
+static void find_order(chooser *c) {
+  const dv_profile *f = c->facts;
+  if (!c->status) c->status = dv_image_moments_order(&c->order, f->train, f->height, f->width, c->error);
 }
 
 /* Whether the position of their light tells images apart. Settings of the user that would be ignored rule it
  * out. */
-static bool suits_places(chooser *c, const facts *f) {
+static void try_moments(chooser *c) {
   static const char *const said[] = {"coarse", "transition", "systems", "latent"};
   const dv_train_settings *s = now(c);
-  int order = 0;
   for (size_t i = 0; i < sizeof said / sizeof *said; i++)
-    if (dv_settings_given(c->settings, said[i])) return false;
-  if (f->common <= 3 || s->recognition != DV_FILTERING || s->initial != DV_INITIAL_MLP || c->status)
-    return false;
-  c->status = dv_image_moments_order(&order, f->train, f->height, f->width, c->error);
-  if (c->status || !order) return false;
-  choose_number(c, "places", order, PLACES_WHY); /* so that the facts are not found again */
-  return true;
+    if (dv_settings_given(c->settings, said[i])) return;
+  if (c->facts->common > 3 && s->recognition == DV_FILTERING && s->initial == DV_INITIAL_MLP) find_order(c);
 }
 
-/* Large images of something that moves. Training on components makes them as fast as small ones, and the
- * motion of small things is found from moments first, or from coarse images. Windows with every origin show
- * many beginnings. */
-static void video(chooser *c, const facts *f) {
-  static const char why[] = "x is a video";
-  const dv_train_settings *s = now(c);
-  choose(c, "scale-emission", "2", "images change fast with the state");
-  choose(c, "keep-by", "prediction", why);
-  choose(c, "restart-above", "2", "early predictions of a video tell little");
-  if (f->steps > WINDOW_OF_VIDEO) {
-    choose_number(c, "window", WINDOW_OF_VIDEO, "training begins anywhere in a video");
-    if (!f->large) choose(c, "stride", "1", "training begins anywhere in a video");
-  }
-  bool components = has_components(c, f);
-  if (components) {
-    choose(c, "projection", "1e-4", why);
-    choose(c, "components", "160", why);
-    if (suits_places(c, f)) choose(c, "start", "places", "images are told apart by where their light is");
-  }
-  if (s->start == DV_START_PLACES)
-    places(c, f);
-  else
-    mixture(c, components);
+/* The order that is set, that of the data or, if moments do not tell these apart, the highest. */
+static void order_of_moments(chooser *c) {
+  c->order = (int)now(c)->places;
+  if (!c->order) find_order(c);
+  if (!c->order) c->order = DV_PLACES_HIGHEST;
 }
 
+/* ---- The rules ---- */
+
+/* Under a condition (when it is reached), a setting gets a value, as text or as a number. */
+typedef struct rule {
+  condition when;
+  bool heading; /* for the rules that follow, up to the next heading */
+  const char *setting, *value;
+  number number;
+  const char *why;
+  void (*make)(chooser *c); /* instead of a setting */
+} rule;
+
+#define IF(condition) {.when = condition, .heading = true},
+#define SET(name, text, because) {.setting = name, .value = text, .why = because},
+#define SET_IF(condition, name, text, because)                                                               \
+  {.when = condition, .setting = name, .value = text, .why = because},
+#define COUNT(name, which, because) {.setting = name, .number = which, .why = because},
+#define COUNT_IF(condition, name, which, because)                                                            \
+  {.when = condition, .setting = name, .number = which, .why = because},
+#define FIND(function) {.make = function},
+#define FIND_IF(condition, function) {.when = condition, .make = function},
+
+static const char BITS[] = "noise drives columns of 0 and 1", A_VIDEO[] = "x is a video",
+                  POWERS[] = "so many powers of the coordinates tell the images apart",
+                  PLACES[] = "the dynamics are learned from places",
+                  REGRESSION[] = "the emission begins as a regression",
+                  PREDICTABLE[] = "x can be predicted far ahead",
+                  FREE_RUNS[] = "the dynamics are learned by free runs", FRAMES[] = "as there are frames",
+                  LITTLE[] = "there are few frames", BEGIN_ANYWHERE[] = "training begins anywhere in a video",
+                  FROM_LINEAR[] = "training starts from a linear model", LONG[] = "windows are long",
+                  LINEAR_GAIN[] = "the gain of the filter is to be linear",
+                  RECUR[] = "a few frames come again and again";
+
+/* clang-format off */
+
+/* For every model. */
+static const rule of_data[] = {
+FIND(density)
+SET_IF(COLUMNS_HAVE_SCALES, "x-scaling",  "standardise", "columns of x have scales of their own")
+SET_IF(THERE_ARE_INPUTS,    "u-scaling",  "standardise", "controls have scales of their own")
+/* It is predicted without error and would make a sigma shared by all columns too small. */
+SET_IF(COLUMN_IS_CONSTANT,  "sigma",      "dimension",   "a column of x is constant")
+SET_IF(STEPS_ARE_MISSING,   "mask-input", "step",        "steps of x are missing")
+SET_IF(VALUES_ARE_MISSING,  "mask-input", "dimension",   "values of x are missing")
+/* Recurring frames determine the state: a model that reads them back need not encode them in noise, which would
+ * cost likelihood. */
+FIND_IF(FRAMES_RECUR, reading_model)
 /* A mixture of linear systems extrapolates in a straight line. */
-static void stability(chooser *c, const facts *f) {
-  if (!f->picture && f->steps > 1) choose(c, "state-limit", "2", "predictions must stay near what was seen");
-}
+SET_IF(STATES_GROW,         "state-limit", "2",          "predictions must stay near what was seen")
+};
 
-/* Largest state for sensors. Columns that follow from others add nothing to it. */
-enum { LATENT = 16 };
+/* For models that are trained by gradients; a fit finds these itself. */
+static const rule of_training[] = {
+FIND(network)
+IF(NEEDS_SHAPE)
+COUNT("image-height", IMAGE_HEIGHT, "as the images are")
+COUNT("image-width",  IMAGE_WIDTH,  "as the images are")
 
-static void sizes(chooser *c, const facts *f) {
-  notes(c, f);
-  if (f->video && dv_model_class_of(now(c))->takes_transition) {
-    video(c, f);
-  } else if (f->picture) {
-    choose(c, "latent", "4", "x is a picture");
-  } else {
-    double latent = fmin(LATENT, 2 + 2 * (double)f->directions);
-    choose_number(c, "latent", latent,
-                  f->directions < f->n_x ? "2 and twice the directions that hold 99 % of x, at most 16"
-                                         : "2 and twice the columns of x, at most 16");
-  }
-  if (f->n_u) choose(c, "initial-control", "on", "there are controls");
-  /* Larger networks would memorise so little data. */
-  if (f->x.frames < 500 && !f->far) {
-    choose(c, "hidden", "32", "there are few frames");
-    choose(c, "systems", "8", "there are few frames");
-  }
-  far(c, f);
-  if (f->linear.feedthrough && f->n_u)
-    choose(c, "feedthrough", "on", "the best linear model sees x answer to u at once");
-}
+/* Data driven by noise may go anywhere at each step: w decides, judged by the likelihood one step ahead. So
+ * nothing is dropped, the state is large, and many systems follow from it. */
+IF(NOISE_WITHOUT_PATTERNS)
+SET("systems",            "32",    BITS)
+SET("mixing-hidden",      "64",    BITS)
+SET("universal",          "point", BITS)
+SET("filter-dropout",     "0",     BITS)
+SET("filter-dropout-end", "0",     BITS)
+SET("initial-frames",     "3",     BITS)
+SET("updates",            "6000",  BITS)
+IF(NOISE_DRIVES_BITS)
+SET("keep-by",            "bound", BITS)
+SET("batch-size",         "16",    BITS)
+SET("clip-norm",          "1",     BITS)
+SET("starts",             "1",     BITS) /* predictions far ahead, by which starts are judged, tell nothing */
 
-/* The most frames that leave some to predict in sequences of that length. */
-static double most_initial(size_t steps) {
-  return fmax(1, fmax(floor((double)steps / 3), (double)steps - 5));
-}
+/* Large images of something that moves. Training on components makes them as fast as small ones, and the motion
+ * of small things is found from moments first, or from coarse images. Windows with every origin show many
+ * beginnings. */
+IF(VIDEO)
+SET("scale-emission",     "2",          "images change fast with the state")
+SET("keep-by",            "prediction", A_VIDEO)
+SET("restart-above",      "2",          "early predictions of a video tell little")
+SET_IF(VIDEO_IN_WINDOWS, "window", "15", BEGIN_ANYWHERE)
+SET_IF(VIDEO_IN_MEMORY,  "stride", "1",  BEGIN_ANYWHERE)
+IF(COMPONENTS)
+SET("projection",         "1e-4",       A_VIDEO)
+SET("components",         "160",        A_VIDEO)
+FIND(try_moments)
+IF(MOMENTS_TELL)
+COUNT("places", MOMENTS, POWERS)
+SET("start",              "places",     "images are told apart by where their light is")
 
-/* Frames for the initial network: at most 20, with at most VALUES values in all. From many columns it would
- * memorise the beginnings of the sequences, and a few frames of them determine the state. */
-static double few_values(const facts *f) {
-  enum { VALUES = 240 };
-  return fmin(20, fmax(5, floor(VALUES / (double)f->n_x)));
-}
+/* Only the emission is learned from images: otherwise w would learn to make every frame, and the transition
+ * nothing. It sees states that the filter knows well, so nothing is dropped. Windows overlap, so small batches
+ * suffice. */
+IF(BY_MOMENTS)
+FIND(order_of_moments)
+COUNT("places",        MOMENTS,           POWERS)
+COUNT("latent",        LATENT_OF_MOMENTS, "three for each moment of the images")
+COUNT("emission-sees", MOMENTS_SEEN,      "an image shows where things are")
+SET("hidden",              "512",        "images change fast with the state")
+SET("transition",          "mlp",        PLACES)
+SET("transition-hidden",   "512",        PLACES)
+SET("transition-paths",    "on",         PLACES)
+SET("universal",           "point",      PLACES)
+SET("linear-paths",        "on",         PLACES)
+SET("recognition-sees",    "prediction", PLACES)
+SET("filter-dropout",      "0",          PLACES)
+SET("filter-dropout-end",  "0",          PLACES)
+SET("state-limit",         "2",          "predictions must stay near what was seen")
+SET("updates",             "500",        PLACES)
+SET("batch-size",          "16",         PLACES)
+SET("learning-rate",       "0.0005",     REGRESSION)
+SET("sigma-floor-updates", "0",          REGRESSION)
+COUNT("emission-updates", UPDATES_ALL,   PLACES)
 
-/* Long recordings need windows, and a transition that neither diverges nor forgets over that many steps. */
-static void time(chooser *c, const facts *f) {
-  enum { WINDOW = 100 };
-  if (f->steps > 2 * WINDOW) choose_number(c, "window", WINDOW, "sequences are long");
-  const dv_train_settings *s = now(c);
-  size_t steps = s->window && (size_t)s->window < f->steps ? (size_t)s->window : f->steps;
-  if (s->window && f->steps > (size_t)s->window && !f->video)
-    choose_number(c, "stride", fmax(1, floor((double)steps / 10)), "a tenth of the window");
-  /* Keeps the initial growth of z over a window, about exp(steps * scale * sqrt(latent)), below e^2. */
-  double growth = (double)steps * sqrt((double)now(c)->latent);
-  if (growth > 20) choose_number(c, "scale-transition", 2 / growth, "windows are long");
-  double most = most_initial(f->common);
-  if (steps >= 60 && !f->notes) {
-    choose_number(c, "initial-frames", fmin(f->x.frames < 600 ? 10 : few_values(f), most),
-                  "windows are long");
-    if (!now(c)->modes) {
-      choose(c, "filter-dropout", "0.7", "windows are long");
-      choose(c, "filter-dropout-end", "0.7", "windows are long");
-      choose(c, "filter-dropout-run", "10", "windows are long");
-    }
-    choose(c, "keep-by", "prediction", "windows are long");
-  }
-  if ((double)now(c)->initial_frames > most)
-    choose_number(c, "initial-frames", most, "sequences that train, validate or test are short");
-  double frames = (double)now(c)->initial_frames;
-  if (frames > 0) choose_number(c, "predict-from", frames, "as initial-frames");
-}
+/* A mixture that does not read the controls cannot memorise those of few sequences. */
+IF(BY_MIXTURE)
+SET("latent",             "8",    A_VIDEO)
+SET("affine",             "on",   A_VIDEO)
+SET("mixing-hidden",      "64",   A_VIDEO)
+SET("mixing-control",     "off",  A_VIDEO)
+SET("filter-dropout",     "0.5",  A_VIDEO)
+SET("filter-dropout-end", "0.4",  A_VIDEO)
+SET("updates",            "5000", A_VIDEO)
+IF(MIXTURE_OF_COMPONENTS)
+SET("coarse",             "5",    "what moves may be small")
+COUNT("coarse-hold",    UPDATES_0_4, "0.4 of the updates")
+COUNT("coarse-updates", UPDATES_0_7, "0.7 of the updates")
 
-/* What a model that starts as a Kalman filter needs, with steps small enough to keep it. */
-static void linear_start(chooser *c, const facts *f) {
-  static const char why[] = "training starts from a linear model";
-  if (now(c)->start != DV_START_LINEAR) return;
-  choose(c, "recognition-sees", "innovation", why);
-  choose(c, "linear-paths", "on", why);
-  choose(c, "affine", "on", why);
-  choose(c, "modes", "off", why);
-  choose(c, "learning-rate", "0.0005", why);
-  choose(c, "sigma-floor-updates", "0", why);
-  if (!f->linear.order) return;
-  if (f->linear.order > now(c)->latent)
-    choose_number(c, "latent", f->linear.order, "the order of the linear model");
-  if (now(c)->sigma_floor > 0.3 * f->linear.sigma)
-    choose_number(c, "sigma-floor", fmax(1e-6, 0.3 * f->linear.sigma),
-                  "below the errors of the linear model");
-}
+/* The size of the model. Larger networks would memorise little data. */
+IF(ALWAYS)
+SET_IF(PICTURE,           "latent", "4",         "x is a picture")
+COUNT_IF(FEW_DIRECTIONS,  "latent", LATENT_OF_X, "2 and twice the directions that hold 99 % of x, at most 16")
+COUNT_IF(MANY_DIRECTIONS, "latent", LATENT_OF_X, "2 and twice the columns of x, at most 16")
+SET_IF(THERE_ARE_INPUTS,  "initial-control", "on", "there are controls")
+SET_IF(LITTLE_DATA,       "hidden",  "32", LITTLE)
+SET_IF(LITTLE_DATA,       "systems", "8",  LITTLE)
+
+/* Sensors that can be predicted far ahead: the dynamics are learned from long unobserved stretches, in small
+ * batches of overlapping windows; then the gain of the filter. The systems start as oscillating modes, because
+ * nonlinear effects of u, such as an amplitude, are not found from systems near the identity. Models without a
+ * separate gain learn the filter with the dynamics. */
+IF(FAR_AHEAD)
+SET("modes",              "on",         PREDICTABLE)
+SET("affine",             "on",         PREDICTABLE)
+SET("filter-dropout",     "0.9",        FREE_RUNS)
+SET("filter-dropout-end", "0.9",        FREE_RUNS)
+SET("filter-dropout-run", "30",         FREE_RUNS)
+SET("dropped",            "zero",       FREE_RUNS)
+SET("keep-by",            "prediction", FREE_RUNS)
+COUNT("hidden",  HIDDEN_FAR,  FRAMES)
+COUNT("systems", SYSTEMS_FAR, FRAMES)
+SET("batch-size",         "16",         "windows overlap much")
+SET("learning-rate",      "0.008",      "batches are small")
+SET("clip-norm",          "1",          "free runs may explode")
+COUNT("updates",        UPDATES_FAR,     FRAMES)
+COUNT("filter-updates", UPDATES_OF_GAIN, "the filter is learned when the dynamics are known")
+IF(FEEDTHROUGH)
+SET("feedthrough",        "on",         "the best linear model sees x answer to u at once")
+
+/* A model that starts as a Kalman filter, with steps small enough to keep it. */
+IF(LINEAR_START)
+SET("recognition-sees",    "innovation", FROM_LINEAR)
+SET("linear-paths",        "on",         FROM_LINEAR)
+SET("affine",              "on",         FROM_LINEAR)
+SET("modes",               "off",        FROM_LINEAR)
+SET("learning-rate",       "0.0005",     FROM_LINEAR)
+SET("sigma-floor-updates", "0",          FROM_LINEAR)
+COUNT_IF(HIGHER_ORDER,   "latent",      LATENT_OF_LINEAR,   "the order of the linear model")
+COUNT_IF(SMALLER_ERRORS, "sigma-floor", FLOOR_BELOW_LINEAR, "below the errors of the linear model")
+
+/* Long recordings need windows, and a transition that neither diverges nor forgets over that many steps: the
+ * initial growth of z over a window, about exp(steps * scale * sqrt(latent)), stays below e^2. */
+IF(ALWAYS)
+SET_IF(LONG_SEQUENCES,     "window",           "100",           "sequences are long")
+COUNT_IF(WINDOWS_CUT,      "stride",           STRIDE_A_TENTH,  "a tenth of the window")
+COUNT_IF(WINDOWS_LET_GROW, "scale-transition", SCALE_BY_GROWTH, LONG)
+COUNT_IF(LONG_WINDOWS,     "initial-frames",   FRAMES_TO_BEGIN, LONG)
+IF(LONG_WINDOWS_WITHOUT_MODES)
+SET("filter-dropout",      "0.7", LONG)
+SET("filter-dropout-end",  "0.7", LONG)
+SET("filter-dropout-run",  "10",  LONG)
+IF(ALWAYS)
+SET_IF(LONG_WINDOWS,       "keep-by",        "prediction",   LONG)
+COUNT_IF(TOO_FEW_STEPS,    "initial-frames", FRAMES_AT_MOST, "sequences that train, validate or test are short")
+COUNT_IF(INITIAL_FRAMES,   "predict-from",   FRAMES_SET,     "as initial-frames")
 
 /* What the gain of the last phase is made of, and what separates it from free runs. */
-static void phases(chooser *c) {
-  if (!now(c)->filter_updates || !dv_model_class_of(now(c))->takes_transition) return;
-  choose(c, "recognition-sees", "innovation", "the gain of the filter is to be linear");
-  choose(c, "linear-paths", "on", "the gain of the filter is to be linear");
-  choose(c, "recognition-waits", "on", "the filter is trained apart");
-}
+IF(GAIN_APART)
+SET("recognition-sees",  "innovation", LINEAR_GAIN)
+SET("linear-paths",      "on",         LINEAR_GAIN)
+SET("recognition-waits", "on",         "the filter is trained apart")
 
 /* Schedules are shares of the number of updates. */
-static void schedules(chooser *c, const facts *f) {
-  if (f->sequences > 2000 && f->steps <= 200)
-    choose_number(c, "updates", fmin(16000, round(4000 * sqrt((double)f->sequences / 500) / 1000) * 1000),
-                  "there are many sequences");
-  double updates = (double)now(c)->updates;
-  if (updates < 1) return;
-  if (now(c)->start != DV_START_LINEAR && now(c)->start != DV_START_PLACES)
-    choose_number(c, "sigma-floor-updates", round(0.45 * updates), "0.45 of the updates");
-  choose_number(c, "filter-dropout-updates", round(0.5 * updates), "half of the updates");
-  choose_number(c, "warm-up", round(fmin(100, 0.1 * updates)), "at most a tenth of the updates");
-  choose_number(c, "validate-every", fmax(1, fmin(200, round(updates / 5))), "at least five in all");
+IF(ALWAYS)
+COUNT_IF(MANY_SEQUENCES, "updates",             UPDATES_OF_SEQUENCES, "there are many sequences")
+IF(TRAINED)
+COUNT_IF(FLOOR_FALLS,    "sigma-floor-updates", UPDATES_0_45,         "0.45 of the updates")
+COUNT("filter-dropout-updates", UPDATES_HALF,    "half of the updates")
+COUNT("warm-up",                UPDATES_A_TENTH, "at most a tenth of the updates")
+COUNT("validate-every",         UPDATES_A_FIFTH, "at least five in all")
+
+/* Training on sensor data takes seconds, and the seed matters much: several are tried. */
+IF(ALWAYS)
+SET_IF(SENSORS, "search", "on", "trainings are short, and none is reliable alone")
+
+/* Models that read recurring frames back learn fast and soon overfit: small networks, short windows, few
+ * updates, and frequent validation. */
+IF(PATTERNS)
+COUNT("updates",        UPDATES_OF_PATTERNS, FRAMES)
+COUNT("validate-every", UPDATES_A_SIXTEENTH, RECUR)
+SET_IF(FEW_PATTERNS,        "units",  "32", LITTLE)
+SET_IF(FEW_PATTERNS,        "hidden", "64", LITTLE)
+SET_IF(PATTERNS_IN_WINDOWS, "window", "20", RECUR)
+SET_IF(PATTERNS_IN_WINDOWS, "stride", "5",  RECUR)
+};
+/* clang-format on */
+
+static void apply(chooser *c, const rule *rules, size_t count) {
+  bool under = true;
+  for (const rule *r = rules; r < rules + count && !c->status; r++) {
+    bool when = holds(c, r->when);
+    if (r->heading) under = when;
+    if (r->heading || !under || !when) continue;
+    if (r->make)
+      r->make(c);
+    else if (r->value)
+      choose(c, r->setting, r->value, r->why);
+    else
+      choose_number(c, r->setting, value_of(c, r->number), r->why);
+  }
 }
 
-/* Training on sensor data takes seconds, and the seed matters much: several are tried, unless the user has
- * set the number of starts. */
-static void search(chooser *c, const facts *f) {
-  static const char *const starts[] = {"starts", "restart-at", "restart-above"};
-  for (int i = 0; i < 3; i++)
-    if (dv_settings_given(c->settings, starts[i])) return;
-  const dv_train_settings *s = now(c);
-  if (f->sensors && f->steps > 1 && dv_density_of(s)->scales(s) && dv_model_class_of(s)->takes_transition)
-    choose(c, "search", "on", "trainings are short, and none is reliable alone");
+dvbf_status dv_choose_settings(dvbf_settings *settings, const dv_profile *facts, dvbf_choice_fn *each,
+                               void *user_data, dvbf_error *error) {
+  chooser c = {settings, facts, 0, each, user_data, DVBF_OK, error};
+  apply(&c, of_data, sizeof of_data / sizeof *of_data);
+  if (!dv_fit_of(dv_model_class_of(now(&c))))
+    apply(&c, of_training, sizeof of_training / sizeof *of_training);
+  return c.status;
 }
 
-/* ---- Applying the rules ---- */
+/* ---- Facts ---- */
 
 /* Facts from a linear model, if the data allow one. */
-static dvbf_status look_further(facts *f, const dvbf_data *data, const volatile int *interrupt,
+static dvbf_status look_further(dv_profile *f, const dvbf_data *data, const volatile int *interrupt,
                                 dvbf_error *error) {
   const double predictable = 0.7;
   dvbf_error inner = {0};
@@ -455,7 +578,7 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static dvbf_status look_at_lengths(facts *f, const dvbf_data *data, dvbf_error *error) {
+static dvbf_status look_at_lengths(dv_profile *f, const dvbf_data *data, dvbf_error *error) {
   const dvbf_sequences *train = &data->train, *others[] = {&data->valid, &data->test};
   size_t *lengths = dv_calloc(train->count, sizeof *lengths);
   if (!lengths) return dv_fail_memory(error, "looking at the data");
@@ -469,7 +592,7 @@ static dvbf_status look_at_lengths(facts *f, const dvbf_data *data, dvbf_error *
 }
 
 /* `further`: also facts from a linear model. */
-static dvbf_status look(facts *f, const dvbf_data *data, bool further, const volatile int *interrupt,
+static dvbf_status look(dv_profile *f, const dvbf_data *data, bool further, const volatile int *interrupt,
                         dvbf_error *error) {
   const dvbf_sequences *train = &data->train;
   enum { SHORT = 20, LARGE = 512, MOVES = 5 };
@@ -506,8 +629,8 @@ static dvbf_status look(facts *f, const dvbf_data *data, bool further, const vol
   return further && f->sensors && f->steps >= SHORT ? look_further(f, data, interrupt, error) : DVBF_OK;
 }
 
-static dvbf_status make_facts(dv_profile **out, const dvbf_data *data, bool further,
-                              const volatile int *interrupt, dvbf_error *error) {
+static dvbf_status make_profile(dv_profile **out, const dvbf_data *data, bool further,
+                                const volatile int *interrupt, dvbf_error *error) {
   dv_profile *f = dv_calloc(1, sizeof *f);
   dvbf_status status =
       f ? look(f, data, further, interrupt, error) : dv_fail_memory(error, "looking at the data");
@@ -520,7 +643,7 @@ static dvbf_status make_facts(dv_profile **out, const dvbf_data *data, bool furt
 
 dvbf_status dv_profile_new(dv_profile **out, const dvbf_data *data, const volatile int *interrupt,
                            dvbf_error *error) {
-  return make_facts(out, data, true, interrupt, error);
+  return make_profile(out, data, true, interrupt, error);
 }
 
 void dv_profile_free(dv_profile *f) {
@@ -532,25 +655,6 @@ size_t dv_profile_steps(const dv_profile *f) {
   return f->steps;
 }
 
-dvbf_status dv_choose_settings(dvbf_settings *settings, const dv_profile *f, dvbf_choice_fn *each,
-                               void *user_data, dvbf_error *error) {
-  chooser c = {settings, each, user_data, DVBF_OK, error};
-  emission(&c, f);
-  reading(&c, f);
-  stability(&c, f);
-  if (!dv_fit_of(dv_model_class_of(now(&c)))) { /* otherwise the fit itself finds what there is to choose */
-    picture(&c, f);
-    sizes(&c, f);
-    linear_start(&c, f);
-    time(&c, f);
-    phases(&c);
-    schedules(&c, f);
-    search(&c, f);
-    patterns(&c, f);
-  }
-  return c.status;
-}
-
 dvbf_status dvbf_settings_choose(dvbf_settings *settings, const dvbf_data *data, dvbf_choice_fn *each,
                                  void *user_data, dvbf_error *error) {
   DV_COMPUTE(dv_settings_portable(settings));
@@ -560,7 +664,7 @@ dvbf_status dvbf_settings_choose(dvbf_settings *settings, const dvbf_data *data,
   if (dv_settings_all_given(settings)) return DVBF_OK; /* by a preset, or by the run that is resumed */
   /* A fit chooses for itself. */
   bool further = !dv_fit_of(dv_model_class_of(s));
-  dvbf_status status = make_facts(&f, data, further, dv_settings_interrupt(settings), error);
+  dvbf_status status = make_profile(&f, data, further, dv_settings_interrupt(settings), error);
   if (!status) status = dv_choose_settings(settings, f, each, user_data, error);
   dv_profile_free(f);
   return status;
