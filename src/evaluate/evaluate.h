@@ -40,19 +40,11 @@ typedef struct dv_paths {
                              first step, entry t to the step into t */
 } dv_paths;
 
-/* Makes room for paths through these sequences, and for their x if it is wanted. */
-dvbf_status dv_paths_new(dv_paths **out, const dvbf_model *model, const dvbf_sequences *sequences, bool x,
-                         dvbf_error *error);
 void dv_paths_free(dv_paths *paths);
 
-/* Fills them by one run of a pass over the sequences. noise_free: every noise is at its mean, so that w = 0
- * if it is predicted. Allocates nothing. */
-dvbf_status dv_paths_draw(dv_paths *paths, dv_pass *pass, const dvbf_sequences *sequences, uint64_t seed,
-                          bool noise_free, dvbf_error *error);
-
 typedef struct dv_path_options {
-  size_t observe; /* steps whose x is seen; 0: all */
-  bool noise_free;
+  size_t observe;  /* steps whose x is seen; 0: all */
+  bool noise_free; /* every noise is at its mean, so that w = 0 if it is predicted */
   uint64_t seed;
   unsigned threads;              /* 0: all cores */
   const volatile int *interrupt; /* NULL, or a flag that ends the work */
@@ -96,8 +88,5 @@ dvbf_status dv_horizon_errors(dvbf_evaluation *out, const dvbf_model *model, con
  * [count][n][n]; t [n][n] becomes T and inverse [n][n] its inverse. Without `search` T stays the identity. */
 dvbf_status dv_common_norm(double *length, double *t, double *inverse, const double *systems, int count,
                            int n, bool search, dvbf_error *error);
-
-/* The largest singular value of T^-1 S T; scratch is [5 n n]. */
-double dv_length_in(const double *s, const double *t, const double *inverse, int n, double *scratch);
 
 #endif

@@ -79,6 +79,16 @@ static void read_systems(ruler *r) {
   }
 }
 
+/* The largest singular value of T^-1 S T; scratch is [5 n n]. */
+static double length_in(const double *s, const double *t, const double *inverse, int n, double *scratch) {
+  size_t square = (size_t)n * (size_t)n;
+  double *product = scratch, *matrix = scratch + square, *u = matrix + square, *v = u + square;
+  dv_product(product, inverse, s, n, n, n);
+  dv_product(matrix, product, t, n, n, n);
+  dv_singular_values(matrix, n, u, v + square, v);
+  return isnan(v[square]) ? INFINITY : v[square];
+}
+
 /* The longest of the matrices in the norm that was found. */
 static double longest(const ruler *r) {
   int n = r->systems.n;
@@ -86,7 +96,7 @@ static double longest(const ruler *r) {
   if (r->radius) return dv_spectral_radius(r->matrices, n, r->scratch);
   for (int i = 0; i < r->systems.count; i++) {
     const double *matrix = r->matrices + (size_t)i * square_of(r);
-    most = fmax(most, dv_length_in(matrix, r->t, r->inverse, n, r->scratch));
+    most = fmax(most, length_in(matrix, r->t, r->inverse, n, r->scratch));
   }
   return most;
 }
@@ -356,15 +366,6 @@ static void descend(descent *d, double p, int steps) {
   }
 }
 
-double dv_length_in(const double *s, const double *t, const double *inverse, int n, double *scratch) {
-  size_t square = (size_t)n * (size_t)n;
-  double *product = scratch, *matrix = scratch + square, *u = matrix + square, *v = u + square;
-  dv_product(product, inverse, s, n, n, n);
-  dv_product(matrix, product, t, n, n, n);
-  dv_singular_values(matrix, n, u, v + square, v);
-  return isnan(v[square]) ? INFINITY : v[square];
-}
-
 /* The largest of the lengths in the norm of t, computed from the systems themselves. */
 static double longest_under(const descent *d, const double *systems, const double *t, double *inverse,
                             int *order) {
@@ -373,7 +374,7 @@ static double longest_under(const descent *d, const double *systems, const doubl
   memcpy(inverse, t, square * sizeof *t);
   if (!isfinite(dv_invert(inverse, d->n, 1e-150, order))) return INFINITY;
   for (size_t i = 0; i < (size_t)d->count; i++)
-    most = fmax(most, dv_length_in(systems + i * square, t, inverse, d->n, d->scratch));
+    most = fmax(most, length_in(systems + i * square, t, inverse, d->n, d->scratch));
   return most;
 }
 

@@ -1,5 +1,5 @@
 /* Objects in images: the centre and spread of what stands out from the background (dv_track_centre,
- * dv_track_spread), and the distance between an object in a predicted image and in the true one
+ * spread_of), and the distance between an object in a predicted image and in the true one
  * (dv_tracker_distance). */
 #include "evaluate/tracking.h"
 
@@ -66,8 +66,9 @@ void dv_track_centre(const float *image, size_t height, size_t width, bool dark,
   *down = sum > 0 ? y / sum : NAN;
 }
 
-double dv_track_spread(const float *image, size_t height, size_t width, bool dark, float *room, double across,
-                       double down) {
+/* The root of the mean squared distance from the centre, with the same weights. */
+static double spread_of(const float *image, size_t height, size_t width, bool dark, float *room,
+                        double across, double down) {
   size_t pixels = height * width;
   weighing w = weighing_of(image, pixels, dark, room);
   double sum = 0, squares = 0;
@@ -111,7 +112,7 @@ static void look(dv_tracker *t, const dvbf_sequences *s, float *buffer, float *r
           dark += dv_track_dark(grey, 1, pixels, room);
         } else {
           dv_track_centre(grey, t->height, t->width, t->dark, room, &across, &down);
-          double spread = dv_track_spread(grey, t->height, t->width, t->dark, room, across, down);
+          double spread = spread_of(grey, t->height, t->width, t->dark, room, across, down);
           objects += spread < SMALL * (double)(t->height < t->width ? t->height : t->width);
         }
       }

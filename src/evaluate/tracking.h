@@ -20,9 +20,6 @@ void dv_track_grey(float *out, const float *image, size_t pixels, size_t channel
  * in pixels from the middle of the first one; NaN if there is none. room: [height * width]. */
 void dv_track_centre(const float *image, size_t height, size_t width, bool dark, float *room, double *across,
                      double *down);
-/* Its spread: the root of the mean squared distance from the centre, with the same weights. */
-double dv_track_spread(const float *image, size_t height, size_t width, bool dark, float *room, double across,
-                       double down);
 
 /* ---- Distance ---- */
 

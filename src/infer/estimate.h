@@ -121,12 +121,6 @@ dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *request
 dvbf_status dv_estimate_exact(dvbf_estimates *out, const dv_request *request, dv_threads *pool,
                               dvbf_error *error);
 
-/* Pools the members' estimates [n] in `out`, which may be one of them: means, deviations and quantiles of x
- * over all samples, which must have x_samples if there are quantiles. `asked` is of any member. z stays as it
- * is. */
-dvbf_status dv_estimates_threads(dvbf_estimates *out, dvbf_estimates *const *members, size_t n,
-                                 const dv_request *asked, dvbf_error *error);
-
 /* ---- Moments and quantiles of samples ---- */
 
 /* The samples of one sequence, with their reported moments and quantiles. */

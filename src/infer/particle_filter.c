@@ -13,6 +13,110 @@
 #include <math.h>
 #include <string.h>
 
+/* ---- Densities ---- */
+
+/* sum_k ln N(eps_k; 0, 1) - ln sigma_k, less n/2 ln 2 pi: ln q of what eps gave. head = (mu, ln sigma). */
+static double log_q(const dvbf_model *m, const dvbf_real *head, const dvbf_real *eps, int n) {
+  const dv_train_settings *s = m->settings;
+  double sum = 0;
+  for (int k = 0; k < n; k++)
+    sum -= 0.5 * (double)eps[k] * (double)eps[k] +
+           (double)dv_clamp(head[n + k], s->log_sigma_min, s->log_sigma_max);
+  return sum;
+}
+
+/* ln N(x; 0, I), less n/2 ln 2 pi. */
+static double log_standard(const dvbf_real *x, int n) {
+  double sum = 0;
+  for (int k = 0; k < n; k++) sum -= 0.5 * (double)x[k] * (double)x[k];
+  return sum;
+}
+
+/* ln N(z; mu, sigma^2) with head = (mu, ln sigma), less n/2 ln 2 pi. */
+static double log_state(const dvbf_model *m, const dvbf_real *z, const dvbf_real *head, int n) {
+  double sum = 0;
+  for (int k = 0; k < n; k++) {
+    double ls = (double)dv_clamp(head[n + k], m->settings->log_sigma_min, m->settings->log_sigma_max);
+    double apart = ((double)z[k] - (double)head[k]) * dv_exp(-ls);
+    sum -= 0.5 * apart * apart + ls;
+  }
+  return sum;
+}
+
+/* Row r of step t of a value. */
+static const dvbf_real *row_of(const dvbf_run *run, dvbf_value value, int t, int r) {
+  return dvbf_at(run, dvbf_steps(value, t, 1)) + (size_t)r * (size_t)value.cols;
+}
+
+/* ln prior - ln q of row r of step t of a draw; 0 if it comes from the prior. */
+static double log_ratio(const dvbf_drawn *d, const dv_worker *w, int t, int r) {
+  const dvbf_run *run = &w->run;
+  const dvbf_model *m = w->model;
+  int n = d->value.cols;
+  bool from_q =
+      d->head.buffer >= 0 && t < d->head.steps && (d->use.buffer < 0 || *row_of(run, d->use, t, r) > 0);
+  if (!from_q) return 0;
+  const dvbf_real *value = row_of(run, d->value, t, r);
+  double prior =
+      d->prior.buffer < 0 ? log_standard(value, n) : log_state(m, value, row_of(run, d->prior, t, r), n);
+  return prior - log_q(m, row_of(run, d->head, t, r), row_of(run, d->noise, t, r), n);
+}
+
+/* ln p - ln q of what row r draws at the first step: w_1, or z_1 if there is no w. */
+static double log_ratio_first(const dv_worker *w, int r) {
+  return log_ratio(&w->program->first, w, 0, r);
+}
+
+/* The same of the step from t: w_t, or z_{t+1} given z_t. 0 if it comes from the prior. */
+static double log_ratio_later(const dv_worker *w, int t, int r) {
+  return log_ratio(&w->program->later, w, t, r);
+}
+
+double dv_frame_jacobian(const dv_worker *w, double whole, int t, int r) {
+  const dvbf_program *p = w->program;
+  const dvbf_model *m = w->model;
+  size_t n = (size_t)m->n_x, frame = (size_t)t * (size_t)p->rows + (size_t)r;
+  if (!(dvbf_at(&w->run, p->mask)[frame] > 0)) return 0;
+  if (!p->gaps || n == 1) return whole;
+  const dvbf_real *seen = dvbf_at(&w->run, p->seen) + frame * n;
+  double sum = 0;
+  for (size_t i = 0; i < n; i++)
+    if (seen[i] > 0) sum += dv_log((double)m->x.scale[i]);
+  return sum;
+}
+
+/* ---- Weights ---- */
+
+/* ln sum exp x [n], without overflow; NaN counts as -inf. */
+static double log_sum_exp(const double *x, size_t n) {
+  double most = -INFINITY, sum = 0;
+  for (size_t i = 0; i < n; i++)
+    if (x[i] > most) most = x[i];
+  if (!isfinite(most)) return most;
+  for (size_t i = 0; i < n; i++)
+    if (!isnan(x[i])) sum += dv_exp(x[i] - most);
+  return most + dv_log(sum);
+}
+
+double dv_normalise(const double *x, double *weight, size_t n) {
+  double all = log_sum_exp(x, n);
+  for (size_t i = 0; i < n; i++)
+    weight[i] = !isfinite(all) ? 1 / (double)n : isnan(x[i]) ? 0 : dv_exp(x[i] - all);
+  return all;
+}
+
+void dv_resample(const double *weight, size_t n, double uniform, uint32_t *index, size_t m) {
+  double sum = 0, total = 0;
+  size_t at = 0;
+  for (size_t i = 0; i < n; i++) total += weight[i];
+  sum = weight[0];
+  for (size_t i = 0; i < m; i++) {
+    double place = ((double)i + uniform) / (double)m * total;
+    while (place > sum && at + 1 < n) sum += weight[++at];
+    index[i] = (uint32_t)at;
+  }
+}
+
 /* ---- Particle filter ---- */
 
 /* ---- Memory ---- */
@@ -128,7 +232,7 @@ static void start(dv_particles *p) {
   memcpy(p->z, dvbf_at(&p->start.run, g->z), p->count * (size_t)p->model->n_z * sizeof *p->z);
   for (size_t r = 0; r < p->count; r++) {
     p->log_weight[r] =
-        dv_log_ratio_first(&p->start, (int)r) + (double)ln_p[r] + jacobian - dv_log((double)p->count);
+        log_ratio_first(&p->start, (int)r) + (double)ln_p[r] + jacobian - dv_log((double)p->count);
     p->parent[r] = (uint32_t)r;
   }
   weigh(p, 0);
@@ -173,7 +277,7 @@ static void advance(dv_particles *p, size_t t) {
   memcpy(p->z + t * p->count * n_z, dvbf_at(&p->step.run, dvbf_steps(g->z, 1, 1)),
          p->count * n_z * sizeof *z);
   for (size_t r = 0; r < p->count; r++)
-    p->log_weight[r] += dv_log_ratio(&p->step, 0, (int)r) + (double)ln_p[r] + jacobian;
+    p->log_weight[r] += log_ratio_later(&p->step, 0, (int)r) + (double)ln_p[r] + jacobian;
   weigh(p, t);
 }
 
@@ -183,107 +287,6 @@ void dv_particles_run(dv_particles *p, const dvbf_sequences *s, size_t i, uint64
   for (size_t t = 1; t < p->steps && !dv_interrupted(p->interrupt); t++) {
     advance(p, t);
     dv_estimate_progress_add(p->watch, DV_WATCH_FORTH);
-  }
-}
-
-/* ---- Densities ---- */
-
-/* sum_k ln N(eps_k; 0, 1) - ln sigma_k, less n/2 ln 2 pi: ln q of what eps gave. head = (mu, ln sigma). */
-static double log_q(const dvbf_model *m, const dvbf_real *head, const dvbf_real *eps, int n) {
-  const dv_train_settings *s = m->settings;
-  double sum = 0;
-  for (int k = 0; k < n; k++)
-    sum -= 0.5 * (double)eps[k] * (double)eps[k] +
-           (double)dv_clamp(head[n + k], s->log_sigma_min, s->log_sigma_max);
-  return sum;
-}
-
-/* ln N(x; 0, I), less n/2 ln 2 pi. */
-static double log_standard(const dvbf_real *x, int n) {
-  double sum = 0;
-  for (int k = 0; k < n; k++) sum -= 0.5 * (double)x[k] * (double)x[k];
-  return sum;
-}
-
-/* ln N(z; mu, sigma^2) with head = (mu, ln sigma), less n/2 ln 2 pi. */
-static double log_state(const dvbf_model *m, const dvbf_real *z, const dvbf_real *head, int n) {
-  double sum = 0;
-  for (int k = 0; k < n; k++) {
-    double ls = (double)dv_clamp(head[n + k], m->settings->log_sigma_min, m->settings->log_sigma_max);
-    double apart = ((double)z[k] - (double)head[k]) * dv_exp(-ls);
-    sum -= 0.5 * apart * apart + ls;
-  }
-  return sum;
-}
-
-/* Row r of step t of a value. */
-static const dvbf_real *row_of(const dvbf_run *run, dvbf_value value, int t, int r) {
-  return dvbf_at(run, dvbf_steps(value, t, 1)) + (size_t)r * (size_t)value.cols;
-}
-
-/* ln prior - ln q of row r of step t of a draw; 0 if it comes from the prior. */
-static double log_ratio(const dvbf_drawn *d, const dv_worker *w, int t, int r) {
-  const dvbf_run *run = &w->run;
-  const dvbf_model *m = w->model;
-  int n = d->value.cols;
-  bool from_q =
-      d->head.buffer >= 0 && t < d->head.steps && (d->use.buffer < 0 || *row_of(run, d->use, t, r) > 0);
-  if (!from_q) return 0;
-  const dvbf_real *value = row_of(run, d->value, t, r);
-  double prior =
-      d->prior.buffer < 0 ? log_standard(value, n) : log_state(m, value, row_of(run, d->prior, t, r), n);
-  return prior - log_q(m, row_of(run, d->head, t, r), row_of(run, d->noise, t, r), n);
-}
-
-double dv_log_ratio_first(const dv_worker *w, int r) {
-  return log_ratio(&w->program->first, w, 0, r);
-}
-
-double dv_log_ratio(const dv_worker *w, int t, int r) {
-  return log_ratio(&w->program->later, w, t, r);
-}
-
-double dv_frame_jacobian(const dv_worker *w, double whole, int t, int r) {
-  const dvbf_program *p = w->program;
-  const dvbf_model *m = w->model;
-  size_t n = (size_t)m->n_x, frame = (size_t)t * (size_t)p->rows + (size_t)r;
-  if (!(dvbf_at(&w->run, p->mask)[frame] > 0)) return 0;
-  if (!p->gaps || n == 1) return whole;
-  const dvbf_real *seen = dvbf_at(&w->run, p->seen) + frame * n;
-  double sum = 0;
-  for (size_t i = 0; i < n; i++)
-    if (seen[i] > 0) sum += dv_log((double)m->x.scale[i]);
-  return sum;
-}
-
-/* ---- Weights ---- */
-
-double dv_log_sum_exp(const double *x, size_t n) {
-  double most = -INFINITY, sum = 0;
-  for (size_t i = 0; i < n; i++)
-    if (x[i] > most) most = x[i];
-  if (!isfinite(most)) return most;
-  for (size_t i = 0; i < n; i++)
-    if (!isnan(x[i])) sum += dv_exp(x[i] - most);
-  return most + dv_log(sum);
-}
-
-double dv_normalise(const double *x, double *weight, size_t n) {
-  double all = dv_log_sum_exp(x, n);
-  for (size_t i = 0; i < n; i++)
-    weight[i] = !isfinite(all) ? 1 / (double)n : isnan(x[i]) ? 0 : dv_exp(x[i] - all);
-  return all;
-}
-
-void dv_resample(const double *weight, size_t n, double uniform, uint32_t *index, size_t m) {
-  double sum = 0, total = 0;
-  size_t at = 0;
-  for (size_t i = 0; i < n; i++) total += weight[i];
-  sum = weight[0];
-  for (size_t i = 0; i < m; i++) {
-    double place = ((double)i + uniform) / (double)m * total;
-    while (place > sum && at + 1 < n) sum += weight[++at];
-    index[i] = (uint32_t)at;
   }
 }
 
@@ -321,11 +324,11 @@ void dv_importance_clear(dv_importance *m) {
 static double log_weight_of(const dv_importance *m, int r) {
   const dvbf_program *p = &m->program;
   const dvbf_real *ln_p = dvbf_at(&m->worker.run, p->ln_p);
-  double sum = dv_log_ratio_first(&m->worker, r);
+  double sum = log_ratio_first(&m->worker, r);
   for (int t = 0; t < p->steps; t++) {
     sum += (double)ln_p[(size_t)t * (size_t)p->rows + (size_t)r] +
            dv_frame_jacobian(&m->worker, m->jacobian, t, r);
-    if (t + 1 < p->steps) sum += dv_log_ratio(&m->worker, t, r);
+    if (t + 1 < p->steps) sum += log_ratio_later(&m->worker, t, r);
   }
   return sum;
 }
@@ -350,5 +353,5 @@ double dv_importance_run(dv_importance *m, const dvbf_sequences *s, size_t i, ui
       if (m->z) copy_path(m, (int)r, m->z + (first + r) * m->most * (size_t)m->model->n_z);
     }
   }
-  return dv_log_sum_exp(m->log_weight, m->paths) - dv_log((double)m->paths);
+  return log_sum_exp(m->log_weight, m->paths) - dv_log((double)m->paths);
 }

@@ -56,16 +56,9 @@ dvbf_sequences dv_view(const dvbf_sequences *sequence, size_t t, size_t count);
 
 /* Weights of samples: ratio of a path's density under the model to that under q, which drew it. */
 
-/* ln p - ln q of what row r draws at the first step: w_1, or z_1 if there is no w. */
-double dv_log_ratio_first(const dv_worker *worker, int r);
-/* The same of the step from t: w_t, or z_{t+1} given z_t. 0 if it comes from the prior. */
-double dv_log_ratio(const dv_worker *worker, int t, int r);
-
 /* The scaling term of ln p of frame t of row r; 0 if it is not seen. `whole` is that of a whole frame. */
 double dv_frame_jacobian(const dv_worker *worker, double whole, int t, int r);
 
-/* ln sum exp x [n], without overflow; NaN counts as -inf. */
-double dv_log_sum_exp(const double *x, size_t n);
 /* weight [n] = exp(x - ln sum exp x); all equal if every x is -inf. Returns ln sum exp x. */
 double dv_normalise(const double *x, double *weight, size_t n);
 
@@ -97,36 +90,5 @@ void dv_importance_clear(dv_importance *importance);
 /* Draws and weighs paths through sequence i and returns ln (1/N sum of the weights), an estimate of ln p(x)
  * that is too low on average, given one v ~ q(v). Allocates nothing. */
 double dv_importance_run(dv_importance *importance, const dvbf_sequences *s, size_t i, uint64_t seed);
-
-/* ---- Backward simulation ---- */
-
-/* Paths given all frames, drawn from a particle filter backwards in time. */
-
-typedef struct dv_backward {
-  bool dense;    /* p(z_{t+1} | z_t) is known: z_{t+1} = m(z_t) + C(z_t) w with a square C */
-  bool timeless; /* z_{t+1} does not depend on z_t: each step is drawn for itself */
-  dv_particles *particles;
-  dv_threads *pool; /* NULL: one worker */
-  int workers;
-  dvbf_program program;
-  dv_worker worker;
-  size_t paths, t;            /* t: the step to go back to */
-  uint32_t *at;               /* [paths] particle where a path stands */
-  double *uniform;            /* [paths] what decides where it comes from */
-  double *moved;              /* [count][n_z] m */
-  double *inverse;            /* [count][n_z][n_z] C, then its inverse */
-  double *gain, *offset;      /* [n_z][n_z][count] C^-1, [n_z][count] C^-1 m */
-  double *log_scale;          /* [count] ln W_t - ln |det C| */
-  struct dv_drawing *drawing; /* [workers] */
-} dv_backward;
-
-/* For the results of `particles`. The loops run on all workers of the pool, which must be idle; NULL: on the
- * caller alone, with the same result. Free with dv_backward_clear, also after a failure. */
-dvbf_status dv_backward_init(dv_backward *backward, dv_particles *particles, size_t paths, dv_threads *pool,
-                             dvbf_error *error);
-void dv_backward_clear(dv_backward *backward);
-
-/* z [paths][most][n_z] of the sequence that the filter ran on last; steps past its end stay as they are. */
-void dv_backward_draw(dv_backward *backward, dvbf_real *z);
 
 #endif

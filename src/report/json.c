@@ -27,91 +27,6 @@ json_t *dv_json_numbers(const double *values, size_t count) {
   return whole_or_nothing(array, whole);
 }
 
-static json_t *regressions(const dvbf_evaluation *e) {
-  json_t *object = json_object();
-  for (size_t i = 0; i < e->n_regressions; i++) {
-    const dvbf_regression *r = &e->regressions[i];
-    json_t *entry = json_pack("{s:o, s:o}", "r2", dv_json_number(r->r2), "log_likelihood",
-                              dv_json_number(r->log_likelihood));
-    if (json_object_set_new(object, r->name, entry)) return whole_or_nothing(object, false);
-  }
-  return object;
-}
-
-static json_t *bound(const dvbf_evaluation *e) {
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "elbo", dv_json_number(e->elbo),
-                   "elbo_deviation", dv_json_number(e->elbo_deviation), "reconstruction",
-                   dv_json_number(e->reconstruction), "kl_w", dv_json_number(e->kl_w), "kl_v",
-                   dv_json_number(e->kl_v), "particles", (json_int_t)e->particles, "importance",
-                   dv_json_number(e->importance_bound), "particle_filter", dv_json_number(e->particle_bound));
-}
-
-static json_t *prediction(const dvbf_evaluation *e) {
-  const struct {
-    const char *name;
-    const double *values;
-  } curves[] = {{"mse", e->mse},
-                {"mse_mean_path", e->mse_mean_path},
-                {"mse_repeat", e->mse_repeat},
-                {"mse_mean", e->mse_mean},
-                {"mse_linear", e->mse_linear},
-                {"distance", e->distance},
-                {"distance_repeat", e->distance_repeat}};
-  json_t *horizon = json_array(), *origins = json_array();
-  bool whole = horizon && origins;
-  for (size_t i = 0; i < e->horizon; i++)
-    whole &= !json_array_append_new(horizon, json_integer((json_int_t)i + 1)) &&
-             !json_array_append_new(origins, json_integer((json_int_t)e->origins[i]));
-  json_t *out = json_pack("{s:I, s:o, s:o, s:o}", "observed", (json_int_t)e->observed, "horizon", horizon,
-                          "origins", origins, "pixel_variance", dv_json_number(e->pixel_variance));
-  for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
-    if (curves[i].values || i < 4)
-      whole &= !json_object_set_new(out, curves[i].name, dv_json_numbers(curves[i].values, e->horizon));
-  if (e->distance) whole &= !json_object_set_new(out, "steps_near", dv_json_number(e->steps_near));
-  return whole_or_nothing(out, whole);
-}
-
-json_t *dv_json_evaluation(const dvbf_evaluation *evaluation, const dvbf_model *model, double seconds,
-                           unsigned threads) {
-  dvbf_model_info info = dvbf_model_describe(model);
-  json_t *json =
-      json_pack("{s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "regression", regressions(evaluation), "bound",
-                bound(evaluation), "prediction", prediction(evaluation), "updates", (json_int_t)info.updates,
-                "seconds", dv_json_number(seconds), "parameters", (json_int_t)info.parameters, "seed",
-                (json_int_t)info.seed, "threads", (json_int_t)threads);
-  bool good = json && (!evaluation->stability || dv_json_stability(json, evaluation->stability)) &&
-              (!evaluation->verdict || dv_json_verdict(json, evaluation->verdict));
-  if (good) return json;
-  json_decref(json);
-  return NULL;
-}
-
-dvbf_status dv_json_text(char **out, json_t *json, dvbf_error *error) {
-  size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(10),
-         length = json ? json_dumpb(json, NULL, 0, flags) : 0;
-  char *text = length ? dv_calloc(length + 1, 1) : NULL;
-  if (text && json_dumpb(json, text, length, flags) != length) {
-    dv_free(text);
-    text = NULL;
-  }
-  json_decref(json);
-  if (!text)
-    return dv_fail(error, length ? DVBF_MEMORY : DVBF_FORMAT,
-                   "the results cannot be written as JSON; is the name of a column not UTF-8?");
-  *out = text;
-  return DVBF_OK;
-}
-
-dvbf_status dvbf_evaluation_json(char **out, const dvbf_evaluation *evaluation, const dvbf_model *model,
-                                 const dvbf_settings *settings, double seconds, dvbf_error *error) {
-  return dv_json_text(out, dv_json_evaluation(evaluation, model, seconds, dvbf_settings_threads(settings)),
-                      error);
-}
-
-void dvbf_text_free(char *text) {
-  dv_free(text);
-}
-
 /* ---- Stability ---- */
 
 static json_t *member_json(const dvbf_member_stability *m) {
@@ -122,7 +37,7 @@ static json_t *member_json(const dvbf_member_stability *m) {
                    m->reach ? dv_json_numbers(m->reach, m->n_z) : json_null(), "sentence", m->sentence);
 }
 
-bool dv_json_stability(json_t *object, const dvbf_stability *s) {
+static bool add_stability(json_t *object, const dvbf_stability *s) {
   json_t *members = json_array();
   bool good = members;
   for (size_t i = 0; good && i < s->n_members; i++)
@@ -200,7 +115,7 @@ static json_t *nats_json(const dvbf_discrete_likelihood *n) {
                    "learned", dv_json_number(n->learned), "frames", (json_int_t)n->frames);
 }
 
-bool dv_json_verdict(json_t *json, const dvbf_verdict *v) {
+static bool add_verdict(json_t *json, const dvbf_verdict *v) {
   json_t *one_step = rolling_json(v, &v->one_step);
   bool good = one_step && set(one_step, "whiteness", whiteness_json(v));
   good = set(json, "one_step", one_step) && good;
@@ -211,9 +126,96 @@ bool dv_json_verdict(json_t *json, const dvbf_verdict *v) {
              json_pack("{s:b, s:s, s:s}", "useful", v->useful, "sentence", v->sentence, "split", v->split));
 }
 
+/* ---- Evaluation ---- */
+
+static json_t *regressions(const dvbf_evaluation *e) {
+  json_t *object = json_object();
+  for (size_t i = 0; i < e->n_regressions; i++) {
+    const dvbf_regression *r = &e->regressions[i];
+    json_t *entry = json_pack("{s:o, s:o}", "r2", dv_json_number(r->r2), "log_likelihood",
+                              dv_json_number(r->log_likelihood));
+    if (json_object_set_new(object, r->name, entry)) return whole_or_nothing(object, false);
+  }
+  return object;
+}
+
+static json_t *bound(const dvbf_evaluation *e) {
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "elbo", dv_json_number(e->elbo),
+                   "elbo_deviation", dv_json_number(e->elbo_deviation), "reconstruction",
+                   dv_json_number(e->reconstruction), "kl_w", dv_json_number(e->kl_w), "kl_v",
+                   dv_json_number(e->kl_v), "particles", (json_int_t)e->particles, "importance",
+                   dv_json_number(e->importance_bound), "particle_filter", dv_json_number(e->particle_bound));
+}
+
+static json_t *prediction(const dvbf_evaluation *e) {
+  const struct {
+    const char *name;
+    const double *values;
+  } curves[] = {{"mse", e->mse},
+                {"mse_mean_path", e->mse_mean_path},
+                {"mse_repeat", e->mse_repeat},
+                {"mse_mean", e->mse_mean},
+                {"mse_linear", e->mse_linear},
+                {"distance", e->distance},
+                {"distance_repeat", e->distance_repeat}};
+  json_t *horizon = json_array(), *origins = json_array();
+  bool whole = horizon && origins;
+  for (size_t i = 0; i < e->horizon; i++)
+    whole &= !json_array_append_new(horizon, json_integer((json_int_t)i + 1)) &&
+             !json_array_append_new(origins, json_integer((json_int_t)e->origins[i]));
+  json_t *out = json_pack("{s:I, s:o, s:o, s:o}", "observed", (json_int_t)e->observed, "horizon", horizon,
+                          "origins", origins, "pixel_variance", dv_json_number(e->pixel_variance));
+  for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
+    if (curves[i].values || i < 4)
+      whole &= !json_object_set_new(out, curves[i].name, dv_json_numbers(curves[i].values, e->horizon));
+  if (e->distance) whole &= !json_object_set_new(out, "steps_near", dv_json_number(e->steps_near));
+  return whole_or_nothing(out, whole);
+}
+
+json_t *dv_json_evaluation(const dvbf_evaluation *evaluation, const dvbf_model *model, double seconds,
+                           unsigned threads) {
+  dvbf_model_info info = dvbf_model_describe(model);
+  json_t *json =
+      json_pack("{s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "regression", regressions(evaluation), "bound",
+                bound(evaluation), "prediction", prediction(evaluation), "updates", (json_int_t)info.updates,
+                "seconds", dv_json_number(seconds), "parameters", (json_int_t)info.parameters, "seed",
+                (json_int_t)info.seed, "threads", (json_int_t)threads);
+  bool good = json && (!evaluation->stability || add_stability(json, evaluation->stability)) &&
+              (!evaluation->verdict || add_verdict(json, evaluation->verdict));
+  if (good) return json;
+  json_decref(json);
+  return NULL;
+}
+
+dvbf_status dv_json_text(char **out, json_t *json, dvbf_error *error) {
+  size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(10),
+         length = json ? json_dumpb(json, NULL, 0, flags) : 0;
+  char *text = length ? dv_calloc(length + 1, 1) : NULL;
+  if (text && json_dumpb(json, text, length, flags) != length) {
+    dv_free(text);
+    text = NULL;
+  }
+  json_decref(json);
+  if (!text)
+    return dv_fail(error, length ? DVBF_MEMORY : DVBF_FORMAT,
+                   "the results cannot be written as JSON; is the name of a column not UTF-8?");
+  *out = text;
+  return DVBF_OK;
+}
+
+dvbf_status dvbf_evaluation_json(char **out, const dvbf_evaluation *evaluation, const dvbf_model *model,
+                                 const dvbf_settings *settings, double seconds, dvbf_error *error) {
+  return dv_json_text(out, dv_json_evaluation(evaluation, model, seconds, dvbf_settings_threads(settings)),
+                      error);
+}
+
+void dvbf_text_free(char *text) {
+  dv_free(text);
+}
+
 dvbf_status dvbf_verdict_json(char **out, const dvbf_verdict *verdict, dvbf_error *error) {
   json_t *json = json_object();
-  if (json && !dv_json_verdict(json, verdict)) {
+  if (json && !add_verdict(json, verdict)) {
     json_decref(json);
     json = NULL;
   }

@@ -14,12 +14,6 @@ json_t *dv_json_numbers(const double *values, size_t count);
 json_t *dv_json_evaluation(const dvbf_evaluation *evaluation, const dvbf_model *model, double seconds,
                            unsigned threads);
 
-/* Adds the keys of dvbf_verdict_json to an object; false as above. */
-bool dv_json_verdict(json_t *object, const dvbf_verdict *verdict);
-
-/* Adds the key "stability"; false as above. */
-bool dv_json_stability(json_t *object, const dvbf_stability *stability);
-
 /* Writes `json` as indented text without a final newline, and releases it. Fails if `json` is NULL. Free the
  * text with dvbf_text_free. */
 dvbf_status dv_json_text(char **out, json_t *json, dvbf_error *error);

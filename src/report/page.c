@@ -134,9 +134,20 @@ void dv_table_clear(dvbf_table *table) {
   *table = (dvbf_table){0};
 }
 
+dvbf_status dv_table_end(dvbf_page *page, dvbf_table *table, dvbf_status status, dvbf_error *error) {
+  if (!status) status = dvbf_page_table(page, table, error);
+  dv_table_clear(table);
+  return status;
+}
+
+void dv_table_heads(dvbf_table *t, const char *const *headings) {
+  for (size_t k = 0; headings[k]; k++) dv_table_put(t, 0, k, "%s", headings[k]);
+}
+
 void dv_table_put(dvbf_table *t, size_t row, size_t column, const char *format, ...) {
   DV_PLAIN_NUMBERS;
   va_list arguments;
+  if (!t->cells) return;
   va_start(arguments, format);
   vsnprintf((char *)t->cells[row * t->columns + column], CELL, format, arguments);
   va_end(arguments);

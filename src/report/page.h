@@ -37,6 +37,10 @@ dvbf_status dv_page_unfold(dvbf_page *page, dvbf_error *error);
 dvbf_status dv_table_init(dvbf_table *table, const char *caption, size_t rows, size_t columns,
                           dvbf_error *error);
 void dv_table_clear(dvbf_table *table);
+/* Adds it to a page unless `status` is a failure, which it passes on, and clears it. */
+dvbf_status dv_table_end(dvbf_page *page, dvbf_table *table, dvbf_status status, dvbf_error *error);
+/* Fills the first row; the headings end with NULL. Here and below a table without memory is left alone. */
+void dv_table_heads(dvbf_table *table, const char *const *headings);
 /* Writes a cell, of at most 39 bytes. */
 void dv_table_put(dvbf_table *table, size_t row, size_t column, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -130,26 +134,5 @@ dvbf_status dv_plot_end(dv_plot *plot, const char *caption, dvbf_error *error);
 /* `data` has names, units and times. */
 dvbf_status dv_page_signals(dvbf_page *page, const dv_signals *signals, const dvbf_data *data,
                             const char *caption, dvbf_error *error);
-
-/* ---- Axes of a latent space ---- */
-
-/* The axes that a reader can choose for the view of a latent space. */
-
-enum { DV_PAGE_LATENT_AXES = 12 }; /* further latent dimensions show only in the principal axes */
-
-typedef struct dv_page_axis {
-  char name[80];
-  const char *group; /* "latent dimensions", "principal axes" or "regression on z" */
-  double *at;        /* [points] */
-} dv_page_axis;
-
-typedef struct dv_page_axes {
-  size_t points, count;
-  dv_page_axis *list; /* [count] */
-} dv_page_axes;
-
-/* `space` holds finite points only, with strides of 1. Free with dv_page_axes_free, also after a failure. */
-dvbf_status dv_page_axes_make(dv_page_axes *out, const dvbf_space *space, dvbf_error *error);
-void dv_page_axes_free(dv_page_axes *axes);
 
 #endif

@@ -17,70 +17,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void folder_of(dv_path out, const char *path) {
-  snprintf(out, sizeof(dv_path), "%s", path);
-  char *slash = strrchr(out, '/');
-  if (!slash)
-    snprintf(out, sizeof(dv_path), ".");
-  else
-    slash[slash == out] = 0;
-}
-
-/* Refuses existing files before anything is written. */
-static dvbf_status refuse(const dv_section *chapter, const char *path, bool force, dvbf_error *error) {
-  struct stat info;
-  if (!stat(path, &info) && S_ISDIR(info.st_mode))
-    return dv_fail(error, DVBF_IO, "%.300s: is a folder; a report needs the name of a file", path);
-  dvbf_status status = dv_refuse_existing(path, force, error);
-  return status ? status : dv_section_refuse(chapter, force, error);
-}
-
-static dvbf_status write_page(const dv_section *chapter, const char *title, const char *path,
-                              dvbf_error *error) {
-  dvbf_page *page = NULL;
-  dvbf_status status = dvbf_page_new(&page, title ? title : "Report", error);
-  if (!status) status = dv_section_add(page, chapter, error);
-  if (!status) status = dvbf_page_write(page, path, error);
-  dvbf_page_free(page);
-  return status;
-}
-
-dvbf_status dvbf_report_write(const char *path, const dvbf_model *model, const dvbf_data *data,
-                              const dvbf_settings *settings, const dvbf_report_options *options,
-                              dvbf_error *error) {
-  static const dvbf_report_options none = {0};
-  dvbf_error own; /* parts that fail are left out, and the report says why */
-  const dvbf_report_options *o = options ? options : &none;
-  dv_path folder, figures;
-  char split[16] = "";
-  dvbf_evaluation *evaluation = NULL;
-  dv_section chapter = {.name = o->name ? o->name : "Model",
-                        .model = model,
-                        .data = data,
-                        .split = split,
-                        .settings = settings,
-                        .run = o->run,
-                        .figures = figures,
-                        .note = o->note,
-                        .user_data = o->user_data};
-  if (!error) error = &own;
-  if (!dv_settings_evaluate(settings, error)) return error->status;
-  folder_of(folder, path);
-  dv_join(figures, folder, "figures");
-  dvbf_status status = refuse(&chapter, path, o->force, error);
-  if (!status) status = dvbf_data_split(&chapter.sequences, data, settings, error);
-  if (!status) status = dvbf_settings_get(settings, "split", split, sizeof split, error);
-  if (!status) status = dvbf_folder_make(folder, error); /* before the work begins */
-  if (!status) status = dvbf_folder_make(figures, error);
-  if (!status) status = dvbf_evaluate(&evaluation, model, data, chapter.sequences, settings, error);
-  chapter.evaluation = evaluation;
-  chapter.threads = dvbf_settings_threads(settings);
-  chapter.interrupt = dv_settings_interrupt(settings);
-  if (!status) status = write_page(&chapter, o->title, path, error);
-  dvbf_evaluation_free(evaluation);
-  return status;
-}
-
 /* ---- Section ---- */
 
 /* Most pixels in a row of the video, over all sequences: they keep the page small. */
@@ -90,15 +26,11 @@ void dv_section_message(const dv_section *c, const char *text) {
   if (c->note) c->note(c->name, text, c->user_data);
 }
 
-const char *dv_section_column(const dv_section *c) {
-  return c->data->image_height ? "pixel" : "column";
-}
-
-const char *dv_section_step(const dv_section *c) {
+static const char *step_name(const dv_section *c) {
   return c->data->image_height ? "frame" : "step";
 }
 
-dvbf_status dv_section_left_out(dvbf_page *page, const dv_section *c, const char *text, dvbf_error *error) {
+static dvbf_status leave_out(dvbf_page *page, const dv_section *c, const char *text, dvbf_error *error) {
   dv_section_message(c, text);
   return dvbf_page_note(page, text, error);
 }
@@ -110,6 +42,411 @@ const dvbf_evaluation *dv_section_far(const dv_section *c) {
 size_t dv_section_training_steps(const dv_section *c, const dv_shown *shown) {
   size_t steps = c->data->train.steps;
   return c->data->train.count && steps < shown->film.steps ? steps : 0;
+}
+
+/* ---- Search ---- */
+
+static void put_row(dvbf_table *t, size_t row, const dv_candidate *c) {
+  dv_table_put(t, row, 0, "%s%s", c->name, c->final ? ", all data" : "");
+  dv_table_put(t, row, 1, "%s", c->changes);
+  dv_table_put(t, row, 2, "%llu", (unsigned long long)c->updates);
+  dv_table_number(t, row, 3, "%.3f", c->score.free_run);
+  dv_table_number(t, row, 4, "%.3f", c->score.one_step);
+  if (c->rank) dv_table_put(t, row, 5, "%d", c->rank);
+}
+
+dvbf_status dv_section_search(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+  static const char *const headings[] = {"candidate", "settings", "updates", "free run",
+                                         "one step",  "member",   NULL};
+  enum { MOST = 100 };
+  dv_path path;
+  dv_candidates all = {0};
+  dvbf_table t;
+  if (!c->run) return DVBF_OK;
+  dv_join(path, c->run, DVBF_RUN_SEARCH);
+  if (!dv_exists(path)) return DVBF_OK;
+  dvbf_status status = dv_candidates_read(&all, path, error);
+  if (status) {
+    dv_candidates_free(&all);
+    return leave_out(page, c, error ? error->message : "The search cannot be read.", error);
+  }
+  size_t rows = all.count < MOST ? all.count : MOST;
+  status = dv_table_init(
+      &t, "What the search has tried: errors over the whole recording, over those of the linear model",
+      rows + 1, sizeof headings / sizeof *headings - 1, error);
+  if (!status) status = dvbf_page_heading(page, 2, "Search", error);
+  dv_table_heads(&t, headings);
+  for (size_t i = 0; i < rows; i++) put_row(&t, i + 1, &all.list[i]);
+  dv_candidates_free(&all);
+  return dv_table_end(page, &t, status, error);
+}
+
+/* ---- Evaluation tables ---- */
+
+static dvbf_status add_bound(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+  const dvbf_evaluation *e = c->evaluation;
+  const char *kl = dvbf_model_describe(c->model).n_w ? "KL of w" : "KL of z";
+  dvbf_table t;
+  char caption[160], bound[DV_RESULT], deviation[DV_RESULT];
+  snprintf(
+      caption, sizeof caption,
+      "Lower bound in nats per %s: reconstruction less the KLs; ± is the standard deviation over samples",
+      step_name(c));
+  dvbf_status status = dv_table_init(&t, caption, 2, 4, error);
+  dv_table_heads(&t, (const char *const[]){"bound", "reconstruction", kl, "KL of v", NULL});
+  dv_table_put(&t, 1, 0, "%s ± %s", dv_result_text(bound, "%.2f", e->elbo),
+               dv_result_text(deviation, "%.2f", e->elbo_deviation));
+  dv_table_number(&t, 1, 1, "%.2f", e->reconstruction);
+  dv_table_number(&t, 1, 2, "%.2f", e->kl_w);
+  dv_table_number(&t, 1, 3, "%.2f", e->kl_v);
+  return dv_table_end(page, &t, status, error);
+}
+
+static dvbf_status add_regressions(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+  const dvbf_evaluation *e = c->evaluation;
+  size_t count = e->n_regressions < 100 ? e->n_regressions : 100;
+  dvbf_table t;
+  if (!count) return DVBF_OK;
+  dvbf_status status = dv_table_init(&t, "Linear regression of the true state on z", count + 1, 3, error);
+  dv_table_heads(&t, (const char *const[]){"true state", "log-likelihood", "R²", NULL});
+  for (size_t i = 0; i < count; i++) {
+    dv_table_put(&t, i + 1, 0, "%s", e->regressions[i].name);
+    dv_table_number(&t, i + 1, 1, "%.1f", e->regressions[i].log_likelihood);
+    dv_table_number(&t, i + 1, 2, "%.4f", e->regressions[i].r2);
+  }
+  return dv_table_end(page, &t, status, error);
+}
+
+static dvbf_status add_tables(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+  dvbf_status status =
+      dvbf_page_heading(page, 2, c->evaluation->n_regressions ? "Likelihood and state" : "Likelihood", error);
+  if (!status) status = add_bound(page, c, error);
+  if (!status) status = add_regressions(page, c, error);
+  return status;
+}
+
+/* ---- Verdict ---- */
+
+enum { OPEN = 12, MOST = 64 }; /* columns that have a row of their own, folded away beyond OPEN */
+
+/* ---- Error tables ---- */
+
+static bool has_linear(const dvbf_verdict *v) {
+  return !isnan(v->one_step.score[DVBF_BY_LINEAR].rmse) || !isnan(v->free_run.score[DVBF_BY_LINEAR].rmse);
+}
+
+static dvbf_status add_errors(dvbf_page *page, const dv_section *c, const dvbf_verdict *v,
+                              dvbf_error *error) {
+  static const char *const ways[DVBF_WAYS] = {"mean", "last value", "best linear model", "learned"};
+  size_t row = 1;
+  char caption[320];
+  dvbf_table t;
+  snprintf(
+      caption, sizeof caption,
+      "RMSE over the deviation of each %s in training, and fit: 100 %% (1 − RMSE / RMSE of the mean). One "
+      "step ahead at every %s; free runs from %zu origin%s, of up to %zu %ss",
+      c->data->image_height ? "pixel" : "column", step_name(c), v->free_run.origins,
+      v->free_run.origins == 1 ? "" : "s", v->free_run.steps, step_name(c));
+  dvbf_status status = dv_table_init(&t, caption, DVBF_WAYS + has_linear(v), 5, error);
+  t.emphasis = "learned";
+  dv_table_heads(&t, (const char *const[]){"", "one step", "fit", "free run", "fit", NULL});
+  for (int way = 0; way < DVBF_WAYS; way++) {
+    const dvbf_score *one = &v->one_step.score[way], *far = &v->free_run.score[way];
+    if (way == DVBF_BY_LINEAR && !has_linear(v)) continue;
+    dv_table_put(&t, row, 0, "%s",
+                 c->data->image_height && way < 2 ? (way ? "persistence" : "mean image") : ways[way]);
+    dv_table_number(&t, row, 1, "%.3f", one->rmse);
+    dv_table_number(&t, row, 2, "%.1f %%", one->fit);
+    dv_table_number(&t, row, 3, "%.3f", far->rmse);
+    dv_table_number(&t, row++, 4, "%.1f %%", far->fit);
+  }
+  return dv_table_end(page, &t, status, error);
+}
+
+/* One row by column: errors in its own unit, with those of the linear model. */
+static void put_column(dvbf_table *t, size_t row, const dv_section *c, const dvbf_verdict *v, size_t k) {
+  const dvbf_rolling *uses[] = {&v->one_step, &v->free_run};
+  char label[64];
+  size_t at = 1;
+  dv_signal_label(label, c->data, false, k);
+  dv_table_put(t, row, 0, "%.39s", label);
+  for (size_t i = 0; i < 2; i++) {
+    dv_table_number(t, row, at++, "%.4g", uses[i]->score[DVBF_BY_LEARNED].rmse_by_column[k]);
+    dv_table_number(t, row, at++, "%.1f %%", uses[i]->score[DVBF_BY_LEARNED].fit_by_column[k]);
+    if (has_linear(v))
+      dv_table_number(t, row, at++, "%.4g", uses[i]->score[DVBF_BY_LINEAR].rmse_by_column[k]);
+  }
+}
+
+static dvbf_status add_columns(dvbf_page *page, const dv_section *c, const dvbf_verdict *v,
+                               dvbf_error *error) {
+  static const char *const heads[2][8] = {
+      {"column", "one step", "fit", "free run", "fit", NULL},
+      {"column", "one step", "fit", "linear", "free run", "fit", "linear", NULL}};
+  bool linear = has_linear(v), fold = v->n_x > OPEN;
+  dvbf_table t;
+  if (c->data->image_height || v->n_x > MOST) return DVBF_OK;
+  dvbf_status status = fold ? dv_page_fold(page, "RMSE of each column", error) : DVBF_OK;
+  if (status) return status;
+  status = dv_table_init(&t, "RMSE of each column in its own unit, and fit, of the learned model", v->n_x + 1,
+                         linear ? 7 : 5, error);
+  dv_table_heads(&t, heads[linear]);
+  for (size_t k = 0; k < v->n_x; k++) put_column(&t, k + 1, c, v, k);
+  status = dv_table_end(page, &t, status, error);
+  return !status && fold ? dv_page_unfold(page, error) : status;
+}
+
+/* ---- Uncertainty and stability ---- */
+
+static dvbf_status add_calibration(dvbf_page *page, const dvbf_verdict *v, dvbf_error *error) {
+  const dvbf_rolling *uses[] = {&v->one_step, &v->free_run};
+  static const char *const names[] = {"one step", "free run"};
+  dvbf_table t;
+  if (isnan(v->one_step.coverage_90) && isnan(v->free_run.coverage_90)) return DVBF_OK;
+  dvbf_status status = dv_table_init(
+      &t, "Calibration: how much of the data is inside the central part of what the learned model expects", 3,
+      3, error);
+  dv_table_heads(&t, (const char *const[]){"", "central 50 %", "central 90 %", NULL});
+  for (size_t i = 0; i < 2; i++) {
+    dv_table_put(&t, i + 1, 0, "%s", names[i]);
+    dv_table_number(&t, i + 1, 1, "%.1f %%", 100 * uses[i]->coverage_50);
+    dv_table_number(&t, i + 1, 2, "%.1f %%", 100 * uses[i]->coverage_90);
+  }
+  return dv_table_end(page, &t, status, error);
+}
+
+static dvbf_status add_stability(dvbf_page *page, const dvbf_stability *s, dvbf_error *error) {
+  char text[640];
+  snprintf(text, sizeof text, "Stability: %s.", s->sentence);
+  return dvbf_page_text(page, text, error);
+}
+
+static dvbf_status add_nats(dvbf_page *page, const dvbf_verdict *v, dvbf_error *error) {
+  static const char *const names[] = {"independent columns", "a Markov chain for each column",
+                                      "learned, at most"};
+  const double values[] = {v->nats.mean, v->nats.last, v->nats.learned};
+  dvbf_table t;
+  if (isnan(v->nats.learned)) return DVBF_OK;
+  dvbf_status status = dv_table_init(&t, "What a frame takes: −ln p", 4, 2, error);
+  dv_table_put(&t, 0, 1, "nats per frame");
+  for (size_t i = 0; i < 3; i++) {
+    dv_table_put(&t, i + 1, 0, "%s", names[i]);
+    dv_table_number(&t, i + 1, 1, "%.4g", values[i]);
+  }
+  return dv_table_end(page, &t, status, error);
+}
+
+/* ---- Sentence of the verdict ---- */
+
+/* A model that the linear one beats in free runs should not be used. */
+static const char *kind_of(const dvbf_verdict *v) {
+  const dvbf_score *score = v->free_run.score;
+  bool beaten = score[DVBF_BY_LEARNED].rmse > 1.05 * score[DVBF_BY_LINEAR].rmse; /* false if one is NaN */
+  return !v->useful ? "bad" : beaten ? "fair" : "good";
+}
+
+static dvbf_status add_verdict(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+  const dvbf_verdict *v = c->evaluation->verdict;
+  char text[600];
+  if (!v) return DVBF_OK;
+  snprintf(text, sizeof text, "%c%s.", v->sentence[0] - (v->sentence[0] >= 'a' ? 'a' - 'A' : 0),
+           v->sentence + 1);
+  return dv_page_verdict(page, kind_of(v), text, error);
+}
+
+static dvbf_status add_scores(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+  const dvbf_verdict *v = c->evaluation->verdict;
+  if (!v || (!(v->one_step.origins + v->free_run.origins) && isnan(v->nats.learned))) return DVBF_OK;
+  dvbf_status status = dvbf_page_heading(page, 2, "Beside simpler ways to predict", error);
+  if (!status) status = add_nats(page, v, error);
+  if (status || !(v->one_step.origins + v->free_run.origins)) return status;
+  status = add_errors(page, c, v, error);
+  if (!status) status = add_columns(page, c, v, error);
+  if (!status) status = add_calibration(page, v, error);
+  if (!status && c->evaluation->stability) status = add_stability(page, c->evaluation->stability, error);
+  return status;
+}
+
+/* ---- Figures ---- */
+
+static const char *const figure_names[] = {"errors", "strips",        "signals", "latent",
+                                           "ball",   "latent-narrow", "curves",  "ball-narrow"};
+
+void dv_section_figure_path(dv_path out, const dv_section *c, const char *name, const char *extension) {
+  char file[256];
+  snprintf(file, sizeof file, "%.100s%s%s%s", c->key ? c->key : "", c->key ? "-" : "", name, extension);
+  dv_join(out, c->figures, file);
+}
+
+static dvbf_status refuse_figures(const dv_section *c, bool force, dvbf_error *error) {
+  dv_path path;
+  dvbf_status status = DVBF_OK;
+  for (size_t i = 0; !status && i < sizeof figure_names / sizeof *figure_names; i++) {
+    dv_section_figure_path(path, c, figure_names[i], ".png");
+    status = dv_refuse_existing(path, force, error);
+    dv_section_figure_path(path, c, figure_names[i], ".svg");
+    if (!status) status = dv_refuse_existing(path, force, error);
+  }
+  return status;
+}
+
+/* Thousands of points make an SVG larger than this; then the PNG is embedded. */
+enum { LARGE = 400000 };
+
+static long long size_of(const char *path) {
+  struct stat info;
+  return stat(path, &info) ? 0 : (long long)info.st_size;
+}
+
+/* The SVG of a figure, or its PNG if that is smaller; false without such a figure. */
+static bool choose(dv_path out, const dv_section *c, const char *name) {
+  dv_section_figure_path(out, c, name, ".svg");
+  if (size_of(out) > LARGE) dv_section_figure_path(out, c, name, ".png");
+  return size_of(out) > 0;
+}
+
+dvbf_status dv_section_embed(dvbf_page *page, const dv_section *c, const char *name, dvbf_status drawn,
+                             bool narrow, const char *caption, const char *alternative, dvbf_error *error) {
+  dv_path path, other;
+  char narrow_name[64];
+  if (drawn) return dv_section_drawn(page, c, name, drawn, error);
+  choose(path, c, name);
+  snprintf(narrow_name, sizeof narrow_name, "%.50s-narrow", name);
+  narrow = narrow && choose(other, c, narrow_name);
+  return dv_page_picture(page, path, narrow ? other : NULL, caption, alternative, error);
+}
+
+dvbf_status dv_section_drawn(dvbf_page *page, const dv_section *c, const char *name, dvbf_status drawn,
+                             dvbf_error *error) {
+  char text[600];
+  if (!drawn || drawn == DVBF_IO || drawn == DVBF_MEMORY) return drawn;
+  snprintf(text, sizeof text, "No figure \"%s\": %s", name, error->message);
+  return leave_out(page, c, text, error);
+}
+
+/* ---- Latent space ---- */
+
+static dvbf_status add_space(dvbf_page *page, const dv_section *c, const dv_points *p, dvbf_error *error) {
+  dvbf_space_column *columns = dv_calloc(p->n_columns, sizeof *columns);
+  if (!columns) return dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
+  for (size_t i = 0; i < p->n_columns; i++)
+    columns[i] = (dvbf_space_column){p->columns[i].name, p->columns[i].values, 1, p->columns[i].cyclic,
+                                     p->columns[i].group};
+  dvbf_space space = {.caption = c->data->image_height
+                                     ? "One sample of z for every frame, all of which are observed."
+                                     : "One sample of z for every step, all of which are observed.",
+                      .points = p->count,
+                      .n_z = p->n_z,
+                      .z = p->z,
+                      .columns = p->n_columns,
+                      .column = columns};
+  dvbf_status status = dvbf_page_space(page, &space, error);
+  dv_free(columns);
+  return status == DVBF_ARGUMENT ? leave_out(page, c, error->message, error) : status;
+}
+
+static dvbf_status add_latent(dvbf_page *page, const dv_section *c, const dv_points *p, dvbf_error *error) {
+  const dv_column *angle = dv_points_column(p, "angle"), *velocity = dv_points_column(p, "vel");
+  dv_path path;
+  if (!angle) return DVBF_OK;
+  dvbf_figure_latent figure = {.models = 1,
+                               .model = {{.title = c->name,
+                                          .points = p->count,
+                                          .n_z = p->n_z,
+                                          .z = p->z,
+                                          .angle = angle->values,
+                                          .velocity = velocity ? velocity->values : NULL}}};
+  dv_section_figure_path(path, c, "latent", "");
+  dvbf_status drawn = dvbf_draw_latent(&figure, path, error);
+  figure.narrow = true;
+  dv_section_figure_path(path, c, "latent-narrow", "");
+  if (!drawn) drawn = dvbf_draw_latent(&figure, path, error);
+  return dv_section_embed(
+      page, c, "latent", drawn, true,
+      "The latent space along the directions that predict the state, and how well they do.",
+      "Latent samples coloured by angle and velocity, and predicted against true values", error);
+}
+
+/* out[i][0..1] from two columns; NULL without them or memory. */
+static float *pairs(const dv_column *x, const dv_column *y, size_t count) {
+  float *out = x && y ? dv_calloc(count, 2 * sizeof *out) : NULL;
+  for (size_t i = 0; out && i < count; i++) out[2 * i] = x->values[i], out[2 * i + 1] = y->values[i];
+  return out;
+}
+
+static dvbf_status add_ball(dvbf_page *page, const dv_section *c, const dv_points *p, dvbf_error *error) {
+  const dv_column *x = dv_points_named(p, "x"), *y = dv_points_named(p, "y");
+  const dv_column *across = dv_points_named(p, "velocity x"), *up = dv_points_named(p, "velocity y");
+  dv_path path;
+  if (!x || !y) return DVBF_OK;
+  float *position = pairs(x, y, p->count), *velocity = pairs(across, up, p->count);
+  dvbf_figure_ball figure = {
+      .points = p->count, .n_z = p->n_z, .z = p->z, .position = position, .velocity = velocity};
+  dv_section_figure_path(path, c, "ball", "");
+  dvbf_status drawn = position ? dvbf_draw_ball(&figure, path, error)
+                               : dv_fail(error, DVBF_MEMORY, "out of memory while drawing");
+  figure.narrow = true;
+  dv_section_figure_path(path, c, "ball-narrow", "");
+  if (!drawn) drawn = dvbf_draw_ball(&figure, path, error);
+  DV_FREE(position, velocity);
+  return dv_section_embed(page, c, "ball", drawn, true, "Position and velocity in the latent space.",
+                          "Latent samples coloured by a checkerboard over the box and by velocity", error);
+}
+
+static dvbf_status add_latent_space(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                                    dvbf_error *error) {
+  dvbf_status status = dvbf_page_heading(page, 2, "Latent space", error);
+  if (!status) status = add_space(page, c, &shown->points, error);
+  if (!status) status = add_latent(page, c, &shown->points, error);
+  if (!status) status = add_ball(page, c, &shown->points, error);
+  return status;
+}
+
+/* ---- Video ---- */
+
+static dvbf_status draw_strips(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                               dvbf_error *error) {
+  dv_path path;
+  const dvbf_strip_row rows[] = {
+      {"ground truth", shown->film.x, 0},
+      {"reconstruction", shown->reconstruction->x, 0},
+      {"prediction", shown->prediction ? shown->prediction->x : NULL, shown->observed}};
+  dvbf_figure_strips figure = {.frames = shown->film.length ? shown->film.length[0] : shown->film.steps,
+                               .height = shown->data->image_height,
+                               .width = shown->data->image_width,
+                               .channels = shown->data->image_channels,
+                               .rows = shown->prediction ? 3 : 2,
+                               .row = rows,
+                               .training_steps = dv_section_training_steps(c, shown)};
+  dv_section_figure_path(path, c, "strips", "");
+  return dv_section_drawn(page, c, "strips", dvbf_draw_strips(&figure, path, error), error);
+}
+
+static dvbf_status add_video(dvbf_page *page, const dv_section *c, const dv_shown *shown, dvbf_error *error) {
+  if (!c->data->image_height) return DVBF_OK;
+  const dvbf_film_row rows[] = {
+      {"ground truth", shown->film.x, 0},
+      {"reconstruction", shown->reconstruction->x, 0},
+      {"prediction", shown->prediction ? shown->prediction->x : NULL, shown->observed}};
+  const char *names[DV_FILM_SEQUENCES];
+  for (size_t i = 0; i < shown->film.count; i++) names[i] = shown->names[i];
+  dvbf_film film = {.caption =
+                        "Reconstruction: every frame is observed. Prediction: only the first ones are; "
+                        "the rest is predicted without noise.",
+                    .sequences = shown->film.count,
+                    .frames = shown->film.steps,
+                    .height = shown->data->image_height,
+                    .width = shown->data->image_width,
+                    .channels = shown->data->image_channels,
+                    .rows = shown->prediction ? 3 : 2,
+                    .row = rows,
+                    .length = shown->film.length,
+                    .training_steps = dv_section_training_steps(c, shown),
+                    .names = names};
+  dvbf_status status = dvbf_page_heading(page, 2, "Video", error);
+  if (!status) status = dvbf_page_film(page, &film, error);
+  if (status == DVBF_ARGUMENT) status = leave_out(page, c, error->message, error);
+  return status ? status : draw_strips(page, c, shown, error);
 }
 
 /* ---- Shown results ---- */
@@ -164,7 +501,7 @@ static dvbf_status add_opening(dvbf_page *page, const dv_section *c, dvbf_error 
                    "sequence%s (%s) of %s%zu %ss",
                    info.n_z, info.n_z == 1 ? "" : "s", info.parameters, (unsigned long long)info.updates,
                    s->count, s->count == 1 ? "" : "s", c->split, s->length ? "up to " : "", s->steps,
-                   dv_section_step(c));
+                   step_name(c));
   if (c->data->image_height)
     n += snprintf(text + n, sizeof text - (size_t)n, " of %zu × %zu pixels%s", c->data->image_height,
                   c->data->image_width, c->data->image_channels == 3 ? " in colour" : "");
@@ -208,451 +545,85 @@ dvbf_status dv_section_add(dvbf_page *page, const dv_section *c, dvbf_error *err
   dv_shown shown = {0};
   dvbf_status status = infer(&shown, c, error);
   if (!status) status = dvbf_page_heading(page, 1, c->name, error);
-  if (!status) status = dv_section_verdict(page, c, error);
+  if (!status) status = add_verdict(page, c, error);
   if (!status) status = add_opening(page, c, error);
   if (!status) status = dv_section_signals(page, c, &shown, error);
-  if (!status) status = dv_section_video(page, c, &shown, error);
+  if (!status) status = add_video(page, c, &shown, error);
   if (!status) status = dv_section_tracks(page, c, &shown, error);
-  if (!status) status = dv_section_scores(page, c, error);
+  if (!status) status = add_scores(page, c, error);
   if (!status) status = dv_section_horizon(page, c, &shown, error);
   if (!status) status = dv_section_residuals(page, c, error);
-  if (!status) status = dv_section_latent(page, c, &shown, error);
+  if (!status) status = add_latent_space(page, c, &shown, error);
   if (!status) status = dv_section_curves(page, c, error);
-  if (!status) status = dv_section_tables(page, c, error);
+  if (!status) status = add_tables(page, c, error);
   if (!status) status = dv_section_search(page, c, error);
   if (!status) status = add_settings(page, c, error);
   free_shown(&shown);
   return status;
 }
 
-/* ---- Search ---- */
+/* ---- Report ---- */
 
-static void put_row(dvbf_table *t, size_t row, const dv_candidate *c) {
-  dv_table_put(t, row, 0, "%s%s", c->name, c->final ? ", all data" : "");
-  dv_table_put(t, row, 1, "%s", c->changes);
-  dv_table_put(t, row, 2, "%llu", (unsigned long long)c->updates);
-  dv_table_number(t, row, 3, "%.3f", c->score.free_run);
-  dv_table_number(t, row, 4, "%.3f", c->score.one_step);
-  if (c->rank) dv_table_put(t, row, 5, "%d", c->rank);
+static void folder_of(dv_path out, const char *path) {
+  snprintf(out, sizeof(dv_path), "%s", path);
+  char *slash = strrchr(out, '/');
+  if (!slash)
+    snprintf(out, sizeof(dv_path), ".");
+  else
+    slash[slash == out] = 0;
 }
 
-dvbf_status dv_section_search(dvbf_page *page, const dv_section *c, dvbf_error *error) {
-  static const char *const headings[] = {"candidate", "settings", "updates",
-                                         "free run",  "one step", "member"};
-  enum { MOST = 100, COLUMNS = sizeof headings / sizeof *headings };
-  dv_path path;
-  dv_candidates all = {0};
-  if (!c->run) return DVBF_OK;
-  dv_join(path, c->run, DVBF_RUN_SEARCH);
-  if (!dv_exists(path)) return DVBF_OK;
-  dvbf_status status = dv_candidates_read(&all, path, error);
-  if (status) {
-    dv_candidates_free(&all);
-    return dv_section_left_out(page, c, error ? error->message : "The search cannot be read.", error);
-  }
-  size_t rows = all.count < MOST ? all.count : MOST;
-  dvbf_table t;
-  status = dvbf_page_heading(page, 2, "Search", error);
-  t = (dvbf_table){0};
-  if (!status)
-    status = dv_table_init(
-        &t, "What the search has tried: errors over the whole recording, over those of the linear model",
-        rows + 1, COLUMNS, error);
-  for (size_t k = 0; !status && k < COLUMNS; k++) dv_table_put(&t, 0, k, "%s", headings[k]);
-  for (size_t i = 0; !status && i < rows; i++) put_row(&t, i + 1, &all.list[i]);
-  if (!status) status = dvbf_page_table(page, &t, error);
-  dv_table_clear(&t);
-  dv_candidates_free(&all);
-  return status;
-}
-
-/* ---- Evaluation tables ---- */
-
-/* Adds a filled table, or passes on its failure, and frees it. */
-static dvbf_status add(dvbf_page *page, dvbf_table *table, dvbf_status status, dvbf_error *error) {
-  if (!status) status = dvbf_page_table(page, table, error);
-  dv_table_clear(table);
-  return status;
-}
-
-/* `headings` end with NULL. */
-static void put_headings(dvbf_table *t, const char *const *headings) {
-  for (size_t k = 0; headings[k]; k++) dv_table_put(t, 0, k, "%s", headings[k]);
-}
-
-static dvbf_status add_bound(dvbf_page *page, const dv_section *c, dvbf_error *error) {
-  const dvbf_evaluation *e = c->evaluation;
-  const char *kl = dvbf_model_describe(c->model).n_w ? "KL of w" : "KL of z";
-  dvbf_table t;
-  char caption[160], bound[DV_RESULT], deviation[DV_RESULT];
-  snprintf(
-      caption, sizeof caption,
-      "Lower bound in nats per %s: reconstruction less the KLs; ± is the standard deviation over samples",
-      dv_section_step(c));
-  dvbf_status status = dv_table_init(&t, caption, 2, 4, error);
-  if (!status) {
-    put_headings(&t, (const char *const[]){"bound", "reconstruction", kl, "KL of v", NULL});
-    dv_table_put(&t, 1, 0, "%s ± %s", dv_result_text(bound, "%.2f", e->elbo),
-                 dv_result_text(deviation, "%.2f", e->elbo_deviation));
-    dv_table_number(&t, 1, 1, "%.2f", e->reconstruction);
-    dv_table_number(&t, 1, 2, "%.2f", e->kl_w);
-    dv_table_number(&t, 1, 3, "%.2f", e->kl_v);
-  }
-  return add(page, &t, status, error);
-}
-
-static dvbf_status add_regressions(dvbf_page *page, const dv_section *c, dvbf_error *error) {
-  const dvbf_evaluation *e = c->evaluation;
-  size_t count = e->n_regressions < 100 ? e->n_regressions : 100;
-  dvbf_table t;
-  if (!count) return DVBF_OK;
-  dvbf_status status = dv_table_init(&t, "Linear regression of the true state on z", count + 1, 3, error);
-  if (!status) put_headings(&t, (const char *const[]){"true state", "log-likelihood", "R²", NULL});
-  for (size_t i = 0; !status && i < count; i++) {
-    dv_table_put(&t, i + 1, 0, "%s", e->regressions[i].name);
-    dv_table_number(&t, i + 1, 1, "%.1f", e->regressions[i].log_likelihood);
-    dv_table_number(&t, i + 1, 2, "%.4f", e->regressions[i].r2);
-  }
-  return add(page, &t, status, error);
-}
-
-dvbf_status dv_section_tables(dvbf_page *page, const dv_section *c, dvbf_error *error) {
-  dvbf_status status =
-      dvbf_page_heading(page, 2, c->evaluation->n_regressions ? "Likelihood and state" : "Likelihood", error);
-  if (!status) status = add_bound(page, c, error);
-  if (!status) status = add_regressions(page, c, error);
-  return status;
-}
-
-/* ---- Verdict ---- */
-
-enum { OPEN = 12, MOST = 64 }; /* columns that have a row of their own, folded away beyond OPEN */
-
-static dvbf_status finish(dvbf_page *page, dvbf_table *t, dvbf_status status, dvbf_error *error) {
-  if (!status) status = dvbf_page_table(page, t, error);
-  dv_table_clear(t);
-  return status;
-}
-
-/* ---- Error tables ---- */
-
-static bool has_linear(const dvbf_verdict *v) {
-  return !isnan(v->one_step.score[DVBF_BY_LINEAR].rmse) || !isnan(v->free_run.score[DVBF_BY_LINEAR].rmse);
-}
-
-static dvbf_status add_errors(dvbf_page *page, const dv_section *c, const dvbf_verdict *v,
-                              dvbf_error *error) {
-  static const char *const ways[DVBF_WAYS] = {"mean", "last value", "best linear model", "learned"};
-  static const char *const head[] = {"", "one step", "fit", "free run", "fit"};
-  size_t row = 1;
-  char caption[320];
-  dvbf_table t;
-  snprintf(
-      caption, sizeof caption,
-      "RMSE over the deviation of each %s in training, and fit: 100 %% (1 − RMSE / RMSE of the mean). One "
-      "step ahead at every %s; free runs from %zu origin%s, of up to %zu %ss",
-      dv_section_column(c), dv_section_step(c), v->free_run.origins, v->free_run.origins == 1 ? "" : "s",
-      v->free_run.steps, dv_section_step(c));
-  dvbf_status status = dv_table_init(&t, caption, DVBF_WAYS + has_linear(v), 5, error);
-  t.emphasis = "learned";
-  for (size_t i = 0; i < 5 && !status; i++) dv_table_put(&t, 0, i, "%s", head[i]);
-  for (int way = 0; way < DVBF_WAYS && !status; way++) {
-    const dvbf_score *one = &v->one_step.score[way], *far = &v->free_run.score[way];
-    if (way == DVBF_BY_LINEAR && !has_linear(v)) continue;
-    dv_table_put(&t, row, 0, "%s",
-                 c->data->image_height && way < 2 ? (way ? "persistence" : "mean image") : ways[way]);
-    dv_table_number(&t, row, 1, "%.3f", one->rmse);
-    dv_table_number(&t, row, 2, "%.1f %%", one->fit);
-    dv_table_number(&t, row, 3, "%.3f", far->rmse);
-    dv_table_number(&t, row++, 4, "%.1f %%", far->fit);
-  }
-  return finish(page, &t, status, error);
-}
-
-/* One row by column: errors in its own unit, with those of the linear model. */
-static void put_column(dvbf_table *t, size_t row, const dv_section *c, const dvbf_verdict *v, size_t k) {
-  const dvbf_rolling *uses[] = {&v->one_step, &v->free_run};
-  char label[64];
-  size_t at = 1;
-  dv_signal_label(label, c->data, false, k);
-  dv_table_put(t, row, 0, "%.39s", label);
-  for (size_t i = 0; i < 2; i++) {
-    dv_table_number(t, row, at++, "%.4g", uses[i]->score[DVBF_BY_LEARNED].rmse_by_column[k]);
-    dv_table_number(t, row, at++, "%.1f %%", uses[i]->score[DVBF_BY_LEARNED].fit_by_column[k]);
-    if (has_linear(v))
-      dv_table_number(t, row, at++, "%.4g", uses[i]->score[DVBF_BY_LINEAR].rmse_by_column[k]);
-  }
-}
-
-static dvbf_status add_columns(dvbf_page *page, const dv_section *c, const dvbf_verdict *v,
-                               dvbf_error *error) {
-  static const char *const heads[] = {"column", "one step", "fit", "linear", "free run", "fit", "linear"};
-  bool linear = has_linear(v), fold = v->n_x > OPEN;
-  dvbf_table t;
-  if (c->data->image_height || v->n_x > MOST) return DVBF_OK;
-  dvbf_status status = fold ? dv_page_fold(page, "RMSE of each column", error) : DVBF_OK;
-  if (status) return status;
-  status = dv_table_init(&t, "RMSE of each column in its own unit, and fit, of the learned model", v->n_x + 1,
-                         linear ? 7 : 5, error);
-  for (size_t k = 0, at = 0; k < 7 && !status; k++)
-    if (linear || k % 3 || !k) dv_table_put(&t, 0, at++, "%s", heads[k]);
-  for (size_t k = 0; k < v->n_x && !status; k++) put_column(&t, k + 1, c, v, k);
-  status = finish(page, &t, status, error);
-  return !status && fold ? dv_page_unfold(page, error) : status;
-}
-
-/* ---- Uncertainty and stability ---- */
-
-static dvbf_status add_calibration(dvbf_page *page, const dvbf_verdict *v, dvbf_error *error) {
-  const dvbf_rolling *uses[] = {&v->one_step, &v->free_run};
-  static const char *const names[] = {"one step", "free run"};
-  dvbf_table t;
-  if (isnan(v->one_step.coverage_90) && isnan(v->free_run.coverage_90)) return DVBF_OK;
-  dvbf_status status = dv_table_init(
-      &t, "Calibration: how much of the data is inside the central part of what the learned model expects", 3,
-      3, error);
-  if (!status) {
-    dv_table_put(&t, 0, 1, "central 50 %%");
-    dv_table_put(&t, 0, 2, "central 90 %%");
-  }
-  for (size_t i = 0; i < 2 && !status; i++) {
-    dv_table_put(&t, i + 1, 0, "%s", names[i]);
-    dv_table_number(&t, i + 1, 1, "%.1f %%", 100 * uses[i]->coverage_50);
-    dv_table_number(&t, i + 1, 2, "%.1f %%", 100 * uses[i]->coverage_90);
-  }
-  return finish(page, &t, status, error);
-}
-
-static dvbf_status add_stability(dvbf_page *page, const dvbf_stability *s, dvbf_error *error) {
-  char text[640];
-  snprintf(text, sizeof text, "Stability: %s.", s->sentence);
-  return dvbf_page_text(page, text, error);
-}
-
-static dvbf_status add_nats(dvbf_page *page, const dvbf_verdict *v, dvbf_error *error) {
-  static const char *const names[] = {"independent columns", "a Markov chain for each column",
-                                      "learned, at most"};
-  const double values[] = {v->nats.mean, v->nats.last, v->nats.learned};
-  dvbf_table t;
-  if (isnan(v->nats.learned)) return DVBF_OK;
-  dvbf_status status = dv_table_init(&t, "What a frame takes: −ln p", 4, 2, error);
-  if (!status) dv_table_put(&t, 0, 1, "nats per frame");
-  for (size_t i = 0; i < 3 && !status; i++) {
-    dv_table_put(&t, i + 1, 0, "%s", names[i]);
-    dv_table_number(&t, i + 1, 1, "%.4g", values[i]);
-  }
-  return finish(page, &t, status, error);
-}
-
-/* ---- Sentence of the verdict ---- */
-
-/* A model that the linear one beats in free runs should not be used. */
-static const char *kind_of(const dvbf_verdict *v) {
-  const dvbf_score *score = v->free_run.score;
-  bool beaten = score[DVBF_BY_LEARNED].rmse > 1.05 * score[DVBF_BY_LINEAR].rmse; /* false if one is NaN */
-  return !v->useful ? "bad" : beaten ? "fair" : "good";
-}
-
-dvbf_status dv_section_verdict(dvbf_page *page, const dv_section *c, dvbf_error *error) {
-  const dvbf_verdict *v = c->evaluation->verdict;
-  char text[600];
-  if (!v) return DVBF_OK;
-  snprintf(text, sizeof text, "%c%s.", v->sentence[0] - (v->sentence[0] >= 'a' ? 'a' - 'A' : 0),
-           v->sentence + 1);
-  return dv_page_verdict(page, kind_of(v), text, error);
-}
-
-dvbf_status dv_section_scores(dvbf_page *page, const dv_section *c, dvbf_error *error) {
-  const dvbf_verdict *v = c->evaluation->verdict;
-  if (!v || (!(v->one_step.origins + v->free_run.origins) && isnan(v->nats.learned))) return DVBF_OK;
-  dvbf_status status = dvbf_page_heading(page, 2, "Beside simpler ways to predict", error);
-  if (!status) status = add_nats(page, v, error);
-  if (status || !(v->one_step.origins + v->free_run.origins)) return status;
-  status = add_errors(page, c, v, error);
-  if (!status) status = add_columns(page, c, v, error);
-  if (!status) status = add_calibration(page, v, error);
-  if (!status && c->evaluation->stability) status = add_stability(page, c->evaluation->stability, error);
-  return status;
-}
-
-/* ---- Figures ---- */
-
-static const char *const figure_names[] = {"errors", "strips",        "signals", "latent",
-                                           "ball",   "latent-narrow", "curves",  "ball-narrow"};
-
-void dv_section_figure_path(dv_path out, const dv_section *c, const char *name, const char *extension) {
-  char file[256];
-  snprintf(file, sizeof file, "%.100s%s%s%s", c->key ? c->key : "", c->key ? "-" : "", name, extension);
-  dv_join(out, c->figures, file);
-}
-
-dvbf_status dv_section_refuse(const dv_section *c, bool force, dvbf_error *error) {
-  dv_path path;
-  dvbf_status status = DVBF_OK;
-  for (size_t i = 0; !status && i < sizeof figure_names / sizeof *figure_names; i++) {
-    dv_section_figure_path(path, c, figure_names[i], ".png");
-    status = dv_refuse_existing(path, force, error);
-    dv_section_figure_path(path, c, figure_names[i], ".svg");
-    if (!status) status = dv_refuse_existing(path, force, error);
-  }
-  return status;
-}
-
-/* Thousands of points make an SVG larger than this; then the PNG is embedded. */
-enum { LARGE = 400000 };
-
-static long long size_of(const char *path) {
+/* Refuses existing files before anything is written. */
+static dvbf_status refuse(const dv_section *chapter, const char *path, bool force, dvbf_error *error) {
   struct stat info;
-  return stat(path, &info) ? 0 : (long long)info.st_size;
+  if (!stat(path, &info) && S_ISDIR(info.st_mode))
+    return dv_fail(error, DVBF_IO, "%.300s: is a folder; a report needs the name of a file", path);
+  dvbf_status status = dv_refuse_existing(path, force, error);
+  return status ? status : refuse_figures(chapter, force, error);
 }
 
-/* The SVG of a figure, or its PNG if that is smaller; false without such a figure. */
-static bool choose(dv_path out, const dv_section *c, const char *name) {
-  dv_section_figure_path(out, c, name, ".svg");
-  if (size_of(out) > LARGE) dv_section_figure_path(out, c, name, ".png");
-  return size_of(out) > 0;
-}
-
-dvbf_status dv_section_embed(dvbf_page *page, const dv_section *c, const char *name, dvbf_status drawn,
-                             bool narrow, const char *caption, const char *alternative, dvbf_error *error) {
-  dv_path path, other;
-  char narrow_name[64];
-  if (drawn) return dv_section_drawn(page, c, name, drawn, error);
-  choose(path, c, name);
-  snprintf(narrow_name, sizeof narrow_name, "%.50s-narrow", name);
-  narrow = narrow && choose(other, c, narrow_name);
-  return dv_page_picture(page, path, narrow ? other : NULL, caption, alternative, error);
-}
-
-dvbf_status dv_section_drawn(dvbf_page *page, const dv_section *c, const char *name, dvbf_status drawn,
-                             dvbf_error *error) {
-  char text[600];
-  if (!drawn || drawn == DVBF_IO || drawn == DVBF_MEMORY) return drawn;
-  snprintf(text, sizeof text, "No figure \"%s\": %s", name, error->message);
-  return dv_section_left_out(page, c, text, error);
-}
-
-/* ---- Latent space ---- */
-
-static dvbf_status add_space(dvbf_page *page, const dv_section *c, const dv_points *p, dvbf_error *error) {
-  dvbf_space_column *columns = dv_calloc(p->n_columns, sizeof *columns);
-  if (!columns) return dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
-  for (size_t i = 0; i < p->n_columns; i++)
-    columns[i] = (dvbf_space_column){p->columns[i].name, p->columns[i].values, 1, p->columns[i].cyclic,
-                                     p->columns[i].group};
-  dvbf_space space = {.caption = c->data->image_height
-                                     ? "One sample of z for every frame, all of which are observed."
-                                     : "One sample of z for every step, all of which are observed.",
-                      .points = p->count,
-                      .n_z = p->n_z,
-                      .z = p->z,
-                      .columns = p->n_columns,
-                      .column = columns};
-  dvbf_status status = dvbf_page_space(page, &space, error);
-  dv_free(columns);
-  return status == DVBF_ARGUMENT ? dv_section_left_out(page, c, error->message, error) : status;
-}
-
-static dvbf_status add_latent(dvbf_page *page, const dv_section *c, const dv_points *p, dvbf_error *error) {
-  const dv_column *angle = dv_points_column(p, "angle"), *velocity = dv_points_column(p, "vel");
-  dv_path path;
-  if (!angle) return DVBF_OK;
-  dvbf_figure_latent figure = {.models = 1,
-                               .model = {{.title = c->name,
-                                          .points = p->count,
-                                          .n_z = p->n_z,
-                                          .z = p->z,
-                                          .angle = angle->values,
-                                          .velocity = velocity ? velocity->values : NULL}}};
-  dv_section_figure_path(path, c, "latent", "");
-  dvbf_status drawn = dvbf_draw_latent(&figure, path, error);
-  figure.narrow = true;
-  dv_section_figure_path(path, c, "latent-narrow", "");
-  if (!drawn) drawn = dvbf_draw_latent(&figure, path, error);
-  return dv_section_embed(
-      page, c, "latent", drawn, true,
-      "The latent space along the directions that predict the state, and how well they do.",
-      "Latent samples coloured by angle and velocity, and predicted against true values", error);
-}
-
-/* out[i][0..1] from two columns; NULL without them or memory. */
-static float *pairs(const dv_column *x, const dv_column *y, size_t count) {
-  float *out = x && y ? dv_calloc(count, 2 * sizeof *out) : NULL;
-  for (size_t i = 0; out && i < count; i++) out[2 * i] = x->values[i], out[2 * i + 1] = y->values[i];
-  return out;
-}
-
-static dvbf_status add_ball(dvbf_page *page, const dv_section *c, const dv_points *p, dvbf_error *error) {
-  const dv_column *x = dv_points_named(p, "x"), *y = dv_points_named(p, "y");
-  const dv_column *across = dv_points_named(p, "velocity x"), *up = dv_points_named(p, "velocity y");
-  dv_path path;
-  if (!x || !y) return DVBF_OK;
-  float *position = pairs(x, y, p->count), *velocity = pairs(across, up, p->count);
-  dvbf_figure_ball figure = {
-      .points = p->count, .n_z = p->n_z, .z = p->z, .position = position, .velocity = velocity};
-  dv_section_figure_path(path, c, "ball", "");
-  dvbf_status drawn = position ? dvbf_draw_ball(&figure, path, error)
-                               : dv_fail(error, DVBF_MEMORY, "out of memory while drawing");
-  figure.narrow = true;
-  dv_section_figure_path(path, c, "ball-narrow", "");
-  if (!drawn) drawn = dvbf_draw_ball(&figure, path, error);
-  DV_FREE(position, velocity);
-  return dv_section_embed(page, c, "ball", drawn, true, "Position and velocity in the latent space.",
-                          "Latent samples coloured by a checkerboard over the box and by velocity", error);
-}
-
-dvbf_status dv_section_latent(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+static dvbf_status write_page(const dv_section *chapter, const char *title, const char *path,
                               dvbf_error *error) {
-  dvbf_status status = dvbf_page_heading(page, 2, "Latent space", error);
-  if (!status) status = add_space(page, c, &shown->points, error);
-  if (!status) status = add_latent(page, c, &shown->points, error);
-  if (!status) status = add_ball(page, c, &shown->points, error);
+  dvbf_page *page = NULL;
+  dvbf_status status = dvbf_page_new(&page, title ? title : "Report", error);
+  if (!status) status = dv_section_add(page, chapter, error);
+  if (!status) status = dvbf_page_write(page, path, error);
+  dvbf_page_free(page);
   return status;
 }
 
-/* ---- Video ---- */
-
-static dvbf_status draw_strips(dvbf_page *page, const dv_section *c, const dv_shown *shown,
-                               dvbf_error *error) {
-  dv_path path;
-  const dvbf_strip_row rows[] = {
-      {"ground truth", shown->film.x, 0},
-      {"reconstruction", shown->reconstruction->x, 0},
-      {"prediction", shown->prediction ? shown->prediction->x : NULL, shown->observed}};
-  dvbf_figure_strips figure = {.frames = shown->film.length ? shown->film.length[0] : shown->film.steps,
-                               .height = shown->data->image_height,
-                               .width = shown->data->image_width,
-                               .channels = shown->data->image_channels,
-                               .rows = shown->prediction ? 3 : 2,
-                               .row = rows,
-                               .training_steps = dv_section_training_steps(c, shown)};
-  dv_section_figure_path(path, c, "strips", "");
-  return dv_section_drawn(page, c, "strips", dvbf_draw_strips(&figure, path, error), error);
-}
-
-dvbf_status dv_section_video(dvbf_page *page, const dv_section *c, const dv_shown *shown, dvbf_error *error) {
-  if (!c->data->image_height) return DVBF_OK;
-  const dvbf_film_row rows[] = {
-      {"ground truth", shown->film.x, 0},
-      {"reconstruction", shown->reconstruction->x, 0},
-      {"prediction", shown->prediction ? shown->prediction->x : NULL, shown->observed}};
-  const char *names[DV_FILM_SEQUENCES];
-  for (size_t i = 0; i < shown->film.count; i++) names[i] = shown->names[i];
-  dvbf_film film = {.caption =
-                        "Reconstruction: every frame is observed. Prediction: only the first ones are; "
-                        "the rest is predicted without noise.",
-                    .sequences = shown->film.count,
-                    .frames = shown->film.steps,
-                    .height = shown->data->image_height,
-                    .width = shown->data->image_width,
-                    .channels = shown->data->image_channels,
-                    .rows = shown->prediction ? 3 : 2,
-                    .row = rows,
-                    .length = shown->film.length,
-                    .training_steps = dv_section_training_steps(c, shown),
-                    .names = names};
-  dvbf_status status = dvbf_page_heading(page, 2, "Video", error);
-  if (!status) status = dvbf_page_film(page, &film, error);
-  if (status == DVBF_ARGUMENT) status = dv_section_left_out(page, c, error->message, error);
-  return status ? status : draw_strips(page, c, shown, error);
+dvbf_status dvbf_report_write(const char *path, const dvbf_model *model, const dvbf_data *data,
+                              const dvbf_settings *settings, const dvbf_report_options *options,
+                              dvbf_error *error) {
+  static const dvbf_report_options none = {0};
+  dvbf_error own; /* parts that fail are left out, and the report says why */
+  const dvbf_report_options *o = options ? options : &none;
+  dv_path folder, figures;
+  char split[16] = "";
+  dvbf_evaluation *evaluation = NULL;
+  dv_section chapter = {.name = o->name ? o->name : "Model",
+                        .model = model,
+                        .data = data,
+                        .split = split,
+                        .settings = settings,
+                        .run = o->run,
+                        .figures = figures,
+                        .note = o->note,
+                        .user_data = o->user_data};
+  if (!error) error = &own;
+  if (!dv_settings_evaluate(settings, error)) return error->status;
+  folder_of(folder, path);
+  dv_join(figures, folder, "figures");
+  dvbf_status status = refuse(&chapter, path, o->force, error);
+  if (!status) status = dvbf_data_split(&chapter.sequences, data, settings, error);
+  if (!status) status = dvbf_settings_get(settings, "split", split, sizeof split, error);
+  if (!status) status = dvbf_folder_make(folder, error); /* before the work begins */
+  if (!status) status = dvbf_folder_make(figures, error);
+  if (!status) status = dvbf_evaluate(&evaluation, model, data, chapter.sequences, settings, error);
+  chapter.evaluation = evaluation;
+  chapter.threads = dvbf_settings_threads(settings);
+  chapter.interrupt = dv_settings_interrupt(settings);
+  if (!status) status = write_page(&chapter, o->title, path, error);
+  dvbf_evaluation_free(evaluation);
+  return status;
 }

@@ -30,9 +30,6 @@ typedef struct dv_section {
   void *user_data;               /* handed to it */
 } dv_section;
 
-/* Refuses figures that exist, unless `force`. Only key and figures are read. */
-dvbf_status dv_section_refuse(const dv_section *chapter, bool force, dvbf_error *error);
-
 /* Adds heading, verdict, signals or video, errors, latent space, learning curves, tables and settings. Parts
  * for which there are no data are left out. */
 dvbf_status dv_section_add(dvbf_page *page, const dv_section *chapter, dvbf_error *error);
@@ -53,9 +50,6 @@ typedef struct dv_shown {
   size_t observed;          /* by the prediction */
 } dv_shown;
 
-/* Adds a note about what is left out and why. */
-dvbf_status dv_section_left_out(dvbf_page *page, const dv_section *c, const char *text, dvbf_error *error);
-
 /* The file figures/key-name with that extension. */
 void dv_section_figure_path(dv_path out, const dv_section *c, const char *name, const char *extension);
 /* Embeds a figure and, with `narrow`, name-narrow for narrow windows; `drawn` is the status of drawing them.
@@ -71,29 +65,18 @@ dvbf_status dv_section_drawn(dvbf_page *page, const dv_section *c, const char *n
 /* Reports that a part is left out without a note in the page. */
 void dv_section_message(const dv_section *c, const char *text);
 
-/* The sentence of the verdict, and its tables; nothing if the evaluation has none. */
-dvbf_status dv_section_verdict(dvbf_page *page, const dv_section *c, dvbf_error *error);
-dvbf_status dv_section_scores(dvbf_page *page, const dv_section *c, dvbf_error *error);
-/* Signals; the video, its strips and the tracks of what moves in it. */
+/* Signals; tracks of what moves in a video. */
 dvbf_status dv_section_signals(dvbf_page *page, const dv_section *c, const dv_shown *shown,
                                dvbf_error *error);
-dvbf_status dv_section_video(dvbf_page *page, const dv_section *c, const dv_shown *shown, dvbf_error *error);
 dvbf_status dv_section_tracks(dvbf_page *page, const dv_section *c, const dv_shown *shown, dvbf_error *error);
 /* The error by the number of steps ahead. */
 dvbf_status dv_section_horizon(dvbf_page *page, const dv_section *c, const dv_shown *shown,
                                dvbf_error *error);
 /* Whether errors one step ahead are white and normal, and quantiles right. */
 dvbf_status dv_section_residuals(dvbf_page *page, const dv_section *c, dvbf_error *error);
-dvbf_status dv_section_latent(dvbf_page *page, const dv_section *c, const dv_shown *shown, dvbf_error *error);
 dvbf_status dv_section_curves(dvbf_page *page, const dv_section *c, dvbf_error *error);
-/* The bound and the regression on a known state. */
-dvbf_status dv_section_tables(dvbf_page *page, const dv_section *c, dvbf_error *error);
 /* Nothing if the run was no search. */
 dvbf_status dv_section_search(dvbf_page *page, const dv_section *c, dvbf_error *error);
-
-/* "pixel" or "column", "frame" or "step". */
-const char *dv_section_column(const dv_section *c);
-const char *dv_section_step(const dv_section *c);
 
 /* The evaluation whose prediction error is shown, and the length of the training sequences when that is
  * shorter than what is shown, else 0. */

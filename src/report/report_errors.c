@@ -169,6 +169,13 @@ static dvbf_status fill_ways(horizon_errors *all, const dv_section *c, dvbf_erro
   return status;
 }
 
+/* Steps with a tenth of the origins of the first: the rest of a curve would be noise. */
+static size_t steps_shown(const dvbf_evaluation *e) {
+  size_t steps = 1;
+  while (steps < e->horizon && 10 * e->origins[steps] >= e->origins[0]) steps++;
+  return steps;
+}
+
 /* Of all columns for curve 0, else of one. */
 static void add_horizon_view(dv_plot *plot, const dv_section *c, const horizon_errors *all, size_t training,
                              size_t curve) {
@@ -199,7 +206,7 @@ static void add_horizon_view(dv_plot *plot, const dv_section *c, const horizon_e
     series[i] = (dv_series){.name = all->way[i].name,
                             .kind = all->way[i].kind,
                             .colour = all->way[i].colour,
-                            .count = e->horizon,
+                            .count = steps_shown(e),
                             .y = all->way[i].shown + curve * e->horizon,
                             .first = time > 0 ? time : 1,
                             .step = time > 0 ? time : 1};
@@ -237,7 +244,6 @@ static dvbf_status add_horizon_table(dvbf_page *page, const horizon_errors *all,
                  "deviations",
            e->observed, e->pixel_variance);
   dvbf_status status = dv_table_init(&t, caption, rows_of(e->horizon), 2 + all->n_ways, error);
-  if (status) return status;
   dv_table_put(&t, 0, 0, all->pictures ? "frames ahead" : "steps ahead");
   dv_table_put(&t, 0, 1, "origins");
   for (size_t i = 0; i < all->n_ways; i++) dv_table_put(&t, 0, 2 + i, "%s", all->way[i].name);
@@ -249,9 +255,7 @@ static dvbf_status add_horizon_table(dvbf_page *page, const horizon_errors *all,
       dv_table_number(&t, row, 2 + i, all->pictures ? "%.4f" : "%.3f", all->way[i].shown[h - 1]);
     row++;
   }
-  status = dvbf_page_table(page, &t, error);
-  dv_table_clear(&t);
-  return status;
+  return dv_table_end(page, &t, status, error);
 }
 
 /* Of sampled predictions, of those without noise, and of persistence, over the variance. */
