@@ -38,8 +38,6 @@ typedef struct dvbf_figure_latent {
   const char *title;
   size_t models;              /* 1 or 2, side by side */
   dvbf_latent_model model[2]; /* colours and axes of the regressions are shared */
-  const char *angle_label;    /* NULL: "angle φ (rad)" */
-  const char *velocity_label; /* NULL: "velocity (rad/s)" */
   bool narrow;                /* all parts stacked, for a narrow column */
 } dvbf_figure_latent;
 
@@ -103,13 +101,12 @@ DVBF_API dvbf_status dvbf_draw_strips(const dvbf_figure_strips *figure, const ch
 typedef struct dvbf_figure_ball {
   const char *title;
   size_t points, n_z;
-  const float *z;                                  /* [points][n_z] */
-  const float *position;                           /* [points][2], NULL: none */
-  const float *velocity;                           /* [points][2], NULL: none */
-  double box_low, box_high;                        /* the box in both directions; both 0: the unit box */
-  size_t cells;                                    /* of the checkerboard in each direction; 0: 3 */
-  const char *velocity_x_label, *velocity_y_label; /* NULL: "velocity in x", "velocity in y" */
-  bool narrow;                                     /* all parts stacked, for a narrow column */
+  const float *z;           /* [points][n_z] */
+  const float *position;    /* [points][2], NULL: none */
+  const float *velocity;    /* [points][2], NULL: none */
+  double box_low, box_high; /* the box in both directions; both 0: the unit box */
+  size_t cells;             /* of the checkerboard in each direction; 0: 3 */
+  bool narrow;              /* all parts stacked, for a narrow column */
 } dvbf_figure_ball;
 
 DVBF_API dvbf_status dvbf_draw_ball(const dvbf_figure_ball *figure, const char *path, dvbf_error *error);

@@ -765,15 +765,11 @@ class dvbf_figure_latent(Structure):
     title: Any
     models: int
     model: Any
-    angle_label: Any
-    velocity_label: Any
     narrow: bool
     _fields_ = [
         ("title", c_char_p),
         ("models", c_size_t),
         ("model", dvbf_latent_model * 2),
-        ("angle_label", c_char_p),
-        ("velocity_label", c_char_p),
         ("narrow", c_bool),
     ]
 
@@ -854,8 +850,6 @@ class dvbf_figure_ball(Structure):
     box_low: float
     box_high: float
     cells: int
-    velocity_x_label: Any
-    velocity_y_label: Any
     narrow: bool
     _fields_ = [
         ("title", c_char_p),
@@ -867,8 +861,6 @@ class dvbf_figure_ball(Structure):
         ("box_low", c_double),
         ("box_high", c_double),
         ("cells", c_size_t),
-        ("velocity_x_label", c_char_p),
-        ("velocity_y_label", c_char_p),
         ("narrow", c_bool),
     ]
 

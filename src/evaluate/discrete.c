@@ -82,11 +82,7 @@ static double mean_of(const columns *c, size_t k, int state) {
 }
 
 static void clear(columns *c) {
-  dv_free(c->first);
-  dv_free(c->size);
-  dv_free(c->sum);
-  dv_free(c->seen);
-  dv_free(c->before);
+  DV_FREE(c->first, c->size, c->sum, c->seen, c->before);
 }
 
 static dvbf_status learn(columns *c, const dvbf_model *m, const dvbf_sequences *train, dvbf_error *error) {

@@ -76,10 +76,8 @@ static void weigh(judge *j) {
 }
 
 static void free_scores(dvbf_rolling *r) {
-  for (int way = 0; way < DVBF_WAYS; way++) {
-    dv_free(r->score[way].rmse_by_column);
-    dv_free(r->score[way].fit_by_column);
-  }
+  for (int way = 0; way < DVBF_WAYS; way++)
+    DV_FREE(r->score[way].rmse_by_column, r->score[way].fit_by_column);
   dv_free(r->ranks);
 }
 
@@ -87,11 +85,7 @@ void dvbf_verdict_free(dvbf_verdict *v) {
   if (!v) return;
   free_scores(&v->one_step);
   free_scores(&v->free_run);
-  dv_free(v->whiteness.autocorrelation);
-  dv_free(v->whiteness.p);
-  dv_free(v->whiteness.histogram);
-  dv_free(v->names);
-  dv_free(v);
+  DV_FREE(v->whiteness.autocorrelation, v->whiteness.p, v->whiteness.histogram, v->names, v);
 }
 
 dvbf_status dvbf_verdict_new(dvbf_verdict **out, const dvbf_model *model, const dvbf_data *data,

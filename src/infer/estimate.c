@@ -16,18 +16,8 @@
 
 void dvbf_estimates_free(dvbf_estimates *e) {
   if (!e) return;
-  dv_free(e->begin);
-  dv_free(e->length);
-  dv_free(e->z);
-  dv_free(e->z_mean);
-  dv_free(e->z_std);
-  dv_free(e->x);
-  dv_free(e->x_std);
-  dv_free(e->x_quantiles);
-  dv_free(e->x_samples);
-  dv_free(e->u);
-  dv_free(e->quantiles);
-  dv_free(e);
+  DV_FREE(e->begin, e->length, e->z, e->z_mean, e->z_std, e->x, e->x_std, e->x_quantiles, e->x_samples, e->u,
+          e->quantiles, e);
 }
 
 /* ---- Memory ---- */

@@ -11,11 +11,8 @@
 typedef struct job {
   const dv_request *request;
   dvbf_estimates *out;
-  int workers;
-  size_t first, last;  /* sequences of this rank */
-  float **frames;      /* [workers] room for x of one sequence, if it is read from a file */
-  dvbf_status *status; /* [workers] */
-  dvbf_error *errors;  /* [workers] */
+  dvbf_status status; /* of the first failure */
+  dvbf_error error;
 } job;
 
 static void put_quantiles(const job *j, size_t sequence, size_t steps) {
@@ -38,7 +35,7 @@ static void put_path(dvbf_estimates *e, size_t sequence, size_t steps) {
   memset(e->x_std + x, 0, steps * e->n_x * sizeof *e->x_std);
 }
 
-static dvbf_status run_one(const job *j, size_t i, float *frames, dvbf_error *error) {
+static dvbf_status estimate_one(const job *j, size_t i, float *frames, dvbf_error *error) {
   const dv_request *q = j->request;
   const dvbf_sequences *s = &q->frames;
   dvbf_estimates *e = j->out;
@@ -73,32 +70,28 @@ static dvbf_status run_one(const job *j, size_t i, float *frames, dvbf_error *er
   return DVBF_OK;
 }
 
-static void run_sequences(void *user, int number) {
+/* A worker has room for x of one sequence, if it is read from a file. */
+static dvbf_status init(void *own, void *user, dvbf_error *error) {
+  const dvbf_sequences *s = &((const job *)user)->request->frames;
+  return dv_sequence_buffer(own, s, s->steps, error);
+}
+
+static void run(void *own, void *user, size_t i) {
   job *j = user;
-  for (size_t i = j->first + (size_t)number;
-       i < j->last && !j->status[number] && !dv_interrupted(j->request->interrupt); i += (size_t)j->workers)
-    j->status[number] = run_one(j, i, j->frames[number], &j->errors[number]);
+  dvbf_error error;
+  dvbf_status none = DVBF_OK, status = estimate_one(j, i, *(float **)own, &error);
+  if (status &&
+      __atomic_compare_exchange_n(&j->status, &none, status, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    j->error = error;
+}
+
+static void clear(void *own) {
+  dv_free(*(float **)own);
 }
 
 dvbf_status dv_estimate_exact(dvbf_estimates *out, const dv_request *q, dv_threads *pool, dvbf_error *error) {
-  job j = {.request = q, .out = out, .workers = dv_threads_size(pool)};
-  const dv_ranks *ranks = dv_threads_ranks(pool);
-  size_t n = (size_t)j.workers;
-  j.first = dv_ranks_first(ranks, out->count, dv_ranks_rank(ranks));
-  j.last = dv_ranks_first(ranks, out->count, dv_ranks_rank(ranks) + 1);
-  j.frames = dv_calloc(n, sizeof *j.frames);
-  j.status = dv_calloc(n, sizeof *j.status);
-  j.errors = dv_calloc(n, sizeof *j.errors);
-  dvbf_status status =
-      j.frames && j.status && j.errors ? DVBF_OK : dv_fail_memory(error, "estimating states");
-  for (size_t i = 0; i < n && !status; i++)
-    status = dv_sequence_buffer(&j.frames[i], &q->frames, q->frames.steps, error);
-  if (!status) dv_threads_run(pool, run_sequences, &j);
-  for (size_t i = 0; i < n && !status; i++)
-    if (j.status[i]) status = dv_fail(error, j.status[i], "%s", j.errors[i].message);
-  for (size_t i = 0; j.frames && i < n; i++) dv_free(j.frames[i]);
-  dv_free(j.frames);
-  dv_free(j.status);
-  dv_free(j.errors);
-  return status;
+  static const dv_each work = {sizeof(float *), init, run, clear};
+  job j = {.request = q, .out = out};
+  dvbf_status status = dv_threads_each(pool, &work, q->frames.count, &j, error);
+  return !status && j.status ? dv_fail(error, j.status, "%s", j.error.message) : status;
 }

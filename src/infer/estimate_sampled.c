@@ -162,10 +162,7 @@ dvbf_status dv_draws_init(dv_draws *d, const dv_request *q, dvbf_error *error) {
 
 void dv_draws_clear(dv_draws *d) {
   if (d->noisy != d->x) dv_free(d->noisy);
-  dv_free(d->x);
-  dv_free(d->variance);
-  dv_free(d->columns);
-  dv_free(d->rows);
+  DV_FREE(d->x, d->variance, d->columns, d->rows);
   *d = (dv_draws){0};
 }
 

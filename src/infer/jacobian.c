@@ -89,13 +89,7 @@ void dvbf_jacobian_free(dvbf_jacobian *l) {
     dv_program_clear(&parts[i]->program);
     dv_free(parts[i]->seed);
   }
-  dv_free(l->next);
-  dv_free(l->a);
-  dv_free(l->b);
-  dv_free(l->x);
-  dv_free(l->h);
-  dv_free(l->d);
-  dv_free(l);
+  DV_FREE(l->next, l->a, l->b, l->x, l->h, l->d, l);
 }
 
 /* ---- At a point ---- */

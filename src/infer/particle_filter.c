@@ -121,10 +121,31 @@ void dv_resample(const double *weight, size_t n, double uniform, uint32_t *index
 
 /* ---- Memory ---- */
 
+dvbf_status dv_stepper_init(dv_stepper *b, const dvbf_model *m, const dvbf_sequences *s, size_t rows,
+                            int initial, dvbf_error *error) {
+  int flags = DV_PARTICLES | dv_gaps_of(s);
+  *b = (dv_stepper){.zeros = dv_calloc(rows, sizeof *b->zeros), .key = dv_calloc(rows, sizeof *b->key)};
+  if (!b->zeros || !b->key) return dv_fail_memory(error, "preparing samples");
+  for (size_t i = 0; i < rows; i++) b->key[i] = (uint32_t)i;
+  dvbf_status status = dv_program_record_start(&b->start_program, m, (int)rows, initial, flags, error);
+  if (!status) status = dv_program_record_step(&b->step_program, m, (int)rows, 0, flags, error);
+  if (!status) status = dv_worker_init(&b->start, m, &b->start_program, s, error);
+  if (!status) status = dv_worker_init(&b->step, m, &b->step_program, NULL, error);
+  b->start.run.conditions = b->step.run.conditions = &b->conditions;
+  b->start.run.sequence = b->step.run.sequence = b->key;
+  return status;
+}
+
+void dv_stepper_clear(dv_stepper *b) {
+  dv_worker_clear(&b->start);
+  dv_worker_clear(&b->step);
+  dv_program_clear(&b->start_program);
+  dv_program_clear(&b->step_program);
+  DV_FREE(b->zeros, b->key);
+}
+
 static dvbf_status allocate(dv_particles *p, dvbf_error *error) {
   size_t n_z = (size_t)p->model->n_z;
-  p->zeros = dv_calloc(p->count, sizeof *p->zeros);
-  p->key = dv_calloc(p->count, sizeof *p->key);
   p->log_weight = dv_calloc(p->count, sizeof *p->log_weight);
   p->v = p->n_v ? dv_calloc(p->n_v, sizeof *p->v) : NULL;
   size_t all;
@@ -133,8 +154,7 @@ static dvbf_status allocate(dv_particles *p, dvbf_error *error) {
     p->weight = dv_calloc(all, sizeof *p->weight);
     p->parent = dv_calloc(all, sizeof *p->parent);
   }
-  if (p->zeros && p->key && p->log_weight && (p->v || !p->n_v) && p->z && p->weight && p->parent)
-    return DVBF_OK;
+  if (p->log_weight && (p->v || !p->n_v) && p->z && p->weight && p->parent) return DVBF_OK;
   return dv_fail(error, DVBF_MEMORY, "out of memory for %zu particles over %zu steps; fewer need less",
                  p->count, p->most);
 }
@@ -142,34 +162,18 @@ static dvbf_status allocate(dv_particles *p, dvbf_error *error) {
 dvbf_status dv_particles_init(dv_particles *p, const dvbf_model *model, const dvbf_sequences *s, size_t count,
                               int initial, dvbf_error *error) {
   int asked = dv_model_start_frames(model);
-  int frames = asked && asked < initial ? asked : initial, flags = DV_PARTICLES | dv_gaps_of(s);
   *p = (dv_particles){.model = model, .count = count, .most = s->steps};
   p->jacobian = dv_model_log_jacobian(model);
-  dvbf_status status = dv_program_record_start(&p->start_program, model, (int)count, frames, flags, error);
-  if (!status) status = dv_program_record_step(&p->step_program, model, (int)count, 0, flags, error);
-  if (!status) status = dv_worker_init(&p->start, model, &p->start_program, s, error);
-  if (!status) status = dv_worker_init(&p->step, model, &p->step_program, NULL, error);
-  p->n_v = p->step_program.v.buffer >= 0 ? (size_t)p->step_program.v.cols : 0;
-  if (!status) status = allocate(p, error);
+  dvbf_status status =
+      dv_stepper_init(&p->by, model, s, count, asked && asked < initial ? asked : initial, error);
   if (status) return status;
-  for (size_t i = 0; i < count; i++) p->key[i] = (uint32_t)i;
-  p->start.run.conditions = p->step.run.conditions = &p->conditions;
-  p->start.run.sequence = p->step.run.sequence = p->key;
-  return DVBF_OK;
+  p->n_v = p->by.step_program.v.buffer >= 0 ? (size_t)p->by.step_program.v.cols : 0;
+  return allocate(p, error);
 }
 
 void dv_particles_clear(dv_particles *p) {
-  dv_worker_clear(&p->start);
-  dv_worker_clear(&p->step);
-  dv_program_clear(&p->start_program);
-  dv_program_clear(&p->step_program);
-  dv_free(p->zeros);
-  dv_free(p->key);
-  dv_free(p->v);
-  dv_free(p->log_weight);
-  dv_free(p->z);
-  dv_free(p->weight);
-  dv_free(p->parent);
+  dv_stepper_clear(&p->by);
+  DV_FREE(p->v, p->log_weight, p->z, p->weight, p->parent);
   *p = (dv_particles){0};
 }
 
@@ -202,10 +206,10 @@ dvbf_sequences dv_sequence_alone(const dvbf_sequences *s, size_t i, float *buffe
 }
 
 static void begin(dv_particles *p, const dvbf_sequences *s, size_t i, uint64_t seed) {
-  p->sequence = dv_sequence_alone(s, i, p->start.frames);
+  p->sequence = dv_sequence_alone(s, i, p->by.start.frames);
   p->steps = p->sequence.steps;
   p->seed = dv_sequence_seed(seed, i);
-  p->conditions = dv_model_conditions(p->model, p->seed);
+  p->by.conditions = dv_model_conditions(p->model, p->seed);
   p->log_likelihood = 0;
   if (p->v) dv_universal_draw(p->model, p->seed, 0, p->v, p->n_v);
 }
@@ -222,17 +226,17 @@ static void weigh(dv_particles *p, size_t t) {
 
 /* z_1 ~ q(w_1), weight p(w_1) p(x_1 | z_1) / q(w_1). */
 static void start(dv_particles *p) {
-  const dvbf_program *g = &p->start_program;
+  const dvbf_program *g = &p->by.start_program;
   dvbf_sequences view = dv_view(&p->sequence, 0, p->steps);
-  p->conditions.update = 0;
-  dv_worker_load(&p->start, &view, p->zeros, g->rows, g->steps);
-  dv_run_forward(&p->start.run);
-  double jacobian = dv_frame_jacobian(&p->start, p->jacobian, 0, 0);
-  const dvbf_real *ln_p = dvbf_at(&p->start.run, g->ln_p);
-  memcpy(p->z, dvbf_at(&p->start.run, g->z), p->count * (size_t)p->model->n_z * sizeof *p->z);
+  p->by.conditions.update = 0;
+  dv_worker_load(&p->by.start, &view, p->by.zeros, g->rows, g->steps);
+  dv_run_forward(&p->by.start.run);
+  double jacobian = dv_frame_jacobian(&p->by.start, p->jacobian, 0, 0);
+  const dvbf_real *ln_p = dvbf_at(&p->by.start.run, g->ln_p);
+  memcpy(p->z, dvbf_at(&p->by.start.run, g->z), p->count * (size_t)p->model->n_z * sizeof *p->z);
   for (size_t r = 0; r < p->count; r++) {
     p->log_weight[r] =
-        log_ratio_first(&p->start, (int)r) + (double)ln_p[r] + jacobian - dv_log((double)p->count);
+        log_ratio_first(&p->by.start, (int)r) + (double)ln_p[r] + jacobian - dv_log((double)p->count);
     p->parent[r] = (uint32_t)r;
   }
   weigh(p, 0);
@@ -258,26 +262,26 @@ static void choose_parents(dv_particles *p, size_t t) {
 
 /* z_t ~ q(w_{t-1} | z_{t-1}, x_t, u_{t-1}), weight p(w_{t-1}) p(x_t | z_t) / q(w_{t-1}). */
 static void advance(dv_particles *p, size_t t) {
-  const dvbf_program *g = &p->step_program;
+  const dvbf_program *g = &p->by.step_program;
   size_t n_z = (size_t)p->model->n_z;
   dvbf_sequences view = dv_view(&p->sequence, t - 1, 2);
-  dvbf_real *z = dvbf_at(&p->step.run, g->z);
+  dvbf_real *z = dvbf_at(&p->by.step.run, g->z);
   const dvbf_real *before = p->z + (t - 1) * p->count * n_z;
   choose_parents(p, t);
   for (size_t r = 0; r < p->count; r++)
     memcpy(z + r * n_z, before + p->parent[t * p->count + r] * n_z, n_z * sizeof *z);
   dv_particles_universal(p, t - 1);
-  if (p->v) memcpy(dvbf_at(&p->step.run, g->v), p->v, p->n_v * sizeof *p->v);
-  p->conditions.update = (uint32_t)t;
-  dv_conditions_set(&p->conditions, DVBF_FILTER_WAIT, (int)t < dv_model_recognises_from(p->model));
-  dv_worker_load(&p->step, &view, p->zeros, g->rows, 2);
-  dv_run_forward(&p->step.run);
-  double jacobian = dv_frame_jacobian(&p->step, p->jacobian, 1, 0);
-  const dvbf_real *ln_p = dvbf_at(&p->step.run, g->ln_p);
-  memcpy(p->z + t * p->count * n_z, dvbf_at(&p->step.run, dvbf_steps(g->z, 1, 1)),
+  if (p->v) memcpy(dvbf_at(&p->by.step.run, g->v), p->v, p->n_v * sizeof *p->v);
+  p->by.conditions.update = (uint32_t)t;
+  dv_conditions_set(&p->by.conditions, DVBF_FILTER_WAIT, (int)t < dv_model_recognises_from(p->model));
+  dv_worker_load(&p->by.step, &view, p->by.zeros, g->rows, 2);
+  dv_run_forward(&p->by.step.run);
+  double jacobian = dv_frame_jacobian(&p->by.step, p->jacobian, 1, 0);
+  const dvbf_real *ln_p = dvbf_at(&p->by.step.run, g->ln_p);
+  memcpy(p->z + t * p->count * n_z, dvbf_at(&p->by.step.run, dvbf_steps(g->z, 1, 1)),
          p->count * n_z * sizeof *z);
   for (size_t r = 0; r < p->count; r++)
-    p->log_weight[r] += log_ratio_later(&p->step, 0, (int)r) + (double)ln_p[r] + jacobian;
+    p->log_weight[r] += log_ratio_later(&p->by.step, 0, (int)r) + (double)ln_p[r] + jacobian;
   weigh(p, t);
 }
 

@@ -94,8 +94,8 @@ static dvbf_status backward_init(backward *b, dv_particles *p, size_t paths, dv_
   if (!b->dense) return DVBF_OK;
   dvbf_status status = dv_program_record_move(&b->program, m, (int)p->count, 0, error);
   if (!status) status = dv_worker_init(&b->worker, m, &b->program, NULL, error);
-  b->worker.run.conditions = &p->conditions;
-  b->worker.run.sequence = p->key;
+  b->worker.run.conditions = &p->by.conditions;
+  b->worker.run.sequence = p->by.key;
   return status;
 }
 
@@ -130,7 +130,7 @@ static const dvbf_real *move(backward *b, int k) {
   for (size_t r = 0; k >= 0 && r < p->count; r++) w[r * n_w + (size_t)k] = 1;
   memcpy(dvbf_at(&b->worker.run, g->z), p->z + b->t * p->count * n_z, p->count * n_z * sizeof *p->z);
   if (p->v) memcpy(dvbf_at(&b->worker.run, g->v), p->v, p->n_v * sizeof *p->v);
-  dv_worker_load(&b->worker, &view, p->zeros, g->rows, 0);
+  dv_worker_load(&b->worker, &view, p->by.zeros, g->rows, 0);
   dv_run_forward(&b->worker.run);
   return dvbf_at(&b->worker.run, dvbf_steps(g->z, 1, 1));
 }

@@ -8,16 +8,27 @@
 
 /* ---- Particle filter ---- */
 
-/* Particles are the rows of a program, moved by the recognition model and weighted by p / q. */
+/* The start and one step of a model; the rows are samples of one sequence. */
+typedef struct dv_stepper {
+  dvbf_program start_program, step_program;
+  dv_worker start, step;
+  dv_conditions conditions;
+  uint32_t *zeros, *key; /* [rows] rows load the only sequence of a view, and have noise of their own */
+} dv_stepper;
+
+/* For sequences like those of `s`, of which `initial` frames may be seen when z_1 is made. Free with
+ * dv_stepper_clear, also after a failure. */
+dvbf_status dv_stepper_init(dv_stepper *stepper, const dvbf_model *model, const dvbf_sequences *s,
+                            size_t rows, int initial, dvbf_error *error);
+void dv_stepper_clear(dv_stepper *stepper);
+
+/* Particles are such rows, moved by the recognition model and weighted by p / q. */
 
 typedef struct dv_particles {
   const dvbf_model *model;
   size_t count, most; /* particles, and steps of the longest sequence */
-  dvbf_program start_program, step_program;
-  dv_worker start, step;
-  dv_conditions conditions;
-  uint32_t *zeros, *key; /* [count] rows load the only sequence of a view, and have noise of their own */
-  dvbf_real *v;          /* [n_v], NULL if there is none */
+  dv_stepper by;
+  dvbf_real *v; /* [n_v], NULL if there is none */
   size_t n_v;
   double *log_weight;            /* [count] */
   double jacobian;               /* of a whole frame */

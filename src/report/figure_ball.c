@@ -79,8 +79,7 @@ static dvbf_status compute(plan *p, dvbf_error *error) {
   static const char *const positions[] = {"x position", "y position"}, *const velocities[] = {"x velocity",
                                                                                               "y velocity"};
   const dvbf_figure_ball *f = p->figure;
-  const char *const labels[2] = {f->velocity_x_label ? f->velocity_x_label : "velocity in x",
-                                 f->velocity_y_label ? f->velocity_y_label : "velocity in y"};
+  static const char *const labels[2] = {"velocity in x", "velocity in y"};
   dvbf_status status = colour(p, error);
   if (!status && f->position) {
     status = add_views(p, f->position, positions, 1, error);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 enum { SINE, COSINE, VELOCITY, READINGS };
+static const char velocity_label[] = "velocity (rad/s)";
 
 typedef struct block {
   const dvbf_latent_model *model;
@@ -25,7 +26,6 @@ typedef struct block {
 
 typedef struct plan {
   const dvbf_figure_latent *figure;
-  const char *angle_label, *velocity_label;
   size_t blocks;
   block block[2];
   dv_hue velocity_hue;                                /* of both models */
@@ -74,7 +74,7 @@ static dvbf_status make_views(plan *p, block *b, dvbf_error *error) {
     dv_view *v = &b->view[b->views++];
     status = dv_view_make(v, m->z, m->points, m->n_z, sine, cosine, error);
     v->values = m->angle;
-    v->hue = dv_hue_angle(p->angle_label);
+    v->hue = dv_hue_angle("angle φ (rad)");
   }
   if (!status && m->velocity) {
     dv_view *v = &b->view[b->views++];
@@ -91,7 +91,7 @@ static dvbf_status make_views(plan *p, block *b, dvbf_error *error) {
 /* Two models have one scale for each quantity, so that they can be compared. */
 static void share_scales(plan *p) {
   p->velocity_hue =
-      (dv_hue){.map = dv_colour_sequential, .scale = dv_scale_empty(false), .label = p->velocity_label};
+      (dv_hue){.map = dv_colour_sequential, .scale = dv_scale_empty(false), .label = velocity_label};
   for (size_t k = 0; k < READINGS; k++) {
     p->readings[k] = dv_scale_empty(false);
     for (size_t m = 0; m < p->blocks; m++) {
@@ -230,7 +230,7 @@ static void draw_reading(cairo_t *cr, const plan *p, const block *b, size_t k, c
 }
 
 static void draw_readings(cairo_t *cr, const plan *p, const block *b, double x) {
-  const char *const names[READINGS] = {"sin φ", "cos φ", p->velocity_label};
+  const char *const names[READINGS] = {"sin φ", "cos φ", velocity_label};
   bool first = true, narrow = p->figure->narrow;
   double y = readings_top(p) + above_reading;
   for (size_t k = 0; k < READINGS; k++) {
@@ -277,10 +277,7 @@ dvbf_status dvbf_draw_latent(const dvbf_figure_latent *figure, const char *path,
   if (figure->models < 1 || figure->models > 2)
     return dv_fail(error, DVBF_ARGUMENT, "%.200s: the latent figure shows 1 or 2 models, not %zu", path,
                    figure->models);
-  plan p = {.figure = figure,
-            .blocks = figure->models,
-            .angle_label = figure->angle_label ? figure->angle_label : "angle φ (rad)",
-            .velocity_label = figure->velocity_label ? figure->velocity_label : "velocity (rad/s)"};
+  plan p = {.figure = figure, .blocks = figure->models};
   dvbf_status status = compute(&p, error);
   if (!status) {
     place(&p);

@@ -11,7 +11,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SEQUENCES = 8, VALUES = 450000, STEPS = 20000, LEAST = 60, SAMPLES = 60 };
@@ -99,30 +98,6 @@ static dvbf_status choose(dv_signals *out, const dvbf_sequences *from, dvbf_erro
 
 /* ---- Predictions ---- */
 
-static int compare(const void *a, const void *b) {
-  float x = *(const float *)a, y = *(const float *)b;
-  return (x > y) - (x < y);
-}
-
-/* The q-quantile of sorted[n], interpolated between two samples. */
-static float quantile(const float *sorted, size_t n, double q) {
-  double at = q * (double)(n - 1), share = at - floor(at);
-  size_t i = (size_t)at;
-  float above = sorted[i + 1 < n ? i + 1 : i];
-  return (float)((1 - share) * (double)sorted[i] + share * (double)above);
-}
-
-static void fill_quantiles(dv_signal_use *u, const dvbf_estimates *e, float sorted[SAMPLES]) {
-  size_t values = e->steps * e->n_x;
-  for (size_t i = 0; i < e->count; i++)
-    for (size_t j = 0; j < values; j++) {
-      for (size_t s = 0; s < e->samples; s++) sorted[s] = e->x_samples[(i * e->samples + s) * values + j];
-      qsort(sorted, e->samples, sizeof *sorted, compare);
-      u->low[i * values + j] = quantile(sorted, e->samples, 0.05);
-      u->high[i * values + j] = quantile(sorted, e->samples, 0.95);
-    }
-}
-
 /* Root mean square error and fit of each column of each sequence. */
 static void score(const dv_signals *s, dv_signal_use *u, const dv_baseline *y) {
   size_t n = s->shown.n_x;
@@ -145,7 +120,6 @@ static dvbf_status keep(dv_signals *s, const dvbf_estimates *e, const dv_baselin
                         dvbf_error *error) {
   dv_signal_use *u = &s->use[s->n_uses++];
   size_t values = e->count * e->steps * e->n_x, columns = e->count * e->n_x;
-  float sorted[SAMPLES];
   *u = (dv_signal_use){.name = free_run ? "free run" : "one step ahead",
                        .mark = free_run ? "end of observation" : "first prediction",
                        .first = e->first,
@@ -157,7 +131,8 @@ static dvbf_status keep(dv_signals *s, const dvbf_estimates *e, const dv_baselin
                        .fit = dv_calloc(columns, sizeof *u->fit)};
   if (!u->mean || !u->low || !u->high || !u->rmse || !u->fit) return dv_fail_memory(error, "showing signals");
   memcpy(u->mean, e->x, values * sizeof *u->mean);
-  fill_quantiles(u, e, sorted);
+  memcpy(u->low, e->x_quantiles, values * sizeof *u->low);
+  memcpy(u->high, e->x_quantiles + values, values * sizeof *u->high);
   score(s, u, y);
   return DVBF_OK;
 }
@@ -169,14 +144,15 @@ static dvbf_status add_use(dv_signals *s, const dvbf_model *model, size_t observ
   const dv_estimate_request ask = {.kind = observed ? DV_PREDICT : DV_FILTER,
                                    .forecast = !observed,
                                    .noise = true,
-                                   .x_samples = true,
                                    .observe = observed,
                                    .samples = SAMPLES,
+                                   .n_quantiles = 2,
+                                   .quantiles = {0.05, 0.95},
                                    .seed = 1,
                                    .threads = dvbf_settings_threads(settings),
                                    .interrupt = dv_settings_interrupt(settings)};
   dvbf_status status = dv_estimate(&e, model, &s->shown, &ask, error);
-  if (!status && e->steps && e->x_samples) status = keep(s, e, y, observed > 0, error);
+  if (!status && e->steps) status = keep(s, e, y, observed > 0, error);
   dvbf_estimates_free(e);
   return status == DVBF_ARGUMENT || status == DVBF_FORMAT ? DVBF_OK : status;
 }

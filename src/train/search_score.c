@@ -53,8 +53,7 @@ static dvbf_status measure_with(double *out, const dv_scorer *r, size_t fold, co
   if (!status && seen > 0) status = add_split(&s, r, m, &f->data.train, free_run, seen, error);
   if (!status) status = add_split(&s, r, m, &f->part, free_run, UNSEEN, error);
   if (!status) *out = root(&s, r->baseline.unit, r->n_x);
-  dv_free(s.square);
-  dv_free(s.count);
+  DV_FREE(s.square, s.count);
   return status;
 }
 
