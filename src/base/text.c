@@ -98,6 +98,14 @@ void dv_print(char *out, size_t size, const char *format, ...) {
   va_end(arguments);
 }
 
+void dv_append(char *out, size_t size, const char *format, ...) {
+  DV_PLAIN_NUMBERS;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(out + strlen(out), size - strlen(out), format, arguments);
+  va_end(arguments);
+}
+
 const char *dv_result_text(char out[DV_RESULT], const char *format, double value) {
   if (isfinite(value) && fabs(value) >= 1e9) format = strstr(format, "%%") ? "%.3g %%" : "%.3g";
   if (!isfinite(value)) format = isnan(value) ? "unknown" : "diverged";

@@ -35,6 +35,8 @@ void dv_locale_leave(const locale_t *before);
 
 /* snprintf in the locale "C". */
 void dv_print(char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same behind the text that is in `out`. */
+void dv_append(char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* A result as text: nobody is shown inf or nan. What is infinite is "diverged", NaN is "unknown", and from
  * 1e9 on there are three digits. Returns `out`; `format` takes one double. */

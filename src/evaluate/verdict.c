@@ -10,7 +10,6 @@
 #include "model/batches.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -207,81 +206,66 @@ static bool is_useful(const dvbf_verdict *v, const dv_evidence *e) {
 
 /* ---- Sentence ---- */
 
-typedef struct text {
-  char *to;
-  size_t size;
-} text;
-
-__attribute__((format(printf, 2, 3))) static void put(text *t, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  DV_PLAIN_NUMBERS;
-  int n = vsnprintf(t->to, t->size, format, arguments);
-  va_end(arguments);
-  size_t used = n < 0 ? 0 : (size_t)n < t->size ? (size_t)n : t->size - 1;
-  t->to += used;
-  t->size -= used;
-}
+#define put(v, ...) dv_append((v)->sentence, sizeof(v)->sentence, __VA_ARGS__)
 
 static const char *const names[] = {"the mean", "repeating the last value", "the best linear model"};
 
 /* "free run 2.1 times better than the best linear model"; `named`: the text has named the other already. */
-static void put_comparison(text *t, const char *use, comparison c, bool named) {
+static void put_comparison(dvbf_verdict *v, const char *use, comparison c, bool named) {
   double times = c.ratio > 1 ? c.ratio : 1 / c.ratio;
-  put(t, "%s ", use);
+  put(v, "%s ", use);
   if (!c.sign)
-    put(t, named ? "as good" : "as good as ");
+    put(v, named ? "as good" : "as good as ");
   else if (times > 1000)
-    put(t, "more than 1000 times %s%s", c.sign > 0 ? "better" : "worse", named ? "" : " than ");
+    put(v, "more than 1000 times %s%s", c.sign > 0 ? "better" : "worse", named ? "" : " than ");
   else
-    put(t, times < 10 ? "%.1f times %s%s" : "%.0f times %s%s", times, c.sign > 0 ? "better" : "worse",
+    put(v, times < 10 ? "%.1f times %s%s" : "%.0f times %s%s", times, c.sign > 0 ? "better" : "worse",
         named ? "" : " than ");
-  if (!named) put(t, "%s", names[c.with]);
+  if (!named) put(v, "%s", names[c.with]);
 }
 
 /* Advice that the data support. */
-static void put_advice(const dvbf_verdict *v, const dv_evidence *e, text *t) {
+static void put_advice(dvbf_verdict *v, const dv_evidence *e) {
   double slow = v->one_step.score[DVBF_BY_LAST].rmse, mean = v->free_run.score[DVBF_BY_MEAN].rmse;
-  if (v->free_run.score[DVBF_BY_LINEAR].rmse * same < mean) put(t, "--model linear, which is better, ");
-  if (!e->n_u) put(t, "declare what drives the system with --inputs, ");
+  if (v->free_run.score[DVBF_BY_LINEAR].rmse * same < mean) put(v, "--model linear, which is better, ");
+  if (!e->n_u) put(v, "declare what drives the system with --inputs, ");
   if (slow < 0.02 && !by_likelihood(v, e))
-    put(t, "a longer sample time, as a step changes x by only %.2g of its deviation, ", slow);
-  if (e->frames < 1000) put(t, "more data than these %zu steps, ", e->frames);
-  if (e->updates < 1000) put(t, "more updates than %zu, ", e->updates);
-  put(t, "another --seed or a larger --latent");
+    put(v, "a longer sample time, as a step changes x by only %.2g of its deviation, ", slow);
+  if (e->frames < 1000) put(v, "more data than these %zu steps, ", e->frames);
+  if (e->updates < 1000) put(v, "more updates than %zu, ", e->updates);
+  put(v, "another --seed or a larger --latent");
 }
 
 /* "3.9 nats per frame, where a Markov chain for each column has 8.1 and independent columns have 19.3" */
-static void put_nats(text *t, const dvbf_verdict *v, const dv_evidence *e) {
+static void put_nats(dvbf_verdict *v, const dv_evidence *e) {
   const dvbf_discrete_likelihood *n = &v->nats;
   char learned[DV_RESULT], mean[DV_RESULT], last[DV_RESULT];
   dv_result_text(learned, "%.3g", n->learned);
   dv_result_text(mean, "%.3g", n->mean);
   if (!v->useful) {
-    put(t,
+    put(v,
         "NOT better than independent columns (%s nats per frame, and theirs are %s): do not use this "
         "model; "
         "what to try: ",
         learned, mean);
-    put_advice(v, e, t);
+    put_advice(v, e);
     return;
   }
-  put(t, "%s nats per frame, where ", learned);
+  put(v, "%s nats per frame, where ", learned);
   if (!isnan(n->last))
-    put(t, "a Markov chain for each column has %s and ", dv_result_text(last, "%.3g", n->last));
-  put(t, "independent columns have %s", mean);
-  if (fewer_nats(&e->nats, e->nats.last, n->last) < 0) put(t, ": the chains are better");
+    put(v, "a Markov chain for each column has %s and ", dv_result_text(last, "%.3g", n->last));
+  put(v, "independent columns have %s", mean);
+  if (fewer_nats(&e->nats, e->nats.last, n->last) < 0) put(v, ": the chains are better");
 }
 
 static void put_sentence(dvbf_verdict *v, const dv_evidence *e) {
-  text t = {v->sentence, sizeof v->sentence};
   const dvbf_rolling *far = &v->free_run, *near = &v->one_step;
   if (by_likelihood(v, e)) {
-    put_nats(&t, v, e);
+    put_nats(v, e);
     return;
   }
   if (!known(far) && !known(near)) {
-    put(&t,
+    put(v,
         e->timeless
             ? "nothing to judge: a %s does not predict"
             : "nothing to judge: the sequences are too short for a %s to predict, or no column varies",
@@ -289,21 +273,22 @@ static void put_sentence(dvbf_verdict *v, const dv_evidence *e) {
     return;
   }
   if (!v->useful) {
-    put(&t, "NOT better than the mean: do not use this model; what to try: ");
-    put_advice(v, e, &t);
+    put(v, "NOT better than the mean: do not use this model; what to try: ");
+    put_advice(v, e);
     return;
   }
   comparison of_far = {0}, of_near = {0};
   if (known(far)) of_far = compare(far, &e->free_run, rival(far));
   if (known(near)) of_near = compare(near, &e->one_step, rival(near));
-  if (known(far)) put_comparison(&t, "free run", of_far, false);
-  if (known(far) && known(near)) put(&t, ", ");
-  if (known(near)) put_comparison(&t, "one step", of_near, known(far) && of_far.with == of_near.with);
+  if (known(far)) put_comparison(v, "free run", of_far, false);
+  if (known(far) && known(near)) put(v, ", ");
+  if (known(near)) put_comparison(v, "one step", of_near, known(far) && of_far.with == of_near.with);
   if (known(far) && known(near) && compare(far, &e->free_run, DVBF_BY_MEAN).sign <= 0)
-    put(&t, ": use it to filter, not to simulate");
+    put(v, ": use it to filter, not to simulate");
 }
 
 void dv_verdict_decide(dvbf_verdict *v, const dv_evidence *e) {
   v->useful = is_useful(v, e);
+  v->sentence[0] = 0;
   put_sentence(v, e);
 }

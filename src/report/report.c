@@ -356,11 +356,12 @@ static dvbf_status add_latent(dvbf_page *page, const dv_section *c, const dv_poi
                                           .z = p->z,
                                           .angle = angle->values,
                                           .velocity = velocity ? velocity->values : NULL}}};
-  dv_section_figure_path(path, c, "latent", "");
-  dvbf_status drawn = dvbf_draw_latent(&figure, path, error);
-  figure.narrow = true;
-  dv_section_figure_path(path, c, "latent-narrow", "");
-  if (!drawn) drawn = dvbf_draw_latent(&figure, path, error);
+  dvbf_status drawn = DVBF_OK;
+  for (int narrow = 0; narrow < 2 && !drawn; narrow++) {
+    dv_section_figure_path(path, c, narrow ? "latent-narrow" : "latent", "");
+    figure.narrow = narrow;
+    drawn = dvbf_draw_latent(&figure, path, error);
+  }
   return dv_section_embed(
       page, c, "latent", drawn, true,
       "The latent space along the directions that predict the state, and how well they do.",
@@ -496,22 +497,21 @@ static dvbf_status add_opening(dvbf_page *page, const dv_section *c, dvbf_error 
   char text[512];
   dvbf_model_info info = dvbf_model_describe(c->model);
   const dvbf_sequences *s = c->sequences;
-  int n = snprintf(text, sizeof text,
-                   "A model with %zu latent dimension%s and %zu parameters after %llu updates, on %zu "
-                   "sequence%s (%s) of %s%zu %ss",
-                   info.n_z, info.n_z == 1 ? "" : "s", info.parameters, (unsigned long long)info.updates,
-                   s->count, s->count == 1 ? "" : "s", c->split, s->length ? "up to " : "", s->steps,
-                   step_name(c));
+  snprintf(text, sizeof text,
+           "A model with %zu latent dimension%s and %zu parameters after %llu updates, on %zu "
+           "sequence%s (%s) of %s%zu %ss",
+           info.n_z, info.n_z == 1 ? "" : "s", info.parameters, (unsigned long long)info.updates, s->count,
+           s->count == 1 ? "" : "s", c->split, s->length ? "up to " : "", s->steps, step_name(c));
   if (c->data->image_height)
-    n += snprintf(text + n, sizeof text - (size_t)n, " of %zu × %zu pixels%s", c->data->image_height,
-                  c->data->image_width, c->data->image_channels == 3 ? " in colour" : "");
+    dv_append(text, sizeof text, " of %zu × %zu pixels%s", c->data->image_height, c->data->image_width,
+              c->data->image_channels == 3 ? " in colour" : "");
   else
-    n += snprintf(text + n, sizeof text - (size_t)n, " of %zu column%s", s->n_x, s->n_x == 1 ? "" : "s");
-  snprintf(text + n, sizeof text - (size_t)n,
-           info.n_u == 1 ? ", with %zu input."
-           : info.n_u    ? ", with %zu inputs."
-                         : ".",
-           info.n_u);
+    dv_append(text, sizeof text, " of %zu column%s", s->n_x, s->n_x == 1 ? "" : "s");
+  dv_append(text, sizeof text,
+            info.n_u == 1 ? ", with %zu input."
+            : info.n_u    ? ", with %zu inputs."
+                          : ".",
+            info.n_u);
   return dvbf_page_text(page, text, error);
 }
 

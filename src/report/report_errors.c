@@ -417,13 +417,12 @@ static dvbf_status add_residual_plot(dvbf_page *page, const dv_section *c, const
     add_coverage(&plot, v, 0, v->n_x);
   }
   for (size_t k = 0; white && k < v->n_x && v->n_x <= COLUMNS; k++) add_residual_view(&plot, c, v, k);
-  int n =
-      snprintf(caption, sizeof caption,
-               "Innovations are the errors one step ahead. Those of a perfect filter are white and, over the "
-               "deviation that it expects, normal; and a central interval of p %% holds p %% of the values.");
+  snprintf(caption, sizeof caption,
+           "Innovations are the errors one step ahead. Those of a perfect filter are white and, over the "
+           "deviation that it expects, normal; and a central interval of p %% holds p %% of the values.");
   if (white)
-    dv_print(
-        caption + n, sizeof caption - (size_t)n,
+    dv_append(
+        caption, sizeof caption,
         " Of the autocorrelations up to lag %d, %.0f %% are outside the band that holds 95 %% of those of "
         "white noise: the more, the more of the past is left unused.",
         DVBF_LAGS, 100 * v->whiteness.outside);
@@ -478,25 +477,24 @@ dvbf_status dv_section_signals(dvbf_page *page, const dv_section *c, const dv_sh
   const dv_signals *s = &shown->signals;
   char caption[720];
   if (c->data->image_height || !s->n_uses || !s->shown.count) return DVBF_OK;
-  int n = snprintf(caption, sizeof caption,
-                   "Measured, and predicted with the interval that holds 90 %% of what the model expects. ");
+  snprintf(caption, sizeof caption,
+           "Measured, and predicted with the interval that holds 90 %% of what the model expects. ");
   if (shown->observed)
-    n += snprintf(caption + n, sizeof caption - (size_t)n,
-                  "Free run: from the first %zu steps to the end, from the inputs alone. ", shown->observed);
-  n += snprintf(caption + n, sizeof caption - (size_t)n,
-                "One step ahead: each step from those before it. Fit: 100 %% (1 − RMSE / RMSE of the mean).");
+    dv_append(caption, sizeof caption,
+              "Free run: from the first %zu steps to the end, from the inputs alone. ", shown->observed);
+  dv_append(caption, sizeof caption,
+            "One step ahead: each step from those before it. Fit: 100 %% (1 − RMSE / RMSE of the mean).");
   if (s->shown.count > 1)
-    n += snprintf(caption + n, sizeof caption - (size_t)n,
-                  " Sequences without a name have the number that they have in the data, from 0 on.");
+    dv_append(caption, sizeof caption,
+              " Sequences without a name have the number that they have in the data, from 0 on.");
   if (s->shown.count < c->sequences->count)
-    n += snprintf(caption + n, sizeof caption - (size_t)n, " Shown are %zu of %zu sequences.", s->shown.count,
-                  c->sequences->count);
+    dv_append(caption, sizeof caption, " Shown are %zu of %zu sequences.", s->shown.count,
+              c->sequences->count);
   if (s->cut)
-    n += snprintf(caption + n, sizeof caption - (size_t)n,
-                  " Of long sequences the first %zu steps are shown.", s->shown.steps);
+    dv_append(caption, sizeof caption, " Of long sequences the first %zu steps are shown.", s->shown.steps);
   if (s->shown.n_x > DV_SIGNAL_COLUMNS)
-    snprintf(caption + n, sizeof caption - (size_t)n, " Of %zu columns the first %d can be chosen.",
-             s->shown.n_x, DV_SIGNAL_COLUMNS);
+    dv_append(caption, sizeof caption, " Of %zu columns the first %d can be chosen.", s->shown.n_x,
+              DV_SIGNAL_COLUMNS);
   dvbf_status status = dvbf_page_heading(page, 2, "Signals", error);
   if (!status) status = dv_page_signals(page, s, c->data, caption, error);
   return status ? status : draw_signals(page, c, s, error);
@@ -604,11 +602,10 @@ static void describe(char *out, size_t size, const tracks *t) {
       steps += near;
     }
   }
-  int n =
-      snprintf(out, size, "Centre of what is brighter than the background, or darker where that is rare.");
+  snprintf(out, size, "Centre of what is brighter than the background, or darker where that is rare.");
   if (t->rows == ROWS && count > 0 && isfinite(sum))
-    dv_print(
-        out + n, size - (size_t)n,
+    dv_append(
+        out, size,
         " Over the %zu sequence%s shown the predicted centre is on average %.2f pixels from the measured one "
         "(DST), and within one pixel for the first %.1f predicted frames (VPD).",
         film->count, film->count == 1 ? "" : "s", sum / count, steps / (double)film->count);
