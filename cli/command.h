@@ -48,8 +48,8 @@ extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_filter, cli_
 
 /* Arguments of several commands; their details begin with it. */
 #define CLI_HELP_RUN_DATA                                                                                    \
-  "\nRUN is a run folder or a model file. DATA is one or several files of sequences, a folder of\n"          \
-  "files, or a pattern in quotes.\n"
+  "\nRUN is a run folder or a model file. DATA is one or several files of sequences ({read}),\n"             \
+  "a folder of files, or a pattern in quotes.\n"
 
 /* Flags of several commands, so that their help is the same everywhere. */
 #define CLI_FLAG_PRESET                                                                                      \
@@ -61,7 +61,7 @@ extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_filter, cli_
 #define CLI_FLAG_FORCE                                                                                       \
   { 0, "force", NULL, "replace existing results" }
 #define CLI_FLAG_ARRAYS                                                                                      \
-  { 'o', "output", "FILE", "file to write: .csv (one row per step), .npz (NumPy), .h5 or .mat (MATLAB)" }
+  { 'o', "output", "FILE", "file to write, whose name ends in {written}; .csv has one row per step" }
 #define CLI_FLAG_RANKS                                                                                       \
   { 0, "ranks", "N", "share the work between N processes, started by mpirun" }
 #define CLI_FLAG_QUIET                                                                                       \

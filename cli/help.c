@@ -72,11 +72,26 @@ static void heading(const walk *w, const char *title) {
   if (w->writer->heading) w->writer->heading(w->out, title);
 }
 
+/* {read} and {written} become the lists of formats. */
+static const char *with_formats(const char *words, char *out, size_t size) {
+  const char *brace = strchr(words, '{');
+  bool read = brace && !strncmp(brace, "{read}", 6), written = brace && !strncmp(brace, "{written}", 9);
+  char list[DVBF_FORMATS];
+  if (!read && !written) return words;
+  snprintf(out, size, "%.*s%s%s", (int)(brace - words), words, dvbf_formats(written, list),
+           strchr(brace, '}') + 1);
+  return out;
+}
+
 static void text(const walk *w, const char *words) {
-  if (w->writer->text && words) w->writer->text(w->out, words + strspn(words, "\n"));
+  char room[4096];
+  if (w->writer->text && words)
+    w->writer->text(w->out, with_formats(words + strspn(words, "\n"), room, sizeof room));
 }
 
 static void item(const walk *w, cli_item one) {
+  char room[512];
+  one.help = with_formats(one.help, room, sizeof room);
   if (w->writer->item) w->writer->item(w->out, &one);
 }
 

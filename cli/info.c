@@ -291,7 +291,8 @@ static dvbf_status read_data(dvbf_data **out, const char *path, const cli_option
   if (!status && !cli_option(options, "missing")) status = dvbf_settings_set(how, "missing", "nan", error);
   dvbf_error inner = {0};
   if (!status && (status = cli_data_read(out, path, options, how, &inner))) {
-    static const char *const others[] = {"is not an HDF5 file", "is a text file", "is a folder without data"};
+    static const char *const others[] = {"is of no format that is known", "is a text file",
+                                         "is a folder without data"};
     bool unknown = false;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
       unknown = unknown || strstr(inner.message, others[i]);

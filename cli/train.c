@@ -155,9 +155,9 @@ const cli_command cli_train = {
     .name = "train",
     .synopsis =
         "DATA ... -o FOLDER [--resume] [--preset NAME] [--config FILE] [--json] [--SETTING VALUE ...]",
-    .help = "learn a model from sequences in HDF5, NPZ, NPY, MATLAB or CSV files",
+    .help = "learn a model from files of sequences",
     .details =
-        "\nDATA is a file, several files, a folder of them or a pattern in quotes ('data/*.h5').\n"
+        "\nDATA is a file ({read}), several, a folder of them or a pattern in quotes ('data/*.h5').\n"
         "\n"
         "SIGINT (Ctrl-C) and SIGTERM end training early: the best model so far and a checkpoint are saved, "
         "and\n"

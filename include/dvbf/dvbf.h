@@ -57,6 +57,11 @@ typedef struct dvbf_array {
   const void *values;
 } dvbf_array;
 
+/* The formats that are read, as "NPZ, HDF5 or CSV", or the endings of the files that are written, as ".csv,
+ * .h5 or .npz". Returns `out`. */
+enum { DVBF_FORMATS = 128 };
+DVBF_API const char *dvbf_formats(bool written, char out[DVBF_FORMATS]);
+
 /* Writes arrays into one file, atomically: HDF5 if its name ends in .h5 or .hdf5, a NumPy archive if it ends
  * in .npz, a file for MATLAB and Octave if it ends in .mat. The same arrays give an identical file. */
 DVBF_API dvbf_status dvbf_arrays_write(const char *path, const dvbf_array *arrays, size_t count,

@@ -458,6 +458,8 @@ class dvbf_array(Structure):
         ("values", c_void_p),
     ]
 
+DVBF_FORMATS = 128
+
 
 class dvbf_system_info(Structure):
     name: Any
@@ -1326,6 +1328,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_controller_reset": (None, (c_void_p,)),
     "dvbf_controller_aim": (c_int, (c_void_p, c_void_p, c_void_p)),
     "dvbf_controller_goal": (c_void_p, (c_void_p,)),
+    "dvbf_formats": (c_char_p, (c_bool, c_char_p)),
     "dvbf_arrays_write": (c_int, (c_char_p, c_void_p, c_size_t, c_void_p)),
     "dvbf_arrays_check_path": (c_int, (c_char_p, c_void_p)),
     "dvbf_numbers_read": (c_int, (POINTER(c_void_p), POINTER(c_size_t), c_char_p, c_char_p, c_void_p)),

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 size_t dv_character(const char *text, size_t left) {
   const unsigned char *at = (const unsigned char *)text;
@@ -77,6 +78,27 @@ void dv_names_tell_apart(char *names, size_t count, size_t apart, size_t size) {
       memcpy(name, next, strlen(next) + 1);
     }
   }
+}
+
+bool dv_text_ends_in(const char *name, const char *endings) {
+  size_t length = strlen(name);
+  for (const char *at = endings; *at; at += strspn(at, " ")) {
+    size_t n = strcspn(at, " ");
+    if (length > n && !strncasecmp(name + length - n, at, n)) return true;
+    at += n;
+  }
+  return false;
+}
+
+const char *dv_text_alternatives(char *text, size_t size) {
+  for (char *last = strrchr(text, ' '), *blank = last; blank && strlen(text) + 4 <= size;) {
+    bool is_last = blank == last;
+    memmove(blank + (is_last ? 4 : 2), blank + 1, strlen(blank));
+    memcpy(blank, is_last ? " or " : ", ", is_last ? 4 : 2);
+    while (blank > text && *--blank != ' ') {}
+    if (*blank != ' ') break;
+  }
+  return text;
 }
 
 /* ---- Locale ---- */

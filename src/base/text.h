@@ -15,6 +15,11 @@ size_t dv_character(const char *at, size_t left);
 /* Makes a text plain UTF-8 of one line: control characters and invalid bytes become '?', line ends and tabs
  * become blanks, and a character cut at the end is dropped. */
 void dv_text_plain(char *text);
+/* Whether a name ends in one of `endings`, such as ".h5 .hdf5", in small or capital letters, behind something
+ * else. */
+bool dv_text_ends_in(const char *name, const char *endings);
+/* "A B C" becomes "A, B or C"; returns the text. */
+const char *dv_text_alternatives(char *text, size_t size);
 
 /* Makes `count` names of at most `size` bytes plain and different from each other: the second "a" becomes "a
  * (2)". The names are `apart` bytes from each other. Beyond 2000 equal names stay. */

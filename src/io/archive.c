@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "io/csv.h"
 #include "io/sandbox.h"
+#include "io/write_arrays.h"
 
 #include <dvbf/dvbf.h>
 
@@ -73,9 +74,10 @@ void dv_array_squeeze(dv_array *array) {
   if (array->dims[0] == 1) array->dims[0] = array->dims[1];
 }
 
-dv_archive *dv_archive_new(size_t size, const char *path) {
-  dv_archive *a = dv_calloc(1, size);
+dv_archive *dv_archive_new(const dv_format *format, const char *path) {
+  dv_archive *a = dv_calloc(1, format->archive);
   if (!a) return NULL;
+  a->format = format;
   snprintf(a->path, sizeof a->path, "%s", path);
   a->references = 1;
   return a;
@@ -155,6 +157,33 @@ void dv_archive_use(dv_archive *a, const char *name, const char *as) {
   snprintf(uses[a->n_uses++].role, sizeof uses->role, "%.127s", as);
 }
 
+/* ---- Formats ---- */
+
+/* In the order in which they are tried. */
+static const dv_format *const formats[] = {&dv_format_npy, &dv_format_npz, &dv_format_matlab, &dv_format_hdf5,
+                                           &dv_format_csv};
+enum { FORMATS = sizeof formats / sizeof *formats, TEXT = FORMATS - 1 };
+
+const char *dv_formats_listed(bool endings, char out[DVBF_FORMATS]) {
+  *out = 0;
+  for (size_t i = 0; i < FORMATS; i++) {
+    size_t used = strlen(out);
+    snprintf(out + used, DVBF_FORMATS - used, "%s%s", i ? " " : "",
+             endings ? formats[i]->endings : formats[i]->name);
+  }
+  return dv_text_alternatives(out, DVBF_FORMATS);
+}
+
+const char *dvbf_formats(bool written, char out[DVBF_FORMATS]) {
+  return written ? dv_writers_listed(".csv", out) : dv_formats_listed(false, out);
+}
+
+bool dv_format_has_ending(const char *name) {
+  for (size_t i = 0; i < FORMATS; i++)
+    if (dv_text_ends_in(name, formats[i]->endings)) return true;
+  return false;
+}
+
 /* ---- Opening ---- */
 
 /* A megabyte of compressed zeros may be gigabytes of memory. Stored values take no more than their file. */
@@ -169,20 +198,18 @@ static void refuse_inflated(dv_archive *a, size_t megabytes) {
           "then read piece by piece";
 }
 
-dvbf_status dv_format_open(dv_archive **out, dv_format format, const char *path, int descriptor,
-                           dvbf_error *error) {
-  switch (format) {
-  case DV_FORMAT_HDF5: return dv_hdf5_open(out, path, descriptor, error);
-  case DV_FORMAT_MATLAB: return dv_matlab_open(out, path, descriptor, error);
-  default: return dv_npz_open(out, path, descriptor, error);
-  }
+dvbf_status dv_format_open(dv_archive **out, size_t format, const char *path, int descriptor,
+                           const dv_data_settings *how, dvbf_error *error) {
+  dv_archive *a = *out = dv_archive_new(formats[format], path);
+  return a ? a->format->open(a, descriptor, how, error) : dv_fail_memory(error, "reading data");
 }
 
 /* In a process of its own, if that is wanted and possible. */
-static dvbf_status open_guarded(dv_archive **out, dv_format format, const char *path, int descriptor,
+static dvbf_status open_guarded(dv_archive **out, size_t format, const char *path, int descriptor,
                                 const dv_data_settings *how, dvbf_error *error) {
   dvbf_error why = {.message = "this build has none"};
   bool started = false;
+  if (!formats[format]->sandboxed) return dv_format_open(out, format, path, descriptor, how, error);
   if (how->sandbox != DV_SANDBOX_OFF && dv_sandbox_possible()) {
     dvbf_status status = dv_sandbox_open(out, format, path, descriptor, how, &started, &why);
     if (started && status && error) *error = why;
@@ -194,7 +221,7 @@ static dvbf_status open_guarded(dv_archive **out, dv_format format, const char *
     return dv_fail(error, DVBF_IO,
                    "%.200s: is not read, as there is no sandbox: %.200s; with sandbox = off it is", path,
                    why.message);
-  return dv_format_open(out, format, path, descriptor, error);
+  return dv_format_open(out, format, path, descriptor, how, error);
 }
 
 static dvbf_status open_any(dv_archive **out, const char *path, int descriptor, const dv_data_settings *how,
@@ -203,18 +230,13 @@ static dvbf_status open_any(dv_archive **out, const char *path, int descriptor, 
   ssize_t size = pread(descriptor, magic, sizeof magic, 0);
   if (size < 0) return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", path, strerror(errno));
   if (size == 0) return dv_fail(error, DVBF_FORMAT, "%.200s: is empty; make or copy the file again", path);
-  if (!memcmp(magic, "\x93NUMPY", 6)) return dv_npy_open(out, path, descriptor, error);
-  if (!memcmp(magic, "PK\3\4", 4) || !memcmp(magic, "PK\5\6", 4))
-    return open_guarded(out, DV_FORMAT_ZIP, path, descriptor, how, error);
-  if (size == sizeof magic && !memcmp(magic, "MATLAB 5.0", 10))
-    return open_guarded(out, DV_FORMAT_MATLAB, path, descriptor, how, error);
-  if (dv_hdf5_recognises(descriptor)) return open_guarded(out, DV_FORMAT_HDF5, path, descriptor, how, error);
-  const char *foreign = dv_foreign(magic, (size_t)size);
+  size_t format = 0;
+  while (format < TEXT && !formats[format]->recognises(descriptor, magic, (size_t)size)) format++;
+  const char *foreign = format == TEXT ? dv_foreign(magic, (size_t)size) : NULL;
   if (foreign) return dv_fail(error, DVBF_FORMAT, "%.200s: %s", path, foreign);
-  return dv_csv_open(out, path, descriptor, how, error);
+  return open_guarded(out, format, path, descriptor, how, error);
 }
 
-/* A format that goes on reading from the descriptor duplicates it. */
 static dvbf_status open_file(dv_archive **out, const char *path, const dv_data_settings *how,
                              dvbf_error *error) {
   struct stat about;
@@ -224,11 +246,11 @@ static dvbf_status open_file(dv_archive **out, const char *path, const dv_data_s
     if (descriptor >= 0) close(descriptor);
     return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", path, strerror(reason));
   }
-  dvbf_status status =
-      S_ISREG(about.st_mode)
-          ? open_any(out, path, descriptor, how, error)
-          : dv_fail(error, DVBF_IO, "%.200s: is not a file; name an HDF5, NPZ, NPY, MATLAB or CSV file",
-                    path);
+  char names[DVBF_FORMATS];
+  dvbf_status status = S_ISREG(about.st_mode)
+                           ? open_any(out, path, descriptor, how, error)
+                           : dv_fail(error, DVBF_IO, "%.200s: is not a file; name a file in %s", path,
+                                     dv_formats_listed(false, names));
   close(descriptor);
   return status;
 }
@@ -253,7 +275,7 @@ dv_archive *dv_archive_keep(dv_archive *a) {
 
 void dv_archive_release(dv_archive *a) {
   if (!a || __atomic_sub_fetch(&a->references, 1, __ATOMIC_ACQ_REL)) return;
-  if (a->close) a->close(a);
+  if (a->format->close) a->format->close(a);
   for (size_t i = 0; i < a->count; i++) DV_FREE(a->arrays[i].name, a->arrays[i].ordered);
   if (a->table) dv_csv_table_free(a->table);
   DV_FREE(a->arrays, a->notes, a->uses);
@@ -287,8 +309,8 @@ static void reorder(unsigned char *to, const unsigned char *from, const dv_array
 static const char *load(dv_archive *a, dv_array *array, size_t width) {
   void *stored = dv_calloc(array->elements, width), *ordered = dv_calloc(array->elements, width);
   const char *remedy = !stored || !ordered      ? dv_no_memory
-                       : width == sizeof(float) ? a->read(a, array, 0, array->elements, stored, NULL)
-                                                : a->read(a, array, 0, array->elements, NULL, stored);
+                       : width == sizeof(float) ? a->format->read(a, array, 0, array->elements, stored, NULL)
+                                                : a->format->read(a, array, 0, array->elements, NULL, stored);
   if (!remedy) {
     reorder(ordered, stored, array, width);
     dv_free(array->ordered);
@@ -305,7 +327,7 @@ const char *dv_array_read(dv_archive *a, const dv_array *array, size_t first, si
                           double *doubles) {
   size_t width = floats ? sizeof *floats : sizeof *doubles;
   if (first > array->elements || n > array->elements - first) return "it has fewer numbers than are needed";
-  if (!array->fortran && !array->swapped) return a->read(a, array, first, n, floats, doubles);
+  if (!array->fortran && !array->swapped) return a->format->read(a, array, first, n, floats, doubles);
   dv_array *own = &a->arrays[array - a->arrays];
   const char *remedy = own->width < width ? load(a, own, width) : NULL;
   if (!remedy && own->width == width)
@@ -317,7 +339,7 @@ const char *dv_array_read(dv_archive *a, const dv_array *array, size_t first, si
 
 dv_found dv_array_strings(dv_archive *a, const dv_array *array, dv_strings which, size_t count, size_t size,
                           char *out) {
-  return a->strings ? a->strings(a, array, which, count, size, out) : DV_FOUND_NONE;
+  return a->format->strings ? a->format->strings(a, array, which, count, size, out) : DV_FOUND_NONE;
 }
 
 void dv_archive_transpose(dv_archive *a) {
@@ -401,12 +423,12 @@ static dvbf_status add(dv_archive *a, const dvbf_array *given, size_t number, dv
   return dv_archive_add(a, &array, error);
 }
 
+static const dv_format memory_format = {
+    .archive = sizeof(memory_archive), .read = read_memory, .floats = floats, .close = close_memory};
+
 dvbf_status dv_archive_of(dv_archive **out, const dvbf_array *arrays, size_t count, dvbf_error *error) {
-  memory_archive *m = (memory_archive *)dv_archive_new(sizeof *m, "data");
+  memory_archive *m = (memory_archive *)dv_archive_new(&memory_format, "data");
   if (!m) return dv_fail_memory(error, "reading data");
-  m->base.read = read_memory;
-  m->base.floats = floats;
-  m->base.close = close_memory;
   m->given = dv_calloc(count, sizeof *m->given);
   dvbf_status status = m->given ? DVBF_OK : dv_fail_memory(error, "reading data");
   if (!status && count) memcpy(m->given, arrays, count * sizeof *arrays);

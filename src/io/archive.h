@@ -5,7 +5,7 @@
 
 #include "base/settings.h"
 
-#include <dvbf/core.h>
+#include <dvbf/dvbf.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,13 +44,15 @@ typedef struct dv_archive dv_archive;
 typedef enum dv_strings { DV_STRINGS_VALUES, DV_STRINGS_NAMES, DV_STRINGS_UNITS } dv_strings;
 typedef enum dv_found { DV_FOUND_NONE, DV_FOUND, DV_FOUND_UNREADABLE } dv_found;
 
-/* A format fills in the functions and stores its own data after this struct. */
-struct dv_archive {
-  char path[512];
-  dv_array *arrays; /* [count] sorted by name, with 9 before 10 */
-  size_t count, room;
-  struct dv_csv_table *table; /* of a CSV file, which has no arrays (csv.h); NULL: it has arrays */
-  unsigned references;
+/* How files of a format are recognised, opened and read: one row of the table in archive.c. */
+typedef struct dv_format {
+  const char *name, *endings; /* as "NPZ" and ".npz", several apart by a blank */
+  bool sandboxed;             /* a foreign library parses it, in a process of its own */
+  /* By the first `size` bytes, 16 unless the file is shorter. */
+  bool (*recognises)(int descriptor, const unsigned char *bytes, size_t size);
+  size_t archive; /* bytes of its archive, which begins with a dv_archive */
+  /* Lists the arrays, or reads the table. A format that goes on reading duplicates the descriptor. */
+  dvbf_status (*open)(dv_archive *a, int descriptor, const dv_data_settings *how, dvbf_error *error);
   /* Reads elements first .. first + n - 1 as they are stored into `floats` or, if that is NULL, `doubles`.
    * Several threads may read a seekable array at once. Returns NULL or, after a failure, the remedy. */
   const char *(*read)(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
@@ -60,17 +62,26 @@ struct dv_archive {
                       char *out);
   /* An array's floats in memory, valid as long as the archive; NULL: it is not in memory. */
   const float *(*floats)(dv_archive *a, const dv_array *array);
-  size_t files; /* that it was joined of; 0: it is one file */
-  /* Rows (of the first dimension) in piece `number` of an array, over the files that have it, and the file's
-   * path; 0: there are no more. NULL for one file. */
+  /* Of several files: rows (of the first dimension) in piece `number` of an array, over the files that have
+   * it, and the file's path; 0: there are no more. */
   size_t (*piece)(const dv_archive *a, const dv_array *array, size_t number, const char **path);
+  void (*close)(dv_archive *a); /* frees all but the arrays, the table and itself */
+} dv_format;
+
+struct dv_archive {
+  const dv_format *format;
+  char path[512];
+  dv_array *arrays; /* [count] sorted by name, with 9 before 10 */
+  size_t count, room;
+  struct dv_csv_table *table; /* of a CSV file, which has no arrays (csv.h); NULL: it has arrays */
+  unsigned references;
+  size_t files;       /* that it was joined of; 0: it is one file */
   char (*notes)[256]; /* [n_notes] sentences for the user */
   size_t n_notes;
   const char *lost; /* why nothing more can be parsed of it; NULL: it can */
   dvbf_use *uses;   /* [n_uses] use of each part of the file */
   size_t n_uses;
-  bool forgot;                  /* a note or a use, for want of memory */
-  void (*close)(dv_archive *a); /* frees all but the arrays and itself */
+  bool forgot; /* a note or a use, for want of memory */
 };
 
 /* Adds a note, or the use of a part of the file. If memory is short, `forgot` is set. */
@@ -109,8 +120,8 @@ dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, 
 
 /* ---- For implementations of formats ---- */
 
-/* A new archive of `size` bytes that begins with a dv_archive; NULL if there is no memory. */
-dv_archive *dv_archive_new(size_t size, const char *path);
+/* An archive that is still to be opened; NULL if there is no memory. */
+dv_archive *dv_archive_new(const dv_format *format, const char *path);
 /* Adds an array; copies its name and counts its elements. An array that is too large gets a `trouble`. One
  * whose name is too long is left out. The trouble dv_no_memory is a failure. */
 dvbf_status dv_archive_add(dv_archive *a, const dv_array *array, dvbf_error *error);
@@ -123,21 +134,17 @@ void dv_array_squeeze(dv_array *array);
 
 extern const char dv_no_memory[];
 
-/* Formats that foreign libraries parse. */
-typedef enum dv_format { DV_FORMAT_HDF5, DV_FORMAT_MATLAB, DV_FORMAT_ZIP } dv_format;
+/* A row of the table each; the format of a text comes last. */
+extern const dv_format dv_format_npy, dv_format_npz, dv_format_matlab, dv_format_hdf5, dv_format_csv;
 
-/* Opens such a file in this process. `path` is for messages. */
-dvbf_status dv_format_open(dv_archive **out, dv_format format, const char *path, int descriptor,
-                           dvbf_error *error);
+/* Opens a file in this process, in the format with this number in the table. `path` is for messages. */
+dvbf_status dv_format_open(dv_archive **out, size_t format, const char *path, int descriptor,
+                           const dv_data_settings *how, dvbf_error *error);
 
-dvbf_status dv_hdf5_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error);
-dvbf_status dv_npy_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error);
-dvbf_status dv_matlab_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error);
-dvbf_status dv_npz_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error);
-dvbf_status dv_csv_open(dv_archive **out, const char *path, int descriptor, const dv_data_settings *how,
-                        dvbf_error *error);
-/* Whether the file has the signature of HDF5, which may follow a user block. */
-bool dv_hdf5_recognises(int descriptor);
+/* The names, or the endings, of all formats: "NPY, NPZ or CSV". */
+const char *dv_formats_listed(bool endings, char out[DVBF_FORMATS]);
+/* Whether a name ends as those of a format do. */
+bool dv_format_has_ending(const char *name);
 
 /* ---- Numbers ---- */
 

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 enum { OPEN = 64 /* files at a time */, MOST_NOTES = 16 };
@@ -401,17 +400,19 @@ static dvbf_status join(joined *j, char *const *paths, dvbf_error *error) {
   return status ? status : join_arrays(j, error);
 }
 
+static const dv_format joined_format = {.archive = sizeof(joined),
+                                        .read = joined_read,
+                                        .strings = joined_strings,
+                                        .piece = joined_piece,
+                                        .close = joined_close};
+
 dvbf_status dv_archive_join(dv_archive **out, char *const *paths, size_t count, const dv_data_settings *how,
                             dvbf_error *error) {
   char name[sizeof((dv_archive *)0)->path];
   snprintf(name, sizeof name, "%.400s and %zu further file%s", paths[0], count - 1, count == 2 ? "" : "s");
-  joined *j = (joined *)dv_archive_new(sizeof *j, name);
+  joined *j = (joined *)dv_archive_new(&joined_format, name);
   if (!j) return dv_fail_memory(error, "reading data");
   j->how = *how;
-  j->base.read = joined_read;
-  j->base.strings = joined_strings;
-  j->base.piece = joined_piece;
-  j->base.close = joined_close;
   j->base.files = count;
   pthread_mutex_init(&j->lock, NULL);
   j->count = count;
@@ -461,22 +462,15 @@ static void sort(dv_listing *l, size_t from) {
 }
 
 /* A folder may hold other things too. */
-static bool is_data(const char *name) {
-  static const char *const endings[] = {".h5", ".hdf5", ".npy", ".npz", ".csv", ".tsv", ".mat"};
-  const char *dot = strrchr(name, '.');
-  for (size_t i = 0; dot && *name != '.' && i < sizeof endings / sizeof *endings; i++)
-    if (!strcasecmp(dot, endings[i])) return true;
-  return false;
-}
-
 static dvbf_status add_folder(dv_listing *l, const char *folder, dvbf_error *error) {
   size_t from = l->count, length = strlen(folder);
+  char endings[DVBF_FORMATS];
   DIR *all = opendir(folder);
   dvbf_status status = DVBF_OK;
   if (!all) return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", folder, strerror(errno));
   for (const struct dirent *entry; !status && (entry = readdir(all));) {
     char path[PATH_MAX];
-    if (!is_data(entry->d_name)) continue;
+    if (*entry->d_name == '.' || !dv_format_has_ending(entry->d_name)) continue;
     int n = snprintf(path, sizeof path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/",
                      entry->d_name);
     if (n > 0 && (size_t)n < sizeof path) status = add(l, path, error);
@@ -485,9 +479,8 @@ static dvbf_status add_folder(dv_listing *l, const char *folder, dvbf_error *err
   sort(l, from);
   if (!status && l->count == from)
     status = dv_fail(error, DVBF_IO,
-                     "%.200s: is a folder without data; name a file, or a folder with files that end in .h5, "
-                     ".hdf5, .npy, .npz, .csv, .tsv or .mat",
-                     folder);
+                     "%.200s: is a folder without data; name a file, or a folder with files that end in %s",
+                     folder, dv_formats_listed(true, endings));
   return status;
 }
 

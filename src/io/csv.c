@@ -1,4 +1,4 @@
-/* Text tables (CSV, with commas, semicolons, tabs or blanks): dv_csv_open reads the rows of the columns in
+/* Text tables (CSV, with commas, semicolons, tabs or blanks): dv_format_csv reads the rows of the columns in
  * use in one pass, in train, valid and test if a column gives the split; dv_csv_table_append joins several
  * files. Parts of the reader: csv_lexer.c, csv_detect.c, csv_columns.c, csv_rows.c. */
 #include "io/csv.h"
@@ -315,14 +315,12 @@ static dvbf_status check_sequences(const dv_archive *a, dvbf_error *error) {
   return DVBF_OK;
 }
 
-dvbf_status dv_csv_open(dv_archive **out, const char *path, int descriptor, const dv_data_settings *how,
-                        dvbf_error *error) {
-  dv_archive *a = *out = dv_archive_new(sizeof *a, path);
-  dv_csv_table *t = a ? a->table = dv_calloc(1, sizeof *t) : NULL;
+static dvbf_status csv_open(dv_archive *a, int descriptor, const dv_data_settings *how, dvbf_error *error) {
+  dv_csv_table *t = a->table = dv_calloc(1, sizeof *t);
+  dv_lines in = {.path = a->path, .descriptor = descriptor};
   if (!t) return dv_fail_memory(error, "reading data");
-  dv_lines in = {.path = path, .descriptor = descriptor};
   dvbf_status status = dv_csv_look(&t->columns, &in, error);
-  if (!status) status = dv_csv_choose(&t->columns, path, how, error);
+  if (!status) status = dv_csv_choose(&t->columns, a->path, how, error);
   if (!status) {
     dv_lines_rewind(&in);
     status = read_rows(t, &in, error);
@@ -333,6 +331,9 @@ dvbf_status dv_csv_open(dv_archive **out, const char *path, int descriptor, cons
   dv_free(in.buffer);
   return status;
 }
+
+const dv_format dv_format_csv = {
+    .name = "CSV", .endings = ".csv .tsv", .archive = sizeof(dv_archive), .open = csv_open};
 
 /* ---- Use of tables ---- */
 

@@ -248,11 +248,12 @@ static bool is_text(const char *bytes, size_t size) {
 
 dvbf_status dv_csv_look(dv_csv_columns *c, dv_lines *in, dvbf_error *error) {
   enum { LOOKED_AT = 4096 };
+  char names[DVBF_FORMATS];
   dvbf_status status = dv_lines_fill(in, error);
   if (status) return status;
   if (!is_text(in->buffer, in->end < LOOKED_AT ? in->end : LOOKED_AT))
-    return dv_fail(error, DVBF_FORMAT,
-                   "%.200s: is not an HDF5 file, nor NPZ, NPY or CSV; store it as one of these", in->path);
+    return dv_fail(error, DVBF_FORMAT, "%.200s: is of no format that is known; store it as %s", in->path,
+                   dv_formats_listed(false, names));
   sample *s = dv_calloc(1, sizeof *s);
   if (!s) return dv_fail_memory(error, "reading data");
   status = keep_lines(s, in, error);
@@ -389,21 +390,10 @@ double dv_name_time_unit(const char *name, const char *unit) {
 
 /* ---- Text ---- */
 
-/* Bytes of the character of UTF-8 at the beginning; 0: it is none. */
-static size_t character(dv_cursor text) {
-  const unsigned char *at = (const unsigned char *)text.at;
-  size_t n = at[0] < 0x80 ? 1 : at[0] >= 0xc2 && at[0] < 0xe0 ? 2 : at[0] >= 0xe0 && at[0] < 0xf0 ? 3 : 0;
-  if (!n || n > dv_cursor_left(&text)) return 0;
-  for (size_t i = 1; i < n; i++)
-    if ((at[i] & 0xc0) != 0x80) return 0;
-  if (n == 3 && ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] >= 0xa0))) return 0;
-  return n;
-}
-
 void dv_name_copy(dv_cursor text, char *out, size_t size) {
   size_t used = 0;
   while (dv_cursor_left(&text)) {
-    size_t n = character(text);
+    size_t n = dv_character(text.at, dv_cursor_left(&text));
     unsigned char c = (unsigned char)*text.at;
     char latin[2] = {(char)(0xc0 | c >> 6), (char)(0x80 | (c & 63))};
     bool control =

@@ -221,10 +221,10 @@ static dvbf_status make_room(float **out, size_t frames, size_t width, dvbf_erro
  * not have. */
 static float *in_place(const dvbf_sequences *s, const dv_frames *f, const dv_columns *c, dv_archive *a) {
   bool padded = s->length && !s->start;
-  if (!a->floats || f->blocks != 1 || c->parts != 1 || padded) return NULL;
+  if (!a->format->floats || f->blocks != 1 || c->parts != 1 || padded) return NULL;
   if (c->arrays[0]->swapped) return NULL;
   if (c->arrays[0]->elements != f->count * c->width) return NULL; /* controls of a step less */
-  return (float *)(uintptr_t)a->floats(a, c->arrays[0]);
+  return (float *)(uintptr_t)a->format->floats(a, c->arrays[0]);
 }
 
 static dvbf_status load_beside(dvbf_sequences *s, unsigned borrowed, float **out, size_t *width,

@@ -25,8 +25,10 @@ typedef struct hdf5_file {
   hid_t *open; /* [arrays] datasets that stay open, negative if closed; NULL if there are too many */
 } hdf5_file;
 
-bool dv_hdf5_recognises(int descriptor) {
+/* The signature may follow a user block. */
+static bool recognises(int descriptor, const unsigned char *bytes, size_t size) {
   enum { BLOCK = 512 };
+  (void)bytes, (void)size;
   char signature[8];
   for (off_t at = 0; pread(descriptor, signature, sizeof signature, at) == sizeof signature;
        at = at ? 2 * at : BLOCK)
@@ -390,13 +392,9 @@ static dvbf_status list_arrays(hdf5_file *f, dvbf_error *error) {
   return DVBF_OK;
 }
 
-dvbf_status dv_hdf5_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error) {
-  hdf5_file *f = (hdf5_file *)dv_archive_new(sizeof *f, path);
-  if (!f) return dv_fail_memory(error, "reading data");
-  f->base.read = hdf5_read;
-  f->base.strings = hdf5_strings;
-  f->base.close = hdf5_close;
-  *out = &f->base;
+static dvbf_status hdf5_open(dv_archive *a, int descriptor, const dv_data_settings *how, dvbf_error *error) {
+  hdf5_file *f = (hdf5_file *)a;
+  (void)how;
   dv_hdf5_printing saved = dv_hdf5_enter();
   dv_hdf5_failure();
   f->descriptor = dup(descriptor);
@@ -406,13 +404,23 @@ dvbf_status dv_hdf5_open(dv_archive **out, const char *path, int descriptor, dvb
   dvbf_status status =
       f->file < 0
           ? dv_fail(error, DVBF_FORMAT,
-                    "%.200s: is truncated, damaged or being written; make or copy the file again", path)
+                    "%.200s: is truncated, damaged or being written; make or copy the file again", a->path)
           : list_arrays(f, error);
   int reason = dv_hdf5_failure();
-  if (reason) status = dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", path, strerror(reason));
+  if (reason) status = dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", a->path, strerror(reason));
   dv_hdf5_leave(saved);
   return status;
 }
+
+const dv_format dv_format_hdf5 = {.name = "HDF5",
+                                  .endings = ".h5 .hdf5",
+                                  .sandboxed = true,
+                                  .recognises = recognises,
+                                  .archive = sizeof(hdf5_file),
+                                  .open = hdf5_open,
+                                  .read = hdf5_read,
+                                  .strings = hdf5_strings,
+                                  .close = hdf5_close};
 
 /* ---- Errors and files in memory ---- */
 

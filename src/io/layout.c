@@ -390,7 +390,7 @@ static dvbf_status ask_to_transpose(const dv_layout *l, const plain *p) {
   const dv_array *x = p->groups[DV_ROLE_X].arrays[0];
   const dv_array *u = p->groups[DV_ROLE_U].count ? p->groups[DV_ROLE_U].arrays[0] : NULL;
   if (l->how->transpose != DV_TRANSPOSE_ASK || x->rank != p->lead + 1) return DVBF_OK;
-  if (l->archive->floats) return DVBF_OK; /* a program knows its arrays */
+  if (l->archive->format->floats) return DVBF_OK; /* a program knows its arrays */
   size_t steps = x->dims[x->rank - 2], columns = x->dims[x->rank - 1];
   bool few =
       steps <= (p->lead == 1 ? FEW_STEPS : FEW_IN_SEQUENCES) && columns >= MANY && columns >= 10 * steps;

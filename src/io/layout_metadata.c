@@ -54,11 +54,11 @@ static void read_names(const dv_layout *l, const dv_array *x, dvbf_sequences *s)
 static bool name_by_files(const dv_archive *a, const dv_array *x, dvbf_sequences *s) {
   const char *path;
   size_t files = 0, n = 0;
-  while (a->piece && a->piece(a, x, files, &path)) files++;
+  while (a->format->piece && a->format->piece(a, x, files, &path)) files++;
   bool by_rows = s->count == x->dims[0];
   if (!files || (!by_rows && s->count != files)) return false;
   for (size_t k = 0; k < files; k++) {
-    size_t rows = a->piece(a, x, k, &path);
+    size_t rows = a->format->piece(a, x, k, &path);
     const char *slash = strrchr(path, '/');
     for (size_t i = 0; i < (by_rows ? rows : 1); i++)
       snprintf(s->origin[n++].name, sizeof s->origin->name, "%.31s", slash ? slash + 1 : path);
@@ -70,7 +70,7 @@ dvbf_status dv_layout_origins(const dv_layout *l, dvbf_sequences *s, const dv_ar
   double *time = read_beside(l, x, "sequence_time", s->count);
   double *step = read_beside(l, x, "sequence_step", s->count);
   double *number = read_beside(l, x, "sequence_number", s->count);
-  bool any = l->archive->piece || time || step || number;
+  bool any = l->archive->format->piece || time || step || number;
   if (any) s->origin = dv_calloc(s->count, sizeof *s->origin);
   for (size_t i = 0; s->origin && i < s->count; i++) {
     s->origin[i].sequence = i;
@@ -127,7 +127,9 @@ static dvbf_status find_times(const dv_layout *l) {
   if (!times) return dv_fail_memory(l->error, "reading data");
   dvbf_status status = dv_archive_read(l->archive, array, 0, array->elements, NULL, times, l->error);
   const char *path;
-  size_t n = l->archive->piece ? l->archive->piece(l->archive, array, 0, &path) : array->elements, odd = 0;
+  size_t n = l->archive->format->piece ? l->archive->format->piece(l->archive, array, 0, &path)
+                                       : array->elements,
+         odd = 0;
   if (n < 3) {
     dv_free(times);
     return status;
@@ -188,8 +190,8 @@ static bool mark_ends(const dv_layout *l, size_t rows, bool *ends) {
 /* Marks the last row of x in each file. */
 static bool mark_files(const dv_archive *a, const dv_array *x, bool *ends) {
   const char *path;
-  if (!a->piece) return false;
-  for (size_t k = 0, at = 0, own; (own = a->piece(a, x, k, &path)); k++) ends[(at += own) - 1] = true;
+  if (!a->format->piece) return false;
+  for (size_t k = 0, at = 0, own; (own = a->format->piece(a, x, k, &path)); k++) ends[(at += own) - 1] = true;
   return true;
 }
 

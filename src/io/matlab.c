@@ -165,32 +165,50 @@ static void matlab_close(dv_archive *a) {
   if (f->file) Mat_Close(f->file);
 }
 
-dvbf_status dv_matlab_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error) {
+static dvbf_status matlab_open(dv_archive *a, int descriptor, const dv_data_settings *how,
+                               dvbf_error *error) {
   struct stat about;
   char open_file[32];
-  matlab_file *f = (matlab_file *)dv_archive_new(sizeof *f, path);
-  if (!f) return dv_fail_memory(error, "reading data");
-  f->base.read = matlab_read;
-  f->base.close = matlab_close;
-  *out = &f->base;
+  matlab_file *f = (matlab_file *)a;
+  (void)how;
   bool whole = !fstat(descriptor, &about) && is_whole(descriptor, about.st_size, &f->compressed);
   snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", descriptor);
-  if (whole) f->file = Mat_Open(access(open_file, R_OK) ? path : open_file, MAT_ACC_RDONLY);
+  if (whole) f->file = Mat_Open(access(open_file, R_OK) ? a->path : open_file, MAT_ACC_RDONLY);
   if (!dv_sandbox_enter() || !f->file)
     return dv_fail(error, DVBF_FORMAT,
-                   "%.200s: is a file of MATLAB that is damaged or cut short; save or copy it again", path);
+                   "%.200s: is a file of MATLAB that is damaged or cut short; save or copy it again",
+                   a->path);
   return list_variables(f, (double)about.st_size, error);
 }
 #else
-dvbf_status dv_matlab_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error) {
-  (void)out, (void)descriptor;
+typedef dv_archive matlab_file;
+#define matlab_read NULL
+#define matlab_close NULL
+
+static dvbf_status matlab_open(dv_archive *a, int descriptor, const dv_data_settings *how,
+                               dvbf_error *error) {
+  (void)descriptor, (void)how;
   return dv_fail(
       error, DVBF_FORMAT,
       "%.200s: is a file of MATLAB, and dvbf was built without libmatio, which reads it; in MATLAB: "
       "save('new.mat', 'x', 'u', '-v7.3'), or build dvbf where libmatio-dev is installed",
-      path);
+      a->path);
 }
 #endif
+
+static bool recognises(int descriptor, const unsigned char *bytes, size_t size) {
+  (void)descriptor;
+  return size == 16 && !memcmp(bytes, "MATLAB 5.0", 10);
+}
+
+const dv_format dv_format_matlab = {.name = "MATLAB",
+                                    .endings = ".mat",
+                                    .sandboxed = true,
+                                    .recognises = recognises,
+                                    .archive = sizeof(matlab_file),
+                                    .open = matlab_open,
+                                    .read = matlab_read,
+                                    .close = matlab_close};
 
 /* ---- Elements ---- */
 

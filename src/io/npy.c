@@ -232,18 +232,28 @@ static void file_close(dv_archive *a) {
   if (f->descriptor >= 0) close(f->descriptor);
 }
 
-dvbf_status dv_npy_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error) {
+static bool recognises(int descriptor, const unsigned char *bytes, size_t size) {
+  (void)descriptor;
+  return size >= 6 && !memcmp(bytes, "\x93NUMPY", 6);
+}
+
+static dvbf_status file_open(dv_archive *a, int descriptor, const dv_data_settings *how, dvbf_error *error) {
   struct stat about;
-  npy_file *f = (npy_file *)dv_archive_new(sizeof *f, path);
-  if (!f) return dv_fail_memory(error, "reading data");
-  f->base.read = file_read;
-  f->base.close = file_close;
+  npy_file *f = (npy_file *)a;
+  (void)how;
   f->descriptor = dup(descriptor);
-  *out = &f->base;
   if (f->descriptor < 0 || fstat(f->descriptor, &about))
-    return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", path, strerror(errno));
+    return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", a->path, strerror(errno));
   char name[] = "x"; /* an array without a name is the one that is needed */
   dv_array array = {.name = name, .seekable = true};
   dv_npy_describe(&f->npy, &array, dv_npy_file_bytes, &f->descriptor, (uint64_t)about.st_size);
-  return dv_archive_add(&f->base, &array, error);
+  return dv_archive_add(a, &array, error);
 }
+
+const dv_format dv_format_npy = {.name = "NPY",
+                                 .endings = ".npy",
+                                 .recognises = recognises,
+                                 .archive = sizeof(npy_file),
+                                 .open = file_open,
+                                 .read = file_read,
+                                 .close = file_close};

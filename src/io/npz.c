@@ -209,22 +209,33 @@ static zip_source_t *source_of(int descriptor) {
   return NULL;
 }
 
-dvbf_status dv_npz_open(dv_archive **out, const char *path, int descriptor, dvbf_error *error) {
-  npz_file *f = (npz_file *)dv_archive_new(sizeof *f, path);
-  if (!f) return dv_fail_memory(error, "reading data");
-  f->base.read = npz_read;
-  f->base.close = npz_close;
+static bool recognises(int descriptor, const unsigned char *bytes, size_t size) {
+  (void)descriptor;
+  return size >= 4 && (!memcmp(bytes, "PK\3\4", 4) || !memcmp(bytes, "PK\5\6", 4));
+}
+
+static dvbf_status npz_open(dv_archive *a, int descriptor, const dv_data_settings *how, dvbf_error *error) {
+  npz_file *f = (npz_file *)a;
+  (void)how;
   pthread_mutex_init(&f->lock, NULL);
-  *out = &f->base;
   zip_source_t *source = source_of(descriptor);
   if (!source) return dv_fail_memory(error, "reading data");
   if (dv_sandbox_enter()) f->zip = zip_open_from_source(source, ZIP_RDONLY, NULL);
   if (!f->zip) zip_source_free(source);
   if (!f->zip)
     return dv_fail(error, DVBF_FORMAT,
-                   "%.200s: is an archive that is damaged or cut short; make or copy it again", path);
+                   "%.200s: is an archive that is damaged or cut short; make or copy it again", a->path);
   return add_entries(f, descriptor, error);
 }
+
+const dv_format dv_format_npz = {.name = "NPZ",
+                                 .endings = ".npz",
+                                 .sandboxed = true,
+                                 .recognises = recognises,
+                                 .archive = sizeof(npz_file),
+                                 .open = npz_open,
+                                 .read = npz_read,
+                                 .close = npz_close};
 
 /* ---- Writing ---- */
 

@@ -329,8 +329,8 @@ static size_t space_for(int descriptor, const dv_data_settings *how) {
   return base + 8 * ((size_t)how->memory << 20) + 4 * (bytes < most ? bytes : most);
 }
 
-static dvbf_status greet(proxy *p, dv_format format, int descriptor, const dv_data_settings *how,
-                         bool *started, dvbf_error *error) {
+static dvbf_status greet(proxy *p, size_t format, int descriptor, const dv_data_settings *how, bool *started,
+                         dvbf_error *error) {
   dv_reader_order order = {.format = format, .bytes = space_for(descriptor, how)};
   dv_reader_greeting back;
   char up;
@@ -353,16 +353,16 @@ static dvbf_status greet(proxy *p, dv_format format, int descriptor, const dv_da
   return add_arrays(p, back.count, error);
 }
 
-dvbf_status dv_sandbox_open(dv_archive **out, dv_format format, const char *path, int descriptor,
+static const dv_format proxy_format = {
+    .archive = sizeof(proxy), .read = proxy_read, .strings = proxy_strings, .close = proxy_close};
+
+dvbf_status dv_sandbox_open(dv_archive **out, size_t format, const char *path, int descriptor,
                             const dv_data_settings *how, bool *started, dvbf_error *error) {
-  proxy *p = (proxy *)dv_archive_new(sizeof *p, path);
+  proxy *p = (proxy *)dv_archive_new(&proxy_format, path);
   *started = false;
   if (!p) return dv_fail_memory(error, "reading data");
   pthread_mutex_init(&p->lock, NULL);
   p->socket = p->file = -1;
-  p->base.read = proxy_read;
-  p->base.strings = proxy_strings;
-  p->base.close = proxy_close;
   *out = &p->base;
   if (!start(p, descriptor)) return dv_fail(error, DVBF_IO, "the process of a sandbox cannot be started");
   return greet(p, format, descriptor, how, started, error);

@@ -20,7 +20,7 @@ bool dv_sandbox_possible(void);
 
 /* Opens a file in a process of its own. *started tells whether there is one: if not, nothing is known of the
  * file. */
-dvbf_status dv_sandbox_open(dv_archive **out, dv_format format, const char *path, int descriptor,
+dvbf_status dv_sandbox_open(dv_archive **out, size_t format, const char *path, int descriptor,
                             const dv_data_settings *how, bool *started, dvbf_error *error);
 
 /* Formats call this when the file is open and nothing was parsed yet. In a sandboxed process it drops all
@@ -51,8 +51,8 @@ enum { DV_WINDOW = 2 << 20, DV_HALF = DV_WINDOW / 2 }; /* bytes of memory that b
 
 /* The first message. */
 typedef struct dv_reader_order {
-  dv_format format;
-  size_t bytes; /* of address space, beyond what it has at first */
+  size_t format; /* its number in the table */
+  size_t bytes;  /* of address space, beyond what it has at first */
   char path[512];
 } dv_reader_order;
 

@@ -125,7 +125,7 @@ static void run(void) {
   self.reads = true;
   self.bytes = order.bytes + address_space();
   order.path[sizeof order.path - 1] = 0;
-  greeting.status = (int32_t)dv_format_open(&a, order.format, order.path, DV_READER_FILE, &error);
+  greeting.status = (int32_t)dv_format_open(&a, order.format, order.path, DV_READER_FILE, NULL, &error);
   greeting.locked = dv_sandbox_enter(); /* also if it was refused before */
   greeting.count = greeting.status ? 0 : a->count;
   memcpy(greeting.message, error.message, sizeof greeting.message);

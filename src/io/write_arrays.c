@@ -4,13 +4,14 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "io/archive.h"
 #include "io/csv.h"
 
 #include <dvbf/dvbf.h>
 
+#include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 static const size_t sizes[] = {[DVBF_FLOAT32] = 4, [DVBF_FLOAT64] = 8, [DVBF_UINT32] = 4,
                                [DVBF_INT64] = 8,   [DVBF_UINT8] = 1,   [DVBF_TEXT] = 1};
@@ -30,22 +31,12 @@ size_t dv_array_bytes(const dvbf_array *a) {
 
 uint32_t dv_next_character(const char **at, const char *end) {
   const unsigned char *c = (const unsigned char *)*at;
-  size_t left = (size_t)(end - *at);
+  size_t left = (size_t)(end - *at), n = dv_character(*at, left);
   if (!left || !*c) return 0;
-  int more = *c < 0x80                 ? 0
-             : *c >= 0xC2 && *c < 0xE0 ? 1
-             : *c >= 0xE0 && *c < 0xF0 ? 2
-             : *c >= 0xF0 && *c < 0xF5 ? 3
-                                       : -1;
-  bool whole = more >= 0 && left > (size_t)more;
-  uint32_t value = more <= 0 ? *c : *c & (0x3FU >> more);
-  for (int i = 1; whole && i <= more; i++) {
-    whole = (c[i] & 0xC0) == 0x80;
-    value = value << 6 | (c[i] & 0x3FU);
-  }
-  bool valid = whole && !(value >= 0xD800 && value < 0xE000) && value < 0x110000;
-  *at += valid ? 1 + more : 1;
-  return valid ? value : 0xFFFD;
+  uint32_t value = n > 1 ? *c & (0x7FU >> n) : n ? *c : 0xFFFD;
+  for (size_t i = 1; i < n; i++) value = value << 6 | (c[i] & 0x3FU);
+  *at += n ? n : 1;
+  return value;
 }
 
 static dvbf_status check_array(const dvbf_array *a, const char *path, dvbf_error *error) {
@@ -76,41 +67,40 @@ static dvbf_status check_arrays(const char *path, const dvbf_array *arrays, size
   return status;
 }
 
-static bool ends_in(const char *path, const char *ending) {
-  size_t length = strlen(path), n = strlen(ending);
-  return length > n && !strcasecmp(path + length - n, ending);
+/* Writers by ending; a format with another ending is one row more. */
+static const struct {
+  const char *endings;
+  dvbf_status (*write)(const char *path, const dvbf_array *arrays, size_t count, dvbf_error *error);
+} writers[] = {
+    {".h5 .hdf5", dv_arrays_write_hdf5}, {".npz", dv_arrays_write_npz}, {".mat", dv_arrays_write_mat}};
+enum { WRITERS = sizeof writers / sizeof *writers };
+
+const char *dv_writers_listed(const char *further, char out[DVBF_FORMATS]) {
+  snprintf(out, DVBF_FORMATS, "%s", further);
+  for (size_t i = 0; i < WRITERS; i++) {
+    size_t used = strlen(out);
+    snprintf(out + used, DVBF_FORMATS - used, "%s%s", used ? " " : "", writers[i].endings);
+  }
+  return dv_text_alternatives(out, DVBF_FORMATS);
 }
 
-typedef dvbf_status write_fn(const char *path, const dvbf_array *arrays, size_t count, dvbf_error *error);
-
-static const struct {
-  const char *ending;
-  write_fn *write;
-} formats[] = {
-    {".h5", dv_arrays_write_hdf5},
-    {".hdf5", dv_arrays_write_hdf5},
-    {".npz", dv_arrays_write_npz},
-    {".mat", dv_arrays_write_mat},
-};
-
-static write_fn *writer_of(const char *path) {
-  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-    if (ends_in(path, formats[i].ending)) return formats[i].write;
-  return NULL;
+static size_t writer_of(const char *path) {
+  size_t i = 0;
+  while (i < WRITERS && !dv_text_ends_in(path, writers[i].endings)) i++;
+  return i;
 }
 
 dvbf_status dvbf_arrays_check_path(const char *path, dvbf_error *error) {
-  if (writer_of(path)) return DVBF_OK;
-  return dv_fail(error, DVBF_ARGUMENT,
-                 "%.200s: its ending names no format; .h5 or .hdf5 makes it HDF5, .npz an archive for NumPy, "
-                 ".mat a file for MATLAB",
-                 path);
+  char endings[DVBF_FORMATS];
+  if (writer_of(path) < WRITERS) return DVBF_OK;
+  return dv_fail(error, DVBF_ARGUMENT, "%.200s: its ending names no format; %s does", path,
+                 dv_writers_listed("", endings));
 }
 
 dvbf_status dvbf_arrays_write(const char *path, const dvbf_array *arrays, size_t count, dvbf_error *error) {
   dvbf_status status = dvbf_arrays_check_path(path, error);
   if (!status) status = check_arrays(path, arrays, count, error);
-  return status ? status : writer_of(path)(path, arrays, count, error);
+  return status ? status : writers[writer_of(path)].write(path, arrays, count, error);
 }
 
 /* ---- Reading one array ---- */

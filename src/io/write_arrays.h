@@ -7,6 +7,9 @@
 /* Bytes of the values of a checked array. */
 size_t dv_array_bytes(const dvbf_array *array);
 
+/* The endings of the writers, behind `further`: ".csv, .npz or .mat". */
+const char *dv_writers_listed(const char *further, char out[DVBF_FORMATS]);
+
 /* The formats; arrays are checked. */
 dvbf_status dv_arrays_write_hdf5(const char *path, const dvbf_array *arrays, size_t count, dvbf_error *error);
 dvbf_status dv_arrays_write_npz(const char *path, const dvbf_array *arrays, size_t count, dvbf_error *error);

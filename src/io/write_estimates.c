@@ -1,7 +1,5 @@
 /* Estimates to files (dvbf_estimates_write): as named arrays, or as a CSV table with a row for each step,
  * together with names, units, times and origins of the data. */
-#include "io/write_estimates.h"
-
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -14,17 +12,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
+
+/* Estimates together with their data. */
+typedef struct estimate_file {
+  const dvbf_estimates *e;
+  const dvbf_data *data;           /* NULL: nothing is known about them */
+  const dvbf_sequences *sequences; /* the same */
+  bool samples;                    /* of one path each, whose x is in x_samples */
+  bool states;                     /* z is what was asked for */
+  float *buffer;                   /* [steps][n_x] for the truth if x is read from a file */
+} estimate_file;
 
 /* ---- Names, times and origins ---- */
 
 /* A path may stand for a sequence several times, as samples do. */
-static size_t sequence_of(const dv_estimate_file *o, size_t i) {
+static size_t sequence_of(const estimate_file *o, size_t i) {
   return i % o->sequences->count;
 }
 
-dvbf_origin dv_estimate_file_origin(const dv_estimate_file *o, size_t i) {
+/* Origin of entry 0 of estimate i in the data. */
+static dvbf_origin origin_of(const estimate_file *o, size_t i) {
   const dvbf_sequences *s = o->sequences;
   size_t begin = dvbf_estimates_begin(o->e, i);
   if (!s) return (dvbf_origin){.sequence = i, .step = begin};
@@ -34,18 +42,19 @@ dvbf_origin dv_estimate_file_origin(const dv_estimate_file *o, size_t i) {
   return out;
 }
 
-size_t dv_estimate_file_steps(const dv_estimate_file *o, size_t i) {
+static size_t steps_of(const estimate_file *o, size_t i) {
   return o->e->length && o->e->length[i] < o->e->steps ? o->e->length[i] : o->e->steps;
 }
 
-double dv_estimate_file_time(const dv_estimate_file *o, size_t i, size_t t) {
+/* Seconds at entry t of estimate i. NaN: unknown. */
+static double time_of(const estimate_file *o, size_t i, size_t t) {
   const dvbf_sequences *s = o->sequences;
   if (!o->data || !s || !(o->data->sample_time > 0)) return NAN;
   double first = s->origin ? s->origin[sequence_of(o, i)].time : 0;
   return first + (double)(dvbf_estimates_begin(o->e, i) + t) * o->data->sample_time;
 }
 
-const char *dv_estimate_file_split(const dv_estimate_file *o) {
+static const char *split_of(const estimate_file *o) {
   const dvbf_data *d = o->data;
   if (!d || !o->sequences) return "";
   if (o->sequences == &d->valid) return "valid";
@@ -53,7 +62,8 @@ const char *dv_estimate_file_split(const dv_estimate_file *o) {
   return d->valid.count || d->test.count ? "train" : "all";
 }
 
-void dv_estimate_file_truth(const dv_estimate_file *o, size_t i, float *out) {
+/* x of the data at the steps of estimate i into out [steps][n_x], NaN if it is not known. */
+static void copy_truth(const estimate_file *o, size_t i, float *out) {
   const dvbf_sequences *s = o->sequences;
   size_t n_x = o->e->n_x, first = dvbf_estimates_begin(o->e, i), sequence = s ? sequence_of(o, i) : 0;
   size_t length = s ? dvbf_sequence_length(s, sequence) : 0, known = length > first ? length - first : 0;
@@ -62,7 +72,7 @@ void dv_estimate_file_truth(const dv_estimate_file *o, size_t i, float *out) {
   for (size_t k = known * n_x; k < o->e->steps * n_x; k++) out[k] = NAN;
 }
 
-void dv_estimate_file_name(const dv_estimate_file *o, char array, size_t k, char out[32]) {
+static void column_name(const estimate_file *o, char array, size_t k, char out[32]) {
   char(*names)[32] = !o->data ? NULL : array == 'x' ? o->data->x_names : o->data->u_names;
   if (names)
     memcpy(out, names[k], 32);
@@ -70,7 +80,7 @@ void dv_estimate_file_name(const dv_estimate_file *o, char array, size_t k, char
     snprintf(out, 32, "%c%zu", array, k);
 }
 
-const char *dv_estimate_file_unit(const dv_estimate_file *o, char array, size_t k) {
+static const char *unit_of(const estimate_file *o, char array, size_t k) {
   char(*units)[16] = !o->data ? NULL : array == 'x' ? o->data->x_units : o->data->u_units;
   return units ? units[k] : "";
 }
@@ -80,7 +90,7 @@ const char *dv_estimate_file_unit(const dv_estimate_file *o, char array, size_t 
 enum { MOST_ARRAYS = 32 };
 
 typedef struct list {
-  const dv_estimate_file *o;
+  const estimate_file *o;
   dvbf_array arrays[MOST_ARRAYS];
   size_t count;
   void *made[MOST_ARRAYS]; /* to be freed */
@@ -151,7 +161,7 @@ static void add_truth(list *l) {
   size_t size, each = e->steps * e->n_x;
   float *truth = dv_multiply(e->count, each, &size) ? make(l, size, sizeof *truth) : NULL;
   l->failed = l->failed || !truth;
-  for (size_t i = 0; truth && i < e->count; i++) dv_estimate_file_truth(l->o, i, truth + i * each);
+  for (size_t i = 0; truth && i < e->count; i++) copy_truth(l->o, i, truth + i * each);
   add_x(l, "x_true", truth);
 }
 
@@ -163,7 +173,7 @@ static void add_origins(list *l) {
   bool named = false;
   if (!sequence || !step || !name) return;
   for (size_t i = 0; i < e->count; i++) {
-    dvbf_origin origin = dv_estimate_file_origin(l->o, i);
+    dvbf_origin origin = origin_of(l->o, i);
     sequence[i] = (int64_t)origin.sequence;
     step[i] = (int64_t)origin.step;
     memcpy(name[i], origin.name, sizeof name[i]);
@@ -172,7 +182,7 @@ static void add_origins(list *l) {
   add(l, "sequence", DVBF_INT64, sequence, e->count, 0, 0);
   add(l, "step", DVBF_INT64, step, e->count, 0, 0);
   if (named) add(l, "name", DVBF_TEXT, name, e->count, sizeof *name, 0);
-  const char *split = dv_estimate_file_split(l->o);
+  const char *split = split_of(l->o);
   add(l, "split", DVBF_TEXT, split, strlen(split), 0, 0);
 }
 
@@ -183,7 +193,7 @@ static void add_times(list *l) {
   double *time = dv_multiply(e->count, e->steps, &size) ? make(l, size, sizeof *time) : NULL;
   const char *unit = l->o->data->dates ? dates : seconds;
   if (!time) return;
-  for (size_t k = 0; k < size; k++) time[k] = dv_estimate_file_time(l->o, k / e->steps, k % e->steps);
+  for (size_t k = 0; k < size; k++) time[k] = time_of(l->o, k / e->steps, k % e->steps);
   l->sample_time = l->o->data->sample_time;
   add(l, "time", DVBF_FLOAT64, time, e->count, e->steps, 0);
   add(l, "time_unit", DVBF_TEXT, unit, strlen(unit), 0, 0);
@@ -200,7 +210,7 @@ static void add_columns(list *l) {
   add(l, "u_units", DVBF_TEXT, d->u_units, e->n_u, sizeof *d->u_units, 0);
 }
 
-static dvbf_status write_arrays(const dv_estimate_file *o, const char *path, dvbf_error *error) {
+static dvbf_status write_arrays(const estimate_file *o, const char *path, dvbf_error *error) {
   list l = {.o = o};
   const dvbf_estimates *e = o->e;
   add_estimates(&l);
@@ -212,64 +222,6 @@ static dvbf_status write_arrays(const dv_estimate_file *o, const char *path, dvb
   dvbf_status status = l.failed ? dv_fail_memory(error, "writing estimates")
                                 : dvbf_arrays_write(path, l.arrays, l.count, error);
   for (size_t i = 0; i < l.n_made; i++) dv_free(l.made[i]);
-  return status;
-}
-
-/* ---- Writing ---- */
-
-static bool is_csv(const char *path) {
-  size_t length = strlen(path);
-  return length > 4 && !strcasecmp(path + length - 4, ".csv");
-}
-
-dvbf_status dvbf_estimates_check_path(const char *path, dvbf_error *error) {
-  if (is_csv(path) || !dvbf_arrays_check_path(path, NULL)) return DVBF_OK;
-  return dv_fail(
-      error, DVBF_ARGUMENT,
-      "%.200s: its ending names no format; .csv makes it a table, .h5 or .hdf5 HDF5, .npz an archive "
-      "for NumPy, .mat a file for MATLAB",
-      path);
-}
-
-static dvbf_status check(const dv_estimate_file *o, const char *work, dvbf_error *error) {
-  static const char *const known[] = {"filter", "smooth", "predict", "sample"};
-  bool found = false;
-  for (int i = 0; i < 4; i++) found = found || !strcmp(work, known[i]);
-  if (!found)
-    return dv_fail(
-        error, DVBF_ARGUMENT,
-        "estimates are of the work \"filter\", \"smooth\", \"predict\" or \"sample\", not \"%.40s\"", work);
-  if (o->samples && !o->e->x_samples)
-    return dv_fail(error, DVBF_ARGUMENT,
-                   "samples need x_samples, as the table \"sample\" of settings makes them");
-  if (o->sequences && (!o->sequences->count || o->sequences->n_x != o->e->n_x))
-    return dv_fail(error, DVBF_ARGUMENT,
-                   "x of the estimates has %zu columns, x of the data %zu; they must be the same", o->e->n_x,
-                   o->sequences->n_x);
-  if (o->data && !o->sequences && o->data->train.n_x &&
-      (o->data->train.n_x != o->e->n_x || o->data->train.n_u != o->e->n_u))
-    return dv_fail(error, DVBF_ARGUMENT,
-                   "the estimates have %zu columns of x and %zu of u, the data %zu and %zu", o->e->n_x,
-                   o->e->n_u, o->data->train.n_x, o->data->train.n_u);
-  size_t pixels = o->data ? o->data->image_height * o->data->image_width * dv_image_channels(o->data) : 0;
-  if (pixels && pixels != o->e->n_x)
-    return dv_fail(error, DVBF_ARGUMENT,
-                   "x of the estimates has %zu columns, and an image of the data %zu x %zu", o->e->n_x,
-                   o->data->image_height, o->data->image_width);
-  return DVBF_OK;
-}
-
-dvbf_status dvbf_estimates_write(const dvbf_estimates *estimates, const char *work, const dvbf_data *data,
-                                 const dvbf_sequences *sequences, const char *path, dvbf_error *error) {
-  dv_estimate_file o = {.e = estimates, .data = data, .sequences = sequences};
-  o.samples = !strcmp(work, "sample");
-  o.states = strcmp(work, "predict") != 0;
-  dvbf_status status = check(&o, work, error);
-  if (!status) status = dvbf_estimates_check_path(path, error);
-  if (!status && sequences) status = dv_sequence_buffer(&o.buffer, sequences, estimates->steps, error);
-  if (!status) status = (is_csv(path) ? dv_estimate_file_write_csv : write_arrays)(&o, path, error);
-  if (!status && sequences) status = dv_sequences_intact(sequences, error);
-  dv_free(o.buffer);
   return status;
 }
 
@@ -306,11 +258,11 @@ static void put_float(FILE *out, float value) {
 }
 
 /* Digits of the fraction of a second that all times need. */
-static int fraction_of(const dv_estimate_file *o) {
+static int fraction_of(const estimate_file *o) {
   int digits = 0;
   for (size_t i = 0; i < o->e->count && i < 1000; i++)
     for (size_t t = 0; t < 2; t++) {
-      double time = dv_estimate_file_time(o, i, t);
+      double time = time_of(o, i, t);
       while (digits < 6 && fabs(time * pow(10, digits) - nearbyint(time * pow(10, digits))) > 1e-3)
         digits += 3;
     }
@@ -341,11 +293,11 @@ static void put_head(FILE *out, const char *name, const char *ending, const char
   put_text(out, text);
 }
 
-static void put_x_heads(FILE *out, const dv_estimate_file *o, size_t k) {
+static void put_x_heads(FILE *out, const estimate_file *o, size_t k) {
   const dvbf_estimates *e = o->e;
-  const char *unit = dv_estimate_file_unit(o, 'x', k);
+  const char *unit = unit_of(o, 'x', k);
   char name[32], ending[40];
-  dv_estimate_file_name(o, 'x', k, name);
+  column_name(o, 'x', k, name);
   put_head(out, name, "", unit);
   if (o->samples) return;
   put_head(out, name, "_std", unit);
@@ -358,13 +310,13 @@ static void put_x_heads(FILE *out, const dv_estimate_file *o, size_t k) {
   if (o->sequences) put_head(out, name, "_true", unit);
 }
 
-static void put_heads(FILE *out, const dv_estimate_file *o) {
+static void put_heads(FILE *out, const estimate_file *o) {
   char name[32];
   fputs("sequence,name,split,step,time", out);
   for (size_t k = 0; k < o->e->n_x; k++) put_x_heads(out, o, k);
   for (size_t k = 0; k < o->e->n_u; k++) {
-    dv_estimate_file_name(o, 'u', k, name);
-    put_head(out, name, "", dv_estimate_file_unit(o, 'u', k));
+    column_name(o, 'u', k, name);
+    put_head(out, name, "", unit_of(o, 'u', k));
   }
   for (size_t k = 0; o->states && k < o->e->n_z; k++) {
     snprintf(name, sizeof name, "z%zu", k);
@@ -377,7 +329,7 @@ static void put_heads(FILE *out, const dv_estimate_file *o) {
 /* ---- Rows ---- */
 
 typedef struct table {
-  const dv_estimate_file *o;
+  const estimate_file *o;
   FILE *out;
   float *truth; /* [steps][n_x] of the sequence */
   int fraction; /* digits */
@@ -407,14 +359,14 @@ static void put_row(const table *w, size_t i, size_t t) {
 }
 
 static void put_rows(const table *w, size_t i) {
-  const dv_estimate_file *o = w->o;
-  dvbf_origin origin = dv_estimate_file_origin(o, i);
-  if (o->sequences && !o->samples) dv_estimate_file_truth(o, i, w->truth);
-  for (size_t t = 0; t < dv_estimate_file_steps(o, i); t++) {
-    double time = dv_estimate_file_time(o, i, t);
+  const estimate_file *o = w->o;
+  dvbf_origin origin = origin_of(o, i);
+  if (o->sequences && !o->samples) copy_truth(o, i, w->truth);
+  for (size_t t = 0; t < steps_of(o, i); t++) {
+    double time = time_of(o, i, t);
     fprintf(w->out, "%llu,", (unsigned long long)origin.sequence);
     put_text(w->out, origin.name);
-    fprintf(w->out, ",%s,%llu", dv_estimate_file_split(o), (unsigned long long)origin.step + t);
+    fprintf(w->out, ",%s,%llu", split_of(o), (unsigned long long)origin.step + t);
     if (o->data && o->data->dates)
       put_date(w->out, time, w->fraction);
     else
@@ -423,7 +375,7 @@ static void put_rows(const table *w, size_t i) {
   }
 }
 
-dvbf_status dv_estimate_file_write_csv(const dv_estimate_file *o, const char *path, dvbf_error *error) {
+static dvbf_status write_csv(const estimate_file *o, const char *path, dvbf_error *error) {
   DV_PLAIN_NUMBERS;
   dv_atomic_file file;
   size_t size = o->e->steps * o->e->n_x;
@@ -449,4 +401,55 @@ dvbf_status dv_estimate_file_write_csv(const dv_estimate_file *o, const char *pa
   dv_atomic_abandon(&file);
   return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; what was there before is unchanged", path,
                  strerror(reason));
+}
+
+/* ---- Writing ---- */
+
+dvbf_status dvbf_estimates_check_path(const char *path, dvbf_error *error) {
+  char endings[DVBF_FORMATS];
+  if (dv_text_ends_in(path, ".csv") || !dvbf_arrays_check_path(path, NULL)) return DVBF_OK;
+  return dv_fail(error, DVBF_ARGUMENT, "%.200s: its ending names no format; %s does", path,
+                 dvbf_formats(true, endings));
+}
+
+static dvbf_status check(const estimate_file *o, const char *work, dvbf_error *error) {
+  static const char *const known[] = {"filter", "smooth", "predict", "sample"};
+  bool found = false;
+  for (int i = 0; i < 4; i++) found = found || !strcmp(work, known[i]);
+  if (!found)
+    return dv_fail(
+        error, DVBF_ARGUMENT,
+        "estimates are of the work \"filter\", \"smooth\", \"predict\" or \"sample\", not \"%.40s\"", work);
+  if (o->samples && !o->e->x_samples)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "samples need x_samples, as the table \"sample\" of settings makes them");
+  if (o->sequences && (!o->sequences->count || o->sequences->n_x != o->e->n_x))
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "x of the estimates has %zu columns, x of the data %zu; they must be the same", o->e->n_x,
+                   o->sequences->n_x);
+  if (o->data && !o->sequences && o->data->train.n_x &&
+      (o->data->train.n_x != o->e->n_x || o->data->train.n_u != o->e->n_u))
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "the estimates have %zu columns of x and %zu of u, the data %zu and %zu", o->e->n_x,
+                   o->e->n_u, o->data->train.n_x, o->data->train.n_u);
+  size_t pixels = o->data ? o->data->image_height * o->data->image_width * dv_image_channels(o->data) : 0;
+  if (pixels && pixels != o->e->n_x)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "x of the estimates has %zu columns, and an image of the data %zu x %zu", o->e->n_x,
+                   o->data->image_height, o->data->image_width);
+  return DVBF_OK;
+}
+
+dvbf_status dvbf_estimates_write(const dvbf_estimates *estimates, const char *work, const dvbf_data *data,
+                                 const dvbf_sequences *sequences, const char *path, dvbf_error *error) {
+  estimate_file o = {.e = estimates, .data = data, .sequences = sequences};
+  o.samples = !strcmp(work, "sample");
+  o.states = strcmp(work, "predict") != 0;
+  dvbf_status status = check(&o, work, error);
+  if (!status) status = dvbf_estimates_check_path(path, error);
+  if (!status && sequences) status = dv_sequence_buffer(&o.buffer, sequences, estimates->steps, error);
+  if (!status) status = (dv_text_ends_in(path, ".csv") ? write_csv : write_arrays)(&o, path, error);
+  if (!status && sequences) status = dv_sequences_intact(sequences, error);
+  dv_free(o.buffer);
+  return status;
 }

@@ -18,6 +18,14 @@ for run in "$from"/run-*; do
   grep -q 'going on from update' "$work/log" || fail "$name did not go on: $(cat "$work/log")"
 done
 
+# The document on data names the formats and endings that the command does.
+document=$from/../../docs/data-formats.md
+named() { [ "$1" ] && grep -qF -- "$1" "$document" || fail "docs/data-formats.md does not say: $1"; }
+named "dvbf reads $("$dvbf" help train | sed -n 's/^DATA is a file (\(.*\)), several.*/\1/p') files"
+named "which ends in $("$dvbf" help predict | tr -s ' \n' ' ' | sed -n 's/.*whose name ends in \([^;]*\);.*/\1/p')."
+mkdir "$work/empty"
+named "files that end in $("$dvbf" info "$work/empty" 2>&1 | sed -n 's/.*files that end in \([^;]*\).*/\1/p')"
+
 # The number in the metadata of a model and of a checkpoint becomes a later one.
 cp -r "$from/run-1" "$work/later"
 for file in model checkpoint; do
