@@ -1,5 +1,5 @@
 #!/bin/sh
-# Memory that training takes on a file that is larger. Usage: bench/memory.sh [GIGABYTES [BUILD [SETTING...]]]
+# Memory of training on a file larger than memory. Usage: bench/memory.sh [GIGABYTES [BUILD [SETTING...]]]
 # Makes an NPY file of sequences of 100 steps of 256 bytes (as floats they would take four times as much) in
 # TMPDIR, all but its beginning a hole, trains some updates, prints the largest resident set and removes the file.
 # Needs GNU time.
