@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "control/model_derivatives.h"
 #include "control/planner.h"
-#include "infer/filter.h"
+#include "infer/online.h"
 #include "math/algebra.h"
 #include "math/portable.h"
 

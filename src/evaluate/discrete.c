@@ -169,26 +169,6 @@ static dvbf_status score_model(dv_discrete_likelihood *out, const dvbf_model *m,
 
 /* ---- Both together ---- */
 
-/* Evenly spread sequences, as many as there is time for; long ones are cut. */
-static dvbf_status choose(dvbf_sequences *out, const dvbf_sequences *s, dvbf_error *error) {
-  size_t budget = ROW_STEPS / PARTICLES, most = budget / (s->steps < budget ? s->steps : budget);
-  *out = *s;
-  out->count = s->count < most ? s->count : most;
-  out->steps = 0;
-  out->origin = NULL;
-  out->start = dv_calloc(out->count, sizeof *out->start);
-  out->length = dv_calloc(out->count, sizeof *out->length);
-  if (!out->start || !out->length) return dv_fail_memory(error, "judging the model");
-  for (size_t j = 0; j < out->count; j++) {
-    size_t i = j * s->count / out->count, length = dvbf_sequence_length(s, i);
-    if (length > budget) length = budget;
-    out->start[j] = dvbf_sequence_start(s, i);
-    out->length[j] = (uint32_t)length;
-    if (length > out->steps) out->steps = length;
-  }
-  return DVBF_OK;
-}
-
 static double per_frame(const double *blocks, size_t frames) {
   double sum = 0;
   for (int b = 0; b < DV_ROLLING_BLOCKS; b++) sum -= blocks[b];
@@ -201,7 +181,7 @@ dvbf_status dv_discrete_likelihood_of(dv_discrete_likelihood *out, const dvbf_mo
   dvbf_sequences views = {0};
   *out = (dv_discrete_likelihood){.per_frame = {NAN, NAN, NAN, 0}};
   if (!m->density->ln_value || m->type->timeless || m->type->no_weights) return DVBF_OK;
-  dvbf_status status = choose(&views, s, error);
+  dvbf_status status = dv_views_choose(&views, s, 0, 1, 0, ROW_STEPS / PARTICLES, false, error);
   if (!status) status = score_columns(out, m, train, &views, error);
   if (!status) status = score_model(out, m, &views, ask, error);
   if (!status) {

@@ -56,8 +56,6 @@ dvbf_status dv_paths_of(dv_paths **out, const dvbf_model *model, const dvbf_sequ
 
 /* ---- Regression ---- */
 
-/* Ordinary least squares, as in the paper's Table 1. */
-
 /* y[n] on x[n][k] with intercept: R^2 and the log-likelihood at the maximum-likelihood variance,
  * -n/2 (ln(2 pi RSS / n) + 1). `stride` is the distance between entries of y. `coefficients` [k + 1], the
  * intercept last, may be NULL. */
@@ -65,8 +63,6 @@ dvbf_status dv_regress(const float *x, size_t n, size_t k, const float *y, size_
                        double *log_likelihood, double *coefficients, dvbf_error *error);
 
 /* ---- Regression by a network ---- */
-
-/* Finds what a latent state holds nonlinearly. */
 
 /* y [n][m] on x [n][k] by 32 tanh units and a linear path, learned from the first half of the rows; r2 [m] is
  * that of the second half, which it has not seen. The same input gives the same numbers. */

@@ -236,7 +236,7 @@ static dvbf_status add_sets(scoring *c, const dvbf_model *model, const dvbf_data
   dvbf_status status = prepare_distances(c, data, error);
   if (!status) status = add_set(c, model, o, pool, error);
   if (!status && !data->image_height && s->count < ORIGINS)
-    status = dv_views_choose(&later, s, c->observed, ORIGINS, HORIZON, true, error);
+    status = dv_views_choose(&later, s, c->observed, ORIGINS, HORIZON, 2 * ORIGINS * HORIZON, true, error);
   c->sequences = &later;
   if (!status && later.count) status = add_set(c, model, o, pool, error);
   dv_windows_free(&later);
@@ -257,15 +257,11 @@ dvbf_status dv_horizon_errors(dvbf_evaluation *e, const dvbf_model *model, const
   c.wide = 1 + e->columns;
   size_t values = c.wide * e->horizon;
   bool linear = model->linear && (size_t)dv_model_frames_needed(model->linear) <= c.observed;
-  c.count = dv_calloc(values, sizeof *c.count);
-  e->origins = dv_calloc(e->horizon, sizeof *e->origins);
-  e->mse = dv_calloc(values, sizeof *e->mse);
-  e->mse_mean_path = dv_calloc(values, sizeof *e->mse_mean_path);
-  e->mse_repeat = dv_calloc(values, sizeof *e->mse_repeat);
-  e->mse_mean = dv_calloc(values, sizeof *e->mse_mean);
-  e->mse_linear = linear ? dv_calloc(values, sizeof *e->mse_linear) : NULL;
-  bool room = c.count && e->origins && e->mse && e->mse_mean_path && e->mse_repeat && e->mse_mean &&
-              (!linear || e->mse_linear);
+  double **const curves[] = {&c.count,       &e->mse,      &e->mse_mean_path,
+                             &e->mse_repeat, &e->mse_mean, &e->mse_linear};
+  bool room = (e->origins = dv_calloc(e->horizon, sizeof *e->origins));
+  for (size_t i = 0; i < 5 + (size_t)linear; i++)
+    room = (*curves[i] = dv_calloc(values, sizeof **curves[i])) && room;
   dvbf_status status =
       room ? dv_baseline_of(&baseline, model, data, s, error) : dv_fail_memory(error, "scoring predictions");
   if (!status) status = add_sets(&c, model, data, o, pool, error);

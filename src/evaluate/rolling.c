@@ -37,9 +37,9 @@ static void add_view(dvbf_sequences *to, const dvbf_sequences *s, size_t i, size
 }
 
 dvbf_status dv_views_choose(dvbf_sequences *out, const dvbf_sequences *s, size_t first, size_t origins,
-                            size_t horizon, bool later, dvbf_error *error) {
+                            size_t horizon, size_t budget, bool later, dvbf_error *error) {
   size_t longest = horizon && first + horizon < s->steps ? first + horizon : s->steps;
-  size_t budget = budget_of(s), fit = budget / (longest ? longest : 1);
+  size_t fit = budget / (longest ? longest : 1);
   size_t most = fit < origins ? origins : fit;
   size_t chosen = s->count < most ? s->count : most, each = chosen && origins > chosen ? origins / chosen : 1;
   *out = *s;
@@ -204,7 +204,7 @@ dvbf_status dv_rolling_run(dv_rolling *r, const dvbf_model *m, const dvbf_sequen
   if (linear && needed_by(linear, free_run) > r->first) r->first = needed_by(linear, free_run);
   if (free_run && ask->observe > r->first) r->first = ask->observe;
   size_t origins = free_run ? ORIGINS : 1;
-  status = dv_views_choose(&r->views, s, r->first, origins, 0, false, error);
+  status = dv_views_choose(&r->views, s, r->first, origins, 0, budget_of(s), false, error);
   if (status || !r->views.count) return status;
   status = predict(r, DVBF_BY_LEARNED, m, free_run, ask, error);
   if (!status && linear) status = predict(r, DVBF_BY_LINEAR, linear, free_run, ask, error);

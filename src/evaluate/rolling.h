@@ -48,10 +48,10 @@ typedef struct dv_rolling {
 } dv_rolling;
 
 /* Evenly spread sequences longer than `first`, each from its start (unless only `later` origins are wanted)
- * and, if there are few, from later origins too, to its end or, if not 0, over `horizon` steps. A budget cuts
- * off the rest. Free with dv_windows_free, also after a failure. */
+ * and, if there are few, from later origins too, to its end or, if not 0, over `horizon` steps; `budget`
+ * steps in all. Free with dv_windows_free, also after a failure. */
 dvbf_status dv_views_choose(dvbf_sequences *out, const dvbf_sequences *s, size_t first, size_t origins,
-                            size_t horizon, bool later, dvbf_error *error);
+                            size_t horizon, size_t budget, bool later, dvbf_error *error);
 
 /* Predicts one step ahead or in free runs, from up to ten origins; free with dv_rolling_clear, also after a
  * failure. No origin is left if sequences are too short or the model cannot predict them. */
@@ -76,9 +76,6 @@ dvbf_status dv_whiteness_of(dvbf_whiteness *out, const dv_rolling *r, dvbf_error
 
 /* ---- Discrete data ---- */
 
-/* Likelihood of binary, categorical or count data: by a model, by independent columns, and by a Markov chain
- * per column. */
-
 /* ln p of consecutive parts of all scored values: their spread is that of a comparison. NaN for unknown
  * methods. */
 typedef struct dv_discrete_likelihood {
@@ -93,7 +90,6 @@ dvbf_status dv_discrete_likelihood_of(dv_discrete_likelihood *out, const dvbf_mo
 
 /* ---- Verdict ---- */
 
-/* Further evidence besides the scores, for the decision and the advice. */
 typedef struct dv_evidence {
   dv_blocks one_step, free_run;
   dv_discrete_likelihood nats;

@@ -77,7 +77,7 @@ static bool allocate(dvbf_estimates *e, const dv_request *q) {
 /* Controls and lengths are known before anything runs. */
 static void copy_known(dvbf_estimates *e, const dv_request *q) {
   const dvbf_sequences *s = &q->frames;
-  if (e->n_quantiles) memcpy(e->quantiles, q->quantiles, e->n_quantiles * sizeof *e->quantiles);
+  if (e->n_quantiles) memcpy(e->quantiles, q->ask.quantiles, e->n_quantiles * sizeof *e->quantiles);
   if (e->begin) memcpy(e->begin, q->begin, e->count * sizeof *e->begin);
   for (size_t i = 0; i < e->count; i++) {
     size_t length = dvbf_sequence_length(s, i), later = length > e->first ? length - e->first : 0;
@@ -90,12 +90,12 @@ static void copy_known(dvbf_estimates *e, const dv_request *q) {
 
 static dvbf_estimates sizes_of(const dv_request *q) {
   return (dvbf_estimates){.count = q->frames.count,
-                          .samples = q->samples,
+                          .samples = q->ask.samples,
                           .steps = (size_t)q->window,
                           .n_z = (size_t)q->model->n_z,
                           .n_x = (size_t)q->model->n_x,
                           .n_u = (size_t)q->model->n_u,
-                          .n_quantiles = q->n_quantiles,
+                          .n_quantiles = q->ask.n_quantiles,
                           .first = (size_t)q->first};
 }
 
@@ -127,9 +127,9 @@ static dvbf_status new_estimates(dvbf_estimates **out, const dv_request *q, dvbf
 /* Noise is keyed by numbers of 32 bits. */
 static dvbf_status check_count(const dv_request *q, dvbf_error *error) {
   size_t rows;
-  if (dv_multiply(q->frames.count, q->samples, &rows) && rows < UINT32_MAX) return DVBF_OK;
+  if (dv_multiply(q->frames.count, q->ask.samples, &rows) && rows < UINT32_MAX) return DVBF_OK;
   return dv_fail(error, DVBF_ARGUMENT,
-                 "samples = %zu: for %zu sequences there may be at most %zu; ask for fewer", q->samples,
+                 "samples = %zu: for %zu sequences there may be at most %zu; ask for fewer", q->ask.samples,
                  q->frames.count, UINT32_MAX / q->frames.count);
 }
 
@@ -152,9 +152,9 @@ static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_esti
   dv_threads *pool = NULL;
   dvbf_estimates *e = NULL;
   dvbf_status status = check_count(q, error);
-  if (!status) status = dv_threads_new(&pool, q->threads, error);
-  if (!status) dv_threads_stop_by(pool, q->interrupt);
-  if (!status) dv_threads_join(pool, q->team);
+  if (!status) status = dv_threads_new(&pool, q->ask.threads, error);
+  if (!status) dv_threads_stop_by(pool, q->ask.interrupt);
+  if (!status) dv_threads_join(pool, q->ask.ranks);
   if (!status) status = new_estimates(&e, q, callers, error);
   if (!status)
     status = (q->model->type->exact ? dv_estimate_exact
@@ -162,9 +162,9 @@ static dvbf_status estimate(dvbf_estimates **out, const dv_request *q, dvbf_esti
               : q->weighted         ? dv_estimate_particles
                                     : dv_estimate_samples)(e, q, pool, error);
   if (!status) status = dv_sequences_intact(&q->frames, error);
-  if (!status && dv_interrupted(q->interrupt)) status = dv_fail_stopped(error);
+  if (!status && dv_interrupted(q->ask.interrupt)) status = dv_fail_stopped(error);
   bool blocks = !q->model->type->exact && !q->forecast && !q->weighted;
-  if (!status) gather(e, q->team, blocks ? dv_estimate_samples_block(q) : 1);
+  if (!status) gather(e, q->ask.ranks, blocks ? dv_estimate_samples_block(q) : 1);
   dv_threads_free(pool);
   if (!status) {
     *out = e;
@@ -258,7 +258,7 @@ static dvbf_status estimate_member(dvbf_estimates **out, dv_request *asked, cons
   dvbf_status status = dv_request_make(&q, model, member, sequences, ask, error);
   *asked = q;
   if (!status && callers) status = check_sizes(callers, &q, error);
-  q.keep_x = q.keep_x || (model->n_others && q.n_quantiles); /* to pool quantiles */
+  q.keep_x = q.keep_x || (model->n_others && q.ask.n_quantiles); /* to pool quantiles */
   if (!status) status = estimate(out, &q, callers, error);
   dv_request_clear(&q);
   return status;

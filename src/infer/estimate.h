@@ -66,6 +66,7 @@ dvbf_status dv_estimate(dvbf_estimates **out, const dvbf_model *model, const dvb
 
 /* A request on sequences, worked out for one model. */
 typedef struct dv_request {
+  dv_estimate_request ask;
   const dvbf_model *model; /* a member of `all` */
   const dvbf_model *all;
   dvbf_sequences frames; /* what is seen, and the controls of all steps */
@@ -73,23 +74,14 @@ typedef struct dv_request {
   bool forecast;         /* x of a step is what the steps before it let expect */
   bool weighted;         /* a particle filter weighs the samples */
   bool smooth;           /* by what comes after a step too */
-  size_t samples;
-  int particles;
-  int steps;         /* of the recurrence */
-  int observe;       /* steps whose x is seen; 0: z_1 comes from the prior */
-  int initial;       /* frames that may be seen when z_1 is made */
-  int first, window; /* the steps to report: first .. first + window - 1 */
-  uint32_t *begin;   /* [frames.count] step of the data that `first` is; NULL: it is `first` */
-  bool noise;        /* of the emission */
-  bool keep_x;       /* x of every sample */
-  bool single;       /* each path stands for itself: nothing is averaged over members of a committee */
-  size_t n_quantiles;
-  double quantiles[DV_MOST_QUANTILES];
-  uint64_t seed;
-  unsigned threads;
-  const volatile int *interrupt; /* NULL, or a flag that ends the work */
-  dv_estimate_progress *watch;   /* NULL: no reports */
-  dv_ranks *team;                /* ranks that share the sequences; NULL: one alone */
+  int steps;             /* of the recurrence */
+  int observe;           /* steps whose x is seen; 0: z_1 comes from the prior */
+  int initial;           /* frames that may be seen when z_1 is made */
+  int first, window;     /* the steps to report: first .. first + window - 1 */
+  uint32_t *begin;       /* [frames.count] step of the data that `first` is; NULL: it is `first` */
+  bool noise;            /* of the emission */
+  bool keep_x;           /* x of every sample */
+  bool single;           /* each path stands for itself: nothing is averaged over members of a committee */
 } dv_request;
 
 /* The request for one member of a committee (0: the model itself). Free with dv_request_clear, also after a
@@ -122,8 +114,6 @@ dvbf_status dv_estimate_exact(dvbf_estimates *out, const dv_request *request, dv
                               dvbf_error *error);
 
 /* ---- Moments and quantiles of samples ---- */
-
-/* The samples of one sequence, with their reported moments and quantiles. */
 
 typedef struct dv_draws {
   float *x;           /* [samples][window][n_x] mean of the emission, in units of the data */

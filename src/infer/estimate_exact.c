@@ -53,16 +53,16 @@ static dvbf_status estimate_one(const job *j, size_t i, float *frames, dvbf_erro
                              : q->forecast ? DVBF_GIVEN_BEFORE
                                            : DVBF_GIVEN_UP_TO,
                     .noise = q->noise,
-                    .samples = q->samples,
+                    .samples = q->ask.samples,
                     .room = e->steps,
-                    .seed = q->seed,
+                    .seed = q->ask.seed,
                     .sequence = (uint32_t)i,
                     .z_mean = e->z_mean + i * z,
                     .z_deviation = e->z_std + i * z,
                     .x_mean = e->x + i * x,
                     .x_deviation = e->x_std + i * x,
-                    .z = e->z + i * q->samples * z,
-                    .x_samples = e->x_samples ? e->x_samples + i * q->samples * x : NULL};
+                    .z = e->z + i * q->ask.samples * z,
+                    .x_samples = e->x_samples ? e->x_samples + i * q->ask.samples * x : NULL};
   dvbf_status status = q->model->type->exact(q->model->type, q->model, &ask, error);
   if (status) return status;
   put_quantiles(j, i, steps - (size_t)q->first);

@@ -43,13 +43,13 @@ static path_place place_of(const job *j, size_t turn, int r) {
 
 static void run_turn(const job *j, sampler *w, size_t turn, size_t first, size_t count) {
   const dv_request *q = j->request;
-  dv_conditions conditions = dv_model_conditions(q->model, q->seed);
+  dv_conditions conditions = dv_model_conditions(q->model, q->ask.seed);
   conditions.update = (uint32_t)turn;
   for (int r = 0; r < j->program.rows; r++) {
     path_place at = place_of(j, turn, r);
     size_t sequence = first + (at.slot < count ? at.slot : 0);
     w->index[r] = (uint32_t)sequence;
-    w->key[r] = (uint32_t)(sequence * q->samples + at.sample);
+    w->key[r] = (uint32_t)(sequence * q->ask.samples + at.sample);
   }
   w->worker.run.conditions = &conditions;
   w->worker.run.sequence = w->key;
@@ -62,7 +62,7 @@ static void collect_turn(const job *j, sampler *w, size_t turn, size_t first, si
   const dvbf_program *p = &j->program;
   for (int r = 0; r < p->rows; r++) {
     path_place at = place_of(j, turn, r);
-    if (at.slot >= count || at.sample >= q->samples) continue;
+    if (at.slot >= count || at.sample >= q->ask.samples) continue;
     dv_draw draw = {
         .sequence = first + at.slot, .sample = at.sample, .program = p, .run = &w->worker.run, .row = r};
     for (draw.t = 0; draw.t < w->draws[at.slot].steps; draw.t++) {
@@ -76,11 +76,11 @@ static void collect_turn(const job *j, sampler *w, size_t turn, size_t first, si
 static void run_block(void *own, void *user, size_t number) {
   sampler *w = own;
   const job *j = user;
-  size_t rows = (size_t)j->program.rows, turns = (j->block * j->request->samples + rows - 1) / rows;
+  size_t rows = (size_t)j->program.rows, turns = (j->block * j->request->ask.samples + rows - 1) / rows;
   size_t first = number * j->block, left = j->request->frames.count - first;
   size_t count = left < j->block ? left : j->block;
   for (size_t i = 0; i < count; i++) dv_draws_begin(&w->draws[i], j->request, first + i);
-  for (size_t turn = 0; turn < turns && !dv_interrupted(j->request->interrupt); turn++) {
+  for (size_t turn = 0; turn < turns && !dv_interrupted(j->request->ask.interrupt); turn++) {
     run_turn(j, w, turn, first, count);
     collect_turn(j, w, turn, first, count);
   }
@@ -92,14 +92,14 @@ static void run_block(void *own, void *user, size_t number) {
 /* Sequences of a block; they depend on the request alone, so that results do not depend on the threads. */
 size_t dv_estimate_samples_block(const dv_request *q) {
   double share = (double)q->frames.count / BLOCKS, most = MOST_ROWS;
-  double room = (1 << 22) / ((double)q->samples * (double)q->window * (double)q->model->n_x);
+  double room = (1 << 22) / ((double)q->ask.samples * (double)q->window * (double)q->model->n_x);
   return (size_t)fmax(1, fmin(most, fmin(share, room)));
 }
 
 static int rows_of(const dv_request *q, size_t block) {
   const dvbf_model_class *type = q->model->type;
   bool share = type->rows_share && type->rows_share(type, q->model->settings_object);
-  size_t rows = share ? block : block * q->samples;
+  size_t rows = share ? block : block * q->ask.samples;
   return rows < MOST_ROWS ? (int)rows : MOST_ROWS;
 }
 
@@ -110,7 +110,7 @@ static dvbf_status init(void *own, void *user, dvbf_error *error) {
   if (!w->draws) return dv_fail_memory(error, "starting to sample");
   w->block = j->block;
   dvbf_status status = dv_worker_init(&w->worker, j->request->model, &j->program, &j->request->frames, error);
-  w->worker.run.interrupt = j->request->interrupt;
+  w->worker.run.interrupt = j->request->ask.interrupt;
   for (size_t k = 0; k < j->block && !status; k++) status = dv_draws_init(&w->draws[k], j->request, error);
   return status;
 }
@@ -144,20 +144,21 @@ static size_t frame_values(const dv_request *q) {
 
 /* Noise is drawn if single samples of x are reported. */
 static bool draws_noise(const dv_request *q) {
-  return q->noise && (q->n_quantiles || q->keep_x);
+  return q->noise && (q->ask.n_quantiles || q->keep_x);
 }
 
 dvbf_status dv_draws_init(dv_draws *d, const dv_request *q, dvbf_error *error) {
   *d = (dv_draws){0};
-  d->x = dv_calloc(q->samples, frame_values(q) * sizeof *d->x);
-  d->noisy = draws_noise(q) ? dv_calloc(q->samples, frame_values(q) * sizeof *d->noisy) : d->x;
+  d->x = dv_calloc(q->ask.samples, frame_values(q) * sizeof *d->x);
+  d->noisy = draws_noise(q) ? dv_calloc(q->ask.samples, frame_values(q) * sizeof *d->noisy) : d->x;
   d->variance = dv_calloc(frame_values(q), sizeof *d->variance);
-  d->columns = dv_calloc(q->samples, CHUNK * sizeof *d->columns);
-  d->rows = dv_calloc(q->samples, sizeof *d->rows);
-  for (size_t s = 0; d->noisy && d->rows && s < q->samples; s++) d->rows[s] = d->noisy + s * frame_values(q);
+  d->columns = dv_calloc(q->ask.samples, CHUNK * sizeof *d->columns);
+  d->rows = dv_calloc(q->ask.samples, sizeof *d->rows);
+  for (size_t s = 0; d->noisy && d->rows && s < q->ask.samples; s++)
+    d->rows[s] = d->noisy + s * frame_values(q);
   if (d->x && d->noisy && d->variance && d->columns && d->rows) return DVBF_OK;
-  return dv_fail(error, DVBF_MEMORY, "out of memory for %zu samples of %d steps; fewer need less", q->samples,
-                 q->window);
+  return dv_fail(error, DVBF_MEMORY, "out of memory for %zu samples of %d steps; fewer need less",
+                 q->ask.samples, q->window);
 }
 
 void dv_draws_clear(dv_draws *d) {
@@ -184,7 +185,7 @@ static void put_noise(dv_draws *d, const dv_request *q, const dv_draw *w, const 
                             .step = w->step,
                             .row = w->row,
                             .mean = x,
-                            .seed = q->seed,
+                            .seed = q->ask.seed,
                             .sequence = (uint32_t)w->sequence,
                             .sample = (uint32_t)w->sample,
                             .t = (uint32_t)w->t};
@@ -195,7 +196,7 @@ static void put_noise(dv_draws *d, const dv_request *q, const dv_draw *w, const 
 void dv_draws_put(dv_draws *d, const dv_request *q, dvbf_estimates *out, const dv_draw *w) {
   size_t n_x = (size_t)q->model->n_x, n_z = (size_t)q->model->n_z;
   size_t at = w->sample * (size_t)q->window + w->t;
-  float *z = out->z + (w->sequence * q->samples * (size_t)q->window + at) * n_z, *x = d->x + at * n_x;
+  float *z = out->z + (w->sequence * q->ask.samples * (size_t)q->window + at) * n_z, *x = d->x + at * n_x;
   const dvbf_real *output = dvbf_at(w->run, dvbf_steps(w->program->output, w->step, 1));
   for (size_t i = 0; i < n_z; i++) z[i] = (float)w->z[i];
   dv_model_unscale(q->model, output + (size_t)w->row * n_x, x);
@@ -280,14 +281,14 @@ double dv_normal_quantile(double share) {
 void dv_draws_end(dv_draws *d, const dv_request *q, dvbf_estimates *out, size_t sequence) {
   size_t n_z = (size_t)q->model->n_z, n_x = (size_t)q->model->n_x;
   size_t states = (size_t)q->window * n_z, values = frame_values(q);
-  moments(out->z + sequence * q->samples * states, q->samples, states, d->steps * n_z, NULL,
+  moments(out->z + sequence * q->ask.samples * states, q->ask.samples, states, d->steps * n_z, NULL,
           out->z_mean + sequence * states, out->z_std + sequence * states);
-  moments(d->x, q->samples, values, d->steps * n_x, q->noise ? d->variance : NULL, out->x + sequence * values,
-          out->x_std + sequence * values);
-  if (q->n_quantiles)
-    dv_quantiles_of(out->x_quantiles + sequence * values, out->count * values, q->quantiles, q->n_quantiles,
-                    d->rows, q->samples, d->steps * n_x, d->columns);
-  for (size_t s = 0; out->x_samples && s < q->samples; s++)
-    memcpy(out->x_samples + (sequence * q->samples + s) * values, d->noisy + s * values,
+  moments(d->x, q->ask.samples, values, d->steps * n_x, q->noise ? d->variance : NULL,
+          out->x + sequence * values, out->x_std + sequence * values);
+  if (q->ask.n_quantiles)
+    dv_quantiles_of(out->x_quantiles + sequence * values, out->count * values, q->ask.quantiles,
+                    q->ask.n_quantiles, d->rows, q->ask.samples, d->steps * n_x, d->columns);
+  for (size_t s = 0; out->x_samples && s < q->ask.samples; s++)
+    memcpy(out->x_samples + (sequence * q->ask.samples + s) * values, d->noisy + s * values,
            d->steps * n_x * sizeof *d->noisy);
 }

@@ -2,7 +2,7 @@
  * each one a dv_online, in memory of the caller. Predictions move the members' samples on as if frames were
  * missing and pool them at each step; afterwards the belief is restored. Steps and predictions allocate
  * nothing. */
-#include "infer/filter.h"
+#include "infer/online.h"
 
 #include "base/error.h"
 #include "infer/estimate.h"

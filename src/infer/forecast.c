@@ -46,7 +46,7 @@ static const dvbf_real *moved(const forecaster *w) {
 
 static void collect(forecaster *w, const dv_request *q, dvbf_estimates *out, size_t sequence, size_t t) {
   dv_draw draw = {.sequence = sequence, .t = t, .program = &w->by.step_program, .run = &w->by.step.run};
-  for (draw.sample = 0; draw.sample < q->samples; draw.sample++) {
+  for (draw.sample = 0; draw.sample < q->ask.samples; draw.sample++) {
     draw.row = (int)draw.sample;
     draw.z = moved(w) + draw.sample * (size_t)q->model->n_z;
     dv_draws_put(&w->draws, q, out, &draw);
@@ -57,14 +57,14 @@ static void run(void *own, void *user, size_t i) {
   forecaster *w = own;
   const job *j = user;
   const dv_request *q = j->request;
-  size_t bytes = q->samples * (size_t)q->model->n_z * sizeof *w->z;
+  size_t bytes = q->ask.samples * (size_t)q->model->n_z * sizeof *w->z;
   dvbf_sequences alone = dv_sequence_alone(&q->frames, i, w->by.start.frames);
   size_t first = (size_t)q->first;
   dv_draws_begin(&w->draws, q, i);
   if (alone.steps <= first) return;
-  w->by.conditions = dv_model_conditions(q->model, dv_sequence_seed(q->seed, i));
+  w->by.conditions = dv_model_conditions(q->model, dv_sequence_seed(q->ask.seed, i));
   run_start(w, &alone, bytes);
-  for (size_t t = 1; t < alone.steps && !dv_interrupted(q->interrupt); t++) {
+  for (size_t t = 1; t < alone.steps && !dv_interrupted(q->ask.interrupt); t++) {
     if (t >= first) {
       run_step(w, &alone, t, false, bytes);
       collect(w, q, j->out, i, t - first);
@@ -80,9 +80,9 @@ static void run(void *own, void *user, size_t i) {
 static dvbf_status init(void *own, void *user, dvbf_error *error) {
   forecaster *w = own;
   const dv_request *q = ((const job *)user)->request;
-  w->z = dv_calloc(q->samples, (size_t)q->model->n_z * sizeof *w->z);
+  w->z = dv_calloc(q->ask.samples, (size_t)q->model->n_z * sizeof *w->z);
   if (!w->z) return dv_fail_memory(error, "starting to forecast");
-  dvbf_status status = dv_stepper_init(&w->by, q->model, &q->frames, q->samples, q->initial, error);
+  dvbf_status status = dv_stepper_init(&w->by, q->model, &q->frames, q->ask.samples, q->initial, error);
   if (!status) status = dv_draws_init(&w->draws, q, error);
   dvbf_value v = w->by.step_program.v;
   if (!status && v.buffer >= 0) dv_universal_mean(q->model, dvbf_at(&w->by.step.run, v), (size_t)v.cols);

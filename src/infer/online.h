@@ -87,4 +87,20 @@ void dv_online_forecast_begin(dv_online *o);
 void dv_online_forecast(dv_online *o, uint32_t t, const float *u, const dv_expected_x *out);
 void dv_online_forecast_end(dv_online *o);
 
+/* The members of a committee side by side. */
+struct dvbf_filter {
+  const dvbf_model *model;
+  int members;
+  dv_online **member; /* [members] */
+  size_t samples;     /* of each */
+  bool same_row;      /* a member has feedthrough: u comes with its own frame */
+  bool controlled;    /* `last` is there */
+  float *last;        /* [n_u] control that came last */
+  /* For predictions. */
+  double *mean, *variance; /* [members][n_x] */
+  float *x;                /* [members][samples][n_x] */
+  const float **rows;      /* [members * samples] where the samples of x begin that take part */
+  float *columns;          /* [members * samples][DV_SORTED] scratch */
+};
+
 #endif

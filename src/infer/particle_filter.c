@@ -117,8 +117,6 @@ void dv_resample(const double *weight, size_t n, double uniform, uint32_t *index
   }
 }
 
-/* ---- Particle filter ---- */
-
 /* ---- Memory ---- */
 
 dvbf_status dv_stepper_init(dv_stepper *b, const dvbf_model *m, const dvbf_sequences *s, size_t rows,

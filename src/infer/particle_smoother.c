@@ -294,8 +294,8 @@ static void filter(sampler *w, const dv_request *q) {
   size_t n = (size_t)q->model->n_z;
   for (size_t t = 0; t < p->steps; t++) {
     dv_random random = dv_random_at(p->seed, DV_STREAM_PARTICLES, 4, (uint32_t)t);
-    dv_resample(p->weight + t * p->count, p->count, dv_random_uniform(&random), w->index, q->samples);
-    for (size_t s = 0; s < q->samples; s++)
+    dv_resample(p->weight + t * p->count, p->count, dv_random_uniform(&random), w->index, q->ask.samples);
+    for (size_t s = 0; s < q->ask.samples; s++)
       memcpy(w->z + (s * p->most + t) * n, p->z + (t * p->count + w->index[s]) * n, n * sizeof *w->z);
   }
 }
@@ -305,19 +305,19 @@ static void choose_paths(sampler *w, const dv_request *q, uint64_t seed) {
   size_t path = m->most * (size_t)q->model->n_z;
   dv_random random = dv_random_at(seed, DV_STREAM_PARTICLES, 4, 0);
   dv_normalise(m->log_weight, w->weight, m->paths);
-  dv_resample(w->weight, m->paths, dv_random_uniform(&random), w->index, q->samples);
-  for (size_t s = 0; s < q->samples; s++)
+  dv_resample(w->weight, m->paths, dv_random_uniform(&random), w->index, q->ask.samples);
+  for (size_t s = 0; s < q->ask.samples; s++)
     memcpy(w->z + s * path, m->z + w->index[s] * path, path * sizeof *w->z);
 }
 
 static void sample(sampler *w, const dv_request *q, size_t i) {
   if (whole_paths(q)) {
-    dv_importance_run(&w->importance, &q->frames, i, q->seed);
-    choose_paths(w, q, dv_sequence_seed(q->seed, i));
+    dv_importance_run(&w->importance, &q->frames, i, q->ask.seed);
+    choose_paths(w, q, dv_sequence_seed(q->ask.seed, i));
     return;
   }
-  dv_particles_run(&w->particles, &q->frames, i, q->seed);
-  if (dv_interrupted(q->interrupt)) return;
+  dv_particles_run(&w->particles, &q->frames, i, q->ask.seed);
+  if (dv_interrupted(q->ask.interrupt)) return;
   if (q->smooth)
     backward_draw(&w->backward, w->z);
   else
@@ -331,7 +331,7 @@ static void set_control(sampler *w, const dv_request *q, size_t sequence, size_t
   const dvbf_model *m = q->model;
   size_t n = (size_t)m->n_u, start = n ? dvbf_sequence_start(&q->frames, sequence) : 0;
   dvbf_real *u = n ? dvbf_at(&w->emission.run, w->program.u) : NULL;
-  for (size_t s = 0; u && s < q->samples; s++)
+  for (size_t s = 0; u && s < q->ask.samples; s++)
     w->emission.run.k->standardise(u + s * n, q->frames.u + (start + t) * n, m->u.shift, m->u.scale, m->n_u);
 }
 
@@ -341,10 +341,11 @@ static void emit(sampler *w, const dv_request *q, dvbf_estimates *out, size_t se
   dv_draw draw = {.sequence = sequence, .program = &w->program, .run = &w->emission.run};
   dv_draws_begin(&w->draws, q, sequence);
   for (draw.t = 0; draw.t < w->draws.steps; draw.t++) {
-    for (size_t s = 0; s < q->samples; s++) memcpy(z + s * n, w->z + (s * most + draw.t) * n, n * sizeof *z);
+    for (size_t s = 0; s < q->ask.samples; s++)
+      memcpy(z + s * n, w->z + (s * most + draw.t) * n, n * sizeof *z);
     set_control(w, q, sequence, draw.t);
     dv_run_forward(&w->emission.run);
-    for (draw.sample = 0; draw.sample < q->samples; draw.sample++) {
+    for (draw.sample = 0; draw.sample < q->ask.samples; draw.sample++) {
       draw.row = (int)draw.sample;
       draw.z = w->z + (draw.sample * most + draw.t) * n;
       dv_draws_put(&w->draws, q, out, &draw);
@@ -356,18 +357,18 @@ static void emit(sampler *w, const dv_request *q, dvbf_estimates *out, size_t se
 static void run(void *own, void *user, size_t i) {
   const smoothing *j = user;
   sample(own, j->request, i);
-  if (!dv_interrupted(j->request->interrupt)) emit(own, j->request, j->out, i);
+  if (!dv_interrupted(j->request->ask.interrupt)) emit(own, j->request, j->out, i);
 }
 
 /* ---- Making ---- */
 
 static dvbf_status init_sampling(sampler *w, const dv_request *q, dv_threads *team, dvbf_error *error) {
-  size_t count = (size_t)q->particles;
+  size_t count = q->ask.particles;
   if (whole_paths(q)) return dv_importance_init(&w->importance, q->model, &q->frames, count, true, error);
   dvbf_status status = dv_particles_init(&w->particles, q->model, &q->frames, count, q->initial, error);
-  w->particles.interrupt = q->interrupt;
-  w->particles.watch = q->watch;
-  if (!status && q->smooth) status = backward_init(&w->backward, &w->particles, q->samples, team, error);
+  w->particles.interrupt = q->ask.interrupt;
+  w->particles.watch = q->ask.watch;
+  if (!status && q->smooth) status = backward_init(&w->backward, &w->particles, q->ask.samples, team, error);
   return status;
 }
 
@@ -376,14 +377,14 @@ static dvbf_status init(void *own, void *user, dvbf_error *error) {
   const smoothing *j = user;
   const dv_request *q = j->request;
   size_t all;
-  w->index = dv_calloc(q->samples, sizeof *w->index);
-  w->weight = dv_calloc((size_t)q->particles, sizeof *w->weight);
-  if (dv_multiply(q->samples, q->frames.steps, &all))
+  w->index = dv_calloc(q->ask.samples, sizeof *w->index);
+  w->weight = dv_calloc(q->ask.particles, sizeof *w->weight);
+  if (dv_multiply(q->ask.samples, q->frames.steps, &all))
     w->z = dv_calloc(all, (size_t)q->model->n_z * sizeof *w->z);
   dvbf_status status =
       w->index && w->weight && w->z ? DVBF_OK : dv_fail_memory(error, "making room for samples");
   if (!status) status = init_sampling(w, q, j->team, error);
-  if (!status) status = dv_program_record_emission(&w->program, q->model, (int)q->samples, 0, error);
+  if (!status) status = dv_program_record_emission(&w->program, q->model, (int)q->ask.samples, 0, error);
   if (!status) status = dv_worker_init(&w->emission, q->model, &w->program, NULL, error);
   if (!status) status = dv_draws_init(&w->draws, q, error);
   w->emission.run.conditions = &j->conditions;
@@ -423,13 +424,13 @@ static dvbf_status run_with_team(smoothing *j, size_t first, size_t last, dvbf_e
 dvbf_status dv_estimate_particles(dvbf_estimates *out, const dv_request *q, dv_threads *pool,
                                   dvbf_error *error) {
   static const dv_each work = {sizeof(sampler), init, run, clear};
-  smoothing j = {.request = q, .out = out, .conditions = dv_model_conditions(q->model, q->seed)};
+  smoothing j = {.request = q, .out = out, .conditions = dv_model_conditions(q->model, q->ask.seed)};
   const dv_ranks *ranks = dv_threads_ranks(pool);
   size_t first = dv_ranks_first(ranks, q->frames.count, dv_ranks_rank(ranks));
   size_t last = dv_ranks_first(ranks, q->frames.count, dv_ranks_rank(ranks) + 1);
   bool together = q->smooth && !whole_paths(q) && last - first < (size_t)dv_threads_size(pool);
   if (together) j.team = pool;
-  dv_estimate_progress_begin(q->watch, work_of(q, first, last));
+  dv_estimate_progress_begin(q->ask.watch, work_of(q, first, last));
   return together ? run_with_team(&j, first, last, error)
                   : dv_threads_each(pool, &work, q->frames.count, &j, error);
 }

@@ -65,8 +65,6 @@ dvbf_sequences dv_view(const dvbf_sequences *sequence, size_t t, size_t count);
 
 /* ---- Weights ---- */
 
-/* Weights of samples: ratio of a path's density under the model to that under q, which drew it. */
-
 /* The scaling term of ln p of frame t of row r; 0 if it is not seen. `whole` is that of a whole frame. */
 double dv_frame_jacobian(const dv_worker *worker, double whole, int t, int r);
 

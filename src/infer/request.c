@@ -185,10 +185,10 @@ static void take_all(dv_request *q, const dvbf_sequences *s) {
  * none. */
 static dvbf_status make_forecast(dv_request *q, const dvbf_sequences *s, dvbf_error *error) {
   int start = dv_model_start_frames(q->model);
-  if (q->particles)
+  if (q->ask.particles)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "particles = %d: a forecast weighs no samples; leave out particles or forecast",
-                   q->particles);
+                   "particles = %zu: a forecast weighs no samples; leave out particles or forecast",
+                   q->ask.particles);
   if (start && start < q->initial) q->initial = start;
   q->first = q->initial;
   if (q->all->n_others && q->first < dv_model_forecasts_from(q->all))
@@ -211,7 +211,7 @@ static dvbf_status make_filter(dv_request *q, const dvbf_sequences *s, const dv_
   /* A recurrent network would take all frames: the filter gives it as many as prediction starts from. */
   int64_t from = q->model->settings->predict_from;
   if (!dv_model_start_frames(q->model) && from < q->steps) q->initial = (int)from;
-  q->weighted = q->particles;
+  q->weighted = ask->particles;
   return ask->forecast ? make_forecast(q, s, error) : DVBF_OK;
 }
 
@@ -312,7 +312,7 @@ static dvbf_status make_predict(dv_request *q, const dvbf_sequences *s, const dv
                  .idle = idle(q),
                  .controls =
                      to_the_end && ask->controls == DV_CONTROLS_REFUSE ? DV_CONTROLS_ZERO : ask->controls,
-                 .seed = q->seed,
+                 .seed = q->ask.seed,
                  .begin = q->begin};
   return extend(q, &e, s->count, error);
 }
@@ -323,7 +323,7 @@ static dvbf_status make_sample(dv_request *q, const dvbf_sequences *s, const dv_
   take_later(q, (int64_t)observe, (int64_t)ask->steps);
   q->noise = ask->noise;
   q->single = true;
-  extension e = {s, observe, observe + ask->steps - idle(q), idle(q), ask->controls, q->seed, NULL};
+  extension e = {s, observe, observe + ask->steps - idle(q), idle(q), ask->controls, q->ask.seed, NULL};
   return extend(q, &e, ask->count, error);
 }
 
@@ -340,18 +340,8 @@ static dvbf_status make(dv_request *q, const dvbf_sequences *s, const dv_estimat
 
 dvbf_status dv_request_make(dv_request *q, const dvbf_model *model, int member, const dvbf_sequences *s,
                             const dv_estimate_request *ask, dvbf_error *error) {
-  *q = (dv_request){.model = dv_model_member(model, member),
-                    .all = model,
-                    .samples = ask->samples,
-                    .particles = (int)ask->particles,
-                    .keep_x = ask->x_samples,
-                    .n_quantiles = ask->n_quantiles,
-                    .seed = ask->seed,
-                    .threads = ask->threads,
-                    .interrupt = ask->interrupt,
-                    .watch = ask->watch,
-                    .team = ask->ranks};
-  memcpy(q->quantiles, ask->quantiles, sizeof q->quantiles);
+  *q = (dv_request){
+      .ask = *ask, .model = dv_model_member(model, member), .all = model, .keep_x = ask->x_samples};
   if (!s && ask->kind == DV_SAMPLE) return make_sample(q, NULL, ask, error);
   if (!s) return dv_fail(error, DVBF_ARGUMENT, "sequences are needed, as only samples begin without any");
   dvbf_status status = dv_model_takes(q->model, s, error);

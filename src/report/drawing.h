@@ -15,8 +15,6 @@
 
 /* ---- SVG ---- */
 
-/* SVG files that fit into an HTML page: labels stay text, and ids start with the name of the file. */
-
 typedef struct dv_svg {
   dv_markup drawing; /* what cairo wrote */
   dv_markup words;   /* <text> elements, which go on top of it */
@@ -66,12 +64,9 @@ typedef struct dv_text_style {
 /* Writes text whose line is centred at height y (at x when upwards). */
 void dv_text(cairo_t *cr, double x, double y, dv_text_style style, const char *text);
 
-/* Length of the text. */
 double dv_text_length(cairo_t *cr, dv_text_style style, const char *text);
 
 /* ---- Colours ---- */
-
-/* Two maps, and the few plain colours that every figure shares. */
 
 typedef struct dv_colour {
   double red, green, blue; /* sRGB, 0 to 1 */
@@ -96,8 +91,6 @@ extern const dv_colour dv_colour_lines[DV_COLOUR_LINES];
 void dv_colour_set(cairo_t *cr, dv_colour colour);
 
 /* ---- Scales ---- */
-
-/* Scales map values to lengths on the page; ticks are round numbers along them. */
 
 enum { DV_TICKS = 48 };
 
@@ -132,8 +125,6 @@ dv_ticks dv_scale_ticks(const dv_scale *scale, size_t wanted);
 dv_ticks dv_scale_ticks_angle(void);
 
 /* ---- Axes ---- */
-
-/* A box with labelled axes, into which curves and points are drawn. */
 
 /* Space that the labels of an axis need outside of the box. */
 #define DV_AXES_LEFT 84
@@ -198,8 +189,6 @@ void dv_curve_bar(cairo_t *cr, const dv_axes *axes, double value, dv_stroke stro
 
 /* ---- Scatter plots ---- */
 
-/* Scatter plots: points coloured by a third value, and their colour bar. */
-
 /* Room that a colour bar needs to the right of its axes. */
 #define DV_SCATTER_BAR 104
 
@@ -220,7 +209,6 @@ dv_hue dv_hue_angle(const char *label);
 void dv_scatter_draw(cairo_t *cr, const dv_axes *axes, const double *across, const double *up,
                      const float *values, size_t count, const dv_hue *hue);
 
-/* Draws the colour bar to the right of the axes. */
 void dv_scatter_draw_bar(cairo_t *cr, const dv_axes *axes, const dv_hue *hue);
 
 /* Draws it horizontally, with its upper left corner at x, y. */
@@ -228,8 +216,6 @@ void dv_scatter_draw_bar(cairo_t *cr, const dv_axes *axes, const dv_hue *hue);
 void dv_scatter_draw_lying_bar(cairo_t *cr, double x, double y, double length, const dv_hue *hue);
 
 /* ---- Image strips ---- */
-
-/* Rows of small images, grey or in colour, one column per frame, with marks along time. */
 
 enum { DV_STRIP_ROWS = 8, DV_STRIP_MOST = 60 }; /* rows, and frames that are shown */
 
@@ -261,9 +247,6 @@ void dv_strips_draw(cairo_t *cr, const dv_strips *strips, const dv_strip_layout 
 
 /* ---- Animated PNG ---- */
 
-/* Animated PNG files, which browsers and image viewers play. */
-
-/* Image sequences side by side. */
 typedef struct dv_video {
   size_t frames, size, channels, columns;
   const float *const *images; /* [columns], each [frames][size][size][channels] in [0, 1] */

@@ -111,8 +111,6 @@ dv_stroke dv_figure_stroke(size_t k) {
 
 /* ---- Image strips ---- */
 
-/* Sequences of images. */
-
 static const double head = 34;
 
 static bool observes(const dvbf_figure_strips *f) {

@@ -432,8 +432,6 @@ dvbf_status dvbf_page_picture(dvbf_page *page, const char *path, const char *cap
 
 /* ---- Videos ---- */
 
-/* Image sequences with 8 bits per pixel. */
-
 static size_t channels_of(const dvbf_film *f) {
   return f->channels == 3 ? 3 : 1;
 }

@@ -63,8 +63,6 @@ void dv_page_coded(dv_markup *markup, json_t *about, const double *values, size_
 
 /* ---- Diagrams ---- */
 
-/* Diagrams of a page, drawn by its script to fit the window: panels, of which the reader may choose. */
-
 /* Colours of series and marks: black or white, then colours that can be told apart. */
 enum {
   DV_PLOT_MEASURED,
@@ -128,8 +126,6 @@ void dv_plot_panel(dv_plot *plot, const dv_panel *panel);
 dvbf_status dv_plot_end(dv_plot *plot, const char *caption, dvbf_error *error);
 
 /* ---- Signals ---- */
-
-/* Signals of a page: the reader chooses sequence, column and kind of prediction. */
 
 /* `data` has names, units and times. */
 dvbf_status dv_page_signals(dvbf_page *page, const dv_signals *signals, const dvbf_data *data,

@@ -331,8 +331,6 @@ static dvbf_status make_axes(space_axes *out, const dvbf_space *space, dvbf_erro
 
 /* ---- Latent space ---- */
 
-/* At most DVBF_SPACE_POINTS points, with coordinates of 16 bits. */
-
 /* The points that are shown, side by side. */
 typedef struct chosen {
   dvbf_space space; /* finite points, strides of 1 */

@@ -26,8 +26,6 @@ void dv_cloud_clear(dv_cloud *cloud);
 
 /* ---- Latent samples ---- */
 
-/* Latent samples, each with its true values. */
-
 typedef struct dv_column {
   char name[64];
   float *values; /* [count] */

@@ -383,12 +383,12 @@ static dvbf_status add_ball(dvbf_page *page, const dv_section *c, const dv_point
   float *position = pairs(x, y, p->count), *velocity = pairs(across, up, p->count);
   dvbf_figure_ball figure = {
       .points = p->count, .n_z = p->n_z, .z = p->z, .position = position, .velocity = velocity};
-  dv_section_figure_path(path, c, "ball", "");
-  dvbf_status drawn = position ? dvbf_draw_ball(&figure, path, error)
-                               : dv_fail(error, DVBF_MEMORY, "out of memory while drawing");
-  figure.narrow = true;
-  dv_section_figure_path(path, c, "ball-narrow", "");
-  if (!drawn) drawn = dvbf_draw_ball(&figure, path, error);
+  dvbf_status drawn = position ? DVBF_OK : dv_fail_memory(error, "drawing");
+  for (int narrow = 0; narrow < 2 && !drawn; narrow++) {
+    dv_section_figure_path(path, c, narrow ? "ball-narrow" : "ball", "");
+    figure.narrow = narrow;
+    drawn = dvbf_draw_ball(&figure, path, error);
+  }
   DV_FREE(position, velocity);
   return dv_section_embed(page, c, "ball", drawn, true, "Position and velocity in the latent space.",
                           "Latent samples coloured by a checkerboard over the box and by velocity", error);

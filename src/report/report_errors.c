@@ -502,8 +502,6 @@ dvbf_status dv_section_signals(dvbf_page *page, const dv_section *c, const dv_sh
 
 /* ---- Tracks ---- */
 
-/* The centre of brightness in a video, measured and predicted. */
-
 enum { ROWS = 3 }; /* ground truth, reconstruction, prediction */
 
 /* Tracks of all rows: [ROWS][2][sequences][frames]. */

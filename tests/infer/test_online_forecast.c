@@ -1,6 +1,6 @@
 /* Predictions from the belief of an online filter, against predictions over whole sequences, which share no
  * code with them but the equations; and committees, against their members. */
-#include "infer/filter.h"
+#include "infer/online.h"
 #include "small_model.h"
 
 #include "base/memory.h"
