@@ -171,10 +171,7 @@ static void invert_map(const dvbf_controller *c, const float *target, float *z) 
     }
     h[i * n + i] += 1e-9;
   }
-  if (dv_cholesky(h, n)) {
-    dv_solve_lower(h, n, b, 1);
-    dv_solve_upper(h, n, b, 1);
-  }
+  dv_solve_definite(h, n, b, 1);
   for (int i = 0; i < n; i++) z[i] = (float)b[i];
 }
 

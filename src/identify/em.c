@@ -257,9 +257,7 @@ static bool trace(const double *c, const double *m, int n, double *scratch, doub
   double *factor = scratch, *solved = scratch + n * n;
   memcpy(factor, c, (size_t)n * (size_t)n * sizeof *c);
   for (int i = 0; i < n * n; i++) solved[i] = m ? m[i] : i % (n + 1) == 0;
-  if (!dv_cholesky(factor, n)) return false;
-  dv_solve_lower(factor, n, solved, n);
-  dv_solve_upper(factor, n, solved, n);
+  if (!dv_solve_definite(factor, n, solved, n)) return false;
   *out = *log_det = 0;
   for (int i = 0; i < n; i++) {
     *out += solved[i * (n + 1)];
@@ -306,9 +304,7 @@ static void solve(const em *e, const regression *g, int n_y) {
       right[i * g->n_o + o] = sum;
     }
   memcpy(e->new, e->old, (size_t)g->n_o * (size_t)n_y * sizeof *e->new);
-  if (!dv_cholesky(normal, n_y)) return;
-  dv_solve_lower(normal, n_y, right, g->n_o);
-  dv_solve_upper(normal, n_y, right, g->n_o);
+  if (!dv_solve_definite(normal, n_y, right, g->n_o)) return;
   for (int o = 0; o < g->n_o; o++)
     for (int i = 0; i < n_y; i++) e->new[o * n_y + i] += right[i * g->n_o + o];
 }

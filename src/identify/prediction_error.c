@@ -142,9 +142,7 @@ static void begin(far *a, const run *w) {
     }
   }
   for (size_t i = 0; i < n_z; i++) a->square[i * (n_z + 1)] += ridge;
-  if (!dv_cholesky(a->square, s->n_z)) return;
-  dv_solve_lower(a->square, s->n_z, a->z, 1);
-  dv_solve_upper(a->square, s->n_z, a->z, 1);
+  dv_solve_definite(a->square, s->n_z, a->z, 1);
 }
 
 /* Errors of the runs [rows], over the root of their number; those of missing values are 0. With a gain they
@@ -204,21 +202,23 @@ static bool feasible(const far *a) {
   return a->rows && parameters(a) <= MOST_PARAMETERS;
 }
 
+/* Least squares of the errors of the runs. `how` has parameters, ridge, residuals and what is allowed. */
+static dvbf_status least_squares(far *a, double *theta, dv_levenberg how, const volatile int *interrupt,
+                                 dvbf_error *error) {
+  how.rows = a->rows;
+  how.steps = 40;
+  how.enough = 1e-4;
+  how.interrupt = interrupt;
+  how.user = a;
+  return dv_levenberg_run(theta, NULL, &how, error);
+}
+
 static dvbf_status refine(far *a, const volatile int *interrupt, dvbf_error *error) {
-  int n = parameters(a);
-  double *theta = dv_calloc((size_t)n, sizeof *theta);
+  dv_levenberg how = {.n = parameters(a), .ridge = 1e-3, .residuals = free_residuals, .allowed = is_stable};
+  double *theta = dv_calloc((size_t)how.n, sizeof *theta);
   if (!theta) return dv_fail_memory(error, "fitting free runs");
   get_parameters(a, theta);
-  dv_levenberg how = {.n = n,
-                      .rows = a->rows,
-                      .steps = 40,
-                      .ridge = 1e-3,
-                      .enough = 1e-4,
-                      .residuals = free_residuals,
-                      .allowed = is_stable,
-                      .interrupt = interrupt,
-                      .user = a};
-  dvbf_status status = dv_levenberg_run(theta, NULL, &how, error);
+  dvbf_status status = least_squares(a, theta, how, interrupt, error);
   set_parameters(a, theta);
   dv_free(theta);
   return status;
@@ -265,11 +265,7 @@ static dvbf_status first_gain(far *a, dvbf_error *error) {
   memset(a->gain, 0, n_z * n_x * sizeof *a->gain);
   memcpy(r, s->r, n_x * n_x * sizeof *r);
   dv_transpose(to, s->s, s->n_z, s->n_x);
-  if (dv_cholesky(r, s->n_x)) {
-    dv_solve_lower(r, s->n_x, to, s->n_z);
-    dv_solve_upper(r, s->n_x, to, s->n_z);
-    dv_transpose(a->gain, to, s->n_x, s->n_z);
-  }
+  if (dv_solve_definite(r, s->n_x, to, s->n_z)) dv_transpose(a->gain, to, s->n_x, s->n_z);
   if (!forgets(a->gain, a)) memset(a->gain, 0, n_z * n_x * sizeof *a->gain);
   dv_free(r);
   return DVBF_OK;
@@ -277,17 +273,9 @@ static dvbf_status first_gain(far *a, dvbf_error *error) {
 
 static dvbf_status find_gain(far *a, const volatile int *interrupt, dvbf_error *error) {
   int n = a->system.n_z * a->system.n_x;
-  dv_levenberg how = {.n = n,
-                      .rows = a->rows,
-                      .steps = 40,
-                      .ridge = 1e-9,
-                      .enough = 1e-4,
-                      .residuals = gain_residuals,
-                      .allowed = forgets,
-                      .interrupt = interrupt,
-                      .user = a};
+  dv_levenberg how = {.n = n, .ridge = 1e-9, .residuals = gain_residuals, .allowed = forgets};
   dvbf_status status = first_gain(a, error);
-  if (!status) status = dv_levenberg_run(a->gain, NULL, &how, error);
+  if (!status) status = least_squares(a, a->gain, how, interrupt, error);
   return status ? status : set_noise(a, error);
 }
 

@@ -13,14 +13,7 @@
 #include <string.h>
 
 void dv_recordings_clear(dv_recordings *r) {
-  dv_free(r->x);
-  dv_free(r->filled);
-  dv_free(r->u);
-  dv_free(r->x_mean);
-  dv_free(r->u_mean);
-  dv_free(r->varies);
-  dv_free(r->whole);
-  dv_free(r->block);
+  DV_FREE(r->x, r->filled, r->u, r->x_mean, r->u_mean, r->varies, r->whole, r->block);
   *r = (dv_recordings){0};
 }
 

@@ -23,8 +23,7 @@ dvbf_status dv_moments_past_new(dv_moments_past *out, const dv_recordings *r, in
 }
 
 void dv_moments_past_clear(dv_moments_past *m) {
-  dv_free(m->total);
-  dv_free(m->some);
+  DV_FREE(m->total, m->some);
   *m = (dv_moments_past){0};
 }
 
@@ -108,10 +107,7 @@ static int regress(room *o, const dv_moments_past *m, bool feedthrough, double r
     o->normal[(size_t)i * (size_t)(k + 1)] += ridge * m->rows + 1e-9;
     for (int j = 0; j < m->n_x; j++) o->theta[i * m->n_x + j] = moment(m, o->which[i], 1 + j);
   }
-  if (!dv_cholesky(o->normal, k)) return -1;
-  dv_solve_lower(o->normal, k, o->theta, m->n_x);
-  dv_solve_upper(o->normal, k, o->theta, m->n_x);
-  return before;
+  return dv_solve_definite(o->normal, k, o->theta, m->n_x) ? before : -1;
 }
 
 /* ---- (b) States ---- */
@@ -197,14 +193,7 @@ static void map_moments(dv_subspace *s, const dv_moments_past *m, const double *
 /* ---- Making the states ---- */
 
 static void free_room(room *o) {
-  dv_free(o->normal);
-  dv_free(o->theta);
-  dv_free(o->which);
-  dv_free(o->rows);
-  dv_free(o->half);
-  dv_free(o->gram);
-  dv_free(o->vectors);
-  dv_free(o->map);
+  DV_FREE(o->normal, o->theta, o->which, o->rows, o->half, o->gram, o->vectors, o->map);
 }
 
 static bool make_room(room *o, const dv_moments_past *m, int height, int most) {
@@ -280,10 +269,7 @@ static bool solve(const dv_subspace *s, const double *total, const int *from, in
     scratch[i * k + i] += 1e-10 * (1 + scratch[i * k + i]);
     for (int j = 0; j < n; j++) out[i * n + j] = total[(size_t)from[i] * (size_t)s->size + (size_t)to[j]];
   }
-  if (!dv_cholesky(scratch, k)) return false;
-  dv_solve_lower(scratch, k, out, n);
-  dv_solve_upper(scratch, k, out, n);
-  return true;
+  return dv_solve_definite(scratch, k, out, n);
 }
 
 /* Puts e = x - (coefficients [k][n_x] of places from [k]) in the place of x in total [size][size]. */

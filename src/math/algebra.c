@@ -242,6 +242,13 @@ void dv_solve_upper(const double *u, int n, double *b, int m) {
   }
 }
 
+bool dv_solve_definite(double *a, int n, double *b, int m) {
+  if (!dv_cholesky(a, n)) return false;
+  dv_solve_lower(a, n, b, m);
+  dv_solve_upper(a, n, b, m);
+  return true;
+}
+
 /* ---- Singular values ---- */
 
 /* Rotates rows i and j of u [n][n] so that they become orthogonal, and the same rows of v; false if they

@@ -40,6 +40,8 @@ void dv_factor(double *a, int n);
 /* b [n][m] becomes the solution of U' y = b, and of U y = b. */
 void dv_solve_lower(const double *u, int n, double *b, int m);
 void dv_solve_upper(const double *u, int n, double *b, int m);
+/* Both: a becomes U, and b the solution of a y = b; false, and b as it was, if a is not positive definite. */
+bool dv_solve_definite(double *a, int n, double *b, int m);
 
 /* a [n][n] = sum_k s_k u_k v_k' by Jacobi's one-sided method: s [n] becomes its singular values, the largest
  * first, and the rows of u and v [n][n] become the u_k and v_k. */

@@ -78,9 +78,7 @@ static double improve(levenberg *l, double *theta) {
     memcpy(l->factor, l->square, n * n * sizeof *l->factor);
     memcpy(l->step, l->to, n * sizeof *l->step);
     for (size_t i = 0; i < n; i++) l->factor[i * (n + 1)] += l->damping;
-    if (!dv_cholesky(l->factor, (int)n)) continue;
-    dv_solve_lower(l->factor, (int)n, l->step, 1);
-    dv_solve_upper(l->factor, (int)n, l->step, 1);
+    if (!dv_solve_definite(l->factor, (int)n, l->step, 1)) continue;
     for (size_t i = 0; i < n; i++) l->next[i] = theta[i] + l->step[i];
     double sum = look(l, l->next, l->moved), fall = l->sum - sum;
     if (!(fall > 0)) continue;
@@ -145,10 +143,7 @@ void dv_ridge_solve(dv_ridge *g, double share) {
   int n = (int)g->inputs, targets = (int)g->targets;
   for (size_t i = 1; i < g->inputs; i++) g->total[i * (g->inputs + 1)] += share * (g->rows + 1);
   g->total[0] += 1e-9;
-  if (dv_cholesky(g->total, n)) {
-    dv_solve_lower(g->total, n, g->coefficients, targets);
-    dv_solve_upper(g->total, n, g->coefficients, targets);
-  } else
+  if (!dv_solve_definite(g->total, n, g->coefficients, targets))
     memset(g->coefficients, 0, g->inputs * g->targets * sizeof *g->coefficients);
 }
 

@@ -21,9 +21,7 @@ static bool iterate(double *next, double *k, const double *p, const dv_regulator
   for (int i = 0; i < m * m; i++) factor[i] += s->r[i];
   dv_product(bpa, bt, pa, m, n, n);
   memcpy(k, bpa, nm * sizeof *k);
-  if (!dv_cholesky(factor, m)) return false;
-  dv_solve_lower(factor, m, k, n);
-  dv_solve_upper(factor, m, k, n);
+  if (!dv_solve_definite(factor, m, k, n)) return false;
   for (int i = 0; i < n; i++)
     for (int j = 0; j <= i; j++) {
       double sum = s->q[i * n + j];

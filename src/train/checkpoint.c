@@ -30,10 +30,7 @@ dvbf_status dv_training_init(dv_training *s, size_t parameters, size_t snapshot,
 }
 
 void dv_training_clear(dv_training *s) {
-  dv_free(s->best);
-  dv_free(s->now);
-  dv_free(s->good);
-  dv_free(s->judged);
+  DV_FREE(s->best, s->now, s->good, s->judged);
 }
 
 /* ---- Fields ---- */
@@ -50,52 +47,46 @@ typedef struct field {
 
 static const double HUGE_COUNT = 9e15, HUGE_REAL = 1e300;
 
-static void add_count(field *list, int *n, const char *name, uint64_t *at, double low, double high) {
-  field *f = &list[(*n)++];
-  *f = (field){.count = at, .low = low, .high = high};
-  snprintf(f->name, sizeof f->name, "%s", name);
+static void add(field *list, int *n, const char *name, field f) {
+  list[*n] = f;
+  snprintf(list[(*n)++].name, sizeof f.name, "%s", name);
 }
 
-static void add_optional(field *list, int *n, const char *name, uint64_t *at, double high) {
-  add_count(list, n, name, at, 0, high);
-  list[*n - 1].optional = true;
-}
-
-static void add_real(field *list, int *n, const char *name, double *at, double low, double high, bool nan) {
-  field *f = &list[(*n)++];
-  *f = (field){.real = at, .low = low, .high = high, .nan = nan};
-  snprintf(f->name, sizeof f->name, "%s", name);
-}
+#define COUNT(name, least, most) add(out, &n, #name, (field){.count = &s->name, .low = least, .high = most})
+#define OPTIONAL(name, most) add(out, &n, #name, (field){.count = &s->name, .high = most, .optional = true})
+#define REAL(name, least, most) add(out, &n, #name, (field){.real = &s->name, .low = least, .high = most})
+#define SCORE(name, at, least, most)                                                                         \
+  add(out, &n, name, (field){.real = &s->at, .low = least, .high = most, .nan = true})
 
 static int list_numbers(dv_training *s, const dv_train_settings *set, field out[FIELDS]) {
   int n = 0;
   double updates = (double)dv_all_updates(set), last = (double)set->starts - 1,
          retries = (double)set->retries;
-  add_count(out, &n, "phase", &s->phase, DV_JUDGING, set->filter_updates ? DV_SPREAD : DV_FINISHED);
-  add_count(out, &n, "start", &s->start, 0, last);
-  add_count(out, &n, "begun", &s->begun, 1, last + 1);
-  add_count(out, &n, "retries_left", &s->retries_left, 0, retries);
-  add_count(out, &n, "validations", &s->validations, 0, HUGE_COUNT);
-  add_count(out, &n, "best_update", &s->best_update, 0, updates);
-  add_real(out, &n, "best_score", &s->best_score, -HUGE_REAL, HUGE_REAL, false);
-  add_real(out, &n, "best_floor", &s->best_floor, -1e6, 1e6, false);
-  add_count(out, &n, "judged_start", &s->judged_start, 0, last);
-  add_count(out, &n, "judged_retries", &s->judged_retries, 0, retries);
-  add_real(out, &n, "judged_prediction", &s->judged_prediction, 0, INFINITY, true);
-  add_real(out, &n, "bound", &s->bound, -INFINITY, INFINITY, true);
-  add_real(out, &n, "valid_bound", &s->scores.bound, -HUGE_REAL, HUGE_REAL, true);
-  add_real(out, &n, "valid_reconstruction", &s->scores.reconstruction, -HUGE_REAL, HUGE_REAL, true);
-  add_real(out, &n, "valid_kl_w", &s->scores.kl_w, -HUGE_REAL, HUGE_REAL, true);
-  add_real(out, &n, "valid_kl_v", &s->scores.kl_v, -HUGE_REAL, HUGE_REAL, true);
-  add_real(out, &n, "valid_prediction", &s->scores.prediction, 0, INFINITY, true);
-  if (set->filter_updates) add_real(out, &n, "valid_one_step", &s->scores.one_step, 0, INFINITY, true);
-  add_real(out, &n, "seconds", &s->seconds, 0, HUGE_REAL, false);
-  add_real(out, &n, "start_seconds", &s->start_seconds, 0, HUGE_REAL, false);
-  add_optional(out, &n, "window", &s->window, HUGE_COUNT);
-  add_optional(out, &n, "eased", &s->eased, last);
-  add_optional(out, &n, "judged_window", &s->judged_window, HUGE_COUNT);
-  add_optional(out, &n, "judged_eased", &s->judged_eased, last);
-  add_optional(out, &n, "unjudged", &s->unjudged, 1);
+  COUNT(phase, DV_JUDGING, set->filter_updates ? DV_SPREAD : DV_FINISHED);
+  COUNT(start, 0, last);
+  COUNT(begun, 1, last + 1);
+  COUNT(retries_left, 0, retries);
+  COUNT(validations, 0, HUGE_COUNT);
+  COUNT(best_update, 0, updates);
+  REAL(best_score, -HUGE_REAL, HUGE_REAL);
+  REAL(best_floor, -1e6, 1e6);
+  COUNT(judged_start, 0, last);
+  COUNT(judged_retries, 0, retries);
+  SCORE("judged_prediction", judged_prediction, 0, INFINITY);
+  SCORE("bound", bound, -INFINITY, INFINITY);
+  SCORE("valid_bound", scores.bound, -HUGE_REAL, HUGE_REAL);
+  SCORE("valid_reconstruction", scores.reconstruction, -HUGE_REAL, HUGE_REAL);
+  SCORE("valid_kl_w", scores.kl_w, -HUGE_REAL, HUGE_REAL);
+  SCORE("valid_kl_v", scores.kl_v, -HUGE_REAL, HUGE_REAL);
+  SCORE("valid_prediction", scores.prediction, 0, INFINITY);
+  if (set->filter_updates) SCORE("valid_one_step", scores.one_step, 0, INFINITY);
+  REAL(seconds, 0, HUGE_REAL);
+  REAL(start_seconds, 0, HUGE_REAL);
+  OPTIONAL(window, HUGE_COUNT);
+  OPTIONAL(eased, last);
+  OPTIONAL(judged_window, HUGE_COUNT);
+  OPTIONAL(judged_eased, last);
+  OPTIONAL(unjudged, 1);
   return n;
 }
 
@@ -119,14 +110,16 @@ static int list_snapshots(const dv_training *s, kept out[3]) {
 }
 
 static void list_counters(const kept *k, const dvbf_model *m, field *out, int *n) {
-  char name[24];
+  static const char *const names[] = {"update", "rate_factor", "usual_norm"};
   dv_counters *at = dv_snapshot_open(k->snapshot, m->parameters.size).at;
-  snprintf(name, sizeof name, "%s.update", k->name);
-  add_count(out, n, name, &at->update, 0, (double)dv_all_updates(m->settings));
-  snprintf(name, sizeof name, "%s.rate_factor", k->name);
-  add_real(out, n, name, &at->rate_factor, 1e-31, 1, false);
-  snprintf(name, sizeof name, "%s.usual_norm", k->name);
-  add_real(out, n, name, &at->usual_norm, 0, HUGE_REAL, false);
+  const field fields[] = {{.count = &at->update, .high = (double)dv_all_updates(m->settings)},
+                          {.real = &at->rate_factor, .low = 1e-31, .high = 1},
+                          {.real = &at->usual_norm, .high = HUGE_REAL}};
+  for (int i = 0; i < 3; i++) {
+    char name[24];
+    snprintf(name, sizeof name, "%s.%s", k->name, names[i]);
+    add(out, n, name, fields[i]);
+  }
 }
 
 static int list_tensors(const dv_training *s, const dvbf_model *m, dv_tensor out[TENSORS]) {

@@ -6,8 +6,6 @@
 
 #include <dvbf/dvbf.h>
 
-/* ---- Facts and choices ---- */
-
 /* Facts about data, shared by the choices of several settings. */
 typedef struct dv_profile dv_profile;
 
@@ -22,14 +20,5 @@ size_t dv_profile_steps(const dv_profile *facts);
 /* As dvbf_settings_choose. */
 dvbf_status dv_choose_settings(dvbf_settings *settings, const dv_profile *facts, dvbf_choice_fn *each,
                                void *user_data, dvbf_error *error);
-
-/* ---- Directions of x ---- */
-
-/* *out = number of principal components that together hold `share` of the variance of the standardised
- * columns; a missing value counts as the mean of its column. Of large data a few thousand frames are used. Of
- * more than DV_DIRECTIONS_MOST columns, all count. */
-enum { DV_DIRECTIONS_MOST = 256 };
-dvbf_status dv_directions(size_t *out, const dvbf_sequences *s, const dv_statistics *x, double share,
-                          dvbf_error *error);
 
 #endif

@@ -503,7 +503,7 @@ static dvbf_status train_by_search(dvbf_model **out, const dvbf_settings *settin
                        .data = data,
                        .options = options ? options : &none,
                        .team = dv_settings_ranks(settings),
-                       .began = dv_search_clock()},
+                       .began = dv_clock()},
               .s = dv_settings_train(settings, error)};
   dvbf_model *m = NULL;
   h.folder.lock = -1;
@@ -526,7 +526,7 @@ static dvbf_status train_by_search(dvbf_model **out, const dvbf_settings *settin
   }
   if (!status) status = run(&m, &h, error);
   if (!status) status = dv_search_ranks_model(h.base.team, &m, error);
-  if (!status) m->seconds = dv_search_clock() - h.base.began;
+  if (!status) m->seconds = dv_clock() - h.base.began;
   if (folder && h.first) dv_run_folder_close(&h.folder);
   dvbf_model_free(h.linear);
   dv_scorer_clear(&h.base.referee);

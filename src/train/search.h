@@ -136,36 +136,6 @@ dvbf_status dv_candidates_read(dv_candidates *out, const char *path, dvbf_error 
 /* A search over ranks: each trains some candidates. The first decides what comes next and has all models; the
  * others follow it. Without ranks these functions do nothing. */
 
-/* Work of a round, and who does it. */
-typedef struct dv_search_ranks {
-  dv_ranks *team;
-  size_t *first;          /* [ranks + 1] of each rank in `reports` */
-  struct report *reports; /* [count] */
-  size_t count;
-} dv_search_ranks;
-
-/* Deals out the candidates that are not at their target. Free with dv_search_ranks_clear, also after a
- * failure. */
-dvbf_status dv_search_ranks_deal(dv_search_ranks *s, dv_ranks *team, const dv_candidates *candidates,
-                                 dvbf_error *error);
-void dv_search_ranks_clear(dv_search_ranks *s);
-/* Whether this rank trains candidate i. */
-bool dv_search_ranks_mine(const dv_search_ranks *s, size_t i);
-
-/* Progress of the ranks. All exchange it in turns until none is at work. `busy` and `stop` become true if
- * they are for any rank. `candidates` gets the progress of others, and *judged the number of a candidate
- * judged meanwhile, else their count. */
-typedef struct dv_search_turn {
-  bool busy, stop;
-  size_t judged;
-} dv_search_turn;
-void dv_search_ranks_note(dv_search_ranks *s, const dv_candidates *candidates);
-void dv_search_ranks_exchange(dv_search_ranks *s, dv_search_turn *turn);
-void dv_search_ranks_take(const dv_search_ranks *s, dv_candidates *candidates, dv_search_turn *turn);
-
-/* After a round: the first rank gets the models of all. */
-dvbf_status dv_search_ranks_collect(const dv_search_ranks *s, dv_candidates *candidates, dvbf_error *error);
-
 /* The first rank's list and flags become those of all. */
 dvbf_status dv_search_ranks_list(dv_ranks *team, dv_candidates *candidates, bool *more, bool *stopped,
                                  dvbf_error *error);
@@ -189,8 +159,6 @@ typedef struct dv_search {
   double began;       /* seconds on the clock */
   bool stopped;       /* by the user */
 } dv_search;
-
-double dv_search_clock(void);
 
 /* The fold of candidate i (from 0). */
 size_t dv_candidate_fold(const dv_search *search, size_t i);

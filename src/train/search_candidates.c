@@ -28,22 +28,18 @@ static const entry table[] = {
 #undef CANDIDATE
 };
 
-static const entry fitted[] = {
-#define FITTED(name, changes) {name, changes},
-#include "train/candidates.def"
-#undef FITTED
-};
+/* A linear model that is fitted: it takes no updates and has no seed, so that it is tried once, besides the
+ * others, and judged by all folds. */
+static const entry fitted = {"linear-free-run", "model=linear linear-fit=free-run"};
 
-enum { LINES = sizeof table / sizeof *table, FITTED_LINES = sizeof fitted / sizeof *fitted, LONGEST = 4096 };
+enum { LINES = sizeof table / sizeof *table, LONGEST = 4096 };
 
 size_t dv_candidates_lines(void) {
   return LINES;
 }
 
 bool dv_candidate_fitted(const dv_candidate *c) {
-  for (size_t i = 0; i < FITTED_LINES; i++)
-    if (!strcmp(c->name, fitted[i].name)) return true;
-  return false;
+  return !strcmp(c->name, fitted.name);
 }
 
 void dv_candidates_free(dv_candidates *c) {
@@ -149,14 +145,6 @@ static bool is_new(const dv_candidates *c, const char *changes) {
   return true;
 }
 
-static void add_fitted(dv_candidates *out, const dvbf_settings *settings) {
-  for (size_t i = 0; i < FITTED_LINES && !dv_settings_given(settings, "model"); i++) {
-    dv_candidate *c = &out->list[out->count++];
-    snprintf(c->name, sizeof c->name, "%s", fitted[i].name);
-    snprintf(c->changes, sizeof c->changes, "%s", fitted[i].changes);
-  }
-}
-
 dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings, const dv_profile *facts,
                                size_t count, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
@@ -167,7 +155,11 @@ dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings
     status = make_one(&c, i, settings, facts, error);
     if (!status && is_new(out, c.changes)) out->list[out->count++] = c;
   }
-  add_fitted(out, settings);
+  if (!dv_settings_given(settings, "model")) {
+    dv_candidate *c = &out->list[out->count++];
+    snprintf(c->name, sizeof c->name, "%s", fitted.name);
+    snprintf(c->changes, sizeof c->changes, "%s", fitted.changes);
+  }
   dv_candidate *linear = &out->list[out->count++];
   *linear = (dv_candidate){.score = {.free_run = 1, .one_step = 1}};
   snprintf(linear->name, sizeof linear->name, "%s", dv_linear_name());

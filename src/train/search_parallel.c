@@ -16,10 +16,147 @@
 #include <string.h>
 #include <time.h>
 
+/* ---- Division among ranks ---- */
+
+/* Progress of a candidate. */
+typedef struct report {
+  uint64_t candidate, updates, done;
+  dv_score score;
+  uint64_t bytes; /* of its model, at the end; 0: it has none */
+} report;
+
+/* Work of a round, and who does it. */
+typedef struct division {
+  dv_ranks *team;  /* NULL: one rank alone */
+  size_t *first;   /* [ranks + 1] of each rank in `reports` */
+  report *reports; /* [count] */
+  size_t count;
+} division;
+
+/* Deals out the candidates that are not at their target. Clear also after a failure. */
+static dvbf_status deal(division *s, dv_ranks *team, const dv_candidates *all, dvbf_error *error) {
+  size_t ranks = (size_t)dv_ranks_size(team), n = 0;
+  *s = (division){.team = team};
+  if (!team) return DVBF_OK;
+  s->first = dv_calloc(ranks + 1, sizeof *s->first);
+  s->reports = dv_calloc(all->count + 1, sizeof *s->reports);
+  if (!s->first || !s->reports) return dv_fail_memory(error, "sharing out candidates");
+  for (size_t r = 0; r < ranks; r++) {
+    s->first[r] = n;
+    for (size_t i = 0, open = 0; i < all->count; i++)
+      if (all->list[i].updates < all->list[i].target && open++ % ranks == r) s->reports[n++].candidate = i;
+  }
+  s->first[ranks] = s->count = n;
+  return DVBF_OK;
+}
+
+static size_t owned_from(const division *s) {
+  return s->first[dv_ranks_rank(s->team)];
+}
+
+static size_t owned_until(const division *s) {
+  return s->first[dv_ranks_rank(s->team) + 1];
+}
+
+static bool is_mine(const division *s, size_t i) {
+  if (!s->team) return true;
+  for (size_t k = owned_from(s); k < owned_until(s); k++)
+    if (s->reports[k].candidate == i) return true;
+  return false;
+}
+
+/* Own progress goes to the reports. */
+static void note(const division *s, const dv_candidates *all) {
+  for (size_t k = owned_from(s); k < owned_until(s); k++) {
+    const dv_candidate *c = &all->list[s->reports[k].candidate];
+    s->reports[k].updates = c->updates;
+    s->reports[k].done = c->done;
+    s->reports[k].score = c->score;
+  }
+}
+
+/* That of others comes from them. Returns the number of a candidate that was judged meanwhile, or their
+ * count. */
+static size_t take(const division *s, dv_candidates *all) {
+  size_t judged = all->count;
+  for (size_t k = 0; k < s->count; k++) {
+    const report *r = &s->reports[k];
+    if (k >= owned_from(s) && k < owned_until(s)) continue;
+    dv_candidate *c = &all->list[r->candidate];
+    if (r->updates > c->updates) judged = r->candidate;
+    c->updates = r->updates;
+    c->done = r->done;
+    c->score = r->score;
+  }
+  return judged;
+}
+
+/* The models of other ranks arrive in `from` [count], in the order of the reports. */
+static dvbf_status receive(const division *s, dv_candidates *all, void **from, dv_parcel *in,
+                           dvbf_error *error) {
+  size_t n = 0;
+  dvbf_status status = DVBF_OK;
+  for (int r = 1; r < dv_ranks_size(s->team); r++)
+    for (size_t k = s->first[r]; k < s->first[r + 1]; k++) {
+      if (!s->reports[k].bytes) continue;
+      from[k] = dv_calloc(1, s->reports[k].bytes);
+      if (!from[k]) return dv_fail_memory(error, "gathering models");
+      in[n++] = (dv_parcel){.rank = r, .data = from[k], .bytes = s->reports[k].bytes};
+    }
+  dv_ranks_exchange(s->team, NULL, 0, in, n);
+  for (size_t k = s->first[1]; k < s->count && !status; k++) {
+    dv_candidate *c = &all->list[s->reports[k].candidate];
+    if (!from[k]) continue;
+    dvbf_model_free(c->model);
+    c->model = NULL;
+    status = dvbf_model_from_bytes(&c->model, from[k], s->reports[k].bytes, error);
+  }
+  return status;
+}
+
+static void send(const division *s, void **bytes, dv_parcel *out) {
+  size_t n = 0;
+  for (size_t k = owned_from(s); k < owned_until(s); k++)
+    if (bytes[k]) out[n++] = (dv_parcel){.rank = 0, .data = bytes[k], .bytes = s->reports[k].bytes};
+  dv_ranks_exchange(s->team, out, n, NULL, 0);
+}
+
+static dvbf_status collect(const division *s, dv_candidates *all, void **bytes, dv_parcel *parcels,
+                           dvbf_error *error) {
+  bool first = dv_ranks_rank(s->team) == 0;
+  dvbf_status status = DVBF_OK;
+  for (size_t k = owned_from(s); k < owned_until(s) && !status && !first; k++) {
+    const dvbf_model *m = all->list[s->reports[k].candidate].model;
+    size_t size = 0;
+    if (m) status = dvbf_model_to_bytes(&bytes[k], &size, m, error);
+    s->reports[k].bytes = size;
+  }
+  if (status) return status;
+  dv_ranks_gather_parts(s->team, s->reports, sizeof *s->reports, s->first);
+  if (first) return receive(s, all, bytes, parcels, error);
+  send(s, bytes, parcels);
+  return DVBF_OK;
+}
+
+/* After a round: the first rank gets the models of all. */
+static dvbf_status collect_models(const division *s, dv_candidates *all, dvbf_error *error) {
+  if (!s->team) return DVBF_OK;
+  void **bytes = dv_calloc(s->count + 1, sizeof *bytes);
+  dv_parcel *parcels = dv_calloc(s->count + 1, sizeof *parcels);
+  dvbf_status status =
+      bytes && parcels ? collect(s, all, bytes, parcels, error) : dv_fail_memory(error, "gathering models");
+  for (size_t k = 0; bytes && k < s->count; k++) dvbf_bytes_free(bytes[k]);
+  dv_free((void *)bytes);
+  dv_free(parcels);
+  return status;
+}
+
+/* ---- Training on threads ---- */
+
 /* Shared by the threads; `lock` guards all of it, and the candidates. */
 typedef struct crew {
   dv_search *search;
-  dv_search_ranks shares; /* of the ranks; only the thread that began the search exchanges them */
+  division shares; /* of the ranks; only the thread that began the search exchanges them */
   pthread_mutex_t lock;
   pthread_cond_t changed;
   size_t next;      /* candidate to begin */
@@ -30,12 +167,6 @@ typedef struct crew {
   dvbf_status status;
   dvbf_error error;
 } crew;
-
-double dv_search_clock(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Candidates of one line of the table, as far apart as the table has lines, take different folds; finals take
  * the fold that leaves out nothing. */
@@ -54,7 +185,7 @@ void dv_search_report(dv_search *s, const char *event) {
   const dvbf_train_options *o = s->options;
   uint64_t done = 0;
   for (size_t i = 0; i < s->candidates.count; i++) done += s->candidates.list[i].done;
-  double seconds = dv_search_clock() - s->began, left = (double)s->planned - (double)done;
+  double seconds = dv_clock() - s->began, left = (double)s->planned - (double)done;
   dvbf_progress p = {.update = done,
                      .updates = s->planned,
                      .start = 1,
@@ -189,7 +320,7 @@ static void *work(void *user) {
     size_t number = w->next++;
     job j = {.crew = w, .candidate = &all->list[number]};
     dvbf_error error;
-    if (j.candidate->updates >= j.candidate->target || !dv_search_ranks_mine(&w->shares, number)) continue;
+    if (j.candidate->updates >= j.candidate->target || !is_mine(&w->shares, number)) continue;
     pthread_mutex_unlock(&w->lock);
     dvbf_status status = try_one(&j, number, &error);
     pthread_mutex_lock(&w->lock);
@@ -211,18 +342,21 @@ static void *work(void *user) {
 /* Ranks exchange their progress; false: none is at work any more. A rank that has failed falls silent and
  * ends the others when it ends. */
 static bool take_turn(crew *w) {
-  dv_search_turn turn = {.busy = w->running, .stop = w->stop};
-  if (!w->shares.team || w->status) return w->running;
-  dv_search_ranks_note(&w->shares, &w->search->candidates);
+  const division *s = &w->shares;
+  bool busy = w->running, stop = w->stop;
+  if (!s->team || w->status) return busy;
+  note(s, &w->search->candidates);
   pthread_mutex_unlock(&w->lock);
-  dv_search_ranks_exchange(&w->shares, &turn);
+  dv_ranks_gather_parts(s->team, s->reports, sizeof *s->reports, s->first);
+  busy = dv_ranks_largest(s->team, busy);
+  stop = dv_ranks_largest(s->team, stop);
   pthread_mutex_lock(&w->lock);
-  dv_search_ranks_take(&w->shares, &w->search->candidates, &turn);
-  w->stop = w->stop || turn.stop;
-  w->search->stopped = w->search->stopped || turn.stop;
-  if (turn.judged < w->search->candidates.count) w->status = record(w, turn.judged, &w->error);
+  size_t judged = take(s, &w->search->candidates);
+  w->stop = w->stop || stop;
+  w->search->stopped = w->search->stopped || stop;
+  if (judged < w->search->candidates.count) w->status = record(w, judged, &w->error);
   w->stop = w->stop || w->status;
-  return turn.busy;
+  return busy;
 }
 
 /* Reports a few times a second, on the user's thread. */
@@ -249,10 +383,10 @@ dvbf_status dv_search_train_all(dv_search *s, dvbf_error *error) {
             .portable = dv_portable};
   unsigned threads = dvbf_settings_threads(s->settings), started = 0;
   if (threads > s->candidates.count) threads = (unsigned)s->candidates.count;
-  dvbf_status status = dv_search_ranks_deal(&w.shares, s->team, &s->candidates, error);
+  dvbf_status status = deal(&w.shares, s->team, &s->candidates, error);
   pthread_t *list = status ? NULL : dv_calloc(threads, sizeof *list);
   if (!list) {
-    dv_search_ranks_clear(&w.shares);
+    DV_FREE(w.shares.first, w.shares.reports);
     return status ? status : dv_fail_memory(error, "starting to search");
   }
   pthread_mutex_lock(&w.lock);
@@ -265,154 +399,8 @@ dvbf_status dv_search_train_all(dv_search *s, dvbf_error *error) {
   status = w.status;
   if (!status && !started && threads)
     status = dv_fail(error, DVBF_MEMORY, "no thread could be started for the search");
-  if (!status) status = dv_search_ranks_collect(&w.shares, &s->candidates, error);
-  dv_search_ranks_clear(&w.shares);
-  return status;
-}
-
-/* ---- Ranks ---- */
-
-/* Progress of a candidate. */
-typedef struct report {
-  uint64_t candidate, updates, done;
-  dv_score score;
-  uint64_t bytes; /* of its model, at the end; 0: it has none */
-} report;
-
-/* ---- Division among ranks ---- */
-
-static bool is_open(const dv_candidate *c) {
-  return c->updates < c->target;
-}
-
-dvbf_status dv_search_ranks_deal(dv_search_ranks *s, dv_ranks *team, const dv_candidates *all,
-                                 dvbf_error *error) {
-  size_t ranks = (size_t)dv_ranks_size(team), n = 0;
-  *s = (dv_search_ranks){.team = team};
-  if (!team) return DVBF_OK;
-  s->first = dv_calloc(ranks + 1, sizeof *s->first);
-  s->reports = dv_calloc(all->count + 1, sizeof *s->reports);
-  if (!s->first || !s->reports) return dv_fail_memory(error, "sharing out candidates");
-  for (size_t r = 0; r < ranks; r++) {
-    s->first[r] = n;
-    for (size_t i = 0, open = 0; i < all->count; i++)
-      if (is_open(&all->list[i]) && open++ % ranks == r) s->reports[n++].candidate = i;
-  }
-  s->first[ranks] = s->count = n;
-  return DVBF_OK;
-}
-
-void dv_search_ranks_clear(dv_search_ranks *s) {
-  DV_FREE(s->first, s->reports);
-  *s = (dv_search_ranks){0};
-}
-
-static size_t owned_from(const dv_search_ranks *s) {
-  return s->first[dv_ranks_rank(s->team)];
-}
-
-static size_t owned_until(const dv_search_ranks *s) {
-  return s->first[dv_ranks_rank(s->team) + 1];
-}
-
-bool dv_search_ranks_mine(const dv_search_ranks *s, size_t i) {
-  if (!s->team) return true;
-  for (size_t k = owned_from(s); k < owned_until(s); k++)
-    if (s->reports[k].candidate == i) return true;
-  return false;
-}
-
-/* ---- During a round ---- */
-
-void dv_search_ranks_note(dv_search_ranks *s, const dv_candidates *all) {
-  if (!s->team) return;
-  for (size_t k = owned_from(s); k < owned_until(s); k++) {
-    const dv_candidate *c = &all->list[s->reports[k].candidate];
-    s->reports[k].updates = c->updates;
-    s->reports[k].done = c->done;
-    s->reports[k].score = c->score;
-  }
-}
-
-void dv_search_ranks_exchange(dv_search_ranks *s, dv_search_turn *turn) {
-  if (!s->team) return;
-  dv_ranks_gather_parts(s->team, s->reports, sizeof *s->reports, s->first);
-  int all = dv_ranks_largest(s->team, turn->busy), stop = dv_ranks_largest(s->team, turn->stop);
-  turn->busy = all;
-  turn->stop = stop;
-}
-
-void dv_search_ranks_take(const dv_search_ranks *s, dv_candidates *all, dv_search_turn *turn) {
-  turn->judged = all->count;
-  for (size_t k = 0; k < s->count; k++) {
-    const report *r = &s->reports[k];
-    if (k >= owned_from(s) && k < owned_until(s)) continue;
-    dv_candidate *c = &all->list[r->candidate];
-    if (r->updates > c->updates) turn->judged = r->candidate;
-    c->updates = r->updates;
-    c->done = r->done;
-    c->score = r->score;
-  }
-}
-
-/* ---- Models ---- */
-
-/* The models of other ranks arrive in `from` [count], in the order of the reports. */
-static dvbf_status receive(const dv_search_ranks *s, dv_candidates *all, void **from, dv_parcel *in,
-                           dvbf_error *error) {
-  size_t n = 0;
-  dvbf_status status = DVBF_OK;
-  for (int r = 1; r < dv_ranks_size(s->team); r++)
-    for (size_t k = s->first[r]; k < s->first[r + 1]; k++) {
-      if (!s->reports[k].bytes) continue;
-      from[k] = dv_calloc(1, s->reports[k].bytes);
-      if (!from[k]) return dv_fail_memory(error, "gathering models");
-      in[n++] = (dv_parcel){.rank = r, .data = from[k], .bytes = s->reports[k].bytes};
-    }
-  dv_ranks_exchange(s->team, NULL, 0, in, n);
-  for (size_t k = s->first[1]; k < s->count && !status; k++) {
-    dv_candidate *c = &all->list[s->reports[k].candidate];
-    if (!from[k]) continue;
-    dvbf_model_free(c->model);
-    c->model = NULL;
-    status = dvbf_model_from_bytes(&c->model, from[k], s->reports[k].bytes, error);
-  }
-  return status;
-}
-
-static void send(const dv_search_ranks *s, void **bytes, dv_parcel *out) {
-  size_t n = 0;
-  for (size_t k = owned_from(s); k < owned_until(s); k++)
-    if (bytes[k]) out[n++] = (dv_parcel){.rank = 0, .data = bytes[k], .bytes = s->reports[k].bytes};
-  dv_ranks_exchange(s->team, out, n, NULL, 0);
-}
-
-static dvbf_status collect(const dv_search_ranks *s, dv_candidates *all, void **bytes, dv_parcel *parcels,
-                           dvbf_error *error) {
-  bool first = dv_ranks_rank(s->team) == 0;
-  dvbf_status status = DVBF_OK;
-  for (size_t k = owned_from(s); k < owned_until(s) && !status && !first; k++) {
-    const dvbf_model *m = all->list[s->reports[k].candidate].model;
-    size_t size = 0;
-    if (m) status = dvbf_model_to_bytes(&bytes[k], &size, m, error);
-    s->reports[k].bytes = size;
-  }
-  if (status) return status;
-  dv_ranks_gather_parts(s->team, s->reports, sizeof *s->reports, s->first);
-  if (first) return receive(s, all, bytes, parcels, error);
-  send(s, bytes, parcels);
-  return DVBF_OK;
-}
-
-dvbf_status dv_search_ranks_collect(const dv_search_ranks *s, dv_candidates *all, dvbf_error *error) {
-  if (!s->team) return DVBF_OK;
-  void **bytes = dv_calloc(s->count + 1, sizeof *bytes);
-  dv_parcel *parcels = dv_calloc(s->count + 1, sizeof *parcels);
-  dvbf_status status =
-      bytes && parcels ? collect(s, all, bytes, parcels, error) : dv_fail_memory(error, "gathering models");
-  for (size_t k = 0; bytes && k < s->count; k++) dvbf_bytes_free(bytes[k]);
-  dv_free((void *)bytes);
-  dv_free(parcels);
+  if (!status) status = collect_models(&w.shares, &s->candidates, error);
+  DV_FREE(w.shares.first, w.shares.reports);
   return status;
 }
 

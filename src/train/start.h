@@ -93,7 +93,5 @@ dvbf_status dv_part_named(dv_part *out, const dvbf_model *m, const char *const *
 dvbf_real *dv_state_clear(const dvbf_model *m, const char *name);
 /* z_1 = w_1, with mean 0 unless initial.output is set, and that deviation. */
 void dv_state_plain_start(const dvbf_model *m, double deviation);
-/* First entry of v that is a linear path of the mlp transition, from z, then from u: [n_z + n_u][n_z]. */
-size_t dv_state_paths(const dvbf_model *m);
 
 #endif

@@ -61,33 +61,23 @@ static dvbf_status check(const dvbf_model *m, dvbf_error *error) {
  * out. */
 static dvbf_status find_gain(start *p, dvbf_error *error) {
   int n = p->s.n_z, n_x = p->s.n_x;
-  double *r = dv_calloc((size_t)n_x * (size_t)n_x, sizeof *r),
-         *k = dv_calloc((size_t)n * (size_t)n_x, sizeof *k);
-  double *square = dv_calloc((size_t)n * (size_t)n, sizeof *square);
-  double *transposed = dv_calloc((size_t)n * (size_t)n, sizeof *transposed), trace = 0;
-  bool room = r && k && square && transposed, regular = false;
-  if (room) {
-    dv_transpose(transposed, p->s.a, n, n);
-    memcpy(r, p->s.r, (size_t)n_x * (size_t)n_x * sizeof *r);
-    dv_transpose(k, p->s.s, n, n_x);
-    regular = dv_cholesky(r, n_x);
-    if (regular) dv_solve_lower(r, n_x, k, n);
-    if (regular) dv_solve_upper(r, n_x, k, n);                      /* K' [n_x][n] */
-    dv_product_transposed(square, transposed, transposed, n, n, n); /* A'A */
-    for (int i = 0; i < n; i++) trace += square[i * (n + 1)];
-    for (int i = 0; i < n; i++) square[i * (n + 1)] += 1e-12 * trace + 1e-30;
-    for (int i = 0; i < n; i++)
-      for (int j = 0; j < n_x; j++) p->gain[i * n_x + j] = dv_dot(transposed + i * n, k + j * n, (size_t)n);
-    regular = regular && dv_cholesky(square, n);
-    if (regular) dv_solve_lower(square, n, p->gain, n_x);
-    if (regular) dv_solve_upper(square, n, p->gain, n_x);
-    if (!regular) memset(p->gain, 0, (size_t)n * (size_t)n_x * sizeof *p->gain);
-  }
+  size_t z = (size_t)n, x = (size_t)n_x;
+  double *r = dv_calloc(x * x + z * x + 2 * z * z, sizeof *r), trace = 0;
+  if (!r) return dv_fail_memory(error, "starting from a linear model");
+  double *k = r + x * x, *square = k + z * x, *transposed = square + z * z;
+  dv_transpose(transposed, p->s.a, n, n);
+  memcpy(r, p->s.r, x * x * sizeof *r);
+  dv_transpose(k, p->s.s, n, n_x);
+  bool regular = dv_solve_definite(r, n_x, k, n);                 /* K' [n_x][n] */
+  dv_product_transposed(square, transposed, transposed, n, n, n); /* A'A */
+  for (int i = 0; i < n; i++) trace += square[i * (n + 1)];
+  for (int i = 0; i < n; i++) square[i * (n + 1)] += 1e-12 * trace + 1e-30;
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n_x; j++) p->gain[i * n_x + j] = dv_dot(transposed + i * n, k + j * n, z);
+  regular = regular && dv_solve_definite(square, n, p->gain, n_x);
+  if (!regular) memset(p->gain, 0, z * x * sizeof *p->gain);
   dv_free(r);
-  dv_free(k);
-  dv_free(square);
-  dv_free(transposed);
-  return room ? DVBF_OK : dv_fail_memory(error, "starting from a linear model");
+  return DVBF_OK;
 }
 
 /* z of all frames of a sequence. Missing values have no innovation. */
@@ -208,22 +198,19 @@ static void put_gain(const start *p, double *square, double *vectors) {
 static dvbf_status set_gain(const start *p, dvbf_error *error) {
   const dvbf_model *m = p->m;
   size_t n = (size_t)p->s.n_z, n_x = (size_t)p->s.n_x;
-  double *half = dv_calloc(n * n_x, sizeof *half), *square = dv_calloc(2 * n * n, sizeof *square);
-  bool room = half && square;
+  double *half = dv_calloc(n * n_x + 2 * n * n, sizeof *half), *square = half + n * n_x;
+  if (!half) return dv_fail_memory(error, "starting from a linear model");
   fill(p, "recognition.output.e", 0);
   fill(p, "recognition.output.h", 0);
   fill(p, "recognition.output.bias", 0);
   for (int k = 0; k < m->n_w; k++)
     for (int j = 0; j < m->n_z; j++) set_systems(p, m->n_z + m->n_u + 1 + k, j, 0);
-  if (room) {
-    dv_product(half, p->gain, p->s.r, (int)n, (int)n_x, (int)n_x);
-    dv_product_transposed(square, half, p->gain, (int)n, (int)n_x, (int)n);
-    dv_diagonalise(square, square + n * n, (int)n);
-    put_gain(p, square, square + n * n);
-  }
+  dv_product(half, p->gain, p->s.r, (int)n, (int)n_x, (int)n_x);
+  dv_product_transposed(square, half, p->gain, (int)n, (int)n_x, (int)n);
+  dv_diagonalise(square, square + n * n, (int)n);
+  put_gain(p, square, square + n * n);
   dv_free(half);
-  dv_free(square);
-  return room ? DVBF_OK : dv_fail_memory(error, "starting from a linear model");
+  return DVBF_OK;
 }
 
 /* Sigma is that of the innovations. */
@@ -333,9 +320,7 @@ dvbf_status dv_start_linear(dvbf_model *m, const dvbf_data *data, const volatile
     status = set_gain(&p, error);
   }
   if (!status) status = set_initial(&p, error);
-  dv_free(p.gain);
-  dv_free(p.deviation);
-  dv_free(p.z);
+  DV_FREE(p.gain, p.deviation, p.z);
   dv_system_clear(&p.s);
   dv_recordings_clear(&p.r);
   return status;

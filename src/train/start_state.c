@@ -71,7 +71,8 @@ void dv_state_plain_start(const dvbf_model *m, double deviation) {
   }
 }
 
-size_t dv_state_paths(const dvbf_model *m) {
+/* First entry of v that is a linear path of the mlp transition, from z, then from u: [n_z + n_u][n_z]. */
+static size_t paths_of(const dvbf_model *m) {
   size_t hidden = (size_t)m->settings->transition_hidden;
   return hidden * (2 * (size_t)m->n_z + (size_t)m->n_u);
 }
@@ -125,7 +126,7 @@ static dvbf_status add_pairs(dv_ridge *g, const dvbf_model *m, const dvbf_sequen
 
 /* The hidden units have no effect yet. */
 static void set_paths(const dvbf_model *m, const dv_ridge *g) {
-  dvbf_real *v = dv_model_values(m, "universal.mean") + dv_state_paths(m),
+  dvbf_real *v = dv_model_values(m, "universal.mean") + paths_of(m),
             *bias = dv_model_values(m, "transition.output.bias");
   size_t n_x = (size_t)m->n_x, n_z = (size_t)m->n_z, out = n_z * (size_t)m->settings->transition_hidden;
   memset(v - out, 0, out * sizeof *v);

@@ -21,7 +21,7 @@ typedef struct fitting {
   const volatile int *interrupt;
 } fitting;
 
-static double now(void) {
+double dv_clock(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -29,7 +29,7 @@ static double now(void) {
 
 static void tell(fitting *f, const char *event) {
   f->report.event = event;
-  f->report.seconds = now() - f->began;
+  f->report.seconds = dv_clock() - f->began;
   if (f->options->progress && !f->options->progress(&f->report, f->options->user_data)) f->stopped = true;
   if (dv_interrupted(f->interrupt)) f->stopped = true;
   f->report.event = NULL;
@@ -38,7 +38,7 @@ static void tell(fitting *f, const char *event) {
 static bool watch(int iteration, int most, double log_p, void *user) {
   fitting *f = user;
   dvbf_progress *r = &f->report;
-  double seconds = now() - f->began;
+  double seconds = dv_clock() - f->began;
   *r = (dvbf_progress){.update = (uint64_t)iteration,
                        .updates = (uint64_t)most,
                        .start = 1,
@@ -70,7 +70,7 @@ static dvbf_status score(fitting *f, dvbf_model *m, const dvbf_data *data, dvbf_
   if (status) return status;
   r->update = r->updates = m->updates;
   r->start = r->starts = r->begun = 1;
-  r->seconds = now() - f->began;
+  r->seconds = dv_clock() - f->began;
   r->validated = true;
   r->bound = r->valid_bound = scores.bound;
   r->valid_reconstruction = scores.reconstruction;
@@ -107,7 +107,7 @@ static dvbf_status run(fitting *f, dvbf_model **m, dv_fit_fn *fit, const dvbf_se
   if (!status) status = score(f, *m, data, error);
   if (!status && folder) status = save(f, *m, error);
   if (!status) {
-    (*m)->seconds = now() - f->began;
+    (*m)->seconds = dv_clock() - f->began;
     tell(f, told);
   }
   return status;
@@ -118,7 +118,7 @@ dvbf_status dv_train_fitted(dvbf_model **out, dv_fit_fn *fit, const dvbf_setting
   dvbf_train_options alone = *options; /* ranks fit alike, and the first alone writes */
   if (dv_ranks_rank(dv_settings_ranks(settings))) alone.folder = NULL;
   options = &alone;
-  fitting f = {.options = options, .began = now(), .interrupt = dv_settings_interrupt(settings)};
+  fitting f = {.options = options, .began = dv_clock(), .interrupt = dv_settings_interrupt(settings)};
   dvbf_settings *open = NULL;
   dvbf_model *m = NULL;
   f.folder.lock = -1;

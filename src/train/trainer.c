@@ -18,7 +18,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 typedef struct trainer {
   const dv_train_settings *s; /* of the model */
@@ -52,12 +51,6 @@ typedef struct trainer {
   dvbf_error *error;
 } trainer;
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static uint64_t updates_of(const trainer *t) {
   return t->at.phase == DV_FINISHED ? dv_all_updates(t->s) : dv_updater_updates(t->updater);
 }
@@ -77,7 +70,7 @@ static void fill_report(trainer *t) {
   r->start = (unsigned)t->at.start + 1;
   r->starts = (unsigned)t->s->starts;
   r->begun = (unsigned)t->at.begun;
-  r->seconds = now() - t->began;
+  r->seconds = dv_clock() - t->began;
   double done = (double)r->update, spent = r->seconds - t->at.start_seconds;
   r->seconds_left = done > 0 ? spent / done * ((double)r->updates - done) : 0;
   r->bound = t->at.bound;
@@ -93,7 +86,7 @@ static void tell(trainer *t, const char *event) {
   const dvbf_train_options *o = t->options;
   fill_report(t);
   t->report.event = event;
-  t->told = now();
+  t->told = dv_clock();
   if (o->progress && !o->progress(&t->report, o->user_data)) t->asked = true;
   if (dv_interrupted(t->interrupt)) t->asked = true;
   t->report.event = NULL;
@@ -152,7 +145,7 @@ static dvbf_status save_model(trainer *t) {
 
 /* Writes model, metrics and checkpoint, in this order. */
 static dvbf_status keep(trainer *t) {
-  t->kept = now();
+  t->kept = dv_clock();
   if (!t->options->folder) return DVBF_OK;
   dv_updater_save(t->updater, t->at.now);
   if (!t->first) return DVBF_OK;
@@ -161,7 +154,7 @@ static dvbf_status keep(trainer *t) {
   dvbf_status status = dv_run_folder_ours(&t->folder, t->error);
   if (!status && worth) status = save_model(t);
   if (!status) status = dv_run_folder_sync(&t->folder, t->error);
-  t->at.seconds = now() - t->began;
+  t->at.seconds = dv_clock() - t->began;
   if (status || !dv_training_sound(&t->at, t->model)) return status;
   return dv_checkpoint_write(&t->at, t->model, t->base, t->fingerprint, t->folder.checkpoint, t->error);
 }
@@ -295,8 +288,8 @@ static dvbf_status run_until(trainer *t, uint64_t until) {
     bool due = false;
     status = run_chunk(t, until, &due);
     if (status) break;
-    if (now() - t->told > 0.2 || dv_interrupted(t->interrupt)) tell(t, NULL);
-    due = agree(t, due || now() - t->kept >= t->s->checkpoint_every);
+    if (dv_clock() - t->told > 0.2 || dv_interrupted(t->interrupt)) tell(t, NULL);
+    due = agree(t, due || dv_clock() - t->kept >= t->s->checkpoint_every);
     bool same = t->at.begun == begun && t->at.phase == phase;
     if (same && due && dv_updater_updates(t->updater) < until) status = keep(t);
   }
@@ -420,7 +413,7 @@ static dvbf_status begin_start(trainer *t, unsigned k) {
   dv_updater_save(t->updater, t->at.good);
   t->at.best_update = 0;
   t->at.retries_left = (uint64_t)t->s->retries;
-  t->at.start_seconds = now() - t->began;
+  t->at.start_seconds = dv_clock() - t->began;
   t->at.start = k;
   t->at.begun = k + 1;
   t->at.phase = judgement(t) ? DV_JUDGING : DV_TRAINING;
@@ -770,7 +763,7 @@ static dvbf_status go_on(trainer *t, const dvbf_settings *settings) {
   if (status) return status;
   if (t->at.window || t->at.eased) status = adapt(t);
   if (status) return status;
-  t->began = now() - t->at.seconds;
+  t->began = dv_clock() - t->at.seconds;
   t->unsaved = t->first && !dv_exists(t->folder.model);
   if (t->first) dv_run_folder_tidy(&t->folder);
   if (t->at.phase == DV_FINISHED) return go_on_finished(t, settings);
@@ -791,7 +784,7 @@ static dvbf_status go_on(trainer *t, const dvbf_settings *settings) {
 /* Begins, or resumes if that is asked for and possible. */
 static dvbf_status begin(trainer *t, const dvbf_settings *settings) {
   const dvbf_train_options *o = t->options;
-  t->kept = now();
+  t->kept = dv_clock();
   if (!o->folder) return begin_start(t, 0);
   dvbf_status status = t->first ? dv_data_fingerprint(&t->fingerprint, t->data, t->error) : DVBF_OK;
   bool there = t->first && o->resume && dv_exists(t->folder.checkpoint);
@@ -812,7 +805,7 @@ static dvbf_status finish(trainer *t, dvbf_model **out) {
   dvbf_model *m = dv_projection_fold(&t->projection, t->model);
   describe_model(t, m);
   *(m == t->model ? &t->model : &t->projection.whole) = NULL; /* the caller owns it now */
-  m->seconds = now() - t->began;
+  m->seconds = dv_clock() - t->began;
   *out = m;
   return DVBF_OK;
 }
@@ -849,8 +842,11 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
                      const dvbf_data *data, const dvbf_train_options *options, uint64_t pause,
                      dvbf_error *error) {
   static const dvbf_train_options none;
-  trainer t = {
-      .options = options ? options : &none, .data = data, .began = now(), .pause = pause, .error = error};
+  trainer t = {.options = options ? options : &none,
+               .data = data,
+               .began = dv_clock(),
+               .pause = pause,
+               .error = error};
   t.folder.lock = -1;
   if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
   t.team = dv_settings_ranks(settings);

@@ -17,6 +17,9 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
                      const dvbf_data *data, const dvbf_train_options *options, uint64_t pause,
                      dvbf_error *error);
 
+/* Seconds on a clock that never goes back. */
+double dv_clock(void);
+
 /* ---- Fitted models ---- */
 
 /* As dvbf_train: the run folder gets settings, model and one row of metrics, and a checkpoint only where the

@@ -16,6 +16,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
+/* Below, with the schedules. */
+static uint64_t phase_update(const dv_train_settings *s, uint64_t i);
+static double learning_rate_at(const dv_train_settings *s, uint64_t i);
+
 struct dv_updater {
   dvbf_model *model;
   dv_threads *pool;
@@ -133,14 +137,9 @@ void dv_updater_free(dv_updater *u) {
   for (int i = 0; u->shifts && i < dv_threads_size(u->pool); i++) dv_shift_clear(&u->shifts[i]);
   dv_free(u->shifts);
   dv_sums_clear(&u->sums);
-  dv_free(u->m);
-  dv_free(u->v);
   dv_order_free(u->order);
-  dv_free(u->index);
-  dv_free(u->key);
-  dv_free(u->room);
   dv_program_clear(&u->program);
-  dv_free(u);
+  DV_FREE(u->m, u->v, u->index, u->key, u->room, u);
 }
 
 void dv_updater_train_only(dv_updater *u, const dv_part *part) {
@@ -269,13 +268,13 @@ static double longest_gradient(const dv_train_settings *s, double usual) {
 }
 
 double dv_updater_rate(const dv_updater *u, uint64_t update) {
-  return dv_learning_rate_at(u->model->settings, update) * u->at.rate_factor;
+  return learning_rate_at(u->model->settings, update) * u->at.rate_factor;
 }
 
 /* One optimiser step of update number `update` on the parameters of a span. */
 static void step_span(dv_updater *u, const dv_kernels *k, dv_span span, uint64_t update, double clip) {
   const dv_train_settings *s = u->model->settings;
-  double t = (double)dv_phase_update(s, update) + 1;
+  double t = (double)phase_update(s, update) + 1;
   double rate = dv_updater_rate(u, update);
   double correction = sqrt(1 - dv_pow(s->beta2, t)), step = rate * correction / (1 - dv_pow(s->beta1, t));
   dvbf_real *p = u->model->parameters.values + span.first, *m = u->m + span.first, *v = u->v + span.first;
@@ -423,7 +422,8 @@ uint64_t dv_filter_gain_updates(const dv_train_settings *s) {
   return dv_all_updates(s) - (uint64_t)s->filter_updates / 4;
 }
 
-uint64_t dv_phase_update(const dv_train_settings *s, uint64_t i) {
+/* The number of update i in its phase, from 0. */
+static uint64_t phase_update(const dv_train_settings *s, uint64_t i) {
   if (!in_filter_phase(s, i)) return i;
   return i < dv_filter_gain_updates(s) ? i - (uint64_t)s->updates : i - dv_filter_gain_updates(s);
 }
@@ -483,7 +483,7 @@ static double rate_share(const dv_train_settings *s, uint64_t i, int64_t updates
   return warm * share;
 }
 
-double dv_learning_rate_at(const dv_train_settings *s, uint64_t i) {
+static double learning_rate_at(const dv_train_settings *s, uint64_t i) {
   if (!in_filter_phase(s, i)) return s->learning_rate * rate_share(s, i, s->updates, s->warm_up);
   uint64_t gain = dv_filter_gain_updates(s), first = i < gain ? (uint64_t)s->updates : gain;
   int64_t updates = (int64_t)((i < gain ? gain : dv_all_updates(s)) - first);

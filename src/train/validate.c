@@ -52,9 +52,7 @@ void dv_validator_clear(dv_validator *v) {
   dv_pass_clear(&v->filter);
   dv_pass_clear(&v->predict);
   dv_pass_clear(&v->particles);
-  dv_free(v->variance);
-  dv_free(v->terms);
-  dv_free(v->errors);
+  DV_FREE(v->variance, v->terms, v->errors);
   *v = (dv_validator){0};
 }
 
@@ -70,62 +68,59 @@ static double term_of(const dv_validator *v, const dv_pass *pass, size_t shard, 
   return term < 0 ? 0 : v->terms[shard][term];
 }
 
-/* Squared error of one predicted frame over its observed values; adds their variance. */
-static double frame_error(const dv_validator *v, const dvbf_model *m, const dvbf_real *output, const float *x,
-                          double *variance) {
+/* Adds the squared error of a frame over its observed values, and their unit, to sums. */
+typedef void frame_fn(const dv_validator *v, const dvbf_model *m, const dvbf_real *output, const float *x,
+                      double sums[2]);
+
+/* Of predictions, in the variance of the values. */
+static void add_prediction(const dv_validator *v, const dvbf_model *m, const dvbf_real *output,
+                           const float *x, double sums[2]) {
   double sum = 0;
   for (int i = 0; i < m->n_x; i++) {
     if (isnan(x[i])) continue;
     double e = dv_density_mean(m->density, (double)output[i]) -
                (double)(x[i] - m->x.shift[i]) * (double)m->x.scale[i];
     sum += e * e;
-    *variance += v->variance[i];
+    sums[1] += v->variance[i];
   }
-  return sum;
+  sums[0] += sum;
+}
+
+/* Of innovations, which are errors; each column in units of its own. */
+static void add_innovation(const dv_validator *v, const dvbf_model *m, const dvbf_real *e, const float *x,
+                           double sums[2]) {
+  for (int i = 0; i < m->n_x; i++) {
+    if (isnan(x[i]) || !(v->variance[i] > 0)) continue;
+    sums[0] += (double)e[i] * (double)e[i] / v->variance[i];
+    sums[1] += 1;
+  }
+}
+
+/* Errors from frame `from` on; those of frame t are in step t - `late` of the output. */
+static void add_frames(dv_validator *v, const dv_worker *w, size_t shard, size_t first, int count,
+                       dvbf_value output, int from, int late, frame_fn *add) {
+  size_t n_x = (size_t)w->model->n_x, rows = (size_t)w->program->rows;
+  const dvbf_real *at = dvbf_at(&w->run, output);
+  double *sums = v->errors[shard];
+  sums[0] = sums[1] = 0;
+  for (size_t r = 0; r < (size_t)count; r++) {
+    int length = (int)dvbf_sequence_length(v->sequences, first + r);
+    if (length <= from) continue;
+    const float *x = dv_sequence_x(v->sequences, first + r, (size_t)from, (size_t)(length - from), w->frames);
+    for (int t = from; t < length; t++, x += n_x)
+      if (t >= late) add(v, w->model, at + ((size_t)(t - late) * rows + r) * n_x, x, sums);
+  }
 }
 
 static void collect_errors(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
   dv_validator *v = user;
-  const dvbf_model *m = w->model;
-  const dvbf_program *p = w->program;
-  const dvbf_real *output = dvbf_at(&w->run, p->output);
-  double sum = 0, variance = 0;
-  for (int r = 0; r < count; r++) {
-    int from = v->predict.observe, length = (int)dvbf_sequence_length(v->sequences, first + (size_t)r);
-    if (length <= from) continue;
-    const float *x =
-        dv_sequence_x(v->sequences, first + (size_t)r, (size_t)from, (size_t)(length - from), w->frames);
-    for (int t = from; t < length; t++, x += m->n_x)
-      sum += frame_error(v, m, output + ((size_t)t * (size_t)p->rows + (size_t)r) * (size_t)m->n_x, x,
-                         &variance);
-  }
-  v->errors[shard][0] = sum;
-  v->errors[shard][1] = variance;
+  add_frames(v, w, shard, first, count, w->program->output, v->predict.observe, 0, add_prediction);
 }
 
-/* Errors one step ahead of frames that the initial network has not seen, in units of their columns. */
+/* One step ahead, of frames that the initial network has not seen. */
 static void collect_innovations(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
-  dv_validator *v = user;
-  const dvbf_model *m = w->model;
-  dvbf_value e = w->program->innovation;
-  const dvbf_real *at = dvbf_at(&w->run, e);
-  double sum = 0, values = 0;
-  for (int r = 0; r < count; r++) {
-    int from = dv_model_start_frames(m), length = (int)dvbf_sequence_length(v->sequences, first + (size_t)r);
-    if (length <= from) continue;
-    const float *x =
-        dv_sequence_x(v->sequences, first + (size_t)r, (size_t)from, (size_t)(length - from), w->frames);
-    for (int t = from; t < length; t++, x += m->n_x)
-      for (int i = 0; t && i < m->n_x; i++) {
-        double error =
-            (double)at[((size_t)(t - 1) * (size_t)e.rows + (size_t)r) * (size_t)m->n_x + (size_t)i];
-        if (isnan(x[i]) || !(v->variance[i] > 0)) continue;
-        sum += error * error / v->variance[i];
-        values += 1;
-      }
-  }
-  v->errors[shard][0] = sum;
-  v->errors[shard][1] = values;
+  add_frames(user, w, shard, first, count, w->program->innovation, dv_model_start_frames(w->model), 1,
+             add_innovation);
 }
 
 /* The relative error collected in a pass without noise; NaN if there is nothing. */
@@ -303,8 +298,7 @@ dvbf_status dv_innovation_moments(double *e, const dvbf_model *m, dv_threads *po
     for (size_t k = 0; k < n; k++) e[k] += s.squares[i * n + k];
   }
   for (size_t k = 0; k < n && frames > 0; k++) e[k] /= frames;
-  dv_free(s.squares);
-  dv_free(s.frames);
+  DV_FREE(s.squares, s.frames);
   dv_pass_clear(&pass);
   return status;
 }
