@@ -6,11 +6,11 @@ CMAKE_FLAGS ?=
 
 all: build
 
-# Installs the Debian packages that are missing (needs root or sudo); on other systems names them and stops.
+# Installs missing Debian packages (needs root or sudo); on other systems lists them and stops.
 setup:
 	@scripts/setup
 
-# The command, the libraries and the plug-in for MPI; tests too once `make test` has asked for them.
+# The command, the libraries and the MPI plug-in; tests too after the first `make test`.
 build: setup
 	@$(CONFIGURE)
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -19,14 +19,14 @@ TESTS := $(shell sed -n 's/^BUILD_TESTING:BOOL=//p' $(BUILD)/CMakeCache.txt 2>/d
 CONFIGURE = cmake -S . -B $(BUILD) -DBUILD_TESTING=$(or $(TESTS),OFF) $(CMAKE_FLAGS) > $(BUILD).log 2>&1 || \
 	{ cat $(BUILD).log; exit 1; }; rm -f $(BUILD).log
 
-# Simulates the pendulum, trains DVBF and its rival, prints the paper's tables beside ours, writes demo/report.html.
+# Simulates the pendulum, trains DVBF and the Deep Kalman Filter, prints the paper's tables with ours, writes demo/report.html.
 demo: setup
 	@$(CONFIGURE)
 	@cmake --build $(BUILD) -j $(JOBS) --target dvbf_cli
 	@$(BUILD)/dvbf reproduce pendulum -o demo --force
 
-# Programs are tested with cmocka, algebra against LAPACK. The Python package is tested by pytest, the report in a browser, the manual pages by groff, the headers in C++, a decimal
-# comma in a locale made from `locales`, ranks over Open MPI.
+# C tests use cmocka, algebra LAPACK, the Python package pytest, the report a browser, manual pages groff, headers a C++ compiler,
+# the decimal comma a locale built from `locales`, ranks Open MPI.
 test:
 	@scripts/setup libcmocka-dev liblapacke-dev libopenmpi-dev openmpi-bin g++ binutils groff-base chromium chromium-driver \
 	  curl jq locales python3-numpy python3-pytest
@@ -46,7 +46,7 @@ lint: build
 	@scripts/setup clang-format clang-tidy cppcheck
 	@scripts/lint $(BUILD)
 
-# With DESTDIR=FOLDER below that folder, for those who make packages.
+# DESTDIR=FOLDER installs below that folder, for packaging.
 install: build
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD)
 
@@ -58,7 +58,7 @@ deb: setup
 	@scripts/setup libopenmpi-dev build-essential debhelper dh-python dpkg-dev fakeroot
 	@JOBS=$(JOBS) scripts/deb build-deb
 
-# Slower checks before a release; a step that cannot be done here says why. STEPS=--skip root,fuzz leaves some out.
+# Slow checks before a release; a step that cannot run says why. STEPS=--skip root,fuzz leaves some out.
 release-check: setup
 	@scripts/setup libcmocka-dev liblapacke-dev python3-numpy
 	@scripts/release-check $(STEPS)

@@ -1,5 +1,4 @@
-# find_package(dvbf [COMPONENTS core | dvbf]) makes dvbf::core or dvbf::dvbf, of which a program links one; without
-# components both.
+# find_package(dvbf [COMPONENTS core | dvbf]) defines dvbf::core or dvbf::dvbf, without components both. A program links one.
 if(NOT dvbf_FIND_COMPONENTS)
   set(dvbf_FIND_COMPONENTS core dvbf)
   set(dvbf_FIND_REQUIRED_dvbf TRUE)

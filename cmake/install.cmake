@@ -1,7 +1,7 @@
-# What is installed: all, or the parts core and dvbf (cmake --install BUILD --component core).
+# Installs everything, or the components core and dvbf (cmake --install BUILD --component core).
 include(CMakePackageConfigHelpers)
 set(DVBF_PACKAGE ${CMAKE_INSTALL_LIBDIR}/cmake/dvbf)
-# pkg-config files name paths from their own place, so that they stay true under any prefix.
+# pkg-config files use paths relative to themselves, so they are valid under any prefix.
 file(RELATIVE_PATH PC_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 file(RELATIVE_PATH PC_INCLUDE ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_FULL_INCLUDEDIR})
 
@@ -36,7 +36,7 @@ install(DIRECTORY ${DVBF_MANUAL}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPO
 install(FILES ${DVBF_MANUAL}/dvbf.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
   RENAME dvbf COMPONENT dvbf)
 
-# pip install: the library lies inside the package. One file, as a wheel has no links.
+# pip install: the library is inside the package, as one file, because a wheel has no links.
 if(DVBF_WHEEL)
   install(FILES $<TARGET_FILE:dvbf_shared> DESTINATION dvbf/_lib RENAME libdvbf.so COMPONENT python)
 endif()

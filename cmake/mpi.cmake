@@ -1,5 +1,5 @@
-# The plug-in for MPI, where MPI is installed; nothing else depends on it. Another MPI than the default one is chosen with
-# -DMPI_C_COMPILER=mpicc.mpich. Sanitized programs load it too, so that it has no need to be sanitized itself.
+# The plug-in for MPI, if MPI is installed; nothing else depends on it. -DMPI_C_COMPILER=mpicc.mpich selects an MPI other than
+# the default. Sanitized programs load it as it is.
 find_package(MPI COMPONENTS C QUIET)
 if(NOT MPI_C_FOUND OR DVBF_FUZZ)
   return()

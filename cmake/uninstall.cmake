@@ -1,5 +1,5 @@
-# Removes what `cmake --install BUILD` has installed: cmake -DBUILD=build -P cmake/uninstall.cmake, with the DESTDIR of the
-# installation. Folders of our own go too if nothing else is left in them.
+# Removes what `cmake --install BUILD` installed: cmake -DBUILD=build -P cmake/uninstall.cmake, with the DESTDIR of the
+# installation. Empty folders of dvbf are removed too.
 get_filename_component(manifest ${BUILD}/install_manifest.txt ABSOLUTE)
 if(NOT EXISTS ${manifest})
   message(FATAL_ERROR "${manifest} is missing: nothing was installed from there, or it is uninstalled already")
@@ -8,7 +8,7 @@ file(STRINGS ${manifest} files)
 foreach(file ${files})
   set(path "$ENV{DESTDIR}${file}")
   file(REMOVE "${path}")
-  # Without the right to remove it, it is still there and no error is reported. The manifest stays for another try.
+  # Without permission the file stays and CMake reports no error. The manifest is kept for another try.
   if(EXISTS "${path}" OR IS_SYMLINK "${path}")
     message(FATAL_ERROR "${path} cannot be removed: may you write there?")
   endif()

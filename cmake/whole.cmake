@@ -1,10 +1,10 @@
-# All but core: libdvbf, the command, its manual, and the benchmark.
+# Everything except core: libdvbf, the command, its manual pages and the benchmark.
 pkg_check_modules(HDF5 REQUIRED IMPORTED_TARGET hdf5)
 pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
 pkg_check_modules(CAIRO REQUIRED IMPORTED_TARGET cairo)
 set(DVBF_LIBRARIES PkgConfig::HDF5 PkgConfig::LIBZIP PkgConfig::CAIRO ${DVBF_CORE_LIBRARIES})
 
-# Files of MATLAB up to version 7 are read where libmatio is there; elsewhere a sentence says what to do.
+# MATLAB files up to version 7 need libmatio; without it a message says what to do.
 pkg_check_modules(MATIO IMPORTED_TARGET matio)
 if(MATIO_FOUND)
   list(APPEND DVBF_LIBRARIES PkgConfig::MATIO)
@@ -36,8 +36,8 @@ file(GLOB CLI_SOURCES CONFIGURE_DEPENDS cli/*.c)
 add_executable(dvbf_cli ${CLI_SOURCES})
 target_link_libraries(dvbf_cli PRIVATE dvbf_static)
 set_target_properties(dvbf_cli PROPERTIES OUTPUT_NAME dvbf RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
-# CMake ends the search path of what it builds with a colon, which stands for the working directory: a library among
-# the data would be loaded. All that these need is where the system looks anyway.
+# CMake ends the search path of its targets with a colon, which means the working directory: a library placed among the
+# data would be loaded. The system's own search path is enough.
 set_target_properties(dvbf_cli dvbf_shared PROPERTIES SKIP_BUILD_RPATH ON)
 
 # The program writes its manual pages and its completion itself, from the tables behind --help.
