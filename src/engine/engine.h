@@ -71,6 +71,48 @@ typedef struct dv_buffer {
   int shares; /* the first buffer with the same gradient: a parameter may be mentioned by name again */
 } dv_buffer;
 
+/* A block that lives as long as the graph, such as the data of an op. */
+typedef struct dv_remembered {
+  struct dv_remembered *next;
+  size_t size;
+  _Alignas(16) unsigned char content[];
+} dv_remembered;
+
+typedef struct dv_segment {
+  int first, last; /* ops; the last is before the first of the next */
+} dv_segment;
+
+struct dvbf_graph {
+  dv_parameters *parameters;
+  int rows;
+  bool training, fixed; /* fixed: parameters recorded from now on have no gradient */
+  /* Number of the next noise stream, and its first step. A caller that records steps one after the other
+   * resets both, so that the steps share streams. */
+  int noise_numbers, noise_step;
+  int n_scalars, n_terms;
+  struct {
+    char name[DV_GRAPH_NAME];
+    double otherwise;
+  } scalars[DV_MOST_SCALARS];
+  struct {
+    char name[DV_GRAPH_NAME];
+    double factor;
+  } terms[DV_MOST_TERMS];
+  double
+      flops; /* multiplications and additions of one forward (and backward) run, of matrix products alone */
+  dv_buffer *buffers;
+  int n_buffers, room_buffers;
+  dvbf_op *ops;
+  int n_ops, room_ops;
+  dv_segment *segments;
+  int n_segments, room_segments;
+  bool in_segment; /* ops that are recorded now belong to the last of them */
+  dv_remembered *memory;
+  size_t arena; /* reals */
+  dvbf_status refused;
+  char sentence[400];
+};
+
 /* An executor: one program, one private arena. Several run at the same time, each on its own shard. */
 struct dvbf_run {
   const dvbf_graph *graph;
@@ -84,7 +126,7 @@ struct dvbf_run {
   const uint32_t *sequence;        /* [rows] keys the noise */
   const volatile int *interrupt;   /* NULL, or a flag that ends a run where it is: its values mean nothing */
   bool same_weights;               /* as in the last run: what was made from them alone is still there */
-  bool *begun;                     /* [buffers] whether a gradient holds anything yet on this way back */
+  bool *begun;                     /* [n_buffers] whether a gradient holds anything yet on this way back */
   double scalars[DV_MOST_SCALARS]; /* as the graph numbers them, looked up when a run begins */
   double terms[DV_MOST_TERMS];     /* of the objective, summed over rows and steps */
 #ifdef DV_CHECK_OPS
@@ -95,8 +137,6 @@ struct dvbf_run {
 /* `training` plans gradients. rows is the number of sequences in a shard. */
 dvbf_graph *dv_graph_new(dv_parameters *parameters, int rows, bool training);
 void dv_graph_free(dvbf_graph *g);
-/* Parameters recorded from now on have no gradient. */
-void dv_graph_fix_parameters(dvbf_graph *g);
 /* Like dvbf_refuse, for lack of memory. */
 void dv_graph_refuse_memory(dvbf_graph *g);
 /* Ops recorded between these two form a segment. It runs forward again just before it runs backward, so that
@@ -105,21 +145,11 @@ void dv_graph_refuse_memory(dvbf_graph *g);
  * segments. */
 void dv_graph_segment_begin(dvbf_graph *g);
 void dv_graph_segment_end(dvbf_graph *g);
-/* Number of the next noise stream of an op. */
-int dv_graph_noise_number(dvbf_graph *g);
-/* Streams asked for so far. Those that follow are numbered from `number` on again and begin at that step of
- * theirs, so that steps which are recorded one after the other share streams. */
-int dv_graph_noise_count(const dvbf_graph *g);
-void dv_graph_noise_from(dvbf_graph *g, int number, int step);
-int dv_graph_noise_step(const dvbf_graph *g);
 /* Ends recording: checks, lifetimes, arena. The sentence of a refused recording goes into error. */
 dvbf_status dv_graph_plan(dvbf_graph *g, dvbf_error *error);
-size_t dv_graph_arena_size(const dvbf_graph *g); /* in reals */
-size_t dv_graph_buffers(const dvbf_graph *g);    /* as many marks does a run need that goes back (begun) */
-/* Multiplications and additions of one forward (and backward) run, counted over the matrix products. */
-double dv_graph_flops(const dvbf_graph *g);
-void dv_graph_count_flops(dvbf_graph *g, double flops);
-bool dv_graph_training(const dvbf_graph *g);
+static inline bool dv_graph_training(const dvbf_graph *g) {
+  return g->training;
+}
 bool dv_graph_has_gradient(const dvbf_graph *g, dvbf_value value);
 
 /* A planned program as one block of memory, for a run that must not touch the heap. */

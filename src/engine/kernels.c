@@ -14,9 +14,6 @@
 
 typedef dvbf_real real;
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-
 /* ---- Functions of one number ---- */
 
 #ifdef DV_DOUBLE
@@ -402,28 +399,20 @@ MOMENTS(tanh)
 MOMENTS(sigmoid)
 MOMENTS(linear)
 
+#define OF_ACTIVATION(a, name, ...)                                                                          \
+  ((a) == DVBF_RELU      ? relu_##name(__VA_ARGS__)                                                          \
+   : (a) == DVBF_TANH    ? tanh_##name(__VA_ARGS__)                                                          \
+   : (a) == DVBF_SIGMOID ? sigmoid_##name(__VA_ARGS__)                                                       \
+                         : linear_##name(__VA_ARGS__))
+
 static void moments(dvbf_activation a, real *mean, real *dropped, const real *mu, const real *nu, real p,
                     size_t n) {
-  if (a == DVBF_RELU)
-    relu_all(mean, dropped, mu, nu, p, n);
-  else if (a == DVBF_TANH)
-    tanh_all(mean, dropped, mu, nu, p, n);
-  else if (a == DVBF_SIGMOID)
-    sigmoid_all(mean, dropped, mu, nu, p, n);
-  else
-    linear_all(mean, dropped, mu, nu, p, n);
+  OF_ACTIVATION(a, all, mean, dropped, mu, nu, p, n);
 }
 
 static void moments_backward(dvbf_activation a, real *d_mu, real *d_nu, const real *mu, const real *nu,
                              const real *d_mean, const real *d_dropped, real p, size_t n) {
-  if (a == DVBF_RELU)
-    relu_all_backward(d_mu, d_nu, mu, nu, d_mean, d_dropped, p, n);
-  else if (a == DVBF_TANH)
-    tanh_all_backward(d_mu, d_nu, mu, nu, d_mean, d_dropped, p, n);
-  else if (a == DVBF_SIGMOID)
-    sigmoid_all_backward(d_mu, d_nu, mu, nu, d_mean, d_dropped, p, n);
-  else
-    linear_all_backward(d_mu, d_nu, mu, nu, d_mean, d_dropped, p, n);
+  OF_ACTIVATION(a, all_backward, d_mu, d_nu, mu, nu, d_mean, d_dropped, p, n);
 }
 
 static void square(real *restrict y, const real *restrict x, real c, size_t n) {
@@ -591,15 +580,9 @@ static double reduce(real *const *shards, size_t offset, size_t n, int count) {
 #define TEXT_(a) #a
 #define TEXT(a) TEXT_(a)
 
-#ifdef DV_PORTABLE
-#define KERNELS JOIN(dv_kernels_portable_, DV_ISA)
-#define PRODUCTS JOIN(dv_products_portable_, DV_ISA)
-#define WINDOWS JOIN(dv_window_kernels_portable_, DV_ISA)
-#else
-#define KERNELS JOIN(dv_kernels_, DV_ISA)
-#define PRODUCTS JOIN(dv_products_, DV_ISA)
-#define WINDOWS JOIN(dv_window_kernels_, DV_ISA)
-#endif
+#define KERNELS DV_OF_ISA(dv_kernels)
+#define PRODUCTS DV_OF_ISA(dv_products)
+#define WINDOWS DV_OF_ISA(dv_window_kernels)
 extern const dv_products PRODUCTS;
 extern const dv_winograd_kernels WINDOWS;
 extern const dv_kernels KERNELS;

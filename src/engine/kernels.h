@@ -111,12 +111,29 @@ dvbf_status dv_kernels_check(dvbf_error *error);
 /* The products of the setting `products` (DV_FLOAT, ...), or a sentence if the machine lacks them. */
 dvbf_status dv_products_choose(const dv_products **out, int64_t choice, dvbf_error *error);
 
+/* ---- In files that are compiled for each instruction set (DV_ISA), also with portable arithmetic ---- */
+
+#define DV_JOIN_(a, b) a##b
+#define DV_JOIN(a, b) DV_JOIN_(a, b)
+#ifdef DV_PORTABLE
+#define DV_OF_ISA(name) DV_JOIN(name##_portable_, DV_ISA)
+#else
+#define DV_OF_ISA(name) DV_JOIN(name##_, DV_ISA)
+#endif
+
+#if defined(__AVX512F__)
+#define DV_VECTOR 64 /* bytes */
+#elif defined(__AVX__)
+#define DV_VECTOR 32
+#else
+#define DV_VECTOR 16
+#endif
+typedef dvbf_real dv_vector __attribute__((vector_size(DV_VECTOR), aligned(sizeof(dvbf_real)), may_alias));
+
 /* ---- Names of instructions and compiler ---- */
 
-/* What a model's bytes depend on besides settings and data: the instructions of the kernels, and the
- * compiler. */
-
-/* As "v4" and "gcc 12.2.0"; "any" with portable arithmetic. */
+/* What a model's bytes depend on besides settings and data, such as "v4" and "gcc 12.2.0"; "any" with
+ * portable arithmetic. */
 const char *dv_build_instructions(void);
 const char *dv_build_compiler(void);
 

@@ -4,9 +4,9 @@
 #include "base/error.h"
 #include "base/settings.h"
 #include "engine/kernels.h"
+#include "engine/threads.h"
 #include "math/portable.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,11 +58,9 @@ dvbf_status dv_kernels_check(dvbf_error *error) {
       asked, dv_kernels_best()->name);
 }
 
-#if defined(DV_TILES) && !defined(DV_DOUBLE)
-extern const dv_products dv_products_bfloat16x3, dv_products_bfloat16;
-
 /* Why tile units cannot be used, or NULL if this process may use them from now on. */
 static const char *missing_for_tiles(void) {
+#if defined(DV_TILES) && !defined(DV_DOUBLE)
   enum { BFLOAT16_VECTORS = 1 << 5, BFLOAT16_TILES = 1 << 22, TILES = 1 << 24 };
   enum { REQUEST_STATE = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM of the kernel, and of what */
   unsigned a = 0, b, c, d = 0, a1 = 0, ignored;
@@ -74,45 +72,38 @@ static const char *missing_for_tiles(void) {
   if (syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA))
     return "the operating system does not grant the processor's tile units (Linux does since 5.16)";
   return NULL;
-}
-#endif
-
-static bool has_tiles(void) {
-#if defined(DV_TILES) && !defined(DV_DOUBLE)
-  return !missing_for_tiles();
 #else
-  return false;
+  return "this build of the library has no products on tile units (AMX)";
 #endif
 }
 
 dvbf_capabilities dvbf_get_capabilities(void) {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  return (dvbf_capabilities){
-      .version = DVBF_VERSION,
-      .instructions = dv_kernels_best()->name,
-      .tiles = has_tiles(),
-      .cores = sched_getaffinity(0, sizeof cores, &cores) ? 1 : (unsigned)CPU_COUNT(&cores)};
+  return (dvbf_capabilities){.version = DVBF_VERSION,
+                             .instructions = dv_kernels_best()->name,
+                             .tiles = !missing_for_tiles(),
+                             .cores = (unsigned)dv_cores()};
 }
 
+#if defined(DV_TILES) && !defined(DV_DOUBLE)
+extern const dv_products dv_products_bfloat16x3, dv_products_bfloat16;
+#else
+static const dv_products dv_products_bfloat16x3, dv_products_bfloat16; /* not used */
+#endif
+
 dvbf_status dv_products_choose(const dv_products **out, int64_t choice, dvbf_error *error) {
-  const char *missing = NULL;
+  bool three = choice == DV_BFLOAT16X3;
+  const char *name = three ? "bfloat16x3" : "bfloat16", *missing = NULL;
   *out = dv_kernels_best()->product;
   if (choice == DV_FLOAT) return DVBF_OK;
   if (dv_portable)
     return dv_fail(error, DVBF_ARGUMENT,
                    "products = %s: tile units do not go with arithmetic = portable, as few machines have "
                    "them; use products = float",
-                   choice == DV_BFLOAT16X3 ? "bfloat16x3" : "bfloat16");
-#if defined(DV_TILES) && !defined(DV_DOUBLE)
-  missing = missing_for_tiles();
-  *out = choice == DV_BFLOAT16X3 ? &dv_products_bfloat16x3 : &dv_products_bfloat16;
-#else
-  missing = "this build of the library has no products on tile units (AMX)";
-#endif
-  if (!missing) return DVBF_OK;
-  return dv_fail(error, DVBF_ARGUMENT, "products = %s: %s; use products = float",
-                 choice == DV_BFLOAT16X3 ? "bfloat16x3" : "bfloat16", missing);
+                   name);
+  if ((missing = missing_for_tiles()))
+    return dv_fail(error, DVBF_ARGUMENT, "products = %s: %s; use products = float", name, missing);
+  *out = three ? &dv_products_bfloat16x3 : &dv_products_bfloat16;
+  return DVBF_OK;
 }
 
 /* ---- Names of instructions and compiler ---- */

@@ -18,28 +18,23 @@
 typedef dvbf_real real;
 
 #if defined(__AVX512F__)
-#define VECTOR 64
 #define WIDE 4
-#elif defined(__AVX__)
-#define VECTOR 32
-#define WIDE 2
 #else
-#define VECTOR 16
 #define WIDE 2
 #endif
 
-typedef real vec __attribute__((vector_size(VECTOR), aligned(sizeof(real)), may_alias));
+typedef dv_vector vec;
 
 #ifdef DV_PORTABLE
 enum { IN_ORDER = true, DOT_LANES = 8 };
 typedef real dot_vec __attribute__((vector_size(8 * sizeof(real)), aligned(sizeof(real)), may_alias));
 #else
-enum { IN_ORDER = false, DOT_LANES = VECTOR / (int)sizeof(real) };
+enum { IN_ORDER = false, DOT_LANES = DV_VECTOR / (int)sizeof(real) };
 typedef vec dot_vec;
 #endif
 
 enum {
-  LANES = VECTOR / (int)sizeof(real),
+  LANES = DV_VECTOR / (int)sizeof(real),
   ROWS = 6,            /* of a tile */
   COLS = WIDE * LANES, /* of the widest tile */
   DEPTH = 256          /* of a panel: as much of a and b as caches and page tables hold while all rows pass */
@@ -285,13 +280,6 @@ static void tn(real *c, bool add, const real *a, const real *b, int m, int n, in
     for (int i = 0; i < n; i++) c[j * n + i] = (add ? c[j * n + i] : 0) + transposed[i * k + j];
 }
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-
-#ifdef DV_PORTABLE
-#define PRODUCTS JOIN(dv_products_portable_, DV_ISA)
-#else
-#define PRODUCTS JOIN(dv_products_, DV_ISA)
-#endif
+#define PRODUCTS DV_OF_ISA(dv_products)
 extern const dv_products PRODUCTS;
 const dv_products PRODUCTS = {nn, nt, tn};

@@ -1,7 +1,7 @@
 /* Planning: each value and gradient gets a place in one arena for as long as it lives, largest first at the
  * lowest free offset, so that a forward program reuses nearly all memory (dv_graph_plan). Packing copies a
  * planned program into one block of memory for runs that must not allocate (dv_graph_pack). */
-#include "engine/graph_internal.h"
+#include "engine/engine.h"
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -156,14 +156,6 @@ dvbf_status dv_graph_plan(dvbf_graph *g, dvbf_error *error) {
   return DVBF_OK;
 }
 
-size_t dv_graph_arena_size(const dvbf_graph *g) {
-  return g->arena;
-}
-
-size_t dv_graph_buffers(const dvbf_graph *g) {
-  return (size_t)g->n_buffers;
-}
-
 /* ---- Packing: graph, ops, buffers and the ops' data behind each other ---- */
 
 static size_t round_up(size_t size) {
@@ -174,7 +166,7 @@ static size_t round_up(size_t size) {
 static size_t data_size(const dvbf_op *op) {
   if (!op->data) return 0;
   const unsigned char *content = op->data;
-  return ((const remembered *)(content - offsetof(remembered, content)))->size;
+  return ((const dv_remembered *)(content - offsetof(dv_remembered, content)))->size;
 }
 
 size_t dv_graph_packed_size(const dvbf_graph *g) {

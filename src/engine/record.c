@@ -2,7 +2,7 @@
  * public in dvbf/graph.h). A program is recorded once per shape from a few coarse ops over slabs
  * [steps][rows][cols]; the first failure is kept and reported when recording ends. Parameters live in one
  * vector, each aligned to a cache line. */
-#include "engine/graph_internal.h"
+#include "engine/engine.h"
 
 #include "base/memory.h"
 #include "math/random.h"
@@ -75,16 +75,12 @@ dvbf_graph *dv_graph_new(dv_parameters *parameters, int rows, bool training) {
 
 void dv_graph_free(dvbf_graph *g) {
   if (!g) return;
-  for (remembered *m = g->memory; m;) {
-    remembered *next = m->next;
+  for (dv_remembered *m = g->memory; m;) {
+    dv_remembered *next = m->next;
     dv_free(m);
     m = next;
   }
   DV_FREE(g->buffers, g->ops, g->segments, g);
-}
-
-void dv_graph_fix_parameters(dvbf_graph *g) {
-  g->fixed = true;
 }
 
 /* The list with room for one more entry; NULL, refusing the program, if memory is short. */
@@ -110,27 +106,6 @@ void dv_graph_segment_begin(dvbf_graph *g) {
 void dv_graph_segment_end(dvbf_graph *g) {
   if (g->in_segment) g->segments[g->n_segments - 1].last = g->n_ops;
   g->in_segment = false;
-}
-
-int dv_graph_noise_number(dvbf_graph *g) {
-  return g->noise_numbers++;
-}
-
-int dv_graph_noise_count(const dvbf_graph *g) {
-  return g->noise_numbers;
-}
-
-void dv_graph_noise_from(dvbf_graph *g, int number, int step) {
-  g->noise_numbers = number;
-  g->noise_step = step;
-}
-
-int dv_graph_noise_step(const dvbf_graph *g) {
-  return g->noise_step;
-}
-
-bool dv_graph_training(const dvbf_graph *g) {
-  return g->training;
 }
 
 bool dv_graph_has_gradient(const dvbf_graph *g, dvbf_value value) {
@@ -178,14 +153,6 @@ double dv_graph_bound(const dvbf_graph *g, const double terms[DV_MOST_TERMS]) {
   return bound;
 }
 
-double dv_graph_flops(const dvbf_graph *g) {
-  return g->flops;
-}
-
-void dv_graph_count_flops(dvbf_graph *g, double flops) {
-  g->flops += flops;
-}
-
 void dvbf_refuse(dvbf_graph *g, const char *format, ...) {
   if (g->refused) return;
   g->refused = DVBF_ARGUMENT;
@@ -201,7 +168,7 @@ void dv_graph_refuse_memory(dvbf_graph *g) {
 }
 
 void *dvbf_remember(dvbf_graph *g, const void *content, size_t size) {
-  remembered *m = dv_calloc(1, sizeof *m + size);
+  dv_remembered *m = dv_calloc(1, sizeof *m + size);
   if (!m) {
     dv_graph_refuse_memory(g);
     return NULL;

@@ -1,7 +1,7 @@
 /* Running a planned program: dv_run_forward loops over the ops, dv_run_backward over the same ops in reverse.
  * A gradient is zeroed on its first use unless that op overwrites it. A segment runs forward again just
  * before it runs backward. With DV_CHECK_OPS an op that touches an unlisted value ends the process. */
-#include "engine/graph_internal.h"
+#include "engine/engine.h"
 
 #include "base/error.h"
 #include "base/memory.h"

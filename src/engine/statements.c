@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "engine/graph_internal.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -98,7 +98,7 @@ void dv_threads_run(dv_threads *pool, void (*job)(void *user, int worker), void 
   dv_threads_barrier(pool);
 }
 
-static int cores(void) {
+int dv_cores(void) {
   cpu_set_t set;
   if (!sched_getaffinity(0, sizeof set, &set)) return CPU_COUNT(&set);
   long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -106,7 +106,7 @@ static int cores(void) {
 }
 
 dvbf_status dv_threads_new(dv_threads **out, unsigned threads, dvbf_error *error) {
-  int size = threads ? (int)threads : cores();
+  int size = threads ? (int)threads : dv_cores();
   dv_threads *pool = dv_calloc_aligned(1, sizeof *pool);
   if (!pool) return dv_fail_memory(error, "starting threads");
   pool->size = size;

@@ -7,16 +7,8 @@
 
 typedef dvbf_real real;
 
-#if defined(__AVX512F__)
-#define VECTOR 64
-#elif defined(__AVX__)
-#define VECTOR 32
-#else
-#define VECTOR 16
-#endif
-
-typedef real vec __attribute__((vector_size(VECTOR), aligned(sizeof(real)), may_alias));
-enum { LANES = VECTOR / (int)sizeof(real) };
+typedef dv_vector vec;
+enum { LANES = DV_VECTOR / (int)sizeof(real) };
 
 /* body(type, c) for all channels from c on, as many at once as a vector holds. */
 #define EACH_CHANNEL(body)                                                                                   \
@@ -126,13 +118,6 @@ static void weights_backward(real *w, size_t pixel, const real *u, size_t apart,
   collect(at, u, apart, (int)count);
 }
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-
-#ifdef DV_PORTABLE
-#define WINDOWS JOIN(dv_window_kernels_portable_, DV_ISA)
-#else
-#define WINDOWS JOIN(dv_window_kernels_, DV_ISA)
-#endif
+#define WINDOWS DV_OF_ISA(dv_window_kernels)
 extern const dv_winograd_kernels WINDOWS;
 const dv_winograd_kernels WINDOWS = {see, show, spread, collect, weights, weights_backward};

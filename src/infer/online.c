@@ -23,11 +23,11 @@ void *dv_workspace_take(dv_workspace *room, size_t count, size_t size) {
 }
 
 void dv_program_memory_lay_out(dv_workspace *room, dv_program_memory *m, const dvbf_program *recorded) {
-  size_t reals = dv_graph_arena_size(recorded->graph);
+  size_t reals = recorded->graph->arena;
   bool back = dv_graph_training(recorded->graph);
   void *graph = dv_workspace_take(room, 1, dv_graph_packed_size(recorded->graph));
   void *arena = dv_workspace_take(room, reals, sizeof(dvbf_real));
-  void *begun = back ? dv_workspace_take(room, dv_graph_buffers(recorded->graph), sizeof(bool)) : NULL;
+  void *begun = back ? dv_workspace_take(room, (size_t)recorded->graph->n_buffers, sizeof(bool)) : NULL;
   if (!room->at) return;
   m->program = *recorded;
   m->program.graph = NULL; /* the heap's copy is freed; runs use the packed one */

@@ -193,7 +193,7 @@ static dvbf_status begin(dvbf_program *p, const dvbf_model *m, int steps, int ro
                        &p->shape[0], &p->shape[1], &p->ln_p,    &p->predicted, &p->innovation, &p->sight};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) *all[i] = none;
   p->graph = dv_graph_new((dv_parameters *)&m->parameters, rows, flags & (DV_BACKWARD | DV_DERIVATIVES));
-  if (p->graph && flags & DV_DERIVATIVES) dv_graph_fix_parameters(p->graph);
+  if (p->graph && flags & DV_DERIVATIVES) p->graph->fixed = true;
   return p->graph ? DVBF_OK : dv_fail_memory(error, "recording the model");
 }
 
@@ -410,13 +410,13 @@ void dv_record_particles(dvbf_program *p, const dvbf_model *m, int samples) {
   part.z = dvbf_slab(g, 1, m->n_z);
   m->type->start(m->type, &part, m);
   dvbf_value z = part.z, s = weigh(&part, m, &part.first, 0, samples);
-  int streams = dv_graph_noise_count(g);
+  int streams = g->noise_numbers;
   for (int t = 0; t + 1 < p->steps; t++) {
     part = dv_part_of(p, t, 2);
     part.mean_v = true;
     part.observe = 2;
     part.z = dvbf_slab(g, 2, m->n_z);
-    dv_graph_noise_from(g, streams, t);
+    g->noise_numbers = streams, g->noise_step = t;
     dv_record_resample(g, dvbf_steps(part.z, 0, 1), z, s, samples);
     m->type->step(m->type, &part, m);
     z = dvbf_steps(part.z, 1, 1);

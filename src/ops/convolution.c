@@ -16,7 +16,7 @@
  *   transposed    dW += P(dL)^T S   dS += P(dL) W
  *
  * A panel of P holds some lines of places. */
-#include "ops/convolution_winograd.h"
+#include "ops/ops.h"
 
 #include <string.h>
 
@@ -148,24 +148,16 @@ static void pass_line(const convolution_data *d, const sights *s, bool gathers) 
   for (int x = last; x < d->small.width; x++) edge_place(d, s, x, gathers);
 }
 
-/* panel = the patches of a line of places. */
-static void gather(const convolution_data *d, dvbf_real *panel, const dvbf_real *large, int y) {
+/* The patches of a line of places: gathered into the panel, 0 outside of the image, or added to the image. */
+static void pass_patches(const convolution_data *d, dvbf_real *panel, const dvbf_real *large, int y,
+                         bool gathers) {
   size_t width = (size_t)d->size * (size_t)d->large.channels;
   for (int i = 0; i < d->size; i++) {
     int line = line_seen(d, y, i);
     sights s = sights_of(d, panel, large, line < 0 ? 0 : line, i);
-    for (int x = 0; x < d->small.width && line < 0; x++)
+    for (int x = 0; x < d->small.width && line < 0 && gathers; x++)
       memset(s.patch + (size_t)x * s.apart, 0, width * sizeof *panel);
-    if (line >= 0) pass_line(d, &s, true);
-  }
-}
-
-/* Adds the patches of a line of places to the image. */
-static void scatter(const convolution_data *d, dvbf_real *panel, dvbf_real *large, int y) {
-  for (int i = 0; i < d->size; i++) {
-    int line = line_seen(d, y, i);
-    sights s = sights_of(d, panel, large, line < 0 ? 0 : line, i);
-    if (line >= 0) pass_line(d, &s, false);
+    if (line >= 0) pass_line(d, &s, gathers);
   }
 }
 
@@ -180,21 +172,13 @@ static piece piece_at(const convolution_data *d, int first, int all) {
   return (piece){first, lines, lines * d->small.width};
 }
 
-static void gather_piece(const convolution_data *d, const piece *p, dvbf_real *panel,
-                         const dvbf_real *large) {
+static void pass_piece(const convolution_data *d, const piece *p, dvbf_real *panel, const dvbf_real *large,
+                       bool gathers) {
   size_t line = (size_t)d->small.width * (size_t)patch_of(d), image = (size_t)pixels_of(d->large);
   for (int l = 0; l < p->lines; l++) {
     int at = p->first + l;
-    gather(d, panel + (size_t)l * line, large + (size_t)(at / d->small.height) * image, at % d->small.height);
-  }
-}
-
-static void scatter_piece(const convolution_data *d, const piece *p, dvbf_real *panel, dvbf_real *large) {
-  size_t line = (size_t)d->small.width * (size_t)patch_of(d), image = (size_t)pixels_of(d->large);
-  for (int l = 0; l < p->lines; l++) {
-    int at = p->first + l;
-    scatter(d, panel + (size_t)l * line, large + (size_t)(at / d->small.height) * image,
-            at % d->small.height);
+    pass_patches(d, panel + (size_t)l * line, large + (size_t)(at / d->small.height) * image,
+                 at % d->small.height, gathers);
   }
 }
 
@@ -203,28 +187,19 @@ static size_t in_small(const convolution_data *d, const piece *p) {
   return (size_t)p->first * (size_t)d->small.width * (size_t)d->small.channels;
 }
 
-/* Images of all steps, which lie side by side. */
-static int images_of(dvbf_value x) {
-  return x.steps * x.rows;
-}
-
 static int lines_of(const convolution_data *d, dvbf_value x) {
-  return images_of(x) * d->small.height;
-}
-
-/* Fills y [count][width] with a row. */
-static void fill_rows(dvbf_real *y, const dvbf_real *row, size_t count, size_t width) {
-  for (size_t i = 0; i < count; i++, y += width) memcpy(y, row, width * sizeof *y);
+  return dv_rows(x) * d->small.height;
 }
 
 /* Fills the output with its bias, of each pixel or each channel, or with 0 if there is none. */
 static void begin_with_bias(const dvbf_op *op, dvbf_run *run) {
   dvbf_value y = op->out[OUT], b = op->in[BIAS];
-  size_t all = (size_t)images_of(y) * (size_t)y.cols, width = (size_t)b.cols;
+  size_t all = dv_rows(y) * (size_t)y.cols, width = (size_t)b.cols;
   if (b.buffer < 0)
     memset(dv_at(run, y), 0, all * sizeof(dvbf_real));
   else
-    fill_rows(dv_at(run, y), dv_at(run, b), all / width, width);
+    for (size_t i = 0; i < all; i += width)
+      memcpy(dv_at(run, y) + i, dv_at(run, b), width * sizeof(dvbf_real));
 }
 
 /* The weights the other way round, [channels of small][patch]. */
@@ -245,19 +220,13 @@ static void run_patches(const convolution_data *d, const dv_winograd_job *job, d
   for (int l = 0; l < all; l += d->lines) {
     piece p = piece_at(d, l, all);
     size_t at = in_small(d, &p);
-    if (job->large) gather_piece(d, &p, panel, job->large);
+    if (job->large) pass_piece(d, &p, panel, job->large, true);
     if (job->dw) run->product->tn(job->dw, true, panel, job->small + at, p.places, channels, patch);
     if (job->to_small) run->product->nn(job->to_small + at, NULL, panel, job->w, p.places, channels, patch);
     if (!job->to_large) continue;
     run->product->nn(panel, zeros, job->small + at, turned, p.places, patch, channels);
-    scatter_piece(d, &p, panel, job->to_large);
+    pass_piece(d, &p, panel, job->to_large, false);
   }
-}
-
-/* Only parameters can be kept: an op's output changes from run to run even when the weights do not. */
-static bool transformed_before(const dvbf_op *op, const dvbf_run *run) {
-  dv_buffer_kind kind = run->buffers[op->in[W].buffer].kind;
-  return run->same_weights && (kind == DV_BUFFER_PARAMETER || kind == DV_BUFFER_FROZEN);
 }
 
 static void run_job(const dvbf_op *op, dvbf_run *run, dv_winograd_job job) {
@@ -265,8 +234,8 @@ static void run_job(const dvbf_op *op, dvbf_run *run, dv_winograd_job job) {
   dvbf_real *panel = dv_at(run, op->out[PANEL]);
   job.w = dv_at(run, op->in[W]);
   job.u = dv_at(run, op->out[TRANSFORMED]);
-  job.u_is_there = transformed_before(op, run);
-  job.images = images_of(op->in[X]);
+  job.u_is_there = dv_is_unchanged(run, op->in[W]);
+  job.images = dv_rows(op->in[X]);
   if (d->by_windows)
     dv_winograd_run(&d->windows, &job, run, panel);
   else
@@ -285,7 +254,7 @@ static void forward(const dvbf_op *op, dvbf_run *run) {
   run_job(op, run,
           d->transposed ? (dv_winograd_job){.small = x, .to_large = dv_at(run, y)}
                         : (dv_winograd_job){.large = x, .to_small = dv_at(run, y)});
-  run->k->activate(d->activation, dv_at(run, y), images_of(y) * (y.cols / channels_of(d)), channels_of(d));
+  run->k->activate(d->activation, dv_at(run, y), dv_rows(y) * (y.cols / channels_of(d)), channels_of(d));
 }
 
 static void backward(const dvbf_op *op, dvbf_run *run) {
@@ -294,9 +263,9 @@ static void backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_real *dy = dvbf_gradient_at(run, y), *dx = dvbf_gradient_at(run, op->in[X]);
   dvbf_real *dw = dvbf_gradient_at(run, op->in[W]), *db = dvbf_gradient_at(run, b);
   const dvbf_real *x = dv_at(run, op->in[X]);
-  run->k->activate_backward(d->activation, dy, dv_at(run, y), images_of(y) * (y.cols / channels_of(d)),
+  run->k->activate_backward(d->activation, dy, dv_at(run, y), dv_rows(y) * (y.cols / channels_of(d)),
                             channels_of(d));
-  if (db) run->k->column_sum(db, dy, images_of(y) * (y.cols / b.cols), b.cols);
+  if (db) run->k->column_sum(db, dy, dv_rows(y) * (y.cols / b.cols), b.cols);
   if (!dw && !dx) return;
   run_job(op, run,
           d->transposed ? (dv_winograd_job){.large = dy, .small = dw ? x : NULL, .to_small = dx, .dw = dw}
@@ -345,7 +314,7 @@ void dvbf_convolve(dvbf_graph *g, const dvbf_convolution *c) {
     return;
   }
   d.by_windows = dv_winograd_fits(d.large, d.small, d.size, d.stride);
-  d.windows = dv_winograd_of(d.large, d.small, d.padding, images_of(c->x));
+  d.windows = dv_winograd_of(d.large, d.small, d.padding, dv_rows(c->x));
   d.lines = line > PANEL_REALS ? 1 : PANEL_REALS / line;
   if (d.lines > all) d.lines = all;
   int weights = product_of(patch_of(&d), c->channels + 1, 1);
@@ -358,6 +327,6 @@ void dvbf_convolve(dvbf_graph *g, const dvbf_convolution *c) {
     dvbf_keep(g, out[TRANSFORMED]); /* for runs with the same weights */
   double flops = 2.0 * (double)all * line * c->channels;
   bool back = dv_graph_has_gradient(g, c->x);
-  dv_graph_count_flops(g, flops * (dv_graph_training(g) ? 2 + back : 1));
+  g->flops += flops * (dv_graph_training(g) ? 2 + back : 1);
   dvbf_record(g, &convolution_class, N_IN, in, N_OUT, out, &d, sizeof d);
 }

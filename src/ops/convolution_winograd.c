@@ -18,7 +18,7 @@
  * transposed convolution and the gradients are the transposes of these steps:
  *
  *   transposed   M = A y A'   V_k = M_k U_k'   d = B V B'        gradient   dU_k = V_k' M_k   dg = G' dU G */
-#include "ops/convolution_winograd.h"
+#include "ops/ops.h"
 
 #include <string.h>
 
@@ -106,19 +106,6 @@ static void point_at(dvbf_real **at, int side, dvbf_image image, dvbf_real *pixe
   }
 }
 
-static void point_at_large(const dv_winograd *w, dvbf_real *at[36], const dvbf_real *large, place p,
-                           dvbf_real *nothing) {
-  size_t pixels = (size_t)w->large.height * (size_t)w->large.width * (size_t)w->large.channels;
-  point_at(at, 6, w->large, (dvbf_real *)large + p.image * pixels, 4 * p.y - w->padding, 4 * p.x - w->padding,
-           nothing);
-}
-
-static void point_at_small(const dv_winograd *w, dvbf_real *at[4], const dvbf_real *small, place p,
-                           dvbf_real *nothing) {
-  size_t pixels = (size_t)w->small.height * (size_t)w->small.width * (size_t)w->small.channels;
-  point_at(at, 2, w->small, (dvbf_real *)small + p.image * pixels, 2 * p.y, 2 * p.x, nothing);
-}
-
 /* ---- Transforms of the windows first .. first + count - 1 ---- */
 
 typedef struct panel {
@@ -129,46 +116,29 @@ typedef struct panel {
   int count;
 } panel;
 
-/* Pixels outside of an image are 0. */
-static void clear_nothing(const panel *p) {
-  memset(p->room.nothing, 0, widest_of(p->w) * sizeof *p->room.nothing);
-}
+typedef enum direction { SEE, SHOW, SPREAD, COLLECT } direction;
 
-static void see(const panel *p, const dvbf_real *large) {
-  int channels = p->w->large.channels;
-  dvbf_real *at[36], *v = p->room.v;
-  clear_nothing(p);
-  for (int i = 0; i < p->count; i++, v += 4 * (size_t)channels) {
-    point_at_large(p->w, at, large, place_at(p->w, p->first + (size_t)i), p->room.nothing);
-    p->k->see(v, seen_of(p->w), (const dvbf_real *const *)at, channels);
-  }
-}
-
-static void show(const panel *p, dvbf_real *large) {
-  int channels = p->w->large.channels;
-  dvbf_real *at[36], *v = p->room.v;
-  for (int i = 0; i < p->count; i++, v += 4 * (size_t)channels) {
-    point_at_large(p->w, at, large, place_at(p->w, p->first + (size_t)i), p->room.nothing);
-    p->k->show(at, v, seen_of(p->w), channels);
-  }
-}
-
-static void spread(const panel *p, const dvbf_real *small) {
-  int channels = p->w->small.channels;
-  dvbf_real *at[4], *m = p->room.m;
-  clear_nothing(p);
-  for (int i = 0; i < p->count; i++, m += channels) {
-    point_at_small(p->w, at, small, place_at(p->w, p->first + (size_t)i), p->room.nothing);
-    p->k->spread(m, made_of(p->w), (const dvbf_real *const *)at, channels);
-  }
-}
-
-static void collect(const panel *p, dvbf_real *small) {
-  int channels = p->w->small.channels;
-  dvbf_real *at[4], *m = p->room.m;
-  for (int i = 0; i < p->count; i++, m += channels) {
-    point_at_small(p->w, at, small, place_at(p->w, p->first + (size_t)i), p->room.nothing);
-    p->k->collect(at, m, made_of(p->w), channels);
+/* Between the pixels of the large images and V (see, show), or of the small images and M (spread, collect).
+ */
+static void transform(const panel *p, const dvbf_real *pixels, direction way) {
+  const dv_winograd *w = p->w;
+  bool large = way == SEE || way == SHOW;
+  dvbf_image image = large ? w->large : w->small;
+  int side = large ? 6 : 2, step = large ? 4 : 2, padding = large ? w->padding : 0;
+  size_t each = (size_t)image.height * (size_t)image.width * (size_t)image.channels;
+  size_t apart = large ? seen_of(w) : made_of(w), width = (large ? 4 : 1) * (size_t)image.channels;
+  dvbf_real *at[36], *row = large ? p->room.v : p->room.m;
+  if (way == SEE || way == SPREAD) memset(p->room.nothing, 0, widest_of(w) * sizeof *row);
+  for (int i = 0; i < p->count; i++, row += width) {
+    place q = place_at(w, p->first + (size_t)i);
+    point_at(at, side, image, (dvbf_real *)pixels + q.image * each, step * q.y - padding,
+             step * q.x - padding, p->room.nothing);
+    switch (way) {
+    case SEE: p->k->see(row, apart, (const dvbf_real *const *)at, image.channels); break;
+    case SHOW: p->k->show(at, row, apart, image.channels); break;
+    case SPREAD: p->k->spread(row, apart, (const dvbf_real *const *)at, image.channels); break;
+    case COLLECT: p->k->collect(at, row, apart, image.channels); break;
+    }
   }
 }
 
@@ -223,16 +193,16 @@ static void multiply_back(const panel *p, const dv_products *product) {
 
 /* V and M serve the gradient first, and are then overwritten by results. */
 static void run_panel(const panel *p, const dv_winograd_job *job, const dv_products *product) {
-  if (job->large) see(p, job->large);
-  if (job->small) spread(p, job->small);
+  if (job->large) transform(p, job->large, SEE);
+  if (job->small) transform(p, job->small, SPREAD);
   if (job->dw) multiply_back(p, product);
   if (job->to_small) {
     multiply(p, product, true);
-    collect(p, job->to_small);
+    transform(p, job->to_small, COLLECT);
   }
   if (job->to_large) {
     multiply(p, product, false);
-    show(p, job->to_large);
+    transform(p, job->to_large, SHOW);
   }
 }
 

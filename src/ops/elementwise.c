@@ -1,6 +1,5 @@
 /* Simple ops: sums, zeros, gradient clipping, steps side by side, joining and selecting columns, ln p of
  * independent values, and terms of the objective. Public ones are in dvbf/graph.h, others in ops.h. */
-#include "engine/engine.h"
 #include "ops/emit.h"
 #include "ops/ops.h"
 
@@ -8,22 +7,18 @@
 
 /* ---- Sums, zeros, gradient clipping ---- */
 
-static size_t count_of(dvbf_value v) {
-  return (size_t)v.steps * v.stride;
-}
-
 /* ---- out = a + b ---- */
 
 static void add_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_real *out = dv_at(run, op->out[0]);
-  memcpy(out, dv_at(run, op->in[0]), count_of(op->out[0]) * sizeof *out);
-  run->k->add(out, dv_at(run, op->in[1]), count_of(op->out[0]));
+  memcpy(out, dv_at(run, op->in[0]), dv_count(op->out[0]) * sizeof *out);
+  run->k->add(out, dv_at(run, op->in[1]), dv_count(op->out[0]));
 }
 
 static void add_backward(const dvbf_op *op, dvbf_run *run) {
   for (int i = 0; i < 2; i++) {
     dvbf_real *d = dvbf_gradient_at(run, op->in[i]);
-    if (d) run->k->add(d, dvbf_gradient_at(run, op->out[0]), count_of(op->out[0]));
+    if (d) run->k->add(d, dvbf_gradient_at(run, op->out[0]), dv_count(op->out[0]));
   }
 }
 
@@ -35,7 +30,7 @@ static const dvbf_op_class add_class = {"add", add_forward, add_backward, add_em
 
 void dvbf_add(dvbf_graph *g, dvbf_value out, dvbf_value a, dvbf_value b) {
   dvbf_value in[] = {a, b};
-  if (count_of(a) != count_of(out) || count_of(b) != count_of(out))
+  if (dv_count(a) != dv_count(out) || dv_count(b) != dv_count(out))
     dvbf_refuse(g, "values of different shapes cannot be added");
   dvbf_record(g, &add_class, 2, in, 1, &out, NULL, 0);
 }
@@ -43,7 +38,7 @@ void dvbf_add(dvbf_graph *g, dvbf_value out, dvbf_value a, dvbf_value b) {
 /* ---- out = 0 ---- */
 
 static void zero_forward(const dvbf_op *op, dvbf_run *run) {
-  memset(dv_at(run, op->out[0]), 0, count_of(op->out[0]) * sizeof(dvbf_real));
+  memset(dv_at(run, op->out[0]), 0, dv_count(op->out[0]) * sizeof(dvbf_real));
 }
 
 static void zero_emit(const dvbf_op *op, dvbf_code *code) {
@@ -63,7 +58,7 @@ static void clip_backward(const dvbf_op *op, dvbf_run *run) {
   const double *limit = op->data;
   dvbf_real *d = dvbf_gradient_at(run, op->in[0]), top = (dvbf_real)(*limit * run->conditions->scale);
   if (!d) return;
-  for (size_t i = 0, n = count_of(op->in[0]); i < n; i++) d[i] = d[i] > top ? top : d[i] < -top ? -top : d[i];
+  for (size_t i = 0, n = dv_count(op->in[0]); i < n; i++) d[i] = d[i] > top ? top : d[i] < -top ? -top : d[i];
 }
 
 static const dvbf_op_class clip_class = {"clip-gradient", NULL, clip_backward, NULL};
@@ -113,10 +108,6 @@ void dvbf_side_by_side(dvbf_graph *g, dvbf_value out, dvbf_value x) {
 /*   join      out = (a, b, ...)          d a += the columns of d out that are a's
  *   columns   out = columns first .. first + n - 1 of x          these columns of d x += d out */
 
-static size_t rows_of(dvbf_value v) {
-  return (size_t)v.steps * (size_t)v.rows;
-}
-
 /* Copies columns between tables of other widths. */
 static void copy_columns(dvbf_real *to, size_t to_width, const dvbf_real *from, size_t from_width,
                          size_t rows, size_t n) {
@@ -132,7 +123,7 @@ static void join_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value out = op->out[0];
   dvbf_real *to = dv_at(run, out);
   for (int i = 0; i < op->n_in; to += op->in[i++].cols)
-    copy_columns(to, (size_t)out.cols, dv_at(run, op->in[i]), (size_t)op->in[i].cols, rows_of(out),
+    copy_columns(to, (size_t)out.cols, dv_at(run, op->in[i]), (size_t)op->in[i].cols, dv_rows(out),
                  (size_t)op->in[i].cols);
 }
 
@@ -141,7 +132,7 @@ static void join_backward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_real *from = dvbf_gradient_at(run, out);
   for (int i = 0; from && i < op->n_in; from += op->in[i++].cols)
     add_columns(run, dvbf_gradient_at(run, op->in[i]), (size_t)op->in[i].cols, from, (size_t)out.cols,
-                rows_of(out), (size_t)op->in[i].cols);
+                dv_rows(out), (size_t)op->in[i].cols);
 }
 
 static void join_emit(const dvbf_op *op, dvbf_code *code) {
@@ -157,7 +148,7 @@ void dv_record_join(dvbf_graph *g, dvbf_value out, int count, const dvbf_value *
   bool fits = count <= DVBF_MAX_IN;
   for (int i = 0; i < count; i++) {
     cols += parts[i].cols;
-    fits = fits && rows_of(parts[i]) == rows_of(out);
+    fits = fits && dv_rows(parts[i]) == dv_rows(out);
   }
   if (!fits || cols != out.cols) dvbf_refuse(g, "%d columns cannot be joined to %d", cols, out.cols);
   dvbf_record(g, &join_class, count, parts, 1, &out, NULL, 0);
@@ -166,7 +157,7 @@ void dv_record_join(dvbf_graph *g, dvbf_value out, int count, const dvbf_value *
 static void columns_forward(const dvbf_op *op, dvbf_run *run) {
   const int *first = op->data;
   dvbf_value out = op->out[0], x = op->in[0];
-  copy_columns(dv_at(run, out), (size_t)out.cols, dv_at(run, x) + *first, (size_t)x.cols, rows_of(out),
+  copy_columns(dv_at(run, out), (size_t)out.cols, dv_at(run, x) + *first, (size_t)x.cols, dv_rows(out),
                (size_t)out.cols);
 }
 
@@ -175,7 +166,7 @@ static void columns_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value out = op->out[0], x = op->in[0];
   dvbf_real *to = dvbf_gradient_at(run, x);
   if (to)
-    add_columns(run, to + *first, (size_t)x.cols, dvbf_gradient_at(run, out), (size_t)out.cols, rows_of(out),
+    add_columns(run, to + *first, (size_t)x.cols, dvbf_gradient_at(run, out), (size_t)out.cols, dv_rows(out),
                 (size_t)out.cols);
 }
 
@@ -189,7 +180,7 @@ static void columns_emit(const dvbf_op *op, dvbf_code *code) {
 static const dvbf_op_class columns_class = {"columns", columns_forward, columns_backward, columns_emit};
 
 void dv_record_columns(dvbf_graph *g, dvbf_value out, dvbf_value x, int first) {
-  if (first < 0 || first + out.cols > x.cols || rows_of(out) != rows_of(x))
+  if (first < 0 || first + out.cols > x.cols || dv_rows(out) != dv_rows(x))
     dvbf_refuse(g, "columns %d to %d are not among %d", first, first + out.cols - 1, x.cols);
   dvbf_record(g, &columns_class, 1, &x, 1, &out, &first, sizeof first);
 }
@@ -207,7 +198,7 @@ static bool is_seen(const dvbf_op *op, const dvbf_real *mask, size_t value, size
 /* in: x, o, mask; out: ln p. */
 static void values_forward(const dvbf_op *op, dvbf_run *run) {
   const dv_value_density *density = op->data;
-  size_t n = (size_t)op->in[0].cols, rows = (size_t)op->in[0].steps * (size_t)op->in[0].rows;
+  size_t n = (size_t)op->in[0].cols, rows = dv_rows(op->in[0]);
   const dvbf_real *x = dv_at(run, op->in[0]), *o = dv_at(run, op->in[1]), *mask = dv_at(run, op->in[2]);
   dvbf_real *out = dv_at(run, op->out[0]);
   for (size_t r = 0; r < rows; r++) {
@@ -220,7 +211,7 @@ static void values_forward(const dvbf_op *op, dvbf_run *run) {
 
 static void values_backward(const dvbf_op *op, dvbf_run *run) {
   const dv_value_density *density = op->data;
-  size_t n = (size_t)op->in[0].cols, rows = (size_t)op->in[0].steps * (size_t)op->in[0].rows;
+  size_t n = (size_t)op->in[0].cols, rows = dv_rows(op->in[0]);
   const dvbf_real *x = dv_at(run, op->in[0]), *o = dv_at(run, op->in[1]), *mask = dv_at(run, op->in[2]);
   const dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
   dvbf_real *d = dvbf_gradient_at(run, op->in[1]);

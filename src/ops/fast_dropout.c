@@ -32,21 +32,17 @@
 
 #include <math.h>
 
-static size_t count_of(dvbf_value v) {
-  return (size_t)v.steps * v.stride;
-}
-
 /* ---- out = c x^2 ---- */
 
 static void square_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_real c = (dvbf_real) * (const double *)op->data;
-  run->k->square(dv_at(run, op->out[0]), dv_at(run, op->in[0]), c, count_of(op->in[0]));
+  run->k->square(dv_at(run, op->out[0]), dv_at(run, op->in[0]), c, dv_count(op->in[0]));
 }
 
 static void square_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_real c = (dvbf_real) * (const double *)op->data, *dx = dvbf_gradient_at(run, op->in[0]);
   const dvbf_real *dy = dvbf_gradient_at(run, op->out[0]);
-  if (dx && dy) run->k->square_backward(dx, dv_at(run, op->in[0]), dy, c, count_of(op->in[0]));
+  if (dx && dy) run->k->square_backward(dx, dv_at(run, op->in[0]), dy, c, dv_count(op->in[0]));
 }
 
 /* The table of x as it is, or the whole of a parameter in one row. */
@@ -60,8 +56,8 @@ static void square_emit(const dvbf_op *op, dvbf_code *code) {
 static const dvbf_op_class square_class = {"square", square_forward, square_backward, square_emit};
 
 void dv_record_square(dvbf_graph *g, dvbf_value out, dvbf_value x, double c) {
-  if (count_of(out) != count_of(x))
-    dvbf_refuse(g, "squares of %zu numbers do not fill %zu", count_of(x), count_of(out));
+  if (dv_count(out) != dv_count(x))
+    dvbf_refuse(g, "squares of %zu numbers do not fill %zu", dv_count(x), dv_count(out));
   dvbf_record(g, &square_class, 1, &x, 1, &out, &c, sizeof c);
 }
 
@@ -76,14 +72,14 @@ typedef struct moments_data {
 static void moments_forward(const dvbf_op *op, dvbf_run *run) {
   const moments_data *m = op->data;
   run->k->moments(m->activation, dv_at(run, op->out[0]), dv_at(run, op->out[1]), dv_at(run, op->in[0]),
-                  dv_at(run, op->in[1]), (dvbf_real)m->p, count_of(op->out[0]));
+                  dv_at(run, op->in[1]), (dvbf_real)m->p, dv_count(op->out[0]));
 }
 
 static void moments_backward(const dvbf_op *op, dvbf_run *run) {
   const moments_data *m = op->data;
   run->k->moments_backward(m->activation, dvbf_gradient_at(run, op->in[0]), dvbf_gradient_at(run, op->in[1]),
                            dv_at(run, op->in[0]), dv_at(run, op->in[1]), dvbf_gradient_at(run, op->out[0]),
-                           dvbf_gradient_at(run, op->out[1]), (dvbf_real)m->p, count_of(op->out[0]));
+                           dvbf_gradient_at(run, op->out[1]), (dvbf_real)m->p, dv_count(op->out[0]));
 }
 
 /* A table of the op's shape that holds e. */
@@ -222,7 +218,7 @@ static void head_emit(const dvbf_op *op, dvbf_code *code) {
 static const dvbf_op_class head_class = {"moments-head", head_forward, head_backward, head_emit};
 
 void dv_record_moments_head(dvbf_graph *g, dvbf_value head, dvbf_value mean, dvbf_value variance) {
-  if (head.cols != 2 * mean.cols || count_of(mean) != count_of(variance) || head.steps != mean.steps)
+  if (head.cols != 2 * mean.cols || dv_count(mean) != dv_count(variance) || head.steps != mean.steps)
     dvbf_refuse(g, "%d means and %d variances do not make a head of %d", mean.cols, variance.cols, head.cols);
   dvbf_record(g, &head_class, 2, (dvbf_value[]){mean, variance}, 1, &head, NULL, 0);
 }

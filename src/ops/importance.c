@@ -46,10 +46,10 @@ static void ratio_forward(const dvbf_op *op, dvbf_run *run) {
   const ratio_data *d = op->data;
   int n = op->in[0].cols;
   dvbf_real *out = dv_at(run, op->out[0]);
-  for (size_t r = 0; r < (size_t)op->out[0].steps * (size_t)op->out[0].rows; r++) {
+  for (int r = 0; r < dv_rows(op->out[0]); r++) {
     ratio_row row;
     double sum = 0;
-    bool drawn = row_at(op, run, r, &row);
+    bool drawn = row_at(op, run, (size_t)r, &row);
     for (int k = 0; drawn && k < n; k++) {
       double ln_s = row.p ? (double)dv_clamp(row.p[n + k], d->low, d->high) : 0;
       double apart = (double)(row.w[k] - (row.p ? row.p[k] : 0)) * dv_exp(-ln_s), eps = (double)row.eps[k];
@@ -66,10 +66,10 @@ static void ratio_backward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
   dvbf_real *d_w = dvbf_gradient_at(run, op->in[0]), *d_q = dvbf_gradient_at(run, op->in[1]);
   dvbf_real *d_p = dvbf_gradient_at(run, op->in[4]);
-  for (size_t r = 0; r < (size_t)op->out[0].steps * (size_t)op->out[0].rows; r++) {
+  for (int r = 0; r < dv_rows(op->out[0]); r++) {
     ratio_row row;
-    bool drawn = row_at(op, run, r, &row);
-    size_t at = r * (size_t)n;
+    bool drawn = row_at(op, run, (size_t)r, &row);
+    size_t at = (size_t)r * (size_t)n;
     for (size_t k = 0, m = (size_t)n; drawn && k < m; k++) {
       double ln_s = row.p ? (double)dv_clamp(row.p[m + k], d->low, d->high) : 0;
       double apart = (double)(row.w[k] - (row.p ? row.p[k] : 0)) * dv_exp(-ln_s);
@@ -161,10 +161,6 @@ dvbf_value dv_record_importance(dvbf_graph *g, int term, int samples, dvbf_value
  * The choice of j passes no gradient to s. Rows of equal weights stay as they are, and so does a group
  * without weight. */
 
-typedef struct resample_data {
-  int samples;
-} resample_data;
-
 /* in: z, s, u; out: z of the chosen rows, and which they were, counted from the first of their group. */
 static void choose(const dvbf_real *s, double u, int n, dvbf_real *chosen) {
   double total = 0, sum = (double)s[0];
@@ -178,25 +174,24 @@ static void choose(const dvbf_real *s, double u, int n, dvbf_real *chosen) {
 }
 
 static void resample_forward(const dvbf_op *op, dvbf_run *run) {
-  const resample_data *d = op->data;
-  int rows = op->out[0].rows;
+  int rows = op->out[0].rows, samples = *(const int *)op->data;
   size_t n = (size_t)op->out[0].cols;
   const dvbf_real *z = dv_at(run, op->in[0]), *s = dv_at(run, op->in[1]), *u = dv_at(run, op->in[2]);
   dvbf_real *out = dv_at(run, op->out[0]), *chosen = dv_at(run, op->out[1]);
-  for (int first = 0; first < rows; first += d->samples) {
-    choose(s + first, (double)u[first], d->samples, chosen + first);
-    for (int r = first; r < first + d->samples; r++)
+  for (int first = 0; first < rows; first += samples) {
+    choose(s + first, (double)u[first], samples, chosen + first);
+    for (int r = first; r < first + samples; r++)
       memcpy(out + (size_t)r * n, z + (size_t)(first + (int)chosen[r]) * n, n * sizeof *out);
   }
 }
 
 static void resample_backward(const dvbf_op *op, dvbf_run *run) {
-  const resample_data *d = op->data;
+  int samples = *(const int *)op->data;
   size_t n = (size_t)op->out[0].cols;
   const dvbf_real *d_out = dvbf_gradient_at(run, op->out[0]), *chosen = dv_at(run, op->out[1]);
   dvbf_real *d_z = dvbf_gradient_at(run, op->in[0]);
   for (int r = 0; r < op->out[0].rows; r++) {
-    size_t from = (size_t)(r / d->samples * d->samples + (int)chosen[r]) * n, to = (size_t)r * n;
+    size_t from = (size_t)(r / samples * samples + (int)chosen[r]) * n, to = (size_t)r * n;
     for (size_t i = 0; i < n; i++) d_z[from + i] += d_out[to + i];
   }
 }
@@ -204,10 +199,9 @@ static void resample_backward(const dvbf_op *op, dvbf_run *run) {
 static const dvbf_op_class resample_class = {"resample", resample_forward, resample_backward, NULL};
 
 void dv_record_resample(dvbf_graph *g, dvbf_value out, dvbf_value z, dvbf_value s, int samples) {
-  resample_data data = {samples};
   dvbf_value u = dvbf_slab_constant(g, 1, 1), chosen = dvbf_slab_constant(g, 1, 1);
   dvbf_value in[] = {z, s, u}, to[] = {out, chosen};
   if (z.rows % samples) dvbf_refuse(g, "%d rows are not groups of %d samples", z.rows, samples);
   dv_record_uniform(g, u);
-  dvbf_record(g, &resample_class, 3, in, 2, to, &data, sizeof data);
+  dvbf_record(g, &resample_class, 3, in, 2, to, &samples, sizeof samples);
 }

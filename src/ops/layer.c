@@ -7,8 +7,8 @@
  * `open`, which runs after all of them, makes every weight's gradient in one product over all steps.
  *
  *   dp = dy * activation'(y)      dx_k += dp W_k^T      dW_k += x_k^T dp      db += sum over rows of dp */
-#include "engine/engine.h"
 #include "ops/emit.h"
+#include "ops/ops.h"
 
 #include <string.h>
 
@@ -35,10 +35,6 @@ static dvbf_value bias_of(const dvbf_op *op) {
   return op->in[op->n_in - 1];
 }
 
-static int all_rows(dvbf_value v) {
-  return v.steps * v.rows;
-}
-
 /* One matrix for all steps, or one for each. */
 static bool per_step(dvbf_value w) {
   return w.steps > 1;
@@ -62,7 +58,7 @@ static void multiply_shared(dvbf_run *run, dvbf_value y, const dvbf_real *start,
 /* y = start + x W over the rows of both views, or y += x W without start. */
 static void multiply(dvbf_run *run, dvbf_value y, const dvbf_real *start, dvbf_value x, dvbf_value w) {
   if (!per_step(w)) {
-    run->product->nn(dv_at(run, y), start, dv_at(run, x), dv_at(run, w), all_rows(y), y.cols, x.cols);
+    run->product->nn(dv_at(run, y), start, dv_at(run, x), dv_at(run, w), dv_rows(y), y.cols, x.cols);
     return;
   }
   for (int t = 0; t < y.steps; t++)
@@ -74,7 +70,7 @@ static void input_gradient(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_value
   if (!per_step(w)) {
     bool add;
     dvbf_real *dx = dv_gradient_into(run, x, &add);
-    if (dx) run->product->nt(dx, add, dvbf_gradient_at(run, y), dv_at(run, w), all_rows(y), y.cols, x.cols);
+    if (dx) run->product->nt(dx, add, dvbf_gradient_at(run, y), dv_at(run, w), dv_rows(y), y.cols, x.cols);
     return;
   }
   for (int t = 0; t < y.steps; t++)
@@ -86,7 +82,7 @@ static void weight_gradient(dvbf_run *run, dvbf_value y, dvbf_value x, dvbf_valu
   if (!per_step(w)) {
     bool add;
     dvbf_real *dw = dv_gradient_into(run, w, &add);
-    if (dw) run->product->tn(dw, add, dv_at(run, x), dvbf_gradient_at(run, y), all_rows(y), y.cols, x.cols);
+    if (dw) run->product->tn(dw, add, dv_at(run, x), dvbf_gradient_at(run, y), dv_rows(y), y.cols, x.cols);
     return;
   }
   for (int t = 0; t < y.steps; t++)
@@ -105,7 +101,7 @@ static void fill_with_bias(dvbf_run *run, dvbf_value y, dvbf_value bias) {
   dvbf_real *at = dv_at(run, y);
   const dvbf_real *b = dv_at(run, bias);
   size_t width = (size_t)y.cols * sizeof *at;
-  for (int r = 0; r < all_rows(y); r++, at += y.cols) b ? memcpy(at, b, width) : memset(at, 0, width);
+  for (int r = 0; r < dv_rows(y); r++, at += y.cols) b ? memcpy(at, b, width) : memset(at, 0, width);
 }
 
 /* A narrow result is made from W^T, as sums along the rows of both. */
@@ -123,12 +119,6 @@ static void transpose(dvbf_run *run, dvbf_value w, dvbf_value transposed) {
   }
 }
 
-/* Only parameters can be cached: an op's output changes from run to run even when the weights do not. */
-static bool transposed_before(const dvbf_run *run, dvbf_value w) {
-  dv_buffer_kind kind = run->buffers[w.buffer].kind;
-  return run->same_weights && (kind == DV_BUFFER_PARAMETER || kind == DV_BUFFER_FROZEN);
-}
-
 static void open_forward(const dvbf_op *op, dvbf_run *run) {
   const layer_data *d = op->data;
   dvbf_value y = op->out[0];
@@ -139,8 +129,7 @@ static void open_forward(const dvbf_op *op, dvbf_run *run) {
   }
   for (int i = 0; i < d->n_in; i++) {
     dvbf_value x = input_of(op, i), w = weight_of(op, i);
-    if (transposed_of(op, i).buffer >= 0 && !transposed_before(run, w))
-      transpose(run, w, transposed_of(op, i));
+    if (transposed_of(op, i).buffer >= 0 && !dv_is_unchanged(run, w)) transpose(run, w, transposed_of(op, i));
     if (d->sequential[i]) continue;
     if (x.rows < y.rows)
       multiply_shared(run, y, start, x, w);
@@ -158,7 +147,7 @@ static void open_backward(const dvbf_op *op, dvbf_run *run) {
     if (!d->sequential[i]) input_gradient(run, y, input_of(op, i), weight_of(op, i));
   }
   dvbf_real *db = dvbf_gradient_at(run, bias_of(op));
-  if (db) run->k->column_sum(db, dvbf_gradient_at(run, y), all_rows(y), y.cols);
+  if (db) run->k->column_sum(db, dvbf_gradient_at(run, y), dv_rows(y), y.cols);
 }
 
 /* A step lists its own step of everything, of its sequential inputs alone. */
@@ -194,13 +183,13 @@ static void step_backward(const dvbf_op *op, dvbf_run *run) {
 static void whole_forward(const dvbf_op *op, dvbf_run *run) {
   const layer_data *d = op->data;
   open_forward(op, run);
-  run->k->activate(d->activation, dv_at(run, op->out[0]), all_rows(op->out[0]), op->out[0].cols);
+  run->k->activate(d->activation, dv_at(run, op->out[0]), dv_rows(op->out[0]), op->out[0].cols);
 }
 
 static void whole_backward(const dvbf_op *op, dvbf_run *run) {
   const layer_data *d = op->data;
   run->k->activate_backward(d->activation, dvbf_gradient_at(run, op->out[0]), dv_at(run, op->out[0]),
-                            all_rows(op->out[0]), op->out[0].cols);
+                            dv_rows(op->out[0]), op->out[0].cols);
   open_backward(op, run);
 }
 
@@ -287,9 +276,9 @@ static bool fits(dvbf_graph *g, const dvbf_layer *l) {
 /* Products of a run: forward, weights, and back to inputs that have a gradient (all but constants). */
 static void count_flops(dvbf_graph *g, const dvbf_layer *l) {
   for (int i = 0; i < l->n_in; i++) {
-    double one = 2.0 * all_rows(l->in[i].x) * l->out.cols * l->in[i].x.cols;
+    double one = 2.0 * dv_rows(l->in[i].x) * l->out.cols * l->in[i].x.cols;
     bool back = dv_graph_has_gradient(g, l->in[i].x);
-    dv_graph_count_flops(g, one * (dv_graph_training(g) ? 2 + back : 1));
+    g->flops += one * (dv_graph_training(g) ? 2 + back : 1);
   }
 }
 

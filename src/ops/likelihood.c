@@ -14,14 +14,6 @@
  * The mask has one entry for a row or, if rows may be partly observed, one for each x_i. Such rows have plain
  * loops here, since few data have them; all others go through the kernels. */
 
-static int all_rows(dvbf_value v) {
-  return v.steps * v.rows;
-}
-
-static size_t count_of(dvbf_value v) {
-  return (size_t)v.steps * v.stride;
-}
-
 /* The lowest ln sigma of a Gaussian, whose data is the scalar. */
 static double floor_of(const dvbf_op *op, const dvbf_run *run) {
   return run->scalars[*(const int *)op->data];
@@ -34,14 +26,10 @@ static void apply_mask(dvbf_real *out, const dvbf_real *mask, int rows) {
 
 /* ---- Partly observed rows ---- */
 
-static bool in_part(dvbf_value x, dvbf_value mask) {
-  return mask.cols == x.cols && x.cols > 1;
-}
-
-/* ln sigma of entry i of row r, from one number, one for each column, or one for each entry. */
-static size_t sigma_at(dvbf_value log_sigma, int n, int r, int i) {
-  size_t count = count_of(log_sigma);
-  return count == 1 ? 0 : count > (size_t)n ? (size_t)r * (size_t)n + (size_t)i : (size_t)i;
+/* Entry i of row r, from one number for all, one for each column, or one for each entry. */
+static size_t entry_at(dvbf_value from, int n, int r, int i) {
+  if (dv_rows(from) > 1) return (size_t)r * (size_t)n + (size_t)i;
+  return from.cols > 1 ? (size_t)i : 0;
 }
 
 static void gaussian_part_forward(const dvbf_op *op, dvbf_run *run) {
@@ -49,11 +37,11 @@ static void gaussian_part_forward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_real *x = dv_at(run, op->in[0]), *mean = dv_at(run, op->in[1]);
   const dvbf_real *log_sigma = dv_at(run, op->in[2]), *seen = dv_at(run, op->in[3]);
   dvbf_real *out = dv_at(run, op->out[0]);
-  for (int r = 0; r < all_rows(op->in[0]); r++, x += n, mean += n, seen += n) {
+  for (int r = 0; r < dv_rows(op->in[0]); r++, x += n, mean += n, seen += n) {
     double sum = 0;
     for (int i = 0; i < n; i++) {
       if (!(seen[i] > 0)) continue;
-      double ls = fmax((double)log_sigma[sigma_at(op->in[2], n, r, i)], floor_of(op, run));
+      double ls = fmax((double)log_sigma[entry_at(op->in[2], n, r, i)], floor_of(op, run));
       double e = (double)(x[i] - mean[i]) * dv_exp(-ls);
       sum -= 0.5 * e * e + ls + 0.918938533204672741780;
     }
@@ -68,10 +56,10 @@ static void gaussian_part_backward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_real *log_sigma = dv_at(run, op->in[2]), *seen = dv_at(run, op->in[3]);
   const dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
   dvbf_real *d_mean = dvbf_gradient_at(run, op->in[1]), *d_log_sigma = dvbf_gradient_at(run, op->in[2]);
-  for (int r = 0; r < all_rows(op->in[0]); r++, x += n, mean += n, seen += n, d_mean += n)
+  for (int r = 0; r < dv_rows(op->in[0]); r++, x += n, mean += n, seen += n, d_mean += n)
     for (int i = 0; i < n; i++) {
       if (!(seen[i] > 0)) continue;
-      size_t at = sigma_at(op->in[2], n, r, i);
+      size_t at = entry_at(op->in[2], n, r, i);
       double inverse = dv_exp(-fmax((double)log_sigma[at], floor)), e = (double)(x[i] - mean[i]) * inverse;
       d_mean[i] += (dvbf_real)((double)g[r] * e * inverse);
       if (d_log_sigma && (double)log_sigma[at] > floor)
@@ -81,10 +69,10 @@ static void gaussian_part_backward(const dvbf_op *op, dvbf_run *run) {
 
 static void bernoulli_part_forward(const dvbf_op *op, dvbf_run *run) {
   int n = op->in[0].cols;
-  const dvbf_real *x = dv_at(run, op->in[0]), *logit = dv_at(run, op->in[1]), *seen;
+  const dvbf_real *x = dv_at(run, op->in[0]), *logit = dv_at(run, op->in[1]);
+  const dvbf_real *seen = dv_at(run, op->in[2]);
   dvbf_real *out = dv_at(run, op->out[0]);
-  seen = dv_at(run, op->in[2]);
-  for (int r = 0; r < all_rows(op->in[0]); r++, x += n, logit += n, seen += n) {
+  for (int r = 0; r < dv_rows(op->in[0]); r++, x += n, logit += n, seen += n) {
     double sum = 0;
     for (int i = 0; i < n; i++) {
       double l = (double)logit[i];
@@ -96,11 +84,10 @@ static void bernoulli_part_forward(const dvbf_op *op, dvbf_run *run) {
 
 static void bernoulli_part_backward(const dvbf_op *op, dvbf_run *run) {
   int n = op->in[0].cols;
-  const dvbf_real *x = dv_at(run, op->in[0]), *logit = dv_at(run, op->in[1]), *seen;
-  const dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
+  const dvbf_real *x = dv_at(run, op->in[0]), *logit = dv_at(run, op->in[1]);
+  const dvbf_real *seen = dv_at(run, op->in[2]), *g = dvbf_gradient_at(run, op->out[0]);
   dvbf_real *d = dvbf_gradient_at(run, op->in[1]);
-  seen = dv_at(run, op->in[2]);
-  for (int r = 0; r < all_rows(op->in[0]); r++, x += n, logit += n, seen += n, d += n)
+  for (int r = 0; r < dv_rows(op->in[0]); r++, x += n, logit += n, seen += n, d += n)
     for (int i = 0; i < n; i++)
       if (seen[i] > 0) d[i] += g[r] * (x[i] - (dvbf_real)(1 / (1 + dv_exp(-(double)logit[i]))));
 }
@@ -111,28 +98,28 @@ static void bernoulli_part_backward(const dvbf_op *op, dvbf_run *run) {
 static void gaussian_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
   dvbf_real *out = dv_at(run, op->out[0]);
-  if (in_part(x, op->in[3])) {
+  if (dv_is_partial(x, op->in[3])) {
     gaussian_part_forward(op, run);
     return;
   }
-  run->k->gaussian(out, dv_at(run, x), dv_at(run, op->in[1]), dv_at(run, op->in[2]), count_of(op->in[2]),
-                   (dvbf_real)floor_of(op, run), all_rows(x), x.cols);
-  apply_mask(out, dv_at(run, op->in[3]), all_rows(x));
+  run->k->gaussian(out, dv_at(run, x), dv_at(run, op->in[1]), dv_at(run, op->in[2]), dv_count(op->in[2]),
+                   (dvbf_real)floor_of(op, run), dv_rows(x), x.cols);
+  apply_mask(out, dv_at(run, op->in[3]), dv_rows(x));
 }
 
 static void gaussian_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
   dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
-  if (in_part(x, op->in[3])) {
+  if (dv_is_partial(x, op->in[3])) {
     gaussian_part_backward(op, run);
     return;
   }
   bool add;
   dvbf_real *d_mean = dv_gradient_into(run, op->in[1], &add);
-  apply_mask(g, dv_at(run, op->in[3]), all_rows(x));
+  apply_mask(g, dv_at(run, op->in[3]), dv_rows(x));
   run->k->gaussian_backward(d_mean, add, dvbf_gradient_at(run, op->in[2]), g, dv_at(run, x),
-                            dv_at(run, op->in[1]), dv_at(run, op->in[2]), count_of(op->in[2]),
-                            (dvbf_real)floor_of(op, run), all_rows(x), x.cols);
+                            dv_at(run, op->in[1]), dv_at(run, op->in[2]), dv_count(op->in[2]),
+                            (dvbf_real)floor_of(op, run), dv_rows(x), x.cols);
 }
 
 static const dvbf_op_class gaussian_class = {"gaussian", gaussian_forward, gaussian_backward, NULL};
@@ -148,24 +135,24 @@ void dvbf_gaussian(dvbf_graph *g, dvbf_value ln_p, dvbf_value x, dvbf_value mean
 static void bernoulli_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
   dvbf_real *out = dv_at(run, op->out[0]);
-  if (in_part(x, op->in[2])) {
+  if (dv_is_partial(x, op->in[2])) {
     bernoulli_part_forward(op, run);
     return;
   }
-  run->k->bernoulli(out, dv_at(run, x), dv_at(run, op->in[1]), all_rows(x), x.cols);
-  apply_mask(out, dv_at(run, op->in[2]), all_rows(x));
+  run->k->bernoulli(out, dv_at(run, x), dv_at(run, op->in[1]), dv_rows(x), x.cols);
+  apply_mask(out, dv_at(run, op->in[2]), dv_rows(x));
 }
 
 static void bernoulli_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[0];
   dvbf_real *g = dvbf_gradient_at(run, op->out[0]);
-  if (in_part(x, op->in[2])) {
+  if (dv_is_partial(x, op->in[2])) {
     bernoulli_part_backward(op, run);
     return;
   }
-  apply_mask(g, dv_at(run, op->in[2]), all_rows(x));
+  apply_mask(g, dv_at(run, op->in[2]), dv_rows(x));
   run->k->bernoulli_backward(dvbf_gradient_at(run, op->in[1]), g, dv_at(run, x), dv_at(run, op->in[1]),
-                             all_rows(x), x.cols);
+                             dv_rows(x), x.cols);
 }
 
 static const dvbf_op_class bernoulli_class = {"bernoulli", bernoulli_forward, bernoulli_backward, NULL};
@@ -180,22 +167,13 @@ void dv_record_bernoulli(dvbf_graph *g, dvbf_value out, dvbf_value x, dvbf_value
 /*   out_i = free_i where use < 0, and in the first frames, else own_i
  *   d free_i, d own_i += d out_i, whichever it was */
 
-typedef struct free_sigma_data {
-  int first; /* frames at the beginning that are free */
-} free_sigma_data;
-
-/* in: own, free, use. Entry (r, i), rows counted over all steps, comes from a number for all, one for each
- * column, or one for each value. */
-static size_t place_of(dvbf_value from, int n, int r, int i) {
-  if (from.steps * from.rows > 1) return (size_t)r * (size_t)n + (size_t)i;
-  return from.cols > 1 ? (size_t)i : 0;
-}
+/* in: own, free, use; the data is the number of frames at the beginning that are free. */
 
 /* Row r is of the frame after the step to which its `use` belongs. The first frames may have none. */
 static bool is_free(const dvbf_run *run, const dvbf_op *op, int r) {
-  const free_sigma_data *d = op->data;
-  int rows = op->out[0].rows, none = rows * (op->out[0].steps - op->in[2].steps);
-  return r < d->first * rows || (r >= none && dv_at(run, op->in[2])[r - none] < 0);
+  int first = *(const int *)op->data, rows = op->out[0].rows,
+      none = rows * (op->out[0].steps - op->in[2].steps);
+  return r < first * rows || (r >= none && dv_at(run, op->in[2])[r - none] < 0);
 }
 
 static void free_sigma_forward(const dvbf_op *op, dvbf_run *run) {
@@ -204,7 +182,7 @@ static void free_sigma_forward(const dvbf_op *op, dvbf_run *run) {
   for (int r = 0; r < out.steps * out.rows; r++, to += out.cols) {
     dvbf_value source = op->in[is_free(run, op, r) ? 1 : 0];
     const dvbf_real *from = dv_at(run, source);
-    for (int i = 0; i < out.cols; i++) to[i] = from[place_of(source, out.cols, r, i)];
+    for (int i = 0; i < out.cols; i++) to[i] = from[entry_at(source, out.cols, r, i)];
   }
 }
 
@@ -214,7 +192,7 @@ static void free_sigma_backward(const dvbf_op *op, dvbf_run *run) {
   for (int r = 0; r < out.steps * out.rows; r++, g += out.cols) {
     dvbf_value source = op->in[is_free(run, op, r) ? 1 : 0];
     dvbf_real *to = dvbf_gradient_at(run, source);
-    for (int i = 0; i < out.cols; i++) to[place_of(source, out.cols, r, i)] += g[i];
+    for (int i = 0; i < out.cols; i++) to[entry_at(source, out.cols, r, i)] += g[i];
   }
 }
 
@@ -222,17 +200,13 @@ static void free_sigma_backward(const dvbf_op *op, dvbf_run *run) {
 static const dvbf_op_class free_sigma_class = {"free-sigma", free_sigma_forward, free_sigma_backward, NULL};
 
 void dv_record_free_sigma(dvbf_graph *g, const dv_free_sigma *s) {
-  free_sigma_data data = {s->first};
   dvbf_value in[] = {s->own, s->free, s->use};
-  dvbf_record(g, &free_sigma_class, 3, in, 1, &s->out, &data, sizeof data);
+  dvbf_record(g, &free_sigma_class, 3, in, 1, &s->out, &s->first, sizeof s->first);
 }
 
-/* ---- Innovation ---- */
+/* ---- Innovation: e = x - mean(output) of observed values, else 0;  d output -= mean'(output) d e ---- */
 
-/* e = x - mean(output) of observed values, else 0:   d output -= mean'(output) d e */
-
-/* in: x, output, mask; out: e. The data of the op is the function `mean`, twice; NULL: the output is the
- * mean. */
+/* in: x, output, mask; out: e. Without `mean` (NULL) the output is the mean. */
 typedef struct residual_data {
   double (*mean)(double output);
   dvbf_expr (*emit_mean)(dvbf_code *code, dvbf_expr output);
@@ -240,7 +214,7 @@ typedef struct residual_data {
 
 /* x may be the same for all rows, mask one value for a whole frame. */
 static const dvbf_real *row_of(const dvbf_run *run, dvbf_value value, int r) {
-  return dv_at(run, value) + (value.rows > 1 ? (size_t)r * (size_t)value.cols : 0);
+  return dv_row(run, value, value.rows > 1 ? r : 0);
 }
 
 static bool is_seen(const dvbf_real *mask, int cols, int i) {

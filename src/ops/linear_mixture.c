@@ -3,7 +3,6 @@
  * leave their range (dvbf_saturate). Contraction cuts only singular values above the limit: scaling a whole
  * matrix would shorten its slow modes too. */
 #include "base/memory.h"
-#include "engine/engine.h"
 #include "engine/statements.h"
 #include "math/algebra.h"
 #include "math/portable.h"
@@ -152,8 +151,8 @@ static void record(dvbf_graph *g, const dvbf_op_class *type, const dvbf_mixture 
 
 void dvbf_mixture_open(dvbf_graph *g, const dvbf_mixture *mixture) {
   record(g, &open_class, mixture, -1);
-  dv_graph_count_flops(g, (dv_graph_training(g) ? 3.0 : 1.0) * 2 * mixture->parts.steps *
-                              mixture->parts.rows * mixture->v.cols);
+  g->flops +=
+      (dv_graph_training(g) ? 3.0 : 1.0) * 2 * mixture->parts.steps * mixture->parts.rows * mixture->v.cols;
 }
 
 void dvbf_mixture_step(dvbf_graph *g, const dvbf_mixture *mixture, int t) {
@@ -257,17 +256,11 @@ static void keep(const dv_systems *s, double cut, room w, dvbf_real *to) {
   for (size_t k = 0; k < n * n && cut > 0; k++) *to++ = (dvbf_real)w.v[k];
 }
 
-/* If the parameters have not changed, as in the steps of an online filter, the result is still there. */
-static bool made_before(const dvbf_run *run, dvbf_value v) {
-  dv_buffer_kind kind = run->buffers[v.buffer].kind;
-  return run->same_weights && (kind == DV_BUFFER_PARAMETER || kind == DV_BUFFER_FROZEN);
-}
-
 static void contract_forward(const dvbf_op *op, dvbf_run *run) {
   const dv_systems *s = op->data;
   dvbf_value v = op->in[0];
   double *memory = (double *)(void *)dv_at(run, op->out[ROOM]);
-  if (made_before(run, v)) return;
+  if (dv_is_unchanged(run, v)) return; /* as in the steps of an online filter */
   for (int t = 0; t < v.steps; t++) {
     const dvbf_real *from = dv_at(run, dvbf_steps(v, t, 1));
     dvbf_real *to = dv_at(run, dvbf_steps(op->out[OUT], t, 1));
@@ -395,15 +388,11 @@ void dv_record_contract(dvbf_graph *g, dvbf_value out, dvbf_value v, const dv_sy
  *
  * depends on y alone, so that the op needs no copy of z. */
 
-static size_t rows_of(dvbf_value v) {
-  return (size_t)v.steps * (size_t)v.rows;
-}
-
 static void saturate_forward(const dvbf_op *op, dvbf_run *run) {
   int n = op->in[1].cols, cols = op->in[0].cols;
   const dvbf_real *centre = dv_at(run, op->in[1]), *limit = centre + n;
   dvbf_real *z = dv_at(run, op->in[0]);
-  for (size_t r = 0; r < rows_of(op->in[0]); r++, z += cols)
+  for (int r = 0; r < dv_rows(op->in[0]); r++, z += cols)
     for (int k = 0; k < n; k++) {
       dvbf_real far = (dvbf_real)fabs((double)(z[k] - centre[k]));
       if (!(far > limit[k])) continue;
@@ -418,7 +407,7 @@ static void saturate_backward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_real *y = dv_at(run, op->in[0]), *centre = dv_at(run, op->in[1]), *limit = centre + n;
   dvbf_real *d = dvbf_gradient_at(run, op->in[0]);
   if (!d) return;
-  for (size_t r = 0; r < rows_of(op->in[0]); r++, y += cols, d += cols)
+  for (int r = 0; r < dv_rows(op->in[0]); r++, y += cols, d += cols)
     for (int k = 0; k < n; k++) {
       double beyond = fabs((double)(y[k] - centre[k])) / (double)limit[k] - 1;
       if (beyond > 0) d[k] *= (dvbf_real)fmax(0, 1 - beyond * beyond);

@@ -34,21 +34,6 @@
 
 #include <math.h>
 
-/* Row r of a value. */
-static const dvbf_real *row_at(const dvbf_run *run, dvbf_value v, int r) {
-  return dv_at(run, v) + (size_t)r * (size_t)v.cols;
-}
-
-/* The same of controls, and of a gradient; NULL if there is none. */
-static const dvbf_real *control_at(const dvbf_run *run, dvbf_value u, int r) {
-  return u.buffer < 0 ? NULL : row_at(run, u, r);
-}
-
-static dvbf_real *back_at(const dvbf_run *run, dvbf_value v, int r) {
-  dvbf_real *at = dvbf_gradient_at(run, v);
-  return at ? at + (size_t)r * (size_t)v.cols : NULL;
-}
-
 static double dot(const dvbf_real *a, const dvbf_real *b, int n) {
   double sum = 0;
   for (int i = 0; i < n; i++) sum += (double)a[i] * (double)b[i];
@@ -76,8 +61,8 @@ static void local_forward(const dvbf_op *op, dvbf_run *run) {
   int n = op->out[0].cols, n_u = op->in[1].cols;
   dvbf_real *next = dv_at(run, op->out[0]);
   for (int r = 0; r < op->out[0].rows; r++, next += n) {
-    const dvbf_real *z = row_at(run, op->in[0], r), *u = control_at(run, op->in[1], r);
-    const dvbf_real *parts = row_at(run, op->in[2], r);
+    const dvbf_real *z = dv_row(run, op->in[0], r), *u = dv_row(run, op->in[1], r);
+    const dvbf_real *parts = dv_row(run, op->in[2], r);
     double s = dot(parts + n, z, n);
     for (int i = 0; i < n; i++)
       next[i] = (dvbf_real)((double)z[i] + (double)parts[i] * s + shift_of(parts, u, n, n_u, i));
@@ -87,10 +72,10 @@ static void local_forward(const dvbf_op *op, dvbf_run *run) {
 static void local_backward(const dvbf_op *op, dvbf_run *run) {
   int n = op->out[0].cols, n_u = op->in[1].cols;
   for (int r = 0; r < op->out[0].rows; r++) {
-    const dvbf_real *z = row_at(run, op->in[0], r), *u = control_at(run, op->in[1], r);
-    const dvbf_real *parts = row_at(run, op->in[2], r), *d = back_at(run, op->out[0], r);
-    dvbf_real *d_z = back_at(run, op->in[0], r), *d_u = back_at(run, op->in[1], r);
-    dvbf_real *d_parts = back_at(run, op->in[2], r);
+    const dvbf_real *z = dv_row(run, op->in[0], r), *u = dv_row(run, op->in[1], r);
+    const dvbf_real *parts = dv_row(run, op->in[2], r), *d = dv_row_gradient(run, op->out[0], r);
+    dvbf_real *d_z = dv_row_gradient(run, op->in[0], r), *d_u = dv_row_gradient(run, op->in[1], r);
+    dvbf_real *d_parts = dv_row_gradient(run, op->in[2], r);
     double s = dot(parts + n, z, n), e = dot(parts, d, n);
     for (int i = 0; i < n; i++) {
       if (d_z) d_z[i] += (dvbf_real)((double)d[i] + e * (double)parts[n + i]);
@@ -135,11 +120,11 @@ static bool inside(const local_row *w, const dvbf_real *head, int i) {
 
 /* False if a q is not used. */
 static bool local_row_at(local_row *w, const dvbf_op *op, const dvbf_run *run, int r) {
-  if (!(*row_at(run, op->in[4], r) > 0) || !(*row_at(run, op->in[5], r) > 0)) return false;
-  *w = (local_row){.parts = row_at(run, op->in[0], r),
-                   .u = control_at(run, op->in[1], r),
-                   .q = row_at(run, op->in[2], r),
-                   .p = row_at(run, op->in[3], r),
+  if (!(*dv_row(run, op->in[4], r) > 0) || !(*dv_row(run, op->in[5], r) > 0)) return false;
+  *w = (local_row){.parts = dv_row(run, op->in[0], r),
+                   .u = dv_row(run, op->in[1], r),
+                   .q = dv_row(run, op->in[2], r),
+                   .p = dv_row(run, op->in[3], r),
                    .n = op->in[2].cols / 2,
                    .n_u = op->in[1].cols,
                    .limits = op->data};
@@ -210,8 +195,9 @@ static void divergence_backward(const dvbf_op *op, dvbf_run *run) {
   for (int r = 0; r < op->out[0].rows; r++) {
     local_row w;
     if (!local_row_at(&w, op, run, r)) continue;
-    divergence_back_row(&w, (double)*back_at(run, op->out[0], r), back_at(run, op->in[0], r),
-                        back_at(run, op->in[1], r), back_at(run, op->in[2], r), back_at(run, op->in[3], r));
+    divergence_back_row(&w, (double)*dv_row_gradient(run, op->out[0], r), dv_row_gradient(run, op->in[0], r),
+                        dv_row_gradient(run, op->in[1], r), dv_row_gradient(run, op->in[2], r),
+                        dv_row_gradient(run, op->in[3], r));
   }
 }
 
@@ -230,7 +216,7 @@ static void choose_forward(const dvbf_op *op, dvbf_run *run) {
   int n = op->out[0].cols;
   dvbf_real *out = dv_at(run, op->out[0]);
   for (int r = 0; r < op->out[0].rows; r++, out += n) {
-    const dvbf_real *from = row_at(run, op->in[*row_at(run, op->in[2], r) > 0 ? 0 : 1], r);
+    const dvbf_real *from = dv_row(run, op->in[*dv_row(run, op->in[2], r) > 0 ? 0 : 1], r);
     for (int i = 0; i < n; i++) out[i] = from[i];
   }
 }
@@ -238,8 +224,8 @@ static void choose_forward(const dvbf_op *op, dvbf_run *run) {
 static void choose_backward(const dvbf_op *op, dvbf_run *run) {
   int n = op->out[0].cols;
   for (int r = 0; r < op->out[0].rows; r++) {
-    const dvbf_real *d = back_at(run, op->out[0], r);
-    dvbf_real *to = back_at(run, op->in[*row_at(run, op->in[2], r) > 0 ? 0 : 1], r);
+    const dvbf_real *d = dv_row_gradient(run, op->out[0], r);
+    dvbf_real *to = dv_row_gradient(run, op->in[*dv_row(run, op->in[2], r) > 0 ? 0 : 1], r);
     for (int i = 0; i < n; i++) to[i] += d[i];
   }
 }

@@ -1,10 +1,11 @@
 /* Message passing along the chain of a linear Gaussian system (Johnson et al. 2016): the exact posterior,
- * samples, moments and KL of a structured autoencoder, with gradients by hand (dv_record_messages); and
- * matrix helpers shared with kalman_step.c (chain.h). In terms of w no noise is ever inverted, and K >= I is
- * well conditioned. Backward walks a sequence again instead of keeping its forward pass. */
+ * samples, moments and KL of a structured autoencoder, with gradients by hand (dv_record_messages); and one
+ * step of a Kalman filter along the same chain (dv_record_kalman_step). In terms of w no noise is ever
+ * inverted, and K >= I is well conditioned. Backward walks a sequence again instead of keeping its forward
+ * pass. */
 #include "math/algebra.h"
 #include "math/portable.h"
-#include "ops/chain.h"
+#include "ops/ops.h"
 
 #include <limits.h>
 #include <math.h>
@@ -50,16 +51,117 @@
  *   dG += L dK   dL += G dK + J dG   dJ += dG L'
  *   of the head: dmu = D dh, d ln sigma = -2 D (dJ_ii + mu dh), 0 outside its limits */
 
-enum { HEAD, DRIFT, FROM_Z, NOISE, START, SPREAD, EPS, USE, ROOM, INPUTS };
-enum { STATE, KL, W, Q, OUTPUTS };
+/* ---- Matrices [n][n], row-major, in double precision ---- */
 
-typedef struct messages_data {
+/* out += f a b; either may be transposed. Loops run along rows of out and, unless b is transposed, of b. */
+static void add_product(double *out, double f, const double *a, bool a_transposed, const double *b,
+                        bool b_transposed, int n) {
+  for (int i = 0; i < n; i++) {
+    double *restrict row = out + (size_t)i * (size_t)n;
+    for (int k = 0; k < n; k++) {
+      double by = f * (a_transposed ? a[k * n + i] : a[i * n + k]);
+      const double *from = b_transposed ? b + k : b + (size_t)k * (size_t)n;
+      if (by == 0) continue; /* factors are triangular */
+      if (b_transposed)
+        for (int j = 0; j < n; j++) row[j] += by * from[(size_t)j * (size_t)n];
+      else
+        for (int j = 0; j < n; j++) row[j] += by * from[j];
+    }
+  }
+}
+
+/* out = a b */
+static void set_product(double *out, const double *a, bool a_transposed, const double *b, bool b_transposed,
+                        int n) {
+  memset(out, 0, (size_t)n * (size_t)n * sizeof *out);
+  add_product(out, 1, a, a_transposed, b, b_transposed, n);
+}
+
+/* out += f a v */
+static void add_applied(double *out, double f, const double *a, bool transposed, const double *v, int n) {
+  for (int i = 0; i < n; i++) {
+    double sum = 0;
+    for (int k = 0; k < n; k++) sum += a[transposed ? k * n + i : i * n + k] * v[k];
+    out[i] += f * sum;
+  }
+}
+
+/* out += f a b' */
+static void add_outer(double *out, double f, const double *a, const double *b, int n) {
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) out[i * n + j] += f * a[i] * b[j];
+}
+
+/* a = (a + a') / 2 */
+static void symmetrise(double *a, int n) {
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < i; j++) a[i * n + j] = a[j * n + i] = 0.5 * (a[i * n + j] + a[j * n + i]);
+}
+
+void dv_factor_read(double *l, const dvbf_real *from, int n) {
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++)
+      l[i * n + j] = j > i ? 0 : j == i ? dv_exp((double)from[i * n + j]) : (double)from[i * n + j];
+}
+
+/* Adds the gradient of such a parameter from that of its factor. */
+static void factor_gradient(dvbf_real *back, const double *l, const double *l_back, int n) {
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j <= i; j++)
+      back[i * n + j] += (dvbf_real)(l_back[i * n + j] * (j == i ? l[i * n + j] : 1));
+}
+
+/* The potential of a frame from its head (mu, ln sigma): D = sigma^-2 and d = D mu; 0 if it is not seen. */
+static void potential_read(double *d_matrix, double *d, const dvbf_real *head, double low, double high,
+                           bool seen, int n) {
+  for (int i = 0; i < n; i++) {
+    d_matrix[i] = seen ? dv_exp(-2 * (double)dv_clamp(head[n + i], low, high)) : 0;
+    d[i] = seen ? d_matrix[i] * (double)head[i] : 0;
+  }
+}
+
+/* K = I + L'G with K = U'U, and X = K^-1. If G is not finite, neither is U. Returns ln det K. */
+static double chain_factor(double *u, double *x, const double *l, const double *g, int n) {
+  double log_det = 0;
+  set_product(u, l, true, g, false, n);
+  for (int i = 0; i < n; i++) u[i * n + i] += 1;
+  if (!dv_cholesky(u, n))
+    for (int i = 0; i < n; i++) u[i * n + i] = (double)NAN;
+  for (int i = 0; i < n; i++) {
+    log_det += 2 * dv_log(u[i * n + i]);
+    for (int j = 0; j < n; j++) x[i * n + j] = i == j;
+  }
+  dv_solve_lower(u, n, x, n);
+  dv_solve_upper(u, n, x, n);
+  symmetrise(x, n);
+  return log_det;
+}
+
+static void write_state(dvbf_real *state, const double *z, const double *mean, const double *cov, int n) {
+  for (int i = 0; i < n; i++) *state++ = (dvbf_real)z[i];
+  for (int i = 0; i < n; i++) *state++ = (dvbf_real)mean[i];
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j <= i; j++) *state++ = (dvbf_real)cov[i * n + j];
+}
+
+void dv_chain_read(const dvbf_real *state, double *z, double *mean, double *cov, int n) {
+  for (int i = 0; i < n; i++) z[i] = (double)*state++;
+  for (int i = 0; i < n; i++) mean[i] = (double)*state++;
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j <= i; j++) cov[i * n + j] = cov[j * n + i] = (double)*state++;
+}
+
+/* ---- A chain ---- */
+
+enum { HEAD, DRIFT, FROM_Z, NOISE, EPS, USE, ROOM, START, SPREAD, INPUTS, GIVEN = START, STEP_INPUTS };
+enum { STATE, W, Q, KL, OUTPUTS, STEP_OUTPUTS = KL };
+
+typedef struct chain_data {
   int n;
-  double low, high;
-  int temperature;
-} messages_data;
-
-/* ---- Memory ---- */
+  double low, high; /* of ln sigma */
+  int temperature;  /* scalar, of messages */
+  bool particles;   /* of a step */
+} chain_data;
 
 /* Memory of a step: matrices [n][n], then vectors [n]. */
 enum { M_J, M_G, M_X, M_U, M_JT, M_P, M_B, D_G, D_X, D_K, D_U, MATRICES };
@@ -80,7 +182,7 @@ static size_t chain_size(int n, int steps) {
 typedef struct chain {
   const dvbf_op *op;
   const dvbf_run *run;
-  const messages_data *data;
+  const chain_data *data;
   double *room;
   int n, steps, row;
 } chain;
@@ -115,12 +217,11 @@ static void clear(double *values, int count) {
 
 /* The row of step t of a value, or of its gradient; NULL if there is none. */
 static dvbf_real *at(const chain *c, dvbf_value v, int t) {
-  return v.buffer < 0 ? NULL : dv_at(c->run, dvbf_steps(v, t, 1)) + (size_t)c->row * (size_t)v.cols;
+  return dv_row(c->run, dvbf_steps(v, t, 1), c->row);
 }
 
 static dvbf_real *back_at(const chain *c, dvbf_value v, int t) {
-  dvbf_real *back = v.buffer < 0 ? NULL : dvbf_gradient_at(c->run, dvbf_steps(v, t, 1));
-  return back ? back + (size_t)c->row * (size_t)v.cols : NULL;
+  return dv_row_gradient(c->run, dvbf_steps(v, t, 1), c->row);
 }
 
 static bool is_seen(const chain *c, int t) {
@@ -138,15 +239,17 @@ static void add_drift(const chain *c, double *out, int t) {
   if (drift) add_reals(out, drift, c->n);
 }
 
-static chain begin_chain(const dvbf_op *op, const dvbf_run *run) {
-  const messages_data *d = op->data;
+/* steps = 0: for a single step of the filter. */
+static chain begin_chain(const dvbf_op *op, const dvbf_run *run, int steps) {
+  const chain_data *d = op->data;
   int n = d->n;
-  chain c = {.op = op, .run = run, .data = d, .n = n, .steps = op->out[STATE].steps};
+  chain c = {.op = op, .run = run, .data = d, .n = n, .steps = steps};
   c.room = (double *)(void *)dv_at(run, op->in[ROOM]);
   const dvbf_real *from = dv_at(run, op->in[FROM_Z]);
   for (int i = 0; i < n; i++)
     for (int j = 0; j < n; j++) common(&c, A)[i * n + j] = from ? (double)from[j * n + i] : 0;
   if (from) dv_factor_read(common(&c, L), dv_at(run, op->in[NOISE]), n);
+  if (!steps) return c;
   dv_factor_read(common(&c, L1), dv_at(run, op->in[SPREAD]), n);
   clear(common_vector(&c, M1), n);
   add_reals(common_vector(&c, M1), dv_at(run, op->in[START]), n);
@@ -162,22 +265,22 @@ static void gather(const chain *c, int t) {
   double *work = common(c, WORK), *q = common_vector(c, WORK_VECTOR);
   bool seen = is_seen(c, t);
   clear(j, n * n);
-  dv_potential_read(d, h, seen ? at(c, c->op->in[HEAD], t) : NULL, c->data->low, c->data->high, seen, n);
+  potential_read(d, h, seen ? at(c, c->op->in[HEAD], t) : NULL, c->data->low, c->data->high, seen, n);
   for (int i = 0; i < n; i++) {
     j[i * n + i] = d[i];
     mu[i] = seen ? h[i] / d[i] : 0;
   }
   if (t + 1 == c->steps) return;
   const double *later = matrix(c, t + 1, M_JT), *from_z = common(c, A);
-  dv_set_product(work, later, false, from_z, false, n);
-  dv_add_product(j, 1, from_z, true, work, false, n);
-  dv_symmetrise(j, n);
+  set_product(work, later, false, from_z, false, n);
+  add_product(j, 1, from_z, true, work, false, n);
+  symmetrise(j, n);
   double *drift = q + n;
   clear(drift, n);
   add_drift(c, drift, t + 1);
   memcpy(q, vector(c, t + 1, V_HT), (size_t)n * sizeof *q);
-  dv_add_applied(q, -1, later, false, drift, n);
-  dv_add_applied(h, 1, from_z, true, q, n);
+  add_applied(q, -1, later, false, drift, n);
+  add_applied(h, 1, from_z, true, q, n);
 }
 
 /* G, K, X and what is passed on. */
@@ -186,17 +289,17 @@ static void pass_message(const chain *c, int t) {
   const double *l = factor(c, t), *j = matrix(c, t, M_J), *h = vector(c, t, V_H);
   double *g = matrix(c, t, M_G), *x = matrix(c, t, M_X), *jt = matrix(c, t, M_JT), *ht = vector(c, t, V_HT);
   double *work = common(c, WORK), *k = common_vector(c, WORK_VECTOR), *xk = k + n;
-  dv_set_product(g, j, false, l, false, n);
-  *log_det(c, t) = dv_chain_factor(matrix(c, t, M_U), x, l, g, n);
-  dv_set_product(work, g, false, x, false, n);
+  set_product(g, j, false, l, false, n);
+  *log_det(c, t) = chain_factor(matrix(c, t, M_U), x, l, g, n);
+  set_product(work, g, false, x, false, n);
   memcpy(jt, j, (size_t)n * (size_t)n * sizeof *jt);
-  dv_add_product(jt, -1, work, false, g, true, n);
-  dv_symmetrise(jt, n);
+  add_product(jt, -1, work, false, g, true, n);
+  symmetrise(jt, n);
   clear(k, 2 * n);
-  dv_add_applied(k, 1, l, true, h, n);
-  dv_add_applied(xk, 1, x, false, k, n);
+  add_applied(k, 1, l, true, h, n);
+  add_applied(xk, 1, x, false, k, n);
   memcpy(ht, h, (size_t)n * sizeof *ht);
-  dv_add_applied(ht, -1, g, false, xk, n);
+  add_applied(ht, -1, g, false, xk, n);
 }
 
 /* out = X (L'h - G'y) */
@@ -205,9 +308,9 @@ static void mean_of_w(const chain *c, int t, const double *y, double *out) {
   double *v = common_vector(c, WORK_VECTOR);
   clear(v, n);
   clear(out, n);
-  dv_add_applied(v, 1, factor(c, t), true, vector(c, t, V_H), n);
-  dv_add_applied(v, -1, matrix(c, t, M_G), true, y, n);
-  dv_add_applied(out, 1, matrix(c, t, M_X), false, v, n);
+  add_applied(v, 1, factor(c, t), true, vector(c, t, V_H), n);
+  add_applied(v, -1, matrix(c, t, M_G), true, y, n);
+  add_applied(out, 1, matrix(c, t, M_X), false, v, n);
 }
 
 /* y, and its mean and covariance. */
@@ -223,21 +326,21 @@ static void move_on(const chain *c, int t) {
     memcpy(a, y, (size_t)n * sizeof *a);
     return;
   }
-  dv_add_applied(y, 1, from_z, false, vector(c, t - 1, V_Z), n);
-  dv_add_applied(a, 1, from_z, false, vector(c, t - 1, V_M), n);
+  add_applied(y, 1, from_z, false, vector(c, t - 1, V_Z), n);
+  add_applied(a, 1, from_z, false, vector(c, t - 1, V_M), n);
   add_drift(c, y, t);
   add_drift(c, a, t);
-  dv_set_product(work, from_z, false, matrix(c, t - 1, M_P), false, n);
-  dv_add_product(b, 1, work, false, from_z, true, n);
+  set_product(work, from_z, false, matrix(c, t - 1, M_P), false, n);
+  add_product(b, 1, work, false, from_z, true, n);
 }
 
 /* F = I - L X G' */
 static void find_f(const chain *c, int t, double *f, double *work) {
   int n = c->n;
-  dv_set_product(work, factor(c, t), false, matrix(c, t, M_X), false, n);
+  set_product(work, factor(c, t), false, matrix(c, t, M_X), false, n);
   clear(f, n * n);
   for (int i = 0; i < n; i++) f[i * n + i] = 1;
-  dv_add_product(f, -1, work, false, matrix(c, t, M_G), true, n);
+  add_product(f, -1, work, false, matrix(c, t, M_G), true, n);
 }
 
 /* z, m and P of step t. */
@@ -250,26 +353,26 @@ static void draw(const chain *c, int t) {
   mean_of_w(c, t, vector(c, t, V_A), e);
   clear(noise, n);
   add_reals(noise, at(c, c->op->in[EPS], t), n);
-  dv_chain_unfactor(matrix(c, t, M_U), noise, n);
+  dv_solve_upper(matrix(c, t, M_U), n, noise, 1);
   for (int i = 0; i < n; i++) w[i] += noise[i];
   memcpy(z, vector(c, t, V_Y), (size_t)n * sizeof *z);
   memcpy(m, vector(c, t, V_A), (size_t)n * sizeof *m);
-  dv_add_applied(z, 1, l, false, w, n);
-  dv_add_applied(m, 1, l, false, e, n);
+  add_applied(z, 1, l, false, w, n);
+  add_applied(m, 1, l, false, e, n);
   find_f(c, t, f, work); /* leaves L X in work */
   clear(p, n * n);
-  dv_add_product(p, 1, work, false, l, true, n);
-  dv_set_product(work, f, false, matrix(c, t, M_B), false, n);
-  dv_add_product(p, 1, work, false, f, true, n);
-  dv_symmetrise(p, n);
+  add_product(p, 1, work, false, l, true, n);
+  set_product(work, f, false, matrix(c, t, M_B), false, n);
+  add_product(p, 1, work, false, f, true, n);
+  symmetrise(p, n);
 }
 
 static double divergence(const chain *c, int t) {
   int n = c->n;
   const double *x = matrix(c, t, M_X), *e = vector(c, t, V_E);
   double *gx = common(c, WORK), *bgx = gx + n * n, sum = *log_det(c, t) - n;
-  dv_set_product(gx, matrix(c, t, M_G), false, x, false, n);
-  dv_set_product(bgx, matrix(c, t, M_B), false, gx, false, n);
+  set_product(gx, matrix(c, t, M_G), false, x, false, n);
+  set_product(bgx, matrix(c, t, M_B), false, gx, false, n);
   for (int i = 0; i < n; i++) sum += x[i * n + i] + e[i] * e[i];
   for (int i = 0; i < n * n; i++) sum += gx[i] * bgx[i];
   return 0.5 * sum;
@@ -287,15 +390,14 @@ static void walk(const chain *c) {
 }
 
 static void forward(const dvbf_op *op, dvbf_run *run) {
-  chain c = begin_chain(op, run);
+  chain c = begin_chain(op, run, op->out[STATE].steps);
   int n = c.n;
   for (c.row = 0; c.row < op->out[STATE].rows; c.row++) {
     walk(&c);
     for (int t = 0; t < c.steps; t++) {
       const double *w = vector(&c, t, V_W), *noise = vector(&c, t, V_S), *u = matrix(&c, t, M_U);
       dvbf_real *q = at(&c, op->out[Q], t);
-      dv_chain_write(at(&c, op->out[STATE], t), vector(&c, t, V_Z), vector(&c, t, V_M), matrix(&c, t, M_P),
-                     n);
+      write_state(at(&c, op->out[STATE], t), vector(&c, t, V_Z), vector(&c, t, V_M), matrix(&c, t, M_P), n);
       *at(&c, op->out[KL], t) = (dvbf_real)divergence(&c, t);
       for (int i = 0; i < n; i++) {
         at(&c, op->out[W], t)[i] = (dvbf_real)w[i];
@@ -333,14 +435,14 @@ static void mean_back(const chain *c, int t, const double *y, const double *dw, 
   const double *l = factor(c, t), *h = vector(c, t, V_H), *x = matrix(c, t, M_X), *g = matrix(c, t, M_G);
   double *v = common_vector(c, WORK_VECTOR), *dv = v + n;
   clear(v, 2 * n);
-  dv_add_applied(v, 1, l, true, h, n);
-  dv_add_applied(v, -1, g, true, y, n);
-  dv_add_applied(dv, 1, x, false, dw, n);
-  dv_add_outer(matrix(c, t, D_X), 1, dw, v, n);
-  dv_add_outer(factor_back(c, t), 1, h, dv, n);
-  dv_add_applied(vector(c, t, D_H), 1, l, false, dv, n);
-  dv_add_outer(matrix(c, t, D_G), -1, y, dv, n);
-  dv_add_applied(dy, -1, g, false, dv, n);
+  add_applied(v, 1, l, true, h, n);
+  add_applied(v, -1, g, true, y, n);
+  add_applied(dv, 1, x, false, dw, n);
+  add_outer(matrix(c, t, D_X), 1, dw, v, n);
+  add_outer(factor_back(c, t), 1, h, dv, n);
+  add_applied(vector(c, t, D_H), 1, l, false, dv, n);
+  add_outer(matrix(c, t, D_G), -1, y, dv, n);
+  add_applied(dy, -1, g, false, dv, n);
 }
 
 /* Of z and m, to y and a; k is the gradient of kl, annealed. */
@@ -352,14 +454,14 @@ static void draw_back(const chain *c, int t, double k) {
   clear(dw, n);
   memcpy(dy, dz, (size_t)n * sizeof *dy);
   memcpy(da, dm, (size_t)n * sizeof *da);
-  dv_add_applied(dw, 1, l, true, dz, n);
-  dv_add_outer(factor_back(c, t), 1, dz, vector(c, t, V_W), n);
+  add_applied(dw, 1, l, true, dz, n);
+  add_outer(factor_back(c, t), 1, dz, vector(c, t, V_W), n);
   mean_back(c, t, vector(c, t, V_Y), dw, dy);
   dv_solve_lower(matrix(c, t, M_U), n, dw, 1);
-  dv_add_outer(matrix(c, t, D_U), -1, dw, vector(c, t, V_S), n);
+  add_outer(matrix(c, t, D_U), -1, dw, vector(c, t, V_S), n);
   for (int i = 0; i < n; i++) dw[i] = k * e[i];
-  dv_add_applied(dw, 1, l, true, dm, n);
-  dv_add_outer(factor_back(c, t), 1, dm, e, n);
+  add_applied(dw, 1, l, true, dm, n);
+  add_outer(factor_back(c, t), 1, dm, e, n);
   mean_back(c, t, vector(c, t, V_A), dw, da);
 }
 
@@ -371,22 +473,22 @@ static void spread_back(const chain *c, int t, double k) {
   double *db = common(c, D_B), *f = common(c, WORK), *df = common(c, WORK + 1), *one = common(c, WORK + 2),
          *gx = common(c, WORK + 3), *dx = matrix(c, t, D_X), *dg = matrix(c, t, D_G), *dl = factor_back(c, t);
   find_f(c, t, f, one); /* leaves L X in one */
-  dv_add_product(dl, 2, dp, false, one, false, n);
-  dv_set_product(gx, dp, false, f, false, n);
-  dv_set_product(db, f, true, gx, false, n);
-  dv_set_product(df, gx, false, b, false, n);
+  add_product(dl, 2, dp, false, one, false, n);
+  set_product(gx, dp, false, f, false, n);
+  set_product(db, f, true, gx, false, n);
+  set_product(df, gx, false, b, false, n);
   for (int i = 0; i < n * n; i++) df[i] *= 2;
-  dv_add_product(dg, -1, df, true, one, false, n);
-  dv_set_product(one, dp, false, l, false, n);
-  dv_add_product(dx, 1, l, true, one, false, n);
-  dv_set_product(one, df, false, g, false, n);
-  dv_add_product(dx, -1, l, true, one, false, n);
-  dv_add_product(dl, -1, one, false, x, false, n);
-  dv_set_product(gx, g, false, x, false, n);
-  dv_set_product(one, b, false, gx, false, n);
-  dv_add_product(db, 0.5 * k, gx, false, gx, true, n);
-  dv_add_product(dg, k, one, false, x, false, n);
-  dv_add_product(dx, k, g, true, one, false, n);
+  add_product(dg, -1, df, true, one, false, n);
+  set_product(one, dp, false, l, false, n);
+  add_product(dx, 1, l, true, one, false, n);
+  set_product(one, df, false, g, false, n);
+  add_product(dx, -1, l, true, one, false, n);
+  add_product(dl, -1, one, false, x, false, n);
+  set_product(gx, g, false, x, false, n);
+  set_product(one, b, false, gx, false, n);
+  add_product(db, 0.5 * k, gx, false, gx, true, n);
+  add_product(dg, k, one, false, x, false, n);
+  add_product(dx, k, g, true, one, false, n);
   for (int i = 0; i < n; i++) dx[i * n + i] += 0.5 * k;
 }
 
@@ -402,14 +504,14 @@ static void move_back(const chain *c, int t) {
     for (int i = 0; i < n; i++) common_vector(c, D_M1)[i] += dc[i];
     return;
   }
-  dv_symmetrise(db, n);
-  dv_add_outer(common(c, D_A), 1, dy, vector(c, t - 1, V_Z), n);
-  dv_add_outer(common(c, D_A), 1, da, vector(c, t - 1, V_M), n);
-  dv_set_product(work, db, false, from_z, false, n);
-  dv_add_product(common(c, D_A), 2, work, false, matrix(c, t - 1, M_P), false, n);
-  dv_add_product(common(c, D_P), 1, from_z, true, work, false, n);
-  dv_add_applied(common_vector(c, D_Z), 1, from_z, true, dy, n);
-  dv_add_applied(common_vector(c, D_M), 1, from_z, true, da, n);
+  symmetrise(db, n);
+  add_outer(common(c, D_A), 1, dy, vector(c, t - 1, V_Z), n);
+  add_outer(common(c, D_A), 1, da, vector(c, t - 1, V_M), n);
+  set_product(work, db, false, from_z, false, n);
+  add_product(common(c, D_A), 2, work, false, matrix(c, t - 1, M_P), false, n);
+  add_product(common(c, D_P), 1, from_z, true, work, false, n);
+  add_applied(common_vector(c, D_Z), 1, from_z, true, dy, n);
+  add_applied(common_vector(c, D_M), 1, from_z, true, da, n);
 }
 
 /* Backwards in time, through samples and moments. */
@@ -437,19 +539,19 @@ static void gather_back(const chain *c, int t) {
                *jt = matrix(c, t, M_JT);
   double *djt = common(c, D_JT), *dht = common_vector(c, D_HT), *work = common(c, WORK),
          *drift = common_vector(c, WORK_VECTOR), *q = common_vector(c, WORK_VECTOR + 1);
-  dv_set_product(work, from_z, false, dj, false, n);
-  dv_set_product(djt, work, false, from_z, true, n);
-  dv_add_product(common(c, D_A), 2, jt, false, work, false, n);
+  set_product(work, from_z, false, dj, false, n);
+  set_product(djt, work, false, from_z, true, n);
+  add_product(common(c, D_A), 2, jt, false, work, false, n);
   clear(dht, n);
-  dv_add_applied(dht, 1, from_z, false, dh, n);
+  add_applied(dht, 1, from_z, false, dh, n);
   clear(drift, n);
   add_drift(c, drift, t);
-  dv_add_outer(djt, -1, dht, drift, n);
-  dv_symmetrise(djt, n);
-  dv_add_applied(vector(c, t, D_C), -1, jt, false, dht, n);
+  add_outer(djt, -1, dht, drift, n);
+  symmetrise(djt, n);
+  add_applied(vector(c, t, D_C), -1, jt, false, dht, n);
   memcpy(q, vector(c, t, V_HT), (size_t)n * sizeof *q);
-  dv_add_applied(q, -1, jt, false, drift, n);
-  dv_add_outer(common(c, D_A), 1, q, dh, n);
+  add_applied(q, -1, jt, false, drift, n);
+  add_outer(common(c, D_A), 1, q, dh, n);
 }
 
 /* To J, h, G, X and L of step t from dJ~ and dh~. */
@@ -459,20 +561,20 @@ static void pass_back(const chain *c, int t) {
                *x = matrix(c, t, M_X), *l = factor(c, t), *h = vector(c, t, V_H);
   double *work = common(c, WORK), *dg = matrix(c, t, D_G), *dx = matrix(c, t, D_X), *dh = vector(c, t, D_H),
          *k = common_vector(c, WORK_VECTOR), *other = k + n, *dk = other + n;
-  dv_set_product(work, djt, false, g, false, n);
-  dv_add_product(dg, -2, work, false, x, false, n);
-  dv_add_product(dx, -1, g, true, work, false, n);
+  set_product(work, djt, false, g, false, n);
+  add_product(dg, -2, work, false, x, false, n);
+  add_product(dx, -1, g, true, work, false, n);
   clear(k, 3 * n);
-  dv_add_applied(k, 1, l, true, h, n);
-  dv_add_applied(other, 1, x, false, k, n); /* X L'h */
-  dv_add_outer(dg, -1, dht, other, n);
+  add_applied(k, 1, l, true, h, n);
+  add_applied(other, 1, x, false, k, n); /* X L'h */
+  add_outer(dg, -1, dht, other, n);
   clear(other, n);
-  dv_add_applied(other, 1, g, true, dht, n); /* G'dh~ */
-  dv_add_outer(dx, -1, other, k, n);
-  dv_add_applied(dk, -1, x, false, other, n);
-  dv_add_outer(factor_back(c, t), 1, h, dk, n);
+  add_applied(other, 1, g, true, dht, n); /* G'dh~ */
+  add_outer(dx, -1, other, k, n);
+  add_applied(dk, -1, x, false, other, n);
+  add_outer(factor_back(c, t), 1, h, dk, n);
   for (int i = 0; i < n; i++) dh[i] += dht[i];
-  dv_add_applied(dh, 1, l, false, dk, n);
+  add_applied(dh, 1, l, false, dk, n);
 }
 
 /* From X and U to K, to G and to J, which is left in D_J. */
@@ -481,23 +583,23 @@ static void factor_chain_back(const chain *c, int t) {
   const double *x = matrix(c, t, M_X), *u = matrix(c, t, M_U), *l = factor(c, t), *g = matrix(c, t, M_G);
   double *s = common(c, WORK), *work = common(c, WORK + 1), *dk = matrix(c, t, D_K), *dg = matrix(c, t, D_G),
          *dj = common(c, D_J), *dl = factor_back(c, t);
-  dv_set_product(work, x, false, matrix(c, t, D_X), false, n);
-  dv_add_product(dk, -1, work, false, x, false, n);
-  dv_set_product(s, u, false, matrix(c, t, D_U), true, n);
+  set_product(work, x, false, matrix(c, t, D_X), false, n);
+  add_product(dk, -1, work, false, x, false, n);
+  set_product(s, u, false, matrix(c, t, D_U), true, n);
   for (int i = 0; i < n; i++)
     for (int j = 0; j < n; j++) s[i * n + j] *= j > i ? 0 : j == i ? 0.5 : 1;
   dv_solve_upper(u, n, s, n); /* U^-1 S, then the same from the other side */
   dv_transpose(work, s, n, n);
   dv_solve_upper(u, n, work, n);
   for (int i = 0; i < n * n; i++) dk[i] += work[i];
-  dv_symmetrise(dk, n);
-  dv_add_product(dg, 1, l, false, dk, false, n);
-  dv_add_product(dl, 1, g, false, dk, false, n);
-  dv_add_product(dl, 1, matrix(c, t, M_J), false, dg, false, n);
-  dv_set_product(dj, dg, false, l, true, n);
+  symmetrise(dk, n);
+  add_product(dg, 1, l, false, dk, false, n);
+  add_product(dl, 1, g, false, dk, false, n);
+  add_product(dl, 1, matrix(c, t, M_J), false, dg, false, n);
+  set_product(dj, dg, false, l, true, n);
   if (t)
     for (int i = 0; i < n * n; i++) dj[i] += common(c, D_JT)[i];
-  dv_symmetrise(dj, n);
+  symmetrise(dj, n);
 }
 
 /* To the head and the drift of step t. */
@@ -535,13 +637,13 @@ static void parameters_back(const chain *c) {
   for (int i = 0; i < n && from_z; i++)
     for (int j = 0; j < n; j++) from_z[j * n + i] += (dvbf_real)common(c, D_A)[i * n + j];
   for (int i = 0; i < n; i++) start[i] += (dvbf_real)common_vector(c, D_M1)[i];
-  if (from_z) dv_factor_gradient(dvbf_gradient_at(c->run, op->in[NOISE]), common(c, L), common(c, D_L), n);
-  dv_factor_gradient(dvbf_gradient_at(c->run, op->in[SPREAD]), common(c, L1), common(c, D_L1), n);
+  if (from_z) factor_gradient(dvbf_gradient_at(c->run, op->in[NOISE]), common(c, L), common(c, D_L), n);
+  factor_gradient(dvbf_gradient_at(c->run, op->in[SPREAD]), common(c, L1), common(c, D_L1), n);
 }
 
 /* The steps of a row are computed once more: nothing of them is kept. */
 static void backward(const dvbf_op *op, dvbf_run *run) {
-  chain c = begin_chain(op, run);
+  chain c = begin_chain(op, run, op->out[STATE].steps);
   clear(common(&c, D_A), 3 * c.n * c.n);
   clear(common_vector(&c, D_M1), c.n);
   for (c.row = 0; c.row < op->out[STATE].rows; c.row++) {
@@ -557,7 +659,7 @@ static const dvbf_op_class messages_class = {"messages", forward, backward, NULL
 void dv_record_messages(dvbf_graph *g, const dv_messages *m) {
   int n = m->noise.cols, steps = m->state.steps;
   size_t room = chain_size(n, steps) * (sizeof(double) / sizeof(dvbf_real));
-  messages_data data = {n, m->low, m->high, dvbf_scalar(g, DVBF_TEMPERATURE, 1)};
+  chain_data data = {n, m->low, m->high, dvbf_scalar(g, DVBF_TEMPERATURE, 1), false};
   if (m->state.cols != dv_chain_state(n) || room > INT_MAX) {
     dvbf_refuse(g, "messages of %d states cannot be passed along %d steps; fewer of either can", n, steps);
     return;
@@ -570,86 +672,156 @@ void dv_record_messages(dvbf_graph *g, const dv_messages *m) {
   dvbf_record(g, &messages_class, INPUTS, in, OUTPUTS, out, &data, sizeof data);
 }
 
-/* ---- Matrices of a chain ---- */
+/* ---- One step of a Kalman filter along the chain ---- */
 
-/* Loops run along rows of out and, but for a transposed b, of b. */
-void dv_add_product(double *out, double f, const double *a, bool a_transposed, const double *b,
-                    bool b_transposed, int n) {
+/* The state (z, m, P) of the next frame, where z' = A z + c + L w, w ~ N(0, I), and an observed frame has a
+ * potential exp(-z'D z / 2 + d'z):
+ *
+ *   a = A m + c    B = A P A' + L L' = C C'                        before the frame
+ *   K = I + C'D C = U'U    X = K^-1    e = X C'(d - D a)
+ *   m' = a + C e    P' = C X C'    z' = a + C (e + U^-1 eps)       after it
+ *   m' = a          P' = B         z' = A z + c + L eps            if it is not observed
+ *
+ * With particles z' is drawn given z: the same with y = A z + c in place of a, and L in place of C.
+ *
+ * Without a frame: dz += A'dz'    dm += A'dm'    dP += A'dP'A    dc += dz' + dm'. */
+
+/* Memory of a step, in that of a chain; A and L are the same. */
+enum { P = L1, B, C, G, U, X };
+enum { Z, M, MEAN, Y, D_DIAGONAL, D_MU, OMEGA, EPSILON, REST };
+
+/* a, y and B. */
+static void predict_step(const chain *f) {
+  int n = f->n;
+  const double *a = common(f, A), *l = common(f, L);
+  const dvbf_real *drift = at(f, f->op->in[DRIFT], 0);
+  double *work = common(f, G), *b = common(f, B), *mean = common_vector(f, MEAN), *y = common_vector(f, Y);
+  dv_chain_read(at(f, f->op->in[GIVEN], 0), common_vector(f, Z), common_vector(f, M), common(f, P), n);
+  for (int i = 0; i < n; i++) mean[i] = y[i] = drift ? (double)drift[i] : 0;
+  add_applied(mean, 1, a, false, common_vector(f, M), n);
+  add_applied(y, 1, a, false, common_vector(f, Z), n);
+  set_product(work, a, false, common(f, P), false, n);
+  set_product(b, work, false, a, true, n);
+  add_product(b, 1, l, false, l, true, n);
+  symmetrise(b, n);
+}
+
+/* U, X and the mean of w in OMEGA, given that z = y + factor w. */
+static void observe_step(const chain *f, const double *y, const double *factor) {
+  int n = f->n;
+  const double *diagonal = common_vector(f, D_DIAGONAL), *d = common_vector(f, D_MU);
+  double *g = common(f, G), *rest = common_vector(f, REST), *v = common_vector(f, EPSILON),
+         *omega = common_vector(f, OMEGA);
   for (int i = 0; i < n; i++) {
-    double *restrict row = out + (size_t)i * (size_t)n;
-    for (int k = 0; k < n; k++) {
-      double by = f * (a_transposed ? a[k * n + i] : a[i * n + k]);
-      const double *from = b_transposed ? b + k : b + (size_t)k * (size_t)n;
-      if (by == 0) continue; /* factors are triangular */
-      if (b_transposed)
-        for (int j = 0; j < n; j++) row[j] += by * from[(size_t)j * (size_t)n];
-      else
-        for (int j = 0; j < n; j++) row[j] += by * from[j];
+    rest[i] = d[i] - diagonal[i] * y[i];
+    for (int j = 0; j < n; j++) g[i * n + j] = diagonal[i] * factor[i * n + j];
+  }
+  chain_factor(common(f, U), common(f, X), factor, g, n);
+  clear(v, n);
+  clear(omega, n);
+  add_applied(v, 1, factor, true, rest, n);
+  add_applied(omega, 1, common(f, X), false, v, n);
+}
+
+/* z from y, the factor of its noise and the result of `observe`; writes w and q. */
+static void draw_step(const chain *f, const double *y, const double *factor) {
+  int n = f->n;
+  const dvbf_real *eps = at(f, f->op->in[EPS], 0);
+  const double *u = common(f, U), *omega = common_vector(f, OMEGA);
+  double *w = common_vector(f, EPSILON), *z = common_vector(f, Z);
+  dvbf_real *w_out = at(f, f->op->out[W], 0), *q = at(f, f->op->out[Q], 0);
+  for (int i = 0; i < n; i++) w[i] = (double)eps[i];
+  dv_solve_upper(u, n, w, 1);
+  for (int i = 0; i < n; i++) {
+    w[i] += omega[i];
+    z[i] = y[i];
+    w_out[i] = (dvbf_real)w[i];
+    q[i] = (dvbf_real)omega[i];
+    q[n + i] = (dvbf_real)-dv_log(u[i * n + i]);
+  }
+  add_applied(z, 1, factor, false, w, n);
+}
+
+/* The update by an observed frame. */
+static void see_step(const chain *f) {
+  int n = f->n;
+  double *mean = common_vector(f, MEAN), *c = common(f, C), *work = common(f, G);
+  potential_read(common_vector(f, D_DIAGONAL), common_vector(f, D_MU), at(f, f->op->in[HEAD], 0),
+                 f->data->low, f->data->high, true, n);
+  if (f->data->particles) {
+    observe_step(f, common_vector(f, Y), common(f, L));
+    draw_step(f, common_vector(f, Y), common(f, L));
+  }
+  memcpy(c, common(f, B), (size_t)n * (size_t)n * sizeof *c);
+  dv_factor(c, n);
+  observe_step(f, mean, c);
+  if (!f->data->particles) draw_step(f, mean, c);
+  add_applied(mean, 1, c, false, common_vector(f, OMEGA), n);
+  set_product(work, c, false, common(f, X), false, n);
+  set_product(common(f, B), work, false, c, true, n);
+}
+
+/* The step of z without a frame. */
+static void skip_step(const chain *f) {
+  int n = f->n;
+  const dvbf_real *eps = at(f, f->op->in[EPS], 0);
+  double *w = common_vector(f, EPSILON), *z = common_vector(f, Z);
+  dvbf_real *w_out = at(f, f->op->out[W], 0), *q = at(f, f->op->out[Q], 0);
+  for (int i = 0; i < n; i++) w[i] = (double)eps[i];
+  memcpy(z, common_vector(f, Y), (size_t)n * sizeof *z);
+  add_applied(z, 1, common(f, L), false, w, n);
+  for (int i = 0; i < n && w_out; i++) {
+    w_out[i] = eps[i];
+    q[i] = q[n + i] = 0;
+  }
+}
+
+static void step_forward(const dvbf_op *op, dvbf_run *run) {
+  chain f = begin_chain(op, run, 0);
+  for (f.row = 0; f.row < op->out[STATE].rows; f.row++) {
+    const dvbf_real *use = at(&f, op->in[USE], 0);
+    predict_step(&f);
+    (op->in[HEAD].buffer >= 0 && (!use || *use > 0) ? see_step : skip_step)(&f);
+    write_state(at(&f, op->out[STATE], 0), common_vector(&f, Z), common_vector(&f, MEAN), common(&f, B), f.n);
+  }
+}
+
+static void step_backward(const dvbf_op *op, dvbf_run *run) {
+  chain f = begin_chain(op, run, 0);
+  int n = f.n, half = n * (n + 1) / 2;
+  const dvbf_real *from = dvbf_gradient_at(run, op->out[STATE]);
+  dvbf_real *to = dvbf_gradient_at(run, op->in[GIVEN]), *drift = dvbf_gradient_at(run, op->in[DRIFT]);
+  double *dz = common_vector(&f, Z), *dm = common_vector(&f, M), *dp = common(&f, P), *work = common(&f, G),
+         *back = common(&f, B), *sum = common_vector(&f, REST);
+  for (int r = 0; r < op->out[STATE].rows; r++, from += 2 * n + half, to += 2 * n + half) {
+    dv_chain_read(from, dz, dm, dp, n); /* entries off the diagonal stand for two */
+    for (int i = 0; i < n * n; i++) dp[i] *= i % (n + 1) ? 0.5 : 1;
+    for (int i = 0; i < n && drift; i++) drift[r * n + i] += (dvbf_real)(dz[i] + dm[i]);
+    for (int k = 0; k < 2; k++) {
+      clear(sum, n);
+      add_applied(sum, 1, common(&f, A), true, k ? dm : dz, n);
+      for (int i = 0; i < n; i++) to[k * n + i] += (dvbf_real)sum[i];
     }
+    set_product(work, common(&f, A), true, dp, false, n);
+    set_product(back, work, false, common(&f, A), false, n);
+    dvbf_real *cov = to + 2 * n;
+    for (int i = 0; i < n; i++)
+      for (int j = 0; j <= i; j++)
+        *cov++ += (dvbf_real)(j == i ? back[i * n + i] : back[i * n + j] + back[j * n + i]);
   }
 }
 
-void dv_set_product(double *out, const double *a, bool a_transposed, const double *b, bool b_transposed,
-                    int n) {
-  memset(out, 0, (size_t)n * (size_t)n * sizeof *out);
-  dv_add_product(out, 1, a, a_transposed, b, b_transposed, n);
-}
+static const dvbf_op_class filter_class = {"kalman-step", step_forward, NULL, NULL};
+static const dvbf_op_class move_class = {"kalman-move", step_forward, step_backward, NULL};
 
-void dv_symmetrise(double *a, int n) {
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < i; j++) a[i * n + j] = a[j * n + i] = 0.5 * (a[i * n + j] + a[j * n + i]);
-}
-
-void dv_factor_read(double *l, const dvbf_real *from, int n) {
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < n; j++)
-      l[i * n + j] = j > i ? 0 : j == i ? dv_exp((double)from[i * n + j]) : (double)from[i * n + j];
-}
-
-void dv_factor_gradient(dvbf_real *back, const double *l, const double *l_back, int n) {
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j <= i; j++)
-      back[i * n + j] += (dvbf_real)(l_back[i * n + j] * (j == i ? l[i * n + j] : 1));
-}
-
-void dv_potential_read(double *d_matrix, double *d, const dvbf_real *head, double low, double high, bool seen,
-                       int n) {
-  for (int i = 0; i < n; i++) {
-    d_matrix[i] = seen ? dv_exp(-2 * (double)dv_clamp(head[n + i], low, high)) : 0;
-    d[i] = seen ? d_matrix[i] * (double)head[i] : 0;
-  }
-}
-
-double dv_chain_factor(double *u, double *x, const double *l, const double *g, int n) {
-  double log_det = 0;
-  dv_set_product(u, l, true, g, false, n);
-  for (int i = 0; i < n; i++) u[i * n + i] += 1;
-  if (!dv_cholesky(u, n))
-    for (int i = 0; i < n; i++) u[i * n + i] = (double)NAN;
-  for (int i = 0; i < n; i++) {
-    log_det += 2 * dv_log(u[i * n + i]);
-    for (int j = 0; j < n; j++) x[i * n + j] = i == j;
-  }
-  dv_solve_lower(u, n, x, n);
-  dv_solve_upper(u, n, x, n);
-  dv_symmetrise(x, n);
-  return log_det;
-}
-
-void dv_chain_unfactor(const double *u, double *v, int n) {
-  dv_solve_upper(u, n, v, 1);
-}
-
-void dv_chain_write(dvbf_real *state, const double *z, const double *mean, const double *cov, int n) {
-  for (int i = 0; i < n; i++) *state++ = (dvbf_real)z[i];
-  for (int i = 0; i < n; i++) *state++ = (dvbf_real)mean[i];
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j <= i; j++) *state++ = (dvbf_real)cov[i * n + j];
-}
-
-void dv_chain_read(const dvbf_real *state, double *z, double *mean, double *cov, int n) {
-  for (int i = 0; i < n; i++) z[i] = (double)*state++;
-  for (int i = 0; i < n; i++) mean[i] = (double)*state++;
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j <= i; j++) cov[i * n + j] = cov[j * n + i] = (double)*state++;
+void dv_record_kalman_step(dvbf_graph *g, const dv_kalman_step *s) {
+  int n = s->noise.cols;
+  chain_data data = {n, s->low, s->high, 0, s->particles};
+  dvbf_value in[STEP_INPUTS] = {
+      [GIVEN] = s->given,  [HEAD] = s->head, [DRIFT] = s->drift, [FROM_Z] = s->from_z,
+      [NOISE] = s->factor, [EPS] = s->noise, [USE] = s->use,     [ROOM] = DVBF_NONE};
+  dvbf_value out[STEP_OUTPUTS] = {[STATE] = s->state, [W] = s->w, [Q] = s->q};
+  in[ROOM] = dvbf_slab_shared_constant(g, 1, (int)(chain_size(n, 0) * (sizeof(double) / sizeof(dvbf_real))));
+  dvbf_record(g, s->head.buffer < 0 ? &move_class : &filter_class, STEP_INPUTS, in, STEP_OUTPUTS, out, &data,
+              sizeof data);
 }

@@ -9,6 +9,35 @@ static inline dvbf_real dv_clamp(dvbf_real x, double low, double high) {
   return x < low ? (dvbf_real)low : x > high ? (dvbf_real)high : x;
 }
 
+/* Rows of all steps, which fit an int (dvbf_slab), and numbers of all rows. */
+static inline int dv_rows(dvbf_value v) {
+  return v.steps * v.rows;
+}
+static inline size_t dv_count(dvbf_value v) {
+  return (size_t)v.steps * v.stride;
+}
+
+/* Row r, counted over all steps, of a contiguous value and of its gradient; NULL if there is none. */
+static inline dvbf_real *dv_row(const dvbf_run *run, dvbf_value v, int r) {
+  return v.buffer < 0 ? NULL : dv_at(run, v) + (size_t)r * (size_t)v.cols;
+}
+static inline dvbf_real *dv_row_gradient(const dvbf_run *run, dvbf_value v, int r) {
+  dvbf_real *at = dvbf_gradient_at(run, v);
+  return at ? at + (size_t)r * (size_t)v.cols : NULL;
+}
+
+/* Whether what was made from w in the last run can be used again. Only parameters stay as they are: the
+ * output of an op changes from run to run even if the weights do not. */
+static inline bool dv_is_unchanged(const dvbf_run *run, dvbf_value w) {
+  dv_buffer_kind kind = run->buffers[w.buffer].kind;
+  return run->same_weights && (kind == DV_BUFFER_PARAMETER || kind == DV_BUFFER_FROZEN);
+}
+
+/* Whether a mask [..][1 or n] has an entry for each value of x instead of one for each row. */
+static inline bool dv_is_partial(dvbf_value x, dvbf_value mask) {
+  return mask.cols == x.cols && x.cols > 1;
+}
+
 /* ---- Contraction (linear_mixture.c) ---- */
 
 /* M linear systems A_i, stored as [n][n][M], whose S_i, which is A_i or, in residual form, I + A_i, is to
@@ -28,6 +57,37 @@ void dv_systems_read(const dv_systems *systems, int i, const dvbf_real *from, do
 int dv_contract_system(const dv_systems *systems, int i, const dvbf_real *from, dvbf_real *to, double *room);
 /* out = v [1 or steps][1][n_v], which begins with the systems, with these contracted. */
 void dv_record_contract(dvbf_graph *g, dvbf_value out, dvbf_value v, const dv_systems *systems);
+
+/* ---- Convolutions of 4 x 4 pixels with stride 2, and their transposes (convolution_winograd.c) ---- */
+
+typedef struct dv_winograd {
+  dvbf_image large, small;
+  int padding;
+  int down, across; /* windows of an image */
+  int panel;        /* windows whose transforms are in memory at a time */
+} dv_winograd;
+
+/* Whether a convolution of this shape is faster this way. */
+bool dv_winograd_fits(dvbf_image large, dvbf_image small, int size, int stride);
+/* For this many images. */
+dv_winograd dv_winograd_of(dvbf_image large, dvbf_image small, int padding, int images);
+/* Reals of scratch memory, and of transformed weights; 0 if too many. */
+int dv_winograd_room(const dv_winograd *w);
+int dv_winograd_weights(const dv_winograd *w);
+
+/* One computation, for `images` images side by side. Results are added to the outputs. */
+typedef struct dv_winograd_job {
+  const dvbf_real *large, *small; /* [images][height][width][channels]; NULL: not needed for what is wanted */
+  const dvbf_real *w;             /* [4][4][channels of large][channels of small] */
+  dvbf_real *to_small;            /* the convolution of large, or NULL */
+  dvbf_real *to_large;            /* the transposed convolution of small, or NULL; not both */
+  dvbf_real *dw;                  /* gradient of w from large and small, or NULL */
+  dvbf_real *u;                   /* room for transformed weights */
+  bool u_is_there;                /* they are in it, from the same job with the same weights */
+  int images;
+} dv_winograd_job;
+
+void dv_winograd_run(const dv_winograd *w, const dv_winograd_job *job, const dvbf_run *run, dvbf_real *room);
 
 /* ---- Columns (elementwise.c) ---- */
 
@@ -79,7 +139,7 @@ dvbf_value dv_record_importance(dvbf_graph *g, int term, int samples, dvbf_value
 /* out [1][rows][n] = rows of z, each drawn from its group by the weights s [1][rows][1]. */
 void dv_record_resample(dvbf_graph *g, dvbf_value out, dvbf_value z, dvbf_value s, int samples);
 
-/* ---- Linear Gaussian systems (message_passing.c, kalman_step.c) ---- */
+/* ---- Linear Gaussian systems (message_passing.c) ---- */
 
 /* z_1 = m + L_1 w_1, z_t = A z_{t-1} + c_t + L w_t, and frames as potentials N(mu; z_t, sigma^2). Factors are
  * lower triangular, with logarithms on their diagonals. */
@@ -106,6 +166,16 @@ typedef struct dv_kalman_step {
   bool particles;
 } dv_kalman_step;
 void dv_record_kalman_step(dvbf_graph *g, const dv_kalman_step *step);
+
+/* Columns of a state: z [n], the mean [n] of z, and the lower half [n (n + 1) / 2] of its covariance. */
+static inline int dv_chain_state(int n) {
+  return 2 * n + n * (n + 1) / 2;
+}
+/* z, mean and covariance [n][n] from a row of a state. */
+void dv_chain_read(const dvbf_real *state, double *z, double *mean, double *cov, int n);
+/* The lower triangular factor of a parameter [n][n] whose diagonal holds logarithms; its upper half is
+ * ignored. */
+void dv_factor_read(double *l, const dvbf_real *from, int n);
 
 /* ---- Fast dropout (fast_dropout.c) ---- */
 

@@ -36,7 +36,7 @@ static double logit(const dvbf_real *v, size_t k) {
 }
 
 static bool in_part(const dvbf_op *op) {
-  return op->in[4].cols == op->in[0].cols && op->in[0].cols > 1;
+  return dv_is_partial(op->in[0], op->in[4]);
 }
 
 static bool is_seen(const dvbf_op *op, const dvbf_real *seen, size_t r, size_t i) {
@@ -104,7 +104,7 @@ static void weigh_patterns(const dvbf_op *op, const dvbf_run *run, size_t r, dvb
 
 static void patterns_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[X];
-  size_t rows = (size_t)x.steps * (size_t)x.rows, all = (size_t)op->in[A].cols;
+  size_t rows = dv_rows(x), all = (size_t)op->in[A].cols;
   const dvbf_real *a = dv_at(run, op->in[A]), *mask = dv_at(run, op->in[MASK]);
   dvbf_real *out = dv_at(run, op->out[0]), *r = dv_at(run, op->out[1]), *own = dv_at(run, op->out[3]);
   prepare(op, run);
@@ -149,7 +149,7 @@ static void own_back(const dvbf_op *op, dvbf_run *run, size_t k, double g, dvbf_
 
 static void patterns_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value x = op->in[X];
-  size_t rows = (size_t)x.steps * (size_t)x.rows, all = (size_t)op->in[A].cols, count = all - 1;
+  size_t rows = dv_rows(x), all = (size_t)op->in[A].cols, count = all - 1;
   const dvbf_real *a = dv_at(run, op->in[A]), *mask = dv_at(run, op->in[MASK]), *v = dv_at(run, op->in[V]);
   const dvbf_real *r = dv_at(run, op->out[1]), *g = dvbf_gradient_at(run, op->out[0]);
   dvbf_real *d_a = dvbf_gradient_at(run, op->in[A]), *d_o = dvbf_gradient_at(run, op->in[O]);
@@ -193,7 +193,7 @@ void dv_record_patterns(dvbf_graph *g, dvbf_value out, const dv_patterns *p, dvb
 
 static void mean_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value y = op->out[0];
-  size_t rows = (size_t)y.steps * (size_t)y.rows, n = (size_t)y.cols, count = (size_t)op->in[2].cols;
+  size_t rows = dv_rows(y), n = (size_t)y.cols, count = (size_t)op->in[2].cols;
   const dvbf_real *o = dv_at(run, op->in[0]), *a = dv_at(run, op->in[1]), *v = dv_at(run, op->in[2]);
   dvbf_real *out = dv_at(run, y), *p = dv_at(run, op->out[1]), pi[DV_MOST_PATTERNS + 1];
   for (size_t i = 0; i < n * count; i++) p[i] = (dvbf_real)sigmoid(logit(v, i));
@@ -215,7 +215,7 @@ static bool any(const dvbf_real *x, size_t n) {
 
 static void mean_backward(const dvbf_op *op, dvbf_run *run) {
   dvbf_value y = op->out[0];
-  size_t rows = (size_t)y.steps * (size_t)y.rows, n = (size_t)y.cols, count = (size_t)op->in[2].cols;
+  size_t rows = dv_rows(y), n = (size_t)y.cols, count = (size_t)op->in[2].cols;
   const dvbf_real *o = dv_at(run, op->in[0]), *a = dv_at(run, op->in[1]), *p = dv_at(run, op->out[1]);
   const dvbf_real *d_y = dvbf_gradient_at(run, y);
   dvbf_real *d_o = dvbf_gradient_at(run, op->in[0]), *d_a = dvbf_gradient_at(run, op->in[1]);

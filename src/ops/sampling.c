@@ -24,8 +24,7 @@ typedef struct noise_data {
 enum { MOST_NUMBERS = 1 << 8, MOST_STEPS = 1 << 24 };
 
 static noise_data new_noise(dvbf_graph *g, dvbf_value out, bool shared) {
-  noise_data data = {
-      .number = (uint32_t)dv_graph_noise_number(g), .step = dv_graph_noise_step(g), .shared = shared};
+  noise_data data = {.number = (uint32_t)g->noise_numbers++, .step = g->noise_step, .shared = shared};
   if (data.number >= MOST_NUMBERS || out.steps > MOST_STEPS - data.step)
     dvbf_refuse(g, "a program has at most %d streams of noise of %d steps; stream %u has %d", MOST_NUMBERS,
                 MOST_STEPS, data.number, out.steps);
@@ -47,7 +46,7 @@ static void noise_forward(const dvbf_op *op, dvbf_run *run) {
   dvbf_real *out = dv_at(run, v), normal[4 * CHUNK];
   uint32_t words[4 * CHUNK];
   if (run->conditions->noise_free) {
-    memset(out, 0, (size_t)v.steps * (size_t)v.rows * (size_t)v.cols * sizeof *out);
+    memset(out, 0, dv_rows(v) * (size_t)v.cols * sizeof *out);
     return;
   }
   int blocks = (v.cols + 3) / 4, rows = v.steps * v.rows, row = 0, block = 0;
@@ -194,10 +193,11 @@ void dv_record_uniform(dvbf_graph *g, dvbf_value out) {
  * Annealed with inverse temperature c, training minimises E_q[ln q(w) - c ln p(w)], whose derivatives are c
  * mu and c sigma^2 - 1 (by ln sigma); c = 1 gives those of the KL. The reported kl is never annealed. */
 
-typedef struct innovation_data {
-  double low, high;
-  int temperature; /* scalar */
-} innovation_data;
+typedef struct drawn_data {
+  double low, high; /* of ln sigma */
+  int temperature;  /* scalar */
+  int seen;         /* KL of a state: steps that q has heads for */
+} drawn_data;
 
 /* in: head, noise, use; out: w, kl. */
 typedef struct innovation_row {
@@ -215,7 +215,7 @@ static innovation_row row_at(const dvbf_run *run, const dvbf_op *op, int r) {
 }
 
 static void innovation_forward(const dvbf_op *op, dvbf_run *run) {
-  const innovation_data *d = op->data;
+  const drawn_data *d = op->data;
   int n = op->out[0].cols, rows = op->out[0].steps * op->out[0].rows;
   dvbf_real *w = dv_at(run, op->out[0]), *kl = dv_at(run, op->out[1]);
   for (int r = 0; r < rows; r++, w += n) {
@@ -233,7 +233,7 @@ static void innovation_forward(const dvbf_op *op, dvbf_run *run) {
 }
 
 static void innovation_backward(const dvbf_op *op, dvbf_run *run) {
-  const innovation_data *d = op->data;
+  const drawn_data *d = op->data;
   int n = op->out[0].cols, rows = op->out[0].steps * op->out[0].rows;
   dvbf_real c = (dvbf_real)run->scalars[d->temperature];
   const dvbf_real *dw = dvbf_gradient_at(run, op->out[0]), *dkl = dvbf_gradient_at(run, op->out[1]);
@@ -250,27 +250,29 @@ static void innovation_backward(const dvbf_op *op, dvbf_run *run) {
   }
 }
 
+/* mu + sigma eps of a head */
+static dvbf_expr emit_drawn(const dvbf_op *op, dvbf_code *code, dvbf_value head, dvbf_expr eps) {
+  const drawn_data *d = op->data;
+  dvbf_value raw = head;
+  raw.offset += (size_t)op->out[0].cols;
+  dvbf_expr sigma = dvbf_code_unary(code, DVBF_EXP_OF, dv_within(code, dv_read(code, raw), d->low, d->high));
+  return dv_plus(code, dv_read(code, head), dv_times(code, sigma, eps));
+}
+
 /* w alone: the kl is of the bound, which no exported program has. */
 static void innovation_emit(const dvbf_op *op, dvbf_code *code) {
-  const innovation_data *d = op->data;
-  dvbf_value head = op->in[0], raw = head, w = op->out[0];
-  dvbf_expr eps = dv_read(code, op->in[1]);
-  if (head.buffer < 0) {
-    dv_emit(code, w, eps);
-    return;
-  }
-  raw.offset += (size_t)w.cols;
-  dvbf_expr sigma = dvbf_code_unary(code, DVBF_EXP_OF, dv_within(code, dv_read(code, raw), d->low, d->high));
-  dvbf_expr drawn = dv_plus(code, dv_read(code, head), dv_times(code, sigma, eps));
-  if (op->in[2].buffer >= 0) drawn = dvbf_code_choose(code, dv_read_column(code, op->in[2]), drawn, eps);
-  dv_emit(code, w, drawn);
+  dvbf_expr eps = dv_read(code, op->in[1]), w = eps;
+  if (op->in[0].buffer >= 0) w = emit_drawn(op, code, op->in[0], eps);
+  if (op->in[0].buffer >= 0 && op->in[2].buffer >= 0)
+    w = dvbf_code_choose(code, dv_read_column(code, op->in[2]), w, eps);
+  dv_emit(code, op->out[0], w);
 }
 
 static const dvbf_op_class innovation_class = {"innovation", innovation_forward, innovation_backward,
                                                innovation_emit};
 
 void dvbf_innovation_step(dvbf_graph *g, const dvbf_innovation *i, int t) {
-  innovation_data data = {i->low, i->high, dvbf_scalar(g, DVBF_TEMPERATURE, 1)};
+  drawn_data data = {i->low, i->high, dvbf_scalar(g, DVBF_TEMPERATURE, 1), 0};
   int first = t < 0 ? 0 : t, count = t < 0 ? i->w.steps : 1;
   dvbf_value in[] = {dvbf_steps(i->head, first, count), dvbf_steps(i->noise, first, count),
                      dvbf_steps(i->use, first, count)};
@@ -360,19 +362,12 @@ void dvbf_universal_sample(dvbf_graph *g, const dvbf_universal *u) {
  *   mu_p        -c d / sigma_p^2
  *   ln sigma_p   c (1 - (sigma_q^2 + d^2) / sigma_p^2) */
 
-typedef struct state_data {
-  double low, high;
-  int seen;        /* KL: steps that q has heads for */
-  int temperature; /* KL: scalar */
-} state_data;
-
 /* The head that z of row r comes from; its gradient with `back`. in: q, p, noise, use; out: z. A step past
  * those that q has seen has no q; a sample that takes all steps from q has no `use`. */
 static dvbf_real *head_of(const dvbf_run *run, const dvbf_op *op, int r, bool back) {
   const dvbf_real *use = dv_at(run, op->in[3]);
   bool q = op->in[0].buffer >= 0 && (!use || use[r] > 0);
-  dvbf_value head = op->in[q ? 0 : 1];
-  return (back ? dvbf_gradient_at(run, head) : dv_at(run, head)) + (size_t)r * 2 * op->out[0].cols;
+  return (back ? dv_row_gradient : dv_row)(run, op->in[q ? 0 : 1], r);
 }
 
 /* 0 if filter dropout asks for the mean of the prior, else 1. */
@@ -382,7 +377,7 @@ static dvbf_real noise_factor(const dvbf_run *run, const dvbf_op *op, int r) {
 }
 
 static void sample_forward(const dvbf_op *op, dvbf_run *run) {
-  const state_data *d = op->data;
+  const drawn_data *d = op->data;
   int n = op->out[0].cols, rows = op->out[0].steps * op->out[0].rows;
   dvbf_real *z = dv_at(run, op->out[0]);
   const dvbf_real *eps = dv_at(run, op->in[2]);
@@ -394,7 +389,7 @@ static void sample_forward(const dvbf_op *op, dvbf_run *run) {
 }
 
 static void sample_backward(const dvbf_op *op, dvbf_run *run) {
-  const state_data *d = op->data;
+  const drawn_data *d = op->data;
   int n = op->out[0].cols, rows = op->out[0].steps * op->out[0].rows;
   const dvbf_real *dz = dvbf_gradient_at(run, op->out[0]), *eps = dv_at(run, op->in[2]);
   for (int r = 0; r < rows; r++, dz += n, eps += n) {
@@ -408,23 +403,15 @@ static void sample_backward(const dvbf_op *op, dvbf_run *run) {
   }
 }
 
-/* mu + sigma eps of a head */
-static dvbf_expr emit_drawn(const dvbf_op *op, dvbf_code *code, dvbf_value head) {
-  const state_data *d = op->data;
-  dvbf_value raw = head;
-  raw.offset += (size_t)op->out[0].cols;
-  dvbf_expr sigma = dvbf_code_unary(code, DVBF_EXP_OF, dv_within(code, dv_read(code, raw), d->low, d->high));
-  return dv_plus(code, dv_read(code, head), dv_times(code, sigma, dv_read(code, op->in[2])));
-}
-
 static void sample_emit(const dvbf_op *op, dvbf_code *code) {
   bool q = op->in[0].buffer >= 0, p = op->in[1].buffer >= 0, use = op->in[3].buffer >= 0;
+  dvbf_expr eps = dv_read(code, op->in[2]);
   if (q && p && use)
     dv_emit(code, op->out[0],
-            dvbf_code_choose(code, dv_read_column(code, op->in[3]), emit_drawn(op, code, op->in[0]),
-                             emit_drawn(op, code, op->in[1])));
+            dvbf_code_choose(code, dv_read_column(code, op->in[3]), emit_drawn(op, code, op->in[0], eps),
+                             emit_drawn(op, code, op->in[1], eps)));
   else
-    dv_emit(code, op->out[0], emit_drawn(op, code, op->in[q ? 0 : 1]));
+    dv_emit(code, op->out[0], emit_drawn(op, code, op->in[q ? 0 : 1], eps));
 }
 
 static const dvbf_op_class sample_class = {"state-sample", sample_forward, sample_backward, sample_emit};
@@ -440,7 +427,7 @@ static bool state_fits(dvbf_graph *g, const dvbf_state *s) {
 }
 
 void dvbf_state_sample(dvbf_graph *g, const dvbf_state *s, int t) {
-  state_data data = {.low = s->low, .high = s->high};
+  drawn_data data = {.low = s->low, .high = s->high};
   int first = t < 0 ? 0 : t, count = t < 0 ? s->z.steps : 1;
   dvbf_value none = DVBF_NONE, z = dvbf_steps(s->z, first, count);
   dvbf_value in[] = {first + count <= s->seen ? dvbf_steps(s->q, first, count) : none,
@@ -453,18 +440,17 @@ void dvbf_state_sample(dvbf_graph *g, const dvbf_state *s, int t) {
 
 /* in: q, p, use; out: kl. */
 static bool uses_q(const dvbf_run *run, const dvbf_op *op, int t, int r) {
-  const state_data *d = op->data;
+  const drawn_data *d = op->data;
   return t < d->seen && dv_at(run, dvbf_steps(op->in[2], t, 1))[r] > 0;
 }
 
 /* Row r of step t of a head, or of its gradient. */
 static dvbf_real *head_at(const dvbf_run *run, dvbf_value head, int t, int r, bool back) {
-  dvbf_value step = dvbf_steps(head, t, 1);
-  return (back ? dvbf_gradient_at(run, step) : dv_at(run, step)) + (size_t)r * (size_t)head.cols;
+  return (back ? dv_row_gradient : dv_row)(run, dvbf_steps(head, t, 1), r);
 }
 
 static void state_kl_forward(const dvbf_op *op, dvbf_run *run) {
-  const state_data *s = op->data;
+  const drawn_data *s = op->data;
   int n = op->in[1].cols / 2;
   dvbf_real *kl = dv_at(run, op->out[0]);
   for (int t = 0; t < op->out[0].steps; t++)
@@ -481,7 +467,7 @@ static void state_kl_forward(const dvbf_op *op, dvbf_run *run) {
 }
 
 static void state_kl_backward(const dvbf_op *op, dvbf_run *run) {
-  const state_data *s = op->data;
+  const drawn_data *s = op->data;
   int n = op->in[1].cols / 2;
   dvbf_real c = (dvbf_real)run->scalars[s->temperature];
   const dvbf_real *dkl = dvbf_gradient_at(run, op->out[0]);
@@ -506,7 +492,7 @@ static void state_kl_backward(const dvbf_op *op, dvbf_run *run) {
 static const dvbf_op_class state_kl_class = {"state-kl", state_kl_forward, state_kl_backward, NULL};
 
 void dvbf_state_kl(dvbf_graph *g, const dvbf_state *s) {
-  state_data data = {s->low, s->high, s->seen, dvbf_scalar(g, DVBF_TEMPERATURE, 1)};
+  drawn_data data = {s->low, s->high, dvbf_scalar(g, DVBF_TEMPERATURE, 1), s->seen};
   dvbf_value in[] = {s->q, s->p, s->use};
   if (state_fits(g, s)) dvbf_record(g, &state_kl_class, 3, in, 1, &s->kl, &data, sizeof data);
 }

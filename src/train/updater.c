@@ -375,7 +375,7 @@ double dv_updater_bytes(const dv_updater *u) {
 }
 
 double dv_updater_flops(const dv_updater *u) {
-  return dv_graph_flops(u->program.graph) * u->shards;
+  return u->program.graph->flops * u->shards;
 }
 
 /* ---- Snapshots: counters, parameters, m, v ---- */

@@ -1,5 +1,5 @@
 /* Memory of a program that is used again changes no value. */
-#include "engine/graph_internal.h"
+#include "engine/engine.h"
 #include "model/batches.h"
 #include "small_model.h"
 #include "variants.h"
@@ -39,7 +39,7 @@ static outcome run_program(fixture *f, bool training, bool keep) {
   assert_int_equal(dv_program_record(&p, f->model, STEPS, ROWS, STEPS, training, NULL), DVBF_OK);
   if (keep) keep_everything(p.graph);
   assert_int_equal(dv_worker_init(&worker, f->model, &p, &f->sequences, NULL), DVBF_OK);
-  o.arena = dv_graph_arena_size(p.graph);
+  o.arena = p.graph->arena;
   run->gradient = o.gradient;
   run->conditions = &conditions;
   run->sequence = index;
@@ -122,7 +122,7 @@ static void long_programs_use_memory_again(void **state) {
     dvbf_graph *g = dv_graph_new(&none, 1, 0);
     record_chain(g, count, values);
     assert_int_equal(dv_graph_plan(g, NULL), DVBF_OK);
-    arena[k] = dv_graph_arena_size(g);
+    arena[k] = g->arena;
     for (int i = 0; i < g->n_buffers; i++)
       for (int j = i > 400 ? i - 400 : 0; j < i; j++)
         if (share_time(&g->buffers[i], &g->buffers[j]))

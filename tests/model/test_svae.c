@@ -3,7 +3,8 @@
  * filter. */
 #include "evaluate/evaluate.h"
 #include "math/kalman.h"
-#include "ops/chain.h"
+#include "math/algebra.h"
+#include "ops/ops.h"
 #include "small_model.h"
 
 #include <math.h>
@@ -68,8 +69,8 @@ static dv_system exact_system(void) {
   memcpy(s.shift_x, shift_x, sizeof shift_x);
   memcpy(s.mean, start, sizeof start);
   for (int i = 0; i < N_X; i++) s.r[i * N_X + i] = sigma * sigma;
-  dv_set_product(s.q, noise[0], false, noise[0], true, N_Z);
-  dv_set_product(s.cov, spread[0], false, spread[0], true, N_Z);
+  dv_product_transposed(s.q, noise[0], noise[0], N_Z, N_Z, N_Z);
+  dv_product_transposed(s.cov, spread[0], spread[0], N_Z, N_Z, N_Z);
   return s;
 }
 

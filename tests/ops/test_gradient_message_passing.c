@@ -2,7 +2,8 @@
  * against the Kalman smoother of the same system, which sees mu_t as z_t with noise sigma. */
 #include "gradient.h"
 #include "math/kalman.h"
-#include "ops/chain.h"
+#include "math/algebra.h"
+#include "ops/ops.h"
 
 enum { ROWS = 3, STEPS = 5, N = 3 };
 
@@ -89,7 +90,7 @@ static void same_spreads(fixture *f, double log_sigma) {
 static void square_of(double *out, const dvbf_real *from) {
   double l[N * N];
   dv_factor_read(l, from, N);
-  dv_set_product(out, l, false, l, true, N);
+  dv_product_transposed(out, l, l, N, N, N);
 }
 
 static void read_system(const fixture *f, dv_system *s, double log_sigma) {

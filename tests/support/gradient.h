@@ -274,7 +274,7 @@ static inline void bench_run(bench *b) {
   dvbf_error error = {0};
   if (dv_graph_plan(b->graph, &error)) fail_msg("%s", error.message);
   assert_int_equal(dv_run_init(&b->run, b->graph, &error), DVBF_OK);
-  for (size_t i = 0; i < dv_graph_arena_size(b->graph); i++) b->run.arena[i] = (dvbf_real)NAN;
+  for (size_t i = 0; i < b->graph->arena; i++) b->run.arena[i] = (dvbf_real)NAN;
   b->gradient = malloc(b->parameters.size * sizeof *b->gradient);
   assert_non_null(b->gradient);
   for (size_t i = 0; i < b->parameters.size; i++) b->gradient[i] = (dvbf_real)NAN;
