@@ -1,18 +1,17 @@
-/* A transition of one's own, outside the library: linear systems that are mixed by waves.
+/* A custom transition, outside the library: linear systems mixed by waves.
  *
  *   own_transition [pendulum.h5 [updates]]        (without a file, the pendulum is simulated)
  *
- * What swings or turns moves by matrices whose entries are sines and cosines of the state: a bob with speed s
- * goes from p to R(s) p. So, instead of the softmax of the shipped transition, waves weigh the linear
- * systems:
+ * The motion of swinging and turning bodies has matrices whose entries are sines and cosines of the state: a
+ * bob with speed s moves from p to R(s) p. So waves weight the linear systems, instead of the softmax of the
+ * built-in transition:
  *
- *   theta = z K + u L + bias                                phases: a layer, shipped
- *   alpha = (1, cos theta_1, sin theta_1, cos theta_2, ...) an op of our own, with its backward
- *   z'    = z + sum_i alpha_i (A_i z + B_i u + C_i w)       a mixture, shipped
+ *   theta = z K + u L + bias                                phases: a layer, built in
+ *   alpha = (1, cos theta_1, sin theta_1, cos theta_2, ...) a custom op, with its backward
+ *   z'    = z + sum_i alpha_i (A_i z + B_i u + C_i w)       a mixture, built in
  *
- * v = (A, B, C) are the universal parameters: the library learns a distribution over them. Nothing says which
- * angle or speed a picture shows; that comes out of training, and the regression at the end measures how
- * well. */
+ * v = (A, B, C) are the universal parameters: the library learns a distribution over them. Angle
+ * and speed are not given; the regression at the end measures how well they were learned. */
 #include <dvbf/dvbf.h>
 #include <dvbf/graph.h>
 #include <math.h>
@@ -20,7 +19,7 @@
 
 enum { WAVES = 4, SYSTEMS = 1 + 2 * WAVES };
 
-/* ---- An op of our own: alpha = (1, cos theta_1, sin theta_1, ...) ------------------------------------ */
+/* ---- A custom op: alpha = (1, cos theta_1, sin theta_1, ...) ------------------------------------ */
 
 /* A row is a sequence. While the program runs, dvbf_at gives a value's memory: [rows][cols] of this step. */
 static void waves_forward(const dvbf_op *op, dvbf_run *run) {
@@ -36,8 +35,8 @@ static void waves_forward(const dvbf_op *op, dvbf_run *run) {
 }
 
 /* d cos = -sin d theta, d sin = cos d theta; both stand in alpha. Gradients are *added to*, as other ops that
- * read the same value add theirs. What dvbf_slab made has a gradient; for other values dvbf_gradient_at may
- * be NULL. */
+ * read the same value add theirs. Values from dvbf_slab have a gradient; for others dvbf_gradient_at may be
+ * NULL. */
 static void waves_backward(const dvbf_op *op, dvbf_run *run) {
   const dvbf_real *alpha = dvbf_at(run, op->out[0]), *d_alpha = dvbf_gradient_at(run, op->out[0]);
   dvbf_real *d_theta = dvbf_gradient_at(run, op->in[0]);

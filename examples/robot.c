@@ -1,7 +1,7 @@
 /* The program at the top of <dvbf/core.h>, for a model of any shape: follows a system online. Each line of
- * its input is an observation, n_x numbers, and the control since the one before, n_u numbers; nan is a value
- * that is missing. Each line of its output is a belief about the latent state: n_z means and n_z standard
- * deviations. It needs libdvbf-core alone.
+ * input is an observation, n_x numbers, and the control since the previous one, n_u numbers; nan is a missing
+ * value. Each line of output is a belief about the latent state: n_z means and n_z standard deviations. Needs
+ * only libdvbf-core.
  *
  *   robot MODEL [SAMPLES] < OBSERVATIONS
  */

@@ -5,16 +5,16 @@
  *   walk UPDATES    the same with another number of gradient updates
  *
  * The data are videos of a pendulum, 16 x 16 pixels in each frame x_t, and the torque u_t that drives it from
- * frame to frame. Nobody tells the model the angle, let alone the velocity, which no single frame shows. It
- * learns a state z_t of three numbers from which the rest follows:
+ * frame to frame. The model is given neither the angle nor the velocity, which no single frame shows. It
+ * learns a state z_t of three numbers:
  *
  *   z_1     = g(w_1)                                       initial transition            (section 3)
  *   z_{t+1} = A_t z_t + B_t u_t + C_t w_t                  locally linear transition     (section 4)
  *   w_t     ~ q(w_t | z_t, x_{t+1}, u_t)                   recognition, the filter       (section 5)
  *   x_t     ~ p(x_t | z_t)                                 emission                      (section 6)
  *
- * The point of the paper: q never draws z itself, it draws w, a correction of what the transition predicts.
- * So the gradient of every frame flows through the transition, and z must obey it.
+ * The point of the paper: q does not draw z itself, but w, a correction of what the transition predicts. So
+ * the gradient of every frame flows through the transition, and z must obey it.
  *
  * This file records the equations op by op with <dvbf/graph.h>, as you would for a model of your own. The
  * library has the same model as `--model dvbf`, in src/model/dvbf.c. */
@@ -41,11 +41,11 @@ enum {
  *
  *   dvbf_value h = dvbf_slab(g, T, HIDDEN);       [T steps][sequences][HIDDEN]
  *
- * is memory for all steps of a minibatch, and dvbf_steps(h, t, n) is the part from step t on. How many
- * sequences there are is the library's business. A slab has a gradient; a constant slab has none. */
+ * is memory for all steps of a minibatch, and dvbf_steps(h, t, n) is n steps of it from step t on. The
+ * library chooses the number of sequences. A slab has a gradient; a constant slab has none. */
 
-/* An input of a layer. Its weights begin as normal numbers of standard deviation `scale`. Sequential: earlier
- * steps of the graph produce it, so that it cannot be multiplied for all steps at once. */
+/* An input of a layer. Its weights start as normal numbers of standard deviation `scale`. Sequential:
+ * computed by earlier steps of the graph, so that it cannot be multiplied for all steps at once. */
 typedef struct input {
   const char *name;
   dvbf_value x;
@@ -55,7 +55,7 @@ typedef struct input {
 
 /*   out = f(b + x_1 W_1 + .. + x_n W_n)
  *
- * A parameter is known by its name: the graphs for training, filtering and prediction share its values. */
+ * Parameters are found by name: the graphs for training, filtering and prediction share their values. */
 static dvbf_layer layer(dvbf_graph *g, const char *name, dvbf_value out, dvbf_activation f, double bias_scale,
                         int n, const input *in) {
   char text[64];
@@ -86,8 +86,8 @@ static void whole_layer(dvbf_graph *g, const char *name, dvbf_value out, dvbf_ac
  * anew, and KL(q(v) || p(v)) / N enters the bound for each of the N sequences. The prior p(v) = N(m, s^2) is
  * learned too ("empirical Bayes" in the paper): its parameters are m and ln s.
  *
- * dvbf_mixture wants v as [N_Z + N_U + N_W][N_Z][M]: what z, u and w contribute to each entry of the next z.
- * A and B begin small and at random, each C_i near 0.3 times the identity, so that w can correct all of z. */
+ * dvbf_mixture expects v as [N_Z + N_U + N_W][N_Z][M]: the contributions of z, u and w to the next z.
+ * A and B start small and random, each C_i near 0.3 times the identity, so that w can correct all of z. */
 static dvbf_value universal_parameters(dvbf_program *p) {
   dvbf_graph *g = p->graph;
   double first[N_V] = {0}, first_prior[2] = {0, log(0.3)};
@@ -109,9 +109,9 @@ static dvbf_value universal_parameters(dvbf_program *p) {
 
 /*   w = mu + sigma eps      kl = KL(N(mu, sigma^2) || N(0, I))
  *
- * Every w is drawn like this, by the reparametrisation trick, so that gradients pass. The head of a network
- * holds its two outputs (mu, ln sigma); ln sigma stays between -8 and 2.5, as the first updates may overflow
- * without limits. The library wants to know what was drawn, to weigh samples in a particle filter. */
+ * Every w is drawn like this, by the reparametrisation trick, so that gradients pass through it. The head of
+ * a network holds its two outputs (mu, ln sigma); ln sigma stays between -8 and 2.5, since the first updates
+ * may overflow without limits. The library keeps what was drawn, to weight samples in a particle filter. */
 static dvbf_innovation innovation(const dvbf_drawn *drawn, dvbf_value kl) {
   return (dvbf_innovation){drawn->value, kl, drawn->head, drawn->noise, drawn->use, -8, 2.5};
 }
@@ -119,14 +119,14 @@ static dvbf_innovation innovation(const dvbf_drawn *drawn, dvbf_value kl) {
 /*   w_1 ~ q(w_1 | x_1 .. x_K) = N(mu_1, sigma_1^2)         p(w_1) = N(0, I)
  *   z_1 = g(w_1)
  *
- * The paper's initial network is recurrent; one hidden layer on K frames side by side learns as well. It
- * needs several frames, since one shows no velocity. The scale of its weights lets the hidden units begin
- * with a variance of about 1: all pixels of a frame together have a variance of 5.8. */
+ * The paper's initial network is recurrent; one hidden layer on K concatenated frames learns equally well. It
+ * needs several frames, since one shows no velocity. The scale of its weights gives the hidden units an
+ * initial variance of about 1: all pixels of a frame together have a variance of 5.8. */
 static void initial(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self, (void)m;
   dvbf_graph *g = p->graph;
   dvbf_value head = DVBF_NONE, h = dvbf_slab(g, 1, HIDDEN);
-  if (p->observe) { /* else nothing is seen, and w_1 comes from its prior */
+  if (p->observe) { /* otherwise w_1 comes from its prior */
     dvbf_value x = dvbf_slab_constant(g, 1, FRAMES * N_X), seen = dvbf_slab(g, 1, HIDDEN);
     if (p->observe < FRAMES) dvbf_refuse(g, "the first state needs %d frames", FRAMES);
     dvbf_side_by_side(g, x, dvbf_steps(p->x, 0, FRAMES));
@@ -149,7 +149,7 @@ static void initial(const dvbf_model_class *self, dvbf_program *p, const dvbf_mo
  *   A_t = sum_i alpha_t,i A_i      B_t and C_t likewise
  *   z_{t+1} = z_t + A_t z_t + B_t u_t + C_t w_t
  *
- * Near any state the system is linear, with matrices that change smoothly from place to place. With A = 0
+ * Near any state the system is linear, with matrices that change smoothly with the state. With A = 0
  * the state stays (`residual`), as in the authors' own code. */
 typedef struct transition {
   dvbf_layer alpha;
@@ -182,7 +182,7 @@ static void step_transition(dvbf_graph *g, const transition *f, int t) {
   dvbf_mixture_step(g, &f->mixture, t);
 }
 
-/* From z_t, u_t and a w_t from the prior alone: how the library predicts, and takes derivatives. */
+/* From z_t, u_t and a w_t from the prior: how the library predicts and takes derivatives. */
 static void predict(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self, (void)m;
   dvbf_value w = p->later.noise = dvbf_slab_constant(p->graph, p->steps - 1, N_W);
@@ -194,14 +194,14 @@ static void predict(const dvbf_model_class *self, dvbf_program *p, const dvbf_mo
 
 /*   w_t ~ q(w_t | z_t, x_{t+1}, u_t) = N(mu_t, sigma_t^2)  p(w_t) = N(0, I)
  *
- * q knows where the system was and what it did, sees the next frame, and says how to correct the step: a
- * nonlinear Kalman filter, which is learned. z_t depends on w_{t-1}, so the steps are recorded one by one;
- * only products with x and u, known from the start, are made for all steps when the layer opens.
+ * q receives the state, the control and the next frame, and returns the correction of the step: a learned,
+ * nonlinear Kalman filter. z_t depends on w_{t-1}, so the steps are recorded one by one; only products with x
+ * and u, known in advance, are computed for all steps when the layer opens.
  *
- * `use` says where w_t comes from q: where x_{t+1} is seen, and in training where filter dropout spares the
- * step. Elsewhere w_t comes from its prior and costs no kl. Without this dropout q learns to write each frame
- * into z by itself, the transition is ignored, and the velocity is never found. The same ops serve sequences
- * that train and single steps that filter: both have p->steps - 1 steps to make. */
+ * `use` marks the steps whose w_t comes from q: those with an observed x_{t+1}, unless filter dropout drops
+ * them in training. In other steps w_t comes from its prior, with kl = 0. Without this dropout q learns to
+ * encode each frame in z directly, the transition is ignored, and the velocity is never found. The same ops
+ * serve training sequences and single steps of a filter: both have p->steps - 1 steps. */
 static void filter(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self, (void)m;
   dvbf_graph *g = p->graph;
@@ -239,8 +239,8 @@ static void whole_sequence(const dvbf_model_class *self, dvbf_program *p, const 
 
 /*   p(x_t | z_t) = N(mean(z_t), sigma^2)                   one sigma for all pixels, learned
  *
- * The weights of the mean begin small, so that the first picture is about the mean frame: x arrives centred.
- * sigma begins at 1, and training lets it fall slowly (the settings in section 8). */
+ * The weights of the mean start small, so that the first image is close to the mean frame: x is centred.
+ * sigma starts at 1 and decreases slowly (the settings in section 8). */
 static void emission(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
   (void)self, (void)m;
   dvbf_graph *g = p->graph;
@@ -256,13 +256,13 @@ static void emission(const dvbf_model_class *self, dvbf_program *p, const dvbf_m
 
 /*   ln p(x_1 .. x_T | u) >= E_q[ sum_t ln p(x_t | z_t) ] - sum_t KL(q(w_t) || p(w_t)) - KL(q(v) || p(v)) / N
  *
- * All its terms are recorded now: p->ln_p, p->kl, and the term that dvbf_universal_sample has added. The
- * library sums the first two over steps and sequences, with these calls,
+ * All of its terms are now recorded: p->ln_p, p->kl, and the term added by dvbf_universal_sample. The library
+ * sums the first two over steps and sequences, with these calls,
  *
  *   dvbf_sum(g, dvbf_term(g, DVBF_RECONSTRUCTION, -1), p->ln_p, p->weight, temperature);
  *   dvbf_sum(g, dvbf_term(g, DVBF_KL_W, 1), p->kl, p->weight, -1);
  *
- * and follows the gradient downhill; `temperature` is the paper's c, which stays 1 here. */
+ * and descends the gradient; `temperature` is the paper's c, which stays 1 here. */
 static int innovations(const dvbf_model_class *self, const dvbf_settings *settings) {
   (void)self, (void)settings;
   return N_W;
@@ -291,16 +291,16 @@ static const dvbf_model_class walk = {.name = "walk",
 
 /* ---- 8. Training ---- */
 
-/* The recipe. There is a bad optimum with nearly the same bound, in which w rewrites z at every frame. Two
- * things keep training away from it: at first sigma is large, so that frames are worth little, and
- * filter dropout makes the transition carry z over steps that q does not see. */
+/* The recipe. There is a bad optimum with nearly the same bound, in which w replaces z at every frame. Two
+ * things avoid it: a large initial sigma, so that frames have little weight, and filter dropout, which makes
+ * the transition carry z over steps that q does not see. */
 static const char *const recipe[][2] = {
     {"latent", "3"},                    /* N_Z */
     {"updates", "2500"},                /* of 50 sequences each, by Adam */
-    {"learning-rate", "0.004"},         /* after a warm-up of 100 updates; falls as a cosine from there */
+    {"learning-rate", "0.004"},         /* after a warm-up of 100 updates; then decays as a cosine */
     {"sigma-floor", "0.016"},           /* sigma falls from 1 to this, evenly in ln sigma, */
     {"sigma-floor-updates", "1800"},    /* over so many updates */
-    {"filter-dropout", "0.4"},          /* share of the steps whose w comes from the prior, */
+    {"filter-dropout", "0.4"},          /* fraction of the steps whose w comes from the prior, */
     {"filter-dropout-end", "0"},        /* which falls to this */
     {"filter-dropout-updates", "1500"}, /* over so many updates */
     {"starts", "1"},                    /* no second try */
@@ -326,11 +326,11 @@ static dvbf_status train(dvbf_model **out, const dvbf_data *data, const char *up
   return status;
 }
 
-/* ---- 9. Filtering, prediction and the bound, on sequences that were not trained on ---- */
+/* ---- 9. Filtering, prediction and the bound, on test sequences ---- */
 
-/* Does z know the state? As in the paper's Table 1, a linear regression from a sample of z_t, given the
- * frames up to t, to the true sine, cosine and velocity, which training has not seen. *reached is whether all
- * are as good as in the paper. */
+/* Does z contain the state? As in the paper's Table 1, a linear regression from a sample of z_t, given the
+ * frames up to t, to the true sine, cosine and velocity, which were not used in training. *reached is whether
+ * all are as good as in the paper. */
 static dvbf_status show_filter(bool *reached, const dvbf_model *model, const dvbf_data *data,
                                dvbf_error *error) {
   static const double paper[] = {0.961, 0.982, 0.916};
@@ -353,7 +353,7 @@ static dvbf_status show_filter(bool *reached, const dvbf_model *model, const dvb
   return status;
 }
 
-/* Five frames are seen, and ten more predicted from the torques alone. The bound is of whole sequences. */
+/* Five frames are observed and ten predicted from the torques alone; the bound is for whole sequences. */
 static dvbf_status show_prediction(const dvbf_model *model, const dvbf_data *data, dvbf_error *error) {
   dvbf_settings *predicting = NULL, *evaluating = NULL;
   dvbf_estimates *e = NULL;
@@ -368,7 +368,7 @@ static dvbf_status show_prediction(const dvbf_model *model, const dvbf_data *dat
   if (!status) status = dvbf_evaluate(&bound, model, data, &data->test, evaluating, error);
   if (!status)
     printf("bound %.2f nats per frame = reconstruction %.2f - KL of w %.2f - KL of v %.3f\n"
-           "squared error of %zu predicted frames %.3f, where that of the mean frame is 1\n",
+           "squared error of %zu predicted frames: %.3f (mean frame: 1)\n",
            bound->elbo, bound->reconstruction, bound->kl_w, bound->kl_v, e->steps,
            rmse * rmse / bound->pixel_variance);
   dvbf_evaluation_free(bound);
@@ -378,8 +378,8 @@ static dvbf_status show_prediction(const dvbf_model *model, const dvbf_data *dat
   return status;
 }
 
-/* The paper's pendulum: 500 sequences of 15 frames each for training, validation and test. A model file knows
- * settings and parameters; the equations are loaded with it. */
+/* The paper's pendulum: 500 sequences of 15 frames each for training, validation and test. A model file
+ * contains settings and parameters; dvbf_model_load_own adds the equations. */
 int main(int argc, char **argv) {
   const char *file = "walk.safetensors", *updates = argc > 1 ? argv[1] : NULL;
   dvbf_error error;
@@ -396,5 +396,5 @@ int main(int argc, char **argv) {
   dvbf_model_free(trained);
   dvbf_data_free(data);
   dvbf_settings_free(pendulum);
-  return failed || !(updates || reached); /* a failure too where the full training misses the paper's R2 */
+  return failed || !(updates || reached); /* also a failure if the full training misses the paper's R2 */
 }

@@ -3,7 +3,7 @@
     python3 forecast.py recording.csv --outputs y --inputs u --steps 100 -o forecast.svg
 
 The model learns from the first part of the recording; the last STEPS rows are predicted from the rows before them and the
-inputs alone, and drawn beside what was measured. Without a file it makes a recording of a tank itself.
+inputs alone, and plotted with the measurements. Without a file it simulates a recording of a tank.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def main() -> None:
     known = len(x) - given.steps
     short = {"search": False, "updates": 300, "filter_updates": 100} if given.quick else {}
     model = dvbf.fit(x[:known], None if u is None else u[:known], **short)
-    print(model.judge().sentence)
+    print(model.verdict().sentence)
     ahead = model.predict(x[:known], u, steps=given.steps)
     low, middle, high = ahead.x_quantiles[:, 0, :, 0]
     truth = x[known:, 0]

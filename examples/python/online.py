@@ -1,11 +1,10 @@
-"""A filter in a loop that loses readings: what it believes, and what it expects next.
+"""An online filter with lost readings: its beliefs and forecasts.
 
     python3 online.py [model.safetensors]
 
-A sensor measures a weight on a spring, which a known force and an unknown wind push, and a third of its readings are lost.
-The filter goes on without them: its uncertainty grows with each that is lost, and shrinks with the next reading. Right after
-the start it shrinks either way, as the filter has only begun to find out where the weight is. Without a model one is learned
-first.
+A sensor measures a weight on a spring, pushed by a known force and an unknown wind; a third of its readings are lost. The
+filter continues without them: its uncertainty grows with each lost reading and shrinks with the next one. At the start it
+shrinks in either case, since little is known about the position yet. Without a model, one is trained first.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ extern "C" {
 #endif
 
 #define DVBF_VERSION "0.1.0"
-/* Version of the linked library, which may differ from that of the header. */
+/* Version of the linked library; DVBF_VERSION is the version of the header. */
 DVBF_API const char *dvbf_version(void);
 
 /* What the library can do here. */
@@ -347,7 +347,7 @@ DVBF_API const dvbf_settings *dvbf_model_settings(const dvbf_model *model);
 
 /* Samples of z and x for each sequence, with their statistics. In a committee every member draws the same
  * number of samples: x, x_std and x_quantiles are computed from all of them, x_samples are taken from the
- * members in turn, and z is that of the best member. */
+ * members in turn, and z is from the best member. */
 typedef struct dvbf_estimates {
   size_t count, samples, steps, n_z, n_x, n_u, n_quantiles;
   size_t first;    /* step of the sequences that entry 0 corresponds to: 0, or the number of observed steps */
@@ -439,7 +439,7 @@ DVBF_API void dvbf_jacobian_at(dvbf_jacobian *linear, const float *z, const floa
  * lives in memory of the caller and neither allocates nor locks after set-up; the same inputs give the same
  * beliefs, bit for bit. A model whose q(z_t) needs frames after t is refused. Universal parameters are at
  * their mean; each sample of z has its own innovations. The members of a committee run side by side; the
- * belief is that of the best member, and predictions are pooled. See the program at the top of this header.
+ * belief is from the best member, and predictions are pooled. See the program at the top of this header.
  */
 typedef struct dvbf_filter dvbf_filter;
 

@@ -340,8 +340,8 @@ DVBF_API void dvbf_state_sample(dvbf_graph *g, const dvbf_state *state, int t);
 DVBF_API void dvbf_state_kl(dvbf_graph *g, const dvbf_state *state);
 
 /* ln_p [steps][rows][1] = sum_i ln N(x_i; mean_i, sigma_i^2), 0 where mask = 0, with ln sigma = log_sigma
- * ([1][1], [1][n] or as x), but never below the scalar DVBF_LOG_SIGMA_FLOOR. mask is [steps][rows][1], or as
- * x where a frame may be seen in part. x and mask have no gradient. */
+ * ([1][1], [1][n] or as x), but never below the scalar DVBF_LOG_SIGMA_FLOOR. mask is [steps][rows][1], or
+ * shaped as x if frames may be partly observed. x and mask have no gradient. */
 DVBF_API void dvbf_gaussian(dvbf_graph *g, dvbf_value ln_p, dvbf_value x, dvbf_value mean,
                             dvbf_value log_sigma, dvbf_value mask);
 
@@ -516,7 +516,7 @@ typedef struct dvbf_model_class {
   void (*step)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
   void (*move)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
   /* Records p->output from z and u, if the emission is not the library's network. It also records p->ln_p
-   * and p->shape, as the density wants them: `gaussian` has ln sigma in shape[0]. Beside `exact` it leaves
+   * and p->shape, as the density wants them: `gaussian` has ln sigma in shape[0]. With `exact` it leaves
    * these out, and `whole` records ln_p. */
   void (*emission)(const struct dvbf_model_class *self, dvbf_program *p, const dvbf_model *m);
   /* Exact inference, for a model that needs no samples; all five functions are then required. The online

@@ -114,7 +114,7 @@ DVBF_API dvbf_status dvbf_draw_ball(const dvbf_figure_ball *figure, const char *
 /* ---- curves: learning curves -----------------------------------------------------------------------------
  *
  * Panels against updates: bound (train and validation), prediction error over pixel variance, KL. Values that
- * are not finite leave a gap. The scale of the bound is that of the last nine tenths of each run, because the
+ * are not finite leave a gap. The axis of the bound covers the last nine tenths of each run, because the
  * first updates are far below. */
 
 typedef struct dvbf_learning_run {

@@ -1,7 +1,7 @@
 """Deep Variational Bayes Filters: learn a latent state-space model from sequences, then filter, smooth and predict.
 
 m = dvbf.fit(x, u)                      # x [N, T, columns], u [N, T, controls]
-m.predict(x, u_longer, steps=40)        # mean and quantiles of what follows
+m.predict(x, u_longer, steps=40)        # forecast: mean and quantiles
 f = m.online(); f.step(x_t, u_t)        # in real time
 """
 
@@ -22,8 +22,8 @@ from ._library import lib as _lib
 from ._model import Model, Parameters, load
 from ._online import Online
 from ._results import (
-    Abilities,
     Belief,
+    Capabilities,
     Choice,
     Control,
     Estimates,
@@ -44,16 +44,20 @@ from ._settings import table as settings
 __version__: str = _api.DVBF_VERSION
 
 
-def describe() -> Abilities:
-    """What the library can do here."""
+def capabilities() -> Capabilities:
+    """Version of the library, and what this machine offers to it."""
     found = _lib.dvbf_get_capabilities()
-    return Abilities(found.version.decode(), found.instructions.decode(), found.tiles, found.cores)
+    return Capabilities(found.version.decode(), found.instructions.decode(), found.tiles, found.cores)
 
+
+# Former names, removed in the next release.
+Abilities = Capabilities
+describe = capabilities
 
 __all__ = [
-    "Abilities",
     "ArgumentError",
     "Belief",
+    "Capabilities",
     "Choice",
     "Control",
     "Controller",
@@ -80,7 +84,7 @@ __all__ = [
     "Setting",
     "Verdict",
     "__version__",
-    "describe",
+    "capabilities",
     "fit",
     "load",
     "presets",

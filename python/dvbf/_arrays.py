@@ -1,4 +1,4 @@
-"""From what users have (arrays, lists, frames) to arrays that the library reads where they lie."""
+"""From arrays, lists and frames of users to arrays that the library reads in place."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_path(value: Any) -> bool:
 
 
 def is_list(value: Any) -> bool:
-    """Whether a list holds sequences, each an array of its own, and not numbers."""
+    """Whether it is a list of arrays, one for each sequence."""
     return (
         isinstance(value, (list, tuple))
         and len(value) > 0
@@ -43,7 +43,7 @@ def is_list(value: Any) -> bool:
 
 
 def to_numpy(value: Any, name: str) -> Array:
-    """A NumPy array of numbers, without a copy where there is one already."""
+    """A NumPy array of numbers; not a copy if it is one already."""
     if isinstance(value, np.ma.MaskedArray):  # masked values are missing
         masked: Any = value  # without types in some versions of NumPy
         real = np.float32 if masked.dtype.itemsize <= 4 else np.float64
@@ -55,33 +55,31 @@ def to_numpy(value: Any, name: str) -> Array:
             array = np.asarray(value)
         except ValueError as failure:
             raise ValueError(
-                f"{name} is no array of numbers ({failure}); sequences of different lengths are a list of arrays"
+                f"{name} is not an array of numbers ({failure}); give sequences of different lengths as a list of arrays"
             ) from None
     if array.dtype.kind == "O":
         array = _numbers(array, name)
     if array.dtype.kind not in "biuf":
         raise TypeError(
-            f"{name} is an array of type {array.dtype}, and numbers are needed; convert it, for example by .astype(float)"
+            f"{name} is an array of type {array.dtype} instead of numbers; convert it, for example by .astype(float)"
         )
     return array
 
 
 def _numbers(array: Array, name: str) -> Array:
-    """Objects that are numbers or None, as frames with gaps have them."""
+    """Objects that are numbers or None, as in frames with gaps."""
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError):
         raise TypeError(
-            f"{name} is an array of objects that are no numbers; sequences of different lengths are a list of arrays, "
-            "and text must be converted"
+            f"{name} is an array of objects that are not numbers; give sequences of different lengths as a list of arrays, "
+            "and convert text"
         ) from None
 
 
 def as_input(value: Any, name: str) -> Array:
-    """An array as the library reads it: C-contiguous, in the byte order of the machine, of a type that it knows.
-
-    What is so already is not copied, also where it is read-only. Everything else is a copy.
-    """
+    """An array as the library reads it: C-contiguous, in native byte order, of a known type. An array that is so already
+    is not copied, even if it is read-only."""
     array = to_numpy(value, name)
     if array.dtype.str[1:] not in _TYPES:
         array = array.astype(np.float32)  # bool, half and small integers exactly; each is rounded once
@@ -89,7 +87,7 @@ def as_input(value: Any, name: str) -> Array:
 
 
 def column_names(value: Any) -> list[str]:
-    """The names that a frame or a labelled array gives its columns; none for plain arrays."""
+    """The column names of a frame or a labelled array; none for plain arrays."""
     columns = getattr(value, "columns", None)
     if columns is None and hasattr(value, "dims") and hasattr(value, "coords"):
         last = value.dims[-1] if len(value.dims) > 1 else None
@@ -106,12 +104,12 @@ def has_nan(array: Array) -> bool:
 
 
 def named_arrays(x: Data, u: Data, state: Data) -> tuple[dict[str, Array], dict[str, list[str]]]:
-    """The arrays by the names that a data file would have, and the names of columns of x, u and state."""
+    """The arrays, named as in a data file, and the column names of x, u and state."""
     if isinstance(x, Mapping) or hasattr(x, "data_vars"):  # named arrays, or a Dataset of xarray
         named: Any = getattr(x, "data_vars", x)
         given: dict[str, Any] = dict(named)
         if u is not None or state is not None:
-            raise ValueError("u and state stand beside x in the mapping of arrays")
+            raise ValueError("x is a mapping of arrays; put u and state into it")
         labels = {role: column_names(given[role]) for role in given if role in ("x", "u", "state")}
         return {name: as_input(value, name) for name, value in given.items()}, labels
     roles: dict[str, Any] = {"x": x, "u": u, "state": state}
@@ -122,9 +120,9 @@ def named_arrays(x: Data, u: Data, state: Data) -> tuple[dict[str, Array], dict[
         if value is None:
             continue
         if "x" in lists and role not in lists:
-            raise ValueError(f"x is a list of {len(lists['x'])} sequences, so {role} must be a list of as many arrays")
+            raise ValueError(f"x is a list of {len(lists['x'])} sequences, so {role} must be a list of {len(lists['x'])} arrays")
         if role in lists and len(lists[role]) != len(lists.get("x", [])):
-            raise ValueError(f"{role} has {len(lists[role])} sequences, and x has {len(lists.get('x', []))}")
+            raise ValueError(f"{role} has {len(lists[role])} sequences, but x has {len(lists.get('x', []))}")
         names[role] = column_names(value[0] if role in lists else value)
         if role in lists:
             out.update({f"{i}/{role}": as_input(each, f"{role}[{i}]") for i, each in enumerate(lists[role])})
@@ -138,7 +136,7 @@ def describe_arrays(arrays: Mapping[str, Array]) -> ctypes.Array[_api.dvbf_array
     out = (_api.dvbf_array * len(arrays))()
     for to, (name, array) in zip(out, arrays.items()):
         if array.ndim > _api.DVBF_MAX_RANK:
-            raise ValueError(f"{name} has {array.ndim} dimensions; at most {_api.DVBF_MAX_RANK} are possible")
+            raise ValueError(f"{name} has {array.ndim} dimensions; at most {_api.DVBF_MAX_RANK} are allowed")
         to.name = name.encode()
         to.type = _TYPES[array.dtype.str[1:]]
         to.rank = array.ndim
@@ -148,9 +146,8 @@ def describe_arrays(arrays: Mapping[str, Array]) -> ctypes.Array[_api.dvbf_array
 
 
 def shaped(value: Any, width: int, name: str) -> tuple[Array | list[Array], tuple[int, ...]]:
-    """[N, steps, width] from an array of any such shape or a recording [steps, ...]; a list of sequences becomes one of
-    [steps, width]. The model knows how many columns there are, so that nothing is ambiguous. Also the shape of a
-    frame, as (width,) or (height, width)."""
+    """[N, steps, width] from an array of N sequences or one recording [steps, ...], or a list of [steps, width] from a list
+    of sequences. Unambiguous, since the model knows the width. Also the shape of a frame: (width,) or (height, width)."""
     if is_list(value):
         parts = [shaped(each, width, name) for each in value]
         return [one for part, _ in parts for one in part], parts[0][1]
@@ -161,20 +158,20 @@ def shaped(value: Any, width: int, name: str) -> tuple[Array | list[Array], tupl
             lone = (1,) if lead == 1 else ()
             return array.reshape(*lone, *array.shape[:lead], width), array.shape[lead:] or (width,)
     raise ValueError(
-        f"{name} has the shape {list(array.shape)}, and the model has {width} column{'s'[: width != 1]} of it; "
+        f"{name} has the shape {list(array.shape)}, but the model has {width} column{'s'[: width != 1]} of it; "
         f"give [sequences, steps, {width}] or, for one recording, [steps, {width}]"
     )
 
 
 def at(address: int, shape: Sequence[int], dtype: type[np.generic]) -> Array:
-    """An array of the library, as it lies there."""
+    """An array in memory of the library, not a copy."""
     raw = (ctypes.c_char * (math.prod(shape) * np.dtype(dtype).itemsize)).from_address(address)
     found: Array = np.frombuffer(memoryview(raw), dtype).reshape(tuple(shape))
     return found
 
 
 def view(address: int | None, shape: Sequence[int], dtype: type[np.generic]) -> Array:
-    """A copy of it."""
+    """A copy of such an array."""
     if not address or math.prod(shape) == 0:
         return np.zeros(shape, dtype)
     return at(address, shape, dtype).copy()

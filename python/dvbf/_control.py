@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Controller:
-    """Holds a system at a goal: a step takes one observation and gives the control to apply until the next. The same
+    """Controls a system: each step takes an observation and gives the control to apply until the next one. The same
     observations give the same controls, unless there is a deadline."""
 
     def __init__(
@@ -40,8 +40,8 @@ class Controller:
         self._out = _api.dvbf_control()
 
     def step(self, x: Any, u: Any = None) -> Control:
-        """Takes x [columns] or [height, width], None where it is missing, NaN where a value is; and u [controls], the
-        control that acted since the step before, if it was not the one that was given."""
+        """Takes x [columns] or [height, width], None if it is missing, with NaN for missing values; and u [controls],
+        the control that acted since the previous step, if it was not the one that was given."""
         seen = None if x is None else self._numbers(x, "x", self._model.columns)
         acted = None if u is None else self._numbers(u, "u", self._model.controls)
         lib.dvbf_controller_step(self._handle, _place(seen), _place(acted), ctypes.byref(self._out))
@@ -65,11 +65,11 @@ class Controller:
         )
 
     def aim(self, goal: Any = None, *, goal_z: Any = None, state: Any = None, weights: Any = None) -> None:
-        """Another goal, with as many goals as the first. It begins anew."""
+        """Sets another goal, with as many goals as the first."""
         call(lib.dvbf_controller_aim, self._handle, ctypes.byref(self._goal(goal, goal_z, state, weights)))
 
     def reset(self) -> None:
-        """Forgets all observations and the plan: the next step is a first one."""
+        """Forgets all observations and the plan: the next step is treated as the first."""
         lib.dvbf_controller_reset(self._handle)
 
     @property
@@ -90,11 +90,11 @@ class Controller:
                 continue
             numbers = self._keep(value, name)
             if numbers.size == 0 or numbers.size % width:
-                raise ValueError(f"the goal {name} has the shape {list(numbers.shape)}, and a goal has {width} values of it")
+                raise ValueError(f"the goal {name} has the shape {list(numbers.shape)}, but a goal has {width} values of it")
             rows.append(numbers.size // width)
             setattr(out, name, numbers.ctypes.data)
         if len(set(rows)) > 1:
-            raise ValueError(f"there are {rows} goals; there must be as many of each kind")
+            raise ValueError(f"there are {rows} goals; give the same number of each kind")
         out.count = rows[0] if rows else 0
         if regression is not None:
             if regression.ndim != 2 or regression.shape[1] != m.latent + 1:
@@ -112,7 +112,7 @@ class Controller:
     def _numbers(self, value: Any, name: str, size: int, keep: bool = False) -> Array:
         numbers = np.ascontiguousarray(to_numpy(value, name), np.float32)
         if numbers.size != size:
-            raise ValueError(f"{name} has the shape {list(numbers.shape)}, and the model takes {size} values of it")
+            raise ValueError(f"{name} has the shape {list(numbers.shape)}, but the model takes {size} values of it")
         if keep:
             self._kept.append(numbers)
         return numbers

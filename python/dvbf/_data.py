@@ -1,4 +1,4 @@
-"""Sequences in the library: arrays of the user, which are not copied, or a file."""
+"""Sequences in the library, from arrays of the user, which are not copied, or from a file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ._settings import Settings
 
 
 class Sequences:
-    """A dvbf_data, and the arrays that it reads."""
+    """A dvbf_data and the arrays that it reads."""
 
     def __init__(self, handle: int, arrays: dict[str, Array]) -> None:
         self.handle = handle
@@ -42,13 +42,13 @@ class Sequences:
 
     @classmethod
     def of(cls, x: Data, u: Data, state: Data, how: Settings) -> Sequences:
-        """From whatever users have; `missing` becomes "nan" where x has NaN."""
+        """From arrays or a file; sets `missing` to "nan" if x has NaN."""
         if is_path(x):
             if u is not None or state is not None:
-                raise ValueError("x is the path of a file, in which u and state are looked for too")
+                raise ValueError("x is the path of a file, which must also contain u and state")
             return cls.read(x, how)
         if x is None:
-            raise TypeError("x is None, and observations are needed")
+            raise TypeError("x is None; give observations")
         arrays, names = named_arrays(x, u, state)
         return cls.of_arrays(arrays, names, how)
 
@@ -71,18 +71,18 @@ class Sequences:
         return found
 
     def split(self, settings: Settings) -> _api.dvbf_sequences:
-        """The split that the setting `split` names."""
+        """The split named by the setting `split`."""
         out = ctypes.c_void_p()
         call(lib.dvbf_data_split, ctypes.byref(out), self.handle, settings.handle)
         return ctypes.cast(out, ctypes.POINTER(_api.dvbf_sequences)).contents
 
     @property
     def sample_time(self) -> float | None:
-        """Seconds from step to step, None where unknown."""
+        """Seconds from step to step; None if unknown."""
         return self.content.sample_time or None
 
     def units(self, role: str) -> list[str]:
-        """Units of the columns of "x" or "u", "" where unknown."""
+        """Units of the columns of "x" or "u"; "" if unknown."""
         width, units = {
             "x": (self.train.n_x, self.content.x_units),
             "u": (self.train.n_u, self.content.u_units),
@@ -100,13 +100,13 @@ class Sequences:
 
     @property
     def image(self) -> tuple[int, ...]:
-        """(height, width), (height, width, 3) in colour, or nothing where x is no image."""
+        """(height, width), (height, width, 3) in colour, or () if x is not an image."""
         height, width = self.content.image_height, self.content.image_width
         colour = (3,) if self.content.image_channels == 3 else ()
         return (height, width, *colour) if height else ()
 
     def names(self, role: str) -> list[str]:
-        """The names of the columns of x, u or state; none where nobody has named them."""
+        """Column names of x, u or state; none if they are unnamed."""
         found = getattr(self.content, f"{role}_names")
         count = {"x": self.train.n_x, "u": self.train.n_u, "state": self.train.n_s}[role]
         return [found[i].value.decode() for i in range(count)] if found else []
@@ -129,29 +129,29 @@ class Sequences:
 
 
 def _release(handle: int, arrays: dict[str, Array]) -> None:
-    """The arrays are an argument so that they live until the handle is freed."""
+    """The arrays are an argument, so that they live until the handle is freed."""
     lib.dvbf_data_free(handle)
     arrays.clear()
 
 
 def _short(name: str) -> bytes:
-    """At most 31 bytes, cut between letters."""
+    """At most 31 bytes, cut between characters."""
     return (name.encode()[:31].decode(errors="ignore") or "-").encode()
 
 
 def is_named(x: Data) -> bool:
-    """A file or named arrays, which say themselves what is what."""
+    """Whether x is a file or named arrays, which may contain u and state too."""
     named = isinstance(x, Mapping) and not hasattr(x, "to_numpy")
     return is_path(x) or named or hasattr(x, "data_vars")
 
 
 def for_model(x: Data, u: Data, state: Data, n_x: int, n_u: int, how: Settings) -> tuple[Sequences, tuple[int, ...]]:
-    """Data for a model, which knows how many columns they have; and the shape of a frame of x."""
+    """Data for a model with n_x and n_u columns, and the shape of a frame of x."""
     if is_named(x):
         data = Sequences.of(x, u, state, how)
         return data, data.image or (n_x,)
     if n_u and u is None:
-        raise ValueError(f"the model has {n_u} control{'s'[: n_u != 1]}, so u is needed; give zeros where nothing acts")
+        raise ValueError(f"the model has {n_u} control{'s'[: n_u != 1]}, so u is needed; give zeros for no control")
     if not n_u and u is not None:
         raise ValueError("the model has no controls, so u cannot be given")
     flat, inner = shaped(x, n_x, "x")
@@ -168,7 +168,7 @@ def _texts(of: Any, count: int) -> list[str] | None:
 
 
 def _truth(s: _api.dvbf_sequences, i: int, begin: int, out: Array) -> None:
-    """Fills x of the steps from `begin` on, as far as there are any."""
+    """Fills in x of the steps from `begin` on, as far as they exist."""
     length = ctypes.cast(s.length, ctypes.POINTER(ctypes.c_uint32))[i] if s.length else s.steps
     start = ctypes.cast(s.start, ctypes.POINTER(ctypes.c_uint64))[i] if s.start else i * s.steps
     known = min(max(length - begin, 0), len(out))
@@ -179,7 +179,7 @@ def _truth(s: _api.dvbf_sequences, i: int, begin: int, out: Array) -> None:
 
 
 def origin_of(data: Sequences, s: _api.dvbf_sequences, begin: Array, shape: tuple[int, ...]) -> Origin:
-    """What the estimates of x [shape] are of; estimate i is of sequence i, counted round."""
+    """Origin of the estimates of x [shape]; estimate i belongs to sequence i modulo their number."""
     count, steps = shape[0], shape[1]
     d = data.content
     which = [i % s.count for i in range(count)]

@@ -16,15 +16,15 @@ class ArgumentError(DvbfError, ValueError):
 
 
 class FormatError(DvbfError, ValueError):
-    """Data or a model file are malformed, or do not fit."""
+    """A data or model file is malformed or does not fit."""
 
 
 class FileError(DvbfError, OSError):
-    """The system refused to read or to write."""
+    """A file could not be read or written."""
 
 
 class OutOfMemoryError(DvbfError, MemoryError):
-    """There is not enough memory."""
+    """Out of memory."""
 
 
 class DivergedError(DvbfError, ArithmeticError):
@@ -32,11 +32,11 @@ class DivergedError(DvbfError, ArithmeticError):
 
 
 class StoppedError(DvbfError):
-    """The work was ended by an interrupt."""
+    """The work was interrupted."""
 
 
 class InterruptedTraining(UserWarning):
-    """Training was ended early; the model is the best one so far."""
+    """Training ended early; the model is the best one so far."""
 
 
 _CLASSES: dict[int, type[DvbfError]] = {

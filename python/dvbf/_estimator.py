@@ -1,4 +1,4 @@
-"""The habits of scikit-learn, without depending on it."""
+"""An estimator in the style of scikit-learn, without depending on it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Dvbf:
         self.set_params(**settings)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters that were given, and the main ones."""
+        """The main parameters and those that were given."""
         return {name: getattr(self, name) for name in self._names}
 
     def set_params(self, **params: Any) -> Dvbf:
@@ -45,7 +45,7 @@ class Dvbf:
         for name, value in params.items():
             if name not in known and name not in self._own:
                 raise ValueError(
-                    f"Dvbf has no parameter {name!r}; it has those of dvbf.settings('train'), and {', '.join(self._own)}"
+                    f"Dvbf has no parameter {name!r}; choose one of dvbf.settings('train') or {', '.join(self._own)}"
                 )
             if name not in self._names:
                 self._names.append(name)
@@ -64,7 +64,7 @@ class Dvbf:
         return self.model_
 
     def transform(self, X: Data, u: Data = None) -> Floats:  # noqa: N803
-        """Means of the latent states [N, T, latent] given the frames up to each step; of all frames where the model
+        """Means of the latent states [N, T, latent] given the frames up to each step, or given all frames if the model
         cannot filter."""
         model = self._model()
         settings = model.settings
@@ -79,8 +79,8 @@ class Dvbf:
         return self._model().predict(X, u, **options)
 
     def score(self, X: Data, y: Any = None, *, u: Data = None) -> float:  # noqa: N803
-        """R² of forecasts one step ahead: 1 is perfect, 0 as good as the mean."""
-        found = self._model().judge(X, u).one_step
+        """R² of one-step forecasts: 1 is perfect, 0 is as good as the mean."""
+        found = self._model().verdict(X, u).one_step
         if found.learned is None or found.mean is None:
             return float("nan")
         return 1 - (found.learned.rmse / found.mean.rmse) ** 2

@@ -33,7 +33,7 @@ def seed_of(random_state: Any) -> int | None:
 def _settings(
     given: dict[str, Any], preset: str | None, config: str | PathLike[str] | None, folder: str | None, resume: bool
 ) -> Settings:
-    """A preset, then a file, then what is given by name; a run that goes on has its own."""
+    """Values of the preset, then of the file, then arguments; a resumed run starts from its own settings."""
     settings = Settings("train")
     if preset is not None:
         settings.preset(preset)
@@ -47,17 +47,17 @@ def _settings(
     return settings
 
 
-def _remarks(data: Sequences) -> list[str]:
-    """What is odd about the data."""
-    remarks: list[str] = []
-    call(lib.dvbf_data_warnings, data.handle, _api.dvbf_message_fn(lambda text, _: remarks.append(text.decode())), None)
-    for remark in remarks:
-        log.warning("%s", remark)
-    return remarks
+def _warnings(data: Sequences) -> list[str]:
+    """Warnings about the data."""
+    found: list[str] = []
+    call(lib.dvbf_data_warnings, data.handle, _api.dvbf_message_fn(lambda text, _: found.append(text.decode())), None)
+    for sentence in found:
+        log.warning("%s", sentence)
+    return found
 
 
-def _suit(settings: Settings, data: Sequences) -> list[Choice]:
-    """Chooses values that suit the data for what nobody has given."""
+def _choose(settings: Settings, data: Sequences) -> list[Choice]:
+    """Chooses, from the data, the settings that were not given."""
     choices: list[Choice] = []
 
     def each(name: bytes, value: bytes, was: bytes, why: bytes, _: Any) -> None:
@@ -70,7 +70,7 @@ def _suit(settings: Settings, data: Sequences) -> list[Choice]:
 
 
 class _Watch:
-    """Hears of the progress of training."""
+    """Receives the progress of training."""
 
     def __init__(self, wanted: bool | None, callback: Callable[[Progress], Any] | None) -> None:
         self.wanted = wanted
@@ -81,7 +81,7 @@ class _Watch:
         self.failure: BaseException | None = None
         self.stopped = False
 
-    def hear(self, progress: Any, _: Any) -> bool:
+    def receive(self, progress: Any, _: Any) -> bool:
         try:
             p = progress_of(progress.contents)
             if p.validated:
@@ -115,19 +115,20 @@ def fit(
     callback: Callable[[Progress], Any] | None = None,
     **settings: Any,
 ) -> Model:
-    """Learns a model.
+    """Trains a model.
 
     x is an array [N, T, columns] or [N, T, height, width], one recording [T, columns], a list of recordings of different
     lengths, a frame of pandas or xarray, a mapping of named arrays ("x", "u", "train/x", ...) or the path of a data file.
-    NaN is a missing value. u[t] acts between x[t] and x[t+1]; `state` is a ground truth for evaluation. Arrays of float32
+    NaN is a missing value. u[t] acts between x[t] and x[t+1]; `state` is ground truth for evaluation. Arrays of float32
     are not copied; bytes are pixels from 0 to 255.
 
-    Every setting of `dvbf train` is an argument, with underscores: learning_rate=0.001. What is not given is chosen to
-    suit the data (`choices`); `remarks` say what is odd about them. The same seed gives the same bytes as the command, with
-    --no-verdict. With `run_folder` the run is kept on disk and can be resumed. `verbose` shows the
-    progress: a bar in a terminal or a notebook, elsewhere a line every ten seconds; by default the bar alone. `callback` hears of the progress, and ends
-    training by returning False. So does Ctrl-C: the model is then the best one so far, and a warning says so; before there
-    is any, KeyboardInterrupt is raised.
+    Every setting of `dvbf train` is an argument, with underscores: learning_rate=0.001. Settings that are not given are
+    chosen from the data (`choices`); `warnings` lists unusual properties of the data. The same seed gives the same model as
+    the command with --no-verdict. With `run_folder` the run is kept on disk and can be resumed.
+
+    `verbose` shows progress: a bar in a terminal or a notebook, a line every ten seconds elsewhere; by default only the
+    bar. `callback` is called with the progress and ends training by returning False. Ctrl-C ends it too: the result is the
+    best model so far, with a warning, or KeyboardInterrupt if there is none yet.
     """
     folder = os.fspath(run_folder) if run_folder is not None else None
     given = {"latent": latent, "seed": seed_of(random_state), **settings}
@@ -135,13 +136,13 @@ def fit(
     watch, interrupt = _Watch(verbose, callback), how.stoppable()
     options = _api.dvbf_train_options(resume=resume, force=force)
     options.folder = os.fsencode(folder) if folder is not None else None
-    options.progress = _api.dvbf_progress_fn(watch.hear)
+    options.progress = _api.dvbf_progress_fn(watch.receive)
 
     def train() -> Model:
         data = Sequences.of(x, u, state, how)
-        remarks, choices = _remarks(data), _suit(how, data)
+        found, choices = _warnings(data), _choose(how, data)
         model = Model(create(lib.dvbf_train, how.handle, data.handle, ctypes.byref(options)))
-        model._data, model.remarks, model.choices, model.history = data, remarks, choices, watch.history
+        model._data, model.warnings, model.choices, model.history = data, found, choices, watch.history
         return model
 
     try:
@@ -162,7 +163,7 @@ def fit(
 
 
 def simulate(system: str, **settings: Any) -> dict[str, Any]:
-    """Data of a system, such as "pendulum", "ball" or "cart-pole" (`dvbf simulate`), as named arrays that `fit` takes."""
+    """Simulates a system such as "pendulum", "ball" or "cart-pole" (`dvbf simulate`): named arrays for `fit`."""
     how = Settings(system)
     how.update(settings)
     return Sequences(run(lambda: create(lib.dvbf_simulate, how.handle)), {}).to_arrays()

@@ -1,4 +1,4 @@
-"""Verdicts, evaluations and facts of exports from the structs of the library."""
+"""Verdicts, evaluations and results of exports, from structs of the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the library, and calls it."""
+"""Loads the library and calls it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SONAME = "libdvbf.so.0"
 
 
 def candidates() -> list[str]:
-    """Where the library may be: named by DVBF_LIBRARY, in the package, or where the system has it."""
+    """Paths to try: that in DVBF_LIBRARY, or the one in the package and then the system's."""
     named = os.environ.get("DVBF_LIBRARY")
     if named:
         return [named]
@@ -36,8 +36,8 @@ def open_library(paths: list[str]) -> ctypes.CDLL:
         found = library.dvbf_version().decode()
         if found == _api.DVBF_VERSION:
             return library
-        failures.append(f"{path}: is version {found}, and {_api.DVBF_VERSION} is needed")
-    raise ImportError("libdvbf cannot be loaded; DVBF_LIBRARY may name it: " + "; ".join(failures))
+        failures.append(f"{path}: is version {found} instead of {_api.DVBF_VERSION}")
+    raise ImportError("libdvbf cannot be loaded; set DVBF_LIBRARY to its path: " + "; ".join(failures))
 
 
 #: The library with all its functions declared.
@@ -56,20 +56,19 @@ def call(function: Callable[..., int], *arguments: Any) -> None:
 
 
 def create(function: Callable[..., int], *arguments: Any) -> int:
-    """The address of what a function creates, whose first argument receives it."""
+    """The address of an object created by a function, which its first argument receives."""
     out = ctypes.c_void_p()
     call(function, ctypes.byref(out), *arguments)
     return out.value or 0
 
 
 def free_with(holder: object, free: Callable[..., None], *arguments: Any) -> None:
-    """Frees something of the library when `holder` is gone. Not at the end of Python: work that Ctrl-C has left may still
-    be ending then."""
+    """Frees an object of the library with `holder`, but not at exit: work left behind by Ctrl-C may still be ending."""
     weakref.finalize(holder, free, *arguments).atexit = False
 
 
 class Interrupt:
-    """A flag that the library looks at (dvbf_settings_interrupt)."""
+    """A flag that interrupts the library (dvbf_settings_interrupt)."""
 
     def __init__(self) -> None:
         self._flag = ctypes.c_int(0)
@@ -85,22 +84,22 @@ class Interrupt:
         return self._flag.value != 0
 
 
-#: Seconds after Ctrl-C that work may take to end by itself before it is left to end in the background.
+#: Seconds to wait after Ctrl-C before the work is left to end in the background.
 PATIENCE = 0.4
 
 
 def run(work: Callable[[], Any], interrupt: Interrupt | None = None, wait: bool = False) -> Any:
-    """Does work that may take long, so that Ctrl-C is heard at once.
+    """Runs long work so that Ctrl-C takes effect at once.
 
-    Python handles signals on its main thread, and only between its own instructions. So the work is done by another
-    thread, while this one waits. Ctrl-C sets the flag; with `wait` the work then ends with a result. Otherwise
+    Python handles signals on its main thread, and only between its own instructions. So another thread does the
+    work while this one waits. Ctrl-C sets the flag; with `wait` the work then ends with a result. Otherwise
     KeyboardInterrupt is raised, though the work may still be ending.
     """
     if threading.current_thread() is not threading.main_thread():
         return work()
     outcome: list[Any] = []
     failure: list[BaseException] = []
-    ended = threading.Event()  # Thread.join takes a thread for dead when Ctrl-C interrupts it
+    ended = threading.Event()  # Thread.join regards a thread as dead if Ctrl-C interrupts it
 
     def body() -> None:
         try:

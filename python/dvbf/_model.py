@@ -1,4 +1,4 @@
-"""Models: learned from arrays, loaded from files, asked about data."""
+"""Trained models: files, estimates, evaluation, export."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _EXPORTS = {
 
 
 class Parameters(Mapping[str, Floats]):
-    """The weights of a model by name, as copies [rows, columns]."""
+    """Weights of a model by name, as copies [rows, columns]."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -60,28 +60,33 @@ class Parameters(Mapping[str, Floats]):
 
 
 class Model:
-    """A trained model. `fit` and `load` make one.
+    """A trained model, made by `fit` or `load`.
 
     Methods take x as an array [N, T, columns] or [N, T, height, width], one recording [T, ...], or a list of such
-    recordings of different lengths; NaN is a missing value. u[t] acts between x[t] and x[t+1] and may have one step less
-    than x. They also take the path of a data file, or a mapping of named arrays. Results always begin with the sequences:
-    [N, T, ...], also for a single recording.
+    recordings of different lengths; NaN is a missing value. u[t] acts between x[t] and x[t+1] and may be one step
+    shorter than x. They also take the path of a data file, or a mapping of named arrays. The first axis of results is
+    always the sequence: [N, T, ...], even for a single recording.
     """
 
     def __init__(self, handle: int, owner: object = None) -> None:
         self.handle = handle
-        self._owner = owner  # of a part of another model, which frees it
+        self._owner = owner  # the model that frees this one, if it is a part of it
         if owner is None:
             free_with(self, lib.dvbf_model_free, handle)
         self._info: _api.dvbf_model_info = lib.dvbf_model_describe(handle)
         self._data: Sequences | None = None
         self._image: str | None = None
-        self.remarks: list[str] = []  #: what is odd about the data, after `fit`
-        self.choices: list[Choice] = []  #: settings that were chosen to suit the data, after `fit`
+        self.warnings: list[str] = []  #: warnings about the data, after `fit`
+        self.choices: list[Choice] = []  #: settings chosen from the data, after `fit`
         self.history: list[Progress] = []  #: one entry for each validation, after `fit`
-        self.interrupted = False  #: training was ended early
+        self.interrupted = False  #: training ended early
 
-    # ---- What it is ----
+    # ---- Description ----
+
+    @property
+    def remarks(self) -> list[str]:
+        """Former name of `warnings`, removed in the next release."""
+        return self.warnings
 
     @property
     def columns(self) -> int:
@@ -100,7 +105,7 @@ class Model:
 
     @property
     def frames(self) -> int:
-        """Steps that must be seen before the model can predict."""
+        """Steps to observe before the model can predict."""
         return self._info.frames
 
     @property
@@ -122,13 +127,13 @@ class Model:
 
     @property
     def members(self) -> list[Model]:
-        """Members of a committee, the best one first; a single model has one, itself."""
+        """Members of a committee, the best one first; for a single model, the model itself."""
         others = range(1, self._info.members)
         return [self, *(Model(lib.dvbf_model_member(self.handle, i), self) for i in others)]
 
     @property
     def linear(self) -> Model | None:
-        """The best linear model of the same data, where it is known."""
+        """The best linear model of the same data; None if unknown."""
         found = lib.dvbf_model_linear(self.handle)
         return Model(found, self) if found else None
 
@@ -155,14 +160,14 @@ class Model:
     # ---- Files, bytes, copies ----
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes a safetensors file; into a folder as model.safetensors."""
+        """Writes a safetensors file, called model.safetensors if the path is a folder."""
         target = os.fspath(path)
         if os.path.isdir(target):
             target = os.path.join(target, _api.DVBF_RUN_MODEL)
         call(lib.dvbf_model_save, self.handle, os.fsencode(target))
 
     def to_bytes(self) -> bytes:
-        """The bytes of such a file."""
+        """The content of such a file."""
         data, size = ctypes.c_void_p(), ctypes.c_size_t()
         call(lib.dvbf_model_to_bytes, ctypes.byref(data), ctypes.byref(size), self.handle)
         out = ctypes.string_at(data.value or 0, size.value)
@@ -185,7 +190,7 @@ class Model:
     # ---- Data ----
 
     def _how(self, split: str | None, from_file: bool) -> Settings:
-        """How data are read: as in training, but that arrays need no names of columns."""
+        """Settings for reading data as in training; arrays need no column names."""
         how = Settings("data")
         how.take(self._settings())
         if split == "all":
@@ -213,7 +218,7 @@ class Model:
         source = ctypes.byref(sequences) if sequences is not None else None
 
         def work() -> Estimates:
-            assert data is None or data.handle  # it lives as long as the work, which Ctrl-C may leave behind
+            assert data is None or data.handle  # must live as long as the work, which Ctrl-C may leave behind
             e = _api.dvbf_estimates()
             call(lib.dvbf_estimates_sizes, ctypes.byref(e), self.handle, source, settings.handle)
             arrays = _allocate(e, settings, inner)
@@ -245,8 +250,8 @@ class Model:
         threads: int | None = None,
         split: str | None = None,
     ) -> Estimates:
-        """States of each step given the frames up to it. With `forecast`, x of each step as the steps before it let
-        expect. With `particles`, samples are weighted by a particle filter."""
+        """States at each step given the frames up to it. With `forecast`, the one-step forecast of x from the previous
+        steps. With `particles`, by a particle filter."""
         settings = Settings("filter")
         settings.update(
             {
@@ -272,7 +277,7 @@ class Model:
         threads: int | None = None,
         split: str | None = None,
     ) -> Estimates:
-        """States of each step given all frames, by a particle smoother; the samples of z are joint paths."""
+        """States at each step given all frames, by a particle smoother; samples of z are joint paths."""
         settings = Settings("smooth")
         settings.update({"samples": samples, "particles": particles, "seed": seed, "threads": threads})
         data, sequences, inner = self._sequences(x, u, None, settings, split)
@@ -295,12 +300,12 @@ class Model:
         split: str | None = None,
         from_end: bool = False,
     ) -> Estimates:
-        """What follows, with quantiles.
+        """Forecasts with quantiles.
 
-        Without `observe` all of x is seen and `steps` steps after it are predicted; u goes on past x, or `controls`
-        says what follows ("zero", "hold" or "random"). With `observe` the first steps of x are seen, and `steps` after
-        them are predicted; without it, to the end of the data. Files are of the second kind, unless `from_end`: then
-        what follows the last known x of each sequence is predicted, under the u that the file has beyond it.
+        Without `observe`, all of x is observed and the next `steps` steps are predicted, under the part of u after x or
+        under `controls` ("zero", "hold" or "random"). With `observe`, the first steps of x are observed and the next
+        `steps` predicted, by default all others. Files are treated in the second way, or with `from_end` in the first:
+        predictions start after the last known x of each sequence, under the u that the file contains beyond it.
         """
         settings = Settings("predict")
         settings.update(
@@ -318,22 +323,22 @@ class Model:
         settings.set("quantiles", ",".join(repr(float(q)) for q in quantiles) if quantiles else "none")
         if from_end:
             if not is_named(x):
-                raise ValueError("from_end is for files; for arrays leave it out, and `observe` too")
+                raise ValueError("from_end is for files; for arrays leave out both from_end and observe")
             settings.set("from", "end")
         if observe is not None or is_named(x):
             data, sequences, inner = self._sequences(x, u, None, settings, split)
             return self._estimate(settings, data, sequences, inner)
         if steps is None:
-            raise ValueError("steps is needed: how many to predict after the end of x; or `observe`, to predict x itself")
+            raise ValueError("give steps, the number of steps to predict after x, or observe, to predict x itself")
         return self._predict_on(x, u, settings)
 
     def _predict_on(self, x: Data, u: Data, settings: Settings) -> Estimates:
-        """After the end of x. Sequences of the same length are predicted together."""
+        """Forecasts after the end of x. Sequences of the same length are predicted together."""
         flat, inner = shaped(x, self.columns, "x")
         seen = list(flat)
         controls = list(shaped(u, self.controls, "u")[0]) if u is not None and self.controls else None
         if controls is not None and len(controls) != len(seen):
-            raise ValueError(f"u has {len(controls)} sequences, and x has {len(seen)}")
+            raise ValueError(f"u has {len(controls)} sequences, but x has {len(seen)}")
         groups: dict[tuple[int, int], list[int]] = {}
         for i, one in enumerate(seen):
             groups.setdefault((len(one), len(controls[i]) if controls else 0), []).append(i)
@@ -363,7 +368,7 @@ class Model:
         threads: int | None = None,
         split: str | None = None,
     ) -> Estimates:
-        """New sequences, from the prior or, with x, from what follows its first steps."""
+        """Samples sequences from the prior or, with x, continuations of its first steps."""
         settings = Settings("sample")
         settings.update(
             {
@@ -381,17 +386,17 @@ class Model:
         data, sequences, inner = self._sequences(x, u, None, settings, split)
         return self._estimate(settings, data, sequences, inner)
 
-    # ---- Judgement ----
+    # ---- Evaluation ----
 
     def _known(
         self, x: Data, u: Data, state: Data, settings: Settings, split: str | None
     ) -> tuple[Sequences, _api.dvbf_sequences | None]:
-        """The data given or, without any, those of `fit`."""
+        """The given data, or those of `fit`."""
         if x is not None:
             data, sequences, _ = self._sequences(x, u, state, settings, split)
             return data, sequences
         if self._data is None:
-            raise ValueError("this model was loaded, so give it data: x, and u where it has controls")
+            raise ValueError("this model was loaded from a file; give x, and u if it has controls")
         if split is not None:
             settings.set("split", split)
             return self._data, self._data.split(settings)
@@ -433,7 +438,7 @@ class Model:
         finally:
             lib.dvbf_evaluation_free(handle)
 
-    def judge(
+    def verdict(
         self,
         x: Data = None,
         u: Data = None,
@@ -443,8 +448,8 @@ class Model:
         threads: int | None = None,
         split: str | None = None,
     ) -> Verdict:
-        """The model beside the mean, the last value and the best linear model. Without x: on data of `fit` that were
-        held out; the best linear model of the others is then found too and kept inside, as the command does."""
+        """Compares the model with the mean, the last value and the best linear model. Without x: on held-out data of
+        `fit`; the best linear model of the training data is then fitted and stored in the model, as by the command."""
         settings = Settings("evaluate")
         settings.update({"samples": samples, "seed": seed, "threads": threads})
         data, sequences = self._known(x, u, None, settings, split)
@@ -462,6 +467,8 @@ class Model:
         finally:
             lib.dvbf_verdict_free(handle)
 
+    judge = verdict  # former name, removed in the next release
+
     def report(
         self,
         path: str | PathLike[str],
@@ -475,8 +482,8 @@ class Model:
         split: str | None = None,
         **evaluate: Any,
     ) -> None:
-        """Writes one HTML file about the model that needs no network, and its figures beside it. Without x: on the data
-        of `fit`."""
+        """Writes a report as one HTML file that needs no network, and its figures next to it. Without x: on the data of
+        `fit`."""
         settings = Settings("evaluate")
         settings.update(evaluate)
         data, _ = self._known(x, u, state, settings, split)
@@ -503,9 +510,9 @@ class Model:
         split: str | None = None,
         **settings: Any,
     ) -> Exported:
-        """Writes the filter as code; the ending of the path says which: .c, .fmu, .py (CasADi) or .onnx. With x the test
-        of .c has its inputs from there, and what rounded weights lose is measured; names of columns come from x or from
-        the data of `fit`. `check` compiles the test of .c and runs it."""
+        """Writes the filter as code: .c, .fmu, .py (CasADi) or .onnx, by the ending of the path. With x, the test of .c
+        takes its inputs from it, and the loss from rounded weights is measured; column names are those of x or of the
+        data of `fit`. `check` compiles the test of .c and runs it."""
         how = Settings("export")
         how.update(settings)
         options = _api.dvbf_export_options()
@@ -524,7 +531,7 @@ class Model:
         write = getattr(lib, _EXPORTS[ending])
 
         def work() -> None:
-            assert data is None or data.handle  # it lives as long as the work
+            assert data is None or data.handle  # must live as long as the work
             call(write, target, self.handle, how.handle, ctypes.byref(options), ctypes.byref(found))
             if check:
                 call(lib.dvbf_export_check, target)
@@ -549,14 +556,14 @@ class Model:
         weights: Any = None,
         **settings: Any,
     ) -> Controller:
-        """A controller that brings the system to a goal and holds it there, with controls between low and high: one
-        observation or several, of which the nearest counts; or latent states goal_z; or a known state, as a pair of
-        goals [goals, columns] and its regression on z [columns, latent + 1], the intercept last. Further settings are
-        those of dvbf.settings("control")."""
+        """A controller that brings the system to a goal and holds it there, with controls between low and high. A goal is
+        an observation, a latent state goal_z, or a known state: a pair of goals [goals, columns] and the linear map from
+        z [columns, latent + 1], intercept last. Of several goals the nearest one counts. For further settings see
+        dvbf.settings("control")."""
         return Controller(self, goal, low, high, goal_z, state, weights, **settings)
 
     def linearise(self, z: Any, u: Any = None) -> Linearisation:
-        """A, B, H of the model at z [latent] and u [controls]; for z [n, latent] and u [n, controls] a stack of them."""
+        """A, B, H of the model at z [latent] and u [controls], or a stack of them at z [n, latent] and u [n, controls]."""
         points = to_numpy(z, "z").astype(np.float32)
         acting = np.zeros((*points.shape[:-1], self.controls), np.float32)
         if u is not None:
@@ -579,7 +586,7 @@ class Model:
         return Linearisation(*(view(getattr(out, name), shape, np.float32) for name, shape in shapes.items()))
 
 
-#: Arrays of estimates that may be missing.
+#: Optional arrays of estimates.
 _OPTIONAL = ("x_quantiles", "quantiles", "x_samples", "u")
 
 
@@ -604,7 +611,7 @@ def _allocate(e: _api.dvbf_estimates, settings: Settings, inner: tuple[int, ...]
 
 
 def _merge(parts: list[tuple[list[int], Estimates]], count: int) -> Estimates:
-    """Estimates of groups of sequences, which all have as many steps, in the order of the sequences."""
+    """Joins the estimates of groups of sequences, in the order of the sequences."""
     found: dict[str, Any] = {"quantiles": parts[0][1].quantiles, "first": max(e.first for _, e in parts)}
     for name in ("z_mean", "z_std", "x", "x_std", "z", "x_samples", "u", "length", "x_quantiles"):
         first = getattr(parts[0][1], name)
@@ -620,7 +627,7 @@ def _merge(parts: list[tuple[list[int], Estimates]], count: int) -> Estimates:
 
 
 def load(path: str | PathLike[str]) -> Model:
-    """A model from a file, or from a run folder."""
+    """Loads a model from a file or a run folder."""
     target = os.fspath(path)
     if os.path.isdir(target):
         target = os.path.join(target, _api.DVBF_RUN_MODEL)

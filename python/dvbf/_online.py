@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class Online:
-    """Follows one system in real time: a step takes one observation and gives the belief about the state. The same
-    inputs give the same beliefs. The members of a committee run side by side."""
+    """Follows one system in real time: each step takes an observation and gives the belief about the state. The same
+    inputs give the same beliefs. The members of a committee run in parallel."""
 
     def __init__(self, model: Model, samples: int, seed: int) -> None:
         self._model = model  # it must outlive the filter
@@ -36,7 +36,7 @@ class Online:
         self._u = np.zeros(model.controls, np.float32)
         self._belief = _api.dvbf_belief()
         self._views: tuple[Array, Array, Array] | None = None
-        # Ready-made arguments, as a step takes little longer than to make them.
+        # Arguments made in advance: making them takes almost as long as a step.
         self._step = lib.dvbf_filter_step
         self._x_place = ctypes.c_void_p(self._x.ctypes.data)
         self._u_place = ctypes.c_void_p(self._u.ctypes.data if model.controls else None)
@@ -44,8 +44,8 @@ class Online:
         self._out = ctypes.byref(self._belief)
 
     def step(self, x: Any, u: Any = None) -> Belief:
-        """Takes x [columns] or [height, width], None where it is missing, NaN where a value is; and u [controls], the
-        control since the step before. A model with feedthrough takes u of the same step as x."""
+        """Takes x [columns] or [height, width], None if it is missing, with NaN for missing values; and u [controls],
+        the control since the previous step. A model with feedthrough takes u of the same step as x."""
         x_place = None
         if x is not None:
             self._put(self._x, x, "x")
@@ -59,11 +59,11 @@ class Online:
         return Belief(self._belief.ready, mean.copy(), std.copy(), z.copy())
 
     def _put(self, to: Array, value: Any, name: str) -> None:
-        """Copies an observation; float32 and float64 arrays without detours."""
+        """Copies an observation; float arrays directly."""
         if type(value) is not np.ndarray or value.dtype.kind != "f":
             value = to_numpy(value, name)
         if value.size != to.size:
-            raise ValueError(f"{name} has the shape {list(value.shape)}, and the model takes {to.size} values of it")
+            raise ValueError(f"{name} has the shape {list(value.shape)}, but the model takes {to.size} values of it")
         if value.ndim != 1:
             if name == "x" and value.ndim > 1:
                 self._frame = value.shape
@@ -71,7 +71,7 @@ class Online:
         to[:] = value
 
     def _look(self) -> tuple[Array, Array, Array]:
-        """Views of the filter's own arrays, which stay where they are."""
+        """Views of the filter's own arrays, whose addresses do not change."""
         b, real = self._belief, np.float32
         self._views = at(b.mean, (b.n_z,), real), at(b.deviation, (b.n_z,), real), at(b.z, (b.samples, b.n_z), real)
         return self._views
@@ -84,19 +84,19 @@ class Online:
         quantiles: Sequence[float] = (0.05, 0.5, 0.95),
         noise: bool = True,
     ) -> Forecast:
-        """What follows the last step, under controls u [steps, controls] as `step` would take them; a model without
-        controls takes `steps` instead. The filter stays as it is."""
+        """Forecasts the steps after the last one, under controls u [steps, controls] as `step` would take them; a model
+        without controls takes `steps` instead. Does not change the filter."""
         n_u, model = self._model.controls, self._model
         controls: Array | None = None
         if n_u:
             if u is None:
-                raise ValueError(f"the model has {n_u} controls, so u [steps, {n_u}] is needed; give zeros where nothing acts")
+                raise ValueError(f"the model has {n_u} controls, so u [steps, {n_u}] is needed; give zeros for no control")
             controls = np.ascontiguousarray(to_numpy(u, "u"), np.float32).reshape(-1, n_u)
             steps = len(controls) if steps is None else steps
             if steps > len(controls):
-                raise ValueError(f"steps = {steps}, and u has controls for {len(controls)}")
+                raise ValueError(f"steps = {steps}, but u has controls for {len(controls)} steps")
         if steps is None:
-            raise ValueError("steps is needed: how many to predict")
+            raise ValueError("steps is needed: the number of steps to predict")
         shares = np.asarray(quantiles, np.float64).reshape(-1)
         x, x_std = np.empty((2, steps, model.columns), np.float32)
         z_mean, z_std = np.empty((2, steps, model.latent), np.float32)
@@ -112,5 +112,5 @@ class Online:
         return Forecast(x.reshape(shape), x_std.reshape(shape), x_quantiles.reshape(len(shares), *shape), shares, z_mean, z_std)
 
     def reset(self) -> None:
-        """Forgets all observations: the next step is a first one."""
+        """Forgets all observations: the next step is treated as the first."""
         lib.dvbf_filter_reset(self._handle)

@@ -1,4 +1,4 @@
-"""The picture of a model in a notebook: what was measured and what the model predicted, as in its report."""
+"""The picture of a model in a notebook: measurements and predictions, as in its report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_STEPS = 200
 
 
 def picture(model: Model, data: Sequences | None) -> str:
-    """An SVG, or nothing where the model has no data or cannot predict."""
+    """An SVG; empty if the model has no data or cannot predict."""
     try:
         found = _one_sequence(data) if data is not None else None
         return _draw(model, *found) if found is not None and data is not None else ""
@@ -31,7 +31,7 @@ def picture(model: Model, data: Sequences | None) -> str:
 
 
 def _one_sequence(data: Sequences) -> tuple[Array, Array | None, Sequences]:
-    """x and u of the first sequence that was held out."""
+    """x and u of the first held-out sequence."""
     content = data.content
     split = next(s for s in (content.test, content.valid, content.train) if s.count)
     copy = _api.dvbf_sequences()

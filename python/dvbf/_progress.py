@@ -1,4 +1,4 @@
-"""How training goes: a line by tqdm where that is installed, else our own; in a log a line every ten seconds."""
+"""Progress of training: a bar of tqdm if it is installed, otherwise a plain line; in a log, a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ def _clock(seconds: float) -> str:
 
 
 def _numbers(p: Progress) -> str:
-    parts = []
-    if math.isfinite(p.bound):
-        parts.append(f"bound {p.bound:.1f}")
-    if math.isfinite(p.valid_bound):
-        parts.append(f"valid {p.valid_bound:.1f}")
-    if math.isfinite(p.valid_prediction):
-        parts.append(f"prediction error {p.valid_prediction:.3f}")
-    return "  ".join(parts)
+    """Numbers that are known; NaN is left out, and an infinite number is called diverged."""
+    shown = (("bound", p.bound, 1), ("valid", p.valid_bound, 1), ("prediction error", p.valid_prediction, 3))
+    return "  ".join(
+        f"{name} {value:.{digits}f}" if math.isfinite(value) else f"{name} diverged"
+        for name, value, digits in shown
+        if not math.isnan(value)
+    )
 
 
 class Line:
-    """Our own: a line that is drawn anew."""
+    """A line that is redrawn."""
 
     def __init__(self, to: TextIO) -> None:
         self._to = to
@@ -46,23 +45,23 @@ class Line:
 
 
 class Log:
-    """Where nobody watches: a line every ten seconds, and the last one."""
+    """Without a terminal: events, a line every ten seconds, and one at the end."""
 
     EVERY = 10.0
 
     def __init__(self, to: TextIO) -> None:
         self._to = to
-        self._told: float | None = None
+        self._shown_at: float | None = None
         self._text = ""
 
     def show(self, p: Progress) -> None:
         if p.event:
             self._to.write(p.event + "\n")
         self._text = f"{p.update}/{p.updates} updates  left {_clock(p.seconds_left)}  {_numbers(p)}".rstrip() + "\n"
-        if self._told is None:
-            self._told = p.seconds
-        if p.seconds >= self._told + self.EVERY:
-            self._told = p.seconds
+        if self._shown_at is None:
+            self._shown_at = p.seconds
+        if p.seconds >= self._shown_at + self.EVERY:
+            self._shown_at = p.seconds
             self._write()
 
     def _write(self) -> None:
@@ -85,7 +84,7 @@ class Bar:
         if self._bar.total != p.updates:
             self._bar.total = p.updates
         self._bar.set_postfix_str(_numbers(p), refresh=False)
-        self._bar.update(p.update - self._bar.n)  # also back, after a restart
+        self._bar.update(p.update - self._bar.n)  # may be negative, after a restart
 
     def close(self) -> None:
         self._bar.close()
@@ -98,11 +97,11 @@ def in_notebook() -> bool:
 
 
 def new_line(wanted: bool | None) -> Line | Bar | Log | None:
-    """None: only where somebody watches, in a terminal or in a notebook. True: there, or else as lines of a log."""
-    watched = sys.stderr.isatty() or in_notebook()
-    if wanted is False or (wanted is None and not watched):
+    """None: progress in a terminal or a notebook only. True: elsewhere too, as lines of a log. False: never."""
+    interactive = sys.stderr.isatty() or in_notebook()
+    if wanted is False or (wanted is None and not interactive):
         return None
-    if not watched:
+    if not interactive:
         return Log(sys.stderr)
     try:
         from tqdm.auto import tqdm  # type: ignore[import-untyped, import-not-found, unused-ignore]

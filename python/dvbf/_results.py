@@ -1,5 +1,5 @@
-"""What the library finds, as small records of arrays. N sequences, S samples, T steps, Q quantiles; x has the shape
-of the data behind the steps: [..., columns] or [..., height, width]."""
+"""Results as small records of arrays, for N sequences, S samples, T steps, Q quantiles; x has frames as in the data:
+[..., columns] or [..., height, width]."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Doubles = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Origin:
-    """What estimates of a file are of."""
+    """Origin of estimates in a data file."""
 
     sequence: npt.NDArray[np.int64]  #: [N] number of each sequence in its file, from 0
-    step: npt.NDArray[np.int64]  #: [N] step of that sequence that entry 0 belongs to
-    name: list[str]  #: [N] of the sequences, "" where they have none
+    step: npt.NDArray[np.int64]  #: [N] step of that sequence at entry 0
+    name: list[str]  #: [N] of the sequences; "" if unnamed
     split: str  #: "train", "valid", "test" or "all"
-    time: Doubles | None  #: [N, T] seconds; since 1970-01-01 where `dates`
+    time: Doubles | None  #: [N, T] seconds; since 1970-01-01 if `dates`
     sample_time: float | None  #: seconds from step to step
     dates: bool  #: the file has dates
-    x_true: Floats | None  #: [N, T, ...] x of the file, NaN where there is none; None: it is larger than memory
+    x_true: Floats | None  #: [N, T, ...] x of the file, NaN if unknown; None: larger than memory
     x_names: list[str] | None
     u_names: list[str] | None
     x_units: list[str] | None
@@ -34,8 +34,8 @@ class Origin:
 
 @dataclass(frozen=True)
 class Estimates:
-    """States and observations: of `filter`, `smooth`, `predict` and `sample`. Of a committee, x is pooled over its
-    members and z is that of the best."""
+    """Estimates of states and observations by `filter`, `smooth`, `predict` and `sample`. For a committee, x is pooled over
+    its members and z is from the best one."""
 
     z_mean: Floats  #: [N, T, latent]
     z_std: Floats  #: [N, T, latent]
@@ -47,15 +47,15 @@ class Estimates:
     x_samples: Floats | None  #: [N, S, T, ...]
     u: Floats | None  #: [N, T, controls] the controls that acted
     length: npt.NDArray[np.uint32]  #: [N] steps of each sequence
-    first: int  #: step of the sequences that entry 0 belongs to
-    origin: Origin | None = None  #: of data that come from a file
+    first: int  #: step of the sequences at entry 0
+    origin: Origin | None = None  #: for data from a file
 
 
 @dataclass(frozen=True)
 class Belief:
-    """What an online filter knows after a step."""
+    """Belief of an online filter after a step."""
 
-    ready: bool  #: False until the model has seen its first frames; the rest is zeros until then
+    ready: bool  #: False until the model has seen its first frames; until then the rest is 0
     mean: Floats  #: [latent]
     std: Floats  #: [latent]
     z: Floats  #: [S, latent] samples
@@ -63,21 +63,21 @@ class Belief:
 
 @dataclass(frozen=True)
 class Control:
-    """What a controller gives in a step."""
+    """Result of a step of a controller."""
 
     u: Floats  #: [controls] to apply until the next step
-    ready: bool  #: False where u is the safe control, because there is no plan
-    reason: str | None  #: why it is
-    cost: float  #: of the plan; NaN where there is none
-    iterations: int  #: that improved it
+    ready: bool  #: False: there is no plan, and u is the safe control
+    reason: str | None  #: why there is no plan
+    cost: float  #: of the plan; NaN without one
+    iterations: int  #: that improved the plan
     plan_u: Floats  #: [T, controls], of which u is the first
-    plan_z: Floats  #: [T + 1, latent] where it is expected to lead
+    plan_z: Floats  #: [T + 1, latent] expected states
     belief: Belief
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What an online filter expects of the next T steps."""
+    """Forecast of the next T steps by an online filter."""
 
     x: Floats  #: [T, ...] mean
     x_std: Floats  #: [T, ...]
@@ -89,7 +89,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Exported:
-    """What `export` has written. Sizes are of .c; what belongs to another kind of file is 0."""
+    """Result of `export`. Sizes are for .c; values that do not apply to the kind of file are 0."""
 
     prefix: str  #: of the symbols
     constant_bytes: int  #: weights and scaling
@@ -97,11 +97,11 @@ class Exported:
     stack_bytes: int  #: intermediate results
     multiplications: float  #: of one step, without forecast and samples
     vectors: int  #: steps of the test
-    tolerance: float  #: of the test, as a share of 1 + size
-    rmse: float  #: error one step ahead in deviations of the columns; NaN where it was not measured
+    tolerance: float  #: of the test, relative to 1 + |value|
+    rmse: float  #: one-step error in standard deviations of the columns; NaN if not measured
     rmse_rounded: float  #: the same with rounded weights
     sample_time: float  #: of an FMU, in seconds
-    binary: bool  #: an FMU has a binary for this machine, not only its sources
+    binary: bool  #: the FMU contains a binary for this machine, not only sources
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Linearisation:
 
 @dataclass(frozen=True)
 class Score:
-    """How far off one way to predict is."""
+    """Error of one way to predict."""
 
     rmse: float  #: over the columns that vary, each in units of its standard deviation in training
     fit: float  #: in %: 100 (1 - rmse / rmse of the mean)
@@ -132,7 +132,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Rolling:
-    """Predictions from many origins, all scored on the same values. A way that cannot predict is None."""
+    """Predictions from many origins, all scored on the same values; None for a way that cannot predict."""
 
     origins: int
     steps: int
@@ -140,17 +140,17 @@ class Rolling:
     last: Score | None
     linear: Score | None
     learned: Score | None
-    coverage_50: float  #: share of x inside the central half of what the model expects
+    coverage_50: float  #: fraction of x inside the central 50 % of the predictions; NaN if unknown
     coverage_90: float
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A model beside what one would do otherwise: the mean, the last value, the best linear model."""
+    """A model compared with three baselines: the mean, the last value and the best linear model."""
 
     useful: bool  #: False: no better than the mean
     sentence: str
-    split: str  #: of the data that judged
+    split: str  #: of the data used
     one_step: Rolling
     free_run: Rolling
     columns: list[str] = field(default_factory=list)
@@ -175,12 +175,12 @@ class Evaluation:
     kl_v: float
     importance_bound: float  #: NaN without `particles`
     particle_bound: float
-    observed: int  #: steps seen before prediction starts
+    observed: int  #: steps observed before the prediction
     mse: Doubles  #: [horizon] of sampled predictions
     mse_mean_path: Doubles  #: [horizon] of predictions without noise
-    mse_repeat: Doubles  #: [horizon] of repeating the last frame
+    mse_repeat: Doubles  #: [horizon] of persistence (the last frame repeated)
     mse_mean: Doubles  #: [horizon] of the mean of the training data
-    origins: np.ndarray  #: [horizon] predictions that these are of
+    origins: np.ndarray  #: [horizon] number of predictions
     pixel_variance: float
     regressions: dict[str, Regression]  #: by column of the state
     verdict: Verdict | None
@@ -189,7 +189,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Choice:
-    """A setting that was chosen to suit the data, and why; where it stays as it was, `why` is advice."""
+    """A setting chosen from the data, with the reason; if `value` equals `was`, `why` is a recommendation only."""
 
     name: str
     value: str
@@ -199,7 +199,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Progress:
-    """How training goes. What is not known yet is NaN."""
+    """Progress of training. Unknown numbers are NaN."""
 
     update: int
     updates: int
@@ -208,23 +208,23 @@ class Progress:
     seconds: float
     seconds_left: float
     bound: float  #: nats per frame, of the last minibatches
-    validated: bool  #: the next are new
+    validated: bool  #: the next two are new
     valid_bound: float
     valid_prediction: float  #: prediction error over the variance of x
     event: str | None  #: a sentence about a restart, a recovery, a candidate of a search
 
 
 @dataclass(frozen=True)
-class Abilities:
-    """What the library can do here."""
+class Capabilities:
+    """Version of the library, and what this machine offers to it."""
 
     version: str
     instructions: str  #: "base", "v3" or "v4" of x86-64
-    tiles: bool  #: products in bfloat16 on tile units work
+    tiles: bool  #: bfloat16 products on tile units (AMX) work
     cores: int
 
 
 def record_of(cls: type[Any], source: Any, **others: Any) -> Any:
-    """A record from the fields of the same name of a C struct."""
+    """A record from the fields of a C struct."""
     names = [name for name in cls.__dataclass_fields__ if name not in others]
     return cls(**{name: getattr(source, name) for name in names}, **others)

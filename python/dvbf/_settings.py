@@ -1,4 +1,4 @@
-"""Settings by name, as the command has them; a name may be written with underscores."""
+"""Settings by name, as in the command; underscores may replace hyphens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Setting:
     range: str
     default: Any
     help: str
-    users: tuple[str, ...]  #: the models, or the density, that it is for; none: for all
+    users: tuple[str, ...]  #: models or density that use it; empty: all
 
 
 def _text(value: bytes | None) -> str:
@@ -30,7 +30,7 @@ def _text(value: bytes | None) -> str:
 
 
 def value_of(kind: str, text: str) -> Any:
-    """A value as Python has it."""
+    """Text as a Python value."""
     if kind == "int":
         return int(float(text))
     if kind == "real":
@@ -41,7 +41,7 @@ def value_of(kind: str, text: str) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """A value as the library reads it: True is "on", and several are joined by commas."""
+    """A value as text for the library: True is "on", sequences are joined by commas."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
@@ -74,7 +74,7 @@ def table(name: str) -> list[Setting]:
 
 
 def presets() -> dict[str, str]:
-    """The presets, and a line about each."""
+    """The presets, each with a one-line description."""
     out: dict[str, str] = {}
     about = ctypes.c_char_p()
     while (name := lib.dvbf_preset_name(len(out), ctypes.byref(about))) is not None:
@@ -87,7 +87,7 @@ class Settings:
 
     def __init__(self, name: str, handle: int | None = None, owner: object = None) -> None:
         self.table = name
-        self._owner = owner  # of a handle that is not ours
+        self._owner = owner  # frees the handle, if it is not ours
         self.handle = create(lib.dvbf_settings_new, name.encode()) if handle is None else handle
         if handle is None:
             free_with(self, lib.dvbf_settings_free, self.handle)
@@ -97,7 +97,7 @@ class Settings:
         call(lib.dvbf_settings_set, self.handle, name.replace("_", "-").encode(), text_of(value).encode())
 
     def update(self, values: Mapping[str, Any]) -> None:
-        """Sets all that are not None."""
+        """Sets all values that are not None."""
         for name, value in values.items():
             if value is not None:
                 self.set(name, value)
@@ -117,7 +117,7 @@ class Settings:
         return out.value.decode()
 
     def stoppable(self) -> Interrupt:
-        """A flag that ends work with these settings when it is set."""
+        """A flag that interrupts work with these settings."""
         self._interrupt = Interrupt()  # it must outlive the work
         lib.dvbf_settings_interrupt(self.handle, self._interrupt.address)
         return self._interrupt

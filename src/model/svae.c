@@ -1,7 +1,7 @@
 /* The structured variational autoencoder of Johnson et al. (2016) with a linear dynamical system and
  * controls. The exact posterior of prior and recognised potentials comes from messages
- * (ops/message_passing.c): whole sequences are smoothed, and a filter takes Kalman steps. The system has plain
- * gradients, exact and scaled by Adam, instead of the paper's natural ones. */
+ * (ops/message_passing.c): whole sequences are smoothed, and a filter takes Kalman steps. The system has
+ * plain gradients, exact and scaled by Adam, instead of the paper's natural ones. */
 
 /*   z_1 = m + L_1 w_1    z_{t+1} = A z_t + B u_t + b + L w_t    w_t ~ N(0, I)      prior
  *   psi(z_t | x_t) = N(mu_t; z_t, diag(sigma_t^2))                                 recognition of a frame

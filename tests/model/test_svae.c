@@ -2,8 +2,8 @@
  * smoother: each path weighs the same, namely p(x), its bound is ln p(x), and its filter is the Kalman
  * filter. */
 #include "evaluate/evaluate.h"
-#include "math/kalman.h"
 #include "math/algebra.h"
+#include "math/kalman.h"
 #include "ops/ops.h"
 #include "small_model.h"
 

@@ -1,8 +1,8 @@
 /* Message passing along a linear chain: its backward against differences, and its samples, moments and KL
  * against the Kalman smoother of the same system, which sees mu_t as z_t with noise sigma. */
 #include "gradient.h"
-#include "math/kalman.h"
 #include "math/algebra.h"
+#include "math/kalman.h"
 #include "ops/ops.h"
 
 enum { ROWS = 3, STEPS = 5, N = 3 };

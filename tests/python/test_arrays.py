@@ -54,10 +54,10 @@ def test_other_orders_are_copied(data):
 def test_what_is_no_array_of_numbers(data):
     x, _ = data
     for wrong, sentence in [
-        (np.array([["a", "b"]]), "numbers are needed"),
-        (x.astype(complex), "numbers are needed"),
-        (np.zeros((3, 2), "M8[s]"), "numbers are needed"),
-        (np.array([[{}, 1], [2, 3]], object), "objects that are no numbers"),
+        (np.array([["a", "b"]]), "instead of numbers"),
+        (x.astype(complex), "instead of numbers"),
+        (np.zeros((3, 2), "M8[s]"), "instead of numbers"),
+        (np.array([[{}, 1], [2, 3]], object), "objects that are not numbers"),
     ]:
         with pytest.raises(TypeError, match=sentence):
             read(wrong)
@@ -88,9 +88,9 @@ def test_nested_lists():
 
 def test_lists_must_match(data):
     x, u = data
-    with pytest.raises(ValueError, match="u has 2 sequences, and x has 3"):
+    with pytest.raises(ValueError, match="u has 2 sequences, but x has 3"):
         read(list(x[:3]), list(u[:2]))
-    with pytest.raises(ValueError, match="u and state stand beside x"):
+    with pytest.raises(ValueError, match="put u and state into it"):
         read({"x": x}, u)
     with pytest.raises(ValueError, match="path of a file"):
         read("data.npz", u)
@@ -152,7 +152,7 @@ def test_labelled_arrays(data):
 def test_names_reach_the_verdict(data):
     x, u = data
     model = dvbf.fit(Frame(x[0], ["level", "flow"]), Frame(u[0], ["pump"]), model="linear", threads=1)
-    assert model.judge().columns == ["level", "flow"]
+    assert model.verdict().columns == ["level", "flow"]
 
 
 def test_shapes_for_a_model():

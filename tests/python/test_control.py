@@ -47,7 +47,7 @@ def test_refusals(model):
         model.controller(np.zeros(2), low=1, high=-1)
     with pytest.raises(dvbf.ArgumentError, match="the goal is empty|goals"):
         model.controller(low=-1, high=1)
-    with pytest.raises(ValueError, match="as many"):
+    with pytest.raises(ValueError, match="the same number of each kind"):
         model.controller(np.zeros(2), goal_z=np.zeros(6), low=-1, high=1)
     with pytest.raises(ValueError, match="regression"):
         model.controller(state=(np.zeros(2), np.zeros((2, 3))), low=-1, high=1)

@@ -137,17 +137,17 @@ def test_what_follows_sequences_of_different_lengths(data, model):
 
 def test_what_is_needed(data, model):
     x, u = data
-    with pytest.raises(ValueError, match="steps is needed"):
+    with pytest.raises(ValueError, match="give steps"):
         model.predict(x, u)
     with pytest.raises(dvbf.ArgumentError, match="controls are needed for 44 steps"):
         model.predict(x, u, steps=5)
     with pytest.raises(ValueError, match="so u is needed"):
         model.filter(x)
-    with pytest.raises(ValueError, match="u has 2 sequences, and x has 1"):
+    with pytest.raises(ValueError, match="u has 2 sequences, but x has 1"):
         model.predict(x[0], [u[0], u[1]], steps=5)
-    with pytest.raises(ValueError, match="x has the shape \\[30, 40, 3\\], and the model has 2 columns"):
+    with pytest.raises(ValueError, match="x has the shape \\[30, 40, 3\\], but the model has 2 columns"):
         model.filter(np.zeros((30, 40, 3)), u)
-    with pytest.raises(ValueError, match="list of as many"):
+    with pytest.raises(ValueError, match="must be a list of"):
         model.filter([x[0], x[1]], u)
 
 

@@ -133,7 +133,7 @@ def test_odd_data_are_remarked(data, caplog):
     x = np.concatenate([x, np.full_like(x[..., :1], 3)], axis=2)
     with caplog.at_level(logging.WARNING, logger="dvbf"):
         model = dvbf.fit(x, u, **SMALL | {"updates": 1})
-    assert any("is constant" in remark for remark in model.remarks) and caplog.messages == model.remarks
+    assert any("is constant" in sentence for sentence in model.warnings) and caplog.messages == model.warnings
 
 
 def test_failures_of_callbacks_are_raised(data):

@@ -47,7 +47,7 @@ def test_where_the_library_is(monkeypatch):
     assert _library.candidates()[-1] == "libdvbf.so.0"
     monkeypatch.setenv("DVBF_LIBRARY", "/own/libdvbf.so")
     assert _library.candidates() == ["/own/libdvbf.so"]
-    with pytest.raises(ImportError, match="DVBF_LIBRARY may name it: /nowhere.so"):
+    with pytest.raises(ImportError, match="set DVBF_LIBRARY to its path: /nowhere.so"):
         _library.open_library(["/nowhere.so"])
     with pytest.raises(ImportError, match="libc.so.6"):
         _library.open_library(["libc.so.6"])
@@ -55,7 +55,7 @@ def test_where_the_library_is(monkeypatch):
 
 def test_another_version_is_refused(monkeypatch):
     monkeypatch.setattr(_api, "DVBF_VERSION", "9.9")
-    with pytest.raises(ImportError, match="and 9.9 is needed"):
+    with pytest.raises(ImportError, match="instead of 9.9"):
         _library.open_library([_library.lib._name])
 
 
@@ -97,6 +97,9 @@ def test_lines_of_progress(monkeypatch, capsys):
     line.close()
     text = capsys.readouterr().err
     assert "5/10  left 1:06:40  bound 0.0  valid 1.5  prediction error 0.250" in text and "left ?" in text and "left 1:01" in text
+    line.show(progress(bound=float("-inf"), valid_prediction=float("inf")))
+    text = capsys.readouterr().err
+    assert "bound diverged  valid 1.5  prediction error diverged" in text and "inf" not in text
     assert _progress.new_line(False) is None
     assert _progress.new_line(None) is None or sys.stderr.isatty()
 

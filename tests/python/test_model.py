@@ -106,15 +106,15 @@ def test_evaluation(model, data):
 
 def test_verdicts(tmp_path, model, data):
     x, u = data
-    assert model.judge(x, u).columns == ["x0", "x1"]
+    assert model.verdict(x, u).columns == ["x0", "x1"]
     own = dvbf.fit(x, u, **SMALL)
-    found = own.judge()
+    found = own.verdict()
     assert found.split == "test" and isinstance(found.useful, bool) and found.sentence
     assert found.one_step.linear.rmse < found.one_step.mean.rmse  # x is linear
     np.savez(tmp_path / "data.npz", x=x, u=u)
     assert own.to_bytes() == train(tmp_path / "data.npz", tmp_path / "run", verdict=True, **SMALL)
-    with pytest.raises(ValueError, match="was loaded, so give it data"):
-        pickle.loads(pickle.dumps(model)).judge()
+    with pytest.raises(ValueError, match="was loaded from a file"):
+        pickle.loads(pickle.dumps(model)).verdict()
 
 
 def test_reports(tmp_path, model, data):
@@ -135,7 +135,7 @@ def test_notebooks(model, picture_model):
 
 
 def test_what_the_library_tells():
-    found = dvbf.describe()
+    found = dvbf.capabilities()
     assert found.version == dvbf.__version__ and found.cores >= 1 and found.instructions in ("base", "v3", "v4")
     table = {s.name: s for s in dvbf.settings("train")}
     assert table["latent"].default == 3 and table["latent"].kind == "int" and table["search"].default is False
