@@ -1,0 +1,396 @@
+/* Figures of lines over steps or updates: learning curves (dvbf_draw_curves), the error of prediction by the
+ * number of steps ahead (dvbf_draw_errors), and measured and predicted signals (dvbf_draw_signals). A page
+ * has a title, a legend, and panels side by side or below each other. */
+#include "base/error.h"
+#include "base/memory.h"
+#include "report/drawing.h"
+#include "report/figure.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Page ---- */
+
+enum { MOST_ENTRIES = 2 * DV_COLOUR_LINES + 4 };
+
+/* Draws one panel into the box of `axes`. */
+typedef void panel_fn(cairo_t *cr, const void *figure, size_t panel, dv_axes axes);
+
+typedef struct page {
+  const char *title;
+  double width, box_height, right, between; /* right: half of the last tick's label */
+  bool stacked;                             /* panels below each other */
+  size_t panels, n_entries;
+  dv_legend_entry entries[MOST_ENTRIES];
+  panel_fn *panel;
+  const void *figure;
+} page;
+
+static double legend_room(const page *p) {
+  return p->width - 2 * DV_FIGURE_MARGIN - DV_AXES_LEFT - p->right;
+}
+
+static double boxes_top(const page *p) {
+  return DV_FIGURE_MARGIN + dv_figure_title_height(p->title) +
+         dv_figure_legend_height(p->entries, p->n_entries, legend_room(p));
+}
+
+static void draw_page(cairo_t *cr, const void *user) {
+  const page *p = user;
+  double left = DV_FIGURE_MARGIN + DV_AXES_LEFT,
+         room = p->width - 2 * DV_FIGURE_MARGIN - p->right + p->between;
+  double pitch = p->stacked ? 0 : room / (double)p->panels;
+  dv_figure_title(cr, p->width, p->title);
+  dv_legend_draw(cr, left, DV_FIGURE_MARGIN + dv_figure_title_height(p->title) + 10, left + legend_room(p),
+                 p->entries, p->n_entries);
+  for (size_t k = 0; k < p->panels; k++) {
+    dv_axes axes = {.x = left + (double)k * pitch,
+                    .y = boxes_top(p),
+                    .width = (p->stacked ? room : pitch) - DV_AXES_LEFT - p->between,
+                    .height = p->box_height};
+    if (p->stacked) axes.y += (double)k * (p->box_height + p->between + DV_AXES_BELOW / 2.0);
+    p->panel(cr, p->figure, k, axes);
+  }
+}
+
+static dvbf_status write_page(const page *p, const char *path, dvbf_error *error) {
+  double boxes = p->stacked ? (double)p->panels * (p->box_height + p->between + DV_AXES_BELOW / 2.0) +
+                                  DV_AXES_BELOW / 2.0
+                            : p->box_height + DV_AXES_BELOW;
+  return dv_figure_write(path, p->width, boxes_top(p) + boxes + DV_FIGURE_MARGIN, draw_page, p, error);
+}
+
+/* ---- Learning curves ---- */
+
+enum { PANELS = 3, LINES = 2 };
+
+/* A panel shows up to two curves of each run, the first dashed when there is a second. */
+typedef struct curves_panel {
+  const char *label, *of_signals;
+  bool logarithmic;
+  size_t lines;
+  size_t offset[LINES]; /* of the array in dvbf_learning_run */
+} curves_panel;
+
+static const curves_panel panels[PANELS] = {
+    {"bound (nats per frame)",
+     "bound (nats per step)",
+     false,
+     2,
+     {offsetof(dvbf_learning_run, train_bound), offsetof(dvbf_learning_run, valid_bound)}},
+    {"prediction error / pixel variance",
+     "prediction error / variance",
+     true,
+     1,
+     {offsetof(dvbf_learning_run, prediction)}},
+    {"KL (nats per frame)", "KL (nats per step)", false, 1, {offsetof(dvbf_learning_run, kl)}},
+};
+
+static const dv_stroke kept_stroke = {{0.12, 0.5, 0.24}, 2, 0};
+
+static const double *values_of(const dvbf_learning_run *run, const curves_panel *p, size_t line) {
+  const double *values;
+  memcpy(&values, (const char *)run + p->offset[line], sizeof values);
+  return run->count && run->update ? values : NULL;
+}
+
+static bool has_line(const dvbf_figure_curves *f, const curves_panel *p, size_t line) {
+  for (size_t r = 0; r < f->runs; r++)
+    if (values_of(&f->run[r], p, line)) return true;
+  return false;
+}
+
+static size_t list_panels(const dvbf_figure_curves *f, const curves_panel *out[PANELS]) {
+  size_t count = 0;
+  for (size_t k = 0; k < PANELS; k++)
+    if (has_line(f, &panels[k], 0) || (panels[k].lines > 1 && has_line(f, &panels[k], 1)))
+      out[count++] = &panels[k];
+  return count;
+}
+
+/* The first tenth of a run does not count for a linear scale: its values are far from the others and would
+ * flatten the curve. */
+static void include_run(dv_axes *axes, const dvbf_learning_run *run, const double *values) {
+  double last = -INFINITY;
+  for (size_t i = 0; i < run->count; i++) last = fmax(last, run->update[i]);
+  for (size_t i = 0; i < run->count; i++) {
+    dv_scale_include(&axes->across, run->update[i]);
+    if (axes->up.logarithmic || run->count < 10 || !(run->update[i] < 0.1 * last))
+      dv_scale_include(&axes->up, values[i]);
+  }
+}
+
+static void draw_curves(cairo_t *cr, const void *figure, size_t number, dv_axes axes) {
+  const dvbf_figure_curves *f = figure;
+  const curves_panel *shown[PANELS], *p = (list_panels(f, shown), shown[number]);
+  axes.across = dv_scale_empty(false);
+  axes.up = dv_scale_empty(p->logarithmic);
+  axes.across_label = "updates";
+  axes.up_label = f->signals ? p->of_signals : p->label;
+  dv_scale_include(&axes.across, 0);
+  for (size_t line = 0; line < p->lines; line++)
+    for (size_t r = 0; r < f->runs; r++)
+      if (values_of(&f->run[r], p, line)) include_run(&axes, &f->run[r], values_of(&f->run[r], p, line));
+  dv_scale_finish(&axes.across, 0.01);
+  axes.across.low = 0;
+  axes.across.whole = true;
+  dv_scale_finish(&axes.up, 0.04);
+  dv_axes_draw_back(cr, &axes);
+  bool both = p->lines > 1 && has_line(f, p, 0) && has_line(f, p, 1);
+  for (size_t line = 0; line < p->lines; line++)
+    for (size_t r = 0; r < f->runs; r++) {
+      const dvbf_learning_run *run = &f->run[r];
+      dv_stroke stroke = dv_figure_stroke(r);
+      if (both && line == 0) stroke.dash = 4, stroke.width = 1.8;
+      const double *values = values_of(run, p, line);
+      if (values) dv_curve_draw(cr, &axes, run->update, values, run->count, stroke);
+    }
+  if (f->kept > 0) dv_curve_bar(cr, &axes, f->kept, kept_stroke);
+  dv_axes_draw_frame(cr, &axes);
+}
+
+/* One entry for each run that has a name, as many as fit a few rows, and the meaning of the dashes. */
+static size_t list_curves(const dvbf_figure_curves *f, dv_legend_entry out[]) {
+  size_t count = 0;
+  for (size_t r = 0; r < f->runs && count < 2 * DV_COLOUR_LINES; r++)
+    if (f->run[r].name) out[count++] = (dv_legend_entry){f->run[r].name, dv_figure_stroke(r), false};
+  if (has_line(f, &panels[0], 0) && has_line(f, &panels[0], 1)) {
+    out[count++] = (dv_legend_entry){"training", {dv_colour_ink, 1.8, 4}, false};
+    out[count++] = (dv_legend_entry){"validation", {dv_colour_ink, 2.5, 0}, false};
+  }
+  if (f->kept > 0) out[count++] = (dv_legend_entry){"update that was kept", kept_stroke, true};
+  return count;
+}
+
+dvbf_status dvbf_draw_curves(const dvbf_figure_curves *figure, const char *path, dvbf_error *error) {
+  const curves_panel *shown[PANELS];
+  if (!figure->runs || !figure->run || !list_panels(figure, shown))
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "%.200s: there is no learning curve to draw; give runs with updates and a bound, a "
+                   "prediction error or a KL",
+                   path);
+  page p = {figure->title, DV_FIGURE_WIDTH, 260, 16, 26, .panel = draw_curves, .figure = figure};
+  p.panels = list_panels(figure, shown);
+  p.n_entries = list_curves(figure, p.entries);
+  return write_page(&p, path, error);
+}
+
+/* ---- Errors by horizon ---- */
+
+enum { MOST_NAMED = 8 };
+
+static const dv_stroke repeat_stroke = {{0.45, 0.45, 0.47}, 2.5, 0},
+                       mean_stroke = {{0.13, 0.13, 0.15}, 1.5, 8}, bar_stroke = {{0.84, 0.10, 0.12}, 3, 0};
+
+static bool shown(const dvbf_error_curve *m) {
+  return m->horizon && (m->mse || m->mse_mean_path);
+}
+
+/* Calls dv_scale_include for every value, the mean image's 1 too. */
+static void include_all(const dvbf_figure_errors *f, dv_scale *up) {
+  for (size_t k = 0; k < f->models; k++)
+    for (size_t i = 0; i < f->model[k].horizon; i++) {
+      if (f->model[k].mse) dv_scale_include(up, f->model[k].mse[i]);
+      if (f->model[k].mse_mean_path) dv_scale_include(up, f->model[k].mse_mean_path[i]);
+    }
+  for (size_t i = 0; f->repeat && i < f->repeat_horizon; i++) dv_scale_include(up, f->repeat[i]);
+  dv_scale_include(up, 1);
+}
+
+/* Logarithmic when the values, which are positive, spread over more than a factor of ten; else from 0. */
+static dv_scale scale_up(const dvbf_figure_errors *f) {
+  dv_scale up = dv_scale_empty(true);
+  include_all(f, &up);
+  if (up.high > 10 * up.low) {
+    dv_scale_finish(&up, 0.04);
+    return up;
+  }
+  dv_scale linear = dv_scale_empty(false);
+  include_all(f, &linear);
+  dv_scale_include(&linear, 0);
+  bool from_zero = linear.low == 0;
+  dv_scale_finish(&linear, 0.04);
+  if (from_zero) linear.low = 0;
+  return linear;
+}
+
+static size_t longest_horizon(const dvbf_figure_errors *f) {
+  size_t longest = f->repeat ? f->repeat_horizon : 0;
+  for (size_t k = 0; k < f->models; k++)
+    if (shown(&f->model[k]) && f->model[k].horizon > longest) longest = f->model[k].horizon;
+  return longest;
+}
+
+/* The last step inside the training length; 0 when that is not on the page. */
+static size_t bar_of(const dvbf_figure_errors *f) {
+  bool inside = f->training_steps > f->observed && f->training_steps - f->observed <= longest_horizon(f);
+  return inside ? f->training_steps - f->observed : 0;
+}
+
+static dv_stroke stroke_of(size_t k, bool mean_path) {
+  dv_stroke stroke = dv_figure_stroke(k);
+  if (mean_path) stroke.dash = 4, stroke.width = 1.8;
+  return stroke;
+}
+
+/* Lists only the curves that are drawn. */
+static size_t list_errors(const dvbf_figure_errors *f, dv_legend_entry out[]) {
+  size_t count = 0;
+  bool sampled = false, mean_path = false;
+  for (size_t k = 0; k < f->models; k++) {
+    if (!shown(&f->model[k])) continue;
+    sampled |= f->model[k].mse != NULL;
+    mean_path |= f->model[k].mse_mean_path != NULL;
+    if (f->model[k].name && count < MOST_NAMED)
+      out[count++] = (dv_legend_entry){f->model[k].name, stroke_of(k, !f->model[k].mse), false};
+  }
+  if (sampled && mean_path) out[count++] = (dv_legend_entry){"without noise", {dv_colour_ink, 1.8, 4}, false};
+  if (f->repeat && f->repeat_horizon) out[count++] = (dv_legend_entry){"persistence", repeat_stroke, false};
+  out[count++] = (dv_legend_entry){f->signals ? "mean" : "mean image", mean_stroke, false};
+  if (bar_of(f)) out[count++] = (dv_legend_entry){"end of the training length", bar_stroke, true};
+  return count;
+}
+
+static void draw_lines(cairo_t *cr, const dvbf_figure_errors *f, const dv_axes *axes) {
+  dv_curve_level(cr, axes, 1, mean_stroke);
+  if (bar_of(f)) dv_curve_bar(cr, axes, (double)bar_of(f) + 0.5, bar_stroke);
+  if (f->repeat) dv_curve_draw(cr, axes, NULL, f->repeat, f->repeat_horizon, repeat_stroke);
+  for (size_t k = f->models; k-- > 0;) { /* the first model on top */
+    const dvbf_error_curve *m = &f->model[k];
+    if (m->mse_mean_path) dv_curve_draw(cr, axes, NULL, m->mse_mean_path, m->horizon, stroke_of(k, true));
+    if (m->mse) dv_curve_draw(cr, axes, NULL, m->mse, m->horizon, stroke_of(k, false));
+  }
+}
+
+static void draw_errors(cairo_t *cr, const void *figure, size_t panel, dv_axes axes) {
+  (void)panel;
+  const dvbf_figure_errors *f = figure;
+  char label[80] = "predicted steps";
+  if (f->observed)
+    snprintf(label, sizeof label, "predicted %ss after %zu observed %ss", f->signals ? "step" : "frame",
+             f->observed, f->signals ? "step" : "frame");
+  axes.across = dv_scale_empty(false);
+  axes.up = scale_up(f);
+  axes.across_label = label;
+  axes.up_label = f->signals ? "squared error / variance" : "squared error / pixel variance";
+  dv_scale_include(&axes.across, 1);
+  dv_scale_include(&axes.across, (double)longest_horizon(f));
+  dv_scale_finish(&axes.across, 0.01);
+  axes.across.whole = true;
+  dv_axes_draw_back(cr, &axes);
+  draw_lines(cr, f, &axes);
+  dv_axes_draw_frame(cr, &axes);
+}
+
+dvbf_status dvbf_draw_errors(const dvbf_figure_errors *figure, const char *path, dvbf_error *error) {
+  if (!longest_horizon(figure))
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "%.200s: there is no prediction error to draw; give a model or the repeated frame with a "
+                   "horizon of at least 1",
+                   path);
+  page p = {figure->title, 800, 330, 8, .panels = 1, .panel = draw_errors, .figure = figure};
+  p.n_entries = list_errors(figure, p.entries);
+  return write_page(&p, path, error);
+}
+
+/* ---- Signals ---- */
+
+enum { MOST_PANELS = 4 };
+
+/* The figure with its columns as curves. */
+typedef struct signals {
+  const dvbf_figure_signals *figure;
+  size_t panels;
+  double *truth, *prediction, *low, *high; /* [panels][steps], the last two NULL without an interval */
+  double *at;                              /* [steps] of the axis */
+} signals;
+
+enum { ENTRIES = 4 };
+
+static dv_legend_entry entry_of(int i) {
+  static const char *const labels[] = {"measured", "predicted", "interval", "end of observation"};
+  dv_stroke strokes[] = {
+      {dv_colour_ink, 1.6, 0}, dv_figure_stroke(1), dv_figure_stroke(1), {dv_colour_observe, 2, 0}};
+  strokes[2].width = 1, strokes[2].dash = 3;
+  return (dv_legend_entry){labels[i], strokes[i], i == 3};
+}
+
+static size_t list_signals(const dvbf_figure_signals *f, dv_legend_entry out[]) {
+  size_t count = 0;
+  for (int i = 0; i < ENTRIES; i++)
+    if (i < 2 || (i == 2 && f->low && f->high) || (i == 3 && f->observed)) out[count++] = entry_of(i);
+  return count;
+}
+
+static void label_of(char out[64], const dvbf_figure_signals *f, size_t k) {
+  char number[32];
+  snprintf(number, sizeof number, "x%zu", k);
+  const char *unit = f->units ? f->units[k] : "";
+  snprintf(out, 64, *unit ? "%.32s (%.16s)" : "%.32s", f->names ? f->names[k] : number, unit);
+}
+
+static void draw_signals(cairo_t *cr, const void *figure, size_t k, dv_axes axes) {
+  const signals *s = figure;
+  const dvbf_figure_signals *f = s->figure;
+  const double *truth = s->truth + k * f->steps, *prediction = s->prediction + k * f->steps;
+  double unit = f->sample_time > 0 ? f->sample_time : 1;
+  char name[64];
+  label_of(name, f, k);
+  axes.across = dv_scale_empty(false);
+  axes.up = dv_scale_empty(false);
+  axes.across_label = k + 1 < s->panels ? NULL : f->sample_time > 0 ? "time (s)" : "step";
+  axes.up_label = name;
+  dv_scale_include(&axes.across, s->at[0]);
+  dv_scale_include(&axes.across, s->at[f->steps - 1]);
+  for (size_t t = 0; t < f->steps; t++) { /* a diverging prediction must not flatten the measured signal */
+    if (isfinite(truth[t])) dv_scale_include(&axes.up, truth[t]);
+  }
+  dv_scale_finish(&axes.across, 0);
+  axes.across.whole = f->sample_time <= 0;
+  dv_scale_finish(&axes.up, 0.1);
+  dv_axes_draw_back(cr, &axes);
+  if (s->low) dv_curve_draw(cr, &axes, s->at, s->low + k * f->steps, f->steps, entry_of(2).stroke);
+  if (s->high) dv_curve_draw(cr, &axes, s->at, s->high + k * f->steps, f->steps, entry_of(2).stroke);
+  dv_curve_draw(cr, &axes, s->at, truth, f->steps, entry_of(0).stroke);
+  dv_curve_draw(cr, &axes, s->at, prediction, f->steps, entry_of(1).stroke);
+  if (f->observed) dv_curve_bar(cr, &axes, f->start + ((double)f->observed - 0.5) * unit, entry_of(3).stroke);
+  dv_axes_draw_frame(cr, &axes);
+}
+
+/* One curve for each panel; NULL without values or memory. */
+static double *curves_of(const signals *s, const float *values) {
+  const dvbf_figure_signals *f = s->figure;
+  double *out = values ? dv_calloc(f->steps, s->panels * sizeof *out) : NULL;
+  for (size_t k = 0; out && k < s->panels; k++)
+    for (size_t t = 0; t < f->steps; t++) out[k * f->steps + t] = (double)values[t * f->columns + k];
+  return out;
+}
+
+static bool spread(signals *s) {
+  const dvbf_figure_signals *f = s->figure;
+  bool interval = f->low && f->high;
+  s->truth = curves_of(s, f->truth);
+  s->prediction = curves_of(s, f->prediction);
+  s->low = curves_of(s, interval ? f->low : NULL);
+  s->high = curves_of(s, interval ? f->high : NULL);
+  s->at = dv_calloc(f->steps, sizeof *s->at);
+  for (size_t t = 0; s->at && t < f->steps; t++)
+    s->at[t] = f->start + (double)t * (f->sample_time > 0 ? f->sample_time : 1);
+  return s->truth && s->prediction && s->at && (!interval || (s->low && s->high));
+}
+
+dvbf_status dvbf_draw_signals(const dvbf_figure_signals *figure, const char *path, dvbf_error *error) {
+  if (figure->steps < 2 || !figure->columns || !figure->truth || !figure->prediction)
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "%.200s: there is no signal to draw; give two steps of a column or more, measured and "
+                   "predicted",
+                   path);
+  signals s = {.figure = figure, .panels = figure->columns < MOST_PANELS ? figure->columns : MOST_PANELS};
+  page p = {figure->title,      DV_FIGURE_WIDTH,       150,         16, 14, .stacked = true,
+            .panels = s.panels, .panel = draw_signals, .figure = &s};
+  p.n_entries = list_signals(figure, p.entries);
+  dvbf_status status = spread(&s) ? write_page(&p, path, error) : dv_fail_memory(error, "drawing signals");
+  DV_FREE(s.truth, s.prediction, s.low, s.high, s.at);
+  return status;
+}
