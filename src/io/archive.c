@@ -457,36 +457,20 @@ static float from_half(uint16_t bits) {
   return bits >> 15 ? -size : size;
 }
 
-static uint16_t swap2(uint16_t v, bool swapped) {
-  return swapped ? __builtin_bswap16(v) : v;
-}
-
-static uint32_t swap4(uint32_t v, bool swapped) {
-  return swapped ? __builtin_bswap32(v) : v;
-}
-
-static uint64_t swap8(uint64_t v, bool swapped) {
-  return swapped ? __builtin_bswap64(v) : v;
-}
-
-static float as_float(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-static double as_double(uint64_t bits) {
-  double value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
+static void reverse(unsigned char *bytes, size_t size) {
+  for (size_t i = 0; i < size / 2; i++) {
+    unsigned char first = bytes[i];
+    bytes[i] = bytes[size - 1 - i];
+    bytes[size - 1 - i] = first;
+  }
 }
 
 /* One loop for a type of words, whose value is the expression of `v`. */
-#define EACH(word, bits_of, value)                                                                           \
-  for (size_t i = 0; i < n; i++) {                                                                           \
+#define EACH(word, value)                                                                                    \
+  for (size_t i = 0; i < n; i++, from += sizeof(word)) {                                                     \
     word v;                                                                                                  \
-    memcpy(&v, from + i * sizeof v, sizeof v);                                                               \
-    v = bits_of;                                                                                             \
+    memcpy(&v, from, sizeof v);                                                                              \
+    if (swapped) reverse((unsigned char *)&v, sizeof v);                                                     \
     if (floats)                                                                                              \
       floats[i] = (float)(value);                                                                            \
     else                                                                                                     \
@@ -497,17 +481,17 @@ static double as_double(uint64_t bits) {
 void dv_numbers_convert(const unsigned char *from, dv_number type, bool swapped, size_t n, float *floats,
                         double *doubles) {
   switch (type) {
-  case DV_FLOAT16: EACH(uint16_t, swap2(v, swapped), from_half(v));
-  case DV_FLOAT32: EACH(uint32_t, swap4(v, swapped), as_float(v));
-  case DV_FLOAT64: EACH(uint64_t, swap8(v, swapped), as_double(v));
-  case DV_INT8: EACH(uint8_t, v, (int8_t)v);
-  case DV_INT16: EACH(uint16_t, swap2(v, swapped), (int16_t)v);
-  case DV_INT32: EACH(uint32_t, swap4(v, swapped), (int32_t)v);
-  case DV_INT64: EACH(uint64_t, swap8(v, swapped), (int64_t)v);
-  case DV_UINT8: EACH(uint8_t, v, v);
-  case DV_UINT16: EACH(uint16_t, swap2(v, swapped), v);
-  case DV_UINT32: EACH(uint32_t, swap4(v, swapped), v);
-  case DV_UINT64: EACH(uint64_t, swap8(v, swapped), v);
+  case DV_FLOAT16: EACH(uint16_t, from_half(v));
+  case DV_FLOAT32: EACH(float, v);
+  case DV_FLOAT64: EACH(double, v);
+  case DV_INT8: EACH(int8_t, v);
+  case DV_INT16: EACH(int16_t, v);
+  case DV_INT32: EACH(int32_t, v);
+  case DV_INT64: EACH(int64_t, v);
+  case DV_UINT8: EACH(uint8_t, v);
+  case DV_UINT16: EACH(uint16_t, v);
+  case DV_UINT32: EACH(uint32_t, v);
+  case DV_UINT64: EACH(uint64_t, v);
   }
 }
 
@@ -518,6 +502,11 @@ typedef struct beginning {
   const char *bytes, *sentence;
 } beginning;
 
+#define FRAMES "is a video; store its frames: numpy.savez(\"data.npz\", x=frames), [1, steps, height, width]"
+#define IMAGES "is an image; stack images as [1, steps, height, width]: numpy.savez(\"data.npz\", x=images)"
+#define PICKLE                                                                                               \
+  "is a pickle of Python; in Python: x = pickle.load(open(FILE, \"rb\")), then numpy.savez(\"data.npz\", "   \
+  "x=x)"
 #define PANDAS(read) "; convert it in Python: pandas." read ".to_csv(\"data.csv\", index=False)"
 
 static const beginning known[] = {
@@ -536,15 +525,9 @@ static const beginning known[] = {
     {0, 2, "\x80\x02",
      "is a pickle of Python, perhaps of PyTorch; in Python: x = torch.load(FILE) or "
      "pickle.load(open(FILE, \"rb\")), then numpy.savez(\"data.npz\", x=x)"},
-    {0, 2, "\x80\x03",
-     "is a pickle of Python; in Python: x = pickle.load(open(FILE, \"rb\")), then "
-     "numpy.savez(\"data.npz\", x=x)"},
-    {0, 2, "\x80\x04",
-     "is a pickle of Python; in Python: x = pickle.load(open(FILE, \"rb\")), then "
-     "numpy.savez(\"data.npz\", x=x)"},
-    {0, 2, "\x80\x05",
-     "is a pickle of Python; in Python: x = pickle.load(open(FILE, \"rb\")), then "
-     "numpy.savez(\"data.npz\", x=x)"},
+    {0, 2, "\x80\x03", PICKLE},
+    {0, 2, "\x80\x04", PICKLE},
+    {0, 2, "\x80\x05", PICKLE},
     {0, 15, "SQLite format 3",
      "is an SQLite database; export a table: sqlite3 -header -csv FILE \"select * "
      "from TABLE\" > data.csv"},
@@ -555,17 +538,13 @@ static const beginning known[] = {
      "is an MDF file; in Python: asammdf.MDF(FILE).to_dataframe(raster=0.01).to_csv(\"data.csv\")"},
     {0, 7, "#ROSBAG", "is a ROS bag; write a topic as CSV: rostopic echo -b FILE -p /TOPIC > data.csv"},
     {0, 5, "\x89MCAP", "is an MCAP file; write its topics as CSV or store them by numpy.savez"},
-    {4, 4, "ftyp",
-     "is a video; store its frames: numpy.savez(\"data.npz\", x=frames), [1, steps, height, width]"},
-    {8, 4, "AVI ",
-     "is a video; store its frames: numpy.savez(\"data.npz\", x=frames), [1, steps, height, width]"},
+    {4, 4, "ftyp", FRAMES},
+    {8, 4, "AVI ", FRAMES},
     {8, 4, "WAVE",
      "is a sound; in Python: rate, x = scipy.io.wavfile.read(FILE), then numpy.savez(\"data.npz\", "
      "x=x, fs=rate)"},
-    {0, 4, "\x89PNG",
-     "is an image; stack images as [1, steps, height, width]: numpy.savez(\"data.npz\", x=images)"},
-    {0, 3, "\xff\xd8\xff",
-     "is an image; stack images as [1, steps, height, width]: numpy.savez(\"data.npz\", x=images)"},
+    {0, 4, "\x89PNG", IMAGES},
+    {0, 3, "\xff\xd8\xff", IMAGES},
     {0, 4, "%PDF", "is a PDF document; export its table as CSV"},
 };
 
@@ -577,21 +556,17 @@ const char *dv_foreign(const unsigned char *bytes, size_t size) {
   return NULL;
 }
 
-static int ends_in(const char *name, const char *end) {
-  size_t length = strlen(name), n = strlen(end);
-  return length >= n && !strcmp(name + length - n, end);
-}
-
 const char *dv_foreign_entry(const char *name) {
+  const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
   if (!strcmp(name, "xl/workbook.xml"))
     return "is an Excel file; in Excel or LibreOffice, save it as CSV, or in Python: "
            "pandas.read_excel(FILE).to_csv(\"data.csv\", index=False)";
   if (!strcmp(name, "META-INF/manifest.xml"))
     return "is a spreadsheet of LibreOffice; save it as CSV there, or: soffice --convert-to csv FILE";
-  if (ends_in(name, "/data.pkl"))
+  if (dv_text_ends_in(name, "/data.pkl"))
     return "is a file of PyTorch; in Python: x = torch.load(FILE), then numpy.savez(\"data.npz\", "
            "x=x.numpy())";
-  if (ends_in(name, ".zarray") || ends_in(name, "zarr.json"))
+  if (!strcmp(last, ".zarray") || !strcmp(last, "zarr.json"))
     return "is a Zarr archive; in Python: numpy.savez(\"data.npz\", **zarr.open(FILE))";
   return NULL;
 }

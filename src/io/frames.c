@@ -1,7 +1,6 @@
 /* Frames of sequences read from the arrays of a file (dv_frames_load): parts side by side, masks as NaN,
  * bytes as pixels. If x needs more than `memory`, it stays in the file behind a source with a cache of
- * decoded blocks (dv_cache_read), and several workers may read at once. Inputs that continue beyond the
- * outputs extend the sequences (dv_plan_extend). */
+ * decoded blocks (dv_cache_read), and several workers may read at once. */
 #include "io/frames.h"
 
 #include "base/error.h"
@@ -30,11 +29,8 @@ dvbf_status dv_columns_allocate(dv_columns *c, size_t blocks, size_t parts, dvbf
 }
 
 void dv_frames_free(dv_frames *f) {
-  dv_columns *all[] = {&f->x, &f->u, &f->state, &f->mask};
-  for (int i = 0; i < 4; i++) {
-    dv_free(all[i]->widths);
-    dv_free((void *)all[i]->arrays);
-  }
+  for (int role = 0; role < DV_ROLE_LENGTH; role++)
+    DV_FREE(f->columns[role].widths, (void *)f->columns[role].arrays);
   dv_free(f->block);
   *f = (dv_frames){0};
 }
@@ -93,8 +89,9 @@ static const char *read_rows(dv_archive *a, const dv_columns *c, size_t block, s
 static const char *apply_mask(dv_archive *a, const dv_frames *f, size_t block, size_t row, size_t rows,
                               float *x) {
   float buffer[PIECE];
-  size_t width = f->mask.width, spread = width ? f->x.width / width : 0;
-  const dv_array *mask = width ? f->mask.arrays[block] : NULL;
+  const dv_columns *c = &f->columns[DV_ROLE_MASK];
+  size_t width = c->width, spread = width ? f->columns[DV_ROLE_X].width / width : 0;
+  const dv_array *mask = width ? c->arrays[block] : NULL;
   for (size_t k = 0; k < rows * width; k += PIECE) {
     size_t n = rows * width - k < PIECE ? rows * width - k : PIECE;
     const char *remedy = dv_array_read(a, mask, row * width + k, n, buffer, NULL);
@@ -119,16 +116,17 @@ size_t dv_part_at(const size_t *first, size_t apart, size_t count, size_t place)
 
 /* x of frames first .. first + n - 1. */
 static const char *read_x(dv_archive *a, const dv_frames *f, size_t first, size_t n, float *out) {
+  const dv_columns *x = &f->columns[DV_ROLE_X];
   const char *remedy = NULL;
   size_t block = dv_part_at(&f->block[0].first, sizeof *f->block, f->blocks, first);
   for (; n && !remedy; block++) {
     size_t row = first - f->block[block].first, rows = f->block[block].count * f->block[block].steps - row;
     if (rows > n) rows = n;
-    remedy = read_rows(a, &f->x, block, row, rows, !f->numbers, out);
-    for (size_t k = 0; f->marked && !remedy && k < rows * f->x.width; k++)
+    remedy = read_rows(a, x, block, row, rows, !f->numbers, out);
+    for (size_t k = 0; f->marked && !remedy && k < rows * x->width; k++)
       if (out[k] == f->mark) out[k] = NAN;
     if (!remedy) remedy = apply_mask(a, f, block, row, rows, out);
-    out += rows * f->x.width;
+    out += rows * x->width;
     first += rows;
     n -= rows;
   }
@@ -186,7 +184,7 @@ static dvbf_status make_source(dvbf_sequences *s, dv_frames *f, dv_archive *a, s
   memcpy(source->base.path, a->path, sizeof source->base.path);
   source->archive = dv_archive_keep(a);
   source->frames = *f;
-  source->cache = dv_cache_new(f->x.width, f->count, megabytes << 20);
+  source->cache = dv_cache_new(f->columns[DV_ROLE_X].width, f->count, megabytes << 20);
   *f = (dv_frames){0};
   s->source = &source->base;
   size_t thinned = dv_sequences_thinned(s);
@@ -227,61 +225,33 @@ static float *in_place(const dvbf_sequences *s, const dv_frames *f, const dv_col
   return (float *)(uintptr_t)a->format->floats(a, c->arrays[0]);
 }
 
-static dvbf_status load_beside(dvbf_sequences *s, unsigned borrowed, float **out, size_t *width,
-                               const dv_frames *f, const dv_columns *c, const char *name, dv_archive *a,
-                               dvbf_error *error) {
+/* u or state, copied unless they may be borrowed. */
+static dvbf_status load_beside(dvbf_sequences *s, dv_role role, float **out, const dv_frames *f,
+                               dv_archive *a, bool borrow, dvbf_error *error) {
+  const dv_columns *c = &f->columns[role];
   if (!c->width) return DVBF_OK;
-  *width = c->width;
-  *out = in_place(s, f, c, a);
+  *out = borrow ? in_place(s, f, c, a) : NULL;
   if (*out) {
-    s->borrowed |= borrowed;
+    s->borrowed |= role == DV_ROLE_U ? DVBF_BORROWED_U : DVBF_BORROWED_STATE;
     return DVBF_OK;
   }
   dvbf_status status = make_room(out, f->count, c->width, error);
   const char *remedy = status ? NULL : read_all(a, f, c, *out);
-  return remedy ? unreadable(a, name, remedy, error) : status;
+  return remedy ? unreadable(a, role == DV_ROLE_U ? "u" : "state", remedy, error) : status;
 }
 
-dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const dv_data_settings *how,
-                           dvbf_error *error) {
-  double needed = (double)f->count * (double)f->x.width * sizeof(float);
-  s->n_x = f->x.width;
-  s->gaps = f->mask.width || f->marked || how->missing == DV_MISSING_NAN;
-  dvbf_status status = load_beside(s, DVBF_BORROWED_U, &s->u, &s->n_u, f, &f->u, "u", a, error);
-  if (!status)
-    status = load_beside(s, DVBF_BORROWED_STATE, &s->state, &s->n_s, f, &f->state, "state", a, error);
-  if (status) return status;
-  s->x = f->mask.width || f->marked ? NULL : in_place(s, f, &f->x, a);
-  if (s->x) {
-    s->borrowed |= DVBF_BORROWED_X;
-    return DVBF_OK;
-  }
-  if (needed > (double)how->memory * 1048576 && all_seekable(&f->x, f->blocks) &&
-      all_seekable(&f->mask, f->blocks))
-    return make_source(s, f, a, (size_t)how->memory, error);
-  status = make_room(&s->x, f->count, f->x.width, error);
-  const char *remedy = status ? NULL : read_x(a, f, 0, f->count, s->x);
-  return remedy ? unreadable(a, "x", remedy, error) : status;
-}
-
-/* ---- Planned inputs ---- */
-
-dv_plan dv_plan_of(const dv_frames *f, int lead) {
-  dv_plan p = {.parts = f->u.parts};
-  if (!f->u.parts || f->blocks != 1 || f->u.parts > DV_MOST_PARTS) return (dv_plan){0};
-  size_t steps = f->u.arrays[0]->dims[lead - 1];
-  if (steps <= f->block[0].steps) return (dv_plan){0};
-  p.steps = steps;
-  for (size_t k = 0; k < p.parts; k++) {
-    p.arrays[k] = f->u.arrays[k];
-    p.widths[k] = f->u.widths[k];
-  }
-  return p;
+/* Inputs that continue beyond the outputs: u [.., steps + more, columns] for x [.., steps, columns]. Steps of
+ * u in each sequence; 0: they do not. */
+static size_t planned_steps(const dv_frames *f) {
+  const dv_columns *u = &f->columns[DV_ROLE_U];
+  if (f->blocks != 1 || !u->parts) return 0;
+  size_t steps = u->arrays[0]->elements / u->widths[0] / f->block[0].count;
+  return steps > f->block[0].steps ? steps : 0;
 }
 
 /* *values = [count][steps][width]: the old values begin each sequence, the others are NaN. */
 static dvbf_status lengthen(float **values, const dvbf_sequences *s, size_t steps, size_t width,
-                            bool borrowed, dvbf_error *error) {
+                            dvbf_error *error) {
   size_t size;
   if (!width) return DVBF_OK;
   float *longer = dv_multiply(s->count, steps, &size) && dv_multiply(size, width, &size)
@@ -291,42 +261,56 @@ static dvbf_status lengthen(float **values, const dvbf_sequences *s, size_t step
   for (size_t k = 0; k < size; k++) longer[k] = NAN;
   for (size_t i = 0; i < s->count; i++)
     memcpy(longer + i * steps * width, *values + i * s->steps * width, s->steps * width * sizeof *longer);
-  if (!borrowed) dv_free(*values);
+  dv_free(*values);
   *values = longer;
   return DVBF_OK;
 }
 
-static dvbf_status read_plan(dvbf_sequences *s, const dv_plan *p, dv_archive *a, dvbf_error *error) {
-  for (size_t k = 0, at = 0; k < p->parts; at += p->widths[k++]) {
-    size_t width = p->widths[k], rows = s->count * p->steps;
-    float *part = dv_calloc(rows * width, sizeof *part);
-    dvbf_status status = part ? dv_archive_read(a, p->arrays[k], 0, rows * width, part, NULL, error)
-                              : dv_fail_memory(error, "reading data");
-    for (size_t i = 0; i < rows && !status; i++)
-      memcpy(s->u + i * s->n_u + at, part + i * width, width * sizeof *part);
-    dv_free(part);
-    if (status) return status;
-  }
-  return DVBF_OK;
+/* Makes the sequences as long as u, which is read as it is. */
+static dvbf_status load_plan(dvbf_sequences *s, dv_frames *f, dv_archive *a, size_t steps,
+                             dvbf_error *error) {
+  if (s->start || s->length || s->count != f->block[0].count || steps > UINT32_MAX)
+    return dv_fail(error, DVBF_FORMAT,
+                   "%.200s: %.64s has more steps than x, which is for sequences of one length; store each "
+                   "recording in a file of its own",
+                   a->path, f->columns[DV_ROLE_U].arrays[0]->name);
+  dvbf_status status = lengthen(&s->x, s, steps, s->n_x, error);
+  if (!status) status = lengthen(&s->state, s, steps, s->n_s, error);
+  if (status) return status;
+  s->gaps = true;
+  s->steps = f->block[0].steps = steps;
+  f->count = s->count * steps;
+  return load_beside(s, DV_ROLE_U, &s->u, f, a, true, error);
 }
 
-dvbf_status dv_plan_extend(dvbf_sequences *s, const dv_plan *p, dv_archive *a, dvbf_error *error) {
-  if (!p->steps) return DVBF_OK;
-  if (s->source || s->start || s->length || p->steps > UINT32_MAX)
-    return dv_fail(error, DVBF_FORMAT,
-                   "%.200s: %.64s has more steps than x, which is for sequences of one length that fit into "
-                   "memory; raise memory, or store each recording in a file of its own",
-                   a->path, p->arrays[0]->name);
-  dvbf_status status = lengthen(&s->x, s, p->steps, s->n_x, s->borrowed & DVBF_BORROWED_X, error);
-  if (!status) s->borrowed &= ~(unsigned)DVBF_BORROWED_X;
-  if (!status) status = lengthen(&s->u, s, p->steps, s->n_u, s->borrowed & DVBF_BORROWED_U, error);
-  if (!status) s->borrowed &= ~(unsigned)DVBF_BORROWED_U;
-  if (!status) status = lengthen(&s->state, s, p->steps, s->n_s, s->borrowed & DVBF_BORROWED_STATE, error);
-  if (!status) s->borrowed &= ~(unsigned)DVBF_BORROWED_STATE;
-  if (status) return status;
-  s->steps = p->steps;
-  s->gaps = true;
-  return read_plan(s, p, a, error);
+static dvbf_status load_x(dvbf_sequences *s, dv_frames *f, dv_archive *a, const dv_data_settings *how,
+                          bool borrow, dvbf_error *error) {
+  const dv_columns *x = &f->columns[DV_ROLE_X], *mask = &f->columns[DV_ROLE_MASK];
+  double needed = (double)f->count * (double)x->width * sizeof(float);
+  s->x = !borrow || mask->width || f->marked ? NULL : in_place(s, f, x, a);
+  if (s->x) {
+    s->borrowed |= DVBF_BORROWED_X;
+    return DVBF_OK;
+  }
+  if (borrow && needed > (double)how->memory * 1048576 && all_seekable(x, f->blocks) &&
+      all_seekable(mask, f->blocks))
+    return make_source(s, f, a, (size_t)how->memory, error);
+  dvbf_status status = make_room(&s->x, f->count, x->width, error);
+  const char *remedy = status ? NULL : read_x(a, f, 0, f->count, s->x);
+  return remedy ? unreadable(a, "x", remedy, error) : status;
+}
+
+dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const dv_data_settings *how,
+                           dvbf_error *error) {
+  size_t planned = planned_steps(f);
+  s->n_x = f->columns[DV_ROLE_X].width;
+  s->n_u = f->columns[DV_ROLE_U].width;
+  s->n_s = f->columns[DV_ROLE_STATE].width;
+  s->gaps = f->columns[DV_ROLE_MASK].width || f->marked || how->missing == DV_MISSING_NAN;
+  dvbf_status status = planned ? DVBF_OK : load_beside(s, DV_ROLE_U, &s->u, f, a, true, error);
+  if (!status) status = load_beside(s, DV_ROLE_STATE, &s->state, f, a, !planned, error);
+  if (!status) status = load_x(s, f, a, how, !planned, error);
+  return !status && planned ? load_plan(s, f, a, planned, error) : status;
 }
 
 /* ---- Cache ---- */

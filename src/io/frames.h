@@ -1,4 +1,4 @@
-/* Reading the frames of sequences from the arrays of a file: loading, planned inputs, and a cache. */
+/* Reading the frames of sequences from the arrays of a file: loading, and a cache. */
 #ifndef DV_IO_FRAMES_H
 #define DV_IO_FRAMES_H
 
@@ -22,11 +22,11 @@ typedef struct dv_block {
 } dv_block;
 
 typedef struct dv_frames {
-  size_t blocks, count; /* all frames */
-  dv_block *block;      /* [blocks] */
-  dv_columns x, u, state, mask;
-  bool numbers; /* bytes of x are numbers as they are, not pixels */
-  bool marked;  /* values of x that are `mark` are missing */
+  size_t blocks, count;               /* all frames */
+  dv_block *block;                    /* [blocks] */
+  dv_columns columns[DV_ROLE_LENGTH]; /* of x, u, state and mask */
+  bool numbers;                       /* bytes of x are numbers as they are, not pixels */
+  bool marked;                        /* values of x that are `mark` are missing */
   float mark;
 } dv_frames;
 
@@ -48,25 +48,6 @@ bool dv_array_is_bits(dv_archive *a, const dv_array *array);
 /* Index of the last of `count` parts that begins at or before `place`. Their sorted beginnings are `apart`
  * bytes from each other, like a field of an array of structs. */
 size_t dv_part_at(const size_t *first, size_t apart, size_t count, size_t place);
-
-/* ---- Planned inputs ---- */
-
-/* Inputs that continue beyond the outputs: u [.., steps + more, columns] for x [.., steps, columns]. The
- * sequences become as long as u, with x missing at their end. */
-
-enum { DV_MOST_PARTS = 64 };
-
-typedef struct dv_plan {
-  size_t steps; /* of u of each sequence; 0: it does not go on beyond x */
-  size_t parts;
-  const dv_array *arrays[DV_MOST_PARTS];
-  size_t widths[DV_MOST_PARTS];
-} dv_plan;
-
-/* The plan, before the frames are loaded. `lead`: dimensions that count frames. */
-dv_plan dv_plan_of(const dv_frames *f, int lead);
-/* Makes the loaded sequences longer, if there is a plan. */
-dvbf_status dv_plan_extend(dvbf_sequences *s, const dv_plan *plan, dv_archive *a, dvbf_error *error);
 
 /* ---- Cache ---- */
 

@@ -32,18 +32,6 @@ static bool write_texts(hid_t group, const char *array, const char *name, hsize_
   return done;
 }
 
-static bool write_names(hid_t group, hsize_t count, char (*names)[32] /* [count] */) {
-  hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate_simple(1, &count, NULL);
-  H5Tset_size(type, sizeof *names);
-  hid_t attribute =
-      H5Acreate_by_name(group, "state", "names", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-  bool done = H5Awrite(attribute, type, names) >= 0;
-  done &= H5Aclose(attribute) >= 0;
-  H5Sclose(space);
-  H5Tclose(type);
-  return done;
-}
-
 /* Names of sequences as an array of strings, if any has one. */
 static bool write_sequence_names(hid_t group, const dvbf_sequences *s) {
   hsize_t count = s->count;
@@ -109,7 +97,7 @@ static bool write_split(hid_t file, const char *name, const dvbf_sequences *s, c
   columns[2] = s->n_s;
   if (s->n_s)
     done = done && write_floats(group, "state", 3, columns, s->state) &&
-           write_names(group, s->n_s, data->state_names);
+           write_texts(group, "state", "names", s->n_s, sizeof *data->state_names, data->state_names);
   if (s->length)
     done = done && dv_hdf5_write(group, "length", H5T_NATIVE_UINT32, H5T_STD_U32LE, 1, columns, s->length);
   done = done && write_columns(group, s, data) && write_origins(group, s);

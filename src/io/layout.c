@@ -121,14 +121,9 @@ static dvbf_status wrong_shape(const dv_layout *l, const dv_array *array, const 
                  array->name, dv_array_shape(array, shape, sizeof shape), needed);
 }
 
-static dv_columns *columns_of(dv_frames *f, dv_role role) {
-  dv_columns *all[] = {&f->x, &f->u, &f->state, &f->mask};
-  return all[role];
-}
-
 dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_role role, size_t part,
                            const dv_array *array, int lead) {
-  dv_columns *c = columns_of(f, role);
+  dv_columns *c = &f->columns[role];
   const dv_block *r = &f->block[block];
   dvbf_status status = dv_layout_check(l, array);
   if (status) return status;
@@ -143,7 +138,7 @@ dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_ro
     char count[32] = "", needed[160];
     if (lead == 2) snprintf(count, sizeof count, "%zu, ", r->count);
     snprintf(needed, sizeof needed, "[%s%zu, columns] to match %.64s; reshape or pad it", count, r->steps,
-             f->x.arrays[block * f->x.parts]->name);
+             f->columns[DV_ROLE_X].arrays[block * f->columns[DV_ROLE_X].parts]->name);
     return wrong_shape(l, array, needed);
   }
   if (block && width != c->widths[part])
@@ -165,10 +160,11 @@ dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_ro
 
 /* x of one part with [height, width], or that and one channel or three behind the steps, is an image. */
 static void image_of(const dv_frames *f, int lead, size_t image[3]) {
-  const dv_array *x = f->x.arrays[0];
+  const dv_array *x = f->columns[DV_ROLE_X].arrays[0];
   int inner = x->rank - lead;
   size_t channels = inner == 3 ? x->dims[x->rank - 1] : 1;
-  bool is = f->x.parts == 1 && (inner == 2 || inner == 3) && (channels == 1 || channels == 3);
+  bool is =
+      f->columns[DV_ROLE_X].parts == 1 && (inner == 2 || inner == 3) && (channels == 1 || channels == 3);
   image[0] = is ? x->dims[lead] : 0;
   image[1] = is ? x->dims[lead + 1] : 0;
   image[2] = is ? channels : 0;
@@ -233,11 +229,13 @@ static dvbf_status read_units(const dv_layout *l, const dv_columns *c, char (**o
 
 static dvbf_status read_all_names(const dv_layout *l, const dv_frames *f) {
   dvbf_data *data = l->data;
-  dvbf_status status = read_names(l, &f->x, "x", false, &data->x_names);
-  if (!status) status = read_names(l, &f->u, "u", false, &data->u_names);
-  if (!status) status = read_units(l, &f->x, &data->x_units);
-  if (!status) status = read_units(l, &f->u, &data->u_units);
-  return status ? status : read_names(l, &f->state, "state", true, &data->state_names);
+  const dv_columns *x = &f->columns[DV_ROLE_X], *u = &f->columns[DV_ROLE_U];
+  dvbf_status status = read_names(l, x, "x", false, &data->x_names);
+  if (!status) status = read_names(l, u, "u", false, &data->u_names);
+  if (!status) status = read_units(l, x, &data->x_units);
+  if (!status) status = read_units(l, u, &data->u_units);
+  if (!status) status = read_names(l, &f->columns[DV_ROLE_STATE], "state", true, &data->state_names);
+  return status;
 }
 
 /* Bytes are pixels if x is an image, or has enough columns to be one; a few columns of bytes are numbers, as
@@ -245,13 +243,14 @@ static dvbf_status read_all_names(const dv_layout *l, const dv_frames *f) {
 static void look_at_bytes(const dv_layout *l, dv_frames *f, bool image) {
   enum { PIXELS = 16 };
   bool bytes = false;
-  for (size_t k = 0; k < f->x.parts; k++) bytes |= f->x.arrays[k]->bytes;
-  f->numbers = l->bits || !(image || f->x.width >= PIXELS);
+  const dv_columns *x = &f->columns[DV_ROLE_X];
+  for (size_t k = 0; k < x->parts; k++) bytes |= x->arrays[k]->bytes;
+  f->numbers = l->bits || !(image || x->width >= PIXELS);
   if (bytes && !f->numbers && !image && !l->data->train.count)
     dv_archive_note(l->archive,
                     "x holds bytes in %zu columns: they are taken as pixels and divided by 255; "
                     "store them as another type to keep them as they are",
-                    f->x.width);
+                    x->width);
 }
 
 /* The number that marks missing values. */
@@ -275,14 +274,14 @@ static dvbf_status share_source(const dv_layout *l, dvbf_sequences *s) {
 dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_sequences *s,
                              const char *prefix) {
   const dv_block *last = &f->block[f->blocks - 1];
-  dv_columns *all[] = {&f->x, &f->u, &f->state, &f->mask};
+  const dv_columns *x = &f->columns[DV_ROLE_X], *mask = &f->columns[DV_ROLE_MASK];
   f->count = last->first + last->count * last->steps;
-  for (int i = 0; i < 4; i++)
-    for (size_t k = 0; k < all[i]->parts; k++) all[i]->width += all[i]->widths[k];
-  if (f->mask.width > 1 && f->mask.width != f->x.width)
-    return wrong_shape(l, f->mask.arrays[0], "one number for each step or each value of x; reshape it");
+  for (dv_columns *c = f->columns; c < f->columns + DV_ROLE_LENGTH; c++)
+    for (size_t k = 0; k < c->parts; k++) c->width += c->widths[k];
+  if (mask->width > 1 && mask->width != x->width)
+    return wrong_shape(l, mask->arrays[0], "one number for each step or each value of x; reshape it");
   dvbf_status status = take_image(l, f, lead, prefix);
-  look_at_bytes(l, f, f->x.arrays[0]->rank >= lead + 2);
+  look_at_bytes(l, f, x->arrays[0]->rank >= lead + 2);
   if (!status) status = look_at_mark(l, &f->marked, &f->mark);
   if (!status) status = read_all_names(l, f);
   if (l->archive->lost)
@@ -419,7 +418,7 @@ static dvbf_status lay_out(const dv_layout *l, plain *p, dv_frames *f, dvbf_sequ
   dvbf_status status = dv_frames_allocate(f, 1, l->error);
   for (int role = 0; role < DV_ROLE_LENGTH && !status; role++)
     if (p->groups[role].count)
-      status = dv_columns_allocate(columns_of(f, role), 1, p->groups[role].count, l->error);
+      status = dv_columns_allocate(&f->columns[role], 1, p->groups[role].count, l->error);
   if (status) return status;
   f->block[0] = (dv_block){.count = p->lead == 2 ? x->dims[0] : 1, .steps = x->dims[p->lead - 1]};
   for (int role = 0; role < DV_ROLE_LENGTH && !status; role++)
@@ -463,10 +462,7 @@ static dvbf_status read_plain(const dv_layout *l, plain *p, dv_frames *f, dvbf_s
   if (!status) status = lay_out(l, p, f, s);
   if (!status && p->lengths && p->lead == 2) status = take_lengths(l, p, s);
   if (!status) status = dv_layout_origins(l, s, p->groups[DV_ROLE_X].arrays[0]);
-  dv_plan plan = {0};
-  if (!status) plan = dv_plan_of(f, p->lead);
-  if (!status) status = dv_layout_finish(l, f, p->lead, s, prefix);
-  return status ? status : dv_plan_extend(s, &plan, l->archive, l->error);
+  return status ? status : dv_layout_finish(l, f, p->lead, s, prefix);
 }
 
 /* One set of sequences. Read values stay in *s on failure too, for the caller to free. */

@@ -211,7 +211,6 @@ static dvbf_status name_origins(const dv_layout *l, dvbf_sequences *s, const epi
 static dvbf_status read_episodes(const dv_layout *l, const episodes *all, const bool *chosen /* [count] */,
                                  const dv_keys *roles, dvbf_sequences *s, const char *prefix) {
   dv_frames f = {0};
-  dv_columns *columns[] = {&f.x, &f.u, &f.state, &f.mask};
   size_t count = 0, block = 0;
   for (size_t i = 0; i < all->count; i++) count += chosen[i];
   if (!count) return DVBF_OK;
@@ -219,7 +218,7 @@ static dvbf_status read_episodes(const dv_layout *l, const episodes *all, const 
   dvbf_status status =
       lengths ? dv_frames_allocate(&f, count, l->error) : dv_fail_memory(l->error, "reading data");
   for (int role = 0; role < DV_ROLE_LENGTH && !status; role++)
-    if (roles[role].count) status = dv_columns_allocate(columns[role], count, roles[role].count, l->error);
+    if (roles[role].count) status = dv_columns_allocate(&f.columns[role], count, roles[role].count, l->error);
   for (size_t i = 0; i < all->count && !status; i++) {
     if (!chosen[i]) continue;
     status = take_episode(l, &f, block, &all->list[i], roles);
