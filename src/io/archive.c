@@ -284,8 +284,7 @@ void dv_archive_release(dv_archive *a) {
 
 /* ---- Reading ---- */
 
-/* Values in C order from those that are stored, `size` bytes each. */
-static void reorder(unsigned char *to, const unsigned char *from, const dv_array *array, size_t size) {
+void dv_array_reorder(unsigned char *to, const unsigned char *from, const dv_array *array, size_t size) {
   const int rank = array->rank, last = rank - 1;
   size_t index[DV_RANK] = {0}, strides[DV_RANK] = {0}, at = 0, stride = size;
   for (int k = 0; k < rank; k++) {
@@ -312,7 +311,7 @@ static const char *load(dv_archive *a, dv_array *array, size_t width) {
                        : width == sizeof(float) ? a->format->read(a, array, 0, array->elements, stored, NULL)
                                                 : a->format->read(a, array, 0, array->elements, NULL, stored);
   if (!remedy) {
-    reorder(ordered, stored, array, width);
+    dv_array_reorder(ordered, stored, array, width);
     dv_free(array->ordered);
     array->ordered = ordered;
     array->width = width;

@@ -114,7 +114,9 @@ dv_found dv_array_strings(dv_archive *a, const dv_array *array, dv_strings which
  * has in another order. */
 const char *dv_array_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                           double *doubles);
-/* The same, with a message after a failure. */
+/* Values in C order from those that are stored, `size` bytes each. */
+void dv_array_reorder(unsigned char *to, const unsigned char *from, const dv_array *array, size_t size);
+/* The same as dv_array_read, with a message after a failure. */
 dvbf_status dv_archive_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                             double *doubles, dvbf_error *error);
 

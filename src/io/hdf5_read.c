@@ -3,7 +3,6 @@
  * sandboxed process can open none; the library is locked, its printing switched off, and its error handling
  * is shared with hdf5_write.c (dv_hdf5_enter). */
 #include "base/error.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "io/archive.h"
 #include "io/csv.h"
@@ -17,6 +16,164 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- Errors ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* The errno with which the system refused a read, or ENOMEM; the library skips objects that it cannot read.
+ * One thread at a time uses HDF5. */
+static int failure;
+
+static int take_failure(void) {
+  int last = failure;
+  failure = 0;
+  return last;
+}
+
+static herr_t look_for_memory(unsigned depth, const H5E_error2_t *error, void *user) {
+  bool *found = user;
+  (void)depth;
+  *found |= error->min_num == H5E_NOSPACE || error->min_num == H5E_CANTALLOC;
+  return 0;
+}
+
+/* Instead of printing. A lack of memory would else be taken for a missing object. */
+static herr_t notice(hid_t stack, void *user) {
+  bool found = false;
+  (void)user;
+  H5Ewalk2(stack, H5E_WALK_DOWNWARD, look_for_memory, &found);
+  if (found) failure = ENOMEM;
+  return 0;
+}
+
+dv_hdf5_printing dv_hdf5_enter(void) {
+  dv_hdf5_printing saved = {NULL, NULL};
+  pthread_mutex_lock(&lock);
+  H5dont_atexit();
+  H5Eget_auto2(H5E_DEFAULT, &saved.function, &saved.data);
+  H5Eset_auto2(H5E_DEFAULT, notice, NULL);
+  return saved;
+}
+
+void dv_hdf5_leave(dv_hdf5_printing saved) {
+  H5Eset_auto2(H5E_DEFAULT, saved.function, saved.data);
+  pthread_mutex_unlock(&lock);
+}
+
+/* ---- Driver for open descriptors ---- */
+
+/* HDF5's own drivers open files by path, which a sandboxed process must not be able to do. */
+
+typedef struct open_file {
+  H5FD_t base; /* of the library */
+  int descriptor;
+  haddr_t used, size; /* what the library takes for the end, and the end */
+} open_file;
+
+/* The name is the number of the descriptor, which stays the caller's. */
+static H5FD_t *driver_open(const char *name, unsigned flags, hid_t access_list, haddr_t most) {
+  struct stat about;
+  int descriptor = (int)strtol(name, NULL, 10);
+  (void)access_list, (void)most;
+  if (flags & (H5F_ACC_RDWR | H5F_ACC_CREAT | H5F_ACC_TRUNC) || fstat(descriptor, &about)) return NULL;
+  open_file *f = dv_calloc(1, sizeof *f);
+  if (!f) return NULL;
+  f->descriptor = descriptor;
+  f->size = (haddr_t)about.st_size;
+  return &f->base;
+}
+
+static herr_t driver_close(H5FD_t *file) {
+  dv_free(file);
+  return 0;
+}
+
+/* The library collects small reads, as from its usual driver. */
+static herr_t driver_query(const H5FD_t *file, unsigned long *flags) {
+  (void)file;
+  if (flags) *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE;
+  return 0;
+}
+
+static haddr_t driver_get_eoa(const H5FD_t *file, H5FD_mem_t type) {
+  (void)type;
+  return ((const open_file *)file)->used;
+}
+
+static herr_t driver_set_eoa(H5FD_t *file, H5FD_mem_t type, haddr_t end) {
+  (void)type;
+  ((open_file *)file)->used = end;
+  return 0;
+}
+
+static haddr_t driver_get_eof(const H5FD_t *file, H5FD_mem_t type) {
+  (void)type;
+  return ((const open_file *)file)->size;
+}
+
+/* Bytes past the end are 0, as in the usual driver. */
+static herr_t driver_read(H5FD_t *file, H5FD_mem_t type, hid_t list, haddr_t at, size_t size, void *to) {
+  open_file *f = (open_file *)file;
+  unsigned char *out = to;
+  (void)type, (void)list;
+  while (size) {
+    ssize_t got = pread(f->descriptor, out, size, (off_t)at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      failure = errno;
+      return -1;
+    }
+    if (!got) {
+      while (size) out[--size] = 0;
+      return 0;
+    }
+    out += got;
+    at += (haddr_t)got;
+    size -= (size_t)got;
+  }
+  return 0;
+}
+
+static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t list, haddr_t at, size_t size,
+                           const void *from) {
+  (void)file, (void)type, (void)list, (void)at, (void)size, (void)from;
+  return -1;
+}
+
+static hid_t make_driver(void) {
+  static const H5FD_class_t class = {
+#ifdef H5FD_CLASS_VERSION
+      .version = H5FD_CLASS_VERSION,
+      .value = 600, /* above those that The HDF Group gives away */
+#endif
+      .name = "dvbf_descriptor",
+      .maxaddr = (haddr_t)1 << 62,
+      .fc_degree = H5F_CLOSE_STRONG,
+      .open = driver_open,
+      .close = driver_close,
+      .query = driver_query,
+      .get_eoa = driver_get_eoa,
+      .set_eoa = driver_set_eoa,
+      .get_eof = driver_get_eof,
+      .read = driver_read,
+      .write = driver_write,
+      .fl_map = H5FD_FLMAP_DICHOTOMY,
+  };
+  return H5FDregister(&class);
+}
+
+static hid_t open_descriptor(hid_t driver, int descriptor) {
+  char name[16];
+  hid_t access_list = H5Pcreate(H5P_FILE_ACCESS);
+  snprintf(name, sizeof name, "%d", descriptor);
+  H5Pset_driver(access_list, driver, NULL);
+  H5Pset_fclose_degree(access_list, H5F_CLOSE_STRONG);
+  hid_t file = H5Fopen(name, H5F_ACC_RDONLY, access_list);
+  H5Pclose(access_list);
+  return file;
+}
+
+/* ---- Types and storage ---- */
 
 typedef struct hdf5_file {
   dv_archive base;
@@ -35,8 +192,6 @@ static bool recognises(int descriptor, const unsigned char *bytes, size_t size) 
     if (!memcmp(signature, "\x89HDF\r\n\x1a\n", sizeof signature)) return true;
   return false;
 }
-
-/* ---- Types and storage ---- */
 
 static const char *class_trouble(H5T_class_t class) {
   switch (class) {
@@ -332,7 +487,7 @@ static bool copy_strings(hid_t dataset, hid_t attribute, hid_t type, hid_t space
 
 /* A failed read, or lack of memory, is not the same as missing text. */
 static void notice_failure(hdf5_file *f) {
-  int reason = dv_hdf5_failure();
+  int reason = take_failure();
   if (reason == ENOMEM) f->base.lost = dv_no_memory;
   if (reason && reason != ENOMEM) f->base.lost = "the disk fails, or the file was cut short while in use";
 }
@@ -396,17 +551,17 @@ static dvbf_status hdf5_open(dv_archive *a, int descriptor, const dv_data_settin
   hdf5_file *f = (hdf5_file *)a;
   (void)how;
   dv_hdf5_printing saved = dv_hdf5_enter();
-  dv_hdf5_failure();
+  take_failure();
   f->descriptor = dup(descriptor);
-  f->driver = dv_hdf5_driver();
-  f->file = f->driver >= 0 && dv_sandbox_enter() ? dv_hdf5_open_descriptor(f->driver, f->descriptor)
-                                                 : H5I_INVALID_HID;
+  f->driver = make_driver();
+  f->file =
+      f->driver >= 0 && dv_sandbox_enter() ? open_descriptor(f->driver, f->descriptor) : H5I_INVALID_HID;
   dvbf_status status =
       f->file < 0
           ? dv_fail(error, DVBF_FORMAT,
                     "%.200s: is truncated, damaged or being written; make or copy the file again", a->path)
           : list_arrays(f, error);
-  int reason = dv_hdf5_failure();
+  int reason = take_failure();
   if (reason) status = dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", a->path, strerror(reason));
   dv_hdf5_leave(saved);
   return status;
@@ -421,208 +576,3 @@ const dv_format dv_format_hdf5 = {.name = "HDF5",
                                   .read = hdf5_read,
                                   .strings = hdf5_strings,
                                   .close = hdf5_close};
-
-/* ---- Errors and files in memory ---- */
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static herr_t look_for_memory(unsigned depth, const H5E_error2_t *error, void *user) {
-  bool *found = user;
-  (void)depth;
-  *found |= error->min_num == H5E_NOSPACE || error->min_num == H5E_CANTALLOC;
-  return 0;
-}
-
-/* Instead of printing. A lack of memory would else be taken for a missing object. */
-static herr_t notice(hid_t stack, void *user) {
-  bool found = false;
-  (void)user;
-  H5Ewalk2(stack, H5E_WALK_DOWNWARD, look_for_memory, &found);
-  if (found) dv_hdf5_fail(ENOMEM);
-  return 0;
-}
-
-dv_hdf5_printing dv_hdf5_enter(void) {
-  dv_hdf5_printing saved = {NULL, NULL};
-  pthread_mutex_lock(&lock);
-  H5dont_atexit();
-  H5Eget_auto2(H5E_DEFAULT, &saved.function, &saved.data);
-  H5Eset_auto2(H5E_DEFAULT, notice, NULL);
-  return saved;
-}
-
-void dv_hdf5_leave(dv_hdf5_printing saved) {
-  H5Eset_auto2(H5E_DEFAULT, saved.function, saved.data);
-  pthread_mutex_unlock(&lock);
-}
-
-hid_t dv_hdf5_timeless(hid_t class) {
-  hid_t list = H5Pcreate(class);
-  H5Pset_obj_track_times(list, false);
-  return list;
-}
-
-hid_t dv_hdf5_memory_file(void) {
-  enum { GROWTH = 1 << 20 };
-  hid_t access_list = H5Pcreate(H5P_FILE_ACCESS), creation = dv_hdf5_timeless(H5P_FILE_CREATE);
-  H5Pset_fclose_degree(access_list, H5F_CLOSE_STRONG);
-  H5Pset_libver_bounds(access_list, H5F_LIBVER_V18, H5F_LIBVER_V18);
-  H5Pset_fapl_core(access_list, GROWTH, false);
-  hid_t file = H5Fcreate("memory", H5F_ACC_TRUNC, creation, access_list);
-  H5Pclose(creation);
-  H5Pclose(access_list);
-  return file;
-}
-
-bool dv_hdf5_write(hid_t group, const char *name, hid_t type, hid_t stored_type, int rank,
-                   const hsize_t *dims, const void *values) {
-  hid_t space = H5Screate_simple(rank, dims, NULL), creation = dv_hdf5_timeless(H5P_DATASET_CREATE);
-  hid_t id = H5Dcreate2(group, name, stored_type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
-  bool done = H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0;
-  done &= H5Dclose(id) >= 0;
-  H5Pclose(creation);
-  H5Sclose(space);
-  return done;
-}
-
-/* HDF5's handle of a file in memory points to the pointer to its bytes. */
-dvbf_status dv_hdf5_store(hid_t file, const char *path, dvbf_error *error) {
-  dv_atomic_file out;
-  void **bytes;
-  bool flushed = H5Fflush(file, H5F_SCOPE_LOCAL) >= 0;
-  ssize_t size = flushed ? H5Fget_file_image(file, NULL, 0) : -1;
-  if (size < 0 || H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&bytes) < 0)
-    return dv_fail(error, DVBF_IO, "%.200s: cannot be written: HDF5 failed to finish it", path);
-  dvbf_status status = dv_atomic_open(&out, path, error);
-  if (status) return status;
-  if (fwrite(*bytes, 1, (size_t)size, out.stream) == (size_t)size) return dv_atomic_commit(&out, error);
-  int reason = errno;
-  dv_atomic_abandon(&out);
-  return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; what was there before is unchanged", path,
-                 strerror(reason));
-}
-
-/* ---- Driver for open descriptors ---- */
-
-/* HDF5's own drivers open files by path, which a sandboxed process must not be able to do. */
-
-typedef struct open_file {
-  H5FD_t base; /* of the library */
-  int descriptor;
-  haddr_t used, size; /* what the library takes for the end, and the end */
-} open_file;
-
-static int failure; /* errno of a read, or ENOMEM; one thread at a time uses HDF5 */
-
-void dv_hdf5_fail(int reason) {
-  failure = reason;
-}
-
-int dv_hdf5_failure(void) {
-  int last = failure;
-  failure = 0;
-  return last;
-}
-
-/* The name is the number of the descriptor, which stays the caller's. */
-static H5FD_t *driver_open(const char *name, unsigned flags, hid_t access_list, haddr_t most) {
-  struct stat about;
-  int descriptor = (int)strtol(name, NULL, 10);
-  (void)access_list, (void)most;
-  if (flags & (H5F_ACC_RDWR | H5F_ACC_CREAT | H5F_ACC_TRUNC) || fstat(descriptor, &about)) return NULL;
-  open_file *f = dv_calloc(1, sizeof *f);
-  if (!f) return NULL;
-  f->descriptor = descriptor;
-  f->size = (haddr_t)about.st_size;
-  return &f->base;
-}
-
-static herr_t driver_close(H5FD_t *file) {
-  dv_free(file);
-  return 0;
-}
-
-/* The library collects small reads, as from its usual driver. */
-static herr_t driver_query(const H5FD_t *file, unsigned long *flags) {
-  (void)file;
-  if (flags) *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE;
-  return 0;
-}
-
-static haddr_t driver_get_eoa(const H5FD_t *file, H5FD_mem_t type) {
-  (void)type;
-  return ((const open_file *)file)->used;
-}
-
-static herr_t driver_set_eoa(H5FD_t *file, H5FD_mem_t type, haddr_t end) {
-  (void)type;
-  ((open_file *)file)->used = end;
-  return 0;
-}
-
-static haddr_t driver_get_eof(const H5FD_t *file, H5FD_mem_t type) {
-  (void)type;
-  return ((const open_file *)file)->size;
-}
-
-/* Bytes past the end are 0, as in the usual driver. */
-static herr_t driver_read(H5FD_t *file, H5FD_mem_t type, hid_t list, haddr_t at, size_t size, void *to) {
-  open_file *f = (open_file *)file;
-  unsigned char *out = to;
-  (void)type, (void)list;
-  while (size) {
-    ssize_t got = pread(f->descriptor, out, size, (off_t)at);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      failure = errno;
-      return -1;
-    }
-    if (!got) {
-      while (size) out[--size] = 0;
-      return 0;
-    }
-    out += got;
-    at += (haddr_t)got;
-    size -= (size_t)got;
-  }
-  return 0;
-}
-
-static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t list, haddr_t at, size_t size,
-                           const void *from) {
-  (void)file, (void)type, (void)list, (void)at, (void)size, (void)from;
-  return -1;
-}
-
-hid_t dv_hdf5_driver(void) {
-  static const H5FD_class_t class = {
-#ifdef H5FD_CLASS_VERSION
-      .version = H5FD_CLASS_VERSION,
-      .value = 600, /* above those that The HDF Group gives away */
-#endif
-      .name = "dvbf_descriptor",
-      .maxaddr = (haddr_t)1 << 62,
-      .fc_degree = H5F_CLOSE_STRONG,
-      .open = driver_open,
-      .close = driver_close,
-      .query = driver_query,
-      .get_eoa = driver_get_eoa,
-      .set_eoa = driver_set_eoa,
-      .get_eof = driver_get_eof,
-      .read = driver_read,
-      .write = driver_write,
-      .fl_map = H5FD_FLMAP_DICHOTOMY,
-  };
-  return H5FDregister(&class);
-}
-
-hid_t dv_hdf5_open_descriptor(hid_t driver, int descriptor) {
-  char name[16];
-  hid_t access_list = H5Pcreate(H5P_FILE_ACCESS);
-  snprintf(name, sizeof name, "%d", descriptor);
-  H5Pset_driver(access_list, driver, NULL);
-  H5Pset_fclose_degree(access_list, H5F_CLOSE_STRONG);
-  hid_t file = H5Fopen(name, H5F_ACC_RDONLY, access_list);
-  H5Pclose(access_list);
-  return file;
-}

@@ -2,19 +2,74 @@
  * (dv_arrays_write_hdf5). A file is built in memory and stored atomically, because HDF5 crashes on a full
  * disk; equal data give equal bytes. */
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "data/dataset.h"
 #include "io/hdf5.h"
 #include "io/write_arrays.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+
+/* ---- Files in memory ---- */
+
+/* Stores no time of writing, so that the same data give the same bytes. */
+static hid_t timeless(hid_t class) {
+  hid_t list = H5Pcreate(class);
+  H5Pset_obj_track_times(list, false);
+  return list;
+}
+
+/* Negative on failure. HDF5 cannot give up a file on a full disk: it would crash when the process ends. The
+ * format is that of HDF5 1.8, which has checksums and which all current versions read. */
+static hid_t memory_file(void) {
+  enum { GROWTH = 1 << 20 };
+  hid_t access_list = H5Pcreate(H5P_FILE_ACCESS), creation = timeless(H5P_FILE_CREATE);
+  H5Pset_fclose_degree(access_list, H5F_CLOSE_STRONG);
+  H5Pset_libver_bounds(access_list, H5F_LIBVER_V18, H5F_LIBVER_V18);
+  H5Pset_fapl_core(access_list, GROWTH, false);
+  hid_t file = H5Fcreate("memory", H5F_ACC_TRUNC, creation, access_list);
+  H5Pclose(creation);
+  H5Pclose(access_list);
+  return file;
+}
+
+static bool write_dataset(hid_t group, const char *name, hid_t type, hid_t stored_type, int rank,
+                          const hsize_t *dims, const void *values) {
+  hid_t space = H5Screate_simple(rank, dims, NULL), creation = timeless(H5P_DATASET_CREATE);
+  hid_t id = H5Dcreate2(group, name, stored_type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+  bool done = H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0;
+  done &= H5Dclose(id) >= 0;
+  H5Pclose(creation);
+  H5Sclose(space);
+  return done;
+}
+
+/* Copies the file to `path`, atomically. HDF5's handle of a file in memory points to the pointer to its
+ * bytes. */
+static dvbf_status store(hid_t file, const char *path, dvbf_error *error) {
+  dv_atomic_file out;
+  void **bytes;
+  bool flushed = H5Fflush(file, H5F_SCOPE_LOCAL) >= 0;
+  ssize_t size = flushed ? H5Fget_file_image(file, NULL, 0) : -1;
+  if (size < 0 || H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&bytes) < 0)
+    return dv_fail(error, DVBF_IO, "%.200s: cannot be written: HDF5 failed to finish it", path);
+  dvbf_status status = dv_atomic_open(&out, path, error);
+  if (status) return status;
+  if (fwrite(*bytes, 1, (size_t)size, out.stream) == (size_t)size) return dv_atomic_commit(&out, error);
+  int reason = errno;
+  dv_atomic_abandon(&out);
+  return dv_fail(error, DVBF_IO, "%.200s: cannot be written: %s; what was there before is unchanged", path,
+                 strerror(reason));
+}
 
 /* ---- Data sets ---- */
 
 static const char *const split_names[] = {"train", "valid", "test"};
 
 static bool write_floats(hid_t group, const char *name, int rank, const hsize_t *dims, const float *values) {
-  return dv_hdf5_write(group, name, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, rank, dims, values);
+  return write_dataset(group, name, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, rank, dims, values);
 }
 
 /* Strings of `size` bytes as an attribute of an array; NULL: there are none to write. */
@@ -44,7 +99,7 @@ static bool write_sequence_names(hid_t group, const dvbf_sequences *s) {
   hid_t type = H5Tcopy(H5T_C_S1);
   H5Tset_size(type, sizeof *names);
   H5Tset_cset(type, H5T_CSET_UTF8);
-  if (any) done = dv_hdf5_write(group, "sequence_name", type, type, 1, &count, names);
+  if (any) done = write_dataset(group, "sequence_name", type, type, 1, &count, names);
   H5Tclose(type);
   dv_free(names);
   return done;
@@ -62,7 +117,7 @@ static bool write_origins(hid_t group, const dvbf_sequences *s) {
       const dvbf_origin *o = &s->origin[i];
       values[i] = k == 0 ? (double)o->sequence : k == 1 ? (double)o->step : o->time;
     }
-    done = dv_hdf5_write(group, names[k], H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE, 1, &count, values);
+    done = write_dataset(group, names[k], H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE, 1, &count, values);
   }
   dv_free(values);
   return done && write_sequence_names(group, s);
@@ -79,13 +134,13 @@ static bool write_columns(hid_t group, const dvbf_sequences *s, const dvbf_data 
 static bool write_time(hid_t file, const dvbf_data *data) {
   double dates = 1;
   if (!(data->sample_time > 0)) return true;
-  return dv_hdf5_write(file, "sample_time", H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE, 0, NULL, &data->sample_time) &&
-         (!data->dates || dv_hdf5_write(file, "dates", H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE, 0, NULL, &dates));
+  return write_dataset(file, "sample_time", H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE, 0, NULL, &data->sample_time) &&
+         (!data->dates || write_dataset(file, "dates", H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE, 0, NULL, &dates));
 }
 
 /* s is laid out [count][steps]. */
 static bool write_split(hid_t file, const char *name, const dvbf_sequences *s, const dvbf_data *data) {
-  hid_t creation = dv_hdf5_timeless(H5P_GROUP_CREATE);
+  hid_t creation = timeless(H5P_GROUP_CREATE);
   hid_t group = H5Gcreate2(file, name, H5P_DEFAULT, creation, H5P_DEFAULT);
   hsize_t columns[] = {s->count, s->steps, s->n_x};
   hsize_t pixels[] = {s->count, s->steps, data->image_height, data->image_width, dv_image_channels(data)};
@@ -99,7 +154,7 @@ static bool write_split(hid_t file, const char *name, const dvbf_sequences *s, c
     done = done && write_floats(group, "state", 3, columns, s->state) &&
            write_texts(group, "state", "names", s->n_s, sizeof *data->state_names, data->state_names);
   if (s->length)
-    done = done && dv_hdf5_write(group, "length", H5T_NATIVE_UINT32, H5T_STD_U32LE, 1, columns, s->length);
+    done = done && write_dataset(group, "length", H5T_NATIVE_UINT32, H5T_STD_U32LE, 1, columns, s->length);
   done = done && write_columns(group, s, data) && write_origins(group, s);
   done &= H5Gclose(group) >= 0;
   H5Pclose(creation);
@@ -124,10 +179,10 @@ dvbf_status dvbf_data_write(const dvbf_data *data, const char *path, dvbf_error 
   if (status) return status;
   dv_hdf5_printing saved = dv_hdf5_enter();
   const dvbf_sequences *splits[] = {&data->train, &data->valid, &data->test};
-  hid_t file = dv_hdf5_memory_file();
+  hid_t file = memory_file();
   bool done = file >= 0 && write_time(file, data);
   for (size_t i = 0; done && i < 3; i++) done = write_any(file, split_names[i], splits[i], data);
-  status = done ? dv_hdf5_store(file, path, error) : dv_fail_memory(error, "writing data");
+  status = done ? store(file, path, error) : dv_fail_memory(error, "writing data");
   H5Fclose(file);
   dv_hdf5_leave(saved);
   return status;
@@ -140,7 +195,7 @@ static bool write_text(hid_t file, const dvbf_array *a, const hsize_t *dims) {
   hid_t type = H5Tcopy(H5T_C_S1);
   bool done = type >= 0 && H5Tset_size(type, dv_text_width(a) ? dv_text_width(a) : 1) >= 0 &&
               H5Tset_strpad(type, H5T_STR_NULLPAD) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0 &&
-              dv_hdf5_write(file, a->name, type, type, a->rank - 1, dims, a->values);
+              write_dataset(file, a->name, type, type, a->rank - 1, dims, a->values);
   if (type >= 0) H5Tclose(type);
   return done;
 }
@@ -159,16 +214,16 @@ static bool write_one(hid_t file, const dvbf_array *a) {
   hsize_t dims[DVBF_MAX_RANK];
   for (int i = 0; i < a->rank; i++) dims[i] = a->dims[i];
   if (a->type == DVBF_TEXT) return write_text(file, a, dims);
-  return dv_hdf5_write(file, a->name, native[a->type], stored[a->type], a->rank, dims, a->values);
+  return write_dataset(file, a->name, native[a->type], stored[a->type], a->rank, dims, a->values);
 }
 
 dvbf_status dv_arrays_write_hdf5(const char *path, const dvbf_array *arrays, size_t count,
                                  dvbf_error *error) {
   dv_hdf5_printing saved = dv_hdf5_enter();
-  hid_t file = dv_hdf5_memory_file();
+  hid_t file = memory_file();
   bool done = file >= 0;
   for (size_t i = 0; i < count && done; i++) done = write_one(file, &arrays[i]);
-  dvbf_status status = done ? dv_hdf5_store(file, path, error) : dv_fail_memory(error, "writing arrays");
+  dvbf_status status = done ? store(file, path, error) : dv_fail_memory(error, "writing arrays");
   H5Fclose(file);
   dv_hdf5_leave(saved);
   return status;

@@ -231,13 +231,7 @@ static const struct {
     [DVBF_UINT8] = {UINT8, CLASS_UINT8, 1},
 };
 
-enum { HEADER = 128, LONGEST_NAME = 63, PIECE = 1 << 16 };
-
-static size_t padded(size_t bytes) {
-  return (bytes + 7) / 8 * 8;
-}
-
-/* ---- Sizes of elements ---- */
+enum { HEADER = 128, LONGEST_NAME = 63 };
 
 /* The shape that MATLAB sees: two dimensions at least, a vector is a column. Texts of a list stand in a
  * column of cells. */
@@ -251,49 +245,6 @@ static shape shape_of(const dvbf_array *a) {
   for (int i = 0; i < s.rank; i++) s.dims[i] = (uint32_t)a->dims[i];
   while (s.rank < 2) s.dims[s.rank++] = 1;
   return s;
-}
-
-/* A text in the file: UTF-8 and the number of its characters. Programs count characters beyond 16 bits
- * differently, so these become question marks. */
-typedef struct text {
-  size_t characters, bytes;
-} text;
-
-/* Writes into `out` [width], which may be NULL. */
-static text text_of(const char *from, size_t width, char *out) {
-  const char *at = from, *end = from + width;
-  text t = {0, 0};
-  for (;;) {
-    const char *first = at;
-    uint32_t c = dv_next_character(&at, end);
-    if (!c) return t;
-    bool odd = c >= 0x10000 || c == 0xFFFD;
-    size_t bytes = odd ? 1 : (size_t)(at - first);
-    if (out) memcpy(out + t.bytes, odd ? "?" : first, bytes);
-    t.bytes += bytes;
-    t.characters++;
-  }
-}
-
-/* Bytes of flags, dimensions and name, each with its tag. */
-static size_t begin_bytes(int rank, size_t name) {
-  return 16 + 8 + padded(4 * (size_t)rank) + 8 + padded(name);
-}
-
-static size_t text_bytes(size_t name, text t) {
-  return begin_bytes(2, name) + 8 + padded(t.bytes);
-}
-
-/* Bytes behind the tag of a variable. */
-static size_t variable_bytes(const dvbf_array *a) {
-  size_t name = strlen(a->name);
-  if (a->type != DVBF_TEXT) return begin_bytes(shape_of(a).rank, name) + 8 + padded(dv_array_bytes(a));
-  const char *values = a->values;
-  size_t width = dv_text_width(a), bytes = begin_bytes(shape_of(a).rank, name);
-  if (a->rank == 1) return text_bytes(name, text_of(values, width, NULL));
-  for (size_t i = 0; i < dv_text_count(a); i++)
-    bytes += 8 + text_bytes(0, text_of(values + i * width, width, NULL));
-  return bytes;
 }
 
 static dvbf_status check(const char *path, const dvbf_array *a, dvbf_error *error) {
@@ -320,92 +271,85 @@ static void put32(FILE *out, uint32_t value) {
   fwrite(&value, sizeof value, 1, out);
 }
 
-static void put_tag(FILE *out, uint32_t type, size_t bytes) {
+/* Begins an element; returns where its content does. */
+static long begin(FILE *out, uint32_t type) {
   put32(out, type);
-  put32(out, (uint32_t)bytes);
-}
-
-static void fill_up(FILE *out, size_t bytes) {
-  static const char zeros[8] = "";
-  fwrite(zeros, 1, padded(bytes) - bytes, out);
-}
-
-static void put_begin(FILE *out, uint32_t class, const shape *s, const char *name) {
-  put_tag(out, UINT32, 8);
-  put32(out, class);
   put32(out, 0);
-  put_tag(out, INT32, 4 * (size_t)s->rank);
-  fwrite(s->dims, 4, (size_t)s->rank, out);
-  fill_up(out, 4 * (size_t)s->rank);
-  put_tag(out, INT8, strlen(name));
-  fputs(name, out);
-  fill_up(out, strlen(name));
+  return ftell(out);
 }
 
-/* A variable of characters; `room` [width] is for the caller to provide. */
+/* Fills it up to a multiple of 8 bytes. A variable counts those of its elements, which are full. */
+static void end(FILE *out, long content) {
+  static const char zeros[8] = "";
+  uint32_t bytes = (uint32_t)(ftell(out) - content);
+  fwrite(zeros, 1, (8 - bytes % 8) % 8, out);
+  long last = ftell(out);
+  fseek(out, content - 4, SEEK_SET);
+  put32(out, bytes);
+  fseek(out, last, SEEK_SET);
+}
+
+static void put(FILE *out, uint32_t type, const void *values, size_t bytes) {
+  long content = begin(out, type);
+  fwrite(values, 1, bytes, out);
+  end(out, content);
+}
+
+/* Begins a variable, whose values follow. */
+static long begin_variable(FILE *out, uint32_t class, const shape *s, const char *name) {
+  const uint32_t flags[] = {class, 0};
+  long content = begin(out, MATRIX);
+  put(out, UINT32, flags, sizeof flags);
+  put(out, INT32, s->dims, 4 * (size_t)s->rank);
+  put(out, INT8, name, strlen(name));
+  return content;
+}
+
+/* A variable of characters, in UTF-8; `room` [width] is for the caller to provide. Programs count characters
+ * beyond 16 bits differently, so these become question marks. */
 static void put_text(FILE *out, const char *name, const char *from, size_t width, char *room) {
-  text t = text_of(from, width, room);
-  shape s = {.rank = 2, .dims = {1, (uint32_t)t.characters}};
-  put_tag(out, MATRIX, text_bytes(strlen(name), t));
-  put_begin(out, CLASS_CHAR, &s, name);
-  put_tag(out, UTF8, t.bytes);
-  fwrite(room, 1, t.bytes, out);
-  fill_up(out, t.bytes);
+  const char *at = from, *first = from;
+  shape s = {.rank = 2, .dims = {1, 0}};
+  size_t bytes = 0;
+  for (uint32_t c; (c = dv_next_character(&at, from + width)); first = at, s.dims[1]++) {
+    bool odd = c >= 0x10000 || c == 0xFFFD;
+    size_t n = odd ? 1 : (size_t)(at - first);
+    memcpy(room + bytes, odd ? "?" : first, n);
+    bytes += n;
+  }
+  long content = begin_variable(out, CLASS_CHAR, &s, name);
+  put(out, UTF8, room, bytes);
+  end(out, content);
 }
 
-/* A list of texts. Lists of lists are not needed, so their order is that of C. */
+/* A text, or a list of them as cells. Lists of lists are not needed, so their order is that of C. */
 static bool put_texts(FILE *out, const dvbf_array *a) {
   size_t width = dv_text_width(a);
   char *room = dv_calloc(width + 1, 1);
   shape s = shape_of(a);
   if (!room) return false;
-  if (a->rank > 1) {
-    put_tag(out, MATRIX, variable_bytes(a));
-    put_begin(out, CLASS_CELL, &s, a->name);
-  }
+  long content = a->rank > 1 ? begin_variable(out, CLASS_CELL, &s, a->name) : 0;
   for (size_t i = 0; i < dv_text_count(a); i++)
     put_text(out, a->rank > 1 ? "" : a->name, (const char *)a->values + i * width, width, room);
+  if (a->rank > 1) end(out, content);
   dv_free(room);
-  return true;
-}
-
-/* Moves `index` [rank] to the next element in the order of MATLAB and returns its place in C's order. */
-static size_t next_place(const dvbf_array *a, size_t *index, const size_t *stride, size_t place) {
-  for (int i = 0; i < a->rank; i++) {
-    place += stride[i];
-    if (++index[i] < a->dims[i]) break;
-    place -= stride[i] * index[i];
-    index[i] = 0;
-  }
-  return place;
-}
-
-static bool put_values(FILE *out, const dvbf_array *a) {
-  size_t size = kinds[a->type].size, count = dv_array_bytes(a) / size, index[DVBF_MAX_RANK] = {0};
-  size_t stride[DVBF_MAX_RANK] = {0}, place = 0, held = 0;
-  unsigned char *piece = dv_calloc(PIECE, size);
-  if (!piece) return false;
-  for (int i = a->rank; i-- > 0;) stride[i] = i + 1 < a->rank ? stride[i + 1] * a->dims[i + 1] : 1;
-  for (size_t k = 0; k < count; k++) {
-    memcpy(piece + held++ * size, (const unsigned char *)a->values + place * size, size);
-    place = next_place(a, index, stride, place);
-    if (held < PIECE && k + 1 < count) continue;
-    fwrite(piece, size, held, out);
-    held = 0;
-  }
-  dv_free(piece);
   return true;
 }
 
 static bool put_variable(FILE *out, const dvbf_array *a) {
   if (a->type == DVBF_TEXT) return put_texts(out, a);
   shape s = shape_of(a);
-  size_t bytes = dv_array_bytes(a);
-  put_tag(out, MATRIX, variable_bytes(a));
-  put_begin(out, kinds[a->type].class, &s, a->name);
-  put_tag(out, kinds[a->type].type, bytes);
-  if (!put_values(out, a)) return false;
-  fill_up(out, bytes);
+  size_t bytes = dv_array_bytes(a), size = kinds[a->type].size;
+  dv_array order = {.rank = a->rank, .elements = bytes / size, .fortran = true};
+  unsigned char *values = dv_calloc(bytes, 1);
+  if (!values) return false;
+  /* The transpose of an array in Fortran order, with its dimensions in reverse, is the array in C order. */
+  for (int i = 0; i < a->rank; i++) order.dims[i] = a->dims[a->rank - 1 - i];
+  dv_array_reorder(values, a->values, &order, size);
+  long content = begin_variable(out, kinds[a->type].class, &s, a->name);
+  put(out, kinds[a->type].type, values, bytes);
+  end(out, content);
+  dv_free(values);
   return true;
 }
 
