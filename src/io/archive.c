@@ -112,16 +112,15 @@ dvbf_status dv_archive_add(dv_archive *a, const dv_array *array, dvbf_error *err
   }
   dv_array *to = &a->arrays[a->count];
   *to = *array;
-  const char *size = count_elements(to);
-  if (size) to->trouble = size;
+  const char *size = count_elements(to), *trouble = size ? size : array->trouble;
   to->seekable = to->seekable && !to->fortran;
   to->ordered = NULL;
   to->width = 0;
   if (to->unpacked == DV_WHOLE) to->unpacked = to->elements * sizeof(float);
   to->name = dv_strdup(array->name);
-  if (!to->name) return dv_fail_memory(error, "reading data");
+  to->trouble = trouble ? dv_strdup(trouble) : NULL;
   a->count++;
-  return DVBF_OK;
+  return to->name && (to->trouble || !trouble) ? DVBF_OK : dv_fail_memory(error, "reading data");
 }
 
 dvbf_status dv_archive_sort(dv_archive *a, dvbf_error *error) {
@@ -187,15 +186,19 @@ bool dv_format_has_ending(const char *name) {
 /* ---- Opening ---- */
 
 /* A megabyte of compressed zeros may be gigabytes of memory. Stored values take no more than their file. */
-static void refuse_inflated(dv_archive *a, size_t megabytes) {
+static dvbf_status refuse_inflated(dv_archive *a, size_t megabytes, dvbf_error *error) {
   enum { ALWAYS = 64 }; /* megabytes, which any memory has */
   size_t most = (megabytes > ALWAYS ? megabytes : ALWAYS) << 20;
-  for (size_t i = 0; i < a->count; i++)
-    if (!a->arrays[i].trouble && a->arrays[i].unpacked > most)
-      a->arrays[i].trouble =
-          "is compressed, and unpacked it needs more than memory allows; set memory = "
-          "MEGABYTES to what it needs, or store it uncompressed, as numpy.savez does: it is "
-          "then read piece by piece";
+  for (size_t i = 0; i < a->count; i++) {
+    dv_array *array = &a->arrays[i];
+    if (array->trouble || array->unpacked <= most) continue;
+    array->trouble =
+        dv_strdup("is compressed, and unpacked it needs more than memory allows; set memory = "
+                  "MEGABYTES to what it needs, or store it uncompressed, as numpy.savez does: it is "
+                  "then read piece by piece");
+    if (!array->trouble) return dv_fail_memory(error, "reading data");
+  }
+  return DVBF_OK;
 }
 
 dvbf_status dv_format_open(dv_archive **out, size_t format, const char *path, int descriptor,
@@ -260,7 +263,7 @@ dvbf_status dv_archive_open(dv_archive **out, const char *path, const dv_data_se
   dv_archive *a = NULL;
   dvbf_status status = open_file(&a, path, how, error);
   if (!status) status = dv_archive_sort(a, error);
-  if (!status) refuse_inflated(a, (size_t)how->memory);
+  if (!status) status = refuse_inflated(a, (size_t)how->memory, error);
   if (status)
     dv_archive_release(a);
   else
@@ -276,7 +279,8 @@ dv_archive *dv_archive_keep(dv_archive *a) {
 void dv_archive_release(dv_archive *a) {
   if (!a || __atomic_sub_fetch(&a->references, 1, __ATOMIC_ACQ_REL)) return;
   if (a->format->close) a->format->close(a);
-  for (size_t i = 0; i < a->count; i++) DV_FREE(a->arrays[i].name, a->arrays[i].ordered);
+  for (size_t i = 0; i < a->count; i++)
+    DV_FREE(a->arrays[i].name, (void *)(uintptr_t)a->arrays[i].trouble, a->arrays[i].ordered);
   if (a->table) dv_csv_table_free(a->table);
   DV_FREE(a->arrays, a->notes, a->uses);
   dv_free(a);

@@ -28,7 +28,8 @@ typedef struct dv_array {
   bool fortran;        /* the file has the first index run fastest; `read` then gets all values at once */
   bool swapped;        /* the same where the file has the last two dimensions in the other order */
   size_t unpacked;     /* bytes that must be unpacked at once to read of it; 0: it is not compressed */
-  const char *trouble; /* why it cannot be used, to follow its name in a message; NULL: it can */
+  const char *trouble; /* why it cannot be used, to follow its name in a message; NULL: it can. dv_archive_add
+                          copies it */
   size_t place;        /* its number in the file's format */
   uint64_t
       plain;     /* where float32 (`real`) or `bytes` lie in the file as they are in memory; 0: they do not */

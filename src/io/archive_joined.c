@@ -43,8 +43,6 @@ typedef struct joined {
   piece *pieces;        /* by name, then by file */
   size_t n_pieces, room;
   size_t *first; /* [arrays + 1] of each array in `pieces`; dv_array.place is the number of one */
-  char **troubles;
-  size_t n_troubles;
 } joined;
 
 /* ---- Files ---- */
@@ -183,20 +181,23 @@ static char *rename_array(const dv_archive *a, size_t i, bool list, size_t *epis
 
 /* ---- Joining ---- */
 
+/* Takes over the name of the piece. */
 static dvbf_status add_piece(joined *j, piece *p, dvbf_error *error) {
-  if (!p->name) return dv_fail_memory(error, "reading data");
+  const char *trouble = p->about.trouble;
   if (j->n_pieces == j->room) {
     size_t room = j->room ? 2 * j->room : 64;
-    piece *larger = dv_realloc(j->pieces, room, sizeof *larger);
-    if (!larger) {
-      dv_free(p->name);
-      return dv_fail_memory(error, "reading data");
-    }
-    j->pieces = larger;
-    j->room = room;
+    piece *larger = p->name ? dv_realloc(j->pieces, room, sizeof *larger) : NULL;
+    if (larger) j->pieces = larger;
+    if (larger) j->room = room;
   }
-  j->pieces[j->n_pieces++] = *p;
-  return DVBF_OK;
+  if (p->name && j->n_pieces < j->room) {
+    p->about.trouble = trouble ? dv_strdup(trouble) : NULL;
+    j->pieces[j->n_pieces++] = *p;
+    if (p->about.trouble || !trouble) return DVBF_OK;
+  } else {
+    dv_free(p->name);
+  }
+  return dv_fail_memory(error, "reading data");
 }
 
 static dvbf_status add_file(joined *j, size_t file, size_t *episodes, dvbf_error *error) {
@@ -225,14 +226,8 @@ static int by_name(const void *a, const void *b) {
 
 /* ---- Agreement of files ---- */
 
-/* Keeps a sentence that follows the name of an array. */
-static const char *trouble_of(joined *j, const char *sentence) {
-  char **larger = dv_realloc((void *)j->troubles, j->n_troubles + 1, sizeof *larger);
-  if (!larger) return "cannot be used: memory is short";
-  j->troubles = larger;
-  j->troubles[j->n_troubles] = dv_strdup(sentence);
-  return j->troubles[j->n_troubles] ? j->troubles[j->n_troubles++] : "cannot be used: memory is short";
-}
+/* A sentence that follows the name of an array. */
+enum { SENTENCE = 500 };
 
 static const char *path_of(const joined *j, const piece *p) {
   return j->files[p->file].path;
@@ -248,38 +243,38 @@ static bool names_of(joined *j, const piece *p, size_t count, char (*out)[32]) {
 }
 
 /* The columns must be the same, in the same order. */
-static const char *compare_columns(joined *j, const piece *first, const piece *p) {
+static bool same_columns(joined *j, const piece *first, const piece *p, char sentence[SENTENCE]) {
   enum { MOST = 256 };
-  char one[MOST][32], other[MOST][32], sentence[400];
+  char one[MOST][32], other[MOST][32];
   size_t n = first->about.rank > 1 ? first->about.dims[first->about.rank - 1] : 0;
-  if (!n || n > MOST || first->about.text) return NULL;
-  if (!names_of(j, first, n, one) || !names_of(j, p, n, other)) return NULL;
+  if (!n || n > MOST || first->about.text) return true;
+  if (!names_of(j, first, n, one) || !names_of(j, p, n, other)) return true;
   for (size_t i = 0; i < n; i++) {
     if (!strcmp(one[i], other[i])) continue;
-    snprintf(sentence, sizeof sentence,
+    snprintf(sentence, SENTENCE,
              "has the column %s in %.120s where %.120s has %s; give all files the same columns in one order",
              other[i], path_of(j, p), path_of(j, first), one[i]);
-    return trouble_of(j, sentence);
+    return false;
   }
-  return NULL;
+  return true;
 }
 
 static const char *kind_of(const dv_array *array) {
   return array->bytes ? "bytes" : array->text ? "text" : "numbers";
 }
 
-static const char *compare_shapes(joined *j, const piece *first, const piece *p) {
-  char sentence[500], one[96], other[96];
+static bool same_shapes(joined *j, const piece *first, const piece *p, char sentence[SENTENCE]) {
+  char one[96], other[96];
   const dv_array *a = &first->about, *b = &p->about;
   bool same = a->rank == b->rank && a->bytes == b->bytes && a->text == b->text;
   for (int i = 1; same && i < a->rank; i++) same = a->dims[i] == b->dims[i];
-  if (same) return compare_columns(j, first, p);
-  snprintf(sentence, sizeof sentence,
+  if (same) return same_columns(j, first, p, sentence);
+  snprintf(sentence, SENTENCE,
            "is %s of %s in %.120s and %s of %s in %.120s; files of one data set may differ in the first "
            "dimension alone",
            dv_array_shape(b, other, sizeof other), kind_of(b), path_of(j, p),
            dv_array_shape(a, one, sizeof one), kind_of(a), path_of(j, first));
-  return trouble_of(j, sentence);
+  return false;
 }
 
 /* Whether a file has any array in the folder of this name, as train/ of train/x. */
@@ -292,9 +287,8 @@ static bool has_folder(const joined *j, size_t file, const char *name) {
 }
 
 /* The first file without an array whose folder it has; a file may lack a whole split. */
-static const char *find_missing(joined *j, size_t from, size_t until) {
+static bool is_missing(const joined *j, size_t from, size_t until, char sentence[SENTENCE]) {
   const char *name = j->pieces[from].name;
-  char sentence[400];
   size_t digits;
   number_in(name, !strncmp(name, "arr_", 4), &digits);
   for (size_t file = 0, k = from; file < j->count && !digits; file++) {
@@ -303,31 +297,33 @@ static const char *find_missing(joined *j, size_t from, size_t until) {
       continue;
     }
     if (!has_folder(j, file, name)) continue;
-    snprintf(sentence, sizeof sentence,
+    snprintf(sentence, SENTENCE,
              "is missing in %.150s, though %.150s has it; all files of a data set must hold the same arrays",
              j->files[file].path, path_of(j, &j->pieces[from]));
-    return trouble_of(j, sentence);
+    return true;
   }
-  return NULL;
+  return false;
 }
 
 /* One array of the pieces from .. until - 1. */
 static dvbf_status join_array(joined *j, size_t from, size_t until, dvbf_error *error) {
   const piece *first = &j->pieces[from];
+  char sentence[SENTENCE];
   dv_array array = first->about;
   array.fortran = array.swapped = false; /* as read from the files */
   array.name = first->name;
   array.place = j->base.count;
   array.rank = array.rank ? array.rank : 1; /* numbers become a list of them */
   array.dims[0] = 0;
-  array.trouble = find_missing(j, from, until);
+  array.trouble = is_missing(j, from, until, sentence) ? sentence : NULL;
   for (size_t k = from; k < until; k++) {
     const dv_array *part = &j->pieces[k].about;
     array.dims[0] += j->pieces[k].rows;
     array.seekable = array.seekable && part->seekable;
     if (part->unpacked > array.unpacked) array.unpacked = part->unpacked;
     if (!array.trouble) array.trouble = part->trouble;
-    if (!array.trouble && k > from) array.trouble = compare_shapes(j, first, &j->pieces[k]);
+    if (!array.trouble && k > from && !same_shapes(j, first, &j->pieces[k], sentence))
+      array.trouble = sentence;
   }
   j->first[j->base.count] = from;
   j->first[j->base.count + 1] = until;
@@ -382,9 +378,9 @@ static void joined_close(dv_archive *a) {
     dv_archive_release(j->files[i].open);
     dv_free(j->files[i].path);
   }
-  for (size_t i = 0; i < j->n_pieces; i++) dv_free(j->pieces[i].name);
-  for (size_t i = 0; i < j->n_troubles; i++) dv_free(j->troubles[i]);
-  DV_FREE(j->files, j->pieces, j->first, (void *)j->troubles);
+  for (size_t i = 0; i < j->n_pieces; i++)
+    DV_FREE(j->pieces[i].name, (void *)(uintptr_t)j->pieces[i].about.trouble);
+  DV_FREE(j->files, j->pieces, j->first);
   pthread_mutex_destroy(&j->lock);
 }
 

@@ -55,7 +55,6 @@ typedef struct proxy {
   int file;                    /* for values that need no parser */
   const unsigned char *window; /* [DV_WINDOW] */
   pthread_mutex_t lock;        /* of a request and its answer */
-  char (*troubles)[512];       /* [arrays] "": none */
   char remedy[512];            /* of the last failure; base.lost: the process is gone */
 } proxy;
 
@@ -205,7 +204,6 @@ static void proxy_close(dv_archive *a) {
   if (p->file >= 0) close(p->file);
   if (p->window) munmap((void *)(uintptr_t)p->window, DV_WINDOW);
   pthread_mutex_destroy(&p->lock);
-  dv_free(p->troubles);
 }
 
 /* ---- Requests ---- */
@@ -284,13 +282,11 @@ static dv_found proxy_strings(dv_archive *a, const dv_array *array, dv_strings w
 /* ---- Opening ---- */
 
 static dvbf_status add_array(proxy *p, dv_reader_array *from, dvbf_error *error) {
-  size_t i = p->base.count;
   from->name[sizeof from->name - 1] = from->trouble[sizeof from->trouble - 1] = 0;
   if (from->rank < 0 || from->rank > DV_RANK)
     return dv_fail(error, DVBF_FORMAT, "%.200s: has an array of %d dimensions; make or copy the file again",
                    p->base.path, from->rank);
   dv_text_plain(from->trouble);
-  memcpy(p->troubles[i], from->trouble, sizeof *p->troubles);
   dv_array to = {.name = from->name,
                  .rank = from->rank,
                  .real = from->real != 0,
@@ -299,8 +295,8 @@ static dvbf_status add_array(proxy *p, dv_reader_array *from, dvbf_error *error)
                  .seekable = from->seekable != 0,
                  .unpacked = from->unpacked,
                  .plain = from->plain,
-                 .trouble = *from->trouble ? p->troubles[i] : NULL,
-                 .place = i};
+                 .trouble = *from->trouble ? from->trouble : NULL,
+                 .place = p->base.count};
   memcpy(to.dims, from->dims, sizeof to.dims);
   return dv_archive_add(&p->base, &to, error);
 }
@@ -311,8 +307,7 @@ static dvbf_status add_arrays(proxy *p, size_t count, dvbf_error *error) {
   if (count > MOST)
     return dv_fail(error, DVBF_FORMAT, "%.200s: holds more than %d arrays; split it over several files",
                    p->base.path, MOST);
-  p->troubles = dv_calloc(count, sizeof *p->troubles);
-  dvbf_status status = p->troubles ? DVBF_OK : dv_fail_memory(error, "reading data");
+  dvbf_status status = DVBF_OK;
   for (size_t i = 0; i < count && !status; i++)
     status = dv_receive(p->socket, &from, sizeof from, SECONDS)
                  ? add_array(p, &from, error)
