@@ -426,7 +426,7 @@ dvbf_status dv_visit_rows(const dvbf_sequences *s, const float *values, size_t w
 
 /* ---- Chunks ---- */
 
-uint64_t dv_csv_rows_in_chunk(const dvbf_sequences *s, size_t width, bool of_x) {
+uint64_t dv_rows_in_chunk(const dvbf_sequences *s, size_t width, bool of_x) {
   enum { CHUNKS = 64 };
   if (of_x && dv_sequences_thinned(s) > 1) return (dv_sequences_frames(s) + CHUNKS - 1) / CHUNKS;
   return width < dv_chunk ? dv_chunk / width : 1;
@@ -477,7 +477,7 @@ static dvbf_status survey_piece(void *user, const piece *p, dvbf_error *error) {
 dvbf_status dv_survey_rows(const dvbf_sequences *s, const float *values, size_t width,
                            const dv_survey *survey, dvbf_error *error) {
   surveying f = {.looking = {s, values, width, NULL, survey->row, survey->user}, .survey = survey};
-  f.rows = dv_csv_rows_in_chunk(s, width, !values);
+  f.rows = dv_rows_in_chunk(s, width, !values);
   if (!values && s->source && dv_sequences_frames(s) > f.rows) f.team = s->source->team;
   f.first = dv_calloc((size_t)dv_ranks_size(f.team) + 1, sizeof *f.first);
   f.other = f.team ? dv_calloc(1, survey->bytes) : NULL;

@@ -77,7 +77,7 @@ typedef struct dv_survey {
 dvbf_status dv_survey_rows(const dvbf_sequences *s, const float *values, size_t width,
                            const dv_survey *survey, dvbf_error *error);
 /* Rows of a chunk; as many as there are, or more, if there is only one. */
-uint64_t dv_csv_rows_in_chunk(const dvbf_sequences *s, size_t width, bool of_x);
+uint64_t dv_rows_in_chunk(const dvbf_sequences *s, size_t width, bool of_x);
 
 /* Sets the padding of each sequence to 0, so that it cannot reach a sum. */
 void dv_sequences_clear_padding(dvbf_sequences *s);

@@ -66,16 +66,9 @@ static bool all_known(const dv_statistics *s, size_t width) {
   return true;
 }
 
-/* The parts of a chunk's statistics that are no arrays. */
-typedef struct summary {
-  uint64_t rows, frames;
-  double low, high;
-  bool whole, binary, counts;
-} summary;
-
 typedef struct measurement {
   dv_statistics *out, part;
-  summary *head; /* of the part, before its arrays */
+  dv_statistics *head; /* of a chunk, before its arrays; its pointers mean nothing to other ranks */
   sums sums;
   size_t width;
   const dvbf_sequences *sequences;
@@ -129,16 +122,21 @@ static void extrapolate(dv_statistics *s, size_t width, uint64_t rows) {
 
 enum { ARRAYS = 6 }; /* of each column */
 
-/* Its arrays in `room` [ARRAYS][width]. */
+/* Sets its arrays, in `room` [ARRAYS][width]. */
+static void point(dv_statistics *s, double *room, size_t width) {
+  void *counts = room + 4 * width;
+  s->mean = room;
+  s->variance = room + width;
+  s->least = room + 2 * width;
+  s->most = room + 3 * width;
+  s->seen = counts;
+  s->checksum = s->seen + width;
+}
+
+/* Of no values yet. */
 static dv_statistics arranged(double *room, size_t width) {
   dv_statistics s = {.low = INFINITY, .high = -INFINITY, .whole = true, .binary = true, .counts = true};
-  s.mean = room;
-  s.variance = room + width;
-  s.least = room + 2 * width;
-  s.most = room + 3 * width;
-  void *counts = room + 4 * width;
-  s.seen = counts;
-  s.checksum = s.seen + width;
+  point(&s, room, width);
   return s;
 }
 
@@ -150,14 +148,9 @@ static bool allocate(dv_statistics *s, size_t width) {
 
 /* Copies into the existing arrays. */
 static void become(dv_statistics *to, const dv_statistics *from, size_t width) {
-  dv_statistics own = arranged(memcpy(to->mean, from->mean, width * ARRAYS * sizeof *to->mean), width);
+  double *room = memcpy(to->mean, from->mean, width * ARRAYS * sizeof *to->mean);
   *to = *from;
-  to->mean = own.mean;
-  to->variance = own.variance;
-  to->least = own.least;
-  to->most = own.most;
-  to->seen = own.seen;
-  to->checksum = own.checksum;
+  point(to, room, width);
 }
 
 /* ---- Chunks ---- */
@@ -172,22 +165,14 @@ static void begin_chunk(void *user) {
 
 static void end_chunk(void *user) {
   measurement *m = user;
-  const dv_statistics *s = &m->part;
   finish(&m->part, &m->sums, m->width);
-  *m->head = (summary){s->rows, s->frames, s->low, s->high, s->whole, s->binary, s->counts};
+  *m->head = m->part;
 }
 
 static void join_chunk(void *user, const void *part, bool first) {
   measurement *m = user;
-  const summary *head = part;
-  dv_statistics s = arranged((double *)(uintptr_t)(head + 1), m->width);
-  s.rows = head->rows;
-  s.frames = head->frames;
-  s.low = head->low;
-  s.high = head->high;
-  s.whole = head->whole;
-  s.binary = head->binary;
-  s.counts = head->counts;
+  dv_statistics s = *(const dv_statistics *)part;
+  point(&s, (double *)((uintptr_t)part + sizeof s), m->width);
   if (first)
     become(m->out, &s, m->width);
   else
@@ -341,7 +326,7 @@ static dvbf_status is_shared(const dvbf_sequences *s, uint64_t key, dvbf_error *
   enum { PIECES = 16, NUMBERS = 1 << 14 };
   dv_ranks *team = s->source ? s->source->team : NULL;
   float *buffer = NULL;
-  if (!team || dv_sequences_frames(s) <= dv_csv_rows_in_chunk(s, s->n_x, true)) return DVBF_OK;
+  if (!team || dv_sequences_frames(s) <= dv_rows_in_chunk(s, s->n_x, true)) return DVBF_OK;
   size_t most = s->n_x < NUMBERS ? NUMBERS / s->n_x : 1;
   uint64_t hash = mix(mix(key, s->n_x), s->gaps);
   dvbf_status status = dv_sequence_buffer(&buffer, s, most, error);
