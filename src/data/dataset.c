@@ -237,10 +237,10 @@ dvbf_status dv_sequences_check_sizes(const dvbf_sequences *s, const char *where,
 static const char *fault(float value, bool gaps, bool may_have_gaps) {
   if (isfinite(value) || (gaps && isnan(value))) return NULL;
   return isnan(value) && may_have_gaps
-             ? "missing = nan takes it for a value that is missing; otherwise mend or leave out that "
+             ? "missing = nan takes it for a value that is missing; otherwise correct or leave out that "
                "sequence"
-         : isnan(value) ? "every value must be there, so mend or leave out that sequence"
-                        : "mend or scale it, or leave out that sequence";
+         : isnan(value) ? "every value must be there, so correct or leave out that sequence"
+                        : "correct or scale it, or leave out that sequence";
 }
 
 typedef dvbf_status measure_fn(dv_statistics *out, const dvbf_sequences *s, dvbf_error *error);

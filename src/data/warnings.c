@@ -70,8 +70,8 @@ static void tell_constant(const telling *t, const dv_statistics *s, size_t width
       add(&constant, "%s (%.6g)", name, s->mean[k]);
   }
   tell(t, &constant,
-       of_u ? "is constant: what it does cannot be learned" : "is constant: it counts in no score",
-       of_u ? "are constant: what they do cannot be learned" : "are constant: they count in no score");
+       of_u ? "is constant, so its effect cannot be learned" : "is constant, so no score counts it",
+       of_u ? "are constant, so their effect cannot be learned" : "are constant, so no score counts them");
   tell(t, &rounding,
        "varies by no more than the rounding of 32-bit numbers and is taken as constant; subtract its mean in "
        "the "

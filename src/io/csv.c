@@ -49,7 +49,7 @@ static dvbf_status not_a_number(const dv_lines *in, const dv_csv_columns *c, siz
   for (int i = 0; i < 3; i++)
     for (size_t k = 0; k < c->chosen[i]; k++)
       if (c->choice[i][k] == column) role = i;
-  snprintf(remedy, sizeof remedy, "is not a number; mend it, or choose the columns by --%s", settings[role]);
+  snprintf(remedy, sizeof remedy, "is not a number; correct it, or select columns with --%s", settings[role]);
   return bad_field(in, c, column, field, remedy, error);
 }
 
@@ -67,7 +67,7 @@ static dvbf_status take_time(table_reading *t, const dv_lines *in, size_t column
     *to *= c->time_unit;
   return good ? DVBF_OK
               : bad_field(in, c, column, field,
-                          "is not a time like those before; mend it, or leave the time out with "
+                          "is not a time like those before; correct it, or leave the time out with "
                           "--time-column none",
                           error);
 }
@@ -80,7 +80,8 @@ static dvbf_status take_field(table_reading *t, const dv_lines *in, size_t colum
   if (used && !dv_csv_number(c, field, &t->row[column])) return not_a_number(in, c, column, field, error);
   if (used && isinf(t->row[column]))
     return bad_field(in, c, column, field,
-                     "is beyond 3.4e38, the range of 32-bit numbers; mend it, or scale that column", error);
+                     "is beyond 3.4e38, the range of 32-bit numbers; correct it, or scale that column",
+                     error);
   if (column == c->sequence) {
     *change = *change || !dv_cursor_equals(field, t->sequence);
     if (!dv_cursor_copy(field, t->sequence, sizeof t->sequence))
@@ -157,7 +158,7 @@ static dvbf_status read_row(table_reading *t, const dv_lines *in, dv_cursor line
   }
   if (n != c->count)
     return dv_fail(error, DVBF_FORMAT,
-                   "%.200s, line %zu: has %zu fields, but the first line has %zu; mend it", in->path,
+                   "%.200s, line %zu: has %zu fields, but the first line has %zu; correct it", in->path,
                    in->number, n, c->count);
   return add_row(t, in, change, error);
 }
@@ -271,7 +272,7 @@ static void tell_columns(dv_archive *a, const dv_data_settings *how) {
     if (!column->used && column->others && 2 * column->others < column->numbers &&
         column->says == DV_NAME_OTHER)
       dv_archive_note(a,
-                      "column %s is not used, as %zu of its first rows hold text; mend them, or see "
+                      "column %s is not used, as %zu of its first rows hold text; correct them, or see "
                       "where by --outputs %s",
                       name, column->others, name);
   }

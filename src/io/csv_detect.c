@@ -137,8 +137,8 @@ static bool is_words(const dv_csv_columns *c, dv_cursor line) {
 /* ---- Names ---- */
 
 dvbf_status dv_csv_bad_quotes(const char *path, size_t line, dvbf_error *error) {
-  return dv_fail(error, DVBF_FORMAT, "%.200s, line %zu: a quote is not closed where its field ends; mend it",
-                 path, line);
+  return dv_fail(error, DVBF_FORMAT,
+                 "%.200s, line %zu: a quote is not closed where its field ends; correct it", path, line);
 }
 
 /* Columns by the first line, which names them or holds numbers already. */

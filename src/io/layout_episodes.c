@@ -262,7 +262,7 @@ static dvbf_status mark(const dv_layout *l, const dv_array *list, const episodes
     if (array)
       chosen[episode_at(l, all, array)] = true;
     else
-      status = dv_fail(l->error, DVBF_FORMAT, "%.200s: %.64s names %s, which is not there; mend the list",
+      status = dv_fail(l->error, DVBF_FORMAT, "%.200s: %.64s names %s, which is not there; correct the list",
                        a->path, list->name, names[k]);
   }
   dv_free(names);

@@ -39,7 +39,7 @@ static dvbf_status check_frame(void *user, size_t sequence, size_t step, const f
   return dv_fail(
       error, DVBF_FORMAT,
       "x is %g at sequence %zu, step %zu, column %d (counted from 0), but likelihood = %s needs %s; "
-      "mend the data, or choose another likelihood",
+      "correct the data, or choose another likelihood",
       (double)x[column], sequence, step, column, name, m->density->needs);
 }
 

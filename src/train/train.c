@@ -143,7 +143,8 @@ dvbf_status dv_check_varies(const dv_statistics *x, size_t n_x, dvbf_error *erro
   for (size_t k = 0; k < n_x; k++)
     if (dv_statistics_vary(x, k)) return DVBF_OK;
   if (!x->frames)
-    return dv_fail(error, DVBF_FORMAT, "data: all of x is missing in the training sequences; mend the file");
+    return dv_fail(error, DVBF_FORMAT,
+                   "data: all of x is missing in the training sequences; correct the file");
   return dv_fail(
       error, DVBF_FORMAT,
       "data: every column of x is constant in the training sequences (column 0 is always %g), so there "

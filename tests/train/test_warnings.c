@@ -102,13 +102,13 @@ static void fits(double fit[2]) {
 }
 
 static const oddity oddities[] = {
-    {"constant", "u,y1,y2,y3", {1, 1, 1}, -1, -1, "note: y3 (7.3) is constant: it counts in no score\n"},
+    {"constant", "u,y1,y2,y3", {1, 1, 1}, -1, -1, "note: y3 (7.3) is constant, so no score counts it\n"},
     {"constant input",
      "u,y1,y2,u2",
      {1, 1, 1},
      -1,
      -1,
-     "note: u2 (7.3) is constant: what it does cannot be learned\n"},
+     "note: u2 (7.3) is constant, so its effect cannot be learned\n"},
     {"duplicate",
      "u,y1,y2,y3",
      {1, 1, 1},
@@ -161,7 +161,7 @@ static void info_tells_of_them(void **state) {
   (void)state;
   write_odd(&oddities[0]);
   assert_int_equal(dvbf("info odd.csv"), 0);
-  assert_has(out, "\nWarnings\n  y3 (7.3) is constant: it counts in no score\n");
+  assert_has(out, "\nWarnings\n  y3 (7.3) is constant, so no score counts it\n");
   write_odd(&oddities[4]);
   assert_int_equal(dvbf("info odd.csv --json"), 0);
   json_t *all = json_loads(out, 0, NULL), *remarks = json_object_get(all, "remarks");
@@ -416,13 +416,13 @@ static void text_names_the_setting_of_its_column(void **state) {
   (void)state;
   write_text("text.csv", "time,u,y,state_a\n1,2,3,4\n2,on,4,5\n");
   assert_int_equal(dvbf("info text.csv"), 1);
-  assert_refused("line 3, column u: \"on\" is not a number; mend it, or choose the columns by --inputs\n");
+  assert_refused("line 3, column u: \"on\" is not a number; correct it, or select columns with --inputs\n");
   write_text("text.csv", "time,u,y,state_a\n1,2,3,4\n2,3,high,5\n");
   assert_int_equal(dvbf("info text.csv"), 1);
-  assert_refused("column y: \"high\" is not a number; mend it, or choose the columns by --outputs\n");
+  assert_refused("column y: \"high\" is not a number; correct it, or select columns with --outputs\n");
   write_text("text.csv", "time,u,y,state_a\n1,2,3,4\n2,3,4,up\n");
   assert_int_equal(dvbf("info text.csv"), 1);
-  assert_refused("column state_a: \"up\" is not a number; mend it, or choose the columns by --states\n");
+  assert_refused("column state_a: \"up\" is not a number; correct it, or select columns with --states\n");
 }
 
 /* ---- All of them ---- */
