@@ -1,13 +1,253 @@
 /* Text tables (CSV, with commas, semicolons, tabs or blanks): dv_format_csv reads the rows of the columns in
  * use in one pass, in train, valid and test if a column gives the split; dv_csv_table_append joins several
- * files. Parts of the reader: csv_lexer.c, csv_detect.c, csv_columns.c, csv_rows.c. */
+ * files. Rows with irregular times are put on a grid of equal steps, with a new sequence after a long gap.
+ * Parts of the reader: csv_lexer.c, csv_detect.c, csv_columns.c. */
 #include "io/csv.h"
 #include "base/error.h"
 #include "base/memory.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- Appending rows ---- */
+
+/* Begins a sequence, which has no rows yet. */
+static dvbf_status begin_sequence(dv_csv_rows *r, const char *name, double time, dvbf_error *error) {
+  if (r->sequences == r->sequences_room) {
+    size_t room = r->sequences_room ? 2 * r->sequences_room : 64;
+    size_t *lengths = dv_realloc(r->lengths, room, sizeof *lengths);
+    if (lengths) r->lengths = lengths;
+    dvbf_origin *origins = dv_realloc(r->origins, room, sizeof *origins);
+    if (origins) r->origins = origins;
+    if (!lengths || !origins) return dv_fail_memory(error, "reading data");
+    r->sequences_room = room;
+  }
+  r->lengths[r->sequences] = 0;
+  r->origins[r->sequences] = (dvbf_origin){.sequence = r->sequences, .time = time};
+  snprintf(r->origins[r->sequences].name, sizeof r->origins->name, "%s", name);
+  r->sequences++;
+  return DVBF_OK;
+}
+
+/* One more row of the last sequence; the caller fills it. */
+static dvbf_status new_row(dv_csv_rows *r, float **values, double time, dvbf_error *error) {
+  if (r->count == r->room) {
+    size_t room = r->room ? 2 * r->room : 1024, size;
+    float *larger = dv_multiply(room, r->width, &size) ? dv_realloc(r->values, size, sizeof *larger) : NULL;
+    if (larger) r->values = larger;
+    double *times = larger && r->timed ? dv_realloc(r->times, room, sizeof *times) : NULL;
+    if (times) r->times = times;
+    if (!larger || (r->timed && !times)) return dv_fail_memory(error, "reading data");
+    r->room = room;
+  }
+  if (r->timed) r->times[r->count] = time;
+  *values = r->values + r->count++ * r->width;
+  r->lengths[r->sequences - 1]++;
+  return DVBF_OK;
+}
+
+static void free_rows(dv_csv_rows *r) {
+  DV_FREE(r->values, r->times, r->lengths, r->origins);
+  *r = (dv_csv_rows){0};
+}
+
+/* Columns first .. first + count - 1 keep their value until the next one. Returns the number of filled
+ * values. */
+static size_t hold_values(dv_csv_rows *r, size_t first, size_t count) {
+  size_t filled = 0, row = 0;
+  for (size_t s = 0; s < r->sequences; row += r->lengths[s++])
+    for (size_t k = first; k < first + count; k++) {
+      size_t length = r->lengths[s], known = length;
+      float *column = r->values + row * r->width + k;
+      for (size_t i = 0; i < length; i++) {
+        float *value = column + i * r->width;
+        if (!isnan(*value)) {
+          for (size_t j = 0; known == length && j < i; j++, filled++) column[j * r->width] = *value;
+          known = i;
+        } else if (known < length) {
+          *value = column[known * r->width];
+          filled++;
+        }
+      }
+    }
+  return filled;
+}
+
+/* ---- Sample time ---- */
+
+/* Sample time of all splits. */
+typedef struct timing {
+  double step;    /* seconds from row to row: the median, or the mean of steps that are like it; 0: unknown */
+  bool coarse;    /* most rows have the time of the row before: the clock is too coarse to tell them apart */
+  bool regular;   /* all steps are like it, up to jitter */
+  bool multiples; /* or whole multiples of it: some rows are missing */
+} timing;
+
+static int compare(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Calls `each` with every step from row to row within a sequence. */
+typedef void step_fn(void *user, double step);
+static void each_step(const dv_csv_rows *r, step_fn *each, void *user) {
+  for (size_t s = 0, row = 0; r->timed && s < r->sequences; row += r->lengths[s++])
+    for (size_t i = 1; i < r->lengths[s]; i++) each(user, r->times[row + i] - r->times[row + i - 1]);
+}
+
+typedef struct steps {
+  double *list; /* [room] every `apart`th step */
+  size_t room, count, seen, apart;
+  double median, sum; /* of steps within a fifth of the median */
+  size_t like, other, odd;
+} steps;
+
+static void take(void *user, double step) {
+  steps *s = user;
+  if (s->seen++ % s->apart == 0 && s->count < s->room) s->list[s->count++] = step;
+}
+
+static void judge(void *user, double step) {
+  const double jitter = 0.2;
+  steps *s = user;
+  double times = step / s->median, whole = round(times);
+  if (fabs(times - 1) <= jitter) {
+    s->sum += step;
+    s->like++;
+  } else {
+    s->other++;
+    s->odd += whole < 1 || fabs(times - whole) > jitter;
+  }
+}
+
+static dvbf_status pace_of(timing *out, const dv_csv_rows *splits, size_t count, dvbf_error *error) {
+  enum { ENOUGH = 1 << 16 };
+  steps s = {.room = ENOUGH};
+  *out = (timing){0};
+  for (size_t i = 0; i < count; i++) s.seen += splits[i].count;
+  s.apart = s.seen / ENOUGH + 1;
+  s.seen = 0;
+  s.list = dv_calloc(ENOUGH, sizeof *s.list);
+  if (!s.list) return dv_fail_memory(error, "reading data");
+  for (size_t i = 0; i < count; i++) each_step(&splits[i], take, &s);
+  qsort(s.list, s.count, sizeof *s.list, compare);
+  s.median = s.count ? s.list[s.count / 2] : 0;
+  double sum = 0;
+  for (size_t i = 0; i < s.count; i++) sum += s.list[i];
+  if (s.median <= 0) {
+    out->step = s.count ? sum / (double)s.count : 0;
+    out->coarse = out->regular = true;
+  } else {
+    for (size_t i = 0; i < count; i++) each_step(&splits[i], judge, &s);
+    out->step = s.like ? s.sum / (double)s.like : s.median;
+    out->regular = !s.other;
+    out->multiples = !s.odd;
+  }
+  dv_free(s.list);
+  return DVBF_OK;
+}
+
+/* ---- Grid ---- */
+
+/* Result of putting rows on a grid. */
+typedef struct gridded {
+  size_t empty;  /* steps without a row */
+  size_t merged; /* rows that share a step with another */
+  size_t cut;    /* sequences that begin behind a long gap */
+} gridded;
+
+enum { LONGEST_GAP = 100 };
+
+typedef struct grid {
+  dv_csv_rows to;
+  unsigned *hits; /* [width] values in the sum of the step that is open */
+  double step;
+  bool multiples, open;
+  gridded done;
+} grid;
+
+/* Closes the step that is open: sums become means. */
+static void close_step(grid *g) {
+  if (!g->open) return;
+  g->open = false;
+  float *last = g->to.values + (g->to.count - 1) * g->to.width;
+  for (size_t k = 0; k < g->to.width; k++) last[k] = g->hits[k] ? last[k] / (float)g->hits[k] : NAN;
+  memset(g->hits, 0, g->to.width * sizeof *g->hits);
+}
+
+static dvbf_status open_step(grid *g, double time, dvbf_error *error) {
+  float *values;
+  close_step(g);
+  dvbf_status status = new_row(&g->to, &values, time, error);
+  for (size_t k = 0; k < g->to.width && !status; k++) values[k] = 0;
+  g->open = !status;
+  return status;
+}
+
+static void add_values(grid *g, const float *from) {
+  float *to = g->to.values + (g->to.count - 1) * g->to.width;
+  for (size_t k = 0; k < g->to.width; k++)
+    if (!isnan(from[k])) {
+      to[k] += from[k];
+      g->hits[k]++;
+    }
+}
+
+/* One sequence; `row` is its first. */
+static dvbf_status grid_sequence(grid *g, const dv_csv_rows *r, size_t sequence, size_t row,
+                                 dvbf_error *error) {
+  const dvbf_origin *origin = &r->origins[sequence];
+  double begin = r->times[row], at = 0; /* of this piece, and the step that is open */
+  dvbf_status status = begin_sequence(&g->to, origin->name, begin, error);
+  if (!status) status = open_step(g, begin, error);
+  for (size_t i = 0; i < r->lengths[sequence] && !status; i++) {
+    const double *time = &r->times[row + i];
+    double place = i == 0         ? 0
+                   : g->multiples ? at + round((time[0] - time[-1]) / g->step)
+                                  : round((*time - begin) / g->step);
+    if (place - at > LONGEST_GAP + 1) {
+      begin = *time;
+      place = at = 0;
+      g->done.cut++;
+      close_step(g);
+      status = begin_sequence(&g->to, origin->name, begin, error);
+      if (!status) status = open_step(g, begin, error);
+    } else {
+      g->done.merged += i && place <= at;
+      g->done.empty += place > at + 1 ? (size_t)(place - at) - 1 : 0;
+    }
+    for (; at < place && !status; at++) status = open_step(g, begin + (at + 1) * g->step, error);
+    if (!status) add_values(g, r->values + (row + i) * r->width);
+  }
+  if (!status) close_step(g);
+  return status;
+}
+
+/* Puts the rows on steps of `step` seconds: each step has the mean of its rows, and NaN if there are none.
+ * Behind a gap of more than LONGEST_GAP steps a new sequence begins. `multiples`: times are counted from row
+ * to row, so that a slow drift of the clock does not matter. */
+static dvbf_status put_on_grid(dv_csv_rows *r, double step, bool multiples, gridded *out, dvbf_error *error) {
+  grid g = {.to = {.width = r->width, .timed = true}, .step = step, .multiples = multiples};
+  g.hits = dv_calloc(r->width, sizeof *g.hits);
+  dvbf_status status = g.hits ? DVBF_OK : dv_fail_memory(error, "reading data");
+  for (size_t s = 0, row = 0; s < r->sequences && !status; row += r->lengths[s++])
+    status = grid_sequence(&g, r, s, row, error);
+  dv_free(g.hits);
+  if (status) {
+    free_rows(&g.to);
+    return status;
+  }
+  out->empty += g.done.empty;
+  out->merged += g.done.merged;
+  out->cut += g.done.cut;
+  free_rows(r);
+  *r = g.to;
+  return DVBF_OK;
+}
+
+/* ---- Reading rows ---- */
 
 /* State while rows are read. */
 typedef struct table_reading {
@@ -131,10 +371,10 @@ static dvbf_status add_row(table_reading *t, const dv_lines *in, bool change, dv
   if (!status && (change || !t->begun)) {
     char name[32];
     dv_name_copy(dv_cursor_of(t->sequence), name, sizeof name);
-    status = dv_csv_rows_begin(r, name, time, error);
+    status = begin_sequence(r, name, time, error);
     t->time[1] = time;
   }
-  if (!status) status = dv_csv_rows_add(r, &to, time, error);
+  if (!status) status = new_row(r, &to, time, error);
   if (status) return status;
   for (int role = 0; role < 3; role++)
     for (size_t k = 0; k < c->chosen[role]; k++) *to++ = t->row[c->choice[role][k]];
@@ -164,10 +404,11 @@ static dvbf_status read_row(table_reading *t, const dv_lines *in, dv_cursor line
 }
 
 static dvbf_status read_rows(dv_csv_table *table, dv_lines *in, dvbf_error *error) {
+  const dv_csv_columns *c = &table->columns;
   table_reading t = {.table = table, .split = -1};
   dv_cursor line = {NULL, NULL};
   for (int i = 0; i < DV_CSV_SPLITS; i++) {
-    table->splits[i].width = dv_csv_width(&table->columns);
+    table->splits[i].width = c->chosen[0] + c->chosen[1] + c->chosen[2];
     table->splits[i].timed = table->columns.time != DV_CSV_NONE;
   }
   t.row = dv_calloc(table->columns.count, sizeof *t.row);
@@ -185,12 +426,12 @@ static dvbf_status read_rows(dv_csv_table *table, dv_lines *in, dvbf_error *erro
 
 /* ---- Time ---- */
 
-static void tell_grid(dv_archive *a, const dv_pace *pace, double step, bool given, const dv_gridded *done) {
+static void tell_grid(dv_archive *a, const timing *pace, double step, bool given, const gridded *done) {
   char merged[64] = "", cut[96] = "";
   if (done->merged) snprintf(merged, sizeof merged, ", %zu rows share a step with another", done->merged);
   if (done->cut)
     snprintf(cut, sizeof cut, ", and behind a gap of more than %d steps a new sequence begins (%zu times)",
-             DV_LONGEST_GAP, done->cut);
+             LONGEST_GAP, done->cut);
   dv_archive_note(a, "%s: rows are put on a grid of %.6g s%s; %zu steps are missing%s%s",
                   given             ? "sample-time is given"
                   : pace->multiples ? "some rows are missing"
@@ -200,9 +441,9 @@ static void tell_grid(dv_archive *a, const dv_pace *pace, double step, bool give
 
 /* Puts the rows on a grid, if their times require one. */
 static dvbf_status keep_pace(dv_archive *a, const dv_data_settings *how, dvbf_error *error) {
-  dv_pace pace;
-  dv_gridded done = {0};
-  dvbf_status status = dv_pace_of(&pace, a->table->splits, DV_CSV_SPLITS, error);
+  timing pace;
+  gridded done = {0};
+  dvbf_status status = pace_of(&pace, a->table->splits, DV_CSV_SPLITS, error);
   if (status) return status;
   bool given = how->sample_time > 0 && fabs(how->sample_time - pace.step) > 0.01 * pace.step;
   double step = how->sample_time > 0 ? how->sample_time : pace.step;
@@ -213,7 +454,7 @@ static dvbf_status keep_pace(dv_archive *a, const dv_data_settings *how, dvbf_er
   if (pace.coarse || step <= 0 || (pace.regular && !given)) return DVBF_OK;
   for (int i = 0; i < DV_CSV_SPLITS && !status; i++)
     if (a->table->splits[i].count)
-      status = dv_csv_rows_grid(&a->table->splits[i], step, pace.multiples && !given, &done, error);
+      status = put_on_grid(&a->table->splits[i], step, pace.multiples && !given, &done, error);
   if (!status) tell_grid(a, &pace, step, given, &done);
   return status;
 }
@@ -227,7 +468,7 @@ static void fill_gaps(dv_archive *a) {
     dv_csv_rows *r = &a->table->splits[i];
     for (size_t row = 0; row < r->count; row++)
       for (size_t k = 0; k < c->chosen[0]; k++) missing += isnan(r->values[row * r->width + k]) != 0;
-    if (c->chosen[1]) held += dv_csv_rows_hold(r, c->chosen[0], c->chosen[1]);
+    if (c->chosen[1]) held += hold_values(r, c->chosen[0], c->chosen[1]);
   }
   a->table->gaps = missing;
   if (missing)
@@ -296,7 +537,7 @@ static void tell_columns(dv_archive *a, const dv_data_settings *how) {
 /* ---- Opening ---- */
 
 void dv_csv_table_free(dv_csv_table *t) {
-  for (int i = 0; i < DV_CSV_SPLITS; i++) dv_csv_rows_free(&t->splits[i]);
+  for (int i = 0; i < DV_CSV_SPLITS; i++) free_rows(&t->splits[i]);
   dv_csv_columns_free(&t->columns);
   dv_free(t);
 }
@@ -380,14 +621,14 @@ static dvbf_status append_rows(dv_csv_rows *to, dv_csv_rows *from, const char *n
   to->width = from->width;
   for (size_t i = 0, row = 0; i < from->sequences && !status; i++) {
     const dvbf_origin *origin = &from->origins[i];
-    status = dv_csv_rows_begin(to, *origin->name ? origin->name : name, origin->time, error);
+    status = begin_sequence(to, *origin->name ? origin->name : name, origin->time, error);
     for (size_t k = 0; k < from->lengths[i] && !status; k++, row++) {
       float *values;
-      status = dv_csv_rows_add(to, &values, 0, error);
+      status = new_row(to, &values, 0, error);
       if (!status) memcpy(values, from->values + row * from->width, from->width * sizeof *values);
     }
   }
-  dv_csv_rows_free(from);
+  free_rows(from);
   return status;
 }
 

@@ -11,8 +11,6 @@
 
 /* ---- Names of columns ---- */
 
-/* Meaning of a column's name. */
-
 typedef enum dv_name_kind {
   DV_NAME_OTHER,
   DV_NAME_X,        /* x, x0, y_2 */
@@ -27,23 +25,11 @@ typedef enum dv_name_kind {
 
 enum { DV_UNIT = 16 };
 
-/* The name without its unit. */
-dv_name_kind dv_name_says(const char *name);
-/* Whether a name for sequences may mean something else, as run or id. */
-bool dv_name_is_vague(const char *name);
-
-/* Cuts the unit off a name: "level [mm]" becomes "level", and unit "mm"; false: it has none. */
-bool dv_name_cut_unit(char *name, char unit[DV_UNIT]);
-/* Seconds of one unit of a time column, by its unit or the end of its name, as time_ms; 0: unknown. */
-double dv_name_time_unit(const char *name, const char *unit);
-
 /* Copies text as UTF-8 of fewer than `size` bytes. Bytes that are not UTF-8 are taken as Latin-1; control
  * characters become '?'. */
 void dv_name_copy(dv_cursor text, char *out, size_t size);
 
 /* ---- Choice of columns ---- */
-
-/* Which columns of a table are x, u and state, and which give the time, the sequence and the split. */
 
 #define DV_CSV_NONE SIZE_MAX
 enum { DV_CSV_WHOLE = 3, DV_CSV_SPLITS = 4 }; /* train, valid, test, or all in one */
@@ -95,17 +81,10 @@ dvbf_status dv_csv_choose(dv_csv_columns *c, const char *path, const dv_data_set
 /* The use of a column, as the end of a sentence. */
 const char *dv_csv_use(const dv_csv_columns *c, size_t column, const dv_data_settings *how);
 
-/* How many numbers of a row are used. */
-static inline size_t dv_csv_width(const dv_csv_columns *c) {
-  return c->chosen[0] + c->chosen[1] + c->chosen[2];
-}
-
 /* Its name, or its number from 1. */
 const char *dv_csv_column_name(const dv_csv_columns *c, size_t column, char *out, size_t size);
 
 /* ---- Lines and fields ---- */
-
-/* The lines of a text file, and the fields of a line. */
 
 typedef struct dv_lines {
   const char *path;
@@ -180,8 +159,6 @@ double dv_epoch_unit(double value);
 
 /* ---- Rows ---- */
 
-/* Rows of a table and their times. */
-
 /* Rows of one split, sequence by sequence. */
 typedef struct dv_csv_rows {
   float *values; /* [count][width] */
@@ -192,38 +169,6 @@ typedef struct dv_csv_rows {
   dvbf_origin *origins; /* [sequences] */
   size_t sequences, sequences_room;
 } dv_csv_rows;
-
-/* Begins a sequence, which has no rows yet. */
-dvbf_status dv_csv_rows_begin(dv_csv_rows *r, const char *name, double time, dvbf_error *error);
-/* One more row of the last sequence; the caller fills it. */
-dvbf_status dv_csv_rows_add(dv_csv_rows *r, float **values, double time, dvbf_error *error);
-void dv_csv_rows_free(dv_csv_rows *r);
-
-/* Sample time of all splits. */
-typedef struct dv_pace {
-  double step;    /* seconds from row to row: the median, or the mean of steps that are like it; 0: unknown */
-  bool coarse;    /* most rows have the time of the row before: the clock is too coarse to tell them apart */
-  bool regular;   /* all steps are like it, up to jitter */
-  bool multiples; /* or whole multiples of it: some rows are missing */
-} dv_pace;
-dvbf_status dv_pace_of(dv_pace *out, const dv_csv_rows *splits, size_t count, dvbf_error *error);
-
-/* Result of putting rows on a grid. */
-typedef struct dv_gridded {
-  size_t empty;  /* steps without a row */
-  size_t merged; /* rows that share a step with another */
-  size_t cut;    /* sequences that begin behind a long gap */
-} dv_gridded;
-
-enum { DV_LONGEST_GAP = 100 };
-
-/* Puts the rows on steps of `step` seconds: each step has the mean of its rows, and NaN if there are none.
- * Behind a gap of more than DV_LONGEST_GAP steps a new sequence begins. `multiples`: times are counted from
- * row to row, so that a slow drift of the clock does not matter. */
-dvbf_status dv_csv_rows_grid(dv_csv_rows *r, double step, bool multiples, dv_gridded *out, dvbf_error *error);
-/* Columns first .. first + count - 1 keep their value until the next one. Returns the number of filled
- * values. */
-size_t dv_csv_rows_hold(dv_csv_rows *r, size_t first, size_t count);
 
 /* ---- Tables ---- */
 

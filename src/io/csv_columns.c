@@ -5,10 +5,137 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+#include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 #include <strings.h>
 
 enum { MOST = 1 << 20 };
+
+/* ---- Words ---- */
+
+static bool is_one_of(const char *name, const char *const *words) {
+  for (; *words; words++)
+    if (!strcasecmp(name, *words)) return true;
+  return false;
+}
+
+/* letter, letter12 or letter_12 */
+static bool is_numbered(const char *name, char letter) {
+  if ((name[0] | 32) != letter) return false;
+  const char *rest = name + 1 + (name[1] == '_');
+  return !name[1] || (*rest && strspn(rest, "0123456789") == strlen(rest));
+}
+
+/* Whether the name begins with one of the words, and what follows is no letter; *rest = what follows. */
+static bool begins_with(const char *name, const char *const *words, const char **rest) {
+  for (; *words; words++) {
+    size_t n = strlen(*words);
+    *rest = name + n;
+    if (!strncasecmp(name, *words, n) && !isalpha((unsigned char)**rest)) return true;
+  }
+  return false;
+}
+
+static bool ends_in(const char *name, const char *const *words) {
+  size_t length = strlen(name);
+  for (; *words; words++) {
+    size_t n = strlen(*words);
+    if (length > n && !strcasecmp(name + length - n, *words)) return true;
+  }
+  return false;
+}
+
+/* Words that make a column an input in any context. */
+static bool is_input(const char *name) {
+  static const char *const words[] = {"input",    "inputs",  "action",    "actions", "control",
+                                      "controls", "command", "commanded", "cmd",     NULL};
+  static const char *const ends[] = {"_cmd", "_command", "_input", ".cmd", NULL};
+  const char *rest;
+  return is_numbered(name, 'u') || begins_with(name, words, &rest) || ends_in(name, ends);
+}
+
+/* Words for sequences, alone or with a word for their number: episode, traj_id. */
+static bool is_sequence(const char *name) {
+  static const char *const words[] = {"sequence",   "seq",  "episode", "ep",      "traj",
+                                      "trajectory", "run",  "trial",   "rollout", "session",
+                                      "experiment", "demo", NULL};
+  static const char *const numbers[] = {"", "id", "index", "idx", "no", "nr", "num", "number", "name", NULL};
+  const char *rest;
+  if (!strcasecmp(name, "id")) return true;
+  return begins_with(name, words, &rest) && is_one_of(rest + strspn(rest, "_- ."), numbers);
+}
+
+/* Whether a name for sequences may mean something else, as run or id. */
+static bool is_vague(const char *name) {
+  static const char *const sure[] = {"sequence", "episode", "traj", "trajectory", "rollout", NULL};
+  const char *rest;
+  return !begins_with(name, sure, &rest);
+}
+
+static bool is_time_name(const char *name) {
+  static const char *const words[] = {
+      "time",         "t",         "timestamp", "timestamps", "time_stamp", "date",        "datetime",
+      "date_time",    "date time", "zeit",      "datum",      "utc",        "elapsed",     "elapsed_time",
+      "elapsed time", "seconds",   "sec",       "millis",     "%time",      "zeitstempel", NULL};
+  char head[32];
+  const char *bar = strrchr(name, '_');
+  if (is_one_of(name, words)) return true;
+  if (!bar || bar == name || (size_t)(bar - name) >= sizeof head || !dv_seconds_of(bar + 1)) return false;
+  snprintf(head, sizeof head, "%.*s", (int)(bar - name), name); /* time_ms */
+  return is_one_of(head, words);
+}
+
+/* By the name without its unit. */
+static dv_name_kind meaning_of(const char *name) {
+  static const char *const counters[] = {"",           "index", "step",        "steps",    "timestep",
+                                         "time_step",  "frame", "frame_index", "frame_id", "row",
+                                         "unnamed: 0", "no",    "nr",          "#",        NULL};
+  static const char *const steps[] = {"ts", "dt", "sample_time", "sampletime", NULL};
+  if (!strcmp(name, "split")) return DV_NAME_SPLIT;
+  if (is_one_of(name, counters)) return DV_NAME_COUNTER;
+  if (is_one_of(name, steps)) return DV_NAME_STEP;
+  if (is_sequence(name)) return DV_NAME_SEQUENCE;
+  if (is_time_name(name)) return DV_NAME_TIME;
+  if (is_numbered(name, 'x') || is_numbered(name, 'y')) return DV_NAME_X;
+  if (!strncasecmp(name, "state", 5)) return DV_NAME_STATE;
+  return is_input(name) ? DV_NAME_U : DV_NAME_OTHER;
+}
+
+/* ---- Units ---- */
+
+/* A unit in brackets: short, and no word with blanks. */
+static bool is_unit(const char *text, size_t length) {
+  if (length < 1 || length >= DV_UNIT) return false;
+  for (size_t i = 0; i < length; i++)
+    if (text[i] == ' ' || strchr("()[]{}\"", text[i])) return false;
+  return text[0] < '0' || text[0] > '9' || length > 1; /* x[0] is no unit */
+}
+
+/* "level [mm]" becomes "level", and unit "mm"; false: it has none. */
+static bool cut_unit(char *name, char unit[DV_UNIT]) {
+  size_t length = strlen(name);
+  char last = length ? name[length - 1] : 0;
+  if (last != ']' && last != ')') return false;
+  char *begin = strrchr(name, last == ']' ? '[' : '(');
+  if (!begin || begin == name) return false;
+  size_t n = (size_t)(name + length - 1 - begin - 1);
+  if (!is_unit(begin + 1, n) || strspn(begin + 1, "0123456789") == n) return false;
+  snprintf(unit, DV_UNIT, "%.*s", (int)n, begin + 1);
+  while (begin > name && (begin[-1] == ' ' || begin[-1] == '_')) begin--;
+  if (begin == name) return false;
+  *begin = 0;
+  return true;
+}
+
+/* Seconds of one unit of a time column, by its unit or the end of its name, as time_ms; 0: unknown. */
+static double time_unit_of(const char *name, const char *unit) {
+  const char *bar = strrchr(name, '_');
+  double seconds = dv_seconds_of(unit);
+  if (!seconds && bar) seconds = dv_seconds_of(bar + 1);
+  if (!seconds && !strcasecmp(name, "millis")) seconds = 1e-3;
+  return seconds;
+}
 
 /* ---- List of columns ---- */
 
@@ -35,7 +162,7 @@ dvbf_status dv_csv_add_column(dv_csv_columns *c, dv_cursor name, bool quoted, dv
   if (raw && column->label) {
     dv_name_copy((dv_cursor){raw, raw + used}, copy, room);
     strcpy(column->label, copy);
-    column->says = dv_name_says(copy);
+    column->says = meaning_of(copy);
     c->count++;
   } else {
     DV_FREE(copy, column->label);
@@ -67,7 +194,7 @@ void dv_csv_label(dv_csv_columns *c) {
   if (!c->header || c->count > MANY) return;
   for (size_t i = 0; i < c->count; i++) {
     char unit[DV_UNIT] = "";
-    if (dv_name_cut_unit(c->column[i].label, unit) && !*c->column[i].unit) strcpy(c->column[i].unit, unit);
+    if (cut_unit(c->column[i].label, unit) && !*c->column[i].unit) strcpy(c->column[i].unit, unit);
   }
   /* acc (x) and acc (y) keep their names; labels that were cut come back one by one. */
   for (bool again = true; again;) {
@@ -79,7 +206,7 @@ void dv_csv_label(dv_csv_columns *c) {
         again = true;
       }
   }
-  for (size_t i = 0; i < c->count; i++) c->column[i].says = dv_name_says(c->column[i].label);
+  for (size_t i = 0; i < c->count; i++) c->column[i].says = meaning_of(c->column[i].label);
 }
 
 const char *dv_csv_column_name(const dv_csv_columns *c, size_t column, char *out, size_t size) {
@@ -197,7 +324,7 @@ static dvbf_status choose_single(const dv_csv_columns *c, const char *path, cons
  * return. A binary column named run is a switch; an id that differs in every row counts rows. */
 static bool tells_sequences(const dv_csv_column *column) {
   size_t rows = column->numbers + column->dates + column->clocks + column->empty + column->others;
-  if (!dv_name_is_vague(column->label)) return true;
+  if (!is_vague(column->label)) return true;
   return !column->falls && 2 * column->changes <= rows && !column->empty;
 }
 
@@ -205,7 +332,7 @@ static size_t sequence_column(const dv_csv_columns *c) {
   for (int sure = 1; sure >= 0; sure--)
     for (size_t i = 0; c->header && i < c->count; i++) {
       const dv_csv_column *column = &c->column[i];
-      if (column->says == DV_NAME_SEQUENCE && !column->used && sure != dv_name_is_vague(column->label) &&
+      if (column->says == DV_NAME_SEQUENCE && !column->used && sure != is_vague(column->label) &&
           tells_sequences(column))
         return i;
     }
@@ -243,7 +370,7 @@ static void find_time(dv_csv_columns *c, bool none) {
   c->dates = time->dates;
   if (time->dates || time->clocks) return;
   double epoch = dv_epoch_unit(time->last);
-  c->time_unit = dv_name_time_unit(time->label, time->unit);
+  c->time_unit = time_unit_of(time->label, time->unit);
   if (!c->time_unit) c->time_unit = epoch ? epoch : 1;
   c->dates = epoch && epoch == c->time_unit;
 }
@@ -254,7 +381,7 @@ static void find_sample_time(dv_csv_columns *c) {
     const dv_csv_column *column = &c->column[i];
     if (column->says != DV_NAME_STEP || column->used || column->others || !column->numbers) continue;
     if (column->numbers > 1 && column->changes) continue;
-    double unit = dv_name_time_unit(column->label, column->unit);
+    double unit = time_unit_of(column->label, column->unit);
     if (column->last > 0) c->sample_time = column->last * (unit ? unit : 1);
   }
 }
@@ -286,7 +413,7 @@ static bool is_measured(const dv_csv_columns *c, size_t i) {
   if (!is_free(c, i) || !column->numbers || column->others || column->dates || column->clocks) return false;
   if (!c->header) return true;
   dv_name_kind says = column->says;
-  if (says == DV_NAME_SEQUENCE) return dv_name_is_vague(column->label) && strcasecmp(column->label, "id");
+  if (says == DV_NAME_SEQUENCE) return is_vague(column->label) && strcasecmp(column->label, "id");
   bool letter = says == DV_NAME_TIME && strlen(column->label) == 1 && column->falls;
   return letter || !(says == DV_NAME_TIME || says == DV_NAME_STEP || says == DV_NAME_COUNTER);
 }

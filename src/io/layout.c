@@ -613,7 +613,6 @@ static dvbf_status take_rows(const dv_layout *l, int split, dvbf_sequences *s) {
     if (s->x[k] == mark) s->x[k] = NAN;
   s->origin = r->origins;
   r->origins = NULL;
-  dv_csv_rows_free(r);
   return share_source(l, s);
 }
 
