@@ -49,7 +49,7 @@ extern const cli_command cli_simulate, cli_train, cli_evaluate, cli_filter, cli_
 /* Arguments of several commands; their details begin with it. */
 #define CLI_HELP_RUN_DATA                                                                                    \
   "\nRUN is a run folder or a model file. DATA is one or several files of sequences ({read}),\n"             \
-  "a folder of files, or a pattern in quotes.\n"
+  "a folder of files, or a pattern in quotes.\n\n"
 
 /* Flags of several commands, so that their help is the same everywhere. */
 #define CLI_FLAG_PRESET                                                                                      \
@@ -74,6 +74,9 @@ const char *cli_choice(const cli_command *command, size_t index);
 const char *cli_flag_table(const cli_command *command, size_t index, char owners[128]);
 /* Refuses a first argument that is not allowed; the message lists the allowed ones. */
 dvbf_status cli_check_system(const cli_options *options, dvbf_error *error);
+
+/* Whether a known name may have been meant: few letters differ. */
+bool cli_is_close(const char *given, const char *known);
 
 /* Prints the help of one command to standard output; `all`: with every setting. */
 void cli_help(const cli_command *command, bool all);

@@ -14,20 +14,20 @@
 
 /* Help on the contents of result files. */
 #define CLI_HELP_FILE                                                                                        \
-  "A .csv file has one row for each step: sequence, name, split, step, time, then for each column of x\n"    \
-  "its mean (NAME), NAME_std, quantiles (NAME_q05, ...) and the value in the data (NAME_true), the\n"        \
-  "inputs, and after filter and smooth the states (z0, z0_std, ...). Other files hold, for N sequences,\n"   \
-  "S samples and T steps\n"                                                                                  \
+  "A .csv file has one row per step: sequence, name, split, step, time; for each column of x its mean\n"     \
+  "(NAME), NAME_std, quantiles (NAME_q05, ...) and the value in the data (NAME_true); the inputs; after\n"   \
+  "filter and smooth also the states (z0, z0_std, ...). Other files contain, for N sequences, S samples\n"   \
+  "and T steps\n"                                                                                            \
   "  z        [N, S, T, n_z] samples of the state\n"                                                         \
   "  z_mean   [N, T, n_z]    their mean, and z_std their standard deviation\n"                               \
-  "  x        [N, T, ...]    mean of the observation given the samples, images as images, and x_std\n"
+  "  x        [N, T, ...]    mean of the observation over the samples (images as images), and x_std\n"
 #define CLI_HELP_ORIGIN                                                                                      \
-  "  x_true   [N, T, ...]    x of the data, NaN where it is not known\n"                                     \
-  "  u        [N, T, n_u]    the inputs, where the model has any\n"                                          \
-  "  sequence [N], name [N]  number (from 0) and name of each sequence in DATA, and their split\n"           \
-  "  step     [N]            the step (from 0) of the sequence that comes first here\n"                      \
-  "  time     [N, T]         where DATA tell times: seconds, or seconds since 1970 (time_unit)\n"            \
-  "  x_names, x_units, u_names, u_units, sample_time, where they are known"
+  "  x_true   [N, T, ...]    x of the data, NaN if unknown\n"                                                \
+  "  u        [N, T, n_u]    the inputs, if any\n"                                                           \
+  "  sequence [N], name [N]  number (from 0) and name of each sequence in DATA, and its split\n"             \
+  "  step     [N]            step (from 0) of the sequence at which the results begin\n"                     \
+  "  time     [N, T]         if DATA contain times: seconds, or seconds since 1970 (time_unit)\n"            \
+  "  x_names, x_units, u_names, u_units, sample_time, if known"
 
 /* ---- Estimates ---- */
 
@@ -163,25 +163,26 @@ static dvbf_status run_predict(const cli_options *options, dvbf_error *error) {
 const cli_command cli_predict = {
     .name = "predict",
     .synopsis = "RUN DATA ... [-o FILE] [--observe K] [--steps T] [--from end] [--SETTING VALUE ...]",
-    .help = "predict what follows the first steps of each sequence, or what follows a recording",
+    .help = "predict the steps after the first ones of each sequence, or forecast after a recording",
     .details = CLI_HELP_RUN_DATA
-    "The first K steps are observed, then T are predicted under the inputs in the data. The error of\n"
-    "the mean prediction against the data, in their units, goes to standard output. With --verdict,\n"
-    "the model is also compared with the baselines (see evaluate).\n\n"
-    "With --from end the prediction begins behind the last known output of each recording: a forecast.\n"
-    "The inputs of the steps to forecast are planned in DATA: rows of a CSV file whose output cells are\n"
-    "empty, or an array u that is longer than x. Where DATA end with the outputs, say how far with\n"
-    "--steps and what acts with --controls hold (the last input goes on) or --controls zero. The whole\n"
-    "file is used, also what was held out in training.\n\n" CLI_HELP_FILE
-    "  x_quantiles [Q, N, T, ...], quantiles [Q]\n"
+    "The first K steps are observed and the next T predicted, under the inputs in the data. The error of\n"
+    "the mean prediction, in units of the data, is printed. With --verdict, the model is also compared with\n"
+    "the baselines (see evaluate).\n"
+    "\n"
+    "With --from end, predictions start after the last known output of each recording: a forecast. The\n"
+    "inputs of the predicted steps are planned in DATA: rows of a CSV file with empty outputs, or an array "
+    "u\n"
+    "longer than x. If DATA end with the outputs, give the number of steps with --steps and the inputs with\n"
+    "--controls: hold (the last input) or zero. All of the file is used, including held-out "
+    "data.\n\n" CLI_HELP_FILE "  x_quantiles [Q, N, T, ...], quantiles [Q]\n"
     "  x_samples   [N, S, T, ...]  with --x-samples\n" CLI_HELP_ORIGIN,
     .examples = {{"dvbf predict run bench.csv --from end --steps 100 --controls hold -o forecast.csv",
-                  "the next 100 steps after a recording, while the last input goes on"},
+                  "forecast 100 steps after a recording, holding the last input"},
                  {"dvbf predict run planned.csv --from end -o forecast.csv",
-                  "under the inputs that are planned in rows without outputs"},
-                 {"dvbf predict run pendulum.h5 --observe 5 --steps 10", "how far off predictions are"},
+                  "forecast under the inputs planned in rows without outputs"},
+                 {"dvbf predict run pendulum.h5 --observe 5 --steps 10", "print the error of predictions"},
                  {"dvbf predict run bench.csv --observe 50 --steps 200 -o future.npz",
-                  "the predictions themselves, for NumPy"}},
+                  "write predictions for NumPy"}},
     .arguments = {"RUN", "DATA"},
     .many = true,
     .flags = {CLI_FLAG_ARRAYS,
@@ -198,7 +199,7 @@ const cli_command cli_predict = {
 
 /* ---- filter ---- */
 
-/* Work line by line cannot be shared by ranks. */
+/* Ranks cannot share a stream. */
 static dvbf_status run_filter(const cli_options *options, dvbf_error *error) {
   if (!cli_option(options, "follow")) return run_estimate(options, error);
   return cli_rank() ? DVBF_OK : cli_follow(options, error);
@@ -210,35 +211,32 @@ const cli_command cli_filter = {
         "RUN DATA ... -o FILE [--SETTING VALUE ...] | RUN --follow [--ahead STEPS] [--SETTING VALUE ...]",
     .help = "estimate the state at each step from the frames up to it",
     .details = CLI_HELP_RUN_DATA
-    "A step knows the frames up to its own, but that the first state is made from the first\n"
-    "frames at once, as many as the initial network takes (initial-frames of the model, or\n"
-    "predict-from where that is 0). A model that needs later frames, as\n"
-    "the Deep Kalman Filter does, cannot filter; see smooth.\n"
-    "With --particles the samples of each step are drawn anew and make no paths.\n"
-    "With --forecast x is what the frames before its step let expect, z likewise, and the steps\n"
-    "begin behind the first frames.\n\n" CLI_HELP_FILE "  x_samples [N, S, T, ...] with --x-samples\n"
-    "  length   [N]            steps of each sequence, where they differ\n" CLI_HELP_ORIGIN "\n\n"
-    "With --follow each line of standard input is a step, with the observation and the control that acts\n"
-    "from then on: fields of CSV, x first, or those that the header names as in training; or JSON as\n"
+    "The estimate at each step uses the frames up to it; the first one uses the frames that the initial\n"
+    "network sees (initial-frames of the model). A model that needs later frames, such as the Deep Kalman\n"
+    "Filter, cannot filter; see smooth. With --particles, the samples of each step are resampled and do not\n"
+    "form paths. With --forecast, x and z are one-step forecasts from the previous frames, starting after\n"
+    "the first frames.\n\n" CLI_HELP_FILE "  x_samples [N, S, T, ...] with --x-samples\n"
+    "  length   [N]            steps of each sequence, if they differ\n" CLI_HELP_ORIGIN "\n\n"
+    "With --follow, each line of standard input is a step: the observation and the control that acts from\n"
+    "then on, as CSV fields (x first, or named by a header as in training) or as JSON:\n"
     "{\"x\": [0.5, null], \"u\": [1], \"future\": [[1], [0]]}. An empty field, nan or null is a missing "
-    "value;\n"
-    "a control that is missing goes on as it was. After each line the belief about z and the forecast of x\n"
-    "are written and flushed, in the same format. Controls that `future` does not announce are held.",
+    "value; a\n"
+    "missing control keeps its previous value. For each line, the belief about z and the forecast of x are\n"
+    "written and flushed in the same format. Controls not announced by `future` are held.",
     .examples = {{"dvbf filter run bench.csv -o states.csv",
                   "states of the held-out part of a recording, as a table"},
-                 {"dvbf filter run bench.csv --forecast on -o ahead.npz",
-                  "x of each step as expected one step before"},
+                 {"dvbf filter run bench.csv --forecast on -o ahead.npz", "one-step forecasts of x"},
                  {"sensor | dvbf filter run --follow --ahead 10",
-                  "beliefs and forecasts while the data come in"}},
+                  "beliefs and forecasts for a stream of data"}},
     .arguments = {"RUN", "DATA"},
     .many = true,
     .instead = "follow",
     .flags = {CLI_FLAG_ARRAYS,
-              {0, "follow", NULL,
-               "read observations from standard input, line by line, in the place of DATA"},
+              {0, "follow", NULL, "read observations from standard input, line by line, instead of DATA"},
               {0, "ahead", "STEPS", "with --follow: steps to forecast after each line; default: 1"},
-              {0, "quantiles", "LIST", "with --follow: of the forecast, or none; default: 0.05,0.5,0.95"},
-              {0, "json", NULL, "with --follow: write lines of JSON, also where CSV is read"},
+              {0, "quantiles", "LIST",
+               "with --follow: quantiles of the forecast, or none; default: 0.05,0.5,0.95"},
+              {0, "json", NULL, "with --follow: write JSON lines even if the input is CSV"},
               CLI_FLAG_FORCE,
               CLI_FLAG_RANKS,
               CLI_FLAG_QUIET},
@@ -254,14 +252,14 @@ const cli_command cli_smooth = {
     .synopsis = "RUN DATA ... -o FILE [--SETTING VALUE ...]",
     .help = "estimate the state at each step from all frames of its sequence",
     .details = CLI_HELP_RUN_DATA
-    "Paths are drawn from a particle filter that moves its particles by the recognition\n"
-    "model, backwards from the last step where the transition's density is known. A model that\n"
-    "cannot filter draws them from its q, weighted by how well they explain the data.\n\n" CLI_HELP_FILE
-    "  length   [N]            steps of each sequence, where they differ\n" CLI_HELP_ORIGIN,
+    "Paths are drawn backwards through a particle filter whose particles move by the recognition model, if\n"
+    "the density of the transition is known. A model that cannot filter draws paths from q and weights them\n"
+    "by their likelihood.\n\n" CLI_HELP_FILE
+    "  length   [N]            steps of each sequence, if they differ\n" CLI_HELP_ORIGIN,
     .examples = {{"dvbf smooth run pendulum.h5 -o states.h5",
-                  "states of the test sequences, given all their frames"},
+                  "states of the test sequences, given all frames"},
                  {"dvbf smooth run pendulum.h5 -o states.npz --particles 200 --samples 20",
-                  "faster and less exact"}},
+                  "faster and less accurate"}},
     .arguments = {"RUN", "DATA"},
     .many = true,
     .flags = {CLI_FLAG_ARRAYS, CLI_FLAG_FORCE, CLI_FLAG_RANKS, CLI_FLAG_QUIET},
@@ -275,23 +273,23 @@ const cli_command cli_smooth = {
 const cli_command cli_sample = {
     .name = "sample",
     .synopsis = "RUN -o FILE [--from DATA] [--SETTING VALUE ...]",
-    .help = "make up sequences",
-    .details =
-        "\nRUN is a run folder or a model file. With --from, sample i continues sequence i of DATA (counted\n"
-        "round) after its first frames, under its controls as far as they go.\n\n"
-        "A .csv file has one row for each step: sequence, name, split, step, time, x, u and z. Other files "
-        "hold,\n"
-        "for N samples of T steps\n"
-        "  z        [N, T, n_z]    the states\n"
-        "  x        [N, T, ...]    the observations, images as images where RUN is a run folder or with "
-        "--from\n"
-        "  u        [N, T, n_u]    the inputs that acted, where the model has any\n"
-        "  x_names, x_units, u_names, u_units, where they are known; with --from also which sequence of "
-        "DATA\n"
-        "  a sample continues (sequence, name, split), from which step on (step), and the time of each step",
-    .examples = {{"dvbf sample run -o made-up.h5", "sequences that begin with the prior"},
-                 {"dvbf sample run -o made-up.h5 --from pendulum.h5",
-                  "sequences that go on from given ones"}},
+    .help = "sample sequences from the model",
+    .details = "\nRUN is a run folder or a model file. With --from, sample i continues sequence i of DATA "
+               "(modulo their\n"
+               "number) after its first frames, under its controls as far as they go.\n"
+               "\n"
+               "A .csv file has one row per step: sequence, name, split, step, time, x, u and z. Other files "
+               "contain,\n"
+               "for N samples of T steps\n"
+               "  z        [N, T, n_z]    the states\n"
+               "  x        [N, T, ...]    the observations, images as images (if RUN is a run folder, or "
+               "with --from)\n"
+               "  u        [N, T, n_u]    the inputs, if any\n"
+               "  x_names, x_units, u_names, u_units, if known; with --from also the sequence of DATA that a "
+               "sample\n"
+               "  continues (sequence, name, split), its first step (step), and the time of each step",
+    .examples = {{"dvbf sample run -o made-up.h5", "sequences from the prior"},
+                 {"dvbf sample run -o made-up.h5 --from pendulum.h5", "continuations of given sequences"}},
     .arguments = {"RUN"},
     .flags = {CLI_FLAG_ARRAYS,
               {0, "from", "DATA", "continue sequences of this file instead of starting from the prior"},

@@ -14,17 +14,15 @@ static void tell_c(const char *path, const dvbf_export_result *r) {
           r->constant_bytes, r->state_bytes, r->stack_bytes);
   if (r->multiplications > 0) fprintf(stderr, ", %.0f multiplications for a step", r->multiplications);
   fprintf(stderr, "\n");
-  if (isfinite(r->rmse_rounded))
-    fprintf(stderr,
-            "Rounded weights: the error one step ahead is %.4g standard deviations, with all digits %.4g "
-            "(%+.2f %%)\n",
+  if (isfinite(r->rmse_rounded) && r->rmse > 0)
+    fprintf(stderr, "Rounded weights: one-step error %.4g standard deviations, unrounded %.4g (%+.2f %%)\n",
             r->rmse_rounded, r->rmse, 100 * (r->rmse_rounded / r->rmse - 1));
 }
 
 static void tell_fmu(const char *path, const dvbf_export_result *r) {
   fprintf(stderr, "%s: FMI 2.0, Co-Simulation, a sample every %g s, %s\n", path, r->sample_time,
           r->binary ? "sources and a binary for this machine"
-                    : "sources alone, as no C compiler was found (CC, or cc)");
+                    : "only sources, as no C compiler was found (CC, or cc)");
 }
 
 static void tell_path(const char *path, const dvbf_export_result *r) {
@@ -116,39 +114,43 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
 const cli_command cli_export = {
     .name = "export",
     .synopsis = "RUN -o FILE [--data DATA] [--check] [--SETTING VALUE ...]",
-    .help = "write a trained filter as plain C, to compile into a product, or for other tools",
+    .help = "write a trained filter as plain C, or as FMU, CasADi or ONNX",
     .details =
-        "\nRUN is a run folder or a model file. NAME.c is one C99 file that needs nothing but\n"
-        "<math.h>, allocates nothing and has no global state. NAME.h declares its functions,\n"
-        "NAME_test.c compares them with this library. Their names begin with NAME, or --prefix:\n\n"
+        "\nRUN is a run folder or a model file. NAME.c is one C99 file that needs only <math.h>, allocates "
+        "nothing\n"
+        "and has no global state; NAME.h declares its functions, and NAME_test.c compares them with this "
+        "library.\n"
+        "Function names begin with NAME, or --prefix:\n"
+        "\n"
         "  NAME_reset, NAME_step    the filter: mean and deviation of z, forecast of x\n"
-        "  NAME_predict             what follows under given controls\n"
-        "  NAME_sampled_...         the same with samples of z, as this library filters\n"
-        "  NAME_transition          the next z with its derivatives by z and u\n"
-        "  NAME_observe             x at z with its derivative\n\n"
-        "With --goal and the limits --low and --high, as `dvbf control` has them, NAME_control.c is a "
-        "controller\n"
-        "on this filter with that goal: NAME_control_reset, NAME_control_step.\n\n"
-        "NAME.fmu is an FMU of FMI 2.0 for Co-Simulation: the filter, or the system itself (--as).\n"
-        "NAME.py has transition and observation as functions of CasADi. NAME.onnx is a step of the filter.\n"
-        "The same run and settings give the same bytes. A model that cannot filter is refused.",
+        "  NAME_predict             forecasts under given controls\n"
+        "  NAME_sampled_...         the same with samples of z, as in this library\n"
+        "  NAME_transition          the next z and its derivatives by z and u\n"
+        "  NAME_observe             x at z and its derivative\n"
+        "\n"
+        "With --goal, --low and --high, as in `dvbf control`, NAME_control.c is a controller on this "
+        "filter:\n"
+        "NAME_control_reset, NAME_control_step.\n"
+        "\n"
+        "NAME.fmu is an FMU of FMI 2.0 for Co-Simulation: the filter, or the system itself (--as). NAME.py\n"
+        "contains transition and observation as CasADi functions. NAME.onnx is a step of the filter.\n"
+        "The same run and settings give identical files. A model that cannot filter is refused.",
     .examples = {{"dvbf export run -o filter.c --check",
-                  "filter.c, filter.h and filter_test.c, and whether they are right"},
+                  "filter.c, filter.h and filter_test.c; run the test"},
                  {"dvbf export run -o plant.fmu --as plant --sample-time 0.01",
-                  "the learned system, for Simulink and others"},
+                  "the learned system, for Simulink and other simulators"},
                  {"dvbf export run -o filter.c --weights int8 --data bench.csv",
-                  "a quarter of the flash, and what that costs in accuracy"},
+                  "a quarter of the flash; print the loss of accuracy"},
                  {"dvbf export run -o swing.c --goal goal.npz --low -5 --high 5 --check",
-                  "the controller of `dvbf control`, too"}},
+                  "also the controller of `dvbf control`"}},
     .arguments = {"RUN"},
     .flags =
         {{'o', "output", "FILE",
           "file to write: NAME.c, with its header and its test beside it, or NAME.fmu, NAME.py, NAME.onnx"},
          {0, "data", "DATA",
-          "file of sequences: names of columns, inputs of the test, what rounded weights lose"},
+          "sequences for column names, inputs of the test, and the loss from rounded weights"},
          CLI_FLAG_GOAL,
-         {0, "check", NULL,
-          "compile and run the test of NAME.c with the C compiler of the system (CC, or cc)"},
+         {0, "check", NULL, "compile and run the test of NAME.c with the C compiler (CC, or cc)"},
          CLI_FLAG_FORCE,
          CLI_FLAG_QUIET},
     .tables = {"export", "data", "control"},

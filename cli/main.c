@@ -28,6 +28,11 @@ static int exit_status(const dvbf_error *error) {
 
 static int report(const dvbf_error *error) {
   fflush(stdout);
+  if (error->status == DVBF_STOPPED && cli_stop_signal()) {
+    fprintf(stderr, "dvbf: stopped by %s before there was a result\n",
+            cli_stop_signal() == SIGINT ? "SIGINT" : "SIGTERM");
+    return exit_status(error);
+  }
   char message[2 * sizeof error->message], host[64] = "", who[96] = "";
   cli_flags(message, sizeof message, error->message);
   if (cli_rank() && !gethostname(host, sizeof host - 1))
@@ -45,8 +50,11 @@ static const cli_command *find_command(const char *name, dvbf_error *error) {
       best = commands[i];
     snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", commands[i]->name);
   }
-  dv_report(error, DVBF_ARGUMENT, "%.60s: no such command; did you mean %s? Commands: %s", name, best->name,
-            known);
+  if (cli_is_close(name, best->name))
+    dv_report(error, DVBF_ARGUMENT, "%.60s: no such command; did you mean %s? Commands: %s", name, best->name,
+              known);
+  else
+    dv_report(error, DVBF_ARGUMENT, "%.60s: no such command; choose one of: %s", name, known);
   return NULL;
 }
 

@@ -61,6 +61,10 @@ dvbf_status cli_check_system(const cli_options *options, dvbf_error *error) {
   return dv_fail(error, DVBF_ARGUMENT, "%.60s: no such system; choose one of: %s", name, list);
 }
 
+bool cli_is_close(const char *given, const char *known) {
+  return dvbf_name_distance(given, known) <= strlen(given) / 3 + 1;
+}
+
 /* ---- Parsing ---- */
 
 typedef struct parser {
@@ -115,6 +119,10 @@ static dvbf_status unknown(const parser *p, const char *name) {
       size_t d = dvbf_name_distance(name, info.name);
       if (d < distance) distance = d, snprintf(best, sizeof best, "%s", info.name);
     }
+  if (!cli_is_close(name, best))
+    return dv_fail(p->error, DVBF_ARGUMENT,
+                   "--%.60s: no such option or setting; `dvbf help %s --all` lists them", name,
+                   p->command->name);
   return dv_fail(p->error, DVBF_ARGUMENT, "--%.60s: no such option or setting; did you mean --%s?", name,
                  best);
 }

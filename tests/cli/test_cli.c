@@ -104,6 +104,9 @@ static void wrong_usage_is_status_2(void **state) {
   } cases[] = {
       {"trian data.h5", "did you mean train?"},
       {"help trian", "did you mean train?"},
+      {"frobnicate data.h5", "frobnicate: no such command; choose one of: simulate, train"},
+      {"train data.h5 -o x --frobnicate 1",
+       "--frobnicate: no such option or setting; `dvbf help train --all`"},
       {"train data.h5 -o x --learning-rat 1", "did you mean --learning-rate?"},
       {"train data.h5 -o x --quite", "did you mean --quiet?"},
       {"train data.h5 -o x --output y1", "--output: given twice"}, /* --outputs is meant */

@@ -98,7 +98,7 @@ static void signals_end_what_has_no_model(void **state) {
   kill(child, SIGTERM);
   assert_int_equal(wait_for_exit(child), 128 + SIGTERM);
   read_file("stderr.txt", err, sizeof err);
-  assert_string_equal(err, "dvbf: stopped, as was asked\n");
+  assert_string_equal(err, "dvbf: stopped by SIGTERM before there was a result\n");
   assert_false(exists("ten/model.safetensors"));
 }
 
