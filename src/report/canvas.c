@@ -16,29 +16,6 @@
 
 static const cairo_user_data_key_t key;
 
-/* With two decimals and a point, whatever the locale says. */
-static void put_number(dv_markup *out, double value) {
-  long hundredths = lround(100 * value);
-  char digits[48];
-  snprintf(digits, sizeof digits, "%s%ld.%02ld", hundredths < 0 ? "-" : "", labs(hundredths) / 100,
-           labs(hundredths) % 100);
-  dv_markup_raw(out, digits);
-}
-
-/* Text as XML wants it; control characters are not allowed there. */
-static void put_escaped(dv_markup *out, const char *text) {
-  for (; *text; text++) {
-    if (*text == '&')
-      dv_markup_raw(out, "&amp;");
-    else if (*text == '<')
-      dv_markup_raw(out, "&lt;");
-    else if (*text == '>')
-      dv_markup_raw(out, "&gt;");
-    else if ((unsigned char)*text >= 32)
-      dv_markup_bytes(out, text, 1);
-  }
-}
-
 /* ---- Surface of an SVG ---- */
 
 static cairo_status_t receive(void *closure, const unsigned char *data, unsigned int length) {
@@ -68,24 +45,11 @@ dv_svg *dv_svg_of(cairo_t *cr) {
 static void svg_text(dv_svg *svg, double x, double y, double size, bool bold, bool upwards,
                      const char *anchor, const char *text) {
   dv_markup *out = &svg->words;
-  dv_markup_raw(out, "<text x=\"");
-  put_number(out, x);
-  dv_markup_raw(out, "\" y=\"");
-  put_number(out, y);
-  dv_markup_raw(out, "\" font-size=\"");
-  put_number(out, size);
-  dv_markup_raw(out, "\" text-anchor=\"");
-  dv_markup_raw(out, anchor);
-  if (bold) dv_markup_raw(out, "\" font-weight=\"bold");
-  if (upwards) {
-    dv_markup_raw(out, "\" transform=\"rotate(-90 ");
-    put_number(out, x);
-    dv_markup_raw(out, " ");
-    put_number(out, y);
-    dv_markup_raw(out, ")");
-  }
-  dv_markup_raw(out, "\">");
-  put_escaped(out, text);
+  dv_markup_format(out, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"%.2f\" text-anchor=\"%s\"%s", x, y, size,
+                   anchor, bold ? " font-weight=\"bold\"" : "");
+  if (upwards) dv_markup_format(out, " transform=\"rotate(-90 %.2f %.2f)\"", x, y);
+  dv_markup_raw(out, ">");
+  dv_markup_text(out, text);
   dv_markup_raw(out, "</text>\n");
 }
 

@@ -61,17 +61,18 @@ static const char *entity(char c) {
   case '>': return "&gt;";
   case '"': return "&quot;";
   case '\'': return "&#39;";
-  default: return NULL;
+  case '\n':
+  case '\t': return NULL;
+  default: return (unsigned char)c < 32 ? "" : NULL; /* what XML does not allow */
   }
 }
 
 void dv_markup_text(dv_markup *m, const char *text) {
-  while (text && *text) {
-    size_t plain = strcspn(text, "&<>\"'");
-    dv_markup_bytes(m, text, plain);
-    text += plain;
-    if (*text) dv_markup_raw(m, entity(*text++));
-  }
+  for (; text && *text; text++)
+    if (entity(*text))
+      dv_markup_raw(m, entity(*text));
+    else
+      dv_markup_bytes(m, text, 1);
 }
 
 void dv_markup_element(dv_markup *m, const char *tag, const char *text) {

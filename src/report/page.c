@@ -25,7 +25,7 @@ dv_page_mark dv_page_begin(const dvbf_page *page) {
 
 dvbf_status dv_page_end(dvbf_page *page, dv_page_mark mark, dvbf_status status, dvbf_error *error) {
   if (!status && (page->body.failed || page->contents.failed))
-    status = dv_fail(error, DVBF_MEMORY, "out of memory while making the report");
+    status = dv_fail_memory(error, "making the report");
   if (!status) return DVBF_OK;
   page->body.length = mark.body;
   page->contents.length = mark.contents;
@@ -39,7 +39,7 @@ dvbf_status dvbf_page_new(dvbf_page **out, const char *title, dvbf_error *error)
   if (page) page->title = dv_strdup(title);
   if (!page || !page->title) {
     dvbf_page_free(page);
-    return dv_fail(error, DVBF_MEMORY, "out of memory while making the report");
+    return dv_fail_memory(error, "making the report");
   }
   *out = page;
   return DVBF_OK;
@@ -76,7 +76,7 @@ dvbf_status dvbf_page_heading(dvbf_page *page, unsigned level, const char *text,
 dvbf_status dvbf_page_text(dvbf_page *page, const char *text, dvbf_error *error) {
   dv_page_mark mark = dv_page_begin(page);
   char *copy = dv_strdup(text);
-  dvbf_status status = copy ? DVBF_OK : dv_fail(error, DVBF_MEMORY, "out of memory while making the report");
+  dvbf_status status = copy ? DVBF_OK : dv_fail_memory(error, "making the report");
   for (char *at = copy; at && *at;) {
     char *gap = strstr(at, "\n\n"), *next = gap ? gap + strspn(gap, "\n") : at + strlen(at);
     if (gap) *gap = 0;
@@ -305,9 +305,8 @@ dvbf_status dvbf_page_write(const dvbf_page *page, const char *path, dvbf_error 
   dv_atomic_file file = {0};
   add_head(&head, page);
   add_foot(&foot);
-  dvbf_status status = head.failed || foot.failed
-                           ? dv_fail(error, DVBF_MEMORY, "out of memory while writing the report")
-                           : dv_atomic_open(&file, path, error);
+  dvbf_status status = head.failed || foot.failed ? dv_fail_memory(error, "writing the report")
+                                                  : dv_atomic_open(&file, path, error);
   if (!status) {
     fwrite(head.text, 1, head.length, file.stream);
     if (page->body.length) fwrite(page->body.text, 1, page->body.length, file.stream);
@@ -508,7 +507,7 @@ dvbf_status dvbf_page_film(dvbf_page *page, const dvbf_film *film, dvbf_error *e
   dvbf_status status = check_finite(film, pixels, error);
   if (status) return status;
   unsigned char *bytes = dv_calloc(pixels, 1);
-  if (!bytes) return dv_fail(error, DVBF_MEMORY, "out of memory while making the video");
+  if (!bytes) return dv_fail_memory(error, "making the video");
   dv_page_mark mark = dv_page_begin(page);
   add_film(&page->body, film, bytes, pixels);
   dv_free(bytes);

@@ -136,16 +136,6 @@ static void add_columns(const writing *w, const char *key, const float *values, 
   dv_markup_raw(w->m, "]");
 }
 
-static void add_scores(const writing *w, const char *key, const double *values) {
-  dv_markup_format(w->m, ",\"%s\":[", key);
-  for (size_t k = 0; k < w->columns; k++)
-    if (isfinite(values[k]))
-      dv_markup_format(w->m, "%s%.5g", k ? "," : "", values[k]);
-    else
-      dv_markup_raw(w->m, k ? ",null" : "null");
-  dv_markup_raw(w->m, "]");
-}
-
 static void add_use(const writing *w, const dv_signal_use *u, size_t i) {
   size_t n = w->signals->shown.n_x, at = i * u->steps * n, steps = dv_signal_steps(w->signals, u, i);
   dv_markup_format(w->m, "{\"first\":%zu,\"mark\":", u->first);
@@ -153,8 +143,8 @@ static void add_use(const writing *w, const dv_signal_use *u, size_t i) {
   add_columns(w, "mean", u->mean + at, n, w->columns, steps);
   add_columns(w, "low", u->low + at, n, w->columns, steps);
   add_columns(w, "high", u->high + at, n, w->columns, steps);
-  add_scores(w, "rmse", u->rmse + i * n);
-  add_scores(w, "fit", u->fit + i * n);
+  add_numbers(w->m, "rmse", u->rmse + i * n, w->columns);
+  add_numbers(w->m, "fit", u->fit + i * n, w->columns);
   dv_markup_raw(w->m, "}");
 }
 
@@ -245,7 +235,7 @@ static space_axis *next_axis(space_axes *axes, const char *group) {
 static dvbf_status add_latent(space_axes *axes, const dvbf_space *s, dvbf_error *error) {
   for (size_t j = 0; j < s->n_z && j < LATENT_AXES; j++) {
     space_axis *axis = next_axis(axes, "latent dimensions");
-    if (!axis) return dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
+    if (!axis) return dv_fail_memory(error, "showing the latent space");
     snprintf(axis->name, sizeof axis->name, "z%zu", j + 1);
     for (size_t i = 0; i < s->points; i++) axis->at[i] = s->z[i * s->n_z + j];
   }
@@ -259,7 +249,7 @@ static dvbf_status add_principal(space_axes *axes, const dvbf_space *s, dvbf_err
   for (size_t k = 0; !status && k < cloud.axes; k++) {
     space_axis *axis = next_axis(axes, "principal axes");
     if (!axis)
-      status = dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
+      status = dv_fail_memory(error, "showing the latent space");
     else
       snprintf(axis->name, sizeof axis->name, "principal axis %zu (%.0f %%)", k + 1, 100 * cloud.share[k]);
     for (size_t i = 0; axis && i < s->points; i++) axis->at[i] = cloud.at[k][i];
@@ -294,7 +284,7 @@ static dvbf_status add_regression(space_axes *axes, const dvbf_space *s, const d
   dvbf_status status = fit(s, column->values, room, error);
   if (status) return status == DVBF_FORMAT ? DVBF_OK : status;
   space_axis *axis = next_axis(axes, "regression on z");
-  if (!axis) return dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
+  if (!axis) return dv_fail_memory(error, "showing the latent space");
   snprintf(axis->name, sizeof axis->name, "%.60s read off z", column->name);
   for (size_t i = 0; i < s->points; i++) {
     axis->at[i] = room->beta[s->n_z];
@@ -310,9 +300,8 @@ static dvbf_status add_regressions(space_axes *axes, const dvbf_space *s, dvbf_e
   fit_room room = {.z = dv_calloc(s->points, s->n_z * sizeof *room.z),
                    .y = dv_calloc(s->points, sizeof *room.y),
                    .beta = dv_calloc(s->n_z + 1, sizeof *room.beta)};
-  dvbf_status status = room.z && room.y && room.beta
-                           ? DVBF_OK
-                           : dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
+  dvbf_status status =
+      room.z && room.y && room.beta ? DVBF_OK : dv_fail_memory(error, "showing the latent space");
   for (size_t i = 0; !status && i < s->columns && axes->count < before + MOST_REGRESSIONS; i++)
     status = add_regression(axes, s, &s->column[i], &room, error);
   DV_FREE(room.z, room.y, room.beta);
@@ -322,7 +311,7 @@ static dvbf_status add_regressions(space_axes *axes, const dvbf_space *s, dvbf_e
 static dvbf_status make_axes(space_axes *out, const dvbf_space *space, dvbf_error *error) {
   *out = (space_axes){.points = space->points};
   out->list = dv_calloc(LATENT_AXES + DV_CLOUD_AXES + space->columns, sizeof *out->list);
-  if (!out->list) return dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
+  if (!out->list) return dv_fail_memory(error, "showing the latent space");
   dvbf_status status = add_latent(out, space, error);
   if (!status) status = add_principal(out, space, error);
   if (!status) status = add_regressions(out, space, error);
@@ -368,8 +357,7 @@ static dvbf_status choose(chosen *c, const dvbf_space *s, dvbf_error *error) {
   c->space.z = c->z = dv_calloc(shown, s->n_z * sizeof *c->z);
   c->values = dv_calloc(shown, s->columns * sizeof *c->values);
   c->space.column = c->column = dv_calloc(s->columns, sizeof *c->column);
-  if (!c->z || !c->values || !c->column)
-    return dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
+  if (!c->z || !c->values || !c->column) return dv_fail_memory(error, "showing the latent space");
   for (size_t j = 0; j < s->columns; j++)
     c->column[j] = (dvbf_space_column){s->column[j].name, c->values + j * shown, 1, s->column[j].cyclic,
                                        s->column[j].group};
@@ -439,7 +427,7 @@ dvbf_status dvbf_page_space(dvbf_page *page, const dvbf_space *space, dvbf_error
   dvbf_status status = choose(&c, space, error);
   if (!status) status = make_axes(&axes, &c.space, error);
   if (!status && !(room = dv_calloc(c.space.points, sizeof *room)))
-    status = dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
+    status = dv_fail_memory(error, "showing the latent space");
   if (!status) add_space(&page->body, space, &c, &axes, room);
   dv_free(room);
   free_axes(&axes);

@@ -328,7 +328,7 @@ dvbf_status dv_section_drawn(dvbf_page *page, const dv_section *c, const char *n
 
 static dvbf_status add_space(dvbf_page *page, const dv_section *c, const dv_points *p, dvbf_error *error) {
   dvbf_space_column *columns = dv_calloc(p->n_columns, sizeof *columns);
-  if (!columns) return dv_fail(error, DVBF_MEMORY, "out of memory while showing the latent space");
+  if (!columns) return dv_fail_memory(error, "showing the latent space");
   for (size_t i = 0; i < p->n_columns; i++)
     columns[i] = (dvbf_space_column){p->columns[i].name, p->columns[i].values, 1, p->columns[i].cyclic,
                                      p->columns[i].group};
