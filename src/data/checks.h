@@ -6,6 +6,9 @@
 #include "base/settings.h"
 #include "data/dataset.h"
 
+/* One more of the notes that dvbf_data_warnings reports. */
+dvbf_status dv_data_note(dvbf_data *data, const char *sentence, dvbf_error *error);
+
 /* ---- Outliers ---- */
 
 /* Values so far from all others of their column that those would vanish once the column is standardised: a

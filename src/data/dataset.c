@@ -24,9 +24,7 @@ void dvbf_sequences_free(dvbf_sequences *s) {
   if (!(s->borrowed & DVBF_BORROWED_X)) dv_free(s->x);
   if (!(s->borrowed & DVBF_BORROWED_U)) dv_free(s->u);
   if (!(s->borrowed & DVBF_BORROWED_STATE)) dv_free(s->state);
-  dv_free(s->start);
-  dv_free(s->length);
-  dv_free(s->origin);
+  DV_FREE(s->start, s->length, s->origin);
   free_source(s->source);
   dv_facts_free(s->facts);
   *s = (dvbf_sequences){0};
@@ -49,14 +47,8 @@ void dvbf_data_free(dvbf_data *data) {
   dvbf_sequences_free(&data->train);
   dvbf_sequences_free(&data->valid);
   dvbf_sequences_free(&data->test);
-  dv_free(data->x_names);
-  dv_free(data->u_names);
-  dv_free(data->x_units);
-  dv_free(data->u_units);
-  dv_free(data->state_names);
-  dv_free(data->notes);
-  dv_free(data->uses);
-  dv_free(data);
+  DV_FREE(data->x_names, data->u_names, data->x_units, data->u_units, data->state_names, data->notes,
+          data->uses, data);
 }
 
 /* ---- Names ---- */

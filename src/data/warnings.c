@@ -248,7 +248,7 @@ dvbf_status dvbf_data_warnings(const dvbf_data *data, dvbf_message_fn *each, voi
 
 /* ---- Notes ---- */
 
-static dvbf_status add_note(dvbf_data *data, const char *sentence, dvbf_error *error) {
+dvbf_status dv_data_note(dvbf_data *data, const char *sentence, dvbf_error *error) {
   char(*notes)[256] = dv_realloc(data->notes, data->n_notes + 1, sizeof *notes);
   if (!notes) return dv_fail_memory(error, "describing the data");
   data->notes = notes;
@@ -269,7 +269,7 @@ static dvbf_status note_outliers(dvbf_data *data, const dv_outliers *found, cons
     dv_print(sentence, sizeof sentence,
              "%s%s is %.6g at sequence %zu, step %zu (counted from 0)%s, %.2g deviations from all others: %s",
              prefix, name, o->value, o->sequence, o->step, more, o->times, remedy);
-    status = add_note(data, sentence, error);
+    status = dv_data_note(data, sentence, error);
   }
   return status;
 }

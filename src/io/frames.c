@@ -14,18 +14,20 @@ enum { PIECE = 4096 }; /* numbers on the way from one place to another */
 
 /* ---- Memory ---- */
 
-dvbf_status dv_frames_allocate(dv_frames *f, size_t blocks, dvbf_error *error) {
+dvbf_status dv_frames_allocate(dv_frames *f, size_t blocks, const size_t parts[DV_ROLE_LENGTH],
+                               dvbf_error *error) {
   f->blocks = blocks;
   f->block = dv_calloc(blocks, sizeof *f->block);
-  return f->block ? DVBF_OK : dv_fail_memory(error, "reading data");
-}
-
-dvbf_status dv_columns_allocate(dv_columns *c, size_t blocks, size_t parts, dvbf_error *error) {
-  size_t arrays;
-  c->parts = parts;
-  c->widths = dv_calloc(parts, sizeof *c->widths);
-  c->arrays = dv_multiply(blocks, parts, &arrays) ? dv_calloc(arrays, sizeof(dv_array *)) : NULL;
-  return c->widths && c->arrays ? DVBF_OK : dv_fail_memory(error, "reading data");
+  bool done = f->block;
+  for (int role = 0; role < DV_ROLE_LENGTH && done; role++) {
+    dv_columns *c = &f->columns[role];
+    size_t arrays;
+    c->parts = parts[role];
+    c->widths = dv_calloc(c->parts, sizeof *c->widths);
+    c->arrays = dv_multiply(blocks, c->parts, &arrays) ? dv_calloc(arrays, sizeof(dv_array *)) : NULL;
+    done = c->widths && c->arrays;
+  }
+  return done ? DVBF_OK : dv_fail_memory(error, "reading data");
 }
 
 void dv_frames_free(dv_frames *f) {

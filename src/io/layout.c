@@ -415,10 +415,9 @@ static dvbf_status check_x(const dv_layout *l, const dv_array *x) {
 /* The frames and the sequences that they form. */
 static dvbf_status lay_out(const dv_layout *l, plain *p, dv_frames *f, dvbf_sequences *s) {
   const dv_array *x = p->groups[DV_ROLE_X].arrays[0];
-  dvbf_status status = dv_frames_allocate(f, 1, l->error);
-  for (int role = 0; role < DV_ROLE_LENGTH && !status; role++)
-    if (p->groups[role].count)
-      status = dv_columns_allocate(&f->columns[role], 1, p->groups[role].count, l->error);
+  size_t parts[DV_ROLE_LENGTH];
+  for (int role = 0; role < DV_ROLE_LENGTH; role++) parts[role] = p->groups[role].count;
+  dvbf_status status = dv_frames_allocate(f, 1, parts, l->error);
   if (status) return status;
   f->block[0] = (dv_block){.count = p->lead == 2 ? x->dims[0] : 1, .steps = x->dims[p->lead - 1]};
   for (int role = 0; role < DV_ROLE_LENGTH && !status; role++)

@@ -215,10 +215,10 @@ static dvbf_status read_episodes(const dv_layout *l, const episodes *all, const 
   for (size_t i = 0; i < all->count; i++) count += chosen[i];
   if (!count) return DVBF_OK;
   size_t *lengths = dv_calloc(count, sizeof *lengths);
+  size_t parts[DV_ROLE_LENGTH];
+  for (int role = 0; role < DV_ROLE_LENGTH; role++) parts[role] = roles[role].count;
   dvbf_status status =
-      lengths ? dv_frames_allocate(&f, count, l->error) : dv_fail_memory(l->error, "reading data");
-  for (int role = 0; role < DV_ROLE_LENGTH && !status; role++)
-    if (roles[role].count) status = dv_columns_allocate(&f.columns[role], count, roles[role].count, l->error);
+      lengths ? dv_frames_allocate(&f, count, parts, l->error) : dv_fail_memory(l->error, "reading data");
   for (size_t i = 0; i < all->count && !status; i++) {
     if (!chosen[i]) continue;
     status = take_episode(l, &f, block, &all->list[i], roles);

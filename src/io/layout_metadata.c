@@ -19,20 +19,25 @@ void dv_layout_mark_used(const dv_layout *l, const dv_array *array, const char *
 
 /* ---- Origins ---- */
 
-/* Numbers of an array next to x, one for each sequence; NULL: there is none. */
+/* An array with a value for each of `count` rows; NULL: there is none. */
+static double *read_vector(const dv_layout *l, const char *name, size_t count, const char *as) {
+  const dv_array *array = dv_archive_find(l->archive, name);
+  if (!array || array->trouble || array->elements != count || array->dims[0] != count) return NULL;
+  double *values = dv_calloc(count, sizeof *values);
+  if (values && !dv_archive_read(l->archive, array, 0, count, NULL, values, NULL)) {
+    dv_layout_mark_used(l, array, as);
+    return values;
+  }
+  dv_free(values);
+  return NULL;
+}
+
+/* One next to x. */
 static double *read_beside(const dv_layout *l, const dv_array *x, const char *key, size_t count) {
   char name[DV_ARRAY_NAME + 32];
   const char *slash = strrchr(x->name, '/');
   snprintf(name, sizeof name, "%.*s%s", slash ? (int)(slash + 1 - x->name) : 0, x->name, key);
-  const dv_array *array = dv_archive_find(l->archive, name);
-  if (!array || array->trouble || array->rank != 1 || array->elements != count) return NULL;
-  double *values = dv_calloc(count, sizeof *values);
-  if (values && dv_archive_read(l->archive, array, 0, count, NULL, values, NULL)) {
-    dv_free(values);
-    return NULL;
-  }
-  dv_layout_mark_used(l, array, "where sequences come from");
-  return values;
+  return read_vector(l, name, count, "where sequences come from");
 }
 
 /* Names of sequences, next to x. */
@@ -158,16 +163,6 @@ dvbf_status dv_layout_time(const dv_layout *l) {
 
 /* ---- Ends ---- */
 
-/* A column of numbers next to x, one for each of `rows` rows; NULL: there is none. */
-static double *read_column(const dv_layout *l, const char *name, size_t rows) {
-  const dv_array *array = dv_archive_find(l->archive, name);
-  if (!array || array->trouble || array->elements != rows || array->dims[0] != rows) return NULL;
-  double *values = dv_calloc(rows, sizeof *values);
-  if (values && !dv_archive_read(l->archive, array, 0, rows, NULL, values, NULL)) return values;
-  dv_free(values);
-  return NULL;
-}
-
 /* Marks the last row of each sequence by flags, or by numbers that change behind it. */
 static bool mark_ends(const dv_layout *l, size_t rows, bool *ends) {
   static const char *const flags[] = {"terminals",   "timeouts",   "dones",     "done", "terminations",
@@ -177,11 +172,10 @@ static bool mark_ends(const dv_layout *l, size_t rows, bool *ends) {
   bool any = false;
   for (int kind = 0; kind < 2; kind++)
     for (const char *const *name = kind ? numbers : flags; *name && !(kind && any); name++) {
-      double *values = read_column(l, *name, rows);
+      double *values = read_vector(l, *name, rows, "ends of sequences");
       for (size_t i = 0; values && i < rows; i++)
         ends[i] |= kind ? i + 1 < rows && values[i + 1] != values[i] : values[i] != 0;
       any |= values != NULL;
-      if (values) dv_layout_mark_used(l, dv_archive_find(l->archive, *name), "ends of sequences");
       dv_free(values);
     }
   return any;
@@ -287,13 +281,8 @@ dvbf_status dv_layout_report_usage(const dv_layout *l) {
   if (status) return status;
   tell_arrays(l);
   if (a->forgot) return dv_fail_memory(l->error, "describing the data");
-  if (a->n_notes) {
-    char(*notes)[256] = dv_realloc(data->notes, data->n_notes + a->n_notes, sizeof *notes);
-    if (!notes) return dv_fail_memory(l->error, "describing the data");
-    memcpy(notes + data->n_notes, a->notes, a->n_notes * sizeof *notes);
-    data->notes = notes;
-    data->n_notes += a->n_notes;
-  }
+  for (size_t i = 0; i < a->n_notes && !status; i++) status = dv_data_note(data, a->notes[i], l->error);
+  if (status) return status;
   data->uses = a->uses;
   data->n_uses = a->n_uses;
   if (data->uses)
