@@ -56,8 +56,8 @@ static void print_prediction(const dvbf_evaluation *e) {
                  {"persistence", "%.2f", e->distance_repeat, 1}};
   size_t count = sizeof columns / sizeof *columns;
   char text[CLI_RESULT];
-  printf("\nSquared error of prediction from %zu frames, over the variance of x, %.4g\n  %-12s %8s",
-         e->observed, e->pixel_variance, "steps ahead", "origins");
+  printf("\nSquared error of prediction from %zu frames, over the variance of x, %s\n  %-12s %8s",
+         e->observed, cli_result(text, "%.4g", e->pixel_variance), "steps ahead", "origins");
   for (size_t k = 0; k < count; k++)
     if (columns[k].values) printf(" %12s", columns[k].name);
   for (size_t i = 0; i < e->horizon; i++) {

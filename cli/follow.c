@@ -234,10 +234,11 @@ dvbf_status cli_stream_open(cli_stream *s, const dvbf_model *model, size_t n_u, 
   if (!status) status = dvbf_settings_get(settings, "inputs", s->inputs, sizeof s->inputs, error);
   if (status) return status;
   s->column = calloc(n_x + n_u, sizeof *s->column);
+  s->values = calloc(n_x + n_u, sizeof *s->values);
   s->names = calloc(n_x, sizeof *s->names);
   s->x = calloc(n_x, sizeof *s->x);
   s->u = calloc(n_u + 1, sizeof *s->u);
-  if (!s->column || !s->names || !s->x || !s->u)
+  if (!s->column || !s->values || !s->names || !s->x || !s->u)
     return dv_fail(error, DVBF_MEMORY, "out of memory while preparing the filter");
   for (size_t i = 0; i < n_x + n_u; i++) s->column[i] = i;
   for (size_t i = 0; i < n_x; i++) snprintf(s->names[i], sizeof s->names[i], "x%zu", i);
@@ -247,6 +248,7 @@ dvbf_status cli_stream_open(cli_stream *s, const dvbf_model *model, size_t n_u, 
 
 void cli_stream_close(cli_stream *s) {
   free(s->column);
+  free(s->values);
   free(s->names);
   free(s->text);
   free(s->x);
@@ -330,9 +332,12 @@ static int whole_characters(field f) {
   return (int)n;
 }
 
-static void read_header(cli_stream *s, const char *line) {
+static dvbf_status read_header(cli_stream *s, const char *line, dvbf_error *error) {
   s->fields = 0;
   for (const char *rest = line; rest; s->fields++) next_field(&rest);
+  float *values = realloc(s->values, s->fields * sizeof *values);
+  if (!values) return dv_fail(error, DVBF_MEMORY, "out of memory while preparing the filter");
+  s->values = values;
   if (!find_columns(s, line))
     for (size_t i = 0; i < s->n_x + s->n_u; i++) s->column[i] = i;
   size_t number = 0;
@@ -342,6 +347,7 @@ static void read_header(cli_stream *s, const char *line) {
       if (s->column[i] == number && f.length)
         snprintf(s->names[i], sizeof s->names[i], "%.*s", whole_characters(f), f.at);
   }
+  return DVBF_OK;
 }
 
 static dvbf_status read_csv(cli_stream *s, dvbf_error *error) {
@@ -355,9 +361,10 @@ static dvbf_status read_csv(cli_stream *s, dvbf_error *error) {
                (int)(f.length < 40 ? f.length : 40), f.at);
       return malformed(s, what, error);
     }
-    for (size_t i = 0; i < s->n_x + s->n_u; i++)
-      if (s->column[i] == number) *(i < s->n_x ? s->x + i : s->u + i - s->n_x) = value;
+    if (number < s->fields) s->values[number] = value;
   }
+  for (size_t i = 0; number == s->fields && i < s->n_x + s->n_u; i++)
+    if (s->column[i] < number) *(i < s->n_x ? s->x + i : s->u + i - s->n_x) = s->values[s->column[i]];
   if (number == s->fields) return DVBF_OK;
   char what[200];
   snprintf(what, sizeof what,
@@ -438,7 +445,8 @@ dvbf_status cli_stream_next(cli_stream *s, bool *more, dvbf_error *error) {
     s->begun = true;
     if (first) s->json = s->text[strspn(s->text, " ")] == '{';
     if (!first || s->json || !is_header(s->text)) break;
-    read_header(s, s->text);
+    dvbf_status status = read_header(s, s->text, error);
+    if (status) return status;
   }
   for (size_t i = 0; i < s->n_x; i++) s->x[i] = NAN;
   for (size_t i = 0; i < s->n_u; i++) s->u[i] = NAN;

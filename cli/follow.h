@@ -20,6 +20,7 @@ typedef struct cli_stream {
   size_t line; /* number of the last line read */
   bool begun, json;
   size_t fields;     /* of a line of CSV */
+  float *values;     /* [fields] of the line */
   size_t *column;    /* [n_x + n_u] field of each value, x first */
   char (*names)[32]; /* [n_x] of the columns of x */
   char *text;        /* the line */
