@@ -51,7 +51,7 @@ static void measure(const dvbf_model *model, const dvbf_data *data, const char *
   set(s, "low", "-2");
   set(s, "high", "2");
   set(s, "plan", plan);
-  set(s, "scouts", scouts);
+  set(s, "random-plans", scouts);
   must(dvbf_controller_memsize(&size, model, &goal, s, &error), &error);
   void *memory = dv_calloc_aligned(size, 1);
   must(dvbf_controller_init(&controller, memory, size, model, &goal, s, &error), &error);

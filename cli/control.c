@@ -117,7 +117,8 @@ const cli_command cli_control = {
         "\nRUN is a run folder or a model file of a system with inputs.\n"
         "GOAL is a list of numbers separated by commas, or a file with an array x, an observation of the\n"
         "system at rest at the goal, or z, a latent state; of several goals the nearest one counts. With\n"
-        "--goal-in state it is a known state: an array `state`, or a list with nan for columns that do not\n"
+        "--goal-space state it is a known state: an array `state`, or a list with nan for columns that do "
+        "not\n"
         "matter. The state is a linear function of z, fitted to --data or given as an array `map`\n"
         "[columns, latent + 1], intercept last. An array `weights` weights the columns of the distance.\n"
         "\n"
@@ -131,13 +132,13 @@ const cli_command cli_control = {
     .examples =
         {{"sensor | dvbf control run --goal goal.npz --low -5 --high 5 --follow",
           "controls for a stream of observations"},
-         {"sensor | dvbf control run --goal 0.4 --goal-in x --low 0 --high 10 --follow",
+         {"sensor | dvbf control run --goal 0.4 --goal-space x --low 0 --high 10 --follow",
           "hold the only column of x at 0.4"},
-         {"sensor | dvbf control run --goal 0,1,0 --goal-in state --data d.h5 --low -5 --high 5 --follow",
+         {"sensor | dvbf control run --goal 0,1,0 --goal-space state --data d.h5 --low -5 --high 5 --follow",
           "hold a pendulum upright: sin, cos and velocity at 0, 1, 0"}},
     .arguments = {"RUN"},
     .flags = {CLI_FLAG_GOAL,
-              {0, "data", "DATA", "with --goal-in state: sequences with known states"},
+              {0, "data", "DATA", "with --goal-space state: sequences with known states"},
               {0, "follow", NULL, "read observations from standard input, line by line"},
               {0, "applied", NULL, "lines also contain the control that acted"},
               {0, "json", NULL, "write JSON lines even if the input is CSV"}},

@@ -120,7 +120,7 @@ static size_t common_of_table(const walk *w, const char *name, const char *title
   *line = (char)toupper((unsigned char)*line);
   heading(w, line);
   for (size_t i = 0; dvbf_settings_table(name, i, &info); i++) {
-    left_out += !info.common;
+    left_out += !info.common && !info.recipe;
     if (info.common)
       item(w, (cli_item){true, 0, info.name, info.kind, info.help, info.range, info.initial, info.users});
   }
@@ -133,6 +133,7 @@ static void table(const walk *w, const char *name, const char *title) {
   char group[64] = "", line[160];
   bool switches = false;
   for (size_t i = 0; dvbf_settings_table(name, i, &info); i++) {
+    if (info.recipe) continue;
     snprintf(line, sizeof line, "%s%s%s settings", title, *title ? ": " : "", info.group);
     if (strcmp(group, info.group) != 0) heading(w, line);
     snprintf(group, sizeof group, "%s", info.group);

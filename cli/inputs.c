@@ -179,7 +179,7 @@ dvbf_status cli_goal_read(cli_goal *g, const char *path, const dvbf_model *model
   size_t n_z = info.n_z, *goals = &g->goal.count, one = 1;
   char space[16] = "";
   *g = (cli_goal){0};
-  dvbf_status status = dvbf_settings_get(settings, "goal-in", space, sizeof space, error);
+  dvbf_status status = dvbf_settings_get(settings, "goal-space", space, sizeof space, error);
   bool by_state = !strcmp(space, "state"), file = dv_exists(path);
   if (!status && by_state) status = read_state(g, path, model, n_z, sequences, error);
   if (!status && (file || !g->arrays[STATE])) status = take(g, X, path, "x", info.n_x, goals, error);

@@ -35,8 +35,8 @@ typedef struct cli_goal {
   float *arrays[5]; /* of the goal, to be freed: x, z, state, map, weights */
 } cli_goal;
 
-/* `text` is a file, or a list of numbers. `settings` is of the table "control"; with goal-in = state the map
- * from z to the state is fitted to the sequences, or read from the file if they are NULL. Free with
+/* `text` is a file, or a list of numbers. `settings` is of the table "control"; with goal-space = state the
+ * map from z to the state is fitted to the sequences, or read from the file if they are NULL. Free with
  * cli_goal_free, also after a failure. */
 dvbf_status cli_goal_read(cli_goal *out, const char *text, const dvbf_model *model,
                           const dvbf_settings *settings, const dvbf_sequences *sequences, dvbf_error *error);

@@ -83,7 +83,7 @@ const cli_command cli_learn_control = {
         "rest),\n"
         "starting at --first-angle, or anywhere (arm, planar). With several trainings, each but the first "
         "adds\n"
-        "closed loops of the previous model to its data; one more follows, up to --most-trainings, if the\n"
+        "closed loops of the previous model to its data; one more follows, up to --max-trainings, if the\n"
         "controls that the model plans hardly hold it at the goal. FOLDER receives the run of the last\n"
         "training, control.json, control.html with videos and the latent space, a strip of images and a "
         "video.\n"
@@ -91,7 +91,7 @@ const cli_command cli_learn_control = {
     .examples =
         {{"dvbf learn-control pendulum --torque 5 --horizon 200 -o swing",
           "a pendulum that needs several swings"},
-         {"dvbf learn-control pendulum --torque 5 --model-of swing --lost 0.2 -o lost",
+         {"dvbf learn-control pendulum --torque 5 --model-of swing --dropout 0.2 -o lost",
           "the same model, with a fifth of the frames dropped"},
          {"dvbf learn-control cart-pole --first-angle 0.15 --first-range 0.05 --plan 15 --discount 0.9 "
           "--control-weight 1 -o held",

@@ -204,7 +204,7 @@ def simulate(dvbf, folder):
 def controls_of(dvbf, model, folder, x, u):
     lines = "".join(json.dumps({"x": [float(v) for v in x[t]], "u": [float(v) for v in u[t - 1]] if t else [0.0]}) + "\n"
                     for t in range(len(x)))
-    flags = f"--goal {folder / 'goal.npz'} --low -{LIMIT} --high {LIMIT} --plan {STEPS} --scouts 0 --follow --applied".split()
+    flags = f"--goal {folder / 'goal.npz'} --low -{LIMIT} --high {LIMIT} --plan {STEPS} --random-plans 0 --follow --applied".split()
     done = subprocess.run([dvbf, "control", model] + flags, input=lines, capture_output=True, text=True, check=True)
     return numpy.array([json.loads(line)["u"] for line in done.stdout.splitlines()])
 

@@ -47,13 +47,13 @@ extern "C" {
 typedef struct dvbf_controller dvbf_controller;
 
 /* Where the system should be and stay; with several goals, the nearest one. Each goal is an observation at
- * rest or a latent state. With the setting goal-in = state, a goal is a known state s, which follows from z
- * by the regression s = map (z, 1). Unused arrays are NULL. */
+ * rest or a latent state. With the setting goal-space = state, a goal is a known state s, which follows from
+ * z by the regression s = map (z, 1). Unused arrays are NULL. */
 typedef struct dvbf_goal {
   size_t count;         /* goals, at least 1 */
   const float *x;       /* [count][n_x] in units of the data; NaN: an unknown value */
   const float *z;       /* [count][n_z], instead of x */
-  size_t n_s;           /* with goal-in = state: columns of the state */
+  size_t n_s;           /* with goal-space = state: columns of the state */
   const float *state;   /* [count][n_s] goals */
   const float *map;     /* [n_s][n_z + 1] regression, intercept last */
   const float *weights; /* [n_s], [n_z] or [n_x] of the squared distance in each column; NULL: all are 1 */

@@ -98,6 +98,7 @@ typedef struct dvbf_setting_info {
   const char *help;    /* one line */
   const char *users;   /* models or density that use it, as "a, b"; NULL: all */
   bool common;         /* shown in the short help */
+  bool recipe;         /* for presets and configuration files: help does not show it */
 } dvbf_setting_info;
 
 DVBF_API dvbf_status dvbf_settings_new(dvbf_settings **out, const char *table, dvbf_error *error);

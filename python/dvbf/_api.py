@@ -66,6 +66,7 @@ class dvbf_setting_info(Structure):
     help: Any
     users: Any
     common: bool
+    recipe: bool
     _fields_ = [
         ("name", c_char_p),
         ("group", c_char_p),
@@ -75,6 +76,7 @@ class dvbf_setting_info(Structure):
         ("help", c_char_p),
         ("users", c_char_p),
         ("common", c_bool),
+        ("recipe", c_bool),
     ]
 
 

@@ -101,7 +101,7 @@ class Controller:
                 raise ValueError(f"the regression has the shape {list(regression.shape)}; it must be [columns, {m.latent + 1}]")
             out.map, out.n_s = regression.ctypes.data, len(regression)
         if weights is not None:
-            columns = {"x": m.columns, "z": m.latent, "state": out.n_s}[self._settings.text("goal-in")]
+            columns = {"x": m.columns, "z": m.latent, "state": out.n_s}[self._settings.text("goal-space")]
             out.weights = self._numbers(weights, "weights", columns, keep=True).ctypes.data
         return out
 

@@ -16,59 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DV_LINES 3 /* entries */
-#include "base/settings_lines.h"
-static const dv_setting data_entries[] = {
-#include "data/settings_data.def"
-};
-static const dv_setting control_entries[] = {
-#include "control/settings_control.def"
-};
-static const dv_setting loop_entries[] = {
-#include "experiments/settings_loop.def"
-};
-static const dv_setting evaluate_entries[] = {
-#include "evaluate/settings_evaluate.def"
-};
-static const dv_setting export_entries[] = {
-#include "export/settings_export.def"
-};
-static const dv_setting filter_entries[] = {
-#include "infer/settings_filter.def"
-};
-static const dv_setting smooth_entries[] = {
-#include "infer/settings_smooth.def"
-};
-static const dv_setting predict_entries[] = {
-#include "infer/settings_predict.def"
-};
-static const dv_setting sample_entries[] = {
-#include "infer/settings_sample.def"
-};
-#include "experiments/settings_systems.def"
-
-#define TABLE(called, entries, type)                                                                         \
-  { .name = called, .settings = entries, .count = sizeof entries / sizeof *entries, .size = sizeof(type) }
-static const dv_table own_tables[] = {
-    TABLE("data", data_entries, dv_data_settings),
-    TABLE("control", control_entries, dv_control_settings),
-    TABLE("loop", loop_entries, dv_loop_settings),
-    TABLE("evaluate", evaluate_entries, dv_evaluate_settings),
-    TABLE("export", export_entries, dv_export_settings),
-    TABLE("filter", filter_entries, dv_filter_settings),
-    TABLE("smooth", smooth_entries, dv_smooth_settings),
-    TABLE("predict", predict_entries, dv_predict_settings),
-    TABLE("sample", sample_entries, dv_sample_settings),
-#define SYSTEM(called, object, type) TABLE(called, type##_entries, dv_##type##_settings),
-#include "experiments/systems.def"
-};
-
 struct dvbf_settings {
   const dv_table *table;
-  bool given[DV_MOST_SETTINGS];  /* the value is chosen, and nothing else may change it */
-  bool named[DV_MOST_SETTINGS];  /* and has named it: it is not only part of a whole recipe */
-  bool left[DV_MOST_SETTINGS];   /* given by the file of a run, in which training may change it */
-  bool open[DV_MOST_SETTINGS];   /* training itself finds the value, so that it is not written */
+  dv_origin origin[DV_MOST_SETTINGS];
   const volatile int *interrupt; /* the caller's; copies have none, as they may outlive it */
   dvbf_ranks *ranks;             /* likewise */
   _Alignas(double) unsigned char values[];
@@ -76,35 +26,14 @@ struct dvbf_settings {
 
 #define BLANKS " \t\r" /* inside a line */
 
-static const dv_table *find_table(const char *name) {
-  if (!strcmp(dv_train_table.name, name)) return &dv_train_table;
-  for (size_t i = 0; i < sizeof own_tables / sizeof *own_tables; i++)
-    if (!strcmp(own_tables[i].name, name)) return &own_tables[i];
-  return NULL;
-}
-
 static const dv_setting *find_entry(const dv_table *t, const char *name) {
   for (size_t i = 0; i < t->count; i++)
     if (!strcmp(t->settings[i].name, name)) return &t->settings[i];
   return NULL;
 }
 
-static bool same(const char *a, const char *b) {
-  return a && b ? !strcmp(a, b) : a == b;
-}
-
-/* The settings of a table in the order of files and help: each follows the setting it names, or the line
- * before it. The first line of another set begins at the end. */
-static void in_order(const dv_table *t, const dv_setting *out[DV_MOST_SETTINGS]) {
-  size_t at = 0;
-  for (size_t i = 0; i < t->count; i++) {
-    const dv_setting *e = &t->settings[i];
-    if (i && !same(e->of, e[-1].of)) at = i;
-    for (size_t k = 0; e->after && k < i; k++)
-      if (!strcmp(out[k]->name, e->after)) at = k + 1;
-    for (size_t k = i; k > at; k--) out[k] = out[k - 1];
-    out[at++] = e;
-  }
+static dv_origin origin(const dvbf_settings *s, const dv_setting *e) {
+  return s->origin[e - s->table->settings];
 }
 
 /* ---- Suggesting the nearest name ---- */
@@ -250,7 +179,7 @@ static void get_entry(const unsigned char *values, const dv_setting *e, char *ou
  * change the files of models without it. */
 static bool is_written(const dvbf_settings *s, const dv_setting *e) {
   char value[DV_TEXT];
-  if (s->open[e - s->table->settings] && !s->given[e - s->table->settings]) return false;
+  if (origin(s, e) == DV_OPEN) return false;
   for (const char *const *group = s->table->written; group && *group; group++)
     if (!strcmp(e->group, *group)) return true;
   get_entry(s->values, e, value, sizeof value);
@@ -260,7 +189,7 @@ static bool is_written(const dvbf_settings *s, const dv_setting *e) {
 /* ---- Public functions ---- */
 
 dvbf_status dvbf_settings_new(dvbf_settings **out, const char *name, dvbf_error *error) {
-  const dv_table *t = find_table(name);
+  const dv_table *t = dv_table_named(name);
   if (!t) return dv_fail(error, DVBF_ARGUMENT, "there is no table of settings named %.60s", name);
   dvbf_settings *s = dv_calloc(1, sizeof *s + t->size);
   if (!s) return dv_fail_memory(error, "making settings");
@@ -300,33 +229,36 @@ static const dv_setting *entry_or_refusal(const dvbf_settings *s, const char *na
   return e;
 }
 
-dvbf_status dv_settings_give(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
+static dvbf_status set_from(dvbf_settings *s, const char *name, const char *value, dv_origin from,
+                            dvbf_error *error) {
   const dv_setting *e = entry_or_refusal(s, name, error);
   if (!e) return DVBF_ARGUMENT;
   dvbf_status status = set_entry(s->values, e, value, error);
-  if (!status) s->given[e - s->table->settings] = true, s->left[e - s->table->settings] = false;
+  dv_origin *origin = &s->origin[e - s->table->settings];
+  if (!status && (from >= DV_RESUMED || *origin < from)) *origin = from;
   return status;
+}
+
+dvbf_status dv_settings_give(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
+  return set_from(s, name, value, DV_GIVEN, error);
 }
 
 dvbf_status dvbf_settings_set(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
-  dvbf_status status = dv_settings_give(s, name, value, error);
-  if (!status) s->named[find_entry(s->table, name) - s->table->settings] = true;
-  return status;
+  return set_from(s, name, value, DV_NAMED, error);
 }
 
-bool dv_settings_given(const dvbf_settings *s, const char *name) {
-  const dv_setting *e = find_entry(s->table, name);
-  return !e || s->given[e - s->table->settings];
+dvbf_status dv_settings_set_chosen(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
+  return set_from(s, name, value, DV_CHOSEN, error);
 }
 
-bool dv_settings_fixed(const dvbf_settings *s, const char *name) {
+dv_origin dv_settings_origin(const dvbf_settings *s, const char *name) {
   const dv_setting *e = find_entry(s->table, name);
-  return dv_settings_given(s, name) && !(e && s->left[e - s->table->settings]);
+  return e ? origin(s, e) : DV_NAMED;
 }
 
 bool dv_settings_all_given(const dvbf_settings *s) {
   for (size_t i = 0; i < s->table->count; i++)
-    if (!s->given[i] && is_written(s, &s->table->settings[i])) return false;
+    if (s->origin[i] < DV_RESUMED && is_written(s, &s->table->settings[i])) return false;
   return true;
 }
 
@@ -336,24 +268,19 @@ static const char *set_of(const dv_setting *e) {
 
 const dv_setting *dv_settings_unused(const dvbf_settings *s, dv_uses_fn *uses, const void *user) {
   for (size_t i = 0; i < s->table->count; i++)
-    if (s->named[i] && !uses(set_of(&s->table->settings[i]), user)) return &s->table->settings[i];
+    if (s->origin[i] == DV_NAMED && !uses(set_of(&s->table->settings[i]), user))
+      return &s->table->settings[i];
   return NULL;
-}
-
-dvbf_status dv_settings_set_chosen(dvbf_settings *s, const char *name, const char *value, dvbf_error *error) {
-  const dv_setting *e = entry_or_refusal(s, name, error);
-  if (e) s->open[e - s->table->settings] = false;
-  return e ? set_entry(s->values, e, value, error) : DVBF_ARGUMENT;
 }
 
 void dv_settings_leave_open(dvbf_settings *s, const char *name) {
   const dv_setting *e = find_entry(s->table, name);
-  if (e && !s->given[e - s->table->settings]) s->open[e - s->table->settings] = true;
+  if (e && origin(s, e) < DV_RESUMED) s->origin[e - s->table->settings] = DV_OPEN;
 }
 
 void dv_settings_ungive(dvbf_settings *s, const char *name) {
   const dv_setting *e = find_entry(s->table, name);
-  if (e) s->given[e - s->table->settings] = false;
+  if (e) s->origin[e - s->table->settings] = DV_CHOSEN;
 }
 
 dvbf_status dvbf_settings_get(const dvbf_settings *s, const char *name, char *out, size_t size,
@@ -383,7 +310,7 @@ dvbf_status dv_settings_lay(dvbf_settings *s, const dvbf_settings *over, dvbf_er
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; i < s->table->count && !status; i++) {
     char value[DV_TEXT];
-    if (!over->given[i]) continue;
+    if (over->origin[i] < DV_RESUMED) continue;
     get_entry(over->values, &s->table->settings[i], value, sizeof value);
     status = dv_settings_give(s, s->table->settings[i].name, value, error);
   }
@@ -449,17 +376,15 @@ dvbf_status dvbf_settings_preset(dvbf_settings *s, const char *preset, dvbf_erro
                    known);
   }
   dv_cursor text = dv_cursor_of(lines);
-  bool named[DV_MOST_SETTINGS];
-  memcpy(named, s->named, sizeof named);
+  dv_origin before[DV_MOST_SETTINGS];
+  memcpy(before, s->origin, sizeof before);
   for (size_t number = 1; dv_cursor_left(&text); number++) {
     dvbf_status status = apply_line(s, dv_cursor_until(&text, '\n'), preset, number, error);
     if (status) return status;
     dv_cursor_take(&text, '\n');
   }
   /* A preset counts as a complete set of values. */
-  memset(s->given, true, sizeof s->given);
-  memset(s->left, false, sizeof s->left);
-  memcpy(s->named, named, sizeof named);
+  for (size_t i = 0; i < s->table->count; i++) s->origin[i] = before[i] == DV_NAMED ? DV_NAMED : DV_GIVEN;
   return DVBF_OK;
 }
 
@@ -487,7 +412,7 @@ static void leave(dvbf_settings *s, dv_cursor line) {
   char name[DV_TEXT];
   bool known = dv_cursor_copy(dv_cursor_trim(dv_cursor_until(&line, '='), BLANKS), name, sizeof name);
   const dv_setting *e = known ? find_entry(s->table, name) : NULL;
-  if (e) s->left[e - s->table->settings] = true;
+  if (e) s->origin[e - s->table->settings] = DV_RESUMED;
 }
 
 dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *error) {
@@ -495,10 +420,10 @@ dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *e
   if (!file) return DVBF_IO;
   char text[1024] = "", comment[sizeof LEFT];
   dv_cursor line;
-  bool named[DV_MOST_SETTINGS];
+  dv_origin before[DV_MOST_SETTINGS];
   dvbf_status status = DVBF_OK;
-  memcpy(named, s->named, sizeof named);
-  memset(s->named, false, sizeof s->named);
+  memcpy(before, s->origin, sizeof before);
+  memset(s->origin, 0, sizeof s->origin);
   for (size_t number = 1; !status && next_line(file, text, sizeof text, &line, comment); number++) {
     status = dv_cursor_left(&line) < sizeof text
                  ? apply_line(s, line, path, number, error)
@@ -511,9 +436,11 @@ dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *e
   fclose(file);
   /* A file with most settings is the complete set of a run. */
   size_t count = 0;
-  for (size_t i = 0; i < s->table->count; i++) count += s->named[i];
-  for (size_t i = 0; i < s->table->count; i++)
-    s->named[i] = named[i] || (s->named[i] && 2 * count < s->table->count);
+  for (size_t i = 0; i < s->table->count; i++) count += s->origin[i] != DV_DEFAULT;
+  for (size_t i = 0; i < s->table->count; i++) {
+    if (s->origin[i] == DV_NAMED && 2 * count >= s->table->count) s->origin[i] = DV_GIVEN;
+    if (before[i] == DV_NAMED || !s->origin[i]) s->origin[i] = before[i];
+  }
   return status;
 }
 
@@ -533,12 +460,10 @@ dvbf_status dv_settings_write(const dvbf_settings *s, const char *path, const ch
   dvbf_status status = dv_atomic_open(&file, path, error);
   if (status) return status;
   const char *group = "";
-  const dv_setting *list[DV_MOST_SETTINGS];
-  in_order(s->table, list);
   for (size_t i = 0; i < s->table->count; i++) {
-    const dv_setting *e = list[i];
+    const dv_setting *e = &s->table->settings[i];
     char value[DV_TEXT];
-    bool changes_it = is_listed(e->name, changes), fixed = dv_settings_fixed(s, e->name);
+    bool changes_it = is_listed(e->name, changes), fixed = s->origin[i] >= DV_GIVEN;
     if (!is_written(s, e) && !(changes_it && fixed)) continue;
     get_entry(s->values, e, value, sizeof value);
     if (strcmp(group, e->group)) fprintf(file.stream, "%s# %s\n", i ? "\n" : "", group = e->group);
@@ -551,11 +476,9 @@ dvbf_status dv_settings_write(const dvbf_settings *s, const char *path, const ch
 bool dvbf_settings_table(const char *name, size_t index, dvbf_setting_info *info) {
   static const char *const kinds[] = {"int", "real", "choice", "switch", "text"};
   static _Thread_local char range[160];
-  const dv_table *t = find_table(name);
+  const dv_table *t = dv_table_named(name);
   if (!t || index >= t->count) return false;
-  const dv_setting *list[DV_MOST_SETTINGS];
-  in_order(t, list);
-  const dv_setting *e = list[index];
+  const dv_setting *e = &t->settings[index];
   range_text(e, range, sizeof range);
   *info = (dvbf_setting_info){.name = e->name,
                               .group = e->group,
@@ -564,7 +487,8 @@ bool dvbf_settings_table(const char *name, size_t index, dvbf_setting_info *info
                               .initial = e->initial,
                               .help = e->help,
                               .users = t->users ? t->users(set_of(e)) : NULL,
-                              .common = e->common};
+                              .common = e->common,
+                              .recipe = e->recipe};
   return true;
 }
 
@@ -577,9 +501,8 @@ const void *dv_settings_values(const dvbf_settings *s, const char *name, dvbf_er
   return NULL;
 }
 
-const dv_data_settings *dv_settings_data(const dvbf_settings *s, dvbf_error *error) {
-  if (s && s->table->data) return (const void *)(s->values + s->table->data);
-  return dv_settings_values(s, "data", error);
+const void *dv_settings_part(const dvbf_settings *s) {
+  return s && s->table->data ? s->values + s->table->data : NULL;
 }
 
 const char *dv_settings_table_name(const dvbf_settings *s) {
@@ -594,12 +517,10 @@ static bool is_running(const dv_setting *e) {
 dvbf_status dv_settings_each(const dvbf_settings *s,
                              dvbf_status (*each)(const char *name, const char *value, void *user),
                              void *user) {
-  const dv_setting *list[DV_MOST_SETTINGS] = {0};
-  in_order(s->table, list);
   for (size_t i = 0; i < s->table->count; i++) {
-    const dv_setting *e = list[i];
+    const dv_setting *e = &s->table->settings[i];
     char value[DV_TEXT];
-    if (!e || is_running(e) || !is_written(s, e)) continue;
+    if (is_running(e) || !is_written(s, e)) continue;
     get_entry(s->values, e, value, sizeof value);
     dvbf_status status = each(e->name, value, user);
     if (status) return status;
@@ -611,7 +532,7 @@ bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, co
                         dv_setting_change *out) {
   for (size_t i = 0; i < one->table->count; i++) {
     const dv_setting *e = &one->table->settings[i];
-    if (one->open[i]) continue;
+    if (one->origin[i] == DV_OPEN) continue;
     get_entry(one->values, e, out->one, sizeof out->one);
     get_entry(other->values, e, out->other, sizeof out->other);
     out->name = e->name;

@@ -6,62 +6,7 @@
 
 #include <dvbf/core.h>
 
-/* Choices that several tables share. */
-#define DV_SPLITS                                                                                            \
-  OF(DV_SPLIT_TRAIN, "train") OF(DV_SPLIT_VALID, "valid") OF(DV_SPLIT_TEST, "test") OF(DV_SPLIT_ALL, "all")
-#define DV_CONTROLS                                                                                          \
-  OF(DV_CONTROLS_REFUSE, "refuse")                                                                           \
-  OF(DV_CONTROLS_ZERO, "zero") OF(DV_CONTROLS_HOLD, "hold") OF(DV_CONTROLS_RANDOM, "random")
-#define DV_PRODUCTS OF(DV_FLOAT, "float") OF(DV_BFLOAT16X3, "bfloat16x3") OF(DV_BFLOAT16, "bfloat16")
-#define DV_FROM OF(DV_FROM_START, "start") OF(DV_FROM_END, "end")
-
-/* Names for all choices, in their order. */
-#define DV_LINES 1 /* choices */
-#include "base/settings_lines.h"
-enum { DV_SPLITS };
-enum { DV_CONTROLS };
-enum { DV_FROM };
-enum { DV_PRODUCTS };
-#include "control/settings_control.def"
-#include "data/settings_data.def"
-#include "experiments/settings_systems.def"
-#include "export/settings_export.def"
-
 enum { DV_TEXT = 512 }; /* bytes of a text setting */
-
-/* The values of each table. That of "train" is in model/train_settings.h. */
-#define DV_LINES 2 /* fields */
-#include "base/settings_lines.h"
-typedef struct dv_control_settings {
-#include "control/settings_control.def"
-} dv_control_settings;
-typedef struct dv_loop_settings {
-#include "experiments/settings_loop.def"
-} dv_loop_settings;
-typedef struct dv_data_settings {
-#include "data/settings_data.def"
-} dv_data_settings;
-typedef struct dv_evaluate_settings {
-#include "evaluate/settings_evaluate.def"
-} dv_evaluate_settings;
-typedef struct dv_export_settings {
-#include "export/settings_export.def"
-} dv_export_settings;
-typedef struct dv_filter_settings {
-#include "infer/settings_filter.def"
-} dv_filter_settings;
-typedef struct dv_smooth_settings {
-#include "infer/settings_smooth.def"
-} dv_smooth_settings;
-typedef struct dv_predict_settings {
-#include "infer/settings_predict.def"
-} dv_predict_settings;
-typedef struct dv_sample_settings {
-#include "infer/settings_sample.def"
-} dv_sample_settings;
-#include "experiments/settings_systems.def"
-
-#include "base/settings_lines.h"
 
 /* ---- Tables ---- */
 
@@ -71,10 +16,10 @@ typedef enum dv_kind { DV_KIND_INT, DV_KIND_REAL, DV_KIND_CHOICE, DV_KIND_SWITCH
 typedef struct dv_setting {
   dv_kind kind;
   bool common; /* what most people need: short help lists it */
+  bool recipe; /* for presets, rules and files: help does not list it */
   const char *name, *initial, *group, *help;
   const char *choices;   /* as "a|b|c", NULL if there are none */
   const char *of, *only; /* set of settings that its file, and that the line itself, names; NULL: none */
-  const char *after;     /* name of the setting that it stands behind; NULL: the line before */
   size_t offset;         /* of the value */
   double low, high;
 } dv_setting;
@@ -94,31 +39,36 @@ enum { DV_MOST_SETTINGS = 160 }; /* of a table */
 
 /* The table "train": the settings of all models and of their training (model/train_settings.c). */
 extern const dv_table dv_train_table;
+/* The table of that name (settings_tables.c); NULL: there is none. */
+const dv_table *dv_table_named(const char *name);
 
 /* ---- Values ---- */
 
 /* The values, or NULL and a message if `settings` is of another table. */
 const void *dv_settings_values(const dvbf_settings *settings, const char *table, dvbf_error *error);
-/* The values of the table "data", or of the same part of "train". */
-const dv_data_settings *dv_settings_data(const dvbf_settings *settings, dvbf_error *error);
+/* The part of them that is the table "data"; NULL: there is none. */
+const void *dv_settings_part(const dvbf_settings *settings);
 #define DV_ACCESS(type, table)                                                                               \
   static inline const dv_##type##_settings *dv_settings_##type(const dvbf_settings *s, dvbf_error *error) {  \
     return (const dv_##type##_settings *)dv_settings_values(s, table, error);                                \
   }
-DV_ACCESS(control, "control")
-DV_ACCESS(loop, "loop")
-DV_ACCESS(evaluate, "evaluate")
-DV_ACCESS(export, "export")
-DV_ACCESS(filter, "filter")
-DV_ACCESS(smooth, "smooth")
-DV_ACCESS(predict, "predict")
-DV_ACCESS(sample, "sample")
 
-/* Whether the user has chosen a value: by name, by a preset (all values) or by a file. */
-bool dv_settings_given(const dvbf_settings *settings, const char *name);
+/* Where a value comes from, from the least to the strongest. */
+typedef enum dv_origin {
+  DV_DEFAULT,
+  DV_OPEN,    /* training itself finds the value, so that files leave it out */
+  DV_CHOSEN,  /* for the data */
+  DV_RESUMED, /* by the file of a run, which lets training change it */
+  DV_GIVEN,   /* by a complete set: a preset, a model file, the file of a run */
+  DV_NAMED,   /* by the user, by name */
+} dv_origin;
+
+dv_origin dv_settings_origin(const dvbf_settings *settings, const char *name);
+/* Whether the user, or a file or preset of theirs, has chosen the value. */
+static inline bool dv_settings_given(const dvbf_settings *settings, const char *name) {
+  return dv_settings_origin(settings, name) >= DV_RESUMED;
+}
 bool dv_settings_all_given(const dvbf_settings *settings);
-/* The same, but not for a value that the file of a run leaves to training (dv_settings_write). */
-bool dv_settings_fixed(const dvbf_settings *settings, const char *name);
 /* Finds the first setting that the user has named (directly or in a file with few settings) and whose set
  * `uses` rejects; NULL if there is none. */
 typedef bool dv_uses_fn(const char *set, const void *user);

@@ -1,6 +1,9 @@
-/* Text from outside made printable and distinct (dv_text_plain, dv_names_tell_apart), and printing in the
- * locale "C" whatever the locale of the calling program (dv_locale_enter, dv_print). */
+/* Text from outside made printable and distinct (dv_text_plain, dv_names_tell_apart), printing in the locale
+ * "C" whatever the locale of the calling program (dv_locale_enter, dv_print), the sentence of a failure
+ * (dv_report; error.h) and the version of the library. */
 #include "base/text.h"
+
+#include "base/error.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -133,4 +136,21 @@ const char *dv_result_text(char out[DV_RESULT], const char *format, double value
   if (!isfinite(value)) format = isnan(value) ? "unknown" : "diverged";
   dv_print(out, DV_RESULT, format, value);
   return out;
+}
+
+/* ---- Failures ---- */
+
+void dv_report(dvbf_error *error, dvbf_status status, const char *format, ...) {
+  if (!error) return;
+  DV_PLAIN_NUMBERS;
+  error->status = status;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(error->message, sizeof error->message, format, arguments);
+  va_end(arguments);
+  dv_text_plain(error->message); /* it may quote a file */
+}
+
+const char *dvbf_version(void) {
+  return DVBF_VERSION;
 }

@@ -19,7 +19,7 @@ struct dvbf_controller {
   dv_planner planner;
   dvbf_filter *filter;
   dv_transition_batch *moves;
-  dv_emission_jacobian *looks; /* with goal-in = x, else NULL */
+  dv_emission_jacobian *looks; /* with goal-space = x, else NULL */
   float *x;                    /* [n_x] what is seen of the observation */
   float *rest;                 /* [n_u] */
   float *plan_u, *plan_z;      /* [steps][n_u], [steps + 1][n_z] */
@@ -296,7 +296,7 @@ void dvbf_controller_step(dvbf_controller *c, const float *x, const float *u, dv
                         .belief = belief};
   dv_plan plan = {.end = DV_PLAN_FAILED};
   out->reason = !belief.ready                  ? "the filter has not seen its first frames yet"
-                : c->blind > p->settings.blind ? "nothing was observed for more steps than blind allows"
+                : c->blind > p->settings.blind ? "nothing was observed for more steps than max-missing"
                                                : NULL;
   if (!out->reason) plan = dv_planner_plan(p, belief.mean);
   if (!out->reason && plan.end == DV_PLAN_FAILED) out->reason = "no plan has a finite cost";

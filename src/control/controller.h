@@ -2,8 +2,8 @@
 #ifndef DV_CONTROL_CONTROLLER_H
 #define DV_CONTROL_CONTROLLER_H
 
-#include "base/settings.h"
 #include "control/cost.h"
+#include "settings_tables.h"
 
 #include <dvbf/control.h>
 

@@ -5,10 +5,10 @@
 #include "control/cost.h"
 
 #include "base/error.h"
-#include "base/settings.h"
 #include "base/text.h"
 #include "math/algebra.h"
 #include "math/riccati.h"
+#include "settings_tables.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -333,9 +333,10 @@ dvbf_status dv_goal_check(const dvbf_goal *goal, const dv_control_settings *s, c
   if (!goal->x && !goal->z && !(by_state && goal->state))
     return dv_fail(error, DVBF_ARGUMENT, "the goal is empty: it needs an observation x or a latent state z");
   if (s->space == DV_GOAL_X && !goal->x)
-    return dv_fail(error, DVBF_ARGUMENT, "goal-in = x needs an observation x as the goal");
+    return dv_fail(error, DVBF_ARGUMENT, "goal-space = x needs an observation x as the goal");
   if (by_state && (!goal->state || !goal->map || !goal->n_s))
-    return dv_fail(error, DVBF_ARGUMENT, "goal-in = state needs a state as the goal and its regression on z");
+    return dv_fail(error, DVBF_ARGUMENT,
+                   "goal-space = state needs a state as the goal and its regression on z");
   if (by_state && goal->n_s > 65536)
     return dv_fail(error, DVBF_ARGUMENT, "%zu columns of the state: must be in [1, 65536]", goal->n_s);
   size_t n_x = (size_t)m->n_x, n_z = (size_t)m->n_z, n_s = by_state ? goal->n_s : 0;

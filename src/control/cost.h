@@ -3,11 +3,11 @@
 #ifndef DV_CONTROL_COST_H
 #define DV_CONTROL_COST_H
 
-#include "base/settings.h"
 #include "control/model_derivatives.h"
 #include "control/optimal_control.h"
 #include "math/box_qp.h"
 #include "model/model.h"
+#include "settings_tables.h"
 
 #include <dvbf/control.h>
 

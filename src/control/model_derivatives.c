@@ -193,8 +193,8 @@ dvbf_status dv_emission_jacobian_lay_out(dv_emission_jacobian **out, dv_workspac
   dvbf_program programs[2] = {{0}};
   if (model->density->joint)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "goal-in = x does not work where values of x depend on each other, as "
-                   "categories do; goal-in = z does");
+                   "goal-space = x does not work where values of x depend on each other, as "
+                   "categories do; goal-space = z does");
   dv_emission_jacobian like = {.model = model, .rows = model->n_x < MOST_COLUMNS ? model->n_x : MOST_COLUMNS};
   dvbf_status status = dv_program_record_emission(&programs[0], model, 1, DV_DERIVATIVES, error);
   if (!status) status = dv_program_record_emission(&programs[1], model, like.rows, DV_DERIVATIVES, error);

@@ -14,10 +14,10 @@ dvbf_status dv_planner_set(dv_planner *p, const dv_control_settings *s, int n_u,
   *p = (dv_planner){.settings = *s};
   dvbf_status status = dv_limits_read(&p->limits, s, n_u, error);
   if (!status && s->planner == DV_PLANNER_SAMPLING && s->scouts < 2)
-    status = dv_fail(error, DVBF_ARGUMENT, "planner = sampling needs scouts = 2 or more");
+    status = dv_fail(error, DVBF_ARGUMENT, "planner = sampling needs random-plans = 2 or more");
   if (!status && s->risk > 0 && s->scouts < 2)
-    status = dv_fail(error, DVBF_ARGUMENT, "risk = %g chooses among random plans: scouts must be 2 or more",
-                     s->risk);
+    status = dv_fail(error, DVBF_ARGUMENT,
+                     "risk = %g chooses among random plans: random-plans must be 2 or more", s->risk);
   return status;
 }
 

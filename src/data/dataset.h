@@ -3,7 +3,7 @@
 #define DV_DATA_DATASET_H
 
 #include "base/ranks.h"
-#include "base/settings.h"
+#include "settings_tables.h"
 
 /* Allocates the zeroed arrays of a dvbf_sequences whose five sizes are set; on failure it owns nothing. */
 dvbf_status dv_sequences_allocate(dvbf_sequences *s, bool with_length, dvbf_error *error);

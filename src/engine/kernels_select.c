@@ -2,10 +2,10 @@
  * dv_products_choose), and names them for checkpoints, since other instructions or compilers round
  * differently. */
 #include "base/error.h"
-#include "base/settings.h"
 #include "engine/kernels.h"
 #include "engine/threads.h"
 #include "math/portable.h"
+#include "settings_tables.h"
 
 #include <stdlib.h>
 #include <string.h>

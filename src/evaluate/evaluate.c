@@ -5,12 +5,12 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/settings.h"
 #include "base/text.h"
 #include "data/dataset.h"
 #include "infer/particles.h"
 #include "math/portable.h"
 #include "model/batches.h"
+#include "settings_tables.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,10 +3,10 @@
 #ifndef DV_EVALUATE_EVALUATE_H
 #define DV_EVALUATE_EVALUATE_H
 
-#include "base/settings.h"
 #include "engine/threads.h"
 #include "model/batches.h"
 #include "model/model.h"
+#include "settings_tables.h"
 
 #include <dvbf/core.h>
 #include <dvbf/dvbf.h>

@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/settings.h"
 #include "infer/estimate.h"
 #include "model/density.h"
+#include "settings_tables.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #ifndef DV_EXPERIMENTS_CLOSED_LOOP_H
 #define DV_EXPERIMENTS_CLOSED_LOOP_H
 
-#include "base/settings.h"
 #include "experiments/system.h"
+#include "settings_tables.h"
 
 #include <dvbf/report.h>
 

@@ -4,9 +4,9 @@
 #ifndef DV_EXPERIMENTS_SYSTEM_H
 #define DV_EXPERIMENTS_SYSTEM_H
 
-#include "base/settings.h"
 #include "experiments/raster.h"
 #include "math/random.h"
+#include "settings_tables.h"
 
 #include <dvbf/dvbf.h>
 

@@ -2,10 +2,10 @@
 #ifndef DV_EXPORT_C_FILE_H
 #define DV_EXPORT_C_FILE_H
 
-#include "base/settings.h"
 #include "export/export.h"
 #include "export/part.h"
 #include "model/model.h"
+#include "settings_tables.h"
 
 #include <dvbf/dvbf.h>
 #include <dvbf/graph.h>

@@ -4,8 +4,8 @@
 #define DV_EXPORT_EXPORT_H
 
 #include "base/file.h"
-#include "base/settings.h"
 #include "model/model.h"
+#include "settings_tables.h"
 
 #include <dvbf/core.h>
 #include <dvbf/export.h>

@@ -4,11 +4,11 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/settings.h"
 #include "base/text.h"
 #include "export/c_file.h"
 #include "export/export.h"
 #include "model/model.h"
+#include "settings_tables.h"
 
 #include <dvbf/export.h>
 

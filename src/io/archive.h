@@ -3,7 +3,7 @@
 #ifndef DV_IO_ARCHIVE_H
 #define DV_IO_ARCHIVE_H
 
-#include "base/settings.h"
+#include "settings_tables.h"
 
 #include <dvbf/dvbf.h>
 

@@ -54,7 +54,7 @@ typedef struct row {
   dvbf_real *x, *u, *mask, *seen; /* of step 0; seen is NULL if nobody asks */
 } row;
 
-static void load_x(const dv_worker *w, int number, row to, const float *frames, bool gaps, int seen) {
+static void load_x(const dv_worker *w, row to, const float *frames, bool gaps, int seen) {
   const dvbf_program *p = w->program;
   const dvbf_model *m = w->model;
   const dv_kernels *k = w->run.k;
@@ -62,16 +62,15 @@ static void load_x(const dv_worker *w, int number, row to, const float *frames, 
   size_t stride = (size_t)p->rows * (size_t)n, all = (size_t)n * sizeof *to.x;
   for (int t = 0; t < p->steps; t++, to.x += stride, frames += n) {
     bool there = t < seen;
-    const float *from = there && w->shift ? dv_shifted(w->shift, number, frames) : frames;
     dvbf_real *each = to.seen ? to.seen + (size_t)t * stride : NULL;
     if (!there) {
       memset(to.x, 0, all);
       if (each) memset(each, 0, all);
     } else {
       if (gaps)
-        there = k->observe(to.x, each, from, m->x.shift, m->x.scale, n);
+        there = k->observe(to.x, each, frames, m->x.shift, m->x.scale, n);
       else
-        k->standardise(to.x, from, m->x.shift, m->x.scale, n);
+        k->standardise(to.x, frames, m->x.shift, m->x.scale, n);
       if (!gaps && each)
         for (int i = 0; i < n; i++) each[i] = 1;
     }
@@ -106,7 +105,7 @@ void dv_worker_load(dv_worker *w, const dvbf_sequences *from, const uint32_t *in
     row to = {first.x + (size_t)r * n_x, NULL, first.mask + r,
               first.seen ? first.seen + (size_t)r * n_x : NULL};
     weight[r] = r < count;
-    load_x(w, r, to, dv_sequence_x(from, s, 0, (size_t)seen, w->frames), from->gaps, seen);
+    load_x(w, to, dv_sequence_x(from, s, 0, (size_t)seen, w->frames), from->gaps, seen);
     if (n_u) load_u(w, first.u + (size_t)r * n_u, from->u + dvbf_sequence_start(from, s) * n_u, length);
   }
 }

@@ -4,7 +4,7 @@
 
 #include "base/ranks.h"
 #include "engine/threads.h"
-#include "model/shift.h"
+#include "model/model.h"
 
 #include <dvbf/core.h>
 
@@ -17,7 +17,6 @@ typedef struct dv_worker {
   const dvbf_program *program;
   dvbf_run run;  /* with the model's parameters; its conditions and the keys of its noise are the caller's */
   float *frames; /* [steps][n_x] room for x of one sequence if it is read from a file, else NULL */
-  const dv_shift *shift; /* moves the images that are loaded; NULL: they stay as they are */
 } dv_worker;
 
 /* For a program of `model` and sequences of the sizes of `s` (NULL: none are loaded). All must outlive it.

@@ -188,7 +188,7 @@ static dvbf_status settle(const dvbf_model_class *self, dvbf_settings *settings,
 }
 
 const dvbf_model_class dv_model_dkf = {.name = "dkf",
-                                       .settings = "networks training dynamics limits pictures samples",
+                                       .settings = "training dynamics limits pictures samples",
                                        .no_filter = "its q(z_t) needs the frames after t",
                                        .settle = settle,
                                        .whole = record,

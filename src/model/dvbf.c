@@ -303,7 +303,7 @@ static dvbf_status settle(const dvbf_model_class *self, dvbf_settings *settings,
 }
 
 const dvbf_model_class dv_model_dvbf = {.name = "dvbf",
-                                        .settings = "networks training dynamics limits dvbf pictures samples",
+                                        .settings = "training dynamics limits dvbf pictures samples",
                                         .takes_transition = true,
                                         .innovations = innovations,
                                         .emits = emits,

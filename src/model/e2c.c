@@ -179,7 +179,7 @@ static int one_frame(const dvbf_model_class *self, const dvbf_settings *settings
 }
 
 const dvbf_model_class dv_model_e2c = {.name = "e2c",
-                                       .settings = "networks training limits e2c",
+                                       .settings = "training limits e2c",
                                        .no_weights =
                                            "its objective is no bound and its transition has no noise",
                                        .start_frames = one_frame,

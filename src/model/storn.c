@@ -241,7 +241,7 @@ static int all_states(const dvbf_model_class *self, const dvbf_settings *setting
 }
 
 const dvbf_model_class dv_model_storn = {.name = "storn",
-                                         .settings = "networks training recurrent samples",
+                                         .settings = "training recurrent samples",
                                          .states = all_states,
                                          .emits = emits,
                                          .start_frames = one_frame,

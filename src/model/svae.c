@@ -174,7 +174,7 @@ static dvbf_status settle(const dvbf_model_class *self, dvbf_settings *settings,
 }
 
 const dvbf_model_class dv_model_svae = {.name = "svae",
-                                        .settings = "networks training pictures",
+                                        .settings = "training pictures",
                                         .innovations = dimension,
                                         .start_frames = one_frame,
                                         .settle = settle,

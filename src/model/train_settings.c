@@ -62,7 +62,8 @@ static const dv_density *density_of_set(const char *set) {
   return NULL;
 }
 
-static const char *users(const char *set) {
+/* The density or the models that use a set, as "a, b"; NULL: all. */
+static const char *users_of(const char *set) {
   static _Thread_local char text[160];
   const dvbf_model_class *type;
   bool all = true;
@@ -76,6 +77,11 @@ static const char *users(const char *set) {
       all = false;
   }
   return all ? NULL : text;
+}
+
+/* For help, which need not name all models that are trained by gradients. */
+static const char *users(const char *set) {
+  return set && !strcmp(set, "training") ? NULL : users_of(set);
 }
 
 static const char *const written[] = {"Model",    "Emission", "First values", "Bound",
@@ -118,7 +124,7 @@ dvbf_status dv_settings_fit_model(const dvbf_settings *settings, const dvbf_mode
   return dv_fail(error, DVBF_ARGUMENT,
                  "%s = %.60s: %s = %s does not use this setting, which belongs to %s; leave it out",
                  unused->name, value, of_density ? "likelihood" : "model",
-                 of_density ? likelihood : type->name, users(set));
+                 of_density ? likelihood : type->name, users_of(set));
 }
 
 dvbf_status dvbf_settings_check(const dvbf_settings *settings, dvbf_error *error) {

@@ -2,11 +2,11 @@
 #ifndef DV_MODEL_TRAIN_SETTINGS_H
 #define DV_MODEL_TRAIN_SETTINGS_H
 
-#include "base/settings.h"
+#include "settings_tables.h"
 
 #include <dvbf/graph.h>
 
-/* Choices of models; those of training and data are in base/settings.h. */
+/* Choices of models; those of data are in settings_tables.h. */
 #define DV_LINES 1 /* choices */
 #include "base/settings_lines.h"
 

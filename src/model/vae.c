@@ -54,7 +54,7 @@ static int start_frames(const dvbf_model_class *self, const dvbf_settings *setti
 }
 
 const dvbf_model_class dv_model_vae = {.name = "vae",
-                                       .settings = "networks training pictures samples",
+                                       .settings = "training pictures samples",
                                        .timeless = true,
                                        .start_frames = start_frames,
                                        .whole = whole,

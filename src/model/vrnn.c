@@ -246,7 +246,7 @@ static int states(const dvbf_model_class *self, const dvbf_settings *settings) {
 }
 
 const dvbf_model_class dv_model_vrnn = {.name = "vrnn",
-                                        .settings = "networks training recurrent samples",
+                                        .settings = "training recurrent samples",
                                         .states = states,
                                         .start_frames = one_frame,
                                         .whole = whole,

@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/settings.h"
 #include "base/text.h"
 #include "report/page.h"
+#include "settings_tables.h"
 #include "train/search.h"
 
 #include <math.h>

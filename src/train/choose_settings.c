@@ -109,8 +109,7 @@ static bool has_components(const chooser *c) {
   const dv_profile *f = c->facts;
   bool normal = dv_density_of(s)->normal && s->mean == DV_MEAN_IDENTITY &&
                 (s->sigma == DV_SIGMA_FIXED || s->sigma == DV_SIGMA_GLOBAL);
-  return f->video && !f->large && normal && s->network != DV_NETWORK_CONV && !s->shift &&
-         !(f->gaps && !f->x.whole);
+  return f->video && !f->large && normal && s->network != DV_NETWORK_CONV && !(f->gaps && !f->x.whole);
 }
 
 static bool reads_patterns(const chooser *c) {
@@ -148,7 +147,7 @@ static bool holds(const chooser *c, condition which) {
   case VALUES_ARE_MISSING: return f->gaps && !f->x.whole;
   case FRAMES_RECUR: return may_read(c);
   case STATES_GROW: return !f->picture && f->steps > 1;
-  case NEEDS_SHAPE: return (s->network == DV_NETWORK_CONV || s->shift) && f->height;
+  case NEEDS_SHAPE: return s->network == DV_NETWORK_CONV && f->height;
   case NOISE_DRIVES_BITS: return f->notes;
   case NOISE_WITHOUT_PATTERNS: return f->notes && !reads_patterns(c);
   case VIDEO: return video;

@@ -36,7 +36,6 @@ static dvbf_status check(const dvbf_model *m, dvbf_error *error) {
     return refuse(m, "sigma", "fixed or global", error);
   if (s->initial == DV_INITIAL_FAST_DROPOUT) return refuse(m, "initial", "mlp or birnn", error);
   if (s->network == DV_NETWORK_CONV) return refuse(m, "network", "dense", error);
-  if (s->shift) return refuse(m, "shift", "0", error);
   if (s->mask_input == DV_MASK_DIMENSION) return refuse(m, "mask-input", "off or step", error);
   return DVBF_OK;
 }

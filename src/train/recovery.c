@@ -41,7 +41,7 @@ dvbf_status dv_recovery_settings(dvbf_model *m, const dvbf_settings *base, uint6
   values_of(values, m, base, times);
   for (int i = 0; i < CHANGES && !status; i++) {
     char text[32];
-    if (dv_settings_fixed(base, dv_recovery_names[i])) continue;
+    if (dv_settings_origin(base, dv_recovery_names[i]) >= DV_GIVEN) continue;
     dv_print(text, sizeof text, "%.17g", values[i]);
     status = dv_settings_set_chosen(m->settings_object, dv_recovery_names[i], text, error);
   }
@@ -56,7 +56,7 @@ void dv_recovery_describe(const dvbf_model *m, const dvbf_settings *base, uint64
   dv_print(out, size, "%g of the learning rate", dv_recovery_rate(times));
   for (int i = 0; i < CHANGES; i++) {
     size_t used = strlen(out);
-    if (!dv_settings_fixed(base, dv_recovery_names[i]) && values[i] != before[i])
+    if (dv_settings_origin(base, dv_recovery_names[i]) < DV_GIVEN && values[i] != before[i])
       dv_print(out + used, size - used, ", %s = %.3g", dv_recovery_names[i], values[i]);
   }
 }

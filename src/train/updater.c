@@ -30,7 +30,6 @@ struct dv_updater {
   int samples;          /* of each sequence: the program has so many times the rows of a shard */
   double frames;        /* valid steps of a sequence, on average */
   dv_worker *workers;   /* one for each of the pool */
-  dv_shift *shifts;     /* [workers] of images; NULL: they are not moved */
   dv_sums sums;         /* of the gradients of the shards */
   dvbf_real *m, *v;     /* [parameters] optimiser state, right where this rank owns the parameters */
   dv_order *order;      /* of the sequences */
@@ -75,20 +74,6 @@ static bool allocate(dv_updater *u) {
   return u->m && u->v && u->index && u->key;
 }
 
-/* Shifted images, if the settings ask for them. */
-static dvbf_status make_shifts(dv_updater *u, dvbf_error *error) {
-  int workers = dv_threads_size(u->pool);
-  if (!u->model->settings->shift) return DVBF_OK;
-  u->shifts = dv_calloc((size_t)workers, sizeof *u->shifts);
-  if (!u->shifts) return dv_fail_memory(error, "preparing training");
-  dvbf_status status = DVBF_OK;
-  for (int i = 0; i < workers && !status; i++) {
-    status = dv_shift_init(&u->shifts[i], u->model, u->program.rows, error);
-    u->workers[i].shift = &u->shifts[i];
-  }
-  return status;
-}
-
 dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_threads *pool, const dvbf_sequences *train,
                            bool one_step, dvbf_error *error) {
   dv_updater *u = dv_calloc(1, sizeof *u);
@@ -117,7 +102,6 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_threads *pool
     status = dv_order_new(&u->order, train, model->settings, u->rows, u->sums.first_shard, u->sums.last_shard,
                           error);
   if (!status) status = dv_workers_new(&u->workers, dv_threads_size(pool), model, &u->program, train, error);
-  if (!status) status = make_shifts(u, error);
   for (int i = 0; i < dv_threads_size(pool) && !status; i++) {
     u->workers[i].run.product = product;
     u->workers[i].run.conditions = &u->conditions;
@@ -134,8 +118,6 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_threads *pool
 void dv_updater_free(dv_updater *u) {
   if (!u) return;
   dv_workers_free(u->workers, dv_threads_size(u->pool));
-  for (int i = 0; u->shifts && i < dv_threads_size(u->pool); i++) dv_shift_clear(&u->shifts[i]);
-  dv_free(u->shifts);
   dv_sums_clear(&u->sums);
   dv_order_free(u->order);
   dv_program_clear(&u->program);
@@ -179,8 +161,6 @@ static void load_shard(dv_updater *u, int worker, int s, int count) {
   for (uint32_t r = 0; r < (uint32_t)u->program.rows; r++) {
     index[r] = sequences[r / k];
     key[r] = sequences[r / k] * k + r % k;
-    if (u->shifts)
-      dv_shift_draw(&u->shifts[worker], (int)r, u->at.seed, u->at.update, (uint32_t)(s * u->rows) + r / k);
   }
   dv_worker_load(w, dv_order_sequences(u->order, s), index, count * u->samples, u->program.steps);
   w->run.sequence = key;

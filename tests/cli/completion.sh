@@ -36,21 +36,21 @@ has() {
 expect train tr
 has --version ""
 has reproduce help ""
-expect --optimizer train --optim
-expect "adadelta adam" train --optimizer ""
-expect adadelta train --optimizer = adad
-expect "adadelta adam" train --optimizer =
+expect --activation train --activ
+expect "relu sigmoid tanh" train --activation ""
+expect sigmoid train --activation = sig
+expect "relu sigmoid tanh" train --activation =
 has paper-pendulum train data.h5 --preset ""
 expect "paper-ball paper-dkf-pendulum paper-pendulum paper-two-balls" reproduce ball --preset paper-
-expect "--no-residual" train --no-resid
-has on train --residual ""
-has data.h5 train --residual ""
+expect "--no-feedthrough" train --no-feedth
+has on train --feedthrough ""
+has data.h5 train --feedthrough ""
 expect data.h5 train da
 expect data.h5 train -o run da
 expect "a folder" train -o ""
 expect "" train --latent ""
 expect data.h5 train --quiet da
-expect data.h5 train --no-residual da
+expect data.h5 train --no-feedthrough da
 expect "arm ball camera cart-pole dot pendulum planar textured-dot two-balls" simulate ""
 expect "all ball pendulum two-balls zoo" reproduce ""
 expect "" unknown ""

@@ -51,13 +51,13 @@ wait
 "$dvbf" train swing.h5 -o swing --preset pendulum --hidden 8 --updates 20 --filter-updates 0 --starts 1 --threads 1 --quiet --no-verdict || [ $? = 3 ]
 printf '{"x": [%s]}\n' "$(seq -s, 0.01 0.01 0.36)" >frame.json
 for i in 1 2 3 4 5 6 7 8; do cat frame.json; done >frames.json
-state="--goal-in state --data swing.h5 --low -2 --high 2 --plan 4"
+state="--goal-space state --data swing.h5 --low -2 --high 2 --plan 4"
 "$dvbf" control swing --goal 0,1,nan $state --follow <frames.json >state.out
 tail -1 state.out | grep -q '"ready":true' || fail "no plan for a state: $(tail -1 state.out)"
 "$dvbf" control swing --goal 1,0,nan $state --follow <frames.json | cmp -s - state.out && fail "another state is the same goal"
 
 # learn-control takes the preset of its system, for data and training; flags win, and another system's preset is for training alone.
-short="--quiet --force --train 40 --size 8 --updates 2 --hidden 8 --projection 0 --episodes 1 --horizon 4 --plan 2 --scouts 0 --most-trainings 1"
+short="--quiet --force --train 40 --size 8 --updates 2 --hidden 8 --projection 0 --episodes 1 --horizon 4 --plan 2 --random-plans 0 --max-trainings 1"
 "$dvbf" learn-control cart-pole -o held $short >held.out
 grep -q 'trained on 40 sequences of 10 frames' held.out || fail "not the data of the preset: $(head -1 held.out)"
 grep -q '^latent = 16$' held/settings.txt || fail "not the settings of the preset"
@@ -83,8 +83,8 @@ says() { # WORDS ARGUMENTS...
   grep -q -- "$words" err || fail "\"$words\" is not said: $(cat err)"
 }
 says "3 numbers" run --goal 1,2,3 $limits --follow
-says "known states" run --goal 0.5 --goal-in state --data data.csv $limits --follow
-says "regression" run --goal 0.5,0.25 --goal-in state $limits --follow
+says "known states" run --goal 0.5 --goal-space state --data data.csv $limits --follow
+says "regression" run --goal 0.5,0.25 --goal-space state $limits --follow
 says "no such file" run --goal none.npz $limits --follow
 says "no value is left" run --goal 0.5,0.25 --low 1 --high 0 --follow
 says "low and high" run --goal 0.5,0.25 --follow

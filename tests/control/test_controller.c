@@ -130,7 +130,7 @@ static dvbf_status try_make(made *m, const dvbf_model *model, const dvbf_goal *g
   size_t size = 0;
   *m = (made){0};
   assert_int_equal(dvbf_settings_new(&m->settings, "control", error), DVBF_OK);
-  snprintf(line, sizeof line, "plan=6 scouts=16 low=-1,-2 high=1,0.5 %s", text);
+  snprintf(line, sizeof line, "plan=6 random-plans=16 low=-1,-2 high=1,0.5 %s", text);
   for (char *word; (word = strsep(&rest, " "));) {
     char *value = strchr(word, '=');
     if (!value) continue;
@@ -164,9 +164,9 @@ static void steps_are_within_limits_and_the_same_again(void **state) {
   (void)state;
   static const char *const ways[] = {"",
                                      "planner=sampling",
-                                     "goal-in=x",
+                                     "goal-space=x",
                                      "change-weight=1",
-                                     "scouts=0",
+                                     " random-plans=0",
                                      "terminal=weight",
                                      "terminal=none",
                                      "samples=5",
@@ -237,7 +237,7 @@ static void costs_are_what_they_are_said_to_be(void **state) {
   made by_z = make(f.model, &goal, "");
   memcpy(kept, dvbf_controller_goal(by_z.controller), sizeof kept);
   dvbf_goal state_goal = {.count = 1, .n_s = 3, .state = kept, .map = map};
-  made by_state = make(f.model, &state_goal, "goal-in=state");
+  made by_state = make(f.model, &state_goal, "goal-space=state");
   for (size_t t = 0; t < STEPS; t++) {
     dvbf_control c, d;
     dvbf_controller_step(by_z.controller, f.sequences.x + (t + 20) * N_X, NULL, &c);
@@ -255,7 +255,7 @@ static void lost_observations_are_predicted(void **state) {
   begin(&f, "");
   dvbf_goal goal = {.count = 1, .x = f.sequences.x};
   for (int hold = 0; hold < 2; hold++) {
-    made m = make(f.model, &goal, hold ? "blind=3 safe=hold" : "blind=3");
+    made m = make(f.model, &goal, hold ? "max-missing=3 safe=hold" : "max-missing=3");
     float broken[N_X], before[N_U];
     dvbf_control c;
     for (int i = 0; i < N_X; i++) broken[i] = i % 2 ? NAN : INFINITY;
@@ -267,7 +267,7 @@ static void lost_observations_are_predicted(void **state) {
       assert_int_equal(c.ready, t < 3);
       for (size_t i = 0; i < c.n_z; i++) assert_true(isfinite(c.belief.mean[i]));
     }
-    assert_non_null(strstr(c.reason, "blind"));
+    assert_non_null(strstr(c.reason, "max-missing"));
     for (int i = 0; i < N_U; i++) assert_true(c.u[i] == (hold ? before[i] : 0));
     dvbf_controller_step(m.controller, f.sequences.x, NULL, &c); /* it sees again */
     assert_true(c.ready);
@@ -347,9 +347,9 @@ static void what_cannot_work_is_refused(void **state) {
   refused(f.model, &goal, "low=1,2,3", "must be one number, or 2");
   refused(f.model, &goal, "high=a", "must be one number, or 2");
   refused(f.model, &goal, "low=", "missing");
-  refused(f.model, &goal, "goal-in=state", "regression");
-  refused(f.model, &goal, "planner=sampling scouts=0", "scouts");
-  refused(f.model, &goal, "risk=1 scouts=0", "scouts");
+  refused(f.model, &goal, "goal-space=state", "regression");
+  refused(f.model, &goal, "planner=sampling random-plans=0", "random-plans");
+  refused(f.model, &goal, "risk=1 random-plans=0", "random-plans");
   refused(f.model, &empty, "", "the goal is empty");
   refused(f.model, &unseen, "", "no value at all");
   refused(f.model, &weighed, "", "must be at least 0");

@@ -1,9 +1,9 @@
 /* The kernels of every instruction set that this processor has, fast and portable, against plain code in
  * double precision. */
-#include "base/settings.h"
 #include "engine/kernels.h"
 #include "math/portable.h"
 #include "math/random.h"
+#include "settings_tables.h"
 
 #include <float.h>
 #include <math.h>

@@ -26,7 +26,7 @@ static asked ask(const char *system, const char *physics, const char *loop, cons
   asked a = {.settings = {settings_of(system, physics),
                           settings_of("train", "updates=20 hidden=8 systems=2 search=off starts=1 threads=1 "
                                                "filter-updates=0"),
-                          settings_of("control", "plan=5 scouts=8"), settings_of("loop", loop)}};
+                          settings_of("control", "plan=5 random-plans=8"), settings_of("loop", loop)}};
   a.loop = (dvbf_loop){.system = a.settings[0],
                        .train = a.settings[1],
                        .control = a.settings[2],
@@ -48,7 +48,7 @@ static void everything_is_written_and_the_same_again(void **state) {
   static const char *const files[] = {"control.json", "control.html",      "control.png", "control.svg",
                                       "control.apng", "model.safetensors", "settings.txt"};
   assert_non_null(mkdtemp(folder));
-  asked a = ask("pendulum", small, "trainings=2 collect=3 horizon=20 episodes=3 lost=0.2 push=1", folder);
+  asked a = ask("pendulum", small, "trainings=2 collect=3 horizon=20 episodes=3 dropout=0.2 push=1", folder);
   dvbf_loop_result *first = NULL, *second = NULL;
   dvbf_error error;
   if (dvbf_learn_control(&first, &a.loop, &error)) fail_msg("%s", error.message);
@@ -108,7 +108,7 @@ static void other_systems_and_wrong_ones(void **state) {
   dvbf_error error;
   static const char *const others[] = {"cart-pole", "arm", "planar"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-    asked b = ask(others[i], small, "horizon=12 episodes=2 most-trainings=1 push=1", NULL);
+    asked b = ask(others[i], small, "horizon=12 episodes=2 max-trainings=1 push=1", NULL);
     if (dvbf_learn_control(&outcome, &b.loop, &error)) fail_msg("%s: %s", others[i], error.message);
     assert_int_equal(outcome->episodes, 2);
     dvbf_loop_result_free(outcome);
@@ -140,7 +140,7 @@ static void models_that_cannot_hold_are_trained_again(void **state) {
     dvbf_loop_result *outcome = NULL;
     dvbf_error error;
     char told[2000] = "";
-    asked a = ask("pendulum", small, "collect=2 horizon=16 episodes=1 most-trainings=2", NULL);
+    asked a = ask("pendulum", small, "collect=2 horizon=16 episodes=1 max-trainings=2", NULL);
     a.loop.tell = keep_sentence;
     a.loop.user_data = told;
     const char *limit = weak ? "1e-6" : "1e6", *below = weak ? "-1e-6" : "-1e6";
@@ -162,7 +162,7 @@ static dvbf_loop_result *on_true_state(const char *system, const char *physics, 
   snprintf(text, sizeof text, "true-state=on episodes=2 %s", loop);
   asked a = ask(system, physics, text, folder);
   assert_int_equal(dvbf_settings_set(a.settings[2], "plan", "20", &error), DVBF_OK);
-  assert_int_equal(dvbf_settings_set(a.settings[2], "scouts", "32", &error), DVBF_OK);
+  assert_int_equal(dvbf_settings_set(a.settings[2], "random-plans", "32", &error), DVBF_OK);
   if (dvbf_learn_control(&outcome, &a.loop, &error)) fail_msg("%s: %s", loop, error.message);
   assert_int_equal(outcome->sequences, 0);
   forget(&a);
@@ -178,9 +178,9 @@ static void the_true_state_brings_it_up(void **state) {
     size_t held;
   } cases[] = {
       {"pendulum", "size=8 torque=5", "horizon=120", 2},
-      {"pendulum", "size=8 torque=5", "horizon=120 lost=0.3 loop-seed=3", 2},
+      {"pendulum", "size=8 torque=5", "horizon=120 dropout=0.3 loop-seed=3", 2},
       {"pendulum", "size=8 torque=5", "horizon=120 frame-delay=1 control-delay=2", 2},
-      {"pendulum", "size=8 torque=5", "horizon=120 frame-delay=1 control-delay=2 tell-delay=off", 0},
+      {"pendulum", "size=8 torque=5", "horizon=120 frame-delay=1 control-delay=2 known-delay=off", 0},
       {"pendulum", "size=8 torque=5 noise=0.1 disturbance=0.1", "horizon=120 push=2", 2},
       {"cart-pole", "size=8 near=0.2", "horizon=60 first-angle=0.1 first-range=0.05", 2},
       {"arm", "size=8", "horizon=80", 2},

@@ -19,10 +19,10 @@ SMALL = "--hidden 4 --latent 2 --batch-size 4 --window 8 --validate-every 2 --th
 LEARN = ["--updates", "6", "--filter-updates", "0", "--checkpoint-every", "0", *SMALL]
 TRAIN = ["train", "data.csv", "--search", "off", *LEARN]
 SEARCH = ["train", "data.csv", "--search", "on", "--candidates", "2", "--members", "2", *LEARN]
-GOAL = "--goal 0.2 --goal-in x --low -1 --high 1 --plan 3 --scouts 2 --iterations 1".split()
+GOAL = "--goal 0.2 --goal-space x --low -1 --high 1 --plan 3 --random-plans 2 --iterations 1".split()
 CONTROL = ["control", "run", "--follow", *GOAL]
 LEARN_CONTROL = ("learn-control pendulum -o new --train 4 --valid 2 --test 2 --steps 6 --size 4 --horizon 8 --episodes 1 "
-                 "--plan 3 --scouts 2 --iterations 1 --search off --updates 2 --filter-updates 0 --hidden 4 --latent 2 "
+                 "--plan 3 --random-plans 2 --iterations 1 --search off --updates 2 --filter-updates 0 --hidden 4 --latent 2 "
                  "--batch-size 4 --starts 1 --threads 1 --quiet").split()
 
 

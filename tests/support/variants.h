@@ -273,8 +273,6 @@ static const variant variants[] = {
     {"vrnn of 20 units, sigma by state", "model=vrnn units=20 sigma=state", .n_u = 2, NO_GRADIENT | PLAN},
     {"storn of 18 units", "model=storn units=18", .n_u = 2, NO_GRADIENT | PLAN},
     {"adadelta, clipped", "optimizer=adadelta clip-norm=1", .n_u = 2, NO_GRADIENT | THREADS},
-    {"moved images", "shift=1 image-height=2 image-width=3 importance-samples=2", .n_u = 2,
-     NO_GRADIENT | THREADS},
     {"dkf, fast dropout, sigmoid", "model=dkf initial=fast-dropout activation=sigmoid", .n_u = 2,
      NO_GRADIENT | OBSERVED},
     /* Exported; the names are those of files. */

@@ -1,6 +1,5 @@
 /* Updates and passes: they allocate nothing, do not depend on threads, and go on from a snapshot. */
 #include "base/memory.h"
-#include "model/shift.h"
 #include "small_model.h"
 #include "train/trainer.h"
 #include "variants.h"
@@ -258,73 +257,6 @@ static void long_gradients_are_clipped(void **state) {
   assert_true(clips("clip-spike=0 clip-norm=0.001", 2));
 }
 
-/* ---- Images that are moved ---- */
-
-static void expect_moved(const dv_shift *shift, const float *image, const int *by) {
-  const float *moved = dv_shifted(shift, 1, image);
-  for (int y = 0; y < shift->height; y++)
-    for (int x = 0; x < shift->width; x++)
-      for (int c = 0; c < shift->channels; c++) {
-        int from_y = y - by[0], from_x = x - by[1];
-        from_y = from_y < 0 ? 0 : from_y >= shift->height ? shift->height - 1 : from_y;
-        from_x = from_x < 0 ? 0 : from_x >= shift->width ? shift->width - 1 : from_x;
-        assert_true(moved[(y * shift->width + x) * shift->channels + c] ==
-                    image[(from_y * shift->width + from_x) * shift->channels + c]);
-      }
-}
-
-/* Every offset is drawn, for each row by itself, and depends on seed, update and place alone. */
-static void images_are_moved(void **state) {
-  (void)state;
-  enum { HEIGHT = 4, WIDTH = 5, CHANNELS = 3, MOST = 2 };
-  float image[HEIGHT * WIDTH * CHANNELS], room[HEIGHT * WIDTH * CHANNELS];
-  int by[4], times[2 * MOST + 1][2 * MOST + 1] = {{0}};
-  for (size_t i = 0; i < sizeof image / sizeof *image; i++) image[i] = (float)i;
-  dv_shift shift = {HEIGHT, WIDTH, CHANNELS, MOST, by, room};
-  for (uint32_t i = 0; i < 2000; i++) {
-    dv_shift_draw(&shift, 1, 3, i / 50, i % 50);
-    expect_moved(&shift, image, by + 2);
-    times[by[2] + MOST][by[3] + MOST]++;
-    dv_shift_draw(&shift, 0, 3, i / 50, i % 50);
-    assert_true(by[0] == by[2] && by[1] == by[3]);
-  }
-  for (int i = 0; i < 25; i++) assert_in_range(times[i / 5][i % 5], 40, 130);
-}
-
-static void moving_images_changes_training(void **state) {
-  (void)state;
-  fixture f;
-  dvbf_real *values[2];
-  size_t bytes = 0;
-  for (int i = 0; i < 2; i++) {
-    begin(&f, i ? "shift=1 image-height=2 image-width=3" : "");
-    values[i] = trained(&f, 2, 3);
-    bytes = f.model->parameters.size * sizeof *values[i];
-    end(&f);
-  }
-  assert_memory_not_equal(values[0], values[1], bytes);
-  free(values[0]);
-  free(values[1]);
-}
-
-static void what_is_no_image_is_not_moved(void **state) {
-  (void)state;
-  static const char *const wrong[][2] = {{"shift=1", "x has 6 columns"},
-                                         {"shift=1 image-height=2 image-width=2", "x has 6 columns"},
-                                         {"shift=2 image-height=2 image-width=3", "must be below the size"}};
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    fixture f;
-    dvbf_error error;
-    dv_updater *updater = NULL;
-    begin(&f, wrong[i][0]);
-    dv_threads *pool = new_pool(2);
-    assert_int_equal(dv_updater_new(&updater, f.model, pool, &f.sequences, false, &error), DVBF_ARGUMENT);
-    assert_non_null(strstr(error.message, wrong[i][1]));
-    dv_threads_free(pool);
-    end(&f);
-  }
-}
-
 /* What is not trained keeps its bytes, whatever the number of threads. */
 static void parts_are_trained_alone(void **state) {
   (void)state;
@@ -363,9 +295,6 @@ int main(void) {
       cmocka_unit_test(parts_are_trained_alone),
       cmocka_unit_test(loops_do_not_allocate),
       cmocka_unit_test(samples_of_an_evaluation_do_not_allocate),
-      cmocka_unit_test(images_are_moved),
-      cmocka_unit_test(moving_images_changes_training),
-      cmocka_unit_test(what_is_no_image_is_not_moved),
       cmocka_unit_test(threads_do_not_change_results),
       cmocka_unit_test(threads_do_not_change_tiles),
       cmocka_unit_test(missing_tiles_are_refused),

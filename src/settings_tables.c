@@ -1,0 +1,42 @@
+/* The list of all tables of settings (dv_table_named). Each table is declared by its owner: settings_*.def in
+ * the folder of its subject. A new table: include its file below, twice, and twice in settings_tables.h. */
+#include "settings_tables.h"
+
+#include <string.h>
+
+#define DV_LINES 3 /* entries */
+#include "base/settings_lines.h"
+static const dv_setting data_entries[] = {
+#include "data/settings_data.def"
+};
+#include "control/settings_control.def"
+#include "evaluate/settings_evaluate.def"
+#include "experiments/settings_loop.def"
+#include "experiments/settings_systems.def"
+#include "export/settings_export.def"
+#include "infer/settings_estimate.def"
+
+#define DV_LINES 4 /* tables */
+#include "base/settings_lines.h"
+static const dv_table tables[] = {
+    ALSO(data, "data") /**/
+#include "control/settings_control.def"
+#include "evaluate/settings_evaluate.def"
+#include "experiments/settings_loop.def"
+#define SYSTEM(called, object, type) ALSO(type, called)
+#include "experiments/systems.def"
+#include "export/settings_export.def"
+#include "infer/settings_estimate.def"
+};
+
+const dv_table *dv_table_named(const char *name) {
+  if (!strcmp(dv_train_table.name, name)) return &dv_train_table;
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+    if (!strcmp(tables[i].name, name)) return &tables[i];
+  return NULL;
+}
+
+const dv_data_settings *dv_settings_data(const dvbf_settings *settings, dvbf_error *error) {
+  const dv_data_settings *part = dv_settings_part(settings);
+  return part ? part : dv_settings_values(settings, "data", error);
+}
