@@ -244,11 +244,6 @@ typedef struct dv_reduction {
   dvbf_data data; /* the coordinates c of the training and the validation data; valid may be empty */
 } dv_reduction;
 
-/* Whether so many columns are reduced. */
-bool dv_reduction_helps(size_t n_x);
-/* Frames with gaps are not reduced. `scaling` is a model that scales x. Call clear also after a failure. */
-dvbf_status dv_reduction_init(dv_reduction *out, const dvbf_model *scaling, const dvbf_data *data,
-                              dvbf_error *error);
 void dv_reduction_clear(dv_reduction *reduction);
 
 /* A system of the coordinates becomes one of x'. */
@@ -256,12 +251,5 @@ dvbf_status dv_reduction_lift(dv_system *system, const dv_reduction *reduction, 
 
 /* The difference of ln p of a frame of x' from that of its coordinates, on average. */
 double dv_reduction_log_p(const dv_reduction *reduction);
-
-/* ---- State range ---- */
-
-/* Filters the recordings and sets the model's limits to `state-limit` times the range of z; does nothing if
- * that is 0. `system` is that of the model, in the units of the recordings. */
-dvbf_status dv_linear_measure(dvbf_model *m, const dv_system *system, const dv_recordings *recordings,
-                              dvbf_error *error);
 
 #endif

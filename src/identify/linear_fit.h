@@ -6,10 +6,10 @@
 #include "model/model.h"
 
 /* A model of the class linear with the scaling that `like` asks for. Order, window and feedthrough are chosen
- * by blocked cross-validation of one step and free run over training and validation sequences together. The
- * flag of `like` ends this with DVBF_STOPPED. */
+ * by blocked cross-validation of one step and free run over training and validation sequences together.
+ * `interrupt` as in dv_identify_order. */
 dvbf_status dv_identify_model(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,
-                              dvbf_error *error);
+                              const volatile int *interrupt, dvbf_error *error);
 
 /* The best linear system of the training data with at most n_z states, and the recordings, both in the
  * model's units; with feedthrough if its setting says so. Clear both, also after a failure. `interrupt` as in

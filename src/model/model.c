@@ -498,6 +498,13 @@ dvbf_real *dv_model_range(const dvbf_model *m) {
   return dv_model_values(m, NAME);
 }
 
+void dv_model_widen_range(dvbf_real *low, dvbf_real *high, const dvbf_real *z, int n) {
+  for (int k = 0; k < n; k++) {
+    low[k] = z[k] < low[k] ? z[k] : low[k];
+    high[k] = z[k] > high[k] ? z[k] : high[k];
+  }
+}
+
 void dv_model_set_range(dvbf_model *m, const dvbf_real *low, const dvbf_real *high, double multiple) {
   dvbf_real *centre = dv_model_range(m), *limit = centre + m->n_z;
   double widest = 0;

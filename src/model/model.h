@@ -255,6 +255,8 @@ dvbf_real *dv_model_range(const dvbf_model *m);
 /* Sets them so that z is unchanged within `multiple` times the range low .. high [n_z] around its middle. A
  * dimension that hardly moves gets a hundredth of the widest one, so that training can still use it. */
 void dv_model_set_range(dvbf_model *m, const dvbf_real *low, const dvbf_real *high, double multiple);
+/* Widens low .. high [n] to hold z; they begin as infinity and -infinity. */
+void dv_model_widen_range(dvbf_real *low, dvbf_real *high, const dvbf_real *z, int n);
 
 /* The parameter of that name; NULL: there is none. */
 const dv_parameter *dv_model_find(const dvbf_model *m, const char *name);

@@ -464,7 +464,8 @@ static dvbf_status keep(search *h, const dvbf_model *m, dvbf_error *error) {
 /* Without a linear model, candidates are judged in units of the deviation. */
 static dvbf_status find_linear(search *h, dvbf_error *error) {
   dvbf_error inner = {0};
-  dvbf_status status = dv_identify_model(&h->linear, h->base.settings, h->base.data, &inner);
+  dvbf_status status = dv_identify_model(&h->linear, h->base.settings, h->base.data,
+                                         dv_settings_interrupt(h->base.settings), &inner);
   if (!dv_failed_outside(status)) return DVBF_OK;
   if (error) *error = inner;
   return status;

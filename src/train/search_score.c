@@ -75,7 +75,7 @@ static dvbf_status measure_linear(dv_scorer *r, size_t fold, const dvbf_settings
   dvbf_data known = r->folds.list[fold].data;
   known.valid = (dvbf_sequences){0}; /* it holds the part that the linear model must not see */
   r->linear[fold].free_run = r->linear[fold].one_step = r->linear[fold].unseen = 1;
-  dvbf_status status = dv_identify_model(&linear, settings, &known, &inner);
+  dvbf_status status = dv_identify_model(&linear, settings, &known, r->ask.interrupt, &inner);
   if (status) {
     if (!dv_failed_outside(status)) return DVBF_OK;
     if (error) *error = inner;

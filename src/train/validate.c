@@ -208,20 +208,14 @@ void dv_range_clear(dv_range *r) {
   *r = (dv_range){0};
 }
 
-static void widen(dvbf_real *low, dvbf_real *high, const dvbf_real *z, int n) {
-  for (int k = 0; k < n; k++) {
-    low[k] = z[k] < low[k] ? z[k] : low[k];
-    high[k] = z[k] > high[k] ? z[k] : high[k];
-  }
-}
-
 static void collect_range(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
   dv_range *r = user;
   int n = w->model->n_z;
   dvbf_real *low = r->low + shard * (size_t)n, *high = r->high + shard * (size_t)n;
   for (int i = 0; i < count; i++)
     for (size_t t = 0; t < dvbf_sequence_length(&r->sequences, first + (size_t)i); t++)
-      widen(low, high, dvbf_at(&w->run, dvbf_steps(w->program->z, (int)t, 1)) + (size_t)i * (size_t)n, n);
+      dv_model_widen_range(low, high,
+                           dvbf_at(&w->run, dvbf_steps(w->program->z, (int)t, 1)) + (size_t)i * (size_t)n, n);
 }
 
 dvbf_status dv_range_measure(dv_range *r, dvbf_model *m, dvbf_error *error) {
@@ -236,8 +230,8 @@ dvbf_status dv_range_measure(dv_range *r, dvbf_model *m, dvbf_error *error) {
   dv_ranks_gather(dv_threads_ranks(r->pass.pool), r->low, n * sizeof *r->low, shards);
   dv_ranks_gather(dv_threads_ranks(r->pass.pool), r->high, n * sizeof *r->high, shards);
   for (size_t i = 1; i < shards; i++) {
-    widen(r->low, r->high, r->low + i * n, m->n_z);
-    widen(r->low, r->high, r->high + i * n, m->n_z);
+    dv_model_widen_range(r->low, r->high, r->low + i * n, m->n_z);
+    dv_model_widen_range(r->low, r->high, r->high + i * n, m->n_z);
   }
   if (!status) dv_model_set_range(m, r->low, r->high, m->settings->state_limit);
   return status;

@@ -153,7 +153,7 @@ static void check(size_t n_x, size_t n_u, bool feedthrough, const char *more) {
   dvbf_error error;
   if (dvbf_train(&model, settings, &data, NULL, &error)) fail_msg("%s", error.message);
   assert_true(model->settings->feedthrough || !feedthrough); /* it may be worth it by chance too */
-  assert_int_equal(dv_identify_model(&linear, settings, &data, NULL), DVBF_OK);
+  assert_int_equal(dv_identify_model(&linear, settings, &data, NULL, NULL), DVBF_OK);
   prediction p = predict(model, &data.train);
   compare_forecasts(&p, linear, &data.train);
   compare_states(&p, linear, &data.train);
