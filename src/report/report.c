@@ -257,7 +257,7 @@ static dvbf_status add_verdict(dvbf_page *page, const dv_section *c, dvbf_error 
 static dvbf_status add_scores(dvbf_page *page, const dv_section *c, dvbf_error *error) {
   const dvbf_verdict *v = c->evaluation->verdict;
   if (!v || (!(v->one_step.origins + v->free_run.origins) && isnan(v->nats.learned))) return DVBF_OK;
-  dvbf_status status = dvbf_page_heading(page, 2, "Beside simpler ways to predict", error);
+  dvbf_status status = dvbf_page_heading(page, 2, "Compared with simple baselines", error);
   if (!status) status = add_nats(page, v, error);
   if (status || !(v->one_step.origins + v->free_run.origins)) return status;
   status = add_errors(page, c, v, error);
