@@ -135,6 +135,8 @@ def test_notebooks(model, picture_model):
 
 
 def test_what_the_library_tells():
+    assert dvbf.describe is dvbf.capabilities and dvbf.Abilities is dvbf.Capabilities  # former names
+    assert dvbf.Model.judge is dvbf.Model.verdict
     found = dvbf.capabilities()
     assert found.version == dvbf.__version__ and found.cores >= 1 and found.instructions in ("base", "v3", "v4")
     table = {s.name: s for s in dvbf.settings("train")}
