@@ -51,7 +51,7 @@ for file in tanks/model.safetensors mine/model.safetensors forecast.csv next.csv
   [ -s $file ] || fail "$file was not written"
 done
 
-# Flags: those of help, recipes (docs/settings.md), and those of other programs.
+# Flags: those of help, recipes, and those of other programs.
 other=(bind-to build cpus-per-task map-by mpi nodes ntasks-per-node requeue signal target test-dir                # MPI, CMake
   demo first keep models only processor quick reference row skip study twice)                                     # our scripts
 names() {
@@ -60,7 +60,7 @@ names() {
     "$dvbf" help "$command" --all | grep -oE -- '--[a-z0-9-]+'
   done
   "$dvbf" help | grep -oE -- '--[a-z-]+'
-  [ ! -e "$source/docs/settings.md" ] || sed -n 's/^| `\([a-z0-9-]*\)`.*/--\1/p' "$source/docs/settings.md"
+  sed -n 's/^[A-Z_]*([a-z_0-9]*, "\([a-z0-9-]*\)".*/--\1/p' "$source"/src/*/*.def
   printf -- '--%s\n' "${other[@]}" version
 }
 names | sort -u >known
