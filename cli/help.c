@@ -1,5 +1,6 @@
 /* One description of all commands (cli_describe) and three writers of it: help for a terminal, manual pages
- * (roff, man(7)), and completion for bash. No page has a date, so the same program makes the same pages. */
+ * (roff, man(7)), and completion for bash; and docs/settings.md, from the table of `train`. No page has a
+ * date, so the same program makes the same pages. */
 #include "help.h"
 
 #include "options.h"
@@ -353,6 +354,52 @@ static void write_command(FILE *out, const cli_command *command, const cli_comma
   see_also(out, commands, command->name);
 }
 
+/* ---- Settings as Markdown ---- */
+
+/* A cell of a table, in which a bar would begin the next one. */
+static void put_cell(FILE *out, const char *text) {
+  fputs(" ", out);
+  for (; *text; text++) fprintf(out, "%s%c", *text == '|' ? "\\" : "", *text);
+  fputs(" |", out);
+}
+
+static void put_row(FILE *out, const dvbf_setting_info *info) {
+  fprintf(out, "| `%s` |", info->name);
+  put_cell(out, info->initial);
+  put_cell(out, info->range);
+  put_cell(out, info->users ? info->users : "all");
+  put_cell(out, info->help);
+  fputc('\n', out);
+}
+
+/* The settings that help lists, by group, or the recipes. */
+static void put_rows(FILE *out, bool recipes) {
+  dvbf_setting_info info;
+  char group[64] = "";
+  for (size_t i = 0; dvbf_settings_table("train", i, &info); i++) {
+    if (info.recipe != recipes) continue;
+    if (!recipes && strcmp(group, info.group) != 0) fprintf(out, "\n## %s\n", info.group);
+    if (recipes ? !*group : strcmp(group, info.group) != 0)
+      fputs("\n| setting | default | values | models or density | meaning |\n|---|---|---|---|---|\n", out);
+    snprintf(group, sizeof group, "%s", info.group);
+    put_row(out, &info);
+  }
+}
+
+static void write_settings(const cli_command *const *commands, FILE *out) {
+  (void)commands;
+  fputs("# Settings of `dvbf train`\n\n"
+        "`dvbf manual FOLDER` writes this page. Flags, `--config` files, presets and Python use the same "
+        "names. A\n"
+        "setting that nobody gives is chosen for the data; `train` prints what it chose and why.\n",
+        out);
+  put_rows(out, false);
+  fputs("\n## Recipes\n\n"
+        "Presets, rules and the search set these; `help train` does not list them.\n",
+        out);
+  put_rows(out, true);
+}
+
 /* ---- Completion for bash ---- */
 
 /* ---- Patterns ---- */
@@ -499,14 +546,19 @@ static dvbf_status page(const cli_command *command, const cli_command *const *co
   return close_file(file, path, error);
 }
 
-dvbf_status cli_manual(const cli_command *const *commands, const char *folder, dvbf_error *error) {
+static dvbf_status file_of(const char *folder, const char *name, const cli_command *const *commands,
+                           void (*write)(const cli_command *const *commands, FILE *out), dvbf_error *error) {
   dv_path path;
+  FILE *file = open_in(folder, name, path, error);
+  if (!file) return error->status;
+  write(commands, file);
+  return close_file(file, path, error);
+}
+
+dvbf_status cli_manual(const cli_command *const *commands, const char *folder, dvbf_error *error) {
   dvbf_status status = dvbf_folder_make(folder, error);
   if (!status) status = page(NULL, commands, folder, error);
   for (const cli_command *const *c = commands; !status && *c; c++) status = page(*c, commands, folder, error);
-  if (status) return status;
-  FILE *file = open_in(folder, "dvbf.bash", path, error);
-  if (!file) return error->status;
-  write_completion(commands, file);
-  return close_file(file, path, error);
+  if (!status) status = file_of(folder, "dvbf.bash", commands, write_completion, error);
+  return status ? status : file_of(folder, "settings.md", commands, write_settings, error);
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Manual pages: one for each command, with all that its help tells, the same bytes every time, and roff that groff
 # takes without a warning. Without groff the last is left out and the test counts as skipped.
+# docs/settings.md is the page of settings that the program writes.
 # Usage: tests/cli/manual.sh DVBF
 set -euo pipefail
 dvbf=$1
@@ -36,6 +37,9 @@ grep -qF 'paper\-pendulum' "$work/pages/dvbf-train.1" || fail "no preset"
 for section in NAME SYNOPSIS DESCRIPTION COMMANDS "EXIT STATUS" FILES ENVIRONMENT EXAMPLES "SEE ALSO"; do
   grep -qxF ".SH $section" "$work/pages/dvbf.1" || fail "dvbf.1 lacks $section"
 done
+
+diff "$work/pages/settings.md" "$(dirname "$0")/../../docs/settings.md" ||
+  fail "docs/settings.md is not what dvbf manual writes; copy that"
 
 [ "$("$dvbf" manual 2>&1)" = "dvbf: usage: dvbf manual FOLDER" ] || fail "usage"
 
