@@ -261,14 +261,15 @@ static dvbf_status look_at_mark(const dv_layout *l, bool *marked, float *mark) {
   return dv_fail(l->error, DVBF_ARGUMENT, "missing-value = %.60s: must be a number, as -999", text);
 }
 
-/* From here on ranks read a share of x each, so they must have the same sequences. */
+/* From here on facts are kept, and ranks read a share of x each, so they must have the same sequences. */
 static dvbf_status share_source(const dv_layout *l, dvbf_sequences *s) {
   const uint64_t sizes[] = {s->count, s->steps, s->n_x, s->n_u, s->gaps, s->source != NULL};
   uint64_t hash = dv_hash_start;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) hash = dv_hash_number(hash, sizes[i]);
   if (s->length) hash = dv_hash(hash, s->length, s->count * sizeof *s->length);
   if (s->source) s->source->team = l->team;
-  return dv_ranks_agree(l->team, hash, "the data", l->error);
+  dvbf_status status = dv_facts_begin(s, l->error);
+  return status ? status : dv_ranks_agree(l->team, hash, "the data", l->error);
 }
 
 dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_sequences *s,
@@ -288,7 +289,6 @@ dvbf_status dv_layout_finish(const dv_layout *l, dv_frames *f, int lead, dvbf_se
     status = dv_fail(l->error, DVBF_FORMAT, "%.200s: names and units cannot be read; %s", l->archive->path,
                      l->archive->lost);
   if (!status) status = dv_frames_load(s, f, l->archive, l->how, l->error);
-  if (!status) status = dv_facts_begin(s, l->error);
   if (!status) dv_sequences_clear_padding(s);
   if (!status) status = share_source(l, s);
   return status;

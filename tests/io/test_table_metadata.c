@@ -21,6 +21,7 @@ static dvbf_data *read_text(const char *text, ...) {
     assert_int_equal(dvbf_settings_set(how, name, va_arg(settings, const char *), &error), DVBF_OK);
   va_end(settings);
   if (dvbf_data_read(&data, in_folder("table.csv"), how, &error)) fail_msg("%s", error.message);
+  assert_non_null(data->train.facts); /* what is found in them is kept, so that it is found once */
   dvbf_settings_free(how);
   return data;
 }
