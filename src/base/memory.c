@@ -37,6 +37,12 @@ void *dv_realloc(void *old, size_t count, size_t size) {
   return realloc(old, bytes ? bytes : 1);
 }
 
+void *dv_grow(void *list, size_t count, size_t size) {
+  enum { LEAST = 16 };
+  bool full = !count || (count >= LEAST && !(count & (count - 1)));
+  return full ? dv_realloc(list, count ? 2 * count : LEAST, size) : list;
+}
+
 char *dv_strdup(const char *text) {
   size_t size = strlen(text) + 1;
   char *copy = dv_calloc(size, 1);

@@ -20,6 +20,10 @@ void *dv_calloc_aligned(size_t count, size_t size);
  * valid. */
 void *dv_realloc(void *old, size_t count, size_t size);
 
+/* Room for one more than `count` elements, in an array that grew by this function alone, from NULL; NULL as
+ * above. */
+void *dv_grow(void *list, size_t count, size_t size);
+
 char *dv_strdup(const char *text);
 void dv_free(void *memory);
 /* Frees all that are listed. */

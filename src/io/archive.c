@@ -103,13 +103,9 @@ dvbf_status dv_archive_add(dv_archive *a, const dv_array *array, dvbf_error *err
   if (a->count == MOST)
     return dv_fail(error, DVBF_FORMAT, "%.200s: holds more than %d arrays; split it over several files",
                    a->path, MOST);
-  if (a->count == a->room) {
-    size_t room = a->room ? 2 * a->room : 16;
-    dv_array *larger = dv_realloc(a->arrays, room, sizeof *larger);
-    if (!larger) return dv_fail_memory(error, "reading data");
-    a->arrays = larger;
-    a->room = room;
-  }
+  dv_array *arrays = dv_grow(a->arrays, a->count, sizeof *arrays);
+  if (!arrays) return dv_fail_memory(error, "reading data");
+  a->arrays = arrays;
   dv_array *to = &a->arrays[a->count];
   *to = *array;
   const char *size = count_elements(to), *trouble = size ? size : array->trouble;
@@ -136,7 +132,7 @@ dvbf_status dv_archive_sort(dv_archive *a, dvbf_error *error) {
 
 void dv_archive_note(dv_archive *a, const char *format, ...) {
   DV_PLAIN_NUMBERS;
-  char(*notes)[256] = dv_realloc(a->notes, a->n_notes + 1, sizeof *notes);
+  char(*notes)[256] = dv_grow(a->notes, a->n_notes, sizeof *notes);
   a->forgot = a->forgot || !notes;
   if (!notes) return;
   va_list arguments;
@@ -148,12 +144,97 @@ void dv_archive_note(dv_archive *a, const char *format, ...) {
 }
 
 void dv_archive_use(dv_archive *a, const char *name, const char *as) {
-  dvbf_use *uses = dv_realloc(a->uses, a->n_uses + 1, sizeof *uses);
+  dvbf_use *uses = dv_grow(a->uses, a->n_uses, sizeof *uses);
   a->forgot = a->forgot || !uses;
   if (!uses) return;
   a->uses = uses;
   snprintf(uses[a->n_uses].name, sizeof uses->name, "%.63s", name);
   snprintf(uses[a->n_uses++].role, sizeof uses->role, "%.127s", as);
+}
+
+/* ---- Formats that are not read ---- */
+
+typedef struct beginning {
+  size_t offset, length;
+  const char *bytes, *sentence;
+} beginning;
+
+#define FRAMES "is a video; store its frames: numpy.savez(\"data.npz\", x=frames), [1, steps, height, width]"
+#define IMAGES "is an image; stack images as [1, steps, height, width]: numpy.savez(\"data.npz\", x=images)"
+#define PICKLE                                                                                               \
+  "is a pickle of Python; in Python: x = pickle.load(open(FILE, \"rb\")), then numpy.savez(\"data.npz\", "   \
+  "x=x)"
+#define PANDAS(read) "; convert it in Python: pandas." read ".to_csv(\"data.csv\", index=False)"
+
+static const beginning known[] = {
+    {0, 4, "PAR1", "is a Parquet file" PANDAS("read_parquet(FILE)")},
+    {0, 6, "ARROW1", "is a Feather or Arrow file" PANDAS("read_feather(FILE)")},
+    {0, 4, "FEA1", "is a Feather file" PANDAS("read_feather(FILE)")},
+    {0, 8, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+     "is an old Excel file; in Excel or LibreOffice, save it as CSV"},
+    {0, 2, "\x1f\x8b", "is compressed by gzip; unpack it: gunzip FILE"},
+    {0, 3, "BZh", "is compressed by bzip2; unpack it: bunzip2 FILE"},
+    {0, 6,
+     "\xfd"
+     "7zXZ",
+     "is compressed by xz; unpack it: unxz FILE"},
+    {0, 4, "\x28\xb5\x2f\xfd", "is compressed by zstd; unpack it: unzstd FILE"},
+    {0, 2, "\x80\x02",
+     "is a pickle of Python, perhaps of PyTorch; in Python: x = torch.load(FILE) or "
+     "pickle.load(open(FILE, \"rb\")), then numpy.savez(\"data.npz\", x=x)"},
+    {0, 2, "\x80\x03", PICKLE},
+    {0, 2, "\x80\x04", PICKLE},
+    {0, 2, "\x80\x05", PICKLE},
+    {0, 15, "SQLite format 3",
+     "is an SQLite database; export a table: sqlite3 -header -csv FILE \"select * "
+     "from TABLE\" > data.csv"},
+    {0, 4, "TDSm",
+     "is a TDMS file of LabVIEW; in Python: nptdms.TdmsFile(FILE).as_dataframe()"
+     ".to_csv(\"data.csv\", index=False)"},
+    {0, 3, "MDF",
+     "is an MDF file; in Python: asammdf.MDF(FILE).to_dataframe(raster=0.01).to_csv(\"data.csv\")"},
+    {0, 7, "#ROSBAG", "is a ROS bag; write a topic as CSV: rostopic echo -b FILE -p /TOPIC > data.csv"},
+    {0, 5, "\x89MCAP", "is an MCAP file; write its topics as CSV or store them by numpy.savez"},
+    {4, 4, "ftyp", FRAMES},
+    {8, 4, "AVI ", FRAMES},
+    {8, 4, "WAVE",
+     "is a sound; in Python: rate, x = scipy.io.wavfile.read(FILE), then numpy.savez(\"data.npz\", "
+     "x=x, fs=rate)"},
+    {0, 4, "\x89PNG", IMAGES},
+    {0, 3, "\xff\xd8\xff", IMAGES},
+    {0, 4, "%PDF", "is a PDF document; export its table as CSV"},
+};
+
+/* By how a file begins. */
+static const char *foreign_format(const unsigned char *bytes, size_t size) {
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    const beginning *b = &known[i];
+    if (b->offset + b->length <= size && !memcmp(bytes + b->offset, b->bytes, b->length)) return b->sentence;
+  }
+  return NULL;
+}
+
+const char *dv_foreign_entry(const char *name) {
+  const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+  if (!strcmp(name, "xl/workbook.xml"))
+    return "is an Excel file; in Excel or LibreOffice, save it as CSV, or in Python: "
+           "pandas.read_excel(FILE).to_csv(\"data.csv\", index=False)";
+  if (!strcmp(name, "META-INF/manifest.xml"))
+    return "is a spreadsheet of LibreOffice; save it as CSV there, or: soffice --convert-to csv FILE";
+  if (dv_text_ends_in(name, "/data.pkl"))
+    return "is a file of PyTorch; in Python: x = torch.load(FILE), then numpy.savez(\"data.npz\", "
+           "x=x.numpy())";
+  if (!strcmp(last, ".zarray") || !strcmp(last, "zarr.json"))
+    return "is a Zarr archive; in Python: numpy.savez(\"data.npz\", **zarr.open(FILE))";
+  return NULL;
+}
+
+const char *dv_foreign_array(const char *name) {
+  const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+  if (slash && (!strcmp(last, "block0_values") || !strcmp(last, "table")))
+    return "was written by pandas; convert it in Python: pandas.read_hdf(FILE).to_csv(\"data.csv\", "
+           "index=False)";
+  return NULL;
 }
 
 /* ---- Formats ---- */
@@ -235,7 +316,7 @@ static dvbf_status open_any(dv_archive **out, const char *path, int descriptor, 
   if (size == 0) return dv_fail(error, DVBF_FORMAT, "%.200s: is empty; make or copy the file again", path);
   size_t format = 0;
   while (format < TEXT && !formats[format]->recognises(descriptor, magic, (size_t)size)) format++;
-  const char *foreign = format == TEXT ? dv_foreign(magic, (size_t)size) : NULL;
+  const char *foreign = format == TEXT ? foreign_format(magic, (size_t)size) : NULL;
   if (foreign) return dv_fail(error, DVBF_FORMAT, "%.200s: %s", path, foreign);
   return open_guarded(out, format, path, descriptor, how, error);
 }
@@ -496,88 +577,4 @@ void dv_numbers_convert(const unsigned char *from, dv_number type, bool swapped,
   case DV_UINT32: EACH(uint32_t, v);
   case DV_UINT64: EACH(uint64_t, v);
   }
-}
-
-/* ---- Formats that are not read ---- */
-
-typedef struct beginning {
-  size_t offset, length;
-  const char *bytes, *sentence;
-} beginning;
-
-#define FRAMES "is a video; store its frames: numpy.savez(\"data.npz\", x=frames), [1, steps, height, width]"
-#define IMAGES "is an image; stack images as [1, steps, height, width]: numpy.savez(\"data.npz\", x=images)"
-#define PICKLE                                                                                               \
-  "is a pickle of Python; in Python: x = pickle.load(open(FILE, \"rb\")), then numpy.savez(\"data.npz\", "   \
-  "x=x)"
-#define PANDAS(read) "; convert it in Python: pandas." read ".to_csv(\"data.csv\", index=False)"
-
-static const beginning known[] = {
-    {0, 4, "PAR1", "is a Parquet file" PANDAS("read_parquet(FILE)")},
-    {0, 6, "ARROW1", "is a Feather or Arrow file" PANDAS("read_feather(FILE)")},
-    {0, 4, "FEA1", "is a Feather file" PANDAS("read_feather(FILE)")},
-    {0, 8, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
-     "is an old Excel file; in Excel or LibreOffice, save it as CSV"},
-    {0, 2, "\x1f\x8b", "is compressed by gzip; unpack it: gunzip FILE"},
-    {0, 3, "BZh", "is compressed by bzip2; unpack it: bunzip2 FILE"},
-    {0, 6,
-     "\xfd"
-     "7zXZ",
-     "is compressed by xz; unpack it: unxz FILE"},
-    {0, 4, "\x28\xb5\x2f\xfd", "is compressed by zstd; unpack it: unzstd FILE"},
-    {0, 2, "\x80\x02",
-     "is a pickle of Python, perhaps of PyTorch; in Python: x = torch.load(FILE) or "
-     "pickle.load(open(FILE, \"rb\")), then numpy.savez(\"data.npz\", x=x)"},
-    {0, 2, "\x80\x03", PICKLE},
-    {0, 2, "\x80\x04", PICKLE},
-    {0, 2, "\x80\x05", PICKLE},
-    {0, 15, "SQLite format 3",
-     "is an SQLite database; export a table: sqlite3 -header -csv FILE \"select * "
-     "from TABLE\" > data.csv"},
-    {0, 4, "TDSm",
-     "is a TDMS file of LabVIEW; in Python: nptdms.TdmsFile(FILE).as_dataframe()"
-     ".to_csv(\"data.csv\", index=False)"},
-    {0, 3, "MDF",
-     "is an MDF file; in Python: asammdf.MDF(FILE).to_dataframe(raster=0.01).to_csv(\"data.csv\")"},
-    {0, 7, "#ROSBAG", "is a ROS bag; write a topic as CSV: rostopic echo -b FILE -p /TOPIC > data.csv"},
-    {0, 5, "\x89MCAP", "is an MCAP file; write its topics as CSV or store them by numpy.savez"},
-    {4, 4, "ftyp", FRAMES},
-    {8, 4, "AVI ", FRAMES},
-    {8, 4, "WAVE",
-     "is a sound; in Python: rate, x = scipy.io.wavfile.read(FILE), then numpy.savez(\"data.npz\", "
-     "x=x, fs=rate)"},
-    {0, 4, "\x89PNG", IMAGES},
-    {0, 3, "\xff\xd8\xff", IMAGES},
-    {0, 4, "%PDF", "is a PDF document; export its table as CSV"},
-};
-
-const char *dv_foreign(const unsigned char *bytes, size_t size) {
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    const beginning *b = &known[i];
-    if (b->offset + b->length <= size && !memcmp(bytes + b->offset, b->bytes, b->length)) return b->sentence;
-  }
-  return NULL;
-}
-
-const char *dv_foreign_entry(const char *name) {
-  const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
-  if (!strcmp(name, "xl/workbook.xml"))
-    return "is an Excel file; in Excel or LibreOffice, save it as CSV, or in Python: "
-           "pandas.read_excel(FILE).to_csv(\"data.csv\", index=False)";
-  if (!strcmp(name, "META-INF/manifest.xml"))
-    return "is a spreadsheet of LibreOffice; save it as CSV there, or: soffice --convert-to csv FILE";
-  if (dv_text_ends_in(name, "/data.pkl"))
-    return "is a file of PyTorch; in Python: x = torch.load(FILE), then numpy.savez(\"data.npz\", "
-           "x=x.numpy())";
-  if (!strcmp(last, ".zarray") || !strcmp(last, "zarr.json"))
-    return "is a Zarr archive; in Python: numpy.savez(\"data.npz\", **zarr.open(FILE))";
-  return NULL;
-}
-
-const char *dv_foreign_array(const char *name) {
-  const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
-  if (slash && (!strcmp(last, "block0_values") || !strcmp(last, "table")))
-    return "was written by pandas; convert it in Python: pandas.read_hdf(FILE).to_csv(\"data.csv\", "
-           "index=False)";
-  return NULL;
 }

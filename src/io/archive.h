@@ -73,7 +73,7 @@ struct dv_archive {
   const dv_format *format;
   char path[512];
   dv_array *arrays; /* [count] sorted by name, with 9 before 10 */
-  size_t count, room;
+  size_t count;
   struct dv_csv_table *table; /* of a CSV file, which has no arrays (csv.h); NULL: it has arrays */
   unsigned references;
   size_t files;       /* that it was joined of; 0: it is one file */
@@ -178,11 +178,10 @@ void dv_numbers_convert(const unsigned char *from, dv_number type, bool swapped,
 
 /* Advice on converting them. */
 
-/* By how a file begins: the rest of a sentence that begins with its name; NULL: it is none of those known. */
-const char *dv_foreign(const unsigned char *bytes, size_t size);
-/* The same for a zip archive, by the name of a file in it. */
+/* By the name of a file in a zip archive: the rest of a sentence that begins with its name; NULL: it is none
+ * of those known. */
 const char *dv_foreign_entry(const char *name);
-/* For HDF5, by the name of an array in it. */
+/* The same for HDF5, by the name of an array in it. */
 const char *dv_foreign_array(const char *name);
 
 /* ---- Listing of files ---- */
@@ -191,7 +190,7 @@ const char *dv_foreign_array(const char *name);
 
 typedef struct dv_listing {
   char **paths; /* [count] */
-  size_t count, room;
+  size_t count;
 } dv_listing;
 
 /* The files that `given` stand for, in the order given and by name within a folder or pattern, with 9 before

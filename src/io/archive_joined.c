@@ -41,7 +41,7 @@ typedef struct joined {
   uint64_t turn;
   pthread_mutex_t lock; /* of what is open */
   piece *pieces;        /* by name, then by file */
-  size_t n_pieces, room;
+  size_t n_pieces;
   size_t *first; /* [arrays + 1] of each array in `pieces`; dv_array.place is the number of one */
 } joined;
 
@@ -184,13 +184,9 @@ static char *rename_array(const dv_archive *a, size_t i, bool list, size_t *epis
 /* Takes over the name of the piece. */
 static dvbf_status add_piece(joined *j, piece *p, dvbf_error *error) {
   const char *trouble = p->about.trouble;
-  if (j->n_pieces == j->room) {
-    size_t room = j->room ? 2 * j->room : 64;
-    piece *larger = p->name ? dv_realloc(j->pieces, room, sizeof *larger) : NULL;
-    if (larger) j->pieces = larger;
-    if (larger) j->room = room;
-  }
-  if (p->name && j->n_pieces < j->room) {
+  piece *larger = p->name ? dv_grow(j->pieces, j->n_pieces, sizeof *larger) : NULL;
+  if (larger) {
+    j->pieces = larger;
     p->about.trouble = trouble ? dv_strdup(trouble) : NULL;
     j->pieces[j->n_pieces++] = *p;
     if (p->about.trouble || !trouble) return DVBF_OK;
@@ -436,13 +432,9 @@ static dvbf_status add(dv_listing *l, const char *path, dvbf_error *error) {
   if (l->count == MOST)
     return dv_fail(error, DVBF_FORMAT, "%.200s: is more than the %d files that data may have; join some",
                    path, MOST);
-  if (l->count == l->room) {
-    size_t room = l->room ? 2 * l->room : 16;
-    char **larger = dv_realloc((void *)l->paths, room, sizeof *larger);
-    if (!larger) return dv_fail_memory(error, "listing files");
-    l->paths = larger;
-    l->room = room;
-  }
+  char **larger = dv_grow((void *)l->paths, l->count, sizeof *larger);
+  if (!larger) return dv_fail_memory(error, "listing files");
+  l->paths = larger;
   l->paths[l->count] = dv_strdup(path);
   if (!l->paths[l->count]) return dv_fail_memory(error, "listing files");
   l->count++;

@@ -15,15 +15,11 @@
 
 /* Begins a sequence, which has no rows yet. */
 static dvbf_status begin_sequence(dv_csv_rows *r, const char *name, double time, dvbf_error *error) {
-  if (r->sequences == r->sequences_room) {
-    size_t room = r->sequences_room ? 2 * r->sequences_room : 64;
-    size_t *lengths = dv_realloc(r->lengths, room, sizeof *lengths);
-    if (lengths) r->lengths = lengths;
-    dvbf_origin *origins = dv_realloc(r->origins, room, sizeof *origins);
-    if (origins) r->origins = origins;
-    if (!lengths || !origins) return dv_fail_memory(error, "reading data");
-    r->sequences_room = room;
-  }
+  size_t *lengths = dv_grow(r->lengths, r->sequences, sizeof *lengths);
+  if (lengths) r->lengths = lengths;
+  dvbf_origin *origins = dv_grow(r->origins, r->sequences, sizeof *origins);
+  if (origins) r->origins = origins;
+  if (!lengths || !origins) return dv_fail_memory(error, "reading data");
   r->lengths[r->sequences] = 0;
   r->origins[r->sequences] = (dvbf_origin){.sequence = r->sequences, .time = time};
   snprintf(r->origins[r->sequences].name, sizeof r->origins->name, "%s", name);
@@ -33,15 +29,11 @@ static dvbf_status begin_sequence(dv_csv_rows *r, const char *name, double time,
 
 /* One more row of the last sequence; the caller fills it. */
 static dvbf_status new_row(dv_csv_rows *r, float **values, double time, dvbf_error *error) {
-  if (r->count == r->room) {
-    size_t room = r->room ? 2 * r->room : 1024, size;
-    float *larger = dv_multiply(room, r->width, &size) ? dv_realloc(r->values, size, sizeof *larger) : NULL;
-    if (larger) r->values = larger;
-    double *times = larger && r->timed ? dv_realloc(r->times, room, sizeof *times) : NULL;
-    if (times) r->times = times;
-    if (!larger || (r->timed && !times)) return dv_fail_memory(error, "reading data");
-    r->room = room;
-  }
+  float *larger = dv_grow(r->values, r->count, r->width * sizeof *larger);
+  if (larger) r->values = larger;
+  double *times = r->timed ? dv_grow(r->times, r->count, sizeof *times) : NULL;
+  if (times) r->times = times;
+  if (!larger || (r->timed && !times)) return dv_fail_memory(error, "reading data");
   if (r->timed) r->times[r->count] = time;
   *values = r->values + r->count++ * r->width;
   r->lengths[r->sequences - 1]++;

@@ -53,7 +53,7 @@ typedef struct dv_csv_columns {
   bool header;   /* a line names the columns */
   bool units;    /* the line below it holds their units */
   size_t before; /* lines in front of the first one */
-  size_t count, room;
+  size_t count;
   dv_csv_column *column;        /* [count] */
   size_t *choice[3], chosen[3]; /* columns of x, u and state, and how many */
   size_t sequence, split;       /* columns, or DV_CSV_NONE */
@@ -163,11 +163,11 @@ double dv_epoch_unit(double value);
 typedef struct dv_csv_rows {
   float *values; /* [count][width] */
   double *times; /* [count] seconds, where `timed` */
-  size_t count, room, width;
+  size_t count, width;
   bool timed;
   size_t *lengths;      /* [sequences] rows of each */
   dvbf_origin *origins; /* [sequences] */
-  size_t sequences, sequences_room;
+  size_t sequences;
 } dv_csv_rows;
 
 /* ---- Tables ---- */

@@ -139,18 +139,11 @@ static double time_unit_of(const char *name, const char *unit) {
 
 /* ---- List of columns ---- */
 
-static bool make_room(dv_csv_columns *c) {
-  size_t room = c->room ? 2 * c->room : 16;
-  dv_csv_column *larger = dv_realloc(c->column, room, sizeof *larger);
-  if (!larger) return false;
-  c->column = larger;
-  c->room = room;
-  return true;
-}
-
 dvbf_status dv_csv_add_column(dv_csv_columns *c, dv_cursor name, bool quoted, dvbf_error *error) {
   if (c->count == MOST) return dv_fail(error, DVBF_FORMAT, "a table may have at most %d columns", MOST);
-  if (c->count == c->room && !make_room(c)) return dv_fail_memory(error, "reading data");
+  dv_csv_column *columns = dv_grow(c->column, c->count, sizeof *columns);
+  if (!columns) return dv_fail_memory(error, "reading data");
+  c->column = columns;
   size_t room = 2 * dv_cursor_left(&name) + 1, used = 0; /* Latin-1 may become twice as long */
   char *raw = dv_calloc(room, 1), *copy = dv_calloc(room, 1);
   dv_csv_column *column = &c->column[c->count];

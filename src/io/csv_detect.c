@@ -171,7 +171,6 @@ static dvbf_status read_remark(dv_csv_columns *c, const char *path, const char *
   dv_csv_columns_free(c);
   c->column = named.column;
   c->count = named.count;
-  c->room = named.room;
   c->header = true;
   return DVBF_OK;
 }

@@ -19,7 +19,7 @@ static const char *const names[COLUMNS] = {"update",     "start",      "bound", 
 typedef double row[COLUMNS];
 
 typedef struct rows {
-  size_t count, room;
+  size_t count;
   row *list;
 } rows;
 
@@ -60,13 +60,9 @@ static bool read_row(char *line, const int at[COLUMNS], row out) {
 }
 
 static bool add_row(rows *all, const row one) {
-  if (all->count == all->room) {
-    size_t room = all->room ? 2 * all->room : 256;
-    row *list = dv_realloc(all->list, room, sizeof *list);
-    if (!list) return false;
-    all->list = list;
-    all->room = room;
-  }
+  row *list = dv_grow(all->list, all->count, sizeof *list);
+  if (!list) return false;
+  all->list = list;
   memcpy(all->list[all->count++], one, sizeof(row));
   return true;
 }
