@@ -25,7 +25,9 @@ typedef struct cli_example {
 /* Lists end with NULL, or with an entry without a name. */
 typedef struct cli_command {
   const char *name, *synopsis, *help;
-  const char *details;        /* further lines of help, or NULL */
+  const char *details;    /* further lines of help, or NULL */
+  const char *list_title; /* of a list that help shows below: names and what they are, or NULL */
+  const char *(*list)(size_t index, const char **help);
   cli_example examples[8];    /* the manual page of the program shows the first one */
   const char *arguments[4];   /* names of the positional arguments */
   bool many;                  /* the last argument is data, possibly several files */

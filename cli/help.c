@@ -144,11 +144,14 @@ static void table(const walk *w, const char *name, const char *title) {
   if (switches) text(w, "A switch: --NAME means on, --no-NAME off.");
 }
 
+static void list(const walk *w, const char *title, const char *(*of)(size_t index, const char **help)) {
+  const char *name, *help;
+  heading(w, title);
+  for (size_t i = 0; (name = of(i, &help)); i++) item(w, (cli_item){.name = name, .help = help});
+}
+
 static void presets(const walk *w) {
-  const char *help;
-  heading(w, "Presets");
-  for (size_t i = 0; dvbf_preset_name(i, &help); i++)
-    item(w, (cli_item){.name = dvbf_preset_name(i, NULL), .help = help});
+  list(w, "Presets", dvbf_preset_name);
   text(w, "Use one with --preset. Flags override the config file, which overrides the preset.");
 }
 
@@ -163,6 +166,7 @@ void cli_describe(const cli_command *command, bool all, const cli_writer *writer
   char line[160];
   size_t left_out = 0;
   text(&w, command->details);
+  if (command->list) list(&w, command->list_title, command->list);
   flags(&w, command->flags);
   const char *name;
   char owners[128];

@@ -44,7 +44,7 @@ static void waves_backward(const dvbf_op *op, dvbf_run *run) {
     for (int i = 1; i < SYSTEMS; i += 2) *d_theta++ += alpha[i] * d_alpha[i + 1] - alpha[i + 1] * d_alpha[i];
 }
 
-/* The same in statements, so that a trained model can be written as C (dvbf_export_c). Every second number of
+/* The same in statements, so that a trained model can be written as C (dvbf_export). Every second number of
  * alpha is a cosine, the others are sines. */
 static void waves_emit(const dvbf_op *op, dvbf_code *code) {
   dvbf_place alpha = dvbf_place_of(op->out[0]), cosines = alpha, sines = alpha;

@@ -1222,12 +1222,16 @@ class dvbf_export_options(Structure):
     data: Any
     sequences: Any
     data_path: Any
+    goal: Any
+    control: Any
     force: bool
     _fields_ = [
         ("run", c_char_p),
         ("data", POINTER(dvbf_data)),
         ("sequences", POINTER(dvbf_sequences)),
         ("data_path", c_char_p),
+        ("goal", POINTER(dvbf_goal)),
+        ("control", c_void_p),
         ("force", c_bool),
     ]
 
@@ -1244,6 +1248,7 @@ class dvbf_export_result(Structure):
     rmse_rounded: float
     sample_time: float
     binary: bool
+    summary: Any
     _fields_ = [
         ("prefix", c_char * 64),
         ("constant_bytes", c_size_t),
@@ -1256,6 +1261,7 @@ class dvbf_export_result(Structure):
         ("rmse_rounded", c_double),
         ("sample_time", c_double),
         ("binary", c_bool),
+        ("summary", c_char * 512),
     ]
 
 
@@ -1384,11 +1390,8 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dvbf_reproduction_free": (None, (c_void_p,)),
     "dvbf_learn_control": (c_int, (POINTER(c_void_p), c_void_p, c_void_p)),
     "dvbf_loop_result_free": (None, (c_void_p,)),
-    "dvbf_export_c": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
-    "dvbf_export_controller": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
-    "dvbf_export_fmu": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
-    "dvbf_export_casadi": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
-    "dvbf_export_onnx": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
+    "dvbf_export_target": (c_char_p, (c_size_t, POINTER(c_char_p))),
+    "dvbf_export": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "dvbf_export_check": (c_int, (c_char_p, c_void_p)),
 }
 

@@ -25,14 +25,6 @@ from ._settings import Settings
 
 log = logging.getLogger("dvbf")
 
-#: Functions of the library by the ending of the file.
-_EXPORTS = {
-    ".c": "dvbf_export_c",
-    ".fmu": "dvbf_export_fmu",
-    ".py": "dvbf_export_casadi",
-    ".onnx": "dvbf_export_onnx",
-}
-
 
 class Parameters(Mapping[str, Floats]):
     """Weights of a model by name, as copies [rows, columns]."""
@@ -525,14 +517,10 @@ class Model:
         if data is not None:
             options.data = ctypes.pointer(data.content)
         target, found = os.fsencode(path), _api.dvbf_export_result()
-        ending = os.path.splitext(os.fspath(path))[1]
-        if ending not in _EXPORTS:
-            raise ValueError(f"{os.fspath(path)}: the name of the file must end in {', '.join(_EXPORTS)}")
-        write = getattr(lib, _EXPORTS[ending])
 
         def work() -> None:
             assert data is None or data.handle  # must live as long as the work
-            call(write, target, self.handle, how.handle, ctypes.byref(options), ctypes.byref(found))
+            call(lib.dvbf_export, target, self.handle, how.handle, ctypes.byref(options), ctypes.byref(found))
             if check:
                 call(lib.dvbf_export_check, target)
 

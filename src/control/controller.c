@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "control/model_derivatives.h"
 #include "control/planner.h"
-#include "infer/online.h"
 #include "math/algebra.h"
 #include "math/portable.h"
 
@@ -73,7 +72,6 @@ static void place_planner(dv_workspace *room, dvbf_controller *c, const dvbf_goa
   dv_planner_lay_out(&c->planner, room, &like);
 }
 
-/* Counts bytes or places all parts. */
 static dvbf_status lay_out(dvbf_controller **out, dv_workspace *room, const dvbf_controller *like,
                            const dvbf_goal *goal, dvbf_error *error) {
   dvbf_controller *c = dv_workspace_take(room, 1, sizeof *c), parts = *like;
@@ -152,7 +150,7 @@ static dvbf_status encode(dvbf_controller *c, const float *x, float *z, dvbf_err
   for (int i = 0; i < c->model->n_z; i++) {
     z[i] = belief.ready ? belief.mean[i] : NAN;
     if (!isfinite(z[i]))
-      return dv_fail(error, DVBF_NUMERIC, "the model finds no finite state for this goal; train it anew");
+      return dv_fail(error, DVBF_NUMERIC, "the model finds no finite state for this goal; train it again");
   }
   return DVBF_OK;
 }

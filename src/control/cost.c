@@ -51,7 +51,6 @@ dv_cost *dv_cost_lay_out(dv_workspace *room, const dv_cost *like) {
 
 /* ---- Distance from a goal ---- */
 
-/* Coordinates s of a state. */
 static void look(const dv_cost *t, const double *z) {
   int n = t->n_z;
   if (t->looks) dv_emission_jacobian_at(t->looks, z, t->s);
@@ -61,7 +60,6 @@ static void look(const dv_cost *t, const double *z) {
   }
 }
 
-/* The same with its derivatives. */
 static void look_closely(const dv_cost *t, const double *z) {
   int n = t->n_z;
   if (t->looks) {
@@ -138,18 +136,10 @@ void dv_cost_terminal(dv_cost *t, int64_t kind) {
 
 /* ---- The problem ---- */
 
-static void move(void *user, int rows, const double *z, const double *u, double *next) {
+static void move(void *user, int rows, const double *z, const double *u, const double *noise, double *next) {
   const dv_cost *t = user;
   int n = t->n_z, m = t->n_u;
-  t->motion.go(t->motion.user, rows, z, u, next, n + m);
-  for (int r = 0; r < rows; r++)
-    memcpy(next + (size_t)r * (size_t)(n + m) + n, u + (size_t)r * (size_t)m, (size_t)m * sizeof *u);
-}
-
-static void stir(void *user, int rows, const double *z, const double *u, const double *noise, double *next) {
-  const dv_cost *t = user;
-  int n = t->n_z, m = t->n_u;
-  t->motion.stir(t->motion.user, rows, z, u, noise, next, n + m);
+  t->motion.move(t->motion.user, rows, z, u, noise, next, n + m);
   for (int r = 0; r < rows; r++)
     memcpy(next + (size_t)r * (size_t)(n + m) + n, u + (size_t)r * (size_t)m, (size_t)m * sizeof *u);
 }
@@ -186,7 +176,6 @@ static double cost(void *user, int step, const double *z, const double *u) {
   return t->later[step] * sum;
 }
 
-/* Adds the terminal cost to the derivatives. */
 static void expand_terminal(const dv_cost *t, int goal, const double *z, dv_expansion *out) {
   int n = t->n_z, all = n + t->n_u;
   const double *p = t->p + (size_t)goal * (size_t)(n * n), *centre = t->centre + (size_t)goal * (size_t)n;
@@ -262,7 +251,6 @@ dv_problem dv_cost_problem(dv_cost *t, int rows) {
                       .cost = cost,
                       .expand = expand,
                       .steer = steer,
-                      .stir = stir,
                       .n_w = t->n_w};
 }
 
@@ -286,11 +274,8 @@ static bool read_list(const char *text, double *out, int count) {
 
 static dvbf_status refuse(const char *name, const char *text, int n_u, dvbf_error *error) {
   if (!*text)
-    return dv_fail(
-        error, DVBF_ARGUMENT,
-        "low and high, the limits of the %d controls, are missing: a controller must know what it may "
-        "give",
-        n_u);
+    return dv_fail(error, DVBF_ARGUMENT, "low and high, the limits of the %d controls, are missing; set both",
+                   n_u);
   return dv_fail(error, DVBF_ARGUMENT, "%s = %.60s: must be one number, or %d with commas between", name,
                  text, n_u);
 }
@@ -321,7 +306,7 @@ static dvbf_status check_numbers(const char *what, const float *values, size_t c
       return dv_fail(error, DVBF_ARGUMENT, "%s of the goal is not finite at number %zu", what, i + 1);
     seen += isfinite(values[i]) != 0;
   }
-  if (values && !seen) return dv_fail(error, DVBF_ARGUMENT, "%s of the goal has no value at all", what);
+  if (values && !seen) return dv_fail(error, DVBF_ARGUMENT, "%s of the goal has no values", what);
   return DVBF_OK;
 }
 

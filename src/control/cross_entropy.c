@@ -13,24 +13,29 @@ dv_cross_entropy *dv_cross_entropy_lay_out(dv_workspace *room, const dv_problem 
   dv_cross_entropy parts = {.problem = *problem, .count = count, .elites = count / 8 > 2 ? count / 8 : 2};
   size_t n_z = (size_t)problem->n_z, n_u = (size_t)problem->n_u, plan = (size_t)problem->steps * n_u;
   size_t rows = (size_t)problem->rows;
-  parts.u = dv_workspace_take(room, plan, sizeof(double));
-  parts.mean = dv_workspace_take(room, plan, sizeof(double));
-  parts.deviation = dv_workspace_take(room, plan, sizeof(double));
-  parts.drawn = dv_workspace_take(room, (size_t)count * plan, sizeof(double));
-  parts.cost = dv_workspace_take(room, (size_t)count, sizeof(double));
-  parts.order = dv_workspace_take(room, (size_t)count, sizeof(int));
-  parts.until = dv_workspace_take(room, (size_t)count, sizeof(int));
-  parts.z = dv_workspace_take(room, rows * n_z, sizeof(double));
-  parts.next = dv_workspace_take(room, rows * n_z, sizeof(double));
-  parts.row_u = dv_workspace_take(room, rows * n_u, sizeof(double));
-  parts.noise = dv_workspace_take(room, rows * (size_t)problem->n_w, sizeof(double));
-  parts.sum = dv_workspace_take(room, (size_t)count, sizeof(double));
-  parts.squares = dv_workspace_take(room, (size_t)count, sizeof(double));
+  size_t plans = (size_t)count;
+  const struct {
+    double **at;
+    size_t size;
+  } all[] = {{&parts.u, plan},
+             {&parts.mean, plan},
+             {&parts.deviation, plan},
+             {&parts.drawn, plans * plan},
+             {&parts.cost, plans},
+             {&parts.z, rows * n_z},
+             {&parts.next, rows * n_z},
+             {&parts.row_u, rows * n_u},
+             {&parts.noise, rows * (size_t)problem->n_w},
+             {&parts.sum, plans},
+             {&parts.squares, plans}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    *all[i].at = dv_workspace_take(room, all[i].size, sizeof(double));
+  parts.order = dv_workspace_take(room, plans, sizeof(int));
+  parts.until = dv_workspace_take(room, plans, sizeof(int));
   if (planner) *planner = parts;
   return planner;
 }
 
-/* First mean and deviation. */
 static void begin(dv_cross_entropy *p, double spread) {
   const dv_problem *o = &p->problem;
   for (int t = 0; t < o->steps; t++)
@@ -76,12 +81,8 @@ static void set_noise(dv_cross_entropy *p, const dv_drawing *d, int future, int 
 /* Moves rows, with the noise of a future or, if it is negative, without. */
 static void go_on(dv_cross_entropy *p, const dv_drawing *d, int future, int t, int rows) {
   const dv_problem *o = &p->problem;
-  if (future >= 0) {
-    set_noise(p, d, future, t, rows);
-    o->stir(o->user, rows, p->z, p->row_u, p->noise, p->next);
-  } else {
-    o->move(o->user, rows, p->z, p->row_u, p->next);
-  }
+  if (future >= 0) set_noise(p, d, future, t, rows);
+  o->move(o->user, rows, p->z, p->row_u, future >= 0 ? p->noise : NULL, p->next);
   memcpy(p->z, p->next, (size_t)rows * (size_t)o->n_z * sizeof *p->z);
 }
 
@@ -113,7 +114,6 @@ static void follow(dv_cross_entropy *p, const double *from, const dv_drawing *d,
     p->cost[first + r] += o->cost(o->user, o->steps, p->z + (size_t)r * n_z, NULL);
 }
 
-/* Mean over the futures plus the risk term. */
 static double weigh(double sum, double squares, const dv_drawing *d) {
   double mean = sum / d->futures, variance = squares / d->futures - mean * mean;
   return mean + d->risk * (variance > 0 ? sqrt(variance) : variance < 0 ? 0 : variance);

@@ -5,7 +5,6 @@
 #include "control/optimal_control.h"
 
 #include "math/algebra.h"
-#include "math/box_qp.h"
 
 #include <math.h>
 #include <string.h>
@@ -64,7 +63,6 @@ static void add_product(double *out, const double *a, const double *b, int n, in
     }
 }
 
-/* Q of step t, without regularisation. */
 static void expand_step(dv_ilqr *p, int t) {
   const dv_problem *o = &p->problem;
   int n = o->n_z, m = o->n_u;
@@ -182,7 +180,7 @@ static void try_lengths(dv_ilqr *p, double *cost) {
       choose_control(p, t, length, z + r * n, u + r * m);
       cost[r] += o->cost(o->user, t, z + r * n, u + r * m);
     }
-    o->move(o->user, DV_LENGTHS, z, u, z + DV_LENGTHS * n);
+    o->move(o->user, DV_LENGTHS, z, u, NULL, z + DV_LENGTHS * n);
   }
   const double *last = p->trial_z + (size_t)o->steps * DV_LENGTHS * n;
   for (size_t r = 0; r < DV_LENGTHS; r++) cost[r] += o->cost(o->user, o->steps, last + r * n, NULL);
@@ -211,7 +209,6 @@ static void accept(dv_ilqr *p, size_t row) {
 
 /* ---- Iterations ---- */
 
-/* The path under the present controls, and its cost. */
 static double roll_out(dv_ilqr *p, const double *first) {
   const dv_problem *o = &p->problem;
   size_t n = (size_t)o->n_z, m = (size_t)o->n_u;
@@ -221,7 +218,7 @@ static double roll_out(dv_ilqr *p, const double *first) {
     double *z = p->z + (size_t)t * n, *u = p->u + (size_t)t * m;
     dv_into_limits(u, o->low, o->high, o->n_u);
     cost += o->cost(o->user, t, z, u);
-    o->move(o->user, 1, z, u, z + n);
+    o->move(o->user, 1, z, u, NULL, z + n);
   }
   return cost + o->cost(o->user, o->steps, p->z + (size_t)o->steps * n, NULL);
 }
@@ -235,7 +232,7 @@ void dv_ilqr_resume(dv_ilqr *p, const double *first) {
   memcpy(p->trial_z, first, n * sizeof *first);
   for (int t = 0; t < o->steps; t++) {
     choose_control(p, t, 0, p->trial_z, p->trial_u + (size_t)t * m);
-    o->move(o->user, 1, p->trial_z, p->trial_u + (size_t)t * m, p->trial_z + n);
+    o->move(o->user, 1, p->trial_z, p->trial_u + (size_t)t * m, NULL, p->trial_z + n);
     memcpy(p->trial_z, p->trial_z + n, n * sizeof *first);
   }
   memcpy(p->u, p->trial_u, (rest + 1) * m * sizeof *p->u);

@@ -101,21 +101,16 @@ static void set_noise(const dv_transition_batch *m, dv_program_memory *machine, 
   for (int i = 0; i < rows * m->n_w; i++) to[i] = noise ? (dvbf_real)noise[i] : 0;
 }
 
-void dv_transition_batch_noise(dv_transition_batch *m, int rows, const double *z, const double *u,
-                               const double *noise, double *next, int stride) {
-  dv_program_memory *machine = rows <= m->few ? &m->walk : &m->crowd;
-  set_noise(m, machine, rows, noise);
-  dv_transition_batch_run(m, rows, z, u, next, stride);
-  set_noise(m, machine, rows, NULL);
-}
-
-void dv_transition_batch_run(dv_transition_batch *m, int rows, const double *z, const double *u, double *next,
-                             int stride) {
+static void move(void *user, int rows, const double *z, const double *u, const double *noise, double *next,
+                 int stride) {
+  dv_transition_batch *m = user;
   dv_program_memory *machine = rows <= m->few ? &m->walk : &m->crowd;
   unsigned before = dv_flush_denormals();
+  if (noise) set_noise(m, machine, rows, noise);
   fill(m, machine, rows, 1, z, u, stride);
   dv_run_forward(&machine->run);
   machine->run.same_weights = true;
+  if (noise) set_noise(m, machine, rows, NULL);
   dv_restore_denormals(before);
   const dvbf_real *from = dv_at(&machine->run, dvbf_steps(machine->program.z, 1, 1));
   for (int r = 0; r < rows; r++, next += stride)
@@ -139,35 +134,21 @@ static void derive_some(dv_transition_batch *m, int count, const double *z, cons
     }
 }
 
-void dv_transition_batch_derive(dv_transition_batch *m, int steps, const double *z, const double *u,
-                                double *a, double *b, int stride) {
-  int n_u = m->model->n_u;
+static void derive(void *user, int steps, const double *z, const double *u, double *a, double *b,
+                   int stride) {
+  dv_transition_batch *m = user;
+  size_t wide = (size_t)stride, n_u = (size_t)m->model->n_u;
   unsigned before = dv_flush_denormals();
   for (int t = 0, count; t < steps; t += count) {
+    size_t at = (size_t)t;
     count = steps - t < m->points ? steps - t : m->points;
-    derive_some(m, count, z + (size_t)t * (size_t)stride, u + (size_t)t * (size_t)n_u,
-                a + (size_t)t * (size_t)stride * (size_t)stride, b + (size_t)t * (size_t)stride * (size_t)n_u,
-                stride);
+    derive_some(m, count, z + at * wide, u + at * n_u, a + at * wide * wide, b + at * wide * n_u, stride);
   }
   dv_restore_denormals(before);
 }
 
-static void go(void *user, int rows, const double *z, const double *u, double *next, int stride) {
-  dv_transition_batch_run(user, rows, z, u, next, stride);
-}
-
-static void stir(void *user, int rows, const double *z, const double *u, const double *noise, double *next,
-                 int stride) {
-  dv_transition_batch_noise(user, rows, z, u, noise, next, stride);
-}
-
-static void derive(void *user, int steps, const double *z, const double *u, double *a, double *b,
-                   int stride) {
-  dv_transition_batch_derive(user, steps, z, u, a, b, stride);
-}
-
 dv_dynamics dv_transition_batch_dynamics(dv_transition_batch *moves) {
-  return (dv_dynamics){.user = moves, .go = go, .derive = derive, .stir = stir};
+  return (dv_dynamics){.user = moves, .move = move, .derive = derive};
 }
 
 enum { MOST_COLUMNS = 64 };

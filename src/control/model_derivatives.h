@@ -29,17 +29,7 @@ dvbf_status dv_transition_batch_lay_out(dv_transition_batch **out, dv_workspace 
                                         const dvbf_model *model, int few, int many, int steps, int *n_w,
                                         dvbf_error *error);
 
-/* next [rows][n_z] = f(z, u); rows is at most `many`, rows of z and next are `stride` apart. */
-void dv_transition_batch_run(dv_transition_batch *moves, int rows, const double *z, const double *u,
-                             double *next, int stride);
-/* The same with noise [rows][n_w]. */
-void dv_transition_batch_noise(dv_transition_batch *moves, int rows, const double *z, const double *u,
-                               const double *noise, double *next, int stride);
-/* a [steps][stride][stride], b [steps][stride][n_u]: the first n_z rows and columns of each matrix are
- * written. */
-void dv_transition_batch_derive(dv_transition_batch *moves, int steps, const double *z, const double *u,
-                                double *a, double *b, int stride);
-/* The three as the dynamics of a task. */
+/* As the dynamics of a task; rows that move at once are at most `many`. */
 dv_dynamics dv_transition_batch_dynamics(dv_transition_batch *moves);
 
 /* ---- Emission ---- */

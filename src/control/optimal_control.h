@@ -25,8 +25,9 @@ typedef struct dv_problem {
   int rows;                 /* that `move` takes at most */
   const double *low, *high; /* [n_u], low <= high; may be infinite */
   void *user;               /* handed to all of these */
-  /* next [rows][n_z] = f(z [rows][n_z], u [rows][n_u]) */
-  void (*move)(void *user, int rows, const double *z, const double *u, double *next);
+  /* next [rows][n_z] = f(z [rows][n_z], u [rows][n_u]), with noise [rows][n_w] of standard normal numbers or,
+   * if it is NULL, without */
+  void (*move)(void *user, int rows, const double *z, const double *u, const double *noise, double *next);
   /* a [steps][n_z][n_z] and b [steps][n_z][n_u], the derivatives of f at z [steps][n_z], u [steps][n_u] */
   void (*derive)(void *user, const double *z, const double *u, double *a, double *b);
   /* l_t(z, u); u is NULL at t = steps. */
@@ -36,10 +37,7 @@ typedef struct dv_problem {
   /* u of a simple controller that keeps the system at its goal once it is there, or NULL. Random plans end
    * with it. */
   void (*steer)(void *user, const double *z, double *u);
-  /* As `move`, with the noise of the system: noise [rows][n_w] of standard normal numbers. NULL: it has none.
-   */
-  void (*stir)(void *user, int rows, const double *z, const double *u, const double *noise, double *next);
-  int n_w;
+  int n_w; /* 0: the system has no noise */
 } dv_problem;
 
 /* How planning ended. */
@@ -71,14 +69,13 @@ typedef struct dv_effort {
 
 typedef struct dv_dynamics {
   void *user; /* handed to all of these */
-  /* next [rows][n_z] = f(z, u); rows of z and next are `stride` apart and may be the same. */
-  void (*go)(void *user, int rows, const double *z, const double *u, double *next, int stride);
+  /* next [rows][n_z] = f(z, u), with noise [rows][n_w] unless it is NULL; rows of z and next are `stride`
+   * apart and may be the same. */
+  void (*move)(void *user, int rows, const double *z, const double *u, const double *noise, double *next,
+               int stride);
   /* Derivatives of f: the first n_z rows and columns of a [steps][stride][stride] and b [steps][stride][n_u]
    * are written. */
   void (*derive)(void *user, int steps, const double *z, const double *u, double *a, double *b, int stride);
-  /* As `go`, with noise [rows][n_w]. */
-  void (*stir)(void *user, int rows, const double *z, const double *u, const double *noise, double *next,
-               int stride);
 } dv_dynamics;
 
 /* ---- iLQR ---- */

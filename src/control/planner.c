@@ -143,7 +143,7 @@ static void set_first(dv_planner *p, const float *z) {
   for (int i = 0; i < n_z; i++) p->first[i] = (double)z[i];
   for (int64_t k = 1; k <= p->settings.delay; k++) {
     for (int i = 0; i < n_u; i++) p->sent_u[i] = (double)p->sent[k * n_u + i];
-    t->motion.go(t->motion.user, 1, p->first, p->sent_u, p->first, n_z + n_u);
+    t->motion.move(t->motion.user, 1, p->first, p->sent_u, NULL, p->first, n_z + n_u);
   }
   for (int i = 0; i < n_u; i++) p->first[n_z + i] = (double)p->u[i];
 }
@@ -153,7 +153,6 @@ dv_plan dv_planner_plan(dv_planner *p, const float *z) {
   return make_plan(p);
 }
 
-/* The control without a plan. */
 static void be_safe(dv_planner *p) {
   const dv_cost *t = p->task;
   for (int i = 0; i < t->n_u; i++) {

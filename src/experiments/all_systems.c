@@ -4,10 +4,9 @@
 #include "experiments/paper.h"
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/memory.h"
-#include "base/settings.h"
-#include "report/json.h"
+#include "experiments/system.h"
+#include "model/train_settings.h"
 #include "report/page.h"
 
 #include <jansson.h>
@@ -15,27 +14,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A system and how it is simulated, on top of its defaults. */
-enum { CHANGES = 6 };
+/* A system and how it is simulated, as images of 32 x 32 pixels, otherwise on top of its defaults. */
 static const struct {
-  const char *name, *system;
-  const char *changes[CHANGES][2];
+  const char *name;
+  dv_simulation how;
 } animals[] = {
-    {"pendulum", "pendulum", {{"size", "32"}, {"steps", "30"}, {"valid", "100"}, {"test", "100"}}},
-    {"pendulum, rod",
-     "pendulum",
-     {{"size", "32"}, {"steps", "30"}, {"valid", "100"}, {"test", "100"}, {"shape", "rod"}}},
-    {"ball", "ball", {{"size", "32"}, {"steps", "30"}, {"train", "500"}, {"valid", "100"}, {"test", "100"}}},
-    {"two balls",
-     "two-balls",
-     {{"size", "32"}, {"steps", "30"}, {"train", "500"}, {"valid", "100"}, {"test", "100"}}},
-    {"cart-pole", "cart-pole", {{NULL}}},
-    {"arm", "arm", {{NULL}}},
-    {"planar", "planar", {{NULL}}},
-    {"dot", "dot", {{NULL}}},
-    {"dot, 64 sequences", "dot", {{"train", "56"}, {"valid", "8"}}},
-    {"textured dot", "textured-dot", {{NULL}}},
-    {"camera", "camera", {{NULL}}},
+    {"pendulum", {.system = "pendulum", .train = 500}},
+    {"pendulum, rod", {.system = "pendulum", .train = 500, .rod = true}},
+    {"ball", {.system = "ball", .train = 500}},
+    {"two balls", {.system = "two-balls", .train = 500}},
+    {"cart-pole", {.system = "cart-pole"}},
+    {"arm", {.system = "arm"}},
+    {"planar", {.system = "planar"}},
+    {"dot", {.system = "dot"}},
+    {"dot, 64 sequences", {.system = "dot", .train = 56, .valid = 8}},
+    {"textured dot", {.system = "textured-dot"}},
+    {"camera", {.system = "camera"}},
 };
 enum { ANIMALS = sizeof animals / sizeof *animals, AHEAD = 10 };
 
@@ -66,17 +60,12 @@ typedef struct zoo {
 
 static dvbf_status simulate(dvbf_data **out, size_t animal, uint64_t seed, const char *path,
                             dvbf_error *error) {
-  dvbf_settings *s = NULL;
-  char text[32];
-  dvbf_status status = dvbf_settings_new(&s, animals[animal].system, error);
-  snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
-  if (!status) status = dvbf_settings_set(s, "seed", text, error);
-  for (int i = 0; i < CHANGES && animals[animal].changes[i][0] && !status; i++)
-    status = dvbf_settings_set(s, animals[animal].changes[i][0], animals[animal].changes[i][1], error);
-  if (!status) status = dvbf_simulate(out, s, error);
-  if (!status) status = dvbf_data_write(*out, path, error);
-  dvbf_settings_free(s);
-  return status;
+  dv_simulation how = animals[animal].how;
+  how.seed = seed;
+  how.size = 32, how.steps = 30, how.test = 100;
+  if (!how.valid) how.valid = 100;
+  dvbf_status status = dv_simulate(out, &how, error);
+  return status ? status : dvbf_data_write(*out, path, error);
 }
 
 static bool on_progress(const dvbf_progress *p, void *user) {
@@ -88,12 +77,10 @@ static bool on_progress(const dvbf_progress *p, void *user) {
 static dvbf_status train(zoo *z, dvbf_model **out, const dvbf_data *data, uint64_t seed, const char *run,
                          dvbf_error *error) {
   dvbf_settings *s = NULL;
-  char text[32];
   dvbf_train_options o = {.progress = on_progress, .user_data = z, .folder = run, .force = z->options->force};
-  snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
   dvbf_status status = dvbf_settings_new(&s, "train", error);
   if (!status && z->options->settings) status = dv_settings_lay(s, z->options->settings, error);
-  if (!status) status = dvbf_settings_set(s, "seed", text, error);
+  if (!status) ((dv_train_settings *)dv_settings_edit(s))->seed = (int64_t)seed;
   if (!status) status = dvbf_settings_choose(s, data, NULL, NULL, error);
   if (!status) status = dvbf_train(out, s, data, &o, error);
   dvbf_settings_free(s);
@@ -112,7 +99,7 @@ static dvbf_status evaluate(result *r, const dvbf_model *model, const dvbf_data 
   dvbf_settings *s = NULL;
   dvbf_evaluation *e = NULL;
   dvbf_status status = dvbf_settings_new(&s, "evaluate", error);
-  if (!status) status = dvbf_settings_set(s, "verdict", "off", error);
+  if (!status) ((dv_evaluate_settings *)dv_settings_edit(s))->verdict = false;
   if (!status) status = dvbf_evaluate(&e, model, data, &data->test, s, error);
   if (!status) {
     take_regressions(r, e);
@@ -202,16 +189,6 @@ static dvbf_status table_of(dvbf_table *t, const zoo *z, dvbf_error *error) {
   return DVBF_OK;
 }
 
-static dvbf_status write_text(const zoo *z, const char *text, dvbf_error *error) {
-  dv_path path;
-  dv_atomic_file file = {0};
-  dv_join(path, z->folder, "results.json");
-  dvbf_status status = dv_atomic_open(&file, path, error);
-  if (status) return status;
-  fprintf(file.stream, "%s\n", text);
-  return dv_atomic_commit(&file, error);
-}
-
 static dvbf_status write_page(const zoo *z, const dvbf_table *table, dvbf_error *error) {
   dv_path path;
   dvbf_page *page = NULL;
@@ -224,6 +201,7 @@ static dvbf_status write_page(const zoo *z, const dvbf_table *table, dvbf_error 
 }
 
 static dvbf_status make_reproduction(dvbf_reproduction **out, const zoo *z, dvbf_error *error) {
+  dv_path path;
   dvbf_reproduction *r = dv_calloc(1, sizeof *r);
   if (r) r->experiments = dv_calloc(1, sizeof *r->experiments);
   if (r && r->experiments) r->experiments->tables = dv_calloc(1, sizeof *r->experiments->tables);
@@ -236,9 +214,10 @@ static dvbf_status make_reproduction(dvbf_reproduction **out, const zoo *z, dvbf
     r->n_experiments = 1;
     r->experiments->system = "zoo";
     r->experiments->title = "Simulated systems as video";
-    r->experiments->remark = "Images of 32 x 32 pixels, with the settings that suit the data.";
+    r->experiments->remark = "Images of 32 x 32 pixels, with settings chosen from the data.";
     r->experiments->n_tables = 1;
-    status = write_text(z, r->json, error);
+    dv_join(path, z->folder, "results.json");
+    status = dv_json_write(path, r->json, error);
   }
   if (!status) status = write_page(z, r->experiments->tables, error);
   if (status)
@@ -254,9 +233,10 @@ dvbf_status dv_zoo_run(dvbf_reproduction **out, const char *folder, const dvbf_r
   char first[32] = "1";
   zoo z = {.options = options, .folder = folder};
   if (options->preset)
-    return dv_fail(error, DVBF_ARGUMENT,
-                   "preset = %.60s: the zoo is learned with the settings that suit its data; name none",
-                   options->preset);
+    return dv_fail(
+        error, DVBF_ARGUMENT,
+        "preset = %.60s: the zoo is trained with settings chosen from its data; leave the preset out",
+        options->preset);
   dvbf_status status =
       options->settings ? dvbf_settings_get(options->settings, "seed", first, sizeof first, error) : DVBF_OK;
   z.results = dv_calloc(seeds, ANIMALS * sizeof *z.results);

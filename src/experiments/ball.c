@@ -32,7 +32,8 @@ static void step(const dv_system *s, double *state, const double *u) {
 /* y points up. */
 static void draw(const dv_system *s, const double *state, dv_raster *to) {
   const dv_ball_settings *p = s->settings;
-  double scale = (double)p->size / 16, margin = p->margin * scale, room = (double)p->size - 1 - 2 * margin;
+  double scale = (double)s->data.size / 16, margin = p->margin * scale,
+         room = (double)s->data.size - 1 - 2 * margin;
   dv_spot at = {margin + room * (1 - state[1]), margin + room * state[0]};
   dv_raster_blob(to, at, p->blob * scale, DV_INK_RED);
 }

@@ -175,9 +175,7 @@ dvbf_status dv_episodes_run(dv_episodes *out, size_t count, const dv_system *p, 
       status = dv_fail_stopped(error);
     else if (!run_one(out, i, p, pilot, how, &raster))
       status = dv_fail(error, DVBF_ARGUMENT,
-                       "the motion grew beyond all numbers in closed loop %zu; a smaller dt or weaker forces "
-                       "follow it",
-                       i);
+                       "the motion diverged in closed loop %zu; use a smaller dt or weaker forces", i);
   dv_free(raster.scratch);
   if (status) dv_episodes_free(out);
   return status;

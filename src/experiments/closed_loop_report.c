@@ -10,14 +10,11 @@
 #include "report/drawing.h"
 #include "report/json.h"
 
-#include <dvbf/report.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { MOST_SHOWN = 10, ROWS = 3, MOST_FRAMES = 120 }; /* closed loops of the page; frames of the video */
 
-/* Images of the shown closed loops. */
 typedef struct pictures {
   size_t count;         /* closed loops */
   float *belief, *plan; /* [count][steps][n_x] */
@@ -50,7 +47,6 @@ static void draw_state(dv_emission_jacobian *looks, const dvbf_model *m, const f
   }
 }
 
-/* Images of true states. */
 static dvbf_status draw_truths(const pictures *p, const dv_loop_shown *s, dvbf_error *error) {
   const dv_episodes *e = s->episodes;
   const dv_system *system = s->system;
@@ -67,7 +63,6 @@ static dvbf_status draw_truths(const pictures *p, const dv_loop_shown *s, dvbf_e
   return DVBF_OK;
 }
 
-/* Images of a model's beliefs. */
 static dvbf_status draw_beliefs(const pictures *p, const dv_loop_shown *s, dvbf_error *error) {
   const dv_episodes *e = s->episodes;
   dv_emission_jacobian *looks = NULL;
@@ -212,7 +207,6 @@ static dvbf_status write_page(const dv_loop_shown *s, const pictures *p, dvbf_er
 
 static dvbf_status write_json(const dv_loop_shown *s, dvbf_error *error) {
   const dvbf_loop_result *o = s->outcome;
-  dv_atomic_file file = {0};
   dv_path path;
   char *text = NULL;
   json_t *json = json_pack(
@@ -225,11 +219,7 @@ static dvbf_status write_json(const dv_loop_shown *s, dvbf_error *error) {
       dv_json_numbers(o->value_of, o->episodes));
   dvbf_status status = dv_json_text(&text, json, error);
   dv_join(path, s->asked->folder, "control.json");
-  if (!status) status = dv_atomic_open(&file, path, error);
-  if (!status) {
-    fprintf(file.stream, "%s\n", text);
-    status = dv_atomic_commit(&file, error);
-  }
+  if (!status) status = dv_json_write(path, text, error);
   dvbf_text_free(text);
   return status;
 }

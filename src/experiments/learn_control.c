@@ -8,14 +8,11 @@
 #include "control/controller.h"
 #include "data/dataset.h"
 #include "experiments/closed_loop.h"
-#include "model/model.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* State of the procedure. */
 typedef struct learning {
   const dvbf_loop *asked;
   const dv_loop_settings *settings;
@@ -102,7 +99,7 @@ static dvbf_status train(learning *l, bool first, dvbf_error *error) {
   dvbf_model_free(l->own);
   l->model = l->own = model;
   if (l->stopped || dv_interrupted(l->interrupt))
-    return dv_fail(error, DVBF_STOPPED, "stopped in training; a model that is not finished is not judged");
+    return dv_fail(error, DVBF_STOPPED, "stopped in training; an unfinished model is not evaluated");
   l->outcome->seconds += dvbf_model_describe(model).seconds;
   l->outcome->sequences = l->data->train.count;
   l->outcome->frames = l->data->train.steps;
@@ -131,26 +128,16 @@ static dvbf_status make_controller(learning *l, dvbf_error *error) {
   return dvbf_controller_init(&l->controller, l->memory, size, l->model, &goal, l->control, error);
 }
 
-/* Delays that the controller knows. */
-static dvbf_status set_delay(learning *l, dvbf_error *error) {
-  char text[32];
-  int64_t delay = l->settings->frame_delay + l->settings->control_delay;
-  if (!l->settings->tell_delay || !delay) return DVBF_OK;
-  dv_print(text, sizeof text, "%" PRId64, delay);
-  return dvbf_settings_set(l->control, "delay", text, error);
-}
-
-/* Limits not given by the user are those of the system. */
-static dvbf_status set_limits(learning *l, dvbf_error *error) {
-  char low[64], high[64], given[64] = "";
-  dv_print(low, sizeof low, "%.17g", -l->system.limit);
-  dv_print(high, sizeof high, "%.17g", l->system.limit);
+/* The controller's settings, with limits of the system that the user has not given, and known delays. */
+static dvbf_status set_control(learning *l, dvbf_error *error) {
   dvbf_status status = dvbf_settings_copy(&l->control, l->asked->control, error);
-  if (!status) status = dvbf_settings_get(l->control, "low", given, sizeof given, error);
-  if (!status && !*given) status = dvbf_settings_set(l->control, "low", low, error);
-  if (!status) status = dvbf_settings_get(l->control, "high", given, sizeof given, error);
-  if (!status && !*given) status = dvbf_settings_set(l->control, "high", high, error);
-  return status;
+  if (status || !dv_settings_control(l->control, error)) return status ? status : DVBF_ARGUMENT;
+  dv_control_settings *c = dv_settings_edit(l->control);
+  int64_t delay = l->settings->frame_delay + l->settings->control_delay;
+  if (!*c->low) dv_print(c->low, sizeof c->low, "%.17g", -l->system.limit);
+  if (!*c->high) dv_print(c->high, sizeof c->high, "%.17g", l->system.limit);
+  if (l->settings->tell_delay && delay) c->delay = delay;
+  return DVBF_OK;
 }
 
 /* ---- Rounds ---- */
@@ -178,11 +165,11 @@ static bool goes_on(const learning *l, int64_t round) {
   const dv_loop_settings *s = l->settings;
   if (round < s->rounds) return true;
   if (round >= s->most || !s->collect || dv_controller_effort(l->controller) < MOST_EFFORT) return false;
-  tell(l, "by this model controls hardly hold it at the goal: closed loops of it are to mend that");
+  tell(l, "the controller does not hold the goal with this model; collecting closed-loop data for another "
+          "training");
   return true;
 }
 
-/* Keeps the sequences of the last training, for further trainings. */
 static dvbf_status keep_data(const learning *l, dvbf_error *error) {
   dv_path path;
   if (!l->settings->keep_data || !l->asked->folder || !l->data) return DVBF_OK;
@@ -233,8 +220,7 @@ static dvbf_status prepare(learning *l, dvbf_error *error) {
   if (!l->settings) return DVBF_ARGUMENT;
   dvbf_status status = dv_goal_system_of(&l->system, l->asked->system, error);
   if (!status && l->asked->folder) status = dvbf_folder_make(l->asked->folder, error);
-  if (!status) status = set_limits(l, error);
-  if (!status) status = set_delay(l, error);
+  if (!status) status = set_control(l, error);
   if (status) return status;
   l->goal = dv_calloc(dv_system_pixels(&l->system), sizeof *l->goal);
   l->outcome = dv_calloc(1, sizeof *l->outcome);

@@ -82,11 +82,6 @@ typedef struct dv_subject {
   unsigned threads;
 } dv_subject;
 
-/* Fills those entries of values [DV_QUANTITIES]: regressions away from bounces, distances of walks, and, from
- * the long sequences, shares of whole images and positions of objects. */
-dvbf_status dv_measure(double *values, const dv_experiment *experiment, const dv_subject *source,
-                       dvbf_error *error);
-
 /* ---- Positions of objects in predictions ---- */
 
 typedef struct dv_centres {
@@ -106,11 +101,6 @@ typedef struct dv_walks {
 /* Simulates a few sequences of 100 steps and infers both. Free with dv_walks_free, also after a failure. */
 dvbf_status dv_walks_take(dv_walks *out, const dv_subject *subject, dvbf_error *error);
 void dv_walks_free(dv_walks *walks);
-
-/* Distance between the points where both walks of a sequence rest (means of their last ten steps), averaged
- * over the sequences, over the spread of the samples: the root of their mean squared distance from their
- * mean. */
-double dv_walks_distance(const dv_walks *walks, const dv_paths *samples);
 
 /* Draws the walks of the first sequence before the samples, as PATH.png and PATH.svg. */
 dvbf_status dv_walks_draw(const dv_walks *walks, const dv_points *samples, const char *title,

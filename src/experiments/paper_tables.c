@@ -143,7 +143,6 @@ static size_t put_rows(dvbf_table *t, size_t row, const dv_paper_result *o, size
   return row;
 }
 
-/* The table whose title is entry `title`. */
 static dvbf_status make_table(dvbf_table *out, const dv_paper_result *outcomes, size_t count, size_t title,
                               dvbf_error *error) {
   const dv_experiment *e = outcomes[0].experiment;
@@ -160,7 +159,6 @@ static dvbf_status make_table(dvbf_table *out, const dv_paper_result *outcomes, 
   return DVBF_OK;
 }
 
-/* Steps ahead in the table of errors. */
 static const size_t horizons[] = {1, 2, 3, 4, 5, 7, 10, 15, 22, 30, 40};
 enum { HORIZONS = sizeof horizons / sizeof *horizons, FLOORS = 2 };
 
@@ -263,11 +261,8 @@ json_t *dv_paper_result_json(const dv_paper_result *o) {
   return object;
 }
 
-/* ---- Report of a trial ---- */
-
 /* ---- Comparison of models ---- */
 
-/* The figures are embedded like those of a section. */
 static dv_section shared_chapter(const dv_study *s, const dv_work *w) {
   return (dv_section){.name = s->experiment->title,
                       .key = s->experiment->system,
@@ -359,7 +354,6 @@ static dv_section chapter_of(const dv_trial *t, size_t m, const dv_work *w) {
                       .user_data = w->options->user_data};
 }
 
-/* The figures of the first model's section in one image. */
 static dvbf_status draw_overview(const dv_study *s, const dv_section *chapter, dvbf_error *error) {
   static const char *const names[] = {"strips", "latent", "errors"};
   enum { PARTS = sizeof names / sizeof *names };

@@ -3,16 +3,13 @@
  * walks of a pendulum to rest, whole balls, and positions of objects in predictions. */
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/text.h"
-#include "evaluate/evaluate.h"
 #include "experiments/paper.h"
+#include "experiments/system.h"
 #include "math/portable.h"
-
-#include <dvbf/report.h>
+#include "model/train_settings.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -27,12 +24,6 @@ void dv_trial_clear(dv_trial *t) {
   dvbf_data_free(t->long_data);
   dvbf_data_free(t->data);
   dvbf_settings_free(t->evaluation);
-}
-
-static dvbf_status set_number(dvbf_settings *settings, const char *name, uint64_t value, dvbf_error *error) {
-  char text[32];
-  snprintf(text, sizeof text, "%llu", (unsigned long long)value);
-  return dvbf_settings_set(settings, name, text, error);
 }
 
 void dv_trial_folder(dv_path out, const dv_work *w, const dv_study *s, uint64_t seed) {
@@ -59,148 +50,51 @@ void dv_trial_report(dv_work *w, const dv_trial *t, dvbf_stage_kind kind, size_t
   if (w->options->stage && !w->options->stage(&stage, w->options->user_data)) w->stopped = true;
 }
 
-/* ---- Steps of a trial ---- */
+enum { REST = 10, WALK_SEED = 2000000 };
 
-/* Simulates as the preset does, or sequences of `steps` frames for test only, and keeps them in a file. */
-static dvbf_status simulate(dvbf_data **out, const dv_trial *t, const char *name, uint64_t seed,
-                            unsigned steps, dvbf_error *error) {
-  const dv_study *s = t->study;
-  dvbf_settings *settings = NULL;
-  dv_path path;
-  dv_join(path, t->folder, name);
-  dvbf_status status = dvbf_settings_new(&settings, s->experiment->system, error);
-  if (!status) status = dvbf_settings_preset(settings, s->outcome[0].preset, error);
-  if (!status) status = set_number(settings, "seed", seed, error);
-  if (!status && steps) status = set_number(settings, "steps", steps, error);
-  if (!status && steps) status = set_number(settings, "train", 1, error);
-  if (!status && steps) status = set_number(settings, "valid", 1, error);
-  if (!status) status = dvbf_simulate(out, settings, error);
-  if (!status) status = dvbf_data_write(*out, path, error);
-  dvbf_settings_free(settings);
-  return status;
-}
-
-static dvbf_status prepare(dv_trial *t, dv_work *w, dvbf_error *error) {
-  dv_trial_folder(t->folder, w, t->study, t->seed);
-  dv_trial_report(w, t, DVBF_SIMULATING, DV_MODELS);
-  dvbf_status status = dvbf_folder_make(t->folder, error);
-  if (!status) status = simulate(&t->data, t, "data.h5", t->seed, 0, error);
-  if (!status) status = simulate(&t->long_data, t, "long.h5", LONG_SEED + t->seed, LONG_STEPS, error);
-  if (!status) status = dvbf_settings_new(&t->evaluation, "evaluate", error);
-  if (!status) status = dvbf_settings_set(t->evaluation, "verdict", "off", error);
-  if (!status) status = set_number(t->evaluation, "seed", t->seed, error);
-  if (!status)
-    status = set_number(t->evaluation, "threads", dvbf_settings_threads(t->study->settings[0]), error);
-  return status;
-}
-
-/* Kept from training's progress. */
-typedef struct watch {
-  dv_work *work;
-  double seconds, starts;
-} watch;
-
-static bool on_progress(const dvbf_progress *p, void *user_data) {
-  watch *own = user_data;
-  const dvbf_reproduce_options *o = own->work->options;
-  own->seconds = p->seconds;
-  own->starts = p->begun;
-  if (o->progress && !o->progress(p, o->user_data)) own->work->stopped = true;
-  return !own->work->stopped;
-}
-
-static void set_value(dv_result *result, const dv_experiment *e, dv_quantity_kind kind, double value) {
-  size_t i = dv_quantity_of(e, kind);
-  if (i < DV_QUANTITIES) result->values[i] = value;
-}
-
-static dvbf_status train(dv_trial *t, size_t m, dv_result *result, dv_work *w, dvbf_error *error) {
-  const dv_study *s = t->study;
-  dv_path run;
-  dvbf_settings *settings = NULL;
-  watch own = {.work = w};
-  dvbf_train_options options = {
-      .progress = on_progress, .user_data = &own, .folder = run, .force = w->options->force};
-  dv_trial_run_folder(run, t, m);
-  dv_trial_report(w, t, DVBF_TRAINING, m);
-  dvbf_status status = dvbf_settings_copy(&settings, s->settings[m], error);
-  if (!status) status = set_number(settings, "seed", t->seed, error);
-  if (!status && !w->stopped) status = dvbf_train(&t->model[m], settings, t->data, &options, error);
-  dvbf_settings_free(settings);
-  set_value(result, s->experiment, DV_OF_SECONDS, own.seconds);
-  set_value(result, s->experiment, DV_OF_STARTS, own.starts);
-  if (!status && t->model[m]) dv_trial_report(w, t, DVBF_TRAINED, m);
-  return status;
-}
-
-static double seconds_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static dvbf_status evaluate_one(dvbf_evaluation **out, json_t **json, const dv_trial *t,
-                                const dvbf_model *model, const dvbf_data *data, dvbf_error *error) {
-  double began = seconds_now();
-  dvbf_status status = dvbf_evaluate(out, model, data, &data->test, t->evaluation, error);
-  if (status) return status;
-  *json = dv_json_evaluation(*out, model, seconds_now() - began, dvbf_settings_threads(t->evaluation));
-  return *json ? DVBF_OK : dv_fail(error, DVBF_MEMORY, "out of memory while writing the results");
-}
-
-dv_subject dv_trial_subject(const dv_trial *t, size_t m, const dv_result *result) {
-  return (dv_subject){.model = t->model[m],
-                      .data = t->data,
-                      .long_data = t->long_data,
-                      .preset = t->study->outcome[0].preset,
-                      .observed = result->far->observed,
-                      .seed = t->seed,
-                      .threads = dvbf_settings_threads(t->evaluation)};
-}
-
-static dvbf_status evaluate(dv_trial *t, size_t m, dv_result *result, dvbf_error *error) {
-  const dvbf_model *model = t->model[m];
-  bool weigh = dv_quantity_of(t->study->experiment, DV_OF_PARTICLES) < DV_QUANTITIES &&
-               !dv_study_contender(t->study, m)->no_particles;
-  dvbf_status status = set_number(t->evaluation, "particles", weigh ? PARTICLES : 0, error);
-  if (!status) status = evaluate_one(&result->test, &result->test_json, t, model, t->data, error);
-  if (!status) status = set_number(t->evaluation, "particles", 0, error);
-  if (!status) status = evaluate_one(&result->far, &result->far_json, t, model, t->long_data, error);
-  if (status) return status;
-  dv_result_compare(result, t->study->experiment);
-  dv_subject subject = dv_trial_subject(t, m, result);
-  return dv_measure(result->values, t->study->experiment, &subject, error);
-}
-
-dvbf_status dv_trial_run(dv_trial *t, dv_study *s, dv_work *w, dvbf_error *error) {
-  size_t index = s->outcome[0].count;
-  dvbf_status status = prepare(t, w, error);
-  for (size_t m = 0; !status && !w->stopped && m < s->n_models; m++) {
-    dv_result *result = &s->outcome[m].results[index];
-    result->seed = t->seed;
-    status = train(t, m, result, w, error);
-    if (!status && !w->stopped) dv_trial_report(w, t, DVBF_EVALUATING, m);
-    if (!status && !w->stopped) status = evaluate(t, m, result, error);
+/* Sum over columns of the variance of v [rows][n]. */
+static double total_variance(const float *v, size_t rows, size_t n) {
+  double total = 0, count = (double)rows;
+  for (size_t i = 0; i < n; i++) {
+    double sum = 0, squares = 0;
+    for (size_t k = i; k < rows * n; k += n) {
+      sum += (double)v[k];
+      squares += (double)v[k] * (double)v[k];
+    }
+    total += squares / count - sum / count * (sum / count);
   }
-  for (size_t m = 0; m < s->n_models; m++)
-    if (status || w->stopped)
-      dv_result_clear(&s->outcome[m].results[index]);
-    else
-      s->outcome[m].count++;
-  return status;
+  return total;
+}
+
+static double rest_of(const dv_paths *p, size_t sequence, size_t i) {
+  double sum = 0;
+  for (size_t t = p->steps - REST; t < p->steps; t++) sum += p->z[(sequence * p->steps + t) * p->n_z + i];
+  return sum / REST;
+}
+
+/* Distance between the points where both walks of a sequence rest, averaged over the sequences, over the
+ * spread of the samples: the root of their mean squared distance from their mean. */
+static double walks_distance(const dv_walks *w, const dv_paths *samples) {
+  double sum = 0;
+  for (size_t s = 0; s < w->filtering->count; s++) {
+    double squares = 0;
+    for (size_t i = 0; i < w->filtering->n_z; i++) {
+      double apart = rest_of(w->filtering, s, i) - rest_of(w->generative, s, i);
+      squares += apart * apart;
+    }
+    sum += sqrt(squares);
+  }
+  return sum / (double)w->filtering->count /
+         sqrt(total_variance(samples->z, samples->count * samples->steps, samples->n_z));
 }
 
 /* ---- Regression away from bounces ---- */
 
-/* The velocity that the ball gains by a unit of u. */
 static dvbf_status control_of(double *gain, const char *preset, dvbf_error *error) {
-  DV_PLAIN_NUMBERS;
   dvbf_settings *settings = NULL;
-  char text[64] = "";
   dvbf_status status = dvbf_settings_new(&settings, "ball", error);
   if (!status) status = dvbf_settings_preset(settings, preset, error);
-  if (!status) status = dvbf_settings_get(settings, "control", text, sizeof text, error);
-  *gain = strtod(text, NULL);
+  if (!status) *gain = ((const dv_ball_settings *)dv_settings_edit(settings))->control;
   dvbf_settings_free(settings);
   return status;
 }
@@ -255,7 +149,7 @@ static dvbf_status measure_walk(double *distance, const dv_subject *from, const 
                                 dvbf_error *error) {
   dv_walks walks;
   dvbf_status status = dv_walks_take(&walks, from, error);
-  if (!status) *distance = dv_walks_distance(&walks, paths);
+  if (!status) *distance = walks_distance(&walks, paths);
   dv_walks_free(&walks);
   return status;
 }
@@ -291,7 +185,7 @@ static dvbf_status measure_whole(double *share, const dvbf_data *long_data, cons
   const dvbf_sequences *s = &long_data->test;
   float *scratch = dv_calloc(s->n_x, sizeof *scratch);
   double whole = 0;
-  if (!scratch) return dv_fail(error, DVBF_MEMORY, "out of memory while counting balls");
+  if (!scratch) return dv_fail(error, DVBF_MEMORY, "out of memory for counting balls");
   for (size_t i = 0; i < s->count; i++)
     whole += bright_regions(x + ((i + 1) * s->steps - 1) * s->n_x, long_data->image_height,
                             long_data->image_width, scratch) == balls;
@@ -311,7 +205,6 @@ static dvbf_status measure_generated(double *share, const dv_subject *from, size
 
 /* ---- Regression by a network ---- */
 
-/* Of all states at once; fills the quantities that name one of them. */
 static dvbf_status measure_network(double *values, const dv_experiment *e, const dv_subject *from,
                                    const dv_paths *paths, dvbf_error *error) {
   const dvbf_sequences *s = &from->data->test;
@@ -348,7 +241,10 @@ static dvbf_status measure_centres(double *values, const dv_experiment *e, const
   return status;
 }
 
-dvbf_status dv_measure(double *values, const dv_experiment *e, const dv_subject *from, dvbf_error *error) {
+/* Regressions away from bounces, distances of walks, and, from the long sequences, shares of whole images and
+ * positions of objects. */
+static dvbf_status measure(double *values, const dv_experiment *e, const dv_subject *from,
+                           dvbf_error *error) {
   dv_paths *paths = NULL;
   dv_path_options options = {.seed = from->seed, .threads = from->threads};
   dvbf_status status = dv_paths_of(&paths, from->model, &from->data->test, &options, error);
@@ -403,23 +299,10 @@ static double squared_error(const float *a, const float *b, size_t n) {
   return sum;
 }
 
-/* Total variance of a frame, which the mean image has as its error. */
-static double variance_of(const dvbf_sequences *s) {
-  double total = 0, frames = (double)(s->count * s->steps);
-  for (size_t i = 0; i < s->n_x; i++) {
-    double sum = 0, squares = 0;
-    for (size_t k = i; k < s->count * s->steps * s->n_x; k += s->n_x) {
-      sum += (double)s->x[k];
-      squares += (double)s->x[k] * (double)s->x[k];
-    }
-    total += squares / frames - sum / frames * (sum / frames);
-  }
-  return total;
-}
-
 void dv_centres_measure(dv_centres *out, const dvbf_data *data, const float *x, size_t observed) {
   const dvbf_sequences *s = &data->test;
-  double most = 0.5 * variance_of(s), near = 0, far = 0;
+  /* The mean image has the variance as its error. */
+  double most = 0.5 * total_variance(s->x, s->count * s->steps, s->n_x), near = 0, far = 0;
   size_t steps = s->steps - observed, first = steps < 10 ? steps : 10;
   *out = (dv_centres){0};
   for (size_t i = 0; i < s->count; i++) {
@@ -444,30 +327,19 @@ void dv_centres_measure(dv_centres *out, const dvbf_data *data, const float *x, 
 
 /* ---- Walks ---- */
 
-enum { REST = 10 };
-
-/* Walks have separate seeds. */
-static dvbf_status simulate_walks(dvbf_data **out, const dv_subject *from, dvbf_error *error) {
-  static const char *const values[][2] = {
-      {"torque", "0"}, {"steps", "100"}, {"train", "1"}, {"valid", "1"}, {"test", "20"}};
-  dvbf_settings *settings = NULL;
-  char text[32];
-  snprintf(text, sizeof text, "%llu", (unsigned long long)from->seed + 2000000);
-  dvbf_status status = dvbf_settings_new(&settings, "pendulum", error);
-  if (!status) status = dvbf_settings_preset(settings, from->preset, error);
-  for (size_t i = 0; !status && i < sizeof values / sizeof *values; i++)
-    status = dvbf_settings_set(settings, values[i][0], values[i][1], error);
-  if (!status) status = dvbf_settings_set(settings, "seed", text, error);
-  if (!status) status = dvbf_simulate(out, settings, error);
-  dvbf_settings_free(settings);
-  return status;
-}
-
 dvbf_status dv_walks_take(dv_walks *out, const dv_subject *from, dvbf_error *error) {
   dvbf_data *data = NULL;
   dv_path_options options = {.seed = from->seed, .threads = from->threads};
   *out = (dv_walks){0};
-  dvbf_status status = simulate_walks(&data, from, error);
+  dv_simulation still = {.system = "pendulum",
+                         .preset = from->preset,
+                         .seed = from->seed + WALK_SEED,
+                         .steps = 100,
+                         .train = 1,
+                         .valid = 1,
+                         .test = 20,
+                         .undriven = true};
+  dvbf_status status = dv_simulate(&data, &still, error);
   if (!status) status = dv_paths_of(&out->filtering, from->model, &data->test, &options, error);
   options.observe = from->observed;
   if (!status) status = dv_paths_of(&out->generative, from->model, &data->test, &options, error);
@@ -479,39 +351,6 @@ void dv_walks_free(dv_walks *w) {
   dv_paths_free(w->generative);
   dv_paths_free(w->filtering);
   *w = (dv_walks){0};
-}
-
-/* Mean of dimension i over the last steps of a sequence. */
-static double rest_of(const dv_paths *p, size_t sequence, size_t i) {
-  double sum = 0;
-  for (size_t t = p->steps - REST; t < p->steps; t++) sum += p->z[(sequence * p->steps + t) * p->n_z + i];
-  return sum / REST;
-}
-
-static double spread_of(const dv_paths *p) {
-  double total = 0, n = (double)(p->count * p->steps);
-  for (size_t i = 0; i < p->n_z; i++) {
-    double sum = 0, squares = 0;
-    for (size_t k = i; k < p->count * p->steps * p->n_z; k += p->n_z) {
-      sum += p->z[k];
-      squares += (double)p->z[k] * p->z[k];
-    }
-    total += squares / n - sum / n * (sum / n);
-  }
-  return sqrt(total);
-}
-
-double dv_walks_distance(const dv_walks *w, const dv_paths *samples) {
-  double sum = 0;
-  for (size_t s = 0; s < w->filtering->count; s++) {
-    double squares = 0;
-    for (size_t i = 0; i < w->filtering->n_z; i++) {
-      double apart = rest_of(w->filtering, s, i) - rest_of(w->generative, s, i);
-      squares += apart * apart;
-    }
-    sum += sqrt(squares);
-  }
-  return sum / (double)w->filtering->count / spread_of(samples);
 }
 
 dvbf_status dv_walks_draw(const dv_walks *w, const dv_points *samples, const char *title, const char *path,
@@ -528,4 +367,135 @@ dvbf_status dv_walks_draw(const dv_walks *w, const dv_points *samples, const cha
                               .angle = angle ? angle->values : NULL,
                               .velocity = velocity ? velocity->values : NULL};
   return dvbf_draw_walks(&figure, path, error);
+}
+
+/* ---- Steps of a trial ---- */
+
+/* Simulates as the preset does, or sequences of `steps` frames for test only, and keeps them in a file. */
+static dvbf_status simulate(dvbf_data **out, const dv_trial *t, const char *name, uint64_t seed,
+                            int64_t steps, dvbf_error *error) {
+  const dv_study *s = t->study;
+  dv_path path;
+  dv_simulation how = {.system = s->experiment->system,
+                       .preset = s->outcome[0].preset,
+                       .seed = seed,
+                       .steps = steps,
+                       .train = steps ? 1 : 0,
+                       .valid = steps ? 1 : 0};
+  dv_join(path, t->folder, name);
+  dvbf_status status = dv_simulate(out, &how, error);
+  return status ? status : dvbf_data_write(*out, path, error);
+}
+
+static dv_evaluate_settings *evaluation_of(dv_trial *t) {
+  return dv_settings_edit(t->evaluation);
+}
+
+static dvbf_status prepare(dv_trial *t, dv_work *w, dvbf_error *error) {
+  dv_trial_folder(t->folder, w, t->study, t->seed);
+  dv_trial_report(w, t, DVBF_SIMULATING, DV_MODELS);
+  dvbf_status status = dvbf_folder_make(t->folder, error);
+  if (!status) status = simulate(&t->data, t, "data.h5", t->seed, 0, error);
+  if (!status) status = simulate(&t->long_data, t, "long.h5", LONG_SEED + t->seed, LONG_STEPS, error);
+  if (!status) status = dvbf_settings_new(&t->evaluation, "evaluate", error);
+  if (status) return status;
+  evaluation_of(t)->verdict = false;
+  evaluation_of(t)->seed = (int64_t)t->seed;
+  evaluation_of(t)->threads = dvbf_settings_threads(t->study->settings[0]);
+  return DVBF_OK;
+}
+
+typedef struct watch {
+  dv_work *work;
+  double seconds, starts;
+} watch;
+
+static bool on_progress(const dvbf_progress *p, void *user_data) {
+  watch *own = user_data;
+  const dvbf_reproduce_options *o = own->work->options;
+  own->seconds = p->seconds;
+  own->starts = p->begun;
+  if (o->progress && !o->progress(p, o->user_data)) own->work->stopped = true;
+  return !own->work->stopped;
+}
+
+static void set_value(dv_result *result, const dv_experiment *e, dv_quantity_kind kind, double value) {
+  size_t i = dv_quantity_of(e, kind);
+  if (i < DV_QUANTITIES) result->values[i] = value;
+}
+
+static dvbf_status train(dv_trial *t, size_t m, dv_result *result, dv_work *w, dvbf_error *error) {
+  const dv_study *s = t->study;
+  dv_path run;
+  dvbf_settings *settings = NULL;
+  watch own = {.work = w};
+  dvbf_train_options options = {
+      .progress = on_progress, .user_data = &own, .folder = run, .force = w->options->force};
+  dv_trial_run_folder(run, t, m);
+  dv_trial_report(w, t, DVBF_TRAINING, m);
+  dvbf_status status = dvbf_settings_copy(&settings, s->settings[m], error);
+  if (!status) ((dv_train_settings *)dv_settings_edit(settings))->seed = (int64_t)t->seed;
+  if (!status && !w->stopped) status = dvbf_train(&t->model[m], settings, t->data, &options, error);
+  dvbf_settings_free(settings);
+  set_value(result, s->experiment, DV_OF_SECONDS, own.seconds);
+  set_value(result, s->experiment, DV_OF_STARTS, own.starts);
+  if (!status && t->model[m]) dv_trial_report(w, t, DVBF_TRAINED, m);
+  return status;
+}
+
+static double seconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static dvbf_status evaluate_one(dvbf_evaluation **out, json_t **json, const dv_trial *t,
+                                const dvbf_model *model, const dvbf_data *data, dvbf_error *error) {
+  double began = seconds_now();
+  dvbf_status status = dvbf_evaluate(out, model, data, &data->test, t->evaluation, error);
+  if (status) return status;
+  *json = dv_json_evaluation(*out, model, seconds_now() - began, dvbf_settings_threads(t->evaluation));
+  return *json ? DVBF_OK : dv_fail(error, DVBF_MEMORY, "out of memory while writing the results");
+}
+
+dv_subject dv_trial_subject(const dv_trial *t, size_t m, const dv_result *result) {
+  return (dv_subject){.model = t->model[m],
+                      .data = t->data,
+                      .long_data = t->long_data,
+                      .preset = t->study->outcome[0].preset,
+                      .observed = result->far->observed,
+                      .seed = t->seed,
+                      .threads = dvbf_settings_threads(t->evaluation)};
+}
+
+static dvbf_status evaluate(dv_trial *t, size_t m, dv_result *result, dvbf_error *error) {
+  const dvbf_model *model = t->model[m];
+  bool weigh = dv_quantity_of(t->study->experiment, DV_OF_PARTICLES) < DV_QUANTITIES &&
+               !dv_study_contender(t->study, m)->no_particles;
+  evaluation_of(t)->particles = weigh ? PARTICLES : 0;
+  dvbf_status status = evaluate_one(&result->test, &result->test_json, t, model, t->data, error);
+  evaluation_of(t)->particles = 0;
+  if (!status) status = evaluate_one(&result->far, &result->far_json, t, model, t->long_data, error);
+  if (status) return status;
+  dv_result_compare(result, t->study->experiment);
+  dv_subject subject = dv_trial_subject(t, m, result);
+  return measure(result->values, t->study->experiment, &subject, error);
+}
+
+dvbf_status dv_trial_run(dv_trial *t, dv_study *s, dv_work *w, dvbf_error *error) {
+  size_t index = s->outcome[0].count;
+  dvbf_status status = prepare(t, w, error);
+  for (size_t m = 0; !status && !w->stopped && m < s->n_models; m++) {
+    dv_result *result = &s->outcome[m].results[index];
+    result->seed = t->seed;
+    status = train(t, m, result, w, error);
+    if (!status && !w->stopped) dv_trial_report(w, t, DVBF_EVALUATING, m);
+    if (!status && !w->stopped) status = evaluate(t, m, result, error);
+  }
+  for (size_t m = 0; m < s->n_models; m++)
+    if (status || w->stopped)
+      dv_result_clear(&s->outcome[m].results[index]);
+    else
+      s->outcome[m].count++;
+  return status;
 }

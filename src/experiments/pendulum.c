@@ -39,7 +39,7 @@ static void from(const dv_system *s, const double *truth, double *state) {
 
 static void draw(const dv_system *s, const double *state, dv_raster *to) {
   const dv_pendulum_settings *p = s->settings;
-  double scale = (double)p->size / 16, middle = ((double)p->size - 1) / 2;
+  double scale = (double)s->data.size / 16, middle = ((double)s->data.size - 1) / 2;
   dv_spot bob = {middle - p->radius * scale * cos(state[ANGLE]),
                  middle + p->radius * scale * sin(state[ANGLE])};
   if (p->shape == DV_SHAPE_ROD)

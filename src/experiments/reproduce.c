@@ -11,7 +11,6 @@
 
 /* ---- Plan ---- */
 
-/* Applies lines `name = value`; NULL: none. */
 static dvbf_status lay_lines(dvbf_settings *settings, const char *lines, dvbf_error *error) {
   dvbf_status status = DVBF_OK;
   while (!status && lines && *lines) {
@@ -42,7 +41,7 @@ static dvbf_status plan_model(dv_study *s, const dvbf_reproduce_options *o, int 
   while (found < DV_MODELS && c[found].name && strcmp(c[found].model, model) != 0) found++;
   if (found == DV_MODELS || !c[found].name)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "model = %s: the paper has none for %s; train and evaluate it instead", model,
+                   "model = %s: the paper has no such model for %s; train and evaluate it instead", model,
                    s->experiment->system);
   if (!o->preset && found != which)
     return dv_fail(error, DVBF_ARGUMENT,
@@ -71,7 +70,6 @@ static bool is_wanted(const dvbf_reproduce_options *o, const char *model) {
   return !beyond_tables(o) || !strcmp(o->models, "all") || lists(o->models, model);
 }
 
-/* As many models as names. */
 static dvbf_status check_names(const dv_study *s, const dvbf_reproduce_options *o, dvbf_error *error) {
   size_t names = 1;
   if (!beyond_tables(o) || !strcmp(o->models, "all")) return DVBF_OK;
@@ -115,10 +113,9 @@ static dvbf_status plan(dv_work *w, const char *system, dvbf_error *error) {
     status = plan_study(s, w->options, error);
   }
   if (!status && !w->n_studies && beyond_tables(w->options) && !strcmp(system, "two-balls"))
-    status =
-        dv_fail(error, DVBF_ARGUMENT,
-                "models = %.60s: two-balls has the models of the paper alone; pendulum and ball have more",
-                w->options->models);
+    status = dv_fail(error, DVBF_ARGUMENT,
+                     "models = %.60s: two-balls has only the model of the paper; pendulum and ball have more",
+                     w->options->models);
   if (!status && !w->n_studies)
     status =
         dv_fail(error, DVBF_ARGUMENT,
@@ -179,20 +176,14 @@ static dvbf_status results_text(char **out, const dv_work *w, dvbf_error *error)
 
 static dvbf_status write_results(const dv_work *w, dvbf_error *error) {
   dv_path path;
-  dv_atomic_file file = {0};
   char *text = NULL;
   dv_join(path, w->folder, "results.json");
   dvbf_status status = results_text(&text, w, error);
-  if (!status) status = dv_atomic_open(&file, path, error);
-  if (!status) {
-    fputs(text, file.stream);
-    status = dv_atomic_commit(&file, error);
-  }
+  if (!status) status = dv_json_write(path, text, error);
   dvbf_text_free(text);
   return status;
 }
 
-/* Moves the results out of the studies. */
 static dvbf_status make_reproduction(dvbf_reproduction **out, dv_work *w, dvbf_error *error) {
   dvbf_reproduction *r = dv_calloc(1, sizeof *r);
   if (r) r->experiments = dv_calloc(w->n_studies, sizeof *r->experiments);

@@ -227,10 +227,9 @@ static dvbf_status simulate_split(dvbf_sequences *s, const dv_system *m, uint32_
   s->gaps = m->data.missing > 0;
   for (size_t i = 0; !status && i < s->count; i++) {
     if (!simulate_sequence(s, m, split, i, scratch))
-      status = dv_fail(error, DVBF_ARGUMENT,
-                       "the motion grew beyond all numbers in sequence %zu; a smaller dt, more substeps or "
-                       "weaker forces follow it",
-                       i);
+      status =
+          dv_fail(error, DVBF_ARGUMENT,
+                  "the motion diverged in sequence %zu; use a smaller dt, more substeps or weaker forces", i);
     else if (s->gaps)
       lose_frames(s, m, split, i);
   }
@@ -251,16 +250,41 @@ static dvbf_status simulate_splits(dvbf_data *data, const dv_system *m, dvbf_err
   return status;
 }
 
-dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_error *error) {
-  dv_system system;
-  dvbf_status status = dv_system_of(&system, settings, error);
-  if (status) return status;
+static dvbf_status simulate(dvbf_data **out, const dv_system *system, dvbf_error *error) {
   dvbf_data *data = dv_calloc(1, sizeof *data);
   if (!data) return dv_fail_memory(error, "simulating");
-  status = simulate_splits(data, &system, error);
+  dvbf_status status = simulate_splits(data, system, error);
   if (status)
     dvbf_data_free(data);
   else
     *out = data;
+  return status;
+}
+
+dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_error *error) {
+  dv_system system;
+  dvbf_status status = dv_system_of(&system, settings, error);
+  return status ? status : simulate(out, &system, error);
+}
+
+dvbf_status dv_simulate(dvbf_data **out, const dv_simulation *what, dvbf_error *error) {
+  dvbf_settings *settings = NULL;
+  dv_system system;
+  dv_system_data *d = &system.data;
+  dvbf_status status = dvbf_settings_new(&settings, what->system, error);
+  if (!status && what->preset) status = dvbf_settings_preset(settings, what->preset, error);
+  if (!status && what->rod) ((dv_pendulum_settings *)dv_settings_edit(settings))->shape = DV_SHAPE_ROD;
+  if (!status) status = dv_system_of(&system, settings, error);
+  if (!status) {
+    d->seed = (int64_t)what->seed;
+    if (what->train) d->train = what->train;
+    if (what->valid) d->valid = what->valid;
+    if (what->test) d->test = what->test;
+    if (what->steps) d->steps = what->steps;
+    if (what->size) d->size = what->size;
+    if (what->undriven) system.limit = 0;
+    status = simulate(out, &system, error);
+  }
+  dvbf_settings_free(settings);
   return status;
 }

@@ -10,6 +10,8 @@
 
 #include <dvbf/dvbf.h>
 
+#include <stdint.h>
+
 enum { DV_MOST_STATES = 8, DV_MOST_CONTROLS = 4, DV_MOST_TRUTHS = 8 }; /* of a system */
 
 /* The settings that all systems have, the first of each struct of settings_systems.def. */
@@ -67,6 +69,21 @@ void dv_system_reset(const dv_system *s, dv_random *random, double *state);
 bool dv_system_step(const dv_system *s, double *state, const float *u, dv_random *random);
 /* Draws the image with noise from `random`. */
 void dv_system_draw(const dv_system *s, const double *state, dv_raster *to, dv_random *random);
+
+/* The values of settings that one has made oneself, to be changed; they count as not given. */
+static inline void *dv_settings_edit(dvbf_settings *settings) {
+  return (void *)(uintptr_t)dv_settings_values(settings, dv_settings_table_name(settings), NULL);
+}
+
+/* Data of a system with a preset's settings or, if it is NULL, the defaults; numbers that are not 0 replace
+ * them. */
+typedef struct dv_simulation {
+  const char *system, *preset;
+  uint64_t seed;
+  int64_t train, valid, test, steps, size;
+  bool undriven, rod; /* controls are 0; a pendulum is drawn as a rod */
+} dv_simulation;
+dvbf_status dv_simulate(dvbf_data **out, const dv_simulation *what, dvbf_error *error);
 
 /* ---- For systems ---- */
 

@@ -40,16 +40,11 @@ static void move_one(const dv_true_state *t, const double *z, const double *u, d
   for (int i = 0; i < s->n_s; i++) next[i] = (double)told[i] / t->scale[i];
 }
 
-static void go(void *user, int rows, const double *z, const double *u, double *next, int stride) {
-  const dv_true_state *t = user;
-  for (int r = 0; r < rows; r++, z += stride, next += stride, u += t->system->n_u) move_one(t, z, u, next);
-}
-
-/* The system is known without noise. */
-static void stir(void *user, int rows, const double *z, const double *u, const double *noise, double *next,
+static void move(void *user, int rows, const double *z, const double *u, const double *noise, double *next,
                  int stride) {
+  const dv_true_state *t = user;
   (void)noise;
-  go(user, rows, z, u, next, stride);
+  for (int r = 0; r < rows; r++, z += stride, next += stride, u += t->system->n_u) move_one(t, z, u, next);
 }
 
 /* Column j of `out`, whose rows are `width` apart: the slope between v[j] + h and v[j] - h, where v is z or
@@ -81,7 +76,6 @@ static void derive(void *user, int steps, const double *z, const double *u, doub
 
 /* ---- Memory ---- */
 
-/* Standard deviations of reported first states. */
 static void set_scale(dv_true_state *t) {
   enum { STARTS = 1000 };
   const dv_system *s = t->system;
@@ -130,7 +124,7 @@ dvbf_status dv_true_state_new(dv_true_state **out, const dv_system *s, const dvb
   if (!memory) return dv_fail_memory(error, "preparing to control");
   room = (dv_workspace){.at = memory};
   dv_true_state *t = dv_workspace_take(&room, 1, sizeof *t);
-  sizes.motion = (dv_dynamics){.user = t, .go = go, .derive = derive, .stir = stir};
+  sizes.motion = (dv_dynamics){.user = t, .move = move, .derive = derive};
   *t = like;
   dv_planner_lay_out(&t->planner, &room, &sizes);
   dv_planner_set_cost(&t->planner);

@@ -29,7 +29,6 @@ static void keep(motion m, double *state) {
   memcpy(state + BALLS * AXES, m.velocity, sizeof m.velocity);
 }
 
-/* Vector from the second ball to the first; returns its length. */
 static double between(const motion *m, double out[AXES]) {
   for (int a = 0; a < AXES; a++) out[a] = m->position[0][a] - m->position[1][a];
   return hypot(out[0], out[1]);
@@ -62,7 +61,6 @@ static motion first_motion(const dv_two_balls_settings *p, dv_random *random) {
   return m;
 }
 
-/* A ball at or behind a wall moves away from it. */
 static void reflect(const dv_two_balls_settings *p, double position, double *velocity) {
   if (position < p->radius) *velocity = fabs(*velocity);
   if (position > p->box - p->radius) *velocity = -fabs(*velocity);
@@ -98,18 +96,19 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
   static const double colours[BALLS][3] = {{1, 0.4, 0.2}, {0.2, 0.5, 1}};
   const dv_two_balls_settings *p = s->settings;
   const motion m = motion_of(state);
-  double pixel = p->box / (double)p->size;
-  for (int64_t i = 0; i < p->size; i++)
-    for (int64_t j = 0; j < p->size; j++) {
+  double pixel = p->box / (double)s->data.size;
+  for (int64_t i = 0; i < s->data.size; i++)
+    for (int64_t j = 0; j < s->data.size; j++) {
       double sum[3] = {0};
       for (int b = 0; b < BALLS; b++) {
         double dx = pixel * ((double)j + 0.5) - m.position[b][0];
         double dy = p->box - pixel * ((double)i + 0.5) - m.position[b][1];
         double bright = exp(-pow((dx * dx + dy * dy) / (p->radius * p->radius), 4));
-        for (int64_t c = 0; c < p->channels; c++) sum[c] += p->channels > 1 ? colours[b][c] * bright : bright;
+        for (int64_t c = 0; c < s->data.channels; c++)
+          sum[c] += s->data.channels > 1 ? colours[b][c] * bright : bright;
       }
-      for (int64_t c = 0; c < p->channels; c++)
-        to->pixel[(i * p->size + j) * p->channels + c] = (float)fmin(1, sum[c]);
+      for (int64_t c = 0; c < s->data.channels; c++)
+        to->pixel[(i * s->data.size + j) * s->data.channels + c] = (float)fmin(1, sum[c]);
     }
 }
 

@@ -5,9 +5,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "export/c_file.h"
-#include "export/part.h"
-
-#include <dvbf/dvbf.h>
+#include "infer/estimate.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -48,7 +46,7 @@ static int int8_of(dvbf_real x, float factor) {
   return (int)fmin(fmax(n, -127), 127);
 }
 
-void dv_weights_round(dvbf_real *values, size_t rows, size_t cols, int format) {
+static void round_weights(dvbf_real *values, size_t rows, size_t cols, int format) {
   for (size_t c = 0; c < cols; c++) {
     float factor = format == DV_WEIGHTS_INT8 ? factor_of(values, rows, cols, c) : 1;
     for (size_t r = 0; r < rows; r++) {
@@ -60,11 +58,11 @@ void dv_weights_round(dvbf_real *values, size_t rows, size_t cols, int format) {
 }
 
 /* A matrix of few numbers saves nothing. */
-bool dv_weights_small(size_t rows, size_t cols) {
+static bool is_small(size_t rows, size_t cols) {
   return rows > 1 && rows * cols >= 32;
 }
 
-bool dv_weights_narrow(size_t rows, size_t cols) {
+static bool is_narrow(size_t rows, size_t cols) {
   return cols < 16 && rows >= 16;
 }
 
@@ -88,8 +86,8 @@ static dv_constant make(const dv_constants *c, const dvbf_real *values, size_t r
                        .rows = rows,
                        .cols = cols,
                        .weight = weight,
-                       .transposed = weight && dv_weights_narrow(rows, cols),
-                       .format = weight && dv_weights_small(rows, cols) ? c->format : DV_WEIGHTS_FLOAT};
+                       .transposed = weight && is_narrow(rows, cols),
+                       .format = weight && is_small(rows, cols) ? c->format : DV_WEIGHTS_FLOAT};
 }
 
 static bool named(const dv_constants *c, const char *name) {
@@ -98,7 +96,6 @@ static bool named(const dv_constants *c, const char *name) {
   return false;
 }
 
-/* The parameter's name, with a number if it is taken. */
 static void choose_name(const dv_constants *c, const char *name, char out[64]) {
   char base[48];
   dv_identifier(base, sizeof base, name ? name : "constant");
@@ -191,8 +188,9 @@ static void put_array(dv_text *t, const dv_constant *k, const char *prefix) {
 dvbf_status dv_check_finite(const double *values, size_t n, dvbf_error *error) {
   for (size_t i = 0; i < n; i++)
     if (!isfinite(values[i]))
-      return dv_fail(error, DVBF_FORMAT,
-                     "the model holds a value that is not finite, which code cannot hold; train it anew");
+      return dv_fail(
+          error, DVBF_FORMAT,
+          "the model holds a value that is not finite and cannot be written as code; train it again");
   return DVBF_OK;
 }
 
@@ -236,8 +234,8 @@ static void round_part(const dv_code_part *part, const dvbf_model *m, dvbf_real 
     if (!w || w < m->parameters.values || w >= m->parameters.values + m->parameters.size) continue;
     size_t at = (size_t)(w - m->parameters.values) + s->w.offset, rows = (size_t)s->inner,
            cols = (size_t)s->cols;
-    if (done[at] || !dv_weights_small(rows, cols)) continue;
-    dv_weights_round(values + at, rows, cols, format);
+    if (done[at] || !is_small(rows, cols)) continue;
+    round_weights(values + at, rows, cols, format);
     memset(done + at, true, rows * cols);
   }
 }
@@ -302,24 +300,19 @@ static double in_deviations(const double *by_column, const dvbf_columns *x) {
 }
 
 dvbf_status dv_rounding_error(double *out, const dvbf_model *m, const dvbf_sequences *s, dvbf_error *error) {
-  dvbf_settings *how = NULL;
+  const dv_estimate_request how = {.kind = DV_FILTER, .forecast = true, .samples = 32, .seed = 1};
   dvbf_estimates *estimates = NULL;
   dvbf_sequences_info *info = NULL;
   double all, *by_column = dv_calloc(s->n_x, sizeof *by_column), *by_step = NULL;
   dvbf_status status = by_column ? DVBF_OK : dv_fail_memory(error, "measuring errors");
-  if (!status) status = dvbf_settings_new(&how, "filter", error);
-  if (!status) status = dvbf_settings_set(how, "forecast", "on", error);
-  if (!status) status = dvbf_settings_set(how, "samples", "32", error);
-  if (!status) status = dvbf_estimate(&estimates, m, s, how, error);
+  if (!status) status = dv_estimate(&estimates, m, s, &how, error);
   if (!status) status = dvbf_sequences_describe(&info, s, error);
   if (!status && !(by_step = dv_calloc(estimates->steps, sizeof *by_step)))
     status = dv_fail_memory(error, "measuring errors");
   if (!status) status = dvbf_estimates_rmse(&all, by_column, by_step, estimates, s, error);
   if (!status) *out = in_deviations(by_column, &info->x);
-  dv_free(by_step);
-  dv_free(by_column);
+  DV_FREE(by_step, by_column);
   dvbf_sequences_info_free(info);
   dvbf_estimates_free(estimates);
-  dvbf_settings_free(how);
   return status;
 }

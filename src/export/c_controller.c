@@ -1,15 +1,11 @@
-/* A controller as C (dvbf_export_controller): its task as tables, and templates/control.c.in, which plans by
- * the functions of the exported filter. Its test runs a closed loop of the library's controller with the
+/* A controller as C (dv_controller_files_write): its task as tables, and templates/control.c.in, which plans
+ * by the functions of the exported filter. Its test runs a closed loop of the library's controller with the
  * model itself. */
 #include "control/controller.h"
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "export/c_file.h"
-#include "export/export.h"
-#include "math/box_qp.h"
 #include "math/random.h"
 
 #include <dvbf/export.h>
@@ -20,19 +16,17 @@
 
 enum { MOST_STEPS = 60, LEAST_STEPS = 12, NUMBERS = 20000, GAP = 7, ELITE_SHARE = 8 };
 
-/* A controller on its way into files. */
 typedef struct writer {
+  const dv_export *of;
   const dvbf_model *model;
   const dv_export_settings *settings;
   const dv_control_settings *control;
   const dv_cost *task;
   void *memory;
   dvbf_controller *controller;
-  char model_prefix[64], prefix[80], name[64];
+  char prefix[80];
   dv_text tables, functions, code, header, test;
   dv_words words;
-  char numbers[20][32]; /* texts of words */
-  int n_numbers;
 } writer;
 
 /* ---- Refusals ---- */
@@ -43,10 +37,11 @@ static dvbf_status check(const dvbf_model *m, const dv_control_settings *s, dvbf
         error, DVBF_ARGUMENT,
         "a committee is not exported as a controller; member = 1 exports the best model of it alone");
   if (s->deadline)
-    return dv_fail(error, DVBF_ARGUMENT,
-                   "deadline = %" PRId64
-                   ": exported code has no clock; iterations and scouts limit its time, so leave it out",
-                   s->deadline);
+    return dv_fail(
+        error, DVBF_ARGUMENT,
+        "deadline = %" PRId64
+        ": exported code has no clock; iterations and random plans limit its time, so leave it out",
+        s->deadline);
   if (s->delay)
     return dv_fail(error, DVBF_ARGUMENT,
                    "delay = %" PRId64 ": an exported controller answers at once; leave it out", s->delay);
@@ -63,18 +58,7 @@ static dvbf_status check(const dvbf_model *m, const dv_control_settings *s, dvbf
 /* ---- Tables ---- */
 
 static void put_table(dv_text *t, const char *type, const char *name, const double *values, size_t n) {
-  bool wide = !strcmp(type, "double");
-  dv_text_put(t, "static const %s %s[%zu] = {", type, name, n);
-  for (size_t i = 0; i < n; i++) {
-    char text[40];
-    dv_print(text, sizeof text, wide ? "%.17g" : "%.9g", fmax(-DBL_MAX, fmin(DBL_MAX, values[i])));
-    dv_text_put(t, "%s%s%s%s",
-                i % 6 ? ", "
-                : i   ? ",\n    "
-                      : "\n    ",
-                text, strpbrk(text, ".e") ? "" : ".0", wide ? "" : "f");
-  }
-  dv_text_put(t, "};\n");
+  dv_text_array(t, type, name, (dv_array){.reals = values}, n, strcmp(type, "double") ? 9 : 17);
 }
 
 static void put_scaled(dv_text *t, const char *name, const double *values, size_t n, double factor) {
@@ -85,7 +69,6 @@ static void put_scaled(dv_text *t, const char *name, const double *values, size_
   dv_free(scaled);
 }
 
-/* The limits as numbers of the filter, which lie within. */
 static void put_real_limits(dv_text *t, const dv_cost *task, bool wide) {
   double low[DV_BOX_SIZE], high[DV_BOX_SIZE];
   for (int i = 0; i < task->n_u; i++) {
@@ -99,7 +82,6 @@ static void put_real_limits(dv_text *t, const dv_cost *task, bool wide) {
   put_table(t, wide ? "double" : "float", "high_real", high, (size_t)task->n_u);
 }
 
-/* First deviations of random plans. */
 static void put_spread(dv_text *t, const writer *w) {
   double spread[DV_BOX_SIZE];
   for (int i = 0; i < w->task->n_u; i++) {
@@ -149,20 +131,12 @@ static void put_tables(writer *w) {
 
 /* ---- Template words ---- */
 
-static char *next_text(writer *w, const char *name) {
-  char *text = w->numbers[w->n_numbers++];
-  dv_words_set(&w->words, name, text);
-  return text;
-}
-
 static void set_number(writer *w, const char *name, uint64_t number) {
-  snprintf(next_text(w, name), sizeof *w->numbers, "%" PRIu64, number);
+  dv_words_print(&w->words, name, "%" PRIu64, number);
 }
 
 static void set_real(writer *w, const char *name, double number) {
-  char *text = next_text(w, name);
-  dv_print(text, sizeof *w->numbers, "%.17g", number);
-  if (!strpbrk(text, ".e")) strcat(text, ".0");
+  dv_words_print(&w->words, name, number == rint(number) ? "%.1f" : "%.17g", number);
 }
 
 static void set_scouts(writer *w) {
@@ -203,15 +177,15 @@ static void set_functions(writer *w) {
   for (size_t i = 0; i < (draws ? sizeof all / sizeof *all : 1); i++)
     dv_words_set(&words, all[i][0], all[i][1]);
   dv_put(&w->functions, functions_c_in, &words);
-  dv_words_set(&w->words, "functions", w->functions.at ? w->functions.at : "");
+  dv_words_set(&w->words, "functions", w->functions.at);
 }
 
 static void set_words(writer *w) {
   const dv_control_settings *s = w->control;
   bool samples_alone = s->planner == DV_PLANNER_SAMPLING;
   w->words.prefix = w->prefix;
-  dv_words_set(&w->words, "model", w->model_prefix);
-  dv_words_set(&w->words, "header", w->name);
+  dv_words_set(&w->words, "model", w->of->result->prefix);
+  dv_words_set(&w->words, "header", w->of->name);
   set_number(w, "n_x", (uint64_t)w->model->n_x);
   set_number(w, "n_u", (uint64_t)w->model->n_u);
   set_number(w, "n_s", (uint64_t)w->task->n_s);
@@ -224,7 +198,7 @@ static void set_words(writer *w) {
   set_scouts(w);
   set_functions(w);
   put_tables(w);
-  dv_words_set(&w->words, "tables", w->tables.at ? w->tables.at : "");
+  dv_words_set(&w->words, "tables", w->tables.at);
 }
 
 /* ---- Test ---- */
@@ -265,7 +239,6 @@ static dvbf_status begin_loop(closed_loop *l, const writer *w, dvbf_error *error
   return dvbf_jacobian_new(&l->linear, m, error);
 }
 
-/* Every seventh observation is missing. */
 static void run_loop(closed_loop *l, const writer *w) {
   size_t n_x = (size_t)w->model->n_x, n_u = (size_t)w->model->n_u, n_z = (size_t)w->model->n_z;
   dvbf_jacobians at;
@@ -284,33 +257,18 @@ static void run_loop(closed_loop *l, const writer *w) {
   }
 }
 
-static void put_floats(dv_text *t, const char *name, const float *values, size_t n) {
-  dv_text_put(t, "static const double %s[%zu] = {", name, n);
-  for (size_t i = 0; i < n; i++)
-    dv_text_put(t, "%s%.9g", i % 8 ? ", " : i ? ",\n    " : "\n    ", (double)values[i]);
-  dv_text_put(t, "};\n");
-}
-
-static void put_flags(dv_text *t, const char *name, const unsigned char *values, int n) {
-  dv_text_put(t, "static const unsigned char %s[%d] = {", name, n);
-  for (int i = 0; i < n; i++) dv_text_put(t, "%s%d", i % 32 ? "," : i ? ",\n    " : "\n    ", values[i]);
-  dv_text_put(t, "};\n");
-}
-
 static void put_test(writer *w, const closed_loop *l) {
   dv_text arrays = {0};
-  size_t steps = (size_t)l->steps;
-  char count[16];
-  put_floats(&arrays, "x", l->x, steps * (size_t)w->model->n_x);
-  put_floats(&arrays, "u", l->u, steps * (size_t)w->model->n_u);
-  put_table(&arrays, "double", "half", l->half, (size_t)w->model->n_u);
-  put_floats(&arrays, "cost", l->cost, steps);
-  put_flags(&arrays, "seen", l->seen, l->steps);
-  put_flags(&arrays, "ready", l->ready, l->steps);
-  snprintf(count, sizeof count, "%d", l->steps);
-  dv_words_set(&w->words, "steps", count);
+  size_t steps = (size_t)l->steps, n_u = (size_t)w->model->n_u;
+  dv_text_array(&arrays, "double", "x", (dv_array){.floats = l->x}, steps * (size_t)w->model->n_x, 9);
+  dv_text_array(&arrays, "double", "u", (dv_array){.floats = l->u}, steps * n_u, 9);
+  dv_text_array(&arrays, "double", "half", (dv_array){.reals = l->half}, n_u, 17);
+  dv_text_array(&arrays, "double", "cost", (dv_array){.floats = l->cost}, steps, 9);
+  dv_text_array(&arrays, "unsigned char", "seen", (dv_array){.bytes = l->seen}, steps, 0);
+  dv_text_array(&arrays, "unsigned char", "ready", (dv_array){.bytes = l->ready}, steps, 0);
+  set_number(w, "steps", steps);
   dv_words_set(&w->words, "tolerance", "1e-3");
-  dv_words_set(&w->words, "arrays", arrays.at ? arrays.at : "");
+  dv_words_set(&w->words, "arrays", arrays.at);
   dv_put(&w->test, control_test_c_in, &w->words);
   w->test.failed |= arrays.failed;
   dv_text_free(&arrays);
@@ -330,82 +288,47 @@ static dvbf_status write_test(writer *w, dvbf_error *error) {
 
 /* ---- Files ---- */
 
-static dvbf_status make_controller(writer *w, const dvbf_goal *goal, const dvbf_settings *control,
-                                   dvbf_error *error) {
+static dvbf_status make_controller(writer *w, dvbf_error *error) {
+  const dvbf_export_options *o = w->of->options;
   size_t size = 0;
-  dvbf_status status = dvbf_controller_memsize(&size, w->model, goal, control, error);
+  dvbf_status status = dvbf_controller_memsize(&size, w->model, o->goal, o->control, error);
   if (status) return status;
   w->memory = dv_calloc_aligned(size, 1);
   if (!w->memory) return dv_fail_memory(error, "exporting a controller");
-  status = dvbf_controller_init(&w->controller, w->memory, size, w->model, goal, control, error);
+  status = dvbf_controller_init(&w->controller, w->memory, size, w->model, o->goal, o->control, error);
   if (status) return status;
   w->task = dv_controller_cost(w->controller);
   w->control = dv_controller_settings(w->controller);
   return DVBF_OK;
 }
 
-/* Writes the files or, in a first pass, refuses existing ones. */
-static dvbf_status write_files(const writer *w, const char *folder, bool write, bool force,
-                               dvbf_error *error) {
-  const struct {
-    const char *ending;
-    const dv_text *text;
-  } all[] = {{"control.c", &w->code}, {"control.h", &w->header}, {"control_test.c", &w->test}};
-  dvbf_status status = DVBF_OK;
-  for (size_t i = 0; i < sizeof all / sizeof *all && !status; i++) {
-    dv_path path;
-    snprintf(path, sizeof path, "%.4000s%s_%s", folder, w->name, all[i].ending);
-    status = write ? dv_text_write(all[i].text, path, error) : dv_refuse_existing(path, force, error);
-  }
-  return status;
-}
-
-static dvbf_status write_controller(writer *w, dvbf_error *error) {
+static dvbf_status write_all(writer *w, dvbf_error *error) {
+  dv_path code, header, test;
   set_words(w);
   dv_put(&w->code, control_c_in, &w->words);
   dv_put(&w->header, control_h_in, &w->words);
   w->code.failed |= w->tables.failed || w->functions.failed;
-  return write_test(w, error);
+  dvbf_status status = write_test(w, error);
+  if (!status) status = dv_export_path(code, w->of, "_control.c", error);
+  if (!status) status = dv_export_path(header, w->of, "_control.h", error);
+  if (!status) status = dv_export_path(test, w->of, "_control_test.c", error);
+  if (!status) status = dv_c_files_write(w->of, error);
+  if (!status) status = dv_text_write(&w->code, code, error);
+  if (!status) status = dv_text_write(&w->header, header, error);
+  return status ? status : dv_text_write(&w->test, test, error);
 }
 
-static void clear(writer *w) {
+dvbf_status dv_controller_files_write(const dv_export *e, dvbf_error *error) {
+  const dv_control_settings *wanted = dv_settings_control(e->options->control, error);
+  writer *w = wanted ? dv_calloc(1, sizeof *w) : NULL;
+  if (!w) return wanted ? dv_fail_memory(error, "exporting a controller") : DVBF_ARGUMENT;
+  *w = (writer){.of = e, .model = e->model, .settings = e->settings};
+  snprintf(w->prefix, sizeof w->prefix, "%s_control", e->result->prefix);
+  dvbf_status status = check(e->model, wanted, error);
+  if (!status) status = make_controller(w, error);
+  if (!status) status = write_all(w, error);
   dv_text *all[] = {&w->tables, &w->functions, &w->code, &w->header, &w->test};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) dv_text_free(all[i]);
-  dv_free(w->memory);
-}
-
-static dvbf_status export_controller(writer *w, const char *path, const dvbf_model *m, const dvbf_goal *goal,
-                                     const dvbf_settings *control, const dvbf_settings *settings,
-                                     const dvbf_export_options *o, dvbf_export_result *result,
-                                     dvbf_error *error) {
-  dv_path folder;
-  const dv_control_settings *wanted = dv_settings_control(control, error);
-  w->settings = wanted ? dv_settings_export(settings, error) : NULL;
-  if (!w->settings) return DVBF_ARGUMENT;
-  dv_subject of = {0};
-  dvbf_status status = dv_split_path(path, ".c", folder, w->name, error);
-  if (!status) status = dv_choose_prefix(w->model_prefix, w->settings, w->name, error);
-  if (!status) status = dv_subject_choose(&of, m, w->settings, error);
-  w->model = of.model;
-  if (!status) status = check(of.model, wanted, error);
-  if (!status) status = make_controller(w, goal, control, error);
-  snprintf(w->prefix, sizeof w->prefix, "%s_control", w->model_prefix);
-  if (!status) status = write_controller(w, error);
-  if (!status) status = write_files(w, folder, false, o && o->force, error);
-  if (!status) status = dvbf_export_c(path, m, settings, o, result, error);
-  if (!status) status = write_files(w, folder, true, true, error);
-  dv_subject_clear(&of);
-  return status;
-}
-
-dvbf_status dvbf_export_controller(const char *path, const dvbf_model *model, const dvbf_goal *goal,
-                                   const dvbf_settings *control, const dvbf_settings *settings,
-                                   const dvbf_export_options *options, dvbf_export_result *result,
-                                   dvbf_error *error) {
-  writer *w = dv_calloc(1, sizeof *w);
-  if (!w) return dv_fail_memory(error, "exporting a controller");
-  dvbf_status status = export_controller(w, path, model, goal, control, settings, options, result, error);
-  clear(w);
-  dv_free(w);
+  DV_FREE(w->memory, w);
   return status;
 }

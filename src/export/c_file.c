@@ -1,11 +1,12 @@
-/* A model or committee as one C file and its header (dv_c_write, dv_c_plant_write): functions from the parts
- * of the model, constants, and templates for what a filter does around them. Members of a committee are
- * models with prefixes PREFIX_1, PREFIX_2, ... */
+/* The target .c: a model or committee as one C file and its header (dv_c_write, dv_c_plant_write): functions
+ * from the parts of the model, constants, and templates for what a filter does around them. Members of a
+ * committee are models with prefixes PREFIX_1, PREFIX_2, ... */
 #include "export/c_file.h"
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "export/test_vectors.h"
 #include "math/kalman.h"
 
 #include <math.h>
@@ -20,38 +21,26 @@ typedef struct function {
   dv_derivation how;
 } function;
 
+#define BY_NOISE .quiet = true, .by = {[DV_SLOT_NOISE] = true}
+#define BY_Z_NOISE .quiet = true, .by = {[DV_SLOT_Z] = true, [DV_SLOT_NOISE] = true}
+#define BY_Z_U .quiet = true, .by = {[DV_SLOT_Z] = true, [DV_SLOT_U] = true}
+#define BY_Z_NOW .mean_only = true, .by = {[DV_SLOT_Z] = true, [DV_SLOT_NOW] = true}
 static const function functions[] = {
-    {"first", FIRST, false, false, false, {.quiet = true, .by = {[DV_SLOT_NOISE] = true}}},
-    {"advance",
-     ADVANCE,
-     false,
-     false,
-     false,
-     {.quiet = true, .by = {[DV_SLOT_Z] = true, [DV_SLOT_NOISE] = true}}},
-    {"move", MOVE, false, false, false, {.quiet = true, .by = {[DV_SLOT_Z] = true, [DV_SLOT_NOISE] = true}}},
+    {"first", FIRST, false, false, false, {BY_NOISE}},
+    {"advance", ADVANCE, false, false, false, {BY_Z_NOISE}},
+    {"move", MOVE, false, false, false, {BY_Z_NOISE}},
     {"emission", EMISSION, false, false, false, {.by = {[DV_SLOT_Z] = true}}},
     {"sampled_first", FIRST, true, false, false, {0}},
     {"sampled_advance", ADVANCE, true, false, false, {0}},
     {"sampled_move", MOVE, true, false, false, {0}},
     {"sampled_emission", EMISSION, true, false, false, {0}},
     {"planned", MOVE, false, true, false, {.quiet = true}},
-    {"planned_slopes",
-     MOVE,
-     false,
-     true,
-     true,
-     {.quiet = true, .by = {[DV_SLOT_Z] = true, [DV_SLOT_U] = true}}},
+    {"planned_slopes", MOVE, false, true, true, {BY_Z_U}},
     {"expected", EMISSION, false, true, false, {.mean_only = true}},
-    {"expected_slopes",
-     EMISSION,
-     false,
-     true,
-     true,
-     {.mean_only = true, .by = {[DV_SLOT_Z] = true, [DV_SLOT_NOW] = true}}},
+    {"expected_slopes", EMISSION, false, true, true, {BY_Z_NOW}},
 };
-enum { FUNCTIONS = sizeof functions / sizeof *functions, MOST_NUMBERS = 24 };
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
-/* A model, or one member of a committee, on its way into a file. */
 typedef struct writer {
   const dvbf_model *model;
   const dv_export_settings *settings;
@@ -59,8 +48,6 @@ typedef struct writer {
   dv_c_file file;
   dv_words words;
   dv_text body, calls[FUNCTIONS], derivatives, state;
-  char numbers[MOST_NUMBERS][32]; /* texts of words */
-  int n_numbers;
   dv_system system;
   dv_c_facts *facts;
   bool plant; /* it simulates, and does not filter */
@@ -126,10 +113,7 @@ static dvbf_status write_function(writer *w, int number, dvbf_error *error) {
 /* ---- Template words ---- */
 
 static void set_number(writer *w, const char *name, size_t number) {
-  if (w->n_numbers == MOST_NUMBERS) return;
-  char *text = w->numbers[w->n_numbers++];
-  snprintf(text, sizeof *w->numbers, "%zu", number);
-  dv_words_set(&w->words, name, text);
+  dv_words_print(&w->words, name, "%zu", number);
 }
 
 static void set_if(writer *w, const char *name, bool on, const char *yes, const char *no) {
@@ -163,7 +147,6 @@ static void set_sizes(writer *w) {
   set_number(w, "first_stream", (size_t)p->first.noise_number);
 }
 
-/* Conditions, and arguments that depend on them. */
 static void set_conditions(writer *w) {
   bool controls = w->model->n_u, through = dv_model_feeds_through(w->model);
   bool seen = dv_code_part_reads(&w->parts.first, DV_SLOT_SEEN) ||
@@ -201,17 +184,13 @@ static void set_conditions(writer *w) {
   set_if(w, "and_no_d", direct(w), " && !D", "");
 }
 
-/* Names of functions, and constants in their type. */
 static void set_functions(writer *w) {
   bool wide = w->file.wide, plain = w->file.plain;
   dv_words *s = &w->words;
   dv_words_set(s, "real", wide ? "double" : "float");
-  dv_words_set(s, "exp", plain ? "@_exp" : wide ? "exp" : "expf");
-  dv_words_set(s, "log", plain ? "@_log" : wide ? "log" : "logf");
-  dv_words_set(s, "sqrt", plain ? "@_sqrt" : wide ? "sqrt" : "sqrtf");
-  dv_words_set(s, "tanh", plain ? "@_tanh" : wide ? "tanh" : "tanhf");
-  dv_words_set(s, "sin", plain ? "@_sin" : wide ? "sin" : "sinf");
-  dv_words_set(s, "cos", plain ? "@_cos" : wide ? "cos" : "cosf");
+  static const char *const names[] = {"exp", "log", "sqrt", "tanh", "sin", "cos"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    dv_words_print(s, names[i], "%s%s%s", plain ? "@_" : "", names[i], plain || wide ? "" : "f");
   dv_words_set(s, "double_sqrt", plain ? "@_double_sqrt" : "sqrt");
   dv_words_set(s, "double_fabs", plain ? "@_double_fabs" : "fabs");
   dv_words_set(s, "half", wide ? "0.5" : "0.5f");
@@ -223,7 +202,6 @@ static void set_functions(writer *w) {
                wide ? " * exp(709) nor below exp(-708). */" : " * exp(88) nor below exp(-87). */");
 }
 
-/* Functions that are written because something calls them. */
 static void set_uses(writer *w) {
   bool *uses = w->file.functions, kalman = exact(w) && w->file.plain;
   if (samples(w)) uses[DVBF_LOG_OF] = uses[DVBF_SQRT_OF] = uses[DVBF_SIN_OF] = true;
@@ -265,14 +243,10 @@ static void take_scaling(writer *w) {
 
 /* A matrix of the system, in double: they are not rounded to float once more. */
 static void put_doubles(dv_text *t, const writer *w, const char *name, const double *values, int n) {
-  if (!n) return;
-  dv_text_put(t, "\nstatic const double %s_system_%s[%d] = {", w->file.prefix, name, n);
-  for (int i = 0; i < n; i++) {
-    char text[40];
-    dv_print(text, sizeof text, "%.17g", values[i]);
-    dv_text_put(t, "%s%s%s", i % 5 ? ", " : i ? ",\n    " : "\n    ", text, strpbrk(text, ".e") ? "" : ".0");
-  }
-  dv_text_put(t, "};\n");
+  char whole[128];
+  snprintf(whole, sizeof whole, "%s_system_%s", w->file.prefix, name);
+  if (n) dv_text_put(t, "\n");
+  if (n) dv_text_array(t, "double", whole, (dv_array){.reals = values}, (size_t)n, 17);
 }
 
 static void put_system(dv_text *t, const writer *w) {
@@ -303,6 +277,7 @@ static void put_products(dv_text *t, writer *w) {
   } formats[] = {{"", "float", "(@_real)"},
                  {"_bfloat16", "uint16_t", "(@_real)@_bfloat16"},
                  {"_int8", "int8_t", "(@_real)"}};
+  static const char *const names[] = {"times_factor_1", "times_factor_2", "times_factor_3"};
   dv_put(t, vectors_c_in, &w->words);
   for (int f = 0; f < 3; f++) {
     bool factor = f == DV_WEIGHTS_INT8;
@@ -312,9 +287,8 @@ static void put_products(dv_text *t, writer *w) {
     dv_words_set(&w->words, "factor_argument", factor ? ", const float *factor" : "");
     dv_words_set(&w->words, "times_factor_wide", factor ? "(@_real)factor[j + i] * " : "");
     dv_words_set(&w->words, "times_factor", factor ? "(@_real)factor[j] * " : "");
-    dv_words_set(&w->words, "times_factor_1", factor ? "(@_real)factor[j + 1] * " : "");
-    dv_words_set(&w->words, "times_factor_2", factor ? "(@_real)factor[j + 2] * " : "");
-    dv_words_set(&w->words, "times_factor_3", factor ? "(@_real)factor[j + 3] * " : "");
+    for (int k = 1; k < 4; k++)
+      dv_words_print(&w->words, names[k - 1], factor ? "(@_real)factor[j + %d] * " : "", k);
     if (w->file.products[f][0]) dv_put(t, product_c_in, &w->words);
     if (w->file.products[f][1]) dv_put(t, narrow_c_in, &w->words);
   }
@@ -362,6 +336,16 @@ static dvbf_status prepare(writer *w, dvbf_error *error) {
   return status ? status : check_finite(w, error);
 }
 
+/* The filter without samples, or with. */
+static void put_filter(dv_text *t, writer *w, bool sampled) {
+  dv_words_set(&w->words, "kind", sampled ? "sampled_" : "");
+  dv_words_set(&w->words, "struct", sampled ? "sampled" : "state");
+  dv_words_set(&w->words, "seed_argument", sampled ? ", uint64_t seed" : "");
+  dv_words_set(&w->words, "all_z", sampled ? "@_SAMPLES * @_N_Z" : "@_N_Z");
+  if (sampled) dv_words_set(&w->words, "sampled", "");
+  dv_put(t, filter_c_in, &w->words);
+}
+
 static void write_code(dv_text *t, writer *w) {
   dv_constants_write(t, &w->file.constants, w->file.prefix);
   if (exact(w)) put_system(t, w);
@@ -373,12 +357,13 @@ static void write_code(dv_text *t, writer *w) {
   if (exact(w))
     dv_put(t, kalman_c_in, &w->words);
   else
-    dv_put(t, filter_c_in, &w->words);
+    put_filter(t, w, false);
   dv_text_put(t, "\n");
   dv_put(t, derivatives_c_in, &w->words);
   if (!samples(w)) return;
   dv_text_put(t, "\n");
   dv_put(t, samples_c_in, &w->words);
+  put_filter(t, w, true);
 }
 
 static void write_header(dv_text *t, writer *w) {
@@ -387,8 +372,8 @@ static void write_header(dv_text *t, writer *w) {
   else
     dv_put(&w->state, state_h_in, &w->words);
   dv_put(&w->derivatives, derivatives_h_in, &w->words);
-  dv_words_set(&w->words, "state", w->state.at ? w->state.at : "");
-  dv_words_set(&w->words, "derivatives", w->derivatives.at ? w->derivatives.at : "");
+  dv_words_set(&w->words, "state", w->state.at);
+  dv_words_set(&w->words, "derivatives", w->derivatives.at);
   dv_put(t, header_h_in, &w->words);
 }
 
@@ -413,15 +398,15 @@ static void clear(writer *w) {
   dv_system_clear(&w->system);
 }
 
-/* Whether memory was short for a text, which templates then take for an empty one. */
 static bool is_short(const writer *w) {
   bool any = w->body.failed || w->file.constants.failed || w->derivatives.failed || w->state.failed;
   for (int i = 0; i < FUNCTIONS; i++) any |= w->calls[i].failed;
   return any;
 }
 
-dvbf_status dv_c_model_write(dv_text *code, dv_text *header, dv_c_facts *facts, const dvbf_model *m,
-                             const char *prefix, const dv_export_settings *s, dvbf_error *error) {
+/* Writes one model, without the beginning of the file; adds to the facts. */
+static dvbf_status write_model(dv_text *code, dv_text *header, dv_c_facts *facts, const dvbf_model *m,
+                               const char *prefix, const dv_export_settings *s, dvbf_error *error) {
   writer *w = dv_calloc(1, sizeof *w);
   if (!w) return dv_fail_memory(error, "exporting a model");
   w->model = m;
@@ -464,7 +449,7 @@ static void write_plant(dv_text *code, dv_text *header, writer *w, const double 
   dv_put(code, plant_c_in, &w->words);
   dv_put(code, derivatives_c_in, &w->words);
   dv_put(&w->derivatives, derivatives_h_in, &w->words);
-  dv_words_set(&w->words, "derivatives", w->derivatives.at ? w->derivatives.at : "");
+  dv_words_set(&w->words, "derivatives", w->derivatives.at);
   dv_put(header, plant_h_in, &w->words);
 }
 
@@ -535,7 +520,6 @@ static void put_pool(dv_text *t, const committee_writer *w, int k, bool std) {
               w->prefix, std ? "out->x_std" : "0", std ? "e.x_std" : "0");
 }
 
-/* The statements of member k in the functions without samples, or with. */
 static void put_member(committee_writer *w, int k, bool sampled) {
   const dvbf_model *m = dv_model_member(w->model, k);
   bool own = sampled && !is_exact(m), std = sampled || w->deviation;
@@ -561,48 +545,44 @@ static void put_member(committee_writer *w, int k, bool sampled) {
 
 static void put_committee(dv_text *code, dv_text *header, const committee_writer *w,
                           const dv_c_facts *facts) {
-  char n_x[16], n_u[16], n_z[16], members[16], frames[16], samples[16], root[48];
   const dvbf_model *m = w->model;
   bool wide = w->settings->real == DV_REAL_DOUBLE, std = w->deviation;
   dv_words words = {.prefix = w->prefix};
   int learned = 0; /* a member with a root of the right type */
-  while (learned < w->model->n_others && is_exact(dv_model_member(m, learned))) learned++;
-  snprintf(root, sizeof root,
-           is_exact(dv_model_member(m, learned)) ? "(@_real)@_%d_double_sqrt" : "@_%d_sqrt", learned + 1);
-  snprintf(n_x, sizeof n_x, "%d", m->n_x);
-  snprintf(n_u, sizeof n_u, "%d", m->n_u);
-  snprintf(n_z, sizeof n_z, "%d", m->n_z);
-  snprintf(members, sizeof members, "%d", dv_model_members(m));
-  snprintf(frames, sizeof frames, "%d", facts->frames);
-  snprintf(samples, sizeof samples, "%d", (int)w->settings->samples);
-  const char *const all[][2] = {
-      {"n_x", n_x},
-      {"n_u", n_u},
-      {"n_z", n_z},
-      {"members", members},
-      {"frames", frames},
-      {"real", wide ? "double" : "float"},
-      {"members_headers", w->headers.at},
-      {"states", w->states[0].at},
-      {"resets", w->resets[0].at},
-      {"steps", w->steps[0].at},
-      {"both", w->moves ? "2" : "1"},
-      {"sqrt", w->settings->libm ? (wide ? "sqrt" : "sqrtf") : root},
-      {"x_std_argument", std ? ", @_real *x_std" : ""},
-      {"u_at", m->n_u ? "u ? u + t * @_N_U : 0" : "u"},
-      {"sampled_states", w->states[1].at},
-      {"sampled_resets", w->resets[1].at},
-      {"sampled_steps", w->steps[1].at},
-      {"moves", w->moves ? "" : NULL},
-      {"deviation", std ? "" : NULL},
-      {"samples", w->samples ? samples : NULL},
-      {"same_row", w->same_row ? "" : NULL},
-  };
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-    if (all[i][1]) dv_words_set(&words, all[i][0], all[i][1]);
+  while (learned < m->n_others && is_exact(dv_model_member(m, learned))) learned++;
+  dv_words_print(&words, "sqrt",
+                 is_exact(dv_model_member(m, learned)) ? "(@_real)@_%d_double_sqrt" : "@_%d_sqrt",
+                 learned + 1);
+  if (w->settings->libm) dv_words_set(&words, "sqrt", wide ? "sqrt" : "sqrtf");
+  dv_words_print(&words, "n_x", "%d", m->n_x);
+  dv_words_print(&words, "n_u", "%d", m->n_u);
+  dv_words_print(&words, "n_z", "%d", m->n_z);
+  dv_words_print(&words, "members", "%d", dv_model_members(m));
+  dv_words_print(&words, "frames", "%d", facts->frames);
+  if (w->samples) dv_words_print(&words, "samples", "%d", (int)w->settings->samples);
+  if (w->moves) dv_words_set(&words, "moves", "");
+  if (std) dv_words_set(&words, "deviation", "");
+  if (w->same_row) dv_words_set(&words, "same_row", "");
+  dv_words_set(&words, "real", wide ? "double" : "float");
+  dv_words_set(&words, "members_headers", w->headers.at);
+  dv_words_set(&words, "states", w->states[0].at);
+  dv_words_set(&words, "sampled_states", w->states[1].at);
+  dv_words_set(&words, "both", w->moves ? "2" : "1");
+  dv_words_set(&words, "u_at", m->n_u ? "u ? u + t * @_N_U : 0" : "u");
+  dv_words_set(&words, "x_std_argument", std ? ", @_real *x_std" : "");
   dv_put(header, committee_h_in, &words);
-  dv_text_append(code, w->bodies.at, w->bodies.used);
-  dv_put(code, committee_c_in, &words);
+  dv_text_join(code, &w->bodies);
+  for (int sampled = 0; sampled < (w->samples ? 2 : 1); sampled++) {
+    dv_words_set(&words, "kind", sampled ? "sampled_" : "");
+    dv_words_set(&words, "type", sampled ? "sampled" : "state");
+    dv_words_set(&words, "seed_argument", sampled ? ", uint64_t seed" : "");
+    dv_words_set(&words, "resets", w->resets[sampled].at);
+    dv_words_set(&words, "steps", w->steps[sampled].at);
+    if (sampled) dv_words_set(&words, "sampled", "");
+    if (sampled) dv_words_set(&words, "deviation", "");
+    if (sampled) dv_words_set(&words, "x_std_argument", ", @_real *x_std");
+    dv_put(code, committee_c_in, &words);
+  }
 }
 
 static dvbf_status write_committee(dv_text *code, dv_text *header, dv_c_facts *facts, committee_writer *w,
@@ -613,8 +593,8 @@ static dvbf_status write_committee(dv_text *code, dv_text *header, dv_c_facts *f
     char name[96];
     snprintf(name, sizeof name, "%s_%d", w->prefix, k + 1);
     dv_text_put(&w->bodies, "\n/* ==== Member %d ==== */\n", k + 1);
-    status = dv_c_model_write(&w->bodies, &w->headers, facts, dv_model_member(w->model, k), name, w->settings,
-                              error);
+    status =
+        write_model(&w->bodies, &w->headers, facts, dv_model_member(w->model, k), name, w->settings, error);
     put_member(w, k, false);
     if (w->samples) put_member(w, k, true);
   }
@@ -638,10 +618,80 @@ dvbf_status dv_c_write(dv_text *code, dv_text *header, dv_c_facts *facts, const 
   *facts = (dv_c_facts){0};
   dv_text_put(code, "#include \"%s.h\"\n%s", name, s->libm ? "\n#include <math.h>\n" : "");
   dvbf_status status = dv_model_members(m) > 1 ? write_committee(code, header, facts, &w, error)
-                                               : dv_c_model_write(code, header, facts, m, prefix, s, error);
+                                               : write_model(code, header, facts, m, prefix, s, error);
   bool any = code->failed || header->failed || w.bodies.failed || w.headers.failed;
   for (int i = 0; i < 2; i++) any |= w.states[i].failed || w.resets[i].failed || w.steps[i].failed;
   if (!status && any) status = dv_fail_memory(error, "exporting a model");
   clear_committee(&w);
   return status;
+}
+
+/* ---- Target ---- */
+
+static void put_facts(dv_text *t, const dv_c_facts *f, const dv_export_settings *s) {
+  static const char *const weights[] = {"float", "bfloat16", "int8"};
+  dv_text_put(
+      t, " * Constants %zu bytes (weights in %s), state %zu bytes, intermediate results at most %zu bytes",
+      f->constants, weights[s->weights], f->state, f->stack);
+  if (f->multiplications > 0) dv_text_put(t, ",\n * %.0f multiplications for a step", f->multiplications);
+  dv_text_put(t, ". C99, %s, no allocation, no global state. */\n",
+              s->libm ? "<stdint.h> and <math.h>" : "<stdint.h> alone");
+}
+
+static dvbf_status measure(const dv_export *e, dvbf_error *error) {
+  const dvbf_sequences *sequences = e->rounded ? e->options->sequences : NULL;
+  if (!sequences) return DVBF_OK;
+  dvbf_status status = dv_rounding_error(&e->result->rmse, e->given, sequences, error);
+  if (!status) status = dv_rounding_error(&e->result->rmse_rounded, e->model, sequences, error);
+  return status;
+}
+
+static void summarise(dvbf_export_result *r) {
+  size_t size = sizeof r->summary;
+  dv_print(r->summary, size, "%zu bytes of constants, %zu of state, %zu of intermediate results",
+           r->constant_bytes, r->state_bytes, r->stack_bytes);
+  size_t used = strlen(r->summary);
+  if (r->multiplications > 0)
+    dv_print(r->summary + used, size - used, ", %.0f multiplications for a step", r->multiplications);
+  used = strlen(r->summary);
+  if (isfinite(r->rmse_rounded) && r->rmse > 0)
+    dv_print(r->summary + used, size - used,
+             "\nRounded weights: one-step error %.4g standard deviations, unrounded %.4g (%+.2f %%)",
+             r->rmse_rounded, r->rmse, 100 * (r->rmse_rounded / r->rmse - 1));
+}
+
+dvbf_status dv_c_files_write(const dv_export *e, dvbf_error *error) {
+  dvbf_export_result *r = e->result;
+  dv_text code = {0}, body = {0}, header = {0}, test = {0};
+  dv_c_facts f = {0};
+  dv_vectors vectors = {0};
+  dv_path header_path, test_path;
+  dvbf_status status = dv_refuse_existing(e->path, e->options->force, error);
+  if (!status) status = dv_export_path(header_path, e, ".h", error);
+  if (!status) status = dv_export_path(test_path, e, "_test.c", error);
+  if (!status) status = measure(e, error);
+  if (!status) status = dv_c_write(&body, &header, &f, e->model, r->prefix, e->name, e->settings, error);
+  if (!status) status = dv_vectors_init(&vectors, e->model, e->settings, e->options->sequences, error);
+  dv_text_put(&code, "/* %s: a learned filter.\n *\n", r->prefix);
+  if (!status) status = dv_file_header(&code, e, " *", error);
+  if (!status) {
+    put_facts(&code, &f, e->settings);
+    dv_text_join(&code, &body);
+    dv_vectors_write(&test, &vectors, r->prefix, e->name, f.direct, dv_model_members(e->model) == 1);
+    status = dv_text_write(&code, e->path, error);
+  }
+  if (!status) status = dv_text_write(&header, header_path, error);
+  if (!status) status = dv_text_write(&test, test_path, error);
+  r->constant_bytes = f.constants, r->state_bytes = f.state, r->stack_bytes = f.stack;
+  r->multiplications = f.multiplications;
+  r->vectors = (size_t)vectors.steps, r->tolerance = vectors.tolerance;
+  summarise(r);
+  dv_vectors_clear(&vectors);
+  dv_text *all[] = {&code, &body, &header, &test};
+  for (int i = 0; i < 4; i++) dv_text_free(all[i]);
+  return status;
+}
+
+DV_TARGET(c) {
+  return e->options->goal ? dv_controller_files_write(e, error) : dv_c_files_write(e, error);
 }

@@ -45,12 +45,6 @@ void dv_constants_write(dv_text *text, const dv_constants *c, const char *prefix
 /* Bytes of all arrays. */
 size_t dv_constants_bytes(const dv_constants *c);
 
-/* Rounds a matrix to what its format can hold, in place. */
-void dv_weights_round(dvbf_real *values, size_t rows, size_t cols, int format);
-/* Whether a weight of this shape is written transposed, and whether in the format of weights. */
-bool dv_weights_narrow(size_t rows, size_t cols);
-bool dv_weights_small(size_t rows, size_t cols);
-
 /* ---- Functions ---- */
 
 /* A part as a function of C. */
@@ -73,9 +67,6 @@ void dv_c_part_write(dv_text *text, dv_c_file *file, const dv_code_part *part, c
  * variance, slopes. */
 void dv_c_part_call(dv_text *text, const dv_c_file *file, const dv_code_part *part, const char *name);
 
-/* A number of C. */
-void dv_c_number(dv_text *text, const dv_c_file *file, double number);
-
 /* ---- File ---- */
 
 /* A model as one C file and its header. */
@@ -90,11 +81,7 @@ typedef struct dv_c_facts {
   bool direct;            /* x depends on the control of its own step */
 } dv_c_facts;
 
-/* Writes one model, without the beginning of the file; adds to the facts. A committee counts as its best
- * member. */
-dvbf_status dv_c_model_write(dv_text *code, dv_text *header, dv_c_facts *facts, const dvbf_model *model,
-                             const char *prefix, const dv_export_settings *settings, dvbf_error *error);
-/* The whole file and its header, NAME.h. */
+/* The text of the whole file and of its header, NAME.h. */
 dvbf_status dv_c_write(dv_text *code, dv_text *header, dv_c_facts *facts, const dvbf_model *model,
                        const char *prefix, const char *name, const dv_export_settings *settings,
                        dvbf_error *error);
@@ -104,6 +91,10 @@ dvbf_status dv_c_write(dv_text *code, dv_text *header, dv_c_facts *facts, const 
 dvbf_status dv_c_plant_write(dv_text *code, dv_text *header, dv_c_facts *facts, const dvbf_model *model,
                              const char *prefix, const dv_export_settings *settings, double *start,
                              dvbf_error *error);
+
+/* Writes NAME.c, NAME.h and NAME_test.c of the filter, or these and the controller. */
+dvbf_status dv_c_files_write(const dv_export *e, dvbf_error *error);
+dvbf_status dv_controller_files_write(const dv_export *e, dvbf_error *error);
 
 /* Templates (templates/NAME.in), embedded when the library is built. */
 #define DV_TEMPLATE(name)                                                                                    \

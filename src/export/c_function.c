@@ -12,7 +12,6 @@
 static const char *const slot_names[DV_SLOTS] = {"z",    "noise", "u",   "now",      "x",
                                                  "mask", "seen",  "out", "variance", "slopes"};
 
-/* State of writing a part. */
 typedef struct writer {
   dv_text *text;
   dv_c_file *file;
@@ -27,7 +26,7 @@ static bool uses_slot(const dv_code_part *p, int slot) {
   return p->slot[slot].size && (slot >= DV_SLOT_OUT || dv_code_part_reads(p, (dv_slot_name)slot));
 }
 
-void dv_c_number(dv_text *t, const dv_c_file *f, double x) {
+static void put_number(dv_text *t, const dv_c_file *f, double x) {
   char text[40];
   dv_print(text, sizeof text, f->wide ? "%.17g" : "%.9g", x);
   dv_text_put(t, "%s%s%s", text, strpbrk(text, ".en") ? "" : ".0", f->wide ? "" : "f");
@@ -151,7 +150,6 @@ static size_t put_base(writer *w, dvbf_place p, int rows, int cols) {
   return p.offset;
 }
 
-/* One term of an index. */
 static void put_term(writer *w, bool *begun, const char *index, size_t by) {
   if (!by) return;
   dv_text_put(w->text, *begun ? " + " : "");
@@ -221,7 +219,7 @@ static void put_expr(writer *w, const dv_statement *s, dvbf_expr e, int above) {
   char name[96];
   if (n->kind == DV_NODE_NUMBER) {
     dv_text_put(w->text, n->number < 0 && above ? "(" : "");
-    dv_c_number(w->text, w->file, n->number);
+    put_number(w->text, w->file, n->number);
     dv_text_put(w->text, n->number < 0 && above ? ")" : "");
   } else if (n->kind == DV_NODE_READ) {
     put_read(w, s, n->place, n->by_direction, s->cols);
@@ -286,7 +284,6 @@ static void put_each(writer *w, const dv_statement *s) {
   w->flat = false;
 }
 
-/* A sum, or the largest number, of each row. */
 static void put_reduction(writer *w, const dv_statement *s) {
   int depth = put_loop(w, "d", s->directions, 1);
   depth = put_loop(w, "r", s->rows, depth);
@@ -297,7 +294,7 @@ static void put_reduction(writer *w, const dv_statement *s) {
   indent(w, depth);
   dv_text_put(w->text, "%s_real sum = ", w->file->prefix);
   if (s->kind == DV_SUM)
-    dv_c_number(w->text, w->file, 0);
+    put_number(w->text, w->file, 0);
   else
     put_expr(w, &first, s->expr, 0);
   dv_text_put(w->text, ";\n");
@@ -396,7 +393,6 @@ void dv_c_part_call(dv_text *t, const dv_c_file *f, const dv_code_part *p, const
   dv_text_put(t, ")");
 }
 
-/* Which of the loops' indices a function needs. */
 static void put_indices(writer *w) {
   const dvbf_code *c = w->code;
   bool d = false, r = false, i = false;

@@ -1,18 +1,13 @@
-/* The model without noise as CasADi functions in one Python file (dvbf_export_casadi): z' = f(z, u) and x =
+/* The model without noise as CasADi functions in one Python file (target .py): z' = f(z, u) and x =
  * g(z). Statements of a part become expressions over whole vectors. */
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "export/c_file.h"
-#include "export/export.h"
-#include "export/part.h"
 #include "math/kalman.h"
 
-#include <dvbf/export.h>
 #include <stdio.h>
 #include <string.h>
 
-/* State of writing a part. */
 typedef struct writer {
   dv_text *text, *numbers; /* the function, and the constants before it */
   dv_constants constants;
@@ -189,7 +184,6 @@ static void put_product(writer *w, const dv_statement *s) {
 
 /* ---- Functions ---- */
 
-/* A Python function that makes a function of CasADi from the part. */
 static dvbf_status put_function(writer *w, const dv_code_part *from, const dvbf_model *m, const char *name,
                                 dvbf_error *error) {
   w->part = (dv_code_part){0};
@@ -228,7 +222,6 @@ static void put_numbers(dv_text *t, const char *name, const double *values, int 
   dv_text_put(t, "])\n");
 }
 
-/* The first z, and the scaling of u. */
 static dvbf_status put_start(dv_text *t, const dv_parts *parts, dvbf_error *error) {
   const dvbf_model *m = parts->model;
   const double *const nothing[DV_INPUTS] = {0};
@@ -254,12 +247,13 @@ static dvbf_status put_start(dv_text *t, const dv_parts *parts, dvbf_error *erro
   return status;
 }
 
-static dvbf_status write(dv_text *t, const dvbf_model *m, const dvbf_export_options *o, dvbf_error *error) {
+static dvbf_status write(dv_text *t, const dv_export *e, dvbf_error *error) {
+  const dvbf_model *m = e->model;
   dv_parts parts = {0};
   dv_text functions = {0}, numbers = {0}, start = {0};
   writer w = {.text = &functions, .numbers = &numbers};
   dvbf_status status = dv_parts_init(&parts, m, true, error);
-  if (!status) status = dv_file_header(t, m, o, "#", error);
+  if (!status) status = dv_file_header(t, e, "#", error);
   if (!status) status = put_start(&start, &parts, error);
   if (!status) status = put_function(&w, &parts.move, m, "transition", error);
   if (!status) status = put_function(&w, &parts.emission, m, "observe", error);
@@ -271,12 +265,12 @@ static dvbf_status write(dv_text *t, const dvbf_model *m, const dvbf_export_opti
                 "# of the data. z_start is the state to begin with, where no filter gives one.\n"
                 "import casadi as ca\n\nN_X, N_U, N_Z = %d, %d, %d\n",
                 m->n_x, m->n_u, m->n_z);
-    dv_text_append(t, start.at, start.used);
-    if (numbers.used) dv_text_append(t, numbers.at, numbers.used);
+    dv_text_join(t, &start);
+    dv_text_join(t, &numbers);
     dv_text_put(t, "\n\ndef sigmoid(x):\n    return 1 / (1 + ca.exp(-x))\n");
-    dv_text_append(t, functions.at, functions.used);
+    dv_text_join(t, &functions);
     dv_text_put(t, "\n\ntransition = make_transition()\nobserve = make_observe()\n");
-    t->failed |= functions.failed || numbers.failed || start.failed || w.constants.failed;
+    t->failed |= w.constants.failed;
   }
   dv_constants_clear(&w.constants);
   dv_text_free(&functions);
@@ -286,24 +280,11 @@ static dvbf_status write(dv_text *t, const dvbf_model *m, const dvbf_export_opti
   return status;
 }
 
-dvbf_status dvbf_export_casadi(const char *path, const dvbf_model *m, const dvbf_settings *settings,
-                               const dvbf_export_options *o, dvbf_export_result *result, dvbf_error *error) {
-  const dv_export_settings *s = dv_settings_export(settings, error);
-  dv_path folder;
-  dvbf_export_result facts = {0};
-  dv_subject of = {0};
+DV_TARGET(casadi) {
   dv_text text = {0};
-  if (!s) return DVBF_ARGUMENT;
-  dvbf_status status = dv_split_path(path, ".py", folder, facts.prefix, error);
-  if (!status) status = dv_refuse_settings(settings, ".py", error);
-  if (!status) status = dv_refuse_existing(path, o && o->force, error);
-  if (!status) status = dv_subject_choose(&of, m, s, error);
-  if (!status) {
-    status = write(&text, of.model, o, error);
-    if (!status) status = dv_text_write(&text, path, error);
-    dv_subject_clear(&of);
-  }
+  dvbf_status status = dv_refuse_existing(e->path, e->options->force, error);
+  if (!status) status = write(&text, e, error);
+  if (!status) status = dv_text_write(&text, e->path, error);
   dv_text_free(&text);
-  if (!status && result) *result = facts;
   return status;
 }

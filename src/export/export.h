@@ -1,5 +1,5 @@
-/* Shared by all exports: files and names, growing text and templates, the description of a model, and running
- * programs. */
+/* Shared by all targets: what an export is of, growing text and templates, the description of a model, and
+ * running programs. */
 #ifndef DV_EXPORT_EXPORT_H
 #define DV_EXPORT_EXPORT_H
 
@@ -12,26 +12,30 @@
 
 #include <stddef.h>
 
-/* ---- Files ---- */
+/* ---- Targets ---- */
 
-/* The folder of a path, with its slash, and its name without `ending`, in which it must end. */
-dvbf_status dv_split_path(const char *path, const char *ending, dv_path folder, char name[64],
-                          dvbf_error *error);
-/* Symbols begin with the setting, or with the name of the file. */
-dvbf_status dv_choose_prefix(char out[64], const dv_export_settings *s, const char *name, dvbf_error *error);
-
-/* Refuses settings that mean nothing for files with this ending. */
-dvbf_status dv_refuse_settings(const dvbf_settings *settings, const char *ending, dvbf_error *error);
-
-/* The exported model: one member, or one with rounded weights. It must not outlive the model, which must not
- * move. */
-typedef struct dv_subject {
-  const dvbf_model *model;
+/* An export as its target gets it from dvbf_export. */
+typedef struct dv_export {
+  const char *path;
+  dv_path folder;          /* of the path, with its slash */
+  char name[64];           /* of the file, without its ending */
+  const dvbf_model *given; /* the caller's model */
+  const dvbf_model *model; /* what is exported of it: a member, with rounded weights */
   dvbf_model *rounded, alone;
-} dv_subject;
-dvbf_status dv_subject_choose(dv_subject *out, const dvbf_model *m, const dv_export_settings *s,
-                              dvbf_error *error);
-void dv_subject_clear(dv_subject *s);
+  const dv_export_settings *settings;
+  const dvbf_export_options *options;
+  dvbf_export_result *result; /* has the prefix of all symbols */
+} dv_export;
+
+/* A target: `DV_TARGET(fmu) {...}` in its file, and a row in export.c. It refuses existing files, writes
+ * e->path and fills *e->result. */
+typedef dvbf_status dv_export_fn(const dv_export *e, dvbf_error *error);
+#define DV_TARGET(name)                                                                                      \
+  dv_export_fn dv_export_##name;                                                                             \
+  dvbf_status dv_export_##name(const dv_export *e, dvbf_error *error)
+
+/* The path of a further file, named like the first with another ending; refuses an existing one. */
+dvbf_status dv_export_path(dv_path out, const dv_export *e, const char *ending, dvbf_error *error);
 
 /* ---- Text ---- */
 
@@ -44,24 +48,40 @@ typedef struct dv_text {
 /* Appends; numbers have a decimal point. */
 void dv_text_put(dv_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void dv_text_append(dv_text *text, const char *piece, size_t length);
+/* Appends a whole text; it fails with it. */
+void dv_text_join(dv_text *text, const dv_text *more);
 void dv_text_free(dv_text *text);
 /* Writes the text as a file, atomically. */
 dvbf_status dv_text_write(const dv_text *text, const char *path, dvbf_error *error);
+
+/* static const TYPE NAME[n] = {...}; with the numbers of the array that is not NULL; reals have that many
+ * digits. */
+typedef struct dv_array {
+  const double *reals;
+  const float *floats;
+  const unsigned char *bytes;
+  const int *ints;
+} dv_array;
+void dv_text_array(dv_text *text, const char *type, const char *name, dv_array from, size_t n, int digits);
 
 /* Words of a template: $name$ is replaced by a text, and lines between `%if name` or `%unless name` and
  * `%end` are kept only if the name is set, or is not. @ stands for the prefix of all symbols. */
 typedef struct dv_word {
   const char *name, *text;
+  char own[40]; /* for a text that is printed */
 } dv_word;
-enum { DV_MOST_WORDS = 96 };
+enum { DV_MOST_WORDS = 128 };
 typedef struct dv_words {
   const char *prefix;
   dv_word list[DV_MOST_WORDS];
   int count;
 } dv_words;
 
-/* The texts must outlive the words. */
+/* The text must outlive the words; NULL is the empty one. */
 void dv_words_set(dv_words *words, const char *name, const char *text);
+/* A short text of their own; numbers have a decimal point. */
+void dv_words_print(dv_words *words, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 const char *dv_words_get(const dv_words *words, const char *name);
 void dv_text_template(dv_text *text, const unsigned char *piece, size_t size, const dv_words *words);
 
@@ -73,10 +93,9 @@ void dv_text_comment(dv_text *text, const char *from);
 
 /* ---- Description of a model ---- */
 
-/* Lines about a model: its class, sizes, fingerprints and settings, without dates and paths. Each begins with
- * `begin`, which starts a comment. */
-dvbf_status dv_file_header(dv_text *text, const dvbf_model *model, const dvbf_export_options *options,
-                           const char *begin, dvbf_error *error);
+/* Lines about the model: its class, sizes, fingerprints and settings, without dates and paths. Each begins
+ * with `begin`, which starts a comment. */
+dvbf_status dv_file_header(dv_text *text, const dv_export *e, const char *begin, dvbf_error *error);
 
 /* ---- Programs ---- */
 
@@ -87,16 +106,10 @@ typedef struct dv_scratch {
 dvbf_status dv_scratch_make(dv_scratch *scratch, dvbf_error *error);
 void dv_scratch_remove(const dv_scratch *scratch);
 
-enum { DV_NO_PROGRAM = 127 };
-/* Runs a program, found by PATH, with its output in the file `log`; words end with NULL. *code is its exit
- * status: -1 if it was killed or could not start, DV_NO_PROGRAM if it does not exist. */
-dvbf_status dv_run_program(const char *const *words, const char *log, int *code, dvbf_error *error);
 /* Whether there is a C compiler; failure to start it now is an error. */
 dvbf_status dv_compiler_exists(bool *exists, dvbf_error *error);
 /* Runs the C compiler: the words of the variable CC, or cc, and then these. Fails with the beginning of what
  * it prints. */
 dvbf_status dv_run_compiler(const char *const *words, const dv_scratch *scratch, dvbf_error *error);
-/* The first line of a file, without unprintable characters. */
-void dv_first_line(char *out, size_t size, const char *path);
 
 #endif

@@ -1,25 +1,17 @@
-/* A model as a functional mock-up unit (dvbf_export_fmu, FMI 2.0): a zip of modelDescription.xml, C sources
+/* A model as a functional mock-up unit (target .fmu, FMI 2.0): a zip of modelDescription.xml, C sources
  * and a binary of this machine, or none without a compiler. Variables are named by columns of the data. Times
  * in the zip are fixed, so the same model gives the same bytes. */
 #include "base/error.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "export/c_file.h"
-#include "export/export.h"
-#include "model/model.h"
 #include "settings_tables.h"
 
-#include <dvbf/export.h>
-
-#include <ctype.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <zip.h>
-
-/* Names and description of an FMU. */
 
 enum { DV_VARIABLE_NAME = 80 };
 
@@ -33,26 +25,216 @@ typedef struct dv_variable {
 } dv_variable;
 
 typedef struct dv_fmu {
+  const dv_export *of;
   const dvbf_model *model;
-  const dv_export_settings *settings;
-  char prefix[64], guid[40];
+  dv_export_settings settings; /* as an FMU has them */
+  const char *prefix;
+  char guid[40];
   double sample_time;
   dv_variable *variables; /* inputs first, parameters last */
   int count, inputs, parameters;
   bool plant, moves, direct;
 } dv_fmu;
 
+/* ---- Names ---- */
+
+/* Printable ASCII; other bytes, and blanks at the ends, are no part of a name. */
+static void clean(char out[DV_VARIABLE_NAME], const char *from) {
+  size_t n = 0;
+  for (; *from && n + 1 < 48; from++) {
+    unsigned char c = (unsigned char)*from;
+    out[n++] = c >= 32 && c < 127 ? *from : '_';
+  }
+  while (n && out[n - 1] == ' ') n--;
+  out[n] = 0;
+  size_t blanks = strspn(out, " ");
+  memmove(out, out + blanks, n - blanks + 1);
+}
+
+/* Word k of a list with commas, if the list has n words and none of them is a number or a range. */
+static bool word_of(char out[DV_VARIABLE_NAME], const char *list, int n, int k) {
+  int count = 0;
+  bool found = false;
+  for (const char *at = list; *at && count <= n; count++) {
+    size_t length = strcspn(at, ",");
+    char word[DV_VARIABLE_NAME];
+    snprintf(word, sizeof word, "%.*s", (int)(length < 47 ? length : 47), at);
+    if (!*word || strspn(word, "0123456789- ") == strlen(word)) return false;
+    if (count == k) clean(out, word), found = *out != 0;
+    at += length + (at[length] == ',');
+  }
+  return found && count == n;
+}
+
+static const char *column_name(char out[DV_VARIABLE_NAME], const dv_fmu *f, bool of_x, int k) {
+  const dv_data_settings *d = &f->model->settings->data;
+  const dvbf_data *data = f->of->options->data;
+  int n = of_x ? f->model->n_x : f->model->n_u;
+  char(*names)[32] = !data ? NULL : of_x ? data->x_names : data->u_names;
+  *out = 0;
+  if (names) clean(out, names[k]);
+  if (!*out && !word_of(out, of_x ? d->outputs : d->inputs, n, k)) *out = 0;
+  if (!*out) snprintf(out, DV_VARIABLE_NAME, "%c%d", of_x ? 'x' : 'u', k + 1);
+  return out;
+}
+
+static bool is_taken(const dv_fmu *f, const char *name) {
+  for (int i = 0; i < f->count; i++)
+    if (!strcmp(f->variables[i].name, name)) return true;
+  return !strcmp(name, "missing") || !strcmp(name, "ready") || !strcmp(name, "time");
+}
+
+/* Adds a variable; a name that is taken gets a number. */
+__attribute__((format(printf, 6, 7))) static void add(dv_fmu *f, dv_variable_kind kind, double start,
+                                                      const char *name, const char *ending,
+                                                      const char *description, ...) {
+  dv_variable *v = &f->variables[f->count];
+  va_list list;
+  *v = (dv_variable){.kind = kind, .start = start};
+  snprintf(v->name, sizeof v->name, "%.60s%s", name, ending);
+  for (int i = 2; is_taken(f, v->name); i++) snprintf(v->name, sizeof v->name, "%.60s%s_%d", name, ending, i);
+  va_start(list, description);
+  vsnprintf(v->description, sizeof v->description, description, list);
+  va_end(list);
+  f->count++;
+}
+
+/* ---- Variables ---- */
+
+static void add_inputs(dv_fmu *f) {
+  const dvbf_model *m = f->model;
+  char name[DV_VARIABLE_NAME];
+  for (int i = 0; i < m->n_x && !f->plant; i++)
+    add(f, DV_INPUT, (double)m->x.shift[i], column_name(name, f, true, i), "",
+        "observation %d; NaN where it is missing", i + 1);
+  for (int i = 0; i < m->n_u; i++)
+    add(f, DV_INPUT, (double)m->u.shift[i], column_name(name, f, false, i), "", "control %d", i + 1);
+  f->inputs = f->count;
+}
+
+static const char *state_name(char out[DV_VARIABLE_NAME], int i) {
+  snprintf(out, DV_VARIABLE_NAME, "z%d", i + 1);
+  return out;
+}
+
+static void add_filter_outputs(dv_fmu *f) {
+  char name[DV_VARIABLE_NAME];
+  for (int i = 0; i < f->model->n_z; i++) {
+    add(f, DV_OUTPUT, 0, state_name(name, i), "", "mean of state %d", i + 1);
+    add(f, DV_OUTPUT, 0, name, "_std", "standard deviation of state %d", i + 1);
+  }
+  for (int i = 0; i < f->model->n_x && f->moves; i++) {
+    add(f, DV_OUTPUT, 0, column_name(name, f, true, i), "_forecast",
+        "observation %d as predicted from the samples before", i + 1);
+    add(f, DV_OUTPUT, 0, name, "_forecast_std", "standard deviation of observation %d around it", i + 1);
+  }
+}
+
+static void add_plant_outputs(dv_fmu *f, const double *start) {
+  char name[DV_VARIABLE_NAME];
+  for (int i = 0; i < f->model->n_x; i++)
+    add(f, DV_OUTPUT, 0, column_name(name, f, true, i), "", "observation %d", i + 1);
+  for (int i = 0; i < f->model->n_z; i++) add(f, DV_OUTPUT, 0, state_name(name, i), "", "state %d", i + 1);
+  for (int i = 0; i < f->model->n_z; i++)
+    add(f, DV_PARAMETER, start[i], state_name(name, i), "_start", "state %d at the beginning", i + 1);
+  f->parameters = f->model->n_z;
+}
+
 /* Names the variables by the columns of the data, or by those of the settings of the model, or x1, x2, ...
- * `start` [n_z] is the state that a plant begins with. Free with dv_fmu_clear, also after a failure. */
-dvbf_status dv_fmu_variables(dv_fmu *fmu, const dvbf_export_options *options, const double *start,
-                             dvbf_error *error);
-void dv_fmu_clear(dv_fmu *fmu);
-/* modelDescription.xml. */
-void dv_fmu_describe(dv_text *text, const dv_fmu *fmu, const char *const *sources);
+ * `start` [n_z] is the state that a plant begins with. */
+static dvbf_status name_variables(dv_fmu *f, const double *start, dvbf_error *error) {
+  const dvbf_model *m = f->model;
+  f->variables = dv_calloc(4 * ((size_t)m->n_x + (size_t)m->n_u + (size_t)m->n_z), sizeof *f->variables);
+  if (!f->variables) return dv_fail_memory(error, "exporting a model");
+  add_inputs(f);
+  if (f->plant)
+    add_plant_outputs(f, start);
+  else
+    add_filter_outputs(f);
+  return DVBF_OK;
+}
 
-/* ---- Fmu ---- */
+/* ---- Description ---- */
 
-/* Contents of the zip. */
+static void put_attribute_text(dv_text *t, const char *text) {
+  for (; *text; text++) {
+    switch (*text) {
+    case '&': dv_text_append(t, "&amp;", 5); break;
+    case '<': dv_text_append(t, "&lt;", 4); break;
+    case '>': dv_text_append(t, "&gt;", 4); break;
+    case '"': dv_text_append(t, "&quot;", 6); break;
+    default: dv_text_append(t, text, 1);
+    }
+  }
+}
+
+static void put_variable(dv_text *t, const dv_variable *v, int number) {
+  static const char *const causality[] = {"input", "output", "parameter"};
+  dv_text_put(t, "    <ScalarVariable name=\"");
+  put_attribute_text(t, v->name);
+  dv_text_put(t, "\" valueReference=\"%d\" description=\"%s\" causality=\"%s\" variability=\"%s\"", number,
+              v->description, causality[v->kind], v->kind == DV_PARAMETER ? "fixed" : "discrete");
+  if (v->kind == DV_PARAMETER) dv_text_put(t, " initial=\"exact\"");
+  if (v->kind == DV_OUTPUT) dv_text_put(t, " initial=\"calculated\"");
+  if (v->kind == DV_OUTPUT)
+    dv_text_put(t, ">\n      <Real/>\n    </ScalarVariable>\n");
+  else
+    dv_text_put(t, ">\n      <Real start=\"%.17g\"/>\n    </ScalarVariable>\n", v->start);
+}
+
+static void put_variables(dv_text *t, const dv_fmu *f) {
+  dv_text_put(t, "  <ModelVariables>\n");
+  for (int i = 0; i < f->count; i++) put_variable(t, &f->variables[i], i);
+  if (!f->plant)
+    dv_text_put(
+        t,
+        "    <ScalarVariable name=\"missing\" valueReference=\"%d\" description=\"there is no observation in "
+        "this sample\" causality=\"input\" variability=\"discrete\">\n      <Boolean start=\"false\"/>\n    "
+        "</ScalarVariable>\n"
+        "    <ScalarVariable name=\"ready\" valueReference=\"%d\" description=\"0: no estimate yet, 1: of "
+        "the "
+        "state, 2: of all\" causality=\"output\" variability=\"discrete\" initial=\"calculated\">\n      "
+        "<Integer/>\n    </ScalarVariable>\n",
+        f->count, f->count + 1);
+  dv_text_put(t, "  </ModelVariables>\n");
+}
+
+/* Outputs by their place in the list, from 1 on. */
+static void put_unknowns(dv_text *t, const dv_fmu *f, const char *name) {
+  dv_text_put(t, "    <%s>\n", name);
+  for (int i = 0; i < f->count; i++)
+    if (f->variables[i].kind == DV_OUTPUT) dv_text_put(t, "      <Unknown index=\"%d\"/>\n", i + 1);
+  if (!f->plant) dv_text_put(t, "      <Unknown index=\"%d\"/>\n", f->count + 2);
+  dv_text_put(t, "    </%s>\n", name);
+}
+
+static void describe(dv_text *t, const dv_fmu *f, const char *const *sources) {
+  DV_PLAIN_NUMBERS;
+  dv_text_put(t,
+              "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+              "<fmiModelDescription fmiVersion=\"2.0\" modelName=\"%s\" guid=\"%s\" description=\"%s\" "
+              "generationTool=\"dvbf %s\" variableNamingConvention=\"flat\">\n",
+              f->prefix, f->guid,
+              f->plant ? "a learned system: controls in, observations out"
+                       : "a learned filter: observations and controls in, states and forecasts out",
+              DVBF_VERSION);
+  dv_text_put(
+      t,
+      "  <CoSimulation modelIdentifier=\"%s\" canHandleVariableCommunicationStepSize=\"true\" "
+      "canGetAndSetFMUstate=\"true\" canSerializeFMUstate=\"true\" providesDirectionalDerivative=\"true\">\n"
+      "    <SourceFiles>\n",
+      f->prefix);
+  for (; *sources; sources++) dv_text_put(t, "      <File name=\"%s\"/>\n", *sources);
+  dv_text_put(
+      t, "    </SourceFiles>\n  </CoSimulation>\n  <DefaultExperiment startTime=\"0\" stepSize=\"%.17g\"/>\n",
+      f->of->result->sample_time);
+  put_variables(t, f);
+  dv_text_put(t, "  <ModelStructure>\n");
+  put_unknowns(t, f, "Outputs");
+  put_unknowns(t, f, "InitialUnknowns");
+  dv_text_put(t, "  </ModelStructure>\n</fmiModelDescription>\n");
+}
+
 typedef struct content {
   dv_text code, header, wrapper, description;
   unsigned char *binary;
@@ -61,40 +243,23 @@ typedef struct content {
 
 /* ---- Sources ---- */
 
-static void put_starts(dv_text *t, const dv_fmu *f) {
-  for (int i = 0; i < f->count; i++) dv_text_put(t, "%s%.17g", i ? ", " : "", f->variables[i].start);
-}
-
 static void put_wrapper(dv_text *t, const dv_fmu *f) {
   const dvbf_model *m = f->model;
-  char n_x[16], n_u[16], n_u_room[16], n_z[16], inputs[16], reals[16], missing[16], ready[16], parameters[16],
-      time[40];
-  dv_text starts = {0}, step = {0};
+  dv_text starts = {0};
   dv_words words = {.prefix = "@"};
-  put_starts(&starts, f);
-  dv_text_put(&step, "%.17g", f->sample_time);
-  snprintf(time, sizeof time, "%s", step.at ? step.at : "1");
   const struct {
     const char *name;
-    char *text;
     int number;
-  } numbers[] = {{"n_x", n_x, m->n_x},
-                 {"n_u", n_u, m->n_u},
-                 {"n_u_room", n_u_room, m->n_u ? m->n_u : 1},
-                 {"n_z", n_z, m->n_z},
-                 {"inputs", inputs, f->inputs},
-                 {"reals", reals, f->count},
-                 {"missing", missing, f->count},
-                 {"ready", ready, f->count + 1},
-                 {"parameters", parameters, f->parameters}};
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-    snprintf(numbers[i].text, 16, "%d", numbers[i].number);
-    dv_words_set(&words, numbers[i].name, numbers[i].text);
-  }
+  } numbers[] = {{"n_x", m->n_x},       {"n_u", m->n_u},         {"n_u_room", m->n_u ? m->n_u : 1},
+                 {"n_z", m->n_z},       {"inputs", f->inputs},   {"reals", f->count},
+                 {"missing", f->count}, {"ready", f->count + 1}, {"parameters", f->parameters}};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    dv_words_print(&words, numbers[i].name, "%d", numbers[i].number);
+  for (int i = 0; i < f->count; i++) dv_text_put(&starts, "%s%.17g", i ? ", " : "", f->variables[i].start);
   dv_words_set(&words, "prefix", f->prefix);
   dv_words_set(&words, "header", f->prefix);
   dv_words_set(&words, "guid", f->guid);
-  dv_words_set(&words, "sample_time", time);
+  dv_words_print(&words, "sample_time", "%.17g", f->of->result->sample_time);
   dv_words_set(&words, "starts", starts.at ? starts.at : "0");
   dv_words_set(&words, "and_parameters", f->plant ? ", then parameters" : "");
   dv_words_set(&words, f->plant ? "plant" : "filter", "");
@@ -103,9 +268,8 @@ static void put_wrapper(dv_text *t, const dv_fmu *f) {
   if (f->direct) dv_words_set(&words, "direct", "");
   if (dv_model_same_row(m)) dv_words_set(&words, "feedthrough", "");
   dv_put(t, fmu_c_in, &words);
-  t->failed |= starts.failed || step.failed;
+  t->failed |= starts.failed;
   dv_text_free(&starts);
-  dv_text_free(&step);
 }
 
 /* The same model and settings have the same identity. */
@@ -117,22 +281,21 @@ static void set_guid(dv_fmu *f, const content *c) {
            model & 0xffffffffffff);
 }
 
-static dvbf_status write_sources(content *c, dv_fmu *f, const dvbf_export_options *o,
-                                 const char *const *sources, dvbf_error *error) {
+static dvbf_status write_sources(content *c, dv_fmu *f, const char *const *sources, dvbf_error *error) {
   dv_c_facts facts = {0};
   double *start = dv_calloc((size_t)f->model->n_z, sizeof *start);
   dvbf_status status = start ? DVBF_OK : dv_fail_memory(error, "exporting a model");
   if (!status)
     status =
         f->plant
-            ? dv_c_plant_write(&c->code, &c->header, &facts, f->model, f->prefix, f->settings, start, error)
-            : dv_c_write(&c->code, &c->header, &facts, f->model, f->prefix, f->prefix, f->settings, error);
+            ? dv_c_plant_write(&c->code, &c->header, &facts, f->model, f->prefix, &f->settings, start, error)
+            : dv_c_write(&c->code, &c->header, &facts, f->model, f->prefix, f->prefix, &f->settings, error);
   f->direct = facts.direct;
-  if (!status) status = dv_fmu_variables(f, o, start, error);
+  if (!status) status = name_variables(f, start, error);
   if (!status) {
     set_guid(f, c);
     put_wrapper(&c->wrapper, f);
-    dv_fmu_describe(&c->description, f, sources);
+    describe(&c->description, f, sources);
     if (c->code.failed || c->header.failed || c->wrapper.failed || c->description.failed)
       status = dv_fail_memory(error, "exporting a model");
   }
@@ -150,7 +313,7 @@ static dvbf_status read_binary(content *c, const char *path, dvbf_error *error) 
       c->binary && !fseek(file, 0, SEEK_SET) && fread(c->binary, 1, (size_t)size, file) == (size_t)size;
   if (file) fclose(file);
   c->binary_size = done ? (size_t)size : 0;
-  return done ? DVBF_OK : dv_fail(error, DVBF_IO, "what the compiler has made cannot be read");
+  return done ? DVBF_OK : dv_fail(error, DVBF_IO, "the compiled binary cannot be read");
 }
 
 /* Compiles the sources in a temporary folder. Without a compiler the FMU has no binary. */
@@ -222,280 +385,39 @@ static dvbf_status write_zip(const char *path, const content *c, const dv_fmu *f
 
 /* ---- The whole FMU ---- */
 
-static void choose_settings(dv_export_settings *to, const dv_export_settings *from) {
-  *to = *from;
-  to->real = DV_REAL_DOUBLE; /* as the values of an FMU are */
-  to->samples = 0;
-  to->deviation = 1;
-  to->libm = 1;
-}
-
-static dvbf_status make(const char *path, dv_fmu *f, const dvbf_export_options *o, dvbf_export_result *result,
-                        dvbf_error *error) {
+DV_TARGET(fmu) {
+  const dv_export_settings *s = e->settings;
+  double of_data = e->options->data ? e->options->data->sample_time : 0;
   char code[96], wrapper[96];
   content c = {0};
-  snprintf(code, sizeof code, "%s.c", f->prefix);
-  snprintf(wrapper, sizeof wrapper, "%s_fmu.c", f->prefix);
-  const char *const sources[] = {code, wrapper, NULL};
-  dvbf_status status = write_sources(&c, f, o, sources, error);
-  bool compiler = false;
-  if (!status) status = dv_compiler_exists(&compiler, error);
-  if (compiler) status = compile(&c, f, sources, error);
-  if (!status) status = write_zip(path, &c, f, error);
-  result->sample_time = f->sample_time;
-  result->binary = c.binary;
-  dv_text *texts[] = {&c.code, &c.header, &c.wrapper, &c.description};
-  for (int i = 0; i < 4; i++) dv_text_free(texts[i]);
-  dv_free(c.binary);
-  dv_fmu_clear(f);
-  return status;
-}
-
-dvbf_status dvbf_export_fmu(const char *path, const dvbf_model *m, const dvbf_settings *settings,
-                            const dvbf_export_options *o, dvbf_export_result *result, dvbf_error *error) {
-  const dv_export_settings *s = dv_settings_export(settings, error);
-  dv_export_settings how;
-  dvbf_export_result facts = {0};
-  dv_path folder;
-  char name[64];
-  dv_subject of = {0};
-  if (!s) return DVBF_ARGUMENT;
-  choose_settings(&how, s);
-  dvbf_status status = dv_split_path(path, ".fmu", folder, name, error);
-  if (!status) status = dv_refuse_settings(settings, ".fmu", error);
-  if (!status) status = dv_choose_prefix(facts.prefix, s, name, error);
-  if (!status) status = dv_refuse_existing(path, o && o->force, error);
-  if (!status) status = dv_subject_choose(&of, m, s, error);
-  if (status) return status;
-  double of_data = o && o->data ? o->data->sample_time : 0;
-  dv_fmu f = {.model = of.model,
-              .settings = &how,
-              .sample_time = s->sample_time > 0 ? s->sample_time
-                             : of_data > 0      ? of_data
-                                                : 1,
+  dv_fmu f = {.of = e,
+              .model = e->model,
+              .settings = *s,
+              .prefix = e->result->prefix,
               .plant = s->as == DV_AS_PLANT,
               .moves = true};
-  for (int k = 0; k < dv_model_members(of.model); k++)
-    f.moves &= dv_model_member(of.model, k)->type->move != NULL;
-  snprintf(f.prefix, sizeof f.prefix, "%s", facts.prefix);
-  status = make(path, &f, o, &facts, error);
-  dv_subject_clear(&of);
-  if (!status && result) *result = facts;
+  f.settings.real = DV_REAL_DOUBLE; /* as the values of an FMU are */
+  f.settings.samples = 0;
+  f.settings.deviation = f.settings.libm = 1;
+  for (int k = 0; k < dv_model_members(f.model); k++)
+    f.moves &= dv_model_member(f.model, k)->type->move != NULL;
+  e->result->sample_time = s->sample_time > 0 ? s->sample_time : of_data > 0 ? of_data : 1;
+  snprintf(code, sizeof code, "%s.c", f.prefix);
+  snprintf(wrapper, sizeof wrapper, "%s_fmu.c", f.prefix);
+  const char *const sources[] = {code, wrapper, NULL};
+  dvbf_status status = dv_refuse_existing(e->path, e->options->force, error);
+  if (!status) status = write_sources(&c, &f, sources, error);
+  bool compiler = false;
+  if (!status) status = dv_compiler_exists(&compiler, error);
+  if (compiler) status = compile(&c, &f, sources, error);
+  if (!status) status = write_zip(e->path, &c, &f, error);
+  e->result->binary = c.binary;
+  dv_print(e->result->summary, sizeof e->result->summary, "FMI 2.0, Co-Simulation, a sample every %g s, %s",
+           e->result->sample_time,
+           c.binary ? "sources and a binary for this machine"
+                    : "only sources, as no C compiler was found (CC, or cc)");
+  dv_text *texts[] = {&c.code, &c.header, &c.wrapper, &c.description};
+  for (int i = 0; i < 4; i++) dv_text_free(texts[i]);
+  DV_FREE(c.binary, f.variables);
   return status;
-}
-
-/* ---- Variables ---- */
-
-/* ---- Names ---- */
-
-/* Printable ASCII; other bytes, and blanks at the ends, are no part of a name. */
-static void clean(char out[DV_VARIABLE_NAME], const char *from) {
-  size_t n = 0;
-  for (; *from && n + 1 < 48; from++) {
-    unsigned char c = (unsigned char)*from;
-    out[n++] = c >= 32 && c < 127 ? *from : '_';
-  }
-  while (n && out[n - 1] == ' ') n--;
-  out[n] = 0;
-  size_t blanks = strspn(out, " ");
-  memmove(out, out + blanks, n - blanks + 1);
-}
-
-/* Word k of a list with commas, if the list has n words and none of them is a number or a range. */
-static bool word_of(char out[DV_VARIABLE_NAME], const char *list, int n, int k) {
-  int count = 0;
-  bool found = false;
-  for (const char *at = list; *at && count <= n; count++) {
-    size_t length = strcspn(at, ",");
-    char word[DV_VARIABLE_NAME];
-    snprintf(word, sizeof word, "%.*s", (int)(length < 47 ? length : 47), at);
-    if (!*word || strspn(word, "0123456789- ") == strlen(word)) return false;
-    if (count == k) clean(out, word), found = *out != 0;
-    at += length + (at[length] == ',');
-  }
-  return found && count == n;
-}
-
-/* The name of column k of x or u. */
-static void column_name(char out[DV_VARIABLE_NAME], const dv_fmu *f, const dvbf_export_options *o, bool of_x,
-                        int k) {
-  const dv_data_settings *d = &f->model->settings->data;
-  int n = of_x ? f->model->n_x : f->model->n_u;
-  char(*names)[32] = !o || !o->data ? NULL : of_x ? o->data->x_names : o->data->u_names;
-  *out = 0;
-  if (names) clean(out, names[k]);
-  if (!*out && !word_of(out, of_x ? d->outputs : d->inputs, n, k)) *out = 0;
-  if (!*out) snprintf(out, DV_VARIABLE_NAME, "%c%d", of_x ? 'x' : 'u', k + 1);
-}
-
-static bool is_taken(const dv_fmu *f, const char *name) {
-  for (int i = 0; i < f->count; i++)
-    if (!strcmp(f->variables[i].name, name)) return true;
-  return !strcmp(name, "missing") || !strcmp(name, "ready") || !strcmp(name, "time");
-}
-
-/* Adds a variable; a name that is taken gets a number. */
-static dv_variable *add(dv_fmu *f, dv_variable_kind kind, const char *name, const char *ending) {
-  dv_variable *v = &f->variables[f->count];
-  *v = (dv_variable){.kind = kind};
-  snprintf(v->name, sizeof v->name, "%.60s%s", name, ending);
-  for (int i = 2; is_taken(f, v->name); i++) snprintf(v->name, sizeof v->name, "%.60s%s_%d", name, ending, i);
-  f->count++;
-  return v;
-}
-
-/* ---- Variables ---- */
-
-static void add_inputs(dv_fmu *f, const dvbf_export_options *o) {
-  const dvbf_model *m = f->model;
-  char name[DV_VARIABLE_NAME];
-  for (int i = 0; i < m->n_x && !f->plant; i++) {
-    column_name(name, f, o, true, i);
-    dv_variable *v = add(f, DV_INPUT, name, "");
-    v->start = (double)m->x.shift[i];
-    snprintf(v->description, sizeof v->description, "observation %d; NaN where it is missing", i + 1);
-  }
-  for (int i = 0; i < m->n_u; i++) {
-    column_name(name, f, o, false, i);
-    dv_variable *v = add(f, DV_INPUT, name, "");
-    v->start = (double)m->u.shift[i];
-    snprintf(v->description, sizeof v->description, "control %d", i + 1);
-  }
-  f->inputs = f->count;
-}
-
-static void add_filter_outputs(dv_fmu *f, const dvbf_export_options *o) {
-  char name[DV_VARIABLE_NAME];
-  for (int i = 0; i < f->model->n_z; i++) {
-    snprintf(name, sizeof name, "z%d", i + 1);
-    snprintf(add(f, DV_OUTPUT, name, "")->description, DV_VARIABLE_NAME, "mean of state %d", i + 1);
-    snprintf(add(f, DV_OUTPUT, name, "_std")->description, DV_VARIABLE_NAME, "standard deviation of state %d",
-             i + 1);
-  }
-  for (int i = 0; i < f->model->n_x && f->moves; i++) {
-    column_name(name, f, o, true, i);
-    snprintf(add(f, DV_OUTPUT, name, "_forecast")->description, DV_VARIABLE_NAME,
-             "observation %d as the samples before let expect", i + 1);
-    snprintf(add(f, DV_OUTPUT, name, "_forecast_std")->description, DV_VARIABLE_NAME,
-             "standard deviation of observation %d around it", i + 1);
-  }
-}
-
-static void add_plant_outputs(dv_fmu *f, const dvbf_export_options *o, const double *start) {
-  char name[DV_VARIABLE_NAME];
-  for (int i = 0; i < f->model->n_x; i++) {
-    column_name(name, f, o, true, i);
-    snprintf(add(f, DV_OUTPUT, name, "")->description, DV_VARIABLE_NAME, "observation %d", i + 1);
-  }
-  for (int i = 0; i < f->model->n_z; i++) {
-    snprintf(name, sizeof name, "z%d", i + 1);
-    snprintf(add(f, DV_OUTPUT, name, "")->description, DV_VARIABLE_NAME, "state %d", i + 1);
-  }
-  for (int i = 0; i < f->model->n_z; i++) {
-    snprintf(name, sizeof name, "z%d_start", i + 1);
-    dv_variable *v = add(f, DV_PARAMETER, name, "");
-    v->start = start[i];
-    snprintf(v->description, sizeof v->description, "state %d at the beginning", i + 1);
-  }
-  f->parameters = f->model->n_z;
-}
-
-dvbf_status dv_fmu_variables(dv_fmu *f, const dvbf_export_options *o, const double *start,
-                             dvbf_error *error) {
-  const dvbf_model *m = f->model;
-  f->variables = dv_calloc(4 * ((size_t)m->n_x + (size_t)m->n_u + (size_t)m->n_z), sizeof *f->variables);
-  if (!f->variables) return dv_fail_memory(error, "exporting a model");
-  add_inputs(f, o);
-  if (f->plant)
-    add_plant_outputs(f, o, start);
-  else
-    add_filter_outputs(f, o);
-  return DVBF_OK;
-}
-
-void dv_fmu_clear(dv_fmu *f) {
-  dv_free(f->variables);
-  f->variables = NULL;
-}
-
-/* ---- Description ---- */
-
-/* Text as an attribute. */
-static void put_attribute_text(dv_text *t, const char *text) {
-  for (; *text; text++) {
-    switch (*text) {
-    case '&': dv_text_append(t, "&amp;", 5); break;
-    case '<': dv_text_append(t, "&lt;", 4); break;
-    case '>': dv_text_append(t, "&gt;", 4); break;
-    case '"': dv_text_append(t, "&quot;", 6); break;
-    default: dv_text_append(t, text, 1);
-    }
-  }
-}
-
-static void put_variable(dv_text *t, const dv_variable *v, int number) {
-  static const char *const causality[] = {"input", "output", "parameter"};
-  dv_text_put(t, "    <ScalarVariable name=\"");
-  put_attribute_text(t, v->name);
-  dv_text_put(t, "\" valueReference=\"%d\" description=\"%s\" causality=\"%s\" variability=\"%s\"", number,
-              v->description, causality[v->kind], v->kind == DV_PARAMETER ? "fixed" : "discrete");
-  if (v->kind == DV_PARAMETER) dv_text_put(t, " initial=\"exact\"");
-  if (v->kind == DV_OUTPUT) dv_text_put(t, " initial=\"calculated\"");
-  if (v->kind == DV_OUTPUT)
-    dv_text_put(t, ">\n      <Real/>\n    </ScalarVariable>\n");
-  else
-    dv_text_put(t, ">\n      <Real start=\"%.17g\"/>\n    </ScalarVariable>\n", v->start);
-}
-
-static void put_variables(dv_text *t, const dv_fmu *f) {
-  dv_text_put(t, "  <ModelVariables>\n");
-  for (int i = 0; i < f->count; i++) put_variable(t, &f->variables[i], i);
-  if (!f->plant)
-    dv_text_put(
-        t,
-        "    <ScalarVariable name=\"missing\" valueReference=\"%d\" description=\"there is no observation in "
-        "this sample\" causality=\"input\" variability=\"discrete\">\n      <Boolean start=\"false\"/>\n    "
-        "</ScalarVariable>\n"
-        "    <ScalarVariable name=\"ready\" valueReference=\"%d\" description=\"0: no estimate yet, 1: of "
-        "the "
-        "state, 2: of all\" causality=\"output\" variability=\"discrete\" initial=\"calculated\">\n      "
-        "<Integer/>\n    </ScalarVariable>\n",
-        f->count, f->count + 1);
-  dv_text_put(t, "  </ModelVariables>\n");
-}
-
-/* Outputs by their place in the list, from 1 on. */
-static void put_unknowns(dv_text *t, const dv_fmu *f, const char *name) {
-  dv_text_put(t, "    <%s>\n", name);
-  for (int i = 0; i < f->count; i++)
-    if (f->variables[i].kind == DV_OUTPUT) dv_text_put(t, "      <Unknown index=\"%d\"/>\n", i + 1);
-  if (!f->plant) dv_text_put(t, "      <Unknown index=\"%d\"/>\n", f->count + 2);
-  dv_text_put(t, "    </%s>\n", name);
-}
-
-void dv_fmu_describe(dv_text *t, const dv_fmu *f, const char *const *sources) {
-  DV_PLAIN_NUMBERS;
-  dv_text_put(t,
-              "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-              "<fmiModelDescription fmiVersion=\"2.0\" modelName=\"%s\" guid=\"%s\" description=\"%s\" "
-              "generationTool=\"dvbf %s\" variableNamingConvention=\"flat\">\n",
-              f->prefix, f->guid,
-              f->plant ? "a learned system: controls in, observations out"
-                       : "a learned filter: observations and controls in, states and forecasts out",
-              DVBF_VERSION);
-  dv_text_put(
-      t,
-      "  <CoSimulation modelIdentifier=\"%s\" canHandleVariableCommunicationStepSize=\"true\" "
-      "canGetAndSetFMUstate=\"true\" canSerializeFMUstate=\"true\" providesDirectionalDerivative=\"true\">\n"
-      "    <SourceFiles>\n",
-      f->prefix);
-  for (; *sources; sources++) dv_text_put(t, "      <File name=\"%s\"/>\n", *sources);
-  dv_text_put(
-      t, "    </SourceFiles>\n  </CoSimulation>\n  <DefaultExperiment startTime=\"0\" stepSize=\"%.17g\"/>\n",
-      f->sample_time);
-  put_variables(t, f);
-  dv_text_put(t, "  <ModelStructure>\n");
-  put_unknowns(t, f, "Outputs");
-  put_unknowns(t, f, "InitialUnknowns");
-  dv_text_put(t, "  </ModelStructure>\n</fmiModelDescription>\n");
 }

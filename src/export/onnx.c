@@ -1,15 +1,9 @@
-/* The filter without noise as ONNX (dvbf_export_onnx): one step with an explicit state, and the first state
+/* The filter without noise as ONNX (target .onnx): one step with an explicit state, and the first state
  * from the first frames, each a file. An exact model has one step that starts from zeros. */
 #include "export/onnx_graph.h"
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "export/export.h"
-#include "export/part.h"
-
-#include <dvbf/export.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { MOST_EXACT = 32 }; /* columns of x of an exact model, whose values are taken in one by one */
 
@@ -79,7 +73,6 @@ static dvbf_status write_step(dv_onnx *g, const dv_parts *p, dvbf_error *error) 
   return status;
 }
 
-/* The mask of each frame, from those of its values. */
 static dv_onnx_name masks(dv_onnx *g, dv_onnx_name seen, int frames, int n_x) {
   dv_onnx_name *each = dv_calloc((size_t)frames, sizeof *each), all = none;
   for (int t = 0; each && t < frames; t++)
@@ -107,7 +100,6 @@ static dvbf_status write_start(dv_onnx *g, const dv_parts *p, dvbf_error *error)
   return status;
 }
 
-/* sqrt, with negative numbers as 0. */
 static dv_onnx_name root(dv_onnx *g, dv_onnx_name a) {
   return dv_onnx_node(g, "Sqrt", dv_onnx_node(g, "Max", a, dv_onnx_number(g, 0), none, none), none, none,
                       none);
@@ -150,19 +142,19 @@ static dvbf_status write_exact(dv_onnx *g, const dvbf_model *m, dvbf_error *erro
 
 /* ---- Files ---- */
 
-static dvbf_status write_file(const char *path, const char *name, const dvbf_model *m, bool start,
-                              const dvbf_export_options *o, dvbf_error *error) {
+static dvbf_status write_file(const char *path, const dv_export *e, bool start, dvbf_error *error) {
+  const dvbf_model *m = e->model;
   dv_onnx g = {0};
   dv_parts parts = {0};
   dv_text about = {0}, file = {0};
   dvbf_status status = dv_parts_init(&parts, m, false, error);
-  if (!status) status = dv_file_header(&about, m, o, "", error);
+  if (!status) status = dv_file_header(&about, e, "", error);
   if (!status)
     status = m->type->exact_system ? write_exact(&g, m, error)
              : start               ? write_start(&g, &parts, error)
                                    : write_step(&g, &parts, error);
   if (!status) {
-    dv_onnx_file(&file, &g, name, about.at ? about.at : "");
+    dv_onnx_file(&file, &g, e->name, about.at ? about.at : "");
     status = dv_text_write(&file, path, error);
   }
   dv_onnx_clear(&g);
@@ -172,24 +164,12 @@ static dvbf_status write_file(const char *path, const char *name, const dvbf_mod
   return status;
 }
 
-dvbf_status dvbf_export_onnx(const char *path, const dvbf_model *m, const dvbf_settings *settings,
-                             const dvbf_export_options *o, dvbf_export_result *result, dvbf_error *error) {
-  const dv_export_settings *s = dv_settings_export(settings, error);
-  dv_path folder, first;
-  dvbf_export_result facts = {0};
-  dv_subject of = {0};
-  if (!s) return DVBF_ARGUMENT;
-  dvbf_status status = dv_split_path(path, ".onnx", folder, facts.prefix, error);
-  if (!status) status = dv_refuse_settings(settings, ".onnx", error);
-  snprintf(first, sizeof first, "%.4000s%s_start.onnx", status ? "" : folder, facts.prefix);
-  if (!status) status = dv_refuse_existing(path, o && o->force, error);
-  if (!status && !m->type->exact_system) status = dv_refuse_existing(first, o && o->force, error);
-  if (!status) status = dv_subject_choose(&of, m, s, error);
-  if (status) return status;
-  status = write_file(path, facts.prefix, of.model, false, o, error);
-  if (!status && !of.model->type->exact_system)
-    status = write_file(first, facts.prefix, of.model, true, o, error);
-  dv_subject_clear(&of);
-  if (!status && result) *result = facts;
+DV_TARGET(onnx) {
+  dv_path first;
+  bool starts = !e->model->type->exact_system;
+  dvbf_status status = dv_refuse_existing(e->path, e->options->force, error);
+  if (!status && starts) status = dv_export_path(first, e, "_start.onnx", error);
+  if (!status) status = write_file(e->path, e, false, error);
+  if (!status && starts) status = write_file(first, e, true, error);
   return status;
 }

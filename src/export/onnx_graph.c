@@ -6,13 +6,51 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 /* Field numbers of onnx.proto. */
 enum { TYPE_FLOAT = 1, TYPE_INT64 = 7, OPSET = 13, IR_VERSION = 7 };
 static const dv_onnx_name none = {""};
+
+/* ---- Protocol buffers ---- */
+
+/* Written by hand: an ONNX file needs a dozen kinds of fields. */
+
+static void pb_varint(dv_text *t, uint64_t n) {
+  for (; n > 127; n >>= 7) {
+    char byte = (char)((n & 127) | 128);
+    dv_text_append(t, &byte, 1);
+  }
+  char last = (char)n;
+  dv_text_append(t, &last, 1);
+}
+
+/* Field `number` that holds a whole number. */
+static void pb_int(dv_text *t, int number, int64_t value) {
+  pb_varint(t, (uint64_t)number << 3);
+  pb_varint(t, (uint64_t)value);
+}
+
+/* Field `number` that holds bytes: a text, a message, or packed numbers. */
+static void pb_bytes(dv_text *t, int number, const void *bytes, size_t size) {
+  pb_varint(t, (uint64_t)number << 3 | 2);
+  pb_varint(t, size);
+  if (size) dv_text_append(t, bytes, size);
+}
+
+static void pb_text(dv_text *t, int number, const char *text) {
+  pb_bytes(t, number, text, strlen(text));
+}
+
+/* Adds a message as a field, and frees it. */
+static void pb_message(dv_text *t, int number, dv_text *message) {
+  pb_bytes(t, number, message->at, message->used);
+  t->failed |= message->failed;
+  dv_text_free(message);
+}
+
+/* ---- Graph ---- */
 
 void dv_onnx_clear(dv_onnx *g) {
   dv_text_free(&g->nodes);
@@ -33,20 +71,20 @@ static dv_onnx_name new_name(dv_onnx *g, const char *kind) {
 
 static void add_attribute(dv_text *node, const char *name, int64_t value) {
   dv_text a = {0};
-  dv_pb_text(&a, 1, name);
-  dv_pb_int(&a, 3, value);
-  dv_pb_int(&a, 20, 2); /* INT */
-  dv_pb_message(node, 5, &a);
+  pb_text(&a, 1, name);
+  pb_int(&a, 3, value);
+  pb_int(&a, 20, 2); /* INT */
+  pb_message(node, 5, &a);
 }
 
 static void add_node(dv_onnx *g, const char *op, const dv_onnx_name *in, int count, const char *out,
                      const char *attribute, int64_t value) {
   dv_text node = {0};
-  for (int i = 0; i < count; i++) dv_pb_text(&node, 1, in[i].text);
-  dv_pb_text(&node, 2, out);
-  dv_pb_text(&node, 4, op);
+  for (int i = 0; i < count; i++) pb_text(&node, 1, in[i].text);
+  pb_text(&node, 2, out);
+  pb_text(&node, 4, op);
   if (attribute) add_attribute(&node, attribute, value);
-  dv_pb_message(&g->nodes, 1, &node);
+  pb_message(&g->nodes, 1, &node);
 }
 
 dv_onnx_name dv_onnx_node(dv_onnx *g, const char *op, dv_onnx_name a, dv_onnx_name b, dv_onnx_name c,
@@ -56,10 +94,6 @@ dv_onnx_name dv_onnx_node(dv_onnx *g, const char *op, dv_onnx_name a, dv_onnx_na
   while (count < 4 && *in[count].text) count++;
   add_node(g, op, in, count, out.text, NULL, 0);
   return out;
-}
-
-void dv_onnx_identity(dv_onnx *g, dv_onnx_name from, const char *name) {
-  add_node(g, "Identity", &from, 1, name, NULL, 0);
 }
 
 dv_onnx_name dv_onnx_concat(dv_onnx *g, const dv_onnx_name *a, int count) {
@@ -74,11 +108,11 @@ dv_onnx_name dv_onnx_concat(dv_onnx *g, const dv_onnx_name *a, int count) {
 static void add_tensor(dv_onnx *g, const char *name, int type, const size_t *dims, int rank,
                        const void *bytes, size_t size) {
   dv_text tensor = {0};
-  for (int i = 0; i < rank; i++) dv_pb_int(&tensor, 1, (int64_t)dims[i]);
-  dv_pb_int(&tensor, 2, type);
-  dv_pb_text(&tensor, 8, name);
-  dv_pb_bytes(&tensor, 9, bytes, size);
-  dv_pb_message(&g->constants, 5, &tensor);
+  for (int i = 0; i < rank; i++) pb_int(&tensor, 1, (int64_t)dims[i]);
+  pb_int(&tensor, 2, type);
+  pb_text(&tensor, 8, name);
+  pb_bytes(&tensor, 9, bytes, size);
+  pb_message(&g->constants, 5, &tensor);
 }
 
 /* Raw data of a file are little-endian whatever the machine is. */
@@ -163,15 +197,15 @@ static void add_value(dv_text *to, int field, const char *name, size_t rows, siz
   size_t dims[] = {rows, n};
   for (int i = rows ? 0 : 1; i < 2; i++) {
     dv_text dim = {0};
-    dv_pb_int(&dim, 1, (int64_t)dims[i]);
-    dv_pb_message(&shape, 1, &dim);
+    pb_int(&dim, 1, (int64_t)dims[i]);
+    pb_message(&shape, 1, &dim);
   }
-  dv_pb_int(&tensor, 1, TYPE_FLOAT);
-  dv_pb_message(&tensor, 2, &shape);
-  dv_pb_message(&type, 1, &tensor);
-  dv_pb_text(&value, 1, name);
-  dv_pb_message(&value, 2, &type);
-  dv_pb_message(to, field, &value);
+  pb_int(&tensor, 1, TYPE_FLOAT);
+  pb_message(&tensor, 2, &shape);
+  pb_message(&type, 1, &tensor);
+  pb_text(&value, 1, name);
+  pb_message(&value, 2, &type);
+  pb_message(to, field, &value);
 }
 
 dv_onnx_name dv_onnx_input(dv_onnx *g, const char *name, size_t rows, size_t n) {
@@ -182,7 +216,7 @@ dv_onnx_name dv_onnx_input(dv_onnx *g, const char *name, size_t rows, size_t n) 
 }
 
 void dv_onnx_output(dv_onnx *g, dv_onnx_name from, const char *name, size_t n) {
-  dv_onnx_identity(g, from, name);
+  add_node(g, "Identity", &from, 1, name, NULL, 0);
   add_value(&g->outputs, 12, name, 0, n);
 }
 
@@ -344,24 +378,24 @@ dvbf_status dv_onnx_part(dv_onnx *g, const dv_code_part *part, const dv_onnx_nam
   if (l.failed) return dv_fail_memory(error, "exporting a model");
   if (l.hole)
     return dv_fail(error, DVBF_ARGUMENT,
-                   "the model's %s reads what nobody has written, so it cannot be exported", part->name);
+                   "the model's %s reads a value that was never written, so it cannot be exported",
+                   part->name);
   return DVBF_OK;
 }
 
 void dv_onnx_file(dv_text *out, dv_onnx *g, const char *name, const char *about) {
   dv_text graph = {0}, opset = {0};
-  if (g->nodes.used) dv_text_append(&graph, g->nodes.at, g->nodes.used);
-  dv_pb_text(&graph, 2, name);
-  if (g->constants.used) dv_text_append(&graph, g->constants.at, g->constants.used);
-  if (g->inputs.used) dv_text_append(&graph, g->inputs.at, g->inputs.used);
-  if (g->outputs.used) dv_text_append(&graph, g->outputs.at, g->outputs.used);
-  graph.failed |= g->nodes.failed || g->constants.failed || g->inputs.failed || g->outputs.failed;
-  dv_pb_int(out, 1, IR_VERSION);
-  dv_pb_text(out, 2, "dvbf");
-  dv_pb_text(out, 3, DVBF_VERSION);
-  dv_pb_text(out, 6, about);
-  dv_pb_message(out, 7, &graph);
-  dv_pb_text(&opset, 1, "");
-  dv_pb_int(&opset, 2, OPSET);
-  dv_pb_message(out, 8, &opset);
+  dv_text_join(&graph, &g->nodes);
+  pb_text(&graph, 2, name);
+  dv_text_join(&graph, &g->constants);
+  dv_text_join(&graph, &g->inputs);
+  dv_text_join(&graph, &g->outputs);
+  pb_int(out, 1, IR_VERSION);
+  pb_text(out, 2, "dvbf");
+  pb_text(out, 3, DVBF_VERSION);
+  pb_text(out, 6, about);
+  pb_message(out, 7, &graph);
+  pb_text(&opset, 1, "");
+  pb_int(&opset, 2, OPSET);
+  pb_message(out, 8, &opset);
 }

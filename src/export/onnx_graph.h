@@ -1,11 +1,9 @@
-/* A graph of ONNX in memory, and messages of protocol buffers. */
+/* A graph of ONNX in memory. */
 #ifndef DV_EXPORT_ONNX_GRAPH_H
 #define DV_EXPORT_ONNX_GRAPH_H
 
 #include "export/export.h"
 #include "export/part.h"
-
-#include <string.h>
 
 /* ---- Graph ---- */
 
@@ -32,8 +30,6 @@ void dv_onnx_clear(dv_onnx *g);
 /* A node with up to four inputs, "" behind the last; returns the name of its output. */
 dv_onnx_name dv_onnx_node(dv_onnx *g, const char *op, dv_onnx_name a, dv_onnx_name b, dv_onnx_name c,
                           dv_onnx_name d);
-/* The same under a name of the caller: an output of the graph. */
-void dv_onnx_identity(dv_onnx *g, dv_onnx_name from, const char *name);
 /* out = the vectors a [count] behind each other. */
 dv_onnx_name dv_onnx_concat(dv_onnx *g, const dv_onnx_name *a, int count);
 /* Sum or largest number of a vector, as a vector of one number. */
@@ -55,42 +51,5 @@ dvbf_status dv_onnx_part(dv_onnx *g, const dv_code_part *part, const dv_onnx_nam
                          dv_onnx_name *out, dvbf_error *error);
 /* The whole file. */
 void dv_onnx_file(dv_text *out, dv_onnx *g, const char *name, const char *about);
-
-/* ---- Protocol buffers ---- */
-
-/* Written by hand: an ONNX file needs a dozen kinds of fields. */
-
-static inline void dv_pb_varint(dv_text *t, uint64_t n) {
-  for (; n > 127; n >>= 7) {
-    char byte = (char)((n & 127) | 128);
-    dv_text_append(t, &byte, 1);
-  }
-  char last = (char)n;
-  dv_text_append(t, &last, 1);
-}
-
-/* Field `number` that holds a whole number. */
-static inline void dv_pb_int(dv_text *t, int number, int64_t value) {
-  dv_pb_varint(t, (uint64_t)number << 3);
-  dv_pb_varint(t, (uint64_t)value);
-}
-
-/* Field `number` that holds bytes: a text, a message, or packed numbers. */
-static inline void dv_pb_bytes(dv_text *t, int number, const void *bytes, size_t size) {
-  dv_pb_varint(t, (uint64_t)number << 3 | 2);
-  dv_pb_varint(t, size);
-  if (size) dv_text_append(t, bytes, size);
-}
-
-static inline void dv_pb_text(dv_text *t, int number, const char *text) {
-  dv_pb_bytes(t, number, text, strlen(text));
-}
-
-/* Adds a message as a field, and frees it. */
-static inline void dv_pb_message(dv_text *t, int number, dv_text *message) {
-  dv_pb_bytes(t, number, message->at, message->used);
-  t->failed |= message->failed;
-  dv_text_free(message);
-}
 
 #endif

@@ -72,64 +72,11 @@ static dvbf_status check_places(const dv_code_part *part, dvbf_error *error) {
                  part->name);
 }
 
-/* Folds, prunes and checks. */
 static dvbf_status end(dv_code_part *part, dvbf_error *error) {
   dvbf_status status = dv_code_status(part->code, error);
   if (!status) status = dv_code_part_fold(part, error);
   if (!status) status = dv_code_part_prune(part, error);
   if (!status) status = check_places(part, error);
-  return status;
-}
-
-static dvbf_status record_first(dv_parts *parts, bool simulate, dvbf_error *error) {
-  const dvbf_model *m = parts->model;
-  dvbf_program p = {0};
-  dv_code_part *part = &parts->first;
-  dvbf_status status = simulate ? dv_program_record(&p, m, dv_model_least_steps(m), 1, 0, 0, error)
-                                : dv_program_record_start(&p, m, 1, parts->frames, 0, error);
-  if (status) return status;
-  status = emit(part, "first", &p, (dvbf_value[]){dvbf_steps(p.z, 0, 1)}, 1, error);
-  if (!status && !simulate) {
-    set_inputs(part, &p, 0, parts->frames);
-    if (m->n_u) part->slot[DV_SLOT_U] = slot_of(dvbf_steps(p.u, 0, parts->frames));
-  }
-  if (!status) status = end(part, error);
-  dv_program_clear(&p);
-  return status;
-}
-
-static dvbf_status record_advance(dv_parts *parts, dvbf_error *error) {
-  const dvbf_model *m = parts->model;
-  dvbf_program p = {0};
-  dv_code_part *part = &parts->advance;
-  dvbf_status status = dv_program_record_step(&p, m, 1, 0, 0, error);
-  if (status) return status;
-  status = emit(part, "advance", &p, (dvbf_value[]){dvbf_steps(p.z, 1, 1)}, 1, error);
-  if (!status) {
-    set_inputs(part, &p, 1, 1);
-    part->slot[DV_SLOT_Z] = slot_of(dvbf_steps(p.z, 0, 1));
-    if (m->n_u) part->slot[DV_SLOT_U] = slot_of(dvbf_steps(p.u, 0, 1));
-    if (m->n_u) part->slot[DV_SLOT_NOW] = slot_of(dvbf_steps(p.u, 1, 1));
-    status = end(part, error);
-  }
-  dv_program_clear(&p);
-  return status;
-}
-
-static dvbf_status record_move(dv_parts *parts, dvbf_error *error) {
-  const dvbf_model *m = parts->model;
-  dvbf_program p = {0};
-  dv_code_part *part = &parts->move;
-  dvbf_status status = dv_program_record_move(&p, m, 1, DV_DERIVATIVES, error);
-  if (status) return status;
-  status = emit(part, "move", &p, (dvbf_value[]){dvbf_steps(p.z, 1, 1)}, 1, error);
-  if (!status) {
-    part->slot[DV_SLOT_Z] = slot_of(dvbf_steps(p.z, 0, 1));
-    part->slot[DV_SLOT_NOISE] = slot_of(p.later.noise);
-    if (m->n_u) part->slot[DV_SLOT_U] = slot_of(dvbf_steps(p.u, 0, 1));
-    status = end(part, error);
-  }
-  dv_program_clear(&p);
   return status;
 }
 
@@ -152,19 +99,48 @@ static void emit_density(dv_code_part *part, const dvbf_program *p, const dvbf_m
   part->slot[DV_SLOT_VARIANCE] = slot_of(variance);
 }
 
-static dvbf_status record_emission(dv_parts *parts, dvbf_error *error) {
+typedef enum part_name { FIRST, ADVANCE, MOVE, EMISSION } part_name;
+
+static dvbf_status record(dvbf_program *p, const dv_parts *parts, part_name which, bool simulate,
+                          dvbf_error *error) {
   const dvbf_model *m = parts->model;
-  dvbf_program p = {0};
-  dv_code_part *part = &parts->emission;
-  dvbf_status status = dv_program_record_emission(&p, m, 1, 0, error);
-  if (status) return status;
-  status = emit(part, "emission", &p, (dvbf_value[]){p.output, p.shape[0], p.shape[1]}, 3, error);
-  if (!status) {
-    part->slot[DV_SLOT_Z] = slot_of(p.z);
-    if (m->n_u) part->slot[DV_SLOT_NOW] = slot_of(p.u);
-    emit_density(part, &p, m);
-    status = end(part, error);
+  switch (which) {
+  case FIRST:
+    return simulate ? dv_program_record(p, m, dv_model_least_steps(m), 1, 0, 0, error)
+                    : dv_program_record_start(p, m, 1, parts->frames, 0, error);
+  case ADVANCE: return dv_program_record_step(p, m, 1, 0, 0, error);
+  case MOVE: return dv_program_record_move(p, m, 1, DV_DERIVATIVES, error);
+  default: return dv_program_record_emission(p, m, 1, 0, error);
   }
+}
+
+static void set_slots(dv_code_part *part, const dvbf_program *p, const dv_parts *parts, part_name which,
+                      bool simulate) {
+  bool controls = parts->model->n_u;
+  dv_slot *slot = part->slot;
+  if (which == FIRST && simulate) return;
+  if (which == FIRST) set_inputs(part, p, 0, parts->frames);
+  if (which == FIRST && controls) slot[DV_SLOT_U] = slot_of(dvbf_steps(p->u, 0, parts->frames));
+  if (which == ADVANCE) set_inputs(part, p, 1, 1);
+  if (which == ADVANCE && controls) slot[DV_SLOT_NOW] = slot_of(dvbf_steps(p->u, 1, 1));
+  if (which == MOVE) slot[DV_SLOT_NOISE] = slot_of(p->later.noise);
+  if (which == ADVANCE || which == MOVE) slot[DV_SLOT_Z] = slot_of(dvbf_steps(p->z, 0, 1));
+  if ((which == ADVANCE || which == MOVE) && controls) slot[DV_SLOT_U] = slot_of(dvbf_steps(p->u, 0, 1));
+  if (which == EMISSION) slot[DV_SLOT_Z] = slot_of(p->z);
+  if (which == EMISSION && controls) slot[DV_SLOT_NOW] = slot_of(p->u);
+  if (which == EMISSION) emit_density(part, p, parts->model);
+}
+
+static dvbf_status add_part(dv_code_part *part, const char *name, dv_parts *parts, part_name which,
+                            bool simulate, dvbf_error *error) {
+  dvbf_program p = {0};
+  dvbf_status status = record(&p, parts, which, simulate, error);
+  if (status) return status;
+  const dvbf_value wanted[] = {which == EMISSION ? p.output : dvbf_steps(p.z, which != FIRST, 1), p.shape[0],
+                               p.shape[1]};
+  status = emit(part, name, &p, wanted, which == EMISSION ? 3 : 1, error);
+  if (!status) set_slots(part, &p, parts, which, simulate);
+  if (!status) status = end(part, error);
   dv_program_clear(&p);
   return status;
 }
@@ -175,22 +151,22 @@ dvbf_status dv_parts_init(dv_parts *parts, const dvbf_model *m, bool simulate, d
   dvbf_status status = DVBF_OK;
   bool steps = !m->type->online_step;
   if (simulate && !m->type->move)
-    return dv_fail(error, DVBF_ARGUMENT, "a %s has no transition from z to the next: it simulates nothing",
+    return dv_fail(error, DVBF_ARGUMENT, "a %s has no transition from z to the next: it cannot be simulated",
                    m->type->name);
   if (!simulate) status = dv_model_needs_filter(m, "", error);
   if (!status && m->type->reads_frame)
     status = dv_fail(error, DVBF_ARGUMENT,
-                     "a %s reads each frame twice and makes those that are missing itself, which cannot be "
+                     "a %s reads each frame twice and imputes missing ones itself, which cannot be "
                      "written as code; the library filters with it",
                      m->type->name);
   if (!status && !simulate && !steps && !m->type->exact_system)
     status = dv_fail(error, DVBF_ARGUMENT,
-                     "a %s filters by a function of its own, which cannot be written as code", m->type->name);
-  if (!status && steps) status = record_first(parts, simulate, error);
-  if (!status && !simulate && steps) status = record_advance(parts, error);
-  if (!status && m->type->move) status = record_move(parts, error);
-  if (!status) status = record_emission(parts, error);
-  return status;
+                     "a %s filters by a custom function, which cannot be written as code", m->type->name);
+  if (!status && steps) status = add_part(&parts->first, "first", parts, FIRST, simulate, error);
+  if (!status && !simulate && steps)
+    status = add_part(&parts->advance, "advance", parts, ADVANCE, simulate, error);
+  if (!status && m->type->move) status = add_part(&parts->move, "move", parts, MOVE, simulate, error);
+  return status ? status : add_part(&parts->emission, "emission", parts, EMISSION, simulate, error);
 }
 
 void dv_parts_clear(dv_parts *parts) {

@@ -65,10 +65,6 @@ dvbf_status dv_code_part_derive(dv_code_part *out, const dv_code_part *from, con
                                 dvbf_error *error);
 void dv_code_part_clear(dv_code_part *part);
 
-/* The value of an expression in direction d at (r, c). tables [buffers] hold what statements have written;
- * NULL: the expression reads constants alone. */
-double dv_code_evaluate(const dvbf_code *code, double *const *tables, dvbf_expr e, size_t d, size_t r,
-                        size_t c);
 /* Runs a part in double: in[i] are the numbers of input slot i, NULL: zeros; results that are not NULL are
  * written to. For tests, as it allocates and takes its time. */
 dvbf_status dv_code_part_run(const dv_code_part *part, const double *const in[DV_INPUTS], double *out,

@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "math/kalman.h"
 #include "ops/emit.h"
 
 #include <string.h>
@@ -76,7 +75,6 @@ static bool make_constants(builder *k, const dv_noise_factors *f) {
   return true;
 }
 
-/* One number of `one`. */
 static dvbf_value number_at(const builder *k, int i) {
   dvbf_value v = k->one;
   v.offset += (size_t)i;
@@ -150,7 +148,6 @@ static void observe(builder *k, dvbf_value x, dvbf_value seen, const dvbf_value 
   }
 }
 
-/* mean [n_z] += B u */
 static void add_control(builder *k, dvbf_value mean) {
   dvbf_code *c = k->code;
   dvbf_value by_u = dv_emit_room(c, 1, k->n_z);
@@ -200,7 +197,6 @@ static void limit(builder *k, dvbf_value mean, dvbf_value cov, dvbf_value any) {
   dv_emit(c, mean, dvbf_code_choose(c, dv_read_one(c, any), dv_read(c, mean), out));
 }
 
-/* Numbers offset .. offset + n - 1 of a vector. */
 static dvbf_value part_of(dvbf_value v, size_t offset, int n) {
   v.offset += offset;
   v.cols = n;

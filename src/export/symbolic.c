@@ -39,7 +39,6 @@ static bool reads_slope(const derivation *d, dvbf_expr e) {
   return any || (n->kind == DV_NODE_CHOOSE && reads_slope(d, n->c));
 }
 
-/* Whether it depends on any of them. */
 static bool is_active(derivation *d, dvbf_expr e) {
   bool any = false;
   for (d->by = 0; d->by < DV_INPUTS && !any; d->by++) any = d->directions[d->by] && reads_slope(d, e);
@@ -394,6 +393,49 @@ int dv_code_part_slot_at(const dv_code_part *part, int buffer, size_t offset) {
   return -1;
 }
 
+/* ---- Values ---- */
+
+static size_t index_of(dvbf_place p, size_t by_direction, size_t d, size_t r, size_t c) {
+  return p.offset + d * by_direction + r * p.by_row + c * p.by_col;
+}
+
+static double read(const dvbf_code *code, double *const *tables, dvbf_place p, size_t at) {
+  const dv_code_buffer *b = &code->buffers[p.buffer];
+  return b->constant ? (double)b->constant[at] : tables[p.buffer][at];
+}
+
+static double apply(int function, double a, double b) {
+  switch (function) {
+  case DVBF_ADD: return a + b;
+  case DVBF_SUBTRACT: return a - b;
+  case DVBF_MULTIPLY: return a * b;
+  case DVBF_DIVIDE: return a / b;
+  case DVBF_LARGER: return a < b ? b : a;
+  case DVBF_SMALLER: return a > b ? b : a;
+  case DVBF_EXP_OF: return exp(a);
+  case DVBF_LOG_OF: return log(a);
+  case DVBF_SQRT_OF: return sqrt(a);
+  case DVBF_TANH_OF: return tanh(a);
+  case DVBF_SIGMOID_OF: return 1 / (1 + exp(-a));
+  case DVBF_SIN_OF: return sin(a);
+  case DVBF_COS_OF: return cos(a);
+  default: return fabs(a);
+  }
+}
+
+/* The value of an expression in direction d at (r, c). tables [buffers] hold what statements have written;
+ * NULL: the expression reads constants alone. */
+static double evaluate(const dvbf_code *code, double *const *tables, dvbf_expr e, size_t d, size_t r,
+                       size_t c) {
+  const dv_node *n = &code->nodes[e];
+  if (n->kind == DV_NODE_NUMBER) return n->number;
+  if (n->kind == DV_NODE_READ)
+    return read(code, tables, n->place, index_of(n->place, n->by_direction, d, r, c));
+  double a = evaluate(code, tables, n->a, d, r, c);
+  if (n->kind == DV_NODE_CHOOSE) return evaluate(code, tables, a > 0 ? n->b : n->c, d, r, c);
+  return apply(n->kind, a, n->kind <= DVBF_SMALLER ? evaluate(code, tables, n->b, d, r, c) : 0);
+}
+
 /* ---- Folding ---- */
 
 /* Whether the statement is the only one that writes its buffer, which is no slot, and writes all of it, from
@@ -426,7 +468,7 @@ dvbf_status dv_code_part_fold(dv_code_part *part, dvbf_error *error) {
     if (!values) return dv_fail_memory(error, "writing a model as code");
     for (size_t r = 0; r < (size_t)s->rows; r++)
       for (size_t k = 0; k < (size_t)s->cols; k++)
-        values[r * (size_t)s->cols + k] = (dvbf_real)dv_code_evaluate(c, NULL, s->expr, 0, r, k);
+        values[r * (size_t)s->cols + k] = (dvbf_real)evaluate(c, NULL, s->expr, 0, r, k);
     b->constant = values;
     b->own = b->computed = true;
   }
@@ -534,49 +576,10 @@ double dv_code_part_multiplications(const dv_code_part *part) {
 
 /* ---- Running ---- */
 
-static size_t index_of(dvbf_place p, size_t by_direction, size_t d, size_t r, size_t c) {
-  return p.offset + d * by_direction + r * p.by_row + c * p.by_col;
-}
-
-static double read(const dvbf_code *code, double *const *tables, dvbf_place p, size_t at) {
-  const dv_code_buffer *b = &code->buffers[p.buffer];
-  return b->constant ? (double)b->constant[at] : tables[p.buffer][at];
-}
-
-static double apply(int function, double a, double b) {
-  switch (function) {
-  case DVBF_ADD: return a + b;
-  case DVBF_SUBTRACT: return a - b;
-  case DVBF_MULTIPLY: return a * b;
-  case DVBF_DIVIDE: return a / b;
-  case DVBF_LARGER: return a < b ? b : a;
-  case DVBF_SMALLER: return a > b ? b : a;
-  case DVBF_EXP_OF: return exp(a);
-  case DVBF_LOG_OF: return log(a);
-  case DVBF_SQRT_OF: return sqrt(a);
-  case DVBF_TANH_OF: return tanh(a);
-  case DVBF_SIGMOID_OF: return 1 / (1 + exp(-a));
-  case DVBF_SIN_OF: return sin(a);
-  case DVBF_COS_OF: return cos(a);
-  default: return fabs(a);
-  }
-}
-
-double dv_code_evaluate(const dvbf_code *code, double *const *tables, dvbf_expr e, size_t d, size_t r,
-                        size_t c) {
-  const dv_node *n = &code->nodes[e];
-  if (n->kind == DV_NODE_NUMBER) return n->number;
-  if (n->kind == DV_NODE_READ)
-    return read(code, tables, n->place, index_of(n->place, n->by_direction, d, r, c));
-  double a = dv_code_evaluate(code, tables, n->a, d, r, c);
-  if (n->kind == DV_NODE_CHOOSE) return dv_code_evaluate(code, tables, a > 0 ? n->b : n->c, d, r, c);
-  return apply(n->kind, a, n->kind <= DVBF_SMALLER ? dv_code_evaluate(code, tables, n->b, d, r, c) : 0);
-}
-
 /* One entry of a product, or of a sum or the like. */
 static double result_of(const dvbf_code *code, double *const *tables, const dv_statement *s, size_t d,
                         size_t r, size_t c) {
-  if (s->kind == DV_EACH) return dv_code_evaluate(code, tables, s->expr, d, r, c);
+  if (s->kind == DV_EACH) return evaluate(code, tables, s->expr, d, r, c);
   double result = s->kind == DV_MOST ? -INFINITY : 0;
   if (s->kind == DV_PRODUCT) {
     result = tables[s->out.buffer][index_of(s->out, s->out_by_direction, d, r, c)];
@@ -586,7 +589,7 @@ static double result_of(const dvbf_code *code, double *const *tables, const dv_s
     return result;
   }
   for (size_t k = 0; k < (size_t)s->cols; k++) {
-    double value = dv_code_evaluate(code, tables, s->expr, d, r, k);
+    double value = evaluate(code, tables, s->expr, d, r, k);
     result = s->kind == DV_SUM ? result + value : value > result ? value : result;
   }
   return result;

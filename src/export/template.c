@@ -3,11 +3,12 @@
 #include "export/export.h"
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 
 #include <ctype.h>
+#include <float.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,6 +47,11 @@ void dv_text_put(dv_text *t, const char *format, ...) {
   t->used += (size_t)length;
 }
 
+void dv_text_join(dv_text *t, const dv_text *more) {
+  dv_text_append(t, more->at, more->used);
+  t->failed |= more->failed;
+}
+
 void dv_text_free(dv_text *t) {
   dv_free(t->at);
   *t = (dv_text){0};
@@ -60,25 +66,61 @@ dvbf_status dv_text_write(const dv_text *t, const char *path, dvbf_error *error)
   return dv_atomic_commit(&file, error);
 }
 
-/* ---- Templates ---- */
-
-void dv_words_set(dv_words *w, const char *name, const char *text) {
-  for (int i = 0; i < w->count; i++)
-    if (!strcmp(w->list[i].name, name)) {
-      w->list[i].text = text;
-      return;
-    }
-  if (w->count < DV_MOST_WORDS) w->list[w->count++] = (dv_word){name, text};
+static void put_number(dv_text *t, dv_array from, size_t i, int digits, const char *suffix) {
+  char text[40];
+  if (from.bytes || from.ints) {
+    dv_text_put(t, "%d", from.bytes ? from.bytes[i] : from.ints[i]);
+    return;
+  }
+  double x = from.reals ? from.reals[i] : (double)from.floats[i];
+  dv_print(text, sizeof text, "%.*g", digits, fmax(-DBL_MAX, fmin(DBL_MAX, x)));
+  dv_text_put(t, "%s%s%s", text, strpbrk(text, ".e") ? "" : ".0", suffix);
 }
 
-static const char *find(const dv_words *w, const char *name, size_t length) {
+void dv_text_array(dv_text *t, const char *type, const char *name, dv_array from, size_t n, int digits) {
+  size_t width = from.bytes || from.ints ? 32 : 6;
+  dv_text_put(t, "static const %s %s[%zu] = {", type, name, n ? n : 1);
+  for (size_t i = 0; i < n; i++) {
+    dv_text_put(t, i % width ? ", " : i ? ",\n    " : "\n    ");
+    put_number(t, from, i, digits, strcmp(type, "float") ? "" : "f");
+  }
+  dv_text_put(t, n ? "};\n" : "0};\n");
+}
+
+/* ---- Templates ---- */
+
+static dv_word *find(const dv_words *w, const char *name, size_t length) {
   for (int i = 0; i < w->count; i++)
-    if (strlen(w->list[i].name) == length && !strncmp(w->list[i].name, name, length)) return w->list[i].text;
+    if (strlen(w->list[i].name) == length && !strncmp(w->list[i].name, name, length))
+      return (dv_word *)&w->list[i];
   return NULL;
 }
 
+/* The word of that name, which is added if there is none. */
+static dv_word *word_of(dv_words *w, const char *name) {
+  dv_word *word = find(w, name, strlen(name));
+  if (!word && w->count < DV_MOST_WORDS) *(word = &w->list[w->count++]) = (dv_word){.name = name};
+  return word;
+}
+
+void dv_words_set(dv_words *w, const char *name, const char *text) {
+  dv_word *word = word_of(w, name);
+  if (word) word->text = text ? text : "";
+}
+
+void dv_words_print(dv_words *w, const char *name, const char *format, ...) {
+  DV_PLAIN_NUMBERS;
+  dv_word *word = word_of(w, name);
+  va_list arguments;
+  va_start(arguments, format);
+  if (word) vsnprintf(word->own, sizeof word->own, format, arguments);
+  if (word) word->text = word->own;
+  va_end(arguments);
+}
+
 const char *dv_words_get(const dv_words *w, const char *name) {
-  return find(w, name, strlen(name));
+  const dv_word *word = find(w, name, strlen(name));
+  return word ? word->text : NULL;
 }
 
 static void put_line(dv_text *t, const char *line, size_t length, const dv_words *w) {
@@ -94,8 +136,8 @@ static void put_line(dv_text *t, const char *line, size_t length, const dv_words
     }
     const char *name = line + plain + 1, *end = memchr(name, '$', length - plain - 1);
     if (!end) return;
-    const char *text = find(w, name, (size_t)(end - name));
-    if (text) put_line(t, text, strlen(text), w);
+    const dv_word *word = find(w, name, (size_t)(end - name));
+    if (word) put_line(t, word->text, strlen(word->text), w);
     i = (size_t)(end + 1 - line);
   }
 }

@@ -24,6 +24,9 @@ typedef struct spread {
   double *z, *cov;                 /* [n_z], [n_z][n_z] */
   double *x, *u, *mask, *seen;     /* of the first frames */
   double *next, *slopes, *scratch; /* slopes have room for those of z and of x */
+  double *now, *before;            /* [n_u] scaled controls */
+  double *kept_z, *kept_cov;
+  double *reals; /* the block of all */
 } spread;
 
 struct dv_reference {
@@ -43,24 +46,15 @@ struct dv_reference {
   /* An exact model. */
   dv_system system;
   dv_kalman kalman;
-  double *room, *kalman_x, *kalman_u;
+  double *room, *kalman_x, *kalman_u; /* in the block spread.reals */
   bool seen, sound;
 };
 
 bool dv_answer_init(dv_answer *a, int n_z, int n_x) {
-  *a = (dv_answer){.z = dv_calloc((size_t)n_z, sizeof *a->z),
-                   .z_std = dv_calloc((size_t)n_z, sizeof *a->z),
-                   .x = dv_calloc((size_t)n_x, sizeof *a->x),
-                   .x_std = dv_calloc((size_t)n_x, sizeof *a->x)};
-  return a->z && a->z_std && a->x && a->x_std;
-}
-
-void dv_answer_clear(dv_answer *a) {
-  dv_free(a->z);
-  dv_free(a->z_std);
-  dv_free(a->x);
-  dv_free(a->x_std);
+  const dv_reals reals[] = {
+      {&a->z, (size_t)n_z}, {&a->z_std, (size_t)n_z}, {&a->x, (size_t)n_x}, {&a->x_std, (size_t)n_x}};
   *a = (dv_answer){0};
+  return (a->reals = dv_calloc_reals(reals, 4)) != NULL;
 }
 
 /* ---- Memory ---- */
@@ -98,17 +92,21 @@ static dvbf_status new_spread(dv_reference *r, dvbf_error *error) {
     status =
         dv_code_part_derive(&s->emission, &p->emission, &(dv_derivation){.by = {[DV_SLOT_Z] = true}}, error);
   if (status) return status;
-  s->z = dv_calloc(n_z, sizeof *s->z);
-  s->cov = dv_calloc(n_z, n_z * sizeof *s->cov);
-  s->x = dv_calloc(k, n_x * sizeof *s->x);
-  s->u = dv_calloc(k, (n_u + 1) * sizeof *s->u);
-  s->mask = dv_calloc(k, sizeof *s->mask);
-  s->seen = dv_calloc(k, n_x * sizeof *s->seen);
-  s->next = dv_calloc(n_z, sizeof *s->next);
-  s->slopes = dv_calloc(n_z + noise, (n_z + n_x) * sizeof *s->slopes);
-  s->scratch = dv_calloc(n_z, n_z * sizeof *s->scratch);
-  bool done = s->z && s->cov && s->x && s->u && s->mask && s->seen && s->next && s->slopes && s->scratch;
-  return done ? DVBF_OK : dv_fail_memory(error, "exporting a model");
+  const dv_reals reals[] = {{&s->z, n_z},
+                            {&s->cov, n_z * n_z},
+                            {&s->x, k * n_x},
+                            {&s->u, k * n_u},
+                            {&s->mask, k},
+                            {&s->seen, k * n_x},
+                            {&s->next, n_z},
+                            {&s->slopes, (n_z + noise) * (n_z + n_x)},
+                            {&s->scratch, n_z * n_z},
+                            {&s->now, n_u},
+                            {&s->before, n_u},
+                            {&s->kept_z, n_z},
+                            {&s->kept_cov, n_z * n_z}};
+  s->reals = dv_calloc_reals(reals, sizeof reals / sizeof *reals);
+  return s->reals ? DVBF_OK : dv_fail_memory(error, "exporting a model");
 }
 
 static dvbf_status new_sampled(dv_reference *r, size_t samples, uint64_t seed, dvbf_error *error) {
@@ -135,10 +133,11 @@ static dvbf_status new_exact(dv_reference *r, dvbf_error *error) {
   dvbf_status status = dv_system_new(&r->system, m->n_z, m->n_u, m->n_x, error);
   if (status) return status;
   m->type->exact_system(m, &r->system);
-  r->room = dv_calloc(dv_kalman_size(m->n_z, m->n_x), sizeof *r->room);
-  r->kalman_x = dv_calloc((size_t)m->n_x, sizeof *r->kalman_x);
-  r->kalman_u = dv_calloc((size_t)m->n_u + 1, sizeof *r->kalman_u);
-  if (!r->room || !r->kalman_x || !r->kalman_u) return dv_fail_memory(error, "exporting a model");
+  const dv_reals reals[] = {{&r->room, dv_kalman_size(m->n_z, m->n_x)},
+                            {&r->kalman_x, (size_t)m->n_x},
+                            {&r->kalman_u, (size_t)m->n_u}};
+  r->spread.reals = dv_calloc_reals(reals, sizeof reals / sizeof *reals);
+  if (!r->spread.reals) return dv_fail_memory(error, "exporting a model");
   r->kalman = dv_kalman_begin(&r->system, r->room);
   return DVBF_OK;
 }
@@ -170,11 +169,8 @@ dvbf_status dv_reference_new(dv_reference **out, const dvbf_model *m, size_t sam
 void dv_reference_free(dv_reference *r) {
   if (!r) return;
   spread *s = &r->spread;
-  void *memory[] = {
-      r->before, r->quiet.memory, r->quiet.z,  r->sampled.memory, r->sampled.z, r->nudged.memory, r->nudged.z,
-      r->key,    r->room,         r->kalman_x, r->kalman_u,       s->z,         s->cov,           s->x,
-      s->u,      s->mask,         s->seen,     s->next,           s->slopes,    s->scratch};
-  for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) dv_free(memory[i]);
+  DV_FREE(r->before, r->quiet.memory, r->quiet.z, r->sampled.memory, r->sampled.z, r->nudged.memory,
+          r->nudged.z, r->key, s->reals);
   dv_code_part *parts[] = {&s->first, &s->advance, &s->move, &s->emission};
   for (int i = 0; i < 4; i++) dv_code_part_clear(parts[i]);
   dv_parts_clear(&r->parts);
@@ -398,34 +394,27 @@ static dvbf_status step_spread(dv_reference *r, const float *x, const float *u, 
   spread *s = &r->spread;
   const dvbf_model *m = r->m;
   int frames = r->parts.frames, n_z = m->n_z, last = frames - 1;
+  size_t z_size = (size_t)n_z * sizeof *s->z, cov_size = (size_t)n_z * z_size;
   dvbf_status status = DVBF_OK;
-  double *now = dv_calloc((size_t)m->n_u + 1, sizeof *now),
-         *before = dv_calloc((size_t)m->n_u + 1, sizeof *now);
-  double *z = dv_calloc((size_t)n_z, sizeof *z), *cov = dv_calloc((size_t)n_z, (size_t)n_z * sizeof *cov);
-  if (!now || !before || !z || !cov) status = dv_fail_memory(error, "exporting a model");
-  if (!status && r->t < frames) {
+  if (r->t < frames) {
     keep_frame(r, r->t, x, u);
     if (r->t == last) status = begin_spread(r, error);
-  } else if (!status) {
-    scale_u(m, u, now);
-    scale_u(m, through(r) ? r->before : u, before);
-    memcpy(z, s->z, (size_t)n_z * sizeof *z);
-    memcpy(cov, s->cov, (size_t)n_z * (size_t)n_z * sizeof *cov);
-    if (ahead) status = expect(r, before, now, out->x_std, error);
-    memcpy(s->z, z, (size_t)n_z * sizeof *z);
-    memcpy(s->cov, cov, (size_t)n_z * (size_t)n_z * sizeof *cov);
+  } else {
+    scale_u(m, u, s->now);
+    scale_u(m, through(r) ? r->before : u, s->before);
+    memcpy(s->kept_z, s->z, z_size);
+    memcpy(s->kept_cov, s->cov, cov_size);
+    if (ahead) status = expect(r, s->before, s->now, out->x_std, error);
+    memcpy(s->z, s->kept_z, z_size);
+    memcpy(s->cov, s->kept_cov, cov_size);
     keep_frame(r, 0, x, u);
-    if (!status) status = carry_to(r, 0, false, before, now, error);
+    if (!status) status = carry_to(r, 0, false, s->before, s->now, error);
   }
   out->rounding = 0;
   for (int i = 0; i < n_z && r->t >= last; i++) {
     out->z_std[i] = sqrt(fmax(s->cov[i * (n_z + 1)], 0));
     out->rounding = fmax(out->rounding, fabs(out->z[i] - s->z[i]) / (1 + fabs(s->z[i])));
   }
-  dv_free(now);
-  dv_free(before);
-  dv_free(z);
-  dv_free(cov);
   return status;
 }
 
@@ -479,7 +468,7 @@ dvbf_status dv_reference_step(dv_reference *r, const float *x, const float *u, d
 
 /* Step `i` of a prediction. */
 static dvbf_status predict_one(dv_reference *r, const float *u, dv_answer *quiet, dv_answer *sampled,
-                               double *scaled, dvbf_error *error) {
+                               dvbf_error *error) {
   const dvbf_model *m = r->m;
   const float *before = through(r) ? r->before : u;
   if (exact(r)) {
@@ -490,9 +479,9 @@ static dvbf_status predict_one(dv_reference *r, const float *u, dv_answer *quiet
     return DVBF_OK;
   }
   forecast(r, r->quiet.z, before, u, quiet->x);
-  scale_u(m, before, scaled);
-  scale_u(m, u, scaled + m->n_u);
-  dvbf_status status = expect(r, scaled, scaled + m->n_u, quiet->x_std, error);
+  scale_u(m, before, r->spread.before);
+  scale_u(m, u, r->spread.now);
+  dvbf_status status = expect(r, r->spread.before, r->spread.now, quiet->x_std, error);
   if (r->samples) forecast_samples(r, r->sampled.z, before, u, (uint32_t)r->t, sampled);
   if (m->n_u) memcpy(r->before, u, (size_t)m->n_u * sizeof *u);
   r->t++;
@@ -503,14 +492,12 @@ dvbf_status dv_reference_predict(dv_reference *r, const float *u, int n, dv_answ
                                  dvbf_error *error) {
   const dvbf_model *m = r->m;
   size_t n_x = (size_t)m->n_x, n_u = (size_t)m->n_u;
-  double *scaled = dv_calloc(2 * (size_t)m->n_u + 1, sizeof *scaled);
-  dvbf_status status = scaled ? DVBF_OK : dv_fail_memory(error, "exporting a model");
+  dvbf_status status = DVBF_OK;
   for (int i = 0; i < n && !status; i++) {
     size_t at = (size_t)i * n_x;
     dv_answer q = {.x = quiet->x + at, .x_std = quiet->x_std + at};
     dv_answer s = {.x = sampled->x + at, .x_std = sampled->x_std + at};
-    status = predict_one(r, u + (size_t)i * n_u, &q, &s, scaled, error);
+    status = predict_one(r, u + (size_t)i * n_u, &q, &s, error);
   }
-  dv_free(scaled);
   return status;
 }

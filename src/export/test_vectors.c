@@ -5,14 +5,13 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "data/dataset.h"
 #include "export/c_file.h"
 #include "math/random.h"
 #include "model/density.h"
 
+#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Distance, as a share of 1 + size, at which rounding in float causes a reset. */
@@ -21,6 +20,14 @@ static const double CARRIED = 1e-6;
 enum { AHEAD = 6, LEAST = 20, MOST = 200, NUMBERS = 20000 };
 
 /* ---- Memory ---- */
+
+double *dv_calloc_reals(const dv_reals *arrays, size_t n) {
+  size_t all = 0, used = 0;
+  for (size_t i = 0; i < n; i++) all += arrays[i].count;
+  double *block = dv_calloc(all + 1, sizeof *block);
+  for (size_t i = 0; i < n && block; used += arrays[i++].count) *arrays[i].at = block + used;
+  return block;
+}
 
 static int steps_for(const dvbf_model *m, const dv_export_settings *s) {
   int numbers = NUMBERS / (m->n_x + m->n_u), steps = numbers < LEAST  ? LEAST
@@ -35,34 +42,23 @@ static int steps_for(const dvbf_model *m, const dv_export_settings *s) {
 static bool allocate(dv_vectors *v) {
   size_t steps = (size_t)v->steps, all = steps + AHEAD, n_x = (size_t)v->n_x, n_u = (size_t)v->n_u,
          n_z = (size_t)v->n_z;
+  const dv_reals reals[] = {
+      {&v->z[0], steps * n_z},     {&v->z[1], steps * n_z},  {&v->z_std[0], steps * n_z},
+      {&v->z_std[1], steps * n_z}, {&v->mean[0], all * n_x}, {&v->mean[1], all * n_x},
+      {&v->std[0], all * n_x},     {&v->std[1], all * n_x},  {&v->next, n_z},
+      {&v->a, n_z * n_z},          {&v->b, n_z * n_u},       {&v->at, n_x},
+      {&v->h, n_x * n_z},          {&v->d, n_x * n_u}};
+  v->reals = dv_calloc_reals(reals, sizeof reals / sizeof *reals);
   v->x = dv_calloc(steps, n_x * sizeof *v->x);
   v->u = dv_calloc(all, (n_u + 1) * sizeof *v->u);
   v->missing = dv_calloc(steps, n_x);
   v->restart = dv_calloc(steps, 1);
   v->ready = dv_calloc(steps, sizeof *v->ready);
-  bool done = v->x && v->u && v->missing && v->restart && v->ready;
-  struct {
-    double **of;
-    size_t size;
-  } parts[] = {{&v->z[0], steps * n_z},     {&v->z[1], steps * n_z},  {&v->z_std[0], steps * n_z},
-               {&v->z_std[1], steps * n_z}, {&v->mean[0], all * n_x}, {&v->mean[1], all * n_x},
-               {&v->std[0], all * n_x},     {&v->std[1], all * n_x},  {&v->next, n_z},
-               {&v->a, n_z * n_z},          {&v->b, n_z * n_u},       {&v->at, n_x},
-               {&v->h, n_x * n_z},          {&v->d, n_x * n_u}};
-  for (size_t i = 0; i < sizeof parts / sizeof *parts && done; i++)
-    done = (*parts[i].of = dv_calloc(parts[i].size + 1, sizeof(double))) != NULL;
-  return done;
+  return v->reals && v->x && v->u && v->missing && v->restart && v->ready;
 }
 
 void dv_vectors_clear(dv_vectors *v) {
-  dv_free(v->x);
-  dv_free(v->u);
-  dv_free(v->missing);
-  dv_free(v->restart);
-  dv_free(v->ready);
-  double *all[] = {v->z[0],   v->z[1], v->z_std[0], v->z_std[1], v->mean[0], v->mean[1], v->std[0],
-                   v->std[1], v->next, v->a,        v->b,        v->at,      v->h,       v->d};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) dv_free(all[i]);
+  DV_FREE(v->reals, v->x, v->u, v->missing, v->restart, v->ready);
   *v = (dv_vectors){0};
 }
 
@@ -261,34 +257,23 @@ static dvbf_status begin(committee *c, const dvbf_model *m, const dv_export_sett
 static void end(committee *c) {
   for (int k = 0; c->members && k < c->count; k++) dv_reference_free(c->members[k]);
   for (int i = 0; i < 2 * c->count; i++)
-    if (c->answer[i % 2]) dv_answer_clear(&c->answer[i % 2][i / 2]);
-  dv_free(c->members);
-  dv_free(c->answer[0]);
-  dv_free(c->answer[1]);
-  dv_free(c->x);
+    if (c->answer[i % 2]) dv_free(c->answer[i % 2][i / 2].reals);
+  DV_FREE(c->members, c->answer[0], c->answer[1], c->x);
 }
 
-static bool all_finite(const double *values, int n) {
-  for (int i = 0; i < n; i++)
-    if (!isfinite(values[i])) return false;
-  return true;
-}
-
-/* C cannot write numbers that are not finite, and comparing with them shows nothing. */
+/* C cannot write numbers that are not finite, and comparing with them shows nothing. What is not written is
+ * 0. */
 static dvbf_status check_finite(const dv_vectors *v, dvbf_error *error) {
-  int all = v->moves ? v->steps + v->ahead : 0, states = v->steps * v->n_z, frames = all * v->n_x;
+  int frames = v->steps + v->ahead,
+      derivatives = v->n_z * (1 + v->n_z + v->n_u) + v->n_x * (1 + v->n_z + v->n_u);
+  int reals = 4 * v->steps * v->n_z + 4 * frames * v->n_x + derivatives;
   bool finite = isfinite(v->tolerance);
   for (int i = 0; i < v->steps * v->n_x; i++) finite &= isfinite((double)v->x[i]);
-  for (int i = 0; i < (v->steps + v->ahead) * v->n_u; i++) finite &= isfinite((double)v->u[i]);
-  for (int w = 0; w < 2; w++)
-    finite &= all_finite(v->z[w], states) && all_finite(v->z_std[w], states) &&
-              all_finite(v->mean[w], frames) && all_finite(v->std[w], frames);
-  finite &= all_finite(v->next, v->n_z) && all_finite(v->a, v->n_z * v->n_z) && all_finite(v->at, v->n_x) &&
-            all_finite(v->b, v->n_z * v->n_u) && all_finite(v->h, v->n_x * v->n_z) &&
-            all_finite(v->d, v->n_x * v->n_u);
+  for (int i = 0; i < frames * v->n_u; i++) finite &= isfinite((double)v->u[i]);
+  for (int i = 0; i < reals; i++) finite &= isfinite(v->reals[i]);
   if (finite) return DVBF_OK;
   return dv_fail(error, DVBF_FORMAT,
-                 "the model filters the inputs of its test to values that are not finite; train it anew");
+                 "the model filters the inputs of its test to values that are not finite; train it again");
 }
 
 dvbf_status dv_vectors_init(dv_vectors *v, const dvbf_model *m, const dv_export_settings *s,
@@ -323,77 +308,60 @@ dvbf_status dv_vectors_init(dv_vectors *v, const dvbf_model *m, const dv_export_
 
 /* ---- Writing ---- */
 
-static void put_doubles(dv_text *t, const char *name, const double *values, int n) {
-  dv_text_put(t, "static const double %s[%d] = {", name, n > 0 ? n : 1);
-  for (int i = 0; i < n; i++) dv_text_put(t, "%s%.9g", i % 8 ? ", " : i ? ",\n    " : "\n    ", values[i]);
-  dv_text_put(t, "%s};\n", n > 0 ? "" : "0");
-}
-
-static void put_floats(dv_text *t, const char *name, const float *values, int n) {
-  dv_text_put(t, "static const double %s[%d] = {", name, n > 0 ? n : 1);
-  for (int i = 0; i < n; i++)
-    dv_text_put(t, "%s%.9g", i % 8 ? ", " : i ? ",\n    " : "\n    ", (double)values[i]);
-  dv_text_put(t, "%s};\n", n > 0 ? "" : "0");
-}
-
-static void put_bytes(dv_text *t, const char *name, const unsigned char *values, int n) {
-  dv_text_put(t, "static const unsigned char %s[%d] = {", name, n);
-  for (int i = 0; i < n; i++) dv_text_put(t, "%s%d", i % 32 ? "," : i ? ",\n    " : "\n    ", values[i]);
-  dv_text_put(t, "};\n");
+static void put_reals(dv_text *t, const char *name, const double *values, int n) {
+  dv_text_array(t, "double", name, (dv_array){.reals = values}, (size_t)n, 9);
 }
 
 static void put_answers(dv_text *t, const dv_vectors *v, int which) {
   static const char *const names[2][4] = {{"z", "z_std", "expected", "expected_std"},
                                           {"sampled_z", "sampled_z_std", "sampled_expected", "sampled_std"}};
   int all = v->moves ? v->steps + v->ahead : 0;
-  put_doubles(t, names[which][0], v->z[which], v->steps * v->n_z);
-  if (which || v->deviation) put_doubles(t, names[which][1], v->z_std[which], v->steps * v->n_z);
-  if (all) put_doubles(t, names[which][2], v->mean[which], all * v->n_x);
-  if (all && (which || v->deviation)) put_doubles(t, names[which][3], v->std[which], all * v->n_x);
+  put_reals(t, names[which][0], v->z[which], v->steps * v->n_z);
+  if (which || v->deviation) put_reals(t, names[which][1], v->z_std[which], v->steps * v->n_z);
+  if (all) put_reals(t, names[which][2], v->mean[which], all * v->n_x);
+  if (all && (which || v->deviation)) put_reals(t, names[which][3], v->std[which], all * v->n_x);
+}
+
+static void put_arrays(dv_text *t, const dv_vectors *v, bool direct, bool derivatives) {
+  size_t steps = (size_t)v->steps, all = (size_t)(v->steps + v->ahead), n_x = (size_t)v->n_x;
+  dv_text_array(t, "double", "x", (dv_array){.floats = v->x}, steps * n_x, 9);
+  dv_text_array(t, "unsigned char", "missing", (dv_array){.bytes = v->missing}, steps * n_x, 0);
+  dv_text_array(t, "unsigned char", "restart", (dv_array){.bytes = v->restart}, steps, 0);
+  if (v->n_u) dv_text_array(t, "double", "u", (dv_array){.floats = v->u}, all * (size_t)v->n_u, 9);
+  dv_text_array(t, "int", "ready", (dv_array){.ints = v->ready}, steps, 0);
+  put_answers(t, v, 0);
+  if (v->samples) put_answers(t, v, 1);
+  if (!derivatives) return;
+  put_reals(t, "z_next", v->next, v->n_z);
+  put_reals(t, "a", v->a, v->n_z * v->n_z);
+  if (v->n_u) put_reals(t, "b", v->b, v->n_z * v->n_u);
+  put_reals(t, "x_at", v->at, v->n_x);
+  put_reals(t, "h", v->h, v->n_x * v->n_z);
+  if (direct) put_reals(t, "d", v->d, v->n_x * v->n_u);
 }
 
 void dv_vectors_write(dv_text *t, const dv_vectors *v, const char *prefix, const char *header, bool direct,
                       bool derivatives) {
-  char steps[16], ahead[16], seed[24], tolerance[24];
   dv_text arrays = {0};
   dv_words words = {.prefix = prefix};
-  put_floats(&arrays, "x", v->x, v->steps * v->n_x);
-  put_bytes(&arrays, "missing", v->missing, v->steps * v->n_x);
-  put_bytes(&arrays, "restart", v->restart, v->steps);
-  if (v->n_u) put_floats(&arrays, "u", v->u, (v->steps + v->ahead) * v->n_u);
-  dv_text_put(&arrays, "static const int ready[%d] = {", v->steps);
-  for (int i = 0; i < v->steps; i++)
-    dv_text_put(&arrays, "%s%d", i % 32 ? "," : i ? ",\n    " : "\n    ", v->ready[i]);
-  dv_text_put(&arrays, "};\n");
-  put_answers(&arrays, v, 0);
-  if (v->samples) put_answers(&arrays, v, 1);
-  if (v->moves && derivatives) {
-    put_doubles(&arrays, "z_next", v->next, v->n_z);
-    put_doubles(&arrays, "a", v->a, v->n_z * v->n_z);
-    if (v->n_u) put_doubles(&arrays, "b", v->b, v->n_z * v->n_u);
-    put_doubles(&arrays, "x_at", v->at, v->n_x);
-    put_doubles(&arrays, "h", v->h, v->n_x * v->n_z);
-    if (direct) put_doubles(&arrays, "d", v->d, v->n_x * v->n_u);
-  }
-  snprintf(steps, sizeof steps, "%d", v->steps);
-  snprintf(ahead, sizeof ahead, "%d", v->ahead);
-  dv_print(tolerance, sizeof tolerance, "%.1e", v->tolerance);
-  snprintf(seed, sizeof seed, "%llu", (unsigned long long)v->seed);
+  const struct {
+    const char *name;
+    bool on;
+  } conditions[] = {
+      {"controls", v->n_u},        {"moves", v->moves},     {"derivatives", v->moves && derivatives},
+      {"deviation", v->deviation}, {"samples", v->samples}, {"direct", direct}};
+  put_arrays(&arrays, v, direct, v->moves && derivatives);
   dv_words_set(&words, "header", header);
-  dv_words_set(&words, "seed", seed);
-  dv_words_set(&words, "tolerance", tolerance);
+  dv_words_print(&words, "seed", "%" PRIu64, v->seed);
+  dv_words_print(&words, "tolerance", "%.1e", v->tolerance);
+  dv_words_print(&words, "steps", "%d", v->steps);
+  dv_words_print(&words, "ahead", "%d", v->ahead);
   dv_words_set(&words, "later", v->n_u ? "later" : "0");
-  dv_words_set(&words, "steps", steps);
-  dv_words_set(&words, "ahead", ahead);
-  dv_words_set(&words, "arrays", arrays.at ? arrays.at : "");
-  if (v->n_u) dv_words_set(&words, "controls", "");
-  if (v->moves) dv_words_set(&words, "moves", "");
-  if (v->moves && derivatives) dv_words_set(&words, "derivatives", "");
-  if (v->deviation) dv_words_set(&words, "deviation", "");
-  if (v->samples) dv_words_set(&words, "samples", "");
-  if (direct) dv_words_set(&words, "direct", "");
   dv_words_set(&words, "u_at", v->n_u ? "control" : "0");
   dv_words_set(&words, "predict_std", v->deviation ? ", std" : "");
+  dv_words_set(&words, "arrays", arrays.at);
+  for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++)
+    if (conditions[i].on) dv_words_set(&words, conditions[i].name, "");
   dv_put(t, test_c_in, &words);
   t->failed |= arrays.failed;
   dv_text_free(&arrays);

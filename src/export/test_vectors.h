@@ -7,6 +7,13 @@
 #include "model/model.h"
 #include "settings_tables.h"
 
+/* Several zeroed arrays in one block, which is returned to be freed; NULL: memory is short. */
+typedef struct dv_reals {
+  double **at; /* becomes the array */
+  size_t count;
+} dv_reals;
+double *dv_calloc_reals(const dv_reals *arrays, size_t n);
+
 /* ---- Test vectors ---- */
 
 /* Of a committee x is pooled over the members and z is that of the best. */
@@ -17,9 +24,9 @@ typedef struct dv_vectors {
   bool moves, deviation;
   float *x, *u;           /* [steps][n_x], [steps + ahead][n_u] */
   unsigned char *missing; /* [steps][n_x] */
-  unsigned char
-      *restart; /* [steps] the filters are reset before this step: rounding has been carried too far */
-  int *ready;   /* [steps] */
+  unsigned char *restart; /* [steps] whether filters are reset before, as rounding was carried too far */
+  int *ready;             /* [steps] */
+  double *reals;          /* the block of the following */
   /* Without samples, and with: [0] and [1]. */
   double *z[2], *z_std[2];  /* [steps][n_z] */
   double *mean[2], *std[2]; /* [steps + ahead][n_x]; the last are predictions */
@@ -45,11 +52,11 @@ typedef struct dv_answer {
   int ready;         /* 0: nothing, 1: z, 2: x too */
   double *z, *z_std; /* [n_z] */
   double *x, *x_std; /* [n_x] */
+  double *reals;     /* the block of these */
 } dv_answer;
 
-/* Memory of an answer; false if memory is short. Free with dv_answer_clear. */
+/* Memory of an answer; false if memory is short. Free `reals`. */
 bool dv_answer_init(dv_answer *answer, int n_z, int n_x);
-void dv_answer_clear(dv_answer *answer);
 
 typedef struct dv_reference dv_reference;
 

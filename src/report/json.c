@@ -3,6 +3,7 @@
 #include "report/json.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 
 #include <dvbf/report.h>
@@ -201,6 +202,14 @@ dvbf_status dv_json_text(char **out, json_t *json, dvbf_error *error) {
                    "the results cannot be written as JSON; is the name of a column not UTF-8?");
   *out = text;
   return DVBF_OK;
+}
+
+dvbf_status dv_json_write(const char *path, const char *text, dvbf_error *error) {
+  dv_atomic_file file;
+  dvbf_status status = dv_atomic_open(&file, path, error);
+  if (status) return status;
+  fprintf(file.stream, "%s\n", text);
+  return dv_atomic_commit(&file, error);
 }
 
 dvbf_status dvbf_evaluation_json(char **out, const dvbf_evaluation *evaluation, const dvbf_model *model,

@@ -18,4 +18,7 @@ json_t *dv_json_evaluation(const dvbf_evaluation *evaluation, const dvbf_model *
  * text with dvbf_text_free. */
 dvbf_status dv_json_text(char **out, json_t *json, dvbf_error *error);
 
+/* Writes such a text as a file. */
+dvbf_status dv_json_write(const char *path, const char *text, dvbf_error *error);
+
 #endif

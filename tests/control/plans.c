@@ -15,7 +15,9 @@ typedef struct linear {
   double a[N * N], b[N * M], q[N * N], r[M * M], low[M], high[M];
 } linear;
 
-static void move_linear(void *user, int rows, const double *z, const double *u, double *next) {
+static void move_linear(void *user, int rows, const double *z, const double *u, const double *noise,
+                        double *next) {
+  (void)noise;
   const linear *l = user;
   for (int r = 0; r < rows; r++, z += N, u += M, next += N)
     for (int i = 0; i < N; i++) {
@@ -85,7 +87,9 @@ static linear random_linear(uint32_t key, double limit) {
 }
 
 /* A pendulum; z = (angle from upright, velocity). */
-static void move_swing(void *user, int rows, const double *z, const double *u, double *next) {
+static void move_swing(void *user, int rows, const double *z, const double *u, const double *noise,
+                       double *next) {
+  (void)noise;
   (void)user;
   for (int r = 0; r < rows; r++, z += 2, u++, next += 2) {
     next[1] = z[1] + 0.1 * (9.81 * sin(z[0]) - 0.5 * z[1] + *u);

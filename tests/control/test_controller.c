@@ -34,8 +34,9 @@ static void compare_moves(const dvbf_model *m, dv_transition_batch *moves, dvbf_
   double u[POINTS * N_U];
   for (size_t i = 0; i < POINTS * n_z; i++) z[i] = dv_random_normal(&random);
   for (size_t i = 0; i < POINTS * n_u; i++) u[i] = dv_random_normal(&random);
-  dv_transition_batch_run(moves, POINTS, z, u, next, (int)n_z);
-  dv_transition_batch_derive(moves, POINTS, z, u, a, b, (int)n_z);
+  dv_dynamics d = dv_transition_batch_dynamics(moves);
+  d.move(d.user, POINTS, z, u, NULL, next, (int)n_z);
+  d.derive(d.user, POINTS, z, u, a, b, (int)n_z);
   for (size_t p = 0; p < POINTS; p++) {
     dvbf_jacobians j;
     for (size_t i = 0; i < n_z; i++) z_single[i] = (float)z[p * n_z + i];
@@ -58,10 +59,11 @@ static void compare_noise(const dvbf_model *m, dv_transition_batch *moves, int n
   for (int i = 0; i < ROWS * n_z; i++) z[i] = dv_random_normal(&random);
   for (int i = 0; i < ROWS * m->n_u; i++) u[i] = dv_random_normal(&random);
   for (int i = 0; i < ROWS * n_w; i++) w[i] = dv_random_normal(&random);
-  dv_transition_batch_noise(moves, ROWS, z, u, w, one, n_z);
+  dv_dynamics d = dv_transition_batch_dynamics(moves);
+  d.move(d.user, ROWS, z, u, w, one, n_z);
   for (int i = 0; i < ROWS * n_w; i++) w[i] = -w[i];
-  dv_transition_batch_noise(moves, ROWS, z, u, w, other, n_z);
-  dv_transition_batch_run(moves, ROWS, z, u, quiet, n_z);
+  d.move(d.user, ROWS, z, u, w, other, n_z);
+  d.move(d.user, ROWS, z, u, NULL, quiet, n_z);
   for (int i = 0; i < ROWS * n_z; i++) {
     near(0.5 * (one[i] + other[i]), quiet[i]);
     most = fmax(most, fabs(one[i] - quiet[i]));
@@ -351,7 +353,7 @@ static void what_cannot_work_is_refused(void **state) {
   refused(f.model, &goal, "planner=sampling random-plans=0", "random-plans");
   refused(f.model, &goal, "risk=1 random-plans=0", "random-plans");
   refused(f.model, &empty, "", "the goal is empty");
-  refused(f.model, &unseen, "", "no value at all");
+  refused(f.model, &unseen, "", "has no values");
   refused(f.model, &weighed, "", "must be at least 0");
   refused(f.model, &many, "", "goals");
   end(&f);

@@ -26,7 +26,9 @@ typedef struct linear {
   double a[N * N], b[N * M], c[N], q[N * N], r[M * M], p[N * N], low[M], high[M];
 } linear;
 
-static void move_linear(void *user, int rows, const double *z, const double *u, double *next) {
+static void move_linear(void *user, int rows, const double *z, const double *u, const double *noise,
+                        double *next) {
+  (void)noise;
   const linear *l = user;
   for (int r = 0; r < rows; r++, z += N, u += M, next += N) {
     memcpy(next, l->c, sizeof l->c);
@@ -108,7 +110,9 @@ typedef struct swing {
 } swing;
 enum { SWING = 40 };
 
-static void move_swing(void *user, int rows, const double *z, const double *u, double *next) {
+static void move_swing(void *user, int rows, const double *z, const double *u, const double *noise,
+                       double *next) {
+  (void)noise;
   const swing *s = user;
   const double h = 0.1;
   for (int r = 0; r < rows; r++, z += 2, u++, next += 2) {
@@ -168,7 +172,7 @@ static double gradient_of(const dv_problem *o, const double *first, const double
   memcpy(z, first, (size_t)n * sizeof *z);
   for (int t = 0; t < o->steps; t++) {
     cost += o->cost(o->user, t, z + t * n, u + t * m);
-    o->move(o->user, 1, z + t * n, u + t * m, z + (t + 1) * n);
+    o->move(o->user, 1, z + t * n, u + t * m, NULL, z + (t + 1) * n);
   }
   cost += o->cost(o->user, o->steps, z + o->steps * n, NULL);
   o->derive(o->user, z, u, a, b);
@@ -409,15 +413,10 @@ typedef struct shore {
 } shore;
 enum { WALK = 8 };
 
-static void stir_walk(void *user, int rows, const double *z, const double *u, const double *noise,
-                      double *next) {
+static void walk(void *user, int rows, const double *z, const double *u, const double *noise, double *next) {
   const shore *s = user;
-  for (int r = 0; r < rows; r++) next[r] = z[r] + 0.5 * u[r] + (z[r] > 0.2 ? s->noise * noise[r] : 0);
-}
-
-static void walk(void *user, int rows, const double *z, const double *u, double *next) {
-  (void)user;
-  for (int r = 0; r < rows; r++) next[r] = z[r] + 0.5 * u[r];
+  for (int r = 0; r < rows; r++)
+    next[r] = z[r] + 0.5 * u[r] + (noise && z[r] > 0.2 ? s->noise * noise[r] : 0);
 }
 
 static double cost_of_walk(void *user, int t, const double *z, const double *u) {
@@ -442,7 +441,6 @@ static void risk_leads_where_there_is_no_noise(void **state) {
                         .high = &s.high,
                         .user = &s,
                         .move = walk,
-                        .stir = stir_walk,
                         .cost = cost_of_walk};
   dv_drawing drawing = {.rounds = 4, .spread = 1, .correlation = 0.8, .seed = 1, .risk = 2};
   double first = 0, end[2];

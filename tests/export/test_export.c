@@ -19,7 +19,7 @@ static void export_as(const dvbf_model *model, const char *name, const char *set
   dvbf_settings *how = export_settings(settings);
   snprintf(file, sizeof file, "%s.c", name);
   dvbf_export_options options = {.force = true};
-  if (dvbf_export_c(in_folder(file), model, how, &options, NULL, &error))
+  if (dvbf_export(in_folder(file), model, how, &options, NULL, &error))
     fail_msg("%s: %s", name, error.message);
   dvbf_settings_free(how);
 }
@@ -358,7 +358,7 @@ static void prefixes_keep_models_apart(void **state) {
 static void refuse(const dvbf_model *model, const char *file, const char *settings, const char *why) {
   dvbf_error error = {.message = ""};
   dvbf_settings *how = export_settings(settings);
-  assert_int_not_equal(dvbf_export_c(in_folder(file), model, how, NULL, NULL, &error), DVBF_OK);
+  assert_int_not_equal(dvbf_export(in_folder(file), model, how, NULL, NULL, &error), DVBF_OK);
   if (!strstr(error.message, why)) fail_msg("%s", error.message);
   dvbf_settings_free(how);
   assert_int_equal(clear_folder(), 0);
@@ -377,7 +377,7 @@ static void refusals_say_why(void **state) {
   model = make_variant(variant_named("locally_linear"));
   refuse(model, "a.cpp", "", "must end in .c");
   refuse(model, "a b.c", "", "letters, digits");
-  refuse(model, "a.c", "prefix=1a", "must be a name of C");
+  refuse(model, "a.c", "prefix=1a", "must be a C identifier");
   refuse(model, "a.c", "member=2", "the model has 1");
   refuse(model, "a.c", "as=plant", "as is set, but means nothing");
   refuse(model, "a.c", "sample-time=2", "sample-time is set");
@@ -405,7 +405,7 @@ static void names_do_no_harm(void **state) {
   dvbf_data data = {.train = random_data(3, 1), .x_names = x, .u_names = u};
   dvbf_settings *how = export_settings("samples=0");
   dvbf_export_options options = {.data = &data, .sequences = &data.train};
-  if (dvbf_export_c(in_folder("names.c"), model, how, &options, NULL, &error)) fail_msg("%s", error.message);
+  if (dvbf_export(in_folder("names.c"), model, how, &options, NULL, &error)) fail_msg("%s", error.message);
   try_export("names");
   if (dvbf_export_check(in_folder("names.c"), &error)) fail_msg("%s", error.message);
   dvbf_settings_free(how);
@@ -425,7 +425,7 @@ static void short_sequences_suffice(void **state) {
   data.steps = (size_t)dv_model_forecasts_from(model) - 1;
   assert_true(data.steps > 0);
   dvbf_export_options options = {.sequences = &data};
-  if (dvbf_export_c(in_folder("short.c"), model, how, &options, NULL, &error)) fail_msg("%s", error.message);
+  if (dvbf_export(in_folder("short.c"), model, how, &options, NULL, &error)) fail_msg("%s", error.message);
   try_export("short");
   dvbf_settings_free(how);
   dvbf_sequences_free(&data);

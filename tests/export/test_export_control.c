@@ -42,10 +42,9 @@ static dvbf_goal goal_of(const trial *t) {
 static dvbf_status export_controller(const dvbf_model *model, const trial *t, bool force, dvbf_error *error) {
   dvbf_settings *how = export_settings(t->settings), *control = control_settings(t->control);
   dvbf_goal goal = goal_of(t);
-  dvbf_export_options options = {.force = force};
+  dvbf_export_options options = {.force = force, .goal = &goal, .control = control};
   if (model->n_u == 1 && !strstr(t->control, "low=")) set_all(control, "low=-0.7 high=0.5");
-  dvbf_status status =
-      dvbf_export_controller(in_folder("robot.c"), model, &goal, control, how, &options, NULL, error);
+  dvbf_status status = dvbf_export(in_folder("robot.c"), model, how, &options, NULL, error);
   dvbf_settings_free(control);
   dvbf_settings_free(how);
   return status;

@@ -180,7 +180,7 @@ static void export_fmu(const dvbf_model *model, const char *name, const char *se
   dvbf_settings *how = export_settings(settings);
   dvbf_export_result result;
   snprintf(file, sizeof file, "%s.fmu", name);
-  if (dvbf_export_fmu(in_folder(file), model, how, options, &result, &error)) fail_msg("%s", error.message);
+  if (dvbf_export(in_folder(file), model, how, options, &result, &error)) fail_msg("%s", error.message);
   assert_true(result.binary);
   dvbf_settings_free(how);
 }
@@ -362,7 +362,7 @@ static void any_column_name_will_do(void **state) {
   assert_non_null(strstr(f.xml, "name=\"ready_3\""));
   assert_non_null(strstr(f.xml, "name=\"u_1\""));
   dvbf_settings *how = export_settings("samples=2");
-  assert_int_equal(dvbf_export_c(in_folder("named.c"), m, how, &options, NULL, NULL), DVBF_OK);
+  assert_int_equal(dvbf_export(in_folder("named.c"), m, how, &options, NULL, NULL), DVBF_OK);
   run_or_fail("cd %s && gcc " STRICT " -O1 named.c named_test.c -o named -lm && ./named >log", folder);
   dvbf_settings_free(how);
   close_fmu(&f);

@@ -79,7 +79,7 @@ static void export(const dvbf_model *model) {
   dvbf_error error = {.message = ""};
   dvbf_export_options options = {.force = true};
   begin();
-  if (dvbf_export_c(file, model, settings, &options, NULL, &error)) {
+  if (dvbf_export(file, model, settings, &options, NULL, &error)) {
     if (!error.message[0]) abort();
     return;
   }
