@@ -13,11 +13,13 @@ typedef struct trial {
 
 static const trial trials[] = {
     {"locally_linear", "plan=8", "samples=0", BY_X},
-    {"locally_linear", "plan=6 scouts=0 change-weight=0.3 discount=0.9 safe=hold", "samples=0 libm=off",
+    {"locally_linear", "plan=6 random-plans=0 change-weight=0.3 discount=0.9 safe=hold", "samples=0 libm=off",
      TWO_GOALS},
-    {"network", "plan=7 scouts=16 terminal=weight rest=0.2 blind=0", "samples=0 libm=off real=double", BY_X},
-    {"network_plain", "plan=6 goal-space=x scouts=8 rounds=2", "samples=0", TWO_GOALS},
-    {"kalman_limits", "plan=6 planner=sampling scouts=20 rounds=3 low=-1e999 high=1e999", "samples=0", BY_X},
+    {"network", "plan=7 random-plans=16 terminal=weight rest=0.2 max-missing=0",
+     "samples=0 libm=off real=double", BY_X},
+    {"network_plain", "plan=6 goal-space=x random-plans=8 rounds=2", "samples=0", TWO_GOALS},
+    {"kalman_limits", "plan=6 planner=sampling random-plans=20 rounds=3 low=-1e999 high=1e999", "samples=0",
+     BY_X},
     {"contracted", "plan=9 goal-space=state terminal=none seed=9007199254740991", "samples=0 weights=int8",
      BY_STATE},
 };
