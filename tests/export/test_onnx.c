@@ -191,8 +191,37 @@ static void python_reads_functions(void **state) {
   dvbf_settings_free(how);
 }
 
+/* The table of targets: each writes a file and says so, once; other endings are refused with the known ones.
+ */
+static void every_target_writes_a_file(void **state) {
+  (void)state;
+  dvbf_settings *how = export_settings("");
+  dvbf_model *model = make_variant(variant_named("locally_linear"));
+  dvbf_error error;
+  const char *ending, *help;
+  size_t count = 0;
+  assert_int_not_equal(dvbf_export(in_folder("a.txt"), model, how, NULL, NULL, &error), DVBF_OK);
+  for (; (ending = dvbf_export_target(count, &help)); count++) {
+    dvbf_export_result result;
+    dvbf_error twice;
+    char file[64];
+    assert_non_null(strstr(error.message, ending));
+    assert_true(*help);
+    snprintf(file, sizeof file, "every%s", ending);
+    if (dvbf_export(in_folder(file), model, how, NULL, &result, &twice)) fail_msg("%s", twice.message);
+    assert_true(*result.summary);
+    assert_int_not_equal(dvbf_export(in_folder(file), model, how, NULL, NULL, &twice), DVBF_OK);
+    assert_non_null(strstr(twice.message, "exists already"));
+  }
+  assert_true(count >= 4);
+  dvbf_model_free(model);
+  dvbf_settings_free(how);
+  clear_folder();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(graphs_are_whole),
-                                     cmocka_unit_test(python_reads_functions)};
+                                     cmocka_unit_test(python_reads_functions),
+                                     cmocka_unit_test(every_target_writes_a_file)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
