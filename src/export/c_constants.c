@@ -114,16 +114,12 @@ const dv_constant *dv_constants_take(dv_constants *c, const dvbf_real *values, s
 const dv_constant *dv_constants_add(dv_constants *c, const dvbf_real *values, size_t rows, size_t cols,
                                     bool weight, const char *name) {
   dv_constant new = make(c, values, rows, cols, weight);
-  if (c->count == c->room) {
-    int room = c->room ? 2 * c->room : 32;
-    dv_constant *list = dv_realloc(c->list, (size_t)room, sizeof *list);
-    if (!list) {
-      c->failed = true;
-      return NULL;
-    }
-    c->list = list;
-    c->room = room;
+  dv_constant *list = dv_realloc(c->list, (size_t)c->count + 1, sizeof *list);
+  if (!list) {
+    c->failed = true;
+    return NULL;
   }
+  c->list = list;
   choose_name(c, name, new.name);
   c->list[c->count] = new;
   return &c->list[c->count++];

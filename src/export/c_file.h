@@ -24,7 +24,7 @@ typedef struct dv_constant {
 
 typedef struct dv_constants {
   dv_constant *list;
-  int count, room;
+  int count;
   bool failed; /* memory was short */
   int format;  /* of weights that are matrices */
 } dv_constants;

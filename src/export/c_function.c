@@ -57,16 +57,9 @@ static int by_size(const void *a, const void *b) {
   return x->buffer < y->buffer ? -1 : 1;
 }
 
+/* Whether a buffer needs memory: constants and slots do not. */
 static bool in_between(const writer *w, int buffer) {
-  return !w->code->buffers[buffer].constant;
-}
-
-/* A buffer inside of slots needs no memory. */
-static bool is_slots_alone(const writer *w, int buffer) {
-  size_t covered = 0;
-  for (int i = 0; i < DV_SLOTS; i++)
-    if (w->part->slot[i].size && w->part->slot[i].buffer == buffer) covered += w->part->slot[i].size;
-  return covered > 0;
+  return !w->code->buffers[buffer].constant && !dv_code_part_has_slot(w->part, buffer);
 }
 
 /* Lowest place that is free while the table is in use. */
@@ -98,7 +91,7 @@ static size_t plan(writer *w, span *spans) {
     dv_statement_reads(c, &c->statements[u.now], use, &u);
   }
   for (int i = 0; i < c->n_buffers; i++)
-    if (spans[i].first >= 0 && in_between(w, i) && !is_slots_alone(w, i)) spans[count++] = spans[i];
+    if (spans[i].first >= 0 && in_between(w, i)) spans[count++] = spans[i];
   qsort(spans, (size_t)count, sizeof *spans, by_size);
   for (int i = 0; i < count; i++) {
     size_t at = place(w, spans, i, &spans[i]);

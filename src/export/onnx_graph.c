@@ -139,16 +139,12 @@ static dv_onnx_name number(dv_onnx *g, double value, bool whole) {
     put_float(bytes, value);
   add_tensor(g, name.text, whole ? TYPE_INT64 : TYPE_FLOAT, (size_t[]){1}, whole ? 1 : 0, bytes,
              whole ? 8 : 4);
-  if (g->n_numbers == g->room_numbers) {
-    int room = g->room_numbers ? 2 * g->room_numbers : 32;
-    struct dv_onnx_number *longer = dv_realloc(g->numbers, (size_t)room, sizeof *longer);
-    if (!longer) {
-      g->constants.failed = true;
-      return name;
-    }
-    g->numbers = longer;
-    g->room_numbers = room;
+  struct dv_onnx_number *longer = dv_realloc(g->numbers, (size_t)g->n_numbers + 1, sizeof *longer);
+  if (!longer) {
+    g->constants.failed = true;
+    return name;
   }
+  g->numbers = longer;
   g->numbers[g->n_numbers++] = (struct dv_onnx_number){value, whole, name};
   return name;
 }
@@ -229,7 +225,7 @@ typedef struct piece {
 
 typedef struct table {
   piece *pieces; /* in their order */
-  int count, room;
+  int count;
 } table;
 
 typedef struct lowering {
@@ -241,16 +237,12 @@ typedef struct lowering {
 } lowering;
 
 static void insert(lowering *l, table *t, int at, piece p) {
-  if (t->count == t->room) {
-    int room = t->room ? 2 * t->room : 4;
-    piece *longer = dv_realloc(t->pieces, (size_t)room, sizeof *longer);
-    if (!longer) {
-      l->failed = true;
-      return;
-    }
-    t->pieces = longer;
-    t->room = room;
+  piece *longer = dv_realloc(t->pieces, (size_t)t->count + 1, sizeof *longer);
+  if (!longer) {
+    l->failed = true;
+    return;
   }
+  t->pieces = longer;
   memmove(t->pieces + at + 1, t->pieces + at, (size_t)(t->count - at) * sizeof p);
   t->pieces[at] = p;
   t->count++;

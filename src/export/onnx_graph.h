@@ -22,7 +22,7 @@ typedef struct dv_onnx {
     bool whole;
     dv_onnx_name name;
   } * numbers; /* constants of one number, each written once */
-  int n_numbers, room_numbers;
+  int n_numbers;
 } dv_onnx;
 
 void dv_onnx_clear(dv_onnx *g);

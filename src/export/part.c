@@ -53,8 +53,7 @@ static void check_place(void *user, dvbf_place p, size_t by_direction, int rows,
   (void)by_direction;
   check *c = user;
   size_t last = p.offset + (size_t)(rows - 1) * p.by_row + (size_t)(cols - 1) * p.by_col;
-  bool slots = false;
-  for (int i = 0; i < DV_SLOTS; i++) slots |= c->part->slot[i].size && c->part->slot[i].buffer == p.buffer;
+  bool slots = dv_code_part_has_slot(c->part, p.buffer);
   int at = dv_code_part_slot_at(c->part, p.buffer, p.offset);
   c->inside &= !slots || (at >= 0 && dv_code_part_slot_at(c->part, p.buffer, last) == at);
 }

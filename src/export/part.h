@@ -76,6 +76,8 @@ dvbf_status dv_code_part_fold(dv_code_part *part, dvbf_error *error);
 dvbf_status dv_code_part_prune(dv_code_part *part, dvbf_error *error);
 /* Whether a statement reads the slot. */
 bool dv_code_part_reads(const dv_code_part *part, dv_slot_name slot);
+/* Whether a slot lies in the buffer. */
+bool dv_code_part_has_slot(const dv_code_part *part, int buffer);
 /* The slot that holds number `offset` of a buffer, or -1. */
 int dv_code_part_slot_at(const dv_code_part *part, int buffer, size_t offset);
 /* Multiplications of one run. */

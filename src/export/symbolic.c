@@ -266,7 +266,7 @@ static void copy_buffers(derivation *d) {
   }
 }
 
-static bool is_slot(const dv_code_part *p, int buffer) {
+bool dv_code_part_has_slot(const dv_code_part *p, int buffer) {
   for (int i = 0; i < DV_SLOTS; i++)
     if (p->slot[i].size && p->slot[i].buffer == buffer) return true;
   return false;
@@ -284,7 +284,7 @@ static void find_zeros(derivation *d, const dv_code_part *from, bool quiet) {
     if (!zero) d->zero[s->out.buffer] = false;
   }
   for (int i = 0; i < c->n_buffers; i++)
-    if (is_slot(from, i)) d->zero[i] = false;
+    if (dv_code_part_has_slot(from, i)) d->zero[i] = false;
   if (quiet && from->slot[DV_SLOT_NOISE].size) d->zero[from->slot[DV_SLOT_NOISE].buffer] = true;
 }
 
@@ -447,8 +447,7 @@ static bool is_constant(const dv_code_part *part, const dv_statement *s) {
   if (s->kind != DV_EACH || s->directions > 1 || s->out.offset || s->out.by_col != 1 ||
       (s->rows > 1 && s->out.by_row != cols) || (size_t)s->rows * cols != size)
     return false;
-  for (int i = 0; i < DV_SLOTS; i++)
-    if (part->slot[i].size && part->slot[i].buffer == s->out.buffer) return false;
+  if (dv_code_part_has_slot(part, s->out.buffer)) return false;
   for (int i = 0; i < c->n_statements; i++)
     if (&c->statements[i] != s && c->statements[i].out.buffer == s->out.buffer) return false;
   dv_statement_reads(c, s, ask, &q);
