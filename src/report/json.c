@@ -208,7 +208,7 @@ dvbf_status dv_json_write(const char *path, const char *text, dvbf_error *error)
   dv_atomic_file file;
   dvbf_status status = dv_atomic_open(&file, path, error);
   if (status) return status;
-  fprintf(file.stream, "%s\n", text);
+  fputs(text, file.stream);
   return dv_atomic_commit(&file, error);
 }
 

@@ -270,7 +270,7 @@ static void experiments_that_are_refused(void **state) {
   dvbf_settings *dkf = settings_of("train", (const char *const[]){"model", "dkf", NULL});
   other.settings = dkf;
   refused(dvbf_reproduce(&r, "ball", "new-folder", &other, &error), DVBF_ARGUMENT,
-          "the paper has none for ball");
+          "the paper has no such model for ball");
   refused(dvbf_reproduce(&r, "pendulum", "new-folder", &other, &error), DVBF_ARGUMENT,
           "--preset pendulum or dkf-pendulum");
   dvbf_settings_free(dkf);
