@@ -114,7 +114,7 @@ static void reproduce_sets_models_side_by_side(void **state) {
   assert_int_equal(dvbf("reproduce pendulum -o no --models vae,vea"), 2);
   assert_refused("models = vae,vea: must be paper, all, or names of models of pendulum");
   assert_int_equal(dvbf("reproduce two-balls -o no --models all"), 2);
-  assert_refused("two-balls has the models of the paper alone");
+  assert_refused("two-balls has only the model of the paper");
   assert_int_equal(dvbf("reproduce ball -o no --models all --preset ball"), 2);
   assert_refused("leave preset = ball out");
 }

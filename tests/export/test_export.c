@@ -380,7 +380,7 @@ static void refusals_say_why(void **state) {
   refuse(model, "a.c", "prefix=1a", "must be a C identifier");
   refuse(model, "a.c", "member=2", "the model has 1");
   refuse(model, "a.c", "as=plant", "as does not apply");
-  refuse(model, "a.c", "sample-time=2", "sample-time is set");
+  refuse(model, "a.c", "sample-time=2", "sample-time does not apply");
   dvbf_model_free(model);
   /* Inputs of the test would be infinite in float. */
   model = make_variant(variant_named("kalman"));
