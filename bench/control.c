@@ -39,7 +39,8 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static void measure(const dvbf_model *model, const dvbf_data *data, const char *plan, const char *scouts) {
+static void measure(const dvbf_model *model, const dvbf_data *data, const char *plan,
+                    const char *random_plans) {
   static double spent[ROUNDS * (STEPS - START)];
   dvbf_error error;
   dvbf_settings *s = NULL;
@@ -51,7 +52,7 @@ static void measure(const dvbf_model *model, const dvbf_data *data, const char *
   set(s, "low", "-2");
   set(s, "high", "2");
   set(s, "plan", plan);
-  set(s, "random-plans", scouts);
+  set(s, "random-plans", random_plans);
   must(dvbf_controller_memsize(&size, model, &goal, s, &error), &error);
   void *memory = dv_calloc_aligned(size, 1);
   must(dvbf_controller_init(&controller, memory, size, model, &goal, s, &error), &error);
@@ -66,7 +67,7 @@ static void measure(const dvbf_model *model, const dvbf_data *data, const char *
     }
   }
   qsort(spent, n, sizeof *spent, compare);
-  printf("%6s %8s %12.0f %10.0f %10.0f %12.1f %10zu\n", plan, scouts, 1e6 * spent[n / 2],
+  printf("%6s %8s %12.0f %10.0f %10.0f %12.1f %10zu\n", plan, random_plans, 1e6 * spent[n / 2],
          1e6 * spent[(size_t)(0.99 * (double)n)], 1e6 * spent[n - 1], (double)iterations / (double)n,
          size / 1024);
   dv_free(memory);
@@ -84,7 +85,7 @@ int main(int count, char **arguments) {
   printf("Microseconds of the processor for one step: the filter, and a plan with up to 4 iterations\n\n%6s "
          "%8s %12s %10s %10s "
          "%12s %10s\n",
-         "plan", "scouts", "median", "99 %", "most", "iterations", "KiB");
+         "plan", "random", "median", "99 %", "most", "iterations", "KiB");
   measure(model, data, "10", "0");
   measure(model, data, "10", "64");
   measure(model, data, "30", "0");

@@ -16,6 +16,12 @@
 
 enum { CLI_INFO_FEW = 12 }; /* up to this many columns are listed one by one */
 
+static bool has_mark(const cli_options *options) {
+  const char *missing = cli_option(options, "missing");
+  return (missing && strcmp(missing, "nan") != 0 && strcmp(missing, "refuse") != 0) ||
+         cli_option(options, "missing-value");
+}
+
 dvbf_status cli_info_data(const char *path, const cli_options *options, dvbf_error *error);
 /* A run folder or a model file. */
 dvbf_status cli_info_model(const char *path, const cli_options *options, dvbf_error *error);
@@ -288,7 +294,8 @@ static dvbf_status read_data(dvbf_data **out, const char *path, const cli_option
                              dvbf_error *error) {
   dvbf_settings *how = NULL;
   dvbf_status status = cli_options_settings(&how, options, "data", error);
-  if (!status && !cli_option(options, "missing")) status = dvbf_settings_set(how, "missing", "nan", error);
+  if (!status && !cli_option(options, "missing") && !cli_option(options, "missing-value"))
+    status = dvbf_settings_set(how, "missing", "nan", error);
   dvbf_error inner = {0};
   if (!status && (status = cli_data_read(out, path, options, how, &inner))) {
     static const char *const others[] = {"is of no format that is known", "is a text file",
@@ -345,7 +352,7 @@ dvbf_status cli_info_data(const char *path, const cli_options *options, dvbf_err
   data_view v = {.path = path,
                  .data = data,
                  .sequences = {&data->train, &data->valid, &data->test},
-                 .marked = !cli_option(options, "missing-value") && !has_time(data)};
+                 .marked = !has_mark(options) && !has_time(data)};
   for (int i = 0; !status && i < SPLITS; i++)
     if (v.sequences[i]->count) status = dvbf_sequences_describe(&v.info[i], v.sequences[i], error);
   v.remarks = json_array();
@@ -638,7 +645,8 @@ static dvbf_status print_model_json(const model_view *v, dvbf_error *error) {
  * a failure: a script would take the run for one without them. */
 static dvbf_status read_metrics(model_view *v, dvbf_error *error) {
   dv_path path;
-  if (!cli_is_folder(v->path)) return DVBF_OK;
+  bool fitted = !v->info.updates && !v->info.n_w; /* such as a linear model, which no validation follows */
+  if (fitted || !cli_is_folder(v->path)) return DVBF_OK;
   dv_join(path, v->path, DVBF_RUN_METRICS);
   if (!dv_exists(path)) return DVBF_OK;
   dvbf_error reason = {0};

@@ -103,6 +103,24 @@ static bool find_setting(const cli_command *command, const char *name, dvbf_sett
   return false;
 }
 
+/* Whether the table had a setting of that name, which the library still takes or refuses with its reason. */
+static bool was_in_table(const char *table, const char *name) {
+  dvbf_settings *settings = NULL;
+  dvbf_error error = {0};
+  bool was = !dvbf_settings_new(&settings, table, &error) &&
+             (!dvbf_settings_set(settings, name, "", &error) || !strstr(error.message, ": no such setting;"));
+  dvbf_settings_free(settings);
+  return was;
+}
+
+static bool is_former(const cli_command *command, const char *name) {
+  dvbf_setting_info info;
+  if (find_flag(command, name) || find_setting(command, name, &info)) return false;
+  for (const char *const *table = command->tables; *table; table++)
+    if (was_in_table(*table, name)) return true;
+  return false;
+}
+
 static dvbf_status unknown(const parser *p, const char *name) {
   const char *usual = cli_name_of_the_field(name);
   if (usual) return dv_fail(p->error, DVBF_ARGUMENT, "--%.60s: no such option or setting; %s", name, usual);
@@ -178,6 +196,12 @@ static dvbf_status parse_long(parser *p, const char *text) {
   if (!strncmp(name, "no-", 3) && find_setting(p->command, name + 3, &info) && !strcmp(info.kind, "switch")) {
     if (value) return dv_fail(p->error, DVBF_ARGUMENT, "--%s: takes no value", name);
     add_pair(p, info.name, "off");
+    return DVBF_OK;
+  }
+  bool alone = !value && (p->at == p->argc || p->argv[p->at][0] == '-');
+  if (is_former(p->command, name)) return add_with_value(p, name, alone ? "on" : value, "a value");
+  if (!strncmp(name, "no-", 3) && is_former(p->command, name + 3)) {
+    add_pair(p, name + 3, "off");
     return DVBF_OK;
   }
   return unknown(p, name);
@@ -267,7 +291,8 @@ static dvbf_status apply(dvbf_settings *settings, const cli_options *options, co
   if (preset) status = dvbf_settings_preset(settings, preset, error);
   if (!status && config) status = dvbf_settings_read(settings, config, error);
   for (size_t i = 0; !status && i < options->n_pairs; i++)
-    if (in_table(table, options->pairs[i].name))
+    if (in_table(table, options->pairs[i].name) ||
+        (is_former(options->command, options->pairs[i].name) && was_in_table(table, options->pairs[i].name)))
       status = dvbf_settings_set(settings, options->pairs[i].name, options->pairs[i].value, error);
   return status;
 }
@@ -428,9 +453,9 @@ static const field_name field_names[] = {
     {"patience", "the best model in validation is kept anyway; --updates limits the time"},
     {"normalize", "did you mean --x-scaling?"},
     {"standardize", "did you mean --x-scaling?"},
-    {"beta", "the weight of the KL divergence is annealed by --temperature-start and --temperature-updates"},
+    {"beta", "the weight of the KL divergence is annealed by --temperature-start and --temperature-until"},
     {"kl-weight",
-     "the weight of the KL divergence is annealed by --temperature-start and --temperature-updates"},
+     "the weight of the KL divergence is annealed by --temperature-start and --temperature-until"},
     {"loss", "choose the emission with --likelihood"},
     {"emission", "choose the emission with --likelihood"},
     {"out", "did you mean --output?"},

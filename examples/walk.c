@@ -295,15 +295,15 @@ static const dvbf_model_class walk = {.name = "walk",
  * things avoid it: a large initial sigma, so that frames have little weight, and filter dropout, which makes
  * the transition carry z over steps that q does not see. */
 static const char *const recipe[][2] = {
-    {"latent", "3"},                    /* N_Z */
-    {"updates", "2500"},                /* of 50 sequences each, by Adam */
-    {"learning-rate", "0.004"},         /* after a warm-up of 100 updates; then decays as a cosine */
-    {"sigma-floor", "0.016"},           /* sigma falls from 1 to this, evenly in ln sigma, */
-    {"sigma-floor-updates", "1800"},    /* over so many updates */
-    {"filter-dropout", "0.4"},          /* fraction of the steps whose w comes from the prior, */
-    {"filter-dropout-end", "0"},        /* which falls to this */
-    {"filter-dropout-updates", "1500"}, /* over so many updates */
-    {"starts", "1"},                    /* no second try */
+    {"latent", "3"},                  /* N_Z */
+    {"updates", "2500"},              /* of 50 sequences each, by Adam */
+    {"learning-rate", "0.004"},       /* after a warm-up of 100 updates; then decays as a cosine */
+    {"sigma-floor", "0.016"},         /* sigma falls from 1 to this, evenly in ln sigma, */
+    {"sigma-floor-until", "1800"},    /* over 1800 updates */
+    {"filter-dropout", "0.4"},        /* fraction of the steps whose w comes from the prior, */
+    {"filter-dropout-end", "0"},      /* which falls to this */
+    {"filter-dropout-until", "1500"}, /* over 1500 updates */
+    {"starts", "1"},                  /* no second try */
 };
 
 static bool show(const dvbf_progress *p, void *user_data) {

@@ -19,7 +19,11 @@ static const dv_setting data_entries[] = {
 #define DV_LINES 4 /* tables */
 #include "base/settings_lines.h"
 static const dv_table tables[] = {
-    ALSO(data, "data") /**/
+    {.name = "data",
+     .settings = data_entries,
+     .count = sizeof data_entries / sizeof *data_entries,
+     .size = sizeof(dv_data_settings),
+     .former = dv_former_settings},
 #include "control/settings_control.def"
 #include "evaluate/settings_evaluate.def"
 #include "experiments/settings_loop.def"
@@ -28,6 +32,14 @@ static const dv_table tables[] = {
 #include "export/settings_export.def"
 #include "infer/settings_estimate.def"
 };
+
+#define RENAMED(name, now) {name, NULL, now, NULL, false},
+#define MERGED(name, value, now, as) {name, value, now, as, false},
+#define RETIRED(name, value) {name, value, NULL, NULL, false},
+#define RETIRED_MODEL(name, value) {name, value, NULL, NULL, true},
+const dv_former dv_former_settings[] = {
+#include "model/retired.def"
+    {0}};
 
 const dv_table *dv_table_named(const char *name) {
   if (!strcmp(dv_train_table.name, name)) return &dv_train_table;

@@ -29,7 +29,7 @@ mix, push = np.linalg.qr(rng.normal(size=(columns, columns)))[0] * 0.98, rng.nor
 for t in range(1, steps):
     x[:, t] = np.tanh(x[:, t - 1] @ mix + u[:, t - 1] @ push)
 x += 0.05 * rng.normal(size=x.shape).astype(np.float32)
-small = dict(search=False, updates=20, filter_updates=0, starts=1, validate_every=20, threads=1)
+small = dict(search=False, updates=20, gain_updates=0, starts=1, validate_every=20, threads=1)
 
 def learn():
     return dvbf.fit(x, u, latent=6, **small)

@@ -27,7 +27,7 @@ def main() -> None:
     cycles = int(sys.argv[1]) if len(sys.argv) > 1 else 10000
     rng = np.random.default_rng(0)
     x, u = rng.normal(size=(4, 30, 2)).astype(np.float32), rng.normal(size=(4, 30, 1)).astype(np.float32)
-    model = dvbf.fit(x, u, latent=3, search=False, updates=5, filter_updates=0, starts=1, threads=1, hidden=8, systems=2)
+    model = dvbf.fit(x, u, latent=3, search=False, updates=5, gain_updates=0, starts=1, threads=1, hidden=8, systems=2)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.safetensors")
         model.save(path)

@@ -32,7 +32,7 @@ def main() -> None:
     for columns, samples in ((2, 1), (2, 16), (256, 1), (256, 16)):
         x = rng.random((20, 30, columns)).astype(np.float32)
         u = rng.random((20, 30, 1)).astype(np.float32)
-        settings = {"search": False, "updates": 2, "filter_updates": 0, "starts": 1, "threads": 1, "start": "random"}
+        settings = {"search": False, "updates": 2, "gain_updates": 0, "starts": 1, "threads": 1, "start": "random"}
         f = dvbf.fit(x, u, latent=3, **settings).online(samples=samples)
         for t in range(30):
             f.step(x[0, t], u[0, t])

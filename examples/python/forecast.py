@@ -81,7 +81,7 @@ def main() -> None:
     x = read(file, given.outputs.split(","))
     u = read(file, given.inputs.split(",")) if given.inputs else None
     known = len(x) - given.steps
-    short = {"search": False, "updates": 300, "filter_updates": 100} if given.quick else {}
+    short = {"search": False, "updates": 300, "gain_updates": 100} if given.quick else {}
     model = dvbf.fit(x[:known], None if u is None else u[:known], **short)
     print(model.verdict().sentence)
     ahead = model.predict(x[:known], u, steps=given.steps)

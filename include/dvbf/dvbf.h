@@ -136,8 +136,8 @@ typedef struct dvbf_progress {
   double valid_bound, valid_reconstruction, valid_kl_w, valid_kl_v; /* nats per frame */
   double valid_prediction;                                          /* prediction error over pixel variance */
   double learning_rate, temperature, sigma_floor;
-  unsigned phase;        /* 1, or 2 while only the filter is trained (filter-updates) */
-  double valid_one_step; /* squared error one step ahead over the variance, with filter-updates; else NaN */
+  unsigned phase;        /* 1, or 2 while only the filter is trained (gain-updates) */
+  double valid_one_step; /* squared error one step ahead over the variance, with gain-updates; else NaN */
   const char *event;     /* NULL, or a sentence about a restart, a recovery or a resumed checkpoint */
 } dvbf_progress;
 

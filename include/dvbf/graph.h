@@ -388,7 +388,7 @@ typedef struct dvbf_transition {
    * many dimensions as z. */
   bool affine_in_w;
   /* Number of the last entries of v that have no effect if w = 0, such as those of C; NULL: none. The last
-   * phase of training (filter-updates) trains these alone. */
+   * phase of training (gain-updates) trains these alone. */
   size_t (*gain)(const struct dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
                  int n_w);
   /* Number M of linear systems, if z' = sum_i alpha_i S_i z + terms without z, the alpha_i >= 0 add up to 1,

@@ -26,7 +26,7 @@ class Controller:
     ) -> None:
         self._model = model  # it must outlive the controller
         self._settings = Settings("control")
-        self._settings.update({"low": _list(low), "high": _list(high), "goal_in": None if state is None else "state", **settings})
+        self._settings.update({"low": _list(low), "high": _list(high), "goal_space": None if state is None else "state", **settings})
         self._kept: list[Array] = []
         wanted = self._goal(goal, goal_z, state, weights)
         size, handle = ctypes.c_size_t(), ctypes.c_void_p()

@@ -187,7 +187,7 @@ class Model:
         how.take(self._settings())
         if split == "all":
             how.set("split-by", "none")
-        for name in ("outputs", "inputs", "states", "x-key", "u-key", "state-key", "mask-key", "length-key"):
+        for name in ("outputs", "inputs", "states", "mask-key", "length-key"):
             if not from_file:
                 how.set(name, "")
         return how

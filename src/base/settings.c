@@ -229,11 +229,68 @@ static const dv_setting *entry_or_refusal(const dvbf_settings *s, const char *na
   return e;
 }
 
+/* ---- Former names ---- */
+
+static bool same_value(const char *a, const char *b) {
+  DV_PLAIN_NUMBERS;
+  char *end_a, *end_b;
+  double x = strtod(a, &end_a), y = strtod(b, &end_b);
+  return !strcmp(a, b) || (*a && *b && !*end_a && !*end_b && x == y);
+}
+
+/* The line for that name and value, or else one of a constant of another value; NULL: there is none. */
+static const dv_former *find_former(const dv_table *t, const char *name, const char *value) {
+  const dv_former *found = NULL;
+  for (const dv_former *f = t->former; f && f->name; f++) {
+    if (strcmp(f->name, name) != 0) continue;
+    if (!f->value || same_value(f->value, value)) return f;
+    if (!f->now) found = f;
+  }
+  return found;
+}
+
+/* Whether a file or a user asks for another value of what is a constant. */
+static bool asks_for_another(const dv_former *f, const char *value) {
+  return f && !f->now && !same_value(f->value, value);
+}
+
+static dvbf_status refuse_former(const dv_former *f, const char *value, bool file, dvbf_error *error) {
+  if (file)
+    return dv_fail(error, DVBF_FORMAT,
+                   "made with %s = %.60s, which this version no longer has; use dvbf 0.1 or train again",
+                   f->name, value);
+  return dv_fail(error, DVBF_ARGUMENT,
+                 "%s = %.60s: this version no longer has this setting; it is always %s, so leave it out",
+                 f->name, value, f->value);
+}
+
+static dvbf_status set_from(dvbf_settings *s, const char *name, const char *value, dv_origin from,
+                            dvbf_error *error);
+
+static dvbf_status set_former(dvbf_settings *s, const dv_former *f, const char *value, dv_origin from,
+                              dvbf_error *error) {
+  const dv_setting *now = f->now ? find_entry(s->table, f->now) : NULL;
+  char text[DV_TEXT];
+  if (asks_for_another(f, value))
+    return from == DV_NAMED || f->model ? refuse_former(f, value, from != DV_NAMED, error) : DVBF_OK;
+  if (!f->now || !*value) return DVBF_OK;
+  /* In a file of before, what has this name now was chosen by itself. */
+  if (now && f->as && strcmp(f->name, f->now) != 0 && from != DV_NAMED) {
+    get_entry(s->values, now, text, sizeof text);
+    if (strcmp(text, now->initial) != 0 && strcmp(text, "on") != 0) return DVBF_OK;
+  }
+  return set_from(s, f->now, f->as ? f->as : value, from, error);
+}
+
 static dvbf_status set_from(dvbf_settings *s, const char *name, const char *value, dv_origin from,
                             dvbf_error *error) {
+  const dv_former *f = find_former(s->table, name, value);
+  if (f) return set_former(s, f, value, from, error);
   const dv_setting *e = entry_or_refusal(s, name, error);
   if (!e) return DVBF_ARGUMENT;
-  dvbf_status status = set_entry(s->values, e, value, error);
+  /* Files of before name an array by another setting, and leave that of columns empty. */
+  bool keep = from == DV_GIVEN && e->kind == DV_KIND_TEXT && !*value;
+  dvbf_status status = keep ? DVBF_OK : set_entry(s->values, e, value, error);
   dv_origin *origin = &s->origin[e - s->table->settings];
   if (!status && (from >= DV_RESUMED || *origin < from)) *origin = from;
   return status;
@@ -343,9 +400,10 @@ dvbf_ranks *dv_settings_ranks(const dvbf_settings *s) {
   return s->ranks;
 }
 
-/* Applies one `name = value` line; blank lines and comments are skipped. */
+/* Applies one `name = value` line; blank lines and comments are skipped. `late` is filled with what is
+ * refused unless the file is the complete set of a run. */
 static dvbf_status apply_line(dvbf_settings *s, dv_cursor line, const char *where, size_t number,
-                              dvbf_error *error) {
+                              dvbf_error *late, dvbf_error *error) {
   char name[DV_TEXT], value[DV_TEXT];
   line = dv_cursor_trim(dv_cursor_until(&line, '#'), BLANKS);
   if (!dv_cursor_left(&line)) return DVBF_OK;
@@ -357,7 +415,12 @@ static dvbf_status apply_line(dvbf_settings *s, dv_cursor line, const char *wher
         "%s, line %zu: \"%.*s\" is not of the form name = value, each with fewer than %d characters", where,
         number, (int)(dv_cursor_left(&left) < 60 ? dv_cursor_left(&left) : 60), left.at, DV_TEXT);
   dvbf_error inner;
-  dvbf_status status = dvbf_settings_set(s, name, value, &inner);
+  const dv_former *former = find_former(s->table, name, value);
+  if (asks_for_another(former, value) && !late->status) {
+    refuse_former(former, value, false, &inner);
+    dv_report(late, DVBF_ARGUMENT, "%s, line %zu: %.400s", where, number, inner.message);
+  }
+  dvbf_status status = set_from(s, name, value, DV_GIVEN, &inner);
   if (status) return dv_fail(error, status, "%s, line %zu: %.400s", where, number, inner.message);
   return DVBF_OK;
 }
@@ -376,10 +439,11 @@ dvbf_status dvbf_settings_preset(dvbf_settings *s, const char *preset, dvbf_erro
                    known);
   }
   dv_cursor text = dv_cursor_of(lines);
+  dvbf_error late = {0};
   dv_origin before[DV_MOST_SETTINGS];
   memcpy(before, s->origin, sizeof before);
   for (size_t number = 1; dv_cursor_left(&text); number++) {
-    dvbf_status status = apply_line(s, dv_cursor_until(&text, '\n'), preset, number, error);
+    dvbf_status status = apply_line(s, dv_cursor_until(&text, '\n'), preset, number, &late, error);
     if (status) return status;
     dv_cursor_take(&text, '\n');
   }
@@ -420,13 +484,14 @@ dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *e
   if (!file) return DVBF_IO;
   char text[1024] = "", comment[sizeof LEFT];
   dv_cursor line;
+  dvbf_error late = {0};
   dv_origin before[DV_MOST_SETTINGS];
   dvbf_status status = DVBF_OK;
   memcpy(before, s->origin, sizeof before);
   memset(s->origin, 0, sizeof s->origin);
   for (size_t number = 1; !status && next_line(file, text, sizeof text, &line, comment); number++) {
     status = dv_cursor_left(&line) < sizeof text
-                 ? apply_line(s, line, path, number, error)
+                 ? apply_line(s, line, path, number, &late, error)
                  : dv_fail(error, DVBF_FORMAT, "%s, line %zu: has more than %zu characters; make it shorter",
                            path, number, sizeof text - 1);
     if (!status && !strcmp(comment, LEFT)) leave(s, line);
@@ -437,11 +502,12 @@ dvbf_status dvbf_settings_read(dvbf_settings *s, const char *path, dvbf_error *e
   /* A file with most settings is the complete set of a run. */
   size_t count = 0;
   for (size_t i = 0; i < s->table->count; i++) count += s->origin[i] != DV_DEFAULT;
+  bool complete = 2 * count >= s->table->count;
   for (size_t i = 0; i < s->table->count; i++) {
-    if (s->origin[i] == DV_NAMED && 2 * count >= s->table->count) s->origin[i] = DV_GIVEN;
+    if (s->origin[i] == DV_GIVEN && !complete) s->origin[i] = DV_NAMED;
     if (before[i] == DV_NAMED || !s->origin[i]) s->origin[i] = before[i];
   }
-  return status;
+  return status || complete || !late.status ? status : dv_fail(error, late.status, "%s", late.message);
 }
 
 static bool is_listed(const char *name, const char *const *list) {

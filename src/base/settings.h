@@ -24,6 +24,13 @@ typedef struct dv_setting {
   double low, high;
 } dv_setting;
 
+/* A name that a setting once had, or a constant that once was a setting (model/retired.def). */
+typedef struct dv_former {
+  const char *name, *value; /* NULL: any value */
+  const char *now, *as; /* the setting that it is now; NULL: it is a constant. Its value; NULL: the same */
+  bool model;           /* other values made other models */
+} dv_former;
+
 typedef struct dv_table {
   const char *name;
   const dv_setting *settings; /* [count] */
@@ -31,6 +38,7 @@ typedef struct dv_table {
   size_t data;                /* where the values of the table "data" lie among them; 0: they are no part */
   const char *const *written; /* groups that files always have, up to NULL; others only have what is not the
                                  default. NULL: files have all */
+  const dv_former *former;    /* up to one without a name; NULL: there are none */
   /* Who uses a set of settings, as "a, b"; NULL: everybody. May be NULL. */
   const char *(*users)(const char *set);
 } dv_table;
@@ -39,6 +47,7 @@ enum { DV_MOST_SETTINGS = 160 }; /* of a table */
 
 /* The table "train": the settings of all models and of their training (model/train_settings.c). */
 extern const dv_table dv_train_table;
+extern const dv_former dv_former_settings[];
 /* The table of that name (settings_tables.c); NULL: there is none. */
 const dv_table *dv_table_named(const char *name);
 

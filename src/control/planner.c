@@ -13,16 +13,16 @@
 dvbf_status dv_planner_set(dv_planner *p, const dv_control_settings *s, int n_u, dvbf_error *error) {
   *p = (dv_planner){.settings = *s};
   dvbf_status status = dv_limits_read(&p->limits, s, n_u, error);
-  if (!status && s->planner == DV_PLANNER_SAMPLING && s->scouts < 2)
+  if (!status && s->planner == DV_PLANNER_SAMPLING && s->random_plans < 2)
     status = dv_fail(error, DVBF_ARGUMENT, "planner = sampling needs random-plans = 2 or more");
-  if (!status && s->risk > 0 && s->scouts < 2)
+  if (!status && s->risk > 0 && s->random_plans < 2)
     status = dv_fail(error, DVBF_ARGUMENT,
                      "risk = %g chooses among random plans: random-plans must be 2 or more", s->risk);
   return status;
 }
 
 int dv_planner_rows(const dv_control_settings *s) {
-  return s->scouts > DV_LENGTHS ? (int)s->scouts : DV_LENGTHS;
+  return s->random_plans > DV_LENGTHS ? (int)s->random_plans : DV_LENGTHS;
 }
 
 void dv_planner_lay_out(dv_planner *p, dv_workspace *room, const dv_cost *like) {
@@ -31,7 +31,8 @@ void dv_planner_lay_out(dv_planner *p, dv_workspace *room, const dv_cost *like) 
   dv_cost sizes = *like;
   dv_problem problem = dv_cost_problem(p->task ? p->task : &sizes, dv_planner_rows(&p->settings));
   p->ilqr = dv_ilqr_lay_out(room, &problem);
-  if (p->settings.scouts > 1) p->shoot = dv_cross_entropy_lay_out(room, &problem, (int)p->settings.scouts);
+  if (p->settings.random_plans > 1)
+    p->shoot = dv_cross_entropy_lay_out(room, &problem, (int)p->settings.random_plans);
   p->first = dv_workspace_take(room, (size_t)like->n_z + n_u, sizeof *p->first);
   p->sent_u = dv_workspace_take(room, n_u, sizeof *p->sent_u);
   p->sent = dv_workspace_take(room, ((size_t)p->settings.delay + 1) * n_u, sizeof *p->sent);

@@ -196,7 +196,7 @@ static dvbf_status tell_marks(const telling *t, size_t n_x, dvbf_error *error) {
         continue;
       add(&marked,
           "%s is %g at %zu steps, far from all other values, as if it were missing there; "
-          "--missing-value %g says so",
+          "--missing %g says so",
           name, mark, c.hits, mark);
       t->each(marked.text, t->user);
     }

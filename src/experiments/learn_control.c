@@ -136,7 +136,7 @@ static dvbf_status set_control(learning *l, dvbf_error *error) {
   int64_t delay = l->settings->frame_delay + l->settings->control_delay;
   if (!*c->low) dv_print(c->low, sizeof c->low, "%.17g", -l->system.limit);
   if (!*c->high) dv_print(c->high, sizeof c->high, "%.17g", l->system.limit);
-  if (l->settings->tell_delay && delay) c->delay = delay;
+  if (l->settings->known_delay && delay) c->delay = delay;
   return DVBF_OK;
 }
 

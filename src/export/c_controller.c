@@ -124,7 +124,7 @@ static void put_tables(writer *w) {
   put_table(t, "double", "target", k->target, goals * n_s);
   put_table(t, "double", "centre", k->centre, goals * n_z);
   put_scaled(t, "terminal", k->p, goals * n_z * n_z, k->terminal_weight);
-  if (w->control->scouts < 2) return;
+  if (w->control->random_plans < 2) return;
   put_scaled(t, "linear", k->gain, goals * n_u * n_z, k->steers ? 1 : 0);
   put_spread(t, w);
 }
@@ -139,11 +139,11 @@ static void set_real(writer *w, const char *name, double number) {
   dv_words_print(&w->words, name, number == rint(number) ? "%.1f" : "%.17g", number);
 }
 
-static void set_scouts(writer *w) {
+static void set_random_plans(writer *w) {
   const dv_control_settings *s = w->control;
-  uint64_t seed = (uint64_t)s->seed, elites = (uint64_t)s->scouts / ELITE_SHARE;
-  if (s->scouts < 2) return;
-  set_number(w, "scouts", (uint64_t)s->scouts);
+  uint64_t seed = (uint64_t)s->seed, elites = (uint64_t)s->random_plans / ELITE_SHARE;
+  if (s->random_plans < 2) return;
+  set_number(w, "random_plans", (uint64_t)s->random_plans);
   set_number(w, "elites", elites > 2 ? elites : 2);
   set_number(w, "rounds", (uint64_t)s->rounds);
   set_number(w, "seed_low", seed & 0xffffffff);
@@ -155,7 +155,7 @@ static void set_scouts(writer *w) {
 
 /* Our own functions, if <math.h> is not wanted, are those of a filter in double. */
 static void set_functions(writer *w) {
-  bool plain = !w->settings->libm, draws = w->control->scouts > 1;
+  bool plain = !w->settings->libm, draws = w->control->random_plans > 1;
   dv_words_set(&w->words, "math", plain ? "" : "\n#include <math.h>\n");
   dv_words_set(&w->words, "log", plain ? "@_log" : "log");
   dv_words_set(&w->words, "cos", plain ? "@_cos" : "cos");
@@ -195,7 +195,7 @@ static void set_words(writer *w) {
   set_number(w, "blind", (uint64_t)s->blind);
   if (w->task->looks) dv_words_set(&w->words, "observes", "");
   if (s->safe == DV_SAFE_HOLD) dv_words_set(&w->words, "hold", "");
-  set_scouts(w);
+  set_random_plans(w);
   set_functions(w);
   put_tables(w);
   dv_words_set(&w->words, "tables", w->tables.at);

@@ -146,7 +146,7 @@ static dvbf_status add_part(dv_code_part *part, const char *name, dv_parts *part
 
 dvbf_status dv_parts_init(dv_parts *parts, const dvbf_model *m, bool simulate, dvbf_error *error) {
   int asked = dv_model_start_frames(m);
-  *parts = (dv_parts){.model = m, .frames = asked ? asked : (int)m->settings->predict_from};
+  *parts = (dv_parts){.model = m, .frames = asked ? asked : dv_settings_predict_from(m->settings)};
   dvbf_status status = DVBF_OK;
   bool steps = !m->type->online_step;
   if (simulate && !m->type->move)

@@ -20,6 +20,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { EM_ITERATIONS = 200 }; /* at most: it ends where the likelihood hardly rises */
+
 /* ---- Wide data ---- */
 
 enum {
@@ -463,7 +465,7 @@ static dvbf_status fit_linear(dvbf_model **out, const dvbf_settings *settings, c
   fitting f = {.order = dv_settings_given(settings, "latent") ? (int)s->latent : 0,
                .feedthrough = dv_settings_given(settings, "feedthrough") ? (int)s->feedthrough : -1,
                .by = s->linear_fit,
-               .iterations = (int)s->em_iterations,
+               .iterations = EM_ITERATIONS,
                .watch = watch,
                .interrupt = dv_settings_interrupt(settings)};
   return fit(out, &f, settings, data, told, size, error);

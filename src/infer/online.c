@@ -111,7 +111,8 @@ dvbf_status dv_online_lay_out(dv_online **out, dv_workspace *room, const dvbf_mo
   dvbf_program programs[PROGRAMS] = {{0}};
   dvbf_status status = dv_model_needs_filter(model, "", error);
   if (status) return status;
-  int asked = dv_model_start_frames(model), frames = asked ? asked : (int)model->settings->predict_from;
+  int asked = dv_model_start_frames(model),
+      frames = asked ? asked : dv_settings_predict_from(model->settings);
   dv_online like = {
       .model = model, .frames = frames, .samples = samples, .through = dv_model_feeds_through(model)};
   if (!model->type->online_step) status = record(programs, model, samples, frames, plane->rank, error);

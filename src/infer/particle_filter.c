@@ -16,12 +16,11 @@
 /* ---- Densities ---- */
 
 /* sum_k ln N(eps_k; 0, 1) - ln sigma_k, less n/2 ln 2 pi: ln q of what eps gave. head = (mu, ln sigma). */
-static double log_q(const dvbf_model *m, const dvbf_real *head, const dvbf_real *eps, int n) {
-  const dv_train_settings *s = m->settings;
+static double log_q(const dvbf_real *head, const dvbf_real *eps, int n) {
   double sum = 0;
   for (int k = 0; k < n; k++)
     sum -= 0.5 * (double)eps[k] * (double)eps[k] +
-           (double)dv_clamp(head[n + k], s->log_sigma_min, s->log_sigma_max);
+           (double)dv_clamp(head[n + k], DV_LOG_SIGMA_MIN, DV_LOG_SIGMA_MAX);
   return sum;
 }
 
@@ -33,10 +32,10 @@ static double log_standard(const dvbf_real *x, int n) {
 }
 
 /* ln N(z; mu, sigma^2) with head = (mu, ln sigma), less n/2 ln 2 pi. */
-static double log_state(const dvbf_model *m, const dvbf_real *z, const dvbf_real *head, int n) {
+static double log_state(const dvbf_real *z, const dvbf_real *head, int n) {
   double sum = 0;
   for (int k = 0; k < n; k++) {
-    double ls = (double)dv_clamp(head[n + k], m->settings->log_sigma_min, m->settings->log_sigma_max);
+    double ls = (double)dv_clamp(head[n + k], DV_LOG_SIGMA_MIN, DV_LOG_SIGMA_MAX);
     double apart = ((double)z[k] - (double)head[k]) * dv_exp(-ls);
     sum -= 0.5 * apart * apart + ls;
   }
@@ -51,15 +50,14 @@ static const dvbf_real *row_of(const dvbf_run *run, dvbf_value value, int t, int
 /* ln prior - ln q of row r of step t of a draw; 0 if it comes from the prior. */
 static double log_ratio(const dvbf_drawn *d, const dv_worker *w, int t, int r) {
   const dvbf_run *run = &w->run;
-  const dvbf_model *m = w->model;
   int n = d->value.cols;
   bool from_q =
       d->head.buffer >= 0 && t < d->head.steps && (d->use.buffer < 0 || *row_of(run, d->use, t, r) > 0);
   if (!from_q) return 0;
   const dvbf_real *value = row_of(run, d->value, t, r);
   double prior =
-      d->prior.buffer < 0 ? log_standard(value, n) : log_state(m, value, row_of(run, d->prior, t, r), n);
-  return prior - log_q(m, row_of(run, d->head, t, r), row_of(run, d->noise, t, r), n);
+      d->prior.buffer < 0 ? log_standard(value, n) : log_state(value, row_of(run, d->prior, t, r), n);
+  return prior - log_q(row_of(run, d->head, t, r), row_of(run, d->noise, t, r), n);
 }
 
 /* ln p - ln q of what row r draws at the first step: w_1, or z_1 if there is no w. */

@@ -209,7 +209,7 @@ static dvbf_status make_filter(dv_request *q, const dvbf_sequences *s, const dv_
   if (status) return status;
   take_all(q, s);
   /* A recurrent network would take all frames: the filter gives it as many as prediction starts from. */
-  int64_t from = q->model->settings->predict_from;
+  int64_t from = dv_settings_predict_from(q->model->settings);
   if (!dv_model_start_frames(q->model) && from < q->steps) q->initial = (int)from;
   q->weighted = ask->particles;
   return ask->forecast ? make_forecast(q, s, error) : DVBF_OK;

@@ -308,7 +308,7 @@ dvbf_status dv_frames_load(dvbf_sequences *s, dv_frames *f, dv_archive *a, const
   s->n_x = f->columns[DV_ROLE_X].width;
   s->n_u = f->columns[DV_ROLE_U].width;
   s->n_s = f->columns[DV_ROLE_STATE].width;
-  s->gaps = f->columns[DV_ROLE_MASK].width || f->marked || how->missing == DV_MISSING_NAN;
+  s->gaps = f->columns[DV_ROLE_MASK].width || f->marked || !strcmp(how->missing, "nan");
   dvbf_status status = planned ? DVBF_OK : load_beside(s, DV_ROLE_U, &s->u, f, a, true, error);
   if (!status) status = load_beside(s, DV_ROLE_STATE, &s->state, f, a, !planned, error);
   if (!status) status = load_x(s, f, a, how, !planned, error);

@@ -27,14 +27,18 @@ static const char *const usual_names[DV_ROLES][5] = {{"x", "y", "obs", "observat
 enum { TRAIN, VALID, TEST, WHOLE };
 static const char *const split_names[][4] = {{"train"}, {"valid", "val", "validation"}, {"test"}};
 
+static bool allows_nan(const dv_layout *l) {
+  return !strcmp(l->how->missing, "nan");
+}
+
 static const char *setting_text(const dv_layout *l, dv_role role) {
   const dv_data_settings *how = l->how;
-  const char *const texts[] = {how->x_key, how->u_key, how->state_key, how->mask_key, how->length_key};
+  const char *const texts[] = {how->outputs, how->inputs, how->states, how->mask_key, how->length_key};
   return texts[role];
 }
 
 const char *dv_layout_setting(dv_role role) {
-  static const char *const names[] = {"x-key", "u-key", "state-key", "mask-key", "length-key"};
+  static const char *const names[] = {"outputs", "inputs", "states", "mask-key", "length-key"};
   return names[role];
 }
 
@@ -79,7 +83,7 @@ static dvbf_status find_role(const dv_layout *l, int split, dv_role role, dv_gro
   dv_keys keys;
   dvbf_status status = dv_layout_keys(l, role, &keys);
   out->count = 0;
-  if (status) return status;
+  if (status || (role == DV_ROLE_U && !strcmp(l->how->inputs, "none"))) return status;
   for (int i = 0; !keys.count && !out->count && i < 5 && usual_names[role][i]; i++)
     if ((out->arrays[0] = find_in_split(l, split, usual_names[role][i]))) out->count = 1;
   for (size_t i = 0; i < keys.count; i++) {
@@ -130,7 +134,7 @@ dvbf_status dv_layout_take(const dv_layout *l, dv_frames *f, size_t block, dv_ro
   size_t rows = array->rank >= lead ? array->dims[lead - 1] : 0, width = 1;
   bool fits = rows == r->steps || (role == DV_ROLE_U && rows && rows + 1 == r->steps);
   /* Where x may be missing, inputs may be planned beyond its end. */
-  fits = fits || (role == DV_ROLE_U && rows > r->steps && !block && l->how->missing == DV_MISSING_NAN);
+  fits = fits || (role == DV_ROLE_U && rows > r->steps && !block && allows_nan(l));
   fits = fits && (lead == 1 || array->dims[0] == r->count);
   fits = fits && (role == DV_ROLE_X || role == DV_ROLE_MASK || array->rank <= lead + 1);
   for (int i = lead; i < array->rank; i++) width *= array->dims[i]; /* within `elements` */
@@ -255,10 +259,10 @@ static void look_at_bytes(const dv_layout *l, dv_frames *f, bool image) {
 
 /* The number that marks missing values. */
 static dvbf_status look_at_mark(const dv_layout *l, bool *marked, float *mark) {
-  const char *text = l->how->missing_value;
-  *marked = *text;
+  const char *text = l->how->missing;
+  *marked = strcmp(text, "refuse") != 0 && !allows_nan(l);
   if (!*marked || (dv_decimal(dv_cursor_of(text), false, mark) && !isnan(*mark))) return DVBF_OK;
-  return dv_fail(l->error, DVBF_ARGUMENT, "missing-value = %.60s: must be a number, as -999", text);
+  return dv_fail(l->error, DVBF_ARGUMENT, "missing = %.60s: must be refuse, nan or a number, as -999", text);
 }
 
 /* From here on facts are kept, and ranks read a share of x each, so they must have the same sequences. */
@@ -607,7 +611,7 @@ static dvbf_status take_rows(const dv_layout *l, int split, dvbf_sequences *s) {
     if (widths[role] && !(*arrays[role] = dv_csv_table_values(t, split, role)))
       status = dv_fail_memory(l->error, "reading data");
   if (status) return status;
-  s->gaps = marked || t->gaps || l->how->missing == DV_MISSING_NAN;
+  s->gaps = marked || t->gaps || allows_nan(l);
   for (size_t k = 0; marked && k < r->count * s->n_x; k++)
     if (s->x[k] == mark) s->x[k] = NAN;
   s->origin = r->origins;
@@ -649,14 +653,14 @@ static const dv_array *only_array(const dv_archive *a) {
 
 static dvbf_status nothing_found(const dv_layout *l) {
   char problem[200];
-  if (*l->how->x_key)
+  if (*l->how->outputs)
     snprintf(problem, sizeof problem,
-             "there is no array %.60s, which x-key names, at the root or in train, valid and test",
-             l->how->x_key);
+             "there is no array %.60s, which outputs names, at the root or in train, valid and test",
+             l->how->outputs);
   else
-    snprintf(
-        problem, sizeof problem,
-        "x is missing at the root and in train, valid and test; --x-key names the array of the observations");
+    snprintf(problem, sizeof problem,
+             "x is missing at the root and in train, valid and test; --outputs names the array of the "
+             "observations");
   return dv_layout_unclear(l, "", problem);
 }
 
@@ -691,7 +695,7 @@ static dvbf_status read_arrays(dv_layout *l) {
   else if (!status && splits)
     l->bits = all_bits(l, sets), status = read_splits(l, sets);
   if (!status && !splits && !whole->count) status = dv_layout_episodes(l, &episodes);
-  if (!status && !splits && !episodes && !whole->count && !*l->how->x_key &&
+  if (!status && !splits && !episodes && !whole->count && !*l->how->outputs &&
       (whole->arrays[0] = only_array(l->archive)))
     whole->count = 1;
   if (!status && !splits && !episodes) {
@@ -702,24 +706,14 @@ static dvbf_status read_arrays(dv_layout *l) {
   return status;
 }
 
-/* Columns are for tables, keys for arrays. */
 static dvbf_status check_settings(const dv_layout *l) {
-  const dv_data_settings *how = l->how;
-  const char *const columns[] = {how->outputs, how->inputs, how->states};
-  static const char *const column_names[] = {"outputs", "inputs", "states"};
-  for (int i = 0; i < 3 && !l->archive->table; i++)
-    if (*columns[i])
-      return dv_fail(l->error, DVBF_ARGUMENT,
-                     "%s = %.60s: columns are chosen in CSV files only, and %.200s holds arrays; give an "
-                     "empty one and name an array by --%s",
-                     column_names[i], columns[i], l->archive->path, dv_layout_setting(i));
-  for (int i = 0; i < DV_ROLES && l->archive->table; i++)
+  for (int i = DV_ROLE_STATE + 1; i < DV_ROLES && l->archive->table; i++)
     if (*setting_text(l, i))
       return dv_fail(
-          l->error, DVBF_ARGUMENT, "%s = %.60s: %.200s is a CSV file, which has no arrays; %s",
-          dv_layout_setting(i), setting_text(l, i), l->archive->path,
-          i < 3 ? "name its columns by --outputs, --inputs and --states"
-                : "an empty field marks what is missing, a column named sequence tells sequences apart");
+          l->error, DVBF_ARGUMENT,
+          "%s = %.60s: %.200s is a CSV file, which has no arrays; an empty field marks what is missing, a "
+          "column named sequence tells sequences apart",
+          dv_layout_setting(i), setting_text(l, i), l->archive->path);
   return DVBF_OK;
 }
 

@@ -37,7 +37,7 @@ typedef struct dv_keys {
   size_t count;
 } dv_keys;
 dvbf_status dv_layout_keys(const dv_layout *l, dv_role role, dv_keys *out);
-/* The setting of a role, as x-key. */
+/* The setting of a role, as outputs. */
 const char *dv_layout_setting(dv_role role);
 
 /* Refuses an array that cannot be used. */

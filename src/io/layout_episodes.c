@@ -66,7 +66,7 @@ static dvbf_status find_episodes(const dv_layout *l, episodes *out) {
   out->count = 0;
   out->list = dv_calloc(a->count, sizeof *out->list);
   if (!out->list) return dv_fail_memory(l->error, "reading data");
-  out->arrays = !*l->how->x_key && is_list(a);
+  out->arrays = !*l->how->outputs && is_list(a);
   for (size_t i = 0; out->arrays && i < a->count; i++)
     out->list[out->count++] =
         (episode){.name = a->arrays[i].name, .length = strlen(a->arrays[i].name), .array = i};
@@ -323,7 +323,7 @@ dvbf_status dv_layout_episodes(dv_layout *l, bool *found) {
   if (!status && all.arrays) {
     roles[0].count = 1; /* the array itself */
     dv_archive_note(l->archive,
-                    "arr_0, arr_1, ... are taken as sequences; --x-key arr_0 --u-key arr_1 says that "
+                    "arr_0, arr_1, ... are taken as sequences; --outputs arr_0 --inputs arr_1 says that "
                     "they are one of x and one of u");
   }
   for (int role = 0; role < DV_ROLE_LENGTH && !status && all.count && !all.arrays; role++) {

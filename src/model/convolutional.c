@@ -120,7 +120,7 @@ static void recognise_block(dvbf_program *p, const dvbf_model *m, dvbf_value hea
       dv_hidden(g, s, "recognition", head.steps, (dvbf_first){0},
                 (dv_dense_in[4]){{sight.name, sight.value, 1 / sqrt(sight.spread), false},
                                  {"mask", told.buffer < 0 ? none : dvbf_steps(told, first, head.steps),
-                                  s->scale_recognition, false}});
+                                  DV_SCALE_RECOGNITION, false}});
   dvbf_layer output =
       dv_dense(g, "recognition.output", head, DVBF_LINEAR, (dvbf_first){0},
                (dv_dense_in[4]){{"x", path ? dv_linear_path(m, sight.value) : none, 0, false},
@@ -154,7 +154,7 @@ void dv_record_picture(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, 
                               (dv_dense_in[4]){{"h", hidden, sqrt(2 / (double)s->hidden), false}});
   dvbf_layer_whole(g, &first);
   for (int i = all.count - 1; i >= 0; i--) {
-    dvbf_convolution c = make_convolution(g, &all, i, "emission", true, i ? sqrt(2) : s->scale_picture);
+    dvbf_convolution c = make_convolution(g, &all, i, "emission", true, i ? sqrt(2) : DV_SCALE_PICTURE);
     c.bias = bias_of(g, i, "emission", i ? all.image[i].channels : m->n_x, i ? NULL : m->first_output);
     c.activation = i ? dv_hidden_activation(s) : activation;
     c.x = now;

@@ -73,7 +73,7 @@ dvbf_layer dv_output_layer(dvbf_graph *g, const dvbf_model *m, dvbf_value out, d
                            dvbf_value z, dvbf_value u) {
   const dv_train_settings *s = m->settings;
   return dv_dense(g, "emission.mean", out, activation_of(m), (dvbf_first){.values = m->first_output},
-                  (dv_dense_in[4]){{"h", hidden, s->scale_picture / sqrt((double)s->hidden), true},
+                  (dv_dense_in[4]){{"h", hidden, DV_SCALE_PICTURE / sqrt((double)s->hidden), true},
                                    {"z", dv_linear_path(m, z), 0, true},
                                    {"u", u, 0, false}});
 }
@@ -95,22 +95,22 @@ void dv_record_output(dvbf_program *p, const dvbf_model *m, dvbf_value hidden) {
 static dvbf_value with_free_sigma(dvbf_program *p, const dvbf_model *m, dvbf_value own) {
   const dv_train_settings *s = m->settings;
   bool drops = s->dropped == DV_DROPPED_ZERO;
-  if (!m->type->takes_transition || !(drops || s->recognition_waits) || s->sigma == DV_SIGMA_FIXED)
-    return own;
+  if (!m->type->takes_transition || !(drops || s->gain_updates) || s->sigma == DV_SIGMA_FIXED) return own;
   dv_free_sigma f = {.own = own, .use = p->later.use};
   f.free = dvbf_parameter(p->graph, "emission.free_log_sigma", 1, s->sigma == DV_SIGMA_GLOBAL ? 1 : m->n_x,
-                          (dvbf_first){.mean = dv_log(s->sigma_start)});
-  if (f.use.buffer < 0 || !(s->recognition_waits || dv_graph_training(p->graph))) return own;
+                          (dvbf_first){.mean = 0});
+  if (f.use.buffer < 0 || !(s->gain_updates || dv_graph_training(p->graph))) return own;
   int before = (int)(p->mask.offset / p->mask.stride); /* frames of the sequence before these */
   f.out = dvbf_slab(p->graph, p->steps, m->n_x);
-  f.first = s->recognition_waits ? dv_model_recognises_from(m) - before : 0;
+  f.first = s->gain_updates ? dv_model_recognises_from(m) - before : 0;
   dv_record_free_sigma(p->graph, &f);
   return f.out;
 }
 
 static dvbf_value own_log_sigma(dvbf_program *p, const dvbf_model *m, dvbf_value hidden) {
   const dv_train_settings *s = m->settings;
-  dvbf_first first = {.mean = dv_log(s->sigma_start), .frozen = s->sigma == DV_SIGMA_FIXED};
+  bool fixed = s->sigma == DV_SIGMA_FIXED;
+  dvbf_first first = {.mean = fixed ? dv_log(s->sigma_floor) : 0, .frozen = fixed};
   if (s->sigma != DV_SIGMA_STATE)
     return dvbf_parameter(p->graph, "emission.log_sigma", 1, s->sigma == DV_SIGMA_DIMENSION ? m->n_x : 1,
                           first);

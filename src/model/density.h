@@ -85,7 +85,7 @@ void dv_record_output(dvbf_program *p, const dvbf_model *m, dvbf_value hidden);
 dvbf_layer dv_output_layer(dvbf_graph *g, const dvbf_model *m, dvbf_value out, dvbf_value hidden,
                            dvbf_value z, dvbf_value u);
 /* ln sigma as [1][1], [1][n_x] or [T][rows][n_x]; how it is learned is the setting `sigma`. With dropped =
- * zero or recognition-waits, frames that the filter has not seen have another one. */
+ * zero or gain-updates > 0, frames that the filter has not seen have another one. */
 dvbf_value dv_record_log_sigma(dvbf_program *p, const dvbf_model *m, dvbf_value hidden);
 
 enum { DV_DENSITY_CHUNK = 64 }; /* columns that are dealt with at once */

@@ -28,7 +28,7 @@ static void first_state(dvbf_program *p, const dvbf_model *m, dvbf_value head) {
                           .noise = dvbf_slab_constant(p->graph, 1, m->n_z),
                           .use = DVBF_NONE,
                           .prior = DVBF_NONE};
-  dvbf_innovation first = dv_innovation_of(m, &p->first, dvbf_steps(p->kl, 0, 1));
+  dvbf_innovation first = dv_innovation_of(&p->first, dvbf_steps(p->kl, 0, 1));
   dvbf_noise(p->graph, p->first.noise, false);
   dvbf_innovation_step(p->graph, &first, -1);
 }
@@ -65,7 +65,7 @@ static transition make_transition(dvbf_program *p, const dvbf_model *m, dvbf_val
   transition t;
   t.hidden = dv_hidden(
       g, s, "transition", steps, (dvbf_first){.scale = 0.5},
-      (dv_dense_in[4]){{"z", z, s->scale_recognition, true}, {"u", u, s->scale_recognition, false}});
+      (dv_dense_in[4]){{"z", z, DV_SCALE_RECOGNITION, true}, {"u", u, DV_SCALE_RECOGNITION, false}});
   t.output = dv_dense(g, "transition.output", prior, DVBF_LINEAR, (dvbf_first){0},
                       (dv_dense_in[4]){{"h", dv_stack_top(&t.hidden), scale, true}});
   if (s->residual) add_residual(g, &t.output, z);
@@ -134,8 +134,8 @@ static void later_states(dvbf_program *p, const dvbf_model *m, dvbf_value head) 
                       .noise = p->later.noise,
                       .use = p->later.use,
                       .seen = seen,
-                      .low = s->log_sigma_min,
-                      .high = s->log_sigma_max};
+                      .low = DV_LOG_SIGMA_MIN,
+                      .high = DV_LOG_SIGMA_MAX};
   dvbf_noise(g, p->later.noise, false);
   dvbf_filter_use(g, state.use, dvbf_steps(p->mask, 1, steps));
   if (all_from_q(p, s)) {
@@ -169,8 +169,8 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
                       .p = f.output.out,
                       .noise = p->later.noise,
                       .use = DVBF_NONE,
-                      .low = m->settings->log_sigma_min,
-                      .high = m->settings->log_sigma_max};
+                      .low = DV_LOG_SIGMA_MIN,
+                      .high = DV_LOG_SIGMA_MAX};
   dv_stack_open(g, &f.hidden);
   dvbf_layer_open(g, &f.output);
   for (int t = 0; t < steps; t++) {

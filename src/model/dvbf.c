@@ -14,6 +14,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#define UNIVERSAL_SIGMA 0.0183 /* first standard deviation of v */
+
 static double first_normal(size_t k, void *random) {
   dv_random r = dv_random_at(*(uint64_t *)random, DV_STREAM_INITIALISE, UINT32_MAX, (uint32_t)k);
   return dv_random_normal(&r);
@@ -44,7 +46,7 @@ static dvbf_value universal(dvbf_program *p, const dvbf_model *m) {
   if (p->given_v) return p->v = dvbf_slab_shared_constant(g, 1, (int)n);
   if (s->universal == DV_POINT || p->mean_v) return mean;
   int steps = s->universal_noise == DV_PER_STEP ? p->steps - 1 : 1;
-  double log_sigma = dv_log(s->universal_sigma), prior_first[] = {0, dv_log(0.3)};
+  double log_sigma = dv_log(UNIVERSAL_SIGMA), prior_first[] = {0, dv_log(0.3)};
   dvbf_universal u = {.v = dvbf_slab_shared(g, steps, (int)n), .mean = mean, .weight = p->weight};
   u.noise = dvbf_slab_shared_constant(g, steps, (int)n);
   u.log_sigma = dvbf_parameter(g, "universal.log_sigma", 1, (int)n, (dvbf_first){.mean = log_sigma});
@@ -104,11 +106,11 @@ typedef struct recognition {
 } recognition;
 
 static bool innovates(const dvbf_model *m) {
-  return m->settings->recognition_sees == DV_SEES_INNOVATION;
+  return m->settings->recognition_input == DV_INPUT_INNOVATION;
 }
 
 static bool foresees(const dvbf_model *m) {
-  return m->settings->recognition_sees != DV_SEES_FRAME;
+  return m->settings->recognition_input != DV_INPUT_FRAME;
 }
 
 /* `later` is its input from frames after the next, or none. */
@@ -131,14 +133,14 @@ static recognition open_recognition(dvbf_program *p, const dvbf_model *m, const 
   /* If nothing of x is seen, q is not used: only gaps within a frame matter. */
   dvbf_value mask =
       s->mask_input == DV_MASK_DIMENSION && m->n_x > 1 ? dvbf_steps(p->seen, 1, x->steps) : DVBF_NONE;
-  dv_dense_in more = {"mask", mask, s->scale_recognition, false};
+  dv_dense_in more = {"mask", mask, DV_SCALE_RECOGNITION, false};
   if (later.buffer >= 0) more = (dv_dense_in){"later", later, 0.5 / sqrt((double)s->hidden), false};
   if (s->recognition == DV_SMOOTHING && mask.buffer >= 0)
     dvbf_refuse(g, "recognition = smoothing takes mask-input = off or step, not dimension");
   r.inner =
       dv_hidden(g, s, "recognition", x->steps, (dvbf_first){0},
                 (dv_dense_in[4]){
-                    sees, {"z", z, s->scale_recognition, true}, {"u", u, s->scale_recognition, false}, more});
+                    sees, {"z", z, DV_SCALE_RECOGNITION, true}, {"u", u, DV_SCALE_RECOGNITION, false}, more});
   /* An input that all rows share must be the first of a layer. */
   r.outer = dv_dense(g, "recognition.output", p->later.head, DVBF_LINEAR, (dvbf_first){0},
                      (dv_dense_in[4]){{sees.name, dv_linear_path(m, sees.x), 0, sees.sequential},
@@ -164,7 +166,7 @@ static void make_steps(dvbf_program *p, const dvbf_model *m, const dvbf_transiti
                        recognition *q, dvbf_value range) {
   dvbf_graph *g = p->graph;
   const dv_train_settings *s = m->settings;
-  dvbf_innovation innovation = dv_innovation_of(m, &p->later, dvbf_steps(p->kl, 1, values->steps));
+  dvbf_innovation innovation = dv_innovation_of(&p->later, dvbf_steps(p->kl, 1, values->steps));
   if (p->rank) read_plane(p, &q->inner.layer[0]);
   dv_stack_open(g, &q->inner);
   dvbf_layer_open(g, &q->outer);
@@ -266,7 +268,7 @@ static const dv_train_settings *of(const dvbf_settings *settings) {
 
 static int innovations(const dvbf_model_class *self, const dvbf_settings *settings) {
   (void)self;
-  return (int)(of(settings)->innovation ? of(settings)->innovation : of(settings)->latent);
+  return (int)of(settings)->latent;
 }
 
 static int emits(const dvbf_model_class *self, const dvbf_settings *settings) {

@@ -39,7 +39,7 @@ static void open_encoder(dvbf_program *p, const dvbf_model *m, part *a) {
                         (dv_dense_in[4]){{"x", dvbf_steps(p->x, a->first, a->steps), scale, false},
                                          {"before", a->before, scale, a->before_step},
                                          {"mask", dvbf_steps(dv_mask_input(p, m), a->first, a->steps),
-                                          s->scale_recognition, false}});
+                                          DV_SCALE_RECOGNITION, false}});
   a->output = dv_dense(g, "encoder.output", dvbf_slab(g, a->steps, 2 * m->n_z), DVBF_LINEAR, (dvbf_first){0},
                        (dv_dense_in[4]){{"h", dv_stack_top(&a->hidden), 1 / sqrt((double)s->hidden), true}});
   (a->before_step ? dv_stack_open : dv_stack_whole)(g, &a->hidden);
@@ -54,7 +54,7 @@ static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
                           .noise = dvbf_slab_constant(g, a->steps, m->n_z),
                           .use = dvbf_steps(p->mask, a->first, a->steps),
                           .prior = DVBF_NONE};
-  a->innovation = dv_innovation_of(m, &a->drawn, dvbf_steps(p->kl, a->first, a->steps));
+  a->innovation = dv_innovation_of(&a->drawn, dvbf_steps(p->kl, a->first, a->steps));
   dvbf_noise(g, a->drawn.noise, false);
 }
 
@@ -88,7 +88,7 @@ static transition open_transition(dvbf_program *p, const dvbf_model *m) {
                   .next = dvbf_slab(g, steps, m->n_z),
                   .range = dvbf_state_range(g, m)};
   f.hidden = dv_hidden(g, s, "transition", steps, (dvbf_first){.scale = 0.5},
-                       (dv_dense_in[4]){{"z", f.z, s->scale_recognition, true}});
+                       (dv_dense_in[4]){{"z", f.z, DV_SCALE_RECOGNITION, true}});
   f.output = dv_dense(g, "transition.output", dvbf_slab(g, steps, (3 + m->n_u) * m->n_z), DVBF_LINEAR,
                       (dvbf_first){.scale = 0.1},
                       (dv_dense_in[4]){{"h", dv_stack_top(&f.hidden), 0.1 / sqrt((double)s->hidden), true}});
@@ -110,9 +110,8 @@ static part later_states(dvbf_program *p, const dvbf_model *m, const transition 
   dvbf_graph *g = p->graph;
   int steps = p->steps - 1;
   part a = {.first = 1, .steps = steps, .before = DVBF_NONE};
-  bool stacked = m->settings->stacked > 1;
-  a.before_step = stacked && feed;
-  if (stacked) a.before = feed ? dvbf_slab(g, steps, m->n_x) : dvbf_steps(p->x, 0, steps);
+  a.before_step = feed;
+  a.before = feed ? dvbf_slab(g, steps, m->n_x) : dvbf_steps(p->x, 0, steps);
   open_part(p, m, &a);
   for (int t = 0; t < steps; t++) {
     if (a.before_step) dv_record_imputation(p, m, dvbf_steps(a.before, t, 1), t, false);
@@ -138,8 +137,8 @@ static void record_terms(dvbf_program *p, const dvbf_model *m, const transition 
                        .next = dvbf_steps(a->drawn.head, t, 1),
                        .use = dvbf_steps(p->mask, t, 1),
                        .next_use = dvbf_steps(p->mask, t + 1, 1),
-                       .low = m->settings->log_sigma_min,
-                       .high = m->settings->log_sigma_max};
+                       .low = DV_LOG_SIGMA_MIN,
+                       .high = DV_LOG_SIGMA_MAX};
     dv_record_divergence(g, &d);
   }
   dv_record_ln_p(p, m, 1, steps, f->next, dvbf_term(g, "predicted", -1), dvbf_scalar(g, DVBF_TEMPERATURE, 1));

@@ -30,9 +30,9 @@ dvbf_status dv_filter_gain_check(const dvbf_model *m, dvbf_error *error) {
   bool path = dv_model_find(m, "recognition.output.e"),
        c = gain_entries(m) && dv_model_find(m, "universal.mean");
   if (path && c) return DVBF_OK;
-  return dv_fail(error, DVBF_ARGUMENT, "filter-updates = %lld: %s; or set it to 0",
-                 (long long)m->settings->filter_updates,
-                 c ? "a linear gain needs recognition-sees = innovation and linear-paths = on"
+  return dv_fail(error, DVBF_ARGUMENT, "gain-updates = %lld: %s; or set it to 0",
+                 (long long)m->settings->gain_updates,
+                 c ? "a linear gain needs recognition-input = innovation and linear-paths = on"
                    : "the model has no transition with a gain for w that could be trained alone");
 }
 

@@ -87,7 +87,7 @@ int dv_model_start_frames(const dvbf_model *m) {
 }
 
 int dv_model_recognises_from(const dvbf_model *m) {
-  int start = m->settings->recognition_waits ? dv_model_start_frames(m) : 1;
+  int start = m->settings->gain_updates ? dv_model_start_frames(m) : 1;
   return start > 1 ? start : 1;
 }
 
@@ -104,7 +104,8 @@ int dv_model_forecasts_from(const dvbf_model *m) {
   int most = 0;
   for (int i = 0; i < dv_model_members(m); i++) {
     const dvbf_model *member = dv_model_member(m, i);
-    int start = dv_model_start_frames(member), from = start ? start : (int)member->settings->predict_from;
+    int start = dv_model_start_frames(member),
+        from = start ? start : dv_settings_predict_from(member->settings);
     if (from > most) most = from;
   }
   return most;

@@ -29,6 +29,7 @@ struct dvbf_model {
   double sequences;       /* N, in training */
   double log_sigma_floor; /* reached by training */
   double seconds;
+  bool segments;       /* training programs of long sequences recompute values, in less memory */
   dvbf_model *linear;  /* the best linear model of the same data; NULL: unknown */
   dvbf_model **others; /* [n_others] further members of a committee, of which this model is the best */
   int n_others;
@@ -213,7 +214,6 @@ typedef struct dv_birnn {
   int hidden, layers;      /* units of each direction; 1 or 2 layers */
   dvbf_activation activation;
   bool fast_dropout; /* of rate `dropout`, on x and on the states */
-  bool propagated;   /* with fast dropout: the output's sigma is that of its propagated variance */
   double dropout;
   const dvbf_model *model; /* whose settings say how long sequences are recorded (model/program.h) */
 } dv_birnn;
@@ -298,7 +298,7 @@ bool dv_model_systems(const dvbf_model *m, dv_systems *out);
 /* Where they begin in its parameters: of a transition these are the means of v. */
 dvbf_real *dv_model_systems_at(const dvbf_model *m);
 
-/* The transition's prediction if recognition sees it, recorded step by step; with recognition-sees =
+/* The transition's prediction if recognition sees it, recorded step by step; with recognition-input =
  * innovation also the innovation e [T - 1][rows][n_x]. */
 typedef struct dv_expected {
   dvbf_transition_values values; /* of the transition with w = 0 */
@@ -322,7 +322,7 @@ void dv_universal_draw(const dvbf_model *model, uint64_t seed, uint32_t step, dv
 void dv_universal_mean(const dvbf_model *model, dvbf_real *v, size_t n_v);
 
 /* How a draw follows from its head and noise, with limits of the settings. */
-dvbf_innovation dv_innovation_of(const dvbf_model *m, const dvbf_drawn *drawn, dvbf_value kl);
+dvbf_innovation dv_innovation_of(const dvbf_drawn *drawn, dvbf_value kl);
 
 /* DVBF's initial network and initial transition: z[0] and its kl. */
 void dv_record_initial(dvbf_program *p, const dvbf_model *m);

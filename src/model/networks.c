@@ -26,14 +26,14 @@ dvbf_layer dv_dense(dvbf_graph *g, const char *layer, dvbf_value out, dvbf_activ
   return l;
 }
 
-dvbf_innovation dv_innovation_of(const dvbf_model *m, const dvbf_drawn *drawn, dvbf_value kl) {
+dvbf_innovation dv_innovation_of(const dvbf_drawn *drawn, dvbf_value kl) {
   return (dvbf_innovation){.w = drawn->value,
                            .kl = kl,
                            .head = drawn->head,
                            .noise = drawn->noise,
                            .use = drawn->use,
-                           .low = m->settings->log_sigma_min,
-                           .high = m->settings->log_sigma_max};
+                           .low = DV_LOG_SIGMA_MIN,
+                           .high = DV_LOG_SIGMA_MAX};
 }
 
 dvbf_activation dv_hidden_activation(const dv_train_settings *s) {
@@ -109,8 +109,8 @@ static void mlp(dvbf_program *p, const dvbf_model *m, int frames, dvbf_value hea
   }
   dvbf_layer layer = dv_dense(g, "initial.hidden", hidden, dv_hidden_activation(s), (dvbf_first){0},
                               (dv_dense_in[4]){{sight.name, x, 1 / sqrt(sight.spread * frames), false},
-                                               {"u", u, s->scale_recognition / sqrt(frames), false},
-                                               {"mask", mask, s->scale_recognition / sqrt(frames), false}});
+                                               {"u", u, DV_SCALE_RECOGNITION / sqrt(frames), false},
+                                               {"mask", mask, DV_SCALE_RECOGNITION / sqrt(frames), false}});
   dvbf_layer output = dv_dense(g, "initial.output", head, DVBF_LINEAR, (dvbf_first){0},
                                (dv_dense_in[4]){{"h", hidden, 1 / sqrt((double)s->hidden), false},
                                                 {"x", dv_linear_path(m, x), 0, false},
@@ -162,7 +162,7 @@ void dv_record_initial(dvbf_program *p, const dvbf_model *m) {
 
   p->first = (dvbf_drawn){.value = w, .head = head, .noise = noise, .use = DVBF_NONE, .prior = DVBF_NONE};
   dvbf_noise(g, noise, false);
-  dvbf_innovation first = dv_innovation_of(m, &p->first, dvbf_steps(p->kl, 0, 1));
+  dvbf_innovation first = dv_innovation_of(&p->first, dvbf_steps(p->kl, 0, 1));
   dvbf_innovation_step(g, &first, -1);
 
   dvbf_layer inner = dv_dense(g, "initial-transition.hidden", hidden, dv_hidden_activation(s),
@@ -216,15 +216,16 @@ static void open_innovation(dvbf_program *p, const dvbf_model *m, dv_expected *e
   int steps = e->values.steps;
   dvbf_value u = dv_emission_control(p, m, 1, steps);
   if (dv_convolves(m))
-    dvbf_refuse(g, "recognition-sees = innovation needs network = dense; recognition-sees = frame takes any");
+    dvbf_refuse(g,
+                "recognition-input = innovation needs network = dense; recognition-input = frame takes any");
   if (s->emission_sees && s->emission_sees < m->n_z)
     dvbf_refuse(g,
-                "emission-sees = %d: recognition-sees = innovation needs all of z, which is 0; "
-                "recognition-sees = prediction takes any",
+                "emission-sees = %d: recognition-input = innovation needs all of z, which is 0; "
+                "recognition-input = prediction takes any",
                 (int)s->emission_sees);
   if (m->density->joint)
-    dvbf_refuse(g, "recognition-sees = innovation needs a likelihood of single values, not of groups; "
-                   "recognition-sees = frame takes any");
+    dvbf_refuse(g, "recognition-input = innovation needs a likelihood of single values, not of groups; "
+                   "recognition-input = frame takes any");
   e->e = dvbf_slab(g, steps, m->n_x);
   e->hidden = dv_hidden(
       g, s, "emission", steps, (dvbf_first){.scale = 0.5},
@@ -242,7 +243,7 @@ dv_expected dv_expected_open(dvbf_program *p, const dvbf_model *m, const dvbf_tr
   e.values.w = dvbf_slab_constant(g, x->steps, m->n_w);
   dvbf_zero(g, e.values.w);
   e.memory = m->transition->open(m->transition, g, m->settings_object, &e.values);
-  if (m->settings->recognition_sees == DV_SEES_INNOVATION) open_innovation(p, m, &e);
+  if (m->settings->recognition_input == DV_INPUT_INNOVATION) open_innovation(p, m, &e);
   return e;
 }
 

@@ -23,7 +23,7 @@ static void record_inputs(dvbf_program *p, const dvbf_model *m) {
   if (m->n_x == 1)
     p->seen = p->mask;
   else if (p->gaps || m->settings->mask_input == DV_MASK_DIMENSION ||
-           m->settings->recognition_sees == DV_SEES_INNOVATION)
+           m->settings->recognition_input == DV_INPUT_INNOVATION)
     p->seen = dvbf_slab_constant(g, p->steps, m->n_x);
   p->weight = dvbf_slab_constant(g, 1, 1);
   p->z = dvbf_slab(g, p->steps, m->n_z);
@@ -115,7 +115,7 @@ static void record_one_step(dvbf_program *p, const dvbf_model *m) {
   dvbf_graph *g = p->graph;
   int term = dvbf_term(g, DVBF_ONE_STEP, -1);
   if (p->predicted.buffer < 0) {
-    dvbf_refuse(g, "one step ahead is predicted only where recognition-sees = innovation");
+    dvbf_refuse(g, "one step ahead is predicted only where recognition-input = innovation");
     return;
   }
   int start = dv_model_start_frames(m), first = start > 1 && start < p->steps ? start : 1,
@@ -313,7 +313,7 @@ void dv_program_clear(dvbf_program *p) {
 
 dv_blocks dv_blocks_of(const dvbf_graph *g, const dvbf_model *m, int steps) {
   int count = dv_graph_training(g) && steps >= 2 * DV_BLOCK_STEPS ? steps / DV_BLOCK_STEPS : 1;
-  return (dv_blocks){count, steps, count > 1 && m->settings->segments};
+  return (dv_blocks){count, steps, count > 1 && m->segments};
 }
 
 static int first_of(const dv_blocks *b, int i) {
@@ -359,10 +359,10 @@ dvbf_program dv_part_of(const dvbf_program *p, int first, int steps) {
  * in which every step begins at rows resampled by their weights. The latter is recorded as start and steps of
  * the model, as a filter runs them. */
 
-static dvbf_value record_ratio(const dvbf_program *p, const dvbf_model *m, const dvbf_drawn *drawn) {
+static dvbf_value record_ratio(const dvbf_program *p, const dvbf_drawn *drawn) {
   if (drawn->value.buffer < 0) return DVBF_NONE;
   dvbf_value out = dvbf_slab(p->graph, drawn->value.steps, 1);
-  dv_record_ln_ratio(p->graph, out, drawn, m->settings->log_sigma_min, m->settings->log_sigma_max);
+  dv_record_ln_ratio(p->graph, out, drawn, DV_LOG_SIGMA_MIN, DV_LOG_SIGMA_MAX);
   return out;
 }
 
@@ -370,8 +370,8 @@ void dv_record_paths(dvbf_program *p, const dvbf_model *m, int samples) {
   dvbf_graph *g = p->graph;
   int term = dvbf_term(g, DVBF_IMPORTANCE, -1);
   if (dv_blocks_of(g, m, p->steps).count > 1)
-    dvbf_refuse(g, "importance-samples takes sequences whole: segments must be off, or window below 512");
-  dvbf_value first = record_ratio(p, m, &p->first), later = record_ratio(p, m, &p->later);
+    dvbf_refuse(g, "importance-samples takes sequences whole: window must be below 512");
+  dvbf_value first = record_ratio(p, &p->first), later = record_ratio(p, &p->later);
   dv_record_importance(g, term, samples, p->ln_p, first, later, p->weight);
 }
 
@@ -397,7 +397,7 @@ static dvbf_value weigh(const dvbf_program *part, const dvbf_model *m, const dvb
   dvbf_program one = dv_record_emission_of(part, m, t, 1, dvbf_steps(part->z, t, 1));
   dvbf_value none = DVBF_NONE;
   return dv_record_importance(g, dvbf_term(g, DVBF_IMPORTANCE, -1), samples, one.ln_p,
-                              record_ratio(part, m, drawn), none, part->weight);
+                              record_ratio(part, drawn), none, part->weight);
 }
 
 void dv_record_particles(dvbf_program *p, const dvbf_model *m, int samples) {

@@ -31,13 +31,12 @@ dv_birnn dv_birnn_on(dvbf_program *p, const dvbf_model *m, const char *name, int
                     .u = control && m->n_u ? dvbf_steps(p->u, 0, frames) : DVBF_NONE,
                     .mask = dvbf_steps(dv_mask_input(p, m), 0, frames),
                     .scale_x = 1 / sqrt(sight.spread),
-                    .scale_u = s->scale_recognition,
+                    .scale_u = DV_SCALE_RECOGNITION,
                     .hidden = (int)s->hidden,
                     .layers = 1,
                     .activation = dv_hidden_activation(s),
                     .fast_dropout = fast,
-                    .propagated = fast && s->initial_variance == DV_VARIANCE_PROPAGATED,
-                    .dropout = s->dropout,
+                    .dropout = 0.1, /* the paper's rate */
                     .model = m};
 }
 
@@ -215,7 +214,7 @@ static void affine_output(dvbf_graph *g, const char *name, const dv_birnn_states
 void dv_record_birnn_output(dvbf_graph *g, const dv_birnn *net, const dv_birnn_states *s, dvbf_value head) {
   char name[64];
   snprintf(name, sizeof name, "%s.output", net->name);
-  if (!net->propagated) {
+  if (!net->fast_dropout) {
     affine_output(g, name, s, head);
     return;
   }

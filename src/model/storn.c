@@ -57,7 +57,7 @@ static void open_generating(dvbf_program *p, const dvbf_model *m, part *a) {
                            .x_step = a->x_step,
                            .z_step = true,
                            .scale_x = 1 / sqrt(m->x_spread),
-                           .scale_in = m->settings->scale_recognition,
+                           .scale_in = DV_SCALE_RECOGNITION,
                            .h = a->s.h};
   dv_gru_open(p->graph, &a->generating);
 }
@@ -71,7 +71,7 @@ static void open_recognition(dvbf_program *p, const dvbf_model *m, part *a) {
                             .u = a->u,
                             .z = dvbf_steps(dv_mask_input(p, m), a->first, a->steps),
                             .scale_x = 1 / sqrt(m->x_spread),
-                            .scale_in = s->scale_recognition,
+                            .scale_in = DV_SCALE_RECOGNITION,
                             .h = a->s.g};
   dv_gru_open(g, &a->recognition);
   a->hidden =
@@ -93,7 +93,7 @@ static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
                           .noise = dvbf_slab_constant(g, a->steps, latent(m)),
                           .use = dvbf_steps(p->mask, a->first, a->steps),
                           .prior = DVBF_NONE};
-  a->innovation = dv_innovation_of(m, &a->drawn, dvbf_steps(p->kl, a->first, a->steps));
+  a->innovation = dv_innovation_of(&a->drawn, dvbf_steps(p->kl, a->first, a->steps));
   dvbf_noise(g, a->drawn.noise, false);
 }
 
@@ -218,8 +218,8 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
                            .head = DVBF_NONE,
                            .noise = p->later.noise,
                            .use = DVBF_NONE,
-                           .low = m->settings->log_sigma_min,
-                           .high = m->settings->log_sigma_max};
+                           .low = DV_LOG_SIGMA_MIN,
+                           .high = DV_LOG_SIGMA_MAX};
   dvbf_innovation_step(g, &drawn, 0);
   dv_gru_step(g, &a.recognition, 0);
   dv_gru_step(g, &a.generating, 0);

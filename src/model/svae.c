@@ -107,8 +107,8 @@ static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_mode
                           .kl = p->kl,
                           .w = all.value,
                           .q = all.head,
-                          .low = m->settings->log_sigma_min,
-                          .high = m->settings->log_sigma_max};
+                          .low = DV_LOG_SIGMA_MIN,
+                          .high = DV_LOG_SIGMA_MAX};
   dv_record_messages(g, &messages);
   p->first = drawn_at(&all, 0, 1);
   if (p->steps > 1) p->later = drawn_at(&all, 1, p->steps - 1);
@@ -129,8 +129,8 @@ static void one_step(dvbf_program *p, const dvbf_model *m, bool frame) {
                          .noise = drawn.noise,
                          .w = frame ? drawn.value : DVBF_NONE,
                          .q = frame ? drawn.head : DVBF_NONE,
-                         .low = m->settings->log_sigma_min,
-                         .high = m->settings->log_sigma_max,
+                         .low = DV_LOG_SIGMA_MIN,
+                         .high = DV_LOG_SIGMA_MAX,
                          .particles = p->given_v};
   dv_record_kalman_step(g, &step);
   if (frame)

@@ -93,6 +93,7 @@ const dv_table dv_train_table = {.name = "train",
                                  .size = sizeof(dv_train_settings),
                                  .data = offsetof(dv_train_settings, data),
                                  .written = written,
+                                 .former = dv_former_settings,
                                  .users = users};
 
 /* ---- Refusing unused settings ---- */

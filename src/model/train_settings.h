@@ -21,6 +21,18 @@ typedef struct dv_train_settings {
 #include "base/settings_lines.h"
 DV_ACCESS(train, "train")
 
+/* Bounds of ln sigma of q(w), of q(z) and of a dkf's transition; scales of first weights from z and u to
+ * q(w), and from the hidden units of the emission to x, times the root of their number. */
+#define DV_LOG_SIGMA_MIN -8
+#define DV_LOG_SIGMA_MAX 2.5
+#define DV_SCALE_RECOGNITION 0.5
+#define DV_SCALE_PICTURE 0.02
+
+/* Frames that a prediction is made from where the model does not say. */
+static inline int dv_settings_predict_from(const dv_train_settings *s) {
+  return s->initial_frames ? (int)s->initial_frames : 5;
+}
+
 /* For DV_COMPUTE. */
 static inline bool dv_settings_portable(const dvbf_settings *settings) {
   const dv_train_settings *s = dv_settings_train(settings, NULL);

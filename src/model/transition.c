@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#define SCALE_MIXING 0.5 /* of first weights of the mixing network and of the mlp transition */
+
 static const dv_train_settings *values_of(const dvbf_settings *settings) {
   return dv_settings_train(settings, NULL);
 }
@@ -78,7 +80,7 @@ static void linear_first(const dvbf_transition *self, const dvbf_settings *setti
   for (int row = 0; row < first_w + n_w; row++)
     for (int j = 0; j < n_z; j++) {
       double common = !s->residual && row == j ? 1 : 0;
-      if (s->modes && row < n_z + n_u)
+      if (s->start == DV_START_MODES && row < n_z + n_u)
         common = of_mode(mode_at(j, n_z, normal, random, all), row, j, n_z,
                          normal(all + (size_t)(3 * n_z + row * n_z + j), random) / sqrt(fmax(1, n_u))) -
                  (s->residual && row == j ? 1 : 0);
@@ -102,7 +104,7 @@ static void open_alpha(dvbf_graph *g, const dv_train_settings *s, const dvbf_tra
                        linear_memory *m) {
   dvbf_value z = dvbf_steps(x->z, 0, x->steps);
   dvbf_value u = x->n_u && s->mixing_control ? dvbf_steps(x->u, 0, x->steps) : DVBF_NONE;
-  dv_dense_in in[4] = {{"z", z, s->scale_mixing, true}, {"u", u, s->scale_mixing, false}};
+  dv_dense_in in[4] = {{"z", z, SCALE_MIXING, true}, {"u", u, SCALE_MIXING, false}};
   if (s->mixing_hidden) {
     dvbf_value h = dvbf_slab(g, x->steps, (int)s->mixing_hidden);
     m->hidden = dv_dense(g, "mixing.hidden", h, dv_hidden_activation(s), (dvbf_first){.scale = 0.5}, in);
@@ -159,7 +161,7 @@ static const dvbf_transition linear = {"linear",    NULL, linear_universal, line
 
 /* Entries of P and Q, the linear paths. */
 static size_t mlp_paths(const dv_train_settings *s, int n_z, int n_u) {
-  return s->transition_paths ? ((size_t)n_z + (size_t)n_u) * (size_t)n_z : 0;
+  return s->linear_paths == DV_PATHS_ALL ? ((size_t)n_z + (size_t)n_u) * (size_t)n_z : 0;
 }
 
 static size_t mlp_universal(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
@@ -182,7 +184,10 @@ static void mlp_first(const dvbf_transition *self, const dvbf_settings *settings
   const dv_train_settings *s = values_of(settings);
   size_t hidden = (size_t)s->transition_hidden, k = 0, inner = ((size_t)n_z + (size_t)n_u) * hidden;
   double out_scale = (s->residual ? s->scale_transition : 1) / sqrt((double)hidden);
-  for (; k < inner; k++) mean[k] = s->scale_mixing * normal(k, random);
+  /* A state that is x has values of any size, each about 1 once scaled. */
+  double in_scale =
+      s->start == DV_START_STATE ? floor(1e4 / sqrt((double)(n_z + n_u)) + 0.5) / 1e4 : SCALE_MIXING;
+  for (; k < inner; k++) mean[k] = in_scale * normal(k, random);
   for (; k < inner + hidden * (size_t)n_z; k++) mean[k] = out_scale * normal(k, random);
   for (size_t path = 0, paths = mlp_paths(s, n_z, n_u); path < paths; path++, k++)
     mean[k] = !s->residual && path % ((size_t)n_z + 1) == 0 && path < (size_t)n_z * (size_t)n_z ? 1 : 0;

@@ -20,7 +20,7 @@ static dvbf_drawn encode(dvbf_program *p, const dvbf_model *m, int first, int st
     d.head = dvbf_slab(g, steps, 2 * m->n_z);
     dv_recognise_frames(p, m, d.head, first, false);
   }
-  dvbf_innovation z = dv_innovation_of(m, &d, dvbf_steps(p->kl, first, steps));
+  dvbf_innovation z = dv_innovation_of(&d, dvbf_steps(p->kl, first, steps));
   dvbf_innovation_step(g, &z, -1);
   return d;
 }

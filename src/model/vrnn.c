@@ -64,7 +64,7 @@ static void open_prior(dvbf_program *p, const dvbf_model *m, part *a) {
   double scale = 1 / sqrt((double)units(m));
   a->prior =
       make_head(p->graph, s, "prior", a->steps, latent(m),
-                (dv_dense_in[4]){{"h", a->before, scale, true}, {"u", a->u, s->scale_recognition, false}});
+                (dv_dense_in[4]){{"h", a->before, scale, true}, {"u", a->u, DV_SCALE_RECOGNITION, false}});
 }
 
 /* An input that all rows share must be the first of a layer. */
@@ -75,8 +75,8 @@ static void open_encoder(dvbf_program *p, const dvbf_model *m, part *a) {
       p->graph, s, "encoder", a->steps, latent(m),
       (dv_dense_in[4]){{"x", dvbf_steps(p->x, a->first, a->steps), 1 / sqrt(m->x_spread), false},
                        {"h", a->before, 1 / sqrt((double)units(m)), true},
-                       {"u", a->u, s->scale_recognition, false},
-                       {"mask", dvbf_steps(told, a->first, a->steps), s->scale_recognition, false}});
+                       {"u", a->u, DV_SCALE_RECOGNITION, false},
+                       {"mask", dvbf_steps(told, a->first, a->steps), DV_SCALE_RECOGNITION, false}});
 }
 
 static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
@@ -95,8 +95,8 @@ static void open_part(dvbf_program *p, const dvbf_model *m, part *a) {
                           .noise = a->drawn.noise,
                           .use = a->drawn.use,
                           .seen = a->steps,
-                          .low = m->settings->log_sigma_min,
-                          .high = m->settings->log_sigma_max};
+                          .low = DV_LOG_SIGMA_MIN,
+                          .high = DV_LOG_SIGMA_MAX};
   dvbf_noise(g, a->drawn.noise, false);
 }
 
@@ -134,7 +134,7 @@ static dv_gru recurrence(dvbf_program *p, const dvbf_model *m, dvbf_value h, dvb
                 .x_step = x_step,
                 .z_step = true,
                 .scale_x = 1 / sqrt(m->x_spread),
-                .scale_in = m->settings->scale_recognition,
+                .scale_in = DV_SCALE_RECOGNITION,
                 .h = h};
   dv_gru_open(p->graph, &gru);
   return gru;
@@ -228,8 +228,8 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
                       .p = p->later.prior,
                       .noise = p->later.noise,
                       .use = DVBF_NONE,
-                      .low = m->settings->log_sigma_min,
-                      .high = m->settings->log_sigma_max};
+                      .low = DV_LOG_SIGMA_MIN,
+                      .high = DV_LOG_SIGMA_MAX};
   dvbf_state_sample(g, &state, 0);
   join(p, h, z, 1, 1);
 }

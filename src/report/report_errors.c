@@ -68,7 +68,9 @@ dvbf_status dv_section_curves(dvbf_page *page, const dv_section *c, dvbf_error *
     return DVBF_OK;
   }
   dv_join(path, c->run, DVBF_RUN_METRICS);
-  if (!dv_exists(path)) return DVBF_OK; /* as after a search, which has a table instead */
+  dvbf_model_info info = dvbf_model_describe(c->model);
+  bool fitted = !info.updates && !info.n_w;       /* such as a linear model, which no validation follows */
+  if (fitted || !dv_exists(path)) return DVBF_OK; /* a search has a table instead */
   dvbf_status status = dvbf_metrics_read(&metrics, path, &reason);
   if (status == DVBF_FORMAT) { /* damaged: the report has no curves and says why */
     dv_section_message(c, reason.message);
@@ -81,7 +83,7 @@ dvbf_status dv_section_curves(dvbf_page *page, const dv_section *c, dvbf_error *
   }
   dvbf_figure_curves figure = {.runs = metrics->n_runs,
                                .run = metrics->runs,
-                               .kept = (double)dvbf_model_describe(c->model).updates,
+                               .kept = (double)info.updates,
                                .signals = !c->data->image_height};
   dv_section_figure_path(path, c, "curves", "");
   status = dv_section_drawn(page, c, "curves", dvbf_draw_curves(&figure, path, error), error);

@@ -62,7 +62,7 @@ static int list_numbers(dv_training *s, const dv_train_settings *set, field out[
   int n = 0;
   double updates = (double)dv_all_updates(set), last = (double)set->starts - 1,
          retries = (double)set->retries;
-  COUNT(phase, DV_JUDGING, set->filter_updates ? DV_SPREAD : DV_FINISHED);
+  COUNT(phase, DV_JUDGING, set->gain_updates ? DV_SPREAD : DV_FINISHED);
   COUNT(start, 0, last);
   COUNT(begun, 1, last + 1);
   COUNT(retries_left, 0, retries);
@@ -79,7 +79,7 @@ static int list_numbers(dv_training *s, const dv_train_settings *set, field out[
   SCORE("valid_kl_w", scores.kl_w, -HUGE_REAL, HUGE_REAL);
   SCORE("valid_kl_v", scores.kl_v, -HUGE_REAL, HUGE_REAL);
   SCORE("valid_prediction", scores.prediction, 0, INFINITY);
-  if (set->filter_updates) SCORE("valid_one_step", scores.one_step, 0, INFINITY);
+  if (set->gain_updates) SCORE("valid_one_step", scores.one_step, 0, INFINITY);
   REAL(seconds, 0, HUGE_REAL);
   REAL(start_seconds, 0, HUGE_REAL);
   OPTIONAL(window, HUGE_COUNT);
@@ -305,11 +305,11 @@ static dvbf_status refuse_other_machine(bool *moved, const dv_tensor_file *file,
   const char *instructions = dv_build_instructions(), *compiler = dv_build_compiler();
   bool other = differs(file, "instructions", instructions), made = differs(file, "compiler", compiler);
   *moved = other || made;
-  if (!*moved || m->settings->elsewhere) return DVBF_OK;
+  if (!*moved || m->settings->other_machine) return DVBF_OK;
   return dv_fail(
       error, DVBF_ARGUMENT,
       "%.200s: the run was begun with %s %.60s, and here it is %.60s, which gives a model of other "
-      "bytes; %s, or go on all the same with elsewhere = on",
+      "bytes; %s, or go on all the same with other-machine = on",
       file->path, other ? "the instructions" : "the compiler",
       dv_meta_get(file, other ? "instructions" : "compiler"), other ? instructions : compiler,
       other ? "set DVBF_ISA where the processor has both" : "go on with that build");

@@ -81,7 +81,7 @@ typedef enum condition {
   VIDEO_IN_WINDOWS, VIDEO_IN_MEMORY, COMPONENTS, MOMENTS_TELL, BY_MOMENTS, BY_MIXTURE,
   MIXTURE_OF_COMPONENTS, PICTURE, FEW_DIRECTIONS, MANY_DIRECTIONS, LITTLE_DATA, FAR_AHEAD, FEEDTHROUGH,
   LONG_SEQUENCES, WINDOWS_CUT, WINDOWS_LET_GROW, LONG_WINDOWS, LONG_WINDOWS_WITHOUT_MODES, TOO_FEW_STEPS,
-  INITIAL_FRAMES, LINEAR_START, HIGHER_ORDER, SMALLER_ERRORS, GAIN_APART, MANY_SEQUENCES, TRAINED, FLOOR_FALLS,
+  LINEAR_START, HIGHER_ORDER, SMALLER_ERRORS, GAIN_APART, MANY_SEQUENCES, TRAINED,
   SENSORS, PATTERNS, FEW_PATTERNS, PATTERNS_IN_WINDOWS
 } condition;
 /* clang-format on */
@@ -127,8 +127,7 @@ static bool may_read(const chooser *c) {
 
 /* The number of starts is the user's choice where any of these is given. */
 static bool starts_given(const chooser *c) {
-  return dv_settings_given(c->settings, "starts") || dv_settings_given(c->settings, "restart-at") ||
-         dv_settings_given(c->settings, "restart-above");
+  return dv_settings_given(c->settings, "starts") || dv_settings_given(c->settings, "restart-above");
 }
 
 static bool holds(const chooser *c, condition which) {
@@ -136,7 +135,7 @@ static bool holds(const chooser *c, condition which) {
   const dv_train_settings *s = now(c);
   const dv_density *density = dv_density_of(s);
   const dvbf_model_class *type = dv_model_class_of(s);
-  bool video = f->video && type->takes_transition, places = s->start == DV_START_PLACES;
+  bool video = f->video && type->takes_transition, places = s->start == DV_START_MOMENTS;
   bool long_windows = steps_of(c) >= 60 && !f->notes;
   switch (which) {
   case ALWAYS: return true;
@@ -168,16 +167,14 @@ static bool holds(const chooser *c, condition which) {
   case WINDOWS_CUT: return s->window && f->steps > (size_t)s->window && !f->video;
   case WINDOWS_LET_GROW: return growth(c) > 20;
   case LONG_WINDOWS: return long_windows;
-  case LONG_WINDOWS_WITHOUT_MODES: return long_windows && !s->modes;
+  case LONG_WINDOWS_WITHOUT_MODES: return long_windows && s->start != DV_START_MODES;
   case TOO_FEW_STEPS: return (double)s->initial_frames > most_initial(f);
-  case INITIAL_FRAMES: return s->initial_frames > 0;
   case LINEAR_START: return s->start == DV_START_LINEAR;
   case HIGHER_ORDER: return f->linear.order > s->latent;
   case SMALLER_ERRORS: return f->linear.order && s->sigma_floor > 0.3 * f->linear.sigma;
-  case GAIN_APART: return s->filter_updates && type->takes_transition;
+  case GAIN_APART: return s->gain_updates && type->takes_transition;
   case MANY_SEQUENCES: return f->sequences > 2000 && f->steps <= 200;
   case TRAINED: return s->updates > 0;
-  case FLOOR_FALLS: return s->start != DV_START_LINEAR && !places;
   case SENSORS:
     return f->sensors && f->steps > 1 && density->scales(s) && type->takes_transition && !starts_given(c);
   case PATTERNS: return reads_patterns(c);
@@ -193,8 +190,8 @@ static bool holds(const chooser *c, condition which) {
 typedef enum number {
   NONE, LATENT_OF_X, LATENT_OF_MOMENTS, LATENT_OF_LINEAR, IMAGE_HEIGHT, IMAGE_WIDTH, MOMENTS, MOMENTS_SEEN,
   HIDDEN_FAR, SYSTEMS_FAR, UPDATES_FAR, UPDATES_OF_GAIN, UPDATES_OF_SEQUENCES, UPDATES_OF_PATTERNS,
-  UPDATES_ALL, UPDATES_0_4, UPDATES_0_45, UPDATES_HALF, UPDATES_0_7, UPDATES_A_TENTH, UPDATES_A_FIFTH,
-  UPDATES_A_SIXTEENTH, STRIDE_A_TENTH, SCALE_BY_GROWTH, FRAMES_TO_BEGIN, FRAMES_AT_MOST, FRAMES_SET,
+  UPDATES_ALL, UPDATES_A_FIFTH,
+  UPDATES_A_SIXTEENTH, STRIDE_A_TENTH, SCALE_BY_GROWTH, FRAMES_TO_BEGIN, FRAMES_AT_MOST,
   FLOOR_BELOW_LINEAR
 } number;
 /* clang-format on */
@@ -228,18 +225,12 @@ static double value_of(const chooser *c, number which) {
   case UPDATES_OF_SEQUENCES: return fmin(16000, round(4000 * sqrt((double)f->sequences / 500) / 1000) * 1000);
   case UPDATES_OF_PATTERNS: return round(8 * fmin(5, fmax(1, frames / FRAMES_OF_PATTERNS))) * 100;
   case UPDATES_ALL: return updates;
-  case UPDATES_0_4: return round(0.4 * updates);
-  case UPDATES_0_45: return round(0.45 * updates);
-  case UPDATES_HALF: return round(0.5 * updates);
-  case UPDATES_0_7: return round(0.7 * updates);
-  case UPDATES_A_TENTH: return round(fmin(100, 0.1 * updates));
   case UPDATES_A_FIFTH: return fmax(1, fmin(200, round(updates / 5)));
   case UPDATES_A_SIXTEENTH: return round(updates / 16);
   case STRIDE_A_TENTH: return fmax(1, floor((double)steps_of(c) / 10));
   case SCALE_BY_GROWTH: return 2 / growth(c);
   case FRAMES_TO_BEGIN: return frames_to_begin(f);
   case FRAMES_AT_MOST: return most_initial(f);
-  case FRAMES_SET: return (double)s->initial_frames;
   case FLOOR_BELOW_LINEAR: return fmax(1e-6, 0.3 * f->linear.sigma);
   }
   return 0;
@@ -307,7 +298,7 @@ static void try_moments(chooser *c) {
 
 /* The order that is set, that of the data or, if moments do not tell these apart, the highest. */
 static void order_of_moments(chooser *c) {
-  c->order = (int)now(c)->places;
+  c->order = (int)now(c)->moments;
   if (!c->order) find_order(c);
   if (!c->order) c->order = DV_PLACES_HIGHEST;
 }
@@ -400,31 +391,30 @@ SET("projection",         "1e-4",       A_VIDEO)
 SET("components",         "160",        A_VIDEO)
 FIND(try_moments)
 IF(MOMENTS_TELL)
-COUNT("places", MOMENTS, POWERS)
-SET("start",              "places",     "images are told apart by where their light is")
+COUNT("moments", MOMENTS, POWERS)
+SET("start",              "moments",     "images are told apart by where their light is")
 
 /* Only the emission is learned from images: otherwise w would learn to make every frame, and the transition
  * nothing. It sees states that the filter knows well, so nothing is dropped. Windows overlap, so small batches
  * suffice. */
 IF(BY_MOMENTS)
 FIND(order_of_moments)
-COUNT("places",        MOMENTS,           POWERS)
+COUNT("moments",        MOMENTS,           POWERS)
 COUNT("latent",        LATENT_OF_MOMENTS, "three for each moment of the images")
 COUNT("emission-sees", MOMENTS_SEEN,      "an image shows where things are")
 SET("hidden",              "512",        "images change fast with the state")
 SET("transition",          "mlp",        PLACES)
 SET("transition-hidden",   "512",        PLACES)
-SET("transition-paths",    "on",         PLACES)
 SET("universal",           "point",      PLACES)
-SET("linear-paths",        "on",         PLACES)
-SET("recognition-sees",    "prediction", PLACES)
+SET("linear-paths",        "all",        PLACES)
+SET("recognition-input",   "prediction", PLACES)
 SET("filter-dropout",      "0",          PLACES)
 SET("filter-dropout-end",  "0",          PLACES)
 SET("state-limit",         "2",          "predictions must stay near what was seen")
 SET("updates",             "500",        PLACES)
 SET("batch-size",          "16",         PLACES)
 SET("learning-rate",       "0.0005",     REGRESSION)
-SET("sigma-floor-updates", "0",          REGRESSION)
+SET("sigma-floor-until", "0",          REGRESSION)
 COUNT("emission-updates", UPDATES_ALL,   PLACES)
 
 /* A mixture that does not read the controls cannot memorise those of few sequences. */
@@ -437,9 +427,7 @@ SET("filter-dropout",     "0.5",  A_VIDEO)
 SET("filter-dropout-end", "0.4",  A_VIDEO)
 SET("updates",            "5000", A_VIDEO)
 IF(MIXTURE_OF_COMPONENTS)
-SET("coarse",             "5",    "what moves may be small")
-COUNT("coarse-hold",    UPDATES_0_4, "0.4 of the updates")
-COUNT("coarse-updates", UPDATES_0_7, "0.7 of the updates")
+SET("coarse",             "on",   "what moves may be small")
 
 /* The size of the model. Larger networks would memorise little data. */
 IF(ALWAYS)
@@ -455,7 +443,7 @@ SET_IF(LITTLE_DATA,       "systems", "8",  LITTLE)
  * nonlinear effects of u, such as an amplitude, are not found from systems near the identity. Models without a
  * separate gain learn the filter with the dynamics. */
 IF(FAR_AHEAD)
-SET("modes",              "on",         PREDICTABLE)
+SET("start",              "modes",      PREDICTABLE)
 SET("affine",             "on",         PREDICTABLE)
 SET("filter-dropout",     "0.9",        FREE_RUNS)
 SET("filter-dropout-end", "0.9",        FREE_RUNS)
@@ -468,18 +456,17 @@ SET("batch-size",         "16",         "windows overlap much")
 SET("learning-rate",      "0.008",      "batches are small")
 SET("clip-norm",          "1",          "free runs may explode")
 COUNT("updates",        UPDATES_FAR,     FRAMES)
-COUNT("filter-updates", UPDATES_OF_GAIN, "the filter is learned when the dynamics are known")
+COUNT("gain-updates", UPDATES_OF_GAIN, "the filter is learned when the dynamics are known")
 IF(FEEDTHROUGH)
 SET("feedthrough",        "on",         "the best linear model sees x answer to u at once")
 
 /* A model that starts as a Kalman filter, with steps small enough to keep it. */
 IF(LINEAR_START)
-SET("recognition-sees",    "innovation", FROM_LINEAR)
+SET("recognition-input",   "innovation", FROM_LINEAR)
 SET("linear-paths",        "on",         FROM_LINEAR)
 SET("affine",              "on",         FROM_LINEAR)
-SET("modes",               "off",        FROM_LINEAR)
 SET("learning-rate",       "0.0005",     FROM_LINEAR)
-SET("sigma-floor-updates", "0",          FROM_LINEAR)
+SET("sigma-floor-until", "0",          FROM_LINEAR)
 COUNT_IF(HIGHER_ORDER,   "latent",      LATENT_OF_LINEAR,   "the order of the linear model")
 COUNT_IF(SMALLER_ERRORS, "sigma-floor", FLOOR_BELOW_LINEAR, "below the errors of the linear model")
 
@@ -497,21 +484,16 @@ SET("filter-dropout-run",  "10",  LONG)
 IF(ALWAYS)
 SET_IF(LONG_WINDOWS,       "keep-by",        "prediction",   LONG)
 COUNT_IF(TOO_FEW_STEPS,    "initial-frames", FRAMES_AT_MOST, "sequences that train, validate or test are short")
-COUNT_IF(INITIAL_FRAMES,   "predict-from",   FRAMES_SET,     "as initial-frames")
 
 /* What the gain of the last phase is made of, and what separates it from free runs. */
 IF(GAIN_APART)
-SET("recognition-sees",  "innovation", LINEAR_GAIN)
+SET("recognition-input", "innovation", LINEAR_GAIN)
 SET("linear-paths",      "on",         LINEAR_GAIN)
-SET("recognition-waits", "on",         "the filter is trained apart")
 
-/* Schedules are shares of the number of updates. */
+/* The number of updates, and of validations. */
 IF(ALWAYS)
 COUNT_IF(MANY_SEQUENCES, "updates",             UPDATES_OF_SEQUENCES, "there are many sequences")
 IF(TRAINED)
-COUNT_IF(FLOOR_FALLS,    "sigma-floor-updates", UPDATES_0_45,         "0.45 of the updates")
-COUNT("filter-dropout-updates", UPDATES_HALF,    "half of the updates")
-COUNT("warm-up",                UPDATES_A_TENTH, "at most a tenth of the updates")
 COUNT("validate-every",         UPDATES_A_FIFTH, "at least five in all")
 
 /* Training on sensor data takes seconds, and the seed matters much: several are tried. */

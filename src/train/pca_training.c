@@ -117,7 +117,7 @@ dvbf_status dv_projection_init(dv_projection *p, dvbf_model *whole, const dvbf_d
   *p = (dv_projection){.density = *whole->density, .whole = whole};
   p->density.record = record;
   dv_components ramps = {0};
-  bool places = whole->settings->start == DV_START_PLACES;
+  bool places = whole->settings->start == DV_START_MOMENTS;
   dvbf_status status = check(whole, error);
   if (!status && places) status = dv_image_moments_ramps(&ramps, whole, data, error);
   if (!status)
@@ -245,9 +245,9 @@ static double power_for(const dv_components *c, double directions) {
 }
 
 unsigned dv_coarse_level(const dv_train_settings *s, uint64_t i) {
-  uint64_t held = i - i % (uint64_t)s->validate_every, hold = (uint64_t)s->coarse_hold;
-  uint64_t end = (uint64_t)s->coarse_updates;
-  if (!(s->coarse > 0) || held >= end) return 0;
+  uint64_t held = i - i % (uint64_t)s->validate_every, hold = (uint64_t)round(0.4 * (double)s->updates);
+  uint64_t end = (uint64_t)round(0.7 * (double)s->updates);
+  if (!s->coarse || held >= end) return 0;
   if (held <= hold) return DV_COARSE_LEVELS;
   uint64_t left = (end - held) * DV_COARSE_LEVELS / (end - hold);
   return left ? (unsigned)left : 1;

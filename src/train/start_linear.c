@@ -49,8 +49,8 @@ static dvbf_status check(const dvbf_model *m, dvbf_error *error) {
     return refuse("it needs a transition of linear systems, transition = locally-linear or linear", error);
   if (!m->density->sigma || !m->density->scales(s))
     return refuse("it needs likelihood = gaussian or student-t around a mean that is linear", error);
-  if (!s->linear_paths || s->recognition_sees != DV_SEES_INNOVATION || !s->affine)
-    return refuse("it needs linear-paths = on, recognition-sees = innovation and affine = on", error);
+  if (!s->linear_paths || s->recognition_input != DV_INPUT_INNOVATION || !s->affine)
+    return refuse("it needs linear-paths = on, recognition-input = innovation and affine = on", error);
   if (s->initial != DV_INITIAL_MLP) return refuse("it needs initial = mlp", error);
   return DVBF_OK;
 }

@@ -59,7 +59,7 @@ static dvbf_status make_ramps(dv_components *out, int order, size_t n_x, size_t 
 
 dvbf_status dv_image_moments_ramps(dv_components *out, const dvbf_model *whole, const dvbf_data *data,
                                    dvbf_error *error) {
-  int order = (int)whole->settings->places;
+  int order = (int)whole->settings->moments;
   return make_ramps(out, order ? order : DV_PLACES_HIGHEST, (size_t)whole->n_x, data->image_height,
                     data->image_width, error);
 }
@@ -413,37 +413,33 @@ static dvbf_status settings_of(dvbf_settings **out, const dvbf_model *m, uint64_
   const dv_train_settings *s = m->settings;
   enum { UPDATES = 4000 };
   int64_t updates = s->updates < 100 ? 2 * s->updates : UPDATES; /* few are a trial of all of it */
-  char text[4][32];
+  char text[2][32];
   dv_print(text[0], sizeof text[0], "%llu", (unsigned long long)seed);
   dv_print(text[1], sizeof text[1], "%lld", (long long)updates);
-  dv_print(text[2], sizeof text[2], "%lld", (long long)(updates / 10 < 100 ? updates / 10 : 100));
-  dv_print(text[3], sizeof text[3], "%.4f", 1 / sqrt((double)(m->n_z + m->n_u)));
   const char *const set[][2] = {{"start", "state"},
                                 {"projection", "0"},
                                 {"components", "0"},
-                                {"coarse", "0"},
+                                {"coarse", "off"},
                                 {"x-scaling", "none"},
                                 {"u-scaling", "none"},
                                 {"sigma", "fixed"},
+                                {"sigma-floor", "1"},
                                 {"emission-sees", "0"},
                                 {"state-limit", "0"},
                                 {"mask-input", "off"},
-                                {"recognition-sees", "frame"},
+                                {"recognition-input", "frame"},
                                 {"initial-frames", "1"},
                                 {"initial-control", "off"},
-                                {"predict-from", "1"},
                                 {"keep-by", "prediction"},
                                 {"scale-transition", "0"},
-                                {"scale-mixing", text[3]},
                                 {"filter-dropout", "1"},
                                 {"filter-dropout-end", "1"},
                                 {"dropped", "zero"},
                                 {"emission-updates", "0"},
-                                {"filter-updates", "0"},
+                                {"gain-updates", "0"},
                                 {"search", "off"},
                                 {"seed", text[0]},
                                 {"updates", text[1]},
-                                {"warm-up", text[2]},
                                 {"validate-every", text[1]},
                                 {"batch-size", "64"},
                                 {"learning-rate", "0.005"},
@@ -499,15 +495,16 @@ static dvbf_status check(const dv_image_moments *p, const dvbf_model *m, dvbf_er
         error, DVBF_ARGUMENT,
         "start = places: it needs training on components, such as projection = 1e-4; or set start = "
         "random");
-  if (s->recognition_sees != DV_SEES_PREDICTION || !s->linear_paths || s->initial != DV_INITIAL_MLP)
-    return dv_fail(error, DVBF_ARGUMENT,
-                   "start = places: it needs recognition-sees = prediction, linear-paths = on and initial = "
-                   "mlp; or set start = random");
+  if (s->recognition_input != DV_INPUT_PREDICTION || !s->linear_paths || s->initial != DV_INITIAL_MLP)
+    return dv_fail(
+        error, DVBF_ARGUMENT,
+        "start = moments: it needs recognition-input = prediction, linear-paths = on and initial = "
+        "mlp; or set start = random");
   if (m->n_w < least || m->n_z < least)
     return dv_fail(
         error, DVBF_ARGUMENT,
         "latent = %d, innovation = %d: start = places has three dimensions for each of %d moments, so "
-        "it needs %d; or set places = 1, which has 2 moments",
+        "it needs %d; or set moments = 1, which has 2 moments",
         m->n_z, m->n_w, p->ramps.count, least);
   return DVBF_OK;
 }

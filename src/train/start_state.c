@@ -16,10 +16,10 @@ static dvbf_status check(const dvbf_model *m, dvbf_error *error) {
   const dv_train_settings *s = m->settings;
   const char *why = NULL;
   if (!m->transition || m->transition != dv_transition_of(s) || s->transition != DV_MLP_TRANSITION ||
-      !s->transition_paths)
-    why = "it needs transition = mlp and transition-paths = on";
-  else if (!s->linear_paths || s->initial != DV_INITIAL_MLP)
-    why = "it needs linear-paths = on and initial = mlp";
+      s->linear_paths != DV_PATHS_ALL)
+    why = "it needs transition = mlp and linear-paths = all";
+  else if (s->initial != DV_INITIAL_MLP)
+    why = "it needs initial = mlp";
   else if (!m->density->sigma || !m->density->scales(s))
     why = "it needs likelihood = gaussian or student-t around a mean that is linear";
   else if (s->emission_sees && s->emission_sees < m->n_x)

@@ -19,6 +19,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define RESTART_AT 0.25     /* share of the updates after which a start is judged */
+#define COARSE_DIRECTIONS 5 /* that images are blurred to */
+
 typedef struct trainer {
   const dv_train_settings *s; /* of the model */
   dvbf_settings *base; /* those that the run began with: after divergence the model departs from them */
@@ -228,7 +231,7 @@ static dvbf_status recover(trainer *t);
 
 /* Updates between validations. The last phase is short, and may be best early. */
 static uint64_t validations_apart(const trainer *t) {
-  uint64_t every = (uint64_t)t->s->validate_every, often = (uint64_t)t->s->filter_updates / 20;
+  uint64_t every = (uint64_t)t->s->validate_every, often = (uint64_t)t->s->gain_updates / 20;
   if (!filtering(t) || every < often) return every;
   return often ? often : 1;
 }
@@ -329,7 +332,7 @@ static dvbf_status make_tools(trainer *t) {
   if (!status)
     status = dv_validator_init(&t->validator, t->model, t->pool, &t->valid,
                                dv_projection_log_jacobian(&t->projection), t->error);
-  t->validator.one_step = t->s->filter_updates > 0;
+  t->validator.one_step = t->s->gain_updates > 0;
   if (!status)
     status = dv_range_init(&t->range, t->model, t->pool, &t->data->train, t->train.steps, t->error);
   return status;
@@ -357,7 +360,7 @@ static dvbf_status adapt(trainer *t) {
 /* The update at which starts are judged; 0: they are not. */
 static uint64_t judgement(const trainer *t) {
   bool judging = t->s->starts > 1 && t->validator.predict.workers;
-  return judging ? (uint64_t)(t->s->restart_at * (double)t->s->updates) : 0;
+  return judging ? (uint64_t)(RESTART_AT * (double)t->s->updates) : 0;
 }
 
 /* Not learned if a checkpoint will replace them; with ranks all do the same. */
@@ -375,7 +378,7 @@ static dvbf_status start_model(const trainer *t, dvbf_model *m, uint64_t seed) {
   const volatile int *interrupt = t->at.begun ? NULL : t->interrupt;
   switch (m->settings->start) {
   case DV_START_LINEAR: return dv_start_linear(m, t->data, interrupt, t->error);
-  case DV_START_PLACES: return start_from_places(t, m, seed);
+  case DV_START_MOMENTS: return start_from_places(t, m, seed);
   case DV_START_STATE: return dv_start_state(m, &t->data->train, t->error);
   default: return DVBF_OK;
   }
@@ -636,7 +639,7 @@ static dvbf_status next_phase(trainer *t) {
     dv_updater_save(t->updater, t->at.judged);
     t->at.extendable = true;
   }
-  if (t->at.phase == DV_TRAINING && t->s->filter_updates) return begin_gain(t);
+  if (t->at.phase == DV_TRAINING && t->s->gain_updates) return begin_gain(t);
   if (t->at.phase == DV_GAIN) return begin_spread(t);
   t->at.phase = DV_FINISHED;
   return DVBF_OK;
@@ -666,7 +669,7 @@ static dvbf_status run(trainer *t) {
 static dvbf_status look_at_places(trainer *t, const dvbf_data *data, dvbf_error *error) {
   const dv_projection *p = &t->projection;
   dv_pictures from = {data, p->whole, &p->components};
-  return dv_image_moments_init(&t->places, &from, (int)p->whole->settings->places, error);
+  return dv_image_moments_init(&t->places, &from, (int)p->whole->settings->moments, error);
 }
 
 /* Puts components in the place of x, and a model of them in the place of the model. */
@@ -677,8 +680,8 @@ static dvbf_status project(trainer *t, const dv_train_settings *s, const dvbf_da
   dv_windows_free(&t->train);
   dv_windows_free(&t->valid);
   t->data = &t->projection.data;
-  if (s->coarse > 0) status = dv_coarse_init(&t->coarse, &t->projection, s->coarse, error);
-  if (!status && s->start == DV_START_PLACES) status = look_at_places(t, data, error);
+  if (s->coarse) status = dv_coarse_init(&t->coarse, &t->projection, COARSE_DIRECTIONS, error);
+  if (!status && s->start == DV_START_MOMENTS) status = look_at_places(t, data, error);
   if (!status) status = cut(t, s, t->data, error);
   return status ? status : fresh_model(t, &t->model, (uint64_t)s->seed);
 }
@@ -701,7 +704,7 @@ static dvbf_status prepare(trainer *t) {
   dvbf_status status = dv_threads_new(&t->pool, (unsigned)t->s->threads, t->error);
   if (!status) dv_threads_join(t->pool, t->team);
   if (!status) status = dvbf_settings_copy(&t->base, t->model->settings_object, t->error);
-  if (!status && t->s->filter_updates) status = dv_filter_gain_check(t->model, t->error);
+  if (!status && t->s->gain_updates) status = dv_filter_gain_check(t->model, t->error);
   static const char *const emission[] = {"emission.", NULL}, *const motion[] = {"universal.", "transition.",
                                                                                 "emission.log_", NULL};
   if (!status && t->places.order) status = dv_part_named(&t->alone, t->model, emission, t->error);
@@ -722,7 +725,7 @@ static dvbf_status go_beyond(trainer *t, const dvbf_settings *settings) {
   t->at.phase = DV_TRAINING;
   t->at.retries_left = (uint64_t)t->s->retries;
   t->unsaved = true;
-  if (t->s->filter_updates) t->at.best_update = 0; /* its score is of the last phase, which comes anew */
+  if (t->s->gain_updates) t->at.best_update = 0; /* its score is of the last phase, which comes anew */
   t->at.extendable = false;
   dv_updater_restore(t->updater, t->at.judged);
   dv_updater_save(t->updater, t->at.good);

@@ -15,6 +15,19 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
+
+/* Memories and smallest divisors of Adam (Kingma and Ba 2015) and Adadelta (Zeiler 2012); the last rate as a
+ * share of the first; the rate of the phase that trains the gain; and the share of sequences whose q(w) sees
+ * no later frames where recognition = smoothing. */
+#define BETA1 0.9
+#define BETA2 0.999
+#define ADAM_EPSILON 1e-8
+#define ADADELTA_RHO 0.95
+#define ADADELTA_EPSILON 1e-4
+#define RATE_END 0.05
+#define GAIN_RATE 0.03
+#define LOOK_AHEAD_DROPOUT 0.5
 
 /* Below, with the schedules. */
 static uint64_t phase_update(const dv_train_settings *s, uint64_t i);
@@ -74,6 +87,13 @@ static bool allocate(dv_updater *u) {
   return u->m && u->v && u->index && u->key;
 }
 
+/* Segments take longer, so they are for programs whose arena exceeds an eighth of the memory. Results do not
+ * depend on them. */
+static bool is_too_large(const dvbf_program *p) {
+  double bytes = (double)p->graph->arena * sizeof(dvbf_real);
+  return bytes > (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 8;
+}
+
 dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_threads *pool, const dvbf_sequences *train,
                            bool one_step, dvbf_error *error) {
   dv_updater *u = dv_calloc(1, sizeof *u);
@@ -95,6 +115,11 @@ dvbf_status dv_updater_new(dv_updater **out, dvbf_model *model, dv_threads *pool
   dvbf_status status = dv_products_choose(&product, model->settings->products, error);
   if (!status)
     status = dv_program_record(&u->program, model, steps, u->rows * u->samples, steps, flags, error);
+  if (!status && !model->segments && is_too_large(&u->program)) {
+    model->segments = true;
+    dv_program_clear(&u->program);
+    status = dv_program_record(&u->program, model, steps, u->rows * u->samples, steps, flags, error);
+  }
   if (!status && !allocate(u)) status = dv_fail_memory(error, "preparing training");
   if (!status)
     status = dv_sums_init(&u->sums, dv_threads_ranks(pool), u->shards, model->parameters.size, error);
@@ -256,14 +281,14 @@ static void step_span(dv_updater *u, const dv_kernels *k, dv_span span, uint64_t
   const dv_train_settings *s = u->model->settings;
   double t = (double)phase_update(s, update) + 1;
   double rate = dv_updater_rate(u, update);
-  double correction = sqrt(1 - dv_pow(s->beta2, t)), step = rate * correction / (1 - dv_pow(s->beta1, t));
+  double correction = sqrt(1 - dv_pow(BETA2, t)), step = rate * correction / (1 - dv_pow(BETA1, t));
   dvbf_real *p = u->model->parameters.values + span.first, *m = u->m + span.first, *v = u->v + span.first;
   const dvbf_real *g = dv_sums_at(&u->sums, span.first);
   if (s->optimizer == DV_ADAM)
-    k->adam(p, g, m, v, span.count, (dvbf_real)step, (dvbf_real)s->beta1, (dvbf_real)s->beta2,
-            (dvbf_real)(s->epsilon * correction), (dvbf_real)clip);
+    k->adam(p, g, m, v, span.count, (dvbf_real)step, (dvbf_real)BETA1, (dvbf_real)BETA2,
+            (dvbf_real)(ADAM_EPSILON * correction), (dvbf_real)clip);
   else
-    k->adadelta(p, g, m, v, span.count, (dvbf_real)rate, (dvbf_real)s->rho, (dvbf_real)s->epsilon,
+    k->adadelta(p, g, m, v, span.count, (dvbf_real)rate, (dvbf_real)ADADELTA_RHO, (dvbf_real)ADADELTA_EPSILON,
                 (dvbf_real)clip);
 }
 
@@ -394,12 +419,12 @@ dv_snapshot_parts dv_snapshot_open(void *snapshot, size_t parameters) {
 
 /* Whether update i belongs to the last phase, which trains the filter alone. */
 static bool in_filter_phase(const dv_train_settings *s, uint64_t i) {
-  return s->filter_updates > 0 && i >= (uint64_t)s->updates;
+  return s->gain_updates > 0 && i >= (uint64_t)s->updates;
 }
 
 /* A quarter of the last phase is enough for the spread, which has few parameters. */
 uint64_t dv_filter_gain_updates(const dv_train_settings *s) {
-  return dv_all_updates(s) - (uint64_t)s->filter_updates / 4;
+  return dv_all_updates(s) - (uint64_t)s->gain_updates / 4;
 }
 
 /* The number of update i in its phase, from 0. */
@@ -409,34 +434,39 @@ static uint64_t phase_update(const dv_train_settings *s, uint64_t i) {
 }
 
 uint64_t dv_all_updates(const dv_train_settings *s) {
-  return (uint64_t)s->updates + (uint64_t)s->filter_updates;
+  return (uint64_t)s->updates + (uint64_t)s->gain_updates;
+}
+
+/* The updates that a schedule takes: a share of all, or, above 1, their number. */
+static double updates_of(const dv_train_settings *s, double until) {
+  return floor(until > 1 ? until : until * (double)s->updates + 0.5);
 }
 
 /* From 0 to 1 over `updates` updates. */
-static double ramp(uint64_t i, int64_t updates) {
-  return updates > 0 && i < (uint64_t)updates ? (double)i / (double)updates : 1;
+static double ramp(uint64_t i, double updates) {
+  return (double)i < updates ? (double)i / updates : 1;
 }
 
 /* c = min(1, c_0 + i / T_A), changed every `temperature-every` updates (the paper prints max). The reported
  * bound is never annealed. */
 static double temperature(const dv_train_settings *s, uint64_t i) {
-  if (!s->temperature_updates) return 1;
+  double until = updates_of(s, s->temperature_until);
+  if (!(until > 0)) return 1;
   uint64_t held = i - i % (uint64_t)s->temperature_every;
-  return fmin(1, s->temperature_start + (double)held / (double)s->temperature_updates);
+  return fmin(1, s->temperature_start + (double)held / until);
 }
 
-/* The logarithm of the floor falls linearly. A fixed sigma has no floor. */
+/* The logarithm of the floor falls linearly, from a sigma of 1. A fixed sigma has no floor. */
 static double log_sigma_floor(const dv_train_settings *s, uint64_t i) {
   if (s->sigma == DV_SIGMA_FIXED || !dv_density_of(s)->sigma) return -1000;
-  double share = ramp(i, s->sigma_floor_updates), end = dv_log(s->sigma_floor);
-  double start = s->sigma_floor_updates ? fmax(dv_log(s->sigma_start), end) : end;
+  double until = updates_of(s, s->sigma_floor_until), share = ramp(i, until), end = dv_log(s->sigma_floor);
+  double start = until > 0 ? fmax(0, end) : end;
   if (in_filter_phase(s, i)) return end - dv_log(16); /* nothing is left that a small sigma could mislead */
   return start + share * (end - start);
 }
 
 static double filter_dropout(const dv_train_settings *s, uint64_t i) {
-  uint64_t hold = (uint64_t)s->filter_dropout_hold;
-  double share = i < hold ? 0 : ramp(i - hold, s->filter_dropout_updates);
+  double share = ramp(i, updates_of(s, s->filter_dropout_until));
   return s->filter_dropout + share * (s->filter_dropout_end - s->filter_dropout);
 }
 
@@ -445,7 +475,7 @@ dv_conditions dv_schedule_at(const dv_train_settings *s, uint64_t i, uint64_t se
   dv_conditions_set(&c, DVBF_TEMPERATURE, temperature(s, i));
   dv_conditions_set(&c, DVBF_LOG_SIGMA_FLOOR, log_sigma_floor(s, i));
   dv_conditions_set(&c, DVBF_FILTER_DROPOUT, in_filter_phase(s, i) ? 0 : filter_dropout(s, i));
-  dv_conditions_set(&c, DVBF_LOOK_AHEAD_DROPOUT, s->look_ahead_dropout);
+  dv_conditions_set(&c, DVBF_LOOK_AHEAD_DROPOUT, LOOK_AHEAD_DROPOUT);
   dv_conditions_set(&c, DVBF_FILTER_DROPOUT_RUN, s->filter_dropout_run);
   dv_conditions_set(&c, DVBF_FILTER_DROPOUT_ZERO, s->dropped == DV_DROPPED_ZERO);
   return c;
@@ -457,16 +487,16 @@ static double rate_share(const dv_train_settings *s, uint64_t i, int64_t updates
   double rest = (double)(updates - warm_up), share = 1;
   if (s->decay == DV_DECAY_COSINE && rest > 0 && i >= (uint64_t)warm_up) {
     double done = fmin(1, (double)(i - (uint64_t)warm_up) / rest);
-    share =
-        s->learning_rate_end + (1 - s->learning_rate_end) * 0.5 * (1 + dv_cos(3.14159265358979323846 * done));
+    share = RATE_END + (1 - RATE_END) * 0.5 * (1 + dv_cos(3.14159265358979323846 * done));
   }
   return warm * share;
 }
 
 static double learning_rate_at(const dv_train_settings *s, uint64_t i) {
-  if (!in_filter_phase(s, i)) return s->learning_rate * rate_share(s, i, s->updates, s->warm_up);
+  int64_t warm_up = s->decay == DV_DECAY_COSINE ? (int64_t)fmin(100, round(0.1 * (double)s->updates)) : 0;
+  if (!in_filter_phase(s, i)) return s->learning_rate * rate_share(s, i, s->updates, warm_up);
   uint64_t gain = dv_filter_gain_updates(s), first = i < gain ? (uint64_t)s->updates : gain;
   int64_t updates = (int64_t)((i < gain ? gain : dv_all_updates(s)) - first);
-  int64_t warm_up = s->warm_up < updates / 10 ? s->warm_up : updates / 10;
-  return s->filter_rate * rate_share(s, i - first, updates, warm_up);
+  if (warm_up > updates / 10) warm_up = updates / 10;
+  return GAIN_RATE * rate_share(s, i - first, updates, warm_up);
 }

@@ -30,7 +30,7 @@ static dvbf_status measure(dv_validator *v, const dvbf_model *m, double log_jaco
 dvbf_status dv_validator_init(dv_validator *v, dvbf_model *model, dv_threads *pool,
                               const dvbf_sequences *sequences, double log_jacobian, dvbf_error *error) {
   *v = (dv_validator){.sequences = sequences};
-  int asked = (int)model->settings->predict_from, needed = dv_model_frames_needed(model);
+  int asked = dv_settings_predict_from(model->settings), needed = dv_model_frames_needed(model);
   int observe = asked > needed ? asked : needed;
   dvbf_status status = dv_pass_init(&v->filter, model, pool, sequences, 0, error);
   if (!status && observe < (int)sequences->steps && !model->type->timeless)

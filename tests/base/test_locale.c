@@ -54,9 +54,9 @@ static dvbf_settings *settings_of(const char *table, size_t count, const char *c
 
 static void train(result *r, const dvbf_data *data, const char *run) {
   static const char *const values[][2] = {
-      {"updates", "4"},      {"validate-every", "2"}, {"latent", "2"},         {"hidden", "3"},
-      {"batch-size", "4"},   {"threads", "1"},        {"learning-rate", "1"},  {"restart-above", "0.125"},
-      {"restart-at", "0.5"}, {"starts", "2"},         {"sigma-start", "0.25"}, {"seed", "3"}};
+      {"updates", "4"},     {"validate-every", "2"}, {"latent", "2"},         {"hidden", "3"},
+      {"batch-size", "4"},  {"threads", "1"},        {"learning-rate", "1"},  {"restart-above", "0.125"},
+      {"clip-norm", "0.5"}, {"starts", "2"},         {"sigma-floor", "0.25"}, {"seed", "3"}};
   dvbf_settings *settings = settings_of("train", sizeof values / sizeof *values, values);
   dvbf_model *model = NULL;
   dvbf_error error = {.message = ""};

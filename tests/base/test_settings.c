@@ -167,28 +167,11 @@ static void recipes_may_have_unused_settings(void **state) {
 /* Settings stand in the order of the first model files, whichever table they are in now. */
 static void order_of_settings(void **state) {
   (void)state;
-  static const char *const order[] = {"model",
-                                      "transition",
-                                      "latent",
-                                      "innovation",
-                                      "systems",
-                                      "residual",
-                                      "affine",
-                                      "mixing-hidden",
-                                      "mixing-control",
-                                      "transition-hidden",
-                                      "universal",
-                                      "universal-noise",
-                                      "hidden",
-                                      "layers",
-                                      "activation",
-                                      "initial",
-                                      "initial-frames",
-                                      "mask-input",
-                                      "initial-control",
-                                      "dropout",
-                                      "initial-variance",
-                                      "likelihood"};
+  static const char *const order[] = {
+      "model",           "transition",    "latent",          "systems",           "residual",
+      "affine",          "mixing-hidden", "mixing-control",  "transition-hidden", "universal",
+      "universal-noise", "hidden",        "layers",          "activation",        "initial",
+      "initial-frames",  "mask-input",    "initial-control", "likelihood"};
   static const char *const ends[] = {"window", "stride", "updates"};
   dvbf_setting_info info;
   for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
@@ -224,7 +207,7 @@ static void users_are_named(void **state) {
   static const struct {
     const char *name, *users;
   } cases[] = {{"latent", NULL},
-               {"x-key", NULL},
+               {"mask-key", NULL},
                {"threads", NULL},
                {"systems", "dvbf"},
                {"residual", "dvbf, dkf"},
@@ -232,7 +215,7 @@ static void users_are_named(void **state) {
                {"hidden", NULL},
                {"updates", NULL},
                {"units", "vrnn, storn"},
-               {"stacked", "e2c"},
+               {"transition-weight", "e2c"},
                {"categories", "categorical"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     dvbf_setting_info info;
@@ -243,6 +226,56 @@ static void users_are_named(void **state) {
   }
 }
 
+/* ---- Names of before ---- */
+
+/* A constant is read with its value. With another one it is refused, but for what files say about training.
+ */
+static void constants_are_read(void **state) {
+  (void)state;
+  for (const dv_former *f = dv_former_settings; f->name; f++) {
+    dvbf_settings *user = new_settings(), *model = new_settings();
+    const char *other = !strcmp(f->name, "initial-variance") ? "head" : "0.123";
+    dvbf_error error = {0};
+    if (f->now) {
+      const char *value = f->value ? f->value : !strcmp(f->name, "elsewhere") ? "on" : "1";
+      if (!strcmp(f->name, "recognition-sees")) value = "innovation";
+      if (dvbf_settings_set(user, f->name, value, &error)) fail_msg("%s: %s", f->name, error.message);
+      assert_value(user, f->now, f->as ? f->as : value);
+      assert_true(dv_settings_given(user, f->now));
+    } else {
+      if (dvbf_settings_set(user, f->name, f->value, &error)) fail_msg("%s: %s", f->name, error.message);
+      if (dv_settings_give(model, f->name, f->value, &error)) fail_msg("%s: %s", f->name, error.message);
+      assert_int_equal(dvbf_settings_set(user, f->name, other, &error), DVBF_ARGUMENT);
+      if (!strstr(error.message, "no longer has this setting")) fail_msg("%s", error.message);
+      assert_int_equal(dv_settings_give(model, f->name, other, &error), f->model ? DVBF_FORMAT : DVBF_OK);
+      if (f->model && !strstr(error.message, "use dvbf 0.1 or train again")) fail_msg("%s", error.message);
+    }
+    dvbf_settings_free(user);
+    dvbf_settings_free(model);
+  }
+}
+
+/* Names of before in a file of few lines are the user's; in the file of a run they say how it was trained. */
+static void files_of_before_are_read(void **state) {
+  (void)state;
+  static const char few[] =
+      "recognition-sees = prediction\nx-key = image\noutputs =\nretries = 2\nwarm-up = 100\n",
+                    another[] = "latent = 4\nbeta1 = 0.5\n";
+  dvbf_settings *settings = new_settings();
+  dvbf_error error;
+  assert_int_equal(read_text(settings, few, sizeof few - 1), DVBF_OK);
+  assert_value(settings, "recognition-input", "prediction");
+  assert_value(settings, "outputs", "image");
+  assert_int_equal(read_text(settings, another, sizeof another - 1), DVBF_ARGUMENT);
+  dvbf_settings_free(settings);
+  /* What is chosen under the present name stays. */
+  settings = new_settings();
+  assert_int_equal(dv_settings_give(settings, "start", "linear", &error), DVBF_OK);
+  assert_int_equal(dv_settings_give(settings, "modes", "on", &error), DVBF_OK);
+  assert_value(settings, "start", "linear");
+  dvbf_settings_free(settings);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(comments_are_skipped),
@@ -251,6 +284,8 @@ int main(void) {
       cmocka_unit_test(unused_settings_are_refused),
       cmocka_unit_test(recipes_may_have_unused_settings),
       cmocka_unit_test(order_of_settings),
+      cmocka_unit_test(constants_are_read),
+      cmocka_unit_test(files_of_before_are_read),
       cmocka_unit_test(users_are_named),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

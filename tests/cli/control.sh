@@ -48,7 +48,7 @@ wait
 
 # A known state as the goal: the regression is that of the data. Of the velocity nothing is asked.
 "$dvbf" simulate pendulum -o swing.h5 --train 30 --valid 10 --test 10 --steps 20 --size 6 --quiet
-"$dvbf" train swing.h5 -o swing --preset pendulum --hidden 8 --updates 20 --filter-updates 0 --starts 1 --threads 1 --quiet --no-verdict || [ $? = 3 ]
+"$dvbf" train swing.h5 -o swing --preset pendulum --hidden 8 --updates 20 --gain-updates 0 --starts 1 --threads 1 --quiet --no-verdict || [ $? = 3 ]
 printf '{"x": [%s]}\n' "$(seq -s, 0.01 0.01 0.36)" >frame.json
 for i in 1 2 3 4 5 6 7 8; do cat frame.json; done >frames.json
 state="--goal-space state --data swing.h5 --low -2 --high 2 --plan 4"

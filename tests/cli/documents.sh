@@ -21,7 +21,7 @@ awk 'BEGIN {
 }' >tanks.csv
 
 quick=(--threads 1 --quiet)
-"$dvbf" train tanks.csv --outputs level,voltage --inputs none -o maker --search off --updates 5 --filter-updates 5 --no-verdict "${quick[@]}"
+"$dvbf" train tanks.csv --outputs level,voltage --inputs none -o maker --search off --updates 5 --gain-updates 5 --no-verdict "${quick[@]}"
 for file in mine masked; do "$dvbf" sample maker --count 60 --steps 70 -o $file.npz "${quick[@]}"; done
 
 run_commands() { # those of standard input
@@ -32,7 +32,7 @@ run_commands() { # those of standard input
     case "${words[1]}" in
       train)
         words+=(--no-verdict) # so few updates make a useless model
-        [[ $line == *--resume* ]] || words+=(--updates 20 --filter-updates 5 --candidates 2) ;;
+        [[ $line == *--resume* ]] || words+=(--updates 20 --gain-updates 5 --candidates 2) ;;
       smooth) words+=(--particles 10 --samples 5) ;;
     esac
     [ "${words[1]}" = info ] || words+=(--threads 1)

@@ -13,7 +13,7 @@ results() { cat "$1/model.safetensors"; cut -d, -f1,2,4- "$1/metrics.csv"; }
 
 "$dvbf" simulate pendulum -o data.h5 --train 40 --valid 10 --test 10 --seed 2 2>/dev/null
 train=("$dvbf" train data.h5 --hidden 16 --systems 4 --batch-size 20 --shard-size 5 --validate-every 40 --updates "$updates"
-  --starts 2 --restart-above 0 --restart-at 0.4 --checkpoint-every 0.02 --quiet --no-verdict)
+  --starts 2 --restart-above 0 --checkpoint-every 0.02 --quiet --no-verdict)
 "${train[@]}" -o peace --threads 2
 begin=$(milliseconds)
 "${train[@]}" -o nothing --updates 0

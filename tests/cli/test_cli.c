@@ -74,7 +74,7 @@ static void short_help_is_short(void **state) {
   assert_int_equal(dvbf("help train"), 0);
   assert_has(out, "--updates int");
   assert_has(out, "`dvbf help train --all` lists");
-  assert_null(strstr(out, "--scale-picture"));
+  assert_null(strstr(out, "--scale-emission"));
   assert_null(strstr(out, "paper-pendulum"));
 }
 
@@ -136,11 +136,11 @@ static void wrong_usage_is_status_2(void **state) {
       {"simulate bowl -o x", "choose one of: pendulum"},
       {"simulate pendulum -o x --steps 1", "steps = 1: must be a whole number in [2, 100000]"},
       {"reproduce bowl -o x", "choose one of: pendulum, ball, two-balls, all, zoo"},
-      {"reproduce zoo -o x --preset pendulum", "the zoo is learned with the settings that suit its data"},
+      {"reproduce zoo -o x --preset pendulum", "the zoo is trained with settings chosen from its data"},
       {"reproduce ball -o x --preset paper-pendulum", "preset = paper-pendulum: it is for pendulum"},
-      {"reproduce pendulum -o x --model dkf", "model = dkf: pendulum is compared with its rival"},
-      {"reproduce ball -o x --preset ball --model dkf", "model = dkf: the paper has none for ball"},
-      {"reproduce pendulum -o x --model vae", "model = vae: the paper has none for pendulum"},
+      {"reproduce pendulum -o x --model dkf", "--model dkf: pendulum is compared with its rival"},
+      {"reproduce ball -o x --preset ball --model dkf", "--model dkf: the paper has no such model for ball"},
+      {"reproduce pendulum -o x --model vae", "--model vae: the paper has no such model for pendulum"},
       {"reproduce all -o x --preset bowl", "no such preset; the known ones are pendulum"},
       {"reproduce pendulum -o x --seeds 0", "--seeds 0: must be a whole number in [1, 1000]"},
       {"evaluate run", "DATA is missing"},
@@ -161,7 +161,7 @@ static void flags_win_over_config_over_preset(void **state) {
   (void)state;
   static char text[1 << 14];
   FILE *config = fopen("config.txt", "w");
-  fprintf(config, "updates = 5 # a comment\nlatent = 2\nrho = 0.5\n");
+  fprintf(config, "updates = 5 # a comment\nlatent = 2\nstate-limit = 0.5\n");
   fclose(config);
   assert_int_equal(
       dvbf("train data.h5 --latent 4 -o order --config config.txt --no-residual --affine --clip-z=0"
@@ -173,10 +173,10 @@ static void flags_win_over_config_over_preset(void **state) {
   assert_has(text, "\nresidual = off\n");       /* --no-NAME */
   assert_has(text, "\naffine = on\n");          /* a switch alone */
   assert_has(text, "\nupdates = 5\n");          /* config over preset */
-  assert_has(text, "\nrho = 0.5\n");            /* config over default */
+  assert_has(text, "\nstate-limit = 0.5\n");    /* config over default */
   assert_has(text, "\noptimizer = adadelta\n"); /* preset over default */
   assert_has(text, "\nvalidate-every = 250\n"); /* preset */
-  assert_has(text, "\nlog-sigma-max = 2.5\n");  /* default */
+  assert_has(text, "\nclip-norm = 0\n");        /* default */
   assert_string_equal(err, "");                 /* --quiet */
   assert_int_equal(dvbf("train data.h5 -o order2 --config none.txt"), 1);
   assert_refused("none.txt");

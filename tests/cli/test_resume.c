@@ -185,7 +185,7 @@ static void more_updates_extend(const char *more) {
 static void finished_runs_are_extended(void **state) {
   (void)state;
   if (PART == 1) more_updates_extend("");
-  more_updates_extend("--recognition-sees innovation --linear-paths on --filter-updates 20");
+  more_updates_extend("--recognition-input innovation --linear-paths on --gain-updates 20");
   pid_t child = begin_run("begun", "100000", "256");
   kill(child, SIGTERM);
   wait_for_exit(child);

@@ -77,7 +77,7 @@ static void names_of_arrays_do_not_steer(void **state) {
                         "31m\rdone");
   dvbf("info a.h5");
   assert_plain(out), assert_plain(err);
-  dvbf("info a.h5 --x-key nothing");
+  dvbf("info a.h5 --outputs nothing");
   assert_plain(out), assert_plain(err);
   dvbf("train a.h5 -o run --updates 1" TINY_NETS);
   assert_plain(out), assert_plain(err);

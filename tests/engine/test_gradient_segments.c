@@ -25,13 +25,12 @@ static const segments_case cases[] = {
      "initial=fast-dropout initial-frames=0 universal-noise=step sigma=state layers=2", 1, false, false,
      false},
     {"dvbf that sees innovations",
-     "recognition-sees=innovation linear-paths=on feedthrough=on contraction=0.9 scale-innovation=0.1", 1,
+     "recognition-input=innovation linear-paths=on feedthrough=on contraction=0.9 scale-innovation=0.1", 1,
      true, false, false},
     {"dvbf that sees predictions",
-     "recognition-sees=prediction linear-paths=on transition=mlp transition-paths=on emission-sees=1", 1,
-     true, false, false},
+     "recognition-input=prediction linear-paths=all transition=mlp emission-sees=1", 1, true, false, false},
     {"dvbf one step ahead",
-     "recognition-sees=innovation linear-paths=on contraction=0.9 scale-innovation=0.1", 1, false, true,
+     "recognition-input=innovation linear-paths=on contraction=0.9 scale-innovation=0.1", 1, false, true,
      false},
     {"dvbf that looks ahead", "recognition=smoothing contraction=0.9 scale-innovation=0.1", 1, false, false,
      false},
@@ -75,11 +74,11 @@ static void make_model(fixture *f, const segments_case *c, bool segments) {
   dvbf_error error;
   assert_int_equal(dvbf_settings_new(&settings, "train", &error), DVBF_OK);
   set_all(settings, "latent=2 systems=2 hidden=4 transition-hidden=4 initial-frames=3 activation=tanh "
-                    "filter-dropout=0 filter-dropout-end=0 sigma-start=0.6 universal-sigma=0.01 clip-z=0");
+                    "filter-dropout=0 filter-dropout-end=0 clip-z=0");
   set_all(settings, c->settings);
-  set_all(settings, segments ? "segments=on" : "segments=off");
   f->sequences = make_sequences(c);
   if (dv_model_new(&f->model, settings, NULL, &f->sequences, 4, &error)) fail_msg("%s", error.message);
+  f->model->segments = segments;
   dvbf_settings_free(settings);
   dvbf_real *range = dv_model_range(f->model);
   for (int k = 0; range && k < f->model->n_z; k++) range[k] = 0, range[f->model->n_z + k] = 1;

@@ -307,7 +307,7 @@ static void expect_ranks(const dvbf_verdict *v, const dvbf_rolling *r) {
 static void noise_is_covered_and_white(void **unused) {
   (void)unused;
   fixture f;
-  begin(&f, "x-scaling=none scale-picture=0 sigma-start=1 sigma-floor=1");
+  begin(&f, "x-scaling=none sigma-floor=1");
   dv_random random = dv_random_at(3, DV_STREAM_SIMULATION, 0, 0);
   for (size_t i = 0; i < COUNT * STEPS * N_X; i++)
     f.sequences.x[i] = (float)(0.5 + dv_random_normal(&random));
@@ -478,7 +478,7 @@ static void bits_are_judged_by_their_likelihood(void **unused) {
   (void)unused;
   fixture f;
   double alone, chain;
-  begin(&f, "likelihood=bernoulli universal=point scale-picture=0");
+  begin(&f, "likelihood=bernoulli universal=point");
   for (size_t i = 0; i < COUNT * STEPS * N_X; i++) {
     float drawn = (float)(f.sequences.x[i] < 0.3f);
     f.sequences.x[i] = i % STEPS && i >= N_X && i % 5 ? f.sequences.x[i - N_X] : drawn;

@@ -25,7 +25,7 @@ typedef struct asked {
 static asked ask(const char *system, const char *physics, const char *loop, const char *folder) {
   asked a = {.settings = {settings_of(system, physics),
                           settings_of("train", "updates=20 hidden=8 systems=2 search=off starts=1 threads=1 "
-                                               "filter-updates=0"),
+                                               "gain-updates=0"),
                           settings_of("control", "plan=5 random-plans=8"), settings_of("loop", loop)}};
   a.loop = (dvbf_loop){.system = a.settings[0],
                        .train = a.settings[1],

@@ -240,7 +240,7 @@ static dvbf_model *make_committee(bool other) {
        {"b", "latent=2 transition=mlp initial-frames=2 state-limit=1", .n_u = 2, .n_x = 3},
        {"c", "model=linear latent=4 feedthrough=on", .n_u = 2, .n_x = 3}},
       {{"a", "initial-frames=2", .n_u = 2, .n_x = 3},
-       {"b", "latent=2 feedthrough=on recognition-sees=innovation linear-paths=on initial-frames=3", 2,
+       {"b", "latent=2 feedthrough=on recognition-input=innovation linear-paths=on initial-frames=3", 2,
         .n_x = 3},
        {"c", "model=linear latent=4 state-limit=0.5", .n_u = 2, .n_x = 3}}};
   dvbf_model *model = make_variant(&members[other][0]);

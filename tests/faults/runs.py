@@ -16,13 +16,13 @@ TIMEOUT = 300  # of a command that takes a second where nothing else runs
 PLAIN = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
 
 SMALL = "--hidden 4 --latent 2 --batch-size 4 --window 8 --validate-every 2 --threads 1 --quiet --no-verdict".split()
-LEARN = ["--updates", "6", "--filter-updates", "0", "--checkpoint-every", "0", *SMALL]
+LEARN = ["--updates", "6", "--gain-updates", "0", "--checkpoint-every", "0", *SMALL]
 TRAIN = ["train", "data.csv", "--search", "off", *LEARN]
 SEARCH = ["train", "data.csv", "--search", "on", "--candidates", "2", "--members", "2", *LEARN]
 GOAL = "--goal 0.2 --goal-space x --low -1 --high 1 --plan 3 --random-plans 2 --iterations 1".split()
 CONTROL = ["control", "run", "--follow", *GOAL]
 LEARN_CONTROL = ("learn-control pendulum -o new --train 4 --valid 2 --test 2 --steps 6 --size 4 --horizon 8 --episodes 1 "
-                 "--plan 3 --random-plans 2 --iterations 1 --search off --updates 2 --filter-updates 0 --hidden 4 --latent 2 "
+                 "--plan 3 --random-plans 2 --iterations 1 --search off --updates 2 --gain-updates 0 --hidden 4 --latent 2 "
                  "--batch-size 4 --starts 1 --threads 1 --quiet").split()
 
 

@@ -31,8 +31,8 @@ static void use_again(const dvbf_data *data, const dvbf_settings *how) {
  * files. */
 static const dvbf_settings *settings_of(uint8_t choice) {
   static const char *const settings[][2] = {
-      {"memory", "0"},      {"missing", "nan"},     {"split-by", "none"},   {"split-by", "time"},
-      {"valid-share", "0"}, {"sample-time", "0.5"}, {"missing-value", "3"}, {"transpose", "on"}};
+      {"memory", "0"},      {"missing", "nan"},     {"split-by", "none"}, {"split-by", "time"},
+      {"valid-share", "0"}, {"sample-time", "0.5"}, {"missing", "3"},     {"transpose", "on"}};
   static dvbf_settings *first, *made[256];
   if (made[choice]) return made[choice];
   dvbf_settings *how = new_settings(&first, "data");

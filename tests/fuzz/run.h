@@ -40,9 +40,9 @@ static inline uint8_t *read_all(const char *path, size_t *size) {
  * some. */
 static inline void make_run(void) {
   static const char *const values[][2] = {
-      {"updates", "2"},    {"latent", "2"},         {"hidden", "2"},         {"initial-frames", "2"},
-      {"batch-size", "2"}, {"validate-every", "1"}, {"filter-updates", "0"}, {"threads", "1"},
-      {"systems", "2"},    {"elsewhere", "on"}};
+      {"updates", "2"},    {"latent", "2"},         {"hidden", "2"},       {"initial-frames", "2"},
+      {"batch-size", "2"}, {"validate-every", "1"}, {"gain-updates", "0"}, {"threads", "1"},
+      {"systems", "2"},    {"other-machine", "on"}};
   dvbf_settings *settings = NULL;
   dvbf_data *data = NULL;
   dvbf_model *model = NULL;

@@ -574,8 +574,7 @@ static void run(const dvbf_settings *settings, const dvbf_sequences *s, watcher 
 static void a_stopped_run_goes_on(void **state) {
   (void)state;
   dvbf_sequences s = simulate_through(1, 300, 0, false);
-  dvbf_settings *given =
-                    settings_of("train", "model=linear linear-fit=em em-iterations=30 x-scaling=standardise"),
+  dvbf_settings *given = settings_of("train", "model=linear linear-fit=em x-scaling=standardise"),
                 *read = settings_of("train", "");
   size_t size;
   run(given, &s, (watcher){0}, false);

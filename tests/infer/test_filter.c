@@ -39,9 +39,8 @@ static dvbf_model *make_model_with(const dvbf_sequences *data, const char *initi
                                    {"initial", initial},
                                    {"initial-frames", frames},
                                    {"u-scaling", "standardise"},
-                                   {"predict-from", "4"},
                                    {"systems", "5"},
-                                   {"recognition-sees", strcmp(value, "on") != 0 ? "frame" : "innovation"},
+                                   {"recognition-input", strcmp(value, "on") != 0 ? "frame" : "innovation"},
                                    {name, value}};
   dvbf_settings *settings = NULL;
   dvbf_model *model = NULL;
@@ -162,8 +161,8 @@ static void agrees_with_inference_feedthrough(void **state) {
 
 static void agrees_with_inference_waiting(void **state) {
   (void)state;
-  compare("mlp", "5", 5, "recognition-waits", "on");
-  compare("birnn", "3", 3, "recognition-waits", "on");
+  compare("mlp", "5", 5, "gain-updates", "1");
+  compare("birnn", "3", 3, "gain-updates", "1");
 }
 
 static void agrees_with_inference_smoothing(void **state) {

@@ -73,7 +73,7 @@ static void derivatives_are_differences(void **state) {
                                          "activation=tanh model=storn latent=1 units=1",
                                          "activation=tanh model=e2c state-limit=2",
                                          "activation=tanh model=svae latent=1",
-                                         "activation=tanh linear-paths=on recognition-sees=innovation",
+                                         "activation=tanh linear-paths=on recognition-input=innovation",
                                          "activation=tanh feedthrough=on u-scaling=standardise",
                                          "activation=tanh likelihood=bernoulli u-scaling=standardise",
                                          "activation=tanh likelihood=patterns patterns=3",

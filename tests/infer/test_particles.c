@@ -152,12 +152,10 @@ static void set_emission(dvbf_model *m, const kalman_system *s) {
 }
 
 static dvbf_model *make_model(const dvbf_sequences *data, const char *kind) {
-  const char *const values[][2] = {{"model", kind},         {"transition", "linear"},
-                                   {"universal", "point"},  {"latent", "2"},
-                                   {"hidden", "8"},         {"initial-frames", "3"},
-                                   {"residual", "off"},     {"x-scaling", "standardise"},
-                                   {"sigma", "dimension"},  {"sigma-floor", "0.0001"},
-                                   {"log-sigma-min", "-9"}, {"missing", "nan"}};
+  const char *const values[][2] = {
+      {"model", kind},        {"transition", "linear"},  {"universal", "point"}, {"latent", "2"},
+      {"hidden", "8"},        {"initial-frames", "3"},   {"residual", "off"},    {"x-scaling", "standardise"},
+      {"sigma", "dimension"}, {"sigma-floor", "0.0001"}, {"missing", "nan"}};
   dvbf_settings *settings = NULL;
   dvbf_model *m = NULL;
   dvbf_error error;

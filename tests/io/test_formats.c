@@ -245,7 +245,7 @@ static void test_keys(void **unused) {
                        floats("data/force.npy", "(2, 4, 1)", waves() + 200, 8),
                        floats("truth.npy", "(2, 5, 2)", waves() + 300, 20)});
   dvbf_data *data =
-      read_file("a.npz", "x-key", "pos, vel", "u-key", "data/force", "state-key", "truth", NULL);
+      read_file("a.npz", "outputs", "pos, vel", "inputs", "data/force", "states", "truth", NULL);
   assert_sizes(&data->train, 2, 5, 4, 1);
   for (size_t t = 0; t < 10; t++) {
     assert_memory_equal(data->train.x + t * 4, waves() + t * 3, 3 * sizeof(float));
@@ -260,10 +260,9 @@ static void test_keys(void **unused) {
   dvbf_data_free(data);
   expect_refusal("x is missing", "a.npz", NULL);
   expect_refusal("pos [2, 5, 3]", "a.npz", NULL);
-  expect_refusal("there is no array speed", "a.npz", "x-key", "speed", NULL);
-  expect_refusal("names pos and speed", "a.npz", "x-key", "pos,speed", NULL);
-  expect_refusal("there is no array force", "a.npz", "x-key", "pos", "u-key", "force", NULL);
-  expect_refusal("CSV files only", "a.npz", "outputs", "pos", NULL);
+  expect_refusal("there is no array speed", "a.npz", "outputs", "speed", NULL);
+  expect_refusal("names pos and speed", "a.npz", "outputs", "pos,speed", NULL);
+  expect_refusal("there is no array force", "a.npz", "outputs", "pos", "inputs", "force", NULL);
 }
 
 /* Arrays of one role stand side by side, so that all must have the same steps. A step less is allowed for u,
@@ -273,8 +272,8 @@ static void test_parts_have_the_same_steps(void **unused) {
   write_zip("a.npz", true, 3,
             (member[]){floats("x.npy", "(2, 5, 3)", waves(), 30), floats("a.npy", "(2, 5)", waves(), 10),
                        floats("b.npy", "(2, 4)", waves(), 8)});
-  expect_refusal("b has 4 steps but a, which u-key names beside it, has 5", "a.npz", "u-key", "a,b", NULL);
-  expect_refusal("a has 5 steps but b", "a.npz", "u-key", "b,a", NULL);
+  expect_refusal("b has 4 steps but a, which inputs names beside it, has 5", "a.npz", "inputs", "a,b", NULL);
+  expect_refusal("a has 5 steps but b", "a.npz", "inputs", "b,a", NULL);
 }
 
 /* No format is asked for elements that an array does not have. */
@@ -468,7 +467,6 @@ static void test_choice_of_columns(void **unused) {
   expect_refusal("no column 6", "a.csv", "outputs", "6", NULL);
   expect_refusal("no column 4-2", "a.csv", "outputs", "4-2", NULL);
   expect_refusal("nan", "a.csv", "outputs", "Ts", NULL);
-  expect_refusal("is a CSV file", "a.csv", "x-key", "yEst", NULL);
   write_text("a.csv", " 1 2\n 3 4\n 5 6\n");
   data = read_file("a.csv", "inputs", "1", "outputs", "2", NULL);
   assert_true(data->train.x[2] == 6 && data->train.u[2] == 5);
@@ -591,16 +589,16 @@ static void test_demos(void **unused) {
   assert_true(data->train.x[0] == 19 && data->train.x[1] == 26 && data->train.x[2] == 19);
   assert_true(data->train.u[0] == 19);
   dvbf_data_free(data);
-  data = read_file("a.h5", "x-key", "image", NULL);
+  data = read_file("a.h5", "outputs", "image", NULL);
   assert_sizes(&data->train, 12, 15, 6, 1);
   assert_int_equal(data->image_height, 2);
   assert_true(data->train.x[1] == 28.0F / 255);
   dvbf_data_free(data);
-  expect_refusal("no array eye", "a.h5", "x-key", "eye", NULL);
-  expect_refusal("obs/pos [4, 2]", "a.h5", "x-key", "eye", NULL);
+  expect_refusal("no array eye", "a.h5", "outputs", "eye", NULL);
+  expect_refusal("obs/pos [4, 2]", "a.h5", "outputs", "eye", NULL);
   add_list("mask/train", 3, (const char[][8]){"demo_11", "demo_0", "demo_2"});
   add_list("mask/valid", 2, (const char[][8]){"demo_1", "demo_10"});
-  data = read_file("a.h5", "x-key", "vel,pos", NULL);
+  data = read_file("a.h5", "outputs", "vel,pos", NULL);
   assert_sizes(&data->train, 3, 15, 3, 1);
   assert_sizes(&data->valid, 2, 14, 3, 1);
   assert_int_equal(data->test.count, 0);

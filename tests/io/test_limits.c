@@ -84,7 +84,7 @@ static void names_of_arrays(void **unused) {
     snprintf(key, sizeof key, "%.*s", (int)(length < 511 ? length : 511), name);
     dvbf_settings *settings = settings_of("data", "");
     dvbf_data *data = NULL;
-    assert_int_equal(dvbf_settings_set(settings, "x-key", key, NULL), DVBF_OK);
+    assert_int_equal(dvbf_settings_set(settings, "outputs", key, NULL), DVBF_OK);
     dvbf_status status = dvbf_data_read(&data, in_folder("a.npz"), settings, NULL);
     assert_int_equal(status, length == 500 ? DVBF_OK : DVBF_FORMAT);
     if (!status) dvbf_data_free(data);
@@ -103,7 +103,7 @@ static void depth_of_groups(void **unused) {
     hid_t file = hdf5_named("a.h5");
     put(file, names[i], H5T_IEEE_F32LE, SHAPE(5, 3, 2), values);
     H5Fclose(file);
-    snprintf(text, sizeof text, "x-key=%s", names[i]);
+    snprintf(text, sizeof text, "outputs=%s", names[i]);
     if (!i)
       assert_read("a.h5", text);
     else
@@ -218,9 +218,9 @@ static void texts_of_settings(void **unused) {
   char text[DV_TEXT + 1];
   memset(text, 'k', sizeof text);
   text[DV_TEXT - 1] = 0;
-  assert_int_equal(dvbf_settings_set(settings, "x-key", text, NULL), DVBF_OK);
+  assert_int_equal(dvbf_settings_set(settings, "outputs", text, NULL), DVBF_OK);
   text[DV_TEXT - 1] = 'k', text[DV_TEXT] = 0;
-  assert_int_equal(dvbf_settings_set(settings, "x-key", text, NULL), DVBF_ARGUMENT);
+  assert_int_equal(dvbf_settings_set(settings, "outputs", text, NULL), DVBF_ARGUMENT);
   dvbf_settings_free(settings);
 }
 

@@ -142,7 +142,7 @@ static void refusals(void **state) {
   refused(data, "image-height=9 image-width=10", true, "x has 100 columns");
   refused(data, "model=vrnn", false, "model = vrnn does not use this setting");
   refused(data, "linear-paths=on", true, "has no linear paths");
-  refused(data, "recognition-sees=innovation", true, "needs network = dense");
+  refused(data, "recognition-input=innovation", true, "needs network = dense");
   refused(data, "projection=1e-4", true, "projection = 0.0001 needs network = dense");
   dvbf_data_free(data);
 }

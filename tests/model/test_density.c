@@ -212,9 +212,9 @@ static void make_gaps(dvbf_sequences *s) {
 
 static dvbf_model *train(const truth *d, const dvbf_sequences *s) {
   static const char common[] =
-      "latent=2 transition=linear residual=off universal=point hidden=16 initial-frames=2 predict-from=2 "
-      "updates=250 batch-size=20 learning-rate=0.02 warm-up=0 filter-dropout=0.9 filter-dropout-end=0.9 "
-      "sigma-floor-updates=50 validate-every=250 starts=1 scale-transition=1 threads=2";
+      "latent=2 transition=linear residual=off universal=point hidden=16 initial-frames=2 "
+      "updates=250 batch-size=20 learning-rate=0.02 filter-dropout=0.9 filter-dropout-end=0.9 "
+      "sigma-floor-until=50 validate-every=250 starts=1 scale-transition=1 threads=2";
   dvbf_settings *settings = settings_of("train", common);
   dvbf_data data = {.train = *s};
   dvbf_model *model = NULL;

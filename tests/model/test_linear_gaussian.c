@@ -98,7 +98,6 @@ static dvbf_model *train(const dvbf_data *data) {
                                           {"filter-dropout-updates", "300"},
                                           {"batch-size", "50"},
                                           {"learning-rate", "0.004"},
-                                          {"learning-rate-end", "0.01"},
                                           {"starts", "1"},
                                           {"threads", "1"}};
   dvbf_settings *settings = NULL;

@@ -38,7 +38,7 @@ static void saved_models_infer_the_same(void **state) {
   (void)state;
   static const char *const variants[] = {"x-scaling=standardise u-scaling=standardise",
                                          "initial=birnn transition=mlp",
-                                         "initial=fast-dropout dropout=0.3",
+                                         "initial=fast-dropout",
                                          "likelihood=bernoulli transition=linear affine=on",
                                          "model=dkf layers=2 sigma=state",
                                          "model=dkf layers=2 initial=fast-dropout",

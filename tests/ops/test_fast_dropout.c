@@ -55,7 +55,6 @@ static void begin(fixture *f, int layers, int frames, dvbf_activation activation
                       .layers = layers,
                       .activation = activation,
                       .fast_dropout = true,
-                      .propagated = true,
                       .dropout = dropout};
   f->states = dv_record_birnn(f->graph, &f->net);
   f->head = dvbf_slab(f->graph, frames, 2 * OUT);

@@ -38,7 +38,7 @@ class Filter:
         header = open(f"{folder}/{name}.h").read()
         self.n_z = int(header.split(f"{name}_N_Z = ")[1].split(",")[0])
         self.frames = int(header.split(f"{name}_FRAMES = ")[1].split()[0])
-        self.waits = "recognition-waits=on" in header
+        self.waits = "gain-updates=1" in header
         self.moves = f"{name}_predict(" in header
         self.direct = f"{name}_observe(const {name}_real *z, const" in header
         self.same_row = "x and u of the same row" in header

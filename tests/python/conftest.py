@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 #: Trained in a moment.
-SMALL = {"search": False, "updates": 20, "filter_updates": 0, "starts": 1, "threads": 1, "hidden": 8, "systems": 2}
+SMALL = {"search": False, "updates": 20, "gain_updates": 0, "starts": 1, "threads": 1, "hidden": 8, "systems": 2}
 
 
 def toy(sequences: int = 30, steps: int = 40, seed: int = 0):

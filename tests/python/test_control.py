@@ -28,7 +28,7 @@ def test_it_holds_a_system_at_a_goal(data, model):
 
 def test_goals(data, model):
     x, _ = data
-    c = model.controller(x[0, :2], low=-1, high=1, goal_in="x", weights=[1, 0])
+    c = model.controller(x[0, :2], low=-1, high=1, goal_space="x", weights=[1, 0])
     assert c.goal.shape == (2, 3)
     with pytest.raises(dvbf.ArgumentError, match="goals"):
         c.aim(x[0, 0])

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define SMALL "hidden=12 latent=3 systems=4 x-scaling=standardise u-scaling=standardise predict-from=4"
+#define SMALL "hidden=12 latent=3 systems=4 x-scaling=standardise u-scaling=standardise initial-frames=4"
 
 static inline const variant *variant_named(const char *name) {
   for (const variant *v = NULL; (v = next_variant(v, EXPORT));)

@@ -11,7 +11,7 @@ enum { RUN_STEPS = 20, RUN_N_X = 3 };
 
 #define BRIEF                                                                                                \
   "hidden=2 latent=2 systems=2 batch-size=4 shard-size=4 updates=8 validate-every=2 starts=1 "               \
-  "initial-frames=2 predict-from=2 threads=1 checkpoint-every=0 "
+  "initial-frames=2 threads=1 checkpoint-every=0 "
 
 static inline void make_sequences(dvbf_sequences *s, size_t count, float phase) {
   *s = (dvbf_sequences){.count = count, .steps = RUN_STEPS, .n_x = RUN_N_X, .n_u = 1};

@@ -21,9 +21,8 @@
 
 enum { N_X = 6, N_U = 2, STEPS = 8, COUNT = 120 };
 
-static const char common[] =
-    "latent=3 systems=4 hidden=9 initial-frames=3 predict-from=4 batch-size=20 shard-size=6 "
-    "warm-up=0 sigma-floor-updates=0 filter-dropout=0.3 mixing-hidden=5";
+static const char common[] = "latent=3 systems=4 hidden=9 initial-frames=3 batch-size=20 shard-size=6 "
+                             "decay=none sigma-floor-until=0 filter-dropout=0.3 mixing-hidden=5";
 
 typedef struct fixture {
   dvbf_sequences sequences;

@@ -47,30 +47,29 @@ static void make_data(dvbf_sequences *s, size_t count, float phase) {
 /* Every start is judged badly, so that all three are made and the best is taken up again. */
 #define SMALL                                                                                                \
   "hidden 3 latent 2 systems 2 batch-size 8 shard-size 4 updates 40 validate-every 7 restart-above 0 "       \
-  "initial-frames 2 predict-from 2 checkpoint-every 0 threads 1 "
+  "initial-frames 2 checkpoint-every 0 threads 1 "
 /* One start and two checkpoints, for tests that try everything. */
 #define BRIEF                                                                                                \
   "hidden 2 latent 2 systems 2 batch-size 4 shard-size 4 updates 4 validate-every 2 starts 1 "               \
-  "initial-frames 2 predict-from 2 threads 1 "
+  "initial-frames 2 threads 1 "
 /* Steps so large that no retry saves it for long. */
 #define DIVERGING                                                                                            \
   "hidden 3 latent 2 systems 2 batch-size 8 shard-size 4 updates 60 validate-every 3 starts 1 retries 100 "  \
-  "initial-frames 2 predict-from 2 checkpoint-every 0 threads 1 learning-rate 1 clip-spike 0 warm-up 0 "     \
+  "initial-frames 2 checkpoint-every 0 threads 1 learning-rate 1 clip-spike 0 "                              \
   "decay none scale-transition 3 scale-innovation 10 seed 3 "
 
 /* Without retries: the first start ends before its judgement, and others begin with other settings. */
-#define EASED DIVERGING "starts 4 retries 0 restart-at 0.5 restart-above 0 validate-every 20 "
+#define EASED DIVERGING "starts 4 retries 0 restart-above 0 validate-every 20 "
 /* The second start explodes, the third is no better than the first, which is taken up again as it was. Which
  * settings do so depends on rounding. */
 static char returning[600];
-#define RETURNING                                                                                            \
-  DIVERGING "starts 3 retries 1 restart-at 0.5 restart-above 0 validate-every 10 contraction 0 "
+#define RETURNING DIVERGING "starts 3 retries 1 restart-above 0 validate-every 10 contraction 0 "
 
 /* Both phases of training, and a divergence in neither. */
 #define PHASES                                                                                               \
   "hidden 3 latent 2 systems 2 batch-size 8 shard-size 4 updates 20 validate-every 7 starts 1 "              \
-  "initial-frames 2 predict-from 2 checkpoint-every 0 threads 1 filter-updates 24 filter-rate 0.05 "         \
-  "linear-paths on recognition-sees innovation recognition-waits on dropped zero state-limit 2 "
+  "initial-frames 2 checkpoint-every 0 threads 1 gain-updates 24 "                                           \
+  "linear-paths on recognition-input innovation dropped zero state-limit 2 "
 
 /* Settings from "name value name value ...". */
 static dvbf_settings *settings_of(const char *text) {

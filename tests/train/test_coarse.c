@@ -118,12 +118,12 @@ static void models_change_with_their_data(void **state) {
 /* From all levels to none, never up, and only where validation is due. */
 static void schedule(void **state) {
   (void)state;
-  dv_train_settings s = {.coarse = 4, .coarse_hold = 100, .coarse_updates = 1000, .validate_every = 50};
+  dv_train_settings s = {.coarse = 1, .updates = 1400, .validate_every = 50};
   unsigned before = DV_COARSE_LEVELS;
-  for (uint64_t i = 0; i < 1200; i++) {
+  for (uint64_t i = 0; i < 1400; i++) {
     unsigned level = dv_coarse_level(&s, i);
     assert_true(level <= before && (level == before || i % 50 == 0));
-    if (i < 100) assert_int_equal(level, DV_COARSE_LEVELS);
+    if (i <= 550) assert_int_equal(level, DV_COARSE_LEVELS);
     assert_true(i >= 1000 ? level == 0 : level > 0);
     before = level;
   }
@@ -139,7 +139,7 @@ static void train(const char *where, const char *threads, uint64_t *stop, bool r
   dvbf_data data = make_picture_data(1e-4f);
   dvbf_settings *s =
       picture_settings("updates 60 validate-every 10 batch-size 12 shard-size 4 starts 2 restart-above 0 "
-                       "projection 1e-5 coarse 1.2 coarse-hold 10 coarse-updates 45 checkpoint-every 0");
+                       "projection 1e-5 coarse on checkpoint-every 0");
   dvbf_model *m = NULL;
   dvbf_error error;
   dvbf_settings_set(s, "threads", threads, &error);

@@ -119,13 +119,13 @@ static void bound_and_gradients(void **state) {
   check_exact("", false);
   check_exact("", true);
   check_exact("initial birnn initial-frames 0", false);
-  check_exact("sigma fixed sigma-start 0.4", false);
+  check_exact("sigma fixed sigma-floor 0.4", false);
   check_exact("x-scaling standardise", false);
   check_exact("x-scaling none layers 2", false);
   check_exact("model dkf initial birnn", false);
   check_exact("transition mlp mask-input step", true);
-  check_exact("linear-paths on recognition-sees innovation", false);
-  check_exact("linear-paths on recognition-sees innovation feedthrough on", true);
+  check_exact("linear-paths on recognition-input innovation", false);
+  check_exact("linear-paths on recognition-input innovation feedthrough on", true);
 }
 
 /* Dropped dimensions of some length, with the floor of ln sigma below and above it. */

@@ -146,8 +146,8 @@ static void other_machines_are_refused(void **unused) {
     edit_checkpoint(changes[i][0], changes[i][1]);
     assert_int_equal(train("", true, &w, &error), DVBF_ARGUMENT);
     if (!strstr(error.message, changes[i][2])) fail_msg("%s", error.message);
-    assert_non_null(strstr(error.message, "elsewhere = on"));
-    assert_int_equal(train("elsewhere=on", true, &w, &error), DVBF_OK);
+    assert_non_null(strstr(error.message, "other-machine = on"));
+    assert_int_equal(train("other-machine=on", true, &w, &error), DVBF_OK);
     assert_true(w.told);
     remove_run();
   }

@@ -50,7 +50,7 @@ static dvbf_settings *settings_of(const char *text) {
   snprintf(line, sizeof line,
            "search=on candidates=5 members=2 updates=400 validate-every=100 hidden=8 latent=2 systems=4 "
            "mixing-hidden=8 scale-transition=0.5 window=20 "
-           "batch-size=4 filter-updates=40 learning-rate=0.02 initial-frames=3 predict-from=3 "
+           "batch-size=4 gain-updates=40 learning-rate=0.02 initial-frames=3 "
            "x-scaling=standardise %s",
            text);
   for (char *word; (word = strsep(&rest, " "));) {
@@ -253,7 +253,7 @@ static void damaged_lists_are_refused(void **state) {
 static void diverged_candidates_are_dropped(void **state) {
   (void)state;
   static const char wild[] =
-      "learning-rate=1 clip-spike=0 clip-norm=0 warm-up=0 decay=none retries=1 "
+      "learning-rate=1 clip-spike=0 clip-norm=0 decay=none retries=1 "
       "scale-transition=10 scale-innovation=10 contraction=0 state-limit=0 candidates=3";
   follower f = {0};
   dvbf_model *m = search("wild", wild, false, &f);

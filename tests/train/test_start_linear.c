@@ -138,8 +138,7 @@ static dvbf_settings *settings_for(const dvbf_data *data, const char *more) {
   dvbf_error error;
   char copy[256], *rest = copy, *name;
   assert_int_equal(dvbf_settings_new(&settings, "train", &error), DVBF_OK);
-  snprintf(copy, sizeof copy, "start linear search off updates 0 filter-updates 0 starts 1 threads 1 %s",
-           more);
+  snprintf(copy, sizeof copy, "start linear search off updates 0 gain-updates 0 starts 1 threads 1 %s", more);
   while ((name = strtok_r(rest, " ", &rest)))
     if (dvbf_settings_set(settings, name, strtok_r(rest, " ", &rest), &error)) fail_msg("%s", error.message);
   if (dvbf_settings_choose(settings, data, NULL, NULL, &error)) fail_msg("%s", error.message);
@@ -168,7 +167,7 @@ static void check(size_t n_x, size_t n_u, bool feedthrough, const char *more) {
 static void update_0_is_the_kalman_filter(void **state) {
   (void)state;
   check(1, 1, false, "");
-  check(2, 1, true, "recognition-waits on");
+  check(2, 1, true, "");
   if (PART > 1) return;
   check(2, 1, false, "systems 3 residual off");
   check(3, 1, false, "transition linear sigma dimension");
@@ -212,7 +211,7 @@ static void contradictions_are_refused(void **state) {
   (void)state;
   dvbf_data data = {.train = simulate(2, 1, false)};
   refused(&data, "transition mlp", "transition of linear systems");
-  refused(&data, "recognition-sees frame", "recognition-sees = innovation");
+  refused(&data, "recognition-input frame", "recognition-input = innovation");
   refused(&data, "linear-paths off", "linear-paths = on");
   refused(&data, "affine off", "affine = on");
   refused(&data, "initial birnn", "initial = mlp");

@@ -108,8 +108,8 @@ static void moments(void **state) {
 
 /* The model needs these for first values of places. */
 #define PLACES                                                                                               \
-  "latent 6 transition mlp transition-hidden 8 transition-paths on universal point linear-paths on "         \
-  "recognition-sees prediction initial-control on "
+  "latent 6 transition mlp transition-hidden 8 linear-paths all universal point "                            \
+  "recognition-input prediction initial-control on "
 
 static double state_of(const dv_image_moments *p, const float *y, int k) {
   int n = p->ramps.count;
@@ -136,7 +136,7 @@ static void taken(void **state) {
   dvbf_error error = {0};
   draw(&data.train, ALONE);
   draw(&data.valid, ALONE);
-  open_scene(&s, &data, PLACES "start places places 1 projection 1e-3 components 16 updates 5", 1);
+  open_scene(&s, &data, PLACES "start moments moments 1 projection 1e-3 components 16 updates 5", 1);
   for (int k = 0; k < 2; k++) assert_true(fabs(outside(&s.places, k)) < 1e-4);
   assert_int_equal(dv_projection_model(&m, &s.projection, PICTURE_STEPS, 5, NULL), DVBF_OK);
   dvbf_real emission = *dv_model_values(m, "emission.hidden.z");
@@ -164,12 +164,11 @@ static void taken(void **state) {
 static dvbf_status train(dvbf_model **out, const char *more, const dvbf_train_options *o, dvbf_error *error) {
   char text[500];
   dvbf_data data = make_images();
-  snprintf(
-      text, sizeof text,
-      PLACES
-      "places 1 start places updates 12 validate-every 4 batch-size 12 shard-size 4 starts 1 projection 1e-5 "
-      "checkpoint-every 0 %s",
-      more);
+  snprintf(text, sizeof text,
+           PLACES "moments 1 start moments updates 12 validate-every 4 batch-size 12 shard-size 4 starts 1 "
+                  "projection 1e-5 "
+                  "checkpoint-every 0 %s",
+           more);
   dvbf_settings *s = picture_settings(text);
   dvbf_status status = dvbf_train(out, s, &data, o, error);
   dvbf_settings_free(s);
@@ -203,15 +202,15 @@ static void refusals(void **state) {
   dvbf_data data = make_picture_data(1e-4f);
   dvbf_model *m = NULL;
   dvbf_error error = {0};
-  dvbf_settings *s = picture_settings("start places updates 4");
+  dvbf_settings *s = picture_settings("start moments updates 4");
   assert_int_equal(dvbf_train(&m, s, &data, NULL, &error), DVBF_ARGUMENT);
   assert_non_null(strstr(error.message, "x has to be images"));
   dvbf_settings_free(s);
   free_data(&data);
   assert_int_equal(train(&m, "projection 0", NULL, &error), DVBF_ARGUMENT);
   assert_non_null(strstr(error.message, "needs training on components"));
-  assert_int_equal(train(&m, "recognition-sees frame", NULL, &error), DVBF_ARGUMENT);
-  assert_non_null(strstr(error.message, "needs recognition-sees = prediction"));
+  assert_int_equal(train(&m, "recognition-input frame", NULL, &error), DVBF_ARGUMENT);
+  assert_non_null(strstr(error.message, "needs recognition-input = prediction"));
   assert_int_equal(train(&m, "latent 5", NULL, &error), DVBF_ARGUMENT);
   assert_non_null(strstr(error.message, "so it needs 6"));
 }

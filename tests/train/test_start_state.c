@@ -42,12 +42,11 @@ static dvbf_sequences make_sequences(uint32_t number) {
 static dvbf_settings *settings_of(const char *text) {
   char copy[600], *rest = copy;
   dvbf_settings *s = NULL;
-  snprintf(
-      copy, sizeof copy,
-      "start state transition mlp transition-paths on transition-hidden 8 hidden 6 latent 3 universal point "
-      "linear-paths on initial-frames 1 scale-transition 0 filter-dropout 1 filter-dropout-end 1 "
-      "dropped zero updates 20 validate-every 10 starts 1 batch-size 6 shard-size 2 seed 4 threads 1 %s",
-      text);
+  snprintf(copy, sizeof copy,
+           "start state transition mlp transition-hidden 8 hidden 6 latent 3 universal point "
+           "linear-paths all initial-frames 1 scale-transition 0 filter-dropout 1 filter-dropout-end 1 "
+           "dropped zero updates 20 validate-every 10 starts 1 batch-size 6 shard-size 2 seed 4 threads 1 %s",
+           text);
   assert_int_equal(dvbf_settings_new(&s, "train", NULL), DVBF_OK);
   for (char *name; (name = strtok_r(rest, " ", &rest));)
     assert_int_equal(dvbf_settings_set(s, name, strtok_r(rest, " ", &rest), NULL), DVBF_OK);
@@ -115,8 +114,7 @@ static void motion_alone(void **state) {
 
 static void refusals(void **state) {
   (void)state;
-  static const char *const cases[][2] = {{"transition-paths off", "transition-paths = on"},
-                                         {"linear-paths off", "linear-paths = on"},
+  static const char *const cases[][2] = {{"linear-paths on", "linear-paths = all"},
                                          {"latent 1", "latent is smaller"},
                                          {"emission-sees 1", "emission-sees = 0"},
                                          {"network conv image-height 1 image-width 2", "network = dense"},

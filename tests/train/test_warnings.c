@@ -313,9 +313,9 @@ static void a_large_file_is_read_once(void **state) {
   dvbf_model *model = NULL;
   dvbf_error error = {.message = ""};
   uint64_t fingerprint;
-  static const char *const given[][2] = {{"memory", "0"},   {"search", "off"},       {"updates", "1"},
-                                         {"starts", "1"},   {"batch-size", "2"},     {"hidden", "4"},
-                                         {"window", "100"}, {"filter-updates", "0"}, {"state-limit", "0"}};
+  static const char *const given[][2] = {{"memory", "0"},   {"search", "off"},     {"updates", "1"},
+                                         {"starts", "1"},   {"batch-size", "2"},   {"hidden", "4"},
+                                         {"window", "100"}, {"gain-updates", "0"}, {"state-limit", "0"}};
   assert_int_equal(dvbf_settings_new(&settings, "train", NULL), DVBF_OK);
   for (size_t i = 0; i < sizeof given / sizeof *given; i++)
     assert_int_equal(dvbf_settings_set(settings, given[i][0], given[i][1], NULL), DVBF_OK);
