@@ -1,6 +1,5 @@
 /* How a command of `dvbf` is declared, and helpers of all commands. */
-#ifndef CLI_COMMAND_H
-#define CLI_COMMAND_H
+#pragma once
 
 #include "base/error.h"
 #include "base/file.h"
@@ -82,5 +81,3 @@ bool cli_is_close(const char *given, const char *known);
 
 /* Prints the help of one command to standard output; `all`: with every setting. */
 void cli_help(const cli_command *command, bool all);
-
-#endif

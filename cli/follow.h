@@ -1,6 +1,5 @@
 /* A stream of observations, and the online filter that follows it. */
-#ifndef CLI_FOLLOW_H
-#define CLI_FOLLOW_H
+#pragma once
 
 #include "options.h"
 
@@ -56,5 +55,3 @@ dvbf_status cli_answer(dvbf_error *error);
 
 /* dvbf filter --follow. */
 dvbf_status cli_follow(const cli_options *options, dvbf_error *error);
-
-#endif

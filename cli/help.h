@@ -1,6 +1,5 @@
 /* Descriptions of all commands, with writers for help, manual pages and completion. */
-#ifndef CLI_DESCRIBE_H
-#define CLI_DESCRIBE_H
+#pragma once
 
 #include "command.h"
 
@@ -37,5 +36,3 @@ extern const cli_writer cli_help_writer;
 /* Writes manual pages of the program (dvbf.1) and its commands (dvbf-NAME.1), and the bash completion
  * (dvbf.bash), into a folder, which is created. */
 dvbf_status cli_manual(const cli_command *const *commands, const char *folder, dvbf_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* The inputs of most commands: a trained model, data, and goals of controllers. */
-#ifndef CLI_INPUTS_H
-#define CLI_INPUTS_H
+#pragma once
 
 #include "options.h"
 
@@ -44,5 +43,3 @@ void cli_goal_free(cli_goal *goal);
 
 #define CLI_FLAG_GOAL                                                                                        \
   { 0, "goal", "GOAL", "file with the goal, or a list of numbers separated by commas" }
-
-#endif

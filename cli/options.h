@@ -1,6 +1,5 @@
 /* The command line of one command, and settings made from it. */
-#ifndef CLI_OPTIONS_H
-#define CLI_OPTIONS_H
+#pragma once
 
 #include "command.h"
 
@@ -59,5 +58,3 @@ void cli_flags(char *out, size_t size, const char *sentence);
 
 /* For an option of other programs, a sentence that names ours; NULL: unknown. */
 const char *cli_name_of_the_field(const char *name);
-
-#endif

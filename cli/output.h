@@ -1,6 +1,5 @@
 /* Printing results as text or JSON, and the verdict on a model. */
-#ifndef CLI_OUTPUT_H
-#define CLI_OUTPUT_H
+#pragma once
 
 #include <dvbf/dvbf.h>
 
@@ -41,5 +40,3 @@ dvbf_status cli_add_verdict(json_t *json, const dvbf_verdict *verdict, dvbf_erro
 /* Judges a model with the threads of other settings. `sequences` as in dvbf_verdict_new. */
 dvbf_status cli_judge(dvbf_verdict **out, const dvbf_model *model, const dvbf_data *data,
                       const dvbf_sequences *sequences, const dvbf_settings *like, dvbf_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Progress on standard error, signals that end a training, and streams that print no control characters. */
-#ifndef CLI_PROGRESS_H
-#define CLI_PROGRESS_H
+#pragma once
 
 #include <dvbf/dvbf.h>
 
@@ -76,5 +75,3 @@ void cli_terminal_protect(void);
 
 /* Standard error for our own control characters: the line of progress. Nothing from files goes there. */
 FILE *cli_terminal_own(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Processes that share the work of one command. */
-#ifndef CLI_RANKS_H
-#define CLI_RANKS_H
+#pragma once
 
 #include "command.h"
 
@@ -14,5 +13,3 @@ dvbf_status cli_ranks_join(bool shared, dvbf_error *error);
 dvbf_ranks *cli_ranks(void);
 /* Rank among all processes of the launcher, also if they do not work together. */
 int cli_rank(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* The values of every table of settings, each declared in the settings_*.def of its owner. Those of "train"
  * are in model/train_settings.h. */
-#ifndef DV_SETTINGS_TABLES_H
-#define DV_SETTINGS_TABLES_H
+#pragma once
 
 #include "base/settings.h"
 
@@ -41,5 +40,3 @@ typedef struct dv_data_settings {
 
 /* The values of the table "data", or of the same part of "train". */
 const dv_data_settings *dv_settings_data(const dvbf_settings *settings, dvbf_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Failures inside the library: one sentence into a dvbf_error, and the status to return. */
-#ifndef DV_BASE_ERROR_H
-#define DV_BASE_ERROR_H
+#pragma once
 
 #include <dvbf/core.h>
 
@@ -23,5 +22,3 @@ static inline bool dv_failed_outside(dvbf_status status) {
 
 /* Work that the caller's flag has ended. */
 #define dv_fail_stopped(error) dv_fail(error, DVBF_STOPPED, "stopped, as was asked")
-
-#endif

@@ -1,6 +1,5 @@
 /* Paths, folders, and files that appear whole or not at all. */
-#ifndef DV_BASE_FILE_H
-#define DV_BASE_FILE_H
+#pragma once
 
 #include <dvbf/core.h>
 #include <stdio.h>
@@ -59,5 +58,3 @@ dvbf_status dv_publish(const char *temporary, const char *path, dvbf_error *erro
 
 /* Syncs a file or folder to the disk. Returns 0, or -1 with errno. */
 int dv_sync(const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* Allocation with checked sizes. The library allocates only here, so tests can count allocations and make
  * them fail. */
-#ifndef DV_BASE_MEMORY_H
-#define DV_BASE_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ void dv_free_all(void *const *list, size_t count);
 
 /* Calls to the functions above since the start of the process, over all threads. */
 unsigned long dv_allocations(void);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * NULL stands for one rank alone, for which all of this costs nothing. The transport of the messages is a
  * dv_ranks_transport: that of MPI is a plug-in (plugins/mpi.c), so that nothing else depends on MPI. */
-#ifndef DV_BASE_RANKS_H
-#define DV_BASE_RANKS_H
+#pragma once
 
 #include <dvbf/core.h>
 
@@ -62,5 +61,3 @@ void dv_ranks_exchange(dv_ranks *team, const dv_parcel *out, size_t n_out, const
 int dv_ranks_largest(dv_ranks *team, int value);
 /* Fails unless all ranks have the same value; `what` names it. */
 dvbf_status dv_ranks_agree(dv_ranks *team, uint64_t value, const char *what, dvbf_error *error);
-
-#endif

@@ -1,8 +1,7 @@
 /* Settings: the tables they are declared in, objects with their values, and presets. A setting is declared
  * once, in settings_*.def; the struct field, default, range check, command-line flag, help, config file,
  * model metadata and manual all come from there. */
-#ifndef DV_BASE_SETTINGS_H
-#define DV_BASE_SETTINGS_H
+#pragma once
 
 #include <dvbf/core.h>
 
@@ -133,5 +132,3 @@ bool dv_settings_differ(const dvbf_settings *one, const dvbf_settings *other, co
 /* Named sets of settings. */
 /* The preset's `name = value` lines for a table; NULL if it sets nothing there. */
 const char *dv_preset_lines(const char *preset, const char *table);
-
-#endif

@@ -1,7 +1,6 @@
 /* Text: making text from files printable, numbers with a decimal point in any locale, a cursor for parsers,
  * and FNV-1a hashes. */
-#ifndef DV_BASE_TEXT_H
-#define DV_BASE_TEXT_H
+#pragma once
 
 #include <locale.h>
 #include <stdbool.h>
@@ -157,5 +156,3 @@ static inline uint64_t dv_hash_number(uint64_t hash, uint64_t number) {
   for (int i = 0; i < 64; i += 8) hash = dv_hash_byte(hash, (unsigned char)(number >> i));
   return hash;
 }
-
-#endif

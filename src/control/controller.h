@@ -1,6 +1,5 @@
 /* Parts of a controller, for the export of its code. */
-#ifndef DV_CONTROL_CONTROLLER_H
-#define DV_CONTROL_CONTROLLER_H
+#pragma once
 
 #include "control/cost.h"
 #include "settings_tables.h"
@@ -14,5 +13,3 @@ const dv_control_settings *dv_controller_settings(const dvbf_controller *control
  * controls; infinite if there is none. If it is large, the state at the goal grows in this model and hardly
  * answers to controls. */
 double dv_controller_effort(const dvbf_controller *controller);
-
-#endif

@@ -1,7 +1,6 @@
 /* The cost of control: a model, goals and weights made a problem for planners, and the limits and goals that
  * users give. */
-#ifndef DV_CONTROL_COST_H
-#define DV_CONTROL_COST_H
+#pragma once
 
 #include "control/model_derivatives.h"
 #include "control/optimal_control.h"
@@ -58,5 +57,3 @@ dvbf_status dv_limits_read(dv_limits *out, const dv_control_settings *settings, 
 /* Refuses goals of another shape. */
 dvbf_status dv_goal_check(const dvbf_goal *goal, const dv_control_settings *settings, const dvbf_model *model,
                           dvbf_error *error);
-
-#endif

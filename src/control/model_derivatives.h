@@ -1,7 +1,6 @@
 /* Transition and emission of a model without noise, for many states at once, with their derivatives, as
  * planners need them. */
-#ifndef DV_CONTROL_MODEL_DERIVATIVES_H
-#define DV_CONTROL_MODEL_DERIVATIVES_H
+#pragma once
 
 #include "control/optimal_control.h"
 #include "infer/online.h"
@@ -53,5 +52,3 @@ dvbf_status dv_emission_jacobian_lay_out(dv_emission_jacobian **out, dv_workspac
 void dv_emission_jacobian_at(dv_emission_jacobian *looks, const double *z, double *x);
 /* The same with h [n_x][n_z]. */
 void dv_emission_jacobian_derive(dv_emission_jacobian *looks, const double *z, double *x, double *h);
-
-#endif

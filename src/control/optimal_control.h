@@ -1,7 +1,6 @@
 /* Optimal control over a finite number of steps: the abstract problem, and two planners that solve it without
  * knowing whether a model or a simulated system moves: iLQR and the cross-entropy method. */
-#ifndef DV_CONTROL_OPTIMAL_CONTROL_H
-#define DV_CONTROL_OPTIMAL_CONTROL_H
+#pragma once
 
 #include "infer/online.h"
 #include "math/box_qp.h"
@@ -169,5 +168,3 @@ dv_plan dv_cross_entropy_plan(dv_cross_entropy *planner, const double *z, const 
 typedef void dv_control_fn(void *user, int t, const double *z, double *u);
 double dv_cross_entropy_score(dv_cross_entropy *planner, const double *z, const dv_drawing *drawing,
                               dv_control_fn *control, void *user);
-
-#endif

@@ -1,7 +1,6 @@
 /* Plans from a known state, with delays: controls that were given but have not acted yet first take the state
  * on. It does not know whether a model or a system moves. */
-#ifndef DV_CONTROL_PLANNER_H
-#define DV_CONTROL_PLANNER_H
+#pragma once
 
 #include "control/cost.h"
 #include "control/optimal_control.h"
@@ -48,5 +47,3 @@ void dv_planner_acted(dv_planner *planner, const float *u);
 dv_plan dv_planner_plan(dv_planner *planner, const float *z);
 /* The first control of the plan, or the safe one if there is no plan. */
 void dv_planner_give(dv_planner *planner, bool planned);
-
-#endif

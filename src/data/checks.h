@@ -1,7 +1,6 @@
 /* Checks of data before training: outliers, frames that recur, and columns of x that look like inputs. Each
  * finds something and leaves the decision to its caller. */
-#ifndef DV_DATA_CHECKS_H
-#define DV_DATA_CHECKS_H
+#pragma once
 
 #include "base/settings.h"
 #include "data/dataset.h"
@@ -69,5 +68,3 @@ size_t dv_recurring_often(const dv_recurring *r, double *share);
  * much to predict the others (Granger). Nothing is marked if there are too few steps, or too many
  * columns. */
 dvbf_status dv_exogenous(bool *out /* [n_x] */, const dvbf_sequences *s, dvbf_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Sequences of observations and controls: making, checking, cutting, splitting and describing them. */
-#ifndef DV_DATA_DATASET_H
-#define DV_DATA_DATASET_H
+#pragma once
 
 #include "base/ranks.h"
 #include "settings_tables.h"
@@ -190,5 +189,3 @@ void dv_baseline_clear(dv_baseline *baseline);
 dvbf_status dv_data_fingerprint(uint64_t *out, const dvbf_data *data, dvbf_error *error);
 /* The same of some sequences. */
 dvbf_status dv_sequences_fingerprint(uint64_t *out, const dvbf_sequences *s, dvbf_error *error);
-
-#endif

@@ -60,7 +60,6 @@ static void take_in(trial *t, double value) {
 }
 
 static dvbf_status look(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error) {
-  (void)error;
   search *all = user;
   for (size_t i = 0; i < all->count; i++) {
     trial *t = &all->part[i];

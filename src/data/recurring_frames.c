@@ -27,7 +27,6 @@ static uint32_t *place_of(const table *t) {
 }
 
 static dvbf_status count_row(void *user, size_t sequence, size_t step, const float *x, dvbf_error *error) {
-  (void)sequence, (void)step, (void)error;
   table *t = user;
   dv_recurring *r = t->found;
   for (size_t i = 0; i < r->n; i++) {

@@ -78,7 +78,6 @@ typedef struct measurement {
 } measurement;
 
 static dvbf_status add_step(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error) {
-  (void)error;
   measurement *m = user;
   dv_statistics *s = &m->part;
   size_t width = m->width, seen = 0, bits = 0, counts = 0;

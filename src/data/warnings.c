@@ -163,7 +163,6 @@ typedef struct counting {
 static dvbf_status count_mark(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error) {
   counting *c = user;
   float value = row[c->column];
-  (void)sequence, (void)step, (void)error;
   if (value == c->mark) {
     c->hits++;
   } else if (!isnan(value)) {

@@ -1,7 +1,6 @@
 /* The engine: a program is recorded (include/dvbf/graph.h), planned, and run. This header has parameters,
  * programs, planning, runs and seeds for backward. */
-#ifndef DV_ENGINE_ENGINE_H
-#define DV_ENGINE_ENGINE_H
+#pragma once
 
 #include "engine/kernels.h"
 
@@ -186,9 +185,7 @@ dvbf_real *dv_gradient_into(const dvbf_run *run, dvbf_value value, bool *add);
 #ifdef DV_CHECK_OPS
 void dv_check_listed(const dvbf_run *run, dvbf_value value);
 #else
-static inline void dv_check_listed(const dvbf_run *run, dvbf_value value) {
-  (void)run, (void)value;
-}
+static inline void dv_check_listed(const dvbf_run *run, dvbf_value value) {}
 #endif
 
 /* dvbf_at inlined for ops of the library, because a small program spends more time finding values than
@@ -205,5 +202,3 @@ static inline dvbf_real *dv_at(const dvbf_run *run, dvbf_value value) {
   dvbf_real *base = in_arena ? run->arena : (dvbf_real *)run->parameters;
   return base + b->offset + value.offset;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Kernels: the inner loops, compiled for several instruction sets and chosen at run time. All arrays are
  * contiguous, row-major; "+=" kernels add to their output. */
-#ifndef DV_ENGINE_KERNELS_H
-#define DV_ENGINE_KERNELS_H
+#pragma once
 
 #include <dvbf/graph.h>
 
@@ -136,5 +135,3 @@ typedef dvbf_real dv_vector __attribute__((vector_size(DV_VECTOR), aligned(sizeo
  * portable arithmetic. */
 const char *dv_build_instructions(void);
 const char *dv_build_compiler(void);
-
-#endif

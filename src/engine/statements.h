@@ -1,7 +1,6 @@
 /* Simple statements that compute what a program computes (include/dvbf/graph.h, "Export"); writers of C and
  * other languages read them. */
-#ifndef DV_ENGINE_STATEMENTS_H
-#define DV_ENGINE_STATEMENTS_H
+#pragma once
 
 #include "engine/engine.h"
 
@@ -82,5 +81,3 @@ dvbf_status dv_graph_emit(const dvbf_graph *g, dvbf_code *code, const dvbf_value
 /* Calls `each` for every place that a statement reads, with the rows and columns it reads there. */
 typedef void dv_read_fn(void *user, dvbf_place place, size_t by_direction, int rows, int cols);
 void dv_statement_reads(const dvbf_code *code, const dv_statement *s, dv_read_fn *each, void *user);
-
-#endif

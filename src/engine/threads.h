@@ -1,6 +1,5 @@
 /* Worker threads that run the same function at the same time. The caller is worker 0. */
-#ifndef DV_ENGINE_THREADS_H
-#define DV_ENGINE_THREADS_H
+#pragma once
 
 #include "base/ranks.h"
 
@@ -37,5 +36,3 @@ dvbf_status dv_threads_each(dv_threads *pool, const dv_each *work, size_t count,
                             dvbf_error *error);
 /* Inside a job: returns when all workers have come here. */
 void dv_threads_barrier(dv_threads *pool);
-
-#endif

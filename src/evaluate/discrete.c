@@ -59,7 +59,6 @@ static void forget(columns *c) {
 }
 
 static dvbf_status learn_row(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error) {
-  (void)sequence, (void)error;
   columns *c = user;
   if (!step || step != c->next) forget(c);
   for (size_t k = 0; k < c->n; k++) {
@@ -117,7 +116,6 @@ static size_t block_of(size_t sequence, size_t count) {
 }
 
 static dvbf_status score_row(void *user, size_t sequence, size_t step, const float *row, dvbf_error *error) {
-  (void)error;
   scoring *s = user;
   columns *c = s->columns;
   size_t block = block_of(sequence, s->count), seen = 0;

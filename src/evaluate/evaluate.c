@@ -47,7 +47,6 @@ typedef struct collection {
 } collection;
 
 static void collect(void *user, const dv_worker *w, size_t shard, size_t first, int count) {
-  (void)shard;
   const dvbf_program *p = w->program;
   const dvbf_run *run = &w->run;
   collection *c = user;

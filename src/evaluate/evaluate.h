@@ -1,7 +1,6 @@
 /* Measures of a model: bounds on the likelihood, latent paths, regressions, errors by number of steps ahead,
  * and a norm that certifies stability. */
-#ifndef DV_EVALUATE_EVALUATE_H
-#define DV_EVALUATE_EVALUATE_H
+#pragma once
 
 #include "engine/threads.h"
 #include "model/batches.h"
@@ -84,5 +83,3 @@ dvbf_status dv_horizon_errors(dvbf_evaluation *out, const dvbf_model *model, con
  * [count][n][n]; t [n][n] becomes T and inverse [n][n] its inverse. Without `search` T stays the identity. */
 dvbf_status dv_common_norm(double *length, double *t, double *inverse, const double *systems, int count,
                            int n, bool search, dvbf_error *error);
-
-#endif

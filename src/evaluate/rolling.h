@@ -1,7 +1,6 @@
 /* Errors over rolling origins with their baselines, likelihoods of discrete data, and the verdict that they
  * support. */
-#ifndef DV_EVALUATE_ROLLING_H
-#define DV_EVALUATE_ROLLING_H
+#pragma once
 
 #include "base/ranks.h"
 #include "data/dataset.h"
@@ -100,5 +99,3 @@ typedef struct dv_evidence {
 
 /* Fills `useful` and `sentence` from the scores. */
 void dv_verdict_decide(dvbf_verdict *verdict, const dv_evidence *evidence);
-
-#endif

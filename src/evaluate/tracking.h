@@ -1,6 +1,5 @@
 /* Tracking an object in images, and its distance between two images. */
-#ifndef DV_EVALUATE_TRACKING_H
-#define DV_EVALUATE_TRACKING_H
+#pragma once
 
 #include <dvbf/dvbf.h>
 
@@ -36,5 +35,3 @@ dvbf_status dv_tracker_of(dv_tracker *out, const dvbf_data *data, const dvbf_seq
 /* Distance in pixels between the centres in two images [height][width][channels]; NaN if one is missing or
  * shows nothing. room: [2][height][width]. */
 double dv_tracker_distance(const dv_tracker *t, const float *one, const float *other, float *room);
-
-#endif

@@ -14,7 +14,6 @@ static void slope(const dv_system *s, const double *state, const double *u, doub
   double inertia = mass * length * length, bend = cos(state[SECOND]), side = sin(state[SECOND]);
   double m11 = inertia * (5.0 / 3 + bend), m12 = inertia * (1.0 / 3 + bend / 2), m22 = inertia / 3;
   double one = state[FIRST_TURN], two = state[SECOND_TURN], h = inertia * side / 2;
-  (void)s;
   double first = u[0] - friction * one + h * (2 * one * two + two * two);
   double second = u[1] - friction * two - h * one * one;
   double determinant = m11 * m22 - m12 * m12;
@@ -42,7 +41,6 @@ static void tell(const dv_system *s, const double *state, float *truth) {
 }
 
 static void from(const dv_system *s, const double *truth, double *state) {
-  (void)s;
   state[FIRST] = atan2(truth[1], truth[0]);
   state[SECOND] =
       remainder(atan2(truth[3] - truth[1], truth[2] - truth[0]) - state[FIRST], 6.283185307179586477);

@@ -8,13 +8,11 @@ static const char state_names[STATES][32] = {"x", "y", "velocity x", "velocity y
 static const double extent = 1.8, keeps = 0.95, gain = 0.02, first_speed = 0.04;
 
 static void reset(const dv_system *s, dv_random *random, double *state) {
-  (void)s;
   for (int a = 0; a < AXES; a++) state[a] = (extent - 1) * dv_random_uniform(random);
   for (int a = 0; a < AXES; a++) state[AXES + a] = dv_random_symmetric(random, first_speed);
 }
 
 static void step(const dv_system *s, double *state, const double *u) {
-  (void)s;
   dv_glide(state, u, keeps, gain, 0, extent - 1);
 }
 

@@ -11,7 +11,6 @@ static const double cart_friction = 0.5, pole_friction = 0.02;
 
 static void slope(const dv_system *s, const double *state, const double *u, double *out) {
   double sine = sin(state[ANGLE]), cosine = cos(state[ANGLE]), mass = cart_mass + pole_mass;
-  (void)s;
   double pushed =
       (u[0] - cart_friction * state[SPEED] + pole_mass * half_length * state[TURN] * state[TURN] * sine) /
       mass;
@@ -44,7 +43,6 @@ static void tell(const dv_system *s, const double *state, float *truth) {
 }
 
 static void from(const dv_system *s, const double *truth, double *state) {
-  (void)s;
   state[PLACE] = truth[0];
   state[ANGLE] = atan2(truth[1], truth[2]);
   state[SPEED] = truth[3];

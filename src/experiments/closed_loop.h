@@ -1,7 +1,6 @@
 /* Closed loops of a simulated system with a controller on a model or on the true state: running, scoring and
  * showing them. */
-#ifndef DV_EXPERIMENTS_CLOSED_LOOP_H
-#define DV_EXPERIMENTS_CLOSED_LOOP_H
+#pragma once
 
 #include "experiments/system.h"
 #include "settings_tables.h"
@@ -98,5 +97,3 @@ typedef struct dv_loop_shown {
 } dv_loop_shown;
 
 dvbf_status dv_loop_show(const dv_loop_shown *shown, dvbf_error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* The paper's experiments: systems, models and the paper's numbers; their measurements, tables, and the
  * course of a study. */
-#ifndef DV_EXPERIMENTS_PAPER_H
-#define DV_EXPERIMENTS_PAPER_H
+#pragma once
 
 #include "base/file.h"
 #include "evaluate/evaluate.h"
@@ -202,5 +201,3 @@ static inline const dv_contender *dv_study_contender(const dv_study *s, size_t m
  * report.html. */
 dvbf_status dv_zoo_run(dvbf_reproduction **out, const char *folder, const dvbf_reproduce_options *options,
                        dvbf_error *error);
-
-#endif

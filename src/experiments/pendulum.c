@@ -25,14 +25,12 @@ static void step(const dv_system *s, double *state, const double *u) {
 }
 
 static void tell(const dv_system *s, const double *state, float *truth) {
-  (void)s;
   truth[SIN] = (float)sin(state[ANGLE]);
   truth[COS] = (float)cos(state[ANGLE]);
   truth[VELOCITY] = (float)state[SPEED];
 }
 
 static void from(const dv_system *s, const double *truth, double *state) {
-  (void)s;
   state[ANGLE] = atan2(truth[SIN], truth[COS]);
   state[SPEED] = truth[VELOCITY];
 }
@@ -50,7 +48,6 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
 
 static dvbf_status prepare(dv_system *s, dvbf_error *error) {
   const dv_pendulum_settings *p = s->settings;
-  (void)error;
   s->dt = p->dt;
   s->limit = p->torque;
   s->disturbance = p->disturbance;

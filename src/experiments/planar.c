@@ -17,14 +17,12 @@ static bool is_free(double x, double y) {
 }
 
 static void reset(const dv_system *s, dv_random *random, double *state) {
-  (void)s;
   do
     for (int a = 0; a < AXES; a++) state[a] = dv_random_uniform(random);
   while (!is_free(state[0], state[1]));
 }
 
 static void step(const dv_system *s, double *state, const double *u) {
-  (void)s;
   if (!is_free(state[0] + u[0], state[1] + u[1])) return;
   for (int a = 0; a < AXES; a++) state[a] += u[a];
 }

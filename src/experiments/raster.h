@@ -1,7 +1,6 @@
 /* Drawing into the images of simulated systems. Rows count downwards, columns to the right, in pixels from
  * the middle of the first one. Drawing covers what is there. */
-#ifndef DV_EXPERIMENTS_RASTER_H
-#define DV_EXPERIMENTS_RASTER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -36,5 +35,3 @@ void dv_raster_box(dv_raster *r, dv_spot centre, double half_height, double half
 /* Soft spots of many sizes in fixed places of a plane that is `extent` images wide, of which the image shows
  * the part that begins at `at`, in images. */
 void dv_raster_texture(dv_raster *r, dv_spot at, double extent, double contrast);
-
-#endif

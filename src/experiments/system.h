@@ -1,8 +1,7 @@
 /* Simulated systems with known states. A new one is a file NAME.c with its object dv_system_NAME and one line
  * in systems.def; it has the settings that most of them share, or a block of its own in settings_systems.def.
  */
-#ifndef DV_EXPERIMENTS_SYSTEM_H
-#define DV_EXPERIMENTS_SYSTEM_H
+#pragma once
 
 #include "experiments/raster.h"
 #include "math/random.h"
@@ -111,5 +110,3 @@ void dv_reflect(double *position, double *velocity, double low, double high);
 static inline double dv_random_symmetric(dv_random *random, double limit) {
   return limit * (2 * dv_random_uniform(random) - 1);
 }
-
-#endif

@@ -43,7 +43,6 @@ static void move_one(const dv_true_state *t, const double *z, const double *u, d
 static void move(void *user, int rows, const double *z, const double *u, const double *noise, double *next,
                  int stride) {
   const dv_true_state *t = user;
-  (void)noise;
   for (int r = 0; r < rows; r++, z += stride, next += stride, u += t->system->n_u) move_one(t, z, u, next);
 }
 

@@ -115,7 +115,6 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
 static void tell(const dv_system *s, const double *state, float *truth) {
   const motion m = motion_of(state);
   double apart[AXES];
-  (void)s;
   for (int a = 0; a < AXES; a++) {
     truth[a] = (float)((m.position[0][a] + m.position[1][a]) / 2);
     truth[AXES + a] = (float)((m.velocity[0][a] + m.velocity[1][a]) / 2);
@@ -129,7 +128,6 @@ static void reset(const dv_system *s, dv_random *random, double *state) {
 
 static void step(const dv_system *s, double *state, const double *u) {
   motion m = motion_of(state);
-  (void)u;
   move(s->settings, &m);
   keep(m, state);
 }

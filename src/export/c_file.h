@@ -1,6 +1,5 @@
 /* Writing C: constants, functions, the file of a model, and models with rounded weights. */
-#ifndef DV_EXPORT_C_FILE_H
-#define DV_EXPORT_C_FILE_H
+#pragma once
 
 #include "export/export.h"
 #include "export/part.h"
@@ -136,5 +135,3 @@ void dv_rounded_free(dvbf_model *rounded);
 /* Root mean square error of forecasts one step ahead, in units of the standard deviation of each column. */
 dvbf_status dv_rounding_error(double *out, const dvbf_model *model, const dvbf_sequences *sequences,
                               dvbf_error *error);
-
-#endif

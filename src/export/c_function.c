@@ -45,7 +45,6 @@ typedef struct uses {
 } uses;
 
 static void use(void *user, dvbf_place p, size_t by_direction, int rows, int cols) {
-  (void)by_direction, (void)rows, (void)cols;
   uses *u = user;
   if (u->spans[p.buffer].first < 0) u->spans[p.buffer].first = u->now;
   u->spans[p.buffer].last = u->now;
@@ -250,7 +249,6 @@ typedef struct flatness {
 } flatness;
 
 static void check_flat(void *user, dvbf_place p, size_t by_direction, int rows, int cols) {
-  (void)by_direction, (void)rows, (void)cols;
   flatness *f = user;
   f->flat &= p.by_row == (size_t)f->cols * p.by_col;
 }

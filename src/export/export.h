@@ -1,7 +1,6 @@
 /* Shared by all targets: what an export is of, growing text and templates, the description of a model, and
  * running programs. */
-#ifndef DV_EXPORT_EXPORT_H
-#define DV_EXPORT_EXPORT_H
+#pragma once
 
 #include "base/file.h"
 #include "model/model.h"
@@ -111,5 +110,3 @@ dvbf_status dv_compiler_exists(bool *exists, dvbf_error *error);
 /* Runs the C compiler: the words of the variable CC, or cc, and then these. Fails with the beginning of what
  * it prints. */
 dvbf_status dv_run_compiler(const char *const *words, const dv_scratch *scratch, dvbf_error *error);
-
-#endif

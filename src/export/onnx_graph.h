@@ -1,6 +1,5 @@
 /* A graph of ONNX in memory. */
-#ifndef DV_EXPORT_ONNX_GRAPH_H
-#define DV_EXPORT_ONNX_GRAPH_H
+#pragma once
 
 #include "export/export.h"
 #include "export/part.h"
@@ -51,5 +50,3 @@ dvbf_status dv_onnx_part(dv_onnx *g, const dv_code_part *part, const dv_onnx_nam
                          dv_onnx_name *out, dvbf_error *error);
 /* The whole file. */
 void dv_onnx_file(dv_text *out, dv_onnx *g, const char *name, const char *about);
-
-#endif

@@ -50,7 +50,6 @@ typedef struct check {
 
 /* Every read of a slot's buffer must lie within one slot. */
 static void check_place(void *user, dvbf_place p, size_t by_direction, int rows, int cols) {
-  (void)by_direction;
   check *c = user;
   size_t last = p.offset + (size_t)(rows - 1) * p.by_row + (size_t)(cols - 1) * p.by_col;
   bool slots = dv_code_part_has_slot(c->part, p.buffer);

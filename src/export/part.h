@@ -1,7 +1,6 @@
 /* Parts of a model as statements, ready to be written in another language: what they read and write, how they
  * are differentiated, simplified and run. */
-#ifndef DV_EXPORT_PART_H
-#define DV_EXPORT_PART_H
+#pragma once
 
 #include "engine/statements.h"
 #include "math/kalman.h"
@@ -98,5 +97,3 @@ static inline size_t dv_kalman_part_state(int n_z) {
  * observed, all in the model's units. range [2][n_z] are centres and limits of the states, or NULL. */
 dvbf_status dv_kalman_part(dv_code_part *out, const dv_system *system, bool feedthrough,
                            const dvbf_real *range, dvbf_error *error);
-
-#endif

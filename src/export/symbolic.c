@@ -370,7 +370,6 @@ typedef struct question {
 } question;
 
 static void ask(void *user, dvbf_place p, size_t by_direction, int rows, int cols) {
-  (void)by_direction, (void)rows, (void)cols;
   question *q = user;
   q->all_constant &= q->code->buffers[p.buffer].constant != NULL;
   /* A read lies within one slot, so its first number identifies it. */

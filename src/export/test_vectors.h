@@ -1,6 +1,5 @@
 /* Test vectors for exported code, and the reference results that they contain. */
-#ifndef DV_EXPORT_TEST_VECTORS_H
-#define DV_EXPORT_TEST_VECTORS_H
+#pragma once
 
 #include "export/export.h"
 #include "export/part.h"
@@ -74,5 +73,3 @@ dvbf_status dv_reference_step(dv_reference *reference, const float *x, const flo
  * it. */
 dvbf_status dv_reference_predict(dv_reference *reference, const float *u, int n, dv_answer *quiet,
                                  dv_answer *sampled, dvbf_error *error);
-
-#endif

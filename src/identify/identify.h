@@ -1,8 +1,7 @@
 /* Identification of linear systems without gradients: recordings in scaled units, subspace identification,
  * EM, scores, the choice of order, prediction-error refinement, and models of wide data on principal
  * components. */
-#ifndef DV_IDENTIFY_IDENTIFY_H
-#define DV_IDENTIFY_IDENTIFY_H
+#pragma once
 
 #include "identify/pca.h"
 #include "math/kalman.h"
@@ -251,5 +250,3 @@ dvbf_status dv_reduction_lift(dv_system *system, const dv_reduction *reduction, 
 
 /* The difference of ln p of a frame of x' from that of its coordinates, on average. */
 double dv_reduction_log_p(const dv_reduction *reduction);
-
-#endif

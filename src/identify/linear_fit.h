@@ -1,6 +1,5 @@
 /* The best linear model of some data, as a model. */
-#ifndef DV_IDENTIFY_LINEAR_FIT_H
-#define DV_IDENTIFY_LINEAR_FIT_H
+#pragma once
 
 #include "identify/identify.h"
 #include "model/model.h"
@@ -43,5 +42,3 @@ typedef dvbf_status dv_fit_fn(dvbf_model **out, const dvbf_settings *settings, c
                               dv_fit_watch watch, char *told, size_t size, dvbf_error *error);
 /* NULL: models of the class are trained. */
 dv_fit_fn *dv_fit_of(const dvbf_model_class *type);
-
-#endif

@@ -1,6 +1,5 @@
 /* Principal components of x: the few directions that hold nearly all of its variance. */
-#ifndef DV_IDENTIFY_PCA_H
-#define DV_IDENTIFY_PCA_H
+#pragma once
 
 #include "data/dataset.h"
 #include "model/model.h"
@@ -29,5 +28,3 @@ void dv_components_free(dv_components *components);
  * stay missing. */
 dvbf_status dv_components_project(dvbf_sequences *out, const dv_components *components,
                                   const dvbf_sequences *s, const dvbf_model *model, dvbf_error *error);
-
-#endif

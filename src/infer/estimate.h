@@ -1,7 +1,6 @@
 /* Estimating states: progress reports, requests made from settings, the ways to estimate, and reported
  * moments and quantiles of samples. */
-#ifndef DV_INFER_ESTIMATE_H
-#define DV_INFER_ESTIMATE_H
+#pragma once
 
 #include "engine/threads.h"
 #include "model/model.h"
@@ -153,5 +152,3 @@ void dv_draws_put(dv_draws *draws, const dv_request *request, dvbf_estimates *ou
 
 /* Ends a sequence: fills its reported values. */
 void dv_draws_end(dv_draws *draws, const dv_request *request, dvbf_estimates *out, size_t sequence);
-
-#endif

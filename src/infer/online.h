@@ -1,7 +1,6 @@
 /* One model of an online filter, with its programs packed into the caller's memory, and low-rank weights of
  * recognition. */
-#ifndef DV_INFER_ONLINE_H
-#define DV_INFER_ONLINE_H
+#pragma once
 
 #include "model/model.h"
 
@@ -102,5 +101,3 @@ struct dvbf_filter {
   const float **rows;      /* [members * samples] where the samples of x begin that take part */
   float *columns;          /* [members * samples][DV_SORTED] scratch */
 };
-
-#endif

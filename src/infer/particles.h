@@ -1,6 +1,5 @@
 /* Particle filter, importance weights of whole paths, and backward simulation, on one sequence at a time. */
-#ifndef DV_INFER_PARTICLES_H
-#define DV_INFER_PARTICLES_H
+#pragma once
 
 #include "engine/threads.h"
 #include "infer/estimate.h"
@@ -99,5 +98,3 @@ void dv_importance_clear(dv_importance *importance);
 /* Draws and weighs paths through sequence i and returns ln (1/N sum of the weights), an estimate of ln p(x)
  * that is too low on average, given one v ~ q(v). Allocates nothing. */
 double dv_importance_run(dv_importance *importance, const dvbf_sequences *s, size_t i, uint64_t seed);
-
-#endif

@@ -1,7 +1,6 @@
 /* An archive: a data file of any format as a set of named arrays; what formats implement, and what readers
  * use. */
-#ifndef DV_IO_ARCHIVE_H
-#define DV_IO_ARCHIVE_H
+#pragma once
 
 #include "settings_tables.h"
 
@@ -197,5 +196,3 @@ typedef struct dv_listing {
  * 10. Free with dv_listing_free, also after a failure. */
 dvbf_status dv_listing_of(dv_listing *out, const char *const *given, size_t count, dvbf_error *error);
 void dv_listing_free(dv_listing *listing);
-
-#endif

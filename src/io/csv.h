@@ -1,6 +1,5 @@
 /* Reading text tables: names, columns, lines and fields, numbers, times, and rows. */
-#ifndef DV_IO_CSV_H
-#define DV_IO_CSV_H
+#pragma once
 
 #include "base/text.h"
 #include "io/archive.h"
@@ -186,5 +185,3 @@ float *dv_csv_table_values(const dv_csv_table *t, int split, dv_role role);
 /* Moves the rows of another file behind those of `to`, which is empty or begins with the file `first`. Its
  * columns must be the same, and so must its sample time. */
 dvbf_status dv_csv_table_append(dv_csv_table *to, const char *first, dv_archive *from, dvbf_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reading the frames of sequences from the arrays of a file: loading, and a cache. */
-#ifndef DV_IO_FRAMES_H
-#define DV_IO_FRAMES_H
+#pragma once
 
 #include "data/dataset.h"
 #include "io/archive.h"
@@ -62,5 +61,3 @@ void dv_cache_free(dv_cache *cache);
  * several threads may ask at once. False if `read` fails. */
 typedef bool dv_cache_fn(void *user, size_t first, size_t count, float *out);
 bool dv_cache_read(dv_cache *cache, size_t first, size_t count, float *out, dv_cache_fn *read, void *user);
-
-#endif

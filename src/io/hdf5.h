@@ -1,6 +1,5 @@
 /* The lock and the error handling of HDF5, for reading and writing. */
-#ifndef DV_IO_HDF5_H
-#define DV_IO_HDF5_H
+#pragma once
 
 #include <dvbf/dvbf.h>
 #include <hdf5.h>
@@ -14,5 +13,3 @@ typedef struct dv_hdf5_printing {
 } dv_hdf5_printing;
 dv_hdf5_printing dv_hdf5_enter(void);
 void dv_hdf5_leave(dv_hdf5_printing saved);
-
-#endif

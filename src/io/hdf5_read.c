@@ -32,7 +32,6 @@ static int take_failure(void) {
 
 static herr_t look_for_memory(unsigned depth, const H5E_error2_t *error, void *user) {
   bool *found = user;
-  (void)depth;
   *found |= error->min_num == H5E_NOSPACE || error->min_num == H5E_CANTALLOC;
   return 0;
 }
@@ -40,7 +39,6 @@ static herr_t look_for_memory(unsigned depth, const H5E_error2_t *error, void *u
 /* Instead of printing. A lack of memory would else be taken for a missing object. */
 static herr_t notice(hid_t stack, void *user) {
   bool found = false;
-  (void)user;
   H5Ewalk2(stack, H5E_WALK_DOWNWARD, look_for_memory, &found);
   if (found) failure = ENOMEM;
   return 0;
@@ -74,7 +72,6 @@ typedef struct open_file {
 static H5FD_t *driver_open(const char *name, unsigned flags, hid_t access_list, haddr_t most) {
   struct stat about;
   int descriptor = (int)strtol(name, NULL, 10);
-  (void)access_list, (void)most;
   if (flags & (H5F_ACC_RDWR | H5F_ACC_CREAT | H5F_ACC_TRUNC) || fstat(descriptor, &about)) return NULL;
   open_file *f = dv_calloc(1, sizeof *f);
   if (!f) return NULL;
@@ -90,24 +87,20 @@ static herr_t driver_close(H5FD_t *file) {
 
 /* The library collects small reads, as from its usual driver. */
 static herr_t driver_query(const H5FD_t *file, unsigned long *flags) {
-  (void)file;
   if (flags) *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE;
   return 0;
 }
 
 static haddr_t driver_get_eoa(const H5FD_t *file, H5FD_mem_t type) {
-  (void)type;
   return ((const open_file *)file)->used;
 }
 
 static herr_t driver_set_eoa(H5FD_t *file, H5FD_mem_t type, haddr_t end) {
-  (void)type;
   ((open_file *)file)->used = end;
   return 0;
 }
 
 static haddr_t driver_get_eof(const H5FD_t *file, H5FD_mem_t type) {
-  (void)type;
   return ((const open_file *)file)->size;
 }
 
@@ -115,7 +108,6 @@ static haddr_t driver_get_eof(const H5FD_t *file, H5FD_mem_t type) {
 static herr_t driver_read(H5FD_t *file, H5FD_mem_t type, hid_t list, haddr_t at, size_t size, void *to) {
   open_file *f = (open_file *)file;
   unsigned char *out = to;
-  (void)type, (void)list;
   while (size) {
     ssize_t got = pread(f->descriptor, out, size, (off_t)at);
     if (got < 0 && errno == EINTR) continue;
@@ -136,7 +128,6 @@ static herr_t driver_read(H5FD_t *file, H5FD_mem_t type, hid_t list, haddr_t at,
 
 static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t list, haddr_t at, size_t size,
                            const void *from) {
-  (void)file, (void)type, (void)list, (void)at, (void)size, (void)from;
   return -1;
 }
 
@@ -185,7 +176,6 @@ typedef struct hdf5_file {
 /* The signature may follow a user block. */
 static bool recognises(int descriptor, const unsigned char *bytes, size_t size) {
   enum { BLOCK = 512 };
-  (void)bytes, (void)size;
   char signature[8];
   for (off_t at = 0; pread(descriptor, signature, sizeof signature, at) == sizeof signature;
        at = at ? 2 * at : BLOCK)
@@ -549,7 +539,6 @@ static dvbf_status list_arrays(hdf5_file *f, dvbf_error *error) {
 
 static dvbf_status hdf5_open(dv_archive *a, int descriptor, const dv_data_settings *how, dvbf_error *error) {
   hdf5_file *f = (hdf5_file *)a;
-  (void)how;
   dv_hdf5_printing saved = dv_hdf5_enter();
   take_failure();
   f->descriptor = dup(descriptor);

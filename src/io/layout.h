@@ -1,7 +1,6 @@
 /* The layout of data in a file: which arrays are x, u, state, mask and length, and what is known about
  * them. */
-#ifndef DV_IO_LAYOUT_H
-#define DV_IO_LAYOUT_H
+#pragma once
 
 #include "data/dataset.h"
 #include "io/archive.h"
@@ -73,5 +72,3 @@ dvbf_status dv_layout_episodes(dv_layout *l, bool *found);
 dvbf_status dv_layout_split(const dv_layout *l, dvbf_sequences *all, const char *prefix);
 /* For files with splits: takes valid from train if it is missing, and checks them. */
 dvbf_status dv_layout_complete(const dv_layout *l);
-
-#endif

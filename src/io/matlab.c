@@ -170,7 +170,6 @@ static dvbf_status matlab_open(dv_archive *a, int descriptor, const dv_data_sett
   struct stat about;
   char open_file[32];
   matlab_file *f = (matlab_file *)a;
-  (void)how;
   bool whole = !fstat(descriptor, &about) && is_whole(descriptor, about.st_size, &f->compressed);
   snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", descriptor);
   if (whole) f->file = Mat_Open(access(open_file, R_OK) ? a->path : open_file, MAT_ACC_RDONLY);
@@ -187,7 +186,6 @@ typedef dv_archive matlab_file;
 
 static dvbf_status matlab_open(dv_archive *a, int descriptor, const dv_data_settings *how,
                                dvbf_error *error) {
-  (void)descriptor, (void)how;
   return dv_fail(
       error, DVBF_FORMAT,
       "%.200s: is a file of MATLAB, and dvbf was built without libmatio, which reads it; in MATLAB: "
@@ -197,7 +195,6 @@ static dvbf_status matlab_open(dv_archive *a, int descriptor, const dv_data_sett
 #endif
 
 static bool recognises(int descriptor, const unsigned char *bytes, size_t size) {
-  (void)descriptor;
   return size == 16 && !memcmp(bytes, "MATLAB 5.0", 10);
 }
 

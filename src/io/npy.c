@@ -223,7 +223,6 @@ const char *dv_npy_file_bytes(void *from, uint64_t offset, size_t n, unsigned ch
 static const char *file_read(dv_archive *a, const dv_array *array, size_t first, size_t n, float *floats,
                              double *doubles) {
   npy_file *f = (npy_file *)a;
-  (void)array;
   return dv_npy_read(&f->npy, dv_npy_file_bytes, &f->descriptor, first, n, floats, doubles);
 }
 
@@ -233,14 +232,12 @@ static void file_close(dv_archive *a) {
 }
 
 static bool recognises(int descriptor, const unsigned char *bytes, size_t size) {
-  (void)descriptor;
   return size >= 6 && !memcmp(bytes, "\x93NUMPY", 6);
 }
 
 static dvbf_status file_open(dv_archive *a, int descriptor, const dv_data_settings *how, dvbf_error *error) {
   struct stat about;
   npy_file *f = (npy_file *)a;
-  (void)how;
   f->descriptor = dup(descriptor);
   if (f->descriptor < 0 || fstat(f->descriptor, &about))
     return dv_fail(error, DVBF_IO, "%.200s: cannot be read: %s", a->path, strerror(errno));

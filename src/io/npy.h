@@ -1,6 +1,5 @@
 /* Arrays in NPY format, in their own file or in an archive. */
-#ifndef DV_IO_NPY_H
-#define DV_IO_NPY_H
+#pragma once
 
 #include "io/archive.h"
 
@@ -21,5 +20,3 @@ void dv_npy_describe(dv_npy *npy, dv_array *array, dv_npy_bytes *bytes, void *fr
 /* As dv_archive.read. */
 const char *dv_npy_read(const dv_npy *npy, dv_npy_bytes *bytes, void *from, size_t first, size_t n,
                         float *floats, double *doubles);
-
-#endif

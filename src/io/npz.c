@@ -210,13 +210,11 @@ static zip_source_t *source_of(int descriptor) {
 }
 
 static bool recognises(int descriptor, const unsigned char *bytes, size_t size) {
-  (void)descriptor;
   return size >= 4 && (!memcmp(bytes, "PK\3\4", 4) || !memcmp(bytes, "PK\5\6", 4));
 }
 
 static dvbf_status npz_open(dv_archive *a, int descriptor, const dv_data_settings *how, dvbf_error *error) {
   npz_file *f = (npz_file *)a;
-  (void)how;
   pthread_mutex_init(&f->lock, NULL);
   zip_source_t *source = source_of(descriptor);
   if (!source) return dv_fail_memory(error, "reading data");

@@ -10,8 +10,7 @@
  *
  * Values stored in the file as in memory are not sent: the process reports their place, and the program reads
  * them there. */
-#ifndef DV_IO_SANDBOX_H
-#define DV_IO_SANDBOX_H
+#pragma once
 
 #include "io/archive.h"
 
@@ -88,5 +87,3 @@ typedef struct dv_reader_answer {
 /* All of a message; false when the other side is gone, or after `seconds`, 0: never. */
 bool dv_send(int to, const void *message, size_t size);
 bool dv_receive(int from, void *message, size_t size, int seconds);
-
-#endif

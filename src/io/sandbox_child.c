@@ -157,7 +157,6 @@ int dv_close_from(int first) {
 #ifdef SYS_close_range
   return (int)syscall(SYS_close_range, (unsigned)first, ~0U, 0);
 #else
-  (void)first;
   return -1;
 #endif
 }

@@ -1,6 +1,5 @@
 /* Writing named arrays: shared by the formats. */
-#ifndef DV_IO_WRITE_ARRAYS_H
-#define DV_IO_WRITE_ARRAYS_H
+#pragma once
 
 #include <dvbf/dvbf.h>
 
@@ -27,5 +26,3 @@ static inline size_t dv_text_count(const dvbf_array *a) {
 
 /* The next character of UTF-8 text before `end`; what is none counts as U+FFFD. 0 at the end. */
 uint32_t dv_next_character(const char **at, const char *end);
-
-#endif

@@ -1,7 +1,6 @@
 /* Small dense linear algebra on row-major arrays of double. Its own, because results must not depend on the
  * number of threads, as those of LAPACK do. */
-#ifndef DV_MATH_ALGEBRA_H
-#define DV_MATH_ALGEBRA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,5 +55,3 @@ void dv_least_squares(double *a, double *b, size_t n, int k, double share, doubl
 
 /* Largest absolute value of the eigenvalues of any a [n][n], by repeated squaring; scratch is [2 n n]. */
 double dv_spectral_radius(const double *a, int n, double *scratch);
-
-#endif

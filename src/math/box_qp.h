@@ -1,7 +1,6 @@
 /* Quadratic programs in a box, by projected Newton steps (Bertsekas 1982; Tassa, Mansard and Todorov 2014).
  */
-#ifndef DV_MATH_BOX_QP_H
-#define DV_MATH_BOX_QP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ static inline size_t dv_box_scratch(int n) {
  * where H is not positive definite there. */
 int dv_box_solve(double *x, bool *held, double *factor, const double *h, const double *g, const double *low,
                  const double *high, int n, double *scratch);
-
-#endif

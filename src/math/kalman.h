@@ -1,7 +1,6 @@
 /* Linear Gaussian systems with correlated noises: Kalman filter, shared gains, samples, and the
  * fixed-interval smoother. Memory is the caller's. */
-#ifndef DV_MATH_KALMAN_H
-#define DV_MATH_KALMAN_H
+#pragma once
 
 #include "math/random.h"
 
@@ -155,5 +154,3 @@ void dv_smoothed_clear(dv_smoothed *smoothed);
 /* z of a sequence x [steps][n_x], NaN if missing, u [steps][n_u], by a system of the same sizes. False as
  * in dv_kalman_observe. */
 bool dv_smooth(dv_smoothed *out, const dv_system *system, const double *x, const double *u, int steps);
-
-#endif

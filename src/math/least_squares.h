@@ -1,6 +1,5 @@
 /* Least squares: nonlinear by Levenberg and Marquardt, and ridge regression of several targets. */
-#ifndef DV_MATH_LEAST_SQUARES_H
-#define DV_MATH_LEAST_SQUARES_H
+#pragma once
 
 #include "base/error.h"
 
@@ -53,5 +52,3 @@ void dv_ridge_add(dv_ridge *ridge);
 void dv_ridge_solve(dv_ridge *ridge, double share);
 /* Prediction of target k for the present row. */
 double dv_ridge_guess(const dv_ridge *ridge, size_t k);
-
-#endif

@@ -1,7 +1,6 @@
 /* Arithmetic of a thread: fast functions or portable ones (setting `arithmetic`), and flushing of denormal
  * numbers. */
-#ifndef DV_MATH_PORTABLE_H
-#define DV_MATH_PORTABLE_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -97,8 +96,5 @@ static inline void dv_restore_denormals(unsigned before) {
 #if defined(__SSE2__)
   __builtin_ia32_ldmxcsr(before);
 #else
-  (void)before;
 #endif
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Counter-based random numbers (Philox 4x32-10 of Random123). A number depends only on its key and counter,
  * not on earlier draws, so results do not depend on threads, shards or order. */
-#ifndef DV_MATH_RANDOM_H
-#define DV_MATH_RANDOM_H
+#pragma once
 
 #include "math/portable.h"
 
@@ -85,5 +84,3 @@ static inline void dv_random_permutation(dv_random *r, uint32_t *out, size_t cou
   for (size_t i = 0; i < count; i++) out[i] = (uint32_t)i;
   dv_random_shuffle(r, out, count);
 }
-
-#endif

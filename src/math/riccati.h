@@ -1,6 +1,5 @@
 /* The infinite-horizon linear quadratic regulator. */
-#ifndef DV_MATH_RICCATI_H
-#define DV_MATH_RICCATI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ static inline size_t dv_riccati_scratch(int n_z, int n_u) {
  * b)^-1 b'p a, iterated from p = q. False if no p is found: a mode that grows, or costs and does not decay,
  * cannot be controlled. */
 bool dv_riccati(double *p, double *k, const dv_regulator *regulator, double *scratch);
-
-#endif

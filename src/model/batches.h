@@ -1,6 +1,5 @@
 /* Running a model over many sequences, and the check that ranks may do so together. */
-#ifndef DV_MODEL_BATCHES_H
-#define DV_MODEL_BATCHES_H
+#pragma once
 
 #include "base/ranks.h"
 #include "engine/threads.h"
@@ -76,5 +75,3 @@ dvbf_status dv_ranks_alike(dv_ranks *team, const dvbf_settings *settings, uint64
 /* The same for ranks that use a model. */
 dvbf_status dv_ranks_use_alike(dv_ranks *team, const dvbf_settings *settings, const dvbf_model *model,
                                const dvbf_sequences *sequences, dvbf_error *error);
-
-#endif

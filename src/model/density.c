@@ -150,7 +150,6 @@ void dv_density_words(const dv_density_frame *f, size_t first, uint32_t words[DV
 }
 
 bool dv_density_unscaled(const dv_train_settings *s) {
-  (void)s;
   return false;
 }
 
@@ -170,7 +169,6 @@ dvbf_expr dv_density_emit_square(dvbf_code *code, const dvbf_model *m, dvbf_valu
 }
 
 dvbf_expr dv_density_emit_bits(dvbf_code *code, const dvbf_program *p, const dvbf_model *m, dvbf_expr mean) {
-  (void)p, (void)m;
   return dv_times(code, mean, dv_minus(code, dv_number(code, 1), mean));
 }
 

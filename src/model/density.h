@@ -1,7 +1,6 @@
 /* Densities p(x | z). A density is one object in a file of its own and one line in densities.def; emission,
  * prediction, validation and the choice of settings use the object and never ask which one it is. */
-#ifndef DV_MODEL_DENSITY_H
-#define DV_MODEL_DENSITY_H
+#pragma once
 
 #include "data/dataset.h"
 #include "model/model.h"
@@ -107,5 +106,3 @@ double dv_sigmoid(double logit);
 /* Parts of code: sigma^2 from ln sigma, one of the parameters; and p (1 - p). */
 dvbf_expr dv_density_emit_square(dvbf_code *code, const dvbf_model *m, dvbf_value log_sigma);
 dvbf_expr dv_density_emit_bits(dvbf_code *code, const dvbf_program *p, const dvbf_model *m, dvbf_expr mean);
-
-#endif

@@ -13,7 +13,6 @@ static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf
 }
 
 static double first_output(const dv_train_settings *s, double mean) {
-  (void)s;
   return dv_logit(mean);
 }
 
@@ -35,7 +34,6 @@ static double ln_value(double x, double mean) {
 }
 
 static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
-  (void)train;
   return x->binary ? "every value of x is 0 or 1" : NULL;
 }
 

@@ -112,7 +112,6 @@ static double ln_p(double x, double l) {
 }
 
 static double slope(double x, double l) {
-  (void)l;
   return x;
 }
 
@@ -142,7 +141,6 @@ static double ln_value(double x, double mean) {
 
 /* A category that never comes starts as a rare one. */
 static double first_output(const dv_train_settings *s, double mean) {
-  (void)s;
   return dv_log(fmax(mean, 0.001));
 }
 
@@ -190,7 +188,6 @@ typedef struct ends {
 
 /* Fails if the sum of all columns differs: then there are no groups. */
 static dvbf_status look_at(void *user, size_t sequence, size_t step, const float *x, dvbf_error *error) {
-  (void)sequence, (void)step, (void)error;
   ends *e = user;
   int sum = 0;
   for (size_t i = 0; i < e->n; i++)

@@ -49,13 +49,11 @@ static void draw(const dv_density_frame *f, float *x) {
 }
 
 static dvbf_expr emit_variance(dvbf_code *code, const dvbf_program *p, const dvbf_model *m, dvbf_expr mean) {
-  (void)mean;
   return dv_density_emit_square(code, m, p->shape[0]);
 }
 
 /* It is the default, and needs no reason. */
 static const char *suits(const dvbf_sequences *train, const dv_statistics *x) {
-  (void)train, (void)x;
   return NULL;
 }
 

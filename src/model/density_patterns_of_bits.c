@@ -77,7 +77,6 @@ static void record(dvbf_program *p, const dvbf_model *m, dvbf_value hidden, dvbf
 }
 
 static double first_output(const dv_train_settings *s, double mean) {
-  (void)s;
   return dv_logit(mean);
 }
 

@@ -36,7 +36,6 @@ static double ln_value(double x, double mean) {
 
 /* A column without a count starts at a small rate. */
 static double first_output(const dv_train_settings *s, double mean) {
-  (void)s;
   return dv_log(fmax(mean, 0.01));
 }
 
@@ -46,7 +45,6 @@ static dvbf_expr emit_mean(dvbf_code *code, dvbf_expr output) {
 }
 
 static dvbf_expr emit_variance(dvbf_code *code, const dvbf_program *p, const dvbf_model *m, dvbf_expr mean) {
-  (void)code, (void)p, (void)m;
   return mean;
 }
 

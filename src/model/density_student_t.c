@@ -164,7 +164,6 @@ static void draw(const dv_density_frame *f, float *x) {
 
 /* The degrees of freedom are a parameter. */
 static dvbf_expr emit_variance(dvbf_code *code, const dvbf_program *p, const dvbf_model *m, dvbf_expr mean) {
-  (void)mean;
   dvbf_expr apart =
       dvbf_code_unary(code, DVBF_EXP_OF, dv_within(code, dv_read_one(code, p->shape[1]), LOWEST, HIGHEST));
   dvbf_expr ratio = dv_plus(code, dv_number(code, 1), dv_over(code, dv_number(code, 2), apart));
@@ -172,12 +171,10 @@ static dvbf_expr emit_variance(dvbf_code *code, const dvbf_program *p, const dvb
 }
 
 static double first_output(const dv_train_settings *s, double x) {
-  (void)s;
   return x;
 }
 
 static bool scales(const dv_train_settings *s) {
-  (void)s;
   return true;
 }
 

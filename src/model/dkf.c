@@ -151,14 +151,12 @@ static void later_states(dvbf_program *p, const dvbf_model *m, dvbf_value head) 
 }
 
 static void record(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   dvbf_value head = p->observe ? recognition(p, m) : DVBF_NONE;
   first_state(p, m, head);
   later_states(p, m, head);
 }
 
 static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   dvbf_graph *g = p->graph;
   int steps = p->steps - 1;
   p->later.prior = dvbf_slab(g, steps, 2 * m->n_z);
@@ -182,7 +180,6 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
 /* q(z_t) has a head for each of any number of frames, so its network is recurrent. */
 static dvbf_status settle(const dvbf_model_class *self, dvbf_settings *settings, size_t steps,
                           dvbf_error *error) {
-  (void)self, (void)steps;
   bool recurrent = dv_settings_train(settings, NULL)->initial != DV_INITIAL_MLP;
   return recurrent ? DVBF_OK : dvbf_settings_set(settings, "initial", "birnn", error);
 }

@@ -233,23 +233,19 @@ static void dynamics(dvbf_program *p, const dvbf_model *m, int wait, bool whole_
 }
 
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   dv_record_initial(p, m);
   dynamics(p, m, dv_model_recognises_from(m) - 1, true);
 }
 
 static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   dv_record_initial(p, m);
 }
 
 static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   dynamics(p, m, 0, false);
 }
 
 static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   dvbf_transition_values values = values_of(p, m, dvbf_slab_constant(p->graph, p->steps - 1, m->n_w));
   dvbf_value range = dvbf_state_range(p->graph, m);
   p->later.noise = values.w; /* w is a standard normal number if nothing is seen */
@@ -267,37 +263,31 @@ static const dv_train_settings *of(const dvbf_settings *settings) {
 }
 
 static int innovations(const dvbf_model_class *self, const dvbf_settings *settings) {
-  (void)self;
   return (int)of(settings)->latent;
 }
 
 static int emits(const dvbf_model_class *self, const dvbf_settings *settings) {
-  (void)self;
   int64_t seen = of(settings)->emission_sees, all = of(settings)->latent;
   return (int)(seen && seen < all ? seen : all);
 }
 
 static int start_frames(const dvbf_model_class *self, const dvbf_settings *settings) {
-  (void)self;
   return (int)of(settings)->initial_frames;
 }
 
 /* A network on frames has weights for a fixed number of them. */
 static int frames_needed(const dvbf_model_class *self, const dvbf_settings *settings) {
-  (void)self;
   bool fixed = of(settings)->initial == DV_INITIAL_MLP && of(settings)->initial_frames;
   return fixed ? (int)of(settings)->initial_frames : 1;
 }
 
 static bool rows_share(const dvbf_model_class *self, const dvbf_settings *settings) {
-  (void)self;
   return of(settings)->universal == DV_BAYESIAN;
 }
 
 /* "All" frames of a network that has weights for each are those of the training data. */
 static dvbf_status settle(const dvbf_model_class *self, dvbf_settings *settings, size_t steps,
                           dvbf_error *error) {
-  (void)self;
   char text[32];
   if (of(settings)->initial != DV_INITIAL_MLP || of(settings)->initial_frames) return DVBF_OK;
   snprintf(text, sizeof text, "%zu", steps);

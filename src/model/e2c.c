@@ -146,7 +146,6 @@ static void record_terms(dvbf_program *p, const dvbf_model *m, const transition 
 }
 
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   first_state(p, m);
   transition f = open_transition(p, m);
   part a = later_states(p, m, &f, p->gaps);
@@ -154,18 +153,15 @@ static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_mode
 }
 
 static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   first_state(p, m);
 }
 
 static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   transition f = open_transition(p, m);
   later_states(p, m, &f, true);
 }
 
 static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   transition f = open_transition(p, m);
   step_transition(p->graph, &f, 0);
   dv_record_join(p->graph, dvbf_steps(p->z, 1, 1), 1, &f.next);
@@ -173,7 +169,6 @@ static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model
 }
 
 static int one_frame(const dvbf_model_class *self, const dvbf_settings *settings) {
-  (void)self, (void)settings;
   return 1;
 }
 

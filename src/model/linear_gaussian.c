@@ -219,7 +219,6 @@ static const dvbf_op_class filter_class = {"kalman-filter", filter_forward, NULL
 /* ---- Recorders ---- */
 
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   dvbf_graph *g = p->graph;
   part parts[PARTS];
   dvbf_value in[INPUTS], out[OUTPUTS], noise = dvbf_slab_constant(g, p->steps, m->n_z);
@@ -240,7 +239,6 @@ static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_mode
 }
 
 static void emission(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   p->output = dvbf_slab(p->graph, p->steps, m->n_x);
   dvbf_layer layer = dv_dense(p->graph, "emission", p->output, DVBF_LINEAR, (dvbf_first){0},
                               (dv_dense_in[4]){{"z", p->z, 0, false}, {"u", p->u, 0, false}});
@@ -248,7 +246,6 @@ static void emission(const dvbf_model_class *self, dvbf_program *p, const dvbf_m
 }
 
 static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   dvbf_value u = m->n_u ? dvbf_steps(p->u, 0, 1) : p->u;
   p->later.noise = dvbf_slab_constant(p->graph, 1, m->n_z);
   dvbf_layer layer = dv_dense(p->graph, "transition", dvbf_steps(p->z, 1, 1), DVBF_LINEAR, (dvbf_first){0},
@@ -508,7 +505,6 @@ static dvbf_status smooth(work *w, bool *sound, dvbf_error *error) {
 
 dvbf_status dv_linear_exact(const dvbf_model_class *self, const dvbf_model *m, const dvbf_exact *asked,
                             dvbf_error *error) {
-  (void)self;
   work w = {.m = m, .q = asked, .range = dv_model_range(m)};
   bool sound = false;
   dvbf_status status = begin(&w, error);
@@ -539,12 +535,10 @@ static size_t online_doubles(const dvbf_model *m) {
 }
 
 size_t dv_linear_online_size(const dvbf_model_class *self, const dvbf_model *m) {
-  (void)self;
   return (sizeof(online) + 63) / 64 * 64 + online_doubles(m) * sizeof(double);
 }
 
 void dv_linear_online_begin(const dvbf_model_class *self, const dvbf_model *m, void *memory, uint64_t seed) {
-  (void)self;
   online *o = memory;
   double *room = (double *)(void *)((unsigned char *)memory + (sizeof *o + 63) / 64 * 64);
   *o = (online){.system = dv_system_at(room, m->n_z, m->n_u, m->n_x),
@@ -595,7 +589,6 @@ static void observe(online *o, const double *x) {
 
 void dv_linear_online_step(const dvbf_model_class *self, const dvbf_model *m, void *memory, const float *x,
                            const float *u, size_t samples, float *mean, float *deviation, float *z) {
-  (void)self;
   online *o = memory;
   dv_kalman *k = &o->filter;
   advance(o, m, u);
@@ -612,7 +605,6 @@ void dv_linear_online_step(const dvbf_model_class *self, const dvbf_model *m, vo
 
 void dv_linear_online_ahead(const dvbf_model_class *self, const dvbf_model *m, void *memory, const float *u,
                             bool noise, float *mean, float *deviation, double *x_mean, double *x_variance) {
-  (void)self;
   online *o = memory;
   dv_kalman *k = &o->filter;
   advance(o, m, u);

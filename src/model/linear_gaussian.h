@@ -1,6 +1,5 @@
 /* The linear model: its parameters as a system, in the scaled units of the model. */
-#ifndef DV_MODEL_LINEAR_GAUSSIAN_H
-#define DV_MODEL_LINEAR_GAUSSIAN_H
+#pragma once
 
 #include "math/kalman.h"
 #include "model/model.h"
@@ -18,5 +17,3 @@ void dv_linear_online_step(const dvbf_model_class *self, const dvbf_model *m, vo
                            const float *u, size_t samples, float *mean, float *deviation, float *z);
 void dv_linear_online_ahead(const dvbf_model_class *self, const dvbf_model *m, void *memory, const float *u,
                             bool noise, float *mean, float *deviation, double *x_mean, double *x_variance);
-
-#endif

@@ -1,6 +1,5 @@
 /* A model: settings, parameters, scaling of the data; and the programs that record its equations. */
-#ifndef DV_MODEL_MODEL_H
-#define DV_MODEL_MODEL_H
+#pragma once
 
 #include "data/dataset.h"
 #include "model/train_settings.h"
@@ -329,5 +328,3 @@ void dv_record_initial(dvbf_program *p, const dvbf_model *m);
 
 /* The shipped transition of that setting. */
 const dvbf_transition *dv_transition_of(const dv_train_settings *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* Networks that several models share: image encoders and decoders, a gated recurrent unit, and frames that
  * models read back. */
-#ifndef DV_MODEL_NETWORKS_H
-#define DV_MODEL_NETWORKS_H
+#pragma once
 
 #include "model/density.h"
 #include "model/model.h"
@@ -59,5 +58,3 @@ void dv_record_imputation(dvbf_program *p, const dvbf_model *m, dvbf_value out, 
 bool dv_imputation_needed(const dvbf_program *p);
 /* The same of a program of a single step: with gradients, it is a step of training on whole sequences. */
 bool dv_imputation_of_step(const dvbf_program *p);
-
-#endif

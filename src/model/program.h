@@ -1,6 +1,5 @@
 /* Blocks of long sequences, and bounds of several samples, for programs of a model. */
-#ifndef DV_MODEL_PROGRAM_H
-#define DV_MODEL_PROGRAM_H
+#pragma once
 
 #include "model/model.h"
 
@@ -46,5 +45,3 @@ void dv_record_ln_p(const dvbf_program *p, const dvbf_model *m, int first, int s
 void dv_record_paths(dvbf_program *p, const dvbf_model *m, int samples);
 /* The bound of a particle filter, for a program with inputs alone. */
 void dv_record_particles(dvbf_program *p, const dvbf_model *m, int samples);
-
-#endif

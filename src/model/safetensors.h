@@ -1,8 +1,7 @@
 /* Files of named tensors with metadata: safetensors. 8 bytes of little-endian header length, a JSON header,
  * raw little-endian float32. Models and checkpoints are such files; `format` in the metadata tells them
  * apart. */
-#ifndef DV_MODEL_SAFETENSORS_H
-#define DV_MODEL_SAFETENSORS_H
+#pragma once
 
 #include <dvbf/graph.h>
 #include <jansson.h>
@@ -71,5 +70,3 @@ dvbf_status dv_tensors_read(const dv_tensor_file *file, dv_tensor *tensors, int 
 bool dv_meta_set_kind(json_t *meta, const dvbf_model *model, const char *format);
 bool dv_meta_set_settings(json_t *meta, const dvbf_settings *settings);
 dvbf_status dv_meta_read_settings(const dv_tensor_file *file, dvbf_settings *settings, dvbf_error *error);
-
-#endif

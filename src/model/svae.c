@@ -90,7 +90,6 @@ static dvbf_drawn make_drawn(dvbf_graph *g, int steps, int n, bool noise) {
 
 /* A whole sequence, or its first frame if the program has no more. */
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   dvbf_graph *g = p->graph;
   int n = latent(m);
   dvbf_drawn all = make_drawn(g, p->steps, n, true);
@@ -140,22 +139,18 @@ static void one_step(dvbf_program *p, const dvbf_model *m, bool frame) {
 }
 
 static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   one_step(p, m, true);
 }
 
 static void move(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   one_step(p, m, false);
 }
 
 static int one_frame(const dvbf_model_class *self, const dvbf_settings *settings) {
-  (void)self, (void)settings;
   return 1;
 }
 
 static int dimension(const dvbf_model_class *self, const dvbf_settings *settings) {
-  (void)self;
   return (int)dv_settings_train(settings, NULL)->latent;
 }
 
@@ -166,7 +161,6 @@ static int states(const dvbf_model_class *self, const dvbf_settings *settings) {
 
 static dvbf_status settle(const dvbf_model_class *self, dvbf_settings *settings, size_t steps,
                           dvbf_error *error) {
-  (void)steps;
   int n = dimension(self, settings);
   if (n <= MOST_LATENT) return DVBF_OK;
   return dv_fail(error, DVBF_ARGUMENT, "latent = %d: a svae takes at most %d; 3 to 8 work well", n,

@@ -1,6 +1,5 @@
 /* The table "train": the settings of all models and of their training. */
-#ifndef DV_MODEL_TRAIN_SETTINGS_H
-#define DV_MODEL_TRAIN_SETTINGS_H
+#pragma once
 
 #include "settings_tables.h"
 
@@ -46,5 +45,3 @@ bool dv_model_class_lists(const dvbf_model_class *type, const char *set);
  * if the likelihood is final, its density does not use. */
 dvbf_status dv_settings_fit_model(const dvbf_settings *settings, const dvbf_model_class *type,
                                   bool with_density, dvbf_error *error);
-
-#endif

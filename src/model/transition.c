@@ -20,13 +20,11 @@ static int systems_of(const dv_train_settings *s) {
 }
 
 static int linear_systems(const dvbf_transition *self, const dvbf_settings *settings) {
-  (void)self;
   return systems_of(values_of(settings));
 }
 
 static size_t linear_universal(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
                                int n_w) {
-  (void)self;
   const dv_train_settings *s = values_of(settings);
   size_t n_in = (size_t)n_z + (size_t)n_u + (s->affine ? 1 : 0) + (size_t)n_w;
   return n_in * (size_t)n_z * (size_t)systems_of(s);
@@ -34,7 +32,6 @@ static size_t linear_universal(const dvbf_transition *self, const dvbf_settings 
 
 static size_t linear_gain(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
                           int n_w) {
-  (void)self, (void)n_u;
   return (size_t)n_w * (size_t)n_z * (size_t)systems_of(values_of(settings));
 }
 
@@ -73,7 +70,6 @@ static double of_mode(mode m, int row, int j, int n_z, double drawn) {
 /* A and B at random (A around the identity, or around modes), b = 0, C a multiple of the identity. */
 static void linear_first(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
                          int n_w, double *mean, double (*normal)(size_t k, void *random), void *random) {
-  (void)self;
   const dv_train_settings *s = values_of(settings);
   int systems = systems_of(s), first_w = n_z + n_u + (s->affine ? 1 : 0);
   size_t k = 0, all = (size_t)(first_w + n_w) * (size_t)n_z * (size_t)systems;
@@ -122,7 +118,6 @@ static void open_alpha(dvbf_graph *g, const dv_train_settings *s, const dvbf_tra
 
 static void *linear_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_settings *settings,
                          const dvbf_transition_values *x) {
-  (void)self;
   const dv_train_settings *s = values_of(settings);
   int systems = systems_of(s);
   linear_memory m = {0};
@@ -143,7 +138,6 @@ static void *linear_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_
 
 static void linear_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_transition_values *x,
                         void *memory, int t) {
-  (void)self, (void)x;
   const linear_memory *m = memory;
   if (!m) return;
   if (m->has_hidden) dvbf_layer_step(g, &m->hidden, t);
@@ -166,7 +160,6 @@ static size_t mlp_paths(const dv_train_settings *s, int n_z, int n_u) {
 
 static size_t mlp_universal(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
                             int n_w) {
-  (void)self;
   const dv_train_settings *s = values_of(settings);
   size_t hidden = (size_t)s->transition_hidden;
   return ((size_t)n_z + (size_t)n_u) * hidden + (hidden + (size_t)n_w) * (size_t)n_z + mlp_paths(s, n_z, n_u);
@@ -174,13 +167,11 @@ static size_t mlp_universal(const dvbf_transition *self, const dvbf_settings *se
 
 static size_t mlp_gain(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u,
                        int n_w) {
-  (void)self, (void)settings, (void)n_u;
   return (size_t)n_w * (size_t)n_z;
 }
 
 static void mlp_first(const dvbf_transition *self, const dvbf_settings *settings, int n_z, int n_u, int n_w,
                       double *mean, double (*normal)(size_t k, void *random), void *random) {
-  (void)self;
   const dv_train_settings *s = values_of(settings);
   size_t hidden = (size_t)s->transition_hidden, k = 0, inner = ((size_t)n_z + (size_t)n_u) * hidden;
   double out_scale = (s->residual ? s->scale_transition : 1) / sqrt((double)hidden);
@@ -215,7 +206,6 @@ static void open_paths(dvbf_layer *output, const dvbf_transition_values *x, size
 
 static void *mlp_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_settings *settings,
                       const dvbf_transition_values *x) {
-  (void)self;
   const dv_train_settings *s = values_of(settings);
   int n = (int)s->transition_hidden, n_in = x->n_z + x->n_u;
   mlp_memory m = {.residual = s->residual};
@@ -247,7 +237,6 @@ static void *mlp_open(const dvbf_transition *self, dvbf_graph *g, const dvbf_set
 
 static void mlp_step(const dvbf_transition *self, dvbf_graph *g, const dvbf_transition_values *x,
                      void *memory, int t) {
-  (void)self;
   const mlp_memory *m = memory;
   if (!m) return;
   dvbf_layer_step(g, &m->hidden, t);

@@ -26,7 +26,6 @@ static dvbf_drawn encode(dvbf_program *p, const dvbf_model *m, int first, int st
 }
 
 static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   int later = p->steps - 1;
   dvbf_drawn all = encode(p, m, 0, p->steps, p->observe);
   dvbf_value *of[] = {&all.value, &all.head, &all.noise, &all.use};
@@ -39,17 +38,14 @@ static void whole(const dvbf_model_class *self, dvbf_program *p, const dvbf_mode
 }
 
 static void start(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   p->first = encode(p, m, 0, 1, 1);
 }
 
 static void step(const dvbf_model_class *self, dvbf_program *p, const dvbf_model *m) {
-  (void)self;
   p->later = encode(p, m, 1, 1, 1);
 }
 
 static int start_frames(const dvbf_model_class *self, const dvbf_settings *settings) {
-  (void)self, (void)settings;
   return 1;
 }
 

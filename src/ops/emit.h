@@ -1,6 +1,5 @@
 /* Short names for writing the statements of `emit` (include/dvbf/graph.h, "Export"). */
-#ifndef DV_OPS_EMIT_H
-#define DV_OPS_EMIT_H
+#pragma once
 
 #include <dvbf/graph.h>
 
@@ -46,5 +45,3 @@ static inline dvbf_value dv_emit_room(dvbf_code *c, int steps, int cols) {
   dvbf_place p = dvbf_code_room(c, steps, cols);
   return (dvbf_value){p.buffer, steps, 1, cols, 0, (size_t)cols};
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Ops that are not public (dvbf/graph.h has the public ones). */
-#ifndef DV_OPS_OPS_H
-#define DV_OPS_OPS_H
+#pragma once
 
 #include "engine/engine.h"
 
@@ -233,5 +232,3 @@ void dv_record_patterns_mean(dvbf_graph *g, dvbf_value out, const dv_patterns *p
 void dv_record_residual(dvbf_graph *g, dvbf_value e, dvbf_value x, dvbf_value output, dvbf_value mask,
                         double (*mean)(double output),
                         dvbf_expr (*emit_mean)(dvbf_code *code, dvbf_expr output));
-
-#endif

@@ -1,7 +1,6 @@
 /* Drawing with cairo: canvas, text, colours, scales, axes, legends, curves, scatter plots, image strips and
  * animations. */
-#ifndef DV_REPORT_DRAWING_H
-#define DV_REPORT_DRAWING_H
+#pragma once
 
 #include "report/markup.h"
 
@@ -255,5 +254,3 @@ typedef struct dv_video {
 
 /* Writes it atomically; small images are enlarged. */
 dvbf_status dv_apng_write(const char *path, const dv_video *video, dvbf_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by the paper's figures: writing, titles, legends, scales and strokes. */
-#ifndef DV_REPORT_FIGURE_H
-#define DV_REPORT_FIGURE_H
+#pragma once
 
 #include "base/file.h"
 #include "report/drawing.h"
@@ -38,5 +37,3 @@ dv_scale dv_figure_scale(const double *values, size_t count);
 
 /* The stroke of curve k: colours, then the same colours dashed. */
 dv_stroke dv_figure_stroke(size_t k);
-
-#endif

@@ -264,7 +264,6 @@ static void draw_lines(cairo_t *cr, const dvbf_figure_errors *f, const dv_axes *
 }
 
 static void draw_errors(cairo_t *cr, const void *figure, size_t panel, dv_axes axes) {
-  (void)panel;
   const dvbf_figure_errors *f = figure;
   char label[80] = "predicted steps";
   if (f->observed)

@@ -212,7 +212,6 @@ static void draw_mark_at(cairo_t *cr, const dv_axes *axes, const dv_view *v, siz
 }
 
 static dv_colour faint_map(double t) {
-  (void)t;
   return (dv_colour){0.84, 0.84, 0.85};
 }
 

@@ -1,6 +1,5 @@
 /* Results as JSON, by jansson. */
-#ifndef DV_REPORT_JSON_H
-#define DV_REPORT_JSON_H
+#pragma once
 
 #include <dvbf/dvbf.h>
 #include <jansson.h>
@@ -20,5 +19,3 @@ dvbf_status dv_json_text(char **out, json_t *json, dvbf_error *error);
 
 /* Writes such a text as a file. */
 dvbf_status dv_json_write(const char *path, const char *text, dvbf_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* A growing text of HTML. Text is escaped; data are embedded as JSON. */
-#ifndef DV_REPORT_MARKUP_H
-#define DV_REPORT_MARKUP_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -34,5 +33,3 @@ void dv_markup_json(dv_markup *markup, json_t *json);
 json_t *dv_markup_json_text(const char *text);
 /* A string of base64. */
 json_t *dv_markup_json_bytes(const void *bytes, size_t count);
-
-#endif

@@ -1,7 +1,6 @@
 /* Building HTML pages inside the library: text and tables, coded numbers, diagrams drawn by the page's
  * script, signals, and axes of a latent space. */
-#ifndef DV_REPORT_PAGE_H
-#define DV_REPORT_PAGE_H
+#pragma once
 
 #include "report/markup.h"
 #include "report/signals.h"
@@ -130,5 +129,3 @@ dvbf_status dv_plot_end(dv_plot *plot, const char *caption, dvbf_error *error);
 /* `data` has names, units and times. */
 dvbf_status dv_page_signals(dvbf_page *page, const dv_signals *signals, const dvbf_data *data,
                             const char *caption, dvbf_error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* Points of a latent space for figures and pages: principal axes, samples with true values, regressions, and
  * views. */
-#ifndef DV_REPORT_PLOTS_H
-#define DV_REPORT_PLOTS_H
+#pragma once
 
 #include "evaluate/evaluate.h"
 #include "report/drawing.h"
@@ -115,5 +114,3 @@ void dv_view_clear(dv_view *view);
 #define DV_VIEW_LEFT 74
 
 void dv_view_draw(cairo_t *cr, const dv_view *view, double x, double y, double width, double height);
-
-#endif

@@ -1,6 +1,5 @@
 /* A section of a report: one model on one data set, and the parts of it. */
-#ifndef DV_REPORT_REPORT_H
-#define DV_REPORT_REPORT_H
+#pragma once
 
 #include "base/file.h"
 #include "evaluate/evaluate.h"
@@ -82,5 +81,3 @@ dvbf_status dv_section_search(dvbf_page *page, const dv_section *c, dvbf_error *
  * shorter than what is shown, else 0. */
 const dvbf_evaluation *dv_section_far(const dv_section *c);
 size_t dv_section_training_steps(const dv_section *c, const dv_shown *shown);
-
-#endif

@@ -1,6 +1,5 @@
 /* Measured and predicted signals of a few sequences, for figures and pages. */
-#ifndef DV_REPORT_SIGNALS_H
-#define DV_REPORT_SIGNALS_H
+#pragma once
 
 #include <dvbf/dvbf.h>
 
@@ -40,5 +39,3 @@ const char *dv_signal_unit(const dvbf_data *data, bool input, size_t k);
 void dv_signal_sequence(char out[96], const dvbf_sequences *sequences, size_t i);
 /* Its beginning: in seconds, or in steps without a sample time. */
 double dv_signal_start(const dvbf_data *data, const dvbf_sequences *sequences, size_t i);
-
-#endif

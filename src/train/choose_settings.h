@@ -1,6 +1,5 @@
 /* Settings chosen for the data, and the facts about data that the choices follow from. */
-#ifndef DV_TRAIN_CHOOSE_SETTINGS_H
-#define DV_TRAIN_CHOOSE_SETTINGS_H
+#pragma once
 
 #include "data/dataset.h"
 
@@ -20,5 +19,3 @@ size_t dv_profile_steps(const dv_profile *facts);
 /* As dvbf_settings_choose. */
 dvbf_status dv_choose_settings(dvbf_settings *settings, const dv_profile *facts, dvbf_choice_fn *each,
                                void *user_data, dvbf_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Training on principal components of x instead of x, and from coarse to fine data. */
-#ifndef DV_TRAIN_PCA_TRAINING_H
-#define DV_TRAIN_PCA_TRAINING_H
+#pragma once
 
 #include "identify/pca.h"
 #include "model/density.h"
@@ -75,5 +74,3 @@ dvbf_status dv_coarse_refocus(const dv_coarse *coarse, dvbf_model *model, unsign
                               dvbf_error *error);
 /* Makes the data those of a level; 0: as they are. */
 dvbf_status dv_coarse_set(dv_coarse *coarse, unsigned level, dvbf_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a run leaves on the disk: its folder, the description of its data, and checkpoints. */
-#ifndef DV_TRAIN_RUN_FOLDER_H
-#define DV_TRAIN_RUN_FOLDER_H
+#pragma once
 
 #include "base/file.h"
 #include "train/trainer.h"
@@ -119,5 +118,3 @@ bool dv_extends(const dvbf_settings *given, const dvbf_settings *of_run);
 /* Refuses settings that differ from those of the run in `where`, and names the first that differs. */
 dvbf_status dv_refuse_change(const dvbf_settings *given, const dvbf_settings *of_run, const char *where,
                              dvbf_error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* The search: folds of the data, scores of candidates, the list of candidates, and their training on threads
  * and ranks. */
-#ifndef DV_TRAIN_SEARCH_H
-#define DV_TRAIN_SEARCH_H
+#pragma once
 
 #include "base/ranks.h"
 #include "evaluate/rolling.h"
@@ -180,5 +179,3 @@ void dv_search_report(dv_search *search, const char *event);
 dvbf_status dv_search_folder_remove(const char *folder, dvbf_error *error);
 /* Copies a file from one folder to another, replacing one of that name. */
 dvbf_status dv_search_folder_copy(const char *from, const char *to, const char *name, dvbf_error *error);
-
-#endif

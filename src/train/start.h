@@ -1,7 +1,6 @@
 /* First values of a model: from an identified linear system (start = linear), from moments of images (start =
  * places), or with the state equal to x (start = state). */
-#ifndef DV_TRAIN_START_H
-#define DV_TRAIN_START_H
+#pragma once
 
 #include "identify/pca.h"
 #include "model/model.h"
@@ -93,5 +92,3 @@ dvbf_status dv_part_named(dv_part *out, const dvbf_model *m, const char *const *
 dvbf_real *dv_state_clear(const dvbf_model *m, const char *name);
 /* z_1 = w_1, with mean 0 unless initial.output is set, and that deviation. */
 void dv_state_plain_start(const dvbf_model *m, double deviation);
-
-#endif

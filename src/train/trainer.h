@@ -1,7 +1,6 @@
 /* Training of one model: by gradients or by a fit, checks of data, recovery, validation scores, and the state
  * range. */
-#ifndef DV_TRAIN_TRAINER_H
-#define DV_TRAIN_TRAINER_H
+#pragma once
 
 #include "data/dataset.h"
 #include "engine/threads.h"
@@ -120,5 +119,3 @@ void dv_range_widen(dvbf_model *model);
  * The model's recognition must see the innovation. */
 dvbf_status dv_innovation_moments(double *e, const dvbf_model *model, dv_threads *pool,
                                   const dvbf_sequences *train, dvbf_error *error);
-
-#endif

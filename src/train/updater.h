@@ -1,7 +1,6 @@
 /* Gradient updates: the updater, schedules, sums of gradients over threads and ranks, and the order of
  * minibatches. */
-#ifndef DV_TRAIN_UPDATER_H
-#define DV_TRAIN_UPDATER_H
+#pragma once
 
 #include "base/ranks.h"
 #include "data/dataset.h"
@@ -157,5 +156,3 @@ const uint32_t *dv_order_shard(const dv_order *order, int shard);
 /* All sequences, for reading those of this shard: in runs, frames read before are in memory. Several threads
  * may ask for different shards. */
 const dvbf_sequences *dv_order_sequences(dv_order *order, int shard);
-
-#endif
