@@ -14,22 +14,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A system and how it is simulated, as images of 32 x 32 pixels, otherwise on top of its defaults. */
+/* Systems, which are simulated as images of 32 x 32 pixels, otherwise on top of their defaults. */
 static const struct {
-  const char *name;
-  dv_simulation how;
+  const char *name, *system;
+  int64_t train, valid;
+  bool rod; /* a pendulum is drawn as a rod */
 } animals[] = {
-    {"pendulum", {.system = "pendulum", .train = 500}},
-    {"pendulum, rod", {.system = "pendulum", .train = 500, .rod = true}},
-    {"ball", {.system = "ball", .train = 500}},
-    {"two balls", {.system = "two-balls", .train = 500}},
-    {"cart-pole", {.system = "cart-pole"}},
-    {"arm", {.system = "arm"}},
-    {"planar", {.system = "planar"}},
-    {"dot", {.system = "dot"}},
-    {"dot, 64 sequences", {.system = "dot", .train = 56, .valid = 8}},
-    {"textured dot", {.system = "textured-dot"}},
-    {"camera", {.system = "camera"}},
+    {"pendulum", "pendulum", 500, 100, false},   {"pendulum, rod", "pendulum", 500, 100, true},
+    {"ball", "ball", 500, 100, false},           {"two balls", "two-balls", 500, 100, false},
+    {"cart-pole", "cart-pole", 500, 100, false}, {"arm", "arm", 500, 100, false},
+    {"planar", "planar", 500, 100, false},       {"dot", "dot", 500, 100, false},
+    {"dot, 64 sequences", "dot", 56, 8, false},  {"textured dot", "textured-dot", 500, 100, false},
+    {"camera", "camera", 500, 100, false},
 };
 enum { ANIMALS = sizeof animals / sizeof *animals, AHEAD = 10 };
 
@@ -53,25 +49,34 @@ typedef struct zoo {
   const char *folder;
   result *results; /* [count] */
   size_t count;
-  bool stopped;
+  dvbf_reproduction *out;
 } zoo;
 
 /* ---- One training ---- */
 
 static dvbf_status simulate(dvbf_data **out, size_t animal, uint64_t seed, const char *path,
                             dvbf_error *error) {
-  dv_simulation how = animals[animal].how;
-  how.seed = seed;
-  how.size = 32, how.steps = 30, how.test = 100;
-  if (!how.valid) how.valid = 100;
-  dvbf_status status = dv_simulate(out, &how, error);
-  return status ? status : dvbf_data_write(*out, path, error);
+  dvbf_settings *settings = NULL;
+  dvbf_status status = dvbf_settings_new(&settings, animals[animal].system, error);
+  if (status) return status;
+  dv_system_data *d = dv_settings_edit(settings);
+  d->train = animals[animal].train;
+  d->valid = animals[animal].valid;
+  d->test = 100;
+  d->steps = 30;
+  d->size = 32;
+  d->seed = (int64_t)seed;
+  if (animals[animal].rod) ((dv_pendulum_settings *)dv_settings_edit(settings))->shape = DV_SHAPE_ROD;
+  status = dvbf_simulate(out, settings, error);
+  if (!status) status = dvbf_data_write(*out, path, error);
+  dvbf_settings_free(settings);
+  return status;
 }
 
 static bool on_progress(const dvbf_progress *p, void *user) {
   zoo *z = user;
-  if (z->options->progress && !z->options->progress(p, z->options->user_data)) z->stopped = true;
-  return !z->stopped;
+  if (z->options->progress && !z->options->progress(p, z->options->user_data)) z->out->stopped = true;
+  return !z->out->stopped;
 }
 
 static dvbf_status train(zoo *z, dvbf_model **out, const dvbf_data *data, uint64_t seed, const char *run,
@@ -117,7 +122,7 @@ static dvbf_status evaluate(result *r, const dvbf_model *model, const dvbf_data 
 static void tell(zoo *z, const result *r, dvbf_stage_kind kind, const char *folder) {
   dvbf_stage stage = {.kind = kind, .system = animals[r->animal].name, .seed = r->seed, .folder = folder};
   const dvbf_reproduce_options *o = z->options;
-  if (o->stage && !o->stage(&stage, o->user_data)) z->stopped = true;
+  if (o->stage && !o->stage(&stage, o->user_data)) z->out->stopped = true;
 }
 
 /* NAME or, with several seeds, NAME/seed-N. */
@@ -146,8 +151,8 @@ static dvbf_status run_one(zoo *z, size_t animal, uint64_t seed, dvbf_error *err
   if (!status) status = dv_refuse_existing(file, z->options->force, error);
   if (!status) status = simulate(&data, animal, seed, file, error);
   if (!status) tell(z, r, DVBF_TRAINING, run);
-  if (!status && !z->stopped) status = train(z, &model, data, seed, run, error);
-  if (!status && model && !z->stopped) {
+  if (!status && !z->out->stopped) status = train(z, &model, data, seed, run, error);
+  if (!status && model && !z->out->stopped) {
     tell(z, r, DVBF_EVALUATING, run);
     r->value[SECONDS] = dvbf_model_describe(model).seconds;
     status = evaluate(r, model, data, error);
@@ -160,7 +165,8 @@ static dvbf_status run_one(zoo *z, size_t animal, uint64_t seed, dvbf_error *err
 
 /* ---- Results ---- */
 
-static dvbf_status json_of(char **out, const zoo *z, dvbf_error *error) {
+static dvbf_status write_json(const zoo *z, dvbf_error *error) {
+  dv_path path;
   json_t *all = json_array();
   for (size_t i = 0; i < z->count; i++) {
     const result *r = &z->results[i];
@@ -168,10 +174,12 @@ static dvbf_status json_of(char **out, const zoo *z, dvbf_error *error) {
     for (int k = 0; k < VALUES; k++) json_object_set_new(one, values[k].key, dv_json_number(r->value[k]));
     json_array_append_new(all, one);
   }
-  return dv_json_text(out, json_pack("{s:o}", "zoo", all), error);
+  dvbf_status status = dv_json_text(&z->out->json, json_pack("{s:o}", "zoo", all), error);
+  dv_join(path, z->folder, "results.json");
+  return status ? status : dv_json_write(path, z->out->json, error);
 }
 
-static dvbf_status table_of(dvbf_table *t, const zoo *z, dvbf_error *error) {
+static dvbf_status make_table(dvbf_table *t, const zoo *z, dvbf_error *error) {
   dvbf_status status =
       dv_table_init(t, "On test data. Errors are over the variance of x: the mean image has 1", z->count + 1,
                     VALUES + 1, error);
@@ -200,38 +208,25 @@ static dvbf_status write_page(const zoo *z, const dvbf_table *table, dvbf_error 
   return status;
 }
 
-static dvbf_status make_reproduction(dvbf_reproduction **out, const zoo *z, dvbf_error *error) {
-  dv_path path;
-  dvbf_reproduction *r = dv_calloc(1, sizeof *r);
-  if (r) r->experiments = dv_calloc(1, sizeof *r->experiments);
-  if (r && r->experiments) r->experiments->tables = dv_calloc(1, sizeof *r->experiments->tables);
-  bool room = r && r->experiments && r->experiments->tables;
-  dvbf_status status =
-      room ? json_of(&r->json, z, error) : dv_fail(error, DVBF_MEMORY, "out of memory for the results");
-  if (!status) status = table_of(r->experiments->tables, z, error);
-  if (!status) {
-    r->stopped = z->stopped;
-    r->n_experiments = 1;
-    r->experiments->system = "zoo";
-    r->experiments->title = "Simulated systems as video";
-    r->experiments->remark = "Images of 32 x 32 pixels, with settings chosen from the data.";
-    r->experiments->n_tables = 1;
-    dv_join(path, z->folder, "results.json");
-    status = dv_json_write(path, r->json, error);
-  }
-  if (!status) status = write_page(z, r->experiments->tables, error);
-  if (status)
-    dvbf_reproduction_free(r);
-  else
-    *out = r;
-  return status;
+static dvbf_status keep_results(const zoo *z, dvbf_error *error) {
+  dvbf_table *table = dv_calloc(1, sizeof *table);
+  if (!table) return dv_fail(error, DVBF_MEMORY, "out of memory for the results");
+  z->out->n_experiments = 1;
+  *z->out->experiments =
+      (dvbf_experiment_results){.system = "zoo",
+                                .title = "Simulated systems as video",
+                                .remark = "Images of 32 x 32 pixels, with settings chosen from the data.",
+                                .n_tables = 1,
+                                .tables = table};
+  dvbf_status status = make_table(table, z, error);
+  if (!status) status = write_json(z, error);
+  return status ? status : write_page(z, table, error);
 }
 
-dvbf_status dv_zoo_run(dvbf_reproduction **out, const char *folder, const dvbf_reproduce_options *options,
+dvbf_status dv_zoo_run(dvbf_reproduction *out, const char *folder, const dvbf_reproduce_options *options,
                        dvbf_error *error) {
-  size_t seeds = options->seeds ? options->seeds : 1;
   char first[32] = "1";
-  zoo z = {.options = options, .folder = folder};
+  zoo z = {.options = options, .folder = folder, .out = out};
   if (options->preset)
     return dv_fail(
         error, DVBF_ARGUMENT,
@@ -239,12 +234,13 @@ dvbf_status dv_zoo_run(dvbf_reproduction **out, const char *folder, const dvbf_r
         options->preset);
   dvbf_status status =
       options->settings ? dvbf_settings_get(options->settings, "seed", first, sizeof first, error) : DVBF_OK;
-  z.results = dv_calloc(seeds, ANIMALS * sizeof *z.results);
-  if (!status && !z.results) status = dv_fail(error, DVBF_MEMORY, "out of memory for %zu seeds", seeds);
-  for (size_t k = 0; k < ANIMALS && !status && !z.stopped; k++)
-    for (size_t i = 0; i < seeds && !status && !z.stopped; i++)
+  z.results = dv_calloc(options->seeds, ANIMALS * sizeof *z.results);
+  if (!status && !z.results)
+    status = dv_fail(error, DVBF_MEMORY, "out of memory for %zu seeds", options->seeds);
+  for (size_t k = 0; k < ANIMALS && !status && !out->stopped; k++)
+    for (size_t i = 0; i < options->seeds && !status && !out->stopped; i++)
       status = run_one(&z, k, strtoull(first, NULL, 10) + i, error);
-  if (!status) status = make_reproduction(out, &z, error);
+  if (!status) status = keep_results(&z, error);
   dv_free(z.results);
   return status;
 }

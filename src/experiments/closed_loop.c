@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- Goals ---- */
 
@@ -81,12 +80,6 @@ static void begin(const dv_system *p, const dv_loop_settings *s, dv_random *rand
   state[p->goal.speed] = dv_random_symmetric(random, s->first_velocity);
 }
 
-static double microseconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return 1e6 * (double)now.tv_sec + 1e-3 * (double)now.tv_nsec;
-}
-
 static void reset_controller(void *user) {
   dvbf_controller_reset(user);
 }
@@ -112,9 +105,9 @@ static void control(dv_episodes *e, size_t at, size_t t, size_t late, const dv_p
   e->cost[at] = NAN;
   if (t < late) return;
   const float *what = pilot->sees_state ? e->truth + from * e->n_s : e->x + from * e->n_x;
-  double start = microseconds();
+  double start = dv_seconds_now();
   pilot->step(pilot->user, e->seen[from] ? what : NULL, t > late ? e->u + (from - 1) * e->n_u : NULL, &f);
-  e->time[at] = microseconds() - start;
+  e->time[at] = 1e6 * (dv_seconds_now() - start);
   memcpy(e->given + at * e->n_u, f.u, e->n_u * sizeof *f.u);
   e->cost[at] = (float)f.cost;
   if (f.z) memcpy(e->z + at * e->n_z, f.z, e->n_z * sizeof *e->z);

@@ -5,15 +5,13 @@
 #include "base/file.h"
 #include "evaluate/evaluate.h"
 #include "report/json.h"
-#include "report/plots.h"
 
 #include <dvbf/dvbf.h>
 #include <dvbf/report.h>
 
-enum { DV_EXPERIMENTS = 5, DV_MODELS = 8, DV_QUANTITIES = 32 };
+enum { DV_EXPERIMENTS = 5, DV_MODELS = 8, DV_TABLES = 8, DV_COLUMNS = 7 };
 
 typedef enum dv_quantity_kind {
-  DV_OF_TITLE,      /* no quantity: a new table begins */
   DV_OF_LIKELIHOOD, /* of the regression of a state on z */
   DV_OF_R2,         /* of the same */
   DV_OF_R2_AWAY,    /* of the same, on frames away from bounces */
@@ -37,7 +35,6 @@ typedef enum dv_quantity_kind {
 } dv_quantity_kind;
 
 typedef struct dv_quantity {
-  const char *table; /* the title, in an entry that begins a table */
   const char *heading, *key;
   int decimals;
   dv_quantity_kind kind;
@@ -45,6 +42,12 @@ typedef struct dv_quantity {
   size_t first, last;      /* frames of an error, counted from 1; balls */
   double paper[DV_MODELS]; /* 0: it gives none */
 } dv_quantity;
+
+/* A table. */
+typedef struct dv_quantities {
+  const char *title;
+  dv_quantity quantity[DV_COLUMNS]; /* ends at the first without a heading */
+} dv_quantities;
 
 typedef struct dv_contender {
   const char *name, *model; /* in the tables, and as the setting */
@@ -56,32 +59,100 @@ typedef struct dv_contender {
 
 typedef struct dv_experiment {
   const char *system, *title, *remark;
-  bool all_models;                   /* that dvbf has, not those of the paper's tables alone */
-  dv_contender contender[DV_MODELS]; /* ends at the first without a name */
-  dv_quantity quantity[DV_QUANTITIES];
+  bool all_models;                       /* that dvbf has, not those of the paper's tables alone */
+  dv_contender contender[DV_MODELS];     /* ends at the first without a name */
+  const dv_quantities *table[DV_TABLES]; /* ends at NULL */
 } dv_experiment;
 
 extern const dv_experiment dv_experiments[DV_EXPERIMENTS];
-/* Entries of `quantity`, titles included. */
-size_t dv_quantities(const dv_experiment *experiment);
-/* The first entry of that kind; DV_QUANTITIES: none. */
-size_t dv_quantity_of(const dv_experiment *experiment, dv_quantity_kind kind);
+/* Whether it has a quantity of that kind. */
+bool dv_measures(const dv_experiment *experiment, dv_quantity_kind kind);
+
+/* ---- Study ---- */
+
+/* Each experiment runs for all seeds: simulate, train, evaluate, and show the first seed. */
+
+/* Results of one seed and model. */
+typedef struct dv_result {
+  uint64_t seed;
+  double values[DV_TABLES][DV_COLUMNS];
+  double seconds, starts;      /* of training */
+  dvbf_evaluation *test, *far; /* on the test set, and on sequences three times as long */
+  json_t *test_json, *far_json;
+} dv_result;
+
+/* A model in an experiment. */
+typedef struct dv_study_model {
+  int contender;           /* which of the paper's models it is */
+  const char *preset;      /* that is used */
+  dvbf_settings *settings; /* of training; every trial sets its own seed */
+} dv_study_model;
+
+/* One experiment with its models. */
+typedef struct dv_study {
+  const dv_experiment *experiment;
+  dv_path folder;
+  size_t n_models;
+  dv_study_model model[DV_MODELS];
+  size_t count;       /* seeds that are done */
+  dv_result *results; /* [seeds][n_models] */
+} dv_study;
+
+/* The whole request. */
+typedef struct dv_work {
+  dvbf_reproduce_options options;
+  const char *folder;
+  size_t n_studies;
+  dv_study studies[DV_EXPERIMENTS];
+  uint64_t first_seed;
+  dvbf_reproduction *out;
+  dvbf_page *page;
+  dv_path figures;
+} dv_work;
+
+static inline const dv_contender *dv_study_contender(const dv_study *s, size_t model) {
+  return &s->experiment->contender[s->model[model].contender];
+}
+
+static inline dv_result *dv_study_result(const dv_study *s, size_t seed, size_t model) {
+  return &s->results[seed * s->n_models + model];
+}
+
+/* Tables of all models, under each other, of the seeds that are done: at least one. */
+dvbf_status dv_paper_tables(dvbf_experiment_results *out, const dv_study *study, dvbf_error *error);
+json_t *dv_paper_json(const dv_study *study, size_t model);
+
+/* ---- Trials ---- */
+
+/* One seed of one experiment while it runs. */
+typedef struct dv_trial {
+  dv_study *study;
+  uint64_t seed;
+  dv_path folder;
+  dvbf_settings *system, *evaluation;
+  dvbf_data *data, *long_data; /* test sets: as in training, and of 45 frames */
+  dvbf_model *model[DV_MODELS];
+  dv_result *results; /* [n_models] of this seed */
+} dv_trial;
+
+/* The folder of one seed: the study's own when there is but one. */
+void dv_trial_folder(dv_path out, const dv_work *work, const dv_study *study, uint64_t seed);
+/* The run folder of one of its models. */
+void dv_trial_run_folder(dv_path out, const dv_trial *trial, size_t model);
+/* Reports a stage to the caller, of a model or, with DV_MODELS, of none. */
+void dv_trial_report(dv_work *work, const dv_trial *trial, dvbf_stage_kind kind, size_t model);
+
+/* Runs one seed. It counts in the study's results if all its models are evaluated, and not if the caller
+ * stops it. */
+dvbf_status dv_trial_run(dv_trial *trial, dv_work *work, dvbf_error *error);
+void dv_trial_clear(dv_trial *trial);
+void dv_result_clear(dv_result *result);
+
+/* Adds the tables of all seeds, and figures and sections of this one, to the page. */
+dvbf_status dv_trial_show(const dv_trial *trial, const dvbf_experiment_results *tables, dv_work *work,
+                          dvbf_error *error);
 
 /* ---- Measurements ---- */
-
-/* Quantities that an evaluation does not hold. */
-
-/* The model and data to measure. */
-typedef struct dv_subject {
-  const dvbf_model *model;
-  const dvbf_data *data, *long_data; /* test sets: as in training, and of 45 frames */
-  const char *preset;                /* that both were simulated with */
-  size_t observed;                   /* frames seen before prediction starts */
-  uint64_t seed;
-  unsigned threads;
-} dv_subject;
-
-/* ---- Positions of objects in predictions ---- */
 
 typedef struct dv_centres {
   double valid,
@@ -91,113 +162,18 @@ typedef struct dv_centres {
 /* From x [count][steps][n_x], predicted for the test set of `data` from this many frames. */
 void dv_centres_measure(dv_centres *out, const dvbf_data *data, const float *x, size_t observed);
 
-/* ---- Walks of an undriven pendulum to rest ---- */
-
+/* Walks of an undriven pendulum to rest. */
 typedef struct dv_walks {
   dv_paths *generative, *filtering; /* of the same sequences; the first sees their first frames only */
 } dv_walks;
 
 /* Simulates a few sequences of 100 steps and infers both. Free with dv_walks_free, also after a failure. */
-dvbf_status dv_walks_take(dv_walks *out, const dv_subject *subject, dvbf_error *error);
+dvbf_status dv_walks_take(dv_walks *out, const dv_trial *trial, size_t model, dvbf_error *error);
 void dv_walks_free(dv_walks *walks);
-
-/* Draws the walks of the first sequence before the samples, as PATH.png and PATH.svg. */
-dvbf_status dv_walks_draw(const dv_walks *walks, const dv_points *samples, const char *title,
-                          const char *path, dvbf_error *error);
-
-/* ---- Results ---- */
-
-/* Our numbers and the paper's, as tables and as JSON. */
-
-/* Results of one seed and model. */
-typedef struct dv_result {
-  uint64_t seed;
-  double values[DV_QUANTITIES];
-  dvbf_evaluation *test, *far; /* on the test set, and on sequences three times as long */
-  json_t *test_json, *far_json;
-} dv_result;
-
-void dv_result_clear(dv_result *result);
-/* Fills the quantities that come from the two evaluations. */
-void dv_result_compare(dv_result *result, const dv_experiment *experiment);
-
-/* Results of all seeds for one model. */
-typedef struct dv_paper_result {
-  const dv_experiment *experiment;
-  int contender;      /* which column of the paper's numbers */
-  const char *preset; /* that was used */
-  dv_result *results;
-  size_t count; /* seeds that are done */
-} dv_paper_result;
-
-/* Tables of all models of one experiment, under each other. Free with dv_paper_tables_free. */
-dvbf_status dv_paper_tables(dvbf_table **out, size_t *n_tables, const dv_paper_result *outcomes, size_t count,
-                            dvbf_error *error);
-void dv_paper_tables_free(dvbf_table *tables, size_t count);
-
-json_t *dv_paper_result_json(const dv_paper_result *outcome);
-
-/* ---- Study ---- */
-
-/* Each experiment runs for all seeds: simulate, train, evaluate, and show the first seed. */
-
-/* One experiment with its models. */
-typedef struct dv_study {
-  const dv_experiment *experiment;
-  dv_path folder;
-  size_t n_models;
-  dvbf_settings *settings[DV_MODELS]; /* of training; every trial sets its own seed */
-  dv_paper_result outcome[DV_MODELS];
-  size_t n_tables;
-  dvbf_table *tables; /* of the outcomes, once all seeds are done */
-} dv_study;
-
-/* The whole request. */
-typedef struct dv_work {
-  const dvbf_reproduce_options *options;
-  const char *folder;
-  size_t n_studies, n_seeds;
-  dv_study studies[DV_EXPERIMENTS];
-  uint64_t first_seed;
-  bool stopped; /* by the caller */
-  dvbf_page *page;
-  dv_path figures;
-} dv_work;
-
-/* One seed of one experiment while it runs. */
-typedef struct dv_trial {
-  const dv_study *study;
-  uint64_t seed;
-  dv_path folder;
-  dvbf_settings *evaluation;
-  dvbf_data *data, *long_data;
-  dvbf_model *model[DV_MODELS];
-} dv_trial;
-
-/* The folder of one seed: the study's own when there is but one. */
-void dv_trial_folder(dv_path out, const dv_work *work, const dv_study *study, uint64_t seed);
-/* The run folder of one of its models. */
-void dv_trial_run_folder(dv_path out, const dv_trial *trial, size_t model);
-dv_subject dv_trial_subject(const dv_trial *trial, size_t model, const dv_result *result);
-/* Reports a stage to the caller, of a model or, with DV_MODELS, of none. */
-void dv_trial_report(dv_work *work, const dv_trial *trial, dvbf_stage_kind kind, size_t model);
-
-/* Runs one seed. It counts in the study's results if all its models are evaluated, and not if the caller
- * stops it. */
-dvbf_status dv_trial_run(dv_trial *trial, dv_study *study, dv_work *work, dvbf_error *error);
-void dv_trial_clear(dv_trial *trial);
-
-/* Adds tables of all seeds, and figures and sections of this one, to the page. */
-dvbf_status dv_trial_show(const dv_trial *trial, dv_work *work, dvbf_error *error);
-
-/* Which of the paper's models it is. */
-static inline const dv_contender *dv_study_contender(const dv_study *s, size_t model) {
-  return &s->experiment->contender[s->outcome[model].contender];
-}
 
 /* ---- All systems ---- */
 
 /* dvbf_reproduce of "zoo": a folder with data.h5 and run/ for each system and seed, results.json,
  * report.html. */
-dvbf_status dv_zoo_run(dvbf_reproduction **out, const char *folder, const dvbf_reproduce_options *options,
+dvbf_status dv_zoo_run(dvbf_reproduction *out, const char *folder, const dvbf_reproduce_options *options,
                        dvbf_error *error);

@@ -1,6 +1,6 @@
-/* One seed of one of the paper's experiments (dv_trial_run): simulate, train, evaluate and measure
- * (dv_measure). Measurements beyond an evaluation are regression away from bounces, regression by a network,
- * walks of a pendulum to rest, whole balls, and positions of objects in predictions. */
+/* One seed of one of the paper's experiments (dv_trial_run): simulate, train, evaluate and measure.
+ * Measurements beyond an evaluation are regression away from bounces, regression by a network, walks of a
+ * pendulum to rest, whole balls, and positions of objects in predictions. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "experiments/paper.h"
@@ -11,25 +11,30 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-enum {
-  LONG_STEPS = 45,
-  LONG_SEED = 1000000,
-  PARTICLES = 64
-}; /* the long sequences are of no training set's seed */
+enum { LONG_STEPS = 45, PARTICLES = 64, REST = 10 };
+enum { LONG_SEED = 1000000, WALK_SEED = 2000000 }; /* added to the seed: that of no training set */
+
+void dv_result_clear(dv_result *r) {
+  dvbf_evaluation_free(r->test);
+  dvbf_evaluation_free(r->far);
+  json_decref(r->test_json);
+  json_decref(r->far_json);
+  *r = (dv_result){0};
+}
 
 void dv_trial_clear(dv_trial *t) {
   for (int m = 0; m < DV_MODELS; m++) dvbf_model_free(t->model[m]);
   dvbf_data_free(t->long_data);
   dvbf_data_free(t->data);
+  dvbf_settings_free(t->system);
   dvbf_settings_free(t->evaluation);
 }
 
 void dv_trial_folder(dv_path out, const dv_work *w, const dv_study *s, uint64_t seed) {
   char name[64];
   snprintf(name, sizeof name, "seed-%llu", (unsigned long long)seed);
-  if (w->n_seeds > 1)
+  if (w->options.seeds > 1)
     dv_join(out, s->folder, name);
   else
     snprintf(out, sizeof(dv_path), "%s", s->folder);
@@ -47,10 +52,32 @@ void dv_trial_report(dv_work *w, const dv_trial *t, dvbf_stage_kind kind, size_t
     stage.model = dv_study_contender(t->study, model)->name;
     stage.folder = folder;
   }
-  if (w->options->stage && !w->options->stage(&stage, w->options->user_data)) w->stopped = true;
+  if (w->options.stage && !w->options.stage(&stage, w->options.user_data)) w->out->stopped = true;
 }
 
-enum { REST = 10, WALK_SEED = 2000000 };
+/* ---- Walks ---- */
+
+dvbf_status dv_walks_take(dv_walks *out, const dv_trial *t, size_t m, dvbf_error *error) {
+  dvbf_data *data = NULL;
+  dv_path_options options = {.seed = t->seed, .threads = dvbf_settings_threads(t->evaluation)};
+  dv_pendulum_settings *p = dv_settings_edit(t->system);
+  *out = (dv_walks){0};
+  p->seed = (int64_t)(t->seed + WALK_SEED);
+  p->steps = 100;
+  p->test = 20;
+  p->torque = 0;
+  dvbf_status status = dvbf_simulate(&data, t->system, error);
+  if (!status) status = dv_paths_of(&out->filtering, t->model[m], &data->test, &options, error);
+  options.observe = t->results[m].far->observed;
+  if (!status) status = dv_paths_of(&out->generative, t->model[m], &data->test, &options, error);
+  dvbf_data_free(data);
+  return status;
+}
+
+void dv_walks_free(dv_walks *w) {
+  dv_paths_free(w->generative);
+  dv_paths_free(w->filtering);
+}
 
 /* Sum over columns of the variance of v [rows][n]. */
 static double total_variance(const float *v, size_t rows, size_t n) {
@@ -88,16 +115,16 @@ static double walks_distance(const dv_walks *w, const dv_paths *samples) {
          sqrt(total_variance(samples->z, samples->count * samples->steps, samples->n_z));
 }
 
-/* ---- Regression away from bounces ---- */
-
-static dvbf_status control_of(double *gain, const char *preset, dvbf_error *error) {
-  dvbf_settings *settings = NULL;
-  dvbf_status status = dvbf_settings_new(&settings, "ball", error);
-  if (!status) status = dvbf_settings_preset(settings, preset, error);
-  if (!status) *gain = ((const dv_ball_settings *)dv_settings_edit(settings))->control;
-  dvbf_settings_free(settings);
+static dvbf_status measure_walk(double *distance, const dv_trial *t, size_t m, const dv_paths *paths,
+                                dvbf_error *error) {
+  dv_walks walks;
+  dvbf_status status = dv_walks_take(&walks, t, m, error);
+  if (!status) *distance = walks_distance(&walks, paths);
+  dv_walks_free(&walks);
   return status;
 }
+
+/* ---- Regression away from bounces ---- */
 
 /* A wall is met between frames t and t + 1: a velocity, the last states, changes by more than its control. */
 static bool bounces(const dvbf_sequences *s, size_t sequence, size_t t, double gain) {
@@ -111,46 +138,26 @@ static bool bounces(const dvbf_sequences *s, size_t sequence, size_t t, double g
 }
 
 /* R^2 of state `column` over the frames that no bounce precedes or follows. */
-static dvbf_status regress_away(double *r2, const dv_subject *from, const dv_paths *paths, size_t column,
+static dvbf_status regress_away(double *r2, const dv_trial *t, const dv_paths *paths, size_t column,
                                 dvbf_error *error) {
-  const dvbf_sequences *s = &from->data->test;
+  const dvbf_sequences *s = &t->data->test;
+  const dv_ball_settings *ball = dv_settings_edit(t->system);
   size_t points = 0, n_z = paths->n_z;
   /* [frames][n_z] and [frames] in one block */
   float *z = dv_calloc(s->count * s->steps, (n_z + 1) * sizeof *z), *y;
   dvbf_regression regression = {0};
-  double gain = 0;
   if (!z) return dv_fail(error, DVBF_MEMORY, "out of memory for a regression");
   y = z + s->count * s->steps * n_z;
-  dvbf_status status = control_of(&gain, from->preset, error);
-  for (size_t i = 0; !status && i < s->count; i++)
-    for (size_t t = 0; t < s->steps; t++) {
-      if ((t && bounces(s, i, t - 1, gain)) || (t + 1 < s->steps && bounces(s, i, t, gain))) continue;
-      memcpy(z + points * n_z, paths->z + (i * s->steps + t) * n_z, n_z * sizeof *z);
-      y[points++] = s->state[(dvbf_sequence_start(s, i) + t) * s->n_s + column];
+  for (size_t i = 0; i < s->count; i++)
+    for (size_t k = 0; k < s->steps; k++) {
+      if ((k && bounces(s, i, k - 1, ball->control)) || (k + 1 < s->steps && bounces(s, i, k, ball->control)))
+        continue;
+      memcpy(z + points * n_z, paths->z + (i * s->steps + k) * n_z, n_z * sizeof *z);
+      y[points++] = s->state[(dvbf_sequence_start(s, i) + k) * s->n_s + column];
     }
-  if (!status) status = dvbf_regress(&regression, z, points, n_z, y, 1, error);
+  dvbf_status status = dvbf_regress(&regression, z, points, n_z, y, 1, error);
   *r2 = regression.r2;
   dv_free(z);
-  return status;
-}
-
-static dvbf_status measure_away(double *r2, const char *state, const dv_subject *from, const dv_paths *paths,
-                                dvbf_error *error) {
-  const dvbf_data *data = from->data;
-  *r2 = NAN;
-  for (size_t i = 0; i < data->test.n_s; i++)
-    if (!strcmp(data->state_names[i], state)) return regress_away(r2, from, paths, i, error);
-  return DVBF_OK;
-}
-
-/* ---- Walks ---- */
-
-static dvbf_status measure_walk(double *distance, const dv_subject *from, const dv_paths *paths,
-                                dvbf_error *error) {
-  dv_walks walks;
-  dvbf_status status = dv_walks_take(&walks, from, error);
-  if (!status) *distance = walks_distance(&walks, paths);
-  dv_walks_free(&walks);
   return status;
 }
 
@@ -180,89 +187,21 @@ static size_t bright_regions(const float *image, size_t height, size_t width, fl
 }
 
 /* Share of the sequences whose last image in x [count][steps][n_x] has that many regions. */
-static dvbf_status measure_whole(double *share, const dvbf_data *long_data, const float *x, size_t balls,
+static dvbf_status measure_whole(double *share, const dvbf_data *data, const float *x, size_t balls,
                                  dvbf_error *error) {
-  const dvbf_sequences *s = &long_data->test;
+  const dvbf_sequences *s = &data->test;
   float *scratch = dv_calloc(s->n_x, sizeof *scratch);
   double whole = 0;
   if (!scratch) return dv_fail(error, DVBF_MEMORY, "out of memory for counting balls");
   for (size_t i = 0; i < s->count; i++)
-    whole += bright_regions(x + ((i + 1) * s->steps - 1) * s->n_x, long_data->image_height,
-                            long_data->image_width, scratch) == balls;
+    whole += bright_regions(x + ((i + 1) * s->steps - 1) * s->n_x, data->image_height, data->image_width,
+                            scratch) == balls;
   *share = whole / (double)s->count;
   dv_free(scratch);
   return DVBF_OK;
 }
 
-static dvbf_status measure_generated(double *share, const dv_subject *from, size_t balls, dvbf_error *error) {
-  dv_paths *paths = NULL;
-  dv_path_options options = {.observe = from->observed, .noise_free = true, .threads = from->threads};
-  dvbf_status status = dv_paths_of(&paths, from->model, &from->long_data->test, &options, error);
-  if (!status) status = measure_whole(share, from->long_data, paths->x, balls, error);
-  dv_paths_free(paths);
-  return status;
-}
-
-/* ---- Regression by a network ---- */
-
-static dvbf_status measure_network(double *values, const dv_experiment *e, const dv_subject *from,
-                                   const dv_paths *paths, dvbf_error *error) {
-  const dvbf_sequences *s = &from->data->test;
-  if (dv_quantity_of(e, DV_OF_R2_NETWORK) == DV_QUANTITIES || !s->n_s) return DVBF_OK;
-  double *r2 = dv_calloc(s->n_s, sizeof *r2);
-  dvbf_status status =
-      r2 ? dv_network_regress(r2, paths->z, s->count * s->steps, paths->n_z, s->state, s->n_s, error)
-         : dv_fail_memory(error, "a regression by a network");
-  for (size_t i = 0; !status && i < dv_quantities(e); i++)
-    for (size_t k = 0; e->quantity[i].kind == DV_OF_R2_NETWORK && k < s->n_s; k++)
-      if (!strcmp(from->data->state_names[k], e->quantity[i].state)) values[i] = r2[k];
-  dv_free(r2);
-  return status;
-}
-
 /* ---- Positions of objects ---- */
-
-static dvbf_status measure_centres(double *values, const dv_experiment *e, const dv_subject *from,
-                                   dvbf_error *error) {
-  if (dv_quantity_of(e, DV_OF_VALID) == DV_QUANTITIES) return DVBF_OK;
-  dv_paths *paths = NULL;
-  dv_centres c = {0};
-  dv_path_options options = {.observe = from->observed, .noise_free = true, .threads = from->threads};
-  dvbf_status status = dv_paths_of(&paths, from->model, &from->long_data->test, &options, error);
-  if (!status) dv_centres_measure(&c, from->long_data, paths->x, from->observed);
-  for (size_t i = 0; !status && i < dv_quantities(e); i++) {
-    dv_quantity_kind kind = e->quantity[i].kind;
-    if (kind == DV_OF_VALID) values[i] = c.valid;
-    if (kind == DV_OF_CLOSE) values[i] = c.close;
-    if (kind == DV_OF_DISTANCE) values[i] = c.near;
-    if (kind == DV_OF_DISTANCE_FAR) values[i] = c.far;
-  }
-  dv_paths_free(paths);
-  return status;
-}
-
-/* Regressions away from bounces, distances of walks, and, from the long sequences, shares of whole images and
- * positions of objects. */
-static dvbf_status measure(double *values, const dv_experiment *e, const dv_subject *from,
-                           dvbf_error *error) {
-  dv_paths *paths = NULL;
-  dv_path_options options = {.seed = from->seed, .threads = from->threads};
-  dvbf_status status = dv_paths_of(&paths, from->model, &from->data->test, &options, error);
-  for (size_t i = 0; !status && i < dv_quantities(e); i++) {
-    const dv_quantity *q = &e->quantity[i];
-    if (q->kind == DV_OF_R2_AWAY) status = measure_away(&values[i], q->state, from, paths, error);
-    if (q->kind == DV_OF_WALK) status = measure_walk(&values[i], from, paths, error);
-    if (q->kind == DV_OF_WHOLE) status = measure_generated(&values[i], from, q->first, error);
-    if (q->kind == DV_OF_WHOLE_TRUTH)
-      status = measure_whole(&values[i], from->long_data, from->long_data->test.x, q->first, error);
-  }
-  if (!status) status = measure_network(values, e, from, paths, error);
-  if (!status) status = measure_centres(values, e, from, error);
-  dv_paths_free(paths);
-  return status;
-}
-
-/* ---- Centres ---- */
 
 /* How long a prediction stays valid, and how far its object is off, from images of noise-free predictions of
  * the long sequences. */
@@ -325,177 +264,199 @@ void dv_centres_measure(dv_centres *out, const dvbf_data *data, const float *x, 
   out->far = far / count / (double)steps;
 }
 
-/* ---- Walks ---- */
+/* ---- Quantities ---- */
 
-dvbf_status dv_walks_take(dv_walks *out, const dv_subject *from, dvbf_error *error) {
-  dvbf_data *data = NULL;
-  dv_path_options options = {.seed = from->seed, .threads = from->threads};
-  *out = (dv_walks){0};
-  dv_simulation still = {.system = "pendulum",
-                         .preset = from->preset,
-                         .seed = from->seed + WALK_SEED,
-                         .steps = 100,
-                         .train = 1,
-                         .valid = 1,
-                         .test = 20,
-                         .undriven = true};
-  dvbf_status status = dv_simulate(&data, &still, error);
-  if (!status) status = dv_paths_of(&out->filtering, from->model, &data->test, &options, error);
-  options.observe = from->observed;
-  if (!status) status = dv_paths_of(&out->generative, from->model, &data->test, &options, error);
-  dvbf_data_free(data);
+/* What several quantities are taken from. */
+typedef struct sources {
+  dv_paths *paths, *ahead; /* of the test set, and of long sequences without noise; NULL: not needed */
+  dv_centres centres;
+  double network[DV_MOST_TRUTHS]; /* R^2 of each state */
+} sources;
+
+static dvbf_status find_sources(sources *out, const dv_trial *t, size_t m, dvbf_error *error) {
+  const dv_experiment *e = t->study->experiment;
+  const dvbf_sequences *s = &t->data->test;
+  bool follow = dv_measures(e, DV_OF_VALID), network = dv_measures(e, DV_OF_R2_NETWORK);
+  size_t observed = t->results[m].far->observed;
+  unsigned threads = dvbf_settings_threads(t->evaluation);
+  dv_path_options sampled = {.seed = t->seed, .threads = threads};
+  dv_path_options certain = {.observe = observed, .noise_free = true, .threads = threads};
+  dvbf_status status = dv_paths_of(&out->paths, t->model[m], s, &sampled, error);
+  if (!status && (follow || dv_measures(e, DV_OF_WHOLE)))
+    status = dv_paths_of(&out->ahead, t->model[m], &t->long_data->test, &certain, error);
+  if (!status && follow) dv_centres_measure(&out->centres, t->long_data, out->ahead->x, observed);
+  if (!status && network)
+    status = dv_network_regress(out->network, out->paths->z, s->count * s->steps, out->paths->n_z, s->state,
+                                s->n_s, error);
   return status;
 }
 
-void dv_walks_free(dv_walks *w) {
-  dv_paths_free(w->generative);
-  dv_paths_free(w->filtering);
-  *w = (dv_walks){0};
+static const dvbf_regression *regression_of(const dvbf_evaluation *e, const char *state) {
+  for (size_t i = 0; i < e->n_regressions; i++)
+    if (!strcmp(e->regressions[i].name, state)) return &e->regressions[i];
+  return NULL;
 }
 
-dvbf_status dv_walks_draw(const dv_walks *w, const dv_points *samples, const char *title, const char *path,
-                          dvbf_error *error) {
-  const dv_column *angle = dv_points_column(samples, "angle"),
-                  *velocity = dv_points_column(samples, "velocity");
-  dvbf_figure_walks figure = {.title = title,
-                              .n_z = samples->n_z,
-                              .walks = 2,
-                              .walk = {{"generative", w->generative->steps, w->generative->z},
-                                       {"filtering", w->filtering->steps, w->filtering->z}},
-                              .points = samples->count,
-                              .z = samples->z,
-                              .angle = angle ? angle->values : NULL,
-                              .velocity = velocity ? velocity->values : NULL};
-  return dvbf_draw_walks(&figure, path, error);
+static size_t column_of(const dvbf_data *data, const char *state) {
+  size_t i = 0;
+  while (i + 1 < data->test.n_s && strcmp(data->state_names[i], state) != 0) i++;
+  return i;
+}
+
+/* Mean over frames first to last, which are counted from 1. */
+static double error_of(const dv_result *r, size_t first, size_t last) {
+  const dvbf_evaluation *e = last <= r->test->observed + r->test->horizon ? r->test : r->far;
+  double sum = 0;
+  if (last > e->observed + e->horizon || first <= e->observed) return NAN;
+  for (size_t frame = first; frame <= last; frame++) sum += e->mse_mean_path[frame - e->observed - 1];
+  return sum / (double)(last - first + 1) / e->pixel_variance;
+}
+
+static double steps_ahead(const dvbf_evaluation *e) {
+  size_t steps = 0;
+  while (steps < e->horizon && e->mse_mean_path[steps] < e->pixel_variance) steps++;
+  return (double)steps;
+}
+
+static dvbf_status measure_one(double *out, const dv_quantity *q, const dv_trial *t, size_t m,
+                               const sources *from, dvbf_error *error) {
+  const dv_result *r = &t->results[m];
+  const dvbf_data *far = t->long_data;
+  const dvbf_regression *line = q->state ? regression_of(r->test, q->state) : NULL;
+  switch (q->kind) {
+  case DV_OF_LIKELIHOOD: *out = line ? line->log_likelihood : NAN; break;
+  case DV_OF_R2: *out = line ? line->r2 : NAN; break;
+  case DV_OF_R2_AWAY: return regress_away(out, t, from->paths, column_of(t->data, q->state), error);
+  case DV_OF_BOUND: *out = r->test->elbo; break;
+  case DV_OF_RECONSTRUCTION: *out = r->test->reconstruction; break;
+  case DV_OF_KL: *out = r->test->kl_w + r->test->kl_v; break;
+  case DV_OF_ERROR: *out = error_of(r, q->first, q->last); break;
+  case DV_OF_STEPS_AHEAD: *out = steps_ahead(r->far); break;
+  case DV_OF_WHOLE: return measure_whole(out, far, from->ahead->x, q->first, error);
+  case DV_OF_WHOLE_TRUTH: return measure_whole(out, far, far->test.x, q->first, error);
+  case DV_OF_WALK: return measure_walk(out, t, m, from->paths, error);
+  case DV_OF_R2_NETWORK: *out = from->network[column_of(t->data, q->state)]; break;
+  case DV_OF_PARTICLES: *out = fmax(r->test->importance_bound, r->test->particle_bound); break;
+  case DV_OF_VALID: *out = from->centres.valid; break;
+  case DV_OF_CLOSE: *out = from->centres.close; break;
+  case DV_OF_DISTANCE: *out = from->centres.near; break;
+  case DV_OF_DISTANCE_FAR: *out = from->centres.far; break;
+  case DV_OF_SECONDS: *out = r->seconds; break;
+  case DV_OF_STARTS: *out = r->starts; break;
+  }
+  return DVBF_OK;
+}
+
+static dvbf_status measure(const dv_trial *t, size_t m, dvbf_error *error) {
+  const dv_quantities *const *table = t->study->experiment->table;
+  sources from = {0};
+  dvbf_status status = find_sources(&from, t, m, error);
+  for (size_t k = 0; table[k]; k++)
+    for (size_t c = 0; !status && table[k]->quantity[c].heading; c++)
+      status = measure_one(&t->results[m].values[k][c], &table[k]->quantity[c], t, m, &from, error);
+  dv_paths_free(from.paths);
+  dv_paths_free(from.ahead);
+  return status;
 }
 
 /* ---- Steps of a trial ---- */
 
-/* Simulates as the preset does, or sequences of `steps` frames for test only, and keeps them in a file. */
-static dvbf_status simulate(dvbf_data **out, const dv_trial *t, const char *name, uint64_t seed,
-                            int64_t steps, dvbf_error *error) {
-  const dv_study *s = t->study;
+/* Simulates with the system's settings as they are now, and keeps the data in a file. */
+static dvbf_status simulate(dvbf_data **out, const dv_trial *t, const char *name, dvbf_error *error) {
   dv_path path;
-  dv_simulation how = {.system = s->experiment->system,
-                       .preset = s->outcome[0].preset,
-                       .seed = seed,
-                       .steps = steps,
-                       .train = steps ? 1 : 0,
-                       .valid = steps ? 1 : 0};
   dv_join(path, t->folder, name);
-  dvbf_status status = dv_simulate(out, &how, error);
+  dvbf_status status = dvbf_simulate(out, t->system, error);
   return status ? status : dvbf_data_write(*out, path, error);
 }
 
-static dv_evaluate_settings *evaluation_of(dv_trial *t) {
-  return dv_settings_edit(t->evaluation);
-}
-
 static dvbf_status prepare(dv_trial *t, dv_work *w, dvbf_error *error) {
-  dv_trial_folder(t->folder, w, t->study, t->seed);
+  const dv_study *s = t->study;
+  dv_trial_folder(t->folder, w, s, t->seed);
   dv_trial_report(w, t, DVBF_SIMULATING, DV_MODELS);
   dvbf_status status = dvbf_folder_make(t->folder, error);
-  if (!status) status = simulate(&t->data, t, "data.h5", t->seed, 0, error);
-  if (!status) status = simulate(&t->long_data, t, "long.h5", LONG_SEED + t->seed, LONG_STEPS, error);
+  if (!status) status = dvbf_settings_new(&t->system, s->experiment->system, error);
+  if (!status) status = dvbf_settings_preset(t->system, s->model[0].preset, error);
+  if (status) return status;
+  dv_system_data *d = dv_settings_edit(t->system);
+  d->seed = (int64_t)t->seed;
+  status = simulate(&t->data, t, "data.h5", error);
+  d->seed = (int64_t)(t->seed + LONG_SEED);
+  d->steps = LONG_STEPS;
+  d->train = d->valid = 1;
+  if (!status) status = simulate(&t->long_data, t, "long.h5", error);
   if (!status) status = dvbf_settings_new(&t->evaluation, "evaluate", error);
   if (status) return status;
-  evaluation_of(t)->verdict = false;
-  evaluation_of(t)->seed = (int64_t)t->seed;
-  evaluation_of(t)->threads = dvbf_settings_threads(t->study->settings[0]);
+  dv_evaluate_settings *e = dv_settings_edit(t->evaluation);
+  e->verdict = false;
+  e->seed = (int64_t)t->seed;
+  e->threads = dvbf_settings_threads(s->model[0].settings);
   return DVBF_OK;
 }
 
 typedef struct watch {
   dv_work *work;
-  double seconds, starts;
+  dv_result *result;
 } watch;
 
 static bool on_progress(const dvbf_progress *p, void *user_data) {
   watch *own = user_data;
-  const dvbf_reproduce_options *o = own->work->options;
-  own->seconds = p->seconds;
-  own->starts = p->begun;
-  if (o->progress && !o->progress(p, o->user_data)) own->work->stopped = true;
-  return !own->work->stopped;
+  const dvbf_reproduce_options *o = &own->work->options;
+  own->result->seconds = p->seconds;
+  own->result->starts = p->begun;
+  if (o->progress && !o->progress(p, o->user_data)) own->work->out->stopped = true;
+  return !own->work->out->stopped;
 }
 
-static void set_value(dv_result *result, const dv_experiment *e, dv_quantity_kind kind, double value) {
-  size_t i = dv_quantity_of(e, kind);
-  if (i < DV_QUANTITIES) result->values[i] = value;
-}
-
-static dvbf_status train(dv_trial *t, size_t m, dv_result *result, dv_work *w, dvbf_error *error) {
-  const dv_study *s = t->study;
+static dvbf_status train(dv_trial *t, size_t m, dv_work *w, dvbf_error *error) {
   dv_path run;
   dvbf_settings *settings = NULL;
-  watch own = {.work = w};
+  watch own = {.work = w, .result = &t->results[m]};
   dvbf_train_options options = {
-      .progress = on_progress, .user_data = &own, .folder = run, .force = w->options->force};
+      .progress = on_progress, .user_data = &own, .folder = run, .force = w->options.force};
   dv_trial_run_folder(run, t, m);
   dv_trial_report(w, t, DVBF_TRAINING, m);
-  dvbf_status status = dvbf_settings_copy(&settings, s->settings[m], error);
+  dvbf_status status = dvbf_settings_copy(&settings, t->study->model[m].settings, error);
   if (!status) ((dv_train_settings *)dv_settings_edit(settings))->seed = (int64_t)t->seed;
-  if (!status && !w->stopped) status = dvbf_train(&t->model[m], settings, t->data, &options, error);
+  if (!status && !w->out->stopped) status = dvbf_train(&t->model[m], settings, t->data, &options, error);
   dvbf_settings_free(settings);
-  set_value(result, s->experiment, DV_OF_SECONDS, own.seconds);
-  set_value(result, s->experiment, DV_OF_STARTS, own.starts);
   if (!status && t->model[m]) dv_trial_report(w, t, DVBF_TRAINED, m);
   return status;
 }
 
-static double seconds_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static dvbf_status evaluate_one(dvbf_evaluation **out, json_t **json, const dv_trial *t,
-                                const dvbf_model *model, const dvbf_data *data, dvbf_error *error) {
-  double began = seconds_now();
-  dvbf_status status = dvbf_evaluate(out, model, data, &data->test, t->evaluation, error);
+static dvbf_status evaluate_one(dvbf_evaluation **out, json_t **json, const dv_trial *t, size_t m,
+                                const dvbf_data *data, dvbf_error *error) {
+  double began = dv_seconds_now();
+  dvbf_status status = dvbf_evaluate(out, t->model[m], data, &data->test, t->evaluation, error);
   if (status) return status;
-  *json = dv_json_evaluation(*out, model, seconds_now() - began, dvbf_settings_threads(t->evaluation));
+  *json =
+      dv_json_evaluation(*out, t->model[m], dv_seconds_now() - began, dvbf_settings_threads(t->evaluation));
   return *json ? DVBF_OK : dv_fail(error, DVBF_MEMORY, "out of memory while writing the results");
 }
 
-dv_subject dv_trial_subject(const dv_trial *t, size_t m, const dv_result *result) {
-  return (dv_subject){.model = t->model[m],
-                      .data = t->data,
-                      .long_data = t->long_data,
-                      .preset = t->study->outcome[0].preset,
-                      .observed = result->far->observed,
-                      .seed = t->seed,
-                      .threads = dvbf_settings_threads(t->evaluation)};
+static dvbf_status evaluate(dv_trial *t, size_t m, dvbf_error *error) {
+  dv_result *r = &t->results[m];
+  dv_evaluate_settings *e = dv_settings_edit(t->evaluation);
+  bool weigh = dv_measures(t->study->experiment, DV_OF_PARTICLES);
+  e->particles = weigh && !dv_study_contender(t->study, m)->no_particles ? PARTICLES : 0;
+  dvbf_status status = evaluate_one(&r->test, &r->test_json, t, m, t->data, error);
+  e->particles = 0;
+  if (!status) status = evaluate_one(&r->far, &r->far_json, t, m, t->long_data, error);
+  return status ? status : measure(t, m, error);
 }
 
-static dvbf_status evaluate(dv_trial *t, size_t m, dv_result *result, dvbf_error *error) {
-  const dvbf_model *model = t->model[m];
-  bool weigh = dv_quantity_of(t->study->experiment, DV_OF_PARTICLES) < DV_QUANTITIES &&
-               !dv_study_contender(t->study, m)->no_particles;
-  evaluation_of(t)->particles = weigh ? PARTICLES : 0;
-  dvbf_status status = evaluate_one(&result->test, &result->test_json, t, model, t->data, error);
-  evaluation_of(t)->particles = 0;
-  if (!status) status = evaluate_one(&result->far, &result->far_json, t, model, t->long_data, error);
-  if (status) return status;
-  dv_result_compare(result, t->study->experiment);
-  dv_subject subject = dv_trial_subject(t, m, result);
-  return measure(result->values, t->study->experiment, &subject, error);
-}
-
-dvbf_status dv_trial_run(dv_trial *t, dv_study *s, dv_work *w, dvbf_error *error) {
-  size_t index = s->outcome[0].count;
+dvbf_status dv_trial_run(dv_trial *t, dv_work *w, dvbf_error *error) {
+  dv_study *s = t->study;
+  t->results = dv_study_result(s, s->count, 0);
   dvbf_status status = prepare(t, w, error);
-  for (size_t m = 0; !status && !w->stopped && m < s->n_models; m++) {
-    dv_result *result = &s->outcome[m].results[index];
-    result->seed = t->seed;
-    status = train(t, m, result, w, error);
-    if (!status && !w->stopped) dv_trial_report(w, t, DVBF_EVALUATING, m);
-    if (!status && !w->stopped) status = evaluate(t, m, result, error);
+  for (size_t m = 0; !status && !w->out->stopped && m < s->n_models; m++) {
+    t->results[m].seed = t->seed;
+    status = train(t, m, w, error);
+    if (!status && !w->out->stopped) dv_trial_report(w, t, DVBF_EVALUATING, m);
+    if (!status && !w->out->stopped) status = evaluate(t, m, error);
   }
-  for (size_t m = 0; m < s->n_models; m++)
-    if (status || w->stopped)
-      dv_result_clear(&s->outcome[m].results[index]);
-    else
-      s->outcome[m].count++;
+  if (!status && !w->out->stopped)
+    s->count++;
+  else
+    for (size_t m = 0; m < s->n_models; m++) dv_result_clear(&t->results[m]);
   return status;
 }

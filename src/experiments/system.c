@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define SYSTEM(called, object, type) extern const dv_system dv_system_##object;
 #include "experiments/systems.def"
@@ -81,6 +82,12 @@ double dv_system_distance(const dv_system *s, const double *state) {
   double one = (double)(is[g->position] - wanted[g->position]);
   double other = (double)(is[g->position + 1] - wanted[g->position + 1]);
   return sqrt(one * one + other * other);
+}
+
+double dv_seconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 /* ---- Motion ---- */
@@ -265,26 +272,4 @@ dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_e
   dv_system system;
   dvbf_status status = dv_system_of(&system, settings, error);
   return status ? status : simulate(out, &system, error);
-}
-
-dvbf_status dv_simulate(dvbf_data **out, const dv_simulation *what, dvbf_error *error) {
-  dvbf_settings *settings = NULL;
-  dv_system system;
-  dv_system_data *d = &system.data;
-  dvbf_status status = dvbf_settings_new(&settings, what->system, error);
-  if (!status && what->preset) status = dvbf_settings_preset(settings, what->preset, error);
-  if (!status && what->rod) ((dv_pendulum_settings *)dv_settings_edit(settings))->shape = DV_SHAPE_ROD;
-  if (!status) status = dv_system_of(&system, settings, error);
-  if (!status) {
-    d->seed = (int64_t)what->seed;
-    if (what->train) d->train = what->train;
-    if (what->valid) d->valid = what->valid;
-    if (what->test) d->test = what->test;
-    if (what->steps) d->steps = what->steps;
-    if (what->size) d->size = what->size;
-    if (what->undriven) system.limit = 0;
-    status = simulate(out, &system, error);
-  }
-  dvbf_settings_free(settings);
-  return status;
 }

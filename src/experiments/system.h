@@ -13,8 +13,9 @@
 
 enum { DV_MOST_STATES = 8, DV_MOST_CONTROLS = 4, DV_MOST_TRUTHS = 8 }; /* of a system */
 
-/* The settings that all systems have, the first of each struct of settings_systems.def. */
-typedef struct dv_system_data {
+/* The settings that all systems have, the first of each struct of settings_systems.def: a pointer to that is
+ * one to these. */
+typedef struct __attribute__((may_alias)) dv_system_data {
   int64_t train, valid, test, steps, size, channels;
   double noise, missing; /* standard deviation of the noise of a pixel; share of the missing frames */
   int64_t seed;
@@ -74,15 +75,7 @@ static inline void *dv_settings_edit(dvbf_settings *settings) {
   return (void *)(uintptr_t)dv_settings_values(settings, dv_settings_table_name(settings), NULL);
 }
 
-/* Data of a system with a preset's settings or, if it is NULL, the defaults; numbers that are not 0 replace
- * them. */
-typedef struct dv_simulation {
-  const char *system, *preset;
-  uint64_t seed;
-  int64_t train, valid, test, steps, size;
-  bool undriven, rod; /* controls are 0; a pendulum is drawn as a rod */
-} dv_simulation;
-dvbf_status dv_simulate(dvbf_data **out, const dv_simulation *what, dvbf_error *error);
+double dv_seconds_now(void);
 
 /* ---- For systems ---- */
 
