@@ -11,38 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Goals ---- */
-
-dvbf_status dv_goal_system_of(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
-  dvbf_system_info info;
-  char known[256] = "";
-  dvbf_status status = dv_system_of(out, settings, error);
-  if (status || out->goal.measure) return status;
-  for (size_t i = 0; dvbf_system(i, &info); i++)
-    if (info.has_goal)
-      snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", *known ? ", " : "", info.name);
-  return dv_fail(error, DVBF_ARGUMENT, "%.60s: this system has no goal; those with one are: %s",
-                 dv_settings_table_name(settings), known);
-}
-
-static dvbf_status new_raster(dv_raster *out, const dv_system *s, dvbf_error *error) {
-  size_t size = (size_t)s->data.size;
-  *out = (dv_raster){.size = size, .channels = (size_t)s->data.channels};
-  out->scratch = dv_calloc(2 * size, sizeof *out->scratch);
-  return out->scratch ? DVBF_OK : dv_fail_memory(error, "running closed loops");
-}
-
-dvbf_status dv_goal_draw(const dv_system *s, float *x, dvbf_error *error) {
-  dv_raster raster;
-  dvbf_status status = new_raster(&raster, s, error);
-  if (status) return status;
-  raster.pixel = x;
-  dv_raster_clear(&raster);
-  s->draw(s, s->goal.state, &raster);
-  dv_free(raster.scratch);
-  return DVBF_OK;
-}
-
 /* ---- Memory ---- */
 
 static bool allocate(dv_episodes *e) {
@@ -72,7 +40,7 @@ void dv_episodes_free(dv_episodes *e) {
 static void begin(const dv_system *p, const dv_loop_settings *s, dv_random *random, double *state) {
   memset(state, 0, DV_MOST_STATES * sizeof *state);
   if (p->goal.angle < 0) {
-    dv_system_reset(p, random, state);
+    p->reset(p, random, state);
     return;
   }
   double far = s->first_angle + dv_random_symmetric(random, s->first_range);
@@ -123,7 +91,7 @@ static void explore(const dv_system *p, float *u, double share, dv_random *rando
 }
 
 static bool run_one(dv_episodes *e, size_t number, const dv_system *p, const dv_pilot *pilot,
-                    const dv_running *how, dv_raster *raster) {
+                    const dv_running *how) {
   const dv_loop_settings *s = how->settings;
   dv_random random =
       dv_random_at((uint64_t)s->loop_seed, DV_STREAM_SIMULATION, 1000 + how->stream, (uint32_t)number);
@@ -136,8 +104,7 @@ static bool run_one(dv_episodes *e, size_t number, const dv_system *p, const dv_
   for (size_t t = 0; t < e->steps; t++) {
     size_t at = number * e->steps + t;
     float *u = e->u + at * e->n_u;
-    raster->pixel = e->x + at * e->n_x;
-    dv_system_draw(p, state, raster, &pixels);
+    dv_system_draw(p, state, e->x + at * e->n_x, &pixels);
     p->tell(p, state, e->truth + at * e->n_s);
     e->distance[at] = (float)dv_system_distance(p, state);
     e->speed[at] = p->goal.speed < 0 ? 0 : (float)state[p->goal.speed];
@@ -153,7 +120,6 @@ static bool run_one(dv_episodes *e, size_t number, const dv_system *p, const dv_
 
 dvbf_status dv_episodes_run(dv_episodes *out, size_t count, const dv_system *p, const dv_pilot *pilot,
                             const dv_running *how, dvbf_error *error) {
-  dv_raster raster;
   *out = (dv_episodes){.count = count,
                        .steps = (size_t)how->settings->horizon,
                        .n_x = dv_system_pixels(p),
@@ -161,15 +127,13 @@ dvbf_status dv_episodes_run(dv_episodes *out, size_t count, const dv_system *p, 
                        .n_s = (size_t)p->n_s,
                        .n_z = pilot->n_z,
                        .region = how->settings->region > 0 ? how->settings->region : p->goal.region};
-  dvbf_status status = new_raster(&raster, p, error);
-  if (!status && !allocate(out)) status = dv_fail_memory(error, "running closed loops");
+  dvbf_status status = allocate(out) ? DVBF_OK : dv_fail_memory(error, "running closed loops");
   for (size_t i = 0; i < count && !status; i++)
     if (dv_interrupted(how->interrupt))
       status = dv_fail_stopped(error);
-    else if (!run_one(out, i, p, pilot, how, &raster))
+    else if (!run_one(out, i, p, pilot, how))
       status = dv_fail(error, DVBF_ARGUMENT,
                        "the motion diverged in closed loop %zu; use a smaller dt or weaker forces", i);
-  dv_free(raster.scratch);
   if (status) dv_episodes_free(out);
   return status;
 }

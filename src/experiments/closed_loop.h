@@ -7,11 +7,6 @@
 
 #include <dvbf/report.h>
 
-/* A system of which a goal is known. */
-dvbf_status dv_goal_system_of(dv_system *out, const dvbf_settings *settings, dvbf_error *error);
-/* x [n_x] of the system at rest at its goal. */
-dvbf_status dv_goal_draw(const dv_system *system, float *x, dvbf_error *error);
-
 /* Records of `count` closed loops of `steps` steps. */
 typedef struct dv_episodes {
   size_t count, steps, n_x, n_u, n_s, n_z;
@@ -78,8 +73,8 @@ dvbf_status dv_true_state_new(dv_true_state **out, const dv_system *system, cons
                               dvbf_error *error);
 void dv_true_state_free(dv_true_state *truth);
 dv_pilot dv_true_state_pilot(dv_true_state *truth);
-/* The image of z [n_s]. */
-void dv_true_state_draw(const dv_true_state *truth, const float *z, dv_raster *to);
+/* The image x of z [n_s]; left black where z is 0, as before the first frame. */
+void dv_true_state_draw(const dv_true_state *truth, const float *z, float *x);
 
 /* ---- Report ---- */
 

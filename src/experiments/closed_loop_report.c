@@ -47,22 +47,6 @@ static void draw_state(dv_emission_jacobian *looks, const dvbf_model *m, const f
   }
 }
 
-static dvbf_status draw_truths(const pictures *p, const dv_loop_shown *s, dvbf_error *error) {
-  const dv_episodes *e = s->episodes;
-  const dv_system *system = s->system;
-  size_t size = (size_t)system->data.size;
-  double *scratch = dv_calloc(2 * size, sizeof *scratch);
-  if (!scratch) return dv_fail_memory(error, "drawing closed loops");
-  for (size_t i = 0; i < p->count * e->steps; i++) {
-    dv_raster belief = {p->belief + i * e->n_x, size, (size_t)system->data.channels, scratch};
-    dv_raster plan = {p->plan + i * e->n_x, size, (size_t)system->data.channels, scratch};
-    dv_true_state_draw(s->truth, e->z + i * e->n_z, &belief);
-    dv_true_state_draw(s->truth, e->ahead + i * e->n_z, &plan);
-  }
-  dv_free(scratch);
-  return DVBF_OK;
-}
-
 static dvbf_status draw_beliefs(const pictures *p, const dv_loop_shown *s, dvbf_error *error) {
   const dv_episodes *e = s->episodes;
   dv_emission_jacobian *looks = NULL;
@@ -85,7 +69,12 @@ static dvbf_status draw_pictures(pictures *out, const dv_loop_shown *s, dvbf_err
                     .belief = dv_calloc(all, e->n_x * sizeof(float)),
                     .plan = dv_calloc(all, e->n_x * sizeof(float))};
   if (!out->belief || !out->plan) return dv_fail_memory(error, "drawing closed loops");
-  return (s->model ? draw_beliefs : draw_truths)(out, s, error);
+  if (s->model) return draw_beliefs(out, s, error);
+  for (size_t i = 0; i < all; i++) {
+    dv_true_state_draw(s->truth, e->z + i * e->n_z, out->belief + i * e->n_x);
+    dv_true_state_draw(s->truth, e->ahead + i * e->n_z, out->plan + i * e->n_x);
+  }
+  return DVBF_OK;
 }
 
 static dvbf_status write_strip(const dv_loop_shown *s, const pictures *p, dvbf_error *error) {

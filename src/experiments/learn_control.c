@@ -215,17 +215,31 @@ static dvbf_status judge(learning *l, dvbf_error *error) {
   return status;
 }
 
+/* A system of which a goal is known. */
+static dvbf_status system_of(dv_system *out, const dvbf_settings *settings, dvbf_error *error) {
+  dvbf_system_info info;
+  char known[256] = "";
+  dvbf_status status = dv_system_of(out, settings, error);
+  if (status || out->goal.measure) return status;
+  for (size_t i = 0; dvbf_system(i, &info); i++)
+    if (info.has_goal)
+      snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", *known ? ", " : "", info.name);
+  return dv_fail(error, DVBF_ARGUMENT, "%.60s: this system has no goal; those with one are: %s",
+                 dv_settings_table_name(settings), known);
+}
+
 static dvbf_status prepare(learning *l, dvbf_error *error) {
   l->settings = dv_settings_loop(l->asked->loop, error);
   if (!l->settings) return DVBF_ARGUMENT;
-  dvbf_status status = dv_goal_system_of(&l->system, l->asked->system, error);
+  dvbf_status status = system_of(&l->system, l->asked->system, error);
   if (!status && l->asked->folder) status = dvbf_folder_make(l->asked->folder, error);
   if (!status) status = set_control(l, error);
   if (status) return status;
   l->goal = dv_calloc(dv_system_pixels(&l->system), sizeof *l->goal);
   l->outcome = dv_calloc(1, sizeof *l->outcome);
   if (!l->goal || !l->outcome) return dv_fail_memory(error, "preparing closed loops");
-  return dv_goal_draw(&l->system, l->goal, error);
+  dv_system_draw(&l->system, l->system.goal.state, l->goal, NULL);
+  return DVBF_OK;
 }
 
 dvbf_status dvbf_learn_control(dvbf_loop_result **out, const dvbf_loop *asked, dvbf_error *error) {

@@ -8,8 +8,8 @@
 typedef struct dv_raster {
   float *pixel; /* [size][size][channels] in [0, 1] */
   size_t size, channels;
-  double *scratch; /* [2][size] */
 } dv_raster;
+enum { DV_RASTER_MOST = 512 }; /* pixels of a side: the most of the setting `size` */
 
 /* What to draw with; images of one channel take `grey`. */
 typedef struct dv_ink {

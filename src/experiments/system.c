@@ -34,20 +34,12 @@ bool dvbf_system(size_t index, dvbf_system_info *info) {
   return true;
 }
 
-static void take_shared_settings(dv_system *s) {
+static dvbf_status take_shared_settings(dv_system *s, const char *name, dvbf_error *error) {
   const dv_shared_settings *p = s->settings;
   s->disturbance = p->disturbance;
   s->near = p->near;
   s->sweep = p->sweep;
   s->limit *= p->control;
-}
-
-static dvbf_status prepare(dv_system *s, const char *name, dvbf_error *error) {
-  memcpy(&s->data, s->settings, sizeof s->data);
-  if (s->data.channels == 2)
-    return dv_fail(error, DVBF_ARGUMENT, "channels = 2: images have 1 (grey) or 3 (colour)");
-  if (s->prepare) return s->prepare(s, error);
-  take_shared_settings(s);
   if (s->near < 1 && !s->uses_near)
     return dv_fail(error, DVBF_ARGUMENT, "near = %g: %.60s has no angles, and begins anywhere; leave it out",
                    s->near, name);
@@ -61,7 +53,10 @@ dvbf_status dv_system_of(dv_system *out, const dvbf_settings *settings, dvbf_err
     if (!strcmp(systems[i].name, name)) {
       *out = *systems[i].system;
       out->settings = dv_settings_values(settings, name, error);
-      return prepare(out, name, error);
+      memcpy(&out->data, out->settings, sizeof out->data);
+      if (out->data.channels == 2)
+        return dv_fail(error, DVBF_ARGUMENT, "channels = 2: images have 1 (grey) or 3 (colour)");
+      return out->prepare ? out->prepare(out, error) : take_shared_settings(out, name, error);
     }
     snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", systems[i].name);
   }
@@ -91,10 +86,6 @@ double dv_seconds_now(void) {
 }
 
 /* ---- Motion ---- */
-
-void dv_system_reset(const dv_system *s, dv_random *random, double *state) {
-  s->reset(s, random, state);
-}
 
 bool dv_system_step(const dv_system *s, double *state, const float *u, dv_random *random) {
   double force[DV_MOST_CONTROLS] = {0};
@@ -150,13 +141,13 @@ void dv_tell_state(const dv_system *s, const double *state, float *truth) {
 
 /* ---- Images ---- */
 
-void dv_system_draw(const dv_system *s, const double *state, dv_raster *to, dv_random *random) {
-  dv_raster_clear(to);
-  s->draw(s, state, to);
-  if (!(s->data.noise > 0)) return;
-  for (size_t i = 0; i < to->size * to->size * to->channels; i++) {
-    double value = to->pixel[i] + s->data.noise * dv_random_normal(random);
-    to->pixel[i] = (float)fmax(0, fmin(1, value));
+void dv_system_draw(const dv_system *s, const double *state, float *x, dv_random *random) {
+  dv_raster to = {x, (size_t)s->data.size, (size_t)s->data.channels};
+  dv_raster_clear(&to);
+  s->draw(s, state, &to);
+  for (size_t i = 0; random && s->data.noise > 0 && i < dv_system_pixels(s); i++) {
+    double value = x[i] + s->data.noise * dv_random_normal(random);
+    x[i] = (float)fmax(0, fmin(1, value));
   }
 }
 
@@ -198,18 +189,16 @@ static double next_of(sweep *s) {
 }
 
 /* One sequence. Its motion uses the stored u, rounded to float. False: the state is not finite. */
-static bool simulate_sequence(dvbf_sequences *s, const dv_system *m, uint32_t split, size_t sequence,
-                              double *scratch) {
+static bool simulate_sequence(dvbf_sequences *s, const dv_system *m, uint32_t split, size_t sequence) {
   dv_random random = dv_random_at((uint64_t)m->data.seed, DV_STREAM_SIMULATION, split, (uint32_t)sequence);
   dv_random noise = dv_random_at((uint64_t)m->data.seed, DV_STREAM_PIXELS, split, (uint32_t)sequence);
   double state[DV_MOST_STATES];
   float u[DV_MOST_CONTROLS];
   sweep sweeps[DV_MOST_CONTROLS] = {{0}};
-  dv_system_reset(m, &random, state);
+  m->reset(m, &random, state);
   if (m->sweep) begin_sweeps(sweeps, m, &random);
   for (size_t t = 0, row = sequence * s->steps; t < s->steps; t++, row++) {
-    dv_raster image = {s->x + row * s->n_x, (size_t)m->data.size, (size_t)m->data.channels, scratch};
-    dv_system_draw(m, state, &image, &noise);
+    dv_system_draw(m, state, s->x + row * s->n_x, &noise);
     m->tell(m, state, s->state + row * s->n_s);
     for (size_t k = 0; k < s->n_s; k++)
       if (!isfinite(s->state[row * s->n_s + k])) return false;
@@ -223,7 +212,7 @@ static bool simulate_sequence(dvbf_sequences *s, const dv_system *m, uint32_t sp
 
 /* Each sequence has its own random numbers, so it does not depend on how many others there are. */
 static dvbf_status simulate_split(dvbf_sequences *s, const dv_system *m, uint32_t split, int64_t count,
-                                  double *scratch, dvbf_error *error) {
+                                  dvbf_error *error) {
   *s = (dvbf_sequences){.count = (size_t)count,
                         .steps = (size_t)m->data.steps,
                         .n_x = dv_system_pixels(m),
@@ -233,7 +222,7 @@ static dvbf_status simulate_split(dvbf_sequences *s, const dv_system *m, uint32_
   if (!status) status = dv_facts_begin(s, error);
   s->gaps = m->data.missing > 0;
   for (size_t i = 0; !status && i < s->count; i++) {
-    if (!simulate_sequence(s, m, split, i, scratch))
+    if (!simulate_sequence(s, m, split, i))
       status =
           dv_fail(error, DVBF_ARGUMENT,
                   "the motion diverged in sequence %zu; use a smaller dt, more substeps or weaker forces", i);
@@ -243,33 +232,28 @@ static dvbf_status simulate_split(dvbf_sequences *s, const dv_system *m, uint32_
   return status;
 }
 
-static dvbf_status simulate_splits(dvbf_data *data, const dv_system *m, dvbf_error *error) {
-  double *scratch = dv_calloc(2 * (size_t)m->data.size, sizeof *scratch);
+static dvbf_status simulate(dvbf_data *data, const dv_system *m, dvbf_error *error) {
   data->state_names = dv_calloc((size_t)m->n_s, sizeof *data->state_names);
-  dvbf_status status = scratch && data->state_names ? DVBF_OK : dv_fail_memory(error, "simulating");
+  dvbf_status status = data->state_names ? DVBF_OK : dv_fail_memory(error, "simulating");
   data->image_height = data->image_width = (size_t)m->data.size;
   data->image_channels = (size_t)m->data.channels;
   if (!status) memcpy(data->state_names, m->state_names, (size_t)m->n_s * sizeof *data->state_names);
-  if (!status) status = simulate_split(&data->train, m, DV_SPLIT_TRAIN, m->data.train, scratch, error);
-  if (!status) status = simulate_split(&data->valid, m, DV_SPLIT_VALID, m->data.valid, scratch, error);
-  if (!status) status = simulate_split(&data->test, m, DV_SPLIT_TEST, m->data.test, scratch, error);
-  dv_free(scratch);
-  return status;
-}
-
-static dvbf_status simulate(dvbf_data **out, const dv_system *system, dvbf_error *error) {
-  dvbf_data *data = dv_calloc(1, sizeof *data);
-  if (!data) return dv_fail_memory(error, "simulating");
-  dvbf_status status = simulate_splits(data, system, error);
-  if (status)
-    dvbf_data_free(data);
-  else
-    *out = data;
+  if (!status) status = simulate_split(&data->train, m, DV_SPLIT_TRAIN, m->data.train, error);
+  if (!status) status = simulate_split(&data->valid, m, DV_SPLIT_VALID, m->data.valid, error);
+  if (!status) status = simulate_split(&data->test, m, DV_SPLIT_TEST, m->data.test, error);
   return status;
 }
 
 dvbf_status dvbf_simulate(dvbf_data **out, const dvbf_settings *settings, dvbf_error *error) {
   dv_system system;
   dvbf_status status = dv_system_of(&system, settings, error);
-  return status ? status : simulate(out, &system, error);
+  if (status) return status;
+  dvbf_data *data = dv_calloc(1, sizeof *data);
+  if (!data) return dv_fail_memory(error, "simulating");
+  status = simulate(data, &system, error);
+  if (status)
+    dvbf_data_free(data);
+  else
+    *out = data;
+  return status;
 }

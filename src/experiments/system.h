@@ -33,7 +33,7 @@ typedef struct dv_system_goal {
 } dv_system_goal;
 
 /* A system: constants of its kind, and the settings of its user (dv_system_of). One may step it by hand, for
- * closed loops: dv_system_reset, dv_system_draw, dv_system_step. */
+ * closed loops: `reset`, dv_system_draw, dv_system_step. */
 struct dv_system {
   double dt, limit;              /* time between frames; controls are in plus or minus `limit` */
   int n_state, n_u, n_s;         /* numbers of the state, the control, and of what is told about the state */
@@ -63,12 +63,11 @@ double dv_system_distance(const dv_system *s, const double *state);
 /* Numbers of an image. */
 size_t dv_system_pixels(const dv_system *s);
 
-void dv_system_reset(const dv_system *s, dv_random *random, double *state);
 /* Moves the state by dt under the control u, which is first limited and disturbed. False: the state is not
  * finite any more. */
 bool dv_system_step(const dv_system *s, double *state, const float *u, dv_random *random);
-/* Draws the image with noise from `random`. */
-void dv_system_draw(const dv_system *s, const double *state, dv_raster *to, dv_random *random);
+/* Draws the image x, with noise from `random` unless that is NULL. */
+void dv_system_draw(const dv_system *s, const double *state, float *x, dv_random *random);
 
 /* The values of settings that one has made oneself, to be changed; they count as not given. */
 static inline void *dv_settings_edit(dvbf_settings *settings) {

@@ -82,7 +82,7 @@ static void set_scale(dv_true_state *t) {
   float told[DV_MOST_TRUTHS];
   dv_random random = dv_random_at(1, DV_STREAM_SIMULATION, 2000, 0);
   for (int k = 0; k < STARTS; k++) {
-    dv_system_reset(s, &random, state);
+    s->reset(s, &random, state);
     s->tell(s, state, told);
     for (int i = 0; i < s->n_s; i++) {
       sum[i] += (double)told[i];
@@ -183,12 +183,11 @@ dv_pilot dv_true_state_pilot(dv_true_state *t) {
       .user = t, .n_z = (size_t)t->system->n_s, .sees_state = true, .reset = reset, .step = step};
 }
 
-void dv_true_state_draw(const dv_true_state *t, const float *z, dv_raster *to) {
+void dv_true_state_draw(const dv_true_state *t, const float *z, float *x) {
   double wide[DV_MOST_TRUTHS], state[DV_MOST_STATES];
-  bool known = false; /* before the first frame z is 0, and the image black */
+  bool known = false;
   for (int i = 0; i < t->system->n_s; i++) wide[i] = (double)z[i], known = known || wide[i] != 0;
-  dv_raster_clear(to);
   if (!known) return;
   state_of(t, wide, state);
-  t->system->draw(t->system, state, to);
+  dv_system_draw(t->system, state, x, NULL);
 }

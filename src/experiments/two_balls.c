@@ -3,8 +3,6 @@
 #include "base/error.h"
 #include "experiments/system.h"
 
-#include <string.h>
-
 enum { BALLS = 2, AXES = 2 };
 
 /* An image does not show which ball is the first. So the states are quantities that stay the same when the
@@ -13,80 +11,60 @@ enum { STATES = 5 };
 static const char state_names[STATES][32] = {"mean x", "mean y", "mean velocity x", "mean velocity y",
                                              "distance"};
 
-typedef struct motion {
-  double position[BALLS][AXES], velocity[BALLS][AXES];
-} motion;
+/* A state has the positions of the balls and then their velocities. */
+typedef double vector[AXES];
 
-static motion motion_of(const double *state) {
-  motion m;
-  memcpy(m.position, state, sizeof m.position);
-  memcpy(m.velocity, state + BALLS * AXES, sizeof m.velocity);
-  return m;
-}
-
-static void keep(motion m, double *state) {
-  memcpy(state, m.position, sizeof m.position);
-  memcpy(state + BALLS * AXES, m.velocity, sizeof m.velocity);
-}
-
-static double between(const motion *m, double out[AXES]) {
-  for (int a = 0; a < AXES; a++) out[a] = m->position[0][a] - m->position[1][a];
+static double between(const vector *position, vector out) {
+  for (int a = 0; a < AXES; a++) out[a] = position[0][a] - position[1][a];
   return hypot(out[0], out[1]);
 }
 
-static bool fits(const dv_two_balls_settings *p, const motion *m) {
-  double apart[AXES];
-  for (int b = 0; b < BALLS; b++)
-    for (int a = 0; a < AXES; a++)
-      if (m->position[b][a] < p->radius || m->position[b][a] > p->box - p->radius) return false;
-  return between(m, apart) >= 2 * p->radius;
+static bool fits(const dv_two_balls_settings *p, const double *state) {
+  vector apart;
+  for (int i = 0; i < BALLS * AXES; i++)
+    if (state[i] < p->radius || state[i] > p->box - p->radius) return false;
+  return between((const vector *)state, apart) >= 2 * p->radius;
 }
 
 /* Positions 2 + 8 uniform (for a box of 10), drawn again until nothing overlaps; normal velocities, scaled.
  */
-static motion first_motion(const dv_two_balls_settings *p, dv_random *random) {
-  motion m;
-  double squares = 0;
+static void reset(const dv_system *s, dv_random *random, double *state) {
+  const dv_two_balls_settings *p = s->settings;
+  double *velocity = state + BALLS * AXES, squares = 0;
   do
-    for (int b = 0; b < BALLS; b++)
-      for (int a = 0; a < AXES; a++) m.position[b][a] = p->box * (0.2 + 0.8 * dv_random_uniform(random));
-  while (!fits(p, &m));
-  for (int b = 0; b < BALLS; b++)
-    for (int a = 0; a < AXES; a++) {
-      m.velocity[b][a] = dv_random_normal(random);
-      squares += m.velocity[b][a] * m.velocity[b][a];
-    }
-  for (int b = 0; b < BALLS; b++)
-    for (int a = 0; a < AXES; a++) m.velocity[b][a] *= p->speed / sqrt(squares);
-  return m;
-}
-
-static void reflect(const dv_two_balls_settings *p, double position, double *velocity) {
-  if (position < p->radius) *velocity = fabs(*velocity);
-  if (position > p->box - p->radius) *velocity = -fabs(*velocity);
+    for (int i = 0; i < BALLS * AXES; i++) state[i] = p->box * (0.2 + 0.8 * dv_random_uniform(random));
+  while (!fits(p, state));
+  for (int i = 0; i < BALLS * AXES; i++) {
+    velocity[i] = dv_random_normal(random);
+    squares += velocity[i] * velocity[i];
+  }
+  for (int i = 0; i < BALLS * AXES; i++) velocity[i] *= p->speed / sqrt(squares);
 }
 
 /* Elastic and of equal mass: balls that touch and approach exchange their velocities along the line between
  * their centres. */
-static void collide(const dv_two_balls_settings *p, motion *m) {
-  double line[AXES], apart = between(m, line), approach = 0;
+static void collide(const dv_two_balls_settings *p, const vector *position, vector *velocity) {
+  vector line;
+  double apart = between(position, line), approach = 0;
   if (apart >= 2 * p->radius || apart <= 0) return;
-  for (int a = 0; a < AXES; a++) approach += (m->velocity[0][a] - m->velocity[1][a]) * line[a] / apart;
+  for (int a = 0; a < AXES; a++) approach += (velocity[0][a] - velocity[1][a]) * line[a] / apart;
   if (approach >= 0) return;
   for (int a = 0; a < AXES; a++) {
-    m->velocity[0][a] -= approach * line[a] / apart;
-    m->velocity[1][a] += approach * line[a] / apart;
+    velocity[0][a] -= approach * line[a] / apart;
+    velocity[1][a] += approach * line[a] / apart;
   }
 }
 
-static void move(const dv_two_balls_settings *p, motion *m) {
-  for (int64_t i = 0; i < p->substeps; i++) {
-    for (int b = 0; b < BALLS; b++)
-      for (int a = 0; a < AXES; a++) {
-        m->position[b][a] += m->velocity[b][a] / (double)p->substeps;
-        reflect(p, m->position[b][a], &m->velocity[b][a]);
-      }
-    collide(p, m);
+static void step(const dv_system *s, double *state, const double *u) {
+  const dv_two_balls_settings *p = s->settings;
+  double *velocity = state + BALLS * AXES;
+  for (int64_t k = 0; k < p->substeps; k++) {
+    for (int i = 0; i < BALLS * AXES; i++) {
+      state[i] += velocity[i] / (double)p->substeps;
+      if (state[i] < p->radius) velocity[i] = fabs(velocity[i]);
+      if (state[i] > p->box - p->radius) velocity[i] = -fabs(velocity[i]);
+    }
+    collide(p, (const vector *)state, (vector *)velocity);
   }
 }
 
@@ -95,14 +73,14 @@ static void move(const dv_two_balls_settings *p, motion *m) {
 static void draw(const dv_system *s, const double *state, dv_raster *to) {
   static const double colours[BALLS][3] = {{1, 0.4, 0.2}, {0.2, 0.5, 1}};
   const dv_two_balls_settings *p = s->settings;
-  const motion m = motion_of(state);
+  const vector *position = (const vector *)state;
   double pixel = p->box / (double)s->data.size;
   for (int64_t i = 0; i < s->data.size; i++)
     for (int64_t j = 0; j < s->data.size; j++) {
       double sum[3] = {0};
       for (int b = 0; b < BALLS; b++) {
-        double dx = pixel * ((double)j + 0.5) - m.position[b][0];
-        double dy = p->box - pixel * ((double)i + 0.5) - m.position[b][1];
+        double dx = pixel * ((double)j + 0.5) - position[b][0];
+        double dy = p->box - pixel * ((double)i + 0.5) - position[b][1];
         double bright = exp(-pow((dx * dx + dy * dy) / (p->radius * p->radius), 4));
         for (int64_t c = 0; c < s->data.channels; c++)
           sum[c] += s->data.channels > 1 ? colours[b][c] * bright : bright;
@@ -113,23 +91,13 @@ static void draw(const dv_system *s, const double *state, dv_raster *to) {
 }
 
 static void tell(const dv_system *s, const double *state, float *truth) {
-  const motion m = motion_of(state);
-  double apart[AXES];
+  const vector *position = (const vector *)state, *velocity = position + BALLS;
+  vector apart;
   for (int a = 0; a < AXES; a++) {
-    truth[a] = (float)((m.position[0][a] + m.position[1][a]) / 2);
-    truth[AXES + a] = (float)((m.velocity[0][a] + m.velocity[1][a]) / 2);
+    truth[a] = (float)((position[0][a] + position[1][a]) / 2);
+    truth[AXES + a] = (float)((velocity[0][a] + velocity[1][a]) / 2);
   }
-  truth[2 * AXES] = (float)between(&m, apart);
-}
-
-static void reset(const dv_system *s, dv_random *random, double *state) {
-  keep(first_motion(s->settings, random), state);
-}
-
-static void step(const dv_system *s, double *state, const double *u) {
-  motion m = motion_of(state);
-  move(s->settings, &m);
-  keep(m, state);
+  truth[2 * AXES] = (float)between(position, apart);
 }
 
 static dvbf_status prepare(dv_system *s, dvbf_error *error) {

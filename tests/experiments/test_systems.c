@@ -160,12 +160,11 @@ static void test_steps_by_hand_are_those_of_the_data(void **unused) {
   dv_system system;
   assert_int_equal(dv_system_of(&system, settings, NULL), DVBF_OK);
   dv_random random = dv_random_at(1, DV_STREAM_SIMULATION, DV_SPLIT_TRAIN, 0);
-  double state[DV_MOST_STATES], scratch[64];
+  double state[DV_MOST_STATES];
   float image[32 * 32], truth[DV_MOST_TRUTHS];
-  dv_raster to = {image, 32, 1, scratch};
-  dv_system_reset(&system, &random, state);
+  system.reset(&system, &random, state);
   for (size_t t = 0; t < s->steps; t++) {
-    dv_system_draw(&system, state, &to, NULL);
+    dv_system_draw(&system, state, image, NULL);
     system.tell(&system, state, truth);
     assert_memory_equal(image, s->x + t * s->n_x, sizeof image);
     assert_memory_equal(truth, s->state + t * s->n_s, s->n_s * sizeof(float));
