@@ -118,12 +118,7 @@ static dvbf_status print_json(const errors *r, const dvbf_estimates *e, const dv
                 (json_int_t)e->samples, "observed", (json_int_t)e->first, "steps", (json_int_t)e->steps,
                 "rmse", cli_number(r->all), "rmse_by_column", cli_numbers(r->by_column, e->n_x),
                 "rmse_by_step", cli_numbers(r->by_step, e->steps));
-  dvbf_status status = v ? cli_add_verdict(json, v, error) : DVBF_OK;
-  if (status)
-    json_decref(json);
-  else
-    cli_print_json(json);
-  return status;
+  return cli_print_results(json, v, error);
 }
 
 static dvbf_status run_predict(const cli_options *options, dvbf_error *error) {

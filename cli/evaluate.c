@@ -2,12 +2,12 @@
  * trained model, as text or JSON. */
 #include "inputs.h"
 #include "output.h"
+#include "progress.h"
 #include "ranks.h"
 
 #include <dvbf/report.h>
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
 
 static void print_regressions(const dvbf_evaluation *e) {
   if (!e->n_regressions) {
@@ -90,14 +90,8 @@ static void print_text(const dvbf_evaluation *evaluation, const dvbf_model_info 
   cli_print_verdict(evaluation->verdict);
 }
 
-static double seconds_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static dvbf_status run(const cli_options *options, dvbf_error *error) {
-  double began = seconds_now();
+  double began = cli_seconds();
   cli_inputs in;
   dvbf_evaluation *evaluation = NULL;
   char *json = NULL;
@@ -106,7 +100,7 @@ static dvbf_status run(const cli_options *options, dvbf_error *error) {
   if (!status) dvbf_settings_ranks(in.settings, cli_ranks());
   if (!status) status = dvbf_evaluate(&evaluation, in.model, in.data, in.sequences, in.settings, error);
   if (!status && as_json && first)
-    status = dvbf_evaluation_json(&json, evaluation, in.model, in.settings, seconds_now() - began, error);
+    status = dvbf_evaluation_json(&json, evaluation, in.model, in.settings, cli_seconds() - began, error);
   if (!status && first && as_json)
     puts(json);
   else if (!status && first)

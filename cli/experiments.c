@@ -116,7 +116,7 @@ static dvbf_status run_reproduce(const cli_options *options, dvbf_error *error) 
                                 .user_data = &training};
   dvbf_status status = cli_check_system(options, error);
   if (!status) status = cli_option_needed(&folder, options, "output", error);
-  if (!status) status = cli_options_settings_from(&settings, options, "train", NULL, error);
+  if (!status) status = cli_options_settings_over(&settings, options, "train", NULL, NULL, NULL, error);
   if (!status) status = read_seeds(&how.seeds, options, error);
   how.settings = settings;
   if (!status) status = dvbf_reproduce(&results, options->arguments[0], folder, &how, error);

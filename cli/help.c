@@ -201,9 +201,7 @@ void cli_describe_all(const cli_command *const *commands, const cli_writer *writ
   for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) item(&w, statuses[i]);
 }
 
-/* ---- Manual pages ---- */
-
-/* ---- Text as roff ---- */
+/* ---- Manual pages: text as roff ---- */
 
 static const char *escape(char letter) {
   switch (letter) {
@@ -337,7 +335,7 @@ static void write_environment(FILE *out) {
   write_item(out, &isa);
 }
 
-static void write_program(FILE *out, const cli_command *const *commands) {
+static void write_program(FILE *out, const cli_command *command, const cli_command *const *commands) {
   begin(out, "", "learn latent state-space models from sequences, filter and forecast with them",
         "COMMAND [ARGUMENTS] [--OPTION VALUE ...]");
   cli_describe_all(commands, &writer, out);
@@ -390,8 +388,7 @@ static void put_rows(FILE *out, bool recipes) {
   }
 }
 
-static void write_settings(const cli_command *const *commands, FILE *out) {
-  (void)commands;
+static void write_settings(FILE *out, const cli_command *command, const cli_command *const *commands) {
   fputs("# Settings of `dvbf train`\n\n"
         "`dvbf manual FOLDER` writes this page. Flags, `--config` files, presets and Python use the same "
         "names. A\n"
@@ -405,8 +402,6 @@ static void write_settings(const cli_command *const *commands, FILE *out) {
 }
 
 /* ---- Completion for bash ---- */
-
-/* ---- Patterns ---- */
 
 /* --name and, for a switch, --no-name. */
 static void put_name(FILE *out, const cli_item *item) {
@@ -510,7 +505,7 @@ static const char ending[] =
     "}\n"
     "complete -F _dvbf dvbf\n";
 
-static void write_completion(const cli_command *const *commands, FILE *out) {
+static void write_completion(FILE *out, const cli_command *command, const cli_command *const *commands) {
   fputs(beginning, out);
   fputs("    mapfile -t COMPREPLY < <(compgen -W '", out);
   for (const cli_command *const *c = commands; *c; c++) fprintf(out, "%s ", (*c)->name);
@@ -522,47 +517,30 @@ static void write_completion(const cli_command *const *commands, FILE *out) {
 
 /* ---- Files ---- */
 
-static FILE *open_in(const char *folder, const char *name, dv_path path, dvbf_error *error) {
+/* `command` is NULL for files of the whole program. */
+typedef void write_fn(FILE *out, const cli_command *command, const cli_command *const *commands);
+
+static dvbf_status write_file(const char *folder, const char *name, write_fn *write,
+                              const cli_command *command, const cli_command *const *commands,
+                              dvbf_error *error) {
+  dv_path path;
   dv_join(path, folder, name);
   FILE *file = fopen(path, "w");
-  if (!file) dv_report(error, DVBF_IO, "%.300s: cannot be written: %s", path, strerror(errno));
-  return file;
-}
-
-static dvbf_status close_file(FILE *file, const char *path, dvbf_error *error) {
+  if (!file) return dv_fail(error, DVBF_IO, "%.300s: cannot be written: %s", path, strerror(errno));
+  write(file, command, commands);
   bool failed = ferror(file);
   if (fclose(file)) failed = true;
   return failed ? dv_fail(error, DVBF_IO, "%.300s: cannot be written", path) : DVBF_OK;
 }
 
-/* The page of a command, or of the program if it is NULL. */
-static dvbf_status page(const cli_command *command, const cli_command *const *commands, const char *folder,
-                        dvbf_error *error) {
-  char name[64];
-  dv_path path;
-  snprintf(name, sizeof name, "dvbf%s%s.1", command ? "-" : "", command ? command->name : "");
-  FILE *file = open_in(folder, name, path, error);
-  if (!file) return error->status;
-  if (command)
-    write_command(file, command, commands);
-  else
-    write_program(file, commands);
-  return close_file(file, path, error);
-}
-
-static dvbf_status file_of(const char *folder, const char *name, const cli_command *const *commands,
-                           void (*write)(const cli_command *const *commands, FILE *out), dvbf_error *error) {
-  dv_path path;
-  FILE *file = open_in(folder, name, path, error);
-  if (!file) return error->status;
-  write(commands, file);
-  return close_file(file, path, error);
-}
-
 dvbf_status cli_manual(const cli_command *const *commands, const char *folder, dvbf_error *error) {
+  char name[64];
   dvbf_status status = dvbf_folder_make(folder, error);
-  if (!status) status = page(NULL, commands, folder, error);
-  for (const cli_command *const *c = commands; !status && *c; c++) status = page(*c, commands, folder, error);
-  if (!status) status = file_of(folder, "dvbf.bash", commands, write_completion, error);
-  return status ? status : file_of(folder, "settings.md", commands, write_settings, error);
+  if (!status) status = write_file(folder, "dvbf.1", write_program, NULL, commands, error);
+  for (const cli_command *const *c = commands; !status && *c; c++) {
+    snprintf(name, sizeof name, "dvbf-%s.1", (*c)->name);
+    status = write_file(folder, name, write_command, *c, commands, error);
+  }
+  if (!status) status = write_file(folder, "dvbf.bash", write_completion, NULL, commands, error);
+  return status ? status : write_file(folder, "settings.md", write_settings, NULL, commands, error);
 }

@@ -1,5 +1,6 @@
 /* dvbf info: the contents of data files (columns, ranges, gaps, chosen settings) or of a model (sizes,
  * settings, history of its run), as text or as JSON. */
+#include "follow.h"
 #include "inputs.h"
 #include "options.h"
 #include "output.h"
@@ -22,10 +23,6 @@ static bool has_mark(const cli_options *options) {
          cli_option(options, "missing-value");
 }
 
-dvbf_status cli_info_data(const char *path, const cli_options *options, dvbf_error *error);
-/* A run folder or a model file. */
-dvbf_status cli_info_model(const char *path, const cli_options *options, dvbf_error *error);
-
 /* ---- Data ---- */
 
 enum { SPLITS = 3, ARRAYS = 3, NAMES_SHOWN = 8, MOST_CHOICES = 64 };
@@ -46,7 +43,7 @@ typedef struct data_view {
   size_t n_choices;
   json_t *remarks; /* an array of sentences about all of the data */
   bool marked;     /* read with missing = nan, so NaN may mark missing values */
-  bool lost;       /* a sentence was not added: out of memory, or a name is not UTF-8 */
+  bool lost;       /* something was not added to JSON: out of memory, or a name is not UTF-8 */
 } data_view;
 
 static const dvbf_columns *array_of(const dvbf_sequences_info *info, int array) {
@@ -201,41 +198,36 @@ static json_t *column_json(const dvbf_column *c, double values) {
                    cli_number(missing(c, values)));
 }
 
-/* NULL when memory is short or a name is not UTF-8. */
-static json_t *array_json(const data_view *v, int array, const dvbf_columns *a, double frames) {
+/* Adds `value`, which is NULL when memory is short or a name in it is not UTF-8. */
+static void set(data_view *v, json_t *object, const char *name, json_t *value) {
+  v->lost = json_object_set_new(object, name, value) || v->lost;
+}
+
+static json_t *array_json(data_view *v, int array, const dvbf_columns *a, double frames) {
   json_t *json = column_json(&a->all, frames * (double)a->width), *columns = json_array();
-  bool good = !json_object_set_new(json, "width", json_integer((json_int_t)a->width)) &&
-              !json_object_set_new(json, "binary", json_boolean(a->binary)) &&
-              !json_object_set_new(json, "missing_whole_steps", json_boolean(a->whole));
-  for (size_t k = 0; good && k < a->width; k++) {
+  set(v, json, "width", json_integer((json_int_t)a->width));
+  set(v, json, "binary", json_boolean(a->binary));
+  set(v, json, "missing_whole_steps", json_boolean(a->whole));
+  for (size_t k = 0; k < a->width; k++) {
     char name[32];
     json_t *column = column_json(&a->column[k], frames);
     column_name(name, v, array, k);
-    good = !json_object_set_new(column, "name", json_string(name)) &&
-           !json_object_set_new(column, "constant", json_boolean(constant(&a->column[k]))) &&
-           !json_object_set_new(column, "unit", json_string(unit_of(v, array, k))) &&
-           !json_array_append(columns, column);
-    json_decref(column);
+    set(v, column, "name", json_string(name));
+    set(v, column, "constant", json_boolean(constant(&a->column[k])));
+    set(v, column, "unit", json_string(unit_of(v, array, k)));
+    v->lost = json_array_append_new(columns, column) || v->lost;
   }
-  good = !json_object_set_new(json, "columns", columns) && good;
-  if (good) return json;
-  json_decref(json);
-  return NULL;
+  set(v, json, "columns", columns);
+  return json;
 }
 
-static json_t *split_json(const data_view *v, int split) {
+static json_t *split_json(data_view *v, int split) {
   const dvbf_sequences_info *info = v->info[split];
   if (!info) return json_pack("{s:i}", "sequences", 0);
   json_t *arrays = json_object();
-  bool good = arrays;
-  for (int i = 0; good && i < ARRAYS; i++)
+  for (int i = 0; i < ARRAYS; i++)
     if (array_of(info, i)->width)
-      good = !json_object_set_new(arrays, array_names[i],
-                                  array_json(v, i, array_of(info, i), (double)info->frames));
-  if (!good) {
-    json_decref(arrays);
-    return NULL;
-  }
+      set(v, arrays, array_names[i], array_json(v, i, array_of(info, i), (double)info->frames));
   return json_pack("{s:I, s:{s:I, s:I, s:f, s:I}, s:b, s:o}", "sequences",
                    (json_int_t)v->sequences[split]->count, "steps", "all", (json_int_t)info->frames,
                    "shortest", (json_int_t)info->shortest, "median", info->median, "longest",
@@ -260,26 +252,22 @@ static json_t *choices_json(const data_view *v) {
   return json;
 }
 
-static dvbf_status print_data_json(const data_view *v, dvbf_error *error) {
+static dvbf_status print_data_json(data_view *v, dvbf_error *error) {
   const dvbf_data *d = v->data;
-  json_t *json = json_pack("{s:s, s:s}", "kind", "data", "file", v->path);
+  json_t *json = json_pack("{s:s, s:s}", "kind", "data", "file", v->path), *splits = json_object();
   json_t *image = d->image_height
                       ? json_pack("[I, I]", (json_int_t)d->image_height, (json_int_t)d->image_width)
                       : json_null();
   if (d->image_channels == 3) json_array_append_new(image, json_integer(3));
-  json_t *splits = json_object();
-  bool good = !json_object_set_new(json, "image", image);
-  for (int i = 0; good && i < SPLITS; i++)
-    good = !json_object_set_new(splits, split_names[i], split_json(v, i));
-  good = !json_object_set_new(json, "splits", splits) && good;
-  good = !json_object_set(json, "remarks", v->remarks) && good;
-  good = !json_object_set_new(json, "parts", parts_json(d)) && good;
-  good = !json_object_set_new(json, "sample_time",
-                              d->sample_time > 0 ? json_real(d->sample_time) : json_null()) &&
-         good;
-  good = !json_object_set_new(json, "dates", json_boolean(d->dates)) && good;
-  good = !json_object_set_new(json, "chosen", choices_json(v)) && good;
-  if (good && !v->lost) {
+  for (int i = 0; i < SPLITS; i++) set(v, splits, split_names[i], split_json(v, i));
+  set(v, json, "image", image);
+  set(v, json, "splits", splits);
+  set(v, json, "remarks", json_incref(v->remarks));
+  set(v, json, "parts", parts_json(d));
+  set(v, json, "sample_time", d->sample_time > 0 ? json_real(d->sample_time) : json_null());
+  set(v, json, "dates", json_boolean(d->dates));
+  set(v, json, "chosen", choices_json(v));
+  if (!v->lost) {
     cli_print_json(json);
     return DVBF_OK;
   }
@@ -345,7 +333,7 @@ static bool has_time(const dvbf_data *data) {
   return false;
 }
 
-dvbf_status cli_info_data(const char *path, const cli_options *options, dvbf_error *error) {
+static dvbf_status info_data(const char *path, const cli_options *options, dvbf_error *error) {
   dvbf_data *data = NULL;
   dvbf_status status = read_data(&data, path, options, error);
   if (status) return status;
@@ -378,8 +366,6 @@ typedef struct model_view {
   dvbf_settings *defaults;
   dvbf_metrics *metrics; /* NULL: none */
 } model_view;
-
-/* ---- Settings ---- */
 
 enum { VALUE = 512 };
 
@@ -594,14 +580,8 @@ static json_t *parameters_json(const model_view *v) {
   return json;
 }
 
-static json_t *floats_json(const float *values, size_t n) {
-  json_t *json = json_array();
-  for (size_t i = 0; i < n; i++) json_array_append_new(json, cli_number((double)values[i]));
-  return json;
-}
-
 static json_t *scaling_json(const float *shift, const float *scale, size_t n) {
-  return json_pack("{s:o, s:o}", "shift", floats_json(shift, n), "scale", floats_json(scale, n));
+  return json_pack("{s:o, s:o}", "shift", cli_list(shift, n), "scale", cli_list(scale, n));
 }
 
 /* A count as an integer; a number of a damaged file that is no count stays a real number. */
@@ -659,7 +639,8 @@ static dvbf_status read_metrics(model_view *v, dvbf_error *error) {
   return status;
 }
 
-dvbf_status cli_info_model(const char *path, const cli_options *options, dvbf_error *error) {
+/* A run folder or a model file. */
+static dvbf_status info_model(const char *path, const cli_options *options, dvbf_error *error) {
   dvbf_model *model = NULL;
   model_view v = {.path = path};
   dvbf_status status = cli_load_model(&model, path, error);
@@ -707,7 +688,7 @@ static bool holds_data(const char *folder) {
 static dvbf_status run(const cli_options *options, dvbf_error *error) {
   const char *path = options->arguments[0];
   bool model = looks_like_model(path) || (cli_is_folder(path) && (!options->n_more && !holds_data(path)));
-  return model ? cli_info_model(path, options, error) : cli_info_data(path, options, error);
+  return model ? info_model(path, options, error) : info_data(path, options, error);
 }
 
 const cli_command cli_info = {

@@ -53,7 +53,7 @@ static dvbf_status read_data(cli_inputs *in, const cli_options *options, const c
                              dvbf_error *error) {
   dvbf_settings *how = NULL;
   dvbf_status status =
-      cli_options_settings_upon(&how, options, "data", dvbf_model_settings(in->model), error);
+      cli_options_settings_over(&how, options, "data", dvbf_model_settings(in->model), NULL, NULL, error);
   char split[16] = "";
   bool end = !status && from_end(in, options);
   if (end && !cli_option(options, "split")) status = dvbf_settings_set(in->settings, "split", "all", error);

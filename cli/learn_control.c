@@ -35,10 +35,10 @@ static dvbf_status read_settings(dvbf_settings *out[4], const cli_options *optio
   if (!preset && !cli_option(options, "config") && dvbf_preset_system(system)) preset = system;
   const char *made_for = preset ? dvbf_preset_system(preset) : NULL;
   bool data = made_for && !strcmp(made_for, system);
-  dvbf_status status = cli_options_settings_from(&out[0], options, system, data ? preset : NULL, error);
-  if (!status) status = cli_options_settings_from(&out[1], options, "train", preset, error);
-  if (!status) status = cli_options_settings_from(&out[2], options, "control", NULL, error);
-  if (!status) status = cli_options_settings_from(&out[3], options, "loop", NULL, error);
+  const char *tables[4][2] = {{system, data ? preset : NULL}, {"train", preset}, {"control"}, {"loop"}};
+  dvbf_status status = DVBF_OK;
+  for (int i = 0; !status && i < 4; i++)
+    status = cli_options_settings_over(&out[i], options, tables[i][0], NULL, NULL, tables[i][1], error);
   return status;
 }
 

@@ -88,18 +88,16 @@ static const cli_flag *find_letter(const cli_command *command, char letter) {
   return NULL;
 }
 
-static bool in_table(const char *table, const char *name) {
-  dvbf_setting_info info;
-  for (size_t i = 0; dvbf_settings_table(table, i, &info); i++)
-    if (!strcmp(info.name, name)) return true;
+static bool in_table(const char *table, const char *name, dvbf_setting_info *info) {
+  for (size_t i = 0; dvbf_settings_table(table, i, info); i++)
+    if (!strcmp(info->name, name)) return true;
   return false;
 }
 
 static bool find_setting(const cli_command *command, const char *name, dvbf_setting_info *info) {
   const char *table;
   for (size_t k = 0; (table = cli_flag_table(command, k, NULL)); k++)
-    for (size_t i = 0; dvbf_settings_table(table, i, info); i++)
-      if (!strcmp(info->name, name)) return true;
+    if (in_table(table, name, info)) return true;
   return false;
 }
 
@@ -290,52 +288,34 @@ static dvbf_status apply(dvbf_settings *settings, const cli_options *options, co
   dvbf_status status = DVBF_OK;
   if (preset) status = dvbf_settings_preset(settings, preset, error);
   if (!status && config) status = dvbf_settings_read(settings, config, error);
-  for (size_t i = 0; !status && i < options->n_pairs; i++)
-    if (in_table(table, options->pairs[i].name) ||
-        (is_former(options->command, options->pairs[i].name) && was_in_table(table, options->pairs[i].name)))
-      status = dvbf_settings_set(settings, options->pairs[i].name, options->pairs[i].value, error);
+  for (size_t i = 0; !status && i < options->n_pairs; i++) {
+    const char *name = options->pairs[i].name;
+    dvbf_setting_info info;
+    if (in_table(table, name, &info) || (is_former(options->command, name) && was_in_table(table, name)))
+      status = dvbf_settings_set(settings, name, options->pairs[i].value, error);
+  }
   return status;
 }
 
-/* Default < settings `first` < file `below` < preset < config file < flags; the three may be NULL. */
-static dvbf_status make_settings(dvbf_settings **out, const cli_options *options, const char *table,
-                                 const dvbf_settings *first, const char *below, const char *preset,
-                                 dvbf_error *error) {
+dvbf_status cli_options_settings_over(dvbf_settings **out, const cli_options *options, const char *table,
+                                      const dvbf_settings *first, const char *file, const char *preset,
+                                      dvbf_error *error) {
   dvbf_settings *settings = NULL;
   dvbf_status status = dvbf_settings_new(&settings, table, error);
   if (!status && first) status = dvbf_settings_inherit(settings, first, error);
-  if (!status && below) status = dvbf_settings_read(settings, below, error);
+  if (!status && file) status = dvbf_settings_read(settings, file, error);
   if (!status) status = apply(settings, options, table, preset, error);
-  if (!status) {
+  if (status)
+    dvbf_settings_free(settings);
+  else
     *out = settings;
-    return DVBF_OK;
-  }
-  dvbf_settings_free(settings);
   return status;
-}
-
-dvbf_status cli_options_settings_upon(dvbf_settings **out, const cli_options *options, const char *table,
-                                      const dvbf_settings *first, dvbf_error *error) {
-  return make_settings(out, options, table, first, NULL, NULL, error);
-}
-
-static const char *preset_of(const cli_options *options) {
-  return options->command->presets ? cli_option(options, "preset") : NULL;
-}
-
-dvbf_status cli_options_settings_from(dvbf_settings **out, const cli_options *options, const char *table,
-                                      const char *preset, dvbf_error *error) {
-  return make_settings(out, options, table, NULL, NULL, preset, error);
 }
 
 dvbf_status cli_options_settings(dvbf_settings **out, const cli_options *options, const char *table,
                                  dvbf_error *error) {
-  return make_settings(out, options, table, NULL, NULL, preset_of(options), error);
-}
-
-dvbf_status cli_options_settings_over(dvbf_settings **out, const cli_options *options, const char *table,
-                                      const char *file, dvbf_error *error) {
-  return make_settings(out, options, table, NULL, file, preset_of(options), error);
+  const char *preset = options->command->presets ? cli_option(options, "preset") : NULL;
+  return cli_options_settings_over(out, options, table, NULL, NULL, preset, error);
 }
 
 bool cli_is_folder(const char *path) {
@@ -345,13 +325,14 @@ bool cli_is_folder(const char *path) {
 
 /* ---- Settings in sentences ---- */
 
-static bool is_setting(const char *name, size_t length) {
+static bool is_setting(const char *at, size_t length) {
   static const char *const tables[] = {"train",  "predict",  "filter", "smooth",
                                        "sample", "evaluate", "export"};
+  char name[64];
   dvbf_setting_info info;
+  snprintf(name, sizeof name, "%.*s", (int)length, at);
   for (size_t k = 0; k < sizeof tables / sizeof *tables; k++)
-    for (size_t i = 0; dvbf_settings_table(tables[k], i, &info); i++)
-      if (strlen(info.name) == length && !strncmp(info.name, name, length)) return true;
+    if (length < sizeof name && in_table(tables[k], name, &info)) return true;
   return false;
 }
 
@@ -388,80 +369,50 @@ void cli_flags(char *out, size_t size, const char *sentence) {
 
 /* ---- Names of other programs ---- */
 
-typedef struct field_name {
-  const char *name, *sentence;
-} field_name;
-
-static const field_name field_names[] = {
-    {"epochs", "the length of training is given in updates, one per minibatch: --updates"},
-    {"epoch", "the length of training is given in updates, one per minibatch: --updates"},
-    {"max-epochs", "the length of training is given in updates, one per minibatch: --updates"},
-    {"iterations", "did you mean --updates?"},
-    {"iters", "did you mean --updates?"},
-    {"max-iter", "did you mean --updates?"},
-    {"max-steps", "did you mean --updates?"},
+/* Names with blanks between, and what to say. */
+static const struct {
+  const char *names, *sentence;
+} field_names[] = {
+    {"epochs epoch max-epochs", "the length of training is given in updates, one per minibatch: --updates"},
+    {"iterations iters max-iter max-steps", "did you mean --updates?"},
     {"num-steps", "did you mean --updates, or --steps of predict?"},
-    {"lr", "did you mean --learning-rate?"},
-    {"rate", "did you mean --learning-rate?"},
-    {"step-size", "did you mean --learning-rate?"},
-    {"batch", "did you mean --batch-size?"},
-    {"bs", "did you mean --batch-size?"},
-    {"minibatch", "did you mean --batch-size?"},
-    {"hidden-size", "did you mean --hidden?"},
-    {"hidden-dim", "did you mean --hidden?"},
-    {"hidden-units", "did you mean --hidden?"},
-    {"units", "did you mean --hidden?"},
-    {"width", "did you mean --hidden?"},
-    {"depth", "did you mean --layers?"},
-    {"num-layers", "did you mean --layers?"},
-    {"latent-dim", "did you mean --latent?"},
-    {"latent-size", "did you mean --latent?"},
-    {"z-dim", "did you mean --latent?"},
-    {"state-dim", "did you mean --latent?"},
-    {"order", "did you mean --latent?"},
-    {"input", "select the input columns with --inputs"},
-    {"control", "select the input columns with --inputs"},
-    {"exogenous", "select the input columns with --inputs"},
-    {"target", "select the columns to predict with --outputs; -o names the folder or file to write"},
-    {"targets", "select the columns to predict with --outputs; -o names the folder or file to write"},
+    {"lr rate step-size", "did you mean --learning-rate?"},
+    {"batch bs minibatch", "did you mean --batch-size?"},
+    {"hidden-size hidden-dim hidden-units units width", "did you mean --hidden?"},
+    {"depth num-layers", "did you mean --layers?"},
+    {"latent-dim latent-size z-dim state-dim order", "did you mean --latent?"},
+    {"input control exogenous", "select the input columns with --inputs"},
+    {"target targets", "select the columns to predict with --outputs; -o names the folder or file to write"},
     {"columns", "select columns with --outputs and --inputs"},
     {"horizon", "`dvbf predict` has --steps for the steps to predict; training needs none"},
-    {"ahead", "`dvbf predict` has --steps for the steps to predict"},
-    {"forecast-steps", "`dvbf predict` has --steps for the steps to predict"},
+    {"ahead forecast-steps", "`dvbf predict` has --steps for the steps to predict"},
     {"context", "`dvbf predict` has --observe for the observed steps"},
-    {"sequence-length", "did you mean --window?"},
-    {"seq-len", "did you mean --window?"},
-    {"device", "dvbf runs on the CPU only, on all cores: --threads"},
-    {"gpu", "dvbf runs on the CPU only, on all cores: --threads"},
-    {"cuda", "dvbf runs on the CPU only, on all cores: --threads"},
-    {"workers", "did you mean --threads?"},
-    {"jobs", "did you mean --threads?"},
-    {"n-jobs", "did you mean --threads?"},
-    {"verbose", "progress is shown unless --quiet is given; --json prints results for scripts"},
-    {"debug", "progress is shown unless --quiet is given; --json prints results for scripts"},
+    {"sequence-length seq-len", "did you mean --window?"},
+    {"device gpu cuda", "dvbf runs on the CPU only, on all cores: --threads"},
+    {"workers jobs n-jobs", "did you mean --threads?"},
+    {"verbose debug", "progress is shown unless --quiet is given; --json prints results for scripts"},
     {"silent", "did you mean --quiet?"},
     {"overwrite", "did you mean --force?"},
     {"continue", "did you mean --resume?"},
-    {"random-state", "did you mean --seed?"},
-    {"random-seed", "did you mean --seed?"},
-    {"validation-split", "did you mean --valid-share?"},
-    {"val-split", "did you mean --valid-share?"},
-    {"test-size", "did you mean --test-share?"},
-    {"test-split", "did you mean --test-share?"},
+    {"random-state random-seed", "did you mean --seed?"},
+    {"validation-split val-split", "did you mean --valid-share?"},
+    {"test-size test-split", "did you mean --test-share?"},
     {"ensemble", "did you mean --search, which keeps the best --members?"},
-    {"early-stopping", "the best model in validation is kept anyway; --updates limits the time"},
-    {"patience", "the best model in validation is kept anyway; --updates limits the time"},
-    {"normalize", "did you mean --x-scaling?"},
-    {"standardize", "did you mean --x-scaling?"},
-    {"beta", "the weight of the KL divergence is annealed by --temperature-start and --temperature-until"},
-    {"kl-weight",
+    {"early-stopping patience", "the best model in validation is kept anyway; --updates limits the time"},
+    {"normalize standardize", "did you mean --x-scaling?"},
+    {"beta kl-weight",
      "the weight of the KL divergence is annealed by --temperature-start and --temperature-until"},
-    {"loss", "choose the emission with --likelihood"},
-    {"emission", "choose the emission with --likelihood"},
-    {"out", "did you mean --output?"},
-    {"outdir", "did you mean --output?"},
-    {"save", "did you mean --output?"},
+    {"loss emission", "choose the emission with --likelihood"},
+    {"out outdir save", "did you mean --output?"},
 };
+
+static bool lists(const char *names, const char *name) {
+  for (size_t length; *names; names += length + (names[length] == ' ')) {
+    length = strcspn(names, " ");
+    if (length == strlen(name) && !strncmp(names, name, length)) return true;
+  }
+  return false;
+}
 
 const char *cli_name_of_the_field(const char *name) {
   char plain[64];
@@ -469,6 +420,6 @@ const char *cli_name_of_the_field(const char *name) {
   for (char *c = plain; *c; c++)
     if (*c == '_') *c = '-';
   for (size_t i = 0; i < sizeof field_names / sizeof *field_names; i++)
-    if (!strcmp(field_names[i].name, plain)) return field_names[i].sentence;
+    if (lists(field_names[i].names, plain)) return field_names[i].sentence;
   return NULL;
 }

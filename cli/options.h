@@ -37,16 +37,11 @@ dvbf_status cli_option_needed(const char **out, const cli_options *options, cons
 /* The settings of one table: default < preset < config file < flags. The caller frees them. */
 dvbf_status cli_options_settings(dvbf_settings **out, const cli_options *options, const char *table,
                                  dvbf_error *error);
-/* The same with the preset of the caller instead of --preset; NULL: none. */
-dvbf_status cli_options_settings_from(dvbf_settings **out, const cli_options *options, const char *table,
-                                      const char *preset, dvbf_error *error);
-/* The same, with defaults from other settings, such as those of a model, where names agree. */
-dvbf_status cli_options_settings_upon(dvbf_settings **out, const cli_options *options, const char *table,
-                                      const dvbf_settings *first, dvbf_error *error);
-
-/* The same with the values of a file instead of the defaults. */
+/* The same upon other settings, such as those of a model, where names agree, and then upon those of a file,
+ * with the caller's preset instead of --preset; the three may be NULL. */
 dvbf_status cli_options_settings_over(dvbf_settings **out, const cli_options *options, const char *table,
-                                      const char *file, dvbf_error *error);
+                                      const dvbf_settings *first, const char *file, const char *preset,
+                                      dvbf_error *error);
 
 bool cli_is_folder(const char *path);
 

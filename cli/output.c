@@ -143,15 +143,19 @@ void cli_print_verdict(const dvbf_verdict *v) {
   printf("Verdict: %s\n", v->sentence);
 }
 
-dvbf_status cli_add_verdict(json_t *json, const dvbf_verdict *verdict, dvbf_error *error) {
+dvbf_status cli_print_results(json_t *json, const dvbf_verdict *verdict, dvbf_error *error) {
   char *text = NULL;
-  dvbf_status status = dvbf_verdict_json(&text, verdict, error);
-  if (status) return status;
-  json_t *more = json_loads(text, 0, NULL);
-  bool good = more && !json_object_update(json, more);
+  dvbf_status status = verdict ? dvbf_verdict_json(&text, verdict, error) : DVBF_OK;
+  json_t *more = text ? json_loads(text, 0, NULL) : NULL;
+  if (text && (!more || json_object_update(json, more)))
+    status = dv_fail(error, DVBF_MEMORY, "out of memory while writing the verdict");
+  if (status)
+    json_decref(json);
+  else
+    cli_print_json(json);
   json_decref(more);
   dvbf_text_free(text);
-  return good ? DVBF_OK : dv_fail(error, DVBF_MEMORY, "out of memory while writing the verdict");
+  return status;
 }
 
 dvbf_status cli_judge(dvbf_verdict **out, const dvbf_model *model, const dvbf_data *data,

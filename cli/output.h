@@ -34,8 +34,8 @@ bool cli_shown(size_t step, size_t count);
 /* Prints the table of errors, calibration and the sentence to standard output. */
 void cli_print_verdict(const dvbf_verdict *verdict);
 
-/* Adds it to an object. */
-dvbf_status cli_add_verdict(json_t *json, const dvbf_verdict *verdict, dvbf_error *error);
+/* Prints an object with the verdict, which may be NULL, in it, and releases the object. */
+dvbf_status cli_print_results(json_t *json, const dvbf_verdict *verdict, dvbf_error *error);
 
 /* Judges a model with the threads of other settings. `sequences` as in dvbf_verdict_new. */
 dvbf_status cli_judge(dvbf_verdict **out, const dvbf_model *model, const dvbf_data *data,

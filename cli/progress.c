@@ -119,20 +119,20 @@ void cli_progress_end(cli_progress *progress) {
 
 /* ---- Shares ---- */
 
-static double now(void) {
+double cli_seconds(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 cli_share cli_share_new(void) {
-  return (cli_share){.terminal = isatty(STDERR_FILENO), .began = now()};
+  return (cli_share){.terminal = isatty(STDERR_FILENO), .began = cli_seconds()};
 }
 
 /* On a terminal, the first line comes after a second. */
 void cli_share_show(double done, void *user) {
   cli_share *share = user;
-  double seconds = now() - share->began;
+  double seconds = cli_seconds() - share->began;
   char left[32], numbers[LINE];
   bool due = share->terminal ? seconds > 1 : seconds >= share->shown_at + LOG_EVERY;
   if (!due || !(done > 0)) return;

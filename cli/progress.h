@@ -32,6 +32,9 @@ typedef struct cli_share {
   double began, shown_at; /* clock at the beginning; seconds from there to the last line */
 } cli_share;
 
+/* A clock that is never set back. */
+double cli_seconds(void);
+
 cli_share cli_share_new(void);
 /* A dvbf_fraction_fn; `share` is a cli_share. */
 void cli_share_show(double done, void *share);

@@ -16,7 +16,6 @@ static void last_part(char *out, size_t size, const char *path) {
 }
 
 static void print_left_out(const char *name, const char *text, void *user_data) {
-  (void)user_data;
   fprintf(stderr, "%s: %s\n", name, text);
 }
 

@@ -11,14 +11,12 @@
 #include <string.h>
 
 static void print_warning(const char *sentence, void *user) {
-  (void)user;
   char note[1024];
   cli_flags(note, sizeof note, sentence);
   fprintf(stderr, "note: %s\n", note);
 }
 
 static void print_choice(const char *name, const char *value, const char *was, const char *why, void *user) {
-  (void)was;
   bool *any = user;
   if (!*any) fprintf(stderr, "chosen for these data:\n");
   *any = true;
@@ -42,12 +40,7 @@ static dvbf_status print_json(const dvbf_model *model, const dvbf_progress *last
                 last->seconds, "starts", (int)last->begun, "parameters", (json_int_t)info.parameters, "seed",
                 (json_int_t)info.seed, "threads", (int)dvbf_settings_threads(settings), "valid_bound",
                 cli_number(last->valid_bound), "valid_prediction", cli_number(last->valid_prediction));
-  dvbf_status status = verdict ? cli_add_verdict(json, verdict, error) : DVBF_OK;
-  if (status)
-    json_decref(json);
-  else
-    cli_print_json(json);
-  return status;
+  return cli_print_results(json, verdict, error);
 }
 
 /* The last line. A useless model is reported even with --quiet. */
@@ -100,8 +93,8 @@ static dvbf_status read_settings(dvbf_settings **out, const cli_options *options
   dv_path path;
   dv_join(path, run->folder, DVBF_RUN_SETTINGS);
   bool own = run->resume && dv_exists(path);
-  return own ? cli_options_settings_over(out, options, "train", path, error)
-             : cli_options_settings(out, options, "train", error);
+  return cli_options_settings_over(out, options, "train", NULL, own ? path : NULL,
+                                   cli_option(options, "preset"), error);
 }
 
 /* Trains together with the other ranks, if there are any. */
