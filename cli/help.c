@@ -14,8 +14,9 @@
 
 enum { OPTION_COLUMN = 34, WORD_COLUMN = 22, WIDTH = 100 }; /* columns where explanations begin */
 
-static void print_heading(FILE *out, const char *title) {
-  fprintf(out, "\n%s\n", title);
+/* A heading or paragraphs. */
+static void print_text(FILE *out, const char *text) {
+  fprintf(out, "\n%s\n", text);
 }
 
 /* Prints words in lines of WIDTH columns, indented to `column`, where the cursor is. */
@@ -51,11 +52,7 @@ static void print_item(FILE *out, const cli_item *item) {
   if (has_default || item->users) fputs("\n", out);
 }
 
-static void print_text(FILE *out, const char *text) {
-  fprintf(out, "\n%s\n", text);
-}
-
-const cli_writer cli_help_writer = {print_heading, print_item, print_text};
+const cli_writer cli_help_writer = {print_text, print_item, print_text};
 
 void cli_help(const cli_command *command, bool all) {
   printf("usage: dvbf %s %s\n\n%s\n", command->name, command->synopsis, command->help);
@@ -112,36 +109,29 @@ static bool has_common(const char *name) {
   return false;
 }
 
-/* Returns the number of settings left out. */
-static size_t common_of_table(const walk *w, const char *name, const char *title) {
-  dvbf_setting_info info;
-  char line[160];
-  size_t left_out = 0;
-  snprintf(line, sizeof line, "%s%scommon settings", title, *title ? ": " : "");
-  *line = (char)toupper((unsigned char)*line);
-  heading(w, line);
-  for (size_t i = 0; dvbf_settings_table(name, i, &info); i++) {
-    left_out += !info.common && !info.recipe;
-    if (info.common)
-      item(w, (cli_item){true, 0, info.name, info.kind, info.help, info.range, info.initial, info.users});
-  }
-  return left_out;
-}
-
-/* `title` names the owner of the settings, for a command with several tables. */
-static void table(const walk *w, const char *name, const char *title) {
+/* The settings that are no recipes, by group, or the common ones; returns the number of those left out.
+ * `title` names the owner of the settings, for a command with several tables. */
+static size_t table(const walk *w, const char *name, const char *title, bool all) {
   dvbf_setting_info info;
   char group[64] = "", line[160];
   bool switches = false;
+  size_t left_out = 0;
   for (size_t i = 0; dvbf_settings_table(name, i, &info); i++) {
     if (info.recipe) continue;
-    snprintf(line, sizeof line, "%s%s%s settings", title, *title ? ": " : "", info.group);
-    if (strcmp(group, info.group) != 0) heading(w, line);
-    snprintf(group, sizeof group, "%s", info.group);
+    if (!all && !info.common) {
+      left_out++;
+      continue;
+    }
+    const char *found = all ? info.group : "common";
+    snprintf(line, sizeof line, "%s%s%s settings", title, *title ? ": " : "", found);
+    if (!all) *line = (char)toupper((unsigned char)*line);
+    if (strcmp(group, found) != 0) heading(w, line);
+    snprintf(group, sizeof group, "%s", found);
     item(w, (cli_item){true, 0, info.name, info.kind, info.help, info.range, info.initial, info.users});
-    switches |= !strcmp(info.kind, "switch");
+    switches |= all && !strcmp(info.kind, "switch");
   }
   if (switches) text(w, "A switch: --NAME means on, --no-NAME off.");
+  return left_out;
 }
 
 static void list(const walk *w, const char *title, const char *(*of)(size_t index, const char **help)) {
@@ -172,10 +162,7 @@ void cli_describe(const cli_command *command, bool all, const cli_writer *writer
   char owners[128];
   bool several = cli_flag_table(command, 1, NULL);
   for (size_t i = 0; (name = cli_flag_table(command, i, owners)); i++)
-    if (all || !has_common(name))
-      table(&w, name, several ? owners : "");
-    else
-      left_out += common_of_table(&w, name, several ? owners : "");
+    left_out += table(&w, name, several ? owners : "", all || !has_common(name));
   if (command->presets && all) presets(&w);
   examples(&w, command->examples);
   snprintf(line, sizeof line, "`dvbf help %s --all` lists %zu more settings by group%s.", command->name,
@@ -520,9 +507,9 @@ static void write_completion(FILE *out, const cli_command *command, const cli_co
 /* `command` is NULL for files of the whole program. */
 typedef void write_fn(FILE *out, const cli_command *command, const cli_command *const *commands);
 
-static dvbf_status write_file(const char *folder, const char *name, write_fn *write,
-                              const cli_command *command, const cli_command *const *commands,
-                              dvbf_error *error) {
+static dvbf_status write_one(const char *folder, const char *name, write_fn *write,
+                             const cli_command *command, const cli_command *const *commands,
+                             dvbf_error *error) {
   dv_path path;
   dv_join(path, folder, name);
   FILE *file = fopen(path, "w");
@@ -536,11 +523,11 @@ static dvbf_status write_file(const char *folder, const char *name, write_fn *wr
 dvbf_status cli_manual(const cli_command *const *commands, const char *folder, dvbf_error *error) {
   char name[64];
   dvbf_status status = dvbf_folder_make(folder, error);
-  if (!status) status = write_file(folder, "dvbf.1", write_program, NULL, commands, error);
+  if (!status) status = write_one(folder, "dvbf.1", write_program, NULL, commands, error);
   for (const cli_command *const *c = commands; !status && *c; c++) {
     snprintf(name, sizeof name, "dvbf-%s.1", (*c)->name);
-    status = write_file(folder, name, write_command, *c, commands, error);
+    status = write_one(folder, name, write_command, *c, commands, error);
   }
-  if (!status) status = write_file(folder, "dvbf.bash", write_completion, NULL, commands, error);
-  return status ? status : write_file(folder, "settings.md", write_settings, NULL, commands, error);
+  if (!status) status = write_one(folder, "dvbf.bash", write_completion, NULL, commands, error);
+  return status ? status : write_one(folder, "settings.md", write_settings, NULL, commands, error);
 }

@@ -165,7 +165,7 @@ static dvbf_status run_one(zoo *z, size_t animal, uint64_t seed, dvbf_error *err
 
 /* ---- Results ---- */
 
-static dvbf_status write_json(const zoo *z, dvbf_error *error) {
+static dvbf_status keep_json(const zoo *z, dvbf_error *error) {
   dv_path path;
   json_t *all = json_array();
   for (size_t i = 0; i < z->count; i++) {
@@ -179,7 +179,7 @@ static dvbf_status write_json(const zoo *z, dvbf_error *error) {
   return status ? status : dv_json_write(path, z->out->json, error);
 }
 
-static dvbf_status make_table(dvbf_table *t, const zoo *z, dvbf_error *error) {
+static dvbf_status fill_table(dvbf_table *t, const zoo *z, dvbf_error *error) {
   dvbf_status status =
       dv_table_init(t, "On test data. Errors are over the variance of x: the mean image has 1", z->count + 1,
                     VALUES + 1, error);
@@ -208,7 +208,7 @@ static dvbf_status write_page(const zoo *z, const dvbf_table *table, dvbf_error 
   return status;
 }
 
-static dvbf_status keep_results(const zoo *z, dvbf_error *error) {
+static dvbf_status finish(const zoo *z, dvbf_error *error) {
   dvbf_table *table = dv_calloc(1, sizeof *table);
   if (!table) return dv_fail(error, DVBF_MEMORY, "out of memory for the results");
   z->out->n_experiments = 1;
@@ -218,8 +218,8 @@ static dvbf_status keep_results(const zoo *z, dvbf_error *error) {
                                 .remark = "Images of 32 x 32 pixels, with settings chosen from the data.",
                                 .n_tables = 1,
                                 .tables = table};
-  dvbf_status status = make_table(table, z, error);
-  if (!status) status = write_json(z, error);
+  dvbf_status status = fill_table(table, z, error);
+  if (!status) status = keep_json(z, error);
   return status ? status : write_page(z, table, error);
 }
 
@@ -240,7 +240,7 @@ dvbf_status dv_zoo_run(dvbf_reproduction *out, const char *folder, const dvbf_re
   for (size_t k = 0; k < ANIMALS && !status && !out->stopped; k++)
     for (size_t i = 0; i < options->seeds && !status && !out->stopped; i++)
       status = run_one(&z, k, strtoull(first, NULL, 10) + i, error);
-  if (!status) status = keep_results(&z, error);
+  if (!status) status = finish(&z, error);
   dv_free(z.results);
   return status;
 }

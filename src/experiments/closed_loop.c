@@ -94,9 +94,9 @@ static bool run_one(dv_episodes *e, size_t number, const dv_system *p, const dv_
                     const dv_running *how) {
   const dv_loop_settings *s = how->settings;
   dv_random random =
-      dv_random_at((uint64_t)s->loop_seed, DV_STREAM_SIMULATION, 1000 + how->stream, (uint32_t)number);
+      dv_random_at((uint64_t)s->loop_seed, DV_STREAM_SIMULATION, 1000 + how->round, (uint32_t)number);
   dv_random pixels =
-      dv_random_at((uint64_t)s->loop_seed, DV_STREAM_PIXELS, 1000 + how->stream, (uint32_t)number);
+      dv_random_at((uint64_t)s->loop_seed, DV_STREAM_PIXELS, 1000 + how->round, (uint32_t)number);
   double state[DV_MOST_STATES];
   size_t slow = (size_t)s->control_delay;
   begin(p, s, &random, state);
@@ -108,12 +108,12 @@ static bool run_one(dv_episodes *e, size_t number, const dv_system *p, const dv_
     p->tell(p, state, e->truth + at * e->n_s);
     e->distance[at] = (float)dv_system_distance(p, state);
     e->speed[at] = p->goal.speed < 0 ? 0 : (float)state[p->goal.speed];
-    e->seen[at] = !(dv_random_uniform(&random) < (how->lose ? s->lost : 0));
+    e->seen[at] = !(dv_random_uniform(&random) < (how->round ? 0 : s->lost));
     control(e, at, t, (size_t)s->frame_delay, pilot);
     if (t >= slow) memcpy(u, e->given + (at - slow) * e->n_u, e->n_u * sizeof *u);
-    if (how->explore > 0) explore(p, u, how->explore, &random);
+    if (how->round && s->explore > 0) explore(p, u, s->explore, &random);
     if (!dv_system_step(p, state, u, &pixels)) return false;
-    if (how->push && t == e->steps / 2 && p->goal.speed >= 0) state[p->goal.speed] += s->push;
+    if (!how->round && t == e->steps / 2 && p->goal.speed >= 0) state[p->goal.speed] += s->push;
   }
   return true;
 }

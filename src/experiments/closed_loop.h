@@ -45,9 +45,9 @@ dv_pilot dv_controller_pilot(dvbf_controller *controller, size_t n_z);
 /* How they are run. */
 typedef struct dv_running {
   const dv_loop_settings *settings;
-  uint32_t stream;               /* closed loops of different streams differ */
-  double explore;                /* share of the limits by which controls are disturbed */
-  bool lose, push;               /* frames are lost and the system is pushed, as the settings say */
+  /* The training that data are collected for, with disturbed controls; 0: closed loops that judge, with lost
+   * frames and a push. */
+  uint32_t round;
   const volatile int *interrupt; /* NULL, or a flag that ends it with DVBF_STOPPED */
 } dv_running;
 
@@ -68,10 +68,9 @@ dvbf_status dv_loop_score(dvbf_loop_result *out, const dv_episodes *episodes, dv
 
 typedef struct dv_true_state dv_true_state;
 
-/* The system must outlive it. */
+/* The system must outlive it. Free it with dv_free. */
 dvbf_status dv_true_state_new(dv_true_state **out, const dv_system *system, const dvbf_settings *control,
                               dvbf_error *error);
-void dv_true_state_free(dv_true_state *truth);
 dv_pilot dv_true_state_pilot(dv_true_state *truth);
 /* The image x of z [n_s]; left black where z is 0, as before the first frame. */
 void dv_true_state_draw(const dv_true_state *truth, const float *z, float *x);

@@ -42,16 +42,15 @@ __attribute__((format(printf, 2, 3))) static void tell(const learning *l, const 
 
 /* ---- Data ---- */
 
-/* Copies sequence `from` of closed loops, cut into pieces as long as those of training, behind the others. */
+/* Copies closed loops, cut into pieces as long as the sequences of training, behind `first` of these. */
 static void append(dvbf_sequences *to, size_t first, const dv_episodes *e) {
-  size_t pieces = e->steps / to->steps, frames = to->steps;
-  for (size_t i = 0; i < e->count; i++)
-    for (size_t k = 0; k < pieces; k++) {
-      size_t at = (first + i * pieces + k) * frames, from = i * e->steps + k * frames;
-      memcpy(to->x + at * to->n_x, e->x + from * e->n_x, frames * e->n_x * sizeof *e->x);
-      memcpy(to->u + at * to->n_u, e->u + from * e->n_u, frames * e->n_u * sizeof *e->u);
-      memcpy(to->state + at * to->n_s, e->truth + from * e->n_s, frames * e->n_s * sizeof *e->truth);
-    }
+  size_t frames = e->steps / to->steps * to->steps;
+  for (size_t i = 0; i < e->count; i++) {
+    size_t at = first * to->steps + i * frames, from = i * e->steps;
+    memcpy(to->x + at * to->n_x, e->x + from * e->n_x, frames * e->n_x * sizeof *e->x);
+    memcpy(to->u + at * to->n_u, e->u + from * e->n_u, frames * e->n_u * sizeof *e->u);
+    memcpy(to->state + at * to->n_s, e->truth + from * e->n_s, frames * e->n_s * sizeof *e->truth);
+  }
 }
 
 static dvbf_status add_episodes(dvbf_sequences *train, const dv_episodes *e, dvbf_error *error) {
@@ -144,8 +143,7 @@ static dvbf_status set_control(learning *l, dvbf_error *error) {
 
 static dvbf_status collect(learning *l, uint32_t round, dvbf_error *error) {
   dv_episodes episodes;
-  dv_running how = {
-      .settings = l->settings, .stream = round, .explore = l->settings->explore, .interrupt = l->interrupt};
+  dv_running how = {.settings = l->settings, .round = round, .interrupt = l->interrupt};
   dv_pilot pilot = pilot_of(l);
   tell(l, "collecting %lld closed loops", (long long)l->settings->collect);
   dvbf_status status =
@@ -199,7 +197,7 @@ static dvbf_status learn(learning *l, dvbf_error *error) {
 
 static dvbf_status judge(learning *l, dvbf_error *error) {
   dv_episodes episodes;
-  dv_running how = {.settings = l->settings, .lose = true, .push = true, .interrupt = l->interrupt};
+  dv_running how = {.settings = l->settings, .interrupt = l->interrupt};
   tell(l, "running %lld closed loops", (long long)l->settings->episodes);
   dvbf_status status = make_controller(l, error);
   if (status) return status;
@@ -254,7 +252,6 @@ dvbf_status dvbf_learn_control(dvbf_loop_result **out, const dvbf_loop *asked, d
   dvbf_data_free(l.data);
   dvbf_model_free(l.own);
   dvbf_settings_free(l.control);
-  dv_true_state_free(l.truth);
-  DV_FREE(l.goal, l.memory);
+  DV_FREE(l.truth, l.goal, l.memory);
   return status;
 }

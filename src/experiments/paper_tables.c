@@ -190,7 +190,7 @@ static dv_section section_of(const dv_trial *t, size_t m, const dv_work *w) {
                       .user_data = w->options.user_data};
 }
 
-static const float *column_of(const dv_points *points, const char *name) {
+static const float *values_named(const dv_points *points, const char *name) {
   const dv_column *column = dv_points_column(points, name);
   return column ? column->values : NULL;
 }
@@ -210,8 +210,8 @@ static dvbf_status add_latent(const dv_trial *t, dv_work *w, const dv_points *po
                                           .points = p->count,
                                           .n_z = p->n_z,
                                           .z = p->z,
-                                          .angle = column_of(p, "angle"),
-                                          .velocity = column_of(p, "velocity")};
+                                          .angle = values_named(p, "angle"),
+                                          .velocity = values_named(p, "velocity")};
   }
   dv_section_figure_path(bare, &section, name, "");
   dvbf_status drawn = dvbf_draw_latent(&figure, bare, error);
@@ -235,8 +235,8 @@ static dvbf_status draw_walks(const dv_trial *t, size_t m, const dv_points *p, c
                                          {"filtering", w.filtering->steps, w.filtering->z}},
                                 .points = p->count,
                                 .z = p->z,
-                                .angle = column_of(p, "angle"),
-                                .velocity = column_of(p, "velocity")};
+                                .angle = values_named(p, "angle"),
+                                .velocity = values_named(p, "velocity")};
     status = dvbf_draw_walks(&figure, path, error);
   }
   dv_walks_free(&w);

@@ -133,10 +133,6 @@ dvbf_status dv_true_state_new(dv_true_state **out, const dv_system *s, const dvb
   return DVBF_OK;
 }
 
-void dv_true_state_free(dv_true_state *t) {
-  dv_free(t);
-}
-
 /* ---- Stepping ---- */
 
 static void reset(void *user) {
