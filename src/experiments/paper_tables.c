@@ -136,7 +136,8 @@ dvbf_status dv_paper_tables(dvbf_experiment_results *out, const dv_study *s, dvb
                                    .title = e->title,
                                    .remark = e->remark,
                                    .tables = dv_calloc(DV_TABLES, sizeof *out->tables)};
-  dvbf_status status = out->tables ? DVBF_OK : dv_fail(error, DVBF_MEMORY, "out of memory for the tables");
+  if (!out->tables) return dv_fail(error, DVBF_MEMORY, "out of memory for the tables");
+  dvbf_status status = DVBF_OK;
   for (size_t k = 0; !status && e->table[k]; k++)
     status = make_table(&out->tables[out->n_tables++], s, k, error);
   if (!status) status = make_horizon_table(&out->tables[out->n_tables++], s, error);

@@ -291,10 +291,10 @@ static dvbf_status find_sources(sources *out, const dv_trial *t, size_t m, dvbf_
   return status;
 }
 
-static const dvbf_regression *regression_of(const dvbf_evaluation *e, const char *state) {
+static dvbf_regression regression_of(const dvbf_evaluation *e, const char *state) {
   for (size_t i = 0; i < e->n_regressions; i++)
-    if (!strcmp(e->regressions[i].name, state)) return &e->regressions[i];
-  return NULL;
+    if (!strcmp(e->regressions[i].name, state)) return e->regressions[i];
+  return (dvbf_regression){.r2 = NAN, .log_likelihood = NAN};
 }
 
 static size_t column_of(const dvbf_data *data, const char *state) {
@@ -322,10 +322,9 @@ static dvbf_status measure_one(double *out, const dv_quantity *q, const dv_trial
                                const sources *from, dvbf_error *error) {
   const dv_result *r = &t->results[m];
   const dvbf_data *far = t->long_data;
-  const dvbf_regression *line = q->state ? regression_of(r->test, q->state) : NULL;
   switch (q->kind) {
-  case DV_OF_LIKELIHOOD: *out = line ? line->log_likelihood : NAN; break;
-  case DV_OF_R2: *out = line ? line->r2 : NAN; break;
+  case DV_OF_LIKELIHOOD: *out = regression_of(r->test, q->state).log_likelihood; break;
+  case DV_OF_R2: *out = regression_of(r->test, q->state).r2; break;
   case DV_OF_R2_AWAY: return regress_away(out, t, from->paths, column_of(t->data, q->state), error);
   case DV_OF_BOUND: *out = r->test->elbo; break;
   case DV_OF_RECONSTRUCTION: *out = r->test->reconstruction; break;
