@@ -31,10 +31,11 @@ static void gaussian_profile(double *profile /* [size] */, size_t size, double c
 /* A round blob is the product of its two profiles: 2 size exponentials instead of size^2. */
 void dv_raster_blob(dv_raster *r, dv_spot centre, double deviation, dv_ink ink) {
   double vertical[DV_RASTER_MOST], horizontal[DV_RASTER_MOST];
-  gaussian_profile(vertical, r->size, centre.row, deviation);
-  gaussian_profile(horizontal, r->size, centre.column, deviation);
-  for (size_t i = 0; i < r->size; i++)
-    for (size_t j = 0; j < r->size; j++) lay(r, i, j, vertical[i] * horizontal[j], &ink);
+  size_t size = r->size;
+  gaussian_profile(vertical, size, centre.row, deviation);
+  gaussian_profile(horizontal, size, centre.column, deviation);
+  for (size_t i = 0; i < size; i++)
+    for (size_t j = 0; j < size; j++) lay(r, i, j, vertical[i] * horizontal[j], &ink);
 }
 
 static double share(double value) {

@@ -193,7 +193,7 @@ static bool simulate_sequence(dvbf_sequences *s, const dv_system *m, uint32_t sp
   dv_random random = dv_random_at((uint64_t)m->data.seed, DV_STREAM_SIMULATION, split, (uint32_t)sequence);
   dv_random noise = dv_random_at((uint64_t)m->data.seed, DV_STREAM_PIXELS, split, (uint32_t)sequence);
   double state[DV_MOST_STATES];
-  float u[DV_MOST_CONTROLS];
+  float u[DV_MOST_CONTROLS] = {0};
   sweep sweeps[DV_MOST_CONTROLS] = {{0}};
   m->reset(m, &random, state);
   if (m->sweep) begin_sweeps(sweeps, m, &random);
