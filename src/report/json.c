@@ -14,11 +14,17 @@ json_t *dv_json_number(double value) {
   return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* NULL makes the object that it is packed into fail. */
+/* NULL makes the object that it is put into fail. */
 static json_t *whole_or_nothing(json_t *json, bool whole) {
   if (whole) return json;
   json_decref(json);
   return NULL;
+}
+
+/* Sets a value and takes it over; false when that fails, as with a key that is not UTF-8 or without memory.
+ */
+static bool set(json_t *object, const char *key, json_t *value) {
+  return !json_object_set_new(object, key, value);
 }
 
 json_t *dv_json_numbers(const double *values, size_t count) {
@@ -38,19 +44,14 @@ static json_t *member_json(const dvbf_member_stability *m) {
                    m->reach ? dv_json_numbers(m->reach, m->n_z) : json_null(), "sentence", m->sentence);
 }
 
-static bool add_stability(json_t *object, const dvbf_stability *s) {
+static json_t *stability_json(const dvbf_stability *s) {
   json_t *members = json_array();
-  bool good = members;
-  for (size_t i = 0; good && i < s->n_members; i++)
-    good = !json_array_append_new(members, member_json(&s->members[i]));
-  if (!good) {
-    json_decref(members);
-    return false;
-  }
-  return !json_object_set_new(object, "stability",
-                              json_pack("{s:b, s:b, s:o, s:s, s:o}", "contracts", s->contracts, "bounded",
-                                        s->bounded, "length", dv_json_number(s->length), "sentence",
-                                        s->sentence, "members", members));
+  bool whole = members;
+  for (size_t i = 0; i < s->n_members; i++)
+    whole &= !json_array_append_new(members, member_json(&s->members[i]));
+  return json_pack("{s:b, s:b, s:o, s:s, s:o}", "contracts", s->contracts, "bounded", s->bounded, "length",
+                   dv_json_number(s->length), "sentence", s->sentence, "members",
+                   whole_or_nothing(members, whole));
 }
 
 /* ---- Verdict ---- */
@@ -59,55 +60,38 @@ enum { MOST = 64 }; /* columns listed one by one; pixels of images are not */
 
 static const char *const ways[DVBF_WAYS] = {"mean", "last", "linear", "learned"};
 
-/* Sets a value and takes it over; false when that fails. */
-static bool set(json_t *object, const char *key, json_t *value) {
-  return !json_object_set_new(object, key, value);
-}
-
 static json_t *score_json(const dvbf_verdict *v, const dvbf_score *s) {
   if (isnan(s->rmse)) return json_null();
   json_t *columns = json_object();
-  bool good = columns;
-  for (size_t k = 0; good && k < v->n_x && v->n_x <= MOST; k++)
-    good = set(columns, v->names[k],
-               json_pack("{s:o, s:o}", "rmse", dv_json_number(s->rmse_by_column[k]), "fit",
-                         dv_json_number(s->fit_by_column[k])));
-  if (good)
-    return json_pack("{s:o, s:o, s:o}", "rmse", dv_json_number(s->rmse), "fit", dv_json_number(s->fit),
-                     "columns", columns);
-  json_decref(columns);
-  return NULL;
+  bool whole = columns;
+  for (size_t k = 0; k < v->n_x && v->n_x <= MOST; k++)
+    whole &= set(columns, v->names[k],
+                 json_pack("{s:o, s:o}", "rmse", dv_json_number(s->rmse_by_column[k]), "fit",
+                           dv_json_number(s->fit_by_column[k])));
+  return json_pack("{s:o, s:o, s:o}", "rmse", dv_json_number(s->rmse), "fit", dv_json_number(s->fit),
+                   "columns", whole_or_nothing(columns, whole));
 }
 
 static json_t *rolling_json(const dvbf_verdict *v, const dvbf_rolling *r) {
   json_t *json =
       json_pack("{s:I, s:I, s:{s:o, s:o}}", "origins", (json_int_t)r->origins, "steps", (json_int_t)r->steps,
                 "coverage", "50", dv_json_number(r->coverage_50), "90", dv_json_number(r->coverage_90));
-  bool good = json;
-  for (int way = 0; good && way < DVBF_WAYS; way++)
-    good = set(json, ways[way], score_json(v, &r->score[way]));
-  if (good) return json;
-  json_decref(json);
-  return NULL;
+  bool whole = json;
+  for (int way = 0; way < DVBF_WAYS; way++) whole &= set(json, ways[way], score_json(v, &r->score[way]));
+  return whole_or_nothing(json, whole);
 }
 
 static json_t *whiteness_json(const dvbf_verdict *v) {
   const dvbf_whiteness *w = &v->whiteness;
+  if (isnan(w->band)) return json_null();
   json_t *columns = json_object();
-  bool good = columns;
-  if (isnan(w->band)) {
-    json_decref(columns);
-    return json_null();
-  }
-  for (size_t k = 0; good && k < v->n_x && v->n_x <= MOST; k++)
-    good = set(columns, v->names[k],
-               json_pack("{s:o, s:o}", "p", dv_json_number(w->p[k]), "autocorrelation",
-                         dv_json_numbers(w->autocorrelation[k], DVBF_LAGS)));
-  if (good)
-    return json_pack("{s:o, s:o, s:o}", "band", dv_json_number(w->band), "outside",
-                     dv_json_number(w->outside), "columns", columns);
-  json_decref(columns);
-  return NULL;
+  bool whole = columns;
+  for (size_t k = 0; k < v->n_x && v->n_x <= MOST; k++)
+    whole &= set(columns, v->names[k],
+                 json_pack("{s:o, s:o}", "p", dv_json_number(w->p[k]), "autocorrelation",
+                           dv_json_numbers(w->autocorrelation[k], DVBF_LAGS)));
+  return json_pack("{s:o, s:o, s:o}", "band", dv_json_number(w->band), "outside", dv_json_number(w->outside),
+                   "columns", whole_or_nothing(columns, whole));
 }
 
 static json_t *nats_json(const dvbf_discrete_likelihood *n) {
@@ -118,26 +102,27 @@ static json_t *nats_json(const dvbf_discrete_likelihood *n) {
 
 static bool add_verdict(json_t *json, const dvbf_verdict *v) {
   json_t *one_step = rolling_json(v, &v->one_step);
-  bool good = one_step && set(one_step, "whiteness", whiteness_json(v));
-  good = set(json, "one_step", one_step) && good;
-  good = good && set(json, "free_run", rolling_json(v, &v->free_run));
-  good = good && set(json, "nats_per_frame", nats_json(&v->nats));
-  return good &&
-         set(json, "verdict",
-             json_pack("{s:b, s:s, s:s}", "useful", v->useful, "sentence", v->sentence, "split", v->split));
+  bool whole = set(one_step, "whiteness", whiteness_json(v));
+  whole &= set(json, "one_step", one_step);
+  whole &= set(json, "free_run", rolling_json(v, &v->free_run));
+  whole &= set(json, "nats_per_frame", nats_json(&v->nats));
+  whole &= set(json, "verdict",
+               json_pack("{s:b, s:s, s:s}", "useful", v->useful, "sentence", v->sentence, "split", v->split));
+  return whole;
 }
 
 /* ---- Evaluation ---- */
 
 static json_t *regressions(const dvbf_evaluation *e) {
   json_t *object = json_object();
+  bool whole = object;
   for (size_t i = 0; i < e->n_regressions; i++) {
     const dvbf_regression *r = &e->regressions[i];
-    json_t *entry = json_pack("{s:o, s:o}", "r2", dv_json_number(r->r2), "log_likelihood",
-                              dv_json_number(r->log_likelihood));
-    if (json_object_set_new(object, r->name, entry)) return whole_or_nothing(object, false);
+    whole &= set(object, r->name,
+                 json_pack("{s:o, s:o}", "r2", dv_json_number(r->r2), "log_likelihood",
+                           dv_json_number(r->log_likelihood)));
   }
-  return object;
+  return whole_or_nothing(object, whole);
 }
 
 static json_t *bound(const dvbf_evaluation *e) {
@@ -168,8 +153,8 @@ static json_t *prediction(const dvbf_evaluation *e) {
                           "origins", origins, "pixel_variance", dv_json_number(e->pixel_variance));
   for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
     if (curves[i].values || i < 4)
-      whole &= !json_object_set_new(out, curves[i].name, dv_json_numbers(curves[i].values, e->horizon));
-  if (e->distance) whole &= !json_object_set_new(out, "steps_near", dv_json_number(e->steps_near));
+      whole &= set(out, curves[i].name, dv_json_numbers(curves[i].values, e->horizon));
+  if (e->distance) whole &= set(out, "steps_near", dv_json_number(e->steps_near));
   return whole_or_nothing(out, whole);
 }
 
@@ -181,11 +166,10 @@ json_t *dv_json_evaluation(const dvbf_evaluation *evaluation, const dvbf_model *
                 bound(evaluation), "prediction", prediction(evaluation), "updates", (json_int_t)info.updates,
                 "seconds", dv_json_number(seconds), "parameters", (json_int_t)info.parameters, "seed",
                 (json_int_t)info.seed, "threads", (json_int_t)threads);
-  bool good = json && (!evaluation->stability || add_stability(json, evaluation->stability)) &&
-              (!evaluation->verdict || add_verdict(json, evaluation->verdict));
-  if (good) return json;
-  json_decref(json);
-  return NULL;
+  bool whole = json;
+  if (evaluation->stability) whole &= set(json, "stability", stability_json(evaluation->stability));
+  if (evaluation->verdict) whole &= add_verdict(json, evaluation->verdict);
+  return whole_or_nothing(json, whole);
 }
 
 dvbf_status dv_json_text(char **out, json_t *json, dvbf_error *error) {
@@ -224,9 +208,6 @@ void dvbf_text_free(char *text) {
 
 dvbf_status dvbf_verdict_json(char **out, const dvbf_verdict *verdict, dvbf_error *error) {
   json_t *json = json_object();
-  if (json && !add_verdict(json, verdict)) {
-    json_decref(json);
-    json = NULL;
-  }
-  return dv_json_text(out, json, error);
+  bool whole = add_verdict(json, verdict);
+  return dv_json_text(out, whole_or_nothing(json, whole), error);
 }
