@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/memory.h"
 
 #include <cairo.h>
 #include <math.h>
@@ -20,15 +19,12 @@ typedef struct chunk {
   uint32_t sum;
 } chunk;
 
-static uint32_t next_sum(uint32_t sum, unsigned char byte) {
-  sum ^= byte;
-  for (int i = 0; i < 8; i++) sum = sum & 1 ? 0xEDB88320U ^ (sum >> 1) : sum >> 1;
-  return sum;
-}
-
 static void put(chunk *c, const void *bytes, size_t count) {
   const unsigned char *at = bytes;
-  for (size_t i = 0; i < count; i++) c->sum = next_sum(c->sum, at[i]);
+  for (size_t i = 0; i < count; i++) {
+    c->sum ^= at[i];
+    for (int bit = 0; bit < 8; bit++) c->sum = c->sum & 1 ? 0xEDB88320U ^ (c->sum >> 1) : c->sum >> 1;
+  }
   fwrite(bytes, 1, count, c->stream);
 }
 
@@ -45,31 +41,10 @@ static chunk open_chunk(FILE *stream, const char *name, size_t size) {
 }
 
 static void close_chunk(chunk *c) {
-  uint32_t sum = c->sum ^ 0xFFFFFFFFU;
-  put_number(c, sum, 4);
+  put_number(c, c->sum ^ 0xFFFFFFFFU, 4);
 }
 
 /* ---- Frames ---- */
-
-/* A PNG in memory. */
-typedef struct picture {
-  unsigned char *bytes;
-  size_t size, room;
-} picture;
-
-static cairo_status_t keep(void *closure, const unsigned char *data, unsigned length) {
-  picture *p = closure;
-  if (p->size + length > p->room) {
-    size_t room = 2 * (p->size + length);
-    unsigned char *larger = dv_realloc(p->bytes, room, 1);
-    if (!larger) return CAIRO_STATUS_NO_MEMORY;
-    p->bytes = larger;
-    p->room = room;
-  }
-  memcpy(p->bytes + p->size, data, length);
-  p->size += length;
-  return CAIRO_STATUS_SUCCESS;
-}
 
 static size_t factor_of(const dv_video *v) {
   return v->size < LEAST_SIZE ? (LEAST_SIZE + v->size - 1) / v->size : 1;
@@ -124,34 +99,35 @@ static void put_count(FILE *stream, const dv_video *v) {
 }
 
 /* Copies a PNG's head, of the first frame, and its pixels. */
-static void put_frame(FILE *stream, const dv_video *v, const picture *p, size_t frame, uint32_t *number) {
-  uint32_t width = number_at(p->bytes + 16), height = number_at(p->bytes + 20);
-  if (!frame) fwrite(p->bytes, 1, 8 + 25, stream); /* the signature and IHDR */
+static void put_frame(FILE *stream, const dv_video *v, const dv_markup *png, size_t frame, uint32_t *number) {
+  const unsigned char *bytes = (const unsigned char *)png->text;
+  uint32_t width = number_at(bytes + 16), height = number_at(bytes + 20);
+  if (!frame) fwrite(bytes, 1, 8 + 25, stream); /* the signature and IHDR */
   if (!frame) put_count(stream, v);
   put_control(stream, v, width, height, number);
-  for (size_t at = 8; at + 12 <= p->size; at += 12 + (size_t)number_at(p->bytes + at)) {
-    size_t size = number_at(p->bytes + at);
-    if (memcmp(p->bytes + at + 4, "IDAT", 4) != 0) continue;
+  for (size_t at = 8, size; at + 12 <= png->length; at += 12 + size) {
+    size = number_at(bytes + at);
+    if (memcmp(bytes + at + 4, "IDAT", 4) != 0) continue;
     chunk c = open_chunk(stream, frame ? "fdAT" : "IDAT", size + (frame ? 4 : 0));
     if (frame) put_number(&c, (*number)++, 4);
-    put(&c, p->bytes + at + 8, size);
+    put(&c, bytes + at + 8, size);
     close_chunk(&c);
   }
 }
 
 static dvbf_status put_all(FILE *stream, const dv_video *v, cairo_surface_t *surface, dvbf_error *error) {
-  picture p = {0};
+  dv_markup png = {0};
   uint32_t number = 0;
   bool done = true;
   for (size_t t = 0; t < v->frames && done; t++) {
     fill_surface(surface, v, t);
-    p.size = 0;
-    done = !cairo_surface_write_to_png_stream(surface, keep, &p);
-    if (done) put_frame(stream, v, &p, t, &number);
+    png.length = 0;
+    done = !cairo_surface_write_to_png_stream(surface, dv_cairo_receive, &png);
+    if (done) put_frame(stream, v, &png, t, &number);
   }
   chunk end = open_chunk(stream, "IEND", 0);
   close_chunk(&end);
-  dv_free(p.bytes);
+  dv_markup_free(&png);
   return done ? DVBF_OK : dv_fail_memory(error, "writing a video");
 }
 

@@ -3,6 +3,7 @@
  * two colour maps of all figures. */
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "report/drawing.h"
 
 #include <cairo-svg.h>
@@ -16,44 +17,15 @@
 
 static const cairo_user_data_key_t key;
 
-/* ---- Surface of an SVG ---- */
-
-static cairo_status_t receive(void *closure, const unsigned char *data, unsigned int length) {
-  dv_markup *out = closure;
+cairo_status_t dv_cairo_receive(void *markup, const unsigned char *data, unsigned length) {
+  dv_markup *out = markup;
   dv_markup_bytes(out, data, length);
   return out->failed ? CAIRO_STATUS_NO_MEMORY : CAIRO_STATUS_SUCCESS;
-}
-
-static cairo_surface_t *svg_surface(dv_svg *svg, double width, double height) {
-  memset(svg, 0, sizeof *svg);
-  return cairo_svg_surface_create_for_stream(receive, &svg->drawing, width, height);
-}
-
-static void svg_free(dv_svg *svg) {
-  dv_markup_free(&svg->drawing);
-  dv_markup_free(&svg->words);
-}
-
-static void svg_attach(dv_svg *svg, cairo_t *cr) {
-  cairo_set_user_data(cr, &key, svg, NULL); /* a failure makes cr fail */
 }
 
 dv_svg *dv_svg_of(cairo_t *cr) {
   return cairo_get_user_data(cr, &key);
 }
-
-static void svg_text(dv_svg *svg, double x, double y, double size, bool bold, bool upwards,
-                     const char *anchor, const char *text) {
-  dv_markup *out = &svg->words;
-  dv_markup_format(out, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"%.2f\" text-anchor=\"%s\"%s", x, y, size,
-                   anchor, bold ? " font-weight=\"bold\"" : "");
-  if (upwards) dv_markup_format(out, " transform=\"rotate(-90 %.2f %.2f)\"", x, y);
-  dv_markup_raw(out, ">");
-  dv_markup_text(out, text);
-  dv_markup_raw(out, "</text>\n");
-}
-
-/* ---- SVG file ---- */
 
 /* The name of the file as the start of an id: letters, digits and hyphens, a letter first. */
 static void name_of(char *out, size_t size, const char *path) {
@@ -118,11 +90,6 @@ static void set_fonts(cairo_t *cr) {
   cairo_font_options_destroy(options);
 }
 
-static bool ends_in_svg(const char *path) {
-  size_t length = strlen(path);
-  return length > 4 && !strcmp(path + length - 4, ".svg");
-}
-
 /* cairo says only that writing failed; errno, when it is set, says why. */
 static dvbf_status refuse(const dv_canvas *canvas, cairo_status_t status, int reason, dvbf_error *error) {
   if (status == CAIRO_STATUS_NO_MEMORY) return dv_fail_memory(error, "drawing a picture");
@@ -136,16 +103,17 @@ static dvbf_status refuse(const dv_canvas *canvas, cairo_status_t status, int re
 static void release(dv_canvas *canvas) {
   cairo_destroy(canvas->cr);
   cairo_surface_destroy(canvas->surface);
-  if (canvas->vector) svg_free(&canvas->svg);
+  dv_markup_free(&canvas->svg.drawing);
+  dv_markup_free(&canvas->svg.words);
 }
 
 dvbf_status dv_canvas_open(dv_canvas *canvas, const char *path, double width, double height,
                            dvbf_error *error) {
-  canvas->path = path;
-  canvas->vector = ends_in_svg(path);
+  *canvas = (dv_canvas){.path = path, .vector = dv_text_ends_in(path, ".svg")};
   errno = 0;
   if (canvas->vector)
-    canvas->surface = svg_surface(&canvas->svg, width, height);
+    canvas->surface =
+        cairo_svg_surface_create_for_stream(dv_cairo_receive, &canvas->svg.drawing, width, height);
   else
     canvas->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(width * DV_CANVAS_SCALE),
                                                  (int)(height * DV_CANVAS_SCALE));
@@ -157,7 +125,7 @@ dvbf_status dv_canvas_open(dv_canvas *canvas, const char *path, double width, do
     return failed;
   }
   if (canvas->vector)
-    svg_attach(&canvas->svg, canvas->cr);
+    cairo_set_user_data(canvas->cr, &key, &canvas->svg, NULL); /* a failure makes cr fail */
   else
     cairo_scale(canvas->cr, DV_CANVAS_SCALE, DV_CANVAS_SCALE);
   set_fonts(canvas->cr);
@@ -214,10 +182,19 @@ double dv_text_length(cairo_t *cr, dv_text_style style, const char *text) {
 /* Writes text whose base line is `drop` below the given point, seen in the direction of writing. */
 static void write_words(dv_svg *svg, cairo_t *cr, double x, double y, dv_text_style style, double drop,
                         const char *text) {
-  const char *anchor = style.across < 0.25 ? "start" : style.across > 0.75 ? "end" : "middle";
+  dv_markup *out = &svg->words;
   cairo_user_to_device(cr, &x, &y);
-  svg_text(svg, style.upwards ? x + drop : x, style.upwards ? y : y + drop, style.size, style.bold,
-           style.upwards, anchor, text);
+  *(style.upwards ? &x : &y) += drop;
+  dv_markup_format(out, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"%.2f\" text-anchor=\"%s\"%s", x, y,
+                   style.size,
+                   style.across < 0.25   ? "start"
+                   : style.across > 0.75 ? "end"
+                                         : "middle",
+                   style.bold ? " font-weight=\"bold\"" : "");
+  if (style.upwards) dv_markup_format(out, " transform=\"rotate(-90 %.2f %.2f)\"", x, y);
+  dv_markup_raw(out, ">");
+  dv_markup_text(out, text);
+  dv_markup_raw(out, "</text>\n");
 }
 
 void dv_text(cairo_t *cr, double x, double y, dv_text_style style, const char *text) {

@@ -19,6 +19,9 @@ typedef struct dv_svg {
   dv_markup words;   /* <text> elements, which go on top of it */
 } dv_svg;
 
+/* What cairo writes becomes part of a dv_markup: a cairo_write_func_t. */
+cairo_status_t dv_cairo_receive(void *markup, const unsigned char *data, unsigned length);
+
 /* The SVG that gets the text of `cr`; NULL if `cr` draws pixels. */
 dv_svg *dv_svg_of(cairo_t *cr);
 
