@@ -67,11 +67,10 @@ static dvbf_status add_views(plan *p, const float *truth, const char *const name
   dv_reading reading[2] = {0};
   dvbf_status status = DVBF_OK;
   for (size_t k = 0; k < 2 && !status; k++)
-    status = dv_reading_make(&reading[k], f->z, f->points, f->n_z, truth + k, 2, error);
-  dv_named_reading across = {&reading[0], names[0]}, up = {&reading[1], names[1]};
+    status = dv_reading_make(&reading[k], names[k], f->z, f->points, f->n_z, truth + k, 2, error);
   for (size_t k = 0; k < copies && !status; k++)
-    status = dv_view_make(&p->view[p->views++], f->z, f->points, f->n_z, across, up, error);
-  for (size_t k = 0; k < 2; k++) dv_reading_clear(&reading[k]);
+    status = dv_view_make(&p->view[p->views++], f->z, f->points, f->n_z, &reading[0], &reading[1], error);
+  dv_readings_clear(reading, 2);
   return status;
 }
 

@@ -12,14 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SINE, COSINE, VELOCITY, READINGS };
 static const char velocity_label[] = "velocity (rad/s)";
 
 typedef struct block {
   const dvbf_latent_model *model;
-  float *circle; /* [points][2] sin and cos of the angle */
-  bool has[READINGS];
-  dv_reading reading[READINGS];
+  dv_reading reading[DV_READINGS];
   size_t views;
   dv_view view[2];
 } block;
@@ -29,7 +26,7 @@ typedef struct plan {
   size_t blocks;
   block block[2];
   dv_hue velocity_hue;                                /* of both models */
-  dv_scale readings[READINGS];                        /* of both models, predicted and true */
+  dv_scale readings[DV_READINGS];                     /* of both models, predicted and true */
   double width, height;                               /* of the page */
   double block_width, pitch, view_side, reading_side; /* pitch: from view to view */
 } plan;
@@ -45,45 +42,21 @@ static dvbf_status check(const dvbf_latent_model *m, dvbf_error *error) {
   return status ? status : dv_figure_check(m->velocity, m->points, "velocities", error);
 }
 
-static dvbf_status read_truth(block *b, dvbf_error *error) {
-  const dvbf_latent_model *m = b->model;
-  b->has[SINE] = b->has[COSINE] = m->angle;
-  b->has[VELOCITY] = m->velocity;
-  b->circle = dv_calloc(m->points, 2 * sizeof *b->circle);
-  if (!b->circle) return dv_fail_memory(error, "drawing the latent space");
-  for (size_t i = 0; m->angle && i < m->points; i++) {
-    b->circle[2 * i] = sinf(m->angle[i]);
-    b->circle[2 * i + 1] = cosf(m->angle[i]);
-  }
-  const float *const truth[READINGS] = {b->circle, b->circle + 1, m->velocity};
-  dvbf_status status = DVBF_OK;
-  for (size_t k = 0; k < READINGS && !status; k++)
-    if (b->has[k])
-      status =
-          dv_reading_make(&b->reading[k], m->z, m->points, m->n_z, truth[k], k == VELOCITY ? 1 : 2, error);
-  return status;
-}
-
 static dvbf_status make_views(plan *p, block *b, dvbf_error *error) {
   const dvbf_latent_model *m = b->model;
-  dv_named_reading sine = {b->has[SINE] ? &b->reading[SINE] : NULL, "sin φ"};
-  dv_named_reading cosine = {b->has[COSINE] ? &b->reading[COSINE] : NULL, "cos φ"};
-  dv_named_reading velocity = {b->has[VELOCITY] ? &b->reading[VELOCITY] : NULL, "velocity"};
+  const dv_reading *sine = &b->reading[DV_SINE], *cosine = &b->reading[DV_COSINE];
   dvbf_status status = DVBF_OK;
-  if (m->angle) {
+  if (m->angle || !m->velocity) {
     dv_view *v = &b->view[b->views++];
     status = dv_view_make(v, m->z, m->points, m->n_z, sine, cosine, error);
     v->values = m->angle;
-    v->hue = dv_hue_angle("angle φ (rad)");
+    if (m->angle) v->hue = dv_hue_angle("angle φ (rad)");
   }
   if (!status && m->velocity) {
     dv_view *v = &b->view[b->views++];
-    status = dv_view_make(v, m->z, m->points, m->n_z, cosine, velocity, error);
+    status = dv_view_make(v, m->z, m->points, m->n_z, cosine, &b->reading[DV_VELOCITY], error);
     v->values = m->velocity;
     v->hue = p->velocity_hue;
-  }
-  if (!status && !b->views) {
-    status = dv_view_make(&b->view[b->views++], m->z, m->points, m->n_z, sine, cosine, error);
   }
   return status;
 }
@@ -92,14 +65,14 @@ static dvbf_status make_views(plan *p, block *b, dvbf_error *error) {
 static void share_scales(plan *p) {
   p->velocity_hue =
       (dv_hue){.map = dv_colour_sequential, .scale = dv_scale_empty(false), .label = velocity_label};
-  for (size_t k = 0; k < READINGS; k++) {
+  for (size_t k = 0; k < DV_READINGS; k++) {
     p->readings[k] = dv_scale_empty(false);
     for (size_t m = 0; m < p->blocks; m++) {
       const block *b = &p->block[m];
-      for (size_t i = 0; b->has[k] && i < b->model->points; i++) {
+      for (size_t i = 0; b->reading[k].truth && i < b->model->points; i++) {
         dv_scale_include(&p->readings[k], b->reading[k].truth[i]);
         dv_scale_include(&p->readings[k], b->reading[k].predicted[i]);
-        if (k == VELOCITY) dv_scale_include(&p->velocity_hue.scale, b->reading[k].truth[i]);
+        if (k == DV_VELOCITY) dv_scale_include(&p->velocity_hue.scale, b->reading[k].truth[i]);
       }
     }
     dv_scale_finish(&p->readings[k], 0.03);
@@ -112,7 +85,10 @@ static dvbf_status compute(plan *p, dvbf_error *error) {
   for (size_t m = 0; m < p->blocks && !status; m++) {
     p->block[m].model = &p->figure->model[m];
     status = check(p->block[m].model, error);
-    if (!status) status = read_truth(&p->block[m], error);
+    const dvbf_latent_model *model = p->block[m].model;
+    if (!status)
+      status = dv_pendulum_read(p->block[m].reading, model->z, model->points, model->n_z, model->angle,
+                                model->velocity, error);
   }
   if (status) return status;
   share_scales(p);
@@ -122,8 +98,7 @@ static dvbf_status compute(plan *p, dvbf_error *error) {
 
 static void clear(plan *p) {
   for (size_t m = 0; m < p->blocks; m++) {
-    dv_free(p->block[m].circle);
-    for (size_t k = 0; k < READINGS; k++) dv_reading_clear(&p->block[m].reading[k]);
+    dv_readings_clear(p->block[m].reading, DV_READINGS);
     for (size_t k = 0; k < 2; k++) dv_view_clear(&p->block[m].view[k]);
   }
 }
@@ -135,7 +110,7 @@ static const double heading = 34, between_blocks = 22, gap = 14, above_reading =
 
 static bool any_fit(const plan *p) {
   for (size_t m = 0; m < p->blocks; m++)
-    for (size_t k = 0; k < READINGS; k++)
+    for (size_t k = 0; k < DV_READINGS; k++)
       if (p->block[m].reading[k].fitted) return true;
   return false;
 }
@@ -173,7 +148,7 @@ static double used_width(const plan *p) {
   double used = 0;
   for (size_t m = 0; m < p->blocks; m++) {
     size_t fits = 0;
-    for (size_t k = 0; k < READINGS; k++) fits += p->block[m].reading[k].fitted;
+    for (size_t k = 0; k < DV_READINGS; k++) fits += p->block[m].reading[k].fitted;
     double below = fits ? left_first - left_next + (double)fits * (left_next + p->reading_side + gap) : 0;
     used = fmax(used, fmax(below, (double)p->block[m].views * p->pitch));
   }
@@ -187,7 +162,7 @@ static void place_narrow(plan *p) {
   p->reading_side = p->block_width - left_first - gap;
   p->width = 2 * DV_FIGURE_MARGIN + (double)p->blocks * (p->block_width + between_blocks) - between_blocks;
   p->height = readings_top(p) + DV_FIGURE_MARGIN;
-  if (any_fit(p)) p->height += READINGS * (above_reading + p->reading_side + DV_AXES_BELOW);
+  if (any_fit(p)) p->height += DV_READINGS * (above_reading + p->reading_side + DV_AXES_BELOW);
 }
 
 static void place(plan *p) {
@@ -208,8 +183,7 @@ static void place(plan *p) {
 
 /* ---- Drawing ---- */
 
-static void draw_reading(cairo_t *cr, const plan *p, const block *b, size_t k, const char *name,
-                         dv_axes axes) {
+static void draw_reading(cairo_t *cr, const plan *p, const block *b, size_t k, dv_axes axes) {
   axes.across = axes.up = p->readings[k];
   axes.across_label = "true";
   axes.ticks = 4;
@@ -226,14 +200,14 @@ static void draw_reading(cairo_t *cr, const plan *p, const block *b, size_t k, c
   dv_text(cr, axes.x + 6, axes.y + 14, style, "R²");
   dv_text(cr, axes.x + 6, axes.y + 34, style, text);
   dv_text(cr, axes.x + axes.width / 2, axes.y - 14,
-          (dv_text_style){.size = DV_TEXT_LABEL, .across = 0.5, .longest = axes.width + 40}, name);
+          (dv_text_style){.size = DV_TEXT_LABEL, .across = 0.5, .longest = axes.width + 40},
+          k == DV_VELOCITY ? velocity_label : b->reading[k].name);
 }
 
 static void draw_readings(cairo_t *cr, const plan *p, const block *b, double x) {
-  const char *const names[READINGS] = {"sin φ", "cos φ", velocity_label};
   bool first = true, narrow = p->figure->narrow;
   double y = readings_top(p) + above_reading;
-  for (size_t k = 0; k < READINGS; k++) {
+  for (size_t k = 0; k < DV_READINGS; k++) {
     if (!b->reading[k].fitted) continue;
     x += first ? left_first : narrow ? 0 : left_next;
     dv_axes axes = {.x = x,
@@ -242,7 +216,7 @@ static void draw_readings(cairo_t *cr, const plan *p, const block *b, double x) 
                     .height = p->reading_side,
                     .up_label = first || narrow ? "predicted" : NULL,
                     .up_room = left_first - 12};
-    draw_reading(cr, p, b, k, names[k], axes);
+    draw_reading(cr, p, b, k, axes);
     if (narrow)
       y += above_reading + p->reading_side + DV_AXES_BELOW;
     else

@@ -100,45 +100,17 @@ static void measure(plan *p) {
   p->spread = spread_of(p->z, samples > 1 ? samples : all, n);
 }
 
-static dvbf_status empty_view(plan *p, const char *across, const char *up, dvbf_error *error) {
-  dv_view *v = &p->view[p->views++];
-  *v = (dv_view){.points = p->total,
-                 .across = dv_calloc(p->total, sizeof(double)),
-                 .up = dv_calloc(p->total, sizeof(double))};
-  snprintf(v->across_label, sizeof v->across_label, "%s", across);
-  snprintf(v->up_label, sizeof v->up_label, "%s", up);
-  return v->across && v->up ? DVBF_OK : dv_fail_memory(error, "projecting walks");
-}
-
 /* The planes of sin and cos of the angle, and of cos and velocity. */
 static dvbf_status read_views(plan *p, dvbf_error *error) {
   const dvbf_figure_walks *f = p->figure;
-  dv_reading reading[3] = {0}; /* sin, cos, velocity */
-  dv_view_plane plane[VIEWS] = {0};
-  float *circle = dv_calloc(f->points, 2 * sizeof *circle);
-  dvbf_status status = circle ? DVBF_OK : dv_fail_memory(error, "drawing walks");
-  for (size_t i = 0; !status && f->angle && i < f->points; i++)
-    circle[2 * i] = sinf(f->angle[i]), circle[2 * i + 1] = cosf(f->angle[i]);
-  for (size_t k = 0; k < 2 && !status && f->angle; k++)
-    status = dv_reading_make(&reading[k], f->z, f->points, f->n_z, circle + k, 2, error);
+  dv_reading r[DV_READINGS];
+  dvbf_status status = dv_pendulum_read(r, f->z, f->points, f->n_z, f->angle, f->velocity, error);
+  if (!status && f->angle)
+    status = dv_view_make(&p->view[p->views++], p->z, p->total, f->n_z, &r[DV_SINE], &r[DV_COSINE], error);
   if (!status && f->velocity)
-    status = dv_reading_make(&reading[2], f->z, f->points, f->n_z, f->velocity, 1, error);
-  if (!status && f->angle) {
-    status = dv_view_plane_make(&plane[p->views], f->n_z, &reading[1], &reading[0], error);
-    if (!status) status = empty_view(p, "z along sin φ", "z along cos φ", error);
-  }
-  if (!status && f->velocity) {
-    status = dv_view_plane_make(&plane[p->views], f->n_z, &reading[2], f->angle ? &reading[1] : NULL, error);
-    if (!status)
-      status = empty_view(p, f->angle ? "z along cos φ" : "z, orthogonal", "z along velocity", error);
-  }
-  for (size_t k = 0; k < p->views && !status; k++) {
-    dv_view_plane_project(p->view[k].up, plane[k].first, p->z, p->total, f->n_z);
-    dv_view_plane_project(p->view[k].across, plane[k].second, p->z, p->total, f->n_z);
-  }
-  for (size_t k = 0; k < 3; k++) dv_reading_clear(&reading[k]);
-  for (size_t k = 0; k < VIEWS; k++) dv_view_plane_clear(&plane[k]);
-  dv_free(circle);
+    status =
+        dv_view_make(&p->view[p->views++], p->z, p->total, f->n_z, &r[DV_COSINE], &r[DV_VELOCITY], error);
+  dv_readings_clear(r, DV_READINGS);
   return status;
 }
 
@@ -147,19 +119,28 @@ static dvbf_status read_views(plan *p, dvbf_error *error) {
 static dvbf_status plain_views(plan *p, dvbf_error *error) {
   dv_cloud cloud;
   dvbf_status status = dv_cloud_make(&cloud, p->z, p->total, p->figure->n_z, error);
-  size_t views = cloud.axes > 2 ? 2 : 1;
-  for (size_t k = 0; k < views && !status; k++) {
-    char names[2][40] = {"z₁", "z₂"};
-    for (size_t j = 0; j < 2 && cloud.rotated; j++)
-      snprintf(names[j], sizeof names[j], "PC %zu (%.0f %%)", j ? k + 2 : 1,
-               100 * cloud.share[j ? k + 1 : 0]);
-    bool flat = cloud.axes == 1;
-    status = empty_view(p, flat ? "step" : names[0], flat ? "z" : names[1], error);
+  bool flat = cloud.axes == 1, principal = cloud.axes > 2;
+  for (size_t k = 0; k < (principal ? 2 : 1) && !status; k++) {
+    dv_view *v = &p->view[p->views++];
+    *v = (dv_view){.points = p->total,
+                   .across = dv_calloc(p->total, sizeof *v->across),
+                   .up = dv_calloc(p->total, sizeof *v->up)};
+    if (!v->across || !v->up) status = dv_fail_memory(error, "projecting walks");
     for (size_t i = 0; i < p->total && !status; i++) {
       double step = p->step[i] > 0 ? (double)p->step[i] : i + 1 == p->total ? p->hue.scale.high : NAN;
-      p->view[k].across[i] = flat ? step : cloud.at[0][i];
-      p->view[k].up[i] = cloud.at[flat ? 0 : k + 1][i];
+      v->across[i] = flat ? step : cloud.at[0][i];
+      v->up[i] = cloud.at[flat ? 0 : k + 1][i];
     }
+    snprintf(v->across_label, sizeof v->across_label,
+             principal ? "PC 1 (%.0f %%)"
+             : flat    ? "step"
+                       : "z₁",
+             100 * cloud.share[0]);
+    snprintf(v->up_label, sizeof v->up_label,
+             principal ? "PC %zu (%.0f %%)"
+             : flat    ? "z"
+                       : "z₂",
+             k + 2, 100 * cloud.share[k + 1]);
   }
   dv_cloud_clear(&cloud);
   return status;

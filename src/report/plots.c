@@ -276,7 +276,7 @@ static void rotate(dv_cloud *out, const float *z, size_t n, double *mean, double
 }
 
 dvbf_status dv_cloud_make(dv_cloud *out, const float *z, size_t points, size_t n, dvbf_error *error) {
-  *out = (dv_cloud){.points = points, .axes = n < 3 ? n : 3, .rotated = n > 2};
+  *out = (dv_cloud){.points = points, .axes = n < 3 ? n : 3};
   bool short_of_memory = false;
   for (size_t k = 0; k < out->axes; k++) {
     out->at[k] = dv_calloc(points, sizeof *out->at[k]);
@@ -287,7 +287,7 @@ dvbf_status dv_cloud_make(dv_cloud *out, const float *z, size_t points, size_t n
   dvbf_status status = DVBF_OK;
   if (short_of_memory || !work)
     status = dv_fail_memory(error, "projecting the latent space");
-  else if (out->rotated)
+  else if (n > 2)
     rotate(out, z, n, work, work + n, work + n + n * n);
   else
     for (size_t i = 0; i < points * n; i++) out->at[i % n][i / n] = isfinite(z[i]) ? z[i] : NAN;
@@ -446,39 +446,45 @@ dvbf_status dv_points_sample(dv_points *out, const dvbf_model *model, const dvbf
 
 /* ---- Views ---- */
 
-static void label(char *out, size_t size, dv_named_reading r, const char *coordinate) {
-  bool read = r.reading && r.reading->fitted;
-  snprintf(out, size, "%s%s", read ? "z along " : coordinate, read ? r.name : "");
+/* out[i] = axis . z[i] for z [points][n]. */
+static void project_on(double *out, const double *axis, const float *z, size_t points, size_t n) {
+  for (size_t i = 0; i < points; i++) {
+    out[i] = 0;
+    for (size_t j = 0; j < n; j++) out[i] += axis[j] * z[i * n + j];
+  }
 }
 
-static void against_truth(dv_view *out, const float *z, dv_named_reading up) {
+static void label(char *out, size_t size, const dv_reading *r, const char *coordinate) {
+  snprintf(out, size, "%s%s", r->fitted ? "z along " : coordinate, r->fitted ? r->name : "");
+}
+
+static void against_truth(dv_view *out, const float *z, const dv_reading *up) {
   for (size_t i = 0; i < out->points; i++) {
     out->across[i] = z[i];
-    out->up[i] = up.reading ? up.reading->truth[i] : (double)i + 1;
+    out->up[i] = up->truth ? up->truth[i] : (double)i + 1;
   }
   snprintf(out->across_label, sizeof out->across_label, "z");
-  snprintf(out->up_label, sizeof out->up_label, "%s", up.reading ? up.name : "sample");
+  snprintf(out->up_label, sizeof out->up_label, "%s", up->truth ? up->name : "sample");
 }
 
-dvbf_status dv_view_make(dv_view *out, const float *z, size_t points, size_t n_z, dv_named_reading across,
-                         dv_named_reading up, dvbf_error *error) {
+dvbf_status dv_view_make(dv_view *out, const float *z, size_t points, size_t n_z, const dv_reading *across,
+                         const dv_reading *up, dvbf_error *error) {
   *out = (dv_view){
       .points = points, .across = dv_calloc(points, sizeof(double)), .up = dv_calloc(points, sizeof(double))};
-  if (!out->across || !out->up) return dv_fail_memory(error, "projecting latent samples");
-  if (n_z == 1) {
+  double *axes = dv_calloc(n_z, 2 * sizeof *axes);
+  dvbf_status status = DVBF_OK;
+  if (!out->across || !out->up || !axes) {
+    status = dv_fail_memory(error, "projecting latent samples");
+  } else if (n_z == 1) {
     against_truth(out, z, up);
-    return DVBF_OK;
-  }
-  dv_view_plane plane;
-  dvbf_status status = dv_view_plane_make(&plane, n_z, up.reading, across.reading, error);
-  if (!status) {
-    dv_view_plane_project(out->up, plane.first, z, points, n_z);
-    dv_view_plane_project(out->across, plane.second, z, points, n_z);
-    label(out->across_label, sizeof out->across_label, across,
-          up.reading && up.reading->fitted ? "z, orthogonal" : "z₂");
+  } else {
+    dv_view_plane(axes, n_z, up, across);
+    project_on(out->up, axes, z, points, n_z);
+    project_on(out->across, axes + n_z, z, points, n_z);
+    label(out->across_label, sizeof out->across_label, across, up->fitted ? "z, orthogonal" : "z₂");
     label(out->up_label, sizeof out->up_label, up, "z₁");
   }
-  dv_view_plane_clear(&plane);
+  dv_free(axes);
   return status;
 }
 
@@ -505,10 +511,11 @@ void dv_view_draw(cairo_t *cr, const dv_view *view, double x, double y, double w
 
 /* ---- Regressions ---- */
 
-dvbf_status dv_reading_make(dv_reading *out, const float *z, size_t points, size_t n_z, const float *truth,
-                            size_t stride, dvbf_error *error) {
+dvbf_status dv_reading_make(dv_reading *out, const char *name, const float *z, size_t points, size_t n_z,
+                            const float *truth, size_t stride, dvbf_error *error) {
   double log_likelihood;
-  *out = (dv_reading){.direction = dv_calloc(n_z + 1, sizeof(double)),
+  *out = (dv_reading){.name = name,
+                      .direction = dv_calloc(n_z + 1, sizeof(double)),
                       .truth = dv_calloc(points, sizeof(double)),
                       .predicted = dv_calloc(points, sizeof(double))};
   if (!out->direction || !out->truth || !out->predicted)
@@ -519,14 +526,29 @@ dvbf_status dv_reading_make(dv_reading *out, const float *z, size_t points, size
       dv_regress(z, points, n_z, truth, stride, &out->r2, &log_likelihood, out->direction, error);
   if (status) return status;
   out->fitted = true;
-  dv_view_plane_project(out->predicted, out->direction, z, points, n_z);
+  project_on(out->predicted, out->direction, z, points, n_z);
   for (size_t i = 0; i < points; i++) out->predicted[i] += out->direction[n_z];
   return DVBF_OK;
 }
 
-void dv_reading_clear(dv_reading *reading) {
-  DV_FREE(reading->direction, reading->truth, reading->predicted);
-  memset(reading, 0, sizeof *reading);
+void dv_readings_clear(dv_reading *readings, size_t count) {
+  for (size_t k = 0; k < count; k++) DV_FREE(readings[k].direction, readings[k].truth, readings[k].predicted);
+}
+
+dvbf_status dv_pendulum_read(dv_reading out[DV_READINGS], const float *z, size_t points, size_t n_z,
+                             const float *angle, const float *velocity, dvbf_error *error) {
+  static const char *const names[] = {"sin φ", "cos φ"};
+  float *circle = dv_calloc(points, 2 * sizeof *circle);
+  dvbf_status status = circle ? DVBF_OK : dv_fail_memory(error, "reading latent samples");
+  memset(out, 0, DV_READINGS * sizeof *out);
+  for (size_t i = 0; !status && angle && i < points; i++)
+    circle[2 * i] = sinf(angle[i]), circle[2 * i + 1] = cosf(angle[i]);
+  for (size_t k = DV_SINE; k <= DV_COSINE && angle && !status; k++)
+    status = dv_reading_make(&out[k], names[k], z, points, n_z, circle + k, 2, error);
+  if (!status && velocity)
+    status = dv_reading_make(&out[DV_VELOCITY], "velocity", z, points, n_z, velocity, 1, error);
+  dv_free(circle);
+  return status;
 }
 
 /* ---- Planes of two regressions ---- */
@@ -555,27 +577,11 @@ static void take_coordinate(double *axis, const double *other, size_t n) {
 }
 
 static void take(double *axis, const dv_reading *reading, const double *other, size_t n) {
-  if (reading) memcpy(axis, reading->direction, n * sizeof *axis);
-  if (!reading || !normalise(axis, other, n)) take_coordinate(axis, other, n);
+  if (reading->direction) memcpy(axis, reading->direction, n * sizeof *axis);
+  if (!reading->direction || !normalise(axis, other, n)) take_coordinate(axis, other, n);
 }
 
-dvbf_status dv_view_plane_make(dv_view_plane *out, size_t n, const dv_reading *first,
-                               const dv_reading *second, dvbf_error *error) {
-  *out = (dv_view_plane){dv_calloc(n, sizeof(double)), dv_calloc(n, sizeof(double))};
-  if (!out->first || !out->second) return dv_fail_memory(error, "projecting latent samples");
-  take(out->first, first, NULL, n);
-  take(out->second, second, out->first, n);
-  return DVBF_OK;
-}
-
-void dv_view_plane_clear(dv_view_plane *plane) {
-  DV_FREE(plane->first, plane->second);
-  memset(plane, 0, sizeof *plane);
-}
-
-void dv_view_plane_project(double *out, const double *axis, const float *z, size_t points, size_t n) {
-  for (size_t i = 0; i < points; i++) {
-    out[i] = 0;
-    for (size_t j = 0; j < n; j++) out[i] += axis[j] * z[i * n + j];
-  }
+void dv_view_plane(double *axes, size_t n, const dv_reading *first, const dv_reading *second) {
+  take(axes, first, NULL, n);
+  take(axes + n, second, axes, n);
 }

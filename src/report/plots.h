@@ -15,7 +15,6 @@ typedef struct dv_cloud {
   size_t points, axes;         /* axes = min(n, 3) */
   double *at[DV_CLOUD_AXES];   /* [points] coordinate of each point, NaN when the point is not finite */
   double share[DV_CLOUD_AXES]; /* of the whole variance */
-  bool rotated;                /* principal axes, rather than the coordinates themselves */
 } dv_cloud;
 
 /* Principal axes of z [points][n] when n > 2, ordered by variance; for fewer the coordinates themselves. The
@@ -55,35 +54,31 @@ const dv_column *dv_points_named(const dv_points *points, const char *name);
 
 /* ---- Regressions ---- */
 
-/* Ordinary least-squares regression of one true value on z. */
+/* Ordinary least-squares regression of one true value on z. All is 0 before it is made. */
 typedef struct dv_reading {
-  bool fitted; /* false if there are too few points; then all below is 0 */
+  const char *name; /* of the true value */
+  bool fitted;      /* false if there are too few points; then `direction` is 0 */
   double r2;
   double *direction; /* [n_z + 1] coefficients, the intercept last */
   double *truth;     /* [points] */
   double *predicted; /* [points] */
 } dv_reading;
 
-/* Regresses truth[i * stride] on z [points][n_z], all finite. Freed with dv_reading_clear, also after a
+/* Regresses truth[i * stride] on z [points][n_z], all finite. Freed with dv_readings_clear, also after a
  * failure. */
-dvbf_status dv_reading_make(dv_reading *out, const float *z, size_t points, size_t n_z, const float *truth,
-                            size_t stride, dvbf_error *error);
-void dv_reading_clear(dv_reading *reading);
+dvbf_status dv_reading_make(dv_reading *out, const char *name, const float *z, size_t points, size_t n_z,
+                            const float *truth, size_t stride, dvbf_error *error);
+void dv_readings_clear(dv_reading *readings, size_t count);
 
-/* Two orthonormal directions of a latent space of n >= 2 dimensions. */
-typedef struct dv_view_plane {
-  double *first, *second; /* [n] */
-} dv_view_plane;
+/* The readings of a pendulum. Those of what is NULL are not made. */
+enum { DV_SINE, DV_COSINE, DV_VELOCITY, DV_READINGS };
+dvbf_status dv_pendulum_read(dv_reading out[DV_READINGS], const float *z, size_t points, size_t n_z,
+                             const float *angle, const float *velocity, dvbf_error *error);
 
-/* The plane of two regressions: axis `first` has the direction of the first, axis `second` the part of the
- * second that is orthogonal to it. A coordinate replaces a regression that is NULL, has no direction, or has
- * the direction of the other. Free with dv_view_plane_clear, also after a failure. */
-dvbf_status dv_view_plane_make(dv_view_plane *out, size_t n, const dv_reading *first,
-                               const dv_reading *second, dvbf_error *error);
-void dv_view_plane_clear(dv_view_plane *plane);
-
-/* out[i] = axis . z[i] for z [points][n]. */
-void dv_view_plane_project(double *out, const double *axis, const float *z, size_t points, size_t n);
+/* Two orthonormal directions of a latent space of n >= 2 dimensions, axes [2][n]: the first has the direction
+ * of the first reading, the second the part of the other that is orthogonal to it. A coordinate replaces a
+ * reading that is not made, has no direction, or has the direction of the other. */
+void dv_view_plane(double *axes, size_t n, const dv_reading *first, const dv_reading *second);
 
 /* ---- Views ---- */
 
@@ -97,17 +92,12 @@ typedef struct dv_view {
   dv_hue hue;
 } dv_view;
 
-/* A regression and the name of its quantity; reading NULL: none. */
-typedef struct dv_named_reading {
-  const dv_reading *reading;
-  const char *name;
-} dv_named_reading;
-
-/* Projects z [points][n_z] so that `up` is exactly the direction of its reading. A space of one dimension is
- * set against the truth of `up` instead, or against the number of the sample. The colouring is left to the
- * caller. Freed with dv_view_clear, also after a failure. */
-dvbf_status dv_view_make(dv_view *out, const float *z, size_t points, size_t n_z, dv_named_reading across,
-                         dv_named_reading up, dvbf_error *error);
+/* Projects z [points][n_z], which need not be the points of the readings, so that `up` is exactly the
+ * direction of its reading. A space of one dimension is set against the truth of `up` instead, which then is
+ * of these points, or against the number of the sample. The colouring is left to the caller. Freed with
+ * dv_view_clear, also after a failure. */
+dvbf_status dv_view_make(dv_view *out, const float *z, size_t points, size_t n_z, const dv_reading *across,
+                         const dv_reading *up, dvbf_error *error);
 void dv_view_clear(dv_view *view);
 
 /* Space to the left of the box of a view, for labels. */

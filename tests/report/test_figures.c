@@ -215,46 +215,38 @@ static void regression_hands_out_coefficients(void **state) {
 static void plane_shows_the_ring(void **state) {
   (void)state;
   cloud *c = make_cloud(N_Z);
-  float circle[POINTS * 2];
-  for (size_t i = 0; i < POINTS; i++)
-    circle[2 * i] = sinf(c->angle[i]), circle[2 * i + 1] = cosf(c->angle[i]);
-  dv_reading sine, cosine;
-  assert_int_equal(dv_reading_make(&sine, c->z, POINTS, N_Z, circle, 2, NULL), DVBF_OK);
-  assert_int_equal(dv_reading_make(&cosine, c->z, POINTS, N_Z, circle + 1, 2, NULL), DVBF_OK);
-  assert_true(sine.fitted && sine.r2 > 0.999 && cosine.r2 > 0.999);
+  dv_reading readings[DV_READINGS];
+  const dv_reading *sine = &readings[DV_SINE], *cosine = &readings[DV_COSINE];
+  assert_int_equal(dv_pendulum_read(readings, c->z, POINTS, N_Z, c->angle, NULL, NULL), DVBF_OK);
+  assert_true(sine->fitted && sine->r2 > 0.999 && cosine->r2 > 0.999);
+  assert_null(readings[DV_VELOCITY].truth);
   dv_view view;
-  assert_int_equal(dv_view_make(&view, c->z, POINTS, N_Z, (dv_named_reading){&sine, "sin φ"},
-                                (dv_named_reading){&cosine, "cos φ"}, NULL),
-                   DVBF_OK);
+  assert_int_equal(dv_view_make(&view, c->z, POINTS, N_Z, sine, cosine, NULL), DVBF_OK);
   assert_string_equal(view.across_label, "z along sin φ");
   for (size_t i = 0; i < POINTS; i++) {
     assert_true(fabs(hypot(view.across[i], view.up[i]) - 1) < 1e-3);
     assert_true(fabs(view.across[i] - sin(c->angle[i])) < 1e-3);
   }
   dv_view_clear(&view);
-  dv_reading_clear(&sine);
-  dv_reading_clear(&cosine);
+  dv_readings_clear(readings, DV_READINGS);
   test_free(c);
 }
 
 static void planes_are_orthonormal(void **state) {
   (void)state;
   double a[] = {1, 2, 3, 0}, same[] = {2, 4, 6, 9}, none[] = {0, 0, 0, 1}, other[] = {0, -1, 5, 2};
-  dv_reading readings[] = {{.direction = a}, {.direction = same}, {.direction = none}, {.direction = other}};
+  dv_reading readings[] = {
+      {.direction = a}, {.direction = same}, {.direction = none}, {.direction = other}, {0}};
   for (size_t i = 0; i <= 4; i++)
     for (size_t j = 0; j <= 4; j++) {
-      dv_view_plane plane;
-      assert_int_equal(
-          dv_view_plane_make(&plane, 3, i < 4 ? &readings[i] : NULL, j < 4 ? &readings[j] : NULL, NULL),
-          DVBF_OK);
-      double first = 0, second = 0, both = 0;
+      double plane[2][3], first = 0, second = 0, both = 0;
+      dv_view_plane(plane[0], 3, &readings[i], &readings[j]);
       for (size_t k = 0; k < 3; k++) {
-        first += plane.first[k] * plane.first[k];
-        second += plane.second[k] * plane.second[k];
-        both += plane.first[k] * plane.second[k];
+        first += plane[0][k] * plane[0][k];
+        second += plane[1][k] * plane[1][k];
+        both += plane[0][k] * plane[1][k];
       }
       assert_true(fabs(first - 1) < 1e-9 && fabs(second - 1) < 1e-9 && fabs(both) < 1e-9);
-      dv_view_plane_clear(&plane);
     }
 }
 
