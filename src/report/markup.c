@@ -136,6 +136,11 @@ json_t *dv_markup_json_text(const char *text) {
   return json;
 }
 
+void dv_markup_string(dv_markup *m, const char *before, const char *text) {
+  dv_markup_raw(m, before);
+  dv_markup_json(m, dv_markup_json_text(text));
+}
+
 json_t *dv_markup_json_bytes(const void *bytes, size_t count) {
   dv_markup base64 = {0};
   dv_markup_base64(&base64, bytes, count);

@@ -29,6 +29,8 @@ void dv_markup_base64(dv_markup *markup, const void *bytes, size_t count);
 /* Adds JSON that is safe inside <script>, and releases it. NULL, as jansson returns when memory is short,
  * fails. */
 void dv_markup_json(dv_markup *markup, json_t *json);
+/* Adds `before` as it is, then text as JSON. */
+void dv_markup_string(dv_markup *markup, const char *before, const char *text);
 /* Text (NULL: none) as JSON; bytes above 127 that are not UTF-8 become ?. */
 json_t *dv_markup_json_text(const char *text);
 /* A string of base64. */

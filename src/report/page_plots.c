@@ -24,8 +24,8 @@ dv_plot dv_plot_begin(dvbf_page *page, const char *about, const char *chooser, b
   dv_markup *m = &page->body;
   dv_markup_raw(m, "<figure class=\"plot\" data-about=\"");
   dv_markup_text(m, about);
-  dv_markup_format(m, "\"><script type=\"application/json\">{\"stack\":%s,\"chooser\":", truth(stacked));
-  dv_markup_json(m, dv_markup_json_text(chooser));
+  dv_markup_format(m, "\"><script type=\"application/json\">{\"stack\":%s", truth(stacked));
+  dv_markup_string(m, ",\"chooser\":", chooser);
   dv_markup_raw(m, ",\"views\":[");
   return plot;
 }
@@ -37,10 +37,8 @@ static void end_view(const dv_plot *plot) {
 void dv_plot_view(dv_plot *plot, const char *name, const char *text) {
   dv_markup *m = &plot->page->body;
   end_view(plot);
-  dv_markup_raw(m, plot->views++ ? ",\n{\"name\":" : "{\"name\":");
-  dv_markup_json(m, dv_markup_json_text(name));
-  dv_markup_raw(m, ",\"text\":");
-  dv_markup_json(m, dv_markup_json_text(text));
+  dv_markup_string(m, plot->views++ ? ",\n{\"name\":" : "{\"name\":", name);
+  dv_markup_string(m, ",\"text\":", text);
   dv_markup_raw(m, ",\"panels\":[");
   plot->panels = 0;
 }
@@ -56,10 +54,10 @@ static void add_numbers(dv_markup *m, const char *key, const double *values, siz
   dv_markup_raw(m, "]");
 }
 
-static void add_series(dv_markup *m, const dv_series *s) {
+/* Entry i of a list. */
+static void add_series(dv_markup *m, const dv_series *s, size_t i) {
   static const char *const kinds[] = {"line", "dashed", "bars", "bars"};
-  dv_markup_raw(m, "{\"name\":");
-  dv_markup_json(m, dv_markup_json_text(s->name));
+  dv_markup_string(m, i ? ",{\"name\":" : "{\"name\":", s->name);
   dv_markup_format(m, ",\"kind\":\"%s\",\"thin\":%s,\"colour\":%d,\"first\":%.9g,\"step\":%.9g",
                    kinds[s->kind], truth(s->kind == DV_SERIES_STEMS), s->colour, s->first,
                    s->step > 0 ? s->step : 1);
@@ -68,28 +66,19 @@ static void add_series(dv_markup *m, const dv_series *s) {
   dv_markup_raw(m, "}");
 }
 
-static void add_mark(dv_markup *m, const dv_plot_mark *mark) {
-  dv_markup_raw(m, "{\"name\":");
-  dv_markup_json(m, dv_markup_json_text(mark->name));
-  dv_markup_format(m, ",\"at\":%.9g,\"level\":%s,\"colour\":%d}", mark->at, truth(mark->level), mark->colour);
-}
-
 void dv_plot_panel(dv_plot *plot, const dv_panel *p) {
   dv_markup *m = &plot->page->body;
-  dv_markup_raw(m, plot->panels++ ? ",{\"up\":" : "{\"up\":");
-  dv_markup_json(m, dv_markup_json_text(p->up));
-  dv_markup_raw(m, ",\"across\":");
-  dv_markup_json(m, dv_markup_json_text(p->across));
+  dv_markup_string(m, plot->panels++ ? ",{\"up\":" : "{\"up\":", p->up);
+  dv_markup_string(m, ",\"across\":", p->across);
   dv_markup_format(m, ",\"log\":%s,\"zero\":%s,\"robust\":%s,\"time\":\"%s\",\"series\":[",
                    truth(p->logarithmic), truth(p->zero), truth(p->robust), p->seconds ? "s" : "");
-  for (size_t i = 0; i < p->n_series; i++) {
-    dv_markup_raw(m, i ? "," : "");
-    add_series(m, &p->series[i]);
-  }
+  for (size_t i = 0; i < p->n_series; i++) add_series(m, &p->series[i], i);
   dv_markup_raw(m, "],\"marks\":[");
   for (size_t i = 0; i < p->n_marks; i++) {
-    dv_markup_raw(m, i ? "," : "");
-    add_mark(m, &p->marks[i]);
+    const dv_plot_mark *mark = &p->marks[i];
+    dv_markup_string(m, i ? ",{\"name\":" : "{\"name\":", mark->name);
+    dv_markup_format(m, ",\"at\":%.9g,\"level\":%s,\"colour\":%d}", mark->at, truth(mark->level),
+                     mark->colour);
   }
   dv_markup_raw(m, "]}");
 }
@@ -122,24 +111,24 @@ static void add_name(const writing *w, bool input, size_t k) {
                                  dv_markup_json_text(unit), "label", dv_markup_json_text(label)));
 }
 
-/* One column of values [steps][width], of which the first `steps` are there. */
-static void add_column(const writing *w, const float *values, size_t width, size_t k, size_t steps) {
-  for (size_t t = 0; t < steps; t++) w->room[t] = (double)values[t * width + k];
-  dv_markup_raw(w->m, k ? ",\n" : "");
-  dv_page_coded(w->m, json_object(), w->room, steps, NAN, NAN);
-}
-
+/* Columns of values [steps][width], of which the first `steps` are there. */
 static void add_columns(const writing *w, const char *key, const float *values, size_t width, size_t count,
                         size_t steps) {
   dv_markup_format(w->m, ",\"%s\":[", key);
-  for (size_t k = 0; k < count; k++) add_column(w, values, width, k, steps);
+  for (size_t k = 0; k < count; k++) {
+    for (size_t t = 0; t < steps; t++) w->room[t] = (double)values[t * width + k];
+    dv_markup_raw(w->m, k ? ",\n" : "");
+    dv_page_coded(w->m, json_object(), w->room, steps, NAN, NAN);
+  }
   dv_markup_raw(w->m, "]");
 }
 
-static void add_use(const writing *w, const dv_signal_use *u, size_t i) {
+/* What use k predicts of sequence i. */
+static void add_use(const writing *w, size_t k, size_t i) {
+  const dv_signal_use *u = &w->signals->use[k];
   size_t n = w->signals->shown.n_x, at = i * u->steps * n, steps = dv_signal_steps(w->signals, u, i);
-  dv_markup_format(w->m, "{\"first\":%zu,\"mark\":", u->first);
-  dv_markup_json(w->m, dv_markup_json_text(u->mark));
+  dv_markup_format(w->m, "%s{\"first\":%zu", k ? "," : "", u->first);
+  dv_markup_string(w->m, ",\"mark\":", u->mark);
   add_columns(w, "mean", u->mean + at, n, w->columns, steps);
   add_columns(w, "low", u->low + at, n, w->columns, steps);
   add_columns(w, "high", u->high + at, n, w->columns, steps);
@@ -153,16 +142,12 @@ static void add_sequence(const writing *w, size_t i) {
   size_t steps = dvbf_sequence_length(s, i), at = i * s->steps;
   char name[96];
   dv_signal_sequence(name, s, i);
-  dv_markup_raw(w->m, i ? ",\n{\"name\":" : "{\"name\":");
-  dv_markup_json(w->m, dv_markup_json_text(name));
+  dv_markup_string(w->m, i ? ",\n{\"name\":" : "{\"name\":", name);
   dv_markup_format(w->m, ",\"start\":%.17g,\"steps\":%zu", dv_signal_start(w->data, s, i), steps);
   add_columns(w, "x", s->x + at * s->n_x, s->n_x, w->columns, steps);
   add_columns(w, "u", s->n_u ? s->u + at * s->n_u : NULL, s->n_u, w->inputs, steps);
   dv_markup_raw(w->m, ",\"uses\":[");
-  for (size_t k = 0; k < w->signals->n_uses; k++) {
-    dv_markup_raw(w->m, k ? "," : "");
-    add_use(w, &w->signals->use[k], i);
-  }
+  for (size_t k = 0; k < w->signals->n_uses; k++) add_use(w, k, i);
   dv_markup_raw(w->m, "]}");
 }
 
@@ -170,15 +155,13 @@ static void add_all(const writing *w, const char *caption) {
   dv_markup_format(w->m,
                    "<figure class=\"signals\" data-about=\"over time, measured and predicted\">"
                    "<script type=\"application/json\">{\"sample_time\":%.17g,\"dates\":%s,\"columns\":[",
-                   w->data->sample_time, w->data->dates ? "true" : "false");
+                   w->data->sample_time, truth(w->data->dates));
   for (size_t k = 0; k < w->columns; k++) add_name(w, false, k);
   dv_markup_raw(w->m, "],\"inputs\":[");
   for (size_t k = 0; k < w->inputs; k++) add_name(w, true, k);
   dv_markup_raw(w->m, "],\"uses\":[");
-  for (size_t k = 0; k < w->signals->n_uses; k++) {
-    dv_markup_raw(w->m, k ? "," : "");
-    dv_markup_json(w->m, dv_markup_json_text(w->signals->use[k].name));
-  }
+  for (size_t k = 0; k < w->signals->n_uses; k++)
+    dv_markup_string(w->m, k ? "," : "", w->signals->use[k].name);
   dv_markup_raw(w->m, "],\"sequences\":[");
   for (size_t i = 0; i < w->signals->shown.count; i++) add_sequence(w, i);
   dv_markup_raw(w->m, "]}</script>\n");
@@ -202,135 +185,21 @@ dvbf_status dv_page_signals(dvbf_page *page, const dv_signals *signals, const dv
   return dv_page_end(page, mark, status, error);
 }
 
-/* ---- Axes of a latent space ---- */
-
-enum { LATENT_AXES = 12 }; /* further latent dimensions show only in the principal axes */
-
-typedef struct space_axis {
-  char name[80];
-  const char *group; /* "latent dimensions", "principal axes" or "regression on z" */
-  double *at;        /* [points] */
-} space_axis;
-
-typedef struct space_axes {
-  size_t points, count;
-  space_axis *list; /* [count] */
-} space_axes;
-
-static void free_axes(space_axes *axes) {
-  for (size_t i = 0; axes->list && i < axes->count; i++) dv_free(axes->list[i].at);
-  dv_free(axes->list);
-  *axes = (space_axes){0};
-}
-
-/* The next axis, with room for its coordinates; NULL when memory is short. */
-static space_axis *next_axis(space_axes *axes, const char *group) {
-  space_axis *axis = &axes->list[axes->count];
-  axis->group = group;
-  axis->at = dv_calloc(axes->points, sizeof *axis->at);
-  axes->count += axis->at != NULL;
-  return axis->at ? axis : NULL;
-}
-
-static dvbf_status add_latent(space_axes *axes, const dvbf_space *s, dvbf_error *error) {
-  for (size_t j = 0; j < s->n_z && j < LATENT_AXES; j++) {
-    space_axis *axis = next_axis(axes, "latent dimensions");
-    if (!axis) return dv_fail_memory(error, "showing the latent space");
-    snprintf(axis->name, sizeof axis->name, "z%zu", j + 1);
-    for (size_t i = 0; i < s->points; i++) axis->at[i] = s->z[i * s->n_z + j];
-  }
-  return DVBF_OK;
-}
-
-static dvbf_status add_principal(space_axes *axes, const dvbf_space *s, dvbf_error *error) {
-  if (s->n_z < 3) return DVBF_OK;
-  dv_cloud cloud = {0};
-  dvbf_status status = dv_cloud_make(&cloud, s->z, s->points, s->n_z, error);
-  for (size_t k = 0; !status && k < cloud.axes; k++) {
-    space_axis *axis = next_axis(axes, "principal axes");
-    if (!axis)
-      status = dv_fail_memory(error, "showing the latent space");
-    else
-      snprintf(axis->name, sizeof axis->name, "principal axis %zu (%.0f %%)", k + 1, 100 * cloud.share[k]);
-    for (size_t i = 0; axis && i < s->points; i++) axis->at[i] = cloud.at[k][i];
-  }
-  dv_cloud_clear(&cloud);
-  return status;
-}
-
-/* ---- Regression axes (a column's linear prediction from z) ---- */
-
-/* Memory of one regression. */
-typedef struct fit_room {
-  float *z, *y; /* [points][n_z], [points] */
-  double *beta; /* [n_z + 1], the intercept last */
-} fit_room;
-
-/* Fills room->beta from the points whose value is finite. DVBF_FORMAT: they are too few. */
-static dvbf_status fit(const dvbf_space *s, const float *values, fit_room *room, dvbf_error *error) {
-  size_t n = 0;
-  double r2, likelihood;
-  for (size_t i = 0; i < s->points; i++) {
-    if (!isfinite(values[i])) continue;
-    memcpy(room->z + n * s->n_z, s->z + i * s->n_z, s->n_z * sizeof *room->z);
-    room->y[n++] = values[i];
-  }
-  return dv_regress(room->z, n, s->n_z, room->y, 1, &r2, &likelihood, room->beta, error);
-}
-
-static dvbf_status add_regression(space_axes *axes, const dvbf_space *s, const dvbf_space_column *column,
-                                  fit_room *room, dvbf_error *error) {
-  if (column->cyclic) return DVBF_OK;
-  dvbf_status status = fit(s, column->values, room, error);
-  if (status) return status == DVBF_FORMAT ? DVBF_OK : status;
-  space_axis *axis = next_axis(axes, "regression on z");
-  if (!axis) return dv_fail_memory(error, "showing the latent space");
-  snprintf(axis->name, sizeof axis->name, "%.60s read off z", column->name);
-  for (size_t i = 0; i < s->points; i++) {
-    axis->at[i] = room->beta[s->n_z];
-    for (size_t j = 0; j < s->n_z; j++) axis->at[i] += room->beta[j] * s->z[i * s->n_z + j];
-  }
-  return DVBF_OK;
-}
-
-enum { MOST_REGRESSIONS = 8 };
-
-static dvbf_status add_regressions(space_axes *axes, const dvbf_space *s, dvbf_error *error) {
-  size_t before = axes->count;
-  fit_room room = {.z = dv_calloc(s->points, s->n_z * sizeof *room.z),
-                   .y = dv_calloc(s->points, sizeof *room.y),
-                   .beta = dv_calloc(s->n_z + 1, sizeof *room.beta)};
-  dvbf_status status =
-      room.z && room.y && room.beta ? DVBF_OK : dv_fail_memory(error, "showing the latent space");
-  for (size_t i = 0; !status && i < s->columns && axes->count < before + MOST_REGRESSIONS; i++)
-    status = add_regression(axes, s, &s->column[i], &room, error);
-  DV_FREE(room.z, room.y, room.beta);
-  return status;
-}
-
-static dvbf_status make_axes(space_axes *out, const dvbf_space *space, dvbf_error *error) {
-  *out = (space_axes){.points = space->points};
-  out->list = dv_calloc(LATENT_AXES + DV_CLOUD_AXES + space->columns, sizeof *out->list);
-  if (!out->list) return dv_fail_memory(error, "showing the latent space");
-  dvbf_status status = add_latent(out, space, error);
-  if (!status) status = add_principal(out, space, error);
-  if (!status) status = add_regressions(out, space, error);
-  return status;
-}
-
 /* ---- Latent space ---- */
 
-/* The points that are shown, side by side. */
-typedef struct chosen {
-  dvbf_space space; /* finite points, strides of 1 */
-  size_t finite;    /* number of finite points, from which these were chosen */
-  float *z, *values;
-  dvbf_space_column *column;
-} chosen;
+/* Further latent dimensions show only in the principal axes. */
+enum { LATENT_AXES = 12, MOST_REGRESSIONS = 8 };
 
-static void free_chosen(chosen *c) {
-  DV_FREE(c->z, c->values, c->column);
-}
+/* A latent space that is being added. */
+typedef struct space {
+  dv_markup *m;
+  const dvbf_space *all;
+  size_t finite;     /* its finite points, from which those that are shown are chosen */
+  size_t points;     /* that are shown */
+  float *z, *values; /* [points][n_z], [columns][points] of these */
+  double *room;      /* [points] */
+  size_t axes;       /* written so far */
+} space;
 
 static bool finite_point(const dvbf_space *s, size_t i) {
   for (size_t j = 0; j < s->n_z; j++)
@@ -338,99 +207,138 @@ static bool finite_point(const dvbf_space *s, size_t i) {
   return true;
 }
 
-static void copy_point(chosen *c, const dvbf_space *from, size_t i, size_t k) {
-  memcpy(c->z + k * from->n_z, from->z + i * from->n_z, from->n_z * sizeof *c->z);
-  for (size_t j = 0; j < from->columns; j++) {
-    const dvbf_space_column *column = &from->column[j];
-    c->values[j * c->space.points + k] = column->values[i * (column->stride ? column->stride : 1)];
+static void copy_point(space *s, size_t from, size_t to) {
+  const dvbf_space *all = s->all;
+  memcpy(s->z + to * all->n_z, all->z + from * all->n_z, all->n_z * sizeof *s->z);
+  for (size_t j = 0; j < all->columns; j++) {
+    const dvbf_space_column *column = &all->column[j];
+    s->values[j * s->points + to] = column->values[from * (column->stride ? column->stride : 1)];
   }
 }
 
 /* Of n finite points the k-th that is shown is number floor(k n / shown). */
-static dvbf_status choose(chosen *c, const dvbf_space *s, dvbf_error *error) {
-  for (size_t i = 0; i < s->points; i++) c->finite += finite_point(s, i);
-  if (!c->finite)
-    return dv_fail(error, DVBF_ARGUMENT, "a latent space of %zu points: none of them is finite", s->points);
-  size_t shown = c->finite < DVBF_SPACE_POINTS ? c->finite : DVBF_SPACE_POINTS, taken = 0, seen = 0;
-  c->space = *s;
-  c->space.points = shown;
-  c->space.z = c->z = dv_calloc(shown, s->n_z * sizeof *c->z);
-  c->values = dv_calloc(shown, s->columns * sizeof *c->values);
-  c->space.column = c->column = dv_calloc(s->columns, sizeof *c->column);
-  if (!c->z || !c->values || !c->column) return dv_fail_memory(error, "showing the latent space");
-  for (size_t j = 0; j < s->columns; j++)
-    c->column[j] = (dvbf_space_column){s->column[j].name, c->values + j * shown, 1, s->column[j].cyclic,
-                                       s->column[j].group};
-  for (size_t i = 0; i < s->points && taken < shown; i++) {
-    if (!finite_point(s, i)) continue;
-    if (seen++ == taken * c->finite / shown) copy_point(c, s, i, taken++);
-  }
+static dvbf_status choose(space *s, dvbf_error *error) {
+  const dvbf_space *all = s->all;
+  for (size_t i = 0; i < all->points; i++) s->finite += finite_point(all, i);
+  if (!s->finite)
+    return dv_fail(error, DVBF_ARGUMENT, "a latent space of %zu points: none of them is finite", all->points);
+  s->points = s->finite < DVBF_SPACE_POINTS ? s->finite : DVBF_SPACE_POINTS;
+  s->z = dv_calloc(s->points, all->n_z * sizeof *s->z);
+  s->values = dv_calloc(s->points, all->columns * sizeof *s->values);
+  s->room = dv_calloc(s->points, sizeof *s->room);
+  if (!s->z || !s->values || !s->room) return dv_fail_memory(error, "showing the latent space");
+  for (size_t i = 0, taken = 0, seen = 0; i < all->points && taken < s->points; i++)
+    if (finite_point(all, i) && seen++ == taken * s->finite / s->points) copy_point(s, i, taken++);
   return DVBF_OK;
 }
 
-/* ---- Latent space as data ---- */
+/* at: [points] */
+static void add_axis(space *s, const char *group, const char *name, const double *at) {
+  json_t *about =
+      json_pack("{s:o, s:o}", "name", dv_markup_json_text(name), "group", dv_markup_json_text(group));
+  dv_markup_raw(s->m, s->axes++ ? ",\n" : "");
+  dv_page_coded(s->m, about, at, s->points, NAN, NAN);
+}
 
-static void add_axis(dv_markup *m, const chosen *c, const space_axis *axis) {
-  json_t *about = json_pack("{s:o, s:o}", "name", dv_markup_json_text(axis->name), "group",
-                            dv_markup_json_text(axis->group));
-  dv_page_coded(m, about, axis->at, c->space.points, NAN, NAN);
+static void add_latent(space *s) {
+  char name[32];
+  size_t n = s->all->n_z;
+  for (size_t j = 0; j < n && j < LATENT_AXES; j++) {
+    snprintf(name, sizeof name, "z%zu", j + 1);
+    for (size_t i = 0; i < s->points; i++) s->room[i] = s->z[i * n + j];
+    add_axis(s, "latent dimensions", name, s->room);
+  }
+}
+
+static dvbf_status add_principal(space *s, dvbf_error *error) {
+  char name[80];
+  dv_cloud cloud = {0};
+  if (s->all->n_z < 3) return DVBF_OK;
+  dvbf_status status = dv_cloud_make(&cloud, s->z, s->points, s->all->n_z, error);
+  for (size_t k = 0; !status && k < cloud.axes; k++) {
+    snprintf(name, sizeof name, "principal axis %zu (%.0f %%)", k + 1, 100 * cloud.share[k]);
+    add_axis(s, "principal axes", name, cloud.at[k]);
+  }
+  dv_cloud_clear(&cloud);
+  return status;
+}
+
+/* The linear prediction from z of the first columns for which there are enough finite values. */
+static dvbf_status add_regressions(space *s, dvbf_error *error) {
+  char name[80];
+  size_t n = s->all->n_z, most = s->axes + MOST_REGRESSIONS;
+  double *beta = dv_calloc(n + 1, sizeof *beta), r2, likelihood; /* the intercept last */
+  float *z = dv_calloc(s->points, n * sizeof *z), *y = dv_calloc(s->points, sizeof *y);
+  dvbf_status status = beta && z && y ? DVBF_OK : dv_fail_memory(error, "showing the latent space");
+  for (size_t k = 0; !status && k < s->all->columns && s->axes < most; k++) {
+    const float *values = s->values + k * s->points;
+    size_t known = 0;
+    if (s->all->column[k].cyclic) continue;
+    for (size_t i = 0; i < s->points; i++) {
+      if (!isfinite(values[i])) continue;
+      memcpy(z + known * n, s->z + i * n, n * sizeof *z);
+      y[known++] = values[i];
+    }
+    status = dv_regress(z, known, n, y, 1, &r2, &likelihood, beta, error);
+    for (size_t i = 0; !status && i < s->points; i++) {
+      s->room[i] = beta[n];
+      for (size_t j = 0; j < n; j++) s->room[i] += beta[j] * s->z[i * n + j];
+    }
+    snprintf(name, sizeof name, "%.60s read off z", s->all->column[k].name);
+    if (!status) add_axis(s, "regression on z", name, s->room);
+    if (status == DVBF_FORMAT) status = DVBF_OK; /* too few values */
+  }
+  DV_FREE(beta, z, y);
+  return status;
 }
 
 /* Angles are brought into [-pi, pi]. */
-static void add_space_column(dv_markup *m, const chosen *c, const dvbf_space_column *column, double *room) {
-  json_t *about =
-      json_pack("{s:o, s:b, s:o}", "name", dv_markup_json_text(column->name), "cyclic", column->cyclic,
-                "group", dv_markup_json_text(column->group ? column->group : "ground truth"));
-  for (size_t i = 0; i < c->space.points; i++)
-    room[i] = column->cyclic ? remainder(column->values[i], 2 * M_PI) : column->values[i];
+static void add_space_column(space *s, size_t k) {
+  const dvbf_space_column *column = &s->all->column[k];
+  const float *values = s->values + k * s->points;
   bool cyclic = column->cyclic;
-  dv_page_coded(m, about, room, c->space.points, cyclic ? -M_PI : NAN, cyclic ? M_PI : NAN);
+  json_t *about = json_pack("{s:o, s:b, s:o}", "name", dv_markup_json_text(column->name), "cyclic", cyclic,
+                            "group", dv_markup_json_text(column->group ? column->group : "ground truth"));
+  for (size_t i = 0; i < s->points; i++) s->room[i] = cyclic ? remainder(values[i], 2 * M_PI) : values[i];
+  dv_markup_raw(s->m, k ? ",\n" : "");
+  dv_page_coded(s->m, about, s->room, s->points, cyclic ? -M_PI : NAN, cyclic ? M_PI : NAN);
 }
 
-static void add_caption(dv_markup *m, const dvbf_space *s, const chosen *c) {
-  dv_markup_raw(m, "<figcaption>");
-  dv_markup_text(m, s->caption);
-  if (c->space.points < c->finite)
-    dv_markup_format(m, " Shown are %zu of %zu points, evenly chosen.", c->space.points, c->finite);
-  if (c->finite < s->points)
-    dv_markup_format(m, " %zu points that are not finite are left out.", s->points - c->finite);
-  if (s->n_z > LATENT_AXES)
-    dv_markup_format(m, " Of %zu latent dimensions the first %d can be chosen.", s->n_z, LATENT_AXES);
-  dv_markup_raw(m, "</figcaption></figure>\n");
+static void add_caption(const space *s) {
+  dv_markup_raw(s->m, "<figcaption>");
+  dv_markup_text(s->m, s->all->caption);
+  if (s->points < s->finite)
+    dv_markup_format(s->m, " Shown are %zu of %zu points, evenly chosen.", s->points, s->finite);
+  if (s->finite < s->all->points)
+    dv_markup_format(s->m, " %zu points that are not finite are left out.", s->all->points - s->finite);
+  if (s->all->n_z > LATENT_AXES)
+    dv_markup_format(s->m, " Of %zu latent dimensions the first %d can be chosen.", s->all->n_z, LATENT_AXES);
+  dv_markup_raw(s->m, "</figcaption></figure>\n");
 }
 
-static void add_space(dv_markup *m, const dvbf_space *s, const chosen *c, const space_axes *axes,
-                      double *room) {
-  dv_markup_format(m, "<figure class=\"space\"><script type=\"application/json\">{\"points\":%zu,\"axes\":[",
-                   c->space.points);
-  for (size_t i = 0; i < axes->count; i++) {
-    dv_markup_raw(m, i ? ",\n" : "");
-    add_axis(m, c, &axes->list[i]);
-  }
-  dv_markup_raw(m, "],\"columns\":[");
-  for (size_t i = 0; i < s->columns; i++) {
-    dv_markup_raw(m, i ? ",\n" : "");
-    add_space_column(m, c, &c->column[i], room);
-  }
-  dv_markup_raw(m, "]}</script>\n");
-  add_caption(m, s, c);
+static dvbf_status add_space(space *s, dvbf_error *error) {
+  dv_markup_format(s->m,
+                   "<figure class=\"space\"><script type=\"application/json\">{\"points\":%zu,\"axes\":[",
+                   s->points);
+  add_latent(s);
+  dvbf_status status = add_principal(s, error);
+  if (!status) status = add_regressions(s, error);
+  if (status) return status;
+  dv_markup_raw(s->m, "],\"columns\":[");
+  for (size_t k = 0; k < s->all->columns; k++) add_space_column(s, k);
+  dv_markup_raw(s->m, "]}</script>\n");
+  add_caption(s);
+  return DVBF_OK;
 }
 
-dvbf_status dvbf_page_space(dvbf_page *page, const dvbf_space *space, dvbf_error *error) {
-  if (!space->points || !space->n_z || !space->z)
+dvbf_status dvbf_page_space(dvbf_page *page, const dvbf_space *all, dvbf_error *error) {
+  if (!all->points || !all->n_z || !all->z)
     return dv_fail(error, DVBF_ARGUMENT, "a latent space of %zu points and %zu dimensions: it needs both",
-                   space->points, space->n_z);
+                   all->points, all->n_z);
   dv_page_mark mark = dv_page_begin(page);
-  chosen c = {0};
-  space_axes axes = {0};
-  double *room = NULL;
-  dvbf_status status = choose(&c, space, error);
-  if (!status) status = make_axes(&axes, &c.space, error);
-  if (!status && !(room = dv_calloc(c.space.points, sizeof *room)))
-    status = dv_fail_memory(error, "showing the latent space");
-  if (!status) add_space(&page->body, space, &c, &axes, room);
-  dv_free(room);
-  free_axes(&axes);
-  free_chosen(&c);
+  space s = {.m = &page->body, .all = all};
+  dvbf_status status = choose(&s, error);
+  if (!status) status = add_space(&s, error);
+  DV_FREE(s.z, s.values, s.room);
   return dv_page_end(page, mark, status, error);
 }
