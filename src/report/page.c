@@ -87,20 +87,16 @@ dvbf_status dvbf_page_text(dvbf_page *page, const char *text, dvbf_error *error)
   return dv_page_end(page, mark, status, error);
 }
 
-dvbf_status dvbf_page_note(dvbf_page *page, const char *text, dvbf_error *error) {
+dvbf_status dv_page_paragraph(dvbf_page *page, const char *class, const char *text, dvbf_error *error) {
   dv_page_mark mark = dv_page_begin(page);
-  dv_markup_raw(&page->body, "<p class=\"note\">");
+  dv_markup_format(&page->body, "<p class=\"%s\">", class);
   dv_markup_text(&page->body, text);
   dv_markup_raw(&page->body, "</p>\n");
   return dv_page_end(page, mark, DVBF_OK, error);
 }
 
-dvbf_status dv_page_verdict(dvbf_page *page, const char *kind, const char *text, dvbf_error *error) {
-  dv_page_mark mark = dv_page_begin(page);
-  dv_markup_format(&page->body, "<p class=\"verdict %s\">", kind);
-  dv_markup_text(&page->body, text);
-  dv_markup_raw(&page->body, "</p>\n");
-  return dv_page_end(page, mark, DVBF_OK, error);
+dvbf_status dvbf_page_note(dvbf_page *page, const char *text, dvbf_error *error) {
+  return dv_page_paragraph(page, "note", text, error);
 }
 
 dvbf_status dv_page_fold(dvbf_page *page, const char *summary, dvbf_error *error) {
@@ -134,14 +130,20 @@ void dv_table_clear(dvbf_table *table) {
   *table = (dvbf_table){0};
 }
 
-dvbf_status dv_table_end(dvbf_page *page, dvbf_table *table, dvbf_status status, dvbf_error *error) {
-  if (!status) status = dvbf_page_table(page, table, error);
-  dv_table_clear(table);
-  return status;
+dvbf_table dv_table_of(const char *caption, size_t rows, const char *const *headings) {
+  dvbf_table table;
+  size_t columns = 0;
+  while (headings[columns]) columns++;
+  dv_table_init(&table, caption, rows + 1, columns, NULL);
+  for (size_t k = 0; k < columns; k++) dv_table_put(&table, 0, k, "%s", headings[k]);
+  return table;
 }
 
-void dv_table_heads(dvbf_table *t, const char *const *headings) {
-  for (size_t k = 0; headings[k]; k++) dv_table_put(t, 0, k, "%s", headings[k]);
+dvbf_status dv_table_end(dvbf_page *page, dvbf_table *table, dvbf_error *error) {
+  dvbf_status status = table->cells ? dvbf_page_table(page, table, error)
+                                    : dv_fail(error, DVBF_MEMORY, "out of memory for a table");
+  dv_table_clear(table);
+  return status;
 }
 
 void dv_table_put(dvbf_table *t, size_t row, size_t column, const char *format, ...) {
@@ -364,8 +366,10 @@ static const char *type_of(const char *path) {
   return NULL;
 }
 
-/* Reads a whole file into *out, which the caller frees. */
-static dvbf_status read_all(unsigned char **out, size_t *size, const char *path, dvbf_error *error) {
+/* Adds a picture as a data URL. */
+static dvbf_status add_url(dv_markup *m, const char *path, dvbf_error *error) {
+  const char *type = type_of(path);
+  if (!type) return dv_fail(error, DVBF_ARGUMENT, "%.200s: a picture's name must end in .svg or .png", path);
   FILE *file = dv_open_file(path, error);
   if (!file) return DVBF_IO;
   unsigned char *bytes = dv_calloc(MOST_BYTES + 1, 1);
@@ -379,27 +383,11 @@ static dvbf_status read_all(unsigned char **out, size_t *size, const char *path,
     status = dv_fail(error, DVBF_IO, "%.200s: cannot be read", path);
   else if (!count || count > MOST_BYTES)
     status = dv_fail(error, DVBF_FORMAT, "%.200s: a picture of 1 to %d bytes is needed", path, MOST_BYTES);
-  if (status) {
-    dv_free(bytes);
-    return status;
-  }
-  *out = bytes;
-  *size = count;
-  return DVBF_OK;
-}
-
-/* Adds a picture as a data URL. */
-static dvbf_status add_url(dv_markup *m, const char *path, dvbf_error *error) {
-  const char *type = type_of(path);
-  unsigned char *bytes = NULL;
-  size_t size = 0;
-  if (!type) return dv_fail(error, DVBF_ARGUMENT, "%.200s: a picture's name must end in .svg or .png", path);
-  dvbf_status status = read_all(&bytes, &size, path, error);
-  if (status) return status;
-  dv_markup_format(m, "data:%s;base64,", type);
-  dv_markup_base64(m, bytes, size);
+  else
+    dv_markup_format(m, "data:%s;base64,", type);
+  if (!status) dv_markup_base64(m, bytes, count);
   dv_free(bytes);
-  return DVBF_OK;
+  return status;
 }
 
 dvbf_status dv_page_picture(dvbf_page *page, const char *path, const char *narrow, const char *caption,
@@ -444,20 +432,11 @@ static size_t pixels_of(const dvbf_film *f) {
 }
 
 static dvbf_status check_finite(const dvbf_film *f, size_t pixels, dvbf_error *error) {
-  for (size_t r = 0; r < f->rows; r++)
-    for (size_t i = 0; i < pixels; i++)
-      if (!isfinite(f->row[r].images[i]))
-        return dv_fail(error, DVBF_ARGUMENT, "a video: the row \"%.60s\" holds a pixel that is not finite",
-                       f->row[r].label);
+  for (size_t i = 0; i < f->rows * pixels; i++)
+    if (!isfinite(f->row[i / pixels].images[i % pixels]))
+      return dv_fail(error, DVBF_ARGUMENT, "a video: the row \"%.60s\" holds a pixel that is not finite",
+                     f->row[i / pixels].label);
   return DVBF_OK;
-}
-
-static void extremes_of_film(const float *values, size_t count, float *low, float *high) {
-  *low = *high = values[0];
-  for (size_t i = 1; i < count; i++) {
-    if (values[i] < *low) *low = values[i];
-    if (values[i] > *high) *high = values[i];
-  }
 }
 
 static void add_row(dv_markup *m, const dvbf_film_row *row, unsigned char *bytes, size_t pixels, double black,
@@ -472,7 +451,13 @@ static void add_row(dv_markup *m, const dvbf_film_row *row, unsigned char *bytes
 
 static void add_film(dv_markup *m, const dvbf_film *f, unsigned char *bytes, size_t pixels) {
   float black = f->black, white = f->white;
-  if (black == 0 && white == 0) extremes_of_film(f->row[0].images, pixels, &black, &white);
+  if (black == 0 && white == 0) {
+    black = white = f->row[0].images[0];
+    for (size_t i = 1; i < pixels; i++) {
+      black = fminf(black, f->row[0].images[i]);
+      white = fmaxf(white, f->row[0].images[i]);
+    }
+  }
   if (white == black) white = black + 1;
   dv_markup_format(m,
                    "<figure class=\"film\"><script type=\"application/json\">{\"sequences\":%zu,"
@@ -484,10 +469,7 @@ static void add_film(dv_markup *m, const dvbf_film *f, unsigned char *bytes, siz
     dv_markup_format(m, "%s%zu", i ? "," : "", length ? length : 1);
   }
   dv_markup_raw(m, "],\"names\":[");
-  for (size_t i = 0; f->names && i < f->sequences; i++) {
-    dv_markup_raw(m, i ? "," : "");
-    dv_markup_json(m, dv_markup_json_text(f->names[i]));
-  }
+  for (size_t i = 0; f->names && i < f->sequences; i++) dv_markup_string(m, i ? "," : "", f->names[i]);
   dv_markup_raw(m, "],\"rows\":[");
   for (size_t r = 0; r < f->rows; r++) {
     dv_markup_raw(m, r ? ",\n" : "");

@@ -26,8 +26,8 @@ dvbf_status dv_page_end(dvbf_page *page, dv_page_mark mark, dvbf_status status, 
 dvbf_status dv_page_picture(dvbf_page *page, const char *path, const char *narrow, const char *caption,
                             const char *alternative, dvbf_error *error);
 
-/* A paragraph that stands out in the colour of its kind: "good", "fair" or "bad". */
-dvbf_status dv_page_verdict(dvbf_page *page, const char *kind, const char *text, dvbf_error *error);
+/* A paragraph of a class of page.css. */
+dvbf_status dv_page_paragraph(dvbf_page *page, const char *class, const char *text, dvbf_error *error);
 /* Additions between the two are folded away under `summary`. */
 dvbf_status dv_page_fold(dvbf_page *page, const char *summary, dvbf_error *error);
 dvbf_status dv_page_unfold(dvbf_page *page, dvbf_error *error);
@@ -36,10 +36,11 @@ dvbf_status dv_page_unfold(dvbf_page *page, dvbf_error *error);
 dvbf_status dv_table_init(dvbf_table *table, const char *caption, size_t rows, size_t columns,
                           dvbf_error *error);
 void dv_table_clear(dvbf_table *table);
-/* Adds it to a page unless `status` is a failure, which it passes on, and clears it. */
-dvbf_status dv_table_end(dvbf_page *page, dvbf_table *table, dvbf_status status, dvbf_error *error);
-/* Fills the first row; the headings end with NULL. Here and below a table without memory is left alone. */
-void dv_table_heads(dvbf_table *table, const char *const *headings);
+/* A table with a row of headings, which end with NULL, and empty `rows`. Without memory it has no cells, and
+ * the functions below leave it alone. */
+dvbf_table dv_table_of(const char *caption, size_t rows, const char *const *headings);
+/* Adds it to a page, which is what fails without memory, and clears it. */
+dvbf_status dv_table_end(dvbf_page *page, dvbf_table *table, dvbf_error *error);
 /* Writes a cell, of at most 39 bytes. */
 void dv_table_put(dvbf_table *table, size_t row, size_t column, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -55,13 +55,12 @@ static void put_row(dvbf_table *t, size_t row, const dv_candidate *c) {
   if (c->rank) dv_table_put(t, row, 5, "%d", c->rank);
 }
 
-dvbf_status dv_section_search(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+dvbf_status dv_section_search(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                              dvbf_error *error) {
   static const char *const headings[] = {"candidate", "settings", "updates", "free run",
                                          "one step",  "member",   NULL};
-  enum { MOST = 100 };
   dv_path path;
   dv_candidates all = {0};
-  dvbf_table t;
   if (!c->run) return DVBF_OK;
   dv_join(path, c->run, DVBF_RUN_SEARCH);
   if (!dv_exists(path)) return DVBF_OK;
@@ -70,15 +69,17 @@ dvbf_status dv_section_search(dvbf_page *page, const dv_section *c, dvbf_error *
     dv_candidates_free(&all);
     return leave_out(page, c, error ? error->message : "The search cannot be read.", error);
   }
-  size_t rows = all.count < MOST ? all.count : MOST;
-  status = dv_table_init(
-      &t, "What the search has tried: errors over the whole recording, over those of the linear model",
-      rows + 1, sizeof headings / sizeof *headings - 1, error);
-  if (!status) status = dvbf_page_heading(page, 2, "Search", error);
-  dv_table_heads(&t, headings);
-  for (size_t i = 0; i < rows; i++) put_row(&t, i + 1, &all.list[i]);
+  status = dvbf_page_heading(page, 2, "Search", error);
+  if (!status) {
+    size_t rows = all.count < 100 ? all.count : 100;
+    dvbf_table t = dv_table_of(
+        "What the search has tried: errors over the whole recording, over those of the linear model", rows,
+        headings);
+    for (size_t i = 0; i < rows; i++) put_row(&t, i + 1, &all.list[i]);
+    status = dv_table_end(page, &t, error);
+  }
   dv_candidates_free(&all);
-  return dv_table_end(page, &t, status, error);
+  return status;
 }
 
 /* ---- Evaluation tables ---- */
@@ -86,38 +87,37 @@ dvbf_status dv_section_search(dvbf_page *page, const dv_section *c, dvbf_error *
 static dvbf_status add_bound(dvbf_page *page, const dv_section *c, dvbf_error *error) {
   const dvbf_evaluation *e = c->evaluation;
   const char *kl = dvbf_model_describe(c->model).n_w ? "KL of w" : "KL of z";
-  dvbf_table t;
   char caption[160], bound[DV_RESULT], deviation[DV_RESULT];
   snprintf(
       caption, sizeof caption,
       "Lower bound in nats per %s: reconstruction less the KLs; ± is the standard deviation over samples",
       step_name(c));
-  dvbf_status status = dv_table_init(&t, caption, 2, 4, error);
-  dv_table_heads(&t, (const char *const[]){"bound", "reconstruction", kl, "KL of v", NULL});
+  dvbf_table t =
+      dv_table_of(caption, 1, (const char *const[]){"bound", "reconstruction", kl, "KL of v", NULL});
   dv_table_put(&t, 1, 0, "%s ± %s", dv_result_text(bound, "%.2f", e->elbo),
                dv_result_text(deviation, "%.2f", e->elbo_deviation));
   dv_table_number(&t, 1, 1, "%.2f", e->reconstruction);
   dv_table_number(&t, 1, 2, "%.2f", e->kl_w);
   dv_table_number(&t, 1, 3, "%.2f", e->kl_v);
-  return dv_table_end(page, &t, status, error);
+  return dv_table_end(page, &t, error);
 }
 
 static dvbf_status add_regressions(dvbf_page *page, const dv_section *c, dvbf_error *error) {
   const dvbf_evaluation *e = c->evaluation;
   size_t count = e->n_regressions < 100 ? e->n_regressions : 100;
-  dvbf_table t;
   if (!count) return DVBF_OK;
-  dvbf_status status = dv_table_init(&t, "Linear regression of the true state on z", count + 1, 3, error);
-  dv_table_heads(&t, (const char *const[]){"true state", "log-likelihood", "R²", NULL});
+  dvbf_table t = dv_table_of("Linear regression of the true state on z", count,
+                             (const char *const[]){"true state", "log-likelihood", "R²", NULL});
   for (size_t i = 0; i < count; i++) {
     dv_table_put(&t, i + 1, 0, "%s", e->regressions[i].name);
     dv_table_number(&t, i + 1, 1, "%.1f", e->regressions[i].log_likelihood);
     dv_table_number(&t, i + 1, 2, "%.4f", e->regressions[i].r2);
   }
-  return dv_table_end(page, &t, status, error);
+  return dv_table_end(page, &t, error);
 }
 
-static dvbf_status add_tables(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+static dvbf_status add_tables(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                              dvbf_error *error) {
   dvbf_status status =
       dvbf_page_heading(page, 2, c->evaluation->n_regressions ? "Likelihood and state" : "Likelihood", error);
   if (!status) status = add_bound(page, c, error);
@@ -125,11 +125,9 @@ static dvbf_status add_tables(dvbf_page *page, const dv_section *c, dvbf_error *
   return status;
 }
 
-/* ---- Verdict ---- */
+/* ---- Error tables ---- */
 
 enum { OPEN = 12, MOST = 64 }; /* columns that have a row of their own, folded away beyond OPEN */
-
-/* ---- Error tables ---- */
 
 static bool has_linear(const dvbf_verdict *v) {
   return !isnan(v->one_step.score[DVBF_BY_LINEAR].rmse) || !isnan(v->free_run.score[DVBF_BY_LINEAR].rmse);
@@ -140,16 +138,15 @@ static dvbf_status add_errors(dvbf_page *page, const dv_section *c, const dvbf_v
   static const char *const ways[DVBF_WAYS] = {"mean", "last value", "best linear model", "learned"};
   size_t row = 1;
   char caption[320];
-  dvbf_table t;
   snprintf(
       caption, sizeof caption,
       "RMSE over the deviation of each %s in training, and fit: 100 %% (1 − RMSE / RMSE of the mean). One "
       "step ahead at every %s; free runs from %zu origin%s, of up to %zu %ss",
       c->data->image_height ? "pixel" : "column", step_name(c), v->free_run.origins,
       v->free_run.origins == 1 ? "" : "s", v->free_run.steps, step_name(c));
-  dvbf_status status = dv_table_init(&t, caption, DVBF_WAYS + has_linear(v), 5, error);
+  dvbf_table t = dv_table_of(caption, DVBF_WAYS - 1 + has_linear(v),
+                             (const char *const[]){"", "one step", "fit", "free run", "fit", NULL});
   t.emphasis = "learned";
-  dv_table_heads(&t, (const char *const[]){"", "one step", "fit", "free run", "fit", NULL});
   for (int way = 0; way < DVBF_WAYS; way++) {
     const dvbf_score *one = &v->one_step.score[way], *far = &v->free_run.score[way];
     if (way == DVBF_BY_LINEAR && !has_linear(v)) continue;
@@ -160,7 +157,7 @@ static dvbf_status add_errors(dvbf_page *page, const dv_section *c, const dvbf_v
     dv_table_number(&t, row, 3, "%.3f", far->rmse);
     dv_table_number(&t, row++, 4, "%.1f %%", far->fit);
   }
-  return dv_table_end(page, &t, status, error);
+  return dv_table_end(page, &t, error);
 }
 
 /* One row by column: errors in its own unit, with those of the linear model. */
@@ -183,16 +180,14 @@ static dvbf_status add_columns(dvbf_page *page, const dv_section *c, const dvbf_
   static const char *const heads[2][8] = {
       {"column", "one step", "fit", "free run", "fit", NULL},
       {"column", "one step", "fit", "linear", "free run", "fit", "linear", NULL}};
-  bool linear = has_linear(v), fold = v->n_x > OPEN;
-  dvbf_table t;
+  bool fold = v->n_x > OPEN;
   if (c->data->image_height || v->n_x > MOST) return DVBF_OK;
   dvbf_status status = fold ? dv_page_fold(page, "RMSE of each column", error) : DVBF_OK;
   if (status) return status;
-  status = dv_table_init(&t, "RMSE of each column in its own unit, and fit, of the learned model", v->n_x + 1,
-                         linear ? 7 : 5, error);
-  dv_table_heads(&t, heads[linear]);
+  dvbf_table t = dv_table_of("RMSE of each column in its own unit, and fit, of the learned model", v->n_x,
+                             heads[has_linear(v)]);
   for (size_t k = 0; k < v->n_x; k++) put_column(&t, k + 1, c, v, k);
-  status = dv_table_end(page, &t, status, error);
+  status = dv_table_end(page, &t, error);
   return !status && fold ? dv_page_unfold(page, error) : status;
 }
 
@@ -201,18 +196,16 @@ static dvbf_status add_columns(dvbf_page *page, const dv_section *c, const dvbf_
 static dvbf_status add_calibration(dvbf_page *page, const dvbf_verdict *v, dvbf_error *error) {
   const dvbf_rolling *uses[] = {&v->one_step, &v->free_run};
   static const char *const names[] = {"one step", "free run"};
-  dvbf_table t;
   if (isnan(v->one_step.coverage_90) && isnan(v->free_run.coverage_90)) return DVBF_OK;
-  dvbf_status status = dv_table_init(
-      &t, "Calibration: how much of the data is inside the central part of what the learned model expects", 3,
-      3, error);
-  dv_table_heads(&t, (const char *const[]){"", "central 50 %", "central 90 %", NULL});
+  dvbf_table t = dv_table_of(
+      "Calibration: how much of the data is inside the central part of what the learned model expects", 2,
+      (const char *const[]){"", "central 50 %", "central 90 %", NULL});
   for (size_t i = 0; i < 2; i++) {
     dv_table_put(&t, i + 1, 0, "%s", names[i]);
     dv_table_number(&t, i + 1, 1, "%.1f %%", 100 * uses[i]->coverage_50);
     dv_table_number(&t, i + 1, 2, "%.1f %%", 100 * uses[i]->coverage_90);
   }
-  return dv_table_end(page, &t, status, error);
+  return dv_table_end(page, &t, error);
 }
 
 static dvbf_status add_stability(dvbf_page *page, const dvbf_stability *s, dvbf_error *error) {
@@ -225,15 +218,14 @@ static dvbf_status add_nats(dvbf_page *page, const dvbf_verdict *v, dvbf_error *
   static const char *const names[] = {"independent columns", "a Markov chain for each column",
                                       "learned, at most"};
   const double values[] = {v->nats.mean, v->nats.last, v->nats.learned};
-  dvbf_table t;
   if (isnan(v->nats.learned)) return DVBF_OK;
-  dvbf_status status = dv_table_init(&t, "What a frame takes: −ln p", 4, 2, error);
-  dv_table_put(&t, 0, 1, "nats per frame");
+  dvbf_table t =
+      dv_table_of("What a frame takes: −ln p", 3, (const char *const[]){"", "nats per frame", NULL});
   for (size_t i = 0; i < 3; i++) {
     dv_table_put(&t, i + 1, 0, "%s", names[i]);
     dv_table_number(&t, i + 1, 1, "%.4g", values[i]);
   }
-  return dv_table_end(page, &t, status, error);
+  return dv_table_end(page, &t, error);
 }
 
 /* ---- Sentence of the verdict ---- */
@@ -242,19 +234,21 @@ static dvbf_status add_nats(dvbf_page *page, const dvbf_verdict *v, dvbf_error *
 static const char *kind_of(const dvbf_verdict *v) {
   const dvbf_score *score = v->free_run.score;
   bool beaten = score[DVBF_BY_LEARNED].rmse > 1.05 * score[DVBF_BY_LINEAR].rmse; /* false if one is NaN */
-  return !v->useful ? "bad" : beaten ? "fair" : "good";
+  return !v->useful ? "verdict bad" : beaten ? "verdict fair" : "verdict good";
 }
 
-static dvbf_status add_verdict(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+static dvbf_status add_verdict(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                               dvbf_error *error) {
   const dvbf_verdict *v = c->evaluation->verdict;
   char text[600];
   if (!v) return DVBF_OK;
   snprintf(text, sizeof text, "%c%s.", v->sentence[0] - (v->sentence[0] >= 'a' ? 'a' - 'A' : 0),
            v->sentence + 1);
-  return dv_page_verdict(page, kind_of(v), text, error);
+  return dv_page_paragraph(page, kind_of(v), text, error);
 }
 
-static dvbf_status add_scores(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+static dvbf_status add_scores(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                              dvbf_error *error) {
   const dvbf_verdict *v = c->evaluation->verdict;
   if (!v || (!(v->one_step.origins + v->free_run.origins) && isnan(v->nats.learned))) return DVBF_OK;
   dvbf_status status = dvbf_page_heading(page, 2, "Compared with simple baselines", error);
@@ -269,25 +263,10 @@ static dvbf_status add_scores(dvbf_page *page, const dv_section *c, dvbf_error *
 
 /* ---- Figures ---- */
 
-static const char *const figure_names[] = {"errors", "strips",        "signals", "latent",
-                                           "ball",   "latent-narrow", "curves",  "ball-narrow"};
-
 void dv_section_figure_path(dv_path out, const dv_section *c, const char *name, const char *extension) {
   char file[256];
   snprintf(file, sizeof file, "%.100s%s%s%s", c->key ? c->key : "", c->key ? "-" : "", name, extension);
   dv_join(out, c->figures, file);
-}
-
-static dvbf_status refuse_figures(const dv_section *c, bool force, dvbf_error *error) {
-  dv_path path;
-  dvbf_status status = DVBF_OK;
-  for (size_t i = 0; !status && i < sizeof figure_names / sizeof *figure_names; i++) {
-    dv_section_figure_path(path, c, figure_names[i], ".png");
-    status = dv_refuse_existing(path, force, error);
-    dv_section_figure_path(path, c, figure_names[i], ".svg");
-    if (!status) status = dv_refuse_existing(path, force, error);
-  }
-  return status;
 }
 
 /* Thousands of points make an SVG larger than this; then the PNG is embedded. */
@@ -332,9 +311,9 @@ static dvbf_status add_space(dvbf_page *page, const dv_section *c, const dv_poin
   for (size_t i = 0; i < p->n_columns; i++)
     columns[i] = (dvbf_space_column){p->columns[i].name, p->columns[i].values, 1, p->columns[i].cyclic,
                                      p->columns[i].group};
-  dvbf_space space = {.caption = c->data->image_height
-                                     ? "One sample of z for every frame, all of which are observed."
-                                     : "One sample of z for every step, all of which are observed.",
+  char caption[80];
+  snprintf(caption, sizeof caption, "One sample of z for every %s, all of which are observed.", step_name(c));
+  dvbf_space space = {.caption = caption,
                       .points = p->count,
                       .n_z = p->n_z,
                       .z = p->z,
@@ -405,31 +384,16 @@ static dvbf_status add_latent_space(dvbf_page *page, const dv_section *c, const 
 
 /* ---- Video ---- */
 
-static dvbf_status draw_strips(dvbf_page *page, const dv_section *c, const dv_shown *shown,
-                               dvbf_error *error) {
-  dv_path path;
-  const dvbf_strip_row rows[] = {
-      {"ground truth", shown->film.x, 0},
-      {"reconstruction", shown->reconstruction->x, 0},
-      {"prediction", shown->prediction ? shown->prediction->x : NULL, shown->observed}};
-  dvbf_figure_strips figure = {.frames = shown->film.length ? shown->film.length[0] : shown->film.steps,
-                               .height = shown->data->image_height,
-                               .width = shown->data->image_width,
-                               .channels = shown->data->image_channels,
-                               .rows = shown->prediction ? 3 : 2,
-                               .row = rows,
-                               .training_steps = dv_section_training_steps(c, shown)};
-  dv_section_figure_path(path, c, "strips", "");
-  return dv_section_drawn(page, c, "strips", dvbf_draw_strips(&figure, path, error), error);
-}
-
 static dvbf_status add_video(dvbf_page *page, const dv_section *c, const dv_shown *shown, dvbf_error *error) {
   if (!c->data->image_height) return DVBF_OK;
-  const dvbf_film_row rows[] = {
+  const dvbf_strip_row rows[3] = {
       {"ground truth", shown->film.x, 0},
       {"reconstruction", shown->reconstruction->x, 0},
       {"prediction", shown->prediction ? shown->prediction->x : NULL, shown->observed}};
+  dvbf_film_row films[3];
   const char *names[DV_FILM_SEQUENCES];
+  dv_path path;
+  for (size_t i = 0; i < 3; i++) films[i] = (dvbf_film_row){rows[i].label, rows[i].images, rows[i].observed};
   for (size_t i = 0; i < shown->film.count; i++) names[i] = shown->names[i];
   dvbf_film film = {.caption =
                         "Reconstruction: every frame is observed. Prediction: only the first ones are; "
@@ -440,14 +404,23 @@ static dvbf_status add_video(dvbf_page *page, const dv_section *c, const dv_show
                     .width = shown->data->image_width,
                     .channels = shown->data->image_channels,
                     .rows = shown->prediction ? 3 : 2,
-                    .row = rows,
+                    .row = films,
                     .length = shown->film.length,
                     .training_steps = dv_section_training_steps(c, shown),
                     .names = names};
+  dvbf_figure_strips strips = {.frames = film.length ? film.length[0] : film.frames,
+                               .height = film.height,
+                               .width = film.width,
+                               .channels = film.channels,
+                               .rows = film.rows,
+                               .row = rows,
+                               .training_steps = film.training_steps};
   dvbf_status status = dvbf_page_heading(page, 2, "Video", error);
   if (!status) status = dvbf_page_film(page, &film, error);
   if (status == DVBF_ARGUMENT) status = leave_out(page, c, error->message, error);
-  return status ? status : draw_strips(page, c, shown, error);
+  if (status) return status;
+  dv_section_figure_path(path, c, "strips", "");
+  return dv_section_drawn(page, c, "strips", dvbf_draw_strips(&strips, path, error), error);
 }
 
 /* ---- Shown results ---- */
@@ -493,7 +466,8 @@ static void free_shown(dv_shown *shown) {
 
 /* ---- Heading and settings ---- */
 
-static dvbf_status add_opening(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+static dvbf_status add_opening(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                               dvbf_error *error) {
   char text[512];
   dvbf_model_info info = dvbf_model_describe(c->model);
   const dvbf_sequences *s = c->sequences;
@@ -515,7 +489,8 @@ static dvbf_status add_opening(dvbf_page *page, const dv_section *c, dvbf_error 
   return dvbf_page_text(page, text, error);
 }
 
-static dvbf_status add_settings(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+static dvbf_status add_settings(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                                dvbf_error *error) {
   dv_path path;
   dvbf_settings *settings = NULL;
   dvbf_error reason;
@@ -542,22 +517,15 @@ static dvbf_status add_settings(dvbf_page *page, const dv_section *c, dvbf_error
 }
 
 dvbf_status dv_section_add(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+  static dv_section_part *const parts[] = {
+      add_verdict, add_opening,        dv_section_signals,   add_video,        dv_section_tracks,
+      add_scores,  dv_section_horizon, dv_section_residuals, add_latent_space, dv_section_curves,
+      add_tables,  dv_section_search,  add_settings};
   dv_shown shown = {0};
   dvbf_status status = infer(&shown, c, error);
   if (!status) status = dvbf_page_heading(page, 1, c->name, error);
-  if (!status) status = add_verdict(page, c, error);
-  if (!status) status = add_opening(page, c, error);
-  if (!status) status = dv_section_signals(page, c, &shown, error);
-  if (!status) status = add_video(page, c, &shown, error);
-  if (!status) status = dv_section_tracks(page, c, &shown, error);
-  if (!status) status = add_scores(page, c, error);
-  if (!status) status = dv_section_horizon(page, c, &shown, error);
-  if (!status) status = dv_section_residuals(page, c, error);
-  if (!status) status = add_latent_space(page, c, &shown, error);
-  if (!status) status = dv_section_curves(page, c, error);
-  if (!status) status = add_tables(page, c, error);
-  if (!status) status = dv_section_search(page, c, error);
-  if (!status) status = add_settings(page, c, error);
+  for (size_t i = 0; !status && i < sizeof parts / sizeof *parts; i++)
+    status = parts[i](page, c, &shown, error);
   free_shown(&shown);
   return status;
 }
@@ -574,21 +542,18 @@ static void folder_of(dv_path out, const char *path) {
 }
 
 /* Refuses existing files before anything is written. */
-static dvbf_status refuse(const dv_section *chapter, const char *path, bool force, dvbf_error *error) {
+static dvbf_status refuse(const dv_section *c, const char *path, bool force, dvbf_error *error) {
+  static const char *const figures[] = {"errors", "strips",        "signals", "latent",
+                                        "ball",   "latent-narrow", "curves",  "ball-narrow"};
+  dv_path figure;
   struct stat info;
   if (!stat(path, &info) && S_ISDIR(info.st_mode))
     return dv_fail(error, DVBF_IO, "%.300s: is a folder; a report needs the name of a file", path);
   dvbf_status status = dv_refuse_existing(path, force, error);
-  return status ? status : refuse_figures(chapter, force, error);
-}
-
-static dvbf_status write_page(const dv_section *chapter, const char *title, const char *path,
-                              dvbf_error *error) {
-  dvbf_page *page = NULL;
-  dvbf_status status = dvbf_page_new(&page, title ? title : "Report", error);
-  if (!status) status = dv_section_add(page, chapter, error);
-  if (!status) status = dvbf_page_write(page, path, error);
-  dvbf_page_free(page);
+  for (size_t i = 0; !status && i < 2 * (sizeof figures / sizeof *figures); i++) {
+    dv_section_figure_path(figure, c, figures[i / 2], i % 2 ? ".svg" : ".png");
+    status = dv_refuse_existing(figure, force, error);
+  }
   return status;
 }
 
@@ -600,6 +565,7 @@ dvbf_status dvbf_report_write(const char *path, const dvbf_model *model, const d
   const dvbf_report_options *o = options ? options : &none;
   dv_path folder, figures;
   char split[16] = "";
+  dvbf_page *page = NULL;
   dvbf_evaluation *evaluation = NULL;
   dv_section chapter = {.name = o->name ? o->name : "Model",
                         .model = model,
@@ -623,7 +589,10 @@ dvbf_status dvbf_report_write(const char *path, const dvbf_model *model, const d
   chapter.evaluation = evaluation;
   chapter.threads = dvbf_settings_threads(settings);
   chapter.interrupt = dv_settings_interrupt(settings);
-  if (!status) status = write_page(&chapter, o->title, path, error);
+  if (!status) status = dvbf_page_new(&page, o->title ? o->title : "Report", error);
+  if (!status) status = dv_section_add(page, &chapter, error);
+  if (!status) status = dvbf_page_write(page, path, error);
+  dvbf_page_free(page);
   dvbf_evaluation_free(evaluation);
   return status;
 }

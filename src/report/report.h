@@ -64,18 +64,15 @@ dvbf_status dv_section_drawn(dvbf_page *page, const dv_section *c, const char *n
 /* Reports that a part is left out without a note in the page. */
 void dv_section_message(const dv_section *c, const char *text);
 
-/* Signals; tracks of what moves in a video. */
-dvbf_status dv_section_signals(dvbf_page *page, const dv_section *c, const dv_shown *shown,
-                               dvbf_error *error);
-dvbf_status dv_section_tracks(dvbf_page *page, const dv_section *c, const dv_shown *shown, dvbf_error *error);
-/* The error by the number of steps ahead. */
-dvbf_status dv_section_horizon(dvbf_page *page, const dv_section *c, const dv_shown *shown,
-                               dvbf_error *error);
-/* Whether errors one step ahead are white and normal, and quantiles right. */
-dvbf_status dv_section_residuals(dvbf_page *page, const dv_section *c, dvbf_error *error);
-dvbf_status dv_section_curves(dvbf_page *page, const dv_section *c, dvbf_error *error);
-/* Nothing if the run was no search. */
-dvbf_status dv_section_search(dvbf_page *page, const dv_section *c, dvbf_error *error);
+/* Adds a part, or nothing without data for it. */
+typedef dvbf_status dv_section_part(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                                    dvbf_error *error);
+
+/* Signals; tracks of what moves in a video; the error by the number of steps ahead; whether errors one step
+ * ahead are white and normal, and quantiles right; learning curves; what a search has tried. The last two do
+ * not read `shown`. */
+dv_section_part dv_section_signals, dv_section_tracks, dv_section_horizon, dv_section_residuals,
+    dv_section_curves, dv_section_search;
 
 /* The evaluation whose prediction error is shown, and the length of the training sequences when that is
  * shorter than what is shown, else 0. */

@@ -59,7 +59,8 @@ static void add_panels(dv_plot *plot, const dv_section *c, const dvbf_metrics *m
   dv_plot_panel(plot, &panel);
 }
 
-dvbf_status dv_section_curves(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+dvbf_status dv_section_curves(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                              dvbf_error *error) {
   dv_path path;
   dvbf_metrics *metrics = NULL;
   dvbf_error reason;
@@ -106,12 +107,6 @@ static bool is_round(size_t h, size_t last) {
   size_t unit = 1;
   while (unit * 10 <= h) unit *= 10;
   return h == last || h == unit || h == 2 * unit || h == 5 * unit;
-}
-
-static size_t rows_of(size_t horizon) {
-  size_t rows = 1;
-  for (size_t h = 1; h <= horizon; h++) rows += is_round(h, horizon);
-  return rows;
 }
 
 enum { WAYS = 5 };
@@ -237,18 +232,18 @@ static dvbf_status add_horizon_plot(dvbf_page *page, const dv_section *c, const 
 
 static dvbf_status add_horizon_table(dvbf_page *page, const horizon_errors *all, dvbf_error *error) {
   const dvbf_evaluation *e = all->evaluation;
+  const char *heads[2 + WAYS + 1] = {all->pictures ? "frames ahead" : "steps ahead", "origins"};
   char caption[256];
-  dvbf_table t;
+  size_t rows = 0;
   dv_print(caption, sizeof caption,
            all->pictures
                ? "Squared error of prediction from %zu observed frames, over the variance %.4g of the pixels"
                : "Root mean square error by the number of steps ahead of %zu observed ones, in standard "
                  "deviations",
            e->observed, e->pixel_variance);
-  dvbf_status status = dv_table_init(&t, caption, rows_of(e->horizon), 2 + all->n_ways, error);
-  dv_table_put(&t, 0, 0, all->pictures ? "frames ahead" : "steps ahead");
-  dv_table_put(&t, 0, 1, "origins");
-  for (size_t i = 0; i < all->n_ways; i++) dv_table_put(&t, 0, 2 + i, "%s", all->way[i].name);
+  for (size_t i = 0; i < all->n_ways; i++) heads[2 + i] = all->way[i].name;
+  for (size_t h = 1; h <= e->horizon; h++) rows += is_round(h, e->horizon);
+  dvbf_table t = dv_table_of(caption, rows, heads);
   for (size_t h = 1, row = 1; h <= e->horizon; h++) {
     if (!is_round(h, e->horizon)) continue;
     dv_table_put(&t, row, 0, "%zu", h);
@@ -257,7 +252,7 @@ static dvbf_status add_horizon_table(dvbf_page *page, const horizon_errors *all,
       dv_table_number(&t, row, 2 + i, all->pictures ? "%.4f" : "%.3f", all->way[i].shown[h - 1]);
     row++;
   }
-  return dv_table_end(page, &t, status, error);
+  return dv_table_end(page, &t, error);
 }
 
 /* Of sampled predictions, of those without noise, and of persistence, over the variance. */
@@ -431,7 +426,8 @@ static dvbf_status add_residual_plot(dvbf_page *page, const dv_section *c, const
   return dv_plot_end(&plot, caption, error);
 }
 
-dvbf_status dv_section_residuals(dvbf_page *page, const dv_section *c, dvbf_error *error) {
+dvbf_status dv_section_residuals(dvbf_page *page, const dv_section *c, const dv_shown *shown,
+                                 dvbf_error *error) {
   const dvbf_verdict *v = c->evaluation->verdict;
   if (!v || !(v->one_step.ranks || v->free_run.ranks) || !(v->one_step.origins + v->free_run.origins))
     return DVBF_OK;

@@ -41,8 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   write_input(search ? DVBF_RUN_SEARCH : DVBF_RUN_METRICS, bytes + 1, size - 1);
   if (dvbf_page_new(&page, "run", &error)) abort();
   begin_faults();
-  bool failed =
-      search ? dv_section_search(page, &chapter, &error) : dv_section_curves(page, &chapter, &error);
+  bool failed = search ? dv_section_search(page, &chapter, NULL, &error)
+                       : dv_section_curves(page, &chapter, NULL, &error);
   /* What cannot be read or drawn is left out; the report goes on. */
   if (failed && (!may_fail() || !error.message[0])) abort();
   check(&page->body);
