@@ -235,23 +235,14 @@ double dv_legend_length(cairo_t *cr, const dv_legend_entry *entries, size_t coun
   return length;
 }
 
-void dv_legend_draw(cairo_t *cr, double x, double y, double right, const dv_legend_entry *entries,
-                    size_t count) {
+size_t dv_legend_draw(cairo_t *cr, double x, double y, double right, const dv_legend_entry *entries,
+                      size_t count) {
   double at = x;
-  for (size_t i = 0; i < count; i++) {
-    double length = entry_length(cr, &entries[i]);
-    if (at > x && at + length > right) at = x, y += DV_LEGEND_ROW;
-    draw_entry(cr, at, y, &entries[i]);
-    at += length + between;
-  }
-}
-
-size_t dv_legend_rows(cairo_t *cr, double room, const dv_legend_entry *entries, size_t count) {
-  double at = 0;
   size_t rows = 1;
   for (size_t i = 0; i < count; i++) {
     double length = entry_length(cr, &entries[i]);
-    if (at > 0 && at + length > room) at = 0, rows++;
+    if (at > x && at + length > right) at = x, y += DV_LEGEND_ROW, rows++;
+    draw_entry(cr, at, y, &entries[i]);
     at += length + between;
   }
   return rows;

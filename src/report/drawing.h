@@ -168,13 +168,11 @@ typedef struct dv_legend_entry {
 
 void dv_stroke_set(cairo_t *cr, dv_stroke stroke);
 
-/* Draws the entries from x on, centred at height y. A new row begins where an entry would pass `right`. */
-void dv_legend_draw(cairo_t *cr, double x, double y, double right, const dv_legend_entry *entries,
-                    size_t count);
-
-/* Number of rows if the width is `room`, and the height of a row. */
+/* Draws the entries from x on, centred at height y, and returns the number of rows: a new one begins where an
+ * entry would pass `right`. */
 #define DV_LEGEND_ROW 24
-size_t dv_legend_rows(cairo_t *cr, double room, const dv_legend_entry *entries, size_t count);
+size_t dv_legend_draw(cairo_t *cr, double x, double y, double right, const dv_legend_entry *entries,
+                      size_t count);
 
 /* Width of the entries in one row. */
 double dv_legend_length(cairo_t *cr, const dv_legend_entry *entries, size_t count);

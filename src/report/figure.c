@@ -82,7 +82,7 @@ double dv_figure_legend_height(const dv_legend_entry *entries, size_t count, dou
   cairo_surface_t *scratch = cairo_image_surface_create(CAIRO_FORMAT_RGB24, 1, 1);
   cairo_t *cr = cairo_create(scratch);
   /* Letters here may be a little narrower than on the page. */
-  size_t rows = dv_legend_rows(cr, 0.97 * room, entries, count);
+  size_t rows = dv_legend_draw(cr, 0, 0, 0.97 * room, entries, count);
   cairo_destroy(cr);
   cairo_surface_destroy(scratch);
   return (double)rows * DV_LEGEND_ROW + 10;

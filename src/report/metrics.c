@@ -59,27 +59,20 @@ static bool read_row(char *line, const int at[COLUMNS], row out) {
   return found == COLUMNS;
 }
 
-static bool add_row(rows *all, const row one) {
-  row *list = dv_grow(all->list, all->count, sizeof *list);
-  if (!list) return false;
-  all->list = list;
-  memcpy(all->list[all->count++], one, sizeof(row));
-  return true;
-}
-
 static dvbf_status read_rows(rows *all, FILE *file, const char *path, dvbf_error *error) {
   char line[1024];
   int at[COLUMNS];
-  row one;
   bool any = fgets(line, sizeof line, file);
   if (!any && ferror(file))
     return dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", path, strerror(errno));
   if (!any || !find_columns(line, at))
     return dv_fail(error, DVBF_FORMAT, "%.300s: its first line does not name the columns of a run", path);
   for (size_t number = 2; fgets(line, sizeof line, file); number++) {
-    if (!read_row(line, at, one))
+    row *list = dv_grow(all->list, all->count, sizeof *list);
+    if (!list) return dv_fail(error, DVBF_MEMORY, "out of memory for %.300s", path);
+    all->list = list;
+    if (!read_row(line, at, list[all->count++]))
       return dv_fail(error, DVBF_FORMAT, "%.300s, line %zu: not a line of numbers", path, number);
-    if (!add_row(all, one)) return dv_fail(error, DVBF_MEMORY, "out of memory for %.300s", path);
   }
   if (ferror(file)) return dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", path, strerror(errno));
   if (!all->count) return dv_fail(error, DVBF_FORMAT, "%.300s: holds no validation", path);

@@ -67,7 +67,7 @@ dvbf_status dv_section_search(dvbf_page *page, const dv_section *c, const dv_sho
   dvbf_status status = dv_candidates_read(&all, path, error);
   if (status) {
     dv_candidates_free(&all);
-    return leave_out(page, c, error ? error->message : "The search cannot be read.", error);
+    return leave_out(page, c, error->message, error);
   }
   status = dvbf_page_heading(page, 2, "Search", error);
   if (!status) {
@@ -493,7 +493,6 @@ static dvbf_status add_settings(dvbf_page *page, const dv_section *c, const dv_s
                                 dvbf_error *error) {
   dv_path path;
   dvbf_settings *settings = NULL;
-  dvbf_error reason;
   if (!c->run) {
     dv_section_message(c, "A model file alone has no settings.txt beside it to show.");
     return DVBF_OK;
@@ -502,15 +501,14 @@ static dvbf_status add_settings(dvbf_page *page, const dv_section *c, const dv_s
   dvbf_status status = dvbf_settings_new(&settings, "train", error);
   if (status) return status;
   bool there = dv_exists(path);
-  status = dvbf_settings_read(settings, path, &reason);
-  if (status == DVBF_FORMAT || status == DVBF_ARGUMENT || (status && !there)) {
-    dv_section_message(c, reason.message);
-    status = DVBF_OK;
-  } else if (status) { /* another time it can be read */
-    status = dv_fail(error, status, "%s", reason.message);
-  } else {
+  status = dvbf_settings_read(settings, path, error);
+  if (!status) {
     status = dvbf_page_heading(page, 2, "Settings", error);
     if (!status) status = dvbf_page_settings(page, "All settings of training", settings, error);
+  } else if (status == DVBF_FORMAT || status == DVBF_ARGUMENT ||
+             !there) { /* else it can be read another time */
+    dv_section_message(c, error->message);
+    status = DVBF_OK;
   }
   dvbf_settings_free(settings);
   return status;

@@ -63,7 +63,6 @@ dvbf_status dv_section_curves(dvbf_page *page, const dv_section *c, const dv_sho
                               dvbf_error *error) {
   dv_path path;
   dvbf_metrics *metrics = NULL;
-  dvbf_error reason;
   if (!c->run) {
     dv_section_message(c, "A model file alone has no metrics.csv beside it to draw.");
     return DVBF_OK;
@@ -72,12 +71,12 @@ dvbf_status dv_section_curves(dvbf_page *page, const dv_section *c, const dv_sho
   dvbf_model_info info = dvbf_model_describe(c->model);
   bool fitted = !info.updates && !info.n_w;       /* such as a linear model, which no validation follows */
   if (fitted || !dv_exists(path)) return DVBF_OK; /* a search has a table instead */
-  dvbf_status status = dvbf_metrics_read(&metrics, path, &reason);
+  dvbf_status status = dvbf_metrics_read(&metrics, path, error);
   if (status == DVBF_FORMAT) { /* damaged: the report has no curves and says why */
-    dv_section_message(c, reason.message);
+    dv_section_message(c, error->message);
     return DVBF_OK;
   }
-  if (status) return dv_fail(error, status, "%s", reason.message);
+  if (status) return status;
   if (metrics->n_runs == 1 && metrics->runs[0].count < 2) { /* one point is no curve */
     dvbf_metrics_free(metrics);
     return DVBF_OK;
@@ -362,7 +361,8 @@ static bool coverage(double out[SHARES], const dvbf_rolling *r, size_t from, siz
 }
 
 static void add_coverage(dv_plot *plot, const dvbf_verdict *v, size_t from, size_t to) {
-  double one[SHARES], far[SHARES], ideal[] = {0, 100};
+  static const char *const names[] = {"one step ahead", "free run"};
+  double ideal[] = {0, 100}, shares[2][SHARES];
   dv_series series[3] = {{.name = "ideal",
                           .kind = DV_SERIES_DASHED,
                           .colour = DV_PLOT_MEASURED,
@@ -374,15 +374,14 @@ static void add_coverage(dv_plot *plot, const dvbf_verdict *v, size_t from, size
                     .zero = true,
                     .series = series,
                     .n_series = 1};
-  dv_series line = {.count = SHARES, .first = 5, .step = 5};
-  if (coverage(one, &v->one_step, from, to)) {
-    line.name = "one step ahead", line.y = one, line.colour = DV_PLOT_LEARNED;
-    series[panel.n_series++] = line;
-  }
-  if (coverage(far, &v->free_run, from, to)) {
-    line.name = "free run", line.y = far, line.colour = DV_PLOT_LINEAR;
-    series[panel.n_series++] = line;
-  }
+  for (int i = 0; i < 2; i++)
+    if (coverage(shares[i], i ? &v->free_run : &v->one_step, from, to))
+      series[panel.n_series++] = (dv_series){.name = names[i],
+                                             .colour = i ? DV_PLOT_LINEAR : DV_PLOT_LEARNED,
+                                             .count = SHARES,
+                                             .y = shares[i],
+                                             .first = 5,
+                                             .step = 5};
   if (panel.n_series > 1) dv_plot_panel(plot, &panel);
 }
 
@@ -443,14 +442,12 @@ static dvbf_status draw_signals(dvbf_page *page, const dv_section *c, const dv_s
   const dv_signal_use *u = &s->use[0];
   dv_path path;
   size_t n = s->shown.n_x, steps = dvbf_sequence_length(&s->shown, 0), values = s->shown.steps * n;
+  const float *const shown[] = {u->mean, u->low, u->high};
   float *room = dv_calloc(values, 3 * sizeof *room);
   if (!room) return dv_fail_memory(error, "drawing signals");
-  for (size_t i = 0; i < steps * n; i++) {
-    bool known = i >= u->first * n;
-    size_t at = known ? i - u->first * n : 0;
-    room[i] = known ? u->mean[at] : NAN;
-    room[values + i] = known ? u->low[at] : NAN;
-    room[2 * values + i] = known ? u->high[at] : NAN;
+  for (size_t i = 0; i < 3 * steps * n; i++) {
+    size_t at = i % (steps * n), k = i / (steps * n);
+    room[k * values + at] = at < u->first * n ? NAN : shown[k][at - u->first * n];
   }
   dvbf_figure_signals figure = {.steps = steps,
                                 .columns = n,
@@ -461,9 +458,8 @@ static dvbf_status draw_signals(dvbf_page *page, const dv_section *c, const dv_s
                                 .low = room + values,
                                 .high = room + 2 * values,
                                 .units = c->data->x_units,
-                                .start = dv_signal_start(c->data, &s->shown, 0),
+                                .start = c->data->dates ? 0 : dv_signal_start(c->data, &s->shown, 0),
                                 .sample_time = c->data->dates ? 0 : c->data->sample_time};
-  if (c->data->dates) figure.start = 0;
   dv_section_figure_path(path, c, "signals", "");
   dvbf_status drawn = dvbf_draw_signals(&figure, path, error);
   dv_free(room);

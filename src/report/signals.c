@@ -18,7 +18,8 @@ enum { SEQUENCES = 8, VALUES = 450000, STEPS = 20000, LEAST = 60, SAMPLES = 60 }
 void dv_signals_clear(dv_signals *s) {
   for (size_t k = 0; k < 2; k++) {
     dv_signal_use *u = &s->use[k];
-    DV_FREE(u->mean, u->low, u->high, u->rmse, u->fit);
+    dvbf_estimates_free(u->estimates);
+    DV_FREE(u->rmse, u->fit);
   }
   dvbf_sequences_free(&s->shown);
   *s = (dv_signals){0};
@@ -116,23 +117,22 @@ static void score(const dv_signals *s, dv_signal_use *u, const dv_baseline *y) {
     }
 }
 
-static dvbf_status keep(dv_signals *s, const dvbf_estimates *e, const dv_baseline *y, bool free_run,
+/* Takes the estimates over. */
+static dvbf_status keep(dv_signals *s, dvbf_estimates *e, const dv_baseline *y, bool free_run,
                         dvbf_error *error) {
   dv_signal_use *u = &s->use[s->n_uses++];
-  size_t values = e->count * e->steps * e->n_x, columns = e->count * e->n_x;
+  size_t columns = e->count * e->n_x;
   *u = (dv_signal_use){.name = free_run ? "free run" : "one step ahead",
                        .mark = free_run ? "end of observation" : "first prediction",
                        .first = e->first,
                        .steps = e->steps,
-                       .mean = dv_calloc(values, sizeof *u->mean),
-                       .low = dv_calloc(values, sizeof *u->low),
-                       .high = dv_calloc(values, sizeof *u->high),
+                       .estimates = e,
+                       .mean = e->x,
+                       .low = e->x_quantiles,
+                       .high = e->x_quantiles + e->count * e->steps * e->n_x,
                        .rmse = dv_calloc(columns, sizeof *u->rmse),
                        .fit = dv_calloc(columns, sizeof *u->fit)};
-  if (!u->mean || !u->low || !u->high || !u->rmse || !u->fit) return dv_fail_memory(error, "showing signals");
-  memcpy(u->mean, e->x, values * sizeof *u->mean);
-  memcpy(u->low, e->x_quantiles, values * sizeof *u->low);
-  memcpy(u->high, e->x_quantiles + values, values * sizeof *u->high);
+  if (!u->rmse || !u->fit) return dv_fail_memory(error, "showing signals");
   score(s, u, y);
   return DVBF_OK;
 }
@@ -152,7 +152,7 @@ static dvbf_status add_use(dv_signals *s, const dvbf_model *model, size_t observ
                                    .threads = dvbf_settings_threads(settings),
                                    .interrupt = dv_settings_interrupt(settings)};
   dvbf_status status = dv_estimate(&e, model, &s->shown, &ask, error);
-  if (!status && e->steps) status = keep(s, e, y, observed > 0, error);
+  if (!status && e->steps) return keep(s, e, y, observed > 0, error);
   dvbf_estimates_free(e);
   return status == DVBF_ARGUMENT || status == DVBF_FORMAT ? DVBF_OK : status;
 }

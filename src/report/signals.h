@@ -7,10 +7,11 @@ enum { DV_SIGNAL_COLUMNS = 64, DV_SIGNAL_INPUTS = 16 }; /* of x and u, at most *
 
 /* Predictions of one kind: a free run, or one step ahead. */
 typedef struct dv_signal_use {
-  const char *name, *mark;  /* in lists; what is before the first prediction */
-  size_t first, steps;      /* the first step that is predicted, and how many are */
-  float *mean, *low, *high; /* [count][steps][n_x]; the quantiles 0.05 and 0.95 */
-  double *rmse, *fit;       /* [count][n_x] NaN if unknown */
+  const char *name, *mark;        /* in lists; what is before the first prediction */
+  size_t first, steps;            /* the first step that is predicted, and how many are */
+  const float *mean, *low, *high; /* [count][steps][n_x]; the quantiles 0.05 and 0.95 */
+  double *rmse, *fit;             /* [count][n_x] NaN if unknown */
+  dvbf_estimates *estimates;      /* has the memory of the first three */
 } dv_signal_use;
 
 typedef struct dv_signals {
