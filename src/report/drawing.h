@@ -183,9 +183,8 @@ double dv_legend_length(cairo_t *cr, const dv_legend_entry *entries, size_t coun
 void dv_curve_draw(cairo_t *cr, const dv_axes *axes, const double *at, const double *values, size_t count,
                    dv_stroke stroke);
 
-/* Straight lines across the box, if they are inside it. */
-void dv_curve_level(cairo_t *cr, const dv_axes *axes, double value, dv_stroke stroke);
-void dv_curve_bar(cairo_t *cr, const dv_axes *axes, double value, dv_stroke stroke);
+/* A straight line across the box, if it is inside it: upright, or `level`. */
+void dv_curve_mark(cairo_t *cr, const dv_axes *axes, double value, bool level, dv_stroke stroke);
 
 /* ---- Scatter plots ---- */
 

@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* ---- Page ---- */
 
@@ -63,49 +62,39 @@ static dvbf_status write_page(const page *p, const char *path, dvbf_error *error
 
 /* ---- Learning curves ---- */
 
-enum { PANELS = 3, LINES = 2 };
+enum { TRAINING, VALIDATION, PREDICTION, KL };
 
-/* A panel shows up to two curves of each run, the first dashed when there is a second. */
+static const double *values_of(const dvbf_learning_run *run, size_t curve) {
+  const double *const curves[] = {run->train_bound, run->valid_bound, run->prediction, run->kl};
+  return run->count && run->update ? curves[curve] : NULL;
+}
+
+static bool has_curve(const dvbf_figure_curves *f, size_t curve) {
+  for (size_t r = 0; r < f->runs; r++)
+    if (values_of(&f->run[r], curve)) return true;
+  return false;
+}
+
+/* A panel shows the curves `first` to `last` of each run. */
 typedef struct curves_panel {
   const char *label, *of_signals;
   bool logarithmic;
-  size_t lines;
-  size_t offset[LINES]; /* of the array in dvbf_learning_run */
+  size_t first, last;
 } curves_panel;
 
+enum { PANELS = 3 };
+
 static const curves_panel panels[PANELS] = {
-    {"bound (nats per frame)",
-     "bound (nats per step)",
-     false,
-     2,
-     {offsetof(dvbf_learning_run, train_bound), offsetof(dvbf_learning_run, valid_bound)}},
-    {"prediction error / pixel variance",
-     "prediction error / variance",
-     true,
-     1,
-     {offsetof(dvbf_learning_run, prediction)}},
-    {"KL (nats per frame)", "KL (nats per step)", false, 1, {offsetof(dvbf_learning_run, kl)}},
-};
+    {"bound (nats per frame)", "bound (nats per step)", false, TRAINING, VALIDATION},
+    {"prediction error / pixel variance", "prediction error / variance", true, PREDICTION, PREDICTION},
+    {"KL (nats per frame)", "KL (nats per step)", false, KL, KL}};
 
 static const dv_stroke kept_stroke = {{0.12, 0.5, 0.24}, 2, 0};
-
-static const double *values_of(const dvbf_learning_run *run, const curves_panel *p, size_t line) {
-  const double *values;
-  memcpy(&values, (const char *)run + p->offset[line], sizeof values);
-  return run->count && run->update ? values : NULL;
-}
-
-static bool has_line(const dvbf_figure_curves *f, const curves_panel *p, size_t line) {
-  for (size_t r = 0; r < f->runs; r++)
-    if (values_of(&f->run[r], p, line)) return true;
-  return false;
-}
 
 static size_t list_panels(const dvbf_figure_curves *f, const curves_panel *out[PANELS]) {
   size_t count = 0;
   for (size_t k = 0; k < PANELS; k++)
-    if (has_line(f, &panels[k], 0) || (panels[k].lines > 1 && has_line(f, &panels[k], 1)))
-      out[count++] = &panels[k];
+    if (has_curve(f, panels[k].first) || has_curve(f, panels[k].last)) out[count++] = &panels[k];
   return count;
 }
 
@@ -129,24 +118,23 @@ static void draw_curves(cairo_t *cr, const void *figure, size_t number, dv_axes 
   axes.across_label = "updates";
   axes.up_label = f->signals ? p->of_signals : p->label;
   dv_scale_include(&axes.across, 0);
-  for (size_t line = 0; line < p->lines; line++)
+  for (size_t curve = p->first; curve <= p->last; curve++)
     for (size_t r = 0; r < f->runs; r++)
-      if (values_of(&f->run[r], p, line)) include_run(&axes, &f->run[r], values_of(&f->run[r], p, line));
+      if (values_of(&f->run[r], curve)) include_run(&axes, &f->run[r], values_of(&f->run[r], curve));
   dv_scale_finish(&axes.across, 0.01);
   axes.across.low = 0;
   axes.across.whole = true;
   dv_scale_finish(&axes.up, 0.04);
   dv_axes_draw_back(cr, &axes);
-  bool both = p->lines > 1 && has_line(f, p, 0) && has_line(f, p, 1);
-  for (size_t line = 0; line < p->lines; line++)
+  for (size_t curve = p->first; curve <= p->last; curve++)
     for (size_t r = 0; r < f->runs; r++) {
       const dvbf_learning_run *run = &f->run[r];
       dv_stroke stroke = dv_figure_stroke(r);
-      if (both && line == 0) stroke.dash = 4, stroke.width = 1.8;
-      const double *values = values_of(run, p, line);
+      if (curve == TRAINING && has_curve(f, VALIDATION)) stroke.dash = 4, stroke.width = 1.8;
+      const double *values = values_of(run, curve);
       if (values) dv_curve_draw(cr, &axes, run->update, values, run->count, stroke);
     }
-  if (f->kept > 0) dv_curve_bar(cr, &axes, f->kept, kept_stroke);
+  if (f->kept > 0) dv_curve_mark(cr, &axes, f->kept, false, kept_stroke);
   dv_axes_draw_frame(cr, &axes);
 }
 
@@ -155,7 +143,7 @@ static size_t list_curves(const dvbf_figure_curves *f, dv_legend_entry out[]) {
   size_t count = 0;
   for (size_t r = 0; r < f->runs && count < 2 * DV_COLOUR_LINES; r++)
     if (f->run[r].name) out[count++] = (dv_legend_entry){f->run[r].name, dv_figure_stroke(r), false};
-  if (has_line(f, &panels[0], 0) && has_line(f, &panels[0], 1)) {
+  if (has_curve(f, TRAINING) && has_curve(f, VALIDATION)) {
     out[count++] = (dv_legend_entry){"training", {dv_colour_ink, 1.8, 4}, false};
     out[count++] = (dv_legend_entry){"validation", {dv_colour_ink, 2.5, 0}, false};
   }
@@ -252,17 +240,6 @@ static size_t list_errors(const dvbf_figure_errors *f, dv_legend_entry out[]) {
   return count;
 }
 
-static void draw_lines(cairo_t *cr, const dvbf_figure_errors *f, const dv_axes *axes) {
-  dv_curve_level(cr, axes, 1, mean_stroke);
-  if (bar_of(f)) dv_curve_bar(cr, axes, (double)bar_of(f) + 0.5, bar_stroke);
-  if (f->repeat) dv_curve_draw(cr, axes, NULL, f->repeat, f->repeat_horizon, repeat_stroke);
-  for (size_t k = f->models; k-- > 0;) { /* the first model on top */
-    const dvbf_error_curve *m = &f->model[k];
-    if (m->mse_mean_path) dv_curve_draw(cr, axes, NULL, m->mse_mean_path, m->horizon, stroke_of(k, true));
-    if (m->mse) dv_curve_draw(cr, axes, NULL, m->mse, m->horizon, stroke_of(k, false));
-  }
-}
-
 static void draw_errors(cairo_t *cr, const void *figure, size_t panel, dv_axes axes) {
   const dvbf_figure_errors *f = figure;
   char label[80] = "predicted steps";
@@ -278,7 +255,14 @@ static void draw_errors(cairo_t *cr, const void *figure, size_t panel, dv_axes a
   dv_scale_finish(&axes.across, 0.01);
   axes.across.whole = true;
   dv_axes_draw_back(cr, &axes);
-  draw_lines(cr, f, &axes);
+  dv_curve_mark(cr, &axes, 1, true, mean_stroke);
+  if (bar_of(f)) dv_curve_mark(cr, &axes, (double)bar_of(f) + 0.5, false, bar_stroke);
+  if (f->repeat) dv_curve_draw(cr, &axes, NULL, f->repeat, f->repeat_horizon, repeat_stroke);
+  for (size_t k = f->models; k-- > 0;) { /* the first model on top */
+    const dvbf_error_curve *m = &f->model[k];
+    if (m->mse_mean_path) dv_curve_draw(cr, &axes, NULL, m->mse_mean_path, m->horizon, stroke_of(k, true));
+    if (m->mse) dv_curve_draw(cr, &axes, NULL, m->mse, m->horizon, stroke_of(k, false));
+  }
   dv_axes_draw_frame(cr, &axes);
 }
 
@@ -296,29 +280,33 @@ dvbf_status dvbf_draw_errors(const dvbf_figure_errors *figure, const char *path,
 /* ---- Signals ---- */
 
 enum { MOST_PANELS = 4 };
+enum { TRUTH, PREDICTED, LOW, HIGH, LINES };
 
 /* The figure with its columns as curves. */
 typedef struct signals {
   const dvbf_figure_signals *figure;
   size_t panels;
-  double *truth, *prediction, *low, *high; /* [panels][steps], the last two NULL without an interval */
-  double *at;                              /* [steps] of the axis */
+  double *at;    /* [steps] of the axis */
+  double *lines; /* [LINES][panels][steps] */
 } signals;
 
-enum { ENTRIES = 4 };
-
-static dv_legend_entry entry_of(int i) {
-  static const char *const labels[] = {"measured", "predicted", "interval", "end of observation"};
-  dv_stroke strokes[] = {
-      {dv_colour_ink, 1.6, 0}, dv_figure_stroke(1), dv_figure_stroke(1), {dv_colour_observe, 2, 0}};
-  strokes[2].width = 1, strokes[2].dash = 3;
-  return (dv_legend_entry){labels[i], strokes[i], i == 3};
+static bool has_interval(const dvbf_figure_signals *f) {
+  return f->low && f->high;
 }
+
+static dv_stroke interval_stroke(void) {
+  return (dv_stroke){dv_figure_stroke(1).colour, 1, 3};
+}
+
+static const dv_stroke observed_stroke = {{0.10, 0.42, 0.85}, 2, 0},
+                       truth_stroke = {{0.13, 0.13, 0.15}, 1.6, 0};
 
 static size_t list_signals(const dvbf_figure_signals *f, dv_legend_entry out[]) {
   size_t count = 0;
-  for (int i = 0; i < ENTRIES; i++)
-    if (i < 2 || (i == 2 && f->low && f->high) || (i == 3 && f->observed)) out[count++] = entry_of(i);
+  out[count++] = (dv_legend_entry){"measured", truth_stroke, false};
+  out[count++] = (dv_legend_entry){"predicted", dv_figure_stroke(1), false};
+  if (has_interval(f)) out[count++] = (dv_legend_entry){"interval", interval_stroke(), false};
+  if (f->observed) out[count++] = (dv_legend_entry){"end of observation", observed_stroke, true};
   return count;
 }
 
@@ -332,9 +320,10 @@ static void label_of(char out[64], const dvbf_figure_signals *f, size_t k) {
 static void draw_signals(cairo_t *cr, const void *figure, size_t k, dv_axes axes) {
   const signals *s = figure;
   const dvbf_figure_signals *f = s->figure;
-  const double *truth = s->truth + k * f->steps, *prediction = s->prediction + k * f->steps;
-  double unit = f->sample_time > 0 ? f->sample_time : 1;
+  const dv_stroke strokes[LINES] = {truth_stroke, dv_figure_stroke(1), interval_stroke(), interval_stroke()};
+  const double *lines[LINES];
   char name[64];
+  for (size_t i = 0; i < LINES; i++) lines[i] = s->lines + (i * s->panels + k) * f->steps;
   label_of(name, f, k);
   axes.across = dv_scale_empty(false);
   axes.up = dv_scale_empty(false);
@@ -342,41 +331,34 @@ static void draw_signals(cairo_t *cr, const void *figure, size_t k, dv_axes axes
   axes.up_label = name;
   dv_scale_include(&axes.across, s->at[0]);
   dv_scale_include(&axes.across, s->at[f->steps - 1]);
-  for (size_t t = 0; t < f->steps; t++) { /* a diverging prediction must not flatten the measured signal */
-    if (isfinite(truth[t])) dv_scale_include(&axes.up, truth[t]);
-  }
+  /* A diverging prediction must not flatten the measured signal. */
+  for (size_t t = 0; t < f->steps; t++) dv_scale_include(&axes.up, lines[TRUTH][t]);
   dv_scale_finish(&axes.across, 0);
   axes.across.whole = f->sample_time <= 0;
   dv_scale_finish(&axes.up, 0.1);
   dv_axes_draw_back(cr, &axes);
-  if (s->low) dv_curve_draw(cr, &axes, s->at, s->low + k * f->steps, f->steps, entry_of(2).stroke);
-  if (s->high) dv_curve_draw(cr, &axes, s->at, s->high + k * f->steps, f->steps, entry_of(2).stroke);
-  dv_curve_draw(cr, &axes, s->at, truth, f->steps, entry_of(0).stroke);
-  dv_curve_draw(cr, &axes, s->at, prediction, f->steps, entry_of(1).stroke);
-  if (f->observed) dv_curve_bar(cr, &axes, f->start + ((double)f->observed - 0.5) * unit, entry_of(3).stroke);
+  for (size_t i = LOW; i < LINES && has_interval(f); i++)
+    dv_curve_draw(cr, &axes, s->at, lines[i], f->steps, strokes[i]);
+  for (size_t i = TRUTH; i < LOW; i++) dv_curve_draw(cr, &axes, s->at, lines[i], f->steps, strokes[i]);
+  double unit = f->sample_time > 0 ? f->sample_time : 1;
+  if (f->observed)
+    dv_curve_mark(cr, &axes, f->start + ((double)f->observed - 0.5) * unit, false, observed_stroke);
   dv_axes_draw_frame(cr, &axes);
-}
-
-/* One curve for each panel; NULL without values or memory. */
-static double *curves_of(const signals *s, const float *values) {
-  const dvbf_figure_signals *f = s->figure;
-  double *out = values ? dv_calloc(f->steps, s->panels * sizeof *out) : NULL;
-  for (size_t k = 0; out && k < s->panels; k++)
-    for (size_t t = 0; t < f->steps; t++) out[k * f->steps + t] = (double)values[t * f->columns + k];
-  return out;
 }
 
 static bool spread(signals *s) {
   const dvbf_figure_signals *f = s->figure;
-  bool interval = f->low && f->high;
-  s->truth = curves_of(s, f->truth);
-  s->prediction = curves_of(s, f->prediction);
-  s->low = curves_of(s, interval ? f->low : NULL);
-  s->high = curves_of(s, interval ? f->high : NULL);
+  const float *const from[LINES] = {f->truth, f->prediction, f->low, f->high};
   s->at = dv_calloc(f->steps, sizeof *s->at);
-  for (size_t t = 0; s->at && t < f->steps; t++)
+  s->lines = dv_calloc(f->steps, LINES * s->panels * sizeof *s->lines);
+  if (!s->at || !s->lines) return false;
+  for (size_t t = 0; t < f->steps; t++) {
     s->at[t] = f->start + (double)t * (f->sample_time > 0 ? f->sample_time : 1);
-  return s->truth && s->prediction && s->at && (!interval || (s->low && s->high));
+    for (size_t i = 0; i < LINES * s->panels; i++)
+      if (from[i / s->panels])
+        s->lines[i * f->steps + t] = (double)from[i / s->panels][t * f->columns + i % s->panels];
+  }
+  return true;
 }
 
 dvbf_status dvbf_draw_signals(const dvbf_figure_signals *figure, const char *path, dvbf_error *error) {
@@ -390,6 +372,6 @@ dvbf_status dvbf_draw_signals(const dvbf_figure_signals *figure, const char *pat
             .panels = s.panels, .panel = draw_signals, .figure = &s};
   p.n_entries = list_signals(figure, p.entries);
   dvbf_status status = spread(&s) ? write_page(&p, path, error) : dv_fail_memory(error, "drawing signals");
-  DV_FREE(s.truth, s.prediction, s.low, s.high, s.at);
+  DV_FREE(s.at, s.lines);
   return status;
 }

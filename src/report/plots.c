@@ -47,21 +47,13 @@ void dv_curve_draw(cairo_t *cr, const dv_axes *axes, const double *at, const dou
   end(cr);
 }
 
-void dv_curve_level(cairo_t *cr, const dv_axes *axes, double value, dv_stroke stroke) {
-  double place = dv_scale_place(&axes->up, value);
+void dv_curve_mark(cairo_t *cr, const dv_axes *axes, double value, bool level, dv_stroke stroke) {
+  double place = dv_scale_place(level ? &axes->up : &axes->across, value);
   if (!(place >= 0 && place <= 1)) return;
   begin(cr, axes, stroke);
-  cairo_move_to(cr, axes->x, axes->y + axes->height * (1 - place));
-  cairo_rel_line_to(cr, axes->width, 0);
-  end(cr);
-}
-
-void dv_curve_bar(cairo_t *cr, const dv_axes *axes, double value, dv_stroke stroke) {
-  double place = dv_scale_place(&axes->across, value);
-  if (!(place >= 0 && place <= 1)) return;
-  begin(cr, axes, stroke);
-  cairo_move_to(cr, axes->x + axes->width * place, axes->y);
-  cairo_rel_line_to(cr, 0, axes->height);
+  cairo_move_to(cr, level ? axes->x : axes->x + axes->width * place,
+                level ? axes->y + axes->height * (1 - place) : axes->y);
+  cairo_rel_line_to(cr, level ? axes->width : 0, level ? 0 : axes->height);
   end(cr);
 }
 
@@ -303,8 +295,7 @@ void dv_cloud_clear(dv_cloud *cloud) {
 /* ---- Latent samples ---- */
 
 void dv_points_free(dv_points *p) {
-  for (size_t i = 0; p->columns && i < p->n_columns; i++) dv_free(p->columns[i].values);
-  DV_FREE(p->columns, p->z);
+  DV_FREE(p->columns, p->values, p->z);
   *p = (dv_points){0};
 }
 
@@ -320,117 +311,91 @@ const dv_column *dv_points_named(const dv_points *p, const char *name) {
   return NULL;
 }
 
-/* Adds an empty column; NULL when there is no memory. */
-static dv_column *next_column(dv_points *p, const char *group, const char *name) {
-  dv_column *column = &p->columns[p->n_columns];
-  column->values = dv_calloc(p->count, sizeof *column->values);
-  if (!column->values) return NULL;
-  p->n_columns++;
+static dv_column *add_column(dv_points *p, const char *group, const char *name) {
+  dv_column *column = &p->columns[p->n_columns++];
   column->group = group;
   snprintf(column->name, sizeof column->name, "%.60s", name);
   return column;
 }
 
-/* Adds a column for atan2(state[sine], state[cosine]), or for state[sine] itself when cosine is negative. */
-static bool add_truth(dv_points *p, const dvbf_sequences *s, const char *name, int sine, int cosine) {
-  dv_column *column = next_column(p, "ground truth", name);
-  if (!column) return false;
-  column->cyclic = cosine >= 0 || !strncmp(name, "angle", 5);
-  p->n_truth = p->n_columns;
-  size_t n = 0;
-  for (size_t i = 0; i < s->count; i++)
-    for (size_t t = 0; t < dvbf_sequence_length(s, i); t++) {
-      const float *state = s->state + (dvbf_sequence_start(s, i) + t) * s->n_s;
-      column->values[n++] = cosine < 0 ? state[sine] : atan2f(state[sine], state[cosine]);
-    }
-  return true;
-}
-
-static bool add_inputs(dv_points *p, const dvbf_data *data, const dvbf_sequences *s, size_t width) {
-  char label[64];
-  for (size_t k = 0; k < width; k++) {
-    dv_signal_label(label, data, true, k);
-    dv_column *column = next_column(p, "inputs", label);
-    if (!column) return false;
-    size_t n = 0;
-    for (size_t i = 0; i < s->count; i++)
-      for (size_t t = 0; t < dvbf_sequence_length(s, i); t++)
-        column->values[n++] = s->u[(dvbf_sequence_start(s, i) + t) * s->n_u + k];
-  }
-  return true;
-}
-
-/* x may have to be read from its file, a sequence at a time. */
-static dvbf_status add_signals(dv_points *p, const dvbf_data *data, const dvbf_sequences *s, size_t width,
-                               dvbf_error *error) {
-  char label[64];
-  size_t first = p->n_columns, n = 0;
-  dvbf_status status = DVBF_OK;
-  for (size_t k = 0; k < width; k++) {
-    dv_signal_label(label, data, false, k);
-    if (!next_column(p, "signals", label)) return dv_fail_memory(error, "showing the latent space");
-  }
-  for (size_t i = 0; width && i < s->count && !status; i++) {
-    dvbf_sequences one = {0};
-    status = dvbf_sequences_copy(&one, s, i, 1, error);
-    for (size_t t = 0; !status && t < dvbf_sequence_length(s, i); t++, n++)
-      for (size_t k = 0; k < width; k++) p->columns[first + k].values[n] = one.x[t * s->n_x + k];
-    dvbf_sequences_free(&one);
-  }
-  return status;
-}
-
-static bool add_steps(dv_points *p, const dvbf_sequences *s, const char *name) {
-  dv_column *column = next_column(p, "time", name);
-  size_t n = 0;
-  for (size_t i = 0; column && i < s->count; i++)
-    for (size_t t = 0; t < dvbf_sequence_length(s, i); t++) column->values[n++] = (float)t + 1;
-  return column;
-}
-
 /* A state "sin..." with a state "cos..." of the same ending is an angle. */
-static bool add_angles(dv_points *p, const dvbf_data *data, const dvbf_sequences *s) {
+static void add_angles(dv_points *p, const dvbf_data *data, size_t n_s) {
   char name[40];
-  for (size_t i = 0; i < s->n_s; i++)
-    for (size_t j = 0; j < s->n_s; j++) {
+  for (size_t i = 0; i < n_s; i++)
+    for (size_t j = 0; j < n_s; j++) {
       const char *sine = data->state_names[i], *cosine = data->state_names[j];
       if (strncmp(sine, "sin", 3) != 0 || strncmp(cosine, "cos", 3) != 0 || strcmp(sine + 3, cosine + 3) != 0)
         continue;
       snprintf(name, sizeof name, "angle%s", sine + 3);
-      if (!add_truth(p, s, name, (int)i, (int)j)) return false;
+      dv_column *column = add_column(p, "ground truth", name);
+      column->kind = DV_OF_ANGLE, column->at = i, column->cosine = j;
+      column->cyclic = true;
     }
-  return true;
-}
-
-static void gather_z(dv_points *p, const dvbf_sequences *s, const dv_paths *paths) {
-  size_t n = 0;
-  for (size_t i = 0; i < s->count; i++) {
-    size_t length = dvbf_sequence_length(s, i), width = paths->n_z;
-    memcpy(p->z + n * width, paths->z + i * s->steps * width, length * width * sizeof *p->z);
-    n += length;
-  }
 }
 
 enum { MOST_VALUES = 1 << 24 }; /* of signals */
 
+static void list_columns(dv_points *p, const dvbf_data *data, const dvbf_sequences *s) {
+  char label[64];
+  size_t counts[] = {[DV_OF_STATE] = s->n_s,
+                     [DV_OF_X] = s->n_x < DV_SIGNAL_COLUMNS ? s->n_x : DV_SIGNAL_COLUMNS,
+                     [DV_OF_U] = s->n_u < DV_SIGNAL_INPUTS ? s->n_u : DV_SIGNAL_INPUTS,
+                     [DV_OF_STEP] = 1};
+  static const char *const groups[] = {"", "ground truth", "signals", "inputs", "time"};
+  if (data->image_height || counts[DV_OF_X] > MOST_VALUES / (p->count + 1)) counts[DV_OF_X] = 0;
+  add_angles(p, data, s->n_s);
+  for (int kind = DV_OF_STATE; kind <= DV_OF_STEP; kind++)
+    for (size_t k = 0; k < counts[kind]; k++) {
+      const char *name = kind == DV_OF_STATE ? data->state_names[k] : data->image_height ? "frame" : "step";
+      if (kind == DV_OF_X || kind == DV_OF_U) dv_signal_label(label, data, kind == DV_OF_U, k), name = label;
+      dv_column *column = add_column(p, groups[kind], name);
+      column->kind = kind, column->at = k;
+      column->cyclic = kind == DV_OF_STATE && !strncmp(name, "angle", 5);
+      if (kind == DV_OF_STATE) p->n_truth = p->n_columns;
+    }
+}
+
+/* At step t of sequence i, whose x is `x`. */
+static float value_of(const dv_column *c, const dvbf_sequences *s, const float *x, size_t i, size_t t) {
+  size_t row = dvbf_sequence_start(s, i) + t;
+  switch (c->kind) {
+  case DV_OF_ANGLE: return atan2f(s->state[row * s->n_s + c->at], s->state[row * s->n_s + c->cosine]);
+  case DV_OF_STATE: return s->state[row * s->n_s + c->at];
+  case DV_OF_X: return x[t * s->n_x + c->at];
+  case DV_OF_U: return s->u[row * s->n_u + c->at];
+  case DV_OF_STEP: break;
+  }
+  return (float)t + 1;
+}
+
 static dvbf_status gather(dv_points *p, const dvbf_data *data, const dvbf_sequences *s, const dv_paths *paths,
                           dvbf_error *error) {
-  p->n_z = paths->n_z;
+  dvbf_status status = DVBF_OK;
+  size_t n = 0, width = p->n_z = paths->n_z;
   for (size_t i = 0; i < s->count; i++) p->count += dvbf_sequence_length(s, i);
-  size_t signals = s->n_x < DV_SIGNAL_COLUMNS ? s->n_x : DV_SIGNAL_COLUMNS;
-  size_t inputs = s->n_u < DV_SIGNAL_INPUTS ? s->n_u : DV_SIGNAL_INPUTS;
-  if (data->image_height || signals > MOST_VALUES / (p->count + 1)) signals = 0;
-  p->z = dv_calloc(p->count, p->n_z * sizeof *p->z);
-  p->columns = dv_calloc(s->n_s * s->n_s + s->n_s + signals + inputs + 1, sizeof *p->columns);
-  bool done = p->z && p->columns && add_angles(p, data, s);
-  for (size_t i = 0; done && i < s->n_s; i++) done = add_truth(p, s, data->state_names[i], (int)i, -1);
-  dvbf_status status = done ? add_signals(p, data, s, signals, error) : DVBF_OK;
-  done = done && !status && add_inputs(p, data, s, inputs) &&
-         add_steps(p, s, data->image_height ? "frame" : "step");
-  if (status) return status;
-  if (!done) return dv_fail(error, DVBF_MEMORY, "out of memory for %zu latent samples", p->count);
-  gather_z(p, s, paths);
-  return DVBF_OK;
+  p->columns =
+      dv_calloc(s->n_s * s->n_s + s->n_s + DV_SIGNAL_COLUMNS + DV_SIGNAL_INPUTS + 1, sizeof *p->columns);
+  if (p->columns) list_columns(p, data, s);
+  p->z = dv_calloc(p->count, width * sizeof *p->z);
+  p->values = dv_calloc(p->count, p->n_columns * sizeof *p->values);
+  if (!p->columns || !p->z || !p->values)
+    return dv_fail(error, DVBF_MEMORY, "out of memory for %zu latent samples", p->count);
+  bool signals = false;
+  for (size_t k = 0; k < p->n_columns; k++) {
+    p->columns[k].values = p->values + k * p->count;
+    signals |= p->columns[k].kind == DV_OF_X;
+  }
+  for (size_t i = 0; i < s->count && !status; i++) {
+    size_t length = dvbf_sequence_length(s, i);
+    dvbf_sequences one = {0};
+    if (signals) status = dvbf_sequences_copy(&one, s, i, 1, error); /* x may have to be read from its file */
+    memcpy(p->z + n * width, paths->z + i * s->steps * width, length * width * sizeof *p->z);
+    for (size_t t = 0; t < length && !status; t++, n++)
+      for (size_t k = 0; k < p->n_columns; k++)
+        p->columns[k].values[n] = value_of(&p->columns[k], s, one.x, i, t);
+    dvbf_sequences_free(&one);
+  }
+  return status;
 }
 
 dvbf_status dv_points_sample(dv_points *out, const dvbf_model *model, const dvbf_data *data,

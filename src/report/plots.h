@@ -29,6 +29,8 @@ typedef struct dv_column {
   float *values; /* [count] */
   bool cyclic;   /* an angle in radians */
   const char *group;
+  enum { DV_OF_ANGLE, DV_OF_STATE, DV_OF_X, DV_OF_U, DV_OF_STEP } kind;
+  size_t at, cosine; /* of these: which one; of an angle its sine and cosine */
 } dv_column;
 
 /* Columns: angles made of a sine and a cosine, the columns of the state; signals and inputs, but pixels; the
@@ -37,6 +39,7 @@ typedef struct dv_points {
   size_t count, n_z, n_columns;
   size_t n_truth; /* of the columns, the first ones: what comes from the state */
   float *z;       /* [count][n_z] */
+  float *values;  /* [n_columns][count] of the columns */
   dv_column *columns;
 } dv_points;
 
