@@ -37,3 +37,24 @@ dv_scale dv_figure_scale(const double *values, size_t count);
 
 /* The stroke of curve k: colours, then the same colours dashed. */
 dv_stroke dv_figure_stroke(size_t k);
+
+/* ---- Image strips ---- */
+
+enum { DV_STRIP_ROWS = 8, DV_STRIP_MOST = 60 }; /* rows, and frames that are shown */
+
+/* Positions on the page. Many frames are wrapped into lines, each with all rows; of very many only every n-th
+ * is shown. */
+typedef struct dv_strips {
+  const dvbf_figure_strips *figure;
+  size_t rows, channels;
+  dvbf_strip_row row[DV_STRIP_ROWS];   /* those with images */
+  size_t every, shown, lines, columns; /* every `every`-th frame is shown */
+  size_t pixel_width, pixel_height;    /* of an image in the PNG */
+  double image_width, image_height;    /* the same on the page */
+  double left, top, pitch_x, pitch_y, line_pitch;
+} dv_strips;
+
+dv_strips dv_strips_of(const dvbf_figure_strips *figure);
+
+/* Upper left corner of shown frame k (of frame k * every) of a row. */
+void dv_strips_corner(const dv_strips *strips, size_t row, size_t k, double *x, double *y);

@@ -456,26 +456,21 @@ static void strips_show_images_and_marks(void **state) {
                                           "observed", "frame", "45", "href=\"#f-strips-", NULL});
   assert_null(strstr(d.svg, "skipped"));
   assert_true(d.svg_length < 500000);
-  dv_strips s = {.frames = FRAMES,
-                 .height = SIDE,
-                 .width = SIDE,
-                 .rows = 2,
-                 .x = DV_FIGURE_MARGIN,
-                 .y = DV_FIGURE_MARGIN + 34,
-                 .room = DV_FIGURE_WIDTH - 2 * DV_FIGURE_MARGIN};
-  dv_strip_layout layout = dv_strips_place(&s);
-  assert_int_equal(layout.lines, 3);
-  assert_true(layout.image_width > 40); /* large enough to see */
+  dv_strips s = dv_strips_of(&f);
+  assert_int_equal(s.lines, 3);
+  assert_true(s.image_width > 40); /* large enough to see */
   for (size_t k = 1; k < 4; k++) {
     double x, y;
-    dv_strips_corner(&s, &layout, 1, k, &x, &y);
-    assert_int_equal(pixel_at(&d, x + layout.image_width / 2, y + layout.image_height / 2),
+    dv_strips_corner(&s, 1, k, &x, &y);
+    assert_int_equal(pixel_at(&d, x + s.image_width / 2, y + s.image_height / 2),
                      k == 2 ? 0xffffff : 0x000000);
   }
-  assert_true(count(&d, layout.left, s.y, s.room - layout.left, layout.line_pitch, red) > 500);
-  assert_int_equal(
-      count(&d, layout.left, s.y + layout.line_pitch, s.room - layout.left, layout.line_pitch, red), 0);
-  assert_true(count(&d, layout.left, s.y, 400, layout.line_pitch, blue) > 500);
+  assert_true(count(&d, s.left, s.top, DV_FIGURE_WIDTH - 2 * DV_FIGURE_MARGIN - s.left, s.line_pitch, red) >
+              500);
+  assert_int_equal(count(&d, s.left, s.top + s.line_pitch, DV_FIGURE_WIDTH - 2 * DV_FIGURE_MARGIN - s.left,
+                         s.line_pitch, red),
+                   0);
+  assert_true(count(&d, s.left, s.top, 400, s.line_pitch, blue) > 500);
   release(&d);
   test_free(images);
 }
@@ -490,18 +485,11 @@ static void strips_show_colours(void **state) {
       .frames = FRAMES, .height = SIDE, .width = SIDE, .rows = 1, .row = &row, .channels = 3};
   must(dvbf_draw_strips(&f, path_of("colours"), &error), &error);
   drawing d = load("colours");
-  dv_strips s = {.frames = FRAMES,
-                 .height = SIDE,
-                 .width = SIDE,
-                 .rows = 1,
-                 .x = DV_FIGURE_MARGIN,
-                 .y = DV_FIGURE_MARGIN,
-                 .room = DV_FIGURE_WIDTH - 2 * DV_FIGURE_MARGIN};
-  dv_strip_layout layout = dv_strips_place(&s);
+  dv_strips s = dv_strips_of(&f);
   for (size_t k = 0; k < 3; k++) {
     double x, y;
-    dv_strips_corner(&s, &layout, 0, k, &x, &y);
-    assert_int_equal(pixel_at(&d, x + layout.image_width / 2, y + layout.image_height / 2),
+    dv_strips_corner(&s, 0, k, &x, &y);
+    assert_int_equal(pixel_at(&d, x + s.image_width / 2, y + s.image_height / 2),
                      k == 1 ? 0x00ff00 : 0x000000);
   }
   release(&d);
