@@ -80,11 +80,8 @@ static uint32_t number_at(const unsigned char *at) {
 
 static void put_control(FILE *stream, const dv_video *v, uint32_t width, uint32_t height, uint32_t *number) {
   chunk c = open_chunk(stream, "fcTL", 26);
-  put_number(&c, (*number)++, 4);
-  put_number(&c, width, 4);
-  put_number(&c, height, 4);
-  put_number(&c, 0, 4);
-  put_number(&c, 0, 4);
+  const uint32_t place[] = {(*number)++, width, height, 0, 0};
+  for (size_t i = 0; i < sizeof place / sizeof *place; i++) put_number(&c, place[i], 4);
   put_number(&c, (uint32_t)lround(1000 * fmax(0.02, fmin(60, v->seconds))), 2);
   put_number(&c, 1000, 2);
   put_number(&c, 0, 2); /* it stays, and replaces what was there */

@@ -29,6 +29,7 @@ typedef struct plan {
   dv_scale readings[DV_READINGS];                     /* of both models, predicted and true */
   double width, height;                               /* of the page */
   double block_width, pitch, view_side, reading_side; /* pitch: from view to view */
+  double views_top, view_height, readings_top;        /* height: from a view to the one below it */
 } plan;
 
 /* ---- Computing ---- */
@@ -108,77 +109,38 @@ static void clear(plan *p) {
 static const double heading = 34, between_blocks = 22, gap = 14, above_reading = 30, left_first = 68,
                     left_next = 34;
 
-static bool any_fit(const plan *p) {
-  for (size_t m = 0; m < p->blocks; m++)
-    for (size_t k = 0; k < DV_READINGS; k++)
-      if (p->block[m].reading[k].fitted) return true;
-  return false;
-}
-
-static bool any_colour(const plan *p) {
-  for (size_t m = 0; m < p->blocks; m++)
-    if (p->block[m].view[0].hue.map) return true;
-  return false;
-}
-
-static double views_top(const plan *p) {
-  bool titled = false;
-  for (size_t m = 0; m < p->blocks; m++) titled |= p->figure->model[m].title != NULL;
-  return DV_FIGURE_MARGIN + dv_figure_title_height(p->figure->title) + (titled ? heading : 0);
-}
-
-static size_t most_views(const plan *p) {
-  size_t most = 1;
-  for (size_t m = 0; m < p->blocks; m++)
-    if (p->block[m].views > most) most = p->block[m].views;
-  return most;
-}
-
-/* From a view to the one below it. */
-static double view_height(const plan *p) {
-  return p->view_side + DV_AXES_BELOW + (any_colour(p) ? DV_SCATTER_LYING + 10 : 0);
-}
-
-static double readings_top(const plan *p) {
-  return views_top(p) + view_height(p) * (p->figure->narrow ? (double)most_views(p) : 1);
-}
-
-/* Parts that are left out make the page narrower. */
-static double used_width(const plan *p) {
-  double used = 0;
-  for (size_t m = 0; m < p->blocks; m++) {
-    size_t fits = 0;
-    for (size_t k = 0; k < DV_READINGS; k++) fits += p->block[m].reading[k].fitted;
-    double below = fits ? left_first - left_next + (double)fits * (left_next + p->reading_side + gap) : 0;
-    used = fmax(used, fmax(below, (double)p->block[m].views * p->pitch));
-  }
-  return used;
-}
-
-/* All views and regressions of a block are below each other. */
-static void place_narrow(plan *p) {
-  p->block_width = p->pitch = 388;
-  p->view_side = p->block_width - DV_VIEW_LEFT - gap;
-  p->reading_side = p->block_width - left_first - gap;
-  p->width = 2 * DV_FIGURE_MARGIN + (double)p->blocks * (p->block_width + between_blocks) - between_blocks;
-  p->height = readings_top(p) + DV_FIGURE_MARGIN;
-  if (any_fit(p)) p->height += DV_READINGS * (above_reading + p->reading_side + DV_AXES_BELOW);
-}
-
+/* Parts that are left out make the page narrower. A narrow figure has all views and regressions of a block
+ * below each other. */
 static void place(plan *p) {
-  if (p->figure->narrow) {
-    place_narrow(p);
-    return;
-  }
-  p->block_width = p->blocks == 1 ? 680 : (DV_FIGURE_WIDTH - 2 * DV_FIGURE_MARGIN - between_blocks) / 2;
-  p->pitch = p->block_width / 2;
+  bool narrow = p->figure->narrow, titled = false, coloured = false, fitted = false;
+  size_t most_views = 1;
+  double used = 0;
+  p->block_width = narrow           ? 388
+                   : p->blocks == 1 ? 680
+                                    : (DV_FIGURE_WIDTH - 2 * DV_FIGURE_MARGIN - between_blocks) / 2;
+  p->pitch = narrow ? p->block_width : p->block_width / 2;
   p->view_side = p->pitch - DV_VIEW_LEFT - gap;
-  p->reading_side = (p->block_width - left_first - 2 * left_next - 3 * gap) / 3;
-  p->block_width = used_width(p);
+  p->reading_side = narrow ? p->block_width - left_first - gap
+                           : (p->block_width - left_first - 2 * left_next - 3 * gap) / 3;
+  for (size_t m = 0; m < p->blocks; m++) {
+    const block *b = &p->block[m];
+    size_t fits = 0;
+    for (size_t k = 0; k < DV_READINGS; k++) fits += b->reading[k].fitted;
+    double below = fits ? left_first - left_next + (double)fits * (left_next + p->reading_side + gap) : 0;
+    used = fmax(used, fmax(below, (double)b->views * p->pitch));
+    titled |= b->model->title != NULL;
+    coloured |= b->view[0].hue.map != NULL;
+    fitted |= fits > 0;
+    if (b->views > most_views) most_views = b->views;
+  }
+  if (!narrow) p->block_width = used;
   p->width = 2 * DV_FIGURE_MARGIN + (double)p->blocks * (p->block_width + between_blocks) - between_blocks;
-  double bottom = readings_top(p);
-  if (any_fit(p)) bottom += above_reading + p->reading_side + DV_AXES_BELOW;
-  p->height = bottom + DV_FIGURE_MARGIN;
+  p->views_top = DV_FIGURE_MARGIN + dv_figure_title_height(p->figure->title) + (titled ? heading : 0);
+  p->view_height = p->view_side + DV_AXES_BELOW + (coloured ? DV_SCATTER_LYING + 10 : 0);
+  p->readings_top = p->views_top + p->view_height * (narrow ? (double)most_views : 1);
+  p->height = p->readings_top;
+  if (fitted) p->height += (narrow ? DV_READINGS : 1) * (above_reading + p->reading_side + DV_AXES_BELOW);
+  p->height += DV_FIGURE_MARGIN;
 }
 
 /* ---- Drawing ---- */
@@ -206,7 +168,7 @@ static void draw_reading(cairo_t *cr, const plan *p, const block *b, size_t k, d
 
 static void draw_readings(cairo_t *cr, const plan *p, const block *b, double x) {
   bool first = true, narrow = p->figure->narrow;
-  double y = readings_top(p) + above_reading;
+  double y = p->readings_top + above_reading;
   for (size_t k = 0; k < DV_READINGS; k++) {
     if (!b->reading[k].fitted) continue;
     x += first ? left_first : narrow ? 0 : left_next;
@@ -226,13 +188,13 @@ static void draw_readings(cairo_t *cr, const plan *p, const block *b, double x) 
 }
 
 static void draw_block(cairo_t *cr, const plan *p, const block *b, double x) {
-  double top = views_top(p), side = p->view_side;
+  double top = p->views_top, side = p->view_side;
   dv_text_style style = {.size = DV_TEXT_HEADING, .across = 0.5, .bold = true, .longest = p->block_width};
   if (b->model->title) dv_text(cr, x + p->block_width / 2, top - heading + 10, style, b->model->title);
   for (size_t k = 0; k < b->views; k++) {
     bool narrow = p->figure->narrow;
     double left = x + (narrow ? 0 : (double)k * p->pitch) + DV_VIEW_LEFT;
-    double y = top + (narrow ? (double)k * view_height(p) : 0);
+    double y = top + (narrow ? (double)k * p->view_height : 0);
     dv_view_draw(cr, &b->view[k], left, y, side, side);
     if (b->view[k].hue.map)
       dv_scatter_draw_lying_bar(cr, left, y + side + DV_AXES_BELOW + 4, side, &b->view[k].hue);

@@ -303,20 +303,18 @@ static void add_foot(dv_markup *m) {
 }
 
 dvbf_status dvbf_page_write(const dvbf_page *page, const char *path, dvbf_error *error) {
-  dv_markup head = {0}, foot = {0};
+  dv_markup all = {0};
   dv_atomic_file file = {0};
-  add_head(&head, page);
-  add_foot(&foot);
-  dvbf_status status = head.failed || foot.failed ? dv_fail_memory(error, "writing the report")
-                                                  : dv_atomic_open(&file, path, error);
+  add_head(&all, page);
+  dv_markup_bytes(&all, page->body.text, page->body.length);
+  add_foot(&all);
+  dvbf_status status =
+      all.failed ? dv_fail_memory(error, "writing the report") : dv_atomic_open(&file, path, error);
   if (!status) {
-    fwrite(head.text, 1, head.length, file.stream);
-    if (page->body.length) fwrite(page->body.text, 1, page->body.length, file.stream);
-    fwrite(foot.text, 1, foot.length, file.stream);
+    fwrite(all.text, 1, all.length, file.stream);
     status = dv_atomic_commit(&file, error);
   }
-  dv_markup_free(&head);
-  dv_markup_free(&foot);
+  dv_markup_free(&all);
   return status;
 }
 

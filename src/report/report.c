@@ -191,8 +191,6 @@ static dvbf_status add_columns(dvbf_page *page, const dv_section *c, const dvbf_
   return !status && fold ? dv_page_unfold(page, error) : status;
 }
 
-/* ---- Uncertainty and stability ---- */
-
 static dvbf_status add_calibration(dvbf_page *page, const dvbf_verdict *v, dvbf_error *error) {
   const dvbf_rolling *uses[] = {&v->one_step, &v->free_run};
   static const char *const names[] = {"one step", "free run"};
@@ -206,12 +204,6 @@ static dvbf_status add_calibration(dvbf_page *page, const dvbf_verdict *v, dvbf_
     dv_table_number(&t, i + 1, 2, "%.1f %%", 100 * uses[i]->coverage_90);
   }
   return dv_table_end(page, &t, error);
-}
-
-static dvbf_status add_stability(dvbf_page *page, const dvbf_stability *s, dvbf_error *error) {
-  char text[640];
-  snprintf(text, sizeof text, "Stability: %s.", s->sentence);
-  return dvbf_page_text(page, text, error);
 }
 
 static dvbf_status add_nats(dvbf_page *page, const dvbf_verdict *v, dvbf_error *error) {
@@ -250,6 +242,7 @@ static dvbf_status add_verdict(dvbf_page *page, const dv_section *c, const dv_sh
 static dvbf_status add_scores(dvbf_page *page, const dv_section *c, const dv_shown *shown,
                               dvbf_error *error) {
   const dvbf_verdict *v = c->evaluation->verdict;
+  char text[640];
   if (!v || (!(v->one_step.origins + v->free_run.origins) && isnan(v->nats.learned))) return DVBF_OK;
   dvbf_status status = dvbf_page_heading(page, 2, "Compared with simple baselines", error);
   if (!status) status = add_nats(page, v, error);
@@ -257,8 +250,9 @@ static dvbf_status add_scores(dvbf_page *page, const dv_section *c, const dv_sho
   status = add_errors(page, c, v, error);
   if (!status) status = add_columns(page, c, v, error);
   if (!status) status = add_calibration(page, v, error);
-  if (!status && c->evaluation->stability) status = add_stability(page, c->evaluation->stability, error);
-  return status;
+  if (status || !c->evaluation->stability) return status;
+  snprintf(text, sizeof text, "Stability: %s.", c->evaluation->stability->sentence);
+  return dvbf_page_text(page, text, error);
 }
 
 /* ---- Figures ---- */

@@ -530,19 +530,21 @@ static dvbf_status follow(tracks *t, dvbf_error *error) {
   float *room = dv_calloc(2 * pixels, sizeof *room), *grey = room + pixels;
   dvbf_status status = t->at && t->distance && room ? DVBF_OK : dv_fail_memory(error, "following what moves");
   bool dark = !status && is_dark(s, room);
-  for (size_t r = 0; r < t->rows && !status; r++)
-    for (size_t i = 0; i < count; i++)
-      for (size_t f = 0; f < t->frames; f++) {
-        double *across = track_of(t, r, 0, i) + f, *down = track_of(t, r, 1, i) + f;
-        *across = *down = NAN;
-        if (f >= dvbf_sequence_length(&s->film, i)) continue;
-        dv_track_grey(grey, rows[r] + (i * t->frames + f) * pixels * channels, pixels, channels);
-        dv_track_centre(grey, height, width, dark, room, across, down);
-      }
   for (size_t i = 0; i < count && !status; i++)
-    for (size_t f = 0; f < t->frames; f++)
-      t->distance[i * t->frames + f] = hypot(track_of(t, t->rows - 1, 0, i)[f] - track_of(t, 0, 0, i)[f],
-                                             track_of(t, t->rows - 1, 1, i)[f] - track_of(t, 0, 1, i)[f]);
+    for (size_t f = 0; f < t->frames; f++) {
+      double across[ROWS], down[ROWS];
+      for (size_t r = 0; r < t->rows; r++) {
+        across[r] = down[r] = NAN;
+        if (f < dvbf_sequence_length(&s->film, i)) {
+          dv_track_grey(grey, rows[r] + (i * t->frames + f) * pixels * channels, pixels, channels);
+          dv_track_centre(grey, height, width, dark, room, &across[r], &down[r]);
+        }
+        track_of(t, r, 0, i)[f] = across[r];
+        track_of(t, r, 1, i)[f] = down[r];
+      }
+      size_t last = t->rows - 1;
+      t->distance[i * t->frames + f] = hypot(across[last] - across[0], down[last] - down[0]);
+    }
   dv_free(room);
   return status;
 }
