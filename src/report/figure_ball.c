@@ -18,6 +18,7 @@ typedef struct plan {
   float *velocity[2]; /* [points] */
   size_t views;
   dv_view view[PANELS];
+  double side, right, down, width; /* of a box; from a view to the next; of the page */
 } plan;
 
 /* ---- Computing ---- */
@@ -105,23 +106,6 @@ static void clear(plan *p) {
 
 static const double gap = 14;
 
-static double side_of(void) {
-  return (DV_FIGURE_WIDTH - 2 * DV_FIGURE_MARGIN + gap) / PANELS - DV_VIEW_LEFT - gap;
-}
-
-static double pitch(void) {
-  return side_of() + DV_VIEW_LEFT + gap;
-}
-
-static double width_of(const plan *p) {
-  return 2 * DV_FIGURE_MARGIN + (p->figure->narrow ? 1 : (double)p->views) * pitch() - gap;
-}
-
-/* From a view to the one below it. */
-static double view_height(void) {
-  return side_of() + DV_AXES_BELOW + DV_SCATTER_LYING;
-}
-
 /* The true box, in the colours of its cells. */
 static void draw_box(cairo_t *cr, const plan *p, double x, double y, double room) {
   const double size = DV_SCATTER_LYING - 8, cell = size / (double)p->cells;
@@ -143,17 +127,16 @@ static void draw_box(cairo_t *cr, const plan *p, double x, double y, double room
 
 static void draw(cairo_t *cr, const void *figure) {
   const plan *p = figure;
-  double top = DV_FIGURE_MARGIN + dv_figure_title_height(p->figure->title), side = side_of();
-  dv_figure_title(cr, width_of(p), p->figure->title);
+  double top = DV_FIGURE_MARGIN + dv_figure_title_height(p->figure->title);
+  dv_figure_title(cr, p->width, p->figure->title);
   for (size_t k = 0; k < p->views; k++) {
-    bool narrow = p->figure->narrow;
-    double x = DV_FIGURE_MARGIN + (narrow ? 0 : (double)k * pitch()) + DV_VIEW_LEFT;
-    double y = top + (narrow ? (double)k * (view_height() + gap) : 0), below = y + side + DV_AXES_BELOW + 4;
-    dv_view_draw(cr, &p->view[k], x, y, side, side);
+    double x = DV_FIGURE_MARGIN + (double)k * p->right + DV_VIEW_LEFT, y = top + (double)k * p->down;
+    double below = y + p->side + DV_AXES_BELOW + 4;
+    dv_view_draw(cr, &p->view[k], x, y, p->side, p->side);
     if (p->view[k].values == p->checker)
-      draw_box(cr, p, x, below, side);
+      draw_box(cr, p, x, below, p->side);
     else
-      dv_scatter_draw_lying_bar(cr, x, below, side, &p->view[k].hue);
+      dv_scatter_draw_lying_bar(cr, x, below, p->side, &p->view[k].hue);
   }
 }
 
@@ -168,10 +151,17 @@ dvbf_status dvbf_draw_ball(const dvbf_figure_ball *figure, const char *path, dvb
                    "%.200s: a checkerboard of %zu cells in each direction; give 1 to 20", path, p.cells);
   dvbf_status status = check(figure, &p, path, error);
   if (!status) status = compute(&p, error);
-  double rows = figure->narrow ? (double)p.views : 1;
-  double height =
-      2 * DV_FIGURE_MARGIN + dv_figure_title_height(figure->title) + rows * (view_height() + gap) - gap;
-  if (!status) status = dv_figure_write(path, width_of(&p), height, draw, &p, error);
+  if (!status) {
+    double pitch = (DV_FIGURE_WIDTH - 2 * DV_FIGURE_MARGIN + gap) / PANELS;
+    double views = (double)p.views, height = 2 * DV_FIGURE_MARGIN + dv_figure_title_height(figure->title);
+    p.side = pitch - DV_VIEW_LEFT - gap;
+    double down = p.side + DV_AXES_BELOW + DV_SCATTER_LYING + gap;
+    p.right = figure->narrow ? 0 : pitch;
+    p.down = figure->narrow ? down : 0;
+    p.width = 2 * DV_FIGURE_MARGIN + (figure->narrow ? 1 : views) * pitch - gap;
+    height += (figure->narrow ? views : 1) * down - gap;
+    status = dv_figure_write(path, p.width, height, draw, &p, error);
+  }
   clear(&p);
   return status;
 }

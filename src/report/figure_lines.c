@@ -24,16 +24,8 @@ typedef struct page {
   dv_legend_entry entries[MOST_ENTRIES];
   panel_fn *panel;
   const void *figure;
+  double legend_room, top, down; /* top: of the first box; down: from a panel to the one below it */
 } page;
-
-static double legend_room(const page *p) {
-  return p->width - 2 * DV_FIGURE_MARGIN - DV_AXES_LEFT - p->right;
-}
-
-static double boxes_top(const page *p) {
-  return DV_FIGURE_MARGIN + dv_figure_title_height(p->title) +
-         dv_figure_legend_height(p->entries, p->n_entries, legend_room(p));
-}
 
 static void draw_page(cairo_t *cr, const void *user) {
   const page *p = user;
@@ -41,23 +33,25 @@ static void draw_page(cairo_t *cr, const void *user) {
          room = p->width - 2 * DV_FIGURE_MARGIN - p->right + p->between;
   double pitch = p->stacked ? 0 : room / (double)p->panels;
   dv_figure_title(cr, p->width, p->title);
-  dv_legend_draw(cr, left, DV_FIGURE_MARGIN + dv_figure_title_height(p->title) + 10, left + legend_room(p),
+  dv_legend_draw(cr, left, DV_FIGURE_MARGIN + dv_figure_title_height(p->title) + 10, left + p->legend_room,
                  p->entries, p->n_entries);
   for (size_t k = 0; k < p->panels; k++) {
     dv_axes axes = {.x = left + (double)k * pitch,
-                    .y = boxes_top(p),
+                    .y = p->top + (double)k * p->down,
                     .width = (p->stacked ? room : pitch) - DV_AXES_LEFT - p->between,
                     .height = p->box_height};
-    if (p->stacked) axes.y += (double)k * (p->box_height + p->between + DV_AXES_BELOW / 2.0);
     p->panel(cr, p->figure, k, axes);
   }
 }
 
-static dvbf_status write_page(const page *p, const char *path, dvbf_error *error) {
-  double boxes = p->stacked ? (double)p->panels * (p->box_height + p->between + DV_AXES_BELOW / 2.0) +
-                                  DV_AXES_BELOW / 2.0
-                            : p->box_height + DV_AXES_BELOW;
-  return dv_figure_write(path, p->width, boxes_top(p) + boxes + DV_FIGURE_MARGIN, draw_page, p, error);
+static dvbf_status write_page(page *p, const char *path, dvbf_error *error) {
+  p->legend_room = p->width - 2 * DV_FIGURE_MARGIN - DV_AXES_LEFT - p->right;
+  p->top = DV_FIGURE_MARGIN + dv_figure_title_height(p->title) +
+           dv_figure_legend_height(p->entries, p->n_entries, p->legend_room);
+  p->down = p->stacked ? p->box_height + p->between + DV_AXES_BELOW / 2.0 : 0;
+  double boxes =
+      p->stacked ? (double)p->panels * p->down + DV_AXES_BELOW / 2.0 : p->box_height + DV_AXES_BELOW;
+  return dv_figure_write(path, p->width, p->top + boxes + DV_FIGURE_MARGIN, draw_page, p, error);
 }
 
 /* ---- Learning curves ---- */

@@ -22,6 +22,7 @@ typedef struct plan {
   size_t views;
   dv_view view[VIEWS];
   dv_hue hue;
+  double width, box_width, box_height; /* of the page and of the box of a view */
   double distance, spread; /* between the ends of two walks; of the samples or walks around their mean */
 } plan;
 
@@ -236,27 +237,13 @@ static void draw_name(cairo_t *cr, const plan *p, size_t k, double x, double y, 
   dv_text(cr, x + room, y, (dv_text_style){.size = DV_TEXT_TICK, .across = 1, .longest = 0.5 * room}, text);
 }
 
-static double page_width(const plan *p) {
-  return p->figure->walks > 1 ? DV_FIGURE_WIDTH : 720;
-}
-
-static double box_width(const plan *p) {
-  double room = page_width(p) - 2 * DV_FIGURE_MARGIN - DV_SCATTER_BAR + 4;
-  double walks = (double)p->figure->walks;
-  return (room - DV_AXES_LEFT - (walks - 1) * left_next) / walks;
-}
-
-static double box_height(const plan *p) {
-  return fmin(box_width(p), 300);
-}
-
 /* Walks across, projections down. */
 static void draw(cairo_t *cr, const void *figure) {
   const plan *p = figure;
   double top = DV_FIGURE_MARGIN + dv_figure_title_height(p->figure->title);
-  double width = box_width(p), height = box_height(p);
-  dv_figure_title(cr, page_width(p), p->figure->title);
-  draw_legend(cr, p, DV_FIGURE_MARGIN + DV_AXES_LEFT, top + 8, page_width(p) - DV_FIGURE_MARGIN);
+  double width = p->box_width, height = p->box_height;
+  dv_figure_title(cr, p->width, p->figure->title);
+  draw_legend(cr, p, DV_FIGURE_MARGIN + DV_AXES_LEFT, top + 8, p->width - DV_FIGURE_MARGIN);
   top += legend_room + heading;
   for (size_t row = 0; row < p->views; row++)
     for (size_t k = 0; k < p->figure->walks; k++) {
@@ -280,9 +267,14 @@ dvbf_status dvbf_draw_walks(const dvbf_figure_walks *figure, const char *path, d
   dvbf_status status = check(figure, path, error);
   if (!status) status = compute(&p, error);
   if (!status) {
+    double walks = (double)figure->walks;
+    p.width = figure->walks > 1 ? DV_FIGURE_WIDTH : 720;
+    double room = p.width - 2 * DV_FIGURE_MARGIN - DV_SCATTER_BAR + 4;
+    p.box_width = (room - DV_AXES_LEFT - (walks - 1) * left_next) / walks;
+    p.box_height = fmin(p.box_width, 300);
     double height = 2 * DV_FIGURE_MARGIN + dv_figure_title_height(figure->title) + legend_room + heading +
-                    (double)p.views * (box_height(&p) + DV_AXES_BELOW + between_rows) - between_rows;
-    status = dv_figure_write(path, page_width(&p), height, draw, &p, error);
+                    (double)p.views * (p.box_height + DV_AXES_BELOW + between_rows) - between_rows;
+    status = dv_figure_write(path, p.width, height, draw, &p, error);
   }
   clear(&p);
   return status;
