@@ -1,4 +1,4 @@
-/* Pages to draw on with cairo, written as PNG or SVG (dv_canvas_open, dv_canvas_close). In SVG labels stay
+/* Pages drawn with cairo and written as PNG or SVG (dv_canvas_draw). In SVG labels stay
  * text, and ids begin with the file's name, so that several files fit into one HTML page. Also text, and the
  * two colour maps of all figures. */
 #include "base/error.h"
@@ -91,76 +91,67 @@ static void set_fonts(cairo_t *cr) {
 }
 
 /* cairo says only that writing failed; errno, when it is set, says why. */
-static dvbf_status refuse(const dv_canvas *canvas, cairo_status_t status, int reason, dvbf_error *error) {
+static dvbf_status refuse(const char *path, cairo_status_t status, int reason, dvbf_error *error) {
   if (status == CAIRO_STATUS_NO_MEMORY) return dv_fail_memory(error, "drawing a picture");
   bool writing = status == CAIRO_STATUS_WRITE_ERROR,
        asked = status == CAIRO_STATUS_INVALID_SIZE || status == CAIRO_STATUS_INVALID_STRING;
-  return dv_fail(error, asked ? DVBF_ARGUMENT : DVBF_IO, "%s: the picture cannot be %s: %s", canvas->path,
+  return dv_fail(error, asked ? DVBF_ARGUMENT : DVBF_IO, "%s: the picture cannot be %s: %s", path,
                  writing ? "written" : "drawn",
                  writing && reason ? strerror(reason) : cairo_status_to_string(status));
-}
-
-static void release(dv_canvas *canvas) {
-  cairo_destroy(canvas->cr);
-  cairo_surface_destroy(canvas->surface);
-  dv_markup_free(&canvas->svg.drawing);
-  dv_markup_free(&canvas->svg.words);
-}
-
-dvbf_status dv_canvas_open(dv_canvas *canvas, const char *path, double width, double height,
-                           dvbf_error *error) {
-  *canvas = (dv_canvas){.path = path, .vector = dv_text_ends_in(path, ".svg")};
-  errno = 0;
-  if (canvas->vector)
-    canvas->surface =
-        cairo_svg_surface_create_for_stream(dv_cairo_receive, &canvas->svg.drawing, width, height);
-  else
-    canvas->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(width * DV_CANVAS_SCALE),
-                                                 (int)(height * DV_CANVAS_SCALE));
-  int reason = errno;
-  canvas->cr = cairo_create(canvas->surface);
-  if (cairo_status(canvas->cr)) {
-    dvbf_status failed = refuse(canvas, cairo_status(canvas->cr), reason, error);
-    release(canvas);
-    return failed;
-  }
-  if (canvas->vector)
-    cairo_set_user_data(canvas->cr, &key, &canvas->svg, NULL); /* a failure makes cr fail */
-  else
-    cairo_scale(canvas->cr, DV_CANVAS_SCALE, DV_CANVAS_SCALE);
-  set_fonts(canvas->cr);
-  cairo_set_source_rgb(canvas->cr, 1, 1, 1);
-  cairo_paint(canvas->cr);
-  return DVBF_OK;
 }
 
 static cairo_status_t write_piece(void *stream, const unsigned char *bytes, unsigned length) {
   return fwrite(bytes, 1, length, stream) == length ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
 }
 
-static dvbf_status write_png(dv_canvas *canvas, dvbf_error *error) {
+static dvbf_status write_png(cairo_surface_t *surface, const char *path, dvbf_error *error) {
   dv_atomic_file file;
-  dvbf_status failed = dv_atomic_open(&file, canvas->path, error);
+  dvbf_status failed = dv_atomic_open(&file, path, error);
   if (failed) return failed;
   errno = 0;
-  cairo_status_t status = cairo_surface_write_to_png_stream(canvas->surface, write_piece, file.stream);
+  cairo_status_t status = cairo_surface_write_to_png_stream(surface, write_piece, file.stream);
   if (!status) return dv_atomic_commit(&file, error);
-  failed = refuse(canvas, status, errno, error);
+  failed = refuse(path, status, errno, error);
   dv_atomic_abandon(&file);
   return failed;
 }
 
-dvbf_status dv_canvas_close(dv_canvas *canvas, dvbf_error *error) {
-  cairo_status_t status = cairo_status(canvas->cr);
+dvbf_status dv_canvas_draw(const char *path, double width, double height, dv_figure_fn *draw,
+                           const void *figure, dvbf_error *error) {
+  bool vector = dv_text_ends_in(path, ".svg");
+  dv_svg svg = {0};
   dvbf_status failed = DVBF_OK;
-  if (!status && !canvas->vector) failed = write_png(canvas, error);
-  cairo_surface_finish(canvas->surface);
-  if (!status && canvas->vector) status = cairo_surface_status(canvas->surface);
+  errno = 0;
+  cairo_surface_t *surface =
+      vector ? cairo_svg_surface_create_for_stream(dv_cairo_receive, &svg.drawing, width, height)
+             : cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(width * DV_CANVAS_SCALE),
+                                          (int)(height * DV_CANVAS_SCALE));
+  int reason = errno;
+  cairo_t *cr = cairo_create(surface);
+  cairo_status_t status = cairo_status(cr);
+  if (!status) {
+    if (vector)
+      cairo_set_user_data(cr, &key, &svg, NULL); /* a failure makes cr fail */
+    else
+      cairo_scale(cr, DV_CANVAS_SCALE, DV_CANVAS_SCALE);
+    set_fonts(cr);
+    cairo_set_source_rgb(cr, 1, 1, 1);
+    cairo_paint(cr);
+    draw(cr, figure);
+    status = cairo_status(cr);
+    reason = 0;
+  }
+  if (!status && !vector) failed = write_png(surface, path, error);
+  cairo_surface_finish(surface);
+  if (!status && vector) status = cairo_surface_status(surface);
   if (status)
-    failed = refuse(canvas, status, 0, error);
-  else if (canvas->vector)
-    failed = svg_write(&canvas->svg, canvas->path, error);
-  release(canvas);
+    failed = refuse(path, status, reason, error);
+  else if (vector)
+    failed = svg_write(&svg, path, error);
+  cairo_destroy(cr);
+  cairo_surface_destroy(surface);
+  dv_markup_free(&svg.drawing);
+  dv_markup_free(&svg.words);
   return failed;
 }
 

@@ -27,26 +27,16 @@ dv_svg *dv_svg_of(cairo_t *cr);
 
 /* ---- Canvas ---- */
 
-/* A white page to draw on. Its file appears whole or not at all. */
-
 /* Pixels of a PNG for each unit of the page: text stays sharp in print. */
 #define DV_CANVAS_SCALE 2
 
-typedef struct dv_canvas {
-  cairo_t *cr; /* draw here, in units of the page */
-  cairo_surface_t *surface;
-  const char *path; /* of the caller */
-  bool vector;
-  dv_svg svg; /* when vector */
-} dv_canvas;
+/* Draws `figure`, a structure of include/dvbf/report.h, or what was computed from it. */
+typedef void dv_figure_fn(cairo_t *cr, const void *figure);
 
-/* A page for `path`: SVG when that ends in .svg, PNG otherwise. `path` and `canvas` must stay where they are
- * until the page is closed. */
-dvbf_status dv_canvas_open(dv_canvas *canvas, const char *path, double width, double height,
-                           dvbf_error *error);
-
-/* Writes the file and frees the page. */
-dvbf_status dv_canvas_close(dv_canvas *canvas, dvbf_error *error);
+/* Draws on a white page, in its units, and writes it: as SVG when `path` ends in .svg, as PNG otherwise. The
+ * file appears whole or not at all. */
+dvbf_status dv_canvas_draw(const char *path, double width, double height, dv_figure_fn *draw,
+                           const void *figure, dvbf_error *error);
 
 /* ---- Text ---- */
 

@@ -15,23 +15,13 @@ static dvbf_status write_one(const char *path, const char *extension, double wid
   if (length < 0 || (size_t)length >= sizeof name)
     return dv_fail(error, DVBF_ARGUMENT, "%.64s...: the path is longer than %zu characters", path,
                    sizeof name - 1);
-  dv_canvas canvas;
-  dvbf_status status = dv_canvas_open(&canvas, name, ceil(width), ceil(height), error);
-  if (status) return status;
-  draw(canvas.cr, figure);
-  return dv_canvas_close(&canvas, error);
+  return dv_canvas_draw(name, ceil(width), ceil(height), draw, figure, error);
 }
 
 dvbf_status dv_figure_write(const char *path, double width, double height, dv_figure_fn *draw,
                             const void *figure, dvbf_error *error) {
   dvbf_status status = write_one(path, ".png", width, height, draw, figure, error);
   return status ? status : write_one(path, ".svg", width, height, draw, figure, error);
-}
-
-static void paint(cairo_t *cr, cairo_surface_t *picture, double x, double y) {
-  if (cairo_surface_status(picture)) return; /* it is not there */
-  cairo_set_source_surface(cr, picture, x, y);
-  cairo_paint(cr);
 }
 
 /* A picture that cannot be read is a failure; one that is not there is 0 x 0. */
@@ -43,28 +33,43 @@ static dvbf_status read_picture(cairo_surface_t **out, const char *path, dvbf_er
   return dv_fail(error, DVBF_IO, "%.300s: cannot be read: %s", path, cairo_status_to_string(status));
 }
 
+enum { MOST = 8 };
+
+typedef struct collection {
+  size_t count;
+  cairo_surface_t *pictures[MOST];
+  double width, below, top; /* of all; of those below the first; height of the first */
+} collection;
+
+static void draw_collection(cairo_t *cr, const void *figure) {
+  const collection *c = figure;
+  double scale = 1.0 / DV_CANVAS_SCALE, x = (c->width - c->below) / 2;
+  cairo_scale(cr, scale, scale);
+  for (size_t i = 0; i < c->count; i++) {
+    double wide = cairo_image_surface_get_width(c->pictures[i]);
+    if (cairo_surface_status(c->pictures[i])) continue; /* it is not there */
+    cairo_set_source_surface(cr, c->pictures[i], i ? x : (c->width - wide) / 2, i ? c->top : 0);
+    cairo_paint(cr);
+    if (i) x += wide;
+  }
+}
+
 dvbf_status dv_figure_collect(const char *path, size_t count, const dv_path *figures, dvbf_error *error) {
-  enum { MOST = 8 };
-  cairo_surface_t *pictures[MOST] = {0};
-  double wide[MOST] = {0}, below = 0, top = 0, height = 0;
+  collection c = {.count = count < MOST ? count : MOST};
+  double height = 0;
   dvbf_status status = DVBF_OK;
-  for (size_t i = 0; i < count && i < MOST && !status; i++) {
-    status = read_picture(&pictures[i], figures[i], error);
-    double high = cairo_image_surface_get_height(pictures[i]);
-    wide[i] = cairo_image_surface_get_width(pictures[i]);
-    if (!i) top = high;
-    if (i) below += wide[i], height = fmax(height, high);
+  for (size_t i = 0; i < c.count && !status; i++) {
+    status = read_picture(&c.pictures[i], figures[i], error);
+    double wide = cairo_image_surface_get_width(c.pictures[i]);
+    double high = cairo_image_surface_get_height(c.pictures[i]);
+    if (!i) c.width = wide, c.top = high;
+    if (i) c.below += wide, height = fmax(height, high);
   }
-  dv_canvas canvas;
-  double width = fmax(wide[0], below), scale = 1.0 / DV_CANVAS_SCALE, x = (width - below) / 2;
-  if (!status) status = dv_canvas_open(&canvas, path, width * scale, (top + height) * scale, error);
-  if (!status) {
-    cairo_scale(canvas.cr, scale, scale);
-    paint(canvas.cr, pictures[0], (width - wide[0]) / 2, 0);
-    for (size_t i = 1; i < count && i < MOST; x += wide[i++]) paint(canvas.cr, pictures[i], x, top);
-    status = dv_canvas_close(&canvas, error);
-  }
-  for (size_t i = 0; i < count && i < MOST; i++) cairo_surface_destroy(pictures[i]); /* NULL is none */
+  c.width = fmax(c.width, c.below);
+  double scale = 1.0 / DV_CANVAS_SCALE;
+  if (!status)
+    status = dv_canvas_draw(path, c.width * scale, (c.top + height) * scale, draw_collection, &c, error);
+  for (size_t i = 0; i < c.count; i++) cairo_surface_destroy(c.pictures[i]); /* NULL is none */
   return status;
 }
 

@@ -11,9 +11,6 @@
 #define DV_FIGURE_MARGIN 16
 #define DV_FIGURE_TITLE 46 /* height of the title, when there is one */
 
-/* Draws `figure`, a structure of include/dvbf/report.h, or what was computed from it. */
-typedef void dv_figure_fn(cairo_t *cr, const void *figure);
-
 /* Writes path.png and path.svg. */
 dvbf_status dv_figure_write(const char *path, double width, double height, dv_figure_fn *draw,
                             const void *figure, dvbf_error *error);

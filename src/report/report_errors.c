@@ -24,13 +24,12 @@ static size_t list_series(dv_series *out, const dvbf_metrics *m, size_t first, s
     const dvbf_learning_run *run = &m->runs[r];
     const double *const curves[] = {run->train_bound, run->valid_bound, run->prediction, run->kl};
     bool last = r + 1 == m->n_runs;
-    dv_series one = {.name = last ? name : "earlier starts",
-                     .kind = curve ? DV_SERIES_LINE : DV_SERIES_DASHED,
-                     .colour = last ? DV_PLOT_LEARNED : DV_PLOT_BOUNDARY,
-                     .count = run->count,
-                     .x = run->update,
-                     .y = curves[curve]};
-    out[count++] = one;
+    out[count++] = (dv_series){.name = last ? name : "earlier starts",
+                               .kind = curve ? DV_SERIES_LINE : DV_SERIES_DASHED,
+                               .colour = last ? DV_PLOT_LEARNED : DV_PLOT_BOUNDARY,
+                               .count = run->count,
+                               .x = run->update,
+                               .y = curves[curve]};
   }
   return count;
 }
@@ -41,22 +40,20 @@ static void add_panels(dv_plot *plot, const dv_section *c, const dvbf_metrics *m
   bool pictures = c->data->image_height;
   dv_plot_mark kept = {"update that was kept", (double)dvbf_model_describe(c->model).updates, false,
                        DV_PLOT_KEPT};
-  dv_panel panel = {
-      .across = "updates", .robust = true, .series = series, .n_marks = kept.at > 0, .marks = &kept};
-  panel.up = pictures ? "bound (nats per frame)" : "bound (nats per step)";
-  panel.n_series = list_series(series, m, m->n_runs - 1, 0, "training");
-  panel.n_series += list_series(series + panel.n_series, m, first, 1, "validation");
-  dv_plot_panel(plot, &panel);
-  panel.up = "squared error of prediction / variance";
-  panel.logarithmic = true;
-  panel.robust = false;
-  panel.n_series = list_series(series, m, first, 2, "validation");
-  dv_plot_panel(plot, &panel);
-  panel.up = pictures ? "KL (nats per frame)" : "KL (nats per step)";
-  panel.logarithmic = false;
-  panel.zero = panel.robust = true;
-  panel.n_series = list_series(series, m, first, 3, "validation");
-  dv_plot_panel(plot, &panel);
+  const dv_panel panels[] = {
+      {.up = pictures ? "bound (nats per frame)" : "bound (nats per step)", .robust = true},
+      {.up = "squared error of prediction / variance", .logarithmic = true},
+      {.up = pictures ? "KL (nats per frame)" : "KL (nats per step)", .zero = true, .robust = true}};
+  for (size_t k = 0; k < sizeof panels / sizeof *panels; k++) {
+    dv_panel panel = panels[k];
+    panel.across = "updates";
+    panel.series = series;
+    panel.marks = &kept;
+    panel.n_marks = kept.at > 0;
+    if (!k) panel.n_series = list_series(series, m, m->n_runs - 1, 0, "training");
+    panel.n_series += list_series(series + panel.n_series, m, first, k + 1, "validation");
+    dv_plot_panel(plot, &panel);
+  }
 }
 
 dvbf_status dv_section_curves(dvbf_page *page, const dv_section *c, const dv_shown *shown,

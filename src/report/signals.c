@@ -64,37 +64,30 @@ double dv_signal_start(const dvbf_data *data, const dvbf_sequences *s, size_t i)
 
 /* ---- Choice of sequences ---- */
 
-/* Copies the first sequences, no more than `most` steps of each. */
-static dvbf_status copy_beginnings(dv_signals *out, const dvbf_sequences *from, size_t count, size_t most,
-                                   dvbf_error *error) {
-  dvbf_sequences view = *from;
-  uint64_t *start = dv_calloc(count, sizeof *start);
-  uint32_t *length = dv_calloc(count, sizeof *length);
-  dvbf_status status = start && length ? DVBF_OK : dv_fail_memory(error, "showing signals");
-  view.count = count;
-  view.steps = 0;
-  view.start = start;
-  view.length = length;
-  for (size_t i = 0; i < count && !status; i++) {
-    size_t steps = dvbf_sequence_length(from, i);
-    start[i] = dvbf_sequence_start(from, i);
-    length[i] = (uint32_t)(steps < most ? steps : most);
-    out->cut |= length[i] < steps;
-    if (length[i] > view.steps) view.steps = length[i];
-  }
-  if (!status) status = dvbf_sequences_copy(&out->shown, &view, 0, count, error);
-  DV_FREE(start, length);
-  return status;
-}
-
+/* Copies the first sequences, or their beginnings. */
 static dvbf_status choose(dv_signals *out, const dvbf_sequences *from, dvbf_error *error) {
   size_t count = from->count < SEQUENCES ? from->count : SEQUENCES;
   size_t columns = from->n_x < DV_SIGNAL_COLUMNS ? from->n_x : DV_SIGNAL_COLUMNS;
   size_t inputs = from->n_u < DV_SIGNAL_INPUTS ? from->n_u : DV_SIGNAL_INPUTS;
   size_t all = VALUES / (7 * columns + inputs); /* measured; mean and two quantiles of both predictions */
   if (all > STEPS) all = STEPS;
-  size_t each = count ? all / count : 0;
-  return copy_beginnings(out, from, count, each > LEAST ? each : LEAST, error);
+  size_t most = count ? all / count : 0;
+  if (most < LEAST) most = LEAST;
+  uint64_t start[SEQUENCES];
+  uint32_t length[SEQUENCES];
+  dvbf_sequences view = *from;
+  view.count = count;
+  view.steps = 0;
+  view.start = start;
+  view.length = length;
+  for (size_t i = 0; i < count; i++) {
+    size_t steps = dvbf_sequence_length(from, i);
+    start[i] = dvbf_sequence_start(from, i);
+    length[i] = (uint32_t)(steps < most ? steps : most);
+    out->cut |= length[i] < steps;
+    if (length[i] > view.steps) view.steps = length[i];
+  }
+  return dvbf_sequences_copy(&out->shown, &view, 0, count, error);
 }
 
 /* ---- Predictions ---- */
