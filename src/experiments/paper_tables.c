@@ -186,7 +186,6 @@ static dv_section section_of(const dv_trial *t, size_t m, const dv_work *w) {
                       .long_evaluation = t->results[m].far,
                       .settings = t->evaluation,
                       .figures = w->figures,
-                      .threads = dvbf_settings_threads(t->evaluation),
                       .note = w->options.note,
                       .user_data = w->options.user_data};
 }

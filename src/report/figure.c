@@ -35,14 +35,14 @@ static dvbf_status read_picture(cairo_surface_t **out, const char *path, dvbf_er
 
 enum { MOST = 8 };
 
-typedef struct collection {
+typedef struct collage {
   size_t count;
   cairo_surface_t *pictures[MOST];
   double width, below, top; /* of all; of those below the first; height of the first */
-} collection;
+} collage;
 
-static void draw_collection(cairo_t *cr, const void *figure) {
-  const collection *c = figure;
+static void draw_collage(cairo_t *cr, const void *figure) {
+  const collage *c = figure;
   double scale = 1.0 / DV_CANVAS_SCALE, x = (c->width - c->below) / 2;
   cairo_scale(cr, scale, scale);
   for (size_t i = 0; i < c->count; i++) {
@@ -55,7 +55,7 @@ static void draw_collection(cairo_t *cr, const void *figure) {
 }
 
 dvbf_status dv_figure_collect(const char *path, size_t count, const dv_path *figures, dvbf_error *error) {
-  collection c = {.count = count < MOST ? count : MOST};
+  collage c = {.count = count < MOST ? count : MOST};
   double height = 0;
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; i < c.count && !status; i++) {
@@ -68,7 +68,7 @@ dvbf_status dv_figure_collect(const char *path, size_t count, const dv_path *fig
   c.width = fmax(c.width, c.below);
   double scale = 1.0 / DV_CANVAS_SCALE;
   if (!status)
-    status = dv_canvas_draw(path, c.width * scale, (c.top + height) * scale, draw_collection, &c, error);
+    status = dv_canvas_draw(path, c.width * scale, (c.top + height) * scale, draw_collage, &c, error);
   for (size_t i = 0; i < c.count; i++) cairo_surface_destroy(c.pictures[i]); /* NULL is none */
   return status;
 }

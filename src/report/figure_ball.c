@@ -97,11 +97,6 @@ static dvbf_status compute(plan *p, dvbf_error *error) {
   return status;
 }
 
-static void clear(plan *p) {
-  DV_FREE(p->checker, p->velocity[0], p->velocity[1]);
-  for (size_t k = 0; k < PANELS; k++) dv_view_clear(&p->view[k]);
-}
-
 /* ---- Drawing ---- */
 
 static const double gap = 14;
@@ -162,6 +157,7 @@ dvbf_status dvbf_draw_ball(const dvbf_figure_ball *figure, const char *path, dvb
     height += (figure->narrow ? views : 1) * down - gap;
     status = dv_figure_write(path, p.width, height, draw, &p, error);
   }
-  clear(&p);
+  DV_FREE(p.checker, p.velocity[0], p.velocity[1]);
+  for (size_t k = 0; k < PANELS; k++) dv_view_clear(&p.view[k]);
   return status;
 }

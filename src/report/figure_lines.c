@@ -56,7 +56,7 @@ static dvbf_status write_page(page *p, const char *path, dvbf_error *error) {
 
 /* ---- Learning curves ---- */
 
-enum { TRAINING, VALIDATION, PREDICTION, KL };
+enum { CURVE_TRAINING, CURVE_VALIDATION, CURVE_PREDICTION, CURVE_KL };
 
 static const double *values_of(const dvbf_learning_run *run, size_t curve) {
   const double *const curves[] = {run->train_bound, run->valid_bound, run->prediction, run->kl};
@@ -79,9 +79,10 @@ typedef struct curves_panel {
 enum { PANELS = 3 };
 
 static const curves_panel panels[PANELS] = {
-    {"bound (nats per frame)", "bound (nats per step)", false, TRAINING, VALIDATION},
-    {"prediction error / pixel variance", "prediction error / variance", true, PREDICTION, PREDICTION},
-    {"KL (nats per frame)", "KL (nats per step)", false, KL, KL}};
+    {"bound (nats per frame)", "bound (nats per step)", false, CURVE_TRAINING, CURVE_VALIDATION},
+    {"prediction error / pixel variance", "prediction error / variance", true, CURVE_PREDICTION,
+     CURVE_PREDICTION},
+    {"KL (nats per frame)", "KL (nats per step)", false, CURVE_KL, CURVE_KL}};
 
 static const dv_stroke kept_stroke = {{0.12, 0.5, 0.24}, 2, 0};
 
@@ -124,7 +125,7 @@ static void draw_curves(cairo_t *cr, const void *figure, size_t number, dv_axes 
     for (size_t r = 0; r < f->runs; r++) {
       const dvbf_learning_run *run = &f->run[r];
       dv_stroke stroke = dv_figure_stroke(r);
-      if (curve == TRAINING && has_curve(f, VALIDATION)) stroke.dash = 4, stroke.width = 1.8;
+      if (curve == CURVE_TRAINING && has_curve(f, CURVE_VALIDATION)) stroke.dash = 4, stroke.width = 1.8;
       const double *values = values_of(run, curve);
       if (values) dv_curve_draw(cr, &axes, run->update, values, run->count, stroke);
     }
@@ -137,7 +138,7 @@ static size_t list_curves(const dvbf_figure_curves *f, dv_legend_entry out[]) {
   size_t count = 0;
   for (size_t r = 0; r < f->runs && count < 2 * DV_COLOUR_LINES; r++)
     if (f->run[r].name) out[count++] = (dv_legend_entry){f->run[r].name, dv_figure_stroke(r), false};
-  if (has_curve(f, TRAINING) && has_curve(f, VALIDATION)) {
+  if (has_curve(f, CURVE_TRAINING) && has_curve(f, CURVE_VALIDATION)) {
     out[count++] = (dv_legend_entry){"training", {dv_colour_ink, 1.8, 4}, false};
     out[count++] = (dv_legend_entry){"validation", {dv_colour_ink, 2.5, 0}, false};
   }

@@ -94,13 +94,6 @@ static const float *end_of(const plan *p, size_t k) {
   return p->z + (p->first[k] + p->figure->walk[k].steps - 1) * p->figure->n_z;
 }
 
-static void measure(plan *p) {
-  size_t n = p->figure->n_z, samples = samples_of(p->figure);
-  p->distance = p->figure->walks > 1 ? distance_of(end_of(p, 0), end_of(p, 1), n) : 0;
-  size_t all = p->total - (p->figure->attractor ? 1 : 0);
-  p->spread = spread_of(p->z, samples > 1 ? samples : all, n);
-}
-
 /* The planes of sin and cos of the angle, and of cos and velocity. */
 static dvbf_status read_views(plan *p, dvbf_error *error) {
   const dvbf_figure_walks *f = p->figure;
@@ -151,14 +144,11 @@ static dvbf_status compute(plan *p, dvbf_error *error) {
   const dvbf_figure_walks *f = p->figure;
   dvbf_status status = gather(p, error);
   if (status) return status;
-  measure(p);
-  bool readable = f->n_z > 1 && samples_of(f) >= f->n_z + 2 && (f->angle || f->velocity);
+  size_t n = f->n_z, samples = samples_of(f), all = p->total - (f->attractor ? 1 : 0);
+  p->distance = f->walks > 1 ? distance_of(end_of(p, 0), end_of(p, 1), n) : 0;
+  p->spread = spread_of(p->z, samples > 1 ? samples : all, n);
+  bool readable = n > 1 && samples >= n + 2 && (f->angle || f->velocity);
   return readable ? read_views(p, error) : plain_views(p, error);
-}
-
-static void clear(plan *p) {
-  DV_FREE(p->z, p->step);
-  for (size_t k = 0; k < VIEWS; k++) dv_view_clear(&p->view[k]);
 }
 
 /* ---- Drawing ---- */
@@ -276,6 +266,7 @@ dvbf_status dvbf_draw_walks(const dvbf_figure_walks *figure, const char *path, d
                     (double)p.views * (p.box_height + DV_AXES_BELOW + between_rows) - between_rows;
     status = dv_figure_write(path, p.width, height, draw, &p, error);
   }
-  clear(&p);
+  DV_FREE(p.z, p.step);
+  for (size_t k = 0; k < VIEWS; k++) dv_view_clear(&p.view[k]);
   return status;
 }

@@ -326,17 +326,14 @@ static json_t *number(double value) {
   return value == rint(value) && fabs(value) < 1e9 ? json_integer((json_int_t)value) : json_real(value);
 }
 
-static void extremes(const double *values, size_t count, double *low, double *high) {
-  double least = INFINITY, most = -INFINITY;
-  for (size_t i = 0; i < count; i++)
-    if (isfinite(values[i])) least = fmin(least, values[i]), most = fmax(most, values[i]);
-  *low = least <= most ? least : 0;
-  *high = least <= most ? most : 0;
-}
-
 void dv_page_coded(dv_markup *m, json_t *about, const double *values, size_t count, double low, double high) {
   unsigned char *coded = dv_calloc(count + 1, 2);
-  if (isnan(low)) extremes(values, count, &low, &high);
+  if (isnan(low)) {
+    low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < count; i++)
+      if (isfinite(values[i])) low = fmin(low, values[i]), high = fmax(high, values[i]);
+    if (low > high) low = high = 0;
+  }
   double unit = high > low ? STEPS / (high - low) : 0;
   for (size_t i = 0; coded && i < count; i++) { /* low byte first on every machine */
     long code = isfinite(values[i]) ? lround((values[i] - low) * unit) : MISSING;

@@ -432,7 +432,9 @@ static dvbf_status choose_film(dv_shown *shown, const dv_section *c, dvbf_error 
 
 /* A video shows paths without noise. */
 static dvbf_status infer_film(dv_shown *shown, const dv_section *c, dvbf_error *error) {
-  dv_path_options mean = {.noise_free = true, .threads = c->threads, .interrupt = c->interrupt};
+  dv_path_options mean = {.noise_free = true,
+                          .threads = dvbf_settings_threads(c->settings),
+                          .interrupt = dv_settings_interrupt(c->settings)};
   dvbf_status status = choose_film(shown, c, error);
   if (!status) status = dv_paths_of(&shown->reconstruction, c->model, &shown->film, &mean, error);
   if (!shown->observed) return status;
@@ -442,7 +444,9 @@ static dvbf_status infer_film(dv_shown *shown, const dv_section *c, dvbf_error *
 }
 
 static dvbf_status infer(dv_shown *shown, const dv_section *c, dvbf_error *error) {
-  dv_path_options sample = {.seed = 1, .threads = c->threads, .interrupt = c->interrupt};
+  dv_path_options sample = {.seed = 1,
+                            .threads = dvbf_settings_threads(c->settings),
+                            .interrupt = dv_settings_interrupt(c->settings)};
   dvbf_status status = dv_points_sample(&shown->points, c->model, c->data, c->sequences, &sample, error);
   shown->observed = dv_section_far(c)->horizon ? dv_section_far(c)->observed : 0;
   if (status) return status;
@@ -579,8 +583,6 @@ dvbf_status dvbf_report_write(const char *path, const dvbf_model *model, const d
   if (!status) status = dvbf_folder_make(figures, error);
   if (!status) status = dvbf_evaluate(&evaluation, model, data, chapter.sequences, settings, error);
   chapter.evaluation = evaluation;
-  chapter.threads = dvbf_settings_threads(settings);
-  chapter.interrupt = dv_settings_interrupt(settings);
   if (!status) status = dvbf_page_new(&page, o->title ? o->title : "Report", error);
   if (!status) status = dv_section_add(page, &chapter, error);
   if (!status) status = dvbf_page_write(page, path, error);

@@ -20,11 +20,9 @@ typedef struct dv_section {
   const dvbf_data *long_data;
   const dvbf_sequences *long_sequences;
   const dvbf_evaluation *long_evaluation;
-  const dvbf_settings *settings; /* of the table "evaluate" */
+  const dvbf_settings *settings; /* of the table "evaluate", with threads and interrupt */
   const char *run;               /* folder with metrics.csv and settings.txt, NULL: none */
   const char *figures;           /* folder that receives the figures and exists */
-  unsigned threads;
-  const volatile int *interrupt; /* NULL, or a flag that ends the work */
   dvbf_note_fn *note;            /* also gets the notes about what is left out; NULL: none */
   void *user_data;               /* handed to it */
 } dv_section;

@@ -56,10 +56,28 @@ static void add_panels(dv_plot *plot, const dv_section *c, const dvbf_metrics *m
   }
 }
 
+static dvbf_status show_curves(dvbf_page *page, const dv_section *c, const dvbf_metrics *m,
+                               dvbf_error *error) {
+  dv_path path;
+  dvbf_figure_curves figure = {.runs = m->n_runs,
+                               .run = m->runs,
+                               .kept = (double)dvbf_model_describe(c->model).updates,
+                               .signals = !c->data->image_height};
+  dv_section_figure_path(path, c, "curves", "");
+  dvbf_status status = dv_section_drawn(page, c, "curves", dvbf_draw_curves(&figure, path, error), error);
+  if (!status) status = dvbf_page_heading(page, 2, "Learning curves", error);
+  if (status) return status;
+  dv_plot plot = dv_plot_begin(page, "against the number of updates", NULL, false);
+  dv_plot_view(&plot, "all", NULL);
+  add_panels(&plot, c, m);
+  return dv_plot_end(&plot, "Training: the bound, the error of predictions on validation data, and the KL.",
+                     error);
+}
+
 dvbf_status dv_section_curves(dvbf_page *page, const dv_section *c, const dv_shown *shown,
                               dvbf_error *error) {
   dv_path path;
-  dvbf_metrics *metrics = NULL;
+  dvbf_metrics *m = NULL;
   if (!c->run) {
     dv_section_message(c, "A model file alone has no metrics.csv beside it to draw.");
     return DVBF_OK;
@@ -68,31 +86,14 @@ dvbf_status dv_section_curves(dvbf_page *page, const dv_section *c, const dv_sho
   dvbf_model_info info = dvbf_model_describe(c->model);
   bool fitted = !info.updates && !info.n_w;       /* such as a linear model, which no validation follows */
   if (fitted || !dv_exists(path)) return DVBF_OK; /* a search has a table instead */
-  dvbf_status status = dvbf_metrics_read(&metrics, path, error);
+  dvbf_status status = dvbf_metrics_read(&m, path, error);
   if (status == DVBF_FORMAT) { /* damaged: the report has no curves and says why */
     dv_section_message(c, error->message);
     return DVBF_OK;
   }
-  if (status) return status;
-  if (metrics->n_runs == 1 && metrics->runs[0].count < 2) { /* one point is no curve */
-    dvbf_metrics_free(metrics);
-    return DVBF_OK;
-  }
-  dvbf_figure_curves figure = {.runs = metrics->n_runs,
-                               .run = metrics->runs,
-                               .kept = (double)info.updates,
-                               .signals = !c->data->image_height};
-  dv_section_figure_path(path, c, "curves", "");
-  status = dv_section_drawn(page, c, "curves", dvbf_draw_curves(&figure, path, error), error);
-  if (!status) status = dvbf_page_heading(page, 2, "Learning curves", error);
-  if (!status) {
-    dv_plot plot = dv_plot_begin(page, "against the number of updates", NULL, false);
-    dv_plot_view(&plot, "all", NULL);
-    add_panels(&plot, c, metrics);
-    status = dv_plot_end(
-        &plot, "Training: the bound, the error of predictions on validation data, and the KL.", error);
-  }
-  dvbf_metrics_free(metrics);
+  if (!status && (m->n_runs > 1 || m->runs[0].count > 1)) /* one point is no curve */
+    status = show_curves(page, c, m, error);
+  dvbf_metrics_free(m);
   return status;
 }
 
@@ -302,14 +303,13 @@ static void add_autocorrelation(dv_plot *plot, const dv_section *c, const dvbf_w
                             .step = time};
   const dv_plot_mark marks[] = {{"95 % band of white noise", w->band, true, DV_PLOT_BOUNDARY},
                                 {"95 % band of white noise", -w->band, true, DV_PLOT_BOUNDARY}};
-  dv_panel panel = {.up = "autocorrelation of the innovations",
-                    .across = "lag",
-                    .seconds = c->data->sample_time > 0,
-                    .series = &series,
-                    .n_series = 1,
-                    .marks = marks,
-                    .n_marks = 2};
-  if (c->data->sample_time <= 0) panel.across = "lag (steps)";
+  const dv_panel panel = {.up = "autocorrelation of the innovations",
+                          .across = c->data->sample_time > 0 ? "lag" : "lag (steps)",
+                          .seconds = c->data->sample_time > 0,
+                          .series = &series,
+                          .n_series = 1,
+                          .marks = marks,
+                          .n_marks = 2};
   dv_plot_panel(plot, &panel);
 }
 
