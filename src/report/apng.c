@@ -1,6 +1,7 @@
 /* Animated PNG files (dv_apng_write). Cairo writes each frame as a PNG; its compressed pixels become a frame
  * of the animation, between the chunks acTL, fcTL and fdAT of the APNG specification. */
 #include "report/drawing.h"
+#include "report/markup.h"
 
 #include "base/error.h"
 #include "base/file.h"

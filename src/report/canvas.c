@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "report/drawing.h"
+#include "report/markup.h"
 
 #include <cairo-svg.h>
 #include <ctype.h>
@@ -15,16 +16,18 @@
 
 /* ---- SVG ---- */
 
-static const cairo_user_data_key_t key;
+typedef struct svg {
+  dv_markup drawing; /* what cairo wrote */
+  dv_markup words;   /* <text> elements, which go on top of it */
+} svg;
+
+static const cairo_user_data_key_t
+    key; /* of the svg that gets the text of a cairo_t; none: it draws pixels */
 
 cairo_status_t dv_cairo_receive(void *markup, const unsigned char *data, unsigned length) {
   dv_markup *out = markup;
   dv_markup_bytes(out, data, length);
   return out->failed ? CAIRO_STATUS_NO_MEMORY : CAIRO_STATUS_SUCCESS;
-}
-
-dv_svg *dv_svg_of(cairo_t *cr) {
-  return cairo_get_user_data(cr, &key);
 }
 
 /* The name of the file as the start of an id: letters, digits and hyphens, a letter first. */
@@ -58,9 +61,9 @@ static void write_drawing(FILE *file, const char *data, size_t length, const cha
   fwrite(data + start, 1, length - start, file);
 }
 
-static dvbf_status svg_write(const dv_svg *svg, const char *path, dvbf_error *error) {
+static dvbf_status svg_write(const svg *out, const char *path, dvbf_error *error) {
   static const char end[] = "</svg>\n";
-  const dv_markup *drawing = &svg->drawing, *words = &svg->words;
+  const dv_markup *drawing = &out->drawing, *words = &out->words;
   size_t tail = sizeof end - 1;
   if (drawing->failed || words->failed) return dv_fail_memory(error, "drawing a picture");
   if (drawing->length < tail || memcmp(drawing->text + drawing->length - tail, end, tail))
@@ -119,11 +122,11 @@ static dvbf_status write_png(cairo_surface_t *surface, const char *path, dvbf_er
 dvbf_status dv_canvas_draw(const char *path, double width, double height, dv_figure_fn *draw,
                            const void *figure, dvbf_error *error) {
   bool vector = dv_text_ends_in(path, ".svg");
-  dv_svg svg = {0};
+  svg parts = {0};
   dvbf_status failed = DVBF_OK;
   errno = 0;
   cairo_surface_t *surface =
-      vector ? cairo_svg_surface_create_for_stream(dv_cairo_receive, &svg.drawing, width, height)
+      vector ? cairo_svg_surface_create_for_stream(dv_cairo_receive, &parts.drawing, width, height)
              : cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(width * DV_CANVAS_SCALE),
                                           (int)(height * DV_CANVAS_SCALE));
   int reason = errno;
@@ -131,7 +134,7 @@ dvbf_status dv_canvas_draw(const char *path, double width, double height, dv_fig
   cairo_status_t status = cairo_status(cr);
   if (!status) {
     if (vector)
-      cairo_set_user_data(cr, &key, &svg, NULL); /* a failure makes cr fail */
+      cairo_set_user_data(cr, &key, &parts, NULL); /* a failure makes cr fail */
     else
       cairo_scale(cr, DV_CANVAS_SCALE, DV_CANVAS_SCALE);
     set_fonts(cr);
@@ -147,11 +150,11 @@ dvbf_status dv_canvas_draw(const char *path, double width, double height, dv_fig
   if (status)
     failed = refuse(path, status, reason, error);
   else if (vector)
-    failed = svg_write(&svg, path, error);
+    failed = svg_write(&parts, path, error);
   cairo_destroy(cr);
   cairo_surface_destroy(surface);
-  dv_markup_free(&svg.drawing);
-  dv_markup_free(&svg.words);
+  dv_markup_free(&parts.drawing);
+  dv_markup_free(&parts.words);
   return failed;
 }
 
@@ -171,9 +174,8 @@ double dv_text_length(cairo_t *cr, dv_text_style style, const char *text) {
 }
 
 /* Writes text whose base line is `drop` below the given point, seen in the direction of writing. */
-static void write_words(dv_svg *svg, cairo_t *cr, double x, double y, dv_text_style style, double drop,
+static void write_words(dv_markup *out, cairo_t *cr, double x, double y, dv_text_style style, double drop,
                         const char *text) {
-  dv_markup *out = &svg->words;
   cairo_user_to_device(cr, &x, &y);
   *(style.upwards ? &x : &y) += drop;
   dv_markup_format(out, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"%.2f\" text-anchor=\"%s\"%s", x, y,
@@ -196,8 +198,9 @@ void dv_text(cairo_t *cr, double x, double y, dv_text_style style, const char *t
   }
   /* Digits and capitals are about 0.73 of the size high: this centres them, whatever letters the text has. */
   double drop = 0.365 * style.size;
-  if (dv_svg_of(cr)) {
-    write_words(dv_svg_of(cr), cr, x, y, style, drop, text);
+  svg *vector = cairo_get_user_data(cr, &key);
+  if (vector) {
+    write_words(&vector->words, cr, x, y, style, drop, text);
     return;
   }
   cairo_save(cr);

@@ -2,8 +2,6 @@
  * animations. */
 #pragma once
 
-#include "report/markup.h"
-
 #include <dvbf/core.h>
 #include <dvbf/dvbf.h>
 #include <dvbf/report.h>
@@ -12,23 +10,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* ---- SVG ---- */
-
-typedef struct dv_svg {
-  dv_markup drawing; /* what cairo wrote */
-  dv_markup words;   /* <text> elements, which go on top of it */
-} dv_svg;
-
-/* What cairo writes becomes part of a dv_markup: a cairo_write_func_t. */
-cairo_status_t dv_cairo_receive(void *markup, const unsigned char *data, unsigned length);
-
-/* The SVG that gets the text of `cr`; NULL if `cr` draws pixels. */
-dv_svg *dv_svg_of(cairo_t *cr);
-
 /* ---- Canvas ---- */
 
 /* Pixels of a PNG for each unit of the page: text stays sharp in print. */
 #define DV_CANVAS_SCALE 2
+
+/* What cairo writes becomes part of a dv_markup: a cairo_write_func_t. */
+cairo_status_t dv_cairo_receive(void *markup, const unsigned char *data, unsigned length);
 
 /* Draws `figure`, a structure of include/dvbf/report.h, or what was computed from it. */
 typedef void dv_figure_fn(cairo_t *cr, const void *figure);

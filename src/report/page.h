@@ -1,5 +1,5 @@
-/* Building HTML pages inside the library: text and tables, coded numbers, diagrams drawn by the page's
- * script, signals, and axes of a latent space. */
+/* Building HTML pages inside the library: text and tables, diagrams drawn by the page's script, and
+ * signals. */
 #pragma once
 
 #include "report/markup.h"
@@ -52,14 +52,6 @@ extern const unsigned char dv_page_js[], dv_page_plot_js[], dv_page_signals_js[]
     dv_page_video_js[], dv_page_css[];
 extern const size_t dv_page_js_size, dv_page_plot_js_size, dv_page_signals_js_size, dv_page_space_js_size,
     dv_page_video_js_size, dv_page_css_size;
-
-/* ---- Numbers in 16 bits ---- */
-
-/* Adds the JSON object `about`, which it takes over, with "low", "high" and "values": base64 of 16 bits for
- * each value v, low byte first, round(65534 (v - low) / (high - low)), or 65535 where v is not finite. If low
- * is NaN, both are the extremes of the values. */
-void dv_page_coded(dv_markup *markup, json_t *about, const double *values, size_t count, double low,
-                   double high);
 
 /* ---- Diagrams ---- */
 

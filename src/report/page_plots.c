@@ -13,6 +13,39 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- Numbers in 16 bits ---- */
+
+enum { STEPS = 65534, MISSING = 65535 }; /* steps from the lowest to the highest value */
+
+static json_t *number(double value) {
+  return value == rint(value) && fabs(value) < 1e9 ? json_integer((json_int_t)value) : json_real(value);
+}
+
+/* Adds the JSON object `about`, which it takes over, with "low", "high" and "values": base64 of 16 bits for
+ * each value v, low byte first, round(65534 (v - low) / (high - low)), or 65535 where v is not finite. If low
+ * is NaN, both are the extremes of the values. */
+static void add_coded(dv_markup *m, json_t *about, const double *values, size_t count, double low,
+                      double high) {
+  unsigned char *coded = dv_calloc(count + 1, 2);
+  if (isnan(low)) {
+    low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < count; i++)
+      if (isfinite(values[i])) low = fmin(low, values[i]), high = fmax(high, values[i]);
+    if (low > high) low = high = 0;
+  }
+  double unit = high > low ? STEPS / (high - low) : 0;
+  for (size_t i = 0; coded && i < count; i++) { /* low byte first on every machine */
+    long code = isfinite(values[i]) ? lround((values[i] - low) * unit) : MISSING;
+    coded[2 * i] = code & 255, coded[2 * i + 1] = (unsigned char)(code >> 8);
+  }
+  bool added = coded && !json_object_set_new(about, "low", number(low)) &&
+               !json_object_set_new(about, "high", number(high)) &&
+               !json_object_set_new(about, "values", dv_markup_json_bytes(coded, 2 * count));
+  if (!added) json_decref(about);
+  dv_markup_json(m, added ? about : NULL);
+  dv_free(coded);
+}
+
 /* ---- Line plots ---- */
 
 static const char *truth(bool value) {
@@ -118,7 +151,7 @@ static void add_columns(const writing *w, const char *key, const float *values, 
   for (size_t k = 0; k < count; k++) {
     for (size_t t = 0; t < steps; t++) w->room[t] = (double)values[t * width + k];
     dv_markup_raw(w->m, k ? ",\n" : "");
-    dv_page_coded(w->m, json_object(), w->room, steps, NAN, NAN);
+    add_coded(w->m, json_object(), w->room, steps, NAN, NAN);
   }
   dv_markup_raw(w->m, "]");
 }
@@ -237,7 +270,7 @@ static void add_axis(space *s, const char *group, const char *name, const double
   json_t *about =
       json_pack("{s:o, s:o}", "name", dv_markup_json_text(name), "group", dv_markup_json_text(group));
   dv_markup_raw(s->m, s->axes++ ? ",\n" : "");
-  dv_page_coded(s->m, about, at, s->points, NAN, NAN);
+  add_coded(s->m, about, at, s->points, NAN, NAN);
 }
 
 static void add_latent(space *s) {
@@ -301,7 +334,7 @@ static void add_space_column(space *s, size_t k) {
                             "group", dv_markup_json_text(column->group ? column->group : "ground truth"));
   for (size_t i = 0; i < s->points; i++) s->room[i] = cyclic ? remainder(values[i], 2 * M_PI) : values[i];
   dv_markup_raw(s->m, k ? ",\n" : "");
-  dv_page_coded(s->m, about, s->room, s->points, cyclic ? -M_PI : NAN, cyclic ? M_PI : NAN);
+  add_coded(s->m, about, s->room, s->points, cyclic ? -M_PI : NAN, cyclic ? M_PI : NAN);
 }
 
 static void add_caption(const space *s) {

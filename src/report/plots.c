@@ -124,7 +124,8 @@ static void add_dot(cairo_t *cr, const dv_axes *axes, double across, double up) 
 void dv_scatter_draw(cairo_t *cr, const dv_axes *axes, const double *across, const double *up,
                      const float *values, size_t count, const dv_hue *hue) {
   enum { LAYERS = 6 }; /* colours are drawn in turn, but no colour over all others */
-  size_t most = dv_svg_of(cr) ? MOST_POINTS_SVG : MOST_POINTS;
+  bool vector = cairo_surface_get_type(cairo_get_target(cr)) == CAIRO_SURFACE_TYPE_SVG;
+  size_t most = vector ? MOST_POINTS_SVG : MOST_POINTS;
   size_t shown = count < most ? count : most, step = golden_step(count), first = 0;
   /* Dots cover a fixed share of the box until they become too small or too large to see well. */
   double area = 0.35 * axes->width * axes->height / ((double)shown + 1);
