@@ -6,7 +6,6 @@
 #include "report/plots.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { PANELS = 3 };
 

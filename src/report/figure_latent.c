@@ -2,7 +2,6 @@
  * regression directions and not principal axes, which show where a space varies and not what it encodes; R^2
  * is printed with each. */
 #include "base/error.h"
-#include "base/memory.h"
 #include "base/text.h"
 #include "report/drawing.h"
 #include "report/figure.h"
@@ -10,7 +9,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static const char velocity_label[] = "velocity (rad/s)";
 

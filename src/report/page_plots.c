@@ -4,7 +4,6 @@
  * can choose among 64 columns. */
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "evaluate/evaluate.h"
 #include "report/page.h"
 #include "report/plots.h"

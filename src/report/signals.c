@@ -11,7 +11,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { SEQUENCES = 8, VALUES = 450000, STEPS = 20000, LEAST = 60, SAMPLES = 60 };
 
