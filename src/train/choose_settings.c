@@ -26,7 +26,7 @@
 struct dv_profile {
   const dvbf_sequences *train;
   dv_statistics x;
-  size_t sequences, steps; /* training sequences before windows are cut; steps of the longest */
+  size_t steps;  /* of the longest training sequence, before windows are cut */
   size_t common; /* steps that nine of ten training sequences have, and the longest of valid and test */
   size_t n_x, n_u;
   size_t directions;    /* of x that hold nearly all of its variance */
@@ -45,7 +45,6 @@ struct dv_profile {
 typedef struct chooser {
   dvbf_settings *settings;
   const dv_profile *facts;
-  int order; /* of the moments that tell images apart; 0: none do */
   dvbf_choice_fn *each;
   void *user_data;
   dvbf_status status;
@@ -72,21 +71,24 @@ static void choose_number(chooser *c, const char *name, double value, const char
   choose(c, name, text, why);
 }
 
-/* ---- Conditions ---- */
+/* Sets each "name=value" of the text. */
+static void choose_all(chooser *c, const char *changes, const char *why) {
+  char text[256], *rest = text;
+  snprintf(text, sizeof text, "%s", changes);
+  for (char *name; (name = strsep(&rest, " "));) {
+    char *value = strchr(name, '=');
+    *value++ = 0;
+    choose(c, name, value, why);
+  }
+}
 
-/* clang-format off */
-typedef enum condition {
-  ALWAYS, COLUMNS_HAVE_SCALES, THERE_ARE_INPUTS, COLUMN_IS_CONSTANT, STEPS_ARE_MISSING, VALUES_ARE_MISSING,
-  FRAMES_RECUR, STATES_GROW, NEEDS_SHAPE, NOISE_DRIVES_BITS, NOISE_WITHOUT_PATTERNS, VIDEO,
-  VIDEO_IN_WINDOWS, VIDEO_IN_MEMORY, COMPONENTS, MOMENTS_TELL, BY_MOMENTS, BY_MIXTURE,
-  MIXTURE_OF_COMPONENTS, PICTURE, FEW_DIRECTIONS, MANY_DIRECTIONS, LITTLE_DATA, FAR_AHEAD, FEEDTHROUGH,
-  LONG_SEQUENCES, WINDOWS_CUT, WINDOWS_LET_GROW, LONG_WINDOWS, LONG_WINDOWS_WITHOUT_MODES, TOO_FEW_STEPS,
-  LINEAR_START, HIGHER_ORDER, SMALLER_ERRORS, GAIN_APART, MANY_SEQUENCES, TRAINED,
-  SENSORS, PATTERNS, FEW_PATTERNS, PATTERNS_IN_WINDOWS
-} condition;
-/* clang-format on */
+/* ---- What conditions and numbers are made of ---- */
 
 enum { WINDOW = 100, WINDOW_OF_VIDEO = 15, WINDOW_OF_PATTERNS = 20, FRAMES_OF_PATTERNS = 10000, LATENT = 16 };
+
+static const char FRAMES[] = "as there are frames", LITTLE[] = "there are few frames",
+                  LONG[] = "windows are long", PLACES[] = "the dynamics are learned from places",
+                  POWERS[] = "so many powers of the coordinates tell the images apart";
 
 /* Steps that are trained at once. */
 static size_t steps_of(const chooser *c) {
@@ -101,6 +103,14 @@ static double growth(const chooser *c) {
 /* The most frames that leave some to predict in the sequences that train, validate or test. */
 static double most_initial(const dv_profile *f) {
   return fmax(1, fmax(floor((double)f->common / 3), (double)f->common - 5));
+}
+
+/* Frames for the initial network: at most 20, with at most VALUES values in all. From many columns it would
+ * memorise the beginnings of the sequences, and a few frames of them determine the state. */
+static double frames_to_begin(const dv_profile *f) {
+  enum { VALUES = 240 };
+  double few = f->x.frames < 600 ? 10 : fmin(20, fmax(5, floor(VALUES / (double)f->n_x)));
+  return fmin(few, most_initial(f));
 }
 
 /* Whether a model of components is one of x (train/pca_training.c), and all frames can be read. */
@@ -125,118 +135,35 @@ static bool may_read(const chooser *c) {
   return !dv_settings_fit_model(c->settings, dv_model_reading(), false, NULL);
 }
 
-/* The number of starts is the user's choice where any of these is given. */
-static bool starts_given(const chooser *c) {
-  return dv_settings_given(c->settings, "starts") || dv_settings_given(c->settings, "restart-above");
-}
-
-static bool holds(const chooser *c, condition which) {
+/* Whether short trainings may be searched over. The number of starts is the user's choice where it is given.
+ */
+static bool may_search(const chooser *c) {
   const dv_profile *f = c->facts;
-  const dv_train_settings *s = now(c);
-  const dv_density *density = dv_density_of(s);
-  const dvbf_model_class *type = dv_model_class_of(s);
-  bool video = f->video && type->takes_transition, places = s->start == DV_START_MOMENTS;
-  bool long_windows = steps_of(c) >= 60 && !f->notes;
-  switch (which) {
-  case ALWAYS: return true;
-  case COLUMNS_HAVE_SCALES: return !f->picture && !f->x.binary && density->scales(s);
-  case THERE_ARE_INPUTS: return f->n_u;
-  case COLUMN_IS_CONSTANT: return f->constant && !f->picture && density->sigma;
-  case STEPS_ARE_MISSING: return f->gaps && f->x.whole;
-  case VALUES_ARE_MISSING: return f->gaps && !f->x.whole;
-  case FRAMES_RECUR: return may_read(c);
-  case STATES_GROW: return !f->picture && f->steps > 1;
-  case NEEDS_SHAPE: return s->network == DV_NETWORK_CONV && f->height;
-  case NOISE_DRIVES_BITS: return f->notes;
-  case NOISE_WITHOUT_PATTERNS: return f->notes && !reads_patterns(c);
-  case VIDEO: return video;
-  case VIDEO_IN_WINDOWS: return f->steps > WINDOW_OF_VIDEO;
-  case VIDEO_IN_MEMORY: return f->steps > WINDOW_OF_VIDEO && !f->large;
-  case COMPONENTS: return video && has_components(c);
-  case MOMENTS_TELL: return video && c->order;
-  case BY_MOMENTS: return video && places;
-  case BY_MIXTURE: return video && !places;
-  case MIXTURE_OF_COMPONENTS: return video && !places && has_components(c);
-  case PICTURE: return f->picture && !video;
-  case FEW_DIRECTIONS: return !f->picture && !video && f->directions < f->n_x;
-  case MANY_DIRECTIONS: return !f->picture && !video && f->directions >= f->n_x;
-  case LITTLE_DATA: return f->x.frames < 500 && !f->far;
-  case FAR_AHEAD: return f->far && (type->takes_transition || type->exact);
-  case FEEDTHROUGH: return f->linear.feedthrough && f->n_u;
-  case LONG_SEQUENCES: return f->steps > 2 * WINDOW;
-  case WINDOWS_CUT: return s->window && f->steps > (size_t)s->window && !f->video;
-  case WINDOWS_LET_GROW: return growth(c) > 20;
-  case LONG_WINDOWS: return long_windows;
-  case LONG_WINDOWS_WITHOUT_MODES: return long_windows && s->start != DV_START_MODES;
-  case TOO_FEW_STEPS: return (double)s->initial_frames > most_initial(f);
-  case LINEAR_START: return s->start == DV_START_LINEAR;
-  case HIGHER_ORDER: return f->linear.order > s->latent;
-  case SMALLER_ERRORS: return f->linear.order && s->sigma_floor > 0.3 * f->linear.sigma;
-  case GAIN_APART: return s->gain_updates && type->takes_transition;
-  case MANY_SEQUENCES: return f->sequences > 2000 && f->steps <= 200;
-  case TRAINED: return s->updates > 0;
-  case SENSORS:
-    return f->sensors && f->steps > 1 && density->scales(s) && type->takes_transition && !starts_given(c);
-  case PATTERNS: return reads_patterns(c);
-  case FEW_PATTERNS: return f->x.frames < 2 * FRAMES_OF_PATTERNS;
-  case PATTERNS_IN_WINDOWS: return f->steps > WINDOW_OF_PATTERNS;
-  }
-  return false;
+  bool sensors = f->sensors && f->steps > 1 && dv_density_of(now(c))->scales(now(c));
+  return sensors && dv_model_class_of(now(c))->takes_transition &&
+         !dv_settings_given(c->settings, "starts") && !dv_settings_given(c->settings, "restart-above");
 }
 
-/* ---- Numbers ---- */
-
-/* clang-format off */
-typedef enum number {
-  NONE, LATENT_OF_X, LATENT_OF_MOMENTS, LATENT_OF_LINEAR, IMAGE_HEIGHT, IMAGE_WIDTH, MOMENTS, MOMENTS_SEEN,
-  HIDDEN_FAR, SYSTEMS_FAR, UPDATES_FAR, UPDATES_OF_GAIN, UPDATES_OF_SEQUENCES, UPDATES_OF_PATTERNS,
-  UPDATES_ALL, UPDATES_A_FIFTH,
-  UPDATES_A_SIXTEENTH, STRIDE_A_TENTH, SCALE_BY_GROWTH, FRAMES_TO_BEGIN, FRAMES_AT_MOST,
-  FLOOR_BELOW_LINEAR
-} number;
-/* clang-format on */
-
-/* Frames for the initial network: at most 20, with at most VALUES values in all. From many columns it would
- * memorise the beginnings of the sequences, and a few frames of them determine the state. */
-static double frames_to_begin(const dv_profile *f) {
-  enum { VALUES = 240 };
-  double few = f->x.frames < 600 ? 10 : fmin(20, fmax(5, floor(VALUES / (double)f->n_x)));
-  return fmin(few, most_initial(f));
-}
-
-static double value_of(const chooser *c, number which) {
+/* The order of the moments that tell images apart; 0: none do. */
+static int find_order(chooser *c) {
   const dv_profile *f = c->facts;
-  const dv_train_settings *s = now(c);
-  double frames = (double)f->x.frames, updates = (double)s->updates;
-  bool many = f->x.frames >= 5000;
-  switch (which) {
-  case NONE: break;
-  case LATENT_OF_X: return fmin(LATENT, 2 + 2 * (double)f->directions);
-  case LATENT_OF_MOMENTS: return dv_image_moments_state(c->order);
-  case LATENT_OF_LINEAR: return f->linear.order;
-  case IMAGE_HEIGHT: return (double)f->height;
-  case IMAGE_WIDTH: return (double)f->width;
-  case MOMENTS: return c->order;
-  case MOMENTS_SEEN: return dv_image_moments_moments(c->order);
-  case HIDDEN_FAR: return many ? 128 : 64;
-  case SYSTEMS_FAR: return many ? 16 : 12;
-  case UPDATES_FAR: return 3000 * floor(fmin(4, fmax(1, sqrt(frames / 1000))));
-  case UPDATES_OF_GAIN: return fmin(600, ceil(updates / 5));
-  case UPDATES_OF_SEQUENCES: return fmin(16000, round(4000 * sqrt((double)f->sequences / 500) / 1000) * 1000);
-  case UPDATES_OF_PATTERNS: return round(8 * fmin(5, fmax(1, frames / FRAMES_OF_PATTERNS))) * 100;
-  case UPDATES_ALL: return updates;
-  case UPDATES_A_FIFTH: return fmax(1, fmin(200, round(updates / 5)));
-  case UPDATES_A_SIXTEENTH: return round(updates / 16);
-  case STRIDE_A_TENTH: return fmax(1, floor((double)steps_of(c) / 10));
-  case SCALE_BY_GROWTH: return 2 / growth(c);
-  case FRAMES_TO_BEGIN: return frames_to_begin(f);
-  case FRAMES_AT_MOST: return most_initial(f);
-  case FLOOR_BELOW_LINEAR: return fmax(1e-6, 0.3 * f->linear.sigma);
-  }
-  return 0;
+  int order = 0;
+  if (!c->status) c->status = dv_image_moments_order(&order, f->train, f->height, f->width, c->error);
+  return order;
 }
 
-/* ---- Choices that need more than a line ---- */
+/* The same, if nothing is against a start from moments: settings of the user that would be ignored rule it
+ * out. */
+static int try_moments(chooser *c) {
+  static const char *const said[] = {"coarse", "transition", "systems", "latent"};
+  const dv_train_settings *s = now(c);
+  for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+    if (dv_settings_given(c->settings, said[i])) return 0;
+  bool known = c->facts->common > 3 && s->recognition == DV_FILTERING && s->initial == DV_INITIAL_MLP;
+  return known ? find_order(c) : 0;
+}
+
+/* ---- For every model ---- */
 
 /* Recommends a density that nobody asked for. */
 static void advise(chooser *c, const char *name, const char *why) {
@@ -248,7 +175,7 @@ static void advise(chooser *c, const char *name, const char *why) {
 }
 
 /* The first that suits the data; otherwise the default stays. */
-static void density(chooser *c) {
+static void choose_density(chooser *c) {
   const dv_profile *f = c->facts;
   const char *name, *why = NULL;
   const dv_density *d;
@@ -263,13 +190,31 @@ static void density(chooser *c) {
   choose(c, d->setting, value, "as the data are");
 }
 
-static void reading_model(chooser *c) {
-  choose(c, "model", dv_model_reading()->name, "frames that come again and again tell the state");
+static void choose_for_data(chooser *c) {
+  const dv_profile *f = c->facts;
+  choose_density(c);
+  const dv_density *density = dv_density_of(now(c));
+  if (!f->picture && !f->x.binary && density->scales(now(c)))
+    choose(c, "x-scaling", "standardise", "columns of x have scales of their own");
+  if (f->n_u) choose(c, "u-scaling", "standardise", "controls have scales of their own");
+  /* It is predicted without error and would make a sigma shared by all columns too small. */
+  if (f->constant && !f->picture && density->sigma)
+    choose(c, "sigma", "dimension", "a column of x is constant");
+  if (f->gaps && f->x.whole) choose(c, "mask-input", "step", "steps of x are missing");
+  if (f->gaps && !f->x.whole) choose(c, "mask-input", "dimension", "values of x are missing");
+  /* Recurring frames determine the state: a model that reads them back need not encode them in noise, which
+   * would cost likelihood. */
+  if (may_read(c))
+    choose(c, "model", dv_model_reading()->name, "frames that come again and again tell the state");
+  /* A mixture of linear systems extrapolates in a straight line. */
+  if (!f->picture && f->steps > 1) choose(c, "state-limit", "2", "predictions must stay near what was seen");
 }
+
+/* ---- For models that are trained by gradients; a fit finds these itself ---- */
 
 /* For network = auto. A dense layer learns sooner than convolutions, on components and on pixels
  * (bench/SPEED.md), but needs gigabytes for large images. */
-static void network(chooser *c) {
+static void choose_network(chooser *c) {
   enum { VALUES = 32768 };
   const dv_profile *f = c->facts;
   if (now(c)->network != DV_NETWORK_AUTO || c->status) return;
@@ -281,258 +226,182 @@ static void network(chooser *c) {
   if (!c->status && c->each) c->each("network", conv ? "conv" : "dense", "auto", why, c->user_data);
 }
 
-static void find_order(chooser *c) {
-  const dv_profile *f = c->facts;
-  if (!c->status) c->status = dv_image_moments_order(&c->order, f->train, f->height, f->width, c->error);
-}
-
-/* Whether the position of their light tells images apart. Settings of the user that would be ignored rule it
- * out. */
-static void try_moments(chooser *c) {
-  static const char *const said[] = {"coarse", "transition", "systems", "latent"};
-  const dv_train_settings *s = now(c);
-  for (size_t i = 0; i < sizeof said / sizeof *said; i++)
-    if (dv_settings_given(c->settings, said[i])) return;
-  if (c->facts->common > 3 && s->recognition == DV_FILTERING && s->initial == DV_INITIAL_MLP) find_order(c);
-}
-
-/* The order that is set, that of the data or, if moments do not tell these apart, the highest. */
-static void order_of_moments(chooser *c) {
-  c->order = (int)now(c)->moments;
-  if (!c->order) find_order(c);
-  if (!c->order) c->order = DV_PLACES_HIGHEST;
-}
-
-/* ---- The rules ---- */
-
-/* Under a condition (when it is reached), a setting gets a value, as text or as a number. */
-typedef struct rule {
-  condition when;
-  bool heading; /* for the rules that follow, up to the next heading */
-  const char *setting, *value;
-  number number;
-  const char *why;
-  void (*make)(chooser *c); /* instead of a setting */
-} rule;
-
-#define IF(condition) {.when = condition, .heading = true},
-#define SET(name, text, because) {.setting = name, .value = text, .why = because},
-#define SET_IF(condition, name, text, because)                                                               \
-  {.when = condition, .setting = name, .value = text, .why = because},
-#define COUNT(name, which, because) {.setting = name, .number = which, .why = because},
-#define COUNT_IF(condition, name, which, because)                                                            \
-  {.when = condition, .setting = name, .number = which, .why = because},
-#define FIND(function) {.make = function},
-#define FIND_IF(condition, function) {.when = condition, .make = function},
-
-static const char BITS[] = "noise drives columns of 0 and 1", A_VIDEO[] = "x is a video",
-                  POWERS[] = "so many powers of the coordinates tell the images apart",
-                  PLACES[] = "the dynamics are learned from places",
-                  REGRESSION[] = "the emission begins as a regression",
-                  PREDICTABLE[] = "x can be predicted far ahead",
-                  FREE_RUNS[] = "the dynamics are learned by free runs", FRAMES[] = "as there are frames",
-                  LITTLE[] = "there are few frames", BEGIN_ANYWHERE[] = "training begins anywhere in a video",
-                  FROM_LINEAR[] = "training starts from a linear model", LONG[] = "windows are long",
-                  LINEAR_GAIN[] = "the gain of the filter is to be linear",
-                  RECUR[] = "a few frames come again and again";
-
-/* clang-format off */
-
-/* For every model. */
-static const rule of_data[] = {
-FIND(density)
-SET_IF(COLUMNS_HAVE_SCALES, "x-scaling",  "standardise", "columns of x have scales of their own")
-SET_IF(THERE_ARE_INPUTS,    "u-scaling",  "standardise", "controls have scales of their own")
-/* It is predicted without error and would make a sigma shared by all columns too small. */
-SET_IF(COLUMN_IS_CONSTANT,  "sigma",      "dimension",   "a column of x is constant")
-SET_IF(STEPS_ARE_MISSING,   "mask-input", "step",        "steps of x are missing")
-SET_IF(VALUES_ARE_MISSING,  "mask-input", "dimension",   "values of x are missing")
-/* Recurring frames determine the state: a model that reads them back need not encode them in noise, which would
- * cost likelihood. */
-FIND_IF(FRAMES_RECUR, reading_model)
-/* A mixture of linear systems extrapolates in a straight line. */
-SET_IF(STATES_GROW,         "state-limit", "2",          "predictions must stay near what was seen")
-};
-
-/* For models that are trained by gradients; a fit finds these itself. */
-static const rule of_training[] = {
-FIND(network)
-IF(NEEDS_SHAPE)
-COUNT("image-height", IMAGE_HEIGHT, "as the images are")
-COUNT("image-width",  IMAGE_WIDTH,  "as the images are")
-
 /* Data driven by noise may go anywhere at each step: w decides, judged by the likelihood one step ahead. So
- * nothing is dropped, the state is large, and many systems follow from it. */
-IF(NOISE_WITHOUT_PATTERNS)
-SET("systems",            "32",    BITS)
-SET("mixing-hidden",      "64",    BITS)
-SET("universal",          "point", BITS)
-SET("filter-dropout",     "0",     BITS)
-SET("filter-dropout-end", "0",     BITS)
-SET("initial-frames",     "3",     BITS)
-SET("updates",            "6000",  BITS)
-IF(NOISE_DRIVES_BITS)
-SET("keep-by",            "bound", BITS)
-SET("batch-size",         "16",    BITS)
-SET("clip-norm",          "1",     BITS)
-SET("starts",             "1",     BITS) /* predictions far ahead, by which starts are judged, tell nothing */
-
-/* Large images of something that moves. Training on components makes them as fast as small ones, and the motion
- * of small things is found from moments first, or from coarse images. Windows with every origin show many
- * beginnings. */
-IF(VIDEO)
-SET("scale-emission",     "2",          "images change fast with the state")
-SET("keep-by",            "prediction", A_VIDEO)
-SET("restart-above",      "2",          "early predictions of a video tell little")
-SET_IF(VIDEO_IN_WINDOWS, "window", "15", BEGIN_ANYWHERE)
-SET_IF(VIDEO_IN_MEMORY,  "stride", "1",  BEGIN_ANYWHERE)
-IF(COMPONENTS)
-SET("projection",         "1e-4",       A_VIDEO)
-SET("components",         "160",        A_VIDEO)
-FIND(try_moments)
-IF(MOMENTS_TELL)
-COUNT("moments", MOMENTS, POWERS)
-SET("start",              "moments",     "images are told apart by where their light is")
+ * nothing is dropped, the state is large, and many systems follow from it. Predictions far ahead, by which
+ * starts are judged, tell nothing. */
+static void choose_for_notes(chooser *c) {
+  static const char bits[] = "noise drives columns of 0 and 1";
+  if (!reads_patterns(c))
+    choose_all(c,
+               "systems=32 mixing-hidden=64 universal=point filter-dropout=0 filter-dropout-end=0 "
+               "initial-frames=3 updates=6000",
+               bits);
+  choose_all(c, "keep-by=bound batch-size=16 clip-norm=1 starts=1", bits);
+}
 
 /* Only the emission is learned from images: otherwise w would learn to make every frame, and the transition
- * nothing. It sees states that the filter knows well, so nothing is dropped. Windows overlap, so small batches
- * suffice. */
-IF(BY_MOMENTS)
-FIND(order_of_moments)
-COUNT("moments",        MOMENTS,           POWERS)
-COUNT("latent",        LATENT_OF_MOMENTS, "three for each moment of the images")
-COUNT("emission-sees", MOMENTS_SEEN,      "an image shows where things are")
-SET("hidden",              "512",        "images change fast with the state")
-SET("transition",          "mlp",        PLACES)
-SET("transition-hidden",   "512",        PLACES)
-SET("universal",           "point",      PLACES)
-SET("linear-paths",        "all",        PLACES)
-SET("recognition-input",   "prediction", PLACES)
-SET("filter-dropout",      "0",          PLACES)
-SET("filter-dropout-end",  "0",          PLACES)
-SET("state-limit",         "2",          "predictions must stay near what was seen")
-SET("updates",             "500",        PLACES)
-SET("batch-size",          "16",         PLACES)
-SET("learning-rate",       "0.0005",     REGRESSION)
-SET("sigma-floor-until", "0",          REGRESSION)
-COUNT("emission-updates", UPDATES_ALL,   PLACES)
+ * nothing. It sees states that the filter knows well, so nothing is dropped. Windows overlap, so small
+ * batches suffice. If moments do not tell the images apart, they are of the highest order. */
+static void choose_by_moments(chooser *c) {
+  int order = (int)now(c)->moments;
+  if (!order) order = find_order(c);
+  if (!order) order = DV_PLACES_HIGHEST;
+  choose_number(c, "moments", order, POWERS);
+  choose_number(c, "latent", dv_image_moments_state(order), "three for each moment of the images");
+  choose_number(c, "emission-sees", dv_image_moments_moments(order), "an image shows where things are");
+  choose(c, "hidden", "512", "images change fast with the state");
+  choose_all(c,
+             "transition=mlp transition-hidden=512 universal=point linear-paths=all "
+             "recognition-input=prediction filter-dropout=0 filter-dropout-end=0",
+             PLACES);
+  choose(c, "state-limit", "2", "predictions must stay near what was seen");
+  choose_all(c, "updates=500 batch-size=16", PLACES);
+  choose_all(c, "learning-rate=0.0005 sigma-floor-until=0", "the emission begins as a regression");
+  choose_number(c, "emission-updates", (double)now(c)->updates, PLACES);
+}
 
-/* A mixture that does not read the controls cannot memorise those of few sequences. */
-IF(BY_MIXTURE)
-SET("latent",             "8",    A_VIDEO)
-SET("affine",             "on",   A_VIDEO)
-SET("mixing-hidden",      "64",   A_VIDEO)
-SET("mixing-control",     "off",  A_VIDEO)
-SET("filter-dropout",     "0.5",  A_VIDEO)
-SET("filter-dropout-end", "0.4",  A_VIDEO)
-SET("updates",            "5000", A_VIDEO)
-IF(MIXTURE_OF_COMPONENTS)
-SET("coarse",             "on",   "what moves may be small")
+/* Large images of something that moves. Training on components makes them as fast as small ones, and the
+ * motion of small things is found from moments first, or from coarse images. Windows with every origin show
+ * many beginnings. A mixture that does not read the controls cannot memorise those of few sequences. */
+static void choose_for_video(chooser *c) {
+  static const char video[] = "x is a video", anywhere[] = "training begins anywhere in a video";
+  const dv_profile *f = c->facts;
+  bool components = has_components(c), windows = f->steps > WINDOW_OF_VIDEO;
+  choose(c, "scale-emission", "2", "images change fast with the state");
+  choose(c, "keep-by", "prediction", video);
+  choose(c, "restart-above", "2", "early predictions of a video tell little");
+  if (windows) choose(c, "window", "15", anywhere);
+  if (windows && !f->large) choose(c, "stride", "1", anywhere);
+  if (components) choose_all(c, "projection=1e-4 components=160", video);
+  int order = components ? try_moments(c) : 0;
+  if (order) {
+    choose_number(c, "moments", order, POWERS);
+    choose(c, "start", "moments", "images are told apart by where their light is");
+  }
+  if (now(c)->start == DV_START_MOMENTS) {
+    choose_by_moments(c);
+    return;
+  }
+  choose_all(c,
+             "latent=8 affine=on mixing-hidden=64 mixing-control=off filter-dropout=0.5 "
+             "filter-dropout-end=0.4 updates=5000",
+             video);
+  if (components) choose(c, "coarse", "on", "what moves may be small");
+}
 
 /* The size of the model. Larger networks would memorise little data. */
-IF(ALWAYS)
-SET_IF(PICTURE,           "latent", "4",         "x is a picture")
-COUNT_IF(FEW_DIRECTIONS,  "latent", LATENT_OF_X, "2 and twice the directions that hold 99 % of x, at most 16")
-COUNT_IF(MANY_DIRECTIONS, "latent", LATENT_OF_X, "2 and twice the columns of x, at most 16")
-SET_IF(THERE_ARE_INPUTS,  "initial-control", "on", "there are controls")
-SET_IF(LITTLE_DATA,       "hidden",  "32", LITTLE)
-SET_IF(LITTLE_DATA,       "systems", "8",  LITTLE)
+static void choose_size(chooser *c, bool video) {
+  const dv_profile *f = c->facts;
+  double latent = fmin(LATENT, 2 + 2 * (double)f->directions);
+  if (f->picture && !video) choose(c, "latent", "4", "x is a picture");
+  if (!f->picture)
+    choose_number(c, "latent", latent,
+                  f->directions < f->n_x ? "2 and twice the directions that hold 99 % of x, at most 16"
+                                         : "2 and twice the columns of x, at most 16");
+  if (f->n_u) choose(c, "initial-control", "on", "there are controls");
+  if (f->x.frames < 500 && !f->far) choose_all(c, "hidden=32 systems=8", LITTLE);
+}
 
 /* Sensors that can be predicted far ahead: the dynamics are learned from long unobserved stretches, in small
- * batches of overlapping windows; then the gain of the filter. The systems start as oscillating modes, because
- * nonlinear effects of u, such as an amplitude, are not found from systems near the identity. Models without a
- * separate gain learn the filter with the dynamics. */
-IF(FAR_AHEAD)
-SET("start",              "modes",      PREDICTABLE)
-SET("affine",             "on",         PREDICTABLE)
-SET("filter-dropout",     "0.9",        FREE_RUNS)
-SET("filter-dropout-end", "0.9",        FREE_RUNS)
-SET("filter-dropout-run", "30",         FREE_RUNS)
-SET("dropped",            "zero",       FREE_RUNS)
-SET("keep-by",            "prediction", FREE_RUNS)
-COUNT("hidden",  HIDDEN_FAR,  FRAMES)
-COUNT("systems", SYSTEMS_FAR, FRAMES)
-SET("batch-size",         "16",         "windows overlap much")
-SET("learning-rate",      "0.008",      "batches are small")
-SET("clip-norm",          "1",          "free runs may explode")
-COUNT("updates",        UPDATES_FAR,     FRAMES)
-COUNT("gain-updates", UPDATES_OF_GAIN, "the filter is learned when the dynamics are known")
-IF(FEEDTHROUGH)
-SET("feedthrough",        "on",         "the best linear model sees x answer to u at once")
+ * batches of overlapping windows; then the gain of the filter. The systems start as oscillating modes,
+ * because nonlinear effects of u, such as an amplitude, are not found from systems near the identity. Models
+ * without a separate gain learn the filter with the dynamics. */
+static void choose_far_ahead(chooser *c) {
+  double frames = (double)c->facts->x.frames;
+  choose_all(c, "start=modes affine=on", "x can be predicted far ahead");
+  choose_all(c,
+             "filter-dropout=0.9 filter-dropout-end=0.9 filter-dropout-run=30 dropped=zero "
+             "keep-by=prediction",
+             "the dynamics are learned by free runs");
+  choose_all(c, frames >= 5000 ? "hidden=128 systems=16" : "hidden=64 systems=12", FRAMES);
+  choose(c, "batch-size", "16", "windows overlap much");
+  choose(c, "learning-rate", "0.008", "batches are small");
+  choose(c, "clip-norm", "1", "free runs may explode");
+  choose_number(c, "updates", 3000 * floor(fmin(4, fmax(1, sqrt(frames / 1000)))), FRAMES);
+  choose_number(c, "gain-updates", fmin(600, ceil((double)now(c)->updates / 5)),
+                "the filter is learned when the dynamics are known");
+}
 
 /* A model that starts as a Kalman filter, with steps small enough to keep it. */
-IF(LINEAR_START)
-SET("recognition-input",   "innovation", FROM_LINEAR)
-SET("linear-paths",        "on",         FROM_LINEAR)
-SET("affine",              "on",         FROM_LINEAR)
-SET("learning-rate",       "0.0005",     FROM_LINEAR)
-SET("sigma-floor-until", "0",          FROM_LINEAR)
-COUNT_IF(HIGHER_ORDER,   "latent",      LATENT_OF_LINEAR,   "the order of the linear model")
-COUNT_IF(SMALLER_ERRORS, "sigma-floor", FLOOR_BELOW_LINEAR, "below the errors of the linear model")
+static void choose_linear_start(chooser *c) {
+  const dv_linear_facts *linear = &c->facts->linear;
+  choose_all(c,
+             "recognition-input=innovation linear-paths=on affine=on learning-rate=0.0005 "
+             "sigma-floor-until=0",
+             "training starts from a linear model");
+  if (linear->order > now(c)->latent)
+    choose_number(c, "latent", linear->order, "the order of the linear model");
+  if (linear->order && now(c)->sigma_floor > 0.3 * linear->sigma)
+    choose_number(c, "sigma-floor", fmax(1e-6, 0.3 * linear->sigma), "below the errors of the linear model");
+}
 
 /* Long recordings need windows, and a transition that neither diverges nor forgets over that many steps: the
  * initial growth of z over a window, about exp(steps * scale * sqrt(latent)), stays below e^2. */
-IF(ALWAYS)
-SET_IF(LONG_SEQUENCES,     "window",           "100",           "sequences are long")
-COUNT_IF(WINDOWS_CUT,      "stride",           STRIDE_A_TENTH,  "a tenth of the window")
-COUNT_IF(WINDOWS_LET_GROW, "scale-transition", SCALE_BY_GROWTH, LONG)
-COUNT_IF(LONG_WINDOWS,     "initial-frames",   FRAMES_TO_BEGIN, LONG)
-IF(LONG_WINDOWS_WITHOUT_MODES)
-SET("filter-dropout",      "0.7", LONG)
-SET("filter-dropout-end",  "0.7", LONG)
-SET("filter-dropout-run",  "10",  LONG)
-IF(ALWAYS)
-SET_IF(LONG_WINDOWS,       "keep-by",        "prediction",   LONG)
-COUNT_IF(TOO_FEW_STEPS,    "initial-frames", FRAMES_AT_MOST, "sequences that train, validate or test are short")
-
-/* What the gain of the last phase is made of, and what separates it from free runs. */
-IF(GAIN_APART)
-SET("recognition-input", "innovation", LINEAR_GAIN)
-SET("linear-paths",      "on",         LINEAR_GAIN)
-
-/* The number of updates, and of validations. */
-IF(ALWAYS)
-COUNT_IF(MANY_SEQUENCES, "updates",             UPDATES_OF_SEQUENCES, "there are many sequences")
-IF(TRAINED)
-COUNT("validate-every",         UPDATES_A_FIFTH, "at least five in all")
-
-/* Training on sensor data takes seconds, and the seed matters much: several are tried. */
-IF(ALWAYS)
-SET_IF(SENSORS, "search", "on", "trainings are short, and none is reliable alone")
+static void choose_windows(chooser *c) {
+  const dv_profile *f = c->facts;
+  const dv_train_settings *s = now(c);
+  if (f->steps > 2 * WINDOW) choose(c, "window", "100", "sequences are long");
+  if (s->window && f->steps > (size_t)s->window && !f->video)
+    choose_number(c, "stride", fmax(1, floor((double)steps_of(c) / 10)), "a tenth of the window");
+  if (growth(c) > 20) choose_number(c, "scale-transition", 2 / growth(c), LONG);
+  if (steps_of(c) >= 60 && !f->notes) {
+    choose_number(c, "initial-frames", frames_to_begin(f), LONG);
+    if (s->start != DV_START_MODES)
+      choose_all(c, "filter-dropout=0.7 filter-dropout-end=0.7 filter-dropout-run=10", LONG);
+    choose(c, "keep-by", "prediction", LONG);
+  }
+  if ((double)s->initial_frames > most_initial(f))
+    choose_number(c, "initial-frames", most_initial(f), "sequences that train, validate or test are short");
+}
 
 /* Models that read recurring frames back learn fast and soon overfit: small networks, short windows, few
  * updates, and frequent validation. */
-IF(PATTERNS)
-COUNT("updates",        UPDATES_OF_PATTERNS, FRAMES)
-COUNT("validate-every", UPDATES_A_SIXTEENTH, RECUR)
-SET_IF(FEW_PATTERNS,        "units",  "32", LITTLE)
-SET_IF(FEW_PATTERNS,        "hidden", "64", LITTLE)
-SET_IF(PATTERNS_IN_WINDOWS, "window", "20", RECUR)
-SET_IF(PATTERNS_IN_WINDOWS, "stride", "5",  RECUR)
-};
-/* clang-format on */
+static void choose_for_patterns(chooser *c) {
+  static const char recur[] = "a few frames come again and again";
+  double frames = (double)c->facts->x.frames;
+  choose_number(c, "updates", round(8 * fmin(5, fmax(1, frames / FRAMES_OF_PATTERNS))) * 100, FRAMES);
+  choose_number(c, "validate-every", round((double)now(c)->updates / 16), recur);
+  if (frames < 2 * FRAMES_OF_PATTERNS) choose_all(c, "units=32 hidden=64", LITTLE);
+  if (c->facts->steps > WINDOW_OF_PATTERNS) choose_all(c, "window=20 stride=5", recur);
+}
 
-static void apply(chooser *c, const rule *rules, size_t count) {
-  bool under = true;
-  for (const rule *r = rules; r < rules + count && !c->status; r++) {
-    bool when = holds(c, r->when);
-    if (r->heading) under = when;
-    if (r->heading || !under || !when) continue;
-    if (r->make)
-      r->make(c);
-    else if (r->value)
-      choose(c, r->setting, r->value, r->why);
-    else
-      choose_number(c, r->setting, value_of(c, r->number), r->why);
+static void choose_for_training(chooser *c) {
+  const dv_profile *f = c->facts;
+  const dv_train_settings *s = now(c);
+  const dvbf_model_class *type = dv_model_class_of(s);
+  bool video = f->video && type->takes_transition;
+  choose_network(c);
+  if (s->network == DV_NETWORK_CONV && f->height) {
+    choose_number(c, "image-height", (double)f->height, "as the images are");
+    choose_number(c, "image-width", (double)f->width, "as the images are");
   }
+  if (f->notes) choose_for_notes(c);
+  if (video) choose_for_video(c);
+  choose_size(c, video);
+  if (f->far && (type->takes_transition || type->exact)) choose_far_ahead(c);
+  if (f->linear.feedthrough && f->n_u)
+    choose(c, "feedthrough", "on", "the best linear model sees x answer to u at once");
+  if (s->start == DV_START_LINEAR) choose_linear_start(c);
+  choose_windows(c);
+  /* What the gain of the last phase is made of, and what separates it from free runs. */
+  if (s->gain_updates && type->takes_transition)
+    choose_all(c, "recognition-input=innovation linear-paths=on", "the gain of the filter is to be linear");
+  if (f->train->count > 2000 && f->steps <= 200)
+    choose_number(c, "updates", fmin(16000, round(4000 * sqrt((double)f->train->count / 500) / 1000) * 1000),
+                  "there are many sequences");
+  if (s->updates > 0)
+    choose_number(c, "validate-every", fmax(1, fmin(200, round((double)s->updates / 5))),
+                  "at least five in all");
+  /* Training on sensor data takes seconds, and the seed matters much: several are tried. */
+  if (may_search(c)) choose(c, "search", "on", "trainings are short, and none is reliable alone");
+  if (reads_patterns(c)) choose_for_patterns(c);
 }
 
 dvbf_status dv_choose_settings(dvbf_settings *settings, const dv_profile *facts, dvbf_choice_fn *each,
                                void *user_data, dvbf_error *error) {
-  chooser c = {settings, facts, 0, each, user_data, DVBF_OK, error};
-  apply(&c, of_data, sizeof of_data / sizeof *of_data);
-  if (!dv_fit_of(dv_model_class_of(now(&c))))
-    apply(&c, of_training, sizeof of_training / sizeof *of_training);
+  chooser c = {settings, facts, each, user_data, DVBF_OK, error};
+  choose_for_data(&c);
+  if (!dv_fit_of(dv_model_class_of(now(&c)))) choose_for_training(&c);
   return c.status;
 }
 
@@ -648,7 +517,6 @@ static dvbf_status look_at_lengths(dv_profile *f, const dvbf_data *data, dvbf_er
   return DVBF_OK;
 }
 
-/* `further`: also facts from a linear model. */
 static dvbf_status look(dv_profile *f, const dvbf_data *data, bool further, const volatile int *interrupt,
                         dvbf_error *error) {
   const dvbf_sequences *train = &data->train;
@@ -660,7 +528,6 @@ static dvbf_status look(dv_profile *f, const dvbf_data *data, bool further, cons
   if (!status) status = dv_statistics_of_x(&f->x, train, error);
   if (status) return status;
   f->train = train;
-  f->sequences = train->count;
   f->steps = train->steps;
   f->n_x = train->n_x;
   f->n_u = train->n_u;
@@ -685,8 +552,8 @@ static dvbf_status look(dv_profile *f, const dvbf_data *data, bool further, cons
   return further && f->sensors && f->steps >= SHORT ? look_further(f, data, interrupt, error) : DVBF_OK;
 }
 
-static dvbf_status make_profile(dv_profile **out, const dvbf_data *data, bool further,
-                                const volatile int *interrupt, dvbf_error *error) {
+dvbf_status dv_profile_new(dv_profile **out, const dvbf_data *data, bool further,
+                           const volatile int *interrupt, dvbf_error *error) {
   dv_profile *f = dv_calloc(1, sizeof *f);
   dvbf_status status =
       f ? look(f, data, further, interrupt, error) : dv_fail_memory(error, "looking at the data");
@@ -695,11 +562,6 @@ static dvbf_status make_profile(dv_profile **out, const dvbf_data *data, bool fu
   else
     *out = f;
   return status;
-}
-
-dvbf_status dv_profile_new(dv_profile **out, const dvbf_data *data, const volatile int *interrupt,
-                           dvbf_error *error) {
-  return make_profile(out, data, true, interrupt, error);
 }
 
 void dv_profile_free(dv_profile *f) {
@@ -720,7 +582,7 @@ dvbf_status dvbf_settings_choose(dvbf_settings *settings, const dvbf_data *data,
   if (dv_settings_all_given(settings)) return DVBF_OK; /* by a preset, or by the run that is resumed */
   /* A fit chooses for itself. */
   bool further = !dv_fit_of(dv_model_class_of(s));
-  dvbf_status status = make_profile(&f, data, further, dv_settings_interrupt(settings), error);
+  dvbf_status status = dv_profile_new(&f, data, further, dv_settings_interrupt(settings), error);
   if (!status) status = dv_choose_settings(settings, f, each, user_data, error);
   dv_profile_free(f);
   return status;

@@ -8,9 +8,9 @@
 /* Facts about data, shared by the choices of several settings. */
 typedef struct dv_profile dv_profile;
 
-/* The data must stay. */
-dvbf_status dv_profile_new(dv_profile **out, const dvbf_data *data, const volatile int *interrupt,
-                           dvbf_error *error);
+/* The data must stay. `further`: also facts from a linear model. */
+dvbf_status dv_profile_new(dv_profile **out, const dvbf_data *data, bool further,
+                           const volatile int *interrupt, dvbf_error *error);
 void dv_profile_free(dv_profile *facts);
 
 /* Of the longest sequence that trains. */

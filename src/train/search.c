@@ -428,7 +428,8 @@ static dvbf_status begin(search *h, dvbf_error *error) {
     return dv_candidates_read(all, h->file, error);
   }
   dv_profile *facts = NULL;
-  dvbf_status status = dv_profile_new(&facts, h->base.data, dv_settings_interrupt(h->base.settings), error);
+  dvbf_status status =
+      dv_profile_new(&facts, h->base.data, true, dv_settings_interrupt(h->base.settings), error);
   if (!status)
     status = dv_candidates_make(all, h->base.settings, facts, count_candidates(h->s, h->base.data), error);
   dv_profile_free(facts);

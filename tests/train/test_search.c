@@ -168,7 +168,7 @@ static void given_values_stay(void **state) {
   dv_candidates all = {0};
   dvbf_settings *settings = settings_of("transition=mlp filter-dropout=0.3 filter-dropout-end=0.2 affine=on");
   dv_profile *facts = NULL;
-  assert_int_equal(dv_profile_new(&facts, &data, NULL, NULL), DVBF_OK);
+  assert_int_equal(dv_profile_new(&facts, &data, true, NULL, NULL), DVBF_OK);
   assert_int_equal(dv_candidates_make(&all, settings, facts, 4, NULL), DVBF_OK);
   dv_profile_free(facts);
   assert_int_equal(all.count, 6);
@@ -195,7 +195,7 @@ static void no_candidate_comes_twice(void **state) {
   dvbf_settings *settings = NULL;
   dv_profile *facts = NULL;
   assert_int_equal(dvbf_settings_new(&settings, "train", NULL), DVBF_OK);
-  assert_int_equal(dv_profile_new(&facts, &data, NULL, NULL), DVBF_OK);
+  assert_int_equal(dv_profile_new(&facts, &data, true, NULL, NULL), DVBF_OK);
   assert_int_equal(dv_candidates_make(&all, settings, facts, dv_candidates_lines(), NULL), DVBF_OK);
   dv_profile_free(facts);
   for (size_t i = 0; i < all.count; i++) assert_string_not_equal(all.list[i].name, "long-windows");
