@@ -151,22 +151,13 @@ static void begin_anywhere(search *s) {
   orthonormalise(s);
 }
 
-/* Index of the largest value on the diagonal that was not taken before; marks it as taken. */
-static int next_axis(double *matrix, int n) {
-  int best = 0;
-  for (int i = 1; i < n; i++)
-    if (matrix[(size_t)i * (size_t)n + (size_t)i] > matrix[(size_t)best * (size_t)n + (size_t)best]) best = i;
-  matrix[(size_t)best * (size_t)n + (size_t)best] = -INFINITY;
-  return best;
-}
-
 /* Rotates the rows of q to the eigenvectors of `matrix`, the largest first. */
 static void rotate_to_axes(search *s) {
   int d = s->directions, n = s->n;
   dv_diagonalise(s->matrix, s->vectors, d);
   memset(s->wide, 0, (size_t)d * (size_t)n * sizeof *s->wide);
   for (int i = 0; i < d; i++) {
-    const double *vector = s->vectors + (size_t)next_axis(s->matrix, d) * (size_t)d;
+    const double *vector = s->vectors + (size_t)dv_take_largest(s->matrix, d, NULL) * (size_t)d;
     double *to = s->wide + (size_t)i * (size_t)n;
     for (int j = 0; j < d; j++) {
       const dvbf_real *from = s->q + (size_t)j * (size_t)n;

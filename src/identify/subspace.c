@@ -136,37 +136,27 @@ static void stack(room *o, const dv_moments_past *m, int before, int future) {
   dv_product_transposed(o->gram, o->half, o->rows, height, width, height);
 }
 
-/* Numbers of the largest entries of the diagonal of gram [n][n], falling; returns how many are not noise of
- * rounding. */
-static int largest(const double *gram, int n, int most, int *order) {
+/* Numbers and values of the largest entries of the diagonal of gram [n][n], falling; returns how many are not
+ * noise of rounding. */
+static int largest(double *gram, int n, int most, int *order, double *value) {
   int count = 0;
-  double top = 0;
   for (; count < most; count++) {
-    int best = -1;
-    for (int i = 0; i < n; i++) {
-      bool taken = false;
-      for (int j = 0; j < count; j++) taken |= order[j] == i;
-      if (!taken && (best < 0 || gram[(size_t)i * (size_t)(n + 1)] > gram[(size_t)best * (size_t)(n + 1)]))
-        best = i;
-    }
-    if (best < 0) break;
-    double value = gram[(size_t)best * (size_t)(n + 1)];
-    if (!count) top = value;
-    if (!(value > 1e-13 * top)) break;
-    order[count] = best;
+    order[count] = dv_take_largest(gram, n, &value[count]);
+    if (!(value[count] > 1e-13 * value[0])) break;
   }
   return count;
 }
 
 /* s = map y: 1, x_t and u_t as they are, z_t from the past, and z_{t+1} from what is the past one step later.
  */
-static void make_map(room *o, const dv_subspace *s, const dv_moments_past *m, int height, const int *order) {
+static void make_map(room *o, const dv_subspace *s, const dv_moments_past *m, int height, const int *order,
+                     const double *variance) {
   int n_v = m->n_x + m->n_u, width = m->past * n_v, first = 1 + n_v;
   size_t size = (size_t)m->size;
   memset(o->map, 0, (size_t)s->size * size * sizeof *o->map);
   for (int i = 0; i < first; i++) o->map[(size_t)i * size + (size_t)i] = 1;
   for (int i = 0; i < s->most; i++) {
-    double scale = 1 / sqrt(o->gram[(size_t)order[i] * (size_t)(height + 1)]);
+    double scale = 1 / sqrt(variance[i]);
     double *now = o->map + (size_t)(first + i) * size, *next = o->map + (size_t)(first + s->most + i) * size;
     dv_product(now + first, o->vectors + (size_t)order[i] * (size_t)height, o->rows, 1, height, width);
     for (int j = 0; j < width; j++) now[first + j] *= scale;
@@ -236,11 +226,12 @@ dvbf_status dv_subspace_new(dv_subspace *out, const dv_moments_past *m, bool fee
     stack(&o, m, before, future);
     dv_diagonalise(o.gram, o.vectors, height);
     int *order = o.which + m->size;
-    out->most = largest(o.gram, height, most, order);
+    double *variance = o.half; /* which is not needed any more */
+    out->most = largest(o.gram, height, most, order, variance);
     out->size = 1 + m->n_x + m->n_u + 2 * out->most;
     out->total = dv_calloc((size_t)out->size, (size_t)out->size * sizeof *out->total);
     if (out->total) {
-      make_map(&o, out, m, height, order);
+      make_map(&o, out, m, height, order, variance);
       map_moments(out, m, o.map);
     }
   }

@@ -104,6 +104,15 @@ void dv_diagonalise(double *matrix, double *vectors, int n) {
   }
 }
 
+int dv_take_largest(double *matrix, int n, double *value) {
+  size_t best = 0, step = (size_t)n + 1;
+  for (size_t i = 1; i < (size_t)n; i++)
+    if (matrix[i * step] > matrix[best * step]) best = i;
+  if (value) *value = matrix[best * step];
+  matrix[best * step] = -INFINITY;
+  return (int)best;
+}
+
 /* ---- Inverse ---- */
 
 double dv_invert(double *a, int n, double least, int *order) {

@@ -16,6 +16,9 @@ void dv_any_directions(double *rows, int count, int n);
 /* Jacobi's method: the rows of vectors [n][n] become the eigenvectors of a symmetric matrix [n][n], and the
  * diagonal of the matrix its eigenvalues. */
 void dv_diagonalise(double *matrix, double *vectors, int n);
+/* Index of the largest value on the diagonal of a matrix [n][n]; *value, if not NULL, is that value, which is
+ * replaced by the smallest one, so that the next call finds the next. */
+int dv_take_largest(double *matrix, int n, double *value);
 
 /* a [n][n] becomes its inverse by Gauss and Jordan with pivots, whose rows go into order [n]; returns ln |det
  * a|, NaN if a pivot is below `least`. */

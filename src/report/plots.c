@@ -246,23 +246,13 @@ static void project(double *out, const float *z, size_t points, size_t n, const 
   }
 }
 
-/* The axis of the largest variance that is not taken yet; its variance becomes negative, so that it is. */
-static size_t take_largest(double *matrix, size_t n, double *variance) {
-  size_t best = 0;
-  for (size_t j = 1; j < n; j++)
-    if (matrix[j * n + j] > matrix[best * n + best]) best = j;
-  *variance = matrix[best * n + best];
-  matrix[best * n + best] = -INFINITY;
-  return best;
-}
-
 static void rotate(dv_cloud *out, const float *z, size_t n, double *mean, double *matrix, double *vectors) {
   double total = 0, variance;
   moments(z, out->points, n, mean, matrix);
   dv_diagonalise(matrix, vectors, (int)n);
   for (size_t j = 0; j < n; j++) total += matrix[j * n + j];
   for (size_t k = 0; k < out->axes; k++) {
-    size_t axis = take_largest(matrix, n, &variance);
+    size_t axis = (size_t)dv_take_largest(matrix, (int)n, &variance);
     project(out->at[k], z, out->points, n, mean, vectors + axis * n);
     out->share[k] = total > 0 ? fmax(variance, 0) / total : 0;
   }

@@ -444,18 +444,12 @@ static dvbf_status add_pieces(const sums *to, const dvbf_sequences *s, dvbf_erro
 }
 
 /* Entries of the diagonal [n][n], the largest first, until they make up the share of all. */
-static size_t count_largest(const double *matrix, size_t n, double *left, double share) {
-  double all = 0, sum = 0;
+static size_t count_largest(double *matrix, size_t n, double share) {
+  double all = 0, sum = 0, largest;
   size_t count = 0;
-  for (size_t k = 0; k < n; k++) all += left[k] = matrix[k * n + k];
-  while (count < n && sum < share * all) {
-    size_t largest = 0;
-    for (size_t k = 1; k < n; k++)
-      if (left[k] > left[largest]) largest = k;
-    sum += left[largest];
-    left[largest] = -1;
-    count++;
-  }
+  for (size_t k = 0; k < n; k++) all += matrix[k * n + k];
+  for (; count < n && sum < share * all; count++, sum += largest)
+    dv_take_largest(matrix, (int)n, &largest);
   return count;
 }
 
@@ -476,7 +470,7 @@ static dvbf_status directions(size_t *out, const dvbf_sequences *s, const dv_sta
     for (size_t i = 0; i < n; i++)
       for (size_t k = 0; k < i; k++) products[i * n + k] = products[k * n + i];
     dv_diagonalise(products, vectors, (int)n);
-    *out = count_largest(products, n, vectors, share);
+    *out = count_largest(products, n, share);
   }
   DV_FREE(products, vectors);
   return status;

@@ -164,33 +164,20 @@ static void set_transition(const start *p) {
   fill(p, "universal.log_sigma", -6.5); /* so small that drawn systems are close to the one that was found */
 }
 
-/* Brings the largest of the eigenvalues k .. n - 1, and its vector, to place k, and returns it. */
-static double take_largest(double *square, double *vectors, int n, int k) {
-  int largest = k;
-  for (int i = k; i < n; i++)
-    if (square[i * (n + 1)] > square[largest * (n + 1)]) largest = i;
-  double value = square[largest * (n + 1)];
-  square[largest * (n + 1)] = square[k * (n + 1)], square[k * (n + 1)] = value;
-  for (int i = 0; i < n; i++) {
-    double kept = vectors[k * n + i];
-    vectors[k * n + i] = vectors[largest * n + i], vectors[largest * n + i] = kept;
-  }
-  return value;
-}
-
 /* C = U Sigma and G' = Sigma^-1 U' S^-1 L, where M M' = U Sigma^2 U' and M = S^-1 L R^(1/2). */
-static void put_gain(const start *p, double *square, double *vectors) {
+static void put_gain(const start *p, double *square, const double *vectors) {
   const dvbf_model *m = p->m;
   int n = p->s.n_z, n_x = p->s.n_x, cols = 0, first_w = m->n_z + m->n_u + 1;
   dvbf_real *g = values_of(p, "recognition.output.e", &cols),
             *bias = values_of(p, "recognition.output.bias", NULL);
   for (int k = 0; k < m->n_w && k < n; k++) {
-    double value = take_largest(square, vectors, n, k);
+    double value;
+    const double *vector = vectors + dv_take_largest(square, n, &value) * n;
     if (!(value > 1e-16)) break;
-    for (int j = 0; j < n; j++) set_systems(p, first_w + k, j, vectors[k * n + j] * sqrt(value));
+    for (int j = 0; j < n; j++) set_systems(p, first_w + k, j, vector[j] * sqrt(value));
     for (int i = 0; i < n_x; i++)
       for (int j = 0; j < n; j++)
-        g[i * cols + k] += (dvbf_real)(vectors[k * n + j] * p->gain[j * n_x + i] / sqrt(value));
+        g[i * cols + k] += (dvbf_real)(vector[j] * p->gain[j * n_x + i] / sqrt(value));
     bias[m->n_w + k] = (dvbf_real)dv_log(0.3);
   }
 }
