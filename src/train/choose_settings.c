@@ -448,8 +448,7 @@ static size_t count_largest(double *matrix, size_t n, double share) {
   double all = 0, sum = 0, largest;
   size_t count = 0;
   for (size_t k = 0; k < n; k++) all += matrix[k * n + k];
-  for (; count < n && sum < share * all; count++, sum += largest)
-    dv_take_largest(matrix, (int)n, &largest);
+  for (; count < n && sum < share * all; count++, sum += largest) dv_take_largest(matrix, (int)n, &largest);
   return count;
 }
 

@@ -98,8 +98,6 @@ static dvbf_status refuse_other_settings(const dv_run_folder *f, const dvbf_sett
 
 dvbf_status dv_run_folder_open(dv_run_folder *f, const dvbf_train_options *options,
                                const dvbf_settings *settings, dvbf_error *error) {
-  f->lock = f->at = -1;
-  f->rows = NULL;
   if (options->resume && options->force)
     return dv_fail(error, DVBF_ARGUMENT, "resume goes on with a run and force replaces it: choose one");
   dvbf_status status = set_paths(f, options->folder, error);
@@ -113,8 +111,6 @@ void dv_run_folder_close(dv_run_folder *f) {
   if (f->rows) fclose(f->rows); /* every row was flushed */
   if (f->lock >= 0) close(f->lock);
   if (f->at >= 0) close(f->at);
-  f->rows = NULL;
-  f->lock = f->at = -1;
 }
 
 /* ---- Beginning and resuming ---- */
@@ -135,11 +131,16 @@ void dv_run_folder_tidy(const dv_run_folder *f) {
   closedir(all);
 }
 
-static dvbf_status remove_former(const dv_run_folder *f, dvbf_error *error) {
+static dvbf_status flush_rows(dv_run_folder *f, dvbf_error *error) {
+  return fflush(f->rows) || ferror(f->rows) ? fail_writing(f->metrics, error) : DVBF_OK;
+}
+
+dvbf_status dv_run_folder_clear(dv_run_folder *f, dvbf_error *error) {
   dv_path search, about;
   dv_join(search, f->path, DVBF_RUN_SEARCH);
   dv_join(about, f->path, DV_RUN_DATA);
-  const char *const paths[] = {f->checkpoint, f->model, f->metrics, search, about};
+  const char *const paths[] = {f->checkpoint, f->model, f->metrics, search, about, f->settings};
+  dv_run_folder_tidy(f);
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
     if (!unlink(paths[i])) {
       /* After a power cut the checkpoint must not reappear without the files that belong to it. */
@@ -151,20 +152,8 @@ static dvbf_status remove_former(const dv_run_folder *f, dvbf_error *error) {
   return DVBF_OK;
 }
 
-static dvbf_status flush_rows(dv_run_folder *f, dvbf_error *error) {
-  return fflush(f->rows) || ferror(f->rows) ? fail_writing(f->metrics, error) : DVBF_OK;
-}
-
-dvbf_status dv_run_folder_clear(dv_run_folder *f, dvbf_error *error) {
-  dv_run_folder_tidy(f);
-  dvbf_status status = remove_former(f, error);
-  if (status || !unlink(f->settings) || errno == ENOENT) return status;
-  return dv_fail(error, DVBF_IO, "%.300s: cannot be removed: %s", f->settings, strerror(errno));
-}
-
 dvbf_status dv_run_folder_begin(dv_run_folder *f, const dvbf_settings *settings, dvbf_error *error) {
-  dv_run_folder_tidy(f);
-  dvbf_status status = remove_former(f, error);
+  dvbf_status status = dv_run_folder_clear(f, error);
   return status ? status : dv_run_folder_start(f, settings, error);
 }
 

@@ -12,6 +12,8 @@
 /* The folder has settings.txt, metrics.csv, model.safetensors, checkpoint.safetensors, and a lock that keeps
  * a second process out. */
 
+#define DV_NO_RUN_FOLDER                                                                                     \
+  { .at = -1, .lock = -1 }
 typedef struct dv_run_folder {
   dv_path path, settings, metrics, model, checkpoint;
   int at, lock; /* descriptors of the folder and of its lock, -1: none */
@@ -31,8 +33,7 @@ void dv_run_folder_tidy(const dv_run_folder *folder);
 /* Removes the files of an earlier run, its checkpoint first, and writes the settings and the head of the
  * metrics. */
 dvbf_status dv_run_folder_begin(dv_run_folder *folder, const dvbf_settings *settings, dvbf_error *error);
-/* The same in two parts, for files that must exist before the settings mark the beginning of a run. The first
- * removes the files of a former run with its settings. */
+/* The same in two parts, for files that must exist before the settings mark the beginning of a run. */
 dvbf_status dv_run_folder_clear(dv_run_folder *folder, dvbf_error *error);
 dvbf_status dv_run_folder_start(dv_run_folder *folder, const dvbf_settings *settings, dvbf_error *error);
 /* Continues after `rows` rows of the metrics; cuts later rows, which a killed run may have left. */

@@ -65,40 +65,36 @@ static size_t count_candidates(const dv_train_settings *s, const dvbf_data *data
 
 /* ---- Rounds ---- */
 
-/* The update after which a candidate is judged, for the first time or at the end. At the first one it is
- * validated anyway, so that the pause changes nothing. */
-static dvbf_status round_of(const search *h, const dv_candidate *c, bool first, uint64_t *out,
-                            dvbf_error *error) {
+/* Finds the updates after which a candidate is judged. At the first one it is validated anyway, so that the
+ * pause changes nothing. */
+static dvbf_status find_rounds(dv_candidate *c, const dvbf_settings *of_run, dvbf_error *error) {
   dvbf_settings *settings = NULL;
-  *out = 1; /* that a fit counts for */
+  c->first = c->last = 1; /* that a fit counts for */
   if (dv_candidate_fitted(c)) return DVBF_OK;
-  dvbf_status status = dv_candidate_settings(&settings, c, h->base.settings, error);
+  dvbf_status status = dv_candidate_settings(&settings, c, of_run, error);
   if (status) return status;
   const dv_train_settings *s = dv_settings_train(settings, error);
-  uint64_t all = dv_all_updates(s), every = (uint64_t)s->validate_every;
-  uint64_t part = (uint64_t)(FIRST * (double)s->updates) / every * every;
-  *out = first && part && part < all ? part : all;
+  uint64_t every = (uint64_t)s->validate_every, part = (uint64_t)(FIRST * (double)s->updates) / every * every;
+  c->last = dv_all_updates(s);
+  c->first = part && part < c->last ? part : c->last;
   dvbf_settings_free(settings);
   return DVBF_OK;
 }
 
+/* Those with a judgement in front, the best first; the others in their order. */
 static int by_score(const void *a, const void *b) {
   const dv_candidate *x = *(dv_candidate *const *)a, *y = *(dv_candidate *const *)b;
-  double one = x->score.total, other = y->score.total;
+  if (!x->updates != !y->updates) return x->updates ? -1 : 1;
+  double one = x->updates ? x->score.total : 0, other = y->updates ? y->score.total : 0;
   return one != other ? (one > other) - (one < other) : (x > y) - (x < y);
 }
 
-/* The candidates, those with a judgement in front, the best first. The caller frees; NULL: out of memory. */
+/* The caller frees; NULL: out of memory. */
 static dv_candidate **sorted(const search *h) {
   const dv_candidates *all = &h->base.candidates;
   dv_candidate **list = dv_calloc(all->count, sizeof *list);
-  size_t n = 0;
-  for (int judged = 1; list && judged >= 0; judged--) {
-    size_t from = n;
-    for (size_t i = 0; i < all->count; i++)
-      if ((all->list[i].updates > 0) == judged) list[n++] = &all->list[i];
-    if (judged) qsort(list + from, n - from, sizeof *list, by_score);
-  }
+  for (size_t i = 0; list && i < all->count; i++) list[i] = &all->list[i];
+  if (list) qsort(list, all->count, sizeof *list, by_score);
   return list;
 }
 
@@ -117,43 +113,36 @@ static dvbf_status write_file(const search *h, dvbf_error *error) {
 /* Continues the best to the end; *more is false if that was done before. */
 static dvbf_status promote(search *h, bool *more, dvbf_error *error) {
   dv_candidate **best = sorted(h);
-  dvbf_status status = best ? DVBF_OK : dv_fail_memory(error, "comparing candidates");
-  size_t n = h->base.candidates.count, going = 0;
+  size_t n = h->base.candidates.count, most = survivors(h), going = 0;
+  if (!best) return dv_fail_memory(error, "comparing candidates");
   *more = true;
-  for (size_t i = 0; i < n && !status; i++) {
-    uint64_t last = 0;
-    status = round_of(h, best[i], false, &last, error);
-    if (!dv_candidate_fitted(best[i]) && best[i]->target && best[i]->target == last) *more = false;
-  }
-  for (size_t i = 0; i < n && *more && going < survivors(h) && !status; i++)
+  for (size_t i = 0; i < n; i++)
+    if (!dv_candidate_fitted(best[i]) && best[i]->target && best[i]->target == best[i]->last) *more = false;
+  for (size_t i = 0; i < n && *more && going < most; i++)
     if (best[i]->updates && isfinite(best[i]->score.total) && !dv_candidate_fitted(best[i])) {
-      status = round_of(h, best[i], false, &best[i]->target, error);
+      best[i]->target = best[i]->last;
       going++;
     }
-  if (!going) *more = false;
+  *more = going;
   dv_free(best);
-  return status || !*more ? status : write_file(h, error);
+  return *more ? write_file(h, error) : DVBF_OK;
 }
 
 /* Remaining updates, for the time left. */
-static dvbf_status plan(search *h, dvbf_error *error) {
+static void plan(search *h) {
   dv_candidates *all = &h->base.candidates;
-  uint64_t first = 0, last = 0, longest = 0;
+  uint64_t longest = 0;
   bool finals = false;
-  dvbf_status status = DVBF_OK;
   h->base.planned = 0;
-  for (size_t i = 0; i < all->count && !status; i++) {
+  for (size_t i = 0; i < all->count; i++) {
     dv_candidate *c = &all->list[i];
     c->done = c->updates;
-    status = round_of(h, c, true, &first, error);
-    if (!status) status = round_of(h, c, false, &last, error);
     h->base.planned += c->target;
-    if (c->target && i < survivors(h)) h->base.planned += c->target == first ? last - first : 0;
+    if (i < survivors(h) && c->target == c->first) h->base.planned += c->last - c->first;
     finals = finals || c->final;
-    longest = last > longest ? last : longest;
+    longest = c->last > longest ? c->last : longest;
   }
   if (!finals && h->base.referee.folds.cut) h->base.planned += (uint64_t)h->s->members * longest;
-  return status;
 }
 
 /* ---- Choice of members ---- */
@@ -172,28 +161,22 @@ typedef struct demands {
   bool fitted;     /* not trained by gradients */
 } demands;
 
-static bool judged(const dv_candidate *c, demands d, uint64_t last) {
+static bool judged(const dv_candidate *c, demands d) {
   return c->model && !c->final && c->updates && isfinite(c->score.total) &&
-         (!d.to_the_end || c->updates == last);
+         (!d.to_the_end || c->updates == c->last);
 }
 
 /* Whether a candidate may be part of the result, which it may if it is better than the linear model. */
-static bool eligible(const search *h, const dv_candidate *c, demands d, uint64_t last) {
+static bool eligible(const search *h, const dv_candidate *c, demands d) {
   if (d.fitted && !dv_candidate_fitted(c)) return false;
-  return judged(c, d, last) && (!h->linear || c->score.total < -BETTER);
+  return judged(c, d) && (!h->linear || c->score.total < -BETTER);
 }
 
-/* *out: whether any candidate was trained to the end and judged. */
-static dvbf_status any_finished(const search *h, bool *out, dvbf_error *error) {
-  const dv_candidates *all = &h->base.candidates;
-  uint64_t last = 0;
-  dvbf_status status = DVBF_OK;
-  *out = false;
-  for (size_t i = 0; i < all->count && !status; i++) {
-    status = round_of(h, &all->list[i], false, &last, error);
-    if (!dv_candidate_fitted(&all->list[i]) && all->list[i].updates == last) *out = true;
-  }
-  return status;
+/* Whether any candidate was trained to the end and judged. */
+static bool any_finished(const dv_candidates *all) {
+  for (size_t i = 0; i < all->count; i++)
+    if (!dv_candidate_fitted(&all->list[i]) && all->list[i].updates == all->list[i].last) return true;
+  return false;
 }
 
 /* Whether learned models are, on average, better than the linear one on their unseen parts. A single part is
@@ -203,13 +186,11 @@ static dvbf_status learned_hold(const search *h, dv_candidate **best, demands d,
                                 dvbf_error *error) {
   const dv_scorer *r = &h->base.referee;
   double squares = 0, of_linear = 0;
-  uint64_t last = 0;
   dvbf_status status = DVBF_OK;
   for (size_t i = 0; i < h->base.candidates.count && !status; i++) {
+    if (dv_candidate_fitted(best[i]) || !judged(best[i], d)) continue;
     size_t fold = dv_candidate_fold(&h->base, (size_t)(best[i] - h->base.candidates.list));
     double unseen = 0;
-    status = round_of(h, best[i], false, &last, error);
-    if (status || dv_candidate_fitted(best[i]) || !judged(best[i], d, last)) continue;
     status = dv_scorer_unseen(&unseen, r, fold, best[i]->model, error);
     squares += unseen * unseen;
     of_linear += r->linear[fold].unseen * r->linear[fold].unseen;
@@ -240,20 +221,18 @@ static void share_forecasts(search *h) {
 /* Ranks the best, up to `members`, in the order of `best`; pooled predictions are better than their members'
  * on average. *limit: the largest error of a member. */
 static dvbf_status rank(search *h, dv_candidate **best, double *limit, dvbf_error *error) {
-  demands d = {0};
+  demands d = {.to_the_end = any_finished(&h->base.candidates)};
   bool hold = true;
-  uint64_t last = 0;
   int rank = 0;
   *limit = INFINITY;
-  dvbf_status status = any_finished(h, &d.to_the_end, error);
+  dvbf_status status = DVBF_OK;
   for (size_t i = 0; i < h->base.candidates.count && !status; i++) status = load(h, best[i], error);
   if (!status && h->linear) status = learned_hold(h, best, d, &hold, error);
   d.fitted = !hold;
   for (size_t i = 0; i < h->base.candidates.count && !status; i++) {
     dv_candidate *c = best[i];
     c->rank = 0;
-    status = round_of(h, c, false, &last, error);
-    if (status || rank == (int)h->s->members || !eligible(h, c, d, last) || c->score.total > *limit) continue;
+    if (rank == (int)h->s->members || !eligible(h, c, d) || c->score.total > *limit) continue;
     c->rank = ++rank;
     if (rank == 1) *limit = c->score.total + MARGIN;
   }
@@ -329,12 +308,14 @@ static dvbf_status decide(search *h, bool *more, dvbf_error *error) {
   if (h->first && !status && !h->base.stopped && !*more) status = add_finals(h, more, error);
   if (!status)
     status = dv_search_ranks_list(h->base.team, &h->base.candidates, more, &h->base.stopped, error);
-  return !status && *more ? plan(h, error) : status;
+  if (!status && *more) plan(h);
+  return status;
 }
 
 static dvbf_status run_rounds(search *h, dvbf_error *error) {
   bool more = true;
-  dvbf_status status = plan(h, error);
+  dvbf_status status = DVBF_OK;
+  plan(h);
   while (!status && more && !h->base.stopped) {
     status = dv_search_train_all(&h->base, error);
     if (!status) status = decide(h, &more, error);
@@ -423,19 +404,22 @@ static dvbf_status write_first(search *h, dvbf_error *error) {
 static dvbf_status begin(search *h, dvbf_error *error) {
   const dvbf_train_options *o = h->base.options;
   dv_candidates *all = &h->base.candidates;
-  if (o->folder && o->resume && dv_exists(h->file) && dv_exists(h->folder.settings)) {
-    dv_run_folder_tidy(&h->folder);
-    return dv_candidates_read(all, h->file, error);
-  }
+  bool there = o->folder && o->resume && dv_exists(h->file) && dv_exists(h->folder.settings);
   dv_profile *facts = NULL;
-  dvbf_status status =
-      dv_profile_new(&facts, h->base.data, true, dv_settings_interrupt(h->base.settings), error);
-  if (!status)
-    status = dv_candidates_make(all, h->base.settings, facts, count_candidates(h->s, h->base.data), error);
-  dv_profile_free(facts);
-  for (size_t i = 0; i + 1 < all->count && !status; i++)
-    status = round_of(h, &all->list[i], true, &all->list[i].target, error);
-  return status ? status : write_first(h, error);
+  dvbf_status status = DVBF_OK;
+  if (there) {
+    dv_run_folder_tidy(&h->folder);
+    status = dv_candidates_read(all, h->file, error);
+  } else {
+    status = dv_profile_new(&facts, h->base.data, true, dv_settings_interrupt(h->base.settings), error);
+    if (!status)
+      status = dv_candidates_make(all, h->base.settings, facts, count_candidates(h->s, h->base.data), error);
+    dv_profile_free(facts);
+  }
+  for (size_t i = 0; i < all->count && !status; i++)
+    status = find_rounds(&all->list[i], h->base.settings, error);
+  for (size_t i = 0; i + 1 < all->count && !there; i++) all->list[i].target = all->list[i].first;
+  return status || there ? status : write_first(h, error);
 }
 
 static bool is_finished(const search *h) {
@@ -506,9 +490,9 @@ static dvbf_status train_by_search(dvbf_model **out, const dvbf_settings *settin
                        .options = options ? options : &none,
                        .team = dv_settings_ranks(settings),
                        .began = dv_clock()},
-              .s = dv_settings_train(settings, error)};
+              .s = dv_settings_train(settings, error),
+              .folder = DV_NO_RUN_FOLDER};
   dvbf_model *m = NULL;
-  h.folder.lock = -1;
   h.first = dv_ranks_rank(h.base.team) == 0;
   uint64_t print = 0;
   dvbf_status status = dv_data_validate(data, "data", error);
@@ -629,45 +613,30 @@ static dvbf_status join(dvbf_sequences *out, const dvbf_data *data, dvbf_error *
 
 /* ---- Folds ---- */
 
-/* Fold f of `count`: sequences in turn if there are enough, otherwise a block of each. */
+/* Fold f of `count`: sequences in turn if there are enough, otherwise a block of each. The one after the last
+ * leaves out nothing. */
 static dvbf_status cut(dv_fold *out, const dvbf_data *data, const dvbf_sequences *all, size_t f, size_t count,
                        dvbf_error *error) {
-  dvbf_sequences rest = {0}, every = {0};
+  dvbf_sequences *rest = &out->data.train, *every = &out->data.valid;
   out->data = *data;
-  out->data.train = out->data.valid = (dvbf_sequences){0};
+  *rest = *every = (dvbf_sequences){0};
   dvbf_status status = list_new(&out->part, all, all->count, error);
-  if (!status) status = list_new(&rest, all, 2 * all->count, error);
-  out->data.train = rest;
-  if (!status) status = list_new(&every, all, 4 * all->count, error);
-  out->data.valid = every;
+  if (!status) status = list_new(rest, all, 2 * all->count, error);
+  if (!status) status = list_new(every, all, 4 * all->count, error);
   if (status) return status;
   for (size_t i = 0; i < all->count; i++) {
-    size_t length = dvbf_sequence_length(all, i);
-    bool whole = all->count >= count;
-    size_t from = whole ? 0 : length * f / count, to = whole ? length : length * (f + 1) / count;
-    if (whole && i % count != f) from = to = 0;
-    add(&rest, all, i, 0, from);
-    add(&rest, all, i, to, length);
+    size_t length = dvbf_sequence_length(all, i), from = 0, to = 0;
+    if (f < count && all->count < count)
+      from = length * f / count, to = length * (f + 1) / count;
+    else if (i % count == f)
+      to = length;
+    add(rest, all, i, 0, from);
+    add(rest, all, i, to, length);
     add(&out->part, all, i, from, to);
   }
-  add_all(&every, &rest);
-  add_all(&every, &out->part);
-  add_all(&every, &out->part);
-  out->data.train = rest;
-  out->data.valid = every;
-  return DVBF_OK;
-}
-
-/* The fold that leaves out nothing: it trains and validates on all of the data. */
-static dvbf_status whole(dv_fold *out, const dvbf_data *data, const dvbf_sequences *all, dvbf_error *error) {
-  out->data = *data;
-  out->data.valid = (dvbf_sequences){0};
-  out->part = (dvbf_sequences){.n_x = all->n_x, .n_u = all->n_u};
-  dvbf_status status = list_new(&out->data.train, all, all->count, error);
-  if (!status) status = list_new(&out->data.valid, all, all->count, error);
-  if (status) return status;
-  add_all(&out->data.train, all);
-  add_all(&out->data.valid, all);
+  add_all(every, rest);
+  add_all(every, &out->part);
+  add_all(every, &out->part);
   return DVBF_OK;
 }
 
@@ -692,12 +661,10 @@ dvbf_status dv_folds_make(dv_folds *out, const dvbf_data *data, dvbf_error *erro
   if (!status && !out->list) status = dv_fail_memory(error, "leaving out parts of the data");
   if (!status) out->count = count;
   for (size_t f = 0; f <= count && !status; f++) {
-    if (!out->cut)
-      out->list[f] = (dv_fold){*data, *valid};
-    else if (f < count)
+    if (out->cut)
       status = cut(&out->list[f], data, &all, f, count, error);
     else
-      status = whole(&out->list[f], data, &all, error);
+      out->list[f] = (dv_fold){*data, *valid};
   }
   if (out->cut) dv_windows_free(&all);
   return status;

@@ -88,14 +88,15 @@ enum { DV_MOST_CANDIDATES = 1000 + 64 }; /* with a final for each member */
 
 typedef struct dv_candidate {
   char name[32];
-  char changes[1024]; /* settings that differ from those of the run, as "name=value name=value" */
-  uint64_t target;    /* updates that it is to be trained for; 0: the linear model, which needs none */
-  uint64_t updates;   /* after which it was judged last; 0: never */
-  dv_score score;     /* then */
-  bool final;         /* trained like one of the best, on all data */
-  int rank;           /* 1 for the best of those that are kept; 0: not kept */
-  dvbf_model *model;  /* as it was judged; NULL: not in memory */
-  uint64_t done;      /* updates of the training that runs now */
+  char changes[1024];   /* settings that differ from those of the run, as "name=value name=value" */
+  uint64_t first, last; /* updates after which it is judged: at first, and at the end */
+  uint64_t target;      /* updates that it is to be trained for; 0: the linear model, which needs none */
+  uint64_t updates;     /* after which it was judged last; 0: never */
+  dv_score score;       /* then */
+  bool final;           /* trained like one of the best, on all data */
+  int rank;             /* 1 for the best of those that are kept; 0: not kept */
+  dvbf_model *model;    /* as it was judged; NULL: not in memory */
+  uint64_t done;        /* updates of the training that runs now */
 } dv_candidate;
 
 typedef struct dv_candidates {

@@ -170,9 +170,10 @@ void dv_candidates_add_final(dv_candidates *c, size_t i) {
   if (c->count > DV_MOST_CANDIDATES) return;
   dv_candidate *linear = &c->list[c->count - 1], *final = linear;
   c->list[c->count++] = *linear; /* it stays the last */
-  *final = (dv_candidate){.target = c->list[i].target, .final = true};
-  memcpy(final->name, c->list[i].name, sizeof final->name);
-  memcpy(final->changes, c->list[i].changes, sizeof final->changes);
+  const dv_candidate *of = &c->list[i];
+  *final = (dv_candidate){.first = of->first, .last = of->last, .target = of->target, .final = true};
+  memcpy(final->name, of->name, sizeof final->name);
+  memcpy(final->changes, of->changes, sizeof final->changes);
 }
 
 dv_candidate *dv_candidate_origin(const dv_candidates *c, const dv_candidate *final) {

@@ -118,10 +118,12 @@ dvbf_status dv_train_fitted(dvbf_model **out, dv_fit_fn *fit, const dvbf_setting
   dvbf_train_options alone = *options; /* ranks fit alike, and the first alone writes */
   if (dv_ranks_rank(dv_settings_ranks(settings))) alone.folder = NULL;
   options = &alone;
-  fitting f = {.options = options, .began = dv_clock(), .interrupt = dv_settings_interrupt(settings)};
+  fitting f = {.options = options,
+               .folder = DV_NO_RUN_FOLDER,
+               .began = dv_clock(),
+               .interrupt = dv_settings_interrupt(settings)};
   dvbf_settings *open = NULL;
   dvbf_model *m = NULL;
-  f.folder.lock = -1;
   dvbf_status status = dvbf_settings_copy(&open, settings, error);
   if (!status) dvbf_settings_interrupt(open, f.interrupt);
   if (!status) dv_settings_leave_open(open, "latent");

@@ -16,6 +16,7 @@
 #include "train/updater.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -94,6 +95,19 @@ static void tell(trainer *t, const char *event) {
   if (dv_interrupted(t->interrupt)) t->asked = true;
   t->report.event = NULL;
   t->report.validated = false;
+}
+
+/* The same with a text that is printed. */
+__attribute__((format(printf, 2, 3))) static void announce(trainer *t, const char *format, ...) {
+  char event[400];
+  va_list values;
+  va_start(values, format);
+  {
+    DV_PLAIN_NUMBERS; /* but not in the user's function */
+    vsnprintf(event, sizeof event, format, values);
+  }
+  va_end(values);
+  tell(t, event);
 }
 
 /* Agrees on what depends on clocks and users: whether any rank was asked to stop, and whether a checkpoint is
@@ -305,18 +319,19 @@ static dvbf_status run_until(trainer *t, uint64_t until) {
 enum { VALID_WINDOWS = 4 };
 
 /* The windows of training and validation. Recovery may have shortened those of training. */
-static dvbf_status cut(trainer *t, const dv_train_settings *s, const dvbf_data *data, dvbf_error *error) {
-  const dvbf_sequences *valid = data->valid.count ? &data->valid : &data->train;
+static dvbf_status cut(trainer *t) {
+  const dv_train_settings *s = t->s;
+  const dvbf_sequences *valid = t->data->valid.count ? &t->data->valid : &t->data->train;
   size_t window = s->window ? (size_t)s->window : SIZE_MAX / 8, stride = (size_t)s->stride;
   size_t shorter = t->at.window && t->at.window < window ? (size_t)t->at.window : window;
-  if (s->window == 1) return dv_fail(error, DVBF_ARGUMENT, "window = 1: must be 0 or at least 2 steps");
+  if (s->window == 1) return dv_fail(t->error, DVBF_ARGUMENT, "window = 1: must be 0 or at least 2 steps");
   if (!stride || stride > shorter) stride = shorter < 4 ? 1 : shorter / 4;
   dvbf_sequences all = {0};
-  dvbf_status status = dv_windows_cut(&t->train, &data->train, shorter, stride, error);
-  if (!status) status = dv_windows_cut(&all, valid, VALID_WINDOWS * window, VALID_WINDOWS * window, error);
+  dvbf_status status = dv_windows_cut(&t->train, &t->data->train, shorter, stride, t->error);
+  if (!status) status = dv_windows_cut(&all, valid, VALID_WINDOWS * window, VALID_WINDOWS * window, t->error);
   if (status) return status;
   enum { PART = 32 }; /* of large data so much is enough to validate by */
-  status = dv_sequences_some(&t->valid, &all, PART, error);
+  status = dv_sequences_some(&t->valid, &all, PART, t->error);
   dv_windows_free(&all);
   return status;
 }
@@ -348,10 +363,11 @@ static dvbf_status adapt(trainer *t) {
   t->updater = NULL;
   dv_windows_free(&t->train);
   dv_windows_free(&t->valid);
-  for (int i = 0; i < 2 && models[i] && !status; i++)
+  if (!status) status = cut(t);
+  for (int i = 0; i < 2 && models[i] && !status; i++) {
     status = dv_recovery_settings(models[i], t->base, t->at.eased, t->error);
-  if (!status) status = cut(t, t->s, t->data, t->error);
-  for (int i = 0; i < 2 && models[i] && !status; i++) models[i]->sequences = count_sequences(t);
+    models[i]->sequences = count_sequences(t);
+  }
   return status ? status : make_tools(t);
 }
 
@@ -470,26 +486,23 @@ static dvbf_status start_anew(trainer *t, bool changed) {
 
 /* Begins a new start with settings less likely to diverge. `why` begins the sentence. */
 static dvbf_status start_tamer(trainer *t, const char *why) {
-  char event[400], changes[160];
+  char changes[160];
   t->at.eased++;
   dvbf_status status = start_anew(t, true);
   if (status) return status;
   dv_recovery_describe(t->model, t->base, t->at.eased, changes, sizeof changes);
-  snprintf(event, sizeof event, "%s: starting anew with %s", why, changes);
-  tell(t, event);
+  announce(t, "%s: starting anew with %s", why, changes);
   return DVBF_OK;
 }
 
 /* Ends this phase with its best model. */
-static void end_with_best(trainer *t, unsigned long long bad) {
-  char event[160];
+static dvbf_status end_with_best(trainer *t, unsigned long long bad) {
   if (t->at.phase == DV_JUDGING) t->at.phase = DV_TRAINING;
   dv_updater_restore(t->updater, t->at.good);
   dv_updater_skip_to(t->updater, end_of_phase(t));
-  dv_print(event, sizeof event,
-           "update %llu diverged in spite of all: the best model, of update %llu, is kept", bad,
+  announce(t, "update %llu diverged in spite of all: the best model, of update %llu, is kept", bad,
            (unsigned long long)t->at.best_update);
-  tell(t, event);
+  return DVBF_OK;
 }
 
 /* All retries are used up. A start that came far has a model that is worth more than a new beginning. */
@@ -497,20 +510,14 @@ static dvbf_status give_up(trainer *t, unsigned long long bad) {
   char why[96];
   bool last = t->at.begun == (uint64_t)t->s->starts, best = t->at.best_update;
   bool far = filtering(t) || 2 * t->at.best_update >= (uint64_t)t->s->updates;
-  if (best && far) {
-    end_with_best(t, bad);
-    return DVBF_OK;
-  }
+  if (best && far) return end_with_best(t, bad);
   if (!last) {
     if (t->at.phase == DV_JUDGING && t->at.start == 0) t->at.unjudged = 1;
     snprintf(why, sizeof why, "start %u diverged at update %llu in spite of all", (unsigned)t->at.begun, bad);
     return start_tamer(t, why);
   }
   if (t->at.phase == DV_JUDGING && t->at.start > 0 && !t->at.unjudged) return take_judged(t);
-  if (best) {
-    end_with_best(t, bad);
-    return DVBF_OK;
-  }
+  if (best) return end_with_best(t, bad);
   return dv_fail(t->error, DVBF_NUMERIC,
                  "training diverged at update %llu and again after %lld retries with smaller steps and "
                  "shorter windows%s; try a smaller learning-rate or clip-norm = 1",
@@ -530,7 +537,7 @@ static dvbf_status blame_data(const trainer *t) {
 /* Goes back to the last good state; the k-th time with 1/2^k of the rate, from the second time on with half
  * the window. */
 static dvbf_status recover(trainer *t) {
-  char event[200], windows[64] = "";
+  char windows[64] = "";
   unsigned long long bad = dv_updater_updates(t->updater);
   dvbf_status faulty = blame_data(t);
   if (faulty) return faulty;
@@ -548,16 +555,15 @@ static dvbf_status recover(trainer *t) {
   double factor = dv_recovery_rate(used + t->at.eased);
   dv_updater_restore(t->updater, t->at.good);
   dv_updater_slow_down(t->updater, factor);
-  dv_print(event, sizeof event, "update %llu diverged: back to update %llu with %g of the learning rate%s",
-           bad, (unsigned long long)dv_updater_updates(t->updater), factor, windows);
-  tell(t, event);
+  announce(t, "update %llu diverged: back to update %llu with %g of the learning rate%s", bad,
+           (unsigned long long)dv_updater_updates(t->updater), factor, windows);
   return DVBF_OK;
 }
 
 /* A start is good if it predicts. In the bad optimum w encodes every frame and the transition is ignored, and
  * another seed may do better. If predictions explode, other settings may. */
 static dvbf_status judge(trainer *t) {
-  char event[200], error[DV_RESULT];
+  char why[200], error[DV_RESULT];
   double p = t->at.scores.prediction;
   compare_start(t);
   if (!(p > t->s->restart_above)) {
@@ -566,14 +572,12 @@ static dvbf_status judge(trainer *t) {
   }
   if (t->at.begun == (uint64_t)t->s->starts) return take_judged(t);
   if (!(p < FAR)) {
-    snprintf(event, sizeof event, "start %u explodes (error over the variance of x: %s)",
-             (unsigned)t->at.begun, dv_result_text(error, "%.3g", p));
-    return start_tamer(t, event);
+    snprintf(why, sizeof why, "start %u explodes (error over the variance of x: %s)", (unsigned)t->at.begun,
+             dv_result_text(error, "%.3g", p));
+    return start_tamer(t, why);
   }
-  dv_print(event, sizeof event,
-           "start %u predicts badly (error %.2f of the variance of x, restart-above = %g): starting anew",
+  announce(t, "start %u predicts badly (error %.2f of the variance of x, restart-above = %g): starting anew",
            (unsigned)t->at.begun, p, t->s->restart_above);
-  tell(t, event);
   return start_anew(t, t->at.window > 0);
 }
 
@@ -666,38 +670,31 @@ static dvbf_status run(trainer *t) {
 
 /* ---- All of it ---- */
 
-static dvbf_status look_at_places(trainer *t, const dvbf_data *data, dvbf_error *error) {
-  const dv_projection *p = &t->projection;
-  dv_pictures from = {data, p->whole, &p->components};
-  return dv_image_moments_init(&t->places, &from, (int)p->whole->settings->moments, error);
-}
-
 /* Puts components in the place of x, and a model of them in the place of the model. */
-static dvbf_status project(trainer *t, const dv_train_settings *s, const dvbf_data *data, dvbf_error *error) {
-  dvbf_status status = dv_projection_init(&t->projection, t->model, data, error);
+static dvbf_status project(trainer *t) {
+  dv_projection *p = &t->projection;
+  const dv_pictures pictures = {t->data, t->model, &p->components};
+  dvbf_status status = dv_projection_init(p, t->model, t->data, t->error);
   t->model = NULL;
   if (status) return status;
   dv_windows_free(&t->train);
   dv_windows_free(&t->valid);
-  t->data = &t->projection.data;
-  if (s->coarse) status = dv_coarse_init(&t->coarse, &t->projection, COARSE_DIRECTIONS, error);
-  if (!status && s->start == DV_START_MOMENTS) status = look_at_places(t, data, error);
-  if (!status) status = cut(t, s, t->data, error);
-  return status ? status : fresh_model(t, &t->model, (uint64_t)s->seed);
+  t->data = &p->data;
+  if (t->s->coarse) status = dv_coarse_init(&t->coarse, p, COARSE_DIRECTIONS, t->error);
+  if (!status && t->s->start == DV_START_MOMENTS)
+    status = dv_image_moments_init(&t->places, &pictures, (int)t->s->moments, t->error);
+  if (!status) status = cut(t);
+  return status ? status : fresh_model(t, &t->model, (uint64_t)t->s->seed);
 }
 
 static void tell_projection(trainer *t) {
   const dv_components *c = &t->projection.components;
-  char event[160];
-  dv_print(event, sizeof event,
+  announce(t,
            "training on %d components of the %d dimensions of x, which leave out about %.1g of its variance",
            c->count, c->n_x, fmax(1e-7, c->left_out / t->projection.whole->x_spread));
-  tell(t, event);
   if (!t->places.order) return;
-  snprintf(event, sizeof event,
-           "it began with how %d moments of the images move: powers of the coordinates up to %d",
+  announce(t, "it began with how %d moments of the images move: powers of the coordinates up to %d",
            t->places.ramps.count, t->places.order);
-  tell(t, event);
 }
 
 static dvbf_status prepare(trainer *t) {
@@ -717,7 +714,6 @@ static dvbf_status prepare(trainer *t) {
 /* A finished run with more updates than it was begun with: from here on it is as if it always had them. The
  * settings are written first, so that the run knows that it is not finished wherever it is interrupted. */
 static dvbf_status go_beyond(trainer *t, const dvbf_settings *settings) {
-  char event[160];
   dvbf_status status =
       t->first ? dv_settings_write(settings, t->folder.settings, dv_recovery_names, t->error) : DVBF_OK;
   if (!status && t->first) status = dv_run_folder_go_on(&t->folder, t->at.validations, t->error);
@@ -729,9 +725,8 @@ static dvbf_status go_beyond(trainer *t, const dvbf_settings *settings) {
   t->at.extendable = false;
   dv_updater_restore(t->updater, t->at.judged);
   dv_updater_save(t->updater, t->at.good);
-  dv_print(event, sizeof event, "this run was finished at update %llu: going on to update %lld",
+  announce(t, "this run was finished at update %llu: going on to update %lld",
            (unsigned long long)t->at.planned, (long long)t->s->updates);
-  tell(t, event);
   return DVBF_OK;
 }
 
@@ -761,7 +756,6 @@ static dvbf_status read_state(trainer *t) {
 
 /* Takes the state of the checkpoint. */
 static dvbf_status go_on(trainer *t, const dvbf_settings *settings) {
-  char event[200];
   dvbf_status status = read_state(t);
   if (status) return status;
   if (t->at.window || t->at.eased) status = adapt(t);
@@ -775,12 +769,11 @@ static dvbf_status go_on(trainer *t, const dvbf_settings *settings) {
   dv_updater_restore(t->updater, t->at.now);
   if (t->first) status = dv_run_folder_go_on(&t->folder, t->at.validations, t->error);
   if (status) return status;
-  dv_print(event, sizeof event, "going on from update %llu of start %u%s", (unsigned long long)updates_of(t),
+  announce(t, "going on from update %llu of start %u%s", (unsigned long long)updates_of(t),
            (unsigned)t->at.start + 1,
            t->at.moved
                ? ", which other instructions or another compiler have made: the model gets other bytes"
                : "");
-  tell(t, event);
   return DVBF_OK;
 }
 
@@ -832,15 +825,6 @@ static void clear(trainer *t) {
   if (t->options->folder && t->first) dv_run_folder_close(&t->folder);
 }
 
-/* Refuses what cannot be trained, before anything is written. */
-static dvbf_status check(const trainer *t, const dv_own *own, const dvbf_settings *settings,
-                         dvbf_error *error) {
-  const dv_train_settings *s = dv_settings_train(settings, error);
-  const dvbf_model_class *type = own && own->type ? own->type : dv_model_class_of(s);
-  dvbf_status status = dv_check_varies(&t->measured.x, t->data->train.n_x, error);
-  return status ? status : dv_check_length(type, settings, t->train.steps, "training", error);
-}
-
 dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *settings,
                      const dvbf_data *data, const dvbf_train_options *options, uint64_t pause,
                      dvbf_error *error) {
@@ -849,24 +833,27 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
                .data = data,
                .began = dv_clock(),
                .pause = pause,
+               .s = dv_settings_train(settings, error),
+               .folder = DV_NO_RUN_FOLDER,
                .error = error};
-  t.folder.lock = -1;
-  if (!dv_settings_train(settings, error)) return DVBF_ARGUMENT;
+  if (!t.s) return DVBF_ARGUMENT;
   t.team = dv_settings_ranks(settings);
   t.first = dv_ranks_rank(t.team) == 0;
   t.interrupt = dv_settings_interrupt(settings);
   uint64_t print = 0;
   dvbf_status status = dv_data_validate(data, "data", error);
   if (status) return status;
-  const dv_train_settings *s = dv_settings_train(settings, NULL);
-  dv_fit_fn *fit = dv_fit_of(own && own->type ? own->type : dv_model_class_of(s));
+  uint64_t seed = (uint64_t)t.s->seed;
+  const dvbf_model_class *type = own && own->type ? own->type : dv_model_class_of(t.s);
+  dv_fit_fn *fit = dv_fit_of(type);
   if (fit) return dv_train_fitted(out, fit, settings, data, t.options, error);
-  status = cut(&t, s, data, error);
+  status = cut(&t);
   if (!status) status = dv_measured_of(&t.measured, &data->train, error);
   if (!status && t.team) status = dv_data_fingerprint(&print, data, error);
   if (!status) status = dv_ranks_alike(t.team, settings, print, error);
-  if (!status) status = check(&t, own, settings, error);
-  if (!status) status = dv_model_of(&t.model, settings, own, &t.measured, &t.train, (uint64_t)s->seed, error);
+  if (!status) status = dv_check_varies(&t.measured.x, data->train.n_x, error);
+  if (!status) status = dv_check_length(type, settings, t.train.steps, "training", error);
+  if (!status) status = dv_model_of(&t.model, settings, own, &t.measured, &t.train, seed, error);
   if (!status)
     status = dv_check_length(t.model->type, t.model->settings_object, t.valid.steps, "validation", error);
   if (!status) status = dv_density_check(t.model, &data->train, error);
@@ -875,8 +862,7 @@ dvbf_status dv_train(dvbf_model **out, const dv_own *own, const dvbf_settings *s
     t.model->sequences = count_sequences(&t);
     if (t.options->folder && t.first) status = dv_run_folder_open(&t.folder, t.options, settings, error);
   }
-  if (!status)
-    status = s->projection > 0 ? project(&t, s, data, error) : start_model(&t, t.model, (uint64_t)s->seed);
+  if (!status) status = t.s->projection > 0 ? project(&t) : start_model(&t, t.model, seed);
   if (!status) t.s = t.model->settings;
   if (!status) status = prepare(&t);
   if (!status) status = begin(&t, settings);
