@@ -571,6 +571,12 @@ const void *dv_settings_part(const dvbf_settings *s) {
   return s && s->table->data ? s->values + s->table->data : NULL;
 }
 
+bool dv_next_change(char **rest, char **name, char **value) {
+  while ((*name = strsep(rest, " ")) && !(*value = strchr(*name, '='))) {}
+  if (*name) *(*value)++ = 0;
+  return *name;
+}
+
 const char *dv_settings_table_name(const dvbf_settings *s) {
   return s->table->name;
 }

@@ -88,6 +88,9 @@ dvbf_status dv_settings_give(dvbf_settings *settings, const char *name, const ch
 dvbf_status dv_settings_set_chosen(dvbf_settings *settings, const char *name, const char *value,
                                    dvbf_error *error);
 
+/* The next of "name=value name=value", a text that is cut into its parts meanwhile; false after the last. */
+bool dv_next_change(char **rest, char **name, char **value);
+
 /* Writes the file of a run. `changes`, ending with NULL, are the settings that training may change unless the
  * user has given them; the file marks them, so that a resumed run does the same. */
 dvbf_status dv_settings_write(const dvbf_settings *settings, const char *path, const char *const *changes,

@@ -32,21 +32,13 @@ enum {
 /* Share of the variance that components may leave out. */
 static const double share = 0.01;
 
-static dvbf_status project(dv_reduction *r, const dvbf_model *scaling, const dvbf_data *data,
-                           dvbf_error *error) {
-  dvbf_status status = dv_components_find(&r->components, &data->train, scaling, share, MOST, NULL, error);
-  if (!status) status = dv_components_project(&r->data.train, &r->components, &data->train, scaling, error);
-  if (!status && data->valid.count)
-    status = dv_components_project(&r->data.valid, &r->components, &data->valid, scaling, error);
-  return status;
-}
-
 /* Frames with gaps are not reduced. `scaling` is a model that scales x. Clear also after a failure. */
 static dvbf_status reduce(dv_reduction *out, const dvbf_model *scaling, const dvbf_data *data,
                           dvbf_error *error) {
   dvbf_error inner = {0};
   *out = (dv_reduction){0};
-  dvbf_status status = project(out, scaling, data, &inner);
+  dvbf_status status = dv_components_find(&out->components, &data->train, scaling, share, MOST, NULL, &inner);
+  if (!status) status = dv_components_project(&out->data, &out->components, data, scaling, &inner);
   if (status == DVBF_ARGUMENT) { /* frames that are seen in part */
     dv_reduction_clear(out);
     return DVBF_OK;

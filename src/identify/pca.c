@@ -318,8 +318,8 @@ static void put_coordinates(void *user, const chunk *from) {
       p->to[from->number[r] * width + i] = (float)p->inside[(size_t)r * width + i];
 }
 
-dvbf_status dv_components_project(dvbf_sequences *out, const dv_components *c, const dvbf_sequences *from,
-                                  const dvbf_model *m, dvbf_error *error) {
+static dvbf_status project(dvbf_sequences *out, const dv_components *c, const dvbf_sequences *from,
+                           const dvbf_model *m, dvbf_error *error) {
   dvbf_status status = make_room(out, from, c->count, error);
   if (status) return status;
   size_t size = dv_sequences_frames(out) * out->n_x;
@@ -330,4 +330,10 @@ dvbf_status dv_components_project(dvbf_sequences *out, const dv_components *c, c
   dv_free(p.inside);
   if (status) dvbf_sequences_free(out);
   return status;
+}
+
+dvbf_status dv_components_project(dvbf_data *out, const dv_components *c, const dvbf_data *from,
+                                  const dvbf_model *m, dvbf_error *error) {
+  dvbf_status status = project(&out->train, c, &from->train, m, error);
+  return status || !from->valid.count ? status : project(&out->valid, c, &from->valid, m, error);
 }

@@ -24,7 +24,7 @@ dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *s, cons
                                double share, int limit, const dv_components *also, dvbf_error *error);
 void dv_components_free(dv_components *components);
 
-/* *out = the same sequences in memory, with the coordinates of the scaled frames instead of x. Missing frames
- * stay missing. */
-dvbf_status dv_components_project(dvbf_sequences *out, const dv_components *components,
-                                  const dvbf_sequences *s, const dvbf_model *model, dvbf_error *error);
+/* train and valid of *out = the same sequences in memory, with the coordinates of the scaled frames instead
+ * of x. Missing frames stay missing. */
+dvbf_status dv_components_project(dvbf_data *out, const dv_components *components, const dvbf_data *data,
+                                  const dvbf_model *model, dvbf_error *error);

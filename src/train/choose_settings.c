@@ -73,13 +73,9 @@ static void choose_number(chooser *c, const char *name, double value, const char
 
 /* Sets each "name=value" of the text. */
 static void choose_all(chooser *c, const char *changes, const char *why) {
-  char text[256], *rest = text;
+  char text[256], *rest = text, *name, *value;
   snprintf(text, sizeof text, "%s", changes);
-  for (char *name; (name = strsep(&rest, " "));) {
-    char *value = strchr(name, '=');
-    *value++ = 0;
-    choose(c, name, value, why);
-  }
+  while (dv_next_change(&rest, &name, &value)) choose(c, name, value, why);
 }
 
 /* ---- What conditions and numbers are made of ---- */

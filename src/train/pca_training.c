@@ -124,10 +124,7 @@ dvbf_status dv_projection_init(dv_projection *p, dvbf_model *whole, const dvbf_d
     status = dv_components_find(&p->components, &data->train, whole, whole->settings->projection,
                                 (int)whole->settings->components, places ? &ramps : NULL, error);
   dv_components_free(&ramps);
-  if (!status) status = dv_components_project(&p->data.train, &p->components, &data->train, whole, error);
-  if (!status && data->valid.count)
-    status = dv_components_project(&p->data.valid, &p->components, &data->valid, whole, error);
-  return status;
+  return status ? status : dv_components_project(&p->data, &p->components, data, whole, error);
 }
 
 void dv_projection_clear(dv_projection *p) {

@@ -52,15 +52,11 @@ void dv_candidates_free(dv_candidates *c) {
 
 /* Sets each "name=value" of the text. With `keep`, settings that the user has given stay as they are. */
 static dvbf_status apply(dvbf_settings *to, const char *changes, bool keep, dvbf_error *error) {
-  char text[sizeof((dv_candidate *)0)->changes], *rest = text;
+  char text[sizeof((dv_candidate *)0)->changes], *rest = text, *name, *value;
   dvbf_status status = DVBF_OK;
   snprintf(text, sizeof text, "%s", changes);
-  for (char *word; !status && (word = strsep(&rest, " "));) {
-    char *value = strchr(word, '=');
-    if (!value) continue;
-    *value++ = 0;
-    if (!keep || !dv_settings_given(to, word)) status = dv_settings_give(to, word, value, error);
-  }
+  while (!status && dv_next_change(&rest, &name, &value))
+    if (!keep || !dv_settings_given(to, name)) status = dv_settings_give(to, name, value, error);
   return status;
 }
 

@@ -2,8 +2,7 @@
  * places), or with the state equal to x (start = state). */
 #pragma once
 
-#include "identify/pca.h"
-#include "model/model.h"
+#include "train/pca_training.h"
 
 #include <dvbf/dvbf.h>
 
@@ -41,16 +40,13 @@ typedef struct dv_image_moments {
   double *mean, *deviation, *pace; /* [count] of the moments; root mean square of their changes */
 } dv_image_moments;
 
-/* The images: the data, the model that scales them, their components. */
-typedef struct dv_pictures {
-  const dvbf_data *data;
-  const dvbf_model *whole;
-  const dv_components *components;
-} dv_pictures;
-
 /* Moments of all orders from 1 to this one, and dimensions of the state that is made of them. */
-int dv_image_moments_moments(int order);
-int dv_image_moments_state(int order);
+static inline int dv_image_moments_moments(int order) {
+  return order * (order + 3) / 2;
+}
+static inline int dv_image_moments_state(int order) {
+  return DV_PLACES_BLOCKS * dv_image_moments_moments(order);
+}
 /* 1 if first moments tell frames apart nearly as well as all their pixels do and are positions, since all
  * frames have the same light; else the highest order. 0 if moments do not tell frames apart, and if one thing
  * turns about a point: its velocity is not linear in moments and their changes. */
@@ -62,10 +58,10 @@ dvbf_status dv_image_moments_order(int *out, const dvbf_sequences *s, size_t hei
 dvbf_status dv_image_moments_ramps(dv_components *out, const dvbf_model *whole, const dvbf_data *data,
                                    dvbf_error *error);
 
-/* Finds the moments of the training and the validation data. `order` 0: that of dv_image_moments_order. Call
- * clear also after a failure. */
-dvbf_status dv_image_moments_init(dv_image_moments *out, const dv_pictures *from, int order,
-                                  dvbf_error *error);
+/* Finds the moments of the training and the validation data, before their projection. `order` 0: that of
+ * dv_image_moments_order. Call clear also after a failure. */
+dvbf_status dv_image_moments_init(dv_image_moments *out, const dv_projection *of, const dvbf_data *data,
+                                  int order, dvbf_error *error);
 void dv_image_moments_clear(dv_image_moments *places);
 
 /* Learns the motion of moments and sets the parameters of `m`, a new model of the components with training

@@ -15,14 +15,6 @@
 #include <math.h>
 #include <string.h>
 
-int dv_image_moments_state(int order) {
-  return DV_PLACES_BLOCKS * dv_image_moments_moments(order);
-}
-
-int dv_image_moments_moments(int order) {
-  return order * (order + 3) / 2;
-}
-
 /* ---- Weights of pixels ---- */
 
 /* Coordinates go from -1 to 1 along the longer side. All channels count the same. */
@@ -64,25 +56,21 @@ dvbf_status dv_image_moments_ramps(dv_components *out, const dvbf_model *whole, 
                     data->image_width, error);
 }
 
-static dvbf_status make_inside(dv_image_moments *p, const dv_components *c, dvbf_error *error) {
-  p->components = c->count;
-  p->inside = dv_calloc_aligned((size_t)p->ramps.count * (size_t)c->count, sizeof *p->inside);
-  if (!p->inside) return dv_fail_memory(error, "looking at places");
-  dv_kernels_best()->product->nt(p->inside, false, p->ramps.axes, c->axes, p->ramps.count, c->n_x, c->count);
-  return DVBF_OK;
-}
-
 /* ---- Number of moments ---- */
 
 /* Some frames, evenly spread, for comparisons. */
+typedef struct look {
+  double y[DV_PLACES_MOMENTS]; /* all moments, in units of their deviation */
+  double light;                /* the sum of the frame */
+  size_t sequence, at;         /* where it stands */
+} look;
+
 typedef struct looks {
   size_t count, n_x;
-  float *x;              /* [count][n_x] */
-  double *y;             /* [count][DV_PLACES_MOMENTS] all moments, in units of their deviation */
-  size_t *sequence, *at; /* [count] where each stands */
-  double variance;       /* of a frame */
-  double *light;         /* [count] the sum of a frame */
-  double moving;         /* how far frames are from their mean, summed over pixels */
+  float *x;        /* [count][n_x] */
+  look *list;      /* [count] */
+  double variance; /* of a frame */
+  double moving;   /* how far frames are from their mean, summed over pixels */
 } looks;
 
 static double apart(const float *a, const float *b, size_t n) {
@@ -107,10 +95,10 @@ static double nearest(const looks *l, size_t f, size_t moments) {
   size_t found = l->count;
   double least = INFINITY;
   for (size_t g = 0; g < l->count; g++) {
-    size_t between = l->at[f] > l->at[g] ? l->at[f] - l->at[g] : l->at[g] - l->at[f];
-    if (l->sequence[f] == l->sequence[g] && between < NEAR) continue;
-    double d = moments ? apart_by(l->y + f * DV_PLACES_MOMENTS, l->y + g * DV_PLACES_MOMENTS, moments)
-                       : apart(l->x + f * l->n_x, l->x + g * l->n_x, l->n_x);
+    const look *a = &l->list[f], *b = &l->list[g];
+    size_t between = a->at > b->at ? a->at - b->at : b->at - a->at;
+    if (a->sequence == b->sequence && between < NEAR) continue;
+    double d = moments ? apart_by(a->y, b->y, moments) : apart(l->x + f * l->n_x, l->x + g * l->n_x, l->n_x);
     if (d < least) least = d, found = g;
   }
   return found < l->count ? apart(l->x + f * l->n_x, l->x + found * l->n_x, l->n_x) : -1;
@@ -127,11 +115,11 @@ static double unlike(const looks *l, size_t moments) {
   return count > 0 ? sum / count : 0;
 }
 
-static void standardise(double *y, size_t rows, size_t n, size_t k) {
+static void standardise(look *list, size_t count, size_t k) {
   double sum = 0, squares = 0;
-  for (size_t f = 0; f < rows; f++) sum += y[f * n + k], squares += y[f * n + k] * y[f * n + k];
-  double mean = sum / (double)rows, variance = squares / (double)rows - mean * mean;
-  for (size_t f = 0; f < rows; f++) y[f * n + k] = variance > 0 ? (y[f * n + k] - mean) / sqrt(variance) : 0;
+  for (size_t f = 0; f < count; f++) sum += list[f].y[k], squares += list[f].y[k] * list[f].y[k];
+  double mean = sum / (double)count, variance = squares / (double)count - mean * mean;
+  for (size_t f = 0; f < count; f++) list[f].y[k] = variance > 0 ? (list[f].y[k] - mean) / sqrt(variance) : 0;
 }
 
 /* Takes the frames. Missing values count as black. */
@@ -141,17 +129,18 @@ static dvbf_status gather(looks *l, const dvbf_sequences *s, const dv_components
   dvbf_status status = mean ? DVBF_OK : dv_fail_memory(error, "looking at places");
   for (size_t i = 0; i < s->count && !status; before += dvbf_sequence_length(s, i), i++)
     for (; next < before + dvbf_sequence_length(s, i) && f < l->count; next += every, f++) {
+      look *to = &l->list[f];
       float *x = l->x + f * l->n_x;
       const float *from = dv_sequence_x(s, i, next - before, 1, x);
-      l->sequence[f] = i, l->at[f] = next - before;
+      to->sequence = i, to->at = next - before;
       for (size_t k = 0; k < l->n_x; k++) x[k] = isnan(from[k]) ? 0 : from[k];
       for (size_t k = 0; k < l->n_x; k++) {
         mean[k] += (double)x[k], squares += (double)x[k] * (double)x[k];
-        l->light[f] += (double)x[k];
+        to->light += (double)x[k];
       }
       for (size_t m = 0; m < DV_PLACES_MOMENTS; m++) {
         const dvbf_real *ramp = ramps->axes + m * l->n_x;
-        for (size_t k = 0; k < l->n_x; k++) l->y[f * DV_PLACES_MOMENTS + m] += (double)ramp[k] * (double)x[k];
+        for (size_t k = 0; k < l->n_x; k++) to->y[m] += (double)ramp[k] * (double)x[k];
       }
     }
   l->count = f;
@@ -161,7 +150,7 @@ static dvbf_status gather(looks *l, const dvbf_sequences *s, const dv_components
     l->variance -= mean[k] * mean[k];
     for (size_t i = 0; i < f; i++) l->moving += fabs((double)l->x[i * l->n_x + k] - mean[k]) / (double)f;
   }
-  for (size_t m = 0; m < DV_PLACES_MOMENTS; m++) standardise(l->y, f, DV_PLACES_MOMENTS, m);
+  for (size_t m = 0; m < DV_PLACES_MOMENTS; m++) standardise(l->list, f, m);
   dv_free(mean);
   return status ? status : dv_sequences_intact(s, error);
 }
@@ -171,7 +160,7 @@ static dvbf_status gather(looks *l, const dvbf_sequences *s, const dv_components
 static bool goes_round(const looks *l) {
   double sum = 0, squares = 0, n = (double)l->count;
   for (size_t f = 0; f < l->count; f++) {
-    double square = apart_by(l->y + f * DV_PLACES_MOMENTS, (double[2]){0}, 2);
+    double square = apart_by(l->list[f].y, (double[2]){0}, 2);
     sum += sqrt(square), squares += square;
   }
   double mean = sum / n;
@@ -182,7 +171,8 @@ static bool goes_round(const looks *l) {
  * obstacles, they depend on what is covered too. */
 static bool is_steady(const looks *l) {
   double sum = 0, squares = 0, n = (double)l->count;
-  for (size_t f = 0; f < l->count; f++) sum += l->light[f], squares += l->light[f] * l->light[f];
+  for (size_t f = 0; f < l->count; f++)
+    sum += l->list[f].light, squares += l->list[f].light * l->list[f].light;
   return sqrt(fmax(0, squares / n - sum / n * sum / n)) < 0.015 * l->moving;
 }
 
@@ -203,30 +193,16 @@ dvbf_status dv_image_moments_order(int *out, const dvbf_sequences *s, size_t hei
   looks l = {.count = most > 2 ? most : 2, .n_x = s->n_x};
   dvbf_status status = make_ramps(&ramps, DV_PLACES_HIGHEST, s->n_x, height, width, error);
   l.x = dv_calloc(l.count, l.n_x * sizeof *l.x);
-  l.y = dv_calloc(l.count, DV_PLACES_MOMENTS * sizeof *l.y);
-  l.sequence = dv_calloc(l.count, sizeof *l.sequence);
-  l.at = dv_calloc(l.count, sizeof *l.at);
-  l.light = dv_calloc(l.count, sizeof *l.light);
-  if (!status && (!l.x || !l.y || !l.sequence || !l.at || !l.light))
-    status = dv_fail_memory(error, "looking at places");
+  l.list = dv_calloc(l.count, sizeof *l.list);
+  if (!status && (!l.x || !l.list)) status = dv_fail_memory(error, "looking at places");
   if (!status) status = gather(&l, s, &ramps, error);
   if (!status) *out = choose_order(&l);
   dv_components_free(&ramps);
-  DV_FREE(l.x, l.y, l.sequence, l.at, l.light);
+  DV_FREE(l.x, l.list);
   return status;
 }
 
 /* ---- Moments ---- */
-
-static dvbf_status find_moments(dv_image_moments *p, const dv_pictures *from, dvbf_error *error) {
-  const dvbf_data *data = from->data;
-  dvbf_status status =
-      make_ramps(&p->ramps, p->order, (size_t)from->whole->n_x, data->image_height, data->image_width, error);
-  if (!status) status = dv_components_project(&p->data.train, &p->ramps, &data->train, from->whole, error);
-  if (!status && data->valid.count)
-    status = dv_components_project(&p->data.valid, &p->ramps, &data->valid, from->whole, error);
-  return status;
-}
 
 /* Moments of missing frames, on a line between those that are seen. */
 static void fill_gaps(dvbf_sequences *y) {
@@ -330,24 +306,26 @@ static void limit(dv_image_moments *p, size_t n) {
   }
 }
 
-dvbf_status dv_image_moments_init(dv_image_moments *p, const dv_pictures *from, int order,
-                                  dvbf_error *error) {
-  const dvbf_data *data = from->data;
-  *p = (dv_image_moments){.order = order, .left_out = from->components->left_out};
+dvbf_status dv_image_moments_init(dv_image_moments *p, const dv_projection *of, const dvbf_data *data,
+                                  int order, dvbf_error *error) {
+  const dv_components *c = &of->components;
+  size_t height = data->image_height, width = data->image_width;
+  *p = (dv_image_moments){.order = order, .components = c->count, .left_out = c->left_out};
   dvbf_status status =
-      order ? DVBF_OK
-            : dv_image_moments_order(&p->order, &data->train, data->image_height, data->image_width, error);
+      order ? DVBF_OK : dv_image_moments_order(&p->order, &data->train, height, width, error);
   if (!p->order) p->order = DV_PLACES_HIGHEST;
-  if (!status) status = find_moments(p, from, error);
+  if (!status) status = make_ramps(&p->ramps, p->order, (size_t)of->whole->n_x, height, width, error);
+  if (!status) status = dv_components_project(&p->data, &p->ramps, data, of->whole, error);
   if (status) return status;
   fill_gaps(&p->data.train);
   fill_gaps(&p->data.valid);
   status = straighten(p, error);
-  if (!status) status = make_inside(p, from->components, error);
   if (status) return status;
   size_t n = (size_t)p->ramps.count;
   p->mean = dv_calloc(3, n * sizeof *p->mean);
-  if (!p->mean) return dv_fail_memory(error, "looking at places");
+  p->inside = dv_calloc_aligned(n, (size_t)c->count * sizeof *p->inside);
+  if (!p->mean || !p->inside) return dv_fail_memory(error, "looking at places");
+  dv_kernels_best()->product->nt(p->inside, false, p->ramps.axes, c->axes, p->ramps.count, c->n_x, c->count);
   p->deviation = p->mean + n;
   p->pace = p->deviation + n;
   for (size_t k = 0; k < n; k++) measure(p, k);
@@ -409,45 +387,23 @@ static dvbf_status make_states(dvbf_sequences *out, const dv_image_moments *p, c
 
 /* Free runs of stretches of the sequences, from states that are known. These updates are cheap: batches are
  * large, and so are steps. */
+static const char MOTION[] =
+    "start=state projection=0 components=0 coarse=off x-scaling=none u-scaling=none sigma=fixed "
+    "sigma-floor=1 "
+    "emission-sees=0 state-limit=0 mask-input=off recognition-input=frame initial-frames=1 "
+    "initial-control=off "
+    "keep-by=prediction scale-transition=0 filter-dropout=1 filter-dropout-end=1 dropped=zero "
+    "emission-updates=0 gain-updates=0 search=off batch-size=64 learning-rate=0.005 clip-norm=1 starts=1";
+
 static dvbf_status settings_of(dvbf_settings **out, const dvbf_model *m, uint64_t seed, dvbf_error *error) {
-  const dv_train_settings *s = m->settings;
   enum { UPDATES = 4000 };
-  int64_t updates = s->updates < 100 ? 2 * s->updates : UPDATES; /* few are a trial of all of it */
-  char text[2][32];
-  dv_print(text[0], sizeof text[0], "%llu", (unsigned long long)seed);
-  dv_print(text[1], sizeof text[1], "%lld", (long long)updates);
-  const char *const set[][2] = {{"start", "state"},
-                                {"projection", "0"},
-                                {"components", "0"},
-                                {"coarse", "off"},
-                                {"x-scaling", "none"},
-                                {"u-scaling", "none"},
-                                {"sigma", "fixed"},
-                                {"sigma-floor", "1"},
-                                {"emission-sees", "0"},
-                                {"state-limit", "0"},
-                                {"mask-input", "off"},
-                                {"recognition-input", "frame"},
-                                {"initial-frames", "1"},
-                                {"initial-control", "off"},
-                                {"keep-by", "prediction"},
-                                {"scale-transition", "0"},
-                                {"filter-dropout", "1"},
-                                {"filter-dropout-end", "1"},
-                                {"dropped", "zero"},
-                                {"emission-updates", "0"},
-                                {"gain-updates", "0"},
-                                {"search", "off"},
-                                {"seed", text[0]},
-                                {"updates", text[1]},
-                                {"validate-every", text[1]},
-                                {"batch-size", "64"},
-                                {"learning-rate", "0.005"},
-                                {"clip-norm", "1"},
-                                {"starts", "1"}};
+  int64_t given = m->settings->updates, updates = given < 100 ? 2 * given : UPDATES; /* few: a trial of all */
+  char text[sizeof MOTION + 100], *rest = text, *name, *value;
+  dv_print(text, sizeof text, "%s seed=%llu updates=%lld validate-every=%lld", MOTION,
+           (unsigned long long)seed, (long long)updates, (long long)updates);
   dvbf_status status = dvbf_settings_copy(out, m->settings_object, error);
-  for (size_t i = 0; i < sizeof set / sizeof *set && !status; i++)
-    status = dv_settings_set_chosen(*out, set[i][0], set[i][1], error);
+  while (!status && dv_next_change(&rest, &name, &value))
+    status = dv_settings_set_chosen(*out, name, value, error);
   return status;
 }
 
@@ -482,11 +438,6 @@ static dvbf_status train_once(dvbf_model **out, const dvbf_data *states, const d
   return status;
 }
 
-/* Another seed for each start, whose number is in the highest bits, and for each training. */
-static uint64_t seed_of(uint64_t seed, int time) {
-  return (seed + (seed >> 53) * 3000017 + (uint64_t)time * 1000003) % SEEDS;
-}
-
 static dvbf_status check(const dv_image_moments *p, const dvbf_model *m, dvbf_error *error) {
   const dv_train_settings *s = m->settings;
   int least = DV_PLACES_BLOCKS * p->ramps.count;
@@ -519,7 +470,9 @@ static dvbf_status train_best(dvbf_model **out, const dvbf_data *states, const d
   for (int i = 0; i < TIMES && !status; i++) {
     follower user = {options, false, INFINITY};
     dvbf_model *model = NULL, *worse;
-    status = train_once(&model, states, m, seed_of(seed, i), interrupt, &user, error);
+    /* another one for each start, whose number is in the highest bits, and for each training */
+    uint64_t own = (seed + (seed >> 53) * 3000017 + (uint64_t)i * 1000003) % SEEDS;
+    status = train_once(&model, states, m, own, interrupt, &user, error);
     bool better = !status && (!*out || user.prediction < best);
     worse = better ? *out : model;
     if (better) *out = model, best = user.prediction;
@@ -766,17 +719,14 @@ static dvbf_status set_emission(dvbf_model *m, const dv_image_moments *p, const 
   return status;
 }
 
-static bool moves(const dv_parameter *p) {
-  return !strncmp(p->name, "universal.", 10) || !strncmp(p->name, "transition.", 11);
-}
-
 static dvbf_status take(dvbf_model *m, const dvbf_model *motion, const dv_image_moments *p,
                         const dvbf_sequences *states, dvbf_error *error) {
   double e[DV_PLACES_BLOCKS * DV_PLACES_MOMENTS];
   for (size_t i = 0; i < m->parameters.count; i++) {
     const dv_parameter *to = &m->parameters.list[i],
                        *from = dv_parameters_find(&motion->parameters, to->name);
-    if (from && moves(to))
+    bool moves = !strncmp(to->name, "universal.", 10) || !strncmp(to->name, "transition.", 11);
+    if (from && moves)
       memcpy(m->parameters.values + to->offset, motion->parameters.values + from->offset,
              (size_t)to->rows * (size_t)to->cols * sizeof *m->parameters.values);
   }

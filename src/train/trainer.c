@@ -673,7 +673,7 @@ static dvbf_status run(trainer *t) {
 /* Puts components in the place of x, and a model of them in the place of the model. */
 static dvbf_status project(trainer *t) {
   dv_projection *p = &t->projection;
-  const dv_pictures pictures = {t->data, t->model, &p->components};
+  const dvbf_data *pictures = t->data;
   dvbf_status status = dv_projection_init(p, t->model, t->data, t->error);
   t->model = NULL;
   if (status) return status;
@@ -682,7 +682,7 @@ static dvbf_status project(trainer *t) {
   t->data = &p->data;
   if (t->s->coarse) status = dv_coarse_init(&t->coarse, p, COARSE_DIRECTIONS, t->error);
   if (!status && t->s->start == DV_START_MOMENTS)
-    status = dv_image_moments_init(&t->places, &pictures, (int)t->s->moments, t->error);
+    status = dv_image_moments_init(&t->places, p, pictures, (int)t->s->moments, t->error);
   if (!status) status = cut(t);
   return status ? status : fresh_model(t, &t->model, (uint64_t)t->s->seed);
 }

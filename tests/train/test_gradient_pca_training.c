@@ -194,14 +194,15 @@ static void components(void **state) {
         dot += (double)c.axes[i * PICTURE_N_X + k] * (double)c.axes[j * PICTURE_N_X + k];
       assert_true(fabs(dot - (i == j)) < 1e-12);
     }
-  dvbf_sequences inside;
-  assert_int_equal(dv_components_project(&inside, &c, &data.train, m, &error), DVBF_OK);
+  dvbf_data inside = {0};
+  assert_int_equal(dv_components_project(&inside, &c, &data, m, &error), DVBF_OK);
   double left = 0;
   for (size_t f = 0; f < (size_t)PICTURE_COUNT * PICTURE_STEPS; f++) {
     for (size_t i = 0; i < PICTURE_N_X; i++) {
       double x = (double)((data.train.x[f * PICTURE_N_X + i] - m->x.shift[i]) * m->x.scale[i]);
       for (int k = 0; k < c.count; k++)
-        x -= (double)inside.x[f * (size_t)c.count + (size_t)k] * (double)c.axes[k * PICTURE_N_X + (int)i];
+        x -= (double)inside.train.x[f * (size_t)c.count + (size_t)k] *
+             (double)c.axes[k * PICTURE_N_X + (int)i];
       left += x * x;
     }
   }
@@ -209,7 +210,8 @@ static void components(void **state) {
   assert_true(left > 1e-5); /* of the remainder, all but the share of 16 of 96 directions */
   assert_true(fabs(left - c.left_out) < 0.01 * left);
   assert_true(left < 1e-3 * m->x_spread);
-  dvbf_sequences_free(&inside);
+  dvbf_sequences_free(&inside.train);
+  dvbf_sequences_free(&inside.valid);
   dv_components_free(&c);
   /* Less than the remainder cannot be left out. */
   assert_int_equal(dv_components_find(&c, &data.train, m, 1e-9, 0, NULL, &error), DVBF_ARGUMENT);

@@ -21,17 +21,12 @@ typedef struct scene {
   dv_image_moments places;
 } scene;
 
-static dv_pictures pictures_of(const scene *s, const dvbf_data *data) {
-  return (dv_pictures){data, s->projection.whole, &s->projection.components};
-}
-
 static void open_scene(scene *s, const dvbf_data *data, const char *settings, int order) {
   dvbf_model *whole = NULL;
   s->settings = picture_settings(settings);
   assert_int_equal(dv_model_new(&whole, s->settings, NULL, &data->train, 5, NULL), DVBF_OK);
   assert_int_equal(dv_projection_init(&s->projection, whole, data, NULL), DVBF_OK);
-  dv_pictures from = pictures_of(s, data);
-  assert_int_equal(dv_image_moments_init(&s->places, &from, order, NULL), DVBF_OK);
+  assert_int_equal(dv_image_moments_init(&s->places, &s->projection, data, order, NULL), DVBF_OK);
 }
 
 static void close_scene(scene *s) {
