@@ -224,10 +224,8 @@ static void add_sequence(em *e, const dv_piece *piece) {
 }
 
 static void forget(regression *g) {
-  memset(g->yy, 0, (size_t)g->n_y * (size_t)g->n_y * sizeof *g->yy);
-  memset(g->oy, 0, (size_t)g->n_o * (size_t)g->n_y * sizeof *g->oy);
-  memset(g->oo, 0, (size_t)g->n_o * (size_t)g->n_o * sizeof *g->oo);
-  g->rows = 0;
+  double *memory = g->yy;
+  memset(memory, 0, place_regression(g, memory, g->n_o, g->n_y) * sizeof *memory);
 }
 
 /* All sums, and ln p(x); NaN if there is none. */
@@ -429,7 +427,6 @@ dvbf_status dv_em(dv_system *system, const dv_recordings *r, const dv_em_options
   dv_em_progress p = {0};
   dvbf_status status = init(&e, error);
   if (!status) {
-    for (size_t i = 0; i < r->frames * (size_t)r->n_x; i++) p.seen += !isnan(r->x[i]);
     keep_prior(&e);
     p.log_p = expect(&e);
     p.objective = p.log_p + log_prior(&e);

@@ -135,7 +135,6 @@ typedef struct dv_em_progress {
   int iteration;
   double log_p;     /* ln p(x) under the system, in the units of the recordings */
   double objective; /* log_p and the priors */
-  double seen;      /* values of x */
   double fall;      /* what the objective lost in an iteration that was taken back, which ended it; 0: none */
 } dv_em_progress;
 /* Called with the first system and after each iteration; false ends it. */
@@ -204,7 +203,7 @@ typedef struct dv_linear_choice {
 } dv_linear_choice;
 
 /* Chooses order, window and ridge by blocked cross-validation. order = 0: any; feedthrough = -1: either.
- * Filled gaps are filled anew. The system is in the units of the recordings; clear it with dv_system_clear.
+ * Filled gaps are filled anew. The system is in the units of the recordings; clear it, also after a failure.
  * The interrupt flag ends the search with DVBF_STOPPED. */
 dvbf_status dv_identify_order(dv_system *out, dv_linear_choice *choice, dv_recordings *r, int order,
                               int feedthrough, const volatile int *interrupt, dvbf_error *error);

@@ -236,22 +236,17 @@ static dvbf_status new_model(dvbf_model **out, const dvbf_settings *like, const 
   return status;
 }
 
-/* The system in the units of the model. */
-static dvbf_status give_units(fitting *f, const dvbf_model *m, dvbf_error *error) {
-  bool reduced = f->reduction.components.count;
-  change_units(&f->system, &f->r, m, reduced ? NULL : &m->x);
-  return reduced ? dv_reduction_lift(&f->system, &f->reduction, error) : DVBF_OK;
-}
-
 static dvbf_status make_model(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data, fitting *f,
                               dvbf_error *error) {
   dvbf_model *m = NULL;
+  bool reduced = f->reduction.components.count;
   size_t both = (size_t)data->train.n_x + (size_t)f->system.n_z;
   double *scratch = dv_calloc(3 * both, both * sizeof *scratch);
   dvbf_status status =
       scratch ? new_model(&m, like, data, f, error) : dv_fail_memory(error, "making a model");
   if (!status) status = set_limits(m, &f->system, &f->r, error);
-  if (!status) status = give_units(f, m, error);
+  if (!status) change_units(&f->system, &f->r, m, reduced ? NULL : &m->x);
+  if (!status && reduced) status = dv_reduction_lift(&f->system, &f->reduction, error);
   if (!status) {
     round_stably(&f->system, scratch);
     dv_linear_set(m, &f->system, scratch);
@@ -288,20 +283,15 @@ static double measure(fitting *f) {
   return values;
 }
 
-/* Frames at the beginning of each sequence that determine its first state; fewer if that would take long. */
-static size_t beginning(const fitting *f) {
-  const double longest = 200, shortest = 10, budget = 2e8;
-  double n = f->system.n_z + f->system.n_x, steps = budget / (n * n * n) / (double)f->r.count;
-  return (size_t)fmax(shortest, fmin(longest, steps));
-}
-
 /* Finds the distribution of the first state, which the subspace method leaves open, from the beginnings of
  * the sequences. The one it starts from acts like one more sequence. */
 static dvbf_status find_start(fitting *f, dvbf_error *error) {
+  const double longest = 200, shortest = 10, budget = 2e8; /* less of each sequence if it would take long */
+  double n = f->system.n_z + f->system.n_x, steps = budget / (n * n * n) / (double)f->r.count;
+  size_t most = (size_t)fmax(shortest, fmin(longest, steps));
   dv_em_options o = {.iterations = 20, .tolerance = 0.1, .starts = 1, .start_only = true};
   dv_em_progress last;
   dv_recordings r = f->r;
-  size_t most = beginning(f);
   r.whole = dv_calloc(r.count, sizeof *r.whole);
   if (!r.whole) return dv_fail_memory(error, "fitting a linear model");
   memcpy(r.whole, f->r.whole, r.count * sizeof *r.whole);
@@ -408,10 +398,6 @@ dvbf_status dv_linear_system(dv_system *out, dv_recordings *r, const dvbf_model 
   dv_free(r->filled); /* it would still be in units of deviations */
   r->filled = NULL;
   return DVBF_OK;
-}
-
-const char *dv_linear_name(void) {
-  return dv_model_linear.name;
 }
 
 dvbf_status dv_identify_model(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,

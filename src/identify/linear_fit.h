@@ -25,9 +25,6 @@ typedef struct dv_linear_facts {
 dvbf_status dv_identify_summary(dv_linear_facts *out, const dvbf_data *data, const volatile int *interrupt,
                                 dvbf_error *error);
 
-/* Name of the class of these models. */
-const char *dv_linear_name(void);
-
 /* Called after each of at most `most` iterations with ln p(x) in nats per frame. False stops the fit, which
  * then succeeds with its present result. */
 typedef bool dv_fit_watch_fn(int iteration, int most, double log_p, void *user);

@@ -216,38 +216,25 @@ static dvbf_status choose(dv_system *out, dv_linear_choice *choice, const dv_rec
                           int feedthrough, int near, const volatile int *interrupt, dvbf_error *error) {
   search s = {.r = r, .order = order, .feedthrough = feedthrough, .interrupt = interrupt};
   dvbf_status status = DVBF_OK;
-  dv_system found = {0};
   for (int i = 0; i < WINDOWS && !status; i++) {
     bool close =
         windows[i] == near || (i && windows[i - 1] == near) || (i + 1 < WINDOWS && windows[i + 1] == near);
     if ((!near || close) && worth(r, windows[i])) status = try_window(&s, windows[i], error);
   }
-  if (!status) status = fit_chosen(&found, r, &s.best, error);
-  if (status) {
-    dv_system_clear(&found);
-    return status;
-  }
-  *out = found;
   *choice = s.best;
-  return DVBF_OK;
+  return status ? status : fit_chosen(out, r, choice, error);
 }
 
 dvbf_status dv_identify_order(dv_system *out, dv_linear_choice *choice, dv_recordings *r, int order,
                               int feedthrough, const volatile int *interrupt, dvbf_error *error) {
   enum { REFILLS = 2 };
-  dv_system found = {0};
-  dvbf_status status = choose(&found, choice, r, order, feedthrough, 0, interrupt, error);
+  dvbf_status status = choose(out, choice, r, order, feedthrough, 0, interrupt, error);
   for (int i = 0; i < REFILLS && r->filled && !status; i++) {
-    status = dv_recordings_refill(r, &found, error);
-    dv_system_clear(&found);
-    if (!status) status = choose(&found, choice, r, order, feedthrough, choice->past, interrupt, error);
+    status = dv_recordings_refill(r, out, error);
+    dv_system_clear(out);
+    if (!status) status = choose(out, choice, r, order, feedthrough, choice->past, interrupt, error);
   }
-  if (!status && r->filled) status = scale_noise(&found, r, error);
-  if (status)
-    dv_system_clear(&found);
-  else
-    *out = found;
-  return status;
+  return !status && r->filled ? scale_noise(out, r, error) : status;
 }
 
 /* ---- The best system of data, found once ---- */

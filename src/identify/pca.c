@@ -212,13 +212,6 @@ static int enough(const search *s, double allowed, double *left_out) {
   return 0;
 }
 
-static dvbf_status refuse_many(const dvbf_model *m, int most, double share, dvbf_error *error) {
-  return dv_fail(error, DVBF_ARGUMENT,
-                 "projection = %g: more than %d of the %d dimensions of x are needed to leave out no more "
-                 "than that share of the variance, which is too many; set projection = 0, or a larger share",
-                 share, most, m->n_x);
-}
-
 /* Rotates the first `kept` axes at random within their plane; out has the rotation and the variances. */
 static bool mix_axes(search *s, int kept, dv_components *out) {
   search mixer;
@@ -239,13 +232,6 @@ static bool mix_axes(search *s, int kept, dv_components *out) {
   return room;
 }
 
-static dvbf_status refuse_few(const dvbf_model *m, double share, dvbf_error *error) {
-  return dv_fail(error, DVBF_ARGUMENT,
-                 "projection = %g: x has %d dimensions, and with fewer than %d there is no time to save; set "
-                 "projection = 0",
-                 share, m->n_x, 2 * MULTIPLE);
-}
-
 dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, const dvbf_model *m,
                                double share, int limit, const dv_components *also, dvbf_error *error) {
   int most = m->n_x / 2 / MULTIPLE * MULTIPLE, kept = 0;
@@ -253,7 +239,12 @@ dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, c
   if (limit && limit < most) most = limit / MULTIPLE * MULTIPLE > 0 ? limit / MULTIPLE * MULTIPLE : MULTIPLE;
   dvbf_status status = DVBF_OK;
   *out = (dv_components){.n_x = m->n_x};
-  if (!most) return refuse_few(m, share, error);
+  if (!most)
+    return dv_fail(
+        error, DVBF_ARGUMENT,
+        "projection = %g: x has %d dimensions, and with fewer than %d there is no time to save; set "
+        "projection = 0",
+        share, m->n_x, 2 * MULTIPLE);
   for (int d = FIRST < most ? FIRST : most; !status && !kept; d = 2 * d < most ? 2 * d : most) {
     search s;
     bool room = search_allocate(&s, m->n_x, d);
@@ -263,7 +254,12 @@ dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, c
     if (!status && also && kept > also->count)
       status = take_in(&s, kept, also, from, m, &out->left_out, error);
     if (kept && !mix_axes(&s, kept, out)) status = dv_fail_memory(error, "finding the components of x");
-    if (!status && !kept && d == most) status = refuse_many(m, most, share, error);
+    if (!status && !kept && d == most)
+      status = dv_fail(error, DVBF_ARGUMENT,
+                       "projection = %g: more than %d of the %d dimensions of x are needed to leave out no "
+                       "more than that share of the variance, which is too many; set projection = 0, or a "
+                       "larger share",
+                       share, most, m->n_x);
     out->count = kept;
     out->axes = kept ? s.q : NULL;
     if (kept) s.q = NULL;

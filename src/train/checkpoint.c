@@ -139,12 +139,7 @@ static int list_tensors(const dv_training *s, const dvbf_model *m, dv_tensor out
 }
 
 void dv_training_share(dv_training *s, dv_ranks *team, size_t parameters, size_t snapshot) {
-  dv_training own = *s;
-  dv_ranks_broadcast(team, s, sizeof *s);
-  s->best = own.best;
-  s->now = own.now;
-  s->good = own.good;
-  s->judged = own.judged;
+  dv_ranks_broadcast(team, s, offsetof(dv_training, best));
   dv_ranks_broadcast(team, s->best, parameters * sizeof *s->best);
   dv_ranks_broadcast(team, s->now, snapshot);
   dv_ranks_broadcast(team, s->good, snapshot);

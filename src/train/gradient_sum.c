@@ -48,11 +48,6 @@ static size_t own_count(const dv_sums *s, int rank) {
   return s->first_parameter[rank + 1] - s->first_parameter[rank];
 }
 
-static bool make_received(dv_sums *s, int shard, size_t count) {
-  s->own[shard] = dv_calloc_aligned(count, sizeof **s->own);
-  return s->own[shard];
-}
-
 /* Parcels for every other rank, and from it. */
 static bool list_parcels(dv_sums *s) {
   int rank = dv_ranks_rank(s->team), size = dv_ranks_size(s->team);
@@ -65,7 +60,8 @@ static bool list_parcels(dv_sums *s) {
             (dv_parcel){r, s->gradients[i] + s->first_parameter[r], own_count(s, r) * sizeof **s->gradients};
     for (int i = first_shard(s, r); i < first_shard(s, r + 1) && mine; i++) {
       if (!sent(s, r, i)) continue;
-      if (!make_received(s, i, mine)) return false;
+      s->own[i] = dv_calloc_aligned(mine, sizeof **s->own);
+      if (!s->own[i]) return false;
       s->in[s->n_in++] = (dv_parcel){r, s->own[i], mine * sizeof **s->own};
     }
   }

@@ -312,20 +312,12 @@ static void apply(float *to, const float *from, size_t frames, const dvbf_real *
   }
 }
 
-static void restore(const dv_coarse *c) {
-  for (int i = 0; i < 2; i++) {
-    dvbf_sequences *s = part_of(c, i);
-    if (c->fine[i]) memcpy(s->x, c->fine[i], size_of(s) * sizeof *s->x);
-  }
-}
-
 dvbf_status dv_coarse_set(dv_coarse *c, unsigned level, dvbf_error *error) {
   if (!(c->power > 0) || level == c->level) return DVBF_OK;
   c->level = level;
-  if (!level) {
-    restore(c);
-    return DVBF_OK;
-  }
+  for (int i = 0; i < 2 && !level; i++)
+    if (c->fine[i]) memcpy(part_of(c, i)->x, c->fine[i], size_of(part_of(c, i)) * sizeof *c->fine[i]);
+  if (!level) return DVBF_OK;
   const dv_components *from = &c->projection->components;
   size_t n = (size_t)from->count;
   dvbf_real *filter = dv_calloc_aligned(n, n * sizeof *filter),

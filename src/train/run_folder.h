@@ -83,9 +83,10 @@ typedef struct dv_training {
   bool moved;                    /* the checkpoint is of other instructions or another compiler */
   bool extendable;               /* `judged` holds the end of the first phase, where more updates go on */
   uint64_t planned;              /* updates that the settings of a checkpoint have asked for */
-  dvbf_real *best;               /* [parameters] */
-  void *now, *good, *judged;     /* snapshots: now, at the last validation, at the judgement; later at the
-                                    end of the first phase */
+  /* From here on memory of each rank. */
+  dvbf_real *best;           /* [parameters] */
+  void *now, *good, *judged; /* snapshots: now, at the last validation, at the judgement; later at the
+                                end of the first phase */
 } dv_training;
 
 /* Allocates the arrays; `snapshot` is the size of a snapshot in bytes. Call clear also after a failure. */

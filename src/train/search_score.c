@@ -45,8 +45,8 @@ static double root(const sums *s, const double *unit, size_t n) {
 }
 
 /* The weight of seen values may be 0. */
-static dvbf_status measure_with(double *out, const dv_scorer *r, size_t fold, const dvbf_model *m,
-                                bool free_run, double seen, dvbf_error *error) {
+static dvbf_status measure(double *out, const dv_scorer *r, size_t fold, const dvbf_model *m, bool free_run,
+                           double seen, dvbf_error *error) {
   const dv_fold *f = &r->folds.list[fold];
   sums s = {dv_calloc(r->n_x, sizeof *s.square), dv_calloc(r->n_x, sizeof *s.count)};
   dvbf_status status = s.square && s.count ? DVBF_OK : dv_fail_memory(error, "judging a model");
@@ -57,14 +57,9 @@ static dvbf_status measure_with(double *out, const dv_scorer *r, size_t fold, co
   return status;
 }
 
-static dvbf_status measure(double *out, const dv_scorer *r, size_t fold, const dvbf_model *m, bool free_run,
-                           dvbf_error *error) {
-  return measure_with(out, r, fold, m, free_run, 1, error);
-}
-
 dvbf_status dv_scorer_unseen(double *out, const dv_scorer *r, size_t fold, const dvbf_model *m,
                              dvbf_error *error) {
-  return measure_with(out, r, fold, m, true, 0, error);
+  return measure(out, r, fold, m, true, 0, error);
 }
 
 /* Without a linear model, errors are in units of the deviation. */
@@ -81,8 +76,8 @@ static dvbf_status measure_linear(dv_scorer *r, size_t fold, const dvbf_settings
     if (error) *error = inner;
     return status;
   }
-  status = measure(&r->linear[fold].free_run, r, fold, linear, true, error);
-  if (!status) status = measure(&r->linear[fold].one_step, r, fold, linear, false, error);
+  status = measure(&r->linear[fold].free_run, r, fold, linear, true, 1, error);
+  if (!status) status = measure(&r->linear[fold].one_step, r, fold, linear, false, 1, error);
   if (!status) status = dv_scorer_unseen(&r->linear[fold].unseen, r, fold, linear, error);
   dvbf_model_free(linear);
   return status;
@@ -126,8 +121,8 @@ double dv_scorer_total(double free_run, double one_step) {
 dvbf_status dv_scorer_score(dv_score *out, const dv_scorer *r, size_t fold, const dvbf_model *m,
                             dvbf_error *error) {
   double far = 0, near = 0;
-  dvbf_status status = measure(&far, r, fold, m, true, error);
-  if (!status) status = measure(&near, r, fold, m, false, error);
+  dvbf_status status = measure(&far, r, fold, m, true, 1, error);
+  if (!status) status = measure(&near, r, fold, m, false, 1, error);
   if (status) return status;
   out->free_run = ratio(far, r->linear[fold].free_run);
   out->one_step = ratio(near, r->linear[fold].one_step);

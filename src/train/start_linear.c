@@ -123,24 +123,12 @@ static dvbf_status find_states(start *p, dvbf_error *error) {
 
 /* ---- Parameters ---- */
 
-static dvbf_real *values_of(const start *p, const char *name, int *cols) {
-  const dv_parameter *found = dv_model_find(p->m, name);
-  if (found && cols) *cols = found->cols;
-  return found ? p->m->parameters.values + found->offset : NULL;
-}
-
-static void fill(const start *p, const char *name, double value) {
-  const dv_parameter *found = p->m->parameters.values ? dv_model_find(p->m, name) : NULL;
-  for (size_t i = 0; found && i < (size_t)found->rows * (size_t)found->cols; i++)
-    p->m->parameters.values[found->offset + i] = (dvbf_real)value;
-}
-
 /* An entry of the systems that is the same in all: input `row`, output j. */
 static void set_systems(const start *p, int row, int j, double value) {
   const dvbf_model *m = p->m;
   int systems = dv_model_find(m, "universal.mean")->cols / ((m->n_z + m->n_u + 1 + m->n_w) * m->n_z);
   dvbf_real *v =
-      values_of(p, "universal.mean", NULL) + ((size_t)row * (size_t)m->n_z + (size_t)j) * (size_t)systems;
+      dv_model_values(m, "universal.mean") + ((size_t)row * (size_t)m->n_z + (size_t)j) * (size_t)systems;
   double identity = m->settings->residual && row == j ? 1 : 0;
   for (int i = 0; i < systems; i++) v[i] = (dvbf_real)(value - identity);
 }
@@ -161,15 +149,19 @@ static void set_transition(const start *p) {
       if (j < n && u >= 0) value = (u < m->n_u ? s->b[j * m->n_u + u] : s->shift_z[j]) / to;
       set_systems(p, row, j, value);
     }
-  fill(p, "universal.log_sigma", -6.5); /* so small that drawn systems are close to the one that was found */
+  /* So small that drawn systems are close to the one that was found. */
+  const dv_parameter *sigma = dv_model_find(m, "universal.log_sigma");
+  for (int i = 0; sigma && i < sigma->rows * sigma->cols; i++)
+    m->parameters.values[sigma->offset + (size_t)i] = (dvbf_real)-6.5;
 }
 
 /* C = U Sigma and G' = Sigma^-1 U' S^-1 L, where M M' = U Sigma^2 U' and M = S^-1 L R^(1/2). */
 static void put_gain(const start *p, double *square, const double *vectors) {
   const dvbf_model *m = p->m;
-  int n = p->s.n_z, n_x = p->s.n_x, cols = 0, first_w = m->n_z + m->n_u + 1;
-  dvbf_real *g = values_of(p, "recognition.output.e", &cols),
-            *bias = values_of(p, "recognition.output.bias", NULL);
+  int n = p->s.n_z, n_x = p->s.n_x, cols = dv_model_find(m, "recognition.output.e")->cols;
+  int first_w = m->n_z + m->n_u + 1;
+  dvbf_real *g = dv_model_values(m, "recognition.output.e"),
+            *bias = dv_model_values(m, "recognition.output.bias");
   for (int k = 0; k < m->n_w && k < n; k++) {
     double value;
     const double *vector = vectors + dv_take_largest(square, n, &value) * n;
@@ -187,9 +179,9 @@ static dvbf_status set_gain(const start *p, dvbf_error *error) {
   size_t n = (size_t)p->s.n_z, n_x = (size_t)p->s.n_x;
   double *half = dv_calloc(n * n_x + 2 * n * n, sizeof *half), *square = half + n * n_x;
   if (!half) return dv_fail_memory(error, "starting from a linear model");
-  fill(p, "recognition.output.e", 0);
-  fill(p, "recognition.output.h", 0);
-  fill(p, "recognition.output.bias", 0);
+  dv_state_clear(m, "recognition.output.e");
+  dv_state_clear(m, "recognition.output.h");
+  dv_state_clear(m, "recognition.output.bias");
   for (int k = 0; k < m->n_w; k++)
     for (int j = 0; j < m->n_z; j++) set_systems(p, m->n_z + m->n_u + 1 + k, j, 0);
   dv_product(half, p->gain, p->s.r, (int)n, (int)n_x, (int)n_x);
@@ -204,11 +196,11 @@ static dvbf_status set_gain(const start *p, dvbf_error *error) {
 static void set_emission(const start *p) {
   const dvbf_model *m = p->m;
   const dv_system *s = &p->s;
-  int n = s->n_z, cols = 0;
+  int n = s->n_z;
   double mean = 0;
-  dvbf_real *h = values_of(p, "emission.mean.z", NULL), *d = values_of(p, "emission.mean.u", NULL);
-  dvbf_real *c = values_of(p, "emission.mean.bias", NULL);
-  fill(p, "emission.mean.h", 0);
+  dvbf_real *h = dv_model_values(m, "emission.mean.z"), *d = dv_model_values(m, "emission.mean.u"),
+            *c = dv_model_values(m, "emission.mean.bias");
+  dv_state_clear(m, "emission.mean.h");
   for (int i = 0; i < s->n_x; i++) {
     c[i] = (dvbf_real)s->shift_x[i];
     for (int j = 0; j < m->n_z; j++)
@@ -216,11 +208,13 @@ static void set_emission(const start *p) {
     for (int j = 0; d && j < s->n_u; j++) d[j * s->n_x + i] = (dvbf_real)s->d[i * s->n_u + j];
     mean += s->r[i * (s->n_x + 1)] / s->n_x;
   }
-  dvbf_real *sigma = values_of(p, "emission.log_sigma", &cols);
-  if (!sigma) sigma = values_of(p, "emission.log_sigma.bias", &cols);
-  fill(p, "emission.log_sigma.h", 0);
-  for (int i = 0; sigma && m->settings->sigma != DV_SIGMA_FIXED && i < cols; i++)
-    sigma[i] = (dvbf_real)(0.5 * dv_log(fmax(cols > 1 ? s->r[i * (s->n_x + 1)] : mean, 1e-12)));
+  const dv_parameter *sigma = dv_model_find(m, "emission.log_sigma");
+  if (!sigma) sigma = dv_model_find(m, "emission.log_sigma.bias");
+  int cols = sigma && m->settings->sigma != DV_SIGMA_FIXED ? sigma->cols : 0;
+  dv_state_clear(m, "emission.log_sigma.h");
+  for (int i = 0; i < cols; i++)
+    m->parameters.values[sigma->offset + (size_t)i] =
+        (dvbf_real)(0.5 * dv_log(fmax(cols > 1 ? s->r[i * (s->n_x + 1)] : mean, 1e-12)));
 }
 
 /* ---- The initial network: ridge regression of z on the frames that follow, and z_1 = w_1 ---- */
@@ -265,9 +259,9 @@ static void set_uncertainty(const start *p, regression *g, dvbf_real *bias) {
 }
 
 static void put_initial(const start *p, regression *g) {
-  int n = p->s.n_z, cols = 0, size = (int)g->ridge.inputs;
-  dvbf_real *x = values_of(p, "initial.output.x", &cols), *u = values_of(p, "initial.output.u", NULL);
-  dvbf_real *bias = values_of(p, "initial.output.bias", NULL);
+  int n = p->s.n_z, cols = dv_model_find(p->m, "initial.output.x")->cols, size = (int)g->ridge.inputs;
+  dvbf_real *x = dv_model_values(p->m, "initial.output.x"), *u = dv_model_values(p->m, "initial.output.u"),
+            *bias = dv_model_values(p->m, "initial.output.bias");
   for (int i = 0; i < size; i++)
     for (int k = 0; k < n; k++) {
       dvbf_real value = (dvbf_real)g->ridge.coefficients[i * n + k];
@@ -283,7 +277,7 @@ static dvbf_status set_initial(const start *p, dvbf_error *error) {
   enum { MOST = 600, ROWS = 20000 };
   const dvbf_model *m = p->m;
   regression g = {.frames = (int)m->settings->initial_frames, .n_x = m->n_x};
-  g.n_u = values_of(p, "initial.output.u", NULL) ? m->n_u : 0;
+  g.n_u = dv_model_values(m, "initial.output.u") ? m->n_u : 0;
   while (g.frames > 1 && g.frames * (g.n_x + g.n_u) > MOST) g.frames--;
   dv_state_plain_start(m, 1);
   dvbf_status status =

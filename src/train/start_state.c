@@ -71,12 +71,6 @@ void dv_state_plain_start(const dvbf_model *m, double deviation) {
   }
 }
 
-/* First entry of v that is a linear path of the mlp transition, from z, then from u: [n_z + n_u][n_z]. */
-static size_t paths_of(const dvbf_model *m) {
-  size_t hidden = (size_t)m->settings->transition_hidden;
-  return hidden * (2 * (size_t)m->n_z + (size_t)m->n_u);
-}
-
 /* x of the first frame is z_1, and z is x. */
 static void set_identity(const dvbf_model *m) {
   const double exact = 1e-3;
@@ -124,11 +118,13 @@ static dvbf_status add_pairs(dv_ridge *g, const dvbf_model *m, const dvbf_sequen
   return status ? status : dv_sequences_intact(s, error);
 }
 
-/* The hidden units have no effect yet. */
+/* In v the linear paths of the mlp transition, [n_z + n_u][n_z], follow the hidden units, which have no
+ * effect yet. */
 static void set_paths(const dvbf_model *m, const dv_ridge *g) {
-  dvbf_real *v = dv_model_values(m, "universal.mean") + paths_of(m),
+  size_t n_x = (size_t)m->n_x, n_z = (size_t)m->n_z, hidden = (size_t)m->settings->transition_hidden;
+  dvbf_real *v = dv_model_values(m, "universal.mean") + hidden * (2 * n_z + (size_t)m->n_u),
             *bias = dv_model_values(m, "transition.output.bias");
-  size_t n_x = (size_t)m->n_x, n_z = (size_t)m->n_z, out = n_z * (size_t)m->settings->transition_hidden;
+  size_t out = n_z * hidden;
   memset(v - out, 0, out * sizeof *v);
   for (size_t i = 0; i < g->inputs; i++)
     for (size_t k = 0; k < n_x; k++) {
