@@ -1,7 +1,6 @@
-/* Expectation maximisation for a linear system with independent noises (dv_em; Ghahramani and Hinton 1996),
- * from the subspace model (dv_em_begin). Equations and the two weak priors are in identify.h. Steps in A end
- * before an eigenvalue leaves the unit circle, so every iteration raises the likelihood. In long sequences
- * the covariances become constant and are not computed again. */
+/* Expectation maximisation for a linear system with independent noises (dv_em; equations and priors are in
+ * identify.h), from the subspace model (dv_em_begin). Steps in A end before an eigenvalue leaves the unit
+ * circle, so every iteration raises the likelihood. */
 #include "identify/identify.h"
 
 #include "base/error.h"
@@ -104,12 +103,6 @@ static dvbf_status init(em *e, dvbf_error *error) {
   dvbf_status status = dv_system_copy(&e->before, e->s, error);
   if (!status) status = dv_smoothed_init(&e->smoothed, e->s, (int)longest, error);
   return status;
-}
-
-static void clear(em *e) {
-  dv_smoothed_clear(&e->smoothed);
-  dv_system_clear(&e->before);
-  dv_free(e->memory);
 }
 
 /* ---- Expectation step ---- */
@@ -437,7 +430,9 @@ dvbf_status dv_em(dv_system *system, const dv_recordings *r, const dv_em_options
   }
   if (!status && (!options->watch || options->watch(&p, options->user))) iterate(&e, &p);
   if (!status) *last = p;
-  clear(&e);
+  dv_smoothed_clear(&e.smoothed);
+  dv_system_clear(&e.before);
+  dv_free(e.memory);
   return status;
 }
 

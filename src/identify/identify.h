@@ -49,7 +49,8 @@ void dv_recordings_clear(dv_recordings *recordings);
 static inline const double *dv_frame(const dv_recordings *r, size_t frame) {
   return (r->filled ? r->filled : r->x) + frame * (size_t)r->n_x;
 }
-bool dv_frame_complete(const dv_recordings *recordings, size_t frame);
+/* Frames of the pieces that are complete together with `past` frames before them in their piece. */
+double dv_complete_rows(const dv_recordings *recordings, const dv_piece *pieces, size_t count, size_t past);
 /* Fills the short gaps anew by the smoother of this system instead of straight lines. */
 dvbf_status dv_recordings_refill(dv_recordings *recordings, const dv_system *system, dvbf_error *error);
 

@@ -1,7 +1,6 @@
 /* The best linear model of data as a model: identification, then EM or prediction-error refinement if the
  * settings ask for it, conversion of units and rounding that keeps A stable (dv_identify_model). Also the
- * linear model inside a trained one (dvbf_model_add_linear), wide data on principal components
- * (dv_reduction_*), and its state range. */
+ * linear model inside a trained one (dvbf_model_add_linear) and wide data (dv_reduction_*). */
 #include "identify/linear_fit.h"
 
 #include "base/error.h"
@@ -184,7 +183,6 @@ typedef struct fitting {
   int order;       /* 0: any */
   int feedthrough; /* -1: either */
   int64_t by;      /* DV_FIT_... */
-  int iterations;
   dv_fit_watch watch;
   const volatile int *interrupt;
   dv_reduction reduction;
@@ -267,7 +265,7 @@ static double per_frame(const fitting *f, const dv_em_progress *p) {
 static bool watch(const dv_em_progress *p, void *user) {
   fitting *f = user;
   if (!p->iteration) f->first = *p;
-  return !f->watch.each || f->watch.each(p->iteration, f->iterations, per_frame(f, p), f->watch.user);
+  return !f->watch.each || f->watch.each(p->iteration, EM_ITERATIONS, per_frame(f, p), f->watch.user);
 }
 
 /* Counts frames and values. */
@@ -305,7 +303,7 @@ static dvbf_status find_start(fitting *f, dvbf_error *error) {
 }
 
 static dvbf_status improve(fitting *f, dvbf_error *error) {
-  dv_em_options o = {.iterations = f->iterations,
+  dv_em_options o = {.iterations = EM_ITERATIONS,
                      .tolerance = 0.01 + 1e-6 * measure(f), /* less could not be noticed */
                      .floor = DV_NOISE_FLOOR,
                      .starts = 1,
@@ -443,7 +441,6 @@ static dvbf_status fit_linear(dvbf_model **out, const dvbf_settings *settings, c
   fitting f = {.order = dv_settings_given(settings, "latent") ? (int)s->latent : 0,
                .feedthrough = dv_settings_given(settings, "feedthrough") ? (int)s->feedthrough : -1,
                .by = s->linear_fit,
-               .iterations = EM_ITERATIONS,
                .watch = watch,
                .interrupt = dv_settings_interrupt(settings)};
   return fit(out, &f, settings, data, told, size, error);

@@ -1,7 +1,6 @@
-/* Order selection for linear systems (dv_identify_order): order, window, ridge and feedthrough by blocked
- * cross-validation of one step and free run, with the subspace method. The simpler candidate is kept unless
- * another is better by a hundredth. Filled gaps are filled twice more by the smoother of the chosen system.
- * The best system is kept with the data (dv_identify_data). */
+/* Order selection for linear systems (dv_identify_order) with the subspace method. The simpler candidate is
+ * kept unless another is better by a hundredth. Filled gaps are filled twice more by the smoother of the
+ * chosen system. The best system is kept with the data (dv_identify_data). */
 #include "identify/identify.h"
 
 #include "base/error.h"
@@ -26,24 +25,14 @@ typedef struct search {
   const dv_recordings *r;
   int order, feedthrough; /* as asked for */
   dv_moments_past all, fold[DV_FOLDS], rest;
-  dv_linear_choice best;
-  bool any;
+  dv_linear_choice best; /* order 0: none yet */
   const volatile int *interrupt;
 } search;
 
 /* ---- Windows ---- */
 
-/* Frames that are complete together with their past. */
 static double rows_for(const dv_recordings *r, int past) {
-  double rows = 0;
-  for (size_t i = 0; i < r->blocks; i++) {
-    int run = 0;
-    for (size_t t = 0; t < r->block[i].steps; t++) {
-      run = dv_frame_complete(r, r->block[i].first + t) ? run + 1 : 0;
-      rows += run > past;
-    }
-  }
-  return rows;
+  return dv_complete_rows(r, r->block, r->blocks, (size_t)past);
 }
 
 /* Windows that the data allow within a second or two. The first is always tried. */
@@ -126,9 +115,8 @@ static void compare(search *s, dv_linear_choice c) {
   const double margin = 0.01;
   c.judgement = dv_fit_judge(c.errors);
   bool nearer = s->order && c.order > s->best.order, farther = s->order && c.order < s->best.order;
-  if (s->any && (farther || (!nearer && !(c.judgement < s->best.judgement - margin)))) return;
+  if (s->best.order && (farther || (!nearer && !(c.judgement < s->best.judgement - margin)))) return;
   s->best = c;
-  s->any = true;
 }
 
 static dvbf_status try(search *s, int past, bool feedthrough, double ridge, dvbf_error *error) {

@@ -198,10 +198,6 @@ static bool is_stable(const double *theta, void *user) {
   return dv_spectral_radius(theta, a->system.n_z, a->scratch) <= 1;
 }
 
-static bool feasible(const far *a) {
-  return a->rows && parameters(a) <= MOST_PARAMETERS;
-}
-
 /* Least squares of the errors of the runs. `how` has parameters, ridge, residuals and what is allowed. */
 static dvbf_status least_squares(far *a, double *theta, dv_levenberg how, const volatile int *interrupt,
                                  dvbf_error *error) {
@@ -327,7 +323,8 @@ static dvbf_status fit(far *a, bool *any, int order, const dv_recordings *r, con
                        int fold, const volatile int *interrupt, dvbf_error *error) {
   dvbf_status status = far_new(a, r, order, c->feedthrough, error);
   if (!status) status = take_runs(a, fold, false, error);
-  *any = !status && feasible(a) && order <= dv_subspace_most(r->n_x, past_of(r, c));
+  *any = !status && a->rows && parameters(a) <= MOST_PARAMETERS &&
+         order <= dv_subspace_most(r->n_x, past_of(r, c));
   if (!status && *any) status = start(a, any, c, fold, error);
   return !status && *any ? refine(a, interrupt, error) : status;
 }

@@ -87,27 +87,30 @@ static void cut(dv_recordings *r) {
 
 /* ---- Gaps ---- */
 
-bool dv_frame_complete(const dv_recordings *r, size_t frame) {
+static bool is_complete(const dv_recordings *r, size_t frame) {
   const double *x = dv_frame(r, frame);
   for (int i = 0; i < r->n_x; i++)
     if (isnan(x[i])) return false;
   return true;
 }
 
+double dv_complete_rows(const dv_recordings *r, const dv_piece *pieces, size_t count, size_t past) {
+  size_t rows = 0;
+  for (size_t i = 0; i < count; i++)
+    for (size_t t = 0, run = 0; t < pieces[i].steps; t++) {
+      run = is_complete(r, pieces[i].first + t) ? run + 1 : 0;
+      rows += run > past;
+    }
+  return (double)rows;
+}
+
 /* Whether fewer than half of the frames are complete together with a few before them, because sensors have
  * different rates or values are missing here and there: leaving such frames out would leave little. */
 static bool gaps_matter(const dv_recordings *r) {
   enum { PAST = 4 };
-  size_t all = 0, complete = 0;
-  for (size_t i = 0; i < r->count; i++) {
-    size_t run = 0;
-    for (size_t t = 0; t < r->whole[i].steps; t++) {
-      run = dv_frame_complete(r, r->whole[i].first + t) ? run + 1 : 0;
-      all += t >= PAST;
-      complete += run > PAST;
-    }
-  }
-  return 2 * complete < all;
+  size_t all = 0;
+  for (size_t i = 0; i < r->count; i++) all += r->whole[i].steps > PAST ? r->whole[i].steps - PAST : 0;
+  return 2 * dv_complete_rows(r, r->whole, r->count, PAST) < (double)all;
 }
 
 /* A column x [steps], n apart, of one sequence: straight lines between known values, the nearest value at the

@@ -1,7 +1,5 @@
-/* Predictor-based subspace identification (Chiuso 2007; van der Veen et al. 2013) from the second moments of
- * a frame and its past, so that orders and ridges share one pass over the data (dv_moments_past_*,
- * dv_subspace_new, dv_subspace_system). identify.h has the method's steps (a) to (c). Growing modes are moved
- * onto the unit circle, and only those (dv_stabilise). */
+/* Predictor-based subspace identification (dv_moments_past_*, dv_subspace_*), whose steps (a) to (c) are in
+ * identify.h. Growing modes are moved onto the unit circle, and only those (dv_stabilise). */
 #include "base/error.h"
 #include "base/memory.h"
 #include "identify/identify.h"

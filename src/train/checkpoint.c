@@ -1,7 +1,6 @@
-/* Checkpoints: the complete state of training between two updates (dv_training), written to and read from a
- * safetensors file (dv_checkpoint_write, dv_checkpoint_read). Counters are decimal and real numbers the
- * hexadecimal digits of their bits, so a resumed run ends like an uninterrupted one. Other settings or data
- * are refused, and other instructions or compilers unless the user allows them. */
+/* Checkpoints (dv_checkpoint_write, dv_checkpoint_read): the complete state of training as safetensors.
+ * Counters are decimal and real numbers the hexadecimal digits of their bits, so a resumed run ends like an
+ * uninterrupted one. */
 #include "train/run_folder.h"
 
 #include "base/error.h"

@@ -1,7 +1,5 @@
-/* The sum of the gradients of all shards over threads and ranks (dv_sums_add, _exchange, _complete), as a
- * binary tree over the numbers of the shards, so that it has the same bits for any number of ranks. Each rank
- * owns a part of the parameters and completes their tree. MPI's own reductions may add in any order, so
- * messages only copy (updater.h). */
+/* The sum of the gradients of all shards over threads and ranks (dv_sums_*), as a binary tree over the
+ * numbers of the shards (updater.h). MPI's own reductions may add in any order, so messages only copy. */
 #include "train/updater.h"
 
 #include "base/error.h"

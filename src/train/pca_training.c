@@ -1,8 +1,5 @@
-/* Training on principal components (setting `projection`): data and model are projected before training and
- * the weights folded back afterwards (dv_projection_model, dv_projection_fold), exactly up to the dropped
- * variance; of the files only the checkpoint has the small weights. And training from coarse to fine, in
- * levels that scale components by powers of their variance (dv_coarse_set, dv_coarse_refocus). Equations and
- * reasons: pca_training.h. */
+/* Training on principal components (dv_projection_*) and from coarse to fine (dv_coarse_*); equations and
+ * reasons are in pca_training.h. Of the files only the checkpoint has the small weights. */
 #include "train/pca_training.h"
 
 #include "base/error.h"

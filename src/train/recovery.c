@@ -1,7 +1,5 @@
 /* Recovery from divergence: settings, window and rate of the next start after `times` diverged ones
- * (dv_recovery_*): half the rate each time, smaller first systems, shorter gradients, contraction for
- * mixtures of linear systems. Settings of the user stay. No parameter is added or removed, so snapshots fit
- * all starts. */
+ * (dv_recovery_*; trainer.h). No parameter is added or removed, so snapshots fit all starts. */
 #include "train/trainer.h"
 
 #include "base/text.h"

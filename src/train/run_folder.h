@@ -55,8 +55,6 @@ dvbf_status dv_run_description_write(const dvbf_data *data, const char *folder, 
 
 /* ---- Checkpoint ---- */
 
-/* The state of training between two updates, and the file that stores it. */
-
 /* Phase of training: a start before its judgement, a start that is trained to the end, finished; after a
  * start was trained to the end, the gain of its filter and then the spread. The numbers are those of the
  * file. */

@@ -82,8 +82,6 @@ double dv_scorer_clearly(uint64_t frames);
 
 /* ---- Candidates ---- */
 
-/* The candidates of a search and their progress: run/search.csv. */
-
 enum { DV_MOST_CANDIDATES = 1000 + 64 }; /* with a final for each member */
 
 typedef struct dv_candidate {
@@ -143,8 +141,6 @@ dvbf_status dv_search_ranks_list(dv_ranks *team, dv_candidates *candidates, bool
 dvbf_status dv_search_ranks_model(dv_ranks *team, dvbf_model **model, dvbf_error *error);
 
 /* ---- Training of candidates ---- */
-
-/* Trains candidates, one on each core of each rank. */
 
 typedef struct dv_search {
   const dvbf_settings *settings;

@@ -259,10 +259,6 @@ dvbf_status dv_candidates_read(dv_candidates *out, const char *path, dvbf_error 
 
 /* ---- Folders ---- */
 
-static bool is_inner(const struct dirent *item) {
-  return strcmp(item->d_name, ".") && strcmp(item->d_name, "..");
-}
-
 /* Removes the contents of a folder: files or, one level up, folders of files. Links are removed, not
  * followed. */
 static void empty(const char *folder, bool folders) {
@@ -270,11 +266,8 @@ static void empty(const char *folder, bool folders) {
   if (!all) return;
   for (const struct dirent *item; (item = readdir(all));) {
     dv_path inner;
-    if (!is_inner(item)) continue;
-    if (!folders || !unlinkat(dirfd(all), item->d_name, 0)) {
-      unlinkat(dirfd(all), item->d_name, 0);
-      continue;
-    }
+    if (!strcmp(item->d_name, ".") || !strcmp(item->d_name, "..")) continue;
+    if (!unlinkat(dirfd(all), item->d_name, 0) || !folders) continue;
     dv_join(inner, folder, item->d_name);
     empty(inner, false);
     rmdir(inner);

@@ -8,11 +8,9 @@
 
 /* ---- Linear start ---- */
 
-/* First values of a model from the best linear system of the data, so that at update 0 it is a Kalman filter.
- */
-
-/* Sets the parameters of a new model (start = linear). Refuses a model that a linear system cannot be part
- * of. `interrupt`, NULL or a flag, ends it with DVBF_STOPPED. */
+/* Sets the parameters of a new model to the best linear system of the data (start = linear), so that at
+ * update 0 it is a Kalman filter. Refuses a model that a linear system cannot be part of. `interrupt`, NULL
+ * or a flag, ends it with DVBF_STOPPED. */
 dvbf_status dv_start_linear(dvbf_model *m, const dvbf_data *data, const volatile int *interrupt,
                             dvbf_error *error);
 

@@ -38,8 +38,6 @@ dvbf_status dv_check_length(const dvbf_model_class *type, const dvbf_settings *s
 
 /* ---- Recovery ---- */
 
-/* Changes after divergence. */
-
 /* Steps of shorter windows than those of `steps`: half of them, but a few more than the initial network sees.
  * The same if there are no shorter ones. */
 size_t dv_recovery_window(const dvbf_model *model, size_t steps);
@@ -57,8 +55,6 @@ void dv_recovery_describe(const dvbf_model *model, const dvbf_settings *base, ui
 double dv_recovery_rate(uint64_t times);
 
 /* ---- Validation ---- */
-
-/* Scores on validation data: the bound, and the error of predicting unseen frames. */
 
 typedef struct dv_scores {
   double bound, reconstruction, kl_w, kl_v; /* nats per frame; the bound that training raises, or near it */
@@ -91,7 +87,6 @@ dvbf_status dv_validator_run(dv_scores *out, dv_validator *v, double log_sigma_f
 /* ---- State range ---- */
 
 /* The range of the state, by which it saturates (dvbf_saturate). */
-
 typedef struct dv_range {
   dvbf_sequences sequences; /* windows of the training data, spread evenly */
   dv_pass pass;
@@ -113,9 +108,7 @@ void dv_range_widen(dvbf_model *model);
 
 /* ---- Innovations ---- */
 
-/* The innovation of the noise-free filter over the training data. */
-
-/* e [n_x][n_x] = mean of e_t e_t', in units of the model, over frames that the initial network has not seen.
- * The model's recognition must see the innovation. */
+/* e [n_x][n_x] = mean of e_t e_t', the innovation of the noise-free filter over the training data, in units
+ * of the model, over frames that the initial network has not seen. The model's recognition must see it. */
 dvbf_status dv_innovation_moments(double *e, const dvbf_model *model, dv_threads *pool,
                                   const dvbf_sequences *train, dvbf_error *error);

@@ -1,7 +1,6 @@
 /* Gradient updates (dv_updater_run): shards of a minibatch on all threads, sums in a fixed order, one
- * optimiser step, with a barrier after each; also schedules (dv_schedule_at) and snapshots. Shards depend on
- * the settings alone and the norm is summed over fixed blocks, so results depend neither on threads nor on
- * ranks. Updates allocate nothing. */
+ * optimiser step, with a barrier after each; also schedules (dv_schedule_at) and snapshots. Updates allocate
+ * nothing. */
 #include "train/updater.h"
 
 #include "base/error.h"
