@@ -398,10 +398,18 @@ dvbf_status dv_linear_system(dv_system *out, dv_recordings *r, const dvbf_model 
   return DVBF_OK;
 }
 
+const char *dv_linear_name(void) {
+  return dv_model_linear.name;
+}
+
 dvbf_status dv_identify_model(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,
                               const volatile int *interrupt, dvbf_error *error) {
   fitting f = {.feedthrough = -1, .interrupt = interrupt};
-  return fit(out, &f, like, data, NULL, 0, error);
+  dvbf_error inner = {0};
+  dvbf_status status = fit(out, &f, like, data, NULL, 0, &inner);
+  if (!dv_failed_outside(status)) return DVBF_OK;
+  if (error) *error = inner;
+  return status;
 }
 
 dvbf_status dv_identify_summary(dv_linear_facts *out, const dvbf_data *data, const volatile int *interrupt,
@@ -484,10 +492,11 @@ dvbf_status dvbf_model_add_linear(bool *added, dvbf_model *m, const dvbf_data *d
   dvbf_status status = suits(&worth, m, data, error);
   if (status || !worth) return status;
   const volatile int *interrupt = dv_settings_interrupt(settings ? settings : m->settings_object);
-  status = dv_identify_model(&linear, m->settings_object, &known, interrupt, &inner);
-  if (!status) status = dv_model_set_linear(m, linear, &inner);
+  status = dv_identify_model(&linear, m->settings_object, &known, interrupt, error);
+  if (status || !linear) return status;
+  status = dv_model_set_linear(m, linear, &inner);
   *added = !status;
-  if (!dv_failed_outside(status)) return DVBF_OK; /* not all data have one */
+  if (!dv_failed_outside(status)) return DVBF_OK;
   if (error) *error = inner;
   return status;
 }

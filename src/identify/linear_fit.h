@@ -6,7 +6,7 @@
 
 /* A model of the class linear with the scaling that `like` asks for. Order, window and feedthrough are chosen
  * by blocked cross-validation of one step and free run over training and validation sequences together.
- * `interrupt` as in dv_identify_order. */
+ * `interrupt` as in dv_identify_order. *out, which must be NULL, stays NULL where the data have none. */
 dvbf_status dv_identify_model(dvbf_model **out, const dvbf_settings *like, const dvbf_data *data,
                               const volatile int *interrupt, dvbf_error *error);
 
@@ -24,6 +24,9 @@ typedef struct dv_linear_facts {
 } dv_linear_facts;
 dvbf_status dv_identify_summary(dv_linear_facts *out, const dvbf_data *data, const volatile int *interrupt,
                                 dvbf_error *error);
+
+/* Name of the class of these models. */
+const char *dv_linear_name(void);
 
 /* Called after each of at most `most` iterations with ln p(x) in nats per frame. False stops the fit, which
  * then succeeds with its present result. */

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/settings.h"
 #include "data/dataset.h"
+#include "math/portable.h"
 
 #include <math.h>
 #include <string.h>
@@ -28,6 +29,127 @@ typedef struct search {
   dv_linear_choice best; /* order 0: none yet */
   const volatile int *interrupt;
 } search;
+
+/* ---- Scores ---- */
+
+/* Errors of a system on a piece: one step ahead, and in a free run that sees no x after its beginning. */
+typedef struct fit_score {
+  int n_x;
+  double *one_step, *free_run;  /* [n_x] sums of squared errors */
+  double *one_mean, *free_mean; /* [n_x] the same of the mean */
+} fit_score;
+
+static dvbf_status score_new(fit_score *out, int n_x, dvbf_error *error) {
+  size_t n = (size_t)n_x;
+  double *all = dv_calloc(4 * n, sizeof *all);
+  if (!all) return dv_fail_memory(error, "judging linear models");
+  *out = (fit_score){n_x, all, all + n, all + 2 * n, all + 3 * n};
+  return DVBF_OK;
+}
+
+static void score_clear(fit_score *s) {
+  dv_free(s->one_step);
+  *s = (fit_score){0};
+}
+
+static size_t score_memory(const dv_system *s) {
+  return dv_kalman_size(s->n_z, s->n_x) + 2 * (size_t)s->n_z + 2 * (size_t)s->n_x;
+}
+
+/* Adds squared errors of a guess [n_x], and of 0, the mean. */
+static void add(double *errors, double *of_mean, const double *x, const double *guess, int n_x) {
+  for (int i = 0; i < n_x; i++) {
+    if (isnan(x[i])) continue;
+    double apart = x[i] - guess[i], square = apart * apart;
+    errors[i] += isfinite(square) ? square : 1e30;
+    of_mean[i] += x[i] * x[i];
+  }
+}
+
+/* First frames of filter and free run, and the frames that count. */
+typedef struct span {
+  size_t start, free_from, first, last;
+} span;
+
+static span span_of(const dv_recordings *r, const dv_piece *piece) {
+  enum { WARM = 20 };
+  /* With gaps the covariances never become constant, and a step takes many times as long. */
+  size_t most = r->filled ? 400 : 2000, back = piece->before < most / 2 ? piece->before : most / 2;
+  size_t steps = piece->steps < most ? piece->steps : most, quarter = (back + steps + 3) / 4;
+  span p = {.start = piece->first - back, .last = piece->first + steps};
+  p.free_from = p.start + (quarter < WARM ? quarter : WARM);
+  p.first = p.free_from > piece->first ? p.free_from : piece->first;
+  return p;
+}
+
+/* Steps of the piece, and before it, that are filtered. */
+static size_t score_steps(const dv_recordings *r, const dv_piece *piece) {
+  span p = span_of(r, piece);
+  return p.last - p.start;
+}
+
+static bool complete(const dv_recordings *r, const span *p) {
+  size_t n_x = (size_t)r->n_x;
+  for (size_t i = p->start * n_x; i < p->last * n_x; i++)
+    if (isnan(r->x[i])) return false;
+  return true;
+}
+
+/* Adds the piece, or the beginning of a long one. The free run begins at the beginning of the sequence, or
+ * some frames before the piece, so that it does not profit from a state that was just seen. The first frames,
+ * in which the filter finds the state, do not count. The gains are those of the system, for as many steps as
+ * score_steps says of the pieces. memory is [score_memory]. */
+static void score_piece(fit_score *score, const dv_kalman_gains *gains, const dv_recordings *r,
+                        const dv_piece *piece, double *memory) {
+  const dv_system *s = gains->system;
+  size_t n_x = (size_t)s->n_x, n_u = (size_t)s->n_u;
+  span p = span_of(r, piece);
+  bool quick = dv_kalman_gains_reach(gains, p.last - p.start) && complete(r, &p);
+  dv_kalman k = dv_kalman_begin(s, memory);
+  double *z = memory + dv_kalman_size(s->n_z, s->n_x), *next = z + s->n_z, *guess = next + s->n_z,
+         *free_guess = guess + s->n_x;
+  for (size_t frame = p.start; frame < p.last; frame++) {
+    const double *x = r->x + frame * n_x, *u = r->u + frame * n_u;
+    if (frame == p.free_from) memcpy(z, k.mean, (size_t)s->n_z * sizeof *z);
+    dv_system_emit(s, k.mean, u, guess);
+    if (frame >= p.first) {
+      add(score->one_step, score->one_mean, x, guess, s->n_x);
+      dv_system_emit(s, z, u, free_guess);
+      add(score->free_run, score->free_mean, x, free_guess, s->n_x);
+    }
+    if (frame >= p.free_from) {
+      dv_system_move(s, z, u, next);
+      memcpy(z, next, (size_t)s->n_z * sizeof *z);
+    }
+    if (quick) {
+      for (size_t i = 0; i < n_x; i++) guess[i] = x[i] - guess[i];
+      dv_kalman_gains_move(gains, frame - p.start, k.mean, guess, u, next);
+    } else {
+      if (!dv_kalman_observe(&k, x, u)) dv_kalman_observe(&k, NULL, u); /* without noise there is no filter */
+      dv_kalman_move(&k, u);
+    }
+  }
+}
+
+static dv_fit_errors score_errors(const fit_score *s, const dv_recordings *r) {
+  dv_fit_errors out = {0};
+  double count = 0;
+  for (int i = 0; i < s->n_x; i++) {
+    if (!r->varies[i] || !(s->one_mean[i] > 0)) continue;
+    out.one_step += fmin(1e6, sqrt(s->one_step[i] / s->one_mean[i]));
+    out.free_run += fmin(1e6, sqrt(s->free_run[i] / s->free_mean[i]));
+    count++;
+  }
+  if (!(count > 0)) return (dv_fit_errors){1, 1};
+  return (dv_fit_errors){out.one_step / count, out.free_run / count};
+}
+
+/* One number for comparisons: a tenth less of either error counts the same. Errors below a thousandth count
+ * as equal. */
+static double judge_errors(dv_fit_errors e) {
+  const double enough = 1e-3;
+  return (dv_log(e.one_step + enough) + dv_log(e.free_run + enough)) / 2;
+}
 
 /* ---- Windows ---- */
 
@@ -73,13 +195,13 @@ static int most_order(const search *s, int past) {
 
 /* Adds the errors of the system on fold f, in which no piece has more than `steps` steps to filter. */
 static dvbf_status score_system(const search *s, const dv_system *system, int f, size_t steps,
-                                dv_fit_score *score, dvbf_error *error) {
+                                fit_score *score, dvbf_error *error) {
   dv_kalman_gains gains = {0};
-  double *memory = dv_calloc(dv_fit_score_memory(system), sizeof *memory);
+  double *memory = dv_calloc(score_memory(system), sizeof *memory);
   dvbf_status status = memory ? DVBF_OK : dv_fail_memory(error, "judging linear models");
   if (!status) status = dv_kalman_gains_new(&gains, system, steps, error);
   for (size_t b = 0; b < s->r->blocks && !status; b++)
-    if (s->r->block[b].fold == f) dv_fit_score_add(score, &gains, s->r, &s->r->block[b], memory);
+    if (s->r->block[b].fold == f) score_piece(score, &gains, s->r, &s->r->block[b], memory);
   dv_kalman_gains_clear(&gains);
   dv_free(memory);
   return status;
@@ -88,12 +210,12 @@ static dvbf_status score_system(const search *s, const dv_system *system, int f,
 /* Adds the errors on fold f of the systems of all orders to scores [ORDERS]. An order without a system counts
  * as the mean. */
 static dvbf_status score_fold(const search *s, const dv_subspace *space, int f, const int *list, int count,
-                              dv_fit_score *scores, dvbf_error *error) {
+                              fit_score *scores, dvbf_error *error) {
   double *scratch = dv_calloc(dv_subspace_scratch(space), sizeof *scratch);
   dvbf_status status = scratch ? DVBF_OK : dv_fail_memory(error, "judging linear models");
   size_t longest = 0; /* where gaps are many, hardly any piece has none */
   for (size_t b = 0; b < s->r->blocks && !s->r->filled; b++) {
-    size_t steps = s->r->block[b].fold == f ? dv_fit_score_steps(s->r, &s->r->block[b]) : 0;
+    size_t steps = s->r->block[b].fold == f ? score_steps(s->r, &s->r->block[b]) : 0;
     if (steps > longest) longest = steps;
   }
   for (int i = 0; i < count && !status; i++) {
@@ -113,20 +235,20 @@ static dvbf_status score_fold(const search *s, const dv_subspace *space, int f, 
 /* The simpler one is kept unless the other is better by a hundredth. A requested order comes first. */
 static void compare(search *s, dv_linear_choice c) {
   const double margin = 0.01;
-  c.judgement = dv_fit_judge(c.errors);
+  c.judgement = judge_errors(c.errors);
   bool nearer = s->order && c.order > s->best.order, farther = s->order && c.order < s->best.order;
   if (s->best.order && (farther || (!nearer && !(c.judgement < s->best.judgement - margin)))) return;
   s->best = c;
 }
 
 static dvbf_status try(search *s, int past, bool feedthrough, double ridge, dvbf_error *error) {
-  dv_fit_score scores[ORDERS] = {{0}};
+  fit_score scores[ORDERS] = {{0}};
   int list[ORDERS], count = 0, most = most_order(s, past);
   if (s->order) list[count++] = s->order < most ? s->order : most;
   for (int i = 0; i < ORDERS && !s->order; i++)
     if (orders[i] <= most) list[count++] = orders[i];
   dvbf_status status = DVBF_OK;
-  for (int i = 0; i < count && !status; i++) status = dv_fit_score_new(&scores[i], s->r->n_x, error);
+  for (int i = 0; i < count && !status; i++) status = score_new(&scores[i], s->r->n_x, error);
   for (int f = 0; f < DV_FOLDS && !status; f++) {
     dv_subspace space = {0};
     dv_moments_past_combine(&s->rest, &s->all, -1, &s->fold[f]);
@@ -139,8 +261,8 @@ static dvbf_status try(search *s, int past, bool feedthrough, double ridge, dvbf
                                   .past = past,
                                   .feedthrough = feedthrough,
                                   .ridge = ridge,
-                                  .errors = dv_fit_score_errors(&scores[i], s->r)});
-  for (int i = 0; i < count; i++) dv_fit_score_clear(&scores[i]);
+                                  .errors = score_errors(&scores[i], s->r)});
+  for (int i = 0; i < count; i++) score_clear(&scores[i]);
   return status;
 }
 

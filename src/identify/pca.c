@@ -93,10 +93,6 @@ typedef struct search {
   size_t frames;
 } search;
 
-static void search_free(search *s) {
-  DV_FREE(s->q, s->cq, s->inside, s->gram, s->matrix, s->vectors, s->wide, s->values);
-}
-
 static bool search_allocate(search *s, int n, int directions) {
   size_t d = (size_t)directions, width = (size_t)n;
   *s = (search){.n = n, .directions = directions, .product = dv_kernels_best()->product};
@@ -146,11 +142,6 @@ static void orthonormalise(search *s) {
   for (size_t i = 0; i < (size_t)s->directions * (size_t)s->n; i++) s->q[i] = (dvbf_real)s->wide[i];
 }
 
-static void begin_anywhere(search *s) {
-  dv_any_directions(s->wide, s->directions, s->n);
-  orthonormalise(s);
-}
-
 /* Rotates the rows of q to the eigenvectors of `matrix`, the largest first. */
 static void rotate_to_axes(search *s) {
   int d = s->directions, n = s->n;
@@ -170,7 +161,8 @@ static void rotate_to_axes(search *s) {
 /* Finds the directions, sorted by variance, and the variance along each. */
 static dvbf_status run_search(search *s, const dvbf_sequences *from, const dvbf_model *m, dvbf_error *error) {
   size_t size = (size_t)s->directions * (size_t)s->n;
-  begin_anywhere(s);
+  dv_any_directions(s->wide, s->directions, s->n);
+  orthonormalise(s);
   dvbf_status status = DVBF_OK;
   for (int round = 0; round < ROUNDS && !status; round++) {
     memset(s->cq, 0, size * sizeof *s->cq);
@@ -214,22 +206,18 @@ static int enough(const search *s, double allowed, double *left_out) {
 
 /* Rotates the first `kept` axes at random within their plane; out has the rotation and the variances. */
 static bool mix_axes(search *s, int kept, dv_components *out) {
-  search mixer;
-  bool room = search_allocate(&mixer, kept, kept);
-  out->variance = dv_calloc((size_t)kept, sizeof *out->variance);
-  room = room && out->variance;
-  if (room) {
-    begin_anywhere(&mixer);
-    size_t size = (size_t)kept * (size_t)s->n;
-    memset(s->cq, 0, size * sizeof *s->cq);
-    s->product->nn(s->cq, NULL, mixer.q, s->q, kept, s->n, kept);
-    memcpy(s->q, s->cq, size * sizeof *s->q);
-    for (int i = 0; i < kept; i++) out->variance[i] = s->values[i] / (double)s->frames;
-    out->rotation = mixer.q;
-    mixer.q = NULL;
-  }
-  search_free(&mixer);
-  return room;
+  size_t n = (size_t)kept, size = n * (size_t)s->n;
+  out->variance = dv_calloc(n, sizeof *out->variance);
+  out->rotation = dv_calloc_aligned(n, n * sizeof *out->rotation);
+  if (!out->variance || !out->rotation) return false;
+  dv_any_directions(s->wide, kept, kept);
+  dv_orthonormalise(s->wide, kept, kept);
+  for (size_t i = 0; i < n * n; i++) out->rotation[i] = (dvbf_real)s->wide[i];
+  memset(s->cq, 0, size * sizeof *s->cq);
+  s->product->nn(s->cq, NULL, out->rotation, s->q, kept, s->n, kept);
+  memcpy(s->q, s->cq, size * sizeof *s->q);
+  for (int i = 0; i < kept; i++) out->variance[i] = s->values[i] / (double)s->frames;
+  return true;
 }
 
 dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, const dvbf_model *m,
@@ -263,7 +251,7 @@ dvbf_status dv_components_find(dv_components *out, const dvbf_sequences *from, c
     out->count = kept;
     out->axes = kept ? s.q : NULL;
     if (kept) s.q = NULL;
-    search_free(&s);
+    DV_FREE(s.q, s.cq, s.inside, s.gram, s.matrix, s.vectors, s.wide, s.values);
   }
   return status;
 }

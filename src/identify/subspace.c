@@ -180,10 +180,6 @@ static void map_moments(dv_subspace *s, const dv_moments_past *m, const double *
 
 /* ---- Making the states ---- */
 
-static void free_room(room *o) {
-  DV_FREE(o->normal, o->theta, o->which, o->rows, o->half, o->gram, o->vectors, o->map);
-}
-
 static bool make_room(room *o, const dv_moments_past *m, int height, int most) {
   size_t k = (size_t)m->size, high = (size_t)height;
   o->normal = dv_calloc(k, k * sizeof(double));
@@ -215,11 +211,8 @@ dvbf_status dv_subspace_new(dv_subspace *out, const dv_moments_past *m, bool fee
   room o = {0};
   if (most > height) most = height;
   *out = (dv_subspace){.n_x = m->n_x, .n_u = m->n_u, .feedthrough = feedthrough && m->n_u, .rows = m->rows};
-  if (!make_room(&o, m, height, most)) {
-    free_room(&o);
-    return dv_fail_memory(error, "looking for a linear model");
-  }
-  int before = m->rows > 0 ? regress(&o, m, out->feedthrough, ridge) : -1;
+  bool made = make_room(&o, m, height, most);
+  int before = made && m->rows > 0 ? regress(&o, m, out->feedthrough, ridge) : -1;
   if (before >= 0) {
     stack(&o, m, before, future);
     dv_diagonalise(o.gram, o.vectors, height);
@@ -233,8 +226,8 @@ dvbf_status dv_subspace_new(dv_subspace *out, const dv_moments_past *m, bool fee
       map_moments(out, m, o.map);
     }
   }
-  free_room(&o);
-  return before < 0 || out->total ? DVBF_OK : dv_fail_memory(error, "looking for a linear model");
+  DV_FREE(o.normal, o.theta, o.which, o.rows, o.half, o.gram, o.vectors, o.map);
+  return made && (before < 0 || out->total) ? DVBF_OK : dv_fail_memory(error, "looking for a linear model");
 }
 
 void dv_subspace_clear(dv_subspace *s) {

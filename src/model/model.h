@@ -81,6 +81,13 @@ dvbf_status dv_model_new(dvbf_model **out, const dvbf_settings *settings, const 
 dvbf_status dv_model_empty(dvbf_model **out, const dvbf_settings *settings, const dv_own *own, int n_x,
                            int n_u, dvbf_error *error);
 
+/* Ends the making of a model with *out = m; where that has failed, it is freed. Returns the status. */
+static inline dvbf_status dv_model_give(dvbf_model **out, dvbf_model *m, dvbf_status status) {
+  if (status) dvbf_model_free(m);
+  if (!status) *out = m;
+  return status;
+}
+
 /* The values of a parameter; NULL: there is none of the name. */
 static inline dvbf_real *dv_model_values(const dvbf_model *m, const char *name) {
   const dv_parameter *p = dv_parameters_find(&m->parameters, name);

@@ -189,11 +189,6 @@ static uint32_t sequence_at(dv_order *o, uint64_t p) {
   return o->order[p % o->train->count];
 }
 
-static void draw_each(dv_order *o, uint64_t update) {
-  for (int i = 0; i < o->batch; i++) o->index[i] = sequence_at(o, update * (uint64_t)o->batch + (uint64_t)i);
-  for (int i = o->batch; i < o->shards * o->rows; i++) o->index[i] = o->index[0];
-}
-
 /* ---- Runs ---- */
 
 /* The order of a lane in one epoch: its runs shuffled, and then the sequences of each group of runs. */
@@ -245,11 +240,9 @@ void dv_order_draw(dv_order *o, uint64_t seed, uint64_t update) {
       o->lanes[i].epoch = o->lanes[i].wanted = o->lanes[i].there = 0;
   }
   o->seed = seed;
-  if (!o->in_runs) {
-    draw_each(o, update);
-    return;
-  }
-  for (int i = o->first_shard; i < o->last_shard; i++) draw_lane(o, i, update);
+  for (int i = o->first_shard; o->in_runs && i < o->last_shard; i++) draw_lane(o, i, update);
+  for (int i = 0; !o->in_runs && i < o->shards * o->rows; i++)
+    o->index[i] = i < o->batch ? sequence_at(o, update * (uint64_t)o->batch + (uint64_t)i) : o->index[0];
 }
 
 const uint32_t *dv_order_shard(const dv_order *o, int shard) {

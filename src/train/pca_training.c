@@ -169,12 +169,7 @@ dvbf_status dv_projection_model(dvbf_model **out, const dv_projection *p, size_t
   if (status) return status;
   m->density = &p->density;
   take_over(m, p);
-  status = dv_model_first_values(m, steps, seed, error);
-  if (status)
-    dvbf_model_free(m);
-  else
-    *out = m;
-  return status;
+  return dv_model_give(out, m, dv_model_first_values(m, steps, seed, error));
 }
 
 /* ---- Folding ---- */

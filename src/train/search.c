@@ -35,7 +35,6 @@ typedef struct search {
   dvbf_model *linear;   /* the best linear model; NULL: there is none */
   bool first;           /* the rank that decides and writes; others train */
   dv_run_folder folder; /* of the run, where options->folder is not NULL, of the first rank */
-  dv_path file, candidates;
 } search;
 
 /* ---- Number of candidates ---- */
@@ -107,7 +106,7 @@ static size_t survivors(const search *h) {
 }
 
 static dvbf_status write_file(const search *h, dvbf_error *error) {
-  return h->base.file ? dv_candidates_write(&h->base.candidates, h->base.file, error) : DVBF_OK;
+  return *h->base.file ? dv_candidates_write(&h->base.candidates, h->base.file, error) : DVBF_OK;
 }
 
 /* Continues the best to the end; *more is false if that was done before. */
@@ -148,7 +147,7 @@ static void plan(search *h) {
 /* ---- Choice of members ---- */
 
 static dvbf_status load(search *h, dv_candidate *c, dvbf_error *error) {
-  if (c->model || !h->base.folder) return DVBF_OK;
+  if (c->model || !*h->base.folder) return DVBF_OK;
   dv_path folder, path;
   dv_candidate_folder(folder, sizeof folder, h->base.folder, (size_t)(c - h->base.candidates.list));
   dv_join(path, folder, DVBF_RUN_MODEL);
@@ -343,11 +342,7 @@ static dvbf_status assemble(dvbf_model **out, const dv_candidates *all, dvbf_err
       m = c->model;
     c->model = NULL;
   }
-  if (status)
-    dvbf_model_free(m);
-  else
-    *out = m;
-  return status;
+  return dv_model_give(out, m, status);
 }
 
 /* The linear model or, without one, any candidate that has begun: the search was ended early, or every
@@ -381,11 +376,7 @@ static dvbf_status take_best(dvbf_model **out, search *h, dvbf_error *error) {
     h->linear = NULL;
   }
   dv_free(best);
-  if (status)
-    dvbf_model_free(m);
-  else
-    *out = m;
-  return status;
+  return dv_model_give(out, m, status);
 }
 
 /* ---- The whole search ---- */
@@ -393,8 +384,8 @@ static dvbf_status take_best(dvbf_model **out, search *h, dvbf_error *error) {
 /* Writes the candidates before the settings. Given settings decide what candidates change, which the file
  * does not record: a search with settings but no candidates would continue with others. */
 static dvbf_status write_first(search *h, dvbf_error *error) {
-  if (!h->base.file) return DVBF_OK;
-  dvbf_status status = dv_search_folder_remove(h->candidates, error);
+  if (!*h->base.file) return DVBF_OK;
+  dvbf_status status = dv_search_folder_remove(h->base.folder, error);
   if (!status) status = dv_run_folder_clear(&h->folder, error);
   if (!status) status = write_file(h, error);
   return status ? status : dv_run_folder_start(&h->folder, h->base.settings, error);
@@ -404,12 +395,12 @@ static dvbf_status write_first(search *h, dvbf_error *error) {
 static dvbf_status begin(search *h, dvbf_error *error) {
   const dvbf_train_options *o = h->base.options;
   dv_candidates *all = &h->base.candidates;
-  bool there = o->folder && o->resume && dv_exists(h->file) && dv_exists(h->folder.settings);
+  bool there = o->folder && o->resume && dv_exists(h->base.file) && dv_exists(h->folder.settings);
   dv_profile *facts = NULL;
   dvbf_status status = DVBF_OK;
   if (there) {
     dv_run_folder_tidy(&h->folder);
-    status = dv_candidates_read(all, h->file, error);
+    status = dv_candidates_read(all, h->base.file, error);
   } else {
     status = dv_profile_new(&facts, h->base.data, true, dv_settings_interrupt(h->base.settings), error);
     if (!status)
@@ -431,34 +422,24 @@ static bool is_finished(const search *h) {
 /* Writes the model and the list, then removes the candidates' folders. In this order a search can resume
  * wherever the process ends. */
 static dvbf_status keep(search *h, const dvbf_model *m, dvbf_error *error) {
-  if (!h->base.file) return DVBF_OK;
+  if (!*h->base.file) return DVBF_OK;
   dvbf_status status = dv_run_folder_ours(&h->folder, error);
   if (!status) status = dvbf_model_save(m, h->folder.model, error);
   if (status || h->base.stopped) return status;
   const dv_candidates *all = &h->base.candidates;
   for (size_t i = 0; i < all->count && !status; i++) {
     dv_path folder;
-    dv_candidate_folder(folder, sizeof folder, h->candidates, i);
+    dv_candidate_folder(folder, sizeof folder, h->base.folder, i);
     if (all->list[i].rank == 1 && all->list[i].target)
       status = dv_search_folder_copy(folder, h->folder.path, DVBF_RUN_METRICS, error);
   }
   if (!status) status = write_file(h, error);
-  return status ? status : dv_search_folder_remove(h->candidates, error);
-}
-
-/* Without a linear model, candidates are judged in units of the deviation. */
-static dvbf_status find_linear(search *h, dvbf_error *error) {
-  dvbf_error inner = {0};
-  dvbf_status status = dv_identify_model(&h->linear, h->base.settings, h->base.data,
-                                         dv_settings_interrupt(h->base.settings), &inner);
-  if (!dv_failed_outside(status)) return DVBF_OK;
-  if (error) *error = inner;
-  return status;
+  return status ? status : dv_search_folder_remove(h->base.folder, error);
 }
 
 static dvbf_status load_finished(dvbf_model **out, search *h, dvbf_error *error) {
   dv_search_report(&h->base, "this run is finished: nothing is left to do");
-  dvbf_status status = h->first ? dv_search_folder_remove(h->candidates, error) : DVBF_OK;
+  dvbf_status status = h->first ? dv_search_folder_remove(h->base.folder, error) : DVBF_OK;
   if (!status && h->first) status = dvbf_model_load(out, h->folder.model, error);
   return status;
 }
@@ -470,7 +451,8 @@ static dvbf_status run(dvbf_model **out, search *h, dvbf_error *error) {
     status = dv_search_ranks_list(h->base.team, &h->base.candidates, &more, &h->base.stopped, error);
   if (status) return status;
   if (is_finished(h)) return load_finished(out, h, error);
-  status = find_linear(h, error);
+  status = dv_identify_model(&h->linear, h->base.settings, h->base.data,
+                             dv_settings_interrupt(h->base.settings), error);
   if (!status) status = dv_scorer_init(&h->base.referee, h->base.settings, h->base.data, error);
   if (!status) status = run_rounds(h, error);
   if (status == DVBF_STOPPED && h->linear) { /* there is a model all the same */
@@ -505,10 +487,8 @@ static dvbf_status train_by_search(dvbf_model **out, const dvbf_settings *settin
   const char *folder = h.base.options->folder;
   if (folder && h.first) status = dv_run_folder_open(&h.folder, h.base.options, settings, error);
   if (folder) {
-    dv_join(h.file, folder, DVBF_RUN_SEARCH);
-    dv_join(h.candidates, folder, "search");
-    h.base.file = h.first ? h.file : NULL;
-    h.base.folder = h.candidates;
+    if (h.first) dv_join(h.base.file, folder, DVBF_RUN_SEARCH);
+    dv_join(h.base.folder, folder, "search");
   }
   if (!status) status = run(&m, &h, error);
   if (!status) status = dv_search_ranks_model(h.base.team, &m, error);
@@ -517,11 +497,7 @@ static dvbf_status train_by_search(dvbf_model **out, const dvbf_settings *settin
   dvbf_model_free(h.linear);
   dv_scorer_clear(&h.base.referee);
   dv_candidates_free(&h.base.candidates);
-  if (status)
-    dvbf_model_free(m);
-  else
-    *out = m;
-  return status;
+  return dv_model_give(out, m, status);
 }
 
 /* ---- Public functions ---- */
@@ -562,8 +538,6 @@ dvbf_status dvbf_train_own(dvbf_model **out, const dvbf_model_class *own, const 
 
 /* With ENOUGH validation sequences they stay as they are. A part of a sequence has at least LEAST steps. */
 enum { FOLDS = 5, ENOUGH = 8, LEAST = 12 };
-
-/* ---- Lists of pieces ---- */
 
 static dvbf_status list_new(dvbf_sequences *out, const dvbf_sequences *like, size_t room, dvbf_error *error) {
   *out = *like;
@@ -640,13 +614,6 @@ static dvbf_status cut(dv_fold *out, const dvbf_data *data, const dvbf_sequences
   return DVBF_OK;
 }
 
-/* The number of folds: fewer if the parts would be too short to be predicted. */
-static size_t count_folds(const dvbf_sequences *all) {
-  size_t count = FOLDS;
-  while (count > 2 && all->count < count && all->steps / count < LEAST) count--;
-  return count;
-}
-
 dvbf_status dv_folds_make(dv_folds *out, const dvbf_data *data, dvbf_error *error) {
   const dvbf_sequences *train = &data->train, *valid = &data->valid;
   bool shared =
@@ -656,7 +623,8 @@ dvbf_status dv_folds_make(dv_folds *out, const dvbf_data *data, dvbf_error *erro
   dvbf_status status = DVBF_OK;
   size_t count = 1;
   if (out->cut) status = join(&all, data, error);
-  if (!status && out->cut) count = count_folds(&all);
+  if (!status && out->cut) /* fewer if the parts would be too short to be predicted */
+    for (count = FOLDS; count > 2 && all.count < count && all.steps / count < LEAST;) count--;
   if (!status) out->list = dv_calloc(count + 1, sizeof *out->list);
   if (!status && !out->list) status = dv_fail_memory(error, "leaving out parts of the data");
   if (!status) out->count = count;

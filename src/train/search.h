@@ -2,6 +2,7 @@
  * and ranks. */
 #pragma once
 
+#include "base/file.h"
 #include "base/ranks.h"
 #include "evaluate/rolling.h"
 #include "model/model.h"
@@ -148,12 +149,12 @@ typedef struct dv_search {
   const dvbf_train_options *options;
   dv_scorer referee;
   dv_candidates candidates;
-  const char *folder; /* of the candidates' own folders, which all ranks see; NULL: none is wanted */
-  const char *file;   /* where all that was tried is written, by the first rank; NULL: nowhere */
-  dv_ranks *team;     /* ranks that share the candidates; NULL: one alone */
-  uint64_t planned;   /* updates of all candidates to the end of the search, as far as is known */
-  double began;       /* seconds on the clock */
-  bool stopped;       /* by the user */
+  dv_path folder;   /* of the candidates' own folders, which all ranks see; "": none is wanted */
+  dv_path file;     /* where all that was tried is written, by the first rank; "": nowhere */
+  dv_ranks *team;   /* ranks that share the candidates; NULL: one alone */
+  uint64_t planned; /* updates of all candidates to the end of the search, as far as is known */
+  double began;     /* seconds on the clock */
+  bool stopped;     /* by the user */
 } dv_search;
 
 /* The fold of candidate i (from 0). */

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "model/linear_gaussian.h"
+#include "identify/linear_fit.h"
 #include "train/search.h"
 
 #include <dvbf/dvbf.h>
@@ -158,7 +158,7 @@ dvbf_status dv_candidates_make(dv_candidates *out, const dvbf_settings *settings
   }
   dv_candidate *linear = &out->list[out->count++];
   *linear = (dv_candidate){.score = {.free_run = 1, .one_step = 1}};
-  snprintf(linear->name, sizeof linear->name, "%s", dv_model_linear.name);
+  snprintf(linear->name, sizeof linear->name, "%s", dv_linear_name());
   return status;
 }
 

@@ -114,13 +114,6 @@ static dvbf_status receive(const division *s, dv_candidates *all, void **from, d
   return status;
 }
 
-static void send(const division *s, void **bytes, dv_parcel *out) {
-  size_t n = 0;
-  for (size_t k = owned_from(s); k < owned_until(s); k++)
-    if (bytes[k]) out[n++] = (dv_parcel){.rank = 0, .data = bytes[k], .bytes = s->reports[k].bytes};
-  dv_ranks_exchange(s->team, out, n, NULL, 0);
-}
-
 static dvbf_status collect(const division *s, dv_candidates *all, void **bytes, dv_parcel *parcels,
                            dvbf_error *error) {
   bool first = dv_ranks_rank(s->team) == 0;
@@ -134,7 +127,10 @@ static dvbf_status collect(const division *s, dv_candidates *all, void **bytes, 
   if (status) return status;
   dv_ranks_gather_parts(s->team, s->reports, sizeof *s->reports, s->first);
   if (first) return receive(s, all, bytes, parcels, error);
-  send(s, bytes, parcels);
+  size_t n = 0;
+  for (size_t k = owned_from(s); k < owned_until(s); k++)
+    if (bytes[k]) parcels[n++] = (dv_parcel){.rank = 0, .data = bytes[k], .bytes = s->reports[k].bytes};
+  dv_ranks_exchange(s->team, parcels, n, NULL, 0);
   return DVBF_OK;
 }
 
@@ -176,7 +172,7 @@ size_t dv_candidate_fold(const dv_search *s, size_t i) {
 }
 
 void dv_candidate_folder(char *out, size_t size, const char *folder, size_t i) {
-  snprintf(out, size, "%s/%03zu", folder, i + 1);
+  snprintf(out, size, "%.4060s/%03zu", folder, i + 1); /* a run folder has a shorter path */
 }
 
 /* ---- Reporting ---- */
@@ -228,9 +224,9 @@ static dvbf_status train_one(dvbf_model **out, job *j, size_t number, size_t fol
   char path[4096];
   bool anew = dv_candidate_fitted(j->candidate); /* fits take seconds, and do not go on */
   dvbf_train_options how = {
-      .progress = follow, .user_data = j, .resume = s->folder && !anew, .force = s->folder && anew};
-  if (s->folder) dv_candidate_folder(path, sizeof path, s->folder, number);
-  if (s->folder && kept) how.folder = path;
+      .progress = follow, .user_data = j, .resume = *s->folder && !anew, .force = *s->folder && anew};
+  if (*s->folder) dv_candidate_folder(path, sizeof path, s->folder, number);
+  if (*s->folder && kept) how.folder = path;
   dvbf_status status = dv_candidate_settings(&settings, j->candidate, s->settings, error);
   if (!status) dvbf_settings_interrupt(settings, interrupt);
   dvbf_data known = s->referee.folds.list[fold].data;
@@ -277,7 +273,7 @@ static dvbf_status judge(dv_score *out, job *j, size_t number, const dvbf_model 
 static dvbf_status record(crew *w, size_t number, dvbf_error *error) {
   const dv_search *s = w->search;
   dv_candidate_sentence(w->event, sizeof w->event, &s->candidates, number, dv_scorer_has_linear(&s->referee));
-  return s->file ? dv_candidates_write(&s->candidates, s->file, error) : DVBF_OK;
+  return *s->file ? dv_candidates_write(&s->candidates, s->file, error) : DVBF_OK;
 }
 
 static dvbf_status try_one(job *j, size_t number, dvbf_error *error) {

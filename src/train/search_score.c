@@ -66,16 +66,11 @@ dvbf_status dv_scorer_unseen(double *out, const dv_scorer *r, size_t fold, const
 static dvbf_status measure_linear(dv_scorer *r, size_t fold, const dvbf_settings *settings,
                                   dvbf_error *error) {
   dvbf_model *linear = NULL;
-  dvbf_error inner = {0};
   dvbf_data known = r->folds.list[fold].data;
   known.valid = (dvbf_sequences){0}; /* it holds the part that the linear model must not see */
   r->linear[fold].free_run = r->linear[fold].one_step = r->linear[fold].unseen = 1;
-  dvbf_status status = dv_identify_model(&linear, settings, &known, r->ask.interrupt, &inner);
-  if (status) {
-    if (!dv_failed_outside(status)) return DVBF_OK;
-    if (error) *error = inner;
-    return status;
-  }
+  dvbf_status status = dv_identify_model(&linear, settings, &known, r->ask.interrupt, error);
+  if (status || !linear) return status;
   status = measure(&r->linear[fold].free_run, r, fold, linear, true, 1, error);
   if (!status) status = measure(&r->linear[fold].one_step, r, fold, linear, false, 1, error);
   if (!status) status = dv_scorer_unseen(&r->linear[fold].unseen, r, fold, linear, error);

@@ -1,6 +1,5 @@
 /* First values of a model from the identified linear system (dv_start_linear), so that training begins with
- * its Kalman filter (tests/train/test_start_linear.c). Hidden units have no output at first. The systems need
- * no differences: alpha is random, so each gets its own gradient. It suits small steps (0.0005 to 0.002). */
+ * its Kalman filter. Hidden units have no output at first. It suits small steps (0.0005 to 0.002). */
 
 /* The identified system is in innovation form, in which z is known exactly from the past:
  *

@@ -683,13 +683,6 @@ static dvbf_status walk(gallery *g, const dv_image_moments *p, const dvbf_model 
   return status;
 }
 
-/* Of a pixel, from its mean squared residual. */
-static void set_sigma(const dvbf_model *m, double square) {
-  const dv_parameter *sigma = dv_model_find(m, "emission.log_sigma");
-  for (int i = 0; sigma && !sigma->frozen && i < sigma->cols; i++)
-    m->parameters.values[sigma->offset + (size_t)i] = (dvbf_real)(0.5 * dv_log(fmax(square, 1e-12)));
-}
-
 /* Ridge regression of images on hidden units with their random weights but new biases: these spread the bends
  * all over the plane, since units that bend near its centre cannot make a small thing elsewhere. */
 static dvbf_status set_emission(dvbf_model *m, const dv_image_moments *p, const dvbf_sequences *x,
@@ -714,7 +707,10 @@ static dvbf_status set_emission(dvbf_model *m, const dv_image_moments *p, const 
     for (size_t i = 0; i < rows[k] * n_x; i++) to[k][i] = (dvbf_real)g.ridge.coefficients[at + i];
   g.solved = true, g.rows = 0;
   if (!status) status = walk(&g, p, motion, states, error);
-  if (!status) set_sigma(m, (g.left / fmax(1, g.rows) + p->left_out) / (double)p->ramps.n_x);
+  double square = (g.left / fmax(1, g.rows) + p->left_out) / (double)p->ramps.n_x; /* of a pixel */
+  const dv_parameter *sigma = dv_model_find(m, "emission.log_sigma");
+  for (int i = 0; !status && sigma && !sigma->frozen && i < sigma->cols; i++)
+    m->parameters.values[sigma->offset + (size_t)i] = (dvbf_real)(0.5 * dv_log(fmax(square, 1e-12)));
   dv_ridge_clear(&g.ridge);
   return status;
 }

@@ -84,15 +84,6 @@ static dvbf_status score(fitting *f, dvbf_model *m, const dvbf_data *data, dvbf_
   return DVBF_OK;
 }
 
-/* A stopped fit leaves a checkpoint, which marks its model as unfinished. A fit takes so little time that it
- * then begins anew. */
-static dvbf_status save(fitting *f, const dvbf_model *m, dvbf_error *error) {
-  dvbf_status status = dv_run_folder_add(&f->folder, &f->report, error);
-  if (!status) status = dv_run_folder_sync(&f->folder, error);
-  if (!status && f->stopped) status = dvbf_model_save(m, f->folder.checkpoint, error);
-  return status ? status : dvbf_model_save(m, f->folder.model, error);
-}
-
 static dvbf_status run(fitting *f, dvbf_model **m, dv_fit_fn *fit, const dvbf_settings *settings,
                        const dvbf_data *data, dvbf_error *error) {
   char told[400] = "";
@@ -105,7 +96,12 @@ static dvbf_status run(fitting *f, dvbf_model **m, dv_fit_fn *fit, const dvbf_se
   dvbf_status status = folder ? dv_run_folder_begin(&f->folder, settings, error) : DVBF_OK;
   if (!status) status = fit(m, settings, data, (dv_fit_watch){watch, f}, told, sizeof told, error);
   if (!status) status = score(f, *m, data, error);
-  if (!status && folder) status = save(f, *m, error);
+  if (!status && folder) status = dv_run_folder_add(&f->folder, &f->report, error);
+  if (!status && folder) status = dv_run_folder_sync(&f->folder, error);
+  /* A stopped fit leaves a checkpoint, which marks its model as unfinished. A fit takes so little time that
+   * it then begins anew. */
+  if (!status && folder && f->stopped) status = dvbf_model_save(*m, f->folder.checkpoint, error);
+  if (!status && folder) status = dvbf_model_save(*m, f->folder.model, error);
   if (!status) {
     (*m)->seconds = dv_clock() - f->began;
     tell(f, told);
@@ -132,11 +128,7 @@ dvbf_status dv_train_fitted(dvbf_model **out, dv_fit_fn *fit, const dvbf_setting
   if (!status) status = run(&f, &m, fit, open, data, error);
   if (options->folder) dv_run_folder_close(&f.folder);
   dvbf_settings_free(open);
-  if (status)
-    dvbf_model_free(m);
-  else
-    *out = m;
-  return status;
+  return dv_model_give(out, m, status);
 }
 
 /* ---- Checks ---- */

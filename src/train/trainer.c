@@ -409,11 +409,7 @@ static dvbf_status fresh_model(const trainer *t, dvbf_model **out, uint64_t seed
           ? dv_projection_model(&m, &t->projection, t->train.steps, seed, t->error)
           : dv_model_of(&m, t->model->settings_object, &own, &t->measured, &t->train, seed, t->error);
   if (!status) status = start_model(t, m, seed);
-  if (status)
-    dvbf_model_free(m);
-  else
-    *out = m;
-  return status;
+  return dv_model_give(out, m, status);
 }
 
 /* Fresh first values in place: a new model of the same shapes is made and its values are taken. */
@@ -744,20 +740,13 @@ static dvbf_status go_on_finished(trainer *t, const dvbf_settings *settings) {
   return t->unsaved && t->first ? save_model(t) : DVBF_OK;
 }
 
-/* The first rank reads the state, as others may not see the folder. */
-static dvbf_status read_state(trainer *t) {
-  dvbf_status status =
-      t->first ? dv_checkpoint_read(&t->at, t->model, t->fingerprint, t->folder.checkpoint, t->error)
-               : DVBF_OK;
-  if (!status)
-    dv_training_share(&t->at, t->team, t->model->parameters.size, dv_updater_snapshot_size(t->updater));
-  return status;
-}
-
-/* Takes the state of the checkpoint. */
+/* Takes the state of the checkpoint, which the first rank reads, as others may not see the folder. */
 static dvbf_status go_on(trainer *t, const dvbf_settings *settings) {
-  dvbf_status status = read_state(t);
+  dv_training *at = &t->at;
+  dvbf_status status =
+      t->first ? dv_checkpoint_read(at, t->model, t->fingerprint, t->folder.checkpoint, t->error) : DVBF_OK;
   if (status) return status;
+  dv_training_share(at, t->team, t->model->parameters.size, dv_updater_snapshot_size(t->updater));
   if (t->at.window || t->at.eased) status = adapt(t);
   if (status) return status;
   t->began = dv_clock() - t->at.seconds;

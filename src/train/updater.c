@@ -28,9 +28,93 @@
 #define GAIN_RATE 0.03
 #define LOOK_AHEAD_DROPOUT 0.5
 
-/* Below, with the schedules. */
-static uint64_t phase_update(const dv_train_settings *s, uint64_t i);
-static double learning_rate_at(const dv_train_settings *s, uint64_t i);
+/* ---- Schedules ---- */
+
+/* Whether update i belongs to the last phase, which trains the filter alone. */
+static bool in_filter_phase(const dv_train_settings *s, uint64_t i) {
+  return s->gain_updates > 0 && i >= (uint64_t)s->updates;
+}
+
+/* A quarter of the last phase is enough for the spread, which has few parameters. */
+uint64_t dv_filter_gain_updates(const dv_train_settings *s) {
+  return dv_all_updates(s) - (uint64_t)s->gain_updates / 4;
+}
+
+/* The number of update i in its phase, from 0. */
+static uint64_t phase_update(const dv_train_settings *s, uint64_t i) {
+  if (!in_filter_phase(s, i)) return i;
+  return i < dv_filter_gain_updates(s) ? i - (uint64_t)s->updates : i - dv_filter_gain_updates(s);
+}
+
+uint64_t dv_all_updates(const dv_train_settings *s) {
+  return (uint64_t)s->updates + (uint64_t)s->gain_updates;
+}
+
+/* The updates that a schedule takes: a share of all, or, above 1, their number. */
+static double updates_of(const dv_train_settings *s, double until) {
+  return floor(until > 1 ? until : until * (double)s->updates + 0.5);
+}
+
+/* From 0 to 1 over `updates` updates. */
+static double ramp(uint64_t i, double updates) {
+  return (double)i < updates ? (double)i / updates : 1;
+}
+
+/* c = min(1, c_0 + i / T_A), changed every `temperature-every` updates (the paper prints max). The reported
+ * bound is never annealed. */
+static double temperature(const dv_train_settings *s, uint64_t i) {
+  double until = updates_of(s, s->temperature_until);
+  if (!(until > 0)) return 1;
+  uint64_t held = i - i % (uint64_t)s->temperature_every;
+  return fmin(1, s->temperature_start + (double)held / until);
+}
+
+/* The logarithm of the floor falls linearly, from a sigma of 1. A fixed sigma has no floor. */
+static double log_sigma_floor(const dv_train_settings *s, uint64_t i) {
+  if (s->sigma == DV_SIGMA_FIXED || !dv_density_of(s)->sigma) return -1000;
+  double until = updates_of(s, s->sigma_floor_until), share = ramp(i, until), end = dv_log(s->sigma_floor);
+  double start = until > 0 ? fmax(0, end) : end;
+  if (in_filter_phase(s, i)) return end - dv_log(16); /* nothing is left that a small sigma could mislead */
+  return start + share * (end - start);
+}
+
+static double filter_dropout(const dv_train_settings *s, uint64_t i) {
+  double share = ramp(i, updates_of(s, s->filter_dropout_until));
+  return s->filter_dropout + share * (s->filter_dropout_end - s->filter_dropout);
+}
+
+dv_conditions dv_schedule_at(const dv_train_settings *s, uint64_t i, uint64_t seed) {
+  dv_conditions c = {.seed = seed, .stream = DV_STREAM_NOISE, .update = (uint32_t)i};
+  dv_conditions_set(&c, DVBF_TEMPERATURE, temperature(s, i));
+  dv_conditions_set(&c, DVBF_LOG_SIGMA_FLOOR, log_sigma_floor(s, i));
+  dv_conditions_set(&c, DVBF_FILTER_DROPOUT, in_filter_phase(s, i) ? 0 : filter_dropout(s, i));
+  dv_conditions_set(&c, DVBF_LOOK_AHEAD_DROPOUT, LOOK_AHEAD_DROPOUT);
+  dv_conditions_set(&c, DVBF_FILTER_DROPOUT_RUN, s->filter_dropout_run);
+  dv_conditions_set(&c, DVBF_FILTER_DROPOUT_ZERO, s->dropped == DV_DROPPED_ZERO);
+  return c;
+}
+
+/* The share of the rate at update i of `updates`, the first `warm_up` of which are slower. */
+static double rate_share(const dv_train_settings *s, uint64_t i, int64_t updates, int64_t warm_up) {
+  double warm = warm_up > 0 && i < (uint64_t)warm_up ? (double)(i + 1) / (double)warm_up : 1;
+  double rest = (double)(updates - warm_up), share = 1;
+  if (s->decay == DV_DECAY_COSINE && rest > 0 && i >= (uint64_t)warm_up) {
+    double done = fmin(1, (double)(i - (uint64_t)warm_up) / rest);
+    share = RATE_END + (1 - RATE_END) * 0.5 * (1 + dv_cos(3.14159265358979323846 * done));
+  }
+  return warm * share;
+}
+
+static double learning_rate_at(const dv_train_settings *s, uint64_t i) {
+  int64_t warm_up = s->decay == DV_DECAY_COSINE ? (int64_t)fmin(100, round(0.1 * (double)s->updates)) : 0;
+  if (!in_filter_phase(s, i)) return s->learning_rate * rate_share(s, i, s->updates, warm_up);
+  uint64_t gain = dv_filter_gain_updates(s), first = i < gain ? (uint64_t)s->updates : gain;
+  int64_t updates = (int64_t)((i < gain ? gain : dv_all_updates(s)) - first);
+  if (warm_up > updates / 10) warm_up = updates / 10;
+  return GAIN_RATE * rate_share(s, i - first, updates, warm_up);
+}
+
+/* ---- The updater ---- */
 
 struct dv_updater {
   dvbf_model *model;
@@ -412,90 +496,4 @@ dv_snapshot_parts dv_snapshot_open(void *snapshot, size_t parameters) {
   dv_counters *at = snapshot;
   dvbf_real *first = (dvbf_real *)(at + 1);
   return (dv_snapshot_parts){at, {first, first + parameters, first + 2 * parameters}};
-}
-
-/* ---- Schedules ---- */
-
-/* Whether update i belongs to the last phase, which trains the filter alone. */
-static bool in_filter_phase(const dv_train_settings *s, uint64_t i) {
-  return s->gain_updates > 0 && i >= (uint64_t)s->updates;
-}
-
-/* A quarter of the last phase is enough for the spread, which has few parameters. */
-uint64_t dv_filter_gain_updates(const dv_train_settings *s) {
-  return dv_all_updates(s) - (uint64_t)s->gain_updates / 4;
-}
-
-/* The number of update i in its phase, from 0. */
-static uint64_t phase_update(const dv_train_settings *s, uint64_t i) {
-  if (!in_filter_phase(s, i)) return i;
-  return i < dv_filter_gain_updates(s) ? i - (uint64_t)s->updates : i - dv_filter_gain_updates(s);
-}
-
-uint64_t dv_all_updates(const dv_train_settings *s) {
-  return (uint64_t)s->updates + (uint64_t)s->gain_updates;
-}
-
-/* The updates that a schedule takes: a share of all, or, above 1, their number. */
-static double updates_of(const dv_train_settings *s, double until) {
-  return floor(until > 1 ? until : until * (double)s->updates + 0.5);
-}
-
-/* From 0 to 1 over `updates` updates. */
-static double ramp(uint64_t i, double updates) {
-  return (double)i < updates ? (double)i / updates : 1;
-}
-
-/* c = min(1, c_0 + i / T_A), changed every `temperature-every` updates (the paper prints max). The reported
- * bound is never annealed. */
-static double temperature(const dv_train_settings *s, uint64_t i) {
-  double until = updates_of(s, s->temperature_until);
-  if (!(until > 0)) return 1;
-  uint64_t held = i - i % (uint64_t)s->temperature_every;
-  return fmin(1, s->temperature_start + (double)held / until);
-}
-
-/* The logarithm of the floor falls linearly, from a sigma of 1. A fixed sigma has no floor. */
-static double log_sigma_floor(const dv_train_settings *s, uint64_t i) {
-  if (s->sigma == DV_SIGMA_FIXED || !dv_density_of(s)->sigma) return -1000;
-  double until = updates_of(s, s->sigma_floor_until), share = ramp(i, until), end = dv_log(s->sigma_floor);
-  double start = until > 0 ? fmax(0, end) : end;
-  if (in_filter_phase(s, i)) return end - dv_log(16); /* nothing is left that a small sigma could mislead */
-  return start + share * (end - start);
-}
-
-static double filter_dropout(const dv_train_settings *s, uint64_t i) {
-  double share = ramp(i, updates_of(s, s->filter_dropout_until));
-  return s->filter_dropout + share * (s->filter_dropout_end - s->filter_dropout);
-}
-
-dv_conditions dv_schedule_at(const dv_train_settings *s, uint64_t i, uint64_t seed) {
-  dv_conditions c = {.seed = seed, .stream = DV_STREAM_NOISE, .update = (uint32_t)i};
-  dv_conditions_set(&c, DVBF_TEMPERATURE, temperature(s, i));
-  dv_conditions_set(&c, DVBF_LOG_SIGMA_FLOOR, log_sigma_floor(s, i));
-  dv_conditions_set(&c, DVBF_FILTER_DROPOUT, in_filter_phase(s, i) ? 0 : filter_dropout(s, i));
-  dv_conditions_set(&c, DVBF_LOOK_AHEAD_DROPOUT, LOOK_AHEAD_DROPOUT);
-  dv_conditions_set(&c, DVBF_FILTER_DROPOUT_RUN, s->filter_dropout_run);
-  dv_conditions_set(&c, DVBF_FILTER_DROPOUT_ZERO, s->dropped == DV_DROPPED_ZERO);
-  return c;
-}
-
-/* The share of the rate at update i of `updates`, the first `warm_up` of which are slower. */
-static double rate_share(const dv_train_settings *s, uint64_t i, int64_t updates, int64_t warm_up) {
-  double warm = warm_up > 0 && i < (uint64_t)warm_up ? (double)(i + 1) / (double)warm_up : 1;
-  double rest = (double)(updates - warm_up), share = 1;
-  if (s->decay == DV_DECAY_COSINE && rest > 0 && i >= (uint64_t)warm_up) {
-    double done = fmin(1, (double)(i - (uint64_t)warm_up) / rest);
-    share = RATE_END + (1 - RATE_END) * 0.5 * (1 + dv_cos(3.14159265358979323846 * done));
-  }
-  return warm * share;
-}
-
-static double learning_rate_at(const dv_train_settings *s, uint64_t i) {
-  int64_t warm_up = s->decay == DV_DECAY_COSINE ? (int64_t)fmin(100, round(0.1 * (double)s->updates)) : 0;
-  if (!in_filter_phase(s, i)) return s->learning_rate * rate_share(s, i, s->updates, warm_up);
-  uint64_t gain = dv_filter_gain_updates(s), first = i < gain ? (uint64_t)s->updates : gain;
-  int64_t updates = (int64_t)((i < gain ? gain : dv_all_updates(s)) - first);
-  if (warm_up > updates / 10) warm_up = updates / 10;
-  return GAIN_RATE * rate_share(s, i - first, updates, warm_up);
 }
